@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* attnum: the numerics of softmax-free attention. This is the header to include.
+ *
+ * Conventions
+ *   layout    row-major, last dimension contiguous, strides in elements            tensor.h
+ *   sizes     int64_t; bytes are size_t
+ *   status    0 ok, negative the caller's or the machine's fault, positive a       status.h
+ *             numerical outcome with defined output
+ *   order     context or plan first, then what is asked for, inputs, outputs
+ *   aliasing  outputs must not overlap anything else
+ *   threads   a context serves one thread at a time; there is no global state      context.h
+ *   names     every choice has a name (atn_*_name), the same in C, on the command line and in CSV
+ *
+ * The library never prints, exits, reads files or draws random numbers. */
+#ifndef ATTNUM_ATTNUM_H
+#define ATTNUM_ATTNUM_H
+
+#include <attnum/attention.h>
+#include <attnum/context.h>
+#include <attnum/inverse.h>
+#include <attnum/kernel.h>
+#include <attnum/sampling.h>
+#include <attnum/status.h>
+#include <attnum/tensor.h>
+#include <attnum/version.h>
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inverses of the bottleneck matrix A (m x m, symmetric): every published Newton-Raphson variant
+ * and the exact ones, by name.
+ *
+ * The Newton-Raphson variants share one iteration, SOFT (IJCV) Eq. 10,
+ *
+ *   X_0 = alpha B,   X_{k+1} = 2 X_k - X_k B X_k,   B = A + ridge I,
+ *
+ * and differ only in alpha and ridge. Every X_k is a polynomial in A and is kept symmetric to the
+ * last bit. In exact arithmetic X_k has the eigenvalues f_k(l) = (1 - (1 - alpha l^2)^(2^k)) / l:
+ * it converges to the pseudo-inverse iff 0 < alpha < 2 / l_max^2. */
+#ifndef ATTNUM_INVERSE_H
+#define ATTNUM_INVERSE_H
+
+#include <stdbool.h>
+
+#include <attnum/context.h>
+#include <attnum/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* X(code, name, description) */
+#define ATN_INVERSE_LIST(X)                                                                        \
+    X(ATN_INVERSE_NR, "nr", "Newton-Raphson, alpha given by the caller")                           \
+    X(ATN_INVERSE_NR_PAPER, "nr-paper", "alpha = 2/|A|_1^2 (SOFT IJCV Alg. 2)")                    \
+    X(ATN_INVERSE_NR_ADAPTIVE, "nr-adaptive",                                                      \
+      "alpha = 2 beta^n/|A|_1^2, beta = 1/2, n the smallest with |I - alpha A|_1 <= 1 "            \
+      "(SOFT IJCV section 3.2); no such n up to the cap: not converged")                           \
+    X(ATN_INVERSE_NR_SOFT, "nr-soft",                                                              \
+      "alpha = 0.9 * 2/|A|_1^2, then A + 0.01 I is inverted (published SOFT code)")                \
+    X(ATN_INVERSE_NR_SOFTPP, "nr-softpp",                                                          \
+      "alpha = 2/|A|_1^2, the norm's maximum over the whole batch, halved while "                  \
+      "max |I - alpha A^2|_1 > 1.01, at most 10 times (published SOFT++ code)")                    \
+    X(ATN_INVERSE_EIG, "eig", "pseudo-inverse by eigendecomposition, |l| <= rcond l_max dropped")  \
+    X(ATN_INVERSE_CHOLESKY, "cholesky", "inverse of A + jitter I by Cholesky factorisation")       \
+    X(ATN_INVERSE_PIVOTED_CHOLESKY, "pivoted-cholesky",                                            \
+      "rank-revealing Cholesky, kept as a factor: operators apply it and never form the inverse")
+
+#define ATN_NAMED_ENTRY(code, name, description) code,
+typedef enum { ATN_INVERSE_LIST(ATN_NAMED_ENTRY) ATN_INVERSE_COUNT } atn_inverse_method;
+#undef ATN_NAMED_ENTRY
+
+const char *atn_inverse_name(atn_inverse_method method);        /* null if out of range */
+const char *atn_inverse_description(atn_inverse_method method); /* null if out of range */
+
+/* Which matrix the search for n tests: none, |I - alpha A|_1 as printed, |I - alpha A^2|_1. */
+typedef enum { ATN_SEARCH_NONE, ATN_SEARCH_MATRIX, ATN_SEARCH_SQUARE } atn_alpha_search;
+
+/* Whether alpha is each matrix's own, or one for all matrices of a call, from the largest norm. */
+typedef enum { ATN_SCOPE_MATRIX, ATN_SCOPE_BATCH } atn_alpha_scope;
+
+/* A method and its constants. atn_inverse_defaults fills in the published ones; change what you
+ * want to study. */
+typedef struct {
+    atn_inverse_method method;
+    /* Newton-Raphson */
+    int iterations;           /* T >= 0; 20 in papers and code */
+    double alpha;             /* nr: > 0, used as it is; others: 0 */
+    double numerator;         /* alpha = numerator / |A|_1^2: 2, or 1.8 for nr-soft */
+    double ridge;             /* added to the diagonal after alpha is chosen: 0.01 for nr-soft */
+    atn_alpha_search search;  /* the halving rule's test */
+    double search_limit;      /* halve while the norm exceeds this: 1 (paper), 1.01 (code) */
+    int search_cap;           /* the most halvings: 10 */
+    bool search_accepts_last; /* at the cap: go on with the last alpha (code), or give up (paper) */
+    atn_alpha_scope scope;
+    double tolerance; /* ATN_OK needs |B X B - B|_F <= tolerance |B|_F; < 0: sqrt(u), because the
+                         best explicit inverse of an ill-conditioned B has about that residual */
+    /* exact methods */
+    double rcond;  /* eig, pivoted-cholesky: relative cut; < 0: m u */
+    double jitter; /* cholesky: jitter / |A|_1; < 0: u sqrt(m), and tenfold while it fails */
+} atn_inverse_desc;
+
+/* The published constants of a method. For ATN_INVERSE_NR set alpha yourself. */
+atn_inverse_desc atn_inverse_defaults(atn_inverse_method method);
+
+typedef enum {
+    ATN_STOP_ITERATIONS, /* ran the T steps */
+    ATN_STOP_NO_ALPHA,   /* nr-adaptive: no n up to the cap; X = 0 */
+    ATN_STOP_NONFINITE,  /* an iterate overflowed; X is the last finite one */
+    ATN_STOP_DIRECT,     /* an exact method: nothing to stop */
+} atn_stop;
+
+const char *atn_stop_name(atn_stop stop); /* "iterations", "no-alpha", "nonfinite", "direct" */
+
+/* What happened to one matrix. Fields that do not apply are 0. */
+typedef struct {
+    atn_status status; /* ATN_OK, ATN_NOT_CONVERGED, ATN_SINGULAR, ATN_NONFINITE */
+    atn_stop stop;
+    int iterations;     /* steps taken */
+    double alpha;       /* start used */
+    int halvings;       /* n: halvings of alpha */
+    double residual;    /* |B X B - B|_F / |B|_F of the returned X */
+    double last_update; /* |X_T - X_{T-1}|_F / |X_T|_F */
+    double best_update; /* the smallest of those */
+    int best_iteration; /* and the k of X_k it led to */
+    int64_t rank;       /* eig, pivoted-cholesky: modes or pivots kept */
+    double jitter;      /* cholesky: the number added to the diagonal */
+} atn_inverse_info;
+
+/* What can be recorded about each X_k, in f64 whatever the dtype of A, without changing X_k.
+ * X(code, name, description) */
+#define ATN_METRIC_LIST(X)                                                                         \
+    X(ATN_METRIC_RESIDUAL, "residual", "|A X A - A|_2 / |A|_2, the papers' metric (Fig. 5)")       \
+    X(ATN_METRIC_INVERSE_ERROR, "inverse_error", "|X - A+|_2 / |A+|_2")                            \
+    X(ATN_METRIC_RANGE_RESIDUAL, "range_residual", "|Pi - A X|_2, Pi the projector on A's range")  \
+    X(ATN_METRIC_REFLEXIVE, "reflexive_residual", "|X A X - X|_2 / |X|_2")                         \
+    X(ATN_METRIC_SYMMETRY, "symmetry_defect", "max |X - X^T|")                                     \
+    X(ATN_METRIC_NORM, "iterate_norm", "|X|_2")
+
+#define ATN_NAMED_ENTRY(code, name, description) code,
+typedef enum { ATN_METRIC_LIST(ATN_NAMED_ENTRY) ATN_METRIC_COUNT } atn_metric;
+#undef ATN_NAMED_ENTRY
+
+const char *atn_metric_name(atn_metric metric); /* null if out of range */
+
+/* The trace of one matrix: one entry per X_0 .. X_T for the Newton-Raphson variants, one for the
+ * exact methods. A metric is recorded where its array is not null. */
+typedef struct {
+    int capacity;                     /* in: entries each array holds */
+    double *values[ATN_METRIC_COUNT]; /* in: arrays; out: values[metric][k] */
+    const double *pinv;               /* in: A+, m x m; for ATN_METRIC_INVERSE_ERROR */
+    const double *projector;          /* in: Pi, m x m; for ATN_METRIC_RANGE_RESIDUAL */
+    int length;                       /* out: entries written */
+} atn_trace;
+
+/* X ~ A^-1 or A+ by the named method.
+ *
+ *   a       b x h x m x m, each matrix dense (row_stride = m) and exactly symmetric; it need not be
+ *           a kernel matrix
+ *   x       b x h x m x m, out, dense, exactly symmetric; must not overlap a
+ *   infos   b * h of them, or null
+ *   traces  b * h of them, or null
+ *
+ * For pivoted-cholesky X is the inverse of the pivot block, zero elsewhere: a reflexive generalised
+ * inverse, formed here for inspection; P^T X P is the same as with A+ wherever P lies in A's range.
+ *
+ * Returns the worst of the matrices' statuses: ATN_OK; ATN_NOT_CONVERGED (defined X, see infos);
+ * ATN_SINGULAR (cholesky failed at every jitter; X = 0); ATN_NONFINITE (A holds NaN or infinity;
+ * X = 0); or a negative one, in which case X is untouched: ATN_ERR_SHAPE, ATN_ERR_STRIDE,
+ * ATN_ERR_DTYPE, ATN_ERR_ALIAS, ATN_ERR_VALUE (a constant out of range, A not symmetric),
+ * ATN_ERR_MEMORY, ATN_ERR_LIBRARY.
+ *
+ * Cost per matrix: 2 T + 2 products of m x m matrices (Newton-Raphson; 1 more with a search on
+ * A^2), one symmetric eigendecomposition (eig), about m^3 flops (cholesky), r^2 m (pivoted, rank
+ * r). A trace adds an f64 eigenvalue problem and products per metric and step. Allocates 3 m^2
+ * elements per thread, more with a trace. */
+atn_status atn_inverse(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
+                       atn_tensor *x, atn_inverse_info *infos, atn_trace *traces);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tensor views: batch x heads x rows x cols, row-major, the last dimension contiguous.
+ *
+ * A view owns nothing and no function copies behind the caller's back. Strides count elements.
+ * Vectors and matrices are tensors with batch = heads = 1. Sizes are int64_t throughout. */
+#ifndef ATTNUM_TENSOR_H
+#define ATTNUM_TENSOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <attnum/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum { ATN_F32, ATN_F64, ATN_DTYPE_COUNT } atn_dtype;
+
+typedef struct {
+    void *data;
+    atn_dtype dtype;
+    int64_t batch, heads, rows, cols;
+    int64_t batch_stride, head_stride, row_stride; /* in elements; row_stride >= cols */
+} atn_tensor;
+
+/* A view of dense memory: row_stride = cols, head_stride = rows cols, batch_stride = heads rows
+ * cols. */
+atn_tensor atn_tensor_dense(void *data, atn_dtype dtype, int64_t batch, int64_t heads, int64_t rows,
+                            int64_t cols);
+
+/* The first element of matrix (batch, head) of a view. No bounds check. */
+void *atn_tensor_matrix(const atn_tensor *tensor, int64_t batch, int64_t head);
+
+/* ATN_OK, or why a view cannot be used: null data where the view has elements, unknown dtype,
+ * negative sizes, row_stride < cols, heads or batches that overlap, a size in bytes over
+ * PTRDIFF_MAX. */
+atn_status atn_tensor_check(const atn_tensor *tensor);
+
+/* "f32", "f64"; bytes per element; the unit roundoff u = 2^-24, 2^-53. */
+const char *atn_dtype_name(atn_dtype dtype);
+size_t atn_dtype_size(atn_dtype dtype);
+double atn_dtype_roundoff(atn_dtype dtype);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the library's own files share: the context's inside, memory, and failing with a reason. */
+#ifndef CORE_INTERNAL_H
+#define CORE_INTERNAL_H
+
+#include <stdbool.h>
+
+#include <attnum/attnum.h>
+
+struct atn_context {
+    int threads;
+    atn_allocator allocator;
+    char error[256];
+};
+
+/* Writes the reason into the context (which may be null) and returns status. */
+atn_status core_fail(atn_context *context, atn_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* atn_tensor_check, plus the dtype and shape wanted; -1 stands for any. The reason names the
+ * argument. */
+atn_status core_check_tensor(atn_context *context, const char *name, const atn_tensor *tensor,
+                             int dtype, int64_t batch, int64_t heads, int64_t rows, int64_t cols);
+
+/* ATN_ERR_ALIAS if the memory of the two views overlaps. */
+atn_status core_check_alias(atn_context *context, const char *out_name, const atn_tensor *out,
+                            const char *name, const atn_tensor *other);
+
+/* Memory from the context's allocator; bytes 0 gives null with ATN_OK. */
+atn_status core_allocate(atn_context *context, size_t bytes, void **memory);
+void core_release(atn_context *context, void *memory);
+
+/* An arena hands out 64-byte aligned pieces of one block. Run the same layout function twice: with
+ * base null it only adds up (the pieces are null), then over memory of that size. Negative counts
+ * and sums beyond PTRDIFF_MAX set `overflow`. */
+typedef struct {
+    char *base;
+    size_t used;
+    bool overflow;
+} core_arena;
+
+void *core_take(core_arena *arena, int64_t count, size_t size);
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/inverse.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/trace.h"
+
+atn_inverse_desc atn_inverse_defaults(atn_inverse_method method)
+{
+    atn_inverse_desc desc = {
+        .method = method,
+        .iterations = 20,
+        .numerator = 2,
+        .search_limit = 1,
+        .search_cap = 10,
+        .tolerance = -1,
+        .rcond = -1,
+        .jitter = -1,
+    };
+    switch (method) {
+    case ATN_INVERSE_NR_ADAPTIVE:
+        desc.search = ATN_SEARCH_MATRIX;
+        break;
+    case ATN_INVERSE_NR_SOFT:
+        desc.numerator = 1.8;
+        desc.ridge = 0.01;
+        break;
+    case ATN_INVERSE_NR_SOFTPP:
+        desc.search = ATN_SEARCH_SQUARE;
+        desc.search_limit = 1.01;
+        desc.search_accepts_last = true;
+        desc.scope = ATN_SCOPE_BATCH;
+        break;
+    default:
+        break;
+    }
+    return desc;
+}
+
+static bool in_range(double value, double low, double high)
+{
+    return value >= low && value <= high; /* false for NaN */
+}
+
+atn_status core_check_inverse(atn_context *context, const atn_inverse_desc *desc)
+{
+    if (!atn_inverse_name(desc->method))
+        return core_fail(context, ATN_ERR_VALUE, "inverse: unknown method %d", (int)desc->method);
+    bool given = desc->method == ATN_INVERSE_NR;
+    const struct {
+        const char *name;
+        double value, low, high;
+    } numbers[] = {
+        {"iterations", desc->iterations, 0, INT_MAX - 1},
+        {"alpha", desc->alpha, given ? 5e-324 : 0, given ? 1.7976931348623157e308 : 0},
+        {"numerator", desc->numerator, 5e-324, 1.7976931348623157e308},
+        {"ridge", desc->ridge, 0, 1.7976931348623157e308},
+        {"search", desc->search, ATN_SEARCH_NONE, ATN_SEARCH_SQUARE},
+        {"search_limit", desc->search_limit, 0, INFINITY},
+        {"search_cap", desc->search_cap, 0, 2000},
+        {"scope", desc->scope, ATN_SCOPE_MATRIX, ATN_SCOPE_BATCH},
+        {"tolerance", desc->tolerance, -INFINITY, INFINITY},
+        {"rcond", desc->rcond, -INFINITY, 1},
+        {"jitter", desc->jitter, -INFINITY, 1.7976931348623157e308},
+    };
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (!in_range(numbers[i].value, numbers[i].low, numbers[i].high))
+            return core_fail(context, ATN_ERR_VALUE, "%s: %s is %g, expected %g to %g",
+                             atn_inverse_name(desc->method), numbers[i].name, numbers[i].value,
+                             numbers[i].low, numbers[i].high);
+    return ATN_OK;
+}
+
+void core_inverse_layout(core_arena *arena, const atn_inverse_desc *desc, atn_dtype dtype,
+                         int64_t m, int64_t count, int threads, bool traced,
+                         cpu_inverse_memory *memory)
+{
+    cpu_table_get(dtype)->inverse_work(desc, m, memory);
+    memory->work = core_take(arena, memory->reals * threads, atn_dtype_size(dtype));
+    memory->int_work = core_take(arena, memory->ints * threads, sizeof(int));
+    memory->trace_work =
+        core_take(arena, traced ? core_trace_work(m) * threads : 0, sizeof(double));
+    memory->starts = core_take(arena, count, sizeof(double));
+    memory->infos = core_take(arena, count, sizeof(atn_inverse_info));
+    memory->pivots = core_take(arena, count * m, sizeof(int));
+    memory->factors = core_take(arena, count, sizeof(cpu_factor));
+}
+
+static bool symmetric(const atn_tensor *a, int64_t batch, int64_t head)
+{
+    const char *matrix = atn_tensor_matrix(a, batch, head);
+    size_t size = atn_dtype_size(a->dtype);
+    for (int64_t i = 0; i < a->rows; i++)
+        for (int64_t j = 0; j < i; j++) {
+            const char *lower = matrix + (size_t)(i * a->row_stride + j) * size;
+            const char *upper = matrix + (size_t)(j * a->row_stride + i) * size;
+            double l = a->dtype == ATN_F32 ? (double)*(const float *)lower : *(const double *)lower;
+            double u = a->dtype == ATN_F32 ? (double)*(const float *)upper : *(const double *)upper;
+            if (l != u && !(isnan(l) && isnan(u)))
+                return false;
+        }
+    return true;
+}
+
+static atn_status check_matrices(atn_context *context, const atn_tensor *a, const atn_tensor *x)
+{
+    atn_status status;
+    if ((status = core_check_tensor(context, "a", a, -1, -1, -1, -1, a ? a->rows : -1)) != ATN_OK ||
+        (status = core_check_tensor(context, "x", x, a->dtype, a->batch, a->heads, a->rows,
+                                    a->rows)) != ATN_OK ||
+        (status = core_check_alias(context, "x", x, "a", a)) != ATN_OK)
+        return status;
+    if (a->rows > INT_MAX / 8)
+        return core_fail(context, ATN_ERR_SHAPE, "a has %" PRId64 " rows, expected at most %d",
+                         a->rows, INT_MAX / 8);
+    if (a->rows > 1 && (a->row_stride != a->rows || x->row_stride != a->rows))
+        return core_fail(context, ATN_ERR_STRIDE, "a and x: rows must lie side by side");
+    for (int64_t i = 0; i < a->batch * a->heads; i++)
+        if (!symmetric(a, i / a->heads, i % a->heads))
+            return core_fail(context, ATN_ERR_VALUE,
+                             "a: matrix (%" PRId64 ", %" PRId64 ") is not symmetric", i / a->heads,
+                             i % a->heads);
+    return ATN_OK;
+}
+
+static atn_status check_traces(atn_context *context, const atn_inverse_desc *desc, int64_t count,
+                               atn_trace *traces)
+{
+    bool newton = desc->method <= ATN_INVERSE_NR_SOFTPP;
+    for (int64_t i = 0; traces && i < count; i++) {
+        traces[i].length = 0;
+        atn_status status =
+            core_trace_check(context, &traces[i], newton ? desc->iterations + 1 : 1);
+        if (status != ATN_OK)
+            return status;
+    }
+    return ATN_OK;
+}
+
+atn_status atn_inverse(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
+                       atn_tensor *x, atn_inverse_info *infos, atn_trace *traces)
+{
+    atn_status status;
+    if (!context || !desc)
+        return core_fail(context, ATN_ERR_NULL, "desc is null");
+    if ((status = core_check_inverse(context, desc)) != ATN_OK ||
+        (status = check_matrices(context, a, x)) != ATN_OK)
+        return status;
+    int64_t count = a->batch * a->heads;
+    if ((status = check_traces(context, desc, count, traces)) != ATN_OK)
+        return status;
+    if (count == 0 || a->rows == 0) {
+        for (int64_t i = 0; infos && i < count; i++)
+            infos[i] = (atn_inverse_info){0};
+        return ATN_OK;
+    }
+    cpu_inverse_memory memory;
+    core_arena arena = {0};
+    void *block;
+    core_inverse_layout(&arena, desc, a->dtype, a->rows, count, context->threads, traces, &memory);
+    if (arena.overflow)
+        return core_fail(context, ATN_ERR_SHAPE, "a: the workspace would not fit into memory");
+    if ((status = core_allocate(context, arena.used, &block)) != ATN_OK)
+        return status;
+    arena = (core_arena){.base = block};
+    core_inverse_layout(&arena, desc, a->dtype, a->rows, count, context->threads, traces, &memory);
+    status = cpu_table_get(a->dtype)->inverse_batch(context, desc, a, x, false, &memory, traces);
+    if (infos)
+        memcpy(infos, memory.infos, (size_t)count * sizeof *infos);
+    core_release(context, block);
+    return status;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CORE_INVERSE_H
+#define CORE_INVERSE_H
+
+#include "core/internal.h"
+#include "cpu/table.h"
+
+/* ATN_OK, or which constant of the description is out of range. */
+atn_status core_check_inverse(atn_context *context, const atn_inverse_desc *desc);
+
+/* Lays out inverse_batch's memory for `count` m x m matrices. */
+void core_inverse_layout(core_arena *arena, const atn_inverse_desc *desc, atn_dtype dtype,
+                         int64_t m, int64_t count, int threads, bool traced,
+                         cpu_inverse_memory *memory);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The names of every choice, from the lists in the public headers. */
+#include <attnum/attnum.h>
+
+typedef struct {
+    const char *name, *description;
+} named;
+
+#define NAMED_ENTRY(code, name, description) {name, description},
+static const named distances[] = {ATN_DISTANCE_LIST(NAMED_ENTRY)};
+static const named scales[] = {ATN_SCALE_LIST(NAMED_ENTRY)};
+static const named samplings[] = {ATN_SAMPLING_LIST(NAMED_ENTRY)};
+static const named inverses[] = {ATN_INVERSE_LIST(NAMED_ENTRY)};
+static const named metrics[] = {ATN_METRIC_LIST(NAMED_ENTRY)};
+#undef NAMED_ENTRY
+
+static const char *const stops[] = {
+    [ATN_STOP_ITERATIONS] = "iterations",
+    [ATN_STOP_NO_ALPHA] = "no-alpha",
+    [ATN_STOP_NONFINITE] = "nonfinite",
+    [ATN_STOP_DIRECT] = "direct",
+};
+
+/* The enumerations are unsigned or int as the compiler likes; one comparison serves both. */
+#define IN_RANGE(value, count) ((unsigned)(value) < (unsigned)(count))
+
+const char *atn_distance_name(atn_distance distance)
+{
+    return IN_RANGE(distance, ATN_DISTANCE_COUNT) ? distances[distance].name : NULL;
+}
+
+const char *atn_scale_name(atn_scale scale)
+{
+    return IN_RANGE(scale, ATN_SCALE_COUNT) ? scales[scale].name : NULL;
+}
+
+const char *atn_sampling_name(atn_sampling_kind kind)
+{
+    return IN_RANGE(kind, ATN_SAMPLING_COUNT) ? samplings[kind].name : NULL;
+}
+
+const char *atn_inverse_name(atn_inverse_method method)
+{
+    return IN_RANGE(method, ATN_INVERSE_COUNT) ? inverses[method].name : NULL;
+}
+
+const char *atn_inverse_description(atn_inverse_method method)
+{
+    return IN_RANGE(method, ATN_INVERSE_COUNT) ? inverses[method].description : NULL;
+}
+
+const char *atn_metric_name(atn_metric metric)
+{
+    return IN_RANGE(metric, ATN_METRIC_COUNT) ? metrics[metric].name : NULL;
+}
+
+const char *atn_stop_name(atn_stop stop)
+{
+    return IN_RANGE(stop, ATN_STOP_DIRECT + 1) ? stops[stop] : NULL;
+}

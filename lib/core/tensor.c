@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <attnum/tensor.h>
+
+static const struct {
+    const char *name;
+    size_t size;
+    double roundoff;
+} dtypes[ATN_DTYPE_COUNT] = {
+    [ATN_F32] = {"f32", 4, 0x1p-24},
+    [ATN_F64] = {"f64", 8, 0x1p-53},
+};
+
+static int dtype_known(atn_dtype dtype)
+{
+    return (int)dtype >= 0 && dtype < ATN_DTYPE_COUNT;
+}
+
+const char *atn_dtype_name(atn_dtype dtype)
+{
+    return dtype_known(dtype) ? dtypes[dtype].name : "unknown";
+}
+
+size_t atn_dtype_size(atn_dtype dtype)
+{
+    return dtype_known(dtype) ? dtypes[dtype].size : 0;
+}
+
+double atn_dtype_roundoff(atn_dtype dtype)
+{
+    return dtype_known(dtype) ? dtypes[dtype].roundoff : 0;
+}
+
+atn_tensor atn_tensor_dense(void *data, atn_dtype dtype, int64_t batch, int64_t heads, int64_t rows,
+                            int64_t cols)
+{
+    return (atn_tensor){
+        .data = data,
+        .dtype = dtype,
+        .batch = batch,
+        .heads = heads,
+        .rows = rows,
+        .cols = cols,
+        .batch_stride = heads * rows * cols,
+        .head_stride = rows * cols,
+        .row_stride = cols,
+    };
+}
+
+void *atn_tensor_matrix(const atn_tensor *tensor, int64_t batch, int64_t head)
+{
+    int64_t offset = batch * tensor->batch_stride + head * tensor->head_stride;
+    return (char *)tensor->data + (ptrdiff_t)(offset * (int64_t)dtypes[tensor->dtype].size);
+}
+
+/* One level of the layout: `count` items of `extent` elements, `stride` apart. *extent becomes the
+ * elements the whole level spans. False if items overlap or the span overflows. */
+static int span_level(int64_t count, int64_t stride, int64_t *extent)
+{
+    if (count <= 1)
+        return 1;
+    if (stride < *extent || stride < 0)
+        return 0;
+    int64_t steps;
+    return !__builtin_mul_overflow(count - 1, stride, &steps) &&
+           !__builtin_add_overflow(steps, *extent, extent);
+}
+
+atn_status atn_tensor_check(const atn_tensor *tensor)
+{
+    if (!tensor)
+        return ATN_ERR_NULL;
+    if (!dtype_known(tensor->dtype))
+        return ATN_ERR_DTYPE;
+    if (tensor->batch < 0 || tensor->heads < 0 || tensor->rows < 0 || tensor->cols < 0)
+        return ATN_ERR_SHAPE;
+    if (tensor->batch == 0 || tensor->heads == 0 || tensor->rows == 0 || tensor->cols == 0)
+        return ATN_OK;
+    if (!tensor->data)
+        return ATN_ERR_NULL;
+    int64_t extent = tensor->cols, bytes;
+    if (!span_level(tensor->rows, tensor->row_stride, &extent) ||
+        !span_level(tensor->heads, tensor->head_stride, &extent) ||
+        !span_level(tensor->batch, tensor->batch_stride, &extent))
+        return ATN_ERR_STRIDE;
+    if (__builtin_mul_overflow(extent, (int64_t)dtypes[tensor->dtype].size, &bytes) ||
+        bytes > PTRDIFF_MAX)
+        return ATN_ERR_SHAPE;
+    return ATN_OK;
+}

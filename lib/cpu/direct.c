@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The exact inverses: eigendecomposition, Cholesky, pivoted Cholesky. Symmetric matrices read the
+ * same by rows and by columns, so LAPACK's column-major calls need no transposes. */
+#include <string.h>
+
+#include "core/trace.h"
+#include "cpu/blocks.h"
+
+static void record(const inverse_problem *p)
+{
+    p->info->stop = ATN_STOP_DIRECT;
+    core_trace_record(p->trace, REAL_DTYPE, p->m, p->a, p->x, p->trace_work);
+}
+
+static double relative_cut(const inverse_problem *p)
+{
+    return p->desc->rcond >= 0 ? p->desc->rcond : (double)p->m * atn_dtype_roundoff(REAL_DTYPE);
+}
+
+/* work: W (m x m), W / lambda (m x m), lambda (m), LAPACK's 1 + 6 m + 2 m^2. */
+atn_status R(eig)(const inverse_problem *p)
+{
+    int64_t m = p->m, size = m * m;
+    real *w = p->work, *scaled = w + size, *lambda = scaled + size, *lapack_work = lambda + m;
+    memcpy(w, p->a, (size_t)size * sizeof *w);
+    lapack_int code = lapack_syevd(LAPACK_COL_MAJOR, 'V', 'L', (lapack_int)m, w, (lapack_int)m,
+                                   lambda, lapack_work, (lapack_int)(1 + 6 * m + 2 * size), p->ints,
+                                   (lapack_int)(3 + 5 * m));
+    if (code != 0)
+        return ATN_ERR_LIBRARY;
+    real largest = real_abs(lambda[0]) > real_abs(lambda[m - 1]) ? real_abs(lambda[0])
+                                                                 : real_abs(lambda[m - 1]);
+    real cut = (real)relative_cut(p) * largest;
+    for (int64_t i = 0; i < m; i++) { /* eigenvector i is row i of w */
+        bool kept = real_abs(lambda[i]) > cut;
+        p->info->rank += kept;
+        for (int64_t j = 0; j < m; j++)
+            scaled[i * m + j] = kept ? w[i * m + j] / lambda[i] : 0;
+    }
+    real_gemm(CblasTrans, CblasNoTrans, m, m, m, w, m, scaled, m, 0, p->x, m);
+    R(symmetrise)(m, p->x);
+    p->info->residual = R(first_penrose)(m, p->a, p->x, w, scaled);
+    record(p);
+    return ATN_OK;
+}
+
+/* One attempt: x = the Cholesky factor of A + jitter I. */
+static bool factorise(const inverse_problem *p, real jitter)
+{
+    memcpy(p->x, p->a, (size_t)(p->m * p->m) * sizeof(real));
+    for (int64_t i = 0; i < p->m; i++)
+        p->x[i * p->m + i] += jitter;
+    return lapack_potrf(LAPACK_COL_MAJOR, 'U', (lapack_int)p->m, p->x, (lapack_int)p->m) == 0;
+}
+
+/* work: two m x m scratch matrices for the residual. */
+atn_status R(cholesky)(const inverse_problem *p)
+{
+    int64_t m = p->m;
+    double norm = R(norm1)(m, p->a), u = atn_dtype_roundoff(REAL_DTYPE);
+    bool given = p->desc->jitter >= 0;
+    double jitter = (given ? p->desc->jitter : u * sqrt((double)m)) * norm;
+    bool done = factorise(p, (real)jitter);
+    while (!done && !given && jitter > 0 && jitter < norm) {
+        jitter *= 10;
+        done = factorise(p, (real)jitter);
+    }
+    p->info->jitter = jitter;
+    if (!done) {
+        memset(p->x, 0, (size_t)(m * m) * sizeof(real));
+        p->info->residual = 1;
+        record(p);
+        return ATN_SINGULAR;
+    }
+    if (lapack_potri(LAPACK_COL_MAJOR, 'U', (lapack_int)m, p->x, (lapack_int)m) != 0)
+        return ATN_ERR_LIBRARY;
+    R(mirror_lower)(m, p->x, m); /* LAPACK's upper triangle by columns is our lower by rows */
+    p->info->residual = R(first_penrose)(m, p->a, p->x, p->work, p->work + m * m);
+    record(p);
+    return ATN_OK;
+}
+
+/* From the factor L (lower, r x r, row stride m) in `factor`: x = the inverse of the pivot block,
+ * scattered to the pivots' rows and columns. */
+static atn_status scatter_inverse(const inverse_problem *p, real *factor)
+{
+    int64_t m = p->m, r = p->info->rank;
+    memset(p->x, 0, (size_t)(m * m) * sizeof(real));
+    if (lapack_potri(LAPACK_COL_MAJOR, 'U', (lapack_int)r, factor, (lapack_int)m) != 0)
+        return ATN_ERR_LIBRARY;
+    for (int64_t i = 0; i < r; i++)
+        for (int64_t j = 0; j <= i; j++)
+            p->x[p->pivots[i] * m + p->pivots[j]] = p->x[p->pivots[j] * m + p->pivots[i]] =
+                factor[i * m + j];
+    return ATN_OK;
+}
+
+/* Rank-revealing Cholesky: A[piv, piv] = L L^T up to the cut. work: the factor (m x m), two scratch
+ * matrices, LAPACK's 2 m. */
+atn_status R(pivoted_cholesky)(const inverse_problem *p)
+{
+    int64_t m = p->m, size = m * m;
+    real *factor = p->keep_factor ? p->x : p->work;
+    real *scratch = p->work + size, *lapack_work = scratch + 2 * size;
+    real largest = 0;
+    memcpy(factor, p->a, (size_t)size * sizeof(real));
+    for (int64_t i = 0; i < m; i++)
+        largest = factor[i * m + i] > largest ? factor[i * m + i] : largest;
+    lapack_int rank = 0;
+    lapack_int code = 0;
+    if (largest > 0)
+        code = lapack_pstrf(LAPACK_COL_MAJOR, 'U', (lapack_int)m, factor, (lapack_int)m, p->pivots,
+                            &rank, (real)relative_cut(p) * largest, lapack_work);
+    if (code < 0)
+        return ATN_ERR_LIBRARY;
+    for (int64_t i = 0; i < m; i++)
+        p->pivots[i] = largest > 0 ? p->pivots[i] - 1 : (int)i; /* LAPACK counts from 1 */
+    p->info->rank = rank;
+    if (p->keep_factor) {
+        p->info->stop = ATN_STOP_DIRECT;
+        return rank > 0 ? ATN_OK : ATN_SINGULAR;
+    }
+    atn_status status = scatter_inverse(p, factor);
+    if (status < 0)
+        return status;
+    p->info->residual = R(first_penrose)(m, p->a, p->x, scratch, scratch + size);
+    record(p);
+    return rank > 0 ? ATN_OK : ATN_SINGULAR;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Gaussian kernel matrices, SOFT (IJCV) Eq. 4, 5, 8. */
+#include "cpu/blocks.h"
+
+/* Landmarks side by side that one pass over a token's coordinates serves: accumulators that fit the
+ * registers of every x86-64. */
+enum { TILE = 16 };
+
+int64_t R(landmark_padded)(int64_t count)
+{
+    return (count + TILE - 1) / TILE * TILE;
+}
+
+int64_t R(landmark_elements)(int64_t count, int64_t d)
+{
+    return (d + 1) * R(landmark_padded)(count);
+}
+
+static void squared_norms(int64_t p, int64_t d, const real *x, int64_t stride, real *norms)
+{
+    for (int64_t i = 0; i < p; i++) {
+        real sum = 0;
+        for (int64_t c = 0; c < d; c++)
+            sum += x[i * stride + c] * x[i * stride + c];
+        norms[i] = sum;
+    }
+}
+
+void R(landmark_prepare)(landmark_set *set)
+{
+    for (int64_t c = 0; c < set->d; c++) {
+        real *row = set->transposed + c * set->padded;
+        for (int64_t j = 0; j < set->count; j++)
+            row[j] = set->rows[j * set->d + c];
+        for (int64_t j = set->count; j < set->padded; j++)
+            row[j] = 0;
+    }
+    squared_norms(set->count, set->d, set->rows, set->d, set->norms);
+}
+
+/* |x - l_j|^2 for TILE landmarks: column by column, so that every distance is one sum over the
+ * coordinates in order, whatever the vector width. */
+static void distance_tile(int64_t d, const real *x, const real *transposed, int64_t padded,
+                          real *restrict out)
+{
+    real sums[TILE] = {0};
+    for (int64_t c = 0; c < d; c++) {
+        const real *l = transposed + c * padded;
+        for (int j = 0; j < TILE; j++) {
+            real difference = x[c] - l[j];
+            sums[j] += difference * difference;
+        }
+    }
+    for (int j = 0; j < TILE; j++)
+        out[j] = sums[j];
+}
+
+static void distances_direct(int64_t p, const real *x, int64_t x_stride, const landmark_set *set,
+                             real *out, int64_t out_stride)
+{
+    for (int64_t i = 0; i < p; i++)
+        for (int64_t j = 0; j < set->padded; j += TILE)
+            distance_tile(set->d, x + i * x_stride, set->transposed + j, set->padded,
+                          out + i * out_stride + j);
+}
+
+/* |x|^2 + |l|^2 - 2 x.l, as the published torch kernel evaluates it. */
+static void distances_expanded(int64_t p, const real *x, int64_t x_stride, const landmark_set *set,
+                               real *out, int64_t out_stride, bool clamp)
+{
+    real_gemm(CblasNoTrans, CblasTrans, p, set->count, set->d, x, x_stride, set->rows, set->d, 0,
+              out, out_stride);
+    for (int64_t i = 0; i < p; i++) {
+        real norm;
+        squared_norms(1, set->d, x + i * x_stride, x_stride, &norm);
+        real *row = out + i * out_stride;
+        for (int64_t j = 0; j < set->count; j++) {
+            real squared = norm + set->norms[j] - 2 * row[j];
+            row[j] = clamp && squared < 0 ? 0 : squared;
+        }
+    }
+}
+
+void R(gaussian_block)(atn_distance distance, double s, int64_t p, const real *x, int64_t x_stride,
+                       const landmark_set *set, real *out, int64_t out_stride)
+{
+    if (distance == ATN_DISTANCE_DIRECT)
+        distances_direct(p, x, x_stride, set, out, out_stride);
+    else
+        distances_expanded(p, x, x_stride, set, out, out_stride, distance == ATN_DISTANCE_CLAMPED);
+    real minus_s = (real)-s;
+    for (int64_t i = 0; i < p; i++)
+        for (int64_t j = 0; j < set->count; j++)
+            out[i * out_stride + j] = real_exp(minus_s * out[i * out_stride + j]);
+}
+
+int64_t R(gaussian_work)(int64_t q, int64_t d)
+{
+    /* rows, transposed and norms of the set, and one padded row of output */
+    return q * d + R(landmark_elements)(q, d) + R(landmark_padded)(q);
+}
+
+void R(gaussian_cross)(atn_distance distance, double s, int64_t p, int64_t q, int64_t d,
+                       const void *x, int64_t x_stride, const void *y, int64_t y_stride, void *out,
+                       int64_t out_stride, void *work)
+{
+    const real *from = y;
+    real *to = out;
+    landmark_set set = {.count = q, .padded = R(landmark_padded)(q), .d = d, .rows = work};
+    set.transposed = set.rows + q * d;
+    set.norms = set.transposed + d * set.padded;
+    real *padded_row = set.norms + set.padded;
+    for (int64_t j = 0; j < q; j++)
+        for (int64_t c = 0; c < d; c++)
+            set.rows[j * d + c] = from[j * y_stride + c];
+    R(landmark_prepare)(&set);
+    for (int64_t i = 0; i < p; i++) {
+        R(gaussian_block)
+        (distance, s, 1, (const real *)x + i * x_stride, x_stride, &set, padded_row, set.padded);
+        for (int64_t j = 0; j < q; j++)
+            to[i * out_stride + j] = padded_row[j];
+    }
+}
+
+void R(gaussian_self)(atn_distance distance, double s, int64_t m, int64_t d, const void *l,
+                      int64_t l_stride, void *a, int64_t a_stride, void *work)
+{
+    R(gaussian_cross)(distance, s, m, m, d, l, l_stride, l, l_stride, a, a_stride, work);
+    real *matrix = a;
+    R(mirror_lower)(m, matrix, a_stride);
+    if (distance == ATN_DISTANCE_CLAMPED)
+        for (int64_t i = 0; i < m; i++)
+            matrix[i * a_stride + i] = 1;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* All matrices of a call, each by the method the description names. */
+#include <omp.h>
+#include <string.h>
+
+#include "core/trace.h"
+#include "cpu/blocks.h"
+
+enum { NEWTON_MATRICES = 3 };
+
+static atn_status (*const methods[ATN_INVERSE_COUNT])(const inverse_problem *) = {
+    [ATN_INVERSE_NR] = R(newton),          [ATN_INVERSE_NR_PAPER] = R(newton),
+    [ATN_INVERSE_NR_ADAPTIVE] = R(newton), [ATN_INVERSE_NR_SOFT] = R(newton),
+    [ATN_INVERSE_NR_SOFTPP] = R(newton),   [ATN_INVERSE_EIG] = R(eig),
+    [ATN_INVERSE_CHOLESKY] = R(cholesky),  [ATN_INVERSE_PIVOTED_CHOLESKY] = R(pivoted_cholesky),
+};
+
+void R(inverse_work)(const atn_inverse_desc *desc, int64_t m, cpu_inverse_memory *memory)
+{
+    memory->ints = desc->method == ATN_INVERSE_EIG ? 5 * m + 3 : 0;
+    switch (desc->method) {
+    case ATN_INVERSE_EIG:
+        memory->reals = 4 * m * m + 7 * m + 1;
+        break;
+    case ATN_INVERSE_CHOLESKY:
+        memory->reals = 2 * m * m;
+        break;
+    case ATN_INVERSE_PIVOTED_CHOLESKY:
+        memory->reals = 3 * m * m + 2 * m;
+        break;
+    default:
+        memory->reals = NEWTON_MATRICES * m * m;
+    }
+}
+
+static atn_status invert_one(inverse_problem *p)
+{
+    if (p->info->status == ATN_NONFINITE) {
+        memset(p->x, 0, (size_t)(p->m * p->m) * sizeof(real));
+        p->info->stop = ATN_STOP_NONFINITE;
+        for (int64_t i = 0; i < p->m; i++)
+            p->pivots[i] = (int)i;
+        return ATN_NONFINITE;
+    }
+    return methods[p->desc->method](p);
+}
+
+/* The worst of two: any negative status first, then the larger positive. */
+static atn_status worse(atn_status a, atn_status b)
+{
+    if (a < 0 || b < 0)
+        return a < 0 ? a : b;
+    return a > b ? a : b;
+}
+
+atn_status R(inverse_batch)(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
+                            atn_tensor *x, bool keep_factor, cpu_inverse_memory *memory,
+                            atn_trace *traces)
+{
+    int64_t m = a->rows, count = a->batch * a->heads;
+    memset(memory->infos, 0, (size_t)count * sizeof *memory->infos);
+    for (int64_t i = 0; i < count; i++)
+        if (!R(all_finite)(m, m, atn_tensor_matrix(a, i / a->heads, i % a->heads), m))
+            memory->infos[i].status = ATN_NONFINITE;
+    if (desc->method <= ATN_INVERSE_NR_SOFTPP)
+        R(newton_starts)(context, desc, a, x, memory->infos, memory->starts);
+#pragma omp parallel for num_threads(context->threads) schedule(dynamic)
+    for (int64_t i = 0; i < count; i++) {
+        int thread = omp_get_thread_num();
+        inverse_problem p = {
+            .desc = desc,
+            .m = m,
+            .a = atn_tensor_matrix(a, i / a->heads, i % a->heads),
+            .x = atn_tensor_matrix(x, i / a->heads, i % a->heads),
+            .work = (real *)memory->work + thread * memory->reals,
+            .ints = memory->int_work + thread * memory->ints,
+            .pivots = memory->pivots + i * m,
+            .keep_factor = keep_factor && desc->method == ATN_INVERSE_PIVOTED_CHOLESKY,
+            .alpha = memory->starts[i],
+            .trace = traces ? &traces[i] : NULL,
+            .trace_work = memory->trace_work + (traces ? thread * core_trace_work(m) : 0),
+            .info = &memory->infos[i],
+        };
+        p.info->status = invert_one(&p);
+        memory->factors[i] = (cpu_factor){p.info->rank, p.pivots};
+    }
+    atn_status status = ATN_OK;
+    for (int64_t i = 0; i < count; i++)
+        status = worse(status, memory->infos[i].status);
+    if (status == ATN_ERR_LIBRARY)
+        core_fail(context, status, "LAPACK failed on a finite matrix");
+    return status;
+}

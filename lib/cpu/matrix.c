@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Small helpers on dense matrices. */
+#include "cpu/blocks.h"
+
+double R(frobenius)(int64_t count, const real *a)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += (double)a[i] * (double)a[i];
+    return sqrt(sum);
+}
+
+double R(norm1)(int64_t m, const real *a)
+{
+    double norm = 0;
+    for (int64_t i = 0; i < m; i++) { /* rows for columns: A is symmetric */
+        double sum = 0;
+        for (int64_t j = 0; j < m; j++)
+            sum += (double)real_abs(a[i * m + j]);
+        if (!(sum <= norm)) /* a NaN stays */
+            norm = sum;
+    }
+    return norm;
+}
+
+bool R(all_finite)(int64_t rows, int64_t cols, const real *a, int64_t stride)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        real sum = 0; /* x - x is 0, or NaN for NaN and infinity */
+        for (int64_t j = 0; j < cols; j++)
+            sum += a[i * stride + j] - a[i * stride + j];
+        if (!(sum == 0))
+            return false;
+    }
+    return true;
+}
+
+void R(symmetrise)(int64_t m, real *a)
+{
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < i; j++)
+            a[i * m + j] = a[j * m + i] = (a[i * m + j] + a[j * m + i]) / 2;
+}
+
+void R(mirror_lower)(int64_t m, real *a, int64_t stride)
+{
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < i; j++)
+            a[j * stride + i] = a[i * stride + j];
+}
+
+double R(first_penrose)(int64_t m, const real *a, const real *x, real *scratch1, real *scratch2)
+{
+    real_multiply(m, a, x, scratch1);
+    real_multiply(m, scratch1, a, scratch2);
+    for (int64_t i = 0; i < m * m; i++)
+        scratch2[i] -= a[i];
+    double norm = R(frobenius)(m * m, a);
+    return norm > 0 ? R(frobenius)(m * m, scratch2) / norm : 0;
+}

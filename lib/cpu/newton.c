@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The Newton-Raphson inverse, SOFT (IJCV) Eq. 10, with every published choice of its start. */
+#include <float.h>
+#include <string.h>
+
+#include "core/trace.h"
+#include "cpu/blocks.h"
+
+/* |I - alpha B|_1 in the arithmetic of `real`, as the published loops compute it. */
+static double start_norm(int64_t m, const real *b, real alpha)
+{
+    real norm = 0;
+    for (int64_t i = 0; i < m; i++) { /* rows for columns: B is symmetric */
+        real sum = 0;
+        for (int64_t j = 0; j < m; j++)
+            sum += real_abs((i == j ? (real)1 : (real)0) - alpha * b[i * m + j]);
+        if (!(sum <= norm))
+            norm = sum;
+    }
+    return (double)norm;
+}
+
+static real *matrix_of(const atn_tensor *t, int64_t index)
+{
+    return atn_tensor_matrix(t, index / t->heads, index % t->heads);
+}
+
+/* The halving rule (section 3.2: beta = 1/2; the published loop tests A^2): the smallest number of
+ * halvings after which no finite matrix of the group first .. first + count - 1 exceeds the limit.
+ * Returns alpha, or -1 if the cap comes first and the last alpha is not accepted. */
+static double search_alpha(const atn_inverse_desc *desc, const atn_tensor *b,
+                           const atn_inverse_info *infos, int64_t first, int64_t count,
+                           double alpha, int *halvings)
+{
+    for (*halvings = 0;; ++*halvings) {
+        double norm = 0;
+        for (int64_t i = first; i < first + count; i++)
+            if (infos[i].status != ATN_NONFINITE)
+                norm = fmax(norm, start_norm(b->rows, matrix_of(b, i), (real)alpha));
+        if (norm <= desc->search_limit)
+            return alpha;
+        if (*halvings == desc->search_cap)
+            return desc->search_accepts_last ? alpha : -1;
+        alpha /= 2;
+    }
+}
+
+static void square_all(const atn_context *context, const atn_tensor *a, atn_tensor *squares)
+{
+#pragma omp parallel for num_threads(context->threads) schedule(dynamic)
+    for (int64_t i = 0; i < a->batch * a->heads; i++) {
+        real_multiply(a->rows, matrix_of(a, i), matrix_of(a, i), matrix_of(squares, i));
+        R(symmetrise)(a->rows, matrix_of(squares, i));
+    }
+}
+
+static double alpha_from_norm(const atn_inverse_desc *desc, double norm)
+{
+    if (desc->alpha > 0)
+        return desc->alpha;
+    return norm > 0 ? desc->numerator / (norm * norm) : 0; /* A = 0: X = 0 is its pseudo-inverse */
+}
+
+void R(newton_starts)(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
+                      atn_tensor *squares, atn_inverse_info *infos, double *starts)
+{
+    int64_t count = a->batch * a->heads;
+    double largest = 0;
+    for (int64_t i = 0; i < count; i++) {
+        bool finite = infos[i].status != ATN_NONFINITE;
+        starts[i] = finite ? R(norm1)(a->rows, matrix_of(a, i)) : 0;
+        largest = fmax(largest, starts[i]);
+    }
+    bool batch = desc->scope == ATN_SCOPE_BATCH;
+    for (int64_t i = 0; i < count; i++)
+        starts[i] = alpha_from_norm(desc, batch ? largest : starts[i]);
+    if (desc->search == ATN_SEARCH_NONE)
+        return;
+    const atn_tensor *tested = a;
+    if (desc->search == ATN_SEARCH_SQUARE) {
+        square_all(context, a, squares);
+        tested = squares;
+    }
+    int64_t group = batch ? count : 1;
+    for (int64_t i = 0; i < count; i += group) {
+        int halvings;
+        double alpha = search_alpha(desc, tested, infos, i, group, starts[i], &halvings);
+        for (int64_t j = i; j < i + group; j++) {
+            starts[j] = alpha;
+            infos[j].halvings = halvings;
+        }
+    }
+}
+
+/* B = A + ridge I. */
+static void add_ridge(int64_t m, const real *a, real ridge, real *b)
+{
+    memcpy(b, a, (size_t)(m * m) * sizeof *b);
+    for (int64_t i = 0; i < m; i++)
+        b[i * m + i] += ridge;
+}
+
+/* next = 2 X - X B X, exactly symmetric; b_x is scratch. Returns |next - X|_F / |next|_F. */
+static double step(int64_t m, const real *b, const real *x, real *b_x, real *next)
+{
+    real_multiply(m, b, x, b_x);
+    real_multiply(m, x, b_x, next);
+    R(symmetrise)(m, next);
+    double change = 0, size = 0;
+    for (int64_t i = 0; i < m * m; i++) {
+        double removed = (double)next[i];
+        next[i] = 2 * x[i] - next[i];
+        change += ((double)x[i] - removed) * ((double)x[i] - removed);
+        size += (double)next[i] * (double)next[i];
+    }
+    return size > 0 ? sqrt(change / size) : (change > 0 ? INFINITY : 0) + 0 * size;
+}
+
+/* Runs the T steps between x and other; the last iterate ends in p->x. */
+static void iterate(const inverse_problem *p, const real *b, real *scratch, real *other)
+{
+    atn_inverse_info *info = p->info;
+    size_t bytes = (size_t)(p->m * p->m) * sizeof(real);
+    real *x = p->x, *next = other;
+    info->stop = ATN_STOP_ITERATIONS;
+    info->best_update = INFINITY;
+    core_trace_record(p->trace, REAL_DTYPE, p->m, p->a, x, p->trace_work);
+    for (int k = 1; k <= p->desc->iterations; k++) {
+        double update = step(p->m, b, x, scratch, next);
+        if (!R(all_finite)(p->m, p->m, next, p->m)) {
+            info->stop = ATN_STOP_NONFINITE;
+            break;
+        }
+        real *previous = x;
+        x = next;
+        next = previous;
+        info->iterations = k;
+        info->last_update = update;
+        if (update < info->best_update) {
+            info->best_update = update;
+            info->best_iteration = k;
+        }
+        core_trace_record(p->trace, REAL_DTYPE, p->m, p->a, x, p->trace_work);
+    }
+    if (x != p->x)
+        memcpy(p->x, x, bytes);
+    if (!(info->best_update < INFINITY))
+        info->best_update = 0;
+}
+
+atn_status R(newton)(const inverse_problem *p)
+{
+    int64_t size = p->m * p->m;
+    real *scratch = p->work, *other = scratch + size, *shifted = other + size;
+    atn_inverse_info *info = p->info;
+    if (p->alpha < 0) {
+        memset(p->x, 0, (size_t)size * sizeof(real));
+        info->stop = ATN_STOP_NO_ALPHA;
+        info->residual = 1;
+        return ATN_NOT_CONVERGED;
+    }
+    const real *b = p->a;
+    if (p->desc->ridge != 0) {
+        add_ridge(p->m, p->a, (real)p->desc->ridge, shifted);
+        b = shifted;
+    }
+    info->alpha = p->alpha;
+    for (int64_t i = 0; i < size; i++)
+        p->x[i] = (real)p->alpha * b[i];
+    iterate(p, b, scratch, other);
+    info->residual = R(first_penrose)(p->m, b, p->x, scratch, other);
+    double tolerance = p->desc->tolerance;
+    if (tolerance < 0)
+        tolerance = sqrt(atn_dtype_roundoff(REAL_DTYPE));
+    return info->stop == ATN_STOP_ITERATIONS && info->residual <= tolerance ? ATN_OK
+                                                                            : ATN_NOT_CONVERGED;
+}

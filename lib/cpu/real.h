@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* f32 and f64 from one source: every .c file of this folder is compiled twice, once with REAL_F32
+ * and once with REAL_F64 defined. `real` is the element type, R(name) the name of this type's copy,
+ * and the few BLAS and LAPACK calls in use stand here under one name each. */
+#ifndef CPU_REAL_H
+#define CPU_REAL_H
+
+#include <cblas.h>
+#include <lapacke.h>
+#include <math.h>
+#include <stdint.h>
+
+#if defined(REAL_F32)
+typedef float real;
+#define R(name)      name##_f32
+#define REAL_DTYPE   ATN_F32
+#define real_exp     expf
+#define real_abs     fabsf
+#define cblas_gemm   cblas_sgemm
+#define cblas_trsm   cblas_strsm
+#define lapack_syevd LAPACKE_ssyevd_work
+#define lapack_potrf LAPACKE_spotrf_work
+#define lapack_potri LAPACKE_spotri_work
+#define lapack_pstrf LAPACKE_spstrf_work
+#elif defined(REAL_F64)
+typedef double real;
+#define R(name)      name##_f64
+#define REAL_DTYPE   ATN_F64
+#define real_exp     exp
+#define real_abs     fabs
+#define cblas_gemm   cblas_dgemm
+#define cblas_trsm   cblas_dtrsm
+#define lapack_syevd LAPACKE_dsyevd_work
+#define lapack_potrf LAPACKE_dpotrf_work
+#define lapack_potri LAPACKE_dpotri_work
+#define lapack_pstrf LAPACKE_dpstrf_work
+#else
+#error "compile with REAL_F32 or REAL_F64"
+#endif
+
+/* C (rows x cols) = scale op(A) op(B) + beta C, row-major, inner the shared size. */
+static inline void real_gemm(CBLAS_TRANSPOSE trans_a, CBLAS_TRANSPOSE trans_b, int64_t rows,
+                             int64_t cols, int64_t inner, const real *a, int64_t lda, const real *b,
+                             int64_t ldb, real beta, real *c, int64_t ldc)
+{
+    cblas_gemm(CblasRowMajor, trans_a, trans_b, (blasint)rows, (blasint)cols, (blasint)inner, 1, a,
+               (blasint)lda, b, (blasint)ldb, beta, c, (blasint)ldc);
+}
+
+/* C = A B for dense m x m matrices. */
+static inline void real_multiply(int64_t m, const real *a, const real *b, real *c)
+{
+    real_gemm(CblasNoTrans, CblasNoTrans, m, m, m, a, m, b, m, 0, c, m);
+}
+
+#endif

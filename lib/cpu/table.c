@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cpu/blocks.h"
+
+const cpu_table R(cpu_table) = {
+    .gaussian_cross = R(gaussian_cross),
+    .gaussian_self = R(gaussian_self),
+    .gaussian_work = R(gaussian_work),
+    .sample = R(sample),
+    .sample_work = R(sample_work),
+    .inverse_batch = R(inverse_batch),
+    .inverse_work = R(inverse_work),
+    .soft_layout = R(soft_layout),
+    .soft_forward = R(soft_forward),
+};

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The CPU's building blocks as the rest of the library sees them: one table per dtype, filled in
+ * table.c. Arguments are checked by the callers. */
+#ifndef CPU_TABLE_H
+#define CPU_TABLE_H
+
+#include "core/internal.h"
+
+/* Where inverse_batch leaves a matrix that is kept as a factor (pivoted-cholesky): the lower
+ * triangle of the leading rank x rank block of x, row-major with row stride m, holds L, where
+ * A[pivots, pivots] = L L^T. */
+typedef struct {
+    int64_t rank;
+    const int *pivots;
+} cpu_factor;
+
+/* The memory inverse_batch works in, laid out by core_inverse_layout: per thread work, ints and
+ * trace_work; per matrix one start, one info, m pivots and a factor. */
+typedef struct {
+    int64_t reals, ints; /* elements per thread */
+    void *work;
+    int *int_work;
+    double *trace_work;
+    double *starts;
+    atn_inverse_info *infos;
+    int *pivots;
+    cpu_factor *factors;
+} cpu_inverse_memory;
+
+/* A planned SOFT or SOFT++. Pointers are arrays over heads (b h of them), pieces per thread, or
+ * chunks: runs of tokens, as long as the shape says, whose sums are added in order, so that the
+ * result does not depend on the threads. */
+typedef struct {
+    atn_attention_desc desc;
+    atn_attention_shape shape;
+    bool normalise; /* SOFT++ */
+    int threads;
+    double s;
+    int64_t m, block, chunk, chunks;
+    cpu_inverse_memory inverse;
+    void *landmarks; /* per head: m x d */
+    void *a, *x;     /* per head: m x m; x holds A+ or the factor L */
+    void *prepared;  /* per head: what landmark_prepare fills */
+    void *roots;     /* per head: D^1/2, m */
+    void *sums;      /* per head and chunk: m x value_dim */
+    void *weights;   /* per head: m x value_dim, what the kernel's rows are applied to */
+    void *kernel;    /* per thread: block x padded */
+    void *scratch;   /* per thread, scratch_bytes: sampling, A */
+    size_t scratch_bytes;
+    unsigned char *nonfinite; /* per head and chunk */
+} cpu_soft;
+
+typedef struct {
+    /* K(X, Y) of one head; work: gaussian_work(q, d) elements. */
+    void (*gaussian_cross)(atn_distance distance, double s, int64_t p, int64_t q, int64_t d,
+                           const void *x, int64_t x_stride, const void *y, int64_t y_stride,
+                           void *out, int64_t out_stride, void *work);
+    /* A of one head, exactly symmetric. */
+    void (*gaussian_self)(atn_distance distance, double s, int64_t m, int64_t d, const void *l,
+                          int64_t l_stride, void *a, int64_t a_stride, void *work);
+    int64_t (*gaussian_work)(int64_t q, int64_t d);
+
+    /* L of one head; work: sample_work elements. */
+    void (*sample)(const atn_sampling *sampling, int64_t n, int64_t d, const void *tokens,
+                   int64_t stride, int64_t m, void *landmarks, int64_t landmark_stride, void *work);
+    int64_t (*sample_work)(const atn_sampling *sampling, int64_t d);
+
+    /* X of every matrix of a. keep_factor asks pivoted-cholesky to leave its factor in x and in
+     * memory->factors instead of the inverse. traces: one per matrix, or null. */
+    atn_status (*inverse_batch)(atn_context *context, const atn_inverse_desc *desc,
+                                const atn_tensor *a, atn_tensor *x, bool keep_factor,
+                                cpu_inverse_memory *memory, atn_trace *traces);
+    /* Sets memory->reals and memory->ints. */
+    void (*inverse_work)(const atn_inverse_desc *desc, int64_t m, cpu_inverse_memory *memory);
+
+    /* SOFT and SOFT++: soft_layout adds up or hands out the memory, soft_forward runs and leaves
+     * each head's outcome in soft->inverse.infos. */
+    void (*soft_layout)(core_arena *arena, cpu_soft *soft);
+    atn_status (*soft_forward)(atn_context *context, cpu_soft *soft, const atn_tensor *q,
+                               const atn_tensor *v, atn_tensor *out);
+} cpu_table;
+
+extern const cpu_table cpu_table_f32, cpu_table_f64;
+
+/* The table of a dtype. */
+const cpu_table *cpu_table_get(atn_dtype dtype);
+
+#endif
