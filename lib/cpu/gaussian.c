@@ -38,21 +38,26 @@ void R(landmark_prepare)(landmark_set *set)
     squared_norms(set->count, set->d, set->rows, set->d, set->norms);
 }
 
+/* One vector register of every x86-64 and 64-bit ARM; a tile is a few of them. */
+typedef real lanes __attribute__((vector_size(16), aligned(sizeof(real)), may_alias));
+enum { VECTORS = TILE * sizeof(real) / sizeof(lanes) };
+
 /* |x - l_j|^2 for TILE landmarks: column by column, so that every distance is one sum over the
- * coordinates in order, whatever the vector width. */
+ * coordinates in order. Spelled out in vectors, because the compiler otherwise vectorises over the
+ * coordinates and shuffles. */
 static void distance_tile(int64_t d, const real *x, const real *transposed, int64_t padded,
-                          real *restrict out)
+                          real *out)
 {
-    real sums[TILE] = {0};
+    lanes sums[VECTORS] = {{0}};
     for (int64_t c = 0; c < d; c++) {
-        const real *l = transposed + c * padded;
-        for (int j = 0; j < TILE; j++) {
-            real difference = x[c] - l[j];
-            sums[j] += difference * difference;
+        const lanes *l = (const lanes *)(transposed + c * padded);
+        for (int v = 0; v < VECTORS; v++) {
+            lanes difference = x[c] - l[v];
+            sums[v] += difference * difference;
         }
     }
-    for (int j = 0; j < TILE; j++)
-        out[j] = sums[j];
+    for (int v = 0; v < VECTORS; v++)
+        ((lanes *)out)[v] = sums[v];
 }
 
 static void distances_direct(int64_t p, const real *x, int64_t x_stride, const landmark_set *set,
