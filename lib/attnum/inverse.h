@@ -89,7 +89,7 @@ typedef struct {
     atn_status status; /* ATN_OK, ATN_NOT_CONVERGED, ATN_SINGULAR, ATN_NONFINITE */
     atn_stop stop;
     int iterations;     /* steps taken */
-    double alpha;       /* start used */
+    double alpha;       /* start used, as rounded to the dtype */
     int halvings;       /* n: halvings of alpha */
     double residual;    /* |B X B - B|_F / |B|_F of the returned X */
     double last_update; /* |X_T - X_{T-1}|_F / |X_T|_F */

@@ -164,9 +164,10 @@ atn_status R(newton)(const inverse_problem *p)
         add_ridge(p->m, p->a, (real)p->desc->ridge, shifted);
         b = shifted;
     }
-    info->alpha = p->alpha;
+    real alpha = (real)p->alpha;
+    info->alpha = (double)alpha;
     for (int64_t i = 0; i < size; i++)
-        p->x[i] = (real)p->alpha * b[i];
+        p->x[i] = alpha * b[i];
     iterate(p, b, scratch, other);
     info->residual = R(first_penrose)(p->m, b, p->x, scratch, other);
     double tolerance = p->desc->tolerance;

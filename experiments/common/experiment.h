@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An experiment: a list of independent points, each giving rows of raw results, and a last step
+ * that makes the published tables from them. The engine (sweep.c) spreads points over threads,
+ * journals each finished point so that --resume can go on after a kill, shows progress, and writes
+ * CSV, metadata and plots whole or not at all. */
+#ifndef EXPERIMENTS_EXPERIMENT_H
+#define EXPERIMENTS_EXPERIMENT_H
+
+#include <stdint.h>
+
+#include <attnum/attnum.h>
+
+#include "settings.h"
+#include "table.h"
+
+/* A published CSV: results/<directory of the experiment>/<name>.csv. */
+typedef struct {
+    const char *name;        /* "curves", "norm_growth_fit" */
+    const char *description; /* one sentence, for the metadata */
+    const column *columns;
+    int column_count;
+} output_spec;
+
+enum { MAX_OUTPUTS = 4 };
+
+typedef struct experiment {
+    const char *name;     /* "convergence/curves" */
+    const char *summary;  /* one line, for `attnum list` */
+    const char *source;   /* the figures and statements it stands for: "IJCV Fig. 5; S10-S14" */
+    const char *example;  /* a command, for --help */
+    unsigned options;     /* USES_... */
+    const char *defaults; /* text for --help: what quick, default and full take */
+
+    const output_spec *outputs; /* outputs[0] has the experiment's own file name */
+    int output_count;
+    const char *plot; /* the .gp file, "convergence/curves.gp", or null; see plot.h */
+
+    /* What a point yields. Null: the same as outputs[0], and outputs[0] is the raw rows in order.
+     */
+    const column *raw_columns;
+    int raw_column_count;
+
+    /* Checks the settings, fills in defaults and counts the points into *points; opens what the
+     * points share into *state. Returns an exit code; on failure it has reported the reason. Under
+     * --dry-run only this and describe are called. release is called whenever *state is not null,
+     * also after a failure. */
+    int (*prepare)(const settings *s, void **state, int64_t *points);
+    /* One line naming a point: for progress, --dry-run and failing rows. Into buffer. */
+    void (*describe)(const void *state, int64_t point, char *buffer, size_t size);
+    /* Work of a point for the time estimate, in any unit; null: all points weigh the same. */
+    double (*weight)(const void *state, int64_t point);
+    /* The index-th input that prepare read, by name and SHA-256 ("" for synthetic ones), for the
+     * metadata; false past the last one. Null: it reads none. */
+    bool (*input)(const void *state, int index, const char **name, const char **sha256);
+    /* Adds the point's raw rows. Called from several threads at a time, each with a context of its
+     * own (1 thread). Returns an exit code: EXIT_CHECK and EXIT_SKIPPED go into the run's own;
+     * EXIT_ENVIRONMENT and EXIT_USAGE, having reported the reason, stop the run. */
+    int (*run)(const void *state, int64_t point, atn_context *context, table *raw);
+    /* Makes the published tables (outputs[i] -> tables[i]) from all raw rows, in point order, and
+     * prints a human table to stdout. Where raw_columns is null, tables[0] is `raw` and is left as
+     * it is. Null only if raw_columns is null and there is one output: its first rows are then
+     * printed. Returns an exit code: EXIT_CHECK if a check failed. */
+    int (*finish)(const settings *s, const void *state, const table *raw, table **tables);
+    void (*release)(void *state);
+} experiment;
+
+/* The registry, ended by null. */
+extern const experiment *const experiments[];
+
+/* Runs one experiment as described above. Returns an exit code. SIGINT and SIGTERM end it after the
+ * points at work, with EXIT_ENVIRONMENT; a second one ends the program. */
+int experiment_run(const experiment *e, const settings *s);
+
+/* Whether a signal has ended a run of this program. */
+bool experiment_interrupted(void);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "report.h"
+
+static int make_one_folder(const char *path)
+{
+    struct stat status;
+    if (mkdir(path, 0777) == 0)
+        return EXIT_PASS;
+    if (errno == EEXIST && stat(path, &status) == 0 && S_ISDIR(status.st_mode))
+        return EXIT_PASS;
+    report_error("%s: cannot make this folder: %s", path,
+                 errno == EEXIST ? "a file has its name" : strerror(errno));
+    return EXIT_ENVIRONMENT;
+}
+
+int files_make_folder(const char *path)
+{
+    char *partial = must_format("%s", path);
+    int code = EXIT_PASS;
+    for (char *end = partial + 1; code == EXIT_PASS && *partial && *end; end++) {
+        if (*end != '/')
+            continue;
+        *end = '\0';
+        code = make_one_folder(partial);
+        *end = '/';
+    }
+    if (code == EXIT_PASS)
+        code = make_one_folder(partial);
+    free(partial);
+    return code;
+}
+
+void new_file_name(new_file *f, const char *folder, const char *name)
+{
+    *f = (new_file){.final = must_format("%s/%s", folder, name),
+                    .temporary = must_format("%s/.%s.tmp", folder, name)};
+}
+
+static int report_file(const new_file *f, const char *what)
+{
+    report_error("%s: cannot %s: %s", f->final, what, strerror(errno));
+    return EXIT_ENVIRONMENT;
+}
+
+int new_file_open(new_file *f, const char *folder, const char *name)
+{
+    new_file_name(f, folder, name);
+    f->file = fopen(f->temporary, "w");
+    return f->file ? EXIT_PASS : report_file(f, "write");
+}
+
+int new_file_close(new_file *f)
+{
+    FILE *file = f->file;
+    f->file = NULL;
+    int failed = fflush(file) != 0 || ferror(file) || fsync(fileno(file)) != 0;
+    int reason = errno;
+    failed |= fclose(file) != 0;
+    if (!failed)
+        return EXIT_PASS;
+    errno = reason;
+    return report_file(f, "write");
+}
+
+int new_file_publish(new_file *f)
+{
+    if (rename(f->temporary, f->final) != 0)
+        return report_file(f, "rename to this");
+    free(f->temporary);
+    f->temporary = NULL;
+    return EXIT_PASS;
+}
+
+void new_file_free(new_file *f)
+{
+    if (f->file)
+        fclose(f->file);
+    if (f->temporary)
+        unlink(f->temporary);
+    free(f->temporary);
+    free(f->final);
+    *f = (new_file){0};
+}

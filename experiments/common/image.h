@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Photographs: PNG files as f64 RGB in [0, 1]. */
+#ifndef EXPERIMENTS_IMAGE_H
+#define EXPERIMENTS_IMAGE_H
+
+#include <stdint.h>
+
+typedef struct {
+    int64_t height, width;
+    double *rgb; /* height x width x 3, to be freed; grey images have three equal channels */
+} image;
+
+/* Reads a PNG through libpng. Returns an exit code; on failure one line on stderr. */
+int image_read_png(const char *path, image *img);
+
+#endif

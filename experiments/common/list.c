@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "list.h"
+
+#include <cjson/cJSON.h>
+#include <linear_algebra.h>
+#include <matrices.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "experiment.h"
+#include "inputs.h"
+#include "names.h"
+#include "report.h"
+#include "table.h"
+
+static const column columns[] = {
+    {"kind", COLUMN_TEXT, "", "what it is"},
+    {"name", COLUMN_TEXT, "", "its name, the same in C, on the command line and in CSV"},
+    {"description", COLUMN_TEXT, "", "its formula, or one line about it"},
+    {"parameters", COLUMN_TEXT, "", "what it can be given"},
+    {"capabilities", COLUMN_TEXT, "", "types, devices and modes it supports"},
+    {"source", COLUMN_TEXT, "", "where it comes from, or what it stands for"},
+};
+enum { COLUMNS = sizeof columns / sizeof *columns };
+
+/* Null is written as missing. */
+static void add_row(table *t, const char *const cells[COLUMNS])
+{
+    for (int i = 0; i < COLUMNS; i++)
+        if (cells[i] && *cells[i])
+            table_text(t, cells[i]);
+        else
+            table_missing(t);
+}
+
+static void list_operators(table *t, const char *kind)
+{
+    static const char *const names[] = {"f32",      "f64",  "cpu",  "cuda",
+                                        "backward", "mask", "cross"}; /* in the order of ATN_CAN_ */
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
+        const atn_operator_info *info = atn_operator_get((atn_operator)op);
+        char text[128] = "";
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+            if (info->capabilities & 1u << i)
+                snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", *text ? " " : "",
+                         names[i]);
+        add_row(t, (const char *[COLUMNS]){kind, info->name, info->formula, info->parameters, text,
+                                           info->source});
+    }
+}
+
+static void list_inverses(table *t, const char *kind)
+{
+    for (int i = 0; i < ATN_INVERSE_COUNT; i++)
+        add_row(t, (const char *[COLUMNS]){kind, atn_inverse_name((atn_inverse_method)i),
+                                           atn_inverse_description((atn_inverse_method)i)});
+}
+
+static void list_experiments(table *t, const char *kind)
+{
+    for (int i = 0; experiments[i]; i++)
+        add_row(t, (const char *[COLUMNS]){kind, experiments[i]->name, experiments[i]->summary,
+                                           NULL, NULL, experiments[i]->source});
+}
+
+static void list_inputs(table *t, const char *kind)
+{
+    for (int i = 0; input_kinds[i].name; i++)
+        add_row(t, (const char *[COLUMNS]){kind, input_kinds[i].name, input_kinds[i].formula,
+                                           input_kinds[i].parameter});
+}
+
+static void list_references(table *t, const char *kind)
+{
+#define ADD_ROW(code, name, description)                                                           \
+    add_row(t, (const char *[COLUMNS]){kind, name, description, NULL, what});
+    const char *what = "singular values";
+    REF_SVD_LIST(ADD_ROW)
+    what = "eigenvalues of symmetric matrices";
+    REF_EIGEN_LIST(ADD_ROW)
+    what = "a matrix with known eigenvalues";
+    REF_MATRIX_LIST(ADD_ROW)
+#undef ADD_ROW
+}
+
+/* Whether a program is on the PATH. */
+static bool find_program(const char *name)
+{
+    const char *path = getenv("PATH");
+    bool found = false;
+    while (path && *path && !found) {
+        size_t length = strcspn(path, ":");
+        char *file = must_format("%.*s/%s", (int)length, path, name);
+        found = access(file, X_OK) == 0;
+        free(file);
+        path += length + (path[length] == ':');
+    }
+    return found;
+}
+
+static void list_parts(table *t, const char *kind)
+{
+    add_row(t, (const char *[COLUMNS]){kind, "cuda", "not in this build"});
+    add_row(t, (const char *[COLUMNS]){
+                   kind, "gnuplot",
+                   find_program("gnuplot") ? "found" : "not found: experiments make no plots"});
+}
+
+static const struct {
+    const char *name;
+    void (*list)(table *t, const char *kind);
+} kinds[] = {
+    {"operators", list_operators},     {"inverses", list_inverses},
+    {"experiments", list_experiments}, {"inputs", list_inputs},
+    {"references", list_references},   {"parts", list_parts},
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+/* ---- Formats ---- */
+
+/* One paragraph per entry, wide texts below their names. */
+static void print_table(const table *t)
+{
+    const char *kind = "";
+    for (int64_t row = 0; row < table_rows(t); row++) {
+        if (strcmp(kind, table_get_text(t, row, 0)) != 0) {
+            kind = table_get_text(t, row, 0);
+            printf("%s%s\n", row ? "\n" : "", kind);
+        }
+        printf("  %-24s %s\n", table_get_text(t, row, 1), table_get_text(t, row, 2));
+        for (int i = 3; i < COLUMNS; i++)
+            if (!table_is_missing(t, row, i))
+                printf("  %-24s %s: %s\n", "", columns[i].name, table_get_text(t, row, i));
+    }
+}
+
+static void print_csv(const table *t)
+{
+    table_write_header(t, stdout);
+    for (int64_t row = 0; row < table_rows(t); row++)
+        table_write_row(t, row, stdout);
+}
+
+static void print_json(const table *t)
+{
+    cJSON *list = cJSON_CreateArray();
+    for (int64_t row = 0; row < table_rows(t); row++) {
+        cJSON *node = cJSON_CreateObject();
+        for (int i = 0; i < COLUMNS; i++)
+            if (!table_is_missing(t, row, i))
+                cJSON_AddStringToObject(node, columns[i].name, table_get_text(t, row, i));
+        cJSON_AddItemToArray(list, node);
+    }
+    char *text = cJSON_Print(list);
+    printf("%s\n", text ? text : "null");
+    cJSON_free(text);
+    cJSON_Delete(list);
+}
+
+static const char *const format_names[] = {"table", "csv", "json", NULL};
+static void (*const formats[])(const table *t) = {print_table, print_csv, print_json};
+
+/* ---- The command ---- */
+
+static void print_help(void)
+{
+    printf("usage: attnum list [KIND...] [--format table|csv|json]\n"
+           "Lists what there is. KIND is one of");
+    for (int i = 0; i < KINDS; i++)
+        printf("%s %s", i ? "," : "", kinds[i].name);
+    printf("; without one, all of them.\nexample: attnum list inputs references --format csv\n");
+}
+
+/* Marks the kind a word names. */
+static int choose_kind(const char *word, bool chosen[KINDS])
+{
+    const char *names[KINDS + 1] = {0};
+    for (int i = 0; i < KINDS; i++)
+        names[i] = kinds[i].name;
+    int found = names_find(names, word);
+    if (found >= 0) {
+        chosen[found] = true;
+        return EXIT_PASS;
+    }
+    char *expected = names_expected(names, word);
+    report_error("list '%s': %s", word, expected);
+    free(expected);
+    return EXIT_USAGE;
+}
+
+static int choose_format(const char *word, int *format)
+{
+    *format = word ? names_find(format_names, word) : -1;
+    if (*format >= 0)
+        return EXIT_PASS;
+    char *expected = names_expected(format_names, word ? word : "");
+    report_error("--format '%s': %s", word ? word : "", expected);
+    free(expected);
+    return EXIT_USAGE;
+}
+
+int list_command(int argc, char **argv)
+{
+    bool chosen[KINDS] = {false}, any = false;
+    int format = 0, code = EXIT_PASS;
+    for (int i = 0; i < argc && code == EXIT_PASS; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            print_help();
+            return EXIT_PASS;
+        } else if (strcmp(argv[i], "--format") == 0) {
+            i++;
+            code = choose_format(i < argc ? argv[i] : NULL, &format);
+        } else if (strncmp(argv[i], "--format=", 9) == 0) {
+            code = choose_format(argv[i] + 9, &format);
+        } else if (argv[i][0] == '-') {
+            report_error("%s: unknown option; expected --format or --help", argv[i]);
+            code = EXIT_USAGE;
+        } else {
+            code = choose_kind(argv[i], chosen);
+            any = true;
+        }
+    }
+    if (code != EXIT_PASS)
+        return code;
+    table *t = table_create(columns, COLUMNS);
+    for (int i = 0; i < KINDS; i++)
+        if (chosen[i] || !any)
+            kinds[i].list(t, kinds[i].name);
+    formats[format](t);
+    table_free(t);
+    return EXIT_PASS;
+}

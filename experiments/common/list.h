@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* `attnum list`: what there is, by kind: operators, inverses, experiments, inputs, references, and
+ * the optional parts this build or machine has or lacks. */
+#ifndef EXPERIMENTS_LIST_H
+#define EXPERIMENTS_LIST_H
+
+/* Takes the words after `list`: kinds and --format table|csv|json. Returns an exit code. */
+int list_command(int argc, char **argv);
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "metadata.h"
+
+#include <cblas.h>
+#include <cjson/cJSON.h>
+#include <gsl/gsl_version.h>
+#include <inttypes.h>
+#include <lapacke.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "build_config.h"
+#include "report.h"
+
+/* The length of the UTF-8 sequence at text, or 0 if there is none. */
+static size_t sequence_length(const unsigned char *text)
+{
+    size_t length = text[0] < 0x80                      ? 1
+                    : text[0] >= 0xc2 && text[0] < 0xe0 ? 2
+                    : text[0] >= 0xe0 && text[0] < 0xf0 ? 3
+                    : text[0] >= 0xf0 && text[0] < 0xf5 ? 4
+                                                        : 0;
+    for (size_t i = 1; i < length; i++)
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+    return length;
+}
+
+/* JSON is UTF-8; names of files need not be. */
+static cJSON *text_node(const char *text)
+{
+    char *valid = must_format("%s", text);
+    for (size_t i = 0, length; valid[i]; i += length) {
+        length = sequence_length((const unsigned char *)valid + i);
+        if (length == 0) {
+            valid[i] = '?';
+            length = 1;
+        }
+    }
+    cJSON *node = cJSON_CreateString(valid);
+    free(valid);
+    return node;
+}
+
+static void add_text(cJSON *object, const char *name, const char *text)
+{
+    cJSON_AddItemToObject(object, name, text ? text_node(text) : cJSON_CreateNull());
+}
+
+/* Null if this machine does not say. */
+static char *cpu_model(void)
+{
+    static const char key[] = "model name";
+    char line[512], *model = NULL;
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    while (file && !model && fgets(line, sizeof line, file)) {
+        const char *colon = strchr(line, ':');
+        line[strcspn(line, "\n")] = '\0';
+        if (colon && strncmp(line, key, sizeof key - 1) == 0)
+            model = must_format("%s", colon + 1 + strspn(colon + 1, " "));
+    }
+    if (file)
+        fclose(file);
+    return model;
+}
+
+static cJSON *columns_node(const output_spec *output)
+{
+    static const char *const datatypes[] = {[COLUMN_TEXT] = "string",
+                                            [COLUMN_INTEGER] = "integer",
+                                            [COLUMN_REAL] = "double",
+                                            [COLUMN_BOOLEAN] = "boolean"};
+    cJSON *columns = cJSON_CreateArray();
+    for (int i = 0; i < output->column_count; i++) {
+        const column *c = &output->columns[i];
+        cJSON *node = cJSON_CreateObject();
+        add_text(node, "name", c->name);
+        add_text(node, "titles", c->name);
+        add_text(node, "dc:description", c->description);
+        add_text(node, "datatype", datatypes[c->type]);
+        if (c->unit && *c->unit)
+            add_text(node, "unit", c->unit);
+        cJSON_AddItemToArray(columns, node);
+    }
+    return columns;
+}
+
+static cJSON *blas_node(void)
+{
+    static const char *const parallel[] = {"none", "pthreads", "OpenMP"};
+    int kind = openblas_get_parallel();
+    cJSON *blas = cJSON_CreateObject();
+    add_text(blas, "config", openblas_get_config());
+    add_text(blas, "core", openblas_get_corename());
+    add_text(blas, "parallel", kind >= 0 && kind < 3 ? parallel[kind] : NULL);
+    cJSON_AddNumberToObject(blas, "threads", openblas_get_num_threads());
+    return blas;
+}
+
+static void add_versions(cJSON *run)
+{
+    lapack_int major, minor, patch;
+    LAPACKE_ilaver(&major, &minor, &patch);
+    char *lapack = must_format("%d.%d.%d", (int)major, (int)minor, (int)patch);
+    add_text(run, "version", ATN_VERSION);
+    add_text(run, "compiler", BUILD_COMPILER);
+    add_text(run, "flags", BUILD_FLAGS);
+    cJSON_AddItemToObject(run, "blas", blas_node());
+    add_text(run, "lapack", lapack);
+    add_text(run, "gsl", gsl_version);
+    free(lapack);
+}
+
+static cJSON *seeds_node(const settings *s)
+{
+    cJSON *seeds = cJSON_CreateArray();
+    for (int i = 0; i < s->seeds.count; i++) {
+        char digits[32]; /* as they are: a JSON number of cJSON's own is a double */
+        snprintf(digits, sizeof digits, "%" PRId64, s->seeds.items[i]);
+        cJSON_AddItemToArray(seeds, cJSON_CreateRaw(digits));
+    }
+    return seeds;
+}
+
+static cJSON *inputs_node(const experiment *e, const void *state)
+{
+    const char *name, *sha256;
+    cJSON *inputs = cJSON_CreateArray();
+    for (int i = 0; e->input && e->input(state, i, &name, &sha256); i++) {
+        cJSON *node = cJSON_CreateObject();
+        add_text(node, "name", name);
+        add_text(node, "sha256", sha256 && *sha256 ? sha256 : NULL);
+        cJSON_AddItemToArray(inputs, node);
+    }
+    return inputs;
+}
+
+static cJSON *run_node(const experiment *e, const settings *s, const void *state)
+{
+    char date[32];
+    time_t now = time(NULL);
+    struct tm utc;
+    cJSON *run = cJSON_CreateObject();
+    char *cpu = cpu_model();
+    add_text(run, "command", s->command);
+    add_text(run, "experiment", e->name);
+    add_versions(run);
+    cJSON_AddNumberToObject(run, "threads", s->threads);
+    add_text(run, "cpu", cpu);
+    add_text(run, "gpu", NULL);
+    cJSON_AddItemToObject(run, "seeds", seeds_node(s));
+    cJSON_AddItemToObject(run, "inputs", inputs_node(e, state));
+    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    add_text(run, "date", date);
+    free(cpu);
+    return run;
+}
+
+bool metadata_write(const experiment *e, const settings *s, const void *state, int output,
+                    FILE *file)
+{
+    const output_spec *o = &e->outputs[output];
+    char *url = must_format("%s.csv", o->name);
+    cJSON *root = cJSON_CreateObject();
+    add_text(root, "@context", "http://www.w3.org/ns/csvw");
+    add_text(root, "url", url);
+    add_text(root, "dc:title", e->summary);
+    add_text(root, "dc:description", o->description);
+    add_text(root, "dc:source", e->source);
+    cJSON *schema = cJSON_AddObjectToObject(root, "tableSchema");
+    cJSON_AddItemToObject(schema, "columns", columns_node(o));
+    cJSON_AddItemToObject(root, "run", run_node(e, s, state));
+    char *text = cJSON_Print(root);
+    bool written = text && fprintf(file, "%s\n", text) >= 0;
+    cJSON_free(text);
+    cJSON_Delete(root);
+    free(url);
+    return written;
+}

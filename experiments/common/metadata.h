@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What stands beside a CSV: <name>.csv-metadata.json, its columns as the W3C's "CSV on the Web" has
+ * them, and a `run` object that says how it was made. The only output with a date in it; never the
+ * names of hosts and users. */
+#ifndef EXPERIMENTS_METADATA_H
+#define EXPERIMENTS_METADATA_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "experiment.h"
+
+/* Writes the metadata of e's output number `output`. False on a write error. */
+bool metadata_write(const experiment *e, const settings *s, const void *state, int output,
+                    FILE *file);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "names.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report.h"
+
+int names_find(const char *const *names, const char *text)
+{
+    for (int i = 0; names[i]; i++)
+        if (strcmp(names[i], text) == 0)
+            return i;
+    return -1;
+}
+
+enum { LONGEST = 64 };
+
+/* Levenshtein's distance by one row of its table; texts longer than LONGEST are far from all. */
+static size_t edit_distance(const char *a, const char *b)
+{
+    size_t rows = strlen(a), cols = strlen(b), row[LONGEST + 1];
+    if (rows > LONGEST || cols > LONGEST)
+        return LONGEST;
+    for (size_t j = 0; j <= cols; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= rows; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= cols; j++) {
+            size_t best = diagonal + (a[i - 1] != b[j - 1]);
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            diagonal = row[j];
+            row[j] = best;
+        }
+    }
+    return row[cols];
+}
+
+/* A name that contains the text, or one of which at most half the letters would have to change; or
+ * null. */
+static const char *nearest(const char *const *names, const char *text)
+{
+    const char *found = NULL;
+    size_t least = LONGEST;
+    for (int i = 0; names[i]; i++) {
+        size_t distance = edit_distance(names[i], text);
+        if (strlen(text) >= 3 && strstr(names[i], text))
+            distance = 1;
+        if (distance < least && 2 * distance <= strlen(names[i])) {
+            least = distance;
+            found = names[i];
+        }
+    }
+    return found;
+}
+
+char *names_expected(const char *const *names, const char *text)
+{
+    char *all = must_format("expected one of");
+    for (int i = 0; names[i]; i++) {
+        char *longer = must_format("%s%s %s", all, i ? "," : "", names[i]);
+        free(all);
+        all = longer;
+    }
+    const char *near = nearest(names, text);
+    if (!near)
+        return all;
+    char *hint = must_format("%s (did you mean %s?)", all, near);
+    free(all);
+    return hint;
+}

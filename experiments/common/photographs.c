@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "photographs.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "random.h"
+#include "report.h"
+#include "resources.h"
+
+enum {
+    HEX_LENGTH = SHA256_HEX_SIZE - 1,
+    MIN_PATCH = 4, /* 3 * 4 * 4 values are the first to be at least TOKEN_DIM */
+};
+
+/* Holds the file against `expected` and adds its bytes to the digest over all files. */
+static int check_sum(const char *path, const char *expected, struct sha256_ctx *all)
+{
+    struct sha256_ctx own;
+    char found[SHA256_HEX_SIZE];
+    sha256_init(&own);
+    int status = sha256_add_file(&own, path);
+    if (status != EXIT_PASS)
+        return status;
+    sha256_hex(&own, found);
+    if (strcmp(found, expected) != 0) {
+        report_error("%s: SHA-256 %s, expected %s (SHA256SUMS)", path, found, expected);
+        return EXIT_ENVIRONMENT;
+    }
+    return sha256_add_file(all, path);
+}
+
+static int read_photograph(photographs *set, const char *name, const char *sum,
+                           struct sha256_ctx *all)
+{
+    char *path = resource_path("images", name);
+    if (!path)
+        return EXIT_ENVIRONMENT;
+    struct photograph item = {0};
+    int status = check_sum(path, sum, all);
+    if (status == EXIT_PASS)
+        status = image_read_png(path, &item.image);
+    free(path);
+    if (status != EXIT_PASS)
+        return status;
+    item.name = must_format("%s", name);
+    set->items = must_resize(set->items, (size_t)set->count + 1, sizeof *set->items);
+    set->items[set->count++] = item;
+    return EXIT_PASS;
+}
+
+/* Splits "HEX  NAME" in place; a name has no folder, so that it stays among the photographs. Null
+ * if the line is anything else. */
+static char *split_line(char *line)
+{
+    line[strcspn(line, "\n")] = 0;
+    if (strspn(line, "0123456789abcdef") != HEX_LENGTH || strncmp(line + HEX_LENGTH, "  ", 2) != 0)
+        return NULL;
+    char *name = line + HEX_LENGTH + 2;
+    if (!*name || *name == '.' || strchr(name, '/'))
+        return NULL;
+    line[HEX_LENGTH] = 0;
+    return name;
+}
+
+static int read_list(photographs *set, const char *path, FILE *list)
+{
+    struct sha256_ctx all;
+    char line[512];
+    sha256_init(&all);
+    while (fgets(line, sizeof line, list)) {
+        char *name = split_line(line);
+        if (!name) {
+            report_error("%s: line %lld, expected a SHA-256, two spaces and a file's name", path,
+                         (long long)set->count + 1);
+            return EXIT_ENVIRONMENT;
+        }
+        int status = read_photograph(set, name, line, &all);
+        if (status != EXIT_PASS)
+            return status;
+    }
+    if (ferror(list) || set->count == 0) {
+        report_error("%s: no lines can be read, expected one per photograph", path);
+        return EXIT_ENVIRONMENT;
+    }
+    sha256_hex(&all, set->sha256);
+    return EXIT_PASS;
+}
+
+int photographs_read(photographs *set)
+{
+    *set = (photographs){0};
+    char *path = resource_path("images", "SHA256SUMS");
+    if (!path)
+        return EXIT_ENVIRONMENT;
+    int status = EXIT_ENVIRONMENT;
+    FILE *list = fopen(path, "r");
+    if (list) {
+        status = read_list(set, path, list);
+        fclose(list);
+    } else {
+        report_error("%s: %s, expected the list of photographs", path, strerror(errno));
+    }
+    free(path);
+    return status;
+}
+
+void photographs_free(photographs *set)
+{
+    for (int64_t i = 0; i < set->count; i++) {
+        free(set->items[i].name);
+        free(set->items[i].image.rgb);
+    }
+    free(set->items);
+    *set = (photographs){0};
+}
+
+/* Where a sample looks: its photograph, the upper left corner of the crop, and the flip. */
+typedef struct {
+    const image *image;
+    int64_t top, left, width;
+    bool flip;
+} view;
+
+static int choose_view(const photographs *set, const input_draw *draw, view *v)
+{
+    const struct photograph *item = &set->items[draw->sample % set->count];
+    const image *img = &item->image;
+    if (draw->patch < MIN_PATCH || draw->height > img->height / draw->patch ||
+        draw->width > img->width / draw->patch) {
+        report_error("photos: %lldx%lld patches of %lldx%lld pixels, expected patches of at least "
+                     "%dx%d and a crop that fits %s (%lldx%lld)",
+                     (long long)draw->height, (long long)draw->width, (long long)draw->patch,
+                     (long long)draw->patch, MIN_PATCH, MIN_PATCH, item->name,
+                     (long long)img->height, (long long)img->width);
+        return EXIT_USAGE;
+    }
+    random_stream *r = random_create(draw->seed, "photos crop", (uint64_t)draw->sample);
+    v->image = img;
+    v->width = draw->patch * draw->width;
+    v->top = random_below(r, img->height - draw->patch * draw->height + 1);
+    v->left = random_below(r, img->width - v->width + 1);
+    v->flip = random_uniform(r) < 0.5;
+    random_free(r);
+    return EXIT_PASS;
+}
+
+static void copy_patch(const view *v, int64_t top, int64_t left, int64_t patch, double *vector)
+{
+    for (int64_t y = 0; y < patch; y++)
+        for (int64_t x = 0; x < patch; x++) {
+            int64_t column = v->flip ? v->width - 1 - (left + x) : left + x;
+            const double *pixel =
+                v->image->rgb + 3 * ((v->top + top + y) * v->image->width + v->left + column);
+            for (int64_t colour = 0; colour < 3; colour++)
+                *vector++ = pixel[colour];
+        }
+}
+
+/* LayerNorm (Ba, Kiros, Hinton 2016) without gain and bias, as SOFT's blocks apply it to their
+ * input: biased variance. A patch of one colour throughout may have almost none: eps. */
+static void layer_norm(double *token)
+{
+    double mean = 0, variance = 0;
+    for (int64_t c = 0; c < TOKEN_DIM; c++)
+        mean += token[c] / TOKEN_DIM;
+    for (int64_t c = 0; c < TOKEN_DIM; c++)
+        variance += (token[c] - mean) * (token[c] - mean) / TOKEN_DIM;
+    for (int64_t c = 0; c < TOKEN_DIM; c++)
+        token[c] = (token[c] - mean) / sqrt(variance + 1e-5);
+}
+
+int photographs_tokens(const photographs *set, const input_draw *draw, double *tokens)
+{
+    view v;
+    int status = choose_view(set, draw, &v);
+    if (status != EXIT_PASS)
+        return status;
+    int64_t length = 3 * draw->patch * draw->patch;
+    double *vector = must_allocate((size_t)length, sizeof *vector);
+    double *projection = must_allocate((size_t)length, TOKEN_DIM * sizeof *projection);
+    random_stream *r = random_create(draw->seed, "photos projection", (uint64_t)draw->patch);
+    random_orthonormal(r, length, TOKEN_DIM, projection);
+    random_free(r);
+    for (int64_t i = 0; i < draw->height * draw->width; i++) {
+        double *token = tokens + i * TOKEN_DIM;
+        copy_patch(&v, i / draw->width * draw->patch, i % draw->width * draw->patch, draw->patch,
+                   vector);
+        memset(token, 0, TOKEN_DIM * sizeof *token);
+        for (int64_t k = 0; k < length; k++)
+            for (int64_t c = 0; c < TOKEN_DIM; c++)
+                token[c] += vector[k] * projection[k * TOKEN_DIM + c];
+        layer_norm(token);
+    }
+    free(projection);
+    free(vector);
+    return EXIT_PASS;
+}

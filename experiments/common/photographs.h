@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The photographs of data/images as tokens: what --input photos stands for. */
+#ifndef EXPERIMENTS_PHOTOGRAPHS_H
+#define EXPERIMENTS_PHOTOGRAPHS_H
+
+#include "image.h"
+#include "inputs.h"
+#include "sha256.h"
+
+typedef struct {
+    int64_t count;
+    struct photograph {
+        char *name;
+        image image;
+    } * items;
+    char sha256[SHA256_HEX_SIZE]; /* over all files in their order */
+} photographs;
+
+/* Reads the files that SHA256SUMS lists, and no others, and holds each against its sum. Returns an
+ * exit code; on failure one line on stderr, and `set` is to be freed all the same. */
+int photographs_read(photographs *set);
+void photographs_free(photographs *set);
+
+/* Tokens as input_tokens describes them. Returns an exit code. */
+int photographs_tokens(const photographs *set, const input_draw *draw, double *tokens);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Plots: an experiment's gnuplot script turns its CSV into <name>.png and <name>.svg.
+ *
+ * The script runs in the folder of the CSV, once per format, with these strings set:
+ *
+ *   csv        the CSV's name; csv2, csv3, ... those of the experiment's further outputs
+ *   terminal   "pngcairo" or "svg", for: set terminal @terminal size 1200,800
+ *   out        for: set output out
+ *
+ * and with the data file settings for our CSVs (comma, column headers). */
+#ifndef EXPERIMENTS_PLOT_H
+#define EXPERIMENTS_PLOT_H
+
+#include <stdbool.h>
+
+#include "experiment.h"
+
+/* Plots e's CSVs in folder. False, and one line on stderr, if the plots could not be made; then
+ * there are none, not even old ones. */
+bool plot_experiment(const experiment *e, const char *folder);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One line on stderr, if that is a terminal, that says how far a run is. One thread at a time. */
+#ifndef EXPERIMENTS_PROGRESS_H
+#define EXPERIMENTS_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct {
+    bool shown;
+    int64_t points, done;
+    double weight, done_weight; /* of what this run has to do */
+    double start, drawn;        /* seconds */
+} progress;
+
+/* Seconds on a clock that only goes forward. */
+double progress_seconds(void);
+
+/* done of the points were there before; weight is the work of the others. */
+progress progress_start(int64_t points, int64_t done, double weight);
+/* Shows what is being worked on. */
+void progress_show(progress *p, const char *point);
+/* Counts a point. */
+void progress_add(progress *p, double weight);
+/* Clears the line. */
+void progress_end(progress *p);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the program says on stderr, and the memory it cannot do without. */
+#ifndef EXPERIMENTS_REPORT_H
+#define EXPERIMENTS_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The program's exit codes (README, "Exit codes"). */
+enum {
+    EXIT_PASS = 0,        /* all checks pass or marginal */
+    EXIT_CHECK = 1,       /* a check failed */
+    EXIT_USAGE = 2,       /* the command line */
+    EXIT_ENVIRONMENT = 3, /* a file, the disk, the machine */
+    EXIT_SKIPPED = 77,    /* everything skipped */
+};
+
+/* Of two exit codes the one to end with: the machine's or the caller's fault before a failed check,
+ * before a pass; skipped only if both are. */
+int exit_worst(int a, int b);
+
+/* "attnum: " and one line on stderr, clear of a progress bar; control characters become "?". */
+void report_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void report_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* calloc of count * size; on overflow or failure one line on stderr and exit EXIT_ENVIRONMENT. */
+void *must_allocate(size_t count, size_t size);
+/* realloc to count * size, the same way; what is new is not set. */
+void *must_resize(void *memory, size_t count, size_t size);
+/* A formatted string, to be freed; never null. */
+char *must_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

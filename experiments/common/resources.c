@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#define _XOPEN_SOURCE 700 /* realpath */
+#include "resources.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "build_config.h"
+#include "report.h"
+
+/* The absolute form of the path made of folder, middle and name, if there is such a file. */
+static char *try_path(const char *folder, const char *middle, const char *name)
+{
+    char *path = must_format("%s/%s/%s", folder, middle, name);
+    char *absolute = access(path, R_OK) == 0 ? realpath(path, NULL) : NULL;
+    free(path);
+    return absolute;
+}
+
+char *resource_path(const char *kind, const char *name)
+{
+    bool images = strcmp(kind, "images") == 0;
+    const char *set = getenv("ATTNUM_DATADIR");
+    char *path = NULL;
+    if (set && *set)
+        path = try_path(set, kind, name);
+    else if (!(path = try_path(BUILD_DATA_FOLDER, kind, name)))
+        path = try_path(BUILD_SOURCE_FOLDER, images ? "data/images" : "experiments", name);
+    if (!path && set && *set)
+        report_error("%s/%s: not in ATTNUM_DATADIR, which is %s", kind, name, set);
+    else if (!path)
+        report_error("%s/%s: neither in %s nor in %s; set ATTNUM_DATADIR to the folder with %s/",
+                     kind, name, BUILD_DATA_FOLDER, BUILD_SOURCE_FOLDER, kind);
+    return path;
+}

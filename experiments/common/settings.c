@@ -1,0 +1,588 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "settings.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <omp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "names.h"
+#include "report.h"
+
+enum { MAX_ITEMS = 1000000 };
+
+/* A row of the table below. parse stores a value (null for options without an argument) and returns
+ * null, or what is wrong with it, to be freed. */
+typedef struct option option;
+struct option {
+    const char *name, *argument; /* argument is null for a flag */
+    unsigned used;               /* USES_..., 0 for options every experiment has */
+    const char *help;
+    char *(*parse)(settings *s, const option *o, const char *value);
+    size_t offset;       /* of the field in settings */
+    int64_t least, most; /* integers */
+};
+
+/* ---- Lists of integers ---- */
+
+static bool add_integer(integer_list *list, int64_t value)
+{
+    if (list->count == MAX_ITEMS)
+        return false;
+    if ((list->count & (list->count - 1)) == 0) /* room doubles at 0, 1, 2, 4, ... */
+        list->items =
+            must_resize(list->items, list->count ? 2 * (size_t)list->count : 1, sizeof(int64_t));
+    list->items[list->count++] = value;
+    return true;
+}
+
+/* Digits with an optional minus; moves *text past them. */
+static bool read_integer(const char **text, int64_t *value)
+{
+    bool negative = **text == '-';
+    *text += negative;
+    if (**text < '0' || **text > '9')
+        return false;
+    for (*value = 0; **text >= '0' && **text <= '9'; ++*text) {
+        int digit = **text - '0';
+        if (__builtin_mul_overflow(*value, 10, value) ||
+            __builtin_add_overflow(*value, negative ? -digit : digit, value))
+            return false;
+    }
+    return true;
+}
+
+static bool add_steps(integer_list *list, int64_t start, int64_t end, int64_t step)
+{
+    if (step == 0 || (step > 0) != (end >= start))
+        return false;
+    for (int64_t value = start; step > 0 ? value <= end : value >= end;) {
+        if (!add_integer(list, value))
+            return false;
+        if (__builtin_add_overflow(value, step, &value))
+            break;
+    }
+    return true;
+}
+
+static bool add_factors(integer_list *list, int64_t start, int64_t end, int64_t factor)
+{
+    if (factor < 2 || start < 1 || end < start)
+        return false;
+    for (int64_t value = start; value <= end;) {
+        if (!add_integer(list, value))
+            return false;
+        if (__builtin_mul_overflow(value, factor, &value))
+            break;
+    }
+    return true;
+}
+
+/* One of "a", "start:end", "start:end:step", "start:end:xfactor"; moves *text past it. */
+static bool read_item(const char **text, integer_list *list)
+{
+    int64_t start, end, step = 1;
+    if (!read_integer(text, &start))
+        return false;
+    if (**text != ':')
+        return add_integer(list, start);
+    ++*text;
+    if (!read_integer(text, &end))
+        return false;
+    if (**text != ':')
+        return add_steps(list, start, end, 1);
+    ++*text;
+    bool factor = **text == 'x';
+    *text += factor;
+    if (!read_integer(text, &step))
+        return false;
+    return factor ? add_factors(list, start, end, step) : add_steps(list, start, end, step);
+}
+
+bool parse_integer_list(const char *text, integer_list *list)
+{
+    int before = list->count;
+    while (read_item(&text, list)) {
+        if (*text == '\0')
+            return true;
+        if (*text++ != ',')
+            break;
+    }
+    list->count = before;
+    return false;
+}
+
+static int compare_integers(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* An item given twice would make every row of it twice. */
+static char *check_integers(const integer_list *list, int64_t least, int64_t most)
+{
+    char *wrong = NULL;
+    int64_t *sorted = must_allocate((size_t)list->count, sizeof *sorted);
+    memcpy(sorted, list->items, (size_t)list->count * sizeof *sorted);
+    qsort(sorted, (size_t)list->count, sizeof *sorted, compare_integers);
+    for (int i = 0; i < list->count && !wrong; i++) {
+        if (sorted[i] < least || sorted[i] > most)
+            wrong =
+                must_format("%" PRId64 " is outside %" PRId64 "..%" PRId64, sorted[i], least, most);
+        else if (i && sorted[i] == sorted[i - 1])
+            wrong = must_format("%" PRId64 " is given twice", sorted[i]);
+    }
+    free(sorted);
+    return wrong;
+}
+
+static char *parse_integers(settings *s, const option *o, const char *value)
+{
+    integer_list *list = (integer_list *)((char *)s + o->offset);
+    if (!parse_integer_list(value, list))
+        return must_format("expected integers %" PRId64 "..%" PRId64
+                           " as a,b or start:end or start:end:step or start:end:xfactor, "
+                           "at most %d of them",
+                           o->least, o->most, (int)MAX_ITEMS);
+    return check_integers(list, o->least, o->most);
+}
+
+/* ---- Single numbers ---- */
+
+static char *read_bounded(const option *o, const char *value, int64_t *result)
+{
+    if (read_integer(&value, result) && !*value && *result >= o->least && *result <= o->most)
+        return NULL;
+    return must_format("expected an integer %" PRId64 "..%" PRId64, o->least, o->most);
+}
+
+static char *parse_integer(settings *s, const option *o, const char *value)
+{
+    return read_bounded(o, value, (int64_t *)((char *)s + o->offset));
+}
+
+static char *parse_threads(settings *s, const option *o, const char *value)
+{
+    int64_t threads = 0;
+    char *wrong = read_bounded(o, value, &threads);
+    s->threads = (int)threads;
+    return wrong;
+}
+
+static bool read_positive(const char *text, double *value)
+{
+    char *end;
+    *value = strtod(text, &end);
+    bool plain = strspn(text, "0123456789.eE+-") == strlen(text); /* no "nan", "inf", hex, blanks */
+    return plain && end != text && *end == '\0' && isfinite(*value) && *value > 0;
+}
+
+static char *parse_alpha(settings *s, const option *o, const char *value)
+{
+    return read_positive(value, &s->alpha) ? NULL : must_format("expected a number > 0");
+}
+
+static char *parse_grid(settings *s, const option *o, const char *value)
+{
+    int64_t height, width, tokens;
+    if (read_integer(&value, &height) && *value++ == 'x' && read_integer(&value, &width) &&
+        !*value && height >= 1 && width >= 1 && !__builtin_mul_overflow(height, width, &tokens) &&
+        tokens <= o->most) {
+        s->grid_height = height;
+        s->grid_width = width;
+        return NULL;
+    }
+    return must_format("expected HEIGHTxWIDTH, such as 56x56, at most %" PRId64 " tokens", o->most);
+}
+
+/* ---- Names ---- */
+
+static bool add_text(text_list *list, const char *text, size_t length)
+{
+    for (int i = 0; i < list->count; i++)
+        if (strlen(list->items[i]) == length && memcmp(list->items[i], text, length) == 0)
+            return false;
+    list->items = must_resize(list->items, (size_t)list->count + 1, sizeof *list->items);
+    list->items[list->count++] = must_format("%.*s", (int)length, text);
+    return true;
+}
+
+/* Splits at commas and appends. Returns what is wrong, or null. */
+static char *split(const char *value, text_list *list)
+{
+    for (;; value++) {
+        size_t length = strcspn(value, ",");
+        if (length == 0 || length > INT32_MAX)
+            return must_format("expected names with commas between them");
+        if (!add_text(list, value, length))
+            return must_format("%.*s is given twice", (int)length, value);
+        value += length;
+        if (!*value)
+            return NULL;
+    }
+}
+
+static void free_texts(text_list *list)
+{
+    for (int i = 0; i < list->count; i++)
+        free((char *)list->items[i]);
+    free(list->items);
+}
+
+#define SECOND(code, name, description) name,
+static const char *const inverse_names[] = {ATN_INVERSE_LIST(SECOND) NULL};
+static const char *const distance_names[] = {ATN_DISTANCE_LIST(SECOND) NULL};
+static const char *const scale_names[] = {ATN_SCALE_LIST(SECOND) NULL};
+#undef SECOND
+static const char *const device_names[] = {[ATN_CPU] = "cpu", [ATN_CUDA] = "cuda", NULL};
+
+static char *parse_inputs(settings *s, const option *o, const char *value)
+{
+    return split(value, &s->inputs);
+}
+
+static char *parse_variants(settings *s, const option *o, const char *value)
+{
+    int before = s->variants.count;
+    char *wrong = split(value, &s->variants);
+    for (int i = before; i < s->variants.count && !wrong; i++)
+        if (names_find(inverse_names, s->variants.items[i]) < 0)
+            wrong = names_expected(inverse_names, s->variants.items[i]);
+    return wrong;
+}
+
+static char *add_dtype(settings *s, const char *name)
+{
+    const char *names[ATN_DTYPE_COUNT + 1] = {0};
+    for (int i = 0; i < ATN_DTYPE_COUNT; i++)
+        names[i] = atn_dtype_name((atn_dtype)i);
+    int found = names_find(names, name);
+    if (found < 0)
+        return names_expected(names, name);
+    for (int i = 0; i < s->dtype_count; i++)
+        if (s->dtypes[i] == (atn_dtype)found)
+            return must_format("%s is given twice", name);
+    s->dtypes[s->dtype_count++] = (atn_dtype)found;
+    return NULL;
+}
+
+static char *parse_dtypes(settings *s, const option *o, const char *value)
+{
+    text_list given = {0};
+    char *wrong = split(value, &given);
+    for (int i = 0; i < given.count && !wrong; i++)
+        wrong = add_dtype(s, given.items[i]);
+    free_texts(&given);
+    return wrong;
+}
+
+static char *parse_device(settings *s, const option *o, const char *value)
+{
+    int found = names_find(device_names, value);
+    s->device = (atn_device)found;
+    return found < 0 ? names_expected(device_names, value) : NULL;
+}
+
+static char *parse_distance(settings *s, const option *o, const char *value)
+{
+    int found = names_find(distance_names, value);
+    s->distance = (atn_distance)found;
+    return found < 0 ? names_expected(distance_names, value) : NULL;
+}
+
+static char *parse_scale(settings *s, const option *o, const char *value)
+{
+    int found = names_find(scale_names, value);
+    if (found < 0 || found == ATN_SCALE_VALUE) {
+        s->scale = ATN_SCALE_VALUE;
+        return read_positive(value, &s->scale_value)
+                   ? NULL
+                   : must_format("expected head, embed or a number > 0");
+    }
+    s->scale = (atn_scale)found;
+    return NULL;
+}
+
+static char *parse_out(settings *s, const option *o, const char *value)
+{
+    s->out = value;
+    return *value ? NULL : must_format("expected a folder");
+}
+
+/* ---- Flags ---- */
+
+static char *set_effort(settings *s, effort wanted)
+{
+    if (s->effort != EFFORT_DEFAULT && s->effort != wanted)
+        return must_format("--quick and --full exclude each other");
+    s->effort = wanted;
+    return NULL;
+}
+
+static char *parse_quick(settings *s, const option *o, const char *value)
+{
+    return set_effort(s, EFFORT_QUICK);
+}
+
+static char *parse_full(settings *s, const option *o, const char *value)
+{
+    return set_effort(s, EFFORT_FULL);
+}
+
+static char *parse_flag(settings *s, const option *o, const char *value)
+{
+    *(bool *)((char *)s + o->offset) = true;
+    return NULL;
+}
+
+/* ---- The options ---- */
+
+#define FIELD(name) .offset = offsetof(settings, name)
+
+static const option options[] = {
+    {"input", "LIST", USES_INPUT, "NAME[:PARAMETER] (see attnum list inputs) or FILE.npy",
+     .parse = parse_inputs},
+    {"grid", "HxW", USES_GRID, "the grid that the tokens of FILE.npy stand on", .parse = parse_grid,
+     .most = INT32_MAX},
+    {"m", "LIST", USES_LANDMARKS, "numbers of landmarks", .parse = parse_integers, FIELD(landmarks),
+     .least = 1, .most = 32768},
+    {"stage", "LIST", USES_STAGE, "stages 1, 2, 3: patches of 4, 8, 16 pixels",
+     .parse = parse_integers, FIELD(stages), .least = 1, .most = 3},
+    {"samples", "N", USES_SAMPLES, "samples drawn per input and seed", .parse = parse_integer,
+     FIELD(samples), .least = 1, .most = 1000000},
+    {"variant", "LIST", USES_VARIANT, "inverses, by name (see attnum list inverses)",
+     .parse = parse_variants},
+    {"alpha", "X", USES_ALPHA, "the start alpha of --variant nr", .parse = parse_alpha},
+    {"iterations", "T", USES_ITERATIONS, "Newton-Raphson steps", .parse = parse_integer,
+     FIELD(iterations), .least = 0, .most = 100000},
+    {"scale", "S", USES_SCALE,
+     "the kernel's s: head, 1/(2 sqrt(d)); embed, 1/(2 sqrt(heads d)); or a number (default head)",
+     .parse = parse_scale},
+    {"distance", "NAME", USES_DISTANCE, "direct, expanded or clamped (default direct)",
+     .parse = parse_distance},
+    {"dtype", "LIST", USES_DTYPE, "f32, f64 (default both)", .parse = parse_dtypes},
+    {"device", "NAME", USES_DEVICE, "cpu or cuda (default cpu)", .parse = parse_device},
+    {"seed", "LIST", 0, "seeds of everything drawn at random (default 1)", .parse = parse_integers,
+     FIELD(seeds), .least = 0, .most = INT64_MAX},
+    {"quick", NULL, 0, "a small version, for a first look", .parse = parse_quick},
+    {"full", NULL, 0, "the papers' scale", .parse = parse_full},
+    {"threads", "N", 0, "points run at a time; no result depends on it (default: all processors)",
+     .parse = parse_threads, .least = 1, .most = 1024},
+    {"out", "FOLDER", 0, "where results go (default results)", .parse = parse_out},
+    {"dry-run", NULL, 0, "print the points and stop", .parse = parse_flag, FIELD(dry_run)},
+    {"resume", NULL, 0, "go on where a run of the same options was stopped", .parse = parse_flag,
+     FIELD(resume)},
+    {"help", NULL, 0, "print this and stop", .parse = parse_flag, FIELD(help)},
+};
+
+enum { OPTION_COUNT = sizeof options / sizeof *options };
+
+static bool is_used(const option *o, unsigned used)
+{
+    return !o->used || (o->used & used);
+}
+
+/* The option a word such as "--seed=1" names, or null; *value is what follows "=", or null. */
+static const option *find_option(const char *word, const char **value)
+{
+    if (strcmp(word, "-h") == 0)
+        word = "--help";
+    size_t length = strcspn(word, "=");
+    *value = word[length] ? word + length + 1 : NULL;
+    for (int i = 0; i < OPTION_COUNT; i++)
+        if (length == strlen(options[i].name) + 2 && word[0] == '-' && word[1] == '-' &&
+            memcmp(word + 2, options[i].name, length - 2) == 0)
+            return &options[i];
+    return NULL;
+}
+
+static int report_unknown(const char *word, bool known, unsigned used)
+{
+    const char *names[OPTION_COUNT + 1] = {0};
+    int count = 0;
+    for (int i = 0; i < OPTION_COUNT; i++)
+        if (is_used(&options[i], used))
+            names[count++] = options[i].name;
+    char *name = must_format("%.*s", (int)strcspn(word, "="), word);
+    char *expected = names_expected(names, name + strspn(name, "-"));
+    report_error("%s: %s; %s", name, known ? "not an option of this experiment" : "unknown option",
+                 expected);
+    free(name);
+    free(expected);
+    return EXIT_USAGE;
+}
+
+/* Parses the option at argv[*i] and moves *i to its last word. */
+static int parse_option(settings *s, unsigned used, int argc, char **argv, int *i)
+{
+    const char *word = argv[*i], *value;
+    const option *o = find_option(word, &value);
+    if (!o || !is_used(o, used))
+        return report_unknown(word, o != NULL, used);
+    if (!o->argument && value) {
+        report_error("--%s: takes no value, given '%s'", o->name, value);
+        return EXIT_USAGE;
+    }
+    if (o->argument && !value) {
+        if (*i + 1 == argc) {
+            report_error("--%s: expected a value: %s, %s", o->name, o->argument, o->help);
+            return EXIT_USAGE;
+        }
+        value = argv[++*i];
+    }
+    char *wrong = o->parse(s, o, value);
+    if (!wrong)
+        return EXIT_PASS;
+    if (value)
+        report_error("--%s '%s': %s", o->name, value, wrong);
+    else
+        report_error("--%s: %s", o->name, wrong);
+    free(wrong);
+    return EXIT_USAGE;
+}
+
+/* What only shows once all options are known. */
+static int check_together(const settings *s)
+{
+    bool nr = false, file = false;
+    for (int i = 0; i < s->variants.count; i++)
+        nr |= strcmp(s->variants.items[i], "nr") == 0;
+    for (int i = 0; i < s->inputs.count; i++) {
+        size_t length = strlen(s->inputs.items[i]);
+        file |= length >= 4 && strcmp(s->inputs.items[i] + length - 4, ".npy") == 0;
+    }
+    if (s->alpha > 0 && s->variants.count && !nr)
+        report_error("--alpha: only --variant nr takes it");
+    else if (s->grid_height && !file)
+        report_error("--grid: only --input FILE.npy takes it");
+    else if (s->device == ATN_CUDA) {
+        report_error("--device cuda: this build has no CUDA");
+        return EXIT_ENVIRONMENT;
+    } else
+        return EXIT_PASS;
+    return EXIT_USAGE;
+}
+
+/* Appends a word as a shell would have to read it. */
+static char *quote_word(char *command, const char *word)
+{
+    bool plain = *word && strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                       "0123456789_-+=./,:@%^") == strlen(word);
+    char *quoted = must_allocate(strlen(command) + 4 * strlen(word) + 4, 1);
+    char *end = quoted + sprintf(quoted, "%s %s", command, plain ? word : "'");
+    for (; !plain && *word; word++)
+        end += sprintf(end, *word == '\'' ? "'\\''" : "%c", *word);
+    if (!plain)
+        strcpy(end, "'");
+    free(command);
+    return quoted;
+}
+
+int settings_names(int argc, char **argv, const char **names)
+{
+    int count = 0;
+    for (int i = 0; i < argc; i++) {
+        const char *value;
+        const option *o = find_option(argv[i], &value);
+        if (argv[i][0] != '-')
+            names[count++] = argv[i];
+        else if (!o) {
+            report_unknown(argv[i], false, ~0u);
+            return -1;
+        } else if (o->argument && !value)
+            i++;
+    }
+    return count;
+}
+
+int settings_parse(settings *s, unsigned used, int argc, char **argv)
+{
+    *s = (settings){.effort = EFFORT_DEFAULT,
+                    .threads = omp_get_max_threads(),
+                    .out = "results",
+                    .iterations = -1,
+                    .scale = ATN_SCALE_HEAD,
+                    .distance = ATN_DISTANCE_DIRECT,
+                    .command = must_format("attnum run")};
+    int code = EXIT_PASS;
+    for (int i = 0; i < argc; i++)
+        s->command = quote_word(s->command, argv[i]);
+    for (int i = 0; i < argc && code == EXIT_PASS; i++)
+        if (argv[i][0] == '-')
+            code = parse_option(s, used, argc, argv, &i);
+    if (code == EXIT_PASS)
+        code = check_together(s);
+    if (code != EXIT_PASS) {
+        settings_free(s);
+        return code;
+    }
+    if (!s->seeds.count)
+        add_integer(&s->seeds, 1);
+    if (!s->dtype_count)
+        for (; s->dtype_count < ATN_DTYPE_COUNT; s->dtype_count++)
+            s->dtypes[s->dtype_count] = (atn_dtype)s->dtype_count;
+    return EXIT_PASS;
+}
+
+void settings_free(settings *s)
+{
+    free_texts(&s->inputs);
+    free_texts(&s->variants);
+    free(s->seeds.items);
+    free(s->stages.items);
+    free(s->landmarks.items);
+    free(s->command);
+    *s = (settings){0};
+}
+
+void settings_help(unsigned used)
+{
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        const option *o = &options[i];
+        if (!is_used(o, used))
+            continue;
+        char *left = must_format("--%s%s%s", o->name, o->argument ? " " : "",
+                                 o->argument ? o->argument : "");
+        printf("  %-18s %s\n", left, o->help);
+        free(left);
+    }
+    printf("LIST is a,b,...; of integers also start:end, start:end:step and start:end:xfactor.\n"
+           "An option that is repeated appends to its list.\n");
+}
+
+/* ---- The fingerprint ---- */
+
+static void write_texts(FILE *file, const char *name, const text_list *list)
+{
+    fprintf(file, " %s=", name);
+    for (int i = 0; i < list->count; i++)
+        fprintf(file, "%s%s", i ? "," : "", list->items[i]);
+}
+
+static void write_integers(FILE *file, const char *name, const integer_list *list)
+{
+    fprintf(file, " %s=", name);
+    for (int i = 0; i < list->count; i++)
+        fprintf(file, "%s%" PRId64, i ? "," : "", list->items[i]);
+}
+
+void settings_fingerprint(const settings *s, FILE *file)
+{
+    fprintf(file, " effort=%d", (int)s->effort);
+    write_integers(file, "seed", &s->seeds);
+    write_texts(file, "input", &s->inputs);
+    fprintf(file, " grid=%" PRId64 "x%" PRId64 " dtype=", s->grid_height, s->grid_width);
+    for (int i = 0; i < s->dtype_count; i++)
+        fprintf(file, "%s%s", i ? "," : "", atn_dtype_name(s->dtypes[i]));
+    fprintf(file, " device=%s samples=%" PRId64 " iterations=%" PRId64, device_names[s->device],
+            s->samples, s->iterations);
+    write_texts(file, "variant", &s->variants);
+    fprintf(file, " alpha=%.17g", s->alpha);
+    write_integers(file, "stage", &s->stages);
+    write_integers(file, "m", &s->landmarks);
+    fprintf(file, " scale=%s:%.17g distance=%s", scale_names[s->scale], s->scale_value,
+            distance_names[s->distance]);
+}

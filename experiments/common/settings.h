@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The sweep options of `attnum run`, parsed and checked. One table (settings.c) has a row per
+ * option: its name, its argument, its help, its default; an experiment names the options it uses.
+ */
+#ifndef EXPERIMENTS_SETTINGS_H
+#define EXPERIMENTS_SETTINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <attnum/attnum.h>
+
+/* Options every experiment has: --seed --threads --out --quick --full --dry-run --resume --help.
+ * The others are bits in experiment::options. */
+enum {
+    USES_INPUT = 1 << 0,      /* --input NAME[:PARAMETER]|FILE.npy,... */
+    USES_GRID = 1 << 1,       /* --grid HxW, for FILE.npy */
+    USES_DTYPE = 1 << 2,      /* --dtype f32,f64 */
+    USES_DEVICE = 1 << 3,     /* --device cpu */
+    USES_SAMPLES = 1 << 4,    /* --samples N: drawn per input and seed */
+    USES_ITERATIONS = 1 << 5, /* --iterations T */
+    USES_VARIANT = 1 << 6,    /* --variant nr-paper,nr-soft,...: atn_inverse_name */
+    USES_ALPHA = 1 << 7,      /* --alpha X, for --variant nr */
+    USES_STAGE = 1 << 8,      /* --stage 1,2,3 */
+    USES_LANDMARKS = 1 << 9,  /* --m 4,16,64 or 4:64:x2 */
+    USES_SCALE = 1 << 10,     /* --scale head|embed|NUMBER */
+    USES_DISTANCE = 1 << 11,  /* --distance direct|expanded|clamped */
+};
+
+typedef enum { EFFORT_QUICK, EFFORT_DEFAULT, EFFORT_FULL, EFFORT_COUNT } effort;
+
+typedef struct {
+    int count;
+    const char **items;
+} text_list;
+
+typedef struct {
+    int count;
+    int64_t *items;
+} integer_list;
+
+/* Lists are empty (count 0) and numbers 0 where the command line says nothing: the experiment then
+ * takes its own default for the effort. */
+typedef struct {
+    effort effort;
+    bool dry_run, resume, help;
+    int threads; /* always > 0 after parsing */
+    const char *out;
+    integer_list seeds; /* default: 1 */
+    text_list inputs;
+    int64_t grid_height, grid_width;
+    int dtype_count; /* default: f32 and f64, in the order given */
+    atn_dtype dtypes[ATN_DTYPE_COUNT];
+    atn_device device;
+    int64_t samples;
+    int64_t iterations; /* -1 where not given */
+    text_list variants; /* checked: each is an atn_inverse_name */
+    double alpha;       /* 0 where not given */
+    integer_list stages;
+    integer_list landmarks;
+    atn_scale scale;
+    double scale_value;
+    atn_distance distance;
+    char *command; /* the whole command line, quoted for a shell */
+} settings;
+
+/* The words of argv (what follows `run`) that are neither options nor their values, into names
+ * (room for argc). Returns their number; -1 for an unknown option, with one line on stderr. */
+int settings_names(int argc, char **argv, const char **names);
+
+/* Parses the options of argv into s; other words are passed over. used: the union of the options
+ * that may appear. On a bad, unknown or unused option: one line on stderr that names the option,
+ * what it was given and what it expects, and EXIT_USAGE; EXIT_ENVIRONMENT for a device this build
+ * does not have; otherwise EXIT_PASS. After a failure s needs no settings_free. s keeps pointers
+ * into argv. An item given twice in a list is an error. */
+int settings_parse(settings *s, unsigned used, int argc, char **argv);
+void settings_free(settings *s);
+
+/* Prints the options in `used`, with defaults and help, for --help. */
+void settings_help(unsigned used);
+
+/* Writes all that a result may depend on as " name=value ...": not --threads, --out, --resume. */
+void settings_fingerprint(const settings *s, FILE *file);
+
+/* Appends a list in TestSweeper's grammar: "a,b", "start:end", "start:end:step" (the step may be
+ * negative), "start:end:xfactor", and mixtures by commas. False, and the list as before, on
+ * anything else, overflow, a range that holds nothing, or more than 1e6 items. */
+bool parse_integer_list(const char *text, integer_list *list);
+
+#endif

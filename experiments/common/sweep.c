@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The engine: prepare, run the points on threads, finish, publish. See experiment.h. */
+#include <assert.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "experiment.h"
+#include "files.h"
+#include "journal.h"
+#include "metadata.h"
+#include "plot.h"
+#include "progress.h"
+#include "report.h"
+
+enum { DESCRIPTION_SIZE = 256, ROWS_SHOWN = 20 };
+
+typedef struct {
+    int64_t point;
+    double weight;
+} work_item;
+
+typedef struct {
+    const experiment *e;
+    const settings *s;
+    void *state;
+    int64_t points;
+    const column *raw_columns;
+    int raw_column_count;
+    char *folder;          /* of the results */
+    point_record *records; /* per point */
+    work_item *work;       /* the points this run has to do, heaviest first */
+    int64_t work_count;
+    journal *journal;
+    progress progress;
+    atomic_int failure; /* the exit code that stops the run, or EXIT_PASS */
+} sweep;
+
+/* ---- Signals ---- */
+
+/* A signal handler can reach nothing else. */
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+bool experiment_interrupted(void)
+{
+    return interrupted;
+}
+
+typedef struct {
+    struct sigaction interrupt, terminate, file_size;
+} signal_actions;
+
+/* A second signal finds the default action: it ends the program. A file size limit is to be a write
+ * error like any other. */
+static void take_signals(signal_actions *old)
+{
+    struct sigaction stop = {.sa_handler = interrupt, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigaction(SIGINT, &stop, &old->interrupt);
+    sigaction(SIGTERM, &stop, &old->terminate);
+    sigaction(SIGXFSZ, &ignore, &old->file_size);
+}
+
+static void restore_signals(const signal_actions *old)
+{
+    sigaction(SIGINT, &old->interrupt, NULL);
+    sigaction(SIGTERM, &old->terminate, NULL);
+    sigaction(SIGXFSZ, &old->file_size, NULL);
+}
+
+/* ---- Points ---- */
+
+static bool is_fault(int code)
+{
+    return code == EXIT_USAGE || code == EXIT_ENVIRONMENT;
+}
+
+static double point_weight(const sweep *w, int64_t point)
+{
+    double weight = w->e->weight ? w->e->weight(w->state, point) : 1;
+    return weight > 0 ? weight : 0;
+}
+
+static void describe_point(const sweep *w, int64_t point, char text[DESCRIPTION_SIZE])
+{
+    text[0] = '\0';
+    w->e->describe(w->state, point, text, DESCRIPTION_SIZE);
+}
+
+static int compare_work(const void *a, const void *b)
+{
+    const work_item *x = a, *y = b;
+    if (x->weight != y->weight)
+        return x->weight < y->weight ? 1 : -1;
+    return (x->point > y->point) - (x->point < y->point);
+}
+
+/* Lists what is not in the journal; heavy points first, so that no thread is left with one at the
+ * end. */
+static void plan_work(sweep *w)
+{
+    double total = 0;
+    w->work = must_allocate((size_t)w->points, sizeof *w->work);
+    for (int64_t point = 0; point < w->points; point++)
+        if (!w->records[point].rows) {
+            w->work[w->work_count++] = (work_item){point, point_weight(w, point)};
+            total += point_weight(w, point);
+        }
+    qsort(w->work, (size_t)w->work_count, sizeof *w->work, compare_work);
+    w->progress = progress_start(w->points, w->points - w->work_count, total);
+}
+
+static void stop_with(sweep *w, int code)
+{
+    int none = EXIT_PASS;
+    atomic_compare_exchange_strong(&w->failure, &none, code);
+}
+
+static void keep_record(sweep *w, const work_item *item, const point_record *record)
+{
+    int code = journal_add(w->journal, item->point, record);
+    if (code != EXIT_PASS)
+        stop_with(w, code);
+    w->records[item->point] = *record;
+    progress_add(&w->progress, item->weight);
+}
+
+static void run_point(sweep *w, const work_item *item, atn_context *context)
+{
+    char description[DESCRIPTION_SIZE];
+    describe_point(w, item->point, description);
+#pragma omp critical(sweep)
+    progress_show(&w->progress, description);
+    table *rows = table_create(w->raw_columns, w->raw_column_count);
+    int code = w->e->run(w->state, item->point, context, rows);
+    if (is_fault(code)) {
+        table_free(rows);
+        stop_with(w, code);
+        return;
+    }
+    if (code == EXIT_CHECK)
+        report_note("%s: a check failed at %s", w->e->name, description);
+#pragma omp critical(sweep)
+    keep_record(w, item, &(point_record){rows, code});
+}
+
+static void run_work(sweep *w)
+{
+#pragma omp parallel num_threads(w->s->threads)
+    {
+        atn_context *context = NULL;
+        atn_context_options options = {.device = w->s->device, .threads = 1};
+        atn_status status = atn_context_create(&options, &context);
+        if (status != ATN_OK) {
+            report_error("%s: no context: %s", w->e->name, atn_status_message(status));
+            stop_with(w, EXIT_ENVIRONMENT);
+        }
+#pragma omp for schedule(dynamic, 1)
+        for (int64_t i = 0; i < w->work_count; i++)
+            if (!interrupted && w->failure == EXIT_PASS)
+                run_point(w, &w->work[i], context);
+        atn_context_free(context);
+    }
+    progress_end(&w->progress);
+}
+
+/* All that the rows may depend on. To be freed. */
+static char *fingerprint(const sweep *w)
+{
+    const char *name, *sha256;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&text, &size);
+    if (!memory)
+        return must_format("?");
+    fprintf(memory, "version=%s experiment=%s points=%" PRId64 " columns=", ATN_VERSION, w->e->name,
+            w->points);
+    for (int i = 0; i < w->raw_column_count; i++)
+        fprintf(memory, "%s%s", i ? "," : "", w->raw_columns[i].name);
+    settings_fingerprint(w->s, memory);
+    for (int i = 0; w->e->input && w->e->input(w->state, i, &name, &sha256); i++)
+        fprintf(memory, " %s=%s", name, sha256 ? sha256 : "");
+    fclose(memory);
+    return text;
+}
+
+static int open_journal(sweep *w)
+{
+    char *path = must_format("%s/%s.journal", w->folder, w->e->outputs[0].name);
+    char *print = fingerprint(w);
+    int code = journal_open(&w->journal, path, print, w->s->resume, w->raw_columns,
+                            w->raw_column_count, w->points, w->records);
+    free(print);
+    free(path);
+    return code;
+}
+
+static int run_points(sweep *w)
+{
+    int code = open_journal(w);
+    if (code != EXIT_PASS)
+        return code;
+    plan_work(w);
+    if (w->s->resume)
+        report_note("%s: %" PRId64 " of %" PRId64 " points are there already", w->e->name,
+                    w->progress.done, w->points);
+    run_work(w);
+    if (w->failure != EXIT_PASS)
+        return w->failure;
+    if (w->progress.done == w->points)
+        return EXIT_PASS;
+    report_note("%s: stopped after %" PRId64 " of %" PRId64
+                " points; the same command with --resume goes on",
+                w->e->name, w->progress.done, w->points);
+    return EXIT_ENVIRONMENT;
+}
+
+/* ---- Results ---- */
+
+static bool write_csv(const table *t, FILE *file)
+{
+    bool written = table_write_header(t, file);
+    for (int64_t row = 0; written && row < table_rows(t); row++)
+        written = table_write_row(t, row, file);
+    return written;
+}
+
+/* One output: the CSV in files[0], its metadata in files[1], both under temporary names. */
+static int write_output(const sweep *w, int output, const table *t, new_file files[2])
+{
+    char *csv = must_format("%s.csv", w->e->outputs[output].name);
+    char *json = must_format("%s-metadata.json", csv);
+    int code = new_file_open(&files[0], w->folder, csv);
+    if (code == EXIT_PASS) {
+        write_csv(t, files[0].file);
+        code = new_file_close(&files[0]);
+    }
+    if (code == EXIT_PASS)
+        code = new_file_open(&files[1], w->folder, json);
+    if (code == EXIT_PASS) {
+        metadata_write(w->e, w->s, w->state, output, files[1].file);
+        code = new_file_close(&files[1]);
+    }
+    free(json);
+    free(csv);
+    return code;
+}
+
+/* Renames nothing before everything is written. */
+static int publish(const sweep *w, table **tables)
+{
+    new_file files[2 * MAX_OUTPUTS] = {0};
+    int code = EXIT_PASS;
+    for (int i = 0; i < w->e->output_count && code == EXIT_PASS; i++)
+        code = write_output(w, i, tables[i], &files[2 * i]);
+    for (int i = 0; i < 2 * w->e->output_count && code == EXIT_PASS; i++)
+        code = new_file_publish(&files[i]);
+    for (int i = 0; i < 2 * w->e->output_count; i++)
+        new_file_free(&files[i]);
+    return code;
+}
+
+/* All raw rows in the order of the points; *code becomes the points' own. */
+static table *collect(const sweep *w, int *code)
+{
+    table *raw = table_create(w->raw_columns, w->raw_column_count);
+    *code = EXIT_SKIPPED;
+    for (int64_t point = 0; point < w->points; point++) {
+        table_append(raw, w->records[point].rows);
+        *code = exit_worst(*code, w->records[point].code);
+    }
+    return raw;
+}
+
+static void print_summary(const sweep *w, table **tables, double seconds, bool failed, bool plots)
+{
+    printf("%s: %" PRId64 " points", w->e->name, w->points);
+    for (int i = 0; i < w->e->output_count; i++)
+        printf(", %" PRId64 " rows → %s/%s.csv", table_rows(tables[i]), w->folder,
+               w->e->outputs[i].name);
+    printf(" (%.1f s)%s%s\n", seconds, failed ? ", a check failed" : "", plots ? "" : ", no plots");
+    fflush(stdout);
+}
+
+/* Makes the published tables from the raw rows; tables[0] may be raw itself. */
+static int make_tables(const sweep *w, table *raw, table **tables)
+{
+    for (int i = 0; i < w->e->output_count; i++)
+        tables[i] = i == 0 && !w->e->raw_columns
+                        ? raw
+                        : table_create(w->e->outputs[i].columns, w->e->outputs[i].column_count);
+    if (w->e->finish)
+        return w->e->finish(w->s, w->state, raw, tables);
+    table_print(raw, ROWS_SHOWN, stdout);
+    return EXIT_PASS;
+}
+
+static int finish(sweep *w, double start)
+{
+    table *tables[MAX_OUTPUTS] = {0};
+    int code;
+    table *raw = collect(w, &code);
+    code = exit_worst(code, make_tables(w, raw, tables));
+    if (!is_fault(code)) {
+        int published = publish(w, tables);
+        code = is_fault(published) ? published : code;
+    }
+    if (!is_fault(code)) {
+        bool plots = !w->e->plot || plot_experiment(w->e, w->folder);
+        print_summary(w, tables, progress_seconds() - start, code == EXIT_CHECK, plots);
+    }
+    for (int i = 0; i < w->e->output_count; i++)
+        if (tables[i] != raw)
+            table_free(tables[i]);
+    table_free(raw);
+    return code;
+}
+
+/* ---- An experiment ---- */
+
+static int run_prepared(sweep *w)
+{
+    const char *slash = strrchr(w->e->name, '/');
+    signal_actions old;
+    double start = progress_seconds();
+    w->folder = slash ? must_format("%s/%.*s", w->s->out, (int)(slash - w->e->name), w->e->name)
+                      : must_format("%s", w->s->out);
+    w->records = must_allocate((size_t)w->points, sizeof *w->records);
+    take_signals(&old);
+    int code = files_make_folder(w->folder);
+    if (code == EXIT_PASS)
+        code = run_points(w);
+    bool complete = code == EXIT_PASS;
+    if (complete)
+        code = finish(w, start);
+    journal_close(w->journal, complete && !is_fault(code));
+    restore_signals(&old);
+    for (int64_t point = 0; point < w->points; point++)
+        table_free(w->records[point].rows);
+    free(w->records);
+    free(w->work);
+    free(w->folder);
+    return code;
+}
+
+static int print_points(const sweep *w)
+{
+    char description[DESCRIPTION_SIZE];
+    for (int64_t point = 0; point < w->points; point++) {
+        describe_point(w, point, description);
+        printf("%s\n", description);
+    }
+    printf("%s: %" PRId64 " points\n", w->e->name, w->points);
+    return EXIT_PASS;
+}
+
+int experiment_run(const experiment *e, const settings *s)
+{
+    assert(e->output_count >= 1 && e->output_count <= MAX_OUTPUTS);
+    assert(e->finish || (!e->raw_columns && e->output_count == 1));
+    sweep w = {.e = e,
+               .s = s,
+               .raw_columns = e->raw_columns ? e->raw_columns : e->outputs[0].columns,
+               .raw_column_count =
+                   e->raw_columns ? e->raw_column_count : e->outputs[0].column_count};
+    int code = e->prepare(s, &w.state, &w.points);
+    if (code == EXIT_PASS && w.points == 0) {
+        report_note("%s: no points for these options", e->name);
+        code = EXIT_SKIPPED;
+    } else if (code == EXIT_PASS)
+        code = s->dry_run ? print_points(&w) : run_prepared(&w);
+    if (w.state && e->release)
+        e->release(w.state);
+    return code;
+}

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "table.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report.h"
+
+typedef struct {
+    union {
+        char *text;
+        int64_t integer;
+        double real;
+        bool boolean;
+    } as;
+    bool missing;
+} cell;
+
+struct table {
+    const column *columns;
+    int count;
+    cell *cells; /* row after row */
+    size_t filled, capacity;
+};
+
+table *table_create(const column *columns, int count)
+{
+    assert(count > 0);
+    table *t = must_allocate(1, sizeof *t);
+    t->columns = columns;
+    t->count = count;
+    return t;
+}
+
+/* Drops the cells from `keep` on. */
+static void shorten(table *t, size_t keep)
+{
+    while (t->filled > keep) {
+        t->filled--;
+        if (t->columns[t->filled % (size_t)t->count].type == COLUMN_TEXT)
+            free(t->cells[t->filled].as.text);
+    }
+}
+
+void table_free(table *t)
+{
+    if (!t)
+        return;
+    shorten(t, 0);
+    free(t->cells);
+    free(t);
+}
+
+static column_type next_type(const table *t)
+{
+    return t->columns[t->filled % (size_t)t->count].type;
+}
+
+static cell *add_cell(table *t)
+{
+    if (t->filled == t->capacity) {
+        t->capacity = t->capacity ? 2 * t->capacity : 64;
+        t->cells = must_resize(t->cells, t->capacity, sizeof *t->cells);
+    }
+    cell *c = &t->cells[t->filled++];
+    memset(c, 0, sizeof *c);
+    return c;
+}
+
+void table_text(table *t, const char *text)
+{
+    assert(next_type(t) == COLUMN_TEXT);
+    size_t size = strlen(text) + 1;
+    char *copy = must_allocate(size, 1);
+    memcpy(copy, text, size);
+    add_cell(t)->as.text = copy;
+}
+
+void table_integer(table *t, int64_t value)
+{
+    assert(next_type(t) == COLUMN_INTEGER);
+    add_cell(t)->as.integer = value;
+}
+
+void table_real(table *t, double value)
+{
+    assert(next_type(t) == COLUMN_REAL);
+    add_cell(t)->as.real = value;
+}
+
+void table_boolean(table *t, bool value)
+{
+    assert(next_type(t) == COLUMN_BOOLEAN);
+    add_cell(t)->as.boolean = value;
+}
+
+void table_missing(table *t)
+{
+    add_cell(t)->missing = true;
+}
+
+int64_t table_rows(const table *t)
+{
+    return (int64_t)(t->filled / (size_t)t->count);
+}
+
+int table_columns(const table *t, const column **columns)
+{
+    if (columns)
+        *columns = t->columns;
+    return t->count;
+}
+
+int table_column(const table *t, const char *name)
+{
+    for (int i = 0; i < t->count; i++)
+        if (strcmp(t->columns[i].name, name) == 0)
+            return i;
+    assert(!"the table has a column of this name");
+    return -1;
+}
+
+static const cell *get_cell(const table *t, int64_t row, int col)
+{
+    assert(row >= 0 && row < table_rows(t) && col >= 0 && col < t->count);
+    return &t->cells[(size_t)row * (size_t)t->count + (size_t)col];
+}
+
+const char *table_get_text(const table *t, int64_t row, int col)
+{
+    assert(t->columns[col].type == COLUMN_TEXT);
+    const cell *c = get_cell(t, row, col);
+    return c->missing ? "" : c->as.text;
+}
+
+int64_t table_get_integer(const table *t, int64_t row, int col)
+{
+    assert(t->columns[col].type == COLUMN_INTEGER);
+    const cell *c = get_cell(t, row, col);
+    return c->missing ? INT64_MIN : c->as.integer;
+}
+
+double table_get_real(const table *t, int64_t row, int col)
+{
+    assert(t->columns[col].type == COLUMN_REAL);
+    const cell *c = get_cell(t, row, col);
+    return c->missing ? NAN : c->as.real;
+}
+
+bool table_get_boolean(const table *t, int64_t row, int col)
+{
+    assert(t->columns[col].type == COLUMN_BOOLEAN);
+    return get_cell(t, row, col)->as.boolean;
+}
+
+bool table_is_missing(const table *t, int64_t row, int col)
+{
+    return get_cell(t, row, col)->missing;
+}
+
+static void copy_cell(table *into, column_type type, const cell *c)
+{
+    if (type == COLUMN_TEXT && !c->missing)
+        table_text(into, c->as.text);
+    else
+        *add_cell(into) = *c;
+}
+
+void table_append(table *into, const table *from)
+{
+    assert(into->count == from->count && into->filled % (size_t)into->count == 0 &&
+           from->filled % (size_t)from->count == 0);
+    for (int i = 0; i < from->count; i++)
+        assert(into->columns[i].type == from->columns[i].type &&
+               strcmp(into->columns[i].name, from->columns[i].name) == 0);
+    for (size_t i = 0; i < from->filled; i++)
+        copy_cell(into, from->columns[i % (size_t)from->count].type, &from->cells[i]);
+}
+
+/* Long enough for any number in %.17g or PRId64. */
+enum { NUMBER_SIZE = 32 };
+
+static void format_integer(char text[NUMBER_SIZE], int64_t value)
+{
+    snprintf(text, NUMBER_SIZE, "%" PRId64, value);
+}
+
+/* printf may write "-nan". */
+static void format_real(char text[NUMBER_SIZE], double value)
+{
+    if (isnan(value))
+        strcpy(text, "nan");
+    else
+        snprintf(text, NUMBER_SIZE, "%.17g", value);
+}
+
+/* An empty text is quoted, which tells it from a missing one. */
+static void write_text(const char *text, FILE *file)
+{
+    if (*text && !strpbrk(text, ",\"\r\n")) {
+        fputs(text, file);
+        return;
+    }
+    putc('"', file);
+    for (; *text; text++) {
+        if (*text == '"')
+            putc('"', file);
+        putc(*text, file);
+    }
+    putc('"', file);
+}
+
+static void write_cell(column_type type, const cell *c, FILE *file)
+{
+    char number[NUMBER_SIZE];
+    if (c->missing)
+        return;
+    switch (type) {
+    case COLUMN_TEXT:
+        write_text(c->as.text, file);
+        break;
+    case COLUMN_INTEGER:
+        format_integer(number, c->as.integer);
+        fputs(number, file);
+        break;
+    case COLUMN_REAL:
+        format_real(number, c->as.real);
+        fputs(number, file);
+        break;
+    case COLUMN_BOOLEAN:
+        fputs(c->as.boolean ? "true" : "false", file);
+        break;
+    }
+}
+
+bool table_write_header(const table *t, FILE *file)
+{
+    for (int i = 0; i < t->count; i++)
+        fprintf(file, "%s%s", i ? "," : "", t->columns[i].name);
+    putc('\n', file);
+    return !ferror(file);
+}
+
+bool table_write_row(const table *t, int64_t row, FILE *file)
+{
+    for (int i = 0; i < t->count; i++) {
+        if (i)
+            putc(',', file);
+        write_cell(t->columns[i].type, get_cell(t, row, i), file);
+    }
+    putc('\n', file);
+    return !ferror(file);
+}
+
+/* A number is taken only if writing it gives back the same text: no blanks, no signs, no digits
+ * that were not written by write_cell. */
+static bool read_number(table *t, const char *field)
+{
+    char again[NUMBER_SIZE];
+    if (next_type(t) == COLUMN_INTEGER) {
+        int64_t integer = strtoll(field, NULL, 10);
+        format_integer(again, integer);
+        if (strcmp(again, field) != 0)
+            return false;
+        table_integer(t, integer);
+        return true;
+    }
+    double real = strtod(field, NULL);
+    format_real(again, real);
+    if (strcmp(again, field) != 0)
+        return false;
+    table_real(t, real);
+    return true;
+}
+
+static bool read_plain(table *t, const char *field)
+{
+    bool truth = strcmp(field, "true") == 0;
+    if (!*field) {
+        table_missing(t);
+        return true;
+    }
+    switch (next_type(t)) {
+    case COLUMN_TEXT:
+        table_text(t, field);
+        return !strpbrk(field, "\"\r");
+    case COLUMN_BOOLEAN:
+        table_boolean(t, truth);
+        return truth || strcmp(field, "false") == 0;
+    default:
+        return read_number(t, field);
+    }
+}
+
+/* The end of the field at `text`, its quotes included; null if they do not close. */
+static const char *field_end(const char *text)
+{
+    if (*text != '"')
+        return text + strcspn(text, ",\n");
+    for (text++; *text && (*text != '"' || text[1] == '"'); text++)
+        text += *text == '"';
+    return *text ? text + 1 : NULL;
+}
+
+/* A copy of the field without its quotes; inside, two of them stand for one. */
+static char *copy_field(const char *text, const char *end)
+{
+    char *field = must_allocate((size_t)(end - text) + 1, 1);
+    size_t length = 0;
+    bool quoted = *text == '"';
+    for (text += quoted, end -= quoted; text < end; text++) {
+        text += quoted && *text == '"';
+        field[length++] = *text;
+    }
+    return field;
+}
+
+static bool read_field(table *t, const char **text)
+{
+    bool quoted = **text == '"', fits;
+    const char *end = field_end(*text);
+    if (!end)
+        return false;
+    char *field = copy_field(*text, end);
+    *text = end;
+    if (quoted) {
+        fits = next_type(t) == COLUMN_TEXT && (!*field || strpbrk(field, ",\"\r\n"));
+        if (fits)
+            table_text(t, field);
+    } else {
+        fits = read_plain(t, field);
+    }
+    free(field);
+    return fits;
+}
+
+/* Reads one record; returns what follows it, or null, the table unchanged. */
+static const char *read_record(table *t, const char *text)
+{
+    size_t before = t->filled;
+    assert(before % (size_t)t->count == 0);
+    for (int i = 0; i < t->count; i++) {
+        char after = i + 1 < t->count ? ',' : '\n';
+        if (!read_field(t, &text) || (*text != after && !(*text == '\0' && after == '\n'))) {
+            shorten(t, before);
+            return NULL;
+        }
+        text += *text != '\0';
+    }
+    return text;
+}
+
+bool table_read_row(table *t, const char *line)
+{
+    size_t before = t->filled;
+    const char *rest = read_record(t, line);
+    if (rest && !*rest)
+        return true;
+    shorten(t, before);
+    return false;
+}
+
+bool table_read_rows(table *t, const char *text)
+{
+    size_t before = t->filled;
+    while (text && *text)
+        text = read_record(t, text);
+    if (!text)
+        shorten(t, before);
+    return text != NULL;
+}
+
+/* For people: short numbers, "-" for what is missing. To be freed. */
+static char *print_cell(const table *t, int64_t row, int col)
+{
+    const cell *c = get_cell(t, row, col);
+    if (c->missing)
+        return must_format("-");
+    switch (t->columns[col].type) {
+    case COLUMN_TEXT:
+        return must_format("%s", c->as.text);
+    case COLUMN_INTEGER:
+        return must_format("%" PRId64, c->as.integer);
+    case COLUMN_REAL:
+        return must_format("%.4g", c->as.real);
+    default:
+        return must_format("%s", c->as.boolean ? "true" : "false");
+    }
+}
+
+/* A cell padded to `width`: numbers stand right, texts left. */
+static void print_padded(FILE *file, const column *c, const char *text, int width, bool last)
+{
+    if (c->type != COLUMN_TEXT)
+        fprintf(file, "%*s", width, text);
+    else
+        fprintf(file, "%-*s", last ? 0 : width, text);
+    fputs(last ? "\n" : "  ", file);
+}
+
+static int column_width(const table *t, int64_t rows, int col)
+{
+    size_t width = strlen(t->columns[col].name);
+    for (int64_t row = 0; row < rows; row++) {
+        char *text = print_cell(t, row, col);
+        if (strlen(text) > width)
+            width = strlen(text);
+        free(text);
+    }
+    return (int)width;
+}
+
+void table_print(const table *t, int64_t limit, FILE *file)
+{
+    int64_t rows = table_rows(t) < limit ? table_rows(t) : limit;
+    int *widths = must_allocate((size_t)t->count, sizeof *widths);
+    for (int i = 0; i < t->count; i++) {
+        widths[i] = column_width(t, rows, i);
+        print_padded(file, &t->columns[i], t->columns[i].name, widths[i], i + 1 == t->count);
+    }
+    for (int64_t row = 0; row < rows; row++) {
+        for (int i = 0; i < t->count; i++) {
+            char *text = print_cell(t, row, i);
+            print_padded(file, &t->columns[i], text, widths[i], i + 1 == t->count);
+            free(text);
+        }
+    }
+    if (rows < table_rows(t))
+        fprintf(file, "... and %" PRId64 " more rows\n", table_rows(t) - rows);
+    free(widths);
+}

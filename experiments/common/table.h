@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tables of results: named, typed columns and rows of cells; kept in memory, written as CSV. */
+#ifndef EXPERIMENTS_TABLE_H
+#define EXPERIMENTS_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Reals are doubles; see table_write_row. */
+typedef enum { COLUMN_TEXT, COLUMN_INTEGER, COLUMN_REAL, COLUMN_BOOLEAN } column_type;
+
+typedef struct {
+    const char *name; /* lower_snake_case, with a unit suffix where there is a unit */
+    column_type type;
+    const char *unit; /* "" for none; goes to the metadata */
+    const char *description;
+} column;
+
+typedef struct table table;
+
+table *table_create(const column *columns, int count); /* columns must outlive the table */
+void table_free(table *t);
+
+/* Rows are filled left to right, one call per column, in the column's type (checked by assert). A
+ * row is complete when its last column is set. */
+void table_text(table *t, const char *text); /* copied */
+void table_integer(table *t, int64_t value);
+void table_real(table *t, double value);
+void table_boolean(table *t, bool value);
+void table_missing(table *t); /* not measured: an empty field, any column type */
+
+int64_t table_rows(const table *t);
+int table_columns(const table *t, const column **columns);
+
+/* Cells by row and column index or name (asserts that it exists). A missing real is NaN, a missing
+ * integer INT64_MIN, a missing text "". */
+int table_column(const table *t, const char *name);
+const char *table_get_text(const table *t, int64_t row, int col);
+int64_t table_get_integer(const table *t, int64_t row, int col);
+double table_get_real(const table *t, int64_t row, int col);
+bool table_get_boolean(const table *t, int64_t row, int col);
+bool table_is_missing(const table *t, int64_t row, int col);
+
+/* Appends all rows of `from` (same columns). */
+void table_append(table *into, const table *from);
+
+/* RFC 4180 with LF, header first, "C" locale; reals %.17g, "nan", "inf", "-inf"; booleans true and
+ * false; missing is empty, an empty text is "". Return false on a write error. */
+bool table_write_header(const table *t, FILE *file);
+bool table_write_row(const table *t, int64_t row, FILE *file);
+
+/* Reads one record of table_write_row's form, with or without its LF, into a new row; or all the
+ * records that `text` holds. Anything table_write_row would not have written is refused: false, and
+ * the table is unchanged. */
+bool table_read_row(table *t, const char *line);
+bool table_read_rows(table *t, const char *text);
+
+/* For people: aligned columns, reals %.4g, "-" for missing; at most `limit` rows. */
+void table_print(const table *t, int64_t limit, FILE *file);
+
+#endif

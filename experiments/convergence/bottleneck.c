@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "convergence/bottleneck.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include <linear_algebra.h>
+#include <ruler.h>
+
+#include "common/report.h"
+
+bottleneck bottleneck_create(atn_dtype dtype, int64_t m)
+{
+    size_t size = (size_t)m * (size_t)m;
+    bottleneck b = {.dtype = dtype, .m = m};
+    b.a = must_allocate(size, atn_dtype_size(dtype));
+    b.x = must_allocate(size, atn_dtype_size(dtype));
+    b.exact = must_allocate(size, sizeof *b.exact);
+    b.lambda = must_allocate((size_t)m, sizeof *b.lambda);
+    return b;
+}
+
+void bottleneck_free(bottleneck *b)
+{
+    free(b->a);
+    free(b->x);
+    free(b->exact);
+    free(b->lambda);
+    *b = (bottleneck){0};
+}
+
+double bottleneck_round(atn_dtype dtype, double value)
+{
+    return dtype == ATN_F32 ? (double)(float)value : value;
+}
+
+static void narrow(atn_dtype dtype, int64_t count, const double *from, void *to)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (dtype == ATN_F32)
+            ((float *)to)[i] = (float)from[i];
+        else
+            ((double *)to)[i] = from[i];
+}
+
+static void widen(bottleneck *b)
+{
+    b->finite = true;
+    for (int64_t i = 0; i < b->m * b->m; i++) {
+        b->exact[i] = b->dtype == ATN_F32 ? (double)((float *)b->a)[i] : ((double *)b->a)[i];
+        b->finite &= isfinite(b->exact[i]) != 0;
+    }
+}
+
+static int find_spectrum(bottleneck *b)
+{
+    double disagreement;
+    widen(b);
+    atn_status status = ref_eigenvalues(b->m, b->exact, b->lambda, NULL, &disagreement);
+    if (!b->finite)
+        for (int64_t i = 0; i < b->m; i++)
+            b->lambda[i] = NAN;
+    else if (status < 0) {
+        report_error("reference eigenvalues: %s", atn_status_message(status));
+        return EXIT_ENVIRONMENT;
+    } else if (ref_judge(REF_SPECTRUM, disagreement) == REF_FAIL) {
+        report_error("reference eigenvalues: dsyevd and dsyevr differ by %g m u |A|, expected "
+                     "below %g",
+                     disagreement, ref_threshold_get(REF_SPECTRUM)->fail);
+        return EXIT_CHECK;
+    }
+    return EXIT_PASS;
+}
+
+int bottleneck_from_tokens(bottleneck *b, const bottleneck_plan *plan, atn_context *context,
+                           const double *tokens)
+{
+    size_t size = atn_dtype_size(b->dtype);
+    void *rounded = must_allocate((size_t)plan->tokens * (size_t)plan->dim, size);
+    void *landmarks = must_allocate((size_t)b->m * (size_t)plan->dim, size);
+    narrow(b->dtype, plan->tokens * plan->dim, tokens, rounded);
+    atn_tensor q = atn_tensor_dense(rounded, b->dtype, 1, 1, plan->tokens, plan->dim);
+    atn_tensor l = atn_tensor_dense(landmarks, b->dtype, 1, 1, b->m, plan->dim);
+    atn_tensor a = atn_tensor_dense(b->a, b->dtype, 1, 1, b->m, b->m);
+    atn_status status = atn_sample(context, &plan->sampling, &q, &l);
+    if (status >= 0)
+        status = atn_gaussian_self(context, plan->distance, plan->scale, &l, &a);
+    free(landmarks);
+    free(rounded);
+    if (status < 0) {
+        report_error("bottleneck matrix: %s", atn_last_error(context));
+        return EXIT_ENVIRONMENT;
+    }
+    return find_spectrum(b);
+}
+
+int bottleneck_from_matrix(bottleneck *b, const double *matrix)
+{
+    narrow(b->dtype, b->m * b->m, matrix, b->a);
+    return find_spectrum(b);
+}
+
+int bottleneck_invert(bottleneck *b, atn_context *context, const atn_inverse_desc *desc,
+                      atn_inverse_info *info, atn_trace *trace)
+{
+    atn_tensor a = atn_tensor_dense(b->a, b->dtype, 1, 1, b->m, b->m);
+    atn_tensor x = atn_tensor_dense(b->x, b->dtype, 1, 1, b->m, b->m);
+    atn_status status = atn_inverse(context, desc, &a, &x, info, trace);
+    if (status >= 0)
+        return EXIT_PASS;
+    report_error("%s: %s", atn_inverse_name(desc->method), atn_last_error(context));
+    return EXIT_ENVIRONMENT;
+}
+
+double bottleneck_largest(const bottleneck *b)
+{
+    if (!b->finite)
+        return NAN;
+    return fmax(fabs(b->lambda[0]), fabs(b->lambda[b->m - 1]));
+}
+
+double bottleneck_smallest(const bottleneck *b, bool range_only)
+{
+    double largest = bottleneck_largest(b), smallest = largest;
+    double cut = range_only ? (double)b->m * atn_dtype_roundoff(b->dtype) * largest : -1;
+    for (int64_t i = 0; i < b->m; i++)
+        if (fabs(b->lambda[i]) > cut)
+            smallest = fmin(smallest, fabs(b->lambda[i]));
+    return smallest;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The bottleneck matrix A = K(L, L) of an input, in one dtype, and what f64 says about it. */
+#ifndef EXPERIMENTS_CONVERGENCE_BOTTLENECK_H
+#define EXPERIMENTS_CONVERGENCE_BOTTLENECK_H
+
+#include "convergence/cases.h"
+
+typedef struct {
+    atn_dtype dtype;
+    int64_t m;
+    void *a, *x;    /* m x m in the dtype: A, and room for its inverse */
+    double *exact;  /* A as it is, in f64 */
+    double *lambda; /* its eigenvalues, descending; NaN if A is not finite */
+    bool finite;
+} bottleneck;
+
+bottleneck bottleneck_create(atn_dtype dtype, int64_t m);
+void bottleneck_free(bottleneck *b);
+
+/* These fill in a, exact and lambda, and return an exit code: EXIT_CHECK if the two routes to the
+ * eigenvalues disagree, EXIT_ENVIRONMENT if the library or the reference fails; both having
+ * reported it. From tokens (n x d): rounded to the dtype, then sampled and compared in it. From a
+ * symmetric matrix: rounded to the dtype. */
+int bottleneck_from_tokens(bottleneck *b, const bottleneck_plan *plan, atn_context *context,
+                           const double *tokens);
+int bottleneck_from_matrix(bottleneck *b, const double *matrix);
+
+/* X by a method, into b->x. trace may be null. Returns an exit code. */
+int bottleneck_invert(bottleneck *b, atn_context *context, const atn_inverse_desc *desc,
+                      atn_inverse_info *info, atn_trace *trace);
+
+/* A value as the dtype holds it. */
+double bottleneck_round(atn_dtype dtype, double value);
+
+/* largest and smallest |lambda|; over the numerical range (|lambda| > m u |A|_2) only if asked. */
+double bottleneck_largest(const bottleneck *b);
+double bottleneck_smallest(const bottleneck *b, bool range_only);
+
+#endif

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "convergence/cases.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/report.h"
+
+enum { FEWEST_LANDMARKS = 49, MOST_LANDMARKS = 4 * FEWEST_LANDMARKS };
+
+/* SOFT-Tiny, IJCV Tab. 1; the heads give the embedding width of --scale embed. */
+static const struct {
+    int64_t side, patch, stride, heads;
+} soft_tiny[] = {{56, 4, 8, 2}, {28, 8, 4, 4}, {14, 16, 2, 10}};
+
+static void plan_stage(bottleneck_plan *plan, int64_t stage)
+{
+    int64_t side = soft_tiny[stage - 1].side, stride = soft_tiny[stage - 1].stride;
+    plan->stage = stage;
+    plan->height = plan->width = side;
+    plan->patch = soft_tiny[stage - 1].patch;
+    plan->tokens = side * side;
+    plan->dim = TOKEN_DIM;
+    plan->landmarks = (side / stride) * (side / stride);
+    plan->sampling =
+        (atn_sampling){.kind = ATN_SAMPLING_POOL, .height = side, .width = side, .stride = stride};
+}
+
+/* The largest k with floor(height / k) floor(width / k) >= the fewest landmarks; at least 1. */
+static int64_t pool_stride(int64_t height, int64_t width)
+{
+    int64_t k = 1;
+    while ((height / (k + 1)) * (width / (k + 1)) >= FEWEST_LANDMARKS)
+        k++;
+    return k;
+}
+
+static void plan_file(bottleneck_plan *plan, const input *in)
+{
+    int64_t matrices, height, width;
+    input_file_shape(in, &matrices, &plan->tokens, &plan->dim, &height, &width);
+    int64_t stride = pool_stride(height, width);
+    plan->landmarks = (height / stride) * (width / stride);
+    if (height > 0 && plan->landmarks <= MOST_LANDMARKS) {
+        plan->height = height;
+        plan->width = width;
+        plan->sampling = (atn_sampling){
+            .kind = ATN_SAMPLING_POOL, .height = height, .width = width, .stride = stride};
+        return;
+    }
+    stride = plan->tokens > FEWEST_LANDMARKS ? plan->tokens / FEWEST_LANDMARKS : 1;
+    plan->height = plan->tokens;
+    plan->width = 1;
+    plan->landmarks = (plan->tokens + stride - 1) / stride;
+    plan->sampling = (atn_sampling){.kind = ATN_SAMPLING_WINDOW, .stride = stride};
+}
+
+static int make_plan(const settings *s, const input *in, int64_t stage, bottleneck_plan *plan)
+{
+    *plan = (bottleneck_plan){.distance = s->distance};
+    if (!input_is_file(in))
+        plan_stage(plan, stage);
+    else if (s->scale == ATN_SCALE_EMBED) {
+        report_error("--scale embed: %s does not say how wide its embedding is; expected head or a "
+                     "number",
+                     input_name(in));
+        return EXIT_USAGE;
+    } else
+        plan_file(plan, in);
+    int64_t heads = plan->stage ? soft_tiny[plan->stage - 1].heads : 1;
+    plan->scale = atn_kernel_scale(s->scale, s->scale_value, heads, plan->dim);
+    return EXIT_PASS;
+}
+
+/* A file cannot give more samples than it has matrices; that is an error only if they were asked
+ * for. */
+static int count_file_samples(const settings *s, const input *in, int64_t *samples)
+{
+    int64_t matrices, tokens, dim, height, width;
+    input_file_shape(in, &matrices, &tokens, &dim, &height, &width);
+    *samples = s->samples ? s->samples : matrices;
+    if (*samples <= matrices)
+        return EXIT_PASS;
+    report_error("--samples %" PRId64 ": %s has %" PRId64 " matrices, expected at most as many",
+                 *samples, input_name(in), matrices);
+    return EXIT_USAGE;
+}
+
+static int add_case(case_list *list, const input *in, int64_t stage, int64_t samples)
+{
+    input_case *c = &list->items[list->count];
+    *c = (input_case){in, .samples = samples, .seeds = list->s->seeds.count,
+                      .first_point = list->points};
+    int code = make_plan(list->s, in, stage, &c->plan);
+    if (code == EXIT_PASS && input_is_file(in)) {
+        c->seeds = 1;
+        code = count_file_samples(list->s, in, &c->samples);
+    }
+    if (code != EXIT_PASS)
+        return code;
+    int64_t points;
+    if (__builtin_mul_overflow(c->samples, c->seeds, &points) ||
+        __builtin_add_overflow(list->points, points, &list->points)) {
+        report_error("--samples, --seed: too many points");
+        return EXIT_USAGE;
+    }
+    list->count++;
+    return EXIT_PASS;
+}
+
+static int add_input(case_list *list, const char *name, const int64_t *stages, int stage_count,
+                     int64_t samples)
+{
+    input *in;
+    int code = input_open(name, list->s->grid_height, list->s->grid_width, &in);
+    if (code != EXIT_PASS)
+        return code;
+    list->inputs[list->input_count++] = in;
+    if (input_is_file(in))
+        stage_count = 1;
+    for (int i = 0; i < stage_count && code == EXIT_PASS; i++)
+        code = add_case(list, in, stages[i], samples);
+    return code;
+}
+
+int case_list_open(const settings *s, const case_defaults *defaults, case_list *list)
+{
+    bool given = s->inputs.count > 0;
+    const int64_t *stages = s->stages.count ? s->stages.items : defaults->stages;
+    int count = s->inputs.count, stage_count = s->stages.count, code = EXIT_PASS;
+    while (!given && defaults->inputs[count].input)
+        count++;
+    while (!s->stages.count && defaults->stages[stage_count])
+        stage_count++;
+    *list = (case_list){.s = s};
+    list->inputs = must_allocate((size_t)count, sizeof *list->inputs);
+    list->items = must_allocate((size_t)count * (size_t)stage_count, sizeof *list->items);
+    for (int i = 0; i < count && code == EXIT_PASS; i++)
+        code = add_input(list, given ? s->inputs.items[i] : defaults->inputs[i].input, stages,
+                         stage_count,
+                         s->samples ? s->samples : defaults->inputs[given ? 0 : i].samples);
+    return code;
+}
+
+void case_list_free(case_list *list)
+{
+    for (int i = 0; i < list->input_count; i++)
+        input_free(list->inputs[i]);
+    free(list->inputs);
+    free(list->items);
+}
+
+bool case_list_input(const case_list *list, int index, const char **name, const char **sha256)
+{
+    if (index < 0 || index >= list->input_count)
+        return false;
+    *name = input_name(list->inputs[index]);
+    *sha256 = input_sha256(list->inputs[index]);
+    return true;
+}
+
+case_draw case_list_draw(const case_list *list, int64_t point)
+{
+    int i = list->count - 1;
+    while (list->items[i].first_point > point)
+        i--;
+    const input_case *c = &list->items[i];
+    int64_t offset = point - c->first_point;
+    return (case_draw){c, (uint64_t)list->s->seeds.items[offset / c->samples], offset % c->samples};
+}
+
+void case_draw_describe(const case_draw *draw, char *buffer, size_t size)
+{
+    snprintf(buffer, size, "%s stage %" PRId64 " seed %" PRIu64 " sample %" PRId64,
+             input_name(draw->c->in), draw->c->plan.stage, draw->seed, draw->sample);
+}
+
+int case_draw_tokens(const case_draw *draw, double **tokens)
+{
+    const bottleneck_plan *plan = &draw->c->plan;
+    *tokens = must_allocate((size_t)plan->tokens, (size_t)plan->dim * sizeof **tokens);
+    return input_tokens(draw->c->in, plan->height, plan->width, plan->patch, draw->seed,
+                        draw->sample, *tokens);
+}

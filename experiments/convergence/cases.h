@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which bottleneck matrices the convergence experiments look at: inputs, each at some stages, with
+ * some samples per seed. */
+#ifndef EXPERIMENTS_CONVERGENCE_CASES_H
+#define EXPERIMENTS_CONVERGENCE_CASES_H
+
+#include "common/inputs.h"
+#include "common/settings.h"
+
+/* How an input's tokens become landmarks and A.
+ *
+ * Photographs and synthetic inputs take the stages of SOFT-Tiny (IJCV Tab. 1): patches of 4, 8, 16
+ * pixels of a 224 x 224 crop, so 56 x 56, 28 x 28, 14 x 14 tokens, average-pooled with stride 8, 4,
+ * 2 to m = 49. Files have tokens of their own, called stage 0. They are average-pooled on their
+ * grid with the largest stride that leaves at least 49 landmarks, or all tokens if there are fewer;
+ * without a grid, and on a grid so thin that over 196 are left, windows of floor(n / 49)
+ * consecutive tokens are averaged. */
+typedef struct {
+    int64_t stage, height, width, patch; /* the grid that tokens are drawn on */
+    int64_t tokens, dim, landmarks;      /* n, d, m */
+    atn_sampling sampling;
+    atn_distance distance;
+    double scale; /* the kernel's s */
+} bottleneck_plan;
+
+/* An input at a stage. A file has one stage, its matrices are its samples, and no seed changes
+ * them. */
+typedef struct {
+    const input *in;
+    bottleneck_plan plan;
+    int64_t samples, seeds, first_point;
+} input_case;
+
+typedef struct {
+    const settings *s;
+    int input_count, count;
+    input **inputs;
+    input_case *items;
+    int64_t points; /* matrices: samples run fastest, then seeds, then cases */
+} case_list;
+
+typedef struct {
+    const char *input; /* null ends a list */
+    int64_t samples;
+} default_input;
+
+/* What to take where the command line does not say: inputs; samples, for --input those of the first
+ * default input; stages, ended by 0. */
+typedef struct {
+    const default_input *inputs;
+    const int64_t *stages;
+} case_defaults;
+
+/* Opens the inputs of --input and plans their stages. Returns an exit code; on failure it has
+ * reported the reason, and the list is to be freed all the same. */
+int case_list_open(const settings *s, const case_defaults *defaults, case_list *list);
+void case_list_free(case_list *list);
+/* For experiment::input. */
+bool case_list_input(const case_list *list, int index, const char **name, const char **sha256);
+
+/* What a point draws. */
+typedef struct {
+    const input_case *c;
+    uint64_t seed;
+    int64_t sample;
+} case_draw;
+
+case_draw case_list_draw(const case_list *list, int64_t point);
+void case_draw_describe(const case_draw *draw, char *buffer, size_t size);
+/* Its tokens, n x d, to be freed. Returns an exit code. */
+int case_draw_tokens(const case_draw *draw, double **tokens);
+
+#endif

@@ -1,0 +1,586 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How the Newton-Raphson inverse of A converges, iteration by iteration: SOFT (IJCV) Fig. 5, on
+ * photographs and synthetic tokens, for every published choice of the start.
+ *
+ * A point is one A (input, stage, seed, sample), with all variants and dtypes. Its raw rows are
+ * gathered into curves, one per (input, stage, variant, dtype). */
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <linear_algebra.h>
+#include <newton.h>
+
+#include "common/experiment.h"
+#include "common/report.h"
+#include "convergence/bottleneck.h"
+#include "convergence/rounding.h"
+#include "registry.h"
+
+enum { DEFAULT_ITERATIONS = 20 };
+
+/* ---- Columns ---- */
+
+enum { RESIDUAL, INVERSE_ERROR, RANGE_RESIDUAL, PREDICTED, ROUNDING_RATIO, MEASURES };
+
+static const column raw_columns[] = {
+    {"curve", COLUMN_INTEGER, "", "case, variant and dtype, as one number"},
+    {"iteration", COLUMN_INTEGER, "", "k"},
+    {"started", COLUMN_BOOLEAN, "", "whether the variant found a start"},
+    {"converged", COLUMN_BOOLEAN, "", "whether the library calls the last iterate converged"},
+    {"condition", COLUMN_REAL, "", "max |lambda| / min |lambda|"},
+    {"residual", COLUMN_REAL, "", "|A X A - A|_2 / |A|_2"},
+    {"inverse_error", COLUMN_REAL, "", "|X - A+|_2 / |A+|_2"},
+    {"range_residual", COLUMN_REAL, "", "|Pi - A X|_2"},
+    {"predicted_residual", COLUMN_REAL, "", "the residual of the closed-form filter"},
+    {"rounding_ratio", COLUMN_REAL, "", "|residual - predicted| / rounding bound (rounding.h)"},
+};
+enum { RAW_CURVE, RAW_ITERATION, RAW_STARTED, RAW_CONVERGED, RAW_CONDITION, RAW_MEASURES };
+enum { RAW_COLUMNS = sizeof raw_columns / sizeof *raw_columns };
+
+static const column curve_columns[] = {
+    {"input", COLUMN_TEXT, "", "where the tokens come from"},
+    {"stage", COLUMN_INTEGER, "", "stage of SOFT-Tiny; 0 for a file's own tokens"},
+    {"n", COLUMN_INTEGER, "", "tokens"},
+    {"m", COLUMN_INTEGER, "", "landmarks"},
+    {"variant", COLUMN_TEXT, "", "which inverse"},
+    {"dtype", COLUMN_TEXT, "", "arithmetic of A and of the inverse"},
+    {"device", COLUMN_TEXT, "", "what ran it"},
+    {"iteration", COLUMN_INTEGER, "", "k of the iterate X_k; 0 for exact methods"},
+    {"samples", COLUMN_INTEGER, "",
+     "matrices A in this row; 0, in one row, if the variant found a start for none"},
+    {"residual_mean", COLUMN_REAL, "", "mean of |A X_k A - A|_2 / |A|_2"},
+    {"residual_min", COLUMN_REAL, "", "its minimum over the samples"},
+    {"residual_max", COLUMN_REAL, "", "its maximum over the samples"},
+    {"inverse_error_mean", COLUMN_REAL, "",
+     "mean of |X_k - A+|_2 / |A+|_2, A+ the f64 pseudo-inverse with |lambda| <= m u |A|_2 dropped"},
+    {"inverse_error_max", COLUMN_REAL, "", "its maximum"},
+    {"range_residual_mean", COLUMN_REAL, "",
+     "mean of |Pi - A X_k|_2, Pi the projector on the eigenvectors that A+ keeps"},
+    {"range_residual_max", COLUMN_REAL, "", "its maximum"},
+    {"predicted_residual_mean", COLUMN_REAL, "",
+     "mean of the residual that exact arithmetic gives on the eigenvalues of the same A; missing "
+     "for exact methods"},
+    {"condition_median", COLUMN_REAL, "",
+     "median of the condition number of A in the dtype; only an order of magnitude above 1 / (m u)"},
+    {"rounding_ratio_max", COLUMN_REAL, "",
+     "maximum of |residual - predicted| / a bound on what rounding can do to it; up to about 1 "
+     "rounding explains the difference; nan where an iterate overflowed"},
+    {"samples_without_start", COLUMN_INTEGER, "", "matrices for which the variant found no start"},
+    {"samples_converged", COLUMN_INTEGER, "",
+     "matrices for which the method reports success; for iterations that the last iterate has "
+     "|B X B - B|_F <= sqrt(u) |B|_F, B what is inverted"},
+};
+
+static const output_spec outputs[] = {
+    {"curves", "Convergence of the inverse of the bottleneck matrix, iteration by iteration",
+     curve_columns, sizeof curve_columns / sizeof *curve_columns},
+};
+
+/* ---- What there is to do ---- */
+
+static const default_input quick_inputs[] = {{"photos", 8}, {"smooth", 4}, {0}};
+static const default_input usual_inputs[] = {{"photos", 100}, {"smooth", 100}, {"iid", 100}, {0}};
+static const default_input full_inputs[] = {
+    {"photos", 300},   {"smooth", 300},  {"noisy", 300},    {"iid", 300},        {"iid:0.3", 300},
+    {"clusters", 300}, {"constant", 10}, {"circulant", 10}, {"duplicates", 300}, {0}};
+static const int64_t all_stages[] = {1, 2, 3, 0};
+static const case_defaults defaults[EFFORT_COUNT] = {
+    [EFFORT_QUICK] = {quick_inputs, all_stages},
+    [EFFORT_DEFAULT] = {usual_inputs, all_stages},
+    [EFFORT_FULL] = {full_inputs, all_stages},
+};
+
+static const atn_inverse_method default_methods[] = {ATN_INVERSE_NR_PAPER, ATN_INVERSE_NR,
+                                                     ATN_INVERSE_NR_ADAPTIVE, ATN_INVERSE_NR_SOFT,
+                                                     ATN_INVERSE_NR_SOFTPP};
+
+typedef struct {
+    const settings *s;
+    case_list cases;
+    int method_count;
+    atn_inverse_method methods[ATN_INVERSE_COUNT];
+    int iterations;
+} sweep;
+
+/* One (case, variant, dtype). */
+typedef struct {
+    const input_case *c;
+    atn_inverse_method method;
+    atn_dtype dtype;
+} curve_key;
+
+static int curve_count(const sweep *w)
+{
+    return w->cases.count * w->method_count * w->s->dtype_count;
+}
+
+static curve_key key_of(const sweep *w, int64_t curve)
+{
+    int dtypes = w->s->dtype_count;
+    return (curve_key){&w->cases.items[curve / dtypes / w->method_count],
+                       w->methods[curve / dtypes % w->method_count], w->s->dtypes[curve % dtypes]};
+}
+
+static bool is_newton(atn_inverse_method method)
+{
+    return method <= ATN_INVERSE_NR_SOFTPP;
+}
+
+static void choose_methods(sweep *w)
+{
+    w->method_count = sizeof default_methods / sizeof *default_methods;
+    memcpy(w->methods, default_methods, sizeof default_methods);
+    if (w->s->variants.count == 0)
+        return;
+    w->method_count = 0;
+    for (int v = 0; v < w->s->variants.count; v++)
+        for (int i = 0; i < ATN_INVERSE_COUNT; i++)
+            if (strcmp(w->s->variants.items[v], atn_inverse_name((atn_inverse_method)i)) == 0)
+                w->methods[w->method_count++] = (atn_inverse_method)i;
+}
+
+static int prepare(const settings *s, void **state, int64_t *points)
+{
+    sweep *w = must_allocate(1, sizeof *w);
+    *state = w;
+    w->s = s;
+    w->iterations = s->iterations >= 0 ? (int)s->iterations : DEFAULT_ITERATIONS;
+    choose_methods(w);
+    int code = case_list_open(s, &defaults[s->effort], &w->cases);
+    *points = w->cases.points;
+    return code;
+}
+
+static void release(void *state)
+{
+    sweep *w = state;
+    case_list_free(&w->cases);
+    free(w);
+}
+
+static bool input_at(const void *state, int index, const char **name, const char **sha256)
+{
+    return case_list_input(&((const sweep *)state)->cases, index, name, sha256);
+}
+
+static void describe(const void *state, int64_t point, char *buffer, size_t size)
+{
+    case_draw draw = case_list_draw(&((const sweep *)state)->cases, point);
+    case_draw_describe(&draw, buffer, size);
+}
+
+static double weight(const void *state, int64_t point)
+{
+    double m = (double)case_list_draw(&((const sweep *)state)->cases, point).c->plan.landmarks;
+    return m * m * m;
+}
+
+/* ---- A point ---- */
+
+enum { ITERATE_NORM = RANGE_RESIDUAL + 1, TRACED };
+
+/* What a variant's trace is held against, and room for it. */
+typedef struct {
+    bottleneck a;
+    double *pinv, *projector;
+    double *values[TRACED];
+    double condition;
+} reference;
+
+/* The first of them are measures. */
+static const atn_metric traced[TRACED] = {
+    [RESIDUAL] = ATN_METRIC_RESIDUAL,
+    [INVERSE_ERROR] = ATN_METRIC_INVERSE_ERROR,
+    [RANGE_RESIDUAL] = ATN_METRIC_RANGE_RESIDUAL,
+    [ITERATE_NORM] = ATN_METRIC_NORM,
+};
+
+static reference reference_create(atn_dtype dtype, int64_t m, int entries)
+{
+    reference r = {.a = bottleneck_create(dtype, m)};
+    r.pinv = must_allocate((size_t)(m * m), sizeof *r.pinv);
+    r.projector = must_allocate((size_t)(m * m), sizeof *r.projector);
+    for (int i = 0; i < TRACED; i++)
+        r.values[i] = must_allocate((size_t)entries, sizeof *r.values[i]);
+    return r;
+}
+
+static void reference_free(reference *r)
+{
+    for (int i = 0; i < TRACED; i++)
+        free(r->values[i]);
+    free(r->projector);
+    free(r->pinv);
+    bottleneck_free(&r->a);
+}
+
+static int reference_fill(reference *r, const bottleneck_plan *plan, atn_context *context,
+                          const double *tokens)
+{
+    int code = bottleneck_from_tokens(&r->a, plan, context, tokens);
+    if (code != EXIT_PASS && code != EXIT_CHECK)
+        return code;
+    double rcond = (double)r->a.m * atn_dtype_roundoff(r->a.dtype);
+    atn_status status =
+        ref_symmetric_pinv(r->a.m, r->a.exact, rcond, r->pinv, r->projector, NULL, NULL);
+    if (status < 0) {
+        report_error("reference pseudo-inverse: %s", atn_status_message(status));
+        return EXIT_ENVIRONMENT;
+    }
+    r->condition = bottleneck_largest(&r->a) / bottleneck_smallest(&r->a, false);
+    return code;
+}
+
+static atn_inverse_desc describe_inverse(const sweep *w, atn_inverse_method method,
+                                         const bottleneck *a)
+{
+    atn_inverse_desc desc = atn_inverse_defaults(method);
+    desc.iterations = w->iterations;
+    if (method == ATN_INVERSE_NR) { /* the published 2/|A|_1^2, off the edge of convergence */
+        double norm1 = ref_norm1(a->m, a->exact);
+        desc.alpha = w->s->alpha > 0 ? w->s->alpha : 1.8 / (norm1 * norm1);
+        if (!a->finite)
+            desc.alpha = 1; /* no start is better than another */
+    }
+    return desc;
+}
+
+/* A variant at work: its X_k and what they should be. */
+typedef struct {
+    const reference *r;
+    double alpha, ridge; /* as the dtype holds them: the iteration runs from these */
+    int length;          /* iterates there are; the next one overflowed */
+    double *bounds;      /* of the residual's rounding error; null for exact methods */
+} variant_trace;
+
+/* The measures of X_k. An iterate that overflowed is infinitely far from everything; if A itself is
+ * not finite, nothing is a number. */
+static void measure(const variant_trace *t, int k, double measures[MEASURES])
+{
+    const bottleneck *a = &t->r->a;
+    for (int i = 0; i < ITERATE_NORM; i++)
+        measures[i] = k < t->length ? t->r->values[i][k] : a->finite ? INFINITY : NAN;
+    measures[PREDICTED] = measures[ROUNDING_RATIO] = NAN;
+    if (!t->bounds || !a->finite)
+        return;
+    measures[PREDICTED] = ref_filter_residual(a->m, a->lambda, t->alpha, t->ridge, k);
+    if (k < t->length)
+        measures[ROUNDING_RATIO] = fabs(measures[RESIDUAL] - measures[PREDICTED]) / t->bounds[k];
+}
+
+static void add_raw_row(table *raw, int64_t curve, int k, const atn_inverse_info *info,
+                        double condition, bool predicted, const double *measures)
+{
+    bool started = info->stop != ATN_STOP_NO_ALPHA;
+    table_integer(raw, curve);
+    table_integer(raw, k);
+    table_boolean(raw, started);
+    table_boolean(raw, info->status == ATN_OK);
+    table_real(raw, condition);
+    for (int i = 0; i < MEASURES; i++)
+        if (!started || (i >= PREDICTED && !predicted))
+            table_missing(raw);
+        else
+            table_real(raw, measures[i]);
+}
+
+/* The raw rows of a variant. */
+static void add_variant(variant_trace *t, int iterations, bool newton, int64_t curve,
+                        const atn_inverse_info *info, table *raw)
+{
+    const bottleneck *a = &t->r->a;
+    int last = newton && info->stop != ATN_STOP_NO_ALPHA ? iterations : 0;
+    if (newton && t->length > 0) {
+        t->bounds = must_allocate((size_t)t->length, sizeof *t->bounds);
+        rounding_bounds(a->m, a->lambda, t->alpha, t->ridge, atn_dtype_roundoff(a->dtype),
+                        t->length, t->r->values[ITERATE_NORM], t->bounds);
+    }
+    for (int k = 0; k <= last; k++) {
+        double measures[MEASURES];
+        measure(t, k, measures);
+        add_raw_row(raw, curve, k, info, t->r->condition, newton, measures);
+    }
+    free(t->bounds);
+}
+
+static int run_variant(const sweep *w, int64_t curve, reference *r, atn_context *context,
+                       table *raw)
+{
+    curve_key key = key_of(w, curve);
+    atn_inverse_desc desc = describe_inverse(w, key.method, &r->a);
+    atn_inverse_info info;
+    atn_trace trace = {.capacity = w->iterations + 1, .pinv = r->pinv, .projector = r->projector};
+    for (int i = 0; i < TRACED; i++)
+        trace.values[traced[i]] = r->values[i];
+    int code = bottleneck_invert(&r->a, context, &desc, &info, &trace);
+    if (code != EXIT_PASS)
+        return code;
+    variant_trace traced_variant = {
+        .r = r,
+        .alpha = info.alpha,
+        .ridge = bottleneck_round(r->a.dtype, desc.ridge),
+        .length = trace.length,
+    };
+    add_variant(&traced_variant, w->iterations, is_newton(key.method), curve, &info, raw);
+    return EXIT_PASS;
+}
+
+/* All variants on the A that one dtype makes of the tokens. */
+static int run_dtype(const sweep *w, const input_case *c, int dtype, const double *tokens,
+                     atn_context *context, table *raw)
+{
+    reference r = reference_create(w->s->dtypes[dtype], c->plan.landmarks, w->iterations + 1);
+    int checked = reference_fill(&r, &c->plan, context, tokens);
+    int code = checked == EXIT_CHECK ? EXIT_PASS : checked;
+    for (int v = 0; v < w->method_count && code == EXIT_PASS; v++) {
+        int64_t curve = ((c - w->cases.items) * w->method_count + v) * w->s->dtype_count + dtype;
+        code = run_variant(w, curve, &r, context, raw);
+    }
+    reference_free(&r);
+    return exit_worst(code, checked);
+}
+
+static int run(const void *state, int64_t point, atn_context *context, table *raw)
+{
+    const sweep *w = state;
+    case_draw draw = case_list_draw(&w->cases, point);
+    double *tokens;
+    int code = case_draw_tokens(&draw, &tokens);
+    for (int i = 0; i < w->s->dtype_count && (code == EXIT_PASS || code == EXIT_CHECK); i++)
+        code = exit_worst(code, run_dtype(w, draw.c, i, tokens, context, raw));
+    free(tokens);
+    return code;
+}
+
+/* ---- The curves ---- */
+
+typedef struct {
+    double sum, least, most;
+} summary;
+
+/* A NaN stays. */
+static double lesser(double a, double b)
+{
+    return isnan(a) || a < b ? a : b;
+}
+
+static double greater(double a, double b)
+{
+    return isnan(a) || a > b ? a : b;
+}
+
+static void add_to_summary(summary *s, double value, bool first)
+{
+    s->sum += value;
+    s->least = first ? value : lesser(s->least, value);
+    s->most = first ? value : greater(s->most, value);
+}
+
+typedef struct {
+    int64_t samples;
+    summary measures[MEASURES];
+} curve_point;
+
+typedef struct {
+    curve_point *points; /* iterations + 1 of them */
+    double *conditions;
+    int64_t samples, without_start, converged;
+} curve;
+
+static curve *curves_create(const sweep *w)
+{
+    curve *curves = must_allocate((size_t)curve_count(w), sizeof *curves);
+    for (int i = 0; i < curve_count(w); i++) {
+        const input_case *c = key_of(w, i).c;
+        curves[i].points = must_allocate((size_t)w->iterations + 1, sizeof *curves[i].points);
+        curves[i].conditions =
+            must_allocate((size_t)(c->samples * c->seeds), sizeof *curves[i].conditions);
+    }
+    return curves;
+}
+
+static void curves_free(const sweep *w, curve *curves)
+{
+    for (int i = 0; i < curve_count(w); i++) {
+        free(curves[i].points);
+        free(curves[i].conditions);
+    }
+    free(curves);
+}
+
+static void add_to_curve(curve *c, const table *raw, int64_t row)
+{
+    int64_t k = table_get_integer(raw, row, RAW_ITERATION);
+    bool started = table_get_boolean(raw, row, RAW_STARTED);
+    if (k == 0) {
+        c->conditions[c->samples++] = table_get_real(raw, row, RAW_CONDITION);
+        c->converged += table_get_boolean(raw, row, RAW_CONVERGED);
+        c->without_start += !started;
+    }
+    if (!started)
+        return;
+    curve_point *p = &c->points[k];
+    for (int i = 0; i < MEASURES; i++)
+        add_to_summary(&p->measures[i], table_get_real(raw, row, RAW_MEASURES + i),
+                       p->samples == 0);
+    p->samples++;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return isnan(x) || isnan(y) ? (isnan(x) != 0) - (isnan(y) != 0) : (x > y) - (x < y);
+}
+
+/* Sorts; NaN counts as larger than any number. */
+static double median(int64_t count, double *values)
+{
+    qsort(values, (size_t)count, sizeof *values, compare_doubles);
+    double low = values[(count - 1) / 2], high = values[count / 2];
+    return low == high ? low : low + (high - low) / 2;
+}
+
+static void put_real(table *t, bool known, double value)
+{
+    if (known)
+        table_real(t, value);
+    else
+        table_missing(t);
+}
+
+static void add_curve_row(table *t, const sweep *w, const curve_key *key, const curve *c, int k,
+                          double condition)
+{
+    const curve_point *p = &c->points[k];
+    const summary *s = p->measures;
+    const bottleneck_plan *plan = &key->c->plan;
+    bool known = p->samples > 0, predicted = known && is_newton(key->method);
+    double samples = (double)p->samples;
+    table_text(t, input_name(key->c->in));
+    table_integer(t, plan->stage);
+    table_integer(t, plan->tokens);
+    table_integer(t, plan->landmarks);
+    table_text(t, atn_inverse_name(key->method));
+    table_text(t, atn_dtype_name(key->dtype));
+    table_text(t, w->s->device == ATN_CUDA ? "cuda" : "cpu");
+    table_integer(t, k);
+    table_integer(t, p->samples);
+    put_real(t, known, s[RESIDUAL].sum / samples);
+    put_real(t, known, s[RESIDUAL].least);
+    put_real(t, known, s[RESIDUAL].most);
+    put_real(t, known, s[INVERSE_ERROR].sum / samples);
+    put_real(t, known, s[INVERSE_ERROR].most);
+    put_real(t, known, s[RANGE_RESIDUAL].sum / samples);
+    put_real(t, known, s[RANGE_RESIDUAL].most);
+    put_real(t, predicted, s[PREDICTED].sum / samples);
+    table_real(t, condition);
+    put_real(t, predicted, s[ROUNDING_RATIO].most);
+    table_integer(t, c->without_start);
+    table_integer(t, c->converged);
+}
+
+static void fill_table(table *t, const sweep *w, curve *curves)
+{
+    for (int i = 0; i < curve_count(w); i++) {
+        curve_key key = key_of(w, i);
+        double condition = median(curves[i].samples, curves[i].conditions);
+        int last = is_newton(key.method) && curves[i].points[0].samples > 0 ? w->iterations : 0;
+        for (int k = 0; k <= last; k++)
+            add_curve_row(t, w, &key, &curves[i], k, condition);
+    }
+}
+
+/* ---- For people ---- */
+
+enum { SHOWN = 3 };
+
+static double mean_at(const curve *c, int k, int measure)
+{
+    return c->points[k].measures[measure].sum / (double)c->points[k].samples;
+}
+
+static void print_curve(table *t, const sweep *w, const curve_key *key, const curve *c)
+{
+    bool known = c->points[0].samples > 0, newton = is_newton(key->method);
+    const int shown[] = {w->iterations / 4, w->iterations / 2, w->iterations};
+    char share[64];
+    snprintf(share, sizeof share, "%" PRId64 "/%" PRId64 "%s", c->converged, c->samples,
+             known ? "" : " (no start found)");
+    table_text(t, input_name(key->c->in));
+    table_integer(t, key->c->plan.stage);
+    table_text(t, atn_inverse_name(key->method));
+    table_text(t, atn_dtype_name(key->dtype));
+    for (int i = 0; i < SHOWN; i++) /* an exact method has one X */
+        put_real(t, known && (newton || i + 1 == SHOWN),
+                 mean_at(c, newton ? shown[i] : 0, RESIDUAL));
+    put_real(t, known, mean_at(c, newton ? w->iterations : 0, RANGE_RESIDUAL));
+    table_text(t, share);
+}
+
+static void print_curves(const sweep *w, const curve *curves)
+{
+    int last = w->iterations;
+    char names[SHOWN + 1][32];
+    snprintf(names[0], sizeof names[0], "residual k=%d", last / 4);
+    snprintf(names[1], sizeof names[1], "k=%d", last / 2);
+    snprintf(names[2], sizeof names[2], "k=%d", last);
+    snprintf(names[3], sizeof names[3], "on range k=%d", last);
+    const column columns[] = {
+        {"input", COLUMN_TEXT, "", ""},     {"stage", COLUMN_INTEGER, "", ""},
+        {"variant", COLUMN_TEXT, "", ""},   {"dtype", COLUMN_TEXT, "", ""},
+        {names[0], COLUMN_REAL, "", ""},    {names[1], COLUMN_REAL, "", ""},
+        {names[2], COLUMN_REAL, "", ""},    {names[3], COLUMN_REAL, "", ""},
+        {"converged", COLUMN_TEXT, "", ""},
+    };
+    table *t = table_create(columns, sizeof columns / sizeof *columns);
+    for (int i = 0; i < curve_count(w); i++) {
+        curve_key key = key_of(w, i);
+        print_curve(t, w, &key, &curves[i]);
+    }
+    printf("mean |A X A - A|_2 / |A|_2, the papers' metric, and mean |Pi - A X|_2 on A's range\n");
+    table_print(t, table_rows(t), stdout);
+    table_free(t);
+}
+
+static int finish(const settings *s, const void *state, const table *raw, table **tables)
+{
+    const sweep *w = state;
+    curve *curves = curves_create(w);
+    for (int64_t row = 0; row < table_rows(raw); row++)
+        add_to_curve(&curves[table_get_integer(raw, row, RAW_CURVE)], raw, row);
+    fill_table(tables[0], w, curves);
+    print_curves(w, curves);
+    curves_free(w, curves);
+    return EXIT_PASS;
+}
+
+const experiment convergence_curves = {
+    .name = "convergence/curves",
+    .summary = "residual of the inverse against the iteration, for every published start",
+    .source = "SOFT IJCV Fig. 5, NIPS Fig. 4; S10-S14, S18",
+    .example = "attnum run convergence/curves --input photos --samples 20 --dtype f32",
+    .options = USES_INPUT | USES_GRID | USES_DTYPE | USES_DEVICE | USES_SAMPLES | USES_ITERATIONS |
+               USES_VARIANT | USES_ALPHA | USES_STAGE | USES_SCALE | USES_DISTANCE,
+    .defaults =
+        "Stages 1, 2, 3; 20 iterations; nr-paper, nr (alpha = 1.8/|A|_1^2), nr-adaptive, nr-soft, "
+        "nr-softpp.\n"
+        "quick: 8 samples of photos, 4 of smooth. default: 100 each of photos, smooth, iid.\n"
+        "full: 300 each of photos, smooth, noisy, iid, iid:0.3, clusters, duplicates; 10 each of\n"
+        "constant and circulant. A FILE.npy is one stage, 0, and its matrices are its samples:\n"
+        "pooled on its grid to 49 landmarks or somewhat more; without a grid, in windows.",
+    .outputs = outputs,
+    .output_count = 1,
+    .plot = "convergence/curves.gp",
+    .raw_columns = raw_columns,
+    .raw_column_count = RAW_COLUMNS,
+    .prepare = prepare,
+    .describe = describe,
+    .weight = weight,
+    .input = input_at,
+    .run = run,
+    .finish = finish,
+    .release = release,
+};

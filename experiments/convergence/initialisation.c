@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What each published start alpha does: SOFT (IJCV) Proposition 1, Algorithm 2 and section 3.2, on
+ * matrices with known spectra and on inputs.
+ *
+ * A point is one matrix; it gives a row per dtype and rule. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <matrices.h>
+#include <newton.h>
+
+#include "common/experiment.h"
+#include "common/report.h"
+#include "convergence/bottleneck.h"
+#include "registry.h"
+
+enum { SHORT_RUN = 20, LONG_RUN = 60, SEARCH_CAP = 64 };
+
+/* ---- Columns ---- */
+
+static const column columns[] = {
+    {"matrix", COLUMN_TEXT, "", "a known matrix, NAME:PARAMETER, or an input"},
+    {"m", COLUMN_INTEGER, "", "its size"},
+    {"rule", COLUMN_TEXT, "",
+     "paper: 2/|A|_1^2; safe: 1.8/|A|_1^2; adaptive and adaptive-squared: paper's, halved until "
+     "|I - alpha A|_1 <= 1 or |I - alpha A^2|_1 <= 1, at most 64 times; soft: 1.8/|A|_1^2 on "
+     "A + 0.01 I; softpp: paper's, halved until |I - alpha A^2|_1 <= 1.01, at most 10 times; "
+     "optimal: 2/(lambda_min^2 + lambda_max^2) on the numerical range"},
+    {"dtype", COLUMN_TEXT, "", "arithmetic of the search and of the iteration"},
+    {"alpha", COLUMN_REAL, "", "the start X_0 = alpha B; missing if the search found none"},
+    {"lambda_max", COLUMN_REAL, "",
+     "largest eigenvalue of B, the matrix inverted: A, for soft A + 0.01 I"},
+    {"norm1", COLUMN_REAL, "", "|A|_1, the largest row sum"},
+    {"margin", COLUMN_REAL, "", "1 - alpha lambda_max^2: it converges iff this is above -1"},
+    {"search_n", COLUMN_INTEGER, "", "halvings; missing for rules that do not search"},
+    {"search_found", COLUMN_BOOLEAN, "", "whether the test was met before the cap, in the dtype"},
+    {"residual_t20", COLUMN_REAL, "", "|A X A - A|_2 / |A|_2 after 20 steps"},
+    {"residual_t60", COLUMN_REAL, "", "after 60 steps; inf if the iteration overflowed"},
+    {"search_exact", COLUMN_BOOLEAN, "",
+     "whether any n meets the test in exact arithmetic (if so, n = 0 does)"},
+    {"status_t20", COLUMN_TEXT, "",
+     "converged (|B X B - B|_F <= sqrt(u) |B|_F), not converged, overflowed or no start"},
+    {"status_t60", COLUMN_TEXT, "", "the same after 60 steps"},
+    {"stage", COLUMN_INTEGER, "", "inputs: the stage, 0 for files"},
+    {"seed", COLUMN_INTEGER, "", "inputs: the seed"},
+    {"sample", COLUMN_INTEGER, "", "inputs: the sample"},
+};
+
+static const output_spec outputs[] = {
+    {"initialisation", "What each start of the Newton-Raphson inverse leads to", columns,
+     sizeof columns / sizeof *columns},
+};
+
+/* ---- The rules ---- */
+
+typedef struct {
+    const char *name;
+    atn_inverse_method method;
+    double numerator;        /* 0: the method's own */
+    atn_alpha_search search; /* none: the method's own */
+    bool optimal;
+} start_rule;
+
+static const start_rule rules[] = {
+    {"paper", ATN_INVERSE_NR_PAPER, 0, ATN_SEARCH_NONE, false},
+    {"safe", ATN_INVERSE_NR_PAPER, 1.8, ATN_SEARCH_NONE, false},
+    {"adaptive", ATN_INVERSE_NR_ADAPTIVE, 0, ATN_SEARCH_MATRIX, false},
+    {"adaptive-squared", ATN_INVERSE_NR_ADAPTIVE, 0, ATN_SEARCH_SQUARE, false},
+    {"soft", ATN_INVERSE_NR_SOFT, 0, ATN_SEARCH_NONE, false},
+    {"softpp", ATN_INVERSE_NR_SOFTPP, 0, ATN_SEARCH_NONE, false},
+    {"optimal", ATN_INVERSE_NR, 0, ATN_SEARCH_NONE, true},
+};
+enum { RULES = sizeof rules / sizeof *rules };
+
+static atn_inverse_desc describe_rule(const start_rule *rule, const bottleneck *b)
+{
+    atn_inverse_desc desc = atn_inverse_defaults(rule->method);
+    if (rule->numerator > 0)
+        desc.numerator = rule->numerator;
+    if (rule->search != ATN_SEARCH_NONE) { /* as far as rounding lets it go */
+        desc.search = rule->search;
+        desc.search_cap = SEARCH_CAP;
+    }
+    if (rule->optimal) {
+        double least = bottleneck_smallest(b, true), largest = bottleneck_largest(b);
+        desc.alpha = b->finite ? 2 / (least * least + largest * largest) : 1;
+    }
+    return desc;
+}
+
+/* Whether an n exists with |I - c C|_1 <= 1, c = 2 (1/2)^n / |A|_1^2, C = A or A^2, for entries
+ * >= 0. Column j, with diagonal d and sum r, has |1 - c d| + c (r - d). If c d >= 1 that is
+ * c r - 1 <= 1, because c r <= 2 for both C; otherwise it is 1 + c (r - 2 d), so r <= 2 d must hold
+ * whatever c is. Halving c can only take columns from the first case to the second. */
+static bool search_exists(const bottleneck *b, atn_alpha_search search)
+{
+    int64_t m = b->m;
+    double norm1 = ref_norm1(m, b->exact);
+    long double c = 2 / ((long double)norm1 * norm1);
+    for (int64_t j = 0; j < m; j++) {
+        long double sum = 0, diagonal = 0;
+        for (int64_t i = 0; i < m; i++) {
+            long double entry = b->exact[j * m + i];
+            if (search == ATN_SEARCH_SQUARE) {
+                long double row_sum = 0;
+                for (int64_t k = 0; k < m; k++)
+                    row_sum += b->exact[i * m + k];
+                sum += entry * row_sum;
+                diagonal += entry * entry;
+            } else {
+                sum += entry;
+                diagonal += i == j ? entry : 0;
+            }
+        }
+        if (!(c * diagonal >= 1 || sum <= 2 * diagonal))
+            return false;
+    }
+    return true;
+}
+
+/* ---- What there is to do ---- */
+
+static const struct {
+    ref_matrix matrix;
+    int64_t m;
+    double value;
+    bool has_value;
+} known[] = {
+    {REF_IDENTITY, 49, 0, false},     {REF_ONES, 8, 0, false},
+    {REF_ONES, 49, 0, false},         {REF_EQUICORRELATED, 49, 0.5, true},
+    {REF_CIRCULANT, 49, 5, true},     {REF_TORUS, 49, 1, true},
+    {REF_TWO, 2, 0.3, true},          {REF_BLOCKS, 48, 0.5, true},
+    {REF_DUPLICATES, 49, 1e-3, true}, {REF_DUPLICATES, 49, 0, true},
+};
+enum { KNOWN = sizeof known / sizeof *known };
+
+static const default_input few_inputs[] = {{"smooth", 1}, {"photos", 1}, {0}};
+static const default_input many_inputs[] = {{"smooth", 10},   {"photos", 13},     {"noisy", 10},
+                                            {"iid", 10},      {"iid:0.3", 10},    {"clusters", 10},
+                                            {"circulant", 1}, {"duplicates", 10}, {0}};
+static const int64_t last_stage[] = {3, 0}, all_stages[] = {1, 2, 3, 0};
+static const case_defaults defaults[EFFORT_COUNT] = {
+    [EFFORT_QUICK] = {few_inputs, last_stage},
+    [EFFORT_DEFAULT] = {few_inputs, last_stage},
+    [EFFORT_FULL] = {many_inputs, all_stages},
+};
+
+/* The first points are the known matrices, the others those of inputs. */
+typedef struct {
+    const settings *s;
+    case_list cases;
+} sweep;
+
+static int prepare(const settings *s, void **state, int64_t *points)
+{
+    sweep *w = must_allocate(1, sizeof *w);
+    *state = w;
+    w->s = s;
+    int code = case_list_open(s, &defaults[s->effort], &w->cases);
+    *points = KNOWN + w->cases.points;
+    return code;
+}
+
+static void release(void *state)
+{
+    sweep *w = state;
+    case_list_free(&w->cases);
+    free(w);
+}
+
+static bool input_at(const void *state, int index, const char **name, const char **sha256)
+{
+    return case_list_input(&((const sweep *)state)->cases, index, name, sha256);
+}
+
+static void known_name(int64_t point, char *buffer, size_t size)
+{
+    const char *name = ref_matrix_name(known[point].matrix);
+    if (known[point].has_value)
+        snprintf(buffer, size, "%s:%g", name, known[point].value);
+    else
+        snprintf(buffer, size, "%s", name);
+}
+
+static void describe(const void *state, int64_t point, char *buffer, size_t size)
+{
+    if (point < KNOWN) {
+        known_name(point, buffer, size);
+        return;
+    }
+    case_draw draw = case_list_draw(&((const sweep *)state)->cases, point - KNOWN);
+    case_draw_describe(&draw, buffer, size);
+}
+
+/* ---- A point ---- */
+
+static const char *describe_status(const atn_inverse_info *info)
+{
+    if (info->stop == ATN_STOP_NO_ALPHA)
+        return "no start";
+    if (info->stop == ATN_STOP_NONFINITE)
+        return "overflowed";
+    return info->status == ATN_OK ? "converged" : "not converged";
+}
+
+/* How a rule fares on a matrix. */
+typedef struct {
+    atn_inverse_info info; /* of the short run */
+    double residual_short, residual_long;
+    const char *status_short, *status_long;
+} outcome;
+
+/* Both runs have the same iterates, so one trace does. Returns an exit code. */
+static int run_rule(bottleneck *b, atn_context *context, atn_inverse_desc desc, outcome *o)
+{
+    double residuals[LONG_RUN + 1], beyond = b->finite ? INFINITY : NAN;
+    atn_trace trace = {.capacity = LONG_RUN + 1, .values = {[ATN_METRIC_RESIDUAL] = residuals}};
+    atn_inverse_info info;
+    desc.iterations = SHORT_RUN;
+    int code = bottleneck_invert(b, context, &desc, &o->info, NULL);
+    desc.iterations = LONG_RUN;
+    if (code == EXIT_PASS)
+        code = bottleneck_invert(b, context, &desc, &info, &trace);
+    if (code != EXIT_PASS)
+        return code;
+    o->status_short = describe_status(&o->info);
+    o->status_long = describe_status(&info);
+    o->residual_short = trace.length > SHORT_RUN ? residuals[SHORT_RUN] : beyond;
+    o->residual_long = trace.length > LONG_RUN ? residuals[LONG_RUN] : beyond;
+    return EXIT_PASS;
+}
+
+static void put_real(table *t, bool known_value, double value)
+{
+    if (known_value)
+        table_real(t, value);
+    else
+        table_missing(t);
+}
+
+static void put_search(table *t, const atn_inverse_desc *desc, const atn_inverse_info *info)
+{
+    if (desc->search == ATN_SEARCH_NONE) {
+        table_missing(t);
+        table_missing(t);
+        return;
+    }
+    bool found = info->stop != ATN_STOP_NO_ALPHA &&
+                 (info->halvings < desc->search_cap || !desc->search_accepts_last);
+    if (found)
+        table_integer(t, info->halvings);
+    else
+        table_missing(t);
+    table_boolean(t, found);
+}
+
+/* The columns from dtype to status_t60. */
+static int put_rule(table *t, bottleneck *b, atn_context *context, const start_rule *rule)
+{
+    atn_inverse_desc desc = describe_rule(rule, b);
+    outcome o;
+    int code = run_rule(b, context, desc, &o);
+    if (code != EXIT_PASS)
+        return code;
+    bool started = o.info.stop != ATN_STOP_NO_ALPHA;
+    double alpha = o.info.alpha;
+    double largest = bottleneck_largest(b) + bottleneck_round(b->dtype, desc.ridge);
+    table_text(t, atn_dtype_name(b->dtype));
+    put_real(t, started, alpha);
+    table_real(t, largest);
+    table_real(t, ref_norm1(b->m, b->exact));
+    put_real(t, started, 1 - alpha * largest * largest);
+    put_search(t, &desc, &o.info);
+    put_real(t, started, o.residual_short);
+    put_real(t, started, o.residual_long);
+    if (rule->search != ATN_SEARCH_NONE)
+        table_boolean(t, search_exists(b, rule->search));
+    else
+        table_missing(t);
+    table_text(t, o.status_short);
+    table_text(t, o.status_long);
+    return EXIT_PASS;
+}
+
+/* The rows of a matrix in one dtype. draw is null for the known ones. */
+static int put_rules(table *t, bottleneck *b, atn_context *context, const char *name,
+                     const case_draw *draw)
+{
+    int code = EXIT_PASS;
+    for (int i = 0; i < RULES && code == EXIT_PASS; i++) {
+        table_text(t, name);
+        table_integer(t, b->m);
+        table_text(t, rules[i].name);
+        code = put_rule(t, b, context, &rules[i]);
+        if (code == EXIT_PASS && draw) {
+            table_integer(t, draw->c->plan.stage);
+            table_integer(t, (int64_t)draw->seed);
+            table_integer(t, draw->sample);
+        } else if (code == EXIT_PASS)
+            for (int empty = 0; empty < 3; empty++)
+                table_missing(t);
+    }
+    return code;
+}
+
+static int run_known(const sweep *w, int64_t point, atn_context *context, table *raw)
+{
+    int64_t m = known[point].m;
+    char name[64];
+    known_name(point, name, sizeof name);
+    double *matrix = must_allocate((size_t)(m * m), sizeof *matrix);
+    atn_status status = ref_matrix_make(known[point].matrix, m, known[point].value, matrix, NULL);
+    int code = EXIT_PASS;
+    if (status != ATN_OK) {
+        report_error("%s: %s", name, atn_status_message(status));
+        code = EXIT_ENVIRONMENT;
+    }
+    for (int i = 0; i < w->s->dtype_count && (code == EXIT_PASS || code == EXIT_CHECK); i++) {
+        bottleneck b = bottleneck_create(w->s->dtypes[i], m);
+        code = exit_worst(code, bottleneck_from_matrix(&b, matrix));
+        code = exit_worst(code, put_rules(raw, &b, context, name, NULL));
+        bottleneck_free(&b);
+    }
+    free(matrix);
+    return code;
+}
+
+static int run_input(const sweep *w, const case_draw *draw, atn_context *context, table *raw)
+{
+    double *tokens;
+    int code = case_draw_tokens(draw, &tokens);
+    for (int i = 0; i < w->s->dtype_count && (code == EXIT_PASS || code == EXIT_CHECK); i++) {
+        bottleneck b = bottleneck_create(w->s->dtypes[i], draw->c->plan.landmarks);
+        int made = bottleneck_from_tokens(&b, &draw->c->plan, context, tokens);
+        if (made == EXIT_PASS || made == EXIT_CHECK)
+            made = exit_worst(made, put_rules(raw, &b, context, input_name(draw->c->in), draw));
+        code = exit_worst(code, made);
+        bottleneck_free(&b);
+    }
+    free(tokens);
+    return code;
+}
+
+static int run(const void *state, int64_t point, atn_context *context, table *raw)
+{
+    const sweep *w = state;
+    if (point < KNOWN)
+        return run_known(w, point, context, raw);
+    case_draw draw = case_list_draw(&w->cases, point - KNOWN);
+    return run_input(w, &draw, context, raw);
+}
+
+/* ---- For people ---- */
+
+enum {
+    SHARED_COLUMNS = 3,
+    DTYPE_COLUMNS = 4,
+    SHOWN = SHARED_COLUMNS + DTYPE_COLUMNS * ATN_DTYPE_COUNT
+};
+
+static void copy_real(table *t, const table *rows, int64_t row, const char *name)
+{
+    int col = table_column(rows, name);
+    put_real(t, !table_is_missing(rows, row, col), table_get_real(rows, row, col));
+}
+
+static void copy_integer(table *t, const table *rows, int64_t row, const char *name)
+{
+    int col = table_column(rows, name);
+    if (table_is_missing(rows, row, col))
+        table_missing(t);
+    else
+        table_integer(t, table_get_integer(rows, row, col));
+}
+
+static void copy_text(table *t, const table *rows, int64_t row, const char *name)
+{
+    table_text(t, table_get_text(rows, row, table_column(rows, name)));
+}
+
+/* A line per matrix and rule, the dtypes side by side. */
+static void print_rows(const settings *s, const table *rows)
+{
+    char names[SHOWN][32];
+    column shown[SHOWN] = {{"matrix", COLUMN_TEXT, "", ""},
+                           {"m", COLUMN_INTEGER, "", ""},
+                           {"rule", COLUMN_TEXT, "", ""}};
+    static const struct {
+        const char *name;
+        column_type type;
+    } each[DTYPE_COLUMNS] = {
+        {"margin", COLUMN_REAL}, {"n", COLUMN_INTEGER}, {"t=20", COLUMN_REAL}, {"", COLUMN_TEXT}};
+    int count = SHARED_COLUMNS;
+    for (int d = 0; d < s->dtype_count; d++)
+        for (int i = 0; i < DTYPE_COLUMNS; i++, count++) {
+            snprintf(names[count], sizeof names[count], "%s %s", atn_dtype_name(s->dtypes[d]),
+                     each[i].name);
+            shown[count] = (column){names[count], each[i].type, "", ""};
+        }
+    table *t = table_create(shown, count);
+    int64_t block = (int64_t)s->dtype_count * RULES;
+    for (int64_t first = 0; first < table_rows(rows); first += block)
+        for (int64_t rule = 0; rule < RULES; rule++) {
+            copy_text(t, rows, first + rule, "matrix");
+            copy_integer(t, rows, first + rule, "m");
+            copy_text(t, rows, first + rule, "rule");
+            for (int64_t row = first + rule; row < first + block; row += RULES) {
+                copy_real(t, rows, row, "margin");
+                copy_integer(t, rows, row, "search_n");
+                copy_real(t, rows, row, "residual_t20");
+                copy_text(t, rows, row, "status_t20");
+            }
+        }
+    printf("margin 1 - alpha lambda_max^2 (converges iff above -1), halvings n, "
+           "|A X A - A|_2 / |A|_2 and status after 20 steps\n");
+    table_print(t, table_rows(t), stdout);
+    table_free(t);
+}
+
+static int finish(const settings *s, const void *state, const table *raw, table **tables)
+{
+    print_rows(s, raw);
+    return EXIT_PASS;
+}
+
+const experiment convergence_initialisation = {
+    .name = "convergence/initialisation",
+    .summary = "what every published start alpha does to matrices with known answers",
+    .source = "SOFT IJCV Prop. 1, Alg. 2, section 3.2; S10-S12",
+    .example = "attnum run convergence/initialisation --input photos,iid --stage 1,2,3",
+    .options = USES_INPUT | USES_GRID | USES_DTYPE | USES_DEVICE | USES_SAMPLES | USES_STAGE |
+               USES_SCALE | USES_DISTANCE,
+    .defaults = "The known matrices always; 20 and 60 steps.\n"
+                "quick, default: 1 sample each of smooth and photos at stage 3.\n"
+                "full: 10 or more of eight inputs at stages 1, 2, 3.",
+    .outputs = outputs,
+    .output_count = 1,
+    .plot = "convergence/initialisation.gp",
+    .prepare = prepare,
+    .describe = describe,
+    .input = input_at,
+    .run = run,
+    .finish = finish,
+    .release = release,
+};

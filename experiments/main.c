@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The program attnum: attnum list, attnum run. */
+#include <cblas.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/experiment.h"
+#include "common/list.h"
+#include "common/names.h"
+#include "common/report.h"
+
+/* ---- attnum run ---- */
+
+typedef struct {
+    const experiment **items;
+    int count;
+} selection;
+
+static void select_one(selection *chosen, const experiment *e)
+{
+    for (int i = 0; i < chosen->count; i++)
+        if (chosen->items[i] == e)
+            return;
+    chosen->items[chosen->count++] = e;
+}
+
+static int count_experiments(void)
+{
+    int count = 0;
+    while (experiments[count])
+        count++;
+    return count;
+}
+
+static int report_unknown_experiment(const char *word)
+{
+    const char **names = must_allocate((size_t)count_experiments() + 2, sizeof *names);
+    for (int i = 0; experiments[i]; i++)
+        names[i] = experiments[i]->name;
+    names[count_experiments()] = "all";
+    char *expected = names_expected(names, word);
+    if (*word)
+        report_error("run '%s': unknown experiment; %s", word, expected);
+    else
+        report_error("run: no experiment given; %s", expected);
+    free(expected);
+    free(names);
+    return EXIT_USAGE;
+}
+
+static int select_named(selection *chosen, const char *name)
+{
+    bool all = strcmp(name, "all") == 0, found = all;
+    for (int i = 0; experiments[i]; i++)
+        if (all || strcmp(experiments[i]->name, name) == 0) {
+            select_one(chosen, experiments[i]);
+            found = true;
+        }
+    return found ? EXIT_PASS : report_unknown_experiment(name);
+}
+
+/* The experiments named among the words, in the order given. */
+static int select_experiments(selection *chosen, int argc, char **argv)
+{
+    const char **names = must_allocate((size_t)argc, sizeof *names);
+    int count = settings_names(argc, argv, names);
+    int code = count < 0 ? EXIT_USAGE : EXIT_PASS;
+    chosen->items = must_allocate((size_t)count_experiments(), sizeof *chosen->items);
+    for (int i = 0; i < count && code == EXIT_PASS; i++)
+        code = select_named(chosen, names[i]);
+    free(names);
+    return code;
+}
+
+/* A title, and a text of one or more lines beside it. */
+static void print_beside(const char *title, const char *text)
+{
+    printf("  %-9s ", title);
+    for (; *text; text++) {
+        putchar(*text);
+        if (*text == '\n')
+            printf("%12s", "");
+    }
+    putchar('\n');
+}
+
+static void help_experiment(const experiment *e)
+{
+    printf("attnum run %s [OPTION...]\n  %s\n", e->name, e->summary);
+    print_beside("source:", e->source);
+    print_beside("defaults:", e->defaults);
+    print_beside("example:", e->example);
+    printf("\n");
+}
+
+static void help_run(const selection *chosen, unsigned used)
+{
+    if (chosen->count == 0) {
+        printf(
+            "usage: attnum run EXPERIMENT...|all [OPTION...]\n"
+            "Runs experiments and writes their CSV, metadata and plots. Each has options of its\n"
+            "own: attnum run EXPERIMENT --help\n\nexperiments\n");
+        for (int i = 0; experiments[i]; i++)
+            printf("  %-24s %s\n", experiments[i]->name, experiments[i]->summary);
+        printf("\n");
+    }
+    for (int i = 0; i < chosen->count; i++)
+        help_experiment(chosen->items[i]);
+    printf("options\n");
+    settings_help(used);
+}
+
+static int run_selected(const selection *chosen, const settings *s)
+{
+    int code = EXIT_SKIPPED;
+    printf("%% attnum %s: %s\n", ATN_VERSION, s->command);
+    for (int i = 0; i < chosen->count && !experiment_interrupted(); i++)
+        code = exit_worst(code, experiment_run(chosen->items[i], s));
+    return code;
+}
+
+static int run_command(int argc, char **argv)
+{
+    selection chosen = {0};
+    unsigned used = 0;
+    settings s;
+    int code = select_experiments(&chosen, argc, argv);
+    for (int i = 0; i < chosen.count; i++)
+        used |= chosen.items[i]->options;
+    if (code == EXIT_PASS)
+        code = settings_parse(&s, used, argc, argv);
+    if (code == EXIT_PASS) {
+        if (s.help)
+            help_run(&chosen, used);
+        else if (chosen.count == 0)
+            code = report_unknown_experiment("");
+        else
+            code = run_selected(&chosen, &s);
+        settings_free(&s);
+    }
+    free(chosen.items);
+    return code;
+}
+
+/* ---- attnum ---- */
+
+static int help_command(int argc, char **argv)
+{
+    printf("attnum %s: the numerics of softmax-free attention\n\n"
+           "usage: attnum list [KIND...] [--format table|csv|json]   what there is\n"
+           "       attnum run EXPERIMENT...|all [OPTION...]          results as CSV and plots\n"
+           "       attnum list|run --help, attnum run EXPERIMENT --help\n"
+           "       attnum --help, --version\n\n"
+           "example: attnum run all --quick\n\n"
+           "exit code: 0 all passed, 1 a check failed, 2 the command line, 3 a file, the disk or\n"
+           "the machine, 77 all was skipped\n",
+           ATN_VERSION);
+    return EXIT_PASS;
+}
+
+static int version_command(int argc, char **argv)
+{
+    printf("attnum %s\n", ATN_VERSION);
+    return EXIT_PASS;
+}
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+} commands[] = {
+    {"list", list_command},         {"run", run_command}, {"--help", help_command},
+    {"--version", version_command}, {"-h", help_command},
+};
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+static int run_named(int argc, char **argv)
+{
+    const char *names[COMMANDS + 1] = {0};
+    const char *word = argc > 1 ? argv[1] : "";
+    for (int i = 0; i < COMMANDS; i++)
+        names[i] = commands[i].name;
+    int found = names_find(names, word);
+    if (found >= 0)
+        return commands[found].run(argc - 2, argv + 2);
+    char *expected = names_expected(names, word);
+    report_error("%s%s%s: %s", argc > 1 ? "'" : "no command", word, argc > 1 ? "'" : "", expected);
+    free(expected);
+    return EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    /* attnum's own threads do the work; BLAS's would compete with them and change bits. */
+    openblas_set_num_threads(1);
+    setlocale(LC_ALL, "C");
+    int code = run_named(argc, argv);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        report_error("standard output: cannot write");
+        code = exit_worst(code, EXIT_ENVIRONMENT);
+    }
+    return code;
+}

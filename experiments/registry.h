@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* All experiments. experiments[] (experiment.h) lists them in this order. */
+#ifndef EXPERIMENTS_REGISTRY_H
+#define EXPERIMENTS_REGISTRY_H
+
+#include "common/experiment.h"
+
+extern const experiment convergence_curves;
+extern const experiment convergence_initialisation;
+extern const experiment spectral_eigenvalues;
+extern const experiment spectral_norm_growth;
+extern const experiment spectral_bounds;
+
+#endif

@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The norm bounds of SOFT (IJCV) Eq. 15 and Prop. 3 to 6, each held against what is measured, and
+ * beside it the bound that does hold. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/random.h"
+#include "common/report.h"
+#include "spectral/landmarks.h"
+#include "spectral/norm_growth.h"
+#include "spectral/operator_norms.h"
+
+/* ---- What is measured ---- */
+
+/* S = K(Q, Q), S^ = P^T A+ P, D = diag(A 1); NaN where it does not apply. */
+typedef enum {
+    ONE,
+    TOKENS,
+    ROOT_TOKENS,
+    LANDMARKS,
+    LANDMARKS_SQUARED,
+    LAMBDA_1,           /* of S */
+    ROW_SUM_MEAN,       /* of S */
+    ROW_SUM_MAX,        /* of S */
+    SOFT_NORM,          /* |P^T A+ P|_2 */
+    ITERATE_NORM,       /* |P^T X_20 P|_2 */
+    SOFTPP_NORM,        /* |P^T D^-1/2 A+ D^-1/2 P|_2 */
+    PRODUCT,            /* |P|_2^2 |A+|_2 */
+    SOFTPP_PRODUCT,     /* the same over d_min */
+    PINV_NORM,          /* |A+|_2 */
+    PINV_NORM_INF,      /* |A^-1|_inf */
+    VARAH,              /* 1/(2 - d_max), if d_max < 2 */
+    NORMALISED_NORM,    /* |D^-1/2 A^-1 D^-1/2|_2 */
+    NORMALISED_LOWEST,  /* 1/(d_max lambda_min) */
+    NORMALISED_HIGHEST, /* 1/(d_min lambda_min) */
+    SOFTMAX_EIGENVALUE, /* the largest, of softmax attention with Q = K */
+    SOFTMAX_NORM,       /* its |S|_2 */
+    QUANTITIES
+} quantity;
+
+/* What a point looks at: an input's tokens and landmarks; i.i.d. tokens with norms of very
+ * different size, for softmax; two tokens at a given distance, as their own landmarks. */
+typedef enum { FROM_INPUT = 1, FROM_NORMS = 2, FROM_PAIR = 4 } origin;
+
+typedef struct {
+    const char *name;
+    unsigned origins; /* where it has rows */
+    quantity measured, bound;
+    bool proved;      /* a violation is an error of this program */
+    bool has_inverse; /* rounding is magnified by kappa(A) */
+} statement;
+
+static const statement statements[] = {
+    {"S06-printed", FROM_INPUT, SOFT_NORM, PRODUCT, true, true},
+    {"S06-corrected", FROM_INPUT, SOFT_NORM, LAMBDA_1, true, true},
+    {"S06-iterate", FROM_INPUT, ITERATE_NORM, LAMBDA_1, true, true},
+    {"S06-softpp", FROM_INPUT, SOFTPP_NORM, SOFTPP_PRODUCT, true, true},
+    {"S20-eigenvalue", FROM_INPUT | FROM_NORMS, SOFTMAX_EIGENVALUE, ONE, true, false},
+    {"S20-norm", FROM_INPUT | FROM_NORMS, SOFTMAX_NORM, ONE, false, false},
+    {"S20-corrected", FROM_INPUT | FROM_NORMS, SOFTMAX_NORM, ROOT_TOKENS, true, false},
+    {"S21-printed", FROM_INPUT, LAMBDA_1, TOKENS, true, false},
+    {"S21-corrected", FROM_INPUT, LAMBDA_1, ROW_SUM_MAX, true, false},
+    {"S21-lower", FROM_INPUT, ROW_SUM_MEAN, LAMBDA_1, true, false},
+    {"S22-printed", FROM_INPUT, PINV_NORM, LANDMARKS_SQUARED, false, true},
+    {"S22-pair", FROM_PAIR, PINV_NORM, LANDMARKS_SQUARED, false, true},
+    {"S22-corrected", FROM_INPUT | FROM_PAIR, PINV_NORM_INF, VARAH, true, true},
+    {"S23-printed", FROM_INPUT, NORMALISED_NORM, LANDMARKS, false, true},
+    {"S23-corrected", FROM_INPUT, NORMALISED_NORM, NORMALISED_HIGHEST, true, true},
+    {"S23-lower", FROM_INPUT, NORMALISED_LOWEST, NORMALISED_NORM, true, true},
+};
+enum { STATEMENTS = sizeof statements / sizeof *statements };
+
+static const column columns[] = {
+    {"statement", COLUMN_TEXT, "",
+     "S06-printed: |S^|_2 <= |P|_2^2 |A+|_2 (Eq. 15). S06-corrected: |S^|_2 <= lambda_1(S). "
+     "S06-iterate: |P^T X_20 P|_2 <= lambda_1(S), X_20 of nr-paper. S06-softpp: "
+     "|P^T D^-1/2 A+ D^-1/2 P|_2 <= |P|_2^2 |A+|_2 / d_min. S20-eigenvalue: lambda_1 <= 1 of "
+     "softmax attention with Q = K (Prop. 3). S20-norm: its |S|_2 <= 1 (what the text takes from "
+     "it). S20-corrected: |S|_2 <= sqrt(n). S21-printed: lambda_1(S) <= n (Prop. 4). "
+     "S21-corrected: lambda_1(S) <= largest row sum. S21-lower: mean row sum <= lambda_1(S). "
+     "S22-printed: |A+|_2 <= m^2 (Prop. 5, constant 1). S22-pair: the same for two tokens. "
+     "S22-corrected: |A^-1|_inf <= 1/(2 - d_max), for d_max < 2 only (Varah). S23-printed: "
+     "|D^-1/2 A^-1 D^-1/2|_2 <= m (Prop. 6, constant 1). S23-corrected: the same norm <= "
+     "1/(d_min lambda_min). S23-lower: 1/(d_max lambda_min) <= that norm"},
+    {"input", COLUMN_TEXT, "",
+     "where the tokens come from; iid-norms: q = r z, z ~ N(0, I), log r ~ N(0, 1); "
+     "pair:DELTA: two tokens at distance DELTA, which are their own landmarks"},
+    {"n", COLUMN_INTEGER, "", "number of tokens"},
+    {"m", COLUMN_INTEGER, "", "number of landmarks, pooled from the tokens; missing: none"},
+    {"sample", COLUMN_INTEGER, "", "which sample of the input, from 0"},
+    {"measured", COLUMN_REAL, "", "the left side"},
+    {"bound", COLUMN_REAL, "", "the right side"},
+    {"ratio", COLUMN_REAL, "", "measured / bound; 0 where measured is 0"},
+    {"within", COLUMN_BOOLEAN, "", "measured <= bound (1 + allowance)"},
+    {"allowance", COLUMN_REAL, "",
+     "for rounding: 10 n u, and 10 m kappa(A) u more where A is inverted (S06, S22, S23); kappa of "
+     "what A+ keeps; u = 2^-53"},
+    {"proved", COLUMN_BOOLEAN, "", "whether the statement is true, so that `within` must be"},
+    {"below_floor", COLUMN_BOOLEAN, "",
+     "lambda_min < m u lambda_max, for A or for D^1/2 A D^1/2: S22-printed and S23-printed hold a "
+     "lower bound of the norm, 1/(2 m u lambda_max), or have no row if two landmarks coincide, "
+     "where that is none of A+; S22-corrected, S23-corrected and S23-lower have no row; A+ is "
+     "without eigenvalues <= m u lambda_max"},
+    {"seed", COLUMN_INTEGER, "", "the seed of the input"},
+};
+enum { COLUMNS = sizeof columns / sizeof *columns };
+
+/* ---- Points ---- */
+
+typedef struct {
+    origin from;
+    uint64_t seed;
+    const input *in; /* FROM_INPUT */
+    double distance; /* FROM_PAIR */
+    int64_t sample;
+    token_grid grid; /* tokens; a stride of 0: no landmarks */
+} bound_point;
+
+typedef struct {
+    const settings *s;
+    input_set inputs;
+    bound_point *points;
+    int64_t count, capacity;
+} bound_sweep;
+
+static const double pair_distances[] = {1e-1, 1e-3};
+
+static void add_point(bound_sweep *sweep, const bound_point *point)
+{
+    if (sweep->count == sweep->capacity) {
+        sweep->capacity = sweep->capacity ? 2 * sweep->capacity : 64;
+        sweep->points = must_resize(sweep->points, (size_t)sweep->capacity, sizeof *sweep->points);
+    }
+    sweep->points[sweep->count++] = *point;
+}
+
+/* Stages as in SOFT: 56, 28, 14 patches of 4, 8, 16 pixels a side; synthetic fields take the same
+ * numbers of tokens; a file has its own. */
+static token_grid stage_grid(const input *in, int64_t stage)
+{
+    int64_t side = 112 >> stage;
+    if (!input_is_file(in))
+        return (token_grid){.height = side, .width = side, .patch = 2 << stage};
+    token_grid grid = {0};
+    int64_t matrices, tokens, dim;
+    input_file_shape(in, &matrices, &tokens, &dim, &grid.height, &grid.width);
+    return grid;
+}
+
+static int add_input_points(bound_sweep *sweep, uint64_t seed, const input *in, int64_t stage,
+                            int64_t m)
+{
+    static const int64_t usual[EFFORT_COUNT] = {
+        [EFFORT_QUICK] = 1, [EFFORT_DEFAULT] = 5, [EFFORT_FULL] = 100};
+    int64_t count, nearest;
+    bound_point point = {.from = FROM_INPUT, .seed = seed, .in = in, .grid = stage_grid(in, stage)};
+    point.grid.stride = pooling_stride(point.grid.height, point.grid.width, m, &nearest);
+    if (point.grid.stride == 0)
+        return report_no_landmarks(in, m, nearest);
+    int code = input_sample_count(sweep->s, in, usual[sweep->s->effort], &count);
+    for (; point.sample < count && code == EXIT_PASS; point.sample++)
+        add_point(sweep, &point);
+    return code;
+}
+
+/* The stages of --stage, or 3 and 2: 196 and 784 tokens. A file has one. */
+static int64_t get_stage(const settings *s, const input *in, int index)
+{
+    static const int64_t usual[] = {3, 2};
+    int count = s->stages.count > 0 ? s->stages.count : 2;
+    if (index >= (in && input_is_file(in) ? 1 : count))
+        return 0;
+    return s->stages.count > 0 ? s->stages.items[index] : usual[index];
+}
+
+static int add_points(bound_sweep *sweep, uint64_t seed)
+{
+    const settings *s = sweep->s;
+    static const int64_t usual[] = {49};
+    const int64_t *m = s->landmarks.count > 0 ? s->landmarks.items : usual;
+    int m_count = s->landmarks.count > 0 ? s->landmarks.count : 1, code = EXIT_PASS;
+    int64_t stage;
+    for (int i = 0; i < sweep->inputs.count; i++)
+        for (int j = 0; (stage = get_stage(s, sweep->inputs.items[i], j)) > 0; j++)
+            for (int k = 0; k < m_count && code == EXIT_PASS; k++)
+                code = add_input_points(sweep, seed, sweep->inputs.items[i], stage, m[k]);
+    for (int j = 0; (stage = get_stage(s, NULL, j)) > 0; j++) {
+        int64_t side = 112 >> stage;
+        add_point(sweep, &(bound_point){.from = FROM_NORMS, .seed = seed, .grid = {side, side}});
+    }
+    for (size_t i = 0; i < sizeof pair_distances / sizeof *pair_distances; i++)
+        add_point(sweep, &(bound_point){.from = FROM_PAIR,
+                                        .seed = seed,
+                                        .distance = pair_distances[i],
+                                        .grid = {2, 1, 0, 1}});
+    return code;
+}
+
+static int prepare(const settings *s, void **state, int64_t *points)
+{
+    bound_sweep *sweep = must_allocate(1, sizeof *sweep);
+    *state = sweep;
+    sweep->s = s;
+    int code = input_set_open(s, &sweep->inputs);
+    for (int i = 0; i < s->seeds.count && code == EXIT_PASS; i++)
+        code = add_points(sweep, (uint64_t)s->seeds.items[i]);
+    *points = sweep->count;
+    return code;
+}
+
+static void origin_name(const bound_point *p, char *name, size_t size)
+{
+    if (p->from == FROM_PAIR)
+        snprintf(name, size, "pair:%g", p->distance);
+    else
+        snprintf(name, size, "%s", p->from == FROM_NORMS ? "iid-norms" : input_name(p->in));
+}
+
+static void describe(const void *state, int64_t point, char *buffer, size_t size)
+{
+    const bound_point *p = &((const bound_sweep *)state)->points[point];
+    char name[256];
+    origin_name(p, name, sizeof name);
+    snprintf(buffer, size, "%s n=%" PRId64 " sample=%" PRId64 " seed=%" PRIu64, name,
+             grid_tokens(&p->grid), p->sample, p->seed);
+}
+
+static double weight(const void *state, int64_t point)
+{
+    double n = (double)grid_tokens(&((const bound_sweep *)state)->points[point].grid);
+    return n * n * n;
+}
+
+static bool get_input(const void *state, int index, const char **name, const char **sha256)
+{
+    return input_set_get(&((const bound_sweep *)state)->inputs, index, name, sha256);
+}
+
+static void release(void *state)
+{
+    bound_sweep *sweep = state;
+    input_set_free(&sweep->inputs);
+    free(sweep->points);
+    free(sweep);
+}
+
+/* ---- Measuring ---- */
+
+typedef struct {
+    double values[QUANTITIES];
+    double kappa; /* of what A+ keeps of A */
+    bool below_floor;
+} measures;
+
+/* S20: the tokens alone, as queries and keys of softmax. */
+static int measure_softmax(int64_t n, int64_t dim, const double *tokens, measures *out)
+{
+    out->values[ROOT_TOKENS] = sqrt((double)n);
+    return softmax_norms(n, dim, tokens, &out->values[SOFTMAX_EIGENVALUE],
+                         &out->values[SOFTMAX_NORM]);
+}
+
+/* S21: S = K(Q, Q). */
+static int measure_kernel(const bound_sweep *sweep, atn_context *context, int64_t n, int64_t dim,
+                          double *tokens, measures *out)
+{
+    double *s = must_allocate((size_t)n, (size_t)n * sizeof *s), total = 0, largest = 0;
+    int code = make_kernel(sweep->s, context, n, dim, tokens, s);
+    for (int64_t i = 0; i < n && code == EXIT_PASS; i++) {
+        double row = 0;
+        for (int64_t j = 0; j < n; j++)
+            row += s[i * n + j];
+        total += row;
+        largest = fmax(largest, row);
+    }
+    if (code == EXIT_PASS)
+        code = checked_norm(n, s, &out->values[LAMBDA_1]);
+    out->values[TOKENS] = (double)n;
+    out->values[ROW_SUM_MEAN] = total / (double)n;
+    out->values[ROW_SUM_MAX] = largest;
+    free(s);
+    return code;
+}
+
+/* Whether two landmarks coincide to rounding. If not, A is nonsingular: A+ = A^-1. */
+static bool has_twins(int64_t m, const double *a)
+{
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < i; j++)
+            if (a[i * m + j] >= 1)
+                return true;
+    return false;
+}
+
+/* S22, S23: A and its inverse. */
+static void take_inverse_norms(int64_t m, const double *a, const growth_norms *growth,
+                               const attention_norms *norms, measures *out)
+{
+    double *values = out->values;
+    out->below_floor = growth->below_floor;
+    if (growth->below_floor && has_twins(m, a))
+        return;
+    values[LANDMARKS] = (double)m;
+    values[LANDMARKS_SQUARED] = (double)m * (double)m;
+    values[PINV_NORM] = growth->pinv_norm;
+    values[NORMALISED_NORM] = growth->normalised_norm;
+    if (growth->below_floor)
+        return;
+    values[NORMALISED_LOWEST] = 1 / (growth->d_max * growth->lambda_min);
+    values[NORMALISED_HIGHEST] = 1 / (growth->d_min * growth->lambda_min);
+    values[PINV_NORM_INF] = norms->pinv_norm_inf;
+    if (growth->d_max < 2)
+        values[VARAH] = 1 / (2 - growth->d_max);
+}
+
+/* S06: the attention matrices P^T X P. */
+static void take_attention_norms(const growth_norms *growth, const attention_norms *norms,
+                                 measures *out)
+{
+    double *values = out->values;
+    out->kappa = growth->lambda_max * norms->pinv_norm;
+    values[SOFT_NORM] = norms->soft;
+    values[ITERATE_NORM] = norms->iterate;
+    values[SOFTPP_NORM] = norms->softpp;
+    values[PRODUCT] = norms->p_norm * norms->p_norm * norms->pinv_norm;
+    values[SOFTPP_PRODUCT] = values[PRODUCT] / growth->d_min;
+}
+
+static int measure_landmarks(const bound_sweep *sweep, atn_context *context, int64_t n, int64_t dim,
+                             double *tokens, int64_t m, double *landmarks, measures *out)
+{
+    double *a = must_allocate((size_t)m, (size_t)m * sizeof *a);
+    double *p = must_allocate((size_t)m, (size_t)n * sizeof *p);
+    growth_norms growth;
+    attention_norms norms;
+    int code = make_kernel(sweep->s, context, m, dim, landmarks, a);
+    if (code == EXIT_PASS)
+        code = make_cross_kernel(sweep->s, context, m, n, dim, landmarks, tokens, p);
+    if (code == EXIT_PASS)
+        code = growth_measure(context, m, a, &growth);
+    if (code != EXIT_ENVIRONMENT)
+        code = exit_worst(code, attention_norms_measure(context, m, n, a, p, &norms));
+    if (code == EXIT_PASS || code == EXIT_CHECK) {
+        take_inverse_norms(m, a, &growth, &norms, out);
+        take_attention_norms(&growth, &norms, out);
+    }
+    free(p);
+    free(a);
+    return code;
+}
+
+/* A few tokens far out: many rows of S pick the same one of them. */
+static void make_norms(uint64_t seed, int64_t n, double *tokens)
+{
+    random_stream *r = random_create(seed, "iid-norms", 0);
+    for (int64_t i = 0; i < n; i++) {
+        double size = exp(random_normal(r));
+        for (int64_t j = 0; j < TOKEN_DIM; j++)
+            tokens[i * TOKEN_DIM + j] = size * random_normal(r);
+    }
+    random_free(r);
+}
+
+static int make_point_tokens(const bound_point *p, atn_context *context, int64_t dim,
+                             double *tokens, double *landmarks)
+{
+    if (p->from == FROM_INPUT)
+        return make_landmarks(p->in, &p->grid, p->seed, p->sample, context, tokens, landmarks);
+    if (p->from == FROM_NORMS)
+        make_norms(p->seed, grid_tokens(&p->grid), tokens);
+    else
+        tokens[dim] = landmarks[dim] = p->distance; /* the rest is 0 */
+    return EXIT_PASS;
+}
+
+static int measure_point(const bound_sweep *sweep, const bound_point *p, atn_context *context,
+                         measures *out)
+{
+    int64_t n = grid_tokens(&p->grid), m = p->grid.stride > 0 ? grid_landmarks(&p->grid) : 0;
+    int64_t dim = p->from == FROM_INPUT ? input_dim(p->in) : TOKEN_DIM;
+    double *tokens = must_allocate((size_t)n, (size_t)dim * sizeof *tokens);
+    double *landmarks = must_allocate((size_t)m + 1, (size_t)dim * sizeof *landmarks);
+    for (int i = 0; i < QUANTITIES; i++)
+        out->values[i] = NAN;
+    out->values[ONE] = 1;
+    out->kappa = 0;
+    out->below_floor = false;
+    int code = make_point_tokens(p, context, dim, tokens, landmarks);
+    if (code == EXIT_PASS && p->from != FROM_PAIR)
+        code = measure_softmax(n, dim, tokens, out);
+    if (p->from == FROM_INPUT && (code == EXIT_PASS || code == EXIT_CHECK))
+        code = exit_worst(code, measure_kernel(sweep, context, n, dim, tokens, out));
+    if (m > 0 && (code == EXIT_PASS || code == EXIT_CHECK))
+        code =
+            exit_worst(code, measure_landmarks(sweep, context, n, dim, tokens, m, landmarks, out));
+    free(landmarks);
+    free(tokens);
+    return code;
+}
+
+/* ---- Rows ---- */
+
+/* False if a proved statement is violated. */
+static bool add_row(const bound_point *p, const statement *st, const measures *measured, table *raw)
+{
+    char name[256];
+    double n = (double)grid_tokens(&p->grid), u = atn_dtype_roundoff(ATN_F64);
+    double m = p->grid.stride > 0 ? (double)grid_landmarks(&p->grid) : 0;
+    double left = measured->values[st->measured], right = measured->values[st->bound];
+    double allowance = 10 * u * (n + (st->has_inverse ? m * measured->kappa : 0));
+    bool within = left <= right * (1 + allowance);
+    origin_name(p, name, sizeof name);
+    table_text(raw, st->name);
+    table_text(raw, name);
+    table_integer(raw, grid_tokens(&p->grid));
+    m > 0 ? table_integer(raw, (int64_t)m) : table_missing(raw);
+    table_integer(raw, p->sample);
+    table_real(raw, left);
+    table_real(raw, right);
+    table_real(raw, left > 0 ? left / right : 0); /* 0/0: K(L, Q) may be all 0 */
+    table_boolean(raw, within);
+    table_real(raw, allowance);
+    table_boolean(raw, st->proved);
+    table_boolean(raw, measured->below_floor);
+    table_integer(raw, (int64_t)p->seed);
+    if (st->proved && !within)
+        report_error("%s: %s n=%" PRId64 " sample=%" PRId64 ": %.17g, expected at most %.17g",
+                     st->name, name, grid_tokens(&p->grid), p->sample, left, right);
+    return within || !st->proved;
+}
+
+static int run(const void *state, int64_t point, atn_context *context, table *raw)
+{
+    const bound_sweep *sweep = state;
+    const bound_point *p = &sweep->points[point];
+    measures measured;
+    int code = measure_point(sweep, p, context, &measured);
+    if (code != EXIT_PASS && code != EXIT_CHECK)
+        return code;
+    for (int i = 0; i < STATEMENTS; i++) {
+        const statement *st = &statements[i];
+        bool applies = (st->origins & (unsigned)p->from) && !isnan(measured.values[st->measured]) &&
+                       !isnan(measured.values[st->bound]);
+        if (applies && !add_row(p, st, &measured, raw))
+            code = EXIT_CHECK;
+    }
+    return code;
+}
+
+/* One line per statement: how many rows keep it, and the largest ratio. */
+static const column summary_columns[] = {
+    {"statement", COLUMN_TEXT, "", ""},     {"proved", COLUMN_BOOLEAN, "", ""},
+    {"rows", COLUMN_INTEGER, "", ""},       {"within", COLUMN_INTEGER, "", ""},
+    {"largest_ratio", COLUMN_REAL, "", ""}, {"of_input", COLUMN_TEXT, "", ""},
+};
+
+static void summarise(const table *raw, const statement *st, table *summary)
+{
+    int name = table_column(raw, "statement"), input_column = table_column(raw, "input");
+    int ratio = table_column(raw, "ratio"), within = table_column(raw, "within");
+    int64_t rows = 0, kept = 0, worst = -1;
+    for (int64_t row = 0; row < table_rows(raw); row++) {
+        if (strcmp(table_get_text(raw, row, name), st->name) != 0)
+            continue;
+        rows++;
+        kept += table_get_boolean(raw, row, within);
+        if (worst < 0 || table_get_real(raw, row, ratio) > table_get_real(raw, worst, ratio))
+            worst = row;
+    }
+    if (rows == 0)
+        return;
+    table_text(summary, st->name);
+    table_boolean(summary, st->proved);
+    table_integer(summary, rows);
+    table_integer(summary, kept);
+    table_real(summary, table_get_real(raw, worst, ratio));
+    table_text(summary, table_get_text(raw, worst, input_column));
+}
+
+static int finish(const settings *s, const void *state, const table *raw, table **tables)
+{
+    table *summary =
+        table_create(summary_columns, (int)(sizeof summary_columns / sizeof *summary_columns));
+    for (int i = 0; i < STATEMENTS; i++)
+        summarise(raw, &statements[i], summary);
+    table_print(summary, table_rows(summary), stdout);
+    table_free(summary);
+    return EXIT_PASS;
+}
+
+static const output_spec outputs[] = {
+    {"bounds", "Printed and corrected norm bounds, each against what is measured in f64.", columns,
+     COLUMNS}};
+
+const experiment spectral_bounds = {
+    .name = "spectral/bounds",
+    .summary = "each printed norm bound against what is measured, and the corrected one",
+    .source = "SOFT (IJCV) Eq. 15, Prop. 3-6; S06, S20-S23",
+    .example = "attnum run spectral/bounds --input photos,smooth --samples 10",
+    .options = USES_INPUT | USES_GRID | USES_SAMPLES | USES_STAGE | USES_LANDMARKS | USES_SCALE |
+               USES_DISTANCE,
+    .defaults = "inputs photos, smooth, smooth:8, noisy, iid, iid:0.3, clusters, and two of its "
+                "own (iid-norms, pair); stages 3, 2 (n = 196, 784); m = 49; 5 samples (--quick: 1; "
+                "--full: 100)",
+    .outputs = outputs,
+    .output_count = 1,
+    .plot = "spectral/bounds.gp",
+    .prepare = prepare,
+    .describe = describe,
+    .weight = weight,
+    .input = get_input,
+    .run = run,
+    .finish = finish,
+    .release = release,
+};

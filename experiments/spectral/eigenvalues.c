@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SOFT (IJCV) Fig. 6a: the eigenvalues of a 1024 x 1024 bottleneck matrix, for every input. */
+#include <stdlib.h>
+
+#include "common/report.h"
+#include "spectral/landmarks.h"
+
+static const column columns[] = {
+    {"input", COLUMN_TEXT, "", "where the tokens come from"},
+    {"m", COLUMN_INTEGER, "", "number of landmarks: A is m x m"},
+    {"index", COLUMN_INTEGER, "", "i of lambda_i, from 1, the largest first"},
+    {"eigenvalue", COLUMN_REAL, "", "lambda_i of A, by dsyevd, checked by dsyevr"},
+    {"below_floor", COLUMN_BOOLEAN, "",
+     "|lambda_i| < m u lambda_1: rounding, whatever its digits say; u = 2^-53"},
+    {"sample", COLUMN_INTEGER, "", "which sample of the input, from 0"},
+    {"seed", COLUMN_INTEGER, "", "the seed of the input"},
+};
+enum { COLUMNS = sizeof columns / sizeof *columns };
+
+static const output_spec outputs[] = {
+    {"eigenvalues", "The spectrum of the bottleneck matrix A = K(L, L) in f64.", columns, COLUMNS}};
+
+static int64_t usual_samples(const settings *s, int64_t m)
+{
+    return 1;
+}
+
+static int prepare(const settings *s, void **state, int64_t *points)
+{
+    static const int64_t usual[EFFORT_COUNT][2] = {
+        [EFFORT_QUICK] = {256}, [EFFORT_DEFAULT] = {1024}, [EFFORT_FULL] = {1024}};
+    return landmark_sweep_open(s, usual[s->effort], usual_samples, state, points);
+}
+
+static void add_rows(const landmark_point *p, const double *lambda, table *raw)
+{
+    double floor = (double)p->m * atn_dtype_roundoff(ATN_F64) * lambda[0];
+    for (int64_t i = 0; i < p->m; i++) {
+        table_text(raw, input_name(p->in));
+        table_integer(raw, p->m);
+        table_integer(raw, i + 1);
+        table_real(raw, lambda[i]);
+        table_boolean(raw, !(lambda[i] >= floor || -lambda[i] >= floor));
+        table_integer(raw, p->sample);
+        table_integer(raw, (int64_t)p->seed);
+    }
+}
+
+static int run(const void *state, int64_t point, atn_context *context, table *raw)
+{
+    const landmark_sweep *sweep = state;
+    const landmark_point *p = &sweep->points[point];
+    double *a, *lambda = must_allocate((size_t)p->m, sizeof *lambda);
+    int code = landmark_sweep_matrix(sweep, p, context, &a);
+    if (code == EXIT_PASS)
+        code = checked_eigenvalues(p->m, a, lambda, NULL);
+    if (code == EXIT_PASS || code == EXIT_CHECK)
+        add_rows(p, lambda, raw);
+    free(lambda);
+    free(a);
+    return code;
+}
+
+/* One line per spectrum: its ends, and how much of it f64 can see. */
+static const column summary_columns[] = {
+    {"input", COLUMN_TEXT, "", ""},
+    {"m", COLUMN_INTEGER, "", ""},
+    {"sample", COLUMN_INTEGER, "", ""},
+    {"lambda_1", COLUMN_REAL, "", ""},
+    {"lambda_m", COLUMN_REAL, "", ""},
+    {"above_floor", COLUMN_INTEGER, "", ""},
+    {"half_of_trace", COLUMN_INTEGER, "", ""}, /* how many eigenvalues hold half of m */
+};
+
+static int finish(const settings *s, const void *state, const table *raw, table **tables)
+{
+    const landmark_sweep *sweep = state;
+    int eigenvalue = table_column(raw, "eigenvalue"), below = table_column(raw, "below_floor");
+    table *summary =
+        table_create(summary_columns, (int)(sizeof summary_columns / sizeof *summary_columns));
+    int64_t row = 0;
+    for (int64_t i = 0; i < sweep->count; i++) {
+        const landmark_point *p = &sweep->points[i];
+        int64_t above = 0, half = 0;
+        double sum = 0;
+        for (int64_t j = 0; j < p->m; j++) {
+            above += !table_get_boolean(raw, row + j, below);
+            half += sum < 0.5 * (double)p->m;
+            sum += table_get_real(raw, row + j, eigenvalue);
+        }
+        table_text(summary, input_name(p->in));
+        table_integer(summary, p->m);
+        table_integer(summary, p->sample);
+        table_real(summary, table_get_real(raw, row, eigenvalue));
+        table_real(summary, table_get_real(raw, row + p->m - 1, eigenvalue));
+        table_integer(summary, above);
+        table_integer(summary, half);
+        row += p->m;
+    }
+    table_print(summary, table_rows(summary), stdout);
+    table_free(summary);
+    return EXIT_PASS;
+}
+
+const experiment spectral_eigenvalues = {
+    .name = "spectral/eigenvalues",
+    .summary = "the eigenvalues of a bottleneck matrix, for every input",
+    .source = "SOFT (IJCV) Fig. 6a; S25",
+    .example = "attnum run spectral/eigenvalues --input photos,iid --m 1024",
+    .options = USES_INPUT | USES_GRID | USES_SAMPLES | USES_LANDMARKS | USES_SCALE | USES_DISTANCE,
+    .defaults = "inputs photos, smooth, smooth:8, noisy, iid, iid:0.3, clusters; 1 sample; m = "
+                "1024 (--quick: 256)",
+    .outputs = outputs,
+    .output_count = 1,
+    .plot = "spectral/eigenvalues.gp",
+    .prepare = prepare,
+    .describe = landmark_sweep_describe,
+    .weight = landmark_sweep_weight,
+    .input = landmark_sweep_input,
+    .run = run,
+    .finish = finish,
+    .release = landmark_sweep_release,
+};

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SOFT (IJCV) Fig. 6b: the spectral norm of A^-1 against m, with and without normalisation; exact,
+ * and of the iterate that stands for A^-1 in the papers. */
+#include "spectral/norm_growth.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/fit.h"
+#include "common/report.h"
+#include "spectral/landmarks.h"
+
+/* ---- One matrix ---- */
+
+bool growth_below_floor(int64_t m, double lambda_min, double lambda_max)
+{
+    return !(lambda_min >= (double)m * atn_dtype_roundoff(ATN_F64) * lambda_max);
+}
+
+double growth_inverse_norm(int64_t m, double lambda_min, double lambda_max)
+{
+    if (growth_below_floor(m, lambda_min, lambda_max))
+        return 1 / (2 * (double)m * atn_dtype_roundoff(ATN_F64) * lambda_max);
+    return 1 / lambda_min;
+}
+
+double growth_iterate_cap(double norm1)
+{
+    return 0.6381726863 * sqrt(ldexp(1, PAPER_STEPS + 1)) / norm1;
+}
+
+/* For 0.31/N = 3e-7 (growth_iterate_cap), and for rounding, which the iteration doubles at each
+ * step: N m u, 1e-7 at m = 1024. */
+static const double cap_allowance = 1e-6;
+
+/* scaled = R A R, R = diag(root). */
+static void scale_both_sides(int64_t m, const double *a, const double *root, double *scaled)
+{
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < m; j++)
+            scaled[i * m + j] = a[i * m + j] * (root[i] * root[j]);
+}
+
+/* The ends of a's spectrum. */
+static int spectrum_ends(int64_t m, const double *a, double *lowest, double *highest)
+{
+    double *lambda = must_allocate((size_t)m, sizeof *lambda);
+    int code = checked_eigenvalues(m, a, lambda, NULL);
+    *lowest = lambda[m - 1];
+    *highest = lambda[0];
+    free(lambda);
+    return code;
+}
+
+static int measure_exact(int64_t m, const double *a, const double *root, double *scaled,
+                         growth_norms *norms)
+{
+    int code = spectrum_ends(m, a, &norms->lambda_min, &norms->lambda_max);
+    scale_both_sides(m, a, root, scaled);
+    code = exit_worst(code, spectrum_ends(m, scaled, &norms->normalised_lambda_min,
+                                          &norms->normalised_lambda_max));
+    norms->pinv_norm = growth_inverse_norm(m, norms->lambda_min, norms->lambda_max);
+    norms->normalised_norm =
+        growth_inverse_norm(m, norms->normalised_lambda_min, norms->normalised_lambda_max);
+    norms->below_floor =
+        growth_below_floor(m, norms->lambda_min, norms->lambda_max) ||
+        growth_below_floor(m, norms->normalised_lambda_min, norms->normalised_lambda_max);
+    return code;
+}
+
+/* inverse_root: the diagonal of D^-1/2. */
+static int measure_iterate(atn_context *context, int64_t m, double *a, const double *inverse_root,
+                           double *scaled, growth_norms *norms)
+{
+    double *x = must_allocate((size_t)m, (size_t)m * sizeof *x);
+    int code = make_iterate(context, m, a, x);
+    if (code == EXIT_PASS) {
+        code = checked_norm(m, x, &norms->iterate_norm);
+        scale_both_sides(m, x, inverse_root, scaled);
+        code = exit_worst(code, checked_norm(m, scaled, &norms->normalised_iterate_norm));
+    }
+    free(x);
+    return code;
+}
+
+int growth_measure(atn_context *context, int64_t m, double *a, growth_norms *norms)
+{
+    double *d = must_allocate((size_t)m, sizeof *d);
+    double *scaled = must_allocate((size_t)m, (size_t)m * sizeof *scaled);
+    memset(norms, 0, sizeof *norms);
+    norms->d_min = INFINITY;
+    for (int64_t i = 0; i < m; i++) {
+        for (int64_t j = 0; j < m; j++)
+            d[i] += a[i * m + j];
+        norms->d_min = fmin(norms->d_min, d[i]);
+        norms->d_max = fmax(norms->d_max, d[i]);
+    }
+    norms->iterate_cap = growth_iterate_cap(norms->d_max);
+    for (int64_t i = 0; i < m; i++)
+        d[i] = sqrt(d[i]);
+    int code = measure_exact(m, a, d, scaled, norms);
+    for (int64_t i = 0; i < m; i++)
+        d[i] = 1 / d[i];
+    code = exit_worst(code, measure_iterate(context, m, a, d, scaled, norms));
+    if (code != EXIT_ENVIRONMENT &&
+        !(norms->iterate_norm <= norms->iterate_cap * (1 + cap_allowance))) {
+        report_error("|X_%d|_2 = %.17g of a %" PRId64 "x%" PRId64 " matrix, expected at most %.17g",
+                     (int)PAPER_STEPS, norms->iterate_norm, m, m, norms->iterate_cap);
+        code = EXIT_CHECK;
+    }
+    free(scaled);
+    free(d);
+    return code;
+}
+
+/* ---- norm_growth.csv ---- */
+
+static const column columns[] = {
+    {"input", COLUMN_TEXT, "", "where the tokens come from"},
+    {"m", COLUMN_INTEGER, "", "number of landmarks: A is m x m"},
+    {"sample", COLUMN_INTEGER, "", "which sample of the input, from 0"},
+    {"lambda_min", COLUMN_REAL, "", "the smallest eigenvalue of A, by dsyevd, checked by dsyevr"},
+    {"lambda_max", COLUMN_REAL, "", "the largest eigenvalue of A"},
+    {"pinv_norm", COLUMN_REAL, "",
+     "|A^-1|_2 = 1/lambda_min; where lambda_min < m u lambda_max a lower bound, "
+     "1/(2 m u lambda_max): by Weyl the true lambda_min is at most 2 m u lambda_max, and 0 if two "
+     "landmarks coincide; u = 2^-53"},
+    {"normalised_norm", COLUMN_REAL, "",
+     "|D^-1/2 A^-1 D^-1/2|_2 = 1/lambda_min(D^1/2 A D^1/2), D = diag(A 1); a lower bound in the "
+     "same way where that matrix is below the floor"},
+    {"iterate_norm", COLUMN_REAL, "",
+     "|X_20|_2, X_20 of nr-paper in f64; may be far from |A^-1|_2"},
+    {"normalised_iterate_norm", COLUMN_REAL, "", "|D^-1/2 X_20 D^-1/2|_2"},
+    {"d_min", COLUMN_REAL, "", "the smallest row sum of A"},
+    {"d_max", COLUMN_REAL, "", "the largest row sum of A: |A|_1"},
+    {"below_floor", COLUMN_BOOLEAN, "",
+     "lambda_min < m u lambda_max for A or for D^1/2 A D^1/2: that norm is a lower bound, and the "
+     "row is left out of the fits"},
+    {"normalised_lambda_min", COLUMN_REAL, "", "the smallest eigenvalue of D^1/2 A D^1/2"},
+    {"normalised_lambda_max", COLUMN_REAL, "", "the largest eigenvalue of D^1/2 A D^1/2"},
+    {"iterate_cap", COLUMN_REAL, "",
+     "0.638 sqrt(2^21) / |A|_1: what |X_20|_2 cannot exceed, whatever A is"},
+    {"seed", COLUMN_INTEGER, "", "the seed of the input"},
+};
+enum { COLUMNS = sizeof columns / sizeof *columns };
+
+static void add_row(const landmark_point *p, const growth_norms *norms, table *raw)
+{
+    table_text(raw, input_name(p->in));
+    table_integer(raw, p->m);
+    table_integer(raw, p->sample);
+    table_real(raw, norms->lambda_min);
+    table_real(raw, norms->lambda_max);
+    table_real(raw, norms->pinv_norm);
+    table_real(raw, norms->normalised_norm);
+    table_real(raw, norms->iterate_norm);
+    table_real(raw, norms->normalised_iterate_norm);
+    table_real(raw, norms->d_min);
+    table_real(raw, norms->d_max);
+    table_boolean(raw, norms->below_floor);
+    table_real(raw, norms->normalised_lambda_min);
+    table_real(raw, norms->normalised_lambda_max);
+    table_real(raw, norms->iterate_cap);
+    table_integer(raw, (int64_t)p->seed);
+}
+
+static int run(const void *state, int64_t point, atn_context *context, table *raw)
+{
+    const landmark_sweep *sweep = state;
+    const landmark_point *p = &sweep->points[point];
+    growth_norms norms;
+    double *a;
+    int code = landmark_sweep_matrix(sweep, p, context, &a);
+    if (code == EXIT_PASS)
+        code = growth_measure(context, p->m, a, &norms);
+    if (code == EXIT_PASS || code == EXIT_CHECK)
+        add_row(p, &norms, raw);
+    free(a);
+    return code;
+}
+
+/* Above 256 a matrix costs seconds. */
+static int64_t usual_samples(const settings *s, int64_t m)
+{
+    static const int64_t samples[EFFORT_COUNT][2] = {
+        [EFFORT_QUICK] = {2, 1}, [EFFORT_DEFAULT] = {5, 1}, [EFFORT_FULL] = {100, 100}};
+    return samples[s->effort][m > 256];
+}
+
+static int prepare(const settings *s, void **state, int64_t *points)
+{
+    static const int64_t quick[] = {4, 9, 16, 25, 36, 49, 64, 100, 144, 256, 0};
+    static const int64_t usual[] = {4, 9, 16, 25, 36, 49, 64, 100, 144, 256, 441, 1024, 0};
+    return landmark_sweep_open(s, s->effort == EFFORT_QUICK ? quick : usual, usual_samples, state,
+                               points);
+}
+
+/* ---- norm_growth_fit.csv ---- */
+
+static const column fit_columns[] = {
+    {"input", COLUMN_TEXT, "", "where the tokens come from"},
+    {"quantity", COLUMN_TEXT, "", "the fitted column of norm_growth.csv"},
+    {"law", COLUMN_TEXT, "", "power: c m^p; exponential_sqrt: c exp(p sqrt(m))"},
+    {"exponent", COLUMN_REAL, "", "p, by least squares on the logarithms"},
+    {"std_error", COLUMN_REAL, "", "standard error of p, from the residuals"},
+    {"residual", COLUMN_REAL, "", "root mean square of log10(value / fit)"},
+    {"points", COLUMN_INTEGER, "", "rows fitted: those not below the floor"},
+    {"m_min", COLUMN_INTEGER, "", "the smallest m fitted"},
+    {"m_max", COLUMN_INTEGER, "", "the largest m fitted"},
+};
+enum { FIT_COLUMNS = sizeof fit_columns / sizeof *fit_columns };
+
+static const char *const fitted[] = {"pinv_norm", "normalised_norm", "iterate_norm",
+                                     "normalised_iterate_norm"};
+enum { FITTED = sizeof fitted / sizeof *fitted };
+
+/* The points of one input and quantity that count. */
+typedef struct {
+    double *m, *y;
+    int64_t count;
+} growth_points;
+
+static void take_points(const table *raw, const char *name, const char *quantity,
+                        growth_points *taken)
+{
+    int input_column = table_column(raw, "input"), m_column = table_column(raw, "m");
+    int below = table_column(raw, "below_floor"), y_column = table_column(raw, quantity);
+    taken->count = 0;
+    for (int64_t row = 0; row < table_rows(raw); row++) {
+        if (strcmp(table_get_text(raw, row, input_column), name) != 0 ||
+            table_get_boolean(raw, row, below))
+            continue;
+        taken->m[taken->count] = (double)table_get_integer(raw, row, m_column);
+        taken->y[taken->count++] = table_get_real(raw, row, y_column);
+    }
+}
+
+static void add_fit(table *fits, const char *name, const char *quantity, growth_law law,
+                    const growth_points *taken)
+{
+    growth_fit fit = {0};
+    double least = INFINITY, most = 0;
+    bool found = fit_growth(law, taken->count, taken->m, taken->y, &fit);
+    for (int64_t i = 0; i < taken->count; i++) {
+        least = fmin(least, taken->m[i]);
+        most = fmax(most, taken->m[i]);
+    }
+    const double numbers[] = {fit.exponent, fit.std_error, fit.residual};
+    table_text(fits, name);
+    table_text(fits, quantity);
+    table_text(fits, growth_law_name(law));
+    for (int i = 0; i < 3; i++)
+        found ? table_real(fits, numbers[i]) : table_missing(fits);
+    table_integer(fits, taken->count);
+    taken->count > 0 ? table_integer(fits, (int64_t)least) : table_missing(fits);
+    taken->count > 0 ? table_integer(fits, (int64_t)most) : table_missing(fits);
+}
+
+static int finish(const settings *s, const void *state, const table *raw, table **tables)
+{
+    const landmark_sweep *sweep = state;
+    size_t rows = (size_t)table_rows(raw);
+    growth_points taken = {must_allocate(rows, sizeof(double)), must_allocate(rows, sizeof(double)),
+                           0};
+    for (int i = 0; i < sweep->inputs.count; i++)
+        for (int j = 0; j < FITTED; j++) {
+            const char *name = input_name(sweep->inputs.items[i]);
+            take_points(raw, name, fitted[j], &taken);
+            add_fit(tables[1], name, fitted[j], LAW_POWER, &taken);
+            add_fit(tables[1], name, fitted[j], LAW_EXPONENTIAL, &taken);
+        }
+    free(taken.m);
+    free(taken.y);
+    table_print(tables[1], table_rows(tables[1]), stdout);
+    return EXIT_PASS;
+}
+
+static const output_spec outputs[] = {
+    {"norm_growth", "Norms of the inverse of the bottleneck matrix against m.", columns, COLUMNS},
+    {"norm_growth_fit", "Growth laws fitted to norm_growth.csv, rows below the floor left out.",
+     fit_columns, FIT_COLUMNS},
+};
+
+const experiment spectral_norm_growth = {
+    .name = "spectral/norm-growth",
+    .summary = "the norm of the inverse against m, with and without normalisation",
+    .source = "SOFT (IJCV) Fig. 6b, Prop. 5, 6; S22, S23, S26",
+    .example = "attnum run spectral/norm-growth --input smooth --m 4,16,64,256",
+    .options = USES_INPUT | USES_GRID | USES_SAMPLES | USES_LANDMARKS | USES_SCALE | USES_DISTANCE,
+    .defaults =
+        "inputs photos, smooth, smooth:8, noisy, iid, iid:0.3, clusters; m = 4, 9, 16, 25, 36, 49, "
+        "64, 100, 144, 256, 441, 1024 (--quick: to 256); 5 samples, 1 for m > 256 (--quick: 2; "
+        "--full: 100 for all m)",
+    .outputs = outputs,
+    .output_count = 2,
+    .plot = "spectral/norm_growth.gp",
+    .prepare = prepare,
+    .describe = landmark_sweep_describe,
+    .weight = landmark_sweep_weight,
+    .input = landmark_sweep_input,
+    .run = run,
+    .finish = finish,
+    .release = landmark_sweep_release,
+};

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* f_k(mu) = (1 - r^N) / mu with r = 1 - alpha mu^2, N = 2^k.
+ *
+ * For k >= 1, r^N = exp(N log |r|), and N up to 2^70 multiplies every error of log |r|. So the
+ * distance of alpha mu^2 from 0 or 2, where |r| is near 1, is summed without rounding error from
+ * exact products, and log1p and expm1 take it from there in long double. */
+#include "newton.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "linear_algebra.h"
+#include "routes.h"
+
+enum { TERMS = 5 };
+
+/* The sum of the terms to the accuracy of long double, whatever cancels: TERMS - 1 passes of
+ * error-free two-term sums leave terms that no longer overlap. */
+static long double sum_exactly(double term[TERMS])
+{
+    for (int pass = 1; pass < TERMS; pass++) {
+        for (int i = 1; i < TERMS; i++) {
+            double low = term[i - 1], high = term[i], sum = low + high;
+            double part = sum - low;
+            term[i - 1] = (low - (sum - part)) + (high - part);
+            term[i] = sum;
+        }
+    }
+    long double total = 0;
+    for (int i = 0; i < TERMS; i++)
+        total += term[i];
+    return total;
+}
+
+/* alpha mu^2 - c. The mantissas' triple product is four doubles exactly (fma gives the rounding
+ * error of a product); the exponents come back at the end, so nothing underflows on the way. */
+static long double start_offset(double alpha, double mu, double c)
+{
+    int alpha_exponent, mu_exponent;
+    double x = frexp(alpha, &alpha_exponent), y = frexp(mu, &mu_exponent);
+    int exponent = alpha_exponent + 2 * mu_exponent;
+    double square = y * y, square_error = fma(y, y, -square);
+    double high = x * square, middle = x * square_error;
+    double term[TERMS] = {fma(x, square_error, -middle), middle, fma(x, square, -high),
+                          -ldexp(c, -exponent), high};
+    return ldexpl(sum_exactly(term), exponent);
+}
+
+/* log |r|, r = 1 - alpha mu^2, to the accuracy of long double on all three sides of |r| = 0, 1. */
+static long double log_abs_r(double alpha, double mu)
+{
+    long double start = start_offset(alpha, mu, 0);
+    if (start <= 0.5L)
+        return log1pl(-start);
+    if (start >= 1.5L)
+        return log1pl(start_offset(alpha, mu, 2));
+    return logl(fabsl(start_offset(alpha, mu, 1)));
+}
+
+/* r^N - 1. */
+static long double power_minus_1(double alpha, int k, double mu)
+{
+    if (k == 0)
+        return -start_offset(alpha, mu, 0);
+    long double log_r = log_abs_r(alpha, mu);
+    return log_r == 0 ? 0 : expm1l(ldexpl(log_r, k));
+}
+
+/* r^N itself, without the detour over 1 where it is small. */
+static long double power(double alpha, int k, double mu)
+{
+    if (k == 0)
+        return -start_offset(alpha, mu, 1);
+    long double log_r = log_abs_r(alpha, mu);
+    return log_r == 0 ? 1 : expl(ldexpl(log_r, k));
+}
+
+double ref_filter(double alpha, int k, double mu)
+{
+    if (!isfinite(alpha) || !isfinite(mu) || k < 0)
+        return NAN;
+    return mu == 0 ? 0 : (double)(-power_minus_1(alpha, k, mu) / mu);
+}
+
+/* l^2 f_k(mu) - l with mu = l + ridge is -(l / mu) (ridge + l r^N): no cancellation. */
+static double eigenvalue_residual(double l, double alpha, double ridge, int k)
+{
+    double mu = l + ridge;
+    if (l == 0 || mu == 0) /* f_k(0) = 0 */
+        return fabs(l);
+    return (double)fabsl(l / (long double)mu * (ridge + l * power(alpha, k, mu)));
+}
+
+double ref_filter_residual(int64_t m, const double *lambda, double alpha, double ridge, int k)
+{
+    double worst = 0, largest = 0;
+    if (!isfinite(alpha) || !isfinite(ridge) || k < 0)
+        return NAN;
+    for (int64_t i = 0; i < m; i++) {
+        if (!isfinite(lambda[i]))
+            return NAN;
+        worst = fmax(worst, eigenvalue_residual(lambda[i], alpha, ridge, k));
+        largest = fmax(largest, fabs(lambda[i]));
+    }
+    return largest > 0 ? worst / largest : 0;
+}
+
+atn_status ref_filter_matrix(int64_t m, const double *a, double alpha, double ridge, int k,
+                             double *x)
+{
+    atn_status status = ref_check_matrix(m, m, a);
+    if (status != ATN_OK)
+        return status;
+    if (m > 0 && !x)
+        return ATN_ERR_NULL;
+    if (k < 0 || !isfinite(alpha) || !isfinite(ridge))
+        return ATN_ERR_VALUE;
+    double *w = ref_allocate(m * m), *lambda = ref_allocate(m);
+    status = w && lambda ? ref_eigen(REF_DSYEVD, m, a, lambda, w) : ATN_ERR_MEMORY;
+    if (status == ATN_OK) {
+        for (int64_t i = 0; i < m; i++)
+            lambda[i] = ref_filter(alpha, k, lambda[i] + ridge);
+        if (ref_all_finite(m, lambda))
+            status = ref_spectral_matrix(m, w, lambda, x);
+        else
+            status = ATN_NOT_CONVERGED;
+    }
+    if (status > 0)
+        ref_fill(m * m, NAN, x);
+    free(lambda);
+    free(w);
+    return status;
+}
+
+double ref_norm1(int64_t m, const double *a)
+{
+    double largest = 0;
+    for (int64_t j = 0; j < m; j++) {
+        long double sum = 0;
+        for (int64_t i = 0; i < m; i++)
+            sum += fabs(a[i * m + j]);
+        if (!((double)sum <= largest))
+            largest = (double)sum;
+        if (isnan(largest))
+            break;
+    }
+    return largest;
+}

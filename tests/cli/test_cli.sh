@@ -1,0 +1,135 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# test_cli.sh PROGRAM: the command line of attnum, as a user meets it. A line per check; exits 1 if
+# any failed. To add one: `attnum ARGUMENTS...`, then the expect_... lines that should hold.
+set -u
+. "$(dirname "$0")/checks.sh"
+
+# ---- help and version ----
+for option in --help -h; do
+    attnum $option
+    expect_exit 0
+    expect_quiet
+    expect_stdout 'attnum list'
+    expect_stdout 'attnum run'
+    expect_stdout 'exit code: 0'
+    for later in claims check inspect regress bench merge; do
+        expect_no_stdout "attnum $later"
+    done
+done
+attnum --version
+expect_exit 0
+[ "$(wc -l <stdout)" -eq 1 ] && grep -qE '^attnum [0-9]+\.[0-9]+\.[0-9]+$' stdout
+check "one line, attnum X.Y.Z" $?
+attnum
+expect_usage 'no command' 'list, run'
+attnum lits
+expect_usage "'lits'" 'did you mean list?'
+attnum claims
+expect_usage "'claims'"
+
+# ---- list ----
+kinds='operators inverses experiments inputs references parts'
+attnum list
+expect_exit 0
+expect_quiet
+for kind in $kinds; do
+    grep -qx "$kind" stdout
+    check "has the kind $kind" $?
+done
+expect_stdout 'softpp'
+expect_stdout 'pivoted-cholesky'
+expect_stdout 'not in this build'
+for kind in $kinds; do
+    attnum list "$kind" --format csv
+    expect_exit 0
+    [ "$(head -n 1 stdout)" = 'kind,name,description,parameters,capabilities,source' ]
+    check "CSV header" $?
+    [ "$(tail -n +2 stdout | grep -vc "^$kind,")" -eq 0 ]
+    check "only $kind" $?
+done
+attnum list operators inputs --format=json
+expect_exit 0
+expect_quiet
+expect_stdout '"soft"'
+expect_stdout '"photos"'
+expect_no_stdout '"dgesvd"'
+if command -v python3 >/dev/null; then
+    python3 -m json.tool stdout >parsed 2>&1
+    check "is JSON" $?
+fi
+attnum list --help
+expect_exit 0
+expect_stdout 'usage: attnum list'
+attnum list operator
+expect_usage "'operator'" 'did you mean operators?'
+attnum list --format
+expect_usage '--format' 'table, csv, json'
+attnum list --format xml
+expect_usage "--format 'xml'" 'table, csv, json'
+attnum list --formta csv
+expect_usage '--formta'
+command='attnum list >/dev/full'
+"$program" list >/dev/full 2>stderr
+code=$?
+: >stdout
+expect_exit 3
+expect_one_line
+
+# ---- run: what is wrong for any experiment ----
+attnum run
+expect_usage 'no experiment given' 'all'
+attnum run --help
+expect_exit 0
+expect_quiet
+expect_stdout 'usage: attnum run'
+expect_stdout '--seed LIST'
+expect_no_stdout '--variant'
+attnum run no/such
+expect_usage "'no/such'" 'unknown experiment' 'all'
+attnum run --quick no/such
+expect_usage "'no/such'"
+attnum run ''
+expect_usage 'no experiment given'
+attnum run --sede 1
+expect_usage '--sede: unknown option' 'did you mean seed?'
+attnum run no/such --seed
+expect_exit 2
+printf 'a\nb\033[31m' >name
+attnum run "$(cat name)"
+expect_usage 'a?b?[31m'
+
+# ---- run: every experiment ----
+for experiment in $("$program" list experiments --format csv | tail -n +2 | cut -d , -f 2); do
+    attnum run "$experiment" --help
+    expect_exit 0
+    expect_quiet
+    expect_stdout "attnum run $experiment"
+    expect_stdout 'example:'
+    expect_stdout '--threads N'
+    expect_no_stdout '(null)'
+    attnum run "$experiment" --quick --dry-run
+    expect_exit 0
+    expect_quiet
+    grep -qE "^$experiment: [1-9][0-9]* points\$" stdout
+    check "counts its points" $?
+    head -n 1 stdout | grep -qE '^% attnum [0-9.]+: attnum run '
+    check "version and command first" $?
+    expect_no_file results
+    attnum run "$experiment" --seed 5:1
+    expect_usage "--seed '5:1'" 'start:end'
+    attnum run "$experiment" --threads 0
+    expect_usage "--threads '0'" '1..1024'
+    attnum run "$experiment" --sede=1
+    expect_usage '--sede' 'did you mean seed?'
+    attnum run "$experiment" --quick=1
+    expect_usage '--quick' 'no value'
+    attnum run "$experiment" --quick --full
+    expect_usage '--quick and --full'
+    attnum run "$experiment" --quick --out name/results
+    expect_exit 3
+    expect_stderr 'name'
+    expect_no_file results
+done
+
+finish

@@ -1,0 +1,44 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# test_install.sh SOURCE BUILD: installs into an empty folder, then compiles the README's C
+# examples against what was installed, by pkg-config alone, and runs them; then runs the installed
+# program from another folder.
+set -eu
+source=$1
+build=$2
+target=$(mktemp -d)
+trap 'rm -rf "$target"' EXIT
+meson install -C "$build" --no-rebuild --destdir "$target" >"$target/log" 2>&1 || {
+    cat "$target/log"
+    exit 1
+}
+pc=$(find "$target" -name attnum.pc)
+[ -n "$pc" ] || { echo "attnum.pc is not installed"; exit 1; }
+prefix=$target$(sed -n 's/^prefix=//p' "$pc")
+libdir=$(dirname "$(find "$target" -name libattnum.so)")
+PKG_CONFIG_PATH=$(dirname "$pc")
+export PKG_CONFIG_PATH
+
+# every C block of the README becomes a file of its own
+awk -v out="$target/example" '/^```c$/ { n++; inside = 1; next } /^```$/ { inside = 0 }
+    inside { print > (out n ".c") }' "$source/README.md"
+flags=$(pkg-config --define-variable=prefix="$prefix" --cflags --libs attnum)
+sanitize=
+case $(nm -D "$libdir/libattnum.so") in
+*__asan_init*) sanitize=-fsanitize=address,undefined ;;
+esac
+for number in 1 2; do
+    example=$target/example$number
+    # word splitting is wanted: flags are words
+    cc -std=c11 -Wall -Wextra -Werror $sanitize "$example.c" $flags -o "$example"
+    LD_LIBRARY_PATH=$libdir "$example" >"$example.out"
+    cat "$example.out"
+done
+# the first prints what its comment says
+grep -qx 'not converged: X\[0\]\[0\] = 0' "$target/example1.out"
+
+cd "$target"
+LD_LIBRARY_PATH=$libdir "$prefix/bin/attnum" run convergence/initialisation --quick --out here \
+    >"$target/run" 2>&1 || { cat "$target/run"; exit 1; }
+[ -s here/convergence/initialisation.csv ] || { echo "no CSV from the installed program"; exit 1; }
+echo "install: library, headers, pkg-config file and program work"

@@ -1,0 +1,135 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# test_run.sh PROGRAM: experiments run for real: bad input, whole output, the same bits from any
+# number of threads, kills.
+set -u
+. "$(dirname "$0")/checks.sh"
+
+# npy NAME DESCR SHAPE: writes the head of a format 1.0 file; the data follow from stdin.
+npy() {
+    header="{'descr': '$2', 'fortran_order': False, 'shape': ($3), }"
+    # 10 bytes before the header, a newline after: a multiple of 64 together
+    length=$(((${#header} + 11 + 63) / 64 * 64 - 10))
+    {
+        printf '\223NUMPY\001\000'
+        printf "\\$(printf %o $((length % 256)))\\$(printf %o $((length / 256)))"
+        printf "%-$((length - 1))s\n" "$header"
+        cat
+    } >"$1"
+}
+
+# ---- bad input: one line that names the file, the field and what was expected ----
+expect_refused() {
+    expect_exit 3
+    expect_one_error "$@"
+    expect_no_file results
+}
+curves='run convergence/curves --dtype f64 --variant nr-paper --input'
+
+attnum $curves missing.npy
+expect_refused missing.npy
+: >empty.npy
+attnum $curves empty.npy
+expect_refused empty.npy
+head -c 1000 /dev/zero | npy short.npy '<f8' '64, 4'
+attnum $curves short.npy
+expect_refused short.npy 'shape' 'truncated'
+head -c 200 /dev/zero >magic.npy
+attnum $curves magic.npy
+expect_refused magic.npy 'magic'
+head -c 2048 /dev/zero | npy object.npy '|O' '64, 4'
+attnum $curves object.npy
+expect_refused object.npy 'descr' "'|O'"
+head -c 2048 /dev/zero | npy flat.npy '<f8' '256,'
+attnum $curves flat.npy
+expect_refused flat.npy 'shape'
+npy none.npy '<f8' '0, 4' </dev/null
+attnum $curves none.npy
+expect_refused none.npy 'shape'
+npy huge.npy '<f8' '4611686018427387904, 4' </dev/null
+attnum $curves huge.npy
+expect_refused huge.npy 'shape'
+{
+    head -c 1024 /dev/zero
+    printf '\000\000\000\000\000\000\370\177'
+    head -c 1016 /dev/zero
+} | npy nan.npy '<f8' '64, 4'
+attnum $curves nan.npy
+expect_refused nan.npy '[32, 0]' 'finite'
+head -c 2048 /dev/zero | npy tokens.npy '<f8' '64, 4'
+attnum $curves tokens.npy --grid 7x9
+expect_exit 2
+expect_one_error '--grid' '64'
+head -c 1920 /dev/zero | npy line.npy '<f8' '60, 4'
+attnum run spectral/norm-growth --input line.npy
+expect_exit 2
+expect_one_error 'line.npy' 'grid'
+attnum run spectral/norm-growth --input tokens.npy --m 4096
+expect_exit 2
+expect_one_error '--m' '64'
+expect_no_file results
+
+# ---- good input, and output that is whole ----
+attnum $curves tokens.npy --out good
+expect_exit 0
+expect_quiet
+head -n 1 good/convergence/curves.csv | grep -q '^input,stage,n,m,variant,dtype,device,iteration,'
+check "CSV header" $?
+for suffix in csv csv-metadata.json png svg; do
+    [ -s "good/convergence/curves.$suffix" ]
+    check "curves.$suffix is there" $?
+done
+[ "$(find good -type f | wc -l)" -eq 4 ]
+check "nothing else is left" $?
+
+# ---- the papers' start on A = I, said in so many words ----
+attnum run convergence/initialisation --quick --out first --threads 1
+expect_exit 0
+grep '^identity' stdout | grep paper | grep -q 'not converged'
+check "says not converged for A = I" $?
+grep -q '^identity,49,paper,f64,2,1,1,-1,,[a-z]*,1,1' first/convergence/initialisation.csv
+check "residual 1 for A = I under 2/|A|_1^2" $?
+
+# ---- the same seed gives the same CSV, whatever the threads ----
+small='run convergence/curves spectral/bounds spectral/norm-growth --quick --samples 2 --input smooth'
+attnum $small --m 4,16,49 --out one --threads 1
+expect_exit 0
+attnum $small --m 4,16,49 --out two --threads 2
+expect_exit 0
+for csv in $(cd one && find . -name '*.csv'); do
+    cmp -s "one/$csv" "two/$csv"
+    check "$csv is the same from 1 and 2 threads" $?
+done
+
+# ---- a kill at any moment leaves no half-written CSV ----
+attnum run convergence/curves --quick --out never_killed
+expect_exit 0
+for delay in 0.05 0.1 0.2 0.3 0.5 0.7; do
+    command="attnum run convergence/curves, killed after $delay s"
+    rm -rf killed
+    "$program" run convergence/curves --quick --out killed >stdout 2>stderr &
+    running=$!
+    sleep "$delay"
+    kill -KILL "$running" 2>/dev/null
+    wait "$running" 2>/dev/null
+    [ ! -e killed/convergence/curves.csv ] ||
+        cmp -s killed/convergence/curves.csv never_killed/convergence/curves.csv
+    check "no CSV, or all of it" $?
+done
+attnum run convergence/curves --quick --out killed --resume
+expect_exit 0
+cmp -s killed/convergence/curves.csv never_killed/convergence/curves.csv
+check "a resumed run gives the bits of an uninterrupted one" $?
+
+# ---- no space on the disk ----
+command='attnum run with a file size limit of 1 KiB'
+(
+    ulimit -f 1
+    exec "$program" run spectral/eigenvalues --quick --input smooth --out full >stdout 2>stderr
+)
+code=$?
+expect_exit 3
+expect_stderr 'full'
+expect_no_file full/spectral/eigenvalues.csv
+
+finish

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "scratch.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[4096];
+static int true_stderr = -1;
+
+static void must(bool done, const char *what)
+{
+    if (!done) {
+        perror(what);
+        abort();
+    }
+}
+
+void scratch_begin(void)
+{
+    const char *parent = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%s/attnum-test-XXXXXX", parent && *parent ? parent : "/tmp");
+    must(mkdtemp(folder) != NULL, "mkdtemp");
+    must(chdir(folder) == 0, folder);
+}
+
+static void empty_folder(const char *path)
+{
+    DIR *open = opendir(path);
+    must(open != NULL, path);
+    struct dirent *entry;
+    while ((entry = readdir(open))) {
+        char inner[8192];
+        struct stat status;
+        snprintf(inner, sizeof inner, "%s/%s", path, entry->d_name);
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        if (lstat(inner, &status) == 0 && S_ISDIR(status.st_mode)) {
+            empty_folder(inner);
+            rmdir(inner);
+        } else {
+            unlink(inner);
+        }
+    }
+    closedir(open);
+}
+
+void scratch_end(void)
+{
+    must(chdir("/") == 0, "/");
+    empty_folder(folder);
+    must(rmdir(folder) == 0, folder);
+}
+
+void scratch_write(const char *name, const void *bytes, size_t size)
+{
+    FILE *file = fopen(name, "wb");
+    must(file != NULL, name);
+    must(fwrite(bytes, 1, size, file) == size && fclose(file) == 0, name);
+}
+
+unsigned char *scratch_read(const char *path, size_t *size)
+{
+    struct stat status;
+    FILE *file = fopen(path, "rb");
+    must(file != NULL && fstat(fileno(file), &status) == 0, path);
+    *size = (size_t)status.st_size;
+    unsigned char *bytes = malloc(*size + 1);
+    must(bytes != NULL && fread(bytes, 1, *size, file) == *size, path);
+    bytes[*size] = 0;
+    fclose(file);
+    return bytes;
+}
+
+void capture(void)
+{
+    fflush(stderr);
+    if (true_stderr < 0)
+        true_stderr = dup(STDERR_FILENO);
+    int file = open("stderr.txt", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    must(file >= 0 && true_stderr >= 0, "stderr.txt");
+    dup2(file, STDERR_FILENO);
+    close(file);
+}
+
+const char *captured(void)
+{
+    static char text[16384];
+    fflush(stderr);
+    dup2(true_stderr, STDERR_FILENO);
+    FILE *file = fopen("stderr.txt", "r");
+    must(file != NULL, "stderr.txt");
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    return text;
+}
+
+bool is_one_line_with(const char *text, const char *fragment)
+{
+    const char *newline = strchr(text, '\n');
+    return strncmp(text, "attnum: ", 8) == 0 && newline && !newline[1] &&
+           strstr(text, fragment) != NULL;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Files for a test, and what a call says on stderr. Criterion runs each test in a process of its
+ * own, so the working folder and stderr are a test's to change. */
+#ifndef TESTS_SCRATCH_H
+#define TESTS_SCRATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* For .init and .fini: enter a fresh folder; remove it with the files and folders in it. */
+void scratch_begin(void);
+void scratch_end(void);
+
+void scratch_write(const char *name, const void *bytes, size_t size);
+/* A whole file; to be freed. */
+unsigned char *scratch_read(const char *path, size_t *size);
+
+/* Collects stderr from here on, until captured() returns what was written. */
+void capture(void);
+const char *captured(void);
+
+/* True if `text` is one line that contains the fragment. */
+bool is_one_line_with(const char *text, const char *fragment);
+
+#endif

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The options of `attnum run`. */
+#include <criterion/criterion.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/report.h"
+#include "common/settings.h"
+
+/* ---- Lists ---- */
+
+enum { MANY = 10 };
+
+Test(settings, lists_of_integers)
+{
+    static const struct {
+        const char *text;
+        int count;
+        int64_t items[MANY];
+    } lists[] = {
+        {"0", 1, {0}},
+        {"5", 1, {5}},
+        {"-5", 1, {-5}},
+        {"007", 1, {7}},
+        {"1,2,3", 3, {1, 2, 3}},
+        {"3,1,3", 3, {3, 1, 3}},
+        {"1:5", 5, {1, 2, 3, 4, 5}},
+        {"5:5", 1, {5}},
+        {"5:5:3", 1, {5}},
+        {"1:10:4", 3, {1, 5, 9}},
+        {"1:9:4", 3, {1, 5, 9}},
+        {"5:1:-2", 3, {5, 3, 1}},
+        {"2:-2:-2", 3, {2, 0, -2}},
+        {"4:64:x2", 5, {4, 8, 16, 32, 64}},
+        {"4:63:x2", 4, {4, 8, 16, 32}},
+        {"1:1000:x10", 4, {1, 10, 100, 1000}},
+        {"7:7:x2", 1, {7}},
+        {"1,4:16:x2,9:7:-1,3", 8, {1, 4, 8, 16, 9, 8, 7, 3}},
+        {"9223372036854775807", 1, {INT64_MAX}},
+        {"-9223372036854775808", 1, {INT64_MIN}},
+        {"9223372036854775806:9223372036854775807", 2, {INT64_MAX - 1, INT64_MAX}},
+        {"-9223372036854775807:-9223372036854775808:-1", 2, {INT64_MIN + 1, INT64_MIN}},
+        {"4611686018427387904:9223372036854775807:x2", 1, {INT64_C(1) << 62}},
+        {"0:9223372036854775807:9223372036854775807", 2, {0, INT64_MAX}},
+    };
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        integer_list list = {0};
+        cr_expect(parse_integer_list(lists[i].text, &list), "%s", lists[i].text);
+        cr_expect_eq(list.count, lists[i].count, "%s: %d items", lists[i].text, list.count);
+        for (int j = 0; j < list.count && j < MANY; j++)
+            cr_expect_eq(list.items[j], lists[i].items[j], "%s: item %d is %" PRId64, lists[i].text,
+                         j, list.items[j]);
+        free(list.items);
+    }
+}
+
+Test(settings, lists_that_are_none)
+{
+    static const char *const texts[] = {
+        "",
+        ",",
+        "1,",
+        ",1",
+        "1,,2",
+        " 1",
+        "1 ",
+        "1, 2",
+        "a",
+        "1a",
+        "+1",
+        "--1",
+        "-",
+        "1.5",
+        "1e3",
+        "0x10",
+        ":",
+        "1:",
+        ":1",
+        "1::2",
+        "1:2:",
+        "1:2:3:4",
+        "1:5:0",
+        "5:1",
+        "1:5:-1",
+        "5:1:1",
+        "1:8:x",
+        "1:8:x1",
+        "1:8:x0",
+        "1:8:x-2",
+        "0:8:x2",
+        "-4:-1:x2",
+        "8:1:x2",
+        "1:8:2x",
+        "1:8:xx2",
+        "1;2",
+        "1:5,",
+        "1:5:1:",
+        "1\n",
+        "1:8:x2.5",
+        "9223372036854775808",
+        "-9223372036854775809",
+        "99999999999999999999999999",
+        "1:99999999999999999999999999",
+        "0:1000000",
+        "1:9223372036854775807",
+        "-9223372036854775808:9223372036854775807",
+        "0:999999,7",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        integer_list list = {0};
+        cr_assert(parse_integer_list("7,8", &list));
+        cr_expect_not(parse_integer_list(texts[i], &list), "'%s' was taken", texts[i]);
+        cr_expect_eq(list.count, 2, "'%s' left %d items", texts[i], list.count);
+        cr_expect(list.items[0] == 7 && list.items[1] == 8, "'%s'", texts[i]);
+        free(list.items);
+    }
+}
+
+Test(settings, a_million_items_and_no_more)
+{
+    integer_list list = {0};
+    cr_assert(parse_integer_list("1:1000000", &list));
+    cr_expect_eq(list.count, 1000000);
+    cr_expect_eq(list.items[999999], 1000000);
+    cr_expect_not(parse_integer_list("5", &list));
+    cr_expect_eq(list.count, 1000000);
+    free(list.items);
+}
+
+/* ---- Options ---- */
+
+enum { MOST_WORDS = 12 };
+#define ALL (~0u)
+
+/* Splits a copy of line at "|" into words; returns their number. */
+static int split(const char *line, char *words[MOST_WORDS])
+{
+    static char copy[1024];
+    int count = 0;
+    snprintf(copy, sizeof copy, "%s", line);
+    for (char *word = *copy ? copy : NULL; word; count++) {
+        cr_assert(count < MOST_WORDS);
+        words[count] = word;
+        word = strchr(word, '|');
+        if (word)
+            *word++ = '\0';
+    }
+    return count;
+}
+
+static int parse(settings *s, unsigned used, const char *line)
+{
+    char *words[MOST_WORDS];
+    int count = split(line, words);
+    return settings_parse(s, used, count, words);
+}
+
+Test(settings, defaults)
+{
+    settings s;
+    cr_assert_eq(parse(&s, 0, ""), EXIT_PASS);
+    cr_expect_eq(s.effort, EFFORT_DEFAULT);
+    cr_expect_gt(s.threads, 0);
+    cr_expect_str_eq(s.out, "results");
+    cr_expect(s.seeds.count == 1 && s.seeds.items[0] == 1);
+    cr_expect(s.dtype_count == 2 && s.dtypes[0] == ATN_F32 && s.dtypes[1] == ATN_F64);
+    cr_expect_eq(s.device, ATN_CPU);
+    cr_expect_eq(s.iterations, -1);
+    cr_expect(s.samples == 0 && s.alpha == 0 && s.grid_height == 0 && s.grid_width == 0);
+    cr_expect(s.inputs.count == 0 && s.variants.count == 0 && s.stages.count == 0);
+    cr_expect(s.scale == ATN_SCALE_HEAD && s.distance == ATN_DISTANCE_DIRECT);
+    cr_expect_not(s.dry_run || s.resume || s.help);
+    cr_expect_str_eq(s.command, "attnum run");
+    settings_free(&s);
+}
+
+Test(settings, every_option)
+{
+    settings s;
+    cr_assert_eq(
+        parse(&s, ALL, "--seed|3:5|--seed=9|--threads|2|--out=a b|--quick|--dry-run|--resume"),
+        EXIT_PASS);
+    cr_expect(s.seeds.count == 4 && s.seeds.items[0] == 3 && s.seeds.items[3] == 9);
+    cr_expect(s.threads == 2 && s.effort == EFFORT_QUICK && s.dry_run && s.resume);
+    cr_expect_str_eq(s.out, "a b");
+    cr_expect_str_eq(s.command, "attnum run --seed 3:5 --seed=9 --threads 2 '--out=a b' --quick "
+                                "--dry-run --resume");
+    settings_free(&s);
+
+    cr_assert_eq(parse(&s, ALL,
+                       "--input=photos,iid:0.3|--input|x.npy|--grid|3x4|--dtype=f64|"
+                       "--device=cpu|--samples=7|--iterations=0|--full"),
+                 EXIT_PASS);
+    cr_expect(s.inputs.count == 3 && strcmp(s.inputs.items[1], "iid:0.3") == 0 &&
+              strcmp(s.inputs.items[2], "x.npy") == 0);
+    cr_expect(s.grid_height == 3 && s.grid_width == 4 && s.samples == 7 && s.iterations == 0);
+    cr_expect(s.dtype_count == 1 && s.dtypes[0] == ATN_F64 && s.effort == EFFORT_FULL);
+    settings_free(&s);
+
+    cr_assert_eq(parse(&s, ALL,
+                       "--variant=nr,eig|--alpha=1e-3|--stage=3,1|--m=4:16:x2|"
+                       "--scale=0.25|--distance=clamped|--dtype=f64,f32"),
+                 EXIT_PASS);
+    cr_expect(s.variants.count == 2 && s.alpha == 1e-3 && s.landmarks.count == 3);
+    cr_expect(s.stages.count == 2 && s.stages.items[0] == 3 && s.dtypes[0] == ATN_F64);
+    cr_expect(s.scale == ATN_SCALE_VALUE && s.scale_value == 0.25);
+    cr_expect_eq(s.distance, ATN_DISTANCE_CLAMPED);
+    settings_free(&s);
+
+    cr_assert_eq(parse(&s, ALL, "--scale=embed|some/experiment|--help"), EXIT_PASS);
+    cr_expect(s.scale == ATN_SCALE_EMBED && s.help);
+    settings_free(&s);
+}
+
+static const struct {
+    const char *line;
+    int code;
+} bad[] = {
+    {"--sed=1", 2},
+    {"--seeds=1", 2},
+    {"-s", 2},
+    {"-", 2},
+    {"--", 2},
+    {"--=1", 2},
+    {"--seed", 2},
+    {"--seed=", 2},
+    {"--seed=-1", 2},
+    {"--seed=1,1", 2},
+    {"--seed=1:3|--seed=2", 2},
+    {"--seed=1.5", 2},
+    {"--seed=9223372036854775808", 2},
+    {"--threads=0", 2},
+    {"--threads=-1", 2},
+    {"--threads=1025", 2},
+    {"--threads=1,2", 2},
+    {"--threads=two", 2},
+    {"--threads=99999999999999999999", 2},
+    {"--out=", 2},
+    {"--quick=yes", 2},
+    {"--quick|--full", 2},
+    {"--dry-run=1", 2},
+    {"--input=", 2},
+    {"--input=photos,", 2},
+    {"--input=photos,,iid", 2},
+    {"--input=photos,photos", 2},
+    {"--grid=3x4", 2},
+    {"--input=x.npy|--grid=3", 2},
+    {"--input=x.npy|--grid=3x", 2},
+    {"--input=x.npy|--grid=0x4", 2},
+    {"--input=x.npy|--grid=-3x-4", 2},
+    {"--input=x.npy|--grid=3x4x5", 2},
+    {"--input=x.npy|--grid=3X4", 2},
+    {"--input=x.npy|--grid=4294967296x4294967296", 2},
+    {"--input=x.npy|--grid=65536x65536", 2},
+    {"--dtype=", 2},
+    {"--dtype=f16", 2},
+    {"--dtype=F32", 2},
+    {"--dtype=f32,f32", 2},
+    {"--dtype=f32,f64,f32,f64", 2},
+    {"--device=gpu", 2},
+    {"--device=cuda", 3},
+    {"--samples=0", 2},
+    {"--samples=1:3", 2},
+    {"--iterations=-1", 2},
+    {"--iterations=1000000000", 2},
+    {"--variant=nr-papers", 2},
+    {"--variant=eig,nope", 2},
+    {"--variant=eig,eig", 2},
+    {"--variant=eig|--alpha=1", 2},
+    {"--variant=nr|--alpha=0", 2},
+    {"--variant=nr|--alpha=-1", 2},
+    {"--variant=nr|--alpha=nan", 2},
+    {"--variant=nr|--alpha=inf", 2},
+    {"--variant=nr|--alpha=1e999", 2},
+    {"--variant=nr|--alpha=0x1p3", 2},
+    {"--variant=nr|--alpha=1x", 2},
+    {"--variant=nr|--alpha=", 2},
+    {"--stage=0", 2},
+    {"--stage=1:4", 2},
+    {"--stage=1,1", 2},
+    {"--m=0", 2},
+    {"--m=32769", 2},
+    {"--m=64:4", 2},
+    {"--m=1:9223372036854775807", 2},
+    {"--scale=value", 2},
+    {"--scale=heads", 2},
+    {"--scale=0", 2},
+    {"--scale=-1", 2},
+    {"--distance=Direct", 2},
+};
+
+/* Parses with stderr caught in text. */
+static int parse_quietly(settings *s, const char *line, char *text, size_t size)
+{
+    FILE *file = tmpfile();
+    fflush(stderr);
+    int saved = dup(STDERR_FILENO);
+    dup2(fileno(file), STDERR_FILENO);
+    int code = parse(s, ALL, line);
+    fflush(stderr);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    rewind(file);
+    text[fread(text, 1, size - 1, file)] = '\0';
+    fclose(file);
+    return code;
+}
+
+/* One line that names the last option. */
+static void expect_line(const char *text, const char *line)
+{
+    const char *option = strrchr(line, '|') ? strrchr(line, '|') + 1 : line;
+    char name[32];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(option, "="), option);
+    cr_expect_eq(strncmp(text, "attnum: ", 8), 0, "%s: %s", line, text);
+    cr_expect_eq(strchr(text, '\n'), text + strlen(text) - 1, "%s: not one line: %s", line, text);
+    cr_expect(strstr(text, name), "%s: does not name %s: %s", line, name, text);
+}
+
+Test(settings, bad_options)
+{
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        settings s;
+        char text[4096];
+        int code = parse_quietly(&s, bad[i].line, text, sizeof text);
+        cr_expect_eq(code, bad[i].code, "%s: exit code %d", bad[i].line, code);
+        if (code == EXIT_PASS)
+            settings_free(&s);
+        else
+            expect_line(text, bad[i].line);
+    }
+}
+
+Test(settings, an_option_the_experiment_does_not_use)
+{
+    static const struct {
+        const char *line;
+        unsigned used;
+    } rows[] = {
+        {"--input=photos", USES_INPUT},
+        {"--dtype=f32", USES_DTYPE},
+        {"--device=cpu", USES_DEVICE},
+        {"--samples=3", USES_SAMPLES},
+        {"--iterations=3", USES_ITERATIONS},
+        {"--variant=eig", USES_VARIANT},
+        {"--stage=1", USES_STAGE},
+        {"--m=4", USES_LANDMARKS},
+        {"--scale=head", USES_SCALE},
+        {"--distance=direct", USES_DISTANCE},
+        {"--input=x.npy|--grid=2x2", USES_INPUT | USES_GRID},
+        {"--alpha=1", USES_ALPHA},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        settings s;
+        cr_expect_eq(parse(&s, ~rows[i].used, rows[i].line), EXIT_USAGE, "%s", rows[i].line);
+        cr_expect_eq(parse(&s, rows[i].used, rows[i].line), EXIT_PASS, "%s", rows[i].line);
+        settings_free(&s);
+    }
+}
+
+Test(settings, names_among_the_words)
+{
+    char *words[MOST_WORDS];
+    const char *names[MOST_WORDS];
+    int count = split("a/b|--quick|--seed|1|c|--m=4|all", words);
+    cr_assert_eq(settings_names(count, words, names), 3);
+    cr_expect_str_eq(names[0], "a/b");
+    cr_expect_str_eq(names[1], "c");
+    cr_expect_str_eq(names[2], "all");
+    count = split("a/b|--sede|1", words);
+    cr_expect_eq(settings_names(count, words, names), -1);
+}
+
+static char *print_of(const char *line)
+{
+    settings s;
+    char *text = NULL;
+    size_t size;
+    cr_assert_eq(parse(&s, ALL, line), EXIT_PASS, "%s", line);
+    FILE *file = open_memstream(&text, &size);
+    settings_fingerprint(&s, file);
+    fclose(file);
+    settings_free(&s);
+    return text;
+}
+
+Test(settings, fingerprint_has_what_results_depend_on)
+{
+    static const char *const different[] = {
+        "",
+        "--quick",
+        "--full",
+        "--seed=2",
+        "--input=iid",
+        "--input=iid:2",
+        "--dtype=f64",
+        "--dtype=f64,f32",
+        "--samples=3",
+        "--iterations=3",
+        "--variant=eig",
+        "--variant=nr|--alpha=1",
+        "--variant=nr|--alpha=2",
+        "--stage=1",
+        "--m=4",
+        "--scale=embed",
+        "--scale=1",
+        "--distance=clamped",
+        "--input=x.npy",
+        "--input=x.npy|--grid=2x3",
+    };
+    static const char *const same[] = {"--threads=3", "--out=elsewhere", "--resume",
+                                       "--seed=1",    "--dtype=f32,f64", "--scale=head"};
+    enum { DIFFERENT = sizeof different / sizeof *different, SAME = sizeof same / sizeof *same };
+    char *prints[DIFFERENT];
+    for (int i = 0; i < DIFFERENT; i++)
+        prints[i] = print_of(different[i]);
+    for (int i = 0; i < DIFFERENT; i++)
+        for (int j = 0; j < i; j++)
+            cr_expect_str_neq(prints[i], prints[j], "'%s' and '%s'", different[i], different[j]);
+    for (int i = 0; i < SAME; i++) {
+        char *print = print_of(same[i]);
+        cr_expect_str_eq(print, prints[0], "'%s': %s", same[i], print);
+        free(print);
+    }
+    for (int i = 0; i < DIFFERENT; i++)
+        free(prints[i]);
+}

@@ -1,0 +1,652 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The engine, on an experiment of its own: threads, kills, journals, full disks, plots. Every run
+ * is a child process, as most of them are to end badly. */
+#include <cjson/cJSON.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/experiment.h"
+#include "common/report.h"
+
+/* ---- Files of a test ---- */
+
+static char folder[64]; /* of this test; results go to folder/out/made */
+
+static char *in_folder(const char *name)
+{
+    static char paths[8][256];
+    static int next;
+    char *path = paths[next++ % 8];
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+/* ---- The experiment: point p has p + 1 rows, some with texts that CSV has to quote ---- */
+
+enum { POINTS = 5, NOWHERE = -1 };
+
+/* What is to happen in a run; set before its fork. */
+static struct {
+    int kill_at, signal_at, signal, check_at, fail_at, skip_from, finish_code;
+    bool trace; /* a file "trace" gets a byte per point run */
+} plan;
+
+static const column raw_columns[] = {
+    {"point", COLUMN_INTEGER, "", "which point"},
+    {"label", COLUMN_TEXT, "", "a text"},
+    {"value", COLUMN_REAL, "m", "a real"},
+    {"even", COLUMN_BOOLEAN, "", "whether the row is even"},
+};
+static const column sum_columns[] = {
+    {"rows", COLUMN_INTEGER, "", "number of rows"},
+    {"total", COLUMN_REAL, "m", "sum of the values"},
+};
+static const output_spec outputs[] = {
+    {"raw", "the rows", raw_columns, 4},
+    {"sums", "their sum", sum_columns, 2},
+};
+
+static int prepare(const settings *s, void **state, int64_t *points)
+{
+    *state = malloc(sizeof(int64_t));
+    *(int64_t *)*state = s->seeds.items[0];
+    *points = POINTS;
+    return EXIT_PASS;
+}
+
+static void describe(const void *state, int64_t point, char *buffer, size_t size)
+{
+    snprintf(buffer, size, "point %" PRId64 " of seed %" PRId64, point, *(const int64_t *)state);
+}
+
+static double weight(const void *state, int64_t point)
+{
+    return (double)(point * 5 % 7);
+}
+
+static bool input(const void *state, int index, const char **name, const char **sha256)
+{
+    *name = index ? "iid" : "na\xefve \"file\".npy";
+    *sha256 = index ? "" : "00ff";
+    return index < 2;
+}
+
+static void leave_trace(void)
+{
+    int file = plan.trace ? open(in_folder("trace"), O_WRONLY | O_CREAT | O_APPEND, 0666) : -1;
+    if (file >= 0 && write(file, "x", 1) == 1)
+        close(file);
+}
+
+static int run(const void *state, int64_t point, atn_context *context, table *raw)
+{
+    static const char *const labels[] = {"plain", "", "a,b", "\"q\"\nline", "nan"};
+    if (point == plan.kill_at)
+        raise(SIGKILL);
+    if (point == plan.signal_at)
+        raise(plan.signal);
+    if (point == plan.fail_at) {
+        report_error("point %" PRId64 " has no luck", point);
+        return EXIT_ENVIRONMENT;
+    }
+    leave_trace();
+    for (int64_t row = 0; row <= point; row++) {
+        table_integer(raw, point);
+        table_text(raw, labels[(point + row) % 5]);
+        if (row % 4 == 3)
+            table_missing(raw);
+        else
+            table_real(raw, sin((double)(*(const int64_t *)state * 100 + point * 10 + row)));
+        table_boolean(raw, row % 2 == 0);
+    }
+    if (plan.skip_from != NOWHERE && point >= plan.skip_from)
+        return EXIT_SKIPPED;
+    return point == plan.check_at ? EXIT_CHECK : EXIT_PASS;
+}
+
+static int finish(const settings *s, const void *state, const table *raw, table **tables)
+{
+    double total = 0;
+    for (int64_t row = 0; row < table_rows(raw); row++)
+        if (!table_is_missing(raw, row, 2))
+            total += table_get_real(raw, row, 2);
+    table_integer(tables[1], table_rows(raw));
+    table_real(tables[1], total);
+    printf("a table for people\n");
+    return plan.finish_code;
+}
+
+static const experiment tested = {
+    .name = "made/up",
+    .summary = "an experiment for the engine's tests",
+    .source = "nowhere",
+    .example = "attnum run made/up",
+    .defaults = "none",
+    .outputs = outputs,
+    .output_count = 2,
+    .prepare = prepare,
+    .describe = describe,
+    .weight = weight,
+    .input = input,
+    .run = run,
+    .finish = finish,
+    .release = free,
+};
+
+/* ---- Running it ---- */
+
+static void set_up(void)
+{
+    strcpy(folder, access("/dev/shm", W_OK) == 0 ? "/dev/shm/attnum-XXXXXX" : "/tmp/attnum-XXXXXX");
+    cr_assert(mkdtemp(folder));
+    memset(&plan, NOWHERE, sizeof plan);
+    plan.trace = false;
+    plan.finish_code = EXIT_PASS;
+}
+
+static void tear_down(void)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    cr_expect_eq(system(command), 0);
+}
+
+TestSuite(sweep, .init = set_up, .fini = tear_down);
+
+static const experiment *chosen = &tested;
+static rlim_t size_limit = RLIM_INFINITY;
+
+static void child(const char *line)
+{
+    char copy[256], *words[8];
+    int count = 0;
+    settings s;
+    struct rlimit limit = {size_limit, size_limit};
+    int log = open(in_folder("stdout"), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    int errors = open(in_folder("stderr"), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    snprintf(copy, sizeof copy, "%s", line);
+    for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
+        words[count++] = word;
+    if (dup2(log, STDOUT_FILENO) < 0 || dup2(errors, STDERR_FILENO) < 0)
+        _exit(99);
+    int code = settings_parse(&s, 0, count, words);
+    if (code == EXIT_PASS) {
+        s.out = in_folder("out");
+        if (size_limit != RLIM_INFINITY)
+            setrlimit(RLIMIT_FSIZE, &limit);
+        code = experiment_run(chosen, &s);
+        settings_free(&s);
+    }
+    fflush(stdout);
+    _exit(code);
+}
+
+/* The exit code of a run, or minus the signal that ended it. */
+static int run_child(const char *line)
+{
+    int status = 0;
+    fflush(stdout);
+    fflush(stderr);
+    pid_t pid = fork();
+    if (pid == 0)
+        child(line);
+    cr_assert(pid > 0 && waitpid(pid, &status, 0) == pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+/* A file's bytes, NUL after them, to be freed; null if there is no such file. */
+static char *read_file(const char *path, size_t *size)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return NULL;
+    char *bytes = calloc(1 << 20, 1);
+    *size = fread(bytes, 1, (1 << 20) - 1, file);
+    fclose(file);
+    return bytes;
+}
+
+static void write_file(const char *path, const char *bytes, size_t size)
+{
+    FILE *file = fopen(path, "wb");
+    cr_assert(file, "%s", path);
+    cr_assert_eq(fwrite(bytes, 1, size, file), size);
+    fclose(file);
+}
+
+static bool has_file(const char *name)
+{
+    return access(in_folder(name), F_OK) == 0;
+}
+
+static bool holds(const char *name, const char *text)
+{
+    size_t size;
+    char *bytes = read_file(in_folder(name), &size);
+    bool found = bytes && strstr(bytes, text);
+    free(bytes);
+    return found;
+}
+
+#define CSV     "out/made/raw.csv"
+#define SUMS    "out/made/sums.csv"
+#define JOURNAL "out/made/raw.journal"
+
+static char *expected;
+static size_t expected_size;
+
+/* The CSV of an uninterrupted run, by one thread. */
+static void make_expected(void)
+{
+    cr_assert_eq(run_child("--threads 1"), EXIT_PASS);
+    expected = read_file(in_folder(CSV), &expected_size);
+    cr_assert(expected);
+    cr_assert_eq(unlink(in_folder(CSV)), 0);
+}
+
+/* The CSV is there and is the expected one. */
+static bool as_expected(void)
+{
+    size_t size;
+    char *bytes = read_file(in_folder(CSV), &size);
+    bool same = bytes && size == expected_size && memcmp(bytes, expected, size) == 0;
+    free(bytes);
+    return same;
+}
+
+static size_t traced(void)
+{
+    size_t size = 0;
+    free(read_file(in_folder("trace"), &size));
+    unlink(in_folder("trace"));
+    return size;
+}
+
+/* ---- Tests ---- */
+
+Test(sweep, threads_do_not_change_the_csv)
+{
+    make_expected();
+    static const char start[] = "point,label,value,even\n0,plain,";
+    cr_expect_eq(strncmp(expected, start, sizeof start - 1), 0, "%s", expected);
+    for (int threads = 1; threads <= 8; threads++) {
+        char line[32];
+        snprintf(line, sizeof line, "--threads %d", threads);
+        cr_expect_eq(run_child(line), EXIT_PASS, "%d threads", threads);
+        cr_expect(as_expected(), "%d threads", threads);
+    }
+    cr_expect(has_file(SUMS) && !has_file(JOURNAL));
+    cr_expect(holds("stdout", "a table for people\nmade/up: 5 points, 15 rows → "));
+    cr_expect(run_child("--seed 2") == EXIT_PASS && !as_expected(), "the seed has no effect");
+}
+
+Test(sweep, a_killed_run_resumes)
+{
+    make_expected();
+    plan.trace = true;
+    for (int at = 0; at < POINTS; at++)
+        for (int threads = 1; threads <= 3; threads += 2) {
+            char line[48];
+            plan.kill_at = at;
+            snprintf(line, sizeof line, "--threads %d", threads);
+            cr_expect_eq(run_child(line), -SIGKILL);
+            cr_expect_not(has_file(CSV), "killed at %d", at);
+            size_t before = traced();
+            plan.kill_at = NOWHERE;
+            cr_expect_eq(run_child("--resume --threads 2"), EXIT_PASS, "killed at %d", at);
+            cr_expect(as_expected(), "killed at %d by %d threads", at, threads);
+            size_t both = before + traced();
+            cr_expect(both >= POINTS && both < POINTS + (size_t)threads,
+                      "killed at %d: %zu and %zu points ran", at, before, both - before);
+            cr_expect_not(has_file(JOURNAL));
+            unlink(in_folder(CSV));
+        }
+}
+
+/* A journal with all points but the last: the lightest is run last, which is point 0. */
+static char *make_journal(size_t *size)
+{
+    plan.kill_at = 0;
+    cr_assert_eq(run_child("--threads 1"), -SIGKILL);
+    plan.kill_at = NOWHERE;
+    char *journal = read_file(in_folder(JOURNAL), size);
+    cr_assert(journal);
+    return journal;
+}
+
+Test(sweep, a_run_killed_at_its_last_point_runs_only_that)
+{
+    size_t size;
+    make_expected();
+    free(make_journal(&size));
+    plan.trace = true;
+    cr_expect_eq(run_child("--resume"), EXIT_PASS);
+    cr_expect_eq(traced(), 1);
+    cr_expect(as_expected());
+    cr_expect(holds("stderr", "4 of 5 points are there already"));
+}
+
+Test(sweep, a_journal_cut_anywhere, .timeout = 120)
+{
+    size_t size;
+    make_expected();
+    char *journal = make_journal(&size);
+    size_t last = POINTS;
+    plan.trace = true;
+    for (size_t cut = 0; cut <= size; cut++) {
+        write_file(in_folder(JOURNAL), journal, cut);
+        int code = run_child("--resume --threads 1");
+        size_t ran = traced();
+        cr_expect(code == EXIT_PASS && as_expected(), "cut at %zu of %zu: exit code %d", cut, size,
+                  code);
+        cr_expect(ran == last || ran == last - 1, "cut at %zu: %zu points ran, %zu before", cut,
+                  ran, last);
+        last = ran;
+        unlink(in_folder(CSV));
+    }
+    cr_expect_eq(last, 1);
+    free(journal);
+}
+
+/* What is appended after a cut must be read again: the tail of a torn record has to go. */
+Test(sweep, a_cut_journal_goes_on)
+{
+    size_t size;
+    make_expected();
+    char *journal = make_journal(&size);
+    write_file(in_folder(JOURNAL), journal, size - 5);
+    plan.kill_at = 0;
+    cr_assert_eq(run_child("--resume --threads 1"), -SIGKILL);
+    plan.kill_at = NOWHERE;
+    plan.trace = true;
+    cr_expect_eq(run_child("--resume --threads 1"), EXIT_PASS);
+    cr_expect_eq(traced(), 1);
+    cr_expect(as_expected());
+    free(journal);
+}
+
+Test(sweep, a_journal_with_a_wrong_byte, .timeout = 120)
+{
+    size_t size;
+    make_expected();
+    char *journal = make_journal(&size);
+    size_t header = (size_t)(strchr(journal, '\n') - journal) + 1;
+    for (size_t at = 0; at < size; at += 5) {
+        journal[at] ^= 1;
+        write_file(in_folder(JOURNAL), journal, size);
+        journal[at] ^= 1;
+        int code = run_child("--resume --threads 1");
+        if (at < header)
+            cr_expect(code == EXIT_USAGE && !has_file(CSV), "byte %zu: exit code %d", at, code);
+        else
+            cr_expect(code == EXIT_PASS && as_expected(), "byte %zu: exit code %d", at, code);
+        unlink(in_folder(CSV));
+    }
+    free(journal);
+}
+
+Test(sweep, a_journal_of_another_run_is_refused)
+{
+    size_t size, after;
+    make_expected();
+    char *journal = make_journal(&size);
+    cr_expect_eq(run_child("--resume --seed 2"), EXIT_USAGE);
+    cr_expect(holds("stderr", "raw.journal: --resume: was written by a run with other options"));
+    cr_expect_not(has_file(CSV));
+    char *kept = read_file(in_folder(JOURNAL), &after);
+    cr_expect(after == size && memcmp(kept, journal, size) == 0, "the journal was changed");
+    free(kept);
+    cr_expect_eq(run_child("--seed 2"), EXIT_PASS, "without --resume it starts over");
+    cr_expect_not(has_file(JOURNAL));
+    free(journal);
+}
+
+Test(sweep, two_runs_do_not_share_a_journal)
+{
+    size_t size;
+    free(make_journal(&size));
+    int file = open(in_folder(JOURNAL), O_RDWR);
+    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    cr_assert_eq(fcntl(file, F_SETLK, &all), 0);
+    cr_expect_eq(run_child(""), EXIT_ENVIRONMENT);
+    cr_expect(holds("stderr", "another run is writing here"));
+    struct stat status;
+    cr_expect(fstat(file, &status) == 0 && (size_t)status.st_size == size,
+              "the journal was changed");
+    close(file);
+}
+
+Test(sweep, a_full_disk_leaves_nothing_under_a_final_name)
+{
+    static const char *const finals[] = {CSV, SUMS, CSV "-metadata.json", SUMS "-metadata.json"};
+    int passed = 0;
+    make_expected();
+    for (int i = 0; i < 4; i++)
+        unlink(in_folder(finals[i]));
+    for (rlim_t limit = 0; limit < 6000 && !passed; limit += limit < 2000 ? 50 : 200) {
+        size_limit = limit;
+        int code = run_child("--threads 1");
+        passed = code == EXIT_PASS;
+        cr_expect(passed || code == EXIT_ENVIRONMENT, "limit %d: exit code %d", (int)limit, code);
+        for (int i = 0; i < 4 && !passed; i++)
+            cr_expect_not(has_file(finals[i]), "limit %d: %s is there", (int)limit, finals[i]);
+        if (limit >= 50 && !passed) /* stderr itself is a file under the limit */
+            cr_expect(holds("stderr", "attnum: "), "limit %d: no reason given", (int)limit);
+    }
+    cr_expect(passed && as_expected(), "no limit was high enough");
+    cr_expect(holds(finals[1], "\n1") && holds(finals[2], "\n}\n") && holds(finals[3], "\n}\n"),
+              "a file is not whole");
+    size_limit = RLIM_INFINITY;
+}
+
+Test(sweep, a_full_disk_keeps_old_results_and_the_journal)
+{
+    bool passed = false;
+    make_expected();
+    for (rlim_t limit = 0; limit < 6000 && !passed; limit += 100) {
+        write_file(in_folder(CSV), "old", 3);
+        size_limit = limit;
+        passed = run_child("--threads 1") == EXIT_PASS;
+        size_limit = RLIM_INFINITY;
+        cr_expect(passed ? as_expected() : holds(CSV, "old"), "limit %d", (int)limit);
+        cr_expect(passed || run_child("--resume") == EXIT_PASS, "limit %d", (int)limit);
+        cr_expect(as_expected(), "limit %d", (int)limit);
+    }
+    cr_expect(passed, "no limit was high enough");
+}
+
+Test(sweep, no_folder_no_run)
+{
+    plan.trace = true;
+    write_file(in_folder("out"), "a file", 6);
+    cr_expect_eq(run_child(""), EXIT_ENVIRONMENT);
+    cr_expect(holds("stderr", "out: cannot make this folder: a file has its name"));
+    cr_expect_eq(traced(), 0, "points ran before the folder was tried");
+}
+
+Test(sweep, a_signal_ends_it_cleanly)
+{
+    static const int signals[] = {SIGINT, SIGTERM};
+    make_expected();
+    for (int i = 0; i < 2; i++) {
+        plan.signal = signals[i];
+        plan.signal_at = 3;
+        cr_expect_eq(run_child("--threads 1"), EXIT_ENVIRONMENT);
+        cr_expect(holds("stderr", "of 5 points; the same command with --resume goes on"));
+        cr_expect(!has_file(CSV) && has_file(JOURNAL));
+        cr_expect(holds(JOURNAL, "point 3 code 0"), "the point at work was not finished");
+        cr_expect_not(holds(JOURNAL, "point 0 code 0"), "it did not stop");
+        plan.signal_at = NOWHERE;
+        cr_expect_eq(run_child("--resume"), EXIT_PASS);
+        cr_expect(as_expected());
+        unlink(in_folder(CSV));
+    }
+}
+
+Test(sweep, exit_codes)
+{
+    make_expected();
+    plan.check_at = 4;
+    cr_expect_eq(run_child(""), EXIT_CHECK);
+    cr_expect(as_expected(), "a failed check is a result");
+    cr_expect(holds("stderr", "a check failed at point 4 of seed 1"));
+    cr_expect(holds("stdout", ", a check failed\n"));
+    plan.kill_at = 0;
+    cr_expect_eq(run_child("--threads 1"), -SIGKILL);
+    plan.kill_at = plan.check_at = NOWHERE;
+    cr_expect_eq(run_child("--resume"), EXIT_CHECK, "the journal forgot a failed check");
+
+    plan.skip_from = 0;
+    cr_expect_eq(run_child(""), EXIT_PASS, "finish had its say");
+    plan.finish_code = EXIT_SKIPPED;
+    cr_expect_eq(run_child(""), EXIT_SKIPPED);
+    plan.skip_from = NOWHERE;
+    cr_expect_eq(run_child(""), EXIT_PASS);
+    plan.finish_code = EXIT_CHECK;
+    cr_expect_eq(run_child(""), EXIT_CHECK);
+    unlink(in_folder(CSV));
+
+    plan.finish_code = EXIT_ENVIRONMENT;
+    cr_expect_eq(run_child(""), EXIT_ENVIRONMENT);
+    cr_expect(!has_file(CSV) && has_file(JOURNAL));
+    plan.fail_at = 2;
+    plan.finish_code = EXIT_PASS;
+    cr_expect_eq(run_child("--threads 2"), EXIT_ENVIRONMENT);
+    cr_expect(holds("stderr", "point 2 has no luck") && !holds("stderr", "--resume"));
+    cr_expect(!has_file(CSV) && has_file(JOURNAL));
+}
+
+Test(sweep, a_dry_run_touches_nothing)
+{
+    plan.trace = true;
+    cr_expect_eq(run_child("--dry-run"), EXIT_PASS);
+    cr_expect_not(has_file("out"));
+    cr_expect_eq(traced(), 0);
+    cr_expect(holds("stdout", "point 0 of seed 1\npoint 1 of seed 1\n"));
+    cr_expect(holds("stdout", "point 4 of seed 1\nmade/up: 5 points\n"));
+}
+
+Test(sweep, the_plain_experiment)
+{
+    experiment plain = tested;
+    plain.finish = NULL;
+    plain.weight = NULL;
+    plain.input = NULL;
+    plain.output_count = 1;
+    make_expected();
+    unlink(in_folder(SUMS));
+    chosen = &plain;
+    cr_expect_eq(run_child(""), EXIT_PASS);
+    cr_expect(as_expected() && !has_file(SUMS));
+    cr_expect(holds("stdout", "point  label"));
+}
+
+/* ---- Metadata ---- */
+
+static const char *text_at(const cJSON *object, const char *name)
+{
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(object, name));
+    return text ? text : "(none)";
+}
+
+Test(sweep, metadata)
+{
+    size_t size;
+    cr_assert_eq(run_child("--seed 9007199254740993,2 --threads 2"), EXIT_PASS);
+    char *text = read_file(in_folder(CSV "-metadata.json"), &size);
+    cJSON *root = cJSON_Parse(text);
+    cr_assert(root, "no JSON: %s", text);
+    cr_expect_str_eq(text_at(root, "@context"), "http://www.w3.org/ns/csvw");
+    cr_expect_str_eq(text_at(root, "url"), "raw.csv");
+    const cJSON *columns = cJSON_GetObjectItem(cJSON_GetObjectItem(root, "tableSchema"), "columns");
+    static const char *const datatypes[] = {"integer", "string", "double", "boolean"};
+    cr_assert_eq(cJSON_GetArraySize(columns), 4);
+    for (int i = 0; i < 4; i++) {
+        const cJSON *c = cJSON_GetArrayItem(columns, i);
+        cr_expect_str_eq(text_at(c, "name"), raw_columns[i].name);
+        cr_expect_str_eq(text_at(c, "datatype"), datatypes[i]);
+        cr_expect_str_eq(text_at(c, "dc:description"), raw_columns[i].description);
+    }
+    cr_expect_str_eq(text_at(cJSON_GetArrayItem(columns, 2), "unit"), "m");
+    const cJSON *made = cJSON_GetObjectItem(root, "run");
+    cr_expect_str_eq(text_at(made, "command"), "attnum run --seed 9007199254740993,2 --threads 2");
+    cr_expect_str_eq(text_at(made, "version"), ATN_VERSION);
+    cr_expect_eq(strlen(text_at(made, "date")), strlen("2000-01-01T00:00:00Z"));
+    cr_expect(strstr(text_at(cJSON_GetObjectItem(made, "blas"), "config"), "OpenBLAS"));
+    cr_expect(cJSON_IsNull(cJSON_GetObjectItem(made, "gpu")));
+    cr_expect(strstr(text, "[9007199254740993, 2]"), "%s", text);
+    const cJSON *inputs = cJSON_GetObjectItem(made, "inputs");
+    cr_assert_eq(cJSON_GetArraySize(inputs), 2);
+    cr_expect_str_eq(text_at(cJSON_GetArrayItem(inputs, 0), "name"), "na?ve \"file\".npy");
+    cr_expect_str_eq(text_at(cJSON_GetArrayItem(inputs, 0), "sha256"), "00ff");
+    cr_expect(cJSON_IsNull(cJSON_GetObjectItem(cJSON_GetArrayItem(inputs, 1), "sha256")));
+    cJSON_Delete(root);
+    free(text);
+    cr_expect(has_file(SUMS "-metadata.json"));
+}
+
+/* ---- Plots ---- */
+
+/* An experiment with the plot script given. */
+static void set_script(experiment *plotted, const char *script)
+{
+    *plotted = tested;
+    plotted->plot = "made/up.gp";
+    chosen = plotted;
+    mkdir(in_folder("plots"), 0777);
+    mkdir(in_folder("plots/made"), 0777);
+    write_file(in_folder("plots/made/up.gp"), script, strlen(script));
+    setenv("ATTNUM_DATADIR", folder, 1);
+}
+
+static bool has_plots(void)
+{
+    return has_file("out/made/raw.png") && has_file("out/made/raw.svg");
+}
+
+Test(sweep, plots)
+{
+    experiment plotted;
+    if (system("command -v gnuplot >/dev/null") != 0)
+        cr_skip_test("no gnuplot");
+    set_script(&plotted, "set terminal @terminal size 300,200\nset output out\n"
+                         "plot csv using 'point':'value', csv2 using 'rows':'total'\n");
+    cr_expect_eq(run_child(""), EXIT_PASS);
+    cr_expect(has_plots());
+    cr_expect_not(holds("stderr", "attnum: "));
+    cr_expect(holds("out/made/raw.svg", "<svg"));
+    size_t size;
+    char *png = read_file(in_folder("out/made/raw.png"), &size);
+    cr_expect(png && size > 100 && memcmp(png, "\x89PNG", 4) == 0);
+    free(png);
+
+    set_script(&plotted, "this is no gnuplot\n");
+    cr_expect_eq(run_child(""), EXIT_PASS, "plots are no results");
+    cr_expect(holds("stderr", "no raw.png: gnuplot failed on ") && holds("stdout", ", no plots\n"));
+    cr_expect(has_file(CSV));
+    cr_expect_not(has_file("out/made/raw.png") || has_file("out/made/raw.svg"), "old plots stay");
+}
+
+Test(sweep, no_gnuplot)
+{
+    experiment plotted;
+    set_script(&plotted, "");
+    setenv("PATH", folder, 1);
+    cr_expect_eq(run_child(""), EXIT_PASS);
+    cr_expect(holds("stderr", "no raw.png: gnuplot is not installed"));
+    cr_expect(holds("stdout", ", no plots\n"));
+    unlink(in_folder("plots/made/up.gp"));
+    cr_expect_eq(run_child(""), EXIT_PASS);
+    cr_expect(holds("stderr", "plots/made/up.gp: not in ATTNUM_DATADIR"));
+    setenv("PATH", "/usr/bin:/bin", 1);
+}

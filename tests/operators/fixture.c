@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "fixture.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data.h"
+#include "linear_algebra.h"
+#include "newton.h"
+#include "soft.h"
+
+atn_context *fixture_context(int threads, allocator_counts *counts)
+{
+    atn_context_options options = {.threads = threads};
+    atn_context *context;
+    if (counts)
+        options.allocator = allocator_counting(counts);
+    if (atn_context_create(&options, &context) != ATN_OK)
+        abort();
+    return context;
+}
+
+static double *random_values(atn_dtype dtype, uint64_t seed, int64_t count, double factor)
+{
+    double *values = data_allocate(count);
+    data_normal(seed, count, values);
+    for (int64_t i = 0; i < count; i++)
+        values[i] *= factor;
+    data_round(dtype, count, values);
+    return values;
+}
+
+fixture_sampling fixture_sampling_make(atn_sampling_kind kind, atn_dtype dtype, int64_t height,
+                                       int64_t width, int64_t d, int64_t stride, int64_t count,
+                                       bool affine, uint64_t seed)
+{
+    int64_t n = height * width, inner = d * stride * stride;
+    fixture_sampling s = {.desc = {.kind = kind, .height = height, .width = width}};
+    s.desc.stride = stride;
+    s.desc.count = count;
+    if (kind == ATN_SAMPLING_INDICES) {
+        s.indices = malloc((size_t)n * sizeof *s.indices);
+        data_permutation(seed, n, s.indices);
+        s.desc.indices = s.indices;
+    }
+    if (kind == ATN_SAMPLING_CONV || kind == ATN_SAMPLING_CONV_CODE) {
+        s.weights = random_values(dtype, seed + 1, d * inner, 1 / sqrt((double)inner));
+        s.tensors[0] = guarded_make(dtype, GUARDED_DENSE, 1, d, d, stride * stride);
+        guarded_set(&s.tensors[0], s.weights);
+        s.desc.weights = s.tensors[0].view;
+    }
+    if (kind == ATN_SAMPLING_CONV_CODE && affine) {
+        s.norm_weight = random_values(dtype, seed + 2, d, 1.5);
+        s.norm_bias = random_values(dtype, seed + 3, d, 0.5);
+        for (int i = 1; i < 3; i++)
+            s.tensors[i] = guarded_make(dtype, GUARDED_DENSE, 1, 1, 1, d);
+        guarded_set(&s.tensors[1], s.norm_weight);
+        guarded_set(&s.tensors[2], s.norm_bias);
+        s.desc.norm_weight = s.tensors[1].view;
+        s.desc.norm_bias = s.tensors[2].view;
+    }
+    return s;
+}
+
+void fixture_sampling_free(fixture_sampling *s)
+{
+    for (int i = 0; i < 3; i++)
+        guarded_free(&s->tensors[i]);
+    free(s->norm_bias);
+    free(s->norm_weight);
+    free(s->weights);
+    free(s->indices);
+}
+
+int64_t fixture_landmarks(const fixture_sampling *sampling, int64_t n, int64_t d,
+                          const double *tokens, double *landmarks)
+{
+    const atn_sampling *s = &sampling->desc;
+    int64_t grid = s->height / s->stride * (s->width / s->stride);
+    switch (s->kind) {
+    case ATN_SAMPLING_POOL:
+        ref_pool(s->height, s->width, d, s->stride, tokens, landmarks);
+        return grid;
+    case ATN_SAMPLING_WINDOW:
+        ref_window(n, d, s->stride, tokens, landmarks);
+        return (n + s->stride - 1) / s->stride;
+    case ATN_SAMPLING_CONV:
+    case ATN_SAMPLING_CONV_CODE:
+        ref_conv(s->height, s->width, d, s->stride, sampling->weights, tokens, landmarks);
+        if (s->kind == ATN_SAMPLING_CONV_CODE)
+            ref_norm_gelu(grid, d, sampling->norm_weight, sampling->norm_bias, landmarks);
+        return grid;
+    default:
+        for (int64_t l = 0; l < s->count; l++) {
+            int64_t token = s->kind == ATN_SAMPLING_FIRST ? l : sampling->indices[l];
+            memcpy(landmarks + l * d, tokens + token * d, (size_t)d * sizeof *tokens);
+        }
+        return s->count;
+    }
+}
+
+/* |I - alpha B|_1, B = A or A^2. */
+static double start_norm(int64_t m, const double *a, bool square, double alpha)
+{
+    double *b = data_allocate(m * m);
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < m; j++) {
+            double entry = a[i * m + j];
+            if (square) {
+                entry = 0;
+                for (int64_t k = 0; k < m; k++)
+                    entry += a[i * m + k] * a[k * m + j];
+            }
+            b[i * m + j] = (i == j) - alpha * entry;
+        }
+    double norm = ref_norm1(m, b);
+    free(b);
+    return norm;
+}
+
+void fixture_alpha(const atn_inverse_desc *desc, int64_t count, int64_t m, const double *a,
+                   double *alpha, int *halvings)
+{
+    bool shared = desc->scope == ATN_SCOPE_BATCH, square = desc->search == ATN_SEARCH_SQUARE;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t first = shared ? 0 : i, end = shared ? count : i + 1;
+        double norm = 0;
+        for (int64_t j = first; j < end; j++)
+            norm = fmax(norm, ref_norm1(m, a + j * m * m));
+        alpha[i] = desc->alpha > 0 ? desc->alpha : norm > 0 ? desc->numerator / (norm * norm) : 0;
+        for (halvings[i] = 0; desc->search != ATN_SEARCH_NONE; halvings[i]++) {
+            double worst = 0;
+            for (int64_t j = first; j < end; j++)
+                worst = fmax(worst, start_norm(m, a + j * m * m, square, alpha[i]));
+            if (worst <= desc->search_limit)
+                break;
+            if (halvings[i] == desc->search_cap) {
+                alpha[i] = desc->search_accepts_last ? alpha[i] : 0;
+                break;
+            }
+            alpha[i] /= 2;
+        }
+    }
+}
+
+static void plan_description(fixture_soft *f)
+{
+    const fixture_soft_case *c = &f->c;
+    f->desc = atn_attention_defaults(c->op, c->dtype);
+    f->desc.scale = c->scale;
+    f->desc.scale_value = c->scale_value;
+    f->desc.distance = c->distance;
+    f->desc.sampling = f->sampling.desc;
+    f->desc.inverse = c->inverse;
+    if (c->window > 0) {
+        f->filter = random_values(c->dtype, c->seed + 9, c->heads * c->window * c->window, 1);
+        f->filter_view = guarded_make(c->dtype, GUARDED_HEADS, 1, c->heads, c->window, c->window);
+        guarded_set(&f->filter_view, f->filter);
+        f->desc.residual = f->filter_view.view;
+        f->desc.residual_height = c->height;
+        f->desc.residual_width = c->width;
+    }
+    f->shape = (atn_attention_shape){c->batch, c->heads, f->n, c->dim, c->value_dim};
+}
+
+fixture_soft fixture_soft_make(const fixture_soft_case *c)
+{
+    fixture_soft f = {.c = *c, .n = c->height * c->width};
+    int64_t count = c->batch * c->heads;
+    double *scratch;
+    f.q = random_values(c->dtype, c->seed + 7, count * f.n * c->dim, 1);
+    f.v = random_values(c->dtype, c->seed + 8, count * f.n * c->value_dim, 1);
+    f.q_view = guarded_make(c->dtype, c->layout, c->batch, c->heads, f.n, c->dim);
+    f.v_view = guarded_make(c->dtype, c->layout, c->batch, c->heads, f.n, c->value_dim);
+    f.out = guarded_make(c->dtype, c->layout, c->batch, c->heads, f.n, c->value_dim);
+    f.sampling = fixture_sampling_make(c->sampling, c->dtype, c->height, c->width, c->dim,
+                                       c->stride, c->count, true, c->seed);
+    scratch = data_allocate((f.n + 1) * c->dim);
+    f.m = fixture_landmarks(&f.sampling, f.n, c->dim, f.q, scratch);
+    free(scratch);
+    plan_description(&f);
+    fixture_soft_load(&f);
+    f.infos = calloc((size_t)count + 1, sizeof *f.infos);
+    f.a = data_allocate(count * f.m * f.m);
+    f.want = data_allocate(count * f.n * c->value_dim);
+    return f;
+}
+
+void fixture_soft_free(fixture_soft *f)
+{
+    free(f->want);
+    free(f->a);
+    free(f->infos);
+    fixture_sampling_free(&f->sampling);
+    guarded_free(&f->filter_view);
+    guarded_free(&f->out);
+    guarded_free(&f->v_view);
+    guarded_free(&f->q_view);
+    free(f->filter);
+    free(f->v);
+    free(f->q);
+}
+
+void fixture_soft_load(fixture_soft *f)
+{
+    guarded_set(&f->q_view, f->q);
+    guarded_set(&f->v_view, f->v);
+}
+
+atn_status fixture_soft_run(fixture_soft *f, atn_context *context)
+{
+    atn_plan *plan;
+    atn_attention_info info = {.inverses = f->infos};
+    guarded_poison(&f->out);
+    atn_status status = atn_attention_plan(context, &f->desc, &f->shape, &plan);
+    if (status == ATN_OK)
+        status = atn_attention_forward(plan, &f->q_view.view, NULL, &f->v_view.view, &f->out.view,
+                                       &info);
+    atn_plan_free(plan);
+    return status;
+}
+
+/* How much f_k(A + ridge I) magnifies a relative change of A or alpha: the largest of
+ * l_1 |f_k'(mu)| / max f_k, where mu f_k' = 2 alpha mu N r^(N-1) - f_k, r = 1 - alpha mu^2,
+ * N = 2^k. It is large where r is close to -1: there the papers' start sits on the edge. */
+static double filter_condition(int64_t m, const double *a, double alpha, double ridge, int k)
+{
+    double *lambda = data_allocate(m), steepest = 0, largest = 0, steps = ldexp(1, k);
+    if (ref_eigenvalues(m, a, lambda, NULL, NULL) < 0)
+        abort();
+    for (int64_t i = 0; i < m; i++) {
+        double mu = lambda[i] + ridge, f = ref_filter(alpha, k, mu);
+        double power = pow(fabs(1 - alpha * mu * mu), steps - 1);
+        double slope = fabs(2 * alpha * mu * steps * power) + fabs(f);
+        steepest = fmax(steepest, lambda[0] * slope / mu);
+        largest = fmax(largest, fabs(f));
+    }
+    free(lambda);
+    return largest > 0 ? steepest / largest : INFINITY;
+}
+
+/* One head of want. x is room for m x m. */
+static void expect_head(fixture_soft *f, int64_t i, double s, double alpha, const double *landmarks,
+                        double *x)
+{
+    const fixture_soft_case *c = &f->c;
+    int64_t n = f->n, m = f->m, d = c->dim, dv = c->value_dim;
+    const double *a = f->a + i * m * m;
+    double *want = f->want + i * n * dv, kappa = INFINITY;
+    bool newton = c->inverse.method <= ATN_INVERSE_NR_SOFTPP;
+    if (newton &&
+        ref_filter_matrix(m, a, alpha, c->inverse.ridge, c->inverse.iterations, x) != ATN_OK)
+        abort();
+    if (ref_soft(n, m, d, dv, f->q + i * n * d, landmarks, f->v + i * n * dv, s, newton ? x : NULL,
+                 c->op == ATN_SOFTPP, NULL, want) < 0)
+        abort();
+    if (c->window > 0)
+        ref_depthwise(c->height, c->width, dv, c->window,
+                      f->filter + i % c->heads * c->window * c->window, f->v + i * n * dv, want);
+    if (ref_condition(m, m, a, &kappa, NULL) < 0)
+        abort();
+    if (newton)
+        kappa = fmax(kappa, filter_condition(m, a, alpha, c->inverse.ridge, c->inverse.iterations));
+    f->kappa = fmax(f->kappa, kappa);
+}
+
+void fixture_soft_expect(fixture_soft *f)
+{
+    const fixture_soft_case *c = &f->c;
+    int64_t n = f->n, m = f->m, d = c->dim, count = c->batch * c->heads;
+    double s = c->scale == ATN_SCALE_HEAD    ? 1 / (2 * sqrt((double)d))
+               : c->scale == ATN_SCALE_EMBED ? 1 / (2 * sqrt((double)(c->heads * d)))
+                                             : c->scale_value;
+    double *landmarks = data_allocate(count * m * d), *x = data_allocate(m * m);
+    double *alpha = data_allocate(count);
+    int *halvings = calloc((size_t)count + 1, sizeof *halvings);
+    for (int64_t i = 0; i < count; i++) {
+        double *l = landmarks + i * m * d;
+        fixture_landmarks(&f->sampling, n, d, f->q + i * n * d, l);
+        ref_gaussian(m, m, d, l, l, s, f->a + i * m * m);
+    }
+    fixture_alpha(&c->inverse, count, m, f->a, alpha, halvings);
+    f->kappa = 0;
+    for (int64_t i = 0; i < count; i++)
+        expect_head(f, i, s, alpha[i], landmarks + i * m * d, x);
+    free(halvings);
+    free(alpha);
+    free(x);
+    free(landmarks);
+}
+
+ref_verdict fixture_soft_judge(const fixture_soft *f, double *ratio)
+{
+    const fixture_soft_case *c = &f->c;
+    int64_t rows = f->n, cols = c->value_dim, n = f->n > f->m ? f->n : f->m;
+    bool conv = c->sampling == ATN_SAMPLING_CONV || c->sampling == ATN_SAMPLING_CONV_CODE;
+    if (conv && c->dim * c->stride * c->stride > n) /* the landmarks' own sums */
+        n = c->dim * c->stride * c->stride;
+    double u = atn_dtype_roundoff(c->dtype);
+    ref_verdict worst = REF_PASS;
+    *ratio = 0;
+    for (int64_t i = 0; i < c->batch * c->heads; i++) {
+        const double *want = f->want + i * rows * cols;
+        ref_difference difference = guarded_compare(&f->out, i / c->heads, i % c->heads, want);
+        double one;
+        ref_verdict verdict = ref_judge_forward(&difference, f->kappa, n, u, &one);
+        if (verdict != REF_FAIL && rows > 1 &&
+            !ref_discriminates(rows, cols, want, 10 * f->kappa * (double)n * u))
+            verdict = REF_SKIPPED;
+        worst = verdict > worst && worst != REF_FAIL ? verdict : worst;
+        *ratio = one > *ratio ? one : *ratio;
+    }
+    return worst;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the operators' tests share: contexts, samplings with their reference, and whole SOFT cases
+ * with inputs, guarded tensors and the dense reference's answer. */
+#ifndef TESTS_FIXTURE_H
+#define TESTS_FIXTURE_H
+
+#include <attnum/attnum.h>
+
+#include "allocator.h"
+#include "guarded.h"
+
+/* A CPU context; ends the program if there is none. counts may be null. */
+atn_context *fixture_context(int threads, allocator_counts *counts);
+
+/* One sampling of tokens on a height x width grid. What a kind does not use is ignored: window and
+ * the grids use stride, indices and first use count. */
+typedef struct {
+    atn_sampling desc;
+    int64_t *indices;
+    double *weights, *norm_weight, *norm_bias; /* f64, as the dtype holds them */
+    guarded tensors[3];
+} fixture_sampling;
+
+/* affine: give conv-code a norm weight and bias. */
+fixture_sampling fixture_sampling_make(atn_sampling_kind kind, atn_dtype dtype, int64_t height,
+                                       int64_t width, int64_t d, int64_t stride, int64_t count,
+                                       bool affine, uint64_t seed);
+void fixture_sampling_free(fixture_sampling *sampling);
+
+/* The landmarks of one head by reference/soft.h; m x d. Returns m. */
+int64_t fixture_landmarks(const fixture_sampling *sampling, int64_t n, int64_t d,
+                          const double *tokens, double *landmarks);
+
+/* The start of the Newton-Raphson variants for `count` m x m matrices, from the papers' words
+ * alone: alpha (0: no such n) and the halvings of each. */
+void fixture_alpha(const atn_inverse_desc *desc, int64_t count, int64_t m, const double *a,
+                   double *alpha, int *halvings);
+
+/* A forward call and what it should give. Fill in what is above the line, then call
+ * fixture_soft_make. */
+typedef struct {
+    atn_operator op;
+    atn_dtype dtype;
+    guarded_layout layout;
+    atn_sampling_kind sampling;
+    atn_inverse_desc inverse;
+    int64_t batch, heads, height, width, stride, count, dim, value_dim;
+    atn_scale scale;
+    double scale_value;
+    atn_distance distance;
+    int64_t window; /* of the residual convolution; 0: none */
+    uint64_t seed;
+} fixture_soft_case;
+
+typedef struct {
+    fixture_soft_case c;
+    int64_t n, m;
+    fixture_sampling sampling;
+    double *q, *v, *filter; /* dense f64, as the dtype holds them */
+    guarded q_view, v_view, out, filter_view;
+    atn_attention_desc desc;
+    atn_attention_shape shape;
+    atn_inverse_info *infos; /* per head, of the last forward call */
+    double *a;               /* per head: A by ref_gaussian */
+    double *want;            /* by ref_soft, as b x h x n x value_dim */
+    double kappa;            /* the largest condition number of A, or of its filter, of all heads */
+} fixture_soft;
+
+/* Random normal q and v. */
+fixture_soft fixture_soft_make(const fixture_soft_case *c);
+void fixture_soft_free(fixture_soft *f);
+
+/* After changing q or v: puts them into the tensors again. */
+void fixture_soft_load(fixture_soft *f);
+
+/* Plans, runs, frees. out is poisoned before. */
+atn_status fixture_soft_run(fixture_soft *f, atn_context *context);
+
+/* Fills a, want and kappa. The Newton-Raphson variants are held against the closed-form filter, the
+ * exact ones against the pseudo-inverse. Needs no run. */
+void fixture_soft_expect(fixture_soft *f);
+
+/* The worst forward ratio of out against want over all heads, and its verdict; a trivial answer
+ * must have failed the same judge, or the verdict is REF_SKIPPED. */
+ref_verdict fixture_soft_judge(const fixture_soft *f, double *ratio);
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The registry's rows and the counts they give. */
+#include <criterion/criterion.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "fixture.h"
+
+Test(registry, every_row_is_complete)
+{
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
+        const atn_operator_info *info = atn_operator_get((atn_operator)op);
+        cr_assert_not_null(info, "operator %d", op);
+        cr_expect_eq((int)info->op, op);
+        const char *const texts[] = {info->name, info->formula, info->source, info->parameters};
+        for (int i = 0; i < 4; i++)
+            cr_expect(texts[i] && texts[i][0], "operator %d, text %d", op, i);
+        cr_expect(info->cost != NULL);
+        cr_expect_eq(info->capabilities, (unsigned)(ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU), "%s",
+                     info->name);
+        cr_expect_eq(atn_operator_find(info->name), info);
+        for (int other = 0; other < op; other++)
+            cr_expect(strcmp(info->name, atn_operator_get((atn_operator)other)->name) != 0);
+    }
+    cr_expect_null(atn_operator_get(ATN_OPERATOR_COUNT));
+    cr_expect_null(atn_operator_get((atn_operator)-1));
+    cr_expect_null(atn_operator_find(NULL));
+    cr_expect_null(atn_operator_find(""));
+    cr_expect_null(atn_operator_find("SOFT"));
+    cr_expect_eq(atn_operator_find("softpp"), atn_operator_get(ATN_SOFTPP));
+}
+
+Test(registry, published_defaults)
+{
+    atn_attention_desc soft = atn_attention_defaults(ATN_SOFT, ATN_F32);
+    atn_attention_desc softpp = atn_attention_defaults(ATN_SOFTPP, ATN_F64);
+    cr_expect(soft.op == ATN_SOFT && soft.dtype == ATN_F32 && softpp.op == ATN_SOFTPP &&
+              softpp.dtype == ATN_F64);
+    cr_expect_eq(soft.inverse.method, ATN_INVERSE_NR_PAPER);
+    cr_expect_eq(softpp.inverse.method, ATN_INVERSE_NR_SOFTPP);
+    cr_expect(soft.scale == ATN_SCALE_HEAD && soft.distance == ATN_DISTANCE_DIRECT &&
+              soft.residual.data == NULL);
+}
+
+static atn_cost cost_of(atn_context *context, const atn_attention_desc *desc,
+                        const atn_attention_shape *shape)
+{
+    atn_cost cost = {-1, -1, -1, -1};
+    atn_status status = atn_operator_get(desc->op)->cost(context, desc, shape, &cost);
+    cr_assert_eq(status, ATN_OK, "%s", atn_last_error(context));
+    return cost;
+}
+
+/* b = 2, h = 3, n = 100 on 10 x 10, d = 8, dv = 5, pooling by 2 (m = 25), nr-paper with 20 steps.
+ */
+Test(registry, counts_of_soft)
+{
+    atn_context *context = fixture_context(2, NULL);
+    atn_attention_desc desc = atn_attention_defaults(ATN_SOFT, ATN_F32);
+    desc.sampling = (atn_sampling){.kind = ATN_SAMPLING_POOL, .height = 10, .width = 10};
+    desc.sampling.stride = 2;
+    atn_attention_shape shape = {2, 3, 100, 8, 5};
+    atn_cost cost = cost_of(context, &desc, &shape);
+    double pool = 25 * 8 * (4 + 1);            /* 4 additions, 1 division */
+    double distances = (625 + 5000) * 3 * 8.0; /* A once, P twice; 3 per coordinate */
+    double steps = (2 * 20 + 2) * 2 * 15625.0; /* 2 T + 2 products of 2 m^3 */
+    double products = 2 * (2 * 25 * 100 * 5.0) + 2 * 625 * 5.0; /* P V, X U, P^T W */
+    cr_expect_eq(cost.exps, 6 * (625 + 5000.0), "exps %.17g", cost.exps);
+    cr_expect_eq(cost.flops, 6 * (pool + distances + steps + products), "flops %.17g, %.17g",
+                 cost.flops, 6 * (pool + distances + steps + products));
+    cr_expect_eq(cost.bytes, 6 * 100 * (8 + 2 * 5) * 4.0, "bytes %.17g", cost.bytes);
+    /* A residual that is not there costs nothing, whatever its sizes say. */
+    desc.residual.rows = desc.residual.cols = 3;
+    cr_expect_eq(cost_of(context, &desc, &shape).flops, cost.flops, "no residual, but its flops");
+    atn_context_free(context);
+}
+
+/* b = 1, h = 2, n = 50, d = 4, dv = 6, first 10, pivoted Cholesky, SOFT++, expanded distance, a
+ * 3 x 3 residual. */
+Test(registry, counts_of_softpp)
+{
+    static double filter[2 * 9];
+    atn_context *context = fixture_context(2, NULL);
+    atn_attention_desc desc = atn_attention_defaults(ATN_SOFTPP, ATN_F64);
+    desc.sampling = (atn_sampling){.kind = ATN_SAMPLING_FIRST, .count = 10};
+    desc.inverse = atn_inverse_defaults(ATN_INVERSE_PIVOTED_CHOLESKY);
+    desc.distance = ATN_DISTANCE_EXPANDED;
+    desc.residual = atn_tensor_dense(filter, ATN_F64, 1, 2, 3, 3);
+    desc.residual_height = 5, desc.residual_width = 10;
+    atn_attention_shape shape = {1, 2, 50, 4, 6};
+    atn_cost cost = cost_of(context, &desc, &shape);
+    double distances = (100 + 1000) * (2 * 4 + 3.0); /* a product of 2 d, 3 to put together */
+    double factor = 1000 / 3.0;                      /* Cholesky */
+    double solves = 2 * 50 * 100.0;                  /* L^-1 P twice, m^2 per token */
+    double products = 2 * (2 * 10 * 50 * 6.0);
+    double normalise = 3 * 100.0; /* row sums and scaling */
+    double residual = 2 * 50 * 6 * 9.0;
+    double want = 2 * (distances + factor + solves + products + normalise + residual);
+    cr_expect(fabs(cost.flops - want) < 1e-9 * want, "flops %.17g, %.17g", cost.flops, want);
+    cr_expect_eq(cost.exps, 2 * (100 + 1000.0));
+    cr_expect_eq(cost.bytes, 2 * 50 * (4 + 12) * 8.0);
+    atn_context_free(context);
+}
+
+/* The number promised is the size of the plan's last block, and forward asks for nothing more. */
+Test(registry, workspace_is_what_the_allocator_saw)
+{
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
+        for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++)
+            for (int method = 1; method < ATN_INVERSE_COUNT; method++) {
+                allocator_counts counts = {0};
+                atn_context *context = fixture_context(3, &counts);
+                fixture_soft_case c = {.op = (atn_operator)op, .dtype = (atn_dtype)dtype};
+                c.sampling = (atn_sampling_kind)(method % ATN_SAMPLING_COUNT);
+                c.inverse = atn_inverse_defaults((atn_inverse_method)method);
+                c.batch = 2, c.heads = 2, c.height = 40, c.width = 60, c.stride = 9, c.count = 19;
+                c.dim = 5, c.value_dim = 3;
+                fixture_soft f = fixture_soft_make(&c);
+                atn_plan *plan;
+                atn_cost cost = cost_of(context, &f.desc, &f.shape);
+                cr_expect_eq(counts.calls, 1, "counting allocates");
+                cr_assert_eq(atn_attention_plan(context, &f.desc, &f.shape, &plan), ATN_OK);
+                cr_expect_eq(cost.workspace_bytes, (double)counts.last_bytes, "%s %s: %g, %zu",
+                             atn_inverse_name(c.inverse.method), atn_dtype_name(c.dtype),
+                             cost.workspace_bytes, counts.last_bytes);
+                int64_t calls = counts.calls;
+                cr_expect(atn_attention_forward(plan, &f.q_view.view, NULL, &f.v_view.view,
+                                                &f.out.view, NULL) >= 0);
+                cr_expect_eq(counts.calls, calls, "forward allocated %ld times",
+                             (long)(counts.calls - calls));
+                atn_plan_free(plan);
+                cr_expect_eq(counts.live, 1);
+                cr_expect_eq(counts.overruns, 0, "%s writes past its workspace",
+                             atn_inverse_name(c.inverse.method));
+                fixture_soft_free(&f);
+                atn_context_free(context);
+            }
+}
+
+Test(registry, cost_checks_as_the_plan_does)
+{
+    atn_context *context = fixture_context(1, NULL);
+    atn_attention_desc desc = atn_attention_defaults(ATN_SOFT, ATN_F32);
+    atn_attention_shape shape = {1, 1, 10, 4, 4};
+    atn_cost cost;
+    desc.sampling = (atn_sampling){.kind = ATN_SAMPLING_FIRST, .count = 11};
+    cr_expect_eq(atn_operator_get(ATN_SOFT)->cost(context, &desc, &shape, &cost), ATN_ERR_SHAPE);
+    atn_context_free(context);
+}

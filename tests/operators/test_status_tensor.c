@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Status codes, tensor views, and every way a call can be wrong. */
+#include <criterion/criterion.h>
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "data.h"
+#include "fixture.h"
+#include "matrices.h"
+
+Test(status, every_code_has_its_name_and_message)
+{
+    static const struct {
+        atn_status status;
+        int value;
+        const char *name, *message;
+    } rows[] = {
+#define ROW(code, value, message) {code, value, #code, message},
+        ATN_STATUS_LIST(ROW)
+#undef ROW
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        cr_expect_eq((int)rows[i].status, rows[i].value, "%s", rows[i].name);
+        cr_expect_str_eq(atn_status_name(rows[i].status), rows[i].name);
+        cr_expect_str_eq(atn_status_message(rows[i].status), rows[i].message);
+        for (size_t j = 0; j < i; j++)
+            cr_expect(strcmp(rows[i].message, rows[j].message) != 0, "%s and %s", rows[i].name,
+                      rows[j].name);
+    }
+    static const int unknown[] = {-11, 5, 1000, -1000};
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
+        cr_expect_str_eq(atn_status_name((atn_status)unknown[i]), "unknown status");
+        cr_expect_str_eq(atn_status_message((atn_status)unknown[i]), "unknown status");
+    }
+}
+
+Test(tensor, dtypes)
+{
+    cr_expect_str_eq(atn_dtype_name(ATN_F32), "f32");
+    cr_expect_str_eq(atn_dtype_name(ATN_F64), "f64");
+    cr_expect_eq(atn_dtype_size(ATN_F32), sizeof(float));
+    cr_expect_eq(atn_dtype_size(ATN_F64), sizeof(double));
+    cr_expect_eq(atn_dtype_roundoff(ATN_F32), FLT_EPSILON / 2.0);
+    cr_expect_eq(atn_dtype_roundoff(ATN_F64), DBL_EPSILON / 2);
+    static const int unknown[] = {-1, ATN_DTYPE_COUNT, 77};
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
+        cr_expect_eq(atn_dtype_size((atn_dtype)unknown[i]), 0);
+        cr_expect_eq(atn_dtype_roundoff((atn_dtype)unknown[i]), 0);
+        cr_expect_not_null(atn_dtype_name((atn_dtype)unknown[i]));
+    }
+}
+
+Test(tensor, dense_views_and_matrices)
+{
+    static double memory[2 * 3 * 4 * 5];
+    for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++) {
+        atn_tensor t = atn_tensor_dense(memory, (atn_dtype)dtype, 2, 3, 4, 5);
+        cr_expect(t.row_stride == 5 && t.head_stride == 20 && t.batch_stride == 60);
+        cr_expect_eq(atn_tensor_check(&t), ATN_OK);
+        const char *at = atn_tensor_matrix(&t, 1, 2);
+        cr_expect_eq(at - (const char *)memory, 100 * (long)atn_dtype_size((atn_dtype)dtype),
+                     "dtype=%d", dtype);
+    }
+}
+
+/* Sizes, strides and what atn_tensor_check must say; data is a pointer nobody may follow. */
+Test(tensor, check_table)
+{
+    static const int64_t big = INT64_MAX;
+    static const struct {
+        const char *what;
+        int64_t batch, heads, rows, cols, batch_stride, head_stride, row_stride;
+        atn_status want;
+    } rows[] = {
+        {"one element", 1, 1, 1, 1, 1, 1, 1, ATN_OK},
+        {"empty batch", 0, 1, 1, 1, 0, 0, 0, ATN_OK},
+        {"empty heads", 3, 0, 1, 1, 0, 0, 0, ATN_OK},
+        {"empty rows", 3, 2, 0, 4, 0, 0, 0, ATN_OK},
+        {"empty cols", 3, 2, 5, 0, 0, 0, 0, ATN_OK},
+        {"empty beside enormous", big, big, 0, big, big, big, big, ATN_OK},
+        {"gaps everywhere", 2, 2, 2, 4, 30, 13, 6, ATN_OK},
+        {"negative batch", -1, 1, 1, 1, 1, 1, 1, ATN_ERR_SHAPE},
+        {"negative heads", 1, -1, 1, 1, 1, 1, 1, ATN_ERR_SHAPE},
+        {"negative rows", 1, 1, -1, 1, 1, 1, 1, ATN_ERR_SHAPE},
+        {"negative cols", 1, 1, 1, -1, 1, 1, 1, ATN_ERR_SHAPE},
+        {"negative beside empty", 0, 1, -1, 1, 1, 1, 1, ATN_ERR_SHAPE},
+        {"rows overlap", 1, 1, 2, 4, 0, 0, 3, ATN_ERR_STRIDE},
+        {"rows broadcast", 1, 1, 2, 4, 0, 0, 0, ATN_ERR_STRIDE},
+        {"rows backwards", 1, 1, 2, 4, 0, 0, -4, ATN_ERR_STRIDE},
+        {"heads overlap by one", 1, 2, 3, 4, 0, 13, 5, ATN_ERR_STRIDE},
+        {"heads touch", 1, 2, 3, 4, 0, 14, 5, ATN_OK},
+        {"batches overlap by one", 2, 2, 3, 4, 27, 14, 5, ATN_ERR_STRIDE},
+        {"batches touch", 2, 2, 3, 4, 28, 14, 5, ATN_OK},
+        {"batches backwards", 2, 1, 1, 1, -1, 1, 1, ATN_ERR_STRIDE},
+        {"1e8 rows", 1, 1, 100000000, 32, 0, 0, 32, ATN_OK},
+        {"1e8 rows in 1e3 heads", 10, 1000, 100000000, 32, 3200000000000, 3200000000, 32, ATN_OK},
+        {"steps overflow", 1, 1, big, 1, 0, 0, 2, ATN_ERR_STRIDE},
+        {"span overflows", 1, 1, 2, 2, 0, 0, big, ATN_ERR_STRIDE},
+        {"bytes overflow", 1, 1, 1, big, 0, 0, big, ATN_ERR_SHAPE},
+        {"bytes overflow by strides", 1, 1, 2, 1, 0, 0, big / 2, ATN_ERR_SHAPE},
+        {"heads overflow", 1, big, 2, 2, 0, big / 2, 2, ATN_ERR_STRIDE},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        atn_tensor t = {(void *)64,        ATN_F64,      rows[i].batch,        rows[i].heads,
+                        rows[i].rows,      rows[i].cols, rows[i].batch_stride, rows[i].head_stride,
+                        rows[i].row_stride};
+        cr_expect_eq(atn_tensor_check(&t), rows[i].want, "%s: %s", rows[i].what,
+                     atn_status_name(atn_tensor_check(&t)));
+    }
+    cr_expect_eq(atn_tensor_check(NULL), ATN_ERR_NULL);
+    atn_tensor t = atn_tensor_dense(NULL, ATN_F32, 1, 1, 2, 2);
+    cr_expect_eq(atn_tensor_check(&t), ATN_ERR_NULL);
+    t = atn_tensor_dense(NULL, ATN_F32, 1, 1, 0, 2);
+    cr_expect_eq(atn_tensor_check(&t), ATN_OK, "an empty view needs no data");
+    t = atn_tensor_dense(&t, (atn_dtype)7, 1, 1, 1, 1);
+    cr_expect_eq(atn_tensor_check(&t), ATN_ERR_DTYPE);
+}
+
+/* A call with one thing wrong. `spoil` changes the arguments; the outcome must be `want`, the
+ * detail must hold `detail`, and the output must be untouched. */
+typedef struct {
+    atn_context *context;
+    atn_inverse_desc inverse;
+    atn_sampling sampling;
+    atn_attention_desc desc;
+    atn_attention_shape shape;
+    atn_distance distance;
+    double s;
+    atn_tensor x, y, out;
+    const atn_tensor *px, *py;
+    atn_tensor *pout;
+    atn_trace trace;
+    bool traced;
+} call;
+
+enum { N = 12, D = 3, SIDE = 4 };
+
+typedef struct {
+    const char *what;
+    void (*spoil)(call *);
+    atn_status want;
+    const char *detail;
+} spoiled;
+
+static int64_t indices[] = {0, 5, 11};
+static double memory[3][4 * N * N];
+
+/* Runs a table: every row on a fresh call. */
+static void run_table(const char *function, const spoiled *rows, size_t count, void (*fill)(call *),
+                      atn_status (*run)(call *))
+{
+    for (size_t i = 0; i < count; i++) {
+        call c = {.context = fixture_context(2, NULL)};
+        double before[4 * N * N];
+        data_normal(i, 3 * 4 * N * N, memory[0]);
+        fill(&c);
+        c.px = &c.x, c.py = &c.y, c.pout = &c.out;
+        rows[i].spoil(&c);
+        memcpy(before, memory[2], sizeof before);
+        atn_status status = run(&c);
+        const char *error = atn_last_error(c.context);
+        cr_expect_eq(status, rows[i].want, "%s, %s: %s (%s)", function, rows[i].what,
+                     atn_status_name(status), error);
+        cr_expect(strstr(error, rows[i].detail), "%s, %s: \"%s\" lacks \"%s\"", function,
+                  rows[i].what, error, rows[i].detail);
+        cr_expect(memcmp(before, memory[2], sizeof before) == 0, "%s, %s: output touched", function,
+                  rows[i].what);
+        atn_context_free(c.context);
+    }
+}
+
+#define RUN_TABLE(function, rows, fill, run)                                                       \
+    run_table(function, rows, sizeof(rows) / sizeof *(rows), fill, run)
+
+/* One spoiling statement as a function. */
+#define SPOIL(name, statement)                                                                     \
+    static void name(call *c)                                                                      \
+    {                                                                                              \
+        statement;                                                                                 \
+    }
+
+SPOIL(x_null, c->px = NULL)
+SPOIL(y_null, c->py = NULL)
+SPOIL(out_null, c->pout = NULL)
+SPOIL(x_data_null, c->x.data = NULL)
+SPOIL(x_negative, c->x.rows = -1)
+SPOIL(x_overlaps, c->x.row_stride = c->x.cols - 1)
+SPOIL(x_unknown_dtype, c->x.dtype = (atn_dtype)9)
+SPOIL(y_dtype, c->y.dtype = ATN_F32)
+SPOIL(y_width, c->y.cols -= 1)
+SPOIL(out_dtype, c->out.dtype = ATN_F32)
+SPOIL(out_rows, c->out.rows -= 1)
+SPOIL(out_cols, c->out.cols -= 1)
+SPOIL(out_batch, c->out.batch = 0)
+SPOIL(out_heads, c->out.heads = 0)
+SPOIL(out_on_x, c->x.data = (double *)c->out.data + 1)
+SPOIL(out_on_y, c->y.data = c->out.data)
+SPOIL(out_ends_in_x, c->x.data = (double *)c->out.data + c->out.rows * c->out.cols - 1)
+SPOIL(scale_zero, c->s = 0)
+SPOIL(scale_negative, c->s = -1)
+SPOIL(scale_nan, c->s = NAN)
+SPOIL(scale_infinite, c->s = INFINITY)
+SPOIL(distance_unknown, c->distance = ATN_DISTANCE_COUNT)
+SPOIL(distance_negative, c->distance = (atn_distance)-1)
+
+static void fill_kernel(call *c)
+{
+    c->s = 0.5;
+    c->x = atn_tensor_dense(memory[0], ATN_F64, 1, 1, N, D);
+    c->y = atn_tensor_dense(memory[1], ATN_F64, 1, 1, N, D);
+    c->out = atn_tensor_dense(memory[2], ATN_F64, 1, 1, N, N);
+}
+
+static atn_status run_self(call *c)
+{
+    return atn_gaussian_self(c->context, c->distance, c->s, c->px, c->pout);
+}
+
+static atn_status run_cross(call *c)
+{
+    return atn_gaussian_cross(c->context, c->distance, c->s, c->px, c->py, c->pout);
+}
+
+Test(errors, gaussian_self)
+{
+    static const spoiled rows[] = {
+        {"landmarks null", x_null, ATN_ERR_NULL, "landmarks"},
+        {"data null", x_data_null, ATN_ERR_NULL, "landmarks"},
+        {"a null", out_null, ATN_ERR_NULL, "a:"},
+        {"negative rows", x_negative, ATN_ERR_SHAPE, "landmarks"},
+        {"rows overlap", x_overlaps, ATN_ERR_STRIDE, "landmarks"},
+        {"unknown dtype", x_unknown_dtype, ATN_ERR_DTYPE, "landmarks"},
+        {"a in f32", out_dtype, ATN_ERR_DTYPE, "a is f32, expected f64"},
+        {"a has too few rows", out_rows, ATN_ERR_SHAPE, "a: rows is 11, expected 12"},
+        {"a has too few cols", out_cols, ATN_ERR_SHAPE, "a: cols is 11, expected 12"},
+        {"a has no batch", out_batch, ATN_ERR_SHAPE, "a: batch is 0, expected 1"},
+        {"a has no heads", out_heads, ATN_ERR_SHAPE, "a: heads is 0, expected 1"},
+        {"a on the landmarks", out_on_x, ATN_ERR_ALIAS, "a overlaps landmarks"},
+        {"a's last element", out_ends_in_x, ATN_ERR_ALIAS, "a overlaps landmarks"},
+        {"s 0", scale_zero, ATN_ERR_VALUE, "s is 0"},
+        {"s < 0", scale_negative, ATN_ERR_VALUE, "s is -1"},
+        {"s NaN", scale_nan, ATN_ERR_VALUE, "nan"},
+        {"s infinite", scale_infinite, ATN_ERR_VALUE, "s is inf"},
+        {"unknown distance", distance_unknown, ATN_ERR_VALUE, "distance"},
+        {"negative distance", distance_negative, ATN_ERR_VALUE, "distance"},
+    };
+    RUN_TABLE("gaussian_self", rows, fill_kernel, run_self);
+    cr_expect_eq(atn_gaussian_self(NULL, ATN_DISTANCE_DIRECT, 1, NULL, NULL), ATN_ERR_NULL);
+}
+
+Test(errors, gaussian_cross)
+{
+    static const spoiled rows[] = {
+        {"x null", x_null, ATN_ERR_NULL, "x:"},
+        {"y null", y_null, ATN_ERR_NULL, "y:"},
+        {"out null", out_null, ATN_ERR_NULL, "out:"},
+        {"y in f32", y_dtype, ATN_ERR_DTYPE, "y is f32, expected f64"},
+        {"y too narrow", y_width, ATN_ERR_SHAPE, "y: cols is 2, expected 3"},
+        {"out too short", out_rows, ATN_ERR_SHAPE, "out: rows"},
+        {"out too narrow", out_cols, ATN_ERR_SHAPE, "out: cols"},
+        {"out on x", out_on_x, ATN_ERR_ALIAS, "out overlaps x"},
+        {"out on y", out_on_y, ATN_ERR_ALIAS, "out overlaps y"},
+        {"s 0", scale_zero, ATN_ERR_VALUE, "s is 0"},
+        {"unknown distance", distance_unknown, ATN_ERR_VALUE, "distance"},
+    };
+    RUN_TABLE("gaussian_cross", rows, fill_kernel, run_cross);
+    cr_expect_eq(atn_gaussian_cross(NULL, ATN_DISTANCE_DIRECT, 1, NULL, NULL, NULL), ATN_ERR_NULL);
+}
+
+SPOIL(sampling_unknown, c->sampling.kind = ATN_SAMPLING_COUNT)
+SPOIL(grid_zero, c->sampling.height = 0)
+SPOIL(grid_wrong, c->sampling.width = 5)
+SPOIL(grid_overflow, c->sampling.height = c->sampling.width = INT64_MAX / 2)
+SPOIL(stride_zero, c->sampling.stride = 0)
+SPOIL(stride_negative, c->sampling.stride = -2)
+SPOIL(stride_tall, c->sampling.stride = 4)
+SPOIL(window_zero, c->sampling.kind = ATN_SAMPLING_WINDOW; c->sampling.stride = 0)
+SPOIL(first_none, c->sampling.kind = ATN_SAMPLING_FIRST; c->sampling.count = 0)
+SPOIL(first_many, c->sampling.kind = ATN_SAMPLING_FIRST; c->sampling.count = N + 1)
+SPOIL(indices_null, c->sampling.kind = ATN_SAMPLING_INDICES; c->sampling.indices = NULL)
+SPOIL(indices_many, c->sampling.kind = ATN_SAMPLING_INDICES; c->sampling.count = N + 1)
+SPOIL(weights_missing, c->sampling.kind = ATN_SAMPLING_CONV; c->sampling.weights.dtype = ATN_F64)
+
+static int64_t index_high[] = {0, N, 1}, index_low[] = {0, 1, -1};
+
+SPOIL(indices_high, c->sampling.kind = ATN_SAMPLING_INDICES; c->sampling.indices = index_high)
+SPOIL(indices_low, c->sampling.kind = ATN_SAMPLING_INDICES; c->sampling.indices = index_low)
+
+static void conv_weights(call *c, int64_t window)
+{
+    c->sampling.kind = ATN_SAMPLING_CONV_CODE;
+    c->sampling.weights = atn_tensor_dense(memory[1], ATN_F64, 1, D, D, window);
+}
+
+SPOIL(weights_window, conv_weights(c, 3))
+SPOIL(weights_dtype, conv_weights(c, 4); c->sampling.weights.dtype = ATN_F32)
+SPOIL(weights_gaps, conv_weights(c, 4); c->sampling.weights.row_stride = 5;
+      c->sampling.weights.head_stride = 20)
+SPOIL(norm_wide, conv_weights(c, 4);
+      c->sampling.norm_weight = atn_tensor_dense(memory[1], ATN_F64, 1, 1, 1, D + 1))
+SPOIL(bias_f32, conv_weights(c, 4);
+      c->sampling.norm_bias = atn_tensor_dense(memory[1], ATN_F32, 1, 1, 1, D))
+SPOIL(landmarks_rows, c->out.rows = 3)
+
+static void fill_sample(call *c)
+{
+    c->sampling = (atn_sampling){.kind = ATN_SAMPLING_POOL, .height = 3, .width = SIDE};
+    c->sampling.stride = 2;
+    c->sampling.count = 3;
+    c->sampling.indices = indices;
+    c->x = atn_tensor_dense(memory[0], ATN_F64, 1, 1, N, D);
+    c->out = atn_tensor_dense(memory[2], ATN_F64, 1, 1, 2, D);
+}
+
+static atn_status run_sample(call *c)
+{
+    return atn_sample(c->context, &c->sampling, c->px, c->pout);
+}
+
+Test(errors, sample)
+{
+    static const spoiled rows[] = {
+        {"tokens null", x_null, ATN_ERR_NULL, "tokens"},
+        {"landmarks null", out_null, ATN_ERR_NULL, "landmarks"},
+        {"unknown kind", sampling_unknown, ATN_ERR_VALUE, "kind"},
+        {"grid 0", grid_zero, ATN_ERR_VALUE, "grid 0x4"},
+        {"grid too large", grid_wrong, ATN_ERR_SHAPE, "grid 3x5 does not hold 12 tokens"},
+        {"grid overflows", grid_overflow, ATN_ERR_SHAPE, "does not hold"},
+        {"stride 0", stride_zero, ATN_ERR_VALUE, "stride 0"},
+        {"stride negative", stride_negative, ATN_ERR_VALUE, "stride -2"},
+        {"stride over the grid", stride_tall, ATN_ERR_SHAPE, "stride 4 is larger"},
+        {"window 0", window_zero, ATN_ERR_VALUE, "stride is 0"},
+        {"first 0", first_none, ATN_ERR_SHAPE, "0 landmarks"},
+        {"first n + 1", first_many, ATN_ERR_SHAPE, "13 landmarks, expected 1 to 12"},
+        {"indices null", indices_null, ATN_ERR_NULL, "indices"},
+        {"n + 1 indices", indices_many, ATN_ERR_SHAPE, "13 landmarks"},
+        {"index n", indices_high, ATN_ERR_VALUE, "index 1 is 12, expected 0 to 11"},
+        {"index -1", indices_low, ATN_ERR_VALUE, "index 2 is -1"},
+        {"weights missing", weights_missing, ATN_ERR_SHAPE, "sampling weights"},
+        {"weights' window", weights_window, ATN_ERR_SHAPE, "weights: cols is 3, expected 4"},
+        {"weights in f32", weights_dtype, ATN_ERR_DTYPE, "weights is f32"},
+        {"weights with gaps", weights_gaps, ATN_ERR_STRIDE, "weights is not dense"},
+        {"norm_weight too wide", norm_wide, ATN_ERR_SHAPE, "norm_weight: cols is 4, expected 3"},
+        {"norm_bias in f32", bias_f32, ATN_ERR_DTYPE, "norm_bias is f32"},
+        {"too many landmark rows", landmarks_rows, ATN_ERR_SHAPE, "landmarks: rows is 3"},
+        {"landmarks in f32", out_dtype, ATN_ERR_DTYPE, "landmarks is f32"},
+        {"landmarks on tokens", out_on_x, ATN_ERR_ALIAS, "landmarks overlaps tokens"},
+    };
+    RUN_TABLE("sample", rows, fill_sample, run_sample);
+    atn_context *context = fixture_context(1, NULL);
+    atn_sampling first = {.kind = ATN_SAMPLING_FIRST, .count = 1};
+    int64_t m;
+    cr_expect_eq(atn_sample(NULL, &first, NULL, NULL), ATN_ERR_NULL);
+    cr_expect_eq(atn_sampling_count(context, NULL, 4, 1, &m), ATN_ERR_NULL);
+    cr_expect_eq(atn_sampling_count(context, &first, 4, 1, NULL), ATN_ERR_NULL);
+    cr_expect_eq(atn_sampling_count(context, &first, 0, 1, &m), ATN_ERR_SHAPE);
+    cr_expect_eq(atn_sampling_count(context, &first, 4, 0, &m), ATN_ERR_SHAPE);
+    atn_context_free(context);
+}
+
+SPOIL(method_unknown, c->inverse.method = ATN_INVERSE_COUNT)
+SPOIL(iterations_negative, c->inverse.iterations = -1)
+SPOIL(alpha_missing, c->inverse.method = ATN_INVERSE_NR)
+SPOIL(alpha_negative, c->inverse.method = ATN_INVERSE_NR; c->inverse.alpha = -1)
+SPOIL(alpha_nan, c->inverse.method = ATN_INVERSE_NR; c->inverse.alpha = NAN)
+SPOIL(alpha_unwanted, c->inverse.alpha = 0.1)
+SPOIL(numerator_zero, c->inverse.numerator = 0)
+SPOIL(ridge_negative, c->inverse.ridge = -0.01)
+SPOIL(ridge_nan, c->inverse.ridge = NAN)
+SPOIL(search_unknown, c->inverse.search = (atn_alpha_search)3)
+SPOIL(limit_nan, c->inverse.search_limit = NAN)
+SPOIL(cap_negative, c->inverse.search_cap = -1)
+SPOIL(scope_unknown, c->inverse.scope = (atn_alpha_scope)2)
+SPOIL(tolerance_nan, c->inverse.tolerance = NAN)
+SPOIL(rcond_large, c->inverse.rcond = 1.5)
+SPOIL(jitter_nan, c->inverse.jitter = NAN)
+SPOIL(not_square, c->x.cols = 3)
+SPOIL(not_symmetric, ((double *)c->x.data)[1] += 1e-15)
+SPOIL(row_gaps, c->x.rows = c->x.cols = c->out.rows = c->out.cols = 3;)
+SPOIL(trace_short, c->traced = true; c->trace.capacity = 20)
+SPOIL(trace_no_pinv, c->traced = true; c->trace.capacity = 21;
+      c->trace.values[ATN_METRIC_INVERSE_ERROR] = memory[1])
+SPOIL(trace_no_projector, c->traced = true; c->trace.capacity = 21;
+      c->trace.values[ATN_METRIC_RANGE_RESIDUAL] = memory[1])
+
+static void fill_inverse(call *c)
+{
+    c->inverse = atn_inverse_defaults(ATN_INVERSE_NR_PAPER);
+    ref_matrix_make(REF_CIRCULANT, SIDE, 0.5, memory[0], NULL);
+    c->x = atn_tensor_dense(memory[0], ATN_F64, 1, 1, SIDE, SIDE);
+    c->out = atn_tensor_dense(memory[2], ATN_F64, 1, 1, SIDE, SIDE);
+}
+
+static atn_status run_inverse(call *c)
+{
+    return atn_inverse(c->context, &c->inverse, c->px, c->pout, NULL, c->traced ? &c->trace : NULL);
+}
+
+Test(errors, inverse)
+{
+    static const spoiled rows[] = {
+        {"a null", x_null, ATN_ERR_NULL, "a:"},
+        {"x null", out_null, ATN_ERR_NULL, "x:"},
+        {"a not square", not_square, ATN_ERR_SHAPE, "a: cols is 3, expected 4"},
+        {"a not symmetric", not_symmetric, ATN_ERR_VALUE, "matrix (0, 0) is not symmetric"},
+        {"rows with gaps", row_gaps, ATN_ERR_STRIDE, "side by side"},
+        {"x in f32", out_dtype, ATN_ERR_DTYPE, "x is f32"},
+        {"x too short", out_rows, ATN_ERR_SHAPE, "x: rows is 3"},
+        {"x on a", out_on_x, ATN_ERR_ALIAS, "x overlaps a"},
+        {"unknown method", method_unknown, ATN_ERR_VALUE, "method"},
+        {"iterations -1", iterations_negative, ATN_ERR_VALUE, "nr-paper: iterations is -1"},
+        {"nr without alpha", alpha_missing, ATN_ERR_VALUE, "nr: alpha is 0"},
+        {"nr, alpha < 0", alpha_negative, ATN_ERR_VALUE, "nr: alpha is -1"},
+        {"nr, alpha NaN", alpha_nan, ATN_ERR_VALUE, "nr: alpha"},
+        {"nr-paper with alpha", alpha_unwanted, ATN_ERR_VALUE, "nr-paper: alpha is 0.1"},
+        {"numerator 0", numerator_zero, ATN_ERR_VALUE, "numerator is 0"},
+        {"ridge < 0", ridge_negative, ATN_ERR_VALUE, "ridge is -0.01"},
+        {"ridge NaN", ridge_nan, ATN_ERR_VALUE, "ridge"},
+        {"unknown search", search_unknown, ATN_ERR_VALUE, "search is 3"},
+        {"search limit NaN", limit_nan, ATN_ERR_VALUE, "search_limit"},
+        {"search cap -1", cap_negative, ATN_ERR_VALUE, "search_cap is -1"},
+        {"unknown scope", scope_unknown, ATN_ERR_VALUE, "scope is 2"},
+        {"tolerance NaN", tolerance_nan, ATN_ERR_VALUE, "tolerance"},
+        {"rcond > 1", rcond_large, ATN_ERR_VALUE, "rcond is 1.5"},
+        {"jitter NaN", jitter_nan, ATN_ERR_VALUE, "jitter"},
+        {"trace too short", trace_short, ATN_ERR_SHAPE, "capacity is 20, expected at least 21"},
+        {"trace without pinv", trace_no_pinv, ATN_ERR_NULL, "pinv"},
+        {"trace without projector", trace_no_projector, ATN_ERR_NULL, "projector"},
+    };
+    RUN_TABLE("inverse", rows, fill_inverse, run_inverse);
+    atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_EIG);
+    cr_expect_eq(atn_inverse(NULL, &desc, NULL, NULL, NULL, NULL), ATN_ERR_NULL);
+    atn_context *context = fixture_context(1, NULL);
+    cr_expect_eq(atn_inverse(context, NULL, NULL, NULL, NULL, NULL), ATN_ERR_NULL);
+    atn_context_free(context);
+}
+
+SPOIL(op_unknown, c->desc.op = ATN_OPERATOR_COUNT)
+SPOIL(plan_dtype, c->desc.dtype = (atn_dtype)5)
+SPOIL(plan_scale, c->desc.scale = ATN_SCALE_COUNT)
+SPOIL(plan_scale_value, c->desc.scale = ATN_SCALE_VALUE; c->desc.scale_value = NAN)
+SPOIL(plan_scale_zero, c->desc.scale = ATN_SCALE_VALUE; c->desc.scale_value = 0)
+SPOIL(plan_scale_inf, c->desc.scale = ATN_SCALE_VALUE; c->desc.scale_value = INFINITY)
+SPOIL(plan_distance, c->desc.distance = ATN_DISTANCE_COUNT)
+SPOIL(plan_sampling, c->desc.sampling.stride = 0)
+SPOIL(plan_inverse, c->desc.inverse.iterations = -3)
+SPOIL(shape_negative, c->shape.heads = -1)
+SPOIL(shape_huge, c->shape.batch = c->shape.heads = 3037000499)
+SPOIL(shape_no_dim, c->shape.dim = 0; c->desc.scale = ATN_SCALE_VALUE; c->desc.scale_value = 1)
+SPOIL(residual_even, c->desc.residual = atn_tensor_dense(memory[1], ATN_F64, 1, 1, 2, 2))
+SPOIL(residual_oblong, c->desc.residual = atn_tensor_dense(memory[1], ATN_F64, 1, 1, 3, 5))
+SPOIL(residual_heads, c->desc.residual = atn_tensor_dense(memory[1], ATN_F64, 1, 2, 3, 3))
+SPOIL(residual_dtype, c->desc.residual = atn_tensor_dense(memory[1], ATN_F32, 1, 1, 3, 3))
+SPOIL(residual_grid, c->desc.residual = atn_tensor_dense(memory[1], ATN_F64, 1, 1, 3, 3);
+      c->desc.residual_height = 5; c->desc.residual_width = 2)
+SPOIL(q_tokens, c->x.rows -= 1)
+SPOIL(q_width, c->x.cols -= 1)
+SPOIL(v_tokens, c->y.rows -= 1)
+SPOIL(cross, c->traced = true)
+
+static void fill_soft(call *c)
+{
+    c->desc = atn_attention_defaults(ATN_SOFT, ATN_F64);
+    c->desc.sampling = (atn_sampling){.kind = ATN_SAMPLING_WINDOW, .stride = 3};
+    c->shape = (atn_attention_shape){1, 1, N, D, D};
+    c->x = atn_tensor_dense(memory[0], ATN_F64, 1, 1, N, D);
+    c->y = atn_tensor_dense(memory[1], ATN_F64, 1, 1, N, D);
+    c->out = atn_tensor_dense(memory[2], ATN_F64, 1, 1, N, D);
+}
+
+static atn_status run_soft(call *c)
+{
+    atn_plan *plan = (atn_plan *)c;
+    atn_status status = atn_attention_plan(c->context, &c->desc, &c->shape, &plan);
+    if (status != ATN_OK)
+        cr_expect_null(plan, "a failed plan is null");
+    else
+        status = atn_attention_forward(plan, c->px, c->traced ? c->px : NULL, c->py, c->pout, NULL);
+    atn_plan_free(plan);
+    return status;
+}
+
+Test(errors, attention)
+{
+    static const spoiled rows[] = {
+        {"unknown operator", op_unknown, ATN_ERR_VALUE, "operator 2"},
+        {"unknown dtype", plan_dtype, ATN_ERR_DTYPE, "dtype 5"},
+        {"unknown scale", plan_scale, ATN_ERR_VALUE, "scale"},
+        {"scale NaN", plan_scale_value, ATN_ERR_VALUE, "scale is"},
+        {"scale 0", plan_scale_zero, ATN_ERR_VALUE, "scale is 0"},
+        {"scale infinite", plan_scale_inf, ATN_ERR_VALUE, "scale is inf"},
+        {"unknown distance", plan_distance, ATN_ERR_VALUE, "distance"},
+        {"sampling", plan_sampling, ATN_ERR_VALUE, "stride is 0"},
+        {"inverse", plan_inverse, ATN_ERR_VALUE, "iterations is -3"},
+        {"heads -1", shape_negative, ATN_ERR_SHAPE, "heads is -1"},
+        {"a huge shape", shape_huge, ATN_ERR_SHAPE, "does not fit into memory"},
+        {"dim 0", shape_no_dim, ATN_ERR_SHAPE, "12 tokens of width 0"},
+        {"even window", residual_even, ATN_ERR_SHAPE, "odd size"},
+        {"oblong window", residual_oblong, ATN_ERR_SHAPE, "residual: cols is 5, expected 3"},
+        {"window per head", residual_heads, ATN_ERR_SHAPE, "residual: heads is 2, expected 1"},
+        {"window in f32", residual_dtype, ATN_ERR_DTYPE, "residual is f32"},
+        {"residual's grid", residual_grid, ATN_ERR_SHAPE, "residual: grid 5x2 does not hold 12"},
+        {"q null", x_null, ATN_ERR_NULL, "q:"},
+        {"v null", y_null, ATN_ERR_NULL, "v:"},
+        {"out null", out_null, ATN_ERR_NULL, "out:"},
+        {"q too short", q_tokens, ATN_ERR_SHAPE, "q: rows is 11, expected 12"},
+        {"q too narrow", q_width, ATN_ERR_SHAPE, "q: cols is 2, expected 3"},
+        {"v too short", v_tokens, ATN_ERR_SHAPE, "v: rows is 11, expected 12"},
+        {"v too narrow", y_width, ATN_ERR_SHAPE, "v: cols is 2, expected 3"},
+        {"v in f32", y_dtype, ATN_ERR_DTYPE, "v is f32, expected f64"},
+        {"out too short", out_rows, ATN_ERR_SHAPE, "out: rows"},
+        {"out on q", out_on_x, ATN_ERR_ALIAS, "out overlaps q"},
+        {"out on v", out_on_y, ATN_ERR_ALIAS, "out overlaps v"},
+        {"k given", cross, ATN_ERR_UNSUPPORTED, "k must be null"},
+    };
+    RUN_TABLE("attention", rows, fill_soft, run_soft);
+    atn_plan *plan;
+    cr_expect_eq(atn_attention_plan(NULL, NULL, NULL, &plan), ATN_ERR_NULL);
+    cr_expect_eq(atn_attention_forward(NULL, NULL, NULL, NULL, NULL, NULL), ATN_ERR_NULL);
+    atn_plan_free(NULL);
+}
+
+/* Nothing may be added up or multiplied past INT64_MAX on the way to an answer. */
+Test(errors, hostile_sizes_do_not_overflow)
+{
+    allocator_counts counts = {0};
+    atn_context *context = fixture_context(2, &counts);
+    static const struct {
+        const char *what;
+        int64_t p, q, d;
+    } kernels[] = {
+        {"no tokens against INT64_MAX of width 0", 0, INT64_MAX, 0},
+        {"no tokens against 2^61 - 1 of width 1", 0, ((int64_t)1 << 61) - 1, 1},
+        {"no tokens against 1e8 of width 1e9", 0, 100000000, 1000000000},
+    };
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+        int64_t p = kernels[i].p, q = kernels[i].q, d = kernels[i].d;
+        atn_tensor x = atn_tensor_dense(NULL, ATN_F32, 1, 1, p, d), y = x, out = x;
+        y.rows = q, y.data = memory;
+        out.cols = out.row_stride = q;
+        atn_status status = atn_gaussian_cross(context, ATN_DISTANCE_DIRECT, 1, &x, &y, &out);
+        cr_expect(status == ATN_OK || status == ATN_ERR_SHAPE || status == ATN_ERR_MEMORY, "%s: %s",
+                  kernels[i].what, atn_status_name(status));
+    }
+    atn_attention_desc desc = atn_attention_defaults(ATN_SOFT, ATN_F32);
+    desc.sampling = (atn_sampling){.kind = ATN_SAMPLING_FIRST, .count = 30000000};
+    static const atn_attention_shape shapes[] = {
+        {1, 100000, 30000000, 1, 1},
+        {1, 1, 30000000, 1, 1},
+        {1, 1, 30000000, 30000000, 1},
+        {1000, 1000, 30000000, 1, 1000},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        atn_plan *plan;
+        atn_status status = atn_attention_plan(context, &desc, &shapes[i], &plan);
+        cr_expect(status == ATN_ERR_SHAPE || status == ATN_ERR_MEMORY, "shape %zu: %s", i,
+                  atn_status_name(status));
+        atn_plan_free(plan);
+    }
+    atn_context_free(context);
+}

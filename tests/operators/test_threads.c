@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The same bits whatever the number of threads, and contexts that do not disturb each other. */
+#include <criterion/criterion.h>
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "data.h"
+#include "fixture.h"
+#include "matrices.h"
+
+static const int thread_counts[] = {1, 2, 3, 7};
+enum { THREAD_COUNTS = sizeof thread_counts / sizeof *thread_counts };
+
+static fixture_soft_case long_case(atn_operator op, atn_dtype dtype, atn_inverse_method method)
+{
+    fixture_soft_case c = {.op = op, .dtype = dtype, .sampling = ATN_SAMPLING_POOL};
+    c.inverse = atn_inverse_defaults(method);
+    c.height = 50, c.width = 100, c.stride = 12; /* n = 5000, m = 32: 5 chunks */
+    c.batch = 1, c.heads = 3, c.dim = 16, c.value_dim = 11;
+    c.window = 3, c.seed = 4;
+    return c;
+}
+
+Test(threads, forward_has_the_same_bits)
+{
+    static const atn_inverse_method methods[] = {ATN_INVERSE_NR_PAPER, ATN_INVERSE_NR_SOFTPP,
+                                                 ATN_INVERSE_EIG, ATN_INVERSE_PIVOTED_CHOLESKY};
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
+        for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++)
+            for (size_t k = 0; k < sizeof methods / sizeof *methods; k++) {
+                fixture_soft_case c = long_case((atn_operator)op, (atn_dtype)dtype, methods[k]);
+                fixture_soft f[THREAD_COUNTS];
+                for (int i = 0; i < THREAD_COUNTS; i++) {
+                    atn_context *context = fixture_context(thread_counts[i], NULL);
+                    f[i] = fixture_soft_make(&c);
+                    cr_expect(fixture_soft_run(&f[i], context) >= 0);
+                    cr_expect(guarded_unwritten(&f[i].out) == 0 &&
+                                  guarded_same_bits(&f[i].out, &f[0].out),
+                              "%s %s %s: %d threads", atn_operator_get(c.op)->name,
+                              atn_dtype_name(c.dtype), atn_inverse_name(c.inverse.method),
+                              thread_counts[i]);
+                    atn_context_free(context);
+                }
+                for (int i = 0; i < THREAD_COUNTS; i++)
+                    fixture_soft_free(&f[i]);
+            }
+}
+
+Test(threads, inverse_has_the_same_bits)
+{
+    enum { M = 20, COUNT = 9 };
+    double lambda[M];
+    guarded a = guarded_make(ATN_F32, GUARDED_HEADS, 3, 3, M, M), x[THREAD_COUNTS];
+    double *values = data_allocate(COUNT * M * M);
+    for (int i = 0; i < COUNT; i++)
+        ref_latms_symmetric(M, 3, 10 * (i + 1), i + 1, values + i * M * M, lambda);
+    guarded_set(&a, values);
+    for (int method = 1; method < ATN_INVERSE_COUNT; method++) {
+        atn_inverse_desc desc = atn_inverse_defaults((atn_inverse_method)method);
+        for (int i = 0; i < THREAD_COUNTS; i++) {
+            atn_context *context = fixture_context(thread_counts[i], NULL);
+            x[i] = guarded_make(ATN_F32, GUARDED_HEADS, 3, 3, M, M);
+            cr_expect(atn_inverse(context, &desc, &a.view, &x[i].view, NULL, NULL) >= 0);
+            cr_expect(guarded_unwritten(&x[i]) == 0 && guarded_same_bits(&x[i], &x[0]),
+                      "%s: %d threads", atn_inverse_name((atn_inverse_method)method),
+                      thread_counts[i]);
+            atn_context_free(context);
+        }
+        for (int i = 0; i < THREAD_COUNTS; i++)
+            guarded_free(&x[i]);
+    }
+    free(values);
+    guarded_free(&a);
+}
+
+typedef struct {
+    fixture_soft f;
+    int runs, different;
+    const guarded *alone;
+} worker;
+
+static void *work(void *argument)
+{
+    worker *w = argument;
+    atn_context *context = fixture_context(2, NULL);
+    for (int i = 0; i < w->runs; i++) {
+        fixture_soft_run(&w->f, context);
+        w->different += !guarded_same_bits(&w->f.out, w->alone);
+    }
+    atn_context_free(context);
+    return NULL;
+}
+
+Test(threads, two_contexts_at_once)
+{
+    worker workers[2];
+    fixture_soft alone[2];
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) {
+        fixture_soft_case c = long_case((atn_operator)i, (atn_dtype)i,
+                                        i ? ATN_INVERSE_PIVOTED_CHOLESKY : ATN_INVERSE_NR_PAPER);
+        atn_context *context = fixture_context(1, NULL);
+        alone[i] = fixture_soft_make(&c);
+        fixture_soft_run(&alone[i], context);
+        atn_context_free(context);
+        workers[i] = (worker){.f = fixture_soft_make(&c), .runs = 5, .alone = &alone[i].out};
+    }
+    for (int i = 0; i < 2; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+    for (int i = 0; i < 2; i++) {
+        pthread_join(threads[i], NULL);
+        cr_expect_eq(workers[i].different, 0, "worker %d: %d of %d runs differ", i,
+                     workers[i].different, workers[i].runs);
+        fixture_soft_free(&workers[i].f);
+        fixture_soft_free(&alone[i]);
+    }
+}

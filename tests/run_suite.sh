@@ -1,0 +1,19 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# run_suite.sh PROGRAM SOURCE...: runs a Criterion program and holds the number of tests it ran
+# against the number its sources define.
+set -u
+program=$1
+shift
+output=$(mktemp) || exit 3
+trap 'rm -f "$output"' EXIT
+"$program" --jobs 1 >"$output" 2>&1
+status=$?
+cat "$output"
+defined=$(cat "$@" | grep -cE '^(Test|Theory)\(')
+tested=$(sed -E 's/\x1b\[[0-9;]*m//g' "$output" | sed -nE 's/.*Tested: ([0-9]+).*/\1/p' | tail -n 1)
+if [ "${tested:-0}" -ne "$defined" ]; then
+    echo "run_suite.sh: ${tested:-0} tests ran, $defined are defined in: $*" >&2
+    exit 1
+fi
+exit $status
