@@ -99,7 +99,9 @@ double ref_filter_residual(int64_t m, const double *lambda, double alpha, double
     for (int64_t i = 0; i < m; i++) {
         if (!isfinite(lambda[i]))
             return NAN;
-        worst = fmax(worst, eigenvalue_residual(lambda[i], alpha, ridge, k));
+        double residual = eigenvalue_residual(lambda[i], alpha, ridge, k);
+        if (!(residual <= worst))
+            worst = residual;
         largest = fmax(largest, fabs(lambda[i]));
     }
     return largest > 0 ? worst / largest : 0;

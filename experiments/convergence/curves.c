@@ -82,7 +82,7 @@ static const output_spec outputs[] = {
 /* ---- What there is to do ---- */
 
 static const default_input quick_inputs[] = {{"photos", 8}, {"smooth", 4}, {0}};
-static const default_input usual_inputs[] = {{"photos", 100}, {"smooth", 100}, {"iid", 100}, {0}};
+static const default_input usual_inputs[] = {{"photos", 100}, {"smooth", 50}, {"iid", 50}, {0}};
 static const default_input full_inputs[] = {
     {"photos", 300},   {"smooth", 300},  {"noisy", 300},    {"iid", 300},        {"iid:0.3", 300},
     {"clusters", 300}, {"constant", 10}, {"circulant", 10}, {"duplicates", 300}, {0}};
@@ -567,7 +567,7 @@ const experiment convergence_curves = {
     .defaults =
         "Stages 1, 2, 3; 20 iterations; nr-paper, nr (alpha = 1.8/|A|_1^2), nr-adaptive, nr-soft, "
         "nr-softpp.\n"
-        "quick: 8 samples of photos, 4 of smooth. default: 100 each of photos, smooth, iid.\n"
+        "quick: 8 samples of photos, 4 of smooth. default: 100 of photos, 50 each of smooth, iid.\n"
         "full: 300 each of photos, smooth, noisy, iid, iid:0.3, clusters, duplicates; 10 each of\n"
         "constant and circulant. A FILE.npy is one stage, 0, and its matrices are its samples:\n"
         "pooled on its grid to 49 landmarks or somewhat more; without a grid, in windows.",

@@ -53,12 +53,9 @@ static atn_status take_memory(atn_context *context, atn_plan *plan)
 {
     core_arena arena = {0};
     plan->row->layout(&arena, plan->state);
-    if (arena.overflow)
-        return core_fail(context, ATN_ERR_SHAPE, "the workspace would not fit into memory");
-    atn_status status = core_allocate(context, arena.used, &plan->memory);
+    atn_status status = core_arena_allocate(context, &arena, &plan->memory);
     if (status != ATN_OK)
         return status;
-    arena = (core_arena){.base = plan->memory};
     plan->row->layout(&arena, plan->state);
     return ATN_OK;
 }

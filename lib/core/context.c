@@ -126,10 +126,25 @@ atn_status core_allocate(atn_context *context, size_t bytes, void **memory)
     return ATN_OK;
 }
 
+atn_status core_arena_allocate(atn_context *context, core_arena *arena, void **memory)
+{
+    *memory = NULL;
+    if (arena->overflow)
+        return core_fail(context, ATN_ERR_SHAPE, "the workspace does not fit into memory");
+    atn_status status = core_allocate(context, arena->used, memory);
+    *arena = (core_arena){.base = *memory};
+    return status;
+}
+
 void core_release(atn_context *context, void *memory)
 {
     if (memory)
         context->allocator.release(context->allocator.user, memory);
+}
+
+bool core_too_large(double elements)
+{
+    return !(elements <= 1e17);
 }
 
 void *core_take(core_arena *arena, int64_t count, size_t size)

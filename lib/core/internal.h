@@ -30,6 +30,10 @@ atn_status core_check_alias(atn_context *context, const char *out_name, const at
 atn_status core_allocate(atn_context *context, size_t bytes, void **memory);
 void core_release(atn_context *context, void *memory);
 
+/* Whether this many elements, computed in double so that nothing overflows, are more than any
+ * memory holds (10^17; int64_t and bytes are good for 9 10^18). Ask before multiplying sizes. */
+bool core_too_large(double elements);
+
 /* An arena hands out 64-byte aligned pieces of one block. Run the same layout function twice: with
  * base null it only adds up (the pieces are null), then over memory of that size. Negative counts
  * and sums beyond PTRDIFF_MAX set `overflow`. */
@@ -40,5 +44,9 @@ typedef struct {
 } core_arena;
 
 void *core_take(core_arena *arena, int64_t count, size_t size);
+
+/* Memory for all that a first layout added up; then *arena is ready for the second. *memory is what
+ * to release. */
+atn_status core_arena_allocate(atn_context *context, core_arena *arena, void **memory);
 
 #endif

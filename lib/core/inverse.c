@@ -89,6 +89,12 @@ void core_inverse_layout(core_arena *arena, const atn_inverse_desc *desc, atn_dt
     memory->factors = core_take(arena, count, sizeof(cpu_factor));
 }
 
+bool core_inverse_too_large(int64_t m, int64_t count, int threads)
+{
+    double size = (double)m + 8; /* m^2 and the terms in m of every method */
+    return core_too_large(8 * size * size * threads) || core_too_large((double)count * size);
+}
+
 static bool symmetric(const atn_tensor *a, int64_t batch, int64_t head)
 {
     const char *matrix = atn_tensor_matrix(a, batch, head);
@@ -157,15 +163,14 @@ atn_status atn_inverse(atn_context *context, const atn_inverse_desc *desc, const
             infos[i] = (atn_inverse_info){0};
         return ATN_OK;
     }
+    if (core_inverse_too_large(a->rows, count, context->threads))
+        return core_fail(context, ATN_ERR_SHAPE, "a: the workspace does not fit into memory");
     cpu_inverse_memory memory;
     core_arena arena = {0};
     void *block;
     core_inverse_layout(&arena, desc, a->dtype, a->rows, count, context->threads, traces, &memory);
-    if (arena.overflow)
-        return core_fail(context, ATN_ERR_SHAPE, "a: the workspace would not fit into memory");
-    if ((status = core_allocate(context, arena.used, &block)) != ATN_OK)
+    if ((status = core_arena_allocate(context, &arena, &block)) != ATN_OK)
         return status;
-    arena = (core_arena){.base = block};
     core_inverse_layout(&arena, desc, a->dtype, a->rows, count, context->threads, traces, &memory);
     status = cpu_table_get(a->dtype)->inverse_batch(context, desc, a, x, false, &memory, traces);
     if (infos)

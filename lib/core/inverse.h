@@ -8,6 +8,10 @@
 /* ATN_OK, or which constant of the description is out of range. */
 atn_status core_check_inverse(atn_context *context, const atn_inverse_desc *desc);
 
+/* Whether inverse_batch's memory is more than there can be; to be asked before core_inverse_layout.
+ */
+bool core_inverse_too_large(int64_t m, int64_t count, int threads);
+
 /* Lays out inverse_batch's memory for `count` m x m matrices. */
 void core_inverse_layout(core_arena *arena, const atn_inverse_desc *desc, atn_dtype dtype,
                          int64_t m, int64_t count, int threads, bool traced,

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <omp.h>
 
@@ -52,15 +54,18 @@ static atn_status all_heads(atn_context *context, kernel_job *j)
 {
     int64_t heads = j->x->heads, count = j->x->batch * heads;
     j->cpu = cpu_table_get(j->x->dtype);
-    int64_t elements = j->cpu->gaussian_work((j->y ? j->y : j->x)->rows, j->x->cols);
+    const atn_tensor *landmarks = j->y ? j->y : j->x;
+    if (landmarks->rows > INT_MAX / 2 || landmarks->cols > INT_MAX / 2) /* BLAS counts in 32 bits */
+        return core_fail(context, ATN_ERR_SHAPE,
+                         "%" PRId64 " landmarks of width %" PRId64 ": expected at most %d each",
+                         landmarks->rows, landmarks->cols, INT_MAX / 2);
+    int64_t elements = j->cpu->gaussian_work(landmarks->rows, j->x->cols);
     core_arena arena = {0};
     core_take(&arena, elements, atn_dtype_size(j->x->dtype));
     size_t piece = arena.used;
     core_take(&arena, context->threads - 1, piece);
     void *memory;
-    if (arena.overflow)
-        return core_fail(context, ATN_ERR_SHAPE, "the landmarks do not fit into memory");
-    atn_status status = core_allocate(context, arena.used, &memory);
+    atn_status status = core_arena_allocate(context, &arena, &memory);
     if (status != ATN_OK)
         return status;
 #pragma omp parallel for num_threads(context->threads) schedule(static)

@@ -2,6 +2,7 @@
 #include "core/sampling.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <omp.h>
 
 #include "cpu/table.h"
@@ -100,6 +101,11 @@ static atn_status check_weight(atn_context *context, const char *name, const atn
 static atn_status check_conv(atn_context *context, const atn_sampling *s, atn_dtype dtype,
                              int64_t dim)
 {
+    if ((double)dim * (double)s->stride * (double)s->stride > INT_MAX) /* BLAS counts in 32 bits */
+        return core_fail(context, ATN_ERR_SHAPE,
+                         "sampling: a window of %" PRId64 "x%" PRId64 "x%" PRId64
+                         " is more than %d numbers",
+                         s->stride, s->stride, dim, INT_MAX);
     atn_status status = check_weight(context, "sampling weights", &s->weights, dtype, dim, dim,
                                      s->stride * s->stride);
     if (status == ATN_OK && s->kind == ATN_SAMPLING_CONV_CODE && s->norm_weight.data)

@@ -69,6 +69,13 @@ atn_status core_soft_prepare(atn_context *context, const atn_attention_desc *des
                          "%" PRId64 " landmarks, dim %" PRId64 ", value_dim %" PRId64
                          ": expected at most %d each",
                          soft->m, shape->dim, shape->value_dim, INT_MAX / 64);
+    double heads = (double)shape->batch * (double)shape->heads, m = (double)soft->m + 64;
+    double width = (double)shape->dim + (double)shape->value_dim + 64;
+    if (core_too_large(heads * m * (3 * m + 4 * width)) ||
+        core_too_large(heads * (double)shape->tokens * width) ||
+        core_too_large(context->threads * m * (256 + 2 * width)) ||
+        core_inverse_too_large(soft->m, (int64_t)heads, context->threads))
+        return core_fail(context, ATN_ERR_SHAPE, "the workspace does not fit into memory");
     return ATN_OK;
 }
 
@@ -98,6 +105,21 @@ static atn_status outcome(const cpu_soft *soft, atn_attention_info *info)
     return worst;
 }
 
+/* A view fit for BLAS, which counts strides in 32 bits and looks at them even where there is but
+ * one row. */
+static atn_status blas_view(atn_context *context, const char *name, const atn_tensor *tensor,
+                            atn_tensor *view)
+{
+    *view = *tensor;
+    if (view->rows == 1)
+        view->row_stride = view->cols;
+    if (view->row_stride > INT_MAX)
+        return core_fail(context, ATN_ERR_STRIDE,
+                         "%s: row_stride is %" PRId64 ", expected at most %d", name,
+                         view->row_stride, INT_MAX);
+    return ATN_OK;
+}
+
 atn_status core_soft_forward(atn_context *context, void *state, const atn_tensor *q,
                              const atn_tensor *k, const atn_tensor *v, atn_tensor *out,
                              atn_attention_info *info)
@@ -106,7 +128,14 @@ atn_status core_soft_forward(atn_context *context, void *state, const atn_tensor
     if (k)
         return core_fail(context, ATN_ERR_UNSUPPORTED,
                          "k must be null: SOFT has Q = K (IJCV Eq. 5)");
-    atn_status status = cpu_table_get(soft->desc.dtype)->soft_forward(context, soft, q, v, out);
+    atn_tensor tokens, values, output;
+    atn_status status;
+    if ((status = blas_view(context, "q", q, &tokens)) != ATN_OK ||
+        (status = blas_view(context, "v", v, &values)) != ATN_OK ||
+        (status = blas_view(context, "out", out, &output)) != ATN_OK)
+        return status;
+    status =
+        cpu_table_get(soft->desc.dtype)->soft_forward(context, soft, &tokens, &values, &output);
     return status < 0 ? status : outcome(soft, info);
 }
 
@@ -159,12 +188,13 @@ atn_status core_soft_cost(atn_context *context, const atn_attention_desc *desc,
     double n = (double)shape->tokens, d = (double)shape->dim, dv = (double)shape->value_dim;
     double m = (double)soft.m, heads = (double)shape->batch * (double)shape->heads;
     bool factored = desc->inverse.method == ATN_INVERSE_PIVOTED_CHOLESKY;
+    double window = (double)desc->residual.rows * (double)desc->residual.cols;
     double pairs = m * m + 2 * n * m;
     double flops = sampling_flops(&desc->sampling, m, n, d) +
                    pairs * pair_flops(desc->distance, d) + inverse_flops(&desc->inverse, m) +
                    4 * n * m * dv + (factored ? 2 * n * m * m : 2 * m * m * dv) +
                    (soft.normalise ? 3 * m * m : 0) +
-                   2 * n * dv * (double)desc->residual.rows * (double)desc->residual.cols;
+                   (desc->residual.data ? 2 * n * dv * window : 0);
     *cost = (atn_cost){
         .flops = heads * flops,
         .exps = heads * pairs,

@@ -121,7 +121,7 @@ void R(gaussian_cross)(atn_distance distance, double s, int64_t p, int64_t q, in
     R(landmark_prepare)(&set);
     for (int64_t i = 0; i < p; i++) {
         R(gaussian_block)
-        (distance, s, 1, (const real *)x + i * x_stride, x_stride, &set, padded_row, set.padded);
+        (distance, s, 1, (const real *)x + i * x_stride, d, &set, padded_row, set.padded);
         for (int64_t j = 0; j < q; j++)
             to[i * out_stride + j] = padded_row[j];
     }

@@ -42,7 +42,13 @@ static atn_status invert_one(inverse_problem *p)
             p->pivots[i] = (int)i;
         return ATN_NONFINITE;
     }
-    return methods[p->desc->method](p);
+    atn_status status = methods[p->desc->method](p);
+    if (status >= 0 && !R(all_finite)(p->m, p->m, p->x, p->m)) { /* 1 / lambda left the range */
+        memset(p->x, 0, (size_t)(p->m * p->m) * sizeof(real));
+        p->info->residual = 1;
+        return ATN_SINGULAR;
+    }
+    return status;
 }
 
 /* The worst of two: any negative status first, then the larger positive. */

@@ -168,6 +168,12 @@ atn_status R(newton)(const inverse_problem *p)
     info->alpha = (double)alpha;
     for (int64_t i = 0; i < size; i++)
         p->x[i] = alpha * b[i];
+    if (!R(all_finite)(p->m, p->m, p->x, p->m)) { /* alpha leaves the range of the type */
+        memset(p->x, 0, (size_t)size * sizeof(real));
+        info->stop = ATN_STOP_NONFINITE;
+        info->residual = 1;
+        return ATN_NOT_CONVERGED;
+    }
     iterate(p, b, scratch, other);
     info->residual = R(first_penrose)(p->m, b, p->x, scratch, other);
     double tolerance = p->desc->tolerance;

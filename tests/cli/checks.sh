@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What the command line tests share; read in with the shell's dot, as `. checks.sh PROGRAM`. Sets up an
 # empty folder to work in.
-program=$1
+program=$(realpath "$1")
 folder=$(mktemp -d) || exit 3
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 3

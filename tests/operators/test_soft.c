@@ -151,22 +151,27 @@ Test(soft, chunks_and_blocks)
     int judged = 0, run = 0;
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-            for (int k = 0; k < 2; k++)
-                for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++) {
-                    fixture_soft_case c =
-                        shaped((atn_operator)op, (atn_dtype)dtype, &shapes[i], (int)i);
-                    c.sampling = kinds[k];
-                    c.inverse = inverse_for(methods[(k + dtype) % 2]);
-                    judged += check(context, &c);
-                    run++;
-                }
-    cr_expect(judged >= run * 3 / 4, "%d of %d judged", judged, run);
+            for (int k = 0; k < 4; k++) {
+                atn_dtype dtype = (atn_dtype)((k / 2 + (int)i) % 2);
+                fixture_soft_case c = shaped((atn_operator)op, dtype, &shapes[i], (int)i);
+                if (k % 2 == op) /* every sampling with every inverse, over the shapes */
+                    continue;
+                c.sampling = kinds[k / 2];
+                c.inverse = inverse_for(methods[(k + (int)i) % 2]);
+                bool said = check(context, &c);
+                cr_expect(said || dtype == ATN_F32, "%s could not be judged", describe(&c));
+                judged += said;
+                run++;
+            }
+    cr_expect(judged >= run * 2 / 3, "%d of %d judged", judged, run);
     atn_context_free(context);
 }
 
 Test(soft, residual_convolution)
 {
-    static const int64_t grids[][2] = {{1, 1}, {7, 9}, {1, 30}, {30, 1}, {3, 4}, {36, 33}};
+    /* the last two have several chunks, which share out rows unevenly */
+    static const int64_t grids[][2] = {{1, 1}, {7, 9},   {1, 30},  {30, 1},
+                                       {3, 4}, {37, 33}, {1, 2100}};
     atn_context *context = fixture_context(2, NULL);
     for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++)
         for (size_t g = 0; g < sizeof grids / sizeof *grids; g++)
@@ -497,6 +502,8 @@ Test(soft, pivoted_cholesky_is_100_times_better_on_smooth_tokens)
     cr_expect(errors[1] <= errors[0] / 100, "nr-paper %.3g, pivoted-cholesky %.3g", errors[0],
               errors[1]);
     cr_expect(errors[1] < 1e-3, "pivoted-cholesky %.3g", errors[1]);
+    fprintf(stderr, "smooth, m = 196, f32: nr-paper is off by %.3g, pivoted-cholesky by %.3g\n",
+            errors[0], errors[1]);
     atn_context_free(context);
 }
 

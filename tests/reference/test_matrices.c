@@ -87,22 +87,25 @@ static double entry(ref_matrix matrix, int m, double value, int i, int j)
     }
 }
 
+static void check_entries(ref_matrix matrix, int m, double value)
+{
+    double *a = new_numbers(m * m);
+    cr_expect(ref_matrix_make(matrix, m, value, a, NULL) == ATN_OK);
+    for (int i = 0; i < m * m; i++) {
+        double want = entry(matrix, m, value, i / m, i % m);
+        cr_expect(fabs(a[i] - want) <= 8 * DBL_EPSILON && a[i] == a[i % m * m + i / m],
+                  "%s m=%d value=%g (%d,%d) got=%.17g want=%.17g", ref_matrix_name(matrix), m,
+                  value, i / m, i % m, a[i], want);
+    }
+    free(a);
+}
+
 Test(matrices, entries_and_symmetry)
 {
-    for (int c = 0; c < CASES; c++) {
-        for (int s = 0; s < 8 && cases[c].sizes[s]; s++) {
-            int m = cases[c].sizes[s];
-            double *a = new_numbers(m * m), value = cases[c].values[2];
-            cr_expect(ref_matrix_make(cases[c].matrix, m, value, a, NULL) == ATN_OK);
-            for (int i = 0; i < m * m; i++) {
-                double want = entry(cases[c].matrix, m, value, i / m, i % m);
-                cr_expect(fabs(a[i] - want) <= 8 * DBL_EPSILON && a[i] == a[i % m * m + i / m],
-                          "%s m=%d (%d,%d) got=%.17g want=%.17g", ref_matrix_name(cases[c].matrix),
-                          m, i / m, i % m, a[i], want);
-            }
-            free(a);
-        }
-    }
+    for (int c = 0; c < CASES; c++)
+        for (int v = 0; v < 5; v++)
+            for (int s = 0; s < 8 && cases[c].sizes[s]; s++)
+                check_entries(cases[c].matrix, cases[c].sizes[s], cases[c].values[v]);
 }
 
 /* By hand: m = 5 in blocks of 2, 2, 1; two tokens at distance delta; four points on a ring. */

@@ -231,6 +231,7 @@ Test(newton, residual_against_the_recurrence)
 Test(newton, residual_far_below_rounding)
 {
     const double one = 1, zeros[2] = {0, 0}, negative[2] = {-1, 0.5}, bad[2] = {1, NAN};
+    const double overflowing[2] = {-0.9, 0};
     double got = ref_filter_residual(1, &one, 0.75, 0, 6), want = pow(0.25, 64);
     cr_expect(fabs(got - want) <= 1e-15 * want, "got=%g want=%g", got, want);
     /* with a ridge the limit is l ridge / (l + ridge), not 0 */
@@ -238,7 +239,9 @@ Test(newton, residual_far_below_rounding)
     cr_expect(fabs(got - 0.2) <= 1e-16, "got=%.17g", got);
     cr_expect(ref_filter_residual(0, NULL, 1, 0, 3) == 0);
     cr_expect(ref_filter_residual(2, zeros, 1, 0, 3) == 0);
-    cr_expect(ref_filter_residual(2, zeros, 8, 1, 20) == 0, "f overflows at l = 0, l^2 f does not");
+    /* f overflows at l = 0 (mu = 1), l^2 f does not; l = -0.9 (mu = 0.1) leaves 0.9 / 0.1 */
+    got = ref_filter_residual(2, overflowing, 8, 1, 20);
+    cr_expect(fabs(got - 10) <= 1e-13, "got=%.17g", got);
     cr_expect(fabs(ref_filter_residual(2, negative, 1, 0, 0) - 0.375) <= 1e-16);
     cr_expect(ref_filter_residual(1, &one, 1, -1, 4) == 1, "f_k(0) = 0 leaves -l");
     cr_expect(isnan(ref_filter_residual(2, bad, 1, 0, 3)));
