@@ -57,12 +57,18 @@ typedef struct {
     int64_t batch, heads, tokens, dim, value_dim;
 } atn_attention_shape;
 
-/* Exact counts for one forward call, as the CPU implementation executes it. */
+/* Counts for one forward call, as functions of the shape.
+ *
+ * flops are the additions and multiplications, one each, of what the formulas name: averages or
+ * convolution, distances (3 d each, or 2 d + 3 expanded), Newton-Raphson's products, the row sums
+ * and scaling of SOFT++, the products with V, the residual. Not in them: exp, LayerNorm and GELU,
+ * and what is elementwise in m^2. Exact methods count LAPACK's nominal 9 m^3 (eig), m^3 (cholesky),
+ * m^3/3 (pivoted) and the products for the residual they report. */
 typedef struct {
-    double flops; /* additions and multiplications, one each; exp not included */
-    double exps;
-    double bytes; /* inputs read once plus output written once */
-    double workspace_bytes;
+    double flops;
+    double exps;            /* exact: b h (m^2 + 2 n m) */
+    double bytes;           /* exact: inputs read once plus output written once */
+    double workspace_bytes; /* exact: the plan's memory */
 } atn_cost;
 
 typedef struct {
@@ -72,7 +78,7 @@ typedef struct {
     const char *source;     /* paper and equations */
     const char *parameters; /* the fields of atn_attention_desc it reads */
     unsigned capabilities;
-    /* exact counts; the plan of the same description executes just these */
+    /* what a plan of the same description costs; fails as atn_attention_plan does */
     atn_status (*cost)(atn_context *context, const atn_attention_desc *desc,
                        const atn_attention_shape *shape, atn_cost *cost);
 } atn_operator_info;
@@ -91,7 +97,8 @@ typedef struct {
 typedef struct atn_plan atn_plan;
 
 /* Checks the description against the shape, fixes the algorithm and takes all memory the plan will
- * ever use: O(m^2) per head and thread, O(m value_dim) per head and 1/32 m tokens, never O(n m).
+ * ever use: O(m^2) per head and thread, O(m d) per head, O(m value_dim) per head and per 32 m
+ * tokens, one window (d k^2) per thread for a convolution; never O(n m).
  *
  * The description is copied; the arrays it points to (indices, weights) are not and must outlive
  * the plan. Returns ATN_OK or a negative status, the detail in the context. A shape with no
@@ -109,16 +116,20 @@ void atn_plan_free(atn_plan *plan);
  *   q     b x h x n x d
  *   k     null: SOFT has Q = K (Eq. 5); anything else is ATN_ERR_UNSUPPORTED
  *   v     b x h x n x value_dim
- *   out   b x h x n x value_dim; must not overlap q or v
+ *   out   b x h x n x value_dim; its span must not overlap that of q or v
  *   info  or null
  *
  * Tokens are streamed twice in blocks; P is never held. The order of every sum depends on the shape
  * alone, so the bits do not depend on the number of threads.
  *
  * Returns ATN_OK; ATN_NOT_CONVERGED or ATN_SINGULAR if a head's inverse says so (Y is computed with
- * the X it left); ATN_NONFINITE if Q or V holds NaN or infinity (Y is all NaN for such a head);
- * negative: Y untouched. Accuracy: |Y - reference|_F <= 10 kappa(A) max(n, m) u |reference|_F
- * (ruler R3), tested for every sampling and inverse. */
+ * the X it left); ATN_NONFINITE if Q or V holds NaN or infinity or Y overflows (Y is all NaN for
+ * such a head); negative: Y untouched.
+ *
+ * Accuracy: |Y - reference|_F <= 10 kappa max(n, m) u |reference|_F, tested for every sampling and
+ * inverse. kappa is A's condition number; for Newton-Raphson the larger of that and the filter's
+ * own, l_max max |f_k'| / max |f_k| (with the papers' start and equal row sums, rounding is
+ * magnified by 2^T). For a convolution max(n, m, d k^2). */
 atn_status atn_attention_forward(atn_plan *plan, const atn_tensor *q, const atn_tensor *k,
                                  const atn_tensor *v, atn_tensor *out, atn_attention_info *info);
 

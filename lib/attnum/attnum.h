@@ -7,7 +7,8 @@
  *   status    0 ok, negative the caller's or the machine's fault, positive a       status.h
  *             numerical outcome with defined output
  *   order     context or plan first, then what is asked for, inputs, outputs
- *   aliasing  outputs must not overlap anything else
+ *   aliasing  an output's memory, from its first element to its last, must not overlap that of any
+ *             other argument; interleaved views count as overlapping
  *   threads   a context serves one thread at a time; there is no global state      context.h
  *   names     every choice has a name (atn_*_name), the same in C, on the command line and in CSV
  *

@@ -32,15 +32,16 @@ typedef struct {
 typedef struct {
     atn_device device;       /* ATN_CPU by default */
     int ordinal;             /* which device; 0 on the CPU */
-    int threads;             /* 0: as many as OpenMP would use */
+    int threads;             /* at most 1024; 0: as many as OpenMP would use */
     atn_allocator allocator; /* both functions null: aligned_alloc and free */
 } atn_context_options;
 
 typedef struct atn_context atn_context;
 
 /* Makes a context. options may be null: CPU, all threads, the C allocator.
- * Returns ATN_ERR_NULL (context), ATN_ERR_VALUE (threads < 0, one allocator function without the
- * other), ATN_ERR_DEVICE (a device this build or machine does not have), ATN_ERR_MEMORY. */
+ * Returns ATN_ERR_NULL (context), ATN_ERR_VALUE (threads out of range, one allocator function
+ * without the other), ATN_ERR_DEVICE (a device this build or machine does not have),
+ * ATN_ERR_MEMORY. */
 atn_status atn_context_create(const atn_context_options *options, atn_context **context);
 
 /* Frees a context; null is allowed. Plans made with it must be freed first. */

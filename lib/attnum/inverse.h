@@ -7,8 +7,9 @@
  *   X_0 = alpha B,   X_{k+1} = 2 X_k - X_k B X_k,   B = A + ridge I,
  *
  * and differ only in alpha and ridge. Every X_k is a polynomial in A and is kept symmetric to the
- * last bit. In exact arithmetic X_k has the eigenvalues f_k(l) = (1 - (1 - alpha l^2)^(2^k)) / l:
- * it converges to the pseudo-inverse iff 0 < alpha < 2 / l_max^2. */
+ * last bit. In exact arithmetic X_k has the eigenvalues f_k(l) = (1 - (1 - alpha l^2)^(2^k)) / l, l
+ * those of B: it converges to the pseudo-inverse iff 0 < alpha < 2 / l_max^2. In floating point
+ * rounding noise in the null space and in unconverged modes doubles with every step. */
 #ifndef ATTNUM_INVERSE_H
 #define ATTNUM_INVERSE_H
 
@@ -65,11 +66,13 @@ typedef struct {
     int search_cap;           /* the most halvings: 10 */
     bool search_accepts_last; /* at the cap: go on with the last alpha (code), or give up (paper) */
     atn_alpha_scope scope;
-    double tolerance; /* ATN_OK needs |B X B - B|_F <= tolerance |B|_F; < 0: sqrt(u), because the
-                         best explicit inverse of an ill-conditioned B has about that residual */
+    /* all methods: ATN_OK needs |B X B - B|_F <= tolerance |B|_F; < 0: sqrt(u), because the best
+     * explicit inverse of an ill-conditioned B has about that residual */
+    double tolerance;
     /* exact methods */
     double rcond;  /* eig, pivoted-cholesky: relative cut; < 0: m u */
-    double jitter; /* cholesky: jitter / |A|_1; < 0: u sqrt(m), and tenfold while it fails */
+    double jitter; /* cholesky: jitter / |A|_1, and A + jitter I is what is inverted and judged;
+                      < 0: u sqrt(m), tenfold while it fails, and A itself is what X is judged by */
 } atn_inverse_desc;
 
 /* The published constants of a method. For ATN_INVERSE_NR set alpha yourself. */
@@ -88,10 +91,11 @@ const char *atn_stop_name(atn_stop stop); /* "iterations", "no-alpha", "nonfinit
 typedef struct {
     atn_status status; /* ATN_OK, ATN_NOT_CONVERGED, ATN_SINGULAR, ATN_NONFINITE */
     atn_stop stop;
-    int iterations;     /* steps taken */
-    double alpha;       /* start used, as rounded to the dtype */
-    int halvings;       /* n: halvings of alpha */
-    double residual;    /* |B X B - B|_F / |B|_F of the returned X */
+    int iterations; /* steps taken */
+    double alpha;   /* start used, as rounded to the dtype */
+    int halvings;   /* n: halvings of alpha */
+    double
+        residual; /* |B X B - B|_F / |B|_F of the returned X; NaN in a plan that keeps a factor */
     double last_update; /* |X_T - X_{T-1}|_F / |X_T|_F */
     double best_update; /* the smallest of those */
     int best_iteration; /* and the k of X_k it led to */
@@ -134,18 +138,23 @@ typedef struct {
  *   traces  b * h of them, or null
  *
  * For pivoted-cholesky X is the inverse of the pivot block, zero elsewhere: a reflexive generalised
- * inverse, formed here for inspection; P^T X P is the same as with A+ wherever P lies in A's range.
+ * inverse, formed here for inspection. P^T X P is the same as with A+ where P's columns lie in A's
+ * range, as they do for SOFT in exact arithmetic; SOFT++ scales P by D^-1/2 and differs from A+ by
+ * what the cut leaves out.
  *
- * Returns the worst of the matrices' statuses: ATN_OK; ATN_NOT_CONVERGED (defined X, see infos);
- * ATN_SINGULAR (cholesky failed at every jitter; X = 0); ATN_NONFINITE (A holds NaN or infinity;
- * X = 0); or a negative one, in which case X is untouched: ATN_ERR_SHAPE, ATN_ERR_STRIDE,
+ * Returns the worst of the matrices' statuses: ATN_OK (the residual is within desc->tolerance);
+ * ATN_NOT_CONVERGED (Newton-Raphson; X is the last finite iterate, 0 if there is none);
+ * ATN_SINGULAR (exact methods: the residual is above the tolerance, with the X that has it; or no
+ * factor exists or X leaves the range of the type, and X = 0); ATN_NONFINITE (A holds NaN or
+ * infinity; X = 0); or a negative one, in which case X is untouched: ATN_ERR_SHAPE, ATN_ERR_STRIDE,
  * ATN_ERR_DTYPE, ATN_ERR_ALIAS, ATN_ERR_VALUE (a constant out of range, A not symmetric),
  * ATN_ERR_MEMORY, ATN_ERR_LIBRARY.
  *
  * Cost per matrix: 2 T + 2 products of m x m matrices (Newton-Raphson; 1 more with a search on
  * A^2), one symmetric eigendecomposition (eig), about m^3 flops (cholesky), r^2 m (pivoted, rank
- * r). A trace adds an f64 eigenvalue problem and products per metric and step. Allocates 3 m^2
- * elements per thread, more with a trace. */
+ * r), and 2 products for the residual. A trace adds an f64 eigenvalue problem and products per
+ * metric and step. Allocates 3 (eig: 4) times m^2 elements per thread, and 5 m^2
+ * doubles per thread with a trace. */
 atn_status atn_inverse(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
                        atn_tensor *x, atn_inverse_info *infos, atn_trace *traces);
 

@@ -48,8 +48,8 @@ double atn_kernel_scale(atn_scale scale, double value, int64_t heads, int64_t di
  * Same dtype for both; a must not overlap landmarks. Cost per head: m^2 exp and 3 m^2 d
  * flops (direct). ATN_DISTANCE_EXPANDED keeps what rounding makes of the diagonal; its
  * lower triangle is the one computed, the upper a copy.
- * Accuracy (direct): |A_ij - exact| <= ratio * (d s |x_i - x_j|^2 + 2) u A_ij, tested to ratio 1.
- */
+ * Accuracy (direct): |A_ij - exact| <=
+ * ((d + 4) s |x_i - x_j|^2 + 3) u A_ij, tested element by element. */
 atn_status atn_gaussian_self(atn_context *context, atn_distance distance, double s,
                              const atn_tensor *landmarks, atn_tensor *a);
 

@@ -29,7 +29,7 @@ extern "C" {
     X(ATN_NOT_CONVERGED, 1, "not converged")                                                       \
     X(ATN_SINGULAR, 2, "the matrix is singular to working precision")                              \
     X(ATN_BELOW_FLOOR, 3, "the answer lies below what this precision resolves")                    \
-    X(ATN_NONFINITE, 4, "the input holds NaN or infinity")
+    X(ATN_NONFINITE, 4, "NaN or infinity in the input, or overflow")
 
 typedef enum {
 #define ATN_STATUS_ENTRY(code, value, message) code = value,

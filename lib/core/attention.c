@@ -103,8 +103,9 @@ void atn_plan_free(atn_plan *plan)
     core_release(plan->context, plan);
 }
 
-static atn_status check_tensors(const atn_plan *plan, const atn_tensor *q, const atn_tensor *k,
-                                const atn_tensor *v, const atn_tensor *out)
+/* q, v and out; k is the operator's to check. */
+static atn_status check_tensors(const atn_plan *plan, const atn_tensor *q, const atn_tensor *v,
+                                const atn_tensor *out)
 {
     atn_context *c = plan->context;
     const atn_attention_shape *s = &plan->shape;
@@ -112,16 +113,11 @@ static atn_status check_tensors(const atn_plan *plan, const atn_tensor *q, const
     atn_status status;
     if ((status = core_check_tensor(c, "q", q, dtype, s->batch, s->heads, s->tokens, s->dim)) !=
             ATN_OK ||
-        (k && (status = core_check_tensor(c, "k", k, dtype, s->batch, s->heads, -1, s->dim)) !=
-                  ATN_OK) ||
-        (status = core_check_tensor(c, "v", v, dtype, s->batch, s->heads, -1, s->value_dim)) !=
-            ATN_OK ||
-        (status = core_check_tensor(c, "v", v, dtype, -1, -1, k ? k->rows : s->tokens, -1)) !=
-            ATN_OK ||
+        (status = core_check_tensor(c, "v", v, dtype, s->batch, s->heads, s->tokens,
+                                    s->value_dim)) != ATN_OK ||
         (status = core_check_tensor(c, "out", out, dtype, s->batch, s->heads, s->tokens,
                                     s->value_dim)) != ATN_OK ||
         (status = core_check_alias(c, "out", out, "q", q)) != ATN_OK ||
-        (k && (status = core_check_alias(c, "out", out, "k", k)) != ATN_OK) ||
         (status = core_check_alias(c, "out", out, "v", v)) != ATN_OK)
         return status;
     return ATN_OK;
@@ -132,7 +128,7 @@ atn_status atn_attention_forward(atn_plan *plan, const atn_tensor *q, const atn_
 {
     if (!plan)
         return ATN_ERR_NULL;
-    atn_status status = check_tensors(plan, q, k, v, out);
+    atn_status status = check_tensors(plan, q, v, out);
     if (status != ATN_OK)
         return status;
     if (plan->empty) {

@@ -7,7 +7,7 @@
 
 #include "core/internal.h"
 
-enum { ALIGNMENT = 64 };
+enum { ALIGNMENT = 64, MOST_THREADS = 1024 };
 
 static void *allocate_aligned(void *user, size_t bytes)
 {
@@ -30,7 +30,8 @@ atn_status atn_context_create(const atn_context_options *options, atn_context **
     if (!options)
         options = &defaults;
     atn_allocator allocator = options->allocator;
-    if (options->threads < 0 || !allocator.allocate != !allocator.release)
+    if (options->threads < 0 || options->threads > MOST_THREADS ||
+        !allocator.allocate != !allocator.release)
         return ATN_ERR_VALUE;
     if (options->device != ATN_CPU || options->ordinal != 0)
         return ATN_ERR_DEVICE;
@@ -83,6 +84,9 @@ atn_status core_check_tensor(atn_context *context, const char *name, const atn_t
     if (dtype >= 0 && tensor->dtype != (atn_dtype)dtype)
         return core_fail(context, ATN_ERR_DTYPE, "%s is %s, expected %s", name,
                          atn_dtype_name(tensor->dtype), atn_dtype_name((atn_dtype)dtype));
+    if (core_too_large((double)tensor->batch * (double)tensor->heads))
+        return core_fail(context, ATN_ERR_SHAPE, "%s: %" PRId64 " batches of %" PRId64 " heads",
+                         name, tensor->batch, tensor->heads);
     const int64_t got[] = {tensor->batch, tensor->heads, tensor->rows, tensor->cols};
     const int64_t want[] = {batch, heads, rows, cols};
     static const char *const axes[] = {"batch", "heads", "rows", "cols"};

@@ -13,6 +13,12 @@ struct atn_context {
     char error[256];
 };
 
+/* The larger of two; NaN if either is, so that no maximum hides one. */
+static inline double core_max(double a, double b)
+{
+    return a > b || a != a ? a : b;
+}
+
 /* Writes the reason into the context (which may be null) and returns status. */
 atn_status core_fail(atn_context *context, atn_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -124,7 +124,7 @@ static atn_status check_matrices(atn_context *context, const atn_tensor *a, cons
                          a->rows, INT_MAX / 8);
     if (a->rows > 1 && (a->row_stride != a->rows || x->row_stride != a->rows))
         return core_fail(context, ATN_ERR_STRIDE, "a and x: rows must lie side by side");
-    for (int64_t i = 0; i < a->batch * a->heads; i++)
+    for (int64_t i = 0; a->rows > 0 && i < a->batch * a->heads; i++)
         if (!symmetric(a, i / a->heads, i % a->heads))
             return core_fail(context, ATN_ERR_VALUE,
                              "a: matrix (%" PRId64 ", %" PRId64 ") is not symmetric", i / a->heads,
@@ -159,8 +159,8 @@ atn_status atn_inverse(atn_context *context, const atn_inverse_desc *desc, const
     if ((status = check_traces(context, desc, count, traces)) != ATN_OK)
         return status;
     if (count == 0 || a->rows == 0) {
-        for (int64_t i = 0; infos && i < count; i++)
-            infos[i] = (atn_inverse_info){0};
+        if (infos)
+            memset(infos, 0, (size_t)count * sizeof *infos);
         return ATN_OK;
     }
     if (core_inverse_too_large(a->rows, count, context->threads))

@@ -55,6 +55,8 @@ static atn_status all_heads(atn_context *context, kernel_job *j)
     int64_t heads = j->x->heads, count = j->x->batch * heads;
     j->cpu = cpu_table_get(j->x->dtype);
     const atn_tensor *landmarks = j->y ? j->y : j->x;
+    if (count == 0 || j->out->rows == 0 || j->out->cols == 0)
+        return ATN_OK;
     if (landmarks->rows > INT_MAX / 2 || landmarks->cols > INT_MAX / 2) /* BLAS counts in 32 bits */
         return core_fail(context, ATN_ERR_SHAPE,
                          "%" PRId64 " landmarks of width %" PRId64 ": expected at most %d each",

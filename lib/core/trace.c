@@ -56,8 +56,7 @@ static double max_abs(int64_t count, const double *a)
 {
     double largest = 0;
     for (int64_t i = 0; i < count; i++)
-        if (!(fabs(a[i]) <= largest)) /* a NaN stays */
-            largest = fabs(a[i]);
+        largest = core_max(largest, fabs(a[i]));
     return largest;
 }
 
@@ -74,7 +73,7 @@ static double symmetric_norm(const record *r, double *a)
     if (LAPACKE_dsyevd_work(LAPACK_COL_MAJOR, 'N', 'U', (lapack_int)m, a, (lapack_int)m, r->values,
                             r->lapack_work, (lapack_int)(2 * m + 1), &unused, 1) != 0)
         return NAN;
-    return scale * fmax(fabs(r->values[0]), fabs(r->values[m - 1]));
+    return scale * core_max(fabs(r->values[0]), fabs(r->values[m - 1]));
 }
 
 /* |M|_2 = sqrt(|M^T M|_2) for any square matrix; destroys it. */
@@ -138,11 +137,8 @@ static double symmetry_defect(const record *r)
 {
     double defect = 0;
     for (int64_t i = 0; i < r->m; i++)
-        for (int64_t j = 0; j < i; j++) {
-            double difference = fabs(r->x[i * r->m + j] - r->x[j * r->m + i]);
-            if (!(difference <= defect))
-                defect = difference;
-        }
+        for (int64_t j = 0; j < i; j++)
+            defect = core_max(defect, fabs(r->x[i * r->m + j] - r->x[j * r->m + i]));
     return defect;
 }
 

@@ -53,7 +53,8 @@ static bool factorise(const inverse_problem *p, real jitter)
     return lapack_potrf(LAPACK_COL_MAJOR, 'U', (lapack_int)p->m, p->x, (lapack_int)p->m) == 0;
 }
 
-/* work: two m x m scratch matrices for the residual. */
+/* work: three m x m matrices for the residual, which is against A + jitter I where the caller asked
+ * for that matrix, and against A where the jitter is ours. */
 atn_status R(cholesky)(const inverse_problem *p)
 {
     int64_t m = p->m;
@@ -75,7 +76,11 @@ atn_status R(cholesky)(const inverse_problem *p)
     if (lapack_potri(LAPACK_COL_MAJOR, 'U', (lapack_int)m, p->x, (lapack_int)m) != 0)
         return ATN_ERR_LIBRARY;
     R(mirror_lower)(m, p->x, m); /* LAPACK's upper triangle by columns is our lower by rows */
-    p->info->residual = R(first_penrose)(m, p->a, p->x, p->work, p->work + m * m);
+    real *judged = p->work + 2 * m * m;
+    memcpy(judged, p->a, (size_t)(m * m) * sizeof *judged);
+    for (int64_t i = 0; given && i < m; i++)
+        judged[i * m + i] += (real)jitter;
+    p->info->residual = R(first_penrose)(m, judged, p->x, p->work, p->work + m * m);
     record(p);
     return ATN_OK;
 }

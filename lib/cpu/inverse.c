@@ -6,7 +6,8 @@
 #include "core/trace.h"
 #include "cpu/blocks.h"
 
-enum { NEWTON_MATRICES = 3 };
+/* What Newton-Raphson and Cholesky work in. */
+enum { WORK_MATRICES = 3 };
 
 static atn_status (*const methods[ATN_INVERSE_COUNT])(const inverse_problem *) = {
     [ATN_INVERSE_NR] = R(newton),          [ATN_INVERSE_NR_PAPER] = R(newton),
@@ -22,15 +23,17 @@ void R(inverse_work)(const atn_inverse_desc *desc, int64_t m, cpu_inverse_memory
     case ATN_INVERSE_EIG:
         memory->reals = 4 * m * m + 7 * m + 1;
         break;
-    case ATN_INVERSE_CHOLESKY:
-        memory->reals = 2 * m * m;
-        break;
     case ATN_INVERSE_PIVOTED_CHOLESKY:
         memory->reals = 3 * m * m + 2 * m;
         break;
     default:
-        memory->reals = NEWTON_MATRICES * m * m;
+        memory->reals = WORK_MATRICES * m * m;
     }
+}
+
+static double tolerance(const atn_inverse_desc *desc)
+{
+    return desc->tolerance >= 0 ? desc->tolerance : sqrt(atn_dtype_roundoff(REAL_DTYPE));
 }
 
 static atn_status invert_one(inverse_problem *p)
@@ -42,13 +45,17 @@ static atn_status invert_one(inverse_problem *p)
             p->pivots[i] = (int)i;
         return ATN_NONFINITE;
     }
+    p->info->residual = NAN; /* until measured */
     atn_status status = methods[p->desc->method](p);
-    if (status >= 0 && !R(all_finite)(p->m, p->m, p->x, p->m)) { /* 1 / lambda left the range */
+    if (status != ATN_OK)
+        return status;
+    atn_status failure = p->info->stop == ATN_STOP_DIRECT ? ATN_SINGULAR : ATN_NOT_CONVERGED;
+    if (!R(all_finite)(p->m, p->m, p->x, p->m)) { /* 1 / lambda left the range of the type */
         memset(p->x, 0, (size_t)(p->m * p->m) * sizeof(real));
         p->info->residual = 1;
-        return ATN_SINGULAR;
+        return failure;
     }
-    return status;
+    return p->keep_factor || p->info->residual <= tolerance(p->desc) ? ATN_OK : failure;
 }
 
 /* The worst of two: any negative status first, then the larger positive. */

@@ -17,8 +17,7 @@ double R(norm1)(int64_t m, const real *a)
         double sum = 0;
         for (int64_t j = 0; j < m; j++)
             sum += (double)real_abs(a[i * m + j]);
-        if (!(sum <= norm)) /* a NaN stays */
-            norm = sum;
+        norm = core_max(norm, sum);
     }
     return norm;
 }

@@ -9,15 +9,14 @@
 /* |I - alpha B|_1 in the arithmetic of `real`, as the published loops compute it. */
 static double start_norm(int64_t m, const real *b, real alpha)
 {
-    real norm = 0;
+    double norm = 0;
     for (int64_t i = 0; i < m; i++) { /* rows for columns: B is symmetric */
         real sum = 0;
         for (int64_t j = 0; j < m; j++)
             sum += real_abs((i == j ? (real)1 : (real)0) - alpha * b[i * m + j]);
-        if (!(sum <= norm))
-            norm = sum;
+        norm = core_max(norm, (double)sum);
     }
-    return (double)norm;
+    return norm;
 }
 
 static real *matrix_of(const atn_tensor *t, int64_t index)
@@ -36,7 +35,7 @@ static double search_alpha(const atn_inverse_desc *desc, const atn_tensor *b,
         double norm = 0;
         for (int64_t i = first; i < first + count; i++)
             if (infos[i].status != ATN_NONFINITE)
-                norm = fmax(norm, start_norm(b->rows, matrix_of(b, i), (real)alpha));
+                norm = core_max(norm, start_norm(b->rows, matrix_of(b, i), (real)alpha));
         if (norm <= desc->search_limit)
             return alpha;
         if (*halvings == desc->search_cap)
@@ -58,7 +57,7 @@ static double alpha_from_norm(const atn_inverse_desc *desc, double norm)
 {
     if (desc->alpha > 0)
         return desc->alpha;
-    return norm > 0 ? desc->numerator / (norm * norm) : 0; /* A = 0: X = 0 is its pseudo-inverse */
+    return norm > 0 ? desc->numerator / norm / norm : 0; /* A = 0: X = 0 is its pseudo-inverse */
 }
 
 void R(newton_starts)(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
@@ -69,7 +68,7 @@ void R(newton_starts)(atn_context *context, const atn_inverse_desc *desc, const 
     for (int64_t i = 0; i < count; i++) {
         bool finite = infos[i].status != ATN_NONFINITE;
         starts[i] = finite ? R(norm1)(a->rows, matrix_of(a, i)) : 0;
-        largest = fmax(largest, starts[i]);
+        largest = core_max(largest, starts[i]);
     }
     bool batch = desc->scope == ATN_SCOPE_BATCH;
     for (int64_t i = 0; i < count; i++)
@@ -176,9 +175,5 @@ atn_status R(newton)(const inverse_problem *p)
     }
     iterate(p, b, scratch, other);
     info->residual = R(first_penrose)(p->m, b, p->x, scratch, other);
-    double tolerance = p->desc->tolerance;
-    if (tolerance < 0)
-        tolerance = sqrt(atn_dtype_roundoff(REAL_DTYPE));
-    return info->stop == ATN_STOP_ITERATIONS && info->residual <= tolerance ? ATN_OK
-                                                                            : ATN_NOT_CONVERGED;
+    return info->stop == ATN_STOP_ITERATIONS ? ATN_OK : ATN_NOT_CONVERGED;
 }

@@ -4,8 +4,8 @@
  *   explicit inverse X:          U = P V,              Y = P^T (X U)
  *   factor A[piv,piv] = L L^T:   U = (L^-1 P) V,       Y = (L^-1 P)^T U      on the pivots' rows
  *
- * The factor form never meets a large number: |L^-1 P e_i|^2 = S^_ii <= 1. SOFT++ replaces X by
- * D^-1/2 X D^-1/2, and L by D^1/2 L. */
+ * The factor form of SOFT never meets a large number: |L^-1 P e_i|^2 = S^_ii <= 1. SOFT++ replaces
+ * X by D^-1/2 X D^-1/2, and L by D^1/2 L. */
 #include <omp.h>
 #include <string.h>
 
@@ -126,8 +126,8 @@ static void normalise(const head_state *h)
     }
 }
 
-/* Puts the pivots' landmarks first; A has been used and lends its memory (m >= d is not needed: one
- * column at a time). */
+/* Puts the pivots' landmarks first, one coordinate at a time. A has been used by now and lends its
+ * memory. */
 static void permute_landmarks(const head_state *h)
 {
     int64_t d = h->soft->shape.dim;
@@ -237,7 +237,15 @@ static void add_residual(const cpu_soft *soft, const atn_tensor *v, atn_tensor *
      rows_from(v, head, 0), v->row_stride, y0, y1, rows_from(out, head, 0), out->row_stride);
 }
 
-/* A head that met NaN or infinity says so in every output. */
+/* Notes an output that has overflowed. */
+static void inspect(cpu_soft *soft, const atn_tensor *out, int64_t head, int64_t chunk)
+{
+    int64_t first = chunk * soft->chunk, end = smaller(first + soft->chunk, out->rows);
+    if (!R(all_finite)(end - first, out->cols, rows_from(out, head, first), out->row_stride))
+        soft->nonfinite[head * soft->chunks + chunk] = 1;
+}
+
+/* A head that met NaN or infinity, in its input or by overflow, says so in every output. */
 static void poison(cpu_soft *soft, atn_tensor *out, int64_t head)
 {
     bool bad = false;
@@ -286,6 +294,9 @@ atn_status R(soft_forward)(atn_context *context, cpu_soft *soft, const atn_tenso
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
         for (int64_t i = 0; i < pieces; i++)
             add_residual(soft, v, out, i / soft->chunks, i % soft->chunks);
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
+    for (int64_t i = 0; i < pieces; i++)
+        inspect(soft, out, i / soft->chunks, i % soft->chunks);
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
     for (int64_t i = 0; i < heads; i++)
         poison(soft, out, i);

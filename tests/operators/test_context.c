@@ -20,6 +20,7 @@ Test(context, options)
         {"defaults", {0}, ATN_OK},
         {"five threads", {.threads = 5}, ATN_OK},
         {"negative threads", {.threads = -1}, ATN_ERR_VALUE},
+        {"more threads than a machine has", {.threads = 1025}, ATN_ERR_VALUE},
         {"cuda", {.device = ATN_CUDA}, ATN_ERR_DEVICE},
         {"unknown device", {.device = (atn_device)9}, ATN_ERR_DEVICE},
         {"a second CPU", {.ordinal = 1}, ATN_ERR_DEVICE},

@@ -397,7 +397,7 @@ Test(inverse, adaptive_iterates)
     for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++) {
         batch b = batch_make((atn_dtype)dtype, GUARDED_DENSE, 1, M);
         for (int i = 0; i < M * M; i++)
-            b.values[i] = i % (M + 1) == 0 ? 1 : 0.1 * noise[i / M] * noise[i % M];
+            b.values[i] = i % (M + 1) == 0 ? 1 : 0.1 * (noise[i / M] * noise[i % M]);
         data_round((atn_dtype)dtype, M * M, b.values);
         check_newton(context, &b, ATN_INVERSE_NR_ADAPTIVE, "dominant", 12);
         batch_free(&b);
@@ -732,7 +732,8 @@ Test(inverse, cholesky_jitter)
     atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_CHOLESKY);
     double start = 0x1p-53 * 4 * M;
     ref_matrix_make(REF_ONES, M, 0, b.values, NULL);
-    cr_expect_eq(batch_run(context, &b, &desc), ATN_OK, "ones");
+    cr_expect_eq(batch_run(context, &b, &desc), ATN_SINGULAR, "ones");
+    cr_expect(b.infos[0].residual > 1e-8, "residual %g", b.infos[0].residual);
     double tenfold = log10(b.infos[0].jitter / start);
     cr_expect(fabs(tenfold - round(tenfold)) < 1e-9 && tenfold > -0.5, "jitter %g",
               b.infos[0].jitter);
@@ -747,6 +748,30 @@ Test(inverse, cholesky_jitter)
     cr_expect_eq(batch_run(context, &b, &desc), ATN_SINGULAR, "indefinite, no jitter");
     cr_expect(all_zero(&b, 0) && sound(&b) && b.infos[0].residual == 1);
     batch_free(&b);
+    atn_context_free(context);
+}
+
+/* An exact method says so when its X is no inverse: indefinite matrices are not what Cholesky is
+ * for. */
+Test(inverse, exact_methods_are_judged_too)
+{
+    static const double matrices[][4] = {{0, 1, 1, 0}, {1, 2, 2, 1}};
+    static const atn_inverse_method methods[] = {ATN_INVERSE_CHOLESKY,
+                                                 ATN_INVERSE_PIVOTED_CHOLESKY};
+    atn_context *context = fixture_context(1, NULL);
+    for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++)
+        for (int i = 0; i < 4; i++) {
+            batch b = batch_make((atn_dtype)dtype, GUARDED_DENSE, 1, 2);
+            for (int k = 0; k < 4; k++)
+                b.values[k] = matrices[i / 2][k];
+            atn_status status = run_one(context, &b, methods[i % 2]);
+            cr_expect(status == ATN_SINGULAR && sound(&b), "%s of matrix %d: %s, residual %g",
+                      atn_inverse_name(methods[i % 2]), i / 2, atn_status_name(status),
+                      b.infos[0].residual);
+            status = run_one(context, &b, ATN_INVERSE_EIG);
+            cr_expect_eq(status, ATN_OK, "eig of matrix %d: %s", i / 2, atn_status_name(status));
+            batch_free(&b);
+        }
     atn_context_free(context);
 }
 
@@ -771,7 +796,8 @@ Test(inverse, the_zero_matrix)
     atn_context_free(context);
 }
 
-/* Exact duplicates among the landmarks: singular A, no failure of eig and pivoted-cholesky. */
+/* Exact duplicates among the landmarks: A is singular. eig and pivoted-cholesky do not mind; the
+ * explicit inverse by Cholesky holds 1 / jitter and says that it is no inverse of A. */
 Test(inverse, duplicates)
 {
     enum { M = 12 };
@@ -782,7 +808,8 @@ Test(inverse, duplicates)
         for (int method = ATN_INVERSE_EIG; method < ATN_INVERSE_COUNT; method++) {
             atn_status status = run_one(context, &b, (atn_inverse_method)method);
             bool ranked = method != ATN_INVERSE_CHOLESKY;
-            cr_expect(status == ATN_OK && (!ranked || b.infos[0].rank == M - 1) && sound(&b),
+            cr_expect(status == (ranked ? ATN_OK : ATN_SINGULAR) &&
+                          (!ranked || b.infos[0].rank == M - 1) && sound(&b),
                       "%s: %s rank %ld", atn_inverse_name((atn_inverse_method)method),
                       atn_status_name(status), (long)b.infos[0].rank);
         }

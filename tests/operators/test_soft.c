@@ -369,6 +369,33 @@ Test(soft, constant_tokens)
     atn_context_free(context);
 }
 
+/* Finite input may overflow on the way: the sum of V, or a squared distance of the clamped form.
+ * That is said too, and never with ATN_OK. */
+Test(soft, overflow_is_not_ok)
+{
+    atn_context *context = fixture_context(1, NULL);
+    for (int in_q = 0; in_q < 2; in_q++) {
+        float q[8] = {0}, v[8] = {0}, y[8] = {0};
+        for (int i = 0; i < 8; i++)
+            *(in_q ? &q[i] : &v[i]) = in_q ? (i < 4 ? 1e19f : 1e20f) : 3e38f;
+        atn_attention_desc desc = atn_attention_defaults(ATN_SOFT, ATN_F32);
+        desc.distance = ATN_DISTANCE_CLAMPED;
+        desc.sampling = (atn_sampling){.kind = ATN_SAMPLING_FIRST, .count = 2};
+        desc.inverse = atn_inverse_defaults(ATN_INVERSE_EIG);
+        atn_attention_shape shape = {1, 1, 8, 1, 1};
+        atn_plan *plan;
+        cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plan), ATN_OK);
+        atn_tensor tq = atn_tensor_dense(q, ATN_F32, 1, 1, 8, 1);
+        atn_tensor tv = atn_tensor_dense(v, ATN_F32, 1, 1, 8, 1);
+        atn_tensor ty = atn_tensor_dense(y, ATN_F32, 1, 1, 8, 1);
+        atn_status status = atn_attention_forward(plan, &tq, NULL, &tv, &ty, NULL);
+        cr_expect(status == ATN_NONFINITE && isnan(y[0]) && isnan(y[7]), "%s: %s, y[0] = %g",
+                  in_q ? "q" : "v", atn_status_name(status), (double)y[0]);
+        atn_plan_free(plan);
+    }
+    atn_context_free(context);
+}
+
 /* NaN or infinity in one head's Q or V: that head all NaN and marked, the others right. */
 static void check_poisoned(atn_context *context, fixture_soft_case c, double bad, bool in_q,
                            int64_t row)

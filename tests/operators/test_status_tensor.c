@@ -544,6 +544,18 @@ Test(errors, hostile_sizes_do_not_overflow)
         cr_expect(status == ATN_OK || status == ATN_ERR_SHAPE || status == ATN_ERR_MEMORY, "%s: %s",
                   kernels[i].what, atn_status_name(status));
     }
+    /* nothing, very often: answered at once, not counted through */
+    atn_tensor nothing = atn_tensor_dense(NULL, ATN_F32, (int64_t)1 << 31, (int64_t)1 << 30, 0, 3);
+    atn_tensor no_matrix = nothing;
+    no_matrix.cols = no_matrix.row_stride = 0;
+    atn_inverse_desc inverse = atn_inverse_defaults(ATN_INVERSE_EIG);
+    cr_expect_eq(atn_gaussian_self(context, ATN_DISTANCE_DIRECT, 1, &nothing, &no_matrix),
+                 ATN_ERR_SHAPE);
+    cr_expect_eq(atn_inverse(context, &inverse, &no_matrix, &no_matrix, NULL, NULL), ATN_ERR_SHAPE);
+    no_matrix.batch = nothing.batch = 1 << 20;
+    no_matrix.heads = nothing.heads = 1 << 20;
+    cr_expect_eq(atn_gaussian_self(context, ATN_DISTANCE_DIRECT, 1, &nothing, &no_matrix), ATN_OK);
+    cr_expect_eq(atn_inverse(context, &inverse, &no_matrix, &no_matrix, NULL, NULL), ATN_OK);
     atn_attention_desc desc = atn_attention_defaults(ATN_SOFT, ATN_F32);
     desc.sampling = (atn_sampling){.kind = ATN_SAMPLING_FIRST, .count = 30000000};
     static const atn_attention_shape shapes[] = {

@@ -214,6 +214,25 @@ Test(trace, diverging_iterates_are_not_reported_small)
 }
 
 /* Several matrices, each with its own trace and metrics. */
+/* One NaN in what the caller gives is enough, wherever it stands: no maximum may pass over it. */
+Test(trace, a_nan_in_the_reference_is_seen)
+{
+    atn_context *context = fixture_context(1, NULL);
+    for (int at = 0; at < M * M; at += 13) {
+        traced t;
+        traced_make(&t, ATN_F64);
+        t.projector[at] = t.pinv[at] = NAN;
+        atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_NR_PAPER);
+        atn_inverse(context, &desc, &t.ga.view, &t.gx.view, &t.info, &t.trace);
+        cr_expect(isnan(t.values[ATN_METRIC_RANGE_RESIDUAL][T]) &&
+                      isnan(t.values[ATN_METRIC_INVERSE_ERROR][T]),
+                  "NaN at %d: range residual %g, inverse error %g", at,
+                  t.values[ATN_METRIC_RANGE_RESIDUAL][T], t.values[ATN_METRIC_INVERSE_ERROR][T]);
+        traced_free(&t);
+    }
+    atn_context_free(context);
+}
+
 Test(trace, one_trace_per_matrix)
 {
     atn_context *context = fixture_context(2, NULL);
