@@ -47,6 +47,9 @@ typedef struct experiment {
     int (*prepare)(const settings *s, void **state, int64_t *points);
     /* One line naming a point: for progress, --dry-run and failing rows. Into buffer. */
     void (*describe)(const void *state, int64_t point, char *buffer, size_t size);
+    /* The options that pick a point, for the command that a failed check prints. Null: none is
+     * printed. */
+    void (*replay)(const void *state, int64_t point, settings_point *options);
     /* Work of a point for the time estimate, in any unit; null: all points weigh the same. */
     double (*weight)(const void *state, int64_t point);
     /* The index-th input that prepare read, by name and SHA-256 ("" for synthetic ones), for the

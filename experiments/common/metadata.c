@@ -12,6 +12,7 @@
 
 #include "build_config.h"
 #include "report.h"
+#include "sha256.h"
 
 /* The length of the UTF-8 sequence at text, or 0 if there is none. */
 static size_t sequence_length(const unsigned char *text)
@@ -136,8 +137,18 @@ static cJSON *inputs_node(const experiment *e, const void *state)
     return inputs;
 }
 
-static cJSON *run_node(const experiment *e, const settings *s, const void *state)
+static void hash_text(const char *text, char hex[SHA256_HEX_SIZE])
 {
+    struct sha256_ctx sha256;
+    sha256_init(&sha256);
+    sha256_update(&sha256, strlen(text), (const uint8_t *)text);
+    sha256_hex(&sha256, hex);
+}
+
+static cJSON *run_node(const experiment *e, const settings *s, const void *state,
+                       const char *fingerprint, int code)
+{
+    char hash[SHA256_HEX_SIZE];
     char date[32];
     time_t now = time(NULL);
     struct tm utc;
@@ -153,12 +164,15 @@ static cJSON *run_node(const experiment *e, const settings *s, const void *state
     cJSON_AddItemToObject(run, "inputs", inputs_node(e, state));
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     add_text(run, "date", date);
+    hash_text(fingerprint, hash);
+    add_text(run, "fingerprint", hash);
+    cJSON_AddNumberToObject(run, "exit_code", code);
     free(cpu);
     return run;
 }
 
 bool metadata_write(const experiment *e, const settings *s, const void *state, int output,
-                    FILE *file)
+                    const char *fingerprint, int code, FILE *file)
 {
     const output_spec *o = &e->outputs[output];
     char *url = must_format("%s.csv", o->name);
@@ -170,11 +184,39 @@ bool metadata_write(const experiment *e, const settings *s, const void *state, i
     add_text(root, "dc:source", e->source);
     cJSON *schema = cJSON_AddObjectToObject(root, "tableSchema");
     cJSON_AddItemToObject(schema, "columns", columns_node(o));
-    cJSON_AddItemToObject(root, "run", run_node(e, s, state));
+    cJSON_AddItemToObject(root, "run", run_node(e, s, state, fingerprint, code));
     char *text = cJSON_Print(root);
     bool written = text && fprintf(file, "%s\n", text) >= 0;
     cJSON_free(text);
     cJSON_Delete(root);
     free(url);
     return written;
+}
+
+/* Null if there is no such file, or it holds no JSON. */
+static cJSON *read_json(const char *path)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = fopen(path, "r");
+    cJSON *root = file && getdelim(&text, &size, '\0', file) > 0 ? cJSON_Parse(text) : NULL;
+    if (file)
+        fclose(file);
+    free(text);
+    return root;
+}
+
+bool metadata_matches(const char *path, const char *fingerprint, int *code)
+{
+    char hash[SHA256_HEX_SIZE];
+    hash_text(fingerprint, hash);
+    cJSON *root = read_json(path);
+    const cJSON *run = cJSON_GetObjectItem(root, "run");
+    const char *found = cJSON_GetStringValue(cJSON_GetObjectItem(run, "fingerprint"));
+    const cJSON *exit_code = cJSON_GetObjectItem(run, "exit_code");
+    bool same = found && strcmp(found, hash) == 0 && cJSON_IsNumber(exit_code);
+    if (same)
+        *code = exit_code->valueint;
+    cJSON_Delete(root);
+    return same;
 }

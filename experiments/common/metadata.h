@@ -10,8 +10,13 @@
 
 #include "experiment.h"
 
-/* Writes the metadata of e's output number `output`. False on a write error. */
+/* Writes the metadata of e's output number `output`. fingerprint: all that the rows may depend on;
+ * code: the exit code of the run. False on a write error. */
 bool metadata_write(const experiment *e, const settings *s, const void *state, int output,
-                    FILE *file);
+                    const char *fingerprint, int code, FILE *file);
+
+/* Whether the file at path is the metadata of a run with this fingerprint; *code is then its exit
+ * code. */
+bool metadata_matches(const char *path, const char *fingerprint, int *code);
 
 #endif

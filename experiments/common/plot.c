@@ -87,3 +87,17 @@ bool plot_experiment(const experiment *e, const char *folder)
     free(script);
     return png && svg;
 }
+
+static bool has_file(const char *folder, const char *name, const char *extension)
+{
+    char *path = must_format("%s/%s.%s", folder, name, extension);
+    bool there = access(path, F_OK) == 0;
+    free(path);
+    return there;
+}
+
+bool plot_is_there(const experiment *e, const char *folder)
+{
+    return has_file(folder, e->outputs[0].name, "png") &&
+           has_file(folder, e->outputs[0].name, "svg");
+}

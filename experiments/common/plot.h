@@ -19,4 +19,7 @@
  * there are none, not even old ones. */
 bool plot_experiment(const experiment *e, const char *folder);
 
+/* Whether e's plots are in folder. */
+bool plot_is_there(const experiment *e, const char *folder);
+
 #endif

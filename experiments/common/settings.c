@@ -415,8 +415,15 @@ static int report_unknown(const char *word, bool known, unsigned used)
     return EXIT_USAGE;
 }
 
-/* Parses the option at argv[*i] and moves *i to its last word. */
-static int parse_option(settings *s, unsigned used, int argc, char **argv, int *i)
+static bool is_list(const option *o)
+{
+    return o->argument && strcmp(o->argument, "LIST") == 0;
+}
+
+/* Parses the option at argv[*i] and moves *i to its last word. given: whether each option has been
+ * there before. */
+static int parse_option(settings *s, unsigned used, int argc, char **argv, int *i,
+                        bool given[OPTION_COUNT])
 {
     const char *word = argv[*i], *value;
     const option *o = find_option(word, &value);
@@ -433,6 +440,11 @@ static int parse_option(settings *s, unsigned used, int argc, char **argv, int *
         }
         value = argv[++*i];
     }
+    if (given[o - options] && !is_list(o)) {
+        report_error("--%s: given twice; expected once, only lists may be repeated", o->name);
+        return EXIT_USAGE;
+    }
+    given[o - options] = true;
     char *wrong = o->parse(s, o, value);
     if (!wrong)
         return EXIT_PASS;
@@ -444,16 +456,20 @@ static int parse_option(settings *s, unsigned used, int argc, char **argv, int *
     return EXIT_USAGE;
 }
 
+static bool names_file(const char *input)
+{
+    size_t length = strlen(input);
+    return length >= 4 && strcmp(input + length - 4, ".npy") == 0;
+}
+
 /* What only shows once all options are known. */
 static int check_together(const settings *s)
 {
     bool nr = false, file = false;
     for (int i = 0; i < s->variants.count; i++)
         nr |= strcmp(s->variants.items[i], "nr") == 0;
-    for (int i = 0; i < s->inputs.count; i++) {
-        size_t length = strlen(s->inputs.items[i]);
-        file |= length >= 4 && strcmp(s->inputs.items[i] + length - 4, ".npy") == 0;
-    }
+    for (int i = 0; i < s->inputs.count; i++)
+        file |= names_file(s->inputs.items[i]);
     if (s->alpha > 0 && s->variants.count && !nr)
         report_error("--alpha: only --variant nr takes it");
     else if (s->grid_height && !file)
@@ -507,12 +523,13 @@ int settings_parse(settings *s, unsigned used, int argc, char **argv)
                     .scale = ATN_SCALE_HEAD,
                     .distance = ATN_DISTANCE_DIRECT,
                     .command = must_format("attnum run")};
+    bool given[OPTION_COUNT] = {false};
     int code = EXIT_PASS;
     for (int i = 0; i < argc; i++)
         s->command = quote_word(s->command, argv[i]);
     for (int i = 0; i < argc && code == EXIT_PASS; i++)
         if (argv[i][0] == '-')
-            code = parse_option(s, used, argc, argv, &i);
+            code = parse_option(s, used, argc, argv, &i, given);
     if (code == EXIT_PASS)
         code = check_together(s);
     if (code != EXIT_PASS) {
@@ -550,7 +567,57 @@ void settings_help(unsigned used)
         free(left);
     }
     printf("LIST is a,b,...; of integers also start:end, start:end:step and start:end:xfactor.\n"
-           "An option that is repeated appends to its list.\n");
+           "A LIST option may be repeated and then appends; any other is given once.\n");
+}
+
+/* ---- The command of a point ---- */
+
+static void add_option(char **command, bool wanted, const char *name, char *value)
+{
+    if (wanted)
+        *command = quote_word(quote_word(*command, name), value);
+    free(value);
+}
+
+/* "a,b,..."; to be freed. */
+static char *join(int count, const char *const *items)
+{
+    char *text = must_format("%s", count ? items[0] : "");
+    for (int i = 1; i < count; i++) {
+        char *longer = must_format("%s,%s", text, items[i]);
+        free(text);
+        text = longer;
+    }
+    return text;
+}
+
+char *settings_replay(const settings *s, const char *experiment, unsigned used,
+                      const settings_point *point)
+{
+    const char *dtypes[ATN_DTYPE_COUNT];
+    for (int i = 0; i < s->dtype_count; i++)
+        dtypes[i] = atn_dtype_name(s->dtypes[i]);
+    char *command = quote_word(must_format("attnum run"), experiment);
+    add_option(&command, used & USES_INPUT, "--input", must_format("%s", point->input));
+    add_option(&command, names_file(point->input) && s->grid_height, "--grid",
+               must_format("%" PRId64 "x%" PRId64, s->grid_height, s->grid_width));
+    add_option(&command, point->stage > 0, "--stage", must_format("%" PRId64, point->stage));
+    add_option(&command, true, "--seed", must_format("%" PRId64, point->seed));
+    add_option(&command, used & USES_SAMPLES, "--samples", must_format("%" PRId64, point->samples));
+    add_option(&command, used & USES_DTYPE, "--dtype", join(s->dtype_count, dtypes));
+    add_option(&command, used & USES_VARIANT && s->variants.count, "--variant",
+               join(s->variants.count, s->variants.items));
+    add_option(&command, used & USES_ALPHA && s->alpha > 0, "--alpha",
+               must_format("%.17g", s->alpha));
+    add_option(&command, used & USES_ITERATIONS && s->iterations >= 0, "--iterations",
+               must_format("%" PRId64, s->iterations));
+    add_option(&command, used & USES_SCALE && s->scale != ATN_SCALE_HEAD, "--scale",
+               s->scale == ATN_SCALE_VALUE ? must_format("%.17g", s->scale_value)
+                                           : must_format("%s", scale_names[s->scale]));
+    add_option(&command, used & USES_DISTANCE && s->distance != ATN_DISTANCE_DIRECT, "--distance",
+               must_format("%s", distance_names[s->distance]));
+    add_option(&command, true, "--out", must_format("replay"));
+    return command;
 }
 
 /* ---- The fingerprint ---- */

@@ -73,7 +73,8 @@ int settings_names(int argc, char **argv, const char **names);
  * that may appear. On a bad, unknown or unused option: one line on stderr that names the option,
  * what it was given and what it expects, and EXIT_USAGE; EXIT_ENVIRONMENT for a device this build
  * does not have; otherwise EXIT_PASS. After a failure s needs no settings_free. s keeps pointers
- * into argv. An item given twice in a list is an error. */
+ * into argv. An item given twice in a list is an error, and so is an option given twice that takes
+ * no list. */
 int settings_parse(settings *s, unsigned used, int argc, char **argv);
 void settings_free(settings *s);
 
@@ -82,6 +83,19 @@ void settings_help(unsigned used);
 
 /* Writes all that a result may depend on as " name=value ...": not --threads, --out, --resume. */
 void settings_fingerprint(const settings *s, FILE *file);
+
+/* What picks one point of a sweep over inputs. */
+typedef struct {
+    const char *input; /* as --input takes it */
+    int64_t stage;     /* 0: none */
+    int64_t seed;
+    int64_t samples; /* so many that the point's own is the last of them */
+} settings_point;
+
+/* The command that runs a point of an experiment with options `used` again, all else as in s but
+ * --out. To be freed. */
+char *settings_replay(const settings *s, const char *experiment, unsigned used,
+                      const settings_point *point);
 
 /* Appends a list in TestSweeper's grammar: "a,b", "start:end", "start:end:step" (the step may be
  * negative), "start:end:xfactor", and mixtures by commas. False, and the list as before, on

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "experiment.h"
 #include "files.h"
@@ -31,6 +32,7 @@ typedef struct {
     const column *raw_columns;
     int raw_column_count;
     char *folder;          /* of the results */
+    char *fingerprint;     /* all that the rows may depend on */
     point_record *records; /* per point */
     work_item *work;       /* the points this run has to do, heaviest first */
     int64_t work_count;
@@ -134,6 +136,19 @@ static void keep_record(sweep *w, const work_item *item, const point_record *rec
     progress_add(&w->progress, item->weight);
 }
 
+static void report_failed_check(const sweep *w, int64_t point, const char *description)
+{
+    char *command = NULL;
+    if (w->e->replay) {
+        settings_point options;
+        w->e->replay(w->state, point, &options);
+        command = settings_replay(w->s, w->e->name, w->e->options, &options);
+    }
+    report_note("%s: a check failed at %s%s%s", w->e->name, description,
+                command ? "; to see it again: " : "", command ? command : "");
+    free(command);
+}
+
 static void run_point(sweep *w, const work_item *item, atn_context *context)
 {
     char description[DESCRIPTION_SIZE];
@@ -148,7 +163,7 @@ static void run_point(sweep *w, const work_item *item, atn_context *context)
         return;
     }
     if (code == EXIT_CHECK)
-        report_note("%s: a check failed at %s", w->e->name, description);
+        report_failed_check(w, item->point, description);
 #pragma omp critical(sweep)
     keep_record(w, item, &(point_record){rows, code});
 }
@@ -173,8 +188,7 @@ static void run_work(sweep *w)
     progress_end(&w->progress);
 }
 
-/* All that the rows may depend on. To be freed. */
-static char *fingerprint(const sweep *w)
+static char *make_fingerprint(const sweep *w)
 {
     const char *name, *sha256;
     char *text = NULL;
@@ -193,13 +207,16 @@ static char *fingerprint(const sweep *w)
     return text;
 }
 
+static char *journal_path(const sweep *w)
+{
+    return must_format("%s/%s.journal", w->folder, w->e->outputs[0].name);
+}
+
 static int open_journal(sweep *w)
 {
-    char *path = must_format("%s/%s.journal", w->folder, w->e->outputs[0].name);
-    char *print = fingerprint(w);
-    int code = journal_open(&w->journal, path, print, w->s->resume, w->raw_columns,
+    char *path = journal_path(w);
+    int code = journal_open(&w->journal, path, w->fingerprint, w->s->resume, w->raw_columns,
                             w->raw_column_count, w->points, w->records);
-    free(print);
     free(path);
     return code;
 }
@@ -235,7 +252,7 @@ static bool write_csv(const table *t, FILE *file)
 }
 
 /* One output: the CSV in files[0], its metadata in files[1], both under temporary names. */
-static int write_output(const sweep *w, int output, const table *t, new_file files[2])
+static int write_output(const sweep *w, int output, const table *t, int run_code, new_file files[2])
 {
     char *csv = must_format("%s.csv", w->e->outputs[output].name);
     char *json = must_format("%s-metadata.json", csv);
@@ -247,7 +264,7 @@ static int write_output(const sweep *w, int output, const table *t, new_file fil
     if (code == EXIT_PASS)
         code = new_file_open(&files[1], w->folder, json);
     if (code == EXIT_PASS) {
-        metadata_write(w->e, w->s, w->state, output, files[1].file);
+        metadata_write(w->e, w->s, w->state, output, w->fingerprint, run_code, files[1].file);
         code = new_file_close(&files[1]);
     }
     free(json);
@@ -256,12 +273,12 @@ static int write_output(const sweep *w, int output, const table *t, new_file fil
 }
 
 /* Renames nothing before everything is written. */
-static int publish(const sweep *w, table **tables)
+static int publish(const sweep *w, table **tables, int run_code)
 {
     new_file files[2 * MAX_OUTPUTS] = {0};
     int code = EXIT_PASS;
     for (int i = 0; i < w->e->output_count && code == EXIT_PASS; i++)
-        code = write_output(w, i, tables[i], &files[2 * i]);
+        code = write_output(w, i, tables[i], run_code, &files[2 * i]);
     for (int i = 0; i < 2 * w->e->output_count && code == EXIT_PASS; i++)
         code = new_file_publish(&files[i]);
     for (int i = 0; i < 2 * w->e->output_count; i++)
@@ -311,7 +328,7 @@ static int finish(sweep *w, double start)
     table *raw = collect(w, &code);
     code = exit_worst(code, make_tables(w, raw, tables));
     if (!is_fault(code)) {
-        int published = publish(w, tables);
+        int published = publish(w, tables, code);
         code = is_fault(published) ? published : code;
     }
     if (!is_fault(code)) {
@@ -327,13 +344,41 @@ static int finish(sweep *w, double start)
 
 /* ---- An experiment ---- */
 
-static int run_prepared(sweep *w)
+static bool has_output(const sweep *w, int output, int *code)
 {
-    const char *slash = strrchr(w->e->name, '/');
+    char *csv = must_format("%s/%s.csv", w->folder, w->e->outputs[output].name);
+    char *json = must_format("%s-metadata.json", csv);
+    bool there = access(csv, F_OK) == 0 && metadata_matches(json, w->fingerprint, code);
+    free(json);
+    free(csv);
+    return there;
+}
+
+/* Whether a run like this one has published all its results; *code is then its exit code. The
+ * journal goes last, so there is one while files of two runs may stand side by side. */
+static bool is_complete(const sweep *w, int *code)
+{
+    char *path = journal_path(w);
+    bool complete = access(path, F_OK) != 0;
+    free(path);
+    for (int i = 0; i < w->e->output_count && complete; i++)
+        complete = has_output(w, i, code);
+    return complete;
+}
+
+static void skip_complete(const sweep *w, int code)
+{
+    report_note("%s: already complete in %s%s", w->e->name, w->folder,
+                code == EXIT_CHECK ? "; a check failed in it" : "");
+    if (w->e->plot && !plot_is_there(w->e, w->folder))
+        plot_experiment(w->e, w->folder);
+}
+
+/* Runs the points, and publishes what they give. */
+static int run_all(sweep *w)
+{
     signal_actions old;
     double start = progress_seconds();
-    w->folder = slash ? must_format("%s/%.*s", w->s->out, (int)(slash - w->e->name), w->e->name)
-                      : must_format("%s", w->s->out);
     w->records = must_allocate((size_t)w->points, sizeof *w->records);
     take_signals(&old);
     int code = files_make_folder(w->folder);
@@ -348,6 +393,21 @@ static int run_prepared(sweep *w)
         table_free(w->records[point].rows);
     free(w->records);
     free(w->work);
+    return code;
+}
+
+static int run_prepared(sweep *w)
+{
+    const char *slash = strrchr(w->e->name, '/');
+    int code;
+    w->folder = slash ? must_format("%s/%.*s", w->s->out, (int)(slash - w->e->name), w->e->name)
+                      : must_format("%s", w->s->out);
+    w->fingerprint = make_fingerprint(w);
+    if (w->s->resume && is_complete(w, &code))
+        skip_complete(w, code);
+    else
+        code = run_all(w);
+    free(w->fingerprint);
     free(w->folder);
     return code;
 }

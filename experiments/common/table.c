@@ -102,6 +102,14 @@ void table_missing(table *t)
     add_cell(t)->missing = true;
 }
 
+void table_real_if(table *t, bool known, double value)
+{
+    if (known)
+        table_real(t, value);
+    else
+        table_missing(t);
+}
+
 int64_t table_rows(const table *t)
 {
     return (int64_t)(t->filled / (size_t)t->count);

@@ -29,6 +29,7 @@ void table_integer(table *t, int64_t value);
 void table_real(table *t, double value);
 void table_boolean(table *t, bool value);
 void table_missing(table *t); /* not measured: an empty field, any column type */
+void table_real_if(table *t, bool known, double value); /* missing if not known */
 
 int64_t table_rows(const table *t);
 int table_columns(const table *t, const column **columns);

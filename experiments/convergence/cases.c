@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/report.h"
 
@@ -87,10 +88,11 @@ static int count_file_samples(const settings *s, const input *in, int64_t *sampl
     return EXIT_USAGE;
 }
 
-static int add_case(case_list *list, const input *in, int64_t stage, int64_t samples)
+static int add_case(case_list *list, const input *in, const char *text, int64_t stage,
+                    int64_t samples)
 {
     input_case *c = &list->items[list->count];
-    *c = (input_case){in, .samples = samples, .seeds = list->s->seeds.count,
+    *c = (input_case){in, text, .samples = samples, .seeds = list->s->seeds.count,
                       .first_point = list->points};
     int code = make_plan(list->s, in, stage, &c->plan);
     if (code == EXIT_PASS && input_is_file(in)) {
@@ -109,6 +111,19 @@ static int add_case(case_list *list, const input *in, int64_t stage, int64_t sam
     return EXIT_PASS;
 }
 
+/* Rows tell inputs apart by name, and a file's name is without its folders. */
+static int check_name(const case_list *list, const char *text)
+{
+    const char *name = input_name(list->inputs[list->input_count - 1]);
+    for (int i = 0; i < list->input_count - 1; i++)
+        if (strcmp(input_name(list->inputs[i]), name) == 0) {
+            report_error("--input %s: another input is called %s too; expected names that differ",
+                         text, name);
+            return EXIT_USAGE;
+        }
+    return EXIT_PASS;
+}
+
 static int add_input(case_list *list, const char *name, const int64_t *stages, int stage_count,
                      int64_t samples)
 {
@@ -117,10 +132,11 @@ static int add_input(case_list *list, const char *name, const int64_t *stages, i
     if (code != EXIT_PASS)
         return code;
     list->inputs[list->input_count++] = in;
+    code = check_name(list, name);
     if (input_is_file(in))
         stage_count = 1;
     for (int i = 0; i < stage_count && code == EXIT_PASS; i++)
-        code = add_case(list, in, stages[i], samples);
+        code = add_case(list, in, name, stages[i], samples);
     return code;
 }
 
@@ -174,6 +190,12 @@ void case_draw_describe(const case_draw *draw, char *buffer, size_t size)
 {
     snprintf(buffer, size, "%s stage %" PRId64 " seed %" PRIu64 " sample %" PRId64,
              input_name(draw->c->in), draw->c->plan.stage, draw->seed, draw->sample);
+}
+
+settings_point case_list_replay(const case_list *list, int64_t point)
+{
+    case_draw draw = case_list_draw(list, point);
+    return (settings_point){draw.c->text, draw.c->plan.stage, (int64_t)draw.seed, draw.sample + 1};
 }
 
 int case_draw_tokens(const case_draw *draw, double **tokens)

@@ -27,6 +27,7 @@ typedef struct {
  * them. */
 typedef struct {
     const input *in;
+    const char *text; /* the input as --input takes it */
     bottleneck_plan plan;
     int64_t samples, seeds, first_point;
 } input_case;
@@ -67,6 +68,8 @@ typedef struct {
 
 case_draw case_list_draw(const case_list *list, int64_t point);
 void case_draw_describe(const case_draw *draw, char *buffer, size_t size);
+/* For experiment::replay. */
+settings_point case_list_replay(const case_list *list, int64_t point);
 /* Its tokens, n x d, to be freed. Returns an exit code. */
 int case_draw_tokens(const case_draw *draw, double **tokens);
 

@@ -31,13 +31,23 @@ static const column raw_columns[] = {
     {"started", COLUMN_BOOLEAN, "", "whether the variant found a start"},
     {"converged", COLUMN_BOOLEAN, "", "whether the library calls the last iterate converged"},
     {"condition", COLUMN_REAL, "", "max |lambda| / min |lambda|"},
+    {"below_floor", COLUMN_BOOLEAN, "", "whether A+ has no floating-point reference"},
     {"residual", COLUMN_REAL, "", "|A X A - A|_2 / |A|_2"},
     {"inverse_error", COLUMN_REAL, "", "|X - A+|_2 / |A+|_2"},
     {"range_residual", COLUMN_REAL, "", "|Pi - A X|_2"},
     {"predicted_residual", COLUMN_REAL, "", "the residual of the closed-form filter"},
-    {"rounding_ratio", COLUMN_REAL, "", "|residual - predicted| / rounding bound (rounding.h)"},
+    {"rounding_ratio", COLUMN_REAL, "",
+     "|residual - predicted| / estimated rounding error (rounding.h)"},
 };
-enum { RAW_CURVE, RAW_ITERATION, RAW_STARTED, RAW_CONVERGED, RAW_CONDITION, RAW_MEASURES };
+enum {
+    RAW_CURVE,
+    RAW_ITERATION,
+    RAW_STARTED,
+    RAW_CONVERGED,
+    RAW_CONDITION,
+    RAW_BELOW_FLOOR,
+    RAW_MEASURES
+};
 enum { RAW_COLUMNS = sizeof raw_columns / sizeof *raw_columns };
 
 static const column curve_columns[] = {
@@ -45,7 +55,9 @@ static const column curve_columns[] = {
     {"stage", COLUMN_INTEGER, "", "stage of SOFT-Tiny; 0 for a file's own tokens"},
     {"n", COLUMN_INTEGER, "", "tokens"},
     {"m", COLUMN_INTEGER, "", "landmarks"},
-    {"variant", COLUMN_TEXT, "", "which inverse"},
+    {"variant", COLUMN_TEXT, "",
+     "which inverse; each is applied to one matrix at a time, so nr-softpp's start is each "
+     "matrix's own, where the published code takes one for its batch"},
     {"dtype", COLUMN_TEXT, "", "arithmetic of A and of the inverse"},
     {"device", COLUMN_TEXT, "", "what ran it"},
     {"iteration", COLUMN_INTEGER, "", "k of the iterate X_k; 0 for exact methods"},
@@ -66,12 +78,17 @@ static const column curve_columns[] = {
     {"condition_median", COLUMN_REAL, "",
      "median of the condition number of A in the dtype; only an order of magnitude above 1 / (m u)"},
     {"rounding_ratio_max", COLUMN_REAL, "",
-     "maximum of |residual - predicted| / a bound on what rounding can do to it; up to about 1 "
-     "rounding explains the difference; nan where an iterate overflowed"},
+     "maximum of |residual - predicted| / an estimate, no proved bound, of what rounding does to it "
+     "(experiments/README.md); up to about 1 rounding explains the difference; nan where an iterate "
+     "overflowed"},
     {"samples_without_start", COLUMN_INTEGER, "", "matrices for which the variant found no start"},
     {"samples_converged", COLUMN_INTEGER, "",
      "matrices for which the method reports success; for iterations that the last iterate has "
      "|B X B - B|_F <= sqrt(u) |B|_F, B what is inverted"},
+    {"samples_below_floor", COLUMN_INTEGER, "",
+     "matrices whose A+ has no floating-point reference: two routes keep different numbers of "
+     "eigenvalues, because one lies at the cut; inverse_error and range_residual of these, which "
+     "are in the means and maxima, hold for one choice of A+"},
 };
 
 static const output_spec outputs[] = {
@@ -172,6 +189,11 @@ static void describe(const void *state, int64_t point, char *buffer, size_t size
     case_draw_describe(&draw, buffer, size);
 }
 
+static void replay(const void *state, int64_t point, settings_point *options)
+{
+    *options = case_list_replay(&((const sweep *)state)->cases, point);
+}
+
 static double weight(const void *state, int64_t point)
 {
     double m = (double)case_list_draw(&((const sweep *)state)->cases, point).c->plan.landmarks;
@@ -188,6 +210,7 @@ typedef struct {
     double *pinv, *projector;
     double *values[TRACED];
     double condition;
+    bool below_floor; /* pinv and projector are one of several possible */
 } reference;
 
 /* The first of them are measures. */
@@ -230,6 +253,7 @@ static int reference_fill(reference *r, const bottleneck_plan *plan, atn_context
         report_error("reference pseudo-inverse: %s", atn_status_message(status));
         return EXIT_ENVIRONMENT;
     }
+    r->below_floor = status == ATN_BELOW_FLOOR;
     r->condition = bottleneck_largest(&r->a) / bottleneck_smallest(&r->a, false);
     return code;
 }
@@ -253,7 +277,7 @@ typedef struct {
     const reference *r;
     double alpha, ridge; /* as the dtype holds them: the iteration runs from these */
     int length;          /* iterates there are; the next one overflowed */
-    double *bounds;      /* of the residual's rounding error; null for exact methods */
+    double *rounding;    /* estimates of the residual's rounding error; null for exact methods */
 } variant_trace;
 
 /* The measures of X_k. An iterate that overflowed is infinitely far from everything; if A itself is
@@ -264,22 +288,23 @@ static void measure(const variant_trace *t, int k, double measures[MEASURES])
     for (int i = 0; i < ITERATE_NORM; i++)
         measures[i] = k < t->length ? t->r->values[i][k] : a->finite ? INFINITY : NAN;
     measures[PREDICTED] = measures[ROUNDING_RATIO] = NAN;
-    if (!t->bounds || !a->finite)
+    if (!t->rounding || !a->finite)
         return;
     measures[PREDICTED] = ref_filter_residual(a->m, a->lambda, t->alpha, t->ridge, k);
     if (k < t->length)
-        measures[ROUNDING_RATIO] = fabs(measures[RESIDUAL] - measures[PREDICTED]) / t->bounds[k];
+        measures[ROUNDING_RATIO] = fabs(measures[RESIDUAL] - measures[PREDICTED]) / t->rounding[k];
 }
 
 static void add_raw_row(table *raw, int64_t curve, int k, const atn_inverse_info *info,
-                        double condition, bool predicted, const double *measures)
+                        const reference *r, bool predicted, const double *measures)
 {
     bool started = info->stop != ATN_STOP_NO_ALPHA;
     table_integer(raw, curve);
     table_integer(raw, k);
     table_boolean(raw, started);
     table_boolean(raw, info->status == ATN_OK);
-    table_real(raw, condition);
+    table_real(raw, r->condition);
+    table_boolean(raw, r->below_floor);
     for (int i = 0; i < MEASURES; i++)
         if (!started || (i >= PREDICTED && !predicted))
             table_missing(raw);
@@ -294,16 +319,16 @@ static void add_variant(variant_trace *t, int iterations, bool newton, int64_t c
     const bottleneck *a = &t->r->a;
     int last = newton && info->stop != ATN_STOP_NO_ALPHA ? iterations : 0;
     if (newton && t->length > 0) {
-        t->bounds = must_allocate((size_t)t->length, sizeof *t->bounds);
-        rounding_bounds(a->m, a->lambda, t->alpha, t->ridge, atn_dtype_roundoff(a->dtype),
-                        t->length, t->r->values[ITERATE_NORM], t->bounds);
+        t->rounding = must_allocate((size_t)t->length, sizeof *t->rounding);
+        rounding_estimates(a->m, a->lambda, t->alpha, t->ridge, atn_dtype_roundoff(a->dtype),
+                           t->length, t->r->values[ITERATE_NORM], t->rounding);
     }
     for (int k = 0; k <= last; k++) {
         double measures[MEASURES];
         measure(t, k, measures);
-        add_raw_row(raw, curve, k, info, t->r->condition, newton, measures);
+        add_raw_row(raw, curve, k, info, t->r, newton, measures);
     }
-    free(t->bounds);
+    free(t->rounding);
 }
 
 static int run_variant(const sweep *w, int64_t curve, reference *r, atn_context *context,
@@ -387,7 +412,7 @@ typedef struct {
 typedef struct {
     curve_point *points; /* iterations + 1 of them */
     double *conditions;
-    int64_t samples, without_start, converged;
+    int64_t samples, without_start, converged, below_floor;
 } curve;
 
 static curve *curves_create(const sweep *w)
@@ -419,6 +444,7 @@ static void add_to_curve(curve *c, const table *raw, int64_t row)
         c->conditions[c->samples++] = table_get_real(raw, row, RAW_CONDITION);
         c->converged += table_get_boolean(raw, row, RAW_CONVERGED);
         c->without_start += !started;
+        c->below_floor += table_get_boolean(raw, row, RAW_BELOW_FLOOR);
     }
     if (!started)
         return;
@@ -443,14 +469,6 @@ static double median(int64_t count, double *values)
     return low == high ? low : low + (high - low) / 2;
 }
 
-static void put_real(table *t, bool known, double value)
-{
-    if (known)
-        table_real(t, value);
-    else
-        table_missing(t);
-}
-
 static void add_curve_row(table *t, const sweep *w, const curve_key *key, const curve *c, int k,
                           double condition)
 {
@@ -468,18 +486,19 @@ static void add_curve_row(table *t, const sweep *w, const curve_key *key, const 
     table_text(t, w->s->device == ATN_CUDA ? "cuda" : "cpu");
     table_integer(t, k);
     table_integer(t, p->samples);
-    put_real(t, known, s[RESIDUAL].sum / samples);
-    put_real(t, known, s[RESIDUAL].least);
-    put_real(t, known, s[RESIDUAL].most);
-    put_real(t, known, s[INVERSE_ERROR].sum / samples);
-    put_real(t, known, s[INVERSE_ERROR].most);
-    put_real(t, known, s[RANGE_RESIDUAL].sum / samples);
-    put_real(t, known, s[RANGE_RESIDUAL].most);
-    put_real(t, predicted, s[PREDICTED].sum / samples);
+    table_real_if(t, known, s[RESIDUAL].sum / samples);
+    table_real_if(t, known, s[RESIDUAL].least);
+    table_real_if(t, known, s[RESIDUAL].most);
+    table_real_if(t, known, s[INVERSE_ERROR].sum / samples);
+    table_real_if(t, known, s[INVERSE_ERROR].most);
+    table_real_if(t, known, s[RANGE_RESIDUAL].sum / samples);
+    table_real_if(t, known, s[RANGE_RESIDUAL].most);
+    table_real_if(t, predicted, s[PREDICTED].sum / samples);
     table_real(t, condition);
-    put_real(t, predicted, s[ROUNDING_RATIO].most);
+    table_real_if(t, predicted, s[ROUNDING_RATIO].most);
     table_integer(t, c->without_start);
     table_integer(t, c->converged);
+    table_integer(t, c->below_floor);
 }
 
 static void fill_table(table *t, const sweep *w, curve *curves)
@@ -514,9 +533,9 @@ static void print_curve(table *t, const sweep *w, const curve_key *key, const cu
     table_text(t, atn_inverse_name(key->method));
     table_text(t, atn_dtype_name(key->dtype));
     for (int i = 0; i < SHOWN; i++) /* an exact method has one X */
-        put_real(t, known && (newton || i + 1 == SHOWN),
-                 mean_at(c, newton ? shown[i] : 0, RESIDUAL));
-    put_real(t, known, mean_at(c, newton ? w->iterations : 0, RANGE_RESIDUAL));
+        table_real_if(t, known && (newton || i + 1 == SHOWN),
+                      mean_at(c, newton ? shown[i] : 0, RESIDUAL));
+    table_real_if(t, known, mean_at(c, newton ? w->iterations : 0, RANGE_RESIDUAL));
     table_text(t, share);
 }
 
@@ -566,7 +585,7 @@ const experiment convergence_curves = {
                USES_VARIANT | USES_ALPHA | USES_STAGE | USES_SCALE | USES_DISTANCE,
     .defaults =
         "Stages 1, 2, 3; 20 iterations; nr-paper, nr (alpha = 1.8/|A|_1^2), nr-adaptive, nr-soft, "
-        "nr-softpp.\n"
+        "nr-softpp. Every sample is a batch of its own, so nr-softpp's start is each matrix's own.\n"
         "quick: 8 samples of photos, 4 of smooth. default: 100 of photos, 50 each of smooth, iid.\n"
         "full: 300 each of photos, smooth, noisy, iid, iid:0.3, clusters, duplicates; 10 each of\n"
         "constant and circulant. A FILE.npy is one stage, 0, and its matrices are its samples:\n"
@@ -578,6 +597,7 @@ const experiment convergence_curves = {
     .raw_column_count = RAW_COLUMNS,
     .prepare = prepare,
     .describe = describe,
+    .replay = replay,
     .weight = weight,
     .input = input_at,
     .run = run,

@@ -104,7 +104,7 @@ set xrange [0:1]
 set yrange [0:1]
 set key at screen 0.5, screen 0.125 center top horizontal maxrows 3 Left reverse width 1 samplen 3
 plot for [v in variants] NaN with lines lw 4 lc rgb colour(v) \
-        title v.(has(started, v) ? "" : " (finds no start)"), \
+        title v.(has(started, v) ? "" : " (finds no start)").(v eq "nr-softpp" ? " (batch of one)" : ""), \
     for [d in dtypes] NaN with lines lw 2 dt dash(d) lc rgb "#444444" \
         title "mean, ".d.(d eq main ? "" : " (where it differs)"), \
     NaN with filledcurves fs solid 0.25 noborder lc rgb "#444444" title "minimum to maximum, ".main, \

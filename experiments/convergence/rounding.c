@@ -11,7 +11,7 @@ typedef struct {
     int64_t m;
     const double *lambda;
     double *mu, *r;  /* per mode */
-    double *errors;  /* |E_ij|, m x m, i >= j */
+    double *errors;  /* estimates of |E_ij|, m x m, i >= j */
     double *weights; /* sqrt(sum_l mu_l E_il^2): |(E B E)_ij| <= weights_i weights_j */
     double largest;  /* |A| */
 } modes;
@@ -55,8 +55,8 @@ static void advance(const modes *s, double added)
         s->r[i] *= s->r[i];
 }
 
-void rounding_bounds(int64_t m, const double *lambda, double alpha, double ridge, double u,
-                     int count, const double *norms, double *bounds)
+void rounding_estimates(int64_t m, const double *lambda, double alpha, double ridge, double u,
+                        int count, const double *norms, double *estimates)
 {
     modes s = {.m = m, .lambda = lambda};
     double *vectors = must_allocate((size_t)m, 3 * sizeof *vectors), b_norm = 0;
@@ -74,7 +74,7 @@ void rounding_bounds(int64_t m, const double *lambda, double alpha, double ridge
     for (int64_t i = 0; i < m * m; i++)
         s.errors[i] = dot * norms[0];
     for (int k = 0; k < count; k++) {
-        bounds[k] = shown_error(&s) + (double)m * (DBL_EPSILON / 2) * (1 + s.largest * norms[k]);
+        estimates[k] = shown_error(&s) + (double)m * (DBL_EPSILON / 2) * (1 + s.largest * norms[k]);
         advance(&s, dot * norms[k] * (2 + b_norm * norms[k]));
     }
     free(s.errors);

@@ -9,6 +9,7 @@
 
 #include "common/random.h"
 #include "common/report.h"
+#include "registry.h"
 #include "spectral/landmarks.h"
 #include "spectral/norm_growth.h"
 #include "spectral/operator_norms.h"
@@ -37,6 +38,7 @@ typedef enum {
     NORMALISED_LOWEST,  /* 1/(d_max lambda_min) */
     NORMALISED_HIGHEST, /* 1/(d_min lambda_min) */
     SOFTMAX_EIGENVALUE, /* the largest, of softmax attention with Q = K */
+    SOFTMAX_SHORTFALL,  /* 1 - the smallest */
     SOFTMAX_NORM,       /* its |S|_2 */
     QUANTITIES
 } quantity;
@@ -45,46 +47,67 @@ typedef enum {
  * different size, for softmax; two tokens at a given distance, as their own landmarks. */
 typedef enum { FROM_INPUT = 1, FROM_NORMS = 2, FROM_PAIR = 4 } origin;
 
+/* What magnifies rounding, besides n: nothing, kappa(A), the size of softmax's logits. */
+typedef enum { PLAIN, INVERSE, LOGITS } rounding;
+
 typedef struct {
     const char *name;
     unsigned origins; /* where it has rows */
     quantity measured, bound;
-    bool proved;      /* a violation is an error of this program */
-    bool has_inverse; /* rounding is magnified by kappa(A) */
+    bool proved; /* a violation is an error of this program */
+    rounding magnified;
 } statement;
 
-static const statement statements[] = {
-    {"S06-printed", FROM_INPUT, SOFT_NORM, PRODUCT, true, true},
-    {"S06-corrected", FROM_INPUT, SOFT_NORM, LAMBDA_1, true, true},
-    {"S06-iterate", FROM_INPUT, ITERATE_NORM, LAMBDA_1, true, true},
-    {"S06-softpp", FROM_INPUT, SOFTPP_NORM, SOFTPP_PRODUCT, true, true},
-    {"S20-eigenvalue", FROM_INPUT | FROM_NORMS, SOFTMAX_EIGENVALUE, ONE, true, false},
-    {"S20-norm", FROM_INPUT | FROM_NORMS, SOFTMAX_NORM, ONE, false, false},
-    {"S20-corrected", FROM_INPUT | FROM_NORMS, SOFTMAX_NORM, ROOT_TOKENS, true, false},
-    {"S21-printed", FROM_INPUT, LAMBDA_1, TOKENS, true, false},
-    {"S21-corrected", FROM_INPUT, LAMBDA_1, ROW_SUM_MAX, true, false},
-    {"S21-lower", FROM_INPUT, ROW_SUM_MEAN, LAMBDA_1, true, false},
-    {"S22-printed", FROM_INPUT, PINV_NORM, LANDMARKS_SQUARED, false, true},
-    {"S22-pair", FROM_PAIR, PINV_NORM, LANDMARKS_SQUARED, false, true},
-    {"S22-corrected", FROM_INPUT | FROM_PAIR, PINV_NORM_INF, VARAH, true, true},
-    {"S23-printed", FROM_INPUT, NORMALISED_NORM, LANDMARKS, false, true},
-    {"S23-corrected", FROM_INPUT, NORMALISED_NORM, NORMALISED_HIGHEST, true, true},
-    {"S23-lower", FROM_INPUT, NORMALISED_LOWEST, NORMALISED_NORM, true, true},
-};
+/* X(name, text, origins, measured, bound, proved, magnified) */
+#define STATEMENT_LIST(X)                                                                          \
+    X("S06-printed", "|S^|_2 <= |P|_2^2 |A+|_2 (Eq. 15)", FROM_INPUT, SOFT_NORM, PRODUCT, true,    \
+      INVERSE)                                                                                     \
+    X("S06-corrected", "|S^|_2 <= lambda_1(S)", FROM_INPUT, SOFT_NORM, LAMBDA_1, true, INVERSE)    \
+    X("S06-iterate", "|P^T X_20 P|_2 <= lambda_1(S), X_20 of nr-paper", FROM_INPUT, ITERATE_NORM,  \
+      LAMBDA_1, true, INVERSE)                                                                     \
+    X("S06-softpp", "|P^T D^-1/2 A+ D^-1/2 P|_2 <= |P|_2^2 |A+|_2 / d_min", FROM_INPUT,            \
+      SOFTPP_NORM, SOFTPP_PRODUCT, true, INVERSE)                                                  \
+    X("S20-eigenvalue", "lambda_1 <= 1 of softmax attention with Q = K (Prop. 3)",                 \
+      FROM_INPUT | FROM_NORMS, SOFTMAX_EIGENVALUE, ONE, true, LOGITS)                              \
+    X("S20-lower", "its lambda_n >= 0 (Prop. 3), as 1 - lambda_n <= 1", FROM_INPUT | FROM_NORMS,   \
+      SOFTMAX_SHORTFALL, ONE, true, LOGITS)                                                        \
+    X("S20-norm", "its |S|_2 <= 1 (what the text takes from it)", FROM_INPUT | FROM_NORMS,         \
+      SOFTMAX_NORM, ONE, false, LOGITS)                                                            \
+    X("S20-corrected", "its |S|_2 <= sqrt(n)", FROM_INPUT | FROM_NORMS, SOFTMAX_NORM, ROOT_TOKENS, \
+      true, LOGITS)                                                                                \
+    X("S21-printed", "lambda_1(S) <= n (Prop. 4)", FROM_INPUT, LAMBDA_1, TOKENS, true, PLAIN)      \
+    X("S21-corrected", "lambda_1(S) <= largest row sum", FROM_INPUT, LAMBDA_1, ROW_SUM_MAX, true,  \
+      PLAIN)                                                                                       \
+    X("S21-lower", "mean row sum <= lambda_1(S)", FROM_INPUT, ROW_SUM_MEAN, LAMBDA_1, true, PLAIN) \
+    X("S22-printed",                                                                               \
+      "|A+|_2 <= m^2: O(m^2) of Prop. 5 with constant 1, so that one row is no counterexample",    \
+      FROM_INPUT, PINV_NORM, LANDMARKS_SQUARED, false, INVERSE)                                    \
+    X("S22-pair",                                                                                  \
+      "the same for two tokens at distance delta: about 1/(s delta^2) at m = 2, a counterexample " \
+      "for every constant",                                                                        \
+      FROM_PAIR, PINV_NORM, LANDMARKS_SQUARED, false, INVERSE)                                     \
+    X("S22-corrected", "|A^-1|_inf <= 1/(2 - d_max), for d_max < 2 only (Varah)",                  \
+      FROM_INPUT | FROM_PAIR, PINV_NORM_INF, VARAH, true, INVERSE)                                 \
+    X("S23-printed",                                                                               \
+      "|D^-1/2 A^-1 D^-1/2|_2 <= m: O(m) of Prop. 6 with constant 1, so that one row is no "       \
+      "counterexample",                                                                            \
+      FROM_INPUT, NORMALISED_NORM, LANDMARKS, false, INVERSE)                                      \
+    X("S23-pair",                                                                                  \
+      "the same for two tokens at distance delta: about 1/(2 s delta^2) at m = 2, a "              \
+      "counterexample for every constant",                                                         \
+      FROM_PAIR, NORMALISED_NORM, LANDMARKS, false, INVERSE)                                       \
+    X("S23-corrected", "|D^-1/2 A^-1 D^-1/2|_2 <= 1/(d_min lambda_min)", FROM_INPUT | FROM_PAIR,   \
+      NORMALISED_NORM, NORMALISED_HIGHEST, true, INVERSE)                                          \
+    X("S23-lower", "1/(d_max lambda_min) <= |D^-1/2 A^-1 D^-1/2|_2", FROM_INPUT | FROM_PAIR,       \
+      NORMALISED_LOWEST, NORMALISED_NORM, true, INVERSE)
+
+#define STATEMENT_ROW(name, text, ...) {name, __VA_ARGS__},
+static const statement statements[] = {STATEMENT_LIST(STATEMENT_ROW)};
 enum { STATEMENTS = sizeof statements / sizeof *statements };
 
+#define STATEMENT_TEXT(name, text, ...) name ": " text ". "
 static const column columns[] = {
-    {"statement", COLUMN_TEXT, "",
-     "S06-printed: |S^|_2 <= |P|_2^2 |A+|_2 (Eq. 15). S06-corrected: |S^|_2 <= lambda_1(S). "
-     "S06-iterate: |P^T X_20 P|_2 <= lambda_1(S), X_20 of nr-paper. S06-softpp: "
-     "|P^T D^-1/2 A+ D^-1/2 P|_2 <= |P|_2^2 |A+|_2 / d_min. S20-eigenvalue: lambda_1 <= 1 of "
-     "softmax attention with Q = K (Prop. 3). S20-norm: its |S|_2 <= 1 (what the text takes from "
-     "it). S20-corrected: |S|_2 <= sqrt(n). S21-printed: lambda_1(S) <= n (Prop. 4). "
-     "S21-corrected: lambda_1(S) <= largest row sum. S21-lower: mean row sum <= lambda_1(S). "
-     "S22-printed: |A+|_2 <= m^2 (Prop. 5, constant 1). S22-pair: the same for two tokens. "
-     "S22-corrected: |A^-1|_inf <= 1/(2 - d_max), for d_max < 2 only (Varah). S23-printed: "
-     "|D^-1/2 A^-1 D^-1/2|_2 <= m (Prop. 6, constant 1). S23-corrected: the same norm <= "
-     "1/(d_min lambda_min). S23-lower: 1/(d_max lambda_min) <= that norm"},
+    {"statement", COLUMN_TEXT, "", STATEMENT_LIST(STATEMENT_TEXT)},
     {"input", COLUMN_TEXT, "",
      "where the tokens come from; iid-norms: q = r z, z ~ N(0, I), log r ~ N(0, 1); "
      "pair:DELTA: two tokens at distance DELTA, which are their own landmarks"},
@@ -96,45 +119,31 @@ static const column columns[] = {
     {"ratio", COLUMN_REAL, "", "measured / bound; 0 where measured is 0"},
     {"within", COLUMN_BOOLEAN, "", "measured <= bound (1 + allowance)"},
     {"allowance", COLUMN_REAL, "",
-     "for rounding: 10 n u, and 10 m kappa(A) u more where A is inverted (S06, S22, S23); kappa of "
-     "what A+ keeps; u = 2^-53"},
+     "for rounding: 10 n u; where A is inverted (S06, S22, S23) 10 m kappa(A) u more, kappa of "
+     "what A+ keeps; for softmax (S20) 10 d L u more, L the largest |q|^2 / sqrt(d); u = 2^-53"},
     {"proved", COLUMN_BOOLEAN, "", "whether the statement is true, so that `within` must be"},
     {"below_floor", COLUMN_BOOLEAN, "",
-     "lambda_min < m u lambda_max, for A or for D^1/2 A D^1/2: S22-printed and S23-printed hold a "
-     "lower bound of the norm, 1/(2 m u lambda_max), or have no row if two landmarks coincide, "
-     "where that is none of A+; S22-corrected, S23-corrected and S23-lower have no row; A+ is "
-     "without eigenvalues <= m u lambda_max"},
+     "lambda_min < m u lambda_max, for A or for D^1/2 A D^1/2, or two routes to A+ keep different "
+     "eigenvalues: S22-printed, S23-printed and the pairs hold a lower bound of the norm, "
+     "1/(2 m u lambda_max), if rounding moved lambda_min by less than m u lambda_max (not "
+     "certified), or have no row if two landmarks coincide, where that is none of A+; "
+     "S22-corrected, S23-corrected and S23-lower have no row; A+ is without eigenvalues <= m u "
+     "lambda_max"},
     {"seed", COLUMN_INTEGER, "", "the seed of the input"},
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
 /* ---- Points ---- */
 
-typedef struct {
-    origin from;
-    uint64_t seed;
-    const input *in; /* FROM_INPUT */
-    double distance; /* FROM_PAIR */
-    int64_t sample;
-    token_grid grid; /* tokens; a stride of 0: no landmarks */
-} bound_point;
+/* Beyond this an n x n matrix takes minutes, and several of them GiB. */
+enum { MOST_TOKENS = 4096 };
 
-typedef struct {
-    const settings *s;
-    input_set inputs;
-    bound_point *points;
-    int64_t count, capacity;
-} bound_sweep;
+static const double pair_distances[] = {1e-1, 1e-2, 1e-3, 1e-4};
+enum { PAIR_DISTANCES = sizeof pair_distances / sizeof *pair_distances };
 
-static const double pair_distances[] = {1e-1, 1e-3};
-
-static void add_point(bound_sweep *sweep, const bound_point *point)
+static origin point_origin(const landmark_point *p)
 {
-    if (sweep->count == sweep->capacity) {
-        sweep->capacity = sweep->capacity ? 2 * sweep->capacity : 64;
-        sweep->points = must_resize(sweep->points, (size_t)sweep->capacity, sizeof *sweep->points);
-    }
-    sweep->points[sweep->count++] = *point;
+    return p->in ? FROM_INPUT : p->distance > 0 ? FROM_PAIR : FROM_NORMS;
 }
 
 /* Stages as in SOFT: 56, 28, 14 patches of 4, 8, 16 pixels a side; synthetic fields take the same
@@ -142,28 +151,24 @@ static void add_point(bound_sweep *sweep, const bound_point *point)
 static token_grid stage_grid(const input *in, int64_t stage)
 {
     int64_t side = 112 >> stage;
-    if (!input_is_file(in))
-        return (token_grid){.height = side, .width = side, .patch = 2 << stage};
-    token_grid grid = {0};
-    int64_t matrices, tokens, dim;
-    input_file_shape(in, &matrices, &tokens, &dim, &grid.height, &grid.width);
-    return grid;
+    return in && input_is_file(in)
+               ? file_grid(in)
+               : (token_grid){.height = side, .width = side, .patch = 2 << stage};
 }
 
-static int add_input_points(bound_sweep *sweep, uint64_t seed, const input *in, int64_t stage,
+static int add_input_points(landmark_sweep *sweep, uint64_t seed, const input *in, int64_t stage,
                             int64_t m)
 {
     static const int64_t usual[EFFORT_COUNT] = {
         [EFFORT_QUICK] = 1, [EFFORT_DEFAULT] = 5, [EFFORT_FULL] = 100};
-    int64_t count, nearest;
-    bound_point point = {.from = FROM_INPUT, .seed = seed, .in = in, .grid = stage_grid(in, stage)};
-    point.grid.stride = pooling_stride(point.grid.height, point.grid.width, m, &nearest);
-    if (point.grid.stride == 0)
-        return report_no_landmarks(in, m, nearest);
-    int code = input_sample_count(sweep->s, in, usual[sweep->s->effort], &count);
-    for (; point.sample < count && code == EXIT_PASS; point.sample++)
-        add_point(sweep, &point);
-    return code;
+    landmark_point point = {.seed = seed,
+                            .in = in,
+                            .stage = input_is_file(in) ? 0 : stage,
+                            .grid = stage_grid(in, stage)};
+    point.m = choose_stride(&point.grid, m);
+    int code = check_landmarks(sweep->s, in, m, point.m);
+    return code == EXIT_PASS ? landmark_sweep_add_samples(sweep, point, usual[sweep->s->effort])
+                             : code;
 }
 
 /* The stages of --stage, or 3 and 2: 196 and 784 tokens. A file has one. */
@@ -176,7 +181,23 @@ static int64_t get_stage(const settings *s, const input *in, int index)
     return s->stages.count > 0 ? s->stages.items[index] : usual[index];
 }
 
-static int add_points(bound_sweep *sweep, uint64_t seed)
+/* Points that need no input; a pair is the same under all seeds. */
+static void add_own_points(landmark_sweep *sweep, uint64_t seed)
+{
+    int64_t stage;
+    for (int j = 0; (stage = get_stage(sweep->s, NULL, j)) > 0; j++)
+        landmark_sweep_add(
+            sweep,
+            &(landmark_point){.seed = seed, .stage = stage, .grid = stage_grid(NULL, stage)});
+    for (size_t i = 0; i < PAIR_DISTANCES && seed == (uint64_t)sweep->s->seeds.items[0]; i++)
+        landmark_sweep_add(sweep,
+                           &(landmark_point){.seed = seed,
+                                             .distance = pair_distances[i],
+                                             .m = 2,
+                                             .grid = {.height = 2, .width = 1, .stride = 1}});
+}
+
+static int add_points(landmark_sweep *sweep, uint64_t seed)
 {
     const settings *s = sweep->s;
     static const int64_t usual[] = {49};
@@ -187,41 +208,51 @@ static int add_points(bound_sweep *sweep, uint64_t seed)
         for (int j = 0; (stage = get_stage(s, sweep->inputs.items[i], j)) > 0; j++)
             for (int k = 0; k < m_count && code == EXIT_PASS; k++)
                 code = add_input_points(sweep, seed, sweep->inputs.items[i], stage, m[k]);
-    for (int j = 0; (stage = get_stage(s, NULL, j)) > 0; j++) {
-        int64_t side = 112 >> stage;
-        add_point(sweep, &(bound_point){.from = FROM_NORMS, .seed = seed, .grid = {side, side}});
-    }
-    for (size_t i = 0; i < sizeof pair_distances / sizeof *pair_distances; i++)
-        add_point(sweep, &(bound_point){.from = FROM_PAIR,
-                                        .seed = seed,
-                                        .distance = pair_distances[i],
-                                        .grid = {2, 1, 0, 1}});
+    add_own_points(sweep, seed);
     return code;
+}
+
+static int refuse_large_files(const input_set *inputs)
+{
+    for (int i = 0; i < inputs->count; i++) {
+        const input *in = inputs->items[i];
+        token_grid grid = input_is_file(in) ? file_grid(in) : (token_grid){0};
+        if (grid_tokens(&grid) > MOST_TOKENS) {
+            report_error("spectral/bounds: %s has %" PRId64
+                         " tokens a matrix, expected at most %d: n x n matrices are formed",
+                         input_name(in), grid_tokens(&grid), (int)MOST_TOKENS);
+            return EXIT_USAGE;
+        }
+    }
+    return EXIT_PASS;
 }
 
 static int prepare(const settings *s, void **state, int64_t *points)
 {
-    bound_sweep *sweep = must_allocate(1, sizeof *sweep);
-    *state = sweep;
-    sweep->s = s;
-    int code = input_set_open(s, &sweep->inputs);
+    static const char *const usual_inputs[] = {"photos",     "smooth",    "smooth:8", "noisy",
+                                               "iid",        "iid:0.3",   "clusters", "constant",
+                                               "duplicates", "circulant", NULL};
+    int code = landmark_sweep_start(s, usual_inputs, state);
+    landmark_sweep *sweep = *state;
+    if (code == EXIT_PASS)
+        code = refuse_large_files(&sweep->inputs);
     for (int i = 0; i < s->seeds.count && code == EXIT_PASS; i++)
         code = add_points(sweep, (uint64_t)s->seeds.items[i]);
     *points = sweep->count;
     return code;
 }
 
-static void origin_name(const bound_point *p, char *name, size_t size)
+static void origin_name(const landmark_point *p, char *name, size_t size)
 {
-    if (p->from == FROM_PAIR)
+    if (p->distance > 0)
         snprintf(name, size, "pair:%g", p->distance);
     else
-        snprintf(name, size, "%s", p->from == FROM_NORMS ? "iid-norms" : input_name(p->in));
+        snprintf(name, size, "%s", p->in ? input_name(p->in) : "iid-norms");
 }
 
 static void describe(const void *state, int64_t point, char *buffer, size_t size)
 {
-    const bound_point *p = &((const bound_sweep *)state)->points[point];
+    const landmark_point *p = &((const landmark_sweep *)state)->points[point];
     char name[256];
     origin_name(p, name, sizeof name);
     snprintf(buffer, size, "%s n=%" PRId64 " sample=%" PRId64 " seed=%" PRIu64, name,
@@ -230,41 +261,34 @@ static void describe(const void *state, int64_t point, char *buffer, size_t size
 
 static double weight(const void *state, int64_t point)
 {
-    double n = (double)grid_tokens(&((const bound_sweep *)state)->points[point].grid);
+    double n = (double)grid_tokens(&((const landmark_sweep *)state)->points[point].grid);
     return n * n * n;
-}
-
-static bool get_input(const void *state, int index, const char **name, const char **sha256)
-{
-    return input_set_get(&((const bound_sweep *)state)->inputs, index, name, sha256);
-}
-
-static void release(void *state)
-{
-    bound_sweep *sweep = state;
-    input_set_free(&sweep->inputs);
-    free(sweep->points);
-    free(sweep);
 }
 
 /* ---- Measuring ---- */
 
 typedef struct {
     double values[QUANTITIES];
-    double kappa; /* of what A+ keeps of A */
+    double kappa;  /* of what A+ keeps of A */
+    double logits; /* d times the largest of softmax's */
     bool below_floor;
 } measures;
 
 /* S20: the tokens alone, as queries and keys of softmax. */
 static int measure_softmax(int64_t n, int64_t dim, const double *tokens, measures *out)
 {
+    softmax_norms norms;
+    int code = softmax_norms_measure(n, dim, tokens, &norms);
+    out->logits = (double)dim * norms.logit;
     out->values[ROOT_TOKENS] = sqrt((double)n);
-    return softmax_norms(n, dim, tokens, &out->values[SOFTMAX_EIGENVALUE],
-                         &out->values[SOFTMAX_NORM]);
+    out->values[SOFTMAX_EIGENVALUE] = norms.highest;
+    out->values[SOFTMAX_SHORTFALL] = 1 - norms.lowest;
+    out->values[SOFTMAX_NORM] = norms.norm;
+    return code;
 }
 
 /* S21: S = K(Q, Q). */
-static int measure_kernel(const bound_sweep *sweep, atn_context *context, int64_t n, int64_t dim,
+static int measure_kernel(const landmark_sweep *sweep, atn_context *context, int64_t n, int64_t dim,
                           double *tokens, measures *out)
 {
     double *s = must_allocate((size_t)n, (size_t)n * sizeof *s), total = 0, largest = 0;
@@ -300,14 +324,15 @@ static void take_inverse_norms(int64_t m, const double *a, const growth_norms *g
                                const attention_norms *norms, measures *out)
 {
     double *values = out->values;
-    out->below_floor = growth->below_floor;
-    if (growth->below_floor && has_twins(m, a))
+    out->below_floor =
+        growth->pinv_below_floor || growth->normalised_below_floor || norms->below_floor;
+    if (out->below_floor && has_twins(m, a))
         return;
     values[LANDMARKS] = (double)m;
     values[LANDMARKS_SQUARED] = (double)m * (double)m;
     values[PINV_NORM] = growth->pinv_norm;
     values[NORMALISED_NORM] = growth->normalised_norm;
-    if (growth->below_floor)
+    if (out->below_floor)
         return;
     values[NORMALISED_LOWEST] = 1 / (growth->d_max * growth->lambda_min);
     values[NORMALISED_HIGHEST] = 1 / (growth->d_min * growth->lambda_min);
@@ -329,8 +354,9 @@ static void take_attention_norms(const growth_norms *growth, const attention_nor
     values[SOFTPP_PRODUCT] = values[PRODUCT] / growth->d_min;
 }
 
-static int measure_landmarks(const bound_sweep *sweep, atn_context *context, int64_t n, int64_t dim,
-                             double *tokens, int64_t m, double *landmarks, measures *out)
+static int measure_landmarks(const landmark_sweep *sweep, atn_context *context, int64_t n,
+                             int64_t dim, double *tokens, int64_t m, double *landmarks,
+                             measures *out)
 {
     double *a = must_allocate((size_t)m, (size_t)m * sizeof *a);
     double *p = must_allocate((size_t)m, (size_t)n * sizeof *p);
@@ -364,34 +390,32 @@ static void make_norms(uint64_t seed, int64_t n, double *tokens)
     random_free(r);
 }
 
-static int make_point_tokens(const bound_point *p, atn_context *context, int64_t dim,
+static int make_point_tokens(const landmark_point *p, atn_context *context, int64_t dim,
                              double *tokens, double *landmarks)
 {
-    if (p->from == FROM_INPUT)
+    if (p->in)
         return make_landmarks(p->in, &p->grid, p->seed, p->sample, context, tokens, landmarks);
-    if (p->from == FROM_NORMS)
+    if (point_origin(p) == FROM_NORMS)
         make_norms(p->seed, grid_tokens(&p->grid), tokens);
     else
         tokens[dim] = landmarks[dim] = p->distance; /* the rest is 0 */
     return EXIT_PASS;
 }
 
-static int measure_point(const bound_sweep *sweep, const bound_point *p, atn_context *context,
+static int measure_point(const landmark_sweep *sweep, const landmark_point *p, atn_context *context,
                          measures *out)
 {
-    int64_t n = grid_tokens(&p->grid), m = p->grid.stride > 0 ? grid_landmarks(&p->grid) : 0;
-    int64_t dim = p->from == FROM_INPUT ? input_dim(p->in) : TOKEN_DIM;
+    int64_t n = grid_tokens(&p->grid), m = p->m, dim = p->in ? input_dim(p->in) : TOKEN_DIM;
     double *tokens = must_allocate((size_t)n, (size_t)dim * sizeof *tokens);
     double *landmarks = must_allocate((size_t)m + 1, (size_t)dim * sizeof *landmarks);
+    *out = (measures){.kappa = 0};
     for (int i = 0; i < QUANTITIES; i++)
         out->values[i] = NAN;
     out->values[ONE] = 1;
-    out->kappa = 0;
-    out->below_floor = false;
     int code = make_point_tokens(p, context, dim, tokens, landmarks);
-    if (code == EXIT_PASS && p->from != FROM_PAIR)
+    if (code == EXIT_PASS && point_origin(p) != FROM_PAIR)
         code = measure_softmax(n, dim, tokens, out);
-    if (p->from == FROM_INPUT && (code == EXIT_PASS || code == EXIT_CHECK))
+    if (p->in && (code == EXIT_PASS || code == EXIT_CHECK))
         code = exit_worst(code, measure_kernel(sweep, context, n, dim, tokens, out));
     if (m > 0 && (code == EXIT_PASS || code == EXIT_CHECK))
         code =
@@ -404,19 +428,20 @@ static int measure_point(const bound_sweep *sweep, const bound_point *p, atn_con
 /* ---- Rows ---- */
 
 /* False if a proved statement is violated. */
-static bool add_row(const bound_point *p, const statement *st, const measures *measured, table *raw)
+static bool add_row(const landmark_point *p, const statement *st, const measures *measured,
+                    table *raw)
 {
     char name[256];
-    double n = (double)grid_tokens(&p->grid), u = atn_dtype_roundoff(ATN_F64);
-    double m = p->grid.stride > 0 ? (double)grid_landmarks(&p->grid) : 0;
+    const double magnified[] = {0, (double)p->m * measured->kappa, measured->logits};
     double left = measured->values[st->measured], right = measured->values[st->bound];
-    double allowance = 10 * u * (n + (st->has_inverse ? m * measured->kappa : 0));
+    double allowance = 10 * atn_dtype_roundoff(ATN_F64) *
+                       ((double)grid_tokens(&p->grid) + magnified[st->magnified]);
     bool within = left <= right * (1 + allowance);
     origin_name(p, name, sizeof name);
     table_text(raw, st->name);
     table_text(raw, name);
     table_integer(raw, grid_tokens(&p->grid));
-    m > 0 ? table_integer(raw, (int64_t)m) : table_missing(raw);
+    p->m > 0 ? table_integer(raw, p->m) : table_missing(raw);
     table_integer(raw, p->sample);
     table_real(raw, left);
     table_real(raw, right);
@@ -434,20 +459,20 @@ static bool add_row(const bound_point *p, const statement *st, const measures *m
 
 static int run(const void *state, int64_t point, atn_context *context, table *raw)
 {
-    const bound_sweep *sweep = state;
-    const bound_point *p = &sweep->points[point];
+    const landmark_sweep *sweep = state;
+    const landmark_point *p = &sweep->points[point];
     measures measured;
     int code = measure_point(sweep, p, context, &measured);
     if (code != EXIT_PASS && code != EXIT_CHECK)
         return code;
     for (int i = 0; i < STATEMENTS; i++) {
         const statement *st = &statements[i];
-        bool applies = (st->origins & (unsigned)p->from) && !isnan(measured.values[st->measured]) &&
-                       !isnan(measured.values[st->bound]);
+        bool applies = (st->origins & (unsigned)point_origin(p)) &&
+                       !isnan(measured.values[st->measured]) && !isnan(measured.values[st->bound]);
         if (applies && !add_row(p, st, &measured, raw))
             code = EXIT_CHECK;
     }
-    return code;
+    return landmark_sweep_judge(sweep, p, &spectral_bounds, code);
 }
 
 /* One line per statement: how many rows keep it, and the largest ratio. */
@@ -502,17 +527,19 @@ const experiment spectral_bounds = {
     .example = "attnum run spectral/bounds --input photos,smooth --samples 10",
     .options = USES_INPUT | USES_GRID | USES_SAMPLES | USES_STAGE | USES_LANDMARKS | USES_SCALE |
                USES_DISTANCE,
-    .defaults = "inputs photos, smooth, smooth:8, noisy, iid, iid:0.3, clusters, and two of its "
-                "own (iid-norms, pair); stages 3, 2 (n = 196, 784); m = 49; 5 samples (--quick: 1; "
-                "--full: 100)",
+    .defaults = "inputs photos, smooth, smooth:8, noisy, iid, iid:0.3, clusters, constant, "
+                "duplicates, circulant, and two of its own (iid-norms, pair); stages 3, 2 (n = "
+                "196, 784), a file has its own n, at most 4096; m = 49, a file without --m the "
+                "nearest it has, pooled on its grid, or in windows of consecutive tokens where no "
+                "grid is known; 5 samples (--quick: 1; --full: 100)",
     .outputs = outputs,
     .output_count = 1,
     .plot = "spectral/bounds.gp",
     .prepare = prepare,
     .describe = describe,
     .weight = weight,
-    .input = get_input,
+    .input = landmark_sweep_input,
     .run = run,
     .finish = finish,
-    .release = release,
+    .release = landmark_sweep_release,
 };

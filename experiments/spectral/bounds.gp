@@ -1,29 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Each bound of Eq. 15 and Prop. 3 to 6 as measured / bound: right of the line at 1 it is crossed.
 set encoding utf8
-set terminal @terminal size 1400,900 font ",13"
+set terminal @terminal size 1500,1000 font ",13"
 set output out
 
-# The inputs in the order of the file, each in quotes: a file's name may hold spaces.
+# The inputs in the order of the file, each in quotes: a file's name may hold spaces. Pairs of any
+# distance count as one.
+family(name) = substr(name, 1, 5) eq "pair:" ? "pair" : name
 inputs = ""
 add_input(name) = strstrt(inputs, '"'.name.'"') ? 0 : (inputs = inputs.'"'.name.'" ', 0)
-stats csv using (add_input(strcol("input"))) nooutput
+stats csv using (add_input(family(strcol("input")))) nooutput
 stats csv using (column("ratio") > 0 ? column("ratio") : NaN) name "RATIO" nooutput
 
 # The order of the claims, whatever the order in which the rows came.
-order = "S06-printed S06-corrected S06-iterate S06-softpp S20-eigenvalue S20-norm S20-corrected \
-S21-printed S21-corrected S21-lower S22-printed S22-pair S22-corrected S23-printed S23-corrected S23-lower"
+order = "S06-printed S06-corrected S06-iterate S06-softpp S20-eigenvalue S20-lower S20-norm S20-corrected \
+S21-printed S21-corrected S21-lower S22-printed S22-pair S22-corrected S23-printed S23-pair S23-corrected S23-lower"
 formula = '"|P^TA^+P|_2 ≤ |P|_2^2 |A^+|_2" "|P^TA^+P|_2 ≤ λ_1(S)" "|P^TX_{20}P|_2 ≤ λ_1(S)" \
-"|P^TD^{-½}A^+D^{-½}P|_2 ≤ |P|_2^2 |A^+|_2 / d_{min}" "softmax, Q = K: λ_1 ≤ 1" \
+"|P^TD^{-½}A^+D^{-½}P|_2 ≤ |P|_2^2 |A^+|_2 / d_{min}" "softmax, Q = K: λ_1 ≤ 1" "softmax, Q = K: 1 - λ_n ≤ 1" \
 "softmax, Q = K: |S|_2 ≤ 1" "softmax, Q = K: |S|_2 ≤ √n" "λ_1(S) ≤ n" "λ_1(S) ≤ largest row sum" \
-"mean row sum ≤ λ_1(S)" "|A^{-1}|_2 ≤ m^2" "two tokens: |A^{-1}|_2 ≤ m^2" \
-"|A^{-1}|_∞ ≤ 1/(2 - d_{max})" "|D^{-½}A^{-1}D^{-½}|_2 ≤ m" "|D^{-½}A^{-1}D^{-½}|_2 ≤ 1/(d_{min} λ_{min})" \
+"mean row sum ≤ λ_1(S)" "|A^{-1}|_2 ≤ m^2 (constant 1)" "two tokens, m = 2: |A^{-1}|_2 ≤ m^2 (constant 1)" \
+"|A^{-1}|_∞ ≤ 1/(2 - d_{max})" "|D^{-½}A^{-1}D^{-½}|_2 ≤ m (constant 1)" \
+"two tokens, m = 2: |D^{-½}A^{-1}D^{-½}|_2 ≤ m (constant 1)" "|D^{-½}A^{-1}D^{-½}|_2 ≤ 1/(d_{min} λ_{min})" \
 "1/(d_{max} λ_{min}) ≤ |D^{-½}A^{-1}D^{-½}|_2"'
 rows = words(order)
 
-array colours[10] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8B5A2B", \
-  "#6A3D9A", "#000000", "#999999"]
-colour(i) = colours[(i - 1) % 10 + 1]
+array colours[12] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8B5A2B", \
+  "#6A3D9A", "#888800", "#003366", "#000000", "#999999"]
+colour(i) = colours[(i - 1) % 12 + 1]
 row_of(name) = sum [k = 1:rows] (word(order, k) eq name ? k : 0)
 
 array seen[rows]
@@ -33,10 +36,10 @@ count(k, within) = k == 0 ? 0 : (seen[k] = seen[k] + 1, kept[k] = kept[k] + with
 stats csv using (count(row_of(strcol("statement")), strcol("within") eq "true")) nooutput
 # Inputs side by side within a row.
 spread(i) = words(inputs) > 1 ? -0.3 + 0.6 * (i - 1) / (words(inputs) - 1) : 0
-height(i, within) = strcol("input") eq word(inputs, i) && strcol("within") eq within \
+height(i, within) = family(strcol("input")) eq word(inputs, i) && strcol("within") eq within \
   ? row_of(strcol("statement")) + spread(i) : NaN
 
-set lmargin at screen 0.37
+set lmargin at screen 0.395
 set rmargin at screen 0.79
 set tmargin at screen 0.93
 set bmargin at screen 0.08

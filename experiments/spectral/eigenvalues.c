@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "common/report.h"
+#include "registry.h"
 #include "spectral/landmarks.h"
 
 static const column columns[] = {
@@ -58,7 +59,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
         add_rows(p, lambda, raw);
     free(lambda);
     free(a);
-    return code;
+    return landmark_sweep_judge(sweep, p, &spectral_eigenvalues, code);
 }
 
 /* One line per spectrum: its ends, and how much of it f64 can see. */
@@ -108,8 +109,10 @@ const experiment spectral_eigenvalues = {
     .source = "SOFT (IJCV) Fig. 6a; S25",
     .example = "attnum run spectral/eigenvalues --input photos,iid --m 1024",
     .options = USES_INPUT | USES_GRID | USES_SAMPLES | USES_LANDMARKS | USES_SCALE | USES_DISTANCE,
-    .defaults = "inputs photos, smooth, smooth:8, noisy, iid, iid:0.3, clusters; 1 sample; m = "
-                "1024 (--quick: 256)",
+    .defaults =
+        "inputs photos, smooth, smooth:8, noisy, iid, iid:0.3, clusters; 1 sample; m = "
+        "1024 (--quick: 256); a file without --m: the nearest it has, pooled on its grid, or in "
+        "windows of consecutive tokens where no grid is known",
     .outputs = outputs,
     .output_count = 1,
     .plot = "spectral/eigenvalues.gp",

@@ -9,6 +9,12 @@ inputs = ""
 add_input(name) = strstrt(inputs, '"'.name.'"') ? 0 : (inputs = inputs.'"'.name.'" ', 0)
 stats csv using (add_input(strcol("input"))) nooutput
 stats csv using "m" name "M" nooutput
+# Files may have fewer landmarks than the others.
+array largest[words(inputs)]
+do for [i = 1:words(inputs)] {
+  stats csv using (strcol("input") eq word(inputs, i) ? column("m") : NaN) name "OF_INPUT" nooutput
+  largest[i] = OF_INPUT_max
+}
 stats csv using "seed" every ::0::0 name "SEED" nooutput
 stats csv using "eigenvalue" name "LAMBDA" nooutput
 
@@ -18,11 +24,13 @@ colour(i) = colours[(i - 1) % 8 + 1]
 u = 2.0 ** -53
 floor_line = M_max * u * LAMBDA_max
 
-chosen(name) = strcol("input") eq name && column("m") == M_max && column("sample") == 0 \
-  && column("seed") == SEED_min
-above(name) = chosen(name) && strcol("below_floor") eq "false" ? column("eigenvalue") : NaN
-below(name) = chosen(name) && strcol("below_floor") eq "true" && column("eigenvalue") > 0 \
+chosen(i) = strcol("input") eq word(inputs, i) && column("m") == largest[i] \
+  && column("sample") == 0 && column("seed") == SEED_min
+above(i) = chosen(i) && strcol("below_floor") eq "false" ? column("eigenvalue") : NaN
+below(i) = chosen(i) && strcol("below_floor") eq "true" && column("eigenvalue") > 0 \
   ? column("eigenvalue") : NaN
+
+label_of(i) = word(inputs, i).(largest[i] == M_max ? "" : sprintf(" (m = %d)", largest[i]))
 
 set title sprintf("Eigenvalues of the bottleneck matrix A, m = %d", M_max)
 set xlabel "index i"
@@ -36,9 +44,9 @@ set key outside right top vertical Left reverse samplen 2 spacing 1.2 noenhanced
 set border 3
 set tics nomirror
 
-plot for [i = 1:words(inputs)] csv using "index":(below(word(inputs, i))) \
+plot for [i = 1:words(inputs)] csv using "index":(below(i)) \
        with points pointtype 6 pointsize 0.4 linewidth 1 linecolor rgb "#999999" notitle, \
-     for [i = 1:words(inputs)] csv using "index":(above(word(inputs, i))) \
-       with lines linewidth 3 linecolor rgb colour(i) title word(inputs, i), \
+     for [i = 1:words(inputs)] csv using "index":(above(i)) \
+       with lines linewidth 3 linecolor rgb colour(i) title label_of(i), \
      floor_line with lines dashtype 2 linewidth 2 linecolor rgb "#000000" title "floor: m u max λ₁", \
      NaN with points pointtype 6 pointsize 0.8 linewidth 1 linecolor rgb "#999999" title "below the floor"

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <linear_algebra.h>
 
@@ -21,22 +22,31 @@ static const double most_disagreement = 10;
 
 /* ---- Inputs ---- */
 
-static const char *const usual_inputs[] = {"photos", "smooth",  "smooth:8", "noisy",
-                                           "iid",    "iid:0.3", "clusters"};
-enum { USUAL_INPUTS = sizeof usual_inputs / sizeof *usual_inputs };
-
-int input_set_open(const settings *s, input_set *set)
+static int refuse_twins(const input_set *set)
 {
-    bool given = s->inputs.count > 0;
-    int wanted = given ? s->inputs.count : USUAL_INPUTS, code = EXIT_PASS;
+    for (int i = 0; i < set->count; i++)
+        for (int j = 0; j < i; j++)
+            if (strcmp(input_name(set->items[i]), input_name(set->items[j])) == 0) {
+                report_error("--input: two inputs are named %s, expected different names",
+                             input_name(set->items[i]));
+                return EXIT_USAGE;
+            }
+    return EXIT_PASS;
+}
+
+int input_set_open(const settings *s, const char *const *usual, input_set *set)
+{
+    const char *const *names = s->inputs.count > 0 ? s->inputs.items : usual;
+    int wanted = s->inputs.count, code = EXIT_PASS;
+    while (s->inputs.count == 0 && usual[wanted])
+        wanted++;
     set->count = 0;
     set->items = must_allocate((size_t)wanted, sizeof *set->items);
     for (int i = 0; i < wanted && code == EXIT_PASS; i++) {
-        const char *name = given ? s->inputs.items[i] : usual_inputs[i];
-        code = input_open(name, s->grid_height, s->grid_width, &set->items[i]);
+        code = input_open(names[i], s->grid_height, s->grid_width, &set->items[i]);
         set->count += code == EXIT_PASS;
     }
-    return code;
+    return code == EXIT_PASS ? refuse_twins(set) : code;
 }
 
 void input_set_free(input_set *set)
@@ -44,15 +54,6 @@ void input_set_free(input_set *set)
     for (int i = 0; i < set->count; i++)
         input_free(set->items[i]);
     free(set->items);
-}
-
-bool input_set_get(const input_set *set, int index, const char **name, const char **sha256)
-{
-    if (index < 0 || index >= set->count)
-        return false;
-    *name = input_name(set->items[index]);
-    *sha256 = input_sha256(set->items[index]);
-    return true;
 }
 
 typedef struct {
@@ -64,21 +65,6 @@ static file_shape get_file_shape(const input *in)
     file_shape f;
     input_file_shape(in, &f.matrices, &f.tokens, &f.dim, &f.height, &f.width);
     return f;
-}
-
-int input_sample_count(const settings *s, const input *in, int64_t usual, int64_t *count)
-{
-    *count = s->samples > 0 ? s->samples : usual;
-    if (!input_is_file(in))
-        return EXIT_PASS;
-    int64_t matrices = get_file_shape(in).matrices;
-    if (s->samples > matrices) {
-        report_error("--samples %" PRId64 ": %s has %" PRId64 " matrices, expected at most as many",
-                     s->samples, input_name(in), matrices);
-        return EXIT_USAGE;
-    }
-    *count = *count < matrices ? *count : matrices;
-    return EXIT_PASS;
 }
 
 int64_t input_dim(const input *in)
@@ -95,20 +81,30 @@ int64_t grid_tokens(const token_grid *grid)
 
 int64_t grid_landmarks(const token_grid *grid)
 {
-    return (grid->height / grid->stride) * (grid->width / grid->stride);
+    int64_t k = grid->stride;
+    return grid->windows ? (grid->height + k - 1) / k : (grid->height / k) * (grid->width / k);
 }
 
-int64_t pooling_stride(int64_t height, int64_t width, int64_t m, int64_t *nearest)
+int64_t choose_stride(token_grid *grid, int64_t m)
 {
-    *nearest = 0;
-    for (int64_t k = height < width ? height : width; k > 0; k--) {
-        int64_t given = (height / k) * (width / k);
-        if (given == m)
-            return k;
-        if (*nearest == 0 || llabs(given - m) < llabs(*nearest - m))
-            *nearest = given;
+    int64_t nearest = 0, chosen = 0;
+    bool by_height = grid->windows || grid->height < grid->width;
+    for (grid->stride = by_height ? grid->height : grid->width; grid->stride > 0; grid->stride--) {
+        int64_t given = grid_landmarks(grid);
+        if (given <= MOST_LANDMARKS && (nearest == 0 || llabs(given - m) < llabs(nearest - m))) {
+            nearest = given;
+            chosen = grid->stride;
+        }
     }
-    return 0;
+    grid->stride = chosen;
+    return nearest;
+}
+
+token_grid file_grid(const input *in)
+{
+    file_shape f = get_file_shape(in);
+    return f.height > 0 ? (token_grid){.height = f.height, .width = f.width}
+                        : (token_grid){.height = f.tokens, .width = 1, .windows = true};
 }
 
 /* The whole number whose square is nearest to m. */
@@ -124,32 +120,34 @@ static bool reads_photographs(const input *in)
     return !input_is_file(in) && *input_sha256(in);
 }
 
-bool landmark_grid(const input *in, int64_t m, token_grid *grid, int64_t *nearest)
+int64_t landmark_grid(const input *in, int64_t m, token_grid *grid)
 {
     if (input_is_file(in)) {
-        file_shape f = get_file_shape(in);
-        *grid = (token_grid){.height = f.height, .width = f.width};
+        *grid = file_grid(in);
     } else if (reads_photographs(in)) {
         *grid = (token_grid){.height = PHOTO_SIDE, .width = PHOTO_SIDE, .patch = PHOTO_PATCH};
     } else {
         int64_t p = nearest_root(m);
         *grid = (token_grid){.height = p, .width = p, .stride = 1};
-        *nearest = p * p;
-        return p * p == m;
+        return p * p;
     }
-    grid->stride = pooling_stride(grid->height, grid->width, m, nearest);
-    return grid->stride > 0;
+    return choose_stride(grid, m);
 }
 
-int report_no_landmarks(const input *in, int64_t m, int64_t nearest)
+int check_landmarks(const settings *s, const input *in, int64_t m, int64_t given)
 {
-    if (nearest == 0)
-        report_error("%s: its tokens stand on no known grid to pool; expected --grid HxW",
-                     input_name(in));
+    if (m > MOST_LANDMARKS)
+        report_error("--m %" PRId64 ": expected at most %d", m, (int)MOST_LANDMARKS);
+    else if (given == 0)
+        report_error("%s: its grid cannot be pooled to %d landmarks or fewer; expected another "
+                     "--grid",
+                     input_name(in), (int)MOST_LANDMARKS);
+    else if (given == m || (s->landmarks.count == 0 && input_is_file(in)))
+        return EXIT_PASS;
     else
         report_error("--m %" PRId64 ": %s cannot give as many landmarks; the nearest it can give "
                      "is %" PRId64,
-                     m, input_name(in), nearest);
+                     m, input_name(in), given);
     return EXIT_USAGE;
 }
 
@@ -176,7 +174,7 @@ int make_landmarks(const input *in, const token_grid *grid, uint64_t seed, int64
     double *all = tokens ? tokens : must_allocate((size_t)n, (size_t)dim * sizeof *all);
     int code = input_tokens(in, grid->height, grid->width, grid->patch, seed, sample, all);
     if (code == EXIT_PASS && landmarks) {
-        atn_sampling pool = {.kind = ATN_SAMPLING_POOL,
+        atn_sampling pool = {.kind = grid->windows ? ATN_SAMPLING_WINDOW : ATN_SAMPLING_POOL,
                              .height = grid->height,
                              .width = grid->width,
                              .stride = grid->stride};
@@ -243,18 +241,39 @@ int checked_eigenvalues(int64_t n, const double *a, double *lambda, double *w)
     return check_disagreement(disagreement, "eigenvalues", n);
 }
 
-int checked_norm(int64_t n, const double *a, double *norm)
+int checked_ends(int64_t n, const double *a, double *lowest, double *highest)
 {
     double *lambda = must_allocate((size_t)n, sizeof *lambda);
     int code = checked_eigenvalues(n, a, lambda, NULL);
-    *norm = fmax(fabs(lambda[0]), fabs(lambda[n - 1]));
+    *lowest = lambda[n - 1];
+    *highest = lambda[0];
     free(lambda);
+    return code;
+}
+
+int checked_norm(int64_t n, const double *a, double *norm)
+{
+    double lowest, highest;
+    int code = checked_ends(n, a, &lowest, &highest);
+    *norm = fmax(fabs(highest), fabs(lowest));
     return code;
 }
 
 /* ---- Points ---- */
 
-static void add_point(landmark_sweep *sweep, const landmark_point *point)
+int landmark_sweep_start(const settings *s, const char *const *usual_inputs, void **state)
+{
+    landmark_sweep *sweep = must_allocate(1, sizeof *sweep);
+    *state = sweep;
+    sweep->s = s;
+    if (s->scale == ATN_SCALE_EMBED) {
+        report_error("--scale embed: an input is one head here; expected head or a number");
+        return EXIT_USAGE;
+    }
+    return input_set_open(s, usual_inputs, &sweep->inputs);
+}
+
+void landmark_sweep_add(landmark_sweep *sweep, const landmark_point *point)
 {
     if (sweep->count == sweep->capacity) {
         sweep->capacity = sweep->capacity ? 2 * sweep->capacity : 64;
@@ -263,79 +282,70 @@ static void add_point(landmark_sweep *sweep, const landmark_point *point)
     sweep->points[sweep->count++] = *point;
 }
 
-/* EXIT_PASS if all inputs can give m landmarks. Silent for m out of an experiment's own list. */
-static int check_landmarks(const landmark_sweep *sweep, int64_t m, bool silent)
+int landmark_sweep_add_samples(landmark_sweep *sweep, landmark_point point, int64_t usual)
 {
-    token_grid grid;
-    int64_t nearest;
-    if (m > MOST_LANDMARKS) {
-        report_error("--m %" PRId64 ": expected at most %d", m, (int)MOST_LANDMARKS);
-        return EXIT_USAGE;
+    const settings *s = sweep->s;
+    int64_t count = s->samples > 0 ? s->samples : usual;
+    if (input_is_file(point.in)) {
+        int64_t matrices = get_file_shape(point.in).matrices;
+        if (s->samples > matrices) {
+            report_error("--samples %" PRId64 ": %s has %" PRId64
+                         " matrices, expected at most as many",
+                         s->samples, input_name(point.in), matrices);
+            return EXIT_USAGE;
+        }
+        count = count < matrices ? count : matrices;
+        if (point.seed != (uint64_t)s->seeds.items[0])
+            return EXIT_PASS;
     }
-    for (int i = 0; i < sweep->inputs.count; i++)
-        if (!landmark_grid(sweep->inputs.items[i], m, &grid, &nearest))
-            return silent ? EXIT_USAGE : report_no_landmarks(sweep->inputs.items[i], m, nearest);
+    for (point.sample = 0; point.sample < count; point.sample++)
+        landmark_sweep_add(sweep, &point);
     return EXIT_PASS;
 }
 
-/* The numbers of landmarks to take, ended by 0, to be freed; or null, the reason reported. */
-static int64_t *choose_landmarks(const landmark_sweep *sweep, const int64_t *usual)
-{
-    const integer_list *given = &sweep->s->landmarks;
-    int count = 0, chosen = 0;
-    while (given->count == 0 && usual[count] > 0)
-        count++;
-    count = given->count > 0 ? given->count : count;
-    int64_t *m = must_allocate((size_t)count + 1, sizeof *m);
-    for (int i = 0; i < count; i++) {
-        int64_t next = given->count > 0 ? given->items[i] : usual[i];
-        int code = check_landmarks(sweep, next, given->count == 0);
-        if (code == EXIT_PASS) {
-            m[chosen++] = next;
-        } else if (given->count > 0) {
-            free(m);
-            return NULL;
-        }
-    }
-    if (chosen > 0)
-        return m;
-    check_landmarks(sweep, usual[0], false);
-    free(m);
-    return NULL;
-}
-
-static int add_points(landmark_sweep *sweep, const int64_t *m, uint64_t seed, const input *in,
+/* The points of one input: a list m, ended by 0. */
+static int add_points(landmark_sweep *sweep, landmark_point point, const int64_t *m,
                       int64_t (*samples)(const settings *s, int64_t m))
 {
-    for (; *m > 0; m++) {
-        landmark_point point = {.seed = seed, .in = in, .m = *m};
-        int64_t count, nearest;
-        int code = input_sample_count(sweep->s, in, samples(sweep->s, *m), &count);
-        if (code != EXIT_PASS)
-            return code;
-        landmark_grid(in, *m, &point.grid, &nearest);
-        for (; point.sample < count; point.sample++)
-            add_point(sweep, &point);
+    int64_t taken = 0;
+    int code = EXIT_PASS;
+    for (; *m > 0 && code == EXIT_PASS; m++, taken = point.m) {
+        point.m = landmark_grid(point.in, *m, &point.grid);
+        code = check_landmarks(sweep->s, point.in, *m, point.m);
+        if (code == EXIT_PASS && point.m != taken)
+            code = landmark_sweep_add_samples(sweep, point, samples(sweep->s, point.m));
     }
-    return EXIT_PASS;
+    return code;
+}
+
+/* The numbers of --m, or `usual`; ended by 0, to be freed. */
+static int64_t *list_landmarks(const settings *s, const int64_t *usual)
+{
+    int count = s->landmarks.count;
+    const int64_t *from = count > 0 ? s->landmarks.items : usual;
+    while (s->landmarks.count == 0 && usual[count] > 0)
+        count++;
+    int64_t *m = must_allocate((size_t)count + 1, sizeof *m);
+    memcpy(m, from, (size_t)count * sizeof *m);
+    return m;
 }
 
 int landmark_sweep_open(const settings *s, const int64_t *m,
                         int64_t (*samples)(const settings *s, int64_t m), void **state,
                         int64_t *points)
 {
-    landmark_sweep *sweep = must_allocate(1, sizeof *sweep);
-    *state = sweep;
-    sweep->s = s;
-    int code = input_set_open(s, &sweep->inputs);
-    int64_t *chosen = code == EXIT_PASS ? choose_landmarks(sweep, m) : NULL;
-    if (code == EXIT_PASS && !chosen)
-        code = EXIT_USAGE;
+    static const char *const usual_inputs[] = {"photos", "smooth",  "smooth:8", "noisy",
+                                               "iid",    "iid:0.3", "clusters", NULL};
+    int code = landmark_sweep_start(s, usual_inputs, state);
+    landmark_sweep *sweep = *state;
+    int64_t *listed = list_landmarks(s, m);
     for (int i = 0; i < s->seeds.count && code == EXIT_PASS; i++)
         for (int j = 0; j < sweep->inputs.count && code == EXIT_PASS; j++)
-            code = add_points(sweep, chosen, (uint64_t)s->seeds.items[i], sweep->inputs.items[j],
-                              samples);
-    free(chosen);
+            code = add_points(
+                sweep,
+                (landmark_point){.seed = (uint64_t)s->seeds.items[i], .in = sweep->inputs.items[j]},
+                listed, samples);
+    free(listed);
     *points = sweep->count;
     return code;
 }
@@ -355,7 +365,12 @@ double landmark_sweep_weight(const void *state, int64_t point)
 
 bool landmark_sweep_input(const void *state, int index, const char **name, const char **sha256)
 {
-    return input_set_get(&((const landmark_sweep *)state)->inputs, index, name, sha256);
+    const input_set *set = &((const landmark_sweep *)state)->inputs;
+    if (index < 0 || index >= set->count)
+        return false;
+    *name = input_name(set->items[index]);
+    *sha256 = input_sha256(set->items[index]);
+    return true;
 }
 
 void landmark_sweep_release(void *state)
@@ -381,5 +396,41 @@ int landmark_sweep_matrix(const landmark_sweep *sweep, const landmark_point *poi
         return code;
     free(*a);
     *a = NULL;
+    return code;
+}
+
+/* An input as on the command line: a file with its folders. Own tokens need none of them. */
+static const char *input_text(const landmark_sweep *sweep, const input *in)
+{
+    for (int i = 0; in && i < sweep->s->inputs.count; i++)
+        if (sweep->inputs.items[i] == in)
+            return sweep->s->inputs.items[i];
+    return in ? input_name(in) : "iid";
+}
+
+char *landmark_sweep_replay(const landmark_sweep *sweep, const landmark_point *point,
+                            const experiment *e)
+{
+    settings_point options = {.input = input_text(sweep, point->in),
+                              .stage = point->stage,
+                              .seed = (int64_t)point->seed,
+                              .samples = point->sample + 1};
+    char *command = settings_replay(sweep->s, e->name, e->options, &options);
+    if (point->in) {
+        char *with_landmarks = must_format("%s --m %" PRId64, command, point->m);
+        free(command);
+        command = with_landmarks;
+    }
+    return command;
+}
+
+int landmark_sweep_judge(const landmark_sweep *sweep, const landmark_point *point,
+                         const experiment *e, int code)
+{
+    if (code == EXIT_CHECK) {
+        char *command = landmark_sweep_replay(sweep, point, e);
+        report_error("to see a failed check again: %s", command);
+        free(command);
+    }
     return code;
 }

@@ -12,32 +12,33 @@ typedef struct {
     input **items;
 } input_set;
 
-/* Opens the inputs of --input, or the spectral experiments' own list: photos, smooth, smooth:8,
- * noisy, iid, iid:0.3, clusters. Returns an exit code; the set is to be freed in any case. */
-int input_set_open(const settings *s, input_set *set);
+/* Opens the inputs of --input, or `usual` (ended by null). Refuses two of the same name: rows could
+ * not be told apart. Returns an exit code; the set is to be freed in any case. */
+int input_set_open(const settings *s, const char *const *usual, input_set *set);
 void input_set_free(input_set *set);
-/* For experiment::input. */
-bool input_set_get(const input_set *set, int index, const char **name, const char **sha256);
 
-/* How many samples an input is to give: --samples, or `usual`; a file cannot give more than it has
- * matrices, which is an error only for a number that was asked for. Returns an exit code. */
-int input_sample_count(const settings *s, const input *in, int64_t usual, int64_t *count);
-
-/* Tokens on a height x width grid, pooled with a stride. */
+/* Tokens on a height x width grid, pooled with a stride; or (windows) height tokens in a row,
+ * averaged over windows of `stride` tokens: a file whose grid is not known. */
 typedef struct {
     int64_t height, width, patch, stride;
+    bool windows;
 } token_grid;
 
-/* The largest stride that pools a height x width grid to m landmarks, or 0; *nearest is the number
- * of landmarks nearest to m that pooling can give. */
-int64_t pooling_stride(int64_t height, int64_t width, int64_t m, int64_t *nearest);
+/* Sets the largest stride that gives the number of landmarks nearest to m, and returns that number;
+ * 0 if no stride gives at most 16384. */
+int64_t choose_stride(token_grid *grid, int64_t m);
 
-/* The tokens that give m landmarks of an input. Synthetic fields: sampled on a sqrt(m) x sqrt(m)
- * grid, each token a landmark. Photographs: 64 x 64 patches of 4 pixels, pooled. Files: their own
- * grid, pooled. False if there are none; *nearest is then the nearest m that has some. */
-bool landmark_grid(const input *in, int64_t m, token_grid *grid, int64_t *nearest);
-/* Says so on stderr; EXIT_USAGE. nearest 0: a file whose grid is not known. */
-int report_no_landmarks(const input *in, int64_t m, int64_t nearest);
+/* All tokens of a file; its stride is 0. */
+token_grid file_grid(const input *in);
+
+/* The tokens that give the number of landmarks of an input nearest to m, and that number. Synthetic
+ * fields: sampled on a sqrt(m) x sqrt(m) grid, each token a landmark. Photographs: 64 x 64 patches
+ * of 4 pixels, pooled. Files: their own tokens, pooled. */
+int64_t landmark_grid(const input *in, int64_t m, token_grid *grid);
+
+/* EXIT_PASS if `given` landmarks, of an input asked for m, are to be taken: m, or what a file has
+ * where --m was not given. Otherwise EXIT_USAGE, reported. */
+int check_landmarks(const settings *s, const input *in, int64_t m, int64_t given);
 
 int64_t input_dim(const input *in);
 int64_t grid_tokens(const token_grid *grid);
@@ -65,19 +66,22 @@ int make_iterate(atn_context *context, int64_t m, double *a, double *x);
 int check_disagreement(double disagreement, const char *what, int64_t n);
 /* lambda (descending) and w, or null, of symmetric a by two routes, their disagreement checked. */
 int checked_eigenvalues(int64_t n, const double *a, double *lambda, double *w);
-/* |a|_2 of symmetric a, the same way. */
+/* The smallest and the largest of them, and |a|_2, the same way. */
+int checked_ends(int64_t n, const double *a, double *lowest, double *highest);
 int checked_norm(int64_t n, const double *a, double *norm);
 
 /* Reports a negative status of the library; EXIT_ENVIRONMENT, or EXIT_PASS for others. */
 int check_status(const atn_context *context, atn_status status, const char *what);
 
-/* ---- Points of (seed, input, m, sample) ---- */
+/* ---- Points ---- */
 
 typedef struct {
     uint64_t seed;
-    const input *in;
+    const input *in; /* null: tokens of spectral/bounds' own */
+    int64_t stage;   /* of spectral/bounds; 0: none */
     int64_t m, sample;
     token_grid grid;
+    double distance; /* of two tokens of spectral/bounds' own */
 } landmark_point;
 
 typedef struct {
@@ -87,9 +91,19 @@ typedef struct {
     int64_t count, capacity;
 } landmark_sweep;
 
-/* All points for --seed, --input, --m and --samples. m is an experiment's own list (ended by 0) for
- * where --m was not given; of that list only what all inputs can give is taken. samples(s, m) is
- * the usual number of samples. For experiment::prepare. */
+/* A sweep without points. Refuses --scale embed. Returns an exit code; *state is set and to be
+ * released in any case. */
+int landmark_sweep_start(const settings *s, const char *const *usual_inputs, void **state);
+void landmark_sweep_add(landmark_sweep *sweep, const landmark_point *point);
+/* Adds a point of an input once per sample: --samples of them, or `usual`. A file is the same under
+ * all seeds and takes the first; it cannot give more samples than it has matrices, which is an
+ * error only for a number that was asked for. Returns an exit code. */
+int landmark_sweep_add_samples(landmark_sweep *sweep, landmark_point point, int64_t usual);
+
+/* All points for --seed, --input, --m and --samples, of the inputs photos, smooth, smooth:8, noisy,
+ * iid, iid:0.3, clusters if --input was not given. m is an experiment's own ascending list (ended
+ * by 0) for where --m was not given; a file then takes the nearest it has to each, each once.
+ * samples(s, m) is the usual number of samples. For experiment::prepare. */
 int landmark_sweep_open(const settings *s, const int64_t *m,
                         int64_t (*samples)(const settings *s, int64_t m), void **state,
                         int64_t *points);
@@ -102,5 +116,12 @@ void landmark_sweep_release(void *state);
 /* A of a point, m x m, to be freed. Returns an exit code. */
 int landmark_sweep_matrix(const landmark_sweep *sweep, const landmark_point *point,
                           atn_context *context, double **a);
+
+/* The command that computes a point again, into a folder of its own; to be freed. */
+char *landmark_sweep_replay(const landmark_sweep *sweep, const landmark_point *point,
+                            const experiment *e);
+/* Passes on a point's exit code; on EXIT_CHECK prints that command. */
+int landmark_sweep_judge(const landmark_sweep *sweep, const landmark_point *point,
+                         const experiment *e, int code);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "common/fit.h"
 #include "common/report.h"
+#include "registry.h"
 #include "spectral/landmarks.h"
 
 /* ---- One matrix ---- */
@@ -32,9 +33,13 @@ double growth_iterate_cap(double norm1)
     return 0.6381726863 * sqrt(ldexp(1, PAPER_STEPS + 1)) / norm1;
 }
 
-/* For 0.31/N = 3e-7 (growth_iterate_cap), and for rounding, which the iteration doubles at each
- * step: N m u, 1e-7 at m = 1024. */
-static const double cap_allowance = 1e-6;
+/* 0.31/N = 3e-7 (growth_iterate_cap), and rounding: each step rounds X by about m u |X|, and each
+ * later one at most doubles that, while |X| itself grows to the cap, sqrt(N) times the start. That
+ * makes a few sqrt(N) m u; N m u is far above it, yet only 2e-6 at m = 16384. */
+static double cap_allowance(int64_t m)
+{
+    return 1e-6 + ldexp((double)m, PAPER_STEPS) * atn_dtype_roundoff(ATN_F64);
+}
 
 /* scaled = R A R, R = diag(root). */
 static void scale_both_sides(int64_t m, const double *a, const double *root, double *scaled)
@@ -44,29 +49,18 @@ static void scale_both_sides(int64_t m, const double *a, const double *root, dou
             scaled[i * m + j] = a[i * m + j] * (root[i] * root[j]);
 }
 
-/* The ends of a's spectrum. */
-static int spectrum_ends(int64_t m, const double *a, double *lowest, double *highest)
-{
-    double *lambda = must_allocate((size_t)m, sizeof *lambda);
-    int code = checked_eigenvalues(m, a, lambda, NULL);
-    *lowest = lambda[m - 1];
-    *highest = lambda[0];
-    free(lambda);
-    return code;
-}
-
 static int measure_exact(int64_t m, const double *a, const double *root, double *scaled,
                          growth_norms *norms)
 {
-    int code = spectrum_ends(m, a, &norms->lambda_min, &norms->lambda_max);
+    int code = checked_ends(m, a, &norms->lambda_min, &norms->lambda_max);
     scale_both_sides(m, a, root, scaled);
-    code = exit_worst(code, spectrum_ends(m, scaled, &norms->normalised_lambda_min,
-                                          &norms->normalised_lambda_max));
+    code = exit_worst(code, checked_ends(m, scaled, &norms->normalised_lambda_min,
+                                         &norms->normalised_lambda_max));
     norms->pinv_norm = growth_inverse_norm(m, norms->lambda_min, norms->lambda_max);
     norms->normalised_norm =
         growth_inverse_norm(m, norms->normalised_lambda_min, norms->normalised_lambda_max);
-    norms->below_floor =
-        growth_below_floor(m, norms->lambda_min, norms->lambda_max) ||
+    norms->pinv_below_floor = growth_below_floor(m, norms->lambda_min, norms->lambda_max);
+    norms->normalised_below_floor =
         growth_below_floor(m, norms->normalised_lambda_min, norms->normalised_lambda_max);
     return code;
 }
@@ -106,7 +100,7 @@ int growth_measure(atn_context *context, int64_t m, double *a, growth_norms *nor
         d[i] = 1 / d[i];
     code = exit_worst(code, measure_iterate(context, m, a, d, scaled, norms));
     if (code != EXIT_ENVIRONMENT &&
-        !(norms->iterate_norm <= norms->iterate_cap * (1 + cap_allowance))) {
+        !(norms->iterate_norm <= norms->iterate_cap * (1 + cap_allowance(m)))) {
         report_error("|X_%d|_2 = %.17g of a %" PRId64 "x%" PRId64 " matrix, expected at most %.17g",
                      (int)PAPER_STEPS, norms->iterate_norm, m, m, norms->iterate_cap);
         code = EXIT_CHECK;
@@ -126,8 +120,9 @@ static const column columns[] = {
     {"lambda_max", COLUMN_REAL, "", "the largest eigenvalue of A"},
     {"pinv_norm", COLUMN_REAL, "",
      "|A^-1|_2 = 1/lambda_min; where lambda_min < m u lambda_max a lower bound, "
-     "1/(2 m u lambda_max): by Weyl the true lambda_min is at most 2 m u lambda_max, and 0 if two "
-     "landmarks coincide; u = 2^-53"},
+     "1/(2 m u lambda_max), if what the solver and the rounding of the kernel's entries move "
+     "lambda_min by stays below m u lambda_max, which is not certified; infinite if two landmarks "
+     "coincide; u = 2^-53"},
     {"normalised_norm", COLUMN_REAL, "",
      "|D^-1/2 A^-1 D^-1/2|_2 = 1/lambda_min(D^1/2 A D^1/2), D = diag(A 1); a lower bound in the "
      "same way where that matrix is below the floor"},
@@ -137,13 +132,18 @@ static const column columns[] = {
     {"d_min", COLUMN_REAL, "", "the smallest row sum of A"},
     {"d_max", COLUMN_REAL, "", "the largest row sum of A: |A|_1"},
     {"below_floor", COLUMN_BOOLEAN, "",
-     "lambda_min < m u lambda_max for A or for D^1/2 A D^1/2: that norm is a lower bound, and the "
-     "row is left out of the fits"},
+     "lambda_min < m u lambda_max for A or for D^1/2 A D^1/2: pinv_norm or normalised_norm is a "
+     "lower bound; the last two columns say which"},
     {"normalised_lambda_min", COLUMN_REAL, "", "the smallest eigenvalue of D^1/2 A D^1/2"},
     {"normalised_lambda_max", COLUMN_REAL, "", "the largest eigenvalue of D^1/2 A D^1/2"},
     {"iterate_cap", COLUMN_REAL, "",
-     "0.638 sqrt(2^21) / |A|_1: what |X_20|_2 cannot exceed, whatever A is"},
+     "0.638 sqrt(2^21) / |A|_1: what |X_20|_2 cannot exceed in exact arithmetic by more than 3e-7 "
+     "of it, for any symmetric A"},
     {"seed", COLUMN_INTEGER, "", "the seed of the input"},
+    {"pinv_below_floor", COLUMN_BOOLEAN, "",
+     "lambda_min < m u lambda_max for A: pinv_norm is a lower bound and left out of its fits"},
+    {"normalised_below_floor", COLUMN_BOOLEAN, "",
+     "the same for D^1/2 A D^1/2 and normalised_norm"},
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
@@ -160,11 +160,13 @@ static void add_row(const landmark_point *p, const growth_norms *norms, table *r
     table_real(raw, norms->normalised_iterate_norm);
     table_real(raw, norms->d_min);
     table_real(raw, norms->d_max);
-    table_boolean(raw, norms->below_floor);
+    table_boolean(raw, norms->pinv_below_floor || norms->normalised_below_floor);
     table_real(raw, norms->normalised_lambda_min);
     table_real(raw, norms->normalised_lambda_max);
     table_real(raw, norms->iterate_cap);
     table_integer(raw, (int64_t)p->seed);
+    table_boolean(raw, norms->pinv_below_floor);
+    table_boolean(raw, norms->normalised_below_floor);
 }
 
 static int run(const void *state, int64_t point, atn_context *context, table *raw)
@@ -179,7 +181,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
     if (code == EXIT_PASS || code == EXIT_CHECK)
         add_row(p, &norms, raw);
     free(a);
-    return code;
+    return landmark_sweep_judge(sweep, p, &spectral_norm_growth, code);
 }
 
 /* Above 256 a matrix costs seconds. */
@@ -207,14 +209,23 @@ static const column fit_columns[] = {
     {"exponent", COLUMN_REAL, "", "p, by least squares on the logarithms"},
     {"std_error", COLUMN_REAL, "", "standard error of p, from the residuals"},
     {"residual", COLUMN_REAL, "", "root mean square of log10(value / fit)"},
-    {"points", COLUMN_INTEGER, "", "rows fitted: those not below the floor"},
+    {"points", COLUMN_INTEGER, "",
+     "rows fitted: those whose value is positive and not a lower bound; an iterate is never one, "
+     "but may be 0"},
     {"m_min", COLUMN_INTEGER, "", "the smallest m fitted"},
     {"m_max", COLUMN_INTEGER, "", "the largest m fitted"},
 };
 enum { FIT_COLUMNS = sizeof fit_columns / sizeof *fit_columns };
 
-static const char *const fitted[] = {"pinv_norm", "normalised_norm", "iterate_norm",
-                                     "normalised_iterate_norm"};
+/* A fitted column, and the one that says where it is only a lower bound. */
+static const struct fitted_column {
+    const char *quantity, *below_floor;
+} fitted[] = {
+    {"pinv_norm", "pinv_below_floor"},
+    {"normalised_norm", "normalised_below_floor"},
+    {"iterate_norm", NULL},
+    {"normalised_iterate_norm", NULL},
+};
 enum { FITTED = sizeof fitted / sizeof *fitted };
 
 /* The points of one input and quantity that count. */
@@ -223,18 +234,19 @@ typedef struct {
     int64_t count;
 } growth_points;
 
-static void take_points(const table *raw, const char *name, const char *quantity,
+static void take_points(const table *raw, const char *name, const struct fitted_column *f,
                         growth_points *taken)
 {
     int input_column = table_column(raw, "input"), m_column = table_column(raw, "m");
-    int below = table_column(raw, "below_floor"), y_column = table_column(raw, quantity);
+    int y_column = table_column(raw, f->quantity);
     taken->count = 0;
     for (int64_t row = 0; row < table_rows(raw); row++) {
-        if (strcmp(table_get_text(raw, row, input_column), name) != 0 ||
-            table_get_boolean(raw, row, below))
+        double y = table_get_real(raw, row, y_column);
+        if (strcmp(table_get_text(raw, row, input_column), name) != 0 || !(y > 0) ||
+            (f->below_floor && table_get_boolean(raw, row, table_column(raw, f->below_floor))))
             continue;
         taken->m[taken->count] = (double)table_get_integer(raw, row, m_column);
-        taken->y[taken->count++] = table_get_real(raw, row, y_column);
+        taken->y[taken->count++] = y;
     }
 }
 
@@ -268,9 +280,9 @@ static int finish(const settings *s, const void *state, const table *raw, table 
     for (int i = 0; i < sweep->inputs.count; i++)
         for (int j = 0; j < FITTED; j++) {
             const char *name = input_name(sweep->inputs.items[i]);
-            take_points(raw, name, fitted[j], &taken);
-            add_fit(tables[1], name, fitted[j], LAW_POWER, &taken);
-            add_fit(tables[1], name, fitted[j], LAW_EXPONENTIAL, &taken);
+            take_points(raw, name, &fitted[j], &taken);
+            add_fit(tables[1], name, fitted[j].quantity, LAW_POWER, &taken);
+            add_fit(tables[1], name, fitted[j].quantity, LAW_EXPONENTIAL, &taken);
         }
     free(taken.m);
     free(taken.y);
@@ -280,7 +292,7 @@ static int finish(const settings *s, const void *state, const table *raw, table 
 
 static const output_spec outputs[] = {
     {"norm_growth", "Norms of the inverse of the bottleneck matrix against m.", columns, COLUMNS},
-    {"norm_growth_fit", "Growth laws fitted to norm_growth.csv, rows below the floor left out.",
+    {"norm_growth_fit", "Growth laws fitted to norm_growth.csv, lower bounds left out.",
      fit_columns, FIT_COLUMNS},
 };
 
@@ -292,7 +304,9 @@ const experiment spectral_norm_growth = {
     .options = USES_INPUT | USES_GRID | USES_SAMPLES | USES_LANDMARKS | USES_SCALE | USES_DISTANCE,
     .defaults =
         "inputs photos, smooth, smooth:8, noisy, iid, iid:0.3, clusters; m = 4, 9, 16, 25, 36, 49, "
-        "64, 100, 144, 256, 441, 1024 (--quick: to 256); 5 samples, 1 for m > 256 (--quick: 2; "
+        "64, 100, 144, 256, 441, 1024 (--quick: to 256), a file without --m: the nearest it has to "
+        "each, pooled on its grid, or in windows of consecutive tokens where no grid is known; "
+        "5 samples, 1 for m > 256 (--quick: 2; "
         "--full: 100 for all m)",
     .outputs = outputs,
     .output_count = 2,

@@ -5,27 +5,32 @@ set terminal @terminal size 1500,850 font ",13"
 set output out
 
 # The inputs in the order of the file, each in quotes: a file's name may hold spaces. floored lists
-# (input, m) with rows below the floor: a mean over lower bounds would say nothing.
+# (input, m, flag) with lower bounds among their rows: a mean over these would say nothing.
 inputs = ""
 floored = ""
-item(name, m) = sprintf('"%s %d" ', name, m)
+item(name, m, flag) = sprintf('"%s %d %s" ', name, m, flag)
 add_input(name) = strstrt(inputs, '"'.name.'"') ? 0 : (inputs = inputs.'"'.name.'" ', 0)
-add_floored(name, m) = strcol("below_floor") eq "false" || strstrt(floored, item(name, m)) ? 0 \
-  : (floored = floored.item(name, m), 0)
-stats csv using (add_input(strcol("input")) + add_floored(strcol("input"), column("m"))) nooutput
+add_floored(name, m, flag) = strcol(flag) eq "false" || strstrt(floored, item(name, m, flag)) ? 0 \
+  : (floored = floored.item(name, m, flag), 0)
+plain_floor = "pinv_below_floor"
+normalised_floor = "normalised_below_floor"
+stats csv using (add_input(strcol("input")) \
+  + add_floored(strcol("input"), column("m"), plain_floor) \
+  + add_floored(strcol("input"), column("m"), normalised_floor)) nooutput
 stats csv using "m" name "M" nooutput
 stats csv using "pinv_norm" name "EXACT" nooutput
-stats csv using (column("normalised_iterate_norm") > 0 ? column("normalised_iterate_norm") : NaN) \
+# An iterate may be 0.
+stats csv using (column("normalised_iterate_norm") > 0 ? column("normalised_iterate_norm") : 1) \
   name "ITERATE" nooutput
-lowest = exists("ITERATE_min") ? ITERATE_min : 1 # an iterate may be 0
 
 plain = "#0072B2"
 normalised = "#D55E00"
 grey = "#777777"
 norm_of(name, quantity) = strcol("input") eq name ? column(quantity) : NaN
-above(name, quantity) = strcol("below_floor") eq "false" ? norm_of(name, quantity) : NaN
-below(name, quantity) = strcol("below_floor") eq "true" ? norm_of(name, quantity) : NaN
-clear(name, quantity) = strstrt(floored, item(name, column("m"))) ? NaN : norm_of(name, quantity)
+above(name, quantity, flag) = strcol(flag) eq "false" ? norm_of(name, quantity) : NaN
+below(name, quantity, flag) = strcol(flag) eq "true" ? norm_of(name, quantity) : NaN
+clear(name, quantity, flag) = strstrt(floored, item(name, column("m"), flag)) ? NaN \
+  : norm_of(name, quantity)
 
 cells = words(inputs) + 1
 across = cells < 4 ? cells : 4
@@ -35,7 +40,7 @@ set logscale xy
 set format y "10^{%T}"
 set xrange [M_min * 0.8:M_max * 1.25]
 highest = EXACT_max > M_max ** 2 ? EXACT_max : M_max ** 2
-set yrange [10 ** floor(log10(lowest)):10 ** (floor(log10(highest)) + 1)]
+set yrange [10 ** floor(log10(ITERATE_min)):10 ** (floor(log10(highest)) + 1)]
 set xtics (4, 16, 64, 256, 1024, 4096)
 set ytics 1e2
 set mytics 1
@@ -57,17 +62,17 @@ do for [i = 1:words(inputs)] {
          with lines linecolor rgb plain linewidth 2 dashtype 2, \
        csv using "m":(norm_of(name, "normalised_iterate_norm")) smooth unique \
          with lines linecolor rgb normalised linewidth 2 dashtype 2, \
-       csv using "m":(clear(name, "pinv_norm")) smooth unique \
+       csv using "m":(clear(name, "pinv_norm", plain_floor)) smooth unique \
          with lines linecolor rgb plain linewidth 2, \
-       csv using "m":(clear(name, "normalised_norm")) smooth unique \
+       csv using "m":(clear(name, "normalised_norm", normalised_floor)) smooth unique \
          with lines linecolor rgb normalised linewidth 2, \
-       csv using "m":(above(name, "pinv_norm")) \
+       csv using "m":(above(name, "pinv_norm", plain_floor)) \
          with points pointtype 1 pointsize 1 linewidth 1 linecolor rgb plain, \
-       csv using "m":(above(name, "normalised_norm")) \
+       csv using "m":(above(name, "normalised_norm", normalised_floor)) \
          with points pointtype 1 pointsize 1 linewidth 1 linecolor rgb normalised, \
-       csv using "m":(below(name, "pinv_norm")) \
+       csv using "m":(below(name, "pinv_norm", plain_floor)) \
          with points pointtype 8 pointsize 1.2 linewidth 1 linecolor rgb plain, \
-       csv using "m":(below(name, "normalised_norm")) \
+       csv using "m":(below(name, "normalised_norm", normalised_floor)) \
          with points pointtype 8 pointsize 1.2 linewidth 1 linecolor rgb normalised
 }
 unset title
@@ -85,6 +90,6 @@ plot 2 with linespoints linecolor rgb plain linewidth 2 pointtype 1 title "|A^{-
      2 with points pointtype 8 pointsize 1.2 linewidth 1 linecolor rgb grey title "a lower bound only", \
      2 with lines linecolor rgb plain linewidth 2 dashtype 2 title "|X_{20}|_2 (iterate): mean", \
      2 with lines linecolor rgb normalised linewidth 2 dashtype 2 title "|D^{-1/2} X_{20} D^{-1/2}|_2", \
-     2 with lines linecolor rgb grey linewidth 1.5 dashtype 3 title "m^2 (Prop. 5)", \
-     2 with lines linecolor rgb grey linewidth 1.5 dashtype 4 title "m (Prop. 6)"
+     2 with lines linecolor rgb grey linewidth 1.5 dashtype 3 title "m^2 (Prop. 5, constant 1)", \
+     2 with lines linecolor rgb grey linewidth 1.5 dashtype 4 title "m (Prop. 6, constant 1)"
 unset multiplot

@@ -15,24 +15,26 @@ typedef struct {
     double pinv_norm, normalised_norm; /* |A^-1|_2, |D^-1/2 A^-1 D^-1/2|_2; see inverse_norm */
     double iterate_norm, normalised_iterate_norm; /* |X|_2, |D^-1/2 X D^-1/2|_2 */
     double d_min, d_max;
-    double iterate_cap; /* what |X|_2 cannot exceed: see growth_iterate_cap */
-    bool below_floor;   /* either matrix has lambda_min < m u lambda_max */
+    double iterate_cap;                            /* see growth_iterate_cap */
+    bool pinv_below_floor, normalised_below_floor; /* lambda_min < m u lambda_max */
 } growth_norms;
 
 /* Whether f64 cannot tell lambda_min from 0: !(lambda_min >= m u lambda_max). */
 bool growth_below_floor(int64_t m, double lambda_min, double lambda_max);
 
 /* The norm of the inverse of a positive definite matrix with these computed eigenvalues:
- * 1/lambda_min; below the floor a lower bound, 1/(2 m u lambda_max). There the computed lambda_min
- * is under m u lambda_max and, by Weyl, off by at most about as much, so that the true one is under
- * twice that. */
+ * 1/lambda_min; below the floor 1/(2 m u lambda_max). That is a lower bound if the true lambda_min
+ * is at most 2 m u lambda_max: if, by Weyl, the computed matrix and the solver's backward error are
+ * off by less than m u lambda_max in norm. The solver's usually is. A kernel entry is off by about
+ * (d + 4) s |x - y|^2 + 3 times u, which makes a few m u in norm at most, less where A is nearly
+ * diagonal. Not certified. */
 double growth_inverse_norm(int64_t m, double lambda_min, double lambda_max);
 
-/* |X_T|_2 <= c sqrt(2^(T+1)) / |A|_1 for any symmetric A (S26). X_T has the eigenvalues
- * f(l) = (1 - (1 - alpha l^2)^N) / l, N = 2^T, alpha = 2/|A|_1^2. With t = N alpha l^2,
- * f = sqrt(alpha N) (1 - (1 - t/N)^N) / sqrt(t), and for large N (1 - t/N)^N = exp(-t): the largest
- * (1 - exp(-t)) / sqrt(t) is c = 0.6381726863, where 1 + 2 t = exp(t). For T = 20, c is too small
- * by 0.31/N = 3e-7 of itself. */
+/* |X_T|_2 <= c sqrt(2^(T+1)) / |A|_1 for any symmetric A (S26), in exact arithmetic and but for
+ * 3e-7 of it. X_T has the eigenvalues f(l) = (1 - (1 - alpha l^2)^N) / l, N = 2^T, alpha =
+ * 2/|A|_1^2. With t = N alpha l^2, f = sqrt(alpha N) (1 - (1 - t/N)^N) / sqrt(t), and for large N
+ * (1 - t/N)^N = exp(-t): the largest (1 - exp(-t)) / sqrt(t) is c = 0.6381726863, where 1 + 2 t =
+ * exp(t). For T = 20, c is too small by 0.31/N = 3e-7 of itself. */
 double growth_iterate_cap(double norm1);
 
 /* Measures a, m x m, symmetric with positive row sums. Returns an exit code: EXIT_CHECK, reported

@@ -3,6 +3,7 @@
 #ifndef EXPERIMENTS_SPECTRAL_OPERATOR_NORMS_H
 #define EXPERIMENTS_SPECTRAL_OPERATOR_NORMS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <attnum/attnum.h>
@@ -16,14 +17,21 @@ typedef struct {
     double soft, iterate, softpp; /* |P^T X P|_2 for X = A+, X_20 of nr-paper, D^-1/2 A+ D^-1/2 */
     double p_norm;                /* |P|_2 */
     double pinv_norm, pinv_norm_inf; /* |A+|_2, |A+|_inf */
+    bool below_floor;                /* two routes to A+ keep different eigenvalues */
 } attention_norms;
 
 int attention_norms_measure(atn_context *context, int64_t m, int64_t n, double *a, const double *p,
                             attention_norms *norms);
 
 /* S = softmax(Q Q^T / sqrt(d)), n x n, the self-attention of tokens that are their own keys:
- * S = D^-1 E with symmetric E, so that its eigenvalues are those of D^-1/2 E D^-1/2. Receives the
- * largest of them, and |S|_2. */
-int softmax_norms(int64_t n, int64_t d, const double *tokens, double *eigenvalue, double *norm);
+ * S = D^-1 E with symmetric E, so that its eigenvalues are those of D^-1/2 E D^-1/2. */
+typedef struct {
+    double highest, lowest; /* eigenvalues */
+    double norm;            /* |S|_2 */
+    double logit;           /* the largest |q|^2 / sqrt(d): rounding of the logits grows with it */
+} softmax_norms;
+
+/* All NaN where the logits overflow. */
+int softmax_norms_measure(int64_t n, int64_t d, const double *tokens, softmax_norms *norms);
 
 #endif

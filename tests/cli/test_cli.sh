@@ -99,6 +99,11 @@ printf 'a\nb\033[31m' >name
 attnum run "$(cat name)"
 expect_usage 'a?b?[31m'
 
+attnum run convergence/curves --variant nr --alpha 1e-3 --alpha 2
+expect_usage '--alpha' 'given twice'
+attnum run convergence/curves --samples 3 --samples=3
+expect_usage '--samples' 'given twice'
+
 # ---- run: every experiment ----
 for experiment in $("$program" list experiments --format csv | tail -n +2 | cut -d , -f 2); do
     attnum run "$experiment" --help
@@ -126,6 +131,11 @@ for experiment in $("$program" list experiments --format csv | tail -n +2 | cut 
     expect_usage '--quick' 'no value'
     attnum run "$experiment" --quick --full
     expect_usage '--quick and --full'
+    attnum run "$experiment" --quick --out one --out two
+    expect_usage '--out' 'given twice'
+    expect_no_file one
+    attnum run "$experiment" --quick --seed 1 --seed 2 --dry-run
+    expect_exit 0
     attnum run "$experiment" --quick --out name/results
     expect_exit 3
     expect_stderr 'name'

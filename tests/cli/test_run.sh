@@ -61,9 +61,9 @@ attnum $curves tokens.npy --grid 7x9
 expect_exit 2
 expect_one_error '--grid' '64'
 head -c 1920 /dev/zero | npy line.npy '<f8' '60, 4'
-attnum run spectral/norm-growth --input line.npy
+attnum run spectral/norm-growth --input line.npy --m 50
 expect_exit 2
-expect_one_error 'line.npy' 'grid'
+expect_one_error '--m 50' 'line.npy' '60'
 attnum run spectral/norm-growth --input tokens.npy --m 4096
 expect_exit 2
 expect_one_error '--m' '64'
@@ -81,6 +81,13 @@ for suffix in csv csv-metadata.json png svg; do
 done
 [ "$(find good -type f | wc -l)" -eq 4 ]
 check "nothing else is left" $?
+
+# ---- a file whose tokens are on no grid ----
+attnum run all --quick --input line.npy --dtype f64 --out line
+expect_exit 0
+expect_quiet
+[ "$(cut -d, -f2 line/spectral/norm_growth.csv | sort -n -u | tr '\n' ' ')" = 'm 4 9 15 20 30 60 ' ]
+check "windows give the nearest to each usual m" $?
 
 # ---- the papers' start on A = I, said in so many words ----
 attnum run convergence/initialisation --quick --out first --threads 1

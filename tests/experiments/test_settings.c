@@ -289,6 +289,16 @@ static const struct {
     {"--scale=0", 2},
     {"--scale=-1", 2},
     {"--distance=Direct", 2},
+    {"--variant=nr|--alpha=1|--alpha=1", 2},
+    {"--samples=3|--samples=4", 2},
+    {"--iterations=0|--iterations=1", 2},
+    {"--out=a|--out=b", 2},
+    {"--threads=1|--threads=1", 2},
+    {"--scale=head|--scale=1", 2},
+    {"--distance=direct|--distance=clamped", 2},
+    {"--device=cpu|--device=cpu", 2},
+    {"--input=x.npy|--grid=2x2|--grid=4x1", 2},
+    {"--quick|--quick", 2},
 };
 
 /* Parses with stderr caught in text. */
@@ -356,6 +366,55 @@ Test(settings, an_option_the_experiment_does_not_use)
         settings s;
         cr_expect_eq(parse(&s, ~rows[i].used, rows[i].line), EXIT_USAGE, "%s", rows[i].line);
         cr_expect_eq(parse(&s, rows[i].used, rows[i].line), EXIT_PASS, "%s", rows[i].line);
+        settings_free(&s);
+    }
+}
+
+Test(settings, lists_may_be_repeated)
+{
+    settings s;
+    cr_assert_eq(parse(&s, ALL,
+                       "--variant=nr|--variant=eig|--dtype=f64|--dtype=f32|--stage=3|"
+                       "--stage=1|--m=4|--m=8|--input=iid|--input=smooth"),
+                 EXIT_PASS);
+    cr_expect(s.variants.count == 2 && s.dtype_count == 2 && s.stages.count == 2 &&
+              s.landmarks.count == 2 && s.inputs.count == 2);
+    settings_free(&s);
+}
+
+Test(settings, the_command_of_a_point)
+{
+    static const struct {
+        const char *line, *command;
+        unsigned used;
+        settings_point point;
+    } rows[] = {
+        {"",
+         "attnum run a/b --input iid:2 --seed 0 --samples 1 --dtype f32,f64 --out replay",
+         ALL,
+         {"iid:2", 0, 0, 1}},
+        {"",
+         "attnum run a/b --input photos --stage 3 --seed 9 --out replay",
+         USES_INPUT,
+         {"photos", 3, 9, 4}},
+        {"--dtype=f64|--iterations=0|--scale=embed|--distance=expanded|--variant=nr,eig|"
+         "--alpha=0.1|--input=my x.npy|--grid=2x3|--quick|--threads=2|--out=o",
+         "attnum run a/b --input 'my x.npy' --grid 2x3 --seed 1 --samples 2 --dtype f64 "
+         "--variant nr,eig --alpha 0.10000000000000001 --iterations 0 --scale embed --distance "
+         "expanded --out replay",
+         ALL,
+         {"my x.npy", 0, 1, 2}},
+        {"--input=x.npy,iid|--grid=2x3|--scale=2|--variant=eig",
+         "attnum run a/b --input iid --stage 1 --seed 1 --scale 2 --out replay",
+         USES_INPUT | USES_GRID | USES_SCALE,
+         {"iid", 1, 1, 2}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        settings s;
+        cr_assert_eq(parse(&s, ALL, rows[i].line), EXIT_PASS);
+        char *command = settings_replay(&s, "a/b", rows[i].used, &rows[i].point);
+        cr_expect_str_eq(command, rows[i].command);
+        free(command);
         settings_free(&s);
     }
 }

@@ -465,6 +465,80 @@ Test(sweep, a_full_disk_keeps_old_results_and_the_journal)
     cr_expect(passed, "no limit was high enough");
 }
 
+/* Whether a run with these options ran its points; all of them, or none. */
+static bool runs_again(const char *line, int code)
+{
+    traced();
+    int got = run_child(line);
+    cr_expect_eq(got, code, "%s: exit code %d", line, got);
+    size_t points = traced();
+    cr_expect(points == 0 || points == POINTS, "%zu points ran", points);
+    cr_expect_not(has_file(JOURNAL));
+    cr_expect_eq(holds("stderr", "made/up: already complete in "), points == 0);
+    return points != 0;
+}
+
+Test(sweep, a_complete_run_is_not_resumed)
+{
+    static const char *const finals[] = {CSV, SUMS, CSV "-metadata.json", SUMS "-metadata.json"};
+    make_expected();
+    plan.trace = true;
+    for (int i = 0; i < 4; i++) {
+        cr_expect(runs_again("--resume", EXIT_PASS) && as_expected(), "without file %d", i - 1);
+        cr_expect(!runs_again("--resume --threads 2", EXIT_PASS) && as_expected());
+        cr_assert_eq(unlink(in_folder(finals[i])), 0);
+    }
+    cr_expect(runs_again("--resume", EXIT_PASS), "without file 3");
+    cr_expect(runs_again("", EXIT_PASS), "without --resume it starts over");
+    cr_expect(runs_again("--resume --seed 2", EXIT_PASS) && !as_expected(), "another fingerprint");
+    cr_expect_not(runs_again("--resume --seed 2", EXIT_PASS));
+    cr_expect(runs_again("--resume", EXIT_PASS) && as_expected());
+    write_file(in_folder(finals[3]), "{\"run\": [1", 11);
+    cr_expect(runs_again("--resume", EXIT_PASS), "no JSON");
+}
+
+/* While there is a journal, files of two runs may stand side by side. */
+Test(sweep, a_journal_beside_complete_results_goes_first)
+{
+    size_t size;
+    make_expected();
+    cr_assert_eq(run_child(""), EXIT_PASS);
+    free(make_journal(&size));
+    plan.trace = true;
+    cr_expect_eq(run_child("--resume --threads 1"), EXIT_PASS);
+    cr_expect_eq(traced(), 1);
+    cr_expect_not(holds("stderr", "already complete"));
+    cr_expect(as_expected());
+}
+
+Test(sweep, a_complete_run_keeps_its_exit_code)
+{
+    plan.check_at = 4;
+    cr_expect_eq(run_child(""), EXIT_CHECK);
+    plan.check_at = NOWHERE;
+    plan.trace = true;
+    cr_expect_not(runs_again("--resume", EXIT_CHECK));
+    cr_expect(holds("stderr", "; a check failed in it"));
+}
+
+static void replay(const void *state, int64_t point, settings_point *options)
+{
+    *options = (settings_point){"iid", 3, *(const int64_t *)state, point + 1};
+}
+
+Test(sweep, a_failed_check_says_how_to_see_it_again)
+{
+    experiment replayed = tested;
+    replayed.replay = replay;
+    replayed.options = USES_INPUT | USES_SAMPLES;
+    chosen = &replayed;
+    plan.check_at = 3;
+    cr_expect_eq(run_child("--seed 6"), EXIT_CHECK);
+    cr_expect(holds("stderr",
+                    "made/up: a check failed at point 3 of seed 6; to see it again: attnum "
+                    "run made/up --input iid --stage 3 --seed 6 --samples 4 --out replay\n"));
+}
+
 Test(sweep, no_folder_no_run)
 {
     plan.trace = true;
@@ -584,6 +658,8 @@ Test(sweep, metadata)
     cr_expect_eq(strlen(text_at(made, "date")), strlen("2000-01-01T00:00:00Z"));
     cr_expect(strstr(text_at(cJSON_GetObjectItem(made, "blas"), "config"), "OpenBLAS"));
     cr_expect(cJSON_IsNull(cJSON_GetObjectItem(made, "gpu")));
+    cr_expect_eq(strlen(text_at(made, "fingerprint")), 64);
+    cr_expect(cJSON_IsNumber(cJSON_GetObjectItem(made, "exit_code")));
     cr_expect(strstr(text, "[9007199254740993, 2]"), "%s", text);
     const cJSON *inputs = cJSON_GetObjectItem(made, "inputs");
     cr_assert_eq(cJSON_GetArraySize(inputs), 2);
@@ -629,6 +705,11 @@ Test(sweep, plots)
     char *png = read_file(in_folder("out/made/raw.png"), &size);
     cr_expect(png && size > 100 && memcmp(png, "\x89PNG", 4) == 0);
     free(png);
+
+    unlink(in_folder("out/made/raw.svg"));
+    plan.trace = true;
+    cr_expect_not(runs_again("--resume", EXIT_PASS));
+    cr_expect(has_plots(), "a complete run gets the plots it lacks");
 
     set_script(&plotted, "this is no gnuplot\n");
     cr_expect_eq(run_child(""), EXIT_PASS, "plots are no results");
