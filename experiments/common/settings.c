@@ -602,6 +602,7 @@ char *settings_replay(const settings *s, const char *experiment, unsigned used,
     add_option(&command, names_file(point->input) && s->grid_height, "--grid",
                must_format("%" PRId64 "x%" PRId64, s->grid_height, s->grid_width));
     add_option(&command, point->stage > 0, "--stage", must_format("%" PRId64, point->stage));
+    add_option(&command, point->landmarks > 0, "--m", must_format("%" PRId64, point->landmarks));
     add_option(&command, true, "--seed", must_format("%" PRId64, point->seed));
     add_option(&command, used & USES_SAMPLES, "--samples", must_format("%" PRId64, point->samples));
     add_option(&command, used & USES_DTYPE, "--dtype", join(s->dtype_count, dtypes));

@@ -89,7 +89,8 @@ typedef struct {
     const char *input; /* as --input takes it */
     int64_t stage;     /* 0: none */
     int64_t seed;
-    int64_t samples; /* so many that the point's own is the last of them */
+    int64_t samples;   /* so many that the point's own is the last of them */
+    int64_t landmarks; /* --m; 0: none */
 } settings_point;
 
 /* The command that runs a point of an experiment with options `used` again, all else as in s but

@@ -195,7 +195,10 @@ void case_draw_describe(const case_draw *draw, char *buffer, size_t size)
 settings_point case_list_replay(const case_list *list, int64_t point)
 {
     case_draw draw = case_list_draw(list, point);
-    return (settings_point){draw.c->text, draw.c->plan.stage, (int64_t)draw.seed, draw.sample + 1};
+    return (settings_point){.input = draw.c->text,
+                            .stage = draw.c->plan.stage,
+                            .seed = (int64_t)draw.seed,
+                            .samples = draw.sample + 1};
 }
 
 int case_draw_tokens(const case_draw *draw, double **tokens)

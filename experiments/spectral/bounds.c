@@ -472,7 +472,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
         if (applies && !add_row(p, st, &measured, raw))
             code = EXIT_CHECK;
     }
-    return landmark_sweep_judge(sweep, p, &spectral_bounds, code);
+    return code;
 }
 
 /* One line per statement: how many rows keep it, and the largest ratio. */
@@ -541,5 +541,6 @@ const experiment spectral_bounds = {
     .input = landmark_sweep_input,
     .run = run,
     .finish = finish,
+    .replay = landmark_sweep_replay,
     .release = landmark_sweep_release,
 };

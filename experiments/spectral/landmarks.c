@@ -408,29 +408,13 @@ static const char *input_text(const landmark_sweep *sweep, const input *in)
     return in ? input_name(in) : "iid";
 }
 
-char *landmark_sweep_replay(const landmark_sweep *sweep, const landmark_point *point,
-                            const experiment *e)
+void landmark_sweep_replay(const void *state, int64_t point, settings_point *options)
 {
-    settings_point options = {.input = input_text(sweep, point->in),
-                              .stage = point->stage,
-                              .seed = (int64_t)point->seed,
-                              .samples = point->sample + 1};
-    char *command = settings_replay(sweep->s, e->name, e->options, &options);
-    if (point->in) {
-        char *with_landmarks = must_format("%s --m %" PRId64, command, point->m);
-        free(command);
-        command = with_landmarks;
-    }
-    return command;
-}
-
-int landmark_sweep_judge(const landmark_sweep *sweep, const landmark_point *point,
-                         const experiment *e, int code)
-{
-    if (code == EXIT_CHECK) {
-        char *command = landmark_sweep_replay(sweep, point, e);
-        report_error("to see a failed check again: %s", command);
-        free(command);
-    }
-    return code;
+    const landmark_sweep *sweep = state;
+    const landmark_point *p = &sweep->points[point];
+    *options = (settings_point){.input = input_text(sweep, p->in),
+                                .stage = p->stage,
+                                .landmarks = p->in ? p->m : 0,
+                                .seed = (int64_t)p->seed,
+                                .samples = p->sample + 1};
 }

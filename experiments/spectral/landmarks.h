@@ -112,16 +112,10 @@ void landmark_sweep_describe(const void *state, int64_t point, char *buffer, siz
 double landmark_sweep_weight(const void *state, int64_t point);
 bool landmark_sweep_input(const void *state, int index, const char **name, const char **sha256);
 void landmark_sweep_release(void *state);
+void landmark_sweep_replay(const void *state, int64_t point, settings_point *options);
 
 /* A of a point, m x m, to be freed. Returns an exit code. */
 int landmark_sweep_matrix(const landmark_sweep *sweep, const landmark_point *point,
                           atn_context *context, double **a);
-
-/* The command that computes a point again, into a folder of its own; to be freed. */
-char *landmark_sweep_replay(const landmark_sweep *sweep, const landmark_point *point,
-                            const experiment *e);
-/* Passes on a point's exit code; on EXIT_CHECK prints that command. */
-int landmark_sweep_judge(const landmark_sweep *sweep, const landmark_point *point,
-                         const experiment *e, int code);
 
 #endif
