@@ -162,6 +162,9 @@ static cJSON *run_node(const experiment *e, const settings *s, const void *state
     add_text(run, "gpu", NULL);
     cJSON_AddItemToObject(run, "seeds", seeds_node(s));
     cJSON_AddItemToObject(run, "inputs", inputs_node(e, state));
+    add_text(run, "inputs_note",
+             "named inputs are pixels through a random projection, or formulas: not trained "
+             "features; what a .npy file holds is its owner's to say");
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     add_text(run, "date", date);
     hash_text(fingerprint, hash);

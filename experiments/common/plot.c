@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -14,24 +15,25 @@
 
 enum { NO_PROGRAM = 127 };
 
-/* In the child: gnuplot in the results' folder, its chatter thrown away. */
-static void become_gnuplot(const char *folder, char **argv)
+/* In the child: gnuplot in the results' folder; what it says on stderr goes to messages. */
+static void become_gnuplot(const char *folder, char **argv, FILE *messages)
 {
     int nowhere = open("/dev/null", O_RDWR);
     if (nowhere >= 0 && chdir(folder) == 0 && dup2(nowhere, STDIN_FILENO) >= 0 &&
-        dup2(nowhere, STDOUT_FILENO) >= 0)
+        dup2(nowhere, STDOUT_FILENO) >= 0 &&
+        (!messages || dup2(fileno(messages), STDERR_FILENO) >= 0))
         execvp(argv[0], argv);
     _exit(NO_PROGRAM);
 }
 
 /* Runs gnuplot; its exit status, or -1 if it did not end by itself. */
-static int run_gnuplot(const char *folder, char *variables, char *script)
+static int run_gnuplot(const char *folder, char *variables, char *script, FILE *messages)
 {
     char *argv[] = {(char[]){"gnuplot"}, (char[]){"-d"}, /* not the user's own settings */
                     (char[]){"-e"},      variables,      script, NULL};
     pid_t child = fork();
     if (child == 0)
-        become_gnuplot(folder, argv);
+        become_gnuplot(folder, argv, messages);
     int status = -1;
     if (child > 0)
         while (waitpid(child, &status, 0) < 0 && errno == EINTR)
@@ -53,6 +55,14 @@ static char *script_variables(const experiment *e, const char *terminal, const c
     return text;
 }
 
+/* A plot that was made needs no comment: gnuplot warns of every curve without a point. */
+static void show_messages(FILE *messages)
+{
+    rewind(messages);
+    for (int c; (c = fgetc(messages)) != EOF;)
+        fputc(c, stderr);
+}
+
 static bool plot_format(const experiment *e, const char *folder, char *script, const char *terminal,
                         const char *extension)
 {
@@ -61,8 +71,13 @@ static bool plot_format(const experiment *e, const char *folder, char *script, c
     char *variables = script_variables(e, terminal, extension);
     new_file_name(&f, folder, name);
     unlink(f.temporary);
-    int status = run_gnuplot(folder, variables, script);
+    FILE *messages = tmpfile(); /* null: they go to stderr */
+    int status = run_gnuplot(folder, variables, script, messages);
     bool made = status == 0 && access(f.temporary, R_OK) == 0;
+    if (messages && !made)
+        show_messages(messages);
+    if (messages)
+        fclose(messages);
     if (!made)
         unlink(f.final);
     if (status == NO_PROGRAM)

@@ -38,7 +38,7 @@ done
 grep -qx 'not converged: X\[0\]\[0\] = 0' "$target/example1.out"
 
 cd "$target"
-LD_LIBRARY_PATH=$libdir "$prefix/bin/attnum" run convergence/initialisation --quick --out here \
+"$prefix/bin/attnum" run convergence/initialisation --quick --out here \
     >"$target/run" 2>&1 || { cat "$target/run"; exit 1; }
 [ -s here/convergence/initialisation.csv ] || { echo "no CSV from the installed program"; exit 1; }
 echo "install: library, headers, pkg-config file and program work"
