@@ -91,11 +91,11 @@ const char *atn_stop_name(atn_stop stop); /* "iterations", "no-alpha", "nonfinit
 typedef struct {
     atn_status status; /* ATN_OK, ATN_NOT_CONVERGED, ATN_SINGULAR, ATN_NONFINITE */
     atn_stop stop;
-    int iterations; /* steps taken */
-    double alpha;   /* start used, as rounded to the dtype */
-    int halvings;   /* n: halvings of alpha */
-    double
-        residual; /* |B X B - B|_F / |B|_F of the returned X; NaN in a plan that keeps a factor */
+    int iterations;  /* steps taken */
+    double alpha;    /* start used, as rounded to the dtype */
+    int halvings;    /* n: halvings of alpha */
+    double residual; /* |B X B - B|_F / |B|_F of the returned X; NaN where A is not finite and in a
+                        plan that keeps a factor */
     double last_update; /* |X_T - X_{T-1}|_F / |X_T|_F */
     double best_update; /* the smallest of those */
     int best_iteration; /* and the k of X_k it led to */

@@ -38,6 +38,7 @@ static double tolerance(const atn_inverse_desc *desc)
 
 static atn_status invert_one(inverse_problem *p)
 {
+    p->info->residual = NAN; /* until measured */
     if (p->info->status == ATN_NONFINITE) {
         memset(p->x, 0, (size_t)(p->m * p->m) * sizeof(real));
         p->info->stop = ATN_STOP_NONFINITE;
@@ -45,7 +46,6 @@ static atn_status invert_one(inverse_problem *p)
             p->pivots[i] = (int)i;
         return ATN_NONFINITE;
     }
-    p->info->residual = NAN; /* until measured */
     atn_status status = methods[p->desc->method](p);
     if (status != ATN_OK)
         return status;
