@@ -2,45 +2,20 @@
 /* The registry: one row per operator. */
 #include "operators.h"
 
+#include <stddef.h>
 #include <string.h>
 
-#include "core/soft.h"
-#include "cpu/table.h"
+#include "core/rows.h"
 
-static const operator_row rows[ATN_OPERATOR_COUNT] = {
-    [ATN_SOFT] =
-        {
-            .info = {.op = ATN_SOFT,
-                     .name = "soft",
-                     .formula = "Y = K(Q,L) K(L,L)+ K(L,Q) V, K(x,y) = exp(-s |x-y|^2)",
-                     .source = "SOFT (IJCV) Eq. 4-9, Alg. 1-2",
-                     .parameters = "scale, distance, sampling, inverse, residual",
-                     .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU,
-                     .cost = core_soft_cost},
-            .state_size = sizeof(cpu_soft),
-            .prepare = core_soft_prepare,
-            .layout = core_soft_layout,
-            .forward = core_soft_forward,
-        },
-    [ATN_SOFTPP] =
-        {
-            .info = {.op = ATN_SOFTPP,
-                     .name = "softpp",
-                     .formula = "Y = K(Q,L) D^-1/2 K(L,L)+ D^-1/2 K(L,Q) V, D = diag(K(L,L) 1)",
-                     .source = "SOFT (IJCV) Eq. 17",
-                     .parameters = "scale, distance, sampling, inverse, residual",
-                     .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU,
-                     .cost = core_soft_cost},
-            .state_size = sizeof(cpu_soft),
-            .prepare = core_soft_prepare,
-            .layout = core_soft_layout,
-            .forward = core_soft_forward,
-        },
+static const operator_row *const rows[ATN_OPERATOR_COUNT] = {
+    [ATN_SOFT] = &core_soft,
+    [ATN_SOFTPP] = &core_softpp,
+    [ATN_GAUSSIAN] = &core_gaussian_attention,
 };
 
 const operator_row *operator_row_get(atn_operator op)
 {
-    return (unsigned)op < ATN_OPERATOR_COUNT ? &rows[op] : NULL;
+    return (unsigned)op < ATN_OPERATOR_COUNT ? rows[op] : NULL;
 }
 
 const atn_operator_info *atn_operator_get(atn_operator op)
@@ -52,7 +27,26 @@ const atn_operator_info *atn_operator_get(atn_operator op)
 const atn_operator_info *atn_operator_find(const char *name)
 {
     for (int i = 0; name && i < ATN_OPERATOR_COUNT; i++)
-        if (strcmp(rows[i].info.name, name) == 0)
-            return &rows[i].info;
+        if (rows[i] && strcmp(rows[i]->info.name, name) == 0)
+            return &rows[i]->info;
     return NULL;
+}
+
+/* Where each parameter's tensor stands in a description. */
+static const size_t offsets[ATN_PARAMETER_COUNT] = {
+    [ATN_PARAMETER_CONV] = offsetof(atn_attention_desc, sampling.weights),
+    [ATN_PARAMETER_NORM_WEIGHT] = offsetof(atn_attention_desc, sampling.norm_weight),
+    [ATN_PARAMETER_NORM_BIAS] = offsetof(atn_attention_desc, sampling.norm_bias),
+    [ATN_PARAMETER_RESIDUAL] = offsetof(atn_attention_desc, residual),
+    [ATN_PARAMETER_GAMMA] = offsetof(atn_attention_desc, xnorm.gamma),
+    [ATN_PARAMETER_E] = offsetof(atn_attention_desc, linformer.e),
+    [ATN_PARAMETER_F] = offsetof(atn_attention_desc, linformer.f),
+    [ATN_PARAMETER_TEMPERATURE] = offsetof(atn_attention_desc, xca.temperature),
+};
+
+atn_tensor *atn_attention_parameter(atn_attention_desc *desc, atn_parameter parameter)
+{
+    if (!desc || (unsigned)parameter >= ATN_PARAMETER_COUNT)
+        return NULL;
+    return (atn_tensor *)((char *)desc + offsets[parameter]);
 }

@@ -5,17 +5,32 @@
 
 #include "core/internal.h"
 
+/* How a family of operators is planned and run. Tensors are checked, and fit for BLAS, before
+ * forward and backward see them. */
 typedef struct {
-    atn_operator_info info;
-    size_t state_size; /* of the operator's planned state */
+    size_t state_size; /* of the planned state */
     /* Checks the description against the shape and fills the state. */
     atn_status (*prepare)(atn_context *context, const atn_attention_desc *desc,
                           const atn_attention_shape *shape, void *state);
     /* Adds up the state's memory or hands it out. */
     void (*layout)(core_arena *arena, void *state);
-    atn_status (*forward)(atn_context *context, void *state, const atn_tensor *q,
-                          const atn_tensor *k, const atn_tensor *v, atn_tensor *out,
-                          atn_attention_info *info);
+    atn_status (*forward)(atn_context *context, void *state, const atn_attention_inputs *inputs,
+                          atn_tensor *out, atn_attention_info *info);
+    atn_status (*backward)(atn_context *context, void *state, const atn_attention_inputs *inputs,
+                           const atn_tensor *dout, atn_gradients *gradients,
+                           atn_attention_info *info);
+} operator_family;
+
+typedef struct {
+    atn_operator_info info;
+    const operator_family *family;
+    /* Checks what is the operator's own; null for soft and softpp, whose family does it. */
+    atn_status (*check)(atn_context *context, const atn_attention_desc *desc,
+                        const atn_attention_shape *shape);
+    /* flops, exps and state_bytes of one head, and the bytes of all parameters read, into cost.
+     * Everything has been checked. */
+    void (*count)(atn_context *context, const atn_attention_desc *desc,
+                  const atn_attention_shape *shape, atn_cost *cost);
 } operator_row;
 
 /* null if out of range */

@@ -36,10 +36,13 @@ static void add_row(table *t, const char *const cells[COLUMNS])
 
 static void list_operators(table *t, const char *kind)
 {
-    static const char *const names[] = {"f32",      "f64",  "cpu",  "cuda",
-                                        "backward", "mask", "cross"}; /* in the order of ATN_CAN_ */
+    static const char *const names[] = {
+        "f32",  "f64",   "cpu",    "cuda",   "backward",
+        "mask", "cross", "causal", "lengths"}; /* in the order of ATN_CAN_ */
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
         const atn_operator_info *info = atn_operator_get((atn_operator)op);
+        if (!info)
+            continue; /* until every row is there */
         char text[128] = "";
         for (size_t i = 0; i < sizeof names / sizeof *names; i++)
             if (info->capabilities & 1u << i)

@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attention operators: describe, plan, run.
+/* Attention operators: describe, plan, run, differentiate.
  *
- *   atn_attention_desc desc = atn_attention_defaults(ATN_SOFT, ATN_F32);
- *   desc.sampling = ...;
+ *   atn_attention_desc desc = atn_attention_defaults(ATN_SIMA, ATN_F32);     operators.h
  *   atn_attention_plan(context, &desc, &shape, &plan);    checks everything, takes the workspace
- *   atn_attention_forward(plan, &q, NULL, &v, &out, &info);      allocates nothing
+ *   atn_attention_forward(plan, &(atn_attention_inputs){.q = &q, .k = &k, .v = &v}, &y, NULL);
+ *   atn_attention_backward(plan, &inputs, &dy, &gradients, NULL);            both allocate nothing
  *   atn_plan_free(plan); */
 #ifndef ATTNUM_ATTENTION_H
 #define ATTNUM_ATTENTION_H
 
 #include <attnum/context.h>
-#include <attnum/inverse.h>
-#include <attnum/kernel.h>
-#include <attnum/sampling.h>
-#include <attnum/tensor.h>
+#include <attnum/operators.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-typedef enum { ATN_SOFT, ATN_SOFTPP, ATN_OPERATOR_COUNT } atn_operator;
+/* b x h x n x d queries, b x h x key_tokens x d keys, b x h x key_tokens x value_dim values. */
+typedef struct {
+    int64_t batch, heads, tokens, dim, value_dim;
+    int64_t key_tokens; /* 0: as many as tokens */
+} atn_attention_shape;
+
+/* ---- The registry ---- */
 
 /* What the registry can say about an operator (atn_operator_info::capabilities). */
 enum {
@@ -28,46 +31,43 @@ enum {
     ATN_CAN_CPU = 1 << 2,
     ATN_CAN_CUDA = 1 << 3,
     ATN_CAN_BACKWARD = 1 << 4,
-    ATN_CAN_MASK = 1 << 5,
-    ATN_CAN_CROSS = 1 << 6, /* K different from Q */
+    ATN_CAN_MASK = 1 << 5,    /* padding masks */
+    ATN_CAN_CROSS = 1 << 6,   /* K different from Q */
+    ATN_CAN_CAUSAL = 1 << 7,  /* output i sees keys up to i */
+    ATN_CAN_LENGTHS = 1 << 8, /* another number of keys than of queries (implies cross) */
 };
 
-/* An operator and its parameters. Every published variant is a choice made here. */
+/* What is true of a variant in exact arithmetic (atn_variant::properties). Tested for each row. */
+enum {
+    ATN_IS_PERMUTABLE = 1 << 0,  /* permuting the tokens permutes the output */
+    ATN_IS_LINEAR = 1 << 1,      /* in V */
+    ATN_IS_STOCHASTIC = 1 << 2,  /* weights >= 0, rows sum to 1 (up to its epsilons) */
+    ATN_IS_COLUMN_FREE = 1 << 3, /* invariant to positive scaling of columns of Q and K */
+    ATN_IS_COUPLED = 1 << 4,     /* batch entries influence each other */
+};
+
+/* A named choice of parameters. */
 typedef struct {
-    atn_operator op;
-    atn_dtype dtype; /* of all tensors of the plan */
-    atn_scale scale;
-    double scale_value;
-    atn_distance distance;
-    atn_sampling sampling;
-    atn_inverse_desc inverse;
-    /* The published code's residual on V: a depthwise convolution on the grid, zero padding of
-     * floor(k/2), one k x k filter per head, shared by its channels, added to the output.
-     * 1 x heads x k x k, k odd; null data: none. */
-    atn_tensor residual;
-    int64_t residual_height, residual_width; /* the grid V is laid out on */
-} atn_attention_desc;
+    const char *name;        /* "paper", "code", ... */
+    const char *description; /* one line, with the source */
+    unsigned properties;     /* ATN_IS_ */
+    double duplication; /* every token twice (landmarks as they were): the output is multiplied by
+                           this; 0: no such law */
+    atn_attention_desc desc; /* tensors null, sampling not chosen; use atn_attention_variant */
+} atn_variant;
 
-/* The papers' defaults: scale 1/(2 sqrt d) per head (published code), direct distance, nr-paper
- * with 20 iterations (SOFT) or nr-softpp (SOFT++), no residual. Sampling has no default: set it. */
-atn_attention_desc atn_attention_defaults(atn_operator op, atn_dtype dtype);
-
-/* b x h x n x d tokens, b x h x n x value_dim values. */
-typedef struct {
-    int64_t batch, heads, tokens, dim, value_dim;
-} atn_attention_shape;
-
-/* Counts for one forward call, as functions of the shape.
+/* Counts for one forward call, as functions of the shape, without masks.
  *
  * flops are the additions and multiplications, one each, of what the formulas name: averages or
- * convolution, distances (3 d each, or 2 d + 3 expanded), Newton-Raphson's products, the row sums
- * and scaling of SOFT++, the products with V, the residual. Not in them: exp, LayerNorm and GELU,
- * and what is elementwise in m^2. Exact methods count LAPACK's nominal 9 m^3 (eig), m^3 (cholesky),
- * m^3/3 (pivoted) and the products for the residual they report. */
+ * convolution, distances (3 d each, or 2 d + 3 expanded), iterations' products, row sums and
+ * scaling, norms, feature maps, products, the residual. Not in them: exp, LayerNorm and GELU, and
+ * what is elementwise in m^2. Exact methods count LAPACK's nominal 9 m^3 (eig), m^3 (cholesky),
+ * m^3/3 (pivoted) and the products for the residual they report. Sine and cosine count as exps. */
 typedef struct {
     double flops;
-    double exps;            /* exact: b h (m^2 + 2 n m) */
-    double bytes;           /* exact: inputs read once plus output written once */
+    double exps;
+    double bytes;           /* exact: inputs and parameters read once plus output written once */
+    double state_bytes;     /* what must be kept between the passes over the tokens, per call */
     double workspace_bytes; /* exact: the plan's memory */
 } atn_cost;
 
@@ -78,60 +78,114 @@ typedef struct {
     const char *source;     /* paper and equations */
     const char *parameters; /* the fields of atn_attention_desc it reads */
     unsigned capabilities;
-    /* what a plan of the same description costs; fails as atn_attention_plan does */
-    atn_status (*cost)(atn_context *context, const atn_attention_desc *desc,
-                       const atn_attention_shape *shape, atn_cost *cost);
+    unsigned differentiable; /* bit p: has a gradient for atn_parameter p */
+    const char
+        *unsupported; /* why what is missing from capabilities is missing; null: nothing is */
+    const atn_variant *variants; /* the first is the default */
+    int variant_count;
 } atn_operator_info;
 
 /* The registry: one row per operator. null if op is out of range or the name is unknown. */
 const atn_operator_info *atn_operator_get(atn_operator op);
 const atn_operator_info *atn_operator_find(const char *name);
 
-/* What a forward call has to say: the inverse of each head's bottleneck matrix. */
-typedef struct {
-    int64_t landmarks;          /* m */
-    atn_inverse_info *inverses; /* in: room for batch * heads, or null; out: one per head */
-    int64_t failures;           /* out: heads whose inverse was not ATN_OK */
-} atn_attention_info;
+/* The description of a variant; atn_attention_defaults is variant 0. Sampling (soft, softpp), E
+ * (linformer), projection (performer, rff), rotations (lsh), landmarks (nystromformer) and a grid
+ * have no default: set them. An index out of range gives the default. */
+atn_attention_desc atn_attention_variant(atn_operator op, int variant, atn_dtype dtype);
+atn_attention_desc atn_attention_defaults(atn_operator op, atn_dtype dtype);
+
+/* What a plan of the same description costs; fails as atn_attention_plan does. */
+atn_status atn_attention_cost(atn_context *context, const atn_attention_desc *desc,
+                              const atn_attention_shape *shape, atn_cost *cost);
+
+/* M x d rows w for performer: blocks of d orthogonal rows, each the Q of the QR factorisation of d
+ * rows of `numbers` (no sign fix), the last block cut; row r is scaled to the norm of row r of
+ * `norms` (chi-distributed if that is normal noise), or to sqrt(d) if norms is null. All
+ * 1 x 1 x M x d, dense, of one dtype. numbers is overwritten. Allocates d^2 + 4 d elements. */
+atn_status atn_orthogonal_features(atn_context *context, atn_tensor *numbers,
+                                   const atn_tensor *norms, atn_tensor *w);
+
+/* ---- Plans ---- */
 
 typedef struct atn_plan atn_plan;
 
-/* Checks the description against the shape, fixes the algorithm and takes all memory the plan will
- * ever use: O(m^2) per head and thread, O(m d) per head, O(m value_dim) per head and per 32 m
- * tokens, one window (d k^2) per thread for a convolution; never O(n m).
+/* Checks the description against the shape, fixes the algorithm and takes all memory that forward
+ * and backward will ever use: O(n (d + value_dim)) per thread at most and the operator's state,
+ * never O(n n_k), O(n m) or O(n M); with desc.causal, padding and gradient deciding what is needed.
  *
- * The description is copied; the arrays it points to (indices, weights) are not and must outlive
- * the plan. Returns ATN_OK or a negative status, the detail in the context. A shape with no
- * elements (batch, heads, tokens or value_dim 0) is fine and does nothing. */
+ * The description is copied; the arrays it points to (indices, weights, gamma, ...) are not and
+ * must outlive the plan; their values are read at every call. Returns ATN_OK or a negative status,
+ * the detail in the context: ATN_ERR_UNSUPPORTED says what the operator cannot do and why. A shape
+ * with no elements (batch, heads, tokens or value_dim 0) is fine and does nothing. */
 atn_status atn_attention_plan(atn_context *context, const atn_attention_desc *desc,
                               const atn_attention_shape *shape, atn_plan **plan);
 
 void atn_plan_free(atn_plan *plan);
 
-/* Y = attention(Q, K, V).
+/* ---- Calls ---- */
+
+typedef struct {
+    const atn_tensor *q; /* b x h x n x d */
+    const atn_tensor *k; /* b x h x key_tokens x d; null: K = Q, and its gradient is part of Q's */
+    const atn_tensor *v; /* b x h x key_tokens x value_dim */
+    /* Padding, for plans with desc.padding: 0 where there is no token. A token that is not there
+     * changes nothing else, whatever its q, k and v hold; its row of Y is 0. */
+    const unsigned char
+        *query_mask;               /* batch x tokens; null: key_mask if k is null, else all there */
+    const unsigned char *key_mask; /* batch x key_tokens; null: all there */
+} atn_attention_inputs;
+
+/* What a call has to say about heads. */
+typedef struct {
+    int64_t landmarks;          /* soft, softpp: m; others 0 */
+    atn_inverse_info *inverses; /* in: room for batch * heads, or null; out: one per head (soft,
+                                   softpp; others: untouched) */
+    int64_t failures;           /* out: heads that were not ATN_OK */
+} atn_attention_info;
+
+/* Y = attention(Q, K, V); formulas in operators.h.
  *
- *   soft    Y = K(Q,L) A+ K(L,Q) V                        SOFT (IJCV) Eq. 7-9
- *   softpp  Y = K(Q,L) D^-1/2 A+ D^-1/2 K(L,Q) V          Eq. 17, D = diag(A 1)
- *
- *   q     b x h x n x d
- *   k     null: SOFT has Q = K (Eq. 5); anything else is ATN_ERR_UNSUPPORTED
- *   v     b x h x n x value_dim
- *   out   b x h x n x value_dim; its span must not overlap that of q or v
+ *   out   b x h x n x value_dim; its span must not overlap that of an input
  *   info  or null
  *
- * Tokens are streamed twice in blocks; P is never held. The order of every sum depends on the shape
- * alone, so the bits do not depend on the number of threads.
+ * Tokens are streamed in blocks. The order of every sum depends on the shape alone, so the bits do
+ * not depend on the number of threads.
  *
- * Returns ATN_OK; ATN_NOT_CONVERGED or ATN_SINGULAR if a head's inverse says so (Y is computed with
- * the X it left); ATN_NONFINITE if Q or V holds NaN or infinity or Y overflows (Y is all NaN for
- * such a head); negative: Y untouched.
+ * Returns ATN_OK; ATN_NOT_CONVERGED or ATN_SINGULAR if a head's inverse says so (soft, softpp: Y is
+ * computed with the X it left); ATN_NONFINITE if an input that is not masked out holds NaN or
+ * infinity or Y does (Y is all NaN for such a head); negative: Y untouched.
  *
- * Accuracy: |Y - reference|_F <= 10 kappa max(n, m) u |reference|_F, tested for every sampling and
- * inverse. kappa is A's condition number; for Newton-Raphson the larger of that and the filter's
- * own, l_max max |f_k'| / max |f_k| (with the papers' start and equal row sums, rounding is
- * magnified by 2^T). For a convolution max(n, m, d k^2). */
-atn_status atn_attention_forward(atn_plan *plan, const atn_tensor *q, const atn_tensor *k,
-                                 const atn_tensor *v, atn_tensor *out, atn_attention_info *info);
+ * Accuracy: soft and softpp: |Y - reference|_F <= 10 kappa max(n, m) u |reference|_F, tested for
+ * every sampling and inverse. kappa is A's condition number; for Newton-Raphson the larger of that
+ * and the filter's own, l_max max |f_k'| / max |f_k| (with the papers' start and equal row sums,
+ * rounding is magnified by 2^T). For a convolution max(n, m, d k^2). Others: kappa is 1 plus the
+ * change of the reference's output, relative to it, under relative changes of the inputs. */
+atn_status atn_attention_forward(atn_plan *plan, const atn_attention_inputs *inputs,
+                                 atn_tensor *out, atn_attention_info *info);
+
+/* Where backward writes; shapes are those of the inputs and parameters. */
+typedef struct {
+    atn_tensor *q, *v;                           /* wanted always */
+    atn_tensor *k;                               /* if k was given, else null */
+    atn_tensor *parameters[ATN_PARAMETER_COUNT]; /* null: not wanted; dense */
+} atn_gradients;
+
+/* Vector-Jacobian product: with Y = attention(Q, K, V; parameters) and `dout` the derivative of a
+ * scalar by Y, the derivatives of that scalar by each input and parameter (overwritten, not added
+ * to). Needs no forward call before; what the formulas need is computed again.
+ *
+ * soft, softpp: desc.gradient says how the inverse is differentiated; landmarks named by indices
+ * are differentiated as the tokens they are. Gradients of all other operators are those of the
+ * formula; where it has a kink (|x|, max, ReLU, argmax) those of the side computed.
+ *
+ * Gradients must not overlap each other or an input. Status as forward; ATN_NONFINITE: a head whose
+ * inputs or gradients are not finite has NaN in its gradients of q, k, v (and parameters get NaN).
+ * ATN_ERR_UNSUPPORTED: a parameter that this operator has no gradient for, or that is null in the
+ * description. Cost: 2 to 3 times forward's flops, no n x m or n x n array. */
+atn_status atn_attention_backward(atn_plan *plan, const atn_attention_inputs *inputs,
+                                  const atn_tensor *dout, atn_gradients *gradients,
+                                  atn_attention_info *info);
 
 #ifdef __cplusplus
 }

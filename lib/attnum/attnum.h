@@ -20,6 +20,7 @@
 #include <attnum/context.h>
 #include <attnum/inverse.h>
 #include <attnum/kernel.h>
+#include <attnum/operators.h>
 #include <attnum/sampling.h>
 #include <attnum/status.h>
 #include <attnum/tensor.h>

@@ -1,45 +1,94 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Plans: the same for every operator; what differs stands in the registry's row. */
 #include <inttypes.h>
+#include <limits.h>
 
 #include "operators.h"
 
 struct atn_plan {
     atn_context *context;
     const operator_row *row;
-    atn_dtype dtype;
-    atn_attention_shape shape;
-    bool empty; /* no elements: nothing to do */
+    atn_attention_desc desc;
+    atn_attention_shape shape; /* key_tokens filled in */
+    bool empty;                /* no elements: nothing to do */
     void *state, *memory;
 };
 
+atn_attention_desc atn_attention_variant(atn_operator op, int variant, atn_dtype dtype)
+{
+    const atn_operator_info *info = atn_operator_get(op);
+    if (!info)
+        return (atn_attention_desc){.op = op, .dtype = dtype};
+    bool known = variant >= 0 && variant < info->variant_count;
+    atn_attention_desc desc = info->variants[known ? variant : 0].desc;
+    desc.op = op;
+    desc.dtype = dtype;
+    desc.inverse = atn_inverse_defaults(desc.inverse.method);
+    return desc;
+}
+
 atn_attention_desc atn_attention_defaults(atn_operator op, atn_dtype dtype)
 {
-    return (atn_attention_desc){
-        .op = op,
-        .dtype = dtype,
-        .scale = ATN_SCALE_HEAD,
-        .distance = ATN_DISTANCE_DIRECT,
-        .inverse =
-            atn_inverse_defaults(op == ATN_SOFTPP ? ATN_INVERSE_NR_SOFTPP : ATN_INVERSE_NR_PAPER),
-    };
+    return atn_attention_variant(op, 0, dtype);
 }
 
 static atn_status check_shape(atn_context *context, const atn_attention_shape *shape)
 {
-    const int64_t sizes[] = {shape->batch, shape->heads, shape->tokens, shape->dim,
-                             shape->value_dim};
-    static const char *const names[] = {"batch", "heads", "tokens", "dim", "value_dim"};
+    const int64_t sizes[] = {shape->batch, shape->heads,     shape->tokens,
+                             shape->dim,   shape->value_dim, shape->key_tokens};
+    static const char *const names[] = {"batch", "heads",     "tokens",
+                                        "dim",   "value_dim", "key_tokens"};
     int64_t width = shape->dim > shape->value_dim ? shape->dim : shape->value_dim, elements = 1;
-    for (int i = 0; i < 5; i++)
+    int64_t length = shape->tokens > shape->key_tokens ? shape->tokens : shape->key_tokens;
+    for (int i = 0; i < 6; i++)
         if (sizes[i] < 0)
             return core_fail(context, ATN_ERR_SHAPE, "%s is %" PRId64 ", expected at least 0",
                              names[i], sizes[i]);
+    if (shape->dim > INT_MAX / 64 || shape->value_dim > INT_MAX / 64)
+        return core_fail(context, ATN_ERR_SHAPE,
+                         "dim %" PRId64 ", value_dim %" PRId64 ": expected at most %d each",
+                         shape->dim, shape->value_dim, INT_MAX / 64);
     if (__builtin_mul_overflow(shape->batch, shape->heads, &elements) ||
-        __builtin_mul_overflow(elements, shape->tokens, &elements) ||
+        __builtin_mul_overflow(elements, length, &elements) ||
         __builtin_mul_overflow(elements, width, &elements) ||
         __builtin_mul_overflow(elements, (int64_t)sizeof(double), &elements))
         return core_fail(context, ATN_ERR_SHAPE, "the shape does not fit into memory");
+    return ATN_OK;
+}
+
+/* ATN_ERR_UNSUPPORTED if something is asked for that the operator cannot do. */
+static atn_status check_capability(atn_context *context, const operator_row *row, bool asked,
+                                   unsigned capability, const char *what)
+{
+    if (!asked || (row->info.capabilities & capability))
+        return ATN_OK;
+    return core_fail(context, ATN_ERR_UNSUPPORTED, "%s has no %s: %s", row->info.name, what,
+                     row->info.unsupported);
+}
+
+static atn_status check_desc(atn_context *context, const operator_row *row,
+                             const atn_attention_desc *desc, const atn_attention_shape *shape)
+{
+    atn_status status;
+    if (!atn_dtype_size(desc->dtype))
+        return core_fail(context, ATN_ERR_DTYPE, "unknown dtype %d", (int)desc->dtype);
+    if (!atn_storage_name(desc->storage))
+        return core_fail(context, ATN_ERR_VALUE, "storage: unknown choice %d", (int)desc->storage);
+    if (desc->storage != ATN_STORAGE_NATIVE && desc->dtype != ATN_F32)
+        return core_fail(context, ATN_ERR_DTYPE, "storage %s needs dtype f32",
+                         atn_storage_name(desc->storage));
+    bool lengths = shape->key_tokens != shape->tokens;
+    if ((status = check_capability(context, row, desc->padding, ATN_CAN_MASK, "padding mask")) !=
+            ATN_OK ||
+        (status = check_capability(context, row, desc->causal, ATN_CAN_CAUSAL, "causal form")) !=
+            ATN_OK ||
+        (status = check_capability(context, row, lengths, ATN_CAN_LENGTHS,
+                                   "form for other numbers of keys than queries")) != ATN_OK)
+        return status;
+    if (desc->causal && lengths)
+        return core_fail(context, ATN_ERR_SHAPE,
+                         "causal: key_tokens is %" PRId64 ", expected tokens, %" PRId64,
+                         shape->key_tokens, shape->tokens);
     return ATN_OK;
 }
 
@@ -48,15 +97,29 @@ static bool is_empty(const atn_attention_shape *shape)
     return shape->batch == 0 || shape->heads == 0 || shape->tokens == 0 || shape->value_dim == 0;
 }
 
+/* Everything that can be said without memory: *full is the shape with key_tokens filled in. */
+static atn_status check_plan(atn_context *context, const atn_attention_desc *desc,
+                             const atn_attention_shape *shape, atn_attention_shape *full)
+{
+    const operator_row *row = operator_row_get(desc->op);
+    if (!row)
+        return core_fail(context, ATN_ERR_VALUE, "unknown operator %d", (int)desc->op);
+    *full = *shape;
+    if (full->key_tokens == 0)
+        full->key_tokens = full->tokens;
+    atn_status status = check_shape(context, full);
+    return status == ATN_OK ? check_desc(context, row, desc, full) : status;
+}
+
 /* Runs the operator's layout twice: to add up, then over memory. */
 static atn_status take_memory(atn_context *context, atn_plan *plan)
 {
     core_arena arena = {0};
-    plan->row->layout(&arena, plan->state);
+    plan->row->family->layout(&arena, plan->state);
     atn_status status = core_arena_allocate(context, &arena, &plan->memory);
     if (status != ATN_OK)
         return status;
-    plan->row->layout(&arena, plan->state);
+    plan->row->family->layout(&arena, plan->state);
     return ATN_OK;
 }
 
@@ -66,24 +129,21 @@ atn_status atn_attention_plan(atn_context *context, const atn_attention_desc *de
     if (!context || !desc || !shape || !plan)
         return core_fail(context, ATN_ERR_NULL, "context, desc, shape or plan is null");
     *plan = NULL;
-    const operator_row *row = operator_row_get(desc->op);
-    if (!row)
-        return core_fail(context, ATN_ERR_VALUE, "unknown operator %d", (int)desc->op);
-    if (!atn_dtype_size(desc->dtype))
-        return core_fail(context, ATN_ERR_DTYPE, "unknown dtype %d", (int)desc->dtype);
-    atn_status status = check_shape(context, shape);
+    atn_attention_shape full;
     void *made = NULL;
+    atn_status status = check_plan(context, desc, shape, &full);
     if (status == ATN_OK)
         status = core_allocate(context, sizeof **plan, &made);
     if (status != ATN_OK)
         return status;
     *plan = made;
-    **plan = (atn_plan){.context = context, .row = row, .dtype = desc->dtype, .shape = *shape};
-    (*plan)->empty = is_empty(shape);
+    const operator_row *row = operator_row_get(desc->op);
+    **plan = (atn_plan){.context = context, .row = row, .desc = *desc, .shape = full};
+    (*plan)->empty = is_empty(&full);
     if (!(*plan)->empty) {
-        status = core_allocate(context, row->state_size, &(*plan)->state);
+        status = core_allocate(context, row->family->state_size, &(*plan)->state);
         if (status == ATN_OK)
-            status = row->prepare(context, desc, shape, (*plan)->state);
+            status = row->family->prepare(context, desc, &full, (*plan)->state);
         if (status == ATN_OK)
             status = take_memory(context, *plan);
     }
@@ -103,38 +163,226 @@ void atn_plan_free(atn_plan *plan)
     core_release(plan->context, plan);
 }
 
-/* q, v and out; k is the operator's to check. */
-static atn_status check_tensors(const atn_plan *plan, const atn_tensor *q, const atn_tensor *v,
-                                const atn_tensor *out)
+atn_status atn_attention_cost(atn_context *context, const atn_attention_desc *desc,
+                              const atn_attention_shape *shape, atn_cost *cost)
 {
-    atn_context *c = plan->context;
-    const atn_attention_shape *s = &plan->shape;
-    int dtype = (int)plan->dtype;
-    atn_status status;
-    if ((status = core_check_tensor(c, "q", q, dtype, s->batch, s->heads, s->tokens, s->dim)) !=
-            ATN_OK ||
-        (status = core_check_tensor(c, "v", v, dtype, s->batch, s->heads, s->tokens,
-                                    s->value_dim)) != ATN_OK ||
-        (status = core_check_tensor(c, "out", out, dtype, s->batch, s->heads, s->tokens,
-                                    s->value_dim)) != ATN_OK ||
-        (status = core_check_alias(c, "out", out, "q", q)) != ATN_OK ||
-        (status = core_check_alias(c, "out", out, "v", v)) != ATN_OK)
+    if (!context || !desc || !shape || !cost)
+        return core_fail(context, ATN_ERR_NULL, "context, desc, shape or cost is null");
+    atn_attention_shape full;
+    void *state;
+    *cost = (atn_cost){0};
+    atn_status status = check_plan(context, desc, shape, &full);
+    if (status != ATN_OK || is_empty(&full))
         return status;
+    const operator_row *row = operator_row_get(desc->op);
+    if ((status = core_allocate(context, row->family->state_size, &state)) != ATN_OK)
+        return status;
+    status = row->family->prepare(context, desc, &full, state);
+    if (status == ATN_OK) {
+        core_arena arena = {0};
+        row->family->layout(&arena, state);
+        row->count(context, desc, &full, cost);
+        double heads = (double)full.batch * (double)full.heads, q = (double)full.tokens;
+        double k = row->info.capabilities & ATN_CAN_CROSS ? (double)full.key_tokens : 0;
+        double d = (double)full.dim, dv = (double)full.value_dim;
+        cost->flops *= heads;
+        cost->exps *= heads;
+        cost->state_bytes *= heads;
+        cost->bytes += heads * (q * (d + dv) + k * d + (double)full.key_tokens * dv) *
+                       (double)atn_dtype_size(desc->dtype);
+        cost->workspace_bytes = (double)arena.used;
+    }
+    core_release(context, state);
+    return status;
+}
+
+/* ---- Calls ---- */
+
+/* An argument of a call, the view BLAS can take of it, and the shape it should have. */
+typedef struct {
+    const char *name;
+    const atn_tensor *tensor;
+    int64_t rows, cols;
+    atn_tensor view;
+} argument;
+
+/* BLAS counts strides in 32 bits and looks at them even where there is but one row. */
+static atn_status check_argument(const atn_plan *plan, argument *a)
+{
+    const atn_attention_shape *s = &plan->shape;
+    atn_status status = core_check_tensor(plan->context, a->name, a->tensor, (int)plan->desc.dtype,
+                                          s->batch, s->heads, a->rows, a->cols);
+    if (status != ATN_OK)
+        return status;
+    a->view = *a->tensor;
+    if (a->view.rows == 1)
+        a->view.row_stride = a->view.cols;
+    if (a->view.row_stride > INT_MAX)
+        return core_fail(plan->context, ATN_ERR_STRIDE,
+                         "%s: row_stride is %" PRId64 ", expected at most %d", a->name,
+                         a->view.row_stride, INT_MAX);
     return ATN_OK;
 }
 
-atn_status atn_attention_forward(atn_plan *plan, const atn_tensor *q, const atn_tensor *k,
-                                 const atn_tensor *v, atn_tensor *out, atn_attention_info *info)
+enum { IN_Q, IN_K, IN_V, IN_DOUT, IN_COUNT };
+
+/* Fills in[]; tensors that are null and need not be given stay null. */
+static atn_status check_inputs(const atn_plan *plan, const atn_attention_inputs *inputs,
+                               const atn_tensor *dout, bool backward, argument in[IN_COUNT])
+{
+    atn_context *c = plan->context;
+    const atn_attention_shape *s = &plan->shape;
+    if (!inputs)
+        return core_fail(c, ATN_ERR_NULL, "inputs is null");
+    in[IN_Q] = (argument){"q", inputs->q, s->tokens, s->dim, {0}};
+    in[IN_K] = (argument){"k", inputs->k, s->key_tokens, s->dim, {0}};
+    in[IN_V] = (argument){"v", inputs->v, s->key_tokens, s->value_dim, {0}};
+    in[IN_DOUT] = (argument){"dout", dout, s->tokens, s->value_dim, {0}};
+    const bool given[IN_COUNT] = {true, inputs->k != NULL, true, backward};
+    atn_status status = check_capability(c, plan->row, inputs->k != NULL, ATN_CAN_CROSS,
+                                         "K different from Q (k must be null)");
+    for (int i = 0; status == ATN_OK && i < IN_COUNT; i++)
+        if (given[i])
+            status = check_argument(plan, &in[i]);
+    if (status != ATN_OK)
+        return status;
+    if (!inputs->k && s->key_tokens != s->tokens)
+        return core_fail(c, ATN_ERR_NULL, "k is null, but there are %" PRId64 " keys",
+                         s->key_tokens);
+    if ((inputs->query_mask || inputs->key_mask) && !plan->desc.padding)
+        return core_fail(c, ATN_ERR_VALUE, "a mask was given to a plan made without padding");
+    return ATN_OK;
+}
+
+/* An output must not overlap any input, nor an earlier output. */
+static atn_status check_output(const atn_plan *plan, argument *out, const argument in[IN_COUNT],
+                               const argument *earlier, int count)
+{
+    atn_status status = check_argument(plan, out);
+    for (int i = 0; status == ATN_OK && i < IN_COUNT; i++)
+        if (in[i].view.data)
+            status =
+                core_check_alias(plan->context, out->name, &out->view, in[i].name, &in[i].view);
+    for (int i = 0; status == ATN_OK && i < count; i++)
+        if (earlier[i].view.data)
+            status = core_check_alias(plan->context, out->name, &out->view, earlier[i].name,
+                                      &earlier[i].view);
+    return status;
+}
+
+static atn_attention_inputs views_of(const atn_attention_inputs *inputs, argument in[IN_COUNT])
+{
+    return (atn_attention_inputs){
+        .q = &in[IN_Q].view,
+        .k = inputs->k ? &in[IN_K].view : NULL,
+        .v = &in[IN_V].view,
+        .query_mask = !inputs->k && !inputs->query_mask ? inputs->key_mask : inputs->query_mask,
+        .key_mask = !inputs->k && !inputs->key_mask ? inputs->query_mask : inputs->key_mask,
+    };
+}
+
+static void nothing_done(atn_attention_info *info)
+{
+    if (info)
+        info->landmarks = info->failures = 0;
+}
+
+atn_status atn_attention_forward(atn_plan *plan, const atn_attention_inputs *inputs,
+                                 atn_tensor *out, atn_attention_info *info)
 {
     if (!plan)
         return ATN_ERR_NULL;
-    atn_status status = check_tensors(plan, q, v, out);
+    argument in[IN_COUNT] = {0};
+    argument result = {"out", out, plan->shape.tokens, plan->shape.value_dim, {0}};
+    atn_status status = check_inputs(plan, inputs, NULL, false, in);
+    if (status == ATN_OK)
+        status = check_output(plan, &result, in, NULL, 0);
     if (status != ATN_OK)
         return status;
     if (plan->empty) {
-        if (info)
-            info->landmarks = info->failures = 0;
+        nothing_done(info);
         return ATN_OK;
     }
-    return plan->row->forward(plan->context, plan->state, q, k, v, out, info);
+    atn_attention_inputs views = views_of(inputs, in);
+    return plan->row->family->forward(plan->context, plan->state, &views, &result.view, info);
+}
+
+/* The gradient of parameter p: as the parameter, dense, apart from everything else. */
+static atn_status check_parameter_gradient(const atn_plan *plan, int p, atn_tensor *const *earlier,
+                                           const argument *others, int count)
+{
+    const atn_tensor *gradient = earlier[p];
+    atn_context *c = plan->context;
+    const char *name = atn_parameter_name((atn_parameter)p);
+    atn_attention_desc desc = plan->desc;
+    const atn_tensor *parameter = atn_attention_parameter(&desc, (atn_parameter)p);
+    if (!(plan->row->info.differentiable & 1u << p))
+        return core_fail(c, ATN_ERR_UNSUPPORTED, "%s has no parameter %s to differentiate by",
+                         plan->row->info.name, name);
+    if (!parameter->data)
+        return core_fail(c, ATN_ERR_UNSUPPORTED, "gradient of %s: the description has no %s", name,
+                         name);
+    atn_status status = core_check_dense(c, name, gradient, (int)plan->desc.dtype, parameter->batch,
+                                         parameter->heads, parameter->rows, parameter->cols);
+    for (int i = 0; status == ATN_OK && i < count; i++)
+        if (others[i].view.data)
+            status = core_check_alias(c, name, gradient, others[i].name, &others[i].view);
+    for (int i = 0; status == ATN_OK && i < p; i++)
+        if (earlier[i])
+            status = core_check_alias(c, name, gradient, atn_parameter_name((atn_parameter)i),
+                                      earlier[i]);
+    return status == ATN_OK ? core_check_alias(c, name, gradient, "the parameter", parameter)
+                            : status;
+}
+
+enum { OUT_Q, OUT_K, OUT_V, OUT_COUNT };
+
+atn_status atn_attention_backward(atn_plan *plan, const atn_attention_inputs *inputs,
+                                  const atn_tensor *dout, atn_gradients *gradients,
+                                  atn_attention_info *info)
+{
+    if (!plan)
+        return ATN_ERR_NULL;
+    argument in[IN_COUNT] = {0};
+    atn_status status = check_inputs(plan, inputs, dout, true, in);
+    if (status == ATN_OK && plan->desc.storage != ATN_STORAGE_NATIVE)
+        status = core_fail(plan->context, ATN_ERR_UNSUPPORTED,
+                           "backward in storage %s: only forward calls emulate narrow types",
+                           atn_storage_name(plan->desc.storage));
+    if (status == ATN_OK && !gradients)
+        status = core_fail(plan->context, ATN_ERR_NULL, "gradients is null");
+    if (status == ATN_OK && !inputs->k && gradients->k)
+        status = core_fail(plan->context, ATN_ERR_VALUE,
+                           "a gradient of k was asked for, but k is null: it is part of q's");
+    if (status != ATN_OK)
+        return status;
+    const atn_attention_shape *s = &plan->shape;
+    argument all[IN_COUNT + OUT_COUNT] = {0}; /* what parameters' gradients must keep off */
+    argument *out = all;
+    out[OUT_Q] = (argument){"gradient of q", gradients->q, s->tokens, s->dim, {0}};
+    out[OUT_K] = (argument){"gradient of k", gradients->k, s->key_tokens, s->dim, {0}};
+    out[OUT_V] = (argument){"gradient of v", gradients->v, s->key_tokens, s->value_dim, {0}};
+    for (int i = 0; status == ATN_OK && i < OUT_COUNT; i++)
+        if (i != OUT_K || inputs->k)
+            status = check_output(plan, &out[i], in, out, i);
+    for (int i = 0; i < IN_COUNT; i++)
+        all[OUT_COUNT + i] = in[i];
+    atn_gradients views = {
+        &out[OUT_Q].view, &out[OUT_V].view, inputs->k ? &out[OUT_K].view : NULL, {NULL}};
+    for (int p = 0; status == ATN_OK && p < ATN_PARAMETER_COUNT; p++) {
+        views.parameters[p] = gradients->parameters[p];
+        if (gradients->parameters[p])
+            status =
+                check_parameter_gradient(plan, p, gradients->parameters, all, IN_COUNT + OUT_COUNT);
+    }
+    if (status != ATN_OK)
+        return status;
+    core_clear_gradients(&views);
+    if (plan->empty) {
+        nothing_done(info);
+        return ATN_OK;
+    }
+    atn_attention_inputs seen = views_of(inputs, in);
+    return plan->row->family->backward(plan->context, plan->state, &seen, &in[IN_DOUT].view, &views,
+                                       info);
 }

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/internal.h"
 
@@ -95,6 +96,43 @@ atn_status core_check_tensor(atn_context *context, const char *name, const atn_t
             return core_fail(context, ATN_ERR_SHAPE, "%s: %s is %" PRId64 ", expected %" PRId64,
                              name, axes[i], got[i], want[i]);
     return ATN_OK;
+}
+
+atn_status core_check_dense(atn_context *context, const char *name, const atn_tensor *tensor,
+                            int dtype, int64_t batch, int64_t heads, int64_t rows, int64_t cols)
+{
+    atn_status status = core_check_tensor(context, name, tensor, dtype, batch, heads, rows, cols);
+    if (status != ATN_OK)
+        return status;
+    bool rows_touch = tensor->rows <= 1 || tensor->row_stride == tensor->cols;
+    bool heads_touch = tensor->heads <= 1 || tensor->head_stride == tensor->rows * tensor->cols;
+    bool batches_touch =
+        tensor->batch <= 1 || tensor->batch_stride == tensor->heads * tensor->rows * tensor->cols;
+    if (rows_touch && heads_touch && batches_touch)
+        return ATN_OK;
+    return core_fail(context, ATN_ERR_STRIDE, "%s: a dense tensor is expected", name);
+}
+
+static void clear(atn_tensor *t)
+{
+    for (int64_t b = 0; b < t->batch; b++)
+        for (int64_t h = 0; h < t->heads; h++)
+            for (int64_t i = 0; i < t->rows; i++) {
+                size_t size = atn_dtype_size(t->dtype);
+                char *row = atn_tensor_matrix(t, b, h);
+                memset(row + (size_t)(i * t->row_stride) * size, 0, (size_t)t->cols * size);
+            }
+}
+
+void core_clear_gradients(atn_gradients *gradients)
+{
+    atn_tensor *inputs[] = {gradients->q, gradients->k, gradients->v};
+    for (int i = 0; i < 3; i++)
+        if (inputs[i])
+            clear(inputs[i]);
+    for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
+        if (gradients->parameters[p])
+            clear(gradients->parameters[p]);
 }
 
 /* The bytes a checked view spans; empty views span none. */

@@ -13,6 +13,12 @@ struct atn_context {
     char error[256];
 };
 
+/* Where token i of those that are there stood before padding was left out. */
+static inline int64_t core_position(const int64_t *positions, int64_t i)
+{
+    return positions ? positions[i] : i;
+}
+
 /* The larger of two; NaN if either is, so that no maximum hides one. */
 static inline double core_max(double a, double b)
 {
@@ -27,6 +33,13 @@ atn_status core_fail(atn_context *context, atn_status status, const char *format
  * argument. */
 atn_status core_check_tensor(atn_context *context, const char *name, const atn_tensor *tensor,
                              int dtype, int64_t batch, int64_t heads, int64_t rows, int64_t cols);
+
+/* core_check_tensor, plus: matrices lie one after the other without gaps. */
+atn_status core_check_dense(atn_context *context, const char *name, const atn_tensor *tensor,
+                            int dtype, int64_t batch, int64_t heads, int64_t rows, int64_t cols);
+
+/* Sets every element of the gradients that are wanted to 0. */
+void core_clear_gradients(atn_gradients *gradients);
 
 /* ATN_ERR_ALIAS if the memory of the two views overlaps. */
 atn_status core_check_alias(atn_context *context, const char *out_name, const atn_tensor *out,

@@ -12,6 +12,9 @@ static const named scales[] = {ATN_SCALE_LIST(NAMED_ENTRY)};
 static const named samplings[] = {ATN_SAMPLING_LIST(NAMED_ENTRY)};
 static const named inverses[] = {ATN_INVERSE_LIST(NAMED_ENTRY)};
 static const named metrics[] = {ATN_METRIC_LIST(NAMED_ENTRY)};
+static const named gradients[] = {ATN_GRADIENT_LIST(NAMED_ENTRY)};
+static const named storages[] = {ATN_STORAGE_LIST(NAMED_ENTRY)};
+static const named parameters[] = {ATN_PARAMETER_LIST(NAMED_ENTRY)};
 #undef NAMED_ENTRY
 
 static const char *const stops[] = {
@@ -57,4 +60,19 @@ const char *atn_metric_name(atn_metric metric)
 const char *atn_stop_name(atn_stop stop)
 {
     return IN_RANGE(stop, ATN_STOP_DIRECT + 1) ? stops[stop] : NULL;
+}
+
+const char *atn_gradient_name(atn_gradient gradient)
+{
+    return IN_RANGE(gradient, ATN_GRADIENT_COUNT) ? gradients[gradient].name : NULL;
+}
+
+const char *atn_storage_name(atn_storage storage)
+{
+    return IN_RANGE(storage, ATN_STORAGE_COUNT) ? storages[storage].name : NULL;
+}
+
+const char *atn_parameter_name(atn_parameter parameter)
+{
+    return IN_RANGE(parameter, ATN_PARAMETER_COUNT) ? parameters[parameter].name : NULL;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/inverse.h"
+#include "core/rows.h"
 #include "core/sampling.h"
 #include "cpu/table.h"
 
@@ -34,7 +35,7 @@ static atn_status check_residual(atn_context *context, const atn_attention_desc 
     return ATN_OK;
 }
 
-static atn_status check_kernel(atn_context *context, const atn_attention_desc *desc, double s)
+atn_status core_check_kernel(atn_context *context, const atn_attention_desc *desc, double s)
 {
     if (!atn_scale_name(desc->scale))
         return core_fail(context, ATN_ERR_VALUE, "scale: unknown choice %d", (int)desc->scale);
@@ -46,8 +47,8 @@ static atn_status check_kernel(atn_context *context, const atn_attention_desc *d
     return ATN_OK;
 }
 
-atn_status core_soft_prepare(atn_context *context, const atn_attention_desc *desc,
-                             const atn_attention_shape *shape, void *state)
+static atn_status prepare(atn_context *context, const atn_attention_desc *desc,
+                          const atn_attention_shape *shape, void *state)
 {
     cpu_soft *soft = state;
     atn_status status;
@@ -58,17 +59,15 @@ atn_status core_soft_prepare(atn_context *context, const atn_attention_desc *des
         .threads = context->threads,
         .s = atn_kernel_scale(desc->scale, desc->scale_value, shape->heads, shape->dim),
     };
-    if ((status = check_kernel(context, desc, soft->s)) != ATN_OK ||
+    if ((status = core_check_kernel(context, desc, soft->s)) != ATN_OK ||
         (status = core_check_sampling(context, &desc->sampling, desc->dtype, shape->tokens,
                                       shape->dim, &soft->m)) != ATN_OK ||
         (status = core_check_inverse(context, &desc->inverse)) != ATN_OK ||
         (status = check_residual(context, desc, shape)) != ATN_OK)
         return status;
-    if (soft->m > INT_MAX / 64 || shape->dim > INT_MAX / 64 || shape->value_dim > INT_MAX / 64)
-        return core_fail(context, ATN_ERR_SHAPE,
-                         "%" PRId64 " landmarks, dim %" PRId64 ", value_dim %" PRId64
-                         ": expected at most %d each",
-                         soft->m, shape->dim, shape->value_dim, INT_MAX / 64);
+    if (soft->m > INT_MAX / 64)
+        return core_fail(context, ATN_ERR_SHAPE, "%" PRId64 " landmarks, expected at most %d",
+                         soft->m, INT_MAX / 64);
     double heads = (double)shape->batch * (double)shape->heads, m = (double)soft->m + 64;
     double width = (double)shape->dim + (double)shape->value_dim + 64;
     if (core_too_large(heads * m * (3 * m + 4 * width)) ||
@@ -79,7 +78,7 @@ atn_status core_soft_prepare(atn_context *context, const atn_attention_desc *des
     return ATN_OK;
 }
 
-void core_soft_layout(core_arena *arena, void *state)
+static void layout(core_arena *arena, void *state)
 {
     cpu_soft *soft = state;
     cpu_table_get(soft->desc.dtype)->soft_layout(arena, soft);
@@ -105,37 +104,12 @@ static atn_status outcome(const cpu_soft *soft, atn_attention_info *info)
     return worst;
 }
 
-/* A view fit for BLAS, which counts strides in 32 bits and looks at them even where there is but
- * one row. */
-static atn_status blas_view(atn_context *context, const char *name, const atn_tensor *tensor,
-                            atn_tensor *view)
-{
-    *view = *tensor;
-    if (view->rows == 1)
-        view->row_stride = view->cols;
-    if (view->row_stride > INT_MAX)
-        return core_fail(context, ATN_ERR_STRIDE,
-                         "%s: row_stride is %" PRId64 ", expected at most %d", name,
-                         view->row_stride, INT_MAX);
-    return ATN_OK;
-}
-
-atn_status core_soft_forward(atn_context *context, void *state, const atn_tensor *q,
-                             const atn_tensor *k, const atn_tensor *v, atn_tensor *out,
-                             atn_attention_info *info)
+static atn_status forward(atn_context *context, void *state, const atn_attention_inputs *inputs,
+                          atn_tensor *out, atn_attention_info *info)
 {
     cpu_soft *soft = state;
-    if (k)
-        return core_fail(context, ATN_ERR_UNSUPPORTED,
-                         "k must be null: SOFT has Q = K (IJCV Eq. 5)");
-    atn_tensor tokens, values, output;
-    atn_status status;
-    if ((status = blas_view(context, "q", q, &tokens)) != ATN_OK ||
-        (status = blas_view(context, "v", v, &values)) != ATN_OK ||
-        (status = blas_view(context, "out", out, &output)) != ATN_OK)
-        return status;
-    status =
-        cpu_table_get(soft->desc.dtype)->soft_forward(context, soft, &tokens, &values, &output);
+    atn_status status =
+        cpu_table_get(soft->desc.dtype)->soft_forward(context, soft, inputs->q, inputs->v, out);
     return status < 0 ? status : outcome(soft, info);
 }
 
@@ -171,35 +145,102 @@ static double inverse_flops(const atn_inverse_desc *inverse, double m)
     }
 }
 
-static double pair_flops(atn_distance distance, double d)
+double core_pair_flops(atn_distance distance, double d)
 {
     return distance == ATN_DISTANCE_DIRECT ? 3 * d : 2 * d + 3;
 }
 
-atn_status core_soft_cost(atn_context *context, const atn_attention_desc *desc,
-                          const atn_attention_shape *shape, atn_cost *cost)
+static void count(atn_context *context, const atn_attention_desc *desc,
+                  const atn_attention_shape *shape, atn_cost *cost)
 {
-    cpu_soft soft;
-    core_arena arena = {0};
-    atn_status status = core_soft_prepare(context, desc, shape, &soft);
-    if (status != ATN_OK)
-        return status;
-    core_soft_layout(&arena, &soft);
+    int64_t landmarks = 0;
+    core_check_sampling(context, &desc->sampling, desc->dtype, shape->tokens, shape->dim,
+                        &landmarks);
     double n = (double)shape->tokens, d = (double)shape->dim, dv = (double)shape->value_dim;
-    double m = (double)soft.m, heads = (double)shape->batch * (double)shape->heads;
+    double m = (double)landmarks, size = (double)atn_dtype_size(desc->dtype);
     bool factored = desc->inverse.method == ATN_INVERSE_PIVOTED_CHOLESKY;
     double window = (double)desc->residual.rows * (double)desc->residual.cols;
     double pairs = m * m + 2 * n * m;
-    double flops = sampling_flops(&desc->sampling, m, n, d) +
-                   pairs * pair_flops(desc->distance, d) + inverse_flops(&desc->inverse, m) +
-                   4 * n * m * dv + (factored ? 2 * n * m * m : 2 * m * m * dv) +
-                   (soft.normalise ? 3 * m * m : 0) +
-                   (desc->residual.data ? 2 * n * dv * window : 0);
-    *cost = (atn_cost){
-        .flops = heads * flops,
-        .exps = heads * pairs,
-        .bytes = heads * n * (d + 2 * dv) * (double)atn_dtype_size(desc->dtype),
-        .workspace_bytes = (double)arena.used,
-    };
-    return ATN_OK;
+    cost->flops = sampling_flops(&desc->sampling, m, n, d) +
+                  pairs * core_pair_flops(desc->distance, d) + inverse_flops(&desc->inverse, m) +
+                  4 * n * m * dv + (factored ? 2 * n * m * m : 2 * m * m * dv) +
+                  (desc->op == ATN_SOFTPP ? 3 * m * m : 0) +
+                  (desc->residual.data ? 2 * n * dv * window : 0);
+    cost->exps = pairs;
+    cost->state_bytes = size * m * (d + m + dv); /* L, A+, K(L,Q) V */
+    cost->bytes = size * (desc->residual.data ? window * (double)shape->heads : 0);
+    if (desc->sampling.kind == ATN_SAMPLING_CONV || desc->sampling.kind == ATN_SAMPLING_CONV_CODE)
+        cost->bytes += size * (double)desc->sampling.weights.rows *
+                       (double)desc->sampling.weights.cols * (double)desc->sampling.weights.heads;
 }
+
+/* What both rows share. */
+#define SOFT_CAPABILITIES (ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU)
+#define SOFT_UNSUPPORTED                                                                           \
+    "SOFT has Q = K (IJCV Eq. 5); no mask, causal form or cross-attention is published"
+
+static const operator_family soft_family = {sizeof(cpu_soft), prepare, layout, forward, NULL};
+
+static const atn_variant soft_variants[] = {
+    {.name = "paper",
+     .description = "20 Newton-Raphson steps from 2/|A|_1^2 (IJCV Alg. 2)",
+     .properties = ATN_IS_LINEAR,
+     .duplication = 2,
+     .desc = {.inverse = {.method = ATN_INVERSE_NR_PAPER}}},
+    {.name = "code",
+     .description = "start 1.8/|A|_1^2, A + 0.01 I inverted (published code, 2022 on)",
+     .properties = ATN_IS_LINEAR,
+     .duplication = 2,
+     .desc = {.inverse = {.method = ATN_INVERSE_NR_SOFT}}},
+    {.name = "exact",
+     .description = "rank-revealing Cholesky in factor form",
+     .properties = ATN_IS_LINEAR,
+     .duplication = 2,
+     .desc = {.inverse = {.method = ATN_INVERSE_PIVOTED_CHOLESKY}}},
+};
+
+const operator_row core_soft = {
+    .info = {.op = ATN_SOFT,
+             .name = "soft",
+             .formula = "Y = K(Q,L) K(L,L)+ K(L,Q) V, K(x,y) = exp(-s |x-y|^2)",
+             .source = "SOFT (IJCV) Eq. 4-9, Alg. 1-2",
+             .parameters = "scale, distance, sampling, inverse, gradient, residual",
+             .capabilities = SOFT_CAPABILITIES,
+             .unsupported = SOFT_UNSUPPORTED,
+             .variants = soft_variants,
+             .variant_count = sizeof soft_variants / sizeof *soft_variants},
+    .family = &soft_family,
+    .count = count,
+};
+
+static const atn_variant softpp_variants[] = {
+    {.name = "code",
+     .description = "halved start, one alpha for the batch, gradient through the steps",
+     .properties = ATN_IS_LINEAR | ATN_IS_COUPLED,
+     .duplication = 2,
+     .desc = {.inverse = {.method = ATN_INVERSE_NR_SOFTPP}, .gradient = ATN_GRADIENT_STEPS}},
+    {.name = "paper",
+     .description = "20 Newton-Raphson steps from 2/|A|_1^2 (IJCV Alg. 2, Eq. 17)",
+     .properties = ATN_IS_LINEAR,
+     .duplication = 2,
+     .desc = {.inverse = {.method = ATN_INVERSE_NR_PAPER}}},
+    {.name = "exact",
+     .description = "rank-revealing Cholesky in factor form",
+     .properties = ATN_IS_LINEAR,
+     .duplication = 2,
+     .desc = {.inverse = {.method = ATN_INVERSE_PIVOTED_CHOLESKY}}},
+};
+
+const operator_row core_softpp = {
+    .info = {.op = ATN_SOFTPP,
+             .name = "softpp",
+             .formula = "Y = K(Q,L) D^-1/2 K(L,L)+ D^-1/2 K(L,Q) V, D = diag(K(L,L) 1)",
+             .source = "SOFT (IJCV) Eq. 17",
+             .parameters = "scale, distance, sampling, inverse, gradient, residual",
+             .capabilities = SOFT_CAPABILITIES,
+             .unsupported = SOFT_UNSUPPORTED,
+             .variants = softpp_variants,
+             .variant_count = sizeof softpp_variants / sizeof *softpp_variants},
+    .family = &soft_family,
+    .count = count,
+};

@@ -233,7 +233,7 @@ static void add_residual(const cpu_soft *soft, const atn_tensor *v, atn_tensor *
     int64_t width = soft->desc.residual_width, height = soft->desc.residual_height;
     int64_t y0 = chunk * height / soft->chunks, y1 = (chunk + 1) * height / soft->chunks;
     R(depthwise_rows)
-    (height, width, v->cols, filter->rows, rows_from(filter, head % filter->heads, 0),
+    (height, width, v->cols, filter->rows, filter->cols, rows_from(filter, head % filter->heads, 0),
      rows_from(v, head, 0), v->row_stride, y0, y1, rows_from(out, head, 0), out->row_stride);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cpu/blocks.h"
+#include "cpu/heads.h"
 
 const cpu_table R(cpu_table) = {
     .gaussian_cross = R(gaussian_cross),
@@ -11,4 +12,7 @@ const cpu_table R(cpu_table) = {
     .inverse_work = R(inverse_work),
     .soft_layout = R(soft_layout),
     .soft_forward = R(soft_forward),
+    .heads_layout = R(heads_layout),
+    .heads_forward = R(heads_forward),
+    .heads_backward = R(heads_backward),
 };

@@ -50,6 +50,22 @@ typedef struct {
     unsigned char *nonfinite; /* per head and chunk */
 } cpu_soft;
 
+/* A planned operator that works head by head (heads.c). */
+typedef struct {
+    atn_attention_desc desc;
+    atn_attention_shape shape;
+    const atn_tensor *parameters[ATN_PARAMETER_COUNT]; /* given and differentiable, or null */
+    int threads;
+    int64_t thread_reals, head_reals; /* what the operator asked for */
+    void *work;                       /* per thread: thread_reals */
+    void *state;                      /* per head: head_reals */
+    void **joined;                    /* the states of heads that are finite */
+    void *gathered;                   /* per thread, with padding: the tokens that are there */
+    int64_t *positions;               /* per thread, with padding: where they stood */
+    void *sums[ATN_PARAMETER_COUNT];  /* per head: a parameter's gradient over the batch */
+    unsigned char *nonfinite;         /* per head of the batch */
+} cpu_heads;
+
 typedef struct {
     /* K(X, Y) of one head; work: gaussian_work(q, d) elements. */
     void (*gaussian_cross)(atn_distance distance, double s, int64_t p, int64_t q, int64_t d,
@@ -78,6 +94,12 @@ typedef struct {
     void (*soft_layout)(core_arena *arena, cpu_soft *soft);
     atn_status (*soft_forward)(atn_context *context, cpu_soft *soft, const atn_tensor *q,
                                const atn_tensor *v, atn_tensor *out);
+
+    /* All other operators; each head's outcome is left in heads->nonfinite. */
+    void (*heads_layout)(core_arena *arena, cpu_heads *heads);
+    void (*heads_forward)(cpu_heads *heads, const atn_attention_inputs *inputs, atn_tensor *out);
+    void (*heads_backward)(cpu_heads *heads, const atn_attention_inputs *inputs,
+                           const atn_tensor *dout, atn_gradients *gradients);
 } cpu_table;
 
 extern const cpu_table cpu_table_f32, cpu_table_f64;

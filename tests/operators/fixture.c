@@ -161,7 +161,7 @@ static void plan_description(fixture_soft *f)
         f->desc.residual_height = c->height;
         f->desc.residual_width = c->width;
     }
-    f->shape = (atn_attention_shape){c->batch, c->heads, f->n, c->dim, c->value_dim};
+    f->shape = (atn_attention_shape){c->batch, c->heads, f->n, c->dim, c->value_dim, 0};
 }
 
 fixture_soft fixture_soft_make(const fixture_soft_case *c)
@@ -215,8 +215,9 @@ atn_status fixture_soft_run(fixture_soft *f, atn_context *context)
     guarded_poison(&f->out);
     atn_status status = atn_attention_plan(context, &f->desc, &f->shape, &plan);
     if (status == ATN_OK)
-        status = atn_attention_forward(plan, &f->q_view.view, NULL, &f->v_view.view, &f->out.view,
-                                       &info);
+        status = atn_attention_forward(
+            plan, &(atn_attention_inputs){.q = &f->q_view.view, .v = &f->v_view.view}, &f->out.view,
+            &info);
     atn_plan_free(plan);
     return status;
 }

@@ -140,7 +140,7 @@ static atn_status call_cross(atn_context *context, memory_inputs *in)
 static atn_status call_plan(atn_context *context, memory_inputs *in)
 {
     atn_attention_desc desc = atn_attention_defaults(ATN_SOFTPP, ATN_F64);
-    atn_attention_shape shape = {1, 2, M, D, D};
+    atn_attention_shape shape = {1, 2, M, D, D, 0};
     atn_plan *plan;
     desc.sampling = (atn_sampling){.kind = ATN_SAMPLING_FIRST, .count = 4};
     atn_status status = atn_attention_plan(context, &desc, &shape, &plan);
@@ -148,7 +148,8 @@ static atn_status call_plan(atn_context *context, memory_inputs *in)
     if (status == ATN_OK) {
         atn_tensor tokens = atn_tensor_dense(in->tokens, ATN_F64, 1, 2, M, D);
         atn_tensor out = atn_tensor_dense(in->out, ATN_F64, 1, 2, M, D);
-        status = atn_attention_forward(plan, &tokens, NULL, &tokens, &out, NULL);
+        status = atn_attention_forward(plan, &(atn_attention_inputs){.q = &tokens, .v = &tokens},
+                                       &out, NULL);
     }
     atn_plan_free(plan);
     return status;

@@ -97,11 +97,13 @@ Test(memory, a_million_tokens)
     desc.sampling = (atn_sampling){.kind = ATN_SAMPLING_POOL, .height = SIDE, .width = SIDE};
     desc.sampling.stride = STRIDE;
     desc.inverse = atn_inverse_defaults(ATN_INVERSE_EIG);
-    atn_attention_shape shape = {1, 1, N, D, D};
+    atn_attention_shape shape = {1, 1, N, D, D, 0};
     atn_plan *plan;
     cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plan), ATN_OK);
     int64_t calls = counts.calls;
-    cr_expect_eq(atn_attention_forward(plan, &tq, NULL, &tv, &to, NULL), ATN_OK);
+    cr_expect_eq(
+        atn_attention_forward(plan, &(atn_attention_inputs){.q = &tq, .v = &tv}, &to, NULL),
+        ATN_OK);
     cr_expect_eq(counts.calls, calls, "forward allocates");
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);

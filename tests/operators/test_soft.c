@@ -149,7 +149,7 @@ Test(soft, chunks_and_blocks)
     static const int methods[] = {ATN_INVERSE_EIG, ATN_INVERSE_PIVOTED_CHOLESKY};
     atn_context *context = fixture_context(2, NULL);
     int judged = 0, run = 0;
-    for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
+    for (int op = ATN_SOFT; op <= ATN_SOFTPP; op++)
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
             for (int k = 0; k < 4; k++) {
                 atn_dtype dtype = (atn_dtype)((k / 2 + (int)i) % 2);
@@ -189,7 +189,7 @@ Test(soft, residual_convolution)
 Test(soft, scales_and_distances)
 {
     atn_context *context = fixture_context(2, NULL);
-    for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
+    for (int op = ATN_SOFT; op <= ATN_SOFTPP; op++)
         for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++)
             for (int scale = 0; scale < ATN_SCALE_COUNT; scale++)
                 for (int distance = 0; distance < ATN_DISTANCE_COUNT; distance++)
@@ -239,7 +239,7 @@ Test(soft, all_tokens_as_landmarks_give_s_itself)
 Test(soft, linear_in_v)
 {
     atn_context *context = fixture_context(2, NULL);
-    for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
+    for (int op = ATN_SOFT; op <= ATN_SOFTPP; op++) {
         fixture_soft_case c = usual((atn_operator)op, ATN_F64), other = c;
         c.inverse = inverse_for(op == ATN_SOFT ? ATN_INVERSE_NR_PAPER : ATN_INVERSE_NR_SOFTPP);
         c.window = 3, other = c, other.seed = 2;
@@ -275,7 +275,7 @@ Test(soft, linear_in_v)
 Test(soft, permutation_equivariant)
 {
     atn_context *context = fixture_context(2, NULL);
-    for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
+    for (int op = ATN_SOFT; op <= ATN_SOFTPP; op++) {
         fixture_soft_case c = usual((atn_operator)op, ATN_F64);
         c.sampling = ATN_SAMPLING_INDICES;
         fixture_soft f = fixture_soft_make(&c), g = fixture_soft_make(&c);
@@ -307,7 +307,7 @@ Test(soft, permutation_equivariant)
 Test(soft, doubled_tokens_double_the_output)
 {
     atn_context *context = fixture_context(2, NULL);
-    for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
+    for (int op = ATN_SOFT; op <= ATN_SOFTPP; op++) {
         fixture_soft_case c = usual((atn_operator)op, ATN_F64), twice = c;
         twice.height *= 2;
         fixture_soft f = fixture_soft_make(&c), g = fixture_soft_make(&twice);
@@ -339,7 +339,7 @@ Test(soft, constant_tokens)
     static const atn_inverse_method methods[] = {ATN_INVERSE_EIG, ATN_INVERSE_PIVOTED_CHOLESKY,
                                                  ATN_INVERSE_NR_SOFTPP, ATN_INVERSE_NR_PAPER};
     atn_context *context = fixture_context(2, NULL);
-    for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
+    for (int op = ATN_SOFT; op <= ATN_SOFTPP; op++)
         for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++)
             for (size_t k = 0; k < sizeof methods / sizeof *methods; k++) {
                 fixture_soft_case c = usual((atn_operator)op, (atn_dtype)dtype);
@@ -382,13 +382,14 @@ Test(soft, overflow_is_not_ok)
         desc.distance = ATN_DISTANCE_CLAMPED;
         desc.sampling = (atn_sampling){.kind = ATN_SAMPLING_FIRST, .count = 2};
         desc.inverse = atn_inverse_defaults(ATN_INVERSE_EIG);
-        atn_attention_shape shape = {1, 1, 8, 1, 1};
+        atn_attention_shape shape = {1, 1, 8, 1, 1, 0};
         atn_plan *plan;
         cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plan), ATN_OK);
         atn_tensor tq = atn_tensor_dense(q, ATN_F32, 1, 1, 8, 1);
         atn_tensor tv = atn_tensor_dense(v, ATN_F32, 1, 1, 8, 1);
         atn_tensor ty = atn_tensor_dense(y, ATN_F32, 1, 1, 8, 1);
-        atn_status status = atn_attention_forward(plan, &tq, NULL, &tv, &ty, NULL);
+        atn_status status =
+            atn_attention_forward(plan, &(atn_attention_inputs){.q = &tq, .v = &tv}, &ty, NULL);
         cr_expect(status == ATN_NONFINITE && isnan(y[0]) && isnan(y[7]), "%s: %s, y[0] = %g",
                   in_q ? "q" : "v", atn_status_name(status), (double)y[0]);
         atn_plan_free(plan);
@@ -434,7 +435,7 @@ Test(soft, nonfinite_input_spoils_its_own_head_only)
     static const int methods[] = {ATN_INVERSE_EIG, ATN_INVERSE_NR_SOFTPP,
                                   ATN_INVERSE_PIVOTED_CHOLESKY};
     atn_context *context = fixture_context(2, NULL);
-    for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
+    for (int op = ATN_SOFT; op <= ATN_SOFTPP; op++)
         for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++)
             for (int i = 0; i < 3; i++)
                 for (int where = 0; where < 4; where++) { /* q or v; landmark or last token */
@@ -475,10 +476,13 @@ Test(soft, nonfinite_input_under_a_shared_alpha)
 
 Test(soft, empty_shapes)
 {
-    static const atn_attention_shape shapes[] = {
-        {0, 2, 6, 3, 4}, {2, 0, 6, 3, 4}, {1, 1, 0, 3, 4}, {1, 1, 6, 3, 0}, {0, 0, 0, 0, 0}};
+    static const atn_attention_shape shapes[] = {{0, 2, 6, 3, 4, 0},
+                                                 {2, 0, 6, 3, 4, 0},
+                                                 {1, 1, 0, 3, 4, 0},
+                                                 {1, 1, 6, 3, 0, 0},
+                                                 {0, 0, 0, 0, 0, 0}};
     atn_context *context = fixture_context(2, NULL);
-    for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
+    for (int op = ATN_SOFT; op <= ATN_SOFTPP; op++)
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
             const atn_attention_shape *s = &shapes[i];
             atn_attention_desc desc = atn_attention_defaults((atn_operator)op, ATN_F32);
@@ -491,7 +495,9 @@ Test(soft, empty_shapes)
             atn_attention_info info = {9, NULL, 9};
             cr_assert_eq(atn_attention_plan(context, &desc, s, &plan), ATN_OK, "shape %zu: %s", i,
                          atn_last_error(context));
-            cr_expect_eq(atn_attention_forward(plan, &tq, NULL, &tv, &tv, &info), ATN_OK);
+            cr_expect_eq(atn_attention_forward(plan, &(atn_attention_inputs){.q = &tq, .v = &tv},
+                                               &tv, &info),
+                         ATN_OK);
             cr_expect_eq(info.failures, 0);
             atn_plan_free(plan);
         }
@@ -538,7 +544,7 @@ Test(soft, pivoted_cholesky_is_100_times_better_on_smooth_tokens)
 Test(soft, duplicate_landmarks)
 {
     atn_context *context = fixture_context(2, NULL);
-    for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
+    for (int op = ATN_SOFT; op <= ATN_SOFTPP; op++)
         for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++)
             for (int method = ATN_INVERSE_EIG; method < ATN_INVERSE_COUNT; method += 2) {
                 fixture_soft_case c = usual((atn_operator)op, (atn_dtype)dtype);
@@ -590,7 +596,7 @@ Test(soft, one_token_with_an_odd_row_stride)
     static const int64_t strides[] = {3, 7, (int64_t)1 << 33, 0, -5};
     atn_context *context = fixture_context(1, NULL);
     atn_attention_desc desc = atn_attention_defaults(ATN_SOFT, ATN_F64);
-    atn_attention_shape shape = {1, 1, 1, 3, 3};
+    atn_attention_shape shape = {1, 1, 1, 3, 3, 0};
     double q[3] = {1, 2, 3}, v[3] = {4, 5, 6}, out[3];
     atn_plan *plan;
     desc.sampling = (atn_sampling){.kind = ATN_SAMPLING_FIRST, .count = 1};
@@ -603,7 +609,8 @@ Test(soft, one_token_with_an_odd_row_stride)
                                atn_tensor_dense(out, ATN_F64, 1, 1, 1, 3)};
             t[which].row_stride = strides[i];
             out[0] = out[1] = out[2] = -1;
-            atn_status status = atn_attention_forward(plan, &t[0], NULL, &t[1], &t[2], NULL);
+            atn_status status = atn_attention_forward(
+                plan, &(atn_attention_inputs){.q = &t[0], .v = &t[1]}, &t[2], NULL);
             bool right = out[0] == 4 && out[1] == 5 && out[2] == 6; /* S^ = 1 */
             bool untouched = out[0] == -1 && out[1] == -1 && out[2] == -1;
             cr_expect(status == ATN_OK ? right : status == ATN_ERR_STRIDE && untouched,
@@ -629,16 +636,18 @@ Test(soft, info_and_repeated_runs)
     atn_attention_info info = {.inverses = f.infos};
     guarded again = guarded_make(c.dtype, c.layout, c.batch, c.heads, f.n, c.value_dim);
     cr_assert_eq(atn_attention_plan(context, &f.desc, &f.shape, &plan), ATN_OK);
-    cr_expect_eq(
-        atn_attention_forward(plan, &f.q_view.view, NULL, &f.v_view.view, &f.out.view, &info),
-        ATN_NOT_CONVERGED);
+    cr_expect_eq(atn_attention_forward(
+                     plan, &(atn_attention_inputs){.q = &f.q_view.view, .v = &f.v_view.view},
+                     &f.out.view, &info),
+                 ATN_NOT_CONVERGED);
     cr_expect(info.landmarks == 12 && info.failures == 1, "m=%ld, %ld failures",
               (long)info.landmarks, (long)info.failures);
     for (int head = 0; head < 4; head++)
         cr_expect_eq(f.infos[head].status, head == 2 ? ATN_NOT_CONVERGED : ATN_OK, "head %d", head);
-    cr_expect_eq(
-        atn_attention_forward(plan, &f.q_view.view, NULL, &f.v_view.view, &again.view, NULL),
-        ATN_NOT_CONVERGED);
+    cr_expect_eq(atn_attention_forward(
+                     plan, &(atn_attention_inputs){.q = &f.q_view.view, .v = &f.v_view.view},
+                     &again.view, NULL),
+                 ATN_NOT_CONVERGED);
     cr_expect(guarded_same_bits(&f.out, &again) && guarded_unwritten(&again) == 0);
     atn_plan_free(plan);
     guarded_free(&again);

@@ -464,7 +464,7 @@ static void fill_soft(call *c)
 {
     c->desc = atn_attention_defaults(ATN_SOFT, ATN_F64);
     c->desc.sampling = (atn_sampling){.kind = ATN_SAMPLING_WINDOW, .stride = 3};
-    c->shape = (atn_attention_shape){1, 1, N, D, D};
+    c->shape = (atn_attention_shape){1, 1, N, D, D, 0};
     c->x = atn_tensor_dense(memory[0], ATN_F64, 1, 1, N, D);
     c->y = atn_tensor_dense(memory[1], ATN_F64, 1, 1, N, D);
     c->out = atn_tensor_dense(memory[2], ATN_F64, 1, 1, N, D);
@@ -477,7 +477,9 @@ static atn_status run_soft(call *c)
     if (status != ATN_OK)
         cr_expect_null(plan, "a failed plan is null");
     else
-        status = atn_attention_forward(plan, c->px, c->traced ? c->px : NULL, c->py, c->pout, NULL);
+        status = atn_attention_forward(
+            plan, &(atn_attention_inputs){.q = c->px, .k = c->traced ? c->px : NULL, .v = c->py},
+            c->pout, NULL);
     atn_plan_free(plan);
     return status;
 }
@@ -485,7 +487,7 @@ static atn_status run_soft(call *c)
 Test(errors, attention)
 {
     static const spoiled rows[] = {
-        {"unknown operator", op_unknown, ATN_ERR_VALUE, "operator 2"},
+        {"unknown operator", op_unknown, ATN_ERR_VALUE, "operator 15"},
         {"unknown dtype", plan_dtype, ATN_ERR_DTYPE, "dtype 5"},
         {"unknown scale", plan_scale, ATN_ERR_VALUE, "scale"},
         {"scale NaN", plan_scale_value, ATN_ERR_VALUE, "scale is"},
@@ -518,7 +520,7 @@ Test(errors, attention)
     RUN_TABLE("attention", rows, fill_soft, run_soft);
     atn_plan *plan;
     cr_expect_eq(atn_attention_plan(NULL, NULL, NULL, &plan), ATN_ERR_NULL);
-    cr_expect_eq(atn_attention_forward(NULL, NULL, NULL, NULL, NULL, NULL), ATN_ERR_NULL);
+    cr_expect_eq(atn_attention_forward(NULL, NULL, NULL, NULL), ATN_ERR_NULL);
     atn_plan_free(NULL);
 }
 
@@ -559,10 +561,10 @@ Test(errors, hostile_sizes_do_not_overflow)
     atn_attention_desc desc = atn_attention_defaults(ATN_SOFT, ATN_F32);
     desc.sampling = (atn_sampling){.kind = ATN_SAMPLING_FIRST, .count = 30000000};
     static const atn_attention_shape shapes[] = {
-        {1, 100000, 30000000, 1, 1},
-        {1, 1, 30000000, 1, 1},
-        {1, 1, 30000000, 30000000, 1},
-        {1000, 1000, 30000000, 1, 1000},
+        {1, 100000, 30000000, 1, 1, 0},
+        {1, 1, 30000000, 1, 1, 0},
+        {1, 1, 30000000, 30000000, 1, 0},
+        {1000, 1000, 30000000, 1, 1000, 0},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         atn_plan *plan;

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The attention operators and their parameters: what each computes, where it comes from, and every
+ * choice on which papers and published code differ.
+ *
+ * One head has queries q_i (n x d), keys k_j (n_k x d) and values v_j (n_k x d_v); Y is n x d_v.
+ * `c` is logit_scale. A field an operator does not name is ignored. Tensors are "given by the
+ * caller": they are not copied, are read at every call, must be dense (rows side by side, heads
+ * after one another) and have the plan's dtype; null data stands for what is said. */
+#ifndef ATTNUM_OPERATORS_H
+#define ATTNUM_OPERATORS_H
+
+#include <stdbool.h>
+
+#include <attnum/inverse.h>
+#include <attnum/kernel.h>
+#include <attnum/sampling.h>
+#include <attnum/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum {
+    ATN_SOFT,          /* Y = K(Q,L) A+ K(L,Q) V */
+    ATN_SOFTPP,        /* Y = K(Q,L) D^-1/2 A+ D^-1/2 K(L,Q) V */
+    ATN_GAUSSIAN,      /* Y = K(Q,K) V */
+    ATN_SOFTMAX,       /* Y = softmax(c Q K^T) V */
+    ATN_SIMA,          /* Y = Q^ K^^T V, columns of Q and K of l1 norm 1 */
+    ATN_XNORM,         /* Y = XN(Q) XN(K^T V) */
+    ATN_LINFORMER,     /* Y = softmax(c Q (E^T K)^T) F^T V */
+    ATN_PERFORMER,     /* Y = phi(Q) phi(K)^T V / phi(Q) phi(K)^T 1, positive random features */
+    ATN_RFF,           /* Y = phi(Q) phi(K)^T V, random Fourier features of K(Q,K) */
+    ATN_NYSTROMFORMER, /* Y = softmax(c Q K~^T) softmax(c Q~ K~^T)+ softmax(c Q~ K^T) V */
+    ATN_XCA,           /* Y^T = softmax(tau Q^^T K^) V^T */
+    ATN_EFFICIENT,     /* Y = softmax_channels(Q) softmax_tokens(K)^T V */
+    ATN_ELU,           /* Y = phi(Q) phi(K)^T V / phi(Q) phi(K)^T 1, phi = 1 + elu */
+    ATN_COSFORMER,     /* the same with phi = ReLU, re-weighted by cos of the distance */
+    ATN_LSH,           /* softmax attention within chunks of equal hash (Reformer) */
+    ATN_OPERATOR_COUNT
+} atn_operator;
+
+/* How Newton-Raphson's inverse is differentiated (soft, softpp). X(code, name, description) */
+#define ATN_GRADIENT_LIST(X)                                                                       \
+    X(ATN_GRADIENT_CLOSED, "closed",                                                               \
+      "dA = -X^T dX X^T with the X the inverse left, converged or not (SOFT IJCV Eq. 12); exact "  \
+      "for the exact methods on a non-singular A, and for the pivot block of pivoted-cholesky")    \
+    X(ATN_GRADIENT_STEPS, "steps",                                                                 \
+      "through the T steps, the start X_0 and alpha (published SOFT++ code); Newton-Raphson only") \
+    X(ATN_GRADIENT_PSEUDO, "pseudo",                                                               \
+      "of the pseudo-inverse at constant rank (Golub and Pereyra 1973, Eq. 4.12); eig only")
+
+/* What arithmetic in a narrow type would store. X(code, name, description) */
+#define ATN_STORAGE_LIST(X)                                                                        \
+    X(ATN_STORAGE_NATIVE, "native", "the plan's dtype: nothing is rounded further")                \
+    X(ATN_STORAGE_BF16, "bf16", "bfloat16: 8 bits of precision, f32's range; u = 2^-8")            \
+    X(ATN_STORAGE_F16, "f16", "IEEE half: 11 bits, overflow at 65520; u = 2^-11")                  \
+    X(ATN_STORAGE_TF32, "tf32", "11 bits of precision, f32's range; u = 2^-11")
+
+/* SimA: how the columns of Q and K are normalised (Eq. 1 and section 4.7). */
+#define ATN_SIMA_NORM_LIST(X)                                                                      \
+    X(ATN_SIMA_L1, "l1", "sum over tokens of |x|")                                                 \
+    X(ATN_SIMA_L2, "l2", "Euclidean norm over tokens (ablation)")                                  \
+    X(ATN_SIMA_NONE, "none", "no normalisation (ablation)")
+
+/* Which product comes first. X(code, name, description) */
+#define ATN_ORDER_LIST(X)                                                                          \
+    X(ATN_ORDER_AUTO, "auto", "the one with fewer flops")              \
+    X(ATN_ORDER_TOKENS, "tokens", "(Q K^T) V: 2 n n_k (d + d_v) flops")                            \
+    X(ATN_ORDER_CHANNELS, "channels", "Q (K^T V): 2 (n + n_k) d d_v flops")
+
+/* UFO-ViT: along which index K^T V is normalised. */
+#define ATN_XNORM_AXIS_LIST(X)                                                                     \
+    X(ATN_XNORM_COLUMNS, "columns", "over d, the index contracted with Q: a cosine (paper, Eq. 8)") \
+    X(ATN_XNORM_ROWS, "rows", "over d_v (the popular port)")
+
+/* Performer's features. X(code, name, description) */
+#define ATN_FEATURES_LIST(X)                                                                       \
+    X(ATN_FEATURES_EXP, "exp", "FAVOR+: (exp(w.x - |x|^2/2 - stabiliser) + eps) / sqrt(M)")        \
+    X(ATN_FEATURES_RELU, "relu", "generalised kernel: max(w.x, 0) + eps")
+
+/* Nystromformer: Z for the pseudo-inverse of its m x m factor A. */
+#define ATN_NYSTROM_LIST(X)                                                                        \
+    X(ATN_NYSTROM_ORIGINAL, "original",                                                            \
+      "order-3 iteration from A^T / max |A|_1, the maximum over the whole batch (published code)") \
+    X(ATN_NYSTROM_EXACT, "exact", "order-3 iteration from A^T / |A|_1, each matrix its own")       \
+    X(ATN_NYSTROM_PINV, "pinv", "the pseudo-inverse, by singular values")
+
+/* The form of 1 + elu for x < 0. */
+#define ATN_ELU_LIST(X)                                                                            \
+    X(ATN_ELU_STABLE, "stable", "exp(x)")                                                          \
+    X(ATN_ELU_NAIVE, "naive", "(exp(x) - 1) + 1, as published: cancels to 0 for large -x")
+
+/* cosFormer's re-weighting. */
+#define ATN_COSINE_LIST(X)                                                                         \
+    X(ATN_COSINE_1D, "1d", "cos(pi (i - j) / (2 M)) (cosFormer Eq. 10)")                           \
+    X(ATN_COSINE_2D, "2d", "cos(pi (y - y') / (2 H)) cos(pi (x - x') / (2 W)) (SimA appendix)")    \
+    X(ATN_COSINE_NONE, "none", "no re-weighting")
+
+#define ATN_NAMED_ENTRY(code, name, description) code,
+typedef enum { ATN_GRADIENT_LIST(ATN_NAMED_ENTRY) ATN_GRADIENT_COUNT } atn_gradient;
+typedef enum { ATN_STORAGE_LIST(ATN_NAMED_ENTRY) ATN_STORAGE_COUNT } atn_storage;
+typedef enum { ATN_SIMA_NORM_LIST(ATN_NAMED_ENTRY) ATN_SIMA_NORM_COUNT } atn_sima_norm;
+typedef enum { ATN_ORDER_LIST(ATN_NAMED_ENTRY) ATN_ORDER_COUNT } atn_order;
+typedef enum { ATN_XNORM_AXIS_LIST(ATN_NAMED_ENTRY) ATN_XNORM_AXIS_COUNT } atn_xnorm_axis;
+typedef enum { ATN_FEATURES_LIST(ATN_NAMED_ENTRY) ATN_FEATURES_COUNT } atn_features;
+typedef enum { ATN_NYSTROM_LIST(ATN_NAMED_ENTRY) ATN_NYSTROM_COUNT } atn_nystrom;
+typedef enum { ATN_ELU_LIST(ATN_NAMED_ENTRY) ATN_ELU_COUNT } atn_elu_form;
+typedef enum { ATN_COSINE_LIST(ATN_NAMED_ENTRY) ATN_COSINE_COUNT } atn_cosine;
+#undef ATN_NAMED_ENTRY
+
+/* Names, null if out of range. */
+const char *atn_gradient_name(atn_gradient gradient);
+const char *atn_storage_name(atn_storage storage);
+double atn_storage_roundoff(atn_storage storage); /* u; 0 for native */
+
+/* Rounds to nearest, ties to even, what `storage` cannot hold; overflow gives infinity. */
+void atn_storage_round(atn_storage storage, int64_t count, float *values);
+
+/* SimA (SimA Eq. 1-2):   q^_ic = q_ic / max(|q_:c|, epsilon), k^ likewise,   Y = q^ (k^^T v).
+ * Cross-attention: Q and K are normalised over their own tokens. auto takes the order with fewer
+ * flops, which for n = n_k, d = d_v is the published rule: tokens first iff n < d. A dead channel
+ * with epsilon 0 is 0/0: ATN_NONFINITE. */
+typedef struct {
+    atn_sima_norm norm;
+    atn_order order;
+    double epsilon; /* 0 (paper), 1e-12 (code, blocks), 1e-6 (code, class attention) */
+} atn_sima_options;
+
+/* UFO-ViT (Eq. 4-8):   q^_i = gamma q_i / max(|q_i|, epsilon),   T = K^T V (d x d_v),
+ * T^_:c = gamma T_:c / max(|T_:c|, epsilon) (columns) or T^_r: (rows),   Y = q^ T^. */
+typedef struct {
+    atn_xnorm_axis axis;
+    double epsilon;   /* 0: none, as published; a zero row is then 0/0 */
+    atn_tensor gamma; /* 1 x h x 1 x 1; null: 1 */
+} atn_xnorm_options;
+
+/* Linformer (Eq. 7):   Y = softmax(c Q K'^T) V',   K' = E^T K, V' = F^T V (r x d, r x d_v).
+ * A padded token (mask) enters neither sum; token j uses row j of E and F. */
+typedef struct {
+    atn_tensor e; /* 1 x h' x N x r, h' = 1 (shared by all heads) or h, N >= n_k: rows sliced */
+    atn_tensor f; /* the same shape; null: F = E */
+} atn_linformer_options;
+
+/* Performer, FAVOR+ (Choromanski et al. 2021, Lemma 1):   x' = sqrt(c) x,
+ *
+ *   phi(x)_r = (exp(w_r.x' - |x'|^2/2 - t) + feature_epsilon) / sqrt(M)               exp
+ *   phi(x)_r = max(w_r.x', 0) + feature_epsilon                                      relu
+ *   Y_i = phi(q_i)^T S / phi(q_i).z,   S = sum_j phi(k_j) v_j^T,
+ *   z_r = denominator_epsilon + sum_j phi(k_j)_r                             (causal: j <= i)
+ *
+ * stabilise: t = max_r w_r.x' for a query, max over all keys and r of w_r.x' for keys (published
+ * code); otherwise t = 0. With feature_epsilon > 0 a causal output then depends on later keys
+ * through t. The gradient is the exact one, through t as well (published code detaches it). */
+typedef struct {
+    atn_tensor projection; /* w: 1 x h' x M x d, h' = 1 or h; not differentiated */
+    atn_features features;
+    bool stabilise;
+    double feature_epsilon;     /* 1e-4 (exp), 1e-3 (relu) in the published code; 0: unbiased */
+    double denominator_epsilon; /* 0; 1e-6 in the published causal form */
+} atn_performer_options;
+
+/* Random Fourier features of SOFT's kernel (Rahimi and Recht 2007):
+ *
+ *   phi(x) = [cos(sqrt(2 s) w_r.x), sin(sqrt(2 s) w_r.x)] / sqrt(M),   Y = phi(Q) phi(K)^T V
+ *
+ * with E phi(x).phi(y) = exp(-s |x-y|^2) for w_r ~ N(0, I). Not normalised: estimates `gaussian`.
+ * s is scale, scale_value. */
+typedef struct {
+    atn_tensor projection; /* w: 1 x h' x M x d, h' = 1 or h; not differentiated */
+} atn_rff_options;
+
+/* Nystromformer (Xiong et al. 2021):   Y = F Z B V + residual,   F = softmax(c Q K~^T) (n x m),
+ * A = softmax(c Q~ K~^T), B = softmax(c Q~ K^T) (m x n_k), Q~ and K~ means of m segments of
+ * floor(n/m) tokens, the last n mod m segments one longer. Z by `inverse`:
+ *
+ *   Z <- Z (13 I - A Z (15 I - A Z (7 I - A Z))) / 4
+ *
+ * m = n = n_k is softmax(c Q K^T) V, as published. Mask: padded tokens count as zero vectors in the
+ * segment means (which divide by the segment's full length), have weight 0 in B, no row in Y.
+ * residual: desc.residual, 1 x h x k x 1, k odd: V convolved over tokens, zero padding; queries and
+ * keys must then be the same number. */
+typedef struct {
+    int64_t landmarks; /* m */
+    atn_nystrom inverse;
+    int iterations; /* 6 in the published code */
+    double rcond;   /* pinv: singular values <= rcond s_1 are dropped; < 0: m u */
+} atn_nystromformer_options;
+
+/* Cross-covariance attention (XCiT, Eq. 3):   Y_ia = sum_b A_ab v_ib,   A = softmax_b(tau q^_:a .
+ * k^_:b) (d x d), columns of q^, k^ of Euclidean norm 1: x_:c / max(|x_:c|, epsilon). n_k = n and
+ * d_v = d. The code multiplies by tau, the paper divides. */
+typedef struct {
+    atn_tensor temperature; /* tau: 1 x h x 1 x 1; null: 1 */
+    double epsilon;         /* 1e-12 */
+} atn_xca_options;
+
+/* Linear attention (Katharopoulos et al. 2020):   phi(x) = 1 + elu(x) = x + 1 for x >= 0, exp(x)
+ * otherwise;   Y_i = phi(q_i)^T S / (phi(q_i).z + epsilon), S and z as for performer. */
+typedef struct {
+    atn_elu_form form;
+    double epsilon; /* 1e-6 */
+} atn_elu_options;
+
+/* cosFormer (Qin et al. 2022):   w(i,j) ReLU(q_i).ReLU(k_j) over the sum of the same,
+ * the sum clamped: max(., epsilon). Token i = 1, 2, ... (1-D), or row y and column x of the grid
+ * (2-D; i = y W + x). Zero rows give 0. */
+typedef struct {
+    atn_cosine weighting;
+    int64_t length;        /* M >= n, n_k; 0: max(n, n_k) (1-D) */
+    int64_t height, width; /* 2-D: H W = n = n_k */
+    double epsilon;        /* 1e-6 */
+} atn_cosformer_options;
+
+/* Reformer's LSH attention (Kitaev et al. 2020), K = Q, as in the widest-used code.
+ *
+ * Round r: bucket of q_j = argmax of [q_j R_r, -q_j R_r] (first maximum). All rounds' tokens stand
+ * in one sequence, ordered by (round, bucket, token), cut into chunks; a chunk's queries attend to
+ * the keys of it and of the chunk before it (the first chunk to the last of all), keys q_j / |q_j|,
+ * logits c q.k, a token's logit to itself is self_logit. Y_i = sum_r w_r Y_i^r with w_r the
+ * rounds' softmax weights exp(lse_r - logsumexp lse). The buckets carry no gradient. */
+typedef struct {
+    atn_tensor rotations;   /* 1 x rounds x d x (buckets / 2) */
+    const int64_t *buckets; /* b x h x rounds x n given buckets, instead of rotations; or null */
+    int64_t rounds;         /* with given buckets; else that of rotations */
+    int64_t chunk;          /* tokens per chunk, divides n; 64 in the published code */
+    double self_logit;      /* -5e4 */
+} atn_lsh_options;
+
+/* An operator and its parameters. */
+typedef struct {
+    atn_operator op;
+    atn_dtype dtype;     /* of all tensors of the plan */
+    atn_storage storage; /* f32 only: every array an implementation in that type would store (features,
+                            kernel blocks, states, iterates, outputs) is rounded to it, sums are in
+                            f32; inputs must hold such values already (atn_storage_round);
+                            forward only */
+    bool causal;         /* output i sees keys j <= i only; n_k = n */
+    bool padding;        /* masks will be given */
+    /* kernel of soft, softpp, gaussian, rff */
+    atn_scale scale;
+    double scale_value;
+    atn_distance distance;
+    /* c of softmax, linformer, performer, nystromformer, lsh; 0: 1/sqrt(d) */
+    double logit_scale;
+    /* soft, softpp */
+    atn_sampling sampling;
+    atn_inverse_desc inverse;
+    atn_gradient gradient;
+    /* soft, softpp: the published code's residual on V: a depthwise convolution on the grid, zero
+     * padding of floor(k/2), one k x k filter per head, shared by its channels, added to the
+     * output. 1 x heads x k x k, k odd; null data: none. nystromformer: see there. */
+    atn_tensor residual;
+    int64_t residual_height, residual_width; /* the grid V is laid out on */
+    /* the operators' own */
+    atn_sima_options sima;
+    atn_xnorm_options xnorm;
+    atn_linformer_options linformer;
+    atn_performer_options performer;
+    atn_rff_options rff;
+    atn_nystromformer_options nystromformer;
+    atn_xca_options xca;
+    atn_elu_options elu;
+    atn_cosformer_options cosformer;
+    atn_lsh_options lsh;
+} atn_attention_desc;
+
+/* The tensors of a description that have a gradient. X(code, name, description) */
+#define ATN_PARAMETER_LIST(X)                                                                      \
+    X(ATN_PARAMETER_CONV, "conv", "sampling.weights (soft, softpp)")                               \
+    X(ATN_PARAMETER_NORM_WEIGHT, "norm_weight", "sampling.norm_weight (soft, softpp)")             \
+    X(ATN_PARAMETER_NORM_BIAS, "norm_bias", "sampling.norm_bias (soft, softpp)")                   \
+    X(ATN_PARAMETER_RESIDUAL, "residual", "residual (soft, softpp, nystromformer)")                \
+    X(ATN_PARAMETER_GAMMA, "gamma", "xnorm.gamma")                                                 \
+    X(ATN_PARAMETER_E, "e", "linformer.e; with F = E both sums")                                   \
+    X(ATN_PARAMETER_F, "f", "linformer.f")                                                         \
+    X(ATN_PARAMETER_TEMPERATURE, "temperature", "xca.temperature")
+
+#define ATN_NAMED_ENTRY(code, name, description) code,
+typedef enum { ATN_PARAMETER_LIST(ATN_NAMED_ENTRY) ATN_PARAMETER_COUNT } atn_parameter;
+#undef ATN_NAMED_ENTRY
+
+const char *atn_parameter_name(atn_parameter parameter); /* null if out of range */
+
+/* Where the tensor stands in a description. */
+atn_tensor *atn_attention_parameter(atn_attention_desc *desc, atn_parameter parameter);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

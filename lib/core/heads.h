@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The family of operators that work head by head (cpu/heads.c): all but soft and softpp. Their
+ * rows bring a check and counts; their arithmetic is one file of cpu/ each. */
+#ifndef CORE_HEADS_H
+#define CORE_HEADS_H
+
+#include "operators.h"
+
+extern const operator_family core_heads;
+
+/* A tensor of the description: dense, of the plan's dtype, 1 x (1 or h) x rows x cols; -1 stands
+ * for any number. */
+atn_status core_check_parameter(atn_context *context, const char *name, const atn_tensor *tensor,
+                                const atn_attention_desc *desc, int64_t heads, int64_t rows,
+                                int64_t cols);
+
+/* epsilon and its like: finite and at least 0. */
+atn_status core_check_epsilon(atn_context *context, const char *name, double epsilon);
+
+/* The factor on q.k: logit_scale, or 1/sqrt(d) where that is 0; and its check. */
+double core_logit_scale(const atn_attention_desc *desc, int64_t dim);
+atn_status core_check_logit_scale(atn_context *context, const atn_attention_desc *desc);
+
+/* ATN_ERR_VALUE unless 0 <= value < count; for enumerations. */
+atn_status core_check_choice(atn_context *context, const char *name, int value, int count);
+
+#endif

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Runs the operators that work head by head. */
+#include "cpu/heads.h"
+
+#include <omp.h>
+#include <string.h>
+
+static const head_operator *const operators[ATN_OPERATOR_COUNT] = {
+    [ATN_GAUSSIAN] = &R(gaussian_attention),
+};
+
+void R(store)(atn_storage storage, int64_t rows, int64_t cols, real *a, int64_t stride)
+{
+#ifdef REAL_F32
+    if (storage == ATN_STORAGE_NATIVE)
+        return;
+    for (int64_t i = 0; i < rows; i++)
+        atn_storage_round(storage, cols, a + i * stride);
+#else
+    (void)storage, (void)rows, (void)cols, (void)a, (void)stride;
+#endif
+}
+
+/* Elements of one thread's gathered tokens: q, k, v, out or its gradient, gradients of q, k, v. */
+static int64_t gathered_reals(const atn_attention_shape *s)
+{
+    return s->tokens * (2 * s->dim + s->value_dim) +
+           s->key_tokens * 2 * (s->dim + s->value_dim);
+}
+
+static int64_t position_count(const atn_attention_shape *s)
+{
+    return s->tokens + s->key_tokens;
+}
+
+void R(heads_layout)(core_arena *arena, cpu_heads *heads)
+{
+    const atn_attention_shape *s = &heads->shape;
+    int64_t pieces = s->batch * s->heads;
+    operators[heads->desc.op]->sizes(&heads->desc, s, &heads->thread_reals, &heads->head_reals);
+    bool fits = (double)heads->thread_reals * heads->threads < 1e17 &&
+                (double)heads->head_reals * (double)pieces < 1e17 && heads->thread_reals >= 0 &&
+                heads->head_reals >= 0;
+    arena->overflow |= !fits;
+    if (!fits)
+        return;
+    heads->work = core_take(arena, heads->threads * heads->thread_reals, sizeof(real));
+    heads->state = core_take(arena, pieces * heads->head_reals, sizeof(real));
+    heads->joined = core_take(arena, pieces, sizeof(void *));
+    heads->nonfinite = core_take(arena, pieces, 1);
+    if (heads->desc.padding) {
+        heads->gathered = core_take(arena, heads->threads * gathered_reals(s), sizeof(real));
+        heads->positions = core_take(arena, heads->threads * position_count(s), sizeof(int64_t));
+    }
+    for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
+        if (heads->parameters[p])
+            heads->sums[p] = core_take(
+                arena, s->heads * heads->parameters[p]->rows * heads->parameters[p]->cols,
+                sizeof(real));
+}
+
+/* ---- One head of a call ---- */
+
+/* The tensors of a call; out for forward, the rest below it for backward. */
+typedef struct {
+    cpu_heads *heads;
+    const head_operator *op;
+    const atn_attention_inputs *in;
+    atn_tensor *out;
+    const atn_tensor *dout;
+    atn_gradients *gradients;
+} call;
+
+static real *matrix_of(const atn_tensor *t, int64_t piece)
+{
+    return atn_tensor_matrix(t, piece / t->heads, piece % t->heads);
+}
+
+/* A head's view of the tensors themselves. */
+static head direct_head(const call *c, int64_t piece)
+{
+    cpu_heads *heads = c->heads;
+    const atn_attention_shape *s = &heads->shape;
+    const atn_tensor *k = c->in->k ? c->in->k : c->in->q;
+    int64_t thread = omp_get_thread_num();
+    head h = {
+        .desc = &heads->desc,
+        .index = piece % s->heads,
+        .heads = s->heads,
+        .n = s->tokens,
+        .n_k = s->key_tokens,
+        .d = s->dim,
+        .dv = s->value_dim,
+        .length = s->tokens,
+        .key_length = s->key_tokens,
+        .q = matrix_of(c->in->q, piece),
+        .k = matrix_of(k, piece),
+        .v = matrix_of(c->in->v, piece),
+        .q_stride = c->in->q->row_stride,
+        .k_stride = k->row_stride,
+        .v_stride = c->in->v->row_stride,
+        .work = (real *)heads->work + thread * heads->thread_reals,
+        .state = (real *)heads->state + piece * heads->head_reals,
+    };
+    if (c->out) {
+        h.out = matrix_of(c->out, piece);
+        h.out_stride = c->out->row_stride;
+    }
+    if (c->gradients) {
+        const atn_tensor *grad_k = c->gradients->k ? c->gradients->k : c->gradients->q;
+        h.grad_out = matrix_of(c->dout, piece);
+        h.grad_q = matrix_of(c->gradients->q, piece);
+        h.grad_k = matrix_of(grad_k, piece);
+        h.grad_v = matrix_of(c->gradients->v, piece);
+        h.grad_out_stride = c->dout->row_stride;
+        h.grad_q_stride = c->gradients->q->row_stride;
+        h.grad_k_stride = grad_k->row_stride;
+        h.grad_v_stride = c->gradients->v->row_stride;
+        for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
+            if (c->gradients->parameters[p])
+                h.grad_parameters[p] =
+                    (real *)heads->sums[p] +
+                    h.index * heads->parameters[p]->rows * heads->parameters[p]->cols;
+    }
+    return h;
+}
+
+/* The positions of the tokens that are there; returns how many. */
+static int64_t list_present(int64_t length, const unsigned char *mask, int64_t *positions)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < length; i++)
+        if (!mask || mask[i])
+            positions[count++] = i;
+    return count;
+}
+
+static void gather(int64_t count, const int64_t *positions, int64_t cols, const real *from,
+                   int64_t stride, real *to)
+{
+    for (int64_t i = 0; i < count; i++)
+        memcpy(to + i * cols, from + positions[i] * stride, (size_t)cols * sizeof *to);
+}
+
+/* Adds rows to where they came from. */
+static void scatter_add(int64_t count, const int64_t *positions, int64_t cols, const real *from,
+                        real *to, int64_t stride)
+{
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t c = 0; c < cols; c++)
+            to[positions[i] * stride + c] += from[i * cols + c];
+}
+
+static const real *gather_to(real **free, int64_t count, const int64_t *positions, int64_t cols,
+                             const real *from, int64_t *stride)
+{
+    real *to = *free;
+    *free += count * cols;
+    gather(count, positions, cols, from, *stride, to);
+    *stride = cols;
+    return to;
+}
+
+static real *zeros_from(real **free, int64_t count, int64_t cols, int64_t *stride)
+{
+    real *to = *free;
+    *free += count * cols;
+    memset(to, 0, (size_t)(count * cols) * sizeof *to);
+    *stride = cols;
+    return to;
+}
+
+/* The head of `whole` with padding left out, in the thread's own memory. */
+static head gathered_head(const call *c, const head *whole, int64_t piece)
+{
+    cpu_heads *heads = c->heads;
+    const atn_attention_shape *s = &heads->shape;
+    int64_t b = piece / s->heads, thread = omp_get_thread_num();
+    int64_t *positions = heads->positions + thread * position_count(s);
+    int64_t *key_positions = positions + s->tokens;
+    real *free = (real *)heads->gathered + thread * gathered_reals(s);
+    const unsigned char *queries = c->in->query_mask, *keys = c->in->key_mask;
+    head h = *whole;
+    h.positions = positions;
+    h.key_positions = key_positions;
+    h.n = list_present(s->tokens, queries ? queries + b * s->tokens : NULL, positions);
+    h.n_k = list_present(s->key_tokens, keys ? keys + b * s->key_tokens : NULL, key_positions);
+    h.q = gather_to(&free, h.n, positions, h.d, h.q, &h.q_stride);
+    h.k = gather_to(&free, h.n_k, key_positions, h.d, h.k, &h.k_stride);
+    h.v = gather_to(&free, h.n_k, key_positions, h.dv, h.v, &h.v_stride);
+    if (c->out)
+        h.out = zeros_from(&free, h.n, h.dv, &h.out_stride);
+    if (c->gradients) {
+        h.grad_out = gather_to(&free, h.n, positions, h.dv, h.grad_out, &h.grad_out_stride);
+        h.grad_q = zeros_from(&free, h.n, h.d, &h.grad_q_stride);
+        h.grad_k = zeros_from(&free, h.n_k, h.d, &h.grad_k_stride);
+        h.grad_v = zeros_from(&free, h.n_k, h.dv, &h.grad_v_stride);
+    }
+    return h;
+}
+
+static bool masked(const call *c)
+{
+    return c->in->query_mask || c->in->key_mask;
+}
+
+static head open_head(const call *c, int64_t piece)
+{
+    head h = direct_head(c, piece);
+    return masked(c) ? gathered_head(c, &h, piece) : h;
+}
+
+static bool finite_inputs(const call *c, const head *h)
+{
+    return R(all_finite)(h->n, h->d, h->q, h->q_stride) &&
+           (h->k == h->q || R(all_finite)(h->n_k, h->d, h->k, h->k_stride)) &&
+           R(all_finite)(h->n_k, h->dv, h->v, h->v_stride) &&
+           (!c->gradients || R(all_finite)(h->n, h->dv, h->grad_out, h->grad_out_stride));
+}
+
+static void fill_nan(int64_t rows, int64_t cols, real *a, int64_t stride)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t c = 0; c < cols; c++)
+            a[i * stride + c] = (real)NAN;
+}
+
+/* ---- The passes over all heads ---- */
+
+static void before(const call *c, int64_t piece)
+{
+    head h = open_head(c, piece);
+    c->heads->nonfinite[piece] = !finite_inputs(c, &h);
+    if (!c->heads->nonfinite[piece] && c->op->before)
+        c->op->before(&h);
+}
+
+/* join sees the states of the heads that are finite. */
+static void run_join(const call *c, void (*join)(int64_t, real *const *))
+{
+    cpu_heads *heads = c->heads;
+    int64_t count = 0, pieces = heads->shape.batch * heads->shape.heads;
+    if (!join)
+        return;
+    for (int64_t i = 0; i < pieces; i++)
+        if (!heads->nonfinite[i])
+            heads->joined[count++] = (real *)heads->state + i * heads->head_reals;
+    join(count, (real *const *)heads->joined);
+}
+
+static void forward(const call *c, int64_t piece)
+{
+    cpu_heads *heads = c->heads;
+    head whole = direct_head(c, piece), h = open_head(c, piece);
+    if (!heads->nonfinite[piece]) {
+        c->op->forward(&h);
+        heads->nonfinite[piece] = !R(all_finite)(h.n, h.dv, h.out, h.out_stride);
+    }
+    if (heads->nonfinite[piece]) {
+        fill_nan(whole.n, whole.dv, whole.out, whole.out_stride);
+        return;
+    }
+    if (!masked(c))
+        return;
+    for (int64_t i = 0; i < whole.n; i++)
+        memset(whole.out + i * whole.out_stride, 0, (size_t)whole.dv * sizeof(real));
+    scatter_add(h.n, h.positions, h.dv, h.out, whole.out, whole.out_stride);
+}
+
+static void close_gradients(const call *c, const head *whole, const head *h)
+{
+    if (!masked(c))
+        return;
+    scatter_add(h->n, h->positions, h->d, h->grad_q, whole->grad_q, whole->grad_q_stride);
+    scatter_add(h->n_k, h->key_positions, h->d, h->grad_k, whole->grad_k, whole->grad_k_stride);
+    scatter_add(h->n_k, h->key_positions, h->dv, h->grad_v, whole->grad_v, whole->grad_v_stride);
+}
+
+static void backward(const call *c, int64_t piece)
+{
+    if (c->heads->nonfinite[piece])
+        return;
+    head whole = direct_head(c, piece), h = open_head(c, piece);
+    c->op->backward(&h);
+    close_gradients(c, &whole, &h);
+}
+
+static void after(const call *c, int64_t piece)
+{
+    if (c->heads->nonfinite[piece])
+        return;
+    head whole = direct_head(c, piece), h = open_head(c, piece);
+    c->op->after(&h);
+    close_gradients(c, &whole, &h);
+}
+
+/* Notes gradients that are not finite; a head that is bad says so in all of them. */
+static void inspect(const call *c, int64_t piece)
+{
+    head h = direct_head(c, piece);
+    unsigned char *bad = &c->heads->nonfinite[piece];
+    if (!R(all_finite)(h.n, h.d, h.grad_q, h.grad_q_stride) ||
+        !R(all_finite)(h.n_k, h.d, h.grad_k, h.grad_k_stride) ||
+        !R(all_finite)(h.n_k, h.dv, h.grad_v, h.grad_v_stride))
+        *bad = 1;
+    if (!*bad)
+        return;
+    fill_nan(h.n, h.d, h.grad_q, h.grad_q_stride);
+    fill_nan(h.n_k, h.d, h.grad_k, h.grad_k_stride);
+    fill_nan(h.n_k, h.dv, h.grad_v, h.grad_v_stride);
+}
+
+/* Runs one pass over all heads. A head's parameters are summed over the batch by one thread, in
+ * order, so with parameters the threads share the heads rather than the pieces. */
+static void over_heads(const call *c, bool in_order, void (*pass)(const call *, int64_t))
+{
+    const atn_attention_shape *s = &c->heads->shape;
+    int64_t groups = in_order ? s->heads : s->batch * s->heads;
+    int64_t members = in_order ? s->batch : 1;
+    int threads = c->heads->threads;
+    if (!pass)
+        return;
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
+    for (int64_t i = 0; i < groups; i++)
+        for (int64_t j = 0; j < members; j++)
+            pass(c, i + j * groups);
+}
+
+void R(heads_forward)(cpu_heads *heads, const atn_attention_inputs *inputs, atn_tensor *out)
+{
+    call c = {heads, operators[heads->desc.op], inputs, out, NULL, NULL};
+    over_heads(&c, false, before);
+    run_join(&c, c.op->join);
+    over_heads(&c, false, forward);
+}
+
+/* A parameter's gradient from the sums of the heads. Bad heads have made no sums: they say NaN. */
+static void finish_parameter(const call *c, int p)
+{
+    const cpu_heads *heads = c->heads;
+    const atn_tensor *parameter = heads->parameters[p];
+    atn_tensor *gradient = c->gradients->parameters[p];
+    int64_t size = parameter->rows * parameter->cols, count = heads->shape.heads;
+    for (int64_t i = 0; i < count; i++) {
+        real *to = head_matrix(gradient, i), *sum = (real *)heads->sums[p] + i * size;
+        bool bad = false;
+        for (int64_t b = 0; b < heads->shape.batch; b++)
+            bad |= heads->nonfinite[b * count + i];
+        for (int64_t e = 0; e < size; e++)
+            to[e] += bad ? (real)NAN : sum[e];
+    }
+}
+
+void R(heads_backward)(cpu_heads *heads, const atn_attention_inputs *inputs,
+                       const atn_tensor *dout, atn_gradients *gradients)
+{
+    call c = {heads, operators[heads->desc.op], inputs, NULL, dout, gradients};
+    bool in_order = false;
+    for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
+        if (gradients->parameters[p]) {
+            in_order = true;
+            memset(heads->sums[p], 0,
+                   (size_t)(heads->shape.heads * heads->parameters[p]->rows *
+                            heads->parameters[p]->cols) *
+                       sizeof(real));
+        }
+    over_heads(&c, false, before);
+    run_join(&c, c.op->join);
+    over_heads(&c, in_order, backward);
+    run_join(&c, c.op->backward_join);
+    if (c.op->after)
+        over_heads(&c, in_order, after);
+    over_heads(&c, false, inspect);
+    for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
+        if (gradients->parameters[p])
+            finish_parameter(&c, p);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What an operator that works head by head is made of, for one `real`. heads.c runs it: it checks
+ * for NaN, leaves out padding, spreads heads over threads and adds up parameters' gradients. */
+#ifndef CPU_HEADS_H
+#define CPU_HEADS_H
+
+#include "cpu/blocks.h"
+
+/* One head of a call. Padding has been left out: n and n_k count the tokens that are there. */
+typedef struct {
+    const atn_attention_desc *desc;
+    int64_t index, heads;             /* which of the h heads, for parameters */
+    int64_t n, n_k, d, dv;            /* queries, keys (either may be 0), widths */
+    int64_t length, key_length;       /* before padding was left out */
+    const int64_t *positions;         /* where query i stood: core_position(positions, i) */
+    const int64_t *key_positions;     /* where key j stood */
+    const real *q, *k, *v;            /* k = q where the call's k is null */
+    int64_t q_stride, k_stride, v_stride;
+    real *out;                        /* forward only: n x dv, to be overwritten */
+    int64_t out_stride;
+    /* backward only; gradients are added to. grad_k may be the same memory as grad_q */
+    const real *grad_out;
+    real *grad_q, *grad_k, *grad_v;
+    int64_t grad_out_stride, grad_q_stride, grad_k_stride, grad_v_stride;
+    real *grad_parameters[ATN_PARAMETER_COUNT]; /* this head's, dense; null: not wanted */
+    real *work;                       /* thread_reals, holding anything */
+    real *state;                      /* head_reals, kept from `before` to `after` of a call */
+} R(head);
+typedef R(head) head;
+
+/* Every call runs, in this order and each over all heads (but for join, which is told the states of
+ * all heads of the batch that are finite; null functions are skipped):
+ *   forward:  before, join, forward
+ *   backward: before, join, backward, backward_join, after */
+typedef struct {
+    void (*sizes)(const atn_attention_desc *desc, const atn_attention_shape *shape,
+                  int64_t *thread_reals, int64_t *head_reals);
+    void (*forward)(const head *h);
+    void (*backward)(const head *h);
+    void (*before)(const head *h);
+    void (*join)(int64_t count, real *const *states);
+    void (*backward_join)(int64_t count, real *const *states);
+    void (*after)(const head *h);
+} R(head_operator);
+typedef R(head_operator) head_operator;
+
+extern const head_operator R(gaussian_attention);
+
+/* Tokens that are worked on at a time: blocks of 64 x 64 stay in a first-level cache. */
+enum { HEAD_BLOCK = 64 };
+
+static inline int64_t head_smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The matrix of a 1 x (1 or h) x rows x cols tensor that belongs to a head. */
+static inline real *head_matrix(const atn_tensor *t, int64_t index)
+{
+    return (real *)atn_tensor_matrix(t, 0, t->heads == 1 ? 0 : index);
+}
+
+/* Rounds what an implementation in desc->storage would store. */
+void R(store)(atn_storage storage, int64_t rows, int64_t cols, real *a, int64_t stride);
+
+void R(heads_layout)(core_arena *arena, cpu_heads *heads);
+void R(heads_forward)(cpu_heads *heads, const atn_attention_inputs *inputs, atn_tensor *out);
+void R(heads_backward)(cpu_heads *heads, const atn_attention_inputs *inputs,
+                       const atn_tensor *dout, atn_gradients *gradients);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every attention operator densely, from its definition (attnum/operators.h), in long double, and
+ * its derivative. Nothing is shared with lib/.
+ *
+ * Each operator is written once over a number type and compiled twice: for long double, which gives
+ * the value, and for complex long double, which gives the derivative by the complex step
+ * (Squire and Trapp 1998): f(x + i h e) = f(x) + i h f'(x) e + O(h^2), h = 1e-200, without
+ * cancellation. |x|, max, ReLU and argmax follow the real parts. */
+#ifndef REFERENCE_ATTENTION_H
+#define REFERENCE_ATTENTION_H
+
+#include <attnum/attention.h>
+
+/* Dense f64. The description's tensors must be f64 too, whatever its dtype says; what it says about
+ * types, storage, order of products and distances changes nothing here. */
+typedef struct {
+    const atn_attention_desc *desc;
+    atn_attention_shape shape;
+    const double *q;                                 /* b x h x n x d */
+    const double *k;                                 /* b x h x n_k x d; null: K = Q */
+    const double *v;                                 /* b x h x n_k x dv */
+    const unsigned char *query_mask, *key_mask;      /* as in atn_attention_inputs */
+} ref_attention_problem;
+
+/* Directions to differentiate in, or gradients: the shapes of the inputs. Null: zero, or not
+ * wanted. k must be null where the problem's is. */
+typedef struct {
+    double *q, *k, *v;
+    double *parameters[ATN_PARAMETER_COUNT];
+} ref_attention_arrays;
+
+/* Y, b x h x n x dv; rows of padded queries are 0.
+ *
+ * soft, softpp: X is the inverse named by the description: Newton-Raphson's T steps in long double,
+ * for the exact methods the inverse of A (cholesky: of A + jitter |A|_1 I where a jitter is given;
+ * eig of a singular A: ref_symmetric_pinv).
+ *
+ * Returns ATN_OK, ATN_ERR_NULL, ATN_ERR_SHAPE, ATN_ERR_VALUE (a shape or description no operator
+ * takes), ATN_ERR_MEMORY, ATN_SINGULAR (an exact inverse met a singular A; Y is NaN),
+ * ATN_NONFINITE (0/0 and the like: Y holds NaN). Cost O(n n_k (d + dv)) per head at least. */
+atn_status ref_attention(const ref_attention_problem *problem, double *out);
+
+/* dY = the derivative of Y in one direction. soft, softpp: desc.gradient closed takes dX = -X dA X
+ * for the derivative of X, whatever X is (Eq. 12), pseudo the pseudo-inverse's at constant rank,
+ * steps what X's computation gives. */
+atn_status ref_attention_derivative(const ref_attention_problem *problem,
+                                    const ref_attention_arrays *direction, double *dout);
+
+/* All derivatives of sum_i weights_i Y_i: one derivative per element of the arrays wanted, so only
+ * for small shapes. */
+atn_status ref_attention_gradient(const ref_attention_problem *problem, const double *weights,
+                                  const ref_attention_arrays *gradient);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* attention.c's way into the operators' references: all in f64. */
+#ifndef REFERENCE_EVALUATE_H
+#define REFERENCE_EVALUATE_H
+
+#include "../attention.h"
+
+/* Y of a checked problem with key_tokens filled in. */
+atn_status ref_evaluate_real(const ref_attention_problem *problem,
+                             const ref_attention_arrays *direction, double *out);
+
+/* Its derivative in a direction. */
+atn_status ref_evaluate_complex(const ref_attention_problem *problem,
+                                const ref_attention_arrays *direction, double *out);
+
+#endif

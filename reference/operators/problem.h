@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One problem over `num`, as the operators' references see it. */
+#ifndef REFERENCE_PROBLEM_H
+#define REFERENCE_PROBLEM_H
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include <attnum/attention.h>
+
+#include "num.h"
+
+typedef struct {
+    const atn_attention_desc *desc;
+    atn_attention_shape shape; /* key_tokens filled in */
+    const num *q, *k, *v;      /* b x h x n x d, ...; k = q where there is none */
+    const num *parameters[ATN_PARAMETER_COUNT]; /* 1 x (1 or h) x rows x cols; null: not given */
+    const unsigned char *query_mask, *key_mask; /* batch x tokens; null: all there */
+} NUM(problem);
+typedef NUM(problem) problem;
+
+/* One head of it. */
+typedef struct {
+    const problem *all;
+    const atn_attention_desc *desc;
+    int64_t batch, head;
+    int64_t n, n_k, d, dv;
+    const num *q, *k, *v;
+    const unsigned char *query_there, *key_there; /* this batch entry's masks, or null */
+} NUM(ref_head);
+typedef NUM(ref_head) ref_head;
+
+/* Y of one head, n x dv, holding zeros when called: rows of queries that are not there stay so. */
+typedef atn_status NUM(ref_operator)(const ref_head *h, num *out);
+
+extern NUM(ref_operator) NUM(ref_gaussian_attention);
+
+/* Head (batch, head) of a problem; for operators that look at other heads. */
+ref_head NUM(ref_head_of)(const problem *p, int64_t batch, int64_t head);
+
+static inline bool ref_query(const ref_head *h, int64_t i)
+{
+    return !h->query_there || h->query_there[i];
+}
+
+static inline bool ref_key(const ref_head *h, int64_t j)
+{
+    return !h->key_there || h->key_there[j];
+}
+
+/* This head's matrix of a parameter; null: not given. */
+const num *NUM(ref_parameter)(const ref_head *h, atn_parameter parameter);
+
+/* This head's matrix of a dense f64 tensor of the description (projection, rotations). */
+const double *NUM(ref_constant)(const ref_head *h, const atn_tensor *tensor);
+
+/* c: logit_scale or 1/sqrt(d). */
+long double NUM(ref_logit_scale)(const ref_head *h);
+
+/* x.y of d numbers. */
+num NUM(ref_dot)(int64_t d, const num *x, const num *y);
+
+/* Room for count numbers, all 0; null: out of memory. */
+static inline num *ref_zeros(int64_t count)
+{
+    return calloc((size_t)(count > 0 ? count : 1), sizeof(num));
+}
+
+#endif
