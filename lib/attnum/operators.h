@@ -189,7 +189,8 @@ typedef struct {
 
 /* Cross-covariance attention (XCiT, Eq. 3):   Y_ia = sum_b A_ab v_ib,   A = softmax_b(tau q^_:a .
  * k^_:b) (d x d), columns of q^, k^ of Euclidean norm 1: x_:c / max(|x_:c|, epsilon). n_k = n and
- * d_v = d. The code multiplies by tau, the paper divides. */
+ * d_v = d. The code multiplies by tau, the paper divides. Token i is query i, key i and value i:
+ * with two masks it counts where both have it, and its row of Y is 0 where one has not. */
 typedef struct {
     atn_tensor temperature; /* tau: 1 x h x 1 x 1; null: 1 */
     double epsilon;         /* 1e-12 */
@@ -204,7 +205,7 @@ typedef struct {
 
 /* cosFormer (Qin et al. 2022):   w(i,j) ReLU(q_i).ReLU(k_j) over the sum of the same,
  * the sum clamped: max(., epsilon). Token i = 1, 2, ... (1-D), or row y and column x of the grid
- * (2-D; i = y W + x). Zero rows give 0. */
+ * (2-D; i = y W + x); padding moves no token. Zero rows give 0 if epsilon > 0. */
 typedef struct {
     atn_cosine weighting;
     int64_t length;        /* M >= n, n_k; 0: max(n, n_k) (1-D) */

@@ -15,6 +15,14 @@
 
 static NUM(ref_operator) *const operators[ATN_OPERATOR_COUNT] = {
     [ATN_GAUSSIAN] = NUM(ref_gaussian_attention),
+    [ATN_SIMA] = NUM(ref_sima),
+    [ATN_XNORM] = NUM(ref_xnorm),
+    [ATN_PERFORMER] = NUM(ref_performer),
+    [ATN_RFF] = NUM(ref_rff),
+    [ATN_XCA] = NUM(ref_xca),
+    [ATN_EFFICIENT] = NUM(ref_efficient),
+    [ATN_ELU] = NUM(ref_elu),
+    [ATN_COSFORMER] = NUM(ref_cosformer),
 };
 
 ref_head NUM(ref_head_of)(const problem *p, int64_t batch, int64_t head)
@@ -56,6 +64,14 @@ long double NUM(ref_logit_scale)(const ref_head *h)
 {
     double given = h->desc->logit_scale;
     return given != 0 ? (long double)given : 1 / sqrtl((long double)h->d);
+}
+
+long double NUM(ref_kernel_scale)(const ref_head *h)
+{
+    const atn_attention_desc *desc = h->desc;
+    long double width = desc->scale == ATN_SCALE_EMBED ? (long double)(h->d * h->all->shape.heads)
+                                                       : (long double)h->d;
+    return desc->scale == ATN_SCALE_VALUE ? (long double)desc->scale_value : 1 / (2 * sqrtl(width));
 }
 
 num NUM(ref_dot)(int64_t d, const num *x, const num *y)
