@@ -163,7 +163,7 @@ static instance *new_instance(const variant *v, atn_attention_shape shape)
         x->q[i] = fabs(x->q[i]), x->k[i] = fabs(x->k[i]);
     fill(3, ROOM, x->v);
     fill(4, HEADS * FEATURES * D, x->projection);
-    fill(5, HEADS, x->gamma);
+    fill(8, HEADS, x->gamma);
     fill(6, HEADS, x->temperature);
     return x;
 }
