@@ -34,6 +34,8 @@ typedef NUM(ref_head) ref_head;
 typedef atn_status NUM(ref_operator)(const ref_head *h, num *out);
 
 extern NUM(ref_operator) NUM(ref_gaussian_attention);
+extern NUM(ref_operator) NUM(ref_softmax_attention);
+extern NUM(ref_operator) NUM(ref_linformer);
 
 /* Head (batch, head) of a problem; for operators that look at other heads. */
 ref_head NUM(ref_head_of)(const problem *p, int64_t batch, int64_t head);
