@@ -23,6 +23,8 @@ static NUM(ref_operator) *const operators[ATN_OPERATOR_COUNT] = {
     [ATN_EFFICIENT] = NUM(ref_efficient),
     [ATN_ELU] = NUM(ref_elu),
     [ATN_COSFORMER] = NUM(ref_cosformer),
+    [ATN_SOFTMAX] = NUM(ref_softmax_attention),
+    [ATN_LINFORMER] = NUM(ref_linformer),
 };
 
 ref_head NUM(ref_head_of)(const problem *p, int64_t batch, int64_t head)
