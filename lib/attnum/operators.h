@@ -118,6 +118,13 @@ double atn_storage_roundoff(atn_storage storage); /* u; 0 for native */
 /* Rounds to nearest, ties to even, what `storage` cannot hold; overflow gives infinity. */
 void atn_storage_round(atn_storage storage, int64_t count, float *values);
 
+/* Softmax attention (Vaswani et al. 2017, Eq. 1), without options of its own:
+ *
+ *   Y_i = sum_j exp(c q_i.k_j) v_j / sum_j exp(c q_i.k_j)                    (causal: j <= i)
+ *
+ * A query that sees no key has a row of 0 and no gradient. storage: what is rounded is the weights
+ * exp(c q_i.k_j - the row's maximum up to that block of keys); their sum is not. */
+
 /* SimA (SimA Eq. 1-2):   q^_ic = q_ic / max(|q_:c|, epsilon), k^ likewise,   Y = q^ (k^^T v).
  * Cross-attention: Q and K are normalised over their own tokens. auto takes the order with fewer
  * flops, which for n = n_k, d = d_v is the published rule: tokens first iff n < d. A dead channel
