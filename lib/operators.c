@@ -11,6 +11,10 @@ static const operator_row *const rows[ATN_OPERATOR_COUNT] = {
     [ATN_SOFT] = &core_soft,
     [ATN_SOFTPP] = &core_softpp,
     [ATN_GAUSSIAN] = &core_gaussian_attention,
+    [ATN_SIMA] = &core_sima,
+    [ATN_XNORM] = &core_xnorm,
+    [ATN_XCA] = &core_xca,
+    [ATN_EFFICIENT] = &core_efficient,
 };
 
 const operator_row *operator_row_get(atn_operator op)

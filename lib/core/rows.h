@@ -8,5 +8,9 @@
 extern const operator_row core_soft;
 extern const operator_row core_softpp;
 extern const operator_row core_gaussian_attention;
+extern const operator_row core_sima;
+extern const operator_row core_xnorm;
+extern const operator_row core_xca;
+extern const operator_row core_efficient;
 
 #endif
