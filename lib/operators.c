@@ -13,6 +13,10 @@ static const operator_row *const rows[ATN_OPERATOR_COUNT] = {
     [ATN_GAUSSIAN] = &core_gaussian_attention,
     [ATN_SOFTMAX] = &core_softmax,
     [ATN_LINFORMER] = &core_linformer,
+    [ATN_SIMA] = &core_sima,
+    [ATN_XNORM] = &core_xnorm,
+    [ATN_XCA] = &core_xca,
+    [ATN_EFFICIENT] = &core_efficient,
 };
 
 const operator_row *operator_row_get(atn_operator op)

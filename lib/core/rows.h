@@ -10,5 +10,9 @@ extern const operator_row core_softpp;
 extern const operator_row core_gaussian_attention;
 extern const operator_row core_softmax;
 extern const operator_row core_linformer;
+extern const operator_row core_sima;
+extern const operator_row core_xnorm;
+extern const operator_row core_xca;
+extern const operator_row core_efficient;
 
 #endif

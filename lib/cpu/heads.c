@@ -9,6 +9,10 @@ static const head_operator *const operators[ATN_OPERATOR_COUNT] = {
     [ATN_GAUSSIAN] = &R(gaussian_attention),
     [ATN_SOFTMAX] = &R(softmax),
     [ATN_LINFORMER] = &R(linformer),
+    [ATN_SIMA] = &R(sima),
+    [ATN_XNORM] = &R(xnorm),
+    [ATN_XCA] = &R(xca),
+    [ATN_EFFICIENT] = &R(efficient),
 };
 
 void R(store)(atn_storage storage, int64_t rows, int64_t cols, real *a, int64_t stride)

@@ -47,6 +47,10 @@ typedef R(head_operator) head_operator;
 extern const head_operator R(gaussian_attention);
 extern const head_operator R(softmax);
 extern const head_operator R(linformer);
+extern const head_operator R(sima);
+extern const head_operator R(xnorm);
+extern const head_operator R(xca);
+extern const head_operator R(efficient);
 
 /* Tokens that are worked on at a time: blocks of 64 x 64 stay in a first-level cache. */
 enum { HEAD_BLOCK = 64 };
