@@ -11,6 +11,7 @@ static const operator_row *const rows[ATN_OPERATOR_COUNT] = {
     [ATN_SOFT] = &core_soft,
     [ATN_SOFTPP] = &core_softpp,
     [ATN_GAUSSIAN] = &core_gaussian_attention,
+    [ATN_NYSTROMFORMER] = &core_nystromformer,
 };
 
 const operator_row *operator_row_get(atn_operator op)

@@ -8,5 +8,6 @@
 extern const operator_row core_soft;
 extern const operator_row core_softpp;
 extern const operator_row core_gaussian_attention;
+extern const operator_row core_nystromformer;
 
 #endif

@@ -45,6 +45,7 @@ typedef struct {
 typedef R(head_operator) head_operator;
 
 extern const head_operator R(gaussian_attention);
+extern const head_operator R(nystromformer);
 
 /* Tokens that are worked on at a time: blocks of 64 x 64 stay in a first-level cache. */
 enum { HEAD_BLOCK = 64 };
