@@ -17,6 +17,7 @@ static const operator_row *const rows[ATN_OPERATOR_COUNT] = {
     [ATN_XNORM] = &core_xnorm,
     [ATN_XCA] = &core_xca,
     [ATN_EFFICIENT] = &core_efficient,
+    [ATN_NYSTROMFORMER] = &core_nystromformer,
 };
 
 const operator_row *operator_row_get(atn_operator op)

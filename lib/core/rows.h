@@ -14,5 +14,6 @@ extern const operator_row core_sima;
 extern const operator_row core_xnorm;
 extern const operator_row core_xca;
 extern const operator_row core_efficient;
+extern const operator_row core_nystromformer;
 
 #endif

@@ -13,6 +13,7 @@ static const head_operator *const operators[ATN_OPERATOR_COUNT] = {
     [ATN_XNORM] = &R(xnorm),
     [ATN_XCA] = &R(xca),
     [ATN_EFFICIENT] = &R(efficient),
+    [ATN_NYSTROMFORMER] = &R(nystromformer),
 };
 
 void R(store)(atn_storage storage, int64_t rows, int64_t cols, real *a, int64_t stride)

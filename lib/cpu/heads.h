@@ -51,6 +51,7 @@ extern const head_operator R(sima);
 extern const head_operator R(xnorm);
 extern const head_operator R(xca);
 extern const head_operator R(efficient);
+extern const head_operator R(nystromformer);
 
 /* Tokens that are worked on at a time: blocks of 64 x 64 stay in a first-level cache. */
 enum { HEAD_BLOCK = 64 };

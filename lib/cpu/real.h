@@ -22,6 +22,7 @@ typedef float real;
 #define lapack_potrf LAPACKE_spotrf_work
 #define lapack_potri LAPACKE_spotri_work
 #define lapack_pstrf LAPACKE_spstrf_work
+#define lapack_gesvd LAPACKE_sgesvd_work
 #elif defined(REAL_F64)
 typedef double real;
 #define R(name)      name##_f64
@@ -34,6 +35,7 @@ typedef double real;
 #define lapack_potrf LAPACKE_dpotrf_work
 #define lapack_potri LAPACKE_dpotri_work
 #define lapack_pstrf LAPACKE_dpstrf_work
+#define lapack_gesvd LAPACKE_dgesvd_work
 #else
 #error "compile with REAL_F32 or REAL_F64"
 #endif
