@@ -26,12 +26,12 @@ typedef struct {
 /* All arrays are f64, dense, and hold what the dtype holds. Change them, or both descriptions, as
  * you like after making a case. */
 typedef struct {
-    attention_choice choice;      /* as the operator can do it */
-    atn_attention_desc desc;      /* its tensors are dense and of the dtype */
-    atn_attention_desc reference; /* the same with f64 tensors */
-    atn_attention_shape shape;    /* key_tokens filled in */
-    double *q, *k, *v;            /* b x h x n x d, ...; k null: K = Q */
-    double *dout;                 /* b x h x n x dv */
+    attention_choice choice;              /* as the operator can do it */
+    atn_attention_desc desc;              /* its tensors are dense and of the dtype */
+    atn_attention_desc reference;         /* the same with f64 tensors */
+    atn_attention_shape shape;            /* key_tokens filled in */
+    double *q, *k, *v;                    /* b x h x n x d, ...; k null: K = Q */
+    double *dout;                         /* b x h x n x dv */
     unsigned char *query_mask, *key_mask; /* null: all there */
     void *owned[40];
     int owned_count;

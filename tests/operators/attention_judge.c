@@ -114,8 +114,7 @@ static bool mean_fails(const attention_case *c, int64_t head, const double *want
 {
     int64_t n = c->shape.tokens, n_k = c->shape.key_tokens, dv = c->shape.value_dim;
     const double *v = c->v + head * n_k * dv;
-    const unsigned char *mask =
-        c->key_mask ? c->key_mask + head / c->shape.heads * n_k : NULL;
+    const unsigned char *mask = c->key_mask ? c->key_mask + head / c->shape.heads * n_k : NULL;
     double *answer = data_allocate(n * dv), count = 0, ratio;
     for (int64_t j = 0; j < n_k; j++)
         count += !mask || mask[j];
@@ -123,8 +122,7 @@ static bool mean_fails(const attention_case *c, int64_t head, const double *want
         for (int64_t j = 0; j < n_k; j++)
             answer[i] += !mask || mask[j] ? v[j * dv + i % dv] / count : 0;
     ref_difference difference = ref_compare_f64(n, dv, answer, dv, want, dv);
-    ref_verdict verdict =
-        ref_judge_forward(&difference, kappa, attention_case_terms(c), u, &ratio);
+    ref_verdict verdict = ref_judge_forward(&difference, kappa, attention_case_terms(c), u, &ratio);
     free(answer);
     return verdict == REF_FAIL;
 }
@@ -160,7 +158,8 @@ double judge_gradient_error(const attention_case *c, const double *output, int s
                             const double *got, const double *want)
 {
     int64_t count = attention_slot_count(c, slot), outputs = attention_case_outputs(c);
-    double size = judge_norm(count, want), inputs = judge_norm(count, attention_slot_values(c, slot));
+    double size = judge_norm(count, want),
+           inputs = judge_norm(count, attention_slot_values(c, slot));
     double natural =
         inputs > 0 ? judge_norm(outputs, c->dout) * judge_norm(outputs, output) / inputs : 0;
     double error = distance(count, got, want);

@@ -99,6 +99,20 @@ ref_attention_arrays attention_slots_arrays(const attention_slots *slots)
     return arrays;
 }
 
+attention_slots attention_expect_gradients(const attention_case *c)
+{
+    ref_attention_problem problem = attention_case_problem(c);
+    attention_slots want = attention_slots_make(c);
+    ref_attention_arrays arrays = attention_slots_arrays(&want);
+    atn_status status = ref_attention_gradient(&problem, c->dout, &arrays);
+    if (status < 0) {
+        fprintf(stderr, "%s: the reference's gradient says %s\n", attention_case_label(c),
+                atn_status_name(status));
+        abort();
+    }
+    return want;
+}
+
 /* ---- Runs ---- */
 
 /* A tensor in the layout that is next in turn. */

@@ -9,7 +9,13 @@
 #include "guarded.h"
 
 /* What has a gradient: the inputs, then the parameters. */
-enum { SLOT_Q, SLOT_K, SLOT_V, SLOT_PARAMETERS, SLOT_COUNT = SLOT_PARAMETERS + ATN_PARAMETER_COUNT };
+enum {
+    SLOT_Q,
+    SLOT_K,
+    SLOT_V,
+    SLOT_PARAMETERS,
+    SLOT_COUNT = SLOT_PARAMETERS + ATN_PARAMETER_COUNT
+};
 
 /* An operator's row; null where the registry has none (yet). */
 const atn_operator_info *attention_row(int op);
@@ -42,6 +48,9 @@ typedef struct {
 attention_slots attention_slots_make(const attention_case *c);
 void attention_slots_free(attention_slots *slots);
 ref_attention_arrays attention_slots_arrays(const attention_slots *slots);
+
+/* The reference's gradients of sum dout Y; a failure ends the test. */
+attention_slots attention_expect_gradients(const attention_case *c);
 
 /* ---- Runs ---- */
 
