@@ -241,6 +241,16 @@ static double filter_condition(int64_t m, const double *a, double alpha, double 
     return largest > 0 ? steepest / largest : INFINITY;
 }
 
+double fixture_condition(const atn_inverse_desc *inverse, int64_t m, const double *a, double alpha)
+{
+    double kappa = INFINITY;
+    if (ref_condition(m, m, a, &kappa, NULL) < 0)
+        abort();
+    if (inverse->method <= ATN_INVERSE_NR_SOFTPP)
+        kappa = fmax(kappa, filter_condition(m, a, alpha, inverse->ridge, inverse->iterations));
+    return kappa;
+}
+
 /* One head of want. x is room for m x m. */
 static void expect_head(fixture_soft *f, int64_t i, double s, double alpha, const double *landmarks,
                         double *x)
@@ -248,7 +258,7 @@ static void expect_head(fixture_soft *f, int64_t i, double s, double alpha, cons
     const fixture_soft_case *c = &f->c;
     int64_t n = f->n, m = f->m, d = c->dim, dv = c->value_dim;
     const double *a = f->a + i * m * m;
-    double *want = f->want + i * n * dv, kappa = INFINITY;
+    double *want = f->want + i * n * dv;
     bool newton = c->inverse.method <= ATN_INVERSE_NR_SOFTPP;
     if (newton &&
         ref_filter_matrix(m, a, alpha, c->inverse.ridge, c->inverse.iterations, x) != ATN_OK)
@@ -259,11 +269,7 @@ static void expect_head(fixture_soft *f, int64_t i, double s, double alpha, cons
     if (c->window > 0)
         ref_depthwise(c->height, c->width, dv, c->window,
                       f->filter + i % c->heads * c->window * c->window, f->v + i * n * dv, want);
-    if (ref_condition(m, m, a, &kappa, NULL) < 0)
-        abort();
-    if (newton)
-        kappa = fmax(kappa, filter_condition(m, a, alpha, c->inverse.ridge, c->inverse.iterations));
-    f->kappa = fmax(f->kappa, kappa);
+    f->kappa = fmax(f->kappa, fixture_condition(&c->inverse, m, a, alpha));
 }
 
 void fixture_soft_expect(fixture_soft *f)

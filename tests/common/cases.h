@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Complete problems for any operator of the registry: random inputs, every parameter it needs, and
+ * the same in f64 for the reference. */
+#ifndef TESTS_CASES_H
+#define TESTS_CASES_H
+
+#include <attnum/attention.h>
+
+#include "attention.h"
+
+/* What is asked for. */
+typedef struct {
+    atn_operator op;
+    int variant;
+    atn_dtype dtype;
+    atn_attention_shape shape;
+    bool cross;                 /* K given; always so where key_tokens differ from tokens */
+    bool padding;               /* masks: about a third of the tokens is not there */
+    bool causal;                /* so are variants that are so by themselves */
+    bool optional;              /* what may be null or shared by heads is given for each head; lsh:
+                                   random buckets instead of rotations */
+    atn_sampling_kind sampling; /* soft, softpp */
+    uint64_t seed;
+} attention_choice;
+
+/* All arrays are f64, dense, and hold what the dtype holds. Change them, or both descriptions, as
+ * you like after making a case. */
+typedef struct {
+    attention_choice choice;              /* as the operator can do it */
+    atn_attention_desc desc;              /* its tensors are dense and of the dtype */
+    atn_attention_desc reference;         /* the same with f64 tensors */
+    atn_attention_shape shape;            /* key_tokens filled in */
+    double *q, *k, *v;                    /* b x h x n x d, ...; k null: K = Q */
+    double *dout;                         /* b x h x n x dv */
+    unsigned char *query_mask, *key_mask; /* null: all there */
+    void *owned[40];
+    int owned_count;
+} attention_case;
+
+/* A case as near to the choice as the operator can do it: value_dim becomes dim for xca, a K, mask,
+ * causal form or number of keys it cannot take is dropped (compare `choice` with what was asked).
+ * op must have a row. Equal choices but for dtype and shape have equal random streams. Ends the
+ * program if memory does. */
+attention_case attention_case_make(const attention_choice *choice);
+void attention_case_free(attention_case *c);
+
+/* The same numbers for an f64 plan. Its inputs are copies; its parameters are c's. */
+attention_case attention_case_widened(const attention_case *c);
+
+ref_attention_problem attention_case_problem(const attention_case *c);
+
+/* Elements of q, k (0: K = Q), v, dout; and of a parameter (0: not given). */
+int64_t attention_case_queries(const attention_case *c);
+int64_t attention_case_keys(const attention_case *c);
+int64_t attention_case_values(const attention_case *c);
+int64_t attention_case_outputs(const attention_case *c);
+int64_t attention_case_parameter(const attention_case *c, atn_parameter parameter);
+
+/* The largest number of terms in any of the operator's sums: tokens, widths, landmarks, features.
+ */
+int64_t attention_case_terms(const attention_case *c);
+
+/* "performer favor f32 b=1 h=2 n=5 n_k=7 d=3 dv=4 cross padding"; lasts until the next call. */
+const char *attention_case_label(const attention_case *c);
+
+#endif

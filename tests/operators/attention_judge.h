@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the tests of all operators hold answers against: conditioning, tolerances, verdicts. */
+#ifndef TESTS_ATTENTION_JUDGE_H
+#define TESTS_ATTENTION_JUDGE_H
+
+#include "attention_run.h"
+#include "ruler.h"
+
+/* The tolerances that are not ratios of the ruler's table, each with its reason. */
+
+/* f64 gradients, |g - reference|_2 / |reference|_2. At most 300 terms and a conditioning of 1e4
+ * give N kappa u = 3e-10; a wrong term is off by 1e-3 at least. */
+static const double JUDGE_GRADIENT = 1e-9;
+static const double JUDGE_MOST_CONDITION = 1e4;
+
+/* A gradient that cancels to (almost) nothing, as that of q under softmax over one key, is held
+ * against this part of the size it would have without cancellation, |dY| |Y| / |x|. */
+static const double JUDGE_FLOOR = 1e-3;
+
+/* What a law of exact arithmetic may miss in f64, relative to the output: 1e4 u times the
+ * conditioning of these shapes; and what breaking it must change. */
+static const double JUDGE_LAW = 1e-10;
+static const double JUDGE_BROKEN = 1e-5;
+
+/* kappa of each head: 1 plus the relative change of its output under random relative changes of all
+ * inputs and parameters, |dY| / |Y|, the largest of three directions. soft, softpp: what the
+ * inverse of A makes of rounding (fixture_condition), if that is more. */
+void judge_conditions(const attention_case *c, const double *want, double *kappa);
+
+/* The worst forward ratio |out - want|_F / (kappa N u |want|_F) of all heads and its verdict. Where
+ * two tokens or more are averaged, zeros, the mean row of want and the mean of V must have failed
+ * the same judge, or the verdict is REF_SKIPPED. */
+ref_verdict judge_forward(const attention_run *run, const double *want, const double *kappa,
+                          double *ratio);
+
+/* |got - want|_2 over |want|_2 or, where that is less, JUDGE_FLOOR of its natural size. */
+double judge_gradient_error(const attention_case *c, const double *output, int slot,
+                            const double *got, const double *want);
+
+/* The worst of all slots there are, and which. */
+double judge_gradients(const attention_case *c, const double *output, const attention_slots *got,
+                       const attention_slots *want, int *worst_slot);
+
+double judge_norm(int64_t count, const double *x);
+double judge_largest(int64_t count, const double *x);
+
+/* |x - y|_2 / |y|_2; 0/0 = 0. */
+double judge_relative(int64_t count, const double *x, const double *y);
+
+#endif

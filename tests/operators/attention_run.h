@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Runs the cases of tests/common/cases.h in guarded tensors, and the registry's rows in turn. */
+#ifndef TESTS_ATTENTION_RUN_H
+#define TESTS_ATTENTION_RUN_H
+
+#include <attnum/attnum.h>
+
+#include "cases.h"
+#include "guarded.h"
+
+/* What has a gradient: the inputs, then the parameters. */
+enum {
+    SLOT_Q,
+    SLOT_K,
+    SLOT_V,
+    SLOT_PARAMETERS,
+    SLOT_COUNT = SLOT_PARAMETERS + ATN_PARAMETER_COUNT
+};
+
+/* An operator's row; null where the registry has none (yet). */
+const atn_operator_info *attention_row(int op);
+
+/* Whether it can be differentiated (yet). */
+bool attention_has_backward(const atn_operator_info *info);
+
+/* Whether the reference knows it (yet); says so if not. */
+bool attention_has_reference(const atn_operator_info *info);
+
+/* The reference's output and status; a negative one ends the test. */
+atn_status attention_expect(const attention_case *c, double *want);
+
+/* ---- Slots ---- */
+
+const char *attention_slot_name(int slot);
+
+/* Elements; 0 where there is nothing to differentiate by: k not given, a parameter not given or
+ * without a gradient. */
+int64_t attention_slot_count(const attention_case *c, int slot);
+
+/* The values, f64. */
+const double *attention_slot_values(const attention_case *c, int slot);
+
+/* One array per slot, null where its count is 0, all zeros. */
+typedef struct {
+    double *of[SLOT_COUNT];
+} attention_slots;
+
+attention_slots attention_slots_make(const attention_case *c);
+void attention_slots_free(attention_slots *slots);
+ref_attention_arrays attention_slots_arrays(const attention_slots *slots);
+
+/* The reference's gradients of sum dout Y; a failure ends the test. */
+attention_slots attention_expect_gradients(const attention_case *c);
+
+/* ---- Runs ---- */
+
+typedef struct {
+    const attention_case *c;
+    guarded q, k, v, out, dout;
+    guarded gradients[SLOT_COUNT]; /* of the slots that are there */
+    atn_attention_info info;
+} attention_run;
+
+/* Layouts: 0 .. GUARDED_LAYOUT_COUNT - 1; each tensor gets another one. */
+attention_run attention_run_make(const attention_case *c, int layout);
+void attention_run_free(attention_run *run);
+
+/* After changing the case's q, k, v or dout. */
+void attention_run_load(attention_run *run);
+
+atn_attention_inputs attention_run_inputs(const attention_run *run);
+atn_gradients attention_run_gradients(attention_run *run);
+
+/* Plans, poisons what will be written, runs, frees the plan. */
+atn_status attention_run_forward(attention_run *run, atn_context *context);
+atn_status attention_run_backward(attention_run *run, atn_context *context);
+
+/* Whether a forward (backward) call wrote every element of its results and none beside them. */
+bool attention_run_clean(const attention_run *run, bool backward);
+
+/* The gradients of the last backward call. */
+attention_slots attention_run_slots(const attention_run *run);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every operator and variant forward against its dense reference. */
+#include <criterion/criterion.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "attention_judge.h"
+#include "data.h"
+#include "fixture.h"
+
+typedef struct {
+    atn_attention_shape shape; /* b, h, n, d, dv, n_k */
+    bool cross, padding, causal, optional;
+} forward_row;
+
+/* 64 tokens are a block. What an operator cannot do is left out (attention_case_make). */
+static const forward_row rows[] = {
+    {{2, 2, 0, 5, 3, 0}, false, false, false, false},
+    {{0, 2, 4, 5, 3, 0}, false, false, false, false},
+    {{1, 2, 4, 5, 0, 6}, true, false, false, true},
+    {{1, 1, 1, 1, 1, 0}, false, false, false, false},
+    {{2, 1, 1, 8, 5, 0}, true, false, false, true},
+    {{1, 2, 2, 2, 1, 3}, true, false, false, false},
+    {{2, 2, 3, 5, 8, 0}, false, false, true, false},
+    {{2, 2, 7, 8, 5, 0}, false, true, false, true},
+    {{1, 3, 7, 8, 2, 5}, true, true, false, false},
+    {{3, 2, 5, 1, 2, 0}, true, false, true, true},
+    {{1, 1, 63, 5, 2, 0}, false, false, false, false},
+    {{1, 2, 64, 2, 5, 65}, true, false, false, true},
+    {{2, 1, 65, 8, 1, 0}, true, true, true, false},
+    {{1, 1, 130, 2, 5, 64}, true, true, false, false},
+    {{1, 1, 130, 5, 2, 0}, false, false, true, true},
+    {{1, 2, 33, 33, 8, 0}, true, false, false, false},
+    {{1, 1, 63, 8, 33, 64}, true, false, false, true},
+    {{2, 2, 65, 5, 5, 0}, false, true, false, false},
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+/* What was seen of one variant in one dtype. */
+typedef struct {
+    int judged, run;
+    double worst;
+} tally;
+
+static void check(atn_context *context, const attention_case *c, int layout, const double *want,
+                  const double *kappa, tally *t)
+{
+    attention_run r = attention_run_make(c, layout);
+    double ratio;
+    atn_status status = attention_run_forward(&r, context);
+    ref_verdict verdict = judge_forward(&r, want, kappa, &ratio);
+    cr_expect(status >= 0 && status != ATN_NONFINITE && verdict != REF_FAIL &&
+                  verdict != REF_MARGINAL && attention_run_clean(&r, false),
+              "%s: %s (%s), ratio %.3g, kappa %.3g, unwritten %ld, damaged %ld",
+              attention_case_label(c), atn_status_name(status), atn_last_error(context), ratio,
+              judge_largest(c->shape.batch * c->shape.heads, kappa),
+              (long)guarded_unwritten(&r.out), (long)guarded_damaged(&r.out));
+    t->run += attention_case_outputs(c) > 0;
+    t->judged += verdict == REF_PASS && attention_case_outputs(c) > 0;
+    t->worst = verdict == REF_SKIPPED ? t->worst : fmax(t->worst, ratio);
+    attention_run_free(&r);
+}
+
+/* One row of the table in both dtypes; kappa is measured once. */
+static void check_row(atn_context *context, int op, int variant, int row, tally *tallies)
+{
+    double *kappa = NULL;
+    for (int dtype = ATN_F64; dtype >= ATN_F32; dtype--) {
+        const forward_row *f = &rows[row];
+        attention_choice choice = {(atn_operator)op,   variant,     (atn_dtype)dtype,
+                                   f->shape,           f->cross,    f->padding,
+                                   f->causal,          f->optional, ATN_SAMPLING_WINDOW,
+                                   (uint64_t)(row + 1)};
+        attention_case c = attention_case_make(&choice);
+        double *want = data_allocate(attention_case_outputs(&c));
+        attention_expect(&c, want);
+        if (!kappa) {
+            kappa = data_allocate(c.shape.batch * c.shape.heads);
+            judge_conditions(&c, want, kappa);
+        }
+        check(context, &c, row, want, kappa, &tallies[dtype]);
+        free(want);
+        attention_case_free(&c);
+    }
+    free(kappa);
+}
+
+Test(attention, forward_is_the_reference)
+{
+    atn_context *context = fixture_context(2, NULL);
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
+        const atn_operator_info *info = attention_row(op);
+        bool known = info && attention_has_reference(info);
+        for (int variant = 0; known && variant < info->variant_count; variant++) {
+            tally tallies[ATN_DTYPE_COUNT] = {{0}};
+            for (int row = 0; row < ROWS; row++)
+                check_row(context, op, variant, row, tallies);
+            for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++) {
+                const tally *t = &tallies[dtype];
+                fprintf(stderr, "%s %s %s: %d of %d judged, worst ratio %.3g\n", info->name,
+                        info->variants[variant].name, atn_dtype_name((atn_dtype)dtype), t->judged,
+                        t->run, t->worst);
+                cr_expect(t->judged >= t->run / 2, "%s %s %s: only %d of %d could be judged",
+                          info->name, info->variants[variant].name,
+                          atn_dtype_name((atn_dtype)dtype), t->judged, t->run);
+            }
+        }
+    }
+    atn_context_free(context);
+}
