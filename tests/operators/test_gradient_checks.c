@@ -104,10 +104,8 @@ static const struct {
     const char *name;
     bool (*make)(const subject *, int slot, double *wrong);
 } mistakes[] = {
-    {"a wrong sign", negate},
-    {"a dropped output", drop_an_output},
-    {"a dropped value", drop_a_value},
-    {"a dropped side of K = Q", drop_the_keys_side},
+    {"a wrong sign", negate},           {"a dropped output", drop_an_output},
+    {"a dropped value", drop_a_value},  {"a dropped side of K = Q", drop_the_keys_side},
     {"a transposed factor", transpose},
 };
 enum { MISTAKES = sizeof mistakes / sizeof *mistakes };

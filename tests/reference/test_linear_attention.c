@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "../common/data.h"
+#include "data.h"
 #include "linear_attention.h"
 #include "ratios.h"
 

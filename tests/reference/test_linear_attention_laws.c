@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "../common/data.h"
+#include "data.h"
 #include "linear_attention.h"
 #include "ratios.h"
 
