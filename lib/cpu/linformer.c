@@ -129,14 +129,20 @@ static void forward(const head *h)
     R(store)(h->desc->storage, h->n, h->dv, h->out, h->out_stride);
 }
 
-/* Makes slopes, holding dP, the logits' gradients: c P (dP - sum_j P dP). */
+/* Makes slopes, holding dP, the logits' gradients: c P (dP - sum_j P dP). Relative to dP where P is
+ * largest: where P is nearly 1, the difference would be the rounding error of the mean. */
 static void softmax_gradient(int64_t count, double c, const real *weights, real *slopes)
 {
+    int64_t largest = 0;
     double mean = 0;
+    for (int64_t j = 1; j < count; j++)
+        if (weights[j] > weights[largest])
+            largest = j;
+    double pivot = (double)slopes[largest];
     for (int64_t j = 0; j < count; j++)
-        mean += (double)weights[j] * (double)slopes[j];
+        mean += (double)weights[j] * ((double)slopes[j] - pivot);
     for (int64_t j = 0; j < count; j++)
-        slopes[j] = (real)(c * (double)weights[j] * ((double)slopes[j] - mean));
+        slopes[j] = (real)(c * (double)weights[j] * ((double)slopes[j] - pivot - mean));
 }
 
 /* The queries' part: dQ, dK' and dV'. */

@@ -11,9 +11,11 @@
  * to exp(largest). */
 typedef struct {
     int64_t first, count;
-    real largest[HEAD_BLOCK]; /* logit; -infinity: no key seen */
-    double sum[HEAD_BLOCK];   /* of the weights */
-    double slope[HEAD_BLOCK]; /* backward: of weight times dP, then that over sum */
+    real largest[HEAD_BLOCK];       /* logit; -infinity: no key seen */
+    int64_t largest_at[HEAD_BLOCK]; /* its key */
+    double sum[HEAD_BLOCK];         /* of the weights */
+    double pivot[HEAD_BLOCK];       /* backward: dP at largest_at */
+    double slope[HEAD_BLOCK];       /* backward: of weight (dP - pivot), then that over sum */
 } queries;
 
 /* work: the block of weights, the block of dY V^T (backward). */
@@ -29,7 +31,7 @@ static queries open_queries(const head *h, int64_t first)
 {
     queries b = {.first = first, .count = head_smaller(HEAD_BLOCK, h->n - first)};
     for (int64_t i = 0; i < b.count; i++)
-        b.largest[i] = -(real)INFINITY;
+        b.largest[i] = -(real)INFINITY, b.largest_at[i] = -1;
     return b;
 }
 
@@ -65,18 +67,19 @@ static void logits(const head *h, const queries *b, int64_t first, int64_t keys,
             out[i * HEAD_BLOCK + j] *= c;
 }
 
-/* Makes a row's logits, `seen` of `keys`, weights exp(logit - largest so far); returns what sums
- * over earlier keys are to be multiplied by. A sum that is not finite stays so: a logit's overflow
- * is no weight of 0. */
-static double advance(queries *b, int64_t row, int64_t seen, int64_t keys, real *logit)
+/* Makes a row's logits, those of keys first, first + 1, ... of which it sees `seen` of `keys`,
+ * weights exp(logit - largest so far); returns what sums over earlier keys are to be multiplied by.
+ * Only keys not seen have weight 0 for sure: logits that overflow leave NaN. */
+static double advance(queries *b, int64_t row, int64_t first, int64_t seen, int64_t keys,
+                      real *logit)
 {
-    real largest = b->largest[row];
+    real before = b->largest[row], largest = before;
     for (int64_t j = 0; j < seen; j++)
-        if (logit[j] > largest)
+        if (logit[j] > largest) {
             largest = logit[j];
-    double sum = 0, shrink = 1;
-    if (largest > b->largest[row])
-        shrink = exp((double)b->largest[row] - (double)largest);
+            b->largest_at[row] = first + j;
+        }
+    double sum = 0, shrink = largest > before ? exp((double)before - (double)largest) : 1;
     for (int64_t j = 0; j < seen; j++) {
         logit[j] = real_exp(logit[j] - largest);
         sum += (double)logit[j];
@@ -103,7 +106,7 @@ static void forward_block(const head *h, queries *b)
         logits(h, b, j, keys, weights);
         for (int64_t i = 0; i < b->count; i++) {
             int64_t seen = keys_seen(h, b->first + i, j, keys);
-            double shrink = advance(b, i, seen, keys, weights + i * HEAD_BLOCK);
+            double shrink = advance(b, i, j, seen, keys, weights + i * HEAD_BLOCK);
             scale_row(h->dv, shrink, out + i * h->out_stride);
         }
         R(store)(h->desc->storage, b->count, keys, weights, HEAD_BLOCK);
@@ -133,28 +136,40 @@ static void weight_gradients(const head *h, const queries *b, int64_t first, int
               h->v + first * h->v_stride, h->v_stride, 0, out, HEAD_BLOCK);
 }
 
-/* The maxima and sums of all rows, and slope = sum_j P_ij dP_ij = dY_i.Y_i, without Y (Dao et al.
- * 2022, Eq. 4). */
+/* One row of `measure`: its logits and dP at keys first, first + 1, ... */
+static void measure_row(queries *b, int64_t row, int64_t first, int64_t seen, int64_t keys,
+                        real *logit, const real *slope)
+{
+    double before = b->sum[row], shrink = advance(b, row, first, seen, keys, logit);
+    b->slope[row] *= shrink;
+    if (b->largest_at[row] >= first) {
+        double pivot = (double)slope[b->largest_at[row] - first];
+        b->slope[row] += before * shrink * (b->pivot[row] - pivot);
+        b->pivot[row] = pivot;
+    }
+    for (int64_t j = 0; j < seen; j++)
+        b->slope[row] += (double)logit[j] * ((double)slope[j] - b->pivot[row]);
+}
+
+/* The maxima and sums of all rows, and pivot + slope = sum_j P_ij dP_ij = dY_i.Y_i, without Y (Dao
+ * et al. 2022, Eq. 4). Relative to dP where P is largest: where P is nearly 1, dP less the mean of
+ * dP would be the rounding error of the mean. */
 static void measure(const head *h, queries *b)
 {
     real *weights = h->work, *slopes = weights + HEAD_BLOCK * HEAD_BLOCK;
     for (int64_t j = 0, keys; (keys = keys_at(h, b, j)) > 0; j += keys) {
         logits(h, b, j, keys, weights);
         weight_gradients(h, b, j, keys, slopes);
-        for (int64_t i = 0; i < b->count; i++) {
-            const real *weight = weights + i * HEAD_BLOCK, *slope = slopes + i * HEAD_BLOCK;
-            int64_t seen = keys_seen(h, b->first + i, j, keys);
-            b->slope[i] *= advance(b, i, seen, keys, weights + i * HEAD_BLOCK);
-            for (int64_t e = 0; e < seen; e++)
-                b->slope[i] += (double)weight[e] * (double)slope[e];
-        }
+        for (int64_t i = 0; i < b->count; i++)
+            measure_row(b, i, j, keys_seen(h, b->first + i, j, keys), keys,
+                        weights + i * HEAD_BLOCK, slopes + i * HEAD_BLOCK);
     }
     for (int64_t i = 0; i < b->count; i++)
         if (b->sum[i] != 0)
             b->slope[i] /= b->sum[i];
 }
 
-/* A measured row: logits become P, dP becomes c dS = c P (dP - slope). */
+/* A measured row: logits become P, dP becomes c dS = c P (dP - mean). */
 static void finish_row(const head *h, const queries *b, int64_t row, int64_t seen, int64_t keys,
                        real *logit, real *slope)
 {
@@ -162,7 +177,7 @@ static void finish_row(const head *h, const queries *b, int64_t row, int64_t see
     for (int64_t j = 0; j < seen; j++) {
         double weight = (double)real_exp(logit[j] - b->largest[row]) / b->sum[row];
         logit[j] = (real)weight;
-        slope[j] = (real)(c * weight * ((double)slope[j] - b->slope[row]));
+        slope[j] = (real)(c * weight * ((double)slope[j] - b->pivot[row] - b->slope[row]));
     }
     for (int64_t j = seen; j < keys; j++)
         logit[j] = slope[j] = 0;
