@@ -16,10 +16,10 @@
 typedef struct {
     const atn_attention_desc *desc;
     atn_attention_shape shape;
-    const double *q;                                 /* b x h x n x d */
-    const double *k;                                 /* b x h x n_k x d; null: K = Q */
-    const double *v;                                 /* b x h x n_k x dv */
-    const unsigned char *query_mask, *key_mask;      /* as in atn_attention_inputs */
+    const double *q;                            /* b x h x n x d */
+    const double *k;                            /* b x h x n_k x d; null: K = Q */
+    const double *v;                            /* b x h x n_k x dv */
+    const unsigned char *query_mask, *key_mask; /* as in atn_attention_inputs */
 } ref_attention_problem;
 
 /* Directions to differentiate in, or gradients: the shapes of the inputs. Null: zero, or not

@@ -64,13 +64,14 @@ typedef enum {
 
 /* Which product comes first. X(code, name, description) */
 #define ATN_ORDER_LIST(X)                                                                          \
-    X(ATN_ORDER_AUTO, "auto", "the one with fewer flops")              \
+    X(ATN_ORDER_AUTO, "auto", "the one with fewer flops")                                          \
     X(ATN_ORDER_TOKENS, "tokens", "(Q K^T) V: 2 n n_k (d + d_v) flops")                            \
     X(ATN_ORDER_CHANNELS, "channels", "Q (K^T V): 2 (n + n_k) d d_v flops")
 
 /* UFO-ViT: along which index K^T V is normalised. */
 #define ATN_XNORM_AXIS_LIST(X)                                                                     \
-    X(ATN_XNORM_COLUMNS, "columns", "over d, the index contracted with Q: a cosine (paper, Eq. 8)") \
+    X(ATN_XNORM_COLUMNS, "columns",                                                                \
+      "over d, the index contracted with Q: a cosine (paper, Eq. 8)")                              \
     X(ATN_XNORM_ROWS, "rows", "over d_v (the popular port)")
 
 /* Performer's features. X(code, name, description) */
@@ -230,10 +231,10 @@ typedef struct {
 typedef struct {
     atn_operator op;
     atn_dtype dtype;     /* of all tensors of the plan */
-    atn_storage storage; /* f32 only: every array an implementation in that type would store (features,
-                            kernel blocks, states, iterates, outputs) is rounded to it, sums are in
-                            f32; inputs must hold such values already (atn_storage_round);
-                            forward only */
+    atn_storage storage; /* f32 only: every array an implementation in that type would store
+                            (features, kernel blocks, states, iterates, outputs) is rounded to it,
+                            sums are in f32; inputs must hold such values already
+                            (atn_storage_round); forward only */
     bool causal;         /* output i sees keys j <= i only; n_k = n */
     bool padding;        /* masks will be given */
     /* kernel of soft, softpp, gaussian, rff */

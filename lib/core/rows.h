@@ -8,5 +8,9 @@
 extern const operator_row core_soft;
 extern const operator_row core_softpp;
 extern const operator_row core_gaussian_attention;
+extern const operator_row core_performer;
+extern const operator_row core_rff;
+extern const operator_row core_elu;
+extern const operator_row core_cosformer;
 
 #endif

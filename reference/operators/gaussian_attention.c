@@ -5,9 +5,8 @@
 atn_status NUM(ref_gaussian_attention)(const ref_head *h, num *out)
 {
     const atn_attention_desc *desc = h->desc;
-    long double width = desc->scale == ATN_SCALE_EMBED
-                            ? (long double)(h->d * h->all->shape.heads)
-                            : (long double)h->d;
+    long double width = desc->scale == ATN_SCALE_EMBED ? (long double)(h->d * h->all->shape.heads)
+                                                       : (long double)h->d;
     long double s =
         desc->scale == ATN_SCALE_VALUE ? (long double)desc->scale_value : 1 / (2 * sqrtl(width));
     for (int64_t i = 0; i < h->n; i++)

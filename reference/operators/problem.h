@@ -12,8 +12,8 @@
 
 typedef struct {
     const atn_attention_desc *desc;
-    atn_attention_shape shape; /* key_tokens filled in */
-    const num *q, *k, *v;      /* b x h x n x d, ...; k = q where there is none */
+    atn_attention_shape shape;                  /* key_tokens filled in */
+    const num *q, *k, *v;                       /* b x h x n x d, ...; k = q where there is none */
     const num *parameters[ATN_PARAMETER_COUNT]; /* 1 x (1 or h) x rows x cols; null: not given */
     const unsigned char *query_mask, *key_mask; /* batch x tokens; null: all there */
 } NUM(problem);
