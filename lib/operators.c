@@ -18,6 +18,10 @@ static const operator_row *const rows[ATN_OPERATOR_COUNT] = {
     [ATN_XCA] = &core_xca,
     [ATN_EFFICIENT] = &core_efficient,
     [ATN_NYSTROMFORMER] = &core_nystromformer,
+    [ATN_PERFORMER] = &core_performer,
+    [ATN_RFF] = &core_rff,
+    [ATN_ELU] = &core_elu,
+    [ATN_COSFORMER] = &core_cosformer,
 };
 
 const operator_row *operator_row_get(atn_operator op)

@@ -99,11 +99,13 @@ atn_attention_desc atn_attention_defaults(atn_operator op, atn_dtype dtype);
 atn_status atn_attention_cost(atn_context *context, const atn_attention_desc *desc,
                               const atn_attention_shape *shape, atn_cost *cost);
 
-/* M x d rows w for performer: blocks of d orthogonal rows, each the Q of the QR factorisation of d
- * rows of `numbers` (no sign fix), the last block cut; row r is scaled to the norm of row r of
- * `norms` (chi-distributed if that is normal noise), or to sqrt(d) if norms is null. All
- * 1 x 1 x M x d, dense, of one dtype. numbers is overwritten. Allocates d^2 + 4 d elements. */
-atn_status atn_orthogonal_features(atn_context *context, atn_tensor *numbers,
+/* M x d rows w for performer: the rows of `numbers` made orthonormal, d at a time, the last time
+ * what is left: with N such a block, the rows of Q^T in N^T = Q R by Householder reflections (no
+ * sign fix). Row r is then scaled to the norm of row r of `norms` (chi-distributed if that is
+ * normal noise), or to sqrt(d) if norms is null. All 1 x 1 x M x d, dense, of one dtype; w must not
+ * overlap the others. Allocates 33 d elements. ATN_NONFINITE: numbers or norms are not finite; w is
+ * NaN. */
+atn_status atn_orthogonal_features(atn_context *context, const atn_tensor *numbers,
                                    const atn_tensor *norms, atn_tensor *w);
 
 /* ---- Plans ---- */

@@ -15,5 +15,9 @@ extern const operator_row core_xnorm;
 extern const operator_row core_xca;
 extern const operator_row core_efficient;
 extern const operator_row core_nystromformer;
+extern const operator_row core_performer;
+extern const operator_row core_rff;
+extern const operator_row core_elu;
+extern const operator_row core_cosformer;
 
 #endif

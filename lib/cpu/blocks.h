@@ -36,6 +36,10 @@ void R(sample)(const atn_sampling *sampling, int64_t n, int64_t d, const void *t
                int64_t stride, int64_t m, void *landmarks, int64_t landmark_stride, void *work);
 int64_t R(sample_work)(const atn_sampling *sampling, int64_t d);
 
+atn_status R(orthogonal_features)(int64_t m, int64_t d, const void *numbers, const void *norms,
+                                  void *w, void *work);
+int64_t R(orthogonal_work)(int64_t d);
+
 /* out += values convolved with one tall x wide filter (the residuals). Rows y0 <= y < y1. */
 void R(depthwise_rows)(int64_t height, int64_t width, int64_t dv, int64_t tall, int64_t wide,
                        const real *filter, const real *values, int64_t value_stride, int64_t y0,

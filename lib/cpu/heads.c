@@ -14,6 +14,10 @@ static const head_operator *const operators[ATN_OPERATOR_COUNT] = {
     [ATN_XCA] = &R(xca),
     [ATN_EFFICIENT] = &R(efficient),
     [ATN_NYSTROMFORMER] = &R(nystromformer),
+    [ATN_PERFORMER] = &R(performer),
+    [ATN_RFF] = &R(rff),
+    [ATN_ELU] = &R(elu),
+    [ATN_COSFORMER] = &R(cosformer),
 };
 
 void R(store)(atn_storage storage, int64_t rows, int64_t cols, real *a, int64_t stride)

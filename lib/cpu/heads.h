@@ -52,6 +52,10 @@ extern const head_operator R(xnorm);
 extern const head_operator R(xca);
 extern const head_operator R(efficient);
 extern const head_operator R(nystromformer);
+extern const head_operator R(performer);
+extern const head_operator R(rff);
+extern const head_operator R(elu);
+extern const head_operator R(cosformer);
 
 /* Tokens that are worked on at a time: blocks of 64 x 64 stay in a first-level cache. */
 enum { HEAD_BLOCK = 64 };

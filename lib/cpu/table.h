@@ -81,6 +81,11 @@ typedef struct {
                    int64_t stride, int64_t m, void *landmarks, int64_t landmark_stride, void *work);
     int64_t (*sample_work)(const atn_sampling *sampling, int64_t d);
 
+    /* w of atn_orthogonal_features, all three dense; work: orthogonal_work elements. */
+    atn_status (*orthogonal_features)(int64_t m, int64_t d, const void *numbers, const void *norms,
+                                      void *w, void *work);
+    int64_t (*orthogonal_work)(int64_t d);
+
     /* X of every matrix of a. keep_factor asks pivoted-cholesky to leave its factor in x and in
      * memory->factors instead of the inverse. traces: one per matrix, or null. */
     atn_status (*inverse_batch)(atn_context *context, const atn_inverse_desc *desc,
