@@ -484,7 +484,7 @@ static void move(const variant *v, instance *x, const slot *s, const double *e, 
 /* (8 (Y(h) - Y(-h)) - (Y(2h) - Y(-2h))) / 12h = Y' - h^4 Y^(5) / 30 + ... */
 static void difference(const variant *v, instance *x, const slot *s, const double *e, double *out)
 {
-    const double h = 0x1p-10;
+    const double h = 0x1p-11;
     static const double steps[] = {1, -1, 2, -2}, weights[] = {8, -8, -1, 1};
     double y[ROOM];
     memset(out, 0, sizeof y);
@@ -515,7 +515,7 @@ static double slope_error(const variant *v, instance *x, const slot *s,
     return largest(outputs(x), want) / scale;
 }
 
-/* Differences err by h^4 |Y^(5)| / 30 = 3e-14 |Y^(5)| and by u |Y| / h = 1e-13 |Y|. */
+/* Differences err by h^4 |Y^(5)| / 30 = 2e-15 |Y^(5)| and by u |Y| / h = 2e-13 |Y|. */
 static double expect_slopes(const char *what, const variant *v, instance *x)
 {
     ref_attention_arrays direction = {0};
