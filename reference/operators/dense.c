@@ -34,3 +34,16 @@ void NUM(ref_weigh)(const ref_head *h, const num *weights, num *row)
         for (int64_t c = 0; ref_key(h, j) && c < h->dv; c++)
             row[c] += weights[j] * h->v[j * h->dv + c];
 }
+
+void NUM(ref_depthwise)(const ref_head *h, int64_t height, int64_t width, int64_t rows,
+                        int64_t cols, const num *filter, num *out)
+{
+    for (int64_t i = 0; i < h->n; i++)
+        for (int64_t f = 0; ref_query(h, i) && f < rows * cols; f++) {
+            int64_t y = i / width + f / cols - rows / 2, x = i % width + f % cols - cols / 2;
+            int64_t j = y * width + x;
+            bool inside = y >= 0 && y < height && x >= 0 && x < width && ref_key(h, j);
+            for (int64_t c = 0; inside && c < h->dv; c++)
+                out[i * h->dv + c] += filter[f] * h->v[j * h->dv + c];
+        }
+}

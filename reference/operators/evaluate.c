@@ -14,6 +14,8 @@
 #endif
 
 static NUM(ref_operator) *const operators[ATN_OPERATOR_COUNT] = {
+    [ATN_SOFT] = NUM(ref_soft),
+    [ATN_SOFTPP] = NUM(ref_soft),
     [ATN_GAUSSIAN] = NUM(ref_gaussian_attention),
     [ATN_SIMA] = NUM(ref_sima),
     [ATN_XNORM] = NUM(ref_xnorm),
@@ -108,7 +110,8 @@ static atn_status all_heads(const problem *p, num *out)
     const atn_attention_shape *s = &p->shape;
     bool known = (unsigned)p->desc->op < ATN_OPERATOR_COUNT && operators[p->desc->op];
     atn_status worst = known ? ATN_OK : ATN_ERR_VALUE;
-    for (int64_t i = 0; worst >= 0 && i < s->batch * s->heads; i++) {
+    bool empty = s->tokens == 0 || s->value_dim == 0;
+    for (int64_t i = 0; !empty && worst >= 0 && i < s->batch * s->heads; i++) {
         ref_head h = NUM(ref_head_of)(p, i / s->heads, i % s->heads);
         atn_status status = operators[p->desc->op](&h, out + i * s->tokens * s->value_dim);
         worst = status < 0 || status > worst ? status : worst;

@@ -33,6 +33,7 @@ typedef NUM(ref_head) ref_head;
 /* Y of one head, n x dv, holding zeros when called: rows of queries that are not there stay so. */
 typedef atn_status NUM(ref_operator)(const ref_head *h, num *out);
 
+extern NUM(ref_operator) NUM(ref_soft);
 extern NUM(ref_operator) NUM(ref_gaussian_attention);
 extern NUM(ref_operator) NUM(ref_sima);
 extern NUM(ref_operator) NUM(ref_xnorm);
