@@ -18,6 +18,7 @@ typedef float real;
 #define real_abs     fabsf
 #define cblas_gemm   cblas_sgemm
 #define cblas_trsm   cblas_strsm
+#define cblas_trmm   cblas_strmm
 #define lapack_syevd LAPACKE_ssyevd_work
 #define lapack_potrf LAPACKE_spotrf_work
 #define lapack_potri LAPACKE_spotri_work
@@ -30,6 +31,7 @@ typedef double real;
 #define real_abs     fabs
 #define cblas_gemm   cblas_dgemm
 #define cblas_trsm   cblas_dtrsm
+#define cblas_trmm   cblas_dtrmm
 #define lapack_syevd LAPACKE_dsyevd_work
 #define lapack_potrf LAPACKE_dpotrf_work
 #define lapack_potri LAPACKE_dpotri_work
