@@ -40,16 +40,6 @@ typedef enum {
     ATN_OPERATOR_COUNT
 } atn_operator;
 
-/* How Newton-Raphson's inverse is differentiated (soft, softpp). X(code, name, description) */
-#define ATN_GRADIENT_LIST(X)                                                                       \
-    X(ATN_GRADIENT_CLOSED, "closed",                                                               \
-      "dA = -X^T dX X^T with the X the inverse left, converged or not (SOFT IJCV Eq. 12); exact "  \
-      "for the exact methods on a non-singular A, and for the pivot block of pivoted-cholesky")    \
-    X(ATN_GRADIENT_STEPS, "steps",                                                                 \
-      "through the T steps, the start X_0 and alpha (published SOFT++ code); Newton-Raphson only") \
-    X(ATN_GRADIENT_PSEUDO, "pseudo",                                                               \
-      "of the pseudo-inverse at constant rank (Golub and Pereyra 1973, Eq. 4.12); eig only")
-
 /* What arithmetic in a narrow type would store. X(code, name, description) */
 #define ATN_STORAGE_LIST(X)                                                                        \
     X(ATN_STORAGE_NATIVE, "native", "the plan's dtype: nothing is rounded further")                \
@@ -99,7 +89,6 @@ typedef enum {
     X(ATN_COSINE_NONE, "none", "no re-weighting")
 
 #define ATN_NAMED_ENTRY(code, name, description) code,
-typedef enum { ATN_GRADIENT_LIST(ATN_NAMED_ENTRY) ATN_GRADIENT_COUNT } atn_gradient;
 typedef enum { ATN_STORAGE_LIST(ATN_NAMED_ENTRY) ATN_STORAGE_COUNT } atn_storage;
 typedef enum { ATN_SIMA_NORM_LIST(ATN_NAMED_ENTRY) ATN_SIMA_NORM_COUNT } atn_sima_norm;
 typedef enum { ATN_ORDER_LIST(ATN_NAMED_ENTRY) ATN_ORDER_COUNT } atn_order;
@@ -111,7 +100,6 @@ typedef enum { ATN_COSINE_LIST(ATN_NAMED_ENTRY) ATN_COSINE_COUNT } atn_cosine;
 #undef ATN_NAMED_ENTRY
 
 /* Names, null if out of range. */
-const char *atn_gradient_name(atn_gradient gradient);
 const char *atn_storage_name(atn_storage storage);
 double atn_storage_roundoff(atn_storage storage); /* u; 0 for native */
 
@@ -255,7 +243,7 @@ typedef struct {
     /* soft, softpp */
     atn_sampling sampling;
     atn_inverse_desc inverse;
-    atn_gradient gradient;
+    atn_gradient gradient; /* of the inverse (inverse.h); only backward minds if it cannot be */
     /* soft, softpp: the published code's residual on V: a depthwise convolution on the grid, zero
      * padding of floor(k/2), one k x k filter per head, shared by its channels, added to the
      * output. 1 x heads x k x k, k odd; null data: none. nystromformer: see there. */

@@ -71,9 +71,6 @@ static inline real *head_matrix(const atn_tensor *t, int64_t index)
     return (real *)atn_tensor_matrix(t, 0, t->heads == 1 ? 0 : index);
 }
 
-/* Rounds what an implementation in desc->storage would store. */
-void R(store)(atn_storage storage, int64_t rows, int64_t cols, real *a, int64_t stride);
-
 void R(heads_layout)(core_arena *arena, cpu_heads *heads);
 void R(heads_forward)(cpu_heads *heads, const atn_attention_inputs *inputs, atn_tensor *out);
 void R(heads_backward)(cpu_heads *heads, const atn_attention_inputs *inputs, const atn_tensor *dout,

@@ -20,6 +20,7 @@ typedef float real;
 #define real_abs     fabsf
 #define cblas_gemm   cblas_sgemm
 #define cblas_trsm   cblas_strsm
+#define cblas_trmm   cblas_strmm
 #define lapack_syevd LAPACKE_ssyevd_work
 #define lapack_geqrf LAPACKE_sgeqrf_work
 #define lapack_orgqr LAPACKE_sorgqr_work
@@ -37,6 +38,7 @@ typedef double real;
 #define real_abs     fabs
 #define cblas_gemm   cblas_dgemm
 #define cblas_trsm   cblas_dtrsm
+#define cblas_trmm   cblas_dtrmm
 #define lapack_syevd LAPACKE_dsyevd_work
 #define lapack_geqrf LAPACKE_dgeqrf_work
 #define lapack_orgqr LAPACKE_dorgqr_work
