@@ -89,7 +89,7 @@ static void check_row(atn_context *context, int op, int variant, int row, tally 
 
 Test(attention, forward_is_the_reference)
 {
-    atn_context *context = fixture_context(2, NULL);
+    atn_context *context = fixture_context(1, NULL);
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
         const atn_operator_info *info = attention_row(op);
         bool known = info && attention_has_reference(info);
