@@ -92,21 +92,25 @@ static double linearity(atn_context *context, attention_case *c, double *y)
     return broken;
 }
 
-/* V = 1 gives 1, and no unit V gives anything below 0 (the entries of Y are then the weights). */
+/* Outputs are averages of value vectors: V = 1 gives 1, and a V that is 1 in one place gives, in
+ * that channel, weights of at least 0, and 0 in the others. */
 static double stochasticity(atn_context *context, attention_case *c, double *y)
 {
     int64_t values = attention_case_values(c), outputs = attention_case_outputs(c);
-    int64_t size = c->shape.key_tokens * c->shape.value_dim;
+    int64_t dv = c->shape.value_dim, size = c->shape.key_tokens * dv;
+    const atn_variant *variant = &atn_operator_get(c->choice.op)->variants[c->choice.variant];
     double broken = 0;
     (void)y;
     for (int64_t i = 0; i < attention_case_queries(c); i++)
         c->q[i] = c->choice.op == ATN_COSFORMER ? fabs(c->q[i]) : c->q[i]; /* no zero rows */
-    for (int64_t unit = -1; unit < size; unit++) {
+    for (int64_t unit = -1; unit < (variant->properties & ATN_IS_LINEAR ? size : 0); unit++) {
         for (int64_t i = 0; i < values; i++)
             c->v[i] = unit < 0 || i % size == unit;
         double *weights = output_of(context, c);
         for (int64_t i = 0; i < outputs; i++)
-            broken = fmax(broken, unit < 0 ? fabs(weights[i] - 1) : -weights[i]);
+            broken = fmax(broken, unit < 0             ? fabs(weights[i] - 1)
+                                  : i % dv == unit % dv ? -weights[i]
+                                                        : fabs(weights[i]));
         free(weights);
     }
     return broken;
