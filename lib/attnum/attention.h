@@ -39,9 +39,10 @@ enum {
 
 /* What is true of a variant in exact arithmetic (atn_variant::properties). Tested for each row. */
 enum {
-    ATN_IS_PERMUTABLE = 1 << 0,  /* permuting the tokens permutes the output */
-    ATN_IS_LINEAR = 1 << 1,      /* in V */
-    ATN_IS_STOCHASTIC = 1 << 2,  /* weights >= 0, rows sum to 1 (up to its epsilons) */
+    ATN_IS_PERMUTABLE = 1 << 0, /* permuting the tokens permutes the output */
+    ATN_IS_LINEAR = 1 << 1,     /* in V */
+    ATN_IS_STOCHASTIC = 1 << 2, /* outputs average the values: tokens' weights >= 0, of sum 1 (up to
+                                   its epsilons) */
     ATN_IS_COLUMN_FREE = 1 << 3, /* invariant to positive scaling of columns of Q and K */
     ATN_IS_COUPLED = 1 << 4,     /* batch entries influence each other */
 };

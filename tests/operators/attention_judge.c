@@ -163,7 +163,7 @@ double judge_gradient_error(const attention_case *c, const double *output, int s
     double natural =
         inputs > 0 ? judge_norm(outputs, c->dout) * judge_norm(outputs, output) / inputs : 0;
     double error = distance(count, got, want);
-    return error == 0 ? 0 : error / fmax(size, JUDGE_FLOOR * natural);
+    return error == 0 ? 0 : error / fmax(size, JUDGE_FLOOR[c->choice.dtype] * natural);
 }
 
 double judge_gradients(const attention_case *c, const double *output, const attention_slots *got,

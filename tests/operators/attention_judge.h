@@ -14,8 +14,9 @@ static const double JUDGE_GRADIENT = 1e-9;
 static const double JUDGE_MOST_CONDITION = 1e4;
 
 /* A gradient that cancels to (almost) nothing, as that of q under softmax over one key, is held
- * against this part of the size it would have without cancellation, |dY| |Y| / |x|. */
-static const double JUDGE_FLOOR = 1e-3;
+ * against this part of the size it would have without cancellation, |dY| |Y| / |x|: in f32, where
+ * the tolerance is a few u, all of it, because that is what rounding is relative to. */
+static const double JUDGE_FLOOR[ATN_DTYPE_COUNT] = {[ATN_F32] = 1, [ATN_F64] = 1e-3};
 
 /* What a law of exact arithmetic may miss in f64, relative to the output: 1e4 u times the
  * conditioning of these shapes; and what breaking it must change. */

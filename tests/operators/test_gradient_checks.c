@@ -143,7 +143,7 @@ static void check(const subject *s, int made[MISTAKES])
 
 Test(gradient_checks, wrong_gradients_are_rejected)
 {
-    atn_context *context = fixture_context(2, NULL);
+    atn_context *context = fixture_context(1, NULL);
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
         const atn_operator_info *info = attention_row(op);
         int made[MISTAKES] = {0};

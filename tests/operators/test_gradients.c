@@ -278,7 +278,7 @@ static void check_variant(atn_context *context, int op, int variant, tally *t)
 
 Test(gradients, backward_is_the_derivative)
 {
-    atn_context *context = fixture_context(2, NULL);
+    atn_context *context = fixture_context(1, NULL);
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
         const atn_operator_info *info = attention_row(op);
         bool known = info && attention_has_backward(info) && attention_has_reference(info);
@@ -337,7 +337,7 @@ static void check_refused(atn_context *context, const attention_case *c, int mod
 
 Test(gradients, soft_in_every_mode)
 {
-    atn_context *context = fixture_context(2, NULL);
+    atn_context *context = fixture_context(1, NULL);
     for (int op = ATN_SOFT; op <= ATN_SOFTPP; op++) {
         const atn_operator_info *info = attention_row(op);
         bool known = info && attention_has_backward(info) && attention_has_reference(info);
