@@ -115,8 +115,9 @@ void atn_storage_round(atn_storage storage, int64_t count, float *values);
 
 /* SimA (SimA Eq. 1-2):   q^_ic = q_ic / max(|q_:c|, epsilon), k^ likewise,   Y = q^ (k^^T v).
  * Cross-attention: Q and K are normalised over their own tokens. auto takes the order with fewer
- * flops, which for n = n_k, d = d_v is the published rule: tokens first iff n < d. A dead channel
- * with epsilon 0 is 0/0: ATN_NONFINITE. */
+ * flops, which for n = n_k, d = d_v is the published rule: tokens first iff n < d; the shape alone
+ * decides, so that a plan has one order whatever its masks leave. A dead channel with epsilon 0 is
+ * 0/0: ATN_NONFINITE. Gradient of the l1 norm: |x| has slope 1 at 0. */
 typedef struct {
     atn_sima_norm norm;
     atn_order order;
@@ -127,7 +128,7 @@ typedef struct {
  * T^_:c = gamma T_:c / max(|T_:c|, epsilon) (columns) or T^_r: (rows),   Y = q^ T^. */
 typedef struct {
     atn_xnorm_axis axis;
-    double epsilon;   /* 0: none, as published; a zero row is then 0/0 */
+    double epsilon;   /* 0: none, as published; a zero row or line is then 0/0: ATN_NONFINITE */
     atn_tensor gamma; /* 1 x h x 1 x 1; null: 1 */
 } atn_xnorm_options;
 
@@ -185,12 +186,17 @@ typedef struct {
 
 /* Cross-covariance attention (XCiT, Eq. 3):   Y_ia = sum_b A_ab v_ib,   A = softmax_b(tau q^_:a .
  * k^_:b) (d x d), columns of q^, k^ of Euclidean norm 1: x_:c / max(|x_:c|, epsilon). n_k = n and
- * d_v = d. The code multiplies by tau, the paper divides. Token i is query i, key i and value i:
- * with two masks it counts where both have it, and its row of Y is 0 where one has not. */
+ * d_v = d. The code multiplies by tau, the paper divides. Masks: token i counts, in norms and sums,
+ * only if both its query and its key are there; otherwise its row of Y is 0. */
 typedef struct {
     atn_tensor temperature; /* tau: 1 x h x 1 x 1; null: 1 */
     double epsilon;         /* 1e-12 */
 } atn_xca_options;
+
+/* Efficient attention (Shen et al. 2021, softmax normalisation) has no parameters:
+ *
+ *   Y = rho_q (rho_k^T V),   rho_q,ic = exp(q_ic) / sum_a exp(q_ia) over channels,
+ *   rho_k,jc = exp(k_jc) / sum_l exp(k_lc) over the tokens that are there; none: Y = 0. */
 
 /* Linear attention (Katharopoulos et al. 2020):   phi(x) = 1 + elu(x) = x + 1 for x >= 0, exp(x)
  * otherwise;   Y_i = phi(q_i)^T S / (phi(q_i).z + epsilon), S and z as for performer. */
