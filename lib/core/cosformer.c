@@ -21,13 +21,12 @@ static atn_status check_grid(atn_context *context, const atn_cosformer_options *
 static atn_status check_length(atn_context *context, const atn_cosformer_options *o,
                                const atn_attention_shape *shape)
 {
-    int64_t longer =
-        shape->tokens > shape->key_tokens ? shape->tokens : shape->key_tokens;
+    int64_t longer = shape->tokens > shape->key_tokens ? shape->tokens : shape->key_tokens;
     if (o->length == 0 || o->length >= longer)
         return ATN_OK;
     return core_fail(context, ATN_ERR_SHAPE,
-                     "cosformer: length is %" PRId64 ", expected 0 or at least %" PRId64,
-                     o->length, longer);
+                     "cosformer: length is %" PRId64 ", expected 0 or at least %" PRId64, o->length,
+                     longer);
 }
 
 static atn_status check(atn_context *context, const atn_attention_desc *desc,

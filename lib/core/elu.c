@@ -7,9 +7,9 @@ static atn_status check(atn_context *context, const atn_attention_desc *desc,
                         const atn_attention_shape *shape)
 {
     (void)shape;
-    atn_status status =
-        core_check_choice(context, "elu form", (int)desc->elu.form, ATN_ELU_COUNT);
-    return status == ATN_OK ? core_check_epsilon(context, "elu epsilon", desc->elu.epsilon) : status;
+    atn_status status = core_check_choice(context, "elu form", (int)desc->elu.form, ATN_ELU_COUNT);
+    return status == ATN_OK ? core_check_epsilon(context, "elu epsilon", desc->elu.epsilon)
+                            : status;
 }
 
 /* Every element counts as one addition and one exp: which it takes depends on its sign. */

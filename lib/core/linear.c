@@ -7,13 +7,14 @@
 atn_status core_check_projection(atn_context *context, const atn_tensor *projection,
                                  const atn_attention_desc *desc, const atn_attention_shape *shape)
 {
-    atn_status status = core_check_parameter(context, "projection", projection, desc, shape->heads,
-                                             -1, shape->dim);
+    atn_status status =
+        core_check_parameter(context, "projection", projection, desc, shape->heads, -1, shape->dim);
     if (status != ATN_OK)
         return status;
     if (projection->rows < 1 || projection->rows > INT_MAX / 64)
-        return core_fail(context, ATN_ERR_SHAPE, "projection has %" PRId64 " rows, expected 1 to %d",
-                         projection->rows, INT_MAX / 64);
+        return core_fail(context, ATN_ERR_SHAPE,
+                         "projection has %" PRId64 " rows, expected 1 to %d", projection->rows,
+                         INT_MAX / 64);
     return ATN_OK;
 }
 

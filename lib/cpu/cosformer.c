@@ -79,8 +79,7 @@ static void pull(void *own, const token_block *b, real *slopes, real *grad, int6
         for (int64_t f = 0; f < count; f++)
             for (int64_t c = 0; c < d; c++)
                 if (x[c] > 0)
-                    grad[i * grad_stride + c] +=
-                        (real)factors[f] * slopes[(i * count + f) * d + c];
+                    grad[i * grad_stride + c] += (real)factors[f] * slopes[(i * count + f) * d + c];
     }
 }
 

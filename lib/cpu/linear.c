@@ -7,9 +7,9 @@
  *   dphi(q_i) = S dY_i / D_i + e_i z,      dS = sum_i phi(q_i) dY_i^T / D_i,
  *   dphi(k_j) = dS v_j + dz,               dz = sum_i e_i phi(q_i),          dv_j = dS^T phi(k_j).
  *
- * Causal: S and z are prefix sums, swept forwards for dq; dS and dz are suffix sums, swept backwards
- * for dk and dv. Blocks are then runs of HEAD_BLOCK positions. The state is that of all blocks
- * before (after), and what is in the same block comes in through
+ * Causal: S and z are prefix sums, swept forwards for dq; dS and dz are suffix sums, swept
+ * backwards for dk and dv. Blocks are then runs of HEAD_BLOCK positions. The state is that of all
+ * blocks before (after), and what is in the same block comes in through
  *
  *   A_ij = phi(q_i).phi(k_j),   W_ij = dL/dA_ij = dY_i.v_j / D_i + e_i,   both 0 for j after i. */
 #include "cpu/linear.h"
@@ -21,12 +21,12 @@ typedef struct {
     const feature_map *map;
     bool causal;
     int64_t m, dv;
-    real *s, *z, *grad_s, *grad_z;           /* m x dv, m */
-    real *slopes;                            /* HEAD_BLOCK x m: dL/dphi of a block */
-    real *grad_n;                            /* HEAD_BLOCK x dv: dY / D of a block */
-    real *inverse, *grad_sums;                  /* 1 / D and e of a block or, causal, of all queries */
-    real *phi[2], *kept[2];                  /* of a block of queries, of a block of keys */
-    real *weights, *grad_weights;            /* causal: A and W, HEAD_BLOCK x HEAD_BLOCK */
+    real *s, *z, *grad_s, *grad_z; /* m x dv, m */
+    real *slopes;                  /* HEAD_BLOCK x m: dL/dphi of a block */
+    real *grad_n;                  /* HEAD_BLOCK x dv: dY / D of a block */
+    real *inverse, *grad_sums;     /* 1 / D and e of a block or, causal, of all queries */
+    real *phi[2], *kept[2];        /* of a block of queries, of a block of keys */
+    real *weights, *grad_weights;  /* causal: A and W, HEAD_BLOCK x HEAD_BLOCK */
 } linear;
 
 int64_t R(linear_reals)(int64_t features, int64_t kept, const atn_attention_desc *desc,
@@ -121,8 +121,8 @@ static token_block load(const linear *l, bool keys, int64_t step)
 
 static bool sees(const linear *l, int64_t query, int64_t key)
 {
-    return !l->causal || core_position(l->h->key_positions, key) <=
-                             core_position(l->h->positions, query);
+    return !l->causal ||
+           core_position(l->h->key_positions, key) <= core_position(l->h->positions, query);
 }
 
 /* to += sum_i weights_i rows_i; null: weights 1. A block's sum is made in double. */
@@ -309,8 +309,8 @@ static void differentiate_denominators(const linear *l, const token_block *queri
         if (varies) {
             along = dot(l->m, queries->phi + i * l->m, l->slopes + i * l->m);
             if (keys)
-                along += dot(keys->rows, l->weights + i * HEAD_BLOCK,
-                             l->grad_weights + i * HEAD_BLOCK);
+                along +=
+                    dot(keys->rows, l->weights + i * HEAD_BLOCK, l->grad_weights + i * HEAD_BLOCK);
         }
         inverse[i] = (real)(1 / d);
         e[i] = (real)(-along / d / d);

@@ -5,9 +5,10 @@
  *   Y_i = phi(q_i)^T S / D_i,   S = sum_j phi(k_j) v_j^T,   D_i from phi(q_i).z,
  *   z = z_0 + sum_j phi(k_j),
  *
- * sums over all keys or, causal, over those at positions up to query i's (Katharopoulos et al. 2020,
- * Eq. 5-12). An operator brings phi and its derivative for a block of tokens. Memory is the state
- * (S, z), its gradient and a few blocks of tokens; causal backward keeps two numbers per query. */
+ * sums over all keys or, causal, over those at positions up to query i's (Katharopoulos et al.
+ * 2020, Eq. 5-12). An operator brings phi and its derivative for a block of tokens. Memory is the
+ * state (S, z), its gradient and a few blocks of tokens; causal backward keeps two numbers per
+ * query. */
 #ifndef CPU_LINEAR_H
 #define CPU_LINEAR_H
 

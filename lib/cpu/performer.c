@@ -15,12 +15,12 @@ typedef struct {
     const head *h;
     const real *w; /* m x d */
     int64_t m;
-    double c, root_c, factor;          /* factor: 1 / sqrt(M) */
+    double c, root_c, factor; /* factor: 1 / sqrt(M) */
     bool exponential, stabilise;
     bool free_queries, free_keys;
-    double key_shift;                  /* of keys: offset = |x'|^2 / 2 + key_shift */
-    int64_t top_key, top_feature;      /* where w.x' of keys is largest; -1: no key */
-    double grad_shift;                 /* dL/dt of keys */
+    double key_shift;             /* of keys: offset = |x'|^2 / 2 + key_shift */
+    int64_t top_key, top_feature; /* where w.x' of keys is largest; -1: no key */
+    double grad_shift;            /* dL/dt of keys */
 } performer;
 
 static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,

@@ -19,8 +19,8 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 static void map(const void *own, const token_block *b)
 {
     const fourier *f = own;
-    real_gemm(CblasNoTrans, CblasTrans, b->rows, f->m, f->d, b->x, b->stride, f->w, f->d, 0,
-              b->phi, 2 * f->m);
+    real_gemm(CblasNoTrans, CblasTrans, b->rows, f->m, f->d, b->x, b->stride, f->w, f->d, 0, b->phi,
+              2 * f->m);
     for (int64_t i = 0; i < b->rows; i++) {
         real *cosines = b->phi + i * 2 * f->m, *sines = cosines + f->m;
         for (int64_t r = 0; r < f->m; r++) {
@@ -38,8 +38,7 @@ static void pull(void *own, const token_block *b, real *slopes, real *grad, int6
         const real *cosines = b->phi + i * 2 * f->m, *sines = cosines + f->m;
         real *by_cosines = slopes + i * 2 * f->m, *by_sines = by_cosines + f->m;
         for (int64_t r = 0; r < f->m; r++)
-            by_cosines[r] =
-                (real)f->root * (by_sines[r] * cosines[r] - by_cosines[r] * sines[r]);
+            by_cosines[r] = (real)f->root * (by_sines[r] * cosines[r] - by_cosines[r] * sines[r]);
     }
     real_gemm(CblasNoTrans, CblasNoTrans, b->rows, f->d, f->m, slopes, 2 * f->m, f->w, f->d, 1,
               grad, grad_stride);
@@ -58,11 +57,8 @@ static fourier open_fourier(const head *h)
 
 static feature_map map_of(fourier *f)
 {
-    return (feature_map){.features = 2 * f->m,
-                         .denominator = LINEAR_PLAIN,
-                         .own = f,
-                         .map = map,
-                         .pull = pull};
+    return (feature_map){
+        .features = 2 * f->m, .denominator = LINEAR_PLAIN, .own = f, .map = map, .pull = pull};
 }
 
 static void forward(const head *h)
