@@ -12,6 +12,7 @@ static const operator_row *const rows[ATN_OPERATOR_COUNT] = {
     [ATN_SOFTPP] = &core_softpp,
     [ATN_GAUSSIAN] = &core_gaussian_attention,
     [ATN_NYSTROMFORMER] = &core_nystromformer,
+    [ATN_LSH] = &core_lsh,
 };
 
 const operator_row *operator_row_get(atn_operator op)

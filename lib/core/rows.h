@@ -9,5 +9,6 @@ extern const operator_row core_soft;
 extern const operator_row core_softpp;
 extern const operator_row core_gaussian_attention;
 extern const operator_row core_nystromformer;
+extern const operator_row core_lsh;
 
 #endif

@@ -8,6 +8,7 @@
 static const head_operator *const operators[ATN_OPERATOR_COUNT] = {
     [ATN_GAUSSIAN] = &R(gaussian_attention),
     [ATN_NYSTROMFORMER] = &R(nystromformer),
+    [ATN_LSH] = &R(lsh),
 };
 
 void R(store)(atn_storage storage, int64_t rows, int64_t cols, real *a, int64_t stride)
@@ -88,6 +89,7 @@ static head direct_head(const call *c, int64_t piece)
         .desc = &heads->desc,
         .index = piece % s->heads,
         .heads = s->heads,
+        .batch = piece / s->heads,
         .n = s->tokens,
         .n_k = s->key_tokens,
         .d = s->dim,
