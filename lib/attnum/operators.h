@@ -176,8 +176,9 @@ typedef struct {
  *
  *   Z <- Z (13 I - A Z (15 I - A Z (7 I - A Z))) / 4
  *
- * m = n = n_k is softmax(c Q K^T) V + residual, as published. Mask: padded tokens count as zero vectors in the
- * segment means (which divide by the segment's full length), have weight 0 in B, no row in Y.
+ * m = n = n_k is softmax(c Q K^T) V + residual, as published. Mask: padded tokens count as zero
+ * vectors in the segment means (which divide by the segment's full length), have weight 0 in B, no
+ * row in Y.
  * residual: desc.residual, 1 x h x k x 1, k odd: V convolved over tokens, zero padding; queries and
  * keys must then be the same number. */
 typedef struct {
