@@ -173,8 +173,9 @@ typedef struct {
  *
  *   Z <- Z (13 I - A Z (15 I - A Z (7 I - A Z))) / 4
  *
- * m = n = n_k is softmax(c Q K^T) V, as published. Mask: padded tokens count as zero vectors in the
- * segment means (which divide by the segment's full length), have weight 0 in B, no row in Y.
+ * m = n = n_k is softmax(c Q K^T) V + residual, as published. Mask: padded tokens count as zero
+ * vectors in the segment means (which divide by the segment's full length), have weight 0 in B, no
+ * row in Y.
  * residual: desc.residual, 1 x h x k x 1, k odd: V convolved over tokens, zero padding; queries and
  * keys must then be the same number. */
 typedef struct {
@@ -221,8 +222,8 @@ typedef struct {
  * in one sequence, ordered by (round, bucket, token), cut into chunks; a chunk's queries attend to
  * the keys of it and of the chunk before it (the first chunk to the last of all), keys
  * q_j / max(|q_j|, 1e-12), logits c q.k, a token's logit to itself is self_logit. A token that is in
- * both chunks counts twice. Y_i = sum_r w_r Y_i^r with w_r the rounds' softmax weights
- * exp(lse_r - logsumexp lse). The buckets carry no gradient. */
+ * both chunks (of two rounds, or where there is one chunk in all) counts twice. Y_i = sum_r w_r Y_i^r
+ * with w_r the rounds' softmax weights exp(lse_r - logsumexp lse). The buckets carry no gradient. */
 typedef struct {
     atn_tensor rotations;   /* 1 x rounds x d x (buckets / 2) */
     const int64_t *buckets; /* b x h x rounds x n given buckets, instead of rotations; or null */

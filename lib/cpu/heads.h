@@ -10,18 +10,12 @@
 typedef struct {
     const atn_attention_desc *desc;
     int64_t index, heads;         /* which of the h heads, for parameters */
+    int64_t batch;                /* which entry of the batch */
     int64_t n, n_k, d, dv;        /* queries, keys (either may be 0), widths */
     int64_t length, key_length;   /* before padding was left out */
     const int64_t *positions;     /* where query i stood: core_position(positions, i) */
     const int64_t *key_positions; /* where key j stood */
     const real *q, *k, *v;        /* k = q where the call's k is null */
-    int64_t index, heads;             /* which of the h heads, for parameters */
-    int64_t batch;                    /* which entry of the batch */
-    int64_t n, n_k, d, dv;            /* queries, keys (either may be 0), widths */
-    int64_t length, key_length;       /* before padding was left out */
-    const int64_t *positions;         /* where query i stood: core_position(positions, i) */
-    const int64_t *key_positions;     /* where key j stood */
-    const real *q, *k, *v;            /* k = q where the call's k is null */
     int64_t q_stride, k_stride, v_stride;
     real *out; /* forward only: n x dv, to be overwritten */
     int64_t out_stride;
