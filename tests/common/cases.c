@@ -65,7 +65,8 @@ static void grid_of(int64_t n, int64_t *height, int64_t *width)
     *width = n > 0 ? n / *height : 0;
 }
 
-/* At most 9 landmarks but on the grids of large shapes. */
+/* At most 9 landmarks, never 2: A then has equal row sums and the papers' start stands on the edge
+ * of divergence. */
 static void give_soft(attention_case *c)
 {
     atn_sampling *s = &c->reference.sampling;
@@ -73,8 +74,8 @@ static void give_soft(attention_case *c)
     s->kind = c->choice.sampling;
     grid_of(n, &s->height, &s->width);
     bool window = s->kind == ATN_SAMPLING_WINDOW;
-    s->stride = window ? n / 8 + 1 : clamp(s->height / 2, 1, 4);
-    s->count = clamp((n + 1) / 2, 1, 9);
+    s->stride = n == 2 ? 2 : window ? n / 8 + 1 : clamp(s->height / 2, 1, 4);
+    s->count = n < 3 ? 1 : clamp((n + 1) / 2, 3, 9);
     int64_t *indices = own(c, malloc((size_t)(n + 1) * sizeof *indices));
     data_permutation(stream(c, DRAW_PARAMETERS), n, indices);
     s->indices = indices;
