@@ -11,6 +11,17 @@ static const operator_row *const rows[ATN_OPERATOR_COUNT] = {
     [ATN_SOFT] = &core_soft,
     [ATN_SOFTPP] = &core_softpp,
     [ATN_GAUSSIAN] = &core_gaussian_attention,
+    [ATN_SOFTMAX] = &core_softmax,
+    [ATN_LINFORMER] = &core_linformer,
+    [ATN_SIMA] = &core_sima,
+    [ATN_XNORM] = &core_xnorm,
+    [ATN_XCA] = &core_xca,
+    [ATN_EFFICIENT] = &core_efficient,
+    [ATN_NYSTROMFORMER] = &core_nystromformer,
+    [ATN_PERFORMER] = &core_performer,
+    [ATN_RFF] = &core_rff,
+    [ATN_ELU] = &core_elu,
+    [ATN_COSFORMER] = &core_cosformer,
 };
 
 const operator_row *operator_row_get(atn_operator op)

@@ -19,6 +19,8 @@ typedef struct {
     atn_status (*backward)(atn_context *context, void *state, const atn_attention_inputs *inputs,
                            const atn_tensor *dout, atn_gradients *gradients,
                            atn_attention_info *info);
+    /* Whether the description, which can run forward, can run backward; null: it always can. */
+    atn_status (*check_backward)(atn_context *context, const atn_attention_desc *desc);
 } operator_family;
 
 typedef struct {

@@ -60,8 +60,7 @@ atn_status ref_attention_derivative(const ref_attention_problem *given,
     atn_status status = prepare(given, &problem);
     if (status != ATN_OK)
         return status;
-    return inspect(size_of(&problem.shape), dout,
-                   ref_evaluate_complex(&problem, direction, dout));
+    return inspect(size_of(&problem.shape), dout, ref_evaluate_complex(&problem, direction, dout));
 }
 
 /* The derivatives by each of count numbers: *slot of the direction is a unit vector in turn. */
@@ -117,10 +116,9 @@ atn_status ref_attention_gradient(const ref_attention_problem *given, const doub
     for (int p = 0; p < ATN_PARAMETER_COUNT; p++) {
         const atn_tensor *t = atn_attention_parameter(&desc, (atn_parameter)p);
         if (gradient->parameters[p])
-            status = worse(status, differentiate(&problem, weights, &direction,
-                                                 &direction.parameters[p],
-                                                 t->heads * t->rows * t->cols, dout,
-                                                 gradient->parameters[p]));
+            status = worse(
+                status, differentiate(&problem, weights, &direction, &direction.parameters[p],
+                                      t->heads * t->rows * t->cols, dout, gradient->parameters[p]));
     }
     free(dout);
     return status;

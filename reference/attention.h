@@ -16,10 +16,10 @@
 typedef struct {
     const atn_attention_desc *desc;
     atn_attention_shape shape;
-    const double *q;                                 /* b x h x n x d */
-    const double *k;                                 /* b x h x n_k x d; null: K = Q */
-    const double *v;                                 /* b x h x n_k x dv */
-    const unsigned char *query_mask, *key_mask;      /* as in atn_attention_inputs */
+    const double *q;                            /* b x h x n x d */
+    const double *k;                            /* b x h x n_k x d; null: K = Q */
+    const double *v;                            /* b x h x n_k x dv */
+    const unsigned char *query_mask, *key_mask; /* as in atn_attention_inputs */
 } ref_attention_problem;
 
 /* Directions to differentiate in, or gradients: the shapes of the inputs. Null: zero, or not
@@ -33,7 +33,8 @@ typedef struct {
  *
  * soft, softpp: X is the inverse named by the description: Newton-Raphson's T steps in long double,
  * for the exact methods the inverse of A (cholesky: of A + jitter |A|_1 I where a jitter is given;
- * eig of a singular A: ref_symmetric_pinv).
+ * eig: the pseudo-inverse, cut at rcond where one is given). Judged by long double: an A that is
+ * singular to f64 only is inverted. Neither convergence nor a residual is judged.
  *
  * Returns ATN_OK, ATN_ERR_NULL, ATN_ERR_SHAPE, ATN_ERR_VALUE (a shape or description no operator
  * takes), ATN_ERR_MEMORY, ATN_SINGULAR (an exact inverse met a singular A; Y is NaN),

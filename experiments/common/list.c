@@ -34,22 +34,53 @@ static void add_row(table *t, const char *const cells[COLUMNS])
             table_missing(t);
 }
 
+/* Appends the names of the bits that are set. */
+static void name_bits(unsigned bits, const char *const *names, size_t count, char *text,
+                      size_t size)
+{
+    for (size_t i = 0; i < count; i++)
+        if (bits & 1u << i)
+            snprintf(text + strlen(text), size - strlen(text), "%s%s", *text ? " " : "", names[i]);
+}
+
 static void list_operators(table *t, const char *kind)
 {
-    static const char *const names[] = {
-        "f32",  "f64",   "cpu",    "cuda",   "backward",
-        "mask", "cross", "causal", "lengths"}; /* in the order of ATN_CAN_ */
+    static const char *const names[] = {"f32",  "f64",   "cpu",    "cuda",   "backward",
+                                        "mask", "cross", "causal", "lengths"}; /* as ATN_CAN_ */
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
         const atn_operator_info *info = atn_operator_get((atn_operator)op);
         if (!info)
             continue; /* until every row is there */
-        char text[128] = "";
-        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-            if (info->capabilities & 1u << i)
-                snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", *text ? " " : "",
-                         names[i]);
+        char text[512] = "";
+        name_bits(info->capabilities, names, sizeof names / sizeof *names, text, sizeof text);
+        for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
+            if (info->differentiable & 1u << p)
+                snprintf(text + strlen(text), sizeof text - strlen(text), " d/d%s",
+                         atn_parameter_name((atn_parameter)p));
+        if (info->unsupported)
+            snprintf(text + strlen(text), sizeof text - strlen(text), " (%s)", info->unsupported);
         add_row(t, (const char *[COLUMNS]){kind, info->name, info->formula, info->parameters, text,
                                            info->source});
+    }
+}
+
+static void list_variants(table *t, const char *kind)
+{
+    static const char *const names[] = {"permutable", "linear", "stochastic", "column-free",
+                                        "coupled"}; /* in the order of ATN_IS_ */
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
+        const atn_operator_info *info = atn_operator_get((atn_operator)op);
+        for (int i = 0; info && i < info->variant_count; i++) {
+            const atn_variant *variant = &info->variants[i];
+            char name[64], text[256] = "";
+            snprintf(name, sizeof name, "%s/%s", info->name, variant->name);
+            name_bits(variant->properties, names, sizeof names / sizeof *names, text, sizeof text);
+            if (variant->duplication > 0)
+                snprintf(text + strlen(text), sizeof text - strlen(text),
+                         "%severy token twice: output x %g", *text ? "; " : "",
+                         variant->duplication);
+            add_row(t, (const char *[COLUMNS]){kind, name, variant->description, NULL, text, NULL});
+        }
     }
 }
 
@@ -114,9 +145,10 @@ static const struct {
     const char *name;
     void (*list)(table *t, const char *kind);
 } kinds[] = {
-    {"operators", list_operators},     {"inverses", list_inverses},
-    {"experiments", list_experiments}, {"inputs", list_inputs},
-    {"references", list_references},   {"parts", list_parts},
+    {"operators", list_operators}, {"variants", list_variants},
+    {"inverses", list_inverses},   {"experiments", list_experiments},
+    {"inputs", list_inputs},       {"references", list_references},
+    {"parts", list_parts},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 

@@ -39,10 +39,10 @@ enum {
 
 /* What is true of a variant in exact arithmetic (atn_variant::properties). Tested for each row. */
 enum {
-    ATN_IS_PERMUTABLE = 1 << 0,  /* permuting the tokens permutes the output */
-    ATN_IS_LINEAR = 1 << 1,      /* in V */
-    ATN_IS_STOCHASTIC = 1 << 2,  /* outputs average the values: tokens' weights >= 0, of sum 1 (up to
-                                    its epsilons) */
+    ATN_IS_PERMUTABLE = 1 << 0, /* permuting the tokens permutes the output */
+    ATN_IS_LINEAR = 1 << 1,     /* in V */
+    ATN_IS_STOCHASTIC = 1 << 2, /* outputs average the values: tokens' weights >= 0, of sum 1 (up to
+                                   its epsilons) */
     ATN_IS_COLUMN_FREE = 1 << 3, /* invariant to positive scaling of columns of Q and K */
     ATN_IS_COUPLED = 1 << 4,     /* batch entries influence each other */
 };
@@ -100,11 +100,13 @@ atn_attention_desc atn_attention_defaults(atn_operator op, atn_dtype dtype);
 atn_status atn_attention_cost(atn_context *context, const atn_attention_desc *desc,
                               const atn_attention_shape *shape, atn_cost *cost);
 
-/* M x d rows w for performer: blocks of d orthogonal rows, each the Q of the QR factorisation of d
- * rows of `numbers` (no sign fix), the last block cut; row r is scaled to the norm of row r of
- * `norms` (chi-distributed if that is normal noise), or to sqrt(d) if norms is null. All
- * 1 x 1 x M x d, dense, of one dtype. numbers is overwritten. Allocates d^2 + 4 d elements. */
-atn_status atn_orthogonal_features(atn_context *context, atn_tensor *numbers,
+/* M x d rows w for performer: the rows of `numbers` made orthonormal, d at a time, the last time
+ * what is left: with N such a block, the rows of Q^T in N^T = Q R by Householder reflections (no
+ * sign fix). Row r is then scaled to the norm of row r of `norms` (chi-distributed if that is
+ * normal noise), or to sqrt(d) if norms is null. All 1 x 1 x M x d, dense, of one dtype; w must not
+ * overlap the others. Allocates 33 d elements. ATN_NONFINITE: numbers or norms are not finite; w is
+ * NaN. */
+atn_status atn_orthogonal_features(atn_context *context, const atn_tensor *numbers,
                                    const atn_tensor *norms, atn_tensor *w);
 
 /* ---- Plans ---- */
@@ -183,7 +185,8 @@ typedef struct {
  * Gradients must not overlap each other or an input. Status as forward; ATN_NONFINITE: a head whose
  * inputs or gradients are not finite has NaN in its gradients of q, k, v (and parameters get NaN).
  * ATN_ERR_UNSUPPORTED: a parameter that this operator has no gradient for, or that is null in the
- * description. Cost: 2 to 3 times forward's flops, no n x m or n x n array. */
+ * description; a desc.gradient that does not go with desc.inverse. Cost: 2 to 3 times forward's
+ * flops, no n x m or n x n array. */
 atn_status atn_attention_backward(atn_plan *plan, const atn_attention_inputs *inputs,
                                   const atn_tensor *dout, atn_gradients *gradients,
                                   atn_attention_info *info);

@@ -158,6 +158,42 @@ typedef struct {
 atn_status atn_inverse(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
                        atn_tensor *x, atn_inverse_info *infos, atn_trace *traces);
 
+/* How an inverse is differentiated. X(code, name, description) */
+#define ATN_GRADIENT_LIST(X)                                                                       \
+    X(ATN_GRADIENT_CLOSED, "closed",                                                               \
+      "dA = -X^T dX X^T with the X the inverse left, converged or not (SOFT IJCV Eq. 12); exact "  \
+      "for the exact methods on a non-singular A, and for the pivot block of pivoted-cholesky")    \
+    X(ATN_GRADIENT_STEPS, "steps",                                                                 \
+      "through the T steps, the start X_0 and alpha (published SOFT++ code); Newton-Raphson only") \
+    X(ATN_GRADIENT_PSEUDO, "pseudo",                                                               \
+      "of the pseudo-inverse at constant rank (Golub and Pereyra 1973, Eq. 4.12); eig only")
+
+#define ATN_NAMED_ENTRY(code, name, description) code,
+typedef enum { ATN_GRADIENT_LIST(ATN_NAMED_ENTRY) ATN_GRADIENT_COUNT } atn_gradient;
+#undef ATN_NAMED_ENTRY
+
+const char *atn_gradient_name(atn_gradient gradient); /* null if out of range */
+
+/* The other way: da from dx, the derivatives of a scalar by A and by X, for changes of A that keep
+ * it symmetric.
+ *
+ *   a       as for atn_inverse
+ *   dx      b x h x m x m, each matrix dense; its symmetric part is what counts
+ *   da      b x h x m x m, out, dense, exactly symmetric; must not overlap a or dx
+ *   infos   b * h of them about X, or null
+ *
+ * Halvings and jitter count as constants; |A|_1 in alpha does not, and under ATN_SCOPE_BATCH what
+ * all matrices have from alpha goes to the one with the largest norm (the first of them). X = 0 for
+ * want of a start is a constant.
+ *
+ * Returns as atn_inverse; ATN_NONFINITE if da overflows (da is NaN) or dx is not finite;
+ * ATN_ERR_UNSUPPORTED if `gradient` does not go with the method. Cost beside the inverse: 2
+ * products of m x m matrices (closed), 5 per step (steps, which allocates T m^2 elements per
+ * thread), 6 (pseudo). Allocates the inverse and 4 m^2 elements more per thread. */
+atn_status atn_inverse_backward(atn_context *context, const atn_inverse_desc *desc,
+                                atn_gradient gradient, const atn_tensor *a, const atn_tensor *dx,
+                                atn_tensor *da, atn_inverse_info *infos);
+
 #ifdef __cplusplus
 }
 #endif

@@ -3,7 +3,8 @@
  * choice on which papers and published code differ.
  *
  * One head has queries q_i (n x d), keys k_j (n_k x d) and values v_j (n_k x d_v); Y is n x d_v.
- * `c` is logit_scale. A field an operator does not name is ignored. Tensors are "given by the
+ * `c` is logit_scale. A softmax over no keys (n_k = 0, or all of them padded) has no weights: its
+ * sum is 0. A field an operator does not name is ignored. Tensors are "given by the
  * caller": they are not copied, are read at every call, must be dense (rows side by side, heads
  * after one another) and have the plan's dtype; null data stands for what is said. */
 #ifndef ATTNUM_OPERATORS_H
@@ -39,16 +40,6 @@ typedef enum {
     ATN_OPERATOR_COUNT
 } atn_operator;
 
-/* How Newton-Raphson's inverse is differentiated (soft, softpp). X(code, name, description) */
-#define ATN_GRADIENT_LIST(X)                                                                       \
-    X(ATN_GRADIENT_CLOSED, "closed",                                                               \
-      "dA = -X^T dX X^T with the X the inverse left, converged or not (SOFT IJCV Eq. 12); exact "  \
-      "for the exact methods on a non-singular A, and for the pivot block of pivoted-cholesky")    \
-    X(ATN_GRADIENT_STEPS, "steps",                                                                 \
-      "through the T steps, the start X_0 and alpha (published SOFT++ code); Newton-Raphson only") \
-    X(ATN_GRADIENT_PSEUDO, "pseudo",                                                               \
-      "of the pseudo-inverse at constant rank (Golub and Pereyra 1973, Eq. 4.12); eig only")
-
 /* What arithmetic in a narrow type would store. X(code, name, description) */
 #define ATN_STORAGE_LIST(X)                                                                        \
     X(ATN_STORAGE_NATIVE, "native", "the plan's dtype: nothing is rounded further")                \
@@ -64,13 +55,14 @@ typedef enum {
 
 /* Which product comes first. X(code, name, description) */
 #define ATN_ORDER_LIST(X)                                                                          \
-    X(ATN_ORDER_AUTO, "auto", "the one with fewer flops")              \
+    X(ATN_ORDER_AUTO, "auto", "the one with fewer flops")                                          \
     X(ATN_ORDER_TOKENS, "tokens", "(Q K^T) V: 2 n n_k (d + d_v) flops")                            \
     X(ATN_ORDER_CHANNELS, "channels", "Q (K^T V): 2 (n + n_k) d d_v flops")
 
 /* UFO-ViT: along which index K^T V is normalised. */
 #define ATN_XNORM_AXIS_LIST(X)                                                                     \
-    X(ATN_XNORM_COLUMNS, "columns", "over d, the index contracted with Q: a cosine (paper, Eq. 8)") \
+    X(ATN_XNORM_COLUMNS, "columns",                                                                \
+      "over d, the index contracted with Q: a cosine (paper, Eq. 8)")                              \
     X(ATN_XNORM_ROWS, "rows", "over d_v (the popular port)")
 
 /* Performer's features. X(code, name, description) */
@@ -97,7 +89,6 @@ typedef enum {
     X(ATN_COSINE_NONE, "none", "no re-weighting")
 
 #define ATN_NAMED_ENTRY(code, name, description) code,
-typedef enum { ATN_GRADIENT_LIST(ATN_NAMED_ENTRY) ATN_GRADIENT_COUNT } atn_gradient;
 typedef enum { ATN_STORAGE_LIST(ATN_NAMED_ENTRY) ATN_STORAGE_COUNT } atn_storage;
 typedef enum { ATN_SIMA_NORM_LIST(ATN_NAMED_ENTRY) ATN_SIMA_NORM_COUNT } atn_sima_norm;
 typedef enum { ATN_ORDER_LIST(ATN_NAMED_ENTRY) ATN_ORDER_COUNT } atn_order;
@@ -109,12 +100,18 @@ typedef enum { ATN_COSINE_LIST(ATN_NAMED_ENTRY) ATN_COSINE_COUNT } atn_cosine;
 #undef ATN_NAMED_ENTRY
 
 /* Names, null if out of range. */
-const char *atn_gradient_name(atn_gradient gradient);
 const char *atn_storage_name(atn_storage storage);
 double atn_storage_roundoff(atn_storage storage); /* u; 0 for native */
 
 /* Rounds to nearest, ties to even, what `storage` cannot hold; overflow gives infinity. */
 void atn_storage_round(atn_storage storage, int64_t count, float *values);
+
+/* Softmax attention (Vaswani et al. 2017, Eq. 1), without options of its own:
+ *
+ *   Y_i = sum_j exp(c q_i.k_j) v_j / sum_j exp(c q_i.k_j)                    (causal: j <= i)
+ *
+ * A query that sees no key has a row of 0 and no gradient. storage: what is rounded is the weights
+ * exp(c q_i.k_j - the row's maximum up to that block of keys); their sum is not. */
 
 /* SimA (SimA Eq. 1-2):   q^_ic = q_ic / max(|q_:c|, epsilon), k^ likewise,   Y = q^ (k^^T v).
  * Cross-attention: Q and K are normalised over their own tokens. auto takes the order with fewer
@@ -188,7 +185,8 @@ typedef struct {
 
 /* Cross-covariance attention (XCiT, Eq. 3):   Y_ia = sum_b A_ab v_ib,   A = softmax_b(tau q^_:a .
  * k^_:b) (d x d), columns of q^, k^ of Euclidean norm 1: x_:c / max(|x_:c|, epsilon). n_k = n and
- * d_v = d. The code multiplies by tau, the paper divides. */
+ * d_v = d. The code multiplies by tau, the paper divides. Token i is query i, key i and value i:
+ * with two masks it counts where both have it, and its row of Y is 0 where one has not. */
 typedef struct {
     atn_tensor temperature; /* tau: 1 x h x 1 x 1; null: 1 */
     double epsilon;         /* 1e-12 */
@@ -203,7 +201,7 @@ typedef struct {
 
 /* cosFormer (Qin et al. 2022):   w(i,j) ReLU(q_i).ReLU(k_j) over the sum of the same,
  * the sum clamped: max(., epsilon). Token i = 1, 2, ... (1-D), or row y and column x of the grid
- * (2-D; i = y W + x). Zero rows give 0. */
+ * (2-D; i = y W + x); padding moves no token. Zero rows give 0 if epsilon > 0. */
 typedef struct {
     atn_cosine weighting;
     int64_t length;        /* M >= n, n_k; 0: max(n, n_k) (1-D) */
@@ -230,10 +228,10 @@ typedef struct {
 typedef struct {
     atn_operator op;
     atn_dtype dtype;     /* of all tensors of the plan */
-    atn_storage storage; /* f32 only: every array an implementation in that type would store (features,
-                            kernel blocks, states, iterates, outputs) is rounded to it, sums are in
-                            f32; inputs must hold such values already (atn_storage_round);
-                            forward only */
+    atn_storage storage; /* f32 only: every array an implementation in that type would store
+                            (features, kernel blocks, states, iterates, outputs) is rounded to it,
+                            sums are in f32; inputs must hold such values already
+                            (atn_storage_round); forward only */
     bool causal;         /* output i sees keys j <= i only; n_k = n */
     bool padding;        /* masks will be given */
     /* kernel of soft, softpp, gaussian, rff */
@@ -245,7 +243,7 @@ typedef struct {
     /* soft, softpp */
     atn_sampling sampling;
     atn_inverse_desc inverse;
-    atn_gradient gradient;
+    atn_gradient gradient; /* of the inverse (inverse.h); only backward minds if it cannot be */
     /* soft, softpp: the published code's residual on V: a depthwise convolution on the grid, zero
      * padding of floor(k/2), one k x k filter per head, shared by its channels, added to the
      * output. 1 x heads x k x k, k odd; null data: none. nystromformer: see there. */

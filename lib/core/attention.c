@@ -349,6 +349,8 @@ atn_status atn_attention_backward(atn_plan *plan, const atn_attention_inputs *in
         status = core_fail(plan->context, ATN_ERR_UNSUPPORTED,
                            "backward in storage %s: only forward calls emulate narrow types",
                            atn_storage_name(plan->desc.storage));
+    if (status == ATN_OK && plan->row->family->check_backward)
+        status = plan->row->family->check_backward(plan->context, &plan->desc);
     if (status == ATN_OK && !gradients)
         status = core_fail(plan->context, ATN_ERR_NULL, "gradients is null");
     if (status == ATN_OK && !inputs->k && gradients->k)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Exact Gaussian kernel attention for the registry; the arithmetic is in cpu/gaussian_attention.c. */
+/* Exact Gaussian kernel attention for the registry; the arithmetic is in cpu/gaussian_attention.c.
+ */
 #include "core/rows.h"
 #include "core/soft.h"
 
@@ -15,8 +16,8 @@ static void count(atn_context *context, const atn_attention_desc *desc,
 {
     (void)context;
     double pairs = (double)shape->tokens * (double)shape->key_tokens;
-    cost->flops =
-        pairs * (core_pair_flops(desc->distance, (double)shape->dim) + 2 * (double)shape->value_dim);
+    cost->flops = pairs * (core_pair_flops(desc->distance, (double)shape->dim) +
+                           2 * (double)shape->value_dim);
     cost->exps = pairs;
 }
 

@@ -98,4 +98,4 @@ static atn_status backward(atn_context *context, void *state, const atn_attentio
     return outcome(heads, info);
 }
 
-const operator_family core_heads = {sizeof(cpu_heads), prepare, layout, forward, backward};
+const operator_family core_heads = {sizeof(cpu_heads), prepare, layout, forward, backward, NULL};

@@ -74,6 +74,36 @@ atn_status core_check_inverse(atn_context *context, const atn_inverse_desc *desc
     return ATN_OK;
 }
 
+static bool is_newton(const atn_inverse_desc *desc)
+{
+    return desc->method <= ATN_INVERSE_NR_SOFTPP;
+}
+
+atn_status core_check_gradient(atn_context *context, const atn_inverse_desc *desc,
+                               atn_gradient gradient)
+{
+    if (!atn_gradient_name(gradient))
+        return core_fail(context, ATN_ERR_VALUE, "gradient: unknown choice %d", (int)gradient);
+    bool possible = gradient == ATN_GRADIENT_CLOSED ||
+                    (gradient == ATN_GRADIENT_STEPS && is_newton(desc)) ||
+                    (gradient == ATN_GRADIENT_PSEUDO && desc->method == ATN_INVERSE_EIG);
+    if (possible)
+        return ATN_OK;
+    return core_fail(context, ATN_ERR_UNSUPPORTED,
+                     "gradient %s goes with %s, not with inverse %s: set gradient too, to closed "
+                     "for instance (SOFT++ comes with steps)",
+                     atn_gradient_name(gradient),
+                     gradient == ATN_GRADIENT_STEPS ? "the Newton-Raphson inverses" : "eig",
+                     atn_inverse_name(desc->method));
+}
+
+bool core_inverse_backward_too_large(const atn_inverse_desc *desc, atn_gradient gradient, int64_t m,
+                                     int threads)
+{
+    double kept = gradient == ATN_GRADIENT_STEPS ? (double)desc->iterations : 0;
+    return core_too_large((kept + 8) * ((double)m + 8) * ((double)m + 8) * threads);
+}
+
 void core_inverse_layout(core_arena *arena, const atn_inverse_desc *desc, atn_dtype dtype,
                          int64_t m, int64_t count, int threads, bool traced,
                          cpu_inverse_memory *memory)
@@ -111,19 +141,20 @@ static bool symmetric(const atn_tensor *a, int64_t batch, int64_t head)
     return true;
 }
 
-static atn_status check_matrices(atn_context *context, const atn_tensor *a, const atn_tensor *x)
+static atn_status check_matrices(atn_context *context, const atn_tensor *a, const char *name,
+                                 const atn_tensor *x)
 {
     atn_status status;
     if ((status = core_check_tensor(context, "a", a, -1, -1, -1, -1, a ? a->rows : -1)) != ATN_OK ||
-        (status = core_check_tensor(context, "x", x, a->dtype, a->batch, a->heads, a->rows,
+        (status = core_check_tensor(context, name, x, a->dtype, a->batch, a->heads, a->rows,
                                     a->rows)) != ATN_OK ||
-        (status = core_check_alias(context, "x", x, "a", a)) != ATN_OK)
+        (status = core_check_alias(context, name, x, "a", a)) != ATN_OK)
         return status;
     if (a->rows > INT_MAX / 8)
         return core_fail(context, ATN_ERR_SHAPE, "a has %" PRId64 " rows, expected at most %d",
                          a->rows, INT_MAX / 8);
     if (a->rows > 1 && (a->row_stride != a->rows || x->row_stride != a->rows))
-        return core_fail(context, ATN_ERR_STRIDE, "a and x: rows must lie side by side");
+        return core_fail(context, ATN_ERR_STRIDE, "a and %s: rows must lie side by side", name);
     for (int64_t i = 0; a->rows > 0 && i < a->batch * a->heads; i++)
         if (!symmetric(a, i / a->heads, i % a->heads))
             return core_fail(context, ATN_ERR_VALUE,
@@ -135,7 +166,7 @@ static atn_status check_matrices(atn_context *context, const atn_tensor *a, cons
 static atn_status check_traces(atn_context *context, const atn_inverse_desc *desc, int64_t count,
                                atn_trace *traces)
 {
-    bool newton = desc->method <= ATN_INVERSE_NR_SOFTPP;
+    bool newton = is_newton(desc);
     for (int64_t i = 0; traces && i < count; i++) {
         traces[i].length = 0;
         atn_status status =
@@ -153,7 +184,7 @@ atn_status atn_inverse(atn_context *context, const atn_inverse_desc *desc, const
     if (!context || !desc)
         return core_fail(context, ATN_ERR_NULL, "desc is null");
     if ((status = core_check_inverse(context, desc)) != ATN_OK ||
-        (status = check_matrices(context, a, x)) != ATN_OK)
+        (status = check_matrices(context, a, "x", x)) != ATN_OK)
         return status;
     int64_t count = a->batch * a->heads;
     if ((status = check_traces(context, desc, count, traces)) != ATN_OK)
@@ -165,7 +196,7 @@ atn_status atn_inverse(atn_context *context, const atn_inverse_desc *desc, const
     }
     if (core_inverse_too_large(a->rows, count, context->threads))
         return core_fail(context, ATN_ERR_SHAPE, "a: the workspace does not fit into memory");
-    cpu_inverse_memory memory;
+    cpu_inverse_memory memory = {0};
     core_arena arena = {0};
     void *block;
     core_inverse_layout(&arena, desc, a->dtype, a->rows, count, context->threads, traces, &memory);
@@ -175,6 +206,59 @@ atn_status atn_inverse(atn_context *context, const atn_inverse_desc *desc, const
     status = cpu_table_get(a->dtype)->inverse_batch(context, desc, a, x, false, &memory, traces);
     if (infos)
         memcpy(infos, memory.infos, (size_t)count * sizeof *infos);
+    core_release(context, block);
+    return status;
+}
+
+/* What backward works in, on top of the inverse's memory. */
+static void layout_backward(core_arena *arena, const atn_inverse_desc *desc, atn_gradient gradient,
+                            const atn_tensor *a, int threads, cpu_inverse_adjoint *memory)
+{
+    int64_t count = a->batch * a->heads, m = a->rows;
+    size_t size = atn_dtype_size(a->dtype);
+    core_inverse_layout(arena, desc, a->dtype, m, count, threads, false, &memory->inverse);
+    memory->reals = m * m + cpu_table_get(a->dtype)->inverse_backward_work(desc, gradient, m);
+    memory->work = core_take(arena, memory->reals * threads, size);
+    memory->x = core_take(arena, count * m * m, size);
+    memory->slopes = core_take(arena, count, sizeof(double));
+}
+
+atn_status atn_inverse_backward(atn_context *context, const atn_inverse_desc *desc,
+                                atn_gradient gradient, const atn_tensor *a, const atn_tensor *dx,
+                                atn_tensor *da, atn_inverse_info *infos)
+{
+    atn_status status;
+    if (!context || !desc)
+        return core_fail(context, ATN_ERR_NULL, "desc is null");
+    if ((status = core_check_inverse(context, desc)) != ATN_OK ||
+        (status = core_check_gradient(context, desc, gradient)) != ATN_OK ||
+        (status = check_matrices(context, a, "da", da)) != ATN_OK ||
+        (status = core_check_tensor(context, "dx", dx, (int)a->dtype, a->batch, a->heads, a->rows,
+                                    a->rows)) != ATN_OK ||
+        (status = core_check_alias(context, "da", da, "dx", dx)) != ATN_OK)
+        return status;
+    if (a->rows > 1 && dx->row_stride != a->rows)
+        return core_fail(context, ATN_ERR_STRIDE, "dx: rows must lie side by side");
+    int64_t count = a->batch * a->heads;
+    if (count == 0 || a->rows == 0) {
+        if (infos)
+            memset(infos, 0, (size_t)count * sizeof *infos);
+        return ATN_OK;
+    }
+    if (core_inverse_too_large(a->rows, count, context->threads) ||
+        core_inverse_backward_too_large(desc, gradient, a->rows, context->threads))
+        return core_fail(context, ATN_ERR_SHAPE, "a: the workspace does not fit into memory");
+    cpu_inverse_adjoint memory = {0};
+    core_arena arena = {0};
+    void *block;
+    layout_backward(&arena, desc, gradient, a, context->threads, &memory);
+    if ((status = core_arena_allocate(context, &arena, &block)) != ATN_OK)
+        return status;
+    layout_backward(&arena, desc, gradient, a, context->threads, &memory);
+    status = cpu_table_get(a->dtype)->inverse_backward_batch(context, desc, gradient, a, dx, da,
+                                                             &memory);
+    if (infos)
+        memcpy(infos, memory.inverse.infos, (size_t)count * sizeof *infos);
     core_release(context, block);
     return status;
 }

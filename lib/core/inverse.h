@@ -8,6 +8,15 @@
 /* ATN_OK, or which constant of the description is out of range. */
 atn_status core_check_inverse(atn_context *context, const atn_inverse_desc *desc);
 
+/* ATN_ERR_UNSUPPORTED if this inverse cannot be differentiated in this way. */
+atn_status core_check_gradient(atn_context *context, const atn_inverse_desc *desc,
+                               atn_gradient gradient);
+
+/* Whether backward's elements, per matrix of the call and per thread, are more than there can be.
+ */
+bool core_inverse_backward_too_large(const atn_inverse_desc *desc, atn_gradient gradient, int64_t m,
+                                     int threads);
+
 /* Whether inverse_batch's memory is more than there can be; to be asked before core_inverse_layout.
  */
 bool core_inverse_too_large(int64_t m, int64_t count, int threads);

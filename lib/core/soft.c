@@ -65,6 +65,11 @@ static atn_status prepare(atn_context *context, const atn_attention_desc *desc,
         (status = core_check_inverse(context, &desc->inverse)) != ATN_OK ||
         (status = check_residual(context, desc, shape)) != ATN_OK)
         return status;
+    if (!atn_gradient_name(desc->gradient))
+        return core_fail(context, ATN_ERR_VALUE, "gradient: unknown choice %d",
+                         (int)desc->gradient);
+    soft->backward = desc->storage == ATN_STORAGE_NATIVE &&
+                     core_check_gradient(NULL, &desc->inverse, desc->gradient) == ATN_OK;
     if (soft->m > INT_MAX / 64)
         return core_fail(context, ATN_ERR_SHAPE, "%" PRId64 " landmarks, expected at most %d",
                          soft->m, INT_MAX / 64);
@@ -73,7 +78,9 @@ static atn_status prepare(atn_context *context, const atn_attention_desc *desc,
     if (core_too_large(heads * m * (3 * m + 4 * width)) ||
         core_too_large(heads * (double)shape->tokens * width) ||
         core_too_large(context->threads * m * (256 + 2 * width)) ||
-        core_inverse_too_large(soft->m, (int64_t)heads, context->threads))
+        core_inverse_too_large(soft->m, (int64_t)heads, context->threads) ||
+        (soft->backward && core_inverse_backward_too_large(&desc->inverse, desc->gradient, soft->m,
+                                                           context->threads)))
         return core_fail(context, ATN_ERR_SHAPE, "the workspace does not fit into memory");
     return ATN_OK;
 }
@@ -111,6 +118,22 @@ static atn_status forward(atn_context *context, void *state, const atn_attention
     atn_status status =
         cpu_table_get(soft->desc.dtype)->soft_forward(context, soft, inputs->q, inputs->v, out);
     return status < 0 ? status : outcome(soft, info);
+}
+
+static atn_status backward(atn_context *context, void *state, const atn_attention_inputs *inputs,
+                           const atn_tensor *dout, atn_gradients *gradients,
+                           atn_attention_info *info)
+{
+    cpu_soft *soft = state;
+    atn_status status =
+        cpu_table_get(soft->desc.dtype)->soft_backward(context, soft, inputs, dout, gradients);
+    return status < 0 ? status : outcome(soft, info);
+}
+
+/* A description that only runs forward may name a gradient that its inverse does not have. */
+static atn_status check_backward(atn_context *context, const atn_attention_desc *desc)
+{
+    return core_check_gradient(context, &desc->inverse, desc->gradient);
 }
 
 /* Additions and multiplications of one landmark from its tokens. */
@@ -175,11 +198,15 @@ static void count(atn_context *context, const atn_attention_desc *desc,
 }
 
 /* What both rows share. */
-#define SOFT_CAPABILITIES (ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU)
+#define SOFT_CAPABILITIES (ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_BACKWARD)
+#define SOFT_DIFFERENTIABLE                                                                        \
+    (1u << ATN_PARAMETER_CONV | 1u << ATN_PARAMETER_NORM_WEIGHT | 1u << ATN_PARAMETER_NORM_BIAS |  \
+     1u << ATN_PARAMETER_RESIDUAL)
 #define SOFT_UNSUPPORTED                                                                           \
     "SOFT has Q = K (IJCV Eq. 5); no mask, causal form or cross-attention is published"
 
-static const operator_family soft_family = {sizeof(cpu_soft), prepare, layout, forward, NULL};
+static const operator_family soft_family = {sizeof(cpu_soft), prepare,  layout,
+                                            forward,          backward, check_backward};
 
 static const atn_variant soft_variants[] = {
     {.name = "paper",
@@ -206,6 +233,7 @@ const operator_row core_soft = {
              .source = "SOFT (IJCV) Eq. 4-9, Alg. 1-2",
              .parameters = "scale, distance, sampling, inverse, gradient, residual",
              .capabilities = SOFT_CAPABILITIES,
+             .differentiable = SOFT_DIFFERENTIABLE,
              .unsupported = SOFT_UNSUPPORTED,
              .variants = soft_variants,
              .variant_count = sizeof soft_variants / sizeof *soft_variants},
@@ -238,6 +266,7 @@ const operator_row core_softpp = {
              .source = "SOFT (IJCV) Eq. 17",
              .parameters = "scale, distance, sampling, inverse, gradient, residual",
              .capabilities = SOFT_CAPABILITIES,
+             .differentiable = SOFT_DIFFERENTIABLE,
              .unsupported = SOFT_UNSUPPORTED,
              .variants = softpp_variants,
              .variant_count = sizeof softpp_variants / sizeof *softpp_variants},

@@ -36,14 +36,41 @@ void R(sample)(const atn_sampling *sampling, int64_t n, int64_t d, const void *t
                int64_t stride, int64_t m, void *landmarks, int64_t landmark_stride, void *work);
 int64_t R(sample_work)(const atn_sampling *sampling, int64_t d);
 
+atn_status R(orthogonal_features)(int64_t m, int64_t d, const void *numbers, const void *norms,
+                                  void *w, void *work);
+int64_t R(orthogonal_work)(int64_t d);
+
+/* Backward of sample for one head, landmarks' gradients m x d. grad, of the tokens, is added to.
+ * conv-code: norm_sums, 2 d, is added the gradients of norm weight and bias, and landmarks becomes
+ * the gradient of the convolution's output. work: sample_backward_work elements. */
+void R(sample_backward)(const atn_sampling *sampling, int64_t n, int64_t d, const real *tokens,
+                        int64_t stride, int64_t m, real *landmarks, real *grad, int64_t grad_stride,
+                        double *norm_sums, real *work);
+int64_t R(sample_backward_work)(const atn_sampling *sampling, int64_t m, int64_t d);
+/* One head's part of the gradient of the convolution's weights in one input channel, added to
+ * weights (d x d x k k); landmarks as sample_backward left them. The same work. */
+void R(conv_weights_backward)(const atn_sampling *sampling, int64_t d, const real *tokens,
+                              int64_t stride, int64_t m, const real *landmarks, int64_t channel,
+                              real *weights, real *work);
+
 /* out += values convolved with one tall x wide filter (the residuals). Rows y0 <= y < y1. */
 void R(depthwise_rows)(int64_t height, int64_t width, int64_t dv, int64_t tall, int64_t wide,
                        const real *filter, const real *values, int64_t value_stride, int64_t y0,
                        int64_t y1, real *out, int64_t out_stride);
 
+/* Backward of depthwise_rows: grad, of the values, is added to for rows y0 <= y < y1. */
+void R(depthwise_back_rows)(int64_t height, int64_t width, int64_t dv, int64_t tall, int64_t wide,
+                            const real *filter, const real *grad_out, int64_t grad_out_stride,
+                            int64_t y0, int64_t y1, real *grad, int64_t grad_stride);
+/* The gradient of the filter's entry that is `down` and `right` of its middle. */
+double R(depthwise_entry_sum)(int64_t height, int64_t width, int64_t dv, int64_t down,
+                              int64_t right, const real *values, int64_t value_stride,
+                              const real *grad_out, int64_t grad_out_stride);
+
 /* One matrix, dense m x m, with one thread's memory. */
 typedef struct {
     const atn_inverse_desc *desc;
+    atn_storage storage;
     int64_t m;
     const real *a;
     real *x;
@@ -63,11 +90,46 @@ atn_status R(eig)(const inverse_problem *p);
 atn_status R(cholesky)(const inverse_problem *p);
 atn_status R(pivoted_cholesky)(const inverse_problem *p);
 
-/* alpha of every matrix of a into starts (< 0: no such n) and the halvings into infos; matrices
- * whose info says ATN_NONFINITE are left out of every maximum. squares has the shape of a and is
- * scratch, used by the search on A^2. */
+/* alpha of every matrix of a into memory->starts (< 0: no such n) and the halvings into
+ * memory->infos; matrices whose info says ATN_NONFINITE are left out of every maximum. squares has
+ * the shape of a and is scratch, used by the search on A^2. */
 void R(newton_starts)(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
-                      atn_tensor *squares, atn_inverse_info *infos, double *starts);
+                      atn_tensor *squares, cpu_inverse_memory *memory);
+
+/* B = A + ridge I. */
+void R(newton_shift)(int64_t m, const real *a, real ridge, real *b);
+/* next = 2 X - X B X, exactly symmetric; b_x is scratch. Returns |next - X|_F / |next|_F. */
+double R(newton_step)(atn_storage storage, int64_t m, const real *b, const real *x, real *b_x,
+                      real *next);
+
+/* One matrix the other way: the derivative by A from that by X. */
+typedef struct {
+    const atn_inverse_desc *desc;
+    int64_t m;
+    const real *a, *x; /* steps runs the iterates again and needs no x */
+    real *grad_x;      /* read, then scratch */
+    real *grad_a;      /* overwritten; in it alpha is a constant */
+    real *work;        /* inverse_backward_work */
+    const atn_inverse_info *info;
+    double *slope; /* overwritten: the derivative by alpha, 0 but for steps */
+} R(inverse_adjoint);
+typedef R(inverse_adjoint) inverse_adjoint;
+
+int64_t R(inverse_backward_work)(const atn_inverse_desc *desc, atn_gradient gradient, int64_t m);
+void R(inverse_backward)(atn_gradient gradient, const inverse_adjoint *g);
+int64_t R(steps_backward_work)(const atn_inverse_desc *desc, int64_t m);
+void R(steps_backward)(const inverse_adjoint *g);
+
+/* From every matrix's derivative by alpha (slopes) the derivative by its |A|_1. */
+void R(newton_norm_slopes)(const atn_inverse_desc *desc, const atn_tensor *a,
+                           const atn_inverse_info *infos, double *slopes);
+/* The first row whose absolute sum is |A|_1. */
+int64_t R(norm1_row)(int64_t m, const real *a);
+
+atn_status R(inverse_backward_batch)(atn_context *context, const atn_inverse_desc *desc,
+                                     atn_gradient gradient, const atn_tensor *a,
+                                     const atn_tensor *dx, atn_tensor *da,
+                                     cpu_inverse_adjoint *memory);
 
 atn_status R(inverse_batch)(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
                             atn_tensor *x, bool keep_factor, cpu_inverse_memory *memory,
@@ -77,6 +139,13 @@ void R(inverse_work)(const atn_inverse_desc *desc, int64_t m, cpu_inverse_memory
 void R(soft_layout)(core_arena *arena, cpu_soft *soft);
 atn_status R(soft_forward)(atn_context *context, cpu_soft *soft, const atn_tensor *q,
                            const atn_tensor *v, atn_tensor *out);
+
+atn_status R(soft_backward)(atn_context *context, cpu_soft *soft,
+                            const atn_attention_inputs *inputs, const atn_tensor *dout,
+                            atn_gradients *gradients);
+
+/* Rounds what an implementation in desc->storage would store (heads.c). */
+void R(store)(atn_storage storage, int64_t rows, int64_t cols, real *a, int64_t stride);
 
 /* Small helpers on dense matrices (matrix.c). */
 double R(frobenius)(int64_t count, const real *a);

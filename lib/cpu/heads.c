@@ -7,6 +7,17 @@
 
 static const head_operator *const operators[ATN_OPERATOR_COUNT] = {
     [ATN_GAUSSIAN] = &R(gaussian_attention),
+    [ATN_SOFTMAX] = &R(softmax),
+    [ATN_LINFORMER] = &R(linformer),
+    [ATN_SIMA] = &R(sima),
+    [ATN_XNORM] = &R(xnorm),
+    [ATN_XCA] = &R(xca),
+    [ATN_EFFICIENT] = &R(efficient),
+    [ATN_NYSTROMFORMER] = &R(nystromformer),
+    [ATN_PERFORMER] = &R(performer),
+    [ATN_RFF] = &R(rff),
+    [ATN_ELU] = &R(elu),
+    [ATN_COSFORMER] = &R(cosformer),
 };
 
 void R(store)(atn_storage storage, int64_t rows, int64_t cols, real *a, int64_t stride)
@@ -24,8 +35,7 @@ void R(store)(atn_storage storage, int64_t rows, int64_t cols, real *a, int64_t 
 /* Elements of one thread's gathered tokens: q, k, v, out or its gradient, gradients of q, k, v. */
 static int64_t gathered_reals(const atn_attention_shape *s)
 {
-    return s->tokens * (2 * s->dim + s->value_dim) +
-           s->key_tokens * 2 * (s->dim + s->value_dim);
+    return s->tokens * (2 * s->dim + s->value_dim) + s->key_tokens * 2 * (s->dim + s->value_dim);
 }
 
 static int64_t position_count(const atn_attention_shape *s)
@@ -54,9 +64,9 @@ void R(heads_layout)(core_arena *arena, cpu_heads *heads)
     }
     for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
         if (heads->parameters[p])
-            heads->sums[p] = core_take(
-                arena, s->heads * heads->parameters[p]->rows * heads->parameters[p]->cols,
-                sizeof(real));
+            heads->sums[p] =
+                core_take(arena, s->heads * heads->parameters[p]->rows * heads->parameters[p]->cols,
+                          sizeof(real));
 }
 
 /* ---- One head of a call ---- */
@@ -118,9 +128,9 @@ static head direct_head(const call *c, int64_t piece)
         h.grad_v_stride = c->gradients->v->row_stride;
         for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
             if (c->gradients->parameters[p])
-                h.grad_parameters[p] =
-                    (real *)heads->sums[p] +
-                    h.index * heads->parameters[p]->rows * heads->parameters[p]->cols;
+                h.grad_parameters[p] = (real *)heads->sums[p] + h.index *
+                                                                    heads->parameters[p]->rows *
+                                                                    heads->parameters[p]->cols;
     }
     return h;
 }
@@ -351,8 +361,8 @@ static void finish_parameter(const call *c, int p)
     }
 }
 
-void R(heads_backward)(cpu_heads *heads, const atn_attention_inputs *inputs,
-                       const atn_tensor *dout, atn_gradients *gradients)
+void R(heads_backward)(cpu_heads *heads, const atn_attention_inputs *inputs, const atn_tensor *dout,
+                       atn_gradients *gradients)
 {
     call c = {heads, operators[heads->desc.op], inputs, NULL, dout, gradients};
     bool in_order = false;

@@ -9,22 +9,22 @@
 /* One head of a call. Padding has been left out: n and n_k count the tokens that are there. */
 typedef struct {
     const atn_attention_desc *desc;
-    int64_t index, heads;             /* which of the h heads, for parameters */
-    int64_t n, n_k, d, dv;            /* queries, keys (either may be 0), widths */
-    int64_t length, key_length;       /* before padding was left out */
-    const int64_t *positions;         /* where query i stood: core_position(positions, i) */
-    const int64_t *key_positions;     /* where key j stood */
-    const real *q, *k, *v;            /* k = q where the call's k is null */
+    int64_t index, heads;         /* which of the h heads, for parameters */
+    int64_t n, n_k, d, dv;        /* queries, keys (either may be 0), widths */
+    int64_t length, key_length;   /* before padding was left out */
+    const int64_t *positions;     /* where query i stood: core_position(positions, i) */
+    const int64_t *key_positions; /* where key j stood */
+    const real *q, *k, *v;        /* k = q where the call's k is null */
     int64_t q_stride, k_stride, v_stride;
-    real *out;                        /* forward only: n x dv, to be overwritten */
+    real *out; /* forward only: n x dv, to be overwritten */
     int64_t out_stride;
     /* backward only; gradients are added to. grad_k may be the same memory as grad_q */
     const real *grad_out;
     real *grad_q, *grad_k, *grad_v;
     int64_t grad_out_stride, grad_q_stride, grad_k_stride, grad_v_stride;
     real *grad_parameters[ATN_PARAMETER_COUNT]; /* this head's, dense; null: not wanted */
-    real *work;                       /* thread_reals, holding anything */
-    real *state;                      /* head_reals, kept from `before` to `after` of a call */
+    real *work;                                 /* thread_reals, holding anything */
+    real *state; /* head_reals, kept from `before` to `after` of a call */
 } R(head);
 typedef R(head) head;
 
@@ -45,6 +45,17 @@ typedef struct {
 typedef R(head_operator) head_operator;
 
 extern const head_operator R(gaussian_attention);
+extern const head_operator R(softmax);
+extern const head_operator R(linformer);
+extern const head_operator R(sima);
+extern const head_operator R(xnorm);
+extern const head_operator R(xca);
+extern const head_operator R(efficient);
+extern const head_operator R(nystromformer);
+extern const head_operator R(performer);
+extern const head_operator R(rff);
+extern const head_operator R(elu);
+extern const head_operator R(cosformer);
 
 /* Tokens that are worked on at a time: blocks of 64 x 64 stay in a first-level cache. */
 enum { HEAD_BLOCK = 64 };
@@ -60,12 +71,9 @@ static inline real *head_matrix(const atn_tensor *t, int64_t index)
     return (real *)atn_tensor_matrix(t, 0, t->heads == 1 ? 0 : index);
 }
 
-/* Rounds what an implementation in desc->storage would store. */
-void R(store)(atn_storage storage, int64_t rows, int64_t cols, real *a, int64_t stride);
-
 void R(heads_layout)(core_arena *arena, cpu_heads *heads);
 void R(heads_forward)(cpu_heads *heads, const atn_attention_inputs *inputs, atn_tensor *out);
-void R(heads_backward)(cpu_heads *heads, const atn_attention_inputs *inputs,
-                       const atn_tensor *dout, atn_gradients *gradients);
+void R(heads_backward)(cpu_heads *heads, const atn_attention_inputs *inputs, const atn_tensor *dout,
+                       atn_gradients *gradients);
 
 #endif

@@ -76,12 +76,13 @@ atn_status R(inverse_batch)(atn_context *context, const atn_inverse_desc *desc, 
         if (!R(all_finite)(m, m, atn_tensor_matrix(a, i / a->heads, i % a->heads), m))
             memory->infos[i].status = ATN_NONFINITE;
     if (desc->method <= ATN_INVERSE_NR_SOFTPP)
-        R(newton_starts)(context, desc, a, x, memory->infos, memory->starts);
+        R(newton_starts)(context, desc, a, x, memory);
 #pragma omp parallel for num_threads(context->threads) schedule(dynamic)
     for (int64_t i = 0; i < count; i++) {
         int thread = omp_get_thread_num();
         inverse_problem p = {
             .desc = desc,
+            .storage = memory->storage,
             .m = m,
             .a = atn_tensor_matrix(a, i / a->heads, i % a->heads),
             .x = atn_tensor_matrix(x, i / a->heads, i % a->heads),

@@ -44,12 +44,14 @@ static double search_alpha(const atn_inverse_desc *desc, const atn_tensor *b,
     }
 }
 
-static void square_all(const atn_context *context, const atn_tensor *a, atn_tensor *squares)
+static void square_all(const atn_context *context, atn_storage storage, const atn_tensor *a,
+                       atn_tensor *squares)
 {
 #pragma omp parallel for num_threads(context->threads) schedule(dynamic)
     for (int64_t i = 0; i < a->batch * a->heads; i++) {
         real_multiply(a->rows, matrix_of(a, i), matrix_of(a, i), matrix_of(squares, i));
         R(symmetrise)(a->rows, matrix_of(squares, i));
+        R(store)(storage, a->rows, a->rows, matrix_of(squares, i), a->rows);
     }
 }
 
@@ -61,9 +63,11 @@ static double alpha_from_norm(const atn_inverse_desc *desc, double norm)
 }
 
 void R(newton_starts)(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
-                      atn_tensor *squares, atn_inverse_info *infos, double *starts)
+                      atn_tensor *squares, cpu_inverse_memory *memory)
 {
     int64_t count = a->batch * a->heads;
+    atn_inverse_info *infos = memory->infos;
+    double *starts = memory->starts;
     double largest = 0;
     for (int64_t i = 0; i < count; i++) {
         bool finite = infos[i].status != ATN_NONFINITE;
@@ -77,7 +81,7 @@ void R(newton_starts)(atn_context *context, const atn_inverse_desc *desc, const 
         return;
     const atn_tensor *tested = a;
     if (desc->search == ATN_SEARCH_SQUARE) {
-        square_all(context, a, squares);
+        square_all(context, memory->storage, a, squares);
         tested = squares;
     }
     int64_t group = batch ? count : 1;
@@ -91,20 +95,21 @@ void R(newton_starts)(atn_context *context, const atn_inverse_desc *desc, const 
     }
 }
 
-/* B = A + ridge I. */
-static void add_ridge(int64_t m, const real *a, real ridge, real *b)
+void R(newton_shift)(int64_t m, const real *a, real ridge, real *b)
 {
     memcpy(b, a, (size_t)(m * m) * sizeof *b);
     for (int64_t i = 0; i < m; i++)
         b[i * m + i] += ridge;
 }
 
-/* next = 2 X - X B X, exactly symmetric; b_x is scratch. Returns |next - X|_F / |next|_F. */
-static double step(int64_t m, const real *b, const real *x, real *b_x, real *next)
+double R(newton_step)(atn_storage storage, int64_t m, const real *b, const real *x, real *b_x,
+                      real *next)
 {
     real_multiply(m, b, x, b_x);
+    R(store)(storage, m, m, b_x, m);
     real_multiply(m, x, b_x, next);
     R(symmetrise)(m, next);
+    R(store)(storage, m, m, next, m);
     double change = 0, size = 0;
     for (int64_t i = 0; i < m * m; i++) {
         double removed = (double)next[i];
@@ -112,6 +117,7 @@ static double step(int64_t m, const real *b, const real *x, real *b_x, real *nex
         change += ((double)x[i] - removed) * ((double)x[i] - removed);
         size += (double)next[i] * (double)next[i];
     }
+    R(store)(storage, m, m, next, m);
     return size > 0 ? sqrt(change / size) : (change > 0 ? INFINITY : 0) + 0 * size;
 }
 
@@ -125,7 +131,7 @@ static void iterate(const inverse_problem *p, const real *b, real *scratch, real
     info->best_update = INFINITY;
     core_trace_record(p->trace, REAL_DTYPE, p->m, p->a, x, p->trace_work);
     for (int k = 1; k <= p->desc->iterations; k++) {
-        double update = step(p->m, b, x, scratch, next);
+        double update = R(newton_step)(p->storage, p->m, b, x, scratch, next);
         if (!R(all_finite)(p->m, p->m, next, p->m)) {
             info->stop = ATN_STOP_NONFINITE;
             break;
@@ -160,13 +166,15 @@ atn_status R(newton)(const inverse_problem *p)
     }
     const real *b = p->a;
     if (p->desc->ridge != 0) {
-        add_ridge(p->m, p->a, (real)p->desc->ridge, shifted);
+        R(newton_shift)(p->m, p->a, (real)p->desc->ridge, shifted);
+        R(store)(p->storage, p->m, p->m, shifted, p->m);
         b = shifted;
     }
     real alpha = (real)p->alpha;
     info->alpha = (double)alpha;
     for (int64_t i = 0; i < size; i++)
         p->x[i] = alpha * b[i];
+    R(store)(p->storage, p->m, p->m, p->x, p->m);
     if (!R(all_finite)(p->m, p->m, p->x, p->m)) { /* alpha leaves the range of the type */
         memset(p->x, 0, (size_t)size * sizeof(real));
         info->stop = ATN_STOP_NONFINITE;

@@ -15,25 +15,37 @@ typedef float real;
 #define R(name)      name##_f32
 #define REAL_DTYPE   ATN_F32
 #define real_exp     expf
+#define real_cos     cosf
+#define real_sin     sinf
 #define real_abs     fabsf
 #define cblas_gemm   cblas_sgemm
 #define cblas_trsm   cblas_strsm
+#define cblas_trmm   cblas_strmm
 #define lapack_syevd LAPACKE_ssyevd_work
+#define lapack_geqrf LAPACKE_sgeqrf_work
+#define lapack_orgqr LAPACKE_sorgqr_work
 #define lapack_potrf LAPACKE_spotrf_work
 #define lapack_potri LAPACKE_spotri_work
 #define lapack_pstrf LAPACKE_spstrf_work
+#define lapack_gesvd LAPACKE_sgesvd_work
 #elif defined(REAL_F64)
 typedef double real;
 #define R(name)      name##_f64
 #define REAL_DTYPE   ATN_F64
 #define real_exp     exp
+#define real_cos     cos
+#define real_sin     sin
 #define real_abs     fabs
 #define cblas_gemm   cblas_dgemm
 #define cblas_trsm   cblas_dtrsm
+#define cblas_trmm   cblas_dtrmm
 #define lapack_syevd LAPACKE_dsyevd_work
+#define lapack_geqrf LAPACKE_dgeqrf_work
+#define lapack_orgqr LAPACKE_dorgqr_work
 #define lapack_potrf LAPACKE_dpotrf_work
 #define lapack_potri LAPACKE_dpotri_work
 #define lapack_pstrf LAPACKE_dpstrf_work
+#define lapack_gesvd LAPACKE_dgesvd_work
 #else
 #error "compile with REAL_F32 or REAL_F64"
 #endif

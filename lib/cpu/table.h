@@ -17,6 +17,7 @@ typedef struct {
 /* The memory inverse_batch works in, laid out by core_inverse_layout: per thread work, ints and
  * trace_work; per matrix one start, one info, m pivots and a factor. */
 typedef struct {
+    atn_storage storage; /* what iterates, inverses and factors are rounded to */
     int64_t reals, ints; /* elements per thread */
     void *work;
     int *int_work;
@@ -26,6 +27,15 @@ typedef struct {
     int *pivots;
     cpu_factor *factors;
 } cpu_inverse_memory;
+
+/* The memory inverse_backward_batch works in, laid out in core/inverse.c. */
+typedef struct {
+    cpu_inverse_memory inverse;
+    int64_t reals;  /* elements per thread */
+    void *work;     /* per thread: reals */
+    void *x;        /* per matrix: m x m */
+    double *slopes; /* per matrix: the derivative by alpha, then by |A|_1 */
+} cpu_inverse_adjoint;
 
 /* A planned SOFT or SOFT++. Pointers are arrays over heads (b h of them), pieces per thread, or
  * chunks: runs of tokens, as long as the shape says, whose sums are added in order, so that the
@@ -39,6 +49,7 @@ typedef struct {
     int64_t m, block, chunk, chunks;
     cpu_inverse_memory inverse;
     void *landmarks; /* per head: m x d */
+    void *pivoted;   /* per head, for a factor: the pivots' landmarks in their order, m x d */
     void *a, *x;     /* per head: m x m; x holds A+ or the factor L */
     void *prepared;  /* per head: what landmark_prepare fills */
     void *roots;     /* per head: D^1/2, m */
@@ -48,6 +59,16 @@ typedef struct {
     void *scratch;   /* per thread, scratch_bytes: sampling, A */
     size_t scratch_bytes;
     unsigned char *nonfinite; /* per head and chunk */
+    bool backward;            /* whether there is memory for it: all that follows */
+    int64_t grad_reals;       /* elements per thread */
+    void *grad_work;          /* per thread: grad_reals */
+    void *slopes;             /* per thread: the derivative by a block of the kernel */
+    void *grad_sums;          /* per head and chunk: K(L,Q) dY, as sums */
+    void *grad_weights;       /* per head: m x value_dim, weights' for dY */
+    void *pulls;              /* per head and chunk: m x d, what tokens pull at landmarks with */
+    void *grad_landmarks;     /* per head: m x d */
+    double *alpha_slopes;     /* per head: the derivative by alpha, then by |A|_1 */
+    double *norm_sums;        /* per head: 2 d, gradients of norm weight and bias */
 } cpu_soft;
 
 /* A planned operator that works head by head (heads.c). */
@@ -81,6 +102,11 @@ typedef struct {
                    int64_t stride, int64_t m, void *landmarks, int64_t landmark_stride, void *work);
     int64_t (*sample_work)(const atn_sampling *sampling, int64_t d);
 
+    /* w of atn_orthogonal_features, all three dense; work: orthogonal_work elements. */
+    atn_status (*orthogonal_features)(int64_t m, int64_t d, const void *numbers, const void *norms,
+                                      void *w, void *work);
+    int64_t (*orthogonal_work)(int64_t d);
+
     /* X of every matrix of a. keep_factor asks pivoted-cholesky to leave its factor in x and in
      * memory->factors instead of the inverse. traces: one per matrix, or null. */
     atn_status (*inverse_batch)(atn_context *context, const atn_inverse_desc *desc,
@@ -88,12 +114,22 @@ typedef struct {
                                 cpu_inverse_memory *memory, atn_trace *traces);
     /* Sets memory->reals and memory->ints. */
     void (*inverse_work)(const atn_inverse_desc *desc, int64_t m, cpu_inverse_memory *memory);
+    /* The other way, m x m dense; inverse_backward_work is the elements one thread needs. */
+    atn_status (*inverse_backward_batch)(atn_context *context, const atn_inverse_desc *desc,
+                                         atn_gradient gradient, const atn_tensor *a,
+                                         const atn_tensor *dx, atn_tensor *da,
+                                         cpu_inverse_adjoint *memory);
+    int64_t (*inverse_backward_work)(const atn_inverse_desc *desc, atn_gradient gradient,
+                                     int64_t m);
 
     /* SOFT and SOFT++: soft_layout adds up or hands out the memory, soft_forward runs and leaves
      * each head's outcome in soft->inverse.infos. */
     void (*soft_layout)(core_arena *arena, cpu_soft *soft);
     atn_status (*soft_forward)(atn_context *context, cpu_soft *soft, const atn_tensor *q,
                                const atn_tensor *v, atn_tensor *out);
+    atn_status (*soft_backward)(atn_context *context, cpu_soft *soft,
+                                const atn_attention_inputs *inputs, const atn_tensor *dout,
+                                atn_gradients *gradients);
 
     /* All other operators; each head's outcome is left in heads->nonfinite. */
     void (*heads_layout)(core_arena *arena, cpu_heads *heads);

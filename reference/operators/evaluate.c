@@ -14,7 +14,19 @@
 #endif
 
 static NUM(ref_operator) *const operators[ATN_OPERATOR_COUNT] = {
+    [ATN_SOFT] = NUM(ref_soft),
+    [ATN_SOFTPP] = NUM(ref_soft),
     [ATN_GAUSSIAN] = NUM(ref_gaussian_attention),
+    [ATN_SIMA] = NUM(ref_sima),
+    [ATN_XNORM] = NUM(ref_xnorm),
+    [ATN_PERFORMER] = NUM(ref_performer),
+    [ATN_RFF] = NUM(ref_rff),
+    [ATN_XCA] = NUM(ref_xca),
+    [ATN_EFFICIENT] = NUM(ref_efficient),
+    [ATN_ELU] = NUM(ref_elu),
+    [ATN_COSFORMER] = NUM(ref_cosformer),
+    [ATN_SOFTMAX] = NUM(ref_softmax_attention),
+    [ATN_LINFORMER] = NUM(ref_linformer),
 };
 
 ref_head NUM(ref_head_of)(const problem *p, int64_t batch, int64_t head)
@@ -58,6 +70,14 @@ long double NUM(ref_logit_scale)(const ref_head *h)
     return given != 0 ? (long double)given : 1 / sqrtl((long double)h->d);
 }
 
+long double NUM(ref_kernel_scale)(const ref_head *h)
+{
+    const atn_attention_desc *desc = h->desc;
+    long double width = desc->scale == ATN_SCALE_EMBED ? (long double)(h->d * h->all->shape.heads)
+                                                       : (long double)h->d;
+    return desc->scale == ATN_SCALE_VALUE ? (long double)desc->scale_value : 1 / (2 * sqrtl(width));
+}
+
 num NUM(ref_dot)(int64_t d, const num *x, const num *y)
 {
     num sum = 0;
@@ -90,7 +110,8 @@ static atn_status all_heads(const problem *p, num *out)
     const atn_attention_shape *s = &p->shape;
     bool known = (unsigned)p->desc->op < ATN_OPERATOR_COUNT && operators[p->desc->op];
     atn_status worst = known ? ATN_OK : ATN_ERR_VALUE;
-    for (int64_t i = 0; worst >= 0 && i < s->batch * s->heads; i++) {
+    bool empty = s->tokens == 0 || s->value_dim == 0;
+    for (int64_t i = 0; !empty && worst >= 0 && i < s->batch * s->heads; i++) {
         ref_head h = NUM(ref_head_of)(p, i / s->heads, i % s->heads);
         atn_status status = operators[p->desc->op](&h, out + i * s->tokens * s->value_dim);
         worst = status < 0 || status > worst ? status : worst;

@@ -4,12 +4,7 @@
 
 atn_status NUM(ref_gaussian_attention)(const ref_head *h, num *out)
 {
-    const atn_attention_desc *desc = h->desc;
-    long double width = desc->scale == ATN_SCALE_EMBED
-                            ? (long double)(h->d * h->all->shape.heads)
-                            : (long double)h->d;
-    long double s =
-        desc->scale == ATN_SCALE_VALUE ? (long double)desc->scale_value : 1 / (2 * sqrtl(width));
+    long double s = NUM(ref_kernel_scale)(h);
     for (int64_t i = 0; i < h->n; i++)
         for (int64_t j = 0; ref_query(h, i) && j < h->n_k; j++) {
             num squared = 0;

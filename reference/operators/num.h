@@ -10,26 +10,26 @@
 
 #if defined(NUM_REAL)
 typedef long double num;
-#define NUM(name)      name##_real
-#define num_value(x)   (x)
-#define num_exp        expl
-#define num_log        logl
-#define num_sqrt       sqrtl
-#define num_cos        cosl
-#define num_sin        sinl
-#define num_slope(x)   ((void)(x), 0.0L)
+#define NUM(name)                    name##_real
+#define num_value(x)                 (x)
+#define num_exp                      expl
+#define num_log                      logl
+#define num_sqrt                     sqrtl
+#define num_cos                      cosl
+#define num_sin                      sinl
+#define num_slope(x)                 ((void)(x), 0.0L)
 #define num_with_slope(value, slope) ((void)(slope), (value))
 #elif defined(NUM_COMPLEX)
 typedef long double _Complex num;
-#define NUM(name)      name##_complex
-#define num_value(x)   creall(x)
-#define num_exp        cexpl
-#define num_log        clogl
-#define num_sqrt       csqrtl
-#define num_cos        ccosl
-#define num_sin        csinl
+#define NUM(name)                    name##_complex
+#define num_value(x)                 creall(x)
+#define num_exp                      cexpl
+#define num_log                      clogl
+#define num_sqrt                     csqrtl
+#define num_cos                      ccosl
+#define num_sin                      csinl
 /* The derivative a number carries, times the step; and a number put together from both. */
-#define num_slope(x)   cimagl(x)
+#define num_slope(x)                 cimagl(x)
 #define num_with_slope(value, slope) ((long double)(value) + I * (long double)(slope))
 #else
 #error "compile with NUM_REAL or NUM_COMPLEX"

@@ -12,8 +12,8 @@
 
 typedef struct {
     const atn_attention_desc *desc;
-    atn_attention_shape shape; /* key_tokens filled in */
-    const num *q, *k, *v;      /* b x h x n x d, ...; k = q where there is none */
+    atn_attention_shape shape;                  /* key_tokens filled in */
+    const num *q, *k, *v;                       /* b x h x n x d, ...; k = q where there is none */
     const num *parameters[ATN_PARAMETER_COUNT]; /* 1 x (1 or h) x rows x cols; null: not given */
     const unsigned char *query_mask, *key_mask; /* batch x tokens; null: all there */
 } NUM(problem);
@@ -33,7 +33,18 @@ typedef NUM(ref_head) ref_head;
 /* Y of one head, n x dv, holding zeros when called: rows of queries that are not there stay so. */
 typedef atn_status NUM(ref_operator)(const ref_head *h, num *out);
 
+extern NUM(ref_operator) NUM(ref_soft);
 extern NUM(ref_operator) NUM(ref_gaussian_attention);
+extern NUM(ref_operator) NUM(ref_sima);
+extern NUM(ref_operator) NUM(ref_xnorm);
+extern NUM(ref_operator) NUM(ref_performer);
+extern NUM(ref_operator) NUM(ref_rff);
+extern NUM(ref_operator) NUM(ref_xca);
+extern NUM(ref_operator) NUM(ref_efficient);
+extern NUM(ref_operator) NUM(ref_elu);
+extern NUM(ref_operator) NUM(ref_cosformer);
+extern NUM(ref_operator) NUM(ref_softmax_attention);
+extern NUM(ref_operator) NUM(ref_linformer);
 
 /* Head (batch, head) of a problem; for operators that look at other heads. */
 ref_head NUM(ref_head_of)(const problem *p, int64_t batch, int64_t head);
@@ -48,6 +59,12 @@ static inline bool ref_key(const ref_head *h, int64_t j)
     return !h->key_there || h->key_there[j];
 }
 
+/* Whether query i sees key j: both are there, and j <= i if causal. */
+static inline bool ref_sees(const ref_head *h, int64_t i, int64_t j)
+{
+    return ref_query(h, i) && ref_key(h, j) && (!h->desc->causal || j <= i);
+}
+
 /* This head's matrix of a parameter; null: not given. */
 const num *NUM(ref_parameter)(const ref_head *h, atn_parameter parameter);
 
@@ -57,8 +74,20 @@ const double *NUM(ref_constant)(const ref_head *h, const atn_tensor *tensor);
 /* c: logit_scale or 1/sqrt(d). */
 long double NUM(ref_logit_scale)(const ref_head *h);
 
+/* s of the Gaussian kernel: what scale says. */
+long double NUM(ref_kernel_scale)(const ref_head *h);
+
 /* x.y of d numbers. */
 num NUM(ref_dot)(int64_t d, const num *x, const num *y);
+
+/* Of weights n x n_k: the sum of those of the keys that query i sees. */
+num NUM(ref_row_sum)(const ref_head *h, const num *weights, int64_t i);
+
+/* Y_i = sum_j weights_ij v_j / divisors_i over the keys that query i sees; null divisors: 1. */
+void NUM(ref_apply)(const ref_head *h, const num *weights, const num *divisors, num *out);
+
+/* x_i = exp(x_i) / sum of exp(x_j), in place. */
+void NUM(ref_soft_weights)(int64_t count, num *x);
 
 /* Room for count numbers, all 0; null: out of memory. */
 static inline num *ref_zeros(int64_t count)

@@ -29,7 +29,7 @@ attnum claims
 expect_usage "'claims'"
 
 # ---- list ----
-kinds='operators inverses experiments inputs references parts'
+kinds='operators variants inverses experiments inputs references parts'
 attnum list
 expect_exit 0
 expect_quiet

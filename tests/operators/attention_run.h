@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Runs the cases of tests/common/cases.h in guarded tensors, and the registry's rows in turn. */
+/* Runs the cases of reference/cases.h in guarded tensors, and the registry's rows in turn. */
 #ifndef TESTS_ATTENTION_RUN_H
 #define TESTS_ATTENTION_RUN_H
 

@@ -69,10 +69,16 @@ static void check_row(atn_context *context, int op, int variant, int row, tally 
     double *kappa = NULL;
     for (int dtype = ATN_F64; dtype >= ATN_F32; dtype--) {
         const forward_row *f = &rows[row];
-        attention_choice choice = {(atn_operator)op,   variant,     (atn_dtype)dtype,
-                                   f->shape,           f->cross,    f->padding,
-                                   f->causal,          f->optional, ATN_SAMPLING_WINDOW,
-                                   (uint64_t)(row + 1)};
+        attention_choice choice = {.op = (atn_operator)op,
+                                   .variant = variant,
+                                   .dtype = (atn_dtype)dtype,
+                                   .shape = f->shape,
+                                   .cross = f->cross,
+                                   .padding = f->padding,
+                                   .causal = f->causal,
+                                   .optional = f->optional,
+                                   .sampling = ATN_SAMPLING_WINDOW,
+                                   .seed = (uint64_t)(row + 1)};
         attention_case c = attention_case_make(&choice);
         double *want = data_allocate(attention_case_outputs(&c));
         attention_expect(&c, want);

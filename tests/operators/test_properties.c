@@ -108,7 +108,7 @@ static double stochasticity(atn_context *context, attention_case *c, double *y)
             c->v[i] = unit < 0 || i % size == unit;
         double *weights = output_of(context, c);
         for (int64_t i = 0; i < outputs; i++)
-            broken = fmax(broken, unit < 0             ? fabs(weights[i] - 1)
+            broken = fmax(broken, unit < 0              ? fabs(weights[i] - 1)
                                   : i % dv == unit % dv ? -weights[i]
                                                         : fabs(weights[i]));
         free(weights);

@@ -11,7 +11,13 @@
 /* What each random array is drawn with, so that adding one does not move the others. */
 enum { DRAW_Q, DRAW_K, DRAW_V, DRAW_DOUT, DRAW_MASKS, DRAW_PARAMETERS = 16 };
 
-enum { FEATURES = 12, LINFORMER_ROWS = 4, LANDMARKS = 4, ROUNDS = 2, BUCKETS = 4, CHUNK = 16 };
+enum { FEATURES = 12, LANDMARKS = 4, ROUNDS = 2, BUCKETS = 4, CHUNK = 16 };
+
+/* What the caller asked for, or the small size. */
+static int64_t size_or(int64_t asked, int64_t small)
+{
+    return asked > 0 ? asked : small;
+}
 
 static uint64_t stream(const attention_case *c, int draw)
 {
@@ -26,13 +32,24 @@ static void *own(attention_case *c, void *memory)
     return c->owned[c->owned_count++] = memory;
 }
 
+/* To what the dtype, or the storage it emulates, holds. */
+static void round_values(const attention_case *c, int64_t count, double *values)
+{
+    data_round(c->choice.dtype, count, values);
+    for (int64_t i = 0; c->choice.storage != ATN_STORAGE_NATIVE && i < count; i++) {
+        float value = (float)values[i];
+        atn_storage_round(c->choice.storage, 1, &value);
+        values[i] = (double)value;
+    }
+}
+
 static double *normal(attention_case *c, int draw, int64_t count, double factor)
 {
     double *values = own(c, data_allocate(count));
     data_normal(stream(c, draw), count, values);
     for (int64_t i = 0; i < count; i++)
         values[i] *= factor;
-    data_round(c->choice.dtype, count, values);
+    round_values(c, count, values);
     return values;
 }
 
@@ -46,7 +63,7 @@ static atn_tensor tensor(attention_case *c, int draw, int64_t heads, int64_t row
     double *values = normal(c, DRAW_PARAMETERS + draw, count, factor);
     for (int64_t i = 0; i < count; i++)
         values[i] += mean;
-    data_round(c->choice.dtype, count, values);
+    round_values(c, count, values);
     return atn_tensor_dense(values, ATN_F64, 1, heads, rows, cols);
 }
 
@@ -74,8 +91,13 @@ static void give_soft(attention_case *c)
     s->kind = c->choice.sampling;
     grid_of(n, &s->height, &s->width);
     bool window = s->kind == ATN_SAMPLING_WINDOW;
-    s->stride = n == 2 ? 2 : window ? n / 8 + 1 : clamp(s->height / 2, 1, 4);
+    int64_t m = c->choice.landmarks, side = (int64_t)llround(sqrt((double)m));
+    s->stride = !window ? clamp(s->height / 2, 1, 4) : n == 2 ? 2 : n / 8 + 1;
     s->count = n < 3 ? 1 : clamp((n + 1) / 2, 3, 9);
+    if (m > 0) {
+        s->stride = window ? clamp((n + m - 1) / m, 1, n) : clamp(s->height / side, 1, s->height);
+        s->count = clamp(m, 1, n);
+    }
     int64_t *indices = own(c, malloc((size_t)(n + 1) * sizeof *indices));
     data_permutation(stream(c, DRAW_PARAMETERS), n, indices);
     s->indices = indices;
@@ -108,28 +130,31 @@ static int64_t own_or_shared(const attention_case *c)
 static void give_linformer(attention_case *c)
 {
     int64_t heads = own_or_shared(c), rows = c->shape.key_tokens + 3;
+    int64_t width = size_or(c->choice.landmarks, LANDMARKS);
     double factor = 1 / sqrt((double)rows);
-    c->reference.linformer.e = tensor(c, 0, heads, rows, LINFORMER_ROWS, 0, factor);
+    c->reference.linformer.e = tensor(c, 0, heads, rows, width, 0, factor);
     if (c->choice.optional)
-        c->reference.linformer.f = tensor(c, 1, heads, rows, LINFORMER_ROWS, 0, factor);
+        c->reference.linformer.f = tensor(c, 1, heads, rows, width, 0, factor);
 }
 
 static void give_performer(attention_case *c)
 {
     c->reference.performer.projection =
-        tensor(c, 0, own_or_shared(c), FEATURES, c->shape.dim, 0, 1);
+        tensor(c, 0, own_or_shared(c), size_or(c->choice.features, FEATURES), c->shape.dim, 0, 1);
 }
 
 static void give_rff(attention_case *c)
 {
-    c->reference.rff.projection = tensor(c, 0, own_or_shared(c), FEATURES, c->shape.dim, 0, 1);
+    c->reference.rff.projection =
+        tensor(c, 0, own_or_shared(c), size_or(c->choice.features, FEATURES), c->shape.dim, 0, 1);
 }
 
 /* Fewer landmarks than tokens, where there are two: with as many it is softmax attention. */
 static void give_nystromformer(attention_case *c)
 {
     int64_t fewer = c->shape.tokens < c->shape.key_tokens ? c->shape.tokens : c->shape.key_tokens;
-    c->reference.nystromformer.landmarks = clamp(fewer - 1, 1, LANDMARKS);
+    c->reference.nystromformer.landmarks =
+        clamp(fewer - 1, 1, size_or(c->choice.landmarks, LANDMARKS));
     if (c->choice.optional && c->shape.key_tokens == c->shape.tokens)
         c->reference.residual = tensor(c, 0, c->shape.heads, 3, 1, 0, 1);
 }
@@ -151,10 +176,11 @@ static void give_cosformer(attention_case *c)
 /* How far the nearest token stands from the border between two buckets. */
 static double nearest_border(const attention_case *c, const double *rotations)
 {
-    int64_t d = c->shape.dim, half = BUCKETS / 2;
+    int64_t d = c->shape.dim, half = size_or(c->choice.buckets, BUCKETS) / 2;
+    int64_t rounds = size_or(c->choice.rounds, ROUNDS);
     double nearest = INFINITY;
     for (int64_t i = 0; i < attention_case_queries(c) / d; i++)
-        for (int round = 0; round < ROUNDS; round++) {
+        for (int64_t round = 0; round < rounds; round++) {
             double best = 0, second = 0; /* of |q.R|: the larger of q.R and -q.R */
             for (int64_t b = 0; b < half; b++) {
                 double sum = 0;
@@ -174,7 +200,8 @@ static void give_lsh(attention_case *c)
 {
     atn_lsh_options *lsh = &c->reference.lsh;
     int64_t n = c->shape.tokens, tokens = c->shape.batch * c->shape.heads * n;
-    for (lsh->chunk = clamp(n / 4, 1, CHUNK); n % lsh->chunk != 0;)
+    int64_t chunk = size_or(c->choice.chunk, clamp(n / 4, 1, CHUNK));
+    for (lsh->chunk = clamp(chunk, 1, n); n % lsh->chunk != 0;)
         lsh->chunk--;
     if (c->choice.optional) {
         int64_t *buckets = own(c, malloc((size_t)(tokens * 3 + 1) * sizeof *buckets));
@@ -187,8 +214,9 @@ static void give_lsh(attention_case *c)
     }
     int draw = 0;
     do
-        lsh->rotations = tensor(c, draw++, ROUNDS, c->shape.dim, BUCKETS / 2, 0, 1);
-    while (nearest_border(c, lsh->rotations.data) < 1e-5 && draw < 16);
+        lsh->rotations = tensor(c, draw++, size_or(c->choice.rounds, ROUNDS), c->shape.dim,
+                                size_or(c->choice.buckets, BUCKETS) / 2, 0, 1);
+    while (!c->choice.bare && draw < 16 && nearest_border(c, lsh->rotations.data) < 1e-5);
 }
 
 static void (*const givers[ATN_OPERATOR_COUNT])(attention_case *) = {
@@ -223,12 +251,15 @@ static void adjust(attention_case *c)
     c->shape = *s;
 }
 
-/* Every batch entry keeps a token, which stands last: a mask must not be read as a length. */
+/* The last token is there, so that a mask cannot pass for a length; the first of a causal form too,
+ * so that every output sees a key. */
 static unsigned char *random_mask(attention_case *c, uint64_t *state, int64_t tokens)
 {
     unsigned char *mask = own(c, malloc((size_t)(c->shape.batch * tokens + 1)));
-    for (int64_t i = 0; i < c->shape.batch * tokens; i++)
-        mask[i] = data_next(state) % 3 != 0 || i % tokens == tokens - 1;
+    for (int64_t i = 0; i < c->shape.batch * tokens; i++) {
+        bool kept = i % tokens == tokens - 1 || (c->choice.causal && i % tokens == 0);
+        mask[i] = data_next(state) % 3 != 0 || kept;
+    }
     return mask;
 }
 
@@ -285,7 +316,9 @@ attention_case attention_case_make(const attention_choice *choice)
     adjust(&c);
     c.reference.causal = c.choice.causal;
     c.reference.padding = c.choice.padding;
-    give_inputs(&c);
+    c.reference.storage = c.choice.storage;
+    if (!c.choice.bare)
+        give_inputs(&c);
     if (givers[choice->op])
         givers[choice->op](&c);
     describe(&c);
@@ -356,7 +389,9 @@ int64_t attention_case_terms(const attention_case *c)
 {
     const atn_attention_shape *s = &c->shape;
     int64_t sizes[] = {s->tokens, s->key_tokens, s->dim, s->value_dim, 1};
-    int64_t terms = c->choice.op == ATN_PERFORMER || c->choice.op == ATN_RFF ? 2 * FEATURES : 1;
+    int64_t terms = c->choice.op == ATN_PERFORMER || c->choice.op == ATN_RFF
+                        ? 2 * size_or(c->choice.features, FEATURES)
+                        : 1;
     const atn_sampling *sampling = &c->reference.sampling;
     if (sampling->weights.data)
         terms = s->dim * sampling->stride * sampling->stride;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Complete problems for any operator of the registry: random inputs, every parameter it needs, and
  * the same in f64 for the reference. */
-#ifndef TESTS_CASES_H
-#define TESTS_CASES_H
+#ifndef REFERENCE_CASES_H
+#define REFERENCE_CASES_H
 
 #include <attnum/attention.h>
 
@@ -21,6 +21,13 @@ typedef struct {
                                    random buckets instead of rotations */
     atn_sampling_kind sampling; /* soft, softpp */
     uint64_t seed;
+    atn_storage storage; /* f32 only: what q, k, v and the parameters are rounded to */
+    bool bare;           /* no inputs: q, k, v and dout are null; the parameters are all there */
+    /* Sizes; 0: small ones, for tests. landmarks of soft and softpp: pool takes the nearest square
+     * number that its grid has, window about as many, indices and first as many as asked. */
+    int64_t landmarks;              /* soft, softpp; linformer's rows; nystromformer */
+    int64_t features;               /* performer, rff */
+    int64_t chunk, rounds, buckets; /* lsh; chunk must divide tokens */
 } attention_choice;
 
 /* All arrays are f64, dense, and hold what the dtype holds. Change them, or both descriptions, as

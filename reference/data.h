@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Seeded test data: the same numbers on every machine. Row-major f64. */
-#ifndef TESTS_DATA_H
-#define TESTS_DATA_H
+#ifndef REFERENCE_DATA_H
+#define REFERENCE_DATA_H
 
 #include <stdint.h>
 

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Linformer for the registry; the arithmetic is in cpu/linformer.c. */
+#include <inttypes.h>
+#include <limits.h>
+
+#include "core/rows.h"
+
+static atn_status check(atn_context *context, const atn_attention_desc *desc,
+                        const atn_attention_shape *shape)
+{
+    const atn_tensor *e = &desc->linformer.e, *f = &desc->linformer.f;
+    atn_status status = core_check_logit_scale(context, desc);
+    if (status == ATN_OK)
+        status = core_check_parameter(context, "linformer.e", e, desc, shape->heads, -1, -1);
+    if (status != ATN_OK)
+        return status;
+    if (e->rows < shape->key_tokens)
+        return core_fail(context, ATN_ERR_SHAPE,
+                         "linformer.e has %" PRId64 " rows, expected at least key_tokens, %" PRId64,
+                         e->rows, shape->key_tokens);
+    if (e->cols < 1 || e->cols > INT_MAX / 64)
+        return core_fail(context, ATN_ERR_SHAPE,
+                         "linformer.e has %" PRId64 " columns, expected 1 to %d", e->cols,
+                         INT_MAX / 64);
+    return f->data ? core_check_dense(context, "linformer.f", f, (int)desc->dtype, 1, e->heads,
+                                      e->rows, e->cols)
+                   : ATN_OK;
+}
+
+/* K' and V'; then per query and column of E a logit, its scaling, its part of the row's sum, its
+ * division and its part of the product with V'. */
+static void count(atn_context *context, const atn_attention_desc *desc,
+                  const atn_attention_shape *shape, atn_cost *cost)
+{
+    (void)context;
+    const atn_tensor *e = &desc->linformer.e;
+    double n = (double)shape->tokens, keys = (double)shape->key_tokens, r = (double)e->cols;
+    double width = (double)shape->dim + (double)shape->value_dim;
+    double size = (double)atn_dtype_size(desc->dtype);
+    cost->flops = 2 * keys * r * width + n * r * (2 * width + 3);
+    cost->exps = n * r;
+    cost->state_bytes = size * r * width;
+    cost->bytes = size * (double)e->heads * keys * r * (desc->linformer.f.data ? 2 : 1);
+}
+
+static const atn_variant variants[] = {
+    {.name = "projected",
+     .description = "E and F as given; without F, F = E (Wang et al. 2020, Eq. 7, section 4)",
+     .properties = ATN_IS_LINEAR},
+};
+
+const operator_row core_linformer = {
+    .info = {.op = ATN_LINFORMER,
+             .name = "linformer",
+             .formula = "Y = softmax(c Q (E^T K)^T) F^T V",
+             .source = "Wang et al. 2020, Eq. 7",
+             .parameters = "linformer.e, linformer.f, logit_scale",
+             .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_BACKWARD |
+                             ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_LENGTHS,
+             .differentiable = 1u << ATN_PARAMETER_E | 1u << ATN_PARAMETER_F,
+             .unsupported = "E^T K and F^T V mix all tokens",
+             .variants = variants,
+             .variant_count = sizeof variants / sizeof *variants},
+    .family = &core_heads,
+    .check = check,
+    .count = count,
+};

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Softmax attention for the registry; the arithmetic is in cpu/softmax.c. */
+#include "core/rows.h"
+
+static atn_status check(atn_context *context, const atn_attention_desc *desc,
+                        const atn_attention_shape *shape)
+{
+    (void)shape;
+    return core_check_logit_scale(context, desc);
+}
+
+/* Per pair a logit, its scaling, its part of the row's sum and of P V; per output one division. */
+static void count(atn_context *context, const atn_attention_desc *desc,
+                  const atn_attention_shape *shape, atn_cost *cost)
+{
+    (void)context;
+    double n = (double)shape->tokens, dv = (double)shape->value_dim;
+    double pairs = desc->causal ? n * (n + 1) / 2 : n * (double)shape->key_tokens;
+    cost->flops = pairs * (2 * (double)shape->dim + 2 + 2 * dv) + n * dv;
+    cost->exps = pairs;
+}
+
+static const atn_variant variants[] = {
+    {.name = "attention",
+     .description = "scaled dot products, every pair of tokens (Vaswani et al. 2017, Eq. 1)",
+     .properties = ATN_IS_PERMUTABLE | ATN_IS_LINEAR | ATN_IS_STOCHASTIC,
+     .duplication = 1},
+    {.name = "causal",
+     .description = "token i sees tokens 1 to i (Vaswani et al. 2017, section 3.2.3)",
+     .properties = ATN_IS_LINEAR | ATN_IS_STOCHASTIC,
+     .desc = {.causal = true}},
+};
+
+const operator_row core_softmax = {
+    .info = {.op = ATN_SOFTMAX,
+             .name = "softmax",
+             .formula = "Y = softmax(c Q K^T) V",
+             .source = "Vaswani et al. 2017, Eq. 1",
+             .parameters = "logit_scale, causal",
+             .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_BACKWARD |
+                             ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_CAUSAL | ATN_CAN_LENGTHS,
+             .variants = variants,
+             .variant_count = sizeof variants / sizeof *variants},
+    .family = &core_heads,
+    .check = check,
+    .count = count,
+};

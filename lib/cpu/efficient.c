@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Efficient attention (Shen et al. 2021): Y = rho_q S, S = rho_k^T V, with rho_q the softmax of Q
+ * over channels and rho_k that of K over tokens, in blocks of tokens.
+ *
+ * Backward, with G = dY and dS = rho_q^T G:
+ *   dQ = rho_q o (G S^T - (rho_q o G S^T) 1),   dV = rho_k dS,   dK = rho_k o (V dS^T - 1 t^T),
+ * where t_c = sum_j (V dS^T)_jc rho_k,jc is row c of S o dS. */
+#include <string.h>
+
+#include "cpu/norms.h"
+
+/* work: per channel of K the sum of exps and t, the maximum; a block of rho_q or rho_k and of a
+ * gradient; S and dS. */
+typedef struct {
+    double *sums, *along;
+    real *maxima, *rho, *grad;
+    real *state, *grad_state;
+} pieces;
+
+static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
+                  int64_t *thread_reals, int64_t *head_reals)
+{
+    (void)desc;
+    int64_t d = shape->dim;
+    *thread_reals = R(norm_doubles)(2 * d) + d + 2 * HEAD_BLOCK * d + 2 * d * shape->value_dim;
+    *head_reals = 0;
+}
+
+static pieces split(const head *h)
+{
+    real *free = h->work;
+    pieces p = {.sums = R(norm_take)(&free, 2 * h->d)};
+    p.along = p.sums + h->d;
+    p.maxima = free;
+    p.rho = p.maxima + h->d;
+    p.grad = p.rho + HEAD_BLOCK * h->d;
+    p.state = p.grad + HEAD_BLOCK * h->d;
+    p.grad_state = p.state + h->d * h->dv;
+    return p;
+}
+
+static void load_queries(const head *h, const pieces *p, int64_t first, int64_t rows)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        const real *q = h->q + (first + i) * h->q_stride;
+        real *rho = p->rho + i * h->d, largest = q[0];
+        double sum = 0;
+        for (int64_t c = 1; c < h->d; c++)
+            largest = q[c] > largest ? q[c] : largest;
+        for (int64_t c = 0; c < h->d; c++) {
+            rho[c] = real_exp(q[c] - largest);
+            sum += (double)rho[c];
+        }
+        for (int64_t c = 0; c < h->d; c++)
+            rho[c] = (real)((double)rho[c] / sum);
+    }
+    R(store)(h->desc->storage, rows, h->d, p->rho, h->d);
+}
+
+static void find_maxima(const head *h, const pieces *p)
+{
+    for (int64_t j = 0; j < h->n_k; j++) {
+        const real *k = h->k + j * h->k_stride;
+        for (int64_t c = 0; c < h->d; c++)
+            p->maxima[c] = j == 0 || k[c] > p->maxima[c] ? k[c] : p->maxima[c];
+    }
+}
+
+/* exp(k - max) of a block of keys; add: its sums as well. */
+static void load_exps(const head *h, const pieces *p, int64_t first, int64_t rows, bool add)
+{
+    for (int64_t j = 0; j < rows; j++) {
+        const real *k = h->k + (first + j) * h->k_stride;
+        real *rho = p->rho + j * h->d;
+        for (int64_t c = 0; c < h->d; c++)
+            rho[c] = real_exp(k[c] - p->maxima[c]);
+        for (int64_t c = 0; add && c < h->d; c++)
+            p->sums[c] += (double)rho[c];
+    }
+}
+
+/* A block of rho_k, the sums being known. */
+static void load_keys(const head *h, const pieces *p, int64_t first, int64_t rows)
+{
+    load_exps(h, p, first, rows, false);
+    for (int64_t j = 0; j < rows; j++)
+        for (int64_t c = 0; c < h->d; c++)
+            p->rho[j * h->d + c] = (real)((double)p->rho[j * h->d + c] / p->sums[c]);
+    R(store)(h->desc->storage, rows, h->d, p->rho, h->d);
+}
+
+/* S, maxima and sums. S is divided by the sums at its end; only where rho_k itself would be stored
+ * in a narrow type the sums must come first. */
+static void make_state(const head *h, const pieces *p)
+{
+    bool narrow = h->desc->storage != ATN_STORAGE_NATIVE;
+    memset(p->sums, 0, (size_t)h->d * sizeof(double));
+    memset(p->state, 0, (size_t)(h->d * h->dv) * sizeof(real));
+    find_maxima(h, p);
+    for (int64_t j = 0; narrow && j < h->n_k; j += HEAD_BLOCK)
+        load_exps(h, p, j, head_smaller(HEAD_BLOCK, h->n_k - j), true);
+    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, h->n_k - j);
+        if (narrow)
+            load_keys(h, p, j, rows);
+        else
+            load_exps(h, p, j, rows, true);
+        real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, rows, p->rho, h->d, h->v + j * h->v_stride,
+                  h->v_stride, 1, p->state, h->dv);
+    }
+    for (int64_t c = 0; !narrow && h->n_k > 0 && c < h->d; c++) /* no keys: S is an empty sum */
+        for (int64_t e = 0; e < h->dv; e++)
+            p->state[c * h->dv + e] = (real)((double)p->state[c * h->dv + e] / p->sums[c]);
+    R(store)(h->desc->storage, h->d, h->dv, p->state, h->dv);
+}
+
+static void forward(const head *h)
+{
+    pieces p = split(h);
+    make_state(h, &p);
+    for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
+        load_queries(h, &p, i, rows);
+        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, p.rho, h->d, p.state, h->dv, 0,
+                  h->out + i * h->out_stride, h->out_stride);
+    }
+    R(store)(h->desc->storage, h->n, h->dv, h->out, h->out_stride);
+}
+
+/* dS, and the gradient by the queries. */
+static void backward_queries(const head *h, const pieces *p)
+{
+    memset(p->grad_state, 0, (size_t)(h->d * h->dv) * sizeof(real));
+    for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
+        const real *dy = h->grad_out + i * h->grad_out_stride;
+        load_queries(h, p, i, rows);
+        real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, rows, p->rho, h->d, dy, h->grad_out_stride,
+                  1, p->grad_state, h->dv);
+        real_gemm(CblasNoTrans, CblasTrans, rows, h->d, h->dv, dy, h->grad_out_stride, p->state,
+                  h->dv, 0, p->grad, h->d);
+        for (int64_t r = 0; r < rows; r++) {
+            const real *rho = p->rho + r * h->d, *grad = p->grad + r * h->d;
+            real *to = h->grad_q + (i + r) * h->grad_q_stride;
+            double mean;
+            R(row_dots)(1, h->d, rho, grad, &mean);
+            for (int64_t c = 0; c < h->d; c++)
+                to[c] += (real)((double)rho[c] * ((double)grad[c] - mean));
+        }
+    }
+}
+
+static void backward_keys(const head *h, const pieces *p)
+{
+    R(row_dots)(h->d, h->dv, p->state, p->grad_state, p->along);
+    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, h->n_k - j);
+        load_keys(h, p, j, rows);
+        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, p->rho, h->d, p->grad_state, h->dv,
+                  1, h->grad_v + j * h->grad_v_stride, h->grad_v_stride);
+        real_gemm(CblasNoTrans, CblasTrans, rows, h->d, h->dv, h->v + j * h->v_stride, h->v_stride,
+                  p->grad_state, h->dv, 0, p->grad, h->d);
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t c = 0; c < h->d; c++)
+                h->grad_k[(j + r) * h->grad_k_stride + c] +=
+                    (real)((double)p->rho[r * h->d + c] *
+                           ((double)p->grad[r * h->d + c] - p->along[c]));
+    }
+}
+
+static void backward(const head *h)
+{
+    pieces p = split(h);
+    make_state(h, &p);
+    backward_queries(h, &p);
+    backward_keys(h, &p);
+}
+
+const head_operator R(efficient) = {.sizes = sizes, .forward = forward, .backward = backward};

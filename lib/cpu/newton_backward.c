@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Backward through the Newton-Raphson steps as they were taken, SOFT (IJCV) Eq. 10, and through
+ * their start X_0 = alpha B. Needs all T iterates, which Eq. 12 was made to avoid. */
+#include <string.h>
+
+#include "cpu/blocks.h"
+
+/* X_0 .. X_{K-1} again, with the bits they had, one after the other. False if there is no X_0: then
+ * X is 0, a constant. */
+static bool run_again(const inverse_adjoint *g, const real *b, real *scratch, real *iterates)
+{
+    int64_t m = g->m, size = m * m;
+    real alpha = (real)g->info->alpha;
+    if (g->info->stop == ATN_STOP_NO_ALPHA)
+        return false;
+    for (int64_t i = 0; i < size; i++)
+        iterates[i] = alpha * b[i];
+    for (int64_t k = 1; k < g->info->iterations; k++)
+        R(newton_step)
+    (ATN_STORAGE_NATIVE, m, b, iterates + (k - 1) * size, scratch, iterates + k * size);
+    return R(all_finite)(m, m, iterates, m);
+}
+
+/* From G, the derivative by X_{k+1} = 2 X - X B X, that by X: 2 G - (G X B + B X G). Adds to sum
+ * what goes to -B: X G X. */
+static void step_back(int64_t m, const real *b, const real *x, real *grad, real *sum, real *x_g,
+                      real *b_x_g)
+{
+    real_multiply(m, x, grad, x_g);
+    real_gemm(CblasNoTrans, CblasNoTrans, m, m, m, x_g, m, x, m, 1, sum, m);
+    real_multiply(m, b, x_g, b_x_g);
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j <= i; j++)
+            grad[i * m + j] = grad[j * m + i] =
+                2 * grad[i * m + j] - (b_x_g[i * m + j] + b_x_g[j * m + i]);
+}
+
+int64_t R(steps_backward_work)(const atn_inverse_desc *desc, int64_t m)
+{
+    int64_t kept = desc->iterations > 0 ? desc->iterations : 1; /* X_0 .. X_{T-1} */
+    return (kept + 3) * m * m;
+}
+
+void R(steps_backward)(const inverse_adjoint *g)
+{
+    int64_t m = g->m, size = m * m;
+    real *b = g->work, *x_g = b + size, *b_x_g = x_g + size, *iterates = b_x_g + size;
+    real *sum = g->grad_a, *grad = g->grad_x, alpha = (real)g->info->alpha;
+    double slope = 0;
+    memset(sum, 0, (size_t)size * sizeof *sum);
+    *g->slope = 0;
+    R(newton_shift)(m, g->a, (real)g->desc->ridge, b);
+    if (!run_again(g, b, b_x_g, iterates))
+        return;
+    R(symmetrise)(m, grad);
+    for (int64_t k = g->info->iterations - 1; k >= 0; k--)
+        step_back(m, b, iterates + k * size, grad, sum, x_g, b_x_g);
+    for (int64_t i = 0; i < size; i++) {
+        sum[i] = alpha * grad[i] - sum[i];
+        slope += (double)grad[i] * (double)b[i];
+    }
+    *g->slope = slope;
+}
+
+static const real *matrix_of(const atn_tensor *t, int64_t index)
+{
+    return atn_tensor_matrix(t, index / t->heads, index % t->heads);
+}
+
+/* d alpha / d |A|_1 for alpha = numerator / |A|_1^2, halved or not. */
+static double alpha_slope(const atn_inverse_info *info, double norm)
+{
+    return norm > 0 ? -2 * info->alpha / norm : 0;
+}
+
+/* All matrices share the alpha of the one with the largest norm, the first of them. */
+static void shared_norm_slopes(const atn_tensor *a, const atn_inverse_info *infos, double *slopes)
+{
+    int64_t largest = -1;
+    double sum = 0, norm = 0;
+    for (int64_t i = 0; i < a->batch * a->heads; i++) {
+        sum += slopes[i];
+        slopes[i] = 0;
+        if (infos[i].status == ATN_NONFINITE)
+            continue;
+        double one = R(norm1)(a->rows, matrix_of(a, i));
+        if (largest < 0 || one > norm) {
+            largest = i;
+            norm = one;
+        }
+    }
+    if (largest >= 0)
+        slopes[largest] = sum * alpha_slope(&infos[largest], norm);
+}
+
+void R(newton_norm_slopes)(const atn_inverse_desc *desc, const atn_tensor *a,
+                           const atn_inverse_info *infos, double *slopes)
+{
+    if (desc->alpha <= 0 && desc->scope == ATN_SCOPE_BATCH) {
+        shared_norm_slopes(a, infos, slopes);
+        return;
+    }
+    for (int64_t i = 0; i < a->batch * a->heads; i++) {
+        double norm = R(norm1)(a->rows, matrix_of(a, i));
+        slopes[i] *= desc->alpha > 0 ? 0 : alpha_slope(&infos[i], norm);
+    }
+}
+
+int64_t R(norm1_row)(int64_t m, const real *a)
+{
+    int64_t row = 0;
+    double norm = -1;
+    for (int64_t i = 0; i < m; i++) {
+        double sum = 0;
+        for (int64_t j = 0; j < m; j++)
+            sum += (double)real_abs(a[i * m + j]);
+        if (sum > norm) {
+            norm = sum;
+            row = i;
+        }
+    }
+    return row;
+}

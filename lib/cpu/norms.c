@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Norms that arrays are divided by, kept in double. */
+#include "cpu/norms.h"
+
+#include <string.h>
+
+int64_t R(norm_doubles)(int64_t count)
+{
+    return (count + 1) * (int64_t)(sizeof(double) / sizeof(real)); /* one more to start aligned */
+}
+
+double *R(norm_take)(real **free, int64_t count)
+{
+    uintptr_t start = ((uintptr_t)*free + sizeof(double) - 1) / sizeof(double) * sizeof(double);
+    *free += R(norm_doubles)(count);
+    return (double *)start;
+}
+
+double R(norm_factor)(double norm, double epsilon, double *varies)
+{
+    *varies = !(norm < epsilon);
+    double larger = norm < epsilon ? epsilon : norm;
+    return larger < INFINITY ? 1 / larger : NAN;
+}
+
+/* The power of two that brings x to about 1; scaling by it rounds nothing. */
+static double unit_of(double x)
+{
+    int exponent;
+    frexp(x, &exponent);
+    exponent = exponent > 1000 ? 1000 : exponent < -1000 ? -1000 : exponent;
+    return ldexp(1, -exponent);
+}
+
+double R(line_norm)(int64_t count, int64_t step, const real *x)
+{
+    double largest = 0, sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        largest = core_max(largest, fabs((double)x[i * step]));
+    if (!(largest > 0 && largest < INFINITY))
+        return largest;
+    double unit = unit_of(largest);
+    for (int64_t i = 0; i < count; i++) {
+        double scaled = (double)x[i * step] * unit;
+        sum += scaled * scaled;
+    }
+    return sqrt(sum) / unit;
+}
+
+int64_t R(columns_reals)(int64_t d)
+{
+    return R(norm_doubles)(3 * d);
+}
+
+column_norms R(columns_start)(atn_sima_norm norm, int64_t d, real **free)
+{
+    column_norms c = {.norm = norm, .d = d, .units = R(norm_take)(free, 3 * d)};
+    c.factors = c.units + d;
+    c.varies = c.factors + d;
+    memset(c.units, 0, (size_t)(3 * d) * sizeof(double));
+    return c;
+}
+
+static void add_absolutes(column_norms *c, int64_t rows, const real *x, int64_t stride)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t e = 0; e < c->d; e++)
+            c->factors[e] += fabs((double)x[i * stride + e]);
+}
+
+/* Moves column e to a unit in which `largest` is at most about 1; 0 stands for no unit yet. */
+static void fit_unit(column_norms *c, int64_t e, double largest)
+{
+    if (largest == 0 || (c->units[e] > 0 && largest * c->units[e] <= 1))
+        return;
+    double unit = unit_of(largest), ratio = c->units[e] > 0 ? unit / c->units[e] : 0;
+    c->factors[e] = c->factors[e] * ratio * ratio;
+    c->units[e] = unit;
+}
+
+static void add_squares(column_norms *c, int64_t rows, const real *x, int64_t stride)
+{
+    for (int64_t first = 0; first < c->d; first += HEAD_BLOCK) {
+        int64_t count = head_smaller(HEAD_BLOCK, c->d - first);
+        double largest[HEAD_BLOCK] = {0}, *units = c->units + first, *sums = c->factors + first;
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t e = 0; e < count; e++) {
+                double size = fabs((double)x[i * stride + first + e]);
+                largest[e] = size > largest[e] ? size : largest[e];
+            }
+        for (int64_t e = 0; e < count; e++)
+            fit_unit(c, first + e, largest[e]);
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t e = 0; e < count; e++) {
+                double scaled = (double)x[i * stride + first + e] * units[e];
+                sums[e] += scaled * scaled;
+            }
+    }
+}
+
+void R(columns_add)(column_norms *c, int64_t rows, const real *x, int64_t stride)
+{
+    if (c->norm == ATN_SIMA_L1)
+        add_absolutes(c, rows, x, stride);
+    else if (c->norm == ATN_SIMA_L2)
+        add_squares(c, rows, x, stride);
+}
+
+void R(columns_finish)(column_norms *c, double epsilon)
+{
+    for (int64_t e = 0; e < c->d; e++) {
+        double norm = c->factors[e];
+        if (c->norm == ATN_SIMA_L2 && norm > 0)
+            norm = sqrt(norm) / c->units[e];
+        c->factors[e] = 1;
+        if (c->norm != ATN_SIMA_NONE)
+            c->factors[e] = R(norm_factor)(norm, epsilon, &c->varies[e]);
+    }
+}
+
+void R(columns_apply)(const column_norms *c, int64_t rows, const real *x, int64_t stride, real *out)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t e = 0; e < c->d; e++)
+            out[i * c->d + e] = (real)((double)x[i * stride + e] * c->factors[e]);
+}
+
+void R(columns_pull)(const column_norms *c, const double *along, int64_t rows, const real *x,
+                     int64_t stride, real *out, int64_t out_stride)
+{
+    if (c->norm == ATN_SIMA_NONE)
+        return;
+    bool l1 = c->norm == ATN_SIMA_L1;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t e = 0; e < c->d; e++) {
+            double value = (double)x[i * stride + e], factor = c->factors[e];
+            double slope = l1 ? (value < 0 ? -1 : 1) : value * factor;
+            out[i * out_stride + e] -= (real)(c->varies[e] * along[e] * slope * factor);
+        }
+}
+
+void R(row_dots)(int64_t rows, int64_t cols, const real *a, const real *b, double *dots)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        dots[r] = 0;
+        for (int64_t c = 0; c < cols; c++)
+            dots[r] += (double)a[r * cols + c] * (double)b[r * cols + c];
+    }
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Norms that arrays are divided by, kept in double, and their derivatives: x^ = x / max(|x|, e).
+ * Where e is the larger the norm is a constant. */
+#ifndef CPU_NORMS_H
+#define CPU_NORMS_H
+
+#include "cpu/heads.h"
+
+/* The elements that hold `count` doubles wherever they start, and the doubles from *free on. */
+int64_t R(norm_doubles)(int64_t count);
+double *R(norm_take)(real **free, int64_t count);
+
+/* 1 / max(norm, epsilon); infinite for 0 / 0 to show, NaN for a norm beyond double's range.
+ * *varies: 1 where the norm is the larger, else 0. */
+double R(norm_factor)(double norm, double epsilon, double *varies);
+
+/* The Euclidean norm of count elements, step apart. */
+double R(line_norm)(int64_t count, int64_t step, const real *x);
+
+/* The norms of d columns over tokens that come in blocks, in any number of them: start, add each
+ * block, finish. */
+typedef struct {
+    atn_sima_norm norm;
+    int64_t d;
+    double *units;   /* l2: powers of two that keep squares within double's range */
+    double *factors; /* the sums, then 1 / max(norm, epsilon) */
+    double *varies;
+} R(column_norms);
+typedef R(column_norms) column_norms;
+
+int64_t R(columns_reals)(int64_t d);
+column_norms R(columns_start)(atn_sima_norm norm, int64_t d, real **free);
+void R(columns_add)(column_norms *c, int64_t rows, const real *x, int64_t stride);
+void R(columns_finish)(column_norms *c, double epsilon);
+
+/* out (rows x d, dense; may be x) = x with each column multiplied by its factor. */
+void R(columns_apply)(const column_norms *c, int64_t rows, const real *x, int64_t stride,
+                      real *out);
+
+/* The part of the gradient by x that goes through the norms: with along_c = sum over all tokens of
+ * g x^, g the gradient by x^,
+ *
+ *   dx = factor (g - along d|x|/dx),   d|x|/dx = sign(x), +1 at 0 (l1), or x^ (l2).
+ *
+ * columns_apply gives the first term; this takes the second from out. */
+void R(columns_pull)(const column_norms *c, const double *along, int64_t rows, const real *x,
+                     int64_t stride, real *out, int64_t out_stride);
+
+/* dots_r = row r of a times row r of b, both rows x cols. */
+void R(row_dots)(int64_t rows, int64_t cols, const real *a, const real *b, double *dots);
+
+#endif

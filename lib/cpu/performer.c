@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Performer's random features (Choromanski et al. 2021, Lemma 1 and section 3.3), for linear.c.
+ * With u_r = w_r.x' and x' = sqrt(c) x,
+ *
+ *   phi_r = (exp(u_r - offset) + feature_epsilon) / sqrt(M),   offset = |x'|^2 / 2 + t,
+ *
+ * or max(u_r, 0) + feature_epsilon. */
+#include "core/heads.h"
+#include "cpu/linear.h"
+
+/* Where the formula leaves a factor of phi(q), or of all phi(k), free, as it does without epsilons,
+ * the factor is chosen so that the largest feature is 1: nothing overflows or vanishes, whatever
+ * t. Not for causal keys: a factor from all keys would make early queries round by later keys. */
+typedef struct {
+    const head *h;
+    const real *w; /* m x d */
+    int64_t m;
+    double c, root_c, factor; /* factor: 1 / sqrt(M) */
+    bool exponential, stabilise;
+    bool free_queries, free_keys;
+    double key_shift;             /* of keys: offset = |x'|^2 / 2 + key_shift */
+    int64_t top_key, top_feature; /* where w.x' of keys is largest; -1: no key */
+    double grad_shift;            /* dL/dt of keys */
+} performer;
+
+static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
+                  int64_t *thread_reals, int64_t *head_reals)
+{
+    int64_t m = desc->performer.projection.rows;
+    *thread_reals = R(linear_reals)(m, m, desc, shape);
+    *head_reals = 0;
+}
+
+/* u of `rows` tokens. */
+static void project(const performer *p, int64_t rows, const real *x, int64_t stride, real *u)
+{
+    int64_t d = p->h->d;
+    real_gemm(CblasNoTrans, CblasTrans, rows, p->m, d, x, stride, p->w, d, 0, u, p->m);
+    for (int64_t i = 0; i < rows * p->m; i++)
+        u[i] *= (real)p->root_c;
+}
+
+/* |x'|^2 / 2 */
+static double half_square(const performer *p, const real *x)
+{
+    double sum = 0;
+    for (int64_t c = 0; c < p->h->d; c++)
+        sum += (double)x[c] * (double)x[c];
+    return p->c * sum / 2;
+}
+
+static int64_t largest(int64_t count, const real *u)
+{
+    int64_t at = 0;
+    for (int64_t r = 1; r < count; r++)
+        if (u[r] > u[at])
+            at = r;
+    return at;
+}
+
+/* Finds key_shift: one look at all keys. */
+static void prepare(void *own, real *work)
+{
+    performer *p = own;
+    const head *h = p->h;
+    double top = -INFINITY;
+    p->top_key = -1;
+    if (!p->exponential || !(p->stabilise || p->free_keys))
+        return;
+    for (int64_t j0 = 0; j0 < h->n_k; j0 += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, h->n_k - j0);
+        project(p, rows, h->k + j0 * h->k_stride, h->k_stride, work);
+        for (int64_t j = 0; j < rows; j++) {
+            int64_t r = largest(p->m, work + j * p->m);
+            double value = (double)work[j * p->m + r];
+            if (p->free_keys)
+                value -= half_square(p, h->k + (j0 + j) * h->k_stride);
+            if (value > top || p->top_key < 0) {
+                top = value;
+                p->top_key = j0 + j;
+                p->top_feature = r;
+            }
+        }
+    }
+    if (p->top_key >= 0)
+        p->key_shift = top;
+}
+
+/* What row i's exponents are lessened by. */
+static double offset_of(const performer *p, const token_block *b, int64_t i)
+{
+    const real *u = b->kept + i * p->m;
+    double half = half_square(p, b->x + i * b->stride);
+    if (b->keys)
+        return half + p->key_shift;
+    if (p->free_queries)
+        return (double)u[largest(p->m, u)];
+    return p->stabilise ? half + (double)u[largest(p->m, u)] : half;
+}
+
+static void map(const void *own, const token_block *b)
+{
+    const performer *p = own;
+    double epsilon = p->h->desc->performer.feature_epsilon;
+    project(p, b->rows, b->x, b->stride, b->kept);
+    for (int64_t i = 0; i < b->rows; i++) {
+        const real *u = b->kept + i * p->m;
+        real *phi = b->phi + i * p->m;
+        if (!p->exponential) {
+            for (int64_t r = 0; r < p->m; r++)
+                phi[r] = (u[r] > 0 ? u[r] : 0) + (real)epsilon;
+            continue;
+        }
+        double offset = offset_of(p, b, i);
+        for (int64_t r = 0; r < p->m; r++)
+            phi[r] = (real_exp((real)((double)u[r] - offset)) + (real)epsilon) * (real)p->factor;
+    }
+}
+
+/* Makes slopes dL/du of one row of exponentials, with E_r = exp(u_r - offset) / sqrt(M):
+ * slopes_r E_r, and what goes through the offset. Returns dL/d(|x'|^2 / 2). A free factor changes
+ * nothing, so nothing goes through it. */
+static double pull_exponentials(performer *p, const token_block *b, int64_t i, real *slopes)
+{
+    const real *u = b->kept + i * p->m;
+    double offset = offset_of(p, b, i), total = 0;
+    for (int64_t r = 0; r < p->m; r++) {
+        slopes[r] *= real_exp((real)((double)u[r] - offset)) * (real)p->factor;
+        total += (double)slopes[r];
+    }
+    if (!b->keys && p->free_queries)
+        return 0;
+    if (b->keys)
+        p->grad_shift -= total;
+    else if (p->stabilise)
+        slopes[largest(p->m, u)] -= (real)total;
+    return -total;
+}
+
+static void pull(void *own, const token_block *b, real *slopes, real *grad, int64_t grad_stride)
+{
+    performer *p = own;
+    int64_t d = p->h->d;
+    for (int64_t i = 0; i < b->rows; i++) {
+        const real *u = b->kept + i * p->m, *x = b->x + i * b->stride;
+        real *row = slopes + i * p->m;
+        double half_slope = 0;
+        if (p->exponential)
+            half_slope = pull_exponentials(p, b, i, row);
+        for (int64_t r = 0; r < p->m; r++)
+            row[r] = p->exponential || u[r] > 0 ? row[r] * (real)p->root_c : 0;
+        for (int64_t c = 0; c < d; c++)
+            grad[i * grad_stride + c] += (real)(p->c * half_slope * (double)x[c]);
+    }
+    real_gemm(CblasNoTrans, CblasNoTrans, b->rows, d, p->m, slopes, p->m, p->w, d, 1, grad,
+              grad_stride);
+}
+
+/* The stabiliser of the keys is one number: its slope goes to where it came from. */
+static void finish(void *own)
+{
+    performer *p = own;
+    if (p->top_key < 0 || p->free_keys)
+        return;
+    const real *w = p->w + p->top_feature * p->h->d;
+    real *grad = p->h->grad_k + p->top_key * p->h->grad_k_stride;
+    for (int64_t c = 0; c < p->h->d; c++)
+        grad[c] += (real)(p->grad_shift * p->root_c * (double)w[c]);
+}
+
+static performer open_performer(const head *h)
+{
+    const atn_performer_options *o = &h->desc->performer;
+    double c = core_logit_scale(h->desc, h->d);
+    bool exponential = o->features == ATN_FEATURES_EXP;
+    bool free_queries = exponential && o->feature_epsilon == 0;
+    return (performer){
+        .h = h,
+        .w = head_matrix(&o->projection, h->index),
+        .m = o->projection.rows,
+        .c = c,
+        .root_c = sqrt(c),
+        .factor = 1 / sqrt((double)o->projection.rows),
+        .exponential = exponential,
+        .stabilise = o->stabilise,
+        .free_queries = free_queries,
+        .free_keys = free_queries && o->denominator_epsilon == 0 && !h->desc->causal,
+    };
+}
+
+static feature_map map_of(performer *p)
+{
+    return (feature_map){.features = p->m,
+                         .kept = p->m,
+                         .denominator = LINEAR_ADDED,
+                         .start = p->h->desc->performer.denominator_epsilon,
+                         .own = p,
+                         .prepare = prepare,
+                         .map = map,
+                         .pull = pull,
+                         .finish = finish};
+}
+
+static void forward(const head *h)
+{
+    performer p = open_performer(h);
+    feature_map features = map_of(&p);
+    R(linear_forward)(h, &features);
+}
+
+static void backward(const head *h)
+{
+    performer p = open_performer(h);
+    feature_map features = map_of(&p);
+    R(linear_backward)(h, &features);
+}
+
+const head_operator R(performer) = {.sizes = sizes, .forward = forward, .backward = backward};

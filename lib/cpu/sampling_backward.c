@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Backward of the samplings: from landmarks' gradients to tokens' and to the convolution's
+ * parameters. */
+#include "cpu/blocks.h"
+
+/* Landmarks whose windows are laid out at a time for the gradient of the weights. */
+enum { WINDOWS = 64 };
+
+typedef struct {
+    const atn_sampling *sampling;
+    int64_t n, d, m, stride, grad_stride;
+    const real *tokens;
+    real *landmarks; /* m x d: gradients of the landmarks */
+    real *grad, *work;
+    double *norm_sums;
+} job;
+
+/* sum += row / count */
+static void add_share(int64_t d, const real *row, int64_t count, real *sum)
+{
+    for (int64_t c = 0; c < d; c++)
+        sum[c] += row[c] / (real)count;
+}
+
+/* The first token of landmark l's window on the grid. */
+static int64_t corner_of(const atn_sampling *s, int64_t l)
+{
+    int64_t across = s->width / s->stride;
+    return l / across * s->stride * s->width + l % across * s->stride;
+}
+
+static void pool(const job *j)
+{
+    int64_t k = j->sampling->stride, width = j->sampling->width;
+    for (int64_t l = 0; l < j->m; l++) {
+        real *corner = j->grad + corner_of(j->sampling, l) * j->grad_stride;
+        for (int64_t y = 0; y < k; y++)
+            for (int64_t x = 0; x < k; x++)
+                add_share(j->d, j->landmarks + l * j->d, k * k,
+                          corner + (y * width + x) * j->grad_stride);
+    }
+}
+
+static void window(const job *j)
+{
+    int64_t k = j->sampling->stride;
+    for (int64_t i = 0; i < j->n; i++) {
+        int64_t l = i / k, count = j->n - l * k < k ? j->n - l * k : k;
+        add_share(j->d, j->landmarks + l * j->d, count, j->grad + i * j->grad_stride);
+    }
+}
+
+/* Each window's gradient is W^T times that of its landmark, in channel major as W's rows are. */
+static void conv(const job *j)
+{
+    int64_t k = j->sampling->stride, width = j->sampling->width, inner = j->d * k * k;
+    for (int64_t l = 0; l < j->m; l++) {
+        real *corner = j->grad + corner_of(j->sampling, l) * j->grad_stride;
+        real_gemm(CblasNoTrans, CblasNoTrans, 1, inner, j->d, j->landmarks + l * j->d, j->d,
+                  j->sampling->weights.data, inner, 0, j->work, inner);
+        for (int64_t y = 0; y < k; y++)
+            for (int64_t x = 0; x < k; x++)
+                for (int64_t c = 0; c < j->d; c++)
+                    corner[(y * width + x) * j->grad_stride + c] += j->work[c * k * k + y * k + x];
+    }
+}
+
+/* Of x Phi(x): Phi(x) + x phi(x). */
+static double gelu_slope(double x)
+{
+    return 0.5 * erfc(-x / sqrt(2.0)) + x * exp(-x * x / 2) / sqrt(2 * acos(-1.0));
+}
+
+/* LayerNorm (eps 1e-5) and GELU of one row: grad, of the output, becomes that of `row`. sums: d of
+ * the weight's gradient, then d of the bias's. */
+static void norm_gelu(int64_t d, const real *weight, const real *bias, const real *row, real *grad,
+                      double *sums)
+{
+    double mean = 0, variance = 0, slopes = 0, projection = 0;
+    for (int64_t c = 0; c < d; c++)
+        mean += (double)row[c] / (double)d;
+    for (int64_t c = 0; c < d; c++)
+        variance += ((double)row[c] - mean) * ((double)row[c] - mean) / (double)d;
+    double inverse = 1 / sqrt(variance + 1e-5);
+    for (int64_t c = 0; c < d; c++) {
+        double x = ((double)row[c] - mean) * inverse, w = weight ? (double)weight[c] : 1;
+        double slope = (double)grad[c] * gelu_slope(x * w + (bias ? (double)bias[c] : 0));
+        sums[c] += slope * x;
+        sums[d + c] += slope;
+        slopes += slope * w / (double)d;
+        projection += slope * w * x / (double)d;
+        grad[c] = (real)(slope * w);
+    }
+    for (int64_t c = 0; c < d; c++) {
+        double x = ((double)row[c] - mean) * inverse;
+        grad[c] = (real)(inverse * ((double)grad[c] - slopes - x * projection));
+    }
+}
+
+static void conv_code(const job *j)
+{
+    int64_t d = j->d;
+    atn_sampling plain = *j->sampling;
+    real *rows = j->work, *work = j->work + j->m * d; /* the convolution's output, again */
+    plain.kind = ATN_SAMPLING_CONV;
+    R(sample)(&plain, j->n, d, j->tokens, j->stride, j->m, rows, d, work);
+    for (int64_t l = 0; l < j->m; l++)
+        norm_gelu(d, j->sampling->norm_weight.data, j->sampling->norm_bias.data, rows + l * d,
+                  j->landmarks + l * d, j->norm_sums);
+    conv(j);
+}
+
+static void add_row(const job *j, int64_t l, int64_t token)
+{
+    for (int64_t c = 0; c < j->d; c++)
+        j->grad[token * j->grad_stride + c] += j->landmarks[l * j->d + c];
+}
+
+/* A token that is named twice has both. */
+static void indices(const job *j)
+{
+    for (int64_t l = 0; l < j->m; l++)
+        add_row(j, l, j->sampling->indices[l]);
+}
+
+static void first(const job *j)
+{
+    for (int64_t l = 0; l < j->m; l++)
+        add_row(j, l, l);
+}
+
+static void (*const samplers[ATN_SAMPLING_COUNT])(const job *) = {
+    [ATN_SAMPLING_POOL] = pool,       [ATN_SAMPLING_WINDOW] = window,
+    [ATN_SAMPLING_CONV] = conv,       [ATN_SAMPLING_CONV_CODE] = conv_code,
+    [ATN_SAMPLING_INDICES] = indices, [ATN_SAMPLING_FIRST] = first,
+};
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+int64_t R(sample_backward_work)(const atn_sampling *sampling, int64_t m, int64_t d)
+{
+    int64_t window = R(sample_work)(sampling, d), cells = sampling->stride * sampling->stride;
+    return window == 0 ? 0 : larger(m * d + window, (m < WINDOWS ? m : WINDOWS) * cells);
+}
+
+void R(sample_backward)(const atn_sampling *sampling, int64_t n, int64_t d, const real *tokens,
+                        int64_t stride, int64_t m, real *landmarks, real *grad, int64_t grad_stride,
+                        double *norm_sums, real *work)
+{
+    job j = {sampling, n, d, m, stride, grad_stride, tokens, landmarks, grad, work, norm_sums};
+    samplers[sampling->kind](&j);
+}
+
+/* The windows of landmarks l .. l + count - 1 in one channel: count x k k. */
+static void gather_channel(const atn_sampling *s, const real *tokens, int64_t stride, int64_t l,
+                           int64_t count, int64_t channel, real *windows)
+{
+    int64_t k = s->stride;
+    for (int64_t i = 0; i < count; i++) {
+        const real *corner = tokens + corner_of(s, l + i) * stride + channel;
+        for (int64_t y = 0; y < k; y++)
+            for (int64_t x = 0; x < k; x++)
+                windows[(i * k + y) * k + x] = corner[(y * s->width + x) * stride];
+    }
+}
+
+void R(conv_weights_backward)(const atn_sampling *sampling, int64_t d, const real *tokens,
+                              int64_t stride, int64_t m, const real *landmarks, int64_t channel,
+                              real *weights, real *work)
+{
+    int64_t cells = sampling->stride * sampling->stride;
+    for (int64_t l = 0; l < m; l += WINDOWS) {
+        int64_t count = m - l < WINDOWS ? m - l : WINDOWS;
+        gather_channel(sampling, tokens, stride, l, count, channel, work);
+        real_gemm(CblasTrans, CblasNoTrans, d, cells, count, landmarks + l * d, d, work, cells, 1,
+                  weights + channel * cells, d * cells);
+    }
+}

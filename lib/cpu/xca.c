@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Cross-covariance attention (XCiT, Eq. 3): Y = V A^T, A = softmax(tau C), C = Q^^T K^, over the
+ * tokens of which both query and key are there.
+ *
+ * Backward, with G = dY and L = tau C:
+ *   dV = G A,   dA = G^T V,   dL = A o (dA - (A o dA) 1),   dtau = dL.C,   dC = tau dL,
+ *   dQ^ = K^ dC^T,   dK^ = Q^ dC.
+ * What the norms need, sum_i dQ^_ia Q^_ia and sum_i dK^_ib K^_ib, are row and column sums of
+ * dC o C. */
+#include <string.h>
+
+#include "cpu/norms.h"
+
+/* work: norms; blocks of raw Q and K, of Q^ and K^, of V, of G and of one gradient; C, A, dC. */
+typedef struct {
+    column_norms queries, keys;
+    double *along_queries, *along_keys;
+    real *raw_q, *raw_k, *q, *k, *v, *grad_out, *grad;
+    real *covariance, *weights, *slopes;
+    double tau;
+} pieces;
+
+/* A block of tokens: which rows of q and out, which of k and v. */
+typedef struct {
+    int64_t next_query, next_key;
+    int64_t count, queries[HEAD_BLOCK], keys[HEAD_BLOCK];
+} token_block;
+
+static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
+                  int64_t *thread_reals, int64_t *head_reals)
+{
+    (void)desc;
+    int64_t d = shape->dim;
+    *thread_reals =
+        2 * R(columns_reals)(d) + 2 * R(norm_doubles)(d) + 7 * HEAD_BLOCK * d + 3 * d * d;
+    *head_reals = 0;
+}
+
+/* The next tokens that are there both as query and as key; false at the end. */
+static bool next_tokens(const head *h, token_block *b)
+{
+    b->count = 0;
+    while (b->count < HEAD_BLOCK && b->next_query < h->n && b->next_key < h->n_k) {
+        int64_t query = core_position(h->positions, b->next_query);
+        int64_t key = core_position(h->key_positions, b->next_key);
+        if (query == key) {
+            b->queries[b->count] = b->next_query;
+            b->keys[b->count++] = b->next_key;
+        }
+        b->next_query += query <= key;
+        b->next_key += key <= query;
+    }
+    return b->count > 0;
+}
+
+static void gather(const head *h, int64_t count, const int64_t *rows, const real *from,
+                   int64_t stride, real *to)
+{
+    for (int64_t i = 0; i < count; i++)
+        memcpy(to + i * h->d, from + rows[i] * stride, (size_t)h->d * sizeof(real));
+}
+
+static void scatter_add(const head *h, int64_t count, const int64_t *rows, const real *from,
+                        real *to, int64_t stride)
+{
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t c = 0; c < h->d; c++)
+            to[rows[i] * stride + c] += from[i * h->d + c];
+}
+
+static void gather_raw(const head *h, const pieces *p, const token_block *b)
+{
+    gather(h, b->count, b->queries, h->q, h->q_stride, p->raw_q);
+    gather(h, b->count, b->keys, h->k, h->k_stride, p->raw_k);
+}
+
+/* A block of Q^ and K^. */
+static void load(const head *h, const pieces *p, const token_block *b)
+{
+    gather_raw(h, p, b);
+    R(columns_apply)(&p->queries, b->count, p->raw_q, h->d, p->q);
+    R(columns_apply)(&p->keys, b->count, p->raw_k, h->d, p->k);
+    R(store)(h->desc->storage, b->count, h->d, p->q, h->d);
+    R(store)(h->desc->storage, b->count, h->d, p->k, h->d);
+}
+
+static pieces split(const head *h)
+{
+    const atn_tensor *tau = &h->desc->xca.temperature;
+    int64_t block = HEAD_BLOCK * h->d, square = h->d * h->d;
+    real *free = h->work;
+    pieces p = {.tau = tau->data ? (double)*head_matrix(tau, h->index) : 1};
+    p.queries = R(columns_start)(ATN_SIMA_L2, h->d, &free);
+    p.keys = R(columns_start)(ATN_SIMA_L2, h->d, &free);
+    p.along_queries = R(norm_take)(&free, h->d);
+    p.along_keys = R(norm_take)(&free, h->d);
+    p.raw_q = free;
+    p.raw_k = p.raw_q + block;
+    p.q = p.raw_k + block;
+    p.k = p.q + block;
+    p.v = p.k + block;
+    p.grad_out = p.v + block;
+    p.grad = p.grad_out + block;
+    p.covariance = p.grad + block;
+    p.weights = p.covariance + square;
+    p.slopes = p.weights + square;
+    return p;
+}
+
+/* A row of A from one of C. */
+static void softmax_row(int64_t d, double tau, const real *covariance, real *weights)
+{
+    double largest = -INFINITY, sum = 0;
+    for (int64_t b = 0; b < d; b++)
+        largest = core_max(largest, tau * (double)covariance[b]);
+    for (int64_t b = 0; b < d; b++) {
+        weights[b] = real_exp((real)(tau * (double)covariance[b] - largest));
+        sum += (double)weights[b];
+    }
+    for (int64_t b = 0; b < d; b++)
+        weights[b] = (real)((double)weights[b] / sum);
+}
+
+/* The norms, C and A. */
+static pieces make_weights(const head *h)
+{
+    pieces p = split(h);
+    int64_t d = h->d;
+    for (token_block b = {0}; next_tokens(h, &b);) {
+        gather_raw(h, &p, &b);
+        R(columns_add)(&p.queries, b.count, p.raw_q, d);
+        R(columns_add)(&p.keys, b.count, p.raw_k, d);
+    }
+    R(columns_finish)(&p.queries, h->desc->xca.epsilon);
+    R(columns_finish)(&p.keys, h->desc->xca.epsilon);
+    memset(p.covariance, 0, (size_t)(d * d) * sizeof(real));
+    for (token_block b = {0}; next_tokens(h, &b);) {
+        load(h, &p, &b);
+        real_gemm(CblasTrans, CblasNoTrans, d, d, b.count, p.q, d, p.k, d, 1, p.covariance, d);
+    }
+    R(store)(h->desc->storage, d, d, p.covariance, d);
+    for (int64_t a = 0; a < d; a++)
+        softmax_row(d, p.tau, p.covariance + a * d, p.weights + a * d);
+    R(store)(h->desc->storage, d, d, p.weights, d);
+    return p;
+}
+
+static void forward(const head *h)
+{
+    pieces p = make_weights(h);
+    int64_t d = h->d;
+    for (int64_t i = 0; i < h->n; i++)
+        memset(h->out + i * h->out_stride, 0, (size_t)d * sizeof(real));
+    for (token_block b = {0}; next_tokens(h, &b);) {
+        gather(h, b.count, b.keys, h->v, h->v_stride, p.v);
+        real_gemm(CblasNoTrans, CblasTrans, b.count, d, d, p.v, d, p.weights, d, 0, p.grad, d);
+        scatter_add(h, b.count, b.queries, p.grad, h->out, h->out_stride);
+    }
+    R(store)(h->desc->storage, h->n, d, h->out, h->out_stride);
+}
+
+/* dC from dA in place, and its products with C; returns dtau. */
+static double backward_weights(const head *h, const pieces *p)
+{
+    int64_t d = h->d;
+    double grad_tau = 0;
+    R(row_dots)(d, d, p->weights, p->slopes, p->along_queries);
+    memset(p->along_keys, 0, (size_t)d * sizeof(double));
+    for (int64_t a = 0; a < d; a++) {
+        double mean = p->along_queries[a];
+        p->along_queries[a] = 0;
+        for (int64_t b = 0; b < d; b++) {
+            int64_t at = a * d + b;
+            double logit = (double)p->weights[at] * ((double)p->slopes[at] - mean);
+            double product = logit * (double)p->covariance[at];
+            grad_tau += product;
+            p->along_queries[a] += p->tau * product;
+            p->along_keys[b] += p->tau * product;
+            p->slopes[at] = (real)(p->tau * logit);
+        }
+    }
+    return grad_tau;
+}
+
+/* p->grad, the gradient by a block's normalised columns, pulled back to where it belongs. */
+static void give_back(const head *h, const pieces *p, const column_norms *norms,
+                      const double *along, const real *raw, int64_t count, const int64_t *rows,
+                      real *to, int64_t stride)
+{
+    R(columns_apply)(norms, count, p->grad, h->d, p->grad);
+    R(columns_pull)(norms, along, count, raw, h->d, p->grad, h->d);
+    scatter_add(h, count, rows, p->grad, to, stride);
+}
+
+static void backward(const head *h)
+{
+    pieces p = make_weights(h);
+    int64_t d = h->d;
+    real *grad_tau = h->grad_parameters[ATN_PARAMETER_TEMPERATURE];
+    memset(p.slopes, 0, (size_t)(d * d) * sizeof(real));
+    for (token_block b = {0}; next_tokens(h, &b);) {
+        gather(h, b.count, b.keys, h->v, h->v_stride, p.v);
+        gather(h, b.count, b.queries, h->grad_out, h->grad_out_stride, p.grad_out);
+        real_gemm(CblasTrans, CblasNoTrans, d, d, b.count, p.grad_out, d, p.v, d, 1, p.slopes, d);
+        real_gemm(CblasNoTrans, CblasNoTrans, b.count, d, d, p.grad_out, d, p.weights, d, 0, p.grad,
+                  d);
+        scatter_add(h, b.count, b.keys, p.grad, h->grad_v, h->grad_v_stride);
+    }
+    double sum = backward_weights(h, &p);
+    if (grad_tau)
+        *grad_tau += (real)sum;
+    for (token_block b = {0}; next_tokens(h, &b);) {
+        load(h, &p, &b);
+        real_gemm(CblasNoTrans, CblasTrans, b.count, d, d, p.k, d, p.slopes, d, 0, p.grad, d);
+        give_back(h, &p, &p.queries, p.along_queries, p.raw_q, b.count, b.queries, h->grad_q,
+                  h->grad_q_stride);
+        real_gemm(CblasNoTrans, CblasNoTrans, b.count, d, d, p.q, d, p.slopes, d, 0, p.grad, d);
+        give_back(h, &p, &p.keys, p.along_keys, p.raw_k, b.count, b.keys, h->grad_k,
+                  h->grad_k_stride);
+    }
+}
+
+const head_operator R(xca) = {.sizes = sizes, .forward = forward, .backward = backward};

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* UFO-ViT's cross-normalisation (Eq. 4-8): T = K^T V summed over blocks of keys, then Y = q^ T^ a
+ * block of queries at a time.
+ *
+ * Backward, with q_ and T_ normalised but for gamma, Y = gamma^2 q_ T_, and D = q_^T dY:
+ *   dgamma = 2 gamma D.T_,   dT_ = gamma^2 D,   dq_ = gamma^2 dY T_^T,   dK = V dT^T,   dV = K dT,
+ * and through a norm, x_ = x / max(|x|, e):   dx = (dx_ - (dx_.x_) x_) / |x|, or dx_ / e. */
+#include <string.h>
+
+#include "cpu/norms.h"
+
+/* work: factors of T's lines; a block of q^ and of its gradient; T, and D or dT. */
+typedef struct {
+    double *factors, *varies;
+    real *q, *grad;
+    real *state, *grad_state;
+} pieces;
+
+/* The lines of T that are normalised: columns over d, or rows over d_v. */
+typedef struct {
+    int64_t lines, start, count, step; /* line l: count elements from l start on, step apart */
+} line_layout;
+
+static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
+                  int64_t *thread_reals, int64_t *head_reals)
+{
+    (void)desc;
+    int64_t d = shape->dim, dv = shape->value_dim;
+    *thread_reals = R(norm_doubles)(2 * (d + dv)) + 2 * HEAD_BLOCK * d + 2 * d * dv;
+    *head_reals = 0;
+}
+
+static pieces split(const head *h)
+{
+    real *free = h->work;
+    pieces p = {.factors = R(norm_take)(&free, 2 * (h->d + h->dv))};
+    p.varies = p.factors + h->d + h->dv;
+    p.q = free;
+    p.grad = p.q + HEAD_BLOCK * h->d;
+    p.state = p.grad + HEAD_BLOCK * h->d;
+    p.grad_state = p.state + h->d * h->dv;
+    return p;
+}
+
+static line_layout lines_of(const head *h)
+{
+    return h->desc->xnorm.axis == ATN_XNORM_COLUMNS ? (line_layout){h->dv, 1, h->d, h->dv}
+                                                    : (line_layout){h->d, h->dv, h->dv, 1};
+}
+
+static double gamma_of(const head *h)
+{
+    const atn_tensor *gamma = &h->desc->xnorm.gamma;
+    return gamma->data ? (double)*head_matrix(gamma, h->index) : 1;
+}
+
+/* x = gamma x / max(|x|, epsilon); returns the factor without gamma. */
+static double normalise(const head *h, double gamma, int64_t count, int64_t step, real *x,
+                        double *varies)
+{
+    double norm = R(line_norm)(count, step, x);
+    double factor = R(norm_factor)(norm, h->desc->xnorm.epsilon, varies);
+    for (int64_t i = 0; i < count; i++)
+        x[i * step] = (real)(gamma * ((double)x[i * step] * factor));
+    return factor;
+}
+
+/* The gradient by x from `scale` times that by x_, in place. */
+static void pull_back(double scale, double factor, double varies, int64_t count, int64_t step,
+                      const real *x_, real *grad)
+{
+    double along = 0;
+    for (int64_t i = 0; i < count; i++)
+        along += (double)grad[i * step] * (double)x_[i * step];
+    for (int64_t i = 0; i < count; i++) {
+        double across = (double)grad[i * step] - varies * along * (double)x_[i * step];
+        grad[i * step] = (real)(scale * factor * across);
+    }
+}
+
+/* T, and then its lines normalised. */
+static void make_state(const head *h, const pieces *p, double gamma)
+{
+    line_layout l = lines_of(h);
+    memset(p->state, 0, (size_t)(h->d * h->dv) * sizeof(real));
+    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK)
+        real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, head_smaller(HEAD_BLOCK, h->n_k - j),
+                  h->k + j * h->k_stride, h->k_stride, h->v + j * h->v_stride, h->v_stride, 1,
+                  p->state, h->dv);
+    R(store)(h->desc->storage, h->d, h->dv, p->state, h->dv);
+    for (int64_t i = 0; i < l.lines; i++)
+        p->factors[i] = normalise(h, gamma, l.count, l.step, p->state + i * l.start, &p->varies[i]);
+    R(store)(h->desc->storage, h->d, h->dv, p->state, h->dv);
+}
+
+/* A block of queries normalised; their factors. */
+static void load_queries(const head *h, const pieces *p, double gamma, int64_t first, int64_t rows,
+                         double *factors, double *varies)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        real *q = p->q + i * h->d;
+        memcpy(q, h->q + (first + i) * h->q_stride, (size_t)h->d * sizeof(real));
+        factors[i] = normalise(h, gamma, h->d, 1, q, &varies[i]);
+    }
+    R(store)(h->desc->storage, rows, h->d, p->q, h->d);
+}
+
+static void forward(const head *h)
+{
+    pieces p = split(h);
+    double gamma = gamma_of(h), factors[HEAD_BLOCK], varies[HEAD_BLOCK];
+    make_state(h, &p, gamma);
+    for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
+        load_queries(h, &p, gamma, i, rows, factors, varies);
+        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, p.q, h->d, p.state, h->dv, 0,
+                  h->out + i * h->out_stride, h->out_stride);
+    }
+    R(store)(h->desc->storage, h->n, h->dv, h->out, h->out_stride);
+}
+
+/* D, and the gradient by the queries. */
+static void backward_queries(const head *h, const pieces *p, double gamma)
+{
+    double factors[HEAD_BLOCK], varies[HEAD_BLOCK];
+    memset(p->grad_state, 0, (size_t)(h->d * h->dv) * sizeof(real));
+    for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
+        const real *dy = h->grad_out + i * h->grad_out_stride;
+        load_queries(h, p, 1, i, rows, factors, varies);
+        real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, rows, p->q, h->d, dy, h->grad_out_stride,
+                  1, p->grad_state, h->dv);
+        real_gemm(CblasNoTrans, CblasTrans, rows, h->d, h->dv, dy, h->grad_out_stride, p->state,
+                  h->dv, 0, p->grad, h->d);
+        for (int64_t r = 0; r < rows; r++) {
+            real *grad = p->grad + r * h->d, *to = h->grad_q + (i + r) * h->grad_q_stride;
+            pull_back(gamma * gamma, factors[r], varies[r], h->d, 1, p->q + r * h->d, grad);
+            for (int64_t c = 0; c < h->d; c++)
+                to[c] += grad[c];
+        }
+    }
+}
+
+/* dT from D in place; then the gradients by keys and values. */
+static void backward_keys(const head *h, const pieces *p, double gamma)
+{
+    line_layout l = lines_of(h);
+    for (int64_t i = 0; i < l.lines; i++)
+        pull_back(gamma * gamma, p->factors[i], p->varies[i], l.count, l.step,
+                  p->state + i * l.start, p->grad_state + i * l.start);
+    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, h->n_k - j);
+        real_gemm(CblasNoTrans, CblasTrans, rows, h->d, h->dv, h->v + j * h->v_stride, h->v_stride,
+                  p->grad_state, h->dv, 1, h->grad_k + j * h->grad_k_stride, h->grad_k_stride);
+        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, h->k + j * h->k_stride,
+                  h->k_stride, p->grad_state, h->dv, 1, h->grad_v + j * h->grad_v_stride,
+                  h->grad_v_stride);
+    }
+}
+
+static void backward(const head *h)
+{
+    if (h->n == 0) /* no output, whatever the norms of T */
+        return;
+    pieces p = split(h);
+    double gamma = gamma_of(h);
+    real *grad_gamma = h->grad_parameters[ATN_PARAMETER_GAMMA];
+    make_state(h, &p, 1);
+    backward_queries(h, &p, gamma);
+    if (grad_gamma) {
+        double sum = 0;
+        for (int64_t i = 0; i < h->d * h->dv; i++)
+            sum += (double)p.grad_state[i] * (double)p.state[i];
+        *grad_gamma += (real)(2 * gamma * sum);
+    }
+    backward_keys(h, &p, gamma);
+}
+
+const head_operator R(xnorm) = {.sizes = sizes, .forward = forward, .backward = backward};

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Weights phi(q).phi(k) over their sum, phi = 1 + elu: Katharopoulos et al. 2020, Eq. 4 and 7. */
+#include "problem.h"
+
+/* Both forms of the description are this function. */
+static num phi(num x)
+{
+    return num_value(x) >= 0 ? x + 1 : num_exp(x);
+}
+
+atn_status NUM(ref_elu)(const ref_head *h, num *out)
+{
+    num *weights = ref_zeros(h->n * h->n_k), *sums = ref_zeros(h->n);
+    atn_status status = weights && sums ? ATN_OK : ATN_ERR_MEMORY;
+    for (int64_t i = 0; status == ATN_OK && i < h->n; i++) {
+        for (int64_t j = 0; j < h->n_k; j++)
+            for (int64_t c = 0; c < h->d; c++)
+                weights[i * h->n_k + j] += phi(h->q[i * h->d + c]) * phi(h->k[j * h->d + c]);
+        sums[i] = NUM(ref_row_sum)(h, weights, i) + h->desc->elu.epsilon;
+    }
+    if (status == ATN_OK)
+        NUM(ref_apply)(h, weights, sums, out);
+    free(weights), free(sums);
+    return status;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The bottleneck's inverses, from attnum/inverse.h. */
+#include "dense.h"
+#include "soft.h"
+
+/* |A|_1: the largest column sum. */
+static num norm1(int64_t m, const num *a)
+{
+    num largest = 0;
+    for (int64_t j = 0; j < m; j++) {
+        num sum = 0;
+        for (int64_t i = 0; i < m; i++)
+            sum += num_abs(a[i * m + j]);
+        largest = num_max(largest, sum);
+    }
+    return largest;
+}
+
+/* |I - alpha A|_1, or |I - alpha A^2|_1; work holds m^2. */
+static long double start_norm(int64_t m, bool square, num alpha, const num *a, num *work)
+{
+    for (int64_t i = 0; i < m * m; i++)
+        work[i] = a[i];
+    if (square)
+        NUM(ref_multiply)(m, m, m, a, a, work);
+    for (int64_t i = 0; i < m * m; i++)
+        work[i] = (i % (m + 1) == 0) - alpha * work[i];
+    return num_value(norm1(m, work));
+}
+
+/* alpha for `count` matrices that share it, 0 if the search finds none. */
+static num start(const atn_inverse_desc *desc, int64_t count, int64_t m, const num *all, num *work)
+{
+    num norm = 0;
+    for (int64_t i = 0; i < count; i++)
+        norm = num_max(norm, norm1(m, all + i * m * m));
+    num alpha = desc->alpha > 0 ? (num)desc->alpha : desc->numerator / (norm * norm);
+    for (int halvings = 0; desc->search != ATN_SEARCH_NONE; halvings++) {
+        long double worst = 0;
+        for (int64_t i = 0; i < count; i++)
+            worst = fmaxl(worst, start_norm(m, desc->search == ATN_SEARCH_SQUARE, alpha,
+                                            all + i * m * m, work));
+        if (worst <= desc->search_limit)
+            break;
+        if (halvings == desc->search_cap)
+            return desc->search_accepts_last ? alpha : 0;
+        alpha /= 2;
+    }
+    return alpha;
+}
+
+/* A of every head of the problem. */
+static atn_status gather(const problem *p, int64_t m, num *all)
+{
+    const atn_attention_shape *s = &p->shape;
+    num *landmarks = ref_zeros(m * s->dim);
+    for (int64_t i = 0; landmarks && i < s->batch * s->heads; i++) {
+        ref_head h = NUM(ref_head_of)(p, i / s->heads, i % s->heads);
+        NUM(ref_landmarks)(&h, landmarks);
+        NUM(ref_kernel)(&h, m, m, landmarks, landmarks, all + i * m * m);
+    }
+    free(landmarks);
+    return landmarks ? ATN_OK : ATN_ERR_MEMORY;
+}
+
+/* Eq. 10: X_0 = alpha B, X_{k+1} = 2 X_k - X_k B X_k, B = A + ridge I. work holds 3 m^2. */
+static void newton(const atn_inverse_desc *desc, int64_t m, const num *a, num alpha, num *work,
+                   num *x)
+{
+    num *b = work, *xb = work + m * m, *xbx = work + 2 * m * m;
+    for (int64_t i = 0; i < m * m; i++) {
+        b[i] = a[i] + (i % (m + 1) == 0 ? (long double)desc->ridge : 0);
+        x[i] = alpha * b[i];
+    }
+    for (int k = 0; k < desc->iterations; k++) {
+        NUM(ref_multiply)(m, m, m, x, b, xb);
+        NUM(ref_multiply)(m, m, m, xb, x, xbx);
+        for (int64_t i = 0; i < m * m; i++)
+            x[i] = 2 * x[i] - xbx[i];
+    }
+}
+
+static atn_status newton_raphson(const ref_head *h, int64_t m, const num *a, num *x)
+{
+    const atn_inverse_desc *desc = &h->desc->inverse;
+    bool shared = desc->scope == ATN_SCOPE_BATCH;
+    int64_t count = shared ? h->all->shape.batch * h->all->shape.heads : 1;
+    num *all = ref_zeros(count * m * m), *work = ref_zeros(3 * m * m);
+    atn_status status = all && work ? ATN_OK : ATN_ERR_MEMORY;
+    if (status == ATN_OK && shared)
+        status = gather(h->all, m, all);
+    if (status == ATN_OK)
+        newton(desc, m, a, start(desc, count, m, shared ? all : a, work), work, x);
+    free(all), free(work);
+    return status;
+}
+
+/* The inverse of A, for eig its pseudo-inverse; cholesky: of A + jitter |A|_1 I where given. */
+static atn_status exact(const ref_head *h, int64_t m, const num *a, num *x)
+{
+    const atn_inverse_desc *desc = &h->desc->inverse;
+    bool eig = desc->method == ATN_INVERSE_EIG;
+    bool shifted = desc->method == ATN_INVERSE_CHOLESKY && desc->jitter > 0;
+    long double shift = shifted ? desc->jitter * num_value(norm1(m, a)) : 0;
+    int64_t rank;
+    num *b = ref_zeros(m * m);
+    for (int64_t i = 0; b && i < m * m; i++)
+        b[i] = a[i] + (i % (m + 1) == 0 ? shift : 0);
+    atn_status status =
+        b ? NUM(ref_pseudo_inverse)(m, b, eig ? desc->rcond : -1, x, &rank) : ATN_ERR_MEMORY;
+    free(b);
+    return status != ATN_OK ? status : rank < m && !eig ? ATN_SINGULAR : ATN_OK;
+}
+
+atn_status NUM(ref_bottleneck_inverse)(const ref_head *h, int64_t m, const num *a, num *x)
+{
+    enum {
+        CLOSED = 1 << ATN_GRADIENT_CLOSED,
+        STEPS = 1 << ATN_GRADIENT_STEPS,
+        PSEUDO = 1 << ATN_GRADIENT_PSEUDO
+    };
+    static const struct {
+        atn_status (*invert)(const ref_head *h, int64_t m, const num *a, num *x);
+        unsigned gradients; /* bit g: has atn_gradient g */
+    } methods[ATN_INVERSE_COUNT] = {
+        [ATN_INVERSE_NR] = {newton_raphson, CLOSED | STEPS},
+        [ATN_INVERSE_NR_PAPER] = {newton_raphson, CLOSED | STEPS},
+        [ATN_INVERSE_NR_ADAPTIVE] = {newton_raphson, CLOSED | STEPS},
+        [ATN_INVERSE_NR_SOFT] = {newton_raphson, CLOSED | STEPS},
+        [ATN_INVERSE_NR_SOFTPP] = {newton_raphson, CLOSED | STEPS},
+        [ATN_INVERSE_EIG] = {exact, CLOSED | PSEUDO},
+        [ATN_INVERSE_CHOLESKY] = {exact, CLOSED},
+        [ATN_INVERSE_PIVOTED_CHOLESKY] = {exact, CLOSED},
+    };
+    atn_inverse_method method = h->desc->inverse.method;
+    atn_gradient gradient = h->desc->gradient;
+    if ((unsigned)method >= ATN_INVERSE_COUNT || (unsigned)gradient >= ATN_GRADIENT_COUNT ||
+        !(methods[method].gradients & 1u << gradient))
+        return ATN_ERR_VALUE;
+    atn_status status = methods[method].invert(h, m, a, x);
+    if (status == ATN_OK && gradient == ATN_GRADIENT_CLOSED)
+        status = NUM(ref_inverse_slope)(m, a, false, x);
+    return status;
+}

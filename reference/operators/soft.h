@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The steps of SOFT and SOFT++ for one head: landmarks, bottleneck, inverse. */
+#ifndef REFERENCE_OPERATORS_SOFT_H
+#define REFERENCE_OPERATORS_SOFT_H
+
+#include "problem.h"
+
+/* m; 0: a sampling nobody can take of these tokens. */
+int64_t NUM(ref_landmark_count)(const ref_head *h);
+
+/* L (m x d), section 3.2. */
+void NUM(ref_landmarks)(const ref_head *h, num *landmarks);
+
+/* K(X, Y) (p x q), Eq. 4, with the description's s. */
+void NUM(ref_kernel)(const ref_head *h, int64_t p, int64_t q, const num *x, const num *y, num *k);
+
+/* X (m x m) for A = K(L, L) by the description's inverse and gradient; ATN_SINGULAR: there is none,
+ * ATN_ERR_VALUE: no such inverse or gradient. */
+atn_status NUM(ref_bottleneck_inverse)(const ref_head *h, int64_t m, const num *a, num *x);
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The pseudo-inverse in long double, by one-sided Jacobi rotations. */
+#ifndef REFERENCE_PSEUDO_INVERSE_H
+#define REFERENCE_PSEUDO_INVERSE_H
+
+#include <stdint.h>
+
+/* x = A+ of a square matrix (m x m, row-major, finite), singular values <= rcond s_1 dropped;
+ * rcond < 0: 16 m u, u = 2^-64, so that only a matrix that is singular as it stands loses one.
+ * Returns how many were kept, -1 if out of memory. */
+int64_t ref_pseudo_inverse_long(int64_t m, const long double *a, double rcond, long double *x);
+
+#endif
