@@ -5,6 +5,7 @@
 #include <criterion/logging.h>
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "data.h"
 #include "linear_attention.h"
@@ -385,7 +386,7 @@ static double feature_error(atn_operator op, target *limit, int64_t m)
         data_normal(50 + (uint64_t)draw, N * D, k);
         data_normal(90 + (uint64_t)draw, m * D, w);
         for (int i = 0; i < N * D; i++)
-            q[i] *= 0.5, k[i] *= 0.5;
+            q[i] *= 0.35, k[i] *= 0.35;
         atn_tensor projection = constant(w, 1, m, D);
         atn_attention_desc desc = {.op = op,
                                    .logit_scale = 1,
@@ -403,12 +404,13 @@ static double feature_error(atn_operator op, target *limit, int64_t m)
 }
 
 /* Independent features: the error falls as M^-1/2. Over 64 times as many features the quotient of
- * two measured errors is 8; each is known to about (2 DRAWS)^-1/2, 15 percent. */
+ * two measured errors is 8; each is known to about (2 DRAWS)^-1/2, 15 percent, so 1.4 is twice the
+ * quotient's standard deviation. */
 static void expect_root_rate(const char *what, atn_operator op, target *limit, double bound)
 {
     double few = feature_error(op, limit, 64), many = feature_error(op, limit, 4096);
     cr_log_info("%s: error sqrt(M) is %g at M = 64, %g at 4096", what, few * 8, many * 64);
-    cr_expect(few / many > 8 / 1.6 && few / many < 8 * 1.6, "%s: %g to %g", what, few, many);
+    cr_expect(few / many > 8 / 1.4 && few / many < 8 * 1.4, "%s: %g to %g", what, few, many);
     cr_expect(many * 64 < bound, "%s: %g", what, many * 64);
 }
 
@@ -419,9 +421,10 @@ Test(rff_reference, tends_to_the_gaussian)
 }
 
 /* A feature product exp(w.(q + k) - ...) has variance SM(q, k)^2 (exp(|q + k|^2) - 1), SM =
- * exp(q.k) (Choromanski et al. 2021, Lemma 2); |q + k|^2 is 1.5 on average here, softmax weights
- * 1/6. */
+ * exp(q.k) (Choromanski et al. 2021, Lemma 2). |q + k|^2 is 0.74 on average here and softmax
+ * weights are 1/6: error sqrt(M) is about 0.17. Longer tokens have heavy tails, which 24 draws do
+ * not measure. */
 Test(performer_reference, tends_to_softmax)
 {
-    expect_root_rate("performer", ATN_PERFORMER, softmax, 1);
+    expect_root_rate("performer", ATN_PERFORMER, softmax, 0.34);
 }

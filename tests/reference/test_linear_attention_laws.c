@@ -5,6 +5,7 @@
 #include <criterion/logging.h>
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "data.h"
