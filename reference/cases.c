@@ -82,7 +82,8 @@ static void grid_of(int64_t n, int64_t *height, int64_t *width)
     *width = n > 0 ? n / *height : 0;
 }
 
-/* At most 9 landmarks but on the grids of large shapes. */
+/* At most 9 landmarks, never 2: A then has equal row sums and the papers' start stands on the edge
+ * of divergence. */
 static void give_soft(attention_case *c)
 {
     atn_sampling *s = &c->reference.sampling;
@@ -91,8 +92,8 @@ static void give_soft(attention_case *c)
     grid_of(n, &s->height, &s->width);
     bool window = s->kind == ATN_SAMPLING_WINDOW;
     int64_t m = c->choice.landmarks, side = (int64_t)llround(sqrt((double)m));
-    s->stride = window ? n / 8 + 1 : clamp(s->height / 2, 1, 4);
-    s->count = clamp((n + 1) / 2, 1, 9);
+    s->stride = !window ? clamp(s->height / 2, 1, 4) : n == 2 ? 2 : n / 8 + 1;
+    s->count = n < 3 ? 1 : clamp((n + 1) / 2, 3, 9);
     if (m > 0) {
         s->stride = window ? clamp((n + m - 1) / m, 1, n) : clamp(s->height / side, 1, s->height);
         s->count = clamp(m, 1, n);
@@ -250,12 +251,15 @@ static void adjust(attention_case *c)
     c->shape = *s;
 }
 
-/* Every batch entry keeps a token, which stands last: a mask must not be read as a length. */
+/* The last token is there, so that a mask cannot pass for a length; the first of a causal form too,
+ * so that every output sees a key. */
 static unsigned char *random_mask(attention_case *c, uint64_t *state, int64_t tokens)
 {
     unsigned char *mask = own(c, malloc((size_t)(c->shape.batch * tokens + 1)));
-    for (int64_t i = 0; i < c->shape.batch * tokens; i++)
-        mask[i] = data_next(state) % 3 != 0 || i % tokens == tokens - 1;
+    for (int64_t i = 0; i < c->shape.batch * tokens; i++) {
+        bool kept = i % tokens == tokens - 1 || (c->choice.causal && i % tokens == 0);
+        mask[i] = data_next(state) % 3 != 0 || kept;
+    }
     return mask;
 }
 

@@ -46,12 +46,19 @@ static bool take(const subject *s, const attention_case *other, int slot, double
     return true;
 }
 
+/* The rows of each head's matrix that belong to one token become 0. */
+static void clear_token(const attention_case *c, double *x, int64_t rows, int64_t cols, int64_t row)
+{
+    for (int64_t head = 0; head < c->shape.batch * c->shape.heads; head++)
+        memset(x + (head * rows + row) * cols, 0, (size_t)cols * sizeof *x);
+}
+
 /* The terms of one row of dY are left out of the sum. */
 static bool drop_an_output(const subject *s, int slot, double *wrong)
 {
+    const atn_attention_shape *shape = &s->c->shape;
     attention_case other = attention_case_widened(s->c);
-    memset(other.dout + (s->c->shape.tokens - 1) * s->c->shape.value_dim, 0,
-           (size_t)s->c->shape.value_dim * sizeof *other.dout);
+    clear_token(&other, other.dout, shape->tokens, shape->value_dim, shape->tokens - 1);
     take(s, &other, slot, wrong);
     attention_case_free(&other);
     return true;
@@ -60,10 +67,11 @@ static bool drop_an_output(const subject *s, int slot, double *wrong)
 /* The terms of one value vector are left out. */
 static bool drop_a_value(const subject *s, int slot, double *wrong)
 {
+    const atn_attention_shape *shape = &s->c->shape;
     if (slot == SLOT_V)
         return false;
     attention_case other = attention_case_widened(s->c);
-    memset(other.v, 0, (size_t)s->c->shape.value_dim * sizeof *other.v);
+    clear_token(&other, other.v, shape->key_tokens, shape->value_dim, 0);
     take(s, &other, slot, wrong);
     attention_case_free(&other);
     return true;

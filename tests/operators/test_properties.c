@@ -101,8 +101,8 @@ static double stochasticity(atn_context *context, attention_case *c, double *y)
     const atn_variant *variant = &atn_operator_get(c->choice.op)->variants[c->choice.variant];
     double broken = 0;
     (void)y;
-    for (int64_t i = 0; i < attention_case_queries(c); i++)
-        c->q[i] = c->choice.op == ATN_COSFORMER ? fabs(c->q[i]) : c->q[i]; /* no zero rows */
+    for (int64_t i = 0; i < c->shape.dim; i++)
+        c->q[i] = -fabs(c->q[i]); /* a query of which ReLU leaves nothing */
     for (int64_t unit = -1; unit < (variant->properties & ATN_IS_LINEAR ? size : 0); unit++) {
         for (int64_t i = 0; i < values; i++)
             c->v[i] = unit < 0 || i % size == unit;

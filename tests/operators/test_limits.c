@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Operators against each other: orders of products, and what approximations are exact or converge
+ * to. */
+#include <criterion/criterion.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attention_judge.h"
+#include "data.h"
+#include "fixture.h"
+
+static double *output_of(atn_context *context, const attention_case *c)
+{
+    attention_run r = attention_run_make(c, 0);
+    double *y = data_allocate(attention_case_outputs(c));
+    atn_status status = attention_run_forward(&r, context);
+    cr_expect_eq(status, ATN_OK, "%s: %s (%s)", attention_case_label(c), atn_status_name(status),
+                 atn_last_error(context));
+    guarded_get(&r.out, y);
+    attention_run_free(&r);
+    return y;
+}
+
+/* ---- SimA's and SOFT's products in either order ---- */
+
+Test(limits, sima_in_either_order)
+{
+    atn_context *context = fixture_context(1, NULL);
+    for (int variant = 0; attention_row(ATN_SIMA) && variant < attention_row(ATN_SIMA)->variant_count;
+         variant++) {
+        attention_choice choice = {.op = ATN_SIMA,
+                                   .variant = variant,
+                                   .dtype = ATN_F64,
+                                   .shape = {1, 2, 70, 9, 5, 66},
+                                   .seed = 4};
+        attention_case c = attention_case_make(&choice);
+        double *y[ATN_ORDER_COUNT];
+        for (int order = 0; order < ATN_ORDER_COUNT; order++) {
+            c.desc.sima.order = (atn_order)order;
+            y[order] = output_of(context, &c);
+        }
+        double apart = judge_relative(attention_case_outputs(&c), y[ATN_ORDER_TOKENS],
+                                      y[ATN_ORDER_CHANNELS]);
+        cr_expect(apart <= JUDGE_LAW && apart > 0, "%s: the orders are %.3g apart",
+                  attention_case_label(&c), apart); /* 0: one order ran twice */
+        for (int order = 0; order < ATN_ORDER_COUNT; order++)
+            free(y[order]);
+        attention_case_free(&c);
+    }
+    atn_context_free(context);
+}
+
+static void product(int64_t rows, int64_t inner, int64_t cols, const double *a, const double *b,
+                    double *c)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < cols; j++) {
+            c[i * cols + j] = 0;
+            for (int64_t k = 0; k < inner; k++)
+                c[i * cols + j] += a[i * inner + k] * b[k * cols + j];
+        }
+}
+
+/* (P A+) P^T V from the library's own P and A+, as Eq. 7 has it, against P (A+ (P^T V)). */
+Test(limits, soft_in_the_order_of_its_equation)
+{
+    enum { N = 40, M = 9, D = 6, DV = 3 };
+    atn_context *context = fixture_context(1, NULL);
+    attention_choice choice = {.op = ATN_SOFT,
+                               .dtype = ATN_F64,
+                               .shape = {1, 1, N, D, DV, 0},
+                               .sampling = ATN_SAMPLING_FIRST,
+                               .seed = 5};
+    attention_case c = attention_case_make(&choice);
+    double a[M * M], x[M * M], p[N * M], px[N * M], pt[M * N], w[N * N], want[N * DV];
+    double s = atn_kernel_scale(c.desc.scale, c.desc.scale_value, 1, D);
+    atn_tensor tokens = atn_tensor_dense(c.q, ATN_F64, 1, 1, N, D);
+    atn_tensor landmarks = atn_tensor_dense(c.q, ATN_F64, 1, 1, M, D);
+    atn_tensor ta = atn_tensor_dense(a, ATN_F64, 1, 1, M, M), tx = ta;
+    atn_tensor tp = atn_tensor_dense(p, ATN_F64, 1, 1, N, M);
+    tx.data = x;
+    c.desc.inverse = atn_inverse_defaults(ATN_INVERSE_EIG);
+    cr_assert_eq(c.desc.sampling.count, M);
+    cr_assert_eq(atn_gaussian_self(context, c.desc.distance, s, &landmarks, &ta), ATN_OK);
+    cr_assert_eq(atn_gaussian_cross(context, c.desc.distance, s, &tokens, &landmarks, &tp), ATN_OK);
+    cr_assert_eq(atn_inverse(context, &c.desc.inverse, &ta, &tx, NULL, NULL), ATN_OK);
+    for (int i = 0; i < N * M; i++)
+        pt[i % M * N + i / M] = p[i];
+    product(N, M, M, p, x, px);
+    product(N, M, N, px, pt, w);
+    product(N, N, DV, w, c.v, want);
+    double *y = output_of(context, &c), apart = judge_relative((int64_t)N * DV, y, want);
+    cr_expect(apart <= JUDGE_LAW, "%.3g apart", apart);
+    free(y);
+    attention_case_free(&c);
+    atn_context_free(context);
+}
+
+/* ---- All tokens as landmarks: SOFT is Gaussian attention (IJCV Eq. 5) ---- */
+
+Test(limits, soft_with_all_landmarks_is_gaussian)
+{
+    static const atn_inverse_method methods[] = {ATN_INVERSE_EIG, ATN_INVERSE_CHOLESKY,
+                                                 ATN_INVERSE_PIVOTED_CHOLESKY};
+    enum { N = 30 };
+    atn_context *context = fixture_context(1, NULL);
+    int64_t all[N];
+    for (int64_t i = 0; i < N; i++)
+        all[i] = i;
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        attention_choice choice = {
+            .op = ATN_SOFT, .dtype = ATN_F64, .shape = {2, 2, N, 12, 4, 0}, .seed = 6};
+        choice.sampling = ATN_SAMPLING_INDICES;
+        attention_case soft = attention_case_make(&choice);
+        choice.op = ATN_GAUSSIAN;
+        attention_case gaussian = attention_case_make(&choice);
+        soft.desc.inverse = atn_inverse_defaults(methods[i]);
+        soft.desc.sampling.indices = all;
+        soft.desc.sampling.count = N;
+        double *y = output_of(context, &soft), *want = output_of(context, &gaussian);
+        double apart = judge_relative(attention_case_outputs(&soft), y, want);
+        cr_expect(apart <= JUDGE_LAW, "%s: %.3g apart", atn_inverse_name(methods[i]), apart);
+        free(want);
+        free(y);
+        attention_case_free(&gaussian);
+        attention_case_free(&soft);
+    }
+    atn_context_free(context);
+}
+
+/* ---- Random features ---- */
+
+enum { DRAWS = 16, SIZES = 5, FEWEST = 16 };
+
+/* An operator with M random features, w_r ~ N(0, I), and what it estimates. Tokens of norm about 1:
+ * the positive features' variance grows like exp(|q + k|^2). */
+static double squared_error(atn_context *context, const attention_choice *choice,
+                            atn_operator estimated, int64_t features, uint64_t seed)
+{
+    attention_choice other = *choice;
+    other.op = estimated;
+    other.variant = 0;
+    attention_case c = attention_case_make(choice), exact = attention_case_make(&other);
+    double *w = data_allocate(features * c.shape.dim);
+    data_normal(seed, features * c.shape.dim, w);
+    atn_tensor projection = atn_tensor_dense(w, ATN_F64, 1, 1, features, c.shape.dim);
+    c.desc.performer.projection = c.desc.rff.projection = projection;
+    c.desc.performer.feature_epsilon = c.desc.performer.denominator_epsilon = 0;
+    for (int64_t i = 0; i < attention_case_queries(&c); i++)
+        c.q[i] = exact.q[i] = c.q[i] / 2;
+    for (int64_t i = 0; i < attention_case_keys(&c); i++)
+        c.k[i] = exact.k[i] = c.k[i] / 2;
+    double *y = output_of(context, &c), *want = output_of(context, &exact);
+    double error = judge_relative(attention_case_outputs(&c), y, want);
+    free(want);
+    free(y);
+    free(w);
+    attention_case_free(&exact);
+    attention_case_free(&c);
+    return error * error;
+}
+
+/* The slope of log error against log M is -1/2. 16 draws tell each log error to about 0.18 (a mean
+ * square of 16 has relative deviation sqrt(2/16), its root half of that), five sizes a factor of 4
+ * apart the slope to 0.18 / sqrt(sum (log M - mean)^2) = 0.04; three of those are allowed. */
+static void check_rate(atn_context *context, atn_operator op, int variant, atn_operator estimated)
+{
+    static const double allowed = 0.12;
+    attention_choice choice = {.op = op,
+                               .variant = variant,
+                               .dtype = ATN_F64,
+                               .shape = {1, 1, 12, 4, 3, 0},
+                               .cross = true,
+                               .seed = 8};
+    double x[SIZES], y[SIZES], mean_x = 0, mean_y = 0, above = 0, below = 0;
+    for (int i = 0; i < SIZES; i++) {
+        int64_t features = (int64_t)FEWEST << 2 * i;
+        double squares = 0;
+        for (uint64_t draw = 0; draw < DRAWS; draw++)
+            squares += squared_error(context, &choice, estimated, features, 1000 + draw);
+        x[i] = log((double)features);
+        y[i] = log(squares / DRAWS) / 2;
+        mean_x += x[i] / SIZES;
+        mean_y += y[i] / SIZES;
+    }
+    for (int i = 0; i < SIZES; i++) {
+        above += (x[i] - mean_x) * (y[i] - mean_y);
+        below += (x[i] - mean_x) * (x[i] - mean_x);
+    }
+    const atn_operator_info *info = attention_row(op);
+    cr_expect(fabs(above / below + 0.5) <= allowed && y[SIZES - 1] < log(0.1),
+              "%s %s: error ~ M^%.3f, %.3g with %d features", info->name,
+              info->variants[variant].name, above / below, exp(y[SIZES - 1]),
+              FEWEST << 2 * (SIZES - 1));
+    fprintf(stderr, "%s %s: error ~ M^%.3f, %.3g with %d features\n", info->name,
+            info->variants[variant].name, above / below, exp(y[SIZES - 1]),
+            FEWEST << 2 * (SIZES - 1));
+}
+
+Test(limits, random_features_converge_at_the_monte_carlo_rate)
+{
+    atn_context *context = fixture_context(1, NULL);
+    const atn_operator_info *performer = attention_row(ATN_PERFORMER);
+    if (attention_row(ATN_RFF))
+        check_rate(context, ATN_RFF, 0, ATN_GAUSSIAN);
+    for (int variant = 0; performer && variant < performer->variant_count; variant++) {
+        atn_attention_desc desc = atn_attention_variant(ATN_PERFORMER, variant, ATN_F64);
+        if (desc.performer.features == ATN_FEATURES_EXP && !desc.causal)
+            check_rate(context, ATN_PERFORMER, variant, ATN_SOFTMAX);
+    }
+    atn_context_free(context);
+}
