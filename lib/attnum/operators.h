@@ -221,9 +221,10 @@ typedef struct {
  * Round r: bucket of q_j = argmax of [q_j R_r, -q_j R_r] (first maximum). All rounds' tokens stand
  * in one sequence, ordered by (round, bucket, token), cut into chunks; a chunk's queries attend to
  * the keys of it and of the chunk before it (the first chunk to the last of all), keys
- * q_j / max(|q_j|, 1e-12), logits c q.k, a token's logit to itself is self_logit. A token that is in
- * both chunks (of two rounds, or where there is one chunk in all) counts twice. Y_i = sum_r w_r Y_i^r
- * with w_r the rounds' softmax weights exp(lse_r - logsumexp lse). The buckets carry no gradient. */
+ * q_j / max(|q_j|, 1e-12), logits c q.k, a token's logit to itself is self_logit. A token that is
+ * in both chunks (of two rounds, or where there is one chunk in all) counts twice. Y_i = sum_r w_r
+ * Y_i^r with w_r the rounds' softmax weights exp(lse_r - logsumexp lse). The buckets carry no
+ * gradient. */
 typedef struct {
     atn_tensor rotations;   /* 1 x rounds x d x (buckets / 2) */
     const int64_t *buckets; /* b x h x rounds x n given buckets, instead of rotations; or null */
