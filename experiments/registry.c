@@ -4,11 +4,8 @@
 #include <stddef.h>
 
 const experiment *const experiments[] = {
-    &convergence_curves,
-    &convergence_initialisation,
-    &spectral_eigenvalues,
-    &spectral_norm_growth,
-    &spectral_bounds,
-    &cost_counts,
-    NULL,
+    &convergence_curves,   &convergence_initialisation,
+    &spectral_eigenvalues, &spectral_norm_growth,
+    &spectral_bounds,      &cost_counts,
+    &cost_memory,          NULL,
 };

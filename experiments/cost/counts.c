@@ -62,8 +62,8 @@ static void describe(const void *state, int64_t point, char *buffer, size_t size
 
 static void replay(const void *state, int64_t point, settings_point *options)
 {
-    *options = (settings_point){.seed = 1,
-                                .landmarks = ((const sweep *)state)->items[point].landmarks};
+    *options =
+        (settings_point){.seed = 1, .landmarks = ((const sweep *)state)->items[point].landmarks};
 }
 
 /* ---- counts.csv ---- */
@@ -78,18 +78,22 @@ static const column columns[] = {
     {"bytes_min", COLUMN_INTEGER, "B",
      "inputs and parameters read once and the output written once"},
     {"state_bytes", COLUMN_INTEGER, "B", "what must be kept between the passes over the tokens"},
-    {"variant", COLUMN_TEXT, "", "the first one is the default; those that count alike are left "
-                                 "out"},
+    {"variant", COLUMN_TEXT, "",
+     "the first one is the default; those that count alike are left "
+     "out"},
     {"heads", COLUMN_INTEGER, "", "h; a head has width d / h"},
-    {"features", COLUMN_INTEGER, "", "performer, rff: random projections M = floor(d ln d) of a "
-                                     "head's d"},
+    {"features", COLUMN_INTEGER, "",
+     "performer, rff: random projections M = floor(d ln d) of a "
+     "head's d"},
     {"rounds", COLUMN_INTEGER, "", "lsh: rounds of hashing"},
     {"chunk", COLUMN_INTEGER, "", "lsh: tokens in a chunk"},
     {"buckets", COLUMN_INTEGER, "", "lsh: buckets of a round"},
-    {"sampling", COLUMN_TEXT, "", "soft, softpp: window averages where m divides n, otherwise "
-                                  "tokens as they are (indices)"},
-    {"workspace_bytes", COLUMN_INTEGER, "B", "the plan's memory on one thread, for forward and "
-                                             "backward"},
+    {"sampling", COLUMN_TEXT, "",
+     "soft, softpp: window averages where m divides n, otherwise "
+     "tokens as they are (indices)"},
+    {"workspace_bytes", COLUMN_INTEGER, "B",
+     "the plan's memory on one thread, for forward and "
+     "backward"},
 };
 
 static void put_integer_if(table *t, bool known, int64_t value)

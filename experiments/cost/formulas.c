@@ -19,8 +19,9 @@ const column formulas_columns[FORMULAS_COLUMNS] = {
     {"printed", COLUMN_REAL, "", "the formula's value, constants 1 where an order is printed"},
     {"counted", COLUMN_REAL, "", "the exact count"},
     {"ratio", COLUMN_REAL, "", "counted / printed; missing where printed is 0"},
-    {"exact", COLUMN_BOOLEAN, "", "the formula claims a number, not an order, of what is counted: "
-                                  "both must be equal"},
+    {"exact", COLUMN_BOOLEAN, "",
+     "the formula claims a number, not an order, of what is counted: "
+     "both must be equal"},
     {"difference", COLUMN_TEXT, "", "what the two count differently"},
 };
 
@@ -148,12 +149,13 @@ static const statement_row rows[] = {
      "4 bytes an element; blocks of P in place of P, sums of groups of blocks, and all that "
      "backward needs"},
     {"S29", "SOFT (IJCV) section 3.3", ATN_SOFTPP, "paper", "flops", "m^2", landmark_square, flops,
-     false, true, "the flops of softpp above those of soft: row sums of A, A+ scaled from both "
-                  "sides"},
+     false, true,
+     "the flops of softpp above those of soft: row sums of A, A+ scaled from both "
+     "sides"},
     {"M03", "SimA section 2.2", ATN_SIMA, "tokens", "flops", "D N^2", tokens_first, flops, false,
      false, "two products, a multiply-add is 2; norms, 4 N D"},
-    {"M03", "SimA section 2.2", ATN_SIMA, "channels", "flops", "D^2 N", channels_first, flops, false,
-     false,
+    {"M03", "SimA section 2.2", ATN_SIMA, "channels", "flops", "D^2 N", channels_first, flops,
+     false, false,
      "two products, a multiply-add is 2; norms, 4 N D; a head is D/H wide: D^2 N / H of each"},
     {"M08", sima_table1, ATN_SOFTMAX, "attention", "exps", "H N^2", all_pairs, exps, true, false,
      "none"},
@@ -277,8 +279,8 @@ static int add_crossover(table *t, atn_context *context, int64_t heads)
     cost_setting s = {.op = ATN_SIMA, .heads = heads, .dim = HEAD_DIM * PAPER_HEADS / heads};
     int64_t crossover = 0;
     int code = find_crossover(context, s, &crossover);
-    const char *const texts[] = {"M03",       "SimA section 2.2", "sima",
-                                 "paper", "crossover_n",    "N = D"};
+    const char *const texts[] = {"M03",   "SimA section 2.2", "sima",
+                                 "paper", "crossover_n",      "N = D"};
     if (code != EXIT_PASS)
         return code;
     for (int i = 0; i < 6; i++)
@@ -317,7 +319,7 @@ static int count_network(atn_context *context, int64_t landmarks, network_count 
     double m = (double)landmarks;
     *total = (network_count){0};
     for (int i = 0; i < STAGES; i++) {
-        cost_setting s = {ATN_SOFT,        cost_variant(ATN_SOFT, "paper"),
+        cost_setting s = {ATN_SOFT,         cost_variant(ATN_SOFT, "paper"),
                           stages[i].tokens, stages[i].heads,
                           HEAD_DIM,         landmarks};
         atn_cost cost;
@@ -328,8 +330,7 @@ static int count_network(atn_context *context, int64_t landmarks, network_count 
         total->flops += layers * cost.flops;
         total->flops_of_steps += heads * STEPS * 4 * pow(m, 3);
         total->state_bytes += layers * cost.state_bytes;
-        total->array_bytes +=
-            heads * sizeof(float) * (2 * (double)stages[i].tokens * m + m * m);
+        total->array_bytes += heads * sizeof(float) * (2 * (double)stages[i].tokens * m + m * m);
     }
     return EXIT_PASS;
 }
@@ -406,7 +407,7 @@ int formulas_evaluate(table *t)
 void formulas_print(const table *t)
 {
     enum { SHOWN = 9 };
-    static const char *const names[SHOWN] = {"statement", "operator", "quantity", "n", "m",
+    static const char *const names[SHOWN] = {"statement", "operator", "quantity", "n",    "m",
                                              "heads",     "printed",  "counted",  "ratio"};
     column columns[SHOWN];
     int from[SHOWN];
