@@ -408,6 +408,8 @@ Test(settings, the_command_of_a_point)
          "attnum run a/b --input iid --stage 1 --seed 1 --scale 2 --out replay",
          USES_INPUT | USES_GRID | USES_SCALE,
          {"iid", 1, 1, 2, 0, false}},
+        {"--full", "attnum run a/b --full --seed 1 --out replay", 0, {"", 0, 1, 0, 0, true}},
+        {"", "attnum run a/b --seed 1 --out replay", 0, {"", 0, 1, 0, 0, true}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         settings s;
