@@ -169,9 +169,9 @@ Test(cost, counts_are_those_made_by_hand)
                       {"d", 384},
                       {"heads", 12}};
         for (int j = 0; j < 6; j++)
-            cr_expect(number(t, row, values[j].name) == values[j].want, "%s %s: %s %.17g, want %.17g",
-                      by_hand[i].name, by_hand[i].variant, values[j].name,
-                      number(t, row, values[j].name), values[j].want);
+            cr_expect(number(t, row, values[j].name) == values[j].want,
+                      "%s %s: %s %.17g, want %.17g", by_hand[i].name, by_hand[i].variant,
+                      values[j].name, number(t, row, values[j].name), values[j].want);
     }
     table_free(t);
 }
@@ -262,13 +262,15 @@ static const struct {
     {"U02", "xnorm", "flops", "h N d", 784, 0, 12, 12 * 784. * 32 * 32,
      12 * (4. * 784 * 32 * 32 + 3 * 32 * (784 + 32.))},
     /* Tab. 9. Arrays: 4 bytes, batch 128, 2 n m + m^2 of 2 x 2, 4 x 2 and 10 x 5 heads with 3136,
-     * 784 and 196 tokens: 2 dm (4 * 3136 + 8 * 784 + 50 * 196) + 62 d(m^2). State: 62 (64 dm + d(m^2)).
+     * 784 and 196 tokens: 2 dm (4 * 3136 + 8 * 784 + 50 * 196) + 62 d(m^2). State: 62 (64 dm +
+     * d(m^2)).
      */
     {"N04", "soft", "training_bytes_growth", "Memory - Memory at m = 36", 0, 81, 0, 3.4e9,
      128 * 4. * (2 * 45 * (4 * 3136 + 8 * 784 + 50 * 196.) + 62 * (6561. - 1296))},
     {"N04", "soft", "state_bytes_growth", "Memory - Memory at m = 36", 0, 49, 0, .7e9,
      128 * 4. * 62 * (64. * 13 + 2401 - 1296)},
-    /* Distances 3 d (m^2 + 2 n m), products 4 n m d + 2 m^2 d, steps and residual 84 m^3, halved. */
+    /* Distances 3 d (m^2 + 2 n m), products 4 n m d + 2 m^2 d, steps and residual 84 m^3, halved.
+     */
     {"N04", "soft", "multiply_adds_growth", "FLOPs - FLOPs at m = 36", 0, 64, 0, .1e9,
      (28 * (192. + 128) * (4 * 3136 + 8 * 784 + 50 * 196.) + 62 * (96. + 64) * (4096 - 1296) +
       62 * 84. * (262144 - 46656)) /
@@ -291,10 +293,9 @@ Test(cost, statements_are_evaluated)
     cr_assert(run_experiment(&cost_counts, "--m 49 --out out") == EXIT_PASS);
     table *t = read_output(&cost_counts, 1);
     for (int i = 0; i < STATEMENTS; i++) {
-        int64_t row =
-            find_formula(t, statements[i].statement, statements[i].name, statements[i].quantity,
-                         statements[i].formula, statements[i].n, statements[i].m,
-                         statements[i].heads);
+        int64_t row = find_formula(t, statements[i].statement, statements[i].name,
+                                   statements[i].quantity, statements[i].formula, statements[i].n,
+                                   statements[i].m, statements[i].heads);
         double printed = number(t, row, "printed"), counted = number(t, row, "counted");
         double ratio = number(t, row, "ratio");
         cr_expect(near(printed, statements[i].printed) && near(counted, statements[i].counted),
@@ -354,8 +355,8 @@ Test(cost, a_call_that_cannot_be_measured_says_so)
     capture();
     int code = resident_measure(&huge, false, &bytes);
     const char *text = captured();
-    cr_expect(code == EXIT_ENVIRONMENT && strstr(text, "sima paper n=10000000000000"), "%d: %s", code,
-              text);
+    cr_expect(code == EXIT_ENVIRONMENT && strstr(text, "sima paper n=10000000000000"), "%d: %s",
+              code, text);
 }
 
 /* Elements of one head that a description holds, n = 784 p, m = 49, d = 32, M = 110. */
@@ -364,13 +365,13 @@ static double held(const char *name, const char *variant, double n)
     static const struct {
         const char *name;
         double square, linear, constant;
-    } held_by[] = {{"soft", 0, 98, 2401},          {"softpp", 0, 98, 2401},
-                   {"gaussian", 1, 0, 0},          {"softmax", 1, 0, 0},
-                   {"sima", 0, 64, 0},             {"xnorm", 0, 32, 0},
-                   {"linformer", 0, 49, 0},        {"performer", 0, 220, 0},
-                   {"rff", 0, 440, 0},             {"nystromformer", 0, 98, 2401},
-                   {"xca", 0, 64, 0},              {"efficient", 0, 64, 0},
-                   {"elu", 0, 64, 0},              {"cosformer", 0, 128, 0},
+    } held_by[] = {{"soft", 0, 98, 2401},   {"softpp", 0, 98, 2401},
+                   {"gaussian", 1, 0, 0},   {"softmax", 1, 0, 0},
+                   {"sima", 0, 64, 0},      {"xnorm", 0, 32, 0},
+                   {"linformer", 0, 49, 0}, {"performer", 0, 220, 0},
+                   {"rff", 0, 440, 0},      {"nystromformer", 0, 98, 2401},
+                   {"xca", 0, 64, 0},       {"efficient", 0, 64, 0},
+                   {"elu", 0, 64, 0},       {"cosformer", 0, 128, 0},
                    {"lsh", 0, 784, 0}};
     bool tokens = strcmp(variant, "tokens") == 0;
     for (size_t i = 0; i < sizeof held_by / sizeof *held_by; i++)
@@ -433,8 +434,8 @@ static void check_fits(const table *t, const table *fits)
                 has_text(t, first, "mode", text_of(fits, row, "mode")) &&
                 number(t, first, "n") == 784) {
                 double want = slope(t, first, quantity), got = number(fits, row, "exponent");
-                cr_expect(isnan(want) ? isnan(got) : fabs(got - want) <= 1e-9, "row %" PRId64 ": %g",
-                          row, got);
+                cr_expect(isnan(want) ? isnan(got) : fabs(got - want) <= 1e-9,
+                          "row %" PRId64 ": %g", row, got);
                 checked++;
             }
         if (has_text(fits, row, "operator", "softmax") &&
