@@ -115,7 +115,7 @@ static const struct {
     double most_work, most_other_work; /* forward, linear in n; backward, or quadratic in n */
 } efforts[EFFORT_COUNT] = {
     [EFFORT_QUICK] = {{{1, 2, 3}, {1, 2, 3}}, {{10000}, {10000}}, 2e9, 2e9},
-    [EFFORT_DEFAULT] = {{{1, 2, 3, 4, 5, 6, 7, 8}, {1, 3, 8}},
+    [EFFORT_DEFAULT] = {{{1, 2, 3, 4, 5, 6, 7, 8}, {1, 2, 4}},
                         {{10000, 100000, 1000000}, {10000, 30000, 100000}},
                         5e10,
                         2e10},
@@ -503,7 +503,7 @@ const experiment cost_memory = {
     .example = "attnum run cost/memory --quick",
     .options = 0,
     .defaults =
-        "every operator; m = 49; n = 784 p, p = 1 ... 8 (--quick: 1 ... 3), d = 384, h = "
+        "every operator; m = 49; n = 784 p, p = 1 ... 8, with backward to 4 (--quick: 1 ... 3, --full: 1 ... 8), d = 384, h = "
         "12, and n = 10^4 ... 10^6, with backward to 10^5 (--quick: 10^4, --full: to 10^7), d "
         "= 32, h = 1; but for "
         "the curves of Fig. 1b, points that take long are left out: large n of operators "
