@@ -503,11 +503,10 @@ const experiment cost_memory = {
     .example = "attnum run cost/memory --quick",
     .options = 0,
     .defaults =
-        "every operator; m = 49; n = 784 p, p = 1 ... 8, with backward to 4 (--quick: 1 ... 3, --full: 1 ... 8), d = 384, h = "
-        "12, and n = 10^4 ... 10^6, with backward to 10^5 (--quick: 10^4, --full: to 10^7), d "
-        "= 32, h = 1; but for "
-        "the curves of Fig. 1b, points that take long are left out: large n of operators "
-        "quadratic in time, and of backward",
+        "every operator; m = 49; n = 784 p, p = 1 ... 8, with backward 1, 2, 4 (--quick: 1, 2, 3, "
+        "--full: 1 ... 8), d = 384, h = 12, and n = 10^4 ... 10^6, with backward to 10^5 (--quick: "
+        "10^4, --full: to 10^7), d = 32, h = 1; but for the curves of Fig. 1b, points that take "
+        "long are left out: large n of operators quadratic in time, and of backward",
     .outputs = outputs,
     .output_count = 2,
     .plot = "cost/memory.gp",
