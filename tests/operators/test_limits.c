@@ -29,8 +29,8 @@ static double *output_of(atn_context *context, const attention_case *c)
 Test(limits, sima_in_either_order)
 {
     atn_context *context = fixture_context(1, NULL);
-    for (int variant = 0; attention_row(ATN_SIMA) && variant < attention_row(ATN_SIMA)->variant_count;
-         variant++) {
+    for (int variant = 0;
+         attention_row(ATN_SIMA) && variant < attention_row(ATN_SIMA)->variant_count; variant++) {
         attention_choice choice = {.op = ATN_SIMA,
                                    .variant = variant,
                                    .dtype = ATN_F64,
@@ -42,8 +42,8 @@ Test(limits, sima_in_either_order)
             c.desc.sima.order = (atn_order)order;
             y[order] = output_of(context, &c);
         }
-        double apart = judge_relative(attention_case_outputs(&c), y[ATN_ORDER_TOKENS],
-                                      y[ATN_ORDER_CHANNELS]);
+        double apart =
+            judge_relative(attention_case_outputs(&c), y[ATN_ORDER_TOKENS], y[ATN_ORDER_CHANNELS]);
         cr_expect(apart <= JUDGE_LAW && apart > 0, "%s: the orders are %.3g apart",
                   attention_case_label(&c), apart); /* 0: one order ran twice */
         for (int order = 0; order < ATN_ORDER_COUNT; order++)
