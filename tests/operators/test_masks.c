@@ -11,12 +11,12 @@
 #include "data.h"
 #include "fixture.h"
 
-static attention_case make(int op, int variant, bool cross, int64_t batch)
+static attention_case make(int op, int variant, bool cross, int64_t batch, int64_t tokens)
 {
     attention_choice choice = {.op = (atn_operator)op,
                                .variant = variant,
                                .dtype = ATN_F64,
-                               .shape = {batch, 2, 12, 4, 3, 0},
+                               .shape = {batch, 2, tokens, 4, 3, 0},
                                .cross = cross,
                                .padding = true,
                                .optional = cross,
@@ -55,8 +55,7 @@ static void fill_inputs(attention_case *c, double value)
 }
 
 /* The largest entry of rows that are padding. */
-static double largest_in_padding(const attention_case *c, const guarded *t,
-                                 const unsigned char *mask)
+static double largest_in_padding(const guarded *t, const unsigned char *mask)
 {
     double largest = 0;
     for (int64_t b = 0; b < t->view.batch; b++)
@@ -66,7 +65,6 @@ static double largest_in_padding(const attention_case *c, const guarded *t,
                     double entry = fabs(guarded_at(t, b, h, i, j));
                     largest = entry <= largest ? largest : entry;
                 }
-    (void)c;
     return largest;
 }
 
@@ -94,16 +92,16 @@ static void check_rows(const attention_run *r)
     bool backward = attention_has_backward(atn_operator_get(c->choice.op));
     for (int i = 0; i < (backward ? 4 : 1); i++)
         if (tensors[i]->memory)
-            cr_expect_eq(largest_in_padding(c, tensors[i], mask[i]), 0,
+            cr_expect_eq(largest_in_padding(tensors[i], mask[i]), 0,
                          "%s: result %d has padding of %g", attention_case_label(c), i,
-                         largest_in_padding(c, tensors[i], mask[i]));
+                         largest_in_padding(tensors[i], mask[i]));
 }
 
 /* Whatever stands in the padding, all results keep their bits. */
 static void check_unseen(atn_context *context, int op, int variant, bool cross)
 {
     static const double values[] = {0, 1e30, -3, NAN, INFINITY};
-    attention_case c = make(op, variant, cross, 2);
+    attention_case c = make(op, variant, cross, 2, 12);
     attention_run first = attention_run_make(&c, 0), r = attention_run_make(&c, 1);
     run(context, &first);
     check_rows(&first);
@@ -127,8 +125,8 @@ Test(masks, padding_is_not_seen)
 {
     atn_context *context = fixture_context(1, NULL);
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
-        for (int variant = 0; masks(attention_row(op)) && variant < attention_row(op)->variant_count;
-             variant++)
+        for (int variant = 0;
+             masks(attention_row(op)) && variant < attention_row(op)->variant_count; variant++)
             for (int cross = 0; cross < 2; cross++)
                 check_unseen(context, op, variant, cross);
     atn_context_free(context);
@@ -158,7 +156,7 @@ static int64_t count_there(int64_t tokens, const unsigned char *mask)
 /* Without positions, padding is the problem without those tokens. */
 static void check_removed(atn_context *context, int op, int variant, bool cross)
 {
-    attention_case c = make(op, variant, cross, 1);
+    attention_case c = make(op, variant, cross, 1, 12);
     attention_choice choice = c.choice;
     const unsigned char *queries = query_mask(&c), *keys = c.key_mask;
     int64_t h = c.shape.heads, n = c.shape.tokens, n_k = c.shape.key_tokens;
@@ -167,7 +165,8 @@ static void check_removed(atn_context *context, int op, int variant, bool cross)
     choice.shape.tokens = count_there(n, queries);
     choice.shape.key_tokens = count_there(n_k, keys);
     attention_case fewer = attention_case_make(&choice);
-    if (fewer.shape.key_tokens == choice.shape.key_tokens) { /* the operator can have such lengths */
+    if (fewer.shape.key_tokens ==
+        choice.shape.key_tokens) { /* the operator can have such lengths */
         keep_rows(h, n, d, queries, c.q, fewer.q);
         keep_rows(h, n, dv, queries, c.dout, fewer.dout);
         keep_rows(h, n_k, d, keys, c.k, fewer.k);
@@ -196,8 +195,8 @@ Test(masks, padding_is_the_problem_without_it)
 {
     atn_context *context = fixture_context(1, NULL);
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
-        for (int variant = 0; masks(attention_row(op)) && variant < attention_row(op)->variant_count;
-             variant++)
+        for (int variant = 0;
+             masks(attention_row(op)) && variant < attention_row(op)->variant_count; variant++)
             for (int cross = 0; cross < 2; cross++)
                 if (attention_row(op)->variants[variant].properties & ATN_IS_PERMUTABLE)
                     check_removed(context, op, variant, cross);
@@ -206,11 +205,26 @@ Test(masks, padding_is_the_problem_without_it)
 
 /* ---- Batch entries of nothing but padding ---- */
 
-/* Entry 0 has no key, and no query either or all of them. The reference says what that is: 0, or
- * 0/0; the other entry has its answer all the same. */
+static void check_backward(atn_context *context, attention_run *r, const double *output)
+{
+    attention_slots want = attention_expect_gradients(r->c);
+    atn_status status = attention_run_backward(r, context);
+    attention_slots got = attention_run_slots(r);
+    int slot;
+    double error = judge_gradients(r->c, output, &got, &want, &slot);
+    cr_expect(status == ATN_OK && error < JUDGE_GRADIENT,
+              "%s, entry 0 without keys: %s, gradient of %s is off by %.3g",
+              attention_case_label(r->c), atn_status_name(status), attention_slot_name(slot),
+              error);
+    attention_slots_free(&got);
+    attention_slots_free(&want);
+}
+
+/* Entry 0 has no key, and no query either or some. The reference says what that is; the other
+ * entry has its answer all the same. */
 static void check_no_keys(atn_context *context, int op, int variant, bool cross)
 {
-    attention_case c = make(op, variant, cross, 2);
+    attention_case c = make(op, variant, cross, 2, 5);
     int64_t half = attention_case_outputs(&c) / 2;
     double *want = data_allocate(2 * half), *got = data_allocate(2 * half);
     memset(c.key_mask, 0, (size_t)c.shape.key_tokens);
@@ -218,13 +232,15 @@ static void check_no_keys(atn_context *context, int op, int variant, bool cross)
     atn_status expected = attention_expect(&c, want);
     atn_status status = attention_run_forward(&r, context);
     guarded_get(&r.out, got);
-    double apart = judge_relative(half, got + half, want + half);
-    cr_expect(status == expected && (cross || status == ATN_OK) && apart <= JUDGE_LAW,
-              "%s, entry 0 without keys: %s, the reference says %s; entry 1 is off by %.3g",
-              attention_case_label(&c), atn_status_name(status), atn_status_name(expected), apart);
-    cr_expect(status != ATN_OK || judge_relative(half, got, want) <= JUDGE_LAW,
-              "%s, entry 0 without keys: off by %.3g", attention_case_label(&c),
-              judge_relative(half, got, want));
+    double apart[] = {judge_relative(half, got, want),
+                      judge_relative(half, got + half, want + half)};
+    cr_expect(status == expected && (cross || status == ATN_OK) && apart[1] <= JUDGE_LAW &&
+                  (status != ATN_OK || apart[0] <= JUDGE_LAW),
+              "%s, entry 0 without keys: %s, the reference says %s; off by %.3g and %.3g",
+              attention_case_label(&c), atn_status_name(status), atn_status_name(expected),
+              apart[0], apart[1]);
+    if (status == ATN_OK && attention_has_backward(atn_operator_get(c.choice.op)))
+        check_backward(context, &r, want);
     attention_run_free(&r);
     free(got);
     free(want);
@@ -235,9 +251,9 @@ Test(masks, nothing_but_padding)
 {
     atn_context *context = fixture_context(1, NULL);
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
-        for (int variant = 0; masks(attention_row(op)) &&
-                              attention_has_reference(attention_row(op)) &&
-                              variant < attention_row(op)->variant_count;
+        for (int variant = 0;
+             masks(attention_row(op)) && attention_has_reference(attention_row(op)) &&
+             variant < attention_row(op)->variant_count;
              variant++)
             for (int cross = 0; cross < 2; cross++)
                 check_no_keys(context, op, variant, cross);
