@@ -22,6 +22,7 @@ static const operator_row *const rows[ATN_OPERATOR_COUNT] = {
     [ATN_RFF] = &core_rff,
     [ATN_ELU] = &core_elu,
     [ATN_COSFORMER] = &core_cosformer,
+    [ATN_LSH] = &core_lsh,
 };
 
 const operator_row *operator_row_get(atn_operator op)

@@ -52,4 +52,11 @@ atn_status ref_attention_derivative(const ref_attention_problem *problem,
 atn_status ref_attention_gradient(const ref_attention_problem *problem, const double *weights,
                                   const ref_attention_arrays *gradient);
 
+/* lsh: the bucket numbers of a problem by the description's rotations, b x h x rounds x n, 0 for
+ * padded tokens; buckets may be given back in desc.lsh.buckets. margin (or null): the smallest
+ * relative error of the sums (x R)_b, relative to sum_c |x_c R_cb|, that could change one of them;
+ * a sum of d products has less than d u. Returns how many numbers, or ATN_ERR_NULL, ATN_ERR_SHAPE.
+ */
+int64_t ref_lsh_buckets(const ref_attention_problem *problem, int64_t *buckets, double *margin);
+
 #endif

@@ -201,7 +201,7 @@ static void give_lsh(attention_case *c)
     atn_lsh_options *lsh = &c->reference.lsh;
     int64_t n = c->shape.tokens, tokens = c->shape.batch * c->shape.heads * n;
     int64_t chunk = size_or(c->choice.chunk, clamp(n / 4, 1, CHUNK));
-    for (lsh->chunk = clamp(chunk, 1, n); n % lsh->chunk != 0;)
+    for (lsh->chunk = clamp(chunk, 1, clamp(n, 1, chunk)); n % lsh->chunk != 0;)
         lsh->chunk--;
     if (c->choice.optional) {
         int64_t *buckets = own(c, malloc((size_t)(tokens * 3 + 1) * sizeof *buckets));

@@ -43,7 +43,8 @@ enum {
     ATN_IS_LINEAR = 1 << 1,     /* in V */
     ATN_IS_STOCHASTIC = 1 << 2, /* outputs average the values: tokens' weights >= 0, of sum 1 (up to
                                    its epsilons) */
-    ATN_IS_COLUMN_FREE = 1 << 3, /* invariant to positive scaling of columns of Q and K */
+    ATN_IS_COLUMN_FREE = 1 << 3, /* invariant to positive scaling of columns of Q and K (up to its
+                                    epsilons) */
     ATN_IS_COUPLED = 1 << 4,     /* batch entries influence each other */
 };
 

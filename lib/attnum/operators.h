@@ -115,8 +115,9 @@ void atn_storage_round(atn_storage storage, int64_t count, float *values);
 
 /* SimA (SimA Eq. 1-2):   q^_ic = q_ic / max(|q_:c|, epsilon), k^ likewise,   Y = q^ (k^^T v).
  * Cross-attention: Q and K are normalised over their own tokens. auto takes the order with fewer
- * flops, which for n = n_k, d = d_v is the published rule: tokens first iff n < d. A dead channel
- * with epsilon 0 is 0/0: ATN_NONFINITE. */
+ * flops, which for n = n_k, d = d_v is the published rule: tokens first iff n < d; the shape alone
+ * decides, so that a plan has one order whatever its masks leave. A dead channel with epsilon 0 is
+ * 0/0: ATN_NONFINITE. Gradient of the l1 norm: |x| has slope 1 at 0. */
 typedef struct {
     atn_sima_norm norm;
     atn_order order;
@@ -127,7 +128,7 @@ typedef struct {
  * T^_:c = gamma T_:c / max(|T_:c|, epsilon) (columns) or T^_r: (rows),   Y = q^ T^. */
 typedef struct {
     atn_xnorm_axis axis;
-    double epsilon;   /* 0: none, as published; a zero row is then 0/0 */
+    double epsilon;   /* 0: none, as published; a zero row or line is then 0/0: ATN_NONFINITE */
     atn_tensor gamma; /* 1 x h x 1 x 1; null: 1 */
 } atn_xnorm_options;
 
@@ -172,8 +173,9 @@ typedef struct {
  *
  *   Z <- Z (13 I - A Z (15 I - A Z (7 I - A Z))) / 4
  *
- * m = n = n_k is softmax(c Q K^T) V, as published. Mask: padded tokens count as zero vectors in the
- * segment means (which divide by the segment's full length), have weight 0 in B, no row in Y.
+ * m = n = n_k is softmax(c Q K^T) V + residual, as published. Mask: padded tokens count as zero
+ * vectors in the segment means (which divide by the segment's full length), have weight 0 in B, no
+ * row in Y.
  * residual: desc.residual, 1 x h x k x 1, k odd: V convolved over tokens, zero padding; queries and
  * keys must then be the same number. */
 typedef struct {
@@ -185,12 +187,17 @@ typedef struct {
 
 /* Cross-covariance attention (XCiT, Eq. 3):   Y_ia = sum_b A_ab v_ib,   A = softmax_b(tau q^_:a .
  * k^_:b) (d x d), columns of q^, k^ of Euclidean norm 1: x_:c / max(|x_:c|, epsilon). n_k = n and
- * d_v = d. The code multiplies by tau, the paper divides. Token i is query i, key i and value i:
- * with two masks it counts where both have it, and its row of Y is 0 where one has not. */
+ * d_v = d. The code multiplies by tau, the paper divides. Masks: token i counts, in norms and sums,
+ * only if both its query and its key are there; otherwise its row of Y is 0. */
 typedef struct {
     atn_tensor temperature; /* tau: 1 x h x 1 x 1; null: 1 */
     double epsilon;         /* 1e-12 */
 } atn_xca_options;
+
+/* Efficient attention (Shen et al. 2021, softmax normalisation) has no parameters:
+ *
+ *   Y = rho_q (rho_k^T V),   rho_q,ic = exp(q_ic) / sum_a exp(q_ia) over channels,
+ *   rho_k,jc = exp(k_jc) / sum_l exp(k_lc) over the tokens that are there; none: Y = 0. */
 
 /* Linear attention (Katharopoulos et al. 2020):   phi(x) = 1 + elu(x) = x + 1 for x >= 0, exp(x)
  * otherwise;   Y_i = phi(q_i)^T S / (phi(q_i).z + epsilon), S and z as for performer. */
@@ -213,9 +220,11 @@ typedef struct {
  *
  * Round r: bucket of q_j = argmax of [q_j R_r, -q_j R_r] (first maximum). All rounds' tokens stand
  * in one sequence, ordered by (round, bucket, token), cut into chunks; a chunk's queries attend to
- * the keys of it and of the chunk before it (the first chunk to the last of all), keys q_j / |q_j|,
- * logits c q.k, a token's logit to itself is self_logit. Y_i = sum_r w_r Y_i^r with w_r the
- * rounds' softmax weights exp(lse_r - logsumexp lse). The buckets carry no gradient. */
+ * the keys of it and of the chunk before it (the first chunk to the last of all), keys
+ * q_j / max(|q_j|, 1e-12), logits c q.k, a token's logit to itself is self_logit. A token that is
+ * in both chunks (of two rounds, or where there is one chunk in all) counts twice. Y_i = sum_r w_r
+ * Y_i^r with w_r the rounds' softmax weights exp(lse_r - logsumexp lse). The buckets carry no
+ * gradient. */
 typedef struct {
     atn_tensor rotations;   /* 1 x rounds x d x (buckets / 2) */
     const int64_t *buckets; /* b x h x rounds x n given buckets, instead of rotations; or null */

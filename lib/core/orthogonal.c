@@ -29,7 +29,7 @@ atn_status atn_orthogonal_features(atn_context *context, const atn_tensor *numbe
     if (!context)
         return ATN_ERR_NULL;
     atn_status status = check(context, numbers, norms, w);
-    if (status != ATN_OK)
+    if (status != ATN_OK || numbers->rows == 0)
         return status;
     const cpu_table *cpu = cpu_table_get(numbers->dtype);
     core_arena arena = {0};

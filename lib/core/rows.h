@@ -19,5 +19,6 @@ extern const operator_row core_performer;
 extern const operator_row core_rff;
 extern const operator_row core_elu;
 extern const operator_row core_cosformer;
+extern const operator_row core_lsh;
 
 #endif

@@ -18,6 +18,7 @@ static const head_operator *const operators[ATN_OPERATOR_COUNT] = {
     [ATN_RFF] = &R(rff),
     [ATN_ELU] = &R(elu),
     [ATN_COSFORMER] = &R(cosformer),
+    [ATN_LSH] = &R(lsh),
 };
 
 void R(store)(atn_storage storage, int64_t rows, int64_t cols, real *a, int64_t stride)
@@ -97,6 +98,7 @@ static head direct_head(const call *c, int64_t piece)
         .desc = &heads->desc,
         .index = piece % s->heads,
         .heads = s->heads,
+        .batch = piece / s->heads,
         .n = s->tokens,
         .n_k = s->key_tokens,
         .d = s->dim,

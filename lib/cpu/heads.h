@@ -10,6 +10,7 @@
 typedef struct {
     const atn_attention_desc *desc;
     int64_t index, heads;         /* which of the h heads, for parameters */
+    int64_t batch;                /* which entry of the batch */
     int64_t n, n_k, d, dv;        /* queries, keys (either may be 0), widths */
     int64_t length, key_length;   /* before padding was left out */
     const int64_t *positions;     /* where query i stood: core_position(positions, i) */
@@ -56,6 +57,7 @@ extern const head_operator R(performer);
 extern const head_operator R(rff);
 extern const head_operator R(elu);
 extern const head_operator R(cosformer);
+extern const head_operator R(lsh);
 
 /* Tokens that are worked on at a time: blocks of 64 x 64 stay in a first-level cache. */
 enum { HEAD_BLOCK = 64 };

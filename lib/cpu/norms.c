@@ -16,11 +16,11 @@ double *R(norm_take)(real **free, int64_t count)
     return (double *)start;
 }
 
-double R(norm_factor)(double norm, double epsilon, double *varies)
+double R(norm_divisor)(double norm, double epsilon, double *varies)
 {
     *varies = !(norm < epsilon);
     double larger = norm < epsilon ? epsilon : norm;
-    return larger < INFINITY ? 1 / larger : NAN;
+    return larger < INFINITY ? larger : NAN;
 }
 
 /* The power of two that brings x to about 1; scaling by it rounds nothing. */
@@ -49,15 +49,16 @@ double R(line_norm)(int64_t count, int64_t step, const real *x)
 
 int64_t R(columns_reals)(int64_t d)
 {
-    return R(norm_doubles)(3 * d);
+    return R(norm_doubles)(4 * d);
 }
 
 column_norms R(columns_start)(atn_sima_norm norm, int64_t d, real **free)
 {
-    column_norms c = {.norm = norm, .d = d, .units = R(norm_take)(free, 3 * d)};
-    c.factors = c.units + d;
-    c.varies = c.factors + d;
-    memset(c.units, 0, (size_t)(3 * d) * sizeof(double));
+    column_norms c = {.norm = norm, .d = d, .units = R(norm_take)(free, 4 * d)};
+    c.divisors = c.units + d;
+    c.reciprocals = c.divisors + d;
+    c.varies = c.reciprocals + d;
+    memset(c.units, 0, (size_t)(4 * d) * sizeof(double));
     return c;
 }
 
@@ -65,7 +66,7 @@ static void add_absolutes(column_norms *c, int64_t rows, const real *x, int64_t 
 {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t e = 0; e < c->d; e++)
-            c->factors[e] += fabs((double)x[i * stride + e]);
+            c->divisors[e] += fabs((double)x[i * stride + e]);
 }
 
 /* Moves column e to a unit in which `largest` is at most about 1; 0 stands for no unit yet. */
@@ -74,7 +75,7 @@ static void fit_unit(column_norms *c, int64_t e, double largest)
     if (largest == 0 || (c->units[e] > 0 && largest * c->units[e] <= 1))
         return;
     double unit = unit_of(largest), ratio = c->units[e] > 0 ? unit / c->units[e] : 0;
-    c->factors[e] = c->factors[e] * ratio * ratio;
+    c->divisors[e] = c->divisors[e] * ratio * ratio;
     c->units[e] = unit;
 }
 
@@ -82,7 +83,7 @@ static void add_squares(column_norms *c, int64_t rows, const real *x, int64_t st
 {
     for (int64_t first = 0; first < c->d; first += HEAD_BLOCK) {
         int64_t count = head_smaller(HEAD_BLOCK, c->d - first);
-        double largest[HEAD_BLOCK] = {0}, *units = c->units + first, *sums = c->factors + first;
+        double largest[HEAD_BLOCK] = {0}, *units = c->units + first, *sums = c->divisors + first;
         for (int64_t i = 0; i < rows; i++)
             for (int64_t e = 0; e < count; e++) {
                 double size = fabs((double)x[i * stride + first + e]);
@@ -109,20 +110,35 @@ void R(columns_add)(column_norms *c, int64_t rows, const real *x, int64_t stride
 void R(columns_finish)(column_norms *c, double epsilon)
 {
     for (int64_t e = 0; e < c->d; e++) {
-        double norm = c->factors[e];
+        double norm = c->divisors[e];
         if (c->norm == ATN_SIMA_L2 && norm > 0)
             norm = sqrt(norm) / c->units[e];
-        c->factors[e] = 1;
+        c->divisors[e] = 1;
         if (c->norm != ATN_SIMA_NONE)
-            c->factors[e] = R(norm_factor)(norm, epsilon, &c->varies[e]);
+            c->divisors[e] = R(norm_divisor)(norm, epsilon, &c->varies[e]);
+        c->reciprocals[e] = 1 / c->divisors[e];
     }
+}
+
+static double divide(const column_norms *c, int64_t e, double x)
+{
+    return R(norm_divide)(x, c->divisors[e], c->reciprocals[e]);
 }
 
 void R(columns_apply)(const column_norms *c, int64_t rows, const real *x, int64_t stride, real *out)
 {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t e = 0; e < c->d; e++)
-            out[i * c->d + e] = (real)((double)x[i * stride + e] * c->factors[e]);
+            out[i * c->d + e] = (real)divide(c, e, (double)x[i * stride + e]);
+}
+
+void R(columns_push)(const column_norms *c, double *along, int64_t rows, const real *normalised,
+                     real *g)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t e = 0; e < c->d; e++)
+            along[e] += (double)g[i * c->d + e] * (double)normalised[i * c->d + e];
+    R(columns_apply)(c, rows, g, c->d, g);
 }
 
 void R(columns_pull)(const column_norms *c, const double *along, int64_t rows, const real *x,
@@ -133,9 +149,9 @@ void R(columns_pull)(const column_norms *c, const double *along, int64_t rows, c
     bool l1 = c->norm == ATN_SIMA_L1;
     for (int64_t i = 0; i < rows; i++)
         for (int64_t e = 0; e < c->d; e++) {
-            double value = (double)x[i * stride + e], factor = c->factors[e];
-            double slope = l1 ? (value < 0 ? -1 : 1) : value * factor;
-            out[i * out_stride + e] -= (real)(c->varies[e] * along[e] * slope * factor);
+            double value = (double)x[i * stride + e];
+            double slope = l1 ? (value < 0 ? -1 : 1) : divide(c, e, value);
+            out[i * out_stride + e] -= (real)divide(c, e, c->varies[e] * along[e] * slope);
         }
 }
 

@@ -10,9 +10,16 @@
 int64_t R(norm_doubles)(int64_t count);
 double *R(norm_take)(real **free, int64_t count);
 
-/* 1 / max(norm, epsilon); infinite for 0 / 0 to show, NaN for a norm beyond double's range.
- * *varies: 1 where the norm is the larger, else 0. */
-double R(norm_factor)(double norm, double epsilon, double *varies);
+/* max(norm, epsilon), and NaN for a norm beyond double's range. *varies: 1 where the norm is the
+ * larger, else 0. */
+double R(norm_divisor)(double norm, double epsilon, double *varies);
+
+/* x / divisor. In f32 times the reciprocal, as good in double and faster; f64 divides, so that
+ * x / x is 1 and gradients that are 0 come out as 0. */
+static inline double R(norm_divide)(double x, double divisor, double reciprocal)
+{
+    return sizeof(real) < sizeof(double) ? x * reciprocal : x / divisor;
+}
 
 /* The Euclidean norm of count elements, step apart. */
 double R(line_norm)(int64_t count, int64_t step, const real *x);
@@ -22,9 +29,9 @@ double R(line_norm)(int64_t count, int64_t step, const real *x);
 typedef struct {
     atn_sima_norm norm;
     int64_t d;
-    double *units;   /* l2: powers of two that keep squares within double's range */
-    double *factors; /* the sums, then 1 / max(norm, epsilon) */
-    double *varies;
+    double *units;    /* l2: powers of two that keep squares within double's range */
+    double *divisors; /* the sums, then max(norm, epsilon) */
+    double *reciprocals, *varies;
 } R(column_norms);
 typedef R(column_norms) column_norms;
 
@@ -33,16 +40,19 @@ column_norms R(columns_start)(atn_sima_norm norm, int64_t d, real **free);
 void R(columns_add)(column_norms *c, int64_t rows, const real *x, int64_t stride);
 void R(columns_finish)(column_norms *c, double epsilon);
 
-/* out (rows x d, dense; may be x) = x with each column multiplied by its factor. */
+/* out (rows x d, dense; may be x) = x with each column divided by its norm. */
 void R(columns_apply)(const column_norms *c, int64_t rows, const real *x, int64_t stride,
                       real *out);
 
-/* The part of the gradient by x that goes through the norms: with along_c = sum over all tokens of
- * g x^, g the gradient by x^,
+/* The gradient by x from g, that by x^, has two terms:
  *
- *   dx = factor (g - along d|x|/dx),   d|x|/dx = sign(x), +1 at 0 (l1), or x^ (l2).
+ *   dx = (g - along d|x|/dx) / |x|,   along = sum over all tokens of g x^,
+ *   d|x|/dx = sign(x), +1 at 0 (l1), or x^ (l2).
  *
- * columns_apply gives the first term; this takes the second from out. */
+ * columns_push divides a block's g in place for the first and adds it to along; columns_pull takes
+ * the second from out, when along is whole. */
+void R(columns_push)(const column_norms *c, double *along, int64_t rows, const real *normalised,
+                     real *g);
 void R(columns_pull)(const column_norms *c, const double *along, int64_t rows, const real *x,
                      int64_t stride, real *out, int64_t out_stride);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cpu/nystrom.h"
+#include "cpu/online_softmax.h"
 
 /* ---- Softmax attention of a few rows to any number of keys ---- */
 
@@ -38,25 +39,6 @@ static void logits(const attention *a, const attending *r, int64_t j, int64_t ke
             a->weights[i * HEAD_BLOCK + l] *= a->c;
 }
 
-/* A row of logits becomes exp(logit - peak). If the peak rises, what was summed up shrinks. */
-static void exponentials(int64_t keys, real *row, real *peak, double *sum, int64_t dv, real *out)
-{
-    real highest = *peak;
-    for (int64_t l = 0; l < keys; l++)
-        highest = row[l] > highest ? row[l] : highest;
-    if (highest > *peak) {
-        real shrink = real_exp(*peak - highest);
-        *peak = highest;
-        *sum *= (double)shrink;
-        for (int64_t c = 0; c < dv; c++)
-            out[c] *= shrink;
-    }
-    for (int64_t l = 0; l < keys; l++) {
-        row[l] = real_exp(row[l] - highest);
-        *sum += (double)row[l];
-    }
-}
-
 /* out = softmax(c X K^T) V; zeros where there are no keys. */
 static void attend(const attention *a, const attending *r)
 {
@@ -69,8 +51,8 @@ static void attend(const attention *a, const attending *r)
         int64_t keys = head_smaller(HEAD_BLOCK, a->keys - j);
         logits(a, r, j, keys);
         for (int64_t i = 0; i < r->count; i++)
-            exponentials(keys, a->weights + i * HEAD_BLOCK, &r->peaks[i], &sums[i], a->dv,
-                         r->out + i * r->out_stride);
+            online_softmax_row(keys, a->weights + i * HEAD_BLOCK, &r->peaks[i], &sums[i], a->dv,
+                               r->out + i * r->out_stride);
         R(store)(a->storage, r->count, keys, a->weights, HEAD_BLOCK);
         real_gemm(CblasNoTrans, CblasNoTrans, r->count, a->dv, keys, a->weights, HEAD_BLOCK,
                   a->v + j * a->v_stride, a->v_stride, 1, r->out, r->out_stride);
@@ -91,20 +73,12 @@ typedef struct {
     int64_t grad_x_stride, grad_k_stride, grad_v_stride;
 } attended;
 
-static double dot(int64_t count, const real *x, const real *y)
-{
-    double sum = 0;
-    for (int64_t c = 0; c < count; c++)
-        sum += (double)x[c] * (double)y[c];
-    return sum;
-}
-
 /* slopes: from the derivative by the weights W to that by X K^T, c W_ij (slope_ij - dY_i.Y_i). */
 static void logit_slopes(const attention *a, const attending *r, const attended *g, int64_t keys)
 {
     for (int64_t i = 0; i < r->count; i++) {
         real mean =
-            (real)dot(a->dv, g->grad_out + i * g->grad_out_stride, r->out + i * r->out_stride);
+            (real)row_dot(a->dv, g->grad_out + i * g->grad_out_stride, r->out + i * r->out_stride);
         for (int64_t l = i * HEAD_BLOCK; l < i * HEAD_BLOCK + keys; l++)
             a->slopes[l] = a->c * a->weights[l] * (a->slopes[l] - mean);
     }
@@ -372,14 +346,15 @@ static void join(int64_t count, real *const *states)
         states[i][NORM] = states[largest][OWN_NORM];
 }
 
-/* All heads' derivatives by the norm are its owner's. */
+/* All heads' derivatives by the norm are its owner's; those that are not finite spoil their own
+ * head alone. */
 static void backward_join(int64_t count, real *const *states)
 {
     double sum = 0;
     if (count == 0 || states[0][IS_COUPLED] == 0)
         return;
     for (int64_t i = 0; i < count; i++)
-        sum += (double)states[i][NORM_SLOPE];
+        sum += real_abs(states[i][NORM_SLOPE]) < INFINITY ? (double)states[i][NORM_SLOPE] : 0;
     for (int64_t i = 0; i < count; i++)
         states[i][NORM_SLOPE] = (real)sum * states[i][IS_LARGEST];
 }
@@ -419,7 +394,7 @@ static void residual_backward(const head *h)
             if (j == h->n_k || core_position(h->key_positions, j) != position)
                 continue;
             const real *dy = h->grad_out + i * h->grad_out_stride;
-            sum += grad ? dot(h->dv, dy, h->v + j * h->v_stride) : 0;
+            sum += grad ? row_dot(h->dv, dy, h->v + j * h->v_stride) : 0;
             for (int64_t c = 0; c < h->dv; c++)
                 h->grad_v[j * h->grad_v_stride + c] += taps[tap] * dy[c];
         }
@@ -567,7 +542,7 @@ static void after(const head *h)
     for (int64_t i = 0; i < m; i++) {
         real *slopes = p.grad_a + i * m, *a = p.a + i * m;
         slopes[column] += p.numbers[NORM_SLOPE];
-        real mean = (real)dot(m, slopes, a);
+        real mean = (real)row_dot(m, slopes, a);
         for (int64_t j = 0; j < m; j++)
             slopes[j] = logit_scale(h) * a[j] * (slopes[j] - mean);
     }

@@ -2,8 +2,7 @@
 /* SimA (Eq. 1-2): Y = Q^ K^^T V with normalised columns, either product first, in blocks of tokens.
  *
  * Backward, with G = dY, S = K^^T V and dS = Q^^T G:
- *   dQ^ = G S^T = (G V^T) K^,   dK^ = V dS^T = (G V^T)^T Q^,   dV = K^ dS = (Q^ K^^T)^T G.
- * What the norms need of both, sum_i dQ^_ic Q^_ic and sum_j dK^_jc K^_jc, is row c of S o dS. */
+ *   dQ^ = G S^T = (G V^T) K^,   dK^ = V dS^T = (G V^T)^T Q^,   dV = K^ dS = (Q^ K^^T)^T G. */
 #include <string.h>
 
 #include "core/sima.h"
@@ -14,7 +13,7 @@
 typedef struct {
     bool tokens_first;
     column_norms queries, keys;
-    double *along;
+    double *along_queries, *along_keys;
     real *q, *k, *grad_q, *grad_k;
     real *state, *grad_state;
     real *weights, *slopes;
@@ -30,7 +29,7 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 {
     int64_t d = shape->dim, dv = shape->value_dim;
     bool tokens = core_sima_tokens_first(&desc->sima, shape->tokens, shape->key_tokens, d, dv);
-    *thread_reals = 2 * R(columns_reals)(d) + R(norm_doubles)(d) + 4 * HEAD_BLOCK * d +
+    *thread_reals = 2 * R(columns_reals)(d) + R(norm_doubles)(2 * d) + 4 * HEAD_BLOCK * d +
                     2 * state_reals(tokens, d, dv);
     *head_reals = 0;
 }
@@ -52,7 +51,9 @@ static pieces prepare(const head *h)
                     core_sima_tokens_first(&h->desc->sima, h->length, h->key_length, h->d, h->dv)};
     p.queries = norms_of(h, h->n, h->q, h->q_stride, &free);
     p.keys = norms_of(h, h->n_k, h->k, h->k_stride, &free);
-    p.along = R(norm_take)(&free, h->d);
+    p.along_queries = R(norm_take)(&free, 2 * h->d);
+    p.along_keys = p.along_queries + h->d;
+    memset(p.along_queries, 0, (size_t)(2 * h->d) * sizeof(double));
     p.q = free;
     p.k = p.q + HEAD_BLOCK * h->d;
     p.grad_q = p.k + HEAD_BLOCK * h->d;
@@ -99,14 +100,26 @@ static void forward_channels(const head *h, const pieces *p)
     }
 }
 
-/* grad (rows x d, by the normalised columns) scaled and added to where it belongs; the rest of the
- * gradient is columns_pull's. */
-static void add_scaled(const column_norms *c, int64_t rows, real *grad, real *to, int64_t stride)
+/* From grad, by a block of normalised columns, the first term of the gradient. */
+static void give_back(const column_norms *c, double *along, int64_t rows, const real *normalised,
+                      real *grad, real *to, int64_t stride)
 {
-    R(columns_apply)(c, rows, grad, c->d, grad);
+    R(columns_push)(c, along, rows, normalised, grad);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t e = 0; e < c->d; e++)
             to[i * stride + e] += grad[i * c->d + e];
+}
+
+static void give_back_queries(const head *h, const pieces *p, int64_t i, int64_t rows)
+{
+    give_back(&p->queries, p->along_queries, rows, p->q, p->grad_q,
+              h->grad_q + i * h->grad_q_stride, h->grad_q_stride);
+}
+
+static void give_back_keys(const head *h, const pieces *p, int64_t j, int64_t rows)
+{
+    give_back(&p->keys, p->along_keys, rows, p->k, p->grad_k, h->grad_k + j * h->grad_k_stride,
+              h->grad_k_stride);
 }
 
 static void backward_channels(const head *h, const pieces *p)
@@ -121,8 +134,7 @@ static void backward_channels(const head *h, const pieces *p)
                   1, p->grad_state, h->dv);
         real_gemm(CblasNoTrans, CblasTrans, rows, h->d, h->dv, dy, h->grad_out_stride, p->state,
                   h->dv, 0, p->grad_q, h->d);
-        add_scaled(&p->queries, rows, p->grad_q, h->grad_q + i * h->grad_q_stride,
-                   h->grad_q_stride);
+        give_back_queries(h, p, i, rows);
     }
     for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n_k - j);
@@ -131,9 +143,8 @@ static void backward_channels(const head *h, const pieces *p)
                   1, h->grad_v + j * h->grad_v_stride, h->grad_v_stride);
         real_gemm(CblasNoTrans, CblasTrans, rows, h->d, h->dv, h->v + j * h->v_stride, h->v_stride,
                   p->grad_state, h->dv, 0, p->grad_k, h->d);
-        add_scaled(&p->keys, rows, p->grad_k, h->grad_k + j * h->grad_k_stride, h->grad_k_stride);
+        give_back_keys(h, p, j, rows);
     }
-    R(row_dots)(h->d, h->dv, p->state, p->grad_state, p->along);
 }
 
 /* ---- Tokens first: Q^ K^^T, a block at a time ---- */
@@ -178,12 +189,11 @@ static void backward_pair(const head *h, const pieces *p, const real *dy, int64_
               p->grad_q, h->d);
     real_gemm(CblasTrans, CblasNoTrans, keys, h->d, rows, p->slopes, HEAD_BLOCK, p->q, h->d, 0,
               p->grad_k, h->d);
-    add_scaled(&p->keys, keys, p->grad_k, h->grad_k + j * h->grad_k_stride, h->grad_k_stride);
+    give_back_keys(h, p, j, keys);
 }
 
 static void backward_tokens(const head *h, const pieces *p)
 {
-    memset(p->along, 0, (size_t)h->d * sizeof(double));
     for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
         load_queries(h, p, i, rows);
@@ -191,11 +201,7 @@ static void backward_tokens(const head *h, const pieces *p)
         for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK)
             backward_pair(h, p, h->grad_out + i * h->grad_out_stride, rows, j,
                           head_smaller(HEAD_BLOCK, h->n_k - j));
-        for (int64_t r = 0; r < rows; r++)
-            for (int64_t c = 0; c < h->d; c++)
-                p->along[c] += (double)p->grad_q[r * h->d + c] * (double)p->q[r * h->d + c];
-        add_scaled(&p->queries, rows, p->grad_q, h->grad_q + i * h->grad_q_stride,
-                   h->grad_q_stride);
+        give_back_queries(h, p, i, rows);
     }
 }
 
@@ -214,8 +220,9 @@ static void backward(const head *h)
         return;
     pieces p = prepare(h);
     (p.tokens_first ? backward_tokens : backward_channels)(h, &p);
-    R(columns_pull)(&p.queries, p.along, h->n, h->q, h->q_stride, h->grad_q, h->grad_q_stride);
-    R(columns_pull)(&p.keys, p.along, h->n_k, h->k, h->k_stride, h->grad_k, h->grad_k_stride);
+    R(columns_pull)
+    (&p.queries, p.along_queries, h->n, h->q, h->q_stride, h->grad_q, h->grad_q_stride);
+    R(columns_pull)(&p.keys, p.along_keys, h->n_k, h->k, h->k_stride, h->grad_k, h->grad_k_stride);
 }
 
 const head_operator R(sima) = {.sizes = sizes, .forward = forward, .backward = backward};

@@ -4,9 +4,7 @@
  *
  * Backward, with G = dY and L = tau C:
  *   dV = G A,   dA = G^T V,   dL = A o (dA - (A o dA) 1),   dtau = dL.C,   dC = tau dL,
- *   dQ^ = K^ dC^T,   dK^ = Q^ dC.
- * What the norms need, sum_i dQ^_ia Q^_ia and sum_i dK^_ib K^_ib, are row and column sums of
- * dC o C. */
+ *   dQ^ = K^ dC^T,   dK^ = Q^ dC. */
 #include <string.h>
 
 #include "cpu/norms.h"
@@ -32,7 +30,7 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
     (void)desc;
     int64_t d = shape->dim;
     *thread_reals =
-        2 * R(columns_reals)(d) + 2 * R(norm_doubles)(d) + 7 * HEAD_BLOCK * d + 3 * d * d;
+        2 * R(columns_reals)(d) + R(norm_doubles)(2 * d) + 7 * HEAD_BLOCK * d + 3 * d * d;
     *head_reals = 0;
 }
 
@@ -92,8 +90,9 @@ static pieces split(const head *h)
     pieces p = {.tau = tau->data ? (double)*head_matrix(tau, h->index) : 1};
     p.queries = R(columns_start)(ATN_SIMA_L2, h->d, &free);
     p.keys = R(columns_start)(ATN_SIMA_L2, h->d, &free);
-    p.along_queries = R(norm_take)(&free, h->d);
-    p.along_keys = R(norm_take)(&free, h->d);
+    p.along_queries = R(norm_take)(&free, 2 * h->d);
+    p.along_keys = p.along_queries + h->d;
+    memset(p.along_queries, 0, (size_t)(2 * h->d) * sizeof(double));
     p.raw_q = free;
     p.raw_k = p.raw_q + block;
     p.q = p.raw_k + block;
@@ -159,37 +158,48 @@ static void forward(const head *h)
     R(store)(h->desc->storage, h->n, d, h->out, h->out_stride);
 }
 
-/* dC from dA in place, and its products with C; returns dtau. */
+/* dC from dA in place; returns dtau. */
 static double backward_weights(const head *h, const pieces *p)
 {
     int64_t d = h->d;
     double grad_tau = 0;
-    R(row_dots)(d, d, p->weights, p->slopes, p->along_queries);
-    memset(p->along_keys, 0, (size_t)d * sizeof(double));
     for (int64_t a = 0; a < d; a++) {
-        double mean = p->along_queries[a];
-        p->along_queries[a] = 0;
+        const real *weights = p->weights + a * d, *covariance = p->covariance + a * d;
+        real *slopes = p->slopes + a * d;
+        double mean;
+        R(row_dots)(1, d, weights, slopes, &mean);
         for (int64_t b = 0; b < d; b++) {
-            int64_t at = a * d + b;
-            double logit = (double)p->weights[at] * ((double)p->slopes[at] - mean);
-            double product = logit * (double)p->covariance[at];
-            grad_tau += product;
-            p->along_queries[a] += p->tau * product;
-            p->along_keys[b] += p->tau * product;
-            p->slopes[at] = (real)(p->tau * logit);
+            double logit = (double)weights[b] * ((double)slopes[b] - mean);
+            grad_tau += logit * (double)covariance[b];
+            slopes[b] = (real)(p->tau * logit);
         }
     }
     return grad_tau;
 }
 
-/* p->grad, the gradient by a block's normalised columns, pulled back to where it belongs. */
-static void give_back(const head *h, const pieces *p, const column_norms *norms,
-                      const double *along, const real *raw, int64_t count, const int64_t *rows,
-                      real *to, int64_t stride)
+/* The gradients by Q and K from dC: the terms of columns_push, then those of columns_pull. */
+static void backward_tokens(const head *h, const pieces *p)
 {
-    R(columns_apply)(norms, count, p->grad, h->d, p->grad);
-    R(columns_pull)(norms, along, count, raw, h->d, p->grad, h->d);
-    scatter_add(h, count, rows, p->grad, to, stride);
+    int64_t d = h->d;
+    for (token_block b = {0}; next_tokens(h, &b);) {
+        load(h, p, &b);
+        real_gemm(CblasNoTrans, CblasTrans, b.count, d, d, p->k, d, p->slopes, d, 0, p->grad, d);
+        R(columns_push)(&p->queries, p->along_queries, b.count, p->q, p->grad);
+        scatter_add(h, b.count, b.queries, p->grad, h->grad_q, h->grad_q_stride);
+        real_gemm(CblasNoTrans, CblasNoTrans, b.count, d, d, p->q, d, p->slopes, d, 0, p->grad, d);
+        R(columns_push)(&p->keys, p->along_keys, b.count, p->k, p->grad);
+        scatter_add(h, b.count, b.keys, p->grad, h->grad_k, h->grad_k_stride);
+    }
+    for (token_block b = {0}; next_tokens(h, &b);)
+        for (int64_t i = 0; i < b.count; i++) {
+            int64_t query = b.queries[i], key = b.keys[i];
+            R(columns_pull)
+            (&p->queries, p->along_queries, 1, h->q + query * h->q_stride, h->q_stride,
+             h->grad_q + query * h->grad_q_stride, h->grad_q_stride);
+            R(columns_pull)
+            (&p->keys, p->along_keys, 1, h->k + key * h->k_stride, h->k_stride,
+             h->grad_k + key * h->grad_k_stride, h->grad_k_stride);
+        }
 }
 
 static void backward(const head *h)
@@ -209,15 +219,7 @@ static void backward(const head *h)
     double sum = backward_weights(h, &p);
     if (grad_tau)
         *grad_tau += (real)sum;
-    for (token_block b = {0}; next_tokens(h, &b);) {
-        load(h, &p, &b);
-        real_gemm(CblasNoTrans, CblasTrans, b.count, d, d, p.k, d, p.slopes, d, 0, p.grad, d);
-        give_back(h, &p, &p.queries, p.along_queries, p.raw_q, b.count, b.queries, h->grad_q,
-                  h->grad_q_stride);
-        real_gemm(CblasNoTrans, CblasNoTrans, b.count, d, d, p.q, d, p.slopes, d, 0, p.grad, d);
-        give_back(h, &p, &p.keys, p.along_keys, p.raw_k, b.count, b.keys, h->grad_k,
-                  h->grad_k_stride);
-    }
+    backward_tokens(h, &p);
 }
 
 const head_operator R(xca) = {.sizes = sizes, .forward = forward, .backward = backward};

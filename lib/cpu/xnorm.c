@@ -9,9 +9,9 @@
 
 #include "cpu/norms.h"
 
-/* work: factors of T's lines; a block of q^ and of its gradient; T, and D or dT. */
+/* work: divisors of T's lines; a block of q^ and of its gradient; T, and D or dT. */
 typedef struct {
-    double *factors, *varies;
+    double *divisors, *varies;
     real *q, *grad;
     real *state, *grad_state;
 } pieces;
@@ -33,8 +33,8 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 static pieces split(const head *h)
 {
     real *free = h->work;
-    pieces p = {.factors = R(norm_take)(&free, 2 * (h->d + h->dv))};
-    p.varies = p.factors + h->d + h->dv;
+    pieces p = {.divisors = R(norm_take)(&free, 2 * (h->d + h->dv))};
+    p.varies = p.divisors + h->d + h->dv;
     p.q = free;
     p.grad = p.q + HEAD_BLOCK * h->d;
     p.state = p.grad + HEAD_BLOCK * h->d;
@@ -54,19 +54,19 @@ static double gamma_of(const head *h)
     return gamma->data ? (double)*head_matrix(gamma, h->index) : 1;
 }
 
-/* x = gamma x / max(|x|, epsilon); returns the factor without gamma. */
+/* x = gamma x / max(|x|, epsilon); returns the divisor. */
 static double normalise(const head *h, double gamma, int64_t count, int64_t step, real *x,
                         double *varies)
 {
     double norm = R(line_norm)(count, step, x);
-    double factor = R(norm_factor)(norm, h->desc->xnorm.epsilon, varies);
+    double divisor = R(norm_divisor)(norm, h->desc->xnorm.epsilon, varies), one_over = 1 / divisor;
     for (int64_t i = 0; i < count; i++)
-        x[i * step] = (real)(gamma * ((double)x[i * step] * factor));
-    return factor;
+        x[i * step] = (real)(gamma * R(norm_divide)((double)x[i * step], divisor, one_over));
+    return divisor;
 }
 
 /* The gradient by x from `scale` times that by x_, in place. */
-static void pull_back(double scale, double factor, double varies, int64_t count, int64_t step,
+static void pull_back(double scale, double divisor, double varies, int64_t count, int64_t step,
                       const real *x_, real *grad)
 {
     double along = 0;
@@ -74,7 +74,7 @@ static void pull_back(double scale, double factor, double varies, int64_t count,
         along += (double)grad[i * step] * (double)x_[i * step];
     for (int64_t i = 0; i < count; i++) {
         double across = (double)grad[i * step] - varies * along * (double)x_[i * step];
-        grad[i * step] = (real)(scale * factor * across);
+        grad[i * step] = (real)(scale / divisor * across);
     }
 }
 
@@ -89,18 +89,19 @@ static void make_state(const head *h, const pieces *p, double gamma)
                   p->state, h->dv);
     R(store)(h->desc->storage, h->d, h->dv, p->state, h->dv);
     for (int64_t i = 0; i < l.lines; i++)
-        p->factors[i] = normalise(h, gamma, l.count, l.step, p->state + i * l.start, &p->varies[i]);
+        p->divisors[i] =
+            normalise(h, gamma, l.count, l.step, p->state + i * l.start, &p->varies[i]);
     R(store)(h->desc->storage, h->d, h->dv, p->state, h->dv);
 }
 
-/* A block of queries normalised; their factors. */
+/* A block of queries normalised, and their divisors. */
 static void load_queries(const head *h, const pieces *p, double gamma, int64_t first, int64_t rows,
-                         double *factors, double *varies)
+                         double *divisors, double *varies)
 {
     for (int64_t i = 0; i < rows; i++) {
         real *q = p->q + i * h->d;
         memcpy(q, h->q + (first + i) * h->q_stride, (size_t)h->d * sizeof(real));
-        factors[i] = normalise(h, gamma, h->d, 1, q, &varies[i]);
+        divisors[i] = normalise(h, gamma, h->d, 1, q, &varies[i]);
     }
     R(store)(h->desc->storage, rows, h->d, p->q, h->d);
 }
@@ -108,11 +109,11 @@ static void load_queries(const head *h, const pieces *p, double gamma, int64_t f
 static void forward(const head *h)
 {
     pieces p = split(h);
-    double gamma = gamma_of(h), factors[HEAD_BLOCK], varies[HEAD_BLOCK];
+    double gamma = gamma_of(h), divisors[HEAD_BLOCK], varies[HEAD_BLOCK];
     make_state(h, &p, gamma);
     for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
-        load_queries(h, &p, gamma, i, rows, factors, varies);
+        load_queries(h, &p, gamma, i, rows, divisors, varies);
         real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, p.q, h->d, p.state, h->dv, 0,
                   h->out + i * h->out_stride, h->out_stride);
     }
@@ -122,19 +123,19 @@ static void forward(const head *h)
 /* D, and the gradient by the queries. */
 static void backward_queries(const head *h, const pieces *p, double gamma)
 {
-    double factors[HEAD_BLOCK], varies[HEAD_BLOCK];
+    double divisors[HEAD_BLOCK], varies[HEAD_BLOCK];
     memset(p->grad_state, 0, (size_t)(h->d * h->dv) * sizeof(real));
     for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
         const real *dy = h->grad_out + i * h->grad_out_stride;
-        load_queries(h, p, 1, i, rows, factors, varies);
+        load_queries(h, p, 1, i, rows, divisors, varies);
         real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, rows, p->q, h->d, dy, h->grad_out_stride,
                   1, p->grad_state, h->dv);
         real_gemm(CblasNoTrans, CblasTrans, rows, h->d, h->dv, dy, h->grad_out_stride, p->state,
                   h->dv, 0, p->grad, h->d);
         for (int64_t r = 0; r < rows; r++) {
             real *grad = p->grad + r * h->d, *to = h->grad_q + (i + r) * h->grad_q_stride;
-            pull_back(gamma * gamma, factors[r], varies[r], h->d, 1, p->q + r * h->d, grad);
+            pull_back(gamma * gamma, divisors[r], varies[r], h->d, 1, p->q + r * h->d, grad);
             for (int64_t c = 0; c < h->d; c++)
                 to[c] += grad[c];
         }
@@ -146,7 +147,7 @@ static void backward_keys(const head *h, const pieces *p, double gamma)
 {
     line_layout l = lines_of(h);
     for (int64_t i = 0; i < l.lines; i++)
-        pull_back(gamma * gamma, p->factors[i], p->varies[i], l.count, l.step,
+        pull_back(gamma * gamma, p->divisors[i], p->varies[i], l.count, l.step,
                   p->state + i * l.start, p->grad_state + i * l.start);
     for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n_k - j);

@@ -12,6 +12,18 @@ void NUM(ref_multiply)(int64_t p, int64_t r, int64_t q, const num *a, const num 
         }
 }
 
+num NUM(ref_norm1)(int64_t m, const num *a)
+{
+    num largest = 0;
+    for (int64_t j = 0; j < m; j++) {
+        num sum = 0;
+        for (int64_t i = 0; i < m; i++)
+            sum += num_abs(a[i * m + j]);
+        largest = num_max(largest, sum);
+    }
+    return largest;
+}
+
 num NUM(ref_softmax)(int64_t count, num *logits)
 {
     bool none = true;

@@ -8,6 +8,9 @@
 /* c (p x q) = a (p x r) b (r x q). */
 void NUM(ref_multiply)(int64_t p, int64_t r, int64_t q, const num *a, const num *b, num *c);
 
+/* |A|_1 of m x m: the largest column sum, the first of equals. */
+num NUM(ref_norm1)(int64_t m, const num *a);
+
 /* Logits become weights exp(x_j) / sum exp; returns log sum exp. A logit of -INFINITY has weight 0;
  * where no logit is above that, all weights are 0. */
 num NUM(ref_softmax)(int64_t count, num *logits);

@@ -27,6 +27,8 @@ static NUM(ref_operator) *const operators[ATN_OPERATOR_COUNT] = {
     [ATN_COSFORMER] = NUM(ref_cosformer),
     [ATN_SOFTMAX] = NUM(ref_softmax_attention),
     [ATN_LINFORMER] = NUM(ref_linformer),
+    [ATN_NYSTROMFORMER] = NUM(ref_nystromformer),
+    [ATN_LSH] = NUM(ref_lsh),
 };
 
 ref_head NUM(ref_head_of)(const problem *p, int64_t batch, int64_t head)

@@ -3,19 +3,6 @@
 #include "dense.h"
 #include "soft.h"
 
-/* |A|_1: the largest column sum. */
-static num norm1(int64_t m, const num *a)
-{
-    num largest = 0;
-    for (int64_t j = 0; j < m; j++) {
-        num sum = 0;
-        for (int64_t i = 0; i < m; i++)
-            sum += num_abs(a[i * m + j]);
-        largest = num_max(largest, sum);
-    }
-    return largest;
-}
-
 /* |I - alpha A|_1, or |I - alpha A^2|_1; work holds m^2. */
 static long double start_norm(int64_t m, bool square, num alpha, const num *a, num *work)
 {
@@ -25,7 +12,7 @@ static long double start_norm(int64_t m, bool square, num alpha, const num *a, n
         NUM(ref_multiply)(m, m, m, a, a, work);
     for (int64_t i = 0; i < m * m; i++)
         work[i] = (i % (m + 1) == 0) - alpha * work[i];
-    return num_value(norm1(m, work));
+    return num_value(NUM(ref_norm1)(m, work));
 }
 
 /* alpha for `count` matrices that share it, 0 if the search finds none. */
@@ -33,7 +20,7 @@ static num start(const atn_inverse_desc *desc, int64_t count, int64_t m, const n
 {
     num norm = 0;
     for (int64_t i = 0; i < count; i++)
-        norm = num_max(norm, norm1(m, all + i * m * m));
+        norm = num_max(norm, NUM(ref_norm1)(m, all + i * m * m));
     num alpha = desc->alpha > 0 ? (num)desc->alpha : desc->numerator / (norm * norm);
     for (int halvings = 0; desc->search != ATN_SEARCH_NONE; halvings++) {
         long double worst = 0;
@@ -101,7 +88,7 @@ static atn_status exact(const ref_head *h, int64_t m, const num *a, num *x)
     const atn_inverse_desc *desc = &h->desc->inverse;
     bool eig = desc->method == ATN_INVERSE_EIG;
     bool shifted = desc->method == ATN_INVERSE_CHOLESKY && desc->jitter > 0;
-    long double shift = shifted ? desc->jitter * num_value(norm1(m, a)) : 0;
+    long double shift = shifted ? desc->jitter * num_value(NUM(ref_norm1)(m, a)) : 0;
     int64_t rank;
     num *b = ref_zeros(m * m);
     for (int64_t i = 0; b && i < m * m; i++)

@@ -45,6 +45,8 @@ extern NUM(ref_operator) NUM(ref_elu);
 extern NUM(ref_operator) NUM(ref_cosformer);
 extern NUM(ref_operator) NUM(ref_softmax_attention);
 extern NUM(ref_operator) NUM(ref_linformer);
+extern NUM(ref_operator) NUM(ref_nystromformer);
+extern NUM(ref_operator) NUM(ref_lsh);
 
 /* Head (batch, head) of a problem; for operators that look at other heads. */
 ref_head NUM(ref_head_of)(const problem *p, int64_t batch, int64_t head);

@@ -819,6 +819,391 @@ Test(attention, soft_statuses)
     cr_expect(ref_attention(&w.p, out) == ATN_OK, "no tokens");
 }
 
+/* ---- Nystromformer ---- */
+
+static atn_attention_desc describe_nystrom(atn_nystrom inverse, int64_t m, int iterations)
+{
+    atn_attention_desc desc = describe(ATN_NYSTROMFORMER);
+    desc.nystromformer = (atn_nystromformer_options){
+        .landmarks = m, .inverse = inverse, .iterations = iterations, .rcond = -1};
+    return desc;
+}
+
+/* Where each segment's tokens are all the same, F's rows are A's, and A A+ B = B: softmax
+ * attention. Five queries in segments of 2 and 3; the keys likewise, or one of each. */
+Test(attention, nystrom_of_equal_tokens_is_softmax)
+{
+    static const int segment[5] = {0, 0, 1, 1, 1};
+    double q[5 * D], k[5 * D], v[5 * DV], got[5 * DV], want[5 * DV];
+    fill_wave(2 * D, 1, 2, q + 3 * D);
+    fill_wave(2 * D, 2, 2, k);
+    fill_wave(5 * DV, 3, 1, v);
+    for (int i = 0; i < 5; i++)
+        memmove(q + i * D, q + (3 + segment[i]) * D, D * sizeof *q);
+    atn_attention_desc desc = describe_nystrom(ATN_NYSTROM_PINV, 2, 0);
+    atn_attention_desc softmax = describe(ATN_SOFTMAX);
+    for (int i = 0; i < 2; i++) {
+        ref_attention_problem p = {
+            .desc = &desc, .shape = {1, 1, 5, D, DV, i ? 5 : 2}, .q = q, .k = k, .v = v};
+        for (int j = 4; i && j >= 0; j--)
+            memmove(k + j * D, k + segment[j] * D, D * sizeof *k);
+        cr_expect(ref_attention(&p, got) == ATN_OK);
+        p.desc = &softmax;
+        cr_expect(ref_attention(&p, want) == ATN_OK);
+        expect_all(i ? "five keys" : "two keys", 5 * DV, got, want, 1e-15);
+        cr_expect(ref_discriminates(5, DV, want, 1e-3));
+    }
+}
+
+/* As many landmarks as tokens: softmax attention by definition, whatever the inverse. */
+Test(attention, nystrom_of_all_tokens_is_softmax)
+{
+    double k[B * H * N * D], got[B * H * N * DV], want[B * H * N * DV];
+    fill_wave(B * H * N * D, 2, 1, k);
+    atn_attention_desc desc = describe_nystrom(ATN_NYSTROM_EXACT, N, 0);
+    atn_attention_desc softmax = describe(ATN_SOFTMAX);
+    waves w;
+    make_waves(&w, &desc, false);
+    w.p.k = k;
+    cr_expect(ref_attention(&w.p, got) == ATN_OK);
+    w.p.desc = &softmax;
+    cr_expect(ref_attention(&w.p, want) == ATN_OK);
+    expect_all("m = n", B * H * N * DV, got, want, 0);
+}
+
+/* Y of one head with A = 1/2 [1 + l, 1 - l; 1 - l, 1 + l] = F, and B the same on pairs of keys:
+ * A Z A on the pairs' means. From Z = A^T / norm, A Z has 1 - e on an eigenvector, e = 1 -
+ * l^2 / norm to begin with, and e^3 (3 + e) / 4 after a step. */
+static double nystrom_filter(double l, double norm, int steps)
+{
+    double e = 1 - l * l / norm;
+    for (int i = 0; i < steps; i++)
+        e = e * e * e * (3 + e) / 4;
+    return l * (1 - e);
+}
+
+/* Head 0: q = -+1, k = -+log(3)/2: weights 3:1, l = 1/2, |A|_1 = 1. Head 1: k is the same, q = 1
+ * and 0: weights 3:1 and 1:1, |A|_1 = 5/4; A = [3 1; 2 2] / 4 does not commute with A^T. After one
+ * step A Z = [49.906 33.864; 33.864 41.44] / 80; on the pairs' means 1.5 and 3.5 A gives 2 and 2.5.
+ */
+Test(attention, nystrom_by_hand)
+{
+    static const double head_1[2] = {184.472 / 80, 171.328 / 80};
+    const double l = log(3) / 2;
+    const double q[4] = {1, -1, 1, 0}, k[8] = {l, l, -l, -l, l, l, -l, -l};
+    static const double v[8] = {1, 3, -5, -1, 1, 2, 3, 4};
+    for (int i = 0; i < 6; i++) {
+        bool original = i % 2;
+        int steps = i / 2;
+        atn_attention_desc desc =
+            describe_nystrom(original ? ATN_NYSTROM_ORIGINAL : ATN_NYSTROM_EXACT, 2, steps);
+        double out[4], norm = original ? 1.25 : 1;
+        for (int heads = 1; heads <= 2; heads++) {
+            ref_attention_problem p = {
+                .desc = &desc, .shape = {2 / heads, heads, 2, 1, 1, 4}, .q = q, .k = k, .v = v};
+            /* pairs' means 2 and -3: -1/2 +- 5/2 */
+            double even = -0.5 * nystrom_filter(1, norm, steps);
+            double odd = 2.5 * nystrom_filter(0.5, norm, steps);
+            const double want[2] = {even + odd, even - odd};
+            cr_expect(ref_attention(&p, out) == ATN_OK);
+            expect_all(original ? "original" : "exact", 2, out, want, 1e-14);
+            if (steps == 1)
+                expect_all("head 1", 2, out + 2, head_1, 1e-14);
+        }
+    }
+}
+
+/* q = 1, 2; k = 2 log 3, padding, 0, 0: the second halves the first segment's mean and nothing
+ * else. A = [3/4, 1/4; 9/10, 1/10], Z = A^T / 1.65, B = (9, -, 1, 1) / 11 and (81, -, 1, 1) / 83. A
+ * padded query counts as a zero vector. */
+Test(attention, nystrom_padding)
+{
+    static const double q[2] = {1, 2}, v[4] = {913, NAN, 0, 0};
+    const double k[4] = {2 * log(3), NAN, 0, 0};
+    static const double want[2] = {(0.625 * 747 + 0.7 * 891) / 1.65,
+                                   (0.7 * 747 + 0.82 * 891) / 1.65};
+    static const unsigned char keys[4] = {1, 0, 1, 1};
+    atn_attention_desc desc = describe_nystrom(ATN_NYSTROM_EXACT, 2, 0);
+    ref_attention_problem p = {
+        .desc = &desc, .shape = {1, 1, 2, 1, 1, 4}, .q = q, .k = k, .v = v, .key_mask = keys};
+    double out[4];
+    cr_expect(ref_attention(&p, out) == ATN_OK);
+    expect_all("keys", 2, out, want, 1e-12);
+    static const double whole[4] = {1, 0, 3, 2}, padded[4] = {1, NAN, 3, 2};
+    static const double four[4] = {1, 2, 4, 8};
+    double zeros[4];
+    p = (ref_attention_problem){
+        .desc = &desc, .shape = {1, 1, 4, 1, 1, 4}, .q = whole, .k = four, .v = four};
+    cr_expect(ref_attention(&p, zeros) == ATN_OK && zeros[1] != 0);
+    zeros[1] = 0;
+    p.q = padded;
+    p.query_mask = keys;
+    cr_expect(ref_attention(&p, out) == ATN_OK);
+    expect_all("queries", 4, out, zeros, 0);
+}
+
+/* q = 0 and m = n: means of V, 3, and then the filter 1, 2, 3 over 1, 2, 6. Padding is 0 there. */
+Test(attention, nystrom_residual)
+{
+    static const double q[3] = {0}, v[3] = {1, 2, 6};
+    static const unsigned char there[3] = {1, 0, 1};
+    double filter[3] = {1, 2, 3}, out[3];
+    static const double want[3] = {3 + 8, 3 + 23, 3 + 14}, padded[3] = {3.5 + 2, 0, 3.5 + 12};
+    atn_attention_desc desc = describe_nystrom(ATN_NYSTROM_EXACT, 3, 0);
+    desc.residual = parameter(filter, 1, 3, 1);
+    ref_attention_problem p = {.desc = &desc, .shape = {1, 1, 3, 1, 1, 0}, .q = q, .v = v};
+    cr_expect(ref_attention(&p, out) == ATN_OK);
+    expect_all("residual", 3, out, want, 1e-14);
+    p.key_mask = there;
+    cr_expect(ref_attention(&p, out) == ATN_OK);
+    expect_all("padded residual", 3, out, padded, 1e-14);
+}
+
+Test(attention, nystrom_derivatives)
+{
+    static const unsigned char queries[B * N] = {1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 0, 1};
+    static const unsigned char keys[B * NK] = {1, 0, 1, 1, 1, 1, 1, 1, 0, 1};
+    double filter[H * 3];
+    fill_wave(H * 3, 4, 1, filter);
+    waves w;
+    for (int i = 0; i < ATN_NYSTROM_COUNT * 2; i++) {
+        atn_nystrom inverse = (atn_nystrom)(i / 2);
+        atn_attention_desc desc = describe_nystrom(inverse, i % 2 ? 2 : 3, 2);
+        make_waves(&w, &desc, true);
+        expect_derivatives(i % 2 ? "nystrom, m = 2" : "nystrom, m = 3", &w.p);
+        w.p.query_mask = queries;
+        w.p.key_mask = keys;
+        expect_derivatives("nystrom, padding", &w.p);
+        make_waves(&w, &desc, false);
+        desc.residual = parameter(filter, H, 3, 1);
+        expect_derivatives("nystrom, residual", &w.p);
+    }
+    atn_attention_desc desc = describe_nystrom(ATN_NYSTROM_PINV, N, 0);
+    make_waves(&w, &desc, false);
+    expect_derivatives("nystrom, m = n", &w.p);
+}
+
+/* A stays singular while two of its three queries (which) or keys are the same and the others move:
+ * the pseudo-inverse's derivative, whose second and third term this needs in turn. */
+static void expect_singular_derivative(int equal, int moving)
+{
+    enum { SIZE = B * H * N * DV };
+    double direction[MOST], got[SIZE], want[SIZE];
+    atn_attention_desc desc = describe_nystrom(ATN_NYSTROM_PINV, 3, 0);
+    waves w;
+    make_waves(&w, &desc, true);
+    /* segments of 2 2 2 queries, of 1 2 2 keys: the first two have the same means */
+    int64_t count, tokens = equal == 0 ? N : NK, same = equal == 0 ? 4 : 3;
+    double *x = array_of(&w.p, equal, &count);
+    for (int64_t i = 0; i < count; i++)
+        x[i] = i / D % tokens < same ? 0.5 * (double)(i % D) : x[i];
+    array_of(&w.p, moving, &count);
+    fill_wave(count, 0.4, 1, direction);
+    ref_attention_arrays directions = {0};
+    *slot_of(&directions, moving) = direction;
+    cr_expect(ref_attention_derivative(&w.p, &directions, got) == ATN_OK);
+    difference_quotient(&w.p, moving, direction, want);
+    ref_difference d = ref_compare_f64(SIZE, 1, got, 1, want, 1);
+    cr_expect(d.relative_frobenius <= 1e-8 && d.want_max > 1e-2, "%s moving: %g of %g",
+              name_of(moving), d.relative_frobenius, d.want_max);
+}
+
+Test(attention, nystrom_singular_derivative)
+{
+    expect_singular_derivative(0, 1);
+    expect_singular_derivative(1, 0);
+}
+
+Test(attention, nystrom_statuses)
+{
+    double out[B * H * N * DV], filter[4] = {0};
+    atn_attention_desc desc = describe_nystrom(ATN_NYSTROM_EXACT, NK + 1, 1);
+    waves w;
+    make_waves(&w, &desc, true);
+    cr_expect(ref_attention(&w.p, out) == ATN_ERR_VALUE, "more landmarks than keys");
+    desc.nystromformer.landmarks = 0;
+    cr_expect(ref_attention(&w.p, out) == ATN_ERR_VALUE, "no landmarks");
+    desc.nystromformer.landmarks = 2;
+    desc.residual = parameter(filter, 1, 3, 1);
+    cr_expect(ref_attention(&w.p, out) == ATN_ERR_VALUE, "residual of other lengths");
+    desc.residual.data = NULL;
+    desc.nystromformer.inverse = ATN_NYSTROM_COUNT;
+    cr_expect(ref_attention(&w.p, out) == ATN_ERR_VALUE, "no such inverse");
+}
+
+/* ---- LSH ---- */
+
+static atn_attention_desc describe_lsh(const int64_t *buckets, int64_t rounds, int64_t chunk)
+{
+    atn_attention_desc desc = describe(ATN_LSH);
+    desc.lsh =
+        (atn_lsh_options){.buckets = buckets, .rounds = rounds, .chunk = chunk, .self_logit = -5e4};
+    return desc;
+}
+
+/* Equal tokens: the mean of what is seen, but for oneself. Ordered 1 4 | 2 5 | 0 3 by bucket, a
+ * chunk sees itself and the one before, the first the last. */
+Test(attention, lsh_chunks)
+{
+    static const int64_t buckets[6] = {9, 0, 5, 9, 0, 5};
+    static const double q[6] = {2, 2, 2, 2, 2, 2}, v[6] = {3, 30, 300, 3000, 30000, 300000};
+    static const double want[6] = {101100, 11001, 110010, 100101, 1011, 10110};
+    static const int64_t one_bucket[6] = {0}; /* 0 1 | 2 3 | 4 5 */
+    static const double in_order[6] = {110010, 110001, 1011, 111, 101100, 11100};
+    atn_attention_desc desc = describe_lsh(buckets, 1, 2);
+    ref_attention_problem p = {.desc = &desc, .shape = {1, 1, 6, 1, 1, 0}, .q = q, .v = v};
+    double out[6];
+    cr_expect(ref_attention(&p, out) == ATN_OK);
+    expect_all("chunks", 6, out, want, 1e-10);
+    desc.lsh.buckets = one_bucket;
+    cr_expect(ref_attention(&p, out) == ATN_OK);
+    expect_all("one bucket", 6, out, in_order, 1e-10);
+}
+
+/* Chunks of one token, two rounds, 0 1 | 1 0: in one of them a token sees itself twice. Keys are 1,
+ * q = log 2, log 4, the logit to oneself is 0. Token 0: v_0 with sum 2, (v_0 + 2 v_1) / 3 with sum
+ * 3; token 1: (v_1 + 4 v_0) / 5 with sum 5, v_1 with sum 2. */
+Test(attention, lsh_rounds)
+{
+    static const int64_t buckets[4] = {0, 1, 1, 0};
+    const double q[2] = {log(2), log(4)};
+    static const double v[2] = {7, 70}, want[2] = {0.6 * 7 + 0.4 * 70, (4 * 7 + 3 * 70) / 7.};
+    atn_attention_desc desc = describe_lsh(buckets, 2, 1);
+    desc.lsh.self_logit = 0;
+    ref_attention_problem p = {.desc = &desc, .shape = {1, 1, 2, 1, 1, 0}, .q = q, .v = v};
+    double out[2];
+    cr_expect(ref_attention(&p, out) == ATN_OK);
+    expect_all("rounds", 2, out, want, 1e-13);
+}
+
+/* One chunk of all tokens, seen twice, with tokens of length 1 and the logit to oneself that of the
+ * formula: softmax attention with K = Q. */
+Test(attention, lsh_of_one_chunk_is_softmax)
+{
+    static const double q[6] = {0.6, 0.8, 0.8, -0.6, 0, 1}, v[3] = {1, 10, 100};
+    static const int64_t buckets[6] = {1, 0, 2, 0, 0, 0};
+    atn_attention_desc desc = describe_lsh(buckets, 2, 3), softmax = describe(ATN_SOFTMAX);
+    desc.logit_scale = softmax.logit_scale = desc.lsh.self_logit = 1.5;
+    ref_attention_problem p = {.desc = &desc, .shape = {1, 1, 3, 2, 1, 0}, .q = q, .v = v};
+    double got[3], want[3];
+    cr_expect(ref_attention(&p, got) == ATN_OK);
+    p.desc = &softmax;
+    cr_expect(ref_attention(&p, want) == ATN_OK);
+    expect_all("one chunk", 3, got, want, 1e-13);
+}
+
+/* Keys have length 1: scaling token 1 leaves what others make of it. */
+Test(attention, lsh_keys_are_normalised)
+{
+    static const int64_t buckets[3] = {0};
+    double q[6] = {0.6, 0.8, 0.8, -0.6, 0, 1}, first[3], out[3];
+    static const double v[3] = {1, 10, 100};
+    atn_attention_desc desc = describe_lsh(buckets, 1, 3);
+    ref_attention_problem p = {.desc = &desc, .shape = {1, 1, 3, 2, 1, 0}, .q = q, .v = v};
+    cr_expect(ref_attention(&p, first) == ATN_OK);
+    q[2] *= 3;
+    q[3] *= 3;
+    cr_expect(ref_attention(&p, out) == ATN_OK);
+    expect_all("others", 1, out, first, 1e-13);
+    cr_expect(fabs(out[1] - first[1]) > 1, "but not its own");
+    q[2] = q[3] = 0;
+    cr_expect(ref_attention(&p, out) == ATN_NONFINITE, "0/0");
+    ref_attention_arrays directions = {.q = (double *)v};
+    p.shape.tokens = 2;
+    desc.lsh.chunk = 2;
+    double direction[4] = {1, 1, 1, 1};
+    directions.q = direction;
+    cr_expect(ref_attention_derivative(&p, &directions, out) == ATN_NONFINITE);
+}
+
+/* R = I and, in round 1, I with its columns exchanged: the largest of x, y, -x, -y. */
+Test(attention, lsh_buckets)
+{
+    static const double q[10] = {3, 1, 1, 3, -3, 1, 1, -4, 1, 1}, v[5] = {1, 2, 3, 4, 5};
+    double rotations[8] = {1, 0, 0, 1, 0, 1, 1, 0};
+    static const unsigned char there[5] = {1, 1, 1, 1, 0};
+    static const int64_t want[10] = {0, 1, 2, 3, 0, 1, 0, 3, 2, 0};
+    int64_t buckets[10];
+    double margin, got[5], given[5];
+    atn_attention_desc desc = describe_lsh(NULL, 0, 1);
+    desc.lsh.rotations = parameter(rotations, 2, 2, 2);
+    ref_attention_problem p = {.desc = &desc, .shape = {1, 1, 5, 2, 1, 0}, .q = q, .v = v};
+    cr_expect(ref_lsh_buckets(&p, buckets, &margin) == 10 && margin == 0, "a tie: %g", margin);
+    for (int i = 0; i < 10; i++)
+        cr_expect(buckets[i] == want[i], "%d %d", i, (int)buckets[i]);
+    p.key_mask = there;
+    cr_expect(ref_lsh_buckets(&p, buckets, &margin) == 10 && fabs(margin - 0.5) < 1e-15,
+              "(3 - 1) / (3 + 1): %g", margin);
+    p.key_mask = NULL;
+    cr_expect(ref_attention(&p, got) == ATN_OK);
+    desc.lsh.buckets = want;
+    desc.lsh.rounds = 2;
+    cr_expect(ref_attention(&p, given) == ATN_OK);
+    expect_all("hashed and given", 5, got, given, 0);
+    static const int64_t zero[10] = {0};
+    desc.lsh.buckets = zero;
+    cr_expect(ref_attention(&p, given) == ATN_OK && fabs(got[4] - given[4]) > 0.1);
+    desc.lsh.rotations.data = NULL;
+    cr_expect(ref_lsh_buckets(&p, buckets, &margin) == ATN_ERR_NULL);
+    desc.lsh.buckets = NULL;
+    cr_expect(ref_attention(&p, got) == ATN_ERR_VALUE);
+}
+
+/* Two rounds of two chunks; tokens 1 and 4 are padding: as if they were not in the list. */
+Test(attention, lsh_padding)
+{
+    static const int64_t buckets[12] = {1, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 1};
+    static const int64_t left[8] = {1, 0, 1, 0, 0, 1, 0, 1};
+    static const unsigned char there[6] = {1, 0, 1, 1, 0, 1};
+    double q[12], v[6], fewer_q[8], fewer_v[4], out[6], fewer[4];
+    fill_wave(12, 1, 1, q);
+    fill_wave(6, 2, 1, v);
+    for (int i = 0, j = 0; i < 6; i++) {
+        if (there[i]) {
+            memcpy(fewer_q + 2 * j, q + 2 * i, 2 * sizeof *q);
+            fewer_v[j++] = v[i];
+        } else {
+            q[2 * i] = v[i] = NAN;
+        }
+    }
+    atn_attention_desc desc = describe_lsh(buckets, 2, 2);
+    ref_attention_problem p = {
+        .desc = &desc, .shape = {1, 1, 6, 2, 1, 0}, .q = q, .v = v, .key_mask = there};
+    cr_expect(ref_attention(&p, out) == ATN_OK);
+    desc.lsh.buckets = left;
+    p = (ref_attention_problem){
+        .desc = &desc, .shape = {1, 1, 4, 2, 1, 0}, .q = fewer_q, .v = fewer_v};
+    cr_expect(ref_attention(&p, fewer) == ATN_OK);
+    const double want[6] = {fewer[0], 0, fewer[1], fewer[2], 0, fewer[3]};
+    expect_all("padding", 6, out, want, 0);
+    desc.lsh.chunk = 3;
+    cr_expect(ref_attention(&p, fewer) == ATN_ERR_SHAPE, "chunks of 3 in 4");
+}
+
+Test(attention, lsh_derivatives)
+{
+    enum { ROUNDS = 2, CHUNK = 2 };
+    int64_t buckets[B * H * ROUNDS * N];
+    double rotations[ROUNDS * D * 2], hashed[B * H * N * DV], given[B * H * N * DV], margin;
+    fill_wave(ROUNDS * D * 2, 4, 1, rotations);
+    atn_attention_desc desc = describe_lsh(NULL, 0, CHUNK);
+    desc.lsh.rotations = parameter(rotations, ROUNDS, D, 2);
+    desc.lsh.self_logit = 0.3;
+    waves w;
+    make_waves(&w, &desc, false);
+    cr_expect(ref_lsh_buckets(&w.p, buckets, &margin) == B * H * ROUNDS * N && margin > 1e-6);
+    double direction[B * H * N * D];
+    fill_wave(B * H * N * D, 0.3, 1, direction);
+    ref_attention_arrays directions = {.q = direction};
+    cr_expect(ref_attention_derivative(&w.p, &directions, hashed) == ATN_OK);
+    /* the buckets, held: differences must not cross from one to another */
+    desc.lsh.buckets = buckets;
+    desc.lsh.rounds = ROUNDS;
+    cr_expect(ref_attention_derivative(&w.p, &directions, given) == ATN_OK);
+    expect_all("hashed and given", B * H * N * DV, hashed, given, 0);
+    expect_derivatives("lsh", &w.p);
+}
+
 /* ---- The pseudo-inverse behind them ---- */
 
 static void expect_pinv(const char *what, int64_t m, const double *a, double rcond,
