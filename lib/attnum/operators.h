@@ -3,10 +3,10 @@
  * choice on which papers and published code differ.
  *
  * One head has queries q_i (n x d), keys k_j (n_k x d) and values v_j (n_k x d_v); Y is n x d_v.
- * `c` is logit_scale. A softmax over no keys (n_k = 0, or all of them padded) has no weights: its
- * sum is 0. A field an operator does not name is ignored. Tensors are "given by the
- * caller": they are not copied, are read at every call, must be dense (rows side by side, heads
- * after one another) and have the plan's dtype; null data stands for what is said. */
+ * `c` is logit_scale. An average over no keys (n_k = 0, or all of them padded), softmax's or
+ * another's, has no weights: it is 0. A field an operator does not name is ignored. Tensors are
+ * "given by the caller": they are not copied, are read at every call, must be dense (rows side by
+ * side, heads after one another) and have the plan's dtype; null data stands for what is said. */
 #ifndef ATTNUM_OPERATORS_H
 #define ATTNUM_OPERATORS_H
 

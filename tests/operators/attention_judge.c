@@ -20,7 +20,7 @@ double judge_norm(int64_t count, const double *x)
 double judge_largest(int64_t count, const double *x)
 {
     double largest = 0;
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count && !isnan(largest); i++)
         if (!(fabs(x[i]) <= largest))
             largest = fabs(x[i]);
     return largest;
@@ -171,7 +171,7 @@ double judge_gradients(const attention_case *c, const double *output, const atte
 {
     double worst = 0;
     *worst_slot = SLOT_Q;
-    for (int s = 0; s < SLOT_COUNT; s++) {
+    for (int s = 0; s < SLOT_COUNT && !isnan(worst); s++) {
         if (!want->of[s])
             continue;
         double error = judge_gradient_error(c, output, s, got->of[s], want->of[s]);

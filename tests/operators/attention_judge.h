@@ -43,6 +43,8 @@ double judge_gradients(const attention_case *c, const double *output, const atte
                        const attention_slots *want, int *worst_slot);
 
 double judge_norm(int64_t count, const double *x);
+
+/* max |x_i|; NaN if there is one. */
 double judge_largest(int64_t count, const double *x);
 
 /* |x - y|_2 / |y|_2; 0/0 = 0. */
