@@ -47,7 +47,7 @@ typedef enum {
     X(ATN_STORAGE_F16, "f16", "IEEE half: 11 bits, overflow at 65520; u = 2^-11")                  \
     X(ATN_STORAGE_TF32, "tf32", "11 bits of precision, f32's range; u = 2^-11")
 
-/* SimA: how the columns of Q and K are normalised (Eq. 1 and section 4.7). */
+/* SimA: how the columns of Q and K are normalised (Eq. 1 and section 4.6). */
 #define ATN_SIMA_NORM_LIST(X)                                                                      \
     X(ATN_SIMA_L1, "l1", "sum over tokens of |x|")                                                 \
     X(ATN_SIMA_L2, "l2", "Euclidean norm over tokens (ablation)")                                  \
