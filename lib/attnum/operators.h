@@ -177,7 +177,11 @@ typedef struct {
  * vectors in the segment means (which divide by the segment's full length), have weight 0 in B, no
  * row in Y.
  * residual: desc.residual, 1 x h x k x 1, k odd: V convolved over tokens, zero padding; queries and
- * keys must then be the same number. */
+ * keys must then be the same number.
+ *
+ * The gradient goes through all of it: the steps, |A|_1 (original: to the one matrix that has the
+ * maximum), and for pinv the inverse without the values dropped; where those are 0, that is the
+ * pseudo-inverse's at constant rank (Golub and Pereyra 1973, Eq. 4.12). */
 typedef struct {
     int64_t landmarks; /* m */
     atn_nystrom inverse;
