@@ -228,8 +228,8 @@ Test(statuses, of_backward)
                                        .shape = {2, 2, 6, 4, 4, 0},
                                        .cross = true,
                                        .optional = optional,
-                                       .sampling = optional ? ATN_SAMPLING_CONV_CODE
-                                                            : ATN_SAMPLING_INDICES,
+                                       .sampling =
+                                           optional ? ATN_SAMPLING_CONV_CODE : ATN_SAMPLING_INDICES,
                                        .seed = 70};
             attention_case c = attention_case_make(&choice);
             attention_run r = attention_run_make(&c, 2);
