@@ -47,7 +47,7 @@ typedef enum {
     X(ATN_STORAGE_F16, "f16", "IEEE half: 11 bits, overflow at 65520; u = 2^-11")                  \
     X(ATN_STORAGE_TF32, "tf32", "11 bits of precision, f32's range; u = 2^-11")
 
-/* SimA: how the columns of Q and K are normalised (Eq. 1 and section 4.7). */
+/* SimA: how the columns of Q and K are normalised (Eq. 1 and section 4.6). */
 #define ATN_SIMA_NORM_LIST(X)                                                                      \
     X(ATN_SIMA_L1, "l1", "sum over tokens of |x|")                                                 \
     X(ATN_SIMA_L2, "l2", "Euclidean norm over tokens (ablation)")                                  \
@@ -148,7 +148,8 @@ typedef struct {
  *
  * stabilise: t = max_r w_r.x' for a query, max over all keys and r of w_r.x' for keys (published
  * code); otherwise t = 0. With feature_epsilon > 0 a causal output then depends on later keys
- * through t. The gradient is the exact one, through t as well (published code detaches it). */
+ * through t. The gradient is the exact one, through t as well (published code detaches it). A query
+ * that sees no key (mask) gives 0, here and in elu and cosformer. */
 typedef struct {
     atn_tensor projection; /* w: 1 x h' x M x d, h' = 1 or h; not differentiated */
     atn_features features;
@@ -177,7 +178,11 @@ typedef struct {
  * vectors in the segment means (which divide by the segment's full length), have weight 0 in B, no
  * row in Y.
  * residual: desc.residual, 1 x h x k x 1, k odd: V convolved over tokens, zero padding; queries and
- * keys must then be the same number. */
+ * keys must then be the same number.
+ *
+ * The gradient goes through all of it: the steps, |A|_1 (original: to the one matrix that has the
+ * maximum), and for pinv the inverse without the values dropped; where those are 0, that is the
+ * pseudo-inverse's at constant rank (Golub and Pereyra 1973, Eq. 4.12). */
 typedef struct {
     int64_t landmarks; /* m */
     atn_nystrom inverse;
@@ -208,7 +213,8 @@ typedef struct {
 
 /* cosFormer (Qin et al. 2022):   w(i,j) ReLU(q_i).ReLU(k_j) over the sum of the same,
  * the sum clamped: max(., epsilon). Token i = 1, 2, ... (1-D), or row y and column x of the grid
- * (2-D; i = y W + x); padding moves no token. Zero rows give 0 if epsilon > 0. */
+ * (2-D; i = y W + x, counted from 0); padding moves no token. Zero rows give 0, without epsilon
+ * 0/0. */
 typedef struct {
     atn_cosine weighting;
     int64_t length;        /* M >= n, n_k; 0: max(n, n_k) (1-D) */

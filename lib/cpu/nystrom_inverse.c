@@ -17,7 +17,7 @@ int64_t R(nystrom_inverse_work)(const atn_nystromformer_options *options, int64_
 {
     if (by_singular_values(options))
         return 5 * m * m + (1 + SVD_WORK) * m;
-    return (options->iterations + 1 + 7) * m * m;
+    return ((int64_t)options->iterations + 1 + 7) * m * m;
 }
 
 static void store_matrix(const nystrom_problem *p, real *x)

@@ -121,8 +121,9 @@ atn_status NUM(ref_bottleneck_inverse)(const ref_head *h, int64_t m, const num *
     };
     atn_inverse_method method = h->desc->inverse.method;
     atn_gradient gradient = h->desc->gradient;
-    if ((unsigned)method >= ATN_INVERSE_COUNT || (unsigned)gradient >= ATN_GRADIENT_COUNT ||
-        !(methods[method].gradients & 1u << gradient))
+    bool known = (unsigned)gradient < ATN_GRADIENT_COUNT && (unsigned)method < ATN_INVERSE_COUNT;
+    /* the value does not ask how it would be differentiated */
+    if (!known || (num_has_slope && !(methods[method].gradients & 1u << gradient)))
         return ATN_ERR_VALUE;
     atn_status status = methods[method].invert(h, m, a, x);
     if (status == ATN_OK && gradient == ATN_GRADIENT_CLOSED)
