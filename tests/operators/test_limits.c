@@ -29,8 +29,7 @@ static double *output_of(atn_context *context, const attention_case *c)
 Test(limits, sima_in_either_order)
 {
     atn_context *context = fixture_context(1, NULL);
-    for (int variant = 0;
-         attention_row(ATN_SIMA) && variant < attention_row(ATN_SIMA)->variant_count; variant++) {
+    for (int variant = 0; variant < atn_operator_get(ATN_SIMA)->variant_count; variant++) {
         attention_choice choice = {.op = ATN_SIMA,
                                    .variant = variant,
                                    .dtype = ATN_F64,
@@ -190,7 +189,7 @@ static void check_rate(atn_context *context, atn_operator op, int variant, atn_o
         above += (x[i] - mean_x) * (y[i] - mean_y);
         below += (x[i] - mean_x) * (x[i] - mean_x);
     }
-    const atn_operator_info *info = attention_row(op);
+    const atn_operator_info *info = atn_operator_get((atn_operator)op);
     cr_expect(fabs(above / below + 0.5) <= allowed && y[SIZES - 1] < log(0.1),
               "%s %s: error ~ M^%.3f, %.3g with %d features", info->name,
               info->variants[variant].name, above / below, exp(y[SIZES - 1]),
@@ -203,10 +202,9 @@ static void check_rate(atn_context *context, atn_operator op, int variant, atn_o
 Test(limits, random_features_converge_at_the_monte_carlo_rate)
 {
     atn_context *context = fixture_context(1, NULL);
-    const atn_operator_info *performer = attention_row(ATN_PERFORMER);
-    if (attention_row(ATN_RFF))
-        check_rate(context, ATN_RFF, 0, ATN_GAUSSIAN);
-    for (int variant = 0; performer && variant < performer->variant_count; variant++) {
+    const atn_operator_info *performer = atn_operator_get(ATN_PERFORMER);
+    check_rate(context, ATN_RFF, 0, ATN_GAUSSIAN);
+    for (int variant = 0; variant < performer->variant_count; variant++) {
         atn_attention_desc desc = atn_attention_variant(ATN_PERFORMER, variant, ATN_F64);
         if (desc.performer.features == ATN_FEATURES_EXP && !desc.causal)
             check_rate(context, ATN_PERFORMER, variant, ATN_SOFTMAX);

@@ -20,8 +20,7 @@ Test(registry, every_row_is_complete)
         cr_expect_eq(info->capabilities & always, always, "%s", info->name);
         cr_expect_eq(atn_operator_find(info->name), info);
         for (int other = 0; other < op; other++)
-            cr_expect(!atn_operator_get((atn_operator)other) ||
-                      strcmp(info->name, atn_operator_get((atn_operator)other)->name) != 0);
+            cr_expect(strcmp(info->name, atn_operator_get((atn_operator)other)->name) != 0);
     }
     cr_expect_null(atn_operator_get(ATN_OPERATOR_COUNT));
     cr_expect_null(atn_operator_get((atn_operator)-1));
