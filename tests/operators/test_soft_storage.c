@@ -138,6 +138,27 @@ Test(soft_storage, every_array_is_rounded)
     atn_context_free(context);
 }
 
+/* The mean of 1 and 1 + 2^-7 is 1 in bf16, and a kernel this narrow tells. */
+Test(soft_storage, landmarks_are_rounded)
+{
+    atn_context *context = fixture_context(1, NULL);
+    float q[2] = {1, 1 + 0x1p-7F}, v[2] = {1, 0}, y[2];
+    atn_attention_desc desc = atn_attention_variant(ATN_SOFT, 2, ATN_F32);
+    atn_attention_shape shape = {1, 1, 2, 1, 1, 0};
+    atn_tensor tq = atn_tensor_dense(q, ATN_F32, 1, 1, 2, 1), tv = tq, ty = tq;
+    atn_plan *plan;
+    desc.storage = ATN_STORAGE_BF16;
+    desc.scale = ATN_SCALE_VALUE, desc.scale_value = 1e4;
+    desc.sampling = (atn_sampling){.kind = ATN_SAMPLING_WINDOW, .stride = 2};
+    tv.data = v, ty.data = y;
+    cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plan), ATN_OK);
+    atn_attention_inputs inputs = {.q = &tq, .v = &tv};
+    cr_expect_eq(atn_attention_forward(plan, &inputs, &ty, NULL), ATN_OK);
+    cr_expect_eq(y[0], 1, "%g", (double)y[0]);
+    atn_plan_free(plan);
+    atn_context_free(context);
+}
+
 /* An iterate that leaves f16's range stops the iteration, and is not taken. */
 Test(soft_storage, overflow_of_the_type_is_noticed)
 {
