@@ -147,36 +147,33 @@ static int64_t list_present(int64_t length, const unsigned char *mask, int64_t *
     return count;
 }
 
-static void gather(int64_t count, const int64_t *positions, int64_t cols, const real *from,
-                   int64_t stride, real *to)
+void R(gather_rows)(int64_t count, const int64_t *rows, int64_t cols, const real *from,
+                    int64_t stride, real *to)
 {
     for (int64_t i = 0; i < count; i++)
-        memcpy(to + i * cols, from + positions[i] * stride, (size_t)cols * sizeof *to);
+        memcpy(to + i * cols, from + rows[i] * stride, (size_t)cols * sizeof *to);
 }
 
-/* Adds rows to where they came from. */
-static void scatter_add(int64_t count, const int64_t *positions, int64_t cols, const real *from,
-                        real *to, int64_t stride)
+void R(scatter_add_rows)(int64_t count, const int64_t *rows, int64_t cols, const real *from,
+                         real *to, int64_t stride)
 {
     for (int64_t i = 0; i < count; i++)
         for (int64_t c = 0; c < cols; c++)
-            to[positions[i] * stride + c] += from[i * cols + c];
+            to[rows[i] * stride + c] += from[i * cols + c];
 }
 
 static const real *gather_to(real **free, int64_t count, const int64_t *positions, int64_t cols,
                              const real *from, int64_t *stride)
 {
-    real *to = *free;
-    *free += count * cols;
-    gather(count, positions, cols, from, *stride, to);
+    real *to = head_take(free, count * cols);
+    R(gather_rows)(count, positions, cols, from, *stride, to);
     *stride = cols;
     return to;
 }
 
 static real *zeros_from(real **free, int64_t count, int64_t cols, int64_t *stride)
 {
-    real *to = *free;
-    *free += count * cols;
+    real *to = head_take(free, count * cols);
     memset(to, 0, (size_t)(count * cols) * sizeof *to);
     *stride = cols;
     return to;
@@ -276,16 +273,18 @@ static void forward(const call *c, int64_t piece)
         return;
     for (int64_t i = 0; i < whole.n; i++)
         memset(whole.out + i * whole.out_stride, 0, (size_t)whole.dv * sizeof(real));
-    scatter_add(h.n, h.positions, h.dv, h.out, whole.out, whole.out_stride);
+    R(scatter_add_rows)(h.n, h.positions, h.dv, h.out, whole.out, whole.out_stride);
 }
 
 static void close_gradients(const call *c, const head *whole, const head *h)
 {
     if (!masked(c))
         return;
-    scatter_add(h->n, h->positions, h->d, h->grad_q, whole->grad_q, whole->grad_q_stride);
-    scatter_add(h->n_k, h->key_positions, h->d, h->grad_k, whole->grad_k, whole->grad_k_stride);
-    scatter_add(h->n_k, h->key_positions, h->dv, h->grad_v, whole->grad_v, whole->grad_v_stride);
+    R(scatter_add_rows)(h->n, h->positions, h->d, h->grad_q, whole->grad_q, whole->grad_q_stride);
+    R(scatter_add_rows)
+    (h->n_k, h->key_positions, h->d, h->grad_k, whole->grad_k, whole->grad_k_stride);
+    R(scatter_add_rows)
+    (h->n_k, h->key_positions, h->dv, h->grad_v, whole->grad_v, whole->grad_v_stride);
 }
 
 static void backward(const call *c, int64_t piece)
