@@ -164,7 +164,8 @@ typedef struct {
  * every sampling and inverse. kappa is A's condition number; for Newton-Raphson the larger of that
  * and the filter's own, l_max max |f_k'| / max |f_k| (with the papers' start and equal row sums,
  * rounding is magnified by 2^T). For a convolution max(n, m, d k^2). Others: kappa is 1 plus the
- * change of the reference's output, relative to it, under relative changes of the inputs. */
+ * change of the reference's output, relative to it, under relative changes of the inputs;
+ * nystromformer with the pseudo-inverse: A's condition number if that is more. */
 atn_status atn_attention_forward(atn_plan *plan, const atn_attention_inputs *inputs,
                                  atn_tensor *out, atn_attention_info *info);
 

@@ -7,6 +7,7 @@
 
 #include "data.h"
 #include "fixture.h"
+#include "linear_algebra.h"
 #include "soft.h"
 
 double judge_norm(int64_t count, const double *x)
@@ -70,6 +71,46 @@ static void soft_conditions(const attention_case *c, double *kappa)
     free(landmarks);
 }
 
+/* Means of m segments of floor(n/m) tokens, the last n mod m of them one longer; padding is 0. */
+static void segment_means(int64_t n, int64_t m, int64_t d, const double *x,
+                          const unsigned char *mask, double *means)
+{
+    for (int64_t l = 0, first = 0; l < m; l++) {
+        int64_t length = n / m + (l >= m - n % m);
+        for (int64_t i = 0; i < length * d; i++)
+            if (!mask || mask[first + i / d])
+                means[l * d + i % d] += x[first * d + i] / (double)length;
+        first += length;
+    }
+}
+
+/* The pseudo-inverse's part: the condition of A = softmax(c Q~ K~^T), which is softmax attention
+ * between the means with V = I. */
+static void nystrom_conditions(const attention_case *c, double *kappa)
+{
+    const atn_attention_shape *s = &c->shape;
+    int64_t m = c->reference.nystromformer.landmarks, d = s->dim;
+    const unsigned char *queries = c->choice.cross ? c->query_mask : c->key_mask;
+    atn_attention_desc softmax = {.op = ATN_SOFTMAX, .logit_scale = c->reference.logit_scale};
+    double *q = data_allocate(m * d), *k = data_allocate(m * d), *v = data_allocate(m * m);
+    double *a = data_allocate(m * m), condition;
+    for (int64_t i = 0; i < m; i++)
+        v[i * m + i] = 1;
+    for (int64_t i = 0; i < s->batch * s->heads; i++) {
+        int64_t b = i / s->heads, n = s->tokens, n_k = s->key_tokens;
+        const double *keys = c->k ? c->k : c->q;
+        memset(q, 0, (size_t)(m * d) * sizeof *q);
+        memset(k, 0, (size_t)(m * d) * sizeof *k);
+        segment_means(n, m, d, c->q + i * n * d, queries ? queries + b * n : NULL, q);
+        segment_means(n_k, m, d, keys + i * n_k * d, c->key_mask ? c->key_mask + b * n_k : NULL, k);
+        ref_attention_problem problem = {&softmax, {1, 1, m, d, m, m}, q, k, v, NULL, NULL};
+        if (ref_attention(&problem, a) != ATN_OK || ref_condition(m, m, a, &condition, NULL) < 0)
+            abort();
+        kappa[i] = fmax(kappa[i], condition);
+    }
+    free(a), free(v), free(k), free(q);
+}
+
 /* x with random signs: a relative change of 1 in every element. */
 static void random_signs(uint64_t *state, int64_t count, const double *x, double *direction)
 {
@@ -102,6 +143,9 @@ void judge_conditions(const attention_case *c, const double *want, double *kappa
     }
     if (c->choice.op == ATN_SOFT || c->choice.op == ATN_SOFTPP)
         soft_conditions(c, kappa);
+    if (c->choice.op == ATN_NYSTROMFORMER &&
+        c->reference.nystromformer.inverse == ATN_NYSTROM_PINV && attention_case_outputs(c) > 0)
+        nystrom_conditions(c, kappa);
     free(change);
     attention_slots_free(&slots);
 }

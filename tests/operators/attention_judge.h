@@ -24,8 +24,9 @@ static const double JUDGE_LAW = 1e-10;
 static const double JUDGE_BROKEN = 1e-5;
 
 /* kappa of each head: 1 plus the relative change of its output under random relative changes of all
- * inputs and parameters, |dY| / |Y|, the largest of three directions. soft, softpp: what the
- * inverse of A makes of rounding (fixture_condition), if that is more. */
+ * inputs and parameters, |dY| / |Y|, the largest of three directions; or, if that is more, what an
+ * inverse makes of rounding: soft and softpp fixture_condition, nystromformer with the
+ * pseudo-inverse the condition number of A. */
 void judge_conditions(const attention_case *c, const double *want, double *kappa);
 
 /* The worst forward ratio |out - want|_F / (kappa N u |want|_F) of all heads and its verdict. Where

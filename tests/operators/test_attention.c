@@ -77,8 +77,8 @@ static void check_row(atn_context *context, int op, int variant, int row, tally 
                                    .padding = f->padding,
                                    .causal = f->causal,
                                    .optional = f->optional,
-                                   .sampling = f->shape.tokens < 20 ? ATN_SAMPLING_WINDOW
-                                                                    : ATN_SAMPLING_CONV_CODE,
+                                   .sampling = f->shape.dim < 5 ? ATN_SAMPLING_WINDOW
+                                                                : ATN_SAMPLING_CONV_CODE,
                                    .seed = (uint64_t)(row + 1)};
         attention_case c = attention_case_make(&choice);
         double *want = data_allocate(attention_case_outputs(&c));

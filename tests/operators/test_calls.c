@@ -56,8 +56,7 @@ static void check_spoilt(const attention_case *c, const char *what, const guarde
     bool coupled = variant->properties & ATN_IS_COUPLED;
     for (int64_t head = 0; head < 4; head++) {
         int64_t nans = count_nan(t, head), all = t->view.rows * t->view.cols;
-        cr_expect(head == HIT ? nans == all
-                              : nans == 0 && (coupled || same_head(t, clean, head)),
+        cr_expect(head == HIT ? nans == all : nans == 0 && (coupled || same_head(t, clean, head)),
                   "%s: %s of head %ld has %ld NaN of %ld%s", attention_case_label(c), what,
                   (long)head, (long)nans, (long)all,
                   same_head(t, clean, head) ? "" : ", other numbers than before");

@@ -161,7 +161,7 @@ Test(gradient_checks, wrong_gradients_are_rejected)
             attention_choice choice = {.op = (atn_operator)op,
                                        .variant = 0,
                                        .dtype = ATN_F64,
-                                       .shape = {1, 2, 5, 4, 4, 0},
+                                       .shape = {1, 2, 8, 4, 4, 0},
                                        .cross = given,
                                        .optional = given,
                                        .sampling = ATN_SAMPLING_INDICES,
