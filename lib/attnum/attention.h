@@ -187,7 +187,7 @@ typedef struct {
  * Gradients must not overlap each other or an input. Status as forward; ATN_NONFINITE: a head whose
  * inputs or gradients are not finite has NaN in its gradients of q, k, v (and parameters get NaN).
  * ATN_ERR_UNSUPPORTED: a parameter that this operator has no gradient for, or that is null in the
- * description; a desc.gradient that does not go with desc.inverse. Cost: 2 to 3 times forward's
+ * description; a desc.gradient that does not go with desc.inverse. Cost: 2 to 4 times forward's
  * flops, no n x m or n x n array. */
 atn_status atn_attention_backward(atn_plan *plan, const atn_attention_inputs *inputs,
                                   const atn_tensor *dout, atn_gradients *gradients,

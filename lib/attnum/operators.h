@@ -148,7 +148,8 @@ typedef struct {
  *
  * stabilise: t = max_r w_r.x' for a query, max over all keys and r of w_r.x' for keys (published
  * code); otherwise t = 0. With feature_epsilon > 0 a causal output then depends on later keys
- * through t. The gradient is the exact one, through t as well (published code detaches it). */
+ * through t. The gradient is the exact one, through t as well (published code detaches it). A query
+ * that sees no key (mask) gives 0, here and in elu and cosformer. */
 typedef struct {
     atn_tensor projection; /* w: 1 x h' x M x d, h' = 1 or h; not differentiated */
     atn_features features;
@@ -212,7 +213,8 @@ typedef struct {
 
 /* cosFormer (Qin et al. 2022):   w(i,j) ReLU(q_i).ReLU(k_j) over the sum of the same,
  * the sum clamped: max(., epsilon). Token i = 1, 2, ... (1-D), or row y and column x of the grid
- * (2-D; i = y W + x); padding moves no token. Zero rows give 0 if epsilon > 0. */
+ * (2-D; i = y W + x, counted from 0); padding moves no token. Zero rows give 0, without epsilon
+ * 0/0. */
 typedef struct {
     atn_cosine weighting;
     int64_t length;        /* M >= n, n_k; 0: max(n, n_k) (1-D) */

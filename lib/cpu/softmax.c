@@ -69,7 +69,7 @@ static void logits(const head *h, const queries *b, int64_t first, int64_t keys,
 
 /* Makes a row's logits, those of keys first, first + 1, ... of which it sees `seen` of `keys`,
  * weights exp(logit - largest so far); returns what sums over earlier keys are to be multiplied by.
- * Only keys not seen have weight 0 for sure: logits that overflow leave NaN. */
+ * A row without a finite largest logit becomes NaN. */
 static double advance(queries *b, int64_t row, int64_t first, int64_t seen, int64_t keys,
                       real *logit)
 {

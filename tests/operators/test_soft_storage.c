@@ -15,7 +15,7 @@ static fixture_soft make(int op, int method, atn_storage storage)
     c.sampling = ATN_SAMPLING_FIRST;
     c.inverse = atn_inverse_defaults((atn_inverse_method)method);
     c.inverse.alpha = method == ATN_INVERSE_NR ? 0.1 : 0;
-    c.batch = 1, c.heads = 2, c.height = 12, c.width = 15, c.count = 9;
+    c.batch = 1, c.heads = 2, c.height = 12, c.width = 15, c.stride = 1, c.count = 9;
     c.dim = 8, c.value_dim = 5, c.window = 3, c.seed = 3;
     c.scale = ATN_SCALE_VALUE, c.scale_value = 1;
     fixture_soft f = fixture_soft_make(&c);
