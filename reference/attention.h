@@ -52,6 +52,12 @@ atn_status ref_attention_derivative(const ref_attention_problem *problem,
 atn_status ref_attention_gradient(const ref_attention_problem *problem, const double *weights,
                                   const ref_attention_arrays *gradient);
 
+/* The matrices that an operator inverts, one per head: A = K(L, L) for soft and softpp, with the
+ * start alpha of their Newton-Raphson iteration (0: the search found none; exact methods: no
+ * meaning), A = softmax(c Q~ K~^T) for nystromformer. a: b x h x m x m, alpha: b x h; either may be
+ * null. Returns m, 0 for other operators, or a negative status. */
+int64_t ref_attention_bottlenecks(const ref_attention_problem *problem, double *a, double *alpha);
+
 /* lsh: the bucket numbers of a problem by the description's rotations, b x h x rounds x n, 0 for
  * padded tokens; they may be given back in desc.lsh.buckets. margin (or null): the smallest error
  * of the sums (x R)_b, relative to sum_c |x_c R_cb|, that could change one of them; a sum of d

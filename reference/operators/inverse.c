@@ -50,6 +50,19 @@ static atn_status gather(const problem *p, int64_t m, num *all)
     return landmarks ? ATN_OK : ATN_ERR_MEMORY;
 }
 
+atn_status NUM(ref_soft_bottlenecks)(const problem *p, int64_t m, num *a, num *alpha)
+{
+    const atn_inverse_desc *desc = &p->desc->inverse;
+    int64_t heads = p->shape.batch * p->shape.heads;
+    bool shared = desc->scope == ATN_SCOPE_BATCH;
+    num *work = ref_zeros(m * m);
+    atn_status status = work ? gather(p, m, a) : ATN_ERR_MEMORY;
+    for (int64_t i = 0; status == ATN_OK && i < heads; i++)
+        alpha[i] = shared ? start(desc, heads, m, a, work) : start(desc, 1, m, a + i * m * m, work);
+    free(work);
+    return status;
+}
+
 /* Eq. 10: X_0 = alpha B, X_{k+1} = 2 X_k - X_k B X_k, B = A + ridge I. work holds 3 m^2. */
 static void newton(const atn_inverse_desc *desc, int64_t m, const num *a, num alpha, num *work,
                    num *x)

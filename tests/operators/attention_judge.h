@@ -23,10 +23,7 @@ static const double JUDGE_FLOOR[ATN_DTYPE_COUNT] = {[ATN_F32] = 1, [ATN_F64] = 1
 static const double JUDGE_LAW = 1e-10;
 static const double JUDGE_BROKEN = 1e-5;
 
-/* kappa of each head: 1 plus the relative change of its output under random relative changes of all
- * inputs and parameters, |dY| / |Y|, the largest of three directions; or, if that is more, what an
- * inverse makes of rounding: soft and softpp fixture_condition, nystromformer with the
- * pseudo-inverse the condition number of A. */
+/* kappa of each head by ref_attention_conditions, in three directions. */
 void judge_conditions(const attention_case *c, const double *want, double *kappa);
 
 /* The worst forward ratio |out - want|_F / (kappa N u |want|_F) of all heads and its verdict. Where
