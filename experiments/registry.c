@@ -10,5 +10,7 @@ const experiment *const experiments[] = {
     &spectral_eigenvalues,
     &spectral_norm_growth,
     &spectral_bounds,
+    &cost_counts,
+    &cost_memory,
     NULL,
 };

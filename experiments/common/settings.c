@@ -597,7 +597,11 @@ char *settings_replay(const settings *s, const char *experiment, unsigned used,
     const char *dtypes[ATN_DTYPE_COUNT];
     for (int i = 0; i < s->dtype_count; i++)
         dtypes[i] = atn_dtype_name(s->dtypes[i]);
+    static const char *const efforts[EFFORT_COUNT] = {
+        [EFFORT_QUICK] = "--quick", [EFFORT_FULL] = "--full"};
     char *command = quote_word(must_format("attnum run"), experiment);
+    if (point->by_effort && efforts[s->effort])
+        command = quote_word(command, efforts[s->effort]);
     add_option(&command, used & USES_INPUT, "--input", must_format("%s", point->input));
     add_option(&command, names_file(point->input) && s->grid_height, "--grid",
                must_format("%" PRId64 "x%" PRId64, s->grid_height, s->grid_width));

@@ -91,6 +91,7 @@ typedef struct {
     int64_t seed;
     int64_t samples;   /* so many that the point's own is the last of them */
     int64_t landmarks; /* --m; 0: none */
+    bool by_effort;    /* --quick and --full decide whether it is there */
 } settings_point;
 
 /* The command that runs a point of an experiment with options `used` again, all else as in s but

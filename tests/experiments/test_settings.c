@@ -392,22 +392,22 @@ Test(settings, the_command_of_a_point)
         {"",
          "attnum run a/b --input iid:2 --seed 0 --samples 1 --dtype f32,f64 --out replay",
          ALL,
-         {"iid:2", 0, 0, 1, 0}},
+         {"iid:2", 0, 0, 1, 0, false}},
         {"",
          "attnum run a/b --input photos --stage 3 --m 64 --seed 9 --out replay",
          USES_INPUT,
-         {"photos", 3, 9, 4, 64}},
+         {"photos", 3, 9, 4, 64, false}},
         {"--dtype=f64|--iterations=0|--scale=embed|--distance=expanded|--variant=nr,eig|"
          "--alpha=0.1|--input=my x.npy|--grid=2x3|--quick|--threads=2|--out=o",
          "attnum run a/b --input 'my x.npy' --grid 2x3 --seed 1 --samples 2 --dtype f64 "
          "--variant nr,eig --alpha 0.10000000000000001 --iterations 0 --scale embed --distance "
          "expanded --out replay",
          ALL,
-         {"my x.npy", 0, 1, 2, 0}},
+         {"my x.npy", 0, 1, 2, 0, false}},
         {"--input=x.npy,iid|--grid=2x3|--scale=2|--variant=eig",
          "attnum run a/b --input iid --stage 1 --seed 1 --scale 2 --out replay",
          USES_INPUT | USES_GRID | USES_SCALE,
-         {"iid", 1, 1, 2, 0}},
+         {"iid", 1, 1, 2, 0, false}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         settings s;
