@@ -27,8 +27,7 @@ static atn_status check(atn_context *context, const atn_attention_desc *desc,
                    : ATN_OK;
 }
 
-/* K' and V'; then per query and column of E a logit, its scaling, its part of the row's sum, its
- * division and its part of the product with V'. */
+/* K' and V', then softmax attention to r keys. */
 static void count(atn_context *context, const atn_attention_desc *desc,
                   const atn_attention_shape *shape, atn_cost *cost)
 {
@@ -37,8 +36,8 @@ static void count(atn_context *context, const atn_attention_desc *desc,
     double n = (double)shape->tokens, keys = (double)shape->key_tokens, r = (double)e->cols;
     double width = (double)shape->dim + (double)shape->value_dim;
     double size = (double)atn_dtype_size(desc->dtype);
-    cost->flops = 2 * keys * r * width + n * r * (2 * width + 3);
-    cost->exps = n * r;
+    cost->flops = 2 * keys * r * width;
+    core_count_softmax(n, r, (double)shape->dim, (double)shape->value_dim, cost);
     cost->state_bytes = size * r * width;
     cost->bytes = size * (double)e->heads * keys * r * (desc->linformer.f.data ? 2 : 1);
 }

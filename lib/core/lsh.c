@@ -64,10 +64,8 @@ static void count(atn_context *context, const atn_attention_desc *desc,
     const atn_lsh_options *options = &desc->lsh;
     double n = (double)shape->tokens, d = (double)shape->dim, dv = (double)shape->value_dim;
     double rounds = (double)round_count(options), element = (double)atn_dtype_size(desc->dtype);
-    double pairs = rounds * n * 2 * (double)options->chunk;
-    cost->flops = pairs * (2 * d + 2 * dv + 1) + n * dv; /* products, row sums, scaling */
-    cost->flops += 3 * n * d;                            /* |q| and q / |q| */
-    cost->exps = pairs;
+    core_count_softmax(n, rounds * 2 * (double)options->chunk, d, dv, cost);
+    cost->flops += 3 * n * d; /* |q| and q / |q| */
     cost->state_bytes = rounds * n * (double)sizeof(int32_t) + 3 * n * element;
     if (options->buckets) {
         cost->bytes =

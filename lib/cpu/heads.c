@@ -44,30 +44,31 @@ static int64_t position_count(const atn_attention_shape *s)
     return s->tokens + s->key_tokens;
 }
 
+/* count pieces of `each` elements. */
+static void *take_pieces(core_arena *arena, int64_t count, int64_t each, size_t size)
+{
+    arena->overflow |= each < 0 || core_too_large((double)count * (double)each);
+    return arena->overflow ? NULL : core_take(arena, count * each, size);
+}
+
 void R(heads_layout)(core_arena *arena, cpu_heads *heads)
 {
     const atn_attention_shape *s = &heads->shape;
-    int64_t pieces = s->batch * s->heads;
+    int64_t pieces = s->batch * s->heads, threads = heads->threads;
     operators[heads->desc.op]->sizes(&heads->desc, s, &heads->thread_reals, &heads->head_reals);
-    bool fits = (double)heads->thread_reals * heads->threads < 1e17 &&
-                (double)heads->head_reals * (double)pieces < 1e17 && heads->thread_reals >= 0 &&
-                heads->head_reals >= 0;
-    arena->overflow |= !fits;
-    if (!fits)
-        return;
-    heads->work = core_take(arena, heads->threads * heads->thread_reals, sizeof(real));
-    heads->state = core_take(arena, pieces * heads->head_reals, sizeof(real));
-    heads->joined = core_take(arena, pieces, sizeof(void *));
-    heads->nonfinite = core_take(arena, pieces, 1);
+    heads->work = take_pieces(arena, threads, heads->thread_reals, sizeof(real));
+    heads->state = take_pieces(arena, pieces, heads->head_reals, sizeof(real));
+    heads->joined = take_pieces(arena, pieces, 1, sizeof(void *));
+    heads->nonfinite = take_pieces(arena, pieces, 1, 1);
     if (heads->desc.padding) {
-        heads->gathered = core_take(arena, heads->threads * gathered_reals(s), sizeof(real));
-        heads->positions = core_take(arena, heads->threads * position_count(s), sizeof(int64_t));
+        heads->gathered = take_pieces(arena, threads, gathered_reals(s), sizeof(real));
+        heads->positions = take_pieces(arena, threads, position_count(s), sizeof(int64_t));
     }
     for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
         if (heads->parameters[p])
             heads->sums[p] =
-                core_take(arena, s->heads * heads->parameters[p]->rows * heads->parameters[p]->cols,
-                          sizeof(real));
+                take_pieces(arena, s->heads,
+                            heads->parameters[p]->rows * heads->parameters[p]->cols, sizeof(real));
 }
 
 /* ---- One head of a call ---- */
@@ -305,6 +306,18 @@ static void after(const call *c, int64_t piece)
     close_gradients(c, &whole, &h);
 }
 
+/* Whether the sums of parameters' gradients that this head has a share in are finite. */
+static bool finite_sums(const call *c, const head *h)
+{
+    for (int p = 0; p < ATN_PARAMETER_COUNT; p++) {
+        const atn_tensor *t = c->heads->parameters[p];
+        if (h->grad_parameters[p] &&
+            !R(all_finite)(t->rows, t->cols, h->grad_parameters[p], t->cols))
+            return false;
+    }
+    return true;
+}
+
 /* Notes gradients that are not finite; a head that is bad says so in all of them. */
 static void inspect(const call *c, int64_t piece)
 {
@@ -312,7 +325,7 @@ static void inspect(const call *c, int64_t piece)
     unsigned char *bad = &c->heads->nonfinite[piece];
     if (!R(all_finite)(h.n, h.d, h.grad_q, h.grad_q_stride) ||
         !R(all_finite)(h.n_k, h.d, h.grad_k, h.grad_k_stride) ||
-        !R(all_finite)(h.n_k, h.dv, h.grad_v, h.grad_v_stride))
+        !R(all_finite)(h.n_k, h.dv, h.grad_v, h.grad_v_stride) || !finite_sums(c, &h))
         *bad = 1;
     if (!*bad)
         return;
