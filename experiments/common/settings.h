@@ -26,6 +26,7 @@ enum {
     USES_LANDMARKS = 1 << 9,  /* --m 4,16,64 or 4:64:x2 */
     USES_SCALE = 1 << 10,     /* --scale head|embed|NUMBER */
     USES_DISTANCE = 1 << 11,  /* --distance direct|expanded|clamped */
+    USES_QUERY = 1 << 12,     /* --query ROWxCOL: one patch of a photograph */
 };
 
 typedef enum { EFFORT_QUICK, EFFORT_DEFAULT, EFFORT_FULL, EFFORT_COUNT } effort;
@@ -62,7 +63,8 @@ typedef struct {
     atn_scale scale;
     double scale_value;
     atn_distance distance;
-    char *command; /* the whole command line, quoted for a shell */
+    int64_t query_row, query_col; /* from 0; -1 where not given */
+    char *command;                /* the whole command line, quoted for a shell */
 } settings;
 
 /* The words of argv (what follows `run`) that are neither options nor their values, into names
