@@ -121,14 +121,16 @@ typedef struct atn_plan atn_plan;
 /* Checks the description against the shape, fixes the algorithm and takes all memory that forward
  * and backward will ever use, of which desc.causal, padding and gradient decide what is needed:
  *
- *   per thread  blocks of tokens and the operator's state; a copy of one head's tokens with
- * padding; two numbers per query in causal backward; lsh: the tokens' order in every round, n
- * rounds, and for backward n (d + value_dim) per head    soft, softpp, nystromformer, linformer:
- * landmarks, m x m factors and sums over tokens (soft: for every chunk of at least 32 m tokens) per
- * head    the gradient of every parameter that is given and has one: for linformer's E, N x r
+ *   per thread  blocks of tokens and what the operator sums up over them; with padding, one
+ *               head's tokens and gradients; causal backward: two numbers per query; lsh: every
+ *               round's order of the tokens and, for backward, n (d + value_dim)
+ *   per head    soft, softpp, nystromformer, linformer: landmarks, m x m factors and sums over
+ *               tokens (soft: one for each chunk of at least 32 m tokens)
+ *   per head    the gradient of every parameter that is given and has one, so for linformer's E
+ *               as much as E
  *
  * Backward through an iteration's steps keeps its iterates, (steps + 1) m^2 per thread, as
- * nystromformer always does. Nothing else grows with n, and nothing like n n_k, n m or n M.
+ * nystromformer does in any case. Nothing else grows with n, and nothing like n n_k, n m or n M.
  *
  * The description is copied; the arrays it points to (indices, weights, gamma, ...) are not and
  * must outlive the plan; their values are read at every call. Returns ATN_OK or a negative status,
