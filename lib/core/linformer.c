@@ -44,7 +44,7 @@ static void count(atn_context *context, const atn_attention_desc *desc,
 
 static const atn_variant variants[] = {
     {.name = "projected",
-     .description = "E and F as given; without F, F = E (Wang et al. 2020, Eq. 7, section 4)",
+     .description = "E and F as given; without F, F = E (Wang et al. 2020)",
      .properties = ATN_IS_LINEAR},
 };
 
@@ -52,7 +52,7 @@ const operator_row core_linformer = {
     .info = {.op = ATN_LINFORMER,
              .name = "linformer",
              .formula = "Y = softmax(c Q (E^T K)^T) F^T V",
-             .source = "Wang et al. 2020, Eq. 7",
+             .source = "Wang et al. 2020",
              .parameters = "linformer.e, linformer.f, logit_scale",
              .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_BACKWARD |
                              ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_LENGTHS,

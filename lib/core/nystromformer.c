@@ -100,7 +100,7 @@ static const atn_variant variants[] = {
      .properties = ATN_IS_LINEAR,
      .desc = {.nystromformer = {.inverse = ATN_NYSTROM_EXACT, .iterations = 6, .rcond = -1}}},
     {.name = "pinv",
-     .description = "the pseudo-inverse itself (Xiong et al. 2021, Eq. 6)",
+     .description = "the pseudo-inverse itself (Xiong et al. 2021)",
      .properties = ATN_IS_LINEAR,
      .desc = {.nystromformer = {.inverse = ATN_NYSTROM_PINV, .rcond = -1}}},
 };

@@ -88,6 +88,25 @@ static real *matrix_of(const atn_tensor *t, int64_t piece)
     return atn_tensor_matrix(t, piece / t->heads, piece % t->heads);
 }
 
+static void point_to_gradients(const call *c, int64_t piece, head *h)
+{
+    const atn_gradients *g = c->gradients;
+    const atn_tensor *grad_k = g->k ? g->k : g->q;
+    h->grad_out = matrix_of(c->dout, piece);
+    h->grad_q = matrix_of(g->q, piece);
+    h->grad_k = matrix_of(grad_k, piece);
+    h->grad_v = matrix_of(g->v, piece);
+    h->grad_out_stride = c->dout->row_stride;
+    h->grad_q_stride = g->q->row_stride;
+    h->grad_k_stride = grad_k->row_stride;
+    h->grad_v_stride = g->v->row_stride;
+    for (int p = 0; p < ATN_PARAMETER_COUNT; p++) {
+        const atn_tensor *t = c->heads->parameters[p];
+        if (g->parameters[p])
+            h->grad_parameters[p] = (real *)c->heads->sums[p] + h->index * t->rows * t->cols;
+    }
+}
+
 /* A head's view of the tensors themselves. */
 static head direct_head(const call *c, int64_t piece)
 {
@@ -119,22 +138,8 @@ static head direct_head(const call *c, int64_t piece)
         h.out = matrix_of(c->out, piece);
         h.out_stride = c->out->row_stride;
     }
-    if (c->gradients) {
-        const atn_tensor *grad_k = c->gradients->k ? c->gradients->k : c->gradients->q;
-        h.grad_out = matrix_of(c->dout, piece);
-        h.grad_q = matrix_of(c->gradients->q, piece);
-        h.grad_k = matrix_of(grad_k, piece);
-        h.grad_v = matrix_of(c->gradients->v, piece);
-        h.grad_out_stride = c->dout->row_stride;
-        h.grad_q_stride = c->gradients->q->row_stride;
-        h.grad_k_stride = grad_k->row_stride;
-        h.grad_v_stride = c->gradients->v->row_stride;
-        for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
-            if (c->gradients->parameters[p])
-                h.grad_parameters[p] = (real *)heads->sums[p] + h.index *
-                                                                    heads->parameters[p]->rows *
-                                                                    heads->parameters[p]->cols;
-    }
+    if (c->gradients)
+        point_to_gradients(c, piece, &h);
     return h;
 }
 

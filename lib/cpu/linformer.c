@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Linformer (Wang et al. 2020, Eq. 7): Y = softmax(c Q K'^T) V' with K' = E^T K and V' = F^T V,
+/* Linformer (Wang et al. 2020): Y = softmax(c Q K'^T) V' with K' = E^T K and V' = F^T V,
  * both summed over blocks of tokens. */
 #include <string.h>
 
@@ -35,6 +35,7 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 static pieces split(const head *h)
 {
     const atn_linformer_options *options = &h->desc->linformer;
+    real *state = h->state, *work = h->work;
     bool shared = !options->f.data;
     pieces p = {.r = options->e.cols, .c = core_logit_scale(h->desc, h->d)};
     p.keys = (projection){.matrix = head_matrix(&options->e, h->index),
@@ -52,12 +53,12 @@ static pieces split(const head *h)
                      .grad_tokens = h->grad_v,
                      .grad_stride = h->grad_v_stride,
                      .grad_matrix = h->grad_parameters[shared ? ATN_PARAMETER_E : ATN_PARAMETER_F]};
-    p.keys.sums = h->state;
-    p.values.sums = p.keys.sums + p.r * h->d;
-    p.keys.grad_sums = p.values.sums + p.r * h->dv;
-    p.values.grad_sums = p.keys.grad_sums + p.r * h->d;
-    p.weights = h->work;
-    p.slopes = p.weights + HEAD_BLOCK * p.r;
+    p.keys.sums = head_take(&state, p.r * h->d);
+    p.values.sums = head_take(&state, p.r * h->dv);
+    p.keys.grad_sums = head_take(&state, p.r * h->d);
+    p.values.grad_sums = head_take(&state, p.r * h->dv);
+    p.weights = head_take(&work, HEAD_BLOCK * p.r);
+    p.slopes = head_take(&work, HEAD_BLOCK * p.r);
     return p;
 }
 

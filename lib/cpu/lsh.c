@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reformer's LSH attention (Kitaev et al. 2020, section 2). Weighting the rounds by their
+/* Reformer's LSH attention (Kitaev et al. 2020). Weighting the rounds by their
  * exp(lse_r) makes one softmax of them all: over every key a token sees in any round, with those it
  * sees more than once counted so often. That softmax is what is streamed here. */
 #include <string.h>
 
 #include "core/heads.h"
+#include "core/lsh.h"
 #include "cpu/norms.h"
 #include "cpu/softmax.h"
 
@@ -35,17 +36,12 @@ typedef struct {
     const int32_t *tokens;
 } block;
 
-static int64_t round_count(const atn_lsh_options *options)
-{
-    return options->buckets ? options->rounds : options->rotations.heads;
-}
-
 static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
                   int64_t *thread_reals, int64_t *head_reals)
 {
     int64_t n = shape->tokens, d = shape->dim, dv = shape->value_dim;
     *head_reals = 0;
-    *thread_reals = n * (round_count(&desc->lsh) + 2 + 3 + d + dv) + R(norm_doubles)(2 * n) +
+    *thread_reals = n * (core_lsh_rounds(&desc->lsh) + 2 + 3 + d + dv) + R(norm_doubles)(2 * n) +
                     HEAD_BLOCK * (4 * d + 3 * dv + 2 * HEAD_BLOCK);
 }
 
@@ -55,7 +51,7 @@ static pieces split(const head *h)
     real *work = h->work;
     int64_t n = h->n, d = h->d, dv = h->dv;
     pieces p = {.c = (real)core_logit_scale(h->desc, d),
-                .rounds = round_count(&h->desc->lsh),
+                .rounds = core_lsh_rounds(&h->desc->lsh),
                 .chunk = h->desc->lsh.chunk};
     p.sequence = p.rounds * n;
     p.order = (int32_t *)head_take(&work, p.sequence);

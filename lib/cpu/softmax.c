@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Softmax attention (Vaswani et al. 2017, Eq. 1) over blocks of queries and keys: a row's maximum
- * and sum are carried along the keys (Milakov and Gimelshein 2018, Alg. 3), so that n x n logits
+ * and sum are carried along the keys (Milakov and Gimelshein 2018), so that n x n logits
  * are never held. */
 #include <string.h>
 
@@ -141,7 +141,7 @@ static void measure_row(queries *b, int64_t row, int64_t first, int64_t seen, in
 }
 
 /* The maxima and sums of all rows, and pivot + slope = sum_j P_ij dP_ij = dY_i.Y_i, without Y (Dao
- * et al. 2022, Eq. 4). Relative to dP where P is largest: where P is nearly 1, dP less the mean of
+ * et al. 2022). Relative to dP where P is largest: where P is nearly 1, dP less the mean of
  * dP would be the rounding error of the mean. */
 static void measure(const head *h, queries *b)
 {
