@@ -22,8 +22,11 @@ static void add_settings(sweep *w, atn_operator op, const integer_list *landmark
     const int64_t *list = has ? landmarks->items : none;
     for (int64_t p = 1; p <= PAPER_MULTIPLES; p++)
         for (int64_t i = 0; i < count; i++)
-            w->items[w->count++] =
-                (cost_setting){op, 0, PAPER_TOKENS * p, PAPER_HEADS, HEAD_DIM, list[i]};
+            w->items[w->count++] = (cost_setting){.op = op,
+                                                  .tokens = PAPER_TOKENS * p,
+                                                  .heads = PAPER_HEADS,
+                                                  .dim = HEAD_DIM,
+                                                  .landmarks = list[i]};
 }
 
 static int prepare(const settings *s, void **state, int64_t *points)

@@ -296,7 +296,8 @@ static int add_crossover(table *t, atn_context *context, int64_t heads)
 
 /* ---- N04: SOFT-Tiny, SOFT (IJCV) Tab. 1 and 9 ---- */
 
-/* Stage 4 is left out: its attention is a softmax in the published code, and has no m. */
+/* Stage 4 is left out: its attention is a softmax in the published code, and has no m. So is what
+ * sampling costs, which hardly depends on m. */
 static const struct {
     int64_t tokens, heads, layers;
 } stages[] = {{56 * 56, 2, 2}, {28 * 28, 4, 2}, {14 * 14, 10, 5}};
@@ -319,9 +320,13 @@ static int count_network(atn_context *context, int64_t landmarks, network_count 
     double m = (double)landmarks;
     *total = (network_count){0};
     for (int i = 0; i < STAGES; i++) {
-        cost_setting s = {ATN_SOFT,         cost_variant(ATN_SOFT, "paper"),
-                          stages[i].tokens, stages[i].heads,
-                          HEAD_DIM,         landmarks};
+        cost_setting s = {.op = ATN_SOFT,
+                          .variant = cost_variant(ATN_SOFT, "paper"),
+                          .tokens = stages[i].tokens,
+                          .heads = stages[i].heads,
+                          .dim = HEAD_DIM,
+                          .landmarks = landmarks,
+                          .as_they_are = true};
         atn_cost cost;
         int code = cost_count(context, &s, &cost);
         if (code != EXIT_PASS)

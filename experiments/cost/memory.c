@@ -73,13 +73,13 @@ static double chunk_pairs(const cost_setting *s, const attention_case *c)
 
 static double (*const materialised[ATN_OPERATOR_COUNT])(const cost_setting *,
                                                         const attention_case *) = {
-    [ATN_SOFT] = three_factors,          [ATN_SOFTPP] = three_factors,
-    [ATN_GAUSSIAN] = all_pairs,          [ATN_SOFTMAX] = all_pairs,
-    [ATN_SIMA] = sima_arrays,            [ATN_XNORM] = queries_mapped,
-    [ATN_LINFORMER] = one_factor,        [ATN_PERFORMER] = performer_features,
-    [ATN_RFF] = fourier_features,        [ATN_NYSTROMFORMER] = three_factors,
-    [ATN_XCA] = both_mapped,             [ATN_EFFICIENT] = both_mapped,
-    [ATN_ELU] = both_mapped,             [ATN_COSFORMER] = both_weighted,
+    [ATN_SOFT] = three_factors,   [ATN_SOFTPP] = three_factors,
+    [ATN_GAUSSIAN] = all_pairs,   [ATN_SOFTMAX] = all_pairs,
+    [ATN_SIMA] = sima_arrays,     [ATN_XNORM] = queries_mapped,
+    [ATN_LINFORMER] = one_factor, [ATN_PERFORMER] = performer_features,
+    [ATN_RFF] = fourier_features, [ATN_NYSTROMFORMER] = three_factors,
+    [ATN_XCA] = both_mapped,      [ATN_EFFICIENT] = both_mapped,
+    [ATN_ELU] = both_mapped,      [ATN_COSFORMER] = both_weighted,
     [ATN_LSH] = chunk_pairs,
 };
 
@@ -96,7 +96,7 @@ static double materialised_bytes(const cost_setting *s)
 typedef struct {
     cost_setting setting;
     bool backward;
-    double work; /* flops, and exps at what they cost */
+    double work;                         /* flops, and exps at what they cost */
     double workspace, doubled_workspace; /* of n and of 2 n tokens */
 } memory_point;
 
@@ -107,17 +107,22 @@ typedef struct {
     bool measured; /* resident memory says something here */
 } sweep;
 
-/* Memory does not depend on how long a call takes: what limits n is time. Lists end with 0. */
+/* Memory does not depend on how long a call takes: what limits n is time. Lists end with 0; the
+ * first of two is for forward, the other for forward+backward. */
 static const struct {
-    int64_t multiples[2][PAPER_MULTIPLES + 1]; /* n/784 in 12 heads: forward; with backward */
-    int64_t far[5];                            /* n in one head */
+    int64_t multiples[2][PAPER_MULTIPLES + 1]; /* n/784, in 12 heads */
+    int64_t far[2][5];                         /* n, in one head */
     double most_work, most_other_work; /* forward, linear in n; backward, or quadratic in n */
 } efforts[EFFORT_COUNT] = {
-    [EFFORT_QUICK] = {{{1, 2, 3}, {1, 2, 3}}, {10000}, 2e9, 2e9},
-    [EFFORT_DEFAULT] = {{{1, 2, 3, 4, 5, 6, 7, 8}, {1, 2, 4, 8}}, {10000, 100000, 1000000}, 5e10,
-                        1.5e10},
+    [EFFORT_QUICK] = {{{1, 2, 3}, {1, 2, 3}}, {{10000}, {10000}}, 2e9, 2e9},
+    [EFFORT_DEFAULT] = {{{1, 2, 3, 4, 5, 6, 7, 8}, {1, 3, 8}},
+                        {{10000, 100000, 1000000}, {10000, 30000, 100000}},
+                        5e10,
+                        2e10},
     [EFFORT_FULL] = {{{1, 2, 3, 4, 5, 6, 7, 8}, {1, 2, 3, 4, 5, 6, 7, 8}},
-                     {10000, 100000, 1000000, 10000000}, 1e12, 2e12},
+                     {{10000, 100000, 1000000, 10000000}, {10000, 100000, 1000000, 10000000}},
+                     1e12,
+                     2e12},
 };
 
 /* The curves of SOFT (IJCV) Fig. 1b. */
@@ -151,8 +156,8 @@ static int add_point(sweep *w, const settings *s, atn_context *context, cost_set
     memory_point p = {setting, backward, work_of(&cost, backward), cost.workspace_bytes,
                       doubled_cost.workspace_bytes};
     bool linear = work_of(&doubled_cost, backward) <= 3 * p.work;
-    double most = linear && !backward ? efforts[s->effort].most_work
-                                      : efforts[s->effort].most_other_work;
+    double most =
+        linear && !backward ? efforts[s->effort].most_work : efforts[s->effort].most_other_work;
     if (p.work > most && !is_in_figure(&p))
         return EXIT_PASS;
     w->items = must_resize(w->items, (size_t)w->count + 1, sizeof *w->items);
@@ -170,7 +175,7 @@ static int add_operator(sweep *w, const settings *s, atn_context *context, cost_
             code = exit_worst(code, add_point(w, s, context, setting, backward));
         }
         setting.heads = 1;
-        for (const int64_t *n = efforts[s->effort].far; *n; n++) {
+        for (const int64_t *n = efforts[s->effort].far[backward]; *n; n++) {
             setting.tokens = *n;
             code = exit_worst(code, add_point(w, s, context, setting, backward));
         }
@@ -428,11 +433,16 @@ static void put_fit(table *t, const table *raw, int64_t start, int64_t end, cons
 
 /* For people: the exponents of a line side by side. */
 static const column summary_columns[] = {
-    {"operator", COLUMN_TEXT, "", ""},       {"variant", COLUMN_TEXT, "", ""},
-    {"mode", COLUMN_TEXT, "", ""},           {"heads", COLUMN_INTEGER, "", ""},
-    {"n_max", COLUMN_INTEGER, "", ""},       {"measured_MiB", COLUMN_REAL, "", ""},
-    {"materialised_MiB", COLUMN_REAL, "", ""}, {"p_measured", COLUMN_REAL, "", ""},
-    {"p_total", COLUMN_REAL, "", ""},        {"p_workspace", COLUMN_REAL, "", ""},
+    {"operator", COLUMN_TEXT, "", ""},
+    {"variant", COLUMN_TEXT, "", ""},
+    {"mode", COLUMN_TEXT, "", ""},
+    {"heads", COLUMN_INTEGER, "", ""},
+    {"n_max", COLUMN_INTEGER, "", ""},
+    {"measured_MiB", COLUMN_REAL, "", ""},
+    {"materialised_MiB", COLUMN_REAL, "", ""},
+    {"p_measured", COLUMN_REAL, "", ""},
+    {"p_total", COLUMN_REAL, "", ""},
+    {"p_workspace", COLUMN_REAL, "", ""},
     {"p_materialised", COLUMN_REAL, "", ""},
 };
 
@@ -463,7 +473,8 @@ static bool same_line(const table *raw, int64_t a, int64_t b)
 
 static int finish(const settings *s, const void *state, const table *raw, table **tables)
 {
-    table *summary = table_create(summary_columns, sizeof summary_columns / sizeof *summary_columns);
+    table *summary =
+        table_create(summary_columns, sizeof summary_columns / sizeof *summary_columns);
     for (int64_t start = 0, end; start < table_rows(raw); start = end) {
         for (end = start + 1; end < table_rows(raw) && same_line(raw, start, end);)
             end++;
@@ -491,10 +502,12 @@ const experiment cost_memory = {
     .source = "SOFT (IJCV, NeurIPS) Fig. 1b, UFO-ViT Fig. 8; N01, U03, S07",
     .example = "attnum run cost/memory --quick",
     .options = 0,
-    .defaults = "every operator; m = 49; n = 784 p, p = 1 ... 8 (--quick: 1 ... 3), d = 384, h = "
-                "12, and n = 10^4 ... 10^6 (--quick: 10^4, --full: to 10^7), d = 32, h = 1; but for "
-                "the curves of Fig. 1b, points that take long are left out: large n of operators "
-                "quadratic in time, and of backward",
+    .defaults =
+        "every operator; m = 49; n = 784 p, p = 1 ... 8 (--quick: 1 ... 3), d = 384, h = "
+        "12, and n = 10^4 ... 10^6, with backward to 10^5 (--quick: 10^4, --full: to 10^7), d "
+        "= 32, h = 1; but for "
+        "the curves of Fig. 1b, points that take long are left out: large n of operators "
+        "quadratic in time, and of backward",
     .outputs = outputs,
     .output_count = 2,
     .plot = "cost/memory.gp",

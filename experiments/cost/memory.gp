@@ -8,28 +8,31 @@ set output out
 set datafile missing NaN # rows of other operators do not interrupt a line
 
 figure = "softmax linformer performer nystromformer soft"
-operators = figure." "; variants = "- - - - - "
-known(name) = strstrt(" ".operators, " ".name." ")
-add(name) = known(name) ? 0 : (operators = operators.name." ", variants = variants.strcol("variant")." ", 0)
+operators = figure." "
+add(name) = strstrt(" ".operators, " ".name." ") ? 0 : (operators = operators.name." ", 0)
 stats csv using (add(strcol("operator"))) nooutput
 split = words(figure)
 stats csv using "heads" name "H" nooutput
+stats csv using "d" name "D" nooutput
+stats csv using "m" name "M" nooutput
 
 # The first variant of an operator in the file is its default.
+chosen = ""
+note(i) = strcol("operator") eq word(operators, i) && first eq "" ? (first = strcol("variant"), 0) : 0
 do for [i = 1:words(operators)] {
   first = ""
-  note(i) = strcol("operator") eq word(operators, i) && first eq "" ? (first = strcol("variant"), 0) : 0
   stats csv using (note(i)) nooutput
-  chosen = i == 1 ? first." " : chosen.first." "
+  chosen = chosen.first." "
 }
 mebi = 2.0 ** 20
+taker = 2 # of an operator that takes k and goes far
 of(i, h, mode) = strcol("operator") eq word(operators, i) && strcol("variant") eq word(chosen, i) \
   && column("heads") == h && strcol("mode") eq mode
 bytes(i, h, what) = of(i, h, "forward") && column(what) > 0 ? column(what) / mebi : NaN
-io(h) = of(1, h, "forward") || of(split + 1, h, "forward") ? column("bytes_io") / mebi : NaN
 
-array colours[8] = ["#D55E00", "#E69F00", "#009E73", "#CC79A7", "#0072B2", "#56B4E9", "#8B5A2B", "#000000"]
-colour(i) = colours[((i > split ? i - split : i) - 1) % 8 + 1]
+array colours[10] = ["#D55E00", "#E69F00", "#009E73", "#CC79A7", "#0072B2", "#56B4E9", "#8B5A2B", "#000000", "#6A3D9A", "#A6A600"]
+colour(i) = colours[((i > split ? i - split : i) - 1) % 10 + 1]
+width(i) = 1.4 + 1.4 * (i % 2) # of two that lie on each other both are seen
 array marks[5] = [6, 4, 8, 12, 10]
 mark(i) = marks[(i - 1) % 5 + 1]
 last_of(side) = side == 1 ? split : words(operators)
@@ -42,7 +45,7 @@ set format x "10^{%T}"
 set grid xtics ytics linetype 1 linecolor rgb "#dddddd" linewidth 0.7
 set border 3
 set tics nomirror
-set multiplot title "Memory of a forward call beyond its inputs and output, f32, batch 1, m = 49\n{/*0.85 lines: resident memory measured in streamed calls; dashed: the arrays the papers' descriptions hold}" font ",16"
+set multiplot title sprintf("Memory of a forward call beyond its inputs and output, f32, batch 1, m = %d\n{/*0.85 lines: resident memory measured in streamed calls; dashed: the arrays the papers' descriptions hold; grey: q, k, v and the output themselves}", M_max) font ",16"
 stats csv using (column("heads") == H_max ? column("n") : NaN) name "NEAR" nooutput
 stats csv using (column("heads") == H_min ? column("n") : NaN) name "FAR" nooutput
 stats csv using (column("bytes_measured") > 0 ? column("bytes_measured") / mebi : NaN) name "LOW" nooutput
@@ -66,14 +69,16 @@ do for [row = 1:2] {
     set lmargin at screen (side == 1 ? 0.06 : 0.49)
     set rmargin at screen (side == 1 ? 0.40 : 0.83)
     set ylabel (side == 1 ? "MiB" : "")
-    set title sprintf("%s; h = %d, d = %d", side == 1 ? "the operators of SOFT's Fig. 1b" : "the others", heads, 32 * heads) offset 0, -0.4
-    if (row == 1 && side == 1) {
-      set key at screen 0.995, screen 0.43 right top vertical Left reverse samplen 2.5 spacing 1.3 noenhanced
-    } else { if (row == 1) {
-      set key at screen 0.995, screen 0.885 right top vertical Left reverse samplen 2.5 spacing 1.3 noenhanced
-    } else { unset key } }
-    plot for [i = first_of(side):last_of(side)] csv using "n":(bytes(i, heads, "bytes_materialised")) \
-           with lines linewidth 1.6 dashtype 2 linecolor rgb colour(i) notitle, \
+    set title sprintf("%s; h = %d, d = %d", side == 1 ? "the operators of SOFT's Fig. 1b" : "the others", heads, row == 1 ? D_max : D_min) offset 0, -0.4
+    unset key
+    if (row == 1) {
+      set key title (side == 1 ? "left" : "right") left at screen 0.99, screen (side == 1 ? 0.43 : 0.885) \
+        right top vertical Left reverse samplen 2.5 spacing 1.3 noenhanced
+    }
+    plot csv using "n":(bytes(taker, heads, "bytes_io")) with lines linewidth 2.5 \
+           linecolor rgb "#bbbbbb" notitle, \
+         for [i = first_of(side):last_of(side)] csv using "n":(bytes(i, heads, "bytes_materialised")) \
+           with lines linewidth width(i) dashtype 2 linecolor rgb colour(i) notitle, \
          for [i = first_of(side):last_of(side)] csv using "n":(bytes(i, heads, "bytes_measured")) \
            with linespoints linewidth 1.8 pointtype mark(i) pointsize 1 linecolor rgb colour(i) notitle, \
          for [i = first_of(side):last_of(side)] NaN with linespoints linewidth 1.8 pointtype mark(i) \

@@ -28,7 +28,7 @@ int cost_variant(atn_operator op, const char *name)
 
 attention_case cost_case(const cost_setting *s)
 {
-    bool windows = s->landmarks > 0 && s->tokens % s->landmarks == 0;
+    bool windows = !s->as_they_are && s->landmarks > 0 && s->tokens % s->landmarks == 0;
     int64_t buckets = s->tokens / LSH_CHUNK / 2 * 2;
     attention_choice choice = {
         .op = s->op,

@@ -23,6 +23,7 @@ typedef struct {
     int variant;
     int64_t tokens, heads, dim; /* dim: of one head */
     int64_t landmarks;          /* of operators that have them */
+    bool as_they_are;           /* soft, softpp: never averages */
 } cost_setting;
 
 /* Whether m means something: soft, softpp, linformer (its r) and nystromformer. */
@@ -33,9 +34,9 @@ int cost_variant(atn_operator op, const char *name);
 
 /* The description with all its parameters, no inputs; to be freed. K is given where an operator can
  * take one. soft and softpp average windows of tokens where m divides n, and take m tokens as they
- * are otherwise: so there are m landmarks exactly. performer and rff have floor(d ln d) features,
- * lsh has 8 rounds, chunks of 49 tokens, or the next smaller number that divides n, and n/49
- * buckets (as the published code has a bucket per chunk), less one if that is odd. */
+ * are otherwise or if so asked: so there are m landmarks exactly. performer and rff have floor(d ln
+ * d) features, lsh has 8 rounds, chunks of 49 tokens, or the next smaller number that divides n,
+ * and n/49 buckets (as the published code has a bucket per chunk), less one if that is odd. */
 attention_case cost_case(const cost_setting *setting);
 
 /* Counts a call. Returns an exit code; a failure has been reported. */

@@ -21,7 +21,8 @@
 #define HAS_FEATURE(name) 0
 #endif
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||                               \
-    HAS_FEATURE(address_sanitizer) || HAS_FEATURE(thread_sanitizer) || HAS_FEATURE(memory_sanitizer)
+    HAS_FEATURE(address_sanitizer) || HAS_FEATURE(thread_sanitizer) ||                             \
+    HAS_FEATURE(memory_sanitizer)
 enum { SANITISED = 1 };
 #else
 enum { SANITISED = 0 };
@@ -150,9 +151,8 @@ static const atn_tensor *array_or_null(const prepared_call *call, int array)
 /* Runs a plan. An inverse that has not converged costs the same. */
 static atn_status run_plan(atn_plan *plan, prepared_call *call)
 {
-    atn_attention_inputs inputs = {.q = &call->arrays[Q],
-                                   .k = array_or_null(call, K),
-                                   .v = &call->arrays[V]};
+    atn_attention_inputs inputs = {
+        .q = &call->arrays[Q], .k = array_or_null(call, K), .v = &call->arrays[V]};
     atn_gradients gradients = {.q = &call->arrays[GRAD_Q],
                                .k = (atn_tensor *)array_or_null(call, GRAD_K),
                                .v = &call->arrays[GRAD_V]};

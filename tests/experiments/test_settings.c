@@ -426,6 +426,8 @@ Test(settings, the_command_of_a_point)
          "attnum run a/b --stage 3 --seed 1 --samples 2 --query 0x13 --out replay",
          USES_QUERY | USES_SAMPLES,
          {"photos", 3, 1, 2, 0, false}},
+        {"--full", "attnum run a/b --full --seed 1 --out replay", 0, {"", 0, 1, 0, 0, true}},
+        {"", "attnum run a/b --seed 1 --out replay", 0, {"", 0, 1, 0, 0, true}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         settings s;
