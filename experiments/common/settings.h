@@ -88,7 +88,7 @@ void settings_fingerprint(const settings *s, FILE *file);
 
 /* What picks one point of a sweep over inputs. */
 typedef struct {
-    const char *input; /* as --input takes it */
+    const char *input; /* as --input takes it; "": none */
     int64_t stage;     /* 0: none */
     int64_t seed;
     int64_t samples;   /* so many that the point's own is the last of them */

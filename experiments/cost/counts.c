@@ -65,8 +65,8 @@ static void describe(const void *state, int64_t point, char *buffer, size_t size
 
 static void replay(const void *state, int64_t point, settings_point *options)
 {
-    *options =
-        (settings_point){.seed = 1, .landmarks = ((const sweep *)state)->items[point].landmarks};
+    *options = (settings_point){
+        .input = "", .seed = 1, .landmarks = ((const sweep *)state)->items[point].landmarks};
 }
 
 /* ---- counts.csv ---- */

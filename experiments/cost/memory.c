@@ -246,7 +246,7 @@ static double weight(const void *state, int64_t point)
 
 static void replay(const void *state, int64_t point, settings_point *options)
 {
-    *options = (settings_point){.seed = 1, .by_effort = true};
+    *options = (settings_point){.input = "", .seed = 1, .by_effort = true};
 }
 
 /* ---- A point ---- */
