@@ -13,5 +13,6 @@ extern const experiment spectral_norm_growth;
 extern const experiment spectral_bounds;
 extern const experiment cost_counts;
 extern const experiment cost_memory;
+extern const experiment accuracy_operators;
 
 #endif
