@@ -138,9 +138,9 @@ typedef struct {
     int64_t count, capacity;
 } sweep;
 
-static const char *const usual_inputs[] = {
-    "photos", "smooth",   "smooth:8", "noisy",     "iid",        "iid:0.3",
-    "clusters", "constant", "circulant", "duplicates", NULL};
+static const char *const usual_inputs[] = {"photos",    "smooth",     "smooth:8", "noisy",
+                                           "iid",       "iid:0.3",    "clusters", "constant",
+                                           "circulant", "duplicates", NULL};
 static const char *const few_inputs[] = {"photos", "iid", NULL};
 
 /* What an effort takes: landmarks, and numbers of tokens (ended by 0), each with the inputs that
@@ -183,8 +183,7 @@ static attention_choice choice_of(const accuracy_point *p, atn_storage storage)
                               .variant = p->variant,
                               .dtype = ATN_F32,
                               .shape = {1, 1, p->n, d, d, 0},
-                              .sampling =
-                                  is_square(p->n) ? ATN_SAMPLING_POOL : ATN_SAMPLING_WINDOW,
+                              .sampling = is_square(p->n) ? ATN_SAMPLING_POOL : ATN_SAMPLING_WINDOW,
                               .seed = p->seed,
                               .storage = storage,
                               .bare = true,
@@ -254,8 +253,7 @@ static void add_points(sweep *w, accuracy_point point)
 }
 
 /* Whether a usual number of tokens goes with an input. */
-static bool is_usual(const settings *s, const struct usual_tokens *tokens,
-                     const char *name)
+static bool is_usual(const settings *s, const struct usual_tokens *tokens, const char *name)
 {
     bool found = s->inputs.count > 0;
     for (int i = 0; tokens->inputs[i]; i++)
@@ -292,12 +290,12 @@ static void add_all(sweep *w)
         const atn_operator_info *info = atn_operator_get((atn_operator)op);
         for (int variant = 0; variant < info->variant_count; variant++)
             for (int i = 0; settings_take_variant(s, info, variant) && i < w->inputs.count; i++)
-                add_input_points(
-                    w, (accuracy_point){
-                           .in = w->inputs.items[i],
-                           .text = s->inputs.count > 0 ? s->inputs.items[i] : usual_inputs[i],
-                           .op = (atn_operator)op,
-                           .variant = variant});
+                add_input_points(w,
+                                 (accuracy_point){.in = w->inputs.items[i],
+                                                  .text = s->inputs.count > 0 ? s->inputs.items[i]
+                                                                              : usual_inputs[i],
+                                                  .op = (atn_operator)op,
+                                                  .variant = variant});
     }
 }
 
@@ -381,7 +379,7 @@ static void replay(const void *state, int64_t point, settings_point *options)
                                 .samples = p->sample + 1,
                                 .landmarks = p->m,
                                 .tokens = input_is_file(p->in) ? 0 : p->n,
-                                .operator = atn_operator_get(p->op),
+                                .operator= atn_operator_get(p->op),
                                 .variant = p->variant};
 }
 
@@ -538,8 +536,8 @@ static int run_storage(const sweep *w, const accuracy_point *p, atn_storage stor
         ref_attention_conditions(&t.c, t.want, 1, kappa);
     for (int i = 0; wanted && i < (native ? w->s->dtype_count : 1); i++)
         if (code == EXIT_PASS || code == EXIT_CHECK)
-            code = exit_worst(code, run_dtype(p, &t, native ? w->s->dtypes[i] : ATN_F32, *kappa,
-                                              context, raw));
+            code = exit_worst(
+                code, run_dtype(p, &t, native ? w->s->dtypes[i] : ATN_F32, *kappa, context, raw));
     free_trial(&t);
     return code;
 }
@@ -572,8 +570,8 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
         code = run_storage(w, p, ATN_STORAGE_NATIVE, wanted, tokens, &kappa, context, raw);
     for (int i = 0; i < count && (code == EXIT_PASS || code == EXIT_CHECK); i++)
         if (storages[i] != ATN_STORAGE_NATIVE)
-            code = exit_worst(
-                code, run_storage(w, p, storages[i], true, tokens, &kappa, context, raw));
+            code = exit_worst(code,
+                              run_storage(w, p, storages[i], true, tokens, &kappa, context, raw));
     free(tokens);
     return code;
 }
@@ -658,9 +656,8 @@ static void put_variant(const table *raw, int64_t *row, int count, const char *c
 static int finish(const settings *s, const void *state, const table *raw, table **tables)
 {
     enum { SHARED = 2, EACH = 3 };
-    static const column each[EACH] = {{"ratio", COLUMN_REAL, "", ""},
-                                      {"digits", COLUMN_REAL, "", ""},
-                                      {"", COLUMN_TEXT, "", ""}};
+    static const column each[EACH] = {
+        {"ratio", COLUMN_REAL, "", ""}, {"digits", COLUMN_REAL, "", ""}, {"", COLUMN_TEXT, "", ""}};
     const char *dtypes[MOST_DTYPES];
     char names[MOST_DTYPES * EACH][32];
     column shown[SHARED + MOST_DTYPES * EACH] = {{"operator", COLUMN_TEXT, "", ""},
@@ -686,8 +683,8 @@ const experiment accuracy_operators = {
     .summary = "the error of every operator and variant, in every type, on every input",
     .source = "the registry's operators; see attnum list operators",
     .example = "attnum run accuracy/operators --operator soft,sima/code --input photos,iid --n 196",
-    .options = USES_INPUT | USES_DTYPE | USES_STORAGE | USES_SAMPLES | USES_OPERATOR |
-               USES_TOKENS | USES_LANDMARKS,
+    .options = USES_INPUT | USES_DTYPE | USES_STORAGE | USES_SAMPLES | USES_OPERATOR | USES_TOKENS |
+               USES_LANDMARKS,
     .defaults = "all operators and variants; f32, f64, bf16, f16; all inputs, 1 sample.\n"
                 "quick: n = 64, m = 16.\n"
                 "default: n = 196, and n = 784 for photos and iid; m = 49.\n"

@@ -419,7 +419,7 @@ Test(settings, lists_may_be_repeated)
 
 Test(settings, the_command_of_a_point)
 {
-    static const struct {
+    const struct {
         const char *line, *command;
         unsigned used;
         settings_point point;
