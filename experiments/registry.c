@@ -4,7 +4,11 @@
 #include <stddef.h>
 
 const experiment *const experiments[] = {
-    &convergence_curves,   &convergence_initialisation,
-    &spectral_eigenvalues, &spectral_norm_growth,
-    &spectral_bounds,      NULL,
+    &convergence_curves,
+    &convergence_initialisation,
+    &spectral_eigenvalues,
+    &spectral_norm_growth,
+    &spectral_bounds,
+    &attention_maps,
+    NULL,
 };

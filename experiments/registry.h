@@ -10,5 +10,6 @@ extern const experiment convergence_initialisation;
 extern const experiment spectral_eigenvalues;
 extern const experiment spectral_norm_growth;
 extern const experiment spectral_bounds;
+extern const experiment attention_maps;
 
 #endif
