@@ -14,5 +14,6 @@ extern const experiment spectral_bounds;
 extern const experiment cost_counts;
 extern const experiment cost_memory;
 extern const experiment accuracy_operators;
+extern const experiment attention_maps;
 
 #endif

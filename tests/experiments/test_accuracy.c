@@ -141,10 +141,14 @@ Test(accuracy, spoilt_answers_fail)
     static const struct {
         const char *name;
         void (*spoil)(answers *a);
-    } rows[] = {{"a token lost", lose_token},   {"a row twice", repeat_row},
-                {"a column off", scale_column}, {"40 times rounding", scale_all},
-                {"zeros", zero_all},            {"the mean of V", average},
-                {"NaN", put_nan},               {"infinity", put_infinity}};
+    } rows[] = {{"a token lost", lose_token},
+                {"a row twice", repeat_row},
+                {"a column off", scale_column},
+                {"40 times rounding", scale_all},
+                {"zeros", zero_all},
+                {"the mean of V", average},
+                {"NaN", put_nan},
+                {"infinity", put_infinity}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         answers a = make_answers(ATN_STORAGE_NATIVE);
         rows[i].spoil(&a);
@@ -365,7 +369,8 @@ static double softmax_error(const double *tokens, int64_t n, int64_t d)
     atn_plan *plan;
     cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plan), ATN_OK);
     cr_assert_eq(
-        atn_attention_forward(plan, &(atn_attention_inputs){.q = &tx, .v = &tx}, &ty, NULL), ATN_OK);
+        atn_attention_forward(plan, &(atn_attention_inputs){.q = &tx, .v = &tx}, &ty, NULL),
+        ATN_OK);
     for (int64_t i = 0; i < n; i++) {
         double sum = 0;
         for (int64_t j = 0; j < n; j++) {

@@ -60,7 +60,8 @@ Test(storage, rounding)
     }
 }
 
-/* ---- Outputs are numbers of the type, and off from f32's by a few of its units, not by none ---- */
+/* ---- Outputs are numbers of the type, and off from f32's by a few of its units, not by none ----
+ */
 
 /* Of a case in a storage: the share of inexact outputs and the distance from the same numbers in
  * f32, in units of the type. */
@@ -135,7 +136,8 @@ static void product(bool a_t, bool b_t, int rows, int inner, int cols, const flo
         for (int j = 0; j < cols; j++) {
             float sum = 0;
             for (int l = 0; l < inner; l++)
-                sum += a[a_t ? l * rows + i : i * inner + l] * b[b_t ? j * inner + l : l * cols + j];
+                sum +=
+                    a[a_t ? l * rows + i : i * inner + l] * b[b_t ? j * inner + l : l * cols + j];
             out[i * cols + j] = sum;
         }
 }
@@ -475,15 +477,25 @@ static const struct {
     int variant;
     void (*by_hand)(const problem *);
 } hands[] = {
-    {ATN_GAUSSIAN, 0, gaussian}, {ATN_SOFTMAX, 0, softmax},
-    {ATN_LINFORMER, 0, linformer}, {ATN_SIMA, 5, sima},
-    {ATN_SIMA, 6, sima}, {ATN_SIMA, 3, sima},
-    {ATN_XNORM, 0, xnorm}, {ATN_XCA, 1, xca},
-    {ATN_EFFICIENT, 0, efficient}, {ATN_NYSTROMFORMER, 1, nystromformer}, {ATN_NYSTROMFORMER, 2, nystromformer},
-    {ATN_PERFORMER, 0, performer}, {ATN_RFF, 0, rff},
-    {ATN_ELU, 0, elu}, {ATN_ELU, 1, elu},
-    {ATN_ELU, 2, elu}, {ATN_COSFORMER, 0, cosformer},
-    {ATN_COSFORMER, 3, cosformer}, {ATN_LSH, 0, lsh},
+    {ATN_GAUSSIAN, 0, gaussian},
+    {ATN_SOFTMAX, 0, softmax},
+    {ATN_LINFORMER, 0, linformer},
+    {ATN_SIMA, 5, sima},
+    {ATN_SIMA, 6, sima},
+    {ATN_SIMA, 3, sima},
+    {ATN_XNORM, 0, xnorm},
+    {ATN_XCA, 1, xca},
+    {ATN_EFFICIENT, 0, efficient},
+    {ATN_NYSTROMFORMER, 1, nystromformer},
+    {ATN_NYSTROMFORMER, 2, nystromformer},
+    {ATN_PERFORMER, 0, performer},
+    {ATN_RFF, 0, rff},
+    {ATN_ELU, 0, elu},
+    {ATN_ELU, 1, elu},
+    {ATN_ELU, 2, elu},
+    {ATN_COSFORMER, 0, cosformer},
+    {ATN_COSFORMER, 3, cosformer},
+    {ATN_LSH, 0, lsh},
 };
 
 static void narrowed(int64_t count, const double *from, float *to)

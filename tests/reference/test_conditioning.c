@@ -46,8 +46,9 @@ Test(conditioning, of_one_number)
         atn_operator op;
         const char *variant;
         double kappa;
-    } rows[] = {{ATN_SOFTMAX, "attention", 2}, {ATN_GAUSSIAN, "exact", 2}, {ATN_SIMA, "none", 4},
-                {ATN_XNORM, "paper", 1},       {ATN_ELU, "stable", 2},     {ATN_LSH, "reformer", 2}};
+    } rows[] = {{ATN_SOFTMAX, "attention", 2}, {ATN_GAUSSIAN, "exact", 2},
+                {ATN_SIMA, "none", 4},         {ATN_XNORM, "paper", 1},
+                {ATN_ELU, "stable", 2},        {ATN_LSH, "reformer", 2}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const atn_operator_info *info = atn_operator_get(rows[i].op);
         int variant = 0;
@@ -85,17 +86,17 @@ static double derivative_condition(const attention_case *c, uint64_t seed)
 /* Directions are random: of 4 the largest, and with 256 numbers or more they differ little. */
 Test(conditioning, is_the_derivative_by_differences)
 {
-    static const atn_operator ops[] = {ATN_GAUSSIAN, ATN_SOFTMAX, ATN_SIMA, ATN_XNORM,
-                                       ATN_PERFORMER, ATN_RFF, ATN_XCA, ATN_EFFICIENT,
-                                       ATN_ELU, ATN_COSFORMER, ATN_LSH};
+    static const atn_operator ops[] = {ATN_GAUSSIAN,  ATN_SOFTMAX,   ATN_SIMA, ATN_XNORM,
+                                       ATN_PERFORMER, ATN_RFF,       ATN_XCA,  ATN_EFFICIENT,
+                                       ATN_ELU,       ATN_COSFORMER, ATN_LSH};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
         attention_case c = make_case(ops[i], 0, 36, 8, 3);
         double kappa = condition(&c, 4), derivative = 1;
         for (uint64_t seed = 1; seed <= 4; seed++)
             derivative = fmax(derivative, derivative_condition(&c, seed));
         cr_expect(kappa > 1 && kappa < 1.5 * derivative && derivative < 1.5 * kappa,
-                  "%s: %.4g by differences, %.4g by the derivative",
-                  atn_operator_get(ops[i])->name, kappa, derivative);
+                  "%s: %.4g by differences, %.4g by the derivative", atn_operator_get(ops[i])->name,
+                  kappa, derivative);
         attention_case_free(&c);
     }
 }
