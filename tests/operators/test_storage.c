@@ -39,6 +39,7 @@ Test(storage, rounding)
         {ATN_STORAGE_F16, 0x1p-15F + 0x1p-24F, 0x1p-15F + 0x1p-24F},
         {ATN_STORAGE_F16, -0x1.8p-25F, -0x1p-24F},
         {ATN_STORAGE_F16, 0x1p-25F, 0},
+        {ATN_STORAGE_F16, -0x1p-25F, -0.0F},
         {ATN_STORAGE_F16, -INFINITY, -INFINITY},
         {ATN_STORAGE_NATIVE, 1 + 0x1p-23F, 1 + 0x1p-23F},
     };
@@ -50,17 +51,20 @@ Test(storage, rounding)
                   (double)cases[i].x, (double)x, (double)cases[i].want);
     }
     for (int storage = 1; storage < ATN_STORAGE_COUNT; storage++) {
-        float nan = NAN, next = 1 + 2 * (float)atn_storage_roundoff((atn_storage)storage);
+        const uint32_t bits[2] = {0x7f800001, 0x7fffffff}; /* NaN that rounding must not touch */
+        float nan[2], next = 1 + 2 * (float)atn_storage_roundoff((atn_storage)storage);
         float half = 1 + (float)atn_storage_roundoff((atn_storage)storage), want = next;
-        atn_storage_round((atn_storage)storage, 1, &nan);
+        memcpy(nan, bits, sizeof nan);
+        atn_storage_round((atn_storage)storage, 2, nan);
         atn_storage_round((atn_storage)storage, 1, &next);
         atn_storage_round((atn_storage)storage, 1, &half);
-        cr_expect(isnan(nan) && next == want && half == 1, "%s",
+        cr_expect(isnan(nan[0]) && isnan(nan[1]) && next == want && half == 1, "%s",
                   atn_storage_name((atn_storage)storage));
     }
 }
 
-/* ---- Outputs are numbers of the type, and off from f32's by a few of its units, not by none ---- */
+/* ---- Outputs are numbers of the type, and off from f32's by a few of its units, not by none ----
+ */
 
 /* Of a case in a storage: the share of inexact outputs and the distance from the same numbers in
  * f32, in units of the type. */
@@ -135,7 +139,8 @@ static void product(bool a_t, bool b_t, int rows, int inner, int cols, const flo
         for (int j = 0; j < cols; j++) {
             float sum = 0;
             for (int l = 0; l < inner; l++)
-                sum += a[a_t ? l * rows + i : i * inner + l] * b[b_t ? j * inner + l : l * cols + j];
+                sum +=
+                    a[a_t ? l * rows + i : i * inner + l] * b[b_t ? j * inner + l : l * cols + j];
             out[i * cols + j] = sum;
         }
 }
@@ -475,15 +480,25 @@ static const struct {
     int variant;
     void (*by_hand)(const problem *);
 } hands[] = {
-    {ATN_GAUSSIAN, 0, gaussian}, {ATN_SOFTMAX, 0, softmax},
-    {ATN_LINFORMER, 0, linformer}, {ATN_SIMA, 5, sima},
-    {ATN_SIMA, 6, sima}, {ATN_SIMA, 3, sima},
-    {ATN_XNORM, 0, xnorm}, {ATN_XCA, 1, xca},
-    {ATN_EFFICIENT, 0, efficient}, {ATN_NYSTROMFORMER, 1, nystromformer}, {ATN_NYSTROMFORMER, 2, nystromformer},
-    {ATN_PERFORMER, 0, performer}, {ATN_RFF, 0, rff},
-    {ATN_ELU, 0, elu}, {ATN_ELU, 1, elu},
-    {ATN_ELU, 2, elu}, {ATN_COSFORMER, 0, cosformer},
-    {ATN_COSFORMER, 3, cosformer}, {ATN_LSH, 0, lsh},
+    {ATN_GAUSSIAN, 0, gaussian},
+    {ATN_SOFTMAX, 0, softmax},
+    {ATN_LINFORMER, 0, linformer},
+    {ATN_SIMA, 5, sima},
+    {ATN_SIMA, 6, sima},
+    {ATN_SIMA, 3, sima},
+    {ATN_XNORM, 0, xnorm},
+    {ATN_XCA, 1, xca},
+    {ATN_EFFICIENT, 0, efficient},
+    {ATN_NYSTROMFORMER, 1, nystromformer},
+    {ATN_NYSTROMFORMER, 2, nystromformer},
+    {ATN_PERFORMER, 0, performer},
+    {ATN_RFF, 0, rff},
+    {ATN_ELU, 0, elu},
+    {ATN_ELU, 1, elu},
+    {ATN_ELU, 2, elu},
+    {ATN_COSFORMER, 0, cosformer},
+    {ATN_COSFORMER, 3, cosformer},
+    {ATN_LSH, 0, lsh},
 };
 
 static void narrowed(int64_t count, const double *from, float *to)
