@@ -130,6 +130,38 @@ Test(limits, soft_with_all_landmarks_is_gaussian)
     atn_context_free(context);
 }
 
+/* ---- Softmax does not see what all logits have in common ---- */
+
+/* Y of keys moved by 1000 in every channel, whose exp overflows, is Y; of queries as well where the
+ * softmax is over channels. */
+Test(limits, logits_of_any_size)
+{
+    static const atn_operator ops[] = {ATN_SOFTMAX, ATN_EFFICIENT, ATN_NYSTROMFORMER};
+    atn_context *context = fixture_context(1, NULL);
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        for (int sign = -1; sign <= 1; sign += 2) {
+            attention_choice choice = {.op = ops[i],
+                                       .dtype = ATN_F64,
+                                       .shape = {1, 2, 70, 4, 3, 0},
+                                       .cross = true,
+                                       .seed = 8};
+            attention_case c = attention_case_make(&choice);
+            double *want = output_of(context, &c);
+            for (int64_t j = 0; j < attention_case_keys(&c); j++) {
+                c.k[j] += 1000 * sign;
+                c.q[j] += ops[i] == ATN_EFFICIENT ? 1000 * sign : 0;
+            }
+            double *y = output_of(context, &c);
+            double apart = judge_relative(attention_case_outputs(&c), y, want);
+            cr_expect(apart <= JUDGE_LAW, "%s, sign %d: %.3g apart", attention_case_label(&c), sign,
+                      apart);
+            free(y);
+            free(want);
+            attention_case_free(&c);
+        }
+    atn_context_free(context);
+}
+
 /* ---- Random features ---- */
 
 enum { DRAWS = 16, SIZES = 5, FEWEST = 16 };

@@ -39,6 +39,7 @@ Test(storage, rounding)
         {ATN_STORAGE_F16, 0x1p-15F + 0x1p-24F, 0x1p-15F + 0x1p-24F},
         {ATN_STORAGE_F16, -0x1.8p-25F, -0x1p-24F},
         {ATN_STORAGE_F16, 0x1p-25F, 0},
+        {ATN_STORAGE_F16, -0x1p-25F, -0.0F},
         {ATN_STORAGE_F16, -INFINITY, -INFINITY},
         {ATN_STORAGE_NATIVE, 1 + 0x1p-23F, 1 + 0x1p-23F},
     };
@@ -50,12 +51,14 @@ Test(storage, rounding)
                   (double)cases[i].x, (double)x, (double)cases[i].want);
     }
     for (int storage = 1; storage < ATN_STORAGE_COUNT; storage++) {
-        float nan = NAN, next = 1 + 2 * (float)atn_storage_roundoff((atn_storage)storage);
+        const uint32_t bits[2] = {0x7f800001, 0x7fffffff}; /* NaN that rounding must not touch */
+        float nan[2], next = 1 + 2 * (float)atn_storage_roundoff((atn_storage)storage);
         float half = 1 + (float)atn_storage_roundoff((atn_storage)storage), want = next;
-        atn_storage_round((atn_storage)storage, 1, &nan);
+        memcpy(nan, bits, sizeof nan);
+        atn_storage_round((atn_storage)storage, 2, nan);
         atn_storage_round((atn_storage)storage, 1, &next);
         atn_storage_round((atn_storage)storage, 1, &half);
-        cr_expect(isnan(nan) && next == want && half == 1, "%s",
+        cr_expect(isnan(nan[0]) && isnan(nan[1]) && next == want && half == 1, "%s",
                   atn_storage_name((atn_storage)storage));
     }
 }
