@@ -63,6 +63,13 @@ atn_status ref_attention_derivative(const ref_attention_problem *given,
     return inspect(size_of(&problem.shape), dout, ref_evaluate_complex(&problem, direction, dout));
 }
 
+int64_t ref_attention_bottlenecks(const ref_attention_problem *given, double *a, double *alpha)
+{
+    ref_attention_problem problem;
+    atn_status status = prepare(given, &problem);
+    return status != ATN_OK ? status : ref_evaluate_bottlenecks_real(&problem, a, alpha);
+}
+
 /* The derivatives by each of count numbers: *slot of the direction is a unit vector in turn. */
 static atn_status differentiate(const ref_attention_problem *problem, const double *weights,
                                 ref_attention_arrays *direction, double **slot, int64_t count,

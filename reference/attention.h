@@ -43,7 +43,7 @@ atn_status ref_attention(const ref_attention_problem *problem, double *out);
 
 /* dY = the derivative of Y in one direction. soft, softpp: desc.gradient closed takes dX = -X dA X
  * for the derivative of X, whatever X is (Eq. 12), pseudo the pseudo-inverse's at constant rank,
- * steps what X's computation gives. */
+ * steps what X's computation gives; ATN_ERR_VALUE where the inverse has no such gradient. */
 atn_status ref_attention_derivative(const ref_attention_problem *problem,
                                     const ref_attention_arrays *direction, double *dout);
 
@@ -52,11 +52,16 @@ atn_status ref_attention_derivative(const ref_attention_problem *problem,
 atn_status ref_attention_gradient(const ref_attention_problem *problem, const double *weights,
                                   const ref_attention_arrays *gradient);
 
+/* The matrices that an operator inverts, one per head: A = K(L, L) for soft and softpp, with the
+ * start alpha of their Newton-Raphson iteration (0: the search found none; exact methods: no
+ * meaning), A = softmax(c Q~ K~^T) for nystromformer. a: b x h x m x m, alpha: b x h; either may be
+ * null. Returns m, 0 for other operators, or a negative status. */
+int64_t ref_attention_bottlenecks(const ref_attention_problem *problem, double *a, double *alpha);
+
 /* lsh: the bucket numbers of a problem by the description's rotations, b x h x rounds x n, 0 for
- * padded tokens; buckets may be given back in desc.lsh.buckets. margin (or null): the smallest
- * relative error of the sums (x R)_b, relative to sum_c |x_c R_cb|, that could change one of them;
- * a sum of d products has less than d u. Returns how many numbers, or ATN_ERR_NULL, ATN_ERR_SHAPE.
- */
+ * padded tokens; they may be given back in desc.lsh.buckets. margin (or null): the smallest error
+ * of the sums (x R)_b, relative to sum_c |x_c R_cb|, that could change one of them; a sum of d
+ * products has less than d u. Returns how many numbers, ATN_ERR_NULL or ATN_ERR_SHAPE. */
 int64_t ref_lsh_buckets(const ref_attention_problem *problem, int64_t *buckets, double *margin);
 
 #endif

@@ -179,7 +179,7 @@ static double nearest_border(const attention_case *c, const double *rotations)
     int64_t d = c->shape.dim, half = size_or(c->choice.buckets, BUCKETS) / 2;
     int64_t rounds = size_or(c->choice.rounds, ROUNDS);
     double nearest = INFINITY;
-    for (int64_t i = 0; i < attention_case_queries(c) / d; i++)
+    for (int64_t i = 0; i < c->shape.batch * c->shape.heads * c->shape.tokens; i++)
         for (int64_t round = 0; round < rounds; round++) {
             double best = 0, second = 0; /* of |q.R|: the larger of q.R and -q.R */
             for (int64_t b = 0; b < half; b++) {

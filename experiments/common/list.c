@@ -49,8 +49,6 @@ static void list_operators(table *t, const char *kind)
                                         "mask", "cross", "causal", "lengths"}; /* as ATN_CAN_ */
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
         const atn_operator_info *info = atn_operator_get((atn_operator)op);
-        if (!info)
-            continue; /* until every row is there */
         char text[512] = "";
         name_bits(info->capabilities, names, sizeof names / sizeof *names, text, sizeof text);
         for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
@@ -70,7 +68,7 @@ static void list_variants(table *t, const char *kind)
                                         "coupled"}; /* in the order of ATN_IS_ */
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
         const atn_operator_info *info = atn_operator_get((atn_operator)op);
-        for (int i = 0; info && i < info->variant_count; i++) {
+        for (int i = 0; i < info->variant_count; i++) {
             const atn_variant *variant = &info->variants[i];
             char name[64], text[256] = "";
             snprintf(name, sizeof name, "%s/%s", info->name, variant->name);

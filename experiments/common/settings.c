@@ -185,17 +185,33 @@ static char *parse_alpha(settings *s, const option *o, const char *value)
     return read_positive(value, &s->alpha) ? NULL : must_format("expected a number > 0");
 }
 
+/* "AxB" and nothing else. */
+static bool read_pair(const char *text, int64_t *first, int64_t *second)
+{
+    return read_integer(&text, first) && *text++ == 'x' && read_integer(&text, second) && !*text;
+}
+
 static char *parse_grid(settings *s, const option *o, const char *value)
 {
     int64_t height, width, tokens;
-    if (read_integer(&value, &height) && *value++ == 'x' && read_integer(&value, &width) &&
-        !*value && height >= 1 && width >= 1 && !__builtin_mul_overflow(height, width, &tokens) &&
-        tokens <= o->most) {
+    if (read_pair(value, &height, &width) && height >= 1 && width >= 1 &&
+        !__builtin_mul_overflow(height, width, &tokens) && tokens <= o->most) {
         s->grid_height = height;
         s->grid_width = width;
         return NULL;
     }
     return must_format("expected HEIGHTxWIDTH, such as 56x56, at most %" PRId64 " tokens", o->most);
+}
+
+static char *parse_query(settings *s, const option *o, const char *value)
+{
+    int64_t row, col;
+    if (read_pair(value, &row, &col) && row >= 0 && col >= 0) {
+        s->query_row = row;
+        s->query_col = col;
+        return NULL;
+    }
+    return must_format("expected ROWxCOL, both from 0, such as 14x14");
 }
 
 /* ---- Names ---- */
@@ -236,6 +252,7 @@ static void free_texts(text_list *list)
 static const char *const inverse_names[] = {ATN_INVERSE_LIST(SECOND) NULL};
 static const char *const distance_names[] = {ATN_DISTANCE_LIST(SECOND) NULL};
 static const char *const scale_names[] = {ATN_SCALE_LIST(SECOND) NULL};
+static const char *const storage_names[] = {ATN_STORAGE_LIST(SECOND) NULL};
 #undef SECOND
 static const char *const device_names[] = {[ATN_CPU] = "cpu", [ATN_CUDA] = "cuda", NULL};
 
@@ -251,6 +268,94 @@ static char *parse_variants(settings *s, const option *o, const char *value)
     for (int i = before; i < s->variants.count && !wrong; i++)
         if (names_find(inverse_names, s->variants.items[i]) < 0)
             wrong = names_expected(inverse_names, s->variants.items[i]);
+    return wrong;
+}
+
+/* "soft/paper"; to be freed. */
+static char *variant_name(const atn_operator_info *info, int variant)
+{
+    return must_format("%s/%s", info->name, info->variants[variant].name);
+}
+
+/* What is wrong with the variant that text names, or null. */
+static char *check_variant(const atn_operator_info *info, const char *text)
+{
+    char **names = must_allocate((size_t)info->variant_count + 1, sizeof *names);
+    for (int i = 0; i < info->variant_count; i++)
+        names[i] = variant_name(info, i);
+    char *wrong = names_find((const char *const *)names, text) < 0
+                      ? names_expected((const char *const *)names, text)
+                      : NULL;
+    for (int i = 0; i < info->variant_count; i++)
+        free(names[i]);
+    free(names);
+    return wrong;
+}
+
+/* What is wrong with NAME or NAME/VARIANT, or null. */
+static char *check_operator(const char *text)
+{
+    const char *names[ATN_OPERATOR_COUNT + 1] = {0};
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
+        names[op] = atn_operator_get((atn_operator)op)->name;
+    size_t length = strcspn(text, "/");
+    char *name = must_format("%.*s", (int)length, text), *wrong = NULL;
+    int op = names_find(names, name);
+    if (op < 0)
+        wrong = names_expected(names, name);
+    else if (text[length])
+        wrong = check_variant(atn_operator_get((atn_operator)op), text);
+    free(name);
+    return wrong;
+}
+
+/* Whether the name of an operator, or of a variant, holds the variant named `variant`. */
+static bool holds_variant(const char *name, const char *variant)
+{
+    size_t length = strlen(name);
+    return strncmp(name, variant, length) == 0 && (!variant[length] || variant[length] == '/');
+}
+
+static char *parse_operators(settings *s, const option *o, const char *value)
+{
+    int before = s->operators.count;
+    char *wrong = split(value, &s->operators);
+    for (int i = before; i < s->operators.count && !wrong; i++) {
+        const char *text = s->operators.items[i];
+        wrong = check_operator(text);
+        for (int j = 0; j < i && !wrong; j++)
+            if (holds_variant(s->operators.items[j], text) ||
+                holds_variant(text, s->operators.items[j]))
+                wrong = must_format("%s is given twice, beside %s", text, s->operators.items[j]);
+    }
+    return wrong;
+}
+
+bool settings_take_variant(const settings *s, const atn_operator_info *info, int variant)
+{
+    char *name = variant_name(info, variant);
+    bool taken = s->operators.count == 0;
+    for (int i = 0; i < s->operators.count; i++)
+        taken |= holds_variant(s->operators.items[i], name);
+    free(name);
+    return taken;
+}
+
+static char *parse_storages(settings *s, const option *o, const char *value)
+{
+    text_list given = {0};
+    char *wrong = split(value, &given);
+    for (int i = 0; i < given.count && !wrong; i++) {
+        int found = names_find(storage_names, given.items[i]);
+        if (found < 0)
+            wrong = names_expected(storage_names, given.items[i]);
+        for (int j = 0; j < s->storage_count && !wrong; j++)
+            if (s->storages[j] == (atn_storage)found)
+                wrong = must_format("%s is given twice", given.items[i]);
+        if (!wrong)
+            s->storages[s->storage_count++] = (atn_storage)found;
+    }
+    free_texts(&given);
     return wrong;
 }
 
@@ -347,6 +452,10 @@ static const option options[] = {
      .parse = parse_inputs},
     {"grid", "HxW", USES_GRID, "the grid that the tokens of FILE.npy stand on", .parse = parse_grid,
      .most = INT32_MAX},
+    {"operator", "LIST", USES_OPERATOR, "NAME[/VARIANT] (see attnum list variants; default all)",
+     .parse = parse_operators},
+    {"n", "LIST", USES_TOKENS, "numbers of tokens", .parse = parse_integers, FIELD(tokens),
+     .least = 1, .most = 1000000},
     {"m", "LIST", USES_LANDMARKS, "numbers of landmarks", .parse = parse_integers, FIELD(landmarks),
      .least = 1, .most = 32768},
     {"stage", "LIST", USES_STAGE, "stages 1, 2, 3: patches of 4, 8, 16 pixels",
@@ -363,7 +472,12 @@ static const option options[] = {
      .parse = parse_scale},
     {"distance", "NAME", USES_DISTANCE, "direct, expanded or clamped (default direct)",
      .parse = parse_distance},
+    {"query", "ROWxCOL", USES_QUERY, "the patch that attends, from 0x0 (default the centre)",
+     .parse = parse_query},
     {"dtype", "LIST", USES_DTYPE, "f32, f64 (default both)", .parse = parse_dtypes},
+    {"storage", "LIST", USES_STORAGE,
+     "native: the dtypes themselves; bf16, f16, tf32: f32 with every array rounded to it",
+     .parse = parse_storages},
     {"device", "NAME", USES_DEVICE, "cpu or cuda (default cpu)", .parse = parse_device},
     {"seed", "LIST", 0, "seeds of everything drawn at random (default 1)", .parse = parse_integers,
      FIELD(seeds), .least = 0, .most = INT64_MAX},
@@ -522,6 +636,8 @@ int settings_parse(settings *s, unsigned used, int argc, char **argv)
                     .iterations = -1,
                     .scale = ATN_SCALE_HEAD,
                     .distance = ATN_DISTANCE_DIRECT,
+                    .query_row = -1,
+                    .query_col = -1,
                     .command = must_format("attnum run")};
     bool given[OPTION_COUNT] = {false};
     int code = EXIT_PASS;
@@ -548,6 +664,8 @@ void settings_free(settings *s)
 {
     free_texts(&s->inputs);
     free_texts(&s->variants);
+    free_texts(&s->operators);
+    free(s->tokens.items);
     free(s->seeds.items);
     free(s->stages.items);
     free(s->landmarks.items);
@@ -594,22 +712,29 @@ static char *join(int count, const char *const *items)
 char *settings_replay(const settings *s, const char *experiment, unsigned used,
                       const settings_point *point)
 {
-    const char *dtypes[ATN_DTYPE_COUNT];
+    const char *dtypes[ATN_DTYPE_COUNT], *storages[ATN_STORAGE_COUNT];
     for (int i = 0; i < s->dtype_count; i++)
         dtypes[i] = atn_dtype_name(s->dtypes[i]);
+    for (int i = 0; i < s->storage_count; i++)
+        storages[i] = atn_storage_name(s->storages[i]);
     static const char *const efforts[EFFORT_COUNT] = {
         [EFFORT_QUICK] = "--quick", [EFFORT_FULL] = "--full"};
     char *command = quote_word(must_format("attnum run"), experiment);
     if (point->by_effort && efforts[s->effort])
         command = quote_word(command, efforts[s->effort]);
+    if (point->operator)
+        add_option(&command, true, "--operator", variant_name(point->operator, point->variant));
     add_option(&command, used & USES_INPUT, "--input", must_format("%s", point->input));
     add_option(&command, names_file(point->input) && s->grid_height, "--grid",
                must_format("%" PRId64 "x%" PRId64, s->grid_height, s->grid_width));
     add_option(&command, point->stage > 0, "--stage", must_format("%" PRId64, point->stage));
+    add_option(&command, point->tokens > 0, "--n", must_format("%" PRId64, point->tokens));
     add_option(&command, point->landmarks > 0, "--m", must_format("%" PRId64, point->landmarks));
     add_option(&command, true, "--seed", must_format("%" PRId64, point->seed));
     add_option(&command, used & USES_SAMPLES, "--samples", must_format("%" PRId64, point->samples));
     add_option(&command, used & USES_DTYPE, "--dtype", join(s->dtype_count, dtypes));
+    add_option(&command, used & USES_STORAGE && s->storage_count, "--storage",
+               join(s->storage_count, storages));
     add_option(&command, used & USES_VARIANT && s->variants.count, "--variant",
                join(s->variants.count, s->variants.items));
     add_option(&command, used & USES_ALPHA && s->alpha > 0, "--alpha",
@@ -621,6 +746,8 @@ char *settings_replay(const settings *s, const char *experiment, unsigned used,
                                            : must_format("%s", scale_names[s->scale]));
     add_option(&command, used & USES_DISTANCE && s->distance != ATN_DISTANCE_DIRECT, "--distance",
                must_format("%s", distance_names[s->distance]));
+    add_option(&command, used & USES_QUERY && s->query_row >= 0, "--query",
+               must_format("%" PRId64 "x%" PRId64, s->query_row, s->query_col));
     add_option(&command, true, "--out", must_format("replay"));
     return command;
 }
@@ -654,7 +781,12 @@ void settings_fingerprint(const settings *s, FILE *file)
     write_texts(file, "variant", &s->variants);
     fprintf(file, " alpha=%.17g", s->alpha);
     write_integers(file, "stage", &s->stages);
+    write_texts(file, "operator", &s->operators);
+    write_integers(file, "n", &s->tokens);
     write_integers(file, "m", &s->landmarks);
-    fprintf(file, " scale=%s:%.17g distance=%s", scale_names[s->scale], s->scale_value,
-            distance_names[s->distance]);
+    fprintf(file, " storage=");
+    for (int i = 0; i < s->storage_count; i++)
+        fprintf(file, "%s%s", i ? "," : "", atn_storage_name(s->storages[i]));
+    fprintf(file, " scale=%s:%.17g distance=%s query=%" PRId64 "x%" PRId64, scale_names[s->scale],
+            s->scale_value, distance_names[s->distance], s->query_row, s->query_col);
 }

@@ -3,10 +3,11 @@
  * choice on which papers and published code differ.
  *
  * One head has queries q_i (n x d), keys k_j (n_k x d) and values v_j (n_k x d_v); Y is n x d_v.
- * `c` is logit_scale. A softmax over no keys (n_k = 0, or all of them padded) has no weights: its
- * sum is 0. A field an operator does not name is ignored. Tensors are "given by the
- * caller": they are not copied, are read at every call, must be dense (rows side by side, heads
- * after one another) and have the plan's dtype; null data stands for what is said. */
+ * `c` is logit_scale. An average over no keys (n_k = 0, or all of them padded), softmax's or
+ * another's, has no weights: it is 0. So are sums over no keys, of which xnorm's norms are then 0/0
+ * without an epsilon. A field an operator does not name is ignored. Tensors are not copied, are
+ * read at every call, must be dense (rows side by side, heads after one another) and have the
+ * plan's dtype; null data stands for what is said. */
 #ifndef ATTNUM_OPERATORS_H
 #define ATTNUM_OPERATORS_H
 
@@ -47,7 +48,7 @@ typedef enum {
     X(ATN_STORAGE_F16, "f16", "IEEE half: 11 bits, overflow at 65520; u = 2^-11")                  \
     X(ATN_STORAGE_TF32, "tf32", "11 bits of precision, f32's range; u = 2^-11")
 
-/* SimA: how the columns of Q and K are normalised (Eq. 1 and section 4.7). */
+/* SimA: how the columns of Q and K are normalised (Eq. 1 and section 4.6). */
 #define ATN_SIMA_NORM_LIST(X)                                                                      \
     X(ATN_SIMA_L1, "l1", "sum over tokens of |x|")                                                 \
     X(ATN_SIMA_L2, "l2", "Euclidean norm over tokens (ablation)")                                  \
@@ -84,7 +85,7 @@ typedef enum {
 
 /* cosFormer's re-weighting. */
 #define ATN_COSINE_LIST(X)                                                                         \
-    X(ATN_COSINE_1D, "1d", "cos(pi (i - j) / (2 M)) (cosFormer Eq. 10)")                           \
+    X(ATN_COSINE_1D, "1d", "cos(pi (i - j) / (2 M)) (cosFormer)")                                  \
     X(ATN_COSINE_2D, "2d", "cos(pi (y - y') / (2 H)) cos(pi (x - x') / (2 W)) (SimA appendix)")    \
     X(ATN_COSINE_NONE, "none", "no re-weighting")
 
@@ -132,14 +133,14 @@ typedef struct {
     atn_tensor gamma; /* 1 x h x 1 x 1; null: 1 */
 } atn_xnorm_options;
 
-/* Linformer (Eq. 7):   Y = softmax(c Q K'^T) V',   K' = E^T K, V' = F^T V (r x d, r x d_v).
+/* Linformer (Wang et al. 2020):   Y = softmax(c Q K'^T) V',   K' = E^T K (r x d), V' = F^T V.
  * A padded token (mask) enters neither sum; token j uses row j of E and F. */
 typedef struct {
     atn_tensor e; /* 1 x h' x N x r, h' = 1 (shared by all heads) or h, N >= n_k: rows sliced */
     atn_tensor f; /* the same shape; null: F = E */
 } atn_linformer_options;
 
-/* Performer, FAVOR+ (Choromanski et al. 2021, Lemma 1):   x' = sqrt(c) x,
+/* Performer, FAVOR+ (Choromanski et al. 2021):   x' = sqrt(c) x,
  *
  *   phi(x)_r = (exp(w_r.x' - |x'|^2/2 - t) + feature_epsilon) / sqrt(M)               exp
  *   phi(x)_r = max(w_r.x', 0) + feature_epsilon                                      relu
@@ -148,7 +149,8 @@ typedef struct {
  *
  * stabilise: t = max_r w_r.x' for a query, max over all keys and r of w_r.x' for keys (published
  * code); otherwise t = 0. With feature_epsilon > 0 a causal output then depends on later keys
- * through t. The gradient is the exact one, through t as well (published code detaches it). */
+ * through t. The gradient is the exact one, through t as well (published code detaches it). A query
+ * that sees no key (mask) gives 0, here and in elu and cosformer. */
 typedef struct {
     atn_tensor projection; /* w: 1 x h' x M x d, h' = 1 or h; not differentiated */
     atn_features features;
@@ -177,7 +179,11 @@ typedef struct {
  * vectors in the segment means (which divide by the segment's full length), have weight 0 in B, no
  * row in Y.
  * residual: desc.residual, 1 x h x k x 1, k odd: V convolved over tokens, zero padding; queries and
- * keys must then be the same number. */
+ * keys must then be the same number.
+ *
+ * The gradient goes through all of it: the steps, |A|_1 (original: to the one matrix that has the
+ * maximum), and for pinv the inverse without the values dropped; where those are 0, that is the
+ * pseudo-inverse's at constant rank (Golub and Pereyra 1973, Eq. 4.12). */
 typedef struct {
     int64_t landmarks; /* m */
     atn_nystrom inverse;
@@ -185,10 +191,11 @@ typedef struct {
     double rcond;   /* pinv: singular values <= rcond s_1 are dropped; < 0: m u */
 } atn_nystromformer_options;
 
-/* Cross-covariance attention (XCiT, Eq. 3):   Y_ia = sum_b A_ab v_ib,   A = softmax_b(tau q^_:a .
- * k^_:b) (d x d), columns of q^, k^ of Euclidean norm 1: x_:c / max(|x_:c|, epsilon). n_k = n and
- * d_v = d. The code multiplies by tau, the paper divides. Masks: token i counts, in norms and sums,
- * only if both its query and its key are there; otherwise its row of Y is 0. */
+/* Cross-covariance attention (XCiT, El-Nouby et al. 2021):   Y_ia = sum_b A_ab v_ib,   A =
+ * softmax_b(tau q^_:a . k^_:b) (d x d), columns of q^, k^ of Euclidean norm 1: x_:c / max(|x_:c|,
+ * epsilon). n_k = n and d_v = d. The code multiplies by tau, the paper divides. Masks: token i
+ * counts, in norms and sums, only if both its query and its key are there; otherwise its row of Y
+ * is 0. */
 typedef struct {
     atn_tensor temperature; /* tau: 1 x h x 1 x 1; null: 1 */
     double epsilon;         /* 1e-12 */
@@ -208,7 +215,8 @@ typedef struct {
 
 /* cosFormer (Qin et al. 2022):   w(i,j) ReLU(q_i).ReLU(k_j) over the sum of the same,
  * the sum clamped: max(., epsilon). Token i = 1, 2, ... (1-D), or row y and column x of the grid
- * (2-D; i = y W + x); padding moves no token. Zero rows give 0 if epsilon > 0. */
+ * (2-D; i = y W + x, counted from 0); padding moves no token. Zero rows give 0, without epsilon
+ * 0/0. */
 typedef struct {
     atn_cosine weighting;
     int64_t length;        /* M >= n, n_k; 0: max(n, n_k) (1-D) */

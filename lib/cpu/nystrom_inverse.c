@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Nystromformer's Z: the order-3 iteration (Xiong et al. 2021, Eq. 11; Razavi et al. 2014) or the
+/* Nystromformer's Z: the order-3 iteration (Xiong et al. 2021; Razavi et al. 2014) or the
  * pseudo-inverse by singular values, and their derivatives. */
 #include <string.h>
 
@@ -17,7 +17,7 @@ int64_t R(nystrom_inverse_work)(const atn_nystromformer_options *options, int64_
 {
     if (by_singular_values(options))
         return 5 * m * m + (1 + SVD_WORK) * m;
-    return (options->iterations + 1 + 7) * m * m;
+    return ((int64_t)options->iterations + 1 + 7) * m * m;
 }
 
 static void store_matrix(const nystrom_problem *p, real *x)

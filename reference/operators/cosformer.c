@@ -28,28 +28,31 @@ static bool on_grid(const ref_head *h)
 }
 
 /* ReLU, with slope 0 at 0. */
-static num relu(num x)
+static void relu(int64_t count, const num *x, num *phi)
 {
-    return num_max(0, x);
+    for (int64_t i = 0; i < count; i++)
+        phi[i] = num_max(0, x[i]);
 }
 
 atn_status NUM(ref_cosformer)(const ref_head *h, num *out)
 {
     if (h->desc->cosformer.weighting == ATN_COSINE_2D && !on_grid(h))
         return ATN_ERR_SHAPE;
+    num *q = ref_zeros(h->n * h->d), *k = ref_zeros(h->n_k * h->d);
     num *weights = ref_zeros(h->n * h->n_k), *sums = ref_zeros(h->n);
-    atn_status status = weights && sums ? ATN_OK : ATN_ERR_MEMORY;
+    atn_status status = q && k && weights && sums ? ATN_OK : ATN_ERR_MEMORY;
+    if (status == ATN_OK) {
+        relu(h->n * h->d, h->q, q);
+        relu(h->n_k * h->d, h->k, k);
+    }
     for (int64_t i = 0; status == ATN_OK && i < h->n; i++) {
-        for (int64_t j = 0; j < h->n_k; j++) {
-            num product = 0;
-            for (int64_t c = 0; c < h->d; c++)
-                product += relu(h->q[i * h->d + c]) * relu(h->k[j * h->d + c]);
-            weights[i * h->n_k + j] = locality(h, i, j) * product;
-        }
+        for (int64_t j = 0; j < h->n_k; j++)
+            weights[i * h->n_k + j] =
+                locality(h, i, j) * NUM(ref_dot)(h->d, q + i * h->d, k + j * h->d);
         sums[i] = num_max(NUM(ref_row_sum)(h, weights, i), h->desc->cosformer.epsilon);
     }
     if (status == ATN_OK)
         NUM(ref_apply)(h, weights, sums, out);
-    free(weights), free(sums);
+    free(q), free(k), free(weights), free(sums);
     return status;
 }

@@ -3,6 +3,7 @@
 #include "evaluate.h"
 
 #include "problem.h"
+#include "soft.h"
 
 /* The complex step: its square is far below the last bit of anything. */
 #define STEP 1e-200L
@@ -121,37 +122,97 @@ static atn_status all_heads(const problem *p, num *out)
     return worst;
 }
 
+/* A problem over num, with all that it holds. */
+typedef struct {
+    problem p;
+    num *q, *k, *v, *parameters[ATN_PARAMETER_COUNT];
+} loaded;
+
+static atn_status load_problem(const ref_attention_problem *given, const ref_attention_arrays *e,
+                               loaded *l)
+{
+    const atn_attention_shape *s = &given->shape;
+    int64_t heads = s->batch * s->heads, keys = heads * s->key_tokens;
+    atn_attention_desc desc = *given->desc;
+    bool failed = false;
+    l->q = load(heads * s->tokens * s->dim, given->q, e->q, &failed);
+    l->k = load(keys * s->dim, given->k, e->k, &failed);
+    l->v = load(keys * s->value_dim, given->v, e->v, &failed);
+    l->p = (problem){.desc = given->desc,
+                     .shape = *s,
+                     .q = l->q,
+                     .k = l->k ? l->k : l->q,
+                     .v = l->v,
+                     .query_mask = given->query_mask,
+                     .key_mask = given->key_mask};
+    for (int i = 0; i < ATN_PARAMETER_COUNT; i++) {
+        const atn_tensor *t = atn_attention_parameter(&desc, (atn_parameter)i);
+        l->p.parameters[i] = l->parameters[i] =
+            load(t->heads * t->rows * t->cols, t->data, e->parameters[i], &failed);
+    }
+    return failed ? ATN_ERR_MEMORY : ATN_OK;
+}
+
+static void unload_problem(loaded *l)
+{
+    for (int i = 0; i < ATN_PARAMETER_COUNT; i++)
+        free(l->parameters[i]);
+    free(l->q), free(l->k), free(l->v);
+}
+
 atn_status NUM(ref_evaluate)(const ref_attention_problem *given,
                              const ref_attention_arrays *direction, double *out)
 {
     static const ref_attention_arrays none = {0};
-    const ref_attention_arrays *e = direction ? direction : &none;
     const atn_attention_shape *s = &given->shape;
-    int64_t heads = s->batch * s->heads, size = heads * s->tokens * s->value_dim;
-    int64_t queries = heads * s->tokens * s->dim, keys = heads * s->key_tokens;
-    atn_attention_desc desc = *given->desc;
-    bool failed = false;
-    num *q = load(queries, given->q, e->q, &failed);
-    num *k = load(keys * s->dim, given->k, e->k, &failed);
-    num *v = load(keys * s->value_dim, given->v, e->v, &failed);
-    num *y = ref_zeros(size), *parameters[ATN_PARAMETER_COUNT];
-    problem p = {.desc = given->desc,
-                 .shape = *s,
-                 .q = q,
-                 .k = k ? k : q,
-                 .v = v,
-                 .query_mask = given->query_mask,
-                 .key_mask = given->key_mask};
-    for (int i = 0; i < ATN_PARAMETER_COUNT; i++) {
-        const atn_tensor *t = atn_attention_parameter(&desc, (atn_parameter)i);
-        p.parameters[i] = parameters[i] =
-            load(t->heads * t->rows * t->cols, t->data, e->parameters[i], &failed);
-    }
-    atn_status status = failed || !y ? ATN_ERR_MEMORY : all_heads(&p, y);
+    int64_t size = s->batch * s->heads * s->tokens * s->value_dim;
+    loaded l;
+    atn_status status = load_problem(given, direction ? direction : &none, &l);
+    num *y = ref_zeros(size);
+    if (!y)
+        status = ATN_ERR_MEMORY;
+    if (status == ATN_OK)
+        status = all_heads(&l.p, y);
     if (status >= 0)
         unload(size, y, out);
-    for (int i = 0; i < ATN_PARAMETER_COUNT; i++)
-        free(parameters[i]);
-    free(q), free(k), free(v), free(y);
+    unload_problem(&l);
+    free(y);
     return status;
+}
+
+static int64_t bottleneck_size(const problem *p)
+{
+    ref_head first = NUM(ref_head_of)(p, 0, 0);
+    switch (p->desc->op) {
+    case ATN_SOFT:
+    case ATN_SOFTPP:
+        return NUM(ref_landmark_count)(&first);
+    case ATN_NYSTROMFORMER:
+        return p->desc->nystromformer.landmarks;
+    default:
+        return 0;
+    }
+}
+
+int64_t NUM(ref_evaluate_bottlenecks)(const ref_attention_problem *given, double *a, double *alpha)
+{
+    static const ref_attention_arrays none = {0};
+    int64_t heads = given->shape.batch * given->shape.heads;
+    loaded l;
+    atn_status status = load_problem(given, &none, &l);
+    int64_t m = status == ATN_OK ? bottleneck_size(&l.p) : 0;
+    num *matrices = ref_zeros(heads * m * m), *starts = ref_zeros(heads);
+    if (!matrices || !starts)
+        status = ATN_ERR_MEMORY;
+    if (status == ATN_OK && a && m > 0)
+        status = given->desc->op == ATN_NYSTROMFORMER
+                     ? NUM(ref_nystrom_bottlenecks)(&l.p, m, matrices)
+                     : NUM(ref_soft_bottlenecks)(&l.p, m, matrices, starts);
+    for (int64_t i = 0; status == ATN_OK && a && i < heads * m * m; i++)
+        a[i] = (double)num_value(matrices[i]);
+    for (int64_t i = 0; status == ATN_OK && alpha && i < heads; i++)
+        alpha[i] = (double)num_value(starts[i]);
+    unload_problem(&l);
+    free(matrices), free(starts);
+    return status < 0 ? status : m;
 }

@@ -13,4 +13,10 @@ atn_status ref_evaluate_real(const ref_attention_problem *problem,
 atn_status ref_evaluate_complex(const ref_attention_problem *problem,
                                 const ref_attention_arrays *direction, double *out);
 
+/* ref_attention_bottlenecks of a checked problem. */
+int64_t ref_evaluate_bottlenecks_real(const ref_attention_problem *problem, double *a,
+                                      double *alpha);
+int64_t ref_evaluate_bottlenecks_complex(const ref_attention_problem *problem, double *a,
+                                         double *alpha);
+
 #endif

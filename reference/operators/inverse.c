@@ -50,6 +50,19 @@ static atn_status gather(const problem *p, int64_t m, num *all)
     return landmarks ? ATN_OK : ATN_ERR_MEMORY;
 }
 
+atn_status NUM(ref_soft_bottlenecks)(const problem *p, int64_t m, num *a, num *alpha)
+{
+    const atn_inverse_desc *desc = &p->desc->inverse;
+    int64_t heads = p->shape.batch * p->shape.heads;
+    bool shared = desc->scope == ATN_SCOPE_BATCH;
+    num *work = ref_zeros(m * m);
+    atn_status status = work ? gather(p, m, a) : ATN_ERR_MEMORY;
+    for (int64_t i = 0; status == ATN_OK && i < heads; i++)
+        alpha[i] = shared ? start(desc, heads, m, a, work) : start(desc, 1, m, a + i * m * m, work);
+    free(work);
+    return status;
+}
+
 /* Eq. 10: X_0 = alpha B, X_{k+1} = 2 X_k - X_k B X_k, B = A + ridge I. work holds 3 m^2. */
 static void newton(const atn_inverse_desc *desc, int64_t m, const num *a, num alpha, num *work,
                    num *x)
@@ -121,8 +134,9 @@ atn_status NUM(ref_bottleneck_inverse)(const ref_head *h, int64_t m, const num *
     };
     atn_inverse_method method = h->desc->inverse.method;
     atn_gradient gradient = h->desc->gradient;
-    if ((unsigned)method >= ATN_INVERSE_COUNT || (unsigned)gradient >= ATN_GRADIENT_COUNT ||
-        !(methods[method].gradients & 1u << gradient))
+    bool known = (unsigned)gradient < ATN_GRADIENT_COUNT && (unsigned)method < ATN_INVERSE_COUNT;
+    /* the value does not ask how it would be differentiated */
+    if (!known || (num_has_slope && !(methods[method].gradients & 1u << gradient)))
         return ATN_ERR_VALUE;
     atn_status status = methods[method].invert(h, m, a, x);
     if (status == ATN_OK && gradient == ATN_GRADIENT_CLOSED)

@@ -19,6 +19,7 @@ typedef long double num;
 #define num_sin                      sinl
 #define num_slope(x)                 ((void)(x), 0.0L)
 #define num_with_slope(value, slope) ((void)(slope), (value))
+#define num_has_slope                0
 #elif defined(NUM_COMPLEX)
 typedef long double _Complex num;
 #define NUM(name)                    name##_complex
@@ -31,6 +32,7 @@ typedef long double _Complex num;
 /* The derivative a number carries, times the step; and a number put together from both. */
 #define num_slope(x)                 cimagl(x)
 #define num_with_slope(value, slope) ((long double)(value) + I * (long double)(slope))
+#define num_has_slope                1
 #else
 #error "compile with NUM_REAL or NUM_COMPLEX"
 #endif

@@ -2,6 +2,7 @@
 /* Nystromformer (Xiong et al. 2021): Y = F Z B V + residual, F = softmax(c Q K~^T),
  * A = softmax(c Q~ K~^T), B = softmax(c Q~ K^T), Z for A+. */
 #include "dense.h"
+#include "soft.h"
 
 /* rows (p x q) of softmax(c X Y^T), over the y that are there (null: all). */
 static void attend(const ref_head *h, int64_t p, int64_t q, const num *x, const num *y,
@@ -55,6 +56,18 @@ static num batch_norm1(const problem *p, int64_t m, num *work)
         largest = num_max(largest, NUM(ref_norm1)(m, work));
     }
     return largest;
+}
+
+atn_status NUM(ref_nystrom_bottlenecks)(const problem *p, int64_t m, num *a)
+{
+    const atn_attention_shape *s = &p->shape;
+    num *means = ref_zeros(2 * m * s->dim);
+    for (int64_t i = 0; means && i < s->batch * s->heads; i++) {
+        ref_head h = NUM(ref_head_of)(p, i / s->heads, i % s->heads);
+        landmark_attention(&h, m, means, a + i * m * m);
+    }
+    free(means);
+    return means ? ATN_OK : ATN_ERR_MEMORY;
 }
 
 /* to = factor I - a b */

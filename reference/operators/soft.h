@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The steps of SOFT and SOFT++ for one head: landmarks, bottleneck, inverse. */
+/* The steps of SOFT and SOFT++ for one head: landmarks, bottleneck, inverse; and the bottlenecks of
+ * all heads. */
 #ifndef REFERENCE_OPERATORS_SOFT_H
 #define REFERENCE_OPERATORS_SOFT_H
 
@@ -17,5 +18,12 @@ void NUM(ref_kernel)(const ref_head *h, int64_t p, int64_t q, const num *x, cons
 /* X (m x m) for A = K(L, L) by the description's inverse and gradient; ATN_SINGULAR: there is none,
  * ATN_ERR_VALUE: no such inverse or gradient. */
 atn_status NUM(ref_bottleneck_inverse)(const ref_head *h, int64_t m, const num *a, num *x);
+
+/* A of every head (b x h x m x m) and where its Newton-Raphson iteration starts; alpha 0: the
+ * search found nothing. */
+atn_status NUM(ref_soft_bottlenecks)(const problem *p, int64_t m, num *a, num *alpha);
+
+/* nystromformer's A of every head. */
+atn_status NUM(ref_nystrom_bottlenecks)(const problem *p, int64_t m, num *a);
 
 #endif

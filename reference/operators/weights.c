@@ -16,10 +16,13 @@ void NUM(ref_apply)(const ref_head *h, const num *weights, const num *divisors, 
     for (int64_t i = 0; i < h->n; i++)
         for (int64_t c = 0; ref_query(h, i) && c < h->dv; c++) {
             num sum = 0;
+            bool seen = false; /* an average over no keys is 0 */
             for (int64_t j = 0; j < h->n_k; j++)
-                if (ref_sees(h, i, j))
+                if (ref_sees(h, i, j)) {
                     sum += weights[i * h->n_k + j] * h->v[j * h->dv + c];
-            out[i * h->dv + c] = divisors ? sum / divisors[i] : sum;
+                    seen = true;
+                }
+            out[i * h->dv + c] = divisors && seen ? sum / divisors[i] : sum;
         }
 }
 

@@ -170,7 +170,9 @@ Test(settings, defaults)
     cr_expect_eq(s.iterations, -1);
     cr_expect(s.samples == 0 && s.alpha == 0 && s.grid_height == 0 && s.grid_width == 0);
     cr_expect(s.inputs.count == 0 && s.variants.count == 0 && s.stages.count == 0);
+    cr_expect(s.operators.count == 0 && s.tokens.count == 0 && s.storage_count == 0);
     cr_expect(s.scale == ATN_SCALE_HEAD && s.distance == ATN_DISTANCE_DIRECT);
+    cr_expect(s.query_row == -1 && s.query_col == -1);
     cr_expect_not(s.dry_run || s.resume || s.help);
     cr_expect_str_eq(s.command, "attnum run");
     settings_free(&s);
@@ -201,12 +203,23 @@ Test(settings, every_option)
 
     cr_assert_eq(parse(&s, ALL,
                        "--variant=nr,eig|--alpha=1e-3|--stage=3,1|--m=4:16:x2|"
-                       "--scale=0.25|--distance=clamped|--dtype=f64,f32"),
+                       "--scale=0.25|--distance=clamped|--dtype=f64,f32|--query=0x27"),
                  EXIT_PASS);
+    cr_expect(s.query_row == 0 && s.query_col == 27);
     cr_expect(s.variants.count == 2 && s.alpha == 1e-3 && s.landmarks.count == 3);
     cr_expect(s.stages.count == 2 && s.stages.items[0] == 3 && s.dtypes[0] == ATN_F64);
     cr_expect(s.scale == ATN_SCALE_VALUE && s.scale_value == 0.25);
     cr_expect_eq(s.distance, ATN_DISTANCE_CLAMPED);
+    settings_free(&s);
+
+    cr_assert_eq(parse(&s, ALL,
+                       "--operator=soft/exact,lsh|--operator=soft/code|--n=4,9|--n=16|"
+                       "--storage=f16,native|--storage=tf32"),
+                 EXIT_PASS);
+    cr_expect(s.operators.count == 3 && strcmp(s.operators.items[2], "soft/code") == 0);
+    cr_expect(s.tokens.count == 3 && s.tokens.items[2] == 16);
+    cr_expect(s.storage_count == 3 && s.storages[0] == ATN_STORAGE_F16 &&
+              s.storages[1] == ATN_STORAGE_NATIVE && s.storages[2] == ATN_STORAGE_TF32);
     settings_free(&s);
 
     cr_assert_eq(parse(&s, ALL, "--scale=embed|some/experiment|--help"), EXIT_PASS);
@@ -280,6 +293,27 @@ static const struct {
     {"--stage=0", 2},
     {"--stage=1:4", 2},
     {"--stage=1,1", 2},
+    {"--operator=", 2},
+    {"--operator=soft,", 2},
+    {"--operator=sof", 2},
+    {"--operator=Soft", 2},
+    {"--operator=/", 2},
+    {"--operator=soft/", 2},
+    {"--operator=/paper", 2},
+    {"--operator=soft/papers", 2},
+    {"--operator=soft/paper/paper", 2},
+    {"--operator=soft/channels", 2},
+    {"--operator=soft,soft", 2},
+    {"--operator=soft,soft/paper", 2},
+    {"--operator=soft/paper,lsh,soft", 2},
+    {"--operator=soft/paper|--operator=soft/paper", 2},
+    {"--n=0", 2},
+    {"--n=4,4", 2},
+    {"--n=1000001", 2},
+    {"--storage=", 2},
+    {"--storage=f32", 2},
+    {"--storage=bf16,bf16", 2},
+    {"--storage=bf16|--storage=bf16", 2},
     {"--m=0", 2},
     {"--m=32769", 2},
     {"--m=64:4", 2},
@@ -289,6 +323,17 @@ static const struct {
     {"--scale=0", 2},
     {"--scale=-1", 2},
     {"--distance=Direct", 2},
+    {"--query=", 2},
+    {"--query=3", 2},
+    {"--query=3x", 2},
+    {"--query=x3", 2},
+    {"--query=-1x3", 2},
+    {"--query=3x-1", 2},
+    {"--query=3,4", 2},
+    {"--query=3x4x5", 2},
+    {"--query=1.5x2", 2},
+    {"--query=3x99999999999999999999", 2},
+    {"--query=1x1|--query=1x1", 2},
     {"--variant=nr|--alpha=1|--alpha=1", 2},
     {"--samples=3|--samples=4", 2},
     {"--iterations=0|--iterations=1", 2},
@@ -361,6 +406,10 @@ Test(settings, an_option_the_experiment_does_not_use)
         {"--distance=direct", USES_DISTANCE},
         {"--input=x.npy|--grid=2x2", USES_INPUT | USES_GRID},
         {"--alpha=1", USES_ALPHA},
+        {"--query=1x1", USES_QUERY},
+        {"--operator=soft", USES_OPERATOR},
+        {"--storage=f16", USES_STORAGE},
+        {"--n=4", USES_TOKENS},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         settings s;
@@ -384,7 +433,7 @@ Test(settings, lists_may_be_repeated)
 
 Test(settings, the_command_of_a_point)
 {
-    static const struct {
+    const struct {
         const char *line, *command;
         unsigned used;
         settings_point point;
@@ -392,24 +441,44 @@ Test(settings, the_command_of_a_point)
         {"",
          "attnum run a/b --input iid:2 --seed 0 --samples 1 --dtype f32,f64 --out replay",
          ALL,
-         {"iid:2", 0, 0, 1, 0, false}},
+         {.input = "iid:2", .samples = 1}},
         {"",
          "attnum run a/b --input photos --stage 3 --m 64 --seed 9 --out replay",
          USES_INPUT,
-         {"photos", 3, 9, 4, 64, false}},
+         {.input = "photos", .stage = 3, .seed = 9, .samples = 4, .landmarks = 64}},
         {"--dtype=f64|--iterations=0|--scale=embed|--distance=expanded|--variant=nr,eig|"
          "--alpha=0.1|--input=my x.npy|--grid=2x3|--quick|--threads=2|--out=o",
          "attnum run a/b --input 'my x.npy' --grid 2x3 --seed 1 --samples 2 --dtype f64 "
          "--variant nr,eig --alpha 0.10000000000000001 --iterations 0 --scale embed --distance "
          "expanded --out replay",
          ALL,
-         {"my x.npy", 0, 1, 2, 0, false}},
+         {.input = "my x.npy", .seed = 1, .samples = 2}},
         {"--input=x.npy,iid|--grid=2x3|--scale=2|--variant=eig",
          "attnum run a/b --input iid --stage 1 --seed 1 --scale 2 --out replay",
          USES_INPUT | USES_GRID | USES_SCALE,
-         {"iid", 1, 1, 2, 0, false}},
-        {"--full", "attnum run a/b --full --seed 1 --out replay", 0, {"", 0, 1, 0, 0, true}},
-        {"", "attnum run a/b --seed 1 --out replay", 0, {"", 0, 1, 0, 0, true}},
+         {.input = "iid", .stage = 1, .seed = 1, .samples = 2}},
+        {"--operator=soft,sima/code|--storage=native,tf32|--n=4,9|--dtype=f32",
+         "attnum run a/b --operator sima/code --input iid --n 9 --m 4 --seed 1 --dtype f32 "
+         "--storage native,tf32 --out replay",
+         USES_INPUT | USES_DTYPE | USES_STORAGE | USES_OPERATOR | USES_TOKENS | USES_LANDMARKS,
+         {.input = "iid",
+          .seed = 1,
+          .landmarks = 4,
+          .tokens = 9,
+          .operator= atn_operator_find("sima"),
+          .variant = 1}},
+        {"--query=0x13|--quick",
+         "attnum run a/b --stage 3 --seed 1 --samples 2 --query 0x13 --out replay",
+         USES_QUERY | USES_SAMPLES,
+         {.input = "photos", .stage = 3, .seed = 1, .samples = 2}},
+        {"--full",
+         "attnum run a/b --full --seed 1 --out replay",
+         0,
+         {.input = "", .seed = 1, .by_effort = true}},
+        {"",
+         "attnum run a/b --seed 1 --out replay",
+         0,
+         {.input = "", .seed = 1, .by_effort = true}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         settings s;
@@ -418,6 +487,39 @@ Test(settings, the_command_of_a_point)
         cr_expect_str_eq(command, rows[i].command);
         free(command);
         settings_free(&s);
+    }
+}
+
+/* soft is no beginning of softmax or softpp. */
+Test(settings, operators_with_and_without_a_variant)
+{
+    settings s;
+    const atn_operator_info *soft = atn_operator_find("soft"), *sima = atn_operator_find("sima");
+    cr_assert_eq(parse(&s, ALL, ""), EXIT_PASS);
+    cr_expect(settings_take_variant(&s, soft, 0) && settings_take_variant(&s, sima, 3));
+    settings_free(&s);
+    cr_assert_eq(parse(&s, ALL, "--operator=soft,sima/code"), EXIT_PASS);
+    for (int i = 0; i < soft->variant_count; i++)
+        cr_expect(settings_take_variant(&s, soft, i), "soft/%s", soft->variants[i].name);
+    for (int i = 0; i < sima->variant_count; i++)
+        cr_expect_eq(settings_take_variant(&s, sima, i),
+                     strcmp(sima->variants[i].name, "code") == 0, "sima/%s",
+                     sima->variants[i].name);
+    cr_expect_not(settings_take_variant(&s, atn_operator_find("softpp"), 0));
+    cr_expect_not(settings_take_variant(&s, atn_operator_find("softmax"), 0));
+    settings_free(&s);
+}
+
+Test(settings, near_names_of_operators_are_named)
+{
+    static const char *const rows[][2] = {{"--operator=sotf", "did you mean soft?"},
+                                          {"--operator=soft/papr", "did you mean soft/paper?"},
+                                          {"--storage=fp16", "did you mean f16?"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        settings s;
+        char text[4096];
+        cr_assert_eq(parse_quietly(&s, rows[i][0], text, sizeof text), EXIT_USAGE);
+        cr_expect(strstr(text, rows[i][1]), "%s: %s", rows[i][0], text);
     }
 }
 
@@ -468,6 +570,14 @@ Test(settings, fingerprint_has_what_results_depend_on)
         "--scale=embed",
         "--scale=1",
         "--distance=clamped",
+        "--query=0x0",
+        "--query=0x1",
+        "--query=1x0",
+        "--operator=soft",
+        "--operator=soft/paper",
+        "--storage=bf16",
+        "--storage=bf16,f16",
+        "--n=4",
         "--input=x.npy",
         "--input=x.npy|--grid=2x3",
     };

@@ -523,7 +523,8 @@ Test(sweep, a_complete_run_keeps_its_exit_code)
 
 static void replay(const void *state, int64_t point, settings_point *options)
 {
-    *options = (settings_point){"iid", 3, *(const int64_t *)state, point + 1, 0, false};
+    *options = (settings_point){
+        .input = "iid", .stage = 3, .seed = *(const int64_t *)state, .samples = point + 1};
 }
 
 Test(sweep, a_failed_check_says_how_to_see_it_again)

@@ -23,9 +23,7 @@ static const double JUDGE_FLOOR[ATN_DTYPE_COUNT] = {[ATN_F32] = 1, [ATN_F64] = 1
 static const double JUDGE_LAW = 1e-10;
 static const double JUDGE_BROKEN = 1e-5;
 
-/* kappa of each head: 1 plus the relative change of its output under random relative changes of all
- * inputs and parameters, |dY| / |Y|, the largest of three directions. soft, softpp: what the
- * inverse of A makes of rounding (fixture_condition), if that is more. */
+/* kappa of each head by ref_attention_conditions, in three directions. */
 void judge_conditions(const attention_case *c, const double *want, double *kappa);
 
 /* The worst forward ratio |out - want|_F / (kappa N u |want|_F) of all heads and its verdict. Where
@@ -43,6 +41,8 @@ double judge_gradients(const attention_case *c, const double *output, const atte
                        const attention_slots *want, int *worst_slot);
 
 double judge_norm(int64_t count, const double *x);
+
+/* max |x_i|; NaN if there is one. */
 double judge_largest(int64_t count, const double *x);
 
 /* |x - y|_2 / |y|_2; 0/0 = 0. */

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conditioning.h"
 #include "data.h"
-#include "linear_algebra.h"
 #include "newton.h"
 #include "soft.h"
 
@@ -222,35 +222,6 @@ atn_status fixture_soft_run(fixture_soft *f, atn_context *context)
     return status;
 }
 
-/* How much f_k(A + ridge I) magnifies a relative change of A or alpha: the largest of
- * l_1 |f_k'(mu)| / max f_k, where mu f_k' = 2 alpha mu N r^(N-1) - f_k, r = 1 - alpha mu^2,
- * N = 2^k. It is large where r is close to -1: there the papers' start sits on the edge. */
-static double filter_condition(int64_t m, const double *a, double alpha, double ridge, int k)
-{
-    double *lambda = data_allocate(m), steepest = 0, largest = 0, steps = ldexp(1, k);
-    if (ref_eigenvalues(m, a, lambda, NULL, NULL) < 0)
-        abort();
-    for (int64_t i = 0; i < m; i++) {
-        double mu = lambda[i] + ridge, f = ref_filter(alpha, k, mu);
-        double power = pow(fabs(1 - alpha * mu * mu), steps - 1);
-        double slope = fabs(2 * alpha * mu * steps * power) + fabs(f);
-        steepest = fmax(steepest, lambda[0] * slope / mu);
-        largest = fmax(largest, fabs(f));
-    }
-    free(lambda);
-    return largest > 0 ? steepest / largest : INFINITY;
-}
-
-double fixture_condition(const atn_inverse_desc *inverse, int64_t m, const double *a, double alpha)
-{
-    double kappa = INFINITY;
-    if (ref_condition(m, m, a, &kappa, NULL) < 0)
-        abort();
-    if (inverse->method <= ATN_INVERSE_NR_SOFTPP)
-        kappa = fmax(kappa, filter_condition(m, a, alpha, inverse->ridge, inverse->iterations));
-    return kappa;
-}
-
 /* One head of want. x is room for m x m. */
 static void expect_head(fixture_soft *f, int64_t i, double s, double alpha, const double *landmarks,
                         double *x)
@@ -269,7 +240,7 @@ static void expect_head(fixture_soft *f, int64_t i, double s, double alpha, cons
     if (c->window > 0)
         ref_depthwise(c->height, c->width, dv, c->window,
                       f->filter + i % c->heads * c->window * c->window, f->v + i * n * dv, want);
-    f->kappa = fmax(f->kappa, fixture_condition(&c->inverse, m, a, alpha));
+    f->kappa = fmax(f->kappa, ref_inverse_condition(&c->inverse, m, a, alpha));
 }
 
 void fixture_soft_expect(fixture_soft *f)

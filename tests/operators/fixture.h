@@ -36,10 +36,6 @@ int64_t fixture_landmarks(const fixture_sampling *sampling, int64_t n, int64_t d
 void fixture_alpha(const atn_inverse_desc *desc, int64_t count, int64_t m, const double *a,
                    double *alpha, int *halvings);
 
-/* How much the inverse of A magnifies rounding: A's condition number and, for the Newton-Raphson
- * variants, what their filter does to a relative change of A or alpha, if that is more. */
-double fixture_condition(const atn_inverse_desc *inverse, int64_t m, const double *a, double alpha);
-
 /* A forward call and what it should give. Fill in what is above the line, then call
  * fixture_soft_make. */
 typedef struct {

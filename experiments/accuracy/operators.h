@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How an output is judged in accuracy/operators. */
+#ifndef EXPERIMENTS_ACCURACY_OPERATORS_H
+#define EXPERIMENTS_ACCURACY_OPERATORS_H
+
+#include <conditioning.h>
+
+typedef struct {
+    ref_verdict verdict;
+    const char *reason; /* why it is skipped, or FAILs where there is nothing to compare; "" */
+    bool measured;      /* the reference has a value; else relative_error and digits are 0 */
+    double relative_error, digits;
+    double rounding; /* what one relative rounding error per stored number and term comes to */
+    double ratio;    /* relative_error / (kappa rounding); NaN where that is not asked */
+    bool fault;      /* FAILs, and conditioning alone does not explain it */
+} accuracy;
+
+/* What rounding may do to an output where nothing magnifies it: N u for sums of N terms in the
+ * dtype, and the storage's u once more, because sums are not made in it. */
+double accuracy_rounding(const attention_case *c, atn_dtype dtype);
+
+/* The output `out` (n x value_dim, of the dtype) of a call that returned `status`, for a case of
+ * one head. want is ref_attention's answer, of status `reference`. */
+accuracy accuracy_judge(const attention_case *c, atn_dtype dtype, const void *out,
+                        atn_status status, const double *want, atn_status reference, double kappa);
+
+#endif

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* accuracy/operators: what its verdicts tell apart, that its table is whole and always the same,
+ * and its numbers against others. */
+#include <criterion/criterion.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <data.h>
+
+#include "accuracy/operators.h"
+#include "common/experiment.h"
+#include "common/inputs.h"
+#include "common/report.h"
+#include "registry.h"
+#include "scratch.h"
+
+TestSuite(accuracy, .init = scratch_begin, .fini = scratch_end);
+
+/* ---- Verdicts ---- */
+
+enum { N = 64, D = 8 };
+
+/* Softmax attention on random tokens, and the reference's answer as the library would give it. */
+typedef struct {
+    attention_case c;
+    double want[N * D], f64[N * D];
+    float f32[N * D];
+} answers;
+
+static answers make_answers(atn_storage storage)
+{
+    attention_choice choice = {.op = ATN_SOFTMAX,
+                               .dtype = ATN_F32,
+                               .shape = {1, 1, N, D, D, 0},
+                               .seed = 4,
+                               .storage = storage};
+    answers a = {.c = attention_case_make(&choice)};
+    ref_attention_problem problem = attention_case_problem(&a.c);
+    cr_assert_eq(ref_attention(&problem, a.want), ATN_OK);
+    for (int i = 0; i < N * D; i++) {
+        a.f64[i] = a.want[i];
+        a.f32[i] = (float)a.want[i];
+        atn_storage_round(storage, 1, &a.f32[i]);
+    }
+    return a;
+}
+
+static accuracy judge(const answers *a, atn_dtype dtype, double kappa)
+{
+    const void *out = dtype == ATN_F32 ? (const void *)a->f32 : a->f64;
+    return accuracy_judge(&a->c, dtype, out, ATN_OK, a->want, ATN_OK, kappa);
+}
+
+static void expect_pass(const accuracy *a, const char *what)
+{
+    cr_expect(a->verdict == REF_PASS && !*a->reason && a->measured && !a->fault && a->ratio < 1,
+              "%s: %s %s, ratio %g", what, ref_verdict_name(a->verdict), a->reason, a->ratio);
+}
+
+static void expect_fault(const accuracy *a, const char *what)
+{
+    cr_expect(a->verdict == REF_FAIL && a->fault, "%s: %s %s, ratio %g", what,
+              ref_verdict_name(a->verdict), a->reason, a->ratio);
+}
+
+Test(accuracy, rounded_answers_pass)
+{
+    for (int storage = 0; storage < ATN_STORAGE_COUNT; storage++) {
+        answers a = make_answers((atn_storage)storage);
+        accuracy f32 = judge(&a, ATN_F32, 2);
+        expect_pass(&f32, atn_storage_name((atn_storage)storage));
+        double u = storage ? atn_storage_roundoff((atn_storage)storage) : 0x1p-24;
+        cr_expect(f32.relative_error > 0 && f32.relative_error <= u &&
+                      f32.digits == -log10(f32.relative_error) &&
+                      f32.rounding == N * 0x1p-24 + (storage ? u : 0),
+                  "%s: error %g, rounding %g", atn_storage_name((atn_storage)storage),
+                  f32.relative_error, f32.rounding);
+        attention_case_free(&a.c);
+    }
+    answers a = make_answers(ATN_STORAGE_NATIVE);
+    accuracy f64 = judge(&a, ATN_F64, 2);
+    expect_pass(&f64, "f64");
+    cr_expect(f64.digits == 15.95 && f64.rounding == N * 0x1p-53);
+    attention_case_free(&a.c);
+}
+
+/* What a bug does: a token lost, a row from elsewhere, a column scaled, everything a little off. */
+static void lose_token(answers *a)
+{
+    for (int c = 0; c < D; c++)
+        a->f64[17 * D + c] = 0;
+}
+
+static void repeat_row(answers *a)
+{
+    memcpy(a->f64 + 63 * D, a->f64 + 62 * D, D * sizeof *a->f64);
+}
+
+static void scale_column(answers *a)
+{
+    for (int i = 0; i < N; i++)
+        a->f64[i * D + 3] *= 1.01;
+}
+
+static void scale_all(answers *a)
+{
+    for (int i = 0; i < N * D; i++)
+        a->f64[i] *= 1 + 40 * 2 * N * 0x1p-24;
+}
+
+static void zero_all(answers *a)
+{
+    memset(a->f64, 0, sizeof a->f64);
+}
+
+static void put_nan(answers *a)
+{
+    a->f64[100] = NAN;
+}
+
+static void put_infinity(answers *a)
+{
+    a->f64[0] = INFINITY;
+}
+
+/* Every row the mean of V. */
+static void average(answers *a)
+{
+    for (int i = 0; i < N * D; i++) {
+        a->f64[i] = 0;
+        for (int j = 0; j < N; j++)
+            a->f64[i] += a->c.v[j * D + i % D] / N;
+    }
+}
+
+Test(accuracy, spoilt_answers_fail)
+{
+    static const struct {
+        const char *name;
+        void (*spoil)(answers *a);
+    } rows[] = {{"a token lost", lose_token},
+                {"a row twice", repeat_row},
+                {"a column off", scale_column},
+                {"40 times rounding", scale_all},
+                {"zeros", zero_all},
+                {"the mean of V", average},
+                {"NaN", put_nan},
+                {"infinity", put_infinity}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        answers a = make_answers(ATN_STORAGE_NATIVE);
+        rows[i].spoil(&a);
+        for (int j = 0; j < N * D; j++)
+            a.f32[j] = (float)a.f64[j];
+        accuracy f32 = judge(&a, ATN_F32, 2), f64 = judge(&a, ATN_F64, 2);
+        expect_fault(&f32, rows[i].name);
+        expect_fault(&f64, rows[i].name);
+        attention_case_free(&a.c);
+    }
+}
+
+Test(accuracy, skipped_for_a_reason)
+{
+    answers a = make_answers(ATN_STORAGE_NATIVE);
+    accuracy skipped = judge(&a, ATN_F32, 1e6); /* 1e6 N u = 3.8 */
+    cr_expect(skipped.verdict == REF_SKIPPED && strcmp(skipped.reason, "ill-conditioned") == 0 &&
+              isnan(skipped.ratio) && skipped.measured && !skipped.fault);
+    skipped = judge(&a, ATN_F32, 2e4); /* 10 kappa N u = 0.76: zeros would pass */
+    cr_expect(skipped.verdict == REF_SKIPPED && strcmp(skipped.reason, "trivial") == 0 &&
+              skipped.ratio < 1 && !skipped.fault);
+    /* NaN FAILs, but where nothing can be said it is no fault */
+    a.f32[0] = NAN;
+    skipped = judge(&a, ATN_F32, INFINITY);
+    cr_expect(skipped.verdict == REF_FAIL && !skipped.fault && isinf(skipped.ratio));
+    attention_case_free(&a.c);
+}
+
+Test(accuracy, without_a_reference)
+{
+    static const struct {
+        atn_status status, reference;
+        ref_verdict verdict;
+        const char *reason;
+    } rows[] = {{ATN_NONFINITE, ATN_NONFINITE, REF_SKIPPED, "undefined"},
+                {ATN_OK, ATN_NONFINITE, REF_FAIL, "missed"},
+                {ATN_OK, ATN_SINGULAR, REF_SKIPPED, "singular"},
+                {ATN_SINGULAR, ATN_SINGULAR, REF_SKIPPED, "singular"}};
+    answers a = make_answers(ATN_STORAGE_NATIVE);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        accuracy got = accuracy_judge(&a.c, ATN_F32, a.f32, rows[i].status, a.want,
+                                      rows[i].reference, INFINITY);
+        cr_expect(got.verdict == rows[i].verdict && strcmp(got.reason, rows[i].reason) == 0 &&
+                      !got.measured && isnan(got.ratio) &&
+                      got.fault == (rows[i].verdict == REF_FAIL),
+                  "row %zu: %s %s", i, ref_verdict_name(got.verdict), got.reason);
+    }
+    attention_case_free(&a.c);
+}
+
+/* ---- The table ---- */
+
+/* Runs with options, words separated by blanks. */
+static int run_experiment(const char *options)
+{
+    char *words[64], *text = must_format("%s", options);
+    int count = 0;
+    for (char *word = strtok(text, " "); word && count < 64; word = strtok(NULL, " "))
+        words[count++] = word;
+    settings s;
+    int code = settings_parse(&s, accuracy_operators.options, count, words);
+    if (code == EXIT_PASS) {
+        cr_assert(freopen("stdout.txt", "w", stdout));
+        code = experiment_run(&accuracy_operators, &s);
+        settings_free(&s);
+    }
+    free(text);
+    return code;
+}
+
+static char *read_csv(const char *out)
+{
+    size_t size;
+    char *path = must_format("%s/accuracy/operators.csv", out);
+    char *text = (char *)scratch_read(path, &size);
+    free(path);
+    return text;
+}
+
+static table *read_table(const char *out)
+{
+    const output_spec *spec = &accuracy_operators.outputs[0];
+    char *text = read_csv(out);
+    table *t = table_create(spec->columns, spec->column_count);
+    cr_assert(table_read_rows(t, strchr(text, '\n') + 1));
+    free(text);
+    return t;
+}
+
+static const char *text_at(const table *t, int64_t row, const char *name)
+{
+    return table_get_text(t, row, table_column(t, name));
+}
+
+static double real_at(const table *t, int64_t row, const char *name)
+{
+    return table_get_real(t, row, table_column(t, name));
+}
+
+/* Tools read the first ten columns by position. */
+Test(accuracy, the_first_columns)
+{
+    static const char begin[] = "operator,variant,dtype,n,m,d,input,ratio,digits,verdict,";
+    cr_assert_eq(run_experiment("--operator lsh --input iid --n 16 --out r"), EXIT_PASS);
+    char *text = read_csv("r");
+    cr_expect_eq(strncmp(text, begin, sizeof begin - 1), 0, "%.80s", text);
+    free(text);
+}
+
+/* A row for every variant, type and input, in the registry's order; no verdict but those there are,
+ * and no FAIL of f32 or f64. */
+Test(accuracy, every_variant_in_every_type)
+{
+    static const char *const dtypes[] = {"f32", "f64", "bf16", "f16"};
+    static const char *const inputs[] = {"photos", "constant"};
+    cr_assert_eq(run_experiment("--input photos,constant --n 16 --m 4 --out r"), EXIT_PASS);
+    table *t = read_table("r");
+    int64_t row = 0;
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
+        const atn_operator_info *info = atn_operator_get((atn_operator)op);
+        for (int i = 0; i < info->variant_count * 8; i++, row++) {
+            cr_assert_lt(row, table_rows(t));
+            cr_expect(strcmp(text_at(t, row, "operator"), info->name) == 0 &&
+                          strcmp(text_at(t, row, "variant"), info->variants[i / 8].name) == 0 &&
+                          strcmp(text_at(t, row, "input"), inputs[i / 4 % 2]) == 0 &&
+                          strcmp(text_at(t, row, "dtype"), dtypes[i % 4]) == 0,
+                      "row %" PRId64, row);
+            const char *verdict = text_at(t, row, "verdict"), *reason = text_at(t, row, "reason");
+            bool skipped = strcmp(verdict, "skipped") == 0;
+            cr_expect(strcmp(verdict, "pass") == 0 || (skipped && *reason) || i % 4 > 1,
+                      "row %" PRId64 ": %s %s", row, verdict, reason);
+            double error = real_at(t, row, "relative_error"), kappa = real_at(t, row, "kappa");
+            double ratio = error / (kappa * real_at(t, row, "rounding"));
+            bool judged = !table_is_missing(t, row, table_column(t, "ratio"));
+            cr_expect(skipped || judged, "row %" PRId64, row);
+            if (judged && isfinite(error))
+                cr_expect(fabs(ratio - real_at(t, row, "ratio")) <= 1e-12 * ratio, "row %" PRId64,
+                          row);
+        }
+    }
+    cr_expect_eq(table_rows(t), row);
+    table_free(t);
+}
+
+/* Bytes do not depend on threads, nor on what else was run. */
+Test(accuracy, always_the_same)
+{
+    cr_assert_eq(run_experiment("--operator soft,sima,performer/favor,lsh --input smooth,iid "
+                                "--n 16,36 --m 4 --threads 1 --out r1"),
+                 EXIT_PASS);
+    cr_assert_eq(run_experiment("--operator soft,sima,performer/favor,lsh --input smooth,iid "
+                                "--n 16,36 --m 4 --threads 3 --out r2"),
+                 EXIT_PASS);
+    char *one = read_csv("r1"), *three = read_csv("r2");
+    cr_expect_str_eq(one, three);
+    cr_assert_eq(run_experiment("--operator lsh --input iid --n 36 --storage f16 --out r3"),
+                 EXIT_PASS);
+    char *alone = read_csv("r3"), *line = strchr(alone, '\n');
+    cr_assert(line);
+    cr_expect(strstr(one, line), "'%s' is not in '%s'", line, one);
+    free(alone);
+    free(three);
+    free(one);
+}
+
+/* Each number of landmarks once; none for operators that have none; a file's own tokens. */
+Test(accuracy, points)
+{
+    static const struct {
+        const char *options;
+        int64_t rows;
+    } rows[] = {
+        {"--operator soft/paper,softmax/causal --input iid --n 16 --m 1,4,16", 3 + 1},
+        {"--operator soft/paper --input iid --n 16 --m 3,4", 1}, /* both pool to 2 x 2 */
+        {"--operator softmax --input iid --n 16,25 --samples 3 --seed 1,2", 2 * 2 * 3 * 2},
+        {"--operator softmax/causal --input photos,iid", 4}, /* 196 and 784 each */
+        {"--operator softmax/causal --quick", 10},
+        {"--operator softmax/causal --n 16", 10},
+        {"--operator softmax/causal", 12},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        void *state = NULL;
+        int64_t points = 0;
+        char *words[64], *text = must_format("%s", rows[i].options);
+        int count = 0;
+        for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
+            words[count++] = word;
+        settings s;
+        cr_assert_eq(settings_parse(&s, accuracy_operators.options, count, words), EXIT_PASS);
+        cr_expect_eq(accuracy_operators.prepare(&s, &state, &points), EXIT_PASS);
+        cr_expect_eq(points, rows[i].rows, "%s: %" PRId64, rows[i].options, points);
+        accuracy_operators.release(state);
+        settings_free(&s);
+        free(text);
+    }
+    capture();
+    cr_expect_eq(run_experiment("--n 15 --out r"), EXIT_USAGE);
+    cr_expect(is_one_line_with(captured(), "--n 15"));
+}
+
+/* ---- Numbers ---- */
+
+/* The relative error of the library's softmax attention in f32, from the formula alone. */
+static double softmax_error(const double *tokens, int64_t n, int64_t d)
+{
+    float *x = must_allocate((size_t)(n * d), sizeof *x);
+    float *y = must_allocate((size_t)(n * d), sizeof *y);
+    double *weights = must_allocate((size_t)n, sizeof *weights), error = 0, size = 0;
+    for (int64_t i = 0; i < n * d; i++)
+        x[i] = (float)tokens[i];
+    atn_context *context;
+    atn_context_options options = {.threads = 1};
+    cr_assert_eq(atn_context_create(&options, &context), ATN_OK);
+    atn_attention_desc desc = atn_attention_defaults(ATN_SOFTMAX, ATN_F32);
+    atn_attention_shape shape = {1, 1, n, d, d, 0};
+    atn_tensor tx = atn_tensor_dense(x, ATN_F32, 1, 1, n, d);
+    atn_tensor ty = atn_tensor_dense(y, ATN_F32, 1, 1, n, d);
+    atn_plan *plan;
+    cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plan), ATN_OK);
+    cr_assert_eq(
+        atn_attention_forward(plan, &(atn_attention_inputs){.q = &tx, .v = &tx}, &ty, NULL),
+        ATN_OK);
+    for (int64_t i = 0; i < n; i++) {
+        double sum = 0;
+        for (int64_t j = 0; j < n; j++) {
+            weights[j] = 0;
+            for (int64_t c = 0; c < d; c++)
+                weights[j] += (double)x[i * d + c] * (double)x[j * d + c];
+            sum += weights[j] = exp(weights[j] / sqrt((double)d));
+        }
+        for (int64_t c = 0; c < d; c++) {
+            double want = 0;
+            for (int64_t j = 0; j < n; j++)
+                want += weights[j] / sum * (double)x[j * d + c];
+            error += ((double)y[i * d + c] - want) * ((double)y[i * d + c] - want);
+            size += want * want;
+        }
+    }
+    atn_plan_free(plan);
+    atn_context_free(context);
+    free(weights), free(y), free(x);
+    return sqrt(error / size);
+}
+
+Test(accuracy, errors_are_the_librarys)
+{
+    input *in;
+    double *tokens = must_allocate(36 * TOKEN_DIM, sizeof *tokens);
+    cr_assert_eq(input_open("iid:0.5", 0, 0, &in), EXIT_PASS);
+    cr_assert_eq(input_tokens(in, 6, 6, 37, 9, 1, tokens), EXIT_PASS);
+    double want = softmax_error(tokens, 36, TOKEN_DIM);
+    cr_assert_eq(run_experiment("--operator softmax/attention --input iid:0.5 --n 36 --seed 9 "
+                                "--samples 2 --storage native --dtype f32 --out r"),
+                 EXIT_PASS);
+    table *t = read_table("r");
+    cr_assert_eq(table_rows(t), 2);
+    double got = real_at(t, 1, "relative_error"), kappa = real_at(t, 1, "kappa");
+    cr_expect(fabs(got - want) < 1e-6 * want && want > 1e-9, "%.9g, expected %.9g", got, want);
+    cr_expect(real_at(t, 1, "rounding") == 36 * 0x1p-24);
+    cr_expect(kappa > 1.5 && kappa < 4, "kappa %g: Y is linear in V, and tokens are small", kappa);
+    table_free(t);
+    input_free(in);
+    free(tokens);
+}
+
+/* Unnormalised products of large tokens leave f16's range and not bf16's: a result of the types,
+ * which the table has and the run's exit code has not. */
+Test(accuracy, an_overflow_of_f16_is_a_result)
+{
+    cr_assert_eq(run_experiment("--operator sima/none --input circulant:100 --n 36 --out r"),
+                 EXIT_PASS);
+    table *t = read_table("r");
+    cr_assert_eq(table_rows(t), 4);
+    for (int64_t row = 0; row < 4; row++) {
+        bool f16 = strcmp(text_at(t, row, "dtype"), "f16") == 0;
+        cr_expect_str_eq(text_at(t, row, "verdict"), f16 ? "FAIL" : "pass", "row %" PRId64, row);
+        cr_expect_str_eq(text_at(t, row, "outcome"), f16 ? "ATN_NONFINITE" : "ATN_OK");
+        cr_expect(!f16 || isinf(real_at(t, row, "ratio")));
+    }
+    table_free(t);
+}
