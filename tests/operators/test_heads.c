@@ -128,6 +128,46 @@ Test(heads, lsh_keys_of_any_length_are_normalised)
     atn_context_free(context);
 }
 
+/* Nystromformer's batch starts from its largest |A|_1; a head with NaN has none, not even the one
+ * that it had in the call before: the other head is as if alone. */
+Test(heads, a_bad_head_has_no_part_in_the_shared_norm)
+{
+    enum { N = 6, D = 2, DV = 1 };
+    /* the first head's landmarks all attend to the last one: |A|_1 is nearly 3 */
+    static double q[2 * N * D] = {9, 9,  9, 9,  9,  9,   9, 9,  9,  9,  9, 9,
+                                  1, -1, 2, .5, -1, .25, 1, .5, .5, -2, 0, 1};
+    static double k[2 * N * D] = {0, 0, 0, 0,  0,  0, 0,  0,   9, 9,  9,  9,
+                                  1, 0, 2, -1, .5, 1, -1, .25, 0, .5, -2, 1};
+    static double v[2 * N] = {1, 2, 3, 4, 5, 6, 1, -1, 2, -2, 3, 0}, y[2 * N], alone[N];
+    atn_context *context = fixture_context(1, NULL);
+    atn_attention_desc desc = atn_attention_defaults(ATN_NYSTROMFORMER, ATN_F64);
+    desc.nystromformer.landmarks = 3;
+    desc.nystromformer.iterations = 2;
+    atn_plan *plans[2];
+    for (int heads = 1; heads <= 2; heads++) {
+        atn_attention_shape shape = {1, heads, N, D, DV, 0};
+        cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plans[heads - 1]), ATN_OK);
+    }
+    atn_tensor tq = dense(q, ATN_F64, 2, N, D), tk = dense(k, ATN_F64, 2, N, D);
+    atn_tensor tv = dense(v, ATN_F64, 2, N, DV), ty = dense(y, ATN_F64, 2, N, DV);
+    atn_attention_inputs both = {.q = &tq, .k = &tk, .v = &tv};
+    atn_tensor oq = dense(q + N * D, ATN_F64, 1, N, D), ok = dense(k + N * D, ATN_F64, 1, N, D);
+    atn_tensor ov = dense(v + N, ATN_F64, 1, N, DV), oy = dense(alone, ATN_F64, 1, N, DV);
+    atn_attention_inputs one = {.q = &oq, .k = &ok, .v = &ov};
+    cr_expect_eq(atn_attention_forward(plans[1], &both, &ty, NULL), ATN_OK);
+    double together = y[N];
+    q[0] = NAN;
+    cr_expect_eq(atn_attention_forward(plans[1], &both, &ty, NULL), ATN_NONFINITE);
+    q[0] = 9;
+    cr_expect_eq(atn_attention_forward(plans[0], &one, &oy, NULL), ATN_OK);
+    for (int i = 0; i < N; i++)
+        cr_expect(y[N + i] == alone[i], "%d: %g, alone %g", i, y[N + i], alone[i]);
+    cr_expect(fabs(together - alone[0]) > 1e-3, "the heads do not act on each other");
+    for (int i = 0; i < 2; i++)
+        atn_plan_free(plans[i]);
+    atn_context_free(context);
+}
+
 /* ---- Counts ---- */
 
 /* One head, n = 12, n_k = 24, d = 4, dv = 5: what softmax attention of `rows` to `keys` costs. */

@@ -162,6 +162,32 @@ Test(limits, logits_of_any_size)
     atn_context_free(context);
 }
 
+/* ---- Columns that are normalised may be of any size ---- */
+
+/* One column in the first block of 64 and one in the second, so large that their squares overflow
+ * and so small that they vanish: l2 norms take a power of two away without rounding. */
+Test(limits, columns_of_any_size)
+{
+    atn_context *context = fixture_context(1, NULL);
+    attention_choice choice = {
+        .op = ATN_SIMA, .variant = 3, .dtype = ATN_F64, .shape = {1, 2, 66, 70, 3, 0}, .seed = 9};
+    for (int turn = 0; turn < 2; turn++) {
+        attention_case c = attention_case_make(&choice);
+        double *want = output_of(context, &c);
+        for (int64_t i = 0; i < attention_case_queries(&c); i++)
+            c.q[i] = i % 70 == (turn ? 66 : 3)   ? ldexp(c.q[i], 900)
+                     : i % 70 == (turn ? 3 : 66) ? ldexp(c.q[i], -900)
+                                                 : c.q[i];
+        double *y = output_of(context, &c);
+        double apart = judge_relative(attention_case_outputs(&c), y, want);
+        cr_expect(apart <= JUDGE_LAW, "%.3g apart", apart);
+        free(y);
+        free(want);
+        attention_case_free(&c);
+    }
+    atn_context_free(context);
+}
+
 /* ---- Random features ---- */
 
 enum { DRAWS = 16, SIZES = 5, FEWEST = 16 };

@@ -42,6 +42,158 @@ Test(registry, published_defaults)
               soft.residual.data == NULL);
 }
 
+/* What an operator takes, and by which parameters it is differentiated, as its header says. */
+Test(registry, what_each_operator_can)
+{
+    enum { M = ATN_CAN_MASK, X = ATN_CAN_CROSS, L = ATN_CAN_LENGTHS, C = ATN_CAN_CAUSAL };
+    const unsigned bit = 1;
+    const struct {
+        unsigned can, differentiable;
+    } claims[ATN_OPERATOR_COUNT] = {
+        [ATN_SOFT] = {0, bit << ATN_PARAMETER_CONV | bit << ATN_PARAMETER_NORM_WEIGHT |
+                             bit << ATN_PARAMETER_NORM_BIAS | bit << ATN_PARAMETER_RESIDUAL},
+        [ATN_SOFTPP] = {0, bit << ATN_PARAMETER_CONV | bit << ATN_PARAMETER_NORM_WEIGHT |
+                               bit << ATN_PARAMETER_NORM_BIAS | bit << ATN_PARAMETER_RESIDUAL},
+        [ATN_GAUSSIAN] = {M | X | L, 0},
+        [ATN_SOFTMAX] = {M | X | L | C, 0},
+        [ATN_SIMA] = {M | X | L, 0},
+        [ATN_XNORM] = {M | X | L, bit << ATN_PARAMETER_GAMMA},
+        [ATN_LINFORMER] = {M | X | L, bit << ATN_PARAMETER_E | bit << ATN_PARAMETER_F},
+        [ATN_PERFORMER] = {M | X | L | C, 0},
+        [ATN_RFF] = {M | X | L, 0},
+        [ATN_NYSTROMFORMER] = {M | X | L, bit << ATN_PARAMETER_RESIDUAL},
+        [ATN_XCA] = {M | X, bit << ATN_PARAMETER_TEMPERATURE},
+        [ATN_EFFICIENT] = {M | X | L, 0},
+        [ATN_ELU] = {M | X | L | C, 0},
+        [ATN_COSFORMER] = {M | X | L | C, 0},
+        [ATN_LSH] = {0, 0},
+    };
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
+        const atn_operator_info *info = atn_operator_get((atn_operator)op);
+        unsigned all = claims[op].can | ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_BACKWARD;
+        cr_expect_eq(info->capabilities, all, "%s: %x, not %x", info->name, info->capabilities,
+                     all);
+        cr_expect_eq(info->differentiable, claims[op].differentiable, "%s: by %x, not %x",
+                     info->name, info->differentiable, claims[op].differentiable);
+    }
+}
+
+enum { NUMBERS = 24 };
+
+/* The numbers that make a variant. */
+static void numbers_of(const atn_attention_desc *d, double numbers[NUMBERS])
+{
+    const double all[NUMBERS] = {(double)d->causal,
+                                 (double)d->scale,
+                                 (double)d->gradient,
+                                 (double)d->inverse.method,
+                                 (double)d->sima.norm,
+                                 (double)d->sima.order,
+                                 d->sima.epsilon,
+                                 (double)d->xnorm.axis,
+                                 d->xnorm.epsilon,
+                                 (double)d->nystromformer.inverse,
+                                 (double)d->nystromformer.iterations,
+                                 d->nystromformer.rcond,
+                                 d->xca.epsilon,
+                                 (double)d->performer.features,
+                                 (double)d->performer.stabilise,
+                                 d->performer.feature_epsilon,
+                                 d->performer.denominator_epsilon,
+                                 (double)d->elu.form,
+                                 d->elu.epsilon,
+                                 (double)d->cosformer.weighting,
+                                 d->cosformer.epsilon,
+                                 (double)d->lsh.rounds,
+                                 (double)d->lsh.chunk,
+                                 d->lsh.self_logit};
+    memcpy(numbers, all, sizeof all);
+}
+
+/* The constants of the papers and of their published code. */
+static const struct {
+    atn_operator op;
+    const char *name;
+    atn_attention_desc desc;
+} published[] = {
+    {ATN_SOFT, "paper", {.inverse.method = ATN_INVERSE_NR_PAPER}},
+    {ATN_SOFT, "code", {.inverse.method = ATN_INVERSE_NR_SOFT}},
+    {ATN_SOFT, "exact", {.inverse.method = ATN_INVERSE_PIVOTED_CHOLESKY}},
+    {ATN_SOFTPP, "code", {.inverse.method = ATN_INVERSE_NR_SOFTPP, .gradient = ATN_GRADIENT_STEPS}},
+    {ATN_SOFTPP, "paper", {.inverse.method = ATN_INVERSE_NR_PAPER}},
+    {ATN_SOFTPP, "exact", {.inverse.method = ATN_INVERSE_PIVOTED_CHOLESKY}},
+    {ATN_GAUSSIAN, "exact", {.scale = ATN_SCALE_HEAD}},
+    {ATN_SOFTMAX, "attention", {.causal = false}},
+    {ATN_SOFTMAX, "causal", {.causal = true}},
+    {ATN_SIMA, "paper", {.sima = {.norm = ATN_SIMA_L1, .order = ATN_ORDER_AUTO}}},
+    {ATN_SIMA, "code", {.sima = {.norm = ATN_SIMA_L1, .epsilon = 1e-12}}},
+    {ATN_SIMA, "class-attention", {.sima = {.norm = ATN_SIMA_L1, .epsilon = 1e-6}}},
+    {ATN_SIMA, "l2", {.sima = {.norm = ATN_SIMA_L2}}},
+    {ATN_SIMA, "none", {.sima = {.norm = ATN_SIMA_NONE}}},
+    {ATN_SIMA, "tokens", {.sima = {.norm = ATN_SIMA_L1, .order = ATN_ORDER_TOKENS}}},
+    {ATN_SIMA, "channels", {.sima = {.norm = ATN_SIMA_L1, .order = ATN_ORDER_CHANNELS}}},
+    {ATN_XNORM, "paper", {.xnorm.axis = ATN_XNORM_COLUMNS}},
+    {ATN_XNORM, "port", {.xnorm.axis = ATN_XNORM_ROWS}},
+    {ATN_LINFORMER, "projected", {.causal = false}},
+    {ATN_PERFORMER,
+     "favor",
+     {.performer = {.features = ATN_FEATURES_EXP, .stabilise = true, .feature_epsilon = 1e-4}}},
+    {ATN_PERFORMER, "unbiased", {.performer = {.features = ATN_FEATURES_EXP, .stabilise = true}}},
+    {ATN_PERFORMER,
+     "relu",
+     {.performer = {.features = ATN_FEATURES_RELU, .feature_epsilon = 1e-3}}},
+    {ATN_PERFORMER,
+     "favor-causal",
+     {.causal = true,
+      .performer = {.features = ATN_FEATURES_EXP,
+                    .stabilise = true,
+                    .feature_epsilon = 1e-4,
+                    .denominator_epsilon = 1e-6}}},
+    {ATN_PERFORMER, "causal", {.causal = true, .performer.features = ATN_FEATURES_EXP}},
+    {ATN_RFF, "fourier", {.scale = ATN_SCALE_HEAD}},
+    {ATN_NYSTROMFORMER,
+     "original",
+     {.nystromformer = {.inverse = ATN_NYSTROM_ORIGINAL, .iterations = 6, .rcond = -1}}},
+    {ATN_NYSTROMFORMER,
+     "exact",
+     {.nystromformer = {.inverse = ATN_NYSTROM_EXACT, .iterations = 6, .rcond = -1}}},
+    {ATN_NYSTROMFORMER, "pinv", {.nystromformer = {.inverse = ATN_NYSTROM_PINV, .rcond = -1}}},
+    {ATN_XCA, "code", {.xca.epsilon = 1e-12}},
+    {ATN_XCA, "paper", {.xca.epsilon = 0}},
+    {ATN_EFFICIENT, "paper", {.causal = false}},
+    {ATN_ELU, "stable", {.elu = {.form = ATN_ELU_STABLE, .epsilon = 1e-6}}},
+    {ATN_ELU, "naive", {.elu = {.form = ATN_ELU_NAIVE, .epsilon = 1e-6}}},
+    {ATN_ELU, "causal", {.causal = true, .elu = {.form = ATN_ELU_STABLE, .epsilon = 1e-6}}},
+    {ATN_COSFORMER, "1d", {.cosformer = {.weighting = ATN_COSINE_1D, .epsilon = 1e-6}}},
+    {ATN_COSFORMER, "2d", {.cosformer = {.weighting = ATN_COSINE_2D, .epsilon = 1e-6}}},
+    {ATN_COSFORMER, "none", {.cosformer = {.weighting = ATN_COSINE_NONE, .epsilon = 1e-6}}},
+    {ATN_COSFORMER,
+     "causal",
+     {.causal = true, .cosformer = {.weighting = ATN_COSINE_1D, .epsilon = 1e-6}}},
+    {ATN_LSH, "reformer", {.lsh = {.rounds = 8, .chunk = 64, .self_logit = -5e4}}},
+};
+
+Test(registry, published_constants)
+{
+    int variants = 0, rows = sizeof published / sizeof *published;
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
+        variants += atn_operator_get((atn_operator)op)->variant_count;
+    cr_expect_eq(variants, rows, "%d variants, %d rows", variants, rows);
+    for (int i = 0, v = 0; i < rows; i++) {
+        const atn_operator_info *info = atn_operator_get(published[i].op);
+        v = i > 0 && published[i - 1].op == published[i].op ? v + 1 : 0; /* in the same order */
+        double got[NUMBERS], want[NUMBERS];
+        atn_attention_desc desc = atn_attention_variant(published[i].op, v, ATN_F32);
+        cr_assert(v < info->variant_count && strcmp(info->variants[v].name, published[i].name) == 0,
+                  "%s has no variant %d %s", info->name, v, published[i].name);
+        numbers_of(&desc, got);
+        numbers_of(&published[i].desc, want);
+        for (int e = 0; e < NUMBERS; e++)
+            cr_expect(got[e] == want[e], "%s %s: number %d is %g, not %g", info->name,
+                      published[i].name, e, got[e], want[e]);
+    }
+}
+
 static atn_cost cost_of(atn_context *context, const atn_attention_desc *desc,
                         const atn_attention_shape *shape)
 {
