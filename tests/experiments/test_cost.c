@@ -106,7 +106,7 @@ static const struct {
          2. * 49 * 49 * 32 + 3 * 2401.,
      2401. + 2 * 784 * 49, 3 * 784 * 384 * 4., 4. * 49 * (32 + 49 + 32)},
     {"gaussian", "exact", 0, 784. * 784 * (96 + 64), 784. * 784, 4 * 784 * 384 * 4., 0},
-    /* a scaling and a row sum of each weight, a division of each output */
+    /* a scaling and a row sum of each weight, a division of each output: so for all softmaxes */
     {"softmax", "attention", 0, 784. * 784 * (64 + 2 + 64) + 784 * 32, 784. * 784,
      4 * 784 * 384 * 4., 0},
     /* i sees i keys */
@@ -118,9 +118,9 @@ static const struct {
      4. * (2 * 32)},
     {"xnorm", "paper", 0, 2 * (2. * 784 * 32 * 32) + 3. * 32 * (784 + 32), 0, 4 * 784 * 384 * 4.,
      4. * 32 * 32},
-    /* E^T K, E^T V; logits, their scaling, sum and division, weights times V' */
-    {"linformer", "projected", 49, 2 * (2. * 784 * 49 * 32) + 784. * 49 * (64 + 64 + 3), 784. * 49,
-     (4 * 784 * 384 + 784 * 49) * 4., 4. * 49 * (32 + 32)},
+    /* E^T K, E^T V; softmax attention to 49 keys */
+    {"linformer", "projected", 49, 2 * (2. * 784 * 49 * 32) + 784. * 49 * (64 + 2 + 64) + 784 * 32,
+     784. * 49, (4 * 784 * 384 + 784 * 49) * 4., 4. * 49 * (32 + 32)},
     {"xca", "code", 0, 2 * 3 * 784. * 32 + 2 * (2. * 784 * 32 * 32) + 3 * 32. * 32, 32. * 32,
      4 * 784 * 384 * 4., 4. * (32 * 32 + 2 * 32)},
     {"efficient", "paper", 0, 2 * (2. * 784 * 32 * 32) + 2 * 784. * 32 * 2, 2 * 784. * 32,
@@ -140,14 +140,15 @@ static const struct {
     {"cosformer", "1d", 0,
      2 * 784. * 64 + 2 * (2. * 784 * 64 * 32) + 784. * 64 + 2 * 784. * 64 + 784 * 32., 2 * 784 * 2,
      4 * 784 * 384 * 4., 4. * 64 * 33},
-    /* means; A; 6 steps of 4 products; Z (B V); B V and F (Z B V) with sums and divisions */
+    /* means; A and its scaling, sums and divisions; 6 steps of 4 products; Z (B V); B V and
+     * F (Z B V) */
     {"nystromformer", "original", 49,
-     2 * 784. * 32 + 2. * 49 * 49 * 32 + 6 * 8 * 117649. + 2. * 49 * 49 * 32 +
-         2 * (784. * 49 * (64 + 64 + 1)) + (784 + 49) * 32.,
+     2 * 784. * 32 + 2401. * (64 + 3) + 6 * 8 * 117649. + 2. * 49 * 49 * 32 +
+         2 * (784. * 49 * (64 + 2 + 64)) + (784 + 49) * 32.,
      2401. + 2 * 784 * 49, 4 * 784 * 384 * 4., 4. * 49 * (49 + 2 * 32 + 32)},
     /* 8 rounds of 784 x 98 logits; hashing to 16 buckets is 8 products */
     {"lsh", "reformer", 0,
-     8 * 784. * 98 * (64 + 64 + 1) + 784 * 32. + 3 * 784. * 32 + 8 * 784. * 64 * 8, 8 * 784. * 98,
+     8 * 784. * 98 * (64 + 2 + 64) + 784 * 32. + 3 * 784. * 32 + 8 * 784. * 64 * 8, 8 * 784. * 98,
      (3 * 784 * 384 + 8 * 32 * 8) * 4., 8 * 784 * 4. + 3 * 784 * 4.},
 };
 enum { BY_HAND = sizeof by_hand / sizeof *by_hand };
