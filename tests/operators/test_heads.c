@@ -128,6 +128,27 @@ Test(heads, lsh_keys_of_any_length_are_normalised)
     atn_context_free(context);
 }
 
+/* Two equal tokens: finite inputs, and a sum of values that overflows. */
+Test(heads, an_output_that_overflows_is_reported)
+{
+    static float q[2] = {1, 1}, v[2] = {3e38F, 3e38F}, y[2];
+    atn_context *context = fixture_context(1, NULL);
+    atn_attention_desc desc = atn_attention_defaults(ATN_GAUSSIAN, ATN_F32);
+    atn_attention_shape shape = {1, 1, 2, 1, 1, 0};
+    atn_tensor tq = dense(q, ATN_F32, 1, 2, 1), tv = dense(v, ATN_F32, 1, 2, 1);
+    atn_tensor ty = dense(y, ATN_F32, 1, 2, 1);
+    atn_attention_info info;
+    atn_plan *plan;
+    cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plan), ATN_OK);
+    cr_expect_eq(
+        atn_attention_forward(plan, &(atn_attention_inputs){.q = &tq, .v = &tv}, &ty, &info),
+        ATN_NONFINITE);
+    cr_expect(info.failures == 1 && isnan(y[0]) && isnan(y[1]), "%g %g", (double)y[0],
+              (double)y[1]);
+    atn_plan_free(plan);
+    atn_context_free(context);
+}
+
 /* Nystromformer's batch starts from its largest |A|_1; a head with NaN has none, not even the one
  * that it had in the call before: the other head is as if alone. */
 Test(heads, a_bad_head_has_no_part_in_the_shared_norm)
