@@ -6,9 +6,13 @@
 const experiment *const experiments[] = {
     &convergence_curves,
     &convergence_initialisation,
+    &convergence_gradient,
     &spectral_eigenvalues,
     &spectral_norm_growth,
     &spectral_bounds,
     &accuracy_operators,
+    &attention_maps,
+    &cost_counts,
+    &cost_memory,
     NULL,
 };

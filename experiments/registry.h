@@ -7,9 +7,13 @@
 
 extern const experiment convergence_curves;
 extern const experiment convergence_initialisation;
+extern const experiment convergence_gradient;
 extern const experiment spectral_eigenvalues;
 extern const experiment spectral_norm_growth;
 extern const experiment spectral_bounds;
+extern const experiment cost_counts;
+extern const experiment cost_memory;
 extern const experiment accuracy_operators;
+extern const experiment attention_maps;
 
 #endif

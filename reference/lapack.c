@@ -100,6 +100,7 @@ atn_status ref_route_dgesvj(int64_t rows, int64_t cols, double *a, double *u, do
     double *right = u ? ref_allocate(n * n) : NULL;
     atn_status status = ATN_ERR_MEMORY;
     if (left && vectors && (right || !u)) {
+        ref_fill(u ? n * n : 0, 0, right); /* LAPACKE takes it for an input: no NaN */
         if (tall)
             ref_transpose(rows, cols, a, left);
         else

@@ -134,6 +134,85 @@ atn_status ref_filter_matrix(int64_t m, const double *a, double alpha, double ri
     return status;
 }
 
+/* out = a b, all m x m. */
+static void multiply(int64_t m, const long double *a, const long double *b, long double *out)
+{
+    for (int64_t i = 0; i < m; i++) {
+        for (int64_t j = 0; j < m; j++)
+            out[i * m + j] = 0;
+        for (int64_t k = 0; k < m; k++)
+            for (int64_t j = 0; j < m; j++)
+                out[i * m + j] += a[i * m + k] * b[k * m + j];
+    }
+}
+
+/* The m x m matrices of ref_newton_tangents. */
+typedef struct {
+    long double *b, *e, *x, *d; /* d = dX */
+    long double *bx, *xbx, *dbx, *ex, *xex;
+} tangent_work;
+
+/* x and d, both symmetric, from one step to the next. */
+static void tangent_step(int64_t m, const tangent_work *w)
+{
+    multiply(m, w->b, w->x, w->bx);
+    multiply(m, w->x, w->bx, w->xbx);
+    multiply(m, w->d, w->bx, w->dbx);
+    multiply(m, w->e, w->x, w->ex);
+    multiply(m, w->x, w->ex, w->xex);
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j <= i; j++) {
+            int64_t at = i * m + j, other = j * m + i;
+            long double pulled = (w->xex[at] + w->xex[other]) / 2;
+            w->d[at] = w->d[other] = 2 * w->d[at] - (w->dbx[at] + w->dbx[other]) - pulled;
+            w->x[at] = w->x[other] = 2 * w->x[at] - (w->xbx[at] + w->xbx[other]) / 2;
+        }
+}
+
+atn_status ref_newton_tangents(int64_t m, const double *a, double alpha, double ridge, int count,
+                               const double *e, double *tangents)
+{
+    enum { MATRICES = 9 };
+    atn_status status = ref_check_matrix(m, m, a);
+    if (status == ATN_OK)
+        status = ref_check_matrix(m, m, e);
+    if (status != ATN_OK)
+        return status;
+    if (m > 0 && count > 0 && !tangents)
+        return ATN_ERR_NULL;
+    if (count < 0 || !isfinite(alpha) || !isfinite(ridge))
+        return ATN_ERR_VALUE;
+    int64_t size = m * m;
+    long double *memory = calloc((size_t)size * MATRICES + 1, sizeof *memory);
+    if (!memory)
+        return ATN_ERR_MEMORY;
+    tangent_work w = {
+        .b = memory,
+        .e = memory + size,
+        .x = memory + 2 * size,
+        .d = memory + 3 * size,
+        .bx = memory + 4 * size,
+        .xbx = memory + 5 * size,
+        .dbx = memory + 6 * size,
+        .ex = memory + 7 * size,
+        .xex = memory + 8 * size,
+    };
+    for (int64_t i = 0; i < size; i++) {
+        w.b[i] = a[i] + (i % (m + 1) == 0 ? (long double)ridge : 0);
+        w.e[i] = ((long double)e[i] + e[i % m * m + i / m]) / 2;
+        w.x[i] = alpha * w.b[i];
+        w.d[i] = alpha * w.e[i];
+    }
+    for (int k = 0; k < count; k++) {
+        for (int64_t i = 0; i < size; i++)
+            tangents[k * size + i] = (double)w.d[i];
+        if (k + 1 < count)
+            tangent_step(m, &w);
+    }
+    free(memory);
+    return ATN_OK;
+}
+
 double ref_norm1(int64_t m, const double *a)
 {
     double largest = 0;

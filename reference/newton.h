@@ -26,6 +26,17 @@ double ref_filter_residual(int64_t m, const double *lambda, double alpha, double
 atn_status ref_filter_matrix(int64_t m, const double *a, double alpha, double ridge, int k,
                              double *x);
 
+/* The derivative of X_k along a symmetric change E of A, at fixed alpha, for k = 0 .. count - 1
+ * into tangents (count of m x m), by differentiating each step in long double:
+ *
+ *   dX_0 = alpha E,   dX_{k+1} = 2 dX - dX B X - X E X - X B dX.
+ *
+ * In A's eigenbasis dX_k has the entries f_k[m_i, m_j] E_ij, f_k[,] the divided difference; so the
+ * map E -> dX_k is its own adjoint. Statuses as for ref_filter_matrix, but what overflows stays
+ * infinite or NaN and is no failure. */
+atn_status ref_newton_tangents(int64_t m, const double *a, double alpha, double ridge, int count,
+                               const double *e, double *tangents);
+
 /* |A|_1 = the largest absolute column sum; NaN if A holds one. */
 double ref_norm1(int64_t m, const double *a);
 

@@ -395,15 +395,33 @@ void input_file_shape(const input *in, int64_t *matrices, int64_t *tokens, int64
     *grid_width = in->grid_width;
 }
 
+static int check_draw(const input *in, const input_draw *draw)
+{
+    if (draw->height > 0 && draw->width > 0 && draw->sample >= 0)
+        return EXIT_PASS;
+    report_error("%s: sample %lld of %lldx%lld tokens, expected a sample from 0 and a grid of "
+                 "at least 1x1",
+                 in->name, (long long)draw->sample, (long long)draw->height,
+                 (long long)draw->width);
+    return EXIT_USAGE;
+}
+
 int input_tokens(const input *in, int64_t height, int64_t width, int64_t patch, uint64_t seed,
                  int64_t sample, double *tokens)
 {
-    if (height <= 0 || width <= 0 || sample < 0) {
-        report_error("%s: sample %lld of %lldx%lld tokens, expected a sample from 0 and a grid of "
-                     "at least 1x1",
-                     in->name, (long long)sample, (long long)height, (long long)width);
-        return EXIT_USAGE;
-    }
     input_draw draw = {height, width, patch, seed, sample};
-    return in->kind->make(in, &draw, tokens);
+    int code = check_draw(in, &draw);
+    return code == EXIT_PASS ? in->kind->make(in, &draw, tokens) : code;
+}
+
+int input_crop(const input *in, int64_t height, int64_t width, int64_t patch, uint64_t seed,
+               int64_t sample, image *crop, const char **name)
+{
+    input_draw draw = {height, width, patch, seed, sample};
+    int code = check_draw(in, &draw);
+    if (code == EXIT_PASS && in->kind->make != make_photos) {
+        report_error("%s: expected photos, whose tokens are cut from a picture", in->name);
+        code = EXIT_USAGE;
+    }
+    return code == EXIT_PASS ? photographs_crop(&in->photographs, &draw, crop, name) : code;
 }

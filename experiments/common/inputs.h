@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "image.h"
+
 typedef struct input input;
 
 /* Which tokens are wanted: see input_tokens. */
@@ -65,5 +67,11 @@ void input_file_shape(const input *in, int64_t *matrices, int64_t *tokens, int64
  * Returns an exit code; on failure one line on stderr. Thread-safe. */
 int input_tokens(const input *in, int64_t height, int64_t width, int64_t patch, uint64_t seed,
                  int64_t sample, double *tokens);
+
+/* For `photos`: the pixels that those tokens were cut from, patch * height x patch * width, to be
+ * freed, and the photograph's file name. Returns an exit code; on failure one line on stderr.
+ * Thread-safe. */
+int input_crop(const input *in, int64_t height, int64_t width, int64_t patch, uint64_t seed,
+               int64_t sample, image *crop, const char **name);
 
 #endif

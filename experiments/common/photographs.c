@@ -118,46 +118,54 @@ void photographs_free(photographs *set)
     *set = (photographs){0};
 }
 
-/* Where a sample looks: its photograph, the upper left corner of the crop, and the flip. */
-typedef struct {
-    const image *image;
-    int64_t top, left, width;
-    bool flip;
-} view;
-
-static int choose_view(const photographs *set, const input_draw *draw, view *v)
+static const struct photograph *choose_photograph(const photographs *set, const input_draw *draw)
 {
     const struct photograph *item = &set->items[draw->sample % set->count];
     const image *img = &item->image;
-    if (draw->patch < MIN_PATCH || draw->height > img->height / draw->patch ||
-        draw->width > img->width / draw->patch) {
-        report_error("photos: %lldx%lld patches of %lldx%lld pixels, expected patches of at least "
-                     "%dx%d and a crop that fits %s (%lldx%lld)",
-                     (long long)draw->height, (long long)draw->width, (long long)draw->patch,
-                     (long long)draw->patch, MIN_PATCH, MIN_PATCH, item->name,
-                     (long long)img->height, (long long)img->width);
+    if (draw->patch >= MIN_PATCH && draw->height <= img->height / draw->patch &&
+        draw->width <= img->width / draw->patch)
+        return item;
+    report_error("photos: %lldx%lld patches of %lldx%lld pixels, expected patches of at least "
+                 "%dx%d and a crop that fits %s (%lldx%lld)",
+                 (long long)draw->height, (long long)draw->width, (long long)draw->patch,
+                 (long long)draw->patch, MIN_PATCH, MIN_PATCH, item->name, (long long)img->height,
+                 (long long)img->width);
+    return NULL;
+}
+
+static void copy_row(const double *from, int64_t width, bool flip, double *to)
+{
+    for (int64_t x = 0; x < width; x++)
+        memcpy(to + 3 * x, from + 3 * (flip ? width - 1 - x : x), 3 * sizeof *to);
+}
+
+int photographs_crop(const photographs *set, const input_draw *draw, image *crop, const char **name)
+{
+    const struct photograph *item = choose_photograph(set, draw);
+    if (!item)
         return EXIT_USAGE;
-    }
+    const image *img = &item->image;
+    crop->height = draw->patch * draw->height;
+    crop->width = draw->patch * draw->width;
+    crop->rgb = must_allocate((size_t)crop->height, 3 * (size_t)crop->width * sizeof *crop->rgb);
     random_stream *r = random_create(draw->seed, "photos crop", (uint64_t)draw->sample);
-    v->image = img;
-    v->width = draw->patch * draw->width;
-    v->top = random_below(r, img->height - draw->patch * draw->height + 1);
-    v->left = random_below(r, img->width - v->width + 1);
-    v->flip = random_uniform(r) < 0.5;
+    int64_t top = random_below(r, img->height - crop->height + 1);
+    int64_t left = random_below(r, img->width - crop->width + 1);
+    bool flip = random_uniform(r) < 0.5;
     random_free(r);
+    for (int64_t y = 0; y < crop->height; y++)
+        copy_row(img->rgb + 3 * ((top + y) * img->width + left), crop->width, flip,
+                 crop->rgb + 3 * y * crop->width);
+    *name = item->name;
     return EXIT_PASS;
 }
 
-static void copy_patch(const view *v, int64_t top, int64_t left, int64_t patch, double *vector)
+static void copy_patch(const image *crop, int64_t top, int64_t left, int64_t patch, double *vector)
 {
+    size_t row = 3 * (size_t)patch;
     for (int64_t y = 0; y < patch; y++)
-        for (int64_t x = 0; x < patch; x++) {
-            int64_t column = v->flip ? v->width - 1 - (left + x) : left + x;
-            const double *pixel =
-                v->image->rgb + 3 * ((v->top + top + y) * v->image->width + v->left + column);
-            for (int64_t colour = 0; colour < 3; colour++)
-                *vector++ = pixel[colour];
-        }
+        memcpy(vector + 3 * y * patch, crop->rgb + 3 * ((top + y) * crop->width + left),
+               row * sizeof *vector);
 }
 
 /* LayerNorm (Ba, Kiros, Hinton 2016) without gain and bias, as SOFT's blocks apply it to their
@@ -175,8 +183,9 @@ static void layer_norm(double *token)
 
 int photographs_tokens(const photographs *set, const input_draw *draw, double *tokens)
 {
-    view v;
-    int status = choose_view(set, draw, &v);
+    image crop;
+    const char *name;
+    int status = photographs_crop(set, draw, &crop, &name);
     if (status != EXIT_PASS)
         return status;
     int64_t length = 3 * draw->patch * draw->patch;
@@ -187,7 +196,7 @@ int photographs_tokens(const photographs *set, const input_draw *draw, double *t
     random_free(r);
     for (int64_t i = 0; i < draw->height * draw->width; i++) {
         double *token = tokens + i * TOKEN_DIM;
-        copy_patch(&v, i / draw->width * draw->patch, i % draw->width * draw->patch, draw->patch,
+        copy_patch(&crop, i / draw->width * draw->patch, i % draw->width * draw->patch, draw->patch,
                    vector);
         memset(token, 0, TOKEN_DIM * sizeof *token);
         for (int64_t k = 0; k < length; k++)
@@ -197,5 +206,6 @@ int photographs_tokens(const photographs *set, const input_draw *draw, double *t
     }
     free(projection);
     free(vector);
+    free(crop.rgb);
     return EXIT_PASS;
 }

@@ -21,6 +21,11 @@ typedef struct {
 int photographs_read(photographs *set);
 void photographs_free(photographs *set);
 
+/* The pixels that a draw's tokens are cut from (patch * height x patch * width, flipped as the
+ * sample is), to be freed, and the photograph's file name. Returns an exit code. */
+int photographs_crop(const photographs *set, const input_draw *draw, image *crop,
+                     const char **name);
+
 /* Tokens as input_tokens describes them. Returns an exit code. */
 int photographs_tokens(const photographs *set, const input_draw *draw, double *tokens);
 

@@ -185,17 +185,33 @@ static char *parse_alpha(settings *s, const option *o, const char *value)
     return read_positive(value, &s->alpha) ? NULL : must_format("expected a number > 0");
 }
 
+/* "AxB" and nothing else. */
+static bool read_pair(const char *text, int64_t *first, int64_t *second)
+{
+    return read_integer(&text, first) && *text++ == 'x' && read_integer(&text, second) && !*text;
+}
+
 static char *parse_grid(settings *s, const option *o, const char *value)
 {
     int64_t height, width, tokens;
-    if (read_integer(&value, &height) && *value++ == 'x' && read_integer(&value, &width) &&
-        !*value && height >= 1 && width >= 1 && !__builtin_mul_overflow(height, width, &tokens) &&
-        tokens <= o->most) {
+    if (read_pair(value, &height, &width) && height >= 1 && width >= 1 &&
+        !__builtin_mul_overflow(height, width, &tokens) && tokens <= o->most) {
         s->grid_height = height;
         s->grid_width = width;
         return NULL;
     }
     return must_format("expected HEIGHTxWIDTH, such as 56x56, at most %" PRId64 " tokens", o->most);
+}
+
+static char *parse_query(settings *s, const option *o, const char *value)
+{
+    int64_t row, col;
+    if (read_pair(value, &row, &col) && row >= 0 && col >= 0) {
+        s->query_row = row;
+        s->query_col = col;
+        return NULL;
+    }
+    return must_format("expected ROWxCOL, both from 0, such as 14x14");
 }
 
 /* ---- Names ---- */
@@ -456,6 +472,8 @@ static const option options[] = {
      .parse = parse_scale},
     {"distance", "NAME", USES_DISTANCE, "direct, expanded or clamped (default direct)",
      .parse = parse_distance},
+    {"query", "ROWxCOL", USES_QUERY, "the patch that attends, from 0x0 (default the centre)",
+     .parse = parse_query},
     {"dtype", "LIST", USES_DTYPE, "f32, f64 (default both)", .parse = parse_dtypes},
     {"storage", "LIST", USES_STORAGE,
      "native: the dtypes themselves; bf16, f16, tf32: f32 with every array rounded to it",
@@ -618,6 +636,8 @@ int settings_parse(settings *s, unsigned used, int argc, char **argv)
                     .iterations = -1,
                     .scale = ATN_SCALE_HEAD,
                     .distance = ATN_DISTANCE_DIRECT,
+                    .query_row = -1,
+                    .query_col = -1,
                     .command = must_format("attnum run")};
     bool given[OPTION_COUNT] = {false};
     int code = EXIT_PASS;
@@ -697,7 +717,11 @@ char *settings_replay(const settings *s, const char *experiment, unsigned used,
         dtypes[i] = atn_dtype_name(s->dtypes[i]);
     for (int i = 0; i < s->storage_count; i++)
         storages[i] = atn_storage_name(s->storages[i]);
+    static const char *const efforts[EFFORT_COUNT] = {
+        [EFFORT_QUICK] = "--quick", [EFFORT_FULL] = "--full"};
     char *command = quote_word(must_format("attnum run"), experiment);
+    if (point->by_effort && efforts[s->effort])
+        command = quote_word(command, efforts[s->effort]);
     if (point->operator)
         add_option(&command, true, "--operator", variant_name(point->operator, point->variant));
     add_option(&command, used & USES_INPUT, "--input", must_format("%s", point->input));
@@ -722,6 +746,8 @@ char *settings_replay(const settings *s, const char *experiment, unsigned used,
                                            : must_format("%s", scale_names[s->scale]));
     add_option(&command, used & USES_DISTANCE && s->distance != ATN_DISTANCE_DIRECT, "--distance",
                must_format("%s", distance_names[s->distance]));
+    add_option(&command, used & USES_QUERY && s->query_row >= 0, "--query",
+               must_format("%" PRId64 "x%" PRId64, s->query_row, s->query_col));
     add_option(&command, true, "--out", must_format("replay"));
     return command;
 }
@@ -761,6 +787,6 @@ void settings_fingerprint(const settings *s, FILE *file)
     fprintf(file, " storage=");
     for (int i = 0; i < s->storage_count; i++)
         fprintf(file, "%s%s", i ? "," : "", atn_storage_name(s->storages[i]));
-    fprintf(file, " scale=%s:%.17g distance=%s", scale_names[s->scale], s->scale_value,
-            distance_names[s->distance]);
+    fprintf(file, " scale=%s:%.17g distance=%s query=%" PRId64 "x%" PRId64, scale_names[s->scale],
+            s->scale_value, distance_names[s->distance], s->query_row, s->query_col);
 }

@@ -26,9 +26,10 @@ enum {
     USES_LANDMARKS = 1 << 9,  /* --m 4,16,64 or 4:64:x2 */
     USES_SCALE = 1 << 10,     /* --scale head|embed|NUMBER */
     USES_DISTANCE = 1 << 11,  /* --distance direct|expanded|clamped */
-    USES_OPERATOR = 1 << 12,  /* --operator NAME[/VARIANT],... */
-    USES_STORAGE = 1 << 13,   /* --storage native,bf16,...: atn_storage_name */
-    USES_TOKENS = 1 << 14,    /* --n 196,784 */
+    USES_QUERY = 1 << 12,     /* --query ROWxCOL: one patch of a photograph */
+    USES_OPERATOR = 1 << 13,  /* --operator NAME[/VARIANT],... */
+    USES_STORAGE = 1 << 14,   /* --storage native,bf16,...: atn_storage_name */
+    USES_TOKENS = 1 << 15,    /* --n 196,784 */
 };
 
 typedef enum { EFFORT_QUICK, EFFORT_DEFAULT, EFFORT_FULL, EFFORT_COUNT } effort;
@@ -65,7 +66,8 @@ typedef struct {
     atn_scale scale;
     double scale_value;
     atn_distance distance;
-    text_list operators; /* checked: each is an operator's name, or one and a variant's */
+    int64_t query_row, query_col; /* from 0; -1 where not given */
+    text_list operators;          /* checked: each is an operator's name, or one and a variant's */
     int storage_count;
     atn_storage storages[ATN_STORAGE_COUNT];
     integer_list tokens;
@@ -96,7 +98,7 @@ void settings_fingerprint(const settings *s, FILE *file);
 
 /* What picks one point of a sweep over inputs. */
 typedef struct {
-    const char *input; /* as --input takes it */
+    const char *input; /* as --input takes it; "": none */
     int64_t stage;     /* 0: none */
     int64_t seed;
     int64_t samples;                   /* so many that the point's own is the last of them */
@@ -104,6 +106,7 @@ typedef struct {
     int64_t tokens;                    /* --n; 0: none */
     const atn_operator_info *operator; /* --operator, with variant; null: none */
     int variant;
+    bool by_effort; /* --quick and --full decide whether it is there */
 } settings_point;
 
 /* The command that runs a point of an experiment with options `used` again, all else as in s but

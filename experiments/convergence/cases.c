@@ -167,8 +167,9 @@ void case_list_free(case_list *list)
     free(list->items);
 }
 
-bool case_list_input(const case_list *list, int index, const char **name, const char **sha256)
+bool case_sweep_input(const void *state, int index, const char **name, const char **sha256)
 {
+    const case_list *list = state;
     if (index < 0 || index >= list->input_count)
         return false;
     *name = input_name(list->inputs[index]);
@@ -207,4 +208,27 @@ int case_draw_tokens(const case_draw *draw, double **tokens)
     *tokens = must_allocate((size_t)plan->tokens, (size_t)plan->dim * sizeof **tokens);
     return input_tokens(draw->c->in, plan->height, plan->width, plan->patch, draw->seed,
                         draw->sample, *tokens);
+}
+
+void case_sweep_describe(const void *state, int64_t point, char *buffer, size_t size)
+{
+    case_draw draw = case_list_draw(state, point);
+    case_draw_describe(&draw, buffer, size);
+}
+
+void case_sweep_replay(const void *state, int64_t point, settings_point *options)
+{
+    *options = case_list_replay(state, point);
+}
+
+double case_sweep_weight(const void *state, int64_t point)
+{
+    double m = (double)case_list_draw(state, point).c->plan.landmarks;
+    return m * m * m;
+}
+
+void case_sweep_release(void *state)
+{
+    case_list_free(state);
+    free(state);
 }

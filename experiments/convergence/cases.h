@@ -56,8 +56,6 @@ typedef struct {
  * reported the reason, and the list is to be freed all the same. */
 int case_list_open(const settings *s, const case_defaults *defaults, case_list *list);
 void case_list_free(case_list *list);
-/* For experiment::input. */
-bool case_list_input(const case_list *list, int index, const char **name, const char **sha256);
 
 /* What a point draws. */
 typedef struct {
@@ -68,9 +66,15 @@ typedef struct {
 
 case_draw case_list_draw(const case_list *list, int64_t point);
 void case_draw_describe(const case_draw *draw, char *buffer, size_t size);
-/* For experiment::replay. */
 settings_point case_list_replay(const case_list *list, int64_t point);
-/* Its tokens, n x d, to be freed. Returns an exit code. */
+/* For an experiment whose state starts with a case_list: its input; and, where its points are the
+ * list's, describe, replay, weight (m^3) and release. */
+bool case_sweep_input(const void *state, int index, const char **name, const char **sha256);
+void case_sweep_describe(const void *state, int64_t point, char *buffer, size_t size);
+void case_sweep_replay(const void *state, int64_t point, settings_point *options);
+double case_sweep_weight(const void *state, int64_t point);
+void case_sweep_release(void *state);
+/* A draw's tokens, n x d, to be freed. Returns an exit code. */
 int case_draw_tokens(const case_draw *draw, double **tokens);
 
 #endif

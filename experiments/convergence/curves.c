@@ -115,8 +115,8 @@ static const atn_inverse_method default_methods[] = {ATN_INVERSE_NR_PAPER, ATN_I
                                                      ATN_INVERSE_NR_SOFTPP};
 
 typedef struct {
+    case_list cases; /* first: see case_sweep_input */
     const settings *s;
-    case_list cases;
     int method_count;
     atn_inverse_method methods[ATN_INVERSE_COUNT];
     int iterations;
@@ -169,35 +169,6 @@ static int prepare(const settings *s, void **state, int64_t *points)
     int code = case_list_open(s, &defaults[s->effort], &w->cases);
     *points = w->cases.points;
     return code;
-}
-
-static void release(void *state)
-{
-    sweep *w = state;
-    case_list_free(&w->cases);
-    free(w);
-}
-
-static bool input_at(const void *state, int index, const char **name, const char **sha256)
-{
-    return case_list_input(&((const sweep *)state)->cases, index, name, sha256);
-}
-
-static void describe(const void *state, int64_t point, char *buffer, size_t size)
-{
-    case_draw draw = case_list_draw(&((const sweep *)state)->cases, point);
-    case_draw_describe(&draw, buffer, size);
-}
-
-static void replay(const void *state, int64_t point, settings_point *options)
-{
-    *options = case_list_replay(&((const sweep *)state)->cases, point);
-}
-
-static double weight(const void *state, int64_t point)
-{
-    double m = (double)case_list_draw(&((const sweep *)state)->cases, point).c->plan.landmarks;
-    return m * m * m;
 }
 
 /* ---- A point ---- */
@@ -596,11 +567,11 @@ const experiment convergence_curves = {
     .raw_columns = raw_columns,
     .raw_column_count = RAW_COLUMNS,
     .prepare = prepare,
-    .describe = describe,
-    .replay = replay,
-    .weight = weight,
-    .input = input_at,
+    .describe = case_sweep_describe,
+    .replay = case_sweep_replay,
+    .weight = case_sweep_weight,
+    .input = case_sweep_input,
     .run = run,
     .finish = finish,
-    .release = release,
+    .release = case_sweep_release,
 };

@@ -159,8 +159,8 @@ static const case_defaults defaults[EFFORT_COUNT] = {
 
 /* The first points are the known matrices, the others those of inputs. */
 typedef struct {
+    case_list cases; /* first: see case_sweep_input */
     const settings *s;
-    case_list cases;
 } sweep;
 
 static int prepare(const settings *s, void **state, int64_t *points)
@@ -180,12 +180,6 @@ static void release(void *state)
     free(w);
 }
 
-static bool input_at(const void *state, int index, const char **name, const char **sha256)
-{
-    return case_list_input(&((const sweep *)state)->cases, index, name, sha256);
-}
-
-/* The known matrices are in every run. */
 static void replay(const void *state, int64_t point, settings_point *options)
 {
     *options = case_list_replay(&((const sweep *)state)->cases, point < KNOWN ? 0 : point - KNOWN);
@@ -458,7 +452,7 @@ const experiment convergence_initialisation = {
     .prepare = prepare,
     .describe = describe,
     .replay = replay,
-    .input = input_at,
+    .input = case_sweep_input,
     .run = run,
     .finish = finish,
     .release = release,

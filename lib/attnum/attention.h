@@ -62,9 +62,13 @@ typedef struct {
  *
  * flops are the additions and multiplications, one each, of what the formulas name: averages or
  * convolution, distances (3 d each, or 2 d + 3 expanded), iterations' products, row sums and
- * scaling, norms, feature maps, products, the residual. Not in them: exp, LayerNorm and GELU, and
- * what is elementwise in m^2. Exact methods count LAPACK's nominal 9 m^3 (eig), m^3 (cholesky),
- * m^3/3 (pivoted) and the products for the residual they report. Sine and cosine count as exps. */
+ * scaling, norms, feature maps, products, the residual. Softmax attention counts the same wherever
+ * it stands (softmax, linformer, lsh, twice in nystromformer): 2 d + 2 + 2 value_dim a weight, for
+ * its logit, the scale c, the row's sum and the product with V, and value_dim divisions a row; a
+ * softmax that is kept instead (efficient, xca, nystromformer's A) divides its weights. Not in
+ * them: exp, LayerNorm and GELU, and what an inverse does elementwise. Exact methods count LAPACK's
+ * nominal 9 m^3 (eig), m^3 (cholesky), m^3/3 (pivoted) and the products for the residual they
+ * report. Sine and cosine count as exps. */
 typedef struct {
     double flops;
     double exps;
@@ -115,8 +119,18 @@ atn_status atn_orthogonal_features(atn_context *context, const atn_tensor *numbe
 typedef struct atn_plan atn_plan;
 
 /* Checks the description against the shape, fixes the algorithm and takes all memory that forward
- * and backward will ever use: O(n (d + value_dim)) per thread at most and the operator's state,
- * never O(n n_k), O(n m) or O(n M); with desc.causal, padding and gradient deciding what is needed.
+ * and backward will ever use, of which desc.causal, padding and gradient decide what is needed:
+ *
+ *   per thread  blocks of tokens and what the operator sums up over them; with padding, one
+ *               head's tokens and gradients; causal backward: two numbers per query; lsh: every
+ *               round's order of the tokens and, for backward, n (d + value_dim)
+ *   per head    soft, softpp, nystromformer, linformer: landmarks, m x m factors and sums over
+ *               tokens (soft: one for each chunk of at least 32 m tokens)
+ *   per head    the gradient of every parameter that is given and has one, so for linformer's E
+ *               as much as E
+ *
+ * Backward through an iteration's steps keeps its iterates, (steps + 1) m^2 per thread, as
+ * nystromformer does in any case. Nothing else grows with n, and nothing like n n_k, n m or n M.
  *
  * The description is copied; the arrays it points to (indices, weights, gamma, ...) are not and
  * must outlive the plan; their values are read at every call. Returns ATN_OK or a negative status,

@@ -4,9 +4,10 @@
  *
  * One head has queries q_i (n x d), keys k_j (n_k x d) and values v_j (n_k x d_v); Y is n x d_v.
  * `c` is logit_scale. An average over no keys (n_k = 0, or all of them padded), softmax's or
- * another's, has no weights: it is 0. A field an operator does not name is ignored. Tensors are
- * "given by the caller": they are not copied, are read at every call, must be dense (rows side by
- * side, heads after one another) and have the plan's dtype; null data stands for what is said. */
+ * another's, has no weights: it is 0. So are sums over no keys, of which xnorm's norms are then 0/0
+ * without an epsilon. A field an operator does not name is ignored. Tensors are not copied, are
+ * read at every call, must be dense (rows side by side, heads after one another) and have the
+ * plan's dtype; null data stands for what is said. */
 #ifndef ATTNUM_OPERATORS_H
 #define ATTNUM_OPERATORS_H
 
@@ -84,7 +85,7 @@ typedef enum {
 
 /* cosFormer's re-weighting. */
 #define ATN_COSINE_LIST(X)                                                                         \
-    X(ATN_COSINE_1D, "1d", "cos(pi (i - j) / (2 M)) (cosFormer Eq. 10)")                           \
+    X(ATN_COSINE_1D, "1d", "cos(pi (i - j) / (2 M)) (cosFormer)")                                  \
     X(ATN_COSINE_2D, "2d", "cos(pi (y - y') / (2 H)) cos(pi (x - x') / (2 W)) (SimA appendix)")    \
     X(ATN_COSINE_NONE, "none", "no re-weighting")
 
@@ -132,14 +133,14 @@ typedef struct {
     atn_tensor gamma; /* 1 x h x 1 x 1; null: 1 */
 } atn_xnorm_options;
 
-/* Linformer (Eq. 7):   Y = softmax(c Q K'^T) V',   K' = E^T K, V' = F^T V (r x d, r x d_v).
+/* Linformer (Wang et al. 2020):   Y = softmax(c Q K'^T) V',   K' = E^T K (r x d), V' = F^T V.
  * A padded token (mask) enters neither sum; token j uses row j of E and F. */
 typedef struct {
     atn_tensor e; /* 1 x h' x N x r, h' = 1 (shared by all heads) or h, N >= n_k: rows sliced */
     atn_tensor f; /* the same shape; null: F = E */
 } atn_linformer_options;
 
-/* Performer, FAVOR+ (Choromanski et al. 2021, Lemma 1):   x' = sqrt(c) x,
+/* Performer, FAVOR+ (Choromanski et al. 2021):   x' = sqrt(c) x,
  *
  *   phi(x)_r = (exp(w_r.x' - |x'|^2/2 - t) + feature_epsilon) / sqrt(M)               exp
  *   phi(x)_r = max(w_r.x', 0) + feature_epsilon                                      relu
@@ -190,10 +191,11 @@ typedef struct {
     double rcond;   /* pinv: singular values <= rcond s_1 are dropped; < 0: m u */
 } atn_nystromformer_options;
 
-/* Cross-covariance attention (XCiT, Eq. 3):   Y_ia = sum_b A_ab v_ib,   A = softmax_b(tau q^_:a .
- * k^_:b) (d x d), columns of q^, k^ of Euclidean norm 1: x_:c / max(|x_:c|, epsilon). n_k = n and
- * d_v = d. The code multiplies by tau, the paper divides. Masks: token i counts, in norms and sums,
- * only if both its query and its key are there; otherwise its row of Y is 0. */
+/* Cross-covariance attention (XCiT, El-Nouby et al. 2021):   Y_ia = sum_b A_ab v_ib,   A =
+ * softmax_b(tau q^_:a . k^_:b) (d x d), columns of q^, k^ of Euclidean norm 1: x_:c / max(|x_:c|,
+ * epsilon). n_k = n and d_v = d. The code multiplies by tau, the paper divides. Masks: token i
+ * counts, in norms and sums, only if both its query and its key are there; otherwise its row of Y
+ * is 0. */
 typedef struct {
     atn_tensor temperature; /* tau: 1 x h x 1 x 1; null: 1 */
     double epsilon;         /* 1e-12 */

@@ -335,15 +335,11 @@ static atn_status check_parameter_gradient(const atn_plan *plan, int p, atn_tens
                             : status;
 }
 
-enum { OUT_Q, OUT_K, OUT_V, OUT_COUNT };
-
-atn_status atn_attention_backward(atn_plan *plan, const atn_attention_inputs *inputs,
-                                  const atn_tensor *dout, atn_gradients *gradients,
-                                  atn_attention_info *info)
+/* What is asked of a backward call beside its tensors; fills in[]. */
+static atn_status check_backward(const atn_plan *plan, const atn_attention_inputs *inputs,
+                                 const atn_tensor *dout, const atn_gradients *gradients,
+                                 argument in[IN_COUNT])
 {
-    if (!plan)
-        return ATN_ERR_NULL;
-    argument in[IN_COUNT] = {0};
     atn_status status = check_inputs(plan, inputs, dout, true, in);
     if (status == ATN_OK && plan->desc.storage != ATN_STORAGE_NATIVE)
         status = core_fail(plan->context, ATN_ERR_UNSUPPORTED,
@@ -356,29 +352,50 @@ atn_status atn_attention_backward(atn_plan *plan, const atn_attention_inputs *in
     if (status == ATN_OK && !inputs->k && gradients->k)
         status = core_fail(plan->context, ATN_ERR_VALUE,
                            "a gradient of k was asked for, but k is null: it is part of q's");
-    if (status != ATN_OK)
-        return status;
+    return status;
+}
+
+enum { OUT_Q, OUT_K, OUT_V, OUT_COUNT };
+
+/* Checks the gradients against each other and the inputs; fills in all[], the gradients of the
+ * inputs and then the inputs. */
+static atn_status check_gradients(const atn_plan *plan, const argument in[IN_COUNT],
+                                  const atn_gradients *gradients,
+                                  argument all[OUT_COUNT + IN_COUNT])
+{
     const atn_attention_shape *s = &plan->shape;
-    argument all[IN_COUNT + OUT_COUNT] = {0}; /* what parameters' gradients must keep off */
-    argument *out = all;
-    out[OUT_Q] = (argument){"gradient of q", gradients->q, s->tokens, s->dim, {0}};
-    out[OUT_K] = (argument){"gradient of k", gradients->k, s->key_tokens, s->dim, {0}};
-    out[OUT_V] = (argument){"gradient of v", gradients->v, s->key_tokens, s->value_dim, {0}};
+    atn_status status = ATN_OK;
+    all[OUT_Q] = (argument){"gradient of q", gradients->q, s->tokens, s->dim, {0}};
+    all[OUT_K] = (argument){"gradient of k", gradients->k, s->key_tokens, s->dim, {0}};
+    all[OUT_V] = (argument){"gradient of v", gradients->v, s->key_tokens, s->value_dim, {0}};
     for (int i = 0; status == ATN_OK && i < OUT_COUNT; i++)
-        if (i != OUT_K || inputs->k)
-            status = check_output(plan, &out[i], in, out, i);
+        if (i != OUT_K || in[IN_K].tensor)
+            status = check_output(plan, &all[i], in, all, i);
     for (int i = 0; i < IN_COUNT; i++)
         all[OUT_COUNT + i] = in[i];
-    atn_gradients views = {
-        &out[OUT_Q].view, &out[OUT_V].view, inputs->k ? &out[OUT_K].view : NULL, {NULL}};
-    for (int p = 0; status == ATN_OK && p < ATN_PARAMETER_COUNT; p++) {
-        views.parameters[p] = gradients->parameters[p];
+    for (int p = 0; status == ATN_OK && p < ATN_PARAMETER_COUNT; p++)
         if (gradients->parameters[p])
             status =
-                check_parameter_gradient(plan, p, gradients->parameters, all, IN_COUNT + OUT_COUNT);
-    }
+                check_parameter_gradient(plan, p, gradients->parameters, all, OUT_COUNT + IN_COUNT);
+    return status;
+}
+
+atn_status atn_attention_backward(atn_plan *plan, const atn_attention_inputs *inputs,
+                                  const atn_tensor *dout, atn_gradients *gradients,
+                                  atn_attention_info *info)
+{
+    if (!plan)
+        return ATN_ERR_NULL;
+    argument in[IN_COUNT] = {0}, all[OUT_COUNT + IN_COUNT] = {0};
+    atn_status status = check_backward(plan, inputs, dout, gradients, in);
+    if (status == ATN_OK)
+        status = check_gradients(plan, in, gradients, all);
     if (status != ATN_OK)
         return status;
+    atn_gradients views = *gradients;
+    views.q = &all[OUT_Q].view;
+    views.k = inputs->k ? &all[OUT_K].view : NULL;
+    views.v = &all[OUT_V].view;
     core_clear_gradients(&views);
     if (plan->empty) {
         nothing_done(info);

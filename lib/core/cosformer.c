@@ -68,7 +68,7 @@ static void count(atn_context *context, const atn_attention_desc *desc,
  * but the row of a query without a positive channel sums to 0. */
 static const atn_variant variants[] = {
     {.name = "1d",
-     .description = "cosine of the distance along the sequence (cosFormer Eq. 10)",
+     .description = "cosine of the distance along the sequence (Qin et al. 2022)",
      .properties = ATN_IS_LINEAR,
      .desc = {.cosformer = {.weighting = ATN_COSINE_1D, .epsilon = 1e-6}}},
     {.name = "2d",
@@ -90,7 +90,7 @@ const operator_row core_cosformer = {
     .info = {.op = ATN_COSFORMER,
              .name = "cosformer",
              .formula = "Y_i = sum_j w(i,j) ReLU(q_i).ReLU(k_j) v_j / max(the sum, epsilon)",
-             .source = "Qin et al. 2022, Eq. 10-12; SimA appendix (2-D)",
+             .source = "Qin et al. 2022; SimA appendix (2-D)",
              .parameters = "causal, cosformer",
              .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_BACKWARD |
                              ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_CAUSAL | ATN_CAN_LENGTHS,

@@ -35,7 +35,7 @@ static const atn_variant variants[] = {
      .properties = ATN_IS_PERMUTABLE | ATN_IS_LINEAR | ATN_IS_STOCHASTIC,
      .desc = {.elu = {.form = ATN_ELU_NAIVE, .epsilon = 1e-6}}},
     {.name = "causal",
-     .description = "stable, causal (Katharopoulos et al. 2020, Eq. 8)",
+     .description = "stable, causal (Katharopoulos et al. 2020)",
      .properties = ATN_IS_LINEAR | ATN_IS_STOCHASTIC,
      .desc = {.causal = true, .elu = {.form = ATN_ELU_STABLE, .epsilon = 1e-6}}},
 };
@@ -44,7 +44,7 @@ const operator_row core_elu = {
     .info = {.op = ATN_ELU,
              .name = "elu",
              .formula = "Y = phi(Q) phi(K)^T V / phi(Q) phi(K)^T 1, phi = 1 + elu",
-             .source = "Katharopoulos et al. 2020, Eq. 5-7",
+             .source = "Katharopoulos et al. 2020",
              .parameters = "causal, elu",
              .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_BACKWARD |
                              ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_CAUSAL | ATN_CAN_LENGTHS,

@@ -34,6 +34,12 @@ atn_status core_check_logit_scale(atn_context *context, const atn_attention_desc
     return core_check_epsilon(context, "logit_scale", desc->logit_scale);
 }
 
+void core_count_softmax(double rows, double keys, double d, double dv, atn_cost *cost)
+{
+    cost->flops += rows * keys * (2 * d + 2 + 2 * dv) + rows * dv;
+    cost->exps += rows * keys;
+}
+
 atn_status core_check_choice(atn_context *context, const char *name, int value, int count)
 {
     if (value >= 0 && value < count)

@@ -21,6 +21,11 @@ atn_status core_check_epsilon(atn_context *context, const char *name, double eps
 double core_logit_scale(const atn_attention_desc *desc, int64_t dim);
 atn_status core_check_logit_scale(atn_context *context, const atn_attention_desc *desc);
 
+/* Adds softmax(c X K^T) V for `rows` rows of X: for each of rows x keys a logit (2 d), its scale,
+ * its part of the row's sum and of the product (2 dv), and one exp; for each output one division.
+ */
+void core_count_softmax(double rows, double keys, double d, double dv, atn_cost *cost);
+
 /* ATN_ERR_VALUE unless 0 <= value < count; for enumerations. */
 atn_status core_check_choice(atn_context *context, const char *name, int value, int count);
 

@@ -27,8 +27,7 @@ static atn_status check(atn_context *context, const atn_attention_desc *desc,
                    : ATN_OK;
 }
 
-/* K' and V'; then per query and column of E a logit, its scaling, its part of the row's sum, its
- * division and its part of the product with V'. */
+/* K' and V', then softmax attention to r keys. */
 static void count(atn_context *context, const atn_attention_desc *desc,
                   const atn_attention_shape *shape, atn_cost *cost)
 {
@@ -37,15 +36,15 @@ static void count(atn_context *context, const atn_attention_desc *desc,
     double n = (double)shape->tokens, keys = (double)shape->key_tokens, r = (double)e->cols;
     double width = (double)shape->dim + (double)shape->value_dim;
     double size = (double)atn_dtype_size(desc->dtype);
-    cost->flops = 2 * keys * r * width + n * r * (2 * width + 3);
-    cost->exps = n * r;
+    cost->flops = 2 * keys * r * width;
+    core_count_softmax(n, r, (double)shape->dim, (double)shape->value_dim, cost);
     cost->state_bytes = size * r * width;
     cost->bytes = size * (double)e->heads * keys * r * (desc->linformer.f.data ? 2 : 1);
 }
 
 static const atn_variant variants[] = {
     {.name = "projected",
-     .description = "E and F as given; without F, F = E (Wang et al. 2020, Eq. 7, section 4)",
+     .description = "E and F as given; without F, F = E (Wang et al. 2020)",
      .properties = ATN_IS_LINEAR},
 };
 
@@ -53,7 +52,7 @@ const operator_row core_linformer = {
     .info = {.op = ATN_LINFORMER,
              .name = "linformer",
              .formula = "Y = softmax(c Q (E^T K)^T) F^T V",
-             .source = "Wang et al. 2020, Eq. 7",
+             .source = "Wang et al. 2020",
              .parameters = "linformer.e, linformer.f, logit_scale",
              .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_BACKWARD |
                              ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_LENGTHS,

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reformer's LSH attention for the registry; the arithmetic is in cpu/lsh.c. */
+#include "core/lsh.h"
+
 #include <inttypes.h>
 #include <math.h>
 
@@ -26,11 +28,6 @@ static atn_status check_buckets(atn_context *context, const atn_attention_desc *
                             shape->dim, -1);
 }
 
-static int64_t round_count(const atn_lsh_options *options)
-{
-    return options->buckets ? options->rounds : options->rotations.heads;
-}
-
 static atn_status check(atn_context *context, const atn_attention_desc *desc,
                         const atn_attention_shape *shape)
 {
@@ -51,7 +48,8 @@ static atn_status check(atn_context *context, const atn_attention_desc *desc,
                          "lsh: tokens is %" PRId64 ", expected a multiple of chunk, %" PRId64
                          ", and less than 2^31",
                          shape->tokens, options->chunk);
-    double per_token = (double)round_count(options) + (double)shape->dim + (double)shape->value_dim;
+    double per_token =
+        (double)core_lsh_rounds(options) + (double)shape->dim + (double)shape->value_dim;
     if (core_too_large((double)shape->tokens * (per_token + 8)))
         return core_fail(context, ATN_ERR_SHAPE, "the workspace does not fit into memory");
     return ATN_OK;
@@ -63,11 +61,9 @@ static void count(atn_context *context, const atn_attention_desc *desc,
     (void)context;
     const atn_lsh_options *options = &desc->lsh;
     double n = (double)shape->tokens, d = (double)shape->dim, dv = (double)shape->value_dim;
-    double rounds = (double)round_count(options), element = (double)atn_dtype_size(desc->dtype);
-    double pairs = rounds * n * 2 * (double)options->chunk;
-    cost->flops = pairs * (2 * d + 2 * dv + 1) + n * dv; /* products, row sums, scaling */
-    cost->flops += 3 * n * d;                            /* |q| and q / |q| */
-    cost->exps = pairs;
+    double rounds = (double)core_lsh_rounds(options), element = (double)atn_dtype_size(desc->dtype);
+    core_count_softmax(n, rounds * 2 * (double)options->chunk, d, dv, cost);
+    cost->flops += 3 * n * d; /* |q| and q / |q| */
     cost->state_bytes = rounds * n * (double)sizeof(int32_t) + 3 * n * element;
     if (options->buckets) {
         cost->bytes =
@@ -91,7 +87,7 @@ const operator_row core_lsh = {
     .info = {.op = ATN_LSH,
              .name = "lsh",
              .formula = "Y = softmax attention within chunks of equal hash, K = Q / |Q|",
-             .source = "Kitaev et al. 2020 (Reformer), section 2",
+             .source = "Kitaev et al. 2020 (Reformer)",
              .parameters = "lsh, logit_scale",
              .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_BACKWARD,
              .unsupported = "keys are the queries; a padded token's bucket would shift the chunks "

@@ -63,13 +63,6 @@ static atn_status check(atn_context *context, const atn_attention_desc *desc,
     return status == ATN_OK ? check_residual(context, desc, shape) : status;
 }
 
-/* softmax(X K^T) V: products, row sums and scaling. */
-static void count_softmax(double rows, double keys, double d, double dv, atn_cost *cost)
-{
-    cost->flops += rows * keys * (2 * d + 2 * dv + 1) + rows * dv;
-    cost->exps += rows * keys;
-}
-
 static void count(atn_context *context, const atn_attention_desc *desc,
                   const atn_attention_shape *shape, atn_cost *cost)
 {
@@ -83,17 +76,17 @@ static void count(atn_context *context, const atn_attention_desc *desc,
         cost->bytes += (double)(desc->residual.heads * desc->residual.rows) * element;
     }
     if (m == n && n == n_k) {
-        count_softmax(n, n, d, dv, cost);
+        core_count_softmax(n, n, d, dv, cost);
         return;
     }
     bool iterated = options->inverse != ATN_NYSTROM_PINV;
     cost->flops += (n + n_k) * d;                                           /* means */
-    cost->flops += 2 * m * m * d;                                           /* A */
+    cost->flops += m * m * (2 * d + 3);                                     /* A */
     cost->flops += m * m * m * (iterated ? 8.0 * options->iterations : 24); /* gesvd: 22 */
     cost->flops += 2 * m * m * dv;                                          /* Z (B V) */
     cost->exps += m * m;
-    count_softmax(m, n_k, d, dv, cost);
-    count_softmax(n, m, d, dv, cost);
+    core_count_softmax(m, n_k, d, dv, cost);
+    core_count_softmax(n, m, d, dv, cost);
     cost->state_bytes = m * (m + 2 * d + dv) * element; /* A, both means, B V */
 }
 
@@ -107,7 +100,7 @@ static const atn_variant variants[] = {
      .properties = ATN_IS_LINEAR,
      .desc = {.nystromformer = {.inverse = ATN_NYSTROM_EXACT, .iterations = 6, .rcond = -1}}},
     {.name = "pinv",
-     .description = "the pseudo-inverse itself (Xiong et al. 2021, Eq. 6)",
+     .description = "the pseudo-inverse itself (Xiong et al. 2021)",
      .properties = ATN_IS_LINEAR,
      .desc = {.nystromformer = {.inverse = ATN_NYSTROM_PINV, .rcond = -1}}},
 };

@@ -45,7 +45,7 @@ static const atn_variant variants[] = {
                             .stabilise = true,
                             .feature_epsilon = 1e-4}}},
     {.name = "unbiased",
-     .description = "FAVOR+ without epsilon: unbiased estimates of exp(c q.k) (Lemma 1)",
+     .description = "FAVOR+ without epsilon: unbiased estimates of exp(c q.k)",
      .properties = ATN_IS_PERMUTABLE | ATN_IS_LINEAR | ATN_IS_STOCHASTIC,
      .duplication = 1,
      .desc = {.performer = {.features = ATN_FEATURES_EXP, .stabilise = true}}},
@@ -64,7 +64,7 @@ static const atn_variant variants[] = {
                             .feature_epsilon = 1e-4,
                             .denominator_epsilon = 1e-6}}},
     {.name = "causal",
-     .description = "causal, no stabiliser, no epsilon: later keys do not act (Lemma 1)",
+     .description = "causal, no stabiliser, no epsilon: later keys do not act",
      .properties = ATN_IS_LINEAR | ATN_IS_STOCHASTIC,
      .desc = {.causal = true, .performer = {.features = ATN_FEATURES_EXP}}},
 };
@@ -73,7 +73,7 @@ const operator_row core_performer = {
     .info = {.op = ATN_PERFORMER,
              .name = "performer",
              .formula = "Y = phi(Q) phi(K)^T V / phi(Q) phi(K)^T 1, positive random features",
-             .source = "Choromanski et al. 2021, Lemma 1",
+             .source = "Choromanski et al. 2021",
              .parameters = "causal, logit_scale, performer",
              .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_BACKWARD |
                              ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_CAUSAL | ATN_CAN_LENGTHS,

@@ -9,15 +9,13 @@ static atn_status check(atn_context *context, const atn_attention_desc *desc,
     return core_check_logit_scale(context, desc);
 }
 
-/* Per pair a logit, its scaling, its part of the row's sum and of P V; per output one division. */
+/* Causal: row i has i keys, (n + 1) / 2 on average. */
 static void count(atn_context *context, const atn_attention_desc *desc,
                   const atn_attention_shape *shape, atn_cost *cost)
 {
     (void)context;
-    double n = (double)shape->tokens, dv = (double)shape->value_dim;
-    double pairs = desc->causal ? n * (n + 1) / 2 : n * (double)shape->key_tokens;
-    cost->flops = pairs * (2 * (double)shape->dim + 2 + 2 * dv) + n * dv;
-    cost->exps = pairs;
+    double n = (double)shape->tokens, keys = desc->causal ? (n + 1) / 2 : (double)shape->key_tokens;
+    core_count_softmax(n, keys, (double)shape->dim, (double)shape->value_dim, cost);
 }
 
 static const atn_variant variants[] = {

@@ -42,7 +42,7 @@ static const atn_variant variants[] = {
      .duplication = 1,
      .desc = {.xca = {.epsilon = 1e-12}}},
     {.name = "paper",
-     .description = "no epsilon (XCiT Eq. 3; its tau is 1 over this one)",
+     .description = "no epsilon (El-Nouby et al. 2021; its tau is 1 over this one)",
      .properties = ATN_IS_PERMUTABLE | ATN_IS_LINEAR | ATN_IS_COLUMN_FREE,
      .duplication = 1,
      .desc = {.xca = {.epsilon = 0}}},
@@ -52,7 +52,7 @@ const operator_row core_xca = {
     .info = {.op = ATN_XCA,
              .name = "xca",
              .formula = "Y = V A^T, A = softmax_rows(tau Q^^T K^), columns of l2 norm 1",
-             .source = "XCiT Eq. 3",
+             .source = "El-Nouby et al. 2021 (XCiT)",
              .parameters = "xca.temperature, xca.epsilon",
              .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_BACKWARD |
                              ATN_CAN_MASK | ATN_CAN_CROSS,

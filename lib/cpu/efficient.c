@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cpu/norms.h"
+#include "cpu/softmax.h"
 
 /* work: per channel of K the sum of exps and t, the maximum; a block of rho_q or rho_k and of a
  * gradient; S and dS. */
@@ -31,29 +32,18 @@ static pieces split(const head *h)
     real *free = h->work;
     pieces p = {.sums = R(norm_take)(&free, 2 * h->d)};
     p.along = p.sums + h->d;
-    p.maxima = free;
-    p.rho = p.maxima + h->d;
-    p.grad = p.rho + HEAD_BLOCK * h->d;
-    p.state = p.grad + HEAD_BLOCK * h->d;
-    p.grad_state = p.state + h->d * h->dv;
+    p.maxima = head_take(&free, h->d);
+    p.rho = head_take(&free, HEAD_BLOCK * h->d);
+    p.grad = head_take(&free, HEAD_BLOCK * h->d);
+    p.state = head_take(&free, h->d * h->dv);
+    p.grad_state = head_take(&free, h->d * h->dv);
     return p;
 }
 
 static void load_queries(const head *h, const pieces *p, int64_t first, int64_t rows)
 {
-    for (int64_t i = 0; i < rows; i++) {
-        const real *q = h->q + (first + i) * h->q_stride;
-        real *rho = p->rho + i * h->d, largest = q[0];
-        double sum = 0;
-        for (int64_t c = 1; c < h->d; c++)
-            largest = q[c] > largest ? q[c] : largest;
-        for (int64_t c = 0; c < h->d; c++) {
-            rho[c] = real_exp(q[c] - largest);
-            sum += (double)rho[c];
-        }
-        for (int64_t c = 0; c < h->d; c++)
-            rho[c] = (real)((double)rho[c] / sum);
-    }
+    for (int64_t i = 0; i < rows; i++)
+        R(softmax_row)(h->d, 1, h->q + (first + i) * h->q_stride, p->rho + i * h->d);
     R(store)(h->desc->storage, rows, h->d, p->rho, h->d);
 }
 
@@ -140,19 +130,18 @@ static void backward_queries(const head *h, const pieces *p)
         real_gemm(CblasNoTrans, CblasTrans, rows, h->d, h->dv, dy, h->grad_out_stride, p->state,
                   h->dv, 0, p->grad, h->d);
         for (int64_t r = 0; r < rows; r++) {
-            const real *rho = p->rho + r * h->d, *grad = p->grad + r * h->d;
-            real *to = h->grad_q + (i + r) * h->grad_q_stride;
-            double mean;
-            R(row_dots)(1, h->d, rho, grad, &mean);
+            real *grad = p->grad + r * h->d, *to = h->grad_q + (i + r) * h->grad_q_stride;
+            R(softmax_row_backward)(h->d, 1, p->rho + r * h->d, grad);
             for (int64_t c = 0; c < h->d; c++)
-                to[c] += (real)((double)rho[c] * ((double)grad[c] - mean));
+                to[c] += grad[c];
         }
     }
 }
 
 static void backward_keys(const head *h, const pieces *p)
 {
-    R(row_dots)(h->d, h->dv, p->state, p->grad_state, p->along);
+    for (int64_t c = 0; c < h->d; c++)
+        p->along[c] = R(dot)(h->dv, p->state + c * h->dv, p->grad_state + c * h->dv);
     for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n_k - j);
         load_keys(h, p, j, rows);

@@ -44,30 +44,31 @@ static int64_t position_count(const atn_attention_shape *s)
     return s->tokens + s->key_tokens;
 }
 
+/* count pieces of `each` elements. */
+static void *take_pieces(core_arena *arena, int64_t count, int64_t each, size_t size)
+{
+    arena->overflow |= each < 0 || core_too_large((double)count * (double)each);
+    return arena->overflow ? NULL : core_take(arena, count * each, size);
+}
+
 void R(heads_layout)(core_arena *arena, cpu_heads *heads)
 {
     const atn_attention_shape *s = &heads->shape;
-    int64_t pieces = s->batch * s->heads;
+    int64_t pieces = s->batch * s->heads, threads = heads->threads;
     operators[heads->desc.op]->sizes(&heads->desc, s, &heads->thread_reals, &heads->head_reals);
-    bool fits = (double)heads->thread_reals * heads->threads < 1e17 &&
-                (double)heads->head_reals * (double)pieces < 1e17 && heads->thread_reals >= 0 &&
-                heads->head_reals >= 0;
-    arena->overflow |= !fits;
-    if (!fits)
-        return;
-    heads->work = core_take(arena, heads->threads * heads->thread_reals, sizeof(real));
-    heads->state = core_take(arena, pieces * heads->head_reals, sizeof(real));
-    heads->joined = core_take(arena, pieces, sizeof(void *));
-    heads->nonfinite = core_take(arena, pieces, 1);
+    heads->work = take_pieces(arena, threads, heads->thread_reals, sizeof(real));
+    heads->state = take_pieces(arena, pieces, heads->head_reals, sizeof(real));
+    heads->joined = take_pieces(arena, pieces, 1, sizeof(void *));
+    heads->nonfinite = take_pieces(arena, pieces, 1, 1);
     if (heads->desc.padding) {
-        heads->gathered = core_take(arena, heads->threads * gathered_reals(s), sizeof(real));
-        heads->positions = core_take(arena, heads->threads * position_count(s), sizeof(int64_t));
+        heads->gathered = take_pieces(arena, threads, gathered_reals(s), sizeof(real));
+        heads->positions = take_pieces(arena, threads, position_count(s), sizeof(int64_t));
     }
     for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
         if (heads->parameters[p])
             heads->sums[p] =
-                core_take(arena, s->heads * heads->parameters[p]->rows * heads->parameters[p]->cols,
-                          sizeof(real));
+                take_pieces(arena, s->heads,
+                            heads->parameters[p]->rows * heads->parameters[p]->cols, sizeof(real));
 }
 
 /* ---- One head of a call ---- */
@@ -85,6 +86,25 @@ typedef struct {
 static real *matrix_of(const atn_tensor *t, int64_t piece)
 {
     return atn_tensor_matrix(t, piece / t->heads, piece % t->heads);
+}
+
+static void point_to_gradients(const call *c, int64_t piece, head *h)
+{
+    const atn_gradients *g = c->gradients;
+    const atn_tensor *grad_k = g->k ? g->k : g->q;
+    h->grad_out = matrix_of(c->dout, piece);
+    h->grad_q = matrix_of(g->q, piece);
+    h->grad_k = matrix_of(grad_k, piece);
+    h->grad_v = matrix_of(g->v, piece);
+    h->grad_out_stride = c->dout->row_stride;
+    h->grad_q_stride = g->q->row_stride;
+    h->grad_k_stride = grad_k->row_stride;
+    h->grad_v_stride = g->v->row_stride;
+    for (int p = 0; p < ATN_PARAMETER_COUNT; p++) {
+        const atn_tensor *t = c->heads->parameters[p];
+        if (g->parameters[p])
+            h->grad_parameters[p] = (real *)c->heads->sums[p] + h->index * t->rows * t->cols;
+    }
 }
 
 /* A head's view of the tensors themselves. */
@@ -118,22 +138,8 @@ static head direct_head(const call *c, int64_t piece)
         h.out = matrix_of(c->out, piece);
         h.out_stride = c->out->row_stride;
     }
-    if (c->gradients) {
-        const atn_tensor *grad_k = c->gradients->k ? c->gradients->k : c->gradients->q;
-        h.grad_out = matrix_of(c->dout, piece);
-        h.grad_q = matrix_of(c->gradients->q, piece);
-        h.grad_k = matrix_of(grad_k, piece);
-        h.grad_v = matrix_of(c->gradients->v, piece);
-        h.grad_out_stride = c->dout->row_stride;
-        h.grad_q_stride = c->gradients->q->row_stride;
-        h.grad_k_stride = grad_k->row_stride;
-        h.grad_v_stride = c->gradients->v->row_stride;
-        for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
-            if (c->gradients->parameters[p])
-                h.grad_parameters[p] = (real *)heads->sums[p] + h.index *
-                                                                    heads->parameters[p]->rows *
-                                                                    heads->parameters[p]->cols;
-    }
+    if (c->gradients)
+        point_to_gradients(c, piece, &h);
     return h;
 }
 
@@ -147,36 +153,33 @@ static int64_t list_present(int64_t length, const unsigned char *mask, int64_t *
     return count;
 }
 
-static void gather(int64_t count, const int64_t *positions, int64_t cols, const real *from,
-                   int64_t stride, real *to)
+void R(gather_rows)(int64_t count, const int64_t *rows, int64_t cols, const real *from,
+                    int64_t stride, real *to)
 {
     for (int64_t i = 0; i < count; i++)
-        memcpy(to + i * cols, from + positions[i] * stride, (size_t)cols * sizeof *to);
+        memcpy(to + i * cols, from + rows[i] * stride, (size_t)cols * sizeof *to);
 }
 
-/* Adds rows to where they came from. */
-static void scatter_add(int64_t count, const int64_t *positions, int64_t cols, const real *from,
-                        real *to, int64_t stride)
+void R(scatter_add_rows)(int64_t count, const int64_t *rows, int64_t cols, const real *from,
+                         real *to, int64_t stride)
 {
     for (int64_t i = 0; i < count; i++)
         for (int64_t c = 0; c < cols; c++)
-            to[positions[i] * stride + c] += from[i * cols + c];
+            to[rows[i] * stride + c] += from[i * cols + c];
 }
 
 static const real *gather_to(real **free, int64_t count, const int64_t *positions, int64_t cols,
                              const real *from, int64_t *stride)
 {
-    real *to = *free;
-    *free += count * cols;
-    gather(count, positions, cols, from, *stride, to);
+    real *to = head_take(free, count * cols);
+    R(gather_rows)(count, positions, cols, from, *stride, to);
     *stride = cols;
     return to;
 }
 
 static real *zeros_from(real **free, int64_t count, int64_t cols, int64_t *stride)
 {
-    real *to = *free;
-    *free += count * cols;
+    real *to = head_take(free, count * cols);
     memset(to, 0, (size_t)(count * cols) * sizeof *to);
     *stride = cols;
     return to;
@@ -276,16 +279,18 @@ static void forward(const call *c, int64_t piece)
         return;
     for (int64_t i = 0; i < whole.n; i++)
         memset(whole.out + i * whole.out_stride, 0, (size_t)whole.dv * sizeof(real));
-    scatter_add(h.n, h.positions, h.dv, h.out, whole.out, whole.out_stride);
+    R(scatter_add_rows)(h.n, h.positions, h.dv, h.out, whole.out, whole.out_stride);
 }
 
 static void close_gradients(const call *c, const head *whole, const head *h)
 {
     if (!masked(c))
         return;
-    scatter_add(h->n, h->positions, h->d, h->grad_q, whole->grad_q, whole->grad_q_stride);
-    scatter_add(h->n_k, h->key_positions, h->d, h->grad_k, whole->grad_k, whole->grad_k_stride);
-    scatter_add(h->n_k, h->key_positions, h->dv, h->grad_v, whole->grad_v, whole->grad_v_stride);
+    R(scatter_add_rows)(h->n, h->positions, h->d, h->grad_q, whole->grad_q, whole->grad_q_stride);
+    R(scatter_add_rows)
+    (h->n_k, h->key_positions, h->d, h->grad_k, whole->grad_k, whole->grad_k_stride);
+    R(scatter_add_rows)
+    (h->n_k, h->key_positions, h->dv, h->grad_v, whole->grad_v, whole->grad_v_stride);
 }
 
 static void backward(const call *c, int64_t piece)
@@ -306,6 +311,18 @@ static void after(const call *c, int64_t piece)
     close_gradients(c, &whole, &h);
 }
 
+/* Whether the sums of parameters' gradients that this head has a share in are finite. */
+static bool finite_sums(const call *c, const head *h)
+{
+    for (int p = 0; p < ATN_PARAMETER_COUNT; p++) {
+        const atn_tensor *t = c->heads->parameters[p];
+        if (h->grad_parameters[p] &&
+            !R(all_finite)(t->rows, t->cols, h->grad_parameters[p], t->cols))
+            return false;
+    }
+    return true;
+}
+
 /* Notes gradients that are not finite; a head that is bad says so in all of them. */
 static void inspect(const call *c, int64_t piece)
 {
@@ -313,7 +330,7 @@ static void inspect(const call *c, int64_t piece)
     unsigned char *bad = &c->heads->nonfinite[piece];
     if (!R(all_finite)(h.n, h.d, h.grad_q, h.grad_q_stride) ||
         !R(all_finite)(h.n_k, h.d, h.grad_k, h.grad_k_stride) ||
-        !R(all_finite)(h.n_k, h.dv, h.grad_v, h.grad_v_stride))
+        !R(all_finite)(h.n_k, h.dv, h.grad_v, h.grad_v_stride) || !finite_sums(c, &h))
         *bad = 1;
     if (!*bad)
         return;

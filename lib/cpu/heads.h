@@ -67,11 +67,25 @@ static inline int64_t head_smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* The next `count` elements of an operator's memory. */
+static inline real *head_take(real **free, int64_t count)
+{
+    real *taken = *free;
+    *free += count;
+    return taken;
+}
+
 /* The matrix of a 1 x (1 or h) x rows x cols tensor that belongs to a head. */
 static inline real *head_matrix(const atn_tensor *t, int64_t index)
 {
     return (real *)atn_tensor_matrix(t, 0, t->heads == 1 ? 0 : index);
 }
+
+/* Rows that are not side by side: copies rows[0], rows[1], ... of `from`, and adds back to them. */
+void R(gather_rows)(int64_t count, const int64_t *rows, int64_t cols, const real *from,
+                    int64_t stride, real *to);
+void R(scatter_add_rows)(int64_t count, const int64_t *rows, int64_t cols, const real *from,
+                         real *to, int64_t stride);
 
 void R(heads_layout)(core_arena *arena, cpu_heads *heads);
 void R(heads_forward)(cpu_heads *heads, const atn_attention_inputs *inputs, atn_tensor *out);

@@ -38,34 +38,27 @@ int64_t R(linear_reals)(int64_t features, int64_t kept, const atn_attention_desc
            2 * rows + 2 * HEAD_BLOCK * (features + kept) + within;
 }
 
-static real *take(real **free, int64_t count)
-{
-    real *piece = *free;
-    *free += count;
-    return piece;
-}
-
 /* The state is empty: S = 0, z = z_0. */
 static linear open_linear(const head *h, const feature_map *map)
 {
     int64_t m = map->features, rows = h->desc->causal ? h->length : HEAD_BLOCK;
     real *free = h->work;
     linear l = {.h = h, .map = map, .causal = h->desc->causal, .m = m, .dv = h->dv};
-    l.s = take(&free, m * h->dv);
-    l.grad_s = take(&free, m * h->dv);
-    l.z = take(&free, m);
-    l.grad_z = take(&free, m);
-    l.slopes = take(&free, HEAD_BLOCK * m);
-    l.grad_n = take(&free, HEAD_BLOCK * h->dv);
-    l.inverse = take(&free, rows);
-    l.grad_sums = take(&free, rows);
+    l.s = head_take(&free, m * h->dv);
+    l.grad_s = head_take(&free, m * h->dv);
+    l.z = head_take(&free, m);
+    l.grad_z = head_take(&free, m);
+    l.slopes = head_take(&free, HEAD_BLOCK * m);
+    l.grad_n = head_take(&free, HEAD_BLOCK * h->dv);
+    l.inverse = head_take(&free, rows);
+    l.grad_sums = head_take(&free, rows);
     for (int keys = 0; keys < 2; keys++) {
-        l.phi[keys] = take(&free, HEAD_BLOCK * m);
-        l.kept[keys] = take(&free, HEAD_BLOCK * map->kept);
+        l.phi[keys] = head_take(&free, HEAD_BLOCK * m);
+        l.kept[keys] = head_take(&free, HEAD_BLOCK * map->kept);
     }
     if (l.causal) {
-        l.weights = take(&free, HEAD_BLOCK * HEAD_BLOCK);
-        l.grad_weights = take(&free, HEAD_BLOCK * HEAD_BLOCK);
+        l.weights = head_take(&free, HEAD_BLOCK * HEAD_BLOCK);
+        l.grad_weights = head_take(&free, HEAD_BLOCK * HEAD_BLOCK);
     }
     memset(l.s, 0, (size_t)(m * h->dv) * sizeof(real));
     for (int64_t r = 0; r < m; r++)
@@ -145,21 +138,6 @@ static void add_rows(const linear *l, const token_block *b, const real *weights,
     }
 }
 
-static double dot(int64_t count, const real *a, const real *b)
-{
-    enum { LANES = 8 }; /* independent sums, which a vector unit can keep side by side */
-    double lanes[LANES] = {0}, sum = 0;
-    int64_t whole = count - count % LANES;
-    for (int64_t i = 0; i < whole; i += LANES)
-        for (int lane = 0; lane < LANES; lane++)
-            lanes[lane] += (double)a[i + lane] * (double)b[i + lane];
-    for (int64_t i = whole; i < count; i++)
-        sum += (double)a[i] * (double)b[i];
-    for (int lane = 0; lane < LANES; lane++)
-        sum += lanes[lane];
-    return sum;
-}
-
 /* out = op(A) op(B) or, with add, out +=; nothing to add where the sums are empty. */
 static void product(CBLAS_TRANSPOSE trans_a, CBLAS_TRANSPOSE trans_b, int64_t rows, int64_t cols,
                     int64_t inner, const real *a, int64_t lda, const real *b, int64_t ldb, bool add,
@@ -201,7 +179,7 @@ static void weights_within(const linear *l, const token_block *queries, const to
 static double weight_sum(const linear *l, const token_block *queries, int64_t i,
                          const token_block *keys)
 {
-    double sum = dot(l->m, queries->phi + i * l->m, l->z);
+    double sum = R(dot)(l->m, queries->phi + i * l->m, l->z);
     for (int64_t j = 0; keys && j < keys->rows; j++)
         sum += (double)l->weights[i * HEAD_BLOCK + j];
     return sum;
@@ -307,10 +285,10 @@ static void differentiate_denominators(const linear *l, const token_block *queri
         bool varies;
         double d = denominator(l, queries, i, keys, &varies), along = 0;
         if (varies) {
-            along = dot(l->m, queries->phi + i * l->m, l->slopes + i * l->m);
+            along = R(dot)(l->m, queries->phi + i * l->m, l->slopes + i * l->m);
             if (keys)
-                along +=
-                    dot(keys->rows, l->weights + i * HEAD_BLOCK, l->grad_weights + i * HEAD_BLOCK);
+                along += R(dot)(keys->rows, l->weights + i * HEAD_BLOCK,
+                                l->grad_weights + i * HEAD_BLOCK);
         }
         inverse[i] = (real)(1 / d);
         e[i] = (real)(-along / d / d);

@@ -6,7 +6,7 @@
  *   z = z_0 + sum_j phi(k_j),
  *
  * sums over all keys or, causal, over those at positions up to query i's (Katharopoulos et al.
- * 2020, Eq. 5-12). An operator brings phi and its derivative for a block of tokens. Memory is the
+ * 2020). An operator brings phi and its derivative for a block of tokens. Memory is the
  * state (S, z), its gradient and a few blocks of tokens; causal backward keeps two numbers per
  * query. */
 #ifndef CPU_LINEAR_H

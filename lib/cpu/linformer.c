@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Linformer (Wang et al. 2020, Eq. 7): Y = softmax(c Q K'^T) V' with K' = E^T K and V' = F^T V,
+/* Linformer (Wang et al. 2020): Y = softmax(c Q K'^T) V' with K' = E^T K and V' = F^T V,
  * both summed over blocks of tokens. */
 #include <string.h>
 
 #include "core/heads.h"
-#include "cpu/heads.h"
+#include "cpu/softmax.h"
 
 /* One of the two sums over tokens, X' = M^T X: E with K or F with V. */
 typedef struct {
@@ -35,6 +35,7 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 static pieces split(const head *h)
 {
     const atn_linformer_options *options = &h->desc->linformer;
+    real *state = h->state, *work = h->work;
     bool shared = !options->f.data;
     pieces p = {.r = options->e.cols, .c = core_logit_scale(h->desc, h->d)};
     p.keys = (projection){.matrix = head_matrix(&options->e, h->index),
@@ -52,12 +53,12 @@ static pieces split(const head *h)
                      .grad_tokens = h->grad_v,
                      .grad_stride = h->grad_v_stride,
                      .grad_matrix = h->grad_parameters[shared ? ATN_PARAMETER_E : ATN_PARAMETER_F]};
-    p.keys.sums = h->state;
-    p.values.sums = p.keys.sums + p.r * h->d;
-    p.keys.grad_sums = p.values.sums + p.r * h->dv;
-    p.values.grad_sums = p.keys.grad_sums + p.r * h->d;
-    p.weights = h->work;
-    p.slopes = p.weights + HEAD_BLOCK * p.r;
+    p.keys.sums = head_take(&state, p.r * h->d);
+    p.values.sums = head_take(&state, p.r * h->dv);
+    p.keys.grad_sums = head_take(&state, p.r * h->d);
+    p.values.grad_sums = head_take(&state, p.r * h->dv);
+    p.weights = head_take(&work, HEAD_BLOCK * p.r);
+    p.slopes = head_take(&work, HEAD_BLOCK * p.r);
     return p;
 }
 
@@ -89,31 +90,13 @@ static void before(const head *h)
     project(h, &p, &p.values);
 }
 
-/* x = softmax(c x) */
-static void softmax_row(int64_t count, double c, real *x)
-{
-    real largest = -(real)INFINITY;
-    double sum = 0;
-    for (int64_t j = 0; j < count; j++) {
-        x[j] *= (real)c;
-        if (x[j] > largest)
-            largest = x[j];
-    }
-    for (int64_t j = 0; j < count; j++) {
-        x[j] = real_exp(x[j] - largest);
-        sum += (double)x[j];
-    }
-    for (int64_t j = 0; j < count; j++)
-        x[j] = (real)((double)x[j] / sum);
-}
-
 /* Rows first .. first + count - 1 of softmax(c Q K'^T), in p->weights. */
 static void load_weights(const head *h, const pieces *p, int64_t first, int64_t count)
 {
     real_gemm(CblasNoTrans, CblasTrans, count, p->r, h->d, h->q + first * h->q_stride, h->q_stride,
               p->keys.sums, h->d, 0, p->weights, p->r);
     for (int64_t i = 0; i < count; i++)
-        softmax_row(p->r, p->c, p->weights + i * p->r);
+        R(softmax_row)(p->r, p->c, p->weights + i * p->r, p->weights + i * p->r);
     R(store)(h->desc->storage, count, p->r, p->weights, p->r);
 }
 
@@ -129,22 +112,6 @@ static void forward(const head *h)
     R(store)(h->desc->storage, h->n, h->dv, h->out, h->out_stride);
 }
 
-/* Makes slopes, holding dP, the logits' gradients: c P (dP - sum_j P dP). Relative to dP where P is
- * largest: where P is nearly 1, the difference would be the rounding error of the mean. */
-static void softmax_gradient(int64_t count, double c, const real *weights, real *slopes)
-{
-    int64_t largest = 0;
-    double mean = 0;
-    for (int64_t j = 1; j < count; j++)
-        if (weights[j] > weights[largest])
-            largest = j;
-    double pivot = (double)slopes[largest];
-    for (int64_t j = 0; j < count; j++)
-        mean += (double)weights[j] * ((double)slopes[j] - pivot);
-    for (int64_t j = 0; j < count; j++)
-        slopes[j] = (real)(c * (double)weights[j] * ((double)slopes[j] - pivot - mean));
-}
-
 /* The queries' part: dQ, dK' and dV'. */
 static void through_queries(const head *h, const pieces *p, int64_t first, int64_t count)
 {
@@ -156,7 +123,7 @@ static void through_queries(const head *h, const pieces *p, int64_t first, int64
     real_gemm(CblasNoTrans, CblasTrans, count, p->r, h->dv, dy, h->grad_out_stride, p->values.sums,
               h->dv, 0, p->slopes, p->r);
     for (int64_t i = 0; i < count; i++)
-        softmax_gradient(p->r, p->c, p->weights + i * p->r, p->slopes + i * p->r);
+        R(softmax_row_backward)(p->r, p->c, p->weights + i * p->r, p->slopes + i * p->r);
     real_gemm(CblasNoTrans, CblasNoTrans, count, h->d, p->r, p->slopes, p->r, p->keys.sums, h->d, 1,
               h->grad_q + first * h->grad_q_stride, h->grad_q_stride);
     real_gemm(CblasTrans, CblasNoTrans, p->r, h->d, count, p->slopes, p->r, q, h->q_stride, 1,

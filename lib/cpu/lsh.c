@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reformer's LSH attention (Kitaev et al. 2020, section 2). Weighting the rounds by their
+/* Reformer's LSH attention (Kitaev et al. 2020). Weighting the rounds by their
  * exp(lse_r) makes one softmax of them all: over every key a token sees in any round, with those it
  * sees more than once counted so often. That softmax is what is streamed here. */
 #include <string.h>
 
-#include "cpu/heads.h"
-#include "cpu/online_softmax.h"
+#include "core/heads.h"
+#include "core/lsh.h"
+#include "cpu/norms.h"
+#include "cpu/softmax.h"
 
 static const double smallest_norm = 1e-12;
 
@@ -14,9 +16,9 @@ typedef struct {
     int64_t rounds, chunk, sequence; /* rounds n */
     /* int32_t in the memory of as many reals: the sequence; of one round, a copy and buckets */
     int32_t *order, *copy, *buckets;
-    real *norms;        /* per token: max(|q|, 1e-12) */
-    real *peaks, *sums; /* per token: of its softmax; sums become their inverses */
-    real *out;          /* per token: h->out, or memory for backward */
+    double *norms, *varies; /* per token: max(|q|, 1e-12), and whether that is |q| */
+    real *peaks, *sums;     /* per token: of its softmax; sums become their inverses */
+    real *out;              /* per token: h->out, or memory for backward */
     int64_t out_stride;
     real *means;                   /* per token, backward: dY.Y */
     real *grad_keys;               /* per token, backward: the derivative by q / |q| */
@@ -34,25 +36,13 @@ typedef struct {
     const int32_t *tokens;
 } block;
 
-static int64_t round_count(const atn_lsh_options *options)
-{
-    return options->buckets ? options->rounds : options->rotations.heads;
-}
-
 static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
                   int64_t *thread_reals, int64_t *head_reals)
 {
     int64_t n = shape->tokens, d = shape->dim, dv = shape->value_dim;
     *head_reals = 0;
-    *thread_reals = n * (round_count(&desc->lsh) + 2 + 4 + d + dv) +
+    *thread_reals = n * (core_lsh_rounds(&desc->lsh) + 2 + 3 + d + dv) + R(norm_doubles)(2 * n) +
                     HEAD_BLOCK * (4 * d + 3 * dv + 2 * HEAD_BLOCK);
-}
-
-static real *take(real **free, int64_t count)
-{
-    real *taken = *free;
-    *free += count;
-    return taken;
 }
 
 static pieces split(const head *h)
@@ -60,30 +50,30 @@ static pieces split(const head *h)
     _Static_assert(sizeof(int32_t) <= sizeof(real), "tokens are kept in the memory of reals");
     real *work = h->work;
     int64_t n = h->n, d = h->d, dv = h->dv;
-    double scale = h->desc->logit_scale;
-    pieces p = {.c = (real)(scale != 0 ? scale : 1 / sqrt((double)d)),
-                .rounds = round_count(&h->desc->lsh),
+    pieces p = {.c = (real)core_logit_scale(h->desc, d),
+                .rounds = core_lsh_rounds(&h->desc->lsh),
                 .chunk = h->desc->lsh.chunk};
     p.sequence = p.rounds * n;
-    p.order = (int32_t *)take(&work, p.sequence);
-    p.copy = (int32_t *)take(&work, n);
-    p.buckets = (int32_t *)take(&work, n);
-    p.norms = take(&work, n);
-    p.peaks = take(&work, n);
-    p.sums = take(&work, n);
-    p.means = take(&work, n);
-    p.grad_keys = take(&work, n * d);
-    p.out = h->out ? h->out : take(&work, n * dv);
+    p.order = (int32_t *)head_take(&work, p.sequence);
+    p.copy = (int32_t *)head_take(&work, n);
+    p.buckets = (int32_t *)head_take(&work, n);
+    p.norms = R(norm_take)(&work, 2 * n);
+    p.varies = p.norms + n;
+    p.peaks = head_take(&work, n);
+    p.sums = head_take(&work, n);
+    p.means = head_take(&work, n);
+    p.grad_keys = head_take(&work, n * d);
+    p.out = h->out ? h->out : head_take(&work, n * dv);
     p.out_stride = h->out ? h->out_stride : dv;
-    p.q = take(&work, HEAD_BLOCK * d);
-    p.grad_q = take(&work, HEAD_BLOCK * d);
-    p.k = take(&work, HEAD_BLOCK * d);
-    p.grad_k = take(&work, HEAD_BLOCK * d);
-    p.rows = take(&work, HEAD_BLOCK * dv);
-    p.v = take(&work, HEAD_BLOCK * dv);
-    p.grad_v = take(&work, HEAD_BLOCK * dv);
-    p.weights = take(&work, HEAD_BLOCK * HEAD_BLOCK);
-    p.slopes = take(&work, HEAD_BLOCK * HEAD_BLOCK);
+    p.q = head_take(&work, HEAD_BLOCK * d);
+    p.grad_q = head_take(&work, HEAD_BLOCK * d);
+    p.k = head_take(&work, HEAD_BLOCK * d);
+    p.grad_k = head_take(&work, HEAD_BLOCK * d);
+    p.rows = head_take(&work, HEAD_BLOCK * dv);
+    p.v = head_take(&work, HEAD_BLOCK * dv);
+    p.grad_v = head_take(&work, HEAD_BLOCK * dv);
+    p.weights = head_take(&work, HEAD_BLOCK * HEAD_BLOCK);
+    p.slopes = head_take(&work, HEAD_BLOCK * HEAD_BLOCK);
     return p;
 }
 
@@ -225,7 +215,7 @@ static void meet_logits(const head *h, const pieces *p, const block *queries, co
     gather(keys, h->dv, h->v, h->v_stride, p->v);
     for (int64_t j = 0; j < keys->count; j++)
         for (int64_t c = 0; c < h->d; c++)
-            p->k[j * h->d + c] /= p->norms[keys->tokens[j]];
+            p->k[j * h->d + c] = (real)((double)p->k[j * h->d + c] / p->norms[keys->tokens[j]]);
     R(store)(h->desc->storage, keys->count, h->d, p->k, h->d);
     real_gemm(CblasNoTrans, CblasTrans, queries->count, keys->count, h->d, p->q, h->d, p->k, h->d,
               0, p->weights, HEAD_BLOCK);
@@ -251,9 +241,12 @@ static void open_forward(const head *h, pieces *p, const block *queries)
 static void meet_forward(const head *h, pieces *p, const block *queries, const block *keys)
 {
     meet_logits(h, p, queries, keys);
-    for (int64_t i = 0; i < queries->count; i++)
-        online_softmax_row(keys->count, p->weights + i * HEAD_BLOCK, &p->block_peaks[i],
-                           &p->block_sums[i], h->dv, p->rows + i * h->dv);
+    for (int64_t i = 0; i < queries->count; i++) {
+        int64_t at;
+        double shrink = R(softmax_advance)(keys->count, p->weights + i * HEAD_BLOCK,
+                                           &p->block_peaks[i], &p->block_sums[i], &at);
+        R(scale_row)(h->dv, shrink, p->rows + i * h->dv);
+    }
     R(store)(h->desc->storage, queries->count, keys->count, p->weights, HEAD_BLOCK);
     real_gemm(CblasNoTrans, CblasNoTrans, queries->count, h->dv, keys->count, p->weights,
               HEAD_BLOCK, p->v, h->dv, 1, p->rows, h->dv);
@@ -271,11 +264,9 @@ static void close_forward(const head *h, pieces *p, const block *queries)
 
 static void token_norms(const head *h, const pieces *p)
 {
-    for (int64_t i = 0; i < h->n; i++) {
-        const real *q = h->q + i * h->q_stride;
-        double norm = sqrt(row_dot(h->d, q, q));
-        p->norms[i] = (real)(norm > smallest_norm ? norm : smallest_norm);
-    }
+    for (int64_t i = 0; i < h->n; i++)
+        p->norms[i] = R(norm_divisor)(R(line_norm)(h->d, 1, h->q + i * h->q_stride), smallest_norm,
+                                      &p->varies[i]);
 }
 
 /* Leaves Y in p->out and the inverse sums in p->sums. */
@@ -354,9 +345,7 @@ static void normalised_backward(const head *h, const pieces *p)
 {
     for (int64_t i = 0; i < h->n; i++) {
         const real *q = h->q + i * h->q_stride, *grad = p->grad_keys + i * h->d;
-        double norm = (double)p->norms[i], along = 0;
-        if (norm > smallest_norm)
-            along = row_dot(h->d, q, grad) / norm / norm;
+        double norm = p->norms[i], along = p->varies[i] * R(dot)(h->d, q, grad) / norm / norm;
         for (int64_t c = 0; c < h->d; c++)
             h->grad_q[i * h->grad_q_stride + c] +=
                 (real)(((double)grad[c] - along * (double)q[c]) / norm);
@@ -370,7 +359,7 @@ static void backward(const head *h)
     run_forward(h, &p);
     for (int64_t i = 0; i < h->n; i++)
         p.means[i] =
-            (real)row_dot(h->dv, h->grad_out + i * h->grad_out_stride, p.out + i * p.out_stride);
+            (real)R(dot)(h->dv, h->grad_out + i * h->grad_out_stride, p.out + i * p.out_stride);
     memset(p.grad_keys, 0, (size_t)(h->n * h->d) * sizeof(real));
     walk(h, &p, &backward_pass);
     normalised_backward(h, &p);

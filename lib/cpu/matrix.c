@@ -2,6 +2,21 @@
 /* Small helpers on dense matrices. */
 #include "cpu/blocks.h"
 
+double R(dot)(int64_t count, const real *a, const real *b)
+{
+    enum { LANES = 8 };
+    double lanes[LANES] = {0}, sum = 0;
+    int64_t whole = count - count % LANES;
+    for (int64_t i = 0; i < whole; i += LANES)
+        for (int lane = 0; lane < LANES; lane++)
+            lanes[lane] += (double)a[i + lane] * (double)b[i + lane];
+    for (int64_t i = whole; i < count; i++)
+        sum += (double)a[i] * (double)b[i];
+    for (int lane = 0; lane < LANES; lane++)
+        sum += lanes[lane];
+    return sum;
+}
+
 double R(frobenius)(int64_t count, const real *a)
 {
     double sum = 0;

@@ -154,12 +154,3 @@ void R(columns_pull)(const column_norms *c, const double *along, int64_t rows, c
             out[i * out_stride + e] -= (real)divide(c, e, c->varies[e] * along[e] * slope);
         }
 }
-
-void R(row_dots)(int64_t rows, int64_t cols, const real *a, const real *b, double *dots)
-{
-    for (int64_t r = 0; r < rows; r++) {
-        dots[r] = 0;
-        for (int64_t c = 0; c < cols; c++)
-            dots[r] += (double)a[r * cols + c] * (double)b[r * cols + c];
-    }
-}

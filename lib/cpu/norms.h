@@ -56,7 +56,4 @@ void R(columns_push)(const column_norms *c, double *along, int64_t rows, const r
 void R(columns_pull)(const column_norms *c, const double *along, int64_t rows, const real *x,
                      int64_t stride, real *out, int64_t out_stride);
 
-/* dots_r = row r of a times row r of b, both rows x cols. */
-void R(row_dots)(int64_t rows, int64_t cols, const real *a, const real *b, double *dots);
-
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Nystromformer's Z: the order-3 iteration (Xiong et al. 2021, Eq. 11; Razavi et al. 2014) or the
+/* Nystromformer's Z: the order-3 iteration (Xiong et al. 2021; Razavi et al. 2014) or the
  * pseudo-inverse by singular values, and their derivatives. */
 #include <string.h>
 

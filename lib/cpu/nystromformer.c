@@ -1,110 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Nystromformer (Xiong et al. 2021): Y = F Z (B V), as three softmax attentions: tokens to
+/* Nystromformer (Xiong et al. 2021): Y = F Z (B V), with three softmax attentions: tokens to
  * landmarks (F), landmarks among themselves (A, which Z inverts), landmarks to tokens (B). F and B
- * are never held: keys are taken in blocks, with running maxima and sums. */
+ * are heads of their own for cpu/softmax.c, which never holds their weights. */
 #include <string.h>
 
+#include "core/heads.h"
 #include "cpu/nystrom.h"
-#include "cpu/online_softmax.h"
-
-/* ---- Softmax attention of a few rows to any number of keys ---- */
-
-typedef struct {
-    atn_storage storage;
-    real c;
-    int64_t keys, d, dv;
-    const real *k, *v;
-    int64_t k_stride, v_stride;
-    real *weights, *slopes; /* HEAD_BLOCK x HEAD_BLOCK each */
-} attention;
-
-/* Up to HEAD_BLOCK rows, what comes out, and what its softmax was divided by: row i's weights are
- * exp(logit - peaks[i]) inverses[i]. */
-typedef struct {
-    int64_t count;
-    const real *x;
-    int64_t x_stride;
-    real *out;
-    int64_t out_stride;
-    real *peaks, *inverses;
-} attending;
-
-/* weights = c X K^T for keys j .. j + keys - 1 */
-static void logits(const attention *a, const attending *r, int64_t j, int64_t keys)
-{
-    real_gemm(CblasNoTrans, CblasTrans, r->count, keys, a->d, r->x, r->x_stride,
-              a->k + j * a->k_stride, a->k_stride, 0, a->weights, HEAD_BLOCK);
-    for (int64_t i = 0; i < r->count; i++)
-        for (int64_t l = 0; l < keys; l++)
-            a->weights[i * HEAD_BLOCK + l] *= a->c;
-}
-
-/* out = softmax(c X K^T) V; zeros where there are no keys. */
-static void attend(const attention *a, const attending *r)
-{
-    double sums[HEAD_BLOCK] = {0};
-    for (int64_t i = 0; i < r->count; i++) {
-        r->peaks[i] = -INFINITY;
-        memset(r->out + i * r->out_stride, 0, (size_t)a->dv * sizeof(real));
-    }
-    for (int64_t j = 0; j < a->keys; j += HEAD_BLOCK) {
-        int64_t keys = head_smaller(HEAD_BLOCK, a->keys - j);
-        logits(a, r, j, keys);
-        for (int64_t i = 0; i < r->count; i++)
-            online_softmax_row(keys, a->weights + i * HEAD_BLOCK, &r->peaks[i], &sums[i], a->dv,
-                               r->out + i * r->out_stride);
-        R(store)(a->storage, r->count, keys, a->weights, HEAD_BLOCK);
-        real_gemm(CblasNoTrans, CblasNoTrans, r->count, a->dv, keys, a->weights, HEAD_BLOCK,
-                  a->v + j * a->v_stride, a->v_stride, 1, r->out, r->out_stride);
-    }
-    for (int64_t i = 0; i < r->count; i++) {
-        r->inverses[i] = a->keys > 0 ? (real)(1 / sums[i]) : 0;
-        for (int64_t c = 0; c < a->dv; c++)
-            r->out[i * r->out_stride + c] *= r->inverses[i];
-    }
-    R(store)(a->storage, r->count, a->dv, r->out, r->out_stride);
-}
-
-/* Where the derivatives by X, K and V are added up. */
-typedef struct {
-    const real *grad_out;
-    int64_t grad_out_stride;
-    real *grad_x, *grad_k, *grad_v;
-    int64_t grad_x_stride, grad_k_stride, grad_v_stride;
-} attended;
-
-/* slopes: from the derivative by the weights W to that by X K^T, c W_ij (slope_ij - dY_i.Y_i). */
-static void logit_slopes(const attention *a, const attending *r, const attended *g, int64_t keys)
-{
-    for (int64_t i = 0; i < r->count; i++) {
-        real mean =
-            (real)row_dot(a->dv, g->grad_out + i * g->grad_out_stride, r->out + i * r->out_stride);
-        for (int64_t l = i * HEAD_BLOCK; l < i * HEAD_BLOCK + keys; l++)
-            a->slopes[l] = a->c * a->weights[l] * (a->slopes[l] - mean);
-    }
-}
-
-/* After attend, with the same r. */
-static void attend_backward(const attention *a, const attending *r, const attended *g)
-{
-    for (int64_t j = 0; j < a->keys; j += HEAD_BLOCK) {
-        int64_t keys = head_smaller(HEAD_BLOCK, a->keys - j);
-        logits(a, r, j, keys);
-        for (int64_t i = 0; i < r->count; i++)
-            for (int64_t l = i * HEAD_BLOCK; l < i * HEAD_BLOCK + keys; l++)
-                a->weights[l] = real_exp(a->weights[l] - r->peaks[i]) * r->inverses[i];
-        real_gemm(CblasTrans, CblasNoTrans, keys, a->dv, r->count, a->weights, HEAD_BLOCK,
-                  g->grad_out, g->grad_out_stride, 1, g->grad_v + j * g->grad_v_stride,
-                  g->grad_v_stride);
-        real_gemm(CblasNoTrans, CblasTrans, r->count, keys, a->dv, g->grad_out, g->grad_out_stride,
-                  a->v + j * a->v_stride, a->v_stride, 0, a->slopes, HEAD_BLOCK);
-        logit_slopes(a, r, g, keys);
-        real_gemm(CblasNoTrans, CblasNoTrans, r->count, a->d, keys, a->slopes, HEAD_BLOCK,
-                  a->k + j * a->k_stride, a->k_stride, 1, g->grad_x, g->grad_x_stride);
-        real_gemm(CblasTrans, CblasNoTrans, keys, a->d, r->count, a->slopes, HEAD_BLOCK, r->x,
-                  r->x_stride, 1, g->grad_k + j * g->grad_k_stride, g->grad_k_stride);
-    }
-}
+#include "cpu/softmax.h"
 
 /* ---- Memory ---- */
 
@@ -124,11 +26,9 @@ typedef struct {
     /* state */
     real *numbers, *a, *query_means, *key_means;
     real *grad_a, *grad_query_means, *grad_key_means;
-    /* work */
-    real *weights, *slopes, *out, *block_peaks, *block_inverses;
+    /* work, after softmax.c's */
     real *summary, *grad_summary; /* U = B V */
     real *solved, *grad_solved;   /* Z U */
-    real *peaks, *inverses;       /* of B's rows */
     real *grad_z, *inverse_work;
 } pieces;
 
@@ -142,67 +42,62 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 {
     int64_t m = desc->nystromformer.landmarks, d = shape->dim, dv = shape->value_dim;
     *head_reals = NUMBERS;
-    *thread_reals = HEAD_BLOCK * (2 * HEAD_BLOCK + dv + 2);
+    *thread_reals = R(softmax_reals)();
     if (is_exact(desc, shape->tokens, shape->key_tokens))
         return;
     *head_reals += 2 * m * m + 4 * m * d;
-    *thread_reals += m * (4 * dv + 2 + m) + R(nystrom_inverse_work)(&desc->nystromformer, m);
-}
-
-static real *take(real **free, int64_t count)
-{
-    real *taken = *free;
-    *free += count;
-    return taken;
+    *thread_reals += m * (4 * dv + m) + R(nystrom_inverse_work)(&desc->nystromformer, m);
 }
 
 static pieces split(const head *h)
 {
     int64_t m = h->desc->nystromformer.landmarks;
-    real *state = h->state, *work = h->work;
+    real *state = h->state, *work = h->work + R(softmax_reals)();
     pieces p = {.exact = is_exact(h->desc, h->length, h->key_length), .m = m};
-    p.numbers = take(&state, NUMBERS);
-    p.weights = take(&work, HEAD_BLOCK * HEAD_BLOCK);
-    p.slopes = take(&work, HEAD_BLOCK * HEAD_BLOCK);
-    p.out = take(&work, HEAD_BLOCK * h->dv);
-    p.block_peaks = take(&work, HEAD_BLOCK);
-    p.block_inverses = take(&work, HEAD_BLOCK);
+    p.numbers = head_take(&state, NUMBERS);
     if (p.exact)
         return p;
-    p.a = take(&state, m * m);
-    p.query_means = take(&state, m * h->d);
-    p.key_means = take(&state, m * h->d);
-    p.grad_a = take(&state, m * m);
-    p.grad_query_means = take(&state, m * h->d);
-    p.grad_key_means = take(&state, m * h->d);
-    p.summary = take(&work, m * h->dv);
-    p.grad_summary = take(&work, m * h->dv);
-    p.solved = take(&work, m * h->dv);
-    p.grad_solved = take(&work, m * h->dv);
-    p.peaks = take(&work, m);
-    p.inverses = take(&work, m);
-    p.grad_z = take(&work, m * m);
+    p.a = head_take(&state, m * m);
+    p.query_means = head_take(&state, m * h->d);
+    p.key_means = head_take(&state, m * h->d);
+    p.grad_a = head_take(&state, m * m);
+    p.grad_query_means = head_take(&state, m * h->d);
+    p.grad_key_means = head_take(&state, m * h->d);
+    p.summary = head_take(&work, m * h->dv);
+    p.grad_summary = head_take(&work, m * h->dv);
+    p.solved = head_take(&work, m * h->dv);
+    p.grad_solved = head_take(&work, m * h->dv);
+    p.grad_z = head_take(&work, m * m);
     p.inverse_work = work;
     return p;
 }
 
-static real logit_scale(const head *h)
+/* B: the landmarks attend to the tokens. */
+static head landmarks_to_tokens(const head *h, const pieces *p)
 {
-    return (real)(h->desc->logit_scale != 0 ? h->desc->logit_scale : 1 / sqrt((double)h->d));
+    head b = *h;
+    b.n = p->m;
+    b.q = p->query_means;
+    b.out = p->summary;
+    b.grad_out = p->grad_summary;
+    b.grad_q = p->grad_query_means;
+    b.q_stride = b.grad_q_stride = h->d;
+    b.out_stride = b.grad_out_stride = h->dv;
+    return b;
 }
 
-/* B, and F where there are as many landmarks as tokens: whatever attends to the tokens. */
-static attention to_tokens(const head *h, const pieces *p)
+/* F: the tokens attend to the landmarks, whose values are Z B V. */
+static head tokens_to_landmarks(const head *h, const pieces *p)
 {
-    return (attention){h->desc->storage, logit_scale(h), h->n_k,     h->d,     h->dv, h->k, h->v,
-                       h->k_stride,      h->v_stride,    p->weights, p->slopes};
-}
-
-/* F, to the landmarks with Z B V as their values. */
-static attention to_landmarks(const head *h, const pieces *p)
-{
-    return (attention){h->desc->storage, logit_scale(h), p->m,  h->d,       h->dv,    p->key_means,
-                       p->solved,        h->d,           h->dv, p->weights, p->slopes};
+    head f = *h;
+    f.n_k = p->m;
+    f.k = p->key_means;
+    f.v = p->solved;
+    f.grad_k = p->grad_key_means;
+    f.grad_v = p->grad_solved;
+    f.k_stride = f.grad_k_stride = h->d;
+    f.v_stride = f.grad_v_stride = h->dv;
+    return f;
 }
 
 /* ---- Segment means ---- */
@@ -277,22 +172,6 @@ static void means_backward(int64_t m, int64_t length, int64_t count, const int64
 
 /* ---- A and its norm ---- */
 
-static void softmax_row(int64_t count, real c, real *row)
-{
-    real highest = -INFINITY;
-    double sum = 0;
-    for (int64_t j = 0; j < count; j++) {
-        row[j] *= c;
-        highest = row[j] > highest ? row[j] : highest;
-    }
-    for (int64_t j = 0; j < count; j++) {
-        row[j] = real_exp(row[j] - highest);
-        sum += (double)row[j];
-    }
-    for (int64_t j = 0; j < count; j++)
-        row[j] = (real)((double)row[j] / sum);
-}
-
 /* |A|_1: the largest column sum (A >= 0), and the first column that has it. */
 static real column_norm(int64_t m, const real *a, int64_t *column)
 {
@@ -323,7 +202,7 @@ static void before(const head *h)
     R(store)(h->desc->storage, m, d, p.key_means, d);
     real_gemm(CblasNoTrans, CblasTrans, m, m, d, p.query_means, d, p.key_means, d, 0, p.a, m);
     for (int64_t i = 0; i < m; i++)
-        softmax_row(m, logit_scale(h), p.a + i * m);
+        R(softmax_row)(m, core_logit_scale(h->desc, d), p.a + i * m, p.a + i * m);
     R(store)(h->desc->storage, m, m, p.a, m);
     p.numbers[OWN_NORM] = p.numbers[NORM] = column_norm(m, p.a, &column);
     p.numbers[IS_LARGEST] = 1;
@@ -356,7 +235,7 @@ static void backward_join(int64_t count, real *const *states)
     for (int64_t i = 0; i < count; i++)
         sum += real_abs(states[i][NORM_SLOPE]) < INFINITY ? (double)states[i][NORM_SLOPE] : 0;
     for (int64_t i = 0; i < count; i++)
-        states[i][NORM_SLOPE] = (real)sum * states[i][IS_LARGEST];
+        states[i][NORM_SLOPE] = states[i][IS_LARGEST] != 0 ? (real)sum : 0;
 }
 
 /* ---- The residual on V ---- */
@@ -394,7 +273,7 @@ static void residual_backward(const head *h)
             if (j == h->n_k || core_position(h->key_positions, j) != position)
                 continue;
             const real *dy = h->grad_out + i * h->grad_out_stride;
-            sum += grad ? row_dot(h->dv, dy, h->v + j * h->v_stride) : 0;
+            sum += grad ? R(dot)(h->dv, dy, h->v + j * h->v_stride) : 0;
             for (int64_t c = 0; c < h->dv; c++)
                 h->grad_v[j * h->grad_v_stride + c] += taps[tap] * dy[c];
         }
@@ -405,29 +284,6 @@ static void residual_backward(const head *h)
 
 /* ---- Forward ---- */
 
-/* Queries i .. of a block, with the softmax's record in the block's memory. */
-static attending queries(const head *h, const pieces *p, int64_t i, real *out, int64_t out_stride)
-{
-    return (attending){head_smaller(HEAD_BLOCK, h->n - i),
-                       h->q + i * h->q_stride,
-                       h->q_stride,
-                       out,
-                       out_stride,
-                       p->block_peaks,
-                       p->block_inverses};
-}
-
-static attending landmarks(const head *h, const pieces *p, int64_t i)
-{
-    return (attending){head_smaller(HEAD_BLOCK, p->m - i),
-                       p->query_means + i * h->d,
-                       h->d,
-                       p->summary + i * h->dv,
-                       h->dv,
-                       p->peaks + i,
-                       p->inverses + i};
-}
-
 static nystrom_problem inverse_problem_of(const head *h, const pieces *p)
 {
     return (nystrom_problem){h->desc, p->m, p->a, p->numbers[NORM], p->inverse_work};
@@ -436,13 +292,10 @@ static nystrom_problem inverse_problem_of(const head *h, const pieces *p)
 /* U = B V and Z U; returns Z. */
 static const real *solve(const head *h, const pieces *p)
 {
-    attention b = to_tokens(h, p);
+    head b = landmarks_to_tokens(h, p);
     nystrom_problem inverse = inverse_problem_of(h, p);
     const real *z = R(nystrom_inverse)(&inverse);
-    for (int64_t i = 0; i < p->m; i += HEAD_BLOCK) {
-        attending rows = landmarks(h, p, i);
-        attend(&b, &rows);
-    }
+    R(softmax_forward)(&b);
     real_gemm(CblasNoTrans, CblasNoTrans, p->m, h->dv, p->m, z, p->m, p->summary, h->dv, 0,
               p->solved, h->dv);
     R(store)(h->desc->storage, p->m, h->dv, p->solved, h->dv);
@@ -452,12 +305,12 @@ static const real *solve(const head *h, const pieces *p)
 static void forward(const head *h)
 {
     pieces p = split(h);
-    attention a = p.exact ? to_tokens(h, &p) : to_landmarks(h, &p);
-    if (!p.exact)
+    if (p.exact) {
+        R(softmax_forward)(h);
+    } else {
         solve(h, &p);
-    for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
-        attending rows = queries(h, &p, i, h->out + i * h->out_stride, h->out_stride);
-        attend(&a, &rows);
+        head f = tokens_to_landmarks(h, &p);
+        R(softmax_forward)(&f);
     }
     if (h->desc->residual.data) {
         residual(h);
@@ -466,42 +319,6 @@ static void forward(const head *h)
 }
 
 /* ---- Backward ---- */
-
-/* The last softmax: F, with gradients of the landmarks and of Z U, or all there is. */
-static void queries_backward(const head *h, const pieces *p)
-{
-    attention a = p->exact ? to_tokens(h, p) : to_landmarks(h, p);
-    attended g = {.grad_out_stride = h->grad_out_stride, .grad_x_stride = h->grad_q_stride};
-    g.grad_k = p->exact ? h->grad_k : p->grad_key_means;
-    g.grad_v = p->exact ? h->grad_v : p->grad_solved;
-    g.grad_k_stride = p->exact ? h->grad_k_stride : h->d;
-    g.grad_v_stride = p->exact ? h->grad_v_stride : h->dv;
-    for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
-        attending rows = queries(h, p, i, p->out, h->dv);
-        g.grad_out = h->grad_out + i * h->grad_out_stride;
-        g.grad_x = h->grad_q + i * h->grad_q_stride;
-        attend(&a, &rows);
-        attend_backward(&a, &rows, &g);
-    }
-}
-
-/* B V, from the derivative by it. */
-static void landmarks_backward(const head *h, const pieces *p)
-{
-    attention b = to_tokens(h, p);
-    attended g = {.grad_out_stride = h->dv,
-                  .grad_k = h->grad_k,
-                  .grad_v = h->grad_v,
-                  .grad_x_stride = h->d,
-                  .grad_k_stride = h->grad_k_stride,
-                  .grad_v_stride = h->grad_v_stride};
-    for (int64_t i = 0; i < p->m; i += HEAD_BLOCK) {
-        attending rows = landmarks(h, p, i);
-        g.grad_out = p->grad_summary + i * h->dv;
-        g.grad_x = p->grad_query_means + i * h->d;
-        attend_backward(&b, &rows, &g);
-    }
-}
 
 static void clear(int64_t count, real *values)
 {
@@ -515,7 +332,7 @@ static void backward(const head *h)
     if (h->desc->residual.data)
         residual_backward(h);
     if (p.exact) {
-        queries_backward(h, &p);
+        R(softmax_backward)(h);
         return;
     }
     clear(m * m, p.grad_a);
@@ -523,10 +340,11 @@ static void backward(const head *h)
     clear(m * h->d, p.grad_key_means);
     clear(m * dv, p.grad_solved);
     const real *z = solve(h, &p);
-    queries_backward(h, &p);
+    head f = tokens_to_landmarks(h, &p), b = landmarks_to_tokens(h, &p);
+    R(softmax_backward)(&f);
     real_gemm(CblasTrans, CblasNoTrans, m, dv, m, z, m, p.grad_solved, dv, 0, p.grad_summary, dv);
     real_gemm(CblasNoTrans, CblasTrans, m, m, dv, p.grad_solved, dv, p.summary, dv, 0, p.grad_z, m);
-    landmarks_backward(h, &p);
+    R(softmax_backward)(&b);
     nystrom_problem inverse = inverse_problem_of(h, &p);
     R(nystrom_inverse_backward)(&inverse, p.grad_z, p.grad_a, &p.numbers[NORM_SLOPE]);
 }
@@ -540,11 +358,9 @@ static void after(const head *h)
         return;
     column_norm(m, p.a, &column);
     for (int64_t i = 0; i < m; i++) {
-        real *slopes = p.grad_a + i * m, *a = p.a + i * m;
+        real *slopes = p.grad_a + i * m;
         slopes[column] += p.numbers[NORM_SLOPE];
-        real mean = (real)row_dot(m, slopes, a);
-        for (int64_t j = 0; j < m; j++)
-            slopes[j] = logit_scale(h) * a[j] * (slopes[j] - mean);
+        R(softmax_row_backward)(m, core_logit_scale(h->desc, d), p.a + i * m, slopes);
     }
     real_gemm(CblasNoTrans, CblasNoTrans, m, d, m, p.grad_a, m, p.key_means, d, 1,
               p.grad_query_means, d);

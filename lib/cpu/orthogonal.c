@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Orthogonal random features (Yu et al. 2016; Choromanski et al. 2021, section 3.3). */
+/* Orthogonal random features (Yu et al. 2016; Choromanski et al. 2021). */
 #include <string.h>
 
 #include "cpu/blocks.h"

@@ -54,12 +54,12 @@ static pieces prepare(const head *h)
     p.along_queries = R(norm_take)(&free, 2 * h->d);
     p.along_keys = p.along_queries + h->d;
     memset(p.along_queries, 0, (size_t)(2 * h->d) * sizeof(double));
-    p.q = free;
-    p.k = p.q + HEAD_BLOCK * h->d;
-    p.grad_q = p.k + HEAD_BLOCK * h->d;
-    p.grad_k = p.grad_q + HEAD_BLOCK * h->d;
-    p.state = p.weights = p.grad_k + HEAD_BLOCK * h->d;
-    p.grad_state = p.slopes = p.state + state_reals(p.tokens_first, h->d, h->dv);
+    p.q = head_take(&free, HEAD_BLOCK * h->d);
+    p.k = head_take(&free, HEAD_BLOCK * h->d);
+    p.grad_q = head_take(&free, HEAD_BLOCK * h->d);
+    p.grad_k = head_take(&free, HEAD_BLOCK * h->d);
+    p.state = p.weights = head_take(&free, state_reals(p.tokens_first, h->d, h->dv));
+    p.grad_state = p.slopes = head_take(&free, state_reals(p.tokens_first, h->d, h->dv));
     return p;
 }
 

@@ -168,8 +168,8 @@ static void adjoint_gradient(const grad_head *g, int64_t head, real *grad_x, rea
     R(inverse_backward)(soft->desc.gradient, &a);
 }
 
-/* SOFT++, r = D^-1/2: X' = R X R gives D_j dr_j^2-wise dD_j = -(T_j.B1_j + U_j.B2_j) / (2 D_j),
- * which every entry of row j of A receives. */
+/* SOFT++: X' = R X R has D_j in row and column j, to the power -1/2, so that
+ * dD_j = -(T_j.B1_j + U_j.B2_j) / (2 D_j); every entry of row j of A receives it. */
 static void row_sum_gradient(const grad_head *g, real *t, real *grad_a)
 {
     const soft_head *h = &g->h;
@@ -387,11 +387,12 @@ static void conv_channel(const call *c, int64_t channel)
 {
     const cpu_soft *soft = c->soft;
     const atn_tensor *gradient = c->gradients->parameters[ATN_PARAMETER_CONV];
-    for (int64_t head = 0; head < soft->shape.batch * soft->shape.heads; head++)
+    for (int64_t head = 0; head < soft->shape.batch * soft->shape.heads; head++) {
         R(conv_weights_backward)
-    (&soft->desc.sampling, soft->shape.dim, soft_rows(c->q, head, 0), c->q->row_stride, soft->m,
-     grad_head_of(soft, head).landmarks, channel, gradient->data,
-     soft_thread(soft->grad_work, soft->grad_reals));
+        (&soft->desc.sampling, soft->shape.dim, soft_rows(c->q, head, 0), c->q->row_stride, soft->m,
+         grad_head_of(soft, head).landmarks, channel, gradient->data,
+         soft_thread(soft->grad_work, soft->grad_reals));
+    }
 }
 
 /* One entry of the norm's weight and of its bias. */

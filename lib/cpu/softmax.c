@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Softmax attention (Vaswani et al. 2017, Eq. 1) over blocks of queries and keys: a row's maximum
- * and sum are carried along the keys (Milakov and Gimelshein 2018, Alg. 3), so that n x n logits
+ * and sum are carried along the keys (Milakov and Gimelshein 2018), so that n x n logits
  * are never held. */
 #include <string.h>
 
 #include "core/heads.h"
-#include "cpu/heads.h"
+#include "cpu/softmax.h"
 
 /* A block of queries and where their softmax stands after the keys seen so far. Sums are relative
  * to exp(largest). */
@@ -18,12 +18,17 @@ typedef struct {
     double slope[HEAD_BLOCK];       /* backward: of weight (dP - pivot), then that over sum */
 } queries;
 
-/* work: the block of weights, the block of dY V^T (backward). */
+/* The block of weights, the block of dY V^T (backward). */
+int64_t R(softmax_reals)(void)
+{
+    return (int64_t)2 * HEAD_BLOCK * HEAD_BLOCK;
+}
+
 static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
                   int64_t *thread_reals, int64_t *head_reals)
 {
     (void)desc, (void)shape;
-    *thread_reals = (int64_t)2 * HEAD_BLOCK * HEAD_BLOCK;
+    *thread_reals = R(softmax_reals)();
     *head_reals = 0;
 }
 
@@ -67,34 +72,18 @@ static void logits(const head *h, const queries *b, int64_t first, int64_t keys,
             out[i * HEAD_BLOCK + j] *= c;
 }
 
-/* Makes a row's logits, those of keys first, first + 1, ... of which it sees `seen` of `keys`,
- * weights exp(logit - largest so far); returns what sums over earlier keys are to be multiplied by.
- * A row without a finite largest logit becomes NaN. */
+/* softmax_advance with the `seen` of the block's `keys`, from `first` on, that a row sees; those it
+ * does not see get weight 0. */
 static double advance(queries *b, int64_t row, int64_t first, int64_t seen, int64_t keys,
                       real *logit)
 {
-    real before = b->largest[row], largest = before;
-    for (int64_t j = 0; j < seen; j++)
-        if (logit[j] > largest) {
-            largest = logit[j];
-            b->largest_at[row] = first + j;
-        }
-    double sum = 0, shrink = largest > before ? exp((double)before - (double)largest) : 1;
-    for (int64_t j = 0; j < seen; j++) {
-        logit[j] = real_exp(logit[j] - largest);
-        sum += (double)logit[j];
-    }
+    int64_t at = -1;
+    double shrink = R(softmax_advance)(seen, logit, &b->largest[row], &b->sum[row], &at);
+    if (at >= 0)
+        b->largest_at[row] = first + at;
     for (int64_t j = seen; j < keys; j++)
         logit[j] = 0;
-    b->sum[row] = b->sum[row] * shrink + sum;
-    b->largest[row] = largest;
     return shrink;
-}
-
-static void scale_row(int64_t count, double factor, real *x)
-{
-    for (int64_t c = 0; c < count && factor != 1; c++)
-        x[c] = (real)(x[c] * factor);
 }
 
 static void forward_block(const head *h, queries *b)
@@ -107,7 +96,7 @@ static void forward_block(const head *h, queries *b)
         for (int64_t i = 0; i < b->count; i++) {
             int64_t seen = keys_seen(h, b->first + i, j, keys);
             double shrink = advance(b, i, j, seen, keys, weights + i * HEAD_BLOCK);
-            scale_row(h->dv, shrink, out + i * h->out_stride);
+            R(scale_row)(h->dv, shrink, out + i * h->out_stride);
         }
         R(store)(h->desc->storage, b->count, keys, weights, HEAD_BLOCK);
         real_gemm(CblasNoTrans, CblasNoTrans, b->count, h->dv, keys, weights, HEAD_BLOCK,
@@ -115,10 +104,10 @@ static void forward_block(const head *h, queries *b)
     }
     for (int64_t i = 0; i < b->count; i++)
         if (b->sum[i] != 0) /* 0: no key seen, a row of 0 */
-            scale_row(h->dv, 1 / b->sum[i], out + i * h->out_stride);
+            R(scale_row)(h->dv, 1 / b->sum[i], out + i * h->out_stride);
 }
 
-static void forward(const head *h)
+void R(softmax_forward)(const head *h)
 {
     for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
         queries b = open_queries(h, i);
@@ -152,7 +141,7 @@ static void measure_row(queries *b, int64_t row, int64_t first, int64_t seen, in
 }
 
 /* The maxima and sums of all rows, and pivot + slope = sum_j P_ij dP_ij = dY_i.Y_i, without Y (Dao
- * et al. 2022, Eq. 4). Relative to dP where P is largest: where P is nearly 1, dP less the mean of
+ * et al. 2022). Relative to dP where P is largest: where P is nearly 1, dP less the mean of
  * dP would be the rounding error of the mean. */
 static void measure(const head *h, queries *b)
 {
@@ -205,7 +194,7 @@ static void backward_block(const head *h, const queries *b)
     }
 }
 
-static void backward(const head *h)
+void R(softmax_backward)(const head *h)
 {
     for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
         queries b = open_queries(h, i);
@@ -214,4 +203,5 @@ static void backward(const head *h)
     }
 }
 
-const head_operator R(softmax) = {.sizes = sizes, .forward = forward, .backward = backward};
+const head_operator R(softmax) = {
+    .sizes = sizes, .forward = R(softmax_forward), .backward = R(softmax_backward)};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Cross-covariance attention (XCiT, Eq. 3): Y = V A^T, A = softmax(tau C), C = Q^^T K^, over the
- * tokens of which both query and key are there.
+/* Cross-covariance attention (XCiT, El-Nouby et al. 2021): Y = V A^T, A = softmax(tau C), C = Q^^T
+ * K^, over the tokens of which both query and key are there.
  *
  * Backward, with G = dY and L = tau C:
  *   dV = G A,   dA = G^T V,   dL = A o (dA - (A o dA) 1),   dtau = dL.C,   dC = tau dL,
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cpu/norms.h"
+#include "cpu/softmax.h"
 
 /* work: norms; blocks of raw Q and K, of Q^ and K^, of V, of G and of one gradient; C, A, dC. */
 typedef struct {
@@ -51,25 +52,10 @@ static bool next_tokens(const head *h, token_block *b)
     return b->count > 0;
 }
 
-static void gather(const head *h, int64_t count, const int64_t *rows, const real *from,
-                   int64_t stride, real *to)
-{
-    for (int64_t i = 0; i < count; i++)
-        memcpy(to + i * h->d, from + rows[i] * stride, (size_t)h->d * sizeof(real));
-}
-
-static void scatter_add(const head *h, int64_t count, const int64_t *rows, const real *from,
-                        real *to, int64_t stride)
-{
-    for (int64_t i = 0; i < count; i++)
-        for (int64_t c = 0; c < h->d; c++)
-            to[rows[i] * stride + c] += from[i * h->d + c];
-}
-
 static void gather_raw(const head *h, const pieces *p, const token_block *b)
 {
-    gather(h, b->count, b->queries, h->q, h->q_stride, p->raw_q);
-    gather(h, b->count, b->keys, h->k, h->k_stride, p->raw_k);
+    R(gather_rows)(b->count, b->queries, h->d, h->q, h->q_stride, p->raw_q);
+    R(gather_rows)(b->count, b->keys, h->d, h->k, h->k_stride, p->raw_k);
 }
 
 /* A block of Q^ and K^. */
@@ -93,31 +79,17 @@ static pieces split(const head *h)
     p.along_queries = R(norm_take)(&free, 2 * h->d);
     p.along_keys = p.along_queries + h->d;
     memset(p.along_queries, 0, (size_t)(2 * h->d) * sizeof(double));
-    p.raw_q = free;
-    p.raw_k = p.raw_q + block;
-    p.q = p.raw_k + block;
-    p.k = p.q + block;
-    p.v = p.k + block;
-    p.grad_out = p.v + block;
-    p.grad = p.grad_out + block;
-    p.covariance = p.grad + block;
-    p.weights = p.covariance + square;
-    p.slopes = p.weights + square;
+    p.raw_q = head_take(&free, block);
+    p.raw_k = head_take(&free, block);
+    p.q = head_take(&free, block);
+    p.k = head_take(&free, block);
+    p.v = head_take(&free, block);
+    p.grad_out = head_take(&free, block);
+    p.grad = head_take(&free, block);
+    p.covariance = head_take(&free, square);
+    p.weights = head_take(&free, square);
+    p.slopes = head_take(&free, square);
     return p;
-}
-
-/* A row of A from one of C. */
-static void softmax_row(int64_t d, double tau, const real *covariance, real *weights)
-{
-    double largest = -INFINITY, sum = 0;
-    for (int64_t b = 0; b < d; b++)
-        largest = core_max(largest, tau * (double)covariance[b]);
-    for (int64_t b = 0; b < d; b++) {
-        weights[b] = real_exp((real)(tau * (double)covariance[b] - largest));
-        sum += (double)weights[b];
-    }
-    for (int64_t b = 0; b < d; b++)
-        weights[b] = (real)((double)weights[b] / sum);
 }
 
 /* The norms, C and A. */
@@ -139,7 +111,7 @@ static pieces make_weights(const head *h)
     }
     R(store)(h->desc->storage, d, d, p.covariance, d);
     for (int64_t a = 0; a < d; a++)
-        softmax_row(d, p.tau, p.covariance + a * d, p.weights + a * d);
+        R(softmax_row)(d, p.tau, p.covariance + a * d, p.weights + a * d);
     R(store)(h->desc->storage, d, d, p.weights, d);
     return p;
 }
@@ -151,9 +123,9 @@ static void forward(const head *h)
     for (int64_t i = 0; i < h->n; i++)
         memset(h->out + i * h->out_stride, 0, (size_t)d * sizeof(real));
     for (token_block b = {0}; next_tokens(h, &b);) {
-        gather(h, b.count, b.keys, h->v, h->v_stride, p.v);
+        R(gather_rows)(b.count, b.keys, d, h->v, h->v_stride, p.v);
         real_gemm(CblasNoTrans, CblasTrans, b.count, d, d, p.v, d, p.weights, d, 0, p.grad, d);
-        scatter_add(h, b.count, b.queries, p.grad, h->out, h->out_stride);
+        R(scatter_add_rows)(b.count, b.queries, d, p.grad, h->out, h->out_stride);
     }
     R(store)(h->desc->storage, h->n, d, h->out, h->out_stride);
 }
@@ -164,15 +136,10 @@ static double backward_weights(const head *h, const pieces *p)
     int64_t d = h->d;
     double grad_tau = 0;
     for (int64_t a = 0; a < d; a++) {
-        const real *weights = p->weights + a * d, *covariance = p->covariance + a * d;
         real *slopes = p->slopes + a * d;
-        double mean;
-        R(row_dots)(1, d, weights, slopes, &mean);
-        for (int64_t b = 0; b < d; b++) {
-            double logit = (double)weights[b] * ((double)slopes[b] - mean);
-            grad_tau += logit * (double)covariance[b];
-            slopes[b] = (real)(p->tau * logit);
-        }
+        R(softmax_row_backward)(d, 1, p->weights + a * d, slopes);
+        grad_tau += R(dot)(d, slopes, p->covariance + a * d);
+        R(scale_row)(d, p->tau, slopes);
     }
     return grad_tau;
 }
@@ -185,10 +152,10 @@ static void backward_tokens(const head *h, const pieces *p)
         load(h, p, &b);
         real_gemm(CblasNoTrans, CblasTrans, b.count, d, d, p->k, d, p->slopes, d, 0, p->grad, d);
         R(columns_push)(&p->queries, p->along_queries, b.count, p->q, p->grad);
-        scatter_add(h, b.count, b.queries, p->grad, h->grad_q, h->grad_q_stride);
+        R(scatter_add_rows)(b.count, b.queries, d, p->grad, h->grad_q, h->grad_q_stride);
         real_gemm(CblasNoTrans, CblasNoTrans, b.count, d, d, p->q, d, p->slopes, d, 0, p->grad, d);
         R(columns_push)(&p->keys, p->along_keys, b.count, p->k, p->grad);
-        scatter_add(h, b.count, b.keys, p->grad, h->grad_k, h->grad_k_stride);
+        R(scatter_add_rows)(b.count, b.keys, d, p->grad, h->grad_k, h->grad_k_stride);
     }
     for (token_block b = {0}; next_tokens(h, &b);)
         for (int64_t i = 0; i < b.count; i++) {
@@ -209,12 +176,12 @@ static void backward(const head *h)
     real *grad_tau = h->grad_parameters[ATN_PARAMETER_TEMPERATURE];
     memset(p.slopes, 0, (size_t)(d * d) * sizeof(real));
     for (token_block b = {0}; next_tokens(h, &b);) {
-        gather(h, b.count, b.keys, h->v, h->v_stride, p.v);
-        gather(h, b.count, b.queries, h->grad_out, h->grad_out_stride, p.grad_out);
+        R(gather_rows)(b.count, b.keys, d, h->v, h->v_stride, p.v);
+        R(gather_rows)(b.count, b.queries, d, h->grad_out, h->grad_out_stride, p.grad_out);
         real_gemm(CblasTrans, CblasNoTrans, d, d, b.count, p.grad_out, d, p.v, d, 1, p.slopes, d);
         real_gemm(CblasNoTrans, CblasNoTrans, b.count, d, d, p.grad_out, d, p.weights, d, 0, p.grad,
                   d);
-        scatter_add(h, b.count, b.keys, p.grad, h->grad_v, h->grad_v_stride);
+        R(scatter_add_rows)(b.count, b.keys, d, p.grad, h->grad_v, h->grad_v_stride);
     }
     double sum = backward_weights(h, &p);
     if (grad_tau)

@@ -35,10 +35,10 @@ static pieces split(const head *h)
     real *free = h->work;
     pieces p = {.divisors = R(norm_take)(&free, 2 * (h->d + h->dv))};
     p.varies = p.divisors + h->d + h->dv;
-    p.q = free;
-    p.grad = p.q + HEAD_BLOCK * h->d;
-    p.state = p.grad + HEAD_BLOCK * h->d;
-    p.grad_state = p.state + h->d * h->dv;
+    p.q = head_take(&free, HEAD_BLOCK * h->d);
+    p.grad = head_take(&free, HEAD_BLOCK * h->d);
+    p.state = head_take(&free, h->d * h->dv);
+    p.grad_state = head_take(&free, h->d * h->dv);
     return p;
 }
 

@@ -52,14 +52,16 @@ static int64_t arrange(const ref_head *h, double *x, place *sequence)
     return count;
 }
 
-/* k_j = q_j / |q_j|, NaN where the value of q_j is 0, whatever derivative it carries. */
+/* k_j = q_j / max(|q_j|, 1e-12). The root of a square that is 0 has no derivative: 1e-12 is the
+ * larger there. */
 static void normalise(const ref_head *h, num *keys)
 {
     for (int64_t j = 0; j < h->n; j++) {
         const num *q = h->q + j * h->d;
         num squared = NUM(ref_dot)(h->d, q, q);
+        num norm = num_max(num_value(squared) > 0 ? num_sqrt(squared) : 0, 1e-12);
         for (int64_t c = 0; c < h->d; c++)
-            keys[j * h->d + c] = num_value(squared) > 0 ? q[c] / num_sqrt(squared) : (num)NAN;
+            keys[j * h->d + c] = q[c] / norm;
     }
 }
 

@@ -172,6 +172,7 @@ Test(settings, defaults)
     cr_expect(s.inputs.count == 0 && s.variants.count == 0 && s.stages.count == 0);
     cr_expect(s.operators.count == 0 && s.tokens.count == 0 && s.storage_count == 0);
     cr_expect(s.scale == ATN_SCALE_HEAD && s.distance == ATN_DISTANCE_DIRECT);
+    cr_expect(s.query_row == -1 && s.query_col == -1);
     cr_expect_not(s.dry_run || s.resume || s.help);
     cr_expect_str_eq(s.command, "attnum run");
     settings_free(&s);
@@ -202,8 +203,9 @@ Test(settings, every_option)
 
     cr_assert_eq(parse(&s, ALL,
                        "--variant=nr,eig|--alpha=1e-3|--stage=3,1|--m=4:16:x2|"
-                       "--scale=0.25|--distance=clamped|--dtype=f64,f32"),
+                       "--scale=0.25|--distance=clamped|--dtype=f64,f32|--query=0x27"),
                  EXIT_PASS);
+    cr_expect(s.query_row == 0 && s.query_col == 27);
     cr_expect(s.variants.count == 2 && s.alpha == 1e-3 && s.landmarks.count == 3);
     cr_expect(s.stages.count == 2 && s.stages.items[0] == 3 && s.dtypes[0] == ATN_F64);
     cr_expect(s.scale == ATN_SCALE_VALUE && s.scale_value == 0.25);
@@ -321,6 +323,17 @@ static const struct {
     {"--scale=0", 2},
     {"--scale=-1", 2},
     {"--distance=Direct", 2},
+    {"--query=", 2},
+    {"--query=3", 2},
+    {"--query=3x", 2},
+    {"--query=x3", 2},
+    {"--query=-1x3", 2},
+    {"--query=3x-1", 2},
+    {"--query=3,4", 2},
+    {"--query=3x4x5", 2},
+    {"--query=1.5x2", 2},
+    {"--query=3x99999999999999999999", 2},
+    {"--query=1x1|--query=1x1", 2},
     {"--variant=nr|--alpha=1|--alpha=1", 2},
     {"--samples=3|--samples=4", 2},
     {"--iterations=0|--iterations=1", 2},
@@ -393,6 +406,7 @@ Test(settings, an_option_the_experiment_does_not_use)
         {"--distance=direct", USES_DISTANCE},
         {"--input=x.npy|--grid=2x2", USES_INPUT | USES_GRID},
         {"--alpha=1", USES_ALPHA},
+        {"--query=1x1", USES_QUERY},
         {"--operator=soft", USES_OPERATOR},
         {"--storage=f16", USES_STORAGE},
         {"--n=4", USES_TOKENS},
@@ -453,6 +467,18 @@ Test(settings, the_command_of_a_point)
           .tokens = 9,
           .operator= atn_operator_find("sima"),
           .variant = 1}},
+        {"--query=0x13|--quick",
+         "attnum run a/b --stage 3 --seed 1 --samples 2 --query 0x13 --out replay",
+         USES_QUERY | USES_SAMPLES,
+         {.input = "photos", .stage = 3, .seed = 1, .samples = 2}},
+        {"--full",
+         "attnum run a/b --full --seed 1 --out replay",
+         0,
+         {.input = "", .seed = 1, .by_effort = true}},
+        {"",
+         "attnum run a/b --seed 1 --out replay",
+         0,
+         {.input = "", .seed = 1, .by_effort = true}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         settings s;
@@ -544,6 +570,9 @@ Test(settings, fingerprint_has_what_results_depend_on)
         "--scale=embed",
         "--scale=1",
         "--distance=clamped",
+        "--query=0x0",
+        "--query=0x1",
+        "--query=1x0",
         "--operator=soft",
         "--operator=soft/paper",
         "--storage=bf16",

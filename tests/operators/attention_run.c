@@ -6,28 +6,6 @@
 
 #include "data.h"
 
-const atn_operator_info *attention_row(int op)
-{
-    return atn_operator_get((atn_operator)op); /* null: until every row is there */
-}
-
-bool attention_has_backward(const atn_operator_info *info)
-{
-    return info->capabilities & ATN_CAN_BACKWARD; /* until every row can */
-}
-
-bool attention_has_reference(const atn_operator_info *info)
-{
-    attention_choice empty = {.op = info->op, .dtype = ATN_F64, .shape = {0, 1, 1, 1, 1, 0}};
-    attention_case c = attention_case_make(&empty);
-    ref_attention_problem problem = attention_case_problem(&c);
-    bool known = ref_attention(&problem, NULL) != ATN_ERR_VALUE;
-    if (!known) /* until every reference is there */
-        fprintf(stderr, "%s: NOT checked, there is no reference\n", info->name);
-    attention_case_free(&c);
-    return known;
-}
-
 atn_status attention_expect(const attention_case *c, double *want)
 {
     ref_attention_problem problem = attention_case_problem(c);

@@ -17,15 +17,6 @@ enum {
     SLOT_COUNT = SLOT_PARAMETERS + ATN_PARAMETER_COUNT
 };
 
-/* An operator's row; null where the registry has none (yet). */
-const atn_operator_info *attention_row(int op);
-
-/* Whether it can be differentiated (yet). */
-bool attention_has_backward(const atn_operator_info *info);
-
-/* Whether the reference knows it (yet); says so if not. */
-bool attention_has_reference(const atn_operator_info *info);
-
 /* The reference's output and status; a negative one ends the test. */
 atn_status attention_expect(const attention_case *c, double *want);
 

@@ -76,13 +76,11 @@ static bool spoil(attention_case *c, int which, double bad)
 
 static void check_nonfinite(atn_context *context, int op, int variant, int which, double bad)
 {
-    bool backward = attention_has_backward(attention_row(op));
     attention_case c = make(op, variant, which % 2 ? ATN_F32 : ATN_F64, 6, true);
     attention_run clean = attention_run_make(&c, 0), r = attention_run_make(&c, 0);
     attention_run_forward(&clean, context);
-    if (backward)
-        attention_run_backward(&clean, context);
-    if (spoil(&c, which, bad) && (backward || which < 3)) {
+    attention_run_backward(&clean, context);
+    if (spoil(&c, which, bad)) {
         attention_run_load(&r);
         atn_status status = ATN_NONFINITE;
         if (which < 3) {
@@ -94,16 +92,14 @@ static void check_nonfinite(atn_context *context, int op, int variant, int which
                       attention_run_clean(&r, false));
             check_spoilt(&c, "Y", &r.out, &clean.out);
         }
-        if (backward)
-            status = attention_run_backward(&r, context);
-        cr_expect(
-            status == ATN_NONFINITE && r.info.failures >= 1 && attention_run_clean(&r, backward),
-            "%s, backward: %s, %ld failures, clean %d", attention_case_label(&c),
-            atn_status_name(status), (long)r.info.failures, attention_run_clean(&r, backward));
-        for (int s = 0; backward && s < SLOT_PARAMETERS; s++)
+        status = attention_run_backward(&r, context);
+        cr_expect(status == ATN_NONFINITE && r.info.failures >= 1 && attention_run_clean(&r, true),
+                  "%s, backward: %s, %ld failures, clean %d", attention_case_label(&c),
+                  atn_status_name(status), (long)r.info.failures, attention_run_clean(&r, true));
+        for (int s = 0; s < SLOT_PARAMETERS; s++)
             if (r.gradients[s].memory)
                 check_spoilt(&c, attention_slot_name(s), &r.gradients[s], &clean.gradients[s]);
-        for (int s = SLOT_PARAMETERS; backward && s < SLOT_COUNT; s++)
+        for (int s = SLOT_PARAMETERS; s < SLOT_COUNT; s++)
             cr_expect(!r.gradients[s].memory || count_nan(&r.gradients[s], 0) > 0,
                       "%s: gradient of %s hides a bad head", attention_case_label(&c),
                       attention_slot_name(s));
@@ -118,7 +114,7 @@ Test(calls, nonfinite_input_spoils_its_own_head_only)
     static const double bad[] = {NAN, INFINITY, -INFINITY, NAN};
     atn_context *context = fixture_context(1, NULL);
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
-        for (int variant = 0; attention_row(op) && variant < attention_row(op)->variant_count;
+        for (int variant = 0; variant < atn_operator_get((atn_operator)op)->variant_count;
              variant++)
             for (int which = 0; which < 4; which++)
                 check_nonfinite(context, op, variant, which, bad[which]);
@@ -147,8 +143,7 @@ static void check_memory(int op, int variant, atn_dtype dtype)
               attention_case_label(&c), cost.workspace_bytes, counts.last_bytes);
     int64_t calls = counts.calls;
     cr_expect(atn_attention_forward(plan, &inputs, &r.out.view, NULL) >= 0);
-    if (attention_has_backward(attention_row(op)))
-        cr_expect(atn_attention_backward(plan, &inputs, &r.dout.view, &gradients, NULL) >= 0);
+    cr_expect(atn_attention_backward(plan, &inputs, &r.dout.view, &gradients, NULL) >= 0);
     cr_expect_eq(counts.calls, calls, "%s: %ld allocations in calls", attention_case_label(&c),
                  (long)(counts.calls - calls));
     atn_plan_free(plan);
@@ -162,7 +157,7 @@ static void check_memory(int op, int variant, atn_dtype dtype)
 Test(calls, memory_is_taken_once_and_as_foretold)
 {
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
-        for (int variant = 0; attention_row(op) && variant < attention_row(op)->variant_count;
+        for (int variant = 0; variant < atn_operator_get((atn_operator)op)->variant_count;
              variant++)
             check_memory(op, variant, (atn_dtype)(variant % ATN_DTYPE_COUNT));
 }
@@ -171,8 +166,6 @@ Test(calls, memory_is_taken_once_and_as_foretold)
 Test(calls, plans_without_memory)
 {
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
-        if (!attention_row(op))
-            continue;
         attention_case c = make(op, 0, ATN_F64, 9, true);
         bool made = false;
         for (int fail = 1; !made; fail++) {
@@ -203,8 +196,7 @@ static void check_threads(int op, int variant, atn_dtype dtype)
         runs[i] = attention_run_make(&c, 0);
         bool same = attention_run_forward(&runs[i], context) >= 0 &&
                     guarded_same_bits(&runs[i].out, &runs[0].out);
-        if (attention_has_backward(attention_row(op)))
-            same = same && attention_run_backward(&runs[i], context) >= 0;
+        same = same && attention_run_backward(&runs[i], context) >= 0;
         for (int s = 0; s < SLOT_COUNT; s++)
             if (runs[i].gradients[s].memory)
                 same = same && guarded_same_bits(&runs[i].gradients[s], &runs[0].gradients[s]);
@@ -219,7 +211,7 @@ static void check_threads(int op, int variant, atn_dtype dtype)
 Test(calls, the_same_bits_from_any_number_of_threads)
 {
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
-        for (int variant = 0; attention_row(op) && variant < attention_row(op)->variant_count;
+        for (int variant = 0; variant < atn_operator_get((atn_operator)op)->variant_count;
              variant++)
             check_threads(op, variant, (atn_dtype)(variant % ATN_DTYPE_COUNT));
 }
@@ -236,7 +228,7 @@ Test(calls, empty_shapes_have_zero_gradients)
                                                  {0, 0, 0, 0, 0, 0}};
     atn_context *context = fixture_context(1, NULL);
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
-        for (size_t i = 0; attention_row(op) && i < sizeof shapes / sizeof *shapes; i++) {
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
             attention_choice choice = {.op = (atn_operator)op,
                                        .dtype = ATN_F64,
                                        .shape = shapes[i],
@@ -247,12 +239,12 @@ Test(calls, empty_shapes_have_zero_gradients)
             attention_case c = attention_case_make(&choice);
             attention_run r = attention_run_make(&c, 2);
             atn_status status = attention_run_forward(&r, context);
-            if (status == ATN_OK && attention_has_backward(attention_row(op)))
+            if (status == ATN_OK)
                 status = attention_run_backward(&r, context);
             bool empty = attention_case_outputs(&c) == 0; /* xca: value_dim is dim */
             attention_slots slots = attention_run_slots(&r);
             double sum = 0;
-            for (int s = 0; attention_has_backward(attention_row(op)) && s < SLOT_COUNT; s++)
+            for (int s = 0; s < SLOT_COUNT; s++)
                 sum += judge_largest(attention_slot_count(&c, s), slots.of[s]);
             attention_slots_free(&slots);
             cr_expect(!empty || (status == ATN_OK && r.info.failures == 0 && sum == 0),

@@ -295,13 +295,212 @@ Test(gradients, backward_is_the_derivative)
 {
     atn_context *context = fixture_context(1, NULL);
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
-        const atn_operator_info *info = attention_row(op);
-        bool known = info && attention_has_backward(info) && attention_has_reference(info);
-        for (int variant = 0; known && variant < info->variant_count; variant++) {
+        const atn_operator_info *info = atn_operator_get((atn_operator)op);
+        for (int variant = 0; variant < info->variant_count; variant++) {
             tally t = {0};
             check_variant(context, op, variant, &t);
             report(info, variant, &t);
         }
+    }
+    atn_context_free(context);
+}
+
+/* ---- Options away from their defaults ---- */
+
+static void set_norm_epsilon(attention_case *c, atn_attention_desc *desc, double value)
+{
+    (void)c;
+    desc->sima.epsilon = desc->xnorm.epsilon = desc->xca.epsilon = value;
+}
+
+static void set_denominator_epsilon(attention_case *c, atn_attention_desc *desc, double value)
+{
+    (void)c;
+    desc->performer.denominator_epsilon = desc->elu.epsilon = desc->cosformer.epsilon = value;
+}
+
+static void set_feature_epsilon(attention_case *c, atn_attention_desc *desc, double value)
+{
+    (void)c;
+    desc->performer.feature_epsilon = value;
+}
+
+static void set_logit_scale(attention_case *c, atn_attention_desc *desc, double value)
+{
+    (void)c;
+    desc->logit_scale = value;
+}
+
+static void set_scale(attention_case *c, atn_attention_desc *desc, double value)
+{
+    (void)c;
+    desc->scale = ATN_SCALE_VALUE, desc->scale_value = value;
+}
+
+static void set_self_logit(attention_case *c, atn_attention_desc *desc, double value)
+{
+    (void)c;
+    desc->lsh.self_logit = value;
+}
+
+/* Makes the first token of the first head short. */
+static void set_first_token(attention_case *c, atn_attention_desc *desc, double value)
+{
+    (void)desc;
+    for (int64_t i = 0; i < c->shape.dim; i++)
+        c->q[i] = value;
+}
+
+/* Norms of 9 normal numbers: epsilon is the larger in some columns or rows, not in all. */
+static const struct {
+    atn_operator op;
+    int variant;
+    void (*set)(attention_case *c, atn_attention_desc *desc, double value);
+    double value;
+} option_rows[] = {
+    {ATN_GAUSSIAN, 0, set_scale, 0.3},
+    {ATN_SOFTMAX, 0, set_logit_scale, 0.3},
+    {ATN_LINFORMER, 0, set_logit_scale, 0.3},
+    {ATN_SIMA, 0, set_norm_epsilon, 7},
+    {ATN_SIMA, 3, set_norm_epsilon, 3},
+    {ATN_SIMA, 5, set_norm_epsilon, 7},
+    {ATN_XNORM, 0, set_norm_epsilon, 1.6},
+    {ATN_XNORM, 0, set_norm_epsilon, 6},
+    {ATN_XNORM, 1, set_norm_epsilon, 6},
+    {ATN_XCA, 0, set_norm_epsilon, 3},
+    {ATN_NYSTROMFORMER, 0, set_logit_scale, 0.9},
+    {ATN_PERFORMER, 0, set_logit_scale, 0.3},
+    {ATN_PERFORMER, 0, set_feature_epsilon, 0.2},
+    {ATN_PERFORMER, 1, set_denominator_epsilon, 0.5},
+    {ATN_PERFORMER, 2, set_feature_epsilon, 0.2},
+    {ATN_RFF, 0, set_scale, 0.3},
+    {ATN_ELU, 0, set_denominator_epsilon, 3},
+    {ATN_COSFORMER, 0, set_denominator_epsilon, 3},
+    {ATN_LSH, 0, set_logit_scale, 0.3},
+    {ATN_LSH, 0, set_self_logit, 0.5},
+    {ATN_LSH, 0, set_first_token, 1e-13}, /* its norm counts as 1e-12 */
+};
+
+/* Forward against the reference. */
+static void check_output(atn_context *context, const attention_case *c)
+{
+    int64_t count = attention_case_outputs(c);
+    double *want = data_allocate(count), *got = data_allocate(count);
+    attention_run r = attention_run_make(c, 1);
+    attention_expect(c, want);
+    cr_expect_geq((int)attention_run_forward(&r, context), 0, "%s", atn_last_error(context));
+    guarded_get(&r.out, got);
+    double apart = judge_relative(count, got, want);
+    cr_expect(apart < JUDGE_LAW, "%s: %.3g from the reference", attention_case_label(c), apart);
+    attention_run_free(&r);
+    free(got);
+    free(want);
+}
+
+Test(gradients, options_away_from_their_defaults)
+{
+    static const gradient_row shape = {{1, 2, 9, 3, 4, 0}, true, false, false, false};
+    atn_context *context = fixture_context(1, NULL);
+    for (size_t i = 0; i < sizeof option_rows / sizeof *option_rows; i++) {
+        attention_case c = make(&shape, (int)option_rows[i].op, option_rows[i].variant, ATN_F64);
+        tally t = {0};
+        option_rows[i].set(&c, &c.desc, option_rows[i].value);
+        option_rows[i].set(&c, &c.reference, option_rows[i].value);
+        check_output(context, &c);
+        check_f64(context, &c, 0, &t);
+        cr_expect_eq(t.judged, 1, "row %zu, %s was not judged", i, attention_case_label(&c));
+        attention_case_free(&c);
+    }
+    atn_context_free(context);
+}
+
+/* sum dY Y with slot q or k moved by `step` times `direction`. */
+static double objective(atn_context *context, attention_case *c, double *slot, int64_t count,
+                        const double *direction, double step)
+{
+    double sum = 0, *y = data_allocate(attention_case_outputs(c));
+    for (int64_t i = 0; i < count; i++)
+        slot[i] += step * direction[i];
+    attention_run r = attention_run_make(c, 0);
+    cr_expect_geq((int)attention_run_forward(&r, context), 0, "%s", atn_last_error(context));
+    guarded_get(&r.out, y);
+    for (int64_t i = 0; i < attention_case_outputs(c); i++)
+        sum += c->dout[i] * y[i];
+    for (int64_t i = 0; i < count; i++)
+        slot[i] -= step * direction[i];
+    attention_run_free(&r);
+    free(y);
+    return sum;
+}
+
+/* The pseudo-inverse that drops singular values other than 0: forward against the reference, for
+ * every rcond; backward against differences, as the reference differentiates at exact ranks. */
+Test(gradients, truncated_pseudo_inverse)
+{
+    static const gradient_row shape = {{1, 2, 9, 3, 4, 0}, true, false, false, false};
+    const double step = 1e-5;
+    atn_context *context = fixture_context(1, NULL);
+    for (int percent = 2; percent < 100; percent += 2) {
+        attention_case c = make(&shape, ATN_NYSTROMFORMER, 2, ATN_F64);
+        c.desc.nystromformer.rcond = c.reference.nystromformer.rcond = percent / 100.0;
+        c.desc.logit_scale = c.reference.logit_scale = 2; /* singular values far from each other */
+        check_output(context, &c);
+        attention_slots got = gradients_of(context, &c, 0);
+        double *const slots[] = {c.q, c.k};
+        for (int s = SLOT_Q; s <= SLOT_K && percent % 20 == 10; s++) {
+            int64_t count = attention_slot_count(&c, s);
+            double along = 0, *direction = data_allocate(count);
+            data_normal((uint64_t)(percent + s), count, direction);
+            for (int64_t i = 0; i < count; i++)
+                along += got.of[s][i] * direction[i];
+            double change = objective(context, &c, slots[s], count, direction, step) -
+                            objective(context, &c, slots[s], count, direction, -step);
+            cr_expect(fabs(change / 2 / step - along) < 1e-6 * (1 + fabs(along)),
+                      "rcond %g, %s: %.9g, not %.9g", percent / 100.0, attention_slot_name(s),
+                      along, change / 2 / step);
+            free(direction);
+        }
+        attention_slots_free(&got);
+        attention_case_free(&c);
+    }
+    atn_context_free(context);
+}
+
+/* ---- More than a block of 64 of what is not tokens ---- */
+
+Test(gradients, widths_beyond_a_block)
+{
+    static const attention_choice choices[] = {
+        {.op = ATN_GAUSSIAN, .shape = {1, 1, 5, 70, 67, 6}},
+        {.op = ATN_SOFTMAX, .shape = {1, 1, 5, 70, 67, 6}},
+        {.op = ATN_LINFORMER, .shape = {1, 1, 5, 70, 67, 6}},
+        {.op = ATN_LINFORMER, .shape = {1, 1, 5, 3, 4, 6}, .landmarks = 70},
+        {.op = ATN_SIMA, .variant = 3, .shape = {1, 1, 5, 70, 67, 6}},
+        {.op = ATN_SIMA, .variant = 6, .shape = {1, 1, 5, 70, 67, 6}},
+        {.op = ATN_XNORM, .shape = {1, 1, 5, 70, 67, 6}},
+        {.op = ATN_XCA, .shape = {1, 1, 80, 70, 70, 0}, .cross = true},
+        {.op = ATN_EFFICIENT, .shape = {1, 1, 5, 70, 67, 6}},
+        {.op = ATN_NYSTROMFORMER, .shape = {1, 1, 7, 70, 67, 8}, .landmarks = 3},
+        {.op = ATN_NYSTROMFORMER, .shape = {1, 1, 150, 3, 2, 0}, .landmarks = 70, .cross = true},
+        {.op = ATN_PERFORMER, .shape = {1, 1, 5, 3, 4, 6}, .features = 70},
+        {.op = ATN_PERFORMER, .shape = {1, 1, 5, 3, 4, 0}, .features = 70, .causal = true},
+        {.op = ATN_RFF, .shape = {1, 1, 5, 3, 67, 6}, .features = 70},
+        {.op = ATN_ELU, .shape = {1, 1, 5, 70, 67, 6}},
+        {.op = ATN_COSFORMER, .shape = {1, 1, 5, 70, 67, 6}},
+        {.op = ATN_LSH, .shape = {1, 1, 12, 70, 67, 0}},
+        {.op = ATN_LSH, .shape = {1, 1, 140, 3, 4, 0}, .chunk = 70},
+        {.op = ATN_LSH, .shape = {1, 1, 140, 3, 4, 0}, .chunk = 7, .buckets = 200},
+    };
+    atn_context *context = fixture_context(1, NULL);
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+        attention_choice choice = choices[i];
+        tally t = {0};
+        choice.dtype = ATN_F64, choice.seed = 40 + i;
+        attention_case c = attention_case_make(&choice);
+        check_output(context, &c);
+        check_directions(context, &c, (int)i, &t);
+        cr_expect_eq(t.long_judged, 1, "row %zu, %s was not judged", i, attention_case_label(&c));
+        attention_case_free(&c);
     }
     atn_context_free(context);
 }
@@ -354,9 +553,8 @@ Test(gradients, soft_in_every_mode)
 {
     atn_context *context = fixture_context(1, NULL);
     for (int op = ATN_SOFT; op <= ATN_SOFTPP; op++) {
-        const atn_operator_info *info = attention_row(op);
-        bool known = info && attention_has_backward(info) && attention_has_reference(info);
-        for (int mode = 0; known && mode < ATN_GRADIENT_COUNT; mode++)
+        const atn_operator_info *info = atn_operator_get((atn_operator)op);
+        for (int mode = 0; mode < ATN_GRADIENT_COUNT; mode++)
             for (int method = 0; method < ATN_INVERSE_COUNT; method++) {
                 tally t = {0};
                 for (int sampling = 0; sampling < ATN_SAMPLING_COUNT; sampling++) {

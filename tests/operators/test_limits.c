@@ -29,8 +29,7 @@ static double *output_of(atn_context *context, const attention_case *c)
 Test(limits, sima_in_either_order)
 {
     atn_context *context = fixture_context(1, NULL);
-    for (int variant = 0;
-         attention_row(ATN_SIMA) && variant < attention_row(ATN_SIMA)->variant_count; variant++) {
+    for (int variant = 0; variant < atn_operator_get(ATN_SIMA)->variant_count; variant++) {
         attention_choice choice = {.op = ATN_SIMA,
                                    .variant = variant,
                                    .dtype = ATN_F64,
@@ -131,6 +130,64 @@ Test(limits, soft_with_all_landmarks_is_gaussian)
     atn_context_free(context);
 }
 
+/* ---- Softmax does not see what all logits have in common ---- */
+
+/* Y of keys moved by 1000 in every channel, whose exp overflows, is Y; of queries as well where the
+ * softmax is over channels. */
+Test(limits, logits_of_any_size)
+{
+    static const atn_operator ops[] = {ATN_SOFTMAX, ATN_EFFICIENT, ATN_NYSTROMFORMER};
+    atn_context *context = fixture_context(1, NULL);
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        for (int sign = -1; sign <= 1; sign += 2) {
+            attention_choice choice = {.op = ops[i],
+                                       .dtype = ATN_F64,
+                                       .shape = {1, 2, 70, 4, 3, 0},
+                                       .cross = true,
+                                       .seed = 8};
+            attention_case c = attention_case_make(&choice);
+            double *want = output_of(context, &c);
+            for (int64_t j = 0; j < attention_case_keys(&c); j++) {
+                c.k[j] += 1000 * sign;
+                c.q[j] += ops[i] == ATN_EFFICIENT ? 1000 * sign : 0;
+            }
+            double *y = output_of(context, &c);
+            double apart = judge_relative(attention_case_outputs(&c), y, want);
+            cr_expect(apart <= JUDGE_LAW, "%s, sign %d: %.3g apart", attention_case_label(&c), sign,
+                      apart);
+            free(y);
+            free(want);
+            attention_case_free(&c);
+        }
+    atn_context_free(context);
+}
+
+/* ---- Columns that are normalised may be of any size ---- */
+
+/* One column in the first block of 64 and one in the second, so large that their squares overflow
+ * and so small that they vanish: l2 norms take a power of two away without rounding. */
+Test(limits, columns_of_any_size)
+{
+    atn_context *context = fixture_context(1, NULL);
+    attention_choice choice = {
+        .op = ATN_SIMA, .variant = 3, .dtype = ATN_F64, .shape = {1, 2, 66, 70, 3, 0}, .seed = 9};
+    for (int turn = 0; turn < 2; turn++) {
+        attention_case c = attention_case_make(&choice);
+        double *want = output_of(context, &c);
+        for (int64_t i = 0; i < attention_case_queries(&c); i++)
+            c.q[i] = i % 70 == (turn ? 66 : 3)   ? ldexp(c.q[i], 900)
+                     : i % 70 == (turn ? 3 : 66) ? ldexp(c.q[i], -900)
+                                                 : c.q[i];
+        double *y = output_of(context, &c);
+        double apart = judge_relative(attention_case_outputs(&c), y, want);
+        cr_expect(apart <= JUDGE_LAW, "%.3g apart", apart);
+        free(y);
+        free(want);
+        attention_case_free(&c);
+    }
+    atn_context_free(context);
+}
+
 /* ---- Random features ---- */
 
 enum { DRAWS = 16, SIZES = 5, FEWEST = 16 };
@@ -190,7 +247,7 @@ static void check_rate(atn_context *context, atn_operator op, int variant, atn_o
         above += (x[i] - mean_x) * (y[i] - mean_y);
         below += (x[i] - mean_x) * (x[i] - mean_x);
     }
-    const atn_operator_info *info = attention_row(op);
+    const atn_operator_info *info = atn_operator_get((atn_operator)op);
     cr_expect(fabs(above / below + 0.5) <= allowed && y[SIZES - 1] < log(0.1),
               "%s %s: error ~ M^%.3f, %.3g with %d features", info->name,
               info->variants[variant].name, above / below, exp(y[SIZES - 1]),
@@ -203,10 +260,9 @@ static void check_rate(atn_context *context, atn_operator op, int variant, atn_o
 Test(limits, random_features_converge_at_the_monte_carlo_rate)
 {
     atn_context *context = fixture_context(1, NULL);
-    const atn_operator_info *performer = attention_row(ATN_PERFORMER);
-    if (attention_row(ATN_RFF))
-        check_rate(context, ATN_RFF, 0, ATN_GAUSSIAN);
-    for (int variant = 0; performer && variant < performer->variant_count; variant++) {
+    const atn_operator_info *performer = atn_operator_get(ATN_PERFORMER);
+    check_rate(context, ATN_RFF, 0, ATN_GAUSSIAN);
+    for (int variant = 0; variant < performer->variant_count; variant++) {
         atn_attention_desc desc = atn_attention_variant(ATN_PERFORMER, variant, ATN_F64);
         if (desc.performer.features == ATN_FEATURES_EXP && !desc.causal)
             check_rate(context, ATN_PERFORMER, variant, ATN_SOFTMAX);

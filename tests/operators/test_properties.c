@@ -166,7 +166,7 @@ static double coupling(atn_context *context, attention_case *c, double *y)
 
 static void check_laws(atn_context *context, int op, int variant)
 {
-    const atn_operator_info *info = attention_row(op);
+    const atn_operator_info *info = atn_operator_get((atn_operator)op);
     unsigned claimed = info->variants[variant].properties;
     for (size_t i = 0; i < sizeof laws / sizeof *laws; i++) {
         attention_case c = make(op, variant, false, 8);
@@ -190,7 +190,7 @@ Test(properties, claimed_and_only_those)
 {
     atn_context *context = fixture_context(1, NULL);
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
-        for (int variant = 0; attention_row(op) && variant < attention_row(op)->variant_count;
+        for (int variant = 0; variant < atn_operator_get((atn_operator)op)->variant_count;
              variant++)
             check_laws(context, op, variant);
     atn_context_free(context);
@@ -239,8 +239,8 @@ Test(properties, every_token_twice)
 {
     atn_context *context = fixture_context(1, NULL);
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
-        const atn_operator_info *info = attention_row(op);
-        for (int variant = 0; info && variant < info->variant_count; variant++)
+        const atn_operator_info *info = atn_operator_get((atn_operator)op);
+        for (int variant = 0; variant < info->variant_count; variant++)
             if (info->variants[variant].duplication != 0)
                 check_duplication(context, op, variant, info->variants[variant].duplication);
     }
@@ -281,7 +281,7 @@ static void check_causal(atn_context *context, int op, int variant)
 {
     static const int64_t tokens[] = {0, 1, 5, 63, 64, 69};
     bool leaks = false;
-    const atn_operator_info *info = attention_row(op);
+    const atn_operator_info *info = atn_operator_get((atn_operator)op);
     attention_case whole = make(op, variant, true, 70);
     bool stabilised = op == ATN_PERFORMER && whole.desc.performer.stabilise &&
                       whole.desc.performer.features == ATN_FEATURES_EXP;
@@ -308,8 +308,8 @@ Test(properties, causal_outputs_do_not_see_later_tokens)
 {
     atn_context *context = fixture_context(1, NULL);
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
-        const atn_operator_info *info = attention_row(op);
-        for (int variant = 0; info && variant < info->variant_count; variant++)
+        const atn_operator_info *info = atn_operator_get((atn_operator)op);
+        for (int variant = 0; variant < info->variant_count; variant++)
             if (info->capabilities & ATN_CAN_CAUSAL)
                 check_causal(context, op, variant);
     }

@@ -20,8 +20,7 @@ Test(registry, every_row_is_complete)
         cr_expect_eq(info->capabilities & always, always, "%s", info->name);
         cr_expect_eq(atn_operator_find(info->name), info);
         for (int other = 0; other < op; other++)
-            cr_expect(!atn_operator_get((atn_operator)other) ||
-                      strcmp(info->name, atn_operator_get((atn_operator)other)->name) != 0);
+            cr_expect(strcmp(info->name, atn_operator_get((atn_operator)other)->name) != 0);
     }
     cr_expect_null(atn_operator_get(ATN_OPERATOR_COUNT));
     cr_expect_null(atn_operator_get((atn_operator)-1));
@@ -41,6 +40,158 @@ Test(registry, published_defaults)
     cr_expect_eq(softpp.inverse.method, ATN_INVERSE_NR_SOFTPP);
     cr_expect(soft.scale == ATN_SCALE_HEAD && soft.distance == ATN_DISTANCE_DIRECT &&
               soft.residual.data == NULL);
+}
+
+/* What an operator takes, and by which parameters it is differentiated, as its header says. */
+Test(registry, what_each_operator_can)
+{
+    enum { M = ATN_CAN_MASK, X = ATN_CAN_CROSS, L = ATN_CAN_LENGTHS, C = ATN_CAN_CAUSAL };
+    const unsigned bit = 1;
+    const struct {
+        unsigned can, differentiable;
+    } claims[ATN_OPERATOR_COUNT] = {
+        [ATN_SOFT] = {0, bit << ATN_PARAMETER_CONV | bit << ATN_PARAMETER_NORM_WEIGHT |
+                             bit << ATN_PARAMETER_NORM_BIAS | bit << ATN_PARAMETER_RESIDUAL},
+        [ATN_SOFTPP] = {0, bit << ATN_PARAMETER_CONV | bit << ATN_PARAMETER_NORM_WEIGHT |
+                               bit << ATN_PARAMETER_NORM_BIAS | bit << ATN_PARAMETER_RESIDUAL},
+        [ATN_GAUSSIAN] = {M | X | L, 0},
+        [ATN_SOFTMAX] = {M | X | L | C, 0},
+        [ATN_SIMA] = {M | X | L, 0},
+        [ATN_XNORM] = {M | X | L, bit << ATN_PARAMETER_GAMMA},
+        [ATN_LINFORMER] = {M | X | L, bit << ATN_PARAMETER_E | bit << ATN_PARAMETER_F},
+        [ATN_PERFORMER] = {M | X | L | C, 0},
+        [ATN_RFF] = {M | X | L, 0},
+        [ATN_NYSTROMFORMER] = {M | X | L, bit << ATN_PARAMETER_RESIDUAL},
+        [ATN_XCA] = {M | X, bit << ATN_PARAMETER_TEMPERATURE},
+        [ATN_EFFICIENT] = {M | X | L, 0},
+        [ATN_ELU] = {M | X | L | C, 0},
+        [ATN_COSFORMER] = {M | X | L | C, 0},
+        [ATN_LSH] = {0, 0},
+    };
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
+        const atn_operator_info *info = atn_operator_get((atn_operator)op);
+        unsigned all = claims[op].can | ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_BACKWARD;
+        cr_expect_eq(info->capabilities, all, "%s: %x, not %x", info->name, info->capabilities,
+                     all);
+        cr_expect_eq(info->differentiable, claims[op].differentiable, "%s: by %x, not %x",
+                     info->name, info->differentiable, claims[op].differentiable);
+    }
+}
+
+enum { NUMBERS = 24 };
+
+/* The numbers that make a variant. */
+static void numbers_of(const atn_attention_desc *d, double numbers[NUMBERS])
+{
+    const double all[NUMBERS] = {(double)d->causal,
+                                 (double)d->scale,
+                                 (double)d->gradient,
+                                 (double)d->inverse.method,
+                                 (double)d->sima.norm,
+                                 (double)d->sima.order,
+                                 d->sima.epsilon,
+                                 (double)d->xnorm.axis,
+                                 d->xnorm.epsilon,
+                                 (double)d->nystromformer.inverse,
+                                 (double)d->nystromformer.iterations,
+                                 d->nystromformer.rcond,
+                                 d->xca.epsilon,
+                                 (double)d->performer.features,
+                                 (double)d->performer.stabilise,
+                                 d->performer.feature_epsilon,
+                                 d->performer.denominator_epsilon,
+                                 (double)d->elu.form,
+                                 d->elu.epsilon,
+                                 (double)d->cosformer.weighting,
+                                 d->cosformer.epsilon,
+                                 (double)d->lsh.rounds,
+                                 (double)d->lsh.chunk,
+                                 d->lsh.self_logit};
+    memcpy(numbers, all, sizeof all);
+}
+
+/* The constants of the papers and of their published code. */
+static const struct {
+    atn_operator op;
+    const char *name;
+    atn_attention_desc desc;
+} published[] = {
+    {ATN_SOFT, "paper", {.inverse.method = ATN_INVERSE_NR_PAPER}},
+    {ATN_SOFT, "code", {.inverse.method = ATN_INVERSE_NR_SOFT}},
+    {ATN_SOFT, "exact", {.inverse.method = ATN_INVERSE_PIVOTED_CHOLESKY}},
+    {ATN_SOFTPP, "code", {.inverse.method = ATN_INVERSE_NR_SOFTPP, .gradient = ATN_GRADIENT_STEPS}},
+    {ATN_SOFTPP, "paper", {.inverse.method = ATN_INVERSE_NR_PAPER}},
+    {ATN_SOFTPP, "exact", {.inverse.method = ATN_INVERSE_PIVOTED_CHOLESKY}},
+    {ATN_GAUSSIAN, "exact", {.scale = ATN_SCALE_HEAD}},
+    {ATN_SOFTMAX, "attention", {.causal = false}},
+    {ATN_SOFTMAX, "causal", {.causal = true}},
+    {ATN_SIMA, "paper", {.sima = {.norm = ATN_SIMA_L1, .order = ATN_ORDER_AUTO}}},
+    {ATN_SIMA, "code", {.sima = {.norm = ATN_SIMA_L1, .epsilon = 1e-12}}},
+    {ATN_SIMA, "class-attention", {.sima = {.norm = ATN_SIMA_L1, .epsilon = 1e-6}}},
+    {ATN_SIMA, "l2", {.sima = {.norm = ATN_SIMA_L2}}},
+    {ATN_SIMA, "none", {.sima = {.norm = ATN_SIMA_NONE}}},
+    {ATN_SIMA, "tokens", {.sima = {.norm = ATN_SIMA_L1, .order = ATN_ORDER_TOKENS}}},
+    {ATN_SIMA, "channels", {.sima = {.norm = ATN_SIMA_L1, .order = ATN_ORDER_CHANNELS}}},
+    {ATN_XNORM, "paper", {.xnorm.axis = ATN_XNORM_COLUMNS}},
+    {ATN_XNORM, "port", {.xnorm.axis = ATN_XNORM_ROWS}},
+    {ATN_LINFORMER, "projected", {.causal = false}},
+    {ATN_PERFORMER,
+     "favor",
+     {.performer = {.features = ATN_FEATURES_EXP, .stabilise = true, .feature_epsilon = 1e-4}}},
+    {ATN_PERFORMER, "unbiased", {.performer = {.features = ATN_FEATURES_EXP, .stabilise = true}}},
+    {ATN_PERFORMER,
+     "relu",
+     {.performer = {.features = ATN_FEATURES_RELU, .feature_epsilon = 1e-3}}},
+    {ATN_PERFORMER,
+     "favor-causal",
+     {.causal = true,
+      .performer = {.features = ATN_FEATURES_EXP,
+                    .stabilise = true,
+                    .feature_epsilon = 1e-4,
+                    .denominator_epsilon = 1e-6}}},
+    {ATN_PERFORMER, "causal", {.causal = true, .performer.features = ATN_FEATURES_EXP}},
+    {ATN_RFF, "fourier", {.scale = ATN_SCALE_HEAD}},
+    {ATN_NYSTROMFORMER,
+     "original",
+     {.nystromformer = {.inverse = ATN_NYSTROM_ORIGINAL, .iterations = 6, .rcond = -1}}},
+    {ATN_NYSTROMFORMER,
+     "exact",
+     {.nystromformer = {.inverse = ATN_NYSTROM_EXACT, .iterations = 6, .rcond = -1}}},
+    {ATN_NYSTROMFORMER, "pinv", {.nystromformer = {.inverse = ATN_NYSTROM_PINV, .rcond = -1}}},
+    {ATN_XCA, "code", {.xca.epsilon = 1e-12}},
+    {ATN_XCA, "paper", {.xca.epsilon = 0}},
+    {ATN_EFFICIENT, "paper", {.causal = false}},
+    {ATN_ELU, "stable", {.elu = {.form = ATN_ELU_STABLE, .epsilon = 1e-6}}},
+    {ATN_ELU, "naive", {.elu = {.form = ATN_ELU_NAIVE, .epsilon = 1e-6}}},
+    {ATN_ELU, "causal", {.causal = true, .elu = {.form = ATN_ELU_STABLE, .epsilon = 1e-6}}},
+    {ATN_COSFORMER, "1d", {.cosformer = {.weighting = ATN_COSINE_1D, .epsilon = 1e-6}}},
+    {ATN_COSFORMER, "2d", {.cosformer = {.weighting = ATN_COSINE_2D, .epsilon = 1e-6}}},
+    {ATN_COSFORMER, "none", {.cosformer = {.weighting = ATN_COSINE_NONE, .epsilon = 1e-6}}},
+    {ATN_COSFORMER,
+     "causal",
+     {.causal = true, .cosformer = {.weighting = ATN_COSINE_1D, .epsilon = 1e-6}}},
+    {ATN_LSH, "reformer", {.lsh = {.rounds = 8, .chunk = 64, .self_logit = -5e4}}},
+};
+
+Test(registry, published_constants)
+{
+    int variants = 0, rows = sizeof published / sizeof *published;
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
+        variants += atn_operator_get((atn_operator)op)->variant_count;
+    cr_expect_eq(variants, rows, "%d variants, %d rows", variants, rows);
+    for (int i = 0, v = 0; i < rows; i++) {
+        const atn_operator_info *info = atn_operator_get(published[i].op);
+        v = i > 0 && published[i - 1].op == published[i].op ? v + 1 : 0; /* in the same order */
+        double got[NUMBERS], want[NUMBERS];
+        atn_attention_desc desc = atn_attention_variant(published[i].op, v, ATN_F32);
+        cr_assert(v < info->variant_count && strcmp(info->variants[v].name, published[i].name) == 0,
+                  "%s has no variant %d %s", info->name, v, published[i].name);
+        numbers_of(&desc, got);
+        numbers_of(&published[i].desc, want);
+        for (int e = 0; e < NUMBERS; e++)
+            cr_expect(got[e] == want[e], "%s %s: number %d is %g, not %g", info->name,
+                      published[i].name, e, got[e], want[e]);
+    }
 }
 
 static atn_cost cost_of(atn_context *context, const atn_attention_desc *desc,
@@ -100,6 +251,116 @@ Test(registry, counts_of_softpp)
     cr_expect(fabs(cost.flops - want) < 1e-9 * want, "flops %.17g, %.17g", cost.flops, want);
     cr_expect_eq(cost.exps, 2 * (100 + 1000.0));
     cr_expect_eq(cost.bytes, 2 * (50 * (4 + 12) + 9) * 8.0);
+    atn_context_free(context);
+}
+
+/* One head of 10 queries, 20 keys, d = 4, dv = 5, or what a row says of keys and dv, in f64, by
+ * hand; softmax attention from a to b is a b (2 4 + 2 + 2 5) + 5 a = 20 a b + 5 a. Bytes: besides
+ * those of q, k, v and out. */
+typedef struct {
+    atn_operator op;
+    int variant;
+    int64_t keys, dv;
+    bool optional;
+    double flops, exps, state, bytes;
+} count_row;
+
+static const count_row count_rows[] = {
+    {ATN_GAUSSIAN, 0, 20, 5, false, 200 * (3 * 4 + 10), 200, 0, 0},
+    {ATN_GAUSSIAN, 0, 20, 5, true, 200 * (2 * 4 + 3 + 10), 200, 0, 0}, /* expanded */
+    {ATN_SOFTMAX, 0, 20, 5, false, 4050, 200, 0, 0},
+    {ATN_SOFTMAX, 1, 10, 5, false, 20 * 55 + 50, 55, 0, 0},
+    {ATN_LINFORMER, 0, 20, 5, false, 2 * 20 * 3 * 9 + 650, 30, 8 * 27, 8 * 60},
+    {ATN_LINFORMER, 0, 20, 5, true, 2 * 20 * 3 * 9 + 650, 30, 8 * 27, 2 * 8 * 120},
+    /* norms 2 per element, K^^T V and Q^ S; norms and S are kept */
+    {ATN_SIMA, 0, 20, 5, false, 2 * 120 + 2 * 30 * 20, 0, 8 * 28, 0},
+    {ATN_SIMA, 3, 20, 5, false, 3 * 120 + 2 * 30 * 20, 0, 8 * 28, 0},
+    {ATN_SIMA, 4, 20, 5, false, 2 * 30 * 20, 0, 8 * 20, 0},
+    {ATN_SIMA, 5, 20, 5, false, 2 * 120 + 2 * 200 * 9, 0, 8 * 8, 0},
+    {ATN_SIMA, 6, 20, 5, false, 2 * 120 + 2 * 30 * 20, 0, 8 * 28, 0},
+    {ATN_SIMA, 0, 3, 5, false, 2 * 52 + 2 * 13 * 20, 0, 8 * 28, 0}, /* 520 against 540 */
+    {ATN_SIMA, 0, 2, 5, false, 2 * 48 + 2 * 20 * 9, 0, 8 * 8, 0},   /* 480 against 360 */
+    /* norms 3 per element of q and of T */
+    {ATN_XNORM, 0, 20, 5, false, 2 * 30 * 20 + 3 * 40 + 3 * 20, 0, 8 * 20, 0},
+    {ATN_XNORM, 1, 20, 5, true, 2 * 30 * 20 + 3 * 40 + 3 * 20, 0, 8 * 20, 8 * 2},
+    {ATN_XCA, 0, 10, 4, false, 3 * 80 + 2 * 2 * 160 + 3 * 16, 16, 8 * (8 + 16), 0},
+    {ATN_XCA, 0, 10, 4, true, 3 * 80 + 2 * 2 * 160 + 3 * 16, 16, 8 * (8 + 16), 8 * 2},
+    {ATN_EFFICIENT, 0, 20, 5, false, 2 * 120 + 2 * 30 * 20, 120, 8 * (20 + 8), 0},
+    /* means, A, 6 steps of 4 products (pinv: 24 m^3), Z (B V), B, F; A, means and B V are kept */
+    {ATN_NYSTROMFORMER, 0, 20, 5, false, 120 + 9 * 11 + 6 * 8 * 27 + 90 + 1215 + 650, 9 + 60 + 30,
+     8 * (9 + 24 + 15), 0},
+    {ATN_NYSTROMFORMER, 1, 10, 5, true, 80 + 9 * 11 + 6 * 8 * 27 + 90 + 615 + 650 + 300,
+     9 + 30 + 30, 8 * (9 + 24 + 15), 8 * 6},
+    {ATN_NYSTROMFORMER, 2, 20, 5, false, 120 + 9 * 11 + 24 * 27 + 90 + 1215 + 650, 9 + 60 + 30,
+     8 * (9 + 24 + 15), 0},
+    /* M = 7: features, then S and z, then answers */
+    {ATN_PERFORMER, 0, 20, 5, false, 30 * (4 + 8 + 7 * 12) + 2 * 30 * 35 + 140 + 140 + 50, 210,
+     8 * (35 + 7 + 1), 8 * 28},
+    {ATN_PERFORMER, 2, 20, 5, true, 30 * (4 + 7 * 9) + 2 * 30 * 35 + 140 + 140 + 50, 0,
+     8 * (35 + 7), 2 * 8 * 28},
+    {ATN_PERFORMER, 3, 10, 5, false, 20 * (4 + 8 + 7 * 12) + 2 * 20 * 35 + 70 + 140 + 50 + 7, 140,
+     8 * (35 + 7 + 1), 8 * 28},
+    {ATN_PERFORMER, 4, 10, 5, false, 20 * (4 + 8 + 7 * 11) + 2 * 20 * 35 + 70 + 140 + 50, 140,
+     8 * (35 + 7), 8 * 28},
+    {ATN_RFF, 0, 20, 5, true, 30 * (4 + 7 * 10) + 2 * 30 * 70, 420, 8 * 70, 2 * 8 * 28},
+    {ATN_ELU, 0, 20, 5, false, 120 + 10 + 2 * 30 * 20 + 80 + 80 + 50, 120, 8 * (20 + 4), 0},
+    {ATN_ELU, 1, 20, 5, false, 120 + 10 + 2 * 30 * 20 + 80 + 80 + 50, 120, 8 * (20 + 4), 0},
+    {ATN_COSFORMER, 0, 20, 5, false, 30 * 8 + 2 * 30 * 40 + 160 + 160 + 50, 60, 8 * (40 + 8), 0},
+    {ATN_COSFORMER, 1, 10, 5, false, 20 * (4 + 16) + 2 * 20 * 80 + 160 + 320 + 50, 80,
+     8 * (80 + 16), 0},
+    {ATN_COSFORMER, 2, 20, 5, false, 2 * 30 * 20 + 80 + 80 + 50, 0, 8 * (20 + 4), 0},
+    /* 2 rounds, chunks of 5: 20 keys each; |q|, hashes; int32 order, 3 numbers per token */
+    {ATN_LSH, 0, 10, 5, false, 4050 + 120 + 2 * 10 * 2 * 4 * 3, 200, 4 * 20 + 8 * 30, 8 * 24},
+    {ATN_LSH, 0, 10, 5, true, 4050 + 120, 200, 4 * 20 + 8 * 30, 2 * 3 * 8 * 20},
+};
+
+static atn_attention_desc count_desc(const count_row *row, int64_t heads)
+{
+    static double memory[20 * 4 * 7];
+    static const int64_t buckets[2 * 3 * 2 * 10];
+    atn_attention_desc desc = atn_attention_variant(row->op, row->variant, ATN_F64);
+    int64_t own = row->optional ? heads : 1;
+    desc.distance = row->optional ? ATN_DISTANCE_EXPANDED : ATN_DISTANCE_DIRECT;
+    desc.linformer.e = atn_tensor_dense(memory, ATN_F64, 1, own, 20, 3);
+    desc.performer.projection = atn_tensor_dense(memory, ATN_F64, 1, own, 7, 4);
+    desc.rff.projection = desc.performer.projection;
+    desc.nystromformer.landmarks = 3;
+    desc.cosformer.height = 2, desc.cosformer.width = 5;
+    desc.lsh.rotations = atn_tensor_dense(memory, ATN_F64, 1, 2, 4, 3);
+    desc.lsh.rounds = 2, desc.lsh.chunk = 5;
+    if (!row->optional)
+        return desc;
+    desc.linformer.f = desc.linformer.e;
+    desc.xnorm.gamma = desc.xca.temperature = atn_tensor_dense(memory, ATN_F64, 1, heads, 1, 1);
+    desc.residual = atn_tensor_dense(memory, ATN_F64, 1, heads, 3, 1);
+    desc.lsh.buckets = buckets;
+    return desc;
+}
+
+Test(registry, counts_of_every_operator)
+{
+    enum { B = 3, H = 2 };
+    atn_context *context = fixture_context(1, NULL);
+    unsigned seen = 1u << ATN_SOFT | 1u << ATN_SOFTPP;
+    for (size_t i = 0; i < sizeof count_rows / sizeof *count_rows; i++) {
+        const count_row *row = &count_rows[i];
+        atn_attention_desc desc = count_desc(row, H);
+        atn_attention_shape shape = {B, H, 10, 4, row->dv, row->keys};
+        if (row->op != ATN_NYSTROMFORMER)
+            desc.residual.data = NULL;
+        atn_cost cost = cost_of(context, &desc, &shape);
+        double k = row->op == ATN_LSH ? 0 : (double)row->keys * 4;
+        double tensors = 10 * (4 + (double)row->dv) + k + (double)(row->keys * row->dv);
+        double bytes = B * H * tensors * 8 + row->bytes;
+        cr_expect(cost.flops == B * H * row->flops && cost.exps == B * H * row->exps &&
+                      cost.state_bytes == B * H * row->state && cost.bytes == bytes,
+                  "%s, row %zu: %.17g flops, %g exps, state %g, bytes %g; expected %.17g, %g, %g, "
+                  "%g",
+                  atn_operator_get(row->op)->name, i, cost.flops / B / H, cost.exps / B / H,
+                  cost.state_bytes / B / H, cost.bytes, row->flops, row->exps, row->state, bytes);
+        seen |= 1u << row->op;
+    }
+    cr_expect_eq(seen, (1u << ATN_OPERATOR_COUNT) - 1, "an operator is not counted: %x", seen);
     atn_context_free(context);
 }
 

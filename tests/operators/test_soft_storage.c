@@ -56,9 +56,9 @@ Test(soft_storage, outputs_are_of_the_type)
                 guarded_get(&wide.out, want);
                 guarded_get(&narrow.out, got);
                 for (int64_t i = 0; i < count; i++) {
-                    float stored = (float)got[i];
-                    atn_storage_round((atn_storage)storage, 1, &stored);
-                    inexact += (double)stored != got[i];
+                    float rounded = (float)got[i];
+                    atn_storage_round((atn_storage)storage, 1, &rounded);
+                    inexact += (double)rounded != got[i];
                     error += (got[i] - want[i]) * (got[i] - want[i]);
                     size += want[i] * want[i];
                 }
@@ -76,36 +76,85 @@ Test(soft_storage, outputs_are_of_the_type)
     atn_context_free(context);
 }
 
-/* The whole of one small case by hand: landmarks = tokens = 2, T = 0, so X = alpha A. */
+/* Products of two bf16 numbers are exact in f32, so here is one way to round only. */
+static float stored(float x)
+{
+    atn_storage_round(ATN_STORAGE_BF16, 1, &x);
+    return x;
+}
+
+/* A matrix ((d, o), (o, d)), and its product with another or with a vector. */
+typedef struct {
+    float d, o;
+} pair;
+
+static pair product(pair a, pair b)
+{
+    return (pair){stored(a.d * b.d + a.o * b.o), stored(a.d * b.o + a.o * b.d)};
+}
+
+/* Two tokens 0 and x, both landmarks, one step, by hand: A = ((1, k), (k, 1)). */
+static pair by_hand(atn_operator op, float x, pair v)
+{
+    float k = stored(expf(-0.7F * (x * x)));
+    float alpha = (float)(2 / ((double)k + 1) / ((double)k + 1));
+    pair a = {1, k}, inverse = {stored(alpha), stored(alpha * k)};
+    pair removed = product(inverse, product(a, inverse));
+    inverse = (pair){stored(2 * inverse.d - removed.d), stored(2 * inverse.o - removed.o)};
+    if (op == ATN_SOFTPP) {
+        float root = (float)sqrt(1 + (double)k);
+        inverse = (pair){stored(inverse.d / (root * root)), stored(inverse.o / (root * root))};
+    }
+    return product(a, product(inverse, product(a, v)));
+}
+
 Test(soft_storage, every_array_is_rounded)
 {
     atn_context *context = fixture_context(1, NULL);
-    float q[2] = {0, 1}, v[2] = {1.25F, 0.75F}, y[2];
-    atn_attention_desc desc = atn_attention_defaults(ATN_SOFT, ATN_F32);
-    desc.storage = ATN_STORAGE_BF16;
-    desc.scale = ATN_SCALE_VALUE, desc.scale_value = 0.7;
-    desc.sampling = (atn_sampling){.kind = ATN_SAMPLING_FIRST, .count = 2};
-    desc.inverse.iterations = 0;
+    double numbers[3 * 40];
+    data_normal(4, 3 * 40, numbers);
+    for (int op = ATN_SOFT; op <= ATN_SOFTPP; op++)
+        for (int i = 0; i < 40; i++) {
+            float q[2] = {0, stored((float)numbers[3 * i])}, y[2];
+            float v[2] = {stored((float)numbers[3 * i + 1]), stored((float)numbers[3 * i + 2])};
+            atn_attention_desc desc = atn_attention_defaults((atn_operator)op, ATN_F32);
+            desc.storage = ATN_STORAGE_BF16;
+            desc.scale = ATN_SCALE_VALUE, desc.scale_value = 0.7;
+            desc.sampling = (atn_sampling){.kind = ATN_SAMPLING_FIRST, .count = 2};
+            desc.inverse = atn_inverse_defaults(ATN_INVERSE_NR_PAPER);
+            desc.inverse.iterations = 1;
+            atn_attention_shape shape = {1, 1, 2, 1, 1, 0};
+            atn_tensor tq = atn_tensor_dense(q, ATN_F32, 1, 1, 2, 1), tv = tq, ty = tq;
+            atn_plan *plan;
+            tv.data = v, ty.data = y;
+            cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plan), ATN_OK);
+            atn_attention_inputs inputs = {.q = &tq, .v = &tv};
+            cr_expect_geq(atn_attention_forward(plan, &inputs, &ty, NULL), 0);
+            pair want = by_hand((atn_operator)op, q[1], (pair){v[0], v[1]});
+            cr_expect(y[0] == want.d && y[1] == want.o, "%d: %g %g, expected %g %g", i,
+                      (double)y[0], (double)y[1], (double)want.d, (double)want.o);
+            atn_plan_free(plan);
+        }
+    atn_context_free(context);
+}
+
+/* The mean of 1 and 1 + 2^-7 is 1 in bf16, and a kernel this narrow tells. */
+Test(soft_storage, landmarks_are_rounded)
+{
+    atn_context *context = fixture_context(1, NULL);
+    float q[2] = {1, 1 + 0x1p-7F}, v[2] = {1, 0}, y[2];
+    atn_attention_desc desc = atn_attention_variant(ATN_SOFT, 2, ATN_F32);
     atn_attention_shape shape = {1, 1, 2, 1, 1, 0};
     atn_tensor tq = atn_tensor_dense(q, ATN_F32, 1, 1, 2, 1), tv = tq, ty = tq;
     atn_plan *plan;
+    desc.storage = ATN_STORAGE_BF16;
+    desc.scale = ATN_SCALE_VALUE, desc.scale_value = 1e4;
+    desc.sampling = (atn_sampling){.kind = ATN_SAMPLING_WINDOW, .stride = 2};
     tv.data = v, ty.data = y;
     cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plan), ATN_OK);
-    cr_expect_geq(
-        atn_attention_forward(plan, &(atn_attention_inputs){.q = &tq, .v = &tv}, &ty, NULL), 0);
-    float k = expf(-0.7F), x[2], u[2], w[2], want[2];
-    atn_storage_round(ATN_STORAGE_BF16, 1, &k);
-    float alpha = (float)(2 / ((double)k + 1) / ((double)k + 1));
-    x[0] = alpha, x[1] = alpha * k;
-    atn_storage_round(ATN_STORAGE_BF16, 2, x);
-    u[0] = v[0] + k * v[1], u[1] = k * v[0] + v[1];
-    atn_storage_round(ATN_STORAGE_BF16, 2, u);
-    w[0] = x[0] * u[0] + x[1] * u[1], w[1] = x[1] * u[0] + x[0] * u[1];
-    atn_storage_round(ATN_STORAGE_BF16, 2, w);
-    want[0] = w[0] + k * w[1], want[1] = k * w[0] + w[1];
-    atn_storage_round(ATN_STORAGE_BF16, 2, want);
-    cr_expect(y[0] == want[0] && y[1] == want[1], "%g %g, expected %g %g", (double)y[0],
-              (double)y[1], (double)want[0], (double)want[1]);
+    atn_attention_inputs inputs = {.q = &tq, .v = &tv};
+    cr_expect_eq(atn_attention_forward(plan, &inputs, &ty, NULL), ATN_OK);
+    cr_expect_eq(y[0], 1, "%g", (double)y[0]);
     atn_plan_free(plan);
     atn_context_free(context);
 }

@@ -186,6 +186,8 @@ SPOIL(y_null, c->py = NULL)
 SPOIL(out_null, c->pout = NULL)
 SPOIL(x_data_null, c->x.data = NULL)
 SPOIL(x_negative, c->x.rows = -1)
+SPOIL(x_far, c->x.row_stride = (int64_t)1 << 31; c->x.head_stride = (int64_t)1 << 40;
+      c->x.batch_stride = (int64_t)1 << 50)
 SPOIL(x_overlaps, c->x.row_stride = c->x.cols - 1)
 SPOIL(x_unknown_dtype, c->x.dtype = (atn_dtype)9)
 SPOIL(y_dtype, c->y.dtype = ATN_F32)
@@ -509,6 +511,7 @@ Test(errors, attention)
         {"out null", out_null, ATN_ERR_NULL, "out:"},
         {"q too short", q_tokens, ATN_ERR_SHAPE, "q: rows is 11, expected 12"},
         {"q too narrow", q_width, ATN_ERR_SHAPE, "q: cols is 2, expected 3"},
+        {"q's rows too far apart", x_far, ATN_ERR_STRIDE, "q: row_stride is 2147483648"},
         {"v too short", v_tokens, ATN_ERR_SHAPE, "v: rows is 11, expected 12"},
         {"v too narrow", y_width, ATN_ERR_SHAPE, "v: cols is 2, expected 3"},
         {"v in f32", y_dtype, ATN_ERR_DTYPE, "v is f32, expected f64"},

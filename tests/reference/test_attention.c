@@ -1108,14 +1108,31 @@ Test(attention, lsh_keys_are_normalised)
     cr_expect(ref_attention(&p, out) == ATN_OK);
     expect_all("others", 1, out, first, 1e-13);
     cr_expect(fabs(out[1] - first[1]) > 1, "but not its own");
-    q[2] = q[3] = 0;
-    cr_expect(ref_attention(&p, out) == ATN_NONFINITE, "0/0");
-    ref_attention_arrays directions = {.q = (double *)v};
-    p.shape.tokens = 2;
-    desc.lsh.chunk = 2;
-    double direction[4] = {1, 1, 1, 1};
-    directions.q = direction;
-    cr_expect(ref_attention_derivative(&p, &directions, out) == ATN_NONFINITE);
+}
+
+/* |q_1| < 1e-12, then 0: its key is q_1 / 1e-12, a slope of 1e12 whatever its length. Token 0 sees
+ * logits -5e4 to itself and c q_0.k_1 to token 1 alone, so that what moves is Y_1's weights. */
+Test(attention, lsh_keys_of_almost_no_length)
+{
+    static const int64_t buckets[3] = {0};
+    static const double v[3] = {1, 10, 100};
+    double q[6] = {0.6, 0.8, 3e-13, -4e-13, 0, 1}, out[3], change[3], direction[6] = {0};
+    atn_attention_desc desc = describe_lsh(buckets, 1, 3);
+    desc.logit_scale = 1;
+    ref_attention_problem p = {.desc = &desc, .shape = {1, 1, 3, 2, 1, 0}, .q = q, .v = v};
+    ref_attention_arrays directions = {.q = direction};
+    for (int i = 0; i < 2; i++) {
+        double logit = i ? 0 : 0.6 * 0.3 - 0.8 * 0.4, weight = 1 / (1 + exp(0.8 - logit));
+        cr_expect(ref_attention(&p, out) == ATN_OK);
+        cr_expect(fabs(out[0] - (10 * weight + 100 * (1 - weight))) < 1e-12, "%d: %.17g", i,
+                  out[0]);
+        direction[2] = 1e-12;
+        cr_expect(ref_attention_derivative(&p, &directions, change) == ATN_OK);
+        double want = -90 * weight * (1 - weight) * 0.6;
+        cr_expect(fabs(change[0] - want) < 1e-10 * fabs(want), "%d: %.17g, want %.17g", i,
+                  change[0], want);
+        q[2] = q[3] = 0;
+    }
 }
 
 /* R = I and, in round 1, I with its columns exchanged: the largest of x, y, -x, -y. */

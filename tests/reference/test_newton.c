@@ -305,6 +305,74 @@ Test(newton, matrix_against_the_iteration)
     log_worst("newton/matrix");
 }
 
+/* f_k[x, y]: the mean of f_k' over an interval shorter than it resolves, else the quotient. */
+static double divided_difference(double alpha, int k, double x, double y)
+{
+    if (fabs(x - y) > 1e-3 * x)
+        return (ref_filter(alpha, k, x) - ref_filter(alpha, k, y)) / (x - y);
+    double r = 1 - alpha * x * x, steps = ldexp(1, k);
+    return 2 * alpha * steps * pow(r, steps - 1) - ref_filter(alpha, k, x) / x;
+}
+
+/* How much f_k[,] magnifies an error of u l_1 in an eigenvalue: the steepest slope of f_k' between
+ * the smallest and the largest, relative to the largest |f_k'| of an eigenvalue. */
+static double slope_condition(const double *lambda, double alpha, double ridge, int k)
+{
+    double steepest = 0, largest = 0, range = lambda[0] / lambda[MOST - 1];
+    for (int i = 0; i <= 1000; i++) {
+        double mu = lambda[MOST - 1] * pow(range, i / 1000.0) + ridge, h = 1e-4 * mu;
+        double slope = divided_difference(alpha, k, mu, mu);
+        double next = divided_difference(alpha, k, mu + h, mu + h);
+        steepest = fmax(steepest, lambda[0] * fabs(next - slope) / h);
+    }
+    for (int i = 0; i < MOST; i++)
+        largest =
+            fmax(largest, fabs(divided_difference(alpha, k, lambda[i] + ridge, lambda[i] + ridge)));
+    return 1 + steepest / largest;
+}
+
+/* dX_k along E: f_k[m_i, m_j] E_ij in A's eigenbasis. */
+Test(newton, tangents_against_divided_differences)
+{
+    enum { SIZE = MOST * MOST, COUNT = 21 };
+    double a[SIZE], e[SIZE], lambda[MOST], w[SIZE], rotated[SIZE], want[SIZE];
+    static double tangents[COUNT * SIZE];
+    double kappa, ratio;
+    cr_assert(ref_latms_symmetric(MOST, 3, 100, 11, a, lambda) == ATN_OK);
+    cr_assert(ref_latms_symmetric(MOST, 3, 4, 12, e, lambda) == ATN_OK);
+    cr_assert(ref_eigenvalues(MOST, a, lambda, w, NULL) == ATN_OK);
+    double norm = ref_norm1(MOST, a), alpha = 1.8 / (norm * norm);
+    for (int r = 0; r < 2; r++) {
+        double ridge = r ? 0.01 : 0;
+        cr_assert(ref_newton_tangents(MOST, a, alpha, ridge, COUNT, e, tangents) == ATN_OK);
+        for (int k = 0; k < COUNT; k++) {
+            kappa = slope_condition(lambda, alpha, ridge, k);
+            for (int i = 0; i < SIZE; i++) {
+                rotated[i] = 0;
+                for (int j = 0; j < SIZE; j++)
+                    rotated[i] +=
+                        w[j / MOST * MOST + i / MOST] * e[j] * w[j % MOST * MOST + i % MOST];
+                rotated[i] *= divided_difference(alpha, k, lambda[i / MOST] + ridge,
+                                                 lambda[i % MOST] + ridge);
+            }
+            for (int i = 0; i < SIZE; i++) {
+                want[i] = 0;
+                for (int j = 0; j < SIZE; j++)
+                    want[i] +=
+                        w[i / MOST * MOST + j / MOST] * rotated[j] * w[i % MOST * MOST + j % MOST];
+            }
+            ref_difference d = ref_compare_f64(MOST, MOST, tangents + k * SIZE, MOST, want, MOST);
+            cr_expect(ref_judge_forward(&d, kappa, MOST, UNIT_ROUNDOFF, &ratio) == REF_PASS,
+                      "ridge=%g k=%d ratio=%g", ridge, k, ratio);
+            expect_ratio(REF_FORWARD, ratio, "ridge=%g k=%d", ridge, k);
+        }
+    }
+    cr_expect(ref_newton_tangents(MOST, a, NAN, 0, 1, e, tangents) == ATN_ERR_VALUE);
+    cr_expect(ref_newton_tangents(MOST, a, 1, 0, -1, e, tangents) == ATN_ERR_VALUE);
+    cr_expect(ref_newton_tangents(MOST, NULL, 1, 0, 1, e, tangents) == ATN_ERR_NULL);
+    log_worst("newton/tangents");
+}
+
 Test(newton, matrix_statuses)
 {
     static const double identity[4] = {1, 0, 0, 1}, bad[4] = {1, 0, NAN, 1};

@@ -343,6 +343,28 @@ Test(svd, bad_arguments)
     }
 }
 
+/* What freed memory held is no input. */
+Test(svd, nan_in_old_memory)
+{
+    enum { N = 8, BLOCKS = 7 };
+    double a[N * N], u[N * N], sigma[N], vt[N * N], *blocks[BLOCKS];
+    for (int i = 0; i < N * N; i++)
+        a[i] = cos(i * i);
+    for (int route = 0; route < REF_SVD_COUNT; route++) {
+        for (int b = 0; b < BLOCKS; b++) {
+            blocks[b] = malloc(sizeof a);
+            cr_assert(blocks[b]);
+            for (int i = 0; i < N * N; i++)
+                blocks[b][i] = NAN;
+        }
+        for (int b = 0; b < BLOCKS; b++)
+            free(blocks[b]);
+        atn_status status = ref_svd((ref_svd_route)route, N, N, a, u, sigma, vt);
+        cr_expect(status == ATN_OK, "%s: %s", ref_svd_name((ref_svd_route)route),
+                  atn_status_name(status));
+    }
+}
+
 Test(svd, nonfinite_input_makes_nan)
 {
     static const double bad[] = {NAN, INFINITY, -INFINITY};

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What SOFT (IJCV) Eq. 12 is worth as the derivative of the iterate X_k, and what going back
+ * through the steps is worth, iteration by iteration.
+ *
+ * A point is one A (input, stage, seed, sample); it gives a row per dtype, variant and k. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <newton.h>
+
+#include "common/experiment.h"
+#include "common/random.h"
+#include "common/report.h"
+#include "convergence/bottleneck.h"
+#include "registry.h"
+
+enum { DEFAULT_ITERATIONS = 20, LINES_SHOWN = 60 };
+
+/* ---- Columns ---- */
+
+static const column columns[] = {
+    {"input", COLUMN_TEXT, "", "where the tokens come from"},
+    {"m", COLUMN_INTEGER, "", "landmarks"},
+    {"variant", COLUMN_TEXT, "",
+     "the start alpha and the ridge; each matrix has its own alpha, which is a constant here"},
+    {"iteration", COLUMN_INTEGER, "", "k of the iterate X_k"},
+    {"condition", COLUMN_REAL, "", "max |lambda| / min |lambda| of A in the dtype"},
+    {"eq12_error", COLUMN_REAL, "",
+     "|-X_k G X_k - dX_k(G)|_F / |dX_k(G)|_F: Eq. 12 with the library's X_k against the derivative "
+     "of X_k itself, for one random symmetric G with N(0, 1) entries; dX_k by the reference in long "
+     "double from A as it is in the dtype. nan where an iterate overflowed"},
+    {"through_steps_error", COLUMN_REAL, "",
+     "the same for the library's derivative through the k steps: its rounding error"},
+    {"eq12_cosine", COLUMN_REAL, "",
+     "<-X_k G X_k, dX_k(G)>_F over both norms: 1 where the directions agree, negative where Eq. 12 "
+     "points the wrong way"},
+    {"dtype", COLUMN_TEXT, "", "arithmetic of A, the iteration and the two gradients"},
+    {"stage", COLUMN_INTEGER, "", "stage of SOFT-Tiny; 0 for a file's own tokens"},
+    {"seed", COLUMN_INTEGER, "", "the seed"},
+    {"sample", COLUMN_INTEGER, "", "the sample"},
+};
+
+static const output_spec outputs[] = {
+    {"gradient", "Eq. 12 and the derivative through the steps against the exact derivative of X_k",
+     columns, sizeof columns / sizeof *columns},
+};
+
+/* ---- What there is to do ---- */
+
+static const default_input quick_inputs[] = {{"photos", 1}, {"smooth", 1}, {"iid", 1}, {0}};
+static const default_input usual_inputs[] = {
+    {"photos", 5}, {"smooth", 5}, {"clusters", 5}, {"iid", 5}, {0}};
+static const default_input full_inputs[] = {
+    {"photos", 20}, {"smooth", 20},  {"clusters", 20},   {"iid", 20},
+    {"noisy", 20},  {"iid:0.3", 20}, {"duplicates", 20}, {0}};
+static const int64_t first_stage[] = {1, 0}, all_stages[] = {1, 2, 3, 0};
+static const case_defaults defaults[EFFORT_COUNT] = {
+    [EFFORT_QUICK] = {quick_inputs, first_stage},
+    [EFFORT_DEFAULT] = {usual_inputs, first_stage},
+    [EFFORT_FULL] = {full_inputs, all_stages},
+};
+
+static const atn_inverse_method default_methods[] = {ATN_INVERSE_NR_PAPER, ATN_INVERSE_NR_SOFT,
+                                                     ATN_INVERSE_NR_SOFTPP};
+
+typedef struct {
+    case_list cases; /* first: see case_sweep_input */
+    const settings *s;
+    int method_count, iterations;
+    atn_inverse_method methods[ATN_INVERSE_COUNT];
+} sweep;
+
+static int choose_methods(sweep *w)
+{
+    w->method_count = sizeof default_methods / sizeof *default_methods;
+    memcpy(w->methods, default_methods, sizeof default_methods);
+    if (w->s->variants.count > 0)
+        w->method_count = 0;
+    for (int v = 0; v < w->s->variants.count; v++) {
+        int method = 0;
+        while (strcmp(w->s->variants.items[v], atn_inverse_name((atn_inverse_method)method)) != 0)
+            method++;
+        if (method == ATN_INVERSE_NR || method > ATN_INVERSE_NR_SOFTPP) {
+            report_error("--variant %s: expected a Newton-Raphson variant with a start of its own",
+                         w->s->variants.items[v]);
+            return EXIT_USAGE;
+        }
+        w->methods[w->method_count++] = (atn_inverse_method)method;
+    }
+    return EXIT_PASS;
+}
+
+static int prepare(const settings *s, void **state, int64_t *points)
+{
+    sweep *w = must_allocate(1, sizeof *w);
+    *state = w;
+    w->s = s;
+    w->iterations = s->iterations >= 0 ? (int)s->iterations : DEFAULT_ITERATIONS;
+    int code = case_list_open(s, &defaults[s->effort], &w->cases);
+    *points = w->cases.points;
+    return code == EXIT_PASS ? choose_methods(w) : code;
+}
+
+/* ---- A point ---- */
+
+/* A matrix in one dtype, G, and room for what is held against each other. */
+typedef struct {
+    bottleneck a;
+    double *g, *exact; /* m x m, and iterations + 1 of them: dX_k(G) */
+    void *narrow_g, *gradient;
+} matrix;
+
+static matrix matrix_create(atn_dtype dtype, int64_t m, int iterations)
+{
+    size_t size = (size_t)m * (size_t)m;
+    matrix x = {.a = bottleneck_create(dtype, m)};
+    x.g = must_allocate(size, sizeof *x.g);
+    x.exact = must_allocate(size * ((size_t)iterations + 1), sizeof *x.exact);
+    x.narrow_g = must_allocate(size, atn_dtype_size(dtype));
+    x.gradient = must_allocate(size, atn_dtype_size(dtype));
+    return x;
+}
+
+static void matrix_free(matrix *x)
+{
+    free(x->gradient);
+    free(x->narrow_g);
+    free(x->exact);
+    free(x->g);
+    bottleneck_free(&x->a);
+}
+
+/* G as the dtype holds it. */
+static void draw_direction(matrix *x, const case_draw *draw)
+{
+    int64_t m = x->a.m;
+    random_stream *r = random_create(draw->seed, "gradient", (uint64_t)draw->sample);
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j <= i; j++)
+            x->g[i * m + j] = x->g[j * m + i] = (double)(float)random_normal(r);
+    random_free(r);
+    for (int64_t i = 0; i < m * m; i++)
+        if (x->a.dtype == ATN_F32)
+            ((float *)x->narrow_g)[i] = (float)x->g[i];
+        else
+            ((double *)x->narrow_g)[i] = x->g[i];
+}
+
+typedef struct {
+    double error, cosine;
+} comparison;
+
+/* x->gradient against dX_k(G). */
+static comparison compare(const matrix *x, int k)
+{
+    int64_t size = x->a.m * x->a.m;
+    const double *want = x->exact + k * size;
+    long double difference = 0, product = 0, got_size = 0, want_size = 0;
+    for (int64_t i = 0; i < size; i++) {
+        long double got = x->a.dtype == ATN_F32 ? (long double)((float *)x->gradient)[i]
+                                                : ((double *)x->gradient)[i];
+        difference += (got - want[i]) * (got - want[i]);
+        product += got * want[i];
+        got_size += got * got;
+        want_size += (long double)want[i] * want[i];
+    }
+    return (comparison){(double)sqrtl(difference / want_size),
+                        (double)(product / sqrtl(got_size * want_size))};
+}
+
+/* The library's derivative of the iteration's last X, X_k. Returns an exit code. */
+static int measure(matrix *x, atn_context *context, const atn_inverse_desc *desc,
+                   atn_gradient gradient, comparison *c)
+{
+    atn_dtype dtype = x->a.dtype;
+    int64_t m = x->a.m;
+    atn_tensor a = atn_tensor_dense(x->a.a, dtype, 1, 1, m, m);
+    atn_tensor g = atn_tensor_dense(x->narrow_g, dtype, 1, 1, m, m);
+    atn_tensor da = atn_tensor_dense(x->gradient, dtype, 1, 1, m, m);
+    atn_inverse_info info;
+    atn_status status = atn_inverse_backward(context, desc, gradient, &a, &g, &da, &info);
+    if (status < 0) {
+        report_error("backward of %s: %s", atn_inverse_name(desc->method), atn_last_error(context));
+        return EXIT_ENVIRONMENT;
+    }
+    bool overflowed = info.iterations < desc->iterations; /* then there is no X_k */
+    *c = overflowed ? (comparison){NAN, NAN} : compare(x, desc->iterations);
+    return EXIT_PASS;
+}
+
+/* The start of a variant, as the iteration that alone remains of it: alpha is a constant. */
+static int find_start(const sweep *w, matrix *x, atn_context *context, atn_inverse_method method,
+                      atn_inverse_desc *desc, bool *started)
+{
+    atn_inverse_info info = {0};
+    *desc = atn_inverse_defaults(method);
+    desc->iterations = 0;
+    int code = bottleneck_invert(&x->a, context, desc, &info, NULL);
+    *started = code == EXIT_PASS && info.status != ATN_NONFINITE && info.alpha > 0;
+    double ridge = desc->ridge;
+    *desc = atn_inverse_defaults(ATN_INVERSE_NR);
+    desc->alpha = info.alpha;
+    desc->ridge = ridge;
+    if (*started &&
+        ref_newton_tangents(x->a.m, x->a.exact, info.alpha, bottleneck_round(x->a.dtype, ridge),
+                            w->iterations + 1, x->g, x->exact) != ATN_OK) {
+        report_error("reference derivative of X_k failed");
+        code = EXIT_ENVIRONMENT;
+    }
+    return code;
+}
+
+static int put_row(table *t, matrix *x, atn_context *context, const case_draw *draw,
+                   atn_inverse_method method, const atn_inverse_desc *start, int k)
+{
+    atn_inverse_desc desc = *start;
+    desc.iterations = k;
+    comparison eq12, steps;
+    int code = measure(x, context, &desc, ATN_GRADIENT_CLOSED, &eq12);
+    if (code == EXIT_PASS)
+        code = measure(x, context, &desc, ATN_GRADIENT_STEPS, &steps);
+    if (code != EXIT_PASS)
+        return code;
+    table_text(t, input_name(draw->c->in));
+    table_integer(t, x->a.m);
+    table_text(t, atn_inverse_name(method));
+    table_integer(t, k);
+    table_real(t, bottleneck_largest(&x->a) / bottleneck_smallest(&x->a, false));
+    table_real(t, eq12.error);
+    table_real(t, steps.error);
+    table_real(t, eq12.cosine);
+    table_text(t, atn_dtype_name(x->a.dtype));
+    table_integer(t, draw->c->plan.stage);
+    table_integer(t, (int64_t)draw->seed);
+    table_integer(t, draw->sample);
+    return EXIT_PASS;
+}
+
+static int run_dtype(const sweep *w, const case_draw *draw, atn_dtype dtype, const double *tokens,
+                     atn_context *context, table *raw)
+{
+    matrix x = matrix_create(dtype, draw->c->plan.landmarks, w->iterations);
+    int checked = bottleneck_from_tokens(&x.a, &draw->c->plan, context, tokens);
+    int code = checked == EXIT_CHECK ? EXIT_PASS : checked;
+    draw_direction(&x, draw);
+    for (int v = 0; v < w->method_count && code == EXIT_PASS; v++) {
+        atn_inverse_desc desc;
+        bool started;
+        code = find_start(w, &x, context, w->methods[v], &desc, &started);
+        for (int k = 1; k <= w->iterations && started && code == EXIT_PASS; k++)
+            code = put_row(raw, &x, context, draw, w->methods[v], &desc, k);
+    }
+    matrix_free(&x);
+    return exit_worst(code, checked);
+}
+
+static int run(const void *state, int64_t point, atn_context *context, table *raw)
+{
+    const sweep *w = state;
+    case_draw draw = case_list_draw(&w->cases, point);
+    double *tokens;
+    int code = case_draw_tokens(&draw, &tokens);
+    for (int i = 0; i < w->s->dtype_count && (code == EXIT_PASS || code == EXIT_CHECK); i++)
+        code = exit_worst(code, run_dtype(w, &draw, w->s->dtypes[i], tokens, context, raw));
+    free(tokens);
+    return code;
+}
+
+/* ---- For people ---- */
+
+/* The last iterate of the first sample of everything. */
+static int finish(const settings *s, const void *state, const table *raw, table **tables)
+{
+    const sweep *w = state;
+    static const char *const names[] = {"input", "variant", "dtype"};
+    static const char *const numbers[] = {"condition", "eq12_error", "eq12_cosine",
+                                          "through_steps_error"};
+    static const column shown[] = {
+        {"input", COLUMN_TEXT, "", ""},      {"variant", COLUMN_TEXT, "", ""},
+        {"dtype", COLUMN_TEXT, "", ""},      {"stage", COLUMN_INTEGER, "", ""},
+        {"condition", COLUMN_REAL, "", ""},  {"Eq. 12", COLUMN_REAL, "", ""},
+        {"its cosine", COLUMN_REAL, "", ""}, {"through the steps", COLUMN_REAL, "", ""},
+    };
+    table *t = table_create(shown, sizeof shown / sizeof *shown);
+    for (int64_t row = 0; row < table_rows(raw); row++) {
+        if (table_get_integer(raw, row, table_column(raw, "iteration")) != w->iterations ||
+            table_get_integer(raw, row, table_column(raw, "sample")) != 0 ||
+            table_get_integer(raw, row, table_column(raw, "seed")) != s->seeds.items[0])
+            continue;
+        for (int i = 0; i < 3; i++)
+            table_text(t, table_get_text(raw, row, table_column(raw, names[i])));
+        table_integer(t, table_get_integer(raw, row, table_column(raw, "stage")));
+        for (int i = 0; i < 4; i++)
+            table_real(t, table_get_real(raw, row, table_column(raw, numbers[i])));
+    }
+    printf("relative error of the derivative of X_%d in one random direction, first samples\n",
+           w->iterations);
+    table_print(t, LINES_SHOWN, stdout);
+    table_free(t);
+    return EXIT_PASS;
+}
+
+const experiment convergence_gradient = {
+    .name = "convergence/gradient",
+    .summary = "Eq. 12 and the derivative through the steps against that of the iterate itself",
+    .source = "SOFT IJCV Eq. 12; S16",
+    .example = "attnum run convergence/gradient --input smooth,iid --samples 2 --dtype f64",
+    .options = USES_INPUT | USES_GRID | USES_DTYPE | USES_DEVICE | USES_SAMPLES | USES_ITERATIONS |
+               USES_VARIANT | USES_STAGE | USES_SCALE | USES_DISTANCE,
+    .defaults = "20 iterations; nr-paper, nr-soft, nr-softpp, each with a matrix's own alpha.\n"
+                "quick: 1 sample each of photos, smooth, iid at stage 1. default: 5 each of those "
+                "and\nclusters. full: 20 each of seven inputs at stages 1, 2, 3.",
+    .outputs = outputs,
+    .output_count = 1,
+    .plot = "convergence/gradient.gp",
+    .prepare = prepare,
+    .describe = case_sweep_describe,
+    .replay = case_sweep_replay,
+    .weight = case_sweep_weight,
+    .input = case_sweep_input,
+    .run = run,
+    .finish = finish,
+    .release = case_sweep_release,
+};

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SOFT (IJCV) Fig. 1b, UFO-ViT Fig. 8: memory against the number of tokens: measured, exact, and
+ * what the papers' descriptions hold. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/fit.h"
+#include "common/report.h"
+#include "cost/resident.h"
+#include "registry.h"
+
+/* ---- What the descriptions hold beyond inputs and outputs, in elements of one head ---- */
+
+static double all_pairs(const cost_setting *s, const attention_case *c)
+{
+    return (double)s->tokens * (double)s->tokens;
+}
+
+/* SOFT (IJCV) section 3.2: n x m, m x m and m x n; Nystromformer the same. */
+static double three_factors(const cost_setting *s, const attention_case *c)
+{
+    double n = (double)s->tokens, m = (double)s->landmarks;
+    return 2 * n * m + m * m;
+}
+
+static double one_factor(const cost_setting *s, const attention_case *c)
+{
+    return (double)s->tokens * (double)s->landmarks;
+}
+
+static double performer_features(const cost_setting *s, const attention_case *c)
+{
+    return 2 * (double)s->tokens * (double)c->desc.performer.projection.rows;
+}
+
+/* A cosine and a sine of each. */
+static double fourier_features(const cost_setting *s, const attention_case *c)
+{
+    return 4 * (double)s->tokens * (double)c->desc.rff.projection.rows;
+}
+
+/* Q and K, normalised or through a feature map as wide as they are. */
+static double both_mapped(const cost_setting *s, const attention_case *c)
+{
+    return 2 * (double)s->tokens * (double)s->dim;
+}
+
+/* Q normalised; K is multiplied with V as it is. */
+static double queries_mapped(const cost_setting *s, const attention_case *c)
+{
+    return (double)s->tokens * (double)s->dim;
+}
+
+/* Each weighted by a cosine and a sine. */
+static double both_weighted(const cost_setting *s, const attention_case *c)
+{
+    return 2 * both_mapped(s, c);
+}
+
+static double sima_arrays(const cost_setting *s, const attention_case *c)
+{
+    bool tokens = c->desc.sima.order == ATN_ORDER_TOKENS;
+    return both_mapped(s, c) + (tokens ? all_pairs(s, c) : 0);
+}
+
+/* In every round: a token's weights of two chunks. */
+static double chunk_pairs(const cost_setting *s, const attention_case *c)
+{
+    return (double)c->desc.lsh.rounds * (double)s->tokens * 2 * (double)c->desc.lsh.chunk;
+}
+
+static double (*const materialised[ATN_OPERATOR_COUNT])(const cost_setting *,
+                                                        const attention_case *) = {
+    [ATN_SOFT] = three_factors,   [ATN_SOFTPP] = three_factors,
+    [ATN_GAUSSIAN] = all_pairs,   [ATN_SOFTMAX] = all_pairs,
+    [ATN_SIMA] = sima_arrays,     [ATN_XNORM] = queries_mapped,
+    [ATN_LINFORMER] = one_factor, [ATN_PERFORMER] = performer_features,
+    [ATN_RFF] = fourier_features, [ATN_NYSTROMFORMER] = three_factors,
+    [ATN_XCA] = both_mapped,      [ATN_EFFICIENT] = both_mapped,
+    [ATN_ELU] = both_mapped,      [ATN_COSFORMER] = both_weighted,
+    [ATN_LSH] = chunk_pairs,
+};
+
+static double materialised_bytes(const cost_setting *s)
+{
+    attention_case c = cost_case(s);
+    double elements = materialised[s->op](s, &c);
+    attention_case_free(&c);
+    return (double)s->heads * elements * sizeof(float);
+}
+
+/* ---- What there is to do ---- */
+
+typedef struct {
+    cost_setting setting;
+    bool backward;
+    double work;                         /* flops, and exps at what they cost */
+    double workspace, doubled_workspace; /* of n and of 2 n tokens */
+} memory_point;
+
+typedef struct {
+    memory_point *items;
+    int64_t count;
+    int threads;
+    bool measured; /* resident memory says something here */
+} sweep;
+
+/* Memory does not depend on how long a call takes: what limits n is time. Lists end with 0; the
+ * first of two is for forward, the other for forward+backward. */
+static const struct {
+    int64_t multiples[2][PAPER_MULTIPLES + 1]; /* n/784, in 12 heads */
+    int64_t far[2][5];                         /* n, in one head */
+    double most_work, most_other_work; /* forward, linear in n; backward, or quadratic in n */
+} efforts[EFFORT_COUNT] = {
+    [EFFORT_QUICK] = {{{1, 2, 3}, {1, 2, 3}}, {{10000}, {10000}}, 2e9, 2e9},
+    [EFFORT_DEFAULT] = {{{1, 2, 3, 4, 5, 6, 7, 8}, {1, 2, 4}},
+                        {{10000, 100000, 1000000}, {10000, 30000, 100000}},
+                        5e10,
+                        2e10},
+    [EFFORT_FULL] = {{{1, 2, 3, 4, 5, 6, 7, 8}, {1, 2, 3, 4, 5, 6, 7, 8}},
+                     {{10000, 100000, 1000000, 10000000}, {10000, 100000, 1000000, 10000000}},
+                     1e12,
+                     2e12},
+};
+
+/* The curves of SOFT (IJCV) Fig. 1b. */
+static bool is_in_figure(const memory_point *p)
+{
+    static const atn_operator shown[] = {ATN_SOFTMAX, ATN_LINFORMER, ATN_NYSTROMFORMER,
+                                         ATN_PERFORMER, ATN_SOFT};
+    bool found = false;
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
+        found |= shown[i] == p->setting.op;
+    return found && !p->backward && p->setting.heads == PAPER_HEADS;
+}
+
+/* Backward takes 2 to 3 times forward's flops (attention.h), an exponential some 30. */
+static double work_of(const atn_cost *cost, bool backward)
+{
+    return (cost->flops + 30 * cost->exps) * (backward ? 4 : 1);
+}
+
+/* Adds the point if there is time for it. */
+static int add_point(sweep *w, const settings *s, atn_context *context, cost_setting setting,
+                     bool backward)
+{
+    atn_cost cost, doubled_cost;
+    cost_setting doubled = setting;
+    doubled.tokens *= 2;
+    int code = cost_count(context, &setting, &cost);
+    code = exit_worst(code, cost_count(context, &doubled, &doubled_cost));
+    if (code != EXIT_PASS)
+        return code;
+    memory_point p = {setting, backward, work_of(&cost, backward), cost.workspace_bytes,
+                      doubled_cost.workspace_bytes};
+    bool linear = work_of(&doubled_cost, backward) <= 3 * p.work;
+    double most =
+        linear && !backward ? efforts[s->effort].most_work : efforts[s->effort].most_other_work;
+    if (p.work > most && !is_in_figure(&p))
+        return EXIT_PASS;
+    w->items = must_resize(w->items, (size_t)w->count + 1, sizeof *w->items);
+    w->items[w->count++] = p;
+    return EXIT_PASS;
+}
+
+static int add_operator(sweep *w, const settings *s, atn_context *context, cost_setting setting)
+{
+    int code = EXIT_PASS;
+    for (int backward = 0; backward <= 1; backward++) {
+        setting.heads = PAPER_HEADS;
+        for (const int64_t *p = efforts[s->effort].multiples[backward]; *p; p++) {
+            setting.tokens = *p * PAPER_TOKENS;
+            code = exit_worst(code, add_point(w, s, context, setting, backward));
+        }
+        setting.heads = 1;
+        for (const int64_t *n = efforts[s->effort].far[backward]; *n; n++) {
+            setting.tokens = *n;
+            code = exit_worst(code, add_point(w, s, context, setting, backward));
+        }
+    }
+    return code;
+}
+
+static int add_points(sweep *w, const settings *s, atn_context *context)
+{
+    int code = EXIT_PASS, tokens = cost_variant(ATN_SIMA, "tokens");
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
+        cost_setting setting = {.op = (atn_operator)op, .dim = HEAD_DIM};
+        setting.landmarks = cost_has_landmarks(setting.op) ? PAPER_LANDMARKS : 0;
+        code = exit_worst(code, add_operator(w, s, context, setting));
+        setting.variant = tokens;
+        if (op == ATN_SIMA)
+            code = exit_worst(code, add_operator(w, s, context, setting));
+    }
+    return code;
+}
+
+static int prepare(const settings *s, void **state, int64_t *points)
+{
+    const char *obstacle = resident_obstacle();
+    atn_context *context;
+    atn_context_options options = {.threads = 1};
+    atn_status status = atn_context_create(&options, &context);
+    if (status != ATN_OK) {
+        report_error("no context: %s", atn_status_message(status));
+        return EXIT_ENVIRONMENT;
+    }
+    sweep *w = must_allocate(1, sizeof *w);
+    *state = w;
+    w->threads = s->threads;
+    w->measured = !obstacle;
+    if (obstacle)
+        report_note("cost/memory: bytes_measured is left out: %s", obstacle);
+    int code = add_points(w, s, context);
+    *points = w->count;
+    atn_context_free(context);
+    return code;
+}
+
+static void release(void *state)
+{
+    sweep *w = state;
+    free(w->items);
+    free(w);
+}
+
+static const char *mode_name(bool backward)
+{
+    return backward ? "forward+backward" : "forward";
+}
+
+static void describe(const void *state, int64_t point, char *buffer, size_t size)
+{
+    const memory_point *p = &((const sweep *)state)->items[point];
+    char text[200];
+    cost_describe(&p->setting, text, sizeof text);
+    snprintf(buffer, size, "%s %s", text, mode_name(p->backward));
+}
+
+static double weight(const void *state, int64_t point)
+{
+    return 1e8 + ((const sweep *)state)->items[point].work;
+}
+
+static void replay(const void *state, int64_t point, settings_point *options)
+{
+    *options = (settings_point){.input = "", .seed = 1, .by_effort = true};
+}
+
+/* ---- A point ---- */
+
+/* Pages that are not the plan's: three mappings, each up to a page longer than what it holds, and a
+ * few of the stack and of what the libraries write to. */
+static const double resident_slack = 16 * 4096;
+
+/* Of the machine, in bytes; infinite if it does not say. */
+static double available_memory(void)
+{
+    FILE *file = fopen("/proc/meminfo", "r");
+    char line[200];
+    double kibibytes = INFINITY;
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "MemAvailable: %lf", &kibibytes) == 1)
+            break;
+    if (file)
+        fclose(file);
+    return kibibytes * 1024;
+}
+
+/* Whether the point fits beside those of the other threads. Parameters: E of linformer is the only
+ * one that grows with n; it is there in f64 and f32. */
+static bool fits(const sweep *w, const memory_point *p)
+{
+    const cost_setting *s = &p->setting;
+    double need = resident_io_bytes(s, p->backward) + p->workspace +
+                  (s->op == ATN_LINFORMER ? 16.0 * (double)(s->tokens * s->landmarks) : 0);
+    double share = available_memory() / w->threads;
+    if (need < 0.9 * share)
+        return true;
+    char text[200];
+    cost_describe(s, text, sizeof text);
+    report_note("cost/memory: %s %s is not measured: it needs %.1f GiB, a thread's share is %.1f",
+                text, mode_name(p->backward), need / 0x1p30, share / 0x1p30);
+    return false;
+}
+
+/* O(n) for every operator: twice the tokens need at most twice the memory. */
+static int check_growth(const memory_point *p)
+{
+    if (p->doubled_workspace <= 2 * p->workspace)
+        return EXIT_PASS;
+    report_error("%s: a workspace of %.17g bytes for n = %" PRId64 ", %.17g for twice as many",
+                 atn_operator_get(p->setting.op)->name, p->workspace, p->setting.tokens,
+                 p->doubled_workspace);
+    return EXIT_CHECK;
+}
+
+static int check_measured(const memory_point *p, int64_t bytes)
+{
+    if ((double)bytes <= p->workspace + resident_slack)
+        return EXIT_PASS;
+    report_error("%s: %" PRId64 " bytes resident for a workspace of %.17g",
+                 atn_operator_get(p->setting.op)->name, bytes, p->workspace);
+    return EXIT_CHECK;
+}
+
+static void put_row(table *t, const memory_point *p, bool measured, int64_t bytes)
+{
+    const cost_setting *s = &p->setting;
+    const atn_operator_info *info = atn_operator_get(s->op);
+    table_text(t, info->name);
+    table_text(t, info->variants[s->variant].name);
+    table_text(t, mode_name(p->backward));
+    table_integer(t, s->tokens);
+    s->landmarks > 0 ? table_integer(t, s->landmarks) : table_missing(t);
+    table_integer(t, s->heads * s->dim);
+    table_integer(t, s->heads);
+    measured ? table_integer(t, bytes) : table_missing(t);
+    table_integer(t, (int64_t)resident_io_bytes(s, p->backward));
+    table_integer(t, (int64_t)p->workspace);
+    table_integer(t, (int64_t)materialised_bytes(s));
+}
+
+static int run(const void *state, int64_t point, atn_context *context, table *raw)
+{
+    const sweep *w = state;
+    const memory_point *p = &w->items[point];
+    int64_t bytes = 0;
+    int code = check_growth(p);
+    bool fitted = fits(w, p), measured = fitted && w->measured;
+    if (fitted) /* sanitisers watch it, though their memory is not measured */
+        code = exit_worst(code, resident_measure(&p->setting, p->backward, &bytes));
+    if (code == EXIT_ENVIRONMENT)
+        return code;
+    if (measured)
+        code = exit_worst(code, check_measured(p, bytes));
+    put_row(raw, p, measured, bytes);
+    return code;
+}
+
+/* ---- memory_fit.csv ---- */
+
+static const column columns[] = {
+    {"operator", COLUMN_TEXT, "", "name in the registry"},
+    {"variant", COLUMN_TEXT, "", "the default, and sima's order that is quadratic in time"},
+    {"mode", COLUMN_TEXT, "", "forward, or forward+backward"},
+    {"n", COLUMN_INTEGER, "", "tokens, as many queries as keys"},
+    {"m", COLUMN_INTEGER, "", "landmarks, Linformer's r; missing where there are none"},
+    {"d", COLUMN_INTEGER, "", "width of a token, all heads together"},
+    {"heads", COLUMN_INTEGER, "", "h: 12 at the papers' n, 1 far beyond"},
+    {"bytes_measured", COLUMN_INTEGER, "B",
+     "by how much resident memory grows at most during the call, beyond inputs, outputs and "
+     "parameters; a few pages change from run to run"},
+    {"bytes_io", COLUMN_INTEGER, "B",
+     "q, k (where it may differ from q), v and the output, in the second mode also their "
+     "gradients; no parameters"},
+    {"bytes_workspace", COLUMN_INTEGER, "B",
+     "the plan's memory, on one thread, for forward and backward; exact"},
+    {"bytes_materialised", COLUMN_INTEGER, "B",
+     "the arrays between inputs and output that the papers' descriptions name, each stored once"},
+};
+
+static const column fit_columns[] = {
+    {"operator", COLUMN_TEXT, "", "name in the registry"},
+    {"mode", COLUMN_TEXT, "", "forward, or forward+backward"},
+    {"exponent", COLUMN_REAL, "", "p of c n^p, by least squares on the logarithms"},
+    {"std_error", COLUMN_REAL, "", "standard error of p, from the residuals"},
+    {"quantity", COLUMN_TEXT, "",
+     "the fitted column of memory.csv; bytes_total: bytes_measured + bytes_io"},
+    {"variant", COLUMN_TEXT, "", "its variant"},
+    {"heads", COLUMN_INTEGER, "", "12: the papers' n; 1: far beyond"},
+    {"points", COLUMN_INTEGER, "", "how many n"},
+    {"n_min", COLUMN_INTEGER, "", "the smallest n fitted"},
+    {"n_max", COLUMN_INTEGER, "", "the largest n fitted"},
+};
+
+static const char *const quantities[] = {"bytes_measured", "bytes_total", "bytes_workspace",
+                                         "bytes_materialised"};
+enum { QUANTITIES = sizeof quantities / sizeof *quantities };
+
+/* Missing is NaN. */
+static double row_bytes(const table *raw, int64_t row, const char *name)
+{
+    int col = table_column(raw, name);
+    return table_is_missing(raw, row, col) ? NAN : (double)table_get_integer(raw, row, col);
+}
+
+static double row_quantity(const table *raw, int64_t row, const char *quantity)
+{
+    if (strcmp(quantity, "bytes_total") == 0)
+        return row_bytes(raw, row, "bytes_measured") + row_bytes(raw, row, "bytes_io");
+    return row_bytes(raw, row, quantity);
+}
+
+/* Rows start ... end - 1 of raw, which differ in n alone. */
+static bool fit_rows(const table *raw, int64_t start, int64_t end, const char *quantity,
+                     growth_fit *fit)
+{
+    double *n = must_allocate((size_t)(end - start), sizeof *n);
+    double *y = must_allocate((size_t)(end - start), sizeof *y);
+    for (int64_t row = start; row < end; row++) {
+        n[row - start] = row_bytes(raw, row, "n");
+        y[row - start] = row_quantity(raw, row, quantity);
+    }
+    bool found = fit_growth(LAW_POWER, end - start, n, y, fit);
+    free(n);
+    free(y);
+    return found;
+}
+
+static const char *row_text(const table *raw, int64_t row, const char *name)
+{
+    return table_get_text(raw, row, table_column(raw, name));
+}
+
+static void put_fit(table *t, const table *raw, int64_t start, int64_t end, const char *quantity)
+{
+    growth_fit fit = {0};
+    bool found = fit_rows(raw, start, end, quantity, &fit);
+    table_text(t, row_text(raw, start, "operator"));
+    table_text(t, row_text(raw, start, "mode"));
+    table_real_if(t, found, fit.exponent);
+    table_real_if(t, found, fit.std_error);
+    table_text(t, quantity);
+    table_text(t, row_text(raw, start, "variant"));
+    table_integer(t, (int64_t)row_bytes(raw, start, "heads"));
+    table_integer(t, end - start);
+    table_integer(t, (int64_t)row_bytes(raw, start, "n"));
+    table_integer(t, (int64_t)row_bytes(raw, end - 1, "n"));
+}
+
+/* For people: the exponents of a line side by side. */
+static const column summary_columns[] = {
+    {"operator", COLUMN_TEXT, "", ""},
+    {"variant", COLUMN_TEXT, "", ""},
+    {"mode", COLUMN_TEXT, "", ""},
+    {"heads", COLUMN_INTEGER, "", ""},
+    {"n_max", COLUMN_INTEGER, "", ""},
+    {"measured_MiB", COLUMN_REAL, "", ""},
+    {"materialised_MiB", COLUMN_REAL, "", ""},
+    {"p_measured", COLUMN_REAL, "", ""},
+    {"p_total", COLUMN_REAL, "", ""},
+    {"p_workspace", COLUMN_REAL, "", ""},
+    {"p_materialised", COLUMN_REAL, "", ""},
+};
+
+static void put_summary(table *t, const table *raw, int64_t start, int64_t end)
+{
+    double measured = row_bytes(raw, end - 1, "bytes_measured");
+    table_text(t, row_text(raw, start, "operator"));
+    table_text(t, row_text(raw, start, "variant"));
+    table_text(t, row_text(raw, start, "mode"));
+    table_integer(t, (int64_t)row_bytes(raw, start, "heads"));
+    table_integer(t, (int64_t)row_bytes(raw, end - 1, "n"));
+    table_real_if(t, !isnan(measured), measured / 0x1p20);
+    table_real(t, row_bytes(raw, end - 1, "bytes_materialised") / 0x1p20);
+    for (int i = 0; i < QUANTITIES; i++) {
+        growth_fit fit = {0};
+        bool found = fit_rows(raw, start, end, quantities[i], &fit);
+        table_real_if(t, found, fit.exponent);
+    }
+}
+
+static bool same_line(const table *raw, int64_t a, int64_t b)
+{
+    return strcmp(row_text(raw, a, "operator"), row_text(raw, b, "operator")) == 0 &&
+           strcmp(row_text(raw, a, "variant"), row_text(raw, b, "variant")) == 0 &&
+           strcmp(row_text(raw, a, "mode"), row_text(raw, b, "mode")) == 0 &&
+           row_bytes(raw, a, "heads") == row_bytes(raw, b, "heads");
+}
+
+static int finish(const settings *s, const void *state, const table *raw, table **tables)
+{
+    table *summary =
+        table_create(summary_columns, sizeof summary_columns / sizeof *summary_columns);
+    for (int64_t start = 0, end; start < table_rows(raw); start = end) {
+        for (end = start + 1; end < table_rows(raw) && same_line(raw, start, end);)
+            end++;
+        for (int i = 0; i < QUANTITIES; i++)
+            put_fit(tables[1], raw, start, end, quantities[i]);
+        put_summary(summary, raw, start, end);
+    }
+    table_print(summary, table_rows(summary), stdout);
+    table_free(summary);
+    return EXIT_PASS;
+}
+
+/* ---- The experiment ---- */
+
+static const output_spec outputs[] = {
+    {"memory", "Memory of one call against the number of tokens, f32, batch 1.", columns,
+     sizeof columns / sizeof *columns},
+    {"memory_fit", "Power laws in n fitted to memory.csv.", fit_columns,
+     sizeof fit_columns / sizeof *fit_columns},
+};
+
+const experiment cost_memory = {
+    .name = "cost/memory",
+    .summary = "memory against the number of tokens: measured, exact, and as the papers hold it",
+    .source = "SOFT (IJCV, NeurIPS) Fig. 1b, UFO-ViT Fig. 8; N01, U03, S07",
+    .example = "attnum run cost/memory --quick",
+    .options = 0,
+    .defaults =
+        "every operator; m = 49; n = 784 p, p = 1 ... 8, with backward 1, 2, 4 (--quick: 1, 2, 3, "
+        "--full: 1 ... 8), d = 384, h = 12, and n = 10^4 ... 10^6, with backward to 10^5 (--quick: "
+        "10^4, --full: to 10^7), d = 32, h = 1; but for the curves of Fig. 1b, points that take "
+        "long are left out: large n of operators quadratic in time, and of backward",
+    .outputs = outputs,
+    .output_count = 2,
+    .plot = "cost/memory.gp",
+    .prepare = prepare,
+    .describe = describe,
+    .weight = weight,
+    .replay = replay,
+    .run = run,
+    .finish = finish,
+    .release = release,
+};

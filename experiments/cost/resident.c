@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#include "cost/resident.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/report.h"
+
+#if defined(__has_feature)
+#define HAS_FEATURE(name) __has_feature(name)
+#else
+#define HAS_FEATURE(name) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||                               \
+    HAS_FEATURE(address_sanitizer) || HAS_FEATURE(thread_sanitizer) ||                             \
+    HAS_FEATURE(memory_sanitizer)
+enum { SANITISED = 1 };
+#else
+enum { SANITISED = 0 };
+#endif
+
+/* ---- What the kernel says ---- */
+
+static const char status_file[] = "/proc/self/status", clear_file[] = "/proc/self/clear_refs";
+static const char rollup_file[] = "/proc/self/smaps_rollup";
+
+/* A field "name: ... kB" of such a file, in bytes; -1 if there is none. Allocates nothing. */
+static int64_t read_field(const char *path, const char *name)
+{
+    char text[8192];
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = file >= 0 ? read(file, text, sizeof text - 1) : -1;
+    if (file >= 0)
+        close(file);
+    text[length > 0 ? length : 0] = '\0';
+    const char *field = strstr(text, name);
+    long kibibytes = -1;
+    return field && sscanf(field + strlen(name), ": %ld", &kibibytes) == 1 ? kibibytes * 1024L : -1;
+}
+
+/* Resident memory now, from the page tables, and the most since forget_peak, from counters which
+ * each CPU keeps by itself and the kernel adds up late. */
+typedef struct {
+    int64_t now, peak;
+} residence;
+
+static residence read_residence(void)
+{
+    return (residence){read_field(rollup_file, "Rss"), read_field(status_file, "VmHWM")};
+}
+
+static bool forget_peak(void)
+{
+    int file = open(clear_file, O_WRONLY | O_CLOEXEC);
+    bool written = file >= 0 && write(file, "5", 1) == 1;
+    if (file >= 0)
+        close(file);
+    return written;
+}
+
+const char *resident_obstacle(void)
+{
+    residence r = read_residence();
+    if (SANITISED)
+        return "sanitisers keep memory of their own";
+    if (r.now < 0 || r.peak < 0 || access(clear_file, W_OK) != 0)
+        return "it takes Linux and /proc/self with status, smaps_rollup and clear_refs";
+    return NULL;
+}
+
+/* A call gives nothing back before its plan is freed, so what is resident at its end is the peak.
+ * Should the counters' peak be higher by more than they can be off, 2 MiB, it is that. */
+static int64_t growth(residence before, residence after)
+{
+    int64_t grown = after.now > before.now ? after.now - before.now : 0;
+    return after.peak - before.peak > grown + (2 << 20) ? after.peak - before.peak : grown;
+}
+
+/* ---- The call ---- */
+
+enum { Q, K, V, OUT, DOUT, GRAD_Q, GRAD_K, GRAD_V, ARRAYS };
+
+/* What goes into a call and comes out of it. */
+typedef struct {
+    attention_case problem;
+    atn_tensor arrays[ARRAYS]; /* null data: not of this call */
+    bool backward;
+} prepared_call;
+
+static bool has_array(atn_operator op, int array, bool backward)
+{
+    bool cross = atn_operator_get(op)->capabilities & ATN_CAN_CROSS;
+    return (array <= OUT || backward) && (cross || (array != K && array != GRAD_K));
+}
+
+double resident_io_bytes(const cost_setting *s, bool backward)
+{
+    double arrays = 0;
+    for (int i = 0; i < ARRAYS; i++)
+        arrays += has_array(s->op, i, backward);
+    return arrays * (double)(s->heads * s->tokens * s->dim) * sizeof(float);
+}
+
+/* Numbers in [-1, 1), quickly: every page becomes resident. */
+static void fill(int64_t count, uint32_t state, float *values)
+{
+    for (int64_t i = 0; i < count; i++) {
+        state = state * 1664525u + 1013904223u;
+        values[i] = (float)(int32_t)state * 0x1p-31f;
+    }
+}
+
+/* False if memory ran out. */
+static bool open_call(const cost_setting *s, bool backward, prepared_call *call)
+{
+    *call = (prepared_call){.problem = cost_case(s), .backward = backward};
+    int64_t count = s->heads * s->tokens * s->dim;
+    for (int i = 0; i < ARRAYS; i++) {
+        if (!has_array(s->op, i, backward))
+            continue;
+        float *values = malloc((size_t)count * sizeof *values);
+        if (!values)
+            return false;
+        fill(count, (uint32_t)i, values);
+        call->arrays[i] = atn_tensor_dense(values, ATN_F32, 1, s->heads, s->tokens, s->dim);
+    }
+    return true;
+}
+
+static void close_call(prepared_call *call)
+{
+    for (int i = 0; i < ARRAYS; i++)
+        free(call->arrays[i].data);
+    attention_case_free(&call->problem);
+}
+
+static const atn_tensor *array_or_null(const prepared_call *call, int array)
+{
+    return call->arrays[array].data ? &call->arrays[array] : NULL;
+}
+
+/* Runs a plan. An inverse that has not converged costs the same. */
+static atn_status run_plan(atn_plan *plan, prepared_call *call)
+{
+    atn_attention_inputs inputs = {
+        .q = &call->arrays[Q], .k = array_or_null(call, K), .v = &call->arrays[V]};
+    atn_gradients gradients = {.q = &call->arrays[GRAD_Q],
+                               .k = (atn_tensor *)array_or_null(call, GRAD_K),
+                               .v = &call->arrays[GRAD_V]};
+    atn_status status = atn_attention_forward(plan, &inputs, &call->arrays[OUT], NULL);
+    if (status >= 0 && status != ATN_NONFINITE && call->backward)
+        status = atn_attention_backward(plan, &inputs, &call->arrays[DOUT], &gradients, NULL);
+    return status;
+}
+
+/* From making a plan to before it is freed. */
+static atn_status run_call(atn_context *context, prepared_call *call, int64_t *grown)
+{
+    atn_plan *plan;
+    residence before = read_residence();
+    atn_status status =
+        atn_attention_plan(context, &call->problem.desc, &call->problem.shape, &plan);
+    if (status == ATN_OK)
+        status = run_plan(plan, call);
+    *grown = growth(before, read_residence());
+    atn_plan_free(plan);
+    return status;
+}
+
+/* ---- The process ---- */
+
+/* What it tells its parent. */
+typedef struct {
+    int64_t bytes;
+    char failure[200]; /* "": none */
+} report;
+
+enum { HEADER = 64 }; /* what the library is promised its memory is aligned to */
+
+/* The library's memory in mappings of their own: new pages whenever it is taken, which malloc does
+ * not promise. The size stands before what is handed out. */
+static void *map_memory(void *user, size_t bytes)
+{
+    size_t size = bytes + HEADER;
+    char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return NULL;
+    memcpy(memory, &size, sizeof size);
+    return memory + HEADER;
+}
+
+static void unmap_memory(void *user, void *memory)
+{
+    size_t size;
+    memcpy(&size, (char *)memory - HEADER, sizeof size);
+    munmap((char *)memory - HEADER, size);
+}
+
+/* Opens, runs and closes a call. False if it failed. */
+static bool try_call(atn_context *context, const cost_setting *s, bool backward, report *r)
+{
+    prepared_call call;
+    bool opened = open_call(s, backward, &call);
+    bool forgotten = forget_peak() || resident_obstacle();
+    atn_status status = opened ? run_call(context, &call, &r->bytes) : ATN_ERR_MEMORY;
+    close_call(&call);
+    if (!opened || !forgotten)
+        snprintf(r->failure, sizeof r->failure, "%s",
+                 opened ? "the peak cannot be reset" : "no memory for the inputs");
+    else if (status < 0 || status == ATN_NONFINITE)
+        snprintf(r->failure, sizeof r->failure, "%s: %s", atn_status_message(status),
+                 atn_last_error(context));
+    return r->failure[0] == '\0';
+}
+
+static void measure(const cost_setting *s, bool backward, report *r)
+{
+    cost_setting first = *s;
+    atn_context *context;
+    atn_context_options options = {.threads = 1, .allocator = {map_memory, unmap_memory, NULL}};
+    prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); /* a huge page is resident as a whole */
+    if (atn_context_create(&options, &context) != ATN_OK) {
+        snprintf(r->failure, sizeof r->failure, "no context");
+        return;
+    }
+    first.heads = 1;
+    first.tokens = s->tokens < PAPER_TOKENS ? s->tokens : PAPER_TOKENS;
+    if (try_call(context, &first, backward, r))
+        try_call(context, s, backward, r);
+    atn_context_free(context);
+}
+
+/* The child leaves by _exit: stdio's buffers and what is to be done at exit are its parent's. */
+static _Noreturn void be_child(const cost_setting *s, bool backward, int to)
+{
+    report r = {0};
+    measure(s, backward, &r);
+    _exit(write(to, &r, sizeof r) == sizeof r ? 0 : 1);
+}
+
+/* The end of the pipe to read from, or -1. One thread at a time, so that no child inherits the end
+ * that another one writes to. The library is not at work in this process, nor BLAS: nothing but
+ * malloc and stdio, which fork makes safe, can be in the middle of something. */
+static int start_child(const cost_setting *s, bool backward, pid_t *child)
+{
+    int ends[2] = {-1, -1};
+#pragma omp critical(start_child)
+    if (pipe(ends) == 0) {
+        *child = fork();
+        if (*child == 0)
+            be_child(s, backward, ends[1]);
+        close(ends[1]);
+        if (*child < 0) {
+            close(ends[0]);
+            ends[0] = -1;
+        }
+    }
+    return ends[0];
+}
+
+static bool read_report(int from, report *r)
+{
+    size_t length = 0;
+    ssize_t got;
+    while ((got = read(from, (char *)r + length, sizeof *r - length)) > 0 ||
+           (got < 0 && errno == EINTR))
+        length += got > 0 ? (size_t)got : 0;
+    return length == sizeof *r;
+}
+
+int resident_measure(const cost_setting *setting, bool backward, int64_t *bytes)
+{
+    char text[200];
+    report r = {0};
+    pid_t child = -1;
+    int status = 0;
+    cost_describe(setting, text, sizeof text);
+    int from = start_child(setting, backward, &child);
+    if (from < 0) {
+        report_error("%s: no process to measure it in: %s", text, strerror(errno));
+        return EXIT_ENVIRONMENT;
+    }
+    bool told = read_report(from, &r);
+    close(from);
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        continue;
+    if (!told)
+        report_error("%s: the process that measures it ended early: %s %d", text,
+                     WIFSIGNALED(status) ? "signal" : "exit code",
+                     WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    else if (r.failure[0])
+        report_error("%s: %s", text, r.failure);
+    *bytes = r.bytes;
+    return told && !r.failure[0] ? EXIT_PASS : EXIT_ENVIRONMENT;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The resident memory that one call of an operator needs: the peak of a process of its own. */
+#ifndef EXPERIMENTS_COST_RESIDENT_H
+#define EXPERIMENTS_COST_RESIDENT_H
+
+#include "cost/operators.h"
+
+/* Why resident memory says nothing here (sanitisers keep memory of their own; no /proc), or null.
+ */
+const char *resident_obstacle(void);
+
+/* Bytes of q, k, v and the output, each once; with backward also of their gradients. Parameters are
+ * not in them. */
+double resident_io_bytes(const cost_setting *setting, bool backward);
+
+/* Bytes by which the resident memory of a process grows at most while it makes a plan and runs it
+ * forward (and backward), on one thread. The inputs, the parameters, and room for the results are
+ * resident before, and so is what a first call brings into a process: the code, and BLAS's buffers,
+ * after a call with at most 784 tokens. Returns an exit code; a failure has been reported.
+ *
+ * The process is a fork of this one. Several threads may measure at a time. */
+int resident_measure(const cost_setting *setting, bool backward, int64_t *bytes);
+
+#endif

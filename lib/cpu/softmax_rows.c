@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The softmax of one row. Sums are in double: a row may be as long as a sequence. */
+#include "cpu/softmax.h"
+
+void R(softmax_row)(int64_t count, double c, const real *x, real *weights)
+{
+    double largest = -INFINITY, sum = 0;
+    for (int64_t j = 0; j < count; j++)
+        largest = core_max(largest, c * (double)x[j]);
+    for (int64_t j = 0; j < count; j++) {
+        weights[j] = real_exp((real)(c * (double)x[j] - largest));
+        sum += (double)weights[j];
+    }
+    for (int64_t j = 0; j < count; j++)
+        weights[j] = (real)((double)weights[j] / sum);
+}
+
+/* Relative to dP where P is largest: where P is nearly 1, dP less the mean of dP would be the
+ * rounding error of the mean. */
+void R(softmax_row_backward)(int64_t count, double c, const real *weights, real *slopes)
+{
+    int64_t largest = 0;
+    double mean = 0;
+    for (int64_t j = 1; j < count; j++)
+        if (weights[j] > weights[largest])
+            largest = j;
+    double pivot = (double)slopes[largest];
+    for (int64_t j = 0; j < count; j++)
+        mean += (double)weights[j] * ((double)slopes[j] - pivot);
+    for (int64_t j = 0; j < count; j++)
+        slopes[j] = (real)(c * (double)weights[j] * ((double)slopes[j] - pivot - mean));
+}
+
+double R(softmax_advance)(int64_t keys, real *logits, real *largest, double *sum, int64_t *at)
+{
+    real before = *largest, highest = before;
+    for (int64_t j = 0; j < keys; j++)
+        if (logits[j] > highest) {
+            highest = logits[j];
+            *at = j;
+        }
+    double added = 0, shrink = highest > before ? exp((double)before - (double)highest) : 1;
+    for (int64_t j = 0; j < keys; j++) {
+        logits[j] = real_exp(logits[j] - highest);
+        added += (double)logits[j];
+    }
+    *sum = *sum * shrink + added;
+    *largest = highest;
+    return shrink;
+}
+
+void R(scale_row)(int64_t count, double factor, real *x)
+{
+    if (factor == 1)
+        return;
+    for (int64_t c = 0; c < count; c++)
+        x[c] = (real)((double)x[c] * factor);
+}

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The cost experiments: counts against ones made by hand, and memory against what is known. */
+#include <criterion/criterion.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/report.h"
+#include "cost/resident.h"
+#include "registry.h"
+#include "scratch.h"
+
+TestSuite(cost, .init = scratch_begin, .fini = scratch_end);
+
+/* ---- Running experiments ---- */
+
+/* Runs e with options, words separated by blanks. */
+static int run_experiment(const experiment *e, const char *options)
+{
+    char *words[64], *text = must_format("%s", options);
+    int count = 0;
+    for (char *word = strtok(text, " "); word && count < 64; word = strtok(NULL, " "))
+        words[count++] = word;
+    settings s;
+    int code = settings_parse(&s, e->options, count, words);
+    if (code == EXIT_PASS) {
+        cr_assert(freopen("/dev/null", "w", stdout));
+        code = experiment_run(e, &s);
+        settings_free(&s);
+    }
+    free(text);
+    return code;
+}
+
+/* The rows of an experiment's output number `output` in folder out. */
+static table *read_output(const experiment *e, int output)
+{
+    size_t size;
+    char *path = must_format("out/cost/%s.csv", e->outputs[output].name);
+    char *text = (char *)scratch_read(path, &size), *rows = strchr(text, '\n') + 1;
+    table *t = table_create(e->outputs[output].columns, e->outputs[output].column_count);
+    cr_assert(table_read_rows(t, rows), "%s", path);
+    free(text);
+    free(path);
+    return t;
+}
+
+/* A number, whatever its type; NaN if it is missing. */
+static double number(const table *t, int64_t row, const char *name)
+{
+    const column *columns;
+    int col = table_column(t, name);
+    table_columns(t, &columns);
+    if (table_is_missing(t, row, col))
+        return NAN;
+    return columns[col].type == COLUMN_REAL ? table_get_real(t, row, col)
+                                            : (double)table_get_integer(t, row, col);
+}
+
+static const char *text_of(const table *t, int64_t row, const char *name)
+{
+    return table_get_text(t, row, table_column(t, name));
+}
+
+static bool has_text(const table *t, int64_t row, const char *name, const char *text)
+{
+    return strcmp(text_of(t, row, name), text) == 0;
+}
+
+/* ---- Counts ---- */
+
+/* The row of an operator's variant at n and m (0: none), or -1; asserts that there is but one. */
+static int64_t find_count(const table *t, const char *name, const char *variant, int64_t n,
+                          int64_t m)
+{
+    int64_t found = -1;
+    for (int64_t row = 0; row < table_rows(t); row++) {
+        double landmarks = number(t, row, "m");
+        if (!has_text(t, row, "operator", name) || !has_text(t, row, "variant", variant) ||
+            number(t, row, "n") != (double)n || (m ? landmarks != (double)m : !isnan(landmarks)))
+            continue;
+        cr_expect(found < 0, "%s %s n=%" PRId64 " twice", name, variant, n);
+        found = row;
+    }
+    return found;
+}
+
+/* n = 784, n_k = n, d = dv = 32, m = r = 49, M = 110, 12 heads, f32; from operators.h and what
+ * atn_cost says it counts. A product of a x b by b x c is 2 a b c. */
+static const struct {
+    const char *name, *variant;
+    int64_t m;
+    double flops, exps, bytes, state; /* of one head, but for bytes */
+} by_hand[] = {
+    /* means (n + m) d; 3 d a distance, of m^2 + 2 n m pairs; 20 steps and a residual of two
+     * products; P V and P (A+ P V); A+ (P V). */
+    {"soft", "paper", 49,
+     833. * 32 + (2401. + 2 * 784 * 49) * 96 + (20 * 4 + 4) * 117649. + 2 * (2. * 784 * 49 * 32) +
+         2. * 49 * 49 * 32,
+     2401. + 2 * 784 * 49, 3 * 784 * 384 * 4., 4. * 49 * (32 + 49 + 32)},
+    /* and row sums, two scalings */
+    {"softpp", "paper", 49,
+     833. * 32 + (2401. + 2 * 784 * 49) * 96 + (20 * 4 + 4) * 117649. + 2 * (2. * 784 * 49 * 32) +
+         2. * 49 * 49 * 32 + 3 * 2401.,
+     2401. + 2 * 784 * 49, 3 * 784 * 384 * 4., 4. * 49 * (32 + 49 + 32)},
+    {"gaussian", "exact", 0, 784. * 784 * (96 + 64), 784. * 784, 4 * 784 * 384 * 4., 0},
+    /* a scaling and a row sum of each weight, a division of each output */
+    {"softmax", "attention", 0, 784. * 784 * (64 + 2 + 64) + 784 * 32, 784. * 784,
+     4 * 784 * 384 * 4., 0},
+    /* i sees i keys */
+    {"softmax", "causal", 0, 784. * 785 / 2 * (64 + 2 + 64) + 784 * 32, 784. * 785 / 2,
+     4 * 784 * 384 * 4., 0},
+    {"sima", "paper", 0, 2 * (2. * 784 * 32 * 32) + 2 * 2 * 784. * 32, 0, 4 * 784 * 384 * 4.,
+     4. * (32 * 32 + 2 * 32)},
+    {"sima", "tokens", 0, 2 * (2. * 784 * 784 * 32) + 2 * 2 * 784. * 32, 0, 4 * 784 * 384 * 4.,
+     4. * (2 * 32)},
+    {"xnorm", "paper", 0, 2 * (2. * 784 * 32 * 32) + 3. * 32 * (784 + 32), 0, 4 * 784 * 384 * 4.,
+     4. * 32 * 32},
+    /* E^T K, E^T V; logits, their scaling, sum and division, weights times V' */
+    {"linformer", "projected", 49, 2 * (2. * 784 * 49 * 32) + 784. * 49 * (64 + 64 + 3), 784. * 49,
+     (4 * 784 * 384 + 784 * 49) * 4., 4. * 49 * (32 + 32)},
+    {"xca", "code", 0, 2 * 3 * 784. * 32 + 2 * (2. * 784 * 32 * 32) + 3 * 32. * 32, 32. * 32,
+     4 * 784 * 384 * 4., 4. * (32 * 32 + 2 * 32)},
+    {"efficient", "paper", 0, 2 * (2. * 784 * 32 * 32) + 2 * 784. * 32 * 2, 2 * 784. * 32,
+     4 * 784 * 384 * 4., 4. * (32 * 32 + 2 * 32)},
+    /* x', |x'|^2; w.x' of M, and -|x'|^2/2, -t, +, / of each; S, z and their products, y/. */
+    {"performer", "favor", 0,
+     2 * 784. * (32 + 64 + 110 * (64 + 4)) + 2 * (2. * 784 * 110 * 32) + 784. * 110 +
+         2 * 784. * 110 + 784. * 32,
+     2 * 784. * 110, (4 * 784 * 384 + 110 * 32) * 4., 4. * (110 * 33 + 1)},
+    {"rff", "fourier", 0, 2 * 784. * (32 + 110 * (64 + 2)) + 2 * (2. * 784 * 220 * 32),
+     2 * 784. * 220, (4 * 784 * 384 + 110 * 32) * 4., 4. * 220 * 32},
+    /* 1 + elu of both, epsilon; S, z, products with both, y/. */
+    {"elu", "stable", 0,
+     2 * 784. * 32 + 784 + 2 * (2. * 784 * 32 * 32) + 784. * 32 + 2 * 784. * 32 + 784 * 32.,
+     2 * 784. * 32, 4 * 784 * 384 * 4., 4. * 32 * 33},
+    /* a cosine and a sine of each place, times 32 channels; then as elu with 64 features */
+    {"cosformer", "1d", 0,
+     2 * 784. * 64 + 2 * (2. * 784 * 64 * 32) + 784. * 64 + 2 * 784. * 64 + 784 * 32., 2 * 784 * 2,
+     4 * 784 * 384 * 4., 4. * 64 * 33},
+    /* means; A; 6 steps of 4 products; Z (B V); B V and F (Z B V) with sums and divisions */
+    {"nystromformer", "original", 49,
+     2 * 784. * 32 + 2. * 49 * 49 * 32 + 6 * 8 * 117649. + 2. * 49 * 49 * 32 +
+         2 * (784. * 49 * (64 + 64 + 1)) + (784 + 49) * 32.,
+     2401. + 2 * 784 * 49, 4 * 784 * 384 * 4., 4. * 49 * (49 + 2 * 32 + 32)},
+    /* 8 rounds of 784 x 98 logits; hashing to 16 buckets is 8 products */
+    {"lsh", "reformer", 0,
+     8 * 784. * 98 * (64 + 64 + 1) + 784 * 32. + 3 * 784. * 32 + 8 * 784. * 64 * 8, 8 * 784. * 98,
+     (3 * 784 * 384 + 8 * 32 * 8) * 4., 8 * 784 * 4. + 3 * 784 * 4.},
+};
+enum { BY_HAND = sizeof by_hand / sizeof *by_hand };
+
+Test(cost, counts_are_those_made_by_hand)
+{
+    cr_assert(run_experiment(&cost_counts, "--m 49 --out out") == EXIT_PASS);
+    table *t = read_output(&cost_counts, 0);
+    for (int i = 0; i < BY_HAND; i++) {
+        int64_t row = find_count(t, by_hand[i].name, by_hand[i].variant, 784, by_hand[i].m);
+        cr_assert(row >= 0, "%s %s", by_hand[i].name, by_hand[i].variant);
+        const struct {
+            const char *name;
+            double want;
+        } values[] = {{"flops", 12 * by_hand[i].flops},
+                      {"exps", 12 * by_hand[i].exps},
+                      {"bytes_min", by_hand[i].bytes},
+                      {"state_bytes", 12 * by_hand[i].state},
+                      {"d", 384},
+                      {"heads", 12}};
+        for (int j = 0; j < 6; j++)
+            cr_expect(number(t, row, values[j].name) == values[j].want,
+                      "%s %s: %s %.17g, want %.17g", by_hand[i].name, by_hand[i].variant,
+                      values[j].name, number(t, row, values[j].name), values[j].want);
+    }
+    table_free(t);
+}
+
+/* Every operator at every n and, where it has landmarks, m; no two variants alike. */
+Test(cost, counts_of_all_operators)
+{
+    cr_assert(run_experiment(&cost_counts, "--out out") == EXIT_PASS);
+    table *t = read_output(&cost_counts, 0);
+    static const int64_t listed[] = {36, 49, 64, 81};
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
+        for (int64_t n = 784; n <= 8 * 784; n += 784) {
+            const atn_operator_info *info = atn_operator_get((atn_operator)op);
+            bool landmarks = cost_has_landmarks((atn_operator)op);
+            for (int i = 0; i < (landmarks ? 4 : 1); i++)
+                cr_expect(find_count(t, info->name, info->variants[0].name, n,
+                                     landmarks ? listed[i] : 0) >= 0,
+                          "%s n=%" PRId64, info->name, n);
+        }
+    for (int64_t row = 1; row < table_rows(t); row++) {
+        bool same = has_text(t, row, "operator", text_of(t, row - 1, "operator"));
+        static const char *const names[] = {"n", "flops", "exps", "bytes_min", "state_bytes"};
+        for (int i = 0; i < 5; i++)
+            same &= number(t, row, names[i]) == number(t, row - 1, names[i]);
+        cr_expect(!same, "row %" PRId64 " is the one before", row);
+    }
+    table_free(t);
+}
+
+Test(cost, landmarks_must_be_fewer_than_tokens)
+{
+    capture();
+    cr_expect(run_experiment(&cost_counts, "--m 784 --out out") == EXIT_USAGE);
+    const char *text = captured();
+    cr_expect(is_one_line_with(text, "--m 784"), "%s", text);
+}
+
+/* ---- What the papers print ---- */
+
+/* The one row of a statement and quantity of an operator at n (0: missing), m and heads. */
+static int64_t find_formula(const table *t, const char *statement, const char *name,
+                            const char *quantity, const char *formula, double n, double m,
+                            double heads)
+{
+    int64_t found = -1;
+    for (int64_t row = 0; row < table_rows(t); row++) {
+        double tokens = number(t, row, "n"), landmarks = number(t, row, "m");
+        double h = number(t, row, "heads");
+        if (!has_text(t, row, "statement", statement) || !has_text(t, row, "operator", name) ||
+            !has_text(t, row, "quantity", quantity) || !has_text(t, row, "formula", formula) ||
+            (n ? tokens != n : !isnan(tokens)) || (m ? landmarks != m : !isnan(landmarks)) ||
+            (heads ? h != heads : !isnan(h)))
+            continue;
+        cr_expect(found < 0, "%s %s twice", statement, quantity);
+        found = row;
+    }
+    cr_assert(found >= 0, "%s %s %s n=%g m=%g", statement, name, quantity, n, m);
+    return found;
+}
+
+static const struct {
+    const char *statement, *name, *quantity, *formula;
+    double n, m, heads, printed, counted;
+} statements[] = {
+    {"S07", "soft", "flops", "(d_e + 4 m d_e + m^2) n + T m^3 + d_e m^2", 784, 49, 12,
+     12 * ((32 + 4 * 49 * 32 + 2401.) * 784 + 20 * 117649. + 32 * 2401.), 271037424},
+    {"S07", "soft", "state_bytes", "(2 m + d_e) n + m^2", 6272, 49, 12,
+     12 * 4 * ((98 + 32.) * 6272 + 2401), 12 * 4. * 49 * 113},
+    {"S29", "softpp", "flops", "m^2", 784, 49, 12, 12 * 2401., 3 * 12 * 2401.},
+    {"S29", "softpp", "flops", "m^2", 6272, 392, 12, 12 * 392. * 392, 3 * 12 * 392. * 392},
+    {"M03", "sima", "flops", "D N^2", 784, 0, 12, 384 * 784. * 784,
+     12 * (4. * 784 * 784 * 32 + 4. * 784 * 32)},
+    {"M03", "sima", "flops", "D^2 N", 784, 0, 1, 384. * 384 * 784,
+     4. * 784 * 384 * 384 + 4. * 784 * 384},
+    {"M03", "sima", "crossover_n", "N = D", 32, 0, 12, 384, 32},
+    {"M03", "sima", "crossover_n", "N = D", 384, 0, 1, 384, 384},
+    {"M08", "softmax", "exps", "H N^2", 6272, 0, 12, 12 * 6272. * 6272, 12 * 6272. * 6272},
+    {"M08", "xca", "exps", "H D^2", 784, 0, 12, 12 * 384. * 384, 12 * 32. * 32},
+    {"M08", "sima", "exps", "0", 784, 0, 12, 0, 0},
+    {"M08", "soft", "exps", "H N^2", 784, 49, 12, 12 * 784. * 784, 12 * (2. * 784 * 49 + 2401)},
+    {"M08", "soft", "exps_if_p_is_kept", "H N^2", 784, 49, 12, 12 * 784. * 784,
+     12 * (784. * 49 + 2401)},
+    {"M08", "linformer", "exps", "H N", 784, 49, 12, 12 * 784, 12 * 784. * 49},
+    {"M08", "nystromformer", "exps", "H N", 784, 49, 12, 12 * 784, 12 * (2. * 784 * 49 + 2401)},
+    {"M08", "performer", "exps", "N D", 784, 0, 12, 784. * 384, 12 * 2. * 784 * 110},
+    {"M08", "efficient", "exps", "N D", 784, 0, 12, 784. * 384, 2 * 784. * 384},
+    {"M08", "cosformer", "exps", "0", 784, 0, 12, 0, 0},
+    {"U02", "xnorm", "flops", "h N d", 784, 0, 12, 12 * 784. * 32 * 32,
+     12 * (4. * 784 * 32 * 32 + 3 * 32 * (784 + 32.))},
+    /* Tab. 9. Arrays: 4 bytes, batch 128, 2 n m + m^2 of 2 x 2, 4 x 2 and 10 x 5 heads with 3136,
+     * 784 and 196 tokens: 2 dm (4 * 3136 + 8 * 784 + 50 * 196) + 62 d(m^2). State: 62 (64 dm +
+     * d(m^2)).
+     */
+    {"N04", "soft", "training_bytes_growth", "Memory - Memory at m = 36", 0, 81, 0, 3.4e9,
+     128 * 4. * (2 * 45 * (4 * 3136 + 8 * 784 + 50 * 196.) + 62 * (6561. - 1296))},
+    {"N04", "soft", "state_bytes_growth", "Memory - Memory at m = 36", 0, 49, 0, .7e9,
+     128 * 4. * 62 * (64. * 13 + 2401 - 1296)},
+    /* Distances 3 d (m^2 + 2 n m), products 4 n m d + 2 m^2 d, steps and residual 84 m^3, halved.
+     */
+    {"N04", "soft", "multiply_adds_growth", "FLOPs - FLOPs at m = 36", 0, 64, 0, .1e9,
+     (28 * (192. + 128) * (4 * 3136 + 8 * 784 + 50 * 196.) + 62 * (96. + 64) * (4096 - 1296) +
+      62 * 84. * (262144 - 46656)) /
+         2},
+    {"N04", "soft", "multiply_adds_growth_without_steps", "FLOPs - FLOPs at m = 36", 0, 64, 0, .1e9,
+     (28 * (192. + 128) * (4 * 3136 + 8 * 784 + 50 * 196.) + 62 * (96. + 64) * (4096 - 1296) +
+      62 * 4. * (262144 - 46656)) /
+         2},
+};
+enum { STATEMENTS = sizeof statements / sizeof *statements };
+
+/* The printed numbers of Tab. 9 are decimals: their differences are rounded. */
+static bool near(double x, double want)
+{
+    return fabs(x - want) <= 1e-9 * fabs(want);
+}
+
+Test(cost, statements_are_evaluated)
+{
+    cr_assert(run_experiment(&cost_counts, "--m 49 --out out") == EXIT_PASS);
+    table *t = read_output(&cost_counts, 1);
+    for (int i = 0; i < STATEMENTS; i++) {
+        int64_t row = find_formula(t, statements[i].statement, statements[i].name,
+                                   statements[i].quantity, statements[i].formula, statements[i].n,
+                                   statements[i].m, statements[i].heads);
+        double printed = number(t, row, "printed"), counted = number(t, row, "counted");
+        double ratio = number(t, row, "ratio");
+        cr_expect(near(printed, statements[i].printed) && near(counted, statements[i].counted),
+                  "%s %s %s: %.17g, %.17g, want %.17g, %.17g", statements[i].statement,
+                  statements[i].name, statements[i].quantity, printed, counted,
+                  statements[i].printed, statements[i].counted);
+        cr_expect(printed == 0 ? isnan(ratio) : ratio == counted / printed, "row %" PRId64, row);
+    }
+    for (int64_t row = 0; row < table_rows(t); row++)
+        cr_expect(!table_get_boolean(t, row, table_column(t, "exact")) ||
+                      number(t, row, "printed") == number(t, row, "counted"),
+                  "row %" PRId64, row);
+    table_free(t);
+}
+
+/* ---- Memory ---- */
+
+/* Pages that are not the plan's. */
+static const double few_pages = 16 * 4096;
+
+/* SOFT's forward and backward touch all of their workspace, and softmax's forward. Several threads
+ * may ask at once, as the engine's do. */
+Test(cost, resident_memory_is_the_workspace)
+{
+    static const struct {
+        cost_setting setting;
+        bool backward;
+    } calls[] = {{{ATN_SOFT, 0, 784, 12, 32, 49, false}, true},
+                 {{ATN_SOFT, 0, 3136, 3, 32, 49, false}, true},
+                 {{ATN_SOFTMAX, 0, 300, 2, 64, 0, false}, false},
+                 {{ATN_XNORM, 0, 20000, 1, 32, 0, false}, true}};
+    enum { CALLS = 4 };
+    int codes[CALLS];
+    int64_t bytes[CALLS];
+#pragma omp parallel for num_threads(CALLS) schedule(static, 1)
+    for (int i = 0; i < CALLS; i++)
+        codes[i] = resident_measure(&calls[i].setting, calls[i].backward, &bytes[i]);
+    atn_context *context;
+    cr_assert(atn_context_create(&(atn_context_options){.threads = 1}, &context) == ATN_OK);
+    for (int i = 0; i < CALLS; i++) {
+        atn_cost cost;
+        cr_assert(codes[i] == EXIT_PASS, "call %d", i);
+        cr_assert(cost_count(context, &calls[i].setting, &cost) == EXIT_PASS);
+        if (!resident_obstacle())
+            cr_expect(fabs((double)bytes[i] - cost.workspace_bytes) <= few_pages,
+                      "call %d: %" PRId64 " bytes, workspace %.17g", i, bytes[i],
+                      cost.workspace_bytes);
+    }
+    atn_context_free(context);
+}
+
+/* More than an address space holds. */
+Test(cost, a_call_that_cannot_be_measured_says_so)
+{
+    cost_setting huge = {ATN_SIMA, 0, 10000000000000, 1, 32, 0, false};
+    int64_t bytes;
+    capture();
+    int code = resident_measure(&huge, false, &bytes);
+    const char *text = captured();
+    cr_expect(code == EXIT_ENVIRONMENT && strstr(text, "sima paper n=10000000000000"), "%d: %s",
+              code, text);
+}
+
+/* Elements of one head that a description holds, n = 784 p, m = 49, d = 32, M = 110. */
+static double held(const char *name, const char *variant, double n)
+{
+    static const struct {
+        const char *name;
+        double square, linear, constant;
+    } held_by[] = {{"soft", 0, 98, 2401},   {"softpp", 0, 98, 2401},
+                   {"gaussian", 1, 0, 0},   {"softmax", 1, 0, 0},
+                   {"sima", 0, 64, 0},      {"xnorm", 0, 32, 0},
+                   {"linformer", 0, 49, 0}, {"performer", 0, 220, 0},
+                   {"rff", 0, 440, 0},      {"nystromformer", 0, 98, 2401},
+                   {"xca", 0, 64, 0},       {"efficient", 0, 64, 0},
+                   {"elu", 0, 64, 0},       {"cosformer", 0, 128, 0},
+                   {"lsh", 0, 784, 0}};
+    bool tokens = strcmp(variant, "tokens") == 0;
+    for (size_t i = 0; i < sizeof held_by / sizeof *held_by; i++)
+        if (strcmp(held_by[i].name, name) == 0)
+            return (held_by[i].square + tokens) * n * n + held_by[i].linear * n +
+                   held_by[i].constant;
+    return NAN;
+}
+
+static void check_memory_row(const table *t, int64_t row)
+{
+    const char *name = text_of(t, row, "operator");
+    const atn_operator_info *info = atn_operator_find(name);
+    bool backward = has_text(t, row, "mode", "forward+backward");
+    double n = number(t, row, "n"), d = number(t, row, "d"), heads = number(t, row, "heads");
+    double measured = number(t, row, "bytes_measured");
+    double arrays = info->capabilities & ATN_CAN_CROSS ? 4 : 3;
+    cr_expect(d == 32 * heads, "row %" PRId64, row);
+    cr_expect(number(t, row, "bytes_io") == 4 * n * d * arrays * (backward ? 2 : 1),
+              "row %" PRId64 ": %g", row, number(t, row, "bytes_io"));
+    if (heads == 12)
+        cr_expect(number(t, row, "bytes_materialised") ==
+                      4 * 12 * held(name, text_of(t, row, "variant"), n),
+                  "row %" PRId64 ": %s %g", row, name, number(t, row, "bytes_materialised"));
+    if (resident_obstacle())
+        cr_expect(isnan(measured), "row %" PRId64, row);
+    else
+        cr_expect(measured > 0 && measured <= number(t, row, "bytes_workspace") + few_pages,
+                  "row %" PRId64 ": %s %g bytes, workspace %g", row, name, measured,
+                  number(t, row, "bytes_workspace"));
+}
+
+/* n of a fit is 784, 1568, 2352: the slope of least squares by its formula. */
+static double slope(const table *t, int64_t row, const char *name)
+{
+    double x[3], y[3], mean_x = 0, mean_y = 0, above = 0, below = 0;
+    for (int i = 0; i < 3; i++) {
+        x[i] = log(number(t, row + i, "n"));
+        y[i] = log(number(t, row + i, name));
+        mean_x += x[i] / 3;
+        mean_y += y[i] / 3;
+    }
+    for (int i = 0; i < 3; i++) {
+        above += (x[i] - mean_x) * (y[i] - mean_y);
+        below += (x[i] - mean_x) * (x[i] - mean_x);
+    }
+    return above / below;
+}
+
+static void check_fits(const table *t, const table *fits)
+{
+    int checked = 0;
+    for (int64_t row = 0; row < table_rows(fits); row++) {
+        const char *quantity = text_of(fits, row, "quantity");
+        if (number(fits, row, "points") != 3 || strcmp(quantity, "bytes_total") == 0)
+            continue;
+        for (int64_t first = 0; first < table_rows(t); first++)
+            if (has_text(t, first, "operator", text_of(fits, row, "operator")) &&
+                has_text(t, first, "variant", text_of(fits, row, "variant")) &&
+                has_text(t, first, "mode", text_of(fits, row, "mode")) &&
+                number(t, first, "n") == 784) {
+                double want = slope(t, first, quantity), got = number(fits, row, "exponent");
+                cr_expect(isnan(want) ? isnan(got) : fabs(got - want) <= 1e-9,
+                          "row %" PRId64 ": %g", row, got);
+                checked++;
+            }
+        if (has_text(fits, row, "operator", "softmax") &&
+            strcmp(quantity, "bytes_materialised") == 0)
+            cr_expect(fabs(number(fits, row, "exponent") - 2) <= 1e-9);
+    }
+    cr_expect(checked > 20, "%d fits", checked);
+}
+
+Test(cost, memory_of_all_operators)
+{
+    int seen[ATN_OPERATOR_COUNT] = {0};
+    cr_assert(run_experiment(&cost_memory, "--quick --out out") == EXIT_PASS);
+    table *t = read_output(&cost_memory, 0), *fits = read_output(&cost_memory, 1);
+    for (int64_t row = 0; row < table_rows(t); row++) {
+        check_memory_row(t, row);
+        seen[atn_operator_find(text_of(t, row, "operator"))->op]++;
+    }
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
+        cr_expect(seen[op] > 0, "no %s", atn_operator_get((atn_operator)op)->name);
+    check_fits(t, fits);
+    table_free(t);
+    table_free(fits);
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* convergence/gradient: its rows against the closed form in A's eigenbasis, and against what theory
+ * says of converged and unconverged modes. */
+#include <criterion/criterion.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <linear_algebra.h>
+#include <newton.h>
+
+#include "common/experiment.h"
+#include "common/random.h"
+#include "common/report.h"
+#include "convergence/bottleneck.h"
+#include "registry.h"
+#include "scratch.h"
+
+TestSuite(gradient, .init = scratch_begin, .fini = scratch_end);
+
+static const experiment *const e = &convergence_gradient;
+
+static int prepare(settings *s, const char *options, void **state, int64_t *points)
+{
+    static char text[1024], *words[64];
+    int count = 0;
+    snprintf(text, sizeof text, "%s", options);
+    for (char *word = strtok(text, " "); word && count < 64; word = strtok(NULL, " "))
+        words[count++] = word;
+    cr_assert_eq(settings_parse(s, e->options, count, words), EXIT_PASS);
+    return e->prepare(s, state, points);
+}
+
+/* All rows of a run. */
+static table *run_all(const char *options)
+{
+    settings s;
+    void *state = NULL;
+    int64_t points;
+    atn_context *context;
+    atn_context_options context_options = {.threads = 1};
+    table *raw = table_create(e->outputs[0].columns, e->outputs[0].column_count);
+    cr_assert_eq(prepare(&s, options, &state, &points), EXIT_PASS);
+    cr_assert_eq(atn_context_create(&context_options, &context), ATN_OK);
+    for (int64_t point = 0; point < points; point++)
+        cr_expect_eq(e->run(state, point, context, raw), EXIT_PASS);
+    cr_assert(freopen("stdout.txt", "w", stdout));
+    cr_expect_eq(e->finish(&s, state, raw, &raw), EXIT_PASS);
+    atn_context_free(context);
+    e->release(state);
+    settings_free(&s);
+    return raw;
+}
+
+static double real_at(const table *t, int64_t row, const char *name)
+{
+    return table_get_real(t, row, table_column(t, name));
+}
+
+static int64_t integer_at(const table *t, int64_t row, const char *name)
+{
+    return table_get_integer(t, row, table_column(t, name));
+}
+
+static bool text_is(const table *t, int64_t row, const char *name, const char *text)
+{
+    return strcmp(table_get_text(t, row, table_column(t, name)), text) == 0;
+}
+
+/* ---- The closed form ---- */
+
+enum { M = 49, SIZE = M * M };
+
+/* A's eigenvalues and G in its eigenbasis, for the first sample of an input at stage 3, f64. */
+typedef struct {
+    double norm1, lambda[M], rotated[SIZE];
+} spectrum;
+
+static void find_spectrum(const char *options, spectrum *x)
+{
+    settings s;
+    void *state;
+    int64_t points;
+    static const int64_t stages[] = {3, 0};
+    case_defaults defaults = {NULL, stages};
+    case_list list;
+    double *tokens, g[SIZE], *w = must_allocate(SIZE, sizeof *w);
+    atn_context *context;
+    cr_assert_eq(prepare(&s, options, &state, &points), EXIT_PASS);
+    cr_assert_eq(case_list_open(&s, &defaults, &list), EXIT_PASS);
+    cr_assert_eq(atn_context_create(NULL, &context), ATN_OK);
+    case_draw draw = case_list_draw(&list, 0);
+    cr_assert_eq(draw.c->plan.landmarks, M);
+    bottleneck b = bottleneck_create(ATN_F64, M);
+    cr_assert_eq(case_draw_tokens(&draw, &tokens), EXIT_PASS);
+    cr_assert_eq(bottleneck_from_tokens(&b, &draw.c->plan, context, tokens), EXIT_PASS);
+    cr_assert_eq(ref_eigenvalues(M, b.exact, x->lambda, w, NULL), ATN_OK);
+    x->norm1 = ref_norm1(M, b.exact);
+    random_stream *r = random_create(draw.seed, "gradient", (uint64_t)draw.sample);
+    for (int i = 0; i < M; i++)
+        for (int j = 0; j <= i; j++)
+            g[i * M + j] = g[j * M + i] = (double)(float)random_normal(r);
+    random_free(r);
+    double *half = must_allocate(SIZE, sizeof *half);
+    for (int i = 0; i < SIZE; i++) { /* G W */
+        half[i] = 0;
+        for (int j = 0; j < M; j++)
+            half[i] += g[i / M * M + j] * w[j * M + i % M];
+    }
+    for (int i = 0; i < SIZE; i++) { /* W^T (G W) */
+        x->rotated[i] = 0;
+        for (int j = 0; j < M; j++)
+            x->rotated[i] += w[j * M + i / M] * half[j * M + i % M];
+    }
+    free(half);
+    free(w);
+    free(tokens);
+    bottleneck_free(&b);
+    atn_context_free(context);
+    case_list_free(&list);
+    e->release(state);
+    settings_free(&s);
+}
+
+/* f_k[x, y]; where x and y are close, the derivative between them, off by the square of their
+ * distance. */
+static double divided_difference(double alpha, int k, double x, double y)
+{
+    double middle = (x + y) / 2, r = 1 - alpha * middle * middle, steps = ldexp(1, k);
+    if (fabs(x - y) > 1e-5 * middle)
+        return (ref_filter(alpha, k, x) - ref_filter(alpha, k, y)) / (x - y);
+    return 2 * alpha * steps * pow(r, steps - 1) - ref_filter(alpha, k, middle) / middle;
+}
+
+/* eq12_error and eq12_cosine from f_k alone. */
+static void closed_form(const spectrum *x, double alpha, double ridge, int k, double *error,
+                        double *cosine)
+{
+    double difference = 0, product = 0, eq12 = 0, exact = 0;
+    for (int i = 0; i < SIZE; i++) {
+        double first = x->lambda[i / M] + ridge, second = x->lambda[i % M] + ridge;
+        double want = divided_difference(alpha, k, first, second) * x->rotated[i];
+        double got = -ref_filter(alpha, k, first) * ref_filter(alpha, k, second) * x->rotated[i];
+        difference += (got - want) * (got - want);
+        product += got * want;
+        eq12 += got * got;
+        exact += want * want;
+    }
+    *error = sqrt(difference / exact);
+    *cosine = product / sqrt(eq12 * exact);
+}
+
+Test(gradient, rows_are_the_closed_form)
+{
+    static const char *const inputs[] = {"smooth", "iid", "clusters"};
+    int64_t compared = 0;
+    for (int i = 0; i < 3; i++) {
+        char options[128];
+        snprintf(options, sizeof options,
+                 "--input %s --samples 1 --stage 3 --dtype f64 --variant nr-paper,nr-soft",
+                 inputs[i]);
+        spectrum *x = must_allocate(1, sizeof *x);
+        find_spectrum(options, x);
+        table *t = run_all(options);
+        cr_expect_eq(table_rows(t), 2 * 20);
+        for (int64_t row = 0; row < table_rows(t); row++) {
+            bool soft = text_is(t, row, "variant", "nr-soft");
+            double alpha = (soft ? 1.8 : 2) / (x->norm1 * x->norm1), error, cosine;
+            int k = (int)integer_at(t, row, "iteration");
+            closed_form(x, alpha, soft ? 0.01 : 0, k, &error, &cosine);
+            double got = real_at(t, row, "eq12_error");
+            /* alpha is good to a few u, and f_k magnifies that by up to 2^k. */
+            cr_expect(fabs(got - error) <= 1e-7 * error + 1e-9, "%s %s k=%d: %.10g, %.10g",
+                      inputs[i], soft ? "nr-soft" : "nr-paper", k, got, error);
+            cr_expect(fabs(real_at(t, row, "eq12_cosine") - cosine) <= 1e-7,
+                      "%s k=%d: %.10g, %.10g", inputs[i], k, real_at(t, row, "eq12_cosine"),
+                      cosine);
+            compared += error > 1e-6;
+        }
+        table_free(t);
+        free(x);
+    }
+    cr_expect(compared >= 60, "%" PRId64, compared);
+}
+
+/* Converged: Eq. 12 is exact. Not converged: it is off by as much as it is large, and points the
+ * wrong way; going back through the steps is right either way. */
+Test(gradient, theory)
+{
+    table *t = run_all("--input photos,smooth,iid:0.3 --samples 2 --stage 1,3");
+    int64_t rows = 0;
+    for (int64_t row = 0; row < table_rows(t); row++) {
+        bool f64 = text_is(t, row, "dtype", "f64"), smooth = text_is(t, row, "input", "smooth");
+        double error = real_at(t, row, "eq12_error");
+        double steps = real_at(t, row, "through_steps_error");
+        cr_expect(steps <= (f64 ? 1e-12 : 1e-3), "row %" PRId64 ": %g", row, steps);
+        if (integer_at(t, row, "iteration") != 20)
+            continue;
+        rows++;
+        if (smooth) /* condition numbers of 12 to 14 */
+            cr_expect(error <= (f64 ? 1e-14 : 1e-5) && real_at(t, row, "eq12_cosine") > 0.999999,
+                      "row %" PRId64 ": %g", row, error);
+        else
+            cr_expect(error >= 0.9 && error <= 1.8 && real_at(t, row, "eq12_cosine") < 0,
+                      "row %" PRId64 ": %g, cosine %g", row, error, real_at(t, row, "eq12_cosine"));
+    }
+    cr_expect_eq(rows, 3 * 2 * 2 * 3 * 2);
+    table_free(t);
+}
+
+/* The iteration from a start that diverges: rows say nan, and the run goes on. */
+Test(gradient, overflow_is_nan)
+{
+    table *t = run_all("--input constant --samples 1 --stage 3 --dtype f32 --variant nr-paper "
+                       "--iterations 160");
+    int64_t lost = 0;
+    cr_expect_eq(table_rows(t), 160);
+    for (int64_t row = 0; row < table_rows(t); row++)
+        lost += isnan(real_at(t, row, "eq12_error")) != 0;
+    cr_expect(lost > 0 && lost < 160, "%" PRId64, lost);
+    table_free(t);
+}
+
+Test(gradient, only_newton_variants_have_steps)
+{
+    static const char *const variants[] = {"eig", "cholesky", "pivoted-cholesky", "nr"};
+    for (int i = 0; i < 4; i++) {
+        settings s;
+        void *state = NULL;
+        int64_t points;
+        char options[64];
+        snprintf(options, sizeof options, "--variant nr-soft,%s", variants[i]);
+        capture();
+        cr_expect_eq(prepare(&s, options, &state, &points), EXIT_USAGE);
+        cr_expect(is_one_line_with(captured(), variants[i]));
+        e->release(state);
+        settings_free(&s);
+    }
+}

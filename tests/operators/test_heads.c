@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the driver of the head-wise operators promises at the ends of the number range, and what
+ * softmax attention costs in each of them. */
+#include <criterion/criterion.h>
+
+#include <math.h>
+
+#include "fixture.h"
+
+static atn_tensor dense(void *data, atn_dtype dtype, int64_t heads, int64_t rows, int64_t cols)
+{
+    return atn_tensor_dense(data, dtype, 1, heads, rows, cols);
+}
+
+/* ---- Shapes whose products wrap around 2^64 ---- */
+
+static atn_status plan_status(atn_context *context, const atn_attention_desc *desc,
+                              const atn_attention_shape *shape)
+{
+    atn_plan *plan;
+    atn_status status = atn_attention_plan(context, desc, shape, &plan);
+    atn_plan_free(plan);
+    return status;
+}
+
+/* 64 threads gather 7 2^58 elements each: 0 modulo 2^64. */
+Test(heads, gathered_tokens_that_no_memory_holds)
+{
+    atn_context *context = fixture_context(64, NULL);
+    atn_attention_desc desc = atn_attention_defaults(ATN_GAUSSIAN, ATN_F32);
+    atn_attention_shape shape = {1, 1, (int64_t)1 << 34, 1 << 24, 1 << 24, 0};
+    desc.padding = true;
+    cr_expect_eq(plan_status(context, &desc, &shape), ATN_ERR_SHAPE, "%s", atn_last_error(context));
+    atn_context_free(context);
+}
+
+/* The gradient of an E of 2^58 elements, for 64 heads. */
+Test(heads, parameter_sums_that_no_memory_holds)
+{
+    static float e;
+    atn_context *context = fixture_context(1, NULL);
+    atn_attention_desc desc = atn_attention_defaults(ATN_LINFORMER, ATN_F32);
+    atn_attention_shape shape = {1, 64, (int64_t)1 << 34, 1, 1, 0};
+    desc.linformer.e = dense(&e, ATN_F32, 1, (int64_t)1 << 34, 1 << 24);
+    cr_expect_eq(plan_status(context, &desc, &shape), ATN_ERR_SHAPE, "%s", atn_last_error(context));
+    atn_context_free(context);
+}
+
+/* ---- Overflow ---- */
+
+/* One column of F: dF = v.dV' overflows, all other gradients are finite or 0. */
+Test(heads, a_parameters_gradient_that_overflows_is_reported)
+{
+    static float q = 1, k = 1, v = 1e30F, dy = 1e30F, e = 1, f = 1e-30F, dq, dk, dv, df;
+    atn_context *context = fixture_context(1, NULL);
+    atn_attention_desc desc = atn_attention_defaults(ATN_LINFORMER, ATN_F32);
+    desc.linformer.e = dense(&e, ATN_F32, 1, 1, 1);
+    desc.linformer.f = dense(&f, ATN_F32, 1, 1, 1);
+    atn_tensor tq = dense(&q, ATN_F32, 1, 1, 1), tk = tq, tv = tq, tdy = tq, tdq = tq, tdk = tq,
+               tdv = tq, tdf = tq;
+    tk.data = &k, tv.data = &v, tdy.data = &dy;
+    tdq.data = &dq, tdk.data = &dk, tdv.data = &dv, tdf.data = &df;
+    atn_attention_shape shape = {1, 1, 1, 1, 1, 0};
+    atn_attention_inputs inputs = {.q = &tq, .k = &tk, .v = &tv};
+    atn_gradients gradients = {.q = &tdq, .k = &tdk, .v = &tdv};
+    atn_attention_info info;
+    atn_plan *plan;
+    cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plan), ATN_OK);
+    cr_expect_eq(atn_attention_backward(plan, &inputs, &tdy, &gradients, &info), ATN_OK);
+    cr_expect(dq == 0 && dk == 0 && fabsf(dv - 1) < 1e-6F, "%g %g %g", (double)dq, (double)dk,
+              (double)dv);
+    gradients.parameters[ATN_PARAMETER_F] = &tdf;
+    cr_expect_eq(atn_attention_backward(plan, &inputs, &tdy, &gradients, &info), ATN_NONFINITE);
+    cr_expect(isnan(df) && isnan(dv) && info.failures == 1, "%g %g", (double)df, (double)dv);
+    atn_plan_free(plan);
+    atn_context_free(context);
+}
+
+/* Two heads' derivatives by the norm they share are finite, their sum is not: the head that has the
+ * norm is spoilt, not the other. */
+Test(heads, a_coupled_gradient_that_overflows_spoils_one_head)
+{
+    enum { HEADS = 2, N = 2, COUNT = HEADS * N };
+    static float q[COUNT] = {1, 2, 3, 4}, v[COUNT] = {1, 1, 1, 1}, dq[COUNT], dv[COUNT];
+    static float dy[COUNT] = {1.2e38F, 1.2e38F, 1.2e38F, 1.2e38F};
+    atn_context *context = fixture_context(1, NULL);
+    atn_attention_desc desc = atn_attention_defaults(ATN_NYSTROMFORMER, ATN_F32);
+    desc.nystromformer.landmarks = 1;
+    desc.nystromformer.iterations = 0;
+    atn_tensor tq = dense(q, ATN_F32, HEADS, N, 1), tv = tq, tdy = tq, tdq = tq, tdv = tq;
+    tv.data = v, tdy.data = dy, tdq.data = dq, tdv.data = dv;
+    atn_attention_shape shape = {1, HEADS, N, 1, 1, 0};
+    atn_attention_inputs inputs = {.q = &tq, .v = &tv};
+    atn_gradients gradients = {.q = &tdq, .v = &tdv};
+    atn_attention_info info;
+    atn_plan *plan;
+    cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plan), ATN_OK);
+    cr_expect_eq(atn_attention_backward(plan, &inputs, &tdy, &gradients, &info), ATN_NONFINITE);
+    cr_expect_eq(info.failures, 1);
+    cr_expect(isnan(dq[0]) && isfinite(dq[N]) && isfinite(dv[N]), "%g %g %g", (double)dq[0],
+              (double)dq[N], (double)dv[N]);
+    atn_plan_free(plan);
+    atn_context_free(context);
+}
+
+/* |q|^2 is beyond the range, q / |q| is not: token 0 attends to the key of the smaller angle. */
+Test(heads, lsh_keys_of_any_length_are_normalised)
+{
+    enum { N = 3, D = 2 };
+    static double q[N * D] = {1e200, 1e200, 1e200, 0.9e200, 1e200, 0.5e200};
+    static double v[N] = {1, 2, 3}, y[N];
+    static const int64_t buckets[N] = {0, 0, 0};
+    atn_context *context = fixture_context(1, NULL);
+    atn_attention_desc desc = atn_attention_defaults(ATN_LSH, ATN_F64);
+    desc.lsh.buckets = buckets;
+    desc.lsh.rounds = 1;
+    desc.lsh.chunk = N;
+    atn_tensor tq = dense(q, ATN_F64, 1, N, D), tv = dense(v, ATN_F64, 1, N, 1);
+    atn_tensor ty = dense(y, ATN_F64, 1, N, 1);
+    atn_attention_shape shape = {1, 1, N, D, 1, 0};
+    atn_plan *plan;
+    cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plan), ATN_OK);
+    cr_expect_eq(
+        atn_attention_forward(plan, &(atn_attention_inputs){.q = &tq, .v = &tv}, &ty, NULL),
+        ATN_OK);
+    cr_expect(y[0] == v[1], "%g, not %g", y[0], v[1]);
+    atn_plan_free(plan);
+    atn_context_free(context);
+}
+
+/* Nystromformer's batch starts from its largest |A|_1; a head with NaN has none, not even the one
+ * that it had in the call before: the other head is as if alone. */
+Test(heads, a_bad_head_has_no_part_in_the_shared_norm)
+{
+    enum { N = 6, D = 2, DV = 1 };
+    /* the first head's landmarks all attend to the last one: |A|_1 is nearly 3 */
+    static double q[2 * N * D] = {9, 9,  9, 9,  9,  9,   9, 9,  9,  9,  9, 9,
+                                  1, -1, 2, .5, -1, .25, 1, .5, .5, -2, 0, 1};
+    static double k[2 * N * D] = {0, 0, 0, 0,  0,  0, 0,  0,   9, 9,  9,  9,
+                                  1, 0, 2, -1, .5, 1, -1, .25, 0, .5, -2, 1};
+    static double v[2 * N] = {1, 2, 3, 4, 5, 6, 1, -1, 2, -2, 3, 0}, y[2 * N], alone[N];
+    atn_context *context = fixture_context(1, NULL);
+    atn_attention_desc desc = atn_attention_defaults(ATN_NYSTROMFORMER, ATN_F64);
+    desc.nystromformer.landmarks = 3;
+    desc.nystromformer.iterations = 2;
+    atn_plan *plans[2];
+    for (int heads = 1; heads <= 2; heads++) {
+        atn_attention_shape shape = {1, heads, N, D, DV, 0};
+        cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plans[heads - 1]), ATN_OK);
+    }
+    atn_tensor tq = dense(q, ATN_F64, 2, N, D), tk = dense(k, ATN_F64, 2, N, D);
+    atn_tensor tv = dense(v, ATN_F64, 2, N, DV), ty = dense(y, ATN_F64, 2, N, DV);
+    atn_attention_inputs both = {.q = &tq, .k = &tk, .v = &tv};
+    atn_tensor oq = dense(q + N * D, ATN_F64, 1, N, D), ok = dense(k + N * D, ATN_F64, 1, N, D);
+    atn_tensor ov = dense(v + N, ATN_F64, 1, N, DV), oy = dense(alone, ATN_F64, 1, N, DV);
+    atn_attention_inputs one = {.q = &oq, .k = &ok, .v = &ov};
+    cr_expect_eq(atn_attention_forward(plans[1], &both, &ty, NULL), ATN_OK);
+    double together = y[N];
+    q[0] = NAN;
+    cr_expect_eq(atn_attention_forward(plans[1], &both, &ty, NULL), ATN_NONFINITE);
+    q[0] = 9;
+    cr_expect_eq(atn_attention_forward(plans[0], &one, &oy, NULL), ATN_OK);
+    for (int i = 0; i < N; i++)
+        cr_expect(y[N + i] == alone[i], "%d: %g, alone %g", i, y[N + i], alone[i]);
+    cr_expect(fabs(together - alone[0]) > 1e-3, "the heads do not act on each other");
+    for (int i = 0; i < 2; i++)
+        atn_plan_free(plans[i]);
+    atn_context_free(context);
+}
+
+/* ---- Counts ---- */
+
+/* One head, n = 12, n_k = 24, d = 4, dv = 5: what softmax attention of `rows` to `keys` costs. */
+static double softmax_flops(double rows, double keys)
+{
+    return rows * keys * (2 * 4 + 2 + 2 * 5) + rows * 5;
+}
+
+Test(heads, counts_of_softmax_attention)
+{
+    static float e[24 * 3];
+    static const int64_t buckets[2 * 12];
+    const struct {
+        atn_operator op;
+        int variant;
+        int64_t keys;
+        double flops, exps;
+    } cases[] = {
+        {ATN_SOFTMAX, 0, 24, softmax_flops(12, 24), 12 * 24},
+        {ATN_SOFTMAX, 1, 12, softmax_flops(12, 6.5), 12 * 6.5},
+        {ATN_LINFORMER, 0, 24, 2 * 24 * 3 * 9 + softmax_flops(12, 3), 12 * 3},
+        /* means, A, 6 steps, Z (B V), B, F */
+        {ATN_NYSTROMFORMER, 0, 24,
+         36 * 4 + 9 * (2 * 4 + 3) + 6 * 8 * 27 + 2 * 9 * 5 + softmax_flops(3, 24) +
+             softmax_flops(12, 3),
+         9 + 3 * 24 + 12 * 3},
+        {ATN_LSH, 0, 12, softmax_flops(12, 2 * 2 * 4) + 3 * 12 * 4, 12 * 2 * 2 * 4},
+    };
+    atn_context *context = fixture_context(1, NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        atn_attention_desc desc = atn_attention_variant(cases[i].op, cases[i].variant, ATN_F32);
+        atn_attention_shape shape = {1, 1, 12, 4, 5, cases[i].keys};
+        atn_cost cost;
+        desc.linformer.e = dense(e, ATN_F32, 1, 24, 3);
+        desc.nystromformer.landmarks = 3;
+        desc.lsh.buckets = buckets;
+        desc.lsh.rounds = 2;
+        desc.lsh.chunk = 4;
+        cr_assert_eq(atn_attention_cost(context, &desc, &shape, &cost), ATN_OK);
+        cr_expect_eq(cost.flops, cases[i].flops, "case %zu: %.17g flops, not %.17g", i, cost.flops,
+                     cases[i].flops);
+        cr_expect_eq(cost.exps, cases[i].exps, "case %zu: %.17g exps", i, cost.exps);
+    }
+    atn_context_free(context);
+}
