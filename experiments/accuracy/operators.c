@@ -494,7 +494,10 @@ static void put_row(table *raw, const accuracy_point *p, const char *dtype, doub
     table_real_if(raw, a->measured, a->relative_error);
     table_real(raw, a->rounding);
     table_text(raw, atn_status_name(status));
-    table_text(raw, a->reason);
+    if (*a->reason)
+        table_text(raw, a->reason);
+    else
+        table_missing(raw);
     table_integer(raw, p->sample);
     table_integer(raw, (int64_t)p->seed);
 }
