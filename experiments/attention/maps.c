@@ -262,10 +262,8 @@ static void describe(const void *state, int64_t point, char *buffer, size_t size
 static void replay(const void *state, int64_t point, settings_point *options)
 {
     crop_grid g = grid_of(state, point);
-    *options = (settings_point){.input = "photos",
-                                .stage = g.stage,
-                                .seed = (int64_t)g.seed,
-                                .samples = g.sample + 1};
+    *options = (settings_point){
+        .input = "photos", .stage = g.stage, .seed = (int64_t)g.seed, .samples = g.sample + 1};
 }
 
 static double weight(const void *state, int64_t point)
@@ -382,8 +380,7 @@ static double *make_values(const map_point *p, int64_t dv)
     for (int64_t i = 0; i < p->n; i++)
         for (int64_t k = 0; k < TOKEN_DIM; k++)
             for (int64_t c = 0; c < dv; c++)
-                values[i * dv + c] +=
-                    p->tokens[i * TOKEN_DIM + k] * rotation[k * TOKEN_DIM + c];
+                values[i * dv + c] += p->tokens[i * TOKEN_DIM + k] * rotation[k * TOKEN_DIM + c];
     free(rotation);
     return values;
 }
@@ -535,8 +532,7 @@ static int add_image(const sweep *w, const crop_grid *g, table *t)
 {
     image crop;
     const char *photo;
-    int code =
-        input_crop(w->photos, g->side, g->side, g->patch, g->seed, g->sample, &crop, &photo);
+    int code = input_crop(w->photos, g->side, g->side, g->patch, g->seed, g->sample, &crop, &photo);
     if (code != EXIT_PASS)
         return code;
     for (int64_t i = 0; i < crop.height * crop.width; i++) {
@@ -572,12 +568,12 @@ static void print_columns(const table *from, const char *const *names)
 
 static void print_tables(table **tables)
 {
-    static const char *const summary[] = {"operator",        "variant", "kind",   "sum", "least",
-                                          "largest",         "reference_ratio", "stage",  "sample",
-                                          "seed",            NULL};
-    static const char *const residual[] = {"operator",       "variant", "value_dim", "residual",
-                                           "row_difference", "stage",   "sample",    "seed",
-                                           NULL};
+    static const char *const summary[] = {"operator", "variant",         "kind",  "sum",    "least",
+                                          "largest",  "reference_ratio", "stage", "sample", "seed",
+                                          NULL};
+    static const char *const residual[] = {"operator", "variant",        "value_dim",
+                                           "residual", "row_difference", "stage",
+                                           "sample",   "seed",           NULL};
     printf("weights, and their error against the reference over the rounding to be expected\n");
     print_columns(tables[SUMMARY], summary);
     printf("M = Y V^+ for an attention matrix W: residual |M V - Y| / |Y|, which is rounding for "

@@ -13,7 +13,8 @@
 
 #include "common/report.h"
 
-/* A black patch has token 0, which XNorm as published makes 0/0; 1e-12 as in most code for norms. */
+/* A black patch has token 0, which XNorm as published makes 0/0; 1e-12 as in most code for norms.
+ */
 static const double SMALLEST_NORM = 1e-12;
 
 enum { LANDMARKS = 49, FEATURES = 110, ROUNDS = 8, CHUNK = 64, CHECKED_VALUES = 8 };
@@ -136,8 +137,7 @@ int token_attention_forward(const token_attention *a, atn_context *context, int6
     atn_plan *plan;
     atn_status status = make_plan(a, context, dv, &plan);
     if (status == ATN_OK)
-        status =
-            atn_attention_forward(plan, &(atn_attention_inputs){.q = &q, .v = &v}, &y, NULL);
+        status = atn_attention_forward(plan, &(atn_attention_inputs){.q = &q, .v = &v}, &y, NULL);
     atn_plan_free(plan);
     return report_status(a, context, status);
 }

@@ -17,8 +17,8 @@ typedef struct {
 /* Draws the parameters under a seed: 49 landmarks, pooled from the most square grid (soft, softpp),
  * means of segments (nystromformer) or rows of E^T K (linformer); 110 features, d log d of d = 32
  * (performer, rff); 8 rounds of chunks of 64 tokens or the next smaller divisor of n, and a bucket
- * per chunk (lsh); norms of at least 1e-12 (xnorm). A name that is no variant of op ends the program. Returns an exit code; a is to
- * be freed in any case. */
+ * per chunk (lsh); norms of at least 1e-12 (xnorm). A name that is no variant of op ends the
+ * program. Returns an exit code; a is to be freed in any case. */
 int token_attention_open(token_attention *a, atn_operator op, const char *variant, int64_t count,
                          int64_t dim, double *tokens, uint64_t seed);
 void token_attention_free(token_attention *a);

@@ -378,7 +378,15 @@ Test(inputs, photograph_tokens_follow_the_definition, .init = scratch_begin, .fi
     for (int sample = 0; sample < SAMPLES; sample++) {
         const image *from = &img[sample % 2];
         double *tokens = tokens_of(in, HEIGHT, WIDTH, PATCH, 9, sample);
+        image crop;
+        const char *name;
         int found = 0;
+        cr_assert(input_crop(in, HEIGHT, WIDTH, PATCH, 9, sample, &crop, &name) == EXIT_PASS);
+        cr_expect(crop.height == HEIGHT * PATCH && crop.width == WIDTH * PATCH &&
+                  strcmp(name, sample % 2 ? "b.png" : "a.png") == 0);
+        cr_expect(is_view(tokens, &crop, projection, 0, 0, false, PATCH, HEIGHT, WIDTH),
+                  "sample=%d: not the crop's tokens", sample);
+        free(crop.rgb);
         for (int top = 0; top <= from->height - PATCH * HEIGHT; top++)
             for (int left = 0; left <= from->width - PATCH * WIDTH; left++)
                 for (int flip = 0; flip < 2; flip++)
@@ -399,6 +407,18 @@ Test(inputs, photograph_tokens_follow_the_definition, .init = scratch_begin, .fi
     input_free(in);
     free(img[0].rgb);
     free(img[1].rgb);
+}
+
+Test(inputs, only_photographs_have_crops, .init = scratch_begin, .fini = scratch_end)
+{
+    input *in;
+    image crop;
+    const char *name;
+    cr_assert(input_open("iid", 0, 0, &in) == EXIT_PASS);
+    capture();
+    int code = input_crop(in, 2, 2, 8, 1, 0, &crop, &name);
+    cr_expect(code == EXIT_USAGE && is_one_line_with(captured(), "iid: expected photos"));
+    input_free(in);
 }
 
 Test(inputs, photographs_refuse_crops_that_do_not_fit, .init = scratch_begin, .fini = scratch_end)

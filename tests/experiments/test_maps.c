@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* attention/maps: its rows against dense references and closed forms, and what its tables hold. */
+#include <criterion/criterion.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attention/rows.h"
+#include "common/inputs.h"
+#include "common/random.h"
+#include "common/report.h"
+#include "registry.h"
+#include "scratch.h"
+
+TestSuite(maps, .init = scratch_begin, .fini = scratch_end);
+
+enum { SIDE = 14, N = SIDE * SIDE, D = TOKEN_DIM, PATCH = 16 };
+enum { MAPS, IMAGE, SUMMARY, RESIDUAL }; /* outputs */
+
+/* ---- Running it ---- */
+
+static int run_maps(const char *options)
+{
+    char *words[32], *text = must_format("%s", options);
+    int count = 0;
+    for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
+        words[count++] = word;
+    settings s;
+    int code = settings_parse(&s, attention_maps.options, count, words);
+    if (code == EXIT_PASS) {
+        cr_assert(freopen("/dev/null", "w", stdout));
+        code = experiment_run(&attention_maps, &s);
+        settings_free(&s);
+    }
+    free(text);
+    return code;
+}
+
+static table *read_output(const char *out, int output)
+{
+    size_t size;
+    const output_spec *spec = &attention_maps.outputs[output];
+    char *path = must_format("%s/attention/%s.csv", out, spec->name);
+    char *text = (char *)scratch_read(path, &size), *rows = strchr(text, '\n') + 1;
+    table *t = table_create(spec->columns, spec->column_count);
+    cr_assert(table_read_rows(t, rows), "%s", path);
+    free(text);
+    free(path);
+    return t;
+}
+
+static double get_real(const table *t, int64_t row, const char *name)
+{
+    return table_get_real(t, row, table_column(t, name));
+}
+
+static int64_t get_integer(const table *t, int64_t row, const char *name)
+{
+    return table_get_integer(t, row, table_column(t, name));
+}
+
+static const char *get_text(const table *t, int64_t row, const char *name)
+{
+    return table_get_text(t, row, table_column(t, name));
+}
+
+static bool is_map(const table *t, int64_t row, const char *op, const char *variant,
+                   const char *kind)
+{
+    return strcmp(get_text(t, row, "operator"), op) == 0 &&
+           strcmp(get_text(t, row, "variant"), variant) == 0 &&
+           strcmp(get_text(t, row, "kind"), kind) == 0;
+}
+
+/* The first row of a map in the table. */
+static int64_t find_map(const table *t, const char *op, const char *variant, const char *kind)
+{
+    int64_t row = 0;
+    while (row < table_rows(t) && !is_map(t, row, op, variant, kind))
+        row++;
+    cr_assert(row < table_rows(t), "no map %s %s %s", op, variant, kind);
+    return row;
+}
+
+/* Its weights, N of them. */
+static void read_map(const table *t, const char *op, const char *variant, const char *kind,
+                     double *weights)
+{
+    int64_t first = find_map(t, op, variant, kind);
+    for (int64_t i = 0; i < N; i++)
+        weights[i] = get_real(t, first + i, "weight");
+}
+
+/* ---- Tokens ---- */
+
+static double *matrix(int64_t rows, int64_t cols)
+{
+    return must_allocate((size_t)rows, (size_t)cols * sizeof(double));
+}
+
+static double *make_tokens(uint64_t seed, int64_t sample)
+{
+    double *tokens = matrix(N, D);
+    input *in;
+    cr_assert(input_open("photos", 0, 0, &in) == EXIT_PASS);
+    cr_assert(input_tokens(in, SIDE, SIDE, PATCH, seed, sample, tokens) == EXIT_PASS);
+    input_free(in);
+    return tokens;
+}
+
+static double dot(const double *x, const double *y)
+{
+    double sum = 0;
+    for (int c = 0; c < D; c++)
+        sum += x[c] * y[c];
+    return sum;
+}
+
+static double difference(const double *got, const double *want)
+{
+    return ref_compare_f64(1, N, got, N, want, N).relative_frobenius;
+}
+
+static atn_context *make_context(void)
+{
+    atn_context *context = NULL;
+    atn_context_options options = {.device = ATN_CPU, .threads = 1};
+    cr_assert(atn_context_create(&options, &context) == ATN_OK);
+    return context;
+}
+
+/* ---- Rows ---- */
+
+/* V = I: all of the attention matrix from the reference. Every variant that is linear in V, and
+ * both ends of the grid. kappa u is below 1e-9 here; a wrong entry is off by 1e-3. */
+Test(maps, rows_are_those_of_the_dense_matrix)
+{
+    double *tokens = make_tokens(3, 1), *identity = matrix(N, N), *dense = matrix(N, N);
+    double row[N];
+    atn_context *context = make_context();
+    int tried = 0;
+    for (int64_t i = 0; i < N; i++)
+        identity[i * N + i] = 1;
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
+        const atn_operator_info *info = atn_operator_get((atn_operator)op);
+        for (int v = 0; op != ATN_XCA && op != ATN_RFF && v < info->variant_count; v++) {
+            if (!(info->variants[v].properties & ATN_IS_LINEAR))
+                continue;
+            token_attention a;
+            cr_assert(token_attention_open(&a, info->op, info->variants[v].name, N, D, tokens, 5) ==
+                      EXIT_PASS);
+            ref_attention_problem p = {.desc = &a.parameters.reference,
+                                       .shape = {1, 1, N, D, N, 0},
+                                       .q = tokens,
+                                       .v = identity};
+            cr_assert(ref_attention(&p, dense) == ATN_OK, "%s", info->name);
+            for (int64_t query = 0; query < N; query += N - 1) {
+                cr_expect(token_attention_row(&a, context, query, row) == EXIT_PASS);
+                double error = difference(row, dense + query * N);
+                cr_expect(error < 1e-9, "%s %s, row %" PRId64 ": %g", info->name,
+                          info->variants[v].name, query, error);
+            }
+            tried++;
+            token_attention_free(&a);
+        }
+    }
+    cr_expect(tried > 20, "%d variants", tried);
+    atn_context_free(context);
+    free(dense);
+    free(identity);
+    free(tokens);
+}
+
+/* The check's own answer for rows that are right, and for rows with one weight off by 1%. */
+Test(maps, a_wrong_row_fails_the_check)
+{
+    static const struct {
+        atn_operator op;
+        const char *variant;
+    } cases[] = {{ATN_SOFTMAX, "attention"}, {ATN_SOFT, "exact"}, {ATN_LSH, "reformer"},
+                 {ATN_RFF, "fourier"},       {ATN_SIMA, "paper"}, {ATN_NYSTROMFORMER, "original"}};
+    double *tokens = make_tokens(1, 33), row[N];
+    atn_context *context = make_context();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *name = atn_operator_get(cases[i].op)->name;
+        token_attention a;
+        row_check check;
+        cr_assert(token_attention_open(&a, cases[i].op, cases[i].variant, N, D, tokens, 1) ==
+                  EXIT_PASS);
+        cr_assert(token_attention_row(&a, context, 100, row) == EXIT_PASS);
+        cr_expect(token_attention_check(&a, context, 100, row, 1, &check) == EXIT_PASS &&
+                      check.verdict == REF_PASS && check.ratio < 1 && check.condition >= 1,
+                  "%s: ratio %g, condition %g", name, check.ratio, check.condition);
+        row[99] *= 1.01;
+        cr_expect(token_attention_check(&a, context, 100, row, 1, &check) == EXIT_CHECK &&
+                      check.verdict == REF_FAIL,
+                  "%s: ratio %g, condition %g", name, check.ratio, check.condition);
+        row[99] = NAN;
+        cr_expect(token_attention_check(&a, context, 100, row, 1, &check) == EXIT_CHECK, "%s: NaN",
+                  name);
+        token_attention_free(&a);
+    }
+    atn_context_free(context);
+    free(tokens);
+}
+
+/* exp(-s |q - k|^2) with s = 1 / (2 sqrt(d)), and softmax of q.k / sqrt(d): by hand. */
+Test(maps, kernel_and_softmax_rows_by_hand)
+{
+    double *tokens = make_tokens(1, 33), kernel[N], softmax[N], got[N], sum = 0;
+    cr_assert(run_maps("--quick --query 3x11 --out out") == EXIT_PASS);
+    table *t = read_output("out", MAPS);
+    const double *q = tokens + (3 * SIDE + 11) * D;
+    for (int i = 0; i < N; i++) {
+        const double *k = tokens + i * D;
+        double squared = dot(q, q) - 2 * dot(q, k) + dot(k, k);
+        kernel[i] = exp(-squared / (2 * sqrt(D)));
+        softmax[i] = exp(dot(q, k) / sqrt(D));
+        sum += softmax[i];
+    }
+    for (int i = 0; i < N; i++)
+        softmax[i] /= sum;
+    read_map(t, "gaussian", "exact", "row", got);
+    cr_expect(difference(got, kernel) < 1e-13, "gaussian: %g", difference(got, kernel));
+    read_map(t, "softmax", "attention", "row", got);
+    cr_expect(difference(got, softmax) < 1e-13, "softmax: %g", difference(got, softmax));
+    table_free(t);
+    free(tokens);
+}
+
+/* SimA Eq. 1: |q^_i|^2 = sum_c q_ic^2 / (sum_j |q_jc|)^2. */
+Test(maps, token_norms_by_hand)
+{
+    double *tokens = make_tokens(4, 33), norms[N], got[N];
+    cr_assert(run_maps("--quick --seed 4 --out out") == EXIT_PASS);
+    table *t = read_output("out", MAPS);
+    for (int i = 0; i < N; i++) {
+        double squared = 0;
+        for (int c = 0; c < D; c++) {
+            double sum = 0;
+            for (int j = 0; j < N; j++)
+                sum += fabs(tokens[j * D + c]);
+            squared += pow(tokens[i * D + c] / sum, 2);
+        }
+        norms[i] = sqrt(squared);
+    }
+    read_map(t, "sima", "paper", "query-norm", got);
+    cr_expect(difference(got, norms) < 1e-13, "queries: %g", difference(got, norms));
+    read_map(t, "sima", "paper", "key-norm", got);
+    cr_expect(difference(got, norms) < 1e-13, "keys: %g", difference(got, norms));
+    table_free(t);
+    free(tokens);
+}
+
+/* ---- Y V^+ ---- */
+
+/* w's part in the span of the tokens' columns (V's, whatever rotation V is): Gram-Schmidt, twice,
+ * over all columns but the last, which is minus the sum of the others. */
+static void project(const double *tokens, const double *w, double *part)
+{
+    static double basis[D - 1][N];
+    memset(part, 0, N * sizeof *part);
+    for (int c = 0; c < D - 1; c++) {
+        double norm = 0, along = 0;
+        for (int i = 0; i < N; i++)
+            basis[c][i] = tokens[i * D + c];
+        for (int b = 0; b < 2 * c; b++) {
+            double overlap = 0;
+            for (int i = 0; i < N; i++)
+                overlap += basis[b % c][i] * basis[c][i];
+            for (int i = 0; i < N; i++)
+                basis[c][i] -= overlap * basis[b % c][i];
+        }
+        for (int i = 0; i < N; i++)
+            norm += basis[c][i] * basis[c][i];
+        for (int i = 0; i < N; i++)
+            along += (basis[c][i] /= sqrt(norm)) * w[i];
+        for (int i = 0; i < N; i++)
+            part[i] += along * basis[c][i];
+    }
+}
+
+/* Y = W V gives W V V^+, W's rows in the span of V's columns: M V = Y whatever else W holds. */
+Test(maps, the_stand_in_is_a_projection_of_the_row)
+{
+    double *tokens = make_tokens(1, 33), row[N], got[N], want[N];
+    cr_assert(run_maps("--quick --out out") == EXIT_PASS);
+    table *t = read_output("out", MAPS), *residuals = read_output("out", RESIDUAL);
+    read_map(t, "softmax", "attention", "row", row);
+    read_map(t, "softmax", "attention", "pseudo-inverse", got);
+    project(tokens, row, want);
+    cr_expect(difference(got, want) < 1e-11, "softmax: %g", difference(got, want));
+    for (int64_t i = 0; i < table_rows(residuals); i++) {
+        const char *op = get_text(residuals, i, "operator");
+        const char *variant = get_text(residuals, i, "variant");
+        int64_t dv = get_integer(residuals, i, "value_dim");
+        double residual = get_real(residuals, i, "residual");
+        bool lost = strcmp(op, "xnorm") == 0 && strcmp(variant, "paper") == 0 && dv == D;
+        cr_expect(get_integer(residuals, i, "rank") == 31 &&
+                  get_integer(residuals, i, "null_space") == N - 31);
+        cr_expect(lost ? residual > 1e-3 : residual < 1e-12, "%s %s %" PRId64 ": %g", op, variant,
+                  dv, residual);
+        int row_difference = table_column(residuals, "row_difference");
+        if (strcmp(op, "xnorm") == 0) {
+            cr_expect(table_is_missing(residuals, i, row_difference));
+            continue;
+        }
+        read_map(t, op, variant, "row", row);
+        project(tokens, row, want);
+        double expected = difference(want, row);
+        cr_expect(fabs(table_get_real(residuals, i, row_difference) - expected) < 1e-11, "%s %s: %g", op,
+                  variant, expected);
+    }
+    table_free(residuals);
+    table_free(t);
+    free(tokens);
+}
+
+/* V, as the experiment draws it. */
+static double *make_values(const double *tokens, uint64_t seed)
+{
+    double *rotation = matrix(D, D), *values = matrix(N, D);
+    random_stream *r = random_create(seed, "maps values", 0);
+    random_orthonormal(r, D, D, rotation);
+    random_free(r);
+    for (int i = 0; i < N * D; i++)
+        for (int c = 0; c < D; c++)
+            values[i] += tokens[i / D * D + c] * rotation[c * D + i % D];
+    free(rotation);
+    return values;
+}
+
+/* With rows of T = K^T V normalised, Y = q^ diag(1/|T_r|) K^T V has one matrix for all channels of
+ * V, with rows in the span of K's columns: Y V^+ finds it. */
+Test(maps, the_port_of_xnorm_has_an_attention_matrix)
+{
+    double *tokens = make_tokens(1, 33), *values = make_values(tokens, 1), got[N], want[N];
+    const double *q = tokens + (5 * SIDE + 2) * D;
+    double scaled[D];
+    cr_assert(run_maps("--quick --query 5x2 --out out") == EXIT_PASS);
+    table *t = read_output("out", MAPS);
+    for (int r = 0; r < D; r++) {
+        double squared = 0;
+        for (int c = 0; c < D; c++) {
+            double sum = 0;
+            for (int j = 0; j < N; j++)
+                sum += tokens[j * D + r] * values[j * D + c];
+            squared += sum * sum;
+        }
+        scaled[r] = q[r] / sqrt(dot(q, q)) / sqrt(squared);
+    }
+    for (int i = 0; i < N; i++)
+        want[i] = dot(scaled, tokens + i * D);
+    read_map(t, "xnorm", "port", "pseudo-inverse", got);
+    cr_expect(difference(got, want) < 1e-11, "%g", difference(got, want));
+    table_free(t);
+    free(values);
+    free(tokens);
+}
+
+/* ---- Tables ---- */
+
+/* Every operator whose output is linear in V and mixes tokens has the row of its default variant;
+ * weights stand in the grid's order and sum to 1 where outputs are averages. 1e-9: elu's epsilon,
+ * 1e-6 beside a sum of at least n. */
+Test(maps, every_operator_has_its_map)
+{
+    cr_assert(run_maps("--quick --out out") == EXIT_PASS);
+    table *t = read_output("out", MAPS), *summary = read_output("out", SUMMARY);
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
+        const atn_operator_info *info = atn_operator_get((atn_operator)op);
+        bool row = op != ATN_XCA && op != ATN_XNORM;
+        if (op != ATN_XCA)
+            find_map(t, info->name, info->variants[0].name, row ? "row" : "pseudo-inverse");
+    }
+    cr_expect(table_rows(t) == N * table_rows(summary));
+    for (int64_t map = 0; map < table_rows(summary); map++) {
+        const char *op = get_text(summary, map, "operator");
+        const char *variant = get_text(summary, map, "variant");
+        const char *kind = get_text(summary, map, "kind");
+        const atn_operator_info *info = atn_operator_find(op);
+        double sum = 0, least = INFINITY, largest = -INFINITY;
+        for (int64_t i = 0; i < N; i++) {
+            int64_t at = map * N + i;
+            double weight = get_real(t, at, "weight");
+            cr_expect(is_map(t, at, op, variant, kind) && get_integer(t, at, "row") == i / SIDE &&
+                          get_integer(t, at, "col") == i % SIDE &&
+                          get_integer(t, at, "query_row") == SIDE / 2 &&
+                          get_integer(t, at, "query_col") == SIDE / 2 &&
+                          get_integer(t, at, "stage") == 3 && get_integer(t, at, "sample") == 33 &&
+                          get_integer(t, at, "seed") == 1 &&
+                          strcmp(get_text(t, at, "photo"), "coffee.png") == 0,
+                      "%s %s %s %" PRId64, op, variant, kind, i);
+            sum += weight;
+            least = fmin(least, weight);
+            largest = fmax(largest, weight);
+        }
+        cr_expect(get_real(summary, map, "sum") == sum &&
+                  get_real(summary, map, "least") == least &&
+                  get_real(summary, map, "largest") == largest);
+        bool is_row = strcmp(kind, "row") == 0;
+        cr_expect(table_is_missing(summary, map, table_column(summary, "reference_ratio")) !=
+                      is_row &&
+                  (!is_row || get_real(summary, map, "reference_ratio") < 1));
+        for (int v = 0; v < info->variant_count; v++)
+            if (is_row && strcmp(info->variants[v].name, variant) == 0 &&
+                info->variants[v].properties & ATN_IS_STOCHASTIC)
+                cr_expect(least >= 0 && fabs(sum - 1) < 1e-9, "%s %s: %.17g, least %g", op, variant,
+                          sum, least);
+    }
+    table_free(summary);
+    table_free(t);
+}
+
+/* Samples run faster than seeds, seeds faster than stages; pixels once per seed and sample, and
+ * they are those of the crop at every stage. */
+Test(maps, the_pixels_are_those_of_the_tokens)
+{
+    enum { PIXELS = 224 * 224 };
+    static const int64_t patches[] = {4, 8, 16};
+    cr_assert(run_maps("--stage 3 --samples 2 --seed 7,2 --out out") == EXIT_PASS);
+    table *t = read_output("out", IMAGE), *maps = read_output("out", SUMMARY);
+    input *in;
+    cr_assert(input_open("photos", 0, 0, &in) == EXIT_PASS);
+    cr_assert(table_rows(t) == 4 * PIXELS);
+    for (int crop = 0; crop < 4; crop++) {
+        int64_t seed = crop / 2 ? 2 : 7, sample = crop % 2, first = table_rows(maps) / 4 * crop;
+        cr_expect(get_integer(maps, first, "seed") == seed &&
+                  get_integer(maps, first, "sample") == sample);
+        for (int stage = 0; stage < 3; stage++) {
+            image pixels;
+            const char *name;
+            int64_t side = 224 / patches[stage], wrong = 0;
+            cr_assert(input_crop(in, side, side, patches[stage], (uint64_t)seed, sample, &pixels,
+                                 &name) == EXIT_PASS);
+            for (int64_t i = 0; i < PIXELS; i++) {
+                int64_t row = crop * PIXELS + i;
+                wrong += get_integer(t, row, "row") != i / 224 ||
+                         get_integer(t, row, "col") != i % 224 ||
+                         (double)get_integer(t, row, "red") / 255 != pixels.rgb[3 * i] ||
+                         (double)get_integer(t, row, "green") / 255 != pixels.rgb[3 * i + 1] ||
+                         (double)get_integer(t, row, "blue") / 255 != pixels.rgb[3 * i + 2] ||
+                         get_integer(t, row, "seed") != seed ||
+                         get_integer(t, row, "sample") != sample ||
+                         strcmp(get_text(t, row, "photo"), name) != 0;
+            }
+            cr_expect(wrong == 0, "crop %d: %" PRId64 " wrong pixels", crop, wrong);
+            free(pixels.rgb);
+        }
+    }
+    input_free(in);
+    table_free(maps);
+    table_free(t);
+}
+
+Test(maps, a_query_must_be_on_the_grid)
+{
+    static const struct {
+        const char *options, *line;
+    } cases[] = {
+        {"--quick --query 14x0", "--query 14x0: stage 3 has 14x14 patches"},
+        {"--quick --query 0x14", "expected one from 0x0 to 13x13"},
+        {"--stage 2,3 --query 20x20", "stage 3 has 14x14"},
+        {"--full --query 56x1", "stage 1 has 56x56"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        capture();
+        int code = run_maps(cases[i].options);
+        const char *line = captured();
+        cr_expect(code == EXIT_USAGE && is_one_line_with(line, cases[i].line), "%s: %d, %s",
+                  cases[i].options, code, line);
+    }
+    cr_expect(run_maps("--quick --query 13x13 --out out") == EXIT_PASS);
+}
+
+/* The options that a failed check prints draw the same crop last, and run the same operator. */
+Test(maps, a_point_can_be_replayed)
+{
+    char first[256], again[256];
+    settings s, r;
+    settings_point p;
+    void *state, *replayed;
+    int64_t points, count;
+    char *words[] = {(char[]){"--seed=4,9"}, (char[]){"--samples=3"}, (char[]){"--stage=3,2"},
+                     (char[]){"--query=1x2"}};
+    cr_assert(settings_parse(&s, attention_maps.options, 4, words) == EXIT_PASS);
+    cr_assert(attention_maps.prepare(&s, &state, &points) == EXIT_PASS);
+    for (int64_t point = 0; point < points; point += 5) {
+        attention_maps.replay(state, point, &p);
+        attention_maps.describe(state, point, first, sizeof first);
+        char *options[] = {must_format("--seed=%" PRId64, p.seed),
+                           must_format("--samples=%" PRId64, p.samples),
+                           must_format("--stage=%" PRId64, p.stage), (char[]){"--query=1x2"}};
+        cr_assert(settings_parse(&r, attention_maps.options, 4, options) == EXIT_PASS);
+        cr_assert(attention_maps.prepare(&r, &replayed, &count) == EXIT_PASS);
+        int64_t sources = points / 12; /* 2 stages, 2 seeds, 3 samples */
+        attention_maps.describe(replayed, count - sources + point % sources, again, sizeof again);
+        cr_expect_str_eq(first, again);
+        attention_maps.release(replayed);
+        settings_free(&r);
+        for (int i = 0; i < 3; i++)
+            free(options[i]);
+    }
+    attention_maps.release(state);
+    settings_free(&s);
+}
+
+Test(maps, results_do_not_depend_on_threads)
+{
+    cr_assert(run_maps("--quick --threads 1 --out out1") == EXIT_PASS);
+    cr_assert(run_maps("--quick --threads 2 --out out2") == EXIT_PASS);
+    for (int i = 0; i < attention_maps.output_count; i++) {
+        size_t size[2];
+        unsigned char *bytes[2];
+        for (int j = 0; j < 2; j++) {
+            char *path =
+                must_format("out%d/attention/%s.csv", j + 1, attention_maps.outputs[i].name);
+            bytes[j] = scratch_read(path, &size[j]);
+            free(path);
+        }
+        cr_expect(size[0] == size[1] && memcmp(bytes[0], bytes[1], size[0]) == 0, "%s",
+                  attention_maps.outputs[i].name);
+        free(bytes[0]);
+        free(bytes[1]);
+    }
+}
