@@ -309,16 +309,17 @@ Test(maps, the_stand_in_is_a_projection_of_the_row)
         read_map(t, op, variant, "row", row);
         project(tokens, row, want);
         double expected = difference(want, row);
-        cr_expect(fabs(table_get_real(residuals, i, row_difference) - expected) < 1e-11, "%s %s: %g", op,
-                  variant, expected);
+        cr_expect(fabs(table_get_real(residuals, i, row_difference) - expected) < 1e-11,
+                  "%s %s: %g", op, variant, expected);
     }
     table_free(residuals);
     table_free(t);
     free(tokens);
 }
 
-/* V, as the experiment draws it. */
-static double *make_values(const double *tokens, uint64_t seed)
+/* V = tokens R, as the experiment draws it, and p, the unit vector with V p = 0: tokens have mean
+ * 0, so R^T (1, ..., 1). */
+static double *make_values(const double *tokens, uint64_t seed, double p[D])
 {
     double *rotation = matrix(D, D), *values = matrix(N, D);
     random_stream *r = random_create(seed, "maps values", 0);
@@ -327,34 +328,90 @@ static double *make_values(const double *tokens, uint64_t seed)
     for (int i = 0; i < N * D; i++)
         for (int c = 0; c < D; c++)
             values[i] += tokens[i / D * D + c] * rotation[c * D + i % D];
+    for (int c = 0; c < D; c++) {
+        p[c] = 0;
+        for (int k = 0; k < D; k++)
+            p[c] += rotation[k * D + c] / sqrt(D);
+    }
     free(rotation);
     return values;
 }
 
-/* With rows of T = K^T V normalised, Y = q^ diag(1/|T_r|) K^T V has one matrix for all channels of
- * V, with rows in the span of K's columns: Y V^+ finds it. */
+/* T = K^T V, with its rows or its columns normalised: UFO-ViT Eq. 8. */
+static void make_clusters(const double *tokens, const double *values, bool rows, double t[D][D])
+{
+    double squares[D] = {0};
+    for (int r = 0; r < D; r++)
+        for (int c = 0; c < D; c++) {
+            t[r][c] = 0;
+            for (int j = 0; j < N; j++)
+                t[r][c] += tokens[j * D + r] * values[j * D + c];
+            squares[rows ? r : c] += t[r][c] * t[r][c];
+        }
+    for (int r = 0; r < D; r++)
+        for (int c = 0; c < D; c++)
+            t[r][c] /= sqrt(squares[rows ? r : c]);
+}
+
+/* With rows of T normalised, Y = q^ diag(1/|T_r|) K^T V has one matrix for all channels of V, with
+ * rows in the span of K's columns: Y V^+ finds it. */
 Test(maps, the_port_of_xnorm_has_an_attention_matrix)
 {
-    double *tokens = make_tokens(1, 33), *values = make_values(tokens, 1), got[N], want[N];
+    double p[D], t[D][D], scaled[D], got[N], want[N];
+    double *tokens = make_tokens(1, 33), *values = make_values(tokens, 1, p);
     const double *q = tokens + (5 * SIDE + 2) * D;
-    double scaled[D];
     cr_assert(run_maps("--quick --query 5x2 --out out") == EXIT_PASS);
-    table *t = read_output("out", MAPS);
+    table *maps = read_output("out", MAPS);
+    make_clusters(tokens, values, true, t);
     for (int r = 0; r < D; r++) {
-        double squared = 0;
-        for (int c = 0; c < D; c++) {
-            double sum = 0;
+        double length = 0; /* T_r . T_r / |T_r| = |T_r| */
+        for (int c = 0; c < D; c++)
             for (int j = 0; j < N; j++)
-                sum += tokens[j * D + r] * values[j * D + c];
-            squared += sum * sum;
-        }
-        scaled[r] = q[r] / sqrt(dot(q, q)) / sqrt(squared);
+                length += tokens[j * D + r] * values[j * D + c] * t[r][c];
+        scaled[r] = q[r] / sqrt(dot(q, q)) / length;
     }
     for (int i = 0; i < N; i++)
         want[i] = dot(scaled, tokens + i * D);
-    read_map(t, "xnorm", "port", "pseudo-inverse", got);
+    read_map(maps, "xnorm", "port", "pseudo-inverse", got);
     cr_expect(difference(got, want) < 1e-11, "%g", difference(got, want));
-    table_free(t);
+    table_free(maps);
+    free(values);
+    free(tokens);
+}
+
+/* With columns normalised, rows of Y leave the span of V's rows: V^+ V = I - p p^T, so
+ * M V = Y - (Y p) p^T, and the residual is |Y p| / |Y|. */
+Test(maps, xnorm_leaves_the_span_of_a_singular_v)
+{
+    double p[D], t[D][D], got[N], row[D] = {0}, along = 0, all = 0;
+    double *tokens = make_tokens(1, 33), *values = make_values(tokens, 1, p);
+    cr_assert(run_maps("--quick --query 5x2 --out out") == EXIT_PASS);
+    table *maps = read_output("out", MAPS), *residuals = read_output("out", RESIDUAL);
+    make_clusters(tokens, values, false, t);
+    read_map(maps, "xnorm", "paper", "pseudo-inverse", got);
+    for (int i = 0; i < N * D; i++)
+        row[i % D] += got[i / D] * values[i];
+    for (int i = 0; i < N; i++) {
+        double y[D] = {0};
+        const double *q = tokens + i * D;
+        for (int r = 0; r < D; r++)
+            for (int c = 0; c < D; c++)
+                y[c] += q[r] / sqrt(dot(q, q)) * t[r][c];
+        for (int c = 0; c < D && i == 5 * SIDE + 2; c++)
+            cr_expect(fabs(row[c] - (y[c] - dot(y, p) * p[c])) < 1e-11 * sqrt(dot(y, y)),
+                      "channel %d: %g", c, row[c]);
+        along += dot(y, p) * dot(y, p);
+        all += dot(y, y);
+    }
+    int64_t at = 0;
+    while (strcmp(get_text(residuals, at, "operator"), "xnorm") != 0)
+        at++;
+    double residual = get_real(residuals, at, "residual");
+    cr_expect(get_integer(residuals, at, "value_dim") == D &&
+                  fabs(residual - sqrt(along / all)) < 1e-11,
+              "%g, want %g", residual, sqrt(along / all));
+    table_free(residuals);
+    table_free(maps);
     free(values);
     free(tokens);
 }
