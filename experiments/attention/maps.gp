@@ -79,11 +79,15 @@ set object 1 rectangle from edge(query_col), edge(query_row) to edge(query_col +
 set object 2 rectangle from edge(query_col), edge(query_row) to edge(query_col + 1), edge(query_row + 1) front \
   fillstyle empty border rgb "white" linewidth 1.5
 
+# "_" would lower what follows.
+file = ""
+do for [k = 1:strlen(photo)] { file = file.(photo[k:k] eq "_" ? "\\_" : photo[k:k]) }
+
 across = 5
 down = (maps + across) / across
 set multiplot layout down, across margins 0.01, 0.99, 0.075, 0.935 spacing 0.008, 0.034 \
   title "{/:Bold What one patch of a photograph attends to}" font ",16" offset 0, 0.3
-set title "{/:Bold the query patch}\n{/*0.8 in ".photo."}" offset 0, -0.7
+set title "{/:Bold the query patch}\n{/*0.8 in ".file."}" offset 0, -0.7
 plot csv2 every ::first_pixel::(first_pixel + pixels * pixels - 1) \
   using "col":"row":"red":"green":"blue" with rgbimage
 do for [i = 1:maps] {
