@@ -409,11 +409,7 @@ Test(inputs, photograph_tokens_follow_the_definition, .init = scratch_begin, .fi
     free(img[1].rgb);
 }
 
-<<<<<<< HEAD
-Test(inputs, only_photographs_have_crops)
-=======
 Test(inputs, only_photographs_have_crops, .init = scratch_begin, .fini = scratch_end)
->>>>>>> w-e2
 {
     input *in;
     image crop;
