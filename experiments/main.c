@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program attnum: attnum list, attnum run. */
+/* The program attnum: attnum list, attnum run, attnum claims. */
 #include <cblas.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "claims/claims.h"
 #include "common/experiment.h"
 #include "common/list.h"
 #include "common/names.h"
@@ -109,7 +110,7 @@ static void help_run(const selection *chosen, unsigned used)
     for (int i = 0; i < chosen->count; i++)
         help_experiment(chosen->items[i]);
     printf("options\n");
-    settings_help(used);
+    settings_help(used | USES_SWEEP);
 }
 
 static int run_selected(const selection *chosen, const settings *s)
@@ -148,16 +149,24 @@ static int run_command(int argc, char **argv)
 
 static int help_command(int argc, char **argv)
 {
-    printf("attnum %s: the numerics of softmax-free attention\n\n"
-           "usage: attnum list [KIND...] [--format table|csv|json]   what there is\n"
-           "       attnum run EXPERIMENT...|all [OPTION...]          results as CSV and plots\n"
-           "       attnum list|run --help, attnum run EXPERIMENT --help\n"
-           "       attnum --help, --version\n\n"
-           "example: attnum run all --quick\n\n"
-           "exit code: 0 all passed, 1 a check failed, 2 the command line, 3 a file, the disk or\n"
-           "the machine, 77 all was skipped\n",
-           ATN_VERSION);
+    printf(
+        "attnum %s: the numerics of softmax-free attention\n\n"
+        "usage: attnum list [KIND...] [--format table|csv|json]   what there is\n"
+        "       attnum run EXPERIMENT...|all [OPTION...]          results as CSV and plots\n"
+        "       attnum claims [ID...] [OPTION...]                 the papers' statements, judged\n"
+        "       attnum list|run|claims --help, attnum run EXPERIMENT --help\n"
+        "       attnum --help, --version\n\n"
+        "example: attnum run all --quick\n\n"
+        "exit code: 0 all passed, 1 a check failed, 2 the command line, 3 a file, the disk or\n"
+        "the machine, 77 all was skipped\n",
+        ATN_VERSION);
     return EXIT_PASS;
+}
+
+/* Evidence is made by this program itself. */
+static int run_claims_command(int argc, char **argv)
+{
+    return claims_command("/proc/self/exe", argc, argv);
 }
 
 static int version_command(int argc, char **argv)
@@ -170,8 +179,8 @@ static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"list", list_command},         {"run", run_command}, {"--help", help_command},
-    {"--version", version_command}, {"-h", help_command},
+    {"list", list_command},   {"run", run_command}, {"claims", run_claims_command},
+    {"--help", help_command}, {"-h", help_command}, {"--version", version_command},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "files.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -37,6 +38,23 @@ int files_make_folder(const char *path)
         code = make_one_folder(partial);
     free(partial);
     return code;
+}
+
+void files_remove_folder(const char *path)
+{
+    DIR *folder = opendir(path);
+    struct dirent *entry;
+    while (folder && (entry = readdir(folder))) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        char *inside = must_format("%s/%s", path, entry->d_name);
+        if (unlink(inside) != 0)
+            files_remove_folder(inside);
+        free(inside);
+    }
+    if (folder)
+        closedir(folder);
+    rmdir(path);
 }
 
 void new_file_name(new_file *f, const char *folder, const char *name)

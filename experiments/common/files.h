@@ -11,6 +11,9 @@
 /* Makes a folder and the ones it lies in. */
 int files_make_folder(const char *path);
 
+/* Removes a folder and all that is in it; what cannot be removed stays. */
+void files_remove_folder(const char *path);
+
 typedef struct {
     FILE *file; /* null once closed */
     char *final, *temporary;

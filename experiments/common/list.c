@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "claims/claims.h"
 #include "experiment.h"
 #include "inputs.h"
 #include "names.h"
@@ -96,6 +97,13 @@ static void list_experiments(table *t, const char *kind)
                                            NULL, NULL, experiments[i]->source});
 }
 
+static void list_claims(table *t, const char *kind)
+{
+    for (int i = 0; claims_all()[i]; i++)
+        add_row(t, (const char *[COLUMNS]){kind, claims_all()[i]->id, claims_all()[i]->statement,
+                                           NULL, NULL, claims_all()[i]->source});
+}
+
 static void list_inputs(table *t, const char *kind)
 {
     for (int i = 0; input_kinds[i].name; i++)
@@ -143,10 +151,9 @@ static const struct {
     const char *name;
     void (*list)(table *t, const char *kind);
 } kinds[] = {
-    {"operators", list_operators}, {"variants", list_variants},
-    {"inverses", list_inverses},   {"experiments", list_experiments},
-    {"inputs", list_inputs},       {"references", list_references},
-    {"parts", list_parts},
+    {"operators", list_operators},     {"variants", list_variants}, {"inverses", list_inverses},
+    {"experiments", list_experiments}, {"claims", list_claims},     {"inputs", list_inputs},
+    {"references", list_references},   {"parts", list_parts},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 

@@ -481,14 +481,14 @@ static const option options[] = {
     {"device", "NAME", USES_DEVICE, "cpu or cuda (default cpu)", .parse = parse_device},
     {"seed", "LIST", 0, "seeds of everything drawn at random (default 1)", .parse = parse_integers,
      FIELD(seeds), .least = 0, .most = INT64_MAX},
-    {"quick", NULL, 0, "a small version, for a first look", .parse = parse_quick},
-    {"full", NULL, 0, "the papers' scale", .parse = parse_full},
+    {"quick", NULL, USES_SWEEP, "a small version, for a first look", .parse = parse_quick},
+    {"full", NULL, USES_SWEEP, "the papers' scale", .parse = parse_full},
     {"threads", "N", 0, "points run at a time; no result depends on it (default: all processors)",
      .parse = parse_threads, .least = 1, .most = 1024},
     {"out", "FOLDER", 0, "where results go (default results)", .parse = parse_out},
     {"dry-run", NULL, 0, "print the points and stop", .parse = parse_flag, FIELD(dry_run)},
-    {"resume", NULL, 0, "go on where a run of the same options was stopped", .parse = parse_flag,
-     FIELD(resume)},
+    {"resume", NULL, USES_SWEEP, "go on where a run of the same options was stopped",
+     .parse = parse_flag, FIELD(resume)},
     {"help", NULL, 0, "print this and stop", .parse = parse_flag, FIELD(help)},
 };
 
@@ -522,8 +522,7 @@ static int report_unknown(const char *word, bool known, unsigned used)
             names[count++] = options[i].name;
     char *name = must_format("%.*s", (int)strcspn(word, "="), word);
     char *expected = names_expected(names, name + strspn(name, "-"));
-    report_error("%s: %s; %s", name, known ? "not an option of this experiment" : "unknown option",
-                 expected);
+    report_error("%s: %s; %s", name, known ? "not an option here" : "unknown option", expected);
     free(name);
     free(expected);
     return EXIT_USAGE;
@@ -630,15 +629,21 @@ int settings_names(int argc, char **argv, const char **names)
 
 int settings_parse(settings *s, unsigned used, int argc, char **argv)
 {
+    return settings_parse_verb(s, "run", "results", used | USES_SWEEP, argc, argv);
+}
+
+int settings_parse_verb(settings *s, const char *verb, const char *out, unsigned used, int argc,
+                        char **argv)
+{
     *s = (settings){.effort = EFFORT_DEFAULT,
                     .threads = omp_get_max_threads(),
-                    .out = "results",
+                    .out = out,
                     .iterations = -1,
                     .scale = ATN_SCALE_HEAD,
                     .distance = ATN_DISTANCE_DIRECT,
                     .query_row = -1,
                     .query_col = -1,
-                    .command = must_format("attnum run")};
+                    .command = must_format("attnum %s", verb)};
     bool given[OPTION_COUNT] = {false};
     int code = EXIT_PASS;
     for (int i = 0; i < argc; i++)

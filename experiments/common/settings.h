@@ -11,9 +11,10 @@
 
 #include <attnum/attnum.h>
 
-/* Options every experiment has: --seed --threads --out --quick --full --dry-run --resume --help.
- * The others are bits in experiment::options. */
+/* Options every verb has: --seed --threads --out --dry-run --help. The others are bits in
+ * experiment::options; `attnum run` adds USES_SWEEP for all experiments. */
 enum {
+    USES_SWEEP = 1 << 30,     /* --quick --full --resume */
     USES_INPUT = 1 << 0,      /* --input NAME[:PARAMETER]|FILE.npy,... */
     USES_GRID = 1 << 1,       /* --grid HxW, for FILE.npy */
     USES_DTYPE = 1 << 2,      /* --dtype f32,f64 */
@@ -85,6 +86,9 @@ int settings_names(int argc, char **argv, const char **names);
  * into argv. An item given twice in a list is an error, and so is an option given twice that takes
  * no list. */
 int settings_parse(settings *s, unsigned used, int argc, char **argv);
+/* The same for the options of another verb than `run`, whose --out is `out` where not given. */
+int settings_parse_verb(settings *s, const char *verb, const char *out, unsigned used, int argc,
+                        char **argv);
 void settings_free(settings *s);
 
 /* Whether --operator names a variant of an operator, or its operator, or was not given. */

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The ledger: every statement of the four papers that a machine can test, what is done to test it,
+ * and the verdict that the numbers give. `attnum claims` runs it.
+ *
+ * A claim is a row of a table in the file of its group (soft_kernel.c, sima.c, ...). Its evidence
+ * are experiments, run by the very commands that the report prints, each in a process of its own
+ * (evidence.h); its judge reads their CSVs, computes what else it needs with lib and reference, and
+ * fills in a verdict. A judge must be able to come to any verdict that its numbers can give: it
+ * holds no results. */
+#ifndef EXPERIMENTS_CLAIMS_CLAIMS_H
+#define EXPERIMENTS_CLAIMS_CLAIMS_H
+
+#include "claims/evidence.h"
+#include "claims/verdict.h"
+
+enum { MAX_EVIDENCE = 4 };
+
+typedef struct claim {
+    const char *id;        /* "S22" */
+    const char *source;    /* "IJCV Prop. 5" */
+    const char *statement; /* as the paper has it, briefly */
+    const char *method;    /* what is done, on which inputs */
+    /* What stands: the repaired or sharper statement, proved in `proof`; "" where the printed one
+     * is all there is to say. */
+    const char *corrected;
+    const char *proof; /* a few lines of mathematics; "" for an observation */
+    /* Names of evidence (evidence.c); null after the last. */
+    const char *evidence[MAX_EVIDENCE + 1];
+    /* Returns an exit code: EXIT_ENVIRONMENT, reported, if there can be no verdict. */
+    int (*judge)(const claim_run *run, verdict *v);
+} claim;
+
+/* The groups, each ended by a claim without id, in the order of the ledger. */
+extern const claim soft_kernel_claims[];  /* S01 - S07 */
+extern const claim soft_inverse_claims[]; /* S10 - S18 */
+extern const claim softpp_claims[];       /* S20 - S29 */
+extern const claim sima_claims[];         /* M01 - M08 */
+extern const claim ufo_vit_claims[];      /* U01 - U05 */
+extern const claim network_claims[];      /* N01 - N05 */
+
+/* Every claim, ended by null. */
+extern const claim *const *claims_all(void);
+
+/* `attnum claims [ID...]`; argv is what follows the verb, program the path of attnum itself. */
+int claims_command(const char *program, int argc, char **argv);
+
+#endif

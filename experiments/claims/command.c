@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* `attnum claims [ID...]`: the evidence first, then the verdicts. */
+#include <attnum/version.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "claims/claims.h"
+#include "claims/report.h"
+#include "common/files.h"
+#include "common/names.h"
+#include "common/report.h"
+
+/* ---- Which claims ---- */
+
+typedef struct {
+    const claim **items;
+    int count;
+} selection;
+
+static int count_claims(void)
+{
+    int count = 0;
+    while (claims_all()[count])
+        count++;
+    return count;
+}
+
+static int report_unknown(const char *word)
+{
+    const char **names = must_allocate((size_t)count_claims() + 1, sizeof *names);
+    for (int i = 0; claims_all()[i]; i++)
+        names[i] = claims_all()[i]->id;
+    char *expected = names_expected(names, word);
+    report_error("claims '%s': unknown statement; %s", word, expected);
+    free(expected);
+    free(names);
+    return EXIT_USAGE;
+}
+
+static int select_claim(selection *chosen, const char *id)
+{
+    for (int i = 0; i < chosen->count; i++)
+        if (strcmp(chosen->items[i]->id, id) == 0)
+            return EXIT_PASS;
+    for (int i = 0; claims_all()[i]; i++)
+        if (strcmp(claims_all()[i]->id, id) == 0) {
+            chosen->items[chosen->count++] = claims_all()[i];
+            return EXIT_PASS;
+        }
+    return report_unknown(id);
+}
+
+/* The claims whose ids are among the words; all if there is none. */
+static int select_claims(selection *chosen, int argc, char **argv)
+{
+    const char **ids = must_allocate((size_t)argc, sizeof *ids);
+    int count = settings_names(argc, argv, ids);
+    int code = count < 0 ? EXIT_USAGE : EXIT_PASS;
+    chosen->items = must_allocate((size_t)count_claims() + 1, sizeof *chosen->items);
+    for (int i = 0; i < count && code == EXIT_PASS; i++)
+        code = select_claim(chosen, ids[i]);
+    for (int i = 0; count == 0 && claims_all()[i]; i++)
+        chosen->items[chosen->count++] = claims_all()[i];
+    free(ids);
+    return code;
+}
+
+/* ---- Evidence and verdicts ---- */
+
+static int gather_evidence(claim_run *run, const selection *chosen)
+{
+    int code = EXIT_PASS;
+    for (int i = 0; i < chosen->count; i++)
+        for (int j = 0; chosen->items[i]->evidence[j] && code != EXIT_ENVIRONMENT; j++)
+            code = exit_worst(code,
+                              evidence_run(run, evidence_find(chosen->items[i]->evidence[j])));
+    return code;
+}
+
+static int judge_one(const claim_run *run, const claim *c, judged *j)
+{
+    j->claim = c;
+    verdict_open(&j->verdict);
+    int code = c->judge(run, &j->verdict);
+    verdict_close(&j->verdict);
+    const char *lacks = verdict_lacks(&j->verdict);
+    if (code == EXIT_PASS && lacks) {
+        report_error("%s: the verdict lacks %s", c->id, lacks);
+        code = EXIT_CHECK;
+    }
+    if (code == EXIT_PASS || code == EXIT_CHECK)
+        report_print(run, j);
+    return code;
+}
+
+static void print_dry_run(const claim_run *run, const selection *chosen)
+{
+    for (int i = 0; i < chosen->count; i++) {
+        printf("%s\n", chosen->items[i]->id);
+        for (int j = 0; chosen->items[i]->evidence[j]; j++) {
+            char *command = evidence_command(run, evidence_find(chosen->items[i]->evidence[j]));
+            printf("    %s\n", command);
+            free(command);
+        }
+    }
+}
+
+static int judge_all(claim_run *run, const selection *chosen, bool keep)
+{
+    judged *all = must_allocate((size_t)chosen->count, sizeof *all);
+    int code = gather_evidence(run, chosen);
+    for (int i = 0; i < chosen->count && code != EXIT_ENVIRONMENT; i++)
+        code = exit_worst(code, judge_one(run, chosen->items[i], &all[i]));
+    if (keep && code != EXIT_ENVIRONMENT) {
+        code = exit_worst(code, report_write(run, all, chosen->count, code));
+        if (code != EXIT_ENVIRONMENT)
+            printf("%d verdicts → %s/claims.csv, %s/claims.md\n", chosen->count, run->folder,
+                   run->folder);
+    }
+    for (int i = 0; i < chosen->count; i++)
+        verdict_free(&all[i].verdict);
+    free(all);
+    return code;
+}
+
+/* ---- The folder ---- */
+
+/* --out, or one that is removed in the end. */
+static int open_folder(const settings *s, char **folder)
+{
+    const char *place = getenv("TMPDIR");
+    if (s->out) {
+        *folder = must_format("%s", s->out);
+        return files_make_folder(*folder);
+    }
+    *folder = must_format("%s/attnum-claims-XXXXXX", place && *place ? place : "/tmp");
+    if (mkdtemp(*folder))
+        return EXIT_PASS;
+    report_error("%s: cannot make a temporary folder; --out names another", *folder);
+    return EXIT_ENVIRONMENT;
+}
+
+static int run_claims(const char *program, const settings *s, const selection *chosen)
+{
+    atn_context_options options = {.device = s->device, .threads = s->threads};
+    claim_run run = {.s = s, .seed = (uint64_t)s->seeds.items[0], .program = program};
+    char *folder;
+    printf("%% attnum %s: %s\n\n", ATN_VERSION, s->command);
+    if (s->dry_run) {
+        print_dry_run(&run, chosen);
+        return EXIT_PASS;
+    }
+    if (atn_context_create(&options, &run.context) != ATN_OK) {
+        report_error("claims: no context");
+        return EXIT_ENVIRONMENT;
+    }
+    int code = open_folder(s, &folder);
+    run.folder = folder;
+    if (code == EXIT_PASS) {
+        code = judge_all(&run, chosen, s->out);
+        if (!s->out)
+            files_remove_folder(folder);
+    }
+    evidence_free(&run);
+    atn_context_free(run.context);
+    free(folder);
+    return code;
+}
+
+static void print_help(void)
+{
+    printf("usage: attnum claims [ID...] [OPTION...]\n"
+           "Tests the papers' statements (attnum list claims), and prints a verdict for each with "
+           "the\nnumbers behind it. Without an ID: all of them, some minutes. --out keeps the "
+           "evidence and\nwrites claims.csv and the report claims.md; without it nothing is "
+           "kept.\n\nexample: attnum claims S11 S22\n\noptions\n");
+    settings_help(0);
+}
+
+int claims_command(const char *program, int argc, char **argv)
+{
+    selection chosen = {0};
+    settings s;
+    int code = select_claims(&chosen, argc, argv);
+    if (code == EXIT_PASS)
+        code = settings_parse_verb(&s, "claims", NULL, 0, argc, argv);
+    if (code == EXIT_PASS) {
+        if (s.help)
+            print_help();
+        else
+            code = run_claims(program, &s, &chosen);
+        settings_free(&s);
+    }
+    free(chosen.items);
+    return code;
+}

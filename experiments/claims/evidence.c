@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "claims/evidence.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/files.h"
+#include "common/report.h"
+
+extern char **environ;
+
+/* Scaled so that one takes seconds and all of them a few minutes on two cores. */
+static const evidence rows[] = {
+    {"curves", "convergence/curves", "--input photos,smooth,iid --samples 12 --dtype f64"},
+    {"initialisation", "convergence/initialisation", ""},
+    {"gradient", "convergence/gradient", "--quick"},
+    {"eigenvalues", "spectral/eigenvalues", "--quick"},
+    {"norm-growth", "spectral/norm-growth", "--quick"},
+    {"bounds", "spectral/bounds", "--quick"},
+    {"maps", "attention/maps", "--quick"},
+    {"counts", "cost/counts", ""},
+    {"memory", "cost/memory", "--quick"},
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+const evidence *evidence_at(int index)
+{
+    return index < ROWS ? &rows[index] : NULL;
+}
+
+const evidence *evidence_find(const char *name)
+{
+    for (int i = 0; i < ROWS; i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+const experiment *evidence_experiment(const evidence *e)
+{
+    for (int i = 0; experiments[i]; i++)
+        if (strcmp(experiments[i]->name, e->experiment) == 0)
+            return experiments[i];
+    assert(!"evidence of an unknown experiment");
+    return NULL;
+}
+
+/* ---- Paths and commands ---- */
+
+char *evidence_path(const evidence *e, int output, const char *ending)
+{
+    int directory = (int)strcspn(e->experiment, "/");
+    return must_format("%s/%.*s/%s%s", e->name, directory, e->experiment,
+                       evidence_experiment(e)->outputs[output].name, ending);
+}
+
+/* "1,2,3"; to be freed. */
+static char *join_seeds(const settings *s)
+{
+    char *text = must_format("%" PRId64, s->seeds.items[0]);
+    for (int i = 1; i < s->seeds.count; i++) {
+        char *longer = must_format("%s,%" PRId64, text, s->seeds.items[i]);
+        free(text);
+        text = longer;
+    }
+    return text;
+}
+
+char *evidence_command(const claim_run *run, const evidence *e)
+{
+    char *seeds = join_seeds(run->s);
+    char *command = must_format("attnum run %s%s%s --seed %s", e->experiment, *e->options ? " " : "",
+                                e->options, seeds);
+    free(seeds);
+    return command;
+}
+
+/* ---- Running ---- */
+
+enum { MAX_WORDS = 64 };
+
+/* Runs words[0] with what it prints going to `log`. Returns its exit code, -1 if it did not end by
+ * itself. */
+static int run_program(const char *const *words, const char *log)
+{
+    posix_spawn_file_actions_t actions;
+    pid_t child;
+    int status = 0;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log, O_WRONLY | O_CREAT | O_TRUNC,
+                                     0666);
+    int failed = posix_spawn(&child, words[0], &actions, NULL, (char *const *)words, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (failed) {
+        report_error("%s: cannot run it: %s", words[0], strerror(failed));
+        return -1;
+    }
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR)
+            return -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int run_experiment(const claim_run *run, const evidence *e, const char *folder)
+{
+    char *seeds = join_seeds(run->s), *threads = must_format("%d", run->s->threads);
+    char *options = must_format("%s", e->options), *log = must_format("%s/log.txt", folder);
+    const char *words[MAX_WORDS] = {run->program, "run",     e->experiment, "--seed", seeds,
+                                    "--threads",  threads, "--out",       folder};
+    int count = 9;
+    for (char *word = strtok(options, " "); word; word = strtok(NULL, " ")) {
+        assert(count < MAX_WORDS - 1);
+        words[count++] = word;
+    }
+    int code = run_program(words, log);
+    free(log);
+    free(options);
+    free(threads);
+    free(seeds);
+    return code;
+}
+
+/* The whole file, or null. */
+static char *read_text(const char *path)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = fopen(path, "r");
+    ssize_t length = file ? getdelim(&text, &size, EOF, file) : -1;
+    if (file)
+        fclose(file);
+    if (length >= 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static int read_output(const char *path, const output_spec *output, table **read)
+{
+    char *text = read_text(path), *end = text ? strchr(text, '\n') : NULL;
+    table *t = table_create(output->columns, output->column_count);
+    bool good = end && table_read_rows(t, end + 1);
+    free(text);
+    if (good) {
+        *read = t;
+        return EXIT_PASS;
+    }
+    report_error("%s: expected the CSV of this version", path);
+    table_free(t);
+    return EXIT_ENVIRONMENT;
+}
+
+static int read_outputs(claim_run *run, const evidence *e)
+{
+    const experiment *x = evidence_experiment(e);
+    int code = EXIT_PASS;
+    for (int i = 0; i < x->output_count && code == EXIT_PASS; i++) {
+        char *below = evidence_path(e, i, ".csv"), *path = must_format("%s/%s", run->folder, below);
+        code = read_output(path, &x->outputs[i], &run->tables[(e - rows) * MAX_OUTPUTS + i]);
+        free(path);
+        free(below);
+    }
+    return code;
+}
+
+int evidence_run(claim_run *run, const evidence *e)
+{
+    if (!run->tables)
+        run->tables = must_allocate(ROWS * MAX_OUTPUTS, sizeof(table *));
+    if (run->tables[(e - rows) * MAX_OUTPUTS])
+        return EXIT_PASS;
+    char *folder = must_format("%s/%s", run->folder, e->name);
+    int code = files_make_folder(folder);
+    if (code == EXIT_PASS)
+        code = run_experiment(run, e, folder);
+    free(folder);
+    if (code != EXIT_PASS && code != EXIT_CHECK) {
+        report_error("%s: no evidence, its run ended with %d", e->experiment, code);
+        return EXIT_ENVIRONMENT;
+    }
+    return exit_worst(code, read_outputs(run, e));
+}
+
+void evidence_free(claim_run *run)
+{
+    for (int i = 0; run->tables && i < ROWS * MAX_OUTPUTS; i++)
+        table_free(run->tables[i]);
+    free(run->tables);
+    run->tables = NULL;
+}
+
+/* ---- Reading tables ---- */
+
+const table *evidence_table(const claim_run *run, const char *name, int output)
+{
+    const evidence *e = evidence_find(name);
+    assert(e && run->tables && run->tables[(e - rows) * MAX_OUTPUTS + output]);
+    return run->tables[(e - rows) * MAX_OUTPUTS + output];
+}
+
+double cell_real(const table *t, int64_t row, const char *name)
+{
+    return table_get_real(t, row, table_column(t, name));
+}
+
+int64_t cell_integer(const table *t, int64_t row, const char *name)
+{
+    return table_get_integer(t, row, table_column(t, name));
+}
+
+const char *cell_text(const table *t, int64_t row, const char *name)
+{
+    return table_get_text(t, row, table_column(t, name));
+}
+
+bool cell_boolean(const table *t, int64_t row, const char *name)
+{
+    return table_get_boolean(t, row, table_column(t, name));
+}
+
+bool cell_missing(const table *t, int64_t row, const char *name)
+{
+    return table_is_missing(t, row, table_column(t, name));
+}
+
+bool cell_is(const table *t, int64_t row, const char *name, const char *text)
+{
+    return strcmp(cell_text(t, row, name), text) == 0;
+}
+
+int64_t largest_row(const table *t, const char *name,
+                    bool (*take)(const table *t, int64_t row, const void *data), const void *data)
+{
+    int64_t found = -1;
+    double largest = -INFINITY;
+    for (int64_t row = 0; row < table_rows(t); row++) {
+        if (cell_missing(t, row, name) || (take && !take(t, row, data)))
+            continue;
+        double value = cell_real(t, row, name);
+        if (found < 0 || !(value <= largest)) {
+            largest = value;
+            found = row;
+        }
+        if (isnan(value))
+            break;
+    }
+    return found;
+}

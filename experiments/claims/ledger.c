@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* All claims in one list. */
+#include <stddef.h>
+
+#include "claims/claims.h"
+
+enum { MAX_CLAIMS = 128 };
+
+static const claim *const groups[] = {
+    soft_kernel_claims, soft_inverse_claims, softpp_claims,
+    sima_claims,        ufo_vit_claims,      network_claims,
+};
+
+const claim *const *claims_all(void)
+{
+    static const claim *all[MAX_CLAIMS + 1];
+    int count = 0;
+    for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)
+        for (const claim *c = groups[g]; c->id && count < MAX_CLAIMS; c++)
+            all[count++] = c;
+    return all;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What has become of a statement, and the numbers behind it. */
+#ifndef EXPERIMENTS_CLAIMS_VERDICT_H
+#define EXPERIMENTS_CLAIMS_VERDICT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/* X(code, name, description). VERDICT_NONE is what a judge that forgets leaves behind. */
+#define VERDICT_LIST(X)                                                                            \
+    X(VERDICT_NONE, "none", "no verdict")                                                          \
+    X(VERDICT_HOLDS, "holds", "no counterexample in the sweep, and a proof or certified bound")    \
+    X(VERDICT_HOLDS_IF, "holds if", "under a condition that is stated, both sides of it shown")    \
+    X(VERDICT_FAILS, "fails", "there is a counterexample")                                         \
+    X(VERDICT_OBSERVED, "observed", "an empirical statement: seen, or not, on these inputs")       \
+    X(VERDICT_NOT_TESTABLE, "not testable here", "it would need what this suite does not have")
+
+#define VERDICT_ENTRY(code, name, description) code,
+typedef enum { VERDICT_LIST(VERDICT_ENTRY) VERDICT_COUNT } verdict_kind;
+#undef VERDICT_ENTRY
+
+const char *verdict_name(verdict_kind kind);
+const char *verdict_description(verdict_kind kind);
+
+typedef enum { CERTIFIED_NOT_NEEDED, CERTIFIED_YES, CERTIFIED_NO } certified_state;
+
+const char *certified_name(certified_state state); /* "not needed", "yes", "no" */
+
+/* Texts are one line each, in plain Unicode; null until set. */
+typedef struct {
+    verdict_kind kind;
+    char *condition;      /* of "holds if" alone */
+    char *measured;       /* the numbers, of "observed" also what was seen */
+    char *bound;          /* what they are held against */
+    char *counterexample; /* the smallest there is, complete enough to be redone by hand */
+    /* Whether rounding could be blamed, and if so what ball or rational arithmetic proves. */
+    certified_state certified;
+    char *certificate;
+    FILE *notes; /* Markdown for the report: tables, and what a reader should know */
+    char *notes_text;
+    size_t notes_size;
+} verdict;
+
+void verdict_open(verdict *v);
+void verdict_close(verdict *v); /* notes_text is complete after it */
+void verdict_free(verdict *v);
+
+/* Replaces one of the texts of a verdict. */
+void verdict_set(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* What a complete verdict lacks, or null: a condition, numbers, a counterexample, ... */
+const char *verdict_lacks(const verdict *v);
+
+#endif
