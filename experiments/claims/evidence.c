@@ -77,8 +77,8 @@ static char *join_seeds(const settings *s)
 char *evidence_command(const claim_run *run, const evidence *e)
 {
     char *seeds = join_seeds(run->s);
-    char *command = must_format("attnum run %s%s%s --seed %s", e->experiment, *e->options ? " " : "",
-                                e->options, seeds);
+    char *command = must_format("attnum run %s%s%s --seed %s", e->experiment,
+                                *e->options ? " " : "", e->options, seeds);
     free(seeds);
     return command;
 }
@@ -113,7 +113,7 @@ static int run_experiment(const claim_run *run, const evidence *e, const char *f
 {
     char *seeds = join_seeds(run->s), *threads = must_format("%d", run->s->threads);
     char *options = must_format("%s", e->options), *log = must_format("%s/log.txt", folder);
-    const char *words[MAX_WORDS] = {run->program, "run",     e->experiment, "--seed", seeds,
+    const char *words[MAX_WORDS] = {run->program, "run",   e->experiment, "--seed", seeds,
                                     "--threads",  threads, "--out",       folder};
     int count = 9;
     for (char *word = strtok(options, " "); word; word = strtok(NULL, " ")) {
