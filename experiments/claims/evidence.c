@@ -19,12 +19,6 @@ extern char **environ;
 
 /* Scaled so that one takes seconds and all of them a few minutes on two cores. */
 static const evidence rows[] = {
-    {"curves", "convergence/curves", "--input photos,smooth,iid --samples 12 --dtype f64"},
-    {"initialisation", "convergence/initialisation", ""},
-    {"gradient", "convergence/gradient", "--quick"},
-    {"eigenvalues", "spectral/eigenvalues", "--quick"},
-    {"norm-growth", "spectral/norm-growth", "--quick"},
-    {"bounds", "spectral/bounds", "--quick"},
     {"maps", "attention/maps", "--quick"},
     {"counts", "cost/counts", ""},
     {"memory", "cost/memory", "--quick"},

@@ -58,7 +58,7 @@ static int judge_m01(const claim_run *run, verdict *v)
     double most = 0, at_zero = 0, beside = 0, most_sum = 0;
     fprintf(
         v->notes,
-        "| the other rows of Q and K | largest entry | sum of all |entries| |\n|---|---|---|\n");
+        "| the other rows of Q and K | largest entry | sum of all absolute values |\n|---|---|---|\n");
     for (size_t i = 0; i < sizeof rests / sizeof *rests; i++) {
         double largest, sum;
         int code = one_row(run, TOKENS, WIDTH, rests[i], &largest, &sum);
