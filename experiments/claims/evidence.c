@@ -19,6 +19,10 @@ extern char **environ;
 
 /* Scaled so that one takes seconds and all of them a few minutes on two cores. */
 static const evidence rows[] = {
+    {"bounds", "spectral/bounds", "--quick"},
+    {"eigenvalues", "spectral/eigenvalues",
+     "--m 1024 --samples 1 --input photos,smooth,iid,iid:0.3"},
+    {"norm-growth", "spectral/norm-growth", "--quick"},
     {"maps", "attention/maps", "--quick"},
     {"counts", "cost/counts", ""},
     {"memory", "cost/memory", "--quick"},

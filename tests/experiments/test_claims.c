@@ -192,8 +192,7 @@ Test(claims, evidence_that_cannot_be_made_is_an_error)
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
         claim_run run = {.s = &s, .folder = "results", .program = programs[i]};
         capture();
-        cr_expect(evidence_run(&run, evidence_find("maps")) == EXIT_ENVIRONMENT, "%s",
-                  programs[i]);
+        cr_expect(evidence_run(&run, evidence_find("maps")) == EXIT_ENVIRONMENT, "%s", programs[i]);
         cr_expect(strstr(captured(), "attention/maps"), "%s", programs[i]);
         evidence_free(&run);
     }
