@@ -62,7 +62,7 @@ static int judge_s21(const claim_run *run, verdict *v)
     v->kind = worst >= 0 && outside == 0 ? VERDICT_HOLDS : VERDICT_FAILS;
     verdict_set(&v->measured, "largest λ₁/n: %.6g; %" PRId64 " of %" PRId64 " comparisons outside",
                 worst < 0 ? NAN : cell_real(t, worst, "ratio"), outside, rows);
-    verdict_set(&v->bound, "1, and mean row sum ≤ λ₁ ≤ largest row sum");
+    verdict_set(&v->bound, "λ₁/n ≤ 1, and mean row sum ≤ λ₁ ≤ largest row sum");
     if (v->kind == VERDICT_FAILS)
         verdict_set(&v->counterexample, "a row with within = false in bounds.csv");
     return EXIT_PASS;
@@ -414,8 +414,8 @@ static int judge_s26(const claim_run *run, verdict *v)
                 "‖A⁻¹‖₂ in %" PRId64,
                 smaller, rows, most_gain, capped);
     verdict_set(&v->bound,
-                "a factor of m for the gain; 0.638·√(2²¹)/‖A‖₁ for the iterate, of which "
-                "up to %.3g are reached",
+                "a factor of m for the gain; 0.638·√(2²¹)/‖A‖₁ for the iterate, whose "
+                "norm is up to %.3g of it",
                 most_of_cap);
     note_fits(v->notes, evidence_table(run, "norm-growth", 1), "pinv_norm");
     note_fits(v->notes, evidence_table(run, "norm-growth", 1), "normalised_norm");
