@@ -24,7 +24,7 @@ SKIPPED = shutil.ignore_patterns(".git", "build*", "results", "carry")
 
 
 def read_faults():
-    with open(ROOT / "tests/faults/faults.toml", "rb") as file:
+    with open(ROOT / "tests/claims/faults.toml", "rb") as file:
         return tomllib.load(file)["fault"]
 
 
