@@ -24,8 +24,8 @@ Test(claims_sima, maps_are_observed_if_there_are_any)
 }
 
 #define M08_ROW(operator, exact, printed, counted, ratio)                                          \
-    "statement=M08 quantity=exps n=784 d=384 heads=12 formula=f operator=" operator                \
-    " exact=" exact " printed=" printed " counted=" counted " ratio=" ratio
+    "statement=M08 quantity=exps n=784 d=384 heads=12 formula=f operator="                         \
+    operator" exact=" exact " printed=" printed " counted=" counted " ratio=" ratio
 
 /* What SOFT evaluates of H N^2, and whether the others' counts are the printed ones. */
 static verdict_kind judge_counts(const char *soft, const char *xca)
