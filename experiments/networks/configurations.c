@@ -196,10 +196,10 @@ static const network ufo_b_lpi = UFO(ufo_lpi, 512, 24, 128, 8);
 #define STEPS_LEFT_OUT "the printed FLOPs have no room for the 20 Newton-Raphson steps"
 #define NIPS_FLOPS     STEPS_LEFT_OUT "; which of the attention's products they hold is not said"
 #define CUT            "the printed parameters are cut, not rounded; " NIPS_FLOPS
-#define NOT_1X1        "the parameters of Small and in Tab. 4b speak for softmax in stage 4; " NIPS_FLOPS
-#define OTHER_TINY                                                                                  \
-    "the printed numbers are of the NeurIPS paper's Tiny (depths 1, 2, 3, 2), not of this paper's " \
-    "Tab. 1 (2, 2, 5, 2)"
+#define NOT_1X1        "Small's and Tab. 4b's parameters speak for softmax in stage 4; " NIPS_FLOPS
+#define OTHER_TINY                                                                                 \
+    "the printed numbers are of the NeurIPS paper's Tiny (depths 1, 2, 3, 2), not of this "        \
+    "paper's Tab. 1 (2, 2, 5, 2)"
 #define STAGE_4                                                                                    \
     "the printed parameters agree with K = Q in stage 4 too: three linear maps, not four; the "    \
     "printed FLOPs are the ones that the table prints for Swin-T, -S and -B; " STEPS_LEFT_OUT
