@@ -59,34 +59,38 @@ static const block_form cvt_block = {.norms = 2, .projection_kernel = 3, .key_st
         .embed = &soft_down, .block = &plain, .depth = layers, .dim = d, .heads = (d) / 32,        \
         .attention = {__VA_ARGS__}, .stride = 1, .class_token = true, .positions = true            \
     }
-#define SOFT_NETWORK(d1, d2, d3, d4, n1, n2, n3, n4, ...)                                          \
+#define SOFT_NETWORK(details, d1, d2, d3, d4, n1, n2, n3, n4, ...)                                 \
     {                                                                                              \
         .stages = {SOFT_STAGE(soft_stem, d1, n1, 8, 9), SOFT_STAGE(soft_down, d2, n2, 4, 5),       \
                    SOFT_STAGE(soft_down, d3, n3, 2, 3), LAST_STAGE(d4, n4, __VA_ARGS__)},          \
-        .stage_count = 4, .assumption = SOFT_DETAILS                                               \
+        .stage_count = 4, .assumption = details                                                    \
     }
 #define SOFTMAX  ATN_SOFTMAX, "attention"
 #define SOFT_1X1 ATN_GAUSSIAN, "exact"
-#define SOFT_DETAILS                                                                               \
+#define NIPS_DETAILS                                                                               \
     "stem of 32 channels, biases, filters on V, positions and LayerNorm of landmarks as in the "   \
     "published code"
+#define IJCV_DETAILS                                                                               \
+    NIPS_DETAILS "; embeddings as wide as their stage: the 64-d, 128-d, 256-d, 512-d printed "     \
+                 "between the stages of Tab. 1 are not"
 /* A network and its reading with SOFT in stage 4. */
 #define SOFT_PAIR(name, ...)                                                                       \
     static const network name = SOFT_NETWORK(__VA_ARGS__, SOFTMAX);                                \
     static const network name##_1x1 = SOFT_NETWORK(__VA_ARGS__, SOFT_1X1)
 
 /* SOFT (NeurIPS) Tab. 2 */
-SOFT_PAIR(tiny, 64, 128, 320, 512, 1, 2, 3, 2);
-SOFT_PAIR(small, 64, 128, 320, 512, 1, 3, 7, 4);
-SOFT_PAIR(medium, 64, 128, 288, 512, 1, 3, 29, 5);
-SOFT_PAIR(large, 64, 128, 320, 512, 1, 3, 40, 5);
-SOFT_PAIR(huge, 64, 128, 352, 512, 1, 5, 49, 5);
-static const network small_code = SOFT_NETWORK(64, 128, 320, 512, 1, 3, 20, 4, SOFTMAX);
+SOFT_PAIR(tiny, NIPS_DETAILS, 64, 128, 320, 512, 1, 2, 3, 2);
+SOFT_PAIR(small, NIPS_DETAILS, 64, 128, 320, 512, 1, 3, 7, 4);
+SOFT_PAIR(medium, NIPS_DETAILS, 64, 128, 288, 512, 1, 3, 29, 5);
+SOFT_PAIR(large, NIPS_DETAILS, 64, 128, 320, 512, 1, 3, 40, 5);
+SOFT_PAIR(huge, NIPS_DETAILS, 64, 128, 352, 512, 1, 5, 49, 5);
+static const network small_code =
+    SOFT_NETWORK(NIPS_DETAILS, 64, 128, 320, 512, 1, 3, 20, 4, SOFTMAX);
 /* SOFT (IJCV) Tab. 1 */
-SOFT_PAIR(ijcv_tiny, 64, 128, 320, 512, 2, 2, 5, 2);
-SOFT_PAIR(ijcv_small, 96, 192, 384, 768, 2, 2, 5, 2);
-SOFT_PAIR(ijcv_medium, 96, 192, 384, 768, 2, 2, 18, 2);
-SOFT_PAIR(ijcv_large, 128, 256, 512, 1024, 2, 2, 18, 2);
+SOFT_PAIR(ijcv_tiny, IJCV_DETAILS, 64, 128, 320, 512, 2, 2, 5, 2);
+SOFT_PAIR(ijcv_small, IJCV_DETAILS, 96, 192, 384, 768, 2, 2, 5, 2);
+SOFT_PAIR(ijcv_medium, IJCV_DETAILS, 96, 192, 384, 768, 2, 2, 18, 2);
+SOFT_PAIR(ijcv_large, IJCV_DETAILS, 128, 256, 512, 1024, 2, 2, 18, 2);
 
 /* ---- SimA's hosts ---- */
 
