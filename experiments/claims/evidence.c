@@ -26,6 +26,7 @@ static const evidence rows[] = {
     {"maps", "attention/maps", "--quick"},
     {"counts", "cost/counts", ""},
     {"memory", "cost/memory", "--quick"},
+    {"networks", "networks/counts", ""},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 

@@ -73,6 +73,151 @@ static int judge_n01(const claim_run *run, verdict *v)
     return EXIT_PASS;
 }
 
+/* ---- N02, N03 ---- */
+
+/* How well a count and a print agree, the better the less. */
+enum { AGREES, WITHIN, DISAGREES, NOT_PRINTED, AGREEMENTS };
+
+static int agreement(const table *t, int64_t row, const char *name)
+{
+    static const char *const names[] = {"agrees", "within 2 %", "disagrees"};
+    for (int i = AGREES; i <= DISAGREES; i++)
+        if (cell_is(t, row, name, names[i]))
+            return i;
+    return NOT_PRINTED;
+}
+
+static bool same_network(const table *t, int64_t a, int64_t b)
+{
+    return cell_is(t, a, "paper", cell_text(t, b, "paper")) &&
+           cell_is(t, a, "table", cell_text(t, b, "table")) &&
+           cell_is(t, a, "network", cell_text(t, b, "network"));
+}
+
+/* The best agreement of the readings of one printed row; they stand side by side. FLOPs may leave
+ * the steps of an iterated inverse out. */
+typedef struct {
+    int parameters, flops, flops_without_steps;
+    int64_t nearest; /* the reading whose parameters are nearest to the printed ones */
+} best_reading;
+
+static double parameters_apart(const table *t, int64_t row)
+{
+    return fabs(cell_real(t, row, "params_ratio") - 1);
+}
+
+static best_reading best_of(const table *t, int64_t first, int64_t *next)
+{
+    best_reading best = {NOT_PRINTED, NOT_PRINTED, NOT_PRINTED, first};
+    int64_t row = first;
+    for (; row < table_rows(t) && same_network(t, row, first); row++) {
+        int found[] = {agreement(t, row, "params_verdict"), agreement(t, row, "gmacs_verdict"),
+                       agreement(t, row, "no_inverse_verdict")};
+        best.parameters = found[0] < best.parameters ? found[0] : best.parameters;
+        best.flops = found[1] < best.flops ? found[1] : best.flops;
+        best.flops_without_steps =
+            found[2] < best.flops_without_steps ? found[2] : best.flops_without_steps;
+        if (parameters_apart(t, row) < parameters_apart(t, best.nearest))
+            best.nearest = row;
+    }
+    *next = row;
+    return best;
+}
+
+/* Printed rows by agreement, and the one whose parameters are farthest off. */
+typedef struct {
+    int networks, parameters[AGREEMENTS], flops[AGREEMENTS], flops_without_steps[AGREEMENTS];
+    int64_t example;
+} agreements;
+
+/* Rows about a paper's own networks: in SOFT's and SimA's tables others stand beside them. */
+typedef struct {
+    const char *papers[2], *names[2]; /* one of the names is in the network's name */
+} network_choice;
+
+static bool is_chosen(const table *t, int64_t row, const network_choice *choice)
+{
+    bool paper = false, name = false;
+    for (int i = 0; i < 2; i++) {
+        paper = paper || cell_is(t, row, "paper", choice->papers[i]);
+        name = name || strstr(cell_text(t, row, "network"), choice->names[i]);
+    }
+    return paper && name;
+}
+
+static agreements compare_networks(const table *t, const network_choice *choice)
+{
+    agreements found = {.example = -1};
+    for (int64_t row = 0, next; row < table_rows(t); row = next) {
+        best_reading best = best_of(t, row, &next);
+        if (!is_chosen(t, row, choice))
+            continue;
+        found.networks++;
+        found.parameters[best.parameters]++;
+        found.flops[best.flops]++;
+        found.flops_without_steps[best.flops_without_steps]++;
+        if (best.parameters == DISAGREES &&
+            (found.example < 0 ||
+             parameters_apart(t, best.nearest) > parameters_apart(t, found.example)))
+            found.example = best.nearest;
+    }
+    return found;
+}
+
+static void note_agreements(FILE *notes, const char *name, const int counts[AGREEMENTS])
+{
+    fprintf(notes, "| %s | %d | %d | %d | %d |\n", name, counts[AGREES], counts[WITHIN],
+            counts[DISAGREES], counts[NOT_PRINTED]);
+}
+
+static int judge_networks(const claim_run *run, const network_choice *choice, verdict *v)
+{
+    const table *t = evidence_table(run, "networks", 0);
+    agreements found = compare_networks(t, choice);
+    int disagreeing = found.parameters[DISAGREES] + found.flops[DISAGREES];
+    int close = found.parameters[WITHIN] + found.flops[WITHIN];
+    fprintf(v->notes,
+            "%d printed rows, each by the reading of its configuration that fits best. "
+            "Every row, with its reason, is in the CSV.\n\n| | agrees to the printed "
+            "digits | within 2 %% | disagrees | not printed |\n|---|---|---|---|---|\n",
+            found.networks);
+    note_agreements(v->notes, "parameters", found.parameters);
+    note_agreements(v->notes, "multiply-adds", found.flops);
+    note_agreements(v->notes, "without an inverse's steps", found.flops_without_steps);
+    v->kind = found.networks == 0 ? VERDICT_NONE
+              : disagreeing       ? VERDICT_FAILS
+              : close             ? VERDICT_OBSERVED
+                                  : VERDICT_HOLDS;
+    verdict_set(&v->measured,
+                "of %d rows, parameters agree in %d (%d more within 2 %%), FLOPs in %d (%d), "
+                "without the steps of inverses in %d (%d)",
+                found.networks, found.parameters[AGREES], found.parameters[WITHIN],
+                found.flops[AGREES], found.flops[WITHIN], found.flops_without_steps[AGREES],
+                found.flops_without_steps[WITHIN]);
+    verdict_set(&v->bound, "the printed digits");
+    if (v->kind == VERDICT_FAILS && found.example >= 0)
+        verdict_set(&v->counterexample, "%s %s, %s: %.4g M parameters printed, %.6g M counted",
+                    cell_text(t, found.example, "paper"), cell_text(t, found.example, "table"),
+                    cell_text(t, found.example, "network"),
+                    cell_real(t, found.example, "printed_params_m"),
+                    cell_real(t, found.example, "counted_params_m"));
+    else if (v->kind == VERDICT_FAILS)
+        verdict_set(&v->counterexample, "a row in counts.csv whose gmacs_verdict is disagrees");
+    return EXIT_PASS;
+}
+
+static int judge_n02(const claim_run *run, verdict *v)
+{
+    static const network_choice soft = {{"SOFT (NeurIPS)", "SOFT (IJCV)"}, {"SOFT", "Tiny"}};
+    return judge_networks(run, &soft, v);
+}
+
+static int judge_n03(const claim_run *run, verdict *v)
+{
+    static const network_choice others = {{"SimA", "UFO-ViT"}, {"SimA", "UFO-ViT"}};
+    return judge_networks(run, &others, v);
+}
+
 /* ---- N04 ---- */
 
 /* The printed FLOPs are rounded to 0.1e9, so their differences are off by at most that. */
@@ -133,6 +278,31 @@ const claim network_claims[] = {
                  "accumulated block by block with a running maximum.",
         .evidence = {"memory"},
         .judge = judge_n01,
+    },
+    {
+        .id = "N02",
+        .source = "NeurIPS Tab. 1, 3, 4; IJCV Tab. 2, 3, 9, 10",
+        .statement = "Parameters and FLOPs of the SOFT and SOFT++ configurations, as tabulated.",
+        .method = "Every tabulated configuration counted layer by layer, in each reading that the "
+                  "text allows (stage 4 by softmax or by SOFT, published depths).",
+        .corrected =
+            "The printed FLOPs are those without the Newton–Raphson steps. The IJCV tables "
+            "print parameters and FLOPs of NeurIPS's Tiny network for one that has 15 M.",
+        .proof = "",
+        .evidence = {"networks"},
+        .judge = judge_n02,
+    },
+    {
+        .id = "N03",
+        .source = "SimA Tab. 1, 2, 4; UFO-ViT Tab. 1, 4",
+        .statement = "Parameters and FLOPs of X → SimA and of UFO-ViT-T, S, M, B, as tabulated.",
+        .method = "As for N02.",
+        .corrected = "UFO-ViT's tables and SimA's Tab. 1 are right to 2 % or better, with Q̂K̂ᵀ "
+                     "multiplied first; SimA's Tab. 2 prints 22 M for the network that its Tab. 1 "
+                     "has with 26 M.",
+        .proof = "",
+        .evidence = {"networks"},
+        .judge = judge_n03,
     },
     {
         .id = "N04",

@@ -58,8 +58,40 @@ Test(claims_networks, printed_flops_have_no_room_for_the_steps)
     const char *with = N04_ROW("multiply_adds_growth", "1.5e9");
     const char *without = N04_ROW("multiply_adds_growth_without_steps", "2.9e8");
     cr_expect(judge_bottleneck(with, without) == VERDICT_HOLDS_IF);
-    cr_expect(judge_bottleneck(N04_ROW("multiply_adds_growth", "2.1e8"), without) ==
-              VERDICT_HOLDS);
+    cr_expect(judge_bottleneck(N04_ROW("multiply_adds_growth", "2.1e8"), without) == VERDICT_HOLDS);
     cr_expect(judge_bottleneck(with, N04_ROW("multiply_adds_growth_without_steps", "nan")) ==
+              VERDICT_FAILS);
+}
+
+/* Two readings of one network, and one network more. */
+static verdict_kind judge_tables(const char *paper, const char *reading, const char *other)
+{
+    claim_run run;
+    ledger_open(&run);
+    table *t = ledger_table(&run, "networks", 0);
+    ledger_row(t, "paper=SimA table=1 network=SimA-a params_verdict=disagrees gmacs_verdict=agrees "
+                  "printed_params_m=7 counted_params_m=8");
+    ledger_row(t, reading);
+    ledger_row(t, other);
+    verdict_kind kind = ledger_judge(&run, paper);
+    ledger_close(&run);
+    return kind;
+}
+
+#define NETWORK_ROW(network, parameters, flops)                                                    \
+    "paper=SimA table=1 network=" network " params_verdict=" parameters " gmacs_verdict=" flops
+
+Test(claims_networks, tables_must_agree_in_some_reading)
+{
+    const char *agrees = NETWORK_ROW("SimA-a", "agrees", "disagrees");
+    const char *disagrees = NETWORK_ROW("SimA-a", "disagrees", "agrees");
+    const char *fine = NETWORK_ROW("SimA-b", "agrees", "agrees");
+    const char *unprinted = "paper=SimA table=1 network=SimA-b params_verdict=agrees";
+    cr_expect(judge_tables("N03", agrees, fine) == VERDICT_HOLDS);
+    cr_expect(judge_tables("N03", agrees, unprinted) == VERDICT_HOLDS);
+    cr_expect(judge_tables("N03", agrees, NETWORK_ROW("host", "disagrees", "disagrees")) ==
+              VERDICT_HOLDS);
+    cr_expect(judge_tables("N03", disagrees, fine) == VERDICT_FAILS);
+    cr_expect(judge_tables("N03", agrees, NETWORK_ROW("SimA-b", "agrees", "disagrees")) ==
               VERDICT_FAILS);
 }
