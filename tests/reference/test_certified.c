@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Certified references: against closed forms in long double, against exact rational arithmetic
- * (Sylvester's inertia says on which side of a rational an eigenvalue lies), against LAPACK where it
- * is accurate; and what must be refused. */
+ * (Sylvester's inertia says on which side of a rational an eigenvalue lies), against LAPACK where
+ * it is accurate; and what must be refused. */
 #include <criterion/criterion.h>
 
-#include <arf.h>
+#include <arb_mat.h>
 #include <flint/fmpq_mat.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "balls.h"
 #include "certified.h"
 #include "data.h"
 #include "linear_algebra.h"
@@ -183,13 +184,12 @@ Test(certified, circulants)
         atn_status status = ref_certify_spectrum(&exact, BITS, &s);
         cr_expect(status == ATN_OK, "m=%d: %s", m, atn_status_name(status));
         double slack = 4 * m * UNIT_ROUNDOFF * lambda[0];
-        cr_expect(s.lambda_max.lower <= lambda[0] + slack &&
-                      lambda[0] - slack <= s.lambda_max.upper &&
-                      s.lambda_min.lower <= lambda[m - 1] + slack &&
-                      lambda[m - 1] - slack <= s.lambda_min.upper,
-                  "m=%d: [%.17g, %.17g] %.17g, [%.17g, %.17g] %.17g", m, s.lambda_min.lower,
-                  s.lambda_min.upper, lambda[m - 1], s.lambda_max.lower, s.lambda_max.upper,
-                  lambda[0]);
+        cr_expect(
+            s.lambda_max.lower <= lambda[0] + slack && lambda[0] - slack <= s.lambda_max.upper &&
+                s.lambda_min.lower <= lambda[m - 1] + slack &&
+                lambda[m - 1] - slack <= s.lambda_min.upper,
+            "m=%d: [%.17g, %.17g] %.17g, [%.17g, %.17g] %.17g", m, s.lambda_min.lower,
+            s.lambda_min.upper, lambda[m - 1], s.lambda_max.lower, s.lambda_max.upper, lambda[0]);
         free(lambda);
         free(a);
     }
@@ -341,6 +341,172 @@ Test(certified, powers_of_two)
     expect_around(s.lambda_max, 2, ldexpl(7, -1002), "small");
     expect_around(s.inverse_norm, 2, ldexpl(1, 1002), "small");
     expect_nothing(s.normalised_norm, "2^2004 is no double");
+}
+
+/* ---- What every enclosure rests on ---- */
+
+/* The bounds must hold however bad the approximations are: these are as bad as can be told by
+ * hand. */
+static void set_balls(arb_mat_t to, int m, const double *values, double radius)
+{
+    arb_mat_init(to, m, m);
+    balls_doubles(to, values);
+    for (int i = 0; i < m * m; i++)
+        mag_set_d(arb_radref(arb_mat_entry(to, i / m, i % m)), radius);
+}
+
+Test(certified, top_of_bad_decompositions)
+{
+    static const struct {
+        double s[4], radius, lambda[2], w[4];
+        balls_quantity quantity;
+        double low, high; /* truths to be enclosed */
+    } cases[] = {
+        {{2, 1, 1, 2}, 0, {2, 2}, {1, 0, 0, 1}, BALLS_SPECTRAL_NORM, 3, 3}, /* not diagonalised */
+        {{1, 0, 0, 1}, 0, {1.21, 1.21}, {1.1, 0, 0, 1.1}, BALLS_SPECTRAL_NORM, 1, 1},
+        {{1, 0, 0, 1}, 0.1, {1, 1}, {1, 0, 0, 1}, BALLS_SPECTRAL_NORM, 0.9, 1.1}, /* radii */
+        {{-3, 0, 0, 1}, 0, {1, -3}, {0, 1, 1, 0}, BALLS_SPECTRAL_NORM, 3, 3},
+        {{-3, 0, 0, 1}, 0, {1, -3}, {0, 1, 1, 0}, BALLS_LARGEST_EIGENVALUE, 1, 1},
+        {{2, 0, 0, 1}, 0, {2.5, 0.5}, {1, 0, 0, 1}, BALLS_LARGEST_EIGENVALUE, 2, 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        arb_mat_t s;
+        arb_t top;
+        double lower, upper;
+        arb_init(top);
+        set_balls(s, 2, cases[i].s, cases[i].radius);
+        balls_top_from(top, cases[i].quantity, s, cases[i].lambda, cases[i].w);
+        balls_bounds(top, &lower, &upper);
+        cr_expect(lower <= cases[i].low && cases[i].high <= upper && upper - lower < 3,
+                  "%d: %g, %g", (int)i, lower, upper);
+        static const double singular[] = {1, 1, 1, 1};
+        balls_top_from(top, cases[i].quantity, s, cases[i].lambda, singular);
+        cr_expect(!arb_is_finite(top), "%d", (int)i);
+        arb_mat_clear(s);
+        arb_clear(top);
+    }
+}
+
+/* X = 0.9 A^-1 and 1.1 A^-1: |R| = 0.1; X = 0: |R| = 1. */
+Test(certified, bad_inverses)
+{
+    static const double a[] = {2, 1, 1, 2}, right[] = {1, 0, 0, 1};
+    static const double factors[] = {0.9, 1.1, 0};
+    for (int i = 0; i < 3; i++) {
+        double third = factors[i] / 3, values[] = {2 * third, -third, -third, 2 * third};
+        arb_mat_t matrix, x, r, w, c;
+        arb_t norm;
+        double lower, upper;
+        arb_init(norm);
+        set_balls(matrix, 2, a, 0);
+        set_balls(x, 2, values, 0);
+        set_balls(w, 2, right, 0);
+        arb_mat_init(r, 2, 2);
+        arb_mat_init(c, 2, 2);
+        arb_mat_mul(r, x, matrix, 128);
+        arb_mat_sub(r, w, r, 128);
+        cr_assert(balls_inverse_norm(norm, x, r) == ATN_OK);
+        balls_bounds(norm, &lower, &upper);
+        bool finite = factors[i] > 0;
+        cr_expect(finite ? lower <= 1 && 1 <= upper && upper < 1.4 : !arb_is_finite(norm),
+                  "%g: [%g, %g]", factors[i], lower, upper);
+        balls_solve(c, x, r, w, 128);
+        for (int j = 0; j < 4; j++) {
+            double want = j == 0 || j == 3 ? 2 / 3.0 : -1 / 3.0;
+            arb_ptr entry = arb_mat_entry(c, j / 2, j % 2);
+            balls_bounds(entry, &lower, &upper);
+            cr_expect(finite ? lower <= want && want <= upper && upper - lower < 0.4
+                             : !arb_is_finite(entry),
+                      "%g, %d: [%g, %g]", factors[i], j, lower, upper);
+        }
+        arb_mat_clear(c), arb_mat_clear(w), arb_mat_clear(r), arb_mat_clear(x);
+        arb_mat_clear(matrix);
+        arb_clear(norm);
+    }
+}
+
+/* D = diag(1, 4): Y_ij = X_ij / sqrt(d_i d_j), and R_ij grows by sqrt(d_j / d_i). */
+Test(certified, normalised_residuals)
+{
+    static const double values[] = {8, 4, 4, 16};
+    static const double want_x[] = {8, 2, 2, 4}, want_r[] = {8, 8, 2, 16};
+    arb_mat_t x, r;
+    arb_ptr root = _arb_vec_init(2), inverse_root = _arb_vec_init(2);
+    set_balls(x, 2, values, 0);
+    set_balls(r, 2, values, 0);
+    for (int i = 0; i < 2; i++) {
+        arb_set_d(root + i, i + 1);
+        arb_inv(inverse_root + i, root + i, 128);
+    }
+    balls_normalise(x, r, root, inverse_root, 128);
+    for (int i = 0; i < 4; i++) {
+        double lower[2], upper[2];
+        balls_bounds(arb_mat_entry(x, i / 2, i % 2), lower, upper);
+        balls_bounds(arb_mat_entry(r, i / 2, i % 2), lower + 1, upper + 1);
+        cr_expect(lower[0] == want_x[i] && upper[0] == want_x[i] && lower[1] == want_r[i] &&
+                      upper[1] == want_r[i],
+                  "%d: %g %g", i, lower[0], lower[1]);
+    }
+    _arb_vec_clear(inverse_root, 2);
+    _arb_vec_clear(root, 2);
+    arb_mat_clear(r);
+    arb_mat_clear(x);
+}
+
+/* The rounding of a Cholesky factor (sqrt(3)) proves no more than it is worth. */
+Test(certified, definiteness_needs_the_norm)
+{
+    static const double definite[] = {3, 1, 1, 3}, indefinite[] = {1, 2, 2, 1};
+    arb_mat_t a, b;
+    arb_t norm;
+    arb_init(norm);
+    set_balls(a, 2, definite, 0);
+    set_balls(b, 2, indefinite, 0);
+    arb_set_d(norm, 0.5);
+    cr_expect(balls_positive_definite(a, norm, 128) && !balls_positive_definite(b, norm, 128));
+    arb_set_d(norm, 0x1p140);
+    cr_expect(!balls_positive_definite(a, norm, 128));
+    arb_mat_clear(b);
+    arb_mat_clear(a);
+    arb_clear(norm);
+}
+
+/* Bit by bit, from where nothing is certified to where everything is: what is certified is as
+ * narrow as promised and right. */
+Test(certified, every_precision_keeps_its_promise)
+{
+    enum { D = 4, M = 1 << D };
+    double tokens[M * D], values[M], lower[M], upper[M];
+    int some[2] = {0}, outputs[2] = {0};
+    long double gap = -expm1l(-0x1p-9L), lowest = powl(gap, D), want[M];
+    for (int j = 0; j < M * D; j++)
+        tokens[j] = j / D >> j % D & 1;
+    for (int i = 0; i < M; i++)
+        values[i] = i % 3 - 1;
+    for (int i = 0; i < M; i++) {
+        want[i] = 0;
+        for (int j = 0; j < M; j++)
+            want[i] += expl(-0x1p-9L * __builtin_popcount((unsigned)(i ^ j))) * values[j];
+    }
+    ref_exact_matrix a = {.m = M, .d = D, .tokens = tokens, .scale = 0x1p-9};
+    ref_certified_soft soft = {M, M, D, 1, tokens, tokens, values, a.scale, false};
+    for (int bits = 53; bits < 128; bits++) {
+        ref_certified_spectrum s;
+        ref_certify_spectrum(&a, bits, &s);
+        const ref_enclosure *e = &s.inverse_norm;
+        some[e->certified]++;
+        cr_expect(!e->certified || (e->lower <= 1 / lowest && 1 / lowest <= e->upper &&
+                                    e->upper - e->lower <= 1e-6 * e->lower),
+                  "%d bits: [%.17g, %.17g]", bits, e->lower, e->upper);
+        bool found = ref_certify_soft(&soft, bits, lower, upper, NULL) == ATN_OK;
+        outputs[found]++;
+        for (int i = 0; i < M && found; i++)
+            cr_expect(lower[i] <= want[i] + 1e-17L && want[i] - 1e-17L <= upper[i] &&
+                          upper[i] - lower[i] <= 1e-9 * 10,
+                      "%d bits, %d: [%.17g, %.17g]", bits, i, lower[i], upper[i]);
+    }
+    cr_expect(some[0] > 5 && some[1] > 5 && outputs[0] > 5 && outputs[1] > 5, "%d %d, %d %d",
+              some[0], some[1], outputs[0], outputs[1]);
 }
 
 /* ---- Refusals: spectra ---- */
@@ -646,6 +812,8 @@ Test(certified, newton_of_other_matrices)
     double unequal[] = {1, 0.5, 0.25, 0.5, 1, 0.5, 0.25, 0.5, 1}, lower[3], upper[3];
     ref_exact_newton result = steps_on_ones(3, unequal, 2, 1, 3, lower, upper);
     cr_expect(!result.equal_row_sums && !result.iterate_is_zero && !result.residual_is_full);
+    double falling[] = {1, 0.5, 0.5, 0.75}; /* the first row is |A|_1 */
+    cr_expect(!steps_on_ones(2, falling, 2, 1, 0, lower, upper).equal_row_sums);
     double negative[] = {-1, 0, 0, -1}; /* equal row sums, but not |A|_1 */
     cr_expect(!steps_on_ones(2, negative, 2, 1, 0, lower, upper).equal_row_sums);
     double mixed[] = {3, -1, -1, 3};
@@ -799,9 +967,9 @@ Test(certified, starts_next_to_equality)
     }
 }
 
-/* The corners of a square: row sums (1 + a)^2; those of A^2 are (1 + a)^4 = |A|_1^2, on its diagonal
- * stands (1 + a^2)^2. Where twice that exceeds |A|_1^2, n = 0 means 2 |A|_1^2 - |A|_1^2 <= |A|_1^2:
- * equality between numbers that balls can only approach. */
+/* The corners of a square: row sums (1 + a)^2; those of A^2 are (1 + a)^4 = |A|_1^2, on its
+ * diagonal stands (1 + a^2)^2. Where twice that exceeds |A|_1^2, n = 0 means 2 |A|_1^2 - |A|_1^2 <=
+ * |A|_1^2: equality between numbers that balls can only approach. */
 Test(certified, starts_of_kernels)
 {
     enum { CAP = 150 };
@@ -809,11 +977,10 @@ Test(certified, starts_of_kernels)
         double s;
         bool squared;
         ref_start_sign first, then;
-    } cases[] = {
-        {0.8, false, REF_START_ABOVE, REF_START_ABOVE},      /* a = 0.449: 2.10 > 2 */
-        {0.9, false, REF_START_WITHIN, REF_START_WITHIN},    /* a = 0.407: 1.98 < 2 */
-        {0.9, true, REF_START_ABOVE, REF_START_ABOVE},       /* 3.92 > 2.72 */
-        {1.6, true, REF_START_UNDECIDED, REF_START_WITHIN}}; /* a = 0.202: 2.09 < 2.17 */
+    } cases[] = {{0.8, false, REF_START_ABOVE, REF_START_ABOVE},      /* a = 0.449: 2.10 > 2 */
+                 {0.9, false, REF_START_WITHIN, REF_START_WITHIN},    /* a = 0.407: 1.98 < 2 */
+                 {0.9, true, REF_START_ABOVE, REF_START_ABOVE},       /* 3.92 > 2.72 */
+                 {1.6, true, REF_START_UNDECIDED, REF_START_WITHIN}}; /* a = 0.202: 2.09 < 2.17 */
     double tokens[] = {0, 0, 0, 1, 1, 0, 1, 1};
     for (int i = 0; i < 4; i++) {
         ref_exact_matrix a = {.m = 4, .d = 2, .tokens = tokens, .scale = cases[i].s};
