@@ -381,16 +381,30 @@ void landmark_sweep_release(void *state)
     free(sweep);
 }
 
+int landmark_sweep_landmarks(const landmark_point *point, atn_context *context, double **landmarks)
+{
+    size_t width = (size_t)input_dim(point->in) * sizeof **landmarks;
+    *landmarks = must_allocate((size_t)point->m, width);
+    int code = make_landmarks(point->in, &point->grid, point->seed, point->sample, context, NULL,
+                              *landmarks);
+    if (code == EXIT_PASS)
+        return code;
+    free(*landmarks);
+    *landmarks = NULL;
+    return code;
+}
+
 int landmark_sweep_matrix(const landmark_sweep *sweep, const landmark_point *point,
                           atn_context *context, double **a)
 {
-    int64_t dim = input_dim(point->in), m = point->m;
-    double *landmarks = must_allocate((size_t)m, (size_t)dim * sizeof *landmarks);
+    int64_t m = point->m;
+    double *landmarks;
+    *a = NULL;
+    int code = landmark_sweep_landmarks(point, context, &landmarks);
+    if (code != EXIT_PASS)
+        return code;
     *a = must_allocate((size_t)m, (size_t)m * sizeof **a);
-    int code = make_landmarks(point->in, &point->grid, point->seed, point->sample, context, NULL,
-                              landmarks);
-    if (code == EXIT_PASS)
-        code = make_kernel(sweep->s, context, m, dim, landmarks, *a);
+    code = make_kernel(sweep->s, context, m, input_dim(point->in), landmarks, *a);
     free(landmarks);
     if (code == EXIT_PASS)
         return code;

@@ -114,6 +114,9 @@ bool landmark_sweep_input(const void *state, int index, const char **name, const
 void landmark_sweep_release(void *state);
 void landmark_sweep_replay(const void *state, int64_t point, settings_point *options);
 
+/* The landmarks of a point, m x input_dim, to be freed. Returns an exit code. */
+int landmark_sweep_landmarks(const landmark_point *point, atn_context *context, double **landmarks);
+
 /* A of a point, m x m, to be freed. Returns an exit code. */
 int landmark_sweep_matrix(const landmark_sweep *sweep, const landmark_point *point,
                           atn_context *context, double **a);
