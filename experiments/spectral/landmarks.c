@@ -210,12 +210,18 @@ int make_cross_kernel(const settings *s, atn_context *context, int64_t rows, int
     return check_status(context, status, "cross kernel");
 }
 
-int make_iterate(atn_context *context, int64_t m, double *a, double *x)
+int make_iterate_of(atn_context *context, atn_inverse_method method, int64_t m, double *a, double *x)
 {
-    atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_NR_PAPER);
+    atn_inverse_desc desc = atn_inverse_defaults(method);
     atn_tensor from = matrix_view(a, m, m), to = matrix_view(x, m, m);
     desc.iterations = PAPER_STEPS;
-    return check_status(context, atn_inverse(context, &desc, &from, &to, NULL, NULL), "nr-paper");
+    return check_status(context, atn_inverse(context, &desc, &from, &to, NULL, NULL),
+                        atn_inverse_name(method));
+}
+
+int make_iterate(atn_context *context, int64_t m, double *a, double *x)
+{
+    return make_iterate_of(context, ATN_INVERSE_NR_PAPER, m, a, x);
 }
 
 int check_disagreement(double disagreement, const char *what, int64_t n)
