@@ -10,6 +10,8 @@ const experiment *const experiments[] = {
     &spectral_eigenvalues,
     &spectral_norm_growth,
     &spectral_bounds,
+    &spectral_softmax,
+    &spectral_resolution,
     &accuracy_operators,
     &attention_maps,
     &cost_counts,

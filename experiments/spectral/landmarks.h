@@ -44,6 +44,10 @@ int64_t input_dim(const input *in);
 int64_t grid_tokens(const token_grid *grid);
 int64_t grid_landmarks(const token_grid *grid);
 
+/* Pools tokens, grid_tokens x dim, into landmarks, grid_landmarks x dim. Returns an exit code. */
+int pool_tokens(const token_grid *grid, atn_context *context, int64_t dim, double *tokens,
+                double *landmarks);
+
 /* The pooled landmarks, grid_landmarks x input_dim, and the tokens they are pooled from,
  * grid_tokens x input_dim; either may be null. Returns an exit code. */
 int make_landmarks(const input *in, const token_grid *grid, uint64_t seed, int64_t sample,

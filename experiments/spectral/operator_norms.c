@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cblas.h>
 #include <lapacke.h>
@@ -125,7 +126,7 @@ int attention_norms_measure(atn_context *context, int64_t m, int64_t n, double *
 static int factor_cross_kernel(int64_t m, int64_t n, const double *p, double *r)
 {
     double *copy = allocate_matrix(m, n), *tau = allocate_matrix(m, 1);
-    cblas_dcopy((int)(m * n), p, 1, copy, 1);
+    memcpy(copy, p, (size_t)m * (size_t)n * sizeof *copy);
     /* the rows of P are the columns of P^T = Q r^T */
     int info = LAPACKE_dgeqrf(LAPACK_COL_MAJOR, (int)n, (int)m, copy, (int)n, tau);
     for (int64_t i = 0; i < m; i++)
