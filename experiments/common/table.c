@@ -177,10 +177,18 @@ bool table_rows_agree(const table *t, int64_t a, int64_t b, const char *const *n
         bool same = x->missing == y->missing;
         if (same && !x->missing)
             switch (t->columns[col].type) {
-            case COLUMN_TEXT: same = strcmp(x->as.text, y->as.text) == 0; break;
-            case COLUMN_INTEGER: same = x->as.integer == y->as.integer; break;
-            case COLUMN_REAL: same = x->as.real == y->as.real; break;
-            case COLUMN_BOOLEAN: same = x->as.boolean == y->as.boolean; break;
+            case COLUMN_TEXT:
+                same = strcmp(x->as.text, y->as.text) == 0;
+                break;
+            case COLUMN_INTEGER:
+                same = x->as.integer == y->as.integer;
+                break;
+            case COLUMN_REAL:
+                same = x->as.real == y->as.real;
+                break;
+            case COLUMN_BOOLEAN:
+                same = x->as.boolean == y->as.boolean;
+                break;
             }
         if (!same)
             return false;

@@ -57,8 +57,8 @@ bool table_write_row(const table *t, int64_t row, FILE *file);
 bool table_read_row(table *t, const char *line);
 bool table_read_rows(table *t, const char *text);
 
-/* Whether two rows hold the same (both missing, or equal) in the columns of these names, and whether
- * no row before this one does: for tables with a line per group of rows. */
+/* Whether two rows hold the same (both missing, or equal) in the columns of these names, and
+ * whether no row before this one does: for tables with a line per group of rows. */
 bool table_rows_agree(const table *t, int64_t a, int64_t b, const char *const *names, int count);
 bool table_row_is_first(const table *t, int64_t row, const char *const *names, int count);
 

@@ -215,7 +215,8 @@ int make_cross_kernel(const settings *s, atn_context *context, int64_t rows, int
     return check_status(context, status, "cross kernel");
 }
 
-int make_iterate_of(atn_context *context, atn_inverse_method method, int64_t m, double *a, double *x)
+int make_iterate_of(atn_context *context, atn_inverse_method method, int64_t m, double *a,
+                    double *x)
 {
     atn_inverse_desc desc = atn_inverse_defaults(method);
     atn_tensor from = matrix_view(a, m, m), to = matrix_view(x, m, m);

@@ -61,8 +61,8 @@ int make_kernel(const settings *s, atn_context *context, int64_t count, int64_t 
 int make_cross_kernel(const settings *s, atn_context *context, int64_t rows, int64_t cols,
                       int64_t dim, double *x, double *y, double *kernel);
 
-/* X_20 of a Newton-Raphson variant for symmetric a, m x m, and of nr-paper: the papers' stand-in for
- * A+. Return an exit code. */
+/* X_20 of a Newton-Raphson variant for symmetric a, m x m, and of nr-paper: the papers' stand-in
+ * for A+. Return an exit code. */
 enum { PAPER_STEPS = 20 };
 int make_iterate_of(atn_context *context, atn_inverse_method method, int64_t m, double *a,
                     double *x);

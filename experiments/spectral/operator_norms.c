@@ -317,8 +317,8 @@ static double cross_logits(int64_t n, int64_t d, const double *queries, const do
 static int general_eigenvalues(int64_t n, double *s, cross_norms *norms)
 {
     double *re = allocate_matrix(n, 1), *im = allocate_matrix(n, 1);
-    int info = LAPACKE_dgeev(LAPACK_ROW_MAJOR, 'N', 'N', (int)n, s, (int)n, re, im, NULL, 1, NULL,
-                             1);
+    int info =
+        LAPACKE_dgeev(LAPACK_ROW_MAJOR, 'N', 'N', (int)n, s, (int)n, re, im, NULL, 1, NULL, 1);
     norms->radius = norms->largest_imaginary = 0;
     norms->lowest = INFINITY;
     for (int64_t i = 0; i < n; i++) {

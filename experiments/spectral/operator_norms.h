@@ -27,10 +27,10 @@ int attention_norms_measure(atn_context *context, int64_t m, int64_t n, double *
  * formed: with A = W diag(lambda) W^T and P = r Q^T (QR), P^T A+ P has the norm of Z^T Z,
  * Z = diag(lambda)^-1/2 W^T r, which loses half the digits that an explicit A+ would. */
 typedef struct {
-    double exact;      /* X = A+, eigenvalues <= m u lambda_max dropped */
-    double coarse;     /* the same with a cut 1000 times higher: what hangs on the cut */
-    double paper;      /* X_20 of nr-paper */
-    double published;  /* X_20 of the published code: nr-soft, nr-softpp */
+    double exact;     /* X = A+, eigenvalues <= m u lambda_max dropped */
+    double coarse;    /* the same with a cut 1000 times higher: what hangs on the cut */
+    double paper;     /* X_20 of nr-paper */
+    double published; /* X_20 of the published code: nr-soft, nr-softpp */
 } inverse_norms;
 
 typedef struct {

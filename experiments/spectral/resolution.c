@@ -34,15 +34,16 @@ enum { SCENE_SIDE = 64, SCENE_PATCH = 4 };
 #define RULE_LIST(X)                                                                               \
     X(RULE_NONE, "none", -1, "no landmarks: the exact attention matrices")                         \
     X(RULE_FIXED, "m49", 0, "49 landmarks, the stride grows (rows left over are dropped)")         \
-    X(RULE_STRIDE_2, "stride2", 2, "stride 2 as in SOFT's stage 3, where it divides sqrt(n): m = n/4; to m = 1024")                       \
+    X(RULE_STRIDE_2, "stride2", 2,                                                                 \
+      "stride 2 as in SOFT's stage 3, where it divides sqrt(n): m = n/4; to m = 1024")             \
     X(RULE_STRIDE_4, "stride4", 4, "stride 4 as in stage 2, in the same way: m = n/16")
 
 enum { FIXED_LANDMARKS = 49 };
 
-#define VIEW_CODE(code, name, description) code,
-#define VIEW_NAME(code, name, description) name,
+#define VIEW_CODE(code, name, description)         code,
+#define VIEW_NAME(code, name, description)         name,
 #define RULE_CODE(code, name, stride, description) code,
-#define RULE_ROW(code, name, stride, description) {name, stride},
+#define RULE_ROW(code, name, stride, description)  {name, stride},
 enum { VIEW_LIST(VIEW_CODE) VIEWS };
 enum { RULE_LIST(RULE_CODE) RULES };
 static const char *const view_names[] = {VIEW_LIST(VIEW_NAME)};
@@ -51,7 +52,7 @@ static const struct {
     int64_t stride;
 } rules[] = {RULE_LIST(RULE_ROW)};
 
-#define VIEW_TEXT(code, name, description) name ": " description ". "
+#define VIEW_TEXT(code, name, description)         name ": " description ". "
 #define RULE_TEXT(code, name, stride, description) name ": " description ". "
 static const column columns[] = {
     {"input", COLUMN_TEXT, "", "where the tokens come from"},
@@ -191,8 +192,8 @@ static int enlarge_photograph(const landmark_point *p, double *tokens)
     const char *name;
     image scene, resampled;
     input_draw draw = {p->grid.height, p->grid.width, SCENE_PATCH, p->seed, p->sample};
-    int code = input_crop(p->in, SCENE_SIDE, SCENE_SIDE, SCENE_PATCH, p->seed, p->sample, &scene,
-                          &name);
+    int code =
+        input_crop(p->in, SCENE_SIDE, SCENE_SIDE, SCENE_PATCH, p->seed, p->sample, &scene, &name);
     if (code != EXIT_PASS)
         return code;
     image_resample(&scene, draw.height * SCENE_PATCH, draw.width * SCENE_PATCH, &resampled);
@@ -264,7 +265,7 @@ static int softmax_rows(void *state, int64_t first, int64_t count, double *out)
 
 /* A norm with what belongs to it; NaN and -1: missing. */
 typedef struct {
-    const char *operator, *inverse;
+    const char *operator, * inverse;
     double norm, upper, row_sum_mean, row_sum_max, coarse;
     int64_t rank;
 } measured;
@@ -371,7 +372,7 @@ static int check_soft(const landmark_point *p, const form_norms *norms, double l
 static void add_form_rows(const landmark_point *p, int rule, const form_norms *norms, table *raw)
 {
     const struct {
-        const char *operator, *published;
+        const char *operator, * published;
         const inverse_norms *norms;
     } operators[] = {{"soft", "nr-soft", &norms->soft}, {"softpp", "nr-softpp", &norms->softpp}};
     for (int i = 0; i < 2; i++) {

@@ -292,8 +292,8 @@ static int measure(const landmark_point *p, int64_t dim, cross_norms *norms)
     } else if (code == EXIT_PASS) {
         softmax_norms same;
         code = softmax_norms_measure(n, dim, queries, &same);
-        *norms = (cross_norms){fmax(same.highest, -same.lowest), same.lowest, 0, same.norm,
-                               same.logit};
+        *norms =
+            (cross_norms){fmax(same.highest, -same.lowest), same.lowest, 0, same.norm, same.logit};
     }
     free(keys);
     free(queries);
