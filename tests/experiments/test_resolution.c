@@ -249,7 +249,7 @@ Test(resolution, norms_without_an_inverse_are_those_of_the_dense_matrices)
         want[4] = dense_norm(d, d->x, false);
         cr_assert(make_iterate_of(context, ATN_INVERSE_NR_SOFTPP, M, d->a, d->x) == EXIT_PASS);
         want[5] = dense_norm(d, d->x, true);
-        const double have[6] = {got.soft.exact, got.softpp.exact,   got.soft.paper,
+        const double have[6] = {got.soft.exact,   got.softpp.exact,   got.soft.paper,
                                 got.softpp.paper, got.soft.published, got.softpp.published};
         for (int k = 0; k < 6; k++)
             cr_expect(near(have[k], want[k], k < 2 ? exact : iterate), "%s %d: %.15g, want %.15g",
@@ -295,7 +295,7 @@ Test(resolution, the_cuts_are_m_u_and_1000_m_u)
 
 /* The row of one norm; -1 if there is none. */
 static int64_t find_row(const table *t, const char *view, int64_t n, const char *landmarks,
-                        const char *operator, const char *inverse)
+                        const char *operator, const char * inverse)
 {
     for (int64_t row = 0; row < table_rows(t); row++)
         if (has_text(t, row, "view", view) && get_integer(t, row, "n") == n &&
@@ -310,7 +310,7 @@ static int64_t find_row(const table *t, const char *view, int64_t n, const char 
 Test(resolution, equal_tokens_follow_the_laws_exactly)
 {
     static const struct {
-        const char *landmarks, *operator, *inverse;
+        const char *landmarks, *operator, * inverse;
         double exponent;
     } laws[] = {{"none", "gaussian", "", 1},          {"none", "softmax", "", 0},
                 {"m49", "soft", "exact", 1},          {"m49", "soft", "nr-soft", 1},
@@ -323,7 +323,7 @@ Test(resolution, equal_tokens_follow_the_laws_exactly)
                              "--input constant --n 196,256,484,784 --out out") == EXIT_PASS);
     table *t = read_output(&spectral_resolution, 0), *fits = read_output(&spectral_resolution, 1);
     for (int k = 0; k < 2 * 9; k++) {
-        const char *landmarks = laws[k / 2].landmarks, *operator = laws[k / 2].operator;
+        const char *landmarks = laws[k / 2].landmarks, *operator= laws[k / 2].operator;
         const char *inverse = laws[k / 2].inverse, *view = views[k % 2];
         for (int i = 0; i < 4; i++) {
             int64_t row = find_row(t, view, counts[i], landmarks, operator, inverse);
@@ -336,8 +336,9 @@ Test(resolution, equal_tokens_follow_the_laws_exactly)
             double want = strcmp(operator, "softmax") == 0  ? 1
                           : strcmp(operator, "softpp") == 0 ? n / m
                                                             : n * ridge;
-            cr_expect(near(get_real(t, row, "norm"), want, 1e-9), "%s %s n=%g: %.15g, want %.15g",
-                      operator, inverse, n, get_real(t, row, "norm"), want);
+            cr_expect(near(get_real(t, row, "norm"), want, 1e-9),
+                      "%s %s n=%g: %.15g, want %.15g", operator, inverse, n,
+                      get_real(t, row, "norm"), want);
         }
         int64_t line = 0;
         while (!(has_text(fits, line, "view", view) && has_text(fits, line, "operator", operator) &&
@@ -346,7 +347,8 @@ Test(resolution, equal_tokens_follow_the_laws_exactly)
             line++;
         double slack = strcmp(inverse, "nr-soft") == 0 ? 2e-4 : 1e-8;
         cr_expect(fabs(get_real(fits, line, "exponent") - laws[k / 2].exponent) <= slack &&
-                      get_integer(fits, line, "points") == (laws[k / 2].landmarks[0] == 'm' ? 3 : 4),
+                      get_integer(fits, line, "points") ==
+                          (laws[k / 2].landmarks[0] == 'm' ? 3 : 4),
                   "%s %s %s: exponent %g", operator, landmarks, inverse,
                   get_real(fits, line, "exponent"));
     }
@@ -354,8 +356,8 @@ Test(resolution, equal_tokens_follow_the_laws_exactly)
     table_free(t);
 }
 
-/* |P^T A+ P|_2, of D^-1/2 A+ D^-1/2 if normalise, with A+ in long double: an explicit A+ in f64 would
- * leave few digits where A is this ill-conditioned. */
+/* |P^T A+ P|_2, of D^-1/2 A+ D^-1/2 if normalise, with A+ in long double: an explicit A+ in f64
+ * would leave few digits where A is this ill-conditioned. */
 static double long_norm(int n, int m, const double *tokens, const double *landmarks, bool normalise)
 {
     double *a = make_matrix(m, m), *p = make_matrix(m, n), *s = make_matrix(n, n), norm;
@@ -434,8 +436,8 @@ static void expect_dense_norms(const table *t, const char *view, const double *t
         ref_pool(SIDE, SIDE, TOKEN_DIM, stride, tokens, landmarks);
         norm = long_norm(COUNT, m, tokens, landmarks, k % 2);
         row = find_row(t, view, COUNT, rules[k / 2], k % 2 ? "softpp" : "soft", "exact");
-        cr_expect(near(get_real(t, row, "norm"), norm, tolerances[k % 2]) && get_integer(t, row, "m") == m &&
-                      get_integer(t, row, "stride") == stride,
+        cr_expect(near(get_real(t, row, "norm"), norm, tolerances[k % 2]) &&
+                      get_integer(t, row, "m") == m && get_integer(t, row, "stride") == stride,
                   "%s %s %d: %.12g, want %.12g (cut %g)", view, rules[k / 2], k % 2,
                   get_real(t, row, "norm"), norm, get_real(t, row, "cut_change"));
     }
@@ -448,7 +450,8 @@ static void expect_dense_norms(const table *t, const char *view, const double *t
 Test(resolution, rows_are_the_norms_of_the_scene)
 {
     enum { SIDE = 22, SCENE = 64, PATCH = 4 };
-    double *scene = make_matrix(SCENE * SCENE, TOKEN_DIM), *tokens = make_matrix(SIDE * SIDE, TOKEN_DIM);
+    double *scene = make_matrix(SCENE * SCENE, TOKEN_DIM),
+           *tokens = make_matrix(SIDE * SIDE, TOKEN_DIM);
     input *in;
     image pixels, resampled;
     const char *name;
@@ -493,7 +496,8 @@ Test(resolution, rows_keep_the_bounds_and_fits_leave_out_the_floor)
                       isnan(change) == !has_text(t, row, "inverse", "exact"),
                   "row %" PRId64, row);
         cr_expect(!has_text(t, row, "operator", "soft") || norm <= kernel * (1 + 1e-6));
-        cr_expect(!has_text(t, row, "operator", "softmax") || (norm >= 1 - 1e-12 && norm <= sqrt(n)));
+        cr_expect(!has_text(t, row, "operator", "softmax") ||
+                  (norm >= 1 - 1e-12 && norm <= sqrt(n)));
         cr_expect(!has_text(t, row, "landmarks", "stride4") || n == 784);
         if (has_text(t, row, "operator", "gaussian"))
             cr_expect(get_real(t, row, "row_sum_mean") <= norm && norm < n &&
@@ -670,8 +674,8 @@ Test(resolution, softmax_has_the_eigenvalues_of_prop_3_and_norms_to_the_root_of_
 {
     int64_t dominant = 0, other = 0, above = 0;
     double negative = 0, complex_part = 0;
-    cr_assert(run_experiment(&spectral_softmax, "--input iid,smooth --n 4,16,64 --samples 3 --out out") ==
-              EXIT_PASS);
+    cr_assert(run_experiment(&spectral_softmax,
+                             "--input iid,smooth --n 4,16,64 --samples 3 --out out") == EXIT_PASS);
     table *t = read_output(&spectral_softmax, 0);
     for (int64_t row = 0; row < table_rows(t); row++) {
         double n = (double)get_integer(t, row, "n"), norm = get_real(t, row, "norm");

@@ -34,7 +34,8 @@ Test(dominant, closed_form_is_the_dense_norm)
         for (int b = 0; b < 7; b++)
             for (int k = 0; k < 3; k++) {
                 int n = sizes[a];
-                double *s = new_numbers(n * n), norm, trace = make_softmax(n, scales[k], ratios[b], s);
+                double *s = new_numbers(n * n), norm,
+                       trace = make_softmax(n, scales[k], ratios[b], s);
                 cr_assert(ref_spectral_norm(n, n, s, &norm) == ATN_OK);
                 ref_dominant got = ref_dominant_softmax(n, scales[k], ratios[b]);
                 cr_expect(fabsl(got.norm - norm) <= 10 * n * u * norm, "n=%d r=%g c=%g: %Lg, %g", n,
