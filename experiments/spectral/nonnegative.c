@@ -41,7 +41,6 @@ static int open_matrix(matrix *m, const row_source *source)
 static int multiply(matrix *m, const double *x, double *image, double *y)
 {
     int64_t n = m->source->n;
-    memset(y, 0, (size_t)n * sizeof *y);
     for (int64_t first = 0; first < n; first += BLOCK_ROWS) {
         int64_t count = n - first < BLOCK_ROWS ? n - first : BLOCK_ROWS;
         double *rows = m->kept ? m->rows + first * n : m->rows;
@@ -51,7 +50,7 @@ static int multiply(matrix *m, const double *x, double *image, double *y)
         cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)count, (int)n, 1, rows, (int)n, x, 1, 0,
                     image + first, 1);
         cblas_dgemv(CblasRowMajor, CblasTrans, (int)count, (int)n, 1, rows, (int)n, image + first,
-                    1, 1, y, 1);
+                    1, first > 0, y, 1);
     }
     return EXIT_PASS;
 }

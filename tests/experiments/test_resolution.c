@@ -161,12 +161,35 @@ Test(resolution, two_bounds_hold_for_reducible_matrices)
     norm_bracket got;
     source_state state = {3, a, false, 0};
     cr_assert(nonnegative_norm(&(row_source){3, give_rows, &state}, &got) == EXIT_PASS);
-    cr_expect(near(got.lower, 3, 1e-13) && got.upper >= 3 * (1 - 1e-13), "%g .. %g", got.lower,
+    cr_expect(near(got.lower, 3, 1e-13) && near(got.upper, 3, 1e-13), "%g .. %g", got.lower,
               got.upper);
     state = (source_state){2, zero, false, 0};
     cr_assert(nonnegative_norm(&(row_source){2, give_rows, &state}, &got) == EXIT_PASS);
     cr_expect(near(got.lower, 1, 1e-13) && got.upper >= 1 - 1e-13, "%g .. %g", got.lower,
               got.upper);
+}
+
+/* Small and full of zeros: Ritz vectors on the way have entries of either sign. */
+Test(resolution, two_bounds_hold_for_sparse_matrices)
+{
+    int64_t wide = 0;
+    for (uint64_t seed = 1; seed <= 2000; seed++) {
+        int n = 3 + (int)(seed % 6);
+        double *a = make_matrix(n, n), norm;
+        norm_bracket got;
+        data_uniform(seed, n * n, a);
+        for (int i = 0; i < n * n; i++)
+            a[i] = a[i] < 0.7 ? 0 : floor(40 * (a[i] - 0.7)) + 1;
+        cr_assert(ref_spectral_norm(n, n, a, &norm) == ATN_OK);
+        source_state state = {n, a, false, 0};
+        cr_assert(nonnegative_norm(&(row_source){n, give_rows, &state}, &got) == EXIT_PASS);
+        cr_expect(got.lower <= norm * (1 + 1e-14) && got.upper >= norm * (1 - 1e-14) &&
+                      near(got.lower, norm, 1e-6),
+                  "seed %d: %.17g in %.17g .. %.17g", (int)seed, norm, got.lower, got.upper);
+        wide += got.upper > got.lower * (1 + 1e-6);
+        free(a);
+    }
+    cr_expect(wide > 0 && wide < 2000, "%" PRId64 " without a tight upper bound", wide);
 }
 
 /* Too large to be kept: |x y^T|_2 = |x| |y|. */
@@ -513,6 +536,30 @@ Test(resolution, rows_keep_the_bounds_and_fits_leave_out_the_floor)
               "%" PRId64 " below the floor, %" PRId64 " left out, %" PRId64 " fitted", floored,
               left_out, fitted);
     table_free(fits);
+    table_free(t);
+}
+
+/* Tokens on a ring, too many to keep S: every row sums to |S|_2, and softmax's columns to 1. */
+Test(resolution, large_inputs_have_the_norms_of_a_ring)
+{
+    enum { COUNT = 65 * 65 };
+    double sum = 0, radius = 20;
+    cr_assert(run_experiment(&spectral_resolution, "--input circulant --n 4225 --out out") ==
+              EXIT_PASS);
+    table *t = read_output(&spectral_resolution, 0);
+    for (int i = 0; i < COUNT; i++) {
+        double distance = 2 * radius * sin(3.14159265358979323846 * i / COUNT);
+        sum += exp(-scale() * distance * distance);
+    }
+    int64_t kernel = find_row(t, "enlarged", COUNT, "none", "gaussian", "");
+    int64_t softmax = find_row(t, "enlarged", COUNT, "none", "softmax", "");
+    cr_assert(kernel >= 0 && softmax >= 0 && table_rows(t) == 2 + 6);
+    cr_expect(near(get_real(t, kernel, "norm"), sum, 1e-12) &&
+                  near(get_real(t, kernel, "norm_upper"), sum, 1e-6),
+              "%.15g .. %.15g, want %.15g", get_real(t, kernel, "norm"),
+              get_real(t, kernel, "norm_upper"), sum);
+    cr_expect(near(get_real(t, softmax, "norm"), 1, 1e-12) &&
+              near(get_real(t, softmax, "norm_upper"), 1, 1e-6));
     table_free(t);
 }
 
