@@ -167,21 +167,26 @@ static atn_tensor matrix_view(double *data, int64_t rows, int64_t cols)
     return atn_tensor_dense(data, ATN_F64, 1, 1, rows, cols);
 }
 
+int pool_tokens(const token_grid *grid, atn_context *context, int64_t dim, double *tokens,
+                double *landmarks)
+{
+    atn_sampling pool = {.kind = grid->windows ? ATN_SAMPLING_WINDOW : ATN_SAMPLING_POOL,
+                         .height = grid->height,
+                         .width = grid->width,
+                         .stride = grid->stride};
+    atn_tensor from = matrix_view(tokens, grid_tokens(grid), dim);
+    atn_tensor to = matrix_view(landmarks, grid_landmarks(grid), dim);
+    return check_status(context, atn_sample(context, &pool, &from, &to), "landmarks");
+}
+
 int make_landmarks(const input *in, const token_grid *grid, uint64_t seed, int64_t sample,
                    atn_context *context, double *tokens, double *landmarks)
 {
     int64_t dim = input_dim(in), n = grid_tokens(grid);
     double *all = tokens ? tokens : must_allocate((size_t)n, (size_t)dim * sizeof *all);
     int code = input_tokens(in, grid->height, grid->width, grid->patch, seed, sample, all);
-    if (code == EXIT_PASS && landmarks) {
-        atn_sampling pool = {.kind = grid->windows ? ATN_SAMPLING_WINDOW : ATN_SAMPLING_POOL,
-                             .height = grid->height,
-                             .width = grid->width,
-                             .stride = grid->stride};
-        atn_tensor from = matrix_view(all, n, dim);
-        atn_tensor to = matrix_view(landmarks, grid_landmarks(grid), dim);
-        code = check_status(context, atn_sample(context, &pool, &from, &to), input_name(in));
-    }
+    if (code == EXIT_PASS && landmarks)
+        code = pool_tokens(grid, context, dim, all, landmarks);
     if (!tokens)
         free(all);
     return code;
@@ -210,12 +215,19 @@ int make_cross_kernel(const settings *s, atn_context *context, int64_t rows, int
     return check_status(context, status, "cross kernel");
 }
 
-int make_iterate(atn_context *context, int64_t m, double *a, double *x)
+int make_iterate_of(atn_context *context, atn_inverse_method method, int64_t m, double *a,
+                    double *x)
 {
-    atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_NR_PAPER);
+    atn_inverse_desc desc = atn_inverse_defaults(method);
     atn_tensor from = matrix_view(a, m, m), to = matrix_view(x, m, m);
     desc.iterations = PAPER_STEPS;
-    return check_status(context, atn_inverse(context, &desc, &from, &to, NULL, NULL), "nr-paper");
+    return check_status(context, atn_inverse(context, &desc, &from, &to, NULL, NULL),
+                        atn_inverse_name(method));
+}
+
+int make_iterate(atn_context *context, int64_t m, double *a, double *x)
+{
+    return make_iterate_of(context, ATN_INVERSE_NR_PAPER, m, a, x);
 }
 
 int check_disagreement(double disagreement, const char *what, int64_t n)
