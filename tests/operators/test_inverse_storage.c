@@ -115,7 +115,8 @@ Test(inverse_storage, the_square_is_rounded)
         atn_inverse_info info;
         atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_NR_SOFTPP);
         desc.storage = ATN_STORAGE_BF16;
-        double exact = fabs(1 - alpha * (double)(a * a)), rounded_norm = fabs(1 - alpha * (double)b);
+        double exact = fabs(1 - alpha * (double)(a * a)),
+               rounded_norm = fabs(1 - alpha * (double)b);
         desc.search_limit = below ? rounded_norm - 1e-6 : (rounded_norm + exact) / 2;
         invert(context, &desc, ATN_F32, 1, &a, &x, &info);
         cr_expect_eq(info.halvings, below || rounded_norm > exact, "%d: %d halvings", below,

@@ -285,6 +285,40 @@ Test(stopping, statuses)
     atn_context_free(context);
 }
 
+/* The last X_k that T allows is looked at too. */
+Test(stopping, the_last_iterate_counts)
+{
+    atn_context *context = fixture_context(1, NULL);
+    double a[SIZE], x[SIZE];
+    atn_inverse_info info;
+    make(LINE, a);
+    atn_inverse_desc desc = describe(ATN_INVERSE_NR_PAPER, precisions[0], ATN_STOPPING_BEST);
+    for (desc.iterations = 0; desc.iterations < 6; desc.iterations++) {
+        run(context, &desc, precisions[0], a, x, &info, NULL);
+        cr_expect(info.returned == desc.iterations && info.iterations == desc.iterations &&
+                      fabs(info.residual - residual_of(a, x)) < 1e-12,
+                  "T = %d: X_%d of %d, residual %g", desc.iterations, info.returned,
+                  info.iterations, info.residual);
+    }
+    atn_context_free(context);
+}
+
+/* From alpha = 2.3 on I the residual is 1.3^(2^k): over ten times the first at k = 4. */
+Test(stopping, a_tenfold_residual_has_diverged)
+{
+    atn_context *context = fixture_context(1, NULL);
+    double a[SIZE] = {0}, x[SIZE];
+    atn_inverse_info info;
+    for (int i = 0; i < M; i++)
+        a[i * M + i] = 1;
+    atn_inverse_desc desc = describe(ATN_INVERSE_NR, precisions[0], ATN_STOPPING_BEST);
+    desc.alpha = 2.3;
+    run(context, &desc, precisions[0], a, x, &info, NULL);
+    cr_expect(info.stop == ATN_STOP_DIVERGED && info.iterations == 4 && info.returned == 0,
+              "%s after %d, X_%d", atn_stop_name(info.stop), info.iterations, info.returned);
+    atn_context_free(context);
+}
+
 /* Zero, and matrices of sizes 0 and 1. */
 Test(stopping, nothing_to_do)
 {
