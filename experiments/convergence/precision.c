@@ -200,7 +200,7 @@ static int64_t usual_samples(const settings *s, int64_t m)
     case EFFORT_QUICK:
         return 1;
     case EFFORT_DEFAULT:
-        return m > 100 ? 1 : 5;
+        return m > 100 ? 2 : 5;
     default:
         return 20;
     }
@@ -210,8 +210,8 @@ static int prepare(const settings *s, void **state, int64_t *points)
 {
     static const int64_t usual[EFFORT_COUNT][4] = {
         [EFFORT_QUICK] = {49, 0},
-        [EFFORT_DEFAULT] = {49, 100, 196, 0},
-        [EFFORT_FULL] = {49, 196, 400, 0},
+        [EFFORT_DEFAULT] = {49, 100, 144, 0},
+        [EFFORT_FULL] = {49, 144, 256, 0},
     };
     static const char *const inputs[] = {"photos",  "smooth",   "smooth:8",   "noisy", "iid",
                                          "iid:0.3", "clusters", "duplicates", NULL};
@@ -676,13 +676,13 @@ const experiment convergence_precision = {
     .name = "convergence/precision",
     .summary = "best iterate, residual floor and stopping of the iteration in five precisions",
     .source = "SOFT IJCV Prop. 2, section 3.2; S13, S15",
-    .example = "attnum run convergence/precision --input smooth,photos --m 49,196 --dtype f32",
+    .example = "attnum run convergence/precision --input smooth,photos --m 49,144 --dtype f32",
     .options = USES_INPUT | USES_GRID | USES_DTYPE | USES_DEVICE | USES_STORAGE | USES_SAMPLES |
                USES_LANDMARKS | USES_SCALE | USES_DISTANCE,
     .defaults = "f64, and f32 with all storages (native is f32 itself); --storage bf16 --dtype f32 "
                 "is bf16 alone.\n2 log2(1/u) + 20 steps from 1.8/|A|_1^2 of eight inputs. quick: m "
                 "= 49, 1 sample. default: 5\nsamples of m = 49, 100, 1 of m = 196. full: 20 of m = "
-                "49, 196, 400.",
+                "49, 144, 256.",
     .outputs = outputs,
     .output_count = COUNT(outputs),
     .raw_columns = raw_columns,
