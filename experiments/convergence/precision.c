@@ -72,7 +72,8 @@ static const column columns[] = {
     {"u", COLUMN_REAL, "", "its unit roundoff"},
     {"condition", COLUMN_REAL, "", "max |lambda| / min |lambda| of A as rounded"},
     {"rank", COLUMN_INTEGER, "", "eigenvalues of A as rounded with |lambda| > m u |A|_2"},
-    {"negative", COLUMN_INTEGER, "", "negative eigenvalues of A as rounded, beyond 10 m 2^-53 |A|_2"},
+    {"negative", COLUMN_INTEGER, "",
+     "negative eigenvalues of A as rounded, beyond 10 m 2^-53 |A|_2"},
     {"coincident", COLUMN_BOOLEAN, "",
      "whether two landmarks coincide: A has equal rows in f64, and an exact null space"},
     {"best_iteration", COLUMN_INTEGER, "",
@@ -81,7 +82,8 @@ static const column columns[] = {
     {"divergence", COLUMN_INTEGER, "",
      "the first k past k* with a residual of at least 10 times the floor; missing: none"},
     {"overflow", COLUMN_INTEGER, "", "the first k for which X_k overflows; missing: none"},
-    {"last", COLUMN_INTEGER, "", "the last k looked at, 2 log2(1/u) + 20, or the one that overflows"},
+    {"last", COLUMN_INTEGER, "",
+     "the last k looked at, 2 log2(1/u) + 20, or the one that overflows"},
     {"law_iteration", COLUMN_REAL, "", "log2(1/u) + 3, the hypothesis for k*"},
     {"law_floor", COLUMN_REAL, "", "0.14 sqrt(u), the hypothesis for the floor"},
     {"iteration_minus_law", COLUMN_REAL, "", "k* less the hypothesis"},
@@ -129,15 +131,16 @@ static const column summary_columns[] = {
     {"t20_over_floor_max", COLUMN_REAL, "", "its maximum"},
     {"stop_over_floor_median", COLUMN_REAL, "", "the same where the stopping rule stopped"},
     {"stop_over_floor_max", COLUMN_REAL, "", "its maximum"},
-    {"steps_past_best_median", COLUMN_REAL, "", "median of the steps it took after the one returned"},
+    {"steps_past_best_median", COLUMN_REAL, "",
+     "median of the steps it took after the one returned"},
     {"residual_rises", COLUMN_INTEGER, "", "how many have a residual_rise at k <= k*"},
     {"inverse_error_rises", COLUMN_INTEGER, "", "how many have an inverse_error_rise at k <= k*"},
 };
 
 #define COUNT(list) (int)(sizeof(list) / sizeof *(list))
 static const output_spec outputs[] = {
-    {"precision", "Best iterate, residual floor and stopping of the Newton-Raphson inverse", columns,
-     COUNT(columns)},
+    {"precision", "Best iterate, residual floor and stopping of the Newton-Raphson inverse",
+     columns, COUNT(columns)},
     {"precision_curves", "Residuals iterate by iterate, of the first sample of every input and m",
      curve_columns, COUNT(curve_columns)},
     {"precision_summary", "The hypotheses, a fixed T and the stopping rule over all matrices",
@@ -291,10 +294,11 @@ static int iterate(trial *t, precision p, atn_context *context)
     desc.numerator = numerator;
     desc.iterations = precision_last(p);
     desc.storage = p.storage;
-    atn_trace trace = {.capacity = desc.iterations + 1,
-                       .values = {[ATN_METRIC_RESIDUAL] = t->residuals,
-                                  [ATN_METRIC_INVERSE_ERROR] = t->inverse_errors},
-                       .pinv = t->pinv};
+    atn_trace trace = {
+        .capacity = desc.iterations + 1,
+        .values =
+            {[ATN_METRIC_RESIDUAL] = t->residuals, [ATN_METRIC_INVERSE_ERROR] = t->inverse_errors},
+        .pinv = t->pinv};
     int code = bottleneck_invert(&t->b, context, &desc, &t->fixed, &trace);
     t->length = trace.length;
     desc.stopping = ATN_STOPPING_BEST;
@@ -630,12 +634,12 @@ static void print_summary(const table *t)
                                         "t20_over_floor_max",
                                         "stop_over_floor_max"};
     static const column shown[] = {
-        {"precision", COLUMN_TEXT, "", ""},      {"matrices", COLUMN_TEXT, "", ""},
-        {"count", COLUMN_INTEGER, "", ""},       {"k* - law", COLUMN_REAL, "", ""},
-        {"min", COLUMN_REAL, "", ""},            {"max", COLUMN_REAL, "", ""},
-        {"floor / law", COLUMN_REAL, "", ""},    {"min", COLUMN_REAL, "", ""},
-        {"max", COLUMN_REAL, "", ""},            {"T=20 / floor", COLUMN_REAL, "", ""},
-        {"max", COLUMN_REAL, "", ""},            {"stopped / floor: max", COLUMN_REAL, "", ""},
+        {"precision", COLUMN_TEXT, "", ""},   {"matrices", COLUMN_TEXT, "", ""},
+        {"count", COLUMN_INTEGER, "", ""},    {"k* - law", COLUMN_REAL, "", ""},
+        {"min", COLUMN_REAL, "", ""},         {"max", COLUMN_REAL, "", ""},
+        {"floor / law", COLUMN_REAL, "", ""}, {"min", COLUMN_REAL, "", ""},
+        {"max", COLUMN_REAL, "", ""},         {"T=20 / floor", COLUMN_REAL, "", ""},
+        {"max", COLUMN_REAL, "", ""},         {"stopped / floor: max", COLUMN_REAL, "", ""},
     };
     table *lines = table_create(shown, COUNT(shown));
     for (int64_t row = 0; row < table_rows(t); row++)

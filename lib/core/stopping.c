@@ -2,9 +2,9 @@
 #include "core/stopping.h"
 
 /* Steps without a smaller residual until it counts as falling no more, and how far above the
- * smallest it has run away. With fewer steps it was caught on the noise's first wave: for 225
- * matrices and precisions 1, 2, 3 and 4 steps returned at worst 11, 11, 11 and 1.9 times the
- * smallest residual, and in 27, 8, 3 and 0 cases more than twice it. */
+ * smallest it has run away. With fewer steps the first wave of noise passes for the end: of the 480
+ * matrices and precisions of convergence/precision 1, 2, 3, 4 and 6 steps leave 21, 14, 11, 10 and
+ * 10 with over three times the smallest residual there is. */
 enum { PATIENCE = 4, RUNAWAY = 10 };
 
 atn_stop core_stopping_take(core_stopping *stopping, int k, double residual, double noise)
