@@ -199,8 +199,7 @@ static void check_row(const whole_run *r, int64_t row)
               (long)integer_at(t, row, "best_iteration"), (long)best);
     cr_expect(real_at(t, row, "stop_residual") == real_at(curves, first + stopped, "residual") &&
                   stopped <= integer_at(t, row, "stop_steps") &&
-                  real_at(t, row, "stop_over_floor") >= 1 &&
-                  real_at(t, row, "stop_over_floor") < 8,
+                  real_at(t, row, "stop_over_floor") >= 1 && real_at(t, row, "stop_over_floor") < 8,
               "%s %s: stopped at X_%ld, %g times the floor", given, precision, (long)stopped,
               real_at(t, row, "stop_over_floor"));
     cr_expect_eq(real_at(t, row, "t20_over_floor"),
@@ -224,6 +223,9 @@ Test(precision, rows_sum_up_their_curves)
         cr_expect_eq(table_get_boolean(t, row, table_column(t, "coincident")), duplicates);
         cr_expect(!duplicates || integer_at(t, row, "rank") <= 49 - 12, "rank %ld",
                   (long)integer_at(t, row, "rank"));
+        cr_expect_eq(integer_at(t, row, "rank") < 49,
+                     real_at(t, row, "condition") * 49 * real_at(t, row, "u") >= 1 - 1e-6,
+                     "a small eigenvalue is one of the null space");
         cr_expect_str_eq(text_at(t, row, "stop"), "rounding");
         cr_expect_str_eq(text_at(t, row, "status"), "ATN_OK");
     }
@@ -232,6 +234,7 @@ Test(precision, rows_sum_up_their_curves)
     cr_expect(integer_at(t, bf16, "divergence") < 36 && real_at(t, bf16, "t20_over_floor") > 2);
     cr_expect(real_at(t, f64, "t20_over_floor") > 1e3, "20 steps are few in f64");
     cr_expect(integer_at(t, bf16, "negative") > 0 && integer_at(t, f64, "negative") == 0);
+    cr_expect_eq(integer_at(t, find(t, "duplicates", "f64"), "negative"), 0, "zeros are none");
     cr_expect(integer_at(t, bf16, "residual_rise") > 5, "monotone at first (Prop. 2)");
     run_free(&r);
 }
@@ -241,12 +244,16 @@ Test(precision, the_summary_counts_rows)
     whole_run r;
     run_all(&r, "--input photos,iid,duplicates --m 16 --samples 2 --quick");
     const table *t = r.tables[2], *rows = r.tables[0];
-    int64_t total = 0, singular = 0, rises = 0;
+    int64_t total = 0, singular = 0, rises = 0, error_rises = 0, within = 0;
     double largest = 0, low = INFINITY;
     for (int64_t row = 0; row < table_rows(rows); row++) {
         int64_t rise = integer_at(rows, row, "residual_rise"); /* missing: the least integer */
         singular += integer_at(rows, row, "rank") < 16;
         rises += rise > 0 && rise <= integer_at(rows, row, "best_iteration");
+        rise = integer_at(rows, row, "inverse_error_rise");
+        error_rises += rise > 0 && rise <= integer_at(rows, row, "best_iteration");
+        double ratio = real_at(rows, row, "floor_over_law");
+        within += ratio <= 3 && 3 * ratio >= 1;
         largest = fmax(largest, real_at(rows, row, "stop_over_floor"));
         low = fmin(low, real_at(rows, row, "floor_over_law"));
     }
@@ -259,6 +266,8 @@ Test(precision, the_summary_counts_rows)
         cr_expect_eq(integer_at(t, row, "count"), 30);
         cr_expect_eq(integer_at(t, row, "singular"), singular);
         cr_expect_eq(integer_at(t, row, "residual_rises"), rises);
+        cr_expect_eq(integer_at(t, row, "inverse_error_rises"), error_rises);
+        cr_expect(fabs(real_at(t, row, "within_3") - (double)within / 30) < 1e-15);
         cr_expect_eq(real_at(t, row, "stop_over_floor_max"), largest);
         cr_expect_eq(real_at(t, row, "floor_over_law_min"), low);
     }
