@@ -684,9 +684,9 @@ const experiment convergence_precision = {
     .options = USES_INPUT | USES_GRID | USES_DTYPE | USES_DEVICE | USES_STORAGE | USES_SAMPLES |
                USES_LANDMARKS | USES_SCALE | USES_DISTANCE,
     .defaults = "f64, and f32 with all storages (native is f32 itself); --storage bf16 --dtype f32 "
-                "is bf16 alone.\n2 log2(1/u) + 20 steps from 1.8/|A|_1^2 of eight inputs. quick: m "
-                "= 49, 1 sample. default: 5\nsamples of m = 49, 100, 1 of m = 196. full: 20 of m = "
-                "49, 144, 256.",
+                "is bf16 alone.\n2 log2(1/u) + 20 steps from 1.8/|A|_1^2 of eight inputs. quick: "
+                "1 sample of m = 49.\ndefault: 5 of m = 49, 100, 2 of m = 144. full: 20 of m = 49, "
+                "144, 256.",
     .outputs = outputs,
     .output_count = COUNT(outputs),
     .raw_columns = raw_columns,
