@@ -348,6 +348,13 @@ int landmark_sweep_open(const settings *s, const int64_t *m,
 {
     static const char *const usual_inputs[] = {"photos", "smooth",  "smooth:8", "noisy",
                                                "iid",    "iid:0.3", "clusters", NULL};
+    return landmark_sweep_open_inputs(s, usual_inputs, m, samples, state, points);
+}
+
+int landmark_sweep_open_inputs(const settings *s, const char *const *usual_inputs, const int64_t *m,
+                               int64_t (*samples)(const settings *s, int64_t m), void **state,
+                               int64_t *points)
+{
     int code = landmark_sweep_start(s, usual_inputs, state);
     landmark_sweep *sweep = *state;
     int64_t *listed = list_landmarks(s, m);

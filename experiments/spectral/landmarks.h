@@ -116,6 +116,10 @@ int landmark_sweep_add_samples(landmark_sweep *sweep, landmark_point point, int6
 int landmark_sweep_open(const settings *s, const int64_t *m,
                         int64_t (*samples)(const settings *s, int64_t m), void **state,
                         int64_t *points);
+/* The same with other usual inputs, ended by null. */
+int landmark_sweep_open_inputs(const settings *s, const char *const *usual_inputs, const int64_t *m,
+                               int64_t (*samples)(const settings *s, int64_t m), void **state,
+                               int64_t *points);
 /* For the members of an experiment of these names. */
 void landmark_sweep_describe(const void *state, int64_t point, char *buffer, size_t size);
 double landmark_sweep_weight(const void *state, int64_t point);
