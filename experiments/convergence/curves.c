@@ -146,6 +146,11 @@ static bool is_newton(atn_inverse_method method)
     return method <= ATN_INVERSE_NR_SOFTPP;
 }
 
+static bool is_iteration(atn_inverse_method method)
+{
+    return method < ATN_INVERSE_EIG;
+}
+
 static void choose_methods(sweep *w)
 {
     w->method_count = sizeof default_methods / sizeof *default_methods;

@@ -18,9 +18,8 @@ static const named parameters[] = {ATN_PARAMETER_LIST(NAMED_ENTRY)};
 #undef NAMED_ENTRY
 
 static const char *const stops[] = {
-    [ATN_STOP_ITERATIONS] = "iterations",
-    [ATN_STOP_NO_ALPHA] = "no-alpha",
-    [ATN_STOP_NONFINITE] = "nonfinite",
+    [ATN_STOP_ITERATIONS] = "iterations", [ATN_STOP_NO_ALPHA] = "no-alpha",
+    [ATN_STOP_NONFINITE] = "nonfinite",   [ATN_STOP_DIVERGING] = "diverging",
     [ATN_STOP_DIRECT] = "direct",
 };
 

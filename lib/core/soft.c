@@ -163,8 +163,7 @@ static double inverse_flops(const atn_inverse_desc *inverse, double m)
     case ATN_INVERSE_PIVOTED_CHOLESKY:
         return m * m * m / 3;
     default:
-        return (4.0 * inverse->iterations + 4 + (inverse->search == ATN_SEARCH_SQUARE ? 2 : 0)) *
-               m * m * m;
+        return (2 * core_inverse_products(inverse) + 4) * m * m * m;
     }
 }
 

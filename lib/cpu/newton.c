@@ -85,6 +85,8 @@ void R(newton_starts)(atn_context *context, const atn_inverse_desc *desc, const 
         tested = squares;
     }
     int64_t group = batch ? count : 1;
+    for (int64_t i = 0; i < count; i++)
+        infos[i].products = desc->search == ATN_SEARCH_SQUARE;
     for (int64_t i = 0; i < count; i += group) {
         int halvings;
         double alpha = search_alpha(desc, tested, infos, i, group, starts[i], &halvings);
@@ -132,6 +134,7 @@ static void iterate(const inverse_problem *p, const real *b, real *scratch, real
     core_trace_record(p->trace, REAL_DTYPE, p->m, p->a, x, p->trace_work);
     for (int k = 1; k <= p->desc->iterations; k++) {
         double update = R(newton_step)(p->storage, p->m, b, x, scratch, next);
+        info->products += 2;
         if (!R(all_finite)(p->m, p->m, next, p->m)) {
             info->stop = ATN_STOP_NONFINITE;
             break;
