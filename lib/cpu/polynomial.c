@@ -15,7 +15,7 @@ typedef struct {
     const real *b;
     real *x, *next;
     real *e, *power, *other, *q;
-    real *best, *probe; /* the X with the smallest |E B v|, and B v */
+    real *best, *probe;   /* the X with the smallest |E B v|, and B v */
     double best_residual; /* |E B v|^2 */
     int best_step;
     double gap; /* 1 - d, which stays accurate where d rounds to 1; 1 for hyperpowers */
@@ -113,10 +113,10 @@ static void published(const iteration *t, double z)
 }
 
 static void (*const polynomials[ATN_INVERSE_COUNT])(const iteration *, double) = {
-    [ATN_INVERSE_NEWTON_SCHULZ] = order_2, [ATN_INVERSE_HYPERPOWER_3] = order_3,
-    [ATN_INVERSE_HYPERPOWER_7] = order_7,  [ATN_INVERSE_HYPERPOWER_9] = order_9,
+    [ATN_INVERSE_NEWTON_SCHULZ] = order_2,   [ATN_INVERSE_HYPERPOWER_3] = order_3,
+    [ATN_INVERSE_HYPERPOWER_7] = order_7,    [ATN_INVERSE_HYPERPOWER_9] = order_9,
     [ATN_INVERSE_NYSTROMFORMER] = published, [ATN_INVERSE_CHEBYSHEV_2] = order_2,
-    [ATN_INVERSE_CHEBYSHEV_3] = order_3,   [ATN_INVERSE_CHEBYSHEV_9] = order_9,
+    [ATN_INVERSE_CHEBYSHEV_3] = order_3,     [ATN_INVERSE_CHEBYSHEV_9] = order_9,
 };
 
 /* ---- The interval ---- */
@@ -147,8 +147,8 @@ static void remove_component(int64_t m, const real *row, real *v)
         v[i] -= (real)(along * (double)row[i]);
 }
 
-/* The smallest Ritz value of `steps` Lanczos steps with full orthogonalisation; basis holds steps m,
- * v m elements. NaN if LAPACK fails. */
+/* The smallest Ritz value of `steps` Lanczos steps with full orthogonalisation; basis holds steps
+ * m, v m elements. NaN if LAPACK fails. */
 static double smallest_ritz_value(int64_t m, int steps, const real *b, real *basis, real *v)
 {
     double diagonal[ATN_INTERVAL_STEPS], beside[ATN_INTERVAL_STEPS], scale = R(norm1)(m, b);
