@@ -116,9 +116,10 @@ atn_status core_check_inverse(atn_context *context, const atn_inverse_desc *desc
         double value, low, high;
     } numbers[] = {
         {"iterations", desc->iterations, 0, INT_MAX - 1},
-        {"alpha", desc->alpha, given ? 5e-324 : 0, given ? 1.7976931348623157e308 : 0},
-        {"numerator", desc->numerator, 5e-324, 1.7976931348623157e308},
-        {"ridge", desc->ridge, 0, 1.7976931348623157e308},
+        {"alpha", desc->alpha, given ? 5e-324 : 0,
+         given || (polynomial && !chebyshev) ? largest : 0},
+        {"numerator", desc->numerator, 5e-324, largest},
+        {"ridge", desc->ridge, 0, largest},
         {"search", desc->search, ATN_SEARCH_NONE, polynomial ? ATN_SEARCH_NONE : ATN_SEARCH_SQUARE},
         {"search_limit", desc->search_limit, 0, INFINITY},
         {"search_cap", desc->search_cap, 0, 2000},
@@ -129,7 +130,7 @@ atn_status core_check_inverse(atn_context *context, const atn_inverse_desc *desc
         {"interval_low", desc->interval_low, 0, chebyshev ? above : 0},
         {"tolerance", desc->tolerance, -INFINITY, INFINITY},
         {"rcond", desc->rcond, -INFINITY, 1},
-        {"jitter", desc->jitter, -INFINITY, 1.7976931348623157e308},
+        {"jitter", desc->jitter, -INFINITY, largest},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (!in_range(numbers[i].value, numbers[i].low, numbers[i].high))
