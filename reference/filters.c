@@ -67,8 +67,8 @@ static long double acosh1p(long double x)
     return log1pl(x + sqrtl(x * (2 + x)));
 }
 
-/* T_n(t) / T_n(s) for s = (high + low) / (high - low), t = s - 2 mu / (high - low), with mu, low and
- * high already squared from alpha B. With s = cosh a: t beyond 1 is cosh b, and
+/* T_n(t) / T_n(s) for s = (high + low) / (high - low), t = s - 2 mu / (high - low), with mu, low
+ * and high already squared from alpha B. With s = cosh a: t beyond 1 is cosh b, and
  *
  *   s - t = 2 sinh((a + b) / 2) sinh((a - b) / 2),   cosh na - cosh nb likewise;
  *
@@ -119,7 +119,8 @@ static mapped map(const ref_iteration *it, int k, double value)
     if (it->kind == REF_CHEBYSHEV) {
         if (!(it->low > 0 && it->low <= it->high && isfinite(it->high)))
             return unknown;
-        return low == high ? power(mu / low, degree(it, k)) : chebyshev(low, high, mu, degree(it, k));
+        return low == high ? power(mu / low, degree(it, k))
+                           : chebyshev(low, high, mu, degree(it, k));
     }
     if (!isfinite(it->alpha))
         return unknown;
@@ -138,7 +139,8 @@ static double slope_at_0(const ref_iteration *it, int k)
     if (it->kind == REF_POWER || width == 0)
         return (double)(n * (it->kind == REF_POWER ? it->alpha : 1 / (long double)it->low));
     long double a = acosh1p(2 * it->low / width);
-    return (double)(2 / width * n * tanhl(n * a) / sinhl(a)); /* T_n'(cosh a) = n sinh na / sinh a */
+    return (double)(2 / width * n * tanhl(n * a) /
+                    sinhl(a)); /* T_n'(cosh a) = n sinh na / sinh a */
 }
 
 double ref_iteration_error(const ref_iteration *iteration, int k, double mu)

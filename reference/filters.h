@@ -9,8 +9,8 @@
  *                                          over [-d, d] as mu does over [low, high]
  *   Nystromformer                          e_{k+1} = (3 e_k^3 + e_k^4) / 4
  *
- * Here e_k comes from powers, cosines and hyperbolic cosines, not from steps (Nystromformer's has no
- * such form). */
+ * Here e_k comes from powers, cosines and hyperbolic cosines, not from steps (Nystromformer's has
+ * no such form). */
 #ifndef REFERENCE_FILTERS_H
 #define REFERENCE_FILTERS_H
 
@@ -23,10 +23,10 @@ typedef enum { REF_POWER, REF_CHEBYSHEV, REF_NYSTROMFORMER } ref_iteration_kind;
 
 typedef struct {
     ref_iteration_kind kind;
-    int order;         /* p; not used for Nystromformer */
-    bool from_matrix;  /* X_0 = alpha B */
-    double alpha;      /* Chebyshev: not used, 2 / (low + high) or 2 / (low^2 + high^2) */
-    double low, high;  /* Chebyshev: 0 < low <= high */
+    int order;        /* p; not used for Nystromformer */
+    bool from_matrix; /* X_0 = alpha B */
+    double alpha;     /* Chebyshev: not used, 2 / (low + high) or 2 / (low^2 + high^2) */
+    double low, high; /* Chebyshev: 0 < low <= high */
     double ridge;
 } ref_iteration;
 
@@ -35,8 +35,8 @@ typedef struct {
 bool ref_iteration_of(const atn_inverse_desc *desc, int64_t m, const double *a,
                       ref_iteration *iteration);
 
-/* e_k and f at mu, an eigenvalue of B, for k >= 0. f at mu = 0 is its limit, 0 from alpha B. May be infinite. NaN for arguments that are
- * not finite, k < 0, or an interval that is none. */
+/* e_k and f at mu, an eigenvalue of B, for k >= 0. f at mu = 0 is its limit, 0 from alpha B. May be
+ * infinite. NaN for arguments that are not finite, k < 0, or an interval that is none. */
 double ref_iteration_error(const ref_iteration *iteration, int k, double mu);
 double ref_iteration_filter(const ref_iteration *iteration, int k, double mu);
 

@@ -83,11 +83,10 @@ static long double map_once(const ref_iteration *it, long double e, long double 
     if (it->kind == REF_POWER || d == 0)
         return powl(e, it->order);
     long double t = e / d, s = 1 / d, t2 = t * t, s2 = s * s;
-    return it->order == 2 ? (2 * t2 - 1) / (2 * s2 - 1)
-           : it->order == 3
-               ? t * (4 * t2 - 3) / (s * (4 * s2 - 3))
-               : t * ((((256 * t2 - 576) * t2 + 432) * t2 - 120) * t2 + 9) /
-                     (s * ((((256 * s2 - 576) * s2 + 432) * s2 - 120) * s2 + 9));
+    return it->order == 2   ? (2 * t2 - 1) / (2 * s2 - 1)
+           : it->order == 3 ? t * (4 * t2 - 3) / (s * (4 * s2 - 3))
+                            : t * ((((256 * t2 - 576) * t2 + 432) * t2 - 120) * t2 + 9) /
+                                  (s * ((((256 * s2 - 576) * s2 + 432) * s2 - 120) * s2 + 9));
 }
 
 /* With E the error of X_k in the eigenbasis of B, 1 - B X_{k+1} = r(1 - B X_k) gives
@@ -245,7 +244,7 @@ Test(polynomial, diagonal_and_known_matrices)
         ref_matrix matrix;
         int64_t m;
         double value;
-    } rows[] = {{REF_EQUICORRELATED, 9, 0.5}, {REF_CIRCULANT, 16, 2}, {REF_TWO, 2, 0.8},
+    } rows[] = {{REF_EQUICORRELATED, 9, 0.5}, {REF_CIRCULANT, 16, 2},    {REF_TWO, 2, 0.8},
                 {REF_BLOCKS, 11, 0.7},        {REF_DUPLICATES, 12, 0.3}, {REF_IDENTITY, 7, 0}};
     atn_context *context = fixture_context(1, NULL);
     for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++) {
@@ -327,8 +326,8 @@ Test(polynomial, estimated_interval)
                 double low = s.info.interval_low, high = s.info.interval_high;
                 double norm = ref_norm1(m, s.values), floor = sqrt(u) * norm;
                 double least = fmax(lambda[m - 1], floor), slack = 50 * (double)m * u * norm;
-                cr_expect(fabs(high - norm) <= (double)m * u * norm &&
-                              low >= least - slack && low <= lambda[0] + slack &&
+                cr_expect(fabs(high - norm) <= (double)m * u * norm && low >= least - slack &&
+                              low <= lambda[0] + slack &&
                               (m > ATN_INTERVAL_STEPS || low <= least + slack),
                           "m=%ld %d: [%g, %g], expected from %g to %g", (long)m, singular, low,
                           high, least, norm);
@@ -347,8 +346,7 @@ Test(polynomial, given_interval)
     desc.interval_low = 0.02;
     desc.interval_high = 1;
     single_run(context, &s, &desc, NULL);
-    cr_expect(s.info.interval_low == 0.02 && s.info.interval_high == 1 &&
-              s.info.alpha == 2 / 1.02);
+    cr_expect(s.info.interval_low == 0.02 && s.info.interval_high == 1 && s.info.alpha == 2 / 1.02);
     desc.start = ATN_START_MATRIX;
     single_run(context, &s, &desc, NULL);
     cr_expect_float_eq(s.info.alpha, 2 / (1 + 0.0004), 1e-15);
@@ -360,8 +358,8 @@ Test(polynomial, given_interval)
     for (int i = 0; i < 5; i++) {
         desc.interval_low = bad[i][0], desc.interval_high = bad[i][1];
         single_run(context, &s, &desc, NULL);
-        cr_expect(s.status == ATN_ERR_VALUE, "[%g, %g]: %s",
-                  bad[i][0], bad[i][1], atn_status_name(s.status));
+        cr_expect(s.status == ATN_ERR_VALUE, "[%g, %g]: %s", bad[i][0], bad[i][1],
+                  atn_status_name(s.status));
     }
     single_free(&s);
     atn_context_free(context);
@@ -381,8 +379,10 @@ Test(polynomial, constants_out_of_range)
             double low, alpha;
             bool good;
         } rows[] = {
-            {"start", 1, 0, 0, 0, 0, polynomial},       {"start", 2, 0, 0, 0, 0, false},
-            {"search", 0, 1, 0, 0, 0, !polynomial},     {"scope", 0, 0, 1, 0, 0, !polynomial},
+            {"start", 1, 0, 0, 0, 0, polynomial},
+            {"start", 2, 0, 0, 0, 0, false},
+            {"search", 0, 1, 0, 0, 0, !polynomial},
+            {"scope", 0, 0, 1, 0, 0, !polynomial},
             {"low", 0, 0, 0, 0.5, 0, is_chebyshev(method) && polynomial},
             {"alpha", 0, 0, 0, 0, 0.5, polynomial && !is_chebyshev(method)},
         };

@@ -176,7 +176,8 @@ Test(filters, what_is_not_a_number)
 {
     ref_iteration good = make(&rows[5], false), bad = good;
     double a = 1, x = 0;
-    cr_expect(isnan(ref_iteration_filter(&good, -1, 1)) && isnan(ref_iteration_error(&good, 1, NAN)));
+    cr_expect(isnan(ref_iteration_filter(&good, -1, 1)) &&
+              isnan(ref_iteration_error(&good, 1, NAN)));
     cr_expect_eq(ref_iteration_matrix(1, &a, &good, -1, &x), ATN_ERR_VALUE);
     cr_expect_eq(ref_iteration_matrix(1, &a, &good, 1, NULL), ATN_ERR_NULL);
     bad.low = 5; /* above high */
@@ -207,8 +208,8 @@ Test(filters, descriptions)
               !it.from_matrix && it.alpha == 0.9 && it.ridge == 0.5);
     desc.start = ATN_START_MATRIX;
     cr_expect(ref_iteration_of(&desc, 2, a, &it) && it.from_matrix && it.alpha == 0.45);
-    desc = (atn_inverse_desc){
-        .method = ATN_INVERSE_CHEBYSHEV_9, .numerator = 1, .interval_low = 0.25};
+    desc =
+        (atn_inverse_desc){.method = ATN_INVERSE_CHEBYSHEV_9, .numerator = 1, .interval_low = 0.25};
     cr_expect(ref_iteration_of(&desc, 2, a, &it) && it.kind == REF_CHEBYSHEV && it.order == 9 &&
               it.low == 0.25 && it.high == 1.5);
 }
