@@ -23,8 +23,8 @@ static const double target = 1e-6;
 
 enum {
     LANDMARKS = 49,
-    DENSE = 1001,      /* eigenvalues that stand for a continuum */
-    MOST_STEPS = 64,   /* of order 2: 2^64 is more than kappa^2 / 1e-6 */
+    DENSE = 1001,    /* eigenvalues that stand for a continuum */
+    MOST_STEPS = 64, /* of order 2: 2^64 is more than kappa^2 / 1e-6 */
     LINES_SHOWN = 400,
 };
 
@@ -91,7 +91,10 @@ typedef struct {
 } choice;
 
 #define BOTH_STARTS(method, interval)                                                              \
-    {method, ATN_START_MATRIX, interval}, {method, ATN_START_IDENTITY, interval}
+    {method, ATN_START_MATRIX, interval},                                                          \
+    {                                                                                              \
+        method, ATN_START_IDENTITY, interval                                                       \
+    }
 
 static const choice choices[] = {
     [SOFT] = {ATN_INVERSE_NR_SOFT, ATN_START_MATRIX, FROM_NORM},
@@ -115,11 +118,11 @@ enum { CHOICES = sizeof choices / sizeof *choices };
 static const struct {
     int order, products;
 } costs[ATN_INVERSE_COUNT] = {
-    [ATN_INVERSE_NR_SOFT] = {2, 2},      [ATN_INVERSE_NR_PAPER] = {2, 2},
+    [ATN_INVERSE_NR_SOFT] = {2, 2},       [ATN_INVERSE_NR_PAPER] = {2, 2},
     [ATN_INVERSE_NEWTON_SCHULZ] = {2, 2}, [ATN_INVERSE_HYPERPOWER_3] = {3, 3},
-    [ATN_INVERSE_HYPERPOWER_7] = {7, 5}, [ATN_INVERSE_HYPERPOWER_9] = {9, 5},
+    [ATN_INVERSE_HYPERPOWER_7] = {7, 5},  [ATN_INVERSE_HYPERPOWER_9] = {9, 5},
     [ATN_INVERSE_NYSTROMFORMER] = {3, 4}, [ATN_INVERSE_CHEBYSHEV_2] = {2, 2},
-    [ATN_INVERSE_CHEBYSHEV_3] = {3, 3},  [ATN_INVERSE_CHEBYSHEV_9] = {9, 5},
+    [ATN_INVERSE_CHEBYSHEV_3] = {3, 3},   [ATN_INVERSE_CHEBYSHEV_9] = {9, 5},
 };
 
 static bool is_chebyshev(atn_inverse_method method)
@@ -160,8 +163,7 @@ static atn_inverse_desc describe_choice(const choice *c, const subject *on)
         desc.interval_low = low;
         desc.interval_high = high;
     } else
-        desc.alpha =
-            2 / (c->start == ATN_START_IDENTITY ? low + high : low * low + high * high);
+        desc.alpha = 2 / (c->start == ATN_START_IDENTITY ? low + high : low * low + high * high);
     return desc;
 }
 
@@ -300,15 +302,13 @@ static bool is_judged(const subject *on, int metric)
 /* A row. published are the products of nr-soft and nr-paper in this metric, 0 for none. Returns an
  * exit code: the check that matrix and closed form agree. */
 static int put_row(table *t, const subject *on, const choice *c, const course *run, int metric,
-                   int64_t published[2])
+                   const int64_t published[2])
 {
     int k = first_below(run->length, run->values[metric]);
     int predicted = first_below(run->predicted_length, run->predicted[metric]);
     int best = least(run->length, run->values[metric]);
     bool judged = is_judged(on, metric), known = k >= 0;
     int64_t products = known ? products_of(c, k) : 0;
-    if (c - choices <= PAPER)
-        published[c - choices] = products;
     put_subject(t, on);
     table_text(t, atn_inverse_name(c->method));
     table_text(t, c->start == ATN_START_IDENTITY ? "I" : "A");
@@ -328,7 +328,8 @@ static int put_row(table *t, const subject *on, const choice *c, const course *r
     else
         table_missing(t);
     table_boolean(t, judged);
-    if (!judged || (known && predicted >= 0 && abs(k - predicted) <= 1) || (!known && predicted < 0))
+    if (!judged || (known && predicted >= 0 && abs(k - predicted) <= 1) ||
+        (!known && predicted < 0))
         return EXIT_PASS;
     report_error("%s kappa %g %s from %s, %s: %d steps to 1e-6, expected %d to within 1",
                  on->spectrum, on->condition, atn_inverse_name(c->method),
@@ -344,6 +345,13 @@ static int put_rows(table *t, const subject *on, atn_context *context)
     int code = EXIT_PASS;
     for (int64_t i = 0; on->matrix && i < on->m; i++)
         identity[i * (on->m + 1)] = 1;
+    for (int i = SOFT; i <= PAPER && code == EXIT_PASS; i++) {
+        code = follow(on, &choices[i], context, identity, run);
+        for (int metric = 0; metric < METRICS; metric++) {
+            int k = first_below(run->length, run->values[metric]);
+            published[metric][i] = k < 0 ? 0 : products_of(&choices[i], k);
+        }
+    }
     for (int i = 0; i < CHOICES && (code == EXIT_PASS || code == EXIT_CHECK); i++) {
         if (!on->matrix && choices[i].interval == ESTIMATED)
             continue; /* an estimate is one of a matrix */
@@ -367,8 +375,8 @@ static const double kappas[EFFORT_COUNT][9] = {
 static const default_input quick_inputs[] = {{"smooth", 1}, {0}};
 static const default_input usual_inputs[] = {{"photos", 4}, {"smooth", 2}, {"iid", 2}, {0}};
 static const default_input full_inputs[] = {
-    {"photos", 30}, {"smooth", 30}, {"noisy", 30}, {"iid", 30}, {"iid:0.3", 30}, {"clusters", 30},
-    {"duplicates", 10}, {0}};
+    {"photos", 30},  {"smooth", 30},   {"noisy", 30},      {"iid", 30},
+    {"iid:0.3", 30}, {"clusters", 30}, {"duplicates", 10}, {0}};
 static const int64_t last_stage[] = {3, 0};
 static const case_defaults defaults[EFFORT_COUNT] = {
     [EFFORT_QUICK] = {quick_inputs, last_stage},
@@ -529,9 +537,8 @@ static int run_rotated(const sweep *w, int64_t point, atn_context *context, tabl
 
 static int run_input(const sweep *w, const case_draw *draw, atn_context *context, table *raw)
 {
-    subject on = {.spectrum = input_name(draw->c->in),
-                  .seed = (int64_t)draw->seed,
-                  .sample = draw->sample};
+    subject on = {
+        .spectrum = input_name(draw->c->in), .seed = (int64_t)draw->seed, .sample = draw->sample};
     double *tokens;
     int code = case_draw_tokens(draw, &tokens);
     for (int i = 0; i < w->s->dtype_count && (code == EXIT_PASS || code == EXIT_CHECK); i++) {
@@ -581,8 +588,7 @@ static int64_t find_row(const table *rows, const char *spectrum, const choice *c
 {
     int col = table_column(rows, "condition");
     for (int64_t row = 0; row < table_rows(rows); row++)
-        if (table_get_real(rows, row, col) == condition &&
-            row_is(rows, row, spectrum, c, metric))
+        if (table_get_real(rows, row, col) == condition && row_is(rows, row, spectrum, c, metric))
             return row;
     return -1;
 }
@@ -592,8 +598,9 @@ enum { MOST_SHOWN = 12 };
 /* A table with a column per kappa. */
 static table *create_shown(const sweep *w, column *shown, char names[][16])
 {
-    static const column keys[] = {
-        {"method", COLUMN_TEXT, "", ""}, {"start", COLUMN_TEXT, "", ""}, {"from", COLUMN_TEXT, "", ""}};
+    static const column keys[] = {{"method", COLUMN_TEXT, "", ""},
+                                  {"start", COLUMN_TEXT, "", ""},
+                                  {"from", COLUMN_TEXT, "", ""}};
     memcpy(shown, keys, sizeof keys);
     for (int i = 0; i < w->kappa_count; i++) {
         snprintf(names[i], 16, "%.0e", kappas[w->s->effort][i]);
@@ -612,8 +619,7 @@ static void print_by_kappa(const sweep *w, const table *rows, const char *spectr
     int col = table_column(rows, name);
     bool whole = strcmp(name, "products") == 0;
     for (const choice *c = choices; c < choices + CHOICES; c++) {
-        if ((only && c != only) ||
-            find_row(rows, spectrum, c, metric, kappas[w->s->effort][0]) < 0)
+        if ((only && c != only) || find_row(rows, spectrum, c, metric, kappas[w->s->effort][0]) < 0)
             continue;
         table_text(t, atn_inverse_name(c->method));
         table_text(t, c->start == ATN_START_IDENTITY ? "alpha I" : "alpha A");
@@ -621,9 +627,10 @@ static void print_by_kappa(const sweep *w, const table *rows, const char *spectr
         for (int i = 0; i < w->kappa_count; i++) {
             int64_t row = find_row(rows, spectrum, c, metric, kappas[w->s->effort][i]);
             bool known = row >= 0 && !table_is_missing(rows, row, col);
-            table_real_if(t, known, !known  ? 0
-                                    : whole ? (double)table_get_integer(rows, row, col)
-                                            : table_get_real(rows, row, col));
+            table_real_if(t, known,
+                          !known  ? 0
+                          : whole ? (double)table_get_integer(rows, row, col)
+                                  : table_get_real(rows, row, col));
         }
     }
     table_print(t, LINES_SHOWN, stdout);
@@ -659,11 +666,11 @@ static void print_inputs(const table *rows, int metric)
         lowest = fmin(lowest, ratio);
         highest = fmax(highest, ratio);
     }
-    printf("inputs, %s: both reach 1e-6 on %" PRId64 " of %" PRId64 " matrices", metric_names[metric],
-           known, count);
+    printf("inputs, %s: both reach 1e-6 on %" PRId64 " of %" PRId64 " matrices",
+           metric_names[metric], known, count);
     if (known > 0)
-        printf(", with %.3g to %.3g times fewer products, at least 2.4 on %" PRId64, lowest, highest,
-               enough);
+        printf(", with %.3g to %.3g times fewer products, at least 2.4 on %" PRId64, lowest,
+               highest, enough);
     printf("\n");
 }
 
@@ -678,7 +685,8 @@ static int finish(const settings *s, const void *state, const table *raw, table 
             printf("products until %s < 1e-6, by condition number: %s (%s)\n", metric_names[metric],
                    spectra[i], arithmetic[i]);
             print_by_kappa(w, raw, spectra[i], metric, "products", NULL);
-            printf("products of nr-soft over those of chebyshev-2 from alpha I (stated: at least 2.4)\n");
+            printf(
+                "products of nr-soft over those of chebyshev-2 from alpha I (stated: at least 2.4)\n");
             print_by_kappa(w, raw, spectra[i], metric, "fewer_than_soft", claimed());
         }
     for (int metric = 0; metric < METRICS; metric++)
@@ -688,7 +696,8 @@ static int finish(const settings *s, const void *state, const table *raw, table 
 
 const experiment convergence_methods = {
     .name = "convergence/methods",
-    .summary = "products of matrices until 1e-6: Newton-Schulz, hyperpower, Nystromformer, Chebyshev",
+    .summary =
+        "products of matrices until 1e-6: Newton-Schulz, hyperpower, Nystromformer, Chebyshev",
     .source = "SOFT IJCV Fig. 5, Alg. 2; Nystromformer section 3; Pan and Schreiber 1991",
     .example = "attnum run convergence/methods --input photos,noisy --dtype f64",
     .options = USES_INPUT | USES_GRID | USES_DTYPE | USES_DEVICE | USES_SAMPLES | USES_STAGE |

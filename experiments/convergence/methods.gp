@@ -3,6 +3,7 @@
 # metric, below |I - A X|_2. Lines are numbers, points rotated matrices of the first seed.
 
 set encoding utf8
+set datafile missing NaN # rows of other methods do not break a line
 has(list, word) = strstrt(" ".list, " ".word." ") > 0
 with_word(list, word) = has(list, word) ? list : list.word." "
 methods = ""; dtypes = ""; seed = ""; top = 10.0; least = 1e300; most = 0.0
@@ -57,7 +58,7 @@ do for [row = 1:2] {
                 (column("products")) with points pt shapes[j] ps 1.1 lc rgb colours[j], \
             for [j = 8:words(methods)] csv using \
                 (x(here("rotated", word(methods, j), start, "estimated", metric))): \
-                (column("products")) with points pt shapes[j] - 1 ps 1.5 lw 1.5 lc rgb "#CC79A7"
+                (column("products")) with points pt shapes[j] - 1 ps 1.5 lw 1.5 lc rgb "#AA3377"
     }
 }
 
@@ -71,10 +72,10 @@ unset border
 unset tics
 set xrange [0:1]
 set yrange [0:1]
-set key at screen 0.5, screen 0.140 center top horizontal maxrows 4 Left reverse width 1 samplen 3
+set key at screen 0.5, screen 0.150 center top vertical maxrows 5 Left reverse width -2 samplen 2.5 font ",13"
 plot for [j = 1:words(methods)] NaN with linespoints lw 2.2 dt dashes[j] pt shapes[j] \
-        lc rgb colours[j] title word(methods, j).(word(methods, j)[1:4] eq "cheb" ? ", exact interval" : ""), \
-    NaN with points pt 10 ps 1.5 lw 1.5 lc rgb "#CC79A7" title "chebyshev, estimated interval", \
-    NaN with lines lw 2.2 lc rgb "#444444" title "line: numbers, ‖A‖_1 = 1.2 λ_{max}", \
-    NaN with points pt 7 lc rgb "#444444" title "point: matrix in ".main.", its own ‖A‖_1"
+        lc rgb colours[j] title word(methods, j), \
+    NaN with points pt 10 ps 1.5 lw 1.5 lc rgb "#AA3377" title "chebyshev, interval estimated", \
+    NaN with lines lw 2.2 lc rgb "#444444" title "numbers, ‖A‖_1 = 1.2 λ_{max}", \
+    NaN with points pt 7 lc rgb "#444444" title "matrix in ".main.", its own ‖A‖_1"
 unset multiplot
