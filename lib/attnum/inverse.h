@@ -129,11 +129,13 @@ typedef enum {
     ATN_STOP_DIRECT,     /* an exact method: nothing to stop */
 } atn_stop;
 
-/* In exact arithmetic a step on positive semi-definite B lets no |e| grow past max(|e|, d), so
- * |E_{k+1}|_F^2 <= |E_k|_F^2 + m d^2. The guard: where |E_{k+1}|_F exceeds both 1 and that bound by
- * 1 %, far above its rounding, an eigenvalue at or below 0, rounding noise of that size, or an
- * alpha or interval that does not fit is taking over. The call then ends with ATN_STOP_DIVERGING
- * and the X_k, k <= iterations taken, whose |E_k B v|_2, v a fixed vector, was smallest. */
+/* In exact arithmetic a step lets no |e| <= 1 grow past max(|e|, d), d the next half width, so
+ * |E_{k+1}|_F^2 <= |E_k|_F^2 + m d^2 on positive semi-definite B. The guard: where |E_{k+1}|_F^2
+ * exceeds both 1 and that bound by 1 %, far above its rounding, an eigenvalue at or below 0,
+ * rounding noise of that size, or an alpha or interval that does not fit is taking over. The
+ * iteration then ends with ATN_STOP_DIVERGING and returns, of the iterates before, the X_k whose
+ * |E_k B v|_2, v a fixed vector, is smallest; last_update and the trace go on to the last of them.
+ */
 
 /* "iterations", "no-alpha", "nonfinite", "diverging", "direct" */
 const char *atn_stop_name(atn_stop stop);

@@ -101,11 +101,16 @@ static long double chebyshev(int order, long double e, long double d)
 }
 
 static const method methods[] = {
-    {"nr-soft", 2, 2, 2, 1.8, power},       {"nr-paper", 2, 2, 2, 2, power},
-    {"newton-schulz", 2, 0, 2, 1.8, power}, {"hyperpower-3", 3, 1, 3, 1.8, power},
-    {"hyperpower-7", 5, 3, 7, 1.8, power},  {"hyperpower-9", 5, 3, 9, 1.8, power},
-    {"nystromformer", 4, 2, 3, 1, nystromformer}, {"chebyshev-2", 2, 0, 2, 0, chebyshev},
-    {"chebyshev-3", 3, 1, 3, 0, chebyshev}, {"chebyshev-9", 5, 3, 9, 0, chebyshev},
+    {"nr-soft", 2, 2, 2, 1.8, power},
+    {"nr-paper", 2, 2, 2, 2, power},
+    {"newton-schulz", 2, 0, 2, 1.8, power},
+    {"hyperpower-3", 3, 1, 3, 1.8, power},
+    {"hyperpower-7", 5, 3, 7, 1.8, power},
+    {"hyperpower-9", 5, 3, 9, 1.8, power},
+    {"nystromformer", 4, 2, 3, 1, nystromformer},
+    {"chebyshev-2", 2, 0, 2, 0, chebyshev},
+    {"chebyshev-3", 3, 1, 3, 0, chebyshev},
+    {"chebyshev-9", 5, 3, 9, 0, chebyshev},
 };
 enum { METHODS = sizeof methods / sizeof *methods };
 
@@ -153,9 +158,10 @@ Test(methods, numbers_are_the_steps)
     for (int64_t row = 0; row < table_rows(t); row++) {
         if (!text_is(t, row, "spectrum", "dense"))
             continue;
-        int64_t want = count_products(find_method(t, row), text_is(t, row, "start", "I"),
-                                      text_is(t, row, "interval", "exact"),
-                                      real_at(t, row, "condition"), text_is(t, row, "metric", "axa"));
+        int64_t want =
+            count_products(find_method(t, row), text_is(t, row, "start", "I"),
+                           text_is(t, row, "interval", "exact"), real_at(t, row, "condition"),
+                           text_is(t, row, "metric", "axa"));
         cr_expect(integer_at(t, row, "products") == want &&
                       integer_at(t, row, "products_predicted") == want,
                   "%s from %s kappa %g %s: %ld products, expected %ld",
@@ -180,8 +186,8 @@ static int64_t published(const table *t, int64_t row, const char *name)
                      real_at(t, other, "condition") == real_at(t, row, "condition") &&
                      integer_at(t, other, "sample") == integer_at(t, row, "sample");
         for (int i = 0; i < 3; i++)
-            match = match && text_is(t, other, same[i],
-                                     table_get_text(t, row, table_column(t, same[i])));
+            match = match &&
+                    text_is(t, other, same[i], table_get_text(t, row, table_column(t, same[i])));
         if (match)
             return missing_at(t, other, "products") ? 0 : integer_at(t, other, "products");
     }
