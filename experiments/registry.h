@@ -9,6 +9,7 @@ extern const experiment convergence_curves;
 extern const experiment convergence_initialisation;
 extern const experiment convergence_gradient;
 extern const experiment convergence_precision;
+extern const experiment convergence_methods;
 extern const experiment spectral_eigenvalues;
 extern const experiment spectral_norm_growth;
 extern const experiment spectral_bounds;

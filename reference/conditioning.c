@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "data.h"
+#include "filters.h"
 #include "linear_algebra.h"
 #include "newton.h"
 
@@ -34,6 +35,26 @@ static double filter_condition(int64_t m, const double *a, double alpha, double 
     return largest > 0 ? steepest / largest : INFINITY;
 }
 
+/* The same for a polynomial iteration, f' from a difference. */
+static double iteration_condition(int64_t m, const double *a, const atn_inverse_desc *inverse)
+{
+    ref_iteration iteration;
+    double *lambda = data_allocate(m), steepest = 0, largest = 0;
+    int k = inverse->iterations;
+    if (!ref_iteration_of(inverse, m, a, &iteration) ||
+        ref_eigenvalues(m, a, lambda, NULL, NULL) < 0)
+        abort();
+    for (int64_t i = 0; i < m; i++) {
+        double mu = lambda[i] + iteration.ridge, f = ref_iteration_filter(&iteration, k, mu);
+        double change = ref_iteration_filter(&iteration, k, mu * (1 + 0x1p-20)) - f;
+        double slope = (fabs(change) * 0x1p20 + fabs(f)) * lambda[0] / mu;
+        steepest = slope <= steepest ? steepest : slope;
+        largest = fmax(largest, fabs(f));
+    }
+    free(lambda);
+    return largest > 0 ? steepest / largest : INFINITY;
+}
+
 double ref_inverse_condition(const atn_inverse_desc *inverse, int64_t m, const double *a,
                              double alpha)
 {
@@ -42,6 +63,8 @@ double ref_inverse_condition(const atn_inverse_desc *inverse, int64_t m, const d
         abort();
     if (inverse->method <= ATN_INVERSE_NR_SOFTPP)
         kappa = fmax(kappa, filter_condition(m, a, alpha, inverse->ridge, inverse->iterations));
+    else if (inverse->method < ATN_INVERSE_EIG)
+        kappa = fmax(kappa, iteration_condition(m, a, inverse));
     return kappa;
 }
 

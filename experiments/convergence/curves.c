@@ -61,7 +61,8 @@ static const column curve_columns[] = {
      "matrix's own, where the published code takes one for its batch"},
     {"dtype", COLUMN_TEXT, "", "arithmetic of A and of the inverse"},
     {"device", COLUMN_TEXT, "", "what ran it"},
-    {"iteration", COLUMN_INTEGER, "", "k of the iterate X_k; 0 for exact methods"},
+    {"iteration", COLUMN_INTEGER, "",
+     "k of the iterate X_k; 0 for exact methods; a guarded iteration that stopped repeats its X"},
     {"samples", COLUMN_INTEGER, "",
      "matrices A in this row; 0, in one row, if the variant found a start for none"},
     {"residual_mean", COLUMN_REAL, "", "mean of |A X_k A - A|_2 / |A|_2"},
@@ -75,7 +76,7 @@ static const column curve_columns[] = {
     {"range_residual_max", COLUMN_REAL, "", "its maximum"},
     {"predicted_residual_mean", COLUMN_REAL, "",
      "mean of the residual that exact arithmetic gives on the eigenvalues of the same A; missing "
-     "for exact methods"},
+     "for exact methods and the polynomial iterations"},
     {"condition_median", COLUMN_REAL, "",
      "median of the condition number of A in the dtype; only an order of magnitude above 1 / (m u)"},
     {"rounding_ratio_max", COLUMN_REAL, "",
@@ -145,6 +146,11 @@ static curve_key key_of(const sweep *w, int64_t curve)
 static bool is_newton(atn_inverse_method method)
 {
     return method <= ATN_INVERSE_NR_SOFTPP;
+}
+
+static bool is_iteration(atn_inverse_method method)
+{
+    return method < ATN_INVERSE_EIG;
 }
 
 static void choose_methods(sweep *w)
@@ -248,17 +254,19 @@ static atn_inverse_desc describe_inverse(const sweep *w, atn_inverse_method meth
 typedef struct {
     const reference *r;
     double alpha, ridge; /* as the dtype holds them: the iteration runs from these */
-    int length;          /* iterates there are; the next one overflowed */
-    double *rounding;    /* estimates of the residual's rounding error; null for exact methods */
+    int length;          /* iterates there are */
+    int returned;        /* the one a guard went back to; -1: the next one overflowed */
+    double *rounding;    /* estimates of the residual's rounding error; null for other methods */
 } variant_trace;
 
-/* The measures of X_k. An iterate that overflowed is infinitely far from everything; if A itself is
- * not finite, nothing is a number. */
+/* The measures of X_k. An iterate that overflowed is infinitely far from everything, one that was
+ * refused is replaced by the one returned; if A itself is not finite, nothing is a number. */
 static void measure(const variant_trace *t, int k, double measures[MEASURES])
 {
     const bottleneck *a = &t->r->a;
+    int shown = k < t->length ? k : t->returned;
     for (int i = 0; i < ITERATE_NORM; i++)
-        measures[i] = k < t->length ? t->r->values[i][k] : a->finite ? INFINITY : NAN;
+        measures[i] = shown >= 0 ? t->r->values[i][shown] : a->finite ? INFINITY : NAN;
     measures[PREDICTED] = measures[ROUNDING_RATIO] = NAN;
     if (!t->rounding || !a->finite)
         return;
@@ -285,11 +293,12 @@ static void add_raw_row(table *raw, int64_t curve, int k, const atn_inverse_info
 }
 
 /* The raw rows of a variant. */
-static void add_variant(variant_trace *t, int iterations, bool newton, int64_t curve,
+static void add_variant(variant_trace *t, int iterations, atn_inverse_method method, int64_t curve,
                         const atn_inverse_info *info, table *raw)
 {
     const bottleneck *a = &t->r->a;
-    int last = newton && info->stop != ATN_STOP_NO_ALPHA ? iterations : 0;
+    bool newton = is_newton(method);
+    int last = is_iteration(method) && info->stop != ATN_STOP_NO_ALPHA ? iterations : 0;
     if (newton && t->length > 0) {
         t->rounding = must_allocate((size_t)t->length, sizeof *t->rounding);
         rounding_estimates(a->m, a->lambda, t->alpha, t->ridge, atn_dtype_roundoff(a->dtype),
@@ -320,8 +329,9 @@ static int run_variant(const sweep *w, int64_t curve, reference *r, atn_context 
         .alpha = info.alpha,
         .ridge = bottleneck_round(r->a.dtype, desc.ridge),
         .length = trace.length,
+        .returned = info.stop == ATN_STOP_DIVERGED ? info.returned : -1,
     };
-    add_variant(&traced_variant, w->iterations, is_newton(key.method), curve, &info, raw);
+    add_variant(&traced_variant, w->iterations, key.method, curve, &info, raw);
     return EXIT_PASS;
 }
 
@@ -464,7 +474,7 @@ static void fill_table(table *t, const sweep *w, curve *curves)
     for (int i = 0; i < curve_count(w); i++) {
         curve_key key = key_of(w, i);
         double condition = median(curves[i].samples, curves[i].conditions);
-        int last = is_newton(key.method) && curves[i].points[0].samples > 0 ? w->iterations : 0;
+        int last = is_iteration(key.method) && curves[i].points[0].samples > 0 ? w->iterations : 0;
         for (int k = 0; k <= last; k++)
             add_curve_row(t, w, &key, &curves[i], k, condition);
     }
@@ -481,7 +491,7 @@ static double mean_at(const curve *c, int k, int measure)
 
 static void print_curve(table *t, const sweep *w, const curve_key *key, const curve *c)
 {
-    bool known = c->points[0].samples > 0, newton = is_newton(key->method);
+    bool known = c->points[0].samples > 0, iterates = is_iteration(key->method);
     const int shown[] = {w->iterations / 4, w->iterations / 2, w->iterations};
     char share[64];
     snprintf(share, sizeof share, "%" PRId64 "/%" PRId64 "%s", c->converged, c->samples,
@@ -491,9 +501,9 @@ static void print_curve(table *t, const sweep *w, const curve_key *key, const cu
     table_text(t, atn_inverse_name(key->method));
     table_text(t, atn_dtype_name(key->dtype));
     for (int i = 0; i < SHOWN; i++) /* an exact method has one X */
-        table_real_if(t, known && (newton || i + 1 == SHOWN),
-                      mean_at(c, newton ? shown[i] : 0, RESIDUAL));
-    table_real_if(t, known, mean_at(c, newton ? w->iterations : 0, RANGE_RESIDUAL));
+        table_real_if(t, known && (iterates || i + 1 == SHOWN),
+                      mean_at(c, iterates ? shown[i] : 0, RESIDUAL));
+    table_real_if(t, known, mean_at(c, iterates ? w->iterations : 0, RANGE_RESIDUAL));
     table_text(t, share);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inverses of the bottleneck matrix A (m x m, symmetric): every published Newton-Raphson variant
- * and the exact ones, by name.
+/* Inverses of the bottleneck matrix A (m x m, symmetric): every published Newton-Raphson variant,
+ * other polynomial iterations, and the exact ones, by name.
  *
  * The Newton-Raphson variants share one iteration, SOFT (IJCV) Eq. 10,
  *
@@ -9,7 +9,23 @@
  * and differ only in alpha and ridge. Every X_k is a polynomial in A and is kept symmetric to the
  * last bit. In exact arithmetic X_k has the eigenvalues f_k(l) = (1 - (1 - alpha l^2)^(2^k)) / l, l
  * those of B: it converges to the pseudo-inverse iff 0 < alpha < 2 / l_max^2. In floating point
- * rounding noise in the null space and in unconverged modes doubles with every step. */
+ * rounding noise in the null space and in unconverged modes doubles with every step.
+ *
+ * The polynomial iterations are X_{k+1} = X_k Q(E_k), E_k = I - B X_k, from X_0 = alpha B or
+ * alpha I. With l x the eigenvalue of B X, a step maps e = 1 - l x to r(e):
+ *
+ *   newton-schulz   e^2                                                    2 products
+ *   hyperpower-p    e^p, p = 3, 7, 9                                       3, 5, 5
+ *   nystromformer   (3 e^3 + e^4) / 4                                      4
+ *   chebyshev-p     T_p(e / d) / T_p(1 / d), p = 2, 3, 9                   2, 3, 5
+ *
+ * For chebyshev-p the spectrum of B X lies in [1 - d, 1 + d]; then |e| <= 1 / T_p(1 / d), the next
+ * d, and since T_p o T_q = T_pq k steps are the minimax residual of degree p^k on the interval
+ * (Pan and Schreiber 1991 for p = 2); d = 0 is the hyperpower. From alpha I the first step needs 2
+ * products less: A X_0 = alpha A, and X_1 = alpha Q.
+ *
+ * alpha I halves the exponents of the condition number, but only for positive definite B: an
+ * eigenvalue -eta, also one of rounding, has e = 1 + alpha eta, and e^(p^k) is without bound. */
 #ifndef ATTNUM_INVERSE_H
 #define ATTNUM_INVERSE_H
 
@@ -35,6 +51,18 @@ extern "C" {
     X(ATN_INVERSE_NR_SOFTPP, "nr-softpp",                                                          \
       "alpha = 2/|A|_1^2, the norm's maximum over the whole batch, halved while "                  \
       "max |I - alpha A^2|_1 > 1.01, at most 10 times (published SOFT++ code)")                    \
+    X(ATN_INVERSE_NEWTON_SCHULZ, "newton-schulz",                                                  \
+      "Newton-Raphson's step from alpha I, alpha = 1.8/|A|_1 (for positive definite A)")           \
+    X(ATN_INVERSE_HYPERPOWER_3, "hyperpower-3", "order 3 in 3 products, from 1.8/|A|_1 I")         \
+    X(ATN_INVERSE_HYPERPOWER_7, "hyperpower-7", "order 7 in 5 products, from 1.8/|A|_1 I")         \
+    X(ATN_INVERSE_HYPERPOWER_9, "hyperpower-9", "order 9 in 5 products, from 1.8/|A|_1 I")         \
+    X(ATN_INVERSE_NYSTROMFORMER, "nystromformer",                                                  \
+      "order 3 in 4 products, 6 steps from A/|A|_1^2 (Nystromformer, Xiong et al. 2021)")          \
+    X(ATN_INVERSE_CHEBYSHEV_2, "chebyshev-2",                                                      \
+      "minimax steps of order 2 for an interval of eigenvalues, from alpha I (Pan and Schreiber "  \
+      "1991)")                                                                                     \
+    X(ATN_INVERSE_CHEBYSHEV_3, "chebyshev-3", "the same with order 3, in 3 products")              \
+    X(ATN_INVERSE_CHEBYSHEV_9, "chebyshev-9", "the same with order 9, in 5 products")              \
     X(ATN_INVERSE_EIG, "eig", "pseudo-inverse by eigendecomposition, |l| <= rcond l_max dropped")  \
     X(ATN_INVERSE_CHOLESKY, "cholesky", "inverse of A + jitter I by Cholesky factorisation")       \
     X(ATN_INVERSE_PIVOTED_CHOLESKY, "pivoted-cholesky",                                            \
@@ -84,13 +112,17 @@ typedef enum { ATN_STOPPING_LIST(ATN_NAMED_ENTRY) ATN_STOPPING_COUNT } atn_stopp
 
 const char *atn_stopping_name(atn_stopping stopping); /* null if out of range */
 
+/* X_0 of the polynomial iterations, up to alpha. */
+typedef enum { ATN_START_MATRIX, ATN_START_IDENTITY } atn_start;
+
 /* A method and its constants. atn_inverse_defaults fills in the published ones; change what you
  * want to study. */
 typedef struct {
     atn_inverse_method method;
-    /* Newton-Raphson */
-    int iterations;           /* T >= 0; 20 in papers and code */
-    double alpha;             /* nr: > 0, used as it is; others: 0 */
+    /* Newton-Raphson; the first four also for the polynomial iterations */
+    int iterations;           /* T >= 0; 20 in papers and code, see below for other orders */
+    double alpha;             /* nr: > 0, used as it is; polynomial iterations but for chebyshev:
+                                 the same, or 0 for the rule below; others: 0 */
     double numerator;         /* alpha = numerator / |A|_1^2: 2, or 1.8 for nr-soft */
     double ridge;             /* added to the diagonal after alpha is chosen: 0.01 for nr-soft */
     atn_alpha_search search;  /* the halving rule's test */
@@ -99,6 +131,15 @@ typedef struct {
     bool search_accepts_last; /* at the cap: go on with the last alpha (code), or give up (paper) */
     atn_alpha_scope scope;
     atn_stopping stopping; /* with best, iterations is the most there may be */
+    /* Polynomial iterations. T: the fewest with order^T >= 2^20, the degree of 20 Newton-Raphson
+     * steps; nystromformer: 6, as published. alpha: numerator / |B|_1 from alpha I, numerator /
+     * |B|_1^2 from alpha B; 1.8 keeps |e| < 1 where all row sums are equal, nystromformer has 1. */
+    atn_start start;      /* alpha I, because A is positive definite; nystromformer: alpha B */
+    double interval_low;  /* chebyshev: alpha and d come from [low, high], the eigenvalues of B: */
+    double interval_high; /* > 0: given; 0: high = |B|_1, a bound, and low the smallest Ritz value
+                             of ATN_INTERVAL_STEPS Lanczos steps, or sqrt(u) high if that is more.
+                             It lies above l_min: eigenvalues below low converge more slowly, not
+                             less surely */
     /* all methods: ATN_OK needs |B X B - B|_F <= tolerance |B|_F; < 0: sqrt(u), because the best
      * explicit inverse of an ill-conditioned B has about that residual; u the storage's */
     double tolerance;
@@ -112,6 +153,8 @@ typedef struct {
                       < 0: u sqrt(m), tenfold while it fails, and A itself is what X is judged by */
 } atn_inverse_desc;
 
+enum { ATN_INTERVAL_STEPS = 16 }; /* less for smaller m; 16 / m of a product */
+
 /* The published constants of a method. For ATN_INVERSE_NR set alpha yourself. */
 atn_inverse_desc atn_inverse_defaults(atn_inverse_method method);
 
@@ -122,7 +165,8 @@ atn_inverse_desc atn_inverse_defaults(atn_inverse_method method);
     X(ATN_STOP_NONFINITE, "nonfinite", "an iterate overflowed; X is the last or best finite one")  \
     X(ATN_STOP_DIRECT, "direct", "an exact method: nothing to stop")                               \
     X(ATN_STOP_ROUNDING, "rounding", "best: rounding explains the residual, which falls no more")  \
-    X(ATN_STOP_DIVERGED, "diverged", "best: the residual grew tenfold, and not by rounding")
+    X(ATN_STOP_DIVERGED, "diverged",                                                               \
+      "best: the residual grew tenfold, and not by rounding; polynomial: the guard, see below")
 
 #define ATN_NAMED_ENTRY(code, name, description) code,
 typedef enum { ATN_STOP_LIST(ATN_NAMED_ENTRY) ATN_STOP_COUNT } atn_stop;
@@ -130,14 +174,25 @@ typedef enum { ATN_STOP_LIST(ATN_NAMED_ENTRY) ATN_STOP_COUNT } atn_stop;
 
 const char *atn_stop_name(atn_stop stop); /* null if out of range */
 
+/* In exact arithmetic a step lets no |e| <= 1 grow past max(|e|, d), d the next half width, so
+ * |E_{k+1}|_F^2 <= |E_k|_F^2 + m d^2 on positive semi-definite B. The guard: where |E_{k+1}|_F^2
+ * exceeds both 1 and that bound by 1 %, far above its rounding, an eigenvalue at or below 0,
+ * rounding noise of that size, or an alpha or interval that does not fit is taking over. The
+ * iteration then ends with ATN_STOP_DIVERGED and returns, of the iterates before, the X_k whose
+ * |E_k B v|_2, v a fixed vector, is smallest; last_update and the trace go on to the last of them.
+ */
+
 /* What happened to one matrix. Fields that do not apply are 0. */
 typedef struct {
     atn_status status; /* ATN_OK, ATN_NOT_CONVERGED, ATN_STAGNATED, ATN_SINGULAR, ATN_NONFINITE */
     atn_stop stop;
-    int iterations;  /* steps taken */
-    int returned;    /* the k of the X_k that is X: all steps, or fewer with stopping best */
-    double alpha;    /* start used, as rounded to the dtype */
-    int halvings;    /* n: halvings of alpha */
+    int iterations;   /* steps taken */
+    int returned;     /* the k of the X_k that is X: all steps, or fewer where they were too many */
+    int64_t products; /* products of m x m matrices that the iteration took, also those of steps
+                         that were discarded; not those of the residual */
+    double alpha;     /* start used, as rounded to the dtype */
+    double interval_low, interval_high; /* chebyshev: as used */
+    int halvings;                       /* n: halvings of alpha */
     double residual; /* |B X B - B|_F / |B|_F of the returned X; NaN where A is not finite and in a
                         plan that keeps a factor */
     double last_update; /* |X_k - X_{k-1}|_F / |X_k|_F of the last step */
@@ -164,8 +219,8 @@ typedef enum { ATN_METRIC_LIST(ATN_NAMED_ENTRY) ATN_METRIC_COUNT } atn_metric;
 
 const char *atn_metric_name(atn_metric metric); /* null if out of range */
 
-/* The trace of one matrix: one entry per X_0 .. X_T for the Newton-Raphson variants, one for the
- * exact methods. A metric is recorded where its array is not null. */
+/* The trace of one matrix: one entry per X_0 .. X_T for the iterations, one for the exact methods.
+ * A metric is recorded where its array is not null. */
 typedef struct {
     int capacity;                     /* in: entries each array holds */
     double *values[ATN_METRIC_COUNT]; /* in: arrays; out: values[metric][k] */
@@ -188,8 +243,9 @@ typedef struct {
  * what the cut leaves out.
  *
  * Returns the worst of the matrices' statuses: ATN_OK (the residual is within desc->tolerance);
- * ATN_NOT_CONVERGED (Newton-Raphson; X is the last finite iterate, with stopping best the one of
- * smallest residual, 0 if there is none); ATN_STAGNATED (likewise, stopped by rounding);
+ * ATN_NOT_CONVERGED (the iterations; X is the last finite iterate, with stopping best the one of
+ * smallest residual, for ATN_STOP_DIVERGED the best, 0 if there is none); ATN_STAGNATED (likewise,
+ * stopped by rounding);
  * ATN_SINGULAR (exact methods: the residual is above the tolerance, with the X that has it; or no
  * factor exists or X leaves the range of the type, and X = 0); ATN_NONFINITE (A holds NaN or
  * infinity; X = 0); or a negative one, in which case X is untouched: ATN_ERR_SHAPE, ATN_ERR_STRIDE,
@@ -197,10 +253,11 @@ typedef struct {
  * of the storage's numbers), ATN_ERR_MEMORY, ATN_ERR_LIBRARY.
  *
  * Cost per matrix: 2 T + 2 products of m x m matrices (Newton-Raphson; 1 more with a search on
- * A^2; 3 per step taken and 2 with stopping best), one symmetric eigendecomposition (eig), about
- * m^3 flops (cholesky), r^2 m (pivoted, rank r), and 2 products for the residual. A trace adds an
- * f64 eigenvalue problem and products per metric and step. Allocates 3 (eig, stopping best: 4)
- * times m^2 elements per thread, and 5 m^2 doubles per thread with a trace. */
+ * A^2; 3 per step taken and 2 with stopping best), the products above + 2 (polynomial; 1 more after
+ * ATN_STOP_DIVERGED), one symmetric eigendecomposition (eig), about m^3 flops (cholesky), r^2 m
+ * (pivoted, rank r), and 2 products for the residual. A trace adds an f64 eigenvalue problem and
+ * products per metric and step. Allocates 3 (eig, stopping best: 4, polynomial: 7) times m^2
+ * elements per thread, and 5 m^2 doubles per thread with a trace. */
 atn_status atn_inverse(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
                        atn_tensor *x, atn_inverse_info *infos, atn_trace *traces);
 

@@ -8,6 +8,64 @@
 
 #include "core/trace.h"
 
+static const core_polynomial polynomials[ATN_INVERSE_COUNT] = {
+    [ATN_INVERSE_NEWTON_SCHULZ] = {2, 2, false}, [ATN_INVERSE_HYPERPOWER_3] = {3, 3, false},
+    [ATN_INVERSE_HYPERPOWER_7] = {7, 5, false},  [ATN_INVERSE_HYPERPOWER_9] = {9, 5, false},
+    [ATN_INVERSE_NYSTROMFORMER] = {3, 4, false}, [ATN_INVERSE_CHEBYSHEV_2] = {2, 2, true},
+    [ATN_INVERSE_CHEBYSHEV_3] = {3, 3, true},    [ATN_INVERSE_CHEBYSHEV_9] = {9, 5, true},
+};
+
+const core_polynomial *core_polynomial_of(atn_inverse_method method)
+{
+    return polynomials[method].order > 0 ? &polynomials[method] : NULL;
+}
+
+static bool is_newton(const atn_inverse_desc *desc)
+{
+    return desc->method <= ATN_INVERSE_NR_SOFTPP;
+}
+
+static bool is_iteration(const atn_inverse_desc *desc)
+{
+    return is_newton(desc) || core_polynomial_of(desc->method);
+}
+
+double core_inverse_products(const atn_inverse_desc *desc)
+{
+    const core_polynomial *polynomial = core_polynomial_of(desc->method);
+    if (is_newton(desc))
+        return (desc->stopping == ATN_STOPPING_BEST ? 3.0 : 2.0) * desc->iterations +
+               (desc->search == ATN_SEARCH_SQUARE);
+    if (!polynomial)
+        return 0;
+    bool saved = desc->start == ATN_START_IDENTITY && desc->iterations > 0;
+    return (double)polynomial->products * desc->iterations - (saved ? 2 : 0);
+}
+
+/* The fewest steps whose degree is that of 20 Newton-Raphson steps. */
+static int steps_of_order(int order)
+{
+    int steps = 0;
+    for (double degree = 1; degree < 0x1p20; degree *= order)
+        steps++;
+    return steps;
+}
+
+static void set_polynomial_defaults(atn_inverse_desc *desc)
+{
+    const core_polynomial *polynomial = core_polynomial_of(desc->method);
+    if (!polynomial)
+        return;
+    desc->start = ATN_START_IDENTITY;
+    desc->numerator = 1.8;
+    desc->iterations = steps_of_order(polynomial->order);
+    if (desc->method == ATN_INVERSE_NYSTROMFORMER) {
+        desc->start = ATN_START_MATRIX;
+        desc->numerator = 1;
+        desc->iterations = 6;
+    }
+}
+
 atn_inverse_desc atn_inverse_defaults(atn_inverse_method method)
 {
     atn_inverse_desc desc = {
@@ -35,7 +93,8 @@ atn_inverse_desc atn_inverse_defaults(atn_inverse_method method)
         desc.scope = ATN_SCOPE_BATCH;
         break;
     default:
-        break;
+        if (atn_inverse_name(method))
+            set_polynomial_defaults(&desc);
     }
     return desc;
 }
@@ -49,24 +108,33 @@ atn_status core_check_inverse(atn_context *context, const atn_inverse_desc *desc
 {
     if (!atn_inverse_name(desc->method))
         return core_fail(context, ATN_ERR_VALUE, "inverse: unknown method %d", (int)desc->method);
-    bool given = desc->method == ATN_INVERSE_NR;
+    const core_polynomial *polynomial = core_polynomial_of(desc->method);
+    const double largest = 1.7976931348623157e308;
+    bool given = desc->method == ATN_INVERSE_NR, chebyshev = polynomial && polynomial->chebyshev;
+    double above = desc->interval_high > 0 ? desc->interval_high : largest;
     const struct {
         const char *name;
         double value, low, high;
     } numbers[] = {
         {"iterations", desc->iterations, 0, INT_MAX - 1},
-        {"alpha", desc->alpha, given ? 5e-324 : 0, given ? 1.7976931348623157e308 : 0},
-        {"numerator", desc->numerator, 5e-324, 1.7976931348623157e308},
-        {"ridge", desc->ridge, 0, 1.7976931348623157e308},
-        {"search", desc->search, ATN_SEARCH_NONE, ATN_SEARCH_SQUARE},
+        {"alpha", desc->alpha, given ? 5e-324 : 0,
+         given || (polynomial && !chebyshev) ? largest : 0},
+        {"numerator", desc->numerator, 5e-324, largest},
+        {"ridge", desc->ridge, 0, largest},
+        {"search", desc->search, ATN_SEARCH_NONE, polynomial ? ATN_SEARCH_NONE : ATN_SEARCH_SQUARE},
         {"search_limit", desc->search_limit, 0, INFINITY},
         {"search_cap", desc->search_cap, 0, 2000},
-        {"scope", desc->scope, ATN_SCOPE_MATRIX, ATN_SCOPE_BATCH},
-        {"stopping", desc->stopping, ATN_STOPPING_NONE, ATN_STOPPING_COUNT - 1},
+        {"stopping", desc->stopping, ATN_STOPPING_NONE,
+         polynomial ? ATN_STOPPING_NONE : ATN_STOPPING_COUNT - 1},
         {"storage", desc->storage, ATN_STORAGE_NATIVE, ATN_STORAGE_COUNT - 1},
+        {"scope", desc->scope, ATN_SCOPE_MATRIX, polynomial ? ATN_SCOPE_MATRIX : ATN_SCOPE_BATCH},
+        {"start", desc->start, ATN_START_MATRIX,
+         polynomial ? ATN_START_IDENTITY : ATN_START_MATRIX},
+        {"interval_high", desc->interval_high, 0, chebyshev ? largest : 0},
+        {"interval_low", desc->interval_low, 0, chebyshev ? above : 0},
         {"tolerance", desc->tolerance, -INFINITY, INFINITY},
         {"rcond", desc->rcond, -INFINITY, 1},
-        {"jitter", desc->jitter, -INFINITY, 1.7976931348623157e308},
+        {"jitter", desc->jitter, -INFINITY, largest},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (!in_range(numbers[i].value, numbers[i].low, numbers[i].high))
@@ -74,11 +142,6 @@ atn_status core_check_inverse(atn_context *context, const atn_inverse_desc *desc
                              atn_inverse_name(desc->method), numbers[i].name, numbers[i].value,
                              numbers[i].low, numbers[i].high);
     return ATN_OK;
-}
-
-static bool is_newton(const atn_inverse_desc *desc)
-{
-    return desc->method <= ATN_INVERSE_NR_SOFTPP;
 }
 
 atn_status core_check_gradient(atn_context *context, const atn_inverse_desc *desc,
@@ -198,11 +261,11 @@ static atn_status check_storage(atn_context *context, const atn_inverse_desc *de
 static atn_status check_traces(atn_context *context, const atn_inverse_desc *desc, int64_t count,
                                atn_trace *traces)
 {
-    bool newton = is_newton(desc);
+    bool iterates = is_iteration(desc);
     for (int64_t i = 0; traces && i < count; i++) {
         traces[i].length = 0;
         atn_status status =
-            core_trace_check(context, &traces[i], newton ? desc->iterations + 1 : 1);
+            core_trace_check(context, &traces[i], iterates ? desc->iterations + 1 : 1);
         if (status != ATN_OK)
             return status;
     }

@@ -5,6 +5,18 @@
 #include "core/internal.h"
 #include "cpu/table.h"
 
+/* A polynomial iteration: r(e) is of this order, a step takes this many products. */
+typedef struct {
+    int order, products;
+    bool chebyshev;
+} core_polynomial;
+
+/* Null for other methods. */
+const core_polynomial *core_polynomial_of(atn_inverse_method method);
+
+/* The products of m x m matrices of a run that takes all its steps. */
+double core_inverse_products(const atn_inverse_desc *desc);
+
 /* ATN_OK, or which constant of the description is out of range. */
 atn_status core_check_inverse(atn_context *context, const atn_inverse_desc *desc);
 

@@ -166,12 +166,8 @@ static double inverse_flops(const atn_inverse_desc *inverse, double m)
         return m * m * m + 4 * m * m * m;
     case ATN_INVERSE_PIVOTED_CHOLESKY:
         return m * m * m / 3;
-    default: {
-        double products = inverse->stopping == ATN_STOPPING_BEST ? 3 : 2; /* per step */
-        return (2 * products * inverse->iterations + 4 +
-                (inverse->search == ATN_SEARCH_SQUARE ? 2 : 0)) *
-               m * m * m;
-    }
+    default:
+        return (2 * core_inverse_products(inverse) + 4) * m * m * m;
     }
 }
 

@@ -86,6 +86,8 @@ typedef R(inverse_problem) inverse_problem;
 
 atn_status R(newton)(const inverse_problem *p);
 atn_status R(eig)(const inverse_problem *p);
+atn_status R(polynomial)(const inverse_problem *p);
+int64_t R(polynomial_work)(int64_t m);
 atn_status R(cholesky)(const inverse_problem *p);
 atn_status R(pivoted_cholesky)(const inverse_problem *p);
 

@@ -3,6 +3,7 @@
 #include <omp.h>
 #include <string.h>
 
+#include "core/inverse.h"
 #include "core/trace.h"
 #include "cpu/blocks.h"
 
@@ -10,10 +11,22 @@
 enum { WORK_MATRICES = 3 };
 
 static atn_status (*const methods[ATN_INVERSE_COUNT])(const inverse_problem *) = {
-    [ATN_INVERSE_NR] = R(newton),          [ATN_INVERSE_NR_PAPER] = R(newton),
-    [ATN_INVERSE_NR_ADAPTIVE] = R(newton), [ATN_INVERSE_NR_SOFT] = R(newton),
-    [ATN_INVERSE_NR_SOFTPP] = R(newton),   [ATN_INVERSE_EIG] = R(eig),
-    [ATN_INVERSE_CHOLESKY] = R(cholesky),  [ATN_INVERSE_PIVOTED_CHOLESKY] = R(pivoted_cholesky),
+    [ATN_INVERSE_NR] = R(newton),
+    [ATN_INVERSE_NR_PAPER] = R(newton),
+    [ATN_INVERSE_NR_ADAPTIVE] = R(newton),
+    [ATN_INVERSE_NR_SOFT] = R(newton),
+    [ATN_INVERSE_NR_SOFTPP] = R(newton),
+    [ATN_INVERSE_NEWTON_SCHULZ] = R(polynomial),
+    [ATN_INVERSE_HYPERPOWER_3] = R(polynomial),
+    [ATN_INVERSE_HYPERPOWER_7] = R(polynomial),
+    [ATN_INVERSE_HYPERPOWER_9] = R(polynomial),
+    [ATN_INVERSE_NYSTROMFORMER] = R(polynomial),
+    [ATN_INVERSE_CHEBYSHEV_2] = R(polynomial),
+    [ATN_INVERSE_CHEBYSHEV_3] = R(polynomial),
+    [ATN_INVERSE_CHEBYSHEV_9] = R(polynomial),
+    [ATN_INVERSE_EIG] = R(eig),
+    [ATN_INVERSE_CHOLESKY] = R(cholesky),
+    [ATN_INVERSE_PIVOTED_CHOLESKY] = R(pivoted_cholesky),
 };
 
 void R(inverse_work)(const atn_inverse_desc *desc, int64_t m, cpu_inverse_memory *memory)
@@ -27,7 +40,9 @@ void R(inverse_work)(const atn_inverse_desc *desc, int64_t m, cpu_inverse_memory
         memory->reals = 3 * m * m + 2 * m;
         break;
     default:
-        memory->reals = (WORK_MATRICES + (desc->stopping == ATN_STOPPING_BEST)) * m * m;
+        memory->reals = core_polynomial_of(desc->method)
+                            ? R(polynomial_work)(m)
+                            : (WORK_MATRICES + (desc->stopping == ATN_STOPPING_BEST)) * m * m;
     }
 }
 

@@ -86,6 +86,8 @@ void R(newton_starts)(atn_context *context, const atn_inverse_desc *desc, const 
         tested = squares;
     }
     int64_t group = batch ? count : 1;
+    for (int64_t i = 0; i < count; i++)
+        infos[i].products = desc->search == ATN_SEARCH_SQUARE;
     for (int64_t i = 0; i < count; i += group) {
         int halvings;
         double alpha = search_alpha(desc, tested, infos, i, group, starts[i], &halvings);
@@ -135,6 +137,7 @@ static bool stops(newton_run *run, int k)
     const inverse_problem *p = run->p;
     int64_t size = p->m * p->m;
     double residual = R(penrose_of_product)(p->m, run->b, run->b_x, run->next);
+    p->info->products++;
     double noise =
         R(inverse_roundoff)(p->desc) * R(frobenius)(size, run->b) * R(frobenius)(size, run->x);
     p->info->stop = core_stopping_take(&run->stopping, k, residual, noise);
@@ -149,6 +152,7 @@ static bool advance(newton_run *run)
     const inverse_problem *p = run->p;
     atn_inverse_info *info = p->info;
     double update = R(newton_step)(p->desc->storage, p->m, run->x, run->b_x, run->next);
+    info->products++;
     if (!R(all_finite)(p->m, p->m, run->next, p->m)) {
         info->stop = ATN_STOP_NONFINITE;
         return false;
@@ -178,6 +182,7 @@ static void iterate(newton_run *run)
         if (k == steps && !run->best)
             break;
         real_multiply(p->m, run->b, run->x, run->b_x);
+        info->products++;
         if ((run->best && stops(run, k)) || k == steps || !advance(run))
             break;
     }

@@ -95,6 +95,103 @@ static atn_status newton_raphson(const ref_head *h, int64_t m, const num *a, num
     return status;
 }
 
+enum { HIGHEST_ORDER = 9 };
+
+/* What a step multiplies X with: q[0] + q[1] E + ... + q[p - 1] E^(p - 1), E = I - B X. */
+typedef struct {
+    int order;
+    bool chebyshev;
+    long double q[HIGHEST_ORDER];
+} step_polynomial;
+
+/* (1 - r(e)) / (1 - e) for r(e) = T_p(e / d) / T_p(1 / d) = sum r_j e^j: q_i is the sum of r_j over
+ * j > i. Returns the next d, 1 / T_p(1 / d). */
+static long double chebyshev_step(int p, long double d, long double *q)
+{
+    long double before[HIGHEST_ORDER + 2] = {1}, now[HIGHEST_ORDER + 2] = {0, 1}, sum = 0;
+    for (int n = 2; n <= p; n++)
+        for (int j = p; j >= 0; j--) { /* T_n = 2 x T_{n-1} - T_{n-2} */
+            long double next = 2 * (j > 0 ? now[j - 1] : 0) - before[j];
+            before[j] = now[j];
+            now[j] = next;
+        }
+    for (int j = 0; j <= p; j++) {
+        now[j] *= powl(d, p - j);
+        sum += now[j];
+    }
+    for (int i = p - 1; i >= 0; i--)
+        q[i] = (i + 1 < p ? q[i + 1] : 0) + now[i + 1] / sum;
+    return powl(d, p) / sum;
+}
+
+static step_polynomial polynomial_of(atn_inverse_method method)
+{
+    static const step_polynomial polynomials[ATN_INVERSE_COUNT] = {
+        [ATN_INVERSE_NEWTON_SCHULZ] = {2, false, {1, 1}},
+        [ATN_INVERSE_HYPERPOWER_3] = {3, false, {1, 1, 1}},
+        [ATN_INVERSE_HYPERPOWER_7] = {7, false, {1, 1, 1, 1, 1, 1, 1}},
+        [ATN_INVERSE_HYPERPOWER_9] = {9, false, {1, 1, 1, 1, 1, 1, 1, 1, 1}},
+        [ATN_INVERSE_NYSTROMFORMER] = {4, false, {1, 1, 1, 0.25L}},
+        [ATN_INVERSE_CHEBYSHEV_2] = {2, true, {0}},
+        [ATN_INVERSE_CHEBYSHEV_3] = {3, true, {0}},
+        [ATN_INVERSE_CHEBYSHEV_9] = {9, true, {0}},
+    };
+    return polynomials[method];
+}
+
+/* x = x (q[0] + E (q[1] + E (...))); work holds 3 m^2. */
+static void polynomial_step(const step_polynomial *p, int64_t m, const num *b, num *work, num *x)
+{
+    num *e = work, *sum = work + m * m, *product = work + 2 * m * m;
+    NUM(ref_multiply)(m, m, m, b, x, e);
+    for (int64_t i = 0; i < m * m; i++) {
+        e[i] = (i % (m + 1) == 0) - e[i];
+        sum[i] = (i % (m + 1) == 0) * p->q[p->order - 1];
+    }
+    for (int j = p->order - 2; j >= 0; j--) {
+        NUM(ref_multiply)(m, m, m, e, sum, product);
+        for (int64_t i = 0; i < m * m; i++)
+            sum[i] = product[i] + (i % (m + 1) == 0) * p->q[j];
+    }
+    NUM(ref_multiply)(m, m, m, x, sum, product);
+    for (int64_t i = 0; i < m * m; i++)
+        x[i] = product[i];
+}
+
+/* From alpha I or alpha B; Chebyshev's interval must be given. */
+static atn_status polynomial(const ref_head *h, int64_t m, const num *a, num *x)
+{
+    const atn_inverse_desc *desc = &h->desc->inverse;
+    step_polynomial p = polynomial_of(desc->method);
+    bool identity = desc->start == ATN_START_IDENTITY;
+    long double low = desc->interval_low, high = desc->interval_high;
+    if (p.chebyshev && !(low > 0 && high >= low))
+        return ATN_ERR_UNSUPPORTED;
+    num *b = ref_zeros(m * m), *work = ref_zeros(3 * m * m);
+    for (int64_t i = 0; b && i < m * m; i++)
+        b[i] = a[i] + (i % (m + 1) == 0 ? (long double)desc->ridge : 0);
+    if (b && work) {
+        num norm = NUM(ref_norm1)(m, b), alpha = desc->numerator / norm;
+        if (!identity)
+            alpha /= norm, low *= low, high *= high;
+        if (p.chebyshev)
+            alpha = 2 / (low + high);
+        else if (desc->alpha > 0)
+            alpha = desc->alpha;
+        long double d = p.chebyshev ? (high - low) / (high + low) : 0;
+        for (int64_t i = 0; i < m * m; i++)
+            x[i] = alpha * (identity ? (i % (m + 1) == 0) : b[i]);
+        for (int k = 0; k < desc->iterations; k++) {
+            if (p.chebyshev)
+                d = chebyshev_step(p.order, d, p.q);
+            polynomial_step(&p, m, b, work, x);
+        }
+    }
+    atn_status status = b && work ? ATN_OK : ATN_ERR_MEMORY;
+    free(b), free(work);
+    return status;
+}
+
 /* The inverse of A, for eig its pseudo-inverse; cholesky: of A + jitter |A|_1 I where given. */
 static atn_status exact(const ref_head *h, int64_t m, const num *a, num *x)
 {
@@ -128,6 +225,14 @@ atn_status NUM(ref_bottleneck_inverse)(const ref_head *h, int64_t m, const num *
         [ATN_INVERSE_NR_ADAPTIVE] = {newton_raphson, CLOSED | STEPS},
         [ATN_INVERSE_NR_SOFT] = {newton_raphson, CLOSED | STEPS},
         [ATN_INVERSE_NR_SOFTPP] = {newton_raphson, CLOSED | STEPS},
+        [ATN_INVERSE_NEWTON_SCHULZ] = {polynomial, CLOSED},
+        [ATN_INVERSE_HYPERPOWER_3] = {polynomial, CLOSED},
+        [ATN_INVERSE_HYPERPOWER_7] = {polynomial, CLOSED},
+        [ATN_INVERSE_HYPERPOWER_9] = {polynomial, CLOSED},
+        [ATN_INVERSE_NYSTROMFORMER] = {polynomial, CLOSED},
+        [ATN_INVERSE_CHEBYSHEV_2] = {polynomial, CLOSED},
+        [ATN_INVERSE_CHEBYSHEV_3] = {polynomial, CLOSED},
+        [ATN_INVERSE_CHEBYSHEV_9] = {polynomial, CLOSED},
         [ATN_INVERSE_EIG] = {exact, CLOSED | PSEUDO},
         [ATN_INVERSE_CHOLESKY] = {exact, CLOSED},
         [ATN_INVERSE_PIVOTED_CHOLESKY] = {exact, CLOSED},

@@ -7,6 +7,7 @@
 
 #include "conditioning.h"
 #include "data.h"
+#include "filters.h"
 #include "newton.h"
 #include "soft.h"
 
@@ -117,6 +118,30 @@ static double start_norm(int64_t m, const double *a, bool square, double alpha)
     double norm = ref_norm1(m, b);
     free(b);
     return norm;
+}
+
+bool fixture_iterates(int method)
+{
+    return method < ATN_INVERSE_EIG;
+}
+
+void fixture_interval(atn_inverse_desc *desc)
+{
+    bool chebyshev =
+        desc->method >= ATN_INVERSE_CHEBYSHEV_2 && desc->method <= ATN_INVERSE_CHEBYSHEV_9;
+    desc->interval_low = chebyshev ? 0.01 : 0;
+    desc->interval_high = chebyshev ? 100 : 0;
+}
+
+void fixture_filter(const atn_inverse_desc *desc, int64_t m, const double *a, double alpha,
+                    double *x)
+{
+    ref_iteration iteration;
+    atn_status status = ref_iteration_of(desc, m, a, &iteration)
+                            ? ref_iteration_matrix(m, a, &iteration, desc->iterations, x)
+                            : ref_filter_matrix(m, a, alpha, desc->ridge, desc->iterations, x);
+    if (status != ATN_OK)
+        abort();
 }
 
 void fixture_alpha(const atn_inverse_desc *desc, int64_t count, int64_t m, const double *a,
@@ -230,12 +255,11 @@ static void expect_head(fixture_soft *f, int64_t i, double s, double alpha, cons
     int64_t n = f->n, m = f->m, d = c->dim, dv = c->value_dim;
     const double *a = f->a + i * m * m;
     double *want = f->want + i * n * dv;
-    bool newton = c->inverse.method <= ATN_INVERSE_NR_SOFTPP;
-    if (newton &&
-        ref_filter_matrix(m, a, alpha, c->inverse.ridge, c->inverse.iterations, x) != ATN_OK)
-        abort();
-    if (ref_soft(n, m, d, dv, f->q + i * n * d, landmarks, f->v + i * n * dv, s, newton ? x : NULL,
-                 c->op == ATN_SOFTPP, NULL, want) < 0)
+    bool iterates = fixture_iterates(c->inverse.method);
+    if (iterates)
+        fixture_filter(&c->inverse, m, a, alpha, x);
+    if (ref_soft(n, m, d, dv, f->q + i * n * d, landmarks, f->v + i * n * dv, s,
+                 iterates ? x : NULL, c->op == ATN_SOFTPP, NULL, want) < 0)
         abort();
     if (c->window > 0)
         ref_depthwise(c->height, c->width, dv, c->window,

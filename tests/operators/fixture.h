@@ -31,6 +31,16 @@ void fixture_sampling_free(fixture_sampling *sampling);
 int64_t fixture_landmarks(const fixture_sampling *sampling, int64_t n, int64_t d,
                           const double *tokens, double *landmarks);
 
+/* X of an iteration in exact arithmetic, by its closed form; alpha is that of Newton-Raphson. */
+void fixture_filter(const atn_inverse_desc *desc, int64_t m, const double *a, double alpha,
+                    double *x);
+
+/* Whether the method is an iteration. */
+bool fixture_iterates(int method);
+
+/* Gives Chebyshev methods, whose own interval is estimated, one around every A of the tests. */
+void fixture_interval(atn_inverse_desc *desc);
+
 /* The start of the Newton-Raphson variants for `count` m x m matrices, from the papers' words
  * alone: alpha (0: no such n) and the halvings of each. */
 void fixture_alpha(const atn_inverse_desc *desc, int64_t count, int64_t m, const double *a,

@@ -25,7 +25,7 @@ static void multiply(int64_t m, const double *a, const double *b, double *out)
 static soft_model_kind kind_of(const atn_attention_desc *desc)
 {
     const atn_inverse_desc *inverse = &desc->inverse;
-    if (inverse->method <= ATN_INVERSE_NR_SOFTPP)
+    if (fixture_iterates(inverse->method))
         return desc->gradient == ATN_GRADIENT_STEPS ? MODEL_STEPS : MODEL_EQ12;
     if (inverse->method == ATN_INVERSE_PIVOTED_CHOLESKY)
         return MODEL_PIVOTS;
@@ -56,9 +56,7 @@ static void filter_all(const soft_model *model, const double *a, double *x)
     int *halvings = calloc((size_t)count, sizeof *halvings);
     fixture_alpha(inverse, count, m, a, alpha, halvings);
     for (int64_t i = 0; i < count; i++)
-        if (ref_filter_matrix(m, a + i * m * m, alpha[i], inverse->ridge, inverse->iterations,
-                              x + i * m * m) != ATN_OK)
-            abort();
+        fixture_filter(inverse, m, a + i * m * m, alpha[i], x + i * m * m);
     free(halvings);
     free(alpha);
 }
@@ -110,11 +108,11 @@ static void find_start(soft_model *model)
     const atn_inverse_desc *inverse = &model->f.desc.inverse;
     int64_t m = model->f.m, count = model->f.c.batch * model->f.c.heads;
     find_matrices(model, model->a0);
-    if (inverse->method <= ATN_INVERSE_NR_SOFTPP)
+    if (fixture_iterates(inverse->method))
         filter_all(model, model->a0, model->x0);
     for (int64_t i = 0; i < count; i++) {
         const double *a = model->a0 + i * m * m;
-        if (inverse->method > ATN_INVERSE_NR_SOFTPP &&
+        if (!fixture_iterates(inverse->method) &&
             ref_symmetric_pinv(m, a, inverse->rcond, model->x0 + i * m * m, NULL, NULL, NULL) < 0)
             abort();
         model->rank = find_pivots(m, a, inverse->rcond, model->pivots + i * m);

@@ -531,6 +531,7 @@ static attention_case soft_case(int op, int sampling, int mode, int method)
     attention_case c = attention_case_make(&choice);
     c.desc.inverse = atn_inverse_defaults((atn_inverse_method)method);
     c.desc.inverse.iterations = 6;
+    fixture_interval(&c.desc.inverse);
     if (method == ATN_INVERSE_NR)
         c.desc.inverse.alpha = 0.02;
     c.desc.gradient = (atn_gradient)mode;

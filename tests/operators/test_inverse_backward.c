@@ -29,9 +29,7 @@ static void filters(const atn_inverse_desc *desc, const double *a, double *x)
     int halvings[COUNT];
     fixture_alpha(desc, COUNT, M, a, alpha, halvings);
     for (int i = 0; i < COUNT; i++)
-        cr_assert_eq(ref_filter_matrix(M, a + i * SIZE, alpha[i], desc->ridge, desc->iterations,
-                                       x + i * SIZE),
-                     ATN_OK);
+        fixture_filter(desc, M, a + i * SIZE, alpha[i], x + i * SIZE);
 }
 
 /* COUNT kernel-like matrices: 1 on the diagonal, smaller off it, positive definite, the largest row
@@ -121,6 +119,7 @@ static atn_inverse_desc inverse_for(int method)
 {
     atn_inverse_desc desc = atn_inverse_defaults((atn_inverse_method)method);
     desc.alpha = method == ATN_INVERSE_NR ? 0.05 : 0;
+    fixture_interval(&desc);
     desc.jitter = 0;
     if (method == ATN_INVERSE_NR_ADAPTIVE)
         desc.search_limit = 1.2;
@@ -189,7 +188,7 @@ Test(inverse_backward, closed_is_equation_12_whatever_x_is)
     double a[COUNT * SIZE], dx[COUNT * SIZE], x[COUNT * SIZE], da[COUNT * SIZE], error = 0;
     make_matrices(3, a);
     symmetric_noise(50, dx);
-    for (int method = 0; method <= ATN_INVERSE_NR_SOFTPP; method++) {
+    for (int method = 0; fixture_iterates(method); method++) {
         atn_inverse_desc desc = inverse_for(method);
         desc.iterations = 3;
         cr_expect_geq(run(context, &desc, ATN_GRADIENT_CLOSED, ATN_F64, a, dx, da, NULL), 0);
@@ -202,7 +201,7 @@ Test(inverse_backward, closed_is_equation_12_whatever_x_is)
             error = fmax(error, fabs(da[i] + (double)sum) / (1 + fabs((double)sum)));
         }
     }
-    cr_expect(error <= 1e-12, "off by %.3g", error);
+    cr_expect(error <= 1e-11, "off by %.3g", error); /* chebyshev-9's coefficients are near 100 */
     atn_context_free(context);
 }
 

@@ -97,6 +97,7 @@ static atn_inverse_desc inverse_for(int method)
 {
     atn_inverse_desc desc = atn_inverse_defaults((atn_inverse_method)method);
     desc.alpha = method == ATN_INVERSE_NR ? 1e-4 : 0;
+    fixture_interval(&desc);
     return desc;
 }
 

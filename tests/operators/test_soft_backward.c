@@ -243,6 +243,7 @@ static atn_inverse_desc inverse_for(int method)
 {
     atn_inverse_desc desc = atn_inverse_defaults((atn_inverse_method)method);
     desc.alpha = method == ATN_INVERSE_NR ? 0.02 : 0;
+    fixture_interval(&desc);
     desc.iterations = 6;
     if (method == ATN_INVERSE_NR_ADAPTIVE)
         desc.search_limit = 1.2; /* 1 as printed is never met */

@@ -1,0 +1,719 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How many products of m x m matrices each iteration for the inverse needs to reach 1e-6, in both
+ * metrics, against the condition number: on numbers (a spectrum so dense that it stands for any),
+ * on matrices with a log-uniform spectrum, and on kernel matrices.
+ *
+ * A point is one spectrum, or one matrix in every dtype; it gives two rows per method. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <filters.h>
+#include <newton.h>
+
+#include "common/experiment.h"
+#include "common/random.h"
+#include "common/report.h"
+#include "convergence/bottleneck.h"
+#include "registry.h"
+
+static const double target = 1e-6;
+
+enum {
+    LANDMARKS = 49,
+    DENSE = 1001,    /* eigenvalues that stand for a continuum */
+    MOST_STEPS = 64, /* of order 2: 2^64 is more than kappa^2 / 1e-6 */
+    LINES_SHOWN = 400,
+};
+
+/* |A|_1 / lambda_max of the numbers; a matrix has its own. */
+static const double dense_norm_ratio = 1.2;
+
+/* ---- Columns ---- */
+
+static const column columns[] = {
+    {"spectrum", COLUMN_TEXT, "",
+     "dense: 1001 eigenvalues, equally spaced in their logarithm, mapped by the closed form, with "
+     "|A|_1 = 1.2 lambda_max; rotated: a matrix Q diag(l) Q^T, l log-uniform with both ends, Q random "
+     "orthogonal; otherwise an input, whose bottleneck matrix it is"},
+    {"seed", COLUMN_INTEGER, "", "missing for dense"},
+    {"sample", COLUMN_INTEGER, "", "inputs: the sample"},
+    {"m", COLUMN_INTEGER, "", "eigenvalues"},
+    {"dtype", COLUMN_TEXT, "", "arithmetic of A and of the iteration; exact for dense"},
+    {"condition", COLUMN_REAL, "",
+     "lambda_max / lambda_min: as prescribed; for inputs that of A on its numerical range"},
+    {"norm_ratio", COLUMN_REAL, "", "|A|_1 / lambda_max"},
+    {"method", COLUMN_TEXT, "",
+     "which iteration; nr-soft without its ridge, so that all invert the same matrix"},
+    {"start", COLUMN_TEXT, "", "what X_0 = alpha A or alpha I is a multiple of"},
+    {"interval", COLUMN_TEXT, "",
+     "what alpha, for Chebyshev also d, comes from. norm: |A|_1, with numerator 2 for nr-paper, 1 for "
+     "nystromformer, 1.8 for the others; exact: [lambda_min, lambda_max]; estimated: [lowest Ritz "
+     "value of 16 Lanczos steps, |A|_1]"},
+    {"metric", COLUMN_TEXT, "", "axa: |A X A - A|_2 / |A|_2; i_ax: |I - A X|_2"},
+    {"products", COLUMN_INTEGER, "",
+     "products of m x m matrices until the metric is below 1e-6; missing if it never is"},
+    {"products_predicted", COLUMN_INTEGER, "",
+     "the same from the closed form on the eigenvalues of the same A, alpha and interval"},
+    {"steps", COLUMN_INTEGER, "", "the k of that X_k; missing as products"},
+    {"best", COLUMN_REAL, "",
+     "the smallest value of the metric over all steps: the floor; missing for dense"},
+    {"best_products", COLUMN_INTEGER, "", "products that took"},
+    {"fewer_than_soft", COLUMN_REAL, "",
+     "products of nr-soft / products, in the same metric; missing if either is"},
+    {"fewer_than_paper", COLUMN_REAL, "", "the same for nr-paper"},
+    {"lambda_low", COLUMN_REAL, "", "lower end of the interval used, Chebyshev only"},
+    {"lambda_high", COLUMN_REAL, "", "upper end"},
+    {"stop", COLUMN_TEXT, "", "why the library stopped; missing for dense"},
+    {"judged", COLUMN_BOOLEAN, "",
+     "whether products must agree with products_predicted to within one step: where m u condition "
+     "(axa) or m u condition^2 (i_ax) is at most 1e-8, rounding stays two digits below 1e-6"},
+};
+
+static const output_spec outputs[] = {
+    {"methods", "Products of matrices to reach 1e-6, by iteration and condition number", columns,
+     sizeof columns / sizeof *columns},
+};
+
+/* ---- The methods ---- */
+
+typedef enum { FROM_NORM, EXACT, ESTIMATED } interval_kind;
+static const char *const interval_names[] = {"norm", "exact", "estimated"};
+
+enum { SOFT, PAPER }; /* the first methods: what the others are compared with */
+
+typedef struct {
+    atn_inverse_method method;
+    atn_start start;
+    interval_kind interval;
+} choice;
+
+#define BOTH_STARTS(method, interval)                                                              \
+    {method, ATN_START_MATRIX, interval},                                                          \
+    {                                                                                              \
+        method, ATN_START_IDENTITY, interval                                                       \
+    }
+
+static const choice choices[] = {
+    [SOFT] = {ATN_INVERSE_NR_SOFT, ATN_START_MATRIX, FROM_NORM},
+    [PAPER] = {ATN_INVERSE_NR_PAPER, ATN_START_MATRIX, FROM_NORM},
+    BOTH_STARTS(ATN_INVERSE_NEWTON_SCHULZ, EXACT),
+    {ATN_INVERSE_NEWTON_SCHULZ, ATN_START_IDENTITY, FROM_NORM},
+    BOTH_STARTS(ATN_INVERSE_HYPERPOWER_3, FROM_NORM),
+    BOTH_STARTS(ATN_INVERSE_HYPERPOWER_7, FROM_NORM),
+    BOTH_STARTS(ATN_INVERSE_HYPERPOWER_9, FROM_NORM),
+    BOTH_STARTS(ATN_INVERSE_NYSTROMFORMER, FROM_NORM),
+    BOTH_STARTS(ATN_INVERSE_CHEBYSHEV_2, EXACT),
+    BOTH_STARTS(ATN_INVERSE_CHEBYSHEV_3, EXACT),
+    BOTH_STARTS(ATN_INVERSE_CHEBYSHEV_9, EXACT),
+    BOTH_STARTS(ATN_INVERSE_CHEBYSHEV_2, ESTIMATED),
+    BOTH_STARTS(ATN_INVERSE_CHEBYSHEV_3, ESTIMATED),
+    BOTH_STARTS(ATN_INVERSE_CHEBYSHEV_9, ESTIMATED),
+};
+enum { CHOICES = sizeof choices / sizeof *choices };
+
+/* Order, and products of a step (attnum/inverse.h). */
+static const struct {
+    int order, products;
+} costs[ATN_INVERSE_COUNT] = {
+    [ATN_INVERSE_NR_SOFT] = {2, 2},       [ATN_INVERSE_NR_PAPER] = {2, 2},
+    [ATN_INVERSE_NEWTON_SCHULZ] = {2, 2}, [ATN_INVERSE_HYPERPOWER_3] = {3, 3},
+    [ATN_INVERSE_HYPERPOWER_7] = {7, 5},  [ATN_INVERSE_HYPERPOWER_9] = {9, 5},
+    [ATN_INVERSE_NYSTROMFORMER] = {3, 4}, [ATN_INVERSE_CHEBYSHEV_2] = {2, 2},
+    [ATN_INVERSE_CHEBYSHEV_3] = {3, 3},   [ATN_INVERSE_CHEBYSHEV_9] = {9, 5},
+};
+
+static bool is_chebyshev(atn_inverse_method method)
+{
+    return method >= ATN_INVERSE_CHEBYSHEV_2 && method <= ATN_INVERSE_CHEBYSHEV_9;
+}
+
+static int64_t products_of(const choice *c, int64_t steps)
+{
+    bool saved = c->start == ATN_START_IDENTITY && steps > 0; /* B X_0 = alpha B, X_1 = alpha Q */
+    return costs[c->method].products * steps - (saved ? 2 : 0);
+}
+
+static int most_steps(const choice *c)
+{
+    return (int)ceil(MOST_STEPS * log(2) / log(costs[c->method].order));
+}
+
+/* What is inverted. matrix is null for numbers. */
+typedef struct {
+    const char *spectrum;
+    int64_t seed, sample, m; /* -1: none */
+    double condition, norm, smallest, largest;
+    const double *lambda;
+    bottleneck *matrix;
+} subject;
+
+static atn_inverse_desc describe_choice(const choice *c, const subject *on)
+{
+    atn_inverse_desc desc = atn_inverse_defaults(c->method);
+    double low = on->smallest, high = on->largest;
+    desc.start = c->start;
+    desc.ridge = 0;
+    desc.iterations = most_steps(c);
+    if (c->interval != EXACT)
+        return desc;
+    if (is_chebyshev(c->method)) {
+        desc.interval_low = low;
+        desc.interval_high = high;
+    } else
+        desc.alpha = 2 / (c->start == ATN_START_IDENTITY ? low + high : low * low + high * high);
+    return desc;
+}
+
+/* ---- What a method does to a subject ---- */
+
+enum { AXA, I_AX, METRICS };
+static const char *const metric_names[] = {"axa", "i_ax"};
+
+typedef struct {
+    int length, predicted_length; /* entries there are */
+    double values[METRICS][MOST_STEPS + 1], predicted[METRICS][MOST_STEPS + 1];
+    double low, high;
+    const char *stop;
+} course;
+
+/* The closed form of a description. norm takes the place of the matrix. */
+static ref_iteration closed_form(const atn_inverse_desc *desc, double norm)
+{
+    ref_iteration iteration;
+    if (!ref_iteration_of(desc, 1, &norm, &iteration)) {
+        iteration.kind = REF_POWER; /* Newton-Raphson */
+        iteration.order = 2;
+    }
+    return iteration;
+}
+
+/* As far as the question goes. */
+static void predict(const subject *on, const ref_iteration *iteration, int steps, course *out)
+{
+    bool done = false;
+    for (int k = 0; k <= steps && !done; k++) {
+        out->predicted_length = k + 1;
+        out->predicted[AXA][k] = ref_iteration_residual(iteration, k, on->m, on->lambda);
+        out->predicted[I_AX][k] = ref_iteration_identity_residual(iteration, k, on->m, on->lambda);
+        done = out->predicted[AXA][k] < target && out->predicted[I_AX][k] < target;
+    }
+}
+
+/* The library's own run; alpha and interval are as it reports them. Returns an exit code. */
+static int measure(const subject *on, const choice *c, const atn_inverse_desc *desc,
+                   atn_context *context, const double *identity, ref_iteration *iteration,
+                   course *out)
+{
+    atn_inverse_info info;
+    atn_trace trace = {.capacity = MOST_STEPS + 1,
+                       .projector = identity,
+                       .values = {[ATN_METRIC_RESIDUAL] = out->values[AXA],
+                                  [ATN_METRIC_RANGE_RESIDUAL] = out->values[I_AX]}};
+    int code = bottleneck_invert(on->matrix, context, desc, &info, &trace);
+    if (code != EXIT_PASS)
+        return code;
+    out->length = trace.length;
+    out->stop = atn_stop_name(info.stop);
+    iteration->alpha = info.alpha;
+    if (is_chebyshev(c->method))
+        iteration->low = info.interval_low, iteration->high = info.interval_high;
+    if (info.stop == ATN_STOP_ITERATIONS && info.products != products_of(c, info.iterations)) {
+        report_error("%s: %" PRId64 " products in %d steps, expected %" PRId64,
+                     atn_inverse_name(c->method), info.products, info.iterations,
+                     products_of(c, info.iterations));
+        return EXIT_CHECK;
+    }
+    return EXIT_PASS;
+}
+
+static int follow(const subject *on, const choice *c, atn_context *context, const double *identity,
+                  course *out)
+{
+    atn_inverse_desc desc = describe_choice(c, on);
+    ref_iteration iteration = closed_form(&desc, on->norm);
+    int code = EXIT_PASS;
+    *out = (course){0};
+    if (on->matrix)
+        code = measure(on, c, &desc, context, identity, &iteration, out);
+    predict(on, &iteration, desc.iterations, out);
+    if (!on->matrix) {
+        memcpy(out->values, out->predicted, sizeof out->values);
+        out->length = out->predicted_length;
+    }
+    out->low = iteration.low;
+    out->high = iteration.high;
+    return code;
+}
+
+/* The first step below the target; -1 if none is. */
+static int first_below(int length, const double *values)
+{
+    for (int k = 0; k < length; k++)
+        if (values[k] < target)
+            return k;
+    return -1;
+}
+
+static int least(int length, const double *values)
+{
+    int best = 0;
+    for (int k = 1; k < length; k++)
+        if (!(values[best] <= values[k]))
+            best = k;
+    return best;
+}
+
+/* ---- Rows ---- */
+
+static void integer_if(table *t, bool known, int64_t value)
+{
+    if (known)
+        table_integer(t, value);
+    else
+        table_missing(t);
+}
+
+static void put_subject(table *t, const subject *on)
+{
+    table_text(t, on->spectrum);
+    integer_if(t, on->seed >= 0, on->seed);
+    integer_if(t, on->sample >= 0, on->sample);
+    table_integer(t, on->m);
+    table_text(t, on->matrix ? atn_dtype_name(on->matrix->dtype) : "exact");
+    table_real(t, on->condition);
+    table_real(t, on->norm / on->largest);
+}
+
+/* Whether rounding cannot explain a difference between the matrix and the closed form. A X has
+ * rounding errors of m u |A| |X|; X times them is averaged with its transpose, which keeps X
+ * symmetric and brings an error of |X| m u |A| |X| into rows where A is not small: |I - A X| has a
+ * floor of m u kappa^2, A X A, where a column of small A comes in, one of m u kappa. */
+static bool is_judged(const subject *on, int metric)
+{
+    if (!on->matrix)
+        return false;
+    double floor = (double)on->m * atn_dtype_roundoff(on->matrix->dtype) * on->condition;
+    return floor * (metric == I_AX ? on->condition : 1) <= target / 100;
+}
+
+/* A row. published are the products of nr-soft and nr-paper in this metric, 0 for none. Returns an
+ * exit code: the check that matrix and closed form agree. */
+static int put_row(table *t, const subject *on, const choice *c, const course *run, int metric,
+                   const int64_t published[2])
+{
+    int k = first_below(run->length, run->values[metric]);
+    int predicted = first_below(run->predicted_length, run->predicted[metric]);
+    int best = least(run->length, run->values[metric]);
+    bool judged = is_judged(on, metric), known = k >= 0;
+    int64_t products = known ? products_of(c, k) : 0;
+    put_subject(t, on);
+    table_text(t, atn_inverse_name(c->method));
+    table_text(t, c->start == ATN_START_IDENTITY ? "I" : "A");
+    table_text(t, interval_names[c->interval]);
+    table_text(t, metric_names[metric]);
+    integer_if(t, known, products);
+    integer_if(t, predicted >= 0, products_of(c, predicted));
+    integer_if(t, known, k);
+    table_real_if(t, on->matrix, run->values[metric][best]);
+    integer_if(t, on->matrix, products_of(c, best));
+    for (int i = SOFT; i <= PAPER; i++)
+        table_real_if(t, products > 0 && published[i] > 0, (double)published[i] / (double)products);
+    table_real_if(t, is_chebyshev(c->method), run->low);
+    table_real_if(t, is_chebyshev(c->method), run->high);
+    if (run->stop)
+        table_text(t, run->stop);
+    else
+        table_missing(t);
+    table_boolean(t, judged);
+    if (!judged || (known && predicted >= 0 && abs(k - predicted) <= 1) ||
+        (!known && predicted < 0))
+        return EXIT_PASS;
+    report_error("%s kappa %g %s from %s, %s: %d steps to 1e-6, expected %d to within 1",
+                 on->spectrum, on->condition, atn_inverse_name(c->method),
+                 c->start == ATN_START_IDENTITY ? "I" : "A", metric_names[metric], k, predicted);
+    return EXIT_CHECK;
+}
+
+static int put_rows(table *t, const subject *on, atn_context *context)
+{
+    int64_t published[METRICS][2] = {{0}};
+    double *identity = must_allocate((size_t)(on->matrix ? on->m * on->m : 1), sizeof *identity);
+    course *run = must_allocate(1, sizeof *run);
+    int code = EXIT_PASS;
+    for (int64_t i = 0; on->matrix && i < on->m; i++)
+        identity[i * (on->m + 1)] = 1;
+    for (int i = SOFT; i <= PAPER && code == EXIT_PASS; i++) {
+        code = follow(on, &choices[i], context, identity, run);
+        for (int metric = 0; metric < METRICS; metric++) {
+            int k = first_below(run->length, run->values[metric]);
+            published[metric][i] = k < 0 ? 0 : products_of(&choices[i], k);
+        }
+    }
+    for (int i = 0; i < CHOICES && (code == EXIT_PASS || code == EXIT_CHECK); i++) {
+        if (!on->matrix && choices[i].interval == ESTIMATED)
+            continue; /* an estimate is one of a matrix */
+        code = exit_worst(code, follow(on, &choices[i], context, identity, run));
+        for (int metric = 0; metric < METRICS && code != EXIT_ENVIRONMENT; metric++)
+            code = exit_worst(code, put_row(t, on, &choices[i], run, metric, published[metric]));
+    }
+    free(run);
+    free(identity);
+    return code;
+}
+
+/* ---- What there is to do ---- */
+
+static const double kappas[EFFORT_COUNT][9] = {
+    [EFFORT_QUICK] = {1e1, 1e3, 1e6},
+    [EFFORT_DEFAULT] = {1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8},
+    [EFFORT_FULL] = {1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8},
+};
+
+static const default_input quick_inputs[] = {{"smooth", 1}, {0}};
+static const default_input usual_inputs[] = {{"photos", 4}, {"smooth", 2}, {"iid", 2}, {0}};
+static const default_input full_inputs[] = {
+    {"photos", 30},  {"smooth", 30},   {"noisy", 30},      {"iid", 30},
+    {"iid:0.3", 30}, {"clusters", 30}, {"duplicates", 10}, {0}};
+static const int64_t last_stage[] = {3, 0};
+static const case_defaults defaults[EFFORT_COUNT] = {
+    [EFFORT_QUICK] = {quick_inputs, last_stage},
+    [EFFORT_DEFAULT] = {usual_inputs, last_stage},
+    [EFFORT_FULL] = {full_inputs, last_stage},
+};
+
+/* Points: the numbers, a kappa each; the rotated matrices, seeds running fastest; the inputs'. */
+typedef struct {
+    case_list cases; /* first: see case_sweep_input */
+    const settings *s;
+    int kappa_count;
+} sweep;
+
+static int64_t seeds_of(const sweep *w)
+{
+    return w->s->seeds.count;
+}
+
+static int64_t made_points(const sweep *w)
+{
+    return w->kappa_count * (1 + seeds_of(w));
+}
+
+static int prepare(const settings *s, void **state, int64_t *points)
+{
+    sweep *w = must_allocate(1, sizeof *w);
+    *state = w;
+    w->s = s;
+    while (kappas[s->effort][w->kappa_count] > 0)
+        w->kappa_count++;
+    int code = case_list_open(s, &defaults[s->effort], &w->cases);
+    *points = made_points(w) + w->cases.points;
+    return code;
+}
+
+static void release(void *state)
+{
+    sweep *w = state;
+    case_list_free(&w->cases);
+    free(w);
+}
+
+static double kappa_of(const sweep *w, int64_t point)
+{
+    int64_t i = point < w->kappa_count ? point : (point - w->kappa_count) / seeds_of(w);
+    return kappas[w->s->effort][i];
+}
+
+static int64_t seed_of(const sweep *w, int64_t point)
+{
+    return point < w->kappa_count ? -1 : w->s->seeds.items[(point - w->kappa_count) % seeds_of(w)];
+}
+
+static void replay(const void *state, int64_t point, settings_point *options)
+{
+    const sweep *w = state;
+    int64_t made = made_points(w);
+    *options = case_list_replay(&w->cases, point < made ? 0 : point - made);
+    if (point < made && point >= w->kappa_count)
+        options->seed = seed_of(w, point);
+}
+
+static void describe(const void *state, int64_t point, char *buffer, size_t size)
+{
+    const sweep *w = state;
+    if (point < w->kappa_count)
+        snprintf(buffer, size, "dense kappa %g", kappa_of(w, point));
+    else if (point < made_points(w))
+        snprintf(buffer, size, "rotated kappa %g seed %" PRId64, kappa_of(w, point),
+                 seed_of(w, point));
+    else {
+        case_draw draw = case_list_draw(&w->cases, point - made_points(w));
+        case_draw_describe(&draw, buffer, size);
+    }
+}
+
+/* ---- A point ---- */
+
+static int run_dense(const sweep *w, int64_t point, table *raw)
+{
+    double kappa = kappa_of(w, point), *lambda = must_allocate(DENSE, sizeof *lambda);
+    for (int i = 0; i < DENSE; i++)
+        lambda[i] = i + 1 < DENSE ? pow(kappa, -(double)i / (DENSE - 1)) : 1 / kappa;
+    subject on = {.spectrum = "dense",
+                  .seed = -1,
+                  .sample = -1,
+                  .m = DENSE,
+                  .condition = kappa,
+                  .norm = dense_norm_ratio,
+                  .smallest = 1 / kappa,
+                  .largest = 1,
+                  .lambda = lambda};
+    int code = put_rows(raw, &on, NULL);
+    free(lambda);
+    return code;
+}
+
+/* A matrix that is filled in; condition 0: its own. */
+static int run_matrix(bottleneck *b, subject on, atn_context *context, table *raw)
+{
+    if (!b->finite) {
+        report_error("%s: A is not finite, expected finite tokens", on.spectrum);
+        return EXIT_USAGE;
+    }
+    on.m = b->m;
+    on.matrix = b;
+    on.lambda = b->lambda;
+    on.norm = ref_norm1(b->m, b->exact);
+    on.largest = bottleneck_largest(b);
+    on.smallest = bottleneck_smallest(b, true);
+    if (on.condition == 0)
+        on.condition = on.largest / on.smallest;
+    return put_rows(raw, &on, context);
+}
+
+/* Q diag(lambda) Q^T */
+static void rotate(random_stream *r, int64_t m, double kappa, double *a)
+{
+    double *q = must_allocate((size_t)(m * m), sizeof *q);
+    double *lambda = must_allocate((size_t)m, sizeof *lambda);
+    random_orthonormal(r, m, m, q);
+    for (int64_t i = 0; i < m; i++)
+        lambda[i] = i == 0 ? 1 : i == 1 ? 1 / kappa : pow(kappa, -random_uniform(r));
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j <= i; j++) {
+            long double sum = 0;
+            for (int64_t k = 0; k < m; k++)
+                sum += (long double)q[i * m + k] * lambda[k] * q[j * m + k];
+            a[i * m + j] = a[j * m + i] = (double)sum;
+        }
+    free(lambda);
+    free(q);
+}
+
+static int run_rotated(const sweep *w, int64_t point, atn_context *context, table *raw)
+{
+    subject on = {.spectrum = "rotated",
+                  .seed = seed_of(w, point),
+                  .sample = -1,
+                  .condition = kappa_of(w, point)};
+    random_stream *r = random_create((uint64_t)on.seed, "rotated", (uint64_t)log10(on.condition));
+    double *a = must_allocate(LANDMARKS * LANDMARKS, sizeof *a);
+    int code = EXIT_PASS;
+    rotate(r, LANDMARKS, on.condition, a);
+    for (int i = 0; i < w->s->dtype_count && (code == EXIT_PASS || code == EXIT_CHECK); i++) {
+        bottleneck b = bottleneck_create(w->s->dtypes[i], LANDMARKS);
+        int made = bottleneck_from_matrix(&b, a);
+        if (made == EXIT_PASS || made == EXIT_CHECK)
+            made = exit_worst(made, run_matrix(&b, on, context, raw));
+        code = exit_worst(code, made);
+        bottleneck_free(&b);
+    }
+    free(a);
+    random_free(r);
+    return code;
+}
+
+static int run_input(const sweep *w, const case_draw *draw, atn_context *context, table *raw)
+{
+    subject on = {
+        .spectrum = input_name(draw->c->in), .seed = (int64_t)draw->seed, .sample = draw->sample};
+    double *tokens;
+    int code = case_draw_tokens(draw, &tokens);
+    for (int i = 0; i < w->s->dtype_count && (code == EXIT_PASS || code == EXIT_CHECK); i++) {
+        bottleneck b = bottleneck_create(w->s->dtypes[i], draw->c->plan.landmarks);
+        int made = bottleneck_from_tokens(&b, &draw->c->plan, context, tokens);
+        if (made == EXIT_PASS || made == EXIT_CHECK)
+            made = exit_worst(made, run_matrix(&b, on, context, raw));
+        code = exit_worst(code, made);
+        bottleneck_free(&b);
+    }
+    free(tokens);
+    return code;
+}
+
+static int run(const void *state, int64_t point, atn_context *context, table *raw)
+{
+    const sweep *w = state;
+    if (point < w->kappa_count)
+        return run_dense(w, point, raw);
+    if (point < made_points(w))
+        return run_rotated(w, point, context, raw);
+    case_draw draw = case_list_draw(&w->cases, point - made_points(w));
+    return run_input(w, &draw, context, raw);
+}
+
+/* ---- For people ---- */
+
+static bool cell_is(const table *rows, int64_t row, const char *name, const char *text)
+{
+    return strcmp(table_get_text(rows, row, table_column(rows, name)), text) == 0;
+}
+
+static bool row_is(const table *rows, int64_t row, const char *spectrum, const choice *c,
+                   int metric)
+{
+    return cell_is(rows, row, "spectrum", spectrum) &&
+           !cell_is(rows, row, "dtype", atn_dtype_name(ATN_F32)) &&
+           cell_is(rows, row, "metric", metric_names[metric]) &&
+           cell_is(rows, row, "method", atn_inverse_name(c->method)) &&
+           cell_is(rows, row, "start", c->start == ATN_START_IDENTITY ? "I" : "A") &&
+           cell_is(rows, row, "interval", interval_names[c->interval]);
+}
+
+/* The first row of a choice at this condition; -1 if there is none. */
+static int64_t find_row(const table *rows, const char *spectrum, const choice *c, int metric,
+                        double condition)
+{
+    int col = table_column(rows, "condition");
+    for (int64_t row = 0; row < table_rows(rows); row++)
+        if (table_get_real(rows, row, col) == condition && row_is(rows, row, spectrum, c, metric))
+            return row;
+    return -1;
+}
+
+enum { MOST_SHOWN = 12 };
+
+/* A table with a column per kappa. */
+static table *create_shown(const sweep *w, column *shown, char names[][16])
+{
+    static const column keys[] = {{"method", COLUMN_TEXT, "", ""},
+                                  {"start", COLUMN_TEXT, "", ""},
+                                  {"from", COLUMN_TEXT, "", ""}};
+    memcpy(shown, keys, sizeof keys);
+    for (int i = 0; i < w->kappa_count; i++) {
+        snprintf(names[i], 16, "%.0e", kappas[w->s->effort][i]);
+        shown[3 + i] = (column){names[i], COLUMN_REAL, "", ""};
+    }
+    return table_create(shown, 3 + w->kappa_count);
+}
+
+/* What a column says of every choice, by kappa; for the others, of one choice. */
+static void print_by_kappa(const sweep *w, const table *rows, const char *spectrum, int metric,
+                           const char *name, const choice *only)
+{
+    column shown[MOST_SHOWN];
+    char names[MOST_SHOWN][16];
+    table *t = create_shown(w, shown, names);
+    int col = table_column(rows, name);
+    bool whole = strcmp(name, "products") == 0;
+    for (const choice *c = choices; c < choices + CHOICES; c++) {
+        if ((only && c != only) || find_row(rows, spectrum, c, metric, kappas[w->s->effort][0]) < 0)
+            continue;
+        table_text(t, atn_inverse_name(c->method));
+        table_text(t, c->start == ATN_START_IDENTITY ? "alpha I" : "alpha A");
+        table_text(t, interval_names[c->interval]);
+        for (int i = 0; i < w->kappa_count; i++) {
+            int64_t row = find_row(rows, spectrum, c, metric, kappas[w->s->effort][i]);
+            bool known = row >= 0 && !table_is_missing(rows, row, col);
+            table_real_if(t, known,
+                          !known  ? 0
+                          : whole ? (double)table_get_integer(rows, row, col)
+                                  : table_get_real(rows, row, col));
+        }
+    }
+    table_print(t, LINES_SHOWN, stdout);
+    table_free(t);
+}
+
+static const choice *claimed(void)
+{
+    for (const choice *c = choices; c < choices + CHOICES; c++)
+        if (c->method == ATN_INVERSE_CHEBYSHEV_2 && c->start == ATN_START_IDENTITY &&
+            c->interval == EXACT)
+            return c;
+    return NULL;
+}
+
+/* How many of the inputs' matrices chebyshev-2 needs 2.4 times fewer products on. */
+static void print_inputs(const table *rows, int metric)
+{
+    int col = table_column(rows, "fewer_than_soft"), sample = table_column(rows, "sample");
+    int64_t count = 0, known = 0, enough = 0;
+    double lowest = INFINITY, highest = 0;
+    for (int64_t row = 0; row < table_rows(rows); row++) {
+        if (table_is_missing(rows, row, sample) ||
+            !row_is(rows, row, table_get_text(rows, row, table_column(rows, "spectrum")), claimed(),
+                    metric))
+            continue;
+        count++;
+        if (table_is_missing(rows, row, col))
+            continue;
+        double ratio = table_get_real(rows, row, col);
+        known++;
+        enough += ratio >= 2.4;
+        lowest = fmin(lowest, ratio);
+        highest = fmax(highest, ratio);
+    }
+    printf("inputs, %s: both reach 1e-6 on %" PRId64 " of %" PRId64 " matrices",
+           metric_names[metric], known, count);
+    if (known > 0)
+        printf(", with %.3g to %.3g times fewer products, at least 2.4 on %" PRId64, lowest,
+               highest, enough);
+    printf("\n");
+}
+
+static int finish(const settings *s, const void *state, const table *raw, table **tables)
+{
+    static const char *const spectra[] = {"dense", "rotated"};
+    static const char *const arithmetic[] = {"numbers", "matrices in f64"};
+    const sweep *w = state;
+    (void)tables;
+    for (int i = 0; i < 2; i++)
+        for (int metric = 0; metric < METRICS; metric++) {
+            printf("products until %s < 1e-6, by condition number: %s (%s)\n", metric_names[metric],
+                   spectra[i], arithmetic[i]);
+            print_by_kappa(w, raw, spectra[i], metric, "products", NULL);
+            printf(
+                "products of nr-soft over those of chebyshev-2 from alpha I (stated: at least 2.4)\n");
+            print_by_kappa(w, raw, spectra[i], metric, "fewer_than_soft", claimed());
+        }
+    for (int metric = 0; metric < METRICS; metric++)
+        print_inputs(raw, metric);
+    return EXIT_PASS;
+}
+
+const experiment convergence_methods = {
+    .name = "convergence/methods",
+    .summary =
+        "products of matrices until 1e-6: Newton-Schulz, hyperpower, Nystromformer, Chebyshev",
+    .source = "SOFT IJCV Fig. 5, Alg. 2; Nystromformer section 3; Pan and Schreiber 1991",
+    .example = "attnum run convergence/methods --input photos,noisy --dtype f64",
+    .options = USES_INPUT | USES_GRID | USES_DTYPE | USES_DEVICE | USES_SAMPLES | USES_STAGE |
+               USES_SCALE | USES_DISTANCE,
+    .defaults = "Numbers and rotated matrices (m = 49) always.\n"
+                "quick: condition 1e1, 1e3, 1e6; 1 sample of smooth at stage 3.\n"
+                "default: 1e1, 1e2, .. 1e8; 4 samples of photos, 2 of smooth and iid at stage 3.\n"
+                "full: 10 or more samples of seven inputs.",
+    .outputs = outputs,
+    .output_count = 1,
+    .plot = "convergence/methods.gp",
+    .prepare = prepare,
+    .describe = describe,
+    .replay = replay,
+    .input = case_sweep_input,
+    .run = run,
+    .finish = finish,
+    .release = release,
+};

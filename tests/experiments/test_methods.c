@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* convergence/methods: its counts on numbers against the steps themselves, and what its rows say of
+ * one another. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/experiment.h"
+#include "common/report.h"
+#include "registry.h"
+#include "scratch.h"
+
+TestSuite(methods, .init = scratch_begin, .fini = scratch_end);
+
+static const experiment *const tested = &convergence_methods;
+
+/* The rows of a run's first points. */
+static table *run_all(const char *options, int64_t most)
+{
+    char text[256], *words[16];
+    int count = 0;
+    settings s;
+    void *state = NULL;
+    int64_t points;
+    atn_context *context;
+    atn_context_options context_options = {.threads = 1};
+    table *raw = table_create(tested->outputs[0].columns, tested->outputs[0].column_count);
+    snprintf(text, sizeof text, "%s", options);
+    for (char *word = strtok(text, " "); word && count < 16; word = strtok(NULL, " "))
+        words[count++] = word;
+    cr_assert_eq(settings_parse(&s, tested->options, count, words), EXIT_PASS);
+    cr_assert_eq(tested->prepare(&s, &state, &points), EXIT_PASS);
+    cr_assert_eq(atn_context_create(&context_options, &context), ATN_OK);
+    for (int64_t point = 0; point < points && point < most; point++)
+        cr_expect_eq(tested->run(state, point, context, raw), EXIT_PASS, "point %ld", (long)point);
+    cr_assert(freopen("stdout.txt", "w", stdout));
+    cr_expect_eq(tested->finish(&s, state, raw, &raw), EXIT_PASS);
+    atn_context_free(context);
+    tested->release(state);
+    settings_free(&s);
+    return raw;
+}
+
+static double real_at(const table *t, int64_t row, const char *name)
+{
+    return table_get_real(t, row, table_column(t, name));
+}
+
+static int64_t integer_at(const table *t, int64_t row, const char *name)
+{
+    return table_get_integer(t, row, table_column(t, name));
+}
+
+static bool missing_at(const table *t, int64_t row, const char *name)
+{
+    return table_is_missing(t, row, table_column(t, name));
+}
+
+static bool text_is(const table *t, int64_t row, const char *name, const char *text)
+{
+    return strcmp(table_get_text(t, row, table_column(t, name)), text) == 0;
+}
+
+/* ---- The steps on one number ---- */
+
+/* Products of a step, from alpha I the first one's, and the map of e with the half width d. */
+typedef struct {
+    const char *name;
+    int products, first, order;
+    double numerator;
+    long double (*map)(int order, long double e, long double d);
+} method;
+
+static long double power(int order, long double e, long double d)
+{
+    (void)d;
+    return powl(e, order);
+}
+
+static long double nystromformer(int order, long double e, long double d)
+{
+    (void)order, (void)d;
+    return (3 * e * e * e + e * e * e * e) / 4;
+}
+
+static long double first_kind(int order, long double x)
+{
+    long double before = 1, now = x;
+    for (int n = 2; n <= order; n++) {
+        long double next = 2 * x * now - before;
+        before = now;
+        now = next;
+    }
+    return now;
+}
+
+static long double chebyshev(int order, long double e, long double d)
+{
+    return first_kind(order, e / d) / first_kind(order, 1 / d);
+}
+
+static const method methods[] = {
+    {"nr-soft", 2, 2, 2, 1.8, power},
+    {"nr-paper", 2, 2, 2, 2, power},
+    {"newton-schulz", 2, 0, 2, 1.8, power},
+    {"hyperpower-3", 3, 1, 3, 1.8, power},
+    {"hyperpower-7", 5, 3, 7, 1.8, power},
+    {"hyperpower-9", 5, 3, 9, 1.8, power},
+    {"nystromformer", 4, 2, 3, 1, nystromformer},
+    {"chebyshev-2", 2, 0, 2, 0, chebyshev},
+    {"chebyshev-3", 3, 1, 3, 0, chebyshev},
+    {"chebyshev-9", 5, 3, 9, 0, chebyshev},
+};
+enum { METHODS = sizeof methods / sizeof *methods };
+
+/* Products until max |l^weight e| < 1e-6 over a grid of [1 / kappa, 1]; -1 if never. */
+static int64_t count_products(const method *m, bool identity, bool exact, double kappa, int weight)
+{
+    enum { GRID = 700 };
+    static long double e[GRID + 1], l[GRID + 1];
+    long double low = 1 / (long double)kappa, high = 1, norm = 1.2L;
+    long double alpha = m->numerator / norm / (identity ? 1 : norm), d = 0;
+    if (!identity)
+        low *= low;
+    if (exact)
+        alpha = 2 / (low + high), d = (high - low) / (high + low);
+    for (int i = 0; i <= GRID; i++) {
+        l[i] = powl(kappa, -(long double)i / GRID);
+        e[i] = 1 - alpha * l[i] * (identity ? 1 : l[i]);
+    }
+    for (int k = 0; k < 70; k++) {
+        long double worst = 0;
+        for (int i = 0; i <= GRID; i++)
+            worst = fmaxl(worst, fabsl(weight ? l[i] * e[i] : e[i]));
+        if (worst < 1e-6L)
+            return k == 0 ? 0 : (identity ? m->first : m->products) + (k - 1) * m->products;
+        for (int i = 0; i <= GRID; i++)
+            e[i] = m->map(m->order, e[i], d);
+        d = m->map == chebyshev ? 1 / first_kind(m->order, 1 / d) : 0;
+    }
+    return -1;
+}
+
+static const method *find_method(const table *t, int64_t row)
+{
+    for (int i = 0; i < METHODS; i++)
+        if (text_is(t, row, "method", methods[i].name))
+            return &methods[i];
+    cr_assert_fail("row %ld: unknown method", (long)row);
+    return NULL;
+}
+
+Test(methods, numbers_are_the_steps)
+{
+    table *t = run_all("--quick --dtype f32", 3);
+    int64_t seen = 0;
+    for (int64_t row = 0; row < table_rows(t); row++) {
+        if (!text_is(t, row, "spectrum", "dense"))
+            continue;
+        int64_t want =
+            count_products(find_method(t, row), text_is(t, row, "start", "I"),
+                           text_is(t, row, "interval", "exact"), real_at(t, row, "condition"),
+                           text_is(t, row, "metric", "axa"));
+        cr_expect(integer_at(t, row, "products") == want &&
+                      integer_at(t, row, "products_predicted") == want,
+                  "%s from %s kappa %g %s: %ld products, expected %ld",
+                  table_get_text(t, row, table_column(t, "method")),
+                  table_get_text(t, row, table_column(t, "start")), real_at(t, row, "condition"),
+                  table_get_text(t, row, table_column(t, "metric")),
+                  (long)integer_at(t, row, "products"), (long)want);
+        seen++;
+    }
+    cr_expect_eq(seen, 3 * 19 * 2);
+    table_free(t);
+}
+
+/* ---- Rows about matrices ---- */
+
+/* The published iterations' products at the same matrix and metric. */
+static int64_t published(const table *t, int64_t row, const char *name)
+{
+    static const char *const same[] = {"spectrum", "dtype", "metric"};
+    for (int64_t other = 0; other < table_rows(t); other++) {
+        bool match = text_is(t, other, "method", name) &&
+                     real_at(t, other, "condition") == real_at(t, row, "condition") &&
+                     integer_at(t, other, "sample") == integer_at(t, row, "sample");
+        for (int i = 0; i < 3; i++)
+            match = match &&
+                    text_is(t, other, same[i], table_get_text(t, row, table_column(t, same[i])));
+        if (match)
+            return missing_at(t, other, "products") ? 0 : integer_at(t, other, "products");
+    }
+    return -1;
+}
+
+static void check_ratio(const table *t, int64_t row, const char *name, const char *ratio)
+{
+    int64_t theirs = published(t, row, name);
+    bool known = !missing_at(t, row, "products") && theirs > 0;
+    cr_expect(theirs >= 0 && known == !missing_at(t, row, ratio) &&
+                  (!known || real_at(t, row, ratio) ==
+                                 (double)theirs / (double)integer_at(t, row, "products")),
+              "row %ld: %s", (long)row, ratio);
+}
+
+Test(methods, matrices)
+{
+    table *t = run_all("--quick --dtype f64 --input iid --stage 3 --samples 1", INT64_MAX);
+    int64_t judged = 0, matrices = 0, rounded = 0, stopped = 0;
+    for (int64_t row = 0; row < table_rows(t); row++) {
+        check_ratio(t, row, "nr-soft", "fewer_than_soft");
+        check_ratio(t, row, "nr-paper", "fewer_than_paper");
+        if (text_is(t, row, "spectrum", "dense"))
+            continue;
+        bool known = !missing_at(t, row, "products"), f64 = text_is(t, row, "dtype", "f64");
+        bool axa = text_is(t, row, "metric", "axa");
+        double condition = real_at(t, row, "condition");
+        double floor = 49 * (f64 ? 0x1p-53 : 0x1p-24) * condition * (axa ? 1 : condition);
+        cr_expect_eq(known, real_at(t, row, "best") < 1e-6, "row %ld", (long)row);
+        cr_expect_eq(table_get_boolean(t, row, table_column(t, "judged")), floor <= 1e-8);
+        if (floor <= 1e-8) {
+            cr_expect(known && labs((long)(integer_at(t, row, "products") -
+                                           integer_at(t, row, "products_predicted"))) <= 5,
+                      "row %ld", (long)row);
+            judged++;
+        }
+        cr_expect(known || !f64 || !axa || condition > 1e5, "row %ld: f64 does not reach it",
+                  (long)row);
+        rounded += !known;
+        stopped += text_is(t, row, "stop", "diverged");
+        matrices++;
+    }
+    cr_expect(matrices == (3 + 1) * 25 * 2 && judged > 150 && rounded > 5,
+              "%ld rows, %ld judged, %ld never reach it, %ld stopped", (long)matrices, (long)judged,
+              (long)rounded, (long)stopped);
+    table_free(t);
+}
