@@ -130,6 +130,21 @@ Test(filters, chebyshev_is_minimax)
         }
 }
 
+/* Above the interval e grows, with the sign of T_N. */
+Test(filters, beyond_the_interval)
+{
+    for (int i = 4; i < 7; i++) {
+        ref_iteration it = make(&rows[i], false);
+        long double width = high - low, t = (high + low - 2 * 4.5L) / width;
+        double want =
+            (double)(chebyshev(rows[i].order, t) / chebyshev(rows[i].order, (high + low) / width));
+        double got = ref_iteration_error(&it, 1, 4.5);
+        cr_expect(fabs(got - want) <= 1e-14 * fabs(want), "%s: %.17g, %.17g", rows[i].name, got,
+                  want);
+        cr_expect_float_eq(4.5 * ref_iteration_filter(&it, 1, 4.5), 1 - want, 1e-13 * fabs(want));
+    }
+}
+
 /* An interval of one point inverts it at once; then all is a power. */
 Test(filters, an_interval_without_width)
 {
