@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Certified answers: what rounding could be blamed for, enclosed by ball arithmetic (FLINT, Arb) or
+ * worked out exactly over the rationals.
+ *
+ * Method: X approximates A^-1, R = I - X A in balls). |R| < 1 proves that A is not singular,
+ * and then |X|/(1 + |R|) <= |A^-1| <= |X|/(1 - |R|); |X|_2 comes from an f64 eigendecomposition
+ * whose residual and loss of orthogonality are bounded in balls (Ostrowski, Weyl). So a certified
+ * enclosure holds whatever LAPACK returned.
+ *
+ * Inputs are doubles taken as exact numbers. Precision starts at REF_CERTIFY_BITS (or
+ * max_bits, if that is less) and doubles until an answer is certified or max_bits are exceeded; no
+ * clock decides. What is not certified is NaN, never a guess.
+ *
+ * Every function returns ATN_ERR_UNSUPPORTED in a build without the feature `certify`, its outputs
+ * untouched; otherwise ATN_OK or what it documents, and of negative statuses ATN_ERR_NULL,
+ * ATN_ERR_SHAPE (a negative size, d = 0 with tokens, more than REF_CERTIFY_MOST rows),
+ * ATN_ERR_VALUE (max_bits outside 53..2^16, and what each names), ATN_ERR_MEMORY,
+ * ATN_ERR_LIBRARY. ATN_NONFINITE: NaN or infinity in the input; outputs are NaN and not certified.
+ * FLINT itself ends the program where memory runs out. Any number of threads may call at a time. */
+#ifndef REFERENCE_CERTIFIED_H
+#define REFERENCE_CERTIFIED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <attnum/status.h>
+
+enum { REF_CERTIFY_BITS = 128, REF_CERTIFY_MOST = 4096 };
+
+/* What certifies, with versions: "FLINT 2.9.0, Arb 2.23.0". Null: not in this build. */
+const char *ref_certify_library(void);
+
+/* lower <= truth <= upper if certified; NaN, NaN otherwise. bits: the precision it took, or the
+ * highest that was tried. */
+typedef struct {
+    double lower, upper;
+    int bits;
+    bool certified;
+} ref_enclosure;
+
+/* A symmetric m x m matrix, exactly: the doubles of `matrix`, or, if that is null, the kernel matrix
+ * A_ij = exp(-s |x_i - x_j|^2) of the m x d `tokens`, with s = scale, or s = 1/(2 sqrt(d)) exactly
+ * if scale is 0. A kernel's entries are never rounded to doubles on the way. */
+typedef struct {
+    int64_t m, d;
+    const double *matrix, *tokens;
+    double scale;
+} ref_exact_matrix;
+
+/* ---- Spectra ---- */
+
+/* normalised: |D^-1/2 A^-1 D^-1/2|_2, D = diag(A 1). */
+typedef struct {
+    ref_enclosure lambda_min, lambda_max, inverse_norm, normalised_norm;
+} ref_certified_spectrum;
+
+/* The four, each of relative width at most 1e-6 if certified (usually 1e-11).
+ *
+ * lambda_min = 1/|A^-1|_2 needs A positive definite. Kernel matrices are (positive semi-definite by
+ * Bochner's theorem, and not singular). For `matrix`, that is certified as well: by the residual of
+ * a Cholesky factorisation that is smaller than 1/|A^-1|_2. Where it is not positive definite,
+ * lambda_min is not certified; inverse_norm still is. normalised_norm needs positive row sums.
+ *
+ * ATN_OK: all four certified. ATN_SINGULAR: two tokens coincide; lambda_min = 0 is certified and so
+ * is lambda_max; there are no inverses. ATN_BELOW_FLOOR: something is not certified: A is singular,
+ * not positive definite, or max_bits too few. ATN_ERR_VALUE: matrix not symmetric, scale negative.
+ *
+ * One core, kernel of 32 wide tokens, 128 bits: m = 64 0.02 s, m = 256 under 1 s; memory about
+ * 5 m^2 (bits/8 + 48) bytes. */
+atn_status ref_certify_spectrum(const ref_exact_matrix *a, int max_bits,
+                                ref_certified_spectrum *spectrum);
+
+/* ---- Outputs ---- */
+
+/* S^ V = P^T X P V (IJCV Eq. 9, 17), P = K(L, Q), X = A^-1, or D^-1/2 A^-1 D^-1/2 if normalise. */
+typedef struct {
+    int64_t n, m, d, dv;
+    const double *tokens, *landmarks, *values; /* n x d, m x d, n x dv */
+    double scale;                              /* as in ref_exact_matrix */
+    bool normalise;
+} ref_certified_soft;
+
+/* lower <= S^ V <= upper elementwise, n x dv each; widths at most 1e-9 of the largest |S^ V|. *bits
+ * (or null) as in ref_enclosure. ATN_OK: certified. ATN_SINGULAR (two landmarks coincide) and
+ * ATN_BELOW_FLOOR: not, and lower and upper are NaN. */
+atn_status ref_certify_soft(const ref_certified_soft *problem, int max_bits, double *lower,
+                            double *upper, int *bits);
+
+/* ---- Newton-Raphson over the rationals ---- */
+
+/* alpha = numerator/denominator, divided by |A|_1^2 if over_norm1: {2, 1, true} is IJCV Alg. 2. */
+typedef struct {
+    int64_t numerator, denominator;
+    bool over_norm1;
+} ref_rational_start;
+
+/* What is so after k steps from X_0 = alpha A, in exact arithmetic (no rounding anywhere). */
+typedef struct {
+    bool iterate_is_zero;  /* X_k v = 0: then X_j v = 0 for all j > k as well (Eq. 10) */
+    bool residual_is_zero; /* A X_k A v = A v */
+    bool residual_is_full; /* A X_k A v = 0: the residual along v is -A v, as with X = 0 */
+    bool equal_row_sums;   /* A 1 = |A|_1 1 (of a nonnegative A: 1 is its Perron vector) */
+} ref_exact_newton;
+
+/* k steps of X <- 2X - XAX on the symmetric m x m matrix of doubles; v: m doubles. residual_lower
+ * and _upper (m each, or both null) enclose the exact vector A X_k A v - A v, equal where an entry
+ * is a double. Along v = 1 with equal row sums r and alpha = 2/r^2, X_1 v = 0: S11's failure, not
+ * explained by rounding. Numbers double their digits with every step: k is 0..10, and a step 8 of
+ * m = 16 takes seconds. ATN_ERR_VALUE: k, denominator <= 0, A not symmetric, |A|_1 = 0 with
+ * over_norm1. */
+atn_status ref_exact_newton_steps(int64_t m, const double *a, ref_rational_start alpha, int k,
+                                  const double *v, ref_exact_newton *result,
+                                  double *residual_lower, double *residual_upper);
+
+/* ---- The adaptive start (IJCV section 3.2) ---- */
+
+/* Whether |I - 2 beta^n B/|A|_1^2|_1 <= 1. */
+typedef enum {
+    REF_START_UNDECIDED, /* max_bits were too few to tell (balls only) */
+    REF_START_WITHIN,    /* <= 1, certified */
+    REF_START_ABOVE,     /* > 1, certified */
+} ref_start_sign;
+
+/* signs[n] for n = 0..cap, with B = A, or B = A^2 if squared. A `matrix` is decided exactly, equality
+ * included, and never undecided (max_bits is then ignored). beta > 0 is a double taken exactly.
+ * ATN_BELOW_FLOOR: some sign is undecided. ATN_ERR_VALUE: cap outside 0..1024, beta not positive,
+ * matrix not symmetric, scale negative, |A|_1 = 0. */
+atn_status ref_certify_start(const ref_exact_matrix *a, bool squared, double beta, int cap,
+                             int max_bits, ref_start_sign *signs);
+
+#endif
