@@ -27,7 +27,7 @@
 
 enum { REF_CERTIFY_BITS = 128, REF_CERTIFY_MOST = 4096 };
 
-/* What certifies, with versions: "FLINT 2.9.0, Arb 2.23.0". Null: not in this build. */
+/* What certifies: "FLINT 2.9.0, Arb 2.23.0". Null: not in this build. */
 const char *ref_certify_library(void);
 
 /* lower <= truth <= upper if certified; NaN, NaN otherwise. bits: the precision it took, or the
@@ -38,9 +38,9 @@ typedef struct {
     bool certified;
 } ref_enclosure;
 
-/* A symmetric m x m matrix, exactly: the doubles of `matrix`, or, if that is null, the kernel matrix
- * A_ij = exp(-s |x_i - x_j|^2) of the m x d `tokens`, with s = scale, or s = 1/(2 sqrt(d)) exactly
- * if scale is 0. A kernel's entries are never rounded to doubles on the way. */
+/* A symmetric m x m matrix, exactly: the doubles of `matrix`, or, if that is null, the kernel
+ * matrix A_ij = exp(-s |x_i - x_j|^2) of the m x d `tokens`, with s = scale, or s = 1/(2 sqrt(d))
+ * exactly if scale is 0. A kernel's entries are never rounded to doubles on the way. */
 typedef struct {
     int64_t m, d;
     const double *matrix, *tokens;
@@ -109,8 +109,8 @@ typedef struct {
  * m = 16 takes seconds. ATN_ERR_VALUE: k, denominator <= 0, A not symmetric, |A|_1 = 0 with
  * over_norm1. */
 atn_status ref_exact_newton_steps(int64_t m, const double *a, ref_rational_start alpha, int k,
-                                  const double *v, ref_exact_newton *result,
-                                  double *residual_lower, double *residual_upper);
+                                  const double *v, ref_exact_newton *result, double *residual_lower,
+                                  double *residual_upper);
 
 /* ---- The adaptive start (IJCV section 3.2) ---- */
 
@@ -121,10 +121,10 @@ typedef enum {
     REF_START_ABOVE,     /* > 1, certified */
 } ref_start_sign;
 
-/* signs[n] for n = 0..cap, with B = A, or B = A^2 if squared. A `matrix` is decided exactly, equality
- * included, and never undecided (max_bits is then ignored). beta > 0 is a double taken exactly.
- * ATN_BELOW_FLOOR: some sign is undecided. ATN_ERR_VALUE: cap outside 0..1024, beta not positive,
- * matrix not symmetric, scale negative, |A|_1 = 0. */
+/* signs[n] for n = 0..cap, with B = A, or B = A^2 if squared. A `matrix` is decided exactly,
+ * equality included, and never undecided (max_bits is then ignored). beta > 0 is a double taken
+ * exactly. ATN_BELOW_FLOOR: some sign is undecided. ATN_ERR_VALUE: cap outside 0..1024, beta not
+ * positive, matrix not symmetric, scale negative, |A|_1 = 0. */
 atn_status ref_certify_start(const ref_exact_matrix *a, bool squared, double beta, int cap,
                              int max_bits, ref_start_sign *signs);
 

@@ -22,8 +22,8 @@ atn_status ref_certify_soft(const ref_certified_soft *problem, int max_bits, dou
 }
 
 atn_status ref_exact_newton_steps(int64_t m, const double *a, ref_rational_start alpha, int k,
-                                  const double *v, ref_exact_newton *result,
-                                  double *residual_lower, double *residual_upper)
+                                  const double *v, ref_exact_newton *result, double *residual_lower,
+                                  double *residual_upper)
 {
     return ATN_ERR_UNSUPPORTED;
 }

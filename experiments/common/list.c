@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "list.h"
 
+#include <certified.h>
 #include <cjson/cJSON.h>
 #include <linear_algebra.h>
 #include <matrices.h>
@@ -141,7 +142,12 @@ static bool find_program(const char *name)
 
 static void list_parts(table *t, const char *kind)
 {
+    const char *library = ref_certify_library();
     add_row(t, (const char *[COLUMNS]){kind, "cuda", "not in this build"});
+    add_row(t, (const char *[COLUMNS]){
+                   kind, "certify",
+                   library ? library : "not in this build (FLINT, Arb): nothing is certified", NULL,
+                   NULL, "enclosures by ball arithmetic, and exact rationals"});
     add_row(t, (const char *[COLUMNS]){
                    kind, "gnuplot",
                    find_program("gnuplot") ? "found" : "not found: experiments make no plots"});

@@ -2,6 +2,7 @@
 #include "metadata.h"
 
 #include <cblas.h>
+#include <certified.h>
 #include <cjson/cJSON.h>
 #include <gsl/gsl_version.h>
 #include <inttypes.h>
@@ -110,6 +111,7 @@ static void add_versions(cJSON *run)
     cJSON_AddItemToObject(run, "blas", blas_node());
     add_text(run, "lapack", lapack);
     add_text(run, "gsl", gsl_version);
+    add_text(run, "certify", ref_certify_library());
     free(lapack);
 }
 

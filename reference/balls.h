@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside reference/'s certified part only: matrices of balls (Arb). A ball encloses a number; every
+ * routine encloses what its formula says of the numbers enclosed. */
+#ifndef REFERENCE_BALLS_H
+#define REFERENCE_BALLS_H
+
+#include <arb_mat.h>
+
+#include "certified.h"
+
+/* ATN_OK, ATN_NONFINITE, or a negative status of certified.h; max_bits not checked. */
+atn_status balls_check(const ref_exact_matrix *a);
+bool balls_symmetric(int64_t m, const double *a);
+bool balls_bits_allowed(int max_bits);
+
+/* The scale of ref_exact_matrix. */
+void balls_scale(arb_t s, double scale, int64_t d, slong bits);
+
+/* kernel (p x q, set up) = exp(-s |x_i - y_j|^2), x p x d, y q x d. y null: Y = X, one triangle is
+ * computed and mirrored, and the diagonal is 1. */
+void balls_kernel(arb_mat_t kernel, int64_t d, const double *x, const double *y, const arb_t s,
+                  slong bits);
+
+/* to (set up) = from, exactly; for a kernel in balls. */
+void balls_doubles(arb_mat_t to, const double *from);
+void balls_matrix(arb_mat_t to, const ref_exact_matrix *a, slong bits);
+
+/* d_i = the sum of row i; room for as many rows. */
+void balls_row_sums(arb_ptr d, const arb_mat_t a, slong bits);
+
+/* S_ij *= r_i c_j; either may be null: all 1. */
+void balls_scale_rows_columns(arb_mat_t s, arb_srcptr r, arb_srcptr c, slong bits);
+
+/* What balls_top encloses. */
+typedef enum { BALLS_SPECTRAL_NORM, BALLS_LARGEST_EIGENVALUE } balls_quantity;
+
+/* Encloses |S|_2 or the largest eigenvalue of every symmetric matrix in the balls S, to a few m u
+ * of |S|_2 if their radii are smaller. Not finite if it cannot. ATN_ERR_MEMORY, ATN_ERR_LIBRARY. */
+atn_status balls_top(arb_t top, balls_quantity quantity, const arb_mat_t s);
+
+/* x = an approximate inverse of A, exact and exactly symmetric; r = I - X A. False if there is none
+ * at this precision. */
+bool balls_inverse(arb_mat_t x, arb_mat_t r, const arb_mat_t a, slong bits);
+
+/* The doubles around a ball. Certified if they are within `width` of each other, relative to the
+ * smaller, and not 0; otherwise NaN. */
+ref_enclosure balls_enclosure(const arb_t x, double width, slong bits);
+void balls_bounds(const arb_t x, double *lower, double *upper);
+
+ref_enclosure balls_nothing(slong bits);
+
+#endif
