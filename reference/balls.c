@@ -220,8 +220,7 @@ static void combine(arb_t top, double approximate, const mag_t residual, const m
     arb_clear(factor);
 }
 
-static atn_status enclose_top(arb_t top, balls_quantity quantity, const arb_mat_t s,
-                              const fmpz_t e)
+static atn_status enclose_top(arb_t top, balls_quantity quantity, const arb_mat_t s, const fmpz_t e)
 {
     int64_t m = arb_mat_nrows(s);
     double *rounded = ref_allocate(m * m), *w = ref_allocate(m * m), *lambda = ref_allocate(m);

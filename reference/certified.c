@@ -345,7 +345,8 @@ static atn_status check_soft(const ref_certified_soft *p, int max_bits)
         return ATN_ERR_VALUE;
     ref_exact_matrix a = {.m = p->m, .d = p->d, .tokens = p->landmarks, .scale = p->scale};
     atn_status status = balls_check(&a);
-    if (status == ATN_OK && !(ref_all_finite(tokens, p->tokens) && ref_all_finite(values, p->values)))
+    if (status == ATN_OK &&
+        !(ref_all_finite(tokens, p->tokens) && ref_all_finite(values, p->values)))
         status = ATN_NONFINITE;
     return status;
 }

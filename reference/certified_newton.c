@@ -2,9 +2,9 @@
 /* Newton-Raphson (IJCV Eq. 10) over the rationals. */
 #include <flint/fmpq_mat.h>
 
-#include <math.h>
 #include "balls.h"
 #include "routes.h"
+#include <math.h>
 
 enum { MOST_STEPS = 10 };
 
@@ -143,8 +143,8 @@ static atn_status check_newton(int64_t m, const double *a, ref_rational_start st
 }
 
 atn_status ref_exact_newton_steps(int64_t m, const double *a, ref_rational_start alpha, int k,
-                                  const double *v, ref_exact_newton *result,
-                                  double *residual_lower, double *residual_upper)
+                                  const double *v, ref_exact_newton *result, double *residual_lower,
+                                  double *residual_upper)
 {
     if (!result)
         return ATN_ERR_NULL;

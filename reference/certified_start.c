@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The adaptive start of IJCV section 3.2: on which side of 1 |I - c B|_1 lies, c = 2 beta^n/|A|_1^2.
+/* The adaptive start of IJCV section 3.2: on which side of 1 |I - c B|_1 lies, c = 2
+ * beta^n/|A|_1^2.
  *
  * Times |A|_1^2 > 0 everything is a sum of products of the entries: for a matrix of doubles, exact
  * in binary arithmetic of unbounded precision. The same code then decides equality too. */

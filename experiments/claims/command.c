@@ -73,8 +73,8 @@ static int gather_evidence(claim_run *run, const selection *chosen)
     int code = EXIT_PASS;
     for (int i = 0; i < chosen->count; i++)
         for (int j = 0; chosen->items[i]->evidence[j] && code != EXIT_ENVIRONMENT; j++)
-            code = exit_worst(code,
-                              evidence_run(run, evidence_find(chosen->items[i]->evidence[j])));
+            code =
+                exit_worst(code, evidence_run(run, evidence_find(chosen->items[i]->evidence[j])));
     return code;
 }
 

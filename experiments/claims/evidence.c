@@ -25,6 +25,14 @@ static const evidence rows[] = {
     {"eigenvalues", "spectral/eigenvalues", "--quick"},
     {"norm-growth", "spectral/norm-growth", "--quick"},
     {"bounds", "spectral/bounds", "--quick"},
+    {"bounds-landmarks", "spectral/bounds",
+     "--quick --input photos,smooth,iid --stage 2 --m 4,16,49,196"},
+    {"scale-head", "spectral/eigenvalues", "--input photos,smooth,iid --m 49 --samples 5"},
+    /* 1/(2 sqrt(64)) and 1/(2 sqrt(512)) */
+    {"scale-64", "spectral/eigenvalues",
+     "--input photos,smooth,iid --m 49 --samples 5 --scale 0.0625"},
+    {"scale-512", "spectral/eigenvalues",
+     "--input photos,smooth,iid --m 49 --samples 5 --scale 0.022097086912079608"},
     {"maps", "attention/maps", "--quick"},
     {"counts", "cost/counts", ""},
     {"memory", "cost/memory", "--quick"},
@@ -77,8 +85,8 @@ static char *join_seeds(const settings *s)
 char *evidence_command(const claim_run *run, const evidence *e)
 {
     char *seeds = join_seeds(run->s);
-    char *command = must_format("attnum run %s%s%s --seed %s", e->experiment, *e->options ? " " : "",
-                                e->options, seeds);
+    char *command = must_format("attnum run %s%s%s --seed %s", e->experiment,
+                                *e->options ? " " : "", e->options, seeds);
     free(seeds);
     return command;
 }
@@ -113,7 +121,7 @@ static int run_experiment(const claim_run *run, const evidence *e, const char *f
 {
     char *seeds = join_seeds(run->s), *threads = must_format("%d", run->s->threads);
     char *options = must_format("%s", e->options), *log = must_format("%s/log.txt", folder);
-    const char *words[MAX_WORDS] = {run->program, "run",     e->experiment, "--seed", seeds,
+    const char *words[MAX_WORDS] = {run->program, "run",   e->experiment, "--seed", seeds,
                                     "--threads",  threads, "--out",       folder};
     int count = 9;
     for (char *word = strtok(options, " "); word; word = strtok(NULL, " ")) {

@@ -11,7 +11,8 @@
 /* A = [1 a; a 1] has the eigenvalues 1 + a and 1 - a. */
 static const double pair_coupling = 0.5;
 
-/* The residual |A X_k A - A|_F / |A|_F after `iterations` steps from alpha A. Returns an exit code. */
+/* The residual |A X_k A - A|_F / |A|_F after `iterations` steps from alpha A. Returns an exit code.
+ */
 static int pair_residual(const claim_run *run, double alpha, int iterations, double *residual)
 {
     double a[4] = {1, pair_coupling, pair_coupling, 1}, x[4];

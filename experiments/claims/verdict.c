@@ -8,7 +8,7 @@
 #include "common/report.h"
 
 #define SECOND(code, name, description) name,
-#define THIRD(code, name, description) description,
+#define THIRD(code, name, description)  description,
 static const char *const names[] = {VERDICT_LIST(SECOND)};
 static const char *const descriptions[] = {VERDICT_LIST(THIRD)};
 #undef SECOND
