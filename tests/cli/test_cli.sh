@@ -13,7 +13,8 @@ for option in --help -h; do
     expect_stdout 'attnum list'
     expect_stdout 'attnum run'
     expect_stdout 'exit code: 0'
-    for later in claims check inspect regress bench merge; do
+    expect_stdout 'attnum claims'
+    for later in check inspect regress bench merge; do
         expect_no_stdout "attnum $later"
     done
 done
@@ -25,11 +26,9 @@ attnum
 expect_usage 'no command' 'list, run'
 attnum lits
 expect_usage "'lits'" 'did you mean list?'
-attnum claims
-expect_usage "'claims'"
 
 # ---- list ----
-kinds='operators variants inverses experiments inputs references parts'
+kinds='operators variants inverses experiments claims inputs references parts'
 attnum list
 expect_exit 0
 expect_quiet
@@ -75,6 +74,41 @@ code=$?
 : >stdout
 expect_exit 3
 expect_one_line
+
+# ---- claims ----
+attnum claims --help
+expect_exit 0
+expect_quiet
+expect_stdout 'usage: attnum claims'
+expect_no_stdout '--quick'
+attnum claims S999
+expect_usage "'S999'" 'unknown statement'
+attnum claims S10 --quick
+expect_usage '--quick'
+attnum claims S10 --seed x
+expect_usage "--seed 'x'"
+attnum claims U04 --dry-run --seed 1:3
+expect_exit 0
+expect_quiet
+expect_stdout 'attnum run attention/maps --quick --seed 1,2,3'
+attnum claims S10
+expect_exit 0
+expect_quiet
+expect_stdout 'S10  holds if'
+expect_stdout '0 < α < 2/λ_max²'
+expect_no_file results
+attnum claims S10 S10 M01 --out kept
+expect_exit 0
+expect_quiet
+[ "$(wc -l <kept/claims.csv)" -eq 3 ]
+check "a header and two verdicts" $?
+[ -s kept/claims.md ] && [ -s kept/claims.csv-metadata.json ]
+check "a report and metadata" $?
+: >file
+attnum claims S10 --out file
+expect_exit 3
+expect_one_error 'file' 'cannot make this folder'
+rm -rf kept file
 
 # ---- run: what is wrong for any experiment ----
 attnum run

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What judges compute themselves: one head in f64, and seeded numbers. */
+#ifndef EXPERIMENTS_CLAIMS_DIRECT_H
+#define EXPERIMENTS_CLAIMS_DIRECT_H
+
+#include "claims/evidence.h"
+
+/* Y (n x dv) of one head in f64, K = Q where k is null. Returns an exit code; reports a failure. */
+int direct_forward(const claim_run *run, const atn_attention_desc *desc, int64_t n, int64_t d,
+                   int64_t dv, const double *q, const double *k, const double *v, double *y);
+
+/* `count` numbers of N(0, 1), to be freed; `purpose` names the stream (common/random.h). */
+double *direct_normal(const claim_run *run, const char *purpose, int64_t count);
+
+/* c (rows x cols) = A B or A^T B, A of `inner` columns (rows), summed in long double. */
+void direct_multiply(int64_t rows, int64_t inner, int64_t cols, const double *a, const double *b,
+                     double *c);
+void direct_multiply_transposed(int64_t rows, int64_t inner, int64_t cols, const double *a,
+                                const double *b, double *c);
+
+/* The Euclidean norm of x[0], x[step], ..., `count` numbers, in long double. */
+double direct_norm(int64_t count, int64_t step, const double *x);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What one layer of a network holds and costs, as functions of its sizes.
+ *
+ * Parameters are exact. Multiply-adds ("macs") are those of convolutions, linear maps and attention
+ * operators for one image; biases, norms, activations, residual additions and interpolation are not
+ * counted, as the papers' "FLOPs" do not. A zero-padded border counts as if it were there. */
+#ifndef EXPERIMENTS_NETWORKS_LAYERS_H
+#define EXPERIMENTS_NETWORKS_LAYERS_H
+
+#include <attnum/attnum.h>
+
+typedef struct {
+    int64_t parameters;
+    double macs;
+    double inverse_macs; /* of them: the steps of an iterated inverse */
+} layer_count;
+
+layer_count layer_add(layer_count a, layer_count b);
+layer_count layer_times(int64_t times, layer_count a);
+
+/* k x k convolution from in to out channels in groups, to side x side pixels. */
+layer_count layer_conv(int64_t in, int64_t out, int64_t kernel, int64_t groups, bool bias,
+                       int64_t side);
+/* Applied to each of `rows` tokens. */
+layer_count layer_linear(int64_t in, int64_t out, bool bias, int64_t rows);
+/* LayerNorm or BatchNorm: a weight and a bias of each channel. */
+layer_count layer_norm(int64_t width);
+/* Learned vectors that are added or appended. */
+layer_count layer_embedding(int64_t rows, int64_t width);
+/* Two linear maps with biases, width -> ratio * width -> width. */
+layer_count layer_mlp(int64_t width, int64_t ratio, int64_t rows);
+
+/* An operator of the registry between its projections. */
+typedef struct {
+    atn_operator op;
+    const char *variant;
+    int64_t tokens, key_tokens; /* K is Q for soft, softpp and gaussian */
+    int64_t heads, dim;         /* dim of one head, of queries, keys and values */
+    int64_t grid;               /* side of the tokens' grid, for landmarks and residual */
+    bool sampled;               /* soft, softpp always; gaussian: SOFT with sp. 1x1, whose landmarks
+                                   are all tokens, mapped */
+    atn_sampling_kind sampling;
+    int64_t stride;    /* pool, conv, conv-code */
+    int64_t landmarks; /* first; Linformer's r; nystromformer */
+    int64_t residual;  /* side of the depthwise filter on V; 0: none */
+} attention_layer;
+
+/* Multiply-adds are half the flops of atn_attention_cost; parameters are those of the operator's
+ * formula: landmarks' convolution and norm, residual filters, E, temperature, gamma. Returns an
+ * exit code; a failure has been reported. */
+int layer_attention(atn_context *context, const attention_layer *layer, layer_count *count);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A network as a table of stages, and its parameters and multiply-adds, layer by layer. */
+#ifndef EXPERIMENTS_NETWORKS_NETWORK_H
+#define EXPERIMENTS_NETWORKS_NETWORK_H
+
+#include "networks/layers.h"
+
+enum { MLP_RATIO = 4, CLASSES = 1000, RESOLUTION = 224, MOST_STAGES = 4, MOST_PARTS = 64 };
+
+/* ---- Configurations ---- */
+
+/* Convolutions that make tokens of an image or of the last stage's tokens. A step's output is
+ * `width` channels, or a fraction 1/part of the stage's dim, and its input's side / stride. */
+typedef struct {
+    int kernel, stride, width, part;
+} embedding_step;
+
+typedef struct {
+    const embedding_step *steps;
+    int count;
+    bool bias, norm; /* each step's */
+} embedding;
+
+typedef enum {
+    LOCAL_NONE,
+    LOCAL_DEPTHWISE, /* a depthwise convolution with bias */
+    LOCAL_LPI,       /* XCiT's local patch interaction: two of them, BatchNorm between */
+    LOCAL_KINDS
+} local_kind;
+
+/* What a block has beside projections, attention and MLP. */
+typedef struct {
+    int norms;   /* LayerNorms */
+    int vectors; /* learned vectors of the stage's dim: LayerScale, affine layers */
+    local_kind local;
+    int local_kernel;
+    int projection_kernel; /* depthwise convolution and BatchNorm before Q, K and V; 0: none */
+    int key_stride;        /* of those of K and V */
+} block_form;
+
+typedef struct {
+    atn_operator op;
+    const char *variant;
+} attention_name;
+
+typedef struct {
+    const embedding *embed;
+    const block_form *block;
+    int depth, dim, heads;
+    int width; /* of queries, keys and values, all heads; 0: dim */
+    attention_name attention;
+    int stride;       /* SOFT's landmarks: side of a window; 0: none */
+    int residual;     /* side of the published code's filter on V; 0: none */
+    bool class_token; /* appended to this stage's tokens */
+    bool positions;   /* a learned vector for each token */
+} network_stage;
+
+typedef struct {
+    network_stage stages[MOST_STAGES];
+    int stage_count;
+    int fourier;      /* sines and cosines that a linear map makes positions of; 0: none */
+    int class_layers; /* class attention layers after the last stage */
+    attention_name class_attention;
+    const block_form *class_block;
+    const char *assumption; /* what none of the four papers states; "" if they state it all */
+} network;
+
+/* What a table's row changes in a network; 0: nothing. */
+typedef struct {
+    attention_name attention; /* with a variant: instead of the first stage's operator, wherever
+                                 that stands */
+    attention_name class_attention;
+    bool resampled; /* SOFT: take `sampling` */
+    atn_sampling_kind sampling;
+    int landmarks;  /* of sampling "first", of Linformer and Nystromformer; 0: 49 */
+    int heads;      /* of every stage */
+    int resolution; /* 0: 224 */
+} change;
+
+/* ---- Counts ---- */
+
+typedef struct {
+    int stage; /* from 1; class attention and classifier: one more than there are stages */
+    const char *part;
+    layer_count count;
+} part_count;
+
+typedef struct {
+    part_count parts[MOST_PARTS];
+    int count;
+} network_count;
+
+/* Counts one image. Returns an exit code; a failure has been reported. */
+int network_counts(atn_context *context, const network *n, const change *c, network_count *count);
+
+layer_count network_total(const network_count *count);
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ledger.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/report.h"
+
+static settings parsed;
+
+void ledger_open(claim_run *run)
+{
+    int evidences = 0;
+    while (evidence_at(evidences))
+        evidences++;
+    cr_assert(settings_parse_verb(&parsed, "claims", NULL, 0, 0, NULL) == EXIT_PASS);
+    *run = (claim_run){.s = &parsed, .seed = 1};
+    run->tables = must_allocate((size_t)evidences * MAX_OUTPUTS, sizeof(table *));
+    atn_context_options options = {.device = ATN_CPU, .threads = 1};
+    cr_assert(atn_context_create(&options, &run->context) == ATN_OK);
+}
+
+void ledger_close(claim_run *run)
+{
+    evidence_free(run);
+    atn_context_free(run->context);
+    settings_free(&parsed);
+}
+
+table *ledger_table(claim_run *run, const char *name, int output)
+{
+    const evidence *e = evidence_find(name);
+    cr_assert(e, "%s", name);
+    const output_spec *spec = &evidence_experiment(e)->outputs[output];
+    table **place = &run->tables[(e - evidence_at(0)) * MAX_OUTPUTS + output];
+    table_free(*place);
+    return *place = table_create(spec->columns, spec->column_count);
+}
+
+/* The value of a column among the cells, to be freed, or null. */
+static char *find_cell(const char *cells, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *word = cells; *word; word += strcspn(word, " "), word += strspn(word, " "))
+        if (strncmp(word, name, length) == 0 && word[length] == '=')
+            return must_format("%.*s", (int)(strcspn(word, " ") - length - 1), word + length + 1);
+    return NULL;
+}
+
+static void add_cell(table *t, column_type type, const char *value)
+{
+    if (!value)
+        table_missing(t);
+    else if (type == COLUMN_TEXT)
+        table_text(t, value);
+    else if (type == COLUMN_INTEGER)
+        table_integer(t, strtoll(value, NULL, 10));
+    else if (type == COLUMN_REAL)
+        table_real(t, strtod(value, NULL));
+    else
+        table_boolean(t, strcmp(value, "true") == 0);
+}
+
+void ledger_row(table *t, const char *cells)
+{
+    const column *columns;
+    int count = table_columns(t, &columns), found = 0, given = 0;
+    for (const char *at = cells; (at = strchr(at, '=')); at++)
+        given++;
+    for (int i = 0; i < count; i++) {
+        char *value = find_cell(cells, columns[i].name);
+        found += value != NULL;
+        add_cell(t, columns[i].type, value);
+        free(value);
+    }
+    cr_assert(found == given, "a column is misspelt in: %s", cells);
+}
+
+verdict_kind ledger_judge(const claim_run *run, const char *id)
+{
+    for (int i = 0; claims_all()[i]; i++) {
+        if (strcmp(claims_all()[i]->id, id) != 0)
+            continue;
+        verdict v;
+        verdict_open(&v);
+        int code = claims_all()[i]->judge(run, &v);
+        verdict_close(&v);
+        cr_assert(code == EXIT_PASS, "%s: exit code %d", id, code);
+        cr_expect(!verdict_lacks(&v), "%s lacks %s", id, verdict_lacks(&v));
+        verdict_kind kind = v.kind;
+        verdict_free(&v);
+        return kind;
+    }
+    cr_assert(false, "no claim %s", id);
+    return VERDICT_NONE;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Judges on made-up evidence: which numbers turn which verdict. */
+#ifndef TESTS_LEDGER_H
+#define TESTS_LEDGER_H
+
+#include "claims/claims.h"
+
+/* A run with seed 1, a context, and no evidence yet. */
+void ledger_open(claim_run *run);
+void ledger_close(claim_run *run);
+
+/* An empty table as the evidence's output, in place of what was there. */
+table *ledger_table(claim_run *run, const char *evidence, int output);
+
+/* A row from "column=value column=value", values without blanks; the other columns are missing. */
+void ledger_row(table *t, const char *cells);
+
+/* What the judge of a claim says; its texts are checked for completeness. */
+verdict_kind ledger_judge(const claim_run *run, const char *id);
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The ledger's frame: its table is whole, verdicts are complete, evidence is what it says, and the
+ * report quotes what it writes. The groups' judges have tests of their own. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "claims/claims.h"
+#include "claims/report.h"
+#include "common/report.h"
+#include "scratch.h"
+
+TestSuite(claims, .init = scratch_begin, .fini = scratch_end);
+
+static bool is_text(const char *text)
+{
+    return text && *text && !strchr(text, '\n');
+}
+
+Test(claims, every_row_of_the_ledger_is_whole)
+{
+    for (int i = 0; claims_all()[i]; i++) {
+        const claim *c = claims_all()[i];
+        cr_expect(is_text(c->id) && is_text(c->source) && is_text(c->statement) &&
+                      is_text(c->method) && c->corrected && c->proof && c->judge,
+                  "%s", c->id);
+        for (int j = 0; j < i; j++)
+            cr_expect(strcmp(c->id, claims_all()[j]->id) != 0, "%s twice", c->id);
+        for (int j = 0; c->evidence[j]; j++)
+            cr_expect(evidence_find(c->evidence[j]), "%s: no evidence %s", c->id, c->evidence[j]);
+    }
+}
+
+/* As `attnum run` would parse them. */
+static int parse_options(const evidence *e)
+{
+    char *words[64], *text = must_format("%s", e->options);
+    int count = 0;
+    for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
+        words[count++] = word;
+    settings s;
+    int code = settings_parse(&s, evidence_experiment(e)->options, count, words);
+    if (code == EXIT_PASS)
+        settings_free(&s);
+    free(text);
+    return code;
+}
+
+Test(claims, evidence_names_experiments_and_options_that_they_take)
+{
+    for (int i = 0; evidence_at(i); i++) {
+        const evidence *e = evidence_at(i);
+        int read = 0;
+        cr_expect(parse_options(e) == EXIT_PASS, "%s: %s", e->name, e->options);
+        cr_expect(evidence_find(e->name) == e, "%s stands twice", e->name);
+        for (int c = 0; claims_all()[c]; c++)
+            for (int j = 0; claims_all()[c]->evidence[j]; j++)
+                read += strcmp(claims_all()[c]->evidence[j], e->name) == 0;
+        cr_expect(read > 0, "no claim reads %s", e->name);
+    }
+    cr_expect(!evidence_find("no such evidence"));
+}
+
+/* Every text a verdict can need. */
+static void fill(verdict *v, verdict_kind kind)
+{
+    verdict_open(v);
+    v->kind = kind;
+    v->certified = CERTIFIED_YES;
+    verdict_set(&v->measured, "%d", 1);
+    verdict_set(&v->bound, "2");
+    verdict_set(&v->counterexample, "a | b, \"c\"");
+    verdict_set(&v->certificate, "d");
+    if (kind == VERDICT_HOLDS_IF)
+        verdict_set(&v->condition, "if");
+    verdict_close(v);
+}
+
+static void expect_lacking(verdict_kind kind, size_t field)
+{
+    verdict v;
+    fill(&v, kind);
+    cr_expect(!verdict_lacks(&v), "%s: lacks %s", verdict_name(kind), verdict_lacks(&v));
+    verdict_set((char **)((char *)&v + field), "%s", "");
+    cr_expect(verdict_lacks(&v), "%s without field %zu", verdict_name(kind), field);
+    verdict_free(&v);
+}
+
+Test(claims, an_incomplete_verdict_is_told_from_a_complete_one)
+{
+    verdict none;
+    fill(&none, VERDICT_NONE);
+    cr_expect(verdict_lacks(&none));
+    verdict_free(&none);
+    for (int kind = VERDICT_NONE + 1; kind < VERDICT_COUNT; kind++) {
+        expect_lacking((verdict_kind)kind, offsetof(verdict, measured));
+        expect_lacking((verdict_kind)kind, offsetof(verdict, certificate));
+    }
+    expect_lacking(VERDICT_HOLDS_IF, offsetof(verdict, condition));
+    expect_lacking(VERDICT_FAILS, offsetof(verdict, counterexample));
+    verdict conditional;
+    fill(&conditional, VERDICT_HOLDS);
+    verdict_set(&conditional.condition, "only if");
+    cr_expect(verdict_lacks(&conditional), "a condition without 'holds if'");
+    verdict_free(&conditional);
+}
+
+static const column two_columns[] = {
+    {"name", COLUMN_TEXT, "", ""},
+    {"value", COLUMN_REAL, "", ""},
+};
+
+static bool starts_with_a(const table *t, int64_t row, const void *data)
+{
+    return cell_text(t, row, "name")[0] == *(const char *)data;
+}
+
+Test(claims, the_largest_row_is_found_and_a_nan_is_the_largest)
+{
+    static const struct {
+        const char *name;
+        double value;
+    } rows[] = {{"a", 1}, {"b", 9}, {"a", 3}, {"a", -INFINITY}, {"b", NAN}, {"a", 2}};
+    table *t = table_create(two_columns, 2), *empty = table_create(two_columns, 2);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        table_text(t, rows[i].name);
+        table_real(t, rows[i].value);
+    }
+    table_text(t, "a");
+    table_missing(t);
+    cr_expect(largest_row(t, "value", starts_with_a, "a") == 2);
+    cr_expect(largest_row(t, "value", NULL, NULL) == 4);
+    cr_expect(largest_row(t, "value", starts_with_a, "c") == -1);
+    cr_expect(largest_row(empty, "value", NULL, NULL) == -1);
+    table_free(empty);
+    table_free(t);
+}
+
+static int no_judge(const claim_run *run, verdict *v)
+{
+    return EXIT_PASS;
+}
+
+static const claim made_up = {
+    .id = "X1",
+    .source = "a paper",
+    .statement = "|x| is small, \"always\"",
+    .method = "looking",
+    .corrected = "y",
+    .proof = "z",
+    .evidence = {"maps"},
+    .judge = no_judge,
+};
+
+Test(claims, reports_quote_what_they_write)
+{
+    settings s;
+    size_t size;
+    cr_assert(settings_parse_verb(&s, "claims", NULL, 0, 0, NULL) == EXIT_PASS && !s.out);
+    claim_run run = {.s = &s, .folder = "."};
+    judged j = {.claim = &made_up};
+    fill(&j.verdict, VERDICT_FAILS);
+    cr_assert(report_write(&run, &j, 1, EXIT_PASS) == EXIT_PASS);
+    char *csv = (char *)scratch_read("claims.csv", &size);
+    cr_expect(strcmp(csv, "id,source,statement,verdict,condition,measured,bound,counterexample,"
+                          "certified,evidence_csv,corrected\n"
+                          "X1,a paper,\"|x| is small, \"\"always\"\"\",fails,,1,2,"
+                          "\"a | b, \"\"c\"\"\",yes,"
+                          "maps/attention/maps.csv,y\n") == 0,
+              "%s", csv);
+    char *text = (char *)scratch_read("claims.md", &size);
+    cr_expect(strstr(text, "| [X1](#X1) | a paper | \\|x\\| is small"), "%s", text);
+    cr_expect(strstr(text, "**Smallest counterexample.** a | b"), "%s", text);
+    cr_expect(strstr(text, "`attnum run attention/maps --quick --seed 1`"), "%s", text);
+    cr_expect(strstr(text, "| fails | 1 |") && strstr(text, "| holds | 0 |"), "%s", text);
+    char *json = (char *)scratch_read("claims.csv-metadata.json", &size);
+    cr_expect(strstr(json, "attnum claims") && strstr(json, "counterexample"), "%s", json);
+    free(json);
+    free(text);
+    free(csv);
+    verdict_free(&j.verdict);
+    settings_free(&s);
+}
+
+/* A program that ends without results is no evidence. */
+Test(claims, evidence_that_cannot_be_made_is_an_error)
+{
+    static const char *const programs[] = {"/bin/false", "/bin/true", "./missing"};
+    settings s;
+    cr_assert(settings_parse_verb(&s, "claims", NULL, 0, 0, NULL) == EXIT_PASS);
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+        claim_run run = {.s = &s, .folder = "results", .program = programs[i]};
+        capture();
+        cr_expect(evidence_run(&run, evidence_find("maps")) == EXIT_ENVIRONMENT, "%s", programs[i]);
+        cr_expect(strstr(captured(), "attention/maps"), "%s", programs[i]);
+        evidence_free(&run);
+    }
+    settings_free(&s);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The judges of N01 - N05. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "common/report.h"
+#include "ledger.h"
+
+/* Exponents of softmax and of all others. */
+static verdict_kind judge_memory(const char *stored, const char *streamed, const char *others)
+{
+    static const char *const names[] = {"linformer", "performer", "nystromformer", "soft"};
+    claim_run run;
+    ledger_open(&run);
+    table *t = ledger_table(&run, "memory", 1);
+    for (int i = -1; i < 4; i++) {
+        const char *name = i < 0 ? "softmax" : names[i];
+        const char *exponents[] = {i < 0 ? stored : others, i < 0 ? streamed : "0.99"};
+        for (int j = 0; j < 2; j++) {
+            char *row = must_format("operator=%s mode=forward heads=12 quantity=%s exponent=%s",
+                                    name, j ? "bytes_total" : "bytes_materialised", exponents[j]);
+            ledger_row(t, row);
+            free(row);
+        }
+    }
+    verdict_kind kind = ledger_judge(&run, "N01");
+    ledger_close(&run);
+    return kind;
+}
+
+Test(claims_networks, memory_is_quadratic_where_a_matrix_is_stored)
+{
+    cr_expect(judge_memory("2", "0.995", "1") == VERDICT_HOLDS_IF);
+    cr_expect(judge_memory("2", "2", "1") == VERDICT_HOLDS);
+    cr_expect(judge_memory("1", "1", "1") == VERDICT_FAILS);
+    cr_expect(judge_memory("2", "0.995", "2") == VERDICT_FAILS);
+    cr_expect(judge_memory("nan", "nan", "1") == VERDICT_FAILS);
+    cr_expect(judge_memory("2", "nan", "1") == VERDICT_NOT_TESTABLE);
+}
+
+static verdict_kind judge_bottleneck(const char *with, const char *without)
+{
+    claim_run run;
+    ledger_open(&run);
+    table *t = ledger_table(&run, "counts", 1);
+    ledger_row(t, with);
+    ledger_row(t, without);
+    verdict_kind kind = ledger_judge(&run, "N04");
+    ledger_close(&run);
+    return kind;
+}
+
+#define N04_ROW(quantity, counted)                                                                 \
+    "statement=N04 m=81 printed=2e8 quantity=" quantity " counted=" counted
+
+Test(claims_networks, printed_flops_have_no_room_for_the_steps)
+{
+    const char *with = N04_ROW("multiply_adds_growth", "1.5e9");
+    const char *without = N04_ROW("multiply_adds_growth_without_steps", "2.9e8");
+    cr_expect(judge_bottleneck(with, without) == VERDICT_HOLDS_IF);
+    cr_expect(judge_bottleneck(N04_ROW("multiply_adds_growth", "2.1e8"), without) == VERDICT_HOLDS);
+    cr_expect(judge_bottleneck(with, N04_ROW("multiply_adds_growth_without_steps", "nan")) ==
+              VERDICT_FAILS);
+}
+
+/* Two readings of one network, and one network more. */
+static verdict_kind judge_tables(const char *paper, const char *reading, const char *other)
+{
+    claim_run run;
+    ledger_open(&run);
+    table *t = ledger_table(&run, "networks", 0);
+    ledger_row(t, "paper=SimA table=1 network=SimA-a params_verdict=disagrees gmacs_verdict=agrees "
+                  "printed_params_m=7 counted_params_m=8");
+    ledger_row(t, reading);
+    ledger_row(t, other);
+    verdict_kind kind = ledger_judge(&run, paper);
+    ledger_close(&run);
+    return kind;
+}
+
+#define NETWORK_ROW(network, parameters, flops)                                                    \
+    "paper=SimA table=1 network=" network " params_verdict=" parameters " gmacs_verdict=" flops
+
+Test(claims_networks, tables_must_agree_in_some_reading)
+{
+    const char *agrees = NETWORK_ROW("SimA-a", "agrees", "disagrees");
+    const char *disagrees = NETWORK_ROW("SimA-a", "disagrees", "agrees");
+    const char *fine = NETWORK_ROW("SimA-b", "agrees", "agrees");
+    const char *unprinted = "paper=SimA table=1 network=SimA-b params_verdict=agrees";
+    cr_expect(judge_tables("N03", agrees, fine) == VERDICT_HOLDS);
+    cr_expect(judge_tables("N03", agrees, unprinted) == VERDICT_HOLDS);
+    cr_expect(judge_tables("N03", agrees, NETWORK_ROW("host", "disagrees", "disagrees")) ==
+              VERDICT_HOLDS);
+    cr_expect(judge_tables("N03", disagrees, fine) == VERDICT_FAILS);
+    cr_expect(judge_tables("N03", agrees, NETWORK_ROW("SimA-b", "agrees", "disagrees")) ==
+              VERDICT_FAILS);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The judges of S20 - S29. */
+#include <certified.h>
+#include <criterion/criterion.h>
+
+#include "ledger.h"
+
+static verdict_kind judge_bounds(const char *row)
+{
+    claim_run run;
+    ledger_open(&run);
+    table *t = ledger_table(&run, "bounds", 0);
+    ledger_row(t, "statement=S21-printed input=iid n=49 ratio=0.5 measured=1 bound=2 within=true");
+    ledger_row(t, "statement=S21-lower input=iid n=49 ratio=0.5 measured=1 bound=2 within=true");
+    ledger_row(t, row);
+    verdict_kind kind = ledger_judge(&run, "S21");
+    ledger_close(&run);
+    return kind;
+}
+
+Test(claims_softpp, an_eigenvalue_out_of_its_bounds_refutes)
+{
+    cr_expect(judge_bounds("statement=S21-corrected input=a n=4 ratio=1 within=true") ==
+              VERDICT_HOLDS);
+    cr_expect(judge_bounds("statement=S21-corrected input=a n=4 ratio=1.1 within=false") ==
+              VERDICT_FAILS);
+    cr_expect(judge_bounds("statement=S21-printed input=a n=4 ratio=nan within=false") ==
+              VERDICT_FAILS);
+}
+
+/* The fits are told, not judged. */
+Test(claims_softpp, no_power_of_m_bounds_the_inverse)
+{
+    claim_run run;
+    ledger_open(&run);
+    ledger_table(&run, "norm-growth", 1);
+    cr_expect(ledger_judge(&run, "S22") == VERDICT_FAILS);
+    cr_expect(ledger_judge(&run, "S23") == VERDICT_FAILS);
+    cr_expect(ledger_judge(&run, "S24") == VERDICT_HOLDS);
+    ledger_close(&run);
+}
+
+Test(claims_softpp, spectra_and_growth_are_observed)
+{
+    claim_run run;
+    ledger_open(&run);
+    table *spectra = ledger_table(&run, "eigenvalues", 0);
+    ledger_row(spectra, "input=a m=2 index=1 eigenvalue=1.5 below_floor=false sample=0 seed=1");
+    ledger_row(spectra, "input=a m=2 index=2 eigenvalue=0.5 below_floor=true sample=0 seed=1");
+    cr_expect(ledger_judge(&run, "S25") == VERDICT_OBSERVED);
+    ledger_table(&run, "norm-growth", 1);
+    ledger_row(ledger_table(&run, "norm-growth", 0),
+               "input=a m=4 pinv_norm=8 normalised_norm=4 iterate_norm=8 iterate_cap=9 "
+               "below_floor=false");
+    cr_expect(ledger_judge(&run, "S26") == VERDICT_OBSERVED);
+    ledger_close(&run);
+}
