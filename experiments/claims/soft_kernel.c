@@ -679,6 +679,7 @@ const claim soft_kernel_claims[] = {
         .statement = "S is positive semidefinite (i.e., a Gram matrix).",
         .method = "All eigenvalues of kernel matrices in f64 by two LAPACK routes, of photographs "
                   "and synthetic tokens, and of a line of points in f32 and f64.",
+        .corrected = "",
         .proof = "exp(−s|q − k|²) = exp(−s|q|²) exp(2s q·k) exp(−s|k|²). The Gram matrix (q·k) is "
                  "positive semidefinite, and by Schur's product theorem so are its entrywise "
                  "powers, hence the series exp(2s q·k); scaling rows and columns by exp(−s|q|²) "
