@@ -279,9 +279,13 @@ static const struct {
 };
 enum { S12_MATRICES = 2, S12_EXAMPLE = 1, S12_LIMIT = 48 };
 
-/* Whether |I - 2 (1/2)^n A/|A|_1^2|_1 <= 1 for A = B/4, without rounding. With N = |B|_1 that is
- * |N^2 2^n I - 8 B|_1 <= N^2 2^n; N <= 12 and n <= 48 keep it within 64 bits. */
-static bool start_test(int64_t m, const int64_t *b, int n)
+/* |I - 2 (1/2)^n A/|A|_1^2|_1 for A = B/4 without rounding: it is |N^2 2^n I - 8 B|_1 / (N^2 2^n)
+ * with N = |B|_1. N <= 12 and n <= 48 keep both within 64 bits. */
+typedef struct {
+    int64_t numerator, denominator;
+} exact_norm;
+
+static exact_norm start_norm(int64_t m, const int64_t *b, int n)
 {
     int64_t norm = 0, largest = 0;
     for (int64_t j = 0; j < m; j++) {
@@ -297,15 +301,17 @@ static bool start_test(int64_t m, const int64_t *b, int n)
             sum += llabs((i == j ? unit : 0) - 8 * b[i * m + j]);
         largest = sum > largest ? sum : largest;
     }
-    return largest <= unit;
+    return (exact_norm){largest, unit};
 }
 
 /* The smallest n up to S12_LIMIT that meets the test; -1 if none does. */
 static int find_start(int64_t m, const int64_t *b)
 {
-    for (int n = 0; n <= S12_LIMIT; n++)
-        if (start_test(m, b, n))
+    for (int n = 0; n <= S12_LIMIT; n++) {
+        exact_norm norm = start_norm(m, b, n);
+        if (norm.numerator <= norm.denominator)
             return n;
+    }
     return -1;
 }
 
@@ -363,6 +369,7 @@ static int judge_s12(const claim_run *run, verdict *v)
 {
     const int64_t *b = s12_matrices[S12_EXAMPLE].b;
     int pair = find_start(2, s12_matrices[0].b), triple = find_start(3, b);
+    exact_norm first = start_norm(3, b, 0), second = start_norm(3, b, 1);
     fprintf(v->notes, "| A | m | ‖A‖₁ | an n exists | n found in f64 | residual after 20 steps | "
                       "from 1.8/‖A‖₁² |\n|---|---|---|---|---|---|---|\n");
     search_summary s = tabulate_searches(run, v, "adaptive");
@@ -382,8 +389,10 @@ static int judge_s12(const claim_run *run, verdict *v)
     verdict_set(&v->measured,
                 "no n exists for %" PRId64 " of %" PRId64 " matrices; rounding finds one for "
                 "%" PRId64 " of them, and 20 steps from it leave a residual of %.2g to %.2g, where "
-                "1.8/‖A‖₁² leaves at most %.2g",
-                s.without, s.matrices, s.found, s.least_residual, s.most_residual, s.most_safe);
+                "1.8/‖A‖₁² leaves at most %.2g. Example: the norm is exactly %" PRId64 "/%" PRId64
+                " for n = 0, %" PRId64 "/%" PRId64 " for n = 1",
+                s.without, s.matrices, s.found, s.least_residual, s.most_residual, s.most_safe,
+                first.numerator, first.denominator, second.numerator, second.denominator);
     verdict_set(&v->bound, "‖I − cA‖₁ = 1 + c(‖A‖₁ − 2) for c ≤ 1");
     verdict_set(&v->counterexample,
                 "A = %s, ‖A‖₁ = 5/2, c = 0.32/2ⁿ: ‖I − cA‖₁ = 1 − c + 3c/2 = 1 + c/2 > 1 for every "

@@ -58,6 +58,7 @@ Test(claims_soft_inverse, the_searched_start_does_not_exist)
     cr_expect(ledger_judge(&run, "S12") == VERDICT_FAILS);
     expect_measured(&run, "S12", "no n exists for 1 of 2 matrices; rounding finds one for 1");
     expect_measured(&run, "S12", "residual of 0.5 to 0.5, where 1.8/‖A‖₁² leaves at most 0.001");
+    expect_measured(&run, "S12", "exactly 116/100 for n = 0, 216/200 for n = 1");
     ledger_close(&run);
 }
 
@@ -75,8 +76,7 @@ static verdict_kind judge_curves(const char *residual, const char *range)
     ledger_row(t, CURVE_ROW("nr-paper", "20",
                             "residual_max=1e-4 range_residual_max=1e-9 condition_median=9"));
     char *cells = must_format(
-        CURVE_ROW("nr-paper", "20",
-                  "residual_max=%s range_residual_max=%s condition_median=1e6"),
+        CURVE_ROW("nr-paper", "20", "residual_max=%s range_residual_max=%s condition_median=1e6"),
         residual, range);
     ledger_row(t, cells);
     free(cells);
@@ -135,8 +135,9 @@ Test(claims_soft_inverse, four_inverses_are_told_apart)
     ledger_row(t, CURVE_ROW("nr-soft", "20", "residual_mean=0.5 range_residual_mean=1"));
     ledger_row(t, "input=a stage=1 dtype=f64 samples=0 iteration=0 variant=nr-adaptive");
     cr_expect(ledger_judge(&run, "S18") == VERDICT_OBSERVED);
-    expect_measured(&run, "S18", "nr-paper 0.25 to 0.25; nr-adaptive finds no start; nr-soft 0.5 "
-                                 "to 0.5; nr-softpp finds no start");
+    expect_measured(&run, "S18",
+                    "nr-paper 0.25 to 0.25; nr-adaptive finds no start; nr-soft 0.5 "
+                    "to 0.5; nr-softpp finds no start");
     expect_measured(&run, "S18", "by 0.67 where it is not");
     ledger_close(&run);
 }
