@@ -109,6 +109,8 @@ static verdict_kind judge_gradients(const char *error)
                               error);
     ledger_row(t, cells);
     free(cells);
+    ledger_row(t, "input=c variant=nr-paper dtype=f64 iteration=20 condition=12 eq12_error=1e-16 "
+                  "eq12_cosine=1 seed=1");
     ledger_row(t, "input=b variant=nr-paper dtype=f64 iteration=20 condition=1e6 eq12_error=1 "
                   "eq12_cosine=-0.5 seed=1");
     ledger_row(t, "input=b variant=nr-paper dtype=f64 iteration=5 condition=12 eq12_error=1");

@@ -166,4 +166,12 @@ Test(claims_soft_kernel, costs_are_linear_while_m_is_fixed)
     cr_expect(judge_cost(S07_ROW("flops", "5.1"), bytes) == VERDICT_FAILS);
     cr_expect(judge_cost(S07_ROW("flops", "nan"), bytes) == VERDICT_FAILS);
     cr_expect(judge_cost(S07_ROW("flops", "2.5"), S07_ROW("state_bytes", "2.1")) == VERDICT_FAILS);
+    claim_run run;
+    ledger_open(&run);
+    ledger_table(&run, "counts", 1);
+    char *measured = ledger_measured(&run, "S07");
+    cr_expect(strstr(measured, "0.998 (time), 0.000 (space); stride fixed: 2.999 and 1.999"), "%s",
+              measured);
+    free(measured);
+    ledger_close(&run);
 }
