@@ -16,12 +16,6 @@
 
 enum { SMALL = 4, STEPS_OF_PAPER = 20 };
 
-/* The larger, and NaN for good once there is one. */
-static double worst(double so_far, double next)
-{
-    return isnan(so_far) || next <= so_far ? so_far : next;
-}
-
 /* The inverse of a small symmetric A by a method, in f64. x and trace may be null. Returns an exit
  * code. */
 static int invert_small(const claim_run *run, const atn_inverse_desc *desc, int64_t m,
@@ -185,7 +179,7 @@ static start_summary summarise_starts(const table *t, const char *rule, bool bou
         double residual = cell_real(t, row, "residual_t20");
         s.rows++;
         s.least = residual >= s.least ? s.least : residual;
-        s.most = worst(s.most, residual);
+        s.most = direct_worst(s.most, residual);
     }
     return s;
 }
@@ -230,7 +224,7 @@ static int tabulate_s11(const claim_run *run, verdict *v, double paper[S11_MATRI
         fprintf(v->notes, "| %s | %s | %.2g | %.2g |\n", s11_matrices[i].name,
                 has_equal_row_sums(s11_matrices[i].m, s11_matrices[i].a) ? "yes" : "no", paper[i],
                 safe);
-        *repaired = worst(*repaired, safe);
+        *repaired = direct_worst(*repaired, safe);
     }
     fprintf(v->notes, "\nf64, ‖A X A − A‖_F/‖A‖_F; with X = 0 it is 1.\n\n");
     return EXIT_PASS;
@@ -260,7 +254,7 @@ static int judge_s11(const claim_run *run, verdict *v)
                 "residual after 20 steps: %.3g for [1 ½; ½ 1], between %.3g and %.3g for %" PRId64
                 " larger matrices with λ_max = ‖A‖₁; at most %.2g for all of these from 1.8/‖A‖₁²",
                 paper[S11_EXAMPLE], boundary.least, boundary.most, boundary.rows,
-                worst(repaired, safe.most));
+                direct_worst(repaired, safe.most));
     verdict_set(&v->bound, "|1 − αλ²| < 1 for every eigenvalue λ; here it is 1");
     verdict_set(&v->counterexample,
                 "A = [1 ½; ½ 1], ‖A‖₁ = 3/2, α = 8/9: X_0·1 = αA·1 = (4/3)·1 and X_1·1 = 2X_0·1 − "
@@ -337,8 +331,8 @@ static void add_search(search_summary *s, const table *t, int64_t row, double sa
     s->least_n = first ? n : fmin(s->least_n, n);
     s->most_n = first ? n : fmax(s->most_n, n);
     s->least_residual = first || !(residual >= s->least_residual) ? residual : s->least_residual;
-    s->most_residual = worst(s->most_residual, residual);
-    s->most_safe = worst(s->most_safe, safe);
+    s->most_residual = direct_worst(s->most_residual, residual);
+    s->most_safe = direct_worst(s->most_safe, safe);
 }
 
 /* Of both dtypes; a line for each of f64's. */
@@ -457,8 +451,8 @@ static void add_stage(stage_summary *s, const table *t, int64_t row)
     double condition = cell_real(t, row, "condition_median");
     if (s->curves++ == 0 || !(residual <= s->residual))
         s->worst_row = row;
-    s->residual = worst(s->residual, residual);
-    s->rounding = worst(s->rounding, cell_real(t, row, "rounding_ratio_max"));
+    s->residual = direct_worst(s->residual, residual);
+    s->rounding = direct_worst(s->rounding, cell_real(t, row, "rounding_ratio_max"));
     s->reached += residual <= s14_level && !isnan(range);
     if (range <= s14_level) {
         s->converged++;
@@ -466,7 +460,7 @@ static void add_stage(stage_summary *s, const table *t, int64_t row)
     } else {
         s->open_condition = fmin(s->open_condition, condition);
         s->least_range = fmin(s->least_range, range);
-        s->most_range = worst(s->most_range, range);
+        s->most_range = direct_worst(s->most_range, range);
     }
 }
 
@@ -608,10 +602,11 @@ static int tabulate_modes(const claim_run *run, verdict *v, mode_summary *s)
         double error = fabs(mode.eq12 - mode.exact) / fabs(mode.exact);
         fprintf(v->notes, "| %g | %.2g | %+.6g | %+.6g | %+.6g |\n", lambdas[i], mode.progress,
                 mode.exact, mode.eq12, mode.steps);
-        s->steps_error = worst(s->steps_error, fabs(mode.steps - mode.exact) / fabs(mode.exact));
+        s->steps_error =
+            direct_worst(s->steps_error, fabs(mode.steps - mode.exact) / fabs(mode.exact));
         if (mode.progress >= mode_converged) {
             s->converged++;
-            s->converged_error = worst(s->converged_error, error);
+            s->converged_error = direct_worst(s->converged_error, error);
         } else if (mode.progress <= mode_open) {
             if (s->open++ == 0) {
                 s->example = mode;
@@ -650,13 +645,13 @@ static gradient_summary tabulate_gradients(const claim_run *run, verdict *v)
         double error = cell_real(t, row, "eq12_error"), cosine = cell_real(t, row, "eq12_cosine");
         if (cell_real(t, row, "condition") <= s16_safe_condition) {
             s.converged++;
-            s.converged_error = worst(s.converged_error, error);
+            s.converged_error = direct_worst(s.converged_error, error);
         } else {
             s.open++;
             s.least_error = fmin(s.least_error, error);
-            s.most_error = worst(s.most_error, error);
+            s.most_error = direct_worst(s.most_error, error);
             s.least_cosine = fmin(s.least_cosine, cosine);
-            s.most_cosine = worst(s.most_cosine, cosine);
+            s.most_cosine = direct_worst(s.most_cosine, cosine);
         }
         if (cell_integer(t, row, "seed") == (int64_t)run->seed)
             fprintf(v->notes, "| %s | %.2g | %.2g | %.3f |\n", cell_text(t, row, "input"),
@@ -740,7 +735,7 @@ static double relative_difference(const double *x, const double *y)
         norm_x += x[i] * x[i];
         norm_y += y[i] * y[i];
     }
-    return sqrt(square / worst(norm_x, norm_y));
+    return sqrt(square / direct_worst(norm_x, norm_y));
 }
 
 /* |A X A - A|_F / |A|_F of A itself, where the library's is that of A + 0.01 I for nr-soft. */
@@ -804,9 +799,9 @@ static inverse_summary summarise_inverse(const table *t, const char *name)
         double residual = cell_real(t, row, "residual_mean");
         double range = cell_real(t, row, "range_residual_mean");
         s.least = fmin(s.least, residual);
-        s.most = worst(s.most, residual);
+        s.most = direct_worst(s.most, residual);
         s.least_range = fmin(s.least_range, range);
-        s.most_range = worst(s.most_range, range);
+        s.most_range = direct_worst(s.most_range, range);
     }
     return s;
 }

@@ -8,16 +8,11 @@
 #include <linear_algebra.h>
 
 #include "claims/claims.h"
+#include "claims/direct.h"
 #include "common/inputs.h"
 #include "common/random.h"
 #include "common/report.h"
 #include "cost/operators.h"
-
-/* The larger, and NaN for good once there is one. */
-static double worst(double so_far, double next)
-{
-    return isnan(so_far) || next <= so_far ? so_far : next;
-}
 
 /* K(Q, Q) for n tokens of width d, rounded to dtype; as a bottleneck matrix (`self`), where one
  * triangle is a copy, or as a cross kernel, where nothing is. Returns an exit code. */
@@ -61,7 +56,7 @@ static double largest_asymmetry(int64_t n, const double *k)
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < i; j++)
             if (k[i * n + j] != k[j * n + i]) /* inf - inf is no difference */
-                largest = worst(largest, fabs(k[i * n + j] - k[j * n + i]));
+                largest = direct_worst(largest, fabs(k[i * n + j] - k[j * n + i]));
     return largest;
 }
 
@@ -72,9 +67,9 @@ static int find_defects(const claim_run *run, atn_dtype dtype, atn_distance dist
     *found = (defects){0};
     int code = make_kernel(run, dtype, distance, true, s, n, d, tokens, k);
     for (int64_t i = 0; i < n * n && code == EXIT_PASS; i++)
-        found->outside = worst(found->outside, k[i] < 0 ? -k[i] : k[i] - 1);
+        found->outside = direct_worst(found->outside, k[i] < 0 ? -k[i] : k[i] - 1);
     for (int64_t i = 0; i < n && code == EXIT_PASS; i++)
-        found->diagonal = worst(found->diagonal, fabs(k[i * n + i] - 1));
+        found->diagonal = direct_worst(found->diagonal, fabs(k[i * n + i] - 1));
     found->asymmetry = largest_asymmetry(n, k);
     if (code == EXIT_PASS)
         code = make_kernel(run, dtype, distance, false, s, n, d, tokens, k);
@@ -148,14 +143,15 @@ static int tabulate_defects(const claim_run *run, verdict *v, double *safe)
                     found.outside, found.diagonal, found.asymmetry, found.cross_asymmetry);
             if (distances[i / 2] == ATN_DISTANCE_EXPANDED)
                 continue;
-            double defect = worst(worst(found.outside, found.diagonal), found.asymmetry);
+            double defect =
+                direct_worst(direct_worst(found.outside, found.diagonal), found.asymmetry);
             if (distances[i / 2] == ATN_DISTANCE_DIRECT)
-                defect = worst(defect, found.cross_asymmetry);
+                defect = direct_worst(defect, found.cross_asymmetry);
             if (defect != 0 && !v->counterexample)
                 verdict_set(&v->counterexample, "%s, %s distance, tokens N(%g, 1): off by %.3g",
                             atn_dtype_name((atn_dtype)dtype), atn_distance_name(distances[i / 2]),
                             offset, defect);
-            *safe = worst(*safe, defect);
+            *safe = direct_worst(*safe, defect);
         }
     fprintf(v->notes, "\n%d tokens of width %d, s = 1/(2√%d).\n", S01_TOKENS, TOKEN_DIM, TOKEN_DIM);
     return EXIT_PASS;
@@ -253,7 +249,7 @@ static int tabulate_line(const claim_run *run, verdict *v, double *ratio)
                 atn_dtype_name(lines[i].dtype), atn_distance_name(lines[i].distance), largest,
                 lowest, explained);
         if (lines[i].distance == ATN_DISTANCE_DIRECT)
-            *ratio = worst(*ratio, explained);
+            *ratio = direct_worst(*ratio, explained);
     }
     return EXIT_PASS;
 }
@@ -274,7 +270,7 @@ static int64_t tabulate_spectra(const claim_run *run, verdict *v, double *ratio,
                     cell_text(t, row, "input"), m, first, last, explained);
         if (worst_row < 0 || !(explained <= *ratio))
             worst_row = row;
-        *ratio = worst(*ratio, explained);
+        *ratio = direct_worst(*ratio, explained);
         ++*matrices;
     }
     return worst_row;
@@ -326,7 +322,7 @@ typedef struct {
 static void widen(range *r, double value)
 {
     r->least = isnan(value) || value < r->least ? value : r->least;
-    r->most = worst(r->most, value);
+    r->most = direct_worst(r->most, value);
 }
 
 static const range empty_range = {INFINITY, -INFINITY};
@@ -572,8 +568,8 @@ static int measure_growth(const claim_run *run, const growth *g, double d, growt
         e->printed_flops = log2(c.printed_flops / last.printed_flops);
         e->bytes = log2(c.bytes / last.bytes);
         e->printed_bytes = log2(c.printed_bytes / last.printed_bytes);
-        e->flops_ratio = worst(e->flops_ratio, c.flops / c.printed_flops);
-        e->bytes_ratio = worst(e->bytes_ratio, c.bytes / c.printed_bytes);
+        e->flops_ratio = direct_worst(e->flops_ratio, c.flops / c.printed_flops);
+        e->bytes_ratio = direct_worst(e->bytes_ratio, c.bytes / c.printed_bytes);
         last = c;
     }
     return EXIT_PASS;
@@ -586,7 +582,7 @@ static double paper_ratio(const claim_run *run, const char *quantity)
     double largest = 0;
     for (int64_t row = 0; row < table_rows(t); row++)
         if (cell_is(t, row, "statement", "S07") && cell_is(t, row, "quantity", quantity))
-            largest = worst(largest, cell_real(t, row, "ratio"));
+            largest = direct_worst(largest, cell_real(t, row, "ratio"));
     return largest;
 }
 
@@ -643,8 +639,8 @@ static int judge_s07(const claim_run *run, verdict *v)
                 return code;
             fprintf(v->notes, "| %s | %g | n^%.3f | n^%.3f | n^%.3f | n^%.3f |\n", growths[g].name,
                     widths[i], e[g].flops, e[g].printed_flops, e[g].bytes, e[g].printed_bytes);
-            flops_ratio = worst(flops_ratio, e[g].flops_ratio);
-            bytes_ratio = worst(bytes_ratio, e[g].bytes_ratio);
+            flops_ratio = direct_worst(flops_ratio, e[g].flops_ratio);
+            bytes_ratio = direct_worst(bytes_ratio, e[g].bytes_ratio);
         }
     fprintf(v->notes, "\nExponents over the last doubling of exact counts. Space is what must be "
                       "kept between two passes over the tokens, L, A† and PV; the paper keeps P "
