@@ -411,6 +411,7 @@ static int tabulate_conditions(const claim_run *run, verdict *v)
         double coupling = (kappas[i] - 1) / (kappas[i] + 1), lambda[2];
         double a[4] = {1, coupling, coupling, 1};
         double residual[STEPS_OF_PAPER + 1], range[STEPS_OF_PAPER + 1];
+        residual[STEPS_OF_PAPER] = range[STEPS_OF_PAPER] = NAN; /* there may be fewer iterates */
         atn_trace trace = {.capacity = STEPS_OF_PAPER + 1, .projector = identity};
         trace.values[ATN_METRIC_RESIDUAL] = residual;
         trace.values[ATN_METRIC_RANGE_RESIDUAL] = range;
@@ -446,8 +447,8 @@ static const double s14_level = 1e-3;
 
 static void add_stage(stage_summary *s, const table *t, int64_t row)
 {
-    double residual = cell_real(t, row, "residual_max"),
-           range = cell_real(t, row, "range_residual_max");
+    double residual = cell_real(t, row, "residual_max");
+    double range = cell_real(t, row, "range_residual_max");
     double condition = cell_real(t, row, "condition_median");
     if (s->curves++ == 0 || !(residual <= s->residual))
         s->worst_row = row;
