@@ -3,11 +3,21 @@
 
 #include <stddef.h>
 
+/* clang-format off: one to a line */
 const experiment *const experiments[] = {
-    &convergence_curves,   &convergence_initialisation,
-    &convergence_gradient, &spectral_eigenvalues,
-    &spectral_norm_growth, &spectral_bounds,
-    &accuracy_operators,   &attention_maps,
-    &cost_counts,          &cost_memory,
-    &networks_counts,      NULL,
+    &convergence_curves,
+    &convergence_initialisation,
+    &convergence_gradient,
+    &convergence_precision,
+    &spectral_eigenvalues,
+    &spectral_norm_growth,
+    &spectral_bounds,
+    &spectral_softmax,
+    &spectral_resolution,
+    &accuracy_operators,
+    &attention_maps,
+    &cost_counts,
+    &cost_memory,
+    &networks_counts,
+    NULL,
 };

@@ -133,116 +133,92 @@ void balls_scale_rows_columns(arb_mat_t s, arb_srcptr r, arb_srcptr c, slong bit
 
 /* ---- Norms ---- */
 
-/* The exponent e with |S_ij| <= 2^e for all i, j; false if S is 0 or not finite. */
-static bool magnitude(fmpz_t e, const arb_mat_t s)
+/* residual >= |W^T S W - diag(lambda)|_F, loss >= |W^T W - I|_F. */
+static void decomposition_errors(const arb_mat_t s, const double *lambda, const double *w,
+                                 mag_t residual, mag_t loss)
+{
+    slong m = arb_mat_nrows(s);
+    arb_mat_t vectors, transposed, product;
+    arb_t number;
+    arb_mat_init(vectors, m, m);
+    arb_mat_init(transposed, m, m);
+    arb_mat_init(product, m, m);
+    arb_init(number);
+    balls_doubles(vectors, w);
+    arb_mat_transpose(transposed, vectors);
+    arb_mat_mul(product, s, vectors, DOUBLE_BITS);
+    arb_mat_mul(product, transposed, product, DOUBLE_BITS);
+    for (slong i = 0; i < m; i++) {
+        arb_ptr entry = arb_mat_entry(product, i, i);
+        arb_set_d(number, lambda[i]);
+        arb_sub(entry, entry, number, DOUBLE_BITS);
+    }
+    arb_mat_bound_frobenius_norm(residual, product);
+    arb_mat_mul(product, transposed, vectors, DOUBLE_BITS);
+    for (slong i = 0; i < m; i++)
+        arb_sub_ui(arb_mat_entry(product, i, i), arb_mat_entry(product, i, i), 1, DOUBLE_BITS);
+    arb_mat_bound_frobenius_norm(loss, product);
+    arb_clear(number);
+    arb_mat_clear(product);
+    arb_mat_clear(transposed);
+    arb_mat_clear(vectors);
+}
+
+/* With G = W^T W - I, E = W^T S W - Lambda: by Weyl the eigenvalues of W^T S W are those of Lambda
+ * to |E|; by Ostrowski they are those of S times factors within 1 - |G| and 1 + |G|. The same goes
+ * for the norm. */
+void balls_top_from(arb_t top, balls_quantity quantity, const arb_mat_t s, const double *lambda,
+                    const double *w)
+{
+    slong last = arb_mat_nrows(s) - 1;
+    mag_t residual, loss;
+    arb_t factor;
+    mag_init(residual);
+    mag_init(loss);
+    arb_init(factor);
+    decomposition_errors(s, lambda, w, residual, loss);
+    arb_set_d(top, quantity == BALLS_LARGEST_EIGENVALUE
+                       ? lambda[0]
+                       : fmax(fabs(lambda[0]), fabs(lambda[last])));
+    arb_add_error_mag(top, residual);
+    arb_one(factor);
+    arb_add_error_mag(factor, loss);
+    arb_div(top, top, factor, REF_CERTIFY_BITS);
+    arb_clear(factor);
+    mag_clear(loss);
+    mag_clear(residual);
+}
+
+/* to = 2^-e S, with entries of at most 1; false if S is 0 or not finite. */
+static bool scale_down(arb_mat_t to, fmpz_t e, const arb_mat_t s)
 {
     mag_t bound;
     mag_init(bound);
     arb_mat_bound_inf_norm(bound, s);
     bool found = mag_is_finite(bound) && !mag_is_zero(bound);
-    if (found)
-        fmpz_set(e, MAG_EXPREF(bound));
+    if (found) {
+        fmpz_neg(e, MAG_EXPREF(bound));
+        for (slong i = 0; i < arb_mat_nrows(s); i++)
+            for (slong j = 0; j < arb_mat_ncols(s); j++)
+                arb_mul_2exp_fmpz(arb_mat_entry(to, i, j), arb_mat_entry(s, i, j), e);
+        fmpz_neg(e, e);
+    }
     mag_clear(bound);
     return found;
 }
 
-/* rounded = the midpoints of 2^-e S as doubles, the lower triangle twice; *error >= |2^-e S -
- * rounded|_F. */
-static void round_scaled(int64_t m, const arb_mat_t s, const fmpz_t e, double *rounded, mag_t error)
-{
-    fmpz_t down;
-    arb_mat_t rest;
-    arb_t entry;
-    fmpz_init(down);
-    arb_mat_init(rest, m, m);
-    arb_init(entry);
-    fmpz_neg(down, e);
-    for (slong i = 0; i < m; i++)
-        for (slong j = 0; j < m; j++) {
-            slong row = i > j ? i : j, col = i > j ? j : i;
-            arb_mul_2exp_fmpz(entry, arb_mat_entry(s, row, col), down);
-            rounded[i * m + j] = arf_get_d(arb_midref(entry), ARF_RND_NEAR);
-            arb_mul_2exp_fmpz(entry, arb_mat_entry(s, i, j), down);
-            arb_set_d(arb_mat_entry(rest, i, j), rounded[i * m + j]);
-            arb_sub(arb_mat_entry(rest, i, j), entry, arb_mat_entry(rest, i, j), DOUBLE_BITS);
-        }
-    arb_mat_bound_frobenius_norm(error, rest);
-    arb_clear(entry);
-    arb_mat_clear(rest);
-    fmpz_clear(down);
-}
-
-/* residual >= |W^T S W - diag(lambda)|_F, loss >= |W^T W - I|_F. */
-static void decomposition_errors(int64_t m, const double *s, const double *lambda, const double *w,
-                                 mag_t residual, mag_t loss)
-{
-    arb_mat_t a, b, c;
-    arb_mat_init(a, m, m);
-    arb_mat_init(b, m, m);
-    arb_mat_init(c, m, m);
-    balls_doubles(a, s);
-    balls_doubles(b, w);
-    arb_mat_mul(c, a, b, DOUBLE_BITS);
-    arb_mat_transpose(a, b);
-    arb_mat_mul(c, a, c, DOUBLE_BITS);
-    arb_t number;
-    arb_init(number);
-    for (slong i = 0; i < m; i++) {
-        arb_set_d(number, lambda[i]);
-        arb_sub(arb_mat_entry(c, i, i), arb_mat_entry(c, i, i), number, DOUBLE_BITS);
-    }
-    arb_mat_bound_frobenius_norm(residual, c);
-    arb_mat_mul(c, a, b, DOUBLE_BITS);
-    for (slong i = 0; i < m; i++)
-        arb_sub_ui(arb_mat_entry(c, i, i), arb_mat_entry(c, i, i), 1, DOUBLE_BITS);
-    arb_mat_bound_frobenius_norm(loss, c);
-    arb_clear(number);
-    arb_mat_clear(c);
-    arb_mat_clear(b);
-    arb_mat_clear(a);
-}
-
-/* S = 2^-e times the given matrix, rounded to doubles; G = W^T W - I, E = W^T S W - Lambda. By Weyl
- * the eigenvalues of W^T S W are those of Lambda to |E|, and by Ostrowski those of S times factors
- * within 1 - |G| and 1 + |G|; the same goes for norms. What rounding S took comes on top. */
-static void combine(arb_t top, double approximate, const mag_t residual, const mag_t loss,
-                    const mag_t rounding, const fmpz_t e)
-{
-    arb_t factor;
-    arb_init(factor);
-    arb_set_d(top, approximate);
-    arb_add_error_mag(top, residual);
-    arb_one(factor);
-    arb_add_error_mag(factor, loss);
-    arb_div(top, top, factor, REF_CERTIFY_BITS);
-    arb_add_error_mag(top, rounding);
-    arb_mul_2exp_fmpz(top, top, e);
-    arb_clear(factor);
-}
-
-static atn_status enclose_top(arb_t top, balls_quantity quantity, const arb_mat_t s, const fmpz_t e)
+static atn_status enclose_scaled(arb_t top, balls_quantity quantity, const arb_mat_t s)
 {
     int64_t m = arb_mat_nrows(s);
     double *rounded = ref_allocate(m * m), *w = ref_allocate(m * m), *lambda = ref_allocate(m);
     atn_status status = ATN_ERR_MEMORY;
-    mag_t rounding, residual, loss;
-    mag_init(rounding);
-    mag_init(residual);
-    mag_init(loss);
     if (rounded && w && lambda) {
-        round_scaled(m, s, e, rounded, rounding);
+        for (slong i = 0; i < m * m; i++)
+            rounded[i] = arf_get_d(arb_midref(arb_mat_entry(s, i / m, i % m)), ARF_RND_NEAR);
         status = ref_eigen(REF_DSYEVD, m, rounded, lambda, w);
     }
-    if (status == ATN_OK) {
-        decomposition_errors(m, rounded, lambda, w, residual, loss);
-        double approximate = quantity == BALLS_LARGEST_EIGENVALUE
-                                 ? lambda[0]
-                                 : fmax(fabs(lambda[0]), fabs(lambda[m - 1]));
-        combine(top, approximate, residual, loss, rounding, e);
-    }
-    mag_clear(loss);
-    mag_clear(residual);
-    mag_clear(rounding);
+    if (status == ATN_OK)
+        balls_top_from(top, quantity, s, lambda, w);
     free(lambda);
     free(w);
     free(rounded);
@@ -253,11 +229,16 @@ atn_status balls_top(arb_t top, balls_quantity quantity, const arb_mat_t s)
 {
     atn_status status = ATN_OK;
     fmpz_t e;
+    arb_mat_t scaled;
     fmpz_init(e);
-    if (magnitude(e, s))
-        status = enclose_top(top, quantity, s, e);
-    else
+    arb_mat_init(scaled, arb_mat_nrows(s), arb_mat_ncols(s));
+    if (scale_down(scaled, e, s)) {
+        status = enclose_scaled(top, quantity, scaled);
+        arb_mul_2exp_fmpz(top, top, e);
+    } else {
         arb_indeterminate(top);
+    }
+    arb_mat_clear(scaled);
     fmpz_clear(e);
     return status;
 }
@@ -287,6 +268,117 @@ bool balls_inverse(arb_mat_t x, arb_mat_t r, const arb_mat_t a, slong bits)
     for (slong i = 0; i < arb_mat_nrows(r); i++)
         arb_add_ui(arb_mat_entry(r, i, i), arb_mat_entry(r, i, i), 1, bits);
     return true;
+}
+
+/* B^-1 = (I - R)^-1 X. */
+atn_status balls_inverse_norm(arb_t norm, const arb_mat_t x, const arb_mat_t r)
+{
+    mag_t residual;
+    arb_t factor;
+    mag_init(residual);
+    arb_init(factor);
+    atn_status status = ATN_OK;
+    arb_mat_bound_frobenius_norm(residual, r);
+    if (mag_cmp_2exp_si(residual, 0) < 0) {
+        status = balls_top(norm, BALLS_SPECTRAL_NORM, x);
+        arb_one(factor);
+        arb_add_error_mag(factor, residual);
+        arb_div(norm, norm, factor, REF_CERTIFY_BITS);
+    } else {
+        arb_indeterminate(norm);
+    }
+    arb_clear(factor);
+    mag_clear(residual);
+    return status;
+}
+
+void balls_normalise(arb_mat_t x, arb_mat_t r, arb_srcptr root, arb_srcptr inverse_root, slong bits)
+{
+    balls_scale_rows_columns(x, inverse_root, inverse_root, bits);
+    balls_scale_rows_columns(r, inverse_root, root, bits);
+}
+
+/* Adds the error to every entry of a column. */
+static void widen_column(arb_mat_t c, slong j, const mag_t factor)
+{
+    mag_t norm, entry;
+    mag_init(norm);
+    mag_init(entry);
+    for (slong i = 0; i < arb_mat_nrows(c); i++) {
+        arb_get_mag(entry, arb_mat_entry(c, i, j));
+        mag_addmul(norm, entry, entry);
+    }
+    mag_sqrt(norm, norm);
+    mag_mul(norm, norm, factor);
+    for (slong i = 0; i < arb_mat_nrows(c); i++)
+        arb_add_error_mag(arb_mat_entry(c, i, j), norm);
+    mag_clear(entry);
+    mag_clear(norm);
+}
+
+/* A^-1 w - X w = (I - R)^-1 R X w is at most r/(1 - r) |X w| in norm, r = |R|. */
+void balls_solve(arb_mat_t c, const arb_mat_t x, const arb_mat_t r, const arb_mat_t w, slong bits)
+{
+    mag_t residual, rest;
+    mag_init(residual);
+    mag_init(rest);
+    arb_mat_bound_frobenius_norm(residual, r);
+    mag_one(rest);
+    mag_sub_lower(rest, rest, residual); /* 0 if the residual may be 1 or more */
+    mag_div(residual, residual, rest);   /* then infinite */
+    arb_mat_mul(c, x, w, bits);
+    for (slong j = 0; j < arb_mat_ncols(c); j++)
+        widen_column(c, j, residual);
+    mag_clear(rest);
+    mag_clear(residual);
+}
+
+/* lower = an approximate Cholesky factor of A, exact; false if a pivot is not positive. */
+static bool approximate_cholesky(arb_mat_t lower, const arb_mat_t a, slong bits)
+{
+    for (slong j = 0; j < arb_mat_nrows(a); j++)
+        for (slong i = j; i < arb_mat_nrows(a); i++) {
+            arb_ptr entry = arb_mat_entry(lower, i, j);
+            arb_approx_dot(entry, arb_mat_entry(a, i, j), 1, arb_mat_entry(lower, i, 0), 1,
+                           arb_mat_entry(lower, j, 0), 1, j, bits);
+            mag_zero(arb_radref(entry));
+            if (i == j && arf_sgn(arb_midref(entry)) <= 0)
+                return false;
+            if (i == j)
+                arb_sqrt(entry, entry, bits);
+            else
+                arb_div(entry, entry, arb_mat_entry(lower, j, j), bits);
+            mag_zero(arb_radref(entry));
+        }
+    return true;
+}
+
+/* L L^T is positive semi-definite, so that by Weyl no eigenvalue of A is below -|A - L L^T|; and
+ * none is closer to 0 than 1/|A^-1|. */
+bool balls_positive_definite(const arb_mat_t a, const arb_t norm, slong bits)
+{
+    slong m = arb_mat_nrows(a);
+    arb_mat_t lower, product;
+    mag_t distance, inverse;
+    arb_mat_init(lower, m, m);
+    arb_mat_init(product, m, m);
+    mag_init(distance);
+    mag_init(inverse);
+    bool found = approximate_cholesky(lower, a, bits);
+    if (found) {
+        arb_mat_transpose(product, lower);
+        arb_mat_mul(product, lower, product, bits);
+        arb_mat_sub(product, a, product, bits);
+        arb_mat_bound_frobenius_norm(distance, product);
+        arb_get_mag(inverse, norm);
+        mag_mul(distance, distance, inverse);
+        found = mag_cmp_2exp_si(distance, 0) < 0;
+    }
+    mag_clear(inverse);
+    mag_clear(distance);
+    arb_mat_clear(product);
+    arb_mat_clear(lower);
+    return found;
 }
 
 /* ---- Doubles ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside reference/'s certified part only: matrices of balls (Arb). A ball encloses a number; every
- * routine encloses what its formula says of the numbers enclosed. */
+/* Inside reference/'s certified part, and its tests: matrices of balls (Arb). A ball encloses a
+ * number; every routine encloses what its formula says of the numbers enclosed. */
 #ifndef REFERENCE_BALLS_H
 #define REFERENCE_BALLS_H
 
@@ -34,13 +34,35 @@ void balls_scale_rows_columns(arb_mat_t s, arb_srcptr r, arb_srcptr c, slong bit
 /* What balls_top encloses. */
 typedef enum { BALLS_SPECTRAL_NORM, BALLS_LARGEST_EIGENVALUE } balls_quantity;
 
-/* Encloses |S|_2 or the largest eigenvalue of every symmetric matrix in the balls S, to a few m u
- * of |S|_2 if their radii are smaller. Not finite if it cannot. ATN_ERR_MEMORY, ATN_ERR_LIBRARY. */
+/* Encloses |S|_2 or the largest eigenvalue of every symmetric matrix in the balls S, from an
+ * approximate eigendecomposition in doubles (lambda descending, w's columns), however bad: it only
+ * makes the ball wider, and not finite where W may be singular. */
+void balls_top_from(arb_t top, balls_quantity quantity, const arb_mat_t s, const double *lambda,
+                    const double *w);
+
+/* The same from LAPACK's: to a few m u of |S|_2 if the radii are smaller. ATN_ERR_MEMORY,
+ * ATN_ERR_LIBRARY. */
 atn_status balls_top(arb_t top, balls_quantity quantity, const arb_mat_t s);
 
 /* x = an approximate inverse of A, exact and exactly symmetric; r = I - X A. False if there is none
  * at this precision. */
 bool balls_inverse(arb_mat_t x, arb_mat_t r, const arb_mat_t a, slong bits);
+
+/* From any symmetric X and R = I - X B: norm encloses |B^-1|_2. Not finite where |R|_F < 1 is not
+ * certain. Statuses as for balls_top. */
+atn_status balls_inverse_norm(arb_t norm, const arb_mat_t x, const arb_mat_t r);
+
+/* From X and R of A to those of D^1/2 A D^1/2, whose inverse is D^-1/2 A^-1 D^-1/2: X becomes
+ * D^-1/2 X D^-1/2, R becomes D^-1/2 R D^1/2. root: the diagonal of D^1/2; inverse_root: of D^-1/2.
+ */
+void balls_normalise(arb_mat_t x, arb_mat_t r, arb_srcptr root, arb_srcptr inverse_root,
+                     slong bits);
+
+/* From any X and R = I - X A: c encloses A^-1 W. Not finite where |R|_F < 1 is not certain. */
+void balls_solve(arb_mat_t c, const arb_mat_t x, const arb_mat_t r, const arb_mat_t w, slong bits);
+
+/* Whether A is certainly positive definite, where norm encloses |A^-1|_2. */
+bool balls_positive_definite(const arb_mat_t a, const arb_t norm, slong bits);
 
 /* The doubles around a ball. Certified if they are within `width` of each other, relative to the
  * smaller, and not 0; otherwise NaN. */

@@ -38,12 +38,11 @@ typedef struct {
     slong m, bits;
     arb_mat_t a, x, r; /* X approximates A^-1, R = I - X A */
     arb_ptr root, inverse_root;
-    bool inverted, positive; /* there is an X; the row sums are certainly positive */
 } work;
 
 static void work_open(work *w, const ref_exact_matrix *a, slong bits)
 {
-    *w = (work){.m = a->m, .bits = bits, .positive = true};
+    *w = (work){.m = a->m, .bits = bits};
     arb_mat_init(w->a, a->m, a->m);
     arb_mat_init(w->x, a->m, a->m);
     arb_mat_init(w->r, a->m, a->m);
@@ -52,7 +51,6 @@ static void work_open(work *w, const ref_exact_matrix *a, slong bits)
     balls_matrix(w->a, a, bits);
     balls_row_sums(w->root, w->a, bits);
     for (slong i = 0; i < w->m; i++) {
-        w->positive = w->positive && arb_is_positive(w->root + i);
         arb_sqrt(w->root + i, w->root + i, bits);
         arb_inv(w->inverse_root + i, w->root + i, bits);
     }
@@ -69,103 +67,21 @@ static void work_close(work *w)
 
 /* ---- Spectra ---- */
 
-/* norm encloses |B^-1|_2 for X that approximates B^-1 and R = I - X B: B^-1 = (I - R)^-1 X. Not
- * finite where |R|_F < 1 is not certain. */
-static atn_status enclose_inverse_norm(arb_t norm, const arb_mat_t x, const arb_mat_t r)
-{
-    mag_t residual;
-    arb_t factor;
-    mag_init(residual);
-    arb_init(factor);
-    atn_status status = ATN_OK;
-    arb_mat_bound_frobenius_norm(residual, r);
-    if (mag_cmp_2exp_si(residual, 0) < 0) {
-        status = balls_top(norm, BALLS_SPECTRAL_NORM, x);
-        arb_one(factor);
-        arb_add_error_mag(factor, residual);
-        arb_div(norm, norm, factor, REF_CERTIFY_BITS);
-    } else {
-        arb_indeterminate(norm);
-    }
-    arb_clear(factor);
-    mag_clear(residual);
-    return status;
-}
-
-/* lower = an approximate Cholesky factor of A, exact; false if a pivot is not positive. */
-static bool approximate_cholesky(arb_mat_t lower, const arb_mat_t a, slong bits)
-{
-    for (slong j = 0; j < arb_mat_nrows(a); j++)
-        for (slong i = j; i < arb_mat_nrows(a); i++) {
-            arb_ptr entry = arb_mat_entry(lower, i, j);
-            arb_approx_dot(entry, arb_mat_entry(a, i, j), 1, arb_mat_entry(lower, i, 0), 1,
-                           arb_mat_entry(lower, j, 0), 1, j, bits);
-            mag_zero(arb_radref(entry));
-            if (i == j && arf_sgn(arb_midref(entry)) <= 0)
-                return false;
-            if (i == j)
-                arb_sqrt(entry, entry, bits);
-            else
-                arb_div(entry, entry, arb_mat_entry(lower, j, j), bits);
-            mag_zero(arb_radref(entry));
-        }
-    return true;
-}
-
-/* Whether A is certainly positive definite, where norm encloses |A^-1|_2: L L^T is positive
- * semi-definite, so that by Weyl no eigenvalue of A is below -|A - L L^T|; and none is closer to 0
- * than 1/|A^-1|. */
-static bool positive_definite(const arb_mat_t a, const arb_t norm, slong bits)
-{
-    slong m = arb_mat_nrows(a);
-    arb_mat_t lower, product;
-    mag_t distance, inverse;
-    arb_mat_init(lower, m, m);
-    arb_mat_init(product, m, m);
-    mag_init(distance);
-    mag_init(inverse);
-    bool found = approximate_cholesky(lower, a, bits);
-    if (found) {
-        arb_mat_transpose(product, lower);
-        arb_mat_mul(product, lower, product, bits);
-        arb_mat_sub(product, a, product, bits);
-        arb_mat_bound_frobenius_norm(distance, product);
-        arb_get_mag(inverse, norm);
-        mag_mul(distance, distance, inverse);
-        found = mag_cmp_2exp_si(distance, 0) < 0;
-    }
-    mag_clear(inverse);
-    mag_clear(distance);
-    arb_mat_clear(product);
-    arb_mat_clear(lower);
-    return found;
-}
-
-/* D^-1/2 A^-1 D^-1/2 is the inverse of B = D^1/2 A D^1/2, approximated by Y = D^-1/2 X D^-1/2, and
- * I - Y B = D^-1/2 R D^1/2. X and R are overwritten. */
-static atn_status enclose_normalised(work *w, arb_t norm)
-{
-    if (!w->positive) {
-        arb_indeterminate(norm);
-        return ATN_OK;
-    }
-    balls_scale_rows_columns(w->x, w->inverse_root, w->inverse_root, w->bits);
-    balls_scale_rows_columns(w->r, w->inverse_root, w->root, w->bits);
-    return enclose_inverse_norm(norm, w->x, w->r);
-}
-
+/* X and R are overwritten. Roots of row sums that may be negative are not finite, nor is then what
+ * follows from them. */
 static atn_status enclose_inverses(work *w, bool kernel, ref_certified_spectrum *s)
 {
     arb_t norm;
     arb_init(norm);
-    atn_status status = enclose_inverse_norm(norm, w->x, w->r);
+    atn_status status = balls_inverse_norm(norm, w->x, w->r);
     if (status == ATN_OK) {
         s->inverse_norm = balls_enclosure(norm, spectrum_width, w->bits);
-        if (s->inverse_norm.certified && (kernel || positive_definite(w->a, norm, w->bits))) {
+        if (s->inverse_norm.certified && (kernel || balls_positive_definite(w->a, norm, w->bits))) {
             arb_inv(norm, norm, REF_CERTIFY_BITS);
             s->lambda_min = balls_enclosure(norm, spectrum_width, w->bits);
         }
-        status = enclose_normalised(w, norm);
+        balls_normalise(w->x, w->r, w->root, w->inverse_root, w->bits);
+        status = balls_inverse_norm(norm, w->x, w->r);
     }
     if (status == ATN_OK)
         s->normalised_norm = balls_enclosure(norm, spectrum_width, w->bits);
@@ -233,42 +149,8 @@ atn_status ref_certify_spectrum(const ref_exact_matrix *a, int max_bits,
 
 /* ---- Outputs ---- */
 
-/* C = X W stands for A^-1 W: A^-1 w - X w = (I - R)^-1 R X w is at most r/(1 - r) |X w| in norm,
- * r = |R|, which goes to every entry's radius. False if |R|_F < 1 is not certain. */
-static bool add_inverse_error(arb_mat_t c, const arb_mat_t r)
-{
-    mag_t residual, rest, column, entry;
-    mag_init(residual);
-    mag_init(rest);
-    mag_init(column);
-    mag_init(entry);
-    arb_mat_bound_frobenius_norm(residual, r);
-    bool small = mag_cmp_2exp_si(residual, 0) < 0;
-    mag_one(rest);
-    mag_sub_lower(rest, rest, residual);
-    small = small && !mag_is_zero(rest);
-    if (small)
-        mag_div(residual, residual, rest);
-    for (slong j = 0; small && j < arb_mat_ncols(c); j++) {
-        mag_zero(column);
-        for (slong i = 0; i < arb_mat_nrows(c); i++) {
-            arb_get_mag(entry, arb_mat_entry(c, i, j));
-            mag_addmul(column, entry, entry);
-        }
-        mag_sqrt(column, column);
-        mag_mul(column, column, residual);
-        for (slong i = 0; i < arb_mat_nrows(c); i++)
-            arb_add_error_mag(arb_mat_entry(c, i, j), column);
-    }
-    mag_clear(entry);
-    mag_clear(column);
-    mag_clear(rest);
-    mag_clear(residual);
-    return small;
-}
-
 /* out = P^T A^-1 P V, with pt = P^T = K(Q, L), through inner = P V, or what D^-1/2 makes of it. */
-static bool enclose_output(work *w, const ref_certified_soft *p, const arb_mat_t pt, arb_mat_t out)
+static void enclose_output(work *w, const ref_certified_soft *p, const arb_mat_t pt, arb_mat_t out)
 {
     arb_srcptr scaling = p->normalise ? w->inverse_root : NULL;
     arb_mat_t cross, values, inner, solved;
@@ -280,15 +162,13 @@ static bool enclose_output(work *w, const ref_certified_soft *p, const arb_mat_t
     balls_doubles(values, p->values);
     arb_mat_mul(inner, cross, values, w->bits);
     balls_scale_rows_columns(inner, scaling, NULL, w->bits);
-    arb_mat_mul(solved, w->x, inner, w->bits);
-    bool found = add_inverse_error(solved, w->r);
+    balls_solve(solved, w->x, w->r, inner, w->bits);
     balls_scale_rows_columns(solved, scaling, NULL, w->bits);
     arb_mat_mul(out, pt, solved, w->bits);
     arb_mat_clear(solved);
     arb_mat_clear(inner);
     arb_mat_clear(values);
     arb_mat_clear(cross);
-    return found;
 }
 
 /* Writes the bounds; false if some are not finite or too far apart. */
@@ -322,7 +202,8 @@ static bool try_soft(const ref_certified_soft *p, slong bits, double *lower, dou
         arb_mat_init(out, p->n, p->dv);
         balls_scale(s, p->scale, p->d, bits);
         balls_kernel(pt, p->d, p->tokens, p->landmarks, s, bits);
-        found = enclose_output(&w, p, pt, out) && take_output(out, lower, upper);
+        enclose_output(&w, p, pt, out);
+        found = take_output(out, lower, upper);
         arb_mat_clear(out);
         arb_mat_clear(pt);
         arb_clear(s);

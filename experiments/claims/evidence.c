@@ -37,6 +37,8 @@ static const evidence rows[] = {
     {"maps", "attention/maps", "--quick"},
     {"counts", "cost/counts", ""},
     {"memory", "cost/memory", "--quick"},
+    {"resolution", "spectral/resolution", "--n 196,784,1936 --samples 1"},
+    {"softmax", "spectral/softmax", "--quick"},
     {"networks", "networks/counts", ""},
 };
 enum { ROWS = sizeof rows / sizeof *rows };

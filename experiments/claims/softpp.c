@@ -40,6 +40,61 @@ static void note_row(FILE *notes, const table *t, int64_t row)
             cell_real(t, row, "measured"), cell_real(t, row, "bound"), cell_real(t, row, "ratio"));
 }
 
+/* ---- S20 ---- */
+
+/* The eigenvalues of softmax attention of two tokens of width 1: 1 and S_11 + S_22 - 1. */
+static int second_eigenvalue(const claim_run *run, const double q[2], const double k[2],
+                             double *eigenvalue)
+{
+    atn_attention_desc desc = atn_attention_defaults(ATN_SOFTMAX, ATN_F64);
+    static const double identity[4] = {1, 0, 0, 1};
+    double s[4];
+    int code = direct_forward(run, &desc, 2, 1, 2, q, k, identity, s);
+    *eigenvalue = s[0] + s[3] - 1;
+    return code;
+}
+
+/* Whether a row's eigenvalues are real, in [0, 1], and reach 1. */
+static bool spectrum_is_stochastic(const table *t, int64_t row)
+{
+    double allowance = cell_real(t, row, "allowance");
+    return fabs(cell_real(t, row, "radius") - 1) <= allowance &&
+           cell_real(t, row, "lowest") >= -allowance &&
+           cell_real(t, row, "largest_imaginary") <= allowance;
+}
+
+static int judge_s20(const claim_run *run, verdict *v)
+{
+    const table *t = evidence_table(run, "softmax", 0);
+    int64_t rows[2] = {0}, outside[2] = {0}, norms = 0;
+    double share = 0, lowest = 0, crossed;
+    const double apart[2] = {1, -1}, swapped[2] = {-1, 1};
+    for (int64_t row = 0; row < table_rows(t); row++) {
+        bool other = cell_is(t, row, "keys", "other");
+        rows[other]++;
+        outside[other] += !spectrum_is_stochastic(t, row);
+        if (other)
+            lowest = fmin(lowest, cell_real(t, row, "lowest"));
+        norms += !other && cell_real(t, row, "norm") > 1 + cell_real(t, row, "allowance");
+        share = fmax(share, other ? 0 : cell_real(t, row, "norm_over_root"));
+    }
+    int code = second_eigenvalue(run, apart, swapped, &crossed);
+    v->kind = rows[0] == 0 || outside[0] > 0 ? VERDICT_FAILS
+              : crossed < 0                  ? VERDICT_HOLDS_IF
+                                             : VERDICT_HOLDS;
+    if (v->kind == VERDICT_HOLDS_IF)
+        verdict_set(&v->condition, "K = Q");
+    verdict_set(&v->measured,
+                "K = Q: %" PRId64 " of %" PRId64 " spectra outside [0, 1]; K ≠ Q: %" PRId64
+                " of %" PRId64 ", down to %.3g. ‖S‖₂ exceeds 1 in %" PRId64
+                " of the former, up to %.4g·√n",
+                outside[0], rows[0], outside[1], rows[1], lowest, norms, share);
+    verdict_set(&v->bound, "[0, 1] for eigenvalues; √n for the spectral norm");
+    verdict_set(&v->counterexample,
+                "K ≠ Q: d = 1, q = (1, −1), k = (−1, 1): eigenvalues 1 and %.6g", crossed);
+    return code;
+}
+
 /* ---- S21 ---- */
 
 static int judge_s21(const claim_run *run, verdict *v)
@@ -422,7 +477,117 @@ static int judge_s26(const claim_run *run, verdict *v)
     return EXIT_PASS;
 }
 
+/* ---- S27, S28 ---- */
+
+/* The row of resolution_fit for enlarged inputs, or -1. */
+static int64_t growth_row(const table *fits, const char *input, const char *landmarks,
+                          const char *operator, const char * inverse)
+{
+    for (int64_t row = 0; row < table_rows(fits); row++)
+        if (cell_is(fits, row, "input", input) && cell_is(fits, row, "view", "enlarged") &&
+            cell_is(fits, row, "landmarks", landmarks) &&
+            cell_is(fits, row, "operator", operator) && cell_is(fits, row, "inverse", inverse))
+            return row;
+    return -1;
+}
+
+/* The exponent of n, NaN where there is none. */
+static double growth_exponent(const table *fits, const char *input, const char *landmarks,
+                              const char *operator, const char * inverse)
+{
+    int64_t row = growth_row(fits, input, landmarks, operator, inverse);
+    return row < 0 || cell_missing(fits, row, "exponent") ? NAN : cell_real(fits, row, "exponent");
+}
+
+static const char *const grown_inputs[] = {"photos", "smooth", "smooth:8", "iid"};
+enum { GROWN_INPUTS = sizeof grown_inputs / sizeof *grown_inputs };
+
+/* Ŝ at a fixed number of landmarks and at a fixed stride. */
+static const struct {
+    const char *landmarks, *operator, * inverse, *title;
+} grown_norms[] = {
+    {"m49", "soft", "exact", "Ŝ, m = 49"},
+    {"m49", "softpp", "exact", "normalised, m = 49"},
+    {"m49", "softpp", "nr-softpp", "the same by the code's steps"},
+    {"stride2", "soft", "exact", "Ŝ, stride 2"},
+    {"stride2", "softpp", "exact", "normalised, stride 2"},
+    {"stride2", "softpp", "nr-softpp", "the same by the code's steps"},
+};
+enum { GROWN_NORMS = sizeof grown_norms / sizeof *grown_norms };
+
+static int judge_s27(const claim_run *run, verdict *v)
+{
+    const table *fits = evidence_table(run, "resolution", 1);
+    double least[GROWN_NORMS], most[GROWN_NORMS];
+    fprintf(v->notes, "Exponents of n in the spectral norm, inputs enlarged from 196 to 1936 "
+                      "tokens:\n\n| |");
+    for (int i = 0; i < GROWN_INPUTS; i++)
+        fprintf(v->notes, " %s |", grown_inputs[i]);
+    fprintf(v->notes, "\n|---|---|---|---|---|\n");
+    for (int j = 0; j < GROWN_NORMS; j++) {
+        least[j] = INFINITY;
+        most[j] = -INFINITY;
+        fprintf(v->notes, "| %s |", grown_norms[j].title);
+        for (int i = 0; i < GROWN_INPUTS; i++) {
+            double exponent = growth_exponent(fits, grown_inputs[i], grown_norms[j].landmarks,
+                                              grown_norms[j].operator, grown_norms[j].inverse);
+            fprintf(v->notes, isnan(exponent) ? " below the floor |" : " %.3f |", exponent);
+            least[j] = fmin(least[j], exponent);
+            most[j] = fmax(most[j], exponent);
+        }
+        fprintf(v->notes, "\n");
+    }
+    v->kind = VERDICT_OBSERVED;
+    verdict_set(&v->measured,
+                "‖Ŝ‖₂ ~ n^p: p = %.2f to %.2f at m = 49, normalised %.2f to %.2f; at stride 2 %.2f "
+                "to %.2f, normalised %.2f to %.2f",
+                least[0], most[0], least[1], most[1], least[3], most[3], least[4], most[4]);
+    verdict_set(&v->bound, "p = 1 for Ŝ and 0 for a norm that does not grow. Accuracy at 384 and "
+                           "512 pixels would need the trained networks");
+    return EXIT_PASS;
+}
+
+static int judge_s28(const claim_run *run, verdict *v)
+{
+    const table *fits = evidence_table(run, "resolution", 1);
+    double least[2] = {INFINITY, INFINITY}, most[2] = {-INFINITY, -INFINITY};
+    fprintf(v->notes, "| input | exponent of n in ‖S‖₂, Gaussian | softmax, same tokens "
+                      "|\n|---|---|---|\n");
+    for (int i = 0; i < GROWN_INPUTS; i++) {
+        double exponents[2] = {growth_exponent(fits, grown_inputs[i], "none", "gaussian", ""),
+                               growth_exponent(fits, grown_inputs[i], "none", "softmax", "")};
+        fprintf(v->notes, "| %s | %.3f | %.3f |\n", grown_inputs[i], exponents[0], exponents[1]);
+        for (int j = 0; j < 2; j++) {
+            least[j] = fmin(least[j], exponents[j]);
+            most[j] = fmax(most[j], exponents[j]);
+        }
+    }
+    v->kind = VERDICT_OBSERVED;
+    verdict_set(&v->measured,
+                "‖S‖₂ ~ n^p: p = %.2f to %.2f for the Gaussian kernel, %.2f to %.2f for softmax "
+                "attention",
+                least[0], most[0], least[1], most[1]);
+    verdict_set(&v->bound, "p ≤ 1 (S21). That training fails because of it would need training");
+    return EXIT_PASS;
+}
+
 const claim softpp_claims[] = {
+    {
+        .id = "S20",
+        .source = "IJCV Prop. 3",
+        .statement = "The eigenvalues of softmax self-attention are λ₁ ≥ λ₂ ≥ ... ≥ 0 with λ₁ ≤ 1; "
+                     "softmax thus restricts the range of the attention matrix.",
+        .method = "Eigenvalues and spectral norms with K = Q and with K independent of Q, n = 4 to "
+                  "64, and one token that dominates.",
+        .corrected = "|λ| ≤ 1 for every K; for K = Q all λ are real and in [0, 1]. The spectral "
+                     "norm, which the argument is about, is at least 1 and can reach √n.",
+        .proof = "S is row-stochastic, so |λ| ≤ ‖S‖_∞ = 1. For K = Q it is D⁻¹E, similar to "
+                 "D^-½ED^-½ with E_ij = exp(c q_i·q_j) positive semi-definite. ‖S‖₂ ≥ ‖S1‖/‖1‖ = "
+                 "1; if every token attends to the first alone, S = 1e₁ᵀ and ‖S‖₂ = √n, which a "
+                 "dominant q₁ with q₁·q_j > 0 approaches.",
+        .evidence = {"softmax"},
+        .judge = judge_s20,
+    },
     {
         .id = "S21",
         .source = "IJCV Prop. 4",
@@ -503,6 +668,30 @@ const claim softpp_claims[] = {
         .proof = "",
         .evidence = {"norm-growth"},
         .judge = judge_s26,
+    },
+    {
+        .id = "S27",
+        .source = "IJCV Tab. 6",
+        .statement = "SOFT collapses at larger inputs (82.5, 33.7, 0.14 % at 224, 384, 512 "
+                     "pixels), SOFT++ does not (82.6, 82.6, 80.2 %).",
+        .method = "The spectral norm of Ŝ against n, on photographs and fields that are enlarged, "
+                  "with m = 49 and with a fixed stride, exact and after the published steps.",
+        .corrected = "",
+        .proof = "",
+        .evidence = {"resolution"},
+        .judge = judge_s27,
+    },
+    {
+        .id = "S28",
+        .source = "IJCV App. D",
+        .statement = "Exact Gaussian kernel attention is hard to train because its spectral norm "
+                     "explodes with the number of tokens.",
+        .method = "‖S‖₂ of the whole kernel matrix against n, beside softmax attention's on the "
+                  "same tokens.",
+        .corrected = "",
+        .proof = "",
+        .evidence = {"resolution"},
+        .judge = judge_s28,
     },
     {0},
 };

@@ -2,6 +2,7 @@
 #include "image.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,4 +58,37 @@ int image_read_png(const char *path, image *img)
     int status = decode(path, file, img);
     fclose(file);
     return status;
+}
+
+/* to_j += w_ij from_i for pixel j of `count_to` along one axis; a pixel is `inner` values. */
+static void resample_pixel(int64_t count, const double *from, int64_t count_to, int64_t j,
+                           int64_t inner, double *to)
+{
+    double ratio = (double)count / (double)count_to, reach = fmax(ratio, 1), total = 0;
+    double centre = ((double)j + 0.5) * ratio;
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t i = (int64_t)fmax(0, floor(centre - reach)); i < count; i++) {
+            double weight = 1 - fabs((double)i + 0.5 - centre) / reach;
+            if ((double)i > centre + reach)
+                break;
+            if (weight <= 0)
+                continue;
+            if (pass == 0)
+                total += weight;
+            for (int64_t c = 0; c < inner && pass == 1; c++)
+                to[c] += weight / total * from[i * inner + c];
+        }
+}
+
+void image_resample(const image *from, int64_t height, int64_t width, image *to)
+{
+    int64_t row = 3 * from->width;
+    double *tall = must_allocate((size_t)height, (size_t)row * sizeof *tall);
+    *to = (image){height, width, must_allocate((size_t)height, 3 * (size_t)width * sizeof *tall)};
+    for (int64_t y = 0; y < height; y++)
+        resample_pixel(from->height, from->rgb, height, y, row, tall + y * row);
+    for (int64_t y = 0; y < height; y++)
+        for (int64_t x = 0; x < width; x++)
+            resample_pixel(from->width, tall + y * row, width, x, 3, to->rgb + 3 * (y * width + x));
+    free(tall);
 }

@@ -181,13 +181,8 @@ static void layer_norm(double *token)
         token[c] = (token[c] - mean) / sqrt(variance + 1e-5);
 }
 
-int photographs_tokens(const photographs *set, const input_draw *draw, double *tokens)
+void photographs_embed(const image *crop, const input_draw *draw, double *tokens)
 {
-    image crop;
-    const char *name;
-    int status = photographs_crop(set, draw, &crop, &name);
-    if (status != EXIT_PASS)
-        return status;
     int64_t length = 3 * draw->patch * draw->patch;
     double *vector = must_allocate((size_t)length, sizeof *vector);
     double *projection = must_allocate((size_t)length, TOKEN_DIM * sizeof *projection);
@@ -196,7 +191,7 @@ int photographs_tokens(const photographs *set, const input_draw *draw, double *t
     random_free(r);
     for (int64_t i = 0; i < draw->height * draw->width; i++) {
         double *token = tokens + i * TOKEN_DIM;
-        copy_patch(&crop, i / draw->width * draw->patch, i % draw->width * draw->patch, draw->patch,
+        copy_patch(crop, i / draw->width * draw->patch, i % draw->width * draw->patch, draw->patch,
                    vector);
         memset(token, 0, TOKEN_DIM * sizeof *token);
         for (int64_t k = 0; k < length; k++)
@@ -206,6 +201,16 @@ int photographs_tokens(const photographs *set, const input_draw *draw, double *t
     }
     free(projection);
     free(vector);
+}
+
+int photographs_tokens(const photographs *set, const input_draw *draw, double *tokens)
+{
+    image crop;
+    const char *name;
+    int status = photographs_crop(set, draw, &crop, &name);
+    if (status != EXIT_PASS)
+        return status;
+    photographs_embed(&crop, draw, tokens);
     free(crop.rgb);
     return EXIT_PASS;
 }

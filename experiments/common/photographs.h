@@ -26,6 +26,10 @@ void photographs_free(photographs *set);
 int photographs_crop(const photographs *set, const input_draw *draw, image *crop,
                      const char **name);
 
+/* Tokens of any picture of patch * height x patch * width pixels, embedded as the photographs are.
+ */
+void photographs_embed(const image *crop, const input_draw *draw, double *tokens);
+
 /* Tokens as input_tokens describes them. Returns an exit code. */
 int photographs_tokens(const photographs *set, const input_draw *draw, double *tokens);
 

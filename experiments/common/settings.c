@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "settings.h"
 
+#include <certified.h>
 #include <inttypes.h>
 #include <math.h>
 #include <omp.h>
@@ -472,6 +473,9 @@ static const option options[] = {
      .parse = parse_scale},
     {"distance", "NAME", USES_DISTANCE, "direct, expanded or clamped (default direct)",
      .parse = parse_distance},
+    {"certify", "M", USES_CERTIFY,
+     "enclose what f64 cannot resolve of matrices up to M x M (0: of none)", .parse = parse_integer,
+     FIELD(certify), .least = 0, .most = REF_CERTIFY_MOST},
     {"query", "ROWxCOL", USES_QUERY, "the patch that attends, from 0x0 (default the centre)",
      .parse = parse_query},
     {"dtype", "LIST", USES_DTYPE, "f32, f64 (default both)", .parse = parse_dtypes},
@@ -590,6 +594,10 @@ static int check_together(const settings *s)
     else if (s->device == ATN_CUDA) {
         report_error("--device cuda: this build has no CUDA");
         return EXIT_ENVIRONMENT;
+    } else if (s->certify > 0 && !ref_certify_library()) {
+        report_error("--certify %" PRId64 ": this build lacks FLINT and Arb; expected 0",
+                     s->certify);
+        return EXIT_ENVIRONMENT;
     } else
         return EXIT_PASS;
     return EXIT_USAGE;
@@ -639,6 +647,7 @@ int settings_parse_verb(settings *s, const char *verb, const char *out, unsigned
                     .threads = omp_get_max_threads(),
                     .out = out,
                     .iterations = -1,
+                    .certify = -1,
                     .scale = ATN_SCALE_HEAD,
                     .distance = ATN_DISTANCE_DIRECT,
                     .query_row = -1,
@@ -751,6 +760,8 @@ char *settings_replay(const settings *s, const char *experiment, unsigned used,
                                            : must_format("%s", scale_names[s->scale]));
     add_option(&command, used & USES_DISTANCE && s->distance != ATN_DISTANCE_DIRECT, "--distance",
                must_format("%s", distance_names[s->distance]));
+    add_option(&command, used & USES_CERTIFY && s->certify >= 0, "--certify",
+               must_format("%" PRId64, s->certify));
     add_option(&command, used & USES_QUERY && s->query_row >= 0, "--query",
                must_format("%" PRId64 "x%" PRId64, s->query_row, s->query_col));
     add_option(&command, true, "--out", must_format("replay"));
@@ -794,4 +805,6 @@ void settings_fingerprint(const settings *s, FILE *file)
         fprintf(file, "%s%s", i ? "," : "", atn_storage_name(s->storages[i]));
     fprintf(file, " scale=%s:%.17g distance=%s query=%" PRId64 "x%" PRId64, scale_names[s->scale],
             s->scale_value, distance_names[s->distance], s->query_row, s->query_col);
+    const char *library = ref_certify_library();
+    fprintf(file, " certify=%" PRId64 ":%s", s->certify, library ? library : "none");
 }

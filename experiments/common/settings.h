@@ -31,6 +31,7 @@ enum {
     USES_OPERATOR = 1 << 13,  /* --operator NAME[/VARIANT],... */
     USES_STORAGE = 1 << 14,   /* --storage native,bf16,...: atn_storage_name */
     USES_TOKENS = 1 << 15,    /* --n 196,784 */
+    USES_CERTIFY = 1 << 16,   /* --certify M */
 };
 
 typedef enum { EFFORT_QUICK, EFFORT_DEFAULT, EFFORT_FULL, EFFORT_COUNT } effort;
@@ -72,7 +73,8 @@ typedef struct {
     int storage_count;
     atn_storage storages[ATN_STORAGE_COUNT];
     integer_list tokens;
-    char *command; /* the whole command line, quoted for a shell */
+    int64_t certify; /* -1 where not given */
+    char *command;   /* the whole command line, quoted for a shell */
 } settings;
 
 /* The words of argv (what follows `run`) that are neither options nor their values, into names

@@ -169,6 +169,41 @@ bool table_is_missing(const table *t, int64_t row, int col)
     return get_cell(t, row, col)->missing;
 }
 
+bool table_rows_agree(const table *t, int64_t a, int64_t b, const char *const *names, int count)
+{
+    for (int i = 0; i < count; i++) {
+        int col = table_column(t, names[i]);
+        const cell *x = get_cell(t, a, col), *y = get_cell(t, b, col);
+        bool same = x->missing == y->missing;
+        if (same && !x->missing)
+            switch (t->columns[col].type) {
+            case COLUMN_TEXT:
+                same = strcmp(x->as.text, y->as.text) == 0;
+                break;
+            case COLUMN_INTEGER:
+                same = x->as.integer == y->as.integer;
+                break;
+            case COLUMN_REAL:
+                same = x->as.real == y->as.real;
+                break;
+            case COLUMN_BOOLEAN:
+                same = x->as.boolean == y->as.boolean;
+                break;
+            }
+        if (!same)
+            return false;
+    }
+    return true;
+}
+
+bool table_row_is_first(const table *t, int64_t row, const char *const *names, int count)
+{
+    for (int64_t before = 0; before < row; before++)
+        if (table_rows_agree(t, before, row, names, count))
+            return false;
+    return true;
+}
+
 static void copy_cell(table *into, column_type type, const cell *c)
 {
     if (type == COLUMN_TEXT && !c->missing)

@@ -57,6 +57,11 @@ bool table_write_row(const table *t, int64_t row, FILE *file);
 bool table_read_row(table *t, const char *line);
 bool table_read_rows(table *t, const char *text);
 
+/* Whether two rows hold the same (both missing, or equal) in the columns of these names, and
+ * whether no row before this one does: for tables with a line per group of rows. */
+bool table_rows_agree(const table *t, int64_t a, int64_t b, const char *const *names, int count);
+bool table_row_is_first(const table *t, int64_t row, const char *const *names, int count);
+
 /* For people: aligned columns, reals %.4g, "-" for missing; at most `limit` rows. */
 void table_print(const table *t, int64_t limit, FILE *file);
 

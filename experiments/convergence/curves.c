@@ -14,6 +14,7 @@
 #include <newton.h>
 
 #include "common/experiment.h"
+#include "common/median.h"
 #include "common/report.h"
 #include "convergence/bottleneck.h"
 #include "convergence/rounding.h"
@@ -424,20 +425,6 @@ static void add_to_curve(curve *c, const table *raw, int64_t row)
         add_to_summary(&p->measures[i], table_get_real(raw, row, RAW_MEASURES + i),
                        p->samples == 0);
     p->samples++;
-}
-
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return isnan(x) || isnan(y) ? (isnan(x) != 0) - (isnan(y) != 0) : (x > y) - (x < y);
-}
-
-/* Sorts; NaN counts as larger than any number. */
-static double median(int64_t count, double *values)
-{
-    qsort(values, (size_t)count, sizeof *values, compare_doubles);
-    double low = values[(count - 1) / 2], high = values[count / 2];
-    return low == high ? low : low + (high - low) / 2;
 }
 
 static void add_curve_row(table *t, const sweep *w, const curve_key *key, const curve *c, int k,

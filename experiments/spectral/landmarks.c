@@ -167,21 +167,26 @@ static atn_tensor matrix_view(double *data, int64_t rows, int64_t cols)
     return atn_tensor_dense(data, ATN_F64, 1, 1, rows, cols);
 }
 
+int pool_tokens(const token_grid *grid, atn_context *context, int64_t dim, double *tokens,
+                double *landmarks)
+{
+    atn_sampling pool = {.kind = grid->windows ? ATN_SAMPLING_WINDOW : ATN_SAMPLING_POOL,
+                         .height = grid->height,
+                         .width = grid->width,
+                         .stride = grid->stride};
+    atn_tensor from = matrix_view(tokens, grid_tokens(grid), dim);
+    atn_tensor to = matrix_view(landmarks, grid_landmarks(grid), dim);
+    return check_status(context, atn_sample(context, &pool, &from, &to), "landmarks");
+}
+
 int make_landmarks(const input *in, const token_grid *grid, uint64_t seed, int64_t sample,
                    atn_context *context, double *tokens, double *landmarks)
 {
     int64_t dim = input_dim(in), n = grid_tokens(grid);
     double *all = tokens ? tokens : must_allocate((size_t)n, (size_t)dim * sizeof *all);
     int code = input_tokens(in, grid->height, grid->width, grid->patch, seed, sample, all);
-    if (code == EXIT_PASS && landmarks) {
-        atn_sampling pool = {.kind = grid->windows ? ATN_SAMPLING_WINDOW : ATN_SAMPLING_POOL,
-                             .height = grid->height,
-                             .width = grid->width,
-                             .stride = grid->stride};
-        atn_tensor from = matrix_view(all, n, dim);
-        atn_tensor to = matrix_view(landmarks, grid_landmarks(grid), dim);
-        code = check_status(context, atn_sample(context, &pool, &from, &to), input_name(in));
-    }
+    if (code == EXIT_PASS && landmarks)
+        code = pool_tokens(grid, context, dim, all, landmarks);
     if (!tokens)
         free(all);
     return code;
@@ -210,12 +215,19 @@ int make_cross_kernel(const settings *s, atn_context *context, int64_t rows, int
     return check_status(context, status, "cross kernel");
 }
 
-int make_iterate(atn_context *context, int64_t m, double *a, double *x)
+int make_iterate_of(atn_context *context, atn_inverse_method method, int64_t m, double *a,
+                    double *x)
 {
-    atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_NR_PAPER);
+    atn_inverse_desc desc = atn_inverse_defaults(method);
     atn_tensor from = matrix_view(a, m, m), to = matrix_view(x, m, m);
     desc.iterations = PAPER_STEPS;
-    return check_status(context, atn_inverse(context, &desc, &from, &to, NULL, NULL), "nr-paper");
+    return check_status(context, atn_inverse(context, &desc, &from, &to, NULL, NULL),
+                        atn_inverse_name(method));
+}
+
+int make_iterate(atn_context *context, int64_t m, double *a, double *x)
+{
+    return make_iterate_of(context, ATN_INVERSE_NR_PAPER, m, a, x);
 }
 
 int check_disagreement(double disagreement, const char *what, int64_t n)
@@ -336,6 +348,13 @@ int landmark_sweep_open(const settings *s, const int64_t *m,
 {
     static const char *const usual_inputs[] = {"photos", "smooth",  "smooth:8", "noisy",
                                                "iid",    "iid:0.3", "clusters", NULL};
+    return landmark_sweep_open_inputs(s, usual_inputs, m, samples, state, points);
+}
+
+int landmark_sweep_open_inputs(const settings *s, const char *const *usual_inputs, const int64_t *m,
+                               int64_t (*samples)(const settings *s, int64_t m), void **state,
+                               int64_t *points)
+{
     int code = landmark_sweep_start(s, usual_inputs, state);
     landmark_sweep *sweep = *state;
     int64_t *listed = list_landmarks(s, m);
@@ -381,16 +400,30 @@ void landmark_sweep_release(void *state)
     free(sweep);
 }
 
+int landmark_sweep_landmarks(const landmark_point *point, atn_context *context, double **landmarks)
+{
+    size_t width = (size_t)input_dim(point->in) * sizeof **landmarks;
+    *landmarks = must_allocate((size_t)point->m, width);
+    int code = make_landmarks(point->in, &point->grid, point->seed, point->sample, context, NULL,
+                              *landmarks);
+    if (code == EXIT_PASS)
+        return code;
+    free(*landmarks);
+    *landmarks = NULL;
+    return code;
+}
+
 int landmark_sweep_matrix(const landmark_sweep *sweep, const landmark_point *point,
                           atn_context *context, double **a)
 {
-    int64_t dim = input_dim(point->in), m = point->m;
-    double *landmarks = must_allocate((size_t)m, (size_t)dim * sizeof *landmarks);
+    int64_t m = point->m;
+    double *landmarks;
+    *a = NULL;
+    int code = landmark_sweep_landmarks(point, context, &landmarks);
+    if (code != EXIT_PASS)
+        return code;
     *a = must_allocate((size_t)m, (size_t)m * sizeof **a);
-    int code = make_landmarks(point->in, &point->grid, point->seed, point->sample, context, NULL,
-                              landmarks);
-    if (code == EXIT_PASS)
-        code = make_kernel(sweep->s, context, m, dim, landmarks, *a);
+    code = make_kernel(sweep->s, context, m, input_dim(point->in), landmarks, *a);
     free(landmarks);
     if (code == EXIT_PASS)
         return code;

@@ -44,6 +44,10 @@ int64_t input_dim(const input *in);
 int64_t grid_tokens(const token_grid *grid);
 int64_t grid_landmarks(const token_grid *grid);
 
+/* Pools tokens, grid_tokens x dim, into landmarks, grid_landmarks x dim. Returns an exit code. */
+int pool_tokens(const token_grid *grid, atn_context *context, int64_t dim, double *tokens,
+                double *landmarks);
+
 /* The pooled landmarks, grid_landmarks x input_dim, and the tokens they are pooled from,
  * grid_tokens x input_dim; either may be null. Returns an exit code. */
 int make_landmarks(const input *in, const token_grid *grid, uint64_t seed, int64_t sample,
@@ -57,8 +61,11 @@ int make_kernel(const settings *s, atn_context *context, int64_t count, int64_t 
 int make_cross_kernel(const settings *s, atn_context *context, int64_t rows, int64_t cols,
                       int64_t dim, double *x, double *y, double *kernel);
 
-/* X_20 of nr-paper for symmetric a, m x m: the papers' stand-in for A+. Returns an exit code. */
+/* X_20 of a Newton-Raphson variant for symmetric a, m x m, and of nr-paper: the papers' stand-in
+ * for A+. Return an exit code. */
 enum { PAPER_STEPS = 20 };
+int make_iterate_of(atn_context *context, atn_inverse_method method, int64_t m, double *a,
+                    double *x);
 int make_iterate(atn_context *context, int64_t m, double *a, double *x);
 
 /* EXIT_CHECK and a line on stderr if two routes to what disagree by 10 times the rounding error to
@@ -82,6 +89,8 @@ typedef struct {
     int64_t m, sample;
     token_grid grid;
     double distance; /* of two tokens of spectral/bounds' own */
+    int kind;        /* of spectral/resolution and spectral/softmax: how tokens are made */
+    double norm;     /* of spectral/softmax's dominant token */
 } landmark_point;
 
 typedef struct {
@@ -107,12 +116,19 @@ int landmark_sweep_add_samples(landmark_sweep *sweep, landmark_point point, int6
 int landmark_sweep_open(const settings *s, const int64_t *m,
                         int64_t (*samples)(const settings *s, int64_t m), void **state,
                         int64_t *points);
+/* The same with other usual inputs, ended by null. */
+int landmark_sweep_open_inputs(const settings *s, const char *const *usual_inputs, const int64_t *m,
+                               int64_t (*samples)(const settings *s, int64_t m), void **state,
+                               int64_t *points);
 /* For the members of an experiment of these names. */
 void landmark_sweep_describe(const void *state, int64_t point, char *buffer, size_t size);
 double landmark_sweep_weight(const void *state, int64_t point);
 bool landmark_sweep_input(const void *state, int index, const char **name, const char **sha256);
 void landmark_sweep_release(void *state);
 void landmark_sweep_replay(const void *state, int64_t point, settings_point *options);
+
+/* The landmarks of a point, m x input_dim, to be freed. Returns an exit code. */
+int landmark_sweep_landmarks(const landmark_point *point, atn_context *context, double **landmarks);
 
 /* A of a point, m x m, to be freed. Returns an exit code. */
 int landmark_sweep_matrix(const landmark_sweep *sweep, const landmark_point *point,

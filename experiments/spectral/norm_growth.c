@@ -110,30 +110,63 @@ int growth_measure(atn_context *context, int64_t m, double *a, growth_norms *nor
     return code;
 }
 
+/* Precision that is enough for lambda_min = 2^-400 lambda_max. */
+enum { CERTIFY_BITS = 1024 };
+
+static void take_enclosure(const ref_enclosure *from, ref_enclosure *to, double *norm,
+                           bool *below_floor)
+{
+    *to = *from;
+    if (!from->certified)
+        return;
+    *norm = from->lower + (from->upper - from->lower) / 2;
+    *below_floor = false;
+}
+
+int growth_certify(int64_t m, int64_t dim, const double *landmarks, double scale,
+                   growth_norms *norms)
+{
+    ref_exact_matrix a = {.m = m, .d = dim, .tokens = landmarks, .scale = scale};
+    ref_certified_spectrum s;
+    atn_status status = ref_certify_spectrum(&a, CERTIFY_BITS, &s);
+    if (status < 0) {
+        report_error("certifying a %" PRId64 "x%" PRId64 " matrix: %s", m, m,
+                     atn_status_message(status));
+        return EXIT_ENVIRONMENT;
+    }
+    norms->singular = status == ATN_SINGULAR;
+    take_enclosure(&s.inverse_norm, &norms->pinv, &norms->pinv_norm, &norms->pinv_below_floor);
+    take_enclosure(&s.normalised_norm, &norms->normalised, &norms->normalised_norm,
+                   &norms->normalised_below_floor);
+    return EXIT_PASS;
+}
+
 /* ---- norm_growth.csv ---- */
 
 static const column columns[] = {
     {"input", COLUMN_TEXT, "", "where the tokens come from"},
     {"m", COLUMN_INTEGER, "", "number of landmarks: A is m x m"},
     {"sample", COLUMN_INTEGER, "", "which sample of the input, from 0"},
-    {"lambda_min", COLUMN_REAL, "", "the smallest eigenvalue of A, by dsyevd, checked by dsyevr"},
+    {"lambda_min", COLUMN_REAL, "",
+     "the smallest eigenvalue of A in f64, by dsyevd, checked by dsyevr; noise below m u lambda_max"},
     {"lambda_max", COLUMN_REAL, "", "the largest eigenvalue of A"},
     {"pinv_norm", COLUMN_REAL, "",
-     "|A^-1|_2 = 1/lambda_min; where lambda_min < m u lambda_max a lower bound, "
+     "|A^-1|_2 = 1/lambda_min; where a norm of the row is certified, the middle of pinv_lower and "
+     "pinv_upper; otherwise, where lambda_min < m u lambda_max, a lower bound, "
      "1/(2 m u lambda_max), if what the solver and the rounding of the kernel's entries move "
      "lambda_min by stays below m u lambda_max, which is not certified; infinite if two landmarks "
      "coincide; u = 2^-53"},
     {"normalised_norm", COLUMN_REAL, "",
-     "|D^-1/2 A^-1 D^-1/2|_2 = 1/lambda_min(D^1/2 A D^1/2), D = diag(A 1); a lower bound in the "
-     "same way where that matrix is below the floor"},
+     "|D^-1/2 A^-1 D^-1/2|_2 = 1/lambda_min(D^1/2 A D^1/2), D = diag(A 1); certified, or a lower "
+     "bound, in the same way where that matrix is below the floor"},
     {"iterate_norm", COLUMN_REAL, "",
      "|X_20|_2, X_20 of nr-paper in f64; may be far from |A^-1|_2"},
     {"normalised_iterate_norm", COLUMN_REAL, "", "|D^-1/2 X_20 D^-1/2|_2"},
     {"d_min", COLUMN_REAL, "", "the smallest row sum of A"},
     {"d_max", COLUMN_REAL, "", "the largest row sum of A: |A|_1"},
     {"below_floor", COLUMN_BOOLEAN, "",
-     "lambda_min < m u lambda_max for A or for D^1/2 A D^1/2: pinv_norm or normalised_norm is a "
-     "lower bound; the last two columns say which"},
+     "pinv_norm or normalised_norm is a lower bound only; pinv_below_floor and "
+     "normalised_below_floor say which"},
     {"normalised_lambda_min", COLUMN_REAL, "", "the smallest eigenvalue of D^1/2 A D^1/2"},
     {"normalised_lambda_max", COLUMN_REAL, "", "the largest eigenvalue of D^1/2 A D^1/2"},
     {"iterate_cap", COLUMN_REAL, "",
@@ -141,11 +174,33 @@ static const column columns[] = {
      "of it, for any symmetric A"},
     {"seed", COLUMN_INTEGER, "", "the seed of the input"},
     {"pinv_below_floor", COLUMN_BOOLEAN, "",
-     "lambda_min < m u lambda_max for A: pinv_norm is a lower bound and left out of its fits"},
+     "lambda_min < m u lambda_max for A, and not certified: pinv_norm is a lower bound and left out "
+     "of its fits"},
     {"normalised_below_floor", COLUMN_BOOLEAN, "",
      "the same for D^1/2 A D^1/2 and normalised_norm"},
+    {"pinv_lower", COLUMN_REAL, "",
+     "certified by ball arithmetic: |A^-1|_2 is at least this, for the exact kernel matrix of the "
+     "landmarks (doubles, taken as exact), not that of entries rounded to f64; empty where nothing "
+     "is below the floor, m exceeds --certify, two landmarks coincide, 1024 bits do not suffice, or "
+     "the program was built without FLINT and Arb"},
+    {"pinv_upper", COLUMN_REAL, "", "|A^-1|_2 is at most this, in the same way"},
+    {"normalised_lower", COLUMN_REAL, "", "|D^-1/2 A^-1 D^-1/2|_2 is at least this, the same way"},
+    {"normalised_upper", COLUMN_REAL, "", "|D^-1/2 A^-1 D^-1/2|_2 is at most this, the same way"},
+    {"certified_bits", COLUMN_INTEGER, "", "the precision that certified the row"},
+    {"singular", COLUMN_BOOLEAN, "",
+     "certified: two landmarks coincide, A has no inverse, and its norm is infinite; false also "
+     "where nothing was to be certified"},
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };
+
+/* The largest m whose points are certified by default: what takes about a second. */
+enum { USUAL_CERTIFY = 256 };
+
+static void add_enclosure(table *raw, const ref_enclosure *e)
+{
+    e->certified ? table_real(raw, e->lower) : table_missing(raw);
+    e->certified ? table_real(raw, e->upper) : table_missing(raw);
+}
 
 static void add_row(const landmark_point *p, const growth_norms *norms, table *raw)
 {
@@ -167,6 +222,27 @@ static void add_row(const landmark_point *p, const growth_norms *norms, table *r
     table_integer(raw, (int64_t)p->seed);
     table_boolean(raw, norms->pinv_below_floor);
     table_boolean(raw, norms->normalised_below_floor);
+    add_enclosure(raw, &norms->pinv);
+    add_enclosure(raw, &norms->normalised);
+    bool certified = norms->pinv.certified || norms->normalised.certified;
+    certified ? table_integer(raw, norms->pinv.bits) : table_missing(raw);
+    table_boolean(raw, norms->singular);
+}
+
+/* What f64 cannot tell of a point. */
+static int certify(const landmark_sweep *sweep, const landmark_point *p, atn_context *context,
+                   growth_norms *norms)
+{
+    const settings *s = sweep->s;
+    int64_t most = s->certify >= 0 ? s->certify : ref_certify_library() ? USUAL_CERTIFY : 0;
+    if (p->m > most || !(norms->pinv_below_floor || norms->normalised_below_floor))
+        return EXIT_PASS;
+    double *landmarks, scale = s->scale == ATN_SCALE_VALUE ? s->scale_value : 0;
+    int code = landmark_sweep_landmarks(p, context, &landmarks);
+    if (code == EXIT_PASS)
+        code = growth_certify(p->m, input_dim(p->in), landmarks, scale, norms);
+    free(landmarks);
+    return code;
 }
 
 static int run(const void *state, int64_t point, atn_context *context, table *raw)
@@ -178,6 +254,8 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
     int code = landmark_sweep_matrix(sweep, p, context, &a);
     if (code == EXIT_PASS)
         code = growth_measure(context, p->m, a, &norms);
+    if (code == EXIT_PASS || code == EXIT_CHECK)
+        code = exit_worst(code, certify(sweep, p, context, &norms));
     if (code == EXIT_PASS || code == EXIT_CHECK)
         add_row(p, &norms, raw);
     free(a);
@@ -210,8 +288,8 @@ static const column fit_columns[] = {
     {"std_error", COLUMN_REAL, "", "standard error of p, from the residuals"},
     {"residual", COLUMN_REAL, "", "root mean square of log10(value / fit)"},
     {"points", COLUMN_INTEGER, "",
-     "rows fitted: those whose value is positive and not a lower bound; an iterate is never one, "
-     "but may be 0"},
+     "rows fitted: those whose value is positive and not a lower bound (certified values are none); "
+     "an iterate is never one, but may be 0"},
     {"m_min", COLUMN_INTEGER, "", "the smallest m fitted"},
     {"m_max", COLUMN_INTEGER, "", "the largest m fitted"},
 };
@@ -271,6 +349,24 @@ static void add_fit(table *fits, const char *name, const char *quantity, growth_
     taken->count > 0 ? table_integer(fits, (int64_t)most) : table_missing(fits);
 }
 
+/* One line: how many rows f64 could not resolve, and what became of them. */
+static void say_what_is_certified(const table *raw)
+{
+    int64_t certified = 0, bounds = 0, singular = 0;
+    for (int64_t row = 0; row < table_rows(raw); row++) {
+        certified += !table_is_missing(raw, row, table_column(raw, "certified_bits"));
+        bounds += table_get_boolean(raw, row, table_column(raw, "below_floor"));
+        singular += table_get_boolean(raw, row, table_column(raw, "singular"));
+    }
+    const char *remedy = ref_certify_library()
+                             ? " (see --certify)"
+                             : ": this build has no FLINT and Arb to certify them";
+    printf("%" PRId64 " rows certified, %" PRId64 " with lower bounds only", certified, bounds);
+    if (singular > 0)
+        printf(", %" PRId64 " of them singular", singular);
+    printf("%s\n", bounds > singular ? remedy : "");
+}
+
 static int finish(const settings *s, const void *state, const table *raw, table **tables)
 {
     const landmark_sweep *sweep = state;
@@ -286,6 +382,7 @@ static int finish(const settings *s, const void *state, const table *raw, table 
         }
     free(taken.m);
     free(taken.y);
+    say_what_is_certified(raw);
     table_print(tables[1], table_rows(tables[1]), stdout);
     return EXIT_PASS;
 }
@@ -301,13 +398,14 @@ const experiment spectral_norm_growth = {
     .summary = "the norm of the inverse against m, with and without normalisation",
     .source = "SOFT (IJCV) Fig. 6b, Prop. 5, 6; S22, S23, S26",
     .example = "attnum run spectral/norm-growth --input smooth --m 4,16,64,256",
-    .options = USES_INPUT | USES_GRID | USES_SAMPLES | USES_LANDMARKS | USES_SCALE | USES_DISTANCE,
+    .options = USES_INPUT | USES_GRID | USES_SAMPLES | USES_LANDMARKS | USES_SCALE | USES_DISTANCE |
+               USES_CERTIFY,
     .defaults =
         "inputs photos, smooth, smooth:8, noisy, iid, iid:0.3, clusters; m = 4, 9, 16, 25, 36, 49, "
         "64, 100, 144, 256, 441, 1024 (--quick: to 256), a file without --m: the nearest it has to "
         "each, pooled on its grid, or in windows of consecutive tokens where no grid is known; "
         "5 samples, 1 for m > 256 (--quick: 2; "
-        "--full: 100 for all m)",
+        "--full: 100 for all m); --certify 256, 0 in a build without FLINT and Arb",
     .outputs = outputs,
     .output_count = 2,
     .plot = "spectral/norm_growth.gp",

@@ -27,7 +27,10 @@ plain = "#0072B2"
 normalised = "#D55E00"
 grey = "#777777"
 norm_of(name, quantity) = strcol("input") eq name ? column(quantity) : NaN
-above(name, quantity, flag) = strcol(flag) eq "false" ? norm_of(name, quantity) : NaN
+# Certified values have an enclosure.
+above(name, quantity, flag, enclosure) = strcol(flag) eq "false" && strcol(enclosure) eq "" \
+  ? norm_of(name, quantity) : NaN
+certified(name, quantity, enclosure) = strcol(enclosure) ne "" ? norm_of(name, quantity) : NaN
 below(name, quantity, flag) = strcol(flag) eq "true" ? norm_of(name, quantity) : NaN
 clear(name, quantity, flag) = strstrt(floored, item(name, column("m"), flag)) ? NaN \
   : norm_of(name, quantity)
@@ -66,10 +69,14 @@ do for [i = 1:words(inputs)] {
          with lines linecolor rgb plain linewidth 2, \
        csv using "m":(clear(name, "normalised_norm", normalised_floor)) smooth unique \
          with lines linecolor rgb normalised linewidth 2, \
-       csv using "m":(above(name, "pinv_norm", plain_floor)) \
+       csv using "m":(above(name, "pinv_norm", plain_floor, "pinv_lower")) \
          with points pointtype 1 pointsize 1 linewidth 1 linecolor rgb plain, \
-       csv using "m":(above(name, "normalised_norm", normalised_floor)) \
+       csv using "m":(above(name, "normalised_norm", normalised_floor, "normalised_lower")) \
          with points pointtype 1 pointsize 1 linewidth 1 linecolor rgb normalised, \
+       csv using "m":(certified(name, "pinv_norm", "pinv_lower")) \
+         with points pointtype 12 pointsize 1.2 linewidth 1.5 linecolor rgb plain, \
+       csv using "m":(certified(name, "normalised_norm", "normalised_lower")) \
+         with points pointtype 12 pointsize 1.2 linewidth 1.5 linecolor rgb normalised, \
        csv using "m":(below(name, "pinv_norm", plain_floor)) \
          with points pointtype 8 pointsize 1.2 linewidth 1 linecolor rgb plain, \
        csv using "m":(below(name, "normalised_norm", normalised_floor)) \
@@ -87,6 +94,7 @@ set yrange [0:1]
 set key inside left center Left reverse vertical samplen 3 spacing 1.5 height 1
 plot 2 with linespoints linecolor rgb plain linewidth 2 pointtype 1 title "|A^{-1}|_2: samples, mean", \
      2 with linespoints linecolor rgb normalised linewidth 2 pointtype 1 title "|D^{-1/2} A^{-1} D^{-1/2}|_2", \
+     2 with points pointtype 12 pointsize 1.2 linewidth 1.5 linecolor rgb grey title "certified: f64 cannot tell", \
      2 with points pointtype 8 pointsize 1.2 linewidth 1 linecolor rgb grey title "a lower bound only", \
      2 with lines linecolor rgb plain linewidth 2 dashtype 2 title "|X_{20}|_2 (iterate): mean", \
      2 with lines linecolor rgb normalised linewidth 2 dashtype 2 title "|D^{-1/2} X_{20} D^{-1/2}|_2", \

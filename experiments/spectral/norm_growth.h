@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include <attnum/attnum.h>
+#include <certified.h>
 
 /* D = diag(A 1), X = X_20 of nr-paper. */
 typedef struct {
@@ -17,6 +18,8 @@ typedef struct {
     double d_min, d_max;
     double iterate_cap;                            /* see growth_iterate_cap */
     bool pinv_below_floor, normalised_below_floor; /* lambda_min < m u lambda_max */
+    ref_enclosure pinv, normalised; /* of the two norms; not certified by growth_measure */
+    bool singular;                  /* certified: two landmarks coincide, there is no inverse */
 } growth_norms;
 
 /* Whether f64 cannot tell lambda_min from 0: !(lambda_min >= m u lambda_max). */
@@ -36,6 +39,13 @@ double growth_inverse_norm(int64_t m, double lambda_min, double lambda_max);
  * (1 - t/N)^N = exp(-t): the largest (1 - exp(-t)) / sqrt(t) is c = 0.6381726863, where 1 + 2 t =
  * exp(t). For T = 20, c is too small by 0.31/N = 3e-7 of itself. */
 double growth_iterate_cap(double norm1);
+
+/* Encloses both norms of the kernel matrix of the landmarks, m x dim: of the exact numbers exp(-s
+ * |x - y|^2), not of the doubles nearest to them. scale as in ref_exact_matrix. A norm that is
+ * certified takes the middle of its enclosure, and its below_floor is cleared; where two landmarks
+ * coincide, none is, and singular is set. Returns an exit code. */
+int growth_certify(int64_t m, int64_t dim, const double *landmarks, double scale,
+                   growth_norms *norms);
 
 /* Measures a, m x m, symmetric with positive row sums. Returns an exit code: EXIT_CHECK, reported
  * and the norms set, if two routes to eigenvalues disagree or the iterate exceeds its cap. */

@@ -3,8 +3,10 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cblas.h>
+#include <lapacke.h>
 
 #include <linear_algebra.h>
 
@@ -118,6 +120,123 @@ int attention_norms_measure(atn_context *context, int64_t m, int64_t n, double *
     return code;
 }
 
+/* ---- Without forming A+ ---- */
+
+/* r (m x m) with P = r Q^T for P (m x n, m <= n) and orthonormal columns in Q. */
+static int factor_cross_kernel(int64_t m, int64_t n, const double *p, double *r)
+{
+    double *copy = allocate_matrix(m, n), *tau = allocate_matrix(m, 1);
+    memcpy(copy, p, (size_t)m * (size_t)n * sizeof *copy);
+    /* the rows of P are the columns of P^T = Q r^T */
+    int info = LAPACKE_dgeqrf(LAPACK_COL_MAJOR, (int)n, (int)m, copy, (int)n, tau);
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j <= i; j++)
+            r[i * m + j] = copy[i * n + j];
+    free(tau);
+    free(copy);
+    if (info == 0)
+        return EXIT_PASS;
+    report_error("QR factors of the cross kernel: LAPACK's status %d", info);
+    return EXIT_ENVIRONMENT;
+}
+
+/* The largest eigenvalue of Z^T Z and of that of Z's first rows alone: of z z^T and of its leading
+ * block. */
+static int gram_norms(int64_t m, int64_t rank, int64_t coarse_rank, const double *z,
+                      inverse_norms *norms)
+{
+    double *gram = allocate_matrix(rank, rank);
+    int code = EXIT_PASS;
+    const int64_t sizes[] = {rank, coarse_rank};
+    double *const results[] = {&norms->exact, &norms->coarse};
+    for (int i = 0; i < 2; i++) {
+        int size = (int)sizes[i];
+        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, size, size, (int)m, 1, z, (int)m, z,
+                    (int)m, 0, gram, size);
+        symmetrise(size, gram);
+        code = exit_worst(code, checked_norm(size, gram, results[i]));
+    }
+    free(gram);
+    return code;
+}
+
+static int64_t count_above(int64_t m, const double *lambda, double cut)
+{
+    int64_t count = 0;
+    while (count < m && lambda[count] > cut * lambda[0])
+        count++;
+    return count;
+}
+
+/* X = D^-1/2 A+ D^-1/2: as A+ with D^-1/2 r for r. */
+static int measure_factored(int64_t m, const double *lambda, const double *w, const double *r,
+                            int64_t *rank, inverse_norms *norms)
+{
+    double cut = (double)m * atn_dtype_roundoff(ATN_F64);
+    int64_t coarse_rank = count_above(m, lambda, 1000 * cut);
+    *rank = count_above(m, lambda, cut);
+    double *z = allocate_matrix(*rank, m);
+    cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)*rank, (int)m, (int)m, 1, w, (int)m,
+                r, (int)m, 0, z, (int)m);
+    for (int64_t i = 0; i < *rank; i++)
+        cblas_dscal((int)m, 1 / sqrt(lambda[i]), z + i * m, 1);
+    int code = gram_norms(m, *rank, coarse_rank, z, norms);
+    free(z);
+    return code;
+}
+
+/* |r^T X r|_2 of X_20 by a named start, of D^-1/2 X D^-1/2 if normalised. */
+static int measure_iterate(atn_context *context, atn_inverse_method method, bool normalised,
+                           int64_t m, double *a, const double *r, double *norm)
+{
+    double *x = allocate_matrix(m, m);
+    int code = make_iterate_of(context, method, m, a, x);
+    if (code == EXIT_PASS && normalised)
+        normalise(m, a, x);
+    if (code == EXIT_PASS)
+        code = quadratic_norm(m, r, x, norm);
+    free(x);
+    return code;
+}
+
+/* r becomes D^-1/2 r, D = diag(A 1). */
+static void scale_rows(int64_t m, const double *a, double *r)
+{
+    for (int64_t i = 0; i < m; i++)
+        cblas_dscal((int)m, 1 / sqrt(cblas_dasum((int)m, a + i * m, 1)), r + i * m, 1);
+}
+
+int form_norms_measure(atn_context *context, int64_t m, int64_t n, double *a, const double *p,
+                       form_norms *norms)
+{
+    double *r = allocate_matrix(m, m), *w = allocate_matrix(m, m), *lambda = allocate_matrix(m, 1);
+    const struct {
+        atn_inverse_method method;
+        bool normalised;
+        double *norm;
+    } iterates[] = {{ATN_INVERSE_NR_PAPER, false, &norms->soft.paper},
+                    {ATN_INVERSE_NR_SOFT, false, &norms->soft.published},
+                    {ATN_INVERSE_NR_PAPER, true, &norms->softpp.paper},
+                    {ATN_INVERSE_NR_SOFTPP, true, &norms->softpp.published}};
+    int code = factor_cross_kernel(m, n, p, r);
+    for (int i = 0; i < 4 && code != EXIT_ENVIRONMENT; i++)
+        code = exit_worst(code, measure_iterate(context, iterates[i].method, iterates[i].normalised,
+                                                m, a, r, iterates[i].norm));
+    if (code != EXIT_ENVIRONMENT)
+        code = exit_worst(code, checked_eigenvalues(m, a, lambda, w));
+    if (code != EXIT_ENVIRONMENT) {
+        code = exit_worst(code, measure_factored(m, lambda, w, r, &norms->rank, &norms->soft));
+        scale_rows(m, a, r);
+        code = exit_worst(code, measure_factored(m, lambda, w, r, &norms->rank, &norms->softpp));
+    }
+    free(lambda);
+    free(w);
+    free(r);
+    return code;
+}
+
+/* ---- Softmax ---- */
+
 /* log sum_j exp(row_j), whatever the size of the entries. */
 static double log_sum_exp(int64_t n, const double *row)
 {
@@ -149,6 +268,17 @@ static void exponentials(int64_t n, const double *logits, const double *r, doubl
             e[i * n + j] = exp(logits[i * n + j] - (a * r[i] + b * r[j]));
 }
 
+/* |S|_2^2 is the largest eigenvalue of S S^T; squaring costs the small ones only. */
+static int square_norm(int64_t n, const double *s, double *square, double *norm)
+{
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)n, (int)n, (int)n, 1, s, (int)n, s,
+                (int)n, 0, square, (int)n);
+    symmetrise(n, square);
+    int code = checked_norm(n, square, norm);
+    *norm = sqrt(*norm);
+    return code;
+}
+
 int softmax_norms_measure(int64_t n, int64_t d, const double *tokens, softmax_norms *norms)
 {
     double *logits = allocate_matrix(n, n), *log_d = allocate_matrix(n, 1);
@@ -161,17 +291,66 @@ int softmax_norms_measure(int64_t n, int64_t d, const double *tokens, softmax_no
     if (isfinite(norms->logit)) {
         exponentials(n, logits, log_d, 0.5, 0.5, s);
         code = checked_ends(n, s, &norms->lowest, &norms->highest);
-        /* |S|_2^2 is the largest eigenvalue of S S^T; squaring costs the small ones only */
         exponentials(n, logits, log_d, 1, 0, s);
-        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)n, (int)n, (int)n, 1, s, (int)n,
-                    s, (int)n, 0, square, (int)n);
-        symmetrise(n, square);
-        code = exit_worst(code, checked_norm(n, square, &norms->norm));
-        norms->norm = sqrt(norms->norm);
+        code = exit_worst(code, square_norm(n, s, square, &norms->norm));
     }
     free(square);
     free(s);
     free(log_d);
     free(logits);
+    return code;
+}
+
+/* c Q K^T, and the largest of them in absolute value. */
+static double cross_logits(int64_t n, int64_t d, const double *queries, const double *keys,
+                           double *logits)
+{
+    double largest = 0;
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)n, (int)n, (int)d,
+                1 / sqrt((double)d), queries, (int)d, keys, (int)d, 0, logits, (int)n);
+    for (int64_t i = 0; i < n * n; i++)
+        largest = isfinite(logits[i]) ? fmax(largest, fabs(logits[i])) : INFINITY;
+    return largest;
+}
+
+/* s is overwritten. */
+static int general_eigenvalues(int64_t n, double *s, cross_norms *norms)
+{
+    double *re = allocate_matrix(n, 1), *im = allocate_matrix(n, 1);
+    int info =
+        LAPACKE_dgeev(LAPACK_ROW_MAJOR, 'N', 'N', (int)n, s, (int)n, re, im, NULL, 1, NULL, 1);
+    norms->radius = norms->largest_imaginary = 0;
+    norms->lowest = INFINITY;
+    for (int64_t i = 0; i < n; i++) {
+        norms->radius = fmax(norms->radius, hypot(re[i], im[i]));
+        norms->lowest = fmin(norms->lowest, re[i]);
+        norms->largest_imaginary = fmax(norms->largest_imaginary, fabs(im[i]));
+    }
+    free(im);
+    free(re);
+    if (info == 0)
+        return EXIT_PASS;
+    report_error("eigenvalues of a %lldx%lld matrix: LAPACK's status %d", (long long)n,
+                 (long long)n, info);
+    return EXIT_ENVIRONMENT;
+}
+
+int softmax_cross_measure(int64_t n, int64_t d, const double *queries, const double *keys,
+                          cross_norms *norms)
+{
+    double *s = allocate_matrix(n, n), *log_d = allocate_matrix(n, 1);
+    double *square = allocate_matrix(n, n);
+    int code = EXIT_PASS;
+    *norms = (cross_norms){NAN, NAN, NAN, NAN, cross_logits(n, d, queries, keys, s)};
+    if (isfinite(norms->logit)) {
+        for (int64_t i = 0; i < n; i++)
+            log_d[i] = log_sum_exp(n, s + i * n);
+        exponentials(n, s, log_d, 1, 0, s);
+        code = square_norm(n, s, square, &norms->norm);
+        code = exit_worst(code, general_eigenvalues(n, s, norms));
+    }
+    free(square);
+    free(log_d);
+    free(s);
     return code;
 }

@@ -23,6 +23,24 @@ typedef struct {
 int attention_norms_measure(atn_context *context, int64_t m, int64_t n, double *a, const double *p,
                             attention_norms *norms);
 
+/* |P^T X P|_2 for what stands for A+ in SOFT, and for D^-1/2 A+ D^-1/2 in SOFT++. A+ is never
+ * formed: with A = W diag(lambda) W^T and P = r Q^T (QR), P^T A+ P has the norm of Z^T Z,
+ * Z = diag(lambda)^-1/2 W^T r, which loses half the digits that an explicit A+ would. */
+typedef struct {
+    double exact;     /* X = A+, eigenvalues <= m u lambda_max dropped */
+    double coarse;    /* the same with a cut 1000 times higher: what hangs on the cut */
+    double paper;     /* X_20 of nr-paper */
+    double published; /* X_20 of the published code: nr-soft, nr-softpp */
+} inverse_norms;
+
+typedef struct {
+    inverse_norms soft, softpp;
+    int64_t rank; /* eigenvalues kept */
+} form_norms;
+
+int form_norms_measure(atn_context *context, int64_t m, int64_t n, double *a, const double *p,
+                       form_norms *norms);
+
 /* S = softmax(Q Q^T / sqrt(d)), n x n, the self-attention of tokens that are their own keys:
  * S = D^-1 E with symmetric E, so that its eigenvalues are those of D^-1/2 E D^-1/2. */
 typedef struct {
@@ -33,5 +51,19 @@ typedef struct {
 
 /* All NaN where the logits overflow. */
 int softmax_norms_measure(int64_t n, int64_t d, const double *tokens, softmax_norms *norms);
+
+/* S = softmax(Q K^T / sqrt(d)) with keys of their own: its eigenvalues are complex, and by one
+ * route only (dgeev). */
+typedef struct {
+    double radius;            /* the largest |eigenvalue| */
+    double lowest;            /* the smallest real part */
+    double largest_imaginary; /* the largest |imaginary part| */
+    double norm;              /* |S|_2 */
+    double logit;             /* the largest |logit| */
+} cross_norms;
+
+/* All but logit NaN where the logits overflow. */
+int softmax_cross_measure(int64_t n, int64_t d, const double *queries, const double *keys,
+                          cross_norms *norms);
 
 #endif

@@ -23,6 +23,7 @@
 #include <attnum/operators.h>
 #include <attnum/sampling.h>
 #include <attnum/status.h>
+#include <attnum/storage.h>
 #include <attnum/tensor.h>
 #include <attnum/version.h>
 

@@ -16,6 +16,7 @@
 #include <attnum/inverse.h>
 #include <attnum/kernel.h>
 #include <attnum/sampling.h>
+#include <attnum/storage.h>
 #include <attnum/tensor.h>
 
 #ifdef __cplusplus
@@ -40,13 +41,6 @@ typedef enum {
     ATN_LSH,           /* softmax attention within chunks of equal hash (Reformer) */
     ATN_OPERATOR_COUNT
 } atn_operator;
-
-/* What arithmetic in a narrow type would store. X(code, name, description) */
-#define ATN_STORAGE_LIST(X)                                                                        \
-    X(ATN_STORAGE_NATIVE, "native", "the plan's dtype: nothing is rounded further")                \
-    X(ATN_STORAGE_BF16, "bf16", "bfloat16: 8 bits of precision, f32's range; u = 2^-8")            \
-    X(ATN_STORAGE_F16, "f16", "IEEE half: 11 bits, overflow at 65520; u = 2^-11")                  \
-    X(ATN_STORAGE_TF32, "tf32", "11 bits of precision, f32's range; u = 2^-11")
 
 /* SimA: how the columns of Q and K are normalised (Eq. 1 and section 4.6). */
 #define ATN_SIMA_NORM_LIST(X)                                                                      \
@@ -90,7 +84,6 @@ typedef enum {
     X(ATN_COSINE_NONE, "none", "no re-weighting")
 
 #define ATN_NAMED_ENTRY(code, name, description) code,
-typedef enum { ATN_STORAGE_LIST(ATN_NAMED_ENTRY) ATN_STORAGE_COUNT } atn_storage;
 typedef enum { ATN_SIMA_NORM_LIST(ATN_NAMED_ENTRY) ATN_SIMA_NORM_COUNT } atn_sima_norm;
 typedef enum { ATN_ORDER_LIST(ATN_NAMED_ENTRY) ATN_ORDER_COUNT } atn_order;
 typedef enum { ATN_XNORM_AXIS_LIST(ATN_NAMED_ENTRY) ATN_XNORM_AXIS_COUNT } atn_xnorm_axis;
@@ -99,13 +92,6 @@ typedef enum { ATN_NYSTROM_LIST(ATN_NAMED_ENTRY) ATN_NYSTROM_COUNT } atn_nystrom
 typedef enum { ATN_ELU_LIST(ATN_NAMED_ENTRY) ATN_ELU_COUNT } atn_elu_form;
 typedef enum { ATN_COSINE_LIST(ATN_NAMED_ENTRY) ATN_COSINE_COUNT } atn_cosine;
 #undef ATN_NAMED_ENTRY
-
-/* Names, null if out of range. */
-const char *atn_storage_name(atn_storage storage);
-double atn_storage_roundoff(atn_storage storage); /* u; 0 for native */
-
-/* Rounds to nearest, ties to even, what `storage` cannot hold; overflow gives infinity. */
-void atn_storage_round(atn_storage storage, int64_t count, float *values);
 
 /* Softmax attention (Vaswani et al. 2017, Eq. 1), without options of its own:
  *
@@ -248,7 +234,8 @@ typedef struct {
     atn_storage storage; /* f32 only: every array an implementation in that type would store
                             (features, kernel blocks, states, iterates, outputs) is rounded to it,
                             sums are in f32; inputs must hold such values already
-                            (atn_storage_round); forward only */
+                            (atn_storage_round); forward only. inverse.storage is
+                            this one or left native */
     bool causal;         /* output i sees keys j <= i only; n_k = n */
     bool padding;        /* masks will be given */
     /* kernel of soft, softpp, gaussian, rff */

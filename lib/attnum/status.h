@@ -27,9 +27,10 @@ extern "C" {
     X(ATN_ERR_DEVICE, -9, "the device is not available")                                           \
     X(ATN_ERR_LIBRARY, -10, "a library below reported a failure")                                  \
     X(ATN_NOT_CONVERGED, 1, "not converged")                                                       \
-    X(ATN_SINGULAR, 2, "the matrix is singular to working precision")                              \
-    X(ATN_BELOW_FLOOR, 3, "the answer lies below what this precision resolves")                    \
-    X(ATN_NONFINITE, 4, "NaN or infinity in the input, or overflow")
+    X(ATN_STAGNATED, 2, "rounding ended the iteration above the tolerance")                        \
+    X(ATN_SINGULAR, 3, "the matrix is singular to working precision")                              \
+    X(ATN_BELOW_FLOOR, 4, "the answer lies below what this precision resolves")                    \
+    X(ATN_NONFINITE, 5, "NaN or infinity in the input, or overflow")
 
 typedef enum {
 #define ATN_STATUS_ENTRY(code, value, message) code = value,

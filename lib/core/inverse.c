@@ -62,6 +62,8 @@ atn_status core_check_inverse(atn_context *context, const atn_inverse_desc *desc
         {"search_limit", desc->search_limit, 0, INFINITY},
         {"search_cap", desc->search_cap, 0, 2000},
         {"scope", desc->scope, ATN_SCOPE_MATRIX, ATN_SCOPE_BATCH},
+        {"stopping", desc->stopping, ATN_STOPPING_NONE, ATN_STOPPING_COUNT - 1},
+        {"storage", desc->storage, ATN_STORAGE_NATIVE, ATN_STORAGE_COUNT - 1},
         {"tolerance", desc->tolerance, -INFINITY, INFINITY},
         {"rcond", desc->rcond, -INFINITY, 1},
         {"jitter", desc->jitter, -INFINITY, 1.7976931348623157e308},
@@ -163,6 +165,36 @@ static atn_status check_matrices(atn_context *context, const atn_tensor *a, cons
     return ATN_OK;
 }
 
+/* Whether a matrix holds numbers of the type only; NaN and infinity are told elsewhere. */
+static bool is_stored(atn_storage storage, const atn_tensor *a, int64_t batch, int64_t head)
+{
+    const float *matrix = atn_tensor_matrix(a, batch, head);
+    for (int64_t i = 0; i < a->rows; i++)
+        for (int64_t j = 0; j < a->rows; j++) {
+            float rounded = matrix[i * a->row_stride + j];
+            atn_storage_round(storage, 1, &rounded);
+            if (rounded != matrix[i * a->row_stride + j] && !isnan(rounded))
+                return false;
+        }
+    return true;
+}
+
+static atn_status check_storage(atn_context *context, const atn_inverse_desc *desc,
+                                const atn_tensor *a)
+{
+    if (desc->storage == ATN_STORAGE_NATIVE)
+        return ATN_OK;
+    const char *name = atn_storage_name(desc->storage);
+    if (a->dtype != ATN_F32)
+        return core_fail(context, ATN_ERR_DTYPE, "storage %s needs dtype f32", name);
+    for (int64_t i = 0; i < a->batch * a->heads; i++)
+        if (!is_stored(desc->storage, a, i / a->heads, i % a->heads))
+            return core_fail(context, ATN_ERR_VALUE,
+                             "a: matrix (%" PRId64 ", %" PRId64 ") holds numbers that are not %s",
+                             i / a->heads, i % a->heads, name);
+    return ATN_OK;
+}
+
 static atn_status check_traces(atn_context *context, const atn_inverse_desc *desc, int64_t count,
                                atn_trace *traces)
 {
@@ -184,7 +216,8 @@ atn_status atn_inverse(atn_context *context, const atn_inverse_desc *desc, const
     if (!context || !desc)
         return core_fail(context, ATN_ERR_NULL, "desc is null");
     if ((status = core_check_inverse(context, desc)) != ATN_OK ||
-        (status = check_matrices(context, a, "x", x)) != ATN_OK)
+        (status = check_matrices(context, a, "x", x)) != ATN_OK ||
+        (status = check_storage(context, desc, a)) != ATN_OK)
         return status;
     int64_t count = a->batch * a->heads;
     if ((status = check_traces(context, desc, count, traces)) != ATN_OK)
@@ -239,6 +272,10 @@ atn_status atn_inverse_backward(atn_context *context, const atn_inverse_desc *de
         return status;
     if (a->rows > 1 && dx->row_stride != a->rows)
         return core_fail(context, ATN_ERR_STRIDE, "dx: rows must lie side by side");
+    if (desc->storage != ATN_STORAGE_NATIVE)
+        return core_fail(context, ATN_ERR_UNSUPPORTED,
+                         "backward in storage %s: only forward calls emulate narrow types",
+                         atn_storage_name(desc->storage));
     int64_t count = a->batch * a->heads;
     if (count == 0 || a->rows == 0) {
         if (infos)

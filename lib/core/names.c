@@ -13,16 +13,11 @@ static const named samplings[] = {ATN_SAMPLING_LIST(NAMED_ENTRY)};
 static const named inverses[] = {ATN_INVERSE_LIST(NAMED_ENTRY)};
 static const named metrics[] = {ATN_METRIC_LIST(NAMED_ENTRY)};
 static const named gradients[] = {ATN_GRADIENT_LIST(NAMED_ENTRY)};
+static const named stoppings[] = {ATN_STOPPING_LIST(NAMED_ENTRY)};
+static const named stops[] = {ATN_STOP_LIST(NAMED_ENTRY)};
 static const named storages[] = {ATN_STORAGE_LIST(NAMED_ENTRY)};
 static const named parameters[] = {ATN_PARAMETER_LIST(NAMED_ENTRY)};
 #undef NAMED_ENTRY
-
-static const char *const stops[] = {
-    [ATN_STOP_ITERATIONS] = "iterations",
-    [ATN_STOP_NO_ALPHA] = "no-alpha",
-    [ATN_STOP_NONFINITE] = "nonfinite",
-    [ATN_STOP_DIRECT] = "direct",
-};
 
 /* The enumerations are unsigned or int as the compiler likes; one comparison serves both. */
 #define IN_RANGE(value, count) ((unsigned)(value) < (unsigned)(count))
@@ -59,7 +54,12 @@ const char *atn_metric_name(atn_metric metric)
 
 const char *atn_stop_name(atn_stop stop)
 {
-    return IN_RANGE(stop, ATN_STOP_DIRECT + 1) ? stops[stop] : NULL;
+    return IN_RANGE(stop, ATN_STOP_COUNT) ? stops[stop].name : NULL;
+}
+
+const char *atn_stopping_name(atn_stopping stopping)
+{
+    return IN_RANGE(stopping, ATN_STOPPING_COUNT) ? stoppings[stopping].name : NULL;
 }
 
 const char *atn_gradient_name(atn_gradient gradient)

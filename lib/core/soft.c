@@ -68,6 +68,10 @@ static atn_status prepare(atn_context *context, const atn_attention_desc *desc,
     if (!atn_gradient_name(desc->gradient))
         return core_fail(context, ATN_ERR_VALUE, "gradient: unknown choice %d",
                          (int)desc->gradient);
+    if (desc->inverse.storage != ATN_STORAGE_NATIVE && desc->inverse.storage != desc->storage)
+        return core_fail(context, ATN_ERR_VALUE, "inverse.storage is %s, expected storage, %s",
+                         atn_storage_name(desc->inverse.storage), atn_storage_name(desc->storage));
+    soft->desc.inverse.storage = desc->storage;
     soft->backward = desc->storage == ATN_STORAGE_NATIVE &&
                      core_check_gradient(NULL, &desc->inverse, desc->gradient) == ATN_OK;
     if (soft->m > INT_MAX / 64)
@@ -162,9 +166,12 @@ static double inverse_flops(const atn_inverse_desc *inverse, double m)
         return m * m * m + 4 * m * m * m;
     case ATN_INVERSE_PIVOTED_CHOLESKY:
         return m * m * m / 3;
-    default:
-        return (4.0 * inverse->iterations + 4 + (inverse->search == ATN_SEARCH_SQUARE ? 2 : 0)) *
+    default: {
+        double products = inverse->stopping == ATN_STOPPING_BEST ? 3 : 2; /* per step */
+        return (2 * products * inverse->iterations + 4 +
+                (inverse->search == ATN_SEARCH_SQUARE ? 2 : 0)) *
                m * m * m;
+    }
     }
 }
 

@@ -70,7 +70,6 @@ double R(depthwise_entry_sum)(int64_t height, int64_t width, int64_t dv, int64_t
 /* One matrix, dense m x m, with one thread's memory. */
 typedef struct {
     const atn_inverse_desc *desc;
-    atn_storage storage;
     int64_t m;
     const real *a;
     real *x;
@@ -90,6 +89,9 @@ atn_status R(eig)(const inverse_problem *p);
 atn_status R(cholesky)(const inverse_problem *p);
 atn_status R(pivoted_cholesky)(const inverse_problem *p);
 
+/* u of what iterates are stored in. */
+double R(inverse_roundoff)(const atn_inverse_desc *desc);
+
 /* alpha of every matrix of a into memory->starts (< 0: no such n) and the halvings into
  * memory->infos; matrices whose info says ATN_NONFINITE are left out of every maximum. squares has
  * the shape of a and is scratch, used by the search on A^2. */
@@ -98,9 +100,9 @@ void R(newton_starts)(atn_context *context, const atn_inverse_desc *desc, const 
 
 /* B = A + ridge I. */
 void R(newton_shift)(int64_t m, const real *a, real ridge, real *b);
-/* next = 2 X - X B X, exactly symmetric; b_x is scratch. Returns |next - X|_F / |next|_F. */
-double R(newton_step)(atn_storage storage, int64_t m, const real *b, const real *x, real *b_x,
-                      real *next);
+/* next = 2 X - X B X, exactly symmetric, from b_x = B X, which is rounded to the storage first.
+ * Returns |next - X|_F / |next|_F. */
+double R(newton_step)(atn_storage storage, int64_t m, const real *x, real *b_x, real *next);
 
 /* One matrix the other way: the derivative by A from that by X. */
 typedef struct {
@@ -157,7 +159,8 @@ bool R(all_finite)(int64_t rows, int64_t cols, const real *a, int64_t stride);
 void R(symmetrise)(int64_t m, real *a);
 /* Copies the lower triangle onto the upper. */
 void R(mirror_lower)(int64_t m, real *a, int64_t stride);
-/* |A X A - A|_F / |A|_F, 0 for A = 0; two m x m scratch matrices. */
+/* |A X A - A|_F / |A|_F, 0 for A = 0; two m x m scratch matrices. The second starts from A X. */
 double R(first_penrose)(int64_t m, const real *a, const real *x, real *scratch1, real *scratch2);
+double R(penrose_of_product)(int64_t m, const real *a, const real *a_x, real *scratch);
 
 #endif

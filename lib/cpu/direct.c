@@ -39,7 +39,7 @@ atn_status R(eig)(const inverse_problem *p)
     }
     real_gemm(CblasTrans, CblasNoTrans, m, m, m, w, m, scaled, m, 0, p->x, m);
     R(symmetrise)(m, p->x);
-    R(store)(p->storage, m, m, p->x, m);
+    R(store)(p->desc->storage, m, m, p->x, m);
     p->info->residual = R(first_penrose)(m, p->a, p->x, w, scaled);
     record(p);
     return ATN_OK;
@@ -77,7 +77,7 @@ atn_status R(cholesky)(const inverse_problem *p)
     if (lapack_potri(LAPACK_COL_MAJOR, 'U', (lapack_int)m, p->x, (lapack_int)m) != 0)
         return ATN_ERR_LIBRARY;
     R(mirror_lower)(m, p->x, m); /* LAPACK's upper triangle by columns is our lower by rows */
-    R(store)(p->storage, m, m, p->x, m);
+    R(store)(p->desc->storage, m, m, p->x, m);
     real *judged = p->work + 2 * m * m;
     memcpy(judged, p->a, (size_t)(m * m) * sizeof *judged);
     for (int64_t i = 0; given && i < m; i++)
@@ -99,6 +99,7 @@ static atn_status scatter_inverse(const inverse_problem *p, real *factor)
         for (int64_t j = 0; j <= i; j++)
             p->x[p->pivots[i] * m + p->pivots[j]] = p->x[p->pivots[j] * m + p->pivots[i]] =
                 factor[i * m + j];
+    R(store)(p->desc->storage, m, m, p->x, m);
     return ATN_OK;
 }
 
@@ -123,7 +124,7 @@ atn_status R(pivoted_cholesky)(const inverse_problem *p)
     for (int64_t i = 0; i < m; i++)
         p->pivots[i] = largest > 0 ? p->pivots[i] - 1 : (int)i; /* LAPACK counts from 1 */
     p->info->rank = rank;
-    R(store)(p->storage, m, m, factor, m);
+    R(store)(p->desc->storage, m, m, factor, m);
     if (p->keep_factor) {
         p->info->stop = ATN_STOP_DIRECT;
         return rank > 0 ? ATN_OK : ATN_SINGULAR;

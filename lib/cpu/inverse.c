@@ -27,14 +27,27 @@ void R(inverse_work)(const atn_inverse_desc *desc, int64_t m, cpu_inverse_memory
         memory->reals = 3 * m * m + 2 * m;
         break;
     default:
-        memory->reals = WORK_MATRICES * m * m;
+        memory->reals = (WORK_MATRICES + (desc->stopping == ATN_STOPPING_BEST)) * m * m;
     }
+}
+
+double R(inverse_roundoff)(const atn_inverse_desc *desc)
+{
+    return desc->storage != ATN_STORAGE_NATIVE ? atn_storage_roundoff(desc->storage)
+                                               : atn_dtype_roundoff(REAL_DTYPE);
 }
 
 static double tolerance(const atn_inverse_desc *desc)
 {
-    return desc->tolerance >= 0 ? desc->tolerance : sqrt(atn_dtype_roundoff(REAL_DTYPE));
+    return desc->tolerance >= 0 ? desc->tolerance : sqrt(R(inverse_roundoff)(desc));
 }
+
+/* What a residual above the tolerance is called. */
+static const atn_status failures[ATN_STOP_COUNT] = {
+    [ATN_STOP_ITERATIONS] = ATN_NOT_CONVERGED, [ATN_STOP_NO_ALPHA] = ATN_NOT_CONVERGED,
+    [ATN_STOP_NONFINITE] = ATN_NOT_CONVERGED,  [ATN_STOP_DIRECT] = ATN_SINGULAR,
+    [ATN_STOP_ROUNDING] = ATN_STAGNATED,       [ATN_STOP_DIVERGED] = ATN_NOT_CONVERGED,
+};
 
 static atn_status invert_one(inverse_problem *p)
 {
@@ -49,7 +62,7 @@ static atn_status invert_one(inverse_problem *p)
     atn_status status = methods[p->desc->method](p);
     if (status != ATN_OK)
         return status;
-    atn_status failure = p->info->stop == ATN_STOP_DIRECT ? ATN_SINGULAR : ATN_NOT_CONVERGED;
+    atn_status failure = failures[p->info->stop];
     if (!R(all_finite)(p->m, p->m, p->x, p->m)) { /* 1 / lambda left the range of the type */
         memset(p->x, 0, (size_t)(p->m * p->m) * sizeof(real));
         p->info->residual = 1;
@@ -82,7 +95,6 @@ atn_status R(inverse_batch)(atn_context *context, const atn_inverse_desc *desc, 
         int thread = omp_get_thread_num();
         inverse_problem p = {
             .desc = desc,
-            .storage = memory->storage,
             .m = m,
             .a = atn_tensor_matrix(a, i / a->heads, i % a->heads),
             .x = atn_tensor_matrix(x, i / a->heads, i % a->heads),

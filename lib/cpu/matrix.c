@@ -63,12 +63,17 @@ void R(mirror_lower)(int64_t m, real *a, int64_t stride)
             a[j * stride + i] = a[i * stride + j];
 }
 
+double R(penrose_of_product)(int64_t m, const real *a, const real *a_x, real *scratch)
+{
+    real_multiply(m, a_x, a, scratch);
+    for (int64_t i = 0; i < m * m; i++)
+        scratch[i] -= a[i];
+    double norm = R(frobenius)(m * m, a);
+    return norm > 0 ? R(frobenius)(m * m, scratch) / norm : 0;
+}
+
 double R(first_penrose)(int64_t m, const real *a, const real *x, real *scratch1, real *scratch2)
 {
     real_multiply(m, a, x, scratch1);
-    real_multiply(m, scratch1, a, scratch2);
-    for (int64_t i = 0; i < m * m; i++)
-        scratch2[i] -= a[i];
-    double norm = R(frobenius)(m * m, a);
-    return norm > 0 ? R(frobenius)(m * m, scratch2) / norm : 0;
+    return R(penrose_of_product)(m, a, scratch1, scratch2);
 }

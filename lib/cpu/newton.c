@@ -3,6 +3,7 @@
 #include <float.h>
 #include <string.h>
 
+#include "core/stopping.h"
 #include "core/trace.h"
 #include "cpu/blocks.h"
 
@@ -81,7 +82,7 @@ void R(newton_starts)(atn_context *context, const atn_inverse_desc *desc, const 
         return;
     const atn_tensor *tested = a;
     if (desc->search == ATN_SEARCH_SQUARE) {
-        square_all(context, memory->storage, a, squares);
+        square_all(context, desc->storage, a, squares);
         tested = squares;
     }
     int64_t group = batch ? count : 1;
@@ -102,10 +103,8 @@ void R(newton_shift)(int64_t m, const real *a, real ridge, real *b)
         b[i * m + i] += ridge;
 }
 
-double R(newton_step)(atn_storage storage, int64_t m, const real *b, const real *x, real *b_x,
-                      real *next)
+double R(newton_step)(atn_storage storage, int64_t m, const real *x, real *b_x, real *next)
 {
-    real_multiply(m, b, x, b_x);
     R(store)(storage, m, m, b_x, m);
     real_multiply(m, x, b_x, next);
     R(symmetrise)(m, next);
@@ -121,34 +120,73 @@ double R(newton_step)(atn_storage storage, int64_t m, const real *b, const real 
     return size > 0 ? sqrt(change / size) : (change > 0 ? INFINITY : 0) + 0 * size;
 }
 
-/* Runs the T steps between x and other; the last iterate ends in p->x. */
-static void iterate(const inverse_problem *p, const real *b, real *scratch, real *other)
+/* One matrix on its way: X_k in x, room for X_{k+1} in next. */
+typedef struct {
+    const inverse_problem *p;
+    const real *b;
+    real *x, *next, *b_x;
+    real *best; /* the X_k of smallest residual, or null if none is looked for */
+    core_stopping stopping;
+} newton_run;
+
+/* Takes X_k into account, with B X_k in b_x; next is scratch. Whether to stop there. */
+static bool stops(newton_run *run, int k)
 {
+    const inverse_problem *p = run->p;
+    int64_t size = p->m * p->m;
+    double residual = R(penrose_of_product)(p->m, run->b, run->b_x, run->next);
+    double noise =
+        R(inverse_roundoff)(p->desc) * R(frobenius)(size, run->b) * R(frobenius)(size, run->x);
+    p->info->stop = core_stopping_take(&run->stopping, k, residual, noise);
+    if (run->stopping.best == k)
+        memcpy(run->best, run->x, (size_t)size * sizeof(real));
+    return p->info->stop != ATN_STOP_ITERATIONS;
+}
+
+/* X_{k+1}; false if it overflows. */
+static bool advance(newton_run *run)
+{
+    const inverse_problem *p = run->p;
     atn_inverse_info *info = p->info;
-    size_t bytes = (size_t)(p->m * p->m) * sizeof(real);
-    real *x = p->x, *next = other;
+    double update = R(newton_step)(p->desc->storage, p->m, run->x, run->b_x, run->next);
+    if (!R(all_finite)(p->m, p->m, run->next, p->m)) {
+        info->stop = ATN_STOP_NONFINITE;
+        return false;
+    }
+    real *previous = run->x;
+    run->x = run->next;
+    run->next = previous;
+    info->iterations++;
+    info->last_update = update;
+    if (update < info->best_update) {
+        info->best_update = update;
+        info->best_iteration = info->iterations;
+    }
+    return true;
+}
+
+/* At most T steps from X_0 in p->x; what is returned ends there. */
+static void iterate(newton_run *run)
+{
+    const inverse_problem *p = run->p;
+    atn_inverse_info *info = p->info;
+    int steps = p->desc->iterations;
     info->stop = ATN_STOP_ITERATIONS;
     info->best_update = INFINITY;
-    core_trace_record(p->trace, REAL_DTYPE, p->m, p->a, x, p->trace_work);
-    for (int k = 1; k <= p->desc->iterations; k++) {
-        double update = R(newton_step)(p->storage, p->m, b, x, scratch, next);
-        if (!R(all_finite)(p->m, p->m, next, p->m)) {
-            info->stop = ATN_STOP_NONFINITE;
+    for (int k = 0;; k++) {
+        core_trace_record(p->trace, REAL_DTYPE, p->m, p->a, run->x, p->trace_work);
+        if (k == steps && !run->best)
             break;
-        }
-        real *previous = x;
-        x = next;
-        next = previous;
-        info->iterations = k;
-        info->last_update = update;
-        if (update < info->best_update) {
-            info->best_update = update;
-            info->best_iteration = k;
-        }
-        core_trace_record(p->trace, REAL_DTYPE, p->m, p->a, x, p->trace_work);
+        real_multiply(p->m, run->b, run->x, run->b_x);
+        if ((run->best && stops(run, k)) || k == steps || !advance(run))
+            break;
     }
-    if (x != p->x)
-        memcpy(p->x, x, bytes);
+    info->returned = info->iterations;
+    if (run->best)
+        info->returned = info->best_iteration = run->stopping.best;
+    const real *returned = run->best ? run->best : run->x;
+    if (returned != p->x)
+        memcpy(p->x, returned, (size_t)(p->m * p->m) * sizeof(real));
     if (!(info->best_update < INFINITY))
         info->best_update = 0;
 }
@@ -167,21 +205,23 @@ atn_status R(newton)(const inverse_problem *p)
     const real *b = p->a;
     if (p->desc->ridge != 0) {
         R(newton_shift)(p->m, p->a, (real)p->desc->ridge, shifted);
-        R(store)(p->storage, p->m, p->m, shifted, p->m);
+        R(store)(p->desc->storage, p->m, p->m, shifted, p->m);
         b = shifted;
     }
     real alpha = (real)p->alpha;
     info->alpha = (double)alpha;
     for (int64_t i = 0; i < size; i++)
         p->x[i] = alpha * b[i];
-    R(store)(p->storage, p->m, p->m, p->x, p->m);
+    R(store)(p->desc->storage, p->m, p->m, p->x, p->m);
     if (!R(all_finite)(p->m, p->m, p->x, p->m)) { /* alpha leaves the range of the type */
         memset(p->x, 0, (size_t)size * sizeof(real));
         info->stop = ATN_STOP_NONFINITE;
         info->residual = 1;
         return ATN_NOT_CONVERGED;
     }
-    iterate(p, b, scratch, other);
-    info->residual = R(first_penrose)(p->m, b, p->x, scratch, other);
-    return info->stop == ATN_STOP_ITERATIONS ? ATN_OK : ATN_NOT_CONVERGED;
+    bool best = p->desc->stopping == ATN_STOPPING_BEST;
+    newton_run run = {p, b, p->x, other, scratch, best ? shifted + size : NULL, {INFINITY, 0}};
+    iterate(&run);
+    info->residual = best ? run.stopping.smallest : R(first_penrose)(p->m, b, p->x, scratch, other);
+    return info->stop == ATN_STOP_NONFINITE && !best ? ATN_NOT_CONVERGED : ATN_OK;
 }

@@ -15,9 +15,11 @@ static bool run_again(const inverse_adjoint *g, const real *b, real *scratch, re
         return false;
     for (int64_t i = 0; i < size; i++)
         iterates[i] = alpha * b[i];
-    for (int64_t k = 1; k < g->info->iterations; k++)
-        R(newton_step)
-    (ATN_STORAGE_NATIVE, m, b, iterates + (k - 1) * size, scratch, iterates + k * size);
+    for (int64_t k = 1; k < g->info->returned; k++) {
+        real *x = iterates + (k - 1) * size;
+        real_multiply(m, b, x, scratch);
+        R(newton_step)(ATN_STORAGE_NATIVE, m, x, scratch, x + size);
+    }
     return R(all_finite)(m, m, iterates, m);
 }
 
@@ -53,7 +55,7 @@ void R(steps_backward)(const inverse_adjoint *g)
     if (!run_again(g, b, b_x_g, iterates))
         return;
     R(symmetrise)(m, grad);
-    for (int64_t k = g->info->iterations - 1; k >= 0; k--)
+    for (int64_t k = g->info->returned - 1; k >= 0; k--)
         step_back(m, b, iterates + k * size, grad, sum, x_g, b_x_g);
     for (int64_t i = 0; i < size; i++) {
         sum[i] = alpha * grad[i] - sum[i];

@@ -64,7 +64,6 @@ void R(soft_layout)(core_arena *arena, cpu_soft *soft)
 
     core_inverse_layout(arena, &soft->desc.inverse, REAL_DTYPE, m, heads, soft->threads, false,
                         &soft->inverse);
-    soft->inverse.storage = soft->desc.storage;
     soft->landmarks = core_take(arena, heads * m * d, sizeof(real));
     soft->pivoted = core_take(arena, is_factored(soft) ? heads * m * d : 0, sizeof(real));
     soft->a = core_take(arena, heads * m * m, sizeof(real));

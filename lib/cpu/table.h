@@ -17,7 +17,6 @@ typedef struct {
 /* The memory inverse_batch works in, laid out by core_inverse_layout: per thread work, ints and
  * trace_work; per matrix one start, one info, m pivots and a factor. */
 typedef struct {
-    atn_storage storage; /* what iterates, inverses and factors are rounded to */
     int64_t reals, ints; /* elements per thread */
     void *work;
     int *int_work;

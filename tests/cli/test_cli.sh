@@ -39,6 +39,7 @@ done
 expect_stdout 'softpp'
 expect_stdout 'pivoted-cholesky'
 expect_stdout 'not in this build'
+expect_stdout '  certify  '
 for kind in $kinds; do
     attnum list "$kind" --format csv
     expect_exit 0

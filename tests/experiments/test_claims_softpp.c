@@ -55,3 +55,40 @@ Test(claims_softpp, spectra_and_growth_are_observed)
     cr_expect(ledger_judge(&run, "S26") == VERDICT_OBSERVED);
     ledger_close(&run);
 }
+
+#define SPECTRUM(keys, radius, lowest, imaginary)                                                  \
+    "norm=2 norm_over_root=0.5 allowance=1e-12 keys=" keys " radius=" radius " lowest=" lowest     \
+    " largest_imaginary=" imaginary
+
+static verdict_kind judge_spectrum(const char *row)
+{
+    claim_run run;
+    ledger_open(&run);
+    table *t = ledger_table(&run, "softmax", 0);
+    ledger_row(t, row);
+    verdict_kind kind = ledger_judge(&run, "S20");
+    ledger_close(&run);
+    return kind;
+}
+
+Test(claims_softpp, softmax_spectra_are_stochastic_where_keys_are_queries)
+{
+    cr_expect(judge_spectrum(SPECTRUM("tokens", "1", "0", "0")) == VERDICT_HOLDS_IF);
+    cr_expect(judge_spectrum(SPECTRUM("tokens", "1.1", "0", "0")) == VERDICT_FAILS);
+    cr_expect(judge_spectrum(SPECTRUM("tokens", "1", "-0.1", "0")) == VERDICT_FAILS);
+    cr_expect(judge_spectrum(SPECTRUM("tokens", "1", "0", "0.1")) == VERDICT_FAILS);
+    cr_expect(judge_spectrum(SPECTRUM("tokens", "nan", "0", "0")) == VERDICT_FAILS);
+    cr_expect(judge_spectrum(SPECTRUM("other", "1", "-0.1", "0")) == VERDICT_FAILS,
+              "nothing was seen of K = Q");
+}
+
+Test(claims_softpp, growth_with_resolution_is_observed)
+{
+    claim_run run;
+    ledger_open(&run);
+    ledger_row(ledger_table(&run, "resolution", 1),
+               "input=photos view=enlarged landmarks=m49 operator=soft inverse=exact exponent=1");
+    cr_expect(ledger_judge(&run, "S27") == VERDICT_OBSERVED);
+    cr_expect(ledger_judge(&run, "S28") == VERDICT_OBSERVED);
+    ledger_close(&run);
+}

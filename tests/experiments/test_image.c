@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <criterion/criterion.h>
 
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,6 +63,83 @@ Test(image, reads_grey_as_three_equal_channels, .init = scratch_begin, .fini = s
     for (int i = 0; i < 3 * 256; i++)
         cr_expect(img.rgb[i] == i / 3 / 255.0, "value %d: %g", i, img.rgb[i]);
     free(img.rgb);
+}
+
+/* Channel c of pixel (y, x) of an image whose pixels are v(y, x) (1 + c). */
+static void expect_pixel(const image *img, int y, int x, double want)
+{
+    for (int c = 0; c < 3; c++) {
+        double got = img->rgb[3 * (y * img->width + x) + c];
+        cr_expect(fabs(got - want * (1 + c)) <= 1e-13 * (1 + fabs(want)),
+                  "(%d,%d,%d) %.17g, want %.17g", y, x, c, got, want * (1 + c));
+    }
+}
+
+static image make_image(int height, int width, double (*value)(double y, double x))
+{
+    image img = {height, width, malloc((size_t)(height * width) * 3 * sizeof(double))};
+    for (int i = 0; i < 3 * height * width; i++)
+        img.rgb[i] = value((i / 3 / width) + 0.5, i / 3 % width + 0.5) * (1 + i % 3);
+    return img;
+}
+
+static double plane(double y, double x)
+{
+    return 1 + 3 * y - 2 * x;
+}
+
+static double spike(double y, double x)
+{
+    return y == 2.5 && x == 4.5;
+}
+
+Test(image, resampling_to_the_same_size_copies)
+{
+    image from = make_image(5, 8, plane), to;
+    image_resample(&from, 5, 8, &to);
+    cr_expect(to.height == 5 && to.width == 8 &&
+              memcmp(to.rgb, from.rgb, 5 * 8 * 3 * sizeof(double)) == 0);
+    free(to.rgb);
+    free(from.rgb);
+}
+
+/* Away from the edges a plane stays the plane: enlarged in any ratio, shrunk in whole ones. */
+Test(image, resampling_keeps_a_plane)
+{
+    static const int sizes[][2] = {{24, 24}, {6, 6}, {24, 4}, {17, 31}, {6, 29}};
+    image from = make_image(12, 12, plane);
+    for (int k = 0; k < 5; k++) {
+        int height = sizes[k][0], width = sizes[k][1];
+        image to;
+        image_resample(&from, height, width, &to);
+        double tall = 12.0 / height, wide = 12.0 / width;
+        for (int y = 0; y < height; y++)
+            for (int x = 0; x < width; x++) {
+                double at_y = (y + 0.5) * tall, at_x = (x + 0.5) * wide;
+                bool inside = fmin(at_y, 12 - at_y) >= 0.5 + fmax(1, tall) &&
+                              fmin(at_x, 12 - at_x) >= 0.5 + fmax(1, wide);
+                if (inside)
+                    expect_pixel(&to, y, x, plane(at_y, at_x));
+            }
+        free(to.rgb);
+    }
+    free(from.rgb);
+}
+
+/* Weights by hand: halved, the triangle gives 1/8, 3/8, 3/8, 1/8; doubled, 1/4 and 3/4. */
+Test(image, resampling_weighs_by_a_triangle)
+{
+    static const double halved[] = {0, 0.125, 0.375, 0, 0};
+    image from = make_image(6, 10, spike), to;
+    image_resample(&from, 6, 5, &to);
+    for (int x = 0; x < 5; x++)
+        expect_pixel(&to, 2, x, halved[x]);
+    free(to.rgb);
+    image_resample(&from, 12, 10, &to);
+    for (int y = 0; y < 12; y++)
+        expect_pixel(&to, y, 4, y == 3 || y == 6 ? 0.25 : y == 4 || y == 5 ? 0.75 : 0);
+    free(to.rgb);
+    free(from.rgb);
 }
 
 Test(image, refuses_what_it_cannot_read, .init = scratch_begin, .fini = scratch_end)

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <certified.h>
+
 #include "common/report.h"
 #include "common/settings.h"
 
@@ -168,6 +170,7 @@ Test(settings, defaults)
     cr_expect(s.dtype_count == 2 && s.dtypes[0] == ATN_F32 && s.dtypes[1] == ATN_F64);
     cr_expect_eq(s.device, ATN_CPU);
     cr_expect_eq(s.iterations, -1);
+    cr_expect_eq(s.certify, -1);
     cr_expect(s.samples == 0 && s.alpha == 0 && s.grid_height == 0 && s.grid_width == 0);
     cr_expect(s.inputs.count == 0 && s.variants.count == 0 && s.stages.count == 0);
     cr_expect(s.operators.count == 0 && s.tokens.count == 0 && s.storage_count == 0);
@@ -277,6 +280,10 @@ static const struct {
     {"--samples=0", 2},
     {"--samples=1:3", 2},
     {"--iterations=-1", 2},
+    {"--certify=-1", 2},
+    {"--certify=4097", 2},
+    {"--certify=all", 2},
+    {"--certify=0|--certify=0", 2},
     {"--iterations=1000000000", 2},
     {"--variant=nr-papers", 2},
     {"--variant=eig,nope", 2},
@@ -388,6 +395,21 @@ Test(settings, bad_options)
     }
 }
 
+/* What a build cannot do it says, and does not leave out. */
+Test(settings, certifying_needs_its_library)
+{
+    settings s;
+    char text[4096];
+    int code = parse_quietly(&s, "--certify=64", text, sizeof text);
+    if (ref_certify_library()) {
+        cr_expect(code == EXIT_PASS && s.certify == 64 && !*text);
+        settings_free(&s);
+    } else {
+        cr_expect_eq(code, EXIT_ENVIRONMENT);
+        expect_line(text, "--certify=64");
+    }
+}
+
 Test(settings, an_option_the_experiment_does_not_use)
 {
     static const struct {
@@ -410,6 +432,7 @@ Test(settings, an_option_the_experiment_does_not_use)
         {"--operator=soft", USES_OPERATOR},
         {"--storage=f16", USES_STORAGE},
         {"--n=4", USES_TOKENS},
+        {"--certify=0", USES_CERTIFY},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         settings s;
@@ -467,6 +490,10 @@ Test(settings, the_command_of_a_point)
           .tokens = 9,
           .operator= atn_operator_find("sima"),
           .variant = 1}},
+        {"--certify=0",
+         "attnum run a/b --input iid --seed 1 --certify 0 --out replay",
+         USES_INPUT | USES_CERTIFY,
+         {.input = "iid", .seed = 1}},
         {"--query=0x13|--quick",
          "attnum run a/b --stage 3 --seed 1 --samples 2 --query 0x13 --out replay",
          USES_QUERY | USES_SAMPLES,
@@ -578,6 +605,7 @@ Test(settings, fingerprint_has_what_results_depend_on)
         "--storage=bf16",
         "--storage=bf16,f16",
         "--n=4",
+        "--certify=0",
         "--input=x.npy",
         "--input=x.npy|--grid=2x3",
     };

@@ -595,8 +595,11 @@ typedef struct {
     double exponent, std_error, residual;
 } line;
 
-/* Whether a row is to be fitted: norms of the inverse above the floor of their own matrix, iterates
- * always. */
+static const char *const certified_columns[] = {"pinv_lower", "pinv_upper", "normalised_lower",
+                                                "normalised_upper", "certified_bits"};
+
+/* Whether f64 gives a value to be fitted: norms of the inverse above the floor of their own matrix,
+ * iterates always. */
 static bool counts(const table *t, int64_t row, const char *quantity)
 {
     static const char *const ends[][3] = {
@@ -645,7 +648,7 @@ Test(spectral, fits_leave_out_lower_bounds_only)
 {
     cr_assert(run_experiment(&spectral_norm_growth,
                              "--input smooth,iid,constant --m 4,9,16,25,49,64 --scale 1e-7 "
-                             "--out out --samples 2") == EXIT_PASS);
+                             "--out out --samples 2 --certify 0") == EXIT_PASS);
     table *t = read_output(&spectral_norm_growth, "out", 0);
     table *fits = read_output(&spectral_norm_growth, "out", 1);
     cr_assert(table_rows(t) == 36 && table_rows(fits) == 3 * 4 * 2, "%" PRId64 " %" PRId64,
@@ -680,9 +683,98 @@ Test(spectral, fits_leave_out_lower_bounds_only)
                       normalised != counts(t, row, "normalised_norm") &&
                       get_boolean(t, row, "below_floor") == (pinv || normalised),
                   "row %" PRId64, row);
+        for (int i = 0; i < 5; i++)
+            cr_expect(table_is_missing(t, row, table_column(t, certified_columns[i])));
     }
     table_free(fits);
     table_free(t);
+}
+
+/* Two tokens delta apart: norms 1/gap and 1/(gap (2 - gap)), gap = 1 - exp(-s delta^2). */
+Test(spectral, certified_norms_of_two_tokens)
+{
+    static const double deltas[] = {1, 1e-3, 1e-12, 1e-60};
+    for (int i = 0; i < 4 && ref_certify_library(); i++) {
+        double tokens[] = {1, 0, 1, deltas[i]}, gap = -expm1(-0.3 * deltas[i] * deltas[i]);
+        growth_norms got = {.pinv_below_floor = true, .normalised_below_floor = true, .d_min = 7};
+        cr_assert(growth_certify(2, 2, tokens, 0.3, &got) == EXIT_PASS);
+        cr_expect(!got.pinv_below_floor && !got.normalised_below_floor && got.d_min == 7 &&
+                      near(got.pinv_norm, 1 / gap, 1e-12) && got.pinv.lower <= got.pinv_norm &&
+                      got.pinv_norm <= got.pinv.upper,
+                  "delta=%g: %.17g in [%.17g, %.17g]", deltas[i], got.pinv_norm, got.pinv.lower,
+                  got.pinv.upper);
+        cr_expect(!got.singular && near(got.normalised_norm, 1 / (gap * (2 - gap)), 1e-12) &&
+                      got.normalised.lower <= got.normalised_norm &&
+                      got.normalised_norm <= got.normalised.upper,
+                  "delta=%g: %.17g", deltas[i], got.normalised_norm);
+    }
+    double twins[] = {1, 2, 1, 2};
+    growth_norms got = {.pinv_below_floor = true, .pinv_norm = 5, .normalised_norm = 6};
+    cr_assert(!ref_certify_library() || growth_certify(2, 2, twins, 0, &got) == EXIT_PASS);
+    cr_expect(got.singular == !!ref_certify_library());
+    cr_expect(got.pinv_below_floor && got.pinv_norm == 5 && got.normalised_norm == 6 &&
+              !got.pinv.certified && !got.normalised.certified);
+}
+
+/* One norm of a row below the floor: in its enclosure, which is narrow and above the lower bound
+ * that f64 gave; lambda_min of f64 is off by less than m u lambda_max (Weyl). */
+static void expect_enclosed(const table *t, int64_t row, const char *const names[6])
+{
+    double norm = get_real(t, row, names[0]), lower = get_real(t, row, names[1]);
+    double upper = get_real(t, row, names[2]), lowest = get_real(t, row, names[3]);
+    double floor = (double)get_integer(t, row, "m") * u * get_real(t, row, names[4]);
+    cr_expect(lower <= norm && norm <= upper && upper - lower <= 1e-6 * lower &&
+                  !get_boolean(t, row, names[5]),
+              "row %" PRId64 ": %s %.17g, [%.17g, %.17g]", row, names[0], norm, lower, upper);
+    cr_expect(fabs(1 / norm - lowest) <= floor, "row %" PRId64 ": %s %g, f64 %g, floor %g", row,
+              names[0], 1 / norm, lowest, floor);
+}
+
+/* photos at m = 100 has rows on both sides of the floor; smooth fields at s = 1e-7 are below it
+ * from m = 49; constant has no inverse. */
+Test(spectral, rows_below_the_floor_are_certified)
+{
+    static const char *const names[2][6] = {
+        {"pinv_norm", "pinv_lower", "pinv_upper", "lambda_min", "lambda_max", "pinv_below_floor"},
+        {"normalised_norm", "normalised_lower", "normalised_upper", "normalised_lambda_min",
+         "normalised_lambda_max", "normalised_below_floor"}};
+    static const char *const options[] = {"--input photos --m 100 --samples 5 --out out",
+                                          "--input smooth,constant --m 4,49,64 --scale 1e-7 "
+                                          "--certify 49 --samples 1 --out out"};
+    int certified[2] = {0}, bounds[2] = {0}, plain[2] = {0};
+    for (int i = 0; i < 2 && ref_certify_library(); i++) {
+        cr_assert(run_experiment(&spectral_norm_growth, options[i]) == EXIT_PASS);
+        table *t = read_output(&spectral_norm_growth, "out", 0);
+        table *fits = read_output(&spectral_norm_growth, "out", 1);
+        for (int64_t row = 0; row < table_rows(t); row++) {
+            bool below = !counts(t, row, "pinv_norm") || !counts(t, row, "normalised_norm");
+            bool possible = strcmp(get_text(t, row, "input"), "constant") != 0 &&
+                            (i == 0 || get_integer(t, row, "m") <= 49);
+            for (int j = 0; j < 5; j++)
+                cr_expect(table_is_missing(t, row, table_column(t, certified_columns[j])) ==
+                              !(below && possible),
+                          "%s: row %" PRId64 " %s", options[i], row, certified_columns[j]);
+            cr_expect(get_boolean(t, row, "singular") ==
+                          (strcmp(get_text(t, row, "input"), "constant") == 0 &&
+                           get_integer(t, row, "m") <= 49),
+                      "%s: row %" PRId64, options[i], row);
+            cr_expect(get_boolean(t, row, "below_floor") == (below && !possible),
+                      "%s: row %" PRId64, options[i], row);
+            for (int j = 0; j < 2 && below && possible; j++)
+                expect_enclosed(t, row, names[j]);
+            certified[i] += below && possible;
+            bounds[i] += below && !possible;
+            plain[i] += !below;
+        }
+        for (int64_t row = 0; row < table_rows(fits); row++)
+            cr_expect(i == 1 || get_integer(fits, row, "points") == 5, "certified rows are fitted");
+        table_free(fits);
+        table_free(t);
+    }
+    cr_expect(!ref_certify_library() || (certified[0] > 0 && plain[0] > 0 && bounds[0] == 0 &&
+                                         certified[1] > 0 && bounds[1] >= 4 && plain[1] > 0),
+              "%d %d %d, %d %d %d", certified[0], plain[0], bounds[0], certified[1], plain[1],
+              bounds[1]);
 }
 
 /* ---- Norms of attention matrices ---- */
@@ -954,7 +1046,7 @@ Test(spectral, results_do_not_depend_on_threads)
         const char *options;
     } cases[] = {
         {&spectral_eigenvalues, "--input photos,smooth --m 16,49"},
-        {&spectral_norm_growth, "--input photos,smooth,iid --m 4,16,100 --samples 3"},
+        {&spectral_norm_growth, "--input photos,smooth,iid --m 4,16,100 --samples 5"},
         {&spectral_bounds, "--input photos,smooth --stage 3 --samples 2"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

@@ -296,3 +296,38 @@ Test(table, prints_aligned_columns)
     free(text);
     table_free(t);
 }
+
+/* Rows 0 and 1 agree; each of the others differs from row 0 in one column, by its value or by
+ * having none. */
+Test(table, rows_agree_column_by_column)
+{
+    static const char *const names[] = {"name", "count", "value", "holds"};
+    table *t = table_create(columns, 4);
+    for (int row = 0; row < 10; row++) {
+        int changed = row < 2 ? -1 : (row - 2) / 2;
+        bool missing = row % 2;
+        for (int col = 0; col < 4; col++) {
+            bool other = col == changed;
+            if (other && missing)
+                table_missing(t);
+            else if (col == 0)
+                table_text(t, other ? "b" : "");
+            else if (col == 1)
+                table_integer(t, other);
+            else if (col == 2)
+                table_real(t, other);
+            else
+                table_boolean(t, other);
+        }
+    }
+    for (int row = 0; row < 10; row++) {
+        int changed = row < 2 ? -1 : (row - 2) / 2;
+        cr_expect(table_rows_agree(t, 0, row, names, 4) == (changed < 0), "row %d", row);
+        for (int col = 0; col < 4; col++)
+            cr_expect(table_rows_agree(t, row, 0, names + col, 1) == (col != changed),
+                      "row %d column %d", row, col);
+        cr_expect(table_row_is_first(t, row, names, 4) == (row != 1), "row %d", row);
+    }
+    cr_expect(table_rows_agree(t, 3, 3, names, 4)); /* both missing */
+    table_free(t);
+}

@@ -92,13 +92,15 @@ typedef struct {
     double tokens[2 * M * D], weights[D * D], a[2 * M * M], out[2 * M * M];
 } memory_inputs;
 
-static atn_status call_inverse(atn_context *context, memory_inputs *in, atn_inverse_method method)
+static atn_status call_inverse(atn_context *context, memory_inputs *in, atn_inverse_method method,
+                               atn_stopping stopping)
 {
     double trace_memory[ATN_METRIC_COUNT][32];
     atn_trace traces[2] = {{.capacity = 32}, {.capacity = 32}};
     traces[0].values[ATN_METRIC_RESIDUAL] = trace_memory[0];
     traces[1].values[ATN_METRIC_NORM] = trace_memory[1];
     atn_inverse_desc desc = atn_inverse_defaults(method);
+    desc.stopping = stopping;
     atn_tensor a = atn_tensor_dense(in->a, ATN_F64, 1, 2, M, M);
     atn_tensor x = atn_tensor_dense(in->out, ATN_F64, 1, 2, M, M);
     return atn_inverse(context, &desc, &a, &x, NULL, traces);
@@ -106,12 +108,17 @@ static atn_status call_inverse(atn_context *context, memory_inputs *in, atn_inve
 
 static atn_status call_paper(atn_context *context, memory_inputs *in)
 {
-    return call_inverse(context, in, ATN_INVERSE_NR_PAPER);
+    return call_inverse(context, in, ATN_INVERSE_NR_PAPER, ATN_STOPPING_NONE);
+}
+
+static atn_status call_best(atn_context *context, memory_inputs *in)
+{
+    return call_inverse(context, in, ATN_INVERSE_NR_PAPER, ATN_STOPPING_BEST);
 }
 
 static atn_status call_eig(atn_context *context, memory_inputs *in)
 {
-    return call_inverse(context, in, ATN_INVERSE_EIG);
+    return call_inverse(context, in, ATN_INVERSE_EIG, ATN_STOPPING_NONE);
 }
 
 static atn_status call_sample(atn_context *context, memory_inputs *in)
@@ -164,6 +171,7 @@ Test(context, every_allocation_may_fail)
         int64_t fewest;
     } rows[] = {
         {"inverse nr-paper, traced", call_paper, 1},
+        {"inverse nr-paper, stopping best, traced", call_best, 1},
         {"inverse eig, traced", call_eig, 1},
         {"sample conv", call_sample, 1},
         {"gaussian_self", call_self, 1},

@@ -562,8 +562,9 @@ Test(inverse, no_iterations)
     const atn_inverse_info *info = &b.infos[0];
     for (int64_t i = 0; i < M * M; i++)
         cr_expect_eq(guarded_at(&b.x, 0, 0, i / M, i % M), info->alpha * b.values[i]);
-    cr_expect(info->iterations == 0 && info->last_update == 0 && info->best_update == 0 &&
-              info->best_iteration == 0 && info->stop == ATN_STOP_ITERATIONS);
+    cr_expect(info->iterations == 0 && info->returned == 0 && info->last_update == 0 &&
+              info->best_update == 0 && info->best_iteration == 0 &&
+              info->stop == ATN_STOP_ITERATIONS);
     batch_free(&b);
     atn_context_free(context);
 }
@@ -916,10 +917,11 @@ Test(inverse, names_and_published_constants)
     }
     cr_expect_null(atn_inverse_name(ATN_INVERSE_COUNT));
     cr_expect_null(atn_inverse_description((atn_inverse_method)-1));
-    static const char *const stops[] = {"iterations", "no-alpha", "nonfinite", "direct"};
-    for (int i = 0; i <= ATN_STOP_DIRECT; i++)
+    static const char *const stops[] = {"iterations", "no-alpha", "nonfinite",
+                                        "direct",     "rounding", "diverged"};
+    for (int i = 0; i < ATN_STOP_COUNT; i++)
         cr_expect_str_eq(atn_stop_name((atn_stop)i), stops[i]);
-    cr_expect_null(atn_stop_name((atn_stop)4));
+    cr_expect_null(atn_stop_name(ATN_STOP_COUNT));
     atn_inverse_desc soft = atn_inverse_defaults(ATN_INVERSE_NR_SOFT);
     cr_expect(soft.numerator == 1.8 && soft.ridge == 0.01 && soft.search == ATN_SEARCH_NONE);
     atn_inverse_desc softpp = atn_inverse_defaults(ATN_INVERSE_NR_SOFTPP);

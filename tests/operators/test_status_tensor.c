@@ -29,7 +29,7 @@ Test(status, every_code_has_its_name_and_message)
             cr_expect(strcmp(rows[i].message, rows[j].message) != 0, "%s and %s", rows[i].name,
                       rows[j].name);
     }
-    static const int unknown[] = {-11, 5, 1000, -1000};
+    static const int unknown[] = {-11, 6, 1000, -1000};
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
         cr_expect_str_eq(atn_status_name((atn_status)unknown[i]), "unknown status");
         cr_expect_str_eq(atn_status_message((atn_status)unknown[i]), "unknown status");

@@ -1,0 +1,703 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How far the Newton-Raphson inverse gets in f64, f32, tf32, bf16 and f16, and when to stop: the
+ * best iterate k*, its residual (the floor), where the residual grows again, and what a fixed
+ * number of steps and the library's stopping rule make of it.
+ *
+ * A point is one A in f64 (input, m, seed, sample). In each precision A is rounded to it; what is
+ * measured is measured on that matrix, in f64. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <linear_algebra.h>
+
+#include "common/experiment.h"
+#include "common/median.h"
+#include "common/report.h"
+#include "convergence/bottleneck.h"
+#include "convergence/precision.h"
+#include "registry.h"
+#include "spectral/landmarks.h"
+
+/* FIXED_STEPS: T of papers and code. DIVERGED: the residual over its floor from which on it counts
+ * as diverged. */
+enum { FIXED_STEPS = 20, DIVERGED = 10, LINES_SHOWN = 60 };
+
+/* 2/|A|_1^2 is on the boundary of convergence for equal row sums (convergence/initialisation). */
+static const double numerator = 1.8;
+
+/* ---- Columns ---- */
+
+static const column raw_columns[] = {
+    {"point", COLUMN_INTEGER, "", "which A"},
+    {"precision", COLUMN_INTEGER, "", "which of the run's precisions"},
+    {"iteration", COLUMN_INTEGER, "", "k"},
+    {"residual", COLUMN_REAL, "", "|A X_k A - A|_2 / |A|_2"},
+    {"inverse_error", COLUMN_REAL, "", "|X_k - A+|_2 / |A+|_2"},
+    {"overflowed", COLUMN_BOOLEAN, "", "whether X_{k+1} of the last k overflows"},
+    {"rank", COLUMN_INTEGER, "", "numerical rank"},
+    {"negative", COLUMN_INTEGER, "", "negative eigenvalues"},
+    {"condition", COLUMN_REAL, "", "max |lambda| / min |lambda|"},
+    {"coincident", COLUMN_BOOLEAN, "", "whether two rows are equal"},
+    {"stop", COLUMN_INTEGER, "", "atn_stop of the run that looks for the best"},
+    {"status", COLUMN_INTEGER, "", "its atn_status"},
+    {"steps", COLUMN_INTEGER, "", "its steps"},
+    {"returned", COLUMN_INTEGER, "", "the k it returns"},
+};
+enum {
+    RAW_POINT,
+    RAW_PRECISION,
+    RAW_ITERATION,
+    RAW_RESIDUAL,
+    RAW_INVERSE_ERROR,
+    RAW_OVERFLOWED,
+    RAW_RANK,
+    RAW_NEGATIVE,
+    RAW_CONDITION,
+    RAW_COINCIDENT,
+    RAW_STOP,
+    RAW_STATUS,
+    RAW_STEPS,
+    RAW_RETURNED
+};
+
+static const column columns[] = {
+    {"input", COLUMN_TEXT, "", "where the tokens come from"},
+    {"m", COLUMN_INTEGER, "", "landmarks: A is m x m"},
+    {"precision", COLUMN_TEXT, "",
+     "arithmetic of the iteration, and what A is rounded to; tf32, bf16 and f16 are emulated: "
+     "every array is rounded to the type, sums are in f32"},
+    {"u", COLUMN_REAL, "", "its unit roundoff"},
+    {"condition", COLUMN_REAL, "", "max |lambda| / min |lambda| of A as rounded"},
+    {"rank", COLUMN_INTEGER, "", "eigenvalues of A as rounded with |lambda| > m u |A|_2"},
+    {"negative", COLUMN_INTEGER, "",
+     "negative eigenvalues of A as rounded, beyond 10 m 2^-53 |A|_2"},
+    {"coincident", COLUMN_BOOLEAN, "",
+     "whether two landmarks coincide: A has equal rows in f64, and an exact null space"},
+    {"best_iteration", COLUMN_INTEGER, "",
+     "k*: the k of smallest residual |A X_k A - A|_2 / |A|_2, X_0 = (1.8/|A|_1^2) A"},
+    {"floor", COLUMN_REAL, "", "that residual"},
+    {"divergence", COLUMN_INTEGER, "",
+     "the first k past k* with a residual of at least 10 times the floor; missing: none"},
+    {"overflow", COLUMN_INTEGER, "", "the first k for which X_k overflows; missing: none"},
+    {"last", COLUMN_INTEGER, "",
+     "the last k looked at, 2 log2(1/u) + 20, or the one that overflows"},
+    {"law_iteration", COLUMN_REAL, "", "log2(1/u) + 3, the hypothesis for k*"},
+    {"law_floor", COLUMN_REAL, "", "0.14 sqrt(u), the hypothesis for the floor"},
+    {"iteration_minus_law", COLUMN_REAL, "", "k* less the hypothesis"},
+    {"floor_over_law", COLUMN_REAL, "", "the floor over the hypothesis"},
+    {"residual_t20", COLUMN_REAL, "", "the residual after 20 steps; inf if there is no X_20"},
+    {"t20_over_floor", COLUMN_REAL, "", "the same over the floor: what a fixed T = 20 costs"},
+    {"stop", COLUMN_TEXT, "", "why the library's stopping rule (best) stopped"},
+    {"status", COLUMN_TEXT, "", "what it calls the result, with tolerance sqrt(u)"},
+    {"stop_steps", COLUMN_INTEGER, "", "steps it took"},
+    {"stop_iteration", COLUMN_INTEGER, "", "the k of the X_k it returned"},
+    {"stop_residual", COLUMN_REAL, "", "the residual of that X_k"},
+    {"stop_over_floor", COLUMN_REAL, "", "the same over the floor"},
+    {"residual_rise", COLUMN_INTEGER, "",
+     "the first k whose residual is over that of k - 1 by more than m u; missing: none"},
+    {"inverse_error_rise", COLUMN_INTEGER, "",
+     "the same for |X_k - A+|_2 / |A+|_2, A+ without |lambda| <= m u |A|_2"},
+    {"sample", COLUMN_INTEGER, "", "which sample of the input, from 0"},
+    {"seed", COLUMN_INTEGER, "", "the seed of the input"},
+};
+
+static const column curve_columns[] = {
+    {"input", COLUMN_TEXT, "", "where the tokens come from"},
+    {"m", COLUMN_INTEGER, "", "landmarks"},
+    {"precision", COLUMN_TEXT, "", "arithmetic of the iteration"},
+    {"iteration", COLUMN_INTEGER, "", "k of the iterate X_k"},
+    {"residual", COLUMN_REAL, "", "|A X_k A - A|_2 / |A|_2"},
+    {"inverse_error", COLUMN_REAL, "", "|X_k - A+|_2 / |A+|_2"},
+};
+
+static const column summary_columns[] = {
+    {"precision", COLUMN_TEXT, "", "arithmetic of the iteration; all: of all of them"},
+    {"matrices", COLUMN_TEXT, "",
+     "deficient: rank < m in this precision; coincident: with two equal rows in f64, whatever "
+     "the rank; full: the others; all"},
+    {"count", COLUMN_INTEGER, "", "how many, an A in a precision being one"},
+    {"singular", COLUMN_INTEGER, "", "how many of them have rank < m"},
+    {"iteration_minus_law_median", COLUMN_REAL, "", "median of k* - (log2(1/u) + 3)"},
+    {"iteration_minus_law_min", COLUMN_REAL, "", "its minimum"},
+    {"iteration_minus_law_max", COLUMN_REAL, "", "its maximum"},
+    {"floor_over_law_median", COLUMN_REAL, "", "median of floor / (0.14 sqrt(u))"},
+    {"floor_over_law_min", COLUMN_REAL, "", "its minimum"},
+    {"floor_over_law_max", COLUMN_REAL, "", "its maximum"},
+    {"within_3", COLUMN_REAL, "", "the share of floors within 3 times 0.14 sqrt(u), up or down"},
+    {"t20_over_floor_median", COLUMN_REAL, "", "median of residual / floor after 20 steps"},
+    {"t20_over_floor_max", COLUMN_REAL, "", "its maximum"},
+    {"stop_over_floor_median", COLUMN_REAL, "", "the same where the stopping rule stopped"},
+    {"stop_over_floor_max", COLUMN_REAL, "", "its maximum"},
+    {"steps_past_best_median", COLUMN_REAL, "",
+     "median of the steps it took after the one returned"},
+    {"residual_rises", COLUMN_INTEGER, "", "how many have a residual_rise at k <= k*"},
+    {"inverse_error_rises", COLUMN_INTEGER, "", "how many have an inverse_error_rise at k <= k*"},
+};
+
+#define COUNT(list) (int)(sizeof(list) / sizeof *(list))
+static const output_spec outputs[] = {
+    {"precision", "Best iterate, residual floor and stopping of the Newton-Raphson inverse",
+     columns, COUNT(columns)},
+    {"precision_curves", "Residuals iterate by iterate, of the first sample of every input and m",
+     curve_columns, COUNT(curve_columns)},
+    {"precision_summary", "The hypotheses, a fixed T and the stopping rule over all matrices",
+     summary_columns, COUNT(summary_columns)},
+};
+
+/* ---- What there is to do ---- */
+
+typedef struct {
+    atn_dtype dtype;
+    atn_storage storage;
+} precision;
+
+enum { MOST_PRECISIONS = 1 + ATN_STORAGE_COUNT };
+
+static bool wants_storage(const settings *s, atn_storage storage)
+{
+    for (int i = 0; i < s->storage_count; i++)
+        if (s->storages[i] == storage)
+            return true;
+    return s->storage_count == 0;
+}
+
+/* Widest first. f64 and f32 are the native ones. */
+static int list_precisions(const settings *s, precision *list)
+{
+    static const precision all[] = {{ATN_F64, ATN_STORAGE_NATIVE},
+                                    {ATN_F32, ATN_STORAGE_NATIVE},
+                                    {ATN_F32, ATN_STORAGE_TF32},
+                                    {ATN_F32, ATN_STORAGE_F16},
+                                    {ATN_F32, ATN_STORAGE_BF16}};
+    int count = 0;
+    for (int i = 0; i < COUNT(all); i++)
+        for (int j = 0; j < s->dtype_count; j++)
+            if (s->dtypes[j] == all[i].dtype && wants_storage(s, all[i].storage))
+                list[count++] = all[i];
+    return count;
+}
+
+static const char *precision_name(precision p)
+{
+    return p.storage == ATN_STORAGE_NATIVE ? atn_dtype_name(p.dtype) : atn_storage_name(p.storage);
+}
+
+static double precision_roundoff(precision p)
+{
+    return p.storage == ATN_STORAGE_NATIVE ? atn_dtype_roundoff(p.dtype)
+                                           : atn_storage_roundoff(p.storage);
+}
+
+/* Past all overflows that noise doubling in every step leads to. */
+static int precision_last(precision p)
+{
+    return -2 * ilogb(precision_roundoff(p)) + 20;
+}
+
+static int64_t usual_samples(const settings *s, int64_t m)
+{
+    switch (s->effort) {
+    case EFFORT_QUICK:
+        return 1;
+    case EFFORT_DEFAULT:
+        return m > 100 ? 2 : 5;
+    default:
+        return 20;
+    }
+}
+
+static int prepare(const settings *s, void **state, int64_t *points)
+{
+    static const int64_t usual[EFFORT_COUNT][4] = {
+        [EFFORT_QUICK] = {49, 0},
+        [EFFORT_DEFAULT] = {49, 100, 144, 0},
+        [EFFORT_FULL] = {49, 144, 256, 0},
+    };
+    static const char *const inputs[] = {"photos",  "smooth",   "smooth:8",   "noisy", "iid",
+                                         "iid:0.3", "clusters", "duplicates", NULL};
+    precision unused[MOST_PRECISIONS];
+    int code =
+        landmark_sweep_open_inputs(s, inputs, usual[s->effort], usual_samples, state, points);
+    if (code == EXIT_PASS && list_precisions(s, unused) == 0) {
+        report_error("--dtype, --storage: no precision is left; narrow storages need dtype f32");
+        return EXIT_USAGE;
+    }
+    return code;
+}
+
+/* ---- A point ---- */
+
+static void round_to(precision p, int64_t count, const double *from, double *to)
+{
+    for (int64_t i = 0; i < count; i++) {
+        float narrow = (float)from[i];
+        atn_storage_round(p.storage, 1, &narrow);
+        to[i] = p.dtype == ATN_F64 ? from[i] : (double)narrow;
+    }
+}
+
+static bool has_equal_rows(int64_t m, const double *a)
+{
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < i; j++)
+            if (memcmp(a + i * m, a + j * m, (size_t)m * sizeof *a) == 0)
+                return true;
+    return false;
+}
+
+/* A in one precision, and its iterates. */
+typedef struct {
+    bottleneck b;
+    double *pinv, *residuals, *inverse_errors;
+    int64_t rank;
+    int length; /* iterates */
+    bool coincident;
+    atn_inverse_info fixed, best;
+} trial;
+
+static trial trial_create(precision p, int64_t m)
+{
+    size_t entries = (size_t)precision_last(p) + 1;
+    trial t = {.b = bottleneck_create(p.dtype, m)};
+    t.pinv = must_allocate((size_t)m * (size_t)m, sizeof *t.pinv);
+    t.residuals = must_allocate(entries, sizeof *t.residuals);
+    t.inverse_errors = must_allocate(entries, sizeof *t.inverse_errors);
+    return t;
+}
+
+static void trial_free(trial *t)
+{
+    free(t->inverse_errors);
+    free(t->residuals);
+    free(t->pinv);
+    bottleneck_free(&t->b);
+}
+
+static int find_inverse(trial *t, precision p)
+{
+    int64_t m = t->b.m;
+    double cut = (double)m * precision_roundoff(p);
+    atn_status status = ref_symmetric_pinv(m, t->b.exact, cut, t->pinv, NULL, &t->rank, NULL);
+    if (status >= 0)
+        return EXIT_PASS;
+    report_error("reference pseudo-inverse: %s", atn_status_message(status));
+    return EXIT_ENVIRONMENT;
+}
+
+/* All steps with a trace, then the run that stops. */
+static int iterate(trial *t, precision p, atn_context *context)
+{
+    atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_NR_PAPER);
+    desc.numerator = numerator;
+    desc.iterations = precision_last(p);
+    desc.storage = p.storage;
+    atn_trace trace = {
+        .capacity = desc.iterations + 1,
+        .values =
+            {[ATN_METRIC_RESIDUAL] = t->residuals, [ATN_METRIC_INVERSE_ERROR] = t->inverse_errors},
+        .pinv = t->pinv};
+    int code = bottleneck_invert(&t->b, context, &desc, &t->fixed, &trace);
+    t->length = trace.length;
+    desc.stopping = ATN_STOPPING_BEST;
+    return code == EXIT_PASS ? bottleneck_invert(&t->b, context, &desc, &t->best, NULL) : code;
+}
+
+static void put_iterates(table *raw, int64_t point, int index, const trial *t)
+{
+    const bottleneck *b = &t->b;
+    int64_t negative = 0;
+    double noise = 10 * (double)b->m * atn_dtype_roundoff(ATN_F64) * bottleneck_largest(b);
+    for (int64_t i = 0; i < b->m; i++)
+        negative += b->lambda[i] < -noise;
+    for (int k = 0; k < t->length; k++) {
+        table_integer(raw, point);
+        table_integer(raw, index);
+        table_integer(raw, k);
+        table_real(raw, t->residuals[k]);
+        table_real(raw, t->inverse_errors[k]);
+        table_boolean(raw, t->fixed.stop == ATN_STOP_NONFINITE);
+        table_integer(raw, t->rank);
+        table_integer(raw, negative);
+        table_real(raw, bottleneck_largest(b) / bottleneck_smallest(b, false));
+        table_boolean(raw, t->coincident);
+        table_integer(raw, t->best.stop);
+        table_integer(raw, t->best.status);
+        table_integer(raw, t->best.iterations);
+        table_integer(raw, t->best.returned);
+    }
+}
+
+static int run_precision(int64_t point, int index, precision p, int64_t m, const double *a,
+                         atn_context *context, table *raw)
+{
+    trial t = trial_create(p, m);
+    double *rounded = must_allocate((size_t)m, (size_t)m * sizeof *rounded);
+    t.coincident = has_equal_rows(m, a);
+    round_to(p, m * m, a, rounded);
+    int checked = bottleneck_from_matrix(&t.b, rounded);
+    int code = checked == EXIT_CHECK ? EXIT_PASS : checked;
+    if (code == EXIT_PASS)
+        code = find_inverse(&t, p);
+    if (code == EXIT_PASS)
+        code = iterate(&t, p, context);
+    if (code == EXIT_PASS)
+        put_iterates(raw, point, index, &t);
+    free(rounded);
+    trial_free(&t);
+    return exit_worst(code, checked);
+}
+
+static int run(const void *state, int64_t point, atn_context *context, table *raw)
+{
+    const landmark_sweep *sweep = state;
+    const landmark_point *p = &sweep->points[point];
+    precision list[MOST_PRECISIONS];
+    int count = list_precisions(sweep->s, list);
+    double *a;
+    int code = landmark_sweep_matrix(sweep, p, context, &a);
+    for (int i = 0; i < count && (code == EXIT_PASS || code == EXIT_CHECK); i++)
+        code = exit_worst(code, run_precision(point, i, list[i], p->m, a, context, raw));
+    free(a);
+    return code;
+}
+
+/* ---- What a curve says ---- */
+
+precision_curve precision_judge(int count, const double *residuals, double roundoff)
+{
+    precision_curve c = {.best = 0, .divergence = -1};
+    for (int k = 1; k < count; k++)
+        if (residuals[k] < residuals[c.best])
+            c.best = k;
+    c.floor = residuals[c.best];
+    for (int k = c.best + 1; k < count && c.divergence < 0; k++)
+        if (!(residuals[k] < DIVERGED * c.floor))
+            c.divergence = k;
+    c.law_iteration = -log2(roundoff) + 3;
+    c.law_floor = 0.14 * sqrt(roundoff);
+    c.fixed = count > FIXED_STEPS ? residuals[FIXED_STEPS] : INFINITY;
+    return c;
+}
+
+int precision_first_rise(int count, const double *values, double allowance)
+{
+    for (int k = 1; k < count; k++)
+        if (!(values[k] <= values[k - 1] + allowance))
+            return k;
+    return -1;
+}
+
+/* An A in a precision: its rows of the raw table, and what they say. */
+typedef struct {
+    const landmark_point *point;
+    precision p;
+    const table *raw;
+    int64_t first;
+    int count;
+    precision_curve curve;
+    int residual_rise, inverse_error_rise;
+    double stopped; /* residual */
+} outcome;
+
+static int64_t outcome_integer(const outcome *o, int col)
+{
+    return table_get_integer(o->raw, o->first, col);
+}
+
+static outcome read_outcome(const landmark_sweep *sweep, const table *raw, int64_t first)
+{
+    precision list[MOST_PRECISIONS];
+    list_precisions(sweep->s, list);
+    outcome o = {.raw = raw, .first = first};
+    o.point = &sweep->points[outcome_integer(&o, RAW_POINT)];
+    o.p = list[outcome_integer(&o, RAW_PRECISION)];
+    while (first + o.count < table_rows(raw) &&
+           table_get_integer(raw, first + o.count, RAW_ITERATION) == o.count)
+        o.count++;
+    double *residuals = must_allocate((size_t)o.count, sizeof *residuals);
+    double *errors = must_allocate((size_t)o.count, sizeof *errors);
+    for (int k = 0; k < o.count; k++) {
+        residuals[k] = table_get_real(raw, first + k, RAW_RESIDUAL);
+        errors[k] = table_get_real(raw, first + k, RAW_INVERSE_ERROR);
+    }
+    double u = precision_roundoff(o.p), allowance = (double)o.point->m * u;
+    o.curve = precision_judge(o.count, residuals, u);
+    o.residual_rise = precision_first_rise(o.count, residuals, allowance);
+    o.inverse_error_rise = precision_first_rise(o.count, errors, allowance);
+    o.stopped = residuals[outcome_integer(&o, RAW_RETURNED)];
+    free(errors);
+    free(residuals);
+    return o;
+}
+
+static bool is_singular(const outcome *o)
+{
+    return outcome_integer(o, RAW_RANK) < o->point->m;
+}
+
+static double over_floor(const outcome *o, double residual)
+{
+    return residual == o->curve.floor ? 1 : residual / o->curve.floor;
+}
+
+static void put_iteration(table *t, int64_t k)
+{
+    if (k >= 0)
+        table_integer(t, k);
+    else
+        table_missing(t);
+}
+
+static void put_stopping(table *t, const outcome *o)
+{
+    atn_stop stop = (atn_stop)outcome_integer(o, RAW_STOP);
+    atn_status status = (atn_status)outcome_integer(o, RAW_STATUS);
+    table_text(t, atn_stop_name(stop));
+    table_text(t, atn_status_name(status));
+    table_integer(t, outcome_integer(o, RAW_STEPS));
+    table_integer(t, outcome_integer(o, RAW_RETURNED));
+    table_real(t, o->stopped);
+    table_real(t, over_floor(o, o->stopped));
+}
+
+static void put_outcome(table *t, const outcome *o)
+{
+    const precision_curve *c = &o->curve;
+    bool overflowed = table_get_boolean(o->raw, o->first, RAW_OVERFLOWED);
+    table_text(t, input_name(o->point->in));
+    table_integer(t, o->point->m);
+    table_text(t, precision_name(o->p));
+    table_real(t, precision_roundoff(o->p));
+    table_real(t, table_get_real(o->raw, o->first, RAW_CONDITION));
+    table_integer(t, outcome_integer(o, RAW_RANK));
+    table_integer(t, outcome_integer(o, RAW_NEGATIVE));
+    table_boolean(t, table_get_boolean(o->raw, o->first, RAW_COINCIDENT));
+    table_integer(t, c->best);
+    table_real(t, c->floor);
+    put_iteration(t, c->divergence);
+    put_iteration(t, overflowed ? o->count : -1);
+    table_integer(t, o->count - !overflowed);
+    table_real(t, c->law_iteration);
+    table_real(t, c->law_floor);
+    table_real(t, c->best - c->law_iteration);
+    table_real(t, c->floor / c->law_floor);
+    table_real(t, c->fixed);
+    table_real(t, over_floor(o, c->fixed));
+    put_stopping(t, o);
+    put_iteration(t, o->residual_rise);
+    put_iteration(t, o->inverse_error_rise);
+    table_integer(t, o->point->sample);
+    table_integer(t, (int64_t)o->point->seed);
+}
+
+static void put_curve(table *t, const outcome *o)
+{
+    for (int k = 0; k < o->count; k++) {
+        table_text(t, input_name(o->point->in));
+        table_integer(t, o->point->m);
+        table_text(t, precision_name(o->p));
+        table_integer(t, k);
+        table_real(t, table_get_real(o->raw, o->first + k, RAW_RESIDUAL));
+        table_real(t, table_get_real(o->raw, o->first + k, RAW_INVERSE_ERROR));
+    }
+}
+
+/* ---- The summary ---- */
+
+typedef enum { DEFICIENT, COINCIDENT, FULL, ALL, GROUP_COUNT } group;
+static const char *const group_names[GROUP_COUNT] = {"deficient", "coincident", "full", "all"};
+
+static bool in_group(const outcome *o, group g)
+{
+    if (g == ALL)
+        return true;
+    if (table_get_boolean(o->raw, o->first, RAW_COINCIDENT))
+        return g == COINCIDENT;
+    return g == (is_singular(o) ? DEFICIENT : FULL);
+}
+
+static double iteration_minus_law(const outcome *o)
+{
+    return o->curve.best - o->curve.law_iteration;
+}
+
+static double floor_over_law(const outcome *o)
+{
+    return o->curve.floor / o->curve.law_floor;
+}
+
+static double fixed_over_floor(const outcome *o)
+{
+    return over_floor(o, o->curve.fixed);
+}
+
+static double stopped_over_floor(const outcome *o)
+{
+    return over_floor(o, o->stopped);
+}
+
+static double steps_past_best(const outcome *o)
+{
+    return (double)(outcome_integer(o, RAW_STEPS) - outcome_integer(o, RAW_RETURNED));
+}
+
+/* Median, and where asked minimum and maximum, of a measure over a group. */
+static void put_measure(table *t, int64_t count, const outcome *const *list,
+                        double (*measure)(const outcome *), bool least, bool most)
+{
+    double *values = must_allocate((size_t)count, sizeof *values);
+    for (int64_t i = 0; i < count; i++)
+        values[i] = measure(list[i]);
+    table_real(t, median(count, values)); /* sorts */
+    if (least)
+        table_real(t, values[0]);
+    if (most)
+        table_real(t, values[count - 1]);
+    free(values);
+}
+
+static int64_t count_those(int64_t count, const outcome *const *list, bool (*is)(const outcome *))
+{
+    int64_t number = 0;
+    for (int64_t i = 0; i < count; i++)
+        number += is(list[i]);
+    return number;
+}
+
+static bool is_within_3(const outcome *o)
+{
+    return floor_over_law(o) <= 3 && floor_over_law(o) >= 1.0 / 3;
+}
+
+static bool residual_rises(const outcome *o)
+{
+    return o->residual_rise > 0 && o->residual_rise <= o->curve.best;
+}
+
+static bool inverse_error_rises(const outcome *o)
+{
+    return o->inverse_error_rise > 0 && o->inverse_error_rise <= o->curve.best;
+}
+
+static void put_summary(table *t, const char *name, group g, int64_t count,
+                        const outcome *const *list)
+{
+    table_text(t, name);
+    table_text(t, group_names[g]);
+    table_integer(t, count);
+    table_integer(t, count_those(count, list, is_singular));
+    put_measure(t, count, list, iteration_minus_law, true, true);
+    put_measure(t, count, list, floor_over_law, true, true);
+    table_real(t, (double)count_those(count, list, is_within_3) / (double)count);
+    put_measure(t, count, list, fixed_over_floor, false, true);
+    put_measure(t, count, list, stopped_over_floor, false, true);
+    put_measure(t, count, list, steps_past_best, false, false);
+    table_integer(t, count_those(count, list, residual_rises));
+    table_integer(t, count_those(count, list, inverse_error_rises));
+}
+
+/* Each precision, then all of them (index: their number). */
+static void summarise(table *t, const settings *s, int64_t count, const outcome *outcomes)
+{
+    precision list[MOST_PRECISIONS];
+    int precisions = list_precisions(s, list);
+    const outcome **chosen = must_allocate((size_t)count + 1, sizeof *chosen);
+    for (int p = 0; p <= precisions; p++)
+        for (int g = 0; g < GROUP_COUNT; g++) {
+            int64_t number = 0;
+            for (int64_t i = 0; i < count; i++)
+                if ((p == precisions || memcmp(&outcomes[i].p, &list[p], sizeof *list) == 0) &&
+                    in_group(&outcomes[i], (group)g))
+                    chosen[number++] = &outcomes[i];
+            if (number > 0)
+                put_summary(t, p == precisions ? "all" : precision_name(list[p]), (group)g, number,
+                            chosen);
+        }
+    free(chosen);
+}
+
+static void print_summary(const table *t)
+{
+    static const char *const names[] = {"precision",
+                                        "matrices",
+                                        "count",
+                                        "iteration_minus_law_median",
+                                        "iteration_minus_law_min",
+                                        "iteration_minus_law_max",
+                                        "floor_over_law_median",
+                                        "floor_over_law_min",
+                                        "floor_over_law_max",
+                                        "t20_over_floor_median",
+                                        "t20_over_floor_max",
+                                        "stop_over_floor_max"};
+    static const column shown[] = {
+        {"precision", COLUMN_TEXT, "", ""},   {"matrices", COLUMN_TEXT, "", ""},
+        {"count", COLUMN_INTEGER, "", ""},    {"k* - law", COLUMN_REAL, "", ""},
+        {"min", COLUMN_REAL, "", ""},         {"max", COLUMN_REAL, "", ""},
+        {"floor / law", COLUMN_REAL, "", ""}, {"min", COLUMN_REAL, "", ""},
+        {"max", COLUMN_REAL, "", ""},         {"T=20 / floor", COLUMN_REAL, "", ""},
+        {"max", COLUMN_REAL, "", ""},         {"stopped / floor: max", COLUMN_REAL, "", ""},
+    };
+    table *lines = table_create(shown, COUNT(shown));
+    for (int64_t row = 0; row < table_rows(t); row++)
+        for (int i = 0; i < COUNT(names); i++) {
+            int col = table_column(t, names[i]);
+            if (shown[i].type == COLUMN_TEXT)
+                table_text(lines, table_get_text(t, row, col));
+            else if (shown[i].type == COLUMN_INTEGER)
+                table_integer(lines, table_get_integer(t, row, col));
+            else
+                table_real(lines, table_get_real(t, row, col));
+        }
+    printf("medians; law: k* = log2(1/u) + 3, floor = 0.14 sqrt(u), for numerically rank-deficient "
+           "A\n");
+    table_print(lines, LINES_SHOWN, stdout);
+    table_free(lines);
+}
+
+static int finish(const settings *s, const void *state, const table *raw, table **tables)
+{
+    const landmark_sweep *sweep = state;
+    outcome *outcomes = must_allocate((size_t)table_rows(raw) + 1, sizeof *outcomes);
+    int64_t count = 0;
+    for (int64_t row = 0; row < table_rows(raw); row += outcomes[count - 1].count) {
+        outcome *o = &outcomes[count++];
+        *o = read_outcome(sweep, raw, row);
+        put_outcome(tables[0], o);
+        if (o->point->sample == 0 && o->point->seed == (uint64_t)s->seeds.items[0])
+            put_curve(tables[1], o);
+    }
+    summarise(tables[2], s, count, outcomes);
+    print_summary(tables[2]);
+    free(outcomes);
+    return EXIT_PASS;
+}
+
+const experiment convergence_precision = {
+    .name = "convergence/precision",
+    .summary = "best iterate, residual floor and stopping of the iteration in five precisions",
+    .source = "SOFT IJCV Prop. 2, section 3.2; S13, S15",
+    .example = "attnum run convergence/precision --input smooth,photos --m 49,144 --dtype f32",
+    .options = USES_INPUT | USES_GRID | USES_DTYPE | USES_DEVICE | USES_STORAGE | USES_SAMPLES |
+               USES_LANDMARKS | USES_SCALE | USES_DISTANCE,
+    .defaults = "f64, and f32 with all storages (native is f32 itself); --storage bf16 --dtype f32 "
+                "is bf16 alone.\n2 log2(1/u) + 20 steps from 1.8/|A|_1^2 of eight inputs. quick: "
+                "1 sample of m = 49.\ndefault: 5 of m = 49, 100, 2 of m = 144. full: 20 of m = 49, "
+                "144, 256.",
+    .outputs = outputs,
+    .output_count = COUNT(outputs),
+    .raw_columns = raw_columns,
+    .raw_column_count = COUNT(raw_columns),
+    .plot = "convergence/precision.gp",
+    .prepare = prepare,
+    .describe = landmark_sweep_describe,
+    .replay = landmark_sweep_replay,
+    .weight = landmark_sweep_weight,
+    .input = landmark_sweep_input,
+    .run = run,
+    .finish = finish,
+    .release = landmark_sweep_release,
+};

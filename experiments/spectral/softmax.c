@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SOFT (IJCV) Prop. 3: the eigenvalues of softmax attention, which it bounds by 1, and the spectral
+ * norm, which the text takes from them and which can reach sqrt(n). */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <dominant.h>
+
+#include "common/fit.h"
+#include "common/random.h"
+#include "common/report.h"
+#include "registry.h"
+#include "spectral/landmarks.h"
+#include "spectral/operator_norms.h"
+
+/* ---- What is measured ---- */
+
+/* X(code, name, description) */
+#define KEYS_LIST(X)                                                                               \
+    X(KEYS_SAME, "tokens", "K = Q")                                                                \
+    X(KEYS_OTHER, "other", "K is the next sample of the input: K != Q")
+
+#define KEYS_CODE(code, name, description) code,
+#define KEYS_NAME(code, name, description) name,
+enum { KEYS_LIST(KEYS_CODE) KEYS_COUNT };
+static const char *const keys_names[] = {KEYS_LIST(KEYS_NAME)};
+
+#define KEYS_TEXT(code, name, description) name ": " description ". "
+static const column columns[] = {
+    {"input", COLUMN_TEXT, "",
+     "where the tokens come from; iid-norms: q = r z, z ~ N(0, I), log r ~ N(0, 1); dominant: "
+     "q_1 = r e, all others e, |e|^2 = sqrt(d)"},
+    {"keys", COLUMN_TEXT, "", KEYS_LIST(KEYS_TEXT)},
+    {"n", COLUMN_INTEGER, "", "number of tokens"},
+    {"r", COLUMN_REAL, "", "dominant: the norm of token 1 over that of the others"},
+    {"sample", COLUMN_INTEGER, "", "which sample of the input, from 0"},
+    {"radius", COLUMN_REAL, "", "the spectral radius of S = softmax(Q K^T / sqrt(d)): 1"},
+    {"lowest", COLUMN_REAL, "", "the smallest eigenvalue, of K != Q its real part"},
+    {"largest_imaginary", COLUMN_REAL, "",
+     "the largest |imaginary part| of an eigenvalue; K = Q: 0, S is similar to a symmetric matrix"},
+    {"norm", COLUMN_REAL, "", "|S|_2"},
+    {"norm_over_root", COLUMN_REAL, "", "|S|_2 / sqrt(n), at most 1"},
+    {"closed_form", COLUMN_REAL, "", "dominant: |S|_2 in closed form"},
+    {"closed_form_ratio", COLUMN_REAL, "",
+     "dominant: |norm - closed_form| / closed_form over `allowance`"},
+    {"allowance", COLUMN_REAL, "",
+     "for rounding, of norms and eigenvalues: 10 (n + d L) u, L the largest |logit|; u = 2^-53"},
+    {"seed", COLUMN_INTEGER, "", "the seed of the input"},
+};
+enum { COLUMNS = sizeof columns / sizeof *columns };
+
+/* ---- Points ---- */
+
+static const int64_t usual_tokens[EFFORT_COUNT][6] = {[EFFORT_QUICK] = {4, 16, 64},
+                                                      [EFFORT_DEFAULT] = {4, 16, 64, 256, 1024},
+                                                      [EFFORT_FULL] = {4, 16, 64, 256, 1024, 4096}};
+
+/* S is formed, with its n^3 eigenvalues; without symmetry they cost 20 times as much. */
+enum { MOST_TOKENS = 4096, MOST_OTHER_KEYS = 256, PHOTO_PATCH = 4 };
+
+/* Norms of the dominant token: from all equal to as good as alone. */
+static const double ratios[] = {1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48};
+enum { RATIOS = sizeof ratios / sizeof *ratios };
+
+/* The index-th n, 0 past the last one. */
+static int64_t get_tokens(const settings *s, int index)
+{
+    if (s->tokens.count > 0)
+        return index < s->tokens.count ? s->tokens.items[index] : 0;
+    return index < 6 ? usual_tokens[s->effort][index] : 0;
+}
+
+static int check_tokens(const settings *s)
+{
+    for (int i = 0; i < s->tokens.count; i++) {
+        int64_t n = s->tokens.items[i], side = llround(sqrt((double)n));
+        if (n < 2 || n > MOST_TOKENS || side * side != n) {
+            report_error("--n %" PRId64 ": expected a square from 4 to %d", n, (int)MOST_TOKENS);
+            return EXIT_USAGE;
+        }
+    }
+    return EXIT_PASS;
+}
+
+static int add_point(landmark_sweep *sweep, landmark_point point)
+{
+    static const int64_t usual[EFFORT_COUNT] = {
+        [EFFORT_QUICK] = 2, [EFFORT_DEFAULT] = 5, [EFFORT_FULL] = 13};
+    int64_t samples = sweep->s->samples > 0 ? sweep->s->samples : usual[sweep->s->effort];
+    if (point.in)
+        return landmark_sweep_add_samples(sweep, point, samples);
+    for (; point.sample < samples; point.sample++)
+        landmark_sweep_add(sweep, &point);
+    return EXIT_PASS;
+}
+
+/* An input under one seed. Null: heterogeneous norms. */
+static int add_input(landmark_sweep *sweep, uint64_t seed, const input *in)
+{
+    landmark_point point = {.seed = seed, .in = in};
+    int64_t n;
+    int code = EXIT_PASS;
+    if (in && input_is_file(in)) {
+        point.grid = file_grid(in);
+        if (grid_tokens(&point.grid) <= MOST_TOKENS)
+            return add_point(sweep, point);
+        report_error("%s has %" PRId64 " tokens a matrix, expected at most %d", input_name(in),
+                     grid_tokens(&point.grid), (int)MOST_TOKENS);
+        return EXIT_USAGE;
+    }
+    for (int keys = 0; keys < KEYS_COUNT; keys++)
+        for (int i = 0; code == EXIT_PASS && (n = get_tokens(sweep->s, i)) > 0; i++) {
+            int64_t side = llround(sqrt((double)n));
+            point.grid = (token_grid){.height = side, .width = side, .patch = PHOTO_PATCH};
+            point.kind = keys;
+            if (keys == KEYS_SAME || n <= MOST_OTHER_KEYS)
+                code = add_point(sweep, point);
+        }
+    return code;
+}
+
+static void add_ratios(landmark_sweep *sweep, int64_t n)
+{
+    for (int i = 0; i < RATIOS; i++)
+        landmark_sweep_add(sweep, &(landmark_point){.seed = (uint64_t)sweep->s->seeds.items[0],
+                                                    .norm = ratios[i],
+                                                    .grid = {.height = n, .width = 1}});
+}
+
+/* The same under all seeds. */
+static void add_dominant(landmark_sweep *sweep)
+{
+    int64_t n;
+    add_ratios(sweep, 2);
+    for (int i = 0; (n = get_tokens(sweep->s, i)) > 0; i++)
+        add_ratios(sweep, n);
+}
+
+static int prepare(const settings *s, void **state, int64_t *points)
+{
+    static const char *const usual_inputs[] = {"photos", "smooth", "iid", "clusters", NULL};
+    int code = landmark_sweep_start(s, usual_inputs, state);
+    landmark_sweep *sweep = *state;
+    if (code == EXIT_PASS)
+        code = check_tokens(s);
+    for (int i = 0; i < s->seeds.count && code == EXIT_PASS; i++) {
+        for (int j = 0; j < sweep->inputs.count && code == EXIT_PASS; j++)
+            code = add_input(sweep, (uint64_t)s->seeds.items[i], sweep->inputs.items[j]);
+        if (code == EXIT_PASS)
+            code = add_input(sweep, (uint64_t)s->seeds.items[i], NULL);
+    }
+    if (code == EXIT_PASS)
+        add_dominant(sweep);
+    *points = sweep->count;
+    return code;
+}
+
+static const char *origin_name(const landmark_point *p)
+{
+    return p->in ? input_name(p->in) : p->norm > 0 ? "dominant" : "iid-norms";
+}
+
+static void describe(const void *state, int64_t point, char *buffer, size_t size)
+{
+    const landmark_point *p = &((const landmark_sweep *)state)->points[point];
+    snprintf(buffer, size, "%s keys=%s n=%" PRId64 " r=%g sample=%" PRId64 " seed=%" PRIu64,
+             origin_name(p), keys_names[p->kind], grid_tokens(&p->grid), p->norm, p->sample,
+             p->seed);
+}
+
+static double weight(const void *state, int64_t point)
+{
+    const landmark_point *p = &((const landmark_sweep *)state)->points[point];
+    double n = (double)grid_tokens(&p->grid);
+    return n * n * n * (p->kind == KEYS_OTHER ? 20 : 1);
+}
+
+static void replay(const void *state, int64_t point, settings_point *options)
+{
+    const landmark_point *p = &((const landmark_sweep *)state)->points[point];
+    int64_t n = grid_tokens(&p->grid);
+    landmark_sweep_replay(state, point, options);
+    options->tokens = (p->in && input_is_file(p->in)) || n == 2 ? 0 : n;
+}
+
+/* ---- Tokens ---- */
+
+static void make_norms(uint64_t seed, int64_t sample, int64_t n, double *tokens)
+{
+    random_stream *r = random_create(seed, "iid-norms", (uint64_t)sample);
+    for (int64_t i = 0; i < n; i++) {
+        double size = exp(random_normal(r));
+        for (int64_t j = 0; j < TOKEN_DIM; j++)
+            tokens[i * TOKEN_DIM + j] = size * random_normal(r);
+    }
+    random_free(r);
+}
+
+/* With |e|^2 = sqrt(d) logits are products of the tokens on a line: c = 1. */
+static void make_dominant(double norm, int64_t n, double *tokens)
+{
+    for (int64_t i = 0; i < n; i++)
+        tokens[i * TOKEN_DIM] = (i == 0 ? norm : 1) * sqrt(sqrt((double)TOKEN_DIM));
+}
+
+static int make_tokens(const landmark_point *p, int64_t sample, double *tokens)
+{
+    int64_t n = grid_tokens(&p->grid);
+    if (p->in)
+        return input_tokens(p->in, p->grid.height, p->grid.width, p->grid.patch, p->seed, sample,
+                            tokens);
+    if (p->norm > 0)
+        make_dominant(p->norm, n, tokens);
+    else
+        make_norms(p->seed, sample, n, tokens);
+    return EXIT_PASS;
+}
+
+/* ---- Rows ---- */
+
+/* EXIT_CHECK, reported, unless low <= high but for the allowance. */
+static int check_order(const landmark_point *p, const char *what, double low, double high,
+                       double allowance)
+{
+    if (low <= high + allowance)
+        return EXIT_PASS;
+    report_error("%s keys=%s n=%" PRId64 " sample=%" PRId64 ": %s: %.17g, expected at most %.17g",
+                 origin_name(p), keys_names[p->kind], grid_tokens(&p->grid), p->sample, what, low,
+                 high);
+    return EXIT_CHECK;
+}
+
+/* Without symmetry rounding may move eigenvalues that lie together, as those of an S near I do, by
+ * its square root. */
+static int check_rows(const landmark_point *p, const cross_norms *norms, double closed_form,
+                      double allowance)
+{
+    bool same = p->kind == KEYS_SAME;
+    double root = sqrt((double)grid_tokens(&p->grid)), slack = same ? allowance : sqrt(allowance);
+    const struct {
+        const char *what;
+        double low, high, allowance;
+        bool applies;
+    } checks[] = {{"radius <= 1", norms->radius, 1, slack, true},
+                  {"radius >= 1", 1, norms->radius, slack, true},
+                  {"eigenvalues >= 0", 0, norms->lowest, allowance, same},
+                  {"1 <= |S|_2", 1, norms->norm, allowance, true},
+                  {"|S|_2 <= sqrt(n)", norms->norm, root, root * allowance, true},
+                  {"|S|_2 = its closed form", fabs(norms->norm - closed_form), 0,
+                   closed_form * allowance, !isnan(closed_form)}};
+    int code = EXIT_PASS;
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
+        if (checks[i].applies)
+            code = exit_worst(code, check_order(p, checks[i].what, checks[i].low, checks[i].high,
+                                                checks[i].allowance));
+    return code;
+}
+
+static void add_row(const landmark_point *p, const cross_norms *norms, double closed_form,
+                    double allowance, table *raw)
+{
+    bool dominant = p->norm > 0;
+    table_text(raw, origin_name(p));
+    table_text(raw, keys_names[p->kind]);
+    table_integer(raw, grid_tokens(&p->grid));
+    table_real_if(raw, dominant, p->norm);
+    table_integer(raw, p->sample);
+    table_real(raw, norms->radius);
+    table_real(raw, norms->lowest);
+    table_real(raw, norms->largest_imaginary);
+    table_real(raw, norms->norm);
+    table_real(raw, norms->norm / sqrt((double)grid_tokens(&p->grid)));
+    table_real_if(raw, dominant, closed_form);
+    table_real_if(raw, dominant, fabs(norms->norm - closed_form) / closed_form / allowance);
+    table_real(raw, allowance);
+    table_integer(raw, (int64_t)p->seed);
+}
+
+static int measure(const landmark_point *p, int64_t dim, cross_norms *norms)
+{
+    int64_t n = grid_tokens(&p->grid);
+    double *queries = must_allocate((size_t)n, (size_t)dim * sizeof *queries);
+    double *keys = must_allocate((size_t)n, (size_t)dim * sizeof *keys);
+    int code = make_tokens(p, p->sample, queries);
+    if (code == EXIT_PASS && p->kind == KEYS_OTHER) {
+        code = make_tokens(p, p->sample + 1, keys);
+        if (code == EXIT_PASS)
+            code = softmax_cross_measure(n, dim, queries, keys, norms);
+    } else if (code == EXIT_PASS) {
+        softmax_norms same;
+        code = softmax_norms_measure(n, dim, queries, &same);
+        *norms =
+            (cross_norms){fmax(same.highest, -same.lowest), same.lowest, 0, same.norm, same.logit};
+    }
+    free(keys);
+    free(queries);
+    return code;
+}
+
+static int run(const void *state, int64_t point, atn_context *context, table *raw)
+{
+    const landmark_point *p = &((const landmark_sweep *)state)->points[point];
+    int64_t n = grid_tokens(&p->grid), dim = p->in ? input_dim(p->in) : TOKEN_DIM;
+    cross_norms norms;
+    int code = measure(p, dim, &norms);
+    if (code != EXIT_PASS && code != EXIT_CHECK)
+        return code;
+    if (isnan(norms.norm)) {
+        report_error("%s n=%" PRId64 ": logits of %g, expected finite ones", origin_name(p), n,
+                     norms.logit);
+        return EXIT_USAGE;
+    }
+    double closed_form = p->norm > 0 ? (double)ref_dominant_softmax(n, 1, p->norm).norm : NAN;
+    double allowance =
+        10 * atn_dtype_roundoff(ATN_F64) * ((double)n + (double)dim * fmax(1, norms.logit));
+    add_row(p, &norms, closed_form, allowance, raw);
+    return exit_worst(code, check_rows(p, &norms, closed_form, allowance));
+}
+
+/* ---- softmax_fit.csv ---- */
+
+static const column fit_columns[] = {
+    {"input", COLUMN_TEXT, "", "where the tokens come from"},
+    {"keys", COLUMN_TEXT, "", "tokens or other"},
+    {"r", COLUMN_REAL, "", "dominant: the norm of token 1 over that of the others"},
+    {"exponent", COLUMN_REAL, "", "p of |S|_2 = c n^p, by least squares on the logarithms"},
+    {"std_error", COLUMN_REAL, "", "standard error of p, from the residuals"},
+    {"residual", COLUMN_REAL, "", "root mean square of log10(norm / fit)"},
+    {"points", COLUMN_INTEGER, "", "rows fitted"},
+    {"norm_max", COLUMN_REAL, "", "the largest |S|_2"},
+    {"root_share_max", COLUMN_REAL, "", "the largest |S|_2 / sqrt(n)"},
+};
+enum { FIT_COLUMNS = sizeof fit_columns / sizeof *fit_columns };
+
+/* The columns that a fit's rows have in common. */
+static const char *const keys[] = {"input", "keys", "r"};
+enum { KEYS = sizeof keys / sizeof *keys };
+
+static void add_fit(const table *raw, int64_t row, double *n, double *norms, table *fits)
+{
+    int64_t count = 0;
+    double largest = 0, share = 0, r = table_get_real(raw, row, table_column(raw, "r"));
+    growth_fit fit = {0};
+    for (int64_t i = row; i < table_rows(raw); i++) {
+        if (!table_rows_agree(raw, row, i, keys, KEYS))
+            continue;
+        n[count] = (double)table_get_integer(raw, i, table_column(raw, "n"));
+        norms[count] = table_get_real(raw, i, table_column(raw, "norm"));
+        largest = fmax(largest, norms[count++]);
+        share = fmax(share, table_get_real(raw, i, table_column(raw, "norm_over_root")));
+    }
+    bool found = fit_growth(LAW_POWER, count, n, norms, &fit);
+    table_text(fits, table_get_text(raw, row, table_column(raw, "input")));
+    table_text(fits, table_get_text(raw, row, table_column(raw, "keys")));
+    table_real_if(fits, !isnan(r), r);
+    table_real_if(fits, found, fit.exponent);
+    table_real_if(fits, found, fit.std_error);
+    table_real_if(fits, found, fit.residual);
+    table_integer(fits, count);
+    table_real(fits, largest);
+    table_real(fits, share);
+}
+
+static int finish(const settings *s, const void *state, const table *raw, table **tables)
+{
+    size_t rows = (size_t)table_rows(raw);
+    double *n = must_allocate(rows, sizeof *n), *norms = must_allocate(rows, sizeof *norms);
+    for (int64_t row = 0; row < table_rows(raw); row++)
+        if (table_row_is_first(raw, row, keys, KEYS))
+            add_fit(raw, row, n, norms, tables[1]);
+    free(norms);
+    free(n);
+    table_print(tables[1], table_rows(tables[1]), stdout);
+    return EXIT_PASS;
+}
+
+static const output_spec outputs[] = {
+    {"softmax", "Eigenvalues and spectral norms of softmax attention.", columns, COLUMNS},
+    {"softmax_fit", "Power laws of the norm in n, fitted to softmax.csv.", fit_columns,
+     FIT_COLUMNS},
+};
+
+const experiment spectral_softmax = {
+    .name = "spectral/softmax",
+    .summary = "eigenvalues of softmax attention, and the norm that reaches sqrt(n)",
+    .source = "SOFT (IJCV) Prop. 3; S20",
+    .example = "attnum run spectral/softmax --input photos,iid --n 16,64,256",
+    .options = USES_INPUT | USES_GRID | USES_SAMPLES | USES_TOKENS,
+    .defaults = "inputs photos, smooth, iid, clusters, and always iid-norms and dominant; n = 4, "
+                "16, 64, 256, 1024 (--quick: to 64, --full: also 4096), K != Q to 256, dominant "
+                "also 2, a file all its tokens; 5 samples (--quick: 2, --full: 13)",
+    .outputs = outputs,
+    .output_count = 2,
+    .plot = "spectral/softmax.gp",
+    .prepare = prepare,
+    .describe = describe,
+    .weight = weight,
+    .input = landmark_sweep_input,
+    .run = run,
+    .finish = finish,
+    .replay = replay,
+    .release = landmark_sweep_release,
+};
