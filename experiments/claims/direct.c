@@ -68,3 +68,8 @@ double direct_norm(int64_t count, int64_t step, const double *x)
         sum += (long double)x[i * step] * x[i * step];
     return (double)sqrtl(sum);
 }
+
+double direct_worst(double so_far, double next)
+{
+    return isnan(so_far) || next <= so_far ? so_far : next;
+}

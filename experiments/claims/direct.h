@@ -21,4 +21,7 @@ void direct_multiply_transposed(int64_t rows, int64_t inner, int64_t cols, const
 /* The Euclidean norm of x[0], x[step], ..., `count` numbers, in long double. */
 double direct_norm(int64_t count, int64_t step, const double *x);
 
+/* The larger of both, and NaN for good once there is one. */
+double direct_worst(double so_far, double next);
+
 #endif

@@ -20,9 +20,20 @@ extern char **environ;
 /* Scaled so that one takes seconds and all of them a few minutes on two cores. */
 static const evidence rows[] = {
     {"bounds", "spectral/bounds", "--quick"},
+    {"bounds-landmarks", "spectral/bounds",
+     "--quick --input photos,smooth,iid --stage 2 --m 4,16,49,196"},
+    {"curves", "convergence/curves", "--input photos,smooth,iid --samples 12 --dtype f64"},
     {"eigenvalues", "spectral/eigenvalues",
      "--m 1024 --samples 1 --input photos,smooth,iid,iid:0.3"},
+    {"gradient", "convergence/gradient", "--quick"},
+    {"initialisation", "convergence/initialisation", ""},
     {"norm-growth", "spectral/norm-growth", "--quick"},
+    {"scale-head", "spectral/eigenvalues", "--input photos,smooth,iid --m 49 --samples 5"},
+    /* 1/(2 sqrt(64)) and 1/(2 sqrt(512)) */
+    {"scale-64", "spectral/eigenvalues",
+     "--input photos,smooth,iid --m 49 --samples 5 --scale 0.0625"},
+    {"scale-512", "spectral/eigenvalues",
+     "--input photos,smooth,iid --m 49 --samples 5 --scale 0.022097086912079608"},
     {"maps", "attention/maps", "--quick"},
     {"counts", "cost/counts", ""},
     {"memory", "cost/memory", "--quick"},

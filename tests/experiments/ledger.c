@@ -77,21 +77,43 @@ void ledger_row(table *t, const char *cells)
     cr_assert(found == given, "a column is misspelt in: %s", cells);
 }
 
+static int judge(const claim_run *run, const char *id, verdict *v)
+{
+    int found = 0;
+    while (claims_all()[found] && strcmp(claims_all()[found]->id, id) != 0)
+        found++;
+    cr_assert(claims_all()[found], "no claim %s", id);
+    verdict_open(v);
+    int code = claims_all()[found]->judge(run, v);
+    verdict_close(v);
+    return code;
+}
+
 verdict_kind ledger_judge(const claim_run *run, const char *id)
 {
-    for (int i = 0; claims_all()[i]; i++) {
-        if (strcmp(claims_all()[i]->id, id) != 0)
-            continue;
-        verdict v;
-        verdict_open(&v);
-        int code = claims_all()[i]->judge(run, &v);
-        verdict_close(&v);
-        cr_assert(code == EXIT_PASS, "%s: exit code %d", id, code);
-        cr_expect(!verdict_lacks(&v), "%s lacks %s", id, verdict_lacks(&v));
-        verdict_kind kind = v.kind;
-        verdict_free(&v);
-        return kind;
-    }
-    cr_assert(false, "no claim %s", id);
-    return VERDICT_NONE;
+    verdict v;
+    int code = judge(run, id, &v);
+    cr_assert(code == EXIT_PASS, "%s: exit code %d", id, code);
+    cr_expect(!verdict_lacks(&v), "%s lacks %s", id, verdict_lacks(&v));
+    verdict_kind kind = v.kind;
+    verdict_free(&v);
+    return kind;
+}
+
+char *ledger_measured(const claim_run *run, const char *id)
+{
+    verdict v;
+    int code = judge(run, id, &v);
+    cr_assert(code == EXIT_PASS, "%s: exit code %d", id, code);
+    char *measured = must_format("%s", v.measured);
+    verdict_free(&v);
+    return measured;
+}
+
+int ledger_code(const claim_run *run, const char *id)
+{
+    verdict v;
+    int code = judge(run, id, &v);
+    verdict_free(&v);
+    return code;
 }

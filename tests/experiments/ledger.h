@@ -17,5 +17,9 @@ void ledger_row(table *t, const char *cells);
 
 /* What the judge of a claim says; its texts are checked for completeness. */
 verdict_kind ledger_judge(const claim_run *run, const char *id);
+/* The numbers it gives, to be freed. */
+char *ledger_measured(const claim_run *run, const char *id);
+/* The exit code alone. */
+int ledger_code(const claim_run *run, const char *id);
 
 #endif

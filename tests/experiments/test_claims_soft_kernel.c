@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The judges of S01 - S07. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/inputs.h"
+#include "common/report.h"
+#include "ledger.h"
+#include "scratch.h"
+
+TestSuite(claims_soft_kernel, .init = scratch_begin, .fini = scratch_end);
+
+/* What it rests on is computed by the judge: a fault in lib/cpu/gaussian.c must turn it. */
+Test(claims_soft_kernel, the_expanded_distance_alone_breaks_the_kernel)
+{
+    claim_run run;
+    ledger_open(&run);
+    cr_expect(ledger_judge(&run, "S01") == VERDICT_HOLDS_IF);
+    char *measured = ledger_measured(&run, "S01");
+    cr_expect(strstr(measured, "is 0 in f32 and f64"), "%s", measured);
+    free(measured);
+    ledger_close(&run);
+}
+
+/* A 2 x 2 matrix of spectral/eigenvalues. */
+static void add_spectrum(table *t, const char *tokens, const char *first, const char *last,
+                         const char *below)
+{
+    char *row = must_format("input=%s m=2 index=1 eigenvalue=%s below_floor=false sample=0 seed=1",
+                            tokens, first);
+    ledger_row(t, row);
+    free(row);
+    row = must_format("input=%s m=2 index=2 eigenvalue=%s below_floor=%s sample=0 seed=1", tokens,
+                      last, below);
+    ledger_row(t, row);
+    free(row);
+}
+
+static verdict_kind judge_spectrum(const char *last)
+{
+    claim_run run;
+    ledger_open(&run);
+    table *t = ledger_table(&run, "eigenvalues", 0);
+    add_spectrum(t, "iid", "1.5", "0.5", "false");
+    if (last)
+        add_spectrum(t, "smooth", "2", last, "false");
+    verdict_kind kind = ledger_judge(&run, "S02");
+    ledger_close(&run);
+    return kind;
+}
+
+/* What rounding explains of a 2 x 2 matrix: 2 u (2 + 36/e + 3) = 4.05e-15. */
+Test(claims_soft_kernel, a_negative_eigenvalue_beyond_rounding_refutes)
+{
+    cr_expect(judge_spectrum("-4e-15") == VERDICT_HOLDS);
+    cr_expect(judge_spectrum("-4.2e-15") == VERDICT_FAILS);
+    cr_expect(judge_spectrum("-0.1") == VERDICT_FAILS);
+    cr_expect(judge_spectrum("nan") == VERDICT_FAILS);
+    claim_run run;
+    ledger_open(&run);
+    ledger_table(&run, "eigenvalues", 0);
+    cr_expect(ledger_judge(&run, "S02") == VERDICT_FAILS, "without a matrix");
+    ledger_close(&run);
+}
+
+/* kappa = 3, 4 and 30; and one that cannot be compared. */
+Test(claims_soft_kernel, scales_are_compared_matrix_by_matrix)
+{
+    static const char *const names[] = {"scale-head", "scale-64", "scale-512"};
+    static const char *const last[] = {"0.5", "0.375", "0.05"};
+    claim_run run;
+    ledger_open(&run);
+    for (int i = 0; i < 3; i++) {
+        table *t = ledger_table(&run, names[i], 0);
+        add_spectrum(t, "iid", "1.5", last[i], "false");
+        add_spectrum(t, "photos", "2", "1e-17", i == 2 ? "true" : "false");
+    }
+    cr_expect(ledger_judge(&run, "S03") == VERDICT_OBSERVED);
+    char *measured = ledger_measured(&run, "S03");
+    cr_expect(strstr(measured, "in 2 of 4 comparisons (1 are beyond f64)"), "%s", measured);
+    cr_expect(strstr(measured, "factor of 10 to 10"), "%s", measured);
+    free(measured);
+    ledger_close(&run);
+}
+
+/* The evidence names its scales by numbers. */
+Test(claims_soft_kernel, evidence_has_the_scales_of_the_embedding)
+{
+    static const struct {
+        const char *name;
+        int64_t heads;
+    } scales[] = {{"scale-64", 2}, {"scale-512", 16}};
+    for (int i = 0; i < 2; i++) {
+        const char *option = strstr(evidence_find(scales[i].name)->options, "--scale ");
+        cr_assert(option);
+        double given = strtod(option + strlen("--scale "), NULL);
+        double expected = atn_kernel_scale(ATN_SCALE_EMBED, 0, scales[i].heads, TOKEN_DIM);
+        cr_expect(fabs(given - expected) <= 0x1p-52 * expected, "%s: %.17g, expected %.17g",
+                  scales[i].name, given, expected);
+    }
+}
+
+#define S06_ROW(statement, measured, bound)                                                        \
+    "input=a n=4 m=2 sample=0 seed=1 allowance=1e-15 statement=" statement " measured=" measured   \
+    " bound=" bound
+
+static void fill_bounds(claim_run *run, const char *printed, const char *corrected)
+{
+    ledger_table(run, "bounds-landmarks", 0);
+    table *t = ledger_table(run, "bounds", 0);
+    ledger_row(t, S06_ROW("S06-printed", "3", "7"));
+    ledger_row(t, S06_ROW("S06-iterate", "2", "4"));
+    ledger_row(t, printed);
+    ledger_row(t, corrected);
+}
+
+static verdict_kind judge_bound(const char *printed)
+{
+    claim_run run;
+    ledger_open(&run);
+    fill_bounds(&run, printed, S06_ROW("S06-corrected", "3", "4"));
+    verdict_kind kind = ledger_judge(&run, "S06");
+    ledger_close(&run);
+    return kind;
+}
+
+Test(claims_soft_kernel, a_norm_above_the_product_refutes)
+{
+    cr_expect(judge_bound(S06_ROW("S06-printed", "5", "5")) == VERDICT_HOLDS);
+    cr_expect(judge_bound(S06_ROW("S06-printed", "5", "4.9")) == VERDICT_FAILS);
+    cr_expect(judge_bound(S06_ROW("S06-printed", "nan", "5")) == VERDICT_FAILS);
+}
+
+/* It is proved: the fault is ours. */
+Test(claims_soft_kernel, a_norm_above_that_of_the_kernel_is_an_error)
+{
+    claim_run run;
+    ledger_open(&run);
+    fill_bounds(&run, S06_ROW("S06-printed", "5", "5"), S06_ROW("S06-corrected", "4.1", "4"));
+    capture();
+    cr_expect(ledger_code(&run, "S06") == EXIT_CHECK);
+    cr_expect(is_one_line_with(captured(), "which is proved"));
+    ledger_close(&run);
+}
+
+static verdict_kind judge_cost(const char *flops, const char *bytes)
+{
+    claim_run run;
+    ledger_open(&run);
+    table *t = ledger_table(&run, "counts", 1);
+    ledger_row(t, flops);
+    ledger_row(t, bytes);
+    verdict_kind kind = ledger_judge(&run, "S07");
+    ledger_close(&run);
+    return kind;
+}
+
+#define S07_ROW(quantity, ratio) "statement=S07 quantity=" quantity " ratio=" ratio
+
+Test(claims_soft_kernel, costs_are_linear_while_m_is_fixed)
+{
+    const char *bytes = S07_ROW("state_bytes", "0.1");
+    cr_expect(judge_cost(S07_ROW("flops", "2.5"), bytes) == VERDICT_HOLDS_IF);
+    cr_expect(judge_cost(S07_ROW("flops", "5.1"), bytes) == VERDICT_FAILS);
+    cr_expect(judge_cost(S07_ROW("flops", "nan"), bytes) == VERDICT_FAILS);
+    cr_expect(judge_cost(S07_ROW("flops", "2.5"), S07_ROW("state_bytes", "2.1")) == VERDICT_FAILS);
+    claim_run run;
+    ledger_open(&run);
+    ledger_table(&run, "counts", 1);
+    char *measured = ledger_measured(&run, "S07");
+    cr_expect(strstr(measured, "0.998 (time), 0.000 (space); stride fixed: 2.999 and 1.999"), "%s",
+              measured);
+    free(measured);
+    ledger_close(&run);
+}
