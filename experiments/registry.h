@@ -11,6 +11,7 @@ extern const experiment convergence_gradient;
 extern const experiment spectral_eigenvalues;
 extern const experiment spectral_norm_growth;
 extern const experiment spectral_bounds;
+extern const experiment spectral_sampling;
 extern const experiment cost_counts;
 extern const experiment cost_memory;
 extern const experiment accuracy_operators;

@@ -185,6 +185,35 @@ Test(choices, greedy_by_hand)
     atn_context_free(context);
 }
 
+/* Four probabilities of 1/4: the first i with i/4 > u. After token 0, u = 0 cannot be token 0. */
+Test(choices, a_number_on_the_edge_is_the_next_token)
+{
+    atn_context *context = fixture_context(1, NULL);
+    for (int i = 0; i < N; i++) {
+        double uniforms[2] = {i / 4.0, 0}, l[2];
+        atn_sampling s = {.kind = ATN_SAMPLING_RPCHOLESKY, .count = 2, .uniforms = uniforms};
+        s.uniform_count = 2;
+        cr_expect_eq(sample(context, &s, N, 1, line, l), ATN_OK);
+        cr_expect(l[0] == line[i] && l[1] == line[i == 0], "%g: %g %g", uniforms[0], l[0], l[1]);
+    }
+    atn_context_free(context);
+}
+
+/* 1e-8 apart, a residual is about 1e-16: none is drawn, and what is left goes by its number. */
+Test(choices, residuals_that_are_rounding_are_none)
+{
+    static const double uniforms[5] = {0, 0.999, 0.999, 0.999, 0.999};
+    atn_context *context = fixture_context(1, NULL);
+    double tokens[6] = {0, 1e-8, 2e-8, 3e-8, 4e-8, 5}, l[5];
+    for (int k = 2; k < KINDS; k++) {
+        atn_sampling s = {.kind = kinds[k], .count = 5, .uniforms = uniforms, .uniform_count = 5};
+        cr_expect_eq(sample(context, &s, 6, 1, tokens, l), ATN_OK);
+        cr_expect(l[0] == 0 && l[1] == 5 && l[2] == 1e-8 && l[3] == 2e-8 && l[4] == 3e-8,
+                  "%s: %g %g %g %g %g", atn_sampling_name(s.kind), l[0], l[1], l[2], l[3], l[4]);
+    }
+    atn_context_free(context);
+}
+
 /* ---- Tokens that are equal ---- */
 
 enum { POINTS = 6, COPIES = 4, MANY = POINTS * COPIES };
@@ -278,6 +307,19 @@ Test(choices, nan_and_infinity_spoil_their_head)
         }
 }
 
+/* The squares of the distances to the first are 1, infinity, infinity. */
+Test(choices, where_a_sum_overflows_the_largest_is_taken)
+{
+    static const double uniforms[2] = {0, 0.99};
+    atn_context *context = fixture_context(1, NULL);
+    double tokens[4] = {0, 1, 1e200, -1e300}, l[2];
+    atn_sampling s = {.kind = ATN_SAMPLING_KMEANS, .count = 2, .uniforms = uniforms};
+    s.uniform_count = 2;
+    cr_expect_eq(sample(context, &s, 4, 1, tokens, l), ATN_OK);
+    cr_expect(l[0] == 0 && l[1] == 1e200, "%g %g", l[0], l[1]);
+    atn_context_free(context);
+}
+
 /* Distances that overflow, and numbers that turn bad after the plan: some tokens all the same. */
 Test(choices, overflow_and_late_nan_stay_inside)
 {
@@ -317,10 +359,12 @@ Test(choices, overflow_and_late_nan_stay_inside)
     atn_context_free(context);
 }
 
-/* A head that is refused leaves the others' gradients alone. */
+/* A head that is refused leaves the others' gradients alone, in every layout: in one of them its
+ * rows follow theirs. */
 Test(choices, backward_of_a_nan_head)
 {
-    for (int k = 0; k < KINDS; k++) {
+    for (int i = 0; i < KINDS * GUARDED_LAYOUT_COUNT; i++) {
+        int k = i % KINDS, layout = i / KINDS;
         atn_context *context = fixture_context(2, NULL);
         attention_choice choice = {.op = ATN_SOFT,
                                    .dtype = ATN_F64,
@@ -329,14 +373,16 @@ Test(choices, backward_of_a_nan_head)
                                    .seed = 4};
         attention_case c = attention_case_make(&choice), bad = attention_case_make(&choice);
         bad.q[12 * 3 + 5] = NAN;
-        attention_run good_run = attention_run_make(&c, 0), bad_run = attention_run_make(&bad, 0);
+        attention_run good_run = attention_run_make(&c, layout);
+        attention_run bad_run = attention_run_make(&bad, layout);
         cr_expect(attention_run_backward(&good_run, context) >= 0);
         cr_expect_eq(attention_run_backward(&bad_run, context), ATN_NONFINITE);
+        cr_expect(attention_run_clean(&bad_run, true), "%s", atn_sampling_name(kinds[k]));
         attention_slots want = attention_run_slots(&good_run), got = attention_run_slots(&bad_run);
-        for (int i = 0; i < 12 * 3; i++)
-            cr_expect(got.of[SLOT_Q][i] == want.of[SLOT_Q][i] && isnan(got.of[SLOT_Q][36 + i]),
-                      "%s: %g, %g", atn_sampling_name(kinds[k]), got.of[SLOT_Q][i],
-                      want.of[SLOT_Q][i]);
+        for (int e = 0; e < 12 * 3; e++)
+            cr_expect(got.of[SLOT_Q][e] == want.of[SLOT_Q][e] && isnan(got.of[SLOT_Q][36 + e]),
+                      "%s: %g, %g", atn_sampling_name(kinds[k]), got.of[SLOT_Q][e],
+                      want.of[SLOT_Q][e]);
         attention_slots_free(&got);
         attention_slots_free(&want);
         attention_run_free(&bad_run);
