@@ -6,10 +6,10 @@
 #include <stdint.h>
 
 typedef struct {
-    int64_t kept;    /* landmarks that are pivots; the others' pivots were m u or less */
-    int64_t *pivots; /* their numbers, room for m */
+    int64_t kept;     /* landmarks that are pivots; the others' pivots were m u or less */
+    int64_t *pivots;  /* their numbers, room for m */
     double shortfall; /* tr(K(Q,Q) - S^) = n - tr(S^), in long double until here */
-    double rounding; /* |S^ as computed - S^ of the kept landmarks|_F is less, to first order */
+    double rounding;  /* |S^ as computed - S^ of the kept landmarks|_F is less, to first order */
 } nystrom;
 
 /* S^ of n tokens and m landmarks, n x n, exactly symmetric; kernel exp(-s |x - y|^2).

@@ -233,7 +233,8 @@ static void *give_numbers(const point_data *data, const sampler *with, int64_t d
     int64_t n = data->n, m = data->p->m, d = data->dim, cells = sampling->stride * sampling->stride;
     random_stream *r = open_stream(data->p, with->name, draw);
     int64_t *indices = must_allocate((size_t)n, sizeof *indices);
-    double *numbers = must_allocate((size_t)(with->on_grid ? d * d * cells : 2 * m), sizeof *numbers);
+    double *numbers =
+        must_allocate((size_t)(with->on_grid ? d * d * cells : 2 * m), sizeof *numbers);
     for (int64_t i = 0; i < n; i++)
         indices[i] = i;
     for (int64_t i = 0; i < m; i++) {
@@ -242,7 +243,8 @@ static void *give_numbers(const point_data *data, const sampler *with, int64_t d
         indices[other] = kept;
     }
     for (int64_t i = 0; i < (with->on_grid ? d * d * cells : 2 * m); i++)
-        numbers[i] = with->on_grid ? random_normal(r) / sqrt((double)(d * cells)) : random_uniform(r);
+        numbers[i] =
+            with->on_grid ? random_normal(r) / sqrt((double)(d * cells)) : random_uniform(r);
     random_free(r);
     if (with->kind == ATN_SAMPLING_INDICES) {
         free(numbers);
@@ -304,8 +306,8 @@ static int measure_bottleneck(const point_data *data, const double *landmarks, m
 }
 
 /* The largest |row| entry of the tokens that equal a pivot. */
-static double largest_on_pivots(const point_data *data, const double *landmarks, const nystrom *made,
-                                const double *difference)
+static double largest_on_pivots(const point_data *data, const double *landmarks,
+                                const nystrom *made, const double *difference)
 {
     int64_t n = data->n;
     size_t bytes = (size_t)data->dim * sizeof(double);
@@ -502,7 +504,8 @@ static const column summary_columns[] = {
     {"spectral_error_max", COLUMN_REAL, "", "the largest"},
     {"spectral_ratio_median", COLUMN_REAL, "", "to the best matrix of rank m; missing as there"},
     {"value_error_median", COLUMN_REAL, "", "of them"},
-    {"kappa_median", COLUMN_REAL, "", "of A's condition numbers; those at the floor stand for more"},
+    {"kappa_median", COLUMN_REAL, "",
+     "of A's condition numbers; those at the floor stand for more"},
     {"rank_f32_min", COLUMN_INTEGER, "", "the smallest numerical rank of A in f32"},
     {"place", COLUMN_INTEGER, "",
      "1 for the sampler with the smallest median trace error of this input, n and m"},

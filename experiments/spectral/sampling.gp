@@ -12,8 +12,8 @@ add(list, name) = strstrt(list, '"'.name.'"') ? list : list.'"'.name.'" '
 note(name, with, m) = (inputs = add(inputs, name), samplers = add(samplers, with), sizes = add(sizes, m), 0)
 stats csv using (note(strcol("input"), strcol("sampler"), strcol("m"))) nooutput
 stats csv using "kappa" name "KAPPA" nooutput
-# Missing where the best matrix leaves nothing.
-stats csv using (column("trace_ratio") > 2 ? column("trace_ratio") : 2) name "RATIO" nooutput
+# Missing where the best matrix leaves nothing. Bars may end outside.
+stats csv2 using (column("trace_ratio_median") > 2 ? column("trace_ratio_median") : 2) name "RATIO" nooutput
 
 array colours[6] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
 colour(k) = colours[(k - 1) % 6 + 1]
@@ -32,11 +32,11 @@ set grid ytics xtics linetype 1 linecolor rgb "#e4e4e4" linewidth 0.7
 set mytics 10
 unset key
 do for [k = 1:words(sizes)] {
-  set label k sprintf("● m = %s", word(sizes, k)) at screen 0.055 + 0.06 * (k - 1), screen 0.93 left textcolor rgb colour(k)
+  set label k sprintf("● m = %s", word(sizes, k)) at screen 0.055 + 0.07 * (k - 1), screen 0.93 left textcolor rgb colour(k)
 }
-set label 20 "bars: minimum to maximum over samples and draws" at screen 0.055 + 0.06 * words(sizes), screen 0.93 left
-set label 21 "- - -  best matrix of rank m (Eckart–Young)" at screen 0.49, screen 0.93 left
-set label 22 "○  λ_{min}(A) below m u λ_{max}: κ is at least that" at screen 0.745, screen 0.93 left
+set label 20 "bars: minimum to maximum over samples and draws" at screen 0.055 + 0.07 * words(sizes), screen 0.93 left
+set label 21 "- - -  best matrix of rank m (Eckart–Young)" at screen 0.51, screen 0.93 left
+set label 22 "○  λ_{min}(A) below m u λ_{max}: κ is at least that" at screen 0.76, screen 0.93 left
 
 set multiplot layout 2, across rowsfirst margins 0.055, 0.99, 0.12, 0.86 spacing 0.012, 0.04 \
   title "Landmarks by every sampler: error of Ŝ against the best matrix of rank m, and the condition of A" font ",16"

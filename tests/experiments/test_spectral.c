@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <cblas.h>
+
 #include <linear_algebra.h>
 #include <matrices.h>
 #include <newton.h>
@@ -961,7 +963,8 @@ Test(spectral, nystrom_is_the_dense_matrix)
     cr_expect(made.rounding > NY_M * u && made.rounding < 1e-12, "%.3g", made.rounding);
 }
 
-/* A landmark twice, and two 1e-9 apart: S^ is that of one each, whichever it is. With all tokens as landmarks nothing is left. */
+/* A landmark twice, and two 1e-9 apart: S^ is that of one each, whichever it is. With all tokens as
+ * landmarks nothing is left. */
 Test(spectral, nystrom_leaves_out_what_is_rounding)
 {
     enum { NY_N = 6 };
@@ -994,6 +997,58 @@ static int sampling_row(const table *t, const char *name, int64_t m, const char 
             return (int)row;
     cr_assert_fail("no row of %s, m = %" PRId64 ", %s", name, m, sampler);
     return -1;
+}
+
+/* Of the tokens themselves, by the dense references alone: pooled landmarks and the best matrix. */
+Test(spectral, sampling_errors_are_those_of_the_dense_matrix)
+{
+    enum { SIDE = 14, TOKENS_N = SIDE * SIDE, POOLED = 16, WIDTH = TOKEN_DIM };
+    input *in;
+    const double scale = 1 / (2 * sqrt(WIDTH));
+    token_grid grid = {.height = SIDE, .width = SIDE, .patch = 16};
+    atn_context *context = make_context();
+    double *tokens = make_matrix(TOKENS_N, WIDTH), *landmarks = make_matrix(POOLED, WIDTH);
+    double *s = make_matrix(TOKENS_N, TOKENS_N), *s_hat = make_matrix(TOKENS_N, TOKENS_N);
+    double lambda[TOKENS_N], rest[TOKENS_N], best = 0, trace = 0, a[POOLED * POOLED], kappa;
+    cr_assert(run_experiment(&spectral_sampling,
+                             "--input smooth --m 16 --stage 3 --samples 1 --out out") == EXIT_PASS);
+    table *t = read_output(&spectral_sampling, "out", 0);
+    cr_assert(choose_stride(&grid, POOLED) == POOLED);
+    cr_assert(input_open("smooth", 0, 0, &in) == EXIT_PASS);
+    cr_assert(make_landmarks(in, &grid, 1, 0, context, tokens, landmarks) == EXIT_PASS);
+    ref_gaussian(TOKENS_N, TOKENS_N, WIDTH, tokens, tokens, scale, s);
+    cr_assert(ref_soft(TOKENS_N, POOLED, WIDTH, 0, tokens, landmarks, NULL, scale, NULL, false,
+                       s_hat, NULL) == ATN_OK);
+    cr_assert(ref_eigenvalues(TOKENS_N, s, lambda, NULL, NULL) == ATN_OK);
+    for (int i = 0; i < TOKENS_N * TOKENS_N; i++)
+        s_hat[i] = s[i] - s_hat[i];
+    cr_assert(ref_eigenvalues(TOKENS_N, s_hat, rest, NULL, NULL) == ATN_OK);
+    for (int i = 0; i < TOKENS_N; i++) {
+        best += i < POOLED ? 0 : lambda[i];
+        trace += s_hat[i * (TOKENS_N + 1)];
+    }
+    ref_gaussian(POOLED, POOLED, WIDTH, landmarks, landmarks, scale, a);
+    cr_assert(ref_condition(POOLED, POOLED, a, &kappa, NULL) == ATN_OK);
+    cr_expect(near(get_real(t, 0, "kappa"), kappa, 1e-12));
+    /* 32 random columns see the Frobenius norms, with a deviation of about 1 / sqrt(32) each where
+     * one eigenvalue is all */
+    double seen =
+        cblas_dnrm2(TOKENS_N * TOKENS_N, s_hat, 1) / cblas_dnrm2(TOKENS_N * TOKENS_N, s, 1);
+    cr_expect(near(get_real(t, 0, "value_error"), seen, 0.3), "%g, %g",
+              get_real(t, 0, "value_error"), seen);
+    cr_expect(strcmp(get_text(t, 0, "sampler"), "pool") == 0);
+    cr_expect(near(get_real(t, 0, "trace_error"), trace / TOKENS_N, 1e-12) &&
+              near(get_real(t, 0, "spectral_error"), rest[0] / lambda[0], 1e-12) &&
+              near(get_real(t, 0, "kernel_norm"), lambda[0], 1e-12) &&
+              near(get_real(t, 0, "best_trace_error"), best / TOKENS_N, 1e-12) &&
+              near(get_real(t, 0, "best_spectral_error"), lambda[POOLED] / lambda[0], 1e-12));
+    input_free(in);
+    table_free(t);
+    free(s_hat);
+    free(s);
+    free(landmarks);
+    free(tokens);
+    atn_context_free(context);
 }
 
 /* S04 in every row: semi-definite, exact on landmarks, never better than the best. S05: what is
@@ -1035,8 +1090,14 @@ Test(spectral, sampling_keeps_what_is_proved)
     }
     for (int64_t row = 0; row < table_rows(summary); row++)
         cr_expect(get_integer(summary, row, "draws") == draws[row % 9] &&
-                      strcmp(get_text(summary, row, "sampler"), with[row % 9]) == 0,
+                      strcmp(get_text(summary, row, "sampler"), with[row % 9]) == 0 &&
+                      (get_real(summary, row, "draw_spread") > 1) == (draws[row % 9] > 1),
                   "row %" PRId64, row);
+    int first = sampling_row(t, "smooth", 16, "first");
+    cr_expect(get_real(t, sampling_row(t, "smooth", 16, "random"), "trace_error") <
+              get_real(t, first, "trace_error"));
+    cr_expect(get_real(t, first, "exact_error") > 0, "S^ cannot be S to the last bit in 16 rows");
+    cr_expect(get_integer(t, sampling_row(t, "photos", 49, "pool"), "rank_f32") < 49);
     int pooled = sampling_row(summary, "clusters", 49, "pool");
     int drawn = sampling_row(summary, "clusters", 49, "random");
     cr_expect(get_real(summary, pooled, "trace_error_median") >
