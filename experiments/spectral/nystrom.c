@@ -189,3 +189,24 @@ void nystrom_make(int64_t n, int64_t m, int64_t d, const double *tokens, const d
     free(k.a);
     free(f);
 }
+
+int nystrom_judge(const char *what, const nystrom_errors *errors)
+{
+    const struct {
+        const char *name;
+        double left, right;
+    } checks[] = {
+        {"-lambda_min(S - S^)", -errors->lowest, errors->rounding},
+        {"|S - S^| on a landmark", errors->exact, errors->rounding},
+        {"the trace of the best matrix", errors->least_trace, errors->trace},
+        {"the norm of the best matrix", errors->least_norm, errors->norm},
+    };
+    int code = EXIT_PASS;
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
+        if (!(checks[i].left <= checks[i].right)) {
+            report_error("%s: %s is %.17g, expected at most %.17g", what, checks[i].name,
+                         checks[i].left, checks[i].right);
+            code = EXIT_CHECK;
+        }
+    return code;
+}

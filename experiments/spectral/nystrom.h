@@ -21,4 +21,16 @@ typedef struct {
 void nystrom_make(int64_t n, int64_t m, int64_t d, const double *tokens, const double *landmarks,
                   double s, double *s_hat, nystrom *result);
 
+typedef struct {
+    double lowest;                  /* lambda_min(S - S^) */
+    double exact;                   /* max |S - S^| over the rows of landmarks */
+    double trace, norm;             /* tr(S - S^), |S - S^|_2 */
+    double rounding;                /* of the first two */
+    double least_trace, least_norm; /* of any matrix of rank m, less what rounding may be */
+} nystrom_errors;
+
+/* EXIT_CHECK, with a line per violation that starts with `what`, unless S - S^ is semi-definite, S^
+ * is S on landmarks that are tokens, and neither norm is below the least; else EXIT_PASS. */
+int nystrom_judge(const char *what, const nystrom_errors *errors);
+
 #endif

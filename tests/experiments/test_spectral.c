@@ -989,6 +989,23 @@ Test(spectral, nystrom_leaves_out_what_is_rounding)
         cr_expect(fabs(with[i] - without[i]) <= made.rounding, "%d: %g", i, with[i] - without[i]);
 }
 
+Test(spectral, nystrom_judges_what_is_proved)
+{
+    const nystrom_errors good = {-1e-15, 1e-15, 0.5, 0.1, 1e-14, 0.4, 0.05};
+    const double wrong[4][2] = {
+        {-2e-14, NAN}, {2e-14, NAN}, {0.3, NAN}, {0.04, NAN}}; /* lowest, exact, trace, norm */
+    cr_expect_eq(nystrom_judge("good", &good), EXIT_PASS);
+    cr_assert(freopen("/dev/null", "w", stderr));
+    for (int field = 0; field < 4; field++)
+        for (int k = 0; k < 2; k++) {
+            nystrom_errors bad = good;
+            double *const fields[] = {&bad.lowest, &bad.exact, &bad.trace, &bad.norm};
+            *fields[field] = wrong[field][k];
+            cr_expect_eq(nystrom_judge("bad", &bad), EXIT_CHECK, "field %d: %g", field,
+                         *fields[field]);
+        }
+}
+
 static int sampling_row(const table *t, const char *name, int64_t m, const char *sampler)
 {
     for (int64_t row = 0; row < table_rows(t); row++)
