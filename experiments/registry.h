@@ -15,6 +15,7 @@ extern const experiment spectral_norm_growth;
 extern const experiment spectral_bounds;
 extern const experiment spectral_softmax;
 extern const experiment spectral_resolution;
+extern const experiment spectral_sampling;
 extern const experiment cost_counts;
 extern const experiment cost_memory;
 extern const experiment networks_counts;
