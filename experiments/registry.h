@@ -15,5 +15,6 @@ extern const experiment cost_counts;
 extern const experiment cost_memory;
 extern const experiment accuracy_operators;
 extern const experiment attention_maps;
+extern const experiment attention_half;
 
 #endif
