@@ -4,10 +4,17 @@
 #include <stddef.h>
 
 const experiment *const experiments[] = {
-    &convergence_curves,   &convergence_initialisation,
-    &convergence_gradient, &spectral_eigenvalues,
-    &spectral_norm_growth, &spectral_bounds,
-    &accuracy_operators,   &attention_maps,
-    &attention_half,       &cost_counts,
-    &cost_memory,          NULL,
+    &convergence_curves,
+    &convergence_initialisation,
+    &convergence_gradient,
+    &spectral_eigenvalues,
+    &spectral_norm_growth,
+    &spectral_bounds,
+    &accuracy_operators,
+    &attention_maps,
+    &attention_half,
+    &cost_counts,
+    &cost_memory,
+    &cost_time,
+    NULL,
 };

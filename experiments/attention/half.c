@@ -117,10 +117,14 @@ static const struct half_type {
     atn_storage storage;
     half_norm form;
 } types[] = {
-    {"f64", ATN_F64, ATN_STORAGE_NATIVE, HALF_WIDE},  {"f32", ATN_F32, ATN_STORAGE_NATIVE, HALF_WIDE},
-    {"bf16", ATN_F32, ATN_STORAGE_BF16, HALF_WIDE},   {"bf16", ATN_F32, ATN_STORAGE_BF16, HALF_STORED},
-    {"bf16", ATN_F32, ATN_STORAGE_BF16, HALF_SUMMED}, {"f16", ATN_F32, ATN_STORAGE_F16, HALF_WIDE},
-    {"f16", ATN_F32, ATN_STORAGE_F16, HALF_STORED},   {"f16", ATN_F32, ATN_STORAGE_F16, HALF_SUMMED},
+    {"f64", ATN_F64, ATN_STORAGE_NATIVE, HALF_WIDE},
+    {"f32", ATN_F32, ATN_STORAGE_NATIVE, HALF_WIDE},
+    {"bf16", ATN_F32, ATN_STORAGE_BF16, HALF_WIDE},
+    {"bf16", ATN_F32, ATN_STORAGE_BF16, HALF_STORED},
+    {"bf16", ATN_F32, ATN_STORAGE_BF16, HALF_SUMMED},
+    {"f16", ATN_F32, ATN_STORAGE_F16, HALF_WIDE},
+    {"f16", ATN_F32, ATN_STORAGE_F16, HALF_STORED},
+    {"f16", ATN_F32, ATN_STORAGE_F16, HALF_SUMMED},
 };
 enum { TYPES = sizeof types / sizeof *types };
 
@@ -180,8 +184,7 @@ static int prepare(const settings *s, void **state, int64_t *points)
     *state = w;
     for (int i = 0; i < CASES; i++)
         for (int j = 0; j < s->seeds.count; j++)
-            add_points(w, s,
-                       (half_point){.input = &cases[i], .seed = (uint64_t)s->seeds.items[j]});
+            add_points(w, s, (half_point){.input = &cases[i], .seed = (uint64_t)s->seeds.items[j]});
     *points = w->count;
     return input_open("photos", 0, 0, &w->photos);
 }
@@ -402,7 +405,8 @@ static answer find_answer(const drawing *g, const double *q, const double *k, co
 {
     int64_t d = g->d;
     answer a = {.out = matrix(g->queries, d)};
-    long double *state = must_allocate((size_t)(2 * d * d + d), sizeof *state), total = 0, bound = 0;
+    long double *state = must_allocate((size_t)(2 * d * d + d), sizeof *state), total = 0,
+                bound = 0;
     long double *sizes = state + d * d, *divisors = sizes + d * d;
     sum_states(g, k, v, state, sizes);
     for (int64_t c = 0; c < d; c++)
@@ -553,8 +557,8 @@ static int multiply(const drawing *g, const held *h, atn_order order, atn_contex
     atn_plan *plan = NULL;
     *status = atn_attention_plan(context, &desc, &shape, &plan);
     if (*status == ATN_OK)
-        *status = atn_attention_forward(
-            plan, &(atn_attention_inputs){.q = &tq, .k = &tk, .v = &tv}, &ty, NULL);
+        *status = atn_attention_forward(plan, &(atn_attention_inputs){.q = &tq, .k = &tk, .v = &tv},
+                                        &ty, NULL);
     atn_plan_free(plan);
     for (int64_t i = 0; i < count; i++)
         out[i] = dtype == ATN_F32 ? (double)((float *)y)[i] : ((double *)y)[i];
@@ -700,8 +704,8 @@ static const struct fitted {
     const char *quantity, *order, *storage;
     bool every_norm; /* or l1 alone */
 } fitted[] = {
-    {"first_largest", "tokens", "f64", true},   {"first_largest", "channels", "f64", true},
-    {"output_largest", "tokens", "f64", true},  {"order_difference", "tokens", "f64", false},
+    {"first_largest", "tokens", "f64", true},     {"first_largest", "channels", "f64", true},
+    {"output_largest", "tokens", "f64", true},    {"order_difference", "tokens", "f64", false},
     {"order_difference", "tokens", "f32", false}, {"order_difference", "tokens", "bf16", false},
     {"order_difference", "tokens", "f16", false},
 };
@@ -813,8 +817,8 @@ static void print_half(const table *raw)
         for (int64_t other = row + 1; other < table_rows(raw) && last; other++)
             last = !has_text(raw, other, "input", table_get_text(raw, row, 0)) ||
                    get_integer(raw, other, "n") <= get_integer(raw, row, "n");
-        if (!last || !has_text(raw, row, "storage", "f16") || !has_text(raw, row, "order", "tokens") ||
-            get_integer(raw, row, "d") != TOKEN_DIM)
+        if (!last || !has_text(raw, row, "storage", "f16") ||
+            !has_text(raw, row, "order", "tokens") || get_integer(raw, row, "d") != TOKEN_DIM)
             continue;
         table_text(t, table_get_text(raw, row, 0));
         table_text(t, table_get_text(raw, row, table_column(raw, "norm")));
