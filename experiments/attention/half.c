@@ -25,7 +25,7 @@
 #include "spectral/landmarks.h"
 
 static const double EPSILON = 1e-12; /* published code, blocks */
-enum { QUERIES = 128, WIDTHS_TOKENS = 784 };
+enum { QUERIES = 128, WIDTHS_TOKENS = 784, MOST_TOKENS = 4000000 };
 
 /* ---- Norms and numbers in a narrow type ---- */
 
@@ -161,25 +161,54 @@ static void add_norms(sweep *w, half_point p)
     }
 }
 
+static int64_t root_of(int64_t n)
+{
+    return (int64_t)llround(sqrt((double)n));
+}
+
+static void add_side(sweep *w, half_point p, int64_t side)
+{
+    p.side = side;
+    p.d = TOKEN_DIM;
+    if (!p.input->photos || (CROP % side == 0 && CROP / side >= SMALLEST_PATCH))
+        add_norms(w, p);
+}
+
 static void add_points(sweep *w, const settings *s, half_point p)
 {
     const int64_t *sides = efforts[s->effort].sides, *widths = efforts[s->effort].widths;
-    p.d = TOKEN_DIM;
-    for (int i = 0; sides[i]; i++) {
-        p.side = sides[i];
-        if (!p.input->photos || CROP / p.side >= SMALLEST_PATCH)
-            add_norms(w, p);
-    }
+    for (int i = 0; i < s->tokens.count; i++)
+        add_side(w, p, root_of(s->tokens.items[i]));
+    if (s->tokens.count > 0)
+        return;
+    for (int i = 0; sides[i]; i++)
+        add_side(w, p, sides[i]);
     for (int i = 0; p.input->widths && widths[i]; i++) {
-        p.side = llround(sqrt(WIDTHS_TOKENS));
+        p.side = root_of(WIDTHS_TOKENS);
         p.d = widths[i];
         if (p.d != TOKEN_DIM)
             add_norms(w, p);
     }
 }
 
+static int check_tokens(const settings *s)
+{
+    for (int i = 0; i < s->tokens.count; i++) {
+        int64_t n = s->tokens.items[i];
+        if (n < 4 || n > MOST_TOKENS || root_of(n) * root_of(n) != n) {
+            report_error("--n %" PRId64 ": expected a square number, 4 to %d: tokens stand on a "
+                         "square grid",
+                         n, MOST_TOKENS);
+            return EXIT_USAGE;
+        }
+    }
+    return EXIT_PASS;
+}
+
 static int prepare(const settings *s, void **state, int64_t *points)
 {
+    if (check_tokens(s) != EXIT_PASS)
+        return EXIT_USAGE;
     sweep *w = must_allocate(1, sizeof *w);
     *state = w;
     for (int i = 0; i < CASES; i++)
@@ -215,7 +244,10 @@ static void describe(const void *state, int64_t point, char *buffer, size_t size
 static void replay(const void *state, int64_t point, settings_point *options)
 {
     const half_point *p = &((const sweep *)state)->points[point];
-    *options = (settings_point){.input = "", .seed = (int64_t)p->seed, .by_effort = true};
+    *options = (settings_point){.input = "",
+                                .seed = (int64_t)p->seed,
+                                .tokens = p->d == TOKEN_DIM ? p->side * p->side : 0,
+                                .by_effort = true};
 }
 
 static double weight(const void *state, int64_t point)
@@ -856,9 +888,10 @@ const experiment attention_half = {
     .summary = "SimA's two orders in half precision: how far apart, what over- and underflows",
     .source = "SimA sections 1, 2.2, 4.6; M02, M04, M06",
     .example = "attnum run attention/half --seed 1:3",
-    .options = 0,
+    .options = USES_TOKENS,
     .defaults = "n = 49 ... 50176 with d = 32 (--quick: to 3136, --full: to 200704; photos: to "
-                "3136), and d = 16 ... 256 with n = 784 (--quick: to 64, --full: to 1024)",
+                "3136), and d = 16 ... 256 with n = 784 (--quick: to 64, --full: to 1024); --n: "
+                "these n (photos: if their grid divides 224 pixels), d = 32",
     .outputs = outputs,
     .output_count = 2,
     .plot = "attention/half.gp",

@@ -49,9 +49,8 @@ static const atn_tensor *array_or_null(const prepared_call *call, int array)
 
 static atn_attention_inputs inputs_of(const prepared_call *call)
 {
-    return (atn_attention_inputs){.q = &call->arrays[CALL_Q],
-                                  .k = array_or_null(call, CALL_K),
-                                  .v = &call->arrays[CALL_V]};
+    return (atn_attention_inputs){
+        .q = &call->arrays[CALL_Q], .k = array_or_null(call, CALL_K), .v = &call->arrays[CALL_V]};
 }
 
 atn_status call_forward(atn_plan *plan, prepared_call *call)

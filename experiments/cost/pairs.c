@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,7 +17,8 @@ bool machine_ticks_parse(const char *text, machine_ticks *ticks)
 {
     enum { FIELDS = 8, IDLE = 3, WAIT = 4, STEAL = 7 };
     int64_t f[FIELDS];
-    if (sscanf(text,
+    if (strncmp(text, "cpu ", 4) != 0 || /* the sum, not cpu0 */
+        sscanf(text,
                "cpu %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64
                " %" SCNd64 " %" SCNd64,
                &f[0], &f[1], &f[2], &f[3], &f[4], &f[5], &f[6], &f[7]) != FIELDS)
@@ -57,8 +59,7 @@ static bool read_ticks(void *state, machine_ticks *ticks)
     bool read = file && fgets(line, sizeof line, file) && machine_ticks_parse(line, ticks);
     if (file)
         fclose(file);
-    ticks->own =
-        (int64_t)(clock_seconds(CLOCK_PROCESS_CPUTIME_ID) * (double)sysconf(_SC_CLK_TCK));
+    ticks->own = (int64_t)(clock_seconds(CLOCK_PROCESS_CPUTIME_ID) * (double)sysconf(_SC_CLK_TCK));
     return read;
 }
 

@@ -62,7 +62,7 @@ pair_statistics pair_statistics_of(int count, double *values);
 
 typedef struct {
     int pairs, repeated;
-    int dirty; /* of the pairs; -1: this machine does not say */
+    int dirty;                  /* of the pairs; -1: this machine does not say */
     pair_statistics ratio;      /* A / B */
     pair_statistics difference; /* A - B, in seconds of one time each */
     double seconds[2];          /* medians of A and B, of one time */

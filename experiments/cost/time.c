@@ -48,7 +48,11 @@ typedef struct {
     bool subtle;   /* the difference of A and B is what is asked for: more pairs */
 } comparison;
 
-#define ALL(...) {__VA_ARGS__}, {__VA_ARGS__}, {__VA_ARGS__}
+#define ALL(...)                                                                                   \
+    {__VA_ARGS__}, {__VA_ARGS__},                                                                  \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
 
 static const comparison comparisons[] = {
     {.statement = "S17",
@@ -106,9 +110,9 @@ static const struct rival {
     const char *variant;
     bool backward;
 } rivals[] = {
-    {ATN_LINFORMER, NULL, true}, {ATN_PERFORMER, NULL, true}, {ATN_NYSTROMFORMER, NULL, true},
-    {ATN_SOFT, "paper", true},   {ATN_SOFTPP, "paper", true}, {ATN_SIMA, "channels", true},
-    {ATN_XNORM, NULL, false},    {ATN_XCA, NULL, false},      {ATN_EFFICIENT, NULL, false},
+    {ATN_LINFORMER, NULL, true}, {ATN_PERFORMER, NULL, true},  {ATN_NYSTROMFORMER, NULL, true},
+    {ATN_SOFT, "paper", true},   {ATN_SOFTPP, "paper", true},  {ATN_SIMA, "channels", true},
+    {ATN_XNORM, NULL, false},    {ATN_XCA, NULL, false},       {ATN_EFFICIENT, NULL, false},
     {ATN_ELU, NULL, false},      {ATN_COSFORMER, NULL, false}, {ATN_RFF, NULL, false},
     {ATN_LSH, NULL, false},
 };
@@ -137,7 +141,7 @@ typedef struct {
 
 static const pair_plan plans[EFFORT_COUNT] = {
     [EFFORT_QUICK] = {.pairs = 3, .again = 3, .least = 2e-3, .most_once = 20e-3},
-    [EFFORT_DEFAULT] = {.pairs = 9, .again = 9, .least = 15e-3, .most_once = 60e-3},
+    [EFFORT_DEFAULT] = {.pairs = 9, .again = 9, .least = 10e-3, .most_once = 60e-3},
     [EFFORT_FULL] = {.pairs = 25, .again = 50, .least = 50e-3, .most_once = 1},
 };
 
@@ -148,14 +152,13 @@ static void add_point(sweep *w, const comparison *c, int64_t n, int64_t m, int64
     time_point p = {.statement = c->statement, .work = {c->a, c->b}, .subtle = c->subtle};
     for (int i = 0; i < 2; i++) {
         const timed_work *work = &p.work[i];
-        p.settings[i] = (cost_setting){.op = work->op,
-                                       .variant = work->variant
-                                                      ? cost_variant(work->op, work->variant)
-                                                      : 0,
-                                       .tokens = n,
-                                       .heads = c->staged ? stage_heads(n) : 1,
-                                       .dim = d,
-                                       .landmarks = cost_has_landmarks(work->op) ? m : 0};
+        p.settings[i] =
+            (cost_setting){.op = work->op,
+                           .variant = work->variant ? cost_variant(work->op, work->variant) : 0,
+                           .tokens = n,
+                           .heads = c->staged ? stage_heads(n) : 1,
+                           .dim = d,
+                           .landmarks = cost_has_landmarks(work->op) ? m : 0};
     }
     w->points = must_resize(w->points, (size_t)w->count + 1, sizeof *w->points);
     w->points[w->count++] = p;
@@ -475,11 +478,16 @@ static void add_fits(const table *raw, table *fits)
 /* ---- For people ---- */
 
 static const column summary_columns[] = {
-    {"statement", COLUMN_TEXT, "", ""},    {"A", COLUMN_TEXT, "", ""},
-    {"B", COLUMN_TEXT, "", ""},            {"n", COLUMN_INTEGER, "", ""},
-    {"m", COLUMN_INTEGER, "", ""},         {"d", COLUMN_INTEGER, "", ""},
-    {"ratio", COLUMN_REAL, "", ""},        {"min", COLUMN_REAL, "", ""},
-    {"max", COLUMN_REAL, "", ""},          {"dirty", COLUMN_INTEGER, "", ""},
+    {"statement", COLUMN_TEXT, "", ""},
+    {"A", COLUMN_TEXT, "", ""},
+    {"B", COLUMN_TEXT, "", ""},
+    {"n", COLUMN_INTEGER, "", ""},
+    {"m", COLUMN_INTEGER, "", ""},
+    {"d", COLUMN_INTEGER, "", ""},
+    {"ratio", COLUMN_REAL, "", ""},
+    {"min", COLUMN_REAL, "", ""},
+    {"max", COLUMN_REAL, "", ""},
+    {"dirty", COLUMN_INTEGER, "", ""},
     {"A_microseconds", COLUMN_REAL, "", ""},
 };
 
@@ -537,10 +545,11 @@ const experiment cost_time = {
     .example = "attnum run cost/time --quick",
     .options = 0,
     .alone = true,
-    .defaults = "9 pairs of at least 15 ms a side (--quick: 3 of 2 ms and few points, --full: 25 "
-                "of 50 ms); pairs in which others were at work are timed again, up to as many times "
-                "(--full: 50 times).\nOne thread whatever --threads says. No two runs give the "
-                "same numbers.",
+    .defaults =
+        "9 pairs of at least 10 ms a side (--quick: 3 of 2 ms and few points, --full: 25 "
+        "of 50 ms); pairs in which others were at work are timed again, up to as many times "
+        "(--full: 50 times).\nOne thread whatever --threads says. No two runs give the "
+        "same numbers.",
     .outputs = outputs,
     .output_count = 2,
     .plot = "cost/time.gp",
