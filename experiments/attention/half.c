@@ -6,8 +6,6 @@
  * formed as a half-precision program forms them; the library multiplies, for `queries` of the n
  * tokens, which makes either order linear in n. The definition in long double is the reference, on
  * the numbers that the type can hold. */
-#include "attention/half.h"
-
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,44 +14,14 @@
 
 #include <ruler.h>
 
+#include "attention/products.h"
 #include "common/experiment.h"
 #include "common/fit.h"
 #include "common/inputs.h"
-#include "common/random.h"
 #include "common/report.h"
 #include "registry.h"
-#include "spectral/landmarks.h"
 
-static const double EPSILON = 1e-12; /* published code, blocks */
-enum { QUERIES = 128, WIDTHS_TOKENS = 784, MOST_TOKENS = 4000000 };
-
-/* ---- Norms and numbers in a narrow type ---- */
-
-double half_round(atn_storage storage, double x)
-{
-    if (storage == ATN_STORAGE_NATIVE)
-        return x;
-    float narrow = (float)x;
-    atn_storage_round(storage, 1, &narrow);
-    return (double)narrow;
-}
-
-double half_divisor(half_norm form, atn_storage storage, atn_sima_norm norm, double epsilon,
-                    int64_t n, int64_t d, const double *x)
-{
-    atn_storage partial = form == HALF_SUMMED ? storage : ATN_STORAGE_NATIVE;
-    atn_storage whole = form == HALF_WIDE ? ATN_STORAGE_NATIVE : storage;
-    double sum = 0;
-    if (norm == ATN_SIMA_NONE)
-        return 1;
-    for (int64_t i = 0; i < n; i++) {
-        double term = norm == ATN_SIMA_L1 ? fabs(x[i * d]) : x[i * d] * x[i * d];
-        sum = half_round(partial, sum + half_round(partial, term));
-    }
-    double size = half_round(whole, norm == ATN_SIMA_L1 ? sum : sqrt(sum));
-    double least = half_round(whole, epsilon);
-    return size < least ? least : size;
-}
+enum { WIDTHS_TOKENS = 784, MOST_TOKENS = 4000000 };
 
 #define NAMED_ENTRY(code, name, description) [code] = name,
 static const char *const form_names[] = {HALF_NORM_LIST(NAMED_ENTRY)};
@@ -61,47 +29,9 @@ static const char *const norm_names[] = {ATN_SIMA_NORM_LIST(NAMED_ENTRY)};
 static const char *const order_names[] = {ATN_ORDER_LIST(NAMED_ENTRY)};
 #undef NAMED_ENTRY
 
-static double smallest_normal(atn_dtype dtype, atn_storage storage)
-{
-    if (storage == ATN_STORAGE_F16)
-        return 0x1p-14;
-    return dtype == ATN_F64 ? 0x1p-1022 : 0x1p-126;
-}
-
-static double largest_finite(atn_dtype dtype, atn_storage storage)
-{
-    if (storage == ATN_STORAGE_F16)
-        return 65504;
-    if (storage == ATN_STORAGE_BF16)
-        return 0x1.fep127;
-    return dtype == ATN_F64 ? 0x1.fffffffffffffp1023 : 0x1.fffffep127;
-}
-
-/* Rounded to dtype, then to the storage. */
-static double hold(atn_dtype dtype, atn_storage storage, double x)
-{
-    return half_round(storage, dtype == ATN_F64 ? x : (double)(float)x);
-}
-
-void half_count(half_census *census, atn_dtype dtype, atn_storage storage, double x)
-{
-    double held = hold(dtype, storage, x);
-    census->count++;
-    census->nonfinite += !isfinite(held);
-    census->subnormal += held != 0 && fabs(held) < smallest_normal(dtype, storage);
-    census->vanished += held == 0 && x != 0;
-    if (isfinite(x) && fabs(x) > census->largest)
-        census->largest = fabs(x);
-}
-
 /* ---- What there is to do ---- */
 
-static const struct input_case {
-    const char *name;
-    double scale;
-    bool aligned, dead, photos;
-    bool widths; /* also against d */
-} cases[] = {
+static const half_input cases[] = {
     {.name = "normal", .scale = 1, .widths = true},
     {.name = "aligned", .scale = 1, .aligned = true, .widths = true},
     {.name = "normal-x8", .scale = 8},
@@ -111,12 +41,7 @@ static const struct input_case {
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
-static const struct half_type {
-    const char *name;
-    atn_dtype dtype;
-    atn_storage storage;
-    half_norm form;
-} types[] = {
+static const half_type types[] = {
     {"f64", ATN_F64, ATN_STORAGE_NATIVE, HALF_WIDE},
     {"f32", ATN_F32, ATN_STORAGE_NATIVE, HALF_WIDE},
     {"bf16", ATN_F32, ATN_STORAGE_BF16, HALF_WIDE},
@@ -136,15 +61,7 @@ static const struct {
     [EFFORT_DEFAULT] = {{7, 14, 28, 56, 112, 224}, {16, 32, 64, 128, 256}},
     [EFFORT_FULL] = {{7, 14, 28, 56, 112, 224, 448}, {16, 32, 64, 128, 256, 512, 1024}},
 };
-/* Photographs: all of one crop of 224 x 224 pixels. */
-enum { CROP = 224, SMALLEST_PATCH = 4 };
-
-typedef struct {
-    const struct input_case *input;
-    atn_sima_norm norm;
-    int64_t side, d;
-    uint64_t seed;
-} half_point;
+enum { SMALLEST_PATCH = 4 };
 
 typedef struct {
     half_point *points;
@@ -170,7 +87,7 @@ static void add_side(sweep *w, half_point p, int64_t side)
 {
     p.side = side;
     p.d = TOKEN_DIM;
-    if (!p.input->photos || (CROP % side == 0 && CROP / side >= SMALLEST_PATCH))
+    if (!p.input->photos || (HALF_CROP % side == 0 && HALF_CROP / side >= SMALLEST_PATCH))
         add_norms(w, p);
 }
 
@@ -253,7 +170,7 @@ static void replay(const void *state, int64_t point, settings_point *options)
 static double weight(const void *state, int64_t point)
 {
     const half_point *p = &((const sweep *)state)->points[point];
-    return (double)(p->side * p->side) * (double)p->d * (double)(p->d + QUERIES);
+    return (double)(p->side * p->side) * (double)p->d * (double)(p->d + HALF_QUERIES);
 }
 
 /* ---- Columns ---- */
@@ -324,296 +241,19 @@ static const column fit_columns[] = {
 };
 enum { FIT_COLUMNS = sizeof fit_columns / sizeof *fit_columns };
 
-/* ---- The tokens ---- */
-
-typedef struct {
-    const half_point *point;
-    int64_t n, d, queries;
-    double *q, *k, *v; /* n x d, as drawn */
-} drawing;
-
-static double *matrix(int64_t rows, int64_t cols)
-{
-    return must_allocate((size_t)rows, (size_t)cols * sizeof(double));
-}
-
-/* x R, R random with orthonormal columns: a projection that keeps the tokens' lengths. */
-static double *rotate(const drawing *g, const double *x, const char *purpose)
-{
-    double *rotation = matrix(g->d, g->d), *out = matrix(g->n, g->d);
-    random_stream *r = random_create(g->point->seed, purpose, 0);
-    random_orthonormal(r, g->d, g->d, rotation);
-    random_free(r);
-    for (int64_t i = 0; i < g->n; i++)
-        for (int64_t k = 0; k < g->d; k++)
-            for (int64_t c = 0; c < g->d; c++)
-                out[i * g->d + c] += x[i * g->d + k] * rotation[k * g->d + c];
-    free(rotation);
-    return out;
-}
-
-static int draw_tokens(const drawing *g, const input *photos, double *x)
-{
-    const half_point *p = g->point;
-    if (p->input->photos)
-        return input_tokens(photos, p->side, p->side, CROP / p->side, p->seed, 0, x);
-    random_stream *r = random_create(p->seed, "half tokens", (uint64_t)g->n);
-    for (int64_t i = 0; i < g->n * g->d; i++)
-        x[i] = p->input->scale * random_normal(r);
-    random_free(r);
-    return EXIT_PASS;
-}
-
-static int draw(drawing *g, const half_point *p, const input *photos)
-{
-    int64_t n = p->side * p->side;
-    *g = (drawing){.point = p, .n = n, .d = p->d, .queries = n < QUERIES ? n : QUERIES};
-    double *x = matrix(n, p->d);
-    int code = draw_tokens(g, photos, x);
-    g->q = rotate(g, x, p->input->aligned ? "half" : "half queries");
-    g->k = rotate(g, x, p->input->aligned ? "half" : "half keys");
-    g->v = rotate(g, x, p->input->aligned ? "half" : "half values");
-    for (int64_t i = 0; p->input->dead && i < n; i++)
-        g->q[i * g->d] = g->k[i * g->d] = 0;
-    free(x);
-    return code;
-}
-
-static void free_drawing(drawing *g)
-{
-    free(g->q);
-    free(g->k);
-    free(g->v);
-}
-
-/* Row `i` of those that are computed. */
-static int64_t query_of(const drawing *g, int64_t i)
-{
-    return i * g->n / g->queries;
-}
-
-/* ---- The reference ---- */
-
-typedef struct {
-    double *out; /* queries x d */
-    double kappa, largest;
-} answer;
-
-/* What a column is divided by. */
-static long double long_divisor(atn_sima_norm norm, int64_t n, int64_t d, const double *x)
-{
-    long double sum = 0;
-    if (norm == ATN_SIMA_NONE)
-        return 1;
-    for (int64_t i = 0; i < n; i++)
-        sum += norm == ATN_SIMA_L1 ? fabsl(x[i * d]) : (long double)x[i * d] * x[i * d];
-    long double size = norm == ATN_SIMA_L1 ? sum : sqrtl(sum);
-    return size < EPSILON ? EPSILON : size;
-}
-
-/* K^^T V and |K^|^T |V|, d x d each. */
-static void sum_states(const drawing *g, const double *k, const double *v, long double *state,
-                       long double *sizes)
-{
-    int64_t d = g->d;
-    for (int64_t j = 0; j < g->n; j++)
-        for (int64_t c = 0; c < d; c++)
-            for (int64_t e = 0; e < d; e++) {
-                long double term = (long double)k[j * d + c] * v[j * d + e];
-                state[c * d + e] += term;
-                sizes[c * d + e] += fabsl(term);
-            }
-    for (int64_t c = 0; c < d; c++) {
-        long double divisor = long_divisor(g->point->norm, g->n, d, k + c);
-        for (int64_t e = 0; e < d; e++) {
-            state[c * d + e] /= divisor;
-            sizes[c * d + e] /= divisor;
-        }
-    }
-}
-
-/* Q^ (K^^T V) in long double, of q, k and v as a type holds them. */
-static answer find_answer(const drawing *g, const double *q, const double *k, const double *v)
-{
-    int64_t d = g->d;
-    answer a = {.out = matrix(g->queries, d)};
-    long double *state = must_allocate((size_t)(2 * d * d + d), sizeof *state), total = 0,
-                bound = 0;
-    long double *sizes = state + d * d, *divisors = sizes + d * d;
-    sum_states(g, k, v, state, sizes);
-    for (int64_t c = 0; c < d; c++)
-        divisors[c] = long_divisor(g->point->norm, g->n, d, q + c);
-    for (int64_t i = 0; i < g->queries; i++)
-        for (int64_t e = 0; e < d; e++) {
-            long double sum = 0, size = 0;
-            for (int64_t c = 0; c < d; c++) {
-                long double factor = q[query_of(g, i) * d + c] / divisors[c];
-                sum += factor * state[c * d + e];
-                size += fabsl(factor) * sizes[c * d + e];
-            }
-            a.out[i * d + e] = (double)sum;
-            a.largest = fmax(a.largest, fabs((double)sum));
-            total += sum * sum;
-            bound += size * size;
-        }
-    a.kappa = (double)sqrtl(bound / total);
-    free(state);
-    return a;
-}
-
-/* ---- One type ---- */
-
-/* Q, K and V as a type holds them, and Q^ and K^ as it forms them. */
-typedef struct {
-    const struct half_type *type;
-    double *q, *k, *v;
-    double *queries, *keys; /* queries x d rows of Q^; K^ */
-    half_census factors;
-    double norm_largest, norm_error;
-} held;
-
-static double *hold_all(const drawing *g, const struct half_type *type, const double *x)
-{
-    double *out = matrix(g->n, g->d);
-    for (int64_t i = 0; i < g->n * g->d; i++)
-        out[i] = hold(type->dtype, type->storage, x[i]);
-    return out;
-}
-
-/* In f32 the library multiplies by the reciprocal, in double. 0/0 stays NaN. */
-static double divide(atn_dtype dtype, double x, double divisor)
-{
-    return dtype == ATN_F32 ? x * (1 / divisor) : x / divisor;
-}
-
-/* Column c of x^ (n x d). */
-static void normalise_column(const drawing *g, held *h, const double *x, int64_t c,
-                             double *normalised)
-{
-    const struct half_type *type = h->type;
-    atn_sima_norm norm = g->point->norm;
-    double divisor = half_divisor(type->form, type->storage, norm, EPSILON, g->n, g->d, x + c);
-    double exact = half_divisor(HALF_WIDE, type->storage, norm, EPSILON, g->n, g->d, x + c);
-    double error = isfinite(divisor) ? fabs(divisor - exact) / exact : INFINITY;
-    h->norm_largest = fmax(h->norm_largest, divisor);
-    h->norm_error = fmax(h->norm_error, error);
-    for (int64_t i = c; i < g->n * g->d; i += g->d) {
-        double value = divide(type->dtype, x[i], divisor);
-        half_count(&h->factors, type->dtype, type->storage, value);
-        h->factors.vanished += value == 0 && x[i] != 0; /* divided by infinity */
-        normalised[i] = hold(type->dtype, type->storage, value);
-    }
-}
-
-static held hold_drawing(const drawing *g, const struct half_type *type)
-{
-    held h = {.type = type,
-              .q = hold_all(g, type, g->q),
-              .k = hold_all(g, type, g->k),
-              .v = hold_all(g, type, g->v),
-              .queries = matrix(g->queries, g->d),
-              .keys = matrix(g->n, g->d)};
-    double *all = matrix(g->n, g->d);
-    for (int64_t c = 0; c < g->d; c++) {
-        normalise_column(g, &h, h.q, c, all);
-        normalise_column(g, &h, h.k, c, h.keys);
-    }
-    for (int64_t i = 0; i < g->queries; i++)
-        memcpy(h.queries + i * g->d, all + query_of(g, i) * g->d, (size_t)g->d * sizeof *all);
-    free(all);
-    return h;
-}
-
-static void free_held(held *h)
-{
-    free(h->q);
-    free(h->k);
-    free(h->v);
-    free(h->queries);
-    free(h->keys);
-}
-
-/* The first product's entries, as sums of the factors that the type holds. */
-static half_census count_first(const drawing *g, const held *h, atn_order order)
-{
-    int64_t d = g->d, inner = order == ATN_ORDER_TOKENS ? d : g->n;
-    int64_t rows = order == ATN_ORDER_TOKENS ? g->queries : d;
-    int64_t cols = order == ATN_ORDER_TOKENS ? g->n : d;
-    const double *right = order == ATN_ORDER_TOKENS ? h->keys : h->v;
-    half_census census = {0};
-    double *sums = matrix(1, cols);
-    for (int64_t i = 0; i < rows; i++) {
-        memset(sums, 0, (size_t)cols * sizeof *sums);
-        for (int64_t j = 0; order == ATN_ORDER_TOKENS && j < cols; j++)
-            for (int64_t c = 0; c < inner; c++)
-                sums[j] += h->queries[i * d + c] * right[j * d + c];
-        for (int64_t t = 0; order == ATN_ORDER_CHANNELS && t < inner; t++)
-            for (int64_t j = 0; j < cols; j++)
-                sums[j] += h->keys[t * d + i] * right[t * d + j];
-        for (int64_t j = 0; j < cols; j++)
-            half_count(&census, h->type->dtype, h->type->storage, sums[j]);
-    }
-    free(sums);
-    return census;
-}
-
-/* Values as the dtype's own array, to be freed. */
-static void *as_dtype(atn_dtype dtype, int64_t count, const double *values)
-{
-    double *out = must_allocate((size_t)count, sizeof *out);
-    float *narrow = (float *)(void *)out;
-    for (int64_t i = 0; i < count; i++)
-        if (dtype == ATN_F32)
-            narrow[i] = (float)values[i];
-        else
-            out[i] = values[i];
-    return out;
-}
-
-/* Y by the library, in f64 whatever the type. Returns an exit code. */
-static int multiply(const drawing *g, const held *h, atn_order order, atn_context *context,
-                    double *out, atn_status *status)
-{
-    atn_dtype dtype = h->type->dtype;
-    int64_t d = g->d, count = g->queries * d;
-    atn_attention_desc desc = atn_attention_defaults(ATN_SIMA, dtype);
-    desc.sima = (atn_sima_options){.norm = ATN_SIMA_NONE, .order = order};
-    desc.storage = h->type->storage;
-    atn_attention_shape shape = {1, 1, g->queries, d, d, g->n};
-    void *q = as_dtype(dtype, count, h->queries), *k = as_dtype(dtype, g->n * d, h->keys);
-    void *v = as_dtype(dtype, g->n * d, h->v), *y = as_dtype(dtype, count, out);
-    atn_tensor tq = atn_tensor_dense(q, dtype, 1, 1, g->queries, d);
-    atn_tensor tk = atn_tensor_dense(k, dtype, 1, 1, g->n, d);
-    atn_tensor tv = atn_tensor_dense(v, dtype, 1, 1, g->n, d);
-    atn_tensor ty = atn_tensor_dense(y, dtype, 1, 1, g->queries, d);
-    atn_plan *plan = NULL;
-    *status = atn_attention_plan(context, &desc, &shape, &plan);
-    if (*status == ATN_OK)
-        *status = atn_attention_forward(plan, &(atn_attention_inputs){.q = &tq, .k = &tk, .v = &tv},
-                                        &ty, NULL);
-    atn_plan_free(plan);
-    for (int64_t i = 0; i < count; i++)
-        out[i] = dtype == ATN_F32 ? (double)((float *)y)[i] : ((double *)y)[i];
-    free(y);
-    free(v);
-    free(k);
-    free(q);
-    return check_status(context, *status, "attention/half");
-}
-
 /* ---- Rows ---- */
 
 typedef struct {
-    const drawing *g;
-    const held *h;
-    const answer *want;
+    const half_tokens *g;
+    const half_factors *h;
+    const half_answer *want;
     atn_order order;
     atn_status outcome;
     const double *out;
     double difference; /* of the orders; NaN if one is not finite */
 } result;
 
-static double rounding_of(const drawing *g, const struct half_type *type)
+static double rounding_of(const half_tokens *g, const half_type *type)
 {
     double terms = (double)((type->dtype == ATN_F64 ? 3 : 1) * g->n + g->d + 8);
     return terms * atn_dtype_roundoff(type->dtype) + 4 * atn_storage_roundoff(type->storage);
@@ -639,8 +279,8 @@ static void put_key(table *raw, const result *r)
 
 static void put_range(table *raw, const result *r)
 {
-    const held *h = r->h;
-    half_census first = count_first(r->g, h, r->order);
+    const half_factors *h = r->h;
+    half_census first = half_count_first(r->g, h, r->order);
     bool normed = r->g->point->norm != ATN_SIMA_NONE;
     table_real(raw, first.largest);
     table_real(raw, share(first.nonfinite, &first));
@@ -652,7 +292,7 @@ static void put_range(table *raw, const result *r)
     table_real(raw, r->want->largest);
     table_real_if(raw, normed, h->norm_largest);
     table_real_if(raw, normed, h->norm_error);
-    table_real(raw, largest_finite(h->type->dtype, h->type->storage));
+    table_real(raw, half_limit(h->type->dtype, h->type->storage));
 }
 
 /* Rounding must explain native types: the bound holds for every input without overflow. */
@@ -679,17 +319,22 @@ static int put_result(table *raw, const result *r)
     return EXIT_CHECK;
 }
 
-static int run_type(const drawing *g, const held *h, const answer *want, atn_context *context,
-                    table *raw)
+static double *matrix(int64_t count)
+{
+    return must_allocate((size_t)count, sizeof(double));
+}
+
+static int run_type(const half_tokens *g, const half_factors *h, const half_answer *want,
+                    atn_context *context, table *raw)
 {
     int64_t count = g->queries * g->d;
-    double *out[2] = {matrix(1, count), matrix(1, count)};
+    double *out[2] = {matrix(count), matrix(count)};
     result r = {.g = g, .h = h, .want = want};
     static const atn_order orders[2] = {ATN_ORDER_TOKENS, ATN_ORDER_CHANNELS};
     atn_status outcomes[2];
     int code = EXIT_PASS;
     for (int i = 0; i < 2; i++)
-        code = exit_worst(code, multiply(g, h, orders[i], context, out[i], &outcomes[i]));
+        code = exit_worst(code, half_multiply(g, h, orders[i], context, out[i], &outcomes[i]));
     double sum = 0, size = 0;
     for (int64_t i = 0; i < count; i++) {
         sum += (out[0][i] - out[1][i]) * (out[0][i] - out[1][i]);
@@ -711,22 +356,22 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
 {
     const sweep *w = state;
     const half_point *p = &w->points[point];
-    drawing g;
-    int code = draw(&g, p, w->photos);
-    answer want = {0};
+    half_tokens g;
+    int code = half_draw(&g, p, w->photos);
+    half_answer want = {0};
     for (int i = 0; i < TYPES && code != EXIT_ENVIRONMENT; i++) {
         if (types[i].form != HALF_WIDE && p->norm == ATN_SIMA_NONE)
             continue;
-        held h = hold_drawing(&g, &types[i]);
+        half_factors h = half_make_factors(&g, &types[i]);
         if (types[i].form == HALF_WIDE) { /* the first of a storage: they hold the same numbers */
             free(want.out);
-            want = find_answer(&g, h.q, h.k, h.v);
+            want = half_find_answer(&g, h.q, h.k, h.v);
         }
         code = exit_worst(code, run_type(&g, &h, &want, context, raw));
-        free_held(&h);
+        half_free_factors(&h);
     }
     free(want.out);
-    free_drawing(&g);
+    half_free_tokens(&g);
     return code;
 }
 
