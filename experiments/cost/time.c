@@ -238,23 +238,22 @@ typedef struct {
     atn_cost cost;
 } side;
 
-enum { EXP_BLOCK = 4096 };
+enum { EXP_BLOCK = 1024 };
 
-/* expf as the library calls it: of a block of logits less their maximum, in place. */
+/* Of a block of logits less their row's maximum, over and over; the rate hardly varies with them.
+ */
 static void call_exps(int64_t count)
 {
-    static const double lowest = -8; /* of a logit less its row's maximum; the rate hardly varies */
-    float block[EXP_BLOCK], sum = 0;
+    static const float lowest = -8;
+    float logits[EXP_BLOCK], weights[EXP_BLOCK];
+    for (int i = 0; i < EXP_BLOCK; i++)
+        logits[i] = lowest * (float)i / EXP_BLOCK;
     for (int64_t done = 0; done < count; done += EXP_BLOCK) {
         int64_t some = count - done < EXP_BLOCK ? count - done : EXP_BLOCK;
         for (int64_t i = 0; i < some; i++)
-            block[i] = (float)(lowest * (double)i / EXP_BLOCK);
-        for (int64_t i = 0; i < some; i++)
-            block[i] = expf(block[i]);
-        sum += block[some - 1];
+            weights[i] = expf(logits[i]);
+        __asm__ volatile("" : : "r"(weights) : "memory"); /* somebody reads them */
     }
-    volatile float used = sum;
-    (void)used;
 }
 
 static void do_work(void *state, int64_t times)
