@@ -64,6 +64,7 @@ plot for [i = 1:words(values)] csv using (column("n") / column("d")):(is("M03", 
        with yerrorlines linewidth 1.6 pointtype 7 linecolor rgb colours[i] title "d = ".word(values, i), \
      1 with lines linewidth 1.2 linecolor rgb "#888888" notitle
 
+set xrange [*:*] extend
 set tmargin at screen 0.455
 set bmargin at screen 0.12
 unset logscale y
