@@ -18,8 +18,10 @@ const experiment *const experiments[] = {
     &spectral_sampling,
     &accuracy_operators,
     &attention_maps,
+    &attention_half,
     &cost_counts,
     &cost_memory,
+    &cost_time,
     &networks_counts,
     NULL,
 };
