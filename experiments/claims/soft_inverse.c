@@ -1438,7 +1438,8 @@ const claim soft_inverse_claims[] = {
                   "rationals and 80 in f64 on a singular 3 × 3 matrix; matrices of inputs in five "
                   "precisions.",
         .corrected =
-            "For 0 < α < 2/λ_max² both fall in every step until they are 0. Rounded, both may grow once the residual is about √u, and do for a singular A.",
+            "For 0 < α < 2/λ_max² both fall in every step until they are 0. Rounded, both may "
+            "grow once the residual is about √u, and do for a singular A.",
         .proof = "In the eigenbasis of A the norms are max λ|e_k| and max |e_k|/λ over λ ≠ 0, with "
                  "|e_k| = |1 − αλ²|^(2^k), e_{k+1} = e_k² and |e_0| < 1. Rounding puts a part δ of "
                  "norm about u·‖X_k‖ into the null space of A, or near it; a step makes 2δ of it.",

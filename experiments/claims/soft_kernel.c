@@ -964,7 +964,9 @@ const claim soft_kernel_claims[] = {
         .id = "S05",
         .source = "IJCV § 3.2, Tab. 10",
         .statement =
-            "Our experiments show that a convolution layer performs better in accuracy (convolution 80.9 %, average pooling and random sampling 80.8 %, biased sampling, the first m tokens, 79.9 %).",
+            "Our experiments show that a convolution layer performs better in accuracy "
+            "(convolution 80.9 %, average pooling and random sampling 80.8 %, biased sampling, the "
+            "first m tokens, 79.9 %).",
         .method = "Not accuracy: what each sampling leaves of S, n = 196, m = 16 and 49, five "
                   "inputs, with three draws of what is random; two tokens with one landmark.",
         .corrected = "As approximations of S the samplings have no order that holds for all "

@@ -695,7 +695,7 @@ static void add_overhead(overhead *o, const table *t, int64_t row, verdict *v)
     else if (o->dirty >= 0)
         o->dirty += cell_integer(t, row, "dirty");
     o->least = median >= o->least ? o->least : median;
-    o->most = isnan(o->most) || median <= o->most ? o->most : median;
+    o->most = direct_worst(o->most, median);
     fprintf(v->notes, "| %s | %" PRId64 " | %" PRId64 " | %.4g | %.4g to %.4g | %.3g |\n",
             cell_is(t, row, "a_work", "forward") ? "20" : "0", cell_integer(t, row, "n"),
             cell_integer(t, row, "m"), median, cell_real(t, row, "ratio_min"),
@@ -755,12 +755,13 @@ static void conclude_s29(verdict *v, const surplus_law *law, const overhead *o)
                       ? must_format("the machine does not say whether others were at work")
                       : must_format("in %" PRId64 " of them others were at work", o->dirty);
     v->kind = square ? VERDICT_HOLDS : VERDICT_FAILS;
-    verdict_set(&v->measured,
-                "flops above SOFT's: %g·m² %+g·m %+g, checked for m = 1 ... %d and %d shapes from "
-                "n = 64 to 65536; exps and space: %s. Observed: median times with over without are "
-                "%.4g to %.4g at %" PRId64 " sizes (%" PRId64 " pairs; %s)",
-                law->square, law->linear, law->constant, S29_MOST, S29_SHAPES,
-                law->others ? "others" : "the same", o->least, o->most, o->rows, o->pairs, dirty);
+    verdict_set(
+        &v->measured,
+        "flops above SOFT's: %g·m² + %g·m + %g, checked for m = 1 ... %d and %d shapes from "
+        "n = 64 to 65536; exps and space: %s. Observed: median times with over without are "
+        "%.4g to %.4g at %" PRId64 " sizes (%" PRId64 " pairs; %s)",
+        law->square, law->linear, law->constant, S29_MOST, S29_SHAPES,
+        law->others ? "others" : "the same", o->least, o->most, o->rows, o->pairs, dirty);
     verdict_set(&v->bound, "third differences in m of 0, whatever n and d");
     free(dirty);
     if (v->kind == VERDICT_FAILS)
@@ -919,8 +920,8 @@ const claim softpp_claims[] = {
         .method = "The exact counts of SOFT++ less those of SOFT for m = 1 to 64 and four n and d; "
                   "times of both, in turns. O(log m) on GPUs by parallel reduction is not tested.",
         .corrected = "",
-        .proof =
-            "The row sums of A take at most m² additions, scaling A† from both sides 2m² multiplications, and D^-½ m square roots.",
+        .proof = "The row sums of A take at most m² additions, scaling A† from both sides 2m² "
+                 "multiplications, and D^-½ m square roots.",
         .evidence = {"time"},
         .judge = judge_s29,
     },
