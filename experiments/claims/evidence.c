@@ -28,6 +28,9 @@ static const evidence rows[] = {
     {"gradient", "convergence/gradient", "--quick"},
     {"initialisation", "convergence/initialisation", ""},
     {"norm-growth", "spectral/norm-growth", "--quick"},
+    {"precision", "convergence/precision", "--quick"},
+    {"sampling", "spectral/sampling", "--quick"},
+    {"sampling-photos", "spectral/sampling", "--input photos --stage 2 --m 49 --samples 2"},
     {"scale-head", "spectral/eigenvalues", "--input photos,smooth,iid --m 49 --samples 5"},
     /* 1/(2 sqrt(64)) and 1/(2 sqrt(512)) */
     {"scale-64", "spectral/eigenvalues",
@@ -36,13 +39,10 @@ static const evidence rows[] = {
      "--input photos,smooth,iid --m 49 --samples 5 --scale 0.022097086912079608"},
     {"maps", "attention/maps", "--quick"},
     {"counts", "cost/counts", ""},
-    {"time", "cost/time", "--quick"},
     {"memory", "cost/memory", "--quick"},
     {"resolution", "spectral/resolution", "--n 196,784,1936 --samples 1"},
     {"softmax", "spectral/softmax", "--quick"},
-    {"sampling", "spectral/sampling", "--quick"},
-    {"sampling-photos", "spectral/sampling", "--input photos --stage 2 --m 49 --samples 2"},
-    {"precision", "convergence/precision", "--quick"},
+    {"time", "cost/time", "--quick"},
     {"networks", "networks/counts", ""},
 };
 enum { ROWS = sizeof rows / sizeof *rows };

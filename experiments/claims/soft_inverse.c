@@ -870,14 +870,15 @@ static char *tabulate_ranks(const table *t, verdict *v)
 {
     char *list = must_format("%s", "");
     fprintf(v->notes, "| precision | matrices | of rank < m | photographs | of rank < m | with "
-                      "negative eigenvalues |\n|---|---|---|---|---|---|\n");
+                      "negative eigenvalues | largest κ(A) |\n|---|---|---|---|---|---|---|\n");
     for (int i = 0; i < PRECISIONS; i++) {
         rank_summary s = summarise_ranks(t, precisions[i]);
         char *shorter = list;
         fprintf(v->notes,
-                "| %s | %" PRId64 " | %" PRId64 " | %" PRId64 " | %" PRId64 " | %" PRId64 " |\n",
+                "| %s | %" PRId64 " | %" PRId64 " | %" PRId64 " | %" PRId64 " | %" PRId64
+                " | %.2g |\n",
                 precisions[i], s.rows, s.deficient, s.photographs, s.photographs_deficient,
-                s.indefinite);
+                s.indefinite, s.condition);
         list = must_format("%s%s %s %" PRId64 " of %" PRId64, shorter, i ? "," : "", precisions[i],
                            s.deficient, s.rows);
         free(shorter);

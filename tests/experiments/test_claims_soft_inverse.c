@@ -24,6 +24,13 @@ static void expect_measured(const claim_run *run, const char *id, const char *te
     free(measured);
 }
 
+static void expect_noted(const claim_run *run, const char *id, const char *text)
+{
+    char *notes = ledger_notes(run, id);
+    cr_expect(strstr(notes, text), "%s: expected: %s in\n%s", id, text, notes);
+    free(notes);
+}
+
 #define START_ROW(rule, cells) "m=3 dtype=f64 rule=" rule " " cells
 
 /* One matrix on the boundary, and one that is not. */
@@ -158,6 +165,9 @@ Test(claims_soft_inverse, rounding_ends_the_decrease)
     ledger_row(t, RISE_ROW("f64", "residual_rise=3 inverse_error_rise=2 divergence=9"));
     ledger_row(t, RISE_ROW("f32", "inverse_error_rise=2"));
     ledger_row(t, RISE_ROW("bf16", "residual_rise=7"));
+    ledger_row(t, RISE_ROW("bf16", "residual_rise=4 inverse_error_rise=3"));
+    ledger_row(curves, "input=a m=3 precision=bf16 iteration=3 residual=0.0625");
+    ledger_row(t, RISE_ROW("f16", "inverse_error_rise=2"));
     ledger_row(curves, "input=a m=3 precision=f64 iteration=2 residual=0.125");
     ledger_row(curves, "input=a m=3 precision=f64 iteration=3 residual=9");
     ledger_row(curves, "input=b m=3 precision=bf16 iteration=6 residual=9");
@@ -166,8 +176,11 @@ Test(claims_soft_inverse, rounding_ends_the_decrease)
     cr_expect(ledger_judge(&run, "S13") == VERDICT_HOLDS_IF);
     expect_measured(&run, "S13", "0 of 399 starts with αλ_max² < 2");
     expect_measured(&run, "S13", "0 of 399 between 2 and 4");
-    expect_measured(&run, "S13", "it grows for 2 of 3 matrices, not before it is at most 1·√u");
-    expect_measured(&run, "S13", "‖X_k − A†‖₂ for 2");
+    expect_measured(&run, "S13", "it grows for 3 of 5 matrices, not before it is at most 1·√u");
+    expect_measured(&run, "S13", "‖X_k − A†‖₂ for 4");
+    expect_noted(&run, "S13", "| f64 | 1 | 1 | 1 | 1 | 0.5 | 1 |");
+    expect_noted(&run, "S13", "| bf16 | 2 | 2 | 1 | 0 | 1 | 1 |");
+    expect_noted(&run, "S13", "from 15/256 to 6975/65536");
     ledger_row(t, RISE_ROW("tf32", "residual_rise=7"));
     expect_measured(&run, "S13", "at most nan·√u"); /* no such curve */
     ledger_close(&run);
@@ -185,7 +198,7 @@ Test(claims_soft_inverse, the_matrix_of_the_decrease_is_singular)
     cr_expect(exact.iterate_is_zero && exact.residual_is_zero, "A is not singular");
 }
 
-#define RANK_ROW(cells) "m=3 sample=0 seed=1 negative=0 condition=10 " cells
+#define RANK_ROW(cells) "m=3 sample=0 seed=1 condition=10 " cells
 
 Test(claims_soft_inverse, only_landmarks_that_coincide_are_singular)
 {
@@ -193,16 +206,18 @@ Test(claims_soft_inverse, only_landmarks_that_coincide_are_singular)
     ledger_open(&run);
     table *t = ledger_table(&run, "precision", 0);
     table *photographs = ledger_table(&run, "sampling-photos", 0);
-    ledger_row(t, RANK_ROW("input=photos precision=f32 coincident=false rank=3"));
-    ledger_row(t, RANK_ROW("input=photos precision=f32 coincident=false rank=2"));
-    ledger_row(t, RANK_ROW("input=a precision=f32 coincident=true rank=1"));
-    ledger_row(t, RANK_ROW("input=a precision=bf16 coincident=false rank=1"));
+    ledger_row(t, RANK_ROW("input=photos precision=f32 coincident=false rank=3 negative=0"));
+    ledger_row(t, RANK_ROW("input=photos precision=f32 coincident=false rank=2 negative=2"));
+    ledger_row(t, RANK_ROW("input=a precision=f32 coincident=true rank=1 negative=1"));
+    ledger_row(t, RANK_ROW("input=a precision=bf16 coincident=false rank=1 negative=0"));
     ledger_row(photographs, "input=photos n=9 m=4 sampler=random pivots=3");
     ledger_row(photographs, "input=photos n=9 m=4 sampler=random pivots=4");
     ledger_row(photographs, "input=photos n=9 m=4 sampler=greedy pivots=2");
     cr_expect(ledger_judge(&run, "S15") == VERDICT_HOLDS_IF);
     expect_measured(&run, "S15", "f64 0 of 0, f32 1 of 2, tf32 0 of 0, f16 0 of 0, bf16 1 of 1");
     expect_measured(&run, "S15", "two coincide in 1 of 2 draws");
+    expect_noted(&run, "S15", "| f32 | 2 | 1 | 2 | 1 | 1 | 10 |");
+    expect_noted(&run, "S15", "| bf16 | 1 | 1 | 0 | 0 | 0 | 10 |");
     ledger_close(&run);
 }
 

@@ -198,6 +198,11 @@ Test(claims_soft_kernel, samplings_are_compared_on_every_input)
                                "three in 1"),
               "%s", measured);
     cr_expect(strstr(measured, "by a factor of 1.5 to 1.5"), "%s", measured);
+    char *notes = ledger_notes(&run, "S05");
+    cr_expect(strstr(notes, "| a | 2 | 0.1 | 0.2 | 0.3 | 0.4 | yes |"), "%s", notes);
+    cr_expect(strstr(notes, "| b | 2 | 0.4 | 0.3 | 0.3 | 0.2 | no: first before random |"));
+    cr_expect(strstr(notes, "| c | 2 | 0.4 | 0.3 | 0.2 | 0.5 | no: random before pool |"));
+    free(notes);
     /* 1 - e^(-1/4), 1 - e^-1, (1 - e^-1)/2, (1 - e^-4)/2 */
     cr_expect(strstr(measured, "pooling leaves 0.221 at distance 1, 0.632 at 2, where a token "
                                "leaves 0.316, 0.491"),
