@@ -635,7 +635,7 @@ static void conclude_s13(verdict *v, const rounded_run *rounded, bool exact_fall
     verdict_set(&v->measured,
                 "without rounding: %d of 399 starts with αλ_max² < 2 at which the residual grows, "
                 "%d of 399 between 2 and 4 at which it does not. Rounded: it grows for %" PRId64
-                " of %" PRId64 " matrices, not before it is at most %.2g·√u; ‖X_k − A†‖₂ for "
+                " of %" PRId64 " matrices, from a level of at most %.2g·√u on; ‖X_k − A†‖₂ for "
                 "%" PRId64,
                 inside, outside, rises->residual, rises->rows, rises->level, rises->error);
     verdict_set(&v->bound, "max λ|1 − αλ²|^(2^k), which falls while |1 − αλ²| < 1");

@@ -176,7 +176,7 @@ Test(claims_soft_inverse, rounding_ends_the_decrease)
     cr_expect(ledger_judge(&run, "S13") == VERDICT_HOLDS_IF);
     expect_measured(&run, "S13", "0 of 399 starts with αλ_max² < 2");
     expect_measured(&run, "S13", "0 of 399 between 2 and 4");
-    expect_measured(&run, "S13", "it grows for 3 of 5 matrices, not before it is at most 1·√u");
+    expect_measured(&run, "S13", "it grows for 3 of 5 matrices, from a level of at most 1·√u on");
     expect_measured(&run, "S13", "‖X_k − A†‖₂ for 4");
     expect_noted(&run, "S13", "| f64 | 1 | 1 | 1 | 1 | 0.5 | 1 |");
     expect_noted(&run, "S13", "| bf16 | 2 | 2 | 1 | 0 | 1 | 1 |");
