@@ -92,7 +92,8 @@ typedef struct {
     atn_sima_options options;
 } narrow_sima;
 
-/* y (n) of q, k (n x d) and v (n), which the storage must hold. Returns an exit code. */
+/* y (n) of q, k (n x d) and v (n), which the storage must hold; not finite if anything is not.
+ * Returns an exit code. */
 static int narrow_forward(const claim_run *run, const narrow_sima *sima, int64_t n, int64_t d,
                           const float *q, const float *k, const float *v, float *y)
 {
@@ -114,6 +115,11 @@ static int narrow_forward(const claim_run *run, const narrow_sima *sima, int64_t
         return EXIT_PASS;
     report_error("sima in %s: %s", atn_storage_name(sima->storage), atn_status_message(status));
     return EXIT_ENVIRONMENT;
+}
+
+static void say_number(double x, char text[32])
+{
+    snprintf(text, 32, isfinite(x) ? "%g" : "not finite", x);
 }
 
 static float in_f16(float x)
@@ -210,7 +216,7 @@ static int two_tokens(const claim_run *run, double y[2])
     static const atn_order orders[2] = {ATN_ORDER_TOKENS, ATN_ORDER_CHANNELS};
     int code = EXIT_PASS;
     for (int i = 0; i < 2; i++) {
-        float out[2] = {NAN, NAN};
+        float out[2] = {0, 0};
         narrow_sima sima = {ATN_STORAGE_F16, {.norm = ATN_SIMA_L1, .order = orders[i]}};
         code = exit_worst(code, narrow_forward(run, &sima, 2, 1, x, x, v, out));
         y[i] = (double)out[1];
@@ -278,10 +284,10 @@ static void show_orders(verdict *v, const table *t, double exact, double ratio, 
                     "8 tokens of whole numbers (method): an output is off the exact Y by %g",
                     exact);
     else if (worst >= 0 && !(ratio <= 2))
-        verdict_set(&v->counterexample, "%s, n = %lld, d = %lld, %s: the orders differ by %.3g",
+        verdict_set(&v->counterexample,
+                    "%s, n = %lld, d = %lld, %s: the orders are apart by %.3g of a rounding bound",
                     cell_text(t, worst, "input"), (long long)cell_integer(t, worst, "n"),
-                    (long long)cell_integer(t, worst, "d"), cell_text(t, worst, "storage"),
-                    cell_real(t, worst, "order_difference"));
+                    (long long)cell_integer(t, worst, "d"), cell_text(t, worst, "storage"), ratio);
     else
         verdict_set(&v->counterexample,
                     "two tokens of one channel, Q = K = (1, 2⁻¹³), V = (0, 8192), in f16: the "
@@ -303,15 +309,18 @@ static int judge_m02(const claim_run *run, verdict *v)
     bool same = exact == 0 && ratio >= 0 && ratio <= most;
     bool apart = gap > narrow * fabs(y[1]), together = gap <= narrow * fabs(y[1]);
     note_orders(run, t, v->notes);
-    v->kind = same && apart ? VERDICT_HOLDS_IF : same && together ? VERDICT_HOLDS : VERDICT_FAILS;
+    v->kind = ratio < 0          ? VERDICT_NONE
+              : same && apart    ? VERDICT_HOLDS_IF
+              : same && together ? VERDICT_HOLDS
+                                 : VERDICT_FAILS;
     if (v->kind == VERDICT_HOLDS_IF)
         verdict_set(&v->condition, "arithmetic is exact; with rounding, to its accuracy, if no "
                                    "entry of Q̂, K̂ and of the product formed first underflows");
     verdict_set(&v->measured,
                 "whole numbers over powers of two, both orders in f64: off the exact Y by %g. "
                 "Without underflow (f64, f32, bf16): apart by at most %.2g of a rounding bound. "
-                "f16, two tokens: apart by %.3g of the output",
-                exact, ratio, gap / fabs(y[1]));
+                "f16, two tokens: apart by %.3g %% of the output",
+                exact, ratio, 100 * gap / fabs(y[1]));
     verdict_set(&v->bound, "0; %g, the rounding of both orders; %.2g, four roundings of f16", most,
                 narrow);
     if (v->kind != VERDICT_HOLDS)
@@ -464,9 +473,9 @@ static int judge_m03(const claim_run *run, verdict *v)
     verdict_set(&v->measured,
                 "tokens first is %squadratic in N and linear in D, channels first %sthe reverse; "
                 "flops cross at N = D in %d of %d shapes of one head and %d of %d of more, at "
-                "N = d_h in all of %d",
+                "N = d_h in %d of %d",
                 in_tokens ? "" : "NOT ", in_channels ? "" : "NOT ", found.at_width, found.single,
-                found.at_width_many, found.many, found.at_head);
+                found.at_width_many, found.many, found.at_head, found.single + found.many);
     verdict_set(&v->bound, "exact counts");
     if (n > 0)
         verdict_set(&v->counterexample,
@@ -496,7 +505,7 @@ static int judge_small_norms(const claim_run *run, small_norms *s)
     const narrow_sima factors = {ATN_STORAGE_F16, {.norm = ATN_SIMA_NONE}};
     const narrow_sima rounded = {ATN_STORAGE_F16,
                                  {.norm = ATN_SIMA_L1, .epsilon = (double)in_f16(epsilon)}};
-    float divided[2] = {in_f16(large[0] / norm), in_f16(large[1] / norm)}, y[2] = {NAN, NAN};
+    float divided[2] = {in_f16(large[0] / norm), in_f16(large[1] / norm)}, y[2] = {-1, -1};
     int code = narrow_forward(run, &normed, 2, 1, large, large, ones, y);
     s->wide = (double)y[0];
     code = exit_worst(code, narrow_forward(run, &factors, 2, 1, divided, divided, ones, y));
@@ -550,7 +559,8 @@ static void note_norms(const claim_run *run, const table *t, FILE *notes)
     static const char *const inputs[] = {"normal", "normal-x64", "dead-channel"};
     fprintf(notes,
             "Correct digits of the output in f16, d = 32. Weights are the entries of Q̂K̂ᵀ. The "
-            "last column stores norms and ε = 10⁻¹² in f16.\n\n| tokens | n | norms wide, channels "
+            "last column stores norms and ε = 10⁻¹² in f16; 0 digits: the output is 0 or not "
+            "finite.\n\n| tokens | n | norms wide, channels "
             "first | norms wide, tokens first | weights that are 0 | norms in f16, channels first "
             "|\n|---|---|---|---|---|---|\n");
     for (int i = 0; i < 3; i++)
@@ -570,6 +580,10 @@ static void note_norms(const claim_run *run, const table *t, FILE *notes)
 
 static void show_norms(verdict *v, const table *t, const small_norms *s, const f16_rows *wide)
 {
+    char text[5][32];
+    const double shown[5] = {s->stored, s->wide, s->dead_stored, s->dead_wide, s->values[1]};
+    for (int i = 0; i < 5; i++)
+        say_number(shown[i], text[i]);
     if (wide->example >= 0)
         verdict_set(&v->counterexample, "norms wide, %s, n = %lld, %s first: not finite",
                     cell_text(t, wide->example, "input"),
@@ -578,10 +592,10 @@ static void show_norms(verdict *v, const table *t, const small_norms *s, const f
     else
         verdict_set(&v->counterexample,
                     "two tokens, one channel, Q = K = (32768, 32768), V = (1, 1): the norm 65536 "
-                    "is infinite in f16, and Y = %g instead of 1/2 (%g with a wide norm). One "
-                    "token, Q = K = (0): ε = 10⁻¹² is 0 in f16, and Y = %g instead of 0 (%g). One "
-                    "token, two channels, Q = K = (1, 1), V = (40000): Y = %g instead of 80000",
-                    s->stored, s->wide, s->dead_stored, s->dead_wide, s->values[1]);
+                    "is infinite in f16, and Y is %s instead of 1/2 (%s with a wide norm). One "
+                    "token, Q = K = (0): ε = 10⁻¹² is 0 in f16, and Y is %s instead of 0 (%s). One "
+                    "token, two channels, Q = K = (1, 1), V = (40000): Y is %s instead of 80000",
+                    text[0], text[1], text[2], text[3], text[4]);
 }
 
 static int judge_m04(const claim_run *run, verdict *v)
@@ -592,16 +606,20 @@ static int judge_m04(const claim_run *run, verdict *v)
     f16_rows wide = count_f16(t, "wide"), stored = count_f16(t, "stored");
     /* Numbers that f16 holds: no rounding. */
     bool good = s.wide == 0.5 && s.dead_wide == 0 && s.values[0] == 40000;
-    bool safe = good && wide.rows > 0 && wide.nonfinite == 0;
-    bool always = s.stored == 0.5 && s.dead_stored == 0 && isfinite(s.values[1]) &&
+    bool safe = good && wide.nonfinite == 0;
+    bool always = s.stored == 0.5 && s.dead_stored == 0 && s.values[1] == 80000 &&
                   stored.nonfinite + stored.lost == 0;
     note_norms(run, t, v->notes);
-    v->kind = !safe ? VERDICT_FAILS : always ? VERDICT_HOLDS : VERDICT_HOLDS_IF;
+    v->kind = wide.rows == 0 ? VERDICT_NONE
+              : !safe        ? VERDICT_FAILS
+              : always       ? VERDICT_HOLDS
+                             : VERDICT_HOLDS_IF;
     if (v->kind == VERDICT_HOLDS_IF)
-        verdict_set(&v->condition, "norms and ε are summed and kept in f32 or wider, and "
-                                   "D max|V| ≤ 65504, the largest number of f16");
+        verdict_set(&v->condition,
+                    "norms and ε are summed and kept in f32 or wider, and D max|V| is "
+                    "below f16's largest number, 65504, with room for rounding");
     verdict_set(&v->measured,
-                "norms wide: %d of %d rows in f16 are not finite; norms in f16: %d of %d not "
+                "norms wide: %d of %d outputs in f16 are not finite; norms in f16: %d of %d not "
                 "finite, %d finite without a correct digit. The price: up to %.0f %% of the "
                 "weights are 0 in f16 (norms wide)",
                 wide.nonfinite, wide.rows, stored.nonfinite, stored.rows, stored.lost,
@@ -668,12 +686,12 @@ static int judge_m05(const claim_run *run, verdict *v)
         verdict_set(&v->bound, "it would need a clock");
         return EXIT_PASS;
     }
-    bool dominates = exps.least > 0.5 || xca_exps.least > 0.5;
+    bool dominates = exps.most > 0.5 || xca_exps.most > 0.5;
     verdict_set(&v->measured,
                 "exp %s. With resolution its share of softmax attention goes from %.0f to %.0f %% "
                 "(softmax as a whole %.0f to %.0f %%), with width its share of XCA from %.0f to "
                 "%.0f %% (whole: %.0f to %.0f %%)",
-                dominates ? "takes more than half of the time"
+                dominates ? "takes more than half of the time at some size"
                           : "does not take half of the time anywhere",
                 100 * exps.first, 100 * exps.last, 100 * softmax.first, 100 * softmax.last,
                 100 * xca_exps.first, 100 * xca_exps.last, 100 * xca.first, 100 * xca.last);
@@ -693,7 +711,7 @@ static int one_entry(const claim_run *run, atn_storage storage, atn_sima_norm no
 {
     static const float value = 1;
     narrow_sima sima = {storage, {.norm = norm, .order = ATN_ORDER_TOKENS}};
-    float y = NAN;
+    float y = -1;
     int code = narrow_forward(run, &sima, 1, 1, &scale, &scale, &value, &y);
     *entry = (double)y;
     return code;
@@ -720,7 +738,7 @@ static int entries_grow(const claim_run *run, float *in_the_way)
 /* The largest |entry| of QK^T (or Q^ K^^T) for tokens 8 and 64 times as large, over that of the
  * tokens themselves, in f64: powers of two, so 64, 4096 and 1, 1 without any rounding. How many
  * rows say otherwise; the rows seen in *seen. */
-static int scaled_otherwise(const table *t, int *seen, FILE *notes)
+static int scaled_otherwise(const claim_run *run, const table *t, int *seen, FILE *notes)
 {
     static const struct {
         const char *norm, *input;
@@ -743,7 +761,8 @@ static int scaled_otherwise(const table *t, int *seen, FILE *notes)
             c.seed = (uint64_t)cell_integer(t, row, "seed");
             double largest = cell_real(t, row, "first_largest");
             double growth = largest / chosen_cell(t, &c, "first_largest");
-            if ((*seen)++ < 4 * 3 || growth != scaled[i].growth)
+            ++*seen;
+            if (c.seed == run->seed || !(growth == scaled[i].growth))
                 fprintf(notes, "| %s | %s | %lld | %.4g | %.10g |\n", scaled[i].norm,
                         scaled[i].input, (long long)c.n, largest, growth);
             otherwise += !(growth == scaled[i].growth);
@@ -760,17 +779,21 @@ static int judge_m06(const claim_run *run, verdict *v)
     int seen, overflown = 0, rows = 0, code = entries_grow(run, &in_the_way);
     code = exit_worst(code, one_entry(run, ATN_STORAGE_F16, ATN_SIMA_NONE, 256, &bare_f16));
     code = exit_worst(code, one_entry(run, ATN_STORAGE_F16, ATN_SIMA_L1, 256, &normed_f16));
-    int otherwise = scaled_otherwise(t, &seen, v->notes);
+    char bare_text[32];
+    say_number(bare_f16, bare_text);
+    int otherwise = scaled_otherwise(run, t, &seen, v->notes);
     for (int64_t row = 0; row < table_rows(t); row++) {
         rows += is_chosen(t, row, &bare);
         overflown += is_chosen(t, row, &bare) && !is_finite_row(t, row);
     }
-    v->kind = seen > 0 && otherwise == 0 && in_the_way == 0 ? VERDICT_HOLDS : VERDICT_FAILS;
+    v->kind = seen == 0                           ? VERDICT_NONE
+              : otherwise == 0 && in_the_way == 0 ? VERDICT_HOLDS
+                                                  : VERDICT_FAILS;
     verdict_set(&v->measured,
                 "one token, q = k = s: the entry is s² for s up to 2⁶⁰ in f32, with ℓ1 norms 1. In "
-                "f16, s = 256: %g, with ℓ1 norms %g. Tokens 8 and 64 times as large: other than "
+                "f16, s = 256: %s, with ℓ1 norms %g. Tokens 8 and 64 times as large: other than "
                 "64 and 4096 times in %d of %d rows. Without norms f16 overflows in %d of %d rows",
-                bare_f16, normed_f16, otherwise, seen, overflown, rows);
+                bare_text, normed_f16, otherwise, seen, overflown, rows);
     verdict_set(&v->bound, "none for QKᵀ, D for Q̂K̂ᵀ (M01). Only the range is judged: that training "
                            "ends in NaN would need training");
     if (v->kind == VERDICT_FAILS && in_the_way != 0)
@@ -886,16 +909,16 @@ const claim sima_claims[] = {
     {
         .id = "M02",
         .source = "SimA § 1, 2.2",
-        .statement = "There are two possible orderings of multiplying these three matrices, "
-                     "(Q̂K̂ᵀ)V and Q̂(K̂ᵀV), and one may be chosen at the test time without affecting "
-                     "the training process: their results are the same.",
+        .statement = "Due to the associative property of multiplication, there are two possible "
+                     "orderings at the test time, (Q̂K̂ᵀ)V and Q̂(K̂ᵀV). One is chosen dynamically, "
+                     "without affecting the training process.",
         .method = "Exactly: 8 tokens of whole numbers whose columns have ℓ1 norm 32, both orders "
                   "in f64 against whole-number arithmetic. Rounded: random tokens and photographs, "
                   "both orders in f64, f32, bf16, f16, with wide norms. The smallest example in "
                   "f16 by the library.",
         .corrected = "The orders agree to the accuracy of the arithmetic in f64, f32 and bf16. In "
                      "f16 they do so for few tokens only: entries of Q̂K̂ᵀ are about D/N², and those "
-                     "below 2⁻²⁵ are 0 tokens first, while channels first loses nothing like it.",
+                     "below 2⁻²⁵ are 0 tokens first, while channels first keeps its digits (M04).",
         .proof = "Multiplication of matrices is associative. If every rounding is a factor 1 + δ, "
                  "|δ| ≤ u, either order is within c u |Q̂||K̂|ᵀ|V| of the exact Y, c depending on N "
                  "and D alone; underflow is no such factor.",
@@ -929,8 +952,8 @@ const claim sima_claims[] = {
                   "large, with a dead channel, and photographs. The smallest examples by the "
                   "library.",
         .corrected =
-            "Nothing overflows if norms and ε are kept in f32 or wider and D max|V| ≤ 65504 "
-            "(V, or Q̂, over D if not). A norm in f16 is infinite once Σ|x| ≥ 65520, which "
+            "Nothing overflows if norms and ε are kept in f32 or wider and D max|V| < 65504 "
+            "(divide V by D if not). A norm in f16 is infinite once Σ|x| ≥ 65520, which "
             "makes the output 0 without a warning, and ε = 10⁻¹² is 0 in f16, which makes "
             "it NaN for a dead channel. The price is underflow.",
         .proof = "Σ_i |q̂_ic| ≤ 1 and Σ_j |k̂_jc| ≤ 1 in every channel. So |q̂_ic| ≤ 1, "
@@ -942,9 +965,10 @@ const claim sima_claims[] = {
     {
         .id = "M05",
         .source = "SimA § 2.2, Fig. 1",
-        .statement = "Softmax will be the bottleneck when increasing the number of tokens in "
-                     "softmax attention and the number of channels in XCA, due to the overhead of "
-                     "exp.",
+        .statement = "Softmax will be bottleneck when increasing the number of tokens in softmax "
+                     "attention and the number of channels in XCA: at 1536 × 1536 pixels DeiT is "
+                     "58 % slower than SimA, with 8192 dimensions XCiT 22 %, due to the overhead "
+                     "of exp.",
         .method = "Times of softmax attention and SimA tokens first, of XCA and SimA channels "
                   "first, taken side by side, and of nothing but as many exps: a head of 64 "
                   "channels as N grows, 196 tokens as a head's width grows.",
