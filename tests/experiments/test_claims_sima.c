@@ -45,6 +45,14 @@ Test(claims_sima, orders_agree_unless_something_underflows)
     cr_expect(judge_half_row("M02", M02_ROW("0", "1.9e-15")) == VERDICT_HOLDS_IF);
     cr_expect(judge_half_row("M02", M02_ROW("0", "3e-15")) == VERDICT_FAILS);
     cr_expect(judge_half_row("M02", M02_ROW("0", "nan")) == VERDICT_FAILS);
+    claim_run run;
+    ledger_open(&run);
+    ledger_row(ledger_table(&run, "half", 0), M02_ROW("0", "1e-15"));
+    char *measured = ledger_measured(&run, "M02");
+    cr_expect(strstr(measured, "off the exact Y by 0. "), "%s", measured);
+    cr_expect(strstr(measured, "two tokens: apart by 100 % of the output"), "%s", measured);
+    free(measured);
+    ledger_close(&run);
     const char *both[] = {M02_ROW("0.5", "1"), M02_ROW("0", "1e-15"), NULL};
     cr_expect(judge_half("M02", both) == VERDICT_HOLDS_IF);
     const char *late[] = {M02_ROW("0", "nan"), M02_ROW("0", "1e-15"), NULL};
@@ -62,6 +70,10 @@ Test(claims_sima, flops_cross_at_the_width_of_a_head)
     cr_expect(ledger_judge(&run, "M03") == VERDICT_HOLDS_IF);
     char *measured = ledger_measured(&run, "M03");
     cr_expect(strstr(measured, "2 of 2 shapes of one head and 0 of 4 of more, at N = d_h in 6 of"));
+    char *example = ledger_counterexample(&run, "M03");
+    cr_expect(strstr(example, "H = 2, D = 4 (d_h = 2), N = 3: N < D, but tokens first takes 192"));
+    cr_expect(strstr(example, "channels first 144"), "%s", example);
+    free(example);
     free(measured);
     ledger_close(&run);
 }
