@@ -21,6 +21,8 @@ verdict_kind ledger_judge(const claim_run *run, const char *id);
 char *ledger_measured(const claim_run *run, const char *id);
 /* Its notes, to be freed. */
 char *ledger_notes(const claim_run *run, const char *id);
+/* The smallest counterexample it gives, to be freed. */
+char *ledger_counterexample(const claim_run *run, const char *id);
 /* The exit code alone. */
 int ledger_code(const claim_run *run, const char *id);
 
