@@ -346,10 +346,13 @@ static void iterate(iteration *t)
     }
 }
 
-/* |B X B - B|_F / |B|_F = |E B|_F / |B|_F */
+/* |B X B - B|_F / |B|_F = |E B|_F / |B|_F; in a narrow type E holds a rounded B X, and X is judged
+ * by what it is. */
 static double residual(const iteration *t)
 {
     int64_t size = t->p->m * t->p->m;
+    if (t->p->desc->storage != ATN_STORAGE_NATIVE)
+        return R(first_penrose)(t->p->m, t->b, t->x, t->e, t->q);
     double norm = R(frobenius)(size, t->b);
     real_multiply(t->p->m, t->e, t->b, t->q);
     return norm > 0 ? R(frobenius)(size, t->q) / norm : 0;
