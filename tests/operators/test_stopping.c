@@ -162,6 +162,12 @@ static void check_best(atn_context *context, atn_inverse_method method, precisio
               "%s %s %s %s: X_%d with residual %g, expected X_%d with %g", name,
               atn_dtype_name(p.dtype), atn_storage_name(p.storage), kind_names[which],
               info.returned, info.residual, best, residuals[best]);
+    int64_t discarded = info.stop == ATN_STOP_NONFINITE;
+    cr_expect_eq(info.products,
+                 3 * (info.iterations + discarded) + 2 * !discarded +
+                     (desc.search == ATN_SEARCH_SQUARE),
+                 "%s %s after %d: %lld products", name, atn_stop_name(info.stop), info.iterations,
+                 (long long)info.products);
     cr_expect(residuals[best] <= 8 * residuals[best_of_all],
               "%s %s %s %s: %s after %d, residual %g of X_%d; X_%d has %g", name,
               atn_dtype_name(p.dtype), atn_storage_name(p.storage), kind_names[which],
