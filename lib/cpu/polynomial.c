@@ -262,7 +262,7 @@ static double step(iteration *t, int k)
         change += moved * moved;
         size += (double)t->next[i] * (double)t->next[i];
     }
-    return size > 0 ? sqrt(change / size) : (change > 0 ? INFINITY : 0) + 0 * size;
+    return R(relative_update)(change, size);
 }
 
 static void exchange(iteration *t)
@@ -298,15 +298,11 @@ static void keep_best(iteration *t, int k)
 
 static void accept(iteration *t, int k, double update)
 {
-    atn_inverse_info *info = t->p->info;
     core_trace_record(t->p->trace, REAL_DTYPE, t->p->m, t->p->a, t->x, t->p->trace_work);
     keep_best(t, k);
-    info->iterations = info->returned = k;
-    info->last_update = update;
-    if (k > 0 && (info->best_iteration == 0 || update < info->best_update)) {
-        info->best_update = update;
-        info->best_iteration = k;
-    }
+    t->p->info->returned = k;
+    if (k > 0)
+        R(take_update)(t->p->info, k, update);
 }
 
 static void return_to_best(iteration *t)
@@ -383,12 +379,8 @@ atn_status R(polynomial)(const inverse_problem *p)
     real alpha = choose_start(&t);
     p->info->alpha = (double)alpha;
     fill_start(&t, alpha);
-    if (!R(all_finite)(p->m, p->m, t.x, p->m)) { /* alpha leaves the range of the type */
-        memset(p->x, 0, (size_t)size * sizeof(real));
-        p->info->stop = ATN_STOP_NONFINITE;
-        p->info->residual = 1;
-        return ATN_NOT_CONVERGED;
-    }
+    if (!R(all_finite)(p->m, p->m, t.x, p->m)) /* alpha leaves the range of the type */
+        return R(without_start)(p, ATN_STOP_NONFINITE);
     fill_probe(&t);
     iterate(&t);
     p->info->residual = residual(&t);
