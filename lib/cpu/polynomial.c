@@ -15,8 +15,8 @@ typedef struct {
     const real *b;
     real *x, *next;
     real *e, *power, *other, *q;
-    real *best, *probe;   /* the X with the smallest |E B v|, and B v */
-    double best_residual; /* |E B v|^2 */
+    real *best, *probe;   /* the X with the smallest |E B v|, and B v, scaled */
+    double best_residual; /* |E B v|^2, scaled */
     int best_step;
     double gap; /* 1 - d, which stays accurate where d rounds to 1; 1 for hyperpowers */
 } iteration;
@@ -272,12 +272,17 @@ static void exchange(iteration *t)
     t->next = x;
 }
 
+/* B v, over a power of 2 that keeps squares in the range of f64. */
 static void fill_probe(iteration *t)
 {
     int64_t m = t->p->m;
+    int exponent;
     fill_generic(m, t->e);
     for (int64_t i = 0; i < m; i++)
         t->probe[i] = (real)R(dot)(m, t->b + i * m, t->e);
+    frexp(R(frobenius)(m, t->probe), &exponent);
+    for (int64_t i = 0; i < m; i++)
+        t->probe[i] = (real)ldexp((double)t->probe[i], -exponent);
 }
 
 /* What the guard returns to: X where |E B v| is the smallest so far. */
