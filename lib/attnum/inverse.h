@@ -130,7 +130,8 @@ typedef struct {
     int search_cap;           /* the most halvings: 10 */
     bool search_accepts_last; /* at the cap: go on with the last alpha (code), or give up (paper) */
     atn_alpha_scope scope;
-    atn_stopping stopping; /* with best, iterations is the most there may be */
+    atn_stopping stopping; /* with best, iterations is the most there may be; the polynomial
+                              iterations have their guard instead and take none */
     /* Polynomial iterations. T: the fewest with order^T >= 2^20, the degree of 20 Newton-Raphson
      * steps; nystromformer: 6, as published. alpha: numerator / |B|_1 from alpha I, numerator /
      * |B|_1^2 from alpha B; 1.8 keeps |e| < 1 where all row sums are equal, nystromformer has 1. */

@@ -459,6 +459,11 @@ Test(stopping, names_and_range)
         desc.alpha = method == ATN_INVERSE_NR;
         desc.stopping = ATN_STOPPING_COUNT;
         cr_expect_eq(run(context, &desc, precisions[0], a, x, NULL, NULL), ATN_ERR_VALUE);
+        bool polynomial = method >= ATN_INVERSE_NEWTON_SCHULZ && method <= ATN_INVERSE_CHEBYSHEV_9;
+        desc.stopping = ATN_STOPPING_BEST;
+        atn_status status = run(context, &desc, precisions[0], a, x, NULL, NULL);
+        cr_expect(polynomial ? status == ATN_ERR_VALUE : status >= 0, "%s: %s",
+                  atn_inverse_name(desc.method), atn_status_name(status));
     }
     atn_context_free(context);
 }
