@@ -238,16 +238,6 @@ static table *read_table(const char *out)
     return t;
 }
 
-static const char *text_at(const table *t, int64_t row, const char *name)
-{
-    return table_get_text(t, row, table_column(t, name));
-}
-
-static double real_at(const table *t, int64_t row, const char *name)
-{
-    return table_get_real(t, row, table_column(t, name));
-}
-
 /* Tools read the first ten columns by position. */
 Test(accuracy, the_first_columns)
 {
@@ -271,22 +261,24 @@ Test(accuracy, every_variant_in_every_type)
         const atn_operator_info *info = atn_operator_get((atn_operator)op);
         for (int i = 0; i < info->variant_count * 8; i++, row++) {
             cr_assert_lt(row, table_rows(t));
-            cr_expect(strcmp(text_at(t, row, "operator"), info->name) == 0 &&
-                          strcmp(text_at(t, row, "variant"), info->variants[i / 8].name) == 0 &&
-                          strcmp(text_at(t, row, "input"), inputs[i / 4 % 2]) == 0 &&
-                          strcmp(text_at(t, row, "dtype"), dtypes[i % 4]) == 0,
+            cr_expect(cell_is(t, row, "operator", info->name) &&
+                          cell_is(t, row, "variant", info->variants[i / 8].name) &&
+                          cell_is(t, row, "input", inputs[i / 4 % 2]) &&
+                          cell_is(t, row, "dtype", dtypes[i % 4]),
                       "row %" PRId64, row);
-            const char *verdict = text_at(t, row, "verdict"), *reason = text_at(t, row, "reason");
+            const char *verdict = cell_text(t, row, "verdict"),
+                       *reason = cell_text(t, row, "reason");
             bool skipped = strcmp(verdict, "skipped") == 0;
             cr_expect(strcmp(verdict, "pass") == 0 || (skipped && *reason) || i % 4 > 1,
                       "row %" PRId64 ": %s %s", row, verdict, reason);
-            double error = real_at(t, row, "relative_error"), kappa = real_at(t, row, "kappa");
-            cr_expect(kappa == real_at(t, row - i % 4, "kappa"), "row %" PRId64 ": %g", row, kappa);
-            double ratio = error / (kappa * real_at(t, row, "rounding"));
-            bool judged = !table_is_missing(t, row, table_column(t, "ratio"));
+            double error = cell_real(t, row, "relative_error"), kappa = cell_real(t, row, "kappa");
+            cr_expect(kappa == cell_real(t, row - i % 4, "kappa"), "row %" PRId64 ": %g", row,
+                      kappa);
+            double ratio = error / (kappa * cell_real(t, row, "rounding"));
+            bool judged = !cell_missing(t, row, "ratio");
             cr_expect(skipped || judged, "row %" PRId64, row);
             if (judged && isfinite(error))
-                cr_expect(fabs(ratio - real_at(t, row, "ratio")) <= 1e-12 * ratio, "row %" PRId64,
+                cr_expect(fabs(ratio - cell_real(t, row, "ratio")) <= 1e-12 * ratio, "row %" PRId64,
                           row);
         }
     }
@@ -406,9 +398,9 @@ Test(accuracy, errors_are_the_librarys)
                  EXIT_PASS);
     table *t = read_table("r");
     cr_assert_eq(table_rows(t), 2);
-    double got = real_at(t, 1, "relative_error"), kappa = real_at(t, 1, "kappa");
+    double got = cell_real(t, 1, "relative_error"), kappa = cell_real(t, 1, "kappa");
     cr_expect(fabs(got - want) < 1e-6 * want && want > 1e-9, "%.9g, expected %.9g", got, want);
-    cr_expect(real_at(t, 1, "rounding") == 36 * 0x1p-24);
+    cr_expect(cell_real(t, 1, "rounding") == 36 * 0x1p-24);
     cr_expect(kappa > 1.5 && kappa < 4, "kappa %g: Y is linear in V, and tokens are small", kappa);
     table_free(t);
     input_free(in);
@@ -424,8 +416,8 @@ Test(accuracy, tokens_are_rounded_first)
     table *t = read_table("r");
     cr_assert_eq(table_rows(t), 3);
     for (int64_t row = 0; row < 3; row++)
-        cr_expect(real_at(t, row, "relative_error") == 0, "%s: %g", text_at(t, row, "dtype"),
-                  real_at(t, row, "relative_error"));
+        cr_expect(cell_real(t, row, "relative_error") == 0, "%s: %g", cell_text(t, row, "dtype"),
+                  cell_real(t, row, "relative_error"));
     table_free(t);
 }
 
@@ -438,10 +430,10 @@ Test(accuracy, an_overflow_of_f16_is_a_result)
     table *t = read_table("r");
     cr_assert_eq(table_rows(t), 4);
     for (int64_t row = 0; row < 4; row++) {
-        bool f16 = strcmp(text_at(t, row, "dtype"), "f16") == 0;
-        cr_expect_str_eq(text_at(t, row, "verdict"), f16 ? "FAIL" : "pass", "row %" PRId64, row);
-        cr_expect_str_eq(text_at(t, row, "outcome"), f16 ? "ATN_NONFINITE" : "ATN_OK");
-        cr_expect(!f16 || isinf(real_at(t, row, "ratio")));
+        bool f16 = cell_is(t, row, "dtype", "f16");
+        cr_expect_str_eq(cell_text(t, row, "verdict"), f16 ? "FAIL" : "pass", "row %" PRId64, row);
+        cr_expect_str_eq(cell_text(t, row, "outcome"), f16 ? "ATN_NONFINITE" : "ATN_OK");
+        cr_expect(!f16 || isinf(cell_real(t, row, "ratio")));
     }
     table_free(t);
 }

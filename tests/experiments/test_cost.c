@@ -59,16 +59,6 @@ static double number(const table *t, int64_t row, const char *name)
                                             : (double)table_get_integer(t, row, col);
 }
 
-static const char *text_of(const table *t, int64_t row, const char *name)
-{
-    return table_get_text(t, row, table_column(t, name));
-}
-
-static bool has_text(const table *t, int64_t row, const char *name, const char *text)
-{
-    return strcmp(text_of(t, row, name), text) == 0;
-}
-
 /* ---- Counts ---- */
 
 /* The row of an operator's variant at n and m (0: none), or -1; asserts that there is but one. */
@@ -78,7 +68,7 @@ static int64_t find_count(const table *t, const char *name, const char *variant,
     int64_t found = -1;
     for (int64_t row = 0; row < table_rows(t); row++) {
         double landmarks = number(t, row, "m");
-        if (!has_text(t, row, "operator", name) || !has_text(t, row, "variant", variant) ||
+        if (!cell_is(t, row, "operator", name) || !cell_is(t, row, "variant", variant) ||
             number(t, row, "n") != (double)n || (m ? landmarks != (double)m : !isnan(landmarks)))
             continue;
         cr_expect(found < 0, "%s %s n=%" PRId64 " twice", name, variant, n);
@@ -193,7 +183,7 @@ Test(cost, counts_of_all_operators)
                           "%s n=%" PRId64, info->name, n);
         }
     for (int64_t row = 1; row < table_rows(t); row++) {
-        bool same = has_text(t, row, "operator", text_of(t, row - 1, "operator"));
+        bool same = cell_is(t, row, "operator", cell_text(t, row - 1, "operator"));
         static const char *const names[] = {"n", "flops", "exps", "bytes_min", "state_bytes"};
         for (int i = 0; i < 5; i++)
             same &= number(t, row, names[i]) == number(t, row - 1, names[i]);
@@ -221,8 +211,8 @@ static int64_t find_formula(const table *t, const char *statement, const char *n
     for (int64_t row = 0; row < table_rows(t); row++) {
         double tokens = number(t, row, "n"), landmarks = number(t, row, "m");
         double h = number(t, row, "heads");
-        if (!has_text(t, row, "statement", statement) || !has_text(t, row, "operator", name) ||
-            !has_text(t, row, "quantity", quantity) || !has_text(t, row, "formula", formula) ||
+        if (!cell_is(t, row, "statement", statement) || !cell_is(t, row, "operator", name) ||
+            !cell_is(t, row, "quantity", quantity) || !cell_is(t, row, "formula", formula) ||
             (n ? tokens != n : !isnan(tokens)) || (m ? landmarks != m : !isnan(landmarks)) ||
             (heads ? h != heads : !isnan(h)))
             continue;
@@ -306,7 +296,7 @@ Test(cost, statements_are_evaluated)
         cr_expect(printed == 0 ? isnan(ratio) : ratio == counted / printed, "row %" PRId64, row);
     }
     for (int64_t row = 0; row < table_rows(t); row++)
-        cr_expect(!table_get_boolean(t, row, table_column(t, "exact")) ||
+        cr_expect(!cell_boolean(t, row, "exact") ||
                       number(t, row, "printed") == number(t, row, "counted"),
                   "row %" PRId64, row);
     table_free(t);
@@ -384,9 +374,9 @@ static double held(const char *name, const char *variant, double n)
 
 static void check_memory_row(const table *t, int64_t row)
 {
-    const char *name = text_of(t, row, "operator");
+    const char *name = cell_text(t, row, "operator");
     const atn_operator_info *info = atn_operator_find(name);
-    bool backward = has_text(t, row, "mode", "forward+backward");
+    bool backward = cell_is(t, row, "mode", "forward+backward");
     double n = number(t, row, "n"), d = number(t, row, "d"), heads = number(t, row, "heads");
     double measured = number(t, row, "bytes_measured");
     double arrays = info->capabilities & ATN_CAN_CROSS ? 4 : 3;
@@ -395,7 +385,7 @@ static void check_memory_row(const table *t, int64_t row)
               "row %" PRId64 ": %g", row, number(t, row, "bytes_io"));
     if (heads == 12)
         cr_expect(number(t, row, "bytes_materialised") ==
-                      4 * 12 * held(name, text_of(t, row, "variant"), n),
+                      4 * 12 * held(name, cell_text(t, row, "variant"), n),
                   "row %" PRId64 ": %s %g", row, name, number(t, row, "bytes_materialised"));
     if (resident_obstacle())
         cr_expect(isnan(measured), "row %" PRId64, row);
@@ -426,20 +416,20 @@ static void check_fits(const table *t, const table *fits)
 {
     int checked = 0;
     for (int64_t row = 0; row < table_rows(fits); row++) {
-        const char *quantity = text_of(fits, row, "quantity");
+        const char *quantity = cell_text(fits, row, "quantity");
         if (number(fits, row, "points") != 3 || strcmp(quantity, "bytes_total") == 0)
             continue;
         for (int64_t first = 0; first < table_rows(t); first++)
-            if (has_text(t, first, "operator", text_of(fits, row, "operator")) &&
-                has_text(t, first, "variant", text_of(fits, row, "variant")) &&
-                has_text(t, first, "mode", text_of(fits, row, "mode")) &&
+            if (cell_is(t, first, "operator", cell_text(fits, row, "operator")) &&
+                cell_is(t, first, "variant", cell_text(fits, row, "variant")) &&
+                cell_is(t, first, "mode", cell_text(fits, row, "mode")) &&
                 number(t, first, "n") == 784) {
                 double want = slope(t, first, quantity), got = number(fits, row, "exponent");
                 cr_expect(isnan(want) ? isnan(got) : fabs(got - want) <= 1e-9,
                           "row %" PRId64 ": %g", row, got);
                 checked++;
             }
-        if (has_text(fits, row, "operator", "softmax") &&
+        if (cell_is(fits, row, "operator", "softmax") &&
             strcmp(quantity, "bytes_materialised") == 0)
             cr_expect(fabs(number(fits, row, "exponent") - 2) <= 1e-9);
     }
@@ -453,7 +443,7 @@ Test(cost, memory_of_all_operators)
     table *t = read_output(&cost_memory, 0), *fits = read_output(&cost_memory, 1);
     for (int64_t row = 0; row < table_rows(t); row++) {
         check_memory_row(t, row);
-        seen[atn_operator_find(text_of(t, row, "operator"))->op]++;
+        seen[atn_operator_find(cell_text(t, row, "operator"))->op]++;
     }
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
         cr_expect(seen[op] > 0, "no %s", atn_operator_get((atn_operator)op)->name);

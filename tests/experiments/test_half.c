@@ -123,11 +123,6 @@ static table *read_output(int output)
     return t;
 }
 
-static bool has_text(const table *t, int64_t row, const char *name, const char *text)
-{
-    return strcmp(table_get_text(t, row, table_column(t, name)), text) == 0;
-}
-
 typedef struct {
     const char *input, *norm, *storage, *form, *order;
     int64_t n;
@@ -138,11 +133,10 @@ static int64_t find_row(const table *t, key k)
 {
     int64_t found = -1;
     for (int64_t row = 0; row < table_rows(t); row++) {
-        if (!has_text(t, row, "input", k.input) || !has_text(t, row, "norm", k.norm) ||
-            !has_text(t, row, "storage", k.storage) || !has_text(t, row, "norm_form", k.form) ||
-            !has_text(t, row, "order", k.order) ||
-            table_get_integer(t, row, table_column(t, "n")) != k.n ||
-            table_get_integer(t, row, table_column(t, "d")) != TOKEN_DIM)
+        if (!cell_is(t, row, "input", k.input) || !cell_is(t, row, "norm", k.norm) ||
+            !cell_is(t, row, "storage", k.storage) || !cell_is(t, row, "norm_form", k.form) ||
+            !cell_is(t, row, "order", k.order) || cell_integer(t, row, "n") != k.n ||
+            cell_integer(t, row, "d") != TOKEN_DIM)
             continue;
         cr_expect(found < 0, "%s %s %s %s %s twice", k.input, k.norm, k.storage, k.form, k.order);
         found = row;
@@ -154,12 +148,12 @@ static int64_t find_row(const table *t, key k)
 
 static double cell(const table *t, key k, const char *name)
 {
-    return table_get_real(t, find_row(t, k), table_column(t, name));
+    return cell_real(t, find_row(t, k), name);
 }
 
 static bool is_finite(const table *t, key k)
 {
-    return has_text(t, find_row(t, k), "outcome", "ATN_OK");
+    return cell_is(t, find_row(t, k), "outcome", "ATN_OK");
 }
 
 /* ---- Against the formulas ---- */
@@ -249,7 +243,7 @@ Test(half, ranges_are_those_of_the_formulas)
     cr_expect(is_near(cell(t, channels, "first_largest"), measures[1]));
     cr_expect(is_near(cell(t, channels, "output_largest"), measures[2]));
     cr_expect(is_near(cell(t, tokens, "norm_largest"), norm_largest));
-    cr_expect(table_get_integer(t, find_row(t, tokens), table_column(t, "queries")) == QUERIES);
+    cr_expect(cell_integer(t, find_row(t, tokens), "queries") == QUERIES);
     cr_expect(is_near(cell(t, tokens, "kappa"), measures[3]));
     table_free(t);
 }
@@ -322,14 +316,13 @@ static void check_norms(const table *t)
 static void check_bounds(const table *t)
 {
     for (int64_t row = 0; row < table_rows(t); row++) {
-        bool l1 = has_text(t, row, "norm", "l1") && has_text(t, row, "storage", "f64");
-        double largest = table_get_real(t, row, table_column(t, "first_largest"));
-        cr_expect(!l1 || !has_text(t, row, "order", "tokens") || largest <= D);
-        bool native = has_text(t, row, "storage", "f64") || has_text(t, row, "storage", "f32");
-        double ratio = table_get_real(t, row, table_column(t, "ratio"));
+        bool l1 = cell_is(t, row, "norm", "l1") && cell_is(t, row, "storage", "f64");
+        double largest = cell_real(t, row, "first_largest");
+        cr_expect(!l1 || !cell_is(t, row, "order", "tokens") || largest <= D);
+        bool native = cell_is(t, row, "storage", "f64") || cell_is(t, row, "storage", "f32");
+        double ratio = cell_real(t, row, "ratio");
         cr_expect(!native || ratio <= 1, "row %" PRId64 ": %g", row, ratio);
-        cr_expect(!table_is_missing(t, row, table_column(t, "norm_largest")) ^
-                  has_text(t, row, "norm", "none"));
+        cr_expect(!cell_missing(t, row, "norm_largest") ^ cell_is(t, row, "norm", "none"));
     }
 }
 
@@ -343,27 +336,21 @@ static const struct {
             {"output_largest", "", "none", 1},        {"order_difference", "", "l1", 0}};
 enum { LAWS = sizeof laws / sizeof *laws };
 
-static int64_t fit_integer(const table *t, int64_t row, const char *name)
-{
-    return table_get_integer(t, row, table_column(t, name));
-}
-
 static void check_fits(const table *t)
 {
     int found[LAWS] = {0};
     for (int64_t row = 0; row < table_rows(t); row++) {
-        bool widths = has_text(t, row, "against", "d");
-        cr_expect(fit_integer(t, row, "points") == (widths ? 3 : 4));
-        cr_expect(fit_integer(t, row, "from") == (widths ? 16 : 49));
-        cr_expect(fit_integer(t, row, "to") == (widths ? 64 : 3136));
+        bool widths = cell_is(t, row, "against", "d");
+        cr_expect(cell_integer(t, row, "points") == (widths ? 3 : 4));
+        cr_expect(cell_integer(t, row, "from") == (widths ? 16 : 49));
+        cr_expect(cell_integer(t, row, "to") == (widths ? 64 : 3136));
         for (int i = 0; i < LAWS; i++) {
-            if (widths || !has_text(t, row, "storage", "f64") ||
-                !has_text(t, row, "input", "normal") ||
-                !has_text(t, row, "quantity", laws[i].quantity) ||
-                !has_text(t, row, "order", laws[i].order) ||
-                !has_text(t, row, "norm", laws[i].norm))
+            if (widths || !cell_is(t, row, "storage", "f64") ||
+                !cell_is(t, row, "input", "normal") ||
+                !cell_is(t, row, "quantity", laws[i].quantity) ||
+                !cell_is(t, row, "order", laws[i].order) || !cell_is(t, row, "norm", laws[i].norm))
                 continue;
-            double exponent = table_get_real(t, row, table_column(t, "exponent"));
+            double exponent = cell_real(t, row, "exponent");
             cr_expect(fabs(exponent - laws[i].exponent) < 0.2, "%d: %g", i, exponent);
             found[i]++;
         }

@@ -50,27 +50,11 @@ static table *read_output(const char *out, int output)
     return t;
 }
 
-static double get_real(const table *t, int64_t row, const char *name)
-{
-    return table_get_real(t, row, table_column(t, name));
-}
-
-static int64_t get_integer(const table *t, int64_t row, const char *name)
-{
-    return table_get_integer(t, row, table_column(t, name));
-}
-
-static const char *get_text(const table *t, int64_t row, const char *name)
-{
-    return table_get_text(t, row, table_column(t, name));
-}
-
 static bool is_map(const table *t, int64_t row, const char *op, const char *variant,
                    const char *kind)
 {
-    return strcmp(get_text(t, row, "operator"), op) == 0 &&
-           strcmp(get_text(t, row, "variant"), variant) == 0 &&
-           strcmp(get_text(t, row, "kind"), kind) == 0;
+    return cell_is(t, row, "operator", op) && cell_is(t, row, "variant", variant) &&
+           cell_is(t, row, "kind", kind);
 }
 
 /* The first row of a map in the table. */
@@ -89,7 +73,7 @@ static void read_map(const table *t, const char *op, const char *variant, const 
 {
     int64_t first = find_map(t, op, variant, kind);
     for (int64_t i = 0; i < N; i++)
-        weights[i] = get_real(t, first + i, "weight");
+        weights[i] = cell_real(t, first + i, "weight");
 }
 
 /* ---- Tokens ---- */
@@ -292,13 +276,13 @@ Test(maps, the_stand_in_is_a_projection_of_the_row)
     project(tokens, row, want);
     cr_expect(difference(got, want) < 1e-11, "softmax: %g", difference(got, want));
     for (int64_t i = 0; i < table_rows(residuals); i++) {
-        const char *op = get_text(residuals, i, "operator");
-        const char *variant = get_text(residuals, i, "variant");
-        int64_t dv = get_integer(residuals, i, "value_dim");
-        double residual = get_real(residuals, i, "residual");
+        const char *op = cell_text(residuals, i, "operator");
+        const char *variant = cell_text(residuals, i, "variant");
+        int64_t dv = cell_integer(residuals, i, "value_dim");
+        double residual = cell_real(residuals, i, "residual");
         bool lost = strcmp(op, "xnorm") == 0 && strcmp(variant, "paper") == 0 && dv == D;
-        cr_expect(get_integer(residuals, i, "rank") == 31 &&
-                  get_integer(residuals, i, "null_space") == N - 31);
+        cr_expect(cell_integer(residuals, i, "rank") == 31 &&
+                  cell_integer(residuals, i, "null_space") == N - 31);
         cr_expect(lost ? residual > 1e-3 : residual < 1e-12, "%s %s %" PRId64 ": %g", op, variant,
                   dv, residual);
         int row_difference = table_column(residuals, "row_difference");
@@ -404,10 +388,10 @@ Test(maps, xnorm_leaves_the_span_of_a_singular_v)
         all += dot(y, y);
     }
     int64_t at = 0;
-    while (strcmp(get_text(residuals, at, "operator"), "xnorm") != 0)
+    while (!cell_is(residuals, at, "operator", "xnorm"))
         at++;
-    double residual = get_real(residuals, at, "residual");
-    cr_expect(get_integer(residuals, at, "value_dim") == D &&
+    double residual = cell_real(residuals, at, "residual");
+    cr_expect(cell_integer(residuals, at, "value_dim") == D &&
                   fabs(residual - sqrt(along / all)) < 1e-11,
               "%g, want %g", residual, sqrt(along / all));
     table_free(residuals);
@@ -433,33 +417,32 @@ Test(maps, every_operator_has_its_map)
     }
     cr_expect(table_rows(t) == N * table_rows(summary));
     for (int64_t map = 0; map < table_rows(summary); map++) {
-        const char *op = get_text(summary, map, "operator");
-        const char *variant = get_text(summary, map, "variant");
-        const char *kind = get_text(summary, map, "kind");
+        const char *op = cell_text(summary, map, "operator");
+        const char *variant = cell_text(summary, map, "variant");
+        const char *kind = cell_text(summary, map, "kind");
         const atn_operator_info *info = atn_operator_find(op);
         double sum = 0, least = INFINITY, largest = -INFINITY;
         for (int64_t i = 0; i < N; i++) {
             int64_t at = map * N + i;
-            double weight = get_real(t, at, "weight");
-            cr_expect(is_map(t, at, op, variant, kind) && get_integer(t, at, "row") == i / SIDE &&
-                          get_integer(t, at, "col") == i % SIDE &&
-                          get_integer(t, at, "query_row") == SIDE / 2 &&
-                          get_integer(t, at, "query_col") == SIDE / 2 &&
-                          get_integer(t, at, "stage") == 3 && get_integer(t, at, "sample") == 33 &&
-                          get_integer(t, at, "seed") == 1 &&
-                          strcmp(get_text(t, at, "photo"), "coffee.png") == 0,
+            double weight = cell_real(t, at, "weight");
+            cr_expect(is_map(t, at, op, variant, kind) && cell_integer(t, at, "row") == i / SIDE &&
+                          cell_integer(t, at, "col") == i % SIDE &&
+                          cell_integer(t, at, "query_row") == SIDE / 2 &&
+                          cell_integer(t, at, "query_col") == SIDE / 2 &&
+                          cell_integer(t, at, "stage") == 3 &&
+                          cell_integer(t, at, "sample") == 33 && cell_integer(t, at, "seed") == 1 &&
+                          cell_is(t, at, "photo", "coffee.png"),
                       "%s %s %s %" PRId64, op, variant, kind, i);
             sum += weight;
             least = fmin(least, weight);
             largest = fmax(largest, weight);
         }
-        cr_expect(get_real(summary, map, "sum") == sum &&
-                  get_real(summary, map, "least") == least &&
-                  get_real(summary, map, "largest") == largest);
+        cr_expect(cell_real(summary, map, "sum") == sum &&
+                  cell_real(summary, map, "least") == least &&
+                  cell_real(summary, map, "largest") == largest);
         bool is_row = strcmp(kind, "row") == 0;
-        cr_expect(table_is_missing(summary, map, table_column(summary, "reference_ratio")) !=
-                      is_row &&
-                  (!is_row || get_real(summary, map, "reference_ratio") < 1));
+        cr_expect(cell_missing(summary, map, "reference_ratio") != is_row &&
+                  (!is_row || cell_real(summary, map, "reference_ratio") < 1));
         for (int v = 0; v < info->variant_count; v++)
             if (is_row && strcmp(info->variants[v].name, variant) == 0 &&
                 info->variants[v].properties & ATN_IS_STOCHASTIC)
@@ -483,8 +466,8 @@ Test(maps, the_pixels_are_those_of_the_tokens)
     cr_assert(table_rows(t) == 4 * PIXELS);
     for (int crop = 0; crop < 4; crop++) {
         int64_t seed = crop / 2 ? 2 : 7, sample = crop % 2, first = table_rows(maps) / 4 * crop;
-        cr_expect(get_integer(maps, first, "seed") == seed &&
-                  get_integer(maps, first, "sample") == sample);
+        cr_expect(cell_integer(maps, first, "seed") == seed &&
+                  cell_integer(maps, first, "sample") == sample);
         for (int stage = 0; stage < 3; stage++) {
             image pixels;
             const char *name;
@@ -493,14 +476,14 @@ Test(maps, the_pixels_are_those_of_the_tokens)
                                  &name) == EXIT_PASS);
             for (int64_t i = 0; i < PIXELS; i++) {
                 int64_t row = crop * PIXELS + i;
-                wrong += get_integer(t, row, "row") != i / 224 ||
-                         get_integer(t, row, "col") != i % 224 ||
-                         (double)get_integer(t, row, "red") / 255 != pixels.rgb[3 * i] ||
-                         (double)get_integer(t, row, "green") / 255 != pixels.rgb[3 * i + 1] ||
-                         (double)get_integer(t, row, "blue") / 255 != pixels.rgb[3 * i + 2] ||
-                         get_integer(t, row, "seed") != seed ||
-                         get_integer(t, row, "sample") != sample ||
-                         strcmp(get_text(t, row, "photo"), name) != 0;
+                wrong += cell_integer(t, row, "row") != i / 224 ||
+                         cell_integer(t, row, "col") != i % 224 ||
+                         (double)cell_integer(t, row, "red") / 255 != pixels.rgb[3 * i] ||
+                         (double)cell_integer(t, row, "green") / 255 != pixels.rgb[3 * i + 1] ||
+                         (double)cell_integer(t, row, "blue") / 255 != pixels.rgb[3 * i + 2] ||
+                         cell_integer(t, row, "seed") != seed ||
+                         cell_integer(t, row, "sample") != sample ||
+                         !cell_is(t, row, "photo", name);
             }
             cr_expect(wrong == 0, "crop %d: %" PRId64 " wrong pixels", crop, wrong);
             free(pixels.rgb);

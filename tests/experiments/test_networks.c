@@ -416,22 +416,12 @@ static void run_counts(void)
     settings_free(&s);
 }
 
-static const char *text_of(const table *t, int64_t row, const char *name)
-{
-    return table_get_text(t, row, table_column(t, name));
-}
-
-static double real_of(const table *t, int64_t row, const char *name)
-{
-    return table_get_real(t, row, table_column(t, name));
-}
-
 static bool same_network(const table *a, int64_t i, const table *b, int64_t j)
 {
     static const char *const names[] = {"paper", "table", "network", "reading"};
     bool same = true;
     for (int k = 0; k < 4; k++)
-        same = same && strcmp(text_of(a, i, names[k]), text_of(b, j, names[k])) == 0;
+        same = same && cell_is(a, i, names[k], cell_text(b, j, names[k]));
     return same;
 }
 
@@ -444,14 +434,14 @@ Test(networks, parts_add_up_to_the_totals)
         double parameters = 0, macs = 0, inverse = 0;
         for (int64_t j = 0; j < table_rows(p); j++)
             if (same_network(t, i, p, j)) {
-                parameters += (double)table_get_integer(p, j, table_column(p, "parameters"));
-                macs += real_of(p, j, "macs");
-                inverse += real_of(p, j, "inverse_macs");
+                parameters += (double)cell_integer(p, j, "parameters");
+                macs += cell_real(p, j, "macs");
+                inverse += cell_real(p, j, "inverse_macs");
             }
-        const char *name = text_of(t, i, "network");
-        cr_expect(real_of(t, i, "counted_params_m") == parameters / 1e6, "%s", name);
-        cr_expect(real_of(t, i, "counted_gmacs") == macs / 1e9, "%s", name);
-        double rest = real_of(t, i, "counted_gmacs_no_inverse");
+        const char *name = cell_text(t, i, "network");
+        cr_expect(cell_real(t, i, "counted_params_m") == parameters / 1e6, "%s", name);
+        cr_expect(cell_real(t, i, "counted_gmacs") == macs / 1e9, "%s", name);
+        double rest = cell_real(t, i, "counted_gmacs_no_inverse");
         /* exact multiples of 1/2: the difference rounds once more */
         cr_expect(inverse > 0 ? fabs(rest - (macs - inverse) / 1e9) <= 4 * 0x1p-53 * rest
                               : isnan(rest),
@@ -466,15 +456,15 @@ Test(networks, parts_add_up_to_the_totals)
 static void expect_judged(const table *t, int64_t row, const char *counted, const char *ratio,
                           const char *verdict, const char *printed, const char *digits)
 {
-    double value = real_of(t, row, counted);
+    double value = cell_real(t, row, counted);
     if (!digits || isnan(value)) {
-        cr_expect(isnan(real_of(t, row, ratio)) && !*text_of(t, row, verdict));
+        cr_expect(isnan(cell_real(t, row, ratio)) && !*cell_text(t, row, verdict));
         return;
     }
-    cr_expect(real_of(t, row, printed) == strtod(digits, NULL));
-    cr_expect(real_of(t, row, ratio) == value / strtod(digits, NULL));
-    cr_expect(strcmp(text_of(t, row, verdict), printed_verdict(value, digits)) == 0, "%s: %s",
-              text_of(t, row, "network"), text_of(t, row, verdict));
+    cr_expect(cell_real(t, row, printed) == strtod(digits, NULL));
+    cr_expect(cell_real(t, row, ratio) == value / strtod(digits, NULL));
+    cr_expect(cell_is(t, row, verdict, printed_verdict(value, digits)), "%s: %s",
+              cell_text(t, row, "network"), cell_text(t, row, verdict));
 }
 
 Test(networks, every_row_is_judged_and_explained)
@@ -489,19 +479,19 @@ Test(networks, every_row_is_judged_and_explained)
                       from->gflops);
         expect_judged(t, row, "counted_gmacs_no_inverse", "no_inverse_ratio", "no_inverse_verdict",
                       "printed_gflops", from->gflops);
-        double difference = real_of(t, row, "params_difference_m");
+        double difference = cell_real(t, row, "params_difference_m");
         if (from->parameters_m)
-            cr_expect(difference ==
-                      real_of(t, row, "counted_params_m") - real_of(t, row, "printed_params_m"));
+            cr_expect(difference == cell_real(t, row, "counted_params_m") -
+                                        cell_real(t, row, "printed_params_m"));
         static const char *const names[] = {"params_verdict", "gmacs_verdict",
                                             "no_inverse_verdict"};
         for (int i = 0; i < 3; i++) {
-            const char *verdict = text_of(t, row, names[i]);
+            const char *verdict = cell_text(t, row, names[i]);
             cr_expect(!*verdict || strcmp(verdict, "agrees") == 0 ||
-                          *text_of(t, row, "explanation"),
+                          *cell_text(t, row, "explanation"),
                       "%s, %s: %s %s", from->name, from->reading, names[i], verdict);
         }
-        cr_expect(*text_of(t, row, "assumption"), "%s", from->name);
+        cr_expect(*cell_text(t, row, "assumption"), "%s", from->name);
     }
     table_free(t);
 }
@@ -537,8 +527,8 @@ Test(networks, findings)
         static const char *const names[] = {"params_verdict", "gmacs_verdict",
                                             "no_inverse_verdict"};
         for (int j = 0; j < 3; j++)
-            cr_expect(strcmp(text_of(t, row, names[j]), want[j]) == 0, "%s, %s: %s is %s",
-                      findings[i].name, findings[i].reading, names[j], text_of(t, row, names[j]));
+            cr_expect(cell_is(t, row, names[j], want[j]), "%s, %s: %s is %s", findings[i].name,
+                      findings[i].reading, names[j], cell_text(t, row, names[j]));
     }
     table_free(t);
 }

@@ -246,11 +246,6 @@ static double number(const table *t, int64_t row, const char *name)
                                             : (double)table_get_integer(t, row, col);
 }
 
-static bool has_text(const table *t, int64_t row, const char *name, const char *text)
-{
-    return strcmp(table_get_text(t, row, table_column(t, name)), text) == 0;
-}
-
 static void check_row(const table *t, int64_t row)
 {
     double median = number(t, row, "ratio_median"), pairs = number(t, row, "pairs");
@@ -261,16 +256,16 @@ static void check_row(const table *t, int64_t row)
     int col = table_column(t, "dirty");
     cr_expect(table_is_missing(t, row, col) ||
               (number(t, row, "dirty") >= 0 && number(t, row, "dirty") <= pairs));
-    if (has_text(t, row, "statement", "S17")) { /* all T iterates, in f32, in one plan alone */
+    if (cell_is(t, row, "statement", "S17")) { /* all T iterates, in f32, in one plan alone */
         double more = number(t, row, "a_workspace_bytes") - number(t, row, "b_workspace_bytes");
         cr_expect(more >= 20 * m * m * 4 && more <= 24 * m * m * 4 + 4096, "m %g: %g", m, more);
-        cr_expect(has_text(t, row, "a_work", "backward-steps"));
-        cr_expect(has_text(t, row, "b_work", "backward-closed"));
+        cr_expect(cell_is(t, row, "a_work", "backward-steps"));
+        cr_expect(cell_is(t, row, "b_work", "backward-closed"));
     }
-    if (has_text(t, row, "b_work", "exps"))
+    if (cell_is(t, row, "b_work", "exps"))
         cr_expect(number(t, row, "exps") ==
-                  pow(number(t, row, has_text(t, row, "a", "xca") ? "d" : "n"), 2));
-    if (has_text(t, row, "a_work", "forward-unstepped")) { /* 20 steps would be 80 m^3 more */
+                  pow(number(t, row, cell_is(t, row, "a", "xca") ? "d" : "n"), 2));
+    if (cell_is(t, row, "a_work", "forward-unstepped")) { /* 20 steps would be 80 m^3 more */
         cr_expect(number(t, row, "b_flops") < 20 * pow(m, 3) + 1000 * pow(m, 2));
         cr_expect(number(t, row, "a_flops") - number(t, row, "b_flops") == 3 * pow(m, 2));
     }
@@ -288,7 +283,7 @@ Test(time, rows_of_a_quick_run, .timeout = 240)
     for (int64_t row = 0; row < table_rows(t); row++) {
         check_row(t, row);
         for (int i = 0; i < 5; i++)
-            found[i] += has_text(t, row, "statement", statements[i]);
+            found[i] += cell_is(t, row, "statement", statements[i]);
     }
     cr_expect(found[0] == 2 && found[1] == 5 && found[2] == 12 && found[3] == 12 && found[4] == 38);
     cr_expect(found[0] + found[1] + found[2] + found[3] + found[4] == table_rows(t));
