@@ -16,6 +16,7 @@
 #include "convergence/bottleneck.h"
 #include "convergence/rounding.h"
 #include "registry.h"
+#include "runs.h"
 #include "scratch.h"
 
 TestSuite(convergence, .init = scratch_begin, .fini = scratch_end);
@@ -30,21 +31,10 @@ typedef struct {
     table *raw, *published;
 } run;
 
-/* Options are words separated by blanks. */
-static void parse_options(settings *s, const experiment *e, const char *options)
-{
-    static char text[1024], *words[64];
-    int count = 0;
-    snprintf(text, sizeof text, "%s", options);
-    for (char *word = strtok(text, " "); word && count < 64; word = strtok(NULL, " "))
-        words[count++] = word;
-    cr_assert_eq(settings_parse(s, e->options, count, words), EXIT_PASS);
-}
-
 static void prepare_run(run *r, const experiment *e, const char *options)
 {
     *r = (run){.e = e};
-    parse_options(&r->s, e, options);
+    cr_assert_eq(parse_options(&r->s, e, options), EXIT_PASS);
     cr_assert_eq(e->prepare(&r->s, &r->state, &r->points), EXIT_PASS);
     r->raw = table_create(e->raw_columns ? e->raw_columns : e->outputs[0].columns,
                           e->raw_columns ? e->raw_column_count : e->outputs[0].column_count);
@@ -52,9 +42,7 @@ static void prepare_run(run *r, const experiment *e, const char *options)
 
 static void run_points(run *r)
 {
-    atn_context *context;
-    atn_context_options options = {.threads = 1};
-    cr_assert_eq(atn_context_create(&options, &context), ATN_OK);
+    atn_context *context = make_context();
     for (int64_t point = 0; point < r->points; point++)
         cr_expect_eq(r->e->run(r->state, point, context, r->raw), EXIT_PASS, "point %" PRId64,
                      point);
@@ -446,7 +434,7 @@ Test(convergence, two_files_of_one_name_are_refused)
     write_tokens("tokens.npy", 1);
     for (int i = 0; i < 2; i++) {
         run r = {.e = both[i]};
-        parse_options(&r.s, r.e, "--input tokens.npy,./tokens.npy");
+        cr_assert_eq(parse_options(&r.s, r.e, "--input tokens.npy,./tokens.npy"), EXIT_PASS);
         capture();
         int code = r.e->prepare(&r.s, &r.state, &r.points);
         const char *text = captured();
@@ -643,41 +631,35 @@ Test(convergence, nothing_is_dropped_in_silence)
 
 /* ---- The whole experiment ---- */
 
-static unsigned char *run_to_csv(const experiment *e, const char *options, const char *path,
-                                 size_t *size)
+static char *run_to_csv(const experiment *e, const char *options, const char *out, size_t *size)
 {
-    settings s;
-    parse_options(&s, e, options);
     experiment without_plot = *e;
     without_plot.plot = NULL;
-    cr_assert(freopen("stdout.txt", "w", stdout));
-    cr_assert_eq(experiment_run(&without_plot, &s), EXIT_PASS);
-    settings_free(&s);
-    return scratch_read(path, size);
+    cr_assert_eq(run_experiment(&without_plot, options), EXIT_PASS);
+    return read_csv(e, out, 0, size);
 }
 
 Test(convergence, csv_does_not_depend_on_threads)
 {
     static const struct {
         const experiment *e;
-        const char *name, *options;
+        const char *options;
     } cases[] = {
-        {&convergence_curves, "curves",
-         "--input photos,iid --samples 3 --stage 1,3 --iterations 4"},
-        {&convergence_initialisation, "initialisation", "--input smooth,iid --samples 2"},
+        {&convergence_curves, "--input photos,iid --samples 3 --stage 1,3 --iterations 4"},
+        {&convergence_initialisation, "--input smooth,iid --samples 2"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        unsigned char *csv[2];
+        char *csv[2];
         size_t sizes[2];
         for (int threads = 1; threads <= 2; threads++) {
-            char options[256], path[256];
-            snprintf(options, sizeof options, "%s --threads %d --out out%d", cases[i].options,
-                     threads, threads);
-            snprintf(path, sizeof path, "out%d/convergence/%s.csv", threads, cases[i].name);
-            csv[threads - 1] = run_to_csv(cases[i].e, options, path, &sizes[threads - 1]);
+            char options[256], out[16];
+            snprintf(out, sizeof out, "out%d", threads);
+            snprintf(options, sizeof options, "%s --threads %d --out %s", cases[i].options, threads,
+                     out);
+            csv[threads - 1] = run_to_csv(cases[i].e, options, out, &sizes[threads - 1]);
         }
         cr_expect(sizes[0] == sizes[1] && sizes[0] > 1000 && memcmp(csv[0], csv[1], sizes[0]) == 0,
-                  "%s", cases[i].name);
+                  "%s", cases[i].e->name);
         free(csv[0]);
         free(csv[1]);
     }

@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <linear_algebra.h>
 #include <newton.h>
@@ -15,6 +14,7 @@
 #include "common/report.h"
 #include "convergence/bottleneck.h"
 #include "registry.h"
+#include "runs.h"
 #include "scratch.h"
 
 TestSuite(gradient, .init = scratch_begin, .fini = scratch_end);
@@ -23,34 +23,8 @@ static const experiment *const e = &convergence_gradient;
 
 static int prepare(settings *s, const char *options, void **state, int64_t *points)
 {
-    static char text[1024], *words[64];
-    int count = 0;
-    snprintf(text, sizeof text, "%s", options);
-    for (char *word = strtok(text, " "); word && count < 64; word = strtok(NULL, " "))
-        words[count++] = word;
-    cr_assert_eq(settings_parse(s, e->options, count, words), EXIT_PASS);
+    cr_assert_eq(parse_options(s, e, options), EXIT_PASS);
     return e->prepare(s, state, points);
-}
-
-/* All rows of a run. */
-static table *run_all(const char *options)
-{
-    settings s;
-    void *state = NULL;
-    int64_t points;
-    atn_context *context;
-    atn_context_options context_options = {.threads = 1};
-    table *raw = table_create(e->outputs[0].columns, e->outputs[0].column_count);
-    cr_assert_eq(prepare(&s, options, &state, &points), EXIT_PASS);
-    cr_assert_eq(atn_context_create(&context_options, &context), ATN_OK);
-    for (int64_t point = 0; point < points; point++)
-        cr_expect_eq(e->run(state, point, context, raw), EXIT_PASS);
-    cr_assert(freopen("stdout.txt", "w", stdout));
-    cr_expect_eq(e->finish(&s, state, raw, &raw), EXIT_PASS);
-    atn_context_free(context);
-    e->release(state);
-    settings_free(&s);
-    return raw;
 }
 
 /* ---- The closed form ---- */
@@ -147,7 +121,7 @@ Test(gradient, rows_are_the_closed_form)
                  inputs[i]);
         spectrum *x = must_allocate(1, sizeof *x);
         find_spectrum(options, x);
-        table *t = run_all(options);
+        table *t = run_first_points(e, options, INT64_MAX);
         cr_expect_eq(table_rows(t), 2 * 20);
         for (int64_t row = 0; row < table_rows(t); row++) {
             bool soft = cell_is(t, row, "variant", "nr-soft");
@@ -173,7 +147,8 @@ Test(gradient, rows_are_the_closed_form)
  * wrong way; going back through the steps is right either way. */
 Test(gradient, theory)
 {
-    table *t = run_all("--input photos,smooth,iid:0.3 --samples 2 --stage 1,3");
+    table *t =
+        run_first_points(e, "--input photos,smooth,iid:0.3 --samples 2 --stage 1,3", INT64_MAX);
     int64_t rows = 0;
     for (int64_t row = 0; row < table_rows(t); row++) {
         bool f64 = cell_is(t, row, "dtype", "f64"), smooth = cell_is(t, row, "input", "smooth");
@@ -198,8 +173,11 @@ Test(gradient, theory)
 /* The iteration from a start that diverges: rows say nan, and the run goes on. */
 Test(gradient, overflow_is_nan)
 {
-    table *t = run_all("--input constant --samples 1 --stage 3 --dtype f32 --variant nr-paper "
-                       "--iterations 160");
+    table *t =
+        run_first_points(e,
+                         "--input constant --samples 1 --stage 3 --dtype f32 --variant nr-paper "
+                         "--iterations 160",
+                         INT64_MAX);
     int64_t lost = 0;
     cr_expect_eq(table_rows(t), 160);
     for (int64_t row = 0; row < table_rows(t); row++)

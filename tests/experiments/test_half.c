@@ -11,6 +11,7 @@
 #include "common/random.h"
 #include "common/report.h"
 #include "registry.h"
+#include "runs.h"
 #include "scratch.h"
 
 TestSuite(half, .init = scratch_begin, .fini = scratch_end);
@@ -92,36 +93,6 @@ Test(half, numbers_are_counted)
 }
 
 /* ---- Running it ---- */
-
-static int run_half(const char *options)
-{
-    char *words[32], *text = must_format("%s", options);
-    int count = 0;
-    for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
-        words[count++] = word;
-    settings s;
-    int code = settings_parse(&s, attention_half.options, count, words);
-    if (code == EXIT_PASS) {
-        cr_assert(freopen("/dev/null", "w", stdout));
-        code = experiment_run(&attention_half, &s);
-        settings_free(&s);
-    }
-    free(text);
-    return code;
-}
-
-static table *read_output(int output)
-{
-    size_t size;
-    const output_spec *spec = &attention_half.outputs[output];
-    char *path = must_format("out/attention/%s.csv", spec->name);
-    char *text = (char *)scratch_read(path, &size), *rows = strchr(text, '\n') + 1;
-    table *t = table_create(spec->columns, spec->column_count);
-    cr_assert(table_read_rows(t, rows), "%s", path);
-    free(text);
-    free(path);
-    return t;
-}
 
 typedef struct {
     const char *input, *norm, *storage, *form, *order;
@@ -225,8 +196,8 @@ Test(half, ranges_are_those_of_the_formulas)
 {
     static double x[N * D], normalised[N * D];
     double measures[4], norm_largest = 0;
-    cr_assert(run_half("--n 196 --out out") == EXIT_PASS);
-    table *t = read_output(0);
+    cr_assert(run_experiment(&attention_half, "--n 196 --out out") == EXIT_PASS);
+    table *t = read_output(&attention_half, "out", 0);
     make_aligned(x);
     for (int c = 0; c < D; c++) {
         double sum = 0;
@@ -361,26 +332,26 @@ static void check_fits(const table *t)
 
 Test(half, rows_obey_the_laws, .timeout = 120)
 {
-    cr_assert(run_half("--quick --out out") == EXIT_PASS);
-    table *t = read_output(0);
+    cr_assert(run_experiment(&attention_half, "--quick --out out") == EXIT_PASS);
+    table *t = read_output(&attention_half, "out", 0);
     cr_expect(table_rows(t) == (6 * 4 + 2 * 2) * (2 * 16 + 8));
     check_scaling(t);
     check_orders(t);
     check_norms(t);
     check_bounds(t);
     table_free(t);
-    t = read_output(1);
+    t = read_output(&attention_half, "out", 1);
     check_fits(t);
     table_free(t);
 }
 
 Test(half, threads_change_no_bit)
 {
-    cr_assert(run_half("--n 49,196 --threads 1 --out out") == EXIT_PASS);
+    cr_assert(run_experiment(&attention_half, "--n 49,196 --threads 1 --out out") == EXIT_PASS);
     size_t sizes[2];
-    unsigned char *one = scratch_read("out/attention/half.csv", &sizes[0]);
-    cr_assert(run_half("--n 49,196 --threads 2 --out out") == EXIT_PASS);
-    unsigned char *two = scratch_read("out/attention/half.csv", &sizes[1]);
+    char *one = read_csv(&attention_half, "out", 0, &sizes[0]);
+    cr_assert(run_experiment(&attention_half, "--n 49,196 --threads 2 --out out") == EXIT_PASS);
+    char *two = read_csv(&attention_half, "out", 0, &sizes[1]);
     cr_expect(sizes[0] == sizes[1] && memcmp(one, two, sizes[0]) == 0);
     free(one);
     free(two);
@@ -389,7 +360,7 @@ Test(half, threads_change_no_bit)
 Test(half, tokens_stand_on_a_square_grid)
 {
     capture();
-    cr_expect(run_half("--n 50 --out out") == EXIT_USAGE);
+    cr_expect(run_experiment(&attention_half, "--n 50 --out out") == EXIT_USAGE);
     const char *text = captured();
     cr_expect(is_one_line_with(text, "--n 50"), "%s", text);
 }

@@ -11,6 +11,7 @@
 #include "common/random.h"
 #include "common/report.h"
 #include "registry.h"
+#include "runs.h"
 #include "scratch.h"
 
 TestSuite(maps, .init = scratch_begin, .fini = scratch_end);
@@ -19,36 +20,6 @@ enum { SIDE = 14, N = SIDE * SIDE, D = TOKEN_DIM, PATCH = 16 };
 enum { MAPS, IMAGE, SUMMARY, RESIDUAL }; /* outputs */
 
 /* ---- Running it ---- */
-
-static int run_maps(const char *options)
-{
-    char *words[32], *text = must_format("%s", options);
-    int count = 0;
-    for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
-        words[count++] = word;
-    settings s;
-    int code = settings_parse(&s, attention_maps.options, count, words);
-    if (code == EXIT_PASS) {
-        cr_assert(freopen("/dev/null", "w", stdout));
-        code = experiment_run(&attention_maps, &s);
-        settings_free(&s);
-    }
-    free(text);
-    return code;
-}
-
-static table *read_output(const char *out, int output)
-{
-    size_t size;
-    const output_spec *spec = &attention_maps.outputs[output];
-    char *path = must_format("%s/attention/%s.csv", out, spec->name);
-    char *text = (char *)scratch_read(path, &size), *rows = strchr(text, '\n') + 1;
-    table *t = table_create(spec->columns, spec->column_count);
-    cr_assert(table_read_rows(t, rows), "%s", path);
-    free(text);
-    free(path);
-    return t;
-}
 
 static bool is_map(const table *t, int64_t row, const char *op, const char *variant,
                    const char *kind)
@@ -104,14 +75,6 @@ static double dot(const double *x, const double *y)
 static double difference(const double *got, const double *want)
 {
     return ref_compare_f64(1, N, got, N, want, N).relative_frobenius;
-}
-
-static atn_context *make_context(void)
-{
-    atn_context *context = NULL;
-    atn_context_options options = {.device = ATN_CPU, .threads = 1};
-    cr_assert(atn_context_create(&options, &context) == ATN_OK);
-    return context;
 }
 
 /* ---- Rows ---- */
@@ -193,8 +156,8 @@ Test(maps, a_wrong_row_fails_the_check)
 Test(maps, kernel_and_softmax_rows_by_hand)
 {
     double *tokens = make_tokens(1, 33), kernel[N], softmax[N], got[N], sum = 0;
-    cr_assert(run_maps("--quick --query 3x11 --out out") == EXIT_PASS);
-    table *t = read_output("out", MAPS);
+    cr_assert(run_experiment(&attention_maps, "--quick --query 3x11 --out out") == EXIT_PASS);
+    table *t = read_output(&attention_maps, "out", MAPS);
     const double *q = tokens + (3 * SIDE + 11) * D;
     for (int i = 0; i < N; i++) {
         const double *k = tokens + i * D;
@@ -217,8 +180,8 @@ Test(maps, kernel_and_softmax_rows_by_hand)
 Test(maps, token_norms_by_hand)
 {
     double *tokens = make_tokens(4, 33), norms[N], got[N];
-    cr_assert(run_maps("--quick --seed 4 --out out") == EXIT_PASS);
-    table *t = read_output("out", MAPS);
+    cr_assert(run_experiment(&attention_maps, "--quick --seed 4 --out out") == EXIT_PASS);
+    table *t = read_output(&attention_maps, "out", MAPS);
     for (int i = 0; i < N; i++) {
         double squared = 0;
         for (int c = 0; c < D; c++) {
@@ -269,8 +232,9 @@ static void project(const double *tokens, const double *w, double *part)
 Test(maps, the_stand_in_is_a_projection_of_the_row)
 {
     double *tokens = make_tokens(1, 33), row[N], got[N], want[N];
-    cr_assert(run_maps("--quick --out out") == EXIT_PASS);
-    table *t = read_output("out", MAPS), *residuals = read_output("out", RESIDUAL);
+    cr_assert(run_experiment(&attention_maps, "--quick --out out") == EXIT_PASS);
+    table *t = read_output(&attention_maps, "out", MAPS),
+          *residuals = read_output(&attention_maps, "out", RESIDUAL);
     read_map(t, "softmax", "attention", "row", row);
     read_map(t, "softmax", "attention", "pseudo-inverse", got);
     project(tokens, row, want);
@@ -344,8 +308,8 @@ Test(maps, the_port_of_xnorm_has_an_attention_matrix)
     double p[D], t[D][D], scaled[D], got[N], want[N];
     double *tokens = make_tokens(1, 33), *values = make_values(tokens, 1, p);
     const double *q = tokens + (5 * SIDE + 2) * D;
-    cr_assert(run_maps("--quick --query 5x2 --out out") == EXIT_PASS);
-    table *maps = read_output("out", MAPS);
+    cr_assert(run_experiment(&attention_maps, "--quick --query 5x2 --out out") == EXIT_PASS);
+    table *maps = read_output(&attention_maps, "out", MAPS);
     make_clusters(tokens, values, true, t);
     for (int r = 0; r < D; r++) {
         double length = 0; /* T_r . T_r / |T_r| = |T_r| */
@@ -369,8 +333,9 @@ Test(maps, xnorm_leaves_the_span_of_a_singular_v)
 {
     double p[D], t[D][D], got[N], row[D] = {0}, along = 0, all = 0;
     double *tokens = make_tokens(1, 33), *values = make_values(tokens, 1, p);
-    cr_assert(run_maps("--quick --query 5x2 --out out") == EXIT_PASS);
-    table *maps = read_output("out", MAPS), *residuals = read_output("out", RESIDUAL);
+    cr_assert(run_experiment(&attention_maps, "--quick --query 5x2 --out out") == EXIT_PASS);
+    table *maps = read_output(&attention_maps, "out", MAPS),
+          *residuals = read_output(&attention_maps, "out", RESIDUAL);
     make_clusters(tokens, values, false, t);
     read_map(maps, "xnorm", "paper", "pseudo-inverse", got);
     for (int i = 0; i < N * D; i++)
@@ -407,8 +372,9 @@ Test(maps, xnorm_leaves_the_span_of_a_singular_v)
  * 1e-6 beside a sum of at least n. */
 Test(maps, every_operator_has_its_map)
 {
-    cr_assert(run_maps("--quick --out out") == EXIT_PASS);
-    table *t = read_output("out", MAPS), *summary = read_output("out", SUMMARY);
+    cr_assert(run_experiment(&attention_maps, "--quick --out out") == EXIT_PASS);
+    table *t = read_output(&attention_maps, "out", MAPS),
+          *summary = read_output(&attention_maps, "out", SUMMARY);
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
         const atn_operator_info *info = atn_operator_get((atn_operator)op);
         bool row = op != ATN_XCA && op != ATN_XNORM;
@@ -459,8 +425,10 @@ Test(maps, the_pixels_are_those_of_the_tokens)
 {
     enum { PIXELS = 224 * 224 };
     static const int64_t patches[] = {4, 8, 16};
-    cr_assert(run_maps("--stage 3 --samples 2 --seed 7,2 --out out") == EXIT_PASS);
-    table *t = read_output("out", IMAGE), *maps = read_output("out", SUMMARY);
+    cr_assert(run_experiment(&attention_maps, "--stage 3 --samples 2 --seed 7,2 --out out") ==
+              EXIT_PASS);
+    table *t = read_output(&attention_maps, "out", IMAGE),
+          *maps = read_output(&attention_maps, "out", SUMMARY);
     input *in;
     cr_assert(input_open("photos", 0, 0, &in) == EXIT_PASS);
     cr_assert(table_rows(t) == 4 * PIXELS);
@@ -506,12 +474,12 @@ Test(maps, a_query_must_be_on_the_grid)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         capture();
-        int code = run_maps(cases[i].options);
+        int code = run_experiment(&attention_maps, cases[i].options);
         const char *line = captured();
         cr_expect(code == EXIT_USAGE && is_one_line_with(line, cases[i].line), "%s: %d, %s",
                   cases[i].options, code, line);
     }
-    cr_expect(run_maps("--quick --query 13x13 --out out") == EXIT_PASS);
+    cr_expect(run_experiment(&attention_maps, "--quick --query 13x13 --out out") == EXIT_PASS);
 }
 
 /* The options that a failed check prints draw the same crop last, and run the same operator. */
@@ -548,17 +516,12 @@ Test(maps, a_point_can_be_replayed)
 
 Test(maps, results_do_not_depend_on_threads)
 {
-    cr_assert(run_maps("--quick --threads 1 --out out1") == EXIT_PASS);
-    cr_assert(run_maps("--quick --threads 2 --out out2") == EXIT_PASS);
+    cr_assert(run_experiment(&attention_maps, "--quick --threads 1 --out out1") == EXIT_PASS);
+    cr_assert(run_experiment(&attention_maps, "--quick --threads 2 --out out2") == EXIT_PASS);
     for (int i = 0; i < attention_maps.output_count; i++) {
         size_t size[2];
-        unsigned char *bytes[2];
-        for (int j = 0; j < 2; j++) {
-            char *path =
-                must_format("out%d/attention/%s.csv", j + 1, attention_maps.outputs[i].name);
-            bytes[j] = scratch_read(path, &size[j]);
-            free(path);
-        }
+        char *bytes[2] = {read_csv(&attention_maps, "out1", i, &size[0]),
+                          read_csv(&attention_maps, "out2", i, &size[1])};
         cr_expect(size[0] == size[1] && memcmp(bytes[0], bytes[1], size[0]) == 0, "%s",
                   attention_maps.outputs[i].name);
         free(bytes[0]);

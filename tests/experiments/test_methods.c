@@ -4,43 +4,13 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/experiment.h"
-#include "common/report.h"
 #include "registry.h"
+#include "runs.h"
 #include "scratch.h"
 
 TestSuite(methods, .init = scratch_begin, .fini = scratch_end);
-
-static const experiment *const tested = &convergence_methods;
-
-/* The rows of a run's first points. */
-static table *run_all(const char *options, int64_t most)
-{
-    char text[256], *words[16];
-    int count = 0;
-    settings s;
-    void *state = NULL;
-    int64_t points;
-    atn_context *context;
-    atn_context_options context_options = {.threads = 1};
-    table *raw = table_create(tested->outputs[0].columns, tested->outputs[0].column_count);
-    snprintf(text, sizeof text, "%s", options);
-    for (char *word = strtok(text, " "); word && count < 16; word = strtok(NULL, " "))
-        words[count++] = word;
-    cr_assert_eq(settings_parse(&s, tested->options, count, words), EXIT_PASS);
-    cr_assert_eq(tested->prepare(&s, &state, &points), EXIT_PASS);
-    cr_assert_eq(atn_context_create(&context_options, &context), ATN_OK);
-    for (int64_t point = 0; point < points && point < most; point++)
-        cr_expect_eq(tested->run(state, point, context, raw), EXIT_PASS, "point %ld", (long)point);
-    cr_assert(freopen("stdout.txt", "w", stdout));
-    cr_expect_eq(tested->finish(&s, state, raw, &raw), EXIT_PASS);
-    atn_context_free(context);
-    tested->release(state);
-    settings_free(&s);
-    return raw;
-}
 
 /* ---- The steps on one number ---- */
 
@@ -133,7 +103,7 @@ static const method *find_method(const table *t, int64_t row)
 
 Test(methods, numbers_are_the_steps)
 {
-    table *t = run_all("--quick --dtype f32", 3);
+    table *t = run_first_points(&convergence_methods, "--quick --dtype f32", 3);
     int64_t seen = 0;
     for (int64_t row = 0; row < table_rows(t); row++) {
         if (!cell_is(t, row, "spectrum", "dense"))
@@ -183,7 +153,8 @@ static void check_ratio(const table *t, int64_t row, const char *name, const cha
 
 Test(methods, matrices)
 {
-    table *t = run_all("--quick --dtype f64 --input iid --stage 3 --samples 1", INT64_MAX);
+    table *t = run_first_points(&convergence_methods,
+                                "--quick --dtype f64 --input iid --stage 3 --samples 1", INT64_MAX);
     int64_t judged = 0, matrices = 0, rounded = 0, stopped = 0;
     for (int64_t row = 0; row < table_rows(t); row++) {
         check_ratio(t, row, "nr-soft", "fewer_than_soft");

@@ -3,23 +3,16 @@
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/report.h"
 #include "networks/configurations.h"
 #include "registry.h"
+#include "runs.h"
 #include "scratch.h"
 
 TestSuite(networks, .init = scratch_begin, .fini = scratch_end);
-
-static atn_context *make_context(void)
-{
-    atn_context *context;
-    cr_assert(atn_context_create(NULL, &context) == ATN_OK);
-    return context;
-}
 
 /* ---- Layers ---- */
 
@@ -393,29 +386,6 @@ Test(networks, verdicts)
 
 /* ---- The CSV ---- */
 
-static table *read_output(int output)
-{
-    const experiment *e = &networks_counts;
-    size_t size;
-    char *path = must_format("out/networks/%s.csv", e->outputs[output].name);
-    char *text = (char *)scratch_read(path, &size), *rows = strchr(text, '\n') + 1;
-    table *t = table_create(e->outputs[output].columns, e->outputs[output].column_count);
-    cr_assert(table_read_rows(t, rows), "%s", path);
-    free(text);
-    free(path);
-    return t;
-}
-
-static void run_counts(void)
-{
-    settings s;
-    char to[] = "--out", folder[] = "out", *words[] = {to, folder};
-    cr_assert(settings_parse(&s, networks_counts.options, 2, words) == EXIT_PASS);
-    cr_assert(freopen("/dev/null", "w", stdout));
-    cr_assert(experiment_run(&networks_counts, &s) == EXIT_PASS);
-    settings_free(&s);
-}
-
 static bool same_network(const table *a, int64_t i, const table *b, int64_t j)
 {
     static const char *const names[] = {"paper", "table", "network", "reading"};
@@ -427,8 +397,9 @@ static bool same_network(const table *a, int64_t i, const table *b, int64_t j)
 
 Test(networks, parts_add_up_to_the_totals)
 {
-    run_counts();
-    table *t = read_output(0), *p = read_output(1);
+    cr_assert(run_experiment(&networks_counts, "--out out") == EXIT_PASS);
+    table *t = read_output(&networks_counts, "out", 0),
+          *p = read_output(&networks_counts, "out", 1);
     cr_assert(table_rows(t) == printed_row_count);
     for (int64_t i = 0; i < table_rows(t); i++) {
         double parameters = 0, macs = 0, inverse = 0;
@@ -469,8 +440,8 @@ static void expect_judged(const table *t, int64_t row, const char *counted, cons
 
 Test(networks, every_row_is_judged_and_explained)
 {
-    run_counts();
-    table *t = read_output(0);
+    cr_assert(run_experiment(&networks_counts, "--out out") == EXIT_PASS);
+    table *t = read_output(&networks_counts, "out", 0);
     for (int64_t row = 0; row < table_rows(t); row++) {
         const printed_row *from = &printed_rows[row];
         expect_judged(t, row, "counted_params_m", "params_ratio", "params_verdict",
@@ -516,8 +487,8 @@ static const struct {
 
 Test(networks, findings)
 {
-    run_counts();
-    table *t = read_output(0);
+    cr_assert(run_experiment(&networks_counts, "--out out") == EXIT_PASS);
+    table *t = read_output(&networks_counts, "out", 0);
     for (size_t i = 0; i < sizeof findings / sizeof *findings; i++) {
         int64_t row =
             find_row(findings[i].paper, findings[i].table, findings[i].name, findings[i].reading) -

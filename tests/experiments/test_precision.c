@@ -4,7 +4,6 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <linear_algebra.h>
 #include <newton.h>
@@ -14,6 +13,7 @@
 #include "common/report.h"
 #include "convergence/precision.h"
 #include "registry.h"
+#include "runs.h"
 #include "scratch.h"
 #include "spectral/landmarks.h"
 
@@ -72,13 +72,8 @@ typedef struct {
 
 static int prepare(whole_run *r, const char *options)
 {
-    static char text[1024], *words[64];
-    int count = 0;
     void *state = NULL;
-    snprintf(text, sizeof text, "%s", options);
-    for (char *word = strtok(text, " "); word && count < 64; word = strtok(NULL, " "))
-        words[count++] = word;
-    cr_assert_eq(settings_parse(&r->s, e->options, count, words), EXIT_PASS);
+    cr_assert_eq(parse_options(&r->s, e, options), EXIT_PASS);
     int code = e->prepare(&r->s, &state, &r->points);
     r->sweep = state;
     return code;
@@ -87,9 +82,8 @@ static int prepare(whole_run *r, const char *options)
 /* The sweep keeps a pointer to r->s. */
 static void run_all(whole_run *r, const char *options)
 {
-    atn_context_options context_options = {.threads = 1};
     cr_assert_eq(prepare(r, options), EXIT_PASS);
-    cr_assert_eq(atn_context_create(&context_options, &r->context), ATN_OK);
+    r->context = make_context();
     r->raw = table_create(e->raw_columns, e->raw_column_count);
     for (int i = 0; i < 3; i++)
         r->tables[i] = table_create(e->outputs[i].columns, e->outputs[i].column_count);

@@ -4,7 +4,6 @@
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +17,7 @@
 #include "common/photographs.h"
 #include "common/report.h"
 #include "registry.h"
+#include "runs.h"
 #include "scratch.h"
 #include "spectral/landmarks.h"
 #include "spectral/nonnegative.h"
@@ -36,50 +36,6 @@ static bool near(double got, double want, double tolerance)
 static double *make_matrix(int64_t rows, int64_t cols)
 {
     return must_allocate((size_t)rows, (size_t)cols * sizeof(double));
-}
-
-static atn_context *make_context(void)
-{
-    atn_context *context = NULL;
-    atn_context_options options = {.device = ATN_CPU, .threads = 1};
-    cr_assert(atn_context_create(&options, &context) == ATN_OK);
-    return context;
-}
-
-/* ---- Running experiments ---- */
-
-static int parse(settings *s, const experiment *e, const char *options)
-{
-    static char text[1024], *words[64];
-    int count = 0;
-    snprintf(text, sizeof text, "%s", options);
-    for (char *word = strtok(text, " "); word && count < 64; word = strtok(NULL, " "))
-        words[count++] = word;
-    return settings_parse(s, e->options, count, words);
-}
-
-static int run_experiment(const experiment *e, const char *options)
-{
-    settings s;
-    int code = parse(&s, e, options);
-    if (code == EXIT_PASS) {
-        cr_assert(freopen("/dev/null", "w", stdout));
-        code = experiment_run(e, &s);
-        settings_free(&s);
-    }
-    return code;
-}
-
-static table *read_output(const experiment *e, int output)
-{
-    size_t size;
-    char *path = must_format("out/spectral/%s.csv", e->outputs[output].name);
-    char *text = (char *)scratch_read(path, &size), *rows = strchr(text, '\n') + 1;
-    table *t = table_create(e->outputs[output].columns, e->outputs[output].column_count);
-    cr_assert(table_read_rows(t, rows), "%s", path);
-    free(text);
-    free(path);
-    return t;
 }
 
 /* ---- Norms between two bounds ---- */
@@ -330,7 +286,8 @@ Test(resolution, equal_tokens_follow_the_laws_exactly)
     static const int64_t counts[] = {196, 256, 484, 784};
     cr_assert(run_experiment(&spectral_resolution,
                              "--input constant --n 196,256,484,784 --out out") == EXIT_PASS);
-    table *t = read_output(&spectral_resolution, 0), *fits = read_output(&spectral_resolution, 1);
+    table *t = read_output(&spectral_resolution, "out", 0),
+          *fits = read_output(&spectral_resolution, "out", 1);
     for (int k = 0; k < 2 * 9; k++) {
         const char *landmarks = laws[k / 2].landmarks, *operator= laws[k / 2].operator;
         const char *inverse = laws[k / 2].inverse, *view = views[k % 2];
@@ -466,7 +423,7 @@ Test(resolution, rows_are_the_norms_of_the_scene)
     const char *name;
     cr_assert(run_experiment(&spectral_resolution,
                              "--input photos --n 484 --seed 5 --samples 1 --out out") == EXIT_PASS);
-    table *t = read_output(&spectral_resolution, 0);
+    table *t = read_output(&spectral_resolution, "out", 0);
     cr_assert(input_open("photos", 0, 0, &in) == EXIT_PASS);
     cr_assert(input_tokens(in, SCENE, SCENE, PATCH, 5, 0, scene) == EXIT_PASS);
     for (int i = 0; i < SIDE * SIDE * TOKEN_DIM; i++) {
@@ -493,7 +450,8 @@ Test(resolution, rows_keep_the_bounds_and_fits_leave_out_the_floor)
     cr_assert(run_experiment(&spectral_resolution,
                              "--input photos,iid --n 196,484,784 --samples 2 --out out") ==
               EXIT_PASS);
-    table *t = read_output(&spectral_resolution, 0), *fits = read_output(&spectral_resolution, 1);
+    table *t = read_output(&spectral_resolution, "out", 0),
+          *fits = read_output(&spectral_resolution, "out", 1);
     double kernel = 0;
     for (int64_t row = 0; row < table_rows(t); row++) {
         double norm = cell_real(t, row, "norm"), n = (double)cell_integer(t, row, "n");
@@ -531,7 +489,7 @@ Test(resolution, large_inputs_have_the_norms_of_a_ring)
     double sum = 0, radius = 20;
     cr_assert(run_experiment(&spectral_resolution, "--input circulant --n 4225 --out out") ==
               EXIT_PASS);
-    table *t = read_output(&spectral_resolution, 0);
+    table *t = read_output(&spectral_resolution, "out", 0);
     for (int i = 0; i < COUNT; i++) {
         double distance = 2 * radius * sin(3.14159265358979323846 * i / COUNT);
         sum += exp(-scale() * distance * distance);
@@ -573,7 +531,7 @@ Test(resolution, a_file_is_cropped_on_its_grid)
     cr_assert(run_experiment(&spectral_resolution,
                              "--input tokens.npy --grid 12x9 --n 16,36,81,100 --out out") ==
               EXIT_PASS);
-    table *t = read_output(&spectral_resolution, 0);
+    table *t = read_output(&spectral_resolution, "out", 0);
     static const double norms[][2] = {{16, 16}, {36, 16}, {81, 16}};
     for (int i = 0; i < 3; i++) {
         int64_t row = find_row(t, "cropped", (int64_t)norms[i][0], "none", "gaussian", "");
@@ -621,7 +579,7 @@ static void expect_replay(const experiment *e, const char *options, int64_t at)
     int64_t points;
     atn_context *context = make_context();
     table *want = table_create(e->outputs[0].columns, e->outputs[0].column_count);
-    cr_assert(parse(&s, e, options) == EXIT_PASS);
+    cr_assert(parse_options(&s, e, options) == EXIT_PASS);
     cr_assert(e->prepare(&s, &state, &points) == EXIT_PASS && at < points);
     cr_assert(e->run(state, at, context, want) == EXIT_PASS);
     settings_point point;
@@ -634,7 +592,7 @@ static void expect_replay(const experiment *e, const char *options, int64_t at)
     cr_assert(folder);
     memset(folder, ' ', strcspn(folder + 6, " ") + 6);
     cr_assert(run_experiment(e, command) == EXIT_PASS, "%s", command);
-    table *got = read_output(e, 0);
+    table *got = read_output(e, "out", 0);
     for (int64_t row = 0; row < table_rows(want); row++) {
         bool found = false;
         for (int64_t i = 0; i < table_rows(got); i++)
@@ -708,7 +666,7 @@ Test(resolution, softmax_has_the_eigenvalues_of_prop_3_and_norms_to_the_root_of_
     double negative = 0, complex_part = 0;
     cr_assert(run_experiment(&spectral_softmax,
                              "--input iid,smooth --n 4,16,64 --samples 3 --out out") == EXIT_PASS);
-    table *t = read_output(&spectral_softmax, 0);
+    table *t = read_output(&spectral_softmax, "out", 0);
     for (int64_t row = 0; row < table_rows(t); row++) {
         double n = (double)cell_integer(t, row, "n"), norm = cell_real(t, row, "norm");
         double r = cell_real(t, row, "r"), lowest = cell_real(t, row, "lowest");
@@ -737,7 +695,7 @@ Test(resolution, softmax_has_the_eigenvalues_of_prop_3_and_norms_to_the_root_of_
     cr_expect(other == 3 * 3 * 3 && negative < -0.01 && complex_part > 0.01,
               "%" PRId64 " rows with other keys, %g, %g", other, negative, complex_part);
     table_free(t);
-    t = read_output(&spectral_softmax, 1);
+    t = read_output(&spectral_softmax, "out", 1);
     for (int64_t row = 0; row < table_rows(t); row++) {
         double r = cell_real(t, row, "r"), exponent = cell_real(t, row, "exponent");
         bool far = r == 48;

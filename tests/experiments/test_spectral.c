@@ -17,6 +17,7 @@
 
 #include "common/report.h"
 #include "registry.h"
+#include "runs.h"
 #include "scratch.h"
 #include "spectral/landmarks.h"
 #include "spectral/norm_growth.h"
@@ -26,47 +27,6 @@
 TestSuite(spectral, .init = scratch_begin, .fini = scratch_end);
 
 static const double u = 0x1p-53;
-
-/* ---- Running experiments ---- */
-
-/* Runs e with options, words separated by blanks. */
-static int run_experiment(const experiment *e, const char *options)
-{
-    char *words[64], *text = must_format("%s", options);
-    int count = 0;
-    for (char *word = strtok(text, " "); word && count < 64; word = strtok(NULL, " "))
-        words[count++] = word;
-    settings s;
-    int code = settings_parse(&s, e->options, count, words);
-    if (code == EXIT_PASS) {
-        cr_assert(freopen("/dev/null", "w", stdout));
-        code = experiment_run(e, &s);
-        settings_free(&s);
-    }
-    free(text);
-    return code;
-}
-
-/* The rows of an experiment's output number `output` in folder out. */
-static table *read_output(const experiment *e, const char *out, int output)
-{
-    size_t size;
-    char *path = must_format("%s/spectral/%s.csv", out, e->outputs[output].name);
-    char *text = (char *)scratch_read(path, &size), *rows = strchr(text, '\n') + 1;
-    table *t = table_create(e->outputs[output].columns, e->outputs[output].column_count);
-    cr_assert(table_read_rows(t, rows), "%s", path);
-    free(text);
-    free(path);
-    return t;
-}
-
-static atn_context *make_context(void)
-{
-    atn_context *context = NULL;
-    atn_context_options options = {.device = ATN_CPU, .threads = 1};
-    cr_assert(atn_context_create(&options, &context) == ATN_OK);
-    return context;
-}
 
 static double *make_matrix(int64_t rows, int64_t cols)
 {
@@ -1247,17 +1207,12 @@ Test(spectral, sampling_is_summed_up)
 
 /* ---- Threads ---- */
 
-static void expect_same(const experiment *e, const char *name)
+static void expect_same(const experiment *e, int output)
 {
     size_t size[2];
-    unsigned char *bytes[2];
-    for (int i = 0; i < 2; i++) {
-        char *path = must_format("out%d/spectral/%s.csv", i + 1, name);
-        bytes[i] = scratch_read(path, &size[i]);
-        free(path);
-    }
+    char *bytes[2] = {read_csv(e, "out1", output, &size[0]), read_csv(e, "out2", output, &size[1])};
     cr_expect(size[0] == size[1] && memcmp(bytes[0], bytes[1], size[0]) == 0 && size[0] > 200,
-              "%s: %s.csv depends on the number of threads", e->name, name);
+              "%s: %s.csv depends on the number of threads", e->name, e->outputs[output].name);
     free(bytes[0]);
     free(bytes[1]);
 }
@@ -1282,5 +1237,5 @@ Test(spectral, results_do_not_depend_on_threads)
         }
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int j = 0; j < cases[i].e->output_count; j++)
-            expect_same(cases[i].e, cases[i].e->outputs[j].name);
+            expect_same(cases[i].e, j);
 }
