@@ -15,10 +15,13 @@ extern const experiment spectral_norm_growth;
 extern const experiment spectral_bounds;
 extern const experiment spectral_softmax;
 extern const experiment spectral_resolution;
+extern const experiment spectral_sampling;
 extern const experiment cost_counts;
 extern const experiment cost_memory;
 extern const experiment networks_counts;
+extern const experiment cost_time;
 extern const experiment accuracy_operators;
 extern const experiment attention_maps;
+extern const experiment attention_half;
 
 #endif

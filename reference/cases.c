@@ -101,6 +101,13 @@ static void give_soft(attention_case *c)
     int64_t *indices = own(c, malloc((size_t)(n + 1) * sizeof *indices));
     data_permutation(stream(c, DRAW_PARAMETERS), n, indices);
     s->indices = indices;
+    double *uniforms = own(c, data_allocate(2 * n));
+    uint64_t state = stream(c, DRAW_PARAMETERS + 5);
+    for (int64_t i = 0; i < 2 * n; i++)
+        uniforms[i] = (double)(data_next(&state) >> 11) * 0x1p-53;
+    s->uniforms = uniforms;
+    s->uniform_count = 2 * n;
+    s->steps = 2;
     if (s->kind == ATN_SAMPLING_CONV || s->kind == ATN_SAMPLING_CONV_CODE) {
         int64_t window_cells = s->stride * s->stride;
         s->weights = tensor(c, 1, d, d, window_cells, 0, 1 / sqrt((double)(d * window_cells)));

@@ -29,6 +29,7 @@ typedef struct experiment {
     const char *source;   /* the figures and statements it stands for: "IJCV Fig. 5; S10-S14" */
     const char *example;  /* a command, for --help */
     unsigned options;     /* USES_... */
+    bool alone;           /* points measure time: one after the other, whatever --threads says */
     const char *defaults; /* text for --help: what quick, default and full take */
 
     const output_spec *outputs; /* outputs[0] has the experiment's own file name */

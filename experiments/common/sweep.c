@@ -170,7 +170,8 @@ static void run_point(sweep *w, const work_item *item, atn_context *context)
 
 static void run_work(sweep *w)
 {
-#pragma omp parallel num_threads(w->s->threads)
+    int threads = w->e->alone ? 1 : w->s->threads;
+#pragma omp parallel num_threads(threads)
     {
         atn_context *context = NULL;
         atn_context_options options = {.device = w->s->device, .threads = 1};

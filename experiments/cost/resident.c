@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/report.h"
+#include "cost/calls.h"
 
 #if defined(__has_feature)
 #define HAS_FEATURE(name) __has_feature(name)
@@ -87,90 +88,32 @@ static int64_t growth(residence before, residence after)
 
 /* ---- The call ---- */
 
-enum { Q, K, V, OUT, DOUT, GRAD_Q, GRAD_K, GRAD_V, ARRAYS };
-
-/* What goes into a call and comes out of it. */
-typedef struct {
-    attention_case problem;
-    atn_tensor arrays[ARRAYS]; /* null data: not of this call */
-    bool backward;
-} prepared_call;
-
-static bool has_array(atn_operator op, int array, bool backward)
-{
-    bool cross = atn_operator_get(op)->capabilities & ATN_CAN_CROSS;
-    return (array <= OUT || backward) && (cross || (array != K && array != GRAD_K));
-}
-
 double resident_io_bytes(const cost_setting *s, bool backward)
 {
     double arrays = 0;
-    for (int i = 0; i < ARRAYS; i++)
-        arrays += has_array(s->op, i, backward);
+    for (int i = 0; i < CALL_ARRAYS; i++)
+        arrays += call_has_array(s->op, i, backward);
     return arrays * (double)(s->heads * s->tokens * s->dim) * sizeof(float);
 }
 
-/* Numbers in [-1, 1), quickly: every page becomes resident. */
-static void fill(int64_t count, uint32_t state, float *values)
-{
-    for (int64_t i = 0; i < count; i++) {
-        state = state * 1664525u + 1013904223u;
-        values[i] = (float)(int32_t)state * 0x1p-31f;
-    }
-}
-
-/* False if memory ran out. */
-static bool open_call(const cost_setting *s, bool backward, prepared_call *call)
-{
-    *call = (prepared_call){.problem = cost_case(s), .backward = backward};
-    int64_t count = s->heads * s->tokens * s->dim;
-    for (int i = 0; i < ARRAYS; i++) {
-        if (!has_array(s->op, i, backward))
-            continue;
-        float *values = malloc((size_t)count * sizeof *values);
-        if (!values)
-            return false;
-        fill(count, (uint32_t)i, values);
-        call->arrays[i] = atn_tensor_dense(values, ATN_F32, 1, s->heads, s->tokens, s->dim);
-    }
-    return true;
-}
-
-static void close_call(prepared_call *call)
-{
-    for (int i = 0; i < ARRAYS; i++)
-        free(call->arrays[i].data);
-    attention_case_free(&call->problem);
-}
-
-static const atn_tensor *array_or_null(const prepared_call *call, int array)
-{
-    return call->arrays[array].data ? &call->arrays[array] : NULL;
-}
-
 /* Runs a plan. An inverse that has not converged costs the same. */
-static atn_status run_plan(atn_plan *plan, prepared_call *call)
+static atn_status run_plan(atn_plan *plan, prepared_call *call, bool backward)
 {
-    atn_attention_inputs inputs = {
-        .q = &call->arrays[Q], .k = array_or_null(call, K), .v = &call->arrays[V]};
-    atn_gradients gradients = {.q = &call->arrays[GRAD_Q],
-                               .k = (atn_tensor *)array_or_null(call, GRAD_K),
-                               .v = &call->arrays[GRAD_V]};
-    atn_status status = atn_attention_forward(plan, &inputs, &call->arrays[OUT], NULL);
-    if (status >= 0 && status != ATN_NONFINITE && call->backward)
-        status = atn_attention_backward(plan, &inputs, &call->arrays[DOUT], &gradients, NULL);
+    atn_status status = call_forward(plan, call);
+    if (status >= 0 && status != ATN_NONFINITE && backward)
+        status = call_backward(plan, call);
     return status;
 }
 
 /* From making a plan to before it is freed. */
-static atn_status run_call(atn_context *context, prepared_call *call, int64_t *grown)
+static atn_status run_call(atn_context *context, prepared_call *call, bool backward, int64_t *grown)
 {
     atn_plan *plan;
     residence before = read_residence();
     atn_status status =
         atn_attention_plan(context, &call->problem.desc, &call->problem.shape, &plan);
     if (status == ATN_OK)
-        status = run_plan(plan, call);
+        status = run_plan(plan, call, backward);
     *grown = growth(before, read_residence());
     atn_plan_free(plan);
     return status;
@@ -209,10 +152,10 @@ static void unmap_memory(void *user, void *memory)
 static bool try_call(atn_context *context, const cost_setting *s, bool backward, report *r)
 {
     prepared_call call;
-    bool opened = open_call(s, backward, &call);
+    bool opened = call_open(s, backward, &call);
     bool forgotten = forget_peak() || resident_obstacle();
-    atn_status status = opened ? run_call(context, &call, &r->bytes) : ATN_ERR_MEMORY;
-    close_call(&call);
+    atn_status status = opened ? run_call(context, &call, backward, &r->bytes) : ATN_ERR_MEMORY;
+    call_close(&call);
     if (!opened || !forgotten)
         snprintf(r->failure, sizeof r->failure, "%s",
                  opened ? "the peak cannot be reset" : "no memory for the inputs");

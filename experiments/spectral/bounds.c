@@ -135,40 +135,12 @@ enum { COLUMNS = sizeof columns / sizeof *columns };
 
 /* ---- Points ---- */
 
-/* Beyond this an n x n matrix takes minutes, and several of them GiB. */
-enum { MOST_TOKENS = 4096 };
-
 static const double pair_distances[] = {1e-1, 1e-2, 1e-3, 1e-4};
 enum { PAIR_DISTANCES = sizeof pair_distances / sizeof *pair_distances };
 
 static origin point_origin(const landmark_point *p)
 {
     return p->in ? FROM_INPUT : p->distance > 0 ? FROM_PAIR : FROM_NORMS;
-}
-
-/* Stages as in SOFT: 56, 28, 14 patches of 4, 8, 16 pixels a side; synthetic fields take the same
- * numbers of tokens; a file has its own. */
-static token_grid stage_grid(const input *in, int64_t stage)
-{
-    int64_t side = 112 >> stage;
-    return in && input_is_file(in)
-               ? file_grid(in)
-               : (token_grid){.height = side, .width = side, .patch = 2 << stage};
-}
-
-static int add_input_points(landmark_sweep *sweep, uint64_t seed, const input *in, int64_t stage,
-                            int64_t m)
-{
-    static const int64_t usual[EFFORT_COUNT] = {
-        [EFFORT_QUICK] = 1, [EFFORT_DEFAULT] = 5, [EFFORT_FULL] = 100};
-    landmark_point point = {.seed = seed,
-                            .in = in,
-                            .stage = input_is_file(in) ? 0 : stage,
-                            .grid = stage_grid(in, stage)};
-    point.m = choose_stride(&point.grid, m);
-    int code = check_landmarks(sweep->s, in, m, point.m);
-    return code == EXIT_PASS ? landmark_sweep_add_samples(sweep, point, usual[sweep->s->effort])
-                             : code;
 }
 
 /* The stages of --stage, or 3 and 2: 196 and 784 tokens. A file has one. */
@@ -201,30 +173,18 @@ static int add_points(landmark_sweep *sweep, uint64_t seed)
 {
     const settings *s = sweep->s;
     static const int64_t usual[] = {49};
+    static const int64_t samples[EFFORT_COUNT] = {
+        [EFFORT_QUICK] = 1, [EFFORT_DEFAULT] = 5, [EFFORT_FULL] = 100};
     const int64_t *m = s->landmarks.count > 0 ? s->landmarks.items : usual;
     int m_count = s->landmarks.count > 0 ? s->landmarks.count : 1, code = EXIT_PASS;
     int64_t stage;
     for (int i = 0; i < sweep->inputs.count; i++)
         for (int j = 0; (stage = get_stage(s, sweep->inputs.items[i], j)) > 0; j++)
             for (int k = 0; k < m_count && code == EXIT_PASS; k++)
-                code = add_input_points(sweep, seed, sweep->inputs.items[i], stage, m[k]);
+                code = landmark_sweep_add_stage(sweep, seed, sweep->inputs.items[i], stage, m[k],
+                                                samples[s->effort]);
     add_own_points(sweep, seed);
     return code;
-}
-
-static int refuse_large_files(const input_set *inputs)
-{
-    for (int i = 0; i < inputs->count; i++) {
-        const input *in = inputs->items[i];
-        token_grid grid = input_is_file(in) ? file_grid(in) : (token_grid){0};
-        if (grid_tokens(&grid) > MOST_TOKENS) {
-            report_error("spectral/bounds: %s has %" PRId64
-                         " tokens a matrix, expected at most %d: n x n matrices are formed",
-                         input_name(in), grid_tokens(&grid), (int)MOST_TOKENS);
-            return EXIT_USAGE;
-        }
-    }
-    return EXIT_PASS;
 }
 
 static int prepare(const settings *s, void **state, int64_t *points)
@@ -235,7 +195,7 @@ static int prepare(const settings *s, void **state, int64_t *points)
     int code = landmark_sweep_start(s, usual_inputs, state);
     landmark_sweep *sweep = *state;
     if (code == EXIT_PASS)
-        code = refuse_large_files(&sweep->inputs);
+        code = refuse_large_files(&sweep->inputs, "spectral/bounds");
     for (int i = 0; i < s->seeds.count && code == EXIT_PASS; i++)
         code = add_points(sweep, (uint64_t)s->seeds.items[i]);
     *points = sweep->count;

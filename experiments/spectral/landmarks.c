@@ -17,6 +17,9 @@ enum { PHOTO_SIDE = 64, PHOTO_PATCH = 4 };
 /* reference/ takes matrices of 2^28 elements. */
 enum { MOST_LANDMARKS = 16384 };
 
+/* Beyond this an n x n matrix takes minutes, and several of them GiB. */
+enum { MOST_TOKENS = 4096 };
+
 /* Healthy routes disagree by less (reference/linear_algebra.h). */
 static const double most_disagreement = 10;
 
@@ -192,7 +195,7 @@ int make_landmarks(const input *in, const token_grid *grid, uint64_t seed, int64
     return code;
 }
 
-static double kernel_scale(const settings *s, int64_t dim)
+double kernel_scale(const settings *s, int64_t dim)
 {
     return atn_kernel_scale(s->scale, s->scale_value, 1, dim);
 }
@@ -313,6 +316,41 @@ int landmark_sweep_add_samples(landmark_sweep *sweep, landmark_point point, int6
     for (point.sample = 0; point.sample < count; point.sample++)
         landmark_sweep_add(sweep, &point);
     return EXIT_PASS;
+}
+
+int refuse_large_files(const input_set *inputs, const char *name)
+{
+    for (int i = 0; i < inputs->count; i++) {
+        const input *in = inputs->items[i];
+        token_grid grid = input_is_file(in) ? file_grid(in) : (token_grid){0};
+        if (grid_tokens(&grid) > MOST_TOKENS) {
+            report_error("%s: %s has %" PRId64
+                         " tokens a matrix, expected at most %d: n x n matrices are formed",
+                         name, input_name(in), grid_tokens(&grid), (int)MOST_TOKENS);
+            return EXIT_USAGE;
+        }
+    }
+    return EXIT_PASS;
+}
+
+token_grid stage_grid(const input *in, int64_t stage)
+{
+    int64_t side = 112 >> stage;
+    return in && input_is_file(in)
+               ? file_grid(in)
+               : (token_grid){.height = side, .width = side, .patch = 2 << stage};
+}
+
+int landmark_sweep_add_stage(landmark_sweep *sweep, uint64_t seed, const input *in, int64_t stage,
+                             int64_t m, int64_t usual)
+{
+    landmark_point point = {.seed = seed,
+                            .in = in,
+                            .stage = input_is_file(in) ? 0 : stage,
+                            .grid = stage_grid(in, stage)};
+    point.m = choose_stride(&point.grid, m);
+    int code = check_landmarks(sweep->s, in, m, point.m);
+    return code == EXIT_PASS ? landmark_sweep_add_samples(sweep, point, usual) : code;
 }
 
 /* The points of one input: a list m, ended by 0. */

@@ -36,6 +36,14 @@ token_grid file_grid(const input *in);
  * of 4 pixels, pooled. Files: their own tokens, pooled. */
 int64_t landmark_grid(const input *in, int64_t m, token_grid *grid);
 
+/* Stages as in SOFT: 56, 28, 14 patches of 4, 8, 16 pixels a side; synthetic fields (or null) take
+ * the same numbers of tokens; a file has its own. */
+token_grid stage_grid(const input *in, int64_t stage);
+
+/* EXIT_USAGE, reported in the name of an experiment, if a file has so many tokens that n x n
+ * matrices of them are too large. */
+int refuse_large_files(const input_set *inputs, const char *name);
+
 /* EXIT_PASS if `given` landmarks, of an input asked for m, are to be taken: m, or what a file has
  * where --m was not given. Otherwise EXIT_USAGE, reported. */
 int check_landmarks(const settings *s, const input *in, int64_t m, int64_t given);
@@ -52,6 +60,9 @@ int pool_tokens(const token_grid *grid, atn_context *context, int64_t dim, doubl
  * grid_tokens x input_dim; either may be null. Returns an exit code. */
 int make_landmarks(const input *in, const token_grid *grid, uint64_t seed, int64_t sample,
                    atn_context *context, double *tokens, double *landmarks);
+
+/* s of the kernel for one head of width dim. */
+double kernel_scale(const settings *s, int64_t dim);
 
 /* K(X, X) of count tokens, f64, with the settings' distance, and scale for one head: an input is
  * one. Returns an exit code. */
@@ -108,6 +119,10 @@ void landmark_sweep_add(landmark_sweep *sweep, const landmark_point *point);
  * all seeds and takes the first; it cannot give more samples than it has matrices, which is an
  * error only for a number that was asked for. Returns an exit code. */
 int landmark_sweep_add_samples(landmark_sweep *sweep, landmark_point point, int64_t usual);
+
+/* The same for an input's tokens at a stage, pooled to m landmarks. */
+int landmark_sweep_add_stage(landmark_sweep *sweep, uint64_t seed, const input *in, int64_t stage,
+                             int64_t m, int64_t usual);
 
 /* All points for --seed, --input, --m and --samples, of the inputs photos, smooth, smooth:8, noisy,
  * iid, iid:0.3, clusters if --input was not given. m is an experiment's own ascending list (ended

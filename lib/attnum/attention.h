@@ -130,7 +130,9 @@ typedef struct atn_plan atn_plan;
  *               as much as E
  *
  * Backward through an iteration's steps keeps its iterates, (steps + 1) m^2 per thread, as
- * nystromformer does in any case. Nothing else grows with n, and nothing like n n_k, n m or n M.
+ * nystromformer does in any case. Sampling by rpcholesky and greedy needs n (m + 2) doubles per
+ * thread, by leverage and kmeans 2 n and what does not grow with n; kmeans keeps n numbers per
+ * head. Nothing else grows with n, and nothing like n n_k, n m or n M.
  *
  * The description is copied; the arrays it points to (indices, weights, gamma, ...) are not and
  * must outlive the plan; their values are read at every call. Returns ATN_OK or a negative status,
@@ -195,7 +197,9 @@ typedef struct {
  * to). Needs no forward call before; what the formulas need is computed again.
  *
  * soft, softpp: desc.gradient says how the inverse is differentiated; landmarks named by indices
- * are differentiated as the tokens they are. Gradients of all other operators are those of the
+ * are differentiated as the tokens they are, and so are those that leverage, rpcholesky and greedy
+ * choose, and the tokens that kmeans takes the means of: what is chosen is piecewise constant.
+ * Gradients of all other operators are those of the
  * formula; where it has a kink (|x|, max, ReLU, argmax) those of the side computed.
  *
  * Gradients must not overlap each other or an input. Status as forward; ATN_NONFINITE: a head whose

@@ -65,11 +65,65 @@ static atn_status count_indices(atn_context *context, const atn_sampling *s, int
     return ATN_OK;
 }
 
+bool core_sampling_chooses(atn_sampling_kind kind)
+{
+    return kind == ATN_SAMPLING_KMEANS || kind == ATN_SAMPLING_LEVERAGE ||
+           kind == ATN_SAMPLING_RPCHOLESKY || kind == ATN_SAMPLING_GREEDY;
+}
+
+int64_t core_sampling_choices(const atn_sampling *s, int64_t tokens)
+{
+    if (!core_sampling_chooses(s->kind))
+        return 0;
+    return s->kind == ATN_SAMPLING_KMEANS && s->steps > 0 ? 2 * s->count + tokens : s->count;
+}
+
+static atn_status check_uniforms(atn_context *context, const atn_sampling *s)
+{
+    int64_t needed = s->kind == ATN_SAMPLING_GREEDY     ? 0
+                     : s->kind == ATN_SAMPLING_LEVERAGE ? 2 * s->count
+                                                        : s->count;
+    if (needed > 0 && !s->uniforms)
+        return core_fail(context, ATN_ERR_NULL, "sampling: uniforms is null");
+    if (s->uniform_count < needed)
+        return core_fail(context, ATN_ERR_SHAPE,
+                         "sampling: %" PRId64 " uniforms, expected at least %" PRId64,
+                         s->uniform_count, needed);
+    for (int64_t i = 0; i < needed; i++)
+        if (!(s->uniforms[i] >= 0 && s->uniforms[i] < 1))
+            return core_fail(context, ATN_ERR_VALUE,
+                             "sampling: uniform %" PRId64 " is %g, expected 0 <= u < 1", i,
+                             s->uniforms[i]);
+    return ATN_OK;
+}
+
+static atn_status count_chosen(atn_context *context, const atn_sampling *s, int64_t n,
+                               int64_t *count)
+{
+    atn_status status = count_first(context, s, n, count);
+    if (status == ATN_OK)
+        status = check_uniforms(context, s);
+    if (status != ATN_OK)
+        return status;
+    if (s->kind == ATN_SAMPLING_KMEANS && s->steps < 0)
+        return core_fail(context, ATN_ERR_VALUE, "sampling: %" PRId64 " steps, expected at least 0",
+                         s->steps);
+    const double numbers[] = {s->scale, s->ridge};
+    for (int i = 0; i < 2 && s->kind != ATN_SAMPLING_KMEANS; i++)
+        if (!(numbers[i] >= 0 && numbers[i] <= 1.7976931348623157e308))
+            return core_fail(context, ATN_ERR_VALUE,
+                             "sampling: %s is %g, expected 0 or more, and finite",
+                             i == 0 ? "scale" : "ridge", numbers[i]);
+    return ATN_OK;
+}
+
 static atn_status (*const counters[ATN_SAMPLING_COUNT])(atn_context *, const atn_sampling *,
                                                         int64_t, int64_t *) = {
-    [ATN_SAMPLING_POOL] = count_grid,       [ATN_SAMPLING_WINDOW] = count_window,
-    [ATN_SAMPLING_CONV] = count_grid,       [ATN_SAMPLING_CONV_CODE] = count_grid,
-    [ATN_SAMPLING_INDICES] = count_indices, [ATN_SAMPLING_FIRST] = count_first,
+    [ATN_SAMPLING_POOL] = count_grid,         [ATN_SAMPLING_WINDOW] = count_window,
+    [ATN_SAMPLING_CONV] = count_grid,         [ATN_SAMPLING_CONV_CODE] = count_grid,
+    [ATN_SAMPLING_INDICES] = count_indices,   [ATN_SAMPLING_FIRST] = count_first,
+    [ATN_SAMPLING_KMEANS] = count_chosen,     [ATN_SAMPLING_LEVERAGE] = count_chosen,
+    [ATN_SAMPLING_RPCHOLESKY] = count_chosen, [ATN_SAMPLING_GREEDY] = count_chosen,
 };
 
 atn_status atn_sampling_count(atn_context *context, const atn_sampling *sampling, int64_t tokens,
@@ -84,7 +138,14 @@ atn_status atn_sampling_count(atn_context *context, const atn_sampling *sampling
                          "sampling: %" PRId64 " tokens of width %" PRId64
                          ", expected at least 1 each",
                          tokens, dim);
-    return counters[sampling->kind](context, sampling, tokens, count);
+    atn_status status = counters[sampling->kind](context, sampling, tokens, count);
+    if (status == ATN_OK && core_sampling_chooses(sampling->kind) &&
+        core_too_large(((double)tokens + (double)dim) * ((double)*count + 4)))
+        return core_fail(context, ATN_ERR_SHAPE,
+                         "sampling: %" PRId64 " landmarks of %" PRId64
+                         " tokens do not fit into memory",
+                         *count, tokens);
+    return status;
 }
 
 /* A weight tensor must be dense: it is handed to BLAS as one matrix. */
@@ -125,12 +186,52 @@ atn_status core_check_sampling(atn_context *context, const atn_sampling *samplin
     return status;
 }
 
+/* What the threads need, each for itself. */
+typedef struct {
+    size_t piece;
+    int64_t choices;
+    char *work;
+    int64_t *chosen;
+} sample_memory;
+
+static void lay_out(core_arena *arena, int threads, sample_memory *memory)
+{
+    memory->work = core_take(arena, threads, memory->piece);
+    memory->chosen = core_take(arena, threads * memory->choices, sizeof *memory->chosen);
+}
+
+static atn_status sample_heads(atn_context *context, const atn_sampling *sampling, int64_t m,
+                               const atn_tensor *tokens, atn_tensor *landmarks)
+{
+    const cpu_table *cpu = cpu_table_get(tokens->dtype);
+    int64_t heads = tokens->heads, n = tokens->rows, d = tokens->cols;
+    sample_memory memory = {.choices = core_sampling_choices(sampling, n)};
+    core_arena arena = {0};
+    void *block;
+    int bad = 0;
+    memory.piece = (size_t)cpu->sample_work(sampling, n, d) * atn_dtype_size(tokens->dtype);
+    lay_out(&arena, context->threads, &memory);
+    atn_status status = core_arena_allocate(context, &arena, &block);
+    if (status != ATN_OK)
+        return status;
+    lay_out(&arena, context->threads, &memory);
+#pragma omp parallel for num_threads(context->threads) schedule(static) reduction(| : bad)
+    for (int64_t i = 0; i < tokens->batch * heads; i++) {
+        int thread = omp_get_thread_num();
+        bad |= !cpu->sample(
+            sampling, n, d, atn_tensor_matrix(tokens, i / heads, i % heads), tokens->row_stride, m,
+            atn_tensor_matrix(landmarks, i / heads, i % heads), landmarks->row_stride,
+            memory.chosen + thread * memory.choices, memory.work + memory.piece * (size_t)thread);
+    }
+    core_release(context, block);
+    return bad ? ATN_NONFINITE : ATN_OK;
+}
+
 atn_status atn_sample(atn_context *context, const atn_sampling *sampling, const atn_tensor *tokens,
                       atn_tensor *landmarks)
 {
     atn_status status;
     int64_t m;
-    void *work;
     if (!context)
         return ATN_ERR_NULL;
     if ((status = core_check_tensor(context, "tokens", tokens, -1, -1, -1, -1, -1)) != ATN_OK ||
@@ -140,18 +241,5 @@ atn_status atn_sample(atn_context *context, const atn_sampling *sampling, const 
                                     tokens->heads, m, tokens->cols)) != ATN_OK ||
         (status = core_check_alias(context, "landmarks", landmarks, "tokens", tokens)) != ATN_OK)
         return status;
-    const cpu_table *cpu = cpu_table_get(tokens->dtype);
-    int64_t heads = tokens->heads, elements = cpu->sample_work(sampling, tokens->cols);
-    size_t piece = (size_t)elements * atn_dtype_size(tokens->dtype);
-    status = core_allocate(context, piece * (size_t)context->threads, &work);
-    if (status != ATN_OK)
-        return status;
-#pragma omp parallel for num_threads(context->threads) schedule(static)
-    for (int64_t i = 0; i < tokens->batch * heads; i++)
-        cpu->sample(sampling, tokens->rows, tokens->cols,
-                    atn_tensor_matrix(tokens, i / heads, i % heads), tokens->row_stride, m,
-                    atn_tensor_matrix(landmarks, i / heads, i % heads), landmarks->row_stride,
-                    (char *)work + piece * (size_t)omp_get_thread_num());
-    core_release(context, work);
-    return ATN_OK;
+    return sample_heads(context, sampling, m, tokens, landmarks);
 }

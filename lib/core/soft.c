@@ -81,6 +81,9 @@ static atn_status prepare(atn_context *context, const atn_attention_desc *desc,
     double width = (double)shape->dim + (double)shape->value_dim + 64;
     if (core_too_large(heads * m * (3 * m + 4 * width)) ||
         core_too_large(heads * (double)shape->tokens * width) ||
+        core_too_large(core_sampling_chooses(desc->sampling.kind)
+                           ? context->threads * (double)shape->tokens * m
+                           : 0) ||
         core_too_large(context->threads * m * (256 + 2 * width)) ||
         core_inverse_too_large(soft->m, (int64_t)heads, context->threads) ||
         (soft->backward && core_inverse_backward_too_large(&desc->inverse, desc->gradient, soft->m,
@@ -140,7 +143,13 @@ static atn_status check_backward(atn_context *context, const atn_attention_desc 
     return core_check_gradient(context, &desc->inverse, desc->gradient);
 }
 
-/* Additions and multiplications of one landmark from its tokens. */
+/* How often leverage factors A + lambda I. */
+static double ridge_rounds(const atn_sampling *s)
+{
+    return s->ridge > 0 ? 1 : 2;
+}
+
+/* Additions and multiplications of the landmarks. */
 static double sampling_flops(const atn_sampling *s, double m, double n, double d)
 {
     double cells = (double)s->stride * (double)s->stride;
@@ -152,9 +161,24 @@ static double sampling_flops(const atn_sampling *s, double m, double n, double d
     case ATN_SAMPLING_CONV:
     case ATN_SAMPLING_CONV_CODE:
         return 2 * m * cells * d * d;
+    case ATN_SAMPLING_KMEANS:
+        return 3 * n * m * d + (double)s->steps * (3 * n * m * d + (n + m) * d);
+    case ATN_SAMPLING_LEVERAGE: /* equal tokens twice; A, its factor and r, each lambda */
+        return 6 * n * m * d + ridge_rounds(s) * (3 * (m * (m - 1) / 2 + n * m) * d +
+                                                  m * m * m / 3 + n * m * (m + 2) + 2 * n);
+    case ATN_SAMPLING_RPCHOLESKY:
+    case ATN_SAMPLING_GREEDY: /* distances; column l less l products, scaled, squared, taken off */
+        return n * m * (3 * d + (m - 1) + 3);
     default:
         return 0;
     }
+}
+
+static double sampling_exps(const atn_sampling *s, double m, double n)
+{
+    bool pivots = s->kind == ATN_SAMPLING_RPCHOLESKY || s->kind == ATN_SAMPLING_GREEDY;
+    bool leverage = s->kind == ATN_SAMPLING_LEVERAGE;
+    return pivots ? n * m : leverage ? ridge_rounds(s) * (m * (m - 1) / 2 + n * m) : 0;
 }
 
 static double inverse_flops(const atn_inverse_desc *inverse, double m)
@@ -192,7 +216,7 @@ static void count(atn_context *context, const atn_attention_desc *desc,
                   4 * n * m * dv + (factored ? 2 * n * m * m : 2 * m * m * dv) +
                   (desc->op == ATN_SOFTPP ? 3 * m * m : 0) +
                   (desc->residual.data ? 2 * n * dv * window : 0);
-    cost->exps = pairs;
+    cost->exps = pairs + sampling_exps(&desc->sampling, m, n);
     cost->state_bytes = size * m * (d + m + dv); /* L, A+, K(L,Q) V */
     cost->bytes = size * (desc->residual.data ? window * (double)shape->heads : 0);
     if (desc->sampling.kind == ATN_SAMPLING_CONV || desc->sampling.kind == ATN_SAMPLING_CONV_CODE)

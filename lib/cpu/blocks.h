@@ -32,20 +32,28 @@ void R(gaussian_self)(atn_distance distance, double s, int64_t m, int64_t d, con
                       int64_t l_stride, void *a, int64_t a_stride, void *work);
 int64_t R(gaussian_work)(int64_t q, int64_t d);
 
-void R(sample)(const atn_sampling *sampling, int64_t n, int64_t d, const void *tokens,
-               int64_t stride, int64_t m, void *landmarks, int64_t landmark_stride, void *work);
-int64_t R(sample_work)(const atn_sampling *sampling, int64_t d);
+bool R(sample)(const atn_sampling *sampling, int64_t n, int64_t d, const void *tokens,
+               int64_t stride, int64_t m, void *landmarks, int64_t landmark_stride,
+               int64_t *choices, void *work);
+int64_t R(sample_work)(const atn_sampling *sampling, int64_t n, int64_t d);
+
+/* The samplings that look at the tokens: fills choices (core_sampling_choices). The tokens are
+ * finite. centroids, kmeans with steps: m x d, in work. work: choose_work doubles. */
+const double *R(choose)(const atn_sampling *sampling, int64_t n, int64_t d, const real *tokens,
+                        int64_t stride, int64_t *choices, double *work);
+int64_t R(choose_work)(const atn_sampling *sampling, int64_t n, int64_t d);
 
 atn_status R(orthogonal_features)(int64_t m, int64_t d, const void *numbers, const void *norms,
                                   void *w, void *work);
 int64_t R(orthogonal_work)(int64_t d);
 
 /* Backward of sample for one head, landmarks' gradients m x d. grad, of the tokens, is added to.
+ * choices are as sample left them: what it chose is held fast.
  * conv-code: norm_sums, 2 d, is added the gradients of norm weight and bias, and landmarks becomes
  * the gradient of the convolution's output. work: sample_backward_work elements. */
 void R(sample_backward)(const atn_sampling *sampling, int64_t n, int64_t d, const real *tokens,
-                        int64_t stride, int64_t m, real *landmarks, real *grad, int64_t grad_stride,
-                        double *norm_sums, real *work);
+                        int64_t stride, int64_t m, const int64_t *choices, real *landmarks,
+                        real *grad, int64_t grad_stride, double *norm_sums, real *work);
 int64_t R(sample_backward_work)(const atn_sampling *sampling, int64_t m, int64_t d);
 /* One head's part of the gradient of the convolution's weights in one input channel, added to
  * weights (d x d x k k); landmarks as sample_backward left them. The same work. */

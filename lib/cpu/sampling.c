@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Landmarks from tokens, SOFT (IJCV) section 3.2. */
+#include "core/sampling.h"
 #include "cpu/blocks.h"
 
 typedef struct {
@@ -7,6 +8,7 @@ typedef struct {
     int64_t n, d, m, stride, landmark_stride;
     const real *tokens;
     real *landmarks, *work;
+    int64_t *choices;
 } job;
 
 static void add_row(int64_t d, const real *row, real *sum)
@@ -119,21 +121,52 @@ static void first(const job *j)
         copy_row(j, l, l);
 }
 
-static void (*const samplers[ATN_SAMPLING_COUNT])(const job *) = {
-    [ATN_SAMPLING_POOL] = pool,       [ATN_SAMPLING_WINDOW] = window,
-    [ATN_SAMPLING_CONV] = conv,       [ATN_SAMPLING_CONV_CODE] = conv_code,
-    [ATN_SAMPLING_INDICES] = indices, [ATN_SAMPLING_FIRST] = first,
-};
-
-int64_t R(sample_work)(const atn_sampling *sampling, int64_t d)
+static void chosen(const job *j)
 {
-    bool gathers = sampling->kind == ATN_SAMPLING_CONV || sampling->kind == ATN_SAMPLING_CONV_CODE;
-    return gathers ? d * sampling->stride * sampling->stride : 0;
+    const double *centroids =
+        R(choose)(j->sampling, j->n, j->d, j->tokens, j->stride, j->choices, (void *)j->work);
+    for (int64_t l = 0; l < j->m; l++)
+        if (!centroids)
+            copy_row(j, l, j->choices[l]);
+        else
+            for (int64_t c = 0; c < j->d; c++)
+                j->landmarks[l * j->landmark_stride + c] = (real)centroids[l * j->d + c];
 }
 
-void R(sample)(const atn_sampling *sampling, int64_t n, int64_t d, const void *tokens,
-               int64_t stride, int64_t m, void *landmarks, int64_t landmark_stride, void *work)
+static void (*const samplers[ATN_SAMPLING_COUNT])(const job *) = {
+    [ATN_SAMPLING_POOL] = pool,         [ATN_SAMPLING_WINDOW] = window,
+    [ATN_SAMPLING_CONV] = conv,         [ATN_SAMPLING_CONV_CODE] = conv_code,
+    [ATN_SAMPLING_INDICES] = indices,   [ATN_SAMPLING_FIRST] = first,
+    [ATN_SAMPLING_KMEANS] = chosen,     [ATN_SAMPLING_LEVERAGE] = chosen,
+    [ATN_SAMPLING_RPCHOLESKY] = chosen, [ATN_SAMPLING_GREEDY] = chosen,
+};
+
+int64_t R(sample_work)(const atn_sampling *sampling, int64_t n, int64_t d)
 {
-    job j = {sampling, n, d, m, stride, landmark_stride, tokens, landmarks, work};
-    samplers[sampling->kind](&j);
+    bool gathers = sampling->kind == ATN_SAMPLING_CONV || sampling->kind == ATN_SAMPLING_CONV_CODE;
+    return gathers ? d * sampling->stride * sampling->stride
+                   : R(choose_work)(sampling, n, d) * (int64_t)(sizeof(double) / sizeof(real));
+}
+
+/* Landmarks that are not there: NaN, and choices that are valid ones. */
+static void refuse(const job *j)
+{
+    for (int64_t i = 0; i < core_sampling_choices(j->sampling, j->n); i++)
+        j->choices[i] = i < j->m ? i : 0;
+    for (int64_t l = 0; l < j->m; l++)
+        for (int64_t c = 0; c < j->d; c++)
+            j->landmarks[l * j->landmark_stride + c] = (real)NAN;
+}
+
+bool R(sample)(const atn_sampling *sampling, int64_t n, int64_t d, const void *tokens,
+               int64_t stride, int64_t m, void *landmarks, int64_t landmark_stride,
+               int64_t *choices, void *work)
+{
+    job j = {sampling, n, d, m, stride, landmark_stride, tokens, landmarks, work, choices};
+    bool usable = !core_sampling_chooses(sampling->kind) || R(all_finite)(n, d, tokens, stride);
+    if (usable)
+        samplers[sampling->kind](&j);
+    else
+        refuse(&j);
+    return usable;
 }

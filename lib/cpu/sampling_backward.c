@@ -10,6 +10,7 @@ typedef struct {
     const atn_sampling *sampling;
     int64_t n, d, m, stride, grad_stride;
     const real *tokens;
+    const int64_t *choices;
     real *landmarks; /* m x d: gradients of the landmarks */
     real *grad, *work;
     double *norm_sums;
@@ -103,7 +104,7 @@ static void conv_code(const job *j)
     atn_sampling plain = *j->sampling;
     real *rows = j->work, *work = j->work + j->m * d; /* the convolution's output, again */
     plain.kind = ATN_SAMPLING_CONV;
-    R(sample)(&plain, j->n, d, j->tokens, j->stride, j->m, rows, d, work);
+    R(sample)(&plain, j->n, d, j->tokens, j->stride, j->m, rows, d, NULL, work);
     for (int64_t l = 0; l < j->m; l++)
         norm_gelu(d, j->sampling->norm_weight.data, j->sampling->norm_bias.data, rows + l * d,
                   j->landmarks + l * d, j->norm_sums);
@@ -129,10 +130,35 @@ static void first(const job *j)
         add_row(j, l, l);
 }
 
+static void chosen(const job *j)
+{
+    for (int64_t l = 0; l < j->m; l++)
+        add_row(j, l, j->choices[l]);
+}
+
+/* A centroid is the mean of its tokens, or the seed where it has none. */
+static void kmeans(const job *j)
+{
+    const int64_t *counts = j->choices + j->m, *assigned = counts + j->m;
+    if (j->sampling->steps == 0) {
+        chosen(j);
+        return;
+    }
+    for (int64_t i = 0; i < j->n; i++)
+        if (counts[assigned[i]] > 0) /* 0 where the tokens were not finite */
+            add_share(j->d, j->landmarks + assigned[i] * j->d, counts[assigned[i]],
+                      j->grad + i * j->grad_stride);
+    for (int64_t l = 0; l < j->m; l++)
+        if (counts[l] == 0)
+            add_row(j, l, j->choices[l]);
+}
+
 static void (*const samplers[ATN_SAMPLING_COUNT])(const job *) = {
-    [ATN_SAMPLING_POOL] = pool,       [ATN_SAMPLING_WINDOW] = window,
-    [ATN_SAMPLING_CONV] = conv,       [ATN_SAMPLING_CONV_CODE] = conv_code,
-    [ATN_SAMPLING_INDICES] = indices, [ATN_SAMPLING_FIRST] = first,
+    [ATN_SAMPLING_POOL] = pool,         [ATN_SAMPLING_WINDOW] = window,
+    [ATN_SAMPLING_CONV] = conv,         [ATN_SAMPLING_CONV_CODE] = conv_code,
+    [ATN_SAMPLING_INDICES] = indices,   [ATN_SAMPLING_FIRST] = first,
+    [ATN_SAMPLING_KMEANS] = kmeans,     [ATN_SAMPLING_LEVERAGE] = chosen,
+    [ATN_SAMPLING_RPCHOLESKY] = chosen, [ATN_SAMPLING_GREEDY] = chosen,
 };
 
 static int64_t larger(int64_t a, int64_t b)
@@ -142,15 +168,18 @@ static int64_t larger(int64_t a, int64_t b)
 
 int64_t R(sample_backward_work)(const atn_sampling *sampling, int64_t m, int64_t d)
 {
-    int64_t window = R(sample_work)(sampling, d), cells = sampling->stride * sampling->stride;
-    return window == 0 ? 0 : larger(m * d + window, (m < WINDOWS ? m : WINDOWS) * cells);
+    if (sampling->kind != ATN_SAMPLING_CONV && sampling->kind != ATN_SAMPLING_CONV_CODE)
+        return 0;
+    int64_t cells = sampling->stride * sampling->stride;
+    return larger(m * d + d * cells, (m < WINDOWS ? m : WINDOWS) * cells);
 }
 
 void R(sample_backward)(const atn_sampling *sampling, int64_t n, int64_t d, const real *tokens,
-                        int64_t stride, int64_t m, real *landmarks, real *grad, int64_t grad_stride,
-                        double *norm_sums, real *work)
+                        int64_t stride, int64_t m, const int64_t *choices, real *landmarks,
+                        real *grad, int64_t grad_stride, double *norm_sums, real *work)
 {
-    job j = {sampling, n, d, m, stride, grad_stride, tokens, landmarks, grad, work, norm_sums};
+    job j = {sampling, n,       d,         m,    stride, grad_stride,
+             tokens,   choices, landmarks, grad, work,   norm_sums};
     samplers[sampling->kind](&j);
 }
 

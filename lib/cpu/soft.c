@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/inverse.h"
+#include "core/sampling.h"
 
 /* Tokens per kernel block: 128 x 64 elements stay in a second-level cache of any size. */
 enum { BLOCK = 128 };
@@ -57,13 +58,16 @@ void R(soft_layout)(core_arena *arena, cpu_soft *soft)
     soft->chunk = round_up(m * CHUNK_PER_LANDMARK > CHUNK ? m * CHUNK_PER_LANDMARK : CHUNK, BLOCK);
     soft->chunks = (shape->tokens + soft->chunk - 1) / soft->chunk;
     int64_t dv = shape->value_dim;
-    int64_t scratch = R(gaussian_work)(m, d), sampling = R(sample_work)(&soft->desc.sampling, d);
+    int64_t scratch = R(gaussian_work)(m, d),
+            sampling = R(sample_work)(&soft->desc.sampling, shape->tokens, d);
     core_arena piece = {0};
     core_take(&piece, scratch > sampling ? scratch : sampling, sizeof(real));
     soft->scratch_bytes = piece.used;
 
     core_inverse_layout(arena, &soft->desc.inverse, REAL_DTYPE, m, heads, soft->threads, false,
                         &soft->inverse);
+    soft->choice_count = core_sampling_choices(&soft->desc.sampling, shape->tokens);
+    soft->choices = core_take(arena, heads * soft->choice_count, sizeof *soft->choices);
     soft->landmarks = core_take(arena, heads * m * d, sizeof(real));
     soft->pivoted = core_take(arena, is_factored(soft) ? heads * m * d : 0, sizeof(real));
     soft->a = core_take(arena, heads * m * m, sizeof(real));
@@ -110,7 +114,7 @@ static void bottleneck(cpu_soft *soft, const atn_tensor *q, int64_t head)
     const void *tokens = atn_tensor_matrix(q, head / q->heads, head % q->heads);
     R(sample)
     (&soft->desc.sampling, q->rows, q->cols, tokens, q->row_stride, soft->m, h.landmarks, q->cols,
-     scratch);
+     soft->choices + head * soft->choice_count, scratch);
     R(store)(soft->desc.storage, soft->m, q->cols, h.landmarks, q->cols);
     R(gaussian_self)
     (soft->desc.distance, soft->s, soft->m, q->cols, h.landmarks, q->cols, h.a, soft->m, scratch);

@@ -327,8 +327,8 @@ static void differentiate_landmarks(const call *c, int64_t head)
     memset(norm_sums, 0, (size_t)(2 * d) * sizeof *norm_sums);
     R(sample_backward)
     (&soft->desc.sampling, soft->shape.tokens, d, soft_rows(c->q, head, 0), c->q->row_stride, m,
-     g.landmarks, soft_rows(grad_q, head, 0), grad_q->row_stride, norm_sums,
-     soft_thread(soft->grad_work, soft->grad_reals));
+     soft->choices + head * soft->choice_count, g.landmarks, soft_rows(grad_q, head, 0),
+     grad_q->row_stride, norm_sums, soft_thread(soft->grad_work, soft->grad_reals));
 }
 
 static void differentiate_residual(const call *c, int64_t piece)

@@ -47,15 +47,17 @@ typedef struct {
     double s;
     int64_t m, block, chunk, chunks;
     cpu_inverse_memory inverse;
-    void *landmarks; /* per head: m x d */
-    void *pivoted;   /* per head, for a factor: the pivots' landmarks in their order, m x d */
-    void *a, *x;     /* per head: m x m; x holds A+ or the factor L */
-    void *prepared;  /* per head: what landmark_prepare fills */
-    void *roots;     /* per head: D^1/2, m */
-    void *sums;      /* per head and chunk: m x value_dim */
-    void *weights;   /* per head: m x value_dim, what the kernel's rows are applied to */
-    void *kernel;    /* per thread: block x padded */
-    void *scratch;   /* per thread, scratch_bytes: sampling, A */
+    int64_t choice_count;
+    int64_t *choices; /* per head: choice_count, what the sampling chose (core/sampling.h) */
+    void *landmarks;  /* per head: m x d */
+    void *pivoted;    /* per head, for a factor: the pivots' landmarks in their order, m x d */
+    void *a, *x;      /* per head: m x m; x holds A+ or the factor L */
+    void *prepared;   /* per head: what landmark_prepare fills */
+    void *roots;      /* per head: D^1/2, m */
+    void *sums;       /* per head and chunk: m x value_dim */
+    void *weights;    /* per head: m x value_dim, what the kernel's rows are applied to */
+    void *kernel;     /* per thread: block x padded */
+    void *scratch;    /* per thread, scratch_bytes: sampling, A */
     size_t scratch_bytes;
     unsigned char *nonfinite; /* per head and chunk */
     bool backward;            /* whether there is memory for it: all that follows */
@@ -96,10 +98,13 @@ typedef struct {
                           int64_t l_stride, void *a, int64_t a_stride, void *work);
     int64_t (*gaussian_work)(int64_t q, int64_t d);
 
-    /* L of one head; work: sample_work elements. */
-    void (*sample)(const atn_sampling *sampling, int64_t n, int64_t d, const void *tokens,
-                   int64_t stride, int64_t m, void *landmarks, int64_t landmark_stride, void *work);
-    int64_t (*sample_work)(const atn_sampling *sampling, int64_t d);
+    /* L of one head; choices receives what was chosen (core_sampling_choices), work: sample_work
+     * elements, aligned for doubles. False: the sampling looks at the tokens, and they hold NaN or
+     * infinity: L is NaN, and the choices are some. */
+    bool (*sample)(const atn_sampling *sampling, int64_t n, int64_t d, const void *tokens,
+                   int64_t stride, int64_t m, void *landmarks, int64_t landmark_stride,
+                   int64_t *choices, void *work);
+    int64_t (*sample_work)(const atn_sampling *sampling, int64_t n, int64_t d);
 
     /* w of atn_orthogonal_features, all three dense; work: orthogonal_work elements. */
     atn_status (*orthogonal_features)(int64_t m, int64_t d, const void *numbers, const void *norms,

@@ -41,13 +41,14 @@ static atn_status gather(const problem *p, int64_t m, num *all)
 {
     const atn_attention_shape *s = &p->shape;
     num *landmarks = ref_zeros(m * s->dim);
-    for (int64_t i = 0; landmarks && i < s->batch * s->heads; i++) {
+    atn_status status = landmarks ? ATN_OK : ATN_ERR_MEMORY;
+    for (int64_t i = 0; status == ATN_OK && i < s->batch * s->heads; i++) {
         ref_head h = NUM(ref_head_of)(p, i / s->heads, i % s->heads);
-        NUM(ref_landmarks)(&h, landmarks);
+        status = NUM(ref_landmarks)(&h, landmarks);
         NUM(ref_kernel)(&h, m, m, landmarks, landmarks, all + i * m * m);
     }
     free(landmarks);
-    return landmarks ? ATN_OK : ATN_ERR_MEMORY;
+    return status;
 }
 
 atn_status NUM(ref_soft_bottlenecks)(const problem *p, int64_t m, num *a, num *alpha)

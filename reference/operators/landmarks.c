@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sampling, each kind from its definition (attnum/sampling.h). */
+#include "sampling.h"
 #include "soft.h"
 
 static int64_t windows_count(const ref_head *h)
@@ -40,7 +41,7 @@ static int64_t token_of(const ref_head *h, int64_t w, int64_t i)
     return (w / across * k + i / k) * width + w % across * k + i % k;
 }
 
-static void pool(const ref_head *h, int64_t m, num *landmarks)
+static atn_status pool(const ref_head *h, int64_t m, num *landmarks)
 {
     int64_t k = h->desc->sampling.stride;
     for (int64_t l = 0; l < m; l++)
@@ -48,9 +49,10 @@ static void pool(const ref_head *h, int64_t m, num *landmarks)
             for (int64_t c = 0; c < h->d; c++)
                 landmarks[l * h->d + c] +=
                     h->q[token_of(h, l, i) * h->d + c] / (long double)(k * k);
+    return ATN_OK;
 }
 
-static void window(const ref_head *h, int64_t m, num *landmarks)
+static atn_status window(const ref_head *h, int64_t m, num *landmarks)
 {
     int64_t k = h->desc->sampling.stride;
     for (int64_t i = 0; i < h->n; i++)
@@ -58,10 +60,11 @@ static void window(const ref_head *h, int64_t m, num *landmarks)
             int64_t l = i / k, held = l == m - 1 ? h->n - l * k : k;
             landmarks[l * h->d + c] += h->q[i * h->d + c] / (long double)held;
         }
+    return ATN_OK;
 }
 
 /* The filters are shared by all heads: their tensor's second dimension is the channel they make. */
-static void conv(const ref_head *h, int64_t m, num *landmarks)
+static atn_status conv(const ref_head *h, int64_t m, num *landmarks)
 {
     const num *weights = h->all->parameters[ATN_PARAMETER_CONV];
     int64_t window_size = h->desc->sampling.stride * h->desc->sampling.stride, d = h->d;
@@ -71,6 +74,7 @@ static void conv(const ref_head *h, int64_t m, num *landmarks)
                 for (int64_t i = 0; i < window_size; i++)
                     landmarks[l * d + to] += weights[(to * d + from) * window_size + i] *
                                              h->q[token_of(h, l, i) * d + from];
+    return ATN_OK;
 }
 
 /* x Phi(x), Phi the normal distribution function; its slope by hand, erfcl knowing only reals. */
@@ -99,16 +103,17 @@ static void layer_norm(const ref_head *h, num *row)
                  (bias ? bias[c] : 0);
 }
 
-static void conv_code(const ref_head *h, int64_t m, num *landmarks)
+static atn_status conv_code(const ref_head *h, int64_t m, num *landmarks)
 {
     conv(h, m, landmarks);
     for (int64_t l = 0; l < m; l++)
         layer_norm(h, landmarks + l * h->d);
     for (int64_t i = 0; i < m * h->d; i++)
         landmarks[i] = gelu(landmarks[i]);
+    return ATN_OK;
 }
 
-static void named(const ref_head *h, int64_t m, num *landmarks)
+static atn_status named(const ref_head *h, int64_t m, num *landmarks)
 {
     const atn_sampling *s = &h->desc->sampling;
     for (int64_t l = 0; l < m; l++)
@@ -116,11 +121,53 @@ static void named(const ref_head *h, int64_t m, num *landmarks)
             int64_t token = s->kind == ATN_SAMPLING_FIRST ? l : s->indices[l];
             landmarks[l * h->d + c] = h->q[token * h->d + c];
         }
+    return ATN_OK;
+}
+
+/* m, if the sampling can be taken; what the four need has been checked by whoever made it. */
+static int64_t chosen_count(const ref_head *h)
+{
+    const atn_sampling *s = &h->desc->sampling;
+    bool given = s->kind == ATN_SAMPLING_GREEDY || s->uniforms;
+    return given && s->count <= h->n ? s->count : 0;
+}
+
+/* What is chosen depends on the values alone: it does not move with a slope. */
+static void mean_of(const ref_head *h, const int64_t *assigned, int64_t l, int64_t seed, num *mean)
+{
+    int64_t held = 0;
+    for (int64_t i = 0; assigned && i < h->n; i++)
+        held += assigned[i] == l;
+    for (int64_t c = 0; c < h->d; c++)
+        mean[c] = held > 0 ? 0 : h->q[seed * h->d + c];
+    for (int64_t i = 0; held > 0 && i < h->n; i++)
+        for (int64_t c = 0; c < h->d && assigned[i] == l; c++)
+            mean[c] += h->q[i * h->d + c] / (long double)held;
+}
+
+static atn_status chosen(const ref_head *h, int64_t m, num *landmarks)
+{
+    const atn_sampling *s = &h->desc->sampling;
+    bool means = s->kind == ATN_SAMPLING_KMEANS && s->steps > 0;
+    double *tokens = malloc((size_t)(h->n * h->d) * sizeof *tokens);
+    int64_t *taken = malloc((size_t)(m + h->n) * sizeof *taken),
+            *assigned = taken ? taken + m : NULL;
+    atn_status status = ATN_ERR_MEMORY;
+    for (int64_t i = 0; tokens && i < h->n * h->d; i++)
+        tokens[i] = (double)num_value(h->q[i]);
+    if (tokens && taken)
+        status = ref_choose(s, h->n, h->d, tokens, taken, assigned);
+    for (int64_t l = 0; status == ATN_OK && l < m; l++)
+        mean_of(h, means ? assigned : NULL, l, taken[l], landmarks + l * h->d);
+    free(taken);
+    free(tokens);
+    return status;
 }
 
 static const struct {
     int64_t (*count)(const ref_head *h);
-    void (*sample)(const ref_head *h, int64_t m, num *landmarks); /* holding zeros when called */
+    atn_status (*sample)(const ref_head *h, int64_t m,
+                         num *landmarks); /* holding zeros when called */
 } kinds[ATN_SAMPLING_COUNT] = {
     [ATN_SAMPLING_POOL] = {windows_count, pool},
     [ATN_SAMPLING_WINDOW] = {window_count, window},
@@ -128,6 +175,10 @@ static const struct {
     [ATN_SAMPLING_CONV_CODE] = {conv_count, conv_code},
     [ATN_SAMPLING_INDICES] = {named_count, named},
     [ATN_SAMPLING_FIRST] = {named_count, named},
+    [ATN_SAMPLING_KMEANS] = {chosen_count, chosen},
+    [ATN_SAMPLING_LEVERAGE] = {chosen_count, chosen},
+    [ATN_SAMPLING_RPCHOLESKY] = {chosen_count, chosen},
+    [ATN_SAMPLING_GREEDY] = {chosen_count, chosen},
 };
 
 int64_t NUM(ref_landmark_count)(const ref_head *h)
@@ -137,10 +188,10 @@ int64_t NUM(ref_landmark_count)(const ref_head *h)
     return count > 0 ? count : 0;
 }
 
-void NUM(ref_landmarks)(const ref_head *h, num *landmarks)
+atn_status NUM(ref_landmarks)(const ref_head *h, num *landmarks)
 {
     int64_t m = NUM(ref_landmark_count)(h);
     for (int64_t i = 0; i < m * h->d; i++)
         landmarks[i] = 0;
-    kinds[h->desc->sampling.kind].sample(h, m, landmarks);
+    return kinds[h->desc->sampling.kind].sample(h, m, landmarks);
 }

@@ -49,10 +49,12 @@ static atn_status attention(const ref_head *h, int64_t m, num *work, num *out)
 {
     num *landmarks = work, *root = landmarks + m * h->d, *a = root + m, *x = a + m * m;
     num *p = x + m * m, *pv = p + m * h->n, *xpv = pv + m * h->dv;
-    NUM(ref_landmarks)(h, landmarks);
+    atn_status status = NUM(ref_landmarks)(h, landmarks);
+    if (status < 0)
+        return status;
     NUM(ref_kernel)(h, m, m, landmarks, landmarks, a);
     NUM(ref_kernel)(h, m, h->n, landmarks, h->q, p);
-    atn_status status = NUM(ref_bottleneck_inverse)(h, m, a, x);
+    status = NUM(ref_bottleneck_inverse)(h, m, a, x);
     if (status < 0)
         return status;
     if (h->desc->op == ATN_SOFTPP)

@@ -9,8 +9,8 @@
 /* m; 0: a sampling nobody can take of these tokens. */
 int64_t NUM(ref_landmark_count)(const ref_head *h);
 
-/* L (m x d), section 3.2. */
-void NUM(ref_landmarks)(const ref_head *h, num *landmarks);
+/* L (m x d), section 3.2. ATN_OK or ATN_ERR_MEMORY. */
+atn_status NUM(ref_landmarks)(const ref_head *h, num *landmarks);
 
 /* K(X, Y) (p x q), Eq. 4, with the description's s. */
 void NUM(ref_kernel)(const ref_head *h, int64_t p, int64_t q, const num *x, const num *y, num *k);

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <cblas.h>
+
 #include <linear_algebra.h>
 #include <matrices.h>
 #include <newton.h>
@@ -18,6 +20,7 @@
 #include "scratch.h"
 #include "spectral/landmarks.h"
 #include "spectral/norm_growth.h"
+#include "spectral/nystrom.h"
 #include "spectral/operator_norms.h"
 
 TestSuite(spectral, .init = scratch_begin, .fini = scratch_end);
@@ -252,10 +255,10 @@ Test(spectral, landmarks_of_a_file_without_a_grid_are_means_of_windows)
 Test(spectral, every_experiment_runs_on_a_file_without_a_grid)
 {
     static const experiment *const all[] = {&spectral_eigenvalues, &spectral_norm_growth,
-                                            &spectral_bounds};
+                                            &spectral_bounds, &spectral_sampling};
     write_file("line.npy", 1, 60, 4);
     write_file("one.npy", 1, 1, 1);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         cr_expect(run_experiment(all[i], "--input line.npy,one.npy --out out") == EXIT_PASS, "%s",
                   all[i]->name);
 }
@@ -1022,6 +1025,247 @@ Test(spectral, pairs_below_the_floor_are_bounded_from_below)
     table_free(t);
 }
 
+/* ---- Sampling ---- */
+
+/* S^ of tokens in the plane, at 0 .. 11, landmarks among and between them; against ref_soft, whose
+ * pseudo-inverse costs kappa(A). */
+Test(spectral, nystrom_is_the_dense_matrix)
+{
+    enum { NY_N = 12, NY_M = 4, NY_D = 2 };
+    double tokens[NY_N * NY_D], landmarks[NY_M * NY_D] = {0, 0, 3, 1, 4.5, 0.5, 11, 1};
+    double got[NY_N * NY_N], want[NY_N * NY_N], a[NY_M * NY_M], kappa, trace = 0;
+    int64_t pivots[NY_M];
+    nystrom made = {.pivots = pivots};
+    for (int i = 0; i < NY_N; i++) {
+        tokens[2 * i] = i;
+        tokens[2 * i + 1] = i % 2;
+    }
+    nystrom_make(NY_N, NY_M, NY_D, tokens, landmarks, 0.2, got, &made);
+    cr_assert(ref_soft(NY_N, NY_M, NY_D, 0, tokens, landmarks, NULL, 0.2, NULL, false, want,
+                       NULL) == ATN_OK);
+    ref_gaussian(NY_M, NY_M, NY_D, landmarks, landmarks, 0.2, a);
+    cr_assert(ref_condition(NY_M, NY_M, a, &kappa, NULL) == ATN_OK);
+    for (int i = 0; i < NY_N * NY_N; i++) {
+        cr_expect(fabs(got[i] - want[i]) <= 10 * NY_M * kappa * u, "%d: %.17g, expected %.17g", i,
+                  got[i], want[i]);
+        trace += i % (NY_N + 1) == 0 ? want[i] : 0;
+    }
+    cr_expect_eq(made.kept, NY_M);
+    cr_expect(near(made.shortfall, NY_N - trace, 1e-12), "%.17g", made.shortfall);
+    cr_expect(made.rounding > NY_M * u && made.rounding < 1e-12, "%.3g", made.rounding);
+}
+
+/* A landmark twice, and two 1e-9 apart: S^ is that of one each, whichever it is. With all tokens as
+ * landmarks nothing is left. */
+Test(spectral, nystrom_leaves_out_what_is_rounding)
+{
+    enum { NY_N = 6 };
+    double tokens[NY_N] = {0, 1, 2, 3, 4, 5}, landmarks[] = {1, 4, 1, 4 + 1e-9}, lambda[NY_N];
+    double with[NY_N * NY_N], without[NY_N * NY_N];
+    int64_t pivots[NY_N];
+    nystrom made = {.pivots = pivots};
+    nystrom_make(NY_N, 4, 1, tokens, landmarks, 0.5, with, &made);
+    cr_expect(made.kept == 2 && made.rounding < 1e-13, "%" PRId64 " %.3g", made.kept,
+              made.rounding);
+    nystrom_make(NY_N, 2, 1, tokens, landmarks, 0.5, without, &made);
+    for (int i = 0; i < NY_N * NY_N; i++)
+        cr_expect(fabs(with[i] - without[i]) < 2e-9, "%d: %g, %g", i, with[i], without[i]);
+    ref_gaussian(NY_N, NY_N, 1, tokens, tokens, 0.5, without);
+    for (int i = 0; i < NY_N * NY_N; i++)
+        with[i] = without[i] - with[i];
+    cr_assert(ref_eigenvalues(NY_N, with, lambda, NULL, NULL) == ATN_OK);
+    cr_expect(lambda[NY_N - 1] > -1e-14 && lambda[0] > 0.1, "%g %g", lambda[NY_N - 1], lambda[0]);
+    nystrom_make(NY_N, NY_N, 1, tokens, tokens, 0.5, with, &made);
+    cr_expect(made.kept == NY_N && fabs(made.shortfall) < 1e-13, "%g", made.shortfall);
+    for (int i = 0; i < NY_N * NY_N; i++)
+        cr_expect(fabs(with[i] - without[i]) <= made.rounding, "%d: %g", i, with[i] - without[i]);
+}
+
+Test(spectral, nystrom_judges_what_is_proved)
+{
+    const nystrom_errors good = {-1e-15, 1e-15, 0.5, 0.1, 1e-14, 0.4, 0.05};
+    const double wrong[4][2] = {
+        {-2e-14, NAN}, {2e-14, NAN}, {0.3, NAN}, {0.04, NAN}}; /* lowest, exact, trace, norm */
+    cr_expect_eq(nystrom_judge("good", &good), EXIT_PASS);
+    cr_assert(freopen("/dev/null", "w", stderr));
+    for (int field = 0; field < 4; field++)
+        for (int k = 0; k < 2; k++) {
+            nystrom_errors bad = good;
+            double *const fields[] = {&bad.lowest, &bad.exact, &bad.trace, &bad.norm};
+            *fields[field] = wrong[field][k];
+            cr_expect_eq(nystrom_judge("bad", &bad), EXIT_CHECK, "field %d: %g", field,
+                         *fields[field]);
+        }
+}
+
+static int sampling_row(const table *t, const char *name, int64_t m, const char *sampler)
+{
+    for (int64_t row = 0; row < table_rows(t); row++)
+        if (strcmp(get_text(t, row, "input"), name) == 0 && get_integer(t, row, "m") == m &&
+            strcmp(get_text(t, row, "sampler"), sampler) == 0)
+            return (int)row;
+    cr_assert_fail("no row of %s, m = %" PRId64 ", %s", name, m, sampler);
+    return -1;
+}
+
+/* Of the tokens themselves, by the dense references alone: pooled landmarks and the best matrix. */
+Test(spectral, sampling_errors_are_those_of_the_dense_matrix)
+{
+    enum { SIDE = 14, TOKENS_N = SIDE * SIDE, POOLED = 16, WIDTH = TOKEN_DIM };
+    input *in;
+    const double scale = 1 / (2 * sqrt(WIDTH));
+    token_grid grid = {.height = SIDE, .width = SIDE, .patch = 16};
+    atn_context *context = make_context();
+    double *tokens = make_matrix(TOKENS_N, WIDTH), *landmarks = make_matrix(POOLED, WIDTH);
+    double *s = make_matrix(TOKENS_N, TOKENS_N), *s_hat = make_matrix(TOKENS_N, TOKENS_N);
+    double lambda[TOKENS_N], rest[TOKENS_N], best = 0, trace = 0, a[POOLED * POOLED], kappa;
+    cr_assert(run_experiment(&spectral_sampling,
+                             "--input smooth --m 16 --stage 3 --samples 1 --out out") == EXIT_PASS);
+    table *t = read_output(&spectral_sampling, "out", 0);
+    cr_assert(choose_stride(&grid, POOLED) == POOLED);
+    cr_assert(input_open("smooth", 0, 0, &in) == EXIT_PASS);
+    cr_assert(make_landmarks(in, &grid, 1, 0, context, tokens, landmarks) == EXIT_PASS);
+    ref_gaussian(TOKENS_N, TOKENS_N, WIDTH, tokens, tokens, scale, s);
+    cr_assert(ref_soft(TOKENS_N, POOLED, WIDTH, 0, tokens, landmarks, NULL, scale, NULL, false,
+                       s_hat, NULL) == ATN_OK);
+    cr_assert(ref_eigenvalues(TOKENS_N, s, lambda, NULL, NULL) == ATN_OK);
+    for (int i = 0; i < TOKENS_N * TOKENS_N; i++)
+        s_hat[i] = s[i] - s_hat[i];
+    cr_assert(ref_eigenvalues(TOKENS_N, s_hat, rest, NULL, NULL) == ATN_OK);
+    for (int i = 0; i < TOKENS_N; i++) {
+        best += i < POOLED ? 0 : lambda[i];
+        trace += s_hat[i * (TOKENS_N + 1)];
+    }
+    ref_gaussian(POOLED, POOLED, WIDTH, landmarks, landmarks, scale, a);
+    cr_assert(ref_condition(POOLED, POOLED, a, &kappa, NULL) == ATN_OK);
+    cr_expect(near(get_real(t, 0, "kappa"), kappa, 1e-12));
+    /* 32 random columns see the Frobenius norms, with a deviation of about 1 / sqrt(32) each where
+     * one eigenvalue is all */
+    double seen =
+        cblas_dnrm2(TOKENS_N * TOKENS_N, s_hat, 1) / cblas_dnrm2(TOKENS_N * TOKENS_N, s, 1);
+    cr_expect(near(get_real(t, 0, "value_error"), seen, 0.3), "%g, %g",
+              get_real(t, 0, "value_error"), seen);
+    cr_expect(strcmp(get_text(t, 0, "sampler"), "pool") == 0);
+    cr_expect(near(get_real(t, 0, "trace_error"), trace / TOKENS_N, 1e-12) &&
+              near(get_real(t, 0, "spectral_error"), rest[0] / lambda[0], 1e-12) &&
+              near(get_real(t, 0, "kernel_norm"), lambda[0], 1e-12) &&
+              near(get_real(t, 0, "best_trace_error"), best / TOKENS_N, 1e-12) &&
+              near(get_real(t, 0, "best_spectral_error"), lambda[POOLED] / lambda[0], 1e-12));
+    input_free(in);
+    table_free(t);
+    free(s_hat);
+    free(s);
+    free(landmarks);
+    free(tokens);
+    atn_context_free(context);
+}
+
+/* S04 in every row: semi-definite, exact on landmarks, never better than the best. S05: what is
+ * seen at 196 tokens by a wide margin. */
+Test(spectral, sampling_keeps_what_is_proved)
+{
+    static const char *const with[] = {"pool",   "conv",     "random",     "first", "kmeans++",
+                                       "kmeans", "leverage", "rpcholesky", "greedy"};
+    static const int draws[] = {1, 3, 3, 1, 3, 3, 3, 3, 1};
+    cr_assert(run_experiment(&spectral_sampling, "--quick --out out") == EXIT_PASS);
+    table *t = read_output(&spectral_sampling, "out", 0);
+    table *summary = read_output(&spectral_sampling, "out", 1);
+    cr_expect_eq(table_rows(t), 5 * 2 * 21);
+    cr_expect_eq(table_rows(summary), 5 * 2 * 9);
+    for (int64_t row = 0; row < table_rows(t); row++) {
+        double trace = get_real(t, row, "trace_error"), norm = get_real(t, row, "spectral_error");
+        bool subset = !table_is_missing(t, row, table_column(t, "exact_error"));
+        const char *name = get_text(t, row, "sampler");
+        cr_expect(get_real(t, row, "rounding") < 1e-10 &&
+                      get_real(t, row, "lowest_eigenvalue") >= -get_real(t, row, "rounding"),
+                  "row %" PRId64, row);
+        cr_expect(trace >= get_real(t, row, "best_trace_error") && trace <= 1 &&
+                      norm >= get_real(t, row, "best_spectral_error") && norm <= 1,
+                  "row %" PRId64 ": %g %g", row, trace, norm);
+        cr_expect(near(get_real(t, row, "trace_ratio"),
+                       trace / get_real(t, row, "best_trace_error"), 1e-12) &&
+                      near(get_real(t, row, "spectral_ratio"),
+                           norm / get_real(t, row, "best_spectral_error"), 1e-12),
+                  "row %" PRId64, row);
+        cr_expect_eq(subset,
+                     strcmp(name, "pool") != 0 && strcmp(name, "conv") != 0 &&
+                         strcmp(name, "kmeans") != 0,
+                     "%s", name);
+        cr_expect(!subset || get_real(t, row, "exact_error") <= get_real(t, row, "rounding"),
+                  "row %" PRId64, row);
+        cr_expect(get_integer(t, row, "rank_f32") <= get_integer(t, row, "rank_f64") &&
+                      get_integer(t, row, "pivots") <= get_integer(t, row, "m"),
+                  "row %" PRId64, row);
+    }
+    for (int64_t row = 0; row < table_rows(summary); row++)
+        cr_expect(get_integer(summary, row, "draws") == draws[row % 9] &&
+                      strcmp(get_text(summary, row, "sampler"), with[row % 9]) == 0 &&
+                      (get_real(summary, row, "draw_spread") > 1) == (draws[row % 9] > 1),
+                  "row %" PRId64, row);
+    int first = sampling_row(t, "smooth", 16, "first");
+    cr_expect(get_real(t, sampling_row(t, "smooth", 16, "random"), "trace_error") <
+              get_real(t, first, "trace_error"));
+    cr_expect(get_real(t, first, "exact_error") > 0, "S^ cannot be S to the last bit in 16 rows");
+    cr_expect(get_integer(t, sampling_row(t, "photos", 49, "pool"), "rank_f32") < 49);
+    int pooled = sampling_row(summary, "clusters", 49, "pool");
+    int drawn = sampling_row(summary, "clusters", 49, "random");
+    cr_expect(get_real(summary, pooled, "trace_error_median") >
+              5 * get_real(summary, drawn, "trace_error_median"));
+    pooled = sampling_row(summary, "smooth", 49, "pool");
+    drawn = sampling_row(summary, "smooth", 49, "random");
+    cr_expect(get_real(summary, drawn, "trace_error_median") >
+              1.2 * get_real(summary, pooled, "trace_error_median"));
+    table_free(summary);
+    table_free(t);
+}
+
+/* From the rows: medians, extremes, the spread of draws of the same tokens, places. */
+Test(spectral, sampling_is_summed_up)
+{
+    cr_assert(
+        run_experiment(&spectral_sampling,
+                       "--input clusters --m 16 --stage 3 --samples 2 --seed 1,2 --out out") ==
+        EXIT_PASS);
+    table *t = read_output(&spectral_sampling, "out", 0);
+    table *summary = read_output(&spectral_sampling, "out", 1);
+    cr_assert_eq(table_rows(summary), 9);
+    for (int64_t row = 0; row < 9; row++) {
+        double least = INFINITY, most = 0, spread = 1;
+        double middle = get_real(summary, row, "trace_error_median");
+        int below = 0, above = 0, draws = 0, better = 0;
+        const char *name = get_text(summary, row, "sampler");
+        for (int64_t i = 0; i < table_rows(t); i++) {
+            double error = get_real(t, i, "trace_error");
+            if (strcmp(get_text(t, i, "sampler"), name) != 0)
+                continue;
+            draws++;
+            below += error <= middle;
+            above += error >= middle;
+            least = fmin(least, error);
+            most = fmax(most, error);
+            for (int64_t j = i; j < table_rows(t) && j < i + 3; j++)
+                if (strcmp(get_text(t, j, "sampler"), name) == 0 &&
+                    get_integer(t, j, "sample") == get_integer(t, i, "sample") &&
+                    get_integer(t, j, "seed") == get_integer(t, i, "seed"))
+                    spread = fmax(spread, fmax(error / get_real(t, j, "trace_error"),
+                                               get_real(t, j, "trace_error") / error));
+        }
+        for (int64_t other = 0; other < 9; other++)
+            better += get_real(summary, other, "trace_error_median") < middle;
+        cr_expect(get_integer(summary, row, "draws") == draws && 2 * below >= draws &&
+                      2 * above >= draws,
+                  "%s: %d %d of %d", name, below, above, draws);
+        cr_expect(get_real(summary, row, "trace_error_min") == least &&
+                      get_real(summary, row, "trace_error_max") == most,
+                  "%s: %g %g", name, least, most);
+        cr_expect(near(get_real(summary, row, "draw_spread"), spread, 1e-12), "%s: %g", name,
+                  spread);
+        cr_expect_eq(get_integer(summary, row, "place"), better + 1, "%s", name);
+    }
+    table_free(summary);
+    table_free(t);
+}
+
 /* ---- Threads ---- */
 
 static void expect_same(const experiment *e, const char *name)
@@ -1048,6 +1292,7 @@ Test(spectral, results_do_not_depend_on_threads)
         {&spectral_eigenvalues, "--input photos,smooth --m 16,49"},
         {&spectral_norm_growth, "--input photos,smooth,iid --m 4,16,100 --samples 5"},
         {&spectral_bounds, "--input photos,smooth --stage 3 --samples 2"},
+        {&spectral_sampling, "--input photos,clusters --quick"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int threads = 1; threads <= 2; threads++) {

@@ -9,6 +9,7 @@
 #include "data.h"
 #include "filters.h"
 #include "newton.h"
+#include "sampling.h"
 #include "soft.h"
 
 atn_context *fixture_context(int threads, allocator_counts *counts)
@@ -45,6 +46,16 @@ fixture_sampling fixture_sampling_make(atn_sampling_kind kind, atn_dtype dtype, 
         data_permutation(seed, n, s.indices);
         s.desc.indices = s.indices;
     }
+    if (ref_sampling_chooses(kind)) {
+        s.uniforms = data_allocate(2 * n);
+        for (int64_t i = 0; i < 2 * n; i++)
+            s.uniforms[i] = (double)(data_next(&seed) >> 11) * 0x1p-53;
+        s.desc.uniforms = s.uniforms;
+        s.desc.uniform_count = 2 * n;
+        s.desc.steps = 2;
+        s.desc.scale = 0.7 / sqrt((double)d);
+        s.desc.ridge = 0.02;
+    }
     if (kind == ATN_SAMPLING_CONV || kind == ATN_SAMPLING_CONV_CODE) {
         s.weights = random_values(dtype, seed + 1, d * inner, 1 / sqrt((double)inner));
         s.tensors[0] = guarded_make(dtype, GUARDED_DENSE, 1, d, d, stride * stride);
@@ -71,6 +82,7 @@ void fixture_sampling_free(fixture_sampling *s)
     free(s->norm_bias);
     free(s->norm_weight);
     free(s->weights);
+    free(s->uniforms);
     free(s->indices);
 }
 
@@ -93,6 +105,11 @@ int64_t fixture_landmarks(const fixture_sampling *sampling, int64_t n, int64_t d
             ref_norm_gelu(grid, d, sampling->norm_weight, sampling->norm_bias, landmarks);
         return grid;
     default:
+        if (ref_sampling_chooses(s->kind)) {
+            if (ref_chosen_landmarks(s, n, d, tokens, landmarks) != ATN_OK)
+                abort();
+            return s->count;
+        }
         for (int64_t l = 0; l < s->count; l++) {
             int64_t token = s->kind == ATN_SAMPLING_FIRST ? l : sampling->indices[l];
             memcpy(landmarks + l * d, tokens + token * d, (size_t)d * sizeof *tokens);

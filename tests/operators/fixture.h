@@ -13,10 +13,13 @@
 atn_context *fixture_context(int threads, allocator_counts *counts);
 
 /* One sampling of tokens on a height x width grid. What a kind does not use is ignored: window and
- * the grids use stride, indices and first use count. */
+ * the grids use stride, the others use count; those that look at the tokens have 2 steps, a ridge
+ * and a kernel, none of them the defaults. Kernel and ridge are such that rounding does not choose:
+ * no residuals that are 1 up to rounding, no scores that are rounding. */
 typedef struct {
     atn_sampling desc;
     int64_t *indices;
+    double *uniforms;                          /* 2 n of them */
     double *weights, *norm_weight, *norm_bias; /* f64, as the dtype holds them */
     guarded tensors[3];
 } fixture_sampling;

@@ -540,6 +540,32 @@ static attention_case soft_case(int op, int sampling, int mode, int method)
     return c;
 }
 
+/* 8 seeds of 5 different tokens: three centroids have no tokens, and stand at their seeds. Eighths,
+ * so that means of equal tokens are exact. Equal tokens change places under any change of q, so
+ * that there is no kappa to ask for; 6 steps from a given alpha are a polynomial. */
+Test(gradients, centroids_without_tokens)
+{
+    atn_context *context = fixture_context(1, NULL);
+    for (int op = ATN_SOFT; op <= ATN_SOFTPP; op++) {
+        attention_case c = soft_case(op, ATN_SAMPLING_KMEANS, ATN_GRADIENT_STEPS, ATN_INVERSE_NR);
+        double *output = data_allocate(attention_case_outputs(&c));
+        int slot;
+        for (int64_t i = 0; i < attention_case_queries(&c); i++)
+            c.q[i] = rint(8 * c.q[i % 3 + (i / 3 * 7 % 5) * 3]) / 8;
+        cr_assert_eq(c.desc.sampling.count, 8);
+        attention_expect(&c, output);
+        attention_slots want = attention_expect_gradients(&c), got = gradients_of(context, &c, 0);
+        double error = judge_gradients(&c, output, &got, &want, &slot);
+        cr_expect(error < JUDGE_GRADIENT, "%s: gradient of %s is off by %.3g",
+                  attention_case_label(&c), attention_slot_name(slot), error);
+        attention_slots_free(&got);
+        attention_slots_free(&want);
+        free(output);
+        attention_case_free(&c);
+    }
+    atn_context_free(context);
+}
+
 static void check_refused(atn_context *context, const attention_case *c, int mode, int method)
 {
     attention_run r = attention_run_make(c, 0);

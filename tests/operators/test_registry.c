@@ -364,6 +364,46 @@ Test(registry, counts_of_every_operator)
     atn_context_free(context);
 }
 
+/* What looking at the tokens costs, over taking the first 10 of 50: n = 50, m = 10, d = 4, two
+ * heads.
+ */
+Test(registry, counts_of_choices)
+{
+    static const double uniforms[20];
+    static const double distances = 3 * 4 * 50.0 * 10, pilot = 3 * 4 * 45.0 + 1000.0 / 3;
+    static const struct {
+        atn_sampling_kind kind;
+        int64_t steps;
+        double ridge, flops, exps;
+    } rows[] = {
+        {ATN_SAMPLING_KMEANS, 0, 0, distances, 0},
+        {ATN_SAMPLING_KMEANS, 3, 0, 4 * distances + 3 * (50 + 10) * 4, 0},
+        {ATN_SAMPLING_LEVERAGE, 0, 1, 3 * distances + pilot + 50 * 10 * 12 + 100, 45 + 500},
+        {ATN_SAMPLING_LEVERAGE, 0, 0, 4 * distances + 2 * (pilot + 50 * 10 * 12 + 100),
+         2 * (45 + 500)},
+        {ATN_SAMPLING_RPCHOLESKY, 0, 0, distances + 50 * 90 + 3 * 50 * 10, 500},
+        {ATN_SAMPLING_GREEDY, 0, 0, distances + 50 * 90 + 3 * 50 * 10, 500},
+    };
+    atn_context *context = fixture_context(1, NULL);
+    atn_attention_desc desc = atn_attention_defaults(ATN_SOFT, ATN_F32);
+    atn_attention_shape shape = {1, 2, 50, 4, 6, 0};
+    desc.sampling = (atn_sampling){.kind = ATN_SAMPLING_FIRST, .count = 10, .uniforms = uniforms};
+    desc.sampling.uniform_count = 20;
+    atn_cost first = cost_of(context, &desc, &shape);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        desc.sampling.kind = rows[i].kind;
+        desc.sampling.steps = rows[i].steps;
+        desc.sampling.ridge = rows[i].ridge;
+        atn_cost cost = cost_of(context, &desc, &shape);
+        double flops = cost.flops - first.flops, exps = cost.exps - first.exps;
+        cr_expect(fabs(flops - 2 * rows[i].flops) < 1e-6 * flops && exps == 2 * rows[i].exps,
+                  "row %zu: %.17g flops, %.17g exps, expected %.17g and %.17g", i, flops, exps,
+                  2 * rows[i].flops, 2 * rows[i].exps);
+        cr_expect_eq(cost.bytes, first.bytes);
+    }
+    atn_context_free(context);
+}
+
 /* The number promised is the size of the plan's last block, and forward asks for nothing more. */
 Test(registry, workspace_is_what_the_allocator_saw)
 {

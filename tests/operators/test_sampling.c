@@ -32,6 +32,8 @@ static double error_units(atn_sampling_kind kind, const sampling_shape *s)
         return cells * (double)s->d + 1;
     case ATN_SAMPLING_CONV_CODE:
         return 100 * (cells * (double)s->d + 1);
+    case ATN_SAMPLING_KMEANS:
+        return (double)(s->height * s->width) + 1;
     default:
         return 0;
     }
@@ -205,7 +207,8 @@ Test(sampling, empty_batches_do_nothing)
 
 Test(sampling, names)
 {
-    static const char *const names[] = {"pool", "window", "conv", "conv-code", "indices", "first"};
+    static const char *const names[] = {"pool",  "window", "conv",     "conv-code",  "indices",
+                                        "first", "kmeans", "leverage", "rpcholesky", "greedy"};
     for (int i = 0; i < ATN_SAMPLING_COUNT; i++)
         cr_expect_str_eq(atn_sampling_name((atn_sampling_kind)i), names[i]);
     cr_expect_null(atn_sampling_name(ATN_SAMPLING_COUNT));

@@ -9,6 +9,7 @@
 
 #include "data.h"
 #include "linear_algebra.h"
+#include "sampling.h"
 #include "soft_model.h"
 
 /* Of the whole gradient; differences of sixth order are good to about 1e-11 here. */
@@ -272,6 +273,8 @@ static fixture_soft make_smooth(fixture_soft_case c, atn_gradient gradient)
     }
 }
 
+/* Not the samplings that look at the tokens: a difference may cross from one choice to another. The
+ * complex steps of test_gradients.c do not. */
 static void every_combination(atn_operator op)
 {
     atn_context *context = fixture_context(2, NULL);
@@ -280,7 +283,7 @@ static void every_combination(atn_operator op)
         for (int method = 0; method < ATN_INVERSE_COUNT; method++)
             for (int gradient = 0; gradient < ATN_GRADIENT_COUNT; gradient++) {
                 fixture_soft_case c = usual(op, ATN_F64);
-                if (!goes_with(method, gradient))
+                if (!goes_with(method, gradient) || ref_sampling_chooses((atn_sampling_kind)kind))
                     continue;
                 c.sampling = (atn_sampling_kind)kind;
                 c.inverse = inverse_for(method);

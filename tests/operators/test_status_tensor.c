@@ -306,6 +306,32 @@ SPOIL(bias_f32, conv_weights(c, 4);
       c->sampling.norm_bias = atn_tensor_dense(memory[1], ATN_F32, 1, 1, 1, D))
 SPOIL(landmarks_rows, c->out.rows = 3)
 
+static double good_uniforms[] = {0, 0.5, 0.25, 0.75, 0.125, 0.875}, bad_uniforms[6];
+
+/* 3 tokens with the uniforms they need; uniform 1 is u. */
+static void choose(call *c, atn_sampling_kind kind, double u)
+{
+    memcpy(bad_uniforms, good_uniforms, sizeof bad_uniforms);
+    bad_uniforms[1] = u;
+    c->sampling.kind = kind;
+    c->sampling.uniforms = bad_uniforms;
+    c->sampling.uniform_count = kind == ATN_SAMPLING_LEVERAGE ? 6 : 3;
+}
+
+SPOIL(chosen_none, choose(c, ATN_SAMPLING_GREEDY, 0); c->sampling.count = 0)
+SPOIL(chosen_many, choose(c, ATN_SAMPLING_KMEANS, 0); c->sampling.count = N + 1)
+SPOIL(uniforms_null, choose(c, ATN_SAMPLING_RPCHOLESKY, 0); c->sampling.uniforms = NULL)
+SPOIL(uniforms_few, choose(c, ATN_SAMPLING_KMEANS, 0); c->sampling.uniform_count = 2)
+SPOIL(uniforms_half, choose(c, ATN_SAMPLING_LEVERAGE, 0); c->sampling.uniform_count = 5)
+SPOIL(uniform_one, choose(c, ATN_SAMPLING_RPCHOLESKY, 1))
+SPOIL(uniform_negative, choose(c, ATN_SAMPLING_LEVERAGE, -0.5))
+SPOIL(uniform_nan, choose(c, ATN_SAMPLING_KMEANS, NAN))
+SPOIL(steps_negative, choose(c, ATN_SAMPLING_KMEANS, 0); c->sampling.steps = -1)
+SPOIL(chosen_scale_nan, choose(c, ATN_SAMPLING_GREEDY, 0); c->sampling.scale = NAN)
+SPOIL(chosen_scale_negative, choose(c, ATN_SAMPLING_RPCHOLESKY, 0); c->sampling.scale = -1)
+SPOIL(chosen_ridge_infinite, choose(c, ATN_SAMPLING_LEVERAGE, 0); c->sampling.ridge = INFINITY)
+SPOIL(chosen_ridge_negative, choose(c, ATN_SAMPLING_LEVERAGE, 0); c->sampling.ridge = -1)
+
 static void fill_sample(call *c)
 {
     c->sampling = (atn_sampling){.kind = ATN_SAMPLING_POOL, .height = 3, .width = SIDE};
@@ -346,6 +372,19 @@ Test(errors, sample)
         {"weights with gaps", weights_gaps, ATN_ERR_STRIDE, "weights is not dense"},
         {"norm_weight too wide", norm_wide, ATN_ERR_SHAPE, "norm_weight: cols is 4, expected 3"},
         {"norm_bias in f32", bias_f32, ATN_ERR_DTYPE, "norm_bias is f32"},
+        {"greedy 0", chosen_none, ATN_ERR_SHAPE, "0 landmarks"},
+        {"kmeans n + 1", chosen_many, ATN_ERR_SHAPE, "13 landmarks, expected 1 to 12"},
+        {"uniforms null", uniforms_null, ATN_ERR_NULL, "uniforms"},
+        {"m - 1 uniforms", uniforms_few, ATN_ERR_SHAPE, "2 uniforms, expected at least 3"},
+        {"2 m - 1 uniforms", uniforms_half, ATN_ERR_SHAPE, "5 uniforms, expected at least 6"},
+        {"a uniform of 1", uniform_one, ATN_ERR_VALUE, "uniform 1 is 1"},
+        {"a uniform below 0", uniform_negative, ATN_ERR_VALUE, "uniform 1 is -0.5"},
+        {"a uniform that is NaN", uniform_nan, ATN_ERR_VALUE, "uniform 1 is"},
+        {"steps -1", steps_negative, ATN_ERR_VALUE, "-1 steps"},
+        {"scale NaN", chosen_scale_nan, ATN_ERR_VALUE, "scale is"},
+        {"scale negative", chosen_scale_negative, ATN_ERR_VALUE, "scale is -1"},
+        {"ridge infinite", chosen_ridge_infinite, ATN_ERR_VALUE, "ridge is inf"},
+        {"ridge negative", chosen_ridge_negative, ATN_ERR_VALUE, "ridge is -1"},
         {"too many landmark rows", landmarks_rows, ATN_ERR_SHAPE, "landmarks: rows is 3"},
         {"landmarks in f32", out_dtype, ATN_ERR_DTYPE, "landmarks is f32"},
         {"landmarks on tokens", out_on_x, ATN_ERR_ALIAS, "landmarks overlaps tokens"},

@@ -8,6 +8,7 @@
 #include "data.h"
 #include "fixture.h"
 #include "matrices.h"
+#include "sampling.h"
 
 static const int thread_counts[] = {1, 2, 3, 7};
 enum { THREAD_COUNTS = sizeof thread_counts / sizeof *thread_counts };
@@ -44,6 +45,32 @@ Test(threads, forward_has_the_same_bits)
             for (int i = 0; i < THREAD_COUNTS; i++)
                 fixture_soft_free(&f[i]);
         }
+}
+
+Test(threads, choices_have_the_same_bits)
+{
+    for (int kind = 0; kind < ATN_SAMPLING_COUNT; kind++) {
+        fixture_soft_case c =
+            long_case(ATN_SOFT, (atn_dtype)(kind % ATN_DTYPE_COUNT), ATN_INVERSE_PIVOTED_CHOLESKY);
+        fixture_soft first, other;
+        if (!ref_sampling_chooses((atn_sampling_kind)kind))
+            continue;
+        c.sampling = (atn_sampling_kind)kind;
+        c.height = 20, c.width = 20, c.count = 19, c.heads = 5;
+        for (int i = 0; i < THREAD_COUNTS; i++) {
+            atn_context *context = fixture_context(thread_counts[i], NULL);
+            other = fixture_soft_make(&c);
+            cr_expect(fixture_soft_run(&other, context) >= 0);
+            first = i == 0 ? other : first;
+            cr_expect(guarded_unwritten(&other.out) == 0 &&
+                          guarded_same_bits(&other.out, &first.out),
+                      "%s: %d threads", atn_sampling_name(c.sampling), thread_counts[i]);
+            if (i > 0)
+                fixture_soft_free(&other);
+            atn_context_free(context);
+        }
+        fixture_soft_free(&first);
+    }
 }
 
 Test(threads, inverse_has_the_same_bits)

@@ -12,6 +12,7 @@
 #include "newton.h"
 #include "pseudo_inverse.h"
 #include "ratios.h"
+#include "sampling.h"
 #include "soft.h"
 
 /* Room for everything here. */
@@ -515,6 +516,8 @@ typedef struct {
 
 static const int64_t named_tokens[3] = {7, 0, 13}, twice[3] = {7, 7, 13};
 
+static const double uniforms[6] = {0.31, 0.87, 0.52, 0.05, 0.66, 0.93};
+
 static void make_grid(grid_waves *w, atn_operator op, atn_sampling_kind kind, bool affine,
                       const atn_inverse_desc *inverse)
 {
@@ -534,6 +537,9 @@ static void make_grid(grid_waves *w, atn_operator op, atn_sampling_kind kind, bo
                        .stride = windows ? 6 : STRIDE,
                        .count = 3,
                        .indices = named_tokens,
+                       .uniforms = uniforms,
+                       .uniform_count = 6,
+                       .steps = affine ? 2 : 0,
                        .weights = atn_tensor_dense(w->conv, ATN_F64, 1, D, D, STRIDE * STRIDE)};
     if (affine) {
         w->desc.sampling.norm_weight = parameter(w->weight, 1, 1, D);
@@ -564,6 +570,10 @@ static int64_t landmarks_of(const grid_waves *w, const double *q, double *landma
             ref_norm_gelu(4, D, s->norm_weight.data, s->norm_bias.data, landmarks);
         return 4;
     default:
+        if (ref_sampling_chooses(s->kind)) {
+            cr_assert(ref_chosen_landmarks(s, GRID, D, q, landmarks) == ATN_OK);
+            return 3;
+        }
         for (int i = 0; i < 3; i++) {
             int64_t token = s->kind == ATN_SAMPLING_FIRST ? i : s->indices[i];
             memcpy(landmarks + i * D, q + token * D, D * sizeof *landmarks);

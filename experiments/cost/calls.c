@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cost/calls.h"
+
+#include <stdlib.h>
+
+bool call_has_array(atn_operator op, int array, bool backward)
+{
+    bool cross = atn_operator_get(op)->capabilities & ATN_CAN_CROSS;
+    return (array <= CALL_OUT || backward) && (cross || (array != CALL_K && array != CALL_GRAD_K));
+}
+
+/* Numbers in [-1, 1), quickly: every page becomes resident. */
+static void fill(int64_t count, uint32_t state, float *values)
+{
+    for (int64_t i = 0; i < count; i++) {
+        state = state * 1664525u + 1013904223u;
+        values[i] = (float)(int32_t)state * 0x1p-31f;
+    }
+}
+
+/* False if memory ran out. */
+bool call_open(const cost_setting *s, bool backward, prepared_call *call)
+{
+    *call = (prepared_call){.problem = cost_case(s)};
+    int64_t count = s->heads * s->tokens * s->dim;
+    for (int i = 0; i < CALL_ARRAYS; i++) {
+        if (!call_has_array(s->op, i, backward))
+            continue;
+        float *values = malloc((size_t)count * sizeof *values);
+        if (!values)
+            return false;
+        fill(count, (uint32_t)i, values);
+        call->arrays[i] = atn_tensor_dense(values, ATN_F32, 1, s->heads, s->tokens, s->dim);
+    }
+    return true;
+}
+
+void call_close(prepared_call *call)
+{
+    for (int i = 0; i < CALL_ARRAYS; i++)
+        free(call->arrays[i].data);
+    attention_case_free(&call->problem);
+}
+
+static const atn_tensor *array_or_null(const prepared_call *call, int array)
+{
+    return call->arrays[array].data ? &call->arrays[array] : NULL;
+}
+
+static atn_attention_inputs inputs_of(const prepared_call *call)
+{
+    return (atn_attention_inputs){
+        .q = &call->arrays[CALL_Q], .k = array_or_null(call, CALL_K), .v = &call->arrays[CALL_V]};
+}
+
+atn_status call_forward(atn_plan *plan, prepared_call *call)
+{
+    atn_attention_inputs inputs = inputs_of(call);
+    return atn_attention_forward(plan, &inputs, &call->arrays[CALL_OUT], NULL);
+}
+
+atn_status call_backward(atn_plan *plan, prepared_call *call)
+{
+    atn_attention_inputs inputs = inputs_of(call);
+    atn_gradients gradients = {.q = &call->arrays[CALL_GRAD_Q],
+                               .k = (atn_tensor *)array_or_null(call, CALL_GRAD_K),
+                               .v = &call->arrays[CALL_GRAD_V]};
+    return atn_attention_backward(plan, &inputs, &call->arrays[CALL_DOUT], &gradients, NULL);
+}

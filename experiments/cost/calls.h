@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Calls of an operator at a setting: their inputs, and room for what comes out. */
+#ifndef EXPERIMENTS_CALLS_H
+#define EXPERIMENTS_CALLS_H
+
+#include "cost/operators.h"
+
+enum {
+    CALL_Q,
+    CALL_K,
+    CALL_V,
+    CALL_OUT,
+    CALL_DOUT,
+    CALL_GRAD_Q,
+    CALL_GRAD_K,
+    CALL_GRAD_V,
+    CALL_ARRAYS
+};
+
+/* What goes into a call and comes out of it. */
+typedef struct {
+    attention_case problem;
+    atn_tensor arrays[CALL_ARRAYS]; /* null data: not of this call */
+} prepared_call;
+
+/* Whether a call has an array: K where the operator can take one, gradients with backward. */
+bool call_has_array(atn_operator op, int array, bool backward);
+
+/* Makes the inputs, numbers in [-1, 1). False if memory ran out; to be closed in any case. */
+bool call_open(const cost_setting *setting, bool backward, prepared_call *call);
+void call_close(prepared_call *call);
+
+/* Run a plan of the call's description and shape. */
+atn_status call_forward(atn_plan *plan, prepared_call *call);
+atn_status call_backward(atn_plan *plan, prepared_call *call);
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Two pieces of work timed against each other: A B A B ..., so that whatever slows the machine down
+ * for a while slows down both, and the median of the ratios of neighbours.
+ *
+ * Time is the calling thread's own on the CPU: what else runs takes none of it away, but shares
+ * caches, memory and the clock frequency. So the machine's ticks (/proc/stat) are read around each
+ * pair, and a pair in which others were at work is timed again, up to a limit; after that it counts
+ * as it is, as a dirty one. */
+#ifndef EXPERIMENTS_PAIRS_H
+#define EXPERIMENTS_PAIRS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Ticks of all CPUs together, since some moment. */
+typedef struct {
+    int64_t all;   /* whatever they did */
+    int64_t idle;  /* nothing, or waiting for a disk */
+    int64_t steal; /* what another virtual machine took */
+    int64_t own;   /* what this process did */
+} machine_ticks;
+
+/* all, idle and steal from the line of /proc/stat that starts with "cpu ". False if text does not
+ * start with such a line; own is left alone. */
+bool machine_ticks_parse(const char *text, machine_ticks *ticks);
+
+/* Whether others were at work from a to b: they had more than a tenth of all ticks, or more than a
+ * fiftieth was stolen, each beyond the `pair_slack` ticks that counting them is off by. */
+enum { pair_slack = 2 };
+bool machine_is_dirty(const machine_ticks *a, const machine_ticks *b);
+
+/* What time and ticks are read from. */
+typedef struct {
+    double (*seconds)(void *state);
+    bool (*ticks)(void *state, machine_ticks *ticks); /* false: this machine does not say */
+    void *state;
+} pair_meter;
+
+/* The thread's CPU time, and /proc/stat. */
+extern const pair_meter pair_machine;
+
+/* One side: does the work `times` times over. */
+typedef struct {
+    void (*work)(void *state, int64_t times);
+    void *state;
+} pair_side;
+
+typedef struct {
+    int pairs;        /* > 0; in the statistics */
+    int again;        /* dirty pairs timed again, in all */
+    double least;     /* seconds a side of a pair takes at least: the work is done so often */
+    double most_once; /* of work that takes longer than this, half the pairs, at least 3 */
+} pair_plan;
+
+typedef struct {
+    double median, least, largest; /* of x in a pair; the median of an even number: the mean of two
+                                    */
+} pair_statistics;
+
+/* NaN throughout for no values or if one is not finite; sorts values. */
+pair_statistics pair_statistics_of(int count, double *values);
+
+typedef struct {
+    int pairs, repeated;
+    int dirty;                  /* of the pairs; -1: this machine does not say */
+    pair_statistics ratio;      /* A / B */
+    pair_statistics difference; /* A - B, in seconds of one time each */
+    double seconds[2];          /* medians of A and B, of one time */
+    int64_t times[2];           /* how often the work was done in a pair */
+} pair_result;
+
+/* Each side once first, to warm up, then as often as plan->least asks for, then the pairs. */
+pair_result pair_time(const pair_meter *meter, const pair_side *a, const pair_side *b,
+                      const pair_plan *plan);
+
+/* Where y goes from below 1 to 1 or above, between two x by a power law, if it does so once and
+ * never back; NaN otherwise. x ascends. */
+double pair_crossover(int64_t points, const double *x, const double *y);
+
+#endif

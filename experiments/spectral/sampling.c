@@ -1,0 +1,676 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How near S^ = K(Q,L) K(L,L)+ K(L,Q) comes to S = K(Q,Q) for every way to take the landmarks L,
+ * against the best matrix of rank m: SOFT (IJCV) section 3.2, Tab. 10, App. A. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cblas.h>
+
+#include <linear_algebra.h>
+#include <soft.h>
+
+#include "common/random.h"
+#include "common/report.h"
+#include "registry.h"
+#include "spectral/landmarks.h"
+#include "spectral/nystrom.h"
+
+/* ---- Samplers ---- */
+
+enum { LLOYD_STEPS = 10, VALUE_DIM = 32 };
+
+typedef struct {
+    const char *name;
+    atn_sampling_kind kind;
+    int64_t steps;
+    bool random;  /* another draw gives other landmarks */
+    bool subset;  /* landmarks are tokens */
+    bool on_grid; /* needs a grid */
+} sampler;
+
+static const sampler samplers[] = {
+    {"pool", ATN_SAMPLING_POOL, 0, false, false, false},
+    {"conv", ATN_SAMPLING_CONV, 0, true, false, true},
+    {"random", ATN_SAMPLING_INDICES, 0, true, true, false},
+    {"first", ATN_SAMPLING_FIRST, 0, false, true, false},
+    {"kmeans++", ATN_SAMPLING_KMEANS, 0, true, true, false},
+    {"kmeans", ATN_SAMPLING_KMEANS, LLOYD_STEPS, true, false, false},
+    {"leverage", ATN_SAMPLING_LEVERAGE, 0, true, true, false},
+    {"rpcholesky", ATN_SAMPLING_RPCHOLESKY, 0, true, true, false},
+    {"greedy", ATN_SAMPLING_GREEDY, 0, false, true, false},
+};
+enum { SAMPLERS = sizeof samplers / sizeof *samplers };
+
+/* Draws of a sampler that is random. */
+static int64_t draws_of(const settings *s, const sampler *with)
+{
+    static const int64_t usual[EFFORT_COUNT] = {
+        [EFFORT_QUICK] = 3, [EFFORT_DEFAULT] = 3, [EFFORT_FULL] = 20};
+    return with->random ? usual[s->effort] : 1;
+}
+
+/* ---- sampling.csv ---- */
+
+static const column columns[] = {
+    {"input", COLUMN_TEXT, "", "where the tokens come from"},
+    {"n", COLUMN_INTEGER, "", "number of tokens"},
+    {"m", COLUMN_INTEGER, "", "number of landmarks"},
+    {"sample", COLUMN_INTEGER, "", "which sample of the input, from 0"},
+    {"sampler", COLUMN_TEXT, "",
+     "pool: averages of windows; conv: convolution with weights ~ N(0, 1/(d k^2)), a stand-in for "
+     "trained ones; random: m tokens uniformly; first: the first m tokens; kmeans++: seeds drawn "
+     "by squared distance; kmeans: 10 Lloyd steps after them; leverage: by ridge leverage scores; "
+     "rpcholesky: randomly pivoted Cholesky; greedy: pivoted Cholesky"},
+    {"draw", COLUMN_INTEGER, "", "which draw of the sampler, from 0; the tokens are the same"},
+    {"trace_error", COLUMN_REAL, "", "tr(S - S^) / tr(S)"},
+    {"spectral_error", COLUMN_REAL, "", "|S - S^|_2 / |S|_2"},
+    {"value_error", COLUMN_REAL, "", "|S V - S^ V|_F / |S V|_F, V ~ N(0, 1), 32 wide, seeded"},
+    {"kernel_norm", COLUMN_REAL, "", "|S|_2; tr(S) = n"},
+    {"best_trace_error", COLUMN_REAL, "",
+     "the same for the best matrix of rank m (Eckart and Young): the sum of the eigenvalues of S "
+     "behind the m-th over tr(S)"},
+    {"best_spectral_error", COLUMN_REAL, "", "lambda_{m+1}(S) / lambda_1(S)"},
+    {"trace_ratio", COLUMN_REAL, "",
+     "trace_error / best_trace_error; missing where the latter is rounding, n^2 u |S|_2 / tr(S) or "
+     "less"},
+    {"spectral_ratio", COLUMN_REAL, "",
+     "spectral_error / best_spectral_error; missing where the latter is n u or less"},
+    {"kappa", COLUMN_REAL, "",
+     "lambda_max(A) / lambda_min(A), A = K(L,L); where lambda_min < m u lambda_max that floor "
+     "stands for it, 1/(m u); u = 2^-53"},
+    {"below_floor", COLUMN_BOOLEAN, "", "lambda_min(A) < m u lambda_max(A)"},
+    {"rank_f64", COLUMN_INTEGER, "", "eigenvalues of A above m 2^-53 lambda_max"},
+    {"rank_f32", COLUMN_INTEGER, "", "eigenvalues of A above m 2^-24 lambda_max"},
+    {"pivots", COLUMN_INTEGER, "",
+     "landmarks that S^ is made of: those whose pivot in the Cholesky factor of A is above m u"},
+    {"lowest_eigenvalue", COLUMN_REAL, "",
+     "lambda_min(S - S^), which is 0 or more but for rounding: S - S^ is semi-definite"},
+    {"rounding", COLUMN_REAL, "",
+     "what rounding can move the eigenvalues of S - S^ by, to first order: a bound"},
+    {"negative_ratio", COLUMN_REAL, "",
+     "max(0, -lowest_eigenvalue) / rounding; above 1 the run fails"},
+    {"exact_error", COLUMN_REAL, "",
+     "max |S - S^| over the rows of the tokens that are pivots, where S^ = S; missing if landmarks "
+     "are no tokens"},
+    {"exact_ratio", COLUMN_REAL, "", "exact_error / rounding; above 1 the run fails"},
+    {"seed", COLUMN_INTEGER, "", "the seed of input and samplers"},
+};
+enum { COLUMNS = sizeof columns / sizeof *columns };
+
+/* ---- Points ---- */
+
+static int add_points(landmark_sweep *sweep, uint64_t seed, const input *in, int64_t stage)
+{
+    static const int64_t usual[] = {49, 196}, quick[] = {16, 49};
+    static const int64_t samples[EFFORT_COUNT] = {
+        [EFFORT_QUICK] = 1, [EFFORT_DEFAULT] = 3, [EFFORT_FULL] = 10};
+    const settings *s = sweep->s;
+    const int64_t *own = s->effort == EFFORT_QUICK ? quick : usual;
+    const int64_t *m = s->landmarks.count > 0 ? s->landmarks.items : own;
+    int count = s->landmarks.count > 0 ? s->landmarks.count : 2, code = EXIT_PASS;
+    int64_t before = 0;
+    for (int i = 0; i < count && code == EXIT_PASS; i++) {
+        token_grid grid = stage_grid(in, stage);
+        int64_t given = choose_stride(&grid, m[i]);
+        if (given == before) /* a file has fewer numbers to give */
+            continue;
+        before = given;
+        code = landmark_sweep_add_stage(sweep, seed, in, stage, m[i], samples[s->effort]);
+    }
+    return code;
+}
+
+static int add_input(landmark_sweep *sweep, uint64_t seed, const input *in)
+{
+    const settings *s = sweep->s;
+    const int64_t own = s->effort == EFFORT_QUICK ? 3 : 2;
+    const int64_t *stages = s->stages.count > 0 ? s->stages.items : &own;
+    int count = s->stages.count > 0 && !input_is_file(in) ? s->stages.count : 1, code = EXIT_PASS;
+    for (int i = 0; i < count && code == EXIT_PASS; i++)
+        code = add_points(sweep, seed, in, stages[i]);
+    return code;
+}
+
+static int prepare(const settings *s, void **state, int64_t *points)
+{
+    static const char *const usual_inputs[] = {"photos",   "smooth",  "smooth:8",
+                                               "clusters", "iid:0.3", NULL};
+    int code = landmark_sweep_start(s, usual_inputs, state);
+    landmark_sweep *sweep = *state;
+    if (code == EXIT_PASS)
+        code = refuse_large_files(&sweep->inputs, "spectral/sampling");
+    for (int i = 0; i < s->seeds.count && code == EXIT_PASS; i++)
+        for (int j = 0; j < sweep->inputs.count && code == EXIT_PASS; j++)
+            code = add_input(sweep, (uint64_t)s->seeds.items[i], sweep->inputs.items[j]);
+    *points = sweep->count;
+    return code;
+}
+
+/* n^3 for eigenvalues, a few times per draw; n m^2 in long double counts some thirty times. */
+static double weight(const void *state, int64_t point)
+{
+    const landmark_point *p = &((const landmark_sweep *)state)->points[point];
+    double n = (double)grid_tokens(&p->grid), m = (double)p->m;
+    return n * n * n + 30 * n * m * m;
+}
+
+/* ---- What all samplers of a point are held against ---- */
+
+typedef struct {
+    const landmark_sweep *sweep;
+    const landmark_point *p;
+    atn_context *context;
+    int64_t n, dim;
+    double *tokens, *s, *lambda, *values, *product; /* S, its eigenvalues, V, S V */
+} point_data;
+
+/* Opened with a key that no other purpose, sampler or draw has. */
+static random_stream *open_stream(const landmark_point *p, const char *purpose, int64_t draw)
+{
+    char *name = must_format("sampling %s %" PRId64, purpose, draw);
+    random_stream *r = random_create(p->seed, name, (uint64_t)p->sample);
+    free(name);
+    return r;
+}
+
+static void multiply_values(const point_data *data, const double *matrix, double *product)
+{
+    int n = (int)data->n;
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, VALUE_DIM, n, 1, matrix, n,
+                data->values, VALUE_DIM, 0, product, VALUE_DIM);
+}
+
+static int open_point(point_data *data)
+{
+    int64_t n = data->n;
+    double s = kernel_scale(data->sweep->s, data->dim);
+    data->tokens = must_allocate((size_t)n, (size_t)data->dim * sizeof(double));
+    data->s = must_allocate((size_t)n, (size_t)n * sizeof(double));
+    data->lambda = must_allocate((size_t)n, sizeof(double));
+    data->values = must_allocate((size_t)n, VALUE_DIM * sizeof(double));
+    data->product = must_allocate((size_t)n, VALUE_DIM * sizeof(double));
+    int code = make_landmarks(data->p->in, &data->p->grid, data->p->seed, data->p->sample,
+                              data->context, data->tokens, NULL);
+    if (code != EXIT_PASS)
+        return code;
+    ref_gaussian(n, n, data->dim, data->tokens, data->tokens, s, data->s);
+    code = checked_eigenvalues(n, data->s, data->lambda, NULL);
+    random_stream *r = open_stream(data->p, "values", 0);
+    for (int64_t i = 0; i < n * VALUE_DIM; i++)
+        data->values[i] = random_normal(r);
+    random_free(r);
+    multiply_values(data, data->s, data->product);
+    return code;
+}
+
+static void close_point(point_data *data)
+{
+    free(data->product);
+    free(data->values);
+    free(data->lambda);
+    free(data->s);
+    free(data->tokens);
+}
+
+/* ---- One sampler, one draw ---- */
+
+typedef struct {
+    double trace, spectral, values; /* absolute, absolute, relative */
+    double lambda_min, lambda_max;  /* of A */
+    int64_t rank_f64, rank_f32;
+    double lowest, rounding, exact;
+    int64_t pivots;
+} measures;
+
+/* The random numbers a sampling asks for, in memory to be freed: m of m drawn without replacement,
+ * uniforms, or weights. */
+static void *give_numbers(const point_data *data, const sampler *with, int64_t draw,
+                          atn_sampling *sampling)
+{
+    int64_t n = data->n, m = data->p->m, d = data->dim, cells = sampling->stride * sampling->stride;
+    random_stream *r = open_stream(data->p, with->name, draw);
+    int64_t *indices = must_allocate((size_t)n, sizeof *indices);
+    double *numbers =
+        must_allocate((size_t)(with->on_grid ? d * d * cells : 2 * m), sizeof *numbers);
+    for (int64_t i = 0; i < n; i++)
+        indices[i] = i;
+    for (int64_t i = 0; i < m; i++) {
+        int64_t other = i + random_below(r, n - i), kept = indices[i];
+        indices[i] = indices[other];
+        indices[other] = kept;
+    }
+    for (int64_t i = 0; i < (with->on_grid ? d * d * cells : 2 * m); i++)
+        numbers[i] =
+            with->on_grid ? random_normal(r) / sqrt((double)(d * cells)) : random_uniform(r);
+    random_free(r);
+    if (with->kind == ATN_SAMPLING_INDICES) {
+        free(numbers);
+        sampling->indices = indices;
+        return indices;
+    }
+    free(indices);
+    sampling->uniforms = numbers;
+    sampling->uniform_count = 2 * m;
+    if (with->on_grid)
+        sampling->weights = atn_tensor_dense(numbers, ATN_F64, 1, d, d, cells);
+    return numbers;
+}
+
+static int take_landmarks(const point_data *data, const sampler *with, int64_t draw,
+                          double *landmarks)
+{
+    const token_grid *grid = &data->p->grid;
+    atn_sampling sampling = {.kind = with->kind,
+                             .height = grid->height,
+                             .width = grid->width,
+                             .stride = grid->stride,
+                             .count = data->p->m,
+                             .steps = with->steps,
+                             .scale = kernel_scale(data->sweep->s, data->dim)};
+    if (with->kind == ATN_SAMPLING_POOL && grid->windows)
+        sampling.kind = ATN_SAMPLING_WINDOW;
+    void *numbers = give_numbers(data, with, draw, &sampling);
+    atn_tensor from = atn_tensor_dense(data->tokens, ATN_F64, 1, 1, data->n, data->dim);
+    atn_tensor to = atn_tensor_dense(landmarks, ATN_F64, 1, 1, data->p->m, data->dim);
+    int code = check_status(data->context, atn_sample(data->context, &sampling, &from, &to),
+                            input_name(data->p->in));
+    free(numbers);
+    return code;
+}
+
+static int64_t count_above(int64_t m, const double *lambda, double u)
+{
+    int64_t count = 0;
+    while (count < m && lambda[count] > (double)m * u * lambda[0])
+        count++;
+    return count;
+}
+
+static int measure_bottleneck(const point_data *data, const double *landmarks, measures *out)
+{
+    int64_t m = data->p->m;
+    double *a = must_allocate((size_t)m, (size_t)m * sizeof *a);
+    double *lambda = must_allocate((size_t)m, sizeof *lambda);
+    ref_gaussian(m, m, data->dim, landmarks, landmarks, kernel_scale(data->sweep->s, data->dim), a);
+    int code = checked_eigenvalues(m, a, lambda, NULL);
+    out->lambda_max = lambda[0];
+    out->lambda_min = lambda[m - 1];
+    out->rank_f64 = count_above(m, lambda, atn_dtype_roundoff(ATN_F64));
+    out->rank_f32 = count_above(m, lambda, atn_dtype_roundoff(ATN_F32));
+    free(lambda);
+    free(a);
+    return code;
+}
+
+/* The largest |row| entry of the tokens that equal a pivot. */
+static double largest_on_pivots(const point_data *data, const double *landmarks,
+                                const nystrom *made, const double *difference)
+{
+    int64_t n = data->n;
+    size_t bytes = (size_t)data->dim * sizeof(double);
+    double largest = 0;
+    for (int64_t l = 0; l < made->kept; l++)
+        for (int64_t i = 0; i < n; i++)
+            if (memcmp(data->tokens + i * data->dim, landmarks + made->pivots[l] * data->dim,
+                       bytes) == 0)
+                for (int64_t j = 0; j < n; j++)
+                    largest = fmax(largest, fabs(difference[i * n + j]));
+    return largest;
+}
+
+/* Eigenvalues of S - S^ by one route, held against the trace and the Frobenius norm, which they
+ * must add up to within n times their own rounding. */
+static int measure_difference(const point_data *data, const double *difference, measures *out)
+{
+    int64_t n = data->n;
+    double u = atn_dtype_roundoff(ATN_F64), trace = 0, sum = 0, squares = 0;
+    double norm = cblas_dnrm2((int)(n * n), difference, 1);
+    double *lambda = must_allocate((size_t)n, sizeof *lambda);
+    atn_status status = ref_eigenvalues(n, difference, lambda, NULL, NULL);
+    for (int64_t i = 0; i < n; i++) {
+        trace += difference[i * n + i];
+        sum += lambda[i];
+        squares += lambda[i] * lambda[i];
+    }
+    out->lowest = lambda[n - 1];
+    out->spectral = fmax(fabs(lambda[0]), fabs(lambda[n - 1]));
+    out->rounding += 2 * u * data->lambda[0] + u * norm + 10 * (double)n * u * out->spectral;
+    free(lambda);
+    double allowed = 10 * (double)n * (double)n * u * norm;
+    if (status == ATN_OK && fabs(sum - trace) <= allowed && fabs(sqrt(squares) - norm) <= allowed)
+        return EXIT_PASS;
+    report_error("eigenvalues of S - S^: %s, sum %.17g, trace %.17g, norm %.17g and %.17g",
+                 atn_status_message(status), sum, trace, sqrt(squares), norm);
+    return status < 0 ? EXIT_ENVIRONMENT : EXIT_CHECK;
+}
+
+static int measure_approximation(const point_data *data, const sampler *with,
+                                 const double *landmarks, measures *out)
+{
+    int64_t n = data->n, m = data->p->m;
+    double *difference = must_allocate((size_t)n, (size_t)n * sizeof *difference);
+    double *product = must_allocate((size_t)n, VALUE_DIM * sizeof *product);
+    nystrom made = {.pivots = must_allocate((size_t)m, sizeof *made.pivots)};
+    nystrom_make(n, m, data->dim, data->tokens, landmarks, kernel_scale(data->sweep->s, data->dim),
+                 difference, &made);
+    for (int64_t i = 0; i < n * n; i++)
+        difference[i] = data->s[i] - difference[i];
+    multiply_values(data, difference, product);
+    out->trace = made.shortfall;
+    out->values = cblas_dnrm2((int)n * VALUE_DIM, product, 1) /
+                  cblas_dnrm2((int)n * VALUE_DIM, data->product, 1);
+    out->pivots = made.kept;
+    out->rounding = made.rounding;
+    int code = measure_difference(data, difference, out);
+    out->exact = with->subset ? largest_on_pivots(data, landmarks, &made, difference) : NAN;
+    free(made.pivots);
+    free(product);
+    free(difference);
+    return code;
+}
+
+/* ---- Rows ---- */
+
+/* The eigenvalues of S that the best matrix of rank m does without. */
+static double best_trace(const point_data *data)
+{
+    double sum = 0;
+    for (int64_t i = data->n - 1; i >= data->p->m; i--)
+        sum += fmax(data->lambda[i], 0);
+    return sum;
+}
+
+static double best_spectral(const point_data *data)
+{
+    return data->p->m < data->n ? fmax(data->lambda[data->p->m], 0) : 0;
+}
+
+static void add_row(const point_data *data, const sampler *with, int64_t draw, const measures *got,
+                    table *raw)
+{
+    double n = (double)data->n, m = (double)data->p->m, u = atn_dtype_roundoff(ATN_F64);
+    double norm = data->lambda[0], trace = best_trace(data), spectral = best_spectral(data);
+    double floor = m * u * got->lambda_max;
+    table_text(raw, input_name(data->p->in));
+    table_integer(raw, data->n);
+    table_integer(raw, data->p->m);
+    table_integer(raw, data->p->sample);
+    table_text(raw, with->name);
+    table_integer(raw, draw);
+    table_real(raw, got->trace / n);
+    table_real(raw, got->spectral / norm);
+    table_real(raw, got->values);
+    table_real(raw, norm);
+    table_real(raw, trace / n);
+    table_real(raw, spectral / norm);
+    table_real_if(raw, trace > n * n * u * norm, got->trace / trace);
+    table_real_if(raw, spectral > n * u * norm, got->spectral / spectral);
+    table_real(raw, got->lambda_max / fmax(got->lambda_min, floor));
+    table_boolean(raw, !(got->lambda_min >= floor));
+    table_integer(raw, got->rank_f64);
+    table_integer(raw, got->rank_f32);
+    table_integer(raw, got->pivots);
+    table_real(raw, got->lowest);
+    table_real(raw, got->rounding);
+    table_real(raw, fmax(0, -got->lowest) / got->rounding);
+    table_real_if(raw, with->subset, got->exact);
+    table_real_if(raw, with->subset, got->exact / got->rounding);
+    table_integer(raw, (int64_t)data->p->seed);
+}
+
+/* Sums of n eigenvalues may be off by n times what one may. */
+static int judge(const point_data *data, const sampler *with, const measures *got)
+{
+    double n = (double)data->n, own = n * atn_dtype_roundoff(ATN_F64) * data->lambda[0];
+    char *what =
+        must_format("%s m=%" PRId64 " %s", input_name(data->p->in), data->p->m, with->name);
+    const nystrom_errors errors = {.lowest = got->lowest,
+                                   .exact = with->subset ? got->exact : 0,
+                                   .trace = got->trace,
+                                   .norm = got->spectral,
+                                   .rounding = got->rounding,
+                                   .least_trace = best_trace(data) - n * own - got->rounding,
+                                   .least_norm = best_spectral(data) - own - got->rounding};
+    int code = nystrom_judge(what, &errors);
+    free(what);
+    return code;
+}
+
+static int run_draw(const point_data *data, const sampler *with, int64_t draw, table *raw)
+{
+    double *landmarks = must_allocate((size_t)data->p->m, (size_t)data->dim * sizeof *landmarks);
+    measures got = {.trace = 0};
+    int code = take_landmarks(data, with, draw, landmarks);
+    if (code == EXIT_PASS)
+        code = measure_bottleneck(data, landmarks, &got);
+    if (code == EXIT_PASS || code == EXIT_CHECK)
+        code = exit_worst(code, measure_approximation(data, with, landmarks, &got));
+    if (code == EXIT_PASS || code == EXIT_CHECK) {
+        add_row(data, with, draw, &got, raw);
+        code = exit_worst(code, judge(data, with, &got));
+    }
+    free(landmarks);
+    return code;
+}
+
+static int run(const void *state, int64_t point, atn_context *context, table *raw)
+{
+    const landmark_sweep *sweep = state;
+    const landmark_point *p = &sweep->points[point];
+    point_data data = {.sweep = sweep, .p = p, .context = context};
+    data.n = grid_tokens(&p->grid);
+    data.dim = input_dim(p->in);
+    int code = open_point(&data);
+    for (int i = 0; i < SAMPLERS; i++)
+        for (int64_t draw = 0; draw < draws_of(sweep->s, &samplers[i]); draw++)
+            if ((code == EXIT_PASS || code == EXIT_CHECK) &&
+                !(samplers[i].on_grid && p->grid.windows))
+                code = exit_worst(code, run_draw(&data, &samplers[i], draw, raw));
+    close_point(&data);
+    return code;
+}
+
+/* ---- sampling_summary.csv ---- */
+
+static const column summary_columns[] = {
+    {"input", COLUMN_TEXT, "", "where the tokens come from"},
+    {"n", COLUMN_INTEGER, "", "number of tokens"},
+    {"m", COLUMN_INTEGER, "", "number of landmarks"},
+    {"sampler", COLUMN_TEXT, "", "as in sampling.csv"},
+    {"draws", COLUMN_INTEGER, "", "rows of sampling.csv: seeds, samples and draws"},
+    {"trace_error_median", COLUMN_REAL, "", "of them"},
+    {"trace_error_min", COLUMN_REAL, "", "the smallest"},
+    {"trace_error_max", COLUMN_REAL, "", "the largest"},
+    {"trace_ratio_median", COLUMN_REAL, "", "to the best matrix of rank m; missing as there"},
+    {"trace_ratio_min", COLUMN_REAL, "", "the smallest"},
+    {"trace_ratio_max", COLUMN_REAL, "", "the largest"},
+    {"draw_spread", COLUMN_REAL, "",
+     "the largest over the smallest trace error of draws of the same tokens, the worst seed and "
+     "sample; 1 for samplers without randomness, missing where an error is 0"},
+    {"spectral_error_median", COLUMN_REAL, "", "of them"},
+    {"spectral_error_min", COLUMN_REAL, "", "the smallest"},
+    {"spectral_error_max", COLUMN_REAL, "", "the largest"},
+    {"spectral_ratio_median", COLUMN_REAL, "", "to the best matrix of rank m; missing as there"},
+    {"value_error_median", COLUMN_REAL, "", "of them"},
+    {"kappa_median", COLUMN_REAL, "",
+     "of A's condition numbers; those at the floor stand for more"},
+    {"rank_f32_min", COLUMN_INTEGER, "", "the smallest numerical rank of A in f32"},
+    {"place", COLUMN_INTEGER, "",
+     "1 for the sampler with the smallest median trace error of this input, n and m"},
+};
+enum { SUMMARY_COLUMNS = sizeof summary_columns / sizeof *summary_columns };
+
+static int compare_numbers(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+typedef struct {
+    int64_t count;
+    double least, median, most;
+} spread;
+
+/* The middle of a sorted list, or the mean of the two. */
+static spread spread_of(int64_t count, double *values)
+{
+    qsort(values, (size_t)count, sizeof *values, compare_numbers);
+    if (count == 0)
+        return (spread){0, NAN, NAN, NAN};
+    return (spread){count, values[0], (values[(count - 1) / 2] + values[count / 2]) / 2,
+                    values[count - 1]};
+}
+
+/* A row of raw is of the same input, n and m as row `like`, and by a sampler. */
+static bool belongs(const table *raw, int64_t row, int64_t like, const char *name)
+{
+    int tokens = table_column(raw, "input"), n = table_column(raw, "n");
+    int m = table_column(raw, "m");
+    return strcmp(table_get_text(raw, row, tokens), table_get_text(raw, like, tokens)) == 0 &&
+           table_get_integer(raw, row, n) == table_get_integer(raw, like, n) &&
+           table_get_integer(raw, row, m) == table_get_integer(raw, like, m) &&
+           strcmp(table_get_text(raw, row, table_column(raw, "sampler")), name) == 0;
+}
+
+static spread collect(const table *raw, int64_t like, const char *name, const char *quantity)
+{
+    double *values = must_allocate((size_t)table_rows(raw), sizeof *values);
+    int col = table_column(raw, quantity);
+    int64_t count = 0;
+    for (int64_t row = 0; row < table_rows(raw); row++)
+        if (belongs(raw, row, like, name) && !table_is_missing(raw, row, col))
+            values[count++] = table_get_real(raw, row, col);
+    spread s = spread_of(count, values);
+    free(values);
+    return s;
+}
+
+/* Rows of one seed and sample stand one after the other. */
+static double draw_spread(const table *raw, int64_t like, const char *name)
+{
+    int error = table_column(raw, "trace_error"), draw = table_column(raw, "draw");
+    double worst = 1, least = NAN, most = NAN;
+    for (int64_t row = 0; row < table_rows(raw); row++) {
+        double value = table_get_real(raw, row, error);
+        if (!belongs(raw, row, like, name))
+            continue;
+        bool first = table_get_integer(raw, row, draw) == 0;
+        least = first ? value : fmin(least, value);
+        most = first ? value : fmax(most, value);
+        worst = most / least <= worst ? worst : most / least;
+    }
+    return worst;
+}
+
+static int64_t least_rank(const table *raw, int64_t like, const char *name)
+{
+    int col = table_column(raw, "rank_f32");
+    int64_t least = INT64_MAX;
+    for (int64_t row = 0; row < table_rows(raw); row++)
+        if (belongs(raw, row, like, name) && table_get_integer(raw, row, col) < least)
+            least = table_get_integer(raw, row, col);
+    return least;
+}
+
+static int64_t place_of(const double *medians, int which)
+{
+    int64_t place = 1;
+    for (int i = 0; i < SAMPLERS; i++)
+        place += medians[i] < medians[which];
+    return place;
+}
+
+static void summarise(const table *raw, int64_t like, const char *name, int64_t place,
+                      table *summary)
+{
+    spread trace = collect(raw, like, name, "trace_error");
+    spread norm = collect(raw, like, name, "spectral_error");
+    spread trace_ratio = collect(raw, like, name, "trace_ratio");
+    spread norm_ratio = collect(raw, like, name, "spectral_ratio");
+    table_text(summary, table_get_text(raw, like, table_column(raw, "input")));
+    table_integer(summary, table_get_integer(raw, like, table_column(raw, "n")));
+    table_integer(summary, table_get_integer(raw, like, table_column(raw, "m")));
+    table_text(summary, name);
+    table_integer(summary, trace.count);
+    table_real(summary, trace.median);
+    table_real(summary, trace.least);
+    table_real(summary, trace.most);
+    double draws = draw_spread(raw, like, name);
+    table_real_if(summary, trace_ratio.count > 0, trace_ratio.median);
+    table_real_if(summary, trace_ratio.count > 0, trace_ratio.least);
+    table_real_if(summary, trace_ratio.count > 0, trace_ratio.most);
+    table_real_if(summary, isfinite(draws), draws);
+    table_real(summary, norm.median);
+    table_real(summary, norm.least);
+    table_real(summary, norm.most);
+    table_real_if(summary, norm_ratio.count > 0, norm_ratio.median);
+    table_real(summary, collect(raw, like, name, "value_error").median);
+    table_real(summary, collect(raw, like, name, "kappa").median);
+    table_integer(summary, least_rank(raw, like, name));
+    table_integer(summary, place);
+}
+
+/* All samplers of the input, n and m of row `like`. */
+static void summarise_all(const table *raw, int64_t like, table *summary)
+{
+    double medians[SAMPLERS];
+    for (int i = 0; i < SAMPLERS; i++)
+        medians[i] = collect(raw, like, samplers[i].name, "trace_error").median;
+    for (int i = 0; i < SAMPLERS; i++)
+        if (!isnan(medians[i]))
+            summarise(raw, like, samplers[i].name, place_of(medians, i), summary);
+}
+
+/* Whether an earlier row has the same input, n and m. */
+static bool is_repeated(const table *raw, int64_t row)
+{
+    const char *name = table_get_text(raw, row, table_column(raw, "sampler"));
+    for (int64_t other = 0; other < row; other++)
+        if (belongs(raw, row, other, name))
+            return true;
+    return false;
+}
+
+static int finish(const settings *s, const void *state, const table *raw, table **tables)
+{
+    (void)s, (void)state;
+    for (int64_t row = 0; row < table_rows(raw); row++)
+        if (strcmp(table_get_text(raw, row, table_column(raw, "sampler")), samplers[0].name) == 0 &&
+            !is_repeated(raw, row))
+            summarise_all(raw, row, tables[1]);
+    table_print(tables[1], table_rows(tables[1]), stdout);
+    return EXIT_PASS;
+}
+
+static const output_spec outputs[] = {
+    {"sampling", "Errors of the attention matrix that landmarks give, and A's conditioning.",
+     columns, COLUMNS},
+    {"sampling_summary", "sampling.csv over seeds, samples and draws.", summary_columns,
+     SUMMARY_COLUMNS},
+};
+
+const experiment spectral_sampling = {
+    .name = "spectral/sampling",
+    .summary = "how well the landmarks of every sampler stand for all tokens",
+    .source = "SOFT (IJCV) section 3.2, Tab. 10, Eq. 7, 9, App. A; S04, S05",
+    .example = "attnum run spectral/sampling --input photos,smooth --m 49",
+    .options = USES_INPUT | USES_GRID | USES_SAMPLES | USES_STAGE | USES_LANDMARKS | USES_SCALE,
+    .defaults =
+        "inputs photos, smooth, smooth:8, clusters, iid:0.3; stage 2, 784 tokens (--quick: 3, "
+        "196), a file: its own, at most 4096; m = 49, 196 (--quick: 16, 49); 3 draws of every "
+        "random sampler (--full: 20) for each of 3 samples (--quick: 1; --full: 10)",
+    .outputs = outputs,
+    .output_count = 2,
+    .plot = "spectral/sampling.gp",
+    .prepare = prepare,
+    .describe = landmark_sweep_describe,
+    .weight = weight,
+    .input = landmark_sweep_input,
+    .run = run,
+    .finish = finish,
+    .replay = landmark_sweep_replay,
+    .release = landmark_sweep_release,
+};

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The samplings that look at the tokens (kmeans, leverage, rpcholesky, greedy), from the
+ * definitions in attnum/sampling.h: dense n x n matrices in long double, every step from the
+ * formula. */
+#ifndef REFERENCE_SAMPLING_H
+#define REFERENCE_SAMPLING_H
+
+#include <stdbool.h>
+
+#include <attnum/sampling.h>
+
+/* Whether the kind is one of them. */
+bool ref_sampling_chooses(atn_sampling_kind kind);
+
+/* The count tokens taken of n x d, in their order. assigned: n, which centroid a token has after
+ * the last of kmeans' steps; untouched where there are none. The sampling is as atn_sampling_count
+ * wants it, tokens are finite. ATN_OK or ATN_ERR_MEMORY. */
+atn_status ref_choose(const atn_sampling *sampling, int64_t n, int64_t d, const double *tokens,
+                      int64_t *taken, int64_t *assigned);
+
+/* The landmarks, count x d. */
+atn_status ref_chosen_landmarks(const atn_sampling *sampling, int64_t n, int64_t d,
+                                const double *tokens, double *landmarks);
+
+#endif
