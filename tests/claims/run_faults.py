@@ -65,7 +65,9 @@ def wrong_check(check, golden):
     suite, *rest = check.split()
     if suite == "claims":
         unknown = [name for name in rest if name not in golden]
-        return f"'{check}': no verdict of {', '.join(unknown)} is kept" if unknown else ""
+        if unknown or not rest:
+            return f"'{check}': no verdict of {', '.join(unknown) or 'no statement'} is kept"
+        return ""
     if len(rest) != 1 or not fnmatch.filter(tests_of(suite), rest[0]):
         return f"'{check}' names no test"
     return ""
@@ -141,7 +143,7 @@ def failing_tests(copy, suite, pattern):
     if not counts:
         return f"{suite} {pattern}: {ended(code)}"
     tested, passed = map(int, counts[-1])
-    if tested == 0: # Criterion is green
+    if tested == 0:  # Criterion is green
         fail(f"'{suite} {pattern}' runs no test")
     if passed < tested:
         return f"{suite} {pattern}: {tested - passed} of {tested} fail"
@@ -166,7 +168,9 @@ def turned_verdicts(copy, ids, golden):
 
 def how_it_fails(copy, check, golden):
     suite, *rest = check.split()
-    return turned_verdicts(copy, rest, golden) if suite == "claims" else failing_tests(copy, suite, *rest)
+    if suite == "claims":
+        return turned_verdicts(copy, rest, golden)
+    return failing_tests(copy, suite, *rest)
 
 
 # ---- The copy ----
