@@ -77,29 +77,29 @@ static const comparison comparisons[] = {
     {.statement = "M03",
      .a = {ATN_SIMA, "tokens", WORK_FORWARD},
      .b = {ATN_SIMA, "channels", WORK_FORWARD},
-     .tokens = {{1, 4, 16}, {1, 2, 3, 4, 6, 8, 16}, {1, 2, 3, 4, 6, 8, 16}},
-     .dims = {{32}, {32, 64, 128}, {32, 64, 128, 256}},
+     .tokens = {{1, 2, 3, 4, 6, 16}, {1, 2, 3, 4, 6, 8, 16}, {1, 2, 3, 4, 6, 8, 16}},
+     .dims = {{32, 64}, {32, 64, 128}, {32, 64, 128, 256}},
      .relative = true},
     {.statement = "M05",
      .a = {ATN_SOFTMAX, NULL, WORK_FORWARD},
      .b = {ATN_SIMA, "tokens", WORK_FORWARD},
-     .tokens = {{196}, {196, 576, 1024, 2304, 4096}, {196, 576, 1024, 2304, 4096, 9216}},
+     .tokens = {{196, 576, 1024}, {196, 576, 1024, 2304, 4096}, {196, 576, 1024, 2304, 4096, 9216}},
      .dims = {ALL(64)}},
     {.statement = "M05",
      .a = {ATN_SOFTMAX, NULL, WORK_FORWARD},
      .b = {ATN_SOFTMAX, NULL, WORK_EXPS},
-     .tokens = {{196}, {196, 576, 1024, 2304, 4096}, {196, 576, 1024, 2304, 4096, 9216}},
+     .tokens = {{196, 576, 1024}, {196, 576, 1024, 2304, 4096}, {196, 576, 1024, 2304, 4096, 9216}},
      .dims = {ALL(64)}},
     {.statement = "M05",
      .a = {ATN_XCA, NULL, WORK_FORWARD},
      .b = {ATN_SIMA, "channels", WORK_FORWARD},
      .tokens = {ALL(196)},
-     .dims = {{32}, {32, 64, 128, 256, 512}, {32, 64, 128, 256, 512}}},
+     .dims = {{32, 128, 512}, {32, 64, 128, 256, 512}, {32, 64, 128, 256, 512}}},
     {.statement = "M05",
      .a = {ATN_XCA, NULL, WORK_FORWARD},
      .b = {ATN_XCA, NULL, WORK_EXPS},
      .tokens = {ALL(196)},
-     .dims = {{32}, {32, 64, 128, 256, 512}, {32, 64, 128, 256, 512}}},
+     .dims = {{32, 128, 512}, {32, 64, 128, 256, 512}, {32, 64, 128, 256, 512}}},
 };
 enum { COMPARISONS = sizeof comparisons / sizeof *comparisons };
 
@@ -118,7 +118,7 @@ static const struct rival {
 };
 enum { RIVALS = sizeof rivals / sizeof *rivals };
 
-static const int64_t stages[EFFORT_COUNT][8] = {{196}, {196, 784, 3136}, {196, 784, 3136}};
+static const int64_t stages[EFFORT_COUNT][8] = {{196, 784}, {196, 784, 3136}, {196, 784, 3136}};
 
 /* Of Tab. 2: 64, 128 and 320 channels, 32 a head, in the first three stages. */
 static int64_t stage_heads(int64_t tokens)

@@ -100,6 +100,16 @@ verdict_kind ledger_judge(const claim_run *run, const char *id)
     return kind;
 }
 
+char *ledger_counterexample(const claim_run *run, const char *id)
+{
+    verdict v;
+    int code = judge(run, id, &v);
+    cr_assert(code == EXIT_PASS && v.counterexample, "%s: exit code %d", id, code);
+    char *counterexample = must_format("%s", v.counterexample);
+    verdict_free(&v);
+    return counterexample;
+}
+
 char *ledger_measured(const claim_run *run, const char *id)
 {
     verdict v;

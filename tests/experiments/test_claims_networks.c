@@ -2,6 +2,7 @@
 /* The judges of N01 - N05. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/report.h"
 #include "ledger.h"
@@ -94,4 +95,54 @@ Test(claims_networks, tables_must_agree_in_some_reading)
     cr_expect(judge_tables("N03", disagrees, fine) == VERDICT_FAILS);
     cr_expect(judge_tables("N03", agrees, NETWORK_ROW("SimA-b", "agrees", "disagrees")) ==
               VERDICT_FAILS);
+}
+
+#define N05_ROW(a, work, median, least, most)                                                      \
+    "statement=N05 b=softmax n=784 a=" a " a_work=" work " ratio_median=" median                   \
+    " ratio_min=" least " ratio_max=" most
+
+/* Forward, Linformer 0.1, Performer as given, Nystromformer 0.3, SOFT 0.4 of softmax. */
+static char *measure_ranking(const char *performer, verdict_kind *kind)
+{
+    claim_run run;
+    ledger_open(&run);
+    table *t = ledger_table(&run, "time", 0);
+    ledger_row(t, N05_ROW("linformer", "forward", "0.1", "0.09", "0.11"));
+    ledger_row(t, performer);
+    ledger_row(t, N05_ROW("nystromformer", "forward", "0.3", "0.29", "0.31"));
+    ledger_row(t, N05_ROW("soft", "forward", "0.4", "0.39", "0.41"));
+    *kind = ledger_judge(&run, "N05");
+    char *measured = ledger_measured(&run, "N05");
+    ledger_close(&run);
+    return measured;
+}
+
+Test(claims_networks, throughput_is_ranked_beyond_its_spread)
+{
+    static const struct {
+        const char *performer, *text;
+        verdict_kind kind;
+    } cases[] = {
+        {N05_ROW("performer", "forward", "0.2", "0.19", "0.21"),
+         "linformer, performer, nystromformer, soft, softmax (10 of 10 pairs as printed, 0 rev",
+         VERDICT_OBSERVED},
+        {N05_ROW("performer", "forward", "0.35", "0.28", "0.38"),
+         "linformer, nystromformer, performer, soft, softmax (9 of 10 pairs as printed, 0 rev",
+         VERDICT_OBSERVED},
+        {N05_ROW("performer", "forward", "0.25", "0.19", "0.3"),
+         "linformer, performer, nystromformer, soft, softmax (9 of 10 pairs as printed, 0 rev",
+         VERDICT_OBSERVED},
+        {N05_ROW("performer", "forward", "1.2", "1.1", "1.3"),
+         "linformer, nystromformer, soft, softmax, performer (7 of 10 pairs as printed, 3 rev",
+         VERDICT_OBSERVED},
+        {N05_ROW("performer", "forward", "0.2", "0.19", "nan"), "no finite times",
+         VERDICT_NOT_TESTABLE},
+        {N05_ROW("performer", "backward-closed", "0.2", "0.19", "0.21"), "no finite times",
+         VERDICT_NOT_TESTABLE}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        verdict_kind kind;
+        char *measured = measure_ranking(cases[i].performer, &kind);
+        cr_expect(kind == cases[i].kind && strstr(measured, cases[i].text), "%s", measured);
+        free(measured);
+    }
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The judges of M01 - M08. */
 #include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "common/report.h"
 #include "ledger.h"
 
 Test(claims_sima, entries_are_bounded_by_the_width)
@@ -10,6 +13,168 @@ Test(claims_sima, entries_are_bounded_by_the_width)
     ledger_open(&run);
     cr_expect(ledger_judge(&run, "M01") == VERDICT_HOLDS);
     ledger_close(&run);
+}
+
+/* The judge's own examples and one row of the sweep. */
+static verdict_kind judge_half(const char *id, const char *const *rows)
+{
+    claim_run run;
+    ledger_open(&run);
+    table *t = ledger_table(&run, "half", 0);
+    for (int i = 0; rows[i]; i++)
+        ledger_row(t, rows[i]);
+    verdict_kind kind = ledger_judge(&run, id);
+    ledger_close(&run);
+    return kind;
+}
+
+static verdict_kind judge_half_row(const char *id, const char *row)
+{
+    return judge_half(id, (const char *const[]){row, NULL});
+}
+
+/* A rounding bound of 1e-15. */
+#define M02_ROW(subnormal, difference)                                                             \
+    "input=normal norm=l1 storage=f64 norm_form=wide order=tokens n=49 d=32 seed=1 kappa=10 "      \
+    "rounding=1e-16 first_vanished=0 factors_subnormal=0 factors_vanished=0 "                      \
+    "first_subnormal=" subnormal " order_difference=" difference
+
+Test(claims_sima, orders_agree_unless_something_underflows)
+{
+    cr_expect(judge_half_row("M02", M02_ROW("0", "1e-15")) == VERDICT_HOLDS_IF);
+    cr_expect(judge_half_row("M02", M02_ROW("0", "1.9e-15")) == VERDICT_HOLDS_IF);
+    cr_expect(judge_half_row("M02", M02_ROW("0", "3e-15")) == VERDICT_FAILS);
+    cr_expect(judge_half_row("M02", M02_ROW("0", "nan")) == VERDICT_FAILS);
+    claim_run run;
+    ledger_open(&run);
+    ledger_row(ledger_table(&run, "half", 0), M02_ROW("0", "1e-15"));
+    char *measured = ledger_measured(&run, "M02");
+    cr_expect(strstr(measured, "off the exact Y by 0. "), "%s", measured);
+    cr_expect(strstr(measured, "two tokens: apart by 100 % of the output"), "%s", measured);
+    free(measured);
+    ledger_close(&run);
+    const char *both[] = {M02_ROW("0.5", "1"), M02_ROW("0", "1e-15"), NULL};
+    cr_expect(judge_half("M02", both) == VERDICT_HOLDS_IF);
+    const char *late[] = {M02_ROW("0", "nan"), M02_ROW("0", "1e-15"), NULL};
+    cr_expect(judge_half("M02", late) == VERDICT_FAILS);
+}
+
+Test(claims_sima, flops_cross_at_the_width_of_a_head)
+{
+    claim_run run;
+    ledger_open(&run);
+    table *t = ledger_table(&run, "time", 1);
+    cr_expect(ledger_judge(&run, "M03") == VERDICT_HOLDS_IF);
+    ledger_row(t, "statement=M03 d=32 from=8 to=128");
+    ledger_row(t, "statement=M03 d=64 from=16 to=256 crossover_n=62");
+    cr_expect(ledger_judge(&run, "M03") == VERDICT_HOLDS_IF);
+    char *measured = ledger_measured(&run, "M03");
+    cr_expect(strstr(measured, "2 of 2 shapes of one head and 0 of 4 of more, at N = d_h in 6 of"));
+    char *example = ledger_counterexample(&run, "M03");
+    cr_expect(strstr(example, "H = 2, D = 4 (d_h = 2), N = 3: N < D, but tokens first takes 192"));
+    cr_expect(strstr(example, "channels first 144"), "%s", example);
+    free(example);
+    free(measured);
+    ledger_close(&run);
+}
+
+#define M04_ROW(form, outcome, first, factors, digits)                                              \
+    "input=normal norm=l1 storage=f16 order=tokens n=49 seed=1 first_vanished=0.25 norm_form=" form \
+    " outcome=" outcome " first_nonfinite=" first " factors_nonfinite=" factors " digits=" digits
+
+Test(claims_sima, wide_norms_do_not_overflow)
+{
+    const char *stored = M04_ROW("stored", "ATN_NONFINITE", "1", "1", "0");
+    const char *safe[] = {M04_ROW("wide", "ATN_OK", "0", "0", "3"), stored, NULL};
+    cr_expect(judge_half("M04", safe) == VERDICT_HOLDS_IF);
+    static const char *const unsafe[] = {
+        M04_ROW("wide", "ATN_NONFINITE", "0", "0", "3"), M04_ROW("wide", "ATN_OK", "0.1", "0", "3"),
+        M04_ROW("wide", "ATN_OK", "0", "0.1", "3"), M04_ROW("wide", "ATN_OK", "nan", "0", "3")};
+    for (size_t i = 0; i < sizeof unsafe / sizeof *unsafe; i++)
+        cr_expect(judge_half("M04", (const char *const[]){safe[0], unsafe[i], stored, NULL}) ==
+                      VERDICT_FAILS,
+                  "%s", unsafe[i]);
+}
+
+Test(claims_sima, what_half_precision_loses_is_counted)
+{
+    claim_run run;
+    ledger_open(&run);
+    table *t = ledger_table(&run, "half", 0);
+    ledger_row(t, M04_ROW("wide", "ATN_OK", "0", "0", "3"));
+    ledger_row(t, M04_ROW("stored", "ATN_OK", "0", "0", "3"));
+    ledger_row(t, M04_ROW("stored", "ATN_OK", "0", "0", "0"));
+    ledger_row(t, M04_ROW("stored", "ATN_NONFINITE", "1", "0", "0"));
+    char *measured = ledger_measured(&run, "M04");
+    cr_expect(strstr(measured, "wide: 0 of 1 outputs in f16 are not finite"), "%s", measured);
+    cr_expect(strstr(measured, "1 of 3 not finite, 1 finite without a correct"), "%s", measured);
+    cr_expect(strstr(measured, "up to 25 % of the weights are 0"), "%s", measured);
+    free(measured);
+    ledger_close(&run);
+}
+
+/* Times of softmax attention and XCA over those of their exps: one ratio for all. */
+static char *measure_shares(const char *exps, verdict_kind *kind)
+{
+    static const char *const sides[][2] = {{"softmax", "196"}, {"softmax", "576"}, {"xca", "196"}};
+    claim_run run;
+    ledger_open(&run);
+    table *t = ledger_table(&run, "time", 0);
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 2; j++) {
+            char *row = must_format("statement=M05 a=%s n=%s d=64 b_work=%s ratio_median=%s "
+                                    "ratio_min=%s ratio_max=%s",
+                                    sides[i][0], sides[i][1], j ? "exps" : "forward",
+                                    j ? exps : "2", j ? exps : "2", j ? exps : "2");
+            ledger_row(t, row);
+            free(row);
+        }
+    *kind = ledger_judge(&run, "M05");
+    char *measured = ledger_measured(&run, "M05");
+    ledger_close(&run);
+    return measured;
+}
+
+Test(claims_sima, shares_of_exp_are_observed)
+{
+    static const struct {
+        const char *ratio, *text;
+        verdict_kind kind;
+    } cases[] = {
+        {"4", "exp does not take half", VERDICT_OBSERVED},
+        {"4", "softmax attention goes from 25 to 25 % (softmax as a whole 50", VERDICT_OBSERVED},
+        {"1.25", "exp takes more than half", VERDICT_OBSERVED},
+        {"nan", "no finite times", VERDICT_NOT_TESTABLE}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        verdict_kind kind;
+        char *measured = measure_shares(cases[i].ratio, &kind);
+        cr_expect(kind == cases[i].kind && strstr(measured, cases[i].text), "%s: %s",
+                  cases[i].ratio, measured);
+        free(measured);
+    }
+}
+
+#define M06_ROW(input, norm, largest)                                                              \
+    "storage=f64 norm_form=wide order=tokens n=49 seed=1 input=" input " norm=" norm               \
+    " first_largest=" largest
+
+static verdict_kind judge_range(const char *bare, const char *normed)
+{
+    const char *rows[] = {M06_ROW("normal", "none", "3"), M06_ROW("normal", "l1", "0.5"), bare,
+                          normed, NULL};
+    return judge_half("M06", rows);
+}
+
+Test(claims_sima, products_grow_with_the_scales_of_their_factors)
+{
+    const char *bare = M06_ROW("normal-x8", "none", "192");
+    const char *more = M06_ROW("normal-x64", "none", "12288");
+    const char *normed = M06_ROW("normal-x64", "l1", "0.5");
+    cr_expect(judge_range(bare, normed) == VERDICT_HOLDS);
+    cr_expect(judge_range(more, normed) == VERDICT_HOLDS);
+    cr_expect(judge_range(M06_ROW("normal-x8", "none", "24"), normed) == VERDICT_FAILS);
+    cr_expect(judge_range(M06_ROW("normal-x64", "none", "nan"), normed) == VERDICT_FAILS);
+    cr_expect(judge_range(bare, M06_ROW("normal-x64", "l1", "2")) == VERDICT_FAILS);
 }
 
 Test(claims_sima, maps_are_observed_if_there_are_any)

@@ -290,7 +290,7 @@ Test(time, rows_of_a_quick_run, .timeout = 240)
         for (int i = 0; i < 5; i++)
             found[i] += has_text(t, row, "statement", statements[i]);
     }
-    cr_expect(found[0] == 2 && found[1] == 5 && found[2] == 3 && found[3] == 4 && found[4] == 19);
+    cr_expect(found[0] == 2 && found[1] == 5 && found[2] == 12 && found[3] == 12 && found[4] == 38);
     cr_expect(found[0] + found[1] + found[2] + found[3] + found[4] == table_rows(t));
     table_free(t);
     free(text);
