@@ -12,7 +12,6 @@ The copy lies in a temporary folder, which is removed in the end. Exits with 0 i
 caught, 1 if one is not, 2 if the list does not fit the sources or a check fails without a fault.
 """
 import argparse
-import contextlib
 import csv
 import fnmatch
 import os
@@ -32,7 +31,7 @@ KINDS = (
     "wrong scale", "one step too few", "transposed factor", "sorted the wrong way",
     "a clamp left out", "a wrong norm", "a wrong sign", "a wrong comparison", "a wrong column",
 )
-TEST_SECONDS, CHECK_SECONDS = 60, 300
+TEST_SECONDS, CHECK_SECONDS, BUILD_SECONDS = 60, 300, 1800
 
 
 def fail(text):
@@ -104,9 +103,9 @@ def print_list(faults):
 # ---- Programs ----
 
 
-def run_program(command, folder):
-    """(exit code, output) of a program; None for the code if it took too long. Whatever happens,
-    neither it nor a process that it started goes on."""
+def run_program(command, folder, seconds):
+    """(exit code, output) of a program; None for the code if it took too long. If it does, or if
+    this program is interrupted, it ends with all that it started."""
     environment = os.environ | {
         "LC_ALL": "C", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": str(os.cpu_count() or 1),
         "TMPDIR": str(folder),
@@ -116,14 +115,14 @@ def run_program(command, folder):
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         start_new_session=True)
     try:
-        output, _ = process.communicate(timeout=CHECK_SECONDS)
+        output, _ = process.communicate(timeout=seconds)
         return process.returncode, output
     except subprocess.TimeoutExpired:
         return None, ""
     finally:
-        with contextlib.suppress(ProcessLookupError):
+        if process.poll() is None:  # its number, and that of its group, are still its own
             os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+            process.communicate()
 
 
 def ended(code):
@@ -137,7 +136,7 @@ def failing_tests(copy, suite, pattern):
     program = copy / f"build/tests/{suite}/test_{suite}"
     code, output = run_program(
         [program, "--jobs", "1", "--timeout", str(TEST_SECONDS), "--filter", pattern],
-        copy / "scratch")
+        copy / "scratch", CHECK_SECONDS)
     plain = re.sub(r"\x1b\[[0-9;]*m", "", output)
     counts = re.findall(r"Tested: (\d+) \| Passing: (\d+)", plain)
     if not counts:
@@ -153,7 +152,8 @@ def failing_tests(copy, suite, pattern):
 def turned_verdicts(copy, ids, golden):
     with tempfile.TemporaryDirectory(dir=copy / "scratch") as out:
         program = copy / "build/experiments/attnum"
-        code, _ = run_program([program, "claims", *ids, "--out", out], copy / "scratch")
+        command = [program, "claims", *ids, "--out", out]
+        code, _ = run_program(command, copy / "scratch", CHECK_SECONDS)
         verdicts = pathlib.Path(out) / "claims.csv"
         if not verdicts.exists():
             return f"claims {' '.join(ids)}: no verdict, {ended(code)}"
@@ -183,7 +183,7 @@ def set_up(copy):
         else:
             shutil.copy2(ROOT / name, copy / name)
     (copy / "scratch").mkdir()
-    code, output = run_program(["meson", "setup", copy / "build", copy], copy)
+    code, output = run_program(["meson", "setup", copy / "build", copy], copy, BUILD_SECONDS)
     if code != 0:
         fail(f"meson setup {ended(code)}\n{output}")
 
@@ -195,7 +195,8 @@ def targets(checks):
 
 def build(copy, checks):
     """What ninja says if the programs that the checks need do not build, or nothing."""
-    code, output = run_program(["ninja", "-C", copy / "build", *targets(checks)], copy)
+    command = ["ninja", "-C", copy / "build", *targets(checks)]
+    code, output = run_program(command, copy, BUILD_SECONDS)
     return "" if code == 0 else output or ended(code)
 
 
