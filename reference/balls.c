@@ -164,22 +164,28 @@ static void decomposition_errors(const arb_mat_t s, const double *lambda, const 
     arb_mat_clear(vectors);
 }
 
+/* Whatever their order. A NaN among them makes the residual infinite. */
+static double largest_of(balls_quantity quantity, slong m, const double *lambda)
+{
+    double largest = -INFINITY;
+    for (slong i = 0; i < m; i++)
+        largest = fmax(largest, quantity == BALLS_SPECTRAL_NORM ? fabs(lambda[i]) : lambda[i]);
+    return largest;
+}
+
 /* With G = W^T W - I, E = W^T S W - Lambda: by Weyl the eigenvalues of W^T S W are those of Lambda
  * to |E|; by Ostrowski they are those of S times factors within 1 - |G| and 1 + |G|. The same goes
  * for the norm. */
 void balls_top_from(arb_t top, balls_quantity quantity, const arb_mat_t s, const double *lambda,
                     const double *w)
 {
-    slong last = arb_mat_nrows(s) - 1;
     mag_t residual, loss;
     arb_t factor;
     mag_init(residual);
     mag_init(loss);
     arb_init(factor);
     decomposition_errors(s, lambda, w, residual, loss);
-    arb_set_d(top, quantity == BALLS_LARGEST_EIGENVALUE
-                       ? lambda[0]
-                       : fmax(fabs(lambda[0]), fabs(lambda[last])));
+    arb_set_d(top, largest_of(quantity, arb_mat_nrows(s), lambda));
     arb_add_error_mag(top, residual);
     arb_one(factor);
     arb_add_error_mag(factor, loss);

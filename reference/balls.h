@@ -35,8 +35,8 @@ void balls_scale_rows_columns(arb_mat_t s, arb_srcptr r, arb_srcptr c, slong bit
 typedef enum { BALLS_SPECTRAL_NORM, BALLS_LARGEST_EIGENVALUE } balls_quantity;
 
 /* Encloses |S|_2 or the largest eigenvalue of every symmetric matrix in the balls S, from an
- * approximate eigendecomposition in doubles (lambda descending, w's columns), however bad: it only
- * makes the ball wider, and not finite where W may be singular. */
+ * approximate eigendecomposition in doubles (lambda, w's columns), however bad: it only makes the
+ * ball wider, and not finite where W may be singular. */
 void balls_top_from(arb_t top, balls_quantity quantity, const arb_mat_t s, const double *lambda,
                     const double *w);
 

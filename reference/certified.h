@@ -2,7 +2,7 @@
 /* Certified answers: what rounding could be blamed for, enclosed by ball arithmetic (FLINT, Arb) or
  * worked out exactly over the rationals.
  *
- * Method: X approximates A^-1, R = I - X A in balls). |R| < 1 proves that A is not singular,
+ * Method: X approximates A^-1, R = I - X A (in balls). |R| < 1 proves that A is not singular,
  * and then |X|/(1 + |R|) <= |A^-1| <= |X|/(1 - |R|); |X|_2 comes from an f64 eigendecomposition
  * whose residual and loss of orthogonality are bounded in balls (Ostrowski, Weyl). So a certified
  * enclosure holds whatever LAPACK returned.
@@ -13,7 +13,7 @@
  *
  * Every function returns ATN_ERR_UNSUPPORTED in a build without the feature `certify`, its outputs
  * untouched; otherwise ATN_OK or what it documents, and of negative statuses ATN_ERR_NULL,
- * ATN_ERR_SHAPE (a negative size, d = 0 with tokens, more than REF_CERTIFY_MOST rows),
+ * ATN_ERR_SHAPE (a size below 1, more than REF_CERTIFY_MOST rows),
  * ATN_ERR_VALUE (max_bits outside 53..2^16, and what each names), ATN_ERR_MEMORY,
  * ATN_ERR_LIBRARY. ATN_NONFINITE: NaN or infinity in the input; outputs are NaN and not certified.
  * FLINT itself ends the program where memory runs out. Any number of threads may call at a time. */

@@ -115,14 +115,13 @@ atn_status ref_certify_start(const ref_exact_matrix *a, bool squared, double bet
     atn_status status = balls_check(a);
     if (status < 0)
         return status;
-    if (cap < 0 || cap > 1024 || (!a->matrix && !balls_bits_allowed(max_bits)))
+    if (cap < 0 || cap > 1024 || beta <= 0 || (!a->matrix && !balls_bits_allowed(max_bits)))
         return ATN_ERR_VALUE;
-    for (int n = 0; n <= cap; n++)
+    bool finite = status == ATN_OK && isfinite(beta);
+    for (int n = 0; n <= cap && !finite; n++)
         signs[n] = REF_START_UNDECIDED;
-    if (status == ATN_NONFINITE || !isfinite(beta))
+    if (!finite)
         return ATN_NONFINITE;
-    if (beta <= 0)
-        return ATN_ERR_VALUE;
     if (a->matrix)
         status = decide_all(a, squared, beta, cap, ARF_PREC_EXACT, signs);
     slong bits = max_bits < REF_CERTIFY_BITS ? max_bits : REF_CERTIFY_BITS;

@@ -6,8 +6,8 @@
 /* 1/(1 + N exp(-t)), and 1 minus it without cancellation. */
 static long double share(long double others, long double t, long double *rest)
 {
-    long double odds = others * expl(-t);
-    *rest = odds / (1 + odds);
+    long double odds = others * expl(-t); /* may overflow */
+    *rest = 1 / (1 + 1 / odds);
     return 1 / (1 + odds);
 }
 

@@ -28,6 +28,9 @@ static const evidence rows[] = {
     {"gradient", "convergence/gradient", "--quick"},
     {"initialisation", "convergence/initialisation", ""},
     {"norm-growth", "spectral/norm-growth", "--quick"},
+    {"precision", "convergence/precision", "--quick"},
+    {"sampling", "spectral/sampling", "--quick"},
+    {"sampling-photos", "spectral/sampling", "--input photos --stage 2 --m 49 --samples 2"},
     {"scale-head", "spectral/eigenvalues", "--input photos,smooth,iid --m 49 --samples 5"},
     /* 1/(2 sqrt(64)) and 1/(2 sqrt(512)) */
     {"scale-64", "spectral/eigenvalues",

@@ -413,6 +413,246 @@ static int judge_s03(const claim_run *run, verdict *v)
     return EXIT_PASS;
 }
 
+/* ---- S04 ---- */
+
+/* Rows of spectral/sampling: whether S - S^ has no eigenvalue below 0, and whether the rows of the
+ * landmarks are those of S where landmarks are tokens, both but for rounding. */
+typedef struct {
+    int64_t rows, indefinite, subsets, unequal;
+    double exact;        /* the largest |S - S^| on landmarks that are tokens */
+    range error, factor; /* tr(S - S^)/tr(S), and over the best rank m's */
+} nystrom_rows;
+
+static void add_nystrom_row(nystrom_rows *s, const table *t, int64_t row)
+{
+    s->rows++;
+    s->indefinite += !(cell_real(t, row, "negative_ratio") <= 1);
+    widen(&s->error, cell_real(t, row, "trace_error"));
+    if (!cell_missing(t, row, "trace_ratio"))
+        widen(&s->factor, cell_real(t, row, "trace_ratio"));
+    if (cell_missing(t, row, "exact_ratio"))
+        return;
+    s->subsets++;
+    s->unequal += !(cell_real(t, row, "exact_ratio") <= 1);
+    s->exact = direct_worst(s->exact, cell_real(t, row, "exact_error"));
+}
+
+/* Those of one input and m; of all where `like` is -1. */
+static nystrom_rows nystrom_rows_of(const table *t, int64_t like)
+{
+    nystrom_rows s = {.error = empty_range, .factor = empty_range};
+    for (int64_t row = 0; row < table_rows(t); row++)
+        if (like < 0 || (cell_is(t, row, "input", cell_text(t, like, "input")) &&
+                         cell_integer(t, row, "m") == cell_integer(t, like, "m")))
+            add_nystrom_row(&s, t, row);
+    return s;
+}
+
+/* S^ of the tokens 0 and 2, d = 1, s = 1/2, with the landmark that a sampling takes. */
+static int pair_approximation(const claim_run *run, atn_sampling_kind kind, double s_hat[4])
+{
+    static const double tokens[2] = {0, 2}, identity[4] = {1, 0, 0, 1};
+    static const int64_t first[1] = {0};
+    atn_attention_desc desc = atn_attention_defaults(ATN_SOFT, ATN_F64);
+    desc.sampling = (atn_sampling){.kind = kind, .stride = 2, .count = 1, .indices = first};
+    desc.inverse = atn_inverse_defaults(ATN_INVERSE_EIG);
+    return direct_forward(run, &desc, 2, 1, 2, tokens, NULL, identity, s_hat);
+}
+
+static void tabulate_nystrom(const table *t, verdict *v)
+{
+    fprintf(v->notes, "| tokens | n | m | tr(S − Ŝ)/tr(S), all samplings | over the best rank m |\n"
+                      "|---|---|---|---|---|\n");
+    for (int64_t row = 0; row < table_rows(t); row++) {
+        int64_t before = 0;
+        while (before < row && !(cell_is(t, before, "input", cell_text(t, row, "input")) &&
+                                 cell_integer(t, before, "m") == cell_integer(t, row, "m")))
+            before++;
+        if (before < row)
+            continue;
+        nystrom_rows s = nystrom_rows_of(t, row);
+        fprintf(v->notes, "| %s | %" PRId64 " | %" PRId64 " | %.3g to %.3g | %.3g to %.3g |\n",
+                cell_text(t, row, "input"), cell_integer(t, row, "n"), cell_integer(t, row, "m"),
+                s.error.least, s.error.most, s.factor.least, s.factor.most);
+    }
+    fprintf(v->notes, "\nThe best rank m leaves out the eigenvalues of S behind the m-th (Eckart "
+                      "and Young). Nine samplings: average pooling, convolution with untrained "
+                      "weights, random, first m, and five that look at the tokens.\n");
+}
+
+/* pooled, taken: S^ with the landmark 1, the mean of the tokens, and with the first token. */
+static void conclude_s04(verdict *v, const nystrom_rows *all, const double pooled[4],
+                         const double taken[4])
+{
+    double off = exp(-2), rounding = 16 * atn_dtype_roundoff(ATN_F64);
+    bool row_equal = fabs(taken[0] - 1) <= rounding && fabs(taken[1] - off) <= rounding;
+    bool equal = all->subsets > 0 && all->unequal == 0 && row_equal;
+    bool by_hand = true, pooled_equal = fabs(pooled[0] - 1) <= rounding;
+    for (int i = 0; i < 4; i++)
+        by_hand &= fabs(pooled[i] - exp(-1)) <= rounding;
+    v->kind = !equal         ? VERDICT_FAILS
+              : by_hand      ? VERDICT_HOLDS_IF
+              : pooled_equal ? VERDICT_HOLDS
+                             : VERDICT_OBSERVED;
+    if (v->kind == VERDICT_HOLDS_IF)
+        verdict_set(&v->condition, "landmarks are tokens (Eq. 6); with averages or convolutions "
+                                   "(§ 3.2) no row of Ŝ need be one of S");
+    verdict_set(
+        &v->measured,
+        "landmarks that are tokens: |S − Ŝ| ≤ %.2g on their rows, beyond rounding in %" PRId64
+        " of %" PRId64 " cases; any landmarks: S − Ŝ not semi-definite in %" PRId64 " of %" PRId64
+        "; tr(S − Ŝ) is %.2g to %.3g of tr(S), %.3g to %.3g times what the "
+        "best matrix of rank m leaves",
+        all->exact, all->unequal, all->subsets, all->indefinite, all->rows, all->error.least,
+        all->error.most, all->factor.least, all->factor.most);
+    verdict_set(&v->bound, "rounding; tr(S − Ŝ) ≥ λ_{m+1} + ... + λ_n");
+    verdict_set(&v->counterexample,
+                "tokens 0 and 2, d = 1, s = 1/2: S = [1 %.4f; %.4f 1]. With the landmark 1, their "
+                "mean, Ŝ = [%.4f %.4f; %.4f %.4f], which by hand is e⁻¹ everywhere: no row of S. "
+                "With token 0 for landmark the first row of Ŝ is that of S: %.4f, %.4f",
+                off, off, pooled[0], pooled[1], pooled[2], pooled[3], taken[0], taken[1]);
+}
+
+static int judge_s04(const claim_run *run, verdict *v)
+{
+    const table *t = evidence_table(run, "sampling", 0);
+    nystrom_rows all = nystrom_rows_of(t, -1);
+    double pooled[4], taken[4];
+    int code = pair_approximation(run, ATN_SAMPLING_WINDOW, pooled);
+    if (code == EXIT_PASS)
+        code = pair_approximation(run, ATN_SAMPLING_INDICES, taken);
+    if (code != EXIT_PASS)
+        return code;
+    tabulate_nystrom(t, v);
+    conclude_s04(v, &all, pooled, taken);
+    if (all.indefinite == 0)
+        return EXIT_PASS;
+    report_error("S04: %" PRId64 " matrices S - S^ are not semi-definite, which is proved",
+                 all.indefinite);
+    return EXIT_CHECK;
+}
+
+/* ---- S05 ---- */
+
+/* Tab. 10 from best to worst; pool and random are equal there. */
+static const char *const s05_order[] = {"conv", "pool", "random", "first"};
+enum { S05_SAMPLERS = sizeof s05_order / sizeof *s05_order };
+
+/* The row of a sampling for the input, n and m of row `like` in spectral/sampling's summary; -1 if
+ * there is none. */
+static int64_t sampler_row(const table *t, int64_t like, const char *sampler)
+{
+    for (int64_t row = 0; row < table_rows(t); row++)
+        if (cell_is(t, row, "sampler", sampler) &&
+            cell_is(t, row, "input", cell_text(t, like, "input")) &&
+            cell_integer(t, row, "n") == cell_integer(t, like, "n") &&
+            cell_integer(t, row, "m") == cell_integer(t, like, "m"))
+            return row;
+    return -1;
+}
+
+/* How often the earlier of two neighbours in the order has the smaller median error. */
+typedef struct {
+    int64_t cases, as_printed[S05_SAMPLERS - 1], all;
+    range random_spread; /* largest over smallest error of draws from the same tokens */
+} order_count;
+
+static void count_order(const table *t, int64_t pool, verdict *v, order_count *c)
+{
+    double errors[S05_SAMPLERS];
+    int kept = 0;
+    fprintf(v->notes, "| %s | %" PRId64, cell_text(t, pool, "input"), cell_integer(t, pool, "m"));
+    for (int i = 0; i < S05_SAMPLERS; i++) {
+        int64_t row = sampler_row(t, pool, s05_order[i]);
+        errors[i] = row < 0 ? NAN : cell_real(t, row, "trace_error_median");
+        fprintf(v->notes, " | %.3g", errors[i]);
+        if (row >= 0 && strcmp(s05_order[i], "random") == 0 && !cell_missing(t, row, "draw_spread"))
+            widen(&c->random_spread, cell_real(t, row, "draw_spread"));
+    }
+    for (int i = 0; i + 1 < S05_SAMPLERS; i++) {
+        c->as_printed[i] += errors[i] <= errors[i + 1];
+        kept += errors[i] <= errors[i + 1];
+    }
+    c->all += kept == S05_SAMPLERS - 1;
+    c->cases++;
+    fprintf(v->notes, " | %s |\n",
+            !(errors[1] <= errors[2])   ? "no: random before pool"
+            : !(errors[2] <= errors[3]) ? "no: first before random"
+                                        : "yes");
+}
+
+static order_count tabulate_orders(const table *t, verdict *v)
+{
+    order_count c = {.random_spread = empty_range};
+    fprintf(v->notes, "| tokens | m | conv, untrained | pool | random | first | pool, random, "
+                      "first in this order? |\n"
+                      "|---|---|---|---|---|---|---|\n");
+    for (int64_t row = 0; row < table_rows(t); row++)
+        if (cell_is(t, row, "sampler", "pool"))
+            count_order(t, row, v, &c);
+    fprintf(v->notes, "\nMedians of tr(S − Ŝ)/tr(S). The convolution has random weights, not "
+                      "trained ones: its column says nothing about the paper's.\n");
+    return c;
+}
+
+/* tr(S - S^)/tr(S) of two tokens at distance x, d = 1, s = 1/2, with one landmark. */
+static int pair_error(const claim_run *run, double x, atn_sampling_kind kind, double *error)
+{
+    const double tokens[2] = {0, x}, identity[4] = {1, 0, 0, 1};
+    double s_hat[4];
+    atn_attention_desc desc = atn_attention_defaults(ATN_SOFT, ATN_F64);
+    desc.sampling = (atn_sampling){.kind = kind, .stride = 2, .count = 1};
+    desc.inverse = atn_inverse_defaults(ATN_INVERSE_EIG);
+    int code = direct_forward(run, &desc, 2, 1, 2, tokens, NULL, identity, s_hat);
+    *error = 1 - (s_hat[0] + s_hat[3]) / 2;
+    return code;
+}
+
+enum { PAIR_NEAR, PAIR_FAR, PAIRS };
+static const double s05_distances[PAIRS] = {1, 2};
+
+/* errors[pair][0]: pooled; [1]: the first token, and any random one. */
+static int tabulate_pairs(const claim_run *run, verdict *v, double errors[PAIRS][2])
+{
+    static const atn_sampling_kind kinds[2] = {ATN_SAMPLING_WINDOW, ATN_SAMPLING_FIRST};
+    int code = EXIT_PASS;
+    fprintf(v->notes, "\n| two tokens, one landmark; distance | the mean | either token |\n"
+                      "|---|---|---|\n");
+    for (int i = 0; i < PAIRS; i++) {
+        for (int j = 0; j < 2 && code == EXIT_PASS; j++)
+            code = pair_error(run, s05_distances[i], kinds[j], &errors[i][j]);
+        fprintf(v->notes, "| %g | %.4f | %.4f |\n", s05_distances[i], errors[i][0], errors[i][1]);
+    }
+    fprintf(v->notes, "\nd = 1, s = 1/2. With y = exp(−sx²/2) the mean leaves 1 − y of the trace, "
+                      "a token (1 − y⁴)/2: the mean is better while y³ + y² + y > 1, that is "
+                      "x < 1.561.\n");
+    return code;
+}
+
+static int judge_s05(const claim_run *run, verdict *v)
+{
+    double errors[PAIRS][2];
+    order_count c = tabulate_orders(evidence_table(run, "sampling", 1), v);
+    int code = tabulate_pairs(run, v, errors);
+    if (code != EXIT_PASS)
+        return code;
+    v->kind = VERDICT_OBSERVED;
+    verdict_set(
+        &v->measured,
+        "accuracy is not tested: it needs training on ImageNet. As the order of what is "
+        "left of tr(S): pooling no worse than random in %" PRId64 " of %" PRId64
+        " cases, random no worse than first in %" PRId64
+        ", an untrained convolution no worse than pooling in %" PRId64 ", all three in %" PRId64
+        ". Draws of random landmarks from the same tokens differ by a factor of %.3g to "
+        "%.3g. Two tokens: pooling leaves %.3f at distance %g, %.3f at %g, where a token "
+        "leaves %.3f, %.3f",
+        c.as_printed[1], c.cases, c.as_printed[2], c.as_printed[0], c.all, c.random_spread.least,
+        c.random_spread.most, errors[PAIR_NEAR][0], s05_distances[PAIR_NEAR], errors[PAIR_FAR][0],
+        s05_distances[PAIR_FAR], errors[PAIR_NEAR][1], errors[PAIR_FAR][1]);
+    verdict_set(&v->bound, "Tab. 10, top-1: 80.9, 80.8, 80.8, 79.9 %%");
+    return EXIT_PASS;
+}
+
 /* ---- S06 ---- */
 
 /* The row of another statement about the same matrix; -1 if there is none. */
@@ -701,6 +941,42 @@ const claim soft_kernel_claims[] = {
             "Schur, λ_min(A ∘ B) ≥ λ_min(A)·min B_ii and λ_max(A ∘ B) ≤ λ_max(A)·max B_ii.",
         .evidence = {"scale-head", "scale-64", "scale-512"},
         .judge = judge_s03,
+    },
+    {
+        .id = "S04",
+        .source = "IJCV Eq. 7, 9, App. A",
+        .statement = "S = [A B; Bᵀ C] is approximated by Ŝ = [A; Bᵀ] A† [A B] = PᵀA†P, P = [A B]: "
+                     "on the sampled tokens Ŝ has A and B, as S.",
+        .method = "S and Ŝ densely, Ŝ through a Cholesky factor of A in long double, n = 196, for "
+                  "nine samplings, five inputs and two m; the smallest pooled example.",
+        .corrected = "0 ⪯ S − Ŝ for any landmarks, tokens or not, so tr(S − Ŝ) ≥ λ_{m+1} + ... + "
+                     "λ_n. Rows of Ŝ at landmarks that are tokens are those of S. How near Ŝ comes "
+                     "otherwise is up to the tokens: for S = I and landmarks that are tokens a "
+                     "share 1 − m/n of the trace is left.",
+        .proof = "The kernel is ⟨φ(q), φ(k)⟩. Ŝ_ij = ⟨Πφ(q_i), Πφ(q_j)⟩, Π the projection to the "
+                 "span of the landmarks' φ, whatever points they are; so S − Ŝ is the Gram matrix "
+                 "of (1 − Π)φ(q_i), and its row i is 0 where φ(q_i) is in the span. Ŝ has rank at "
+                 "most m: Eckart and Young.",
+        .evidence = {"sampling"},
+        .judge = judge_s04,
+    },
+    {
+        .id = "S05",
+        .source = "IJCV § 3.2, Tab. 10",
+        .statement =
+            "Our experiments show that a convolution layer performs better in accuracy "
+            "(convolution 80.9 %, average pooling and random sampling 80.8 %, biased sampling, the "
+            "first m tokens, 79.9 %).",
+        .method = "Not accuracy: what each sampling leaves of S, n = 196, m = 16 and 49, five "
+                  "inputs, with three draws of what is random; two tokens with one landmark.",
+        .corrected = "As approximations of S the samplings have no order that holds for all "
+                     "tokens. For two tokens at distance x and one landmark, the mean is better "
+                     "than a token if and only if sx² < 1.2188.",
+        .proof = "With y = exp(−sx²/2), K(mean, token)² = y and K(token, token)² = y⁴, so 1 − y "
+                 "and (1 − y⁴)/2 of the trace are left. 1 − y < (1 − y⁴)/2 if and only if "
+                 "2 < (1 + y)(1 + y²), that is y³ + y² + y > 1, y > 0.54369.",
+        .evidence = {"sampling"},
+        .judge = judge_s05,
     },
     {
         .id = "S06",

@@ -130,16 +130,17 @@ typedef struct {
     int search_cap;           /* the most halvings: 10 */
     bool search_accepts_last; /* at the cap: go on with the last alpha (code), or give up (paper) */
     atn_alpha_scope scope;
-    atn_stopping stopping; /* with best, iterations is the most there may be */
+    atn_stopping stopping; /* with best, iterations is the most there may be; the polynomial
+                              iterations have their guard instead and take none */
     /* Polynomial iterations. T: the fewest with order^T >= 2^20, the degree of 20 Newton-Raphson
      * steps; nystromformer: 6, as published. alpha: numerator / |B|_1 from alpha I, numerator /
      * |B|_1^2 from alpha B; 1.8 keeps |e| < 1 where all row sums are equal, nystromformer has 1. */
     atn_start start;      /* alpha I, because A is positive definite; nystromformer: alpha B */
     double interval_low;  /* chebyshev: alpha and d come from [low, high], the eigenvalues of B: */
     double interval_high; /* > 0: given; 0: high = |B|_1, a bound, and low the smallest Ritz value
-                             of ATN_INTERVAL_STEPS Lanczos steps, or sqrt(u) high if that is more.
-                             It lies above l_min: eigenvalues below low converge more slowly, not
-                             less surely */
+                             of ATN_INTERVAL_STEPS Lanczos steps in the dtype, or sqrt(u) high if
+                             that is more, u the dtype's. It lies above l_min: eigenvalues below low
+                             converge more slowly, not less surely */
     /* all methods: ATN_OK needs |B X B - B|_F <= tolerance |B|_F; < 0: sqrt(u), because the best
      * explicit inverse of an ill-conditioned B has about that residual; u the storage's */
     double tolerance;
@@ -189,12 +190,13 @@ typedef struct {
     int iterations;   /* steps taken */
     int returned;     /* the k of the X_k that is X: all steps, or fewer where they were too many */
     int64_t products; /* products of m x m matrices that the iteration took, also those of steps
-                         that were discarded; not those of the residual */
+                         that were discarded; with stopping best also those of r_k, of which the
+                         residual is one; otherwise not those of the residual */
     double alpha;     /* start used, as rounded to the dtype */
     double interval_low, interval_high; /* chebyshev: as used */
     int halvings;                       /* n: halvings of alpha */
-    double residual; /* |B X B - B|_F / |B|_F of the returned X; NaN where A is not finite and in a
-                        plan that keeps a factor */
+    double residual;    /* |B X B - B|_F / |B|_F of the returned X, its products not rounded to the
+                           storage; NaN where A is not finite and in a plan that keeps a factor */
     double last_update; /* |X_k - X_{k-1}|_F / |X_k|_F of the last step */
     double best_update; /* the smallest of those */
     int best_iteration; /* the best k: of the smallest residual where stopping is best and measures
@@ -254,10 +256,10 @@ typedef struct {
  *
  * Cost per matrix: 2 T + 2 products of m x m matrices (Newton-Raphson; 1 more with a search on
  * A^2; 3 per step taken and 2 with stopping best), the products above + 2 (polynomial; 1 more after
- * ATN_STOP_DIVERGED), one symmetric eigendecomposition (eig), about m^3 flops (cholesky), r^2 m
- * (pivoted, rank r), and 2 products for the residual. A trace adds an f64 eigenvalue problem and
- * products per metric and step. Allocates 3 (eig, stopping best: 4, polynomial: 7) times m^2
- * elements per thread, and 5 m^2 doubles per thread with a trace. */
+ * ATN_STOP_DIVERGED, 1 more in a narrow storage), one symmetric eigendecomposition (eig), about m^3
+ * flops (cholesky), r^2 m (pivoted, rank r), and 2 products for the residual. A trace adds an f64
+ * eigenvalue problem and products per metric and step. Allocates 3 (eig, stopping best: 4,
+ * polynomial: 7) times m^2 elements per thread, and 5 m^2 doubles per thread with a trace. */
 atn_status atn_inverse(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
                        atn_tensor *x, atn_inverse_info *infos, atn_trace *traces);
 

@@ -14,7 +14,8 @@ typedef struct {
 /* Null for other methods. */
 const core_polynomial *core_polynomial_of(atn_inverse_method method);
 
-/* The products of m x m matrices of a run that takes all its steps. */
+/* The products of m x m matrices of a run that takes all its steps, less the 2 that measure the
+ * residual of the last X. */
 double core_inverse_products(const atn_inverse_desc *desc);
 
 /* ATN_OK, or which constant of the description is out of range. */

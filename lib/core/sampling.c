@@ -80,11 +80,12 @@ int64_t core_sampling_choices(const atn_sampling *s, int64_t tokens)
 
 static atn_status check_uniforms(atn_context *context, const atn_sampling *s)
 {
-    int64_t needed = s->kind == ATN_SAMPLING_GREEDY     ? 0
-                     : s->kind == ATN_SAMPLING_LEVERAGE ? 2 * s->count
-                                                        : s->count;
-    if (needed > 0 && !s->uniforms)
+    int64_t each = s->kind == ATN_SAMPLING_GREEDY ? 0 : s->kind == ATN_SAMPLING_LEVERAGE ? 2 : 1;
+    int64_t needed;
+    if (each > 0 && !s->uniforms)
         return core_fail(context, ATN_ERR_NULL, "sampling: uniforms is null");
+    if (__builtin_mul_overflow(each, s->count, &needed))
+        needed = INT64_MAX;
     if (s->uniform_count < needed)
         return core_fail(context, ATN_ERR_SHAPE,
                          "sampling: %" PRId64 " uniforms, expected at least %" PRId64,
@@ -109,7 +110,8 @@ static atn_status count_chosen(atn_context *context, const atn_sampling *s, int6
         return core_fail(context, ATN_ERR_VALUE, "sampling: %" PRId64 " steps, expected at least 0",
                          s->steps);
     const double numbers[] = {s->scale, s->ridge};
-    for (int i = 0; i < 2 && s->kind != ATN_SAMPLING_KMEANS; i++)
+    int used = s->kind == ATN_SAMPLING_KMEANS ? 0 : s->kind == ATN_SAMPLING_LEVERAGE ? 2 : 1;
+    for (int i = 0; i < used; i++)
         if (!(numbers[i] >= 0 && numbers[i] <= 1.7976931348623157e308))
             return core_fail(context, ATN_ERR_VALUE,
                              "sampling: %s is %g, expected 0 or more, and finite",

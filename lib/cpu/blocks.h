@@ -102,6 +102,13 @@ atn_status R(pivoted_cholesky)(const inverse_problem *p);
 /* u of what iterates are stored in. */
 double R(inverse_roundoff)(const atn_inverse_desc *desc);
 
+/* What the iterations share. X = 0 for want of a start. */
+atn_status R(without_start)(const inverse_problem *p, atn_stop stop);
+/* Step k = 1, 2, ... was taken, with this update. */
+void R(take_update)(atn_inverse_info *info, int k, double update);
+/* The root of change / size, which may be 0 / 0 (0), or not finite. */
+double R(relative_update)(double change, double size);
+
 /* alpha of every matrix of a into memory->starts (< 0: no such n) and the halvings into
  * memory->infos; matrices whose info says ATN_NONFINITE are left out of every maximum. squares has
  * the shape of a and is scratch, used by the search on A^2. */

@@ -52,6 +52,29 @@ double R(inverse_roundoff)(const atn_inverse_desc *desc)
                                                : atn_dtype_roundoff(REAL_DTYPE);
 }
 
+atn_status R(without_start)(const inverse_problem *p, atn_stop stop)
+{
+    memset(p->x, 0, (size_t)(p->m * p->m) * sizeof(real));
+    p->info->stop = stop;
+    p->info->residual = 1;
+    return ATN_NOT_CONVERGED;
+}
+
+void R(take_update)(atn_inverse_info *info, int k, double update)
+{
+    info->iterations = k;
+    info->last_update = update;
+    if (update < INFINITY && (info->best_iteration == 0 || update < info->best_update)) {
+        info->best_update = update;
+        info->best_iteration = k;
+    }
+}
+
+double R(relative_update)(double change, double size)
+{
+    return size > 0 ? sqrt(change / size) : (change > 0 ? INFINITY : 0) + 0 * size;
+}
+
 static double tolerance(const atn_inverse_desc *desc)
 {
     return desc->tolerance >= 0 ? desc->tolerance : sqrt(R(inverse_roundoff)(desc));

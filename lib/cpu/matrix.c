@@ -17,12 +17,30 @@ double R(dot)(int64_t count, const real *a, const real *b)
     return sum;
 }
 
+/* Squares of f64 leave its range where norms do not: a norm of 0 by underflow would make any
+ * residual relative to it 0 too. */
+static double scaled_frobenius(int64_t count, const real *a)
+{
+    double largest = 0, sum = 0;
+    int exponent;
+    for (int64_t i = 0; i < count; i++)
+        largest = core_max(largest, fabs((double)a[i]));
+    if (!(largest > 0 && isfinite(largest)))
+        return largest;
+    frexp(largest, &exponent);
+    for (int64_t i = 0; i < count; i++) {
+        double entry = ldexp((double)a[i], -exponent);
+        sum += entry * entry;
+    }
+    return ldexp(sqrt(sum), exponent);
+}
+
 double R(frobenius)(int64_t count, const real *a)
 {
     double sum = 0;
     for (int64_t i = 0; i < count; i++)
         sum += (double)a[i] * (double)a[i];
-    return sqrt(sum);
+    return sum >= 0x1p-900 && sum <= 0x1p1000 ? sqrt(sum) : scaled_frobenius(count, a);
 }
 
 double R(norm1)(int64_t m, const real *a)

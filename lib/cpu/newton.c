@@ -119,7 +119,7 @@ double R(newton_step)(atn_storage storage, int64_t m, const real *x, real *b_x, 
         size += (double)next[i] * (double)next[i];
     }
     R(store)(storage, m, m, next, m);
-    return size > 0 ? sqrt(change / size) : (change > 0 ? INFINITY : 0) + 0 * size;
+    return R(relative_update)(change, size);
 }
 
 /* One matrix on its way: X_k in x, room for X_{k+1} in next. */
@@ -160,12 +160,7 @@ static bool advance(newton_run *run)
     real *previous = run->x;
     run->x = run->next;
     run->next = previous;
-    info->iterations++;
-    info->last_update = update;
-    if (update < info->best_update) {
-        info->best_update = update;
-        info->best_iteration = info->iterations;
-    }
+    R(take_update)(info, info->iterations + 1, update);
     return true;
 }
 
@@ -176,7 +171,6 @@ static void iterate(newton_run *run)
     atn_inverse_info *info = p->info;
     int steps = p->desc->iterations;
     info->stop = ATN_STOP_ITERATIONS;
-    info->best_update = INFINITY;
     for (int k = 0;; k++) {
         core_trace_record(p->trace, REAL_DTYPE, p->m, p->a, run->x, p->trace_work);
         if (k == steps && !run->best)
@@ -192,8 +186,6 @@ static void iterate(newton_run *run)
     const real *returned = run->best ? run->best : run->x;
     if (returned != p->x)
         memcpy(p->x, returned, (size_t)(p->m * p->m) * sizeof(real));
-    if (!(info->best_update < INFINITY))
-        info->best_update = 0;
 }
 
 atn_status R(newton)(const inverse_problem *p)
@@ -201,12 +193,8 @@ atn_status R(newton)(const inverse_problem *p)
     int64_t size = p->m * p->m;
     real *scratch = p->work, *other = scratch + size, *shifted = other + size;
     atn_inverse_info *info = p->info;
-    if (p->alpha < 0) {
-        memset(p->x, 0, (size_t)size * sizeof(real));
-        info->stop = ATN_STOP_NO_ALPHA;
-        info->residual = 1;
-        return ATN_NOT_CONVERGED;
-    }
+    if (p->alpha < 0)
+        return R(without_start)(p, ATN_STOP_NO_ALPHA);
     const real *b = p->a;
     if (p->desc->ridge != 0) {
         R(newton_shift)(p->m, p->a, (real)p->desc->ridge, shifted);
@@ -218,12 +206,8 @@ atn_status R(newton)(const inverse_problem *p)
     for (int64_t i = 0; i < size; i++)
         p->x[i] = alpha * b[i];
     R(store)(p->desc->storage, p->m, p->m, p->x, p->m);
-    if (!R(all_finite)(p->m, p->m, p->x, p->m)) { /* alpha leaves the range of the type */
-        memset(p->x, 0, (size_t)size * sizeof(real));
-        info->stop = ATN_STOP_NONFINITE;
-        info->residual = 1;
-        return ATN_NOT_CONVERGED;
-    }
+    if (!R(all_finite)(p->m, p->m, p->x, p->m)) /* alpha leaves the range of the type */
+        return R(without_start)(p, ATN_STOP_NONFINITE);
     bool best = p->desc->stopping == ATN_STOPPING_BEST;
     newton_run run = {p, b, p->x, other, scratch, best ? shifted + size : NULL, {INFINITY, 0}};
     iterate(&run);

@@ -15,8 +15,8 @@ typedef struct {
     const real *b;
     real *x, *next;
     real *e, *power, *other, *q;
-    real *best, *probe;   /* the X with the smallest |E B v|, and B v */
-    double best_residual; /* |E B v|^2 */
+    real *best, *probe;   /* the X with the smallest |E B v|, and B v, scaled */
+    double best_residual; /* |E B v|^2, scaled */
     int best_step;
     double gap; /* 1 - d, which stays accurate where d rounds to 1; 1 for hyperpowers */
 } iteration;
@@ -262,7 +262,7 @@ static double step(iteration *t, int k)
         change += moved * moved;
         size += (double)t->next[i] * (double)t->next[i];
     }
-    return size > 0 ? sqrt(change / size) : (change > 0 ? INFINITY : 0) + 0 * size;
+    return R(relative_update)(change, size);
 }
 
 static void exchange(iteration *t)
@@ -272,12 +272,17 @@ static void exchange(iteration *t)
     t->next = x;
 }
 
+/* B v, over a power of 2 that keeps squares in the range of f64. */
 static void fill_probe(iteration *t)
 {
     int64_t m = t->p->m;
+    int exponent;
     fill_generic(m, t->e);
     for (int64_t i = 0; i < m; i++)
         t->probe[i] = (real)R(dot)(m, t->b + i * m, t->e);
+    frexp(R(frobenius)(m, t->probe), &exponent);
+    for (int64_t i = 0; i < m; i++)
+        t->probe[i] = (real)ldexp((double)t->probe[i], -exponent);
 }
 
 /* What the guard returns to: X where |E B v| is the smallest so far. */
@@ -298,15 +303,11 @@ static void keep_best(iteration *t, int k)
 
 static void accept(iteration *t, int k, double update)
 {
-    atn_inverse_info *info = t->p->info;
     core_trace_record(t->p->trace, REAL_DTYPE, t->p->m, t->p->a, t->x, t->p->trace_work);
     keep_best(t, k);
-    info->iterations = info->returned = k;
-    info->last_update = update;
-    if (k > 0 && (info->best_iteration == 0 || update < info->best_update)) {
-        info->best_update = update;
-        info->best_iteration = k;
-    }
+    t->p->info->returned = k;
+    if (k > 0)
+        R(take_update)(t->p->info, k, update);
 }
 
 static void return_to_best(iteration *t)
@@ -346,10 +347,13 @@ static void iterate(iteration *t)
     }
 }
 
-/* |B X B - B|_F / |B|_F = |E B|_F / |B|_F */
+/* |B X B - B|_F / |B|_F = |E B|_F / |B|_F; in a narrow type E holds a rounded B X, and X is judged
+ * by what it is. */
 static double residual(const iteration *t)
 {
     int64_t size = t->p->m * t->p->m;
+    if (t->p->desc->storage != ATN_STORAGE_NATIVE)
+        return R(first_penrose)(t->p->m, t->b, t->x, t->e, t->q);
     double norm = R(frobenius)(size, t->b);
     real_multiply(t->p->m, t->e, t->b, t->q);
     return norm > 0 ? R(frobenius)(size, t->q) / norm : 0;
@@ -380,12 +384,8 @@ atn_status R(polynomial)(const inverse_problem *p)
     real alpha = choose_start(&t);
     p->info->alpha = (double)alpha;
     fill_start(&t, alpha);
-    if (!R(all_finite)(p->m, p->m, t.x, p->m)) { /* alpha leaves the range of the type */
-        memset(p->x, 0, (size_t)size * sizeof(real));
-        p->info->stop = ATN_STOP_NONFINITE;
-        p->info->residual = 1;
-        return ATN_NOT_CONVERGED;
-    }
+    if (!R(all_finite)(p->m, p->m, t.x, p->m)) /* alpha leaves the range of the type */
+        return R(without_start)(p, ATN_STOP_NONFINITE);
     fill_probe(&t);
     iterate(&t);
     p->info->residual = residual(&t);

@@ -120,6 +120,16 @@ char *ledger_measured(const claim_run *run, const char *id)
     return measured;
 }
 
+char *ledger_notes(const claim_run *run, const char *id)
+{
+    verdict v;
+    int code = judge(run, id, &v);
+    cr_assert(code == EXIT_PASS, "%s: exit code %d", id, code);
+    char *notes = must_format("%s", v.notes_text);
+    verdict_free(&v);
+    return notes;
+}
+
 int ledger_code(const claim_run *run, const char *id)
 {
     verdict v;

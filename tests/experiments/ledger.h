@@ -19,6 +19,8 @@ void ledger_row(table *t, const char *cells);
 verdict_kind ledger_judge(const claim_run *run, const char *id);
 /* The numbers it gives, to be freed. */
 char *ledger_measured(const claim_run *run, const char *id);
+/* Its notes, to be freed. */
+char *ledger_notes(const claim_run *run, const char *id);
 /* The smallest counterexample it gives, to be freed. */
 char *ledger_counterexample(const claim_run *run, const char *id);
 /* The exit code alone. */

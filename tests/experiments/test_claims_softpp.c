@@ -2,6 +2,8 @@
 /* The judges of S20 - S29. */
 #include <certified.h>
 #include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "ledger.h"
 
@@ -90,5 +92,36 @@ Test(claims_softpp, growth_with_resolution_is_observed)
                "input=photos view=enlarged landmarks=m49 operator=soft inverse=exact exponent=1");
     cr_expect(ledger_judge(&run, "S27") == VERDICT_OBSERVED);
     cr_expect(ledger_judge(&run, "S28") == VERDICT_OBSERVED);
+    ledger_close(&run);
+}
+
+#define OVERHEAD_ROW(cells)                                                                        \
+    "statement=S29 a_work=forward n=784 m=16 pairs=3 ratio_min=0.5 ratio_max=2 "                   \
+    "difference_seconds=1e-6 " cells
+
+/* What it rests on is counted by the judge: a fault in lib/core/soft.c must turn it. Times are
+ * told.
+ */
+Test(claims_softpp, the_normalisation_counts_as_the_square)
+{
+    claim_run run;
+    ledger_open(&run);
+    table *t = ledger_table(&run, "time", 0), *fits = ledger_table(&run, "time", 1);
+    ledger_row(t, OVERHEAD_ROW("dirty=1 ratio_median=1.25"));
+    ledger_row(t, OVERHEAD_ROW("dirty=2 ratio_median=0.75"));
+    ledger_row(t, "statement=S17 ratio_median=9 ratio_min=9 pairs=9 dirty=9");
+    ledger_row(fits, "statement=S29 exponent=2.5 std_error=0.25 points=3 from=49 to=196");
+    cr_expect(ledger_judge(&run, "S29") == VERDICT_HOLDS);
+    char *measured = ledger_measured(&run, "S29");
+    cr_expect(strstr(measured, "flops above SOFT's: 3·m² + 0·m + 0,"), "%s", measured);
+    cr_expect(strstr(measured, "are 0.75 to 1.25 at 2 sizes (6 pairs; in 3 of them"), "%s",
+              measured);
+    free(measured);
+    ledger_row(t, OVERHEAD_ROW("ratio_median=nan"));
+    cr_expect(ledger_judge(&run, "S29") == VERDICT_HOLDS);
+    measured = ledger_measured(&run, "S29");
+    cr_expect(strstr(measured, "to nan at 3 sizes (9 pairs; the machine does not say"), "%s",
+              measured);
+    free(measured);
     ledger_close(&run);
 }

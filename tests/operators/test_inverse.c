@@ -2,6 +2,7 @@
 /* Every inverse on matrices whose answers are known. */
 #include <criterion/criterion.h>
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -544,6 +545,58 @@ Test(inverse, tiny_and_huge_matrices_leave_a_finite_x)
                       "%s, A = %g: %s, residual %g, %ld entries not finite",
                       atn_inverse_name((atn_inverse_method)method), sizes[i],
                       atn_status_name(status), b.infos[0].residual, (long)nonfinite);
+            batch_free(&b);
+        }
+    atn_context_free(context);
+}
+
+/* |B X B - B|_F / |B|_F in long double, whose range holds squares of f64. */
+static double residual_of(int64_t m, const double *b, const batch *of)
+{
+    long double sum = 0, norm = 0;
+    for (int64_t i = 0; i < m * m; i++) {
+        long double entry = -(long double)b[i];
+        for (int64_t j = 0; j < m; j++)
+            for (int64_t k = 0; k < m; k++)
+                entry += (long double)b[i / m * m + j] * guarded_at(&of->x, 0, 0, j, k) *
+                         b[k * m + i % m];
+        sum += entry * entry;
+        norm += (long double)b[i] * b[i];
+    }
+    return (double)sqrtl(sum / norm);
+}
+
+/* Squares of B's entries under- and overflow in f64: what is said of X is right nevertheless, and
+ * no X passes that is far from an inverse. Three terms of a sum have at most 8 u of their sizes,
+ * twice. */
+Test(inverse, residuals_of_tiny_and_huge_matrices)
+{
+    enum { M = 3 };
+    static const double sizes[] = {1e-300, 1e-200, 1e-161, 1e-155, 1e155, 1e200, 1e300};
+    static const double shape[M * M] = {1, 0.5, 0, 0.5, 1, 0.25, 0, 0.25, 1};
+    atn_context *context = fixture_context(1, NULL);
+    for (int method = 0; method < ATN_INVERSE_COUNT; method++)
+        for (int i = 0; i < 14; i++) {
+            double size = sizes[i / 2], shifted[M * M], tolerance = sqrt(0x1p-53);
+            batch b = batch_make(ATN_F64, GUARDED_DENSE, 1, M);
+            atn_inverse_desc desc = atn_inverse_defaults((atn_inverse_method)method);
+            desc.alpha = method == ATN_INVERSE_NR ? 1 / size / size : 0;
+            desc.alpha = desc.alpha > 0 && desc.alpha <= DBL_MAX ? desc.alpha : 0;
+            if (method == ATN_INVERSE_NR && desc.alpha == 0)
+                desc.alpha = 1;
+            desc.iterations = i % 2 ? desc.iterations : 0;
+            for (int j = 0; j < M * M; j++)
+                b.values[j] = size * shape[j];
+            for (int j = 0; j < M * M; j++)
+                shifted[j] = b.values[j] + (j % (M + 1) == 0 ? desc.ridge : 0);
+            atn_status status = batch_run(context, &b, &desc);
+            double want = residual_of(M, shifted, &b), got = b.infos[0].residual;
+            bool overflows = want > 1e100; /* so does B X */
+            cr_expect((overflows || fabs(got - want) <= 16 * 0x1p-53 * (1 + want)) &&
+                          (status == ATN_OK) == (want <= tolerance),
+                      "%s %g, T = %d: %s with residual %g, expected %g",
+                      atn_inverse_name((atn_inverse_method)method), size, desc.iterations,
+                      atn_status_name(status), got, want);
             batch_free(&b);
         }
     atn_context_free(context);

@@ -431,6 +431,44 @@ static void check_guarded(atn_context *context, single *s, const char *what, dou
     }
 }
 
+/* A times a power of 2 goes the same way to the bit, as far as squares under- or overflow too. */
+Test(polynomial, powers_of_two_change_nothing)
+{
+    enum { M = 12 };
+    atn_context *context = fixture_context(1, NULL);
+    single s = single_make(ATN_F64, M);
+    for (int method = FIRST; method <= LAST; method++) {
+        atn_inverse_desc desc = atn_inverse_defaults((atn_inverse_method)method);
+        atn_inverse_info first = {0};
+        double x[M * M];
+        desc.start = ATN_START_IDENTITY;
+        desc.iterations = MOST_STEPS;
+        static const int powers[] = {0, -700, 700};
+        for (int i = 0; i < 3; i++) {
+            for (int k = 0; k < M * M; k++)
+                s.values[k] = k % (M + 1) ? 0 : ldexp(k / M < M - 1 ? 1 + k : -1e-9, powers[i]);
+            single_run(context, &s, &desc, NULL);
+            for (int k = 0; k < M * M; k++) {
+                double entry = ldexp(guarded_at(&s.x, 0, 0, k / M, k % M), powers[i]);
+                cr_expect(i == 0 || entry == x[k], "%s 2^%d, %d: %g, %g",
+                          atn_inverse_name(desc.method), powers[i], k, entry, x[k]);
+                x[k] = entry;
+            }
+            first = i == 0 ? s.info : first;
+            cr_expect(s.info.stop == ATN_STOP_DIVERGED && s.info.returned > 0 &&
+                          s.info.returned == first.returned &&
+                          s.info.iterations == first.iterations &&
+                          s.info.residual == first.residual,
+                      "%s 2^%d: %s, X_%d of %d, residual %g; X_%d of %d, %g",
+                      atn_inverse_name(desc.method), powers[i], atn_stop_name(s.info.stop),
+                      s.info.returned, s.info.iterations, s.info.residual, first.returned,
+                      first.iterations, first.residual);
+        }
+    }
+    single_free(&s);
+    atn_context_free(context);
+}
+
 /* Rank 1, rank m / 2 with duplicated tokens, and an eigenvalue of -u m. */
 Test(polynomial, rank_deficient_from_the_identity)
 {

@@ -401,6 +401,37 @@ Test(errors, sample)
     atn_context_free(context);
 }
 
+/* 2 m is more than there are numbers. */
+Test(errors, uniforms_without_number)
+{
+    atn_context *context = fixture_context(1, NULL);
+    double u = 0;
+    int64_t m, many = INT64_MAX / 2 + 1;
+    atn_sampling s = {.kind = ATN_SAMPLING_LEVERAGE, .count = many};
+    cr_expect_eq(atn_sampling_count(context, &s, many, 1, &m), ATN_ERR_NULL);
+    s.uniforms = &u, s.uniform_count = 1;
+    cr_expect_eq(atn_sampling_count(context, &s, many, 1, &m), ATN_ERR_SHAPE);
+    cr_expect(strstr(atn_last_error(context), "uniforms"), "%s", atn_last_error(context));
+    atn_context_free(context);
+}
+
+/* Fields a kind does not name are ignored. */
+Test(errors, fields_that_are_not_named)
+{
+    atn_context *context = fixture_context(1, NULL);
+    static const atn_sampling_kind kinds[] = {ATN_SAMPLING_KMEANS, ATN_SAMPLING_RPCHOLESKY,
+                                              ATN_SAMPLING_GREEDY};
+    double u = 0;
+    int64_t m;
+    for (int i = 0; i < 3; i++) {
+        atn_sampling s = {.kind = kinds[i], .count = 1, .ridge = NAN};
+        s.uniforms = &u, s.uniform_count = 1, s.scale = i == 0 ? NAN : 1, s.steps = i == 0 ? 0 : -1;
+        cr_expect_eq(atn_sampling_count(context, &s, 4, 1, &m), ATN_OK, "%s: %s",
+                     atn_sampling_name(kinds[i]), atn_last_error(context));
+    }
+    atn_context_free(context);
+}
+
 SPOIL(method_unknown, c->inverse.method = ATN_INVERSE_COUNT)
 SPOIL(iterations_negative, c->inverse.iterations = -1)
 SPOIL(alpha_missing, c->inverse.method = ATN_INVERSE_NR)

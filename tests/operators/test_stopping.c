@@ -162,6 +162,12 @@ static void check_best(atn_context *context, atn_inverse_method method, precisio
               "%s %s %s %s: X_%d with residual %g, expected X_%d with %g", name,
               atn_dtype_name(p.dtype), atn_storage_name(p.storage), kind_names[which],
               info.returned, info.residual, best, residuals[best]);
+    int64_t discarded = info.stop == ATN_STOP_NONFINITE;
+    cr_expect_eq(info.products,
+                 3 * (info.iterations + discarded) + 2 * !discarded +
+                     (desc.search == ATN_SEARCH_SQUARE),
+                 "%s %s after %d: %lld products", name, atn_stop_name(info.stop), info.iterations,
+                 (long long)info.products);
     cr_expect(residuals[best] <= 8 * residuals[best_of_all],
               "%s %s %s %s: %s after %d, residual %g of X_%d; X_%d has %g", name,
               atn_dtype_name(p.dtype), atn_storage_name(p.storage), kind_names[which],
@@ -471,6 +477,11 @@ Test(stopping, names_and_range)
         desc.alpha = method == ATN_INVERSE_NR;
         desc.stopping = ATN_STOPPING_COUNT;
         cr_expect_eq(run(context, &desc, precisions[0], a, x, NULL, NULL), ATN_ERR_VALUE);
+        bool polynomial = method >= ATN_INVERSE_NEWTON_SCHULZ && method <= ATN_INVERSE_CHEBYSHEV_9;
+        desc.stopping = ATN_STOPPING_BEST;
+        atn_status status = run(context, &desc, precisions[0], a, x, NULL, NULL);
+        cr_expect(polynomial ? status == ATN_ERR_VALUE : status >= 0, "%s: %s",
+                  atn_inverse_name(desc.method), atn_status_name(status));
     }
     atn_context_free(context);
 }

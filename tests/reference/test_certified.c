@@ -370,6 +370,7 @@ Test(certified, top_of_bad_decompositions)
         {{-3, 0, 0, 1}, 0, {1, -3}, {0, 1, 1, 0}, BALLS_SPECTRAL_NORM, 3, 3},
         {{-3, 0, 0, 1}, 0, {1, -3}, {0, 1, 1, 0}, BALLS_LARGEST_EIGENVALUE, 1, 1},
         {{2, 0, 0, 1}, 0, {2.5, 0.5}, {1, 0, 0, 1}, BALLS_LARGEST_EIGENVALUE, 2, 2},
+        {{2, 0, 0, 1}, 0, {1, 2}, {0, 1, 1, 0}, BALLS_LARGEST_EIGENVALUE, 2, 2}, /* out of order */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         arb_mat_t s;
@@ -1028,11 +1029,12 @@ Test(certified, starts_that_are_refused)
     cr_expect(ref_certify_start(&kernel, false, 0.5, 1, 1, signs) == ATN_ERR_VALUE);
     cr_expect(signs[0] == REF_START_ABOVE && signs[1] == REF_START_ABOVE);
     cr_expect(ref_certify_start(&good, false, 0, 1, BITS, signs) == ATN_ERR_VALUE);
+    cr_expect(ref_certify_start(&good, false, -INFINITY, 1, BITS, signs) == ATN_ERR_VALUE);
     cr_expect(ref_certify_start(&none, false, 0.5, 1, BITS, signs) == ATN_ERR_VALUE);
-    signs[0] = REF_START_ABOVE;
+    cr_expect(signs[0] == REF_START_ABOVE && signs[1] == REF_START_ABOVE);
     cr_expect(ref_certify_start(&good, false, NAN, 1, BITS, signs) == ATN_NONFINITE);
     cr_expect(ref_certify_start(&nan, false, 0.5, 1, BITS, signs) == ATN_NONFINITE);
-    cr_expect(signs[0] == REF_START_UNDECIDED);
+    cr_expect(signs[0] == REF_START_UNDECIDED && signs[1] == REF_START_UNDECIDED);
 }
 
 Test(certified, library_is_named)

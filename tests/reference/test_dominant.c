@@ -77,6 +77,16 @@ Test(dominant, two_tokens_exceed_1)
     cr_expect(fabsl(got.eigenvalue - d) <= 1e-15);
 }
 
+/* A first token below the others is seen by nobody, also where what the others weigh overflows: row
+ * 1 is nearly uniform over the others, they see each other alone. */
+Test(dominant, odds_that_overflow)
+{
+    ref_dominant got = ref_dominant_softmax(5, 1e6L, 0.5L);
+    long double want = 1 / 2.0L; /* B = (0 1/2; 0 1) */
+    cr_expect(fabsl(got.norm - sqrtl(1 + want * want)) <= 1e-18L, "%Lg", got.norm);
+    cr_expect(got.eigenvalue == 0, "%Lg", got.eigenvalue);
+}
+
 Test(dominant, refuses_what_has_no_meaning)
 {
     static const double bad[] = {0, -1, NAN, INFINITY};
