@@ -589,13 +589,13 @@ typedef struct {
 
 static void count_row(const table *raw, int64_t row, tally *t)
 {
-    const char *verdict = table_get_text(raw, row, table_column(raw, "verdict"));
+    const char *verdict = cell_text(raw, row, "verdict");
     int i = 0;
     while (strcmp(verdict, ref_verdict_name((ref_verdict)i)) != 0)
         i++;
     if (i != REF_SKIPPED) {
-        t->worst = fmax(t->worst, table_get_real(raw, row, table_column(raw, "ratio")));
-        t->fewest = fmin(t->fewest, table_get_real(raw, row, table_column(raw, "digits")));
+        t->worst = fmax(t->worst, cell_real(raw, row, "ratio"));
+        t->fewest = fmin(t->fewest, cell_real(raw, row, "digits"));
     }
     t->count[i]++;
 }

@@ -388,16 +388,6 @@ static const struct fitted {
 };
 enum { FITTED = sizeof fitted / sizeof *fitted };
 
-static bool has_text(const table *t, int64_t row, const char *name, const char *text)
-{
-    return strcmp(table_get_text(t, row, table_column(t, name)), text) == 0;
-}
-
-static int64_t get_integer(const table *t, int64_t row, const char *name)
-{
-    return table_get_integer(t, row, table_column(t, name));
-}
-
 typedef struct {
     int64_t count, from, to;
     double *x, *y;
@@ -412,12 +402,12 @@ static series collect_series(const table *raw, const struct fitted *f, const cha
                 .x = must_allocate(rows, sizeof(double)),
                 .y = must_allocate(rows, sizeof(double))};
     for (int64_t row = 0; row < table_rows(raw); row++) {
-        int64_t fixed = get_integer(raw, row, widths ? "n" : "d");
-        int64_t x = get_integer(raw, row, widths ? "d" : "n");
+        int64_t fixed = cell_integer(raw, row, widths ? "n" : "d");
+        int64_t x = cell_integer(raw, row, widths ? "d" : "n");
         int col = table_column(raw, f->quantity);
-        if (!has_text(raw, row, "input", name) || !has_text(raw, row, "norm", norm) ||
-            !has_text(raw, row, "storage", f->storage) || !has_text(raw, row, "order", f->order) ||
-            !has_text(raw, row, "norm_form", form_names[HALF_WIDE]) ||
+        if (!cell_is(raw, row, "input", name) || !cell_is(raw, row, "norm", norm) ||
+            !cell_is(raw, row, "storage", f->storage) || !cell_is(raw, row, "order", f->order) ||
+            !cell_is(raw, row, "norm_form", form_names[HALF_WIDE]) ||
             fixed != (widths ? WIDTHS_TOKENS : TOKEN_DIM) || table_is_missing(raw, row, col))
             continue;
         s.x[s.count] = (double)x;
@@ -480,11 +470,6 @@ static const column summary_columns[] = {
     {"outcome", COLUMN_TEXT, "", ""},
 };
 
-static double get_real(const table *t, int64_t row, const char *name)
-{
-    return table_get_real(t, row, table_column(t, name));
-}
-
 /* f16 at the largest n of an input; the row after that of tokens is that of channels. */
 static void print_half(const table *raw)
 {
@@ -492,22 +477,22 @@ static void print_half(const table *raw)
     for (int64_t row = 0; row + 1 < table_rows(raw); row++) {
         bool last = true;
         for (int64_t other = row + 1; other < table_rows(raw) && last; other++)
-            last = !has_text(raw, other, "input", table_get_text(raw, row, 0)) ||
-                   get_integer(raw, other, "n") <= get_integer(raw, row, "n");
-        if (!last || !has_text(raw, row, "storage", "f16") ||
-            !has_text(raw, row, "order", "tokens") || get_integer(raw, row, "d") != TOKEN_DIM)
+            last = !cell_is(raw, other, "input", table_get_text(raw, row, 0)) ||
+                   cell_integer(raw, other, "n") <= cell_integer(raw, row, "n");
+        if (!last || !cell_is(raw, row, "storage", "f16") ||
+            !cell_is(raw, row, "order", "tokens") || cell_integer(raw, row, "d") != TOKEN_DIM)
             continue;
         table_text(t, table_get_text(raw, row, 0));
-        table_text(t, table_get_text(raw, row, table_column(raw, "norm")));
-        table_text(t, table_get_text(raw, row, table_column(raw, "norm_form")));
-        table_integer(t, get_integer(raw, row, "n"));
-        table_real(t, get_real(raw, row, "digits"));
-        table_real(t, get_real(raw, row + 1, "digits"));
-        double difference = get_real(raw, row, "order_difference");
+        table_text(t, cell_text(raw, row, "norm"));
+        table_text(t, cell_text(raw, row, "norm_form"));
+        table_integer(t, cell_integer(raw, row, "n"));
+        table_real(t, cell_real(raw, row, "digits"));
+        table_real(t, cell_real(raw, row + 1, "digits"));
+        double difference = cell_real(raw, row, "order_difference");
         table_real_if(t, !isnan(difference), difference);
-        table_real(t, get_real(raw, row, "first_vanished"));
-        table_real(t, get_real(raw, row, "first_nonfinite"));
-        table_text(t, table_get_text(raw, row, table_column(raw, "outcome")));
+        table_real(t, cell_real(raw, row, "first_vanished"));
+        table_real(t, cell_real(raw, row, "first_nonfinite"));
+        table_text(t, cell_text(raw, row, "outcome"));
     }
     table_print(t, table_rows(t), stdout);
     table_free(t);

@@ -223,36 +223,6 @@ const table *evidence_table(const claim_run *run, const char *name, int output)
     return run->tables[(e - rows) * MAX_OUTPUTS + output];
 }
 
-double cell_real(const table *t, int64_t row, const char *name)
-{
-    return table_get_real(t, row, table_column(t, name));
-}
-
-int64_t cell_integer(const table *t, int64_t row, const char *name)
-{
-    return table_get_integer(t, row, table_column(t, name));
-}
-
-const char *cell_text(const table *t, int64_t row, const char *name)
-{
-    return table_get_text(t, row, table_column(t, name));
-}
-
-bool cell_boolean(const table *t, int64_t row, const char *name)
-{
-    return table_get_boolean(t, row, table_column(t, name));
-}
-
-bool cell_missing(const table *t, int64_t row, const char *name)
-{
-    return table_is_missing(t, row, table_column(t, name));
-}
-
-bool cell_is(const table *t, int64_t row, const char *name, const char *text)
-{
-    return strcmp(cell_text(t, row, name), text) == 0;
-}
-
 int64_t largest_row(const table *t, const char *name,
                     bool (*take)(const table *t, int64_t row, const void *data), const void *data)
 {

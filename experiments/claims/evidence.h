@@ -44,14 +44,6 @@ const table *evidence_table(const claim_run *run, const char *name, int output);
 
 /* ---- Reading tables ---- */
 
-/* Cells by the column's name; asserts that it exists. */
-double cell_real(const table *t, int64_t row, const char *name);
-int64_t cell_integer(const table *t, int64_t row, const char *name);
-const char *cell_text(const table *t, int64_t row, const char *name);
-bool cell_boolean(const table *t, int64_t row, const char *name);
-bool cell_missing(const table *t, int64_t row, const char *name);
-bool cell_is(const table *t, int64_t row, const char *name, const char *text);
-
 /* The row, of those that `take` accepts (null: all), with the largest value in a column, missing
  * left out; a NaN counts as the largest. -1 if there is none. */
 int64_t largest_row(const table *t, const char *name,

@@ -169,6 +169,36 @@ bool table_is_missing(const table *t, int64_t row, int col)
     return get_cell(t, row, col)->missing;
 }
 
+double cell_real(const table *t, int64_t row, const char *name)
+{
+    return table_get_real(t, row, table_column(t, name));
+}
+
+int64_t cell_integer(const table *t, int64_t row, const char *name)
+{
+    return table_get_integer(t, row, table_column(t, name));
+}
+
+const char *cell_text(const table *t, int64_t row, const char *name)
+{
+    return table_get_text(t, row, table_column(t, name));
+}
+
+bool cell_boolean(const table *t, int64_t row, const char *name)
+{
+    return table_get_boolean(t, row, table_column(t, name));
+}
+
+bool cell_missing(const table *t, int64_t row, const char *name)
+{
+    return table_is_missing(t, row, table_column(t, name));
+}
+
+bool cell_is(const table *t, int64_t row, const char *name, const char *text)
+{
+    return strcmp(cell_text(t, row, name), text) == 0;
+}
+
 bool table_rows_agree(const table *t, int64_t a, int64_t b, const char *const *names, int count)
 {
     for (int i = 0; i < count; i++) {

@@ -43,6 +43,14 @@ double table_get_real(const table *t, int64_t row, int col);
 bool table_get_boolean(const table *t, int64_t row, int col);
 bool table_is_missing(const table *t, int64_t row, int col);
 
+/* The same by the column's name; cell_is compares a text. */
+double cell_real(const table *t, int64_t row, const char *name);
+int64_t cell_integer(const table *t, int64_t row, const char *name);
+const char *cell_text(const table *t, int64_t row, const char *name);
+bool cell_boolean(const table *t, int64_t row, const char *name);
+bool cell_missing(const table *t, int64_t row, const char *name);
+bool cell_is(const table *t, int64_t row, const char *name, const char *text);
+
 /* Appends all rows of `from` (same columns). */
 void table_append(table *into, const table *from);
 

@@ -286,15 +286,15 @@ static int finish(const settings *s, const void *state, const table *raw, table 
     };
     table *t = table_create(shown, sizeof shown / sizeof *shown);
     for (int64_t row = 0; row < table_rows(raw); row++) {
-        if (table_get_integer(raw, row, table_column(raw, "iteration")) != w->iterations ||
-            table_get_integer(raw, row, table_column(raw, "sample")) != 0 ||
-            table_get_integer(raw, row, table_column(raw, "seed")) != s->seeds.items[0])
+        if (cell_integer(raw, row, "iteration") != w->iterations ||
+            cell_integer(raw, row, "sample") != 0 ||
+            cell_integer(raw, row, "seed") != s->seeds.items[0])
             continue;
         for (int i = 0; i < 3; i++)
-            table_text(t, table_get_text(raw, row, table_column(raw, names[i])));
-        table_integer(t, table_get_integer(raw, row, table_column(raw, "stage")));
+            table_text(t, cell_text(raw, row, names[i]));
+        table_integer(t, cell_integer(raw, row, "stage"));
         for (int i = 0; i < 4; i++)
-            table_real(t, table_get_real(raw, row, table_column(raw, numbers[i])));
+            table_real(t, cell_real(raw, row, numbers[i]));
     }
     printf("relative error of the derivative of X_%d in one random direction, first samples\n",
            w->iterations);

@@ -380,7 +380,7 @@ static void copy_integer(table *t, const table *rows, int64_t row, const char *n
 
 static void copy_text(table *t, const table *rows, int64_t row, const char *name)
 {
-    table_text(t, table_get_text(rows, row, table_column(rows, name)));
+    table_text(t, cell_text(rows, row, name));
 }
 
 /* A line per matrix and rule, the dtypes side by side. */

@@ -566,11 +566,6 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
 
 /* ---- For people ---- */
 
-static bool cell_is(const table *rows, int64_t row, const char *name, const char *text)
-{
-    return strcmp(table_get_text(rows, row, table_column(rows, name)), text) == 0;
-}
-
 static bool row_is(const table *rows, int64_t row, const char *spectrum, const choice *c,
                    int metric)
 {
@@ -654,8 +649,7 @@ static void print_inputs(const table *rows, int metric)
     double lowest = INFINITY, highest = 0;
     for (int64_t row = 0; row < table_rows(rows); row++) {
         if (table_is_missing(rows, row, sample) ||
-            !row_is(rows, row, table_get_text(rows, row, table_column(rows, "spectrum")), claimed(),
-                    metric))
+            !row_is(rows, row, cell_text(rows, row, "spectrum"), claimed(), metric))
             continue;
         count++;
         if (table_is_missing(rows, row, col))

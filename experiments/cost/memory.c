@@ -402,21 +402,16 @@ static bool fit_rows(const table *raw, int64_t start, int64_t end, const char *q
     return found;
 }
 
-static const char *row_text(const table *raw, int64_t row, const char *name)
-{
-    return table_get_text(raw, row, table_column(raw, name));
-}
-
 static void put_fit(table *t, const table *raw, int64_t start, int64_t end, const char *quantity)
 {
     growth_fit fit = {0};
     bool found = fit_rows(raw, start, end, quantity, &fit);
-    table_text(t, row_text(raw, start, "operator"));
-    table_text(t, row_text(raw, start, "mode"));
+    table_text(t, cell_text(raw, start, "operator"));
+    table_text(t, cell_text(raw, start, "mode"));
     table_real_if(t, found, fit.exponent);
     table_real_if(t, found, fit.std_error);
     table_text(t, quantity);
-    table_text(t, row_text(raw, start, "variant"));
+    table_text(t, cell_text(raw, start, "variant"));
     table_integer(t, (int64_t)row_bytes(raw, start, "heads"));
     table_integer(t, end - start);
     table_integer(t, (int64_t)row_bytes(raw, start, "n"));
@@ -441,9 +436,9 @@ static const column summary_columns[] = {
 static void put_summary(table *t, const table *raw, int64_t start, int64_t end)
 {
     double measured = row_bytes(raw, end - 1, "bytes_measured");
-    table_text(t, row_text(raw, start, "operator"));
-    table_text(t, row_text(raw, start, "variant"));
-    table_text(t, row_text(raw, start, "mode"));
+    table_text(t, cell_text(raw, start, "operator"));
+    table_text(t, cell_text(raw, start, "variant"));
+    table_text(t, cell_text(raw, start, "mode"));
     table_integer(t, (int64_t)row_bytes(raw, start, "heads"));
     table_integer(t, (int64_t)row_bytes(raw, end - 1, "n"));
     table_real_if(t, !isnan(measured), measured / 0x1p20);
@@ -457,9 +452,9 @@ static void put_summary(table *t, const table *raw, int64_t start, int64_t end)
 
 static bool same_line(const table *raw, int64_t a, int64_t b)
 {
-    return strcmp(row_text(raw, a, "operator"), row_text(raw, b, "operator")) == 0 &&
-           strcmp(row_text(raw, a, "variant"), row_text(raw, b, "variant")) == 0 &&
-           strcmp(row_text(raw, a, "mode"), row_text(raw, b, "mode")) == 0 &&
+    return cell_is(raw, a, "operator", cell_text(raw, b, "operator")) &&
+           cell_is(raw, a, "variant", cell_text(raw, b, "variant")) &&
+           cell_is(raw, a, "mode", cell_text(raw, b, "mode")) &&
            row_bytes(raw, a, "heads") == row_bytes(raw, b, "heads");
 }
 

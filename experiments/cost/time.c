@@ -412,28 +412,13 @@ static const column fit_columns[] = {
     {"to", COLUMN_INTEGER, "", "the largest"},
 };
 
-static const char *text_at(const table *t, int64_t row, const char *name)
-{
-    return table_get_text(t, row, table_column(t, name));
-}
-
-static int64_t integer_at(const table *t, int64_t row, const char *name)
-{
-    return table_get_integer(t, row, table_column(t, name));
-}
-
-static double real_at(const table *t, int64_t row, const char *name)
-{
-    return table_get_real(t, row, table_column(t, name));
-}
-
 /* Rows that stand together and differ in n, or in m = n, alone. */
 static bool same_line(const table *raw, int64_t a, int64_t b)
 {
     static const char *const names[] = {"statement", "a", "a_variant", "a_work", "b", "b_work"};
-    bool same = integer_at(raw, a, "d") == integer_at(raw, b, "d");
+    bool same = cell_integer(raw, a, "d") == cell_integer(raw, b, "d");
     for (int i = 0; i < 6; i++)
-        same &= strcmp(text_at(raw, a, names[i]), text_at(raw, b, names[i])) == 0;
+        same &= cell_is(raw, a, names[i], cell_text(raw, b, names[i]));
     return same;
 }
 
@@ -443,16 +428,16 @@ static void put_fit(table *fits, const table *raw, int64_t start, int64_t end, c
     bool orders = strcmp(quantity, "ratio_median") == 0;
     double *x = must_allocate(2 * (size_t)points, sizeof *x), *y = x + points;
     for (int64_t i = 0; i < points; i++) {
-        x[i] = (double)integer_at(raw, start + i, "n");
-        y[i] = real_at(raw, start + i, quantity);
+        x[i] = (double)cell_integer(raw, start + i, "n");
+        y[i] = cell_real(raw, start + i, quantity);
     }
     growth_fit fit = {0};
     bool found = fit_growth(LAW_POWER, points, x, y, &fit);
     double crossover = orders ? pair_crossover(points, x, y) : NAN;
-    table_text(fits, text_at(raw, start, "statement"));
+    table_text(fits, cell_text(raw, start, "statement"));
     table_text(fits, quantity);
     table_text(fits, orders ? "n" : "m");
-    table_integer(fits, integer_at(raw, start, "d"));
+    table_integer(fits, cell_integer(raw, start, "d"));
     table_real_if(fits, found, fit.exponent);
     table_real_if(fits, found, fit.std_error);
     table_real_if(fits, !isnan(crossover), crossover);
@@ -467,9 +452,9 @@ static void add_fits(const table *raw, table *fits)
     for (int64_t start = 0, end; start < table_rows(raw); start = end) {
         for (end = start + 1; end < table_rows(raw) && same_line(raw, start, end);)
             end++;
-        if (strcmp(text_at(raw, start, "a_work"), work_names[WORK_UNSTEPPED]) == 0)
+        if (cell_is(raw, start, "a_work", work_names[WORK_UNSTEPPED]))
             put_fit(fits, raw, start, end, "difference_seconds");
-        else if (strcmp(text_at(raw, start, "statement"), "M03") == 0)
+        else if (cell_is(raw, start, "statement", "M03"))
             put_fit(fits, raw, start, end, "ratio_median");
     }
 }
@@ -492,7 +477,7 @@ static const column summary_columns[] = {
 
 static void put_label(table *t, const table *raw, int64_t row, const char *name, const char *work)
 {
-    char *text = must_format("%s %s", text_at(raw, row, name), text_at(raw, row, work));
+    char *text = must_format("%s %s", cell_text(raw, row, name), cell_text(raw, row, work));
     table_text(t, text);
     free(text);
 }
@@ -511,17 +496,17 @@ static int finish(const settings *s, const void *state, const table *raw, table 
     (void)s, (void)state;
     table *t = table_create(summary_columns, sizeof summary_columns / sizeof *summary_columns);
     for (int64_t row = 0; row < table_rows(raw); row++) {
-        table_text(t, text_at(raw, row, "statement"));
+        table_text(t, cell_text(raw, row, "statement"));
         put_label(t, raw, row, "a", "a_work");
         put_label(t, raw, row, "b", "b_work");
         put_integer_of(t, raw, row, "n");
         put_integer_of(t, raw, row, "m");
         put_integer_of(t, raw, row, "d");
-        table_real(t, real_at(raw, row, "ratio_median"));
-        table_real(t, real_at(raw, row, "ratio_min"));
-        table_real(t, real_at(raw, row, "ratio_max"));
+        table_real(t, cell_real(raw, row, "ratio_median"));
+        table_real(t, cell_real(raw, row, "ratio_min"));
+        table_real(t, cell_real(raw, row, "ratio_max"));
         put_integer_of(t, raw, row, "dirty");
-        table_real(t, 1e6 * real_at(raw, row, "a_seconds"));
+        table_real(t, 1e6 * cell_real(raw, row, "a_seconds"));
     }
     printf("time A / time B, one thread, f32\n");
     table_print(t, table_rows(t), stdout);

@@ -76,11 +76,6 @@ static const column columns[] = {
     {"assumption", COLUMN_TEXT, "", "what the count takes from elsewhere than the four papers"},
 };
 
-static double real_of(const table *raw, int64_t row, const char *name)
-{
-    return table_get_real(raw, row, table_column(raw, name));
-}
-
 static layer_count sum_of(const table *raw, int64_t point)
 {
     layer_count sum = {0};
@@ -88,8 +83,8 @@ static layer_count sum_of(const table *raw, int64_t point)
     for (int64_t i = 0; i < table_rows(raw); i++)
         if (table_get_integer(raw, i, row_column) == point)
             sum = layer_add(sum, (layer_count){table_get_integer(raw, i, parameters),
-                                               real_of(raw, i, "macs"),
-                                               real_of(raw, i, "inverse_macs")});
+                                               cell_real(raw, i, "macs"),
+                                               cell_real(raw, i, "inverse_macs")});
     return sum;
 }
 
@@ -145,15 +140,15 @@ static const column parts_columns[] = {
 static void put_parts(table *t, const table *raw)
 {
     for (int64_t i = 0; i < table_rows(raw); i++) {
-        const printed_row *row = &printed_rows[table_get_integer(raw, i, table_column(raw, "row"))];
+        const printed_row *row = &printed_rows[cell_integer(raw, i, "row")];
         const char *const names[] = {row->paper, row->table, row->name, row->reading};
         for (int j = 0; j < 4; j++)
             table_text(t, names[j]);
-        table_integer(t, table_get_integer(raw, i, table_column(raw, "stage")));
-        table_text(t, table_get_text(raw, i, table_column(raw, "part")));
-        table_integer(t, table_get_integer(raw, i, table_column(raw, "parameters")));
-        table_real(t, real_of(raw, i, "macs"));
-        table_real(t, real_of(raw, i, "inverse_macs"));
+        table_integer(t, cell_integer(raw, i, "stage"));
+        table_text(t, cell_text(raw, i, "part"));
+        table_integer(t, cell_integer(raw, i, "parameters"));
+        table_real(t, cell_real(raw, i, "macs"));
+        table_real(t, cell_real(raw, i, "inverse_macs"));
     }
 }
 

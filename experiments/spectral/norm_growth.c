@@ -321,7 +321,7 @@ static void take_points(const table *raw, const char *name, const struct fitted_
     for (int64_t row = 0; row < table_rows(raw); row++) {
         double y = table_get_real(raw, row, y_column);
         if (strcmp(table_get_text(raw, row, input_column), name) != 0 || !(y > 0) ||
-            (f->below_floor && table_get_boolean(raw, row, table_column(raw, f->below_floor))))
+            (f->below_floor && cell_boolean(raw, row, f->below_floor)))
             continue;
         taken->m[taken->count] = (double)table_get_integer(raw, row, m_column);
         taken->y[taken->count++] = y;
@@ -354,9 +354,9 @@ static void say_what_is_certified(const table *raw)
 {
     int64_t certified = 0, bounds = 0, singular = 0;
     for (int64_t row = 0; row < table_rows(raw); row++) {
-        certified += !table_is_missing(raw, row, table_column(raw, "certified_bits"));
-        bounds += table_get_boolean(raw, row, table_column(raw, "below_floor"));
-        singular += table_get_boolean(raw, row, table_column(raw, "singular"));
+        certified += !cell_missing(raw, row, "certified_bits");
+        bounds += cell_boolean(raw, row, "below_floor");
+        singular += cell_boolean(raw, row, "singular");
     }
     const char *remedy = ref_certify_library()
                              ? " (see --certify)"

@@ -471,19 +471,19 @@ static void add_fit(const table *raw, int64_t row, double *n, double *norms, tab
     for (int64_t i = row; i < table_rows(raw); i++) {
         if (!table_rows_agree(raw, row, i, keys, KEYS))
             continue;
-        int64_t tokens = table_get_integer(raw, i, table_column(raw, "n"));
-        if (table_get_boolean(raw, i, table_column(raw, "below_floor"))) {
+        int64_t tokens = cell_integer(raw, i, "n");
+        if (cell_boolean(raw, i, "below_floor")) {
             left_out++;
             continue;
         }
         n[count] = (double)tokens;
-        norms[count++] = table_get_real(raw, i, table_column(raw, "norm"));
+        norms[count++] = cell_real(raw, i, "norm");
         least = tokens < least ? tokens : least;
         most = tokens > most ? tokens : most;
     }
     bool found = fit_growth(LAW_POWER, count, n, norms, &fit);
     for (int i = 0; i < KEYS; i++)
-        table_text(fits, table_get_text(raw, row, table_column(raw, keys[i])));
+        table_text(fits, cell_text(raw, row, keys[i]));
     table_real_if(fits, found, fit.exponent);
     table_real_if(fits, found, fit.std_error);
     table_real_if(fits, found, fit.residual);

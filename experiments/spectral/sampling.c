@@ -532,7 +532,7 @@ static bool belongs(const table *raw, int64_t row, int64_t like, const char *nam
     return strcmp(table_get_text(raw, row, tokens), table_get_text(raw, like, tokens)) == 0 &&
            table_get_integer(raw, row, n) == table_get_integer(raw, like, n) &&
            table_get_integer(raw, row, m) == table_get_integer(raw, like, m) &&
-           strcmp(table_get_text(raw, row, table_column(raw, "sampler")), name) == 0;
+           cell_is(raw, row, "sampler", name);
 }
 
 static spread collect(const table *raw, int64_t like, const char *name, const char *quantity)
@@ -590,9 +590,9 @@ static void summarise(const table *raw, int64_t like, const char *name, int64_t 
     spread norm = collect(raw, like, name, "spectral_error");
     spread trace_ratio = collect(raw, like, name, "trace_ratio");
     spread norm_ratio = collect(raw, like, name, "spectral_ratio");
-    table_text(summary, table_get_text(raw, like, table_column(raw, "input")));
-    table_integer(summary, table_get_integer(raw, like, table_column(raw, "n")));
-    table_integer(summary, table_get_integer(raw, like, table_column(raw, "m")));
+    table_text(summary, cell_text(raw, like, "input"));
+    table_integer(summary, cell_integer(raw, like, "n"));
+    table_integer(summary, cell_integer(raw, like, "m"));
     table_text(summary, name);
     table_integer(summary, trace.count);
     table_real(summary, trace.median);
@@ -627,7 +627,7 @@ static void summarise_all(const table *raw, int64_t like, table *summary)
 /* Whether an earlier row has the same input, n and m. */
 static bool is_repeated(const table *raw, int64_t row)
 {
-    const char *name = table_get_text(raw, row, table_column(raw, "sampler"));
+    const char *name = cell_text(raw, row, "sampler");
     for (int64_t other = 0; other < row; other++)
         if (belongs(raw, row, other, name))
             return true;
@@ -638,8 +638,7 @@ static int finish(const settings *s, const void *state, const table *raw, table 
 {
     (void)s, (void)state;
     for (int64_t row = 0; row < table_rows(raw); row++)
-        if (strcmp(table_get_text(raw, row, table_column(raw, "sampler")), samplers[0].name) == 0 &&
-            !is_repeated(raw, row))
+        if (cell_is(raw, row, "sampler", samplers[0].name) && !is_repeated(raw, row))
             summarise_all(raw, row, tables[1]);
     table_print(tables[1], table_rows(tables[1]), stdout);
     return EXIT_PASS;

@@ -342,19 +342,19 @@ enum { KEYS = sizeof keys / sizeof *keys };
 static void add_fit(const table *raw, int64_t row, double *n, double *norms, table *fits)
 {
     int64_t count = 0;
-    double largest = 0, share = 0, r = table_get_real(raw, row, table_column(raw, "r"));
+    double largest = 0, share = 0, r = cell_real(raw, row, "r");
     growth_fit fit = {0};
     for (int64_t i = row; i < table_rows(raw); i++) {
         if (!table_rows_agree(raw, row, i, keys, KEYS))
             continue;
-        n[count] = (double)table_get_integer(raw, i, table_column(raw, "n"));
-        norms[count] = table_get_real(raw, i, table_column(raw, "norm"));
+        n[count] = (double)cell_integer(raw, i, "n");
+        norms[count] = cell_real(raw, i, "norm");
         largest = fmax(largest, norms[count++]);
-        share = fmax(share, table_get_real(raw, i, table_column(raw, "norm_over_root")));
+        share = fmax(share, cell_real(raw, i, "norm_over_root"));
     }
     bool found = fit_growth(LAW_POWER, count, n, norms, &fit);
-    table_text(fits, table_get_text(raw, row, table_column(raw, "input")));
-    table_text(fits, table_get_text(raw, row, table_column(raw, "keys")));
+    table_text(fits, cell_text(raw, row, "input"));
+    table_text(fits, cell_text(raw, row, "keys"));
     table_real_if(fits, !isnan(r), r);
     table_real_if(fits, found, fit.exponent);
     table_real_if(fits, found, fit.std_error);

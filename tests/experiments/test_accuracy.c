@@ -4,7 +4,6 @@
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +14,7 @@
 #include "common/inputs.h"
 #include "common/report.h"
 #include "registry.h"
+#include "runs.h"
 #include "scratch.h"
 
 TestSuite(accuracy, .init = scratch_begin, .fini = scratch_end);
@@ -201,59 +201,15 @@ Test(accuracy, without_a_reference)
 
 /* ---- The table ---- */
 
-/* Runs with options, words separated by blanks. */
-static int run_experiment(const char *options)
-{
-    char *words[64], *text = must_format("%s", options);
-    int count = 0;
-    for (char *word = strtok(text, " "); word && count < 64; word = strtok(NULL, " "))
-        words[count++] = word;
-    settings s;
-    int code = settings_parse(&s, accuracy_operators.options, count, words);
-    if (code == EXIT_PASS) {
-        cr_assert(freopen("stdout.txt", "w", stdout));
-        code = experiment_run(&accuracy_operators, &s);
-        settings_free(&s);
-    }
-    free(text);
-    return code;
-}
-
-static char *read_csv(const char *out)
-{
-    size_t size;
-    char *path = must_format("%s/accuracy/operators.csv", out);
-    char *text = (char *)scratch_read(path, &size);
-    free(path);
-    return text;
-}
-
-static table *read_table(const char *out)
-{
-    const output_spec *spec = &accuracy_operators.outputs[0];
-    char *text = read_csv(out);
-    table *t = table_create(spec->columns, spec->column_count);
-    cr_assert(table_read_rows(t, strchr(text, '\n') + 1));
-    free(text);
-    return t;
-}
-
-static const char *text_at(const table *t, int64_t row, const char *name)
-{
-    return table_get_text(t, row, table_column(t, name));
-}
-
-static double real_at(const table *t, int64_t row, const char *name)
-{
-    return table_get_real(t, row, table_column(t, name));
-}
+static const experiment *const e = &accuracy_operators;
 
 /* Tools read the first ten columns by position. */
 Test(accuracy, the_first_columns)
 {
     static const char begin[] = "operator,variant,dtype,n,m,d,input,ratio,digits,verdict,";
-    cr_assert_eq(run_experiment("--operator lsh --input iid --n 16 --out r"), EXIT_PASS);
-    char *text = read_csv("r");
+    cr_assert_eq(run_experiment(e, "--operator lsh --input iid --n 16 --out r"), EXIT_PASS);
+    size_t size;
+    char *text = read_csv(e, "r", 0, &size);
     cr_expect_eq(strncmp(text, begin, sizeof begin - 1), 0, "%.80s", text);
     free(text);
 }
@@ -264,29 +220,31 @@ Test(accuracy, every_variant_in_every_type)
 {
     static const char *const dtypes[] = {"f32", "f64", "bf16", "f16"};
     static const char *const inputs[] = {"photos", "constant"};
-    cr_assert_eq(run_experiment("--input photos,constant --n 16 --m 4 --out r"), EXIT_PASS);
-    table *t = read_table("r");
+    cr_assert_eq(run_experiment(e, "--input photos,constant --n 16 --m 4 --out r"), EXIT_PASS);
+    table *t = read_output(e, "r", 0);
     int64_t row = 0;
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
         const atn_operator_info *info = atn_operator_get((atn_operator)op);
         for (int i = 0; i < info->variant_count * 8; i++, row++) {
             cr_assert_lt(row, table_rows(t));
-            cr_expect(strcmp(text_at(t, row, "operator"), info->name) == 0 &&
-                          strcmp(text_at(t, row, "variant"), info->variants[i / 8].name) == 0 &&
-                          strcmp(text_at(t, row, "input"), inputs[i / 4 % 2]) == 0 &&
-                          strcmp(text_at(t, row, "dtype"), dtypes[i % 4]) == 0,
+            cr_expect(cell_is(t, row, "operator", info->name) &&
+                          cell_is(t, row, "variant", info->variants[i / 8].name) &&
+                          cell_is(t, row, "input", inputs[i / 4 % 2]) &&
+                          cell_is(t, row, "dtype", dtypes[i % 4]),
                       "row %" PRId64, row);
-            const char *verdict = text_at(t, row, "verdict"), *reason = text_at(t, row, "reason");
+            const char *verdict = cell_text(t, row, "verdict"),
+                       *reason = cell_text(t, row, "reason");
             bool skipped = strcmp(verdict, "skipped") == 0;
             cr_expect(strcmp(verdict, "pass") == 0 || (skipped && *reason) || i % 4 > 1,
                       "row %" PRId64 ": %s %s", row, verdict, reason);
-            double error = real_at(t, row, "relative_error"), kappa = real_at(t, row, "kappa");
-            cr_expect(kappa == real_at(t, row - i % 4, "kappa"), "row %" PRId64 ": %g", row, kappa);
-            double ratio = error / (kappa * real_at(t, row, "rounding"));
-            bool judged = !table_is_missing(t, row, table_column(t, "ratio"));
+            double error = cell_real(t, row, "relative_error"), kappa = cell_real(t, row, "kappa");
+            cr_expect(kappa == cell_real(t, row - i % 4, "kappa"), "row %" PRId64 ": %g", row,
+                      kappa);
+            double ratio = error / (kappa * cell_real(t, row, "rounding"));
+            bool judged = !cell_missing(t, row, "ratio");
             cr_expect(skipped || judged, "row %" PRId64, row);
             if (judged && isfinite(error))
-                cr_expect(fabs(ratio - real_at(t, row, "ratio")) <= 1e-12 * ratio, "row %" PRId64,
+                cr_expect(fabs(ratio - cell_real(t, row, "ratio")) <= 1e-12 * ratio, "row %" PRId64,
                           row);
         }
     }
@@ -297,17 +255,18 @@ Test(accuracy, every_variant_in_every_type)
 /* Bytes do not depend on threads, nor on what else was run. */
 Test(accuracy, always_the_same)
 {
-    cr_assert_eq(run_experiment("--operator soft,sima,performer/favor,lsh --input smooth,iid "
-                                "--n 16,36 --m 4 --threads 1 --out r1"),
+    cr_assert_eq(run_experiment(e, "--operator soft,sima,performer/favor,lsh --input smooth,iid "
+                                   "--n 16,36 --m 4 --threads 1 --out r1"),
                  EXIT_PASS);
-    cr_assert_eq(run_experiment("--operator soft,sima,performer/favor,lsh --input smooth,iid "
-                                "--n 16,36 --m 4 --threads 3 --out r2"),
+    cr_assert_eq(run_experiment(e, "--operator soft,sima,performer/favor,lsh --input smooth,iid "
+                                   "--n 16,36 --m 4 --threads 3 --out r2"),
                  EXIT_PASS);
-    char *one = read_csv("r1"), *three = read_csv("r2");
+    size_t size;
+    char *one = read_csv(e, "r1", 0, &size), *three = read_csv(e, "r2", 0, &size);
     cr_expect_str_eq(one, three);
-    cr_assert_eq(run_experiment("--operator lsh --input iid --n 36 --storage f16 --out r3"),
+    cr_assert_eq(run_experiment(e, "--operator lsh --input iid --n 36 --storage f16 --out r3"),
                  EXIT_PASS);
-    char *alone = read_csv("r3"), *line = strchr(alone, '\n');
+    char *alone = read_csv(e, "r3", 0, &size), *line = strchr(alone, '\n');
     cr_assert(line);
     cr_expect(strstr(one, line), "'%s' is not in '%s'", line, one);
     free(alone);
@@ -346,7 +305,7 @@ Test(accuracy, points)
         free(text);
     }
     capture();
-    cr_expect_eq(run_experiment("--n 15 --out r"), EXIT_USAGE);
+    cr_expect_eq(run_experiment(e, "--n 15 --out r"), EXIT_USAGE);
     cr_expect(is_one_line_with(captured(), "--n 15"));
 }
 
@@ -360,9 +319,7 @@ static double softmax_error(const double *tokens, int64_t n, int64_t d)
     double *weights = must_allocate((size_t)n, sizeof *weights), error = 0, size = 0;
     for (int64_t i = 0; i < n * d; i++)
         x[i] = (float)tokens[i];
-    atn_context *context;
-    atn_context_options options = {.threads = 1};
-    cr_assert_eq(atn_context_create(&options, &context), ATN_OK);
+    atn_context *context = make_context();
     atn_attention_desc desc = atn_attention_defaults(ATN_SOFTMAX, ATN_F32);
     atn_attention_shape shape = {1, 1, n, d, d, 0};
     atn_tensor tx = atn_tensor_dense(x, ATN_F32, 1, 1, n, d);
@@ -401,14 +358,14 @@ Test(accuracy, errors_are_the_librarys)
     cr_assert_eq(input_open("iid:0.5", 0, 0, &in), EXIT_PASS);
     cr_assert_eq(input_tokens(in, 6, 6, 37, 9, 1, tokens), EXIT_PASS);
     double want = softmax_error(tokens, 36, TOKEN_DIM);
-    cr_assert_eq(run_experiment("--operator softmax/attention --input iid:0.5 --n 36 --seed 9 "
-                                "--samples 2 --storage native --dtype f32 --out r"),
+    cr_assert_eq(run_experiment(e, "--operator softmax/attention --input iid:0.5 --n 36 --seed 9 "
+                                   "--samples 2 --storage native --dtype f32 --out r"),
                  EXIT_PASS);
-    table *t = read_table("r");
+    table *t = read_output(e, "r", 0);
     cr_assert_eq(table_rows(t), 2);
-    double got = real_at(t, 1, "relative_error"), kappa = real_at(t, 1, "kappa");
+    double got = cell_real(t, 1, "relative_error"), kappa = cell_real(t, 1, "kappa");
     cr_expect(fabs(got - want) < 1e-6 * want && want > 1e-9, "%.9g, expected %.9g", got, want);
-    cr_expect(real_at(t, 1, "rounding") == 36 * 0x1p-24);
+    cr_expect(cell_real(t, 1, "rounding") == 36 * 0x1p-24);
     cr_expect(kappa > 1.5 && kappa < 4, "kappa %g: Y is linear in V, and tokens are small", kappa);
     table_free(t);
     input_free(in);
@@ -418,14 +375,14 @@ Test(accuracy, errors_are_the_librarys)
 /* Narrow types see tokens that they hold: the average of equal tokens is then exact. */
 Test(accuracy, tokens_are_rounded_first)
 {
-    cr_assert_eq(run_experiment("--operator softmax/attention --input constant --n 16 --storage "
-                                "bf16,f16,tf32 --out r"),
+    cr_assert_eq(run_experiment(e, "--operator softmax/attention --input constant --n 16 --storage "
+                                   "bf16,f16,tf32 --out r"),
                  EXIT_PASS);
-    table *t = read_table("r");
+    table *t = read_output(e, "r", 0);
     cr_assert_eq(table_rows(t), 3);
     for (int64_t row = 0; row < 3; row++)
-        cr_expect(real_at(t, row, "relative_error") == 0, "%s: %g", text_at(t, row, "dtype"),
-                  real_at(t, row, "relative_error"));
+        cr_expect(cell_real(t, row, "relative_error") == 0, "%s: %g", cell_text(t, row, "dtype"),
+                  cell_real(t, row, "relative_error"));
     table_free(t);
 }
 
@@ -433,15 +390,15 @@ Test(accuracy, tokens_are_rounded_first)
  * which the table has and the run's exit code has not. */
 Test(accuracy, an_overflow_of_f16_is_a_result)
 {
-    cr_assert_eq(run_experiment("--operator sima/none --input circulant:100 --n 36 --out r"),
+    cr_assert_eq(run_experiment(e, "--operator sima/none --input circulant:100 --n 36 --out r"),
                  EXIT_PASS);
-    table *t = read_table("r");
+    table *t = read_output(e, "r", 0);
     cr_assert_eq(table_rows(t), 4);
     for (int64_t row = 0; row < 4; row++) {
-        bool f16 = strcmp(text_at(t, row, "dtype"), "f16") == 0;
-        cr_expect_str_eq(text_at(t, row, "verdict"), f16 ? "FAIL" : "pass", "row %" PRId64, row);
-        cr_expect_str_eq(text_at(t, row, "outcome"), f16 ? "ATN_NONFINITE" : "ATN_OK");
-        cr_expect(!f16 || isinf(real_at(t, row, "ratio")));
+        bool f16 = cell_is(t, row, "dtype", "f16");
+        cr_expect_str_eq(cell_text(t, row, "verdict"), f16 ? "FAIL" : "pass", "row %" PRId64, row);
+        cr_expect_str_eq(cell_text(t, row, "outcome"), f16 ? "ATN_NONFINITE" : "ATN_OK");
+        cr_expect(!f16 || isinf(cell_real(t, row, "ratio")));
     }
     table_free(t);
 }

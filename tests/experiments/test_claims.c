@@ -9,6 +9,7 @@
 #include "claims/claims.h"
 #include "claims/report.h"
 #include "common/report.h"
+#include "runs.h"
 #include "scratch.h"
 
 TestSuite(claims, .init = scratch_begin, .fini = scratch_end);
@@ -32,27 +33,15 @@ Test(claims, every_row_of_the_ledger_is_whole)
     }
 }
 
-/* As `attnum run` would parse them. */
-static int parse_options(const evidence *e)
-{
-    char *words[64], *text = must_format("%s", e->options);
-    int count = 0;
-    for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
-        words[count++] = word;
-    settings s;
-    int code = settings_parse(&s, evidence_experiment(e)->options, count, words);
-    if (code == EXIT_PASS)
-        settings_free(&s);
-    free(text);
-    return code;
-}
-
 Test(claims, evidence_names_experiments_and_options_that_they_take)
 {
     for (int i = 0; evidence_at(i); i++) {
         const evidence *e = evidence_at(i);
-        int read = 0;
-        cr_expect(parse_options(e) == EXIT_PASS, "%s: %s", e->name, e->options);
+        settings s;
+        int read = 0, code = parse_options(&s, evidence_experiment(e), e->options);
+        cr_expect(code == EXIT_PASS, "%s: %s", e->name, e->options);
+        if (code == EXIT_PASS)
+            settings_free(&s);
         cr_expect(evidence_find(e->name) == e, "%s stands twice", e->name);
         for (int c = 0; claims_all()[c]; c++)
             for (int j = 0; claims_all()[c]->evidence[j]; j++)

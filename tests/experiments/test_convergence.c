@@ -16,6 +16,7 @@
 #include "convergence/bottleneck.h"
 #include "convergence/rounding.h"
 #include "registry.h"
+#include "runs.h"
 #include "scratch.h"
 
 TestSuite(convergence, .init = scratch_begin, .fini = scratch_end);
@@ -30,21 +31,10 @@ typedef struct {
     table *raw, *published;
 } run;
 
-/* Options are words separated by blanks. */
-static void parse_options(settings *s, const experiment *e, const char *options)
-{
-    static char text[1024], *words[64];
-    int count = 0;
-    snprintf(text, sizeof text, "%s", options);
-    for (char *word = strtok(text, " "); word && count < 64; word = strtok(NULL, " "))
-        words[count++] = word;
-    cr_assert_eq(settings_parse(s, e->options, count, words), EXIT_PASS);
-}
-
 static void prepare_run(run *r, const experiment *e, const char *options)
 {
     *r = (run){.e = e};
-    parse_options(&r->s, e, options);
+    cr_assert_eq(parse_options(&r->s, e, options), EXIT_PASS);
     cr_assert_eq(e->prepare(&r->s, &r->state, &r->points), EXIT_PASS);
     r->raw = table_create(e->raw_columns ? e->raw_columns : e->outputs[0].columns,
                           e->raw_columns ? e->raw_column_count : e->outputs[0].column_count);
@@ -52,9 +42,7 @@ static void prepare_run(run *r, const experiment *e, const char *options)
 
 static void run_points(run *r)
 {
-    atn_context *context;
-    atn_context_options options = {.threads = 1};
-    cr_assert_eq(atn_context_create(&options, &context), ATN_OK);
+    atn_context *context = make_context();
     for (int64_t point = 0; point < r->points; point++)
         cr_expect_eq(r->e->run(r->state, point, context, r->raw), EXIT_PASS, "point %" PRId64,
                      point);
@@ -74,26 +62,6 @@ static void end_run(run *r)
     settings_free(&r->s);
     table_free(r->raw);
     table_free(r->published);
-}
-
-static double real_at(const table *t, int64_t row, const char *name)
-{
-    return table_get_real(t, row, table_column(t, name));
-}
-
-static int64_t integer_at(const table *t, int64_t row, const char *name)
-{
-    return table_get_integer(t, row, table_column(t, name));
-}
-
-static bool text_is(const table *t, int64_t row, const char *name, const char *text)
-{
-    return strcmp(table_get_text(t, row, table_column(t, name)), text) == 0;
-}
-
-static bool missing_at(const table *t, int64_t row, const char *name)
-{
-    return table_is_missing(t, row, table_column(t, name));
 }
 
 /* ---- The closed form ---- */
@@ -296,7 +264,7 @@ static void run_initialisation(void)
 static int64_t next_row(const table *t, int64_t row, const char *rule)
 {
     for (row++; row < table_rows(t); row++)
-        if (text_is(t, row, "rule", rule))
+        if (cell_is(t, row, "rule", rule))
             return row;
     return -1;
 }
@@ -304,17 +272,15 @@ static int64_t next_row(const table *t, int64_t row, const char *rule)
 static const char *row_name(const table *t, int64_t row)
 {
     static char name[128];
-    snprintf(name, sizeof name, "%s m=%" PRId64 " %s %s",
-             table_get_text(t, row, table_column(t, "matrix")), integer_at(t, row, "m"),
-             table_get_text(t, row, table_column(t, "rule")),
-             table_get_text(t, row, table_column(t, "dtype")));
+    snprintf(name, sizeof name, "%s m=%" PRId64 " %s %s", cell_text(t, row, "matrix"),
+             cell_integer(t, row, "m"), cell_text(t, row, "rule"), cell_text(t, row, "dtype"));
     return name;
 }
 
 /* Known matrices have all row sums equal, or their largest eigenvalue in a block of that kind. */
 static bool is_known(const table *t, int64_t row)
 {
-    return missing_at(t, row, "stage");
+    return cell_missing(t, row, "stage");
 }
 
 Test(convergence, paper_start_annihilates_the_leading_eigenvector)
@@ -323,18 +289,18 @@ Test(convergence, paper_start_annihilates_the_leading_eigenvector)
     const table *t = initialisation.raw;
     int count = 0;
     for (int64_t row = -1; (row = next_row(t, row, "paper")) >= 0;) {
-        bool f64 = text_is(t, row, "dtype", "f64");
+        bool f64 = cell_is(t, row, "dtype", "f64");
         if (!is_known(t, row))
             continue;
         count++;
-        cr_expect(fabs(real_at(t, row, "margin") + 1) <= (f64 ? 1e-13 : 1e-5), "%s: margin %.17g",
-                  row_name(t, row), real_at(t, row, "margin"));
-        cr_expect(real_at(t, row, "residual_t20") >= (f64 ? 0.999999 : 0.3), "%s: %g",
-                  row_name(t, row), real_at(t, row, "residual_t20"));
-        cr_expect(text_is(t, row, "status_t20", "not converged"), "%s", row_name(t, row));
-        if (text_is(t, row, "matrix", "identity")) {
-            cr_expect_eq(real_at(t, row, "residual_t20"), 1, "%s", row_name(t, row));
-            cr_expect_eq(real_at(t, row, "residual_t60"), 1, "%s", row_name(t, row));
+        cr_expect(fabs(cell_real(t, row, "margin") + 1) <= (f64 ? 1e-13 : 1e-5), "%s: margin %.17g",
+                  row_name(t, row), cell_real(t, row, "margin"));
+        cr_expect(cell_real(t, row, "residual_t20") >= (f64 ? 0.999999 : 0.3), "%s: %g",
+                  row_name(t, row), cell_real(t, row, "residual_t20"));
+        cr_expect(cell_is(t, row, "status_t20", "not converged"), "%s", row_name(t, row));
+        if (cell_is(t, row, "matrix", "identity")) {
+            cr_expect_eq(cell_real(t, row, "residual_t20"), 1, "%s", row_name(t, row));
+            cr_expect_eq(cell_real(t, row, "residual_t60"), 1, "%s", row_name(t, row));
         }
     }
     cr_expect_eq(count, 20);
@@ -347,13 +313,13 @@ Test(convergence, safe_start_repairs_it)
     const table *t = initialisation.raw;
     for (int64_t row = -1; (row = next_row(t, row, "safe")) >= 0;) {
         if (is_known(t, row))
-            cr_expect(fabs(real_at(t, row, "margin") + 0.8) <= 1e-5, "%s: %g", row_name(t, row),
-                      real_at(t, row, "margin"));
-        cr_expect(real_at(t, row, "residual_t20") < 1e-3, "%s: %g", row_name(t, row),
-                  real_at(t, row, "residual_t20"));
-        if (text_is(t, row, "matrix", "identity")) {
-            cr_expect(real_at(t, row, "residual_t20") <= 1e-7, "%s", row_name(t, row));
-            cr_expect(text_is(t, row, "status_t20", "converged"), "%s", row_name(t, row));
+            cr_expect(fabs(cell_real(t, row, "margin") + 0.8) <= 1e-5, "%s: %g", row_name(t, row),
+                      cell_real(t, row, "margin"));
+        cr_expect(cell_real(t, row, "residual_t20") < 1e-3, "%s: %g", row_name(t, row),
+                  cell_real(t, row, "residual_t20"));
+        if (cell_is(t, row, "matrix", "identity")) {
+            cr_expect(cell_real(t, row, "residual_t20") <= 1e-7, "%s", row_name(t, row));
+            cr_expect(cell_is(t, row, "status_t20", "converged"), "%s", row_name(t, row));
         }
     }
     end_run(&initialisation);
@@ -367,12 +333,12 @@ Test(convergence, noise_overflows_singular_matrices_in_f32)
     for (int64_t row = -1; (row = next_row(t, row, "safe")) >= 0;) {
         if (!is_known(t, row))
             continue;
-        bool singular = text_is(t, row, "matrix", "circulant:5") ||
-                        (text_is(t, row, "matrix", "ones") && integer_at(t, row, "m") == 49);
-        bool overflows = singular && text_is(t, row, "dtype", "f32");
-        cr_expect_eq(text_is(t, row, "status_t60", "overflowed"), overflows, "%s",
+        bool singular = cell_is(t, row, "matrix", "circulant:5") ||
+                        (cell_is(t, row, "matrix", "ones") && cell_integer(t, row, "m") == 49);
+        bool overflows = singular && cell_is(t, row, "dtype", "f32");
+        cr_expect_eq(cell_is(t, row, "status_t60", "overflowed"), overflows, "%s",
                      row_name(t, row));
-        cr_expect_eq(real_at(t, row, "residual_t60") == INFINITY, overflows, "%s",
+        cr_expect_eq(cell_real(t, row, "residual_t60") == INFINITY, overflows, "%s",
                      row_name(t, row));
     }
     end_run(&initialisation);
@@ -386,25 +352,24 @@ Test(convergence, adaptive_start_exists_only_by_rounding)
     const table *t = initialisation.raw;
     int by_rounding = 0;
     for (int64_t row = -1; (row = next_row(t, row, "adaptive")) >= 0;) {
-        bool f64 = text_is(t, row, "dtype", "f64");
-        bool exists = table_get_boolean(t, row, table_column(t, "search_exact"));
-        int64_t n = integer_at(t, row, "search_n");
-        cr_expect_eq(exists, real_at(t, row, "norm1") <= 2, "%s", row_name(t, row));
-        cr_expect(table_get_boolean(t, row, table_column(t, "search_found")), "%s",
-                  row_name(t, row));
+        bool f64 = cell_is(t, row, "dtype", "f64");
+        bool exists = cell_boolean(t, row, "search_exact");
+        int64_t n = cell_integer(t, row, "search_n");
+        cr_expect_eq(exists, cell_real(t, row, "norm1") <= 2, "%s", row_name(t, row));
+        cr_expect(cell_boolean(t, row, "search_found"), "%s", row_name(t, row));
         cr_expect(exists ? n == 0 : n >= (f64 ? 47 : 18) && n <= (f64 ? 54 : 25), "%s: n %" PRId64,
                   row_name(t, row), n);
         if (exists)
             continue;
         by_rounding++;
-        cr_expect(real_at(t, row, "residual_t20") > (f64 ? 0.999 : 0.1), "%s: %g", row_name(t, row),
-                  real_at(t, row, "residual_t20"));
+        cr_expect(cell_real(t, row, "residual_t20") > (f64 ? 0.999 : 0.1), "%s: %g",
+                  row_name(t, row), cell_real(t, row, "residual_t20"));
     }
     cr_expect_eq(by_rounding, 16);
     for (int64_t row = -1; (row = next_row(t, row, "adaptive-squared")) >= 0;)
         if (!is_known(t, row))
-            cr_expect(!table_get_boolean(t, row, table_column(t, "search_exact")) &&
-                          real_at(t, row, "residual_t20") > 0.9,
+            cr_expect(!cell_boolean(t, row, "search_exact") &&
+                          cell_real(t, row, "residual_t20") > 0.9,
                       "%s", row_name(t, row));
     end_run(&initialisation);
 }
@@ -415,27 +380,27 @@ Test(convergence, starts_of_the_published_codes)
     run_initialisation();
     const table *t = initialisation.raw;
     for (int64_t row = 0; row < table_rows(t); row++) {
-        double largest = real_at(t, row, "lambda_max");
-        cr_expect_eq(real_at(t, row, "margin"), 1 - real_at(t, row, "alpha") * largest * largest,
-                     "%s", row_name(t, row));
-        bool diverges = !(real_at(t, row, "margin") > -1 + 1e-5);
-        cr_expect(!diverges || text_is(t, row, "status_t20", "not converged"), "%s",
+        double largest = cell_real(t, row, "lambda_max");
+        cr_expect_eq(cell_real(t, row, "margin"),
+                     1 - cell_real(t, row, "alpha") * largest * largest, "%s", row_name(t, row));
+        bool diverges = !(cell_real(t, row, "margin") > -1 + 1e-5);
+        cr_expect(!diverges || cell_is(t, row, "status_t20", "not converged"), "%s",
                   row_name(t, row));
-        cr_expect_eq(missing_at(t, row, "search_found"),
-                     text_is(t, row, "rule", "paper") || text_is(t, row, "rule", "safe") ||
-                         text_is(t, row, "rule", "soft") || text_is(t, row, "rule", "optimal"),
+        cr_expect_eq(cell_missing(t, row, "search_found"),
+                     cell_is(t, row, "rule", "paper") || cell_is(t, row, "rule", "safe") ||
+                         cell_is(t, row, "rule", "soft") || cell_is(t, row, "rule", "optimal"),
                      "%s", row_name(t, row));
     }
     for (int64_t row = -1; (row = next_row(t, row, "softpp")) >= 0;) {
-        cr_expect(integer_at(t, row, "search_n") <= 8, "%s", row_name(t, row));
-        if (text_is(t, row, "matrix", "identity"))
-            cr_expect_eq(real_at(t, row, "residual_t60"), 1, "%s", row_name(t, row));
+        cr_expect(cell_integer(t, row, "search_n") <= 8, "%s", row_name(t, row));
+        if (cell_is(t, row, "matrix", "identity"))
+            cr_expect_eq(cell_real(t, row, "residual_t60"), 1, "%s", row_name(t, row));
     }
     for (int64_t row = -1; (row = next_row(t, row, "soft")) >= 0;) {
-        if (!text_is(t, row, "matrix", "identity"))
+        if (!cell_is(t, row, "matrix", "identity"))
             continue;
-        cr_expect(fabs(real_at(t, row, "lambda_max") - 1.01) < 1e-6, "%s", row_name(t, row));
-        cr_expect(fabs(real_at(t, row, "residual_t20") - 0.01 / 1.01) < 1e-6, "%s: 1 - 1 / 1.01",
+        cr_expect(fabs(cell_real(t, row, "lambda_max") - 1.01) < 1e-6, "%s", row_name(t, row));
+        cr_expect(fabs(cell_real(t, row, "residual_t20") - 0.01 / 1.01) < 1e-6, "%s: 1 - 1 / 1.01",
                   row_name(t, row));
     }
     end_run(&initialisation);
@@ -467,15 +432,15 @@ Test(convergence, no_search_succeeds_on_an_a_that_is_not_finite)
     run_points(&r);
     int searches = 0;
     for (int64_t row = 0; row < table_rows(r.raw); row++) {
-        if (!text_is(r.raw, row, "matrix", "huge.npy"))
+        if (!cell_is(r.raw, row, "matrix", "huge.npy"))
             continue;
-        bool searched = !missing_at(r.raw, row, "search_found");
+        bool searched = !cell_missing(r.raw, row, "search_found");
         searches += searched;
-        cr_expect(isnan(real_at(r.raw, row, "margin")), "%s", row_name(r.raw, row));
-        cr_expect(text_is(r.raw, row, "status_t20", "overflowed"), "%s", row_name(r.raw, row));
-        cr_expect(missing_at(r.raw, row, "search_n"), "%s", row_name(r.raw, row));
-        cr_expect(!searched || !table_get_boolean(r.raw, row, table_column(r.raw, "search_found")),
-                  "%s: found", row_name(r.raw, row));
+        cr_expect(isnan(cell_real(r.raw, row, "margin")), "%s", row_name(r.raw, row));
+        cr_expect(cell_is(r.raw, row, "status_t20", "overflowed"), "%s", row_name(r.raw, row));
+        cr_expect(cell_missing(r.raw, row, "search_n"), "%s", row_name(r.raw, row));
+        cr_expect(!searched || !cell_boolean(r.raw, row, "search_found"), "%s: found",
+                  row_name(r.raw, row));
     }
     cr_expect_eq(searches, 3);
     end_run(&r);
@@ -487,7 +452,7 @@ Test(convergence, two_files_of_one_name_are_refused)
     write_tokens("tokens.npy", 1);
     for (int i = 0; i < 2; i++) {
         run r = {.e = both[i]};
-        parse_options(&r.s, r.e, "--input tokens.npy,./tokens.npy");
+        cr_assert_eq(parse_options(&r.s, r.e, "--input tokens.npy,./tokens.npy"), EXIT_PASS);
         capture();
         int code = r.e->prepare(&r.s, &r.state, &r.points);
         const char *text = captured();
@@ -562,12 +527,12 @@ static expected gather(const table *raw, int64_t curve, int64_t k, const char *m
 {
     expected e = {0, 0, 0, INFINITY, -INFINITY};
     for (int64_t row = 0; row < table_rows(raw); row++) {
-        if (integer_at(raw, row, "curve") != curve || integer_at(raw, row, "iteration") != k)
+        if (cell_integer(raw, row, "curve") != curve || cell_integer(raw, row, "iteration") != k)
             continue;
         e.rows++;
-        if (missing_at(raw, row, measure))
+        if (cell_missing(raw, row, measure))
             continue;
-        double value = real_at(raw, row, measure);
+        double value = cell_real(raw, row, measure);
         e.samples++;
         e.mean += value;
         e.least = fmin(e.least, value);
@@ -594,18 +559,18 @@ static void check_row(const run *r, int64_t row, int64_t curve)
         {"rounding_ratio", NULL, NULL, "rounding_ratio_max"},
     };
     const table *t = r->published;
-    int64_t k = integer_at(t, row, "iteration");
-    cr_expect_eq(gather(r->raw, curve, k, "residual").samples, integer_at(t, row, "samples"));
+    int64_t k = cell_integer(t, row, "iteration");
+    cr_expect_eq(gather(r->raw, curve, k, "residual").samples, cell_integer(t, row, "samples"));
     for (size_t i = 0; i < sizeof measures / sizeof *measures; i++) {
         expected e = gather(r->raw, curve, k, measures[i].raw);
         const char *names[] = {measures[i].mean, measures[i].least, measures[i].most};
         double want[] = {e.mean, e.least, e.most};
         for (int j = 0; j < 3; j++)
             if (names[j])
-                cr_expect(e.samples == 0 ? missing_at(t, row, names[j])
-                                         : near(real_at(t, row, names[j]), want[j]),
+                cr_expect(e.samples == 0 ? cell_missing(t, row, names[j])
+                                         : near(cell_real(t, row, names[j]), want[j]),
                           "row %" PRId64 " curve %" PRId64 " k=%" PRId64 " %s: %.17g, want %.17g",
-                          row, curve, k, names[j], real_at(t, row, names[j]), want[j]);
+                          row, curve, k, names[j], cell_real(t, row, names[j]), want[j]);
     }
 }
 
@@ -623,14 +588,14 @@ Test(convergence, published_rows_are_those_of_the_raw_ones)
     for (int64_t curve = 0; curve < 2 * 2 * 3 * 2; curve++) {
         for (int k = 0; k < lengths[curve / 2 % 3]; k++, row++) {
             cr_assert(row < table_rows(r.published));
-            cr_expect_eq(integer_at(r.published, row, "iteration"), k);
-            cr_expect(text_is(r.published, row, "dtype", curve % 2 ? "f64" : "f32"));
-            cr_expect(text_is(r.published, row, "input", curve < 12 ? "smooth" : "constant"));
-            cr_expect_eq(integer_at(r.published, row, "stage"), curve / 6 % 2 ? 3 : 2);
+            cr_expect_eq(cell_integer(r.published, row, "iteration"), k);
+            cr_expect(cell_is(r.published, row, "dtype", curve % 2 ? "f64" : "f32"));
+            cr_expect(cell_is(r.published, row, "input", curve < 12 ? "smooth" : "constant"));
+            cr_expect_eq(cell_integer(r.published, row, "stage"), curve / 6 % 2 ? 3 : 2);
             check_row(&r, row, curve);
-            bool adaptive = text_is(r.published, row, "variant", "nr-adaptive");
-            cr_expect_eq(integer_at(r.published, row, "samples"), adaptive ? 0 : 6);
-            cr_expect_eq(integer_at(r.published, row, "samples_without_start"), adaptive ? 6 : 0);
+            bool adaptive = cell_is(r.published, row, "variant", "nr-adaptive");
+            cr_expect_eq(cell_integer(r.published, row, "samples"), adaptive ? 0 : 6);
+            cr_expect_eq(cell_integer(r.published, row, "samples_without_start"), adaptive ? 6 : 0);
         }
     }
     cr_expect_eq(row, table_rows(r.published));
@@ -669,55 +634,50 @@ Test(convergence, nothing_is_dropped_in_silence)
     finish_run(&r);
     const table *t = r.published;
     cr_assert_eq(table_rows(t), 2);
-    cr_expect(real_at(t, 0, "residual_mean") == INFINITY && real_at(t, 0, "residual_min") == 0.5 &&
-              real_at(t, 0, "residual_max") == INFINITY);
-    cr_expect(isnan(real_at(t, 1, "residual_mean")) && isnan(real_at(t, 1, "residual_min")) &&
-              isnan(real_at(t, 1, "residual_max")) && !missing_at(t, 1, "residual_max"));
-    cr_expect_eq(integer_at(t, 0, "samples"), 3);
-    cr_expect_eq(integer_at(t, 0, "samples_without_start"), 1);
-    cr_expect_eq(integer_at(t, 0, "samples_converged"), 1);
-    cr_expect_eq(integer_at(t, 0, "samples_below_floor"), 2, "one of them without a start");
-    cr_expect_eq(real_at(t, 0, "condition_median"), 2.5, "of 1, 2, 3, inf");
+    cr_expect(cell_real(t, 0, "residual_mean") == INFINITY &&
+              cell_real(t, 0, "residual_min") == 0.5 &&
+              cell_real(t, 0, "residual_max") == INFINITY);
+    cr_expect(isnan(cell_real(t, 1, "residual_mean")) && isnan(cell_real(t, 1, "residual_min")) &&
+              isnan(cell_real(t, 1, "residual_max")) && !cell_missing(t, 1, "residual_max"));
+    cr_expect_eq(cell_integer(t, 0, "samples"), 3);
+    cr_expect_eq(cell_integer(t, 0, "samples_without_start"), 1);
+    cr_expect_eq(cell_integer(t, 0, "samples_converged"), 1);
+    cr_expect_eq(cell_integer(t, 0, "samples_below_floor"), 2, "one of them without a start");
+    cr_expect_eq(cell_real(t, 0, "condition_median"), 2.5, "of 1, 2, 3, inf");
     end_run(&r);
 }
 
 /* ---- The whole experiment ---- */
 
-static unsigned char *run_to_csv(const experiment *e, const char *options, const char *path,
-                                 size_t *size)
+static char *run_to_csv(const experiment *e, const char *options, const char *out, size_t *size)
 {
-    settings s;
-    parse_options(&s, e, options);
     experiment without_plot = *e;
     without_plot.plot = NULL;
-    cr_assert(freopen("stdout.txt", "w", stdout));
-    cr_assert_eq(experiment_run(&without_plot, &s), EXIT_PASS);
-    settings_free(&s);
-    return scratch_read(path, size);
+    cr_assert_eq(run_experiment(&without_plot, options), EXIT_PASS);
+    return read_csv(e, out, 0, size);
 }
 
 Test(convergence, csv_does_not_depend_on_threads)
 {
     static const struct {
         const experiment *e;
-        const char *name, *options;
+        const char *options;
     } cases[] = {
-        {&convergence_curves, "curves",
-         "--input photos,iid --samples 3 --stage 1,3 --iterations 4"},
-        {&convergence_initialisation, "initialisation", "--input smooth,iid --samples 2"},
+        {&convergence_curves, "--input photos,iid --samples 3 --stage 1,3 --iterations 4"},
+        {&convergence_initialisation, "--input smooth,iid --samples 2"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        unsigned char *csv[2];
+        char *csv[2];
         size_t sizes[2];
         for (int threads = 1; threads <= 2; threads++) {
-            char options[256], path[256];
-            snprintf(options, sizeof options, "%s --threads %d --out out%d", cases[i].options,
-                     threads, threads);
-            snprintf(path, sizeof path, "out%d/convergence/%s.csv", threads, cases[i].name);
-            csv[threads - 1] = run_to_csv(cases[i].e, options, path, &sizes[threads - 1]);
+            char options[256], out[16];
+            snprintf(out, sizeof out, "out%d", threads);
+            snprintf(options, sizeof options, "%s --threads %d --out %s", cases[i].options, threads,
+                     out);
+            csv[threads - 1] = run_to_csv(cases[i].e, options, out, &sizes[threads - 1]);
         }
         cr_expect(sizes[0] == sizes[1] && sizes[0] > 1000 && memcmp(csv[0], csv[1], sizes[0]) == 0,
-                  "%s", cases[i].name);
+                  "%s", cases[i].e->name);
         free(csv[0]);
         free(csv[1]);
     }

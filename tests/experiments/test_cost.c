@@ -3,71 +3,18 @@
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/report.h"
 #include "cost/resident.h"
 #include "registry.h"
+#include "runs.h"
 #include "scratch.h"
 
 TestSuite(cost, .init = scratch_begin, .fini = scratch_end);
 
 /* ---- Running experiments ---- */
-
-/* Runs e with options, words separated by blanks. */
-static int run_experiment(const experiment *e, const char *options)
-{
-    char *words[64], *text = must_format("%s", options);
-    int count = 0;
-    for (char *word = strtok(text, " "); word && count < 64; word = strtok(NULL, " "))
-        words[count++] = word;
-    settings s;
-    int code = settings_parse(&s, e->options, count, words);
-    if (code == EXIT_PASS) {
-        cr_assert(freopen("/dev/null", "w", stdout));
-        code = experiment_run(e, &s);
-        settings_free(&s);
-    }
-    free(text);
-    return code;
-}
-
-/* The rows of an experiment's output number `output` in folder out. */
-static table *read_output(const experiment *e, int output)
-{
-    size_t size;
-    char *path = must_format("out/cost/%s.csv", e->outputs[output].name);
-    char *text = (char *)scratch_read(path, &size), *rows = strchr(text, '\n') + 1;
-    table *t = table_create(e->outputs[output].columns, e->outputs[output].column_count);
-    cr_assert(table_read_rows(t, rows), "%s", path);
-    free(text);
-    free(path);
-    return t;
-}
-
-/* A number, whatever its type; NaN if it is missing. */
-static double number(const table *t, int64_t row, const char *name)
-{
-    const column *columns;
-    int col = table_column(t, name);
-    table_columns(t, &columns);
-    if (table_is_missing(t, row, col))
-        return NAN;
-    return columns[col].type == COLUMN_REAL ? table_get_real(t, row, col)
-                                            : (double)table_get_integer(t, row, col);
-}
-
-static const char *text_of(const table *t, int64_t row, const char *name)
-{
-    return table_get_text(t, row, table_column(t, name));
-}
-
-static bool has_text(const table *t, int64_t row, const char *name, const char *text)
-{
-    return strcmp(text_of(t, row, name), text) == 0;
-}
 
 /* ---- Counts ---- */
 
@@ -77,9 +24,10 @@ static int64_t find_count(const table *t, const char *name, const char *variant,
 {
     int64_t found = -1;
     for (int64_t row = 0; row < table_rows(t); row++) {
-        double landmarks = number(t, row, "m");
-        if (!has_text(t, row, "operator", name) || !has_text(t, row, "variant", variant) ||
-            number(t, row, "n") != (double)n || (m ? landmarks != (double)m : !isnan(landmarks)))
+        double landmarks = cell_number(t, row, "m");
+        if (!cell_is(t, row, "operator", name) || !cell_is(t, row, "variant", variant) ||
+            cell_number(t, row, "n") != (double)n ||
+            (m ? landmarks != (double)m : !isnan(landmarks)))
             continue;
         cr_expect(found < 0, "%s %s n=%" PRId64 " twice", name, variant, n);
         found = row;
@@ -156,7 +104,7 @@ enum { BY_HAND = sizeof by_hand / sizeof *by_hand };
 Test(cost, counts_are_those_made_by_hand)
 {
     cr_assert(run_experiment(&cost_counts, "--m 49 --out out") == EXIT_PASS);
-    table *t = read_output(&cost_counts, 0);
+    table *t = read_output(&cost_counts, "out", 0);
     for (int i = 0; i < BY_HAND; i++) {
         int64_t row = find_count(t, by_hand[i].name, by_hand[i].variant, 784, by_hand[i].m);
         cr_assert(row >= 0, "%s %s", by_hand[i].name, by_hand[i].variant);
@@ -170,9 +118,9 @@ Test(cost, counts_are_those_made_by_hand)
                       {"d", 384},
                       {"heads", 12}};
         for (int j = 0; j < 6; j++)
-            cr_expect(number(t, row, values[j].name) == values[j].want,
+            cr_expect(cell_number(t, row, values[j].name) == values[j].want,
                       "%s %s: %s %.17g, want %.17g", by_hand[i].name, by_hand[i].variant,
-                      values[j].name, number(t, row, values[j].name), values[j].want);
+                      values[j].name, cell_number(t, row, values[j].name), values[j].want);
     }
     table_free(t);
 }
@@ -181,7 +129,7 @@ Test(cost, counts_are_those_made_by_hand)
 Test(cost, counts_of_all_operators)
 {
     cr_assert(run_experiment(&cost_counts, "--out out") == EXIT_PASS);
-    table *t = read_output(&cost_counts, 0);
+    table *t = read_output(&cost_counts, "out", 0);
     static const int64_t listed[] = {36, 49, 64, 81};
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
         for (int64_t n = 784; n <= 8 * 784; n += 784) {
@@ -193,10 +141,10 @@ Test(cost, counts_of_all_operators)
                           "%s n=%" PRId64, info->name, n);
         }
     for (int64_t row = 1; row < table_rows(t); row++) {
-        bool same = has_text(t, row, "operator", text_of(t, row - 1, "operator"));
+        bool same = cell_is(t, row, "operator", cell_text(t, row - 1, "operator"));
         static const char *const names[] = {"n", "flops", "exps", "bytes_min", "state_bytes"};
         for (int i = 0; i < 5; i++)
-            same &= number(t, row, names[i]) == number(t, row - 1, names[i]);
+            same &= cell_number(t, row, names[i]) == cell_number(t, row - 1, names[i]);
         cr_expect(!same, "row %" PRId64 " is the one before", row);
     }
     table_free(t);
@@ -219,10 +167,10 @@ static int64_t find_formula(const table *t, const char *statement, const char *n
 {
     int64_t found = -1;
     for (int64_t row = 0; row < table_rows(t); row++) {
-        double tokens = number(t, row, "n"), landmarks = number(t, row, "m");
-        double h = number(t, row, "heads");
-        if (!has_text(t, row, "statement", statement) || !has_text(t, row, "operator", name) ||
-            !has_text(t, row, "quantity", quantity) || !has_text(t, row, "formula", formula) ||
+        double tokens = cell_number(t, row, "n"), landmarks = cell_number(t, row, "m");
+        double h = cell_number(t, row, "heads");
+        if (!cell_is(t, row, "statement", statement) || !cell_is(t, row, "operator", name) ||
+            !cell_is(t, row, "quantity", quantity) || !cell_is(t, row, "formula", formula) ||
             (n ? tokens != n : !isnan(tokens)) || (m ? landmarks != m : !isnan(landmarks)) ||
             (heads ? h != heads : !isnan(h)))
             continue;
@@ -292,13 +240,13 @@ static bool near(double x, double want)
 Test(cost, statements_are_evaluated)
 {
     cr_assert(run_experiment(&cost_counts, "--m 49 --out out") == EXIT_PASS);
-    table *t = read_output(&cost_counts, 1);
+    table *t = read_output(&cost_counts, "out", 1);
     for (int i = 0; i < STATEMENTS; i++) {
         int64_t row = find_formula(t, statements[i].statement, statements[i].name,
                                    statements[i].quantity, statements[i].formula, statements[i].n,
                                    statements[i].m, statements[i].heads);
-        double printed = number(t, row, "printed"), counted = number(t, row, "counted");
-        double ratio = number(t, row, "ratio");
+        double printed = cell_number(t, row, "printed"), counted = cell_number(t, row, "counted");
+        double ratio = cell_number(t, row, "ratio");
         cr_expect(near(printed, statements[i].printed) && near(counted, statements[i].counted),
                   "%s %s %s: %.17g, %.17g, want %.17g, %.17g", statements[i].statement,
                   statements[i].name, statements[i].quantity, printed, counted,
@@ -306,8 +254,8 @@ Test(cost, statements_are_evaluated)
         cr_expect(printed == 0 ? isnan(ratio) : ratio == counted / printed, "row %" PRId64, row);
     }
     for (int64_t row = 0; row < table_rows(t); row++)
-        cr_expect(!table_get_boolean(t, row, table_column(t, "exact")) ||
-                      number(t, row, "printed") == number(t, row, "counted"),
+        cr_expect(!cell_boolean(t, row, "exact") ||
+                      cell_number(t, row, "printed") == cell_number(t, row, "counted"),
                   "row %" PRId64, row);
     table_free(t);
 }
@@ -334,8 +282,7 @@ Test(cost, resident_memory_is_the_workspace)
 #pragma omp parallel for num_threads(CALLS) schedule(static, 1)
     for (int i = 0; i < CALLS; i++)
         codes[i] = resident_measure(&calls[i].setting, calls[i].backward, &bytes[i]);
-    atn_context *context;
-    cr_assert(atn_context_create(&(atn_context_options){.threads = 1}, &context) == ATN_OK);
+    atn_context *context = make_context();
     for (int i = 0; i < CALLS; i++) {
         atn_cost cost;
         cr_assert(codes[i] == EXIT_PASS, "call %d", i);
@@ -384,25 +331,26 @@ static double held(const char *name, const char *variant, double n)
 
 static void check_memory_row(const table *t, int64_t row)
 {
-    const char *name = text_of(t, row, "operator");
+    const char *name = cell_text(t, row, "operator");
     const atn_operator_info *info = atn_operator_find(name);
-    bool backward = has_text(t, row, "mode", "forward+backward");
-    double n = number(t, row, "n"), d = number(t, row, "d"), heads = number(t, row, "heads");
-    double measured = number(t, row, "bytes_measured");
+    bool backward = cell_is(t, row, "mode", "forward+backward");
+    double n = cell_number(t, row, "n"), d = cell_number(t, row, "d"),
+           heads = cell_number(t, row, "heads");
+    double measured = cell_number(t, row, "bytes_measured");
     double arrays = info->capabilities & ATN_CAN_CROSS ? 4 : 3;
     cr_expect(d == 32 * heads, "row %" PRId64, row);
-    cr_expect(number(t, row, "bytes_io") == 4 * n * d * arrays * (backward ? 2 : 1),
-              "row %" PRId64 ": %g", row, number(t, row, "bytes_io"));
+    cr_expect(cell_number(t, row, "bytes_io") == 4 * n * d * arrays * (backward ? 2 : 1),
+              "row %" PRId64 ": %g", row, cell_number(t, row, "bytes_io"));
     if (heads == 12)
-        cr_expect(number(t, row, "bytes_materialised") ==
-                      4 * 12 * held(name, text_of(t, row, "variant"), n),
-                  "row %" PRId64 ": %s %g", row, name, number(t, row, "bytes_materialised"));
+        cr_expect(cell_number(t, row, "bytes_materialised") ==
+                      4 * 12 * held(name, cell_text(t, row, "variant"), n),
+                  "row %" PRId64 ": %s %g", row, name, cell_number(t, row, "bytes_materialised"));
     if (resident_obstacle())
         cr_expect(isnan(measured), "row %" PRId64, row);
     else
-        cr_expect(measured > 0 && measured <= number(t, row, "bytes_workspace") + few_pages,
+        cr_expect(measured > 0 && measured <= cell_number(t, row, "bytes_workspace") + few_pages,
                   "row %" PRId64 ": %s %g bytes, workspace %g", row, name, measured,
-                  number(t, row, "bytes_workspace"));
+                  cell_number(t, row, "bytes_workspace"));
 }
 
 /* n of a fit is 784, 1568, 2352: the slope of least squares by its formula. */
@@ -410,8 +358,8 @@ static double slope(const table *t, int64_t row, const char *name)
 {
     double x[3], y[3], mean_x = 0, mean_y = 0, above = 0, below = 0;
     for (int i = 0; i < 3; i++) {
-        x[i] = log(number(t, row + i, "n"));
-        y[i] = log(number(t, row + i, name));
+        x[i] = log(cell_number(t, row + i, "n"));
+        y[i] = log(cell_number(t, row + i, name));
         mean_x += x[i] / 3;
         mean_y += y[i] / 3;
     }
@@ -426,22 +374,22 @@ static void check_fits(const table *t, const table *fits)
 {
     int checked = 0;
     for (int64_t row = 0; row < table_rows(fits); row++) {
-        const char *quantity = text_of(fits, row, "quantity");
-        if (number(fits, row, "points") != 3 || strcmp(quantity, "bytes_total") == 0)
+        const char *quantity = cell_text(fits, row, "quantity");
+        if (cell_number(fits, row, "points") != 3 || strcmp(quantity, "bytes_total") == 0)
             continue;
         for (int64_t first = 0; first < table_rows(t); first++)
-            if (has_text(t, first, "operator", text_of(fits, row, "operator")) &&
-                has_text(t, first, "variant", text_of(fits, row, "variant")) &&
-                has_text(t, first, "mode", text_of(fits, row, "mode")) &&
-                number(t, first, "n") == 784) {
-                double want = slope(t, first, quantity), got = number(fits, row, "exponent");
+            if (cell_is(t, first, "operator", cell_text(fits, row, "operator")) &&
+                cell_is(t, first, "variant", cell_text(fits, row, "variant")) &&
+                cell_is(t, first, "mode", cell_text(fits, row, "mode")) &&
+                cell_number(t, first, "n") == 784) {
+                double want = slope(t, first, quantity), got = cell_number(fits, row, "exponent");
                 cr_expect(isnan(want) ? isnan(got) : fabs(got - want) <= 1e-9,
                           "row %" PRId64 ": %g", row, got);
                 checked++;
             }
-        if (has_text(fits, row, "operator", "softmax") &&
+        if (cell_is(fits, row, "operator", "softmax") &&
             strcmp(quantity, "bytes_materialised") == 0)
-            cr_expect(fabs(number(fits, row, "exponent") - 2) <= 1e-9);
+            cr_expect(fabs(cell_number(fits, row, "exponent") - 2) <= 1e-9);
     }
     cr_expect(checked > 20, "%d fits", checked);
 }
@@ -450,10 +398,10 @@ Test(cost, memory_of_all_operators)
 {
     int seen[ATN_OPERATOR_COUNT] = {0};
     cr_assert(run_experiment(&cost_memory, "--quick --out out") == EXIT_PASS);
-    table *t = read_output(&cost_memory, 0), *fits = read_output(&cost_memory, 1);
+    table *t = read_output(&cost_memory, "out", 0), *fits = read_output(&cost_memory, "out", 1);
     for (int64_t row = 0; row < table_rows(t); row++) {
         check_memory_row(t, row);
-        seen[atn_operator_find(text_of(t, row, "operator"))->op]++;
+        seen[atn_operator_find(cell_text(t, row, "operator"))->op]++;
     }
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
         cr_expect(seen[op] > 0, "no %s", atn_operator_get((atn_operator)op)->name);

@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <linear_algebra.h>
 #include <newton.h>
@@ -15,6 +14,7 @@
 #include "common/report.h"
 #include "convergence/bottleneck.h"
 #include "registry.h"
+#include "runs.h"
 #include "scratch.h"
 
 TestSuite(gradient, .init = scratch_begin, .fini = scratch_end);
@@ -23,49 +23,8 @@ static const experiment *const e = &convergence_gradient;
 
 static int prepare(settings *s, const char *options, void **state, int64_t *points)
 {
-    static char text[1024], *words[64];
-    int count = 0;
-    snprintf(text, sizeof text, "%s", options);
-    for (char *word = strtok(text, " "); word && count < 64; word = strtok(NULL, " "))
-        words[count++] = word;
-    cr_assert_eq(settings_parse(s, e->options, count, words), EXIT_PASS);
+    cr_assert_eq(parse_options(s, e, options), EXIT_PASS);
     return e->prepare(s, state, points);
-}
-
-/* All rows of a run. */
-static table *run_all(const char *options)
-{
-    settings s;
-    void *state = NULL;
-    int64_t points;
-    atn_context *context;
-    atn_context_options context_options = {.threads = 1};
-    table *raw = table_create(e->outputs[0].columns, e->outputs[0].column_count);
-    cr_assert_eq(prepare(&s, options, &state, &points), EXIT_PASS);
-    cr_assert_eq(atn_context_create(&context_options, &context), ATN_OK);
-    for (int64_t point = 0; point < points; point++)
-        cr_expect_eq(e->run(state, point, context, raw), EXIT_PASS);
-    cr_assert(freopen("stdout.txt", "w", stdout));
-    cr_expect_eq(e->finish(&s, state, raw, &raw), EXIT_PASS);
-    atn_context_free(context);
-    e->release(state);
-    settings_free(&s);
-    return raw;
-}
-
-static double real_at(const table *t, int64_t row, const char *name)
-{
-    return table_get_real(t, row, table_column(t, name));
-}
-
-static int64_t integer_at(const table *t, int64_t row, const char *name)
-{
-    return table_get_integer(t, row, table_column(t, name));
-}
-
-static bool text_is(const table *t, int64_t row, const char *name, const char *text)
-{
-    return strcmp(table_get_text(t, row, table_column(t, name)), text) == 0;
 }
 
 /* ---- The closed form ---- */
@@ -162,19 +121,19 @@ Test(gradient, rows_are_the_closed_form)
                  inputs[i]);
         spectrum *x = must_allocate(1, sizeof *x);
         find_spectrum(options, x);
-        table *t = run_all(options);
+        table *t = run_first_points(e, options, INT64_MAX);
         cr_expect_eq(table_rows(t), 2 * 20);
         for (int64_t row = 0; row < table_rows(t); row++) {
-            bool soft = text_is(t, row, "variant", "nr-soft");
+            bool soft = cell_is(t, row, "variant", "nr-soft");
             double alpha = (soft ? 1.8 : 2) / (x->norm1 * x->norm1), error, cosine;
-            int k = (int)integer_at(t, row, "iteration");
+            int k = (int)cell_integer(t, row, "iteration");
             closed_form(x, alpha, soft ? 0.01 : 0, k, &error, &cosine);
-            double got = real_at(t, row, "eq12_error");
+            double got = cell_real(t, row, "eq12_error");
             /* alpha is good to a few u, and f_k magnifies that by up to 2^k. */
             cr_expect(fabs(got - error) <= 1e-7 * error + 1e-9, "%s %s k=%d: %.10g, %.10g",
                       inputs[i], soft ? "nr-soft" : "nr-paper", k, got, error);
-            cr_expect(fabs(real_at(t, row, "eq12_cosine") - cosine) <= 1e-7,
-                      "%s k=%d: %.10g, %.10g", inputs[i], k, real_at(t, row, "eq12_cosine"),
+            cr_expect(fabs(cell_real(t, row, "eq12_cosine") - cosine) <= 1e-7,
+                      "%s k=%d: %.10g, %.10g", inputs[i], k, cell_real(t, row, "eq12_cosine"),
                       cosine);
             compared += error > 1e-6;
         }
@@ -188,22 +147,24 @@ Test(gradient, rows_are_the_closed_form)
  * wrong way; going back through the steps is right either way. */
 Test(gradient, theory)
 {
-    table *t = run_all("--input photos,smooth,iid:0.3 --samples 2 --stage 1,3");
+    table *t =
+        run_first_points(e, "--input photos,smooth,iid:0.3 --samples 2 --stage 1,3", INT64_MAX);
     int64_t rows = 0;
     for (int64_t row = 0; row < table_rows(t); row++) {
-        bool f64 = text_is(t, row, "dtype", "f64"), smooth = text_is(t, row, "input", "smooth");
-        double error = real_at(t, row, "eq12_error");
-        double steps = real_at(t, row, "through_steps_error");
+        bool f64 = cell_is(t, row, "dtype", "f64"), smooth = cell_is(t, row, "input", "smooth");
+        double error = cell_real(t, row, "eq12_error");
+        double steps = cell_real(t, row, "through_steps_error");
         cr_expect(steps <= (f64 ? 1e-12 : 1e-3), "row %" PRId64 ": %g", row, steps);
-        if (integer_at(t, row, "iteration") != 20)
+        if (cell_integer(t, row, "iteration") != 20)
             continue;
         rows++;
         if (smooth) /* condition numbers of 12 to 14 */
-            cr_expect(error <= (f64 ? 1e-14 : 1e-5) && real_at(t, row, "eq12_cosine") > 0.999999,
+            cr_expect(error <= (f64 ? 1e-14 : 1e-5) && cell_real(t, row, "eq12_cosine") > 0.999999,
                       "row %" PRId64 ": %g", row, error);
         else
-            cr_expect(error >= 0.9 && error <= 1.8 && real_at(t, row, "eq12_cosine") < 0,
-                      "row %" PRId64 ": %g, cosine %g", row, error, real_at(t, row, "eq12_cosine"));
+            cr_expect(error >= 0.9 && error <= 1.8 && cell_real(t, row, "eq12_cosine") < 0,
+                      "row %" PRId64 ": %g, cosine %g", row, error,
+                      cell_real(t, row, "eq12_cosine"));
     }
     cr_expect_eq(rows, 3 * 2 * 2 * 3 * 2);
     table_free(t);
@@ -212,12 +173,15 @@ Test(gradient, theory)
 /* The iteration from a start that diverges: rows say nan, and the run goes on. */
 Test(gradient, overflow_is_nan)
 {
-    table *t = run_all("--input constant --samples 1 --stage 3 --dtype f32 --variant nr-paper "
-                       "--iterations 160");
+    table *t =
+        run_first_points(e,
+                         "--input constant --samples 1 --stage 3 --dtype f32 --variant nr-paper "
+                         "--iterations 160",
+                         INT64_MAX);
     int64_t lost = 0;
     cr_expect_eq(table_rows(t), 160);
     for (int64_t row = 0; row < table_rows(t); row++)
-        lost += isnan(real_at(t, row, "eq12_error")) != 0;
+        lost += isnan(cell_real(t, row, "eq12_error")) != 0;
     cr_expect(lost > 0 && lost < 160, "%" PRId64, lost);
     table_free(t);
 }

@@ -11,6 +11,7 @@
 #include "common/random.h"
 #include "common/report.h"
 #include "registry.h"
+#include "runs.h"
 #include "scratch.h"
 
 TestSuite(half, .init = scratch_begin, .fini = scratch_end);
@@ -93,41 +94,6 @@ Test(half, numbers_are_counted)
 
 /* ---- Running it ---- */
 
-static int run_half(const char *options)
-{
-    char *words[32], *text = must_format("%s", options);
-    int count = 0;
-    for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
-        words[count++] = word;
-    settings s;
-    int code = settings_parse(&s, attention_half.options, count, words);
-    if (code == EXIT_PASS) {
-        cr_assert(freopen("/dev/null", "w", stdout));
-        code = experiment_run(&attention_half, &s);
-        settings_free(&s);
-    }
-    free(text);
-    return code;
-}
-
-static table *read_output(int output)
-{
-    size_t size;
-    const output_spec *spec = &attention_half.outputs[output];
-    char *path = must_format("out/attention/%s.csv", spec->name);
-    char *text = (char *)scratch_read(path, &size), *rows = strchr(text, '\n') + 1;
-    table *t = table_create(spec->columns, spec->column_count);
-    cr_assert(table_read_rows(t, rows), "%s", path);
-    free(text);
-    free(path);
-    return t;
-}
-
-static bool has_text(const table *t, int64_t row, const char *name, const char *text)
-{
-    return strcmp(table_get_text(t, row, table_column(t, name)), text) == 0;
-}
-
 typedef struct {
     const char *input, *norm, *storage, *form, *order;
     int64_t n;
@@ -138,11 +104,10 @@ static int64_t find_row(const table *t, key k)
 {
     int64_t found = -1;
     for (int64_t row = 0; row < table_rows(t); row++) {
-        if (!has_text(t, row, "input", k.input) || !has_text(t, row, "norm", k.norm) ||
-            !has_text(t, row, "storage", k.storage) || !has_text(t, row, "norm_form", k.form) ||
-            !has_text(t, row, "order", k.order) ||
-            table_get_integer(t, row, table_column(t, "n")) != k.n ||
-            table_get_integer(t, row, table_column(t, "d")) != TOKEN_DIM)
+        if (!cell_is(t, row, "input", k.input) || !cell_is(t, row, "norm", k.norm) ||
+            !cell_is(t, row, "storage", k.storage) || !cell_is(t, row, "norm_form", k.form) ||
+            !cell_is(t, row, "order", k.order) || cell_integer(t, row, "n") != k.n ||
+            cell_integer(t, row, "d") != TOKEN_DIM)
             continue;
         cr_expect(found < 0, "%s %s %s %s %s twice", k.input, k.norm, k.storage, k.form, k.order);
         found = row;
@@ -154,12 +119,12 @@ static int64_t find_row(const table *t, key k)
 
 static double cell(const table *t, key k, const char *name)
 {
-    return table_get_real(t, find_row(t, k), table_column(t, name));
+    return cell_real(t, find_row(t, k), name);
 }
 
 static bool is_finite(const table *t, key k)
 {
-    return has_text(t, find_row(t, k), "outcome", "ATN_OK");
+    return cell_is(t, find_row(t, k), "outcome", "ATN_OK");
 }
 
 /* ---- Against the formulas ---- */
@@ -231,8 +196,8 @@ Test(half, ranges_are_those_of_the_formulas)
 {
     static double x[N * D], normalised[N * D];
     double measures[4], norm_largest = 0;
-    cr_assert(run_half("--n 196 --out out") == EXIT_PASS);
-    table *t = read_output(0);
+    cr_assert(run_experiment(&attention_half, "--n 196 --out out") == EXIT_PASS);
+    table *t = read_output(&attention_half, "out", 0);
     make_aligned(x);
     for (int c = 0; c < D; c++) {
         double sum = 0;
@@ -249,7 +214,7 @@ Test(half, ranges_are_those_of_the_formulas)
     cr_expect(is_near(cell(t, channels, "first_largest"), measures[1]));
     cr_expect(is_near(cell(t, channels, "output_largest"), measures[2]));
     cr_expect(is_near(cell(t, tokens, "norm_largest"), norm_largest));
-    cr_expect(table_get_integer(t, find_row(t, tokens), table_column(t, "queries")) == QUERIES);
+    cr_expect(cell_integer(t, find_row(t, tokens), "queries") == QUERIES);
     cr_expect(is_near(cell(t, tokens, "kappa"), measures[3]));
     table_free(t);
 }
@@ -322,14 +287,13 @@ static void check_norms(const table *t)
 static void check_bounds(const table *t)
 {
     for (int64_t row = 0; row < table_rows(t); row++) {
-        bool l1 = has_text(t, row, "norm", "l1") && has_text(t, row, "storage", "f64");
-        double largest = table_get_real(t, row, table_column(t, "first_largest"));
-        cr_expect(!l1 || !has_text(t, row, "order", "tokens") || largest <= D);
-        bool native = has_text(t, row, "storage", "f64") || has_text(t, row, "storage", "f32");
-        double ratio = table_get_real(t, row, table_column(t, "ratio"));
+        bool l1 = cell_is(t, row, "norm", "l1") && cell_is(t, row, "storage", "f64");
+        double largest = cell_real(t, row, "first_largest");
+        cr_expect(!l1 || !cell_is(t, row, "order", "tokens") || largest <= D);
+        bool native = cell_is(t, row, "storage", "f64") || cell_is(t, row, "storage", "f32");
+        double ratio = cell_real(t, row, "ratio");
         cr_expect(!native || ratio <= 1, "row %" PRId64 ": %g", row, ratio);
-        cr_expect(!table_is_missing(t, row, table_column(t, "norm_largest")) ^
-                  has_text(t, row, "norm", "none"));
+        cr_expect(!cell_missing(t, row, "norm_largest") ^ cell_is(t, row, "norm", "none"));
     }
 }
 
@@ -343,27 +307,21 @@ static const struct {
             {"output_largest", "", "none", 1},        {"order_difference", "", "l1", 0}};
 enum { LAWS = sizeof laws / sizeof *laws };
 
-static int64_t fit_integer(const table *t, int64_t row, const char *name)
-{
-    return table_get_integer(t, row, table_column(t, name));
-}
-
 static void check_fits(const table *t)
 {
     int found[LAWS] = {0};
     for (int64_t row = 0; row < table_rows(t); row++) {
-        bool widths = has_text(t, row, "against", "d");
-        cr_expect(fit_integer(t, row, "points") == (widths ? 3 : 4));
-        cr_expect(fit_integer(t, row, "from") == (widths ? 16 : 49));
-        cr_expect(fit_integer(t, row, "to") == (widths ? 64 : 3136));
+        bool widths = cell_is(t, row, "against", "d");
+        cr_expect(cell_integer(t, row, "points") == (widths ? 3 : 4));
+        cr_expect(cell_integer(t, row, "from") == (widths ? 16 : 49));
+        cr_expect(cell_integer(t, row, "to") == (widths ? 64 : 3136));
         for (int i = 0; i < LAWS; i++) {
-            if (widths || !has_text(t, row, "storage", "f64") ||
-                !has_text(t, row, "input", "normal") ||
-                !has_text(t, row, "quantity", laws[i].quantity) ||
-                !has_text(t, row, "order", laws[i].order) ||
-                !has_text(t, row, "norm", laws[i].norm))
+            if (widths || !cell_is(t, row, "storage", "f64") ||
+                !cell_is(t, row, "input", "normal") ||
+                !cell_is(t, row, "quantity", laws[i].quantity) ||
+                !cell_is(t, row, "order", laws[i].order) || !cell_is(t, row, "norm", laws[i].norm))
                 continue;
-            double exponent = table_get_real(t, row, table_column(t, "exponent"));
+            double exponent = cell_real(t, row, "exponent");
             cr_expect(fabs(exponent - laws[i].exponent) < 0.2, "%d: %g", i, exponent);
             found[i]++;
         }
@@ -374,26 +332,26 @@ static void check_fits(const table *t)
 
 Test(half, rows_obey_the_laws, .timeout = 120)
 {
-    cr_assert(run_half("--quick --out out") == EXIT_PASS);
-    table *t = read_output(0);
+    cr_assert(run_experiment(&attention_half, "--quick --out out") == EXIT_PASS);
+    table *t = read_output(&attention_half, "out", 0);
     cr_expect(table_rows(t) == (6 * 4 + 2 * 2) * (2 * 16 + 8));
     check_scaling(t);
     check_orders(t);
     check_norms(t);
     check_bounds(t);
     table_free(t);
-    t = read_output(1);
+    t = read_output(&attention_half, "out", 1);
     check_fits(t);
     table_free(t);
 }
 
 Test(half, threads_change_no_bit)
 {
-    cr_assert(run_half("--n 49,196 --threads 1 --out out") == EXIT_PASS);
+    cr_assert(run_experiment(&attention_half, "--n 49,196 --threads 1 --out out") == EXIT_PASS);
     size_t sizes[2];
-    unsigned char *one = scratch_read("out/attention/half.csv", &sizes[0]);
-    cr_assert(run_half("--n 49,196 --threads 2 --out out") == EXIT_PASS);
-    unsigned char *two = scratch_read("out/attention/half.csv", &sizes[1]);
+    char *one = read_csv(&attention_half, "out", 0, &sizes[0]);
+    cr_assert(run_experiment(&attention_half, "--n 49,196 --threads 2 --out out") == EXIT_PASS);
+    char *two = read_csv(&attention_half, "out", 0, &sizes[1]);
     cr_expect(sizes[0] == sizes[1] && memcmp(one, two, sizes[0]) == 0);
     free(one);
     free(two);
@@ -402,7 +360,7 @@ Test(half, threads_change_no_bit)
 Test(half, tokens_stand_on_a_square_grid)
 {
     capture();
-    cr_expect(run_half("--n 50 --out out") == EXIT_USAGE);
+    cr_expect(run_experiment(&attention_half, "--n 50 --out out") == EXIT_USAGE);
     const char *text = captured();
     cr_expect(is_one_line_with(text, "--n 50"), "%s", text);
 }

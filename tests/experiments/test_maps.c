@@ -11,6 +11,7 @@
 #include "common/random.h"
 #include "common/report.h"
 #include "registry.h"
+#include "runs.h"
 #include "scratch.h"
 
 TestSuite(maps, .init = scratch_begin, .fini = scratch_end);
@@ -20,57 +21,11 @@ enum { MAPS, IMAGE, SUMMARY, RESIDUAL }; /* outputs */
 
 /* ---- Running it ---- */
 
-static int run_maps(const char *options)
-{
-    char *words[32], *text = must_format("%s", options);
-    int count = 0;
-    for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
-        words[count++] = word;
-    settings s;
-    int code = settings_parse(&s, attention_maps.options, count, words);
-    if (code == EXIT_PASS) {
-        cr_assert(freopen("/dev/null", "w", stdout));
-        code = experiment_run(&attention_maps, &s);
-        settings_free(&s);
-    }
-    free(text);
-    return code;
-}
-
-static table *read_output(const char *out, int output)
-{
-    size_t size;
-    const output_spec *spec = &attention_maps.outputs[output];
-    char *path = must_format("%s/attention/%s.csv", out, spec->name);
-    char *text = (char *)scratch_read(path, &size), *rows = strchr(text, '\n') + 1;
-    table *t = table_create(spec->columns, spec->column_count);
-    cr_assert(table_read_rows(t, rows), "%s", path);
-    free(text);
-    free(path);
-    return t;
-}
-
-static double get_real(const table *t, int64_t row, const char *name)
-{
-    return table_get_real(t, row, table_column(t, name));
-}
-
-static int64_t get_integer(const table *t, int64_t row, const char *name)
-{
-    return table_get_integer(t, row, table_column(t, name));
-}
-
-static const char *get_text(const table *t, int64_t row, const char *name)
-{
-    return table_get_text(t, row, table_column(t, name));
-}
-
 static bool is_map(const table *t, int64_t row, const char *op, const char *variant,
                    const char *kind)
 {
-    return strcmp(get_text(t, row, "operator"), op) == 0 &&
-           strcmp(get_text(t, row, "variant"), variant) == 0 &&
-           strcmp(get_text(t, row, "kind"), kind) == 0;
+    return cell_is(t, row, "operator", op) && cell_is(t, row, "variant", variant) &&
+           cell_is(t, row, "kind", kind);
 }
 
 /* The first row of a map in the table. */
@@ -89,7 +44,7 @@ static void read_map(const table *t, const char *op, const char *variant, const 
 {
     int64_t first = find_map(t, op, variant, kind);
     for (int64_t i = 0; i < N; i++)
-        weights[i] = get_real(t, first + i, "weight");
+        weights[i] = cell_real(t, first + i, "weight");
 }
 
 /* ---- Tokens ---- */
@@ -120,14 +75,6 @@ static double dot(const double *x, const double *y)
 static double difference(const double *got, const double *want)
 {
     return ref_compare_f64(1, N, got, N, want, N).relative_frobenius;
-}
-
-static atn_context *make_context(void)
-{
-    atn_context *context = NULL;
-    atn_context_options options = {.device = ATN_CPU, .threads = 1};
-    cr_assert(atn_context_create(&options, &context) == ATN_OK);
-    return context;
 }
 
 /* ---- Rows ---- */
@@ -209,8 +156,8 @@ Test(maps, a_wrong_row_fails_the_check)
 Test(maps, kernel_and_softmax_rows_by_hand)
 {
     double *tokens = make_tokens(1, 33), kernel[N], softmax[N], got[N], sum = 0;
-    cr_assert(run_maps("--quick --query 3x11 --out out") == EXIT_PASS);
-    table *t = read_output("out", MAPS);
+    cr_assert(run_experiment(&attention_maps, "--quick --query 3x11 --out out") == EXIT_PASS);
+    table *t = read_output(&attention_maps, "out", MAPS);
     const double *q = tokens + (3 * SIDE + 11) * D;
     for (int i = 0; i < N; i++) {
         const double *k = tokens + i * D;
@@ -233,8 +180,8 @@ Test(maps, kernel_and_softmax_rows_by_hand)
 Test(maps, token_norms_by_hand)
 {
     double *tokens = make_tokens(4, 33), norms[N], got[N];
-    cr_assert(run_maps("--quick --seed 4 --out out") == EXIT_PASS);
-    table *t = read_output("out", MAPS);
+    cr_assert(run_experiment(&attention_maps, "--quick --seed 4 --out out") == EXIT_PASS);
+    table *t = read_output(&attention_maps, "out", MAPS);
     for (int i = 0; i < N; i++) {
         double squared = 0;
         for (int c = 0; c < D; c++) {
@@ -285,20 +232,21 @@ static void project(const double *tokens, const double *w, double *part)
 Test(maps, the_stand_in_is_a_projection_of_the_row)
 {
     double *tokens = make_tokens(1, 33), row[N], got[N], want[N];
-    cr_assert(run_maps("--quick --out out") == EXIT_PASS);
-    table *t = read_output("out", MAPS), *residuals = read_output("out", RESIDUAL);
+    cr_assert(run_experiment(&attention_maps, "--quick --out out") == EXIT_PASS);
+    table *t = read_output(&attention_maps, "out", MAPS),
+          *residuals = read_output(&attention_maps, "out", RESIDUAL);
     read_map(t, "softmax", "attention", "row", row);
     read_map(t, "softmax", "attention", "pseudo-inverse", got);
     project(tokens, row, want);
     cr_expect(difference(got, want) < 1e-11, "softmax: %g", difference(got, want));
     for (int64_t i = 0; i < table_rows(residuals); i++) {
-        const char *op = get_text(residuals, i, "operator");
-        const char *variant = get_text(residuals, i, "variant");
-        int64_t dv = get_integer(residuals, i, "value_dim");
-        double residual = get_real(residuals, i, "residual");
+        const char *op = cell_text(residuals, i, "operator");
+        const char *variant = cell_text(residuals, i, "variant");
+        int64_t dv = cell_integer(residuals, i, "value_dim");
+        double residual = cell_real(residuals, i, "residual");
         bool lost = strcmp(op, "xnorm") == 0 && strcmp(variant, "paper") == 0 && dv == D;
-        cr_expect(get_integer(residuals, i, "rank") == 31 &&
-                  get_integer(residuals, i, "null_space") == N - 31);
+        cr_expect(cell_integer(residuals, i, "rank") == 31 &&
+                  cell_integer(residuals, i, "null_space") == N - 31);
         cr_expect(lost ? residual > 1e-3 : residual < 1e-12, "%s %s %" PRId64 ": %g", op, variant,
                   dv, residual);
         int row_difference = table_column(residuals, "row_difference");
@@ -360,8 +308,8 @@ Test(maps, the_port_of_xnorm_has_an_attention_matrix)
     double p[D], t[D][D], scaled[D], got[N], want[N];
     double *tokens = make_tokens(1, 33), *values = make_values(tokens, 1, p);
     const double *q = tokens + (5 * SIDE + 2) * D;
-    cr_assert(run_maps("--quick --query 5x2 --out out") == EXIT_PASS);
-    table *maps = read_output("out", MAPS);
+    cr_assert(run_experiment(&attention_maps, "--quick --query 5x2 --out out") == EXIT_PASS);
+    table *maps = read_output(&attention_maps, "out", MAPS);
     make_clusters(tokens, values, true, t);
     for (int r = 0; r < D; r++) {
         double length = 0; /* T_r . T_r / |T_r| = |T_r| */
@@ -385,8 +333,9 @@ Test(maps, xnorm_leaves_the_span_of_a_singular_v)
 {
     double p[D], t[D][D], got[N], row[D] = {0}, along = 0, all = 0;
     double *tokens = make_tokens(1, 33), *values = make_values(tokens, 1, p);
-    cr_assert(run_maps("--quick --query 5x2 --out out") == EXIT_PASS);
-    table *maps = read_output("out", MAPS), *residuals = read_output("out", RESIDUAL);
+    cr_assert(run_experiment(&attention_maps, "--quick --query 5x2 --out out") == EXIT_PASS);
+    table *maps = read_output(&attention_maps, "out", MAPS),
+          *residuals = read_output(&attention_maps, "out", RESIDUAL);
     make_clusters(tokens, values, false, t);
     read_map(maps, "xnorm", "paper", "pseudo-inverse", got);
     for (int i = 0; i < N * D; i++)
@@ -404,10 +353,10 @@ Test(maps, xnorm_leaves_the_span_of_a_singular_v)
         all += dot(y, y);
     }
     int64_t at = 0;
-    while (strcmp(get_text(residuals, at, "operator"), "xnorm") != 0)
+    while (!cell_is(residuals, at, "operator", "xnorm"))
         at++;
-    double residual = get_real(residuals, at, "residual");
-    cr_expect(get_integer(residuals, at, "value_dim") == D &&
+    double residual = cell_real(residuals, at, "residual");
+    cr_expect(cell_integer(residuals, at, "value_dim") == D &&
                   fabs(residual - sqrt(along / all)) < 1e-11,
               "%g, want %g", residual, sqrt(along / all));
     table_free(residuals);
@@ -423,8 +372,9 @@ Test(maps, xnorm_leaves_the_span_of_a_singular_v)
  * 1e-6 beside a sum of at least n. */
 Test(maps, every_operator_has_its_map)
 {
-    cr_assert(run_maps("--quick --out out") == EXIT_PASS);
-    table *t = read_output("out", MAPS), *summary = read_output("out", SUMMARY);
+    cr_assert(run_experiment(&attention_maps, "--quick --out out") == EXIT_PASS);
+    table *t = read_output(&attention_maps, "out", MAPS),
+          *summary = read_output(&attention_maps, "out", SUMMARY);
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
         const atn_operator_info *info = atn_operator_get((atn_operator)op);
         bool row = op != ATN_XCA && op != ATN_XNORM;
@@ -433,33 +383,32 @@ Test(maps, every_operator_has_its_map)
     }
     cr_expect(table_rows(t) == N * table_rows(summary));
     for (int64_t map = 0; map < table_rows(summary); map++) {
-        const char *op = get_text(summary, map, "operator");
-        const char *variant = get_text(summary, map, "variant");
-        const char *kind = get_text(summary, map, "kind");
+        const char *op = cell_text(summary, map, "operator");
+        const char *variant = cell_text(summary, map, "variant");
+        const char *kind = cell_text(summary, map, "kind");
         const atn_operator_info *info = atn_operator_find(op);
         double sum = 0, least = INFINITY, largest = -INFINITY;
         for (int64_t i = 0; i < N; i++) {
             int64_t at = map * N + i;
-            double weight = get_real(t, at, "weight");
-            cr_expect(is_map(t, at, op, variant, kind) && get_integer(t, at, "row") == i / SIDE &&
-                          get_integer(t, at, "col") == i % SIDE &&
-                          get_integer(t, at, "query_row") == SIDE / 2 &&
-                          get_integer(t, at, "query_col") == SIDE / 2 &&
-                          get_integer(t, at, "stage") == 3 && get_integer(t, at, "sample") == 33 &&
-                          get_integer(t, at, "seed") == 1 &&
-                          strcmp(get_text(t, at, "photo"), "coffee.png") == 0,
+            double weight = cell_real(t, at, "weight");
+            cr_expect(is_map(t, at, op, variant, kind) && cell_integer(t, at, "row") == i / SIDE &&
+                          cell_integer(t, at, "col") == i % SIDE &&
+                          cell_integer(t, at, "query_row") == SIDE / 2 &&
+                          cell_integer(t, at, "query_col") == SIDE / 2 &&
+                          cell_integer(t, at, "stage") == 3 &&
+                          cell_integer(t, at, "sample") == 33 && cell_integer(t, at, "seed") == 1 &&
+                          cell_is(t, at, "photo", "coffee.png"),
                       "%s %s %s %" PRId64, op, variant, kind, i);
             sum += weight;
             least = fmin(least, weight);
             largest = fmax(largest, weight);
         }
-        cr_expect(get_real(summary, map, "sum") == sum &&
-                  get_real(summary, map, "least") == least &&
-                  get_real(summary, map, "largest") == largest);
+        cr_expect(cell_real(summary, map, "sum") == sum &&
+                  cell_real(summary, map, "least") == least &&
+                  cell_real(summary, map, "largest") == largest);
         bool is_row = strcmp(kind, "row") == 0;
-        cr_expect(table_is_missing(summary, map, table_column(summary, "reference_ratio")) !=
-                      is_row &&
-                  (!is_row || get_real(summary, map, "reference_ratio") < 1));
+        cr_expect(cell_missing(summary, map, "reference_ratio") != is_row &&
+                  (!is_row || cell_real(summary, map, "reference_ratio") < 1));
         for (int v = 0; v < info->variant_count; v++)
             if (is_row && strcmp(info->variants[v].name, variant) == 0 &&
                 info->variants[v].properties & ATN_IS_STOCHASTIC)
@@ -476,15 +425,17 @@ Test(maps, the_pixels_are_those_of_the_tokens)
 {
     enum { PIXELS = 224 * 224 };
     static const int64_t patches[] = {4, 8, 16};
-    cr_assert(run_maps("--stage 3 --samples 2 --seed 7,2 --out out") == EXIT_PASS);
-    table *t = read_output("out", IMAGE), *maps = read_output("out", SUMMARY);
+    cr_assert(run_experiment(&attention_maps, "--stage 3 --samples 2 --seed 7,2 --out out") ==
+              EXIT_PASS);
+    table *t = read_output(&attention_maps, "out", IMAGE),
+          *maps = read_output(&attention_maps, "out", SUMMARY);
     input *in;
     cr_assert(input_open("photos", 0, 0, &in) == EXIT_PASS);
     cr_assert(table_rows(t) == 4 * PIXELS);
     for (int crop = 0; crop < 4; crop++) {
         int64_t seed = crop / 2 ? 2 : 7, sample = crop % 2, first = table_rows(maps) / 4 * crop;
-        cr_expect(get_integer(maps, first, "seed") == seed &&
-                  get_integer(maps, first, "sample") == sample);
+        cr_expect(cell_integer(maps, first, "seed") == seed &&
+                  cell_integer(maps, first, "sample") == sample);
         for (int stage = 0; stage < 3; stage++) {
             image pixels;
             const char *name;
@@ -493,14 +444,14 @@ Test(maps, the_pixels_are_those_of_the_tokens)
                                  &name) == EXIT_PASS);
             for (int64_t i = 0; i < PIXELS; i++) {
                 int64_t row = crop * PIXELS + i;
-                wrong += get_integer(t, row, "row") != i / 224 ||
-                         get_integer(t, row, "col") != i % 224 ||
-                         (double)get_integer(t, row, "red") / 255 != pixels.rgb[3 * i] ||
-                         (double)get_integer(t, row, "green") / 255 != pixels.rgb[3 * i + 1] ||
-                         (double)get_integer(t, row, "blue") / 255 != pixels.rgb[3 * i + 2] ||
-                         get_integer(t, row, "seed") != seed ||
-                         get_integer(t, row, "sample") != sample ||
-                         strcmp(get_text(t, row, "photo"), name) != 0;
+                wrong += cell_integer(t, row, "row") != i / 224 ||
+                         cell_integer(t, row, "col") != i % 224 ||
+                         (double)cell_integer(t, row, "red") / 255 != pixels.rgb[3 * i] ||
+                         (double)cell_integer(t, row, "green") / 255 != pixels.rgb[3 * i + 1] ||
+                         (double)cell_integer(t, row, "blue") / 255 != pixels.rgb[3 * i + 2] ||
+                         cell_integer(t, row, "seed") != seed ||
+                         cell_integer(t, row, "sample") != sample ||
+                         !cell_is(t, row, "photo", name);
             }
             cr_expect(wrong == 0, "crop %d: %" PRId64 " wrong pixels", crop, wrong);
             free(pixels.rgb);
@@ -523,12 +474,12 @@ Test(maps, a_query_must_be_on_the_grid)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         capture();
-        int code = run_maps(cases[i].options);
+        int code = run_experiment(&attention_maps, cases[i].options);
         const char *line = captured();
         cr_expect(code == EXIT_USAGE && is_one_line_with(line, cases[i].line), "%s: %d, %s",
                   cases[i].options, code, line);
     }
-    cr_expect(run_maps("--quick --query 13x13 --out out") == EXIT_PASS);
+    cr_expect(run_experiment(&attention_maps, "--quick --query 13x13 --out out") == EXIT_PASS);
 }
 
 /* The options that a failed check prints draw the same crop last, and run the same operator. */
@@ -565,17 +516,12 @@ Test(maps, a_point_can_be_replayed)
 
 Test(maps, results_do_not_depend_on_threads)
 {
-    cr_assert(run_maps("--quick --threads 1 --out out1") == EXIT_PASS);
-    cr_assert(run_maps("--quick --threads 2 --out out2") == EXIT_PASS);
+    cr_assert(run_experiment(&attention_maps, "--quick --threads 1 --out out1") == EXIT_PASS);
+    cr_assert(run_experiment(&attention_maps, "--quick --threads 2 --out out2") == EXIT_PASS);
     for (int i = 0; i < attention_maps.output_count; i++) {
         size_t size[2];
-        unsigned char *bytes[2];
-        for (int j = 0; j < 2; j++) {
-            char *path =
-                must_format("out%d/attention/%s.csv", j + 1, attention_maps.outputs[i].name);
-            bytes[j] = scratch_read(path, &size[j]);
-            free(path);
-        }
+        char *bytes[2] = {read_csv(&attention_maps, "out1", i, &size[0]),
+                          read_csv(&attention_maps, "out2", i, &size[1])};
         cr_expect(size[0] == size[1] && memcmp(bytes[0], bytes[1], size[0]) == 0, "%s",
                   attention_maps.outputs[i].name);
         free(bytes[0]);

@@ -4,63 +4,13 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/experiment.h"
-#include "common/report.h"
 #include "registry.h"
+#include "runs.h"
 #include "scratch.h"
 
 TestSuite(methods, .init = scratch_begin, .fini = scratch_end);
-
-static const experiment *const tested = &convergence_methods;
-
-/* The rows of a run's first points. */
-static table *run_all(const char *options, int64_t most)
-{
-    char text[256], *words[16];
-    int count = 0;
-    settings s;
-    void *state = NULL;
-    int64_t points;
-    atn_context *context;
-    atn_context_options context_options = {.threads = 1};
-    table *raw = table_create(tested->outputs[0].columns, tested->outputs[0].column_count);
-    snprintf(text, sizeof text, "%s", options);
-    for (char *word = strtok(text, " "); word && count < 16; word = strtok(NULL, " "))
-        words[count++] = word;
-    cr_assert_eq(settings_parse(&s, tested->options, count, words), EXIT_PASS);
-    cr_assert_eq(tested->prepare(&s, &state, &points), EXIT_PASS);
-    cr_assert_eq(atn_context_create(&context_options, &context), ATN_OK);
-    for (int64_t point = 0; point < points && point < most; point++)
-        cr_expect_eq(tested->run(state, point, context, raw), EXIT_PASS, "point %ld", (long)point);
-    cr_assert(freopen("stdout.txt", "w", stdout));
-    cr_expect_eq(tested->finish(&s, state, raw, &raw), EXIT_PASS);
-    atn_context_free(context);
-    tested->release(state);
-    settings_free(&s);
-    return raw;
-}
-
-static double real_at(const table *t, int64_t row, const char *name)
-{
-    return table_get_real(t, row, table_column(t, name));
-}
-
-static int64_t integer_at(const table *t, int64_t row, const char *name)
-{
-    return table_get_integer(t, row, table_column(t, name));
-}
-
-static bool missing_at(const table *t, int64_t row, const char *name)
-{
-    return table_is_missing(t, row, table_column(t, name));
-}
-
-static bool text_is(const table *t, int64_t row, const char *name, const char *text)
-{
-    return strcmp(table_get_text(t, row, table_column(t, name)), text) == 0;
-}
 
 /* ---- The steps on one number ---- */
 
@@ -145,7 +95,7 @@ static int64_t count_products(const method *m, bool identity, bool exact, double
 static const method *find_method(const table *t, int64_t row)
 {
     for (int i = 0; i < METHODS; i++)
-        if (text_is(t, row, "method", methods[i].name))
+        if (cell_is(t, row, "method", methods[i].name))
             return &methods[i];
     cr_assert_fail("row %ld: unknown method", (long)row);
     return NULL;
@@ -153,22 +103,20 @@ static const method *find_method(const table *t, int64_t row)
 
 Test(methods, numbers_are_the_steps)
 {
-    table *t = run_all("--quick --dtype f32", 3);
+    table *t = run_first_points(&convergence_methods, "--quick --dtype f32", 3);
     int64_t seen = 0;
     for (int64_t row = 0; row < table_rows(t); row++) {
-        if (!text_is(t, row, "spectrum", "dense"))
+        if (!cell_is(t, row, "spectrum", "dense"))
             continue;
         int64_t want =
-            count_products(find_method(t, row), text_is(t, row, "start", "I"),
-                           text_is(t, row, "interval", "exact"), real_at(t, row, "condition"),
-                           text_is(t, row, "metric", "axa"));
-        cr_expect(integer_at(t, row, "products") == want &&
-                      integer_at(t, row, "products_predicted") == want,
-                  "%s from %s kappa %g %s: %ld products, expected %ld",
-                  table_get_text(t, row, table_column(t, "method")),
-                  table_get_text(t, row, table_column(t, "start")), real_at(t, row, "condition"),
-                  table_get_text(t, row, table_column(t, "metric")),
-                  (long)integer_at(t, row, "products"), (long)want);
+            count_products(find_method(t, row), cell_is(t, row, "start", "I"),
+                           cell_is(t, row, "interval", "exact"), cell_real(t, row, "condition"),
+                           cell_is(t, row, "metric", "axa"));
+        cr_expect(cell_integer(t, row, "products") == want &&
+                      cell_integer(t, row, "products_predicted") == want,
+                  "%s from %s kappa %g %s: %ld products, expected %ld", cell_text(t, row, "method"),
+                  cell_text(t, row, "start"), cell_real(t, row, "condition"),
+                  cell_text(t, row, "metric"), (long)cell_integer(t, row, "products"), (long)want);
         seen++;
     }
     cr_expect_eq(seen, 3 * 19 * 2);
@@ -182,14 +130,13 @@ static int64_t published(const table *t, int64_t row, const char *name)
 {
     static const char *const same[] = {"spectrum", "dtype", "metric"};
     for (int64_t other = 0; other < table_rows(t); other++) {
-        bool match = text_is(t, other, "method", name) &&
-                     real_at(t, other, "condition") == real_at(t, row, "condition") &&
-                     integer_at(t, other, "sample") == integer_at(t, row, "sample");
+        bool match = cell_is(t, other, "method", name) &&
+                     cell_real(t, other, "condition") == cell_real(t, row, "condition") &&
+                     cell_integer(t, other, "sample") == cell_integer(t, row, "sample");
         for (int i = 0; i < 3; i++)
-            match = match &&
-                    text_is(t, other, same[i], table_get_text(t, row, table_column(t, same[i])));
+            match = match && cell_is(t, other, same[i], cell_text(t, row, same[i]));
         if (match)
-            return missing_at(t, other, "products") ? 0 : integer_at(t, other, "products");
+            return cell_missing(t, other, "products") ? 0 : cell_integer(t, other, "products");
     }
     return -1;
 }
@@ -197,38 +144,39 @@ static int64_t published(const table *t, int64_t row, const char *name)
 static void check_ratio(const table *t, int64_t row, const char *name, const char *ratio)
 {
     int64_t theirs = published(t, row, name);
-    bool known = !missing_at(t, row, "products") && theirs > 0;
-    cr_expect(theirs >= 0 && known == !missing_at(t, row, ratio) &&
-                  (!known || real_at(t, row, ratio) ==
-                                 (double)theirs / (double)integer_at(t, row, "products")),
+    bool known = !cell_missing(t, row, "products") && theirs > 0;
+    cr_expect(theirs >= 0 && known == !cell_missing(t, row, ratio) &&
+                  (!known || cell_real(t, row, ratio) ==
+                                 (double)theirs / (double)cell_integer(t, row, "products")),
               "row %ld: %s", (long)row, ratio);
 }
 
 Test(methods, matrices)
 {
-    table *t = run_all("--quick --dtype f64 --input iid --stage 3 --samples 1", INT64_MAX);
+    table *t = run_first_points(&convergence_methods,
+                                "--quick --dtype f64 --input iid --stage 3 --samples 1", INT64_MAX);
     int64_t judged = 0, matrices = 0, rounded = 0, stopped = 0;
     for (int64_t row = 0; row < table_rows(t); row++) {
         check_ratio(t, row, "nr-soft", "fewer_than_soft");
         check_ratio(t, row, "nr-paper", "fewer_than_paper");
-        if (text_is(t, row, "spectrum", "dense"))
+        if (cell_is(t, row, "spectrum", "dense"))
             continue;
-        bool known = !missing_at(t, row, "products"), f64 = text_is(t, row, "dtype", "f64");
-        bool axa = text_is(t, row, "metric", "axa");
-        double condition = real_at(t, row, "condition");
+        bool known = !cell_missing(t, row, "products"), f64 = cell_is(t, row, "dtype", "f64");
+        bool axa = cell_is(t, row, "metric", "axa");
+        double condition = cell_real(t, row, "condition");
         double floor = 49 * (f64 ? 0x1p-53 : 0x1p-24) * condition * (axa ? 1 : condition);
-        cr_expect_eq(known, real_at(t, row, "best") < 1e-6, "row %ld", (long)row);
-        cr_expect_eq(table_get_boolean(t, row, table_column(t, "judged")), floor <= 1e-8);
+        cr_expect_eq(known, cell_real(t, row, "best") < 1e-6, "row %ld", (long)row);
+        cr_expect_eq(cell_boolean(t, row, "judged"), floor <= 1e-8);
         if (floor <= 1e-8) {
-            cr_expect(known && labs((long)(integer_at(t, row, "products") -
-                                           integer_at(t, row, "products_predicted"))) <= 5,
+            cr_expect(known && labs((long)(cell_integer(t, row, "products") -
+                                           cell_integer(t, row, "products_predicted"))) <= 5,
                       "row %ld", (long)row);
             judged++;
         }
         cr_expect(known || !f64 || !axa || condition > 1e5, "row %ld: f64 does not reach it",
                   (long)row);
         rounded += !known;
-        stopped += text_is(t, row, "stop", "diverged");
+        stopped += cell_is(t, row, "stop", "diverged");
         matrices++;
     }
     cr_expect(matrices == (3 + 1) * 25 * 2 && judged > 150 && rounded > 5,

@@ -3,23 +3,16 @@
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/report.h"
 #include "networks/configurations.h"
 #include "registry.h"
+#include "runs.h"
 #include "scratch.h"
 
 TestSuite(networks, .init = scratch_begin, .fini = scratch_end);
-
-static atn_context *make_context(void)
-{
-    atn_context *context;
-    cr_assert(atn_context_create(NULL, &context) == ATN_OK);
-    return context;
-}
 
 /* ---- Layers ---- */
 
@@ -393,65 +386,33 @@ Test(networks, verdicts)
 
 /* ---- The CSV ---- */
 
-static table *read_output(int output)
-{
-    const experiment *e = &networks_counts;
-    size_t size;
-    char *path = must_format("out/networks/%s.csv", e->outputs[output].name);
-    char *text = (char *)scratch_read(path, &size), *rows = strchr(text, '\n') + 1;
-    table *t = table_create(e->outputs[output].columns, e->outputs[output].column_count);
-    cr_assert(table_read_rows(t, rows), "%s", path);
-    free(text);
-    free(path);
-    return t;
-}
-
-static void run_counts(void)
-{
-    settings s;
-    char to[] = "--out", folder[] = "out", *words[] = {to, folder};
-    cr_assert(settings_parse(&s, networks_counts.options, 2, words) == EXIT_PASS);
-    cr_assert(freopen("/dev/null", "w", stdout));
-    cr_assert(experiment_run(&networks_counts, &s) == EXIT_PASS);
-    settings_free(&s);
-}
-
-static const char *text_of(const table *t, int64_t row, const char *name)
-{
-    return table_get_text(t, row, table_column(t, name));
-}
-
-static double real_of(const table *t, int64_t row, const char *name)
-{
-    return table_get_real(t, row, table_column(t, name));
-}
-
 static bool same_network(const table *a, int64_t i, const table *b, int64_t j)
 {
     static const char *const names[] = {"paper", "table", "network", "reading"};
     bool same = true;
     for (int k = 0; k < 4; k++)
-        same = same && strcmp(text_of(a, i, names[k]), text_of(b, j, names[k])) == 0;
+        same = same && cell_is(a, i, names[k], cell_text(b, j, names[k]));
     return same;
 }
 
 Test(networks, parts_add_up_to_the_totals)
 {
-    run_counts();
-    table *t = read_output(0), *p = read_output(1);
+    cr_assert(run_experiment(&networks_counts, "--out out") == EXIT_PASS);
+    table *t = read_output(&networks_counts, "out", 0),
+          *p = read_output(&networks_counts, "out", 1);
     cr_assert(table_rows(t) == printed_row_count);
     for (int64_t i = 0; i < table_rows(t); i++) {
         double parameters = 0, macs = 0, inverse = 0;
         for (int64_t j = 0; j < table_rows(p); j++)
             if (same_network(t, i, p, j)) {
-                parameters += (double)table_get_integer(p, j, table_column(p, "parameters"));
-                macs += real_of(p, j, "macs");
-                inverse += real_of(p, j, "inverse_macs");
+                parameters += (double)cell_integer(p, j, "parameters");
+                macs += cell_real(p, j, "macs");
+                inverse += cell_real(p, j, "inverse_macs");
             }
-        const char *name = text_of(t, i, "network");
-        cr_expect(real_of(t, i, "counted_params_m") == parameters / 1e6, "%s", name);
-        cr_expect(real_of(t, i, "counted_gmacs") == macs / 1e9, "%s", name);
-        double rest = real_of(t, i, "counted_gmacs_no_inverse");
+        const char *name = cell_text(t, i, "network");
+        cr_expect(cell_real(t, i, "counted_params_m") == parameters / 1e6, "%s", name);
+        cr_expect(cell_real(t, i, "counted_gmacs") == macs / 1e9, "%s", name);
+        double rest = cell_real(t, i, "counted_gmacs_no_inverse");
         /* exact multiples of 1/2: the difference rounds once more */
         cr_expect(inverse > 0 ? fabs(rest - (macs - inverse) / 1e9) <= 4 * 0x1p-53 * rest
                               : isnan(rest),
@@ -466,21 +427,21 @@ Test(networks, parts_add_up_to_the_totals)
 static void expect_judged(const table *t, int64_t row, const char *counted, const char *ratio,
                           const char *verdict, const char *printed, const char *digits)
 {
-    double value = real_of(t, row, counted);
+    double value = cell_real(t, row, counted);
     if (!digits || isnan(value)) {
-        cr_expect(isnan(real_of(t, row, ratio)) && !*text_of(t, row, verdict));
+        cr_expect(isnan(cell_real(t, row, ratio)) && !*cell_text(t, row, verdict));
         return;
     }
-    cr_expect(real_of(t, row, printed) == strtod(digits, NULL));
-    cr_expect(real_of(t, row, ratio) == value / strtod(digits, NULL));
-    cr_expect(strcmp(text_of(t, row, verdict), printed_verdict(value, digits)) == 0, "%s: %s",
-              text_of(t, row, "network"), text_of(t, row, verdict));
+    cr_expect(cell_real(t, row, printed) == strtod(digits, NULL));
+    cr_expect(cell_real(t, row, ratio) == value / strtod(digits, NULL));
+    cr_expect(cell_is(t, row, verdict, printed_verdict(value, digits)), "%s: %s",
+              cell_text(t, row, "network"), cell_text(t, row, verdict));
 }
 
 Test(networks, every_row_is_judged_and_explained)
 {
-    run_counts();
-    table *t = read_output(0);
+    cr_assert(run_experiment(&networks_counts, "--out out") == EXIT_PASS);
+    table *t = read_output(&networks_counts, "out", 0);
     for (int64_t row = 0; row < table_rows(t); row++) {
         const printed_row *from = &printed_rows[row];
         expect_judged(t, row, "counted_params_m", "params_ratio", "params_verdict",
@@ -489,19 +450,19 @@ Test(networks, every_row_is_judged_and_explained)
                       from->gflops);
         expect_judged(t, row, "counted_gmacs_no_inverse", "no_inverse_ratio", "no_inverse_verdict",
                       "printed_gflops", from->gflops);
-        double difference = real_of(t, row, "params_difference_m");
+        double difference = cell_real(t, row, "params_difference_m");
         if (from->parameters_m)
-            cr_expect(difference ==
-                      real_of(t, row, "counted_params_m") - real_of(t, row, "printed_params_m"));
+            cr_expect(difference == cell_real(t, row, "counted_params_m") -
+                                        cell_real(t, row, "printed_params_m"));
         static const char *const names[] = {"params_verdict", "gmacs_verdict",
                                             "no_inverse_verdict"};
         for (int i = 0; i < 3; i++) {
-            const char *verdict = text_of(t, row, names[i]);
+            const char *verdict = cell_text(t, row, names[i]);
             cr_expect(!*verdict || strcmp(verdict, "agrees") == 0 ||
-                          *text_of(t, row, "explanation"),
+                          *cell_text(t, row, "explanation"),
                       "%s, %s: %s %s", from->name, from->reading, names[i], verdict);
         }
-        cr_expect(*text_of(t, row, "assumption"), "%s", from->name);
+        cr_expect(*cell_text(t, row, "assumption"), "%s", from->name);
     }
     table_free(t);
 }
@@ -526,8 +487,8 @@ static const struct {
 
 Test(networks, findings)
 {
-    run_counts();
-    table *t = read_output(0);
+    cr_assert(run_experiment(&networks_counts, "--out out") == EXIT_PASS);
+    table *t = read_output(&networks_counts, "out", 0);
     for (size_t i = 0; i < sizeof findings / sizeof *findings; i++) {
         int64_t row =
             find_row(findings[i].paper, findings[i].table, findings[i].name, findings[i].reading) -
@@ -537,8 +498,8 @@ Test(networks, findings)
         static const char *const names[] = {"params_verdict", "gmacs_verdict",
                                             "no_inverse_verdict"};
         for (int j = 0; j < 3; j++)
-            cr_expect(strcmp(text_of(t, row, names[j]), want[j]) == 0, "%s, %s: %s is %s",
-                      findings[i].name, findings[i].reading, names[j], text_of(t, row, names[j]));
+            cr_expect(cell_is(t, row, names[j], want[j]), "%s, %s: %s is %s", findings[i].name,
+                      findings[i].reading, names[j], cell_text(t, row, names[j]));
     }
     table_free(t);
 }

@@ -4,7 +4,6 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <linear_algebra.h>
 #include <newton.h>
@@ -14,6 +13,7 @@
 #include "common/report.h"
 #include "convergence/precision.h"
 #include "registry.h"
+#include "runs.h"
 #include "scratch.h"
 #include "spectral/landmarks.h"
 
@@ -72,13 +72,8 @@ typedef struct {
 
 static int prepare(whole_run *r, const char *options)
 {
-    static char text[1024], *words[64];
-    int count = 0;
     void *state = NULL;
-    snprintf(text, sizeof text, "%s", options);
-    for (char *word = strtok(text, " "); word && count < 64; word = strtok(NULL, " "))
-        words[count++] = word;
-    cr_assert_eq(settings_parse(&r->s, e->options, count, words), EXIT_PASS);
+    cr_assert_eq(parse_options(&r->s, e, options), EXIT_PASS);
     int code = e->prepare(&r->s, &state, &r->points);
     r->sweep = state;
     return code;
@@ -87,9 +82,8 @@ static int prepare(whole_run *r, const char *options)
 /* The sweep keeps a pointer to r->s. */
 static void run_all(whole_run *r, const char *options)
 {
-    atn_context_options context_options = {.threads = 1};
     cr_assert_eq(prepare(r, options), EXIT_PASS);
-    cr_assert_eq(atn_context_create(&context_options, &r->context), ATN_OK);
+    r->context = make_context();
     r->raw = table_create(e->raw_columns, e->raw_column_count);
     for (int i = 0; i < 3; i++)
         r->tables[i] = table_create(e->outputs[i].columns, e->outputs[i].column_count);
@@ -109,27 +103,11 @@ static void run_free(whole_run *r)
     settings_free(&r->s);
 }
 
-static double real_at(const table *t, int64_t row, const char *name)
-{
-    return table_get_real(t, row, table_column(t, name));
-}
-
-static int64_t integer_at(const table *t, int64_t row, const char *name)
-{
-    return table_get_integer(t, row, table_column(t, name));
-}
-
-static const char *text_at(const table *t, int64_t row, const char *name)
-{
-    return table_get_text(t, row, table_column(t, name));
-}
-
 /* The row of an input in a precision (first sample). */
 static int64_t find(const table *t, const char *given, const char *precision)
 {
     for (int64_t row = 0; row < table_rows(t); row++)
-        if (strcmp(text_at(t, row, "input"), given) == 0 &&
-            strcmp(text_at(t, row, "precision"), precision) == 0)
+        if (cell_is(t, row, "input", given) && cell_is(t, row, "precision", precision))
             return row;
     cr_assert_fail("no row of %s in %s", given, precision);
     return -1;
@@ -167,16 +145,16 @@ Test(precision, the_first_residuals_are_the_filters)
             int64_t row = find(r.tables[1], given, types[t].name);
             for (int k = 0; k < 4; k++) {
                 double want = ref_filter_residual(M, lambda, alpha, 0, k);
-                double got = real_at(r.tables[1], row + k, "residual");
-                cr_expect(integer_at(r.tables[1], row + k, "iteration") == k &&
+                double got = cell_real(r.tables[1], row + k, "residual");
+                cr_expect(cell_integer(r.tables[1], row + k, "iteration") == k &&
                               fabs(got - want) <= 10 * M * (k + 1) * types[t].u,
                           "%s %s k=%d: %g, expected %g", given, types[t].name, k, got, want);
             }
             row = find(r.tables[0], given, types[t].name);
             double condition = lambda[0] / fabs(lambda[M - 1]);
-            cr_expect_eq(real_at(r.tables[0], row, "u"), types[t].u);
-            cr_expect(fabs(real_at(r.tables[0], row, "condition") / condition - 1) < 1e-9);
-            cr_expect_eq(integer_at(r.tables[0], row, "last"), -2 * ilogb(types[t].u) + 20);
+            cr_expect_eq(cell_real(r.tables[0], row, "u"), types[t].u);
+            cr_expect(fabs(cell_real(r.tables[0], row, "condition") / condition - 1) < 1e-9);
+            cr_expect_eq(cell_integer(r.tables[0], row, "last"), -2 * ilogb(types[t].u) + 20);
         }
     run_free(&r);
 }
@@ -185,28 +163,30 @@ Test(precision, the_first_residuals_are_the_filters)
 static void check_row(const whole_run *r, int64_t row)
 {
     const table *t = r->tables[0], *curves = r->tables[1];
-    const char *given = text_at(t, row, "input"), *precision = text_at(t, row, "precision");
+    const char *given = cell_text(t, row, "input"), *precision = cell_text(t, row, "precision");
     int64_t first = find(curves, given, precision), k = 0, best = 0;
-    int64_t stopped = integer_at(t, row, "stop_iteration");
-    for (; first + k < table_rows(curves) && integer_at(curves, first + k, "iteration") == k; k++)
-        if (real_at(curves, first + k, "residual") < real_at(curves, first + best, "residual"))
+    int64_t stopped = cell_integer(t, row, "stop_iteration");
+    for (; first + k < table_rows(curves) && cell_integer(curves, first + k, "iteration") == k; k++)
+        if (cell_real(curves, first + k, "residual") < cell_real(curves, first + best, "residual"))
             best = k;
-    double floor = real_at(curves, first + best, "residual"), u = real_at(t, row, "u");
-    cr_expect(integer_at(t, row, "best_iteration") == best && real_at(t, row, "floor") == floor &&
-                  real_at(t, row, "floor_over_law") == floor / (0.14 * sqrt(u)) &&
-                  real_at(t, row, "iteration_minus_law") == (double)best + log2(u) - 3,
+    double floor = cell_real(curves, first + best, "residual"), u = cell_real(t, row, "u");
+    cr_expect(cell_integer(t, row, "best_iteration") == best &&
+                  cell_real(t, row, "floor") == floor &&
+                  cell_real(t, row, "floor_over_law") == floor / (0.14 * sqrt(u)) &&
+                  cell_real(t, row, "iteration_minus_law") == (double)best + log2(u) - 3,
               "%s %s: k* %ld, expected %ld", given, precision,
-              (long)integer_at(t, row, "best_iteration"), (long)best);
-    cr_expect(real_at(t, row, "stop_residual") == real_at(curves, first + stopped, "residual") &&
-                  stopped <= integer_at(t, row, "stop_steps") &&
-                  real_at(t, row, "stop_over_floor") >= 1 && real_at(t, row, "stop_over_floor") < 8,
-              "%s %s: stopped at X_%ld, %g times the floor", given, precision, (long)stopped,
-              real_at(t, row, "stop_over_floor"));
-    cr_expect_eq(real_at(t, row, "t20_over_floor"),
-                 real_at(curves, first + 20, "residual") / floor);
-    bool overflows = !table_is_missing(t, row, table_column(t, "overflow"));
-    cr_expect_eq(integer_at(t, row, "last"), overflows ? k : k - 1);
-    cr_expect(!overflows || integer_at(t, row, "overflow") == k);
+              (long)cell_integer(t, row, "best_iteration"), (long)best);
+    cr_expect(
+        cell_real(t, row, "stop_residual") == cell_real(curves, first + stopped, "residual") &&
+            stopped <= cell_integer(t, row, "stop_steps") &&
+            cell_real(t, row, "stop_over_floor") >= 1 && cell_real(t, row, "stop_over_floor") < 8,
+        "%s %s: stopped at X_%ld, %g times the floor", given, precision, (long)stopped,
+        cell_real(t, row, "stop_over_floor"));
+    cr_expect_eq(cell_real(t, row, "t20_over_floor"),
+                 cell_real(curves, first + 20, "residual") / floor);
+    bool overflows = !cell_missing(t, row, "overflow");
+    cr_expect_eq(cell_integer(t, row, "last"), overflows ? k : k - 1);
+    cr_expect(!overflows || cell_integer(t, row, "overflow") == k);
 }
 
 Test(precision, rows_sum_up_their_curves)
@@ -217,25 +197,25 @@ Test(precision, rows_sum_up_their_curves)
     cr_assert_eq(table_rows(t), 15);
     int overflows = 0;
     for (int64_t row = 0; row < table_rows(t); row++) {
-        bool duplicates = strcmp(text_at(t, row, "input"), "duplicates") == 0;
+        bool duplicates = cell_is(t, row, "input", "duplicates");
         check_row(&r, row);
-        overflows += !table_is_missing(t, row, table_column(t, "overflow"));
-        cr_expect_eq(table_get_boolean(t, row, table_column(t, "coincident")), duplicates);
-        cr_expect(!duplicates || integer_at(t, row, "rank") <= 49 - 12, "rank %ld",
-                  (long)integer_at(t, row, "rank"));
-        cr_expect_eq(integer_at(t, row, "rank") < 49,
-                     real_at(t, row, "condition") * 49 * real_at(t, row, "u") >= 1 - 1e-6,
+        overflows += !cell_missing(t, row, "overflow");
+        cr_expect_eq(cell_boolean(t, row, "coincident"), duplicates);
+        cr_expect(!duplicates || cell_integer(t, row, "rank") <= 49 - 12, "rank %ld",
+                  (long)cell_integer(t, row, "rank"));
+        cr_expect_eq(cell_integer(t, row, "rank") < 49,
+                     cell_real(t, row, "condition") * 49 * cell_real(t, row, "u") >= 1 - 1e-6,
                      "a small eigenvalue is one of the null space");
-        cr_expect_str_eq(text_at(t, row, "stop"), "rounding");
-        cr_expect_str_eq(text_at(t, row, "status"), "ATN_OK");
+        cr_expect_str_eq(cell_text(t, row, "stop"), "rounding");
+        cr_expect_str_eq(cell_text(t, row, "status"), "ATN_OK");
     }
     cr_expect_geq(overflows, 2);
     int64_t bf16 = find(t, "photos", "bf16"), f64 = find(t, "photos", "f64");
-    cr_expect(integer_at(t, bf16, "divergence") < 36 && real_at(t, bf16, "t20_over_floor") > 2);
-    cr_expect(real_at(t, f64, "t20_over_floor") > 1e3, "20 steps are few in f64");
-    cr_expect(integer_at(t, bf16, "negative") > 0 && integer_at(t, f64, "negative") == 0);
-    cr_expect_eq(integer_at(t, find(t, "duplicates", "f64"), "negative"), 0, "zeros are none");
-    cr_expect(integer_at(t, bf16, "residual_rise") > 5, "monotone at first (Prop. 2)");
+    cr_expect(cell_integer(t, bf16, "divergence") < 36 && cell_real(t, bf16, "t20_over_floor") > 2);
+    cr_expect(cell_real(t, f64, "t20_over_floor") > 1e3, "20 steps are few in f64");
+    cr_expect(cell_integer(t, bf16, "negative") > 0 && cell_integer(t, f64, "negative") == 0);
+    cr_expect_eq(cell_integer(t, find(t, "duplicates", "f64"), "negative"), 0, "zeros are none");
+    cr_expect(cell_integer(t, bf16, "residual_rise") > 5, "monotone at first (Prop. 2)");
     run_free(&r);
 }
 
@@ -247,29 +227,29 @@ Test(precision, the_summary_counts_rows)
     int64_t total = 0, singular = 0, rises = 0, error_rises = 0, within = 0;
     double largest = 0, low = INFINITY;
     for (int64_t row = 0; row < table_rows(rows); row++) {
-        int64_t rise = integer_at(rows, row, "residual_rise"); /* missing: the least integer */
-        singular += integer_at(rows, row, "rank") < 16;
-        rises += rise > 0 && rise <= integer_at(rows, row, "best_iteration");
-        rise = integer_at(rows, row, "inverse_error_rise");
-        error_rises += rise > 0 && rise <= integer_at(rows, row, "best_iteration");
-        double ratio = real_at(rows, row, "floor_over_law");
+        int64_t rise = cell_integer(rows, row, "residual_rise"); /* missing: the least integer */
+        singular += cell_integer(rows, row, "rank") < 16;
+        rises += rise > 0 && rise <= cell_integer(rows, row, "best_iteration");
+        rise = cell_integer(rows, row, "inverse_error_rise");
+        error_rises += rise > 0 && rise <= cell_integer(rows, row, "best_iteration");
+        double ratio = cell_real(rows, row, "floor_over_law");
         within += ratio <= 3 && 3 * ratio >= 1;
-        largest = fmax(largest, real_at(rows, row, "stop_over_floor"));
-        low = fmin(low, real_at(rows, row, "floor_over_law"));
+        largest = fmax(largest, cell_real(rows, row, "stop_over_floor"));
+        low = fmin(low, cell_real(rows, row, "floor_over_law"));
     }
     for (int64_t row = 0; row < table_rows(t); row++) {
-        bool each = strcmp(text_at(t, row, "precision"), "all") != 0;
-        bool all = strcmp(text_at(t, row, "matrices"), "all") == 0;
-        total += each && !all ? integer_at(t, row, "count") : 0;
+        bool each = !cell_is(t, row, "precision", "all");
+        bool all = cell_is(t, row, "matrices", "all");
+        total += each && !all ? cell_integer(t, row, "count") : 0;
         if (each || !all)
             continue;
-        cr_expect_eq(integer_at(t, row, "count"), 30);
-        cr_expect_eq(integer_at(t, row, "singular"), singular);
-        cr_expect_eq(integer_at(t, row, "residual_rises"), rises);
-        cr_expect_eq(integer_at(t, row, "inverse_error_rises"), error_rises);
-        cr_expect(fabs(real_at(t, row, "within_3") - (double)within / 30) < 1e-15);
-        cr_expect_eq(real_at(t, row, "stop_over_floor_max"), largest);
-        cr_expect_eq(real_at(t, row, "floor_over_law_min"), low);
+        cr_expect_eq(cell_integer(t, row, "count"), 30);
+        cr_expect_eq(cell_integer(t, row, "singular"), singular);
+        cr_expect_eq(cell_integer(t, row, "residual_rises"), rises);
+        cr_expect_eq(cell_integer(t, row, "inverse_error_rises"), error_rises);
+        cr_expect(fabs(cell_real(t, row, "within_3") - (double)within / 30) < 1e-15);
+        cr_expect_eq(cell_real(t, row, "stop_over_floor_max"), largest);
+        cr_expect_eq(cell_real(t, row, "floor_over_law_min"), low);
     }
     cr_expect_eq(total, 30, "the groups are disjoint: %ld", (long)total);
     run_free(&r);
@@ -280,8 +260,8 @@ Test(precision, which_precisions)
     whole_run r;
     run_all(&r, "--input iid --m 4 --quick --dtype f32 --storage bf16,native");
     cr_expect_eq(table_rows(r.tables[0]), 2);
-    cr_expect_str_eq(text_at(r.tables[0], 0, "precision"), "f32");
-    cr_expect_str_eq(text_at(r.tables[0], 1, "precision"), "bf16");
+    cr_expect_str_eq(cell_text(r.tables[0], 0, "precision"), "f32");
+    cr_expect_str_eq(cell_text(r.tables[0], 1, "precision"), "bf16");
     run_free(&r);
     whole_run none = {0};
     capture();

@@ -4,7 +4,6 @@
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +17,7 @@
 #include "common/photographs.h"
 #include "common/report.h"
 #include "registry.h"
+#include "runs.h"
 #include "scratch.h"
 #include "spectral/landmarks.h"
 #include "spectral/nonnegative.h"
@@ -36,65 +36,6 @@ static bool near(double got, double want, double tolerance)
 static double *make_matrix(int64_t rows, int64_t cols)
 {
     return must_allocate((size_t)rows, (size_t)cols * sizeof(double));
-}
-
-static atn_context *make_context(void)
-{
-    atn_context *context = NULL;
-    atn_context_options options = {.device = ATN_CPU, .threads = 1};
-    cr_assert(atn_context_create(&options, &context) == ATN_OK);
-    return context;
-}
-
-/* ---- Running experiments ---- */
-
-static int parse(settings *s, const experiment *e, const char *options)
-{
-    static char text[1024], *words[64];
-    int count = 0;
-    snprintf(text, sizeof text, "%s", options);
-    for (char *word = strtok(text, " "); word && count < 64; word = strtok(NULL, " "))
-        words[count++] = word;
-    return settings_parse(s, e->options, count, words);
-}
-
-static int run_experiment(const experiment *e, const char *options)
-{
-    settings s;
-    int code = parse(&s, e, options);
-    if (code == EXIT_PASS) {
-        cr_assert(freopen("/dev/null", "w", stdout));
-        code = experiment_run(e, &s);
-        settings_free(&s);
-    }
-    return code;
-}
-
-static table *read_output(const experiment *e, int output)
-{
-    size_t size;
-    char *path = must_format("out/spectral/%s.csv", e->outputs[output].name);
-    char *text = (char *)scratch_read(path, &size), *rows = strchr(text, '\n') + 1;
-    table *t = table_create(e->outputs[output].columns, e->outputs[output].column_count);
-    cr_assert(table_read_rows(t, rows), "%s", path);
-    free(text);
-    free(path);
-    return t;
-}
-
-static double get_real(const table *t, int64_t row, const char *name)
-{
-    return table_get_real(t, row, table_column(t, name));
-}
-
-static int64_t get_integer(const table *t, int64_t row, const char *name)
-{
-    return table_get_integer(t, row, table_column(t, name));
-}
-
-static bool has_text(const table *t, int64_t row, const char *name, const char *text)
-{
-    return strcmp(table_get_text(t, row, table_column(t, name)), text) == 0;
 }
 
 /* ---- Norms between two bounds ---- */
@@ -322,9 +263,9 @@ static int64_t find_row(const table *t, const char *view, int64_t n, const char 
                         const char *operator, const char * inverse)
 {
     for (int64_t row = 0; row < table_rows(t); row++)
-        if (has_text(t, row, "view", view) && get_integer(t, row, "n") == n &&
-            has_text(t, row, "landmarks", landmarks) && has_text(t, row, "operator", operator) &&
-            has_text(t, row, "inverse", inverse))
+        if (cell_is(t, row, "view", view) && cell_integer(t, row, "n") == n &&
+            cell_is(t, row, "landmarks", landmarks) && cell_is(t, row, "operator", operator) &&
+            cell_is(t, row, "inverse", inverse))
             return row;
     return -1;
 }
@@ -345,7 +286,8 @@ Test(resolution, equal_tokens_follow_the_laws_exactly)
     static const int64_t counts[] = {196, 256, 484, 784};
     cr_assert(run_experiment(&spectral_resolution,
                              "--input constant --n 196,256,484,784 --out out") == EXIT_PASS);
-    table *t = read_output(&spectral_resolution, 0), *fits = read_output(&spectral_resolution, 1);
+    table *t = read_output(&spectral_resolution, "out", 0),
+          *fits = read_output(&spectral_resolution, "out", 1);
     for (int k = 0; k < 2 * 9; k++) {
         const char *landmarks = laws[k / 2].landmarks, *operator= laws[k / 2].operator;
         const char *inverse = laws[k / 2].inverse, *view = views[k % 2];
@@ -355,26 +297,26 @@ Test(resolution, equal_tokens_follow_the_laws_exactly)
             cr_assert((row < 0) == none, "%s %s n=%d", operator, landmarks, (int)counts[i]);
             if (none)
                 continue;
-            double n = (double)counts[i], m = (double)get_integer(t, row, "m");
+            double n = (double)counts[i], m = (double)cell_integer(t, row, "m");
             double ridge = strcmp(inverse, "nr-soft") == 0 ? m / (m + 0.01) : 1;
             double want = strcmp(operator, "softmax") == 0  ? 1
                           : strcmp(operator, "softpp") == 0 ? n / m
                                                             : n * ridge;
-            cr_expect(near(get_real(t, row, "norm"), want, 1e-9),
+            cr_expect(near(cell_real(t, row, "norm"), want, 1e-9),
                       "%s %s n=%g: %.15g, want %.15g", operator, inverse, n,
-                      get_real(t, row, "norm"), want);
+                      cell_real(t, row, "norm"), want);
         }
         int64_t line = 0;
-        while (!(has_text(fits, line, "view", view) && has_text(fits, line, "operator", operator) &&
-                 has_text(fits, line, "landmarks", landmarks) &&
-                 has_text(fits, line, "inverse", inverse)))
+        while (!(cell_is(fits, line, "view", view) && cell_is(fits, line, "operator", operator) &&
+                 cell_is(fits, line, "landmarks", landmarks) &&
+                 cell_is(fits, line, "inverse", inverse)))
             line++;
         double slack = strcmp(inverse, "nr-soft") == 0 ? 2e-4 : 1e-8;
-        cr_expect(fabs(get_real(fits, line, "exponent") - laws[k / 2].exponent) <= slack &&
-                      get_integer(fits, line, "points") ==
+        cr_expect(fabs(cell_real(fits, line, "exponent") - laws[k / 2].exponent) <= slack &&
+                      cell_integer(fits, line, "points") ==
                           (laws[k / 2].landmarks[0] == 'm' ? 3 : 4),
                   "%s %s %s: exponent %g", operator, landmarks, inverse,
-                  get_real(fits, line, "exponent"));
+                  cell_real(fits, line, "exponent"));
     }
     table_free(fits);
     table_free(t);
@@ -433,10 +375,10 @@ static void expect_dense_norms(const table *t, const char *view, const double *t
     double mean = 0;
     for (int i = 0; i < COUNT * COUNT; i++)
         mean += s[i] / COUNT;
-    cr_expect(near(get_real(t, row, "norm"), norm, 1e-10) &&
-                  near(get_real(t, row, "norm_upper"), norm, 2e-6) &&
-                  near(get_real(t, row, "row_sum_mean"), mean, 1e-12),
-              "%s: gaussian %.12g, want %.12g", view, get_real(t, row, "norm"), norm);
+    cr_expect(near(cell_real(t, row, "norm"), norm, 1e-10) &&
+                  near(cell_real(t, row, "norm_upper"), norm, 2e-6) &&
+                  near(cell_real(t, row, "row_sum_mean"), mean, 1e-12),
+              "%s: gaussian %.12g, want %.12g", view, cell_real(t, row, "norm"), norm);
     for (int i = 0; i < COUNT; i++) {
         double total = 0;
         for (int j = 0; j < COUNT; j++) {
@@ -450,8 +392,8 @@ static void expect_dense_norms(const table *t, const char *view, const double *t
     }
     cr_assert(ref_spectral_norm(COUNT, COUNT, s, &norm) == ATN_OK);
     row = find_row(t, view, COUNT, "none", "softmax", "");
-    cr_expect(near(get_real(t, row, "norm"), norm, 1e-10), "%s: softmax %.12g, want %.12g", view,
-              get_real(t, row, "norm"), norm);
+    cr_expect(near(cell_real(t, row, "norm"), norm, 1e-10), "%s: softmax %.12g, want %.12g", view,
+              cell_real(t, row, "norm"), norm);
     static const char *const rules[] = {"m49", "stride2"};
     /* 10 sqrt(u), check_soft's; of SOFT++ as much as hangs on eigenvalues near the cut */
     static const double tolerances[] = {1e-7, 1e-3};
@@ -460,10 +402,10 @@ static void expect_dense_norms(const table *t, const char *view, const double *t
         ref_pool(SIDE, SIDE, TOKEN_DIM, stride, tokens, landmarks);
         norm = long_norm(COUNT, m, tokens, landmarks, k % 2);
         row = find_row(t, view, COUNT, rules[k / 2], k % 2 ? "softpp" : "soft", "exact");
-        cr_expect(near(get_real(t, row, "norm"), norm, tolerances[k % 2]) &&
-                      get_integer(t, row, "m") == m && get_integer(t, row, "stride") == stride,
+        cr_expect(near(cell_real(t, row, "norm"), norm, tolerances[k % 2]) &&
+                      cell_integer(t, row, "m") == m && cell_integer(t, row, "stride") == stride,
                   "%s %s %d: %.12g, want %.12g (cut %g)", view, rules[k / 2], k % 2,
-                  get_real(t, row, "norm"), norm, get_real(t, row, "cut_change"));
+                  cell_real(t, row, "norm"), norm, cell_real(t, row, "cut_change"));
     }
     free(landmarks);
     free(s);
@@ -481,7 +423,7 @@ Test(resolution, rows_are_the_norms_of_the_scene)
     const char *name;
     cr_assert(run_experiment(&spectral_resolution,
                              "--input photos --n 484 --seed 5 --samples 1 --out out") == EXIT_PASS);
-    table *t = read_output(&spectral_resolution, 0);
+    table *t = read_output(&spectral_resolution, "out", 0);
     cr_assert(input_open("photos", 0, 0, &in) == EXIT_PASS);
     cr_assert(input_tokens(in, SCENE, SCENE, PATCH, 5, 0, scene) == EXIT_PASS);
     for (int i = 0; i < SIDE * SIDE * TOKEN_DIM; i++) {
@@ -508,30 +450,30 @@ Test(resolution, rows_keep_the_bounds_and_fits_leave_out_the_floor)
     cr_assert(run_experiment(&spectral_resolution,
                              "--input photos,iid --n 196,484,784 --samples 2 --out out") ==
               EXIT_PASS);
-    table *t = read_output(&spectral_resolution, 0), *fits = read_output(&spectral_resolution, 1);
+    table *t = read_output(&spectral_resolution, "out", 0),
+          *fits = read_output(&spectral_resolution, "out", 1);
     double kernel = 0;
     for (int64_t row = 0; row < table_rows(t); row++) {
-        double norm = get_real(t, row, "norm"), n = (double)get_integer(t, row, "n");
-        double change = get_real(t, row, "cut_change");
-        bool below = table_get_boolean(t, row, table_column(t, "below_floor"));
-        kernel = has_text(t, row, "operator", "gaussian") ? norm : kernel;
+        double norm = cell_real(t, row, "norm"), n = (double)cell_integer(t, row, "n");
+        double change = cell_real(t, row, "cut_change");
+        bool below = cell_boolean(t, row, "below_floor");
+        kernel = cell_is(t, row, "operator", "gaussian") ? norm : kernel;
         floored += below;
-        cr_expect(below == (change > 0.01) &&
-                      isnan(change) == !has_text(t, row, "inverse", "exact"),
+        cr_expect(below == (change > 0.01) && isnan(change) == !cell_is(t, row, "inverse", "exact"),
                   "row %" PRId64, row);
-        cr_expect(!has_text(t, row, "operator", "soft") || norm <= kernel * (1 + 1e-6));
-        cr_expect(!has_text(t, row, "operator", "softmax") ||
+        cr_expect(!cell_is(t, row, "operator", "soft") || norm <= kernel * (1 + 1e-6));
+        cr_expect(!cell_is(t, row, "operator", "softmax") ||
                   (norm >= 1 - 1e-12 && norm <= sqrt(n)));
-        cr_expect(!has_text(t, row, "landmarks", "stride4") || n == 784);
-        if (has_text(t, row, "operator", "gaussian"))
-            cr_expect(get_real(t, row, "row_sum_mean") <= norm && norm < n &&
-                      get_real(t, row, "row_sum_max") >= norm &&
-                      get_real(t, row, "norm_upper") >= norm &&
-                      get_real(t, row, "norm_upper") <= norm * (1 + 1e-6));
+        cr_expect(!cell_is(t, row, "landmarks", "stride4") || n == 784);
+        if (cell_is(t, row, "operator", "gaussian"))
+            cr_expect(cell_real(t, row, "row_sum_mean") <= norm && norm < n &&
+                      cell_real(t, row, "row_sum_max") >= norm &&
+                      cell_real(t, row, "norm_upper") >= norm &&
+                      cell_real(t, row, "norm_upper") <= norm * (1 + 1e-6));
     }
     for (int64_t row = 0; row < table_rows(fits); row++) {
-        left_out += get_integer(fits, row, "left_out");
-        fitted += get_integer(fits, row, "points");
+        left_out += cell_integer(fits, row, "left_out");
+        fitted += cell_integer(fits, row, "points");
     }
     cr_expect(floored > 0 && left_out == floored && fitted == table_rows(t) - floored,
               "%" PRId64 " below the floor, %" PRId64 " left out, %" PRId64 " fitted", floored,
@@ -547,7 +489,7 @@ Test(resolution, large_inputs_have_the_norms_of_a_ring)
     double sum = 0, radius = 20;
     cr_assert(run_experiment(&spectral_resolution, "--input circulant --n 4225 --out out") ==
               EXIT_PASS);
-    table *t = read_output(&spectral_resolution, 0);
+    table *t = read_output(&spectral_resolution, "out", 0);
     for (int i = 0; i < COUNT; i++) {
         double distance = 2 * radius * sin(3.14159265358979323846 * i / COUNT);
         sum += exp(-scale() * distance * distance);
@@ -555,12 +497,12 @@ Test(resolution, large_inputs_have_the_norms_of_a_ring)
     int64_t kernel = find_row(t, "enlarged", COUNT, "none", "gaussian", "");
     int64_t softmax = find_row(t, "enlarged", COUNT, "none", "softmax", "");
     cr_assert(kernel >= 0 && softmax >= 0 && table_rows(t) == 2 + 6);
-    cr_expect(near(get_real(t, kernel, "norm"), sum, 1e-12) &&
-                  near(get_real(t, kernel, "norm_upper"), sum, 1e-6),
-              "%.15g .. %.15g, want %.15g", get_real(t, kernel, "norm"),
-              get_real(t, kernel, "norm_upper"), sum);
-    cr_expect(near(get_real(t, softmax, "norm"), 1, 1e-12) &&
-              near(get_real(t, softmax, "norm_upper"), 1, 1e-6));
+    cr_expect(near(cell_real(t, kernel, "norm"), sum, 1e-12) &&
+                  near(cell_real(t, kernel, "norm_upper"), sum, 1e-6),
+              "%.15g .. %.15g, want %.15g", cell_real(t, kernel, "norm"),
+              cell_real(t, kernel, "norm_upper"), sum);
+    cr_expect(near(cell_real(t, softmax, "norm"), 1, 1e-12) &&
+              near(cell_real(t, softmax, "norm_upper"), 1, 1e-6));
     table_free(t);
 }
 
@@ -589,17 +531,17 @@ Test(resolution, a_file_is_cropped_on_its_grid)
     cr_assert(run_experiment(&spectral_resolution,
                              "--input tokens.npy --grid 12x9 --n 16,36,81,100 --out out") ==
               EXIT_PASS);
-    table *t = read_output(&spectral_resolution, 0);
+    table *t = read_output(&spectral_resolution, "out", 0);
     static const double norms[][2] = {{16, 16}, {36, 16}, {81, 16}};
     for (int i = 0; i < 3; i++) {
         int64_t row = find_row(t, "cropped", (int64_t)norms[i][0], "none", "gaussian", "");
         cr_assert(row >= 0);
-        cr_expect(near(get_real(t, row, "norm"), norms[i][1], 1e-12), "n=%g: %g", norms[i][0],
-                  get_real(t, row, "norm"));
+        cr_expect(near(cell_real(t, row, "norm"), norms[i][1], 1e-12), "n=%g: %g", norms[i][0],
+                  cell_real(t, row, "norm"));
     }
     cr_expect(find_row(t, "cropped", 100, "none", "gaussian", "") < 0);
     for (int64_t row = 0; row < table_rows(t); row++)
-        cr_expect(has_text(t, row, "view", "cropped"));
+        cr_expect(cell_is(t, row, "view", "cropped"));
     table_free(t);
 }
 
@@ -637,7 +579,7 @@ static void expect_replay(const experiment *e, const char *options, int64_t at)
     int64_t points;
     atn_context *context = make_context();
     table *want = table_create(e->outputs[0].columns, e->outputs[0].column_count);
-    cr_assert(parse(&s, e, options) == EXIT_PASS);
+    cr_assert(parse_options(&s, e, options) == EXIT_PASS);
     cr_assert(e->prepare(&s, &state, &points) == EXIT_PASS && at < points);
     cr_assert(e->run(state, at, context, want) == EXIT_PASS);
     settings_point point;
@@ -650,13 +592,13 @@ static void expect_replay(const experiment *e, const char *options, int64_t at)
     cr_assert(folder);
     memset(folder, ' ', strcspn(folder + 6, " ") + 6);
     cr_assert(run_experiment(e, command) == EXIT_PASS, "%s", command);
-    table *got = read_output(e, 0);
+    table *got = read_output(e, "out", 0);
     for (int64_t row = 0; row < table_rows(want); row++) {
         bool found = false;
         for (int64_t i = 0; i < table_rows(got); i++)
-            found |= get_real(got, i, "norm") == get_real(want, row, "norm") &&
-                     get_integer(got, i, "sample") == get_integer(want, row, "sample") &&
-                     get_integer(got, i, "n") == get_integer(want, row, "n");
+            found |= cell_real(got, i, "norm") == cell_real(want, row, "norm") &&
+                     cell_integer(got, i, "sample") == cell_integer(want, row, "sample") &&
+                     cell_integer(got, i, "n") == cell_integer(want, row, "n");
         cr_expect(found, "%s: row %" PRId64, line, row);
     }
     table_free(got);
@@ -724,27 +666,27 @@ Test(resolution, softmax_has_the_eigenvalues_of_prop_3_and_norms_to_the_root_of_
     double negative = 0, complex_part = 0;
     cr_assert(run_experiment(&spectral_softmax,
                              "--input iid,smooth --n 4,16,64 --samples 3 --out out") == EXIT_PASS);
-    table *t = read_output(&spectral_softmax, 0);
+    table *t = read_output(&spectral_softmax, "out", 0);
     for (int64_t row = 0; row < table_rows(t); row++) {
-        double n = (double)get_integer(t, row, "n"), norm = get_real(t, row, "norm");
-        double r = get_real(t, row, "r"), lowest = get_real(t, row, "lowest");
-        bool same = has_text(t, row, "keys", "tokens");
-        cr_expect(near(get_real(t, row, "radius"), 1, 1e-12) && norm >= 1 - 1e-13 &&
+        double n = (double)cell_integer(t, row, "n"), norm = cell_real(t, row, "norm");
+        double r = cell_real(t, row, "r"), lowest = cell_real(t, row, "lowest");
+        bool same = cell_is(t, row, "keys", "tokens");
+        cr_expect(near(cell_real(t, row, "radius"), 1, 1e-12) && norm >= 1 - 1e-13 &&
                       norm <= sqrt(n) * (1 + 1e-13) &&
-                      near(get_real(t, row, "norm_over_root"), norm / sqrt(n), 4 * u),
+                      near(cell_real(t, row, "norm_over_root"), norm / sqrt(n), 4 * u),
                   "row %" PRId64, row);
-        cr_expect(!same || (lowest >= -1e-13 && get_real(t, row, "largest_imaginary") == 0));
-        cr_expect(isnan(r) == !has_text(t, row, "input", "dominant"));
+        cr_expect(!same || (lowest >= -1e-13 && cell_real(t, row, "largest_imaginary") == 0));
+        cr_expect(isnan(r) == !cell_is(t, row, "input", "dominant"));
         other += !same;
         negative = fmin(negative, lowest);
-        complex_part = fmax(complex_part, get_real(t, row, "largest_imaginary"));
+        complex_part = fmax(complex_part, cell_real(t, row, "largest_imaginary"));
         if (isnan(r))
             continue;
         dominant++;
         above += norm > 1 + 1e-9;
         double want = (double)ref_dominant_softmax((int64_t)n, 1, r).norm;
-        cr_expect(get_real(t, row, "closed_form") == want && near(norm, want, 1e-12) &&
-                      get_real(t, row, "closed_form_ratio") <= 1,
+        cr_expect(cell_real(t, row, "closed_form") == want && near(norm, want, 1e-12) &&
+                      cell_real(t, row, "closed_form_ratio") <= 1,
                   "n=%g r=%g: %.15g, want %.15g", n, r, norm, want);
         cr_expect(r != 48 || near(norm, sqrt(n), 1e-9), "n=%g: %g", n, norm);
     }
@@ -753,13 +695,13 @@ Test(resolution, softmax_has_the_eigenvalues_of_prop_3_and_norms_to_the_root_of_
     cr_expect(other == 3 * 3 * 3 && negative < -0.01 && complex_part > 0.01,
               "%" PRId64 " rows with other keys, %g, %g", other, negative, complex_part);
     table_free(t);
-    t = read_output(&spectral_softmax, 1);
+    t = read_output(&spectral_softmax, "out", 1);
     for (int64_t row = 0; row < table_rows(t); row++) {
-        double r = get_real(t, row, "r"), exponent = get_real(t, row, "exponent");
+        double r = cell_real(t, row, "r"), exponent = cell_real(t, row, "exponent");
         bool far = r == 48;
-        cr_expect(!far || (fabs(exponent - 0.5) < 1e-9 && get_integer(t, row, "points") == 4 &&
-                           near(get_real(t, row, "norm_max"), 8, 1e-9) &&
-                           near(get_real(t, row, "root_share_max"), 1, 1e-9)),
+        cr_expect(!far || (fabs(exponent - 0.5) < 1e-9 && cell_integer(t, row, "points") == 4 &&
+                           near(cell_real(t, row, "norm_max"), 8, 1e-9) &&
+                           near(cell_real(t, row, "root_share_max"), 1, 1e-9)),
                   "r=48: %g", exponent);
         cr_expect(r != 1 || fabs(exponent) < 1e-12, "r=1: %g", exponent);
     }

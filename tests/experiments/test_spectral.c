@@ -17,6 +17,7 @@
 
 #include "common/report.h"
 #include "registry.h"
+#include "runs.h"
 #include "scratch.h"
 #include "spectral/landmarks.h"
 #include "spectral/norm_growth.h"
@@ -26,67 +27,6 @@
 TestSuite(spectral, .init = scratch_begin, .fini = scratch_end);
 
 static const double u = 0x1p-53;
-
-/* ---- Running experiments ---- */
-
-/* Runs e with options, words separated by blanks. */
-static int run_experiment(const experiment *e, const char *options)
-{
-    char *words[64], *text = must_format("%s", options);
-    int count = 0;
-    for (char *word = strtok(text, " "); word && count < 64; word = strtok(NULL, " "))
-        words[count++] = word;
-    settings s;
-    int code = settings_parse(&s, e->options, count, words);
-    if (code == EXIT_PASS) {
-        cr_assert(freopen("/dev/null", "w", stdout));
-        code = experiment_run(e, &s);
-        settings_free(&s);
-    }
-    free(text);
-    return code;
-}
-
-/* The rows of an experiment's output number `output` in folder out. */
-static table *read_output(const experiment *e, const char *out, int output)
-{
-    size_t size;
-    char *path = must_format("%s/spectral/%s.csv", out, e->outputs[output].name);
-    char *text = (char *)scratch_read(path, &size), *rows = strchr(text, '\n') + 1;
-    table *t = table_create(e->outputs[output].columns, e->outputs[output].column_count);
-    cr_assert(table_read_rows(t, rows), "%s", path);
-    free(text);
-    free(path);
-    return t;
-}
-
-static double get_real(const table *t, int64_t row, const char *name)
-{
-    return table_get_real(t, row, table_column(t, name));
-}
-
-static int64_t get_integer(const table *t, int64_t row, const char *name)
-{
-    return table_get_integer(t, row, table_column(t, name));
-}
-
-static const char *get_text(const table *t, int64_t row, const char *name)
-{
-    return table_get_text(t, row, table_column(t, name));
-}
-
-static bool get_boolean(const table *t, int64_t row, const char *name)
-{
-    return table_get_boolean(t, row, table_column(t, name));
-}
-
-static atn_context *make_context(void)
-{
-    atn_context *context = NULL;
-    atn_context_options options = {.device = ATN_CPU, .threads = 1};
-    cr_assert(atn_context_create(&options, &context) == ATN_OK);
-    return context;
-}
 
 static double *make_matrix(int64_t rows, int64_t cols)
 {
@@ -338,10 +278,10 @@ Test(spectral, a_point_can_be_replayed)
     table *got = read_output(&spectral_bounds, "replay", 0);
     int64_t first = table_rows(want); /* sample 0 has as many rows before it */
     for (int64_t row = 0; row < table_rows(want); row++)
-        cr_expect(first + row < table_rows(got) && get_integer(got, first + row, "m") == 49 &&
-                      get_integer(got, first + row, "sample") == 1 &&
-                      get_integer(got, first + row, "seed") == 7 &&
-                      get_real(got, first + row, "measured") == get_real(want, row, "measured"),
+        cr_expect(first + row < table_rows(got) && cell_integer(got, first + row, "m") == 49 &&
+                      cell_integer(got, first + row, "sample") == 1 &&
+                      cell_integer(got, first + row, "seed") == 7 &&
+                      cell_real(got, first + row, "measured") == cell_real(want, row, "measured"),
                   "%s: row %" PRId64, line, row);
     table_free(got);
     table_free(want);
@@ -361,21 +301,21 @@ Test(spectral, eigenvalues_are_a_spectrum)
     cr_assert(table_rows(t) == 2 * (49 + 4), "%" PRId64 " rows", table_rows(t));
     double trace = 0, largest = 0, before = 0;
     for (int64_t row = 0; row < table_rows(t); row++) {
-        int64_t index = get_integer(t, row, "index"), m = get_integer(t, row, "m");
-        double lambda = get_real(t, row, "eigenvalue");
-        bool constant = strcmp(get_text(t, row, "input"), "constant") == 0;
+        int64_t index = cell_integer(t, row, "index"), m = cell_integer(t, row, "m");
+        double lambda = cell_real(t, row, "eigenvalue");
+        bool constant = cell_is(t, row, "input", "constant");
         largest = index == 1 ? lambda : largest;
         trace = index == 1 ? lambda : trace + lambda;
         cr_expect(index == 1 || lambda <= before, "row %" PRId64 ": not descending", row);
-        cr_expect(get_boolean(t, row, "below_floor") == (fabs(lambda) < (double)m * u * largest),
+        cr_expect(cell_boolean(t, row, "below_floor") == (fabs(lambda) < (double)m * u * largest),
                   "row %" PRId64 " lambda=%g", row, lambda);
-        cr_expect(!constant || get_boolean(t, row, "below_floor") == (index > 1), "row %" PRId64,
+        cr_expect(!constant || cell_boolean(t, row, "below_floor") == (index > 1), "row %" PRId64,
                   row);
         cr_expect(index < m || near(trace, (double)m, 1e-13), "m=%" PRId64 " trace=%.17g", m,
                   trace);
         before = lambda;
     }
-    cr_expect(get_integer(t, 0, "seed") == 5);
+    cr_expect(cell_integer(t, 0, "seed") == 5);
     table_free(t);
 }
 
@@ -386,11 +326,11 @@ Test(spectral, the_floor_is_m_u_lambda_1)
     cr_assert(run_experiment(&spectral_eigenvalues, "--input photos --m 441 --out out") ==
               EXIT_PASS);
     table *t = read_output(&spectral_eigenvalues, "out", 0);
-    double floor = 441 * u * get_real(t, 0, "eigenvalue");
+    double floor = 441 * u * cell_real(t, 0, "eigenvalue");
     for (int64_t row = 0; row < table_rows(t); row++) {
-        double lambda = get_real(t, row, "eigenvalue");
+        double lambda = cell_real(t, row, "eigenvalue");
         close += fabs(lambda) > floor / 2 && fabs(lambda) < 2 * floor;
-        cr_expect(get_boolean(t, row, "below_floor") == (fabs(lambda) < floor), "row %" PRId64,
+        cr_expect(cell_boolean(t, row, "below_floor") == (fabs(lambda) < floor), "row %" PRId64,
                   row);
     }
     cr_expect(close > 4, "%" PRId64 " eigenvalues near the floor", close);
@@ -556,8 +496,8 @@ static double mean_log(const table *t, const char *name, int64_t m, const char *
 {
     double sum = 0, count = 0;
     for (int64_t row = 0; row < table_rows(t); row++)
-        if (strcmp(get_text(t, row, "input"), name) == 0 && get_integer(t, row, "m") == m) {
-            sum += log10(get_real(t, row, quantity));
+        if (cell_is(t, row, "input", name) && cell_integer(t, row, "m") == m) {
+            sum += log10(cell_real(t, row, quantity));
             count++;
         }
     return sum / count;
@@ -610,9 +550,9 @@ static bool counts(const table *t, int64_t row, const char *quantity)
         {"normalised_norm", "normalised_lambda_min", "normalised_lambda_max"}};
     for (int i = 0; i < 2; i++)
         if (strcmp(quantity, ends[i][0]) == 0)
-            return get_real(t, row, ends[i][1]) >=
-                   (double)get_integer(t, row, "m") * u * get_real(t, row, ends[i][2]);
-    return get_real(t, row, quantity) > 0;
+            return cell_real(t, row, ends[i][1]) >=
+                   (double)cell_integer(t, row, "m") * u * cell_real(t, row, ends[i][2]);
+    return cell_real(t, row, quantity) > 0;
 }
 
 /* A straight line through the points of one input and quantity that count. */
@@ -622,11 +562,11 @@ static line fit_line(const table *t, const char *name, const char *quantity, boo
     line fit = {.m_min = INT64_MAX};
     for (int pass = 0; pass < 3; pass++)
         for (int64_t row = 0; row < table_rows(t); row++) {
-            if (strcmp(get_text(t, row, "input"), name) != 0 || !counts(t, row, quantity))
+            if (!cell_is(t, row, "input", name) || !counts(t, row, quantity))
                 continue;
-            int64_t m = get_integer(t, row, "m");
+            int64_t m = cell_integer(t, row, "m");
             double x = power ? log((double)m) : sqrt((double)m);
-            double y = log(get_real(t, row, quantity)), dx = x - x_sum / n, dy = y - y_sum / n;
+            double y = log(cell_real(t, row, quantity)), dx = x - x_sum / n, dy = y - y_sum / n;
             if (pass == 0) {
                 n++;
                 x_sum += x;
@@ -657,37 +597,37 @@ Test(spectral, fits_leave_out_lower_bounds_only)
     cr_assert(table_rows(t) == 36 && table_rows(fits) == 3 * 4 * 2, "%" PRId64 " %" PRId64,
               table_rows(t), table_rows(fits));
     for (int64_t row = 0; row < table_rows(fits); row++) {
-        const char *name = get_text(fits, row, "input"), *law = get_text(fits, row, "law");
-        const char *quantity = get_text(fits, row, "quantity");
+        const char *name = cell_text(fits, row, "input"), *law = cell_text(fits, row, "law");
+        const char *quantity = cell_text(fits, row, "quantity");
         bool iterate = strstr(quantity, "iterate"), smooth = strcmp(name, "smooth") == 0;
         line want = fit_line(t, name, quantity, strcmp(law, "power") == 0);
-        cr_expect(get_integer(fits, row, "points") == want.points, "%s %s: %" PRId64 " points",
+        cr_expect(cell_integer(fits, row, "points") == want.points, "%s %s: %" PRId64 " points",
                   name, quantity, want.points);
         if (strcmp(name, "constant") == 0) {
             /* A is of ones: X_20 is 0 but for rounding */
-            cr_expect(iterate || (want.points == 0 && isnan(get_real(fits, row, "exponent")) &&
-                                  table_is_missing(fits, row, table_column(fits, "m_min"))));
+            cr_expect(iterate || (want.points == 0 && isnan(cell_real(fits, row, "exponent")) &&
+                                  cell_missing(fits, row, "m_min")));
             continue;
         }
         cr_expect(!smooth || (iterate ? want.points == 12 : want.points > 3 && want.points < 12),
                   "%s %s: %" PRId64 " of 12 points", name, quantity, want.points);
-        cr_expect(near(get_real(fits, row, "exponent"), want.exponent, 1e-9) &&
-                      near(get_real(fits, row, "std_error"), want.std_error, 1e-7) &&
-                      near(get_real(fits, row, "residual"), want.residual, 1e-7) &&
-                      get_integer(fits, row, "m_min") == want.m_min &&
-                      get_integer(fits, row, "m_max") == want.m_max,
-                  "%s %s %s: %g, want %g", name, get_text(fits, row, "quantity"), law,
-                  get_real(fits, row, "exponent"), want.exponent);
+        cr_expect(near(cell_real(fits, row, "exponent"), want.exponent, 1e-9) &&
+                      near(cell_real(fits, row, "std_error"), want.std_error, 1e-7) &&
+                      near(cell_real(fits, row, "residual"), want.residual, 1e-7) &&
+                      cell_integer(fits, row, "m_min") == want.m_min &&
+                      cell_integer(fits, row, "m_max") == want.m_max,
+                  "%s %s %s: %g, want %g", name, cell_text(fits, row, "quantity"), law,
+                  cell_real(fits, row, "exponent"), want.exponent);
     }
     for (int64_t row = 0; row < table_rows(t); row++) {
-        bool pinv = get_boolean(t, row, "pinv_below_floor");
-        bool normalised = get_boolean(t, row, "normalised_below_floor");
+        bool pinv = cell_boolean(t, row, "pinv_below_floor");
+        bool normalised = cell_boolean(t, row, "normalised_below_floor");
         cr_expect(pinv != counts(t, row, "pinv_norm") &&
                       normalised != counts(t, row, "normalised_norm") &&
-                      get_boolean(t, row, "below_floor") == (pinv || normalised),
+                      cell_boolean(t, row, "below_floor") == (pinv || normalised),
                   "row %" PRId64, row);
         for (int i = 0; i < 5; i++)
-            cr_expect(table_is_missing(t, row, table_column(t, certified_columns[i])));
+            cr_expect(cell_missing(t, row, certified_columns[i]));
     }
     table_free(fits);
     table_free(t);
@@ -723,11 +663,11 @@ Test(spectral, certified_norms_of_two_tokens)
  * that f64 gave; lambda_min of f64 is off by less than m u lambda_max (Weyl). */
 static void expect_enclosed(const table *t, int64_t row, const char *const names[6])
 {
-    double norm = get_real(t, row, names[0]), lower = get_real(t, row, names[1]);
-    double upper = get_real(t, row, names[2]), lowest = get_real(t, row, names[3]);
-    double floor = (double)get_integer(t, row, "m") * u * get_real(t, row, names[4]);
+    double norm = cell_real(t, row, names[0]), lower = cell_real(t, row, names[1]);
+    double upper = cell_real(t, row, names[2]), lowest = cell_real(t, row, names[3]);
+    double floor = (double)cell_integer(t, row, "m") * u * cell_real(t, row, names[4]);
     cr_expect(lower <= norm && norm <= upper && upper - lower <= 1e-6 * lower &&
-                  !get_boolean(t, row, names[5]),
+                  !cell_boolean(t, row, names[5]),
               "row %" PRId64 ": %s %.17g, [%.17g, %.17g]", row, names[0], norm, lower, upper);
     cr_expect(fabs(1 / norm - lowest) <= floor, "row %" PRId64 ": %s %g, f64 %g, floor %g", row,
               names[0], 1 / norm, lowest, floor);
@@ -751,17 +691,15 @@ Test(spectral, rows_below_the_floor_are_certified)
         table *fits = read_output(&spectral_norm_growth, "out", 1);
         for (int64_t row = 0; row < table_rows(t); row++) {
             bool below = !counts(t, row, "pinv_norm") || !counts(t, row, "normalised_norm");
-            bool possible = strcmp(get_text(t, row, "input"), "constant") != 0 &&
-                            (i == 0 || get_integer(t, row, "m") <= 49);
+            bool possible = !cell_is(t, row, "input", "constant") &&
+                            (i == 0 || cell_integer(t, row, "m") <= 49);
             for (int j = 0; j < 5; j++)
-                cr_expect(table_is_missing(t, row, table_column(t, certified_columns[j])) ==
-                              !(below && possible),
+                cr_expect(cell_missing(t, row, certified_columns[j]) == !(below && possible),
                           "%s: row %" PRId64 " %s", options[i], row, certified_columns[j]);
-            cr_expect(get_boolean(t, row, "singular") ==
-                          (strcmp(get_text(t, row, "input"), "constant") == 0 &&
-                           get_integer(t, row, "m") <= 49),
+            cr_expect(cell_boolean(t, row, "singular") ==
+                          (cell_is(t, row, "input", "constant") && cell_integer(t, row, "m") <= 49),
                       "%s: row %" PRId64, options[i], row);
-            cr_expect(get_boolean(t, row, "below_floor") == (below && !possible),
+            cr_expect(cell_boolean(t, row, "below_floor") == (below && !possible),
                       "%s: row %" PRId64, options[i], row);
             for (int j = 0; j < 2 && below && possible; j++)
                 expect_enclosed(t, row, names[j]);
@@ -770,7 +708,8 @@ Test(spectral, rows_below_the_floor_are_certified)
             plain[i] += !below;
         }
         for (int64_t row = 0; row < table_rows(fits); row++)
-            cr_expect(i == 1 || get_integer(fits, row, "points") == 5, "certified rows are fitted");
+            cr_expect(i == 1 || cell_integer(fits, row, "points") == 5,
+                      "certified rows are fitted");
         table_free(fits);
         table_free(t);
     }
@@ -928,28 +867,28 @@ Test(spectral, attention_never_exceeds_the_kernel_nor_n)
     cr_assert(run_experiment(&spectral_bounds, "--samples 1 --out out") == EXIT_PASS);
     table *t = read_output(&spectral_bounds, "out", 0);
     for (int64_t row = 0; row < table_rows(t); row++) {
-        const char *statement = get_text(t, row, "statement");
-        double measured = get_real(t, row, "measured"), bound = get_real(t, row, "bound");
+        const char *statement = cell_text(t, row, "statement");
+        double measured = cell_real(t, row, "measured"), bound = cell_real(t, row, "bound");
         bool above = !(measured <= bound * (1 + 1e-9));
         for (int i = 0; i < NAMES; i++) {
-            if (strcmp(get_text(t, row, "input"), names[i]) != 0)
+            if (!cell_is(t, row, "input", names[i]))
                 continue;
             corrected[i] += strcmp(statement, "S06-corrected") == 0;
             iterate[i] += strcmp(statement, "S06-iterate") == 0;
             kernel[i] +=
-                strcmp(statement, "S21-printed") == 0 && bound == (double)get_integer(t, row, "n");
-            cr_expect(!get_boolean(t, row, "proved") || !above,
+                strcmp(statement, "S21-printed") == 0 && bound == (double)cell_integer(t, row, "n");
+            cr_expect(!cell_boolean(t, row, "proved") || !above,
                       "%s %s n=%" PRId64 ": %.12g > %.12g", statement, names[i],
-                      get_integer(t, row, "n"), measured, bound);
+                      cell_integer(t, row, "n"), measured, bound);
         }
-        cr_expect(get_real(t, row, "ratio") == measured / bound, "row %" PRId64, row);
+        cr_expect(cell_real(t, row, "ratio") == measured / bound, "row %" PRId64, row);
         lower += strcmp(statement, "S20-lower") == 0;
         cr_expect(strcmp(statement, "S20-lower") != 0 || bound == 1, "row %" PRId64, row);
         cr_expect((strncmp(statement, "S22", 3) != 0 && strncmp(statement, "S23", 3) != 0) ||
-                      strcmp(get_text(t, row, "input"), "constant") != 0,
+                      !cell_is(t, row, "input", "constant"),
                   "%s of a singular matrix", statement);
-        cr_expect(get_boolean(t, row, "within") ==
-                      (measured <= bound * (1 + get_real(t, row, "allowance"))),
+        cr_expect(cell_boolean(t, row, "within") ==
+                      (measured <= bound * (1 + cell_real(t, row, "allowance"))),
                   "row %" PRId64, row);
     }
     for (int i = 0; i < NAMES; i++)
@@ -978,21 +917,21 @@ Test(spectral, two_tokens_break_the_bounds)
                              "--out out") == EXIT_PASS);
     table *t = read_output(&spectral_bounds, "out", 0);
     for (int64_t row = 0; row < table_rows(t); row++) {
-        double delta = 0, measured = get_real(t, row, "measured"), bound = 0;
-        norms += strcmp(get_text(t, row, "input"), "iid-norms") == 0;
-        if (sscanf(get_text(t, row, "input"), "pair:%lf", &delta) != 1)
+        double delta = 0, measured = cell_real(t, row, "measured"), bound = 0;
+        norms += cell_is(t, row, "input", "iid-norms");
+        if (sscanf(cell_text(t, row, "input"), "pair:%lf", &delta) != 1)
             continue;
         double gap = -expm1(-0.3 * delta * delta);
         for (int i = 0; i < 5; i++) {
-            if (strcmp(get_text(t, row, "statement"), want[i].statement) != 0)
+            if (!cell_is(t, row, "statement", want[i].statement))
                 continue;
             double norm = i < 2 ? 1 / gap : 1 / (gap * (2 - gap));
             bound = want[i].bound > 0 ? want[i].bound : norm;
             rows[i]++;
             cr_expect(near(measured, norm, 20 * u / gap) &&
-                          near(get_real(t, row, "bound"), bound, 20 * u / gap) &&
-                          get_boolean(t, row, "within") == want[i].holds &&
-                          !get_boolean(t, row, "below_floor") && get_integer(t, row, "m") == 2,
+                          near(cell_real(t, row, "bound"), bound, 20 * u / gap) &&
+                          cell_boolean(t, row, "within") == want[i].holds &&
+                          !cell_boolean(t, row, "below_floor") && cell_integer(t, row, "m") == 2,
                       "%s delta=%g: %.12g, want %.12g", want[i].statement, delta, measured, norm);
         }
     }
@@ -1012,14 +951,14 @@ Test(spectral, pairs_below_the_floor_are_bounded_from_below)
               EXIT_PASS);
     table *t = read_output(&spectral_bounds, "out", 0);
     for (int64_t row = 0; row < table_rows(t); row++) {
-        const char *name = get_text(t, row, "input"), *statement = get_text(t, row, "statement");
+        const char *name = cell_text(t, row, "input"), *statement = cell_text(t, row, "statement");
         cr_expect(strcmp(name, "pair:0.0001") != 0, "%s of twins", statement);
         if (strcmp(name, "pair:0.001") != 0)
             continue;
         rows++;
-        cr_expect(strstr(statement, "-pair") && get_boolean(t, row, "below_floor") &&
-                      get_real(t, row, "measured") < 1e16 && get_real(t, row, "measured") > 1e14,
-                  "%s: %g", statement, get_real(t, row, "measured"));
+        cr_expect(strstr(statement, "-pair") && cell_boolean(t, row, "below_floor") &&
+                      cell_real(t, row, "measured") < 1e16 && cell_real(t, row, "measured") > 1e14,
+                  "%s: %g", statement, cell_real(t, row, "measured"));
     }
     cr_expect(rows == 2, "%d rows below the floor", rows);
     table_free(t);
@@ -1101,8 +1040,8 @@ Test(spectral, nystrom_judges_what_is_proved)
 static int sampling_row(const table *t, const char *name, int64_t m, const char *sampler)
 {
     for (int64_t row = 0; row < table_rows(t); row++)
-        if (strcmp(get_text(t, row, "input"), name) == 0 && get_integer(t, row, "m") == m &&
-            strcmp(get_text(t, row, "sampler"), sampler) == 0)
+        if (cell_is(t, row, "input", name) && cell_integer(t, row, "m") == m &&
+            cell_is(t, row, "sampler", sampler))
             return (int)row;
     cr_assert_fail("no row of %s, m = %" PRId64 ", %s", name, m, sampler);
     return -1;
@@ -1138,19 +1077,19 @@ Test(spectral, sampling_errors_are_those_of_the_dense_matrix)
     }
     ref_gaussian(POOLED, POOLED, WIDTH, landmarks, landmarks, scale, a);
     cr_assert(ref_condition(POOLED, POOLED, a, &kappa, NULL) == ATN_OK);
-    cr_expect(near(get_real(t, 0, "kappa"), kappa, 1e-12));
+    cr_expect(near(cell_real(t, 0, "kappa"), kappa, 1e-12));
     /* 32 random columns see the Frobenius norms, with a deviation of about 1 / sqrt(32) each where
      * one eigenvalue is all */
     double seen =
         cblas_dnrm2(TOKENS_N * TOKENS_N, s_hat, 1) / cblas_dnrm2(TOKENS_N * TOKENS_N, s, 1);
-    cr_expect(near(get_real(t, 0, "value_error"), seen, 0.3), "%g, %g",
-              get_real(t, 0, "value_error"), seen);
-    cr_expect(strcmp(get_text(t, 0, "sampler"), "pool") == 0);
-    cr_expect(near(get_real(t, 0, "trace_error"), trace / TOKENS_N, 1e-12) &&
-              near(get_real(t, 0, "spectral_error"), rest[0] / lambda[0], 1e-12) &&
-              near(get_real(t, 0, "kernel_norm"), lambda[0], 1e-12) &&
-              near(get_real(t, 0, "best_trace_error"), best / TOKENS_N, 1e-12) &&
-              near(get_real(t, 0, "best_spectral_error"), lambda[POOLED] / lambda[0], 1e-12));
+    cr_expect(near(cell_real(t, 0, "value_error"), seen, 0.3), "%g, %g",
+              cell_real(t, 0, "value_error"), seen);
+    cr_expect(cell_is(t, 0, "sampler", "pool"));
+    cr_expect(near(cell_real(t, 0, "trace_error"), trace / TOKENS_N, 1e-12) &&
+              near(cell_real(t, 0, "spectral_error"), rest[0] / lambda[0], 1e-12) &&
+              near(cell_real(t, 0, "kernel_norm"), lambda[0], 1e-12) &&
+              near(cell_real(t, 0, "best_trace_error"), best / TOKENS_N, 1e-12) &&
+              near(cell_real(t, 0, "best_spectral_error"), lambda[POOLED] / lambda[0], 1e-12));
     input_free(in);
     table_free(t);
     free(s_hat);
@@ -1173,48 +1112,48 @@ Test(spectral, sampling_keeps_what_is_proved)
     cr_expect_eq(table_rows(t), 5 * 2 * 21);
     cr_expect_eq(table_rows(summary), 5 * 2 * 9);
     for (int64_t row = 0; row < table_rows(t); row++) {
-        double trace = get_real(t, row, "trace_error"), norm = get_real(t, row, "spectral_error");
-        bool subset = !table_is_missing(t, row, table_column(t, "exact_error"));
-        const char *name = get_text(t, row, "sampler");
-        cr_expect(get_real(t, row, "rounding") < 1e-10 &&
-                      get_real(t, row, "lowest_eigenvalue") >= -get_real(t, row, "rounding"),
+        double trace = cell_real(t, row, "trace_error"), norm = cell_real(t, row, "spectral_error");
+        bool subset = !cell_missing(t, row, "exact_error");
+        const char *name = cell_text(t, row, "sampler");
+        cr_expect(cell_real(t, row, "rounding") < 1e-10 &&
+                      cell_real(t, row, "lowest_eigenvalue") >= -cell_real(t, row, "rounding"),
                   "row %" PRId64, row);
-        cr_expect(trace >= get_real(t, row, "best_trace_error") && trace <= 1 &&
-                      norm >= get_real(t, row, "best_spectral_error") && norm <= 1,
+        cr_expect(trace >= cell_real(t, row, "best_trace_error") && trace <= 1 &&
+                      norm >= cell_real(t, row, "best_spectral_error") && norm <= 1,
                   "row %" PRId64 ": %g %g", row, trace, norm);
-        cr_expect(near(get_real(t, row, "trace_ratio"),
-                       trace / get_real(t, row, "best_trace_error"), 1e-12) &&
-                      near(get_real(t, row, "spectral_ratio"),
-                           norm / get_real(t, row, "best_spectral_error"), 1e-12),
+        cr_expect(near(cell_real(t, row, "trace_ratio"),
+                       trace / cell_real(t, row, "best_trace_error"), 1e-12) &&
+                      near(cell_real(t, row, "spectral_ratio"),
+                           norm / cell_real(t, row, "best_spectral_error"), 1e-12),
                   "row %" PRId64, row);
         cr_expect_eq(subset,
                      strcmp(name, "pool") != 0 && strcmp(name, "conv") != 0 &&
                          strcmp(name, "kmeans") != 0,
                      "%s", name);
-        cr_expect(!subset || get_real(t, row, "exact_error") <= get_real(t, row, "rounding"),
+        cr_expect(!subset || cell_real(t, row, "exact_error") <= cell_real(t, row, "rounding"),
                   "row %" PRId64, row);
-        cr_expect(get_integer(t, row, "rank_f32") <= get_integer(t, row, "rank_f64") &&
-                      get_integer(t, row, "pivots") <= get_integer(t, row, "m"),
+        cr_expect(cell_integer(t, row, "rank_f32") <= cell_integer(t, row, "rank_f64") &&
+                      cell_integer(t, row, "pivots") <= cell_integer(t, row, "m"),
                   "row %" PRId64, row);
     }
     for (int64_t row = 0; row < table_rows(summary); row++)
-        cr_expect(get_integer(summary, row, "draws") == draws[row % 9] &&
-                      strcmp(get_text(summary, row, "sampler"), with[row % 9]) == 0 &&
-                      (get_real(summary, row, "draw_spread") > 1) == (draws[row % 9] > 1),
+        cr_expect(cell_integer(summary, row, "draws") == draws[row % 9] &&
+                      cell_is(summary, row, "sampler", with[row % 9]) &&
+                      (cell_real(summary, row, "draw_spread") > 1) == (draws[row % 9] > 1),
                   "row %" PRId64, row);
     int first = sampling_row(t, "smooth", 16, "first");
-    cr_expect(get_real(t, sampling_row(t, "smooth", 16, "random"), "trace_error") <
-              get_real(t, first, "trace_error"));
-    cr_expect(get_real(t, first, "exact_error") > 0, "S^ cannot be S to the last bit in 16 rows");
-    cr_expect(get_integer(t, sampling_row(t, "photos", 49, "pool"), "rank_f32") < 49);
+    cr_expect(cell_real(t, sampling_row(t, "smooth", 16, "random"), "trace_error") <
+              cell_real(t, first, "trace_error"));
+    cr_expect(cell_real(t, first, "exact_error") > 0, "S^ cannot be S to the last bit in 16 rows");
+    cr_expect(cell_integer(t, sampling_row(t, "photos", 49, "pool"), "rank_f32") < 49);
     int pooled = sampling_row(summary, "clusters", 49, "pool");
     int drawn = sampling_row(summary, "clusters", 49, "random");
-    cr_expect(get_real(summary, pooled, "trace_error_median") >
-              5 * get_real(summary, drawn, "trace_error_median"));
+    cr_expect(cell_real(summary, pooled, "trace_error_median") >
+              5 * cell_real(summary, drawn, "trace_error_median"));
     pooled = sampling_row(summary, "smooth", 49, "pool");
     drawn = sampling_row(summary, "smooth", 49, "random");
-    cr_expect(get_real(summary, drawn, "trace_error_median") >
-              1.2 * get_real(summary, pooled, "trace_error_median"));
+    cr_expect(cell_real(summary, drawn, "trace_error_median") >
+              1.2 * cell_real(summary, pooled, "trace_error_median"));
     table_free(summary);
     table_free(t);
 }
@@ -1231,12 +1170,12 @@ Test(spectral, sampling_is_summed_up)
     cr_assert_eq(table_rows(summary), 9);
     for (int64_t row = 0; row < 9; row++) {
         double least = INFINITY, most = 0, spread = 1;
-        double middle = get_real(summary, row, "trace_error_median");
+        double middle = cell_real(summary, row, "trace_error_median");
         int below = 0, above = 0, draws = 0, better = 0;
-        const char *name = get_text(summary, row, "sampler");
+        const char *name = cell_text(summary, row, "sampler");
         for (int64_t i = 0; i < table_rows(t); i++) {
-            double error = get_real(t, i, "trace_error");
-            if (strcmp(get_text(t, i, "sampler"), name) != 0)
+            double error = cell_real(t, i, "trace_error");
+            if (!cell_is(t, i, "sampler", name))
                 continue;
             draws++;
             below += error <= middle;
@@ -1244,23 +1183,23 @@ Test(spectral, sampling_is_summed_up)
             least = fmin(least, error);
             most = fmax(most, error);
             for (int64_t j = i; j < table_rows(t) && j < i + 3; j++)
-                if (strcmp(get_text(t, j, "sampler"), name) == 0 &&
-                    get_integer(t, j, "sample") == get_integer(t, i, "sample") &&
-                    get_integer(t, j, "seed") == get_integer(t, i, "seed"))
-                    spread = fmax(spread, fmax(error / get_real(t, j, "trace_error"),
-                                               get_real(t, j, "trace_error") / error));
+                if (cell_is(t, j, "sampler", name) &&
+                    cell_integer(t, j, "sample") == cell_integer(t, i, "sample") &&
+                    cell_integer(t, j, "seed") == cell_integer(t, i, "seed"))
+                    spread = fmax(spread, fmax(error / cell_real(t, j, "trace_error"),
+                                               cell_real(t, j, "trace_error") / error));
         }
         for (int64_t other = 0; other < 9; other++)
-            better += get_real(summary, other, "trace_error_median") < middle;
-        cr_expect(get_integer(summary, row, "draws") == draws && 2 * below >= draws &&
+            better += cell_real(summary, other, "trace_error_median") < middle;
+        cr_expect(cell_integer(summary, row, "draws") == draws && 2 * below >= draws &&
                       2 * above >= draws,
                   "%s: %d %d of %d", name, below, above, draws);
-        cr_expect(get_real(summary, row, "trace_error_min") == least &&
-                      get_real(summary, row, "trace_error_max") == most,
+        cr_expect(cell_real(summary, row, "trace_error_min") == least &&
+                      cell_real(summary, row, "trace_error_max") == most,
                   "%s: %g %g", name, least, most);
-        cr_expect(near(get_real(summary, row, "draw_spread"), spread, 1e-12), "%s: %g", name,
+        cr_expect(near(cell_real(summary, row, "draw_spread"), spread, 1e-12), "%s: %g", name,
                   spread);
-        cr_expect_eq(get_integer(summary, row, "place"), better + 1, "%s", name);
+        cr_expect_eq(cell_integer(summary, row, "place"), better + 1, "%s", name);
     }
     table_free(summary);
     table_free(t);
@@ -1268,17 +1207,12 @@ Test(spectral, sampling_is_summed_up)
 
 /* ---- Threads ---- */
 
-static void expect_same(const experiment *e, const char *name)
+static void expect_same(const experiment *e, int output)
 {
     size_t size[2];
-    unsigned char *bytes[2];
-    for (int i = 0; i < 2; i++) {
-        char *path = must_format("out%d/spectral/%s.csv", i + 1, name);
-        bytes[i] = scratch_read(path, &size[i]);
-        free(path);
-    }
+    char *bytes[2] = {read_csv(e, "out1", output, &size[0]), read_csv(e, "out2", output, &size[1])};
     cr_expect(size[0] == size[1] && memcmp(bytes[0], bytes[1], size[0]) == 0 && size[0] > 200,
-              "%s: %s.csv depends on the number of threads", e->name, name);
+              "%s: %s.csv depends on the number of threads", e->name, e->outputs[output].name);
     free(bytes[0]);
     free(bytes[1]);
 }
@@ -1303,5 +1237,5 @@ Test(spectral, results_do_not_depend_on_threads)
         }
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int j = 0; j < cases[i].e->output_count; j++)
-            expect_same(cases[i].e, cases[i].e->outputs[j].name);
+            expect_same(cases[i].e, j);
 }

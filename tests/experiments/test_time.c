@@ -11,6 +11,7 @@
 #include "common/report.h"
 #include "cost/pairs.h"
 #include "registry.h"
+#include "runs.h"
 #include "scratch.h"
 
 TestSuite(time, .init = scratch_begin, .fini = scratch_end);
@@ -220,80 +221,47 @@ Test(time, the_machine_has_a_clock)
 
 /* ---- The experiment ---- */
 
-static int run_experiment(const experiment *e, const char *options)
-{
-    char *words[32], *text = must_format("%s", options);
-    int count = 0;
-    for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
-        words[count++] = word;
-    settings s;
-    int code = settings_parse(&s, e->options, count, words);
-    if (code == EXIT_PASS) {
-        cr_assert(freopen("/dev/null", "w", stdout));
-        code = experiment_run(e, &s);
-        settings_free(&s);
-    }
-    free(text);
-    return code;
-}
-
-static double number(const table *t, int64_t row, const char *name)
-{
-    const column *columns;
-    int col = table_column(t, name);
-    table_columns(t, &columns);
-    return columns[col].type == COLUMN_REAL ? table_get_real(t, row, col)
-                                            : (double)table_get_integer(t, row, col);
-}
-
-static bool has_text(const table *t, int64_t row, const char *name, const char *text)
-{
-    return strcmp(table_get_text(t, row, table_column(t, name)), text) == 0;
-}
-
 static void check_row(const table *t, int64_t row)
 {
-    double median = number(t, row, "ratio_median"), pairs = number(t, row, "pairs");
-    double m = number(t, row, "m");
-    cr_expect(number(t, row, "ratio_min") > 0 && number(t, row, "ratio_min") <= median &&
-              median <= number(t, row, "ratio_max"));
-    cr_expect(pairs >= 3 && number(t, row, "a_seconds") > 0 && number(t, row, "b_seconds") > 0);
+    double median = cell_number(t, row, "ratio_median"), pairs = cell_number(t, row, "pairs");
+    double m = cell_number(t, row, "m");
+    cr_expect(cell_number(t, row, "ratio_min") > 0 && cell_number(t, row, "ratio_min") <= median &&
+              median <= cell_number(t, row, "ratio_max"));
+    cr_expect(pairs >= 3 && cell_number(t, row, "a_seconds") > 0 &&
+              cell_number(t, row, "b_seconds") > 0);
     int col = table_column(t, "dirty");
     cr_expect(table_is_missing(t, row, col) ||
-              (number(t, row, "dirty") >= 0 && number(t, row, "dirty") <= pairs));
-    if (has_text(t, row, "statement", "S17")) { /* all T iterates, in f32, in one plan alone */
-        double more = number(t, row, "a_workspace_bytes") - number(t, row, "b_workspace_bytes");
+              (cell_number(t, row, "dirty") >= 0 && cell_number(t, row, "dirty") <= pairs));
+    if (cell_is(t, row, "statement", "S17")) { /* all T iterates, in f32, in one plan alone */
+        double more =
+            cell_number(t, row, "a_workspace_bytes") - cell_number(t, row, "b_workspace_bytes");
         cr_expect(more >= 20 * m * m * 4 && more <= 24 * m * m * 4 + 4096, "m %g: %g", m, more);
-        cr_expect(has_text(t, row, "a_work", "backward-steps"));
-        cr_expect(has_text(t, row, "b_work", "backward-closed"));
+        cr_expect(cell_is(t, row, "a_work", "backward-steps"));
+        cr_expect(cell_is(t, row, "b_work", "backward-closed"));
     }
-    if (has_text(t, row, "b_work", "exps"))
-        cr_expect(number(t, row, "exps") ==
-                  pow(number(t, row, has_text(t, row, "a", "xca") ? "d" : "n"), 2));
-    if (has_text(t, row, "a_work", "forward-unstepped")) { /* 20 steps would be 80 m^3 more */
-        cr_expect(number(t, row, "b_flops") < 20 * pow(m, 3) + 1000 * pow(m, 2));
-        cr_expect(number(t, row, "a_flops") - number(t, row, "b_flops") == 3 * pow(m, 2));
+    if (cell_is(t, row, "b_work", "exps"))
+        cr_expect(cell_number(t, row, "exps") ==
+                  pow(cell_number(t, row, cell_is(t, row, "a", "xca") ? "d" : "n"), 2));
+    if (cell_is(t, row, "a_work", "forward-unstepped")) { /* 20 steps would be 80 m^3 more */
+        cr_expect(cell_number(t, row, "b_flops") < 20 * pow(m, 3) + 1000 * pow(m, 2));
+        cr_expect(cell_number(t, row, "a_flops") - cell_number(t, row, "b_flops") == 3 * pow(m, 2));
     }
 }
 
 Test(time, rows_of_a_quick_run, .timeout = 240)
 {
     cr_assert(run_experiment(&cost_time, "--quick --threads 2 --out out") == EXIT_PASS);
-    size_t size;
-    char *text = (char *)scratch_read("out/cost/time.csv", &size);
-    table *t = table_create(cost_time.outputs[0].columns, cost_time.outputs[0].column_count);
-    cr_assert(table_read_rows(t, strchr(text, '\n') + 1));
+    table *t = read_output(&cost_time, "out", 0);
     static const char *const statements[] = {"S17", "S29", "M03", "M05", "N05"};
     int found[5] = {0};
     for (int64_t row = 0; row < table_rows(t); row++) {
         check_row(t, row);
         for (int i = 0; i < 5; i++)
-            found[i] += has_text(t, row, "statement", statements[i]);
+            found[i] += cell_is(t, row, "statement", statements[i]);
     }
     cr_expect(found[0] == 2 && found[1] == 5 && found[2] == 12 && found[3] == 12 && found[4] == 38);
     cr_expect(found[0] + found[1] + found[2] + found[3] + found[4] == table_rows(t));
     table_free(t);
-    free(text);
 }
 
 /* ---- Alone ---- */
