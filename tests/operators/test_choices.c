@@ -151,6 +151,37 @@ Test(choices, leverage_draws_by_score)
         }
 }
 
+/* 1 - k (A + lambda I)^-1 k of token i, A of tokens b and c. */
+static double residual_of_two(int i, int b, int c, double lambda)
+{
+    double a = kernel(b, c, 0.5), kb = kernel(i, b, 0.5), kc = kernel(i, c, 0.5), d = 1 + lambda;
+    return 1 - (d * (kb * kb + kc * kc) - 2 * a * kb * kc) / (d * d - a * a);
+}
+
+/* Without a ridge it is the mean of the residuals over the landmarks there will be: here 2. */
+Test(choices, leverage_has_a_ridge_for_every_landmark)
+{
+    for (int b = 0; b < N; b++) {
+        atn_sampling s = {.kind = ATN_SAMPLING_LEVERAGE, .count = 2};
+        int seen[N * N] = {0}, c = (int)((b + 0.5) / N * (N - 1));
+        double lambda = 0, score[N], total = 0;
+        c += c >= b; /* the second of the pilots is drawn from the others */
+        count_choices(&s, 4, (b + 0.5) / N, 2, seen);
+        for (int i = 0; i < N; i++)
+            lambda += residual_of_two(i, b, c, 4 * 0x1p-50) / 2;
+        for (int i = 0; i < N; i++) {
+            score[i] = fmin(1, residual_of_two(i, b, c, lambda) / lambda);
+            total += score[i];
+        }
+        for (int i = 0; i < N; i++) {
+            int first = 0;
+            for (int j = 0; j < N; j++)
+                first += seen[i * N + j];
+            expect_share("leverage of 2", first, GRID * GRID, score[i] / total);
+        }
+    }
+}
+
 /* ---- Answers by hand ---- */
 
 /* u = 0.5 of the squares 1, 100, 144 is the last; then {0, 1} and {10, 12}. */
