@@ -8,9 +8,9 @@
 
 #include "claims/claims.h"
 #include "common/experiment.h"
-#include "common/list.h"
 #include "common/names.h"
 #include "common/report.h"
+#include "list.h"
 
 /* ---- attnum run ---- */
 

@@ -1,26 +1,45 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""run_faults.py [--list] [--only NAME[,NAME]] [--out FILE.csv]
+"""Seeds faults into a copy of the sources, one at a time, and shows that each is caught.
 
-Seeds one fault at a time into a copy of the sources, from faults.toml, builds the copy and runs the
-fault's checks: each must fail with the fault, and pass without it. --list only holds the list against
-the sources: every text to be replaced must stand in its file exactly once.
+For every fault of faults.toml the copy is rebuilt with it and the fault's checks are run: each must
+pass without the fault and fail with it. A check is
 
-A check is "SUITE FILTER", a Criterion program of tests/ and a pattern of its tests, or "claims ID...",
-the verdicts of these statements, which must differ from data/golden/verdicts.csv.
+  SUITE FILTER   tests of a Criterion program of tests/, one pattern with * and ?
+  claims ID...   the verdicts of these statements, against data/golden/verdicts.csv
+
+The copy lies in a temporary folder, which is removed in the end. Exits with 0 if every fault is
+caught, 1 if one is not, 2 if the list does not fit the sources or a check fails without a fault.
 """
 import argparse
 import csv
+import fnmatch
 import os
 import pathlib
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SKIPPED = shutil.ignore_patterns(".git", "build*", "results", "carry")
+BUILT = ("meson.build", "meson_options.txt", "lib", "reference", "experiments", "tests", "data")
+KINDS = (
+    "wrong scale", "one step too few", "transposed factor", "sorted the wrong way",
+    "a clamp left out", "a wrong norm", "a wrong sign", "a wrong comparison", "a wrong column",
+)
+TEST_SECONDS, CHECK_SECONDS, BUILD_SECONDS = 60, 300, 1800
+
+
+def fail(text):
+    print(f"run_faults: {text}", file=sys.stderr)
+    sys.exit(2)
+
+
+# ---- The list ----
 
 
 def read_faults():
@@ -28,130 +47,251 @@ def read_faults():
         return tomllib.load(file)["fault"]
 
 
-def wrong_entries(faults):
-    """What does not fit the sources, one line each."""
-    wrong = []
-    for fault in faults:
-        count = (ROOT / fault["file"]).read_text().count(fault["find"])
-        if count != 1:
-            wrong.append(f"{fault['name']}: its text stands {count} times in {fault['file']}")
-        if fault["find"] == fault["replace"]:
-            wrong.append(f"{fault['name']}: replaces a text by itself")
-    names = [fault["name"] for fault in faults]
-    wrong += [f"{name}: stands twice" for name in sorted({n for n in names if names.count(n) > 1})]
-    return wrong
-
-
-def environment():
-    return os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": str(os.cpu_count() or 1)}
-
-
-def targets(faults):
-    suites = {check.split()[0] for fault in faults for check in fault["checks"]}
-    return [
-        "experiments/attnum" if suite == "claims" else f"tests/{suite}/test_{suite}" for suite in sorted(suites)
-    ]
-
-
-def build(copy, names):
-    """Whether the copy compiles."""
-    return subprocess.run(["ninja", "-C", copy / "build", *names], stdout=subprocess.DEVNULL).returncode == 0
-
-
 def golden_verdicts():
     with open(ROOT / "data/golden/verdicts.csv", newline="") as file:
         return {row["id"]: row["verdict"] for row in csv.DictReader(file)}
 
 
-def verdicts_hold(copy, ids):
-    with tempfile.TemporaryDirectory() as out:
-        command = [copy / "build/experiments/attnum", "claims", *ids, "--out", out]
-        done = subprocess.run(command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        if done.returncode != 0:
-            return False
-        with open(pathlib.Path(out) / "claims.csv", newline="") as file:
-            found = {row["id"]: row["verdict"] for row in csv.DictReader(file)}
-    golden = golden_verdicts()
-    return all(found[name] == golden[name] for name in ids)
+def tests_of(suite):
+    """The tests that the sources of a suite define, as Criterion names them."""
+    sources = [path.read_text() for path in sorted((ROOT / "tests" / suite).glob("*.c"))]
+    pairs = re.findall(r"^(?:Test|Theory)\((?:\(.*\), )?(\w+),\s*(\w+)", "\n".join(sources), re.M)
+    return ["/".join(pair) for pair in pairs]
 
 
-def passes(copy, check):
-    kind, *rest = check.split()
-    if kind == "claims":
-        return verdicts_hold(copy, rest)
-    # Criterion is green when a filter matches nothing, so it must say that it ran something.
-    command = [copy / f"build/tests/{kind}/test_{kind}", "--jobs", "1", "--filter", " ".join(rest)]
+def wrong_check(check, golden):
+    """What is wrong with a check, or nothing."""
+    suite, *rest = check.split()
+    if suite == "claims":
+        unknown = [name for name in rest if name not in golden]
+        if unknown or not rest:
+            return f"'{check}': no verdict of {', '.join(unknown) or 'no statement'} is kept"
+        return ""
+    if len(rest) != 1 or not fnmatch.filter(tests_of(suite), rest[0]):
+        return f"'{check}' names no test"
+    return ""
+
+
+def wrong_fault(fault, golden):
+    """What of a fault does not fit the sources."""
+    count = (ROOT / fault["file"]).read_text().count(fault["find"])
+    if count != 1:
+        yield f"its text stands {count} times in {fault['file']}"
+    if fault["find"] == fault["replace"]:
+        yield "replaces a text by itself"
+    if fault["kind"] not in KINDS:
+        yield f"'{fault['kind']}' is no kind of fault"
+    if not fault["checks"]:
+        yield "has no check"
+    yield from filter(None, (wrong_check(check, golden) for check in fault["checks"]))
+
+
+def check_list(faults):
+    golden, names = golden_verdicts(), [fault["name"] for fault in faults]
+    wrong = [f"{fault['name']}: {text}" for fault in faults for text in wrong_fault(fault, golden)]
+    wrong += [f"{name}: stands twice" for name in sorted(set(names)) if names.count(name) > 1]
+    if wrong:
+        fail("the list does not fit the sources\n" + "\n".join(wrong))
+
+
+def print_list(faults):
+    for fault in faults:
+        print(f"{fault['name']:26} {fault['kind']:22} {'; '.join(fault['checks'])}")
+    print(f"{len(faults)} faults fit the sources")
+
+
+# ---- Programs ----
+
+
+def run_program(command, folder, seconds):
+    """(exit code, output) of a program; None for the code if it took too long. If it does, or if
+    this program is interrupted, it ends with all that it started."""
+    environment = os.environ | {
+        "LC_ALL": "C", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": str(os.cpu_count() or 1),
+        "TMPDIR": str(folder),
+    }
+    process = subprocess.Popen(
+        command, cwd=folder, env=environment, text=True, errors="replace",
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        start_new_session=True)
     try:
-        done = subprocess.run(command, env=environment(), cwd=copy / "build", capture_output=True, timeout=300)
+        output, _ = process.communicate(timeout=seconds)
+        return process.returncode, output
     except subprocess.TimeoutExpired:
-        return False
-    if b"Tested: " not in done.stderr + done.stdout or b"Tested: \x1b[0;34m0" in done.stderr + done.stdout:
-        sys.exit(f"run_faults: '{check}' runs no test")
-    return done.returncode == 0
+        return None, ""
+    finally:
+        if process.poll() is None:  # its number, and that of its group, are still its own
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
 
 
-def set_up():
-    copy = pathlib.Path(tempfile.mkdtemp(prefix="attnum-faults-"))
-    shutil.copytree(ROOT, copy, ignore=SKIPPED, dirs_exist_ok=True)
-    subprocess.run(["meson", "setup", copy / "build", copy], stdout=subprocess.DEVNULL, check=True)
-    return copy
+def ended(code):
+    return "took too long" if code is None else f"ended with {code}"
 
 
-def seed(copy, fault, names):
-    """The checks that let the fault pass; None if it does not compile."""
+# ---- Checks: each returns how it fails, or nothing ----
+
+
+def failing_tests(copy, suite, pattern):
+    program = copy / f"build/tests/{suite}/test_{suite}"
+    code, output = run_program(
+        [program, "--jobs", "1", "--timeout", str(TEST_SECONDS), "--filter", pattern],
+        copy / "scratch", CHECK_SECONDS)
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", output)
+    counts = re.findall(r"Tested: (\d+) \| Passing: (\d+)", plain)
+    if not counts:
+        return f"{suite} {pattern}: {ended(code)}"
+    tested, passed = map(int, counts[-1])
+    if tested == 0:  # Criterion is green
+        fail(f"'{suite} {pattern}' runs no test")
+    if passed < tested:
+        return f"{suite} {pattern}: {tested - passed} of {tested} fail"
+    return f"{suite} {pattern}: {ended(code)}" if code != 0 else ""
+
+
+def turned_verdicts(copy, ids, golden):
+    with tempfile.TemporaryDirectory(dir=copy / "scratch") as out:
+        program = copy / "build/experiments/attnum"
+        command = [program, "claims", *ids, "--out", out]
+        code, _ = run_program(command, copy / "scratch", CHECK_SECONDS)
+        verdicts = pathlib.Path(out) / "claims.csv"
+        if not verdicts.exists():
+            return f"claims {' '.join(ids)}: no verdict, {ended(code)}"
+        with open(verdicts, newline="") as file:
+            found = {row["id"]: row["verdict"] for row in csv.DictReader(file)}
+    turned = [f"{name}: {found[name]}, not {golden[name]}" for name in ids
+              if found[name] != golden[name]]
+    if not turned and code != 0:
+        turned = [f"claims {' '.join(ids)}: {ended(code)}"]
+    return ", ".join(turned)
+
+
+def how_it_fails(copy, check, golden):
+    suite, *rest = check.split()
+    if suite == "claims":
+        return turned_verdicts(copy, rest, golden)
+    return failing_tests(copy, suite, *rest)
+
+
+# ---- The copy ----
+
+
+def set_up(copy):
+    for name in BUILT:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, copy / name)
+        else:
+            shutil.copy2(ROOT / name, copy / name)
+    (copy / "scratch").mkdir()
+    code, output = run_program(["meson", "setup", copy / "build", copy], copy, BUILD_SECONDS)
+    if code != 0:
+        fail(f"meson setup {ended(code)}\n{output}")
+
+
+def targets(checks):
+    suites = sorted({check.split()[0] for check in checks})
+    return ["experiments/attnum" if s == "claims" else f"tests/{s}/test_{s}" for s in suites]
+
+
+def build(copy, checks):
+    """What ninja says if the programs that the checks need do not build, or nothing."""
+    command = ["ninja", "-C", copy / "build", *targets(checks)]
+    code, output = run_program(command, copy, BUILD_SECONDS)
+    return "" if code == 0 else output or ended(code)
+
+
+def check_without_faults(copy, faults, golden):
+    checks = sorted({check for fault in faults for check in fault["checks"]})
+    output = build(copy, checks)
+    if output:
+        fail(f"the sources do not build\n{output}")
+    for check in checks:
+        how = how_it_fails(copy, check, golden)
+        if how:
+            fail(f"without any fault: {how}")
+    return len(checks)
+
+
+def seed(copy, fault, golden):
+    """(whether every check catches the fault, how)."""
     path = copy / fault["file"]
     sound = path.read_text()
     path.write_text(sound.replace(fault["find"], fault["replace"]))
-    survived = [check for check in fault["checks"] if passes(copy, check)] if build(copy, names) else None
+    if build(copy, fault["checks"]):
+        caught, how = False, ["it does not compile"]
+    else:
+        found = [(check, how_it_fails(copy, check, golden)) for check in fault["checks"]]
+        caught = all(how for _, how in found)
+        how = [how or f"NOT by {check}" for check, how in found]
     path.write_text(sound)
-    return survived
+    return caught, "; ".join(how)
+
+
+# ---- The run ----
+
+
+def write_rows(path, rows):
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("fault", "kind", "what", "file", "checks", "caught"))
+        writer.writerows(rows)
 
 
 def run(faults, out):
-    copy, names = set_up(), targets(faults)
-    missed = 0
-    try:
-        if not build(copy, names):
-            sys.exit("run_faults: the sources do not build")
-        for check in sorted({check for fault in faults for check in fault["checks"]}):
-            if not passes(copy, check):
-                sys.exit(f"run_faults: '{check}' fails without any fault")
-        rows = []
+    start, golden, rows, missed = time.monotonic(), golden_verdicts(), [], 0
+    with tempfile.TemporaryDirectory(prefix="attnum-faults-") as folder:
+        copy = pathlib.Path(folder)
+        set_up(copy)
+        count = check_without_faults(copy, faults, golden)
+        print(f"{count} checks pass without a fault, {time.monotonic() - start:.0f} s", flush=True)
         for number, fault in enumerate(faults, 1):
-            survived = seed(copy, fault, names)
-            caught = survived == []
+            begun = time.monotonic()
+            caught, how = seed(copy, fault, golden)
             missed += not caught
-            rows.append((fault["name"], fault["kind"], fault["what"], fault["file"], "; ".join(fault["checks"]), "yes" if caught else "no"))
-            why = "does not compile" if survived is None else "not by: " + "; ".join(survived)
-            print(f"{number}/{len(faults)} {fault['name']}: {'caught' if caught else 'NOT CAUGHT, ' + why}", flush=True)
-    finally:
-        shutil.rmtree(copy)
+            rows.append((fault["name"], fault["kind"], fault["what"], fault["file"],
+                         "; ".join(fault["checks"]), how))
+            print(f"{number}/{len(faults)} {fault['name']}: {'' if caught else 'NOT CAUGHT, '}{how}"
+                  f" ({time.monotonic() - begun:.0f} s)", flush=True)
     if out:
-        with open(out, "w", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(("fault", "kind", "what", "file", "checks", "caught"))
-            writer.writerows(rows)
-    print(f"{len(faults) - missed} of {len(faults)} faults caught")
+        write_rows(out, rows)
+    print(f"{len(faults) - missed} of {len(faults)} faults caught in "
+          f"{(time.monotonic() - start) / 60:.1f} minutes")
     return 1 if missed else 0
 
 
+def parse_options():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--list", action="store_true",
+                        help="hold the list against the sources, print it and stop")
+    parser.add_argument("--only", metavar="NAME,...", help="these faults alone")
+    parser.add_argument("--out", metavar="FILE", help="a CSV of the faults and what caught them")
+    return parser.parse_args()
+
+
+def choose(faults, names):
+    if not names:
+        return faults
+    unknown = set(names.split(",")) - {fault["name"] for fault in faults}
+    if unknown:
+        fail(f"no fault is called '{sorted(unknown)[0]}'; --list prints them")
+    return [fault for fault in faults if fault["name"] in names.split(",")]
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--list", action="store_true")
-    parser.add_argument("--only", default="")
-    parser.add_argument("--out")
-    options = parser.parse_args()
+    options = parse_options()
     faults = read_faults()
-    wrong = wrong_entries(faults)
-    if wrong:
-        sys.exit("\n".join(wrong))
+    check_list(faults)
     if options.list:
-        print(f"{len(faults)} faults fit the sources")
+        print_list(faults)
         return 0
-    chosen = [f for f in faults if not options.only or f["name"] in options.only.split(",")]
-    if not chosen:
-        sys.exit(f"run_faults: no fault is called '{options.only}'")
-    return run(chosen, options.out)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, frame: sys.exit(128 + number))
+    try:
+        return run(choose(faults, options.only), options.out)
+    except KeyboardInterrupt:
+        print("run_faults: interrupted", file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":

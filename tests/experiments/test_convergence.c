@@ -232,6 +232,24 @@ Test(convergence, rounding_estimate_doubles_on_the_edge_of_convergence)
     cr_expect(estimates[59] > 1, "%g", estimates[59]);
 }
 
+/* ---- Spectra ---- */
+
+/* Of these the range of f32 ends at 3 u |A| = 7e-7, that of f64 at 1e-15. */
+Test(convergence, ends_of_a_spectrum)
+{
+    static const double a[9] = {0.5, 0, 0, 0, -4, 0, 0, 0, 0x1p-24};
+    for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++) {
+        bottleneck b = bottleneck_create((atn_dtype)dtype, 3);
+        cr_assert(bottleneck_from_matrix(&b, a) == EXIT_PASS);
+        double least = bottleneck_smallest(&b, false), in_range = bottleneck_smallest(&b, true);
+        cr_expect(bottleneck_largest(&b) == 4 && least == 0x1p-24 &&
+                      in_range == (dtype == ATN_F32 ? 0.5 : 0x1p-24),
+                  "%s: %g, %g, %g", atn_dtype_name((atn_dtype)dtype), bottleneck_largest(&b), least,
+                  in_range);
+        bottleneck_free(&b);
+    }
+}
+
 /* ---- Starts ---- */
 
 static run initialisation;

@@ -218,6 +218,7 @@ Test(registry, counts_of_soft)
     double steps = (2 * 20 + 2) * 2 * 15625.0; /* 2 T + 2 products of 2 m^3 */
     double products = 2 * (2 * 25 * 100 * 5.0) + 2 * 625 * 5.0; /* P V, X U, P^T W */
     cr_expect_eq(cost.exps, 6 * (625 + 5000.0), "exps %.17g", cost.exps);
+    cr_expect_eq(cost.state_bytes, 6 * 25 * (8 + 25 + 5) * 4.0, "state %.17g", cost.state_bytes);
     cr_expect_eq(cost.flops, 6 * (pool + distances + steps + products), "flops %.17g, %.17g",
                  cost.flops, 6 * (pool + distances + steps + products));
     cr_expect_eq(cost.bytes, 6 * 100 * (8 + 2 * 5) * 4.0, "bytes %.17g", cost.bytes);
@@ -250,6 +251,7 @@ Test(registry, counts_of_softpp)
     double want = 2 * (distances + factor + solves + products + normalise + residual);
     cr_expect(fabs(cost.flops - want) < 1e-9 * want, "flops %.17g, %.17g", cost.flops, want);
     cr_expect_eq(cost.exps, 2 * (100 + 1000.0));
+    cr_expect_eq(cost.state_bytes, 2 * 10 * (4 + 10 + 6) * 8.0, "state %.17g", cost.state_bytes);
     cr_expect_eq(cost.bytes, 2 * (50 * (4 + 12) + 9) * 8.0);
     atn_context_free(context);
 }

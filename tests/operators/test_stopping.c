@@ -428,6 +428,24 @@ Test(stopping, within_soft)
     atn_context_free(context);
 }
 
+/* The first of X_k = I has residual 0: four more, no smaller ones, and it is over. */
+Test(stopping, four_steps_without_a_smaller_residual_end_it)
+{
+    atn_context *context = fixture_context(1, NULL);
+    double a[SIZE] = {0}, x[SIZE];
+    atn_inverse_info info;
+    for (int i = 0; i < M; i++)
+        a[i * M + i] = 1;
+    atn_inverse_desc desc = describe(ATN_INVERSE_NR, precisions[0], ATN_STOPPING_BEST);
+    desc.alpha = 1;
+    atn_status status = run(context, &desc, precisions[0], a, x, &info, NULL);
+    cr_expect(status == ATN_OK && info.stop == ATN_STOP_ROUNDING && info.returned == 0 &&
+                  info.iterations == 4,
+              "%s %s after %d, X_%d", atn_status_name(status), atn_stop_name(info.stop),
+              info.iterations, info.returned);
+    atn_context_free(context);
+}
+
 /* A residual costs a product in every step. */
 Test(stopping, counted)
 {

@@ -265,6 +265,38 @@ Test(answers, rcond)
     }
 }
 
+/* Both routes keep an eigenvalue of 2^-60 where nothing is to be dropped. */
+Test(answers, pinv_of_what_rounding_hides)
+{
+    static const double a[4] = {1, 0, 0, 0x1p-60};
+    double x[4];
+    int64_t rank = -1;
+    cr_expect(ref_pinv(2, 2, a, 0, x, &rank, NULL) == ATN_BELOW_FLOOR && rank == 2, "rank=%d",
+              (int)rank);
+    cr_expect(ref_symmetric_pinv(2, a, 0, x, NULL, &rank, NULL) == ATN_BELOW_FLOOR && rank == 2,
+              "symmetric rank=%d", (int)rank);
+}
+
+/* Far above the floor, but with a cut between what two routes find. */
+Test(answers, pinv_where_routes_keep_different_ranks)
+{
+    enum { N = 30 };
+    double b[N * N], bt[N * N], a[N * N], u[N * N], vt[N * N], x[N * N], first[N], second[N];
+    cr_assert(ref_latms(N, N, 3, 1e4, 2, b, first) == ATN_OK);
+    transpose(N, N, b, bt);
+    product(N, N, N, bt, b, a);
+    cr_assert(ref_svd(REF_DGESVD, N, N, a, u, first, vt) == ATN_OK &&
+              ref_svd(REF_DGESVJ, N, N, a, u, second, vt) == ATN_OK);
+    double low = first[N - 1] / first[0], high = second[N - 1] / second[0];
+    cr_assert(low > 1e-9 && fabs(low - high) > 1e-13 * low, "%.17g, %.17g", low, high);
+    cr_expect(ref_pinv(N, N, a, (low + high) / 2, x, NULL, NULL) == ATN_BELOW_FLOOR);
+    cr_assert(ref_eigen(REF_DSYEVD, N, a, first, u) == ATN_OK &&
+              ref_eigen(REF_DSYEVR, N, a, second, NULL) == ATN_OK);
+    low = first[N - 1] / first[0], high = second[N - 1] / second[0];
+    cr_assert(low > 1e-9 && fabs(low - high) > 1e-13 * low, "%.17g, %.17g", low, high);
+    cr_expect(ref_symmetric_pinv(N, a, (low + high) / 2, x, NULL, NULL, NULL) == ATN_BELOW_FLOOR);
+}
+
 Test(answers, condition_and_norm)
 {
     static const double zero[4] = {0}, singular[4] = {1, 1, 1, 1}, wide[2] = {3, 4};

@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include "claims/claims.h"
-#include "experiment.h"
-#include "inputs.h"
-#include "names.h"
-#include "report.h"
-#include "table.h"
+#include "common/experiment.h"
+#include "common/inputs.h"
+#include "common/names.h"
+#include "common/report.h"
+#include "common/table.h"
 
 static const column columns[] = {
     {"kind", COLUMN_TEXT, "", "what it is"},
