@@ -31,7 +31,8 @@ typedef struct claim {
 } claim;
 
 /* The groups, each ended by a claim without id, in the order of the ledger. */
-extern const claim soft_kernel_claims[];      /* S01 - S07 */
+extern const claim soft_kernel_claims[];      /* S01 - S03 */
+extern const claim soft_nystrom_claims[];     /* S04 - S07 */
 extern const claim soft_start_claims[];       /* S10 - S12 */
 extern const claim soft_convergence_claims[]; /* S13 - S15 */
 extern const claim soft_inverse_claims[];     /* S16 - S18 */

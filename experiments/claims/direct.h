@@ -31,4 +31,12 @@ double direct_norm(int64_t count, int64_t step, const double *x);
 /* The larger of both, and NaN for good once there is one. */
 double direct_worst(double so_far, double next);
 
+/* From the least to the most of some values; both are NaN for good once there is one. */
+typedef struct {
+    double least, most;
+} value_range;
+
+extern const value_range range_empty;
+void range_widen(value_range *r, double value);
+
 #endif
