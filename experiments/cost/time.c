@@ -415,11 +415,9 @@ static const column fit_columns[] = {
 /* Rows that stand together and differ in n, or in m = n, alone. */
 static bool same_line(const table *raw, int64_t a, int64_t b)
 {
-    static const char *const names[] = {"statement", "a", "a_variant", "a_work", "b", "b_work"};
-    bool same = cell_integer(raw, a, "d") == cell_integer(raw, b, "d");
-    for (int i = 0; i < 6; i++)
-        same &= cell_is(raw, a, names[i], cell_text(raw, b, names[i]));
-    return same;
+    static const char *const names[] = {"statement", "a",      "a_variant", "a_work",
+                                        "b",         "b_work", "d"};
+    return table_rows_agree(raw, a, b, names, sizeof names / sizeof *names);
 }
 
 static void put_fit(table *fits, const table *raw, int64_t start, int64_t end, const char *quantity)
