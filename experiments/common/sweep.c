@@ -435,7 +435,7 @@ int experiment_run(const experiment *e, const settings *s)
                    e->raw_columns ? e->raw_column_count : e->outputs[0].column_count};
     int code = e->prepare(s, &w.state, &w.points);
     if (code == EXIT_PASS && w.points == 0) {
-        report_note("%s: no points for these options", e->name);
+        printf("%s: no points for these options\n", e->name);
         code = EXIT_SKIPPED;
     } else if (code == EXIT_PASS)
         code = s->dry_run ? print_points(&w) : run_prepared(&w);

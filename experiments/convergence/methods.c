@@ -69,7 +69,8 @@ static const column columns[] = {
     {"stop", COLUMN_TEXT, "", "why the library stopped; missing for dense"},
     {"judged", COLUMN_BOOLEAN, "",
      "whether products must agree with products_predicted to within one step: where m u condition "
-     "(axa) or m u condition^2 (i_ax) is at most 1e-8, rounding stays two digits below 1e-6"},
+     "(axa) or m u condition^2 (i_ax) is at most 1e-8, rounding stays two digits below 1e-6; and "
+     "the closed form comes to 1e-6, with an interval, if any, that rounding can tell from a point"},
 };
 
 static const output_spec outputs[] = {
@@ -287,13 +288,27 @@ static void put_subject(table *t, const subject *on)
     table_real(t, on->norm / on->largest);
 }
 
-/* Whether rounding cannot explain a difference between the matrix and the closed form. A X has
+/* What an eigenvalue's rounding, m u relative, is to the gap that an iteration closes: at the end
+ * of an interval [low, high] the residual falls by what lies between 1 and d, about 2 low/high, or
+ * its square from alpha A. */
+static double interval_rounding(const subject *on, const choice *c, const course *run)
+{
+    if (!is_chebyshev(c->method))
+        return 0;
+    double gap = run->low / run->high;
+    return (double)on->m * atn_dtype_roundoff(on->matrix->dtype) /
+           (c->start == ATN_START_IDENTITY ? gap : gap * gap);
+}
+
+/* Whether rounding cannot explain a difference between the matrix and the closed form. Where that
+ * never comes to 1e-6, on the boundary 2/|A|_1^2, rounding may bring a matrix there. A X has
  * rounding errors of m u |A| |X|; X times them is averaged with its transpose, which keeps X
  * symmetric and brings an error of |X| m u |A| |X| into rows where A is not small: |I - A X| has a
  * floor of m u kappa^2, A X A, where a column of small A comes in, one of m u kappa. */
-static bool is_judged(const subject *on, int metric)
+static bool is_judged(const subject *on, const choice *c, const course *run, int metric)
 {
-    if (!on->matrix)
+    if (!on->matrix || first_below(run->predicted_length, run->predicted[metric]) < 0 ||
+        !(interval_rounding(on, c, run) <= 0.01))
         return false;
     double floor = (double)on->m * atn_dtype_roundoff(on->matrix->dtype) * on->condition;
     return floor * (metric == I_AX ? on->condition : 1) <= target / 100;
@@ -307,7 +322,7 @@ static int put_row(table *t, const subject *on, const choice *c, const course *r
     int k = first_below(run->length, run->values[metric]);
     int predicted = first_below(run->predicted_length, run->predicted[metric]);
     int best = least(run->length, run->values[metric]);
-    bool judged = is_judged(on, metric), known = k >= 0;
+    bool judged = is_judged(on, c, run, metric), known = k >= 0;
     int64_t products = known ? products_of(c, k) : 0;
     put_subject(t, on);
     table_text(t, atn_inverse_name(c->method));

@@ -143,7 +143,9 @@ static int add_input(landmark_sweep *sweep, uint64_t seed, const input *in)
             if (side <= largest_side(in, view))
                 code = landmark_sweep_add_samples(sweep, point, usual_samples(s, in));
         }
-    if (code == EXIT_PASS && sweep->count == before && seed == (uint64_t)s->seeds.items[0]) {
+    bool asked = s->tokens.count > 0;
+    if (code == EXIT_PASS && asked && sweep->count == before &&
+        seed == (uint64_t)s->seeds.items[0]) {
         report_error("%s: no square of the wanted numbers of tokens lies in it, expected a file "
                      "with a grid (--grid) and smaller --n",
                      input_name(in));
