@@ -466,24 +466,10 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
 
 /* ---- The tables ---- */
 
-static void copy_cell(const table *from, int64_t row, int col, table *to)
-{
-    const column *columns;
-    table_columns(from, &columns);
-    if (table_is_missing(from, row, col))
-        table_missing(to);
-    else if (columns[col].type == COLUMN_TEXT)
-        table_text(to, table_get_text(from, row, col));
-    else if (columns[col].type == COLUMN_INTEGER)
-        table_integer(to, table_get_integer(from, row, col));
-    else
-        table_real(to, table_get_real(from, row, col));
-}
-
 static void copy_cells(const table *from, int64_t row, int col, int count, table *to)
 {
     for (int i = 0; i < count; i++)
-        copy_cell(from, row, col + i, to);
+        table_copy(to, from, row, col + i);
 }
 
 /* Raw row `first` is about the map whose weights are in those up to `end`. */
@@ -548,37 +534,19 @@ static int add_image(const sweep *w, const crop_grid *g, table *t)
     return EXIT_PASS;
 }
 
-static void print_columns(const table *from, const char *const *names)
-{
-    const column *columns;
-    column shown[MAP_COLUMNS];
-    int count = 0, at[MAP_COLUMNS];
-    table_columns(from, &columns);
-    for (; names[count]; count++) {
-        at[count] = table_column(from, names[count]);
-        shown[count] = columns[at[count]];
-    }
-    table *t = table_create(shown, count);
-    for (int64_t row = 0; row < table_rows(from); row++)
-        for (int i = 0; i < count; i++)
-            copy_cell(from, row, at[i], t);
-    table_print(t, LINES_SHOWN, stdout);
-    table_free(t);
-}
-
 static void print_tables(table **tables)
 {
     static const char *const summary[] = {"operator", "variant",         "kind",  "sum",    "least",
-                                          "largest",  "reference_ratio", "stage", "sample", "seed",
-                                          NULL};
-    static const char *const residual[] = {"operator", "variant",        "value_dim",
-                                           "residual", "row_difference", "stage",
-                                           "sample",   "seed",           NULL};
+                                          "largest",  "reference_ratio", "stage", "sample", "seed"};
+    static const char *const residual[] = {"operator",       "variant", "value_dim", "residual",
+                                           "row_difference", "stage",   "sample",    "seed"};
     printf("weights, and their error against the reference over the rounding to be expected\n");
-    print_columns(tables[SUMMARY], summary);
+    table_print_columns(tables[SUMMARY], summary, sizeof summary / sizeof *summary, LINES_SHOWN,
+                        stdout);
     printf("M = Y V^+ for an attention matrix W: residual |M V - Y| / |Y|, which is rounding for "
            "every linear operator\nwhatever W is, and row_difference |M_i - W_i| / |W_i|\n");
-    print_columns(tables[RESIDUAL], residual);
+    table_print_columns(tables[RESIDUAL], residual, sizeof residual / sizeof *residual, LINES_SHOWN,
+                        stdout);
     printf("xca has no map: it mixes channels, no token attends to another\n");
 }
 

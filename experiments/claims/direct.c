@@ -2,6 +2,7 @@
 #include "claims/direct.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "common/random.h"
 #include "common/report.h"
@@ -23,6 +24,20 @@ int direct_forward(const claim_run *run, const atn_attention_desc *desc, int64_t
     if (status >= 0)
         return EXIT_PASS;
     report_error("%s: %s", atn_operator_get(desc->op)->name, atn_status_message(status));
+    return EXIT_ENVIRONMENT;
+}
+
+int direct_invert(const claim_run *run, const atn_inverse_desc *desc, int64_t m, const double *a,
+                  double *x, atn_inverse_info *info, atn_trace *trace)
+{
+    double given[DIRECT_SMALL * DIRECT_SMALL], found[DIRECT_SMALL * DIRECT_SMALL];
+    memcpy(given, a, (size_t)(m * m) * sizeof *a);
+    atn_tensor ta = atn_tensor_dense(given, ATN_F64, 1, 1, m, m);
+    atn_tensor tx = atn_tensor_dense(x ? x : found, ATN_F64, 1, 1, m, m);
+    atn_status status = atn_inverse(run->context, desc, &ta, &tx, info, trace);
+    if (status >= 0)
+        return EXIT_PASS;
+    report_error("inverse: %s", atn_last_error(run->context));
     return EXIT_ENVIRONMENT;
 }
 
@@ -72,4 +87,12 @@ double direct_norm(int64_t count, int64_t step, const double *x)
 double direct_worst(double so_far, double next)
 {
     return isnan(so_far) || next <= so_far ? so_far : next;
+}
+
+const value_range range_empty = {INFINITY, -INFINITY};
+
+void range_widen(value_range *r, double value)
+{
+    r->least = isnan(value) || value < r->least ? value : r->least;
+    r->most = direct_worst(r->most, value);
 }

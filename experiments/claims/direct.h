@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What judges compute themselves: one head in f64, and seeded numbers. */
+/* What judges compute themselves: one head and small inverses in f64, and seeded numbers. */
 #ifndef EXPERIMENTS_CLAIMS_DIRECT_H
 #define EXPERIMENTS_CLAIMS_DIRECT_H
 
@@ -8,6 +8,13 @@
 /* Y (n x dv) of one head in f64, K = Q where k is null. Returns an exit code; reports a failure. */
 int direct_forward(const claim_run *run, const atn_attention_desc *desc, int64_t n, int64_t d,
                    int64_t dv, const double *q, const double *k, const double *v, double *y);
+
+enum { DIRECT_SMALL = 4, STEPS_OF_PAPER = 20 };
+
+/* The inverse of a small symmetric A (m x m, m at most DIRECT_SMALL) by a method, in f64. x and
+ * trace may be null. Returns an exit code; reports a failure. */
+int direct_invert(const claim_run *run, const atn_inverse_desc *desc, int64_t m, const double *a,
+                  double *x, atn_inverse_info *info, atn_trace *trace);
 
 /* `count` numbers of N(0, 1), to be freed; `purpose` names the stream (common/random.h). */
 double *direct_normal(const claim_run *run, const char *purpose, int64_t count);
@@ -23,5 +30,13 @@ double direct_norm(int64_t count, int64_t step, const double *x);
 
 /* The larger of both, and NaN for good once there is one. */
 double direct_worst(double so_far, double next);
+
+/* From the least to the most of some values; both are NaN for good once there is one. */
+typedef struct {
+    double least, most;
+} value_range;
+
+extern const value_range range_empty;
+void range_widen(value_range *r, double value);
 
 #endif

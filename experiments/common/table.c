@@ -242,6 +242,13 @@ static void copy_cell(table *into, column_type type, const cell *c)
         *add_cell(into) = *c;
 }
 
+void table_copy(table *into, const table *from, int64_t row, int col)
+{
+    column_type type = from->columns[col].type;
+    assert(next_type(into) == type);
+    copy_cell(into, type, get_cell(from, row, col));
+}
+
 void table_append(table *into, const table *from)
 {
     assert(into->count == from->count && into->filled % (size_t)into->count == 0 &&
@@ -504,4 +511,19 @@ void table_print(const table *t, int64_t limit, FILE *file)
     if (rows < table_rows(t))
         fprintf(file, "... and %" PRId64 " more rows\n", table_rows(t) - rows);
     free(widths);
+}
+
+void table_print_columns(const table *t, const char *const *names, int count, int64_t limit,
+                         FILE *file)
+{
+    column *shown = must_allocate((size_t)count, sizeof *shown);
+    for (int i = 0; i < count; i++)
+        shown[i] = t->columns[table_column(t, names[i])];
+    table *part = table_create(shown, count);
+    for (int64_t row = 0; row < table_rows(t); row++)
+        for (int i = 0; i < count; i++)
+            table_copy(part, t, row, table_column(t, names[i]));
+    table_print(part, limit, file);
+    table_free(part);
+    free(shown);
 }

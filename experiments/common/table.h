@@ -51,6 +51,9 @@ bool cell_boolean(const table *t, int64_t row, const char *name);
 bool cell_missing(const table *t, int64_t row, const char *name);
 bool cell_is(const table *t, int64_t row, const char *name, const char *text);
 
+/* The next cell, as that of another table, of a column of the same type. */
+void table_copy(table *into, const table *from, int64_t row, int col);
+
 /* Appends all rows of `from` (same columns). */
 void table_append(table *into, const table *from);
 
@@ -72,5 +75,8 @@ bool table_row_is_first(const table *t, int64_t row, const char *const *names, i
 
 /* For people: aligned columns, reals %.4g, "-" for missing; at most `limit` rows. */
 void table_print(const table *t, int64_t limit, FILE *file);
+/* The same of some columns. */
+void table_print_columns(const table *t, const char *const *names, int count, int64_t limit,
+                         FILE *file);
 
 #endif

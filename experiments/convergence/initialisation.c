@@ -363,21 +363,6 @@ enum {
     SHOWN = SHARED_COLUMNS + DTYPE_COLUMNS * ATN_DTYPE_COUNT
 };
 
-static void copy_real(table *t, const table *rows, int64_t row, const char *name)
-{
-    int col = table_column(rows, name);
-    table_real_if(t, !table_is_missing(rows, row, col), table_get_real(rows, row, col));
-}
-
-static void copy_integer(table *t, const table *rows, int64_t row, const char *name)
-{
-    int col = table_column(rows, name);
-    if (table_is_missing(rows, row, col))
-        table_missing(t);
-    else
-        table_integer(t, table_get_integer(rows, row, col));
-}
-
 static void copy_text(table *t, const table *rows, int64_t row, const char *name)
 {
     table_text(t, cell_text(rows, row, name));
@@ -407,12 +392,12 @@ static void print_rows(const settings *s, const table *rows)
     for (int64_t first = 0; first < table_rows(rows); first += block)
         for (int64_t rule = 0; rule < RULES; rule++) {
             copy_text(t, rows, first + rule, "matrix");
-            copy_integer(t, rows, first + rule, "m");
+            table_copy(t, rows, first + rule, table_column(rows, "m"));
             copy_text(t, rows, first + rule, "rule");
             for (int64_t row = first + rule; row < first + block; row += RULES) {
-                copy_real(t, rows, row, "margin");
-                copy_integer(t, rows, row, "search_n");
-                copy_real(t, rows, row, "residual_t20");
+                table_copy(t, rows, row, table_column(rows, "margin"));
+                table_copy(t, rows, row, table_column(rows, "search_n"));
+                table_copy(t, rows, row, table_column(rows, "residual_t20"));
                 copy_text(t, rows, row, "status_t20");
             }
         }

@@ -414,23 +414,5 @@ void formulas_print(const table *t)
     enum { SHOWN = 9 };
     static const char *const names[SHOWN] = {"statement", "operator", "quantity", "n",    "m",
                                              "heads",     "printed",  "counted",  "ratio"};
-    column columns[SHOWN];
-    int from[SHOWN];
-    for (int i = 0; i < SHOWN; i++) {
-        from[i] = table_column(t, names[i]);
-        columns[i] = formulas_columns[from[i]];
-    }
-    table *shown = table_create(columns, SHOWN);
-    for (int64_t row = 0; row < table_rows(t); row++)
-        for (int i = 0; i < SHOWN; i++)
-            if (table_is_missing(t, row, from[i]))
-                table_missing(shown);
-            else if (columns[i].type == COLUMN_TEXT)
-                table_text(shown, table_get_text(t, row, from[i]));
-            else if (columns[i].type == COLUMN_INTEGER)
-                table_integer(shown, table_get_integer(t, row, from[i]));
-            else
-                table_real(shown, table_get_real(t, row, from[i]));
-    table_print(shown, table_rows(shown), stdout);
-    table_free(shown);
+    table_print_columns(t, names, SHOWN, table_rows(t), stdout);
 }

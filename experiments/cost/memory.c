@@ -452,10 +452,8 @@ static void put_summary(table *t, const table *raw, int64_t start, int64_t end)
 
 static bool same_line(const table *raw, int64_t a, int64_t b)
 {
-    return cell_is(raw, a, "operator", cell_text(raw, b, "operator")) &&
-           cell_is(raw, a, "variant", cell_text(raw, b, "variant")) &&
-           cell_is(raw, a, "mode", cell_text(raw, b, "mode")) &&
-           row_bytes(raw, a, "heads") == row_bytes(raw, b, "heads");
+    static const char *const names[] = {"operator", "variant", "mode", "heads"};
+    return table_rows_agree(raw, a, b, names, sizeof names / sizeof *names);
 }
 
 static int finish(const settings *s, const void *state, const table *raw, table **tables)

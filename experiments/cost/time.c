@@ -415,11 +415,9 @@ static const column fit_columns[] = {
 /* Rows that stand together and differ in n, or in m = n, alone. */
 static bool same_line(const table *raw, int64_t a, int64_t b)
 {
-    static const char *const names[] = {"statement", "a", "a_variant", "a_work", "b", "b_work"};
-    bool same = cell_integer(raw, a, "d") == cell_integer(raw, b, "d");
-    for (int i = 0; i < 6; i++)
-        same &= cell_is(raw, a, names[i], cell_text(raw, b, names[i]));
-    return same;
+    static const char *const names[] = {"statement", "a",      "a_variant", "a_work",
+                                        "b",         "b_work", "d"};
+    return table_rows_agree(raw, a, b, names, sizeof names / sizeof *names);
 }
 
 static void put_fit(table *fits, const table *raw, int64_t start, int64_t end, const char *quantity)
@@ -482,15 +480,6 @@ static void put_label(table *t, const table *raw, int64_t row, const char *name,
     free(text);
 }
 
-static void put_integer_of(table *t, const table *raw, int64_t row, const char *name)
-{
-    int col = table_column(raw, name);
-    if (table_is_missing(raw, row, col))
-        table_missing(t);
-    else
-        table_integer(t, table_get_integer(raw, row, col));
-}
-
 static int finish(const settings *s, const void *state, const table *raw, table **tables)
 {
     (void)s, (void)state;
@@ -499,13 +488,13 @@ static int finish(const settings *s, const void *state, const table *raw, table 
         table_text(t, cell_text(raw, row, "statement"));
         put_label(t, raw, row, "a", "a_work");
         put_label(t, raw, row, "b", "b_work");
-        put_integer_of(t, raw, row, "n");
-        put_integer_of(t, raw, row, "m");
-        put_integer_of(t, raw, row, "d");
+        table_copy(t, raw, row, table_column(raw, "n"));
+        table_copy(t, raw, row, table_column(raw, "m"));
+        table_copy(t, raw, row, table_column(raw, "d"));
         table_real(t, cell_real(raw, row, "ratio_median"));
         table_real(t, cell_real(raw, row, "ratio_min"));
         table_real(t, cell_real(raw, row, "ratio_max"));
-        put_integer_of(t, raw, row, "dirty");
+        table_copy(t, raw, row, table_column(raw, "dirty"));
         table_real(t, 1e6 * cell_real(raw, row, "a_seconds"));
     }
     printf("time A / time B, one thread, f32\n");

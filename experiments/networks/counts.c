@@ -167,22 +167,7 @@ static void print_rows(const table *t)
                                              "counted_gmacs",
                                              "gmacs_ratio",
                                              "counted_gmacs_no_inverse"};
-    column shown_columns[SHOWN];
-    int from[SHOWN];
-    for (int i = 0; i < SHOWN; i++) {
-        from[i] = table_column(t, names[i]);
-        shown_columns[i] = columns[from[i]];
-    }
-    table *shown = table_create(shown_columns, SHOWN);
-    for (int64_t row = 0; row < table_rows(t); row++)
-        for (int i = 0; i < SHOWN; i++)
-            if (shown_columns[i].type == COLUMN_TEXT)
-                table_text(shown, table_get_text(t, row, from[i]));
-            else
-                table_real_if(shown, !table_is_missing(t, row, from[i]),
-                              table_get_real(t, row, from[i]));
-    table_print(shown, table_rows(shown), stdout);
-    table_free(shown);
+    table_print_columns(t, names, SHOWN, table_rows(t), stdout);
 }
 
 static int finish(const settings *s, const void *state, const table *raw, table **tables)

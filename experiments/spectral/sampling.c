@@ -524,15 +524,13 @@ static spread spread_of(int64_t count, double *values)
                     values[count - 1]};
 }
 
+static const char *const keys[] = {"input", "n", "m"};
+enum { KEYS = sizeof keys / sizeof *keys };
+
 /* A row of raw is of the same input, n and m as row `like`, and by a sampler. */
 static bool belongs(const table *raw, int64_t row, int64_t like, const char *name)
 {
-    int tokens = table_column(raw, "input"), n = table_column(raw, "n");
-    int m = table_column(raw, "m");
-    return strcmp(table_get_text(raw, row, tokens), table_get_text(raw, like, tokens)) == 0 &&
-           table_get_integer(raw, row, n) == table_get_integer(raw, like, n) &&
-           table_get_integer(raw, row, m) == table_get_integer(raw, like, m) &&
-           cell_is(raw, row, "sampler", name);
+    return table_rows_agree(raw, row, like, keys, KEYS) && cell_is(raw, row, "sampler", name);
 }
 
 static spread collect(const table *raw, int64_t like, const char *name, const char *quantity)
@@ -624,21 +622,12 @@ static void summarise_all(const table *raw, int64_t like, table *summary)
             summarise(raw, like, samplers[i].name, place_of(medians, i), summary);
 }
 
-/* Whether an earlier row has the same input, n and m. */
-static bool is_repeated(const table *raw, int64_t row)
-{
-    const char *name = cell_text(raw, row, "sampler");
-    for (int64_t other = 0; other < row; other++)
-        if (belongs(raw, row, other, name))
-            return true;
-    return false;
-}
-
 static int finish(const settings *s, const void *state, const table *raw, table **tables)
 {
     (void)s, (void)state;
     for (int64_t row = 0; row < table_rows(raw); row++)
-        if (cell_is(raw, row, "sampler", samplers[0].name) && !is_repeated(raw, row))
+        if (table_row_is_first(raw, row, keys, KEYS) &&
+            cell_is(raw, row, "sampler", samplers[0].name))
             summarise_all(raw, row, tables[1]);
     table_print(tables[1], table_rows(tables[1]), stdout);
     return EXIT_PASS;

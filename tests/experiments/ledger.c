@@ -130,6 +130,20 @@ char *ledger_notes(const claim_run *run, const char *id)
     return notes;
 }
 
+void ledger_expect_measured(const claim_run *run, const char *id, const char *text)
+{
+    char *measured = ledger_measured(run, id);
+    cr_expect(strstr(measured, text), "%s: %s, expected: %s", id, measured, text);
+    free(measured);
+}
+
+void ledger_expect_noted(const claim_run *run, const char *id, const char *text)
+{
+    char *notes = ledger_notes(run, id);
+    cr_expect(strstr(notes, text), "%s: expected: %s in\n%s", id, text, notes);
+    free(notes);
+}
+
 int ledger_code(const claim_run *run, const char *id)
 {
     verdict v;

@@ -21,6 +21,9 @@ verdict_kind ledger_judge(const claim_run *run, const char *id);
 char *ledger_measured(const claim_run *run, const char *id);
 /* Its notes, to be freed. */
 char *ledger_notes(const claim_run *run, const char *id);
+/* That they contain a text. */
+void ledger_expect_measured(const claim_run *run, const char *id, const char *text);
+void ledger_expect_noted(const claim_run *run, const char *id, const char *text);
 /* The smallest counterexample it gives, to be freed. */
 char *ledger_counterexample(const claim_run *run, const char *id);
 /* The exit code alone. */

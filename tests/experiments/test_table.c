@@ -297,6 +297,26 @@ Test(table, prints_aligned_columns)
     table_free(t);
 }
 
+Test(table, prints_some_columns)
+{
+    static const char *const names[] = {"value", "name", "count", "holds"};
+    static const char expected[] = " value  name    count  holds\n"
+                                   "   0.5  a           1   true\n"
+                                   "0.3333  longer      -  false\n";
+    table *t = table_create(columns, 4);
+    cr_assert(table_read_rows(t, "a,1,0.5,true\nlonger,,0.33333333333333331,false\n"));
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    table_print_columns(t, names, 4, 2, file);
+    table_print_columns(t, names, 1, 1, file);
+    fclose(file);
+    cr_expect(strncmp(text, expected, sizeof expected - 1) == 0, "%s", text);
+    cr_expect_str_eq(text + sizeof expected - 1, "value\n  0.5\n... and 1 more rows\n", "%s", text);
+    free(text);
+    table_free(t);
+}
+
 /* Rows 0 and 1 agree; each of the others differs from row 0 in one column, by its value or by
  * having none. */
 Test(table, rows_agree_column_by_column)

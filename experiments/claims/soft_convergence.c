@@ -1,0 +1,643 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* S13 - S15: how the Newton-Raphson iteration converges, and whether there is an inverse. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include <certified.h>
+#include <newton.h>
+
+#include "claims/claims.h"
+#include "claims/direct.h"
+#include "common/report.h"
+
+/* ---- S13 ---- */
+
+enum { S13_SIZE = 3, S13_STEPS = 80, S13_EXACT_STEPS = 8, S13_SHOWN = 10 };
+
+/* Singular, but no two rows are alike: (1, -3/2, 1) is in its null space. On (1, 0, -1) it is 7/8,
+ * on w = (3, 4, 3)/3 it is 17/8, so A+ = (4/7)(1, 0, -1)(1, 0, -1)^T + (36/289) w w^T. */
+static const double s13_matrix[S13_SIZE * S13_SIZE] = {1,    0.75,  0.125, 0.75, 1,
+                                                       0.75, 0.125, 0.75,  1};
+static const double s13_eigenvalues[S13_SIZE] = {17.0 / 8, 7.0 / 8, 0};
+
+static void s13_pinv(double *pinv)
+{
+    static const double v[S13_SIZE] = {1, 0, -1}, w[S13_SIZE] = {1, 4.0 / 3, 1};
+    for (int i = 0; i < S13_SIZE; i++)
+        for (int j = 0; j < S13_SIZE; j++)
+            pinv[i * S13_SIZE + j] = 4.0 / 7 * v[i] * v[j] + 36.0 / 289 * w[i] * w[j];
+}
+
+/* Both norms of Prop. 2 in f64, relative, from the paper's start. */
+typedef struct {
+    double residuals[S13_STEPS + 1], errors[S13_STEPS + 1];
+    int count, best; /* best: the k of the smallest error */
+    double most;     /* the largest error after it; infinite if an iterate overflows */
+} rounded_run;
+
+static int run_rounded(const claim_run *run, rounded_run *r)
+{
+    double pinv[S13_SIZE * S13_SIZE];
+    atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_NR_PAPER);
+    atn_inverse_info info;
+    atn_trace trace = {
+        .capacity = S13_STEPS + 1,
+        .values = {[ATN_METRIC_RESIDUAL] = r->residuals, [ATN_METRIC_INVERSE_ERROR] = r->errors},
+        .pinv = pinv};
+    s13_pinv(pinv);
+    desc.iterations = S13_STEPS;
+    int code = direct_invert(run, &desc, S13_SIZE, s13_matrix, NULL, &info, &trace);
+    r->count = trace.length;
+    r->best = 0;
+    for (int k = 1; k < r->count; k++)
+        if (r->errors[k] < r->errors[r->best])
+            r->best = k;
+    r->most = info.stop == ATN_STOP_NONFINITE ? INFINITY : 0;
+    for (int k = r->best + 1; k < r->count; k++)
+        r->most = direct_worst(r->most, r->errors[k]);
+    return code;
+}
+
+/* |A X_k A e_1 - A e_1|_2 over the rationals; certified if each is below the one before. */
+typedef struct {
+    double lower[S13_EXACT_STEPS + 1], upper[S13_EXACT_STEPS + 1];
+    bool known, falls;
+} exact_run;
+
+static atn_status run_exact(exact_run *r)
+{
+    static const double first[S13_SIZE] = {1, 0, 0};
+    double lower[S13_SIZE], upper[S13_SIZE];
+    ref_exact_newton ignored;
+    *r = (exact_run){.known = true, .falls = true};
+    for (int k = 0; k <= S13_EXACT_STEPS; k++) {
+        atn_status status =
+            ref_exact_newton_steps(S13_SIZE, s13_matrix, (ref_rational_start){2, 1, true}, k, first,
+                                   &ignored, lower, upper);
+        if (status != ATN_OK) {
+            r->known = r->falls = false;
+            return status;
+        }
+        double least = 0, most = 0;
+        for (int i = 0; i < S13_SIZE; i++) {
+            bool across = lower[i] <= 0 && upper[i] >= 0;
+            least = hypot(least, across ? 0 : fmin(fabs(lower[i]), fabs(upper[i])));
+            most = hypot(most, fmax(fabs(lower[i]), fabs(upper[i])));
+        }
+        /* hypot rounds: a few u, where steps differ by far more */
+        r->lower[k] = least * (1 - 0x1p-48);
+        r->upper[k] = most * (1 + 0x1p-48);
+        r->falls &= k == 0 || r->upper[k] < r->lower[k - 1];
+    }
+    return ATN_OK;
+}
+
+/* Whether the closed form of |A X_k A - A|_2 falls from k to k + 1 for 40 steps, from alpha
+ * lambda_max^2 = x. Equal numbers are allowed: they underflow, or are 1 less what f64 cannot hold.
+ */
+static bool filter_falls(double x)
+{
+    double alpha = x / (s13_eigenvalues[0] * s13_eigenvalues[0]), last = INFINITY;
+    bool falls = true;
+    for (int k = 0; k <= 40; k++) {
+        double residual = ref_filter_residual(S13_SIZE, s13_eigenvalues, alpha, 0, k);
+        falls &= residual <= last;
+        last = residual;
+    }
+    return falls;
+}
+
+/* Starts with 0 < alpha lambda_max^2 < 2 for which it does not fall, and above 2 for which it does.
+ */
+static void count_filters(int *inside, int *outside)
+{
+    enum { STARTS = 399 };
+    *inside = *outside = 0;
+    for (int i = 1; i <= STARTS; i++) {
+        *inside += !filter_falls(2.0 * i / (STARTS + 1));
+        *outside += filter_falls(2 + 2.0 * i / (STARTS + 1));
+    }
+}
+
+static void tabulate_s13(verdict *v, const rounded_run *rounded, const exact_run *exact)
+{
+    fprintf(v->notes, "| k | ‖A X_k A e₁ − A e₁‖₂, exact | ‖A X_k A − A‖₂/‖A‖₂, f64 | "
+                      "‖X_k − A†‖₂/‖A†‖₂, f64 |\n|---|---|---|---|\n");
+    for (int i = 0; i < 2 * S13_SHOWN; i++) {
+        int k = i < S13_SHOWN ? i : S13_SHOWN + 7 * (i - S13_SHOWN);
+        if (k >= rounded->count)
+            break;
+        fprintf(v->notes, "| %d | ", k);
+        if (exact->known && k <= S13_EXACT_STEPS)
+            fprintf(v->notes, "%.4g", exact->lower[k]);
+        fprintf(v->notes, " | %.2g | %.2g |\n", rounded->residuals[k], rounded->errors[k]);
+    }
+    fprintf(v->notes, "\nA = [1 ¾ ⅛; ¾ 1 ¾; ⅛ ¾ 1], of rank 2, from α = 2/‖A‖₁². Rounding puts a "
+                      "part along its null vector (1, −3/2, 1) into X_k, which A X_k A hardly "
+                      "sees and every step doubles.\n\n");
+}
+
+/* What rounding does to the matrices of convergence/precision, in one precision (null: all). */
+typedef struct {
+    int64_t rows, residual, early, diverged, error; /* that grow; at k <= k*; tenfold past k* */
+    double level; /* the residual before its first growth, over sqrt(u); the largest */
+} rise_summary;
+
+/* The residual of iterate k of a row's matrix; NaN where the curves do not have it. */
+static double curve_at(const table *curves, const table *t, int64_t row, int64_t k)
+{
+    for (int64_t i = 0; i < table_rows(curves); i++)
+        if (cell_integer(curves, i, "iteration") == k &&
+            cell_integer(curves, i, "m") == cell_integer(t, row, "m") &&
+            cell_is(curves, i, "input", cell_text(t, row, "input")) &&
+            cell_is(curves, i, "precision", cell_text(t, row, "precision")))
+            return cell_real(curves, i, "residual");
+    return NAN;
+}
+
+static rise_summary summarise_rises(const claim_run *run, const char *precision)
+{
+    const table *t = evidence_table(run, "precision", 0);
+    const table *curves = evidence_table(run, "precision", 1);
+    rise_summary s = {0};
+    for (int64_t row = 0; row < table_rows(t); row++) {
+        if (precision && !cell_is(t, row, "precision", precision))
+            continue;
+        bool grows = !cell_missing(t, row, "residual_rise");
+        s.rows++;
+        s.residual += grows;
+        s.early += grows &&
+                   cell_integer(t, row, "residual_rise") <= cell_integer(t, row, "best_iteration");
+        s.diverged += !cell_missing(t, row, "divergence");
+        s.error += !cell_missing(t, row, "inverse_error_rise");
+        /* the curves are those of the first sample and seed */
+        if (!grows || cell_integer(t, row, "sample") != 0 ||
+            cell_integer(t, row, "seed") != (int64_t)run->seed)
+            continue;
+        double before = curve_at(curves, t, row, cell_integer(t, row, "residual_rise") - 1);
+        s.level = direct_worst(s.level, before / sqrt(cell_real(t, row, "u")));
+    }
+    return s;
+}
+
+static const char *const precisions[] = {"f64", "f32", "tf32", "f16", "bf16"};
+enum { PRECISIONS = sizeof precisions / sizeof *precisions };
+
+static void tabulate_rises(const claim_run *run, verdict *v)
+{
+    fprintf(v->notes, "| precision | matrices | the residual grows | of these at k ≤ k* | tenfold "
+                      "past k* | largest residual before it grew, over √u | ‖X_k − A†‖₂ grows |\n"
+                      "|---|---|---|---|---|---|---|\n");
+    for (int i = 0; i < PRECISIONS; i++) {
+        rise_summary s = summarise_rises(run, precisions[i]);
+        fprintf(v->notes,
+                "| %s | %" PRId64 " | %" PRId64 " | %" PRId64 " | %" PRId64 " | %.2g | %" PRId64
+                " |\n",
+                precisions[i], s.rows, s.residual, s.early, s.diverged, s.level, s.error);
+    }
+    fprintf(v->notes, "\nMatrices of eight inputs, from 1.8/‖A‖₁²; X_k* has the smallest residual; "
+                      "growth by more than m·u of ‖A‖₂ or ‖A†‖₂ (which leaves out |λ| ≤ "
+                      "m·u·‖A‖₂).\n");
+}
+
+/* |X A X - X| of A = [1], X_0 = 1/16: x = p/q becomes (2 p q - p^2)/q^2, and p (q - p)/q^2 is its
+ * residual. All in whole numbers. */
+static void note_reflexive(verdict *v)
+{
+    int64_t p0 = 1, q0 = 16, p1 = 2 * p0 * q0 - p0 * p0, q1 = q0 * q0;
+    int64_t r0 = p0 * (q0 - p0), r1 = p1 * (q1 - p1);
+    bool grows = r1 > r0 * q1; /* r1/q1^2 > r0/q0^2, q1 = q0^2 */
+    fprintf(v->notes,
+            "\n‖X_k A X_k − X_k‖, of which the paper says that it cannot be proved to decrease, %s "
+            "for A = [1], X_0 = %" PRId64 "/%" PRId64 ": from %" PRId64 "/%" PRId64 " to %" PRId64
+            "/%" PRId64 ". On an eigenvalue λ it is e(1 − e)/λ, e = (1 − "
+            "αλ²)^(2^k), which grows while e > 1/2.\n",
+            grows ? "grows" : "falls", p0, q0, r0, q1, r1, q1 * q1);
+}
+
+static void certify_s13(verdict *v, const exact_run *exact, atn_status status)
+{
+    v->certified = exact->falls ? CERTIFIED_YES : CERTIFIED_NO;
+    if (exact->falls)
+        verdict_set(&v->certificate,
+                    "rational arithmetic (%s): without rounding ‖A X_k A e₁ − A e₁‖₂ of the "
+                    "counterexample falls in each of the first %d steps, to %.3g",
+                    ref_certify_library(), S13_EXACT_STEPS, exact->upper[S13_EXACT_STEPS]);
+    else
+        verdict_set(&v->certificate, "%s",
+                    status == ATN_ERR_UNSUPPORTED
+                        ? "this build has no exact arithmetic (feature certify); the proof below "
+                          "needs none"
+                        : "exact arithmetic does not confirm it");
+}
+
+static void conclude_s13(verdict *v, const rounded_run *rounded, bool exact_falls, int inside,
+                         int outside, const rise_summary *rises)
+{
+    /* it had converged, to sqrt(u) at least; rounding in the norms is a few u, and what doubles for
+     * 50 steps is above 1 */
+    bool converged = rounded->errors[rounded->best] <= 0x1p-26;
+    bool grows = rounded->most > 1, stays = rounded->most <= 1;
+    v->kind = !exact_falls                                   ? VERDICT_FAILS
+              : converged && grows && outside == 0           ? VERDICT_HOLDS_IF
+              : stays && rises->residual + rises->error == 0 ? VERDICT_HOLDS
+                                                             : VERDICT_OBSERVED;
+    if (v->kind == VERDICT_HOLDS_IF)
+        verdict_set(&v->condition, "0 < α < 2/λ_max² and arithmetic is exact; rounded, only until "
+                                   "the residual is of the order of √u");
+    verdict_set(&v->measured,
+                "without rounding: %d of 399 starts with αλ_max² < 2 at which the residual grows, "
+                "%d of 399 between 2 and 4 at which it does not. Rounded: it grows for %" PRId64
+                " of %" PRId64 " matrices, from a level of at most %.2g·√u on; ‖X_k − A†‖₂ for "
+                "%" PRId64,
+                inside, outside, rises->residual, rises->rows, rises->level, rises->error);
+    verdict_set(&v->bound, "max λ|1 − αλ²|^(2^k), which falls while |1 − αλ²| < 1");
+    verdict_set(&v->counterexample,
+                "A = [1 ¾ ⅛; ¾ 1 ¾; ⅛ ¾ 1], α = 2/‖A‖₁² = 0.32, f64: ‖X_k − A†‖₂/‖A†‖₂ is %.2g "
+                "for k = %d, and %.2g for k = %d; A† = (4/7)vvᵀ + (36/289)wwᵀ with v = (1, 0, −1), "
+                "w = (1, 4/3, 1)",
+                rounded->errors[rounded->best], rounded->best, rounded->errors[rounded->count - 1],
+                rounded->count - 1);
+}
+
+static int judge_s13(const claim_run *run, verdict *v)
+{
+    rounded_run rounded;
+    exact_run exact;
+    int inside, outside, code = run_rounded(run, &rounded);
+    if (code != EXIT_PASS)
+        return code;
+    atn_status status = run_exact(&exact);
+    count_filters(&inside, &outside);
+    tabulate_s13(v, &rounded, &exact);
+    tabulate_rises(run, v);
+    note_reflexive(v);
+    certify_s13(v, &exact, status);
+    rise_summary rises = summarise_rises(run, NULL);
+    bool exact_falls = inside == 0 && (exact.falls || status == ATN_ERR_UNSUPPORTED);
+    conclude_s13(v, &rounded, exact_falls, inside, outside, &rises);
+    return EXIT_PASS;
+}
+
+/* ---- S14 ---- */
+
+/* 2 x 2 matrices with the condition number kappa, 20 steps from 1.8/|A|_1^2 (2/|A|_1^2 would be on
+ * the boundary, S11): measured and predicted. */
+static int tabulate_conditions(const claim_run *run, verdict *v)
+{
+    static const double kappas[] = {10, 100, 400, 1600, 1e4, 1e6};
+    static const double identity[4] = {1, 0, 0, 1};
+    fprintf(v->notes, "| κ(A), 2 × 2 | ‖A X A − A‖₂/‖A‖₂ | exactly | ‖I − A X‖₂ | exactly |\n"
+                      "|---|---|---|---|---|\n");
+    for (size_t i = 0; i < sizeof kappas / sizeof *kappas; i++) {
+        double coupling = (kappas[i] - 1) / (kappas[i] + 1), lambda[2];
+        double a[4] = {1, coupling, coupling, 1};
+        double residual[STEPS_OF_PAPER + 1], range[STEPS_OF_PAPER + 1];
+        residual[STEPS_OF_PAPER] = range[STEPS_OF_PAPER] = NAN; /* there may be fewer iterates */
+        atn_trace trace = {.capacity = STEPS_OF_PAPER + 1, .projector = identity};
+        trace.values[ATN_METRIC_RESIDUAL] = residual;
+        trace.values[ATN_METRIC_RANGE_RESIDUAL] = range;
+        atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_NR_PAPER);
+        atn_inverse_info info;
+        desc.numerator = 1.8;
+        int code = direct_invert(run, &desc, 2, a, NULL, &info, &trace);
+        if (code != EXIT_PASS)
+            return code;
+        lambda[0] = 1 + coupling;
+        lambda[1] = 1 - coupling;
+        double kept = 1 - info.alpha * lambda[1] * lambda[1];
+        double first = 1 - info.alpha * lambda[0] * lambda[0];
+        fprintf(
+            v->notes, "| %g | %.2g | %.2g | %.2g | %.2g |\n", kappas[i], residual[STEPS_OF_PAPER],
+            ref_filter_residual(2, lambda, info.alpha, 0, STEPS_OF_PAPER), range[STEPS_OF_PAPER],
+            pow(fmax(fabs(kept), fabs(first)), ldexp(1, STEPS_OF_PAPER)));
+    }
+    fprintf(v->notes, "\n");
+    return EXIT_PASS;
+}
+
+/* Curves of nr-paper at k = 20. A matrix counts as converged where a metric is below 1e-3: the
+ * paper's own ends there for every A (see the proof). */
+typedef struct {
+    int64_t curves, reached, converged; /* in the papers' metric; on the range */
+    int64_t worst_row;
+    double residual, least_range, most_range, rounding;
+    double converged_condition, open_condition; /* the largest and the smallest median */
+} stage_summary;
+
+static const double s14_level = 1e-3;
+
+static void add_stage(stage_summary *s, const table *t, int64_t row)
+{
+    double residual = cell_real(t, row, "residual_max");
+    double range = cell_real(t, row, "range_residual_max");
+    double condition = cell_real(t, row, "condition_median");
+    if (s->curves++ == 0 || !(residual <= s->residual))
+        s->worst_row = row;
+    s->residual = direct_worst(s->residual, residual);
+    s->rounding = direct_worst(s->rounding, cell_real(t, row, "rounding_ratio_max"));
+    s->reached += residual <= s14_level && !isnan(range);
+    if (range <= s14_level) {
+        s->converged++;
+        s->converged_condition = fmax(s->converged_condition, condition);
+    } else {
+        s->open_condition = fmin(s->open_condition, condition);
+        s->least_range = fmin(s->least_range, range);
+        s->most_range = direct_worst(s->most_range, range);
+    }
+}
+
+static stage_summary tabulate_stages(const claim_run *run, verdict *v)
+{
+    const table *t = evidence_table(run, "curves", 0);
+    stage_summary s = {.open_condition = INFINITY, .least_range = INFINITY};
+    fprintf(v->notes,
+            "| tokens | stage | matrices | κ(A), median | ‖A X A − A‖₂/‖A‖₂, mean | "
+            "exactly | ‖Π − A X‖₂, mean | largest |\n|---|---|---|---|---|---|---|---|\n");
+    for (int64_t row = 0; row < table_rows(t); row++) {
+        if (!cell_is(t, row, "variant", "nr-paper") || !cell_is(t, row, "dtype", "f64") ||
+            cell_integer(t, row, "iteration") != STEPS_OF_PAPER)
+            continue;
+        add_stage(&s, t, row);
+        fprintf(v->notes, "| %s | %" PRId64 " | %" PRId64 " | %.2g | %.2g | %.2g | %.2g | %.2g |\n",
+                cell_text(t, row, "input"), cell_integer(t, row, "stage"),
+                cell_integer(t, row, "samples"), cell_real(t, row, "condition_median"),
+                cell_real(t, row, "residual_mean"), cell_real(t, row, "predicted_residual_mean"),
+                cell_real(t, row, "range_residual_mean"), cell_real(t, row, "range_residual_max"));
+    }
+    return s;
+}
+
+static int judge_s14(const claim_run *run, verdict *v)
+{
+    const table *t = evidence_table(run, "curves", 0);
+    int code = tabulate_conditions(run, v);
+    stage_summary s = tabulate_stages(run, v);
+    fprintf(v->notes, "\nX after 20 steps from 2/‖A‖₁² (2 × 2: 1.8/‖A‖₁²), f64; \"exactly\" is the "
+                      "closed form without rounding. Π projects on the range of A.\n");
+    bool reached = s.curves > 0 && s.reached == s.curves;
+    v->kind = !reached ? VERDICT_FAILS : s.converged < s.curves ? VERDICT_HOLDS_IF : VERDICT_HOLDS;
+    if (v->kind == VERDICT_HOLDS_IF)
+        verdict_set(
+            &v->condition,
+            "converged means ‖A X A − A‖₂/‖A‖₂ below about 10⁻³, where 20 steps take every A "
+            "that S11 does not stop; on all of A's range it needs κ(A) below a few hundred");
+    verdict_set(&v->measured,
+                "%" PRId64 " of %" PRId64 " stages and inputs end below %g in the paper's metric "
+                "(largest %.2g); on A's range only %" PRId64 " do, with κ(A) up to %.2g; the "
+                "others, with κ(A) from %.2g, end between %.2g and %.2g. Off the closed form by "
+                "%.2g of what rounding explains",
+                s.reached, s.curves, s14_level, s.residual, s.converged, s.converged_condition,
+                s.open_condition, s.least_range, s.most_range, s.rounding);
+    verdict_set(
+        &v->bound,
+        "paper's metric: 0.3033·2^(−T/2)·‖A‖₁/λ_max for every A; on the range: below ε if and only "
+        "if (1 − αλ²)^(2^T) ≤ ε for every λ ≠ 0, about κ(A)·‖A‖₁/λ_max ≤ √(2^(T+1)/ln(1/ε))");
+    if (s.curves > 0)
+        verdict_set(&v->counterexample,
+                    "%s, stage %" PRId64 ": residual up to %.2g, ‖Π − A X‖₂ up to %.2g",
+                    cell_text(t, s.worst_row, "input"), cell_integer(t, s.worst_row, "stage"),
+                    cell_real(t, s.worst_row, "residual_max"),
+                    cell_real(t, s.worst_row, "range_residual_max"));
+    else
+        verdict_set(&v->counterexample, "no curve was measured");
+    return code;
+}
+
+/* ---- S15 ---- */
+
+/* Two landmarks 2^-power apart (0: they coincide), d = 1, s = 1/2. */
+typedef struct {
+    double distance, lambda_min; /* as computed, 1 - A_12 */
+    ref_enclosure exact;
+    atn_status status;
+} landmark_pair;
+
+enum { PAIR_APART, PAIR_CLOSE, PAIR_EQUAL, LANDMARK_PAIRS };
+static const double s15_distances[LANDMARK_PAIRS] = {1, 0x1p-30, 0};
+
+static int measure_pair(const claim_run *run, double distance, landmark_pair *pair)
+{
+    double tokens[2] = {0, distance}, a[4];
+    atn_tensor from = atn_tensor_dense(tokens, ATN_F64, 1, 1, 2, 1);
+    atn_tensor to = atn_tensor_dense(a, ATN_F64, 1, 1, 2, 2);
+    ref_certified_spectrum spectrum = {.lambda_min = {NAN, NAN, 0, false}};
+    atn_status status = atn_gaussian_self(run->context, ATN_DISTANCE_DIRECT, 0.5, &from, &to);
+    if (status != ATN_OK) {
+        report_error("kernel: %s", atn_last_error(run->context));
+        return EXIT_ENVIRONMENT;
+    }
+    const ref_exact_matrix exact = {.m = 2, .d = 1, .tokens = tokens, .scale = 0.5};
+    *pair = (landmark_pair){.distance = distance, .lambda_min = 1 - a[1]};
+    pair->status = ref_certify_spectrum(&exact, 1024, &spectrum);
+    pair->exact = spectrum.lambda_min;
+    return EXIT_PASS;
+}
+
+static int tabulate_landmark_pairs(const claim_run *run, verdict *v,
+                                   landmark_pair pairs[LANDMARK_PAIRS])
+{
+    fprintf(v->notes, "| two landmarks, distance | λ_min of A in f64 | λ_min of the exact A, "
+                      "certified |\n|---|---|---|\n");
+    for (int i = 0; i < LANDMARK_PAIRS; i++) {
+        int code = measure_pair(run, s15_distances[i], &pairs[i]);
+        if (code != EXIT_PASS)
+            return code;
+        fprintf(v->notes, "| %.3g | %.4g | ", pairs[i].distance, pairs[i].lambda_min);
+        if (pairs[i].exact.certified)
+            fprintf(v->notes, "%.4g |\n", pairs[i].exact.lower);
+        else
+            fprintf(v->notes, "no certificate |\n");
+    }
+    fprintf(v->notes, "\nd = 1, s = 1/2. All tokens of a constant patch are equal: there A = "
+                      "[1 1; 1 1], of rank 1.\n\n");
+    return EXIT_PASS;
+}
+
+/* Matrices of convergence/precision without landmarks that coincide. */
+typedef struct {
+    int64_t rows, deficient, photographs, photographs_deficient, indefinite;
+    double condition; /* the largest */
+} rank_summary;
+
+static rank_summary summarise_ranks(const table *t, const char *precision)
+{
+    rank_summary s = {0};
+    for (int64_t row = 0; row < table_rows(t); row++) {
+        if (!cell_is(t, row, "precision", precision) || cell_boolean(t, row, "coincident"))
+            continue;
+        bool deficient = !(cell_integer(t, row, "rank") == cell_integer(t, row, "m"));
+        bool photograph = cell_is(t, row, "input", "photos");
+        s.rows++;
+        s.deficient += deficient;
+        s.photographs += photograph;
+        s.photographs_deficient += photograph && deficient;
+        s.indefinite += cell_integer(t, row, "negative") > 0;
+        s.condition = direct_worst(s.condition, cell_real(t, row, "condition"));
+    }
+    return s;
+}
+
+/* "f64 0 of 7, f32 1 of 7", to be freed. */
+static char *tabulate_ranks(const table *t, verdict *v)
+{
+    char *list = must_format("%s", "");
+    fprintf(v->notes, "| precision | matrices | of rank < m | photographs | of rank < m | with "
+                      "negative eigenvalues | largest κ(A) |\n|---|---|---|---|---|---|---|\n");
+    for (int i = 0; i < PRECISIONS; i++) {
+        rank_summary s = summarise_ranks(t, precisions[i]);
+        char *shorter = list;
+        fprintf(v->notes,
+                "| %s | %" PRId64 " | %" PRId64 " | %" PRId64 " | %" PRId64 " | %" PRId64
+                " | %.2g |\n",
+                precisions[i], s.rows, s.deficient, s.photographs, s.photographs_deficient,
+                s.indefinite, s.condition);
+        list = must_format("%s%s %s %" PRId64 " of %" PRId64, shorter, i ? "," : "", precisions[i],
+                           s.deficient, s.rows);
+        free(shorter);
+    }
+    fprintf(v->notes, "\nPooled landmarks, m = 49, no two equal; rank: |λ| > m·u·‖A‖₂ of A rounded "
+                      "to the precision. The published SOFT code inverts A + 0.01·I.\n\n");
+    return list;
+}
+
+/* Landmarks that are tokens of photographs: how often two of them coincide. */
+typedef struct {
+    int64_t rows, coincident, example; /* example: the row with the fewest different, -1 */
+} coincidence;
+
+static coincidence count_coincidences(const table *t)
+{
+    coincidence c = {.example = -1};
+    for (int64_t row = 0; row < table_rows(t); row++) {
+        if (!cell_is(t, row, "sampler", "random"))
+            continue;
+        int64_t kept = cell_integer(t, row, "pivots");
+        c.rows++;
+        if (kept >= cell_integer(t, row, "m"))
+            continue;
+        c.coincident++;
+        if (c.example < 0 || kept < cell_integer(t, c.example, "pivots"))
+            c.example = row;
+    }
+    return c;
+}
+
+static void certify_s15(verdict *v, const landmark_pair pairs[LANDMARK_PAIRS])
+{
+    bool proved = pairs[PAIR_CLOSE].exact.certified && pairs[PAIR_CLOSE].exact.lower > 0 &&
+                  pairs[PAIR_EQUAL].status == ATN_SINGULAR;
+    v->certified = proved ? CERTIFIED_YES : CERTIFIED_NO;
+    if (proved)
+        verdict_set(&v->certificate,
+                    "ball arithmetic (%s): at distance %.3g, %.6g ≤ λ_min ≤ %.6g; 0 where both "
+                    "coincide",
+                    ref_certify_library(), pairs[PAIR_CLOSE].distance,
+                    pairs[PAIR_CLOSE].exact.lower, pairs[PAIR_CLOSE].exact.upper);
+    else
+        verdict_set(&v->certificate, "%s",
+                    pairs[PAIR_CLOSE].status == ATN_ERR_UNSUPPORTED
+                        ? "this build certifies nothing; the proof below does not need it"
+                        : "ball arithmetic does not confirm it");
+}
+
+static int judge_s15(const claim_run *run, verdict *v)
+{
+    landmark_pair pairs[LANDMARK_PAIRS];
+    int code = tabulate_landmark_pairs(run, v, pairs);
+    if (code != EXIT_PASS)
+        return code;
+    char *ranks = tabulate_ranks(evidence_table(run, "precision", 0), v);
+    const table *photographs = evidence_table(run, "sampling-photos", 0);
+    coincidence c = count_coincidences(photographs);
+    certify_s15(v, pairs);
+    bool confirmed =
+        v->certified == CERTIFIED_YES || pairs[PAIR_CLOSE].status == ATN_ERR_UNSUPPORTED;
+    bool apart = confirmed && pairs[PAIR_APART].lambda_min > 0;
+    bool singular = pairs[PAIR_EQUAL].lambda_min == 0, regular = pairs[PAIR_EQUAL].lambda_min > 0;
+    v->kind = !apart     ? VERDICT_FAILS
+              : singular ? VERDICT_HOLDS_IF
+              : regular  ? VERDICT_HOLDS
+                         : VERDICT_OBSERVED;
+    if (v->kind == VERDICT_HOLDS_IF)
+        verdict_set(&v->condition,
+                    "no two landmarks coincide; in floating point, if also λ_min > m·u·λ_max");
+    verdict_set(&v->measured,
+                "of rank < m though no landmarks coincide:%s. Random tokens of photographs as "
+                "landmarks: two coincide in %" PRId64 " of %" PRId64 " draws",
+                ranks, c.coincident, c.rows);
+    free(ranks);
+    if (c.example >= 0)
+        fprintf(v->notes,
+                "Of %" PRId64 " draws of %" PRId64 " of %" PRId64 " tokens of photographs, %" PRId64
+                " hold tokens that are equal, from flat "
+                "patches; in one only %" PRId64 " are different.\n",
+                c.rows, cell_integer(photographs, c.example, "m"),
+                cell_integer(photographs, c.example, "n"), c.coincident,
+                cell_integer(photographs, c.example, "pivots"));
+    verdict_set(&v->bound, "λ_min > 0; in floating point λ_min > m·u·λ_max");
+    verdict_set(
+        &v->counterexample,
+        "two equal tokens as landmarks: A = [1 1; 1 1], λ_min = %.3g. Two at distance 2⁻³⁰: "
+        "λ_min = 1 − exp(−2⁻⁶¹) > 0, but in f64 A is the same, λ_min = %.3g",
+        pairs[PAIR_EQUAL].lambda_min, pairs[PAIR_CLOSE].lambda_min);
+    return EXIT_PASS;
+}
+
+/* ---- The table ---- */
+
+const claim soft_convergence_claims[] = {
+    {
+        .id = "S13",
+        .source = "IJCV Prop. 2",
+        .statement = "‖A A_k A − A‖ and ‖A_k − A†‖ decrease to 0 monotonously, if α is "
+                     "sufficiently small.",
+        .method = "The closed form for 798 starts on both sides of the limit; 8 steps over the "
+                  "rationals and 80 in f64 on a singular 3 × 3 matrix; matrices of inputs in five "
+                  "precisions.",
+        .corrected =
+            "For 0 < α < 2/λ_max² both fall in every step until they are 0. Rounded, both may "
+            "grow once the residual is about √u, and do for a singular A.",
+        .proof = "In the eigenbasis of A the norms are max λ|e_k| and max |e_k|/λ over λ ≠ 0, with "
+                 "|e_k| = |1 − αλ²|^(2^k), e_{k+1} = e_k² and |e_0| < 1. Rounding puts a part δ of "
+                 "norm about u·‖X_k‖ into the null space of A, or near it; a step makes 2δ of it.",
+        .evidence = {"precision"},
+        .judge = judge_s13,
+    },
+    {
+        .id = "S14",
+        .source = "IJCV Fig. 5, NeurIPS Fig. 4",
+        .statement = "Our approximation converges within 20 iterations across all stages.",
+        .method = "20 steps of Algorithm 2 in f64 on pooled landmarks, m = 49, of photographs and "
+                  "synthetic tokens at the three stages, in the paper's metric and on all of A's "
+                  "range; 2 × 2 matrices of given condition beside the closed form. These are not "
+                  "trained features.",
+        .corrected = "After T steps the paper's metric is at most 0.3033·2^(−T/2)·‖A‖₁/λ_max for "
+                     "every A that is not near the boundary of S11: it cannot tell whether A was "
+                     "inverted. ‖Π − A X_T‖₂ = max |1 − αλ²|^(2^T) over λ ≠ 0 can.",
+        .proof = "On an eigenvalue λ the paper's metric is λ(1 − αλ²)^N/λ_max, N = 2^T. Where αλ² "
+                 "≤ 1 that is at most λ·exp(−Nαλ²)/λ_max, largest at λ² = 1/(2Nα), where it is "
+                 "1/(λ_max·√(2eNα)); α = 2/‖A‖₁² gives the bound. Where αλ² > 1 it is (αλ² − 1)^N, "
+                 "which is 0 for all purposes unless αλ² is within 10⁻⁵ of 2.",
+        .evidence = {"curves"},
+        .judge = judge_s14,
+    },
+    {
+        .id = "S15",
+        .source = "IJCV § 3.2",
+        .statement = "In training stage, we find that bottleneck matrix A is always non-singular "
+                     "in practice and its inverse A⁻¹ thus exists.",
+        .method = "Two landmarks apart, 2⁻³⁰ apart and equal; the numerical rank of matrices of "
+                  "inputs rounded to five precisions; how often random tokens of photographs are "
+                  "equal. Trained features are not tested.",
+        .corrected = "A is non-singular if and only if no two landmarks coincide. In floating "
+                     "point it need not be, nor positive definite.",
+        .proof = "The Gaussian kernel matrix of different points is positive definite (Bochner: "
+                 "its Fourier transform is positive). Equal landmarks give equal rows. Rounding A "
+                 "moves its eigenvalues by up to m·u, so those below may become 0 or negative.",
+        .evidence = {"precision", "sampling-photos"},
+        .judge = judge_s15,
+    },
+    {0},
+};

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The judges of S13 - S15. */
+#include <certified.h>
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "common/report.h"
+#include "ledger.h"
+
+#define RISE_ROW(precision, cells)                                                                 \
+    "input=a m=3 sample=0 seed=1 u=0.0625 best_iteration=4 floor=0.001 precision=" precision       \
+    " " cells
+
+/* That it grows for the judge's own matrix is computed: a fault in lib/cpu/newton.c must turn it.
+ */
+Test(claims_soft_convergence, rounding_ends_the_decrease)
+{
+    claim_run run;
+    ledger_open(&run);
+    table *t = ledger_table(&run, "precision", 0), *curves = ledger_table(&run, "precision", 1);
+    ledger_row(t, RISE_ROW("f64", "residual_rise=3 inverse_error_rise=2 divergence=9"));
+    ledger_row(t, RISE_ROW("f32", "inverse_error_rise=2"));
+    ledger_row(t, RISE_ROW("bf16", "residual_rise=7"));
+    ledger_row(t, RISE_ROW("bf16", "residual_rise=4 inverse_error_rise=3"));
+    ledger_row(curves, "input=a m=3 precision=bf16 iteration=3 residual=0.0625");
+    ledger_row(t, RISE_ROW("f16", "inverse_error_rise=2"));
+    ledger_row(curves, "input=a m=3 precision=f64 iteration=2 residual=0.125");
+    ledger_row(curves, "input=a m=3 precision=f64 iteration=3 residual=9");
+    ledger_row(curves, "input=b m=3 precision=bf16 iteration=6 residual=9");
+    ledger_row(curves, "input=a m=4 precision=bf16 iteration=6 residual=9");
+    ledger_row(curves, "input=a m=3 precision=bf16 iteration=6 residual=0.25");
+    cr_expect(ledger_judge(&run, "S13") == VERDICT_HOLDS_IF);
+    ledger_expect_measured(&run, "S13", "0 of 399 starts with αλ_max² < 2");
+    ledger_expect_measured(&run, "S13", "0 of 399 between 2 and 4");
+    ledger_expect_measured(&run, "S13",
+                           "it grows for 3 of 5 matrices, from a level of at most 1·√u on");
+    ledger_expect_measured(&run, "S13", "‖X_k − A†‖₂ for 4");
+    ledger_expect_noted(&run, "S13", "| f64 | 1 | 1 | 1 | 1 | 0.5 | 1 |");
+    ledger_expect_noted(&run, "S13", "| bf16 | 2 | 2 | 1 | 0 | 1 | 1 |");
+    ledger_expect_noted(&run, "S13", "from 15/256 to 6975/65536");
+    ledger_row(t, RISE_ROW("tf32", "residual_rise=7"));
+    ledger_expect_measured(&run, "S13", "at most nan·√u"); /* no such curve */
+    ledger_close(&run);
+}
+
+/* As S13 has it. */
+Test(claims_soft_convergence, the_matrix_of_the_decrease_is_singular)
+{
+    static const double a[9] = {1, 0.75, 0.125, 0.75, 1, 0.75, 0.125, 0.75, 1};
+    static const double null_vector[3] = {2, -3, 2};
+    ref_exact_newton exact;
+    if (ref_exact_newton_steps(3, a, (ref_rational_start){2, 1, true}, 3, null_vector, &exact, NULL,
+                               NULL) == ATN_ERR_UNSUPPORTED)
+        cr_skip_test("no certified references");
+    cr_expect(exact.iterate_is_zero && exact.residual_is_zero, "A is not singular");
+}
+
+#define RANK_ROW(cells) "m=3 sample=0 seed=1 condition=10 " cells
+
+Test(claims_soft_convergence, only_landmarks_that_coincide_are_singular)
+{
+    claim_run run;
+    ledger_open(&run);
+    table *t = ledger_table(&run, "precision", 0);
+    table *photographs = ledger_table(&run, "sampling-photos", 0);
+    ledger_row(t, RANK_ROW("input=photos precision=f32 coincident=false rank=3 negative=0"));
+    ledger_row(t, RANK_ROW("input=photos precision=f32 coincident=false rank=2 negative=2"));
+    ledger_row(t, RANK_ROW("input=a precision=f32 coincident=true rank=1 negative=1"));
+    ledger_row(t, RANK_ROW("input=a precision=bf16 coincident=false rank=1 negative=0"));
+    ledger_row(photographs, "input=photos n=9 m=4 sampler=random pivots=3");
+    ledger_row(photographs, "input=photos n=9 m=4 sampler=random pivots=4");
+    ledger_row(photographs, "input=photos n=9 m=4 sampler=greedy pivots=2");
+    cr_expect(ledger_judge(&run, "S15") == VERDICT_HOLDS_IF);
+    ledger_expect_measured(&run, "S15",
+                           "f64 0 of 0, f32 1 of 2, tf32 0 of 0, f16 0 of 0, bf16 1 of 1");
+    ledger_expect_measured(&run, "S15", "two coincide in 1 of 2 draws");
+    ledger_expect_noted(&run, "S15", "| f32 | 2 | 1 | 2 | 1 | 1 | 10 |");
+    ledger_expect_noted(&run, "S15", "| bf16 | 1 | 1 | 0 | 0 | 0 | 10 |");
+    ledger_close(&run);
+}
+
+#define CURVE_ROW(variant, iteration, cells)                                                       \
+    "input=a stage=1 dtype=f64 samples=2 rounding_ratio_max=0.1 variant=" variant                  \
+    " iteration=" iteration " " cells
+
+static verdict_kind judge_curves(const char *residual, const char *range)
+{
+    claim_run run;
+    ledger_open(&run);
+    table *t = ledger_table(&run, "curves", 0);
+    ledger_row(t, CURVE_ROW("nr-paper", "19", "residual_max=1 range_residual_max=1"));
+    ledger_row(t, CURVE_ROW("nr-soft", "20", "residual_max=1 range_residual_max=1"));
+    ledger_row(t, CURVE_ROW("nr-paper", "20",
+                            "residual_max=1e-4 range_residual_max=1e-9 condition_median=9"));
+    char *cells = must_format(
+        CURVE_ROW("nr-paper", "20", "residual_max=%s range_residual_max=%s condition_median=1e6"),
+        residual, range);
+    ledger_row(t, cells);
+    free(cells);
+    verdict_kind kind = ledger_judge(&run, "S14");
+    ledger_close(&run);
+    return kind;
+}
+
+Test(claims_soft_convergence, twenty_steps_converge_in_one_metric_and_not_in_the_other)
+{
+    cr_expect(judge_curves("9e-4", "0.9") == VERDICT_HOLDS_IF);
+    cr_expect(judge_curves("9e-4", "nan") == VERDICT_FAILS);
+    cr_expect(judge_curves("9e-4", "1e-4") == VERDICT_HOLDS);
+    cr_expect(judge_curves("2e-3", "1e-4") == VERDICT_FAILS);
+    cr_expect(judge_curves("nan", "1e-4") == VERDICT_FAILS);
+    claim_run run;
+    ledger_open(&run);
+    ledger_table(&run, "curves", 0);
+    cr_expect(ledger_judge(&run, "S14") == VERDICT_FAILS, "without a curve");
+    ledger_close(&run);
+}
