@@ -292,17 +292,12 @@ Test(accuracy, points)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         void *state = NULL;
         int64_t points = 0;
-        char *words[64], *text = must_format("%s", rows[i].options);
-        int count = 0;
-        for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
-            words[count++] = word;
         settings s;
-        cr_assert_eq(settings_parse(&s, accuracy_operators.options, count, words), EXIT_PASS);
+        cr_assert_eq(parse_options(&s, e, rows[i].options), EXIT_PASS);
         cr_expect_eq(accuracy_operators.prepare(&s, &state, &points), EXIT_PASS);
         cr_expect_eq(points, rows[i].rows, "%s: %" PRId64, rows[i].options, points);
         accuracy_operators.release(state);
         settings_free(&s);
-        free(text);
     }
     capture();
     cr_expect_eq(run_experiment(e, "--n 15 --out r"), EXIT_USAGE);

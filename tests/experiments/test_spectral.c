@@ -143,11 +143,7 @@ Test(spectral, a_file_gives_the_nearest_it_has)
         void *state = NULL;
         int64_t points = 0, at = 0;
         settings s;
-        char *words[16], *text = must_format("%s", cases[i].options);
-        int count = 0;
-        for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
-            words[count++] = word;
-        cr_assert(settings_parse(&s, cases[i].e->options, count, words) == EXIT_PASS);
+        cr_assert(parse_options(&s, cases[i].e, cases[i].options) == EXIT_PASS);
         int code = cases[i].e->prepare(&s, &state, &points);
         cr_assert(code == EXIT_PASS, "%s %s", cases[i].e->name, cases[i].options);
         const landmark_sweep *sweep = state;
@@ -165,7 +161,6 @@ Test(spectral, a_file_gives_the_nearest_it_has)
                   cases[i].e->name, cases[i].options, at);
         cases[i].e->release(state);
         settings_free(&s);
-        free(text);
     }
 }
 
