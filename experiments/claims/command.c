@@ -106,17 +106,35 @@ static void print_dry_run(const claim_run *run, const selection *chosen)
     }
 }
 
+/* "3 hold, 1 fails" as "holds: 3, fails: 1". */
+static void print_tally(const judged *all, int count)
+{
+    printf("%d verdict%s:", count, count == 1 ? "" : "s");
+    for (int kind = VERDICT_NONE, printed = 0; kind < VERDICT_COUNT; kind++) {
+        int number = 0;
+        for (int i = 0; i < count; i++)
+            number += all[i].verdict.kind == (verdict_kind)kind;
+        if (number > 0)
+            printf("%s %s %d", printed++ ? "," : "", verdict_name((verdict_kind)kind), number);
+    }
+    printf("\n");
+}
+
 static int judge_all(claim_run *run, const selection *chosen, bool keep)
 {
     judged *all = must_allocate((size_t)chosen->count, sizeof *all);
     int code = gather_evidence(run, chosen);
     for (int i = 0; i < chosen->count && code != EXIT_ENVIRONMENT; i++)
-        code = exit_worst(code, judge_one(run, chosen->items[i], &all[i]));
+        code = evidence_interrupted() ? EXIT_ENVIRONMENT
+                                      : exit_worst(code, judge_one(run, chosen->items[i], &all[i]));
+    if (evidence_interrupted())
+        report_note("claims: interrupted");
+    if (code != EXIT_ENVIRONMENT)
+        print_tally(all, chosen->count);
     if (keep && code != EXIT_ENVIRONMENT) {
         code = exit_worst(code, report_write(run, all, chosen->count, code));
         if (code != EXIT_ENVIRONMENT)
-            printf("%d verdicts → %s/claims.csv, %s/claims.md\n", chosen->count, run->folder,
-                   run->folder);
+            printf("→ %s/claims.csv, %s/claims.md\n", run->folder, run->folder);
     }
     for (int i = 0; i < chosen->count; i++)
         verdict_free(&all[i].verdict);
@@ -155,6 +173,7 @@ static int run_claims(const char *program, const settings *s, const selection *c
         report_error("claims: no context");
         return EXIT_ENVIRONMENT;
     }
+    evidence_take_signals();
     int code = open_folder(s, &folder);
     run.folder = folder;
     if (code == EXIT_PASS) {
@@ -170,11 +189,12 @@ static int run_claims(const char *program, const settings *s, const selection *c
 
 static void print_help(void)
 {
-    printf("usage: attnum claims [ID...] [OPTION...]\n"
-           "Tests the papers' statements (attnum list claims), and prints a verdict for each with "
-           "the\nnumbers behind it. Without an ID: all of them, some minutes. --out keeps the "
-           "evidence and\nwrites claims.csv and the report claims.md; without it nothing is "
-           "kept.\n\nexample: attnum claims S11 S22\n\noptions\n");
+    printf(
+        "usage: attnum claims [ID...] [OPTION...]\n"
+        "Tests the papers' statements (attnum list claims), and prints a verdict for each with "
+        "the\nnumbers behind it. Without an ID: all of them, half a minute on two cores. --out keeps the "
+        "evidence and\nwrites claims.csv and the report claims.md; without it nothing is "
+        "kept.\n\nexample: attnum claims S11 S22\n\noptions\n");
     settings_help(0);
 }
 

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,6 +105,30 @@ char *evidence_command(const claim_run *run, const evidence *e)
 
 enum { MAX_WORDS = 64 };
 
+/* A signal handler can reach nothing else. */
+static volatile sig_atomic_t interrupted;
+static volatile pid_t running;
+
+/* The experiment at work is to stop as well, also where the signal was for this process alone. */
+static void interrupt(int number)
+{
+    interrupted = 1;
+    if (running > 0)
+        kill(running, number);
+}
+
+void evidence_take_signals(void)
+{
+    struct sigaction stop = {.sa_handler = interrupt};
+    sigaction(SIGINT, &stop, NULL);
+    sigaction(SIGTERM, &stop, NULL);
+}
+
+bool evidence_interrupted(void)
+{
+    return interrupted;
+}
+
 /* Runs words[0] with what it prints going to `log`. Returns its exit code, -1 if it did not end by
  * itself. */
 static int run_program(const char *const *words, const char *log)
@@ -120,9 +145,16 @@ static int run_program(const char *const *words, const char *log)
         report_error("%s: cannot run it: %s", words[0], strerror(failed));
         return -1;
     }
-    while (waitpid(child, &status, 0) < 0)
-        if (errno != EINTR)
-            return -1;
+    running = child;
+    if (interrupted) /* between the spawn and here */
+        kill(child, SIGTERM);
+    pid_t ended;
+    do
+        ended = waitpid(child, &status, 0);
+    while (ended < 0 && errno == EINTR);
+    running = 0;
+    if (ended < 0)
+        return -1;
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
@@ -199,6 +231,8 @@ int evidence_run(claim_run *run, const evidence *e)
     if (code == EXIT_PASS)
         code = run_experiment(run, e, folder);
     free(folder);
+    if (interrupted)
+        return EXIT_ENVIRONMENT;
     if (code != EXIT_PASS && code != EXIT_CHECK) {
         report_error("%s: no evidence, its run ended with %d", e->experiment, code);
         return EXIT_ENVIRONMENT;

@@ -34,6 +34,11 @@ typedef struct claim_run {
 int evidence_run(claim_run *run, const evidence *e);
 void evidence_free(claim_run *run);
 
+/* From here on SIGINT and SIGTERM end the experiment at work, and then evidence_interrupted says
+ * so; what runs experiments is to clean up and end. */
+void evidence_take_signals(void);
+bool evidence_interrupted(void);
+
 /* The command that makes it, for the report; to be freed. */
 char *evidence_command(const claim_run *run, const evidence *e);
 /* The path of an output's CSV, or of the plot, below run->folder; to be freed. */
