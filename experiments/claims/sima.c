@@ -56,9 +56,8 @@ static int judge_m01(const claim_run *run, verdict *v)
     static const double rests[] = {0, 1e-3, 1e-2, 0.1, 1};
     const double rounding = 4 * (TOKENS + WIDTH) * 0x1p-53 * WIDTH;
     double most = 0, at_zero = 0, beside = 0, most_sum = 0;
-    fprintf(
-        v->notes,
-        "| the other rows of Q and K | largest entry | sum of all absolute values |\n|---|---|---|\n");
+    fprintf(v->notes, "| the other rows of Q and K | largest entry | sum of all absolute values "
+                      "|\n|---|---|---|\n");
     for (size_t i = 0; i < sizeof rests / sizeof *rests; i++) {
         double largest, sum;
         int code = one_row(run, TOKENS, WIDTH, rests[i], &largest, &sum);
@@ -797,7 +796,8 @@ static int judge_m06(const claim_run *run, verdict *v)
                 "f16, s = 256: %s, with ℓ1 norms %g. Tokens 8 and 64 times as large: other than "
                 "64 and 4096 times in %d of %d rows. Without norms f16 overflows in %d of %d rows",
                 bare_text, normed_f16, otherwise, seen, overflown, rows);
-    verdict_set(&v->bound, "none for QKᵀ, D for Q̂K̂ᵀ (M01). Only the range is judged: that training "
+    verdict_set(&v->bound, "none for QKᵀ, D for Q̂K̂ᵀ (M01). Only the range is judged: that "
+                           "training "
                            "ends in NaN would need training");
     if (v->kind == VERDICT_FAILS && in_the_way != 0)
         verdict_set(&v->counterexample, "one token, q = k = %g, v = 1: not the square, or not 1",
@@ -913,18 +913,23 @@ const claim sima_claims[] = {
         .id = "M02",
         .source = "SimA § 1, 2.2",
         .statement = "Due to the associative property of multiplication, there are two possible "
-                     "orderings at the test time, (Q̂K̂ᵀ)V and Q̂(K̂ᵀV). One is chosen dynamically, "
+                     "orderings at the test time, (Q̂K̂ᵀ)V and Q̂(K̂ᵀV). One is chosen "
+                     "dynamically, "
                      "without affecting the training process.",
         .method =
             "Exactly: 8 tokens of whole numbers whose columns have ℓ1 norms 32 and 64, both orders "
             "in f64 against whole-number arithmetic. Rounded: random tokens and photographs, "
             "both orders in f64, f32, bf16, f16, with wide norms. The smallest example in "
             "f16 by the library.",
-        .corrected = "The orders agree to the accuracy of the arithmetic in f64, f32 and bf16. In "
-                     "f16 they do so for few tokens only: entries of Q̂K̂ᵀ are about D/N², and those "
-                     "below 2⁻²⁵ are 0 tokens first, while channels first keeps its digits (M04).",
+        .corrected =
+            "As long as nothing underflows the orders agree to the accuracy of the arithmetic, "
+            "relative to |Q̂||K̂|ᵀ|V|. In f64, f32 and bf16 only extreme tokens underflow; in "
+            "f16 many tokens are enough: entries of Q̂K̂ᵀ average at most D/N² in size (M01), "
+            "and those of 2⁻²⁵ or less are 0 tokens first, while channels first keeps its "
+            "digits (M04).",
         .proof = "Multiplication of matrices is associative. If every rounding is a factor 1 + δ, "
-                 "|δ| ≤ u, either order is within c u |Q̂||K̂|ᵀ|V| of the exact Y, c depending on N "
+                 "|δ| ≤ u, either order is within c u |Q̂||K̂|ᵀ|V| of the exact Y, c depending "
+                 "on N "
                  "and D alone; underflow is no such factor.",
         .evidence = {"half"},
         .judge = judge_m02,
@@ -957,11 +962,13 @@ const claim sima_claims[] = {
                   "library.",
         .corrected =
             "Nothing overflows if norms and ε are kept in f32 or wider and D max|V| < 65504 "
-            "(divide V by D if not). A norm in f16 is infinite once Σ|x| ≥ 65520, which "
-            "makes the output 0 without a warning, and ε = 10⁻¹² is 0 in f16, which makes "
+            "with room for rounding (divide V by D if not). A norm stored in f16 is infinite "
+            "once Σ|x| ≥ 65520, which takes its channel out of the output without a warning "
+            "(all channels: Y = 0), and ε = 10⁻¹² is 0 in f16, which makes "
             "it NaN for a dead channel. The price is underflow.",
         .proof = "Σ_i |q̂_ic| ≤ 1 and Σ_j |k̂_jc| ≤ 1 in every channel. So |q̂_ic| ≤ 1, "
-                 "|(Q̂K̂ᵀ)_ij| ≤ D, |(K̂ᵀV)_ce| ≤ max|V| and |Y_ie| ≤ D max|V|, attained by one token "
+                 "|(Q̂K̂ᵀ)_ij| ≤ D, |(K̂ᵀV)_ce| ≤ max|V| and |Y_ie| ≤ D max|V|, attained by one "
+                 "token "
                  "with all channels 1.",
         .evidence = {"half"},
         .judge = judge_m04,
@@ -991,7 +998,8 @@ const claim sima_claims[] = {
                   "large; f16 emulated beside f32 and f64.",
         .corrected = "",
         .proof = "(sQ)(tK)ᵀ = st QKᵀ for all s, t, of either sign: an entry that is not 0 takes "
-                 "every value. ℓ1 norms make Q̂ and K̂ independent of |s| and |t|, and their entries "
+                 "every value. ℓ1 norms make Q̂ and K̂ independent of |s| and |t|, and their "
+                 "entries "
                  "at most D (M01).",
         .evidence = {"half"},
         .judge = judge_m06,
@@ -999,8 +1007,9 @@ const claim sima_claims[] = {
     {
         .id = "M07",
         .source = "SimA § 4.7, Fig. 3",
-        .statement = "The norms of the tokens of Q̂ and K̂ highlight the important regions of an "
-                     "image.",
+        .statement =
+            "We believe the magnitude of the tokens of Q̂ and K̂ can highlight the important "
+            "regions of an image.",
         .method = "Token norms of a photograph's patches, as maps.",
         .corrected = "",
         .proof = "",

@@ -212,7 +212,7 @@ static void note_reflexive(verdict *v)
             "\n‖X_k A X_k − X_k‖, of which the paper says that it cannot be proved to decrease, %s "
             "for A = [1], X_0 = %" PRId64 "/%" PRId64 ": from %" PRId64 "/%" PRId64 " to %" PRId64
             "/%" PRId64 ". On an eigenvalue λ it is e(1 − e)/λ, e = (1 − "
-            "αλ²)^(2^k), which grows while e > 1/2.\n",
+            "αλ²)^(2^k), which a step, e → e², makes larger if and only if e > (√5 − 1)/2.\n",
             grows ? "grows" : "falls", p0, q0, r0, q1, r1, q1 * q1);
 }
 
@@ -244,8 +244,11 @@ static void conclude_s13(verdict *v, const rounded_run *rounded, bool exact_fall
               : stays && rises->residual + rises->error == 0 ? VERDICT_HOLDS
                                                              : VERDICT_OBSERVED;
     if (v->kind == VERDICT_HOLDS_IF)
-        verdict_set(&v->condition, "0 < α < 2/λ_max² and arithmetic is exact; rounded, only until "
-                                   "the residual is of the order of √u");
+        verdict_set(
+            &v->condition,
+            "0 < α < 2/λ_max², the norm is ‖·‖₂ or ‖·‖_F, and arithmetic is exact; rounded, "
+            "only until "
+            "the residual is of the order of √u");
     verdict_set(&v->measured,
                 "without rounding: %d of 399 starts with αλ_max² < 2 at which the residual grows, "
                 "%d of 399 between 2 and 4 at which it does not. Rounded: it grows for %" PRId64
@@ -381,7 +384,7 @@ static int judge_s14(const claim_run *run, verdict *v)
     if (v->kind == VERDICT_HOLDS_IF)
         verdict_set(
             &v->condition,
-            "converged means ‖A X A − A‖₂/‖A‖₂ below about 10⁻³, where 20 steps take every A "
+            "converged means ‖A X A − A‖₂/‖A‖₂ ≤ 3.1·10⁻⁴·‖A‖₁/λ_max, where 20 steps take every A "
             "that S11 does not stop; on all of A's range it needs κ(A) below a few hundred");
     verdict_set(&v->measured,
                 "%" PRId64 " of %" PRId64 " stages and inputs end below %g in the paper's metric "
@@ -597,11 +600,15 @@ const claim soft_convergence_claims[] = {
                   "rationals and 80 in f64 on a singular 3 × 3 matrix; matrices of inputs in five "
                   "precisions.",
         .corrected =
-            "For 0 < α < 2/λ_max² both fall in every step until they are 0. Rounded, both may "
-            "grow once the residual is about √u, and do for a singular A.",
-        .proof = "In the eigenbasis of A the norms are max λ|e_k| and max |e_k|/λ over λ ≠ 0, with "
-                 "|e_k| = |1 − αλ²|^(2^k), e_{k+1} = e_k² and |e_0| < 1. Rounding puts a part δ of "
-                 "norm about u·‖X_k‖ into the null space of A, or near it; a step makes 2δ of it.",
+            "For 0 < α < 2/λ_max² both fall in every step, in ‖·‖₂ and ‖·‖_F, until they are "
+            "0. In ‖·‖₁ they need not: one landmark coupled by ½ to four others, these by ¼ to "
+            "each other, α = 1/18, has ‖X_k − A⁻¹‖₁ = 91/18 for k = 0 and 13177/2592, more, "
+            "for k = 1. Rounded, both may grow once the residual is about √u, as for the "
+            "singular A above.",
+        .proof =
+            "In the eigenbasis of A the norms are max λ|e_k| and max |e_k|/λ over λ ≠ 0, with "
+            "|e_k| = |1 − αλ²|^(2^k), e_{k+1} = e_k² and |e_0| < 1. Rounding can put a part δ of "
+            "norm about u·‖X_k‖ into the null space of A, or near it; a step makes 2δ of it.",
         .evidence = {"precision"},
         .judge = judge_s13,
     },
@@ -613,13 +620,14 @@ const claim soft_convergence_claims[] = {
                   "synthetic tokens at the three stages, in the paper's metric and on all of A's "
                   "range; 2 × 2 matrices of given condition beside the closed form. These are not "
                   "trained features.",
-        .corrected = "After T steps the paper's metric is at most 0.3033·2^(−T/2)·‖A‖₁/λ_max for "
-                     "every A that is not near the boundary of S11: it cannot tell whether A was "
-                     "inverted. ‖Π − A X_T‖₂ = max |1 − αλ²|^(2^T) over λ ≠ 0 can.",
+        .corrected =
+            "After T steps the paper's metric is at most 0.3033·2^(−T/2)·‖A‖₁/λ_max for "
+            "every A with 2 − αλ_max² ≥ (0.35T + 1.2)/2^T (S11): it cannot tell whether A was "
+            "inverted. ‖Π − A X_T‖₂ = max |1 − αλ²|^(2^T) over λ ≠ 0 can.",
         .proof = "On an eigenvalue λ the paper's metric is λ(1 − αλ²)^N/λ_max, N = 2^T. Where αλ² "
                  "≤ 1 that is at most λ·exp(−Nαλ²)/λ_max, largest at λ² = 1/(2Nα), where it is "
                  "1/(λ_max·√(2eNα)); α = 2/‖A‖₁² gives the bound. Where αλ² > 1 it is (αλ² − 1)^N, "
-                 "which is 0 for all purposes unless αλ² is within 10⁻⁵ of 2.",
+                 "below the bound unless 2 − αλ² < (0.35T + 1.2)/2^T, 8·10⁻⁶ for T = 20.",
         .evidence = {"curves"},
         .judge = judge_s14,
     },

@@ -177,8 +177,9 @@ static int judge_s16(const claim_run *run, verdict *v)
         return code;
     gradient_summary s = tabulate_gradients(run, v);
     fprintf(v->notes,
-            "\nA singular A: [1 1; 1 1] moved along [0 1; 1 2], which keeps its rank, changes the "
-            "first entry of A† by %.4g; Eq. 12 has %.4g.\n",
+            "\nA singular A: [1 1; 1 1] moved to vvᵀ with v = (1, 1 + t), of rank 1 for every t "
+            "and with the derivative [0 1; 1 2] at t = 0, changes the first entry of A† by %.4g; "
+            "Eq. 12 has %.4g.\n",
             constant_rank, eq12);
     /* sqrt(u): far above rounding times kappa <= 70, far below 1 */
     bool right =
@@ -186,8 +187,9 @@ static int judge_s16(const claim_run *run, verdict *v)
     bool wrong = modes.open > 0 && modes.open_wrong == modes.open && modes.open_error > 0.5;
     v->kind = !right ? VERDICT_FAILS : wrong ? VERDICT_HOLDS_IF : VERDICT_HOLDS;
     if (v->kind == VERDICT_HOLDS_IF)
-        verdict_set(&v->condition, "A is not singular and Y is its inverse: every mode has "
-                                   "converged, αλ²·2^k ≫ 1");
+        verdict_set(&v->condition,
+                    "A is not singular and Y is its inverse: every mode has converged, 2^k·|1 − "
+                    "αλ²|^(2^k) ≪ 1");
     verdict_set(&v->measured,
                 "converged modes: relative error at most %.2g; modes that have hardly begun: %d of "
                 "%d with the wrong sign, error at least %.2g. Matrices of inputs: %.2g where κ(A) "
@@ -431,7 +433,7 @@ const claim soft_inverse_claims[] = {
                      "−(α2^k λ)² where it has not. For singular A of constant rank the terms of "
                      "Golub and Pereyra (1973) are missing.",
         .proof = "d(Y X) = 0 gives dY = −Y dX Y for Y = X⁻¹. With f_k(λ) = (1 − (1 − αλ²)^N)/λ, "
-                 "N = 2^k: for αλ²N ≫ 1, f_k = 1/λ and f_k' = −1/λ² = −f_k²; for αλ²N ≪ 1, "
+                 "N = 2^k: for N|1 − αλ²|^N ≪ 1, f_k = 1/λ and f_k' = −1/λ² = −f_k²; for αλ²N ≪ 1, "
                  "f_k = αNλ and f_k' = αN > 0.",
         .evidence = {"gradient"},
         .judge = judge_s16,

@@ -494,11 +494,13 @@ static int judge_s26(const claim_run *run, verdict *v)
         most_of_cap = fmax(most_of_cap, iterate / cell_real(t, row, "iterate_cap"));
     }
     v->kind = VERDICT_OBSERVED;
-    verdict_set(&v->measured,
-                "normalisation lowers ‖A⁻¹‖₂ in %" PRId64 " of %" PRId64
-                " matrices, at most %.3g m-fold; after 20 steps the iterate has less than half of "
-                "‖A⁻¹‖₂ in %" PRId64,
-                smaller, rows, most_gain, capped);
+    verdict_set(
+        &v->measured,
+        "normalisation lowers ‖A⁻¹‖₂ in %" PRId64 " of %" PRId64
+        " matrices, by a factor of at most %.4g·m; after 20 steps the iterate has less than "
+        "half of "
+        "‖A⁻¹‖₂ in %" PRId64,
+        smaller, rows, most_gain, capped);
     verdict_set(&v->bound,
                 "a factor of m for the gain; 0.638·√(2²¹)/‖A‖₁ for the iterate's norm, of which "
                 "it reaches a share of up to %.3g",
@@ -572,7 +574,7 @@ static int judge_s27(const claim_run *run, verdict *v)
             "\nNormalising divides by about D, the row sums of A. On photographs and smooth fields "
             "these grow with m, so a fixed stride keeps the norm and a fixed m does not. Where "
             "landmarks are still far apart (smooth:8 on few tokens) or never near (iid), D stays "
-            "near 1 and the law is not reached.\n");
+            "near 1 and the laws, n/m at fixed m and constant at fixed stride, are not reached.\n");
     v->kind = VERDICT_OBSERVED;
     verdict_set(&v->measured,
                 "‖Ŝ‖₂ ~ n^p: p = %.2f to %.2f at m = 49, normalised %.2f to %.2f; at stride 2 %.2f "
@@ -792,12 +794,15 @@ const claim softpp_claims[] = {
     {
         .id = "S20",
         .source = "IJCV Prop. 3",
-        .statement = "The eigenvalues of softmax self-attention are λ₁ ≥ λ₂ ≥ ... ≥ 0 with λ₁ ≤ 1; "
-                     "softmax thus restricts the range of the attention matrix.",
+        .statement =
+            "Assume λ₁ ≥ λ₂ ≥ ... ≥ λ_n ≥ 0 are the eigenvalues of softmax self-attention; "
+            "then λ₁ ≤ 1. Softmax thus restricts the range of the eigenvalues to [0, 1].",
         .method = "Eigenvalues and spectral norms with K = Q and with K independent of Q, n = 4 to "
                   "64, and one token that dominates.",
-        .corrected = "|λ| ≤ 1 for every K; for K = Q all λ are real and in [0, 1]. The spectral "
-                     "norm, which the argument is about, is at least 1 and can reach √n.",
+        .corrected =
+            "|λ| ≤ 1 for every K; for K = Q all λ are real and in [0, 1]. The spectral "
+            "norm, which the argument is about, is at least 1 and comes as near to √n as one "
+            "likes, without reaching it for n ≥ 2.",
         .proof = "S is row-stochastic, so |λ| ≤ ‖S‖_∞ = 1. For K = Q it is D⁻¹E, similar to "
                  "D^-½ED^-½ with E_ij = exp(c q_i·q_j) positive semi-definite. ‖S‖₂ ≥ ‖S1‖/‖1‖ = "
                  "1; if every token attends to the first alone, S = 1e₁ᵀ and ‖S‖₂ = √n, which a "
@@ -827,15 +832,17 @@ const claim softpp_claims[] = {
         .method = "Certified enclosures of ‖A⁻¹‖₂ for tokens on a line; fits to the inputs beside "
                   "them.",
         .corrected =
-            "No function of m bounds ‖A⁻¹‖₂. If ‖A‖₁ < 2 then ‖A⁻¹‖₂ ≤ 1/(2 − ‖A‖₁). For m "
+            "For m ≥ 2 no function of m bounds ‖A⁻¹‖₂. If ‖A‖₁ < 2 then ‖A⁻¹‖₂ ≤ 1/(2 − ‖A‖₁). "
+            "For m "
             "equally spaced tokens on a fixed segment it grows faster than any power of "
             "m, and any exponential.",
-        .proof =
-            "m = 2, tokens at distance δ: ‖A⁻¹‖₂ = 1/(1 − exp(−sδ²)) ≥ 1/(sδ²), unbounded as "
-            "δ → 0. The printed proof bounds ‖I − D⁻¹A‖ by (m − k)/m; the norm is 2(1 − "
-            "1/d_max) in its row form, below 1 only if every row sum is below 2: diagonal "
-            "dominance, with d_max = 1 + ‖A − I‖₁, from which Varah's bound follows. For spacing h, the (m − 1)-th finite difference as "
-            "a test vector gives λ_min ≤ (sh²)^(m−1)·(m − 1)!, which with h = L/(m − 1) is about (sL²/(e(m − 1)))^(m−1).",
+        .proof = "m = 2, tokens at distance δ: ‖A⁻¹‖₂ = 1/(1 − exp(−sδ²)) ≥ 1/(sδ²), unbounded as "
+                 "δ → 0. The printed proof bounds ‖I − D⁻¹A‖ by (m − k)/m; the norm is 2(1 − "
+                 "1/d_max) in its row form, below 1 only if every row sum is below 2: diagonal "
+                 "dominance, with d_max = 1 + ‖A − I‖₁, from which Varah's bound follows. For "
+                 "spacing h, the (m − 1)-th finite difference as "
+                 "a test vector gives λ_min ≤ (sh²)^(m−1)·(m − 1)!, which with h = L/(m − 1) is "
+                 "about (sL²/(e(m − 1)))^(m−1).",
         .evidence = {"norm-growth"},
         .judge = judge_s22,
     },
@@ -844,9 +851,10 @@ const claim softpp_claims[] = {
         .source = "IJCV Prop. 6",
         .statement = "‖D^-½A†D^-½‖₂ = O(m).",
         .method = "As for S22, with the normalisation.",
-        .corrected = "For non-singular A, 1/(d_max λ_min) ≤ ‖D^-½A⁻¹D^-½‖₂ ≤ 1/(d_min λ_min) with "
-                     "1 ≤ d_min ≤ d_max ≤ m: normalisation gains at most a factor of m, and no "
-                     "function of m bounds the norm.",
+        .corrected =
+            "For non-singular A, 1/(d_max λ_min) ≤ ‖D^-½A⁻¹D^-½‖₂ ≤ 1/(d_min λ_min) with "
+            "1 ≤ d_min ≤ d_max ≤ m: normalisation gains at most a factor of m, and for m ≥ 2 "
+            "no function of m bounds the norm.",
         .proof = "m = 2: the norm is 1/(1 − a²) ≥ 1/(2sδ²). For the bounds apply D^-½ to A⁻¹ from "
                  "both sides of a quadratic form: vᵀD^-½A⁻¹D^-½v ≤ |D^-½v|²/λ_min, and from below "
                  "with v along D^½ times A's last eigenvector. The printed proof equates "
@@ -858,8 +866,8 @@ const claim softpp_claims[] = {
         .id = "S24",
         .source = "IJCV Lemmas 1, 2 (App. C)",
         .statement =
-            "‖F‖₂ ≤ ‖F‖₁ for symmetric F; if ‖F‖ < 1 then (I − F)⁻¹ = ΣF^k and its norm is "
-            "at most 1/(1 − ‖F‖).",
+            "‖F‖₂ ≤ ‖F‖₁ for symmetric F; if ‖F‖_p < 1 then (I − F)⁻¹ = ΣF^k and ‖(I − F)⁻¹‖_p "
+            "≤ 1/(1 − ‖F‖_p).",
         .method = "Random symmetric matrices from 1 × 1 to 49 × 49; the series summed to 60 terms.",
         .corrected = "",
         .proof = "‖F‖₂² ≤ ‖F‖₁‖F‖_∞ for every F, and both are equal for a symmetric one (that F be "

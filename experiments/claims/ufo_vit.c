@@ -338,17 +338,20 @@ const claim ufo_vit_claims[] = {
     {
         .id = "U04",
         .source = "UFO-ViT § 4.1, Fig. 6",
-        .statement = "Attention maps cannot be computed directly; the pseudo-inverse, M = YV†, "
-                     "gives them.",
+        .statement =
+            "Because attention maps could not be computed directly, a pseudo-inverse algorithm "
+            "was used to approximate them (read here as M = YV†).",
         .method = "Does M reproduce the output, MV = Y? On a photograph's tokens, whose values "
                   "span 31 of 32 dimensions, and on 31 of the channels, which are independent.",
         .corrected = "MV = Y if and only if the rows of Y lie in the row space of V. With columns "
                      "normalised every channel of V is weighed by a factor of its own, so no "
                      "single matrix need act on all channels; with rows normalised one does.",
-        .proof = "V†V is the orthogonal projector on V's row space. Along columns "
-                 "Y = Q̂KᵀVD, D = diag(γ/|T_:c|): its rows lie in that space for every Q only if D "
-                 "maps it to itself, which it does if the space is everything. Along rows "
-                 "Y = Q̂DKᵀV lies in it always.",
+        .proof =
+            "V†V is the orthogonal projector on V's row space. Along columns "
+            "Y = Q̂KᵀVD, D = diag(γ/|T_:c|): its rows lie in that space for every Q if and only "
+            "if D maps the row space of KᵀV into it, as it does if the space is everything. "
+            "Along rows "
+            "Y = Q̂DKᵀV lies in it always.",
         .evidence = {"maps"},
         .judge = judge_u04,
     },
