@@ -236,8 +236,10 @@ static void write_claim(const claim_run *run, const judged *j, FILE *file)
 static void write_markdown(const claim_run *run, const judged *all, int count, int code, FILE *file)
 {
     fprintf(file,
-            "# The papers' statements, tested\n\nattnum %s, `%s`. Every number below is computed "
-            "by this command; nothing is copied from a paper but the statements.\n\n",
+            "# The papers' statements, tested\n\nattnum %s, `%s`. Every number below is "
+            "computed by this command; nothing is copied from a paper but the statements. "
+            "Certified: by rational, whole-number or ball arithmetic; not needed: a proof, "
+            "exact counts, or an observation.\n\n",
             ATN_VERSION, run->s->command);
     write_counts(all, count, file);
     write_summary(all, count, file);

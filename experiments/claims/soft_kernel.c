@@ -101,8 +101,9 @@ static void describe_pair(const pair_above_one *f32, const pair_above_one *f64, 
 {
     float q = (float)f32->token, k = q + 1, qq = q * q, kk = k * k, qk = q * k, sum = qq + kk;
     verdict_set(&v->counterexample,
-                "two tokens of width 1, s = 1/2, expanded form in f32: q = %.0f and k = %.0f, the "
-                "smallest whole numbers. q² is rounded to %.0f, k² to %.0f, their sum to %.0f, qk "
+                "two tokens of width 1, s = 1/2, expanded form in f32: q = %.0f and k = %.0f, "
+                "the first two consecutive whole numbers whose entry leaves [0, 1]. q² is "
+                "rounded to %.0f, k² to %.0f, their sum to %.0f, qk "
                 "to %.0f; the distance comes out as %.0f in place of 1, S_12 as %.4g in place of "
                 "exp(−1/2) = %.4g. In f64 %.0f and the next give %.4g",
                 (double)q, (double)k, (double)qq, (double)kk, (double)sum, (double)qk,
@@ -409,7 +410,8 @@ const claim soft_kernel_claims[] = {
                      "range of [0, 1]; all diagonal elements hold the largest value 1.",
         .method = "K(Q, Q) in f32 and f64 with the direct distance, with |q|² + |k|² − 2qk as the "
                   "published torch code has it, and with the latter clamped; tokens at the origin "
-                  "and far from it; the first pair of whole numbers that goes wrong.",
+                  "and far from it; the first two consecutive whole numbers whose entry leaves "
+                  "[0, 1].",
         .corrected = "0 < S_ij ≤ 1, S_ii = 1, S_ij = S_ji; in floating point (S_ij ≥ 0) whenever "
                      "the computed distance is symmetric, not negative, and 0 between equal "
                      "tokens.",

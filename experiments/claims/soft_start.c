@@ -351,8 +351,10 @@ static int judge_s12(const claim_run *run, verdict *v)
     search_summary squared = tabulate_searches(run, v, "adaptive-squared");
     fprintf(v->notes,
             "\nWhere no n exists, the search ends when 1 + c(‖A‖₁ − 2) rounds to 1: in f32 and "
-            "f64 at n = %g to %g. Read with A² in place of A, as the published code has it but "
-            "with its limit of 1.01, no n exists for %" PRId64 " of %" PRId64 " either.\n",
+            "f64 at n = %g to %g. Read with A² in place of A, no n exists for %" PRId64
+            " of %" PRId64
+            " either; the published code has A² and the limit 1.01, for which a small "
+            "enough α always exists.\n",
             s.least_n, s.most_n, squared.without, squared.matrices);
     bool none = triple < 0;
     v->kind = none ? VERDICT_FAILS : VERDICT_OBSERVED;
@@ -362,7 +364,9 @@ static int judge_s12(const claim_run *run, verdict *v)
                     "whole-number arithmetic for n = 0 to %d, the proof below for every n",
                     S12_LIMIT);
     verdict_set(&v->measured,
-                "no n exists for %" PRId64 " of %" PRId64 " matrices; rounding finds one for "
+                "no n exists for %" PRId64 " of %" PRId64
+                " cases (matrices in f32 and in f64); rounding "
+                "finds one for "
                 "%" PRId64 " of them, and 20 steps from it leave a residual of %.2g to %.2g, where "
                 "1.8/‖A‖₁² leaves at most %.2g. Example: the norm is exactly %" PRId64 "/%" PRId64
                 " for n = 0, %" PRId64 "/%" PRId64 " for n = 1",
