@@ -47,7 +47,8 @@ Test(claims_soft_start, the_searched_start_does_not_exist)
                                          "residual_t20=0.7"));
     cr_expect(ledger_judge(&run, "S12") == VERDICT_FAILS);
     ledger_expect_measured(&run, "S12",
-                           "no n exists for 1 of 2 matrices; rounding finds one for 1");
+                           "no n exists for 1 of 2 cases (matrices in f32 and in f64); "
+                           "rounding finds one for 1");
     ledger_expect_measured(&run, "S12",
                            "residual of 0.5 to 0.5, where 1.8/‖A‖₁² leaves at most 0.001");
     ledger_expect_measured(&run, "S12", "exactly 116/100 for n = 0, 216/200 for n = 1");
