@@ -405,10 +405,9 @@ const claim network_claims[] = {
         .id = "N02",
         .source = "NeurIPS Tab. 1, 3, 4; IJCV Tab. 2, 3, 9, 10",
         .statement = "Parameters and FLOPs of the SOFT and SOFT++ configurations, as tabulated.",
-        .method =
-            "Every tabulated configuration but SOFT++ of IJCV Tab. 2 counted layer by layer, in "
-            "each reading that the "
-            "text allows (stage 4 by softmax or by SOFT, published depths).",
+        .method = "Every tabulated configuration counted layer by layer, in "
+                  "each reading that the "
+                  "text allows (stage 4 by softmax or by SOFT, published depths).",
         .corrected =
             "The printed FLOPs leave no room for the Newton–Raphson steps: none agrees with "
             "them, and most agree to a few percent without. The IJCV tables print parameters "

@@ -301,6 +301,8 @@ const printed_row printed_rows[] = {
     SOFT_LANDMARKS(NIPS, "Tab. 4a", tiny, STEPS_LEFT_OUT),
     SOFT_SAMPLINGS(NIPS, "Tab. 4b", tiny, STEPS_LEFT_OUT),
     SOFT_LINEAR(IJCV, "Tab. 2", ijcv_tiny, OTHER_TINY "; "),
+    {IJCV, "Tab. 2", "SOFT++", &ijcv_tiny_1x1, "13", "1.9", WITH(ATN_SOFTPP, "paper"), TABLE,
+     OTHER_TINY},
     SOFT_TWICE("Tiny", ijcv_tiny, "13", "1.9", OTHER_TINY, OTHER_TINY),
     SOFT_TWICE("Small", ijcv_small, "27", "4.5", STAGE_4, STAGE_4),
     SOFT_TWICE("Medium", ijcv_medium, "48", "8.7", STAGE_4, STAGE_4),
