@@ -106,7 +106,7 @@ static void print_dry_run(const claim_run *run, const selection *chosen)
     }
 }
 
-/* "3 hold, 1 fails" as "holds: 3, fails: 1". */
+/* "4 verdicts: holds 3, fails 1". */
 static void print_tally(const judged *all, int count)
 {
     printf("%d verdict%s:", count, count == 1 ? "" : "s");
@@ -192,8 +192,7 @@ static void print_help(void)
     printf("usage: attnum claims [ID...] [OPTION...]\n"
            "Tests the papers' statements (attnum list claims), and prints a verdict for each with "
            "the\nnumbers behind it. Without an ID: all of them, half a minute on two cores. --out "
-           "keeps the "
-           "evidence and\nwrites claims.csv and the report claims.md; without it nothing is "
+           "keeps the evidence and\nwrites claims.csv and the report claims.md; without it nothing is "
            "kept.\n\nexample: attnum claims S11 S22\n\noptions\n");
     settings_help(0);
 }

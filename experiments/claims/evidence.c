@@ -18,7 +18,7 @@
 
 extern char **environ;
 
-/* Scaled so that one takes seconds and all of them a few minutes on two cores. */
+/* Scaled so that one takes seconds and all of them half a minute on two cores. */
 static const evidence rows[] = {
     {"bounds", "spectral/bounds", "--quick"},
     {"bounds-landmarks", "spectral/bounds",
