@@ -190,10 +190,10 @@ static int run_claims(const char *program, const settings *s, const selection *c
 static void print_help(void)
 {
     printf("usage: attnum claims [ID...] [OPTION...]\n"
-           "Tests the papers' statements (attnum list claims), and prints a verdict for each with "
-           "the\nnumbers behind it. Without an ID: all of them, half a minute on two cores. --out "
-           "keeps the evidence and\nwrites claims.csv and the report claims.md; without it nothing is "
-           "kept.\n\nexample: attnum claims S11 S22\n\noptions\n");
+           "Tests the papers' statements (attnum list claims), and prints a verdict for each with\n"
+           "the numbers behind it. Without an ID: all of them, half a minute on two cores. --out\n"
+           "keeps the evidence and writes claims.csv and the report claims.md; without it nothing\n"
+           "is kept.\n\nexample: attnum claims S11 S22\n\noptions\n");
     settings_help(0);
 }
 
