@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A context: the device, the threads, the allocator and the detail of the last error.
+/* A context: the device, the threads, the allocator and the detail of the last error; and the
+ * device's memory.
  *
  * There is no global state. Two contexts in two threads do not disturb each other; one context must
  * not be used by two threads at a time.
@@ -32,6 +33,8 @@ typedef struct {
 typedef struct {
     atn_device device;       /* ATN_CPU by default */
     int ordinal;             /* which device; 0 on the CPU */
+    void *stream;            /* CUDA: the caller's cudaStream_t, on which everything runs, and which
+                                must outlive the context; null: a stream of the context's own */
     int threads;             /* at most 1024; 0: as many as OpenMP would use */
     atn_allocator allocator; /* both functions null: aligned_alloc and free */
 } atn_context_options;
@@ -40,8 +43,8 @@ typedef struct atn_context atn_context;
 
 /* Makes a context. options may be null: CPU, all threads, the C allocator.
  * Returns ATN_ERR_NULL (context), ATN_ERR_VALUE (threads out of range, one allocator function
- * without the other), ATN_ERR_DEVICE (a device this build or machine does not have),
- * ATN_ERR_MEMORY. */
+ * without the other), ATN_ERR_DEVICE (a device this build or machine does not have:
+ * atn_device_count says why), ATN_ERR_MEMORY. */
 atn_status atn_context_create(const atn_context_options *options, atn_context **context);
 
 /* Frees a context; null is allowed. Plans made with it must be freed first. */
@@ -53,6 +56,52 @@ const char *atn_last_error(const atn_context *context);
 
 /* The number of OpenMP threads this context uses. */
 int atn_context_threads(const atn_context *context);
+
+atn_device atn_context_device(const atn_context *context);
+
+/* ---- Devices ----
+ *
+ * A context for ATN_CUDA works on device memory: every array that a tensor, a description or a call
+ * hands over (q, masks, weights, indices, ...) lies there, infos and traces on the host.
+ * atn_attention_forward and _backward enqueue their work on the context's stream and return without
+ * waiting, unless they are given an info to fill in; atn_attention_outcome asks later. All other
+ * functions have finished when they return.
+ *
+ * A failed launch or an error found later poisons the context, as it does CUDA's own: this and all
+ * later calls return ATN_ERR_DEVICE, with the first failure as the detail. */
+
+/* How many devices of a kind there are: 1 CPU; no CUDA device where the build has no CUDA or the
+ * machine no driver. reason, if not null, is set to why there are none, or "". */
+int atn_device_count(atn_device device, const char **reason);
+
+/* "cpu", "cuda"; null if out of range */
+const char *atn_device_name(atn_device device);
+
+/* What a device is, as it says itself. */
+typedef struct {
+    char name[128];            /* "NVIDIA H100 ..."; "cpu" */
+    int capability;            /* 10 major + minor; 0 for the CPU, as are all below */
+    int multiprocessors;
+    int64_t memory_bytes;
+    int64_t shared_bytes;      /* the most shared memory a block can ask for */
+    int64_t cache_bytes;       /* of the last level */
+    int clock_khz, memory_clock_khz;
+    int driver, runtime;       /* versions, as CUDA numbers them: 13000 */
+} atn_device_info;
+
+/* Returns ATN_ERR_NULL, ATN_ERR_VALUE (no such kind), ATN_ERR_DEVICE (no such device). */
+atn_status atn_device_describe(atn_device device, int ordinal, atn_device_info *info);
+
+/* Memory of the context's device; 0 bytes give null. atn_release takes null too. A copy waits for
+ * the work before it. ATN_ERR_MEMORY, ATN_ERR_DEVICE. On the CPU these are the context's allocator
+ * and memcpy. */
+atn_status atn_allocate(atn_context *context, size_t bytes, void **memory);
+void atn_release(atn_context *context, void *memory);
+atn_status atn_upload(atn_context *context, void *device, const void *host, size_t bytes);
+atn_status atn_download(atn_context *context, void *host, const void *device, size_t bytes);
+
+/* Waits for all work of this context. ATN_ERR_DEVICE: some of it failed. */
+atn_status atn_synchronise(atn_context *context);
 
 #ifdef __cplusplus
 }
