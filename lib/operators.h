@@ -12,21 +12,26 @@ typedef struct {
     /* Checks the description against the shape and fills the state. */
     atn_status (*prepare)(atn_context *context, const atn_attention_desc *desc,
                           const atn_attention_shape *shape, void *state);
-    /* Adds up the state's memory or hands it out. */
+    /* Adds up the state's memory, the device's, or hands it out. */
     void (*layout)(core_arena *arena, void *state);
     atn_status (*forward)(atn_context *context, void *state, const atn_attention_inputs *inputs,
                           atn_tensor *out, atn_attention_info *info);
     atn_status (*backward)(atn_context *context, void *state, const atn_attention_inputs *inputs,
                            const atn_tensor *dout, atn_gradients *gradients,
                            atn_attention_info *info);
+    /* What the last call said, once it has finished. */
+    atn_status (*outcome)(atn_context *context, void *state, atn_attention_info *info);
     /* Whether the description, which can run forward, can run backward; null: it always can. */
     atn_status (*check_backward)(atn_context *context, const atn_attention_desc *desc);
 } operator_family;
 
+/* The families, which every device has its own of (core/backend.h). */
+typedef enum { OPERATOR_SOFT, OPERATOR_HEADS, OPERATOR_KIND_COUNT } operator_kind;
+
 typedef struct {
     atn_operator_info info;
-    const operator_family *family;
-    /* Checks what is the operator's own; null for soft and softpp, whose family does it. */
+    operator_kind kind;
+    /* Checks what is the operator's own. */
     atn_status (*check)(atn_context *context, const atn_attention_desc *desc,
                         const atn_attention_shape *shape);
     /* flops, exps and state_bytes of one head, and the bytes of all parameters read, into cost.

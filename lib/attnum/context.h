@@ -14,6 +14,7 @@
 #define ATTNUM_CONTEXT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include <attnum/status.h>
 

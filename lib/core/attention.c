@@ -3,14 +3,16 @@
 #include <inttypes.h>
 #include <limits.h>
 
-#include "operators.h"
+#include "core/backend.h"
 
 struct atn_plan {
     atn_context *context;
     const operator_row *row;
+    const operator_family *family;
     atn_attention_desc desc;
     atn_attention_shape shape; /* key_tokens filled in */
     bool empty;                /* no elements: nothing to do */
+    bool called;
     void *state, *memory;
 };
 
@@ -72,8 +74,15 @@ static atn_status check_desc(atn_context *context, const operator_row *row,
     atn_status status;
     if (!atn_dtype_size(desc->dtype))
         return core_fail(context, ATN_ERR_DTYPE, "unknown dtype %d", (int)desc->dtype);
+    if ((int)desc->dtype >= context->backend->dtypes)
+        return core_fail(context, ATN_ERR_DTYPE, "%s: the %s computes in f32 and f64 only",
+                         atn_dtype_name(desc->dtype), atn_device_name(context->kind));
     if (!atn_storage_name(desc->storage))
         return core_fail(context, ATN_ERR_VALUE, "storage: unknown choice %d", (int)desc->storage);
+    if (desc->storage != ATN_STORAGE_NATIVE && context->kind != ATN_CPU)
+        return core_fail(context, ATN_ERR_UNSUPPORTED,
+                         "storage %s: the CPU emulates narrow types, CUDA has them as dtypes",
+                         atn_storage_name(desc->storage));
     if (desc->storage != ATN_STORAGE_NATIVE && desc->dtype != ATN_F32)
         return core_fail(context, ATN_ERR_DTYPE, "storage %s needs dtype f32",
                          atn_storage_name(desc->storage));
@@ -115,11 +124,14 @@ static atn_status check_plan(atn_context *context, const atn_attention_desc *des
 static atn_status take_memory(atn_context *context, atn_plan *plan)
 {
     core_arena arena = {0};
-    plan->row->family->layout(&arena, plan->state);
-    atn_status status = core_arena_allocate(context, &arena, &plan->memory);
+    plan->family->layout(&arena, plan->state);
+    if (arena.overflow)
+        return core_fail(context, ATN_ERR_SHAPE, "the workspace does not fit into memory");
+    atn_status status = context->backend->allocate(context, arena.used, &plan->memory);
     if (status != ATN_OK)
         return status;
-    plan->row->family->layout(&arena, plan->state);
+    arena = (core_arena){.base = plan->memory};
+    plan->family->layout(&arena, plan->state);
     return ATN_OK;
 }
 
@@ -138,12 +150,14 @@ atn_status atn_attention_plan(atn_context *context, const atn_attention_desc *de
         return status;
     *plan = made;
     const operator_row *row = operator_row_get(desc->op);
-    **plan = (atn_plan){.context = context, .row = row, .desc = *desc, .shape = full};
+    const operator_family *family = context->backend->families[row->kind];
+    **plan = (atn_plan){
+        .context = context, .row = row, .family = family, .desc = *desc, .shape = full};
     (*plan)->empty = is_empty(&full);
     if (!(*plan)->empty) {
-        status = core_allocate(context, row->family->state_size, &(*plan)->state);
+        status = core_allocate(context, family->state_size, &(*plan)->state);
         if (status == ATN_OK)
-            status = row->family->prepare(context, desc, &full, (*plan)->state);
+            status = family->prepare(context, desc, &full, (*plan)->state);
         if (status == ATN_OK)
             status = take_memory(context, *plan);
     }
@@ -158,7 +172,7 @@ void atn_plan_free(atn_plan *plan)
 {
     if (!plan)
         return;
-    core_release(plan->context, plan->memory);
+    plan->context->backend->release(plan->context, plan->memory);
     core_release(plan->context, plan->state);
     core_release(plan->context, plan);
 }
@@ -175,12 +189,13 @@ atn_status atn_attention_cost(atn_context *context, const atn_attention_desc *de
     if (status != ATN_OK || is_empty(&full))
         return status;
     const operator_row *row = operator_row_get(desc->op);
-    if ((status = core_allocate(context, row->family->state_size, &state)) != ATN_OK)
+    const operator_family *family = context->backend->families[row->kind];
+    if ((status = core_allocate(context, family->state_size, &state)) != ATN_OK)
         return status;
-    status = row->family->prepare(context, desc, &full, state);
+    status = family->prepare(context, desc, &full, state);
     if (status == ATN_OK) {
         core_arena arena = {0};
-        row->family->layout(&arena, state);
+        family->layout(&arena, state);
         row->count(context, desc, &full, cost);
         double heads = (double)full.batch * (double)full.heads, q = (double)full.tokens;
         double k = row->info.capabilities & ATN_CAN_CROSS ? (double)full.key_tokens : 0;
@@ -217,6 +232,9 @@ static atn_status check_argument(const atn_plan *plan, argument *a)
     a->view = *a->tensor;
     if (a->view.rows == 1)
         a->view.row_stride = a->view.cols;
+    if (a->tensor->data && (status = plan->context->backend->check_memory(
+                                plan->context, a->name, a->tensor->data)) != ATN_OK)
+        return status;
     if (a->view.row_stride > INT_MAX)
         return core_fail(plan->context, ATN_ERR_STRIDE,
                          "%s: row_stride is %" PRId64 ", expected at most %d", a->name,
@@ -304,7 +322,20 @@ atn_status atn_attention_forward(atn_plan *plan, const atn_attention_inputs *inp
         return ATN_OK;
     }
     atn_attention_inputs views = views_of(inputs, in);
-    return plan->row->family->forward(plan->context, plan->state, &views, &result.view, info);
+    plan->called = true;
+    return plan->family->forward(plan->context, plan->state, &views, &result.view, info);
+}
+
+atn_status atn_attention_outcome(atn_plan *plan, atn_attention_info *info)
+{
+    if (!plan)
+        return ATN_ERR_NULL;
+    atn_status status = plan->context->backend->synchronise(plan->context);
+    if (status != ATN_OK || plan->empty || !plan->called) {
+        nothing_done(info);
+        return status;
+    }
+    return plan->family->outcome(plan->context, plan->state, info);
 }
 
 /* The gradient of parameter p: as the parameter, dense, apart from everything else. */
@@ -345,8 +376,8 @@ static atn_status check_backward(const atn_plan *plan, const atn_attention_input
         status = core_fail(plan->context, ATN_ERR_UNSUPPORTED,
                            "backward in storage %s: only forward calls emulate narrow types",
                            atn_storage_name(plan->desc.storage));
-    if (status == ATN_OK && plan->row->family->check_backward)
-        status = plan->row->family->check_backward(plan->context, &plan->desc);
+    if (status == ATN_OK && plan->family->check_backward)
+        status = plan->family->check_backward(plan->context, &plan->desc);
     if (status == ATN_OK && !gradients)
         status = core_fail(plan->context, ATN_ERR_NULL, "gradients is null");
     if (status == ATN_OK && !inputs->k && gradients->k)
@@ -380,6 +411,18 @@ static atn_status check_gradients(const atn_plan *plan, const argument in[IN_COU
     return status;
 }
 
+static atn_status clear_gradients(atn_context *context, const atn_gradients *gradients)
+{
+    const atn_tensor *all[3 + ATN_PARAMETER_COUNT] = {gradients->q, gradients->k, gradients->v};
+    atn_status status = ATN_OK;
+    for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
+        all[3 + p] = gradients->parameters[p];
+    for (int i = 0; status == ATN_OK && i < 3 + ATN_PARAMETER_COUNT; i++)
+        if (all[i])
+            status = context->backend->clear(context, all[i]);
+    return status;
+}
+
 atn_status atn_attention_backward(atn_plan *plan, const atn_attention_inputs *inputs,
                                   const atn_tensor *dout, atn_gradients *gradients,
                                   atn_attention_info *info)
@@ -396,12 +439,12 @@ atn_status atn_attention_backward(atn_plan *plan, const atn_attention_inputs *in
     views.q = &all[OUT_Q].view;
     views.k = inputs->k ? &all[OUT_K].view : NULL;
     views.v = &all[OUT_V].view;
-    core_clear_gradients(&views);
-    if (plan->empty) {
+    status = clear_gradients(plan->context, &views);
+    if (status != ATN_OK || plan->empty) {
         nothing_done(info);
-        return ATN_OK;
+        return status;
     }
     atn_attention_inputs seen = views_of(inputs, in);
-    return plan->row->family->backward(plan->context, plan->state, &seen, &in[IN_DOUT].view, &views,
-                                       info);
+    plan->called = true;
+    return plan->family->backward(plan->context, plan->state, &seen, &in[IN_DOUT].view, &views, info);
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/internal.h"
+#include "core/backend.h"
 
 enum { ALIGNMENT = 64, MOST_THREADS = 1024 };
 
@@ -34,7 +34,8 @@ atn_status atn_context_create(const atn_context_options *options, atn_context **
     if (options->threads < 0 || options->threads > MOST_THREADS ||
         !allocator.allocate != !allocator.release)
         return ATN_ERR_VALUE;
-    if (options->device != ATN_CPU || options->ordinal != 0)
+    const core_backend *backend = core_backend_get(options->device);
+    if (!backend || options->ordinal < 0 || options->ordinal >= backend->count(NULL))
         return ATN_ERR_DEVICE;
     if (!allocator.allocate)
         allocator = (atn_allocator){allocate_aligned, release_aligned, NULL};
@@ -42,17 +43,31 @@ atn_status atn_context_create(const atn_context_options *options, atn_context **
     if (!made)
         return ATN_ERR_MEMORY;
     *made = (atn_context){
+        .backend = backend,
+        .kind = options->device,
         .threads = options->threads ? options->threads : omp_get_max_threads(),
         .allocator = allocator,
     };
+    atn_status status = backend->open(made, options->ordinal, options->stream);
+    if (status != ATN_OK) {
+        allocator.release(allocator.user, made);
+        return status;
+    }
     *context = made;
     return ATN_OK;
 }
 
 void atn_context_free(atn_context *context)
 {
-    if (context)
-        context->allocator.release(context->allocator.user, context);
+    if (!context)
+        return;
+    context->backend->close(context);
+    context->allocator.release(context->allocator.user, context);
+}
+
+atn_device atn_context_device(const atn_context *context)
+{
+    return context ? context->kind : ATN_CPU;
 }
 
 const char *atn_last_error(const atn_context *context)
@@ -111,28 +126,6 @@ atn_status core_check_dense(atn_context *context, const char *name, const atn_te
     if (rows_touch && heads_touch && batches_touch)
         return ATN_OK;
     return core_fail(context, ATN_ERR_STRIDE, "%s: a dense tensor is expected", name);
-}
-
-static void clear(atn_tensor *t)
-{
-    for (int64_t b = 0; b < t->batch; b++)
-        for (int64_t h = 0; h < t->heads; h++)
-            for (int64_t i = 0; i < t->rows; i++) {
-                size_t size = atn_dtype_size(t->dtype);
-                char *row = atn_tensor_matrix(t, b, h);
-                memset(row + (size_t)(i * t->row_stride) * size, 0, (size_t)t->cols * size);
-            }
-}
-
-void core_clear_gradients(atn_gradients *gradients)
-{
-    atn_tensor *inputs[] = {gradients->q, gradients->k, gradients->v};
-    for (int i = 0; i < 3; i++)
-        if (inputs[i])
-            clear(inputs[i]);
-    for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
-        if (gradients->parameters[p])
-            clear(gradients->parameters[p]);
 }
 
 /* The bytes a checked view spans; empty views span none. */

@@ -39,7 +39,7 @@ const operator_row core_efficient = {
              .unsupported = "no causal form is published: the softmax of K is over all tokens",
              .variants = variants,
              .variant_count = sizeof variants / sizeof *variants},
-    .family = &core_heads,
+    .kind = OPERATOR_HEADS,
     .check = check,
     .count = count,
 };

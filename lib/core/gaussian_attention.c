@@ -40,7 +40,7 @@ const operator_row core_gaussian_attention = {
              .unsupported = "no causal form is published",
              .variants = variants,
              .variant_count = sizeof variants / sizeof *variants},
-    .family = &core_heads,
+    .kind = OPERATOR_HEADS,
     .check = check,
     .count = count,
 };

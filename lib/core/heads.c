@@ -73,8 +73,10 @@ static void layout(core_arena *arena, void *state)
     cpu_table_get(heads->desc.dtype)->heads_layout(arena, heads);
 }
 
-static atn_status outcome(const cpu_heads *heads, atn_attention_info *info)
+static atn_status outcome(atn_context *context, void *state, atn_attention_info *info)
 {
+    (void)context;
+    const cpu_heads *heads = state;
     int64_t failures = 0;
     for (int64_t i = 0; i < heads->shape.batch * heads->shape.heads; i++)
         failures += heads->nonfinite[i];
@@ -88,20 +90,19 @@ static atn_status outcome(const cpu_heads *heads, atn_attention_info *info)
 static atn_status forward(atn_context *context, void *state, const atn_attention_inputs *inputs,
                           atn_tensor *out, atn_attention_info *info)
 {
-    (void)context;
     cpu_heads *heads = state;
     cpu_table_get(heads->desc.dtype)->heads_forward(heads, inputs, out);
-    return outcome(heads, info);
+    return outcome(context, heads, info);
 }
 
 static atn_status backward(atn_context *context, void *state, const atn_attention_inputs *inputs,
                            const atn_tensor *dout, atn_gradients *gradients,
                            atn_attention_info *info)
 {
-    (void)context;
     cpu_heads *heads = state;
     cpu_table_get(heads->desc.dtype)->heads_backward(heads, inputs, dout, gradients);
-    return outcome(heads, info);
+    return outcome(context, heads, info);
 }
 
-const operator_family core_heads = {sizeof(cpu_heads), prepare, layout, forward, backward, NULL};
+const operator_family core_heads_family = {sizeof(cpu_heads), prepare, layout, forward,
+                                           backward,          outcome, NULL};

@@ -6,7 +6,7 @@
 
 #include "operators.h"
 
-extern const operator_family core_heads;
+extern const operator_family core_heads_family;
 
 /* A tensor of the description: dense, of the plan's dtype, 1 x (1 or h) x rows x cols; -1 stands
  * for any number. */

@@ -8,6 +8,9 @@
 #include <attnum/attnum.h>
 
 struct atn_context {
+    const struct core_backend *backend;
+    atn_device kind;
+    struct device *device; /* the backend's own; null on the CPU */
     int threads;
     atn_allocator allocator;
     char error[256];
@@ -37,9 +40,6 @@ atn_status core_check_tensor(atn_context *context, const char *name, const atn_t
 /* core_check_tensor, plus: matrices lie one after the other without gaps. */
 atn_status core_check_dense(atn_context *context, const char *name, const atn_tensor *tensor,
                             int dtype, int64_t batch, int64_t heads, int64_t rows, int64_t cols);
-
-/* Sets every element of the gradients that are wanted to 0. */
-void core_clear_gradients(atn_gradients *gradients);
 
 /* ATN_ERR_ALIAS if the memory of the two views overlaps. */
 atn_status core_check_alias(atn_context *context, const char *out_name, const atn_tensor *out,

@@ -60,7 +60,7 @@ const operator_row core_linformer = {
              .unsupported = "E^T K and F^T V mix all tokens",
              .variants = variants,
              .variant_count = sizeof variants / sizeof *variants},
-    .family = &core_heads,
+    .kind = OPERATOR_HEADS,
     .check = check,
     .count = count,
 };

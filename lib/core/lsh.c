@@ -94,7 +94,7 @@ const operator_row core_lsh = {
                             "of the others; the causal form is left out",
              .variants = variants,
              .variant_count = sizeof variants / sizeof *variants},
-    .family = &core_heads,
+    .kind = OPERATOR_HEADS,
     .check = check,
     .count = count,
 };

@@ -117,7 +117,7 @@ const operator_row core_nystromformer = {
              .unsupported = "the segment means hold later tokens, so no causal form exists",
              .variants = variants,
              .variant_count = sizeof variants / sizeof *variants},
-    .family = &core_heads,
+    .kind = OPERATOR_HEADS,
     .check = check,
     .count = count,
 };

@@ -48,7 +48,7 @@ const operator_row core_rff = {
              .unsupported = "no causal form is published",
              .variants = variants,
              .variant_count = sizeof variants / sizeof *variants},
-    .family = &core_heads,
+    .kind = OPERATOR_HEADS,
     .check = check,
     .count = count,
 };

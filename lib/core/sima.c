@@ -84,7 +84,7 @@ const operator_row core_sima = {
              .unsupported = "no causal form is published: the norms run over all tokens",
              .variants = variants,
              .variant_count = sizeof variants / sizeof *variants},
-    .family = &core_heads,
+    .kind = OPERATOR_HEADS,
     .check = check,
     .count = count,
 };

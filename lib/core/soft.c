@@ -99,8 +99,10 @@ static void layout(core_arena *arena, void *state)
 }
 
 /* The call's outcome from the heads': the worst positive status. */
-static atn_status outcome(const cpu_soft *soft, atn_attention_info *info)
+static atn_status outcome(atn_context *context, void *state, atn_attention_info *info)
 {
+    (void)context;
+    const cpu_soft *soft = state;
     int64_t heads = soft->shape.batch * soft->shape.heads;
     atn_status worst = ATN_OK;
     int64_t failures = 0;
@@ -124,7 +126,7 @@ static atn_status forward(atn_context *context, void *state, const atn_attention
     cpu_soft *soft = state;
     atn_status status =
         cpu_table_get(soft->desc.dtype)->soft_forward(context, soft, inputs->q, inputs->v, out);
-    return status < 0 ? status : outcome(soft, info);
+    return status < 0 ? status : outcome(context, soft, info);
 }
 
 static atn_status backward(atn_context *context, void *state, const atn_attention_inputs *inputs,
@@ -134,7 +136,7 @@ static atn_status backward(atn_context *context, void *state, const atn_attentio
     cpu_soft *soft = state;
     atn_status status =
         cpu_table_get(soft->desc.dtype)->soft_backward(context, soft, inputs, dout, gradients);
-    return status < 0 ? status : outcome(soft, info);
+    return status < 0 ? status : outcome(context, soft, info);
 }
 
 /* A description that only runs forward may name a gradient that its inverse does not have. */
@@ -232,8 +234,8 @@ static void count(atn_context *context, const atn_attention_desc *desc,
 #define SOFT_UNSUPPORTED                                                                           \
     "SOFT has Q = K (IJCV Eq. 5); no mask, causal form or cross-attention is published"
 
-static const operator_family soft_family = {sizeof(cpu_soft), prepare,  layout,
-                                            forward,          backward, check_backward};
+const operator_family core_soft_family = {sizeof(cpu_soft), prepare, layout,        forward,
+                                          backward,         outcome, check_backward};
 
 static const atn_variant soft_variants[] = {
     {.name = "paper",
@@ -264,7 +266,7 @@ const operator_row core_soft = {
              .unsupported = SOFT_UNSUPPORTED,
              .variants = soft_variants,
              .variant_count = sizeof soft_variants / sizeof *soft_variants},
-    .family = &soft_family,
+    .kind = OPERATOR_SOFT,
     .count = count,
 };
 
@@ -297,6 +299,6 @@ const operator_row core_softpp = {
              .unsupported = SOFT_UNSUPPORTED,
              .variants = softpp_variants,
              .variant_count = sizeof softpp_variants / sizeof *softpp_variants},
-    .family = &soft_family,
+    .kind = OPERATOR_SOFT,
     .count = count,
 };

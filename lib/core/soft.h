@@ -3,7 +3,9 @@
 #ifndef CORE_SOFT_H
 #define CORE_SOFT_H
 
-#include "core/internal.h"
+#include "operators.h"
+
+extern const operator_family core_soft_family;
 
 /* Scale and distance are known choices, s is positive and finite. */
 atn_status core_check_kernel(atn_context *context, const atn_attention_desc *desc, double s);

@@ -60,7 +60,7 @@ const operator_row core_xca = {
              .unsupported = "Q^T K pairs query i with key i, and sums over all tokens",
              .variants = variants,
              .variant_count = sizeof variants / sizeof *variants},
-    .family = &core_heads,
+    .kind = OPERATOR_HEADS,
     .check = check,
     .count = count,
 };

@@ -55,7 +55,7 @@ const operator_row core_xnorm = {
              .unsupported = "no causal form is published: the norms of K^T V are of all tokens",
              .variants = variants,
              .variant_count = sizeof variants / sizeof *variants},
-    .family = &core_heads,
+    .kind = OPERATOR_HEADS,
     .check = check,
     .count = count,
 };

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a kind of device brings: its memory and its arithmetic. One table for the CPU (cpu.c), one
+ * for CUDA (cuda/backend.c; no_cuda.c in a build without). */
+#ifndef CORE_BACKEND_H
+#define CORE_BACKEND_H
+
+#include "operators.h"
+
+typedef struct core_backend {
+    /* How many devices, and why there are none. */
+    int (*count)(const char **reason);
+    atn_status (*describe)(int ordinal, atn_device_info *info);
+    /* Gives a context what it needs of the device, and takes it back. */
+    atn_status (*open)(atn_context *context, int ordinal, void *stream);
+    void (*close)(atn_context *context);
+    /* ATN_OK, or the failure that poisoned the context. */
+    atn_status (*check)(atn_context *context);
+
+    /* Memory; bytes 0 gives null. Copies have finished on return. */
+    atn_status (*allocate)(atn_context *context, size_t bytes, void **memory);
+    void (*release)(atn_context *context, void *memory);
+    atn_status (*upload)(atn_context *context, void *to, const void *from, size_t bytes);
+    atn_status (*download)(atn_context *context, void *to, const void *from, size_t bytes);
+    atn_status (*synchronise)(atn_context *context);
+    /* ATN_ERR_VALUE unless the memory can be the device's. */
+    atn_status (*check_memory)(atn_context *context, const char *name, const void *memory);
+    /* Sets every element of a view to 0. */
+    atn_status (*clear)(atn_context *context, const atn_tensor *tensor);
+
+    /* The first dtypes it computes in. */
+    int dtypes;
+    const operator_family *families[OPERATOR_KIND_COUNT];
+} core_backend;
+
+extern const core_backend core_cpu_backend, core_cuda_backend;
+
+/* null if out of range */
+const core_backend *core_backend_get(atn_device device);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* CUDA's table. */
+#include "core/backend.h"
+
+#include "cuda/device.h"
+#include "cuda/heads.h"
+
+const core_backend core_cuda_backend = {
+    .count = device_count,
+    .describe = device_describe,
+    .open = device_open,
+    .close = device_close,
+    .check = device_check,
+    .allocate = device_allocate,
+    .release = device_release,
+    .upload = device_upload,
+    .download = device_download,
+    .synchronise = device_synchronise,
+    .check_memory = device_check_memory,
+    .clear = device_clear_tensor,
+    .dtypes = ATN_DTYPE_COUNT,
+    .families = {[OPERATOR_HEADS] = &cuda_heads_family},
+};

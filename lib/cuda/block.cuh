@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the threads of one block do together. Every function here is called by all of them with the
+ * same arguments, expects what it reads to have been written before a __syncthreads, and ends with
+ * one, so that what it wrote can be read by all.
+ *
+ * Matrices are row-major arrays of `real` with a row stride, in shared or device memory. Sums run
+ * in an order that the sizes alone decide. */
+#ifndef CUDA_BLOCK_CUH
+#define CUDA_BLOCK_CUH
+
+#include "cuda/real.cuh"
+
+enum { BLOCK_THREADS = 256, BLOCK_WARPS = BLOCK_THREADS / 32 };
+
+/* The block's threads share i = 0 .. count - 1. */
+#define BLOCK_EACH(i, count)                                                                       \
+    for (int64_t i = threadIdx.x, i##_count = (count); i < i##_count; i += BLOCK_THREADS)
+
+/* One head's rows in the caller's memory. Row i stands at positions[i], or at i. */
+typedef struct {
+    void *memory;
+    atn_dtype type;
+    int64_t stride;
+    const int64_t *positions;
+} token_rows;
+
+static __device__ __forceinline__ int64_t rows_index(const token_rows &t, int64_t i, int64_t c)
+{
+    return (t.positions ? t.positions[i] : i) * t.stride + c;
+}
+
+static __device__ __forceinline__ real rows_get(const token_rows &t, int64_t i, int64_t c)
+{
+    return real_load(t.memory, t.type, rows_index(t, i, c));
+}
+
+static __device__ __forceinline__ void rows_set(const token_rows &t, int64_t i, int64_t c,
+                                                real value)
+{
+    real_store(t.memory, t.type, rows_index(t, i, c), value);
+}
+
+/* tile (count x cols, row stride cols) = rows first .. first + count - 1. */
+static __device__ void block_load(const token_rows &from, int64_t first, int64_t count,
+                                  int64_t cols, real *tile)
+{
+    BLOCK_EACH (e, count * cols)
+        tile[e] = rows_get(from, first + e / cols, e % cols);
+    __syncthreads();
+}
+
+/* The other way. */
+static __device__ void block_store(const token_rows &to, int64_t first, int64_t count,
+                                   int64_t cols, const real *tile)
+{
+    BLOCK_EACH (e, count * cols)
+        rows_set(to, first + e / cols, e % cols, tile[e]);
+    __syncthreads();
+}
+
+/* Adds the tile to the rows. */
+static __device__ void block_add(const token_rows &to, int64_t first, int64_t count, int64_t cols,
+                                 const real *tile)
+{
+    BLOCK_EACH (e, count * cols) {
+        int64_t i = first + e / cols, c = e % cols;
+        rows_set(to, i, c, rows_get(to, i, c) + tile[e]);
+    }
+    __syncthreads();
+}
+
+static __device__ void block_fill(int64_t count, real value, real *a)
+{
+    BLOCK_EACH (e, count)
+        a[e] = value;
+    __syncthreads();
+}
+
+/* How a product reads its factors. */
+enum { AS_IT_IS, TRANSPOSED };
+
+/* SIZE x SIZE entries of C by each thread: rows and columns far apart, so that neighbouring threads
+ * read neighbouring columns. */
+template <int SIZE>
+static __device__ void gemm_tiles(bool tf32, int64_t rows, int64_t cols, int64_t inner,
+                                  const real *a, int64_t a_row, int64_t a_inner, const real *b,
+                                  int64_t b_inner, int64_t b_col, bool add, real *c, int64_t ldc)
+{
+    int64_t down = (rows + SIZE - 1) / SIZE, across = (cols + SIZE - 1) / SIZE;
+    BLOCK_EACH (t, down * across) {
+        int64_t r = t / across, s = t % across;
+        real sums[SIZE][SIZE] = {{0}};
+        for (int64_t k = 0; k < inner; k++) {
+            real left[SIZE], right[SIZE];
+#pragma unroll
+            for (int i = 0; i < SIZE; i++) {
+                int64_t row = r + i * down, col = s + i * across;
+                left[i] = row < rows ? real_factor(tf32, a[row * a_row + k * a_inner]) : 0;
+                right[i] = col < cols ? real_factor(tf32, b[k * b_inner + col * b_col]) : 0;
+            }
+#pragma unroll
+            for (int i = 0; i < SIZE; i++)
+#pragma unroll
+                for (int j = 0; j < SIZE; j++)
+                    sums[i][j] += left[i] * right[j];
+        }
+#pragma unroll
+        for (int i = 0; i < SIZE; i++)
+#pragma unroll
+            for (int j = 0; j < SIZE; j++) {
+                int64_t row = r + i * down, col = s + j * across;
+                if (row < rows && col < cols)
+                    c[row * ldc + col] = (add ? c[row * ldc + col] : 0) + sums[i][j];
+            }
+    }
+    __syncthreads();
+}
+
+/* C (rows x cols) = op(A) op(B), or C += with `add`; inner is the shared size. tf32: the factors are
+ * rounded to it. C must not overlap A or B. */
+static __device__ void block_gemm(bool tf32, int trans_a, int trans_b, int64_t rows, int64_t cols,
+                                  int64_t inner, const real *a, int64_t lda, const real *b,
+                                  int64_t ldb, bool add, real *c, int64_t ldc)
+{
+    int64_t a_row = trans_a ? 1 : lda, a_inner = trans_a ? lda : 1;
+    int64_t b_inner = trans_b ? 1 : ldb, b_col = trans_b ? ldb : 1;
+    if (rows * cols >= 16 * BLOCK_THREADS)
+        gemm_tiles<4>(tf32, rows, cols, inner, a, a_row, a_inner, b, b_inner, b_col, add, c, ldc);
+    else
+        gemm_tiles<2>(tf32, rows, cols, inner, a, a_row, a_inner, b, b_inner, b_col, add, c, ldc);
+}
+
+/* The sum over a warp's lanes, for all of them; likewise the maximum, which is NaN if one is. */
+template <class T> static __device__ __forceinline__ T warp_sum(T x)
+{
+    for (int away = 16; away > 0; away /= 2)
+        x += __shfl_xor_sync(0xffffffffu, x, away);
+    return x;
+}
+
+template <class T> static __device__ __forceinline__ T larger(T a, T b)
+{
+    return a > b || a != a ? a : b;
+}
+
+template <class T> static __device__ __forceinline__ T warp_max(T x)
+{
+    for (int away = 16; away > 0; away /= 2)
+        x = larger(x, __shfl_xor_sync(0xffffffffu, x, away));
+    return x;
+}
+
+/* The sum of the threads' x, for all of them. */
+template <class T> static __device__ T block_sum(T x)
+{
+    static __shared__ T parts[BLOCK_WARPS];
+    x = warp_sum(x);
+    if (threadIdx.x % 32 == 0)
+        parts[threadIdx.x / 32] = x;
+    __syncthreads();
+    x = 0;
+    for (int i = 0; i < BLOCK_WARPS; i++)
+        x += parts[i];
+    __syncthreads();
+    return x;
+}
+
+/* The largest; NaN if one is. */
+template <class T> static __device__ T block_max(T x)
+{
+    static __shared__ T parts[BLOCK_WARPS];
+    x = warp_max(x);
+    if (threadIdx.x % 32 == 0)
+        parts[threadIdx.x / 32] = x;
+    __syncthreads();
+    x = parts[0];
+    for (int i = 1; i < BLOCK_WARPS; i++)
+        x = larger(x, parts[i]);
+    __syncthreads();
+    return x;
+}
+
+/* sums[c] = sum over the tile's rows of f(entry), or added to with `add`: a column each thread. */
+template <class F>
+static __device__ void block_columns(int64_t rows, int64_t cols, const real *tile, int64_t stride,
+                                     bool add, double *sums, F f)
+{
+    BLOCK_EACH (c, cols) {
+        double sum = add ? sums[c] : 0;
+        for (int64_t i = 0; i < rows; i++)
+            sum += f(tile[i * stride + c]);
+        sums[c] = sum;
+    }
+    __syncthreads();
+}
+
+#endif

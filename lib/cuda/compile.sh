@@ -1,0 +1,12 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# compile.sh OBJECT LOG DEPFILE NVCC ARGUMENT...: compiles a .cu file and keeps what the compiler
+# says about each kernel's registers; anything else it says is shown.
+set -u
+object=$1 log=$2 depfile=$3
+shift 3
+"$@" -c -o "$object" -MD -MF "$depfile" -std=c++17 -O3 -D_POSIX_C_SOURCE=200809L \
+    -Xptxas=-v -Xcompiler=-fPIC,-Wall,-Wextra,-fno-exceptions >"$log" 2>&1
+status=$?
+grep -v '^ptxas info\|bytes stack frame' "$log" >&2
+exit $status

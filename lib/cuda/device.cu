@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cuda/device.h"
+
+#include <cuda_runtime.h>
+#include <stdio.h>
+#include <string.h>
+
+struct device {
+    int ordinal;
+    cudaStream_t stream;
+    bool owns_stream;
+    char failure[200]; /* the first; "": none */
+};
+
+static const char *absence(cudaError_t error)
+{
+    switch (error) {
+    case cudaSuccess:
+        return "";
+    case cudaErrorNoDevice:
+        return "no device";
+    case cudaErrorInsufficientDriver:
+        return "no device: the machine has no NVIDIA driver, or one too old for this build";
+    default:
+        return cudaGetErrorString(error);
+    }
+}
+
+int device_count(const char **reason)
+{
+    int count = 0;
+    cudaError_t error = cudaGetDeviceCount(&count);
+    if (error != cudaSuccess)
+        count = 0;
+    else if (count == 0)
+        error = cudaErrorNoDevice;
+    cudaGetLastError(); /* not the next call's */
+    if (reason)
+        *reason = absence(error);
+    return count;
+}
+
+atn_status device_describe(int ordinal, atn_device_info *info)
+{
+    cudaDeviceProp properties;
+    if (ordinal < 0 || ordinal >= device_count(NULL) ||
+        cudaGetDeviceProperties(&properties, ordinal) != cudaSuccess)
+        return ATN_ERR_DEVICE;
+    memset(info, 0, sizeof *info);
+    snprintf(info->name, sizeof info->name, "%.*s", (int)sizeof info->name - 1, properties.name);
+    info->capability = 10 * properties.major + properties.minor;
+    info->multiprocessors = properties.multiProcessorCount;
+    info->memory_bytes = (int64_t)properties.totalGlobalMem;
+    info->shared_bytes = (int64_t)properties.sharedMemPerBlockOptin;
+    info->cache_bytes = (int64_t)properties.l2CacheSize;
+    cudaDeviceGetAttribute(&info->clock_khz, cudaDevAttrClockRate, ordinal);
+    cudaDeviceGetAttribute(&info->memory_clock_khz, cudaDevAttrMemoryClockRate, ordinal);
+    cudaDriverGetVersion(&info->driver);
+    cudaRuntimeGetVersion(&info->runtime);
+    return ATN_OK;
+}
+
+atn_status device_check(atn_context *context)
+{
+    if (context->device->failure[0] == '\0')
+        return ATN_OK;
+    return core_fail(context, ATN_ERR_DEVICE, "%s", context->device->failure);
+}
+
+atn_status device_result(atn_context *context, int error, const char *what)
+{
+    if (error == cudaSuccess)
+        return ATN_OK;
+    const char *text = cudaGetErrorString((cudaError_t)error);
+    cudaGetLastError();
+    if (error == cudaErrorMemoryAllocation)
+        return core_fail(context, ATN_ERR_MEMORY, "%s: %s", what, text);
+    device *d = context->device;
+    if (d->failure[0] == '\0')
+        snprintf(d->failure, sizeof d->failure, "%s: %s", what, text);
+    return device_check(context);
+}
+
+/* Every call may come from another thread than the last. */
+static atn_status enter(atn_context *context)
+{
+    atn_status status = device_check(context);
+    if (status != ATN_OK)
+        return status;
+    return device_result(context, cudaSetDevice(context->device->ordinal), "cudaSetDevice");
+}
+
+atn_status device_open(atn_context *context, int ordinal, void *stream)
+{
+    void *memory;
+    if (ordinal < 0 || ordinal >= device_count(NULL))
+        return ATN_ERR_DEVICE;
+    atn_status status = core_allocate(context, sizeof(device), &memory);
+    if (status != ATN_OK)
+        return status;
+    context->device = (device *)memory;
+    memset(memory, 0, sizeof(device));
+    context->device->ordinal = ordinal;
+    context->device->stream = (cudaStream_t)stream;
+    status = enter(context);
+    if (status == ATN_OK && !stream) {
+        status = device_result(
+            context, cudaStreamCreateWithFlags(&context->device->stream, cudaStreamNonBlocking),
+            "cudaStreamCreate");
+        context->device->owns_stream = status == ATN_OK;
+    }
+    if (status != ATN_OK)
+        device_close(context);
+    return status;
+}
+
+void device_close(atn_context *context)
+{
+    if (!context->device)
+        return;
+    if (context->device->owns_stream)
+        cudaStreamDestroy(context->device->stream);
+    core_release(context, context->device);
+    context->device = NULL;
+}
+
+atn_status device_allocate(atn_context *context, size_t bytes, void **memory)
+{
+    *memory = NULL;
+    atn_status status = enter(context);
+    if (status != ATN_OK || bytes == 0)
+        return status;
+    char what[80];
+    snprintf(what, sizeof what, "%zu bytes of device memory", bytes);
+    return device_result(context, cudaMalloc(memory, bytes), what);
+}
+
+void device_release(atn_context *context, void *memory)
+{
+    if (memory && cudaSetDevice(context->device->ordinal) == cudaSuccess)
+        cudaFree(memory);
+}
+
+static atn_status copy(atn_context *context, void *to, const void *from, size_t bytes,
+                       cudaMemcpyKind kind, const char *what)
+{
+    atn_status status = enter(context);
+    if (status == ATN_OK && bytes > 0)
+        status = device_result(
+            context, cudaMemcpyAsync(to, from, bytes, kind, context->device->stream), what);
+    return status == ATN_OK ? device_synchronise(context) : status;
+}
+
+atn_status device_upload(atn_context *context, void *to, const void *from, size_t bytes)
+{
+    return copy(context, to, from, bytes, cudaMemcpyHostToDevice, "copy to the device");
+}
+
+atn_status device_download(atn_context *context, void *to, const void *from, size_t bytes)
+{
+    return copy(context, to, from, bytes, cudaMemcpyDeviceToHost, "copy from the device");
+}
+
+atn_status device_clear(atn_context *context, void *memory, size_t bytes)
+{
+    if (bytes == 0)
+        return ATN_OK;
+    return device_result(context, cudaMemsetAsync(memory, 0, bytes, context->device->stream),
+                         "cudaMemset");
+}
+
+/* Rows of one matrix are equally far apart. */
+atn_status device_clear_tensor(atn_context *context, const atn_tensor *t)
+{
+    size_t size = atn_dtype_size(t->dtype);
+    atn_status status = enter(context);
+    if (t->rows == 0 || t->cols == 0)
+        return status;
+    for (int64_t i = 0; status == ATN_OK && i < t->batch * t->heads; i++)
+        status = device_result(
+            context,
+            cudaMemset2DAsync(atn_tensor_matrix(t, i / t->heads, i % t->heads),
+                              (size_t)(t->rows > 1 ? t->row_stride : t->cols) * size, 0,
+                              (size_t)t->cols * size, (size_t)t->rows, context->device->stream),
+            "cudaMemset2D");
+    return status;
+}
+
+atn_status device_synchronise(atn_context *context)
+{
+    atn_status status = enter(context);
+    if (status != ATN_OK)
+        return status;
+    return device_result(context, cudaStreamSynchronize(context->device->stream),
+                         "work on the device");
+}
+
+atn_status device_check_memory(atn_context *context, const char *name, const void *memory)
+{
+    cudaPointerAttributes attributes;
+    cudaError_t error = cudaPointerGetAttributes(&attributes, memory);
+    cudaGetLastError();
+    if (error == cudaSuccess && ((attributes.type == cudaMemoryTypeDevice &&
+                                  attributes.device == context->device->ordinal) ||
+                                 attributes.type == cudaMemoryTypeManaged))
+        return ATN_OK;
+    return core_fail(context, ATN_ERR_VALUE, "%s is not in the memory of CUDA device %d", name,
+                     context->device->ordinal);
+}
+
+void *device_stream(const atn_context *context)
+{
+    return context->device->stream;
+}

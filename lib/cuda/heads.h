@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The operators that work head by head, on CUDA, as the rest of the library sees them. */
+#ifndef CUDA_HEADS_H
+#define CUDA_HEADS_H
+
+#include "operators.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What an operator keeps, in elements of what is computed in: per block that runs, per head of the
+ * batch, and per head and chunk. */
+typedef struct {
+    int64_t block_reals, head_reals, chunk_reals;
+} head_sizes;
+
+/* A planned operator. Everything is device memory but for this struct. */
+typedef struct {
+    atn_attention_desc desc;
+    atn_attention_shape shape;
+    int64_t sum_sizes[ATN_PARAMETER_COUNT]; /* of a head's share of a parameter; 0: not given, or
+                                               not differentiable */
+    head_sizes sizes;
+    int64_t chunk, chunks;           /* tokens per chunk; chunks per head */
+    int64_t blocks;                  /* the most that run at a time; 0: no limit */
+    bool work_is_shared;             /* the blocks' work lies in shared memory */
+    void *work;                      /* per block, unless shared */
+    void *state;                     /* per head of the batch */
+    void *partials;                  /* per head and chunk */
+    void *sums[ATN_PARAMETER_COUNT]; /* per head of the batch: a parameter's gradient */
+    void *gradients;                 /* bf16, f16: those of q, k, v, dense, in f32 */
+    int64_t *positions;              /* padding: per entry of the batch, queries then keys */
+    int64_t *counts;                 /* padding: per entry of the batch, the queries and keys */
+    int *nonfinite;                  /* per head of the batch */
+} cuda_heads;
+
+extern const operator_family cuda_heads_family;
+
+/* The arithmetic, one table for each type that is computed in. */
+typedef struct {
+    void (*sizes)(const atn_attention_desc *desc, const atn_attention_shape *shape,
+                  head_sizes *sizes);
+    atn_status (*forward)(atn_context *context, const cuda_heads *heads,
+                          const atn_attention_inputs *inputs, atn_tensor *out);
+    atn_status (*backward)(atn_context *context, const cuda_heads *heads,
+                           const atn_attention_inputs *inputs, const atn_tensor *dout,
+                           atn_gradients *gradients);
+} cuda_heads_table;
+
+extern const cuda_heads_table cuda_heads_f32, cuda_heads_f64;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* f32 and f64 from one source, as in cpu/real.h: the operators' files are compiled twice, once with
+ * REAL_F32 and once with REAL_F64 defined. `real` is what is computed in; what the caller's memory
+ * holds (f32, f64, bf16, f16) is known when a call is made and converted at every load and store.
+ */
+#ifndef CUDA_REAL_CUH
+#define CUDA_REAL_CUH
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+#include <math.h>
+#include <stdint.h>
+
+#include "core/internal.h"
+
+#if defined(REAL_F32)
+typedef float real;
+#define R(name) name##_f32
+#define real_exp expf
+#define real_sqrt sqrtf
+#define real_cos cosf
+#define real_sin sinf
+#define real_abs fabsf
+#define real_max fmaxf
+#define REAL_INFINITY HUGE_VALF
+#elif defined(REAL_F64)
+typedef double real;
+#define R(name) name##_f64
+#define real_exp exp
+#define real_sqrt sqrt
+#define real_cos cos
+#define real_sin sin
+#define real_abs fabs
+#define real_max fmax
+#define REAL_INFINITY HUGE_VAL
+#else
+#error "compile with REAL_F32 or REAL_F64"
+#endif
+
+/* Element i of memory of a type. */
+static __device__ __forceinline__ real real_load(const void *memory, atn_dtype type, int64_t i)
+{
+#ifdef REAL_F64
+    (void)type;
+    return static_cast<const double *>(memory)[i];
+#else
+    if (type == ATN_BF16)
+        return __bfloat162float(static_cast<const __nv_bfloat16 *>(memory)[i]);
+    if (type == ATN_F16)
+        return __half2float(static_cast<const __half *>(memory)[i]);
+    return static_cast<const float *>(memory)[i];
+#endif
+}
+
+static __device__ __forceinline__ void real_store(void *memory, atn_dtype type, int64_t i,
+                                                  real value)
+{
+#ifdef REAL_F64
+    (void)type;
+    static_cast<double *>(memory)[i] = value;
+#else
+    if (type == ATN_BF16)
+        static_cast<__nv_bfloat16 *>(memory)[i] = __float2bfloat16_rn(value);
+    else if (type == ATN_F16)
+        static_cast<__half *>(memory)[i] = __float2half_rn(value);
+    else
+        static_cast<float *>(memory)[i] = value;
+#endif
+}
+
+/* A factor of a product as tf32 holds it: 11 bits, to nearest, ties away from zero, as the tensor
+ * cores' own conversion rounds. */
+static __device__ __forceinline__ real real_factor(bool tf32, real x)
+{
+#ifdef REAL_F64
+    (void)tf32;
+    return x;
+#else
+    if (!tf32 || !isfinite(x))
+        return x;
+    return __uint_as_float((__float_as_uint(x) + 0x1000u) & 0xffffe000u);
+#endif
+}
+
+#endif
