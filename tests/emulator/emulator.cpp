@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Runs kernels: blocks one after the other, the threads of a block as fibers. A fiber runs until it
+ * waits at a barrier or a warp collective or returns; then the next one does. */
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <sys/mman.h>
+
+#include "internal.h"
+
+#if defined __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#elif defined __has_feature
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+#endif
+
+uint3 threadIdx, blockIdx;
+dim3 blockDim(0, 0, 0), gridDim(0, 0, 0);
+
+/* ---- Fibers: a stack each and the registers a call preserves ---- */
+
+enum { FIBERS = 1024, PAGE = 64 << 10 /* a multiple of every page size in use */ };
+#ifdef __SANITIZE_ADDRESS__
+enum { STACK = 256 << 10 };
+#else
+enum { STACK = 64 << 10 };
+#endif
+
+#if defined __x86_64__
+/* emulator_switch(&from, to): pushes the registers, leaves the stack pointer in `from`, takes
+ * `to`'s stack and pops what was pushed there. */
+asm(R"(
+.text
+.hidden emulator_switch
+.globl emulator_switch
+.type emulator_switch, @function
+emulator_switch:
+    pushq %rbp
+    pushq %rbx
+    pushq %r12
+    pushq %r13
+    pushq %r14
+    pushq %r15
+    movq %rsp, (%rdi)
+    movq %rsi, %rsp
+    popq %r15
+    popq %r14
+    popq %r13
+    popq %r12
+    popq %rbx
+    popq %rbp
+    ret
+.size emulator_switch, . - emulator_switch
+)");
+extern "C" void emulator_switch(void **from, void *to);
+
+/* Six registers, the entry to return to, and a null return address for it. */
+static void *first_frame(char *top, void (*entry)(void))
+{
+    void **frame = (void **)(void *)top - 8;
+    std::memset(frame, 0, 8 * sizeof *frame);
+    frame[6] = (void *)entry;
+    return frame;
+}
+#elif defined __aarch64__
+asm(R"(
+.text
+.hidden emulator_switch
+.globl emulator_switch
+.type emulator_switch, %function
+emulator_switch:
+    sub sp, sp, #160
+    stp x19, x20, [sp]
+    stp x21, x22, [sp, #16]
+    stp x23, x24, [sp, #32]
+    stp x25, x26, [sp, #48]
+    stp x27, x28, [sp, #64]
+    stp x29, x30, [sp, #80]
+    stp d8, d9, [sp, #96]
+    stp d10, d11, [sp, #112]
+    stp d12, d13, [sp, #128]
+    stp d14, d15, [sp, #144]
+    mov x9, sp
+    str x9, [x0]
+    mov sp, x1
+    ldp x19, x20, [sp]
+    ldp x21, x22, [sp, #16]
+    ldp x23, x24, [sp, #32]
+    ldp x25, x26, [sp, #48]
+    ldp x27, x28, [sp, #64]
+    ldp x29, x30, [sp, #80]
+    ldp d8, d9, [sp, #96]
+    ldp d10, d11, [sp, #112]
+    ldp d12, d13, [sp, #128]
+    ldp d14, d15, [sp, #144]
+    add sp, sp, #160
+    ret
+.size emulator_switch, . - emulator_switch
+)");
+extern "C" void emulator_switch(void **from, void *to);
+
+static void *first_frame(char *top, void (*entry)(void))
+{
+    void **frame = (void **)(void *)top - 20;
+    std::memset(frame, 0, 20 * sizeof *frame);
+    frame[11] = (void *)entry; /* x30 */
+    return frame;
+}
+#else
+#error "fibers are written for x86-64 and aarch64"
+#endif
+
+enum wait_kind { READY, AT_BARRIER, AT_WARP, EXITED };
+
+struct fiber {
+    void *stack_pointer; /* null: to be started */
+    char *bottom;        /* of its stack */
+    void *fake_stack;    /* ASan's */
+    uint3 index;
+    wait_kind waits;
+    emulator_place place;
+    bool vote;
+    /* of warp collectives */
+    unsigned mask, ballot;
+    const void *mine;
+    void *taken;
+    size_t size;
+    int source;
+};
+
+static fiber fibers[FIBERS];
+static fiber *current;
+static void *scheduler_pointer;
+static const void *scheduler_bottom; /* of the stack it runs on, for ASan */
+static size_t scheduler_size;
+
+static void start_switch(void **fake_stack, const void *bottom, size_t size)
+{
+#ifdef __SANITIZE_ADDRESS__
+    __sanitizer_start_switch_fiber(fake_stack, bottom, size);
+#endif
+}
+
+static void finish_switch(void *fake_stack, const void **bottom, size_t *size)
+{
+#ifdef __SANITIZE_ADDRESS__
+    __sanitizer_finish_switch_fiber(fake_stack, bottom, size);
+#endif
+}
+
+/* From a fiber back to the scheduler. */
+static void suspend(void)
+{
+    fiber *me = current;
+    start_switch(&me->fake_stack, scheduler_bottom, scheduler_size);
+    emulator_switch(&me->stack_pointer, scheduler_pointer);
+    finish_switch(me->fake_stack, &scheduler_bottom, &scheduler_size);
+}
+
+static void leave_block(void);
+static emulator_kernel kernel;
+
+/* What a fiber runs: its thread of one block after the other. */
+static void fiber_main(void)
+{
+    finish_switch(nullptr, &scheduler_bottom, &scheduler_size);
+    for (;;) {
+        kernel.call(kernel.parameters);
+        leave_block();
+        suspend();
+    }
+}
+
+static void resume(fiber *next)
+{
+    void *fake_stack = nullptr;
+    current = next;
+    threadIdx = next->index;
+    start_switch(&fake_stack, next->bottom, STACK);
+    emulator_switch(&scheduler_pointer, next->stack_pointer);
+    finish_switch(fake_stack, nullptr, nullptr);
+}
+
+/* Stacks lie one after the other, each above a page that faults; where they begin varies so that
+ * all do not share cache lines. */
+static bool ready_fibers(int count)
+{
+    static char *stacks;
+    const size_t each = PAGE + STACK;
+    if (!stacks) {
+        void *memory = mmap(nullptr, FIBERS * each, PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (memory == MAP_FAILED)
+            return false;
+        stacks = (char *)memory;
+    }
+    for (int i = 0; i < count; i++) {
+        fiber *it = &fibers[i];
+        if (!it->bottom) {
+            char *bottom = stacks + (size_t)i * each + PAGE;
+            if (mprotect(bottom, STACK, PROT_READ | PROT_WRITE) != 0)
+                return false;
+            it->bottom = bottom;
+        }
+        if (!it->stack_pointer)
+            it->stack_pointer = first_frame(it->bottom + STACK - i % 32 * 128, fiber_main);
+    }
+    return true;
+}
+
+/* Fibers that stand amid a kernel that failed are started anew next time. */
+static void abandon_fibers(int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (fibers[i].waits == EXITED)
+            continue;
+        fibers[i].stack_pointer = nullptr;
+#ifdef __SANITIZE_ADDRESS__
+        __asan_unpoison_memory_region(fibers[i].bottom, STACK);
+#endif
+    }
+}
+
+/* ---- Order: i -> first + i step mod count, with step and count coprime ---- */
+
+struct order {
+    uint64_t count, next, step;
+};
+
+static uint64_t random_state; /* 0: not shuffled */
+static bool backward;
+
+static uint64_t random_below(uint64_t count) /* splitmix64 */
+{
+    uint64_t x = random_state += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return (x ^ (x >> 31)) % count;
+}
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    while (b) {
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static order order_of(uint64_t count)
+{
+    if (backward)
+        return {count, count - 1, count - 1};
+    if (!random_state || count == 1)
+        return {count, 0, 1 % count};
+    order shuffled = {count, random_below(count), 0};
+    do
+        shuffled.step = random_below(count);
+    while (common_divisor(shuffled.step, count) != 1);
+    return shuffled;
+}
+
+static uint64_t next_of(order *it)
+{
+    uint64_t now = it->next;
+    it->next =
+        it->next >= it->count - it->step ? it->next - (it->count - it->step) : it->next + it->step;
+    return now;
+}
+
+static void read_order(void)
+{
+    const char *text = std::getenv("EMULATOR_ORDER");
+    unsigned long long seed = 0;
+    char rest;
+    backward = text && std::strcmp(text, "backward") == 0;
+    random_state = 0;
+    if (!text || backward || std::strcmp(text, "forward") == 0)
+        return;
+    if (std::sscanf(text, "shuffle:%llu%c", &seed, &rest) != 1) {
+        std::fprintf(stderr, "EMULATOR_ORDER=%s: expected forward, backward or shuffle:SEED\n",
+                     text);
+        std::abort();
+    }
+    random_state = (uint64_t)seed * 2 + 1;
+}
+
+/* ---- A block ---- */
+
+static int threads;    /* of a block */
+static int living;     /* that have not returned */
+static int at_barrier; /* that wait there */
+static bool failed;    /* the kernel did something wrong, which was reported */
+static emulator_votes barrier_votes;
+static unsigned arrived[FIBERS / 32]; /* lanes of each warp that wait for a warp collective */
+static char *dynamic_shared;
+
+static void report(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void report(const char *format, ...)
+{
+    va_list arguments;
+    std::fprintf(stderr, "emulator: block (%u, %u, %u): ", blockIdx.x, blockIdx.y, blockIdx.z);
+    va_start(arguments, format);
+    std::vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    std::fputc('\n', stderr);
+    failed = true;
+}
+
+static bool same_wait(const fiber *a, const fiber *b)
+{
+    if (a->waits != b->waits || a->waits == EXITED)
+        return a->waits == b->waits;
+    return a->place.line == b->place.line && std::strcmp(a->place.what, b->place.what) == 0 &&
+           std::strcmp(a->place.file, b->place.file) == 0 &&
+           (a->waits == AT_BARRIER || a->mask == b->mask);
+}
+
+/* Where every thread stands, neighbours that wait for the same in one line. */
+static void report_waits(const char *what)
+{
+    report("%s", what);
+    for (int i = 0, end; i < threads; i = end) {
+        const fiber *it = &fibers[i];
+        for (end = i + 1; end < threads && same_wait(it, &fibers[end]);)
+            end++;
+        std::fprintf(stderr, "    threads %d to %d: ", i, end - 1);
+        if (it->waits == EXITED)
+            std::fprintf(stderr, "returned\n");
+        else if (it->waits == READY)
+            std::fprintf(stderr, "not there yet\n");
+        else
+            std::fprintf(stderr, "%s at %s:%d", it->place.what, it->place.file, it->place.line);
+        if (it->waits == AT_BARRIER)
+            std::fputc('\n', stderr);
+        if (it->waits == AT_WARP)
+            std::fprintf(stderr, ", mask %#x\n", it->mask);
+    }
+}
+
+/* When all threads that have not returned are at a barrier, and at one and the same, they go on. */
+static void release_barrier(void)
+{
+    const fiber *first = nullptr;
+    if (at_barrier < living || living == 0)
+        return;
+    barrier_votes = {0, 0};
+    for (int i = 0; i < threads; i++) {
+        if (fibers[i].waits == EXITED)
+            continue;
+        if (first && !same_wait(first, &fibers[i])) {
+            report_waits("its threads wait at different barriers");
+            return;
+        }
+        first = &fibers[i];
+        barrier_votes.yes += fibers[i].vote;
+        barrier_votes.all++;
+    }
+    for (int i = 0; i < threads; i++)
+        if (fibers[i].waits == AT_BARRIER)
+            fibers[i].waits = READY;
+    at_barrier = 0;
+}
+
+static void leave_block(void)
+{
+    current->waits = EXITED;
+    living--;
+    release_barrier();
+}
+
+emulator_votes emulator_barrier(emulator_place here, bool vote)
+{
+    current->waits = AT_BARRIER;
+    current->place = here;
+    current->vote = vote;
+    at_barrier++;
+    release_barrier();
+    suspend();
+    return barrier_votes;
+}
+
+/* Gives lane `me` what it takes from the others of its mask. */
+static void exchange(fiber *warp, fiber *me, unsigned ballot)
+{
+    me->ballot = ballot;
+    if (me->source == EMULATOR_ALL_LANES) {
+        for (int i = 0; i < 32; i++)
+            ((const void **)me->taken)[i] = warp[i].mine;
+    } else if (me->source != EMULATOR_NO_LANE) {
+        if (me->mask >> me->source & 1)
+            std::memcpy(me->taken, warp[me->source].mine, me->size);
+        else
+            std::memset(me->taken, 0xff, me->size);
+    }
+}
+
+/* When all lanes of a mask are at one warp collective they go on. */
+static void release_warp(int first, const fiber *me)
+{
+    fiber *warp = &fibers[first];
+    unsigned mask = me->mask, ballot = 0;
+    if ((arrived[first / 32] & mask) != mask)
+        return;
+    for (int i = 0; i < 32; i++) {
+        if (!(mask >> i & 1))
+            continue;
+        if (!same_wait(me, &warp[i])) /* of another mask, which may have to come first */
+            return;
+        ballot |= (unsigned)warp[i].vote << i;
+    }
+    for (int i = 0; i < 32; i++)
+        if (mask >> i & 1)
+            exchange(warp, &warp[i], ballot);
+    for (int i = 0; i < 32; i++)
+        if (mask >> i & 1)
+            warp[i].waits = READY;
+    arrived[first / 32] &= ~mask;
+}
+
+unsigned emulator_warp(emulator_place here, unsigned mask, bool vote, const void *mine, size_t size,
+                       int source, void *taken)
+{
+    int thread = (int)(current - fibers), lane = thread % 32;
+    current->waits = AT_WARP;
+    current->place = here;
+    current->vote = vote;
+    current->mask = mask;
+    current->mine = mine;
+    current->size = size;
+    current->source = source;
+    current->taken = taken;
+    arrived[thread / 32] |= 1u << lane;
+    if (!(mask >> lane & 1))
+        report("%s at %s:%d: thread %d is not in its own mask %#x", here.what, here.file, here.line,
+               thread, mask);
+    else
+        release_warp(thread - lane, current);
+    suspend();
+    return current->ballot;
+}
+
+void *emulator_shared(void)
+{
+    return dynamic_shared;
+}
+
+static void start_block(size_t shared)
+{
+    living = threads;
+    at_barrier = 0;
+    std::memset(arrived, 0, sizeof arrived);
+    for (int i = 0; i < threads; i++)
+        fibers[i].waits = READY;
+    if (shared > 0)
+        std::memset(dynamic_shared, 0xff, shared);
+    for (char *byte = kernel.shared; byte < kernel.shared_end; byte++)
+        *byte = (char)0xff;
+}
+
+static void run_block(size_t shared)
+{
+    start_block(shared);
+    while (living > 0 && !failed) {
+        order pass = order_of((uint64_t)threads);
+        bool ran = false;
+        for (int i = 0; i < threads && !failed; i++) {
+            fiber *it = &fibers[next_of(&pass)];
+            if (it->waits == READY) {
+                ran = true;
+                resume(it);
+            }
+        }
+        if (!ran)
+            report_waits("its threads wait for each other");
+    }
+    if (failed)
+        abandon_fibers(threads);
+}
+
+static void set_threads(dim3 block)
+{
+    threads = (int)(block.x * block.y * block.z);
+    for (int i = 0; i < threads; i++) {
+        unsigned at = (unsigned)i;
+        fibers[i].index = {at % block.x, at / block.x % block.y, at / block.x / block.y};
+    }
+}
+
+static cudaError_t run_grid(dim3 grid, dim3 block, size_t shared)
+{
+    uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z;
+    set_threads(block);
+    /* Exactly as large as asked for: ASan sees what lies beyond. */
+    dynamic_shared = shared > 0 ? (char *)std::malloc(shared) : nullptr;
+    if (!ready_fibers(threads) || (shared > 0 && !dynamic_shared))
+        return cudaErrorMemoryAllocation;
+    failed = false;
+    gridDim = grid;
+    blockDim = block;
+    read_order();
+    order pass = order_of(blocks);
+    for (uint64_t i = 0; i < blocks && !failed; i++) {
+        uint64_t at = next_of(&pass);
+        blockIdx = {(unsigned)(at % grid.x), (unsigned)(at / grid.x % grid.y),
+                    (unsigned)(at / grid.x / grid.y)};
+        run_block(shared);
+    }
+    std::free(dynamic_shared);
+    dynamic_shared = nullptr;
+    return failed ? cudaErrorLaunchFailure : cudaSuccess;
+}
+
+cudaError_t emulator_run(emulator_kernel run, dim3 grid, dim3 block, size_t shared,
+                         cudaStream_t stream)
+{
+    static std::mutex one_at_a_time;
+    std::lock_guard<std::mutex> hold(one_at_a_time);
+    cudaError_t error = emulator_admit(run.address, grid, block, shared);
+    if (error != cudaSuccess)
+        return emulator_fail(error);
+    emulator_access access;
+    kernel = run;
+    error = run_grid(grid, block, shared);
+    return error == cudaSuccess ? error : emulator_fail(error);
+}

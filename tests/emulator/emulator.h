@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a test can ask of the emulated CUDA device: that it has none, little memory, that the k-th
+ * allocation or launch from now fails; and what was asked of the device so far.
+ *
+ * EMULATOR_ORDER in the environment says in which order blocks and, from one barrier to the next,
+ * the threads of a block run: forward (default), backward, or shuffle:SEED. Kernels without races
+ * give the same bits in each. */
+#ifndef EMULATOR_H
+#define EMULATOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct {
+    int64_t launches;         /* that ran */
+    int64_t allocations;      /* cudaMalloc */
+    int64_t frees;            /* cudaFree; on a device each also synchronises */
+    int64_t synchronisations; /* of device, stream and events, cudaMemcpy, cudaMemset */
+    size_t live, peak;        /* bytes allocated now, and at most since the last reset */
+} emulator_counts;
+
+emulator_counts emulator_counted(void);
+
+void emulator_devices(int count);         /* 0: every call fails with cudaErrorNoDevice */
+void emulator_memory(size_t limit);       /* bytes of the device's memory, 1 GiB at first */
+void emulator_fail_allocation(int64_t k); /* the k-th from now, counted from 1; 0: none */
+void emulator_fail_launch(int64_t k);     /* it and all calls after it: cudaErrorLaunchFailure */
+
+/* All of the above as at the start, errors forgotten; what is allocated stays allocated. */
+void emulator_reset(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the emulator's sources share. */
+#ifndef EMULATOR_INTERNAL_H
+#define EMULATOR_INTERNAL_H
+
+#include "cuda_runtime.h"
+#include "emulator.h"
+
+enum {
+    SHARED_DEFAULT = 48 << 10, /* bytes a block may have without asking */
+    SHARED_OPTIN = 227 << 10   /* and with */
+};
+
+/* The error as the calling thread's last one, returned. Errors of kernels stay for all. */
+cudaError_t emulator_fail(cudaError_t error);
+
+/* What stands against any call at all: no device, or a kernel failed before. */
+cudaError_t emulator_state(void);
+
+/* Checks and counts a launch. */
+cudaError_t emulator_admit(const void *kernel, dim3 grid, dim3 block, size_t shared);
+
+/* Device memory may be touched from here to the end of the scope, not by the host in between: under
+ * ASan it is poisoned outside. */
+struct emulator_access {
+    emulator_access();
+    ~emulator_access();
+    emulator_access(const emulator_access &) = delete;
+    emulator_access &operator=(const emulator_access &) = delete;
+};
+
+#endif

@@ -1,0 +1,557 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The CUDA runtime's calls, and the faults tests inject into them. */
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+#include "internal.h"
+
+#if defined __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#else
+#define __asan_poison_memory_region(address, size)   ((void)0)
+#define __asan_unpoison_memory_region(address, size) ((void)0)
+#endif
+
+/* ---- The device ---- */
+
+enum { MULTIPROCESSORS = 4, CLOCK_KHZ = 1000000, L2_CACHE = 4 << 20, BUS_WIDTH = 256 };
+static const size_t usual_memory = (size_t)1 << 30;
+
+struct device {
+    int devices = 1;
+    size_t memory = usual_memory;
+    int64_t fail_allocation = 0, fail_launch = 0; /* how many more until one fails; 0: none */
+    cudaError_t broken = cudaSuccess;             /* what a kernel did; stays */
+};
+
+static device state;
+static emulator_counts counts;
+static std::map<uintptr_t, size_t> allocations; /* by address */
+static std::map<const void *, size_t> shared_limits;
+static std::recursive_mutex lock;
+static thread_local cudaError_t last_error = cudaSuccess;
+
+typedef std::lock_guard<std::recursive_mutex> locked;
+
+cudaError_t emulator_fail(cudaError_t error)
+{
+    locked hold(lock);
+    if (error == cudaErrorLaunchFailure || error == cudaErrorIllegalAddress)
+        state.broken = error;
+    if (error != cudaSuccess)
+        last_error = error;
+    return error;
+}
+
+cudaError_t emulator_state(void)
+{
+    locked hold(lock);
+    return emulator_fail(state.devices < 1 ? cudaErrorNoDevice : state.broken);
+}
+
+/* Counts down to a fault. */
+static bool due(int64_t *remaining)
+{
+    return *remaining > 0 && --*remaining == 0;
+}
+
+extern "C" {
+
+emulator_counts emulator_counted(void)
+{
+    locked hold(lock);
+    return counts;
+}
+
+void emulator_devices(int count)
+{
+    locked hold(lock);
+    state.devices = count;
+}
+
+void emulator_memory(size_t limit)
+{
+    locked hold(lock);
+    state.memory = limit;
+}
+
+void emulator_fail_allocation(int64_t k)
+{
+    locked hold(lock);
+    state.fail_allocation = k;
+}
+
+void emulator_fail_launch(int64_t k)
+{
+    locked hold(lock);
+    state.fail_launch = k;
+}
+
+void emulator_reset(void)
+{
+    locked hold(lock);
+    size_t live = counts.live;
+    state = device();
+    counts = emulator_counts();
+    counts.live = counts.peak = live;
+    last_error = cudaSuccess;
+}
+
+/* ---- Errors ---- */
+
+static const struct {
+    cudaError_t error;
+    const char *name, *text;
+} errors[] = {
+#define EMULATOR_ENTRY(name, value, text) {name, #name, text},
+    EMULATOR_ERRORS(EMULATOR_ENTRY)
+#undef EMULATOR_ENTRY
+};
+
+const char *cudaGetErrorName(cudaError_t error)
+{
+    for (const auto &row : errors)
+        if (row.error == error)
+            return row.name;
+    return "unrecognized error code";
+}
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+    for (const auto &row : errors)
+        if (row.error == error)
+            return row.text;
+    return "unrecognized error code";
+}
+
+cudaError_t cudaPeekAtLastError(void)
+{
+    locked hold(lock);
+    return state.broken != cudaSuccess ? state.broken : last_error;
+}
+
+cudaError_t cudaGetLastError(void)
+{
+    cudaError_t error = cudaPeekAtLastError();
+    last_error = cudaSuccess;
+    return error;
+}
+
+/* ---- Devices ---- */
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    locked hold(lock);
+    if (!count)
+        return emulator_fail(cudaErrorInvalidValue);
+    *count = state.devices;
+    return emulator_state();
+}
+
+static cudaError_t check_device(int device)
+{
+    cudaError_t error = emulator_state();
+    if (error == cudaSuccess && (device < 0 || device >= state.devices))
+        error = cudaErrorInvalidDevice;
+    return emulator_fail(error);
+}
+
+static thread_local int current_device;
+
+cudaError_t cudaSetDevice(int device)
+{
+    locked hold(lock);
+    cudaError_t error = check_device(device);
+    if (error == cudaSuccess)
+        current_device = device;
+    return error;
+}
+
+cudaError_t cudaGetDevice(int *device)
+{
+    locked hold(lock);
+    cudaError_t error = emulator_state();
+    if (error == cudaSuccess)
+        *device = current_device;
+    return error;
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device)
+{
+    locked hold(lock);
+    cudaError_t error = check_device(device);
+    if (error != cudaSuccess)
+        return error;
+    *properties = cudaDeviceProp();
+    std::strcpy(properties->name, "emulated");
+    properties->totalGlobalMem = state.memory;
+    properties->sharedMemPerBlock = SHARED_DEFAULT;
+    properties->sharedMemPerBlockOptin = SHARED_OPTIN;
+    properties->sharedMemPerMultiprocessor = SHARED_OPTIN + 1024;
+    properties->major = 9;
+    properties->multiProcessorCount = MULTIPROCESSORS;
+    properties->l2CacheSize = L2_CACHE;
+    properties->maxThreadsPerBlock = 1024;
+    properties->maxThreadsPerMultiProcessor = 2048;
+    properties->memoryBusWidth = BUS_WIDTH;
+    properties->warpSize = 32;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
+{
+    static const struct {
+        enum cudaDeviceAttr attribute;
+        int value;
+    } attributes[] = {
+        {cudaDevAttrMaxThreadsPerBlock, 1024},
+        {cudaDevAttrMaxSharedMemoryPerBlock, SHARED_DEFAULT},
+        {cudaDevAttrClockRate, CLOCK_KHZ},
+        {cudaDevAttrMultiProcessorCount, MULTIPROCESSORS},
+        {cudaDevAttrMemoryClockRate, CLOCK_KHZ},
+        {cudaDevAttrGlobalMemoryBusWidth, BUS_WIDTH},
+        {cudaDevAttrL2CacheSize, L2_CACHE},
+        {cudaDevAttrComputeCapabilityMajor, 9},
+        {cudaDevAttrComputeCapabilityMinor, 0},
+        {cudaDevAttrMaxSharedMemoryPerBlockOptin, SHARED_OPTIN},
+    };
+    locked hold(lock);
+    cudaError_t error = check_device(device);
+    if (error != cudaSuccess)
+        return error;
+    for (const auto &row : attributes) {
+        if (row.attribute == attribute) {
+            *value = row.value;
+            return cudaSuccess;
+        }
+    }
+    return emulator_fail(cudaErrorInvalidValue);
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = state.devices > 0 ? CUDART_VERSION : 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
+
+static cudaError_t synchronise(void)
+{
+    locked hold(lock);
+    counts.synchronisations++;
+    return emulator_state();
+}
+
+cudaError_t cudaDeviceSynchronize(void)
+{
+    return synchronise();
+}
+
+/* ---- Memory ---- */
+
+cudaError_t cudaMalloc(void **pointer, size_t size)
+{
+    locked hold(lock);
+    cudaError_t error = emulator_state();
+    void *memory = nullptr;
+    if (error != cudaSuccess)
+        return error;
+    if (!pointer)
+        return emulator_fail(cudaErrorInvalidValue);
+    counts.allocations++;
+    *pointer = nullptr;
+    if (due(&state.fail_allocation) || size > state.memory || counts.live > state.memory - size)
+        return emulator_fail(cudaErrorMemoryAllocation);
+    if (size == 0)
+        return cudaSuccess;
+    if (posix_memalign(&memory, 256, size) != 0)
+        return emulator_fail(cudaErrorMemoryAllocation);
+    std::memset(memory, 0xff, size); /* NaN until written */
+    __asan_poison_memory_region(memory, size);
+    allocations[(uintptr_t)memory] = size;
+    counts.live += size;
+    counts.peak = counts.live > counts.peak ? counts.live : counts.peak;
+    *pointer = memory;
+    return cudaSuccess;
+}
+
+cudaError_t cudaFree(void *pointer)
+{
+    locked hold(lock);
+    auto it = allocations.find((uintptr_t)pointer);
+    counts.frees++;
+    if (pointer && it == allocations.end())
+        return emulator_fail(cudaErrorInvalidValue);
+    if (pointer) { /* even after a failed launch, so that nothing leaks in a test of one */
+        __asan_unpoison_memory_region(pointer, it->second);
+        counts.live -= it->second;
+        allocations.erase(it);
+        std::free(pointer);
+    }
+    return emulator_state();
+}
+
+} /* extern "C" */
+
+static int accesses;
+
+static void let_access(bool let)
+{
+    for (const auto &it : allocations) {
+        void *address = (void *)it.first;
+        if (let)
+            __asan_unpoison_memory_region(address, it.second);
+        else
+            __asan_poison_memory_region(address, it.second);
+        (void)address;
+    }
+}
+
+emulator_access::emulator_access()
+{
+    locked hold(lock);
+    if (accesses++ == 0)
+        let_access(true);
+}
+
+emulator_access::~emulator_access()
+{
+    locked hold(lock);
+    if (--accesses == 0)
+        let_access(false);
+}
+
+/* The allocation that holds `size` bytes from `pointer` on, or the end. */
+static std::map<uintptr_t, size_t>::const_iterator allocation_of(const void *pointer, size_t size)
+{
+    uintptr_t address = (uintptr_t)pointer;
+    auto it = allocations.upper_bound(address);
+    if (it == allocations.begin())
+        return allocations.end();
+    --it;
+    if (address - it->first >= it->second || size > it->second - (address - it->first))
+        return allocations.end();
+    return it;
+}
+
+static bool on_device(const void *pointer, size_t size)
+{
+    return allocation_of(pointer, size) != allocations.end();
+}
+
+/* One side of a copy is where its kind says. */
+static bool lies_right(const void *pointer, size_t size, bool device, enum cudaMemcpyKind kind)
+{
+    return kind == cudaMemcpyDefault || on_device(pointer, size) == device;
+}
+
+static cudaError_t copy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind)
+{
+    locked hold(lock);
+    cudaError_t error = emulator_state();
+    bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+    bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+    if (error != cudaSuccess || size == 0)
+        return error;
+    if ((unsigned)kind > cudaMemcpyDefault || !to || !from ||
+        !lies_right(to, size, to_device, kind) || !lies_right(from, size, from_device, kind))
+        return emulator_fail(cudaErrorInvalidValue);
+    emulator_access access;
+    std::memmove(to, from, size);
+    return cudaSuccess;
+}
+
+static cudaError_t set(void *to, int value, size_t size)
+{
+    locked hold(lock);
+    cudaError_t error = emulator_state();
+    if (error != cudaSuccess || size == 0)
+        return error;
+    if (!on_device(to, size))
+        return emulator_fail(cudaErrorInvalidValue);
+    emulator_access access;
+    std::memset(to, value, size);
+    return cudaSuccess;
+}
+
+extern "C" {
+
+cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind)
+{
+    synchronise();
+    return copy(to, from, size, kind);
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, enum cudaMemcpyKind kind,
+                            cudaStream_t stream)
+{
+    return copy(to, from, size, kind);
+}
+
+cudaError_t cudaMemset(void *to, int value, size_t size)
+{
+    synchronise();
+    return set(to, value, size);
+}
+
+cudaError_t cudaMemsetAsync(void *to, int value, size_t size, cudaStream_t stream)
+{
+    return set(to, value, size);
+}
+
+cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
+{
+    locked hold(lock);
+    *available = state.memory > counts.live ? state.memory - counts.live : 0;
+    *total = state.memory;
+    return emulator_state();
+}
+
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *pointer)
+{
+    locked hold(lock);
+    *attributes = cudaPointerAttributes();
+    attributes->device = -1;
+    attributes->hostPointer = (void *)pointer;
+    if (on_device(pointer, 1))
+        *attributes = {cudaMemoryTypeDevice, 0, (void *)pointer, nullptr};
+    return emulator_state();
+}
+
+/* ---- Streams and events: all is done at once ---- */
+
+struct CUstream_st {
+    unsigned flags;
+};
+
+struct CUevent_st {
+    std::chrono::steady_clock::time_point time;
+    bool recorded, timing;
+};
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
+{
+    cudaError_t error = emulator_state();
+    if (error == cudaSuccess)
+        *stream = new CUstream_st{flags};
+    return error;
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t *stream)
+{
+    return cudaStreamCreateWithFlags(stream, cudaStreamDefault);
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    if (!stream)
+        return emulator_fail(cudaErrorInvalidResourceHandle);
+    delete stream;
+    return emulator_state();
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    return synchronise();
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
+{
+    return event ? emulator_state() : emulator_fail(cudaErrorInvalidResourceHandle);
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
+{
+    cudaError_t error = emulator_state();
+    if (error == cudaSuccess)
+        *event = new CUevent_st{{}, false, (flags & cudaEventDisableTiming) == 0};
+    return error;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t *event)
+{
+    return cudaEventCreateWithFlags(event, cudaEventDefault);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    if (!event)
+        return emulator_fail(cudaErrorInvalidResourceHandle);
+    delete event;
+    return emulator_state();
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    cudaError_t error = emulator_state();
+    if (!event)
+        return emulator_fail(cudaErrorInvalidResourceHandle);
+    event->time = std::chrono::steady_clock::now();
+    event->recorded = true;
+    return error;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    return event ? synchronise() : emulator_fail(cudaErrorInvalidResourceHandle);
+}
+
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end)
+{
+    cudaError_t error = emulator_state();
+    if (!start || !end || !start->recorded || !end->recorded || !start->timing || !end->timing)
+        return emulator_fail(cudaErrorInvalidResourceHandle);
+    *milliseconds = std::chrono::duration<float, std::milli>(end->time - start->time).count();
+    return error;
+}
+
+/* ---- Launches ---- */
+
+cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value)
+{
+    locked hold(lock);
+    cudaError_t error = emulator_state();
+    if (error != cudaSuccess)
+        return error;
+    if (!kernel)
+        return emulator_fail(cudaErrorInvalidDeviceFunction);
+    if (attribute == cudaFuncAttributePreferredSharedMemoryCarveout)
+        return cudaSuccess;
+    if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 ||
+        value > SHARED_OPTIN)
+        return emulator_fail(cudaErrorInvalidValue);
+    shared_limits[kernel] = (size_t)value;
+    return cudaSuccess;
+}
+
+} /* extern "C" */
+
+static bool fits(dim3 size, unsigned x, unsigned y, unsigned z)
+{
+    return size.x > 0 && size.y > 0 && size.z > 0 && size.x <= x && size.y <= y && size.z <= z;
+}
+
+cudaError_t emulator_admit(const void *kernel, dim3 grid, dim3 block, size_t shared)
+{
+    locked hold(lock);
+    cudaError_t error = emulator_state();
+    auto raised = shared_limits.find(kernel);
+    size_t usual = SHARED_DEFAULT;
+    size_t limit = raised == shared_limits.end() ? usual : max(usual, raised->second);
+    if (error != cudaSuccess)
+        return error;
+    if (!fits(grid, 0x7fffffff, 65535, 65535) || !fits(block, 1024, 1024, 64) ||
+        block.x * block.y * block.z > 1024)
+        return cudaErrorInvalidConfiguration;
+    if (shared > limit)
+        return cudaErrorInvalidValue;
+    counts.launches++;
+    return due(&state.fail_launch) ? cudaErrorLaunchFailure : cudaSuccess;
+}
