@@ -20,6 +20,7 @@
 
 #define __host__
 #define __global__ __attribute__((unused))
+#define __grid_constant__
 #define __device__ __attribute__((unused))
 #define __constant__
 #define __forceinline__ inline __attribute__((always_inline))
@@ -474,6 +475,8 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, enum cudaMe
                             cudaStream_t stream = nullptr);
 cudaError_t cudaMemset(void *to, int value, size_t size);
 cudaError_t cudaMemsetAsync(void *to, int value, size_t size, cudaStream_t stream = nullptr);
+cudaError_t cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t height,
+                              cudaStream_t stream = nullptr);
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total);
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *pointer);
 

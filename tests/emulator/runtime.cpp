@@ -406,6 +406,15 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t size, cudaStream_t strea
     return set(to, value, size);
 }
 
+cudaError_t cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t height,
+                              cudaStream_t stream)
+{
+    cudaError_t error = width > pitch ? cudaErrorInvalidValue : cudaSuccess;
+    for (size_t i = 0; i < height && error == cudaSuccess; i++)
+        error = set((char *)to + i * pitch, value, width);
+    return error;
+}
+
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
 {
     locked hold(lock);
