@@ -18,23 +18,23 @@ enum { HEAD_TILE = 64 };
 typedef struct {
     const atn_attention_desc *desc;
     bool tf32;
-    int64_t index, heads, batch;     /* which of the h heads, for parameters; which entry */
-    int64_t piece;                   /* batch * heads + index */
-    int64_t n, n_k, d, dv;           /* queries, keys (either may be 0), widths */
-    int64_t length, key_length;      /* before padding was left out */
-    int64_t chunk, chunks;           /* which, of how many the plan cut the head into */
-    int64_t first, end;              /* this chunk's queries */
-    int64_t first_key, end_key;      /* and keys */
+    int64_t index, heads, batch; /* which of the h heads, for parameters; which entry */
+    int64_t piece;               /* batch * heads + index */
+    int64_t n, n_k, d, dv;       /* queries, keys (either may be 0), widths */
+    int64_t length, key_length;  /* before padding was left out */
+    int64_t chunk, chunks;       /* which, of how many the plan cut the head into */
+    int64_t first, end;          /* this chunk's queries */
+    int64_t first_key, end_key;  /* and keys */
     token_rows q, k, v;
-    token_rows out;                  /* forward: every row of the chunk is to be overwritten */
+    token_rows out; /* forward: every row of the chunk is to be overwritten */
     token_rows grad_out, grad_q, grad_k, grad_v; /* backward: gradients are added to. grad_k may be
                                                     the same memory as grad_q */
     real *grad_parameters[ATN_PARAMETER_COUNT]; /* this head's of this entry, dense, to be added to;
                                                    null: not wanted */
-    real *state;                     /* head_reals, kept from the first pass to the last */
-    real *partials;                  /* the head's chunks', chunk_reals each, kept likewise */
+    real *state;    /* head_reals, kept from the first pass to the last */
+    real *partials; /* the head's chunks', chunk_reals each, kept likewise */
     int64_t chunk_reals;
-    real *work;                      /* block_reals, holding anything */
+    real *work; /* block_reals, holding anything */
 } head;
 
 /* Row i, column c of a token stands before padding was left out: */
@@ -69,7 +69,8 @@ static __device__ __forceinline__ token_rows head_parameter(const atn_tensor &t,
  */
 static __device__ void head_add_chunks(const head &h, int64_t offset, int64_t count, real *to)
 {
-    BLOCK_EACH (e, count) {
+    BLOCK_EACH(e, count)
+    {
         real sum = 0;
         for (int64_t c = 0; c < h.chunks; c++)
             sum += h.partials[c * h.chunk_reals + offset + e];
@@ -205,8 +206,9 @@ static void launch_pass(head_launch *l, int64_t chunks, const char *name)
 
 /* Every pass is run over all heads, with all chunks' blocks at once; what one writes the next may
  * read. */
-#define OVER_HEADS(launch, pass)  launch_pass<pass, false>(launch, 1, #pass)
-#define OVER_CHUNKS(launch, pass) launch_pass<pass, false>(launch, (launch)->call.plan.chunks, #pass)
+#define OVER_HEADS(launch, pass) launch_pass<pass, false>(launch, 1, #pass)
+#define OVER_CHUNKS(launch, pass)                                                                  \
+    launch_pass<pass, false>(launch, (launch)->call.plan.chunks, #pass)
 
 /* For what heads of a batch share: the pass sees the call, and head_state of those heads that are
  * finite (plan.nonfinite). */
