@@ -542,6 +542,24 @@ Test(emulator, memory)
               at.type == cudaMemoryTypeUnregistered);
 }
 
+Test(emulator, rows_of_memory)
+{
+    device_array<char> all(std::vector<char>(40, 0));
+    char host[12] = {0};
+    cr_expect(cudaMemset2DAsync(all.data, 10, 5, 3, 4) == cudaSuccess);
+    cr_expect(cudaMemset2D(all.data, 10, 5, 11, 2) == cudaErrorInvalidValue);
+    cr_expect(cudaMemset2D(all.data + 8, 10, 5, 3, 4) == cudaErrorInvalidValue);
+    std::vector<char> got = all.host();
+    for (size_t i = 0; i < 40; i++)
+        cr_expect(got[i] == (i % 10 < 3 ? 5 : 0), "%zu", i);
+    cr_expect(cudaMemcpy2DAsync(host, 3, all.data + 2, 10, 2, 4, cudaMemcpyDeviceToHost) ==
+              cudaSuccess);
+    for (size_t i = 0; i < 12; i++)
+        cr_expect(host[i] == (i % 3 == 0 ? 5 : 0), "%zu", i);
+    cr_expect(cudaMemcpy2D(host, 3, all.data + 9, 10, 2, 4, cudaMemcpyDeviceToHost) ==
+              cudaErrorInvalidValue);
+}
+
 Test(emulator, faults)
 {
     char *pointer = nullptr;
