@@ -341,15 +341,16 @@ static std::map<uintptr_t, size_t>::const_iterator allocation_of(const void *poi
     return it;
 }
 
-static bool on_device(const void *pointer, size_t size)
+bool emulator_on_device(const void *pointer, size_t size)
 {
+    locked hold(lock);
     return allocation_of(pointer, size) != allocations.end();
 }
 
 /* One side of a copy is where its kind says. */
 static bool lies_right(const void *pointer, size_t size, bool device, enum cudaMemcpyKind kind)
 {
-    return kind == cudaMemcpyDefault || on_device(pointer, size) == device;
+    return kind == cudaMemcpyDefault || emulator_on_device(pointer, size) == device;
 }
 
 /* Rows of bytes. */
@@ -389,7 +390,7 @@ static cudaError_t set(void *to, rows t, int value)
     cudaError_t error = emulator_state();
     if (error != cudaSuccess || t.width == 0 || t.height == 0)
         return error;
-    if (t.width > t.pitch || !on_device(to, extent(t)))
+    if (t.width > t.pitch || !emulator_on_device(to, extent(t)))
         return emulator_fail(cudaErrorInvalidValue);
     emulator_access access;
     for (size_t i = 0; i < t.height; i++)
@@ -462,7 +463,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const vo
     *attributes = cudaPointerAttributes();
     attributes->device = -1;
     attributes->hostPointer = (void *)pointer;
-    if (on_device(pointer, 1))
+    if (emulator_on_device(pointer, 1))
         *attributes = {cudaMemoryTypeDevice, 0, (void *)pointer, nullptr};
     return emulator_state();
 }

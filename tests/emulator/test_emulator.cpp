@@ -4,9 +4,9 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <vector>
 
 #include "cuda_runtime.h"
+#include "device_array.h"
 #include "emulator.h"
 
 #if defined __SANITIZE_ADDRESS__
@@ -21,39 +21,6 @@ static void set_order(const char *order)
 {
     setenv("EMULATOR_ORDER", order, 1);
 }
-
-/* Device memory, copied from and to the host. */
-template <class T> struct device_array {
-    T *data = nullptr;
-    size_t count;
-
-    explicit device_array(size_t wanted) : count(wanted)
-    {
-        cr_assert(cudaMalloc(&data, count * sizeof(T)) == cudaSuccess);
-    }
-
-    explicit device_array(const std::vector<T> &host) : device_array(host.size())
-    {
-        cr_assert(cudaMemcpy(data, host.data(), count * sizeof(T), cudaMemcpyHostToDevice) ==
-                  cudaSuccess);
-    }
-
-    ~device_array()
-    {
-        cudaFree(data);
-    }
-
-    device_array(const device_array &) = delete;
-    device_array &operator=(const device_array &) = delete;
-
-    std::vector<T> host() const
-    {
-        std::vector<T> copy(count);
-        cr_assert(cudaMemcpy(copy.data(), data, count * sizeof(T), cudaMemcpyDeviceToHost) ==
-                  cudaSuccess);
-        return copy;
-    }
-};
 
 template <class... P, class... A>
 static cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
