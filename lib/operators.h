@@ -5,6 +5,10 @@
 
 #include "core/internal.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* How a family of operators is planned and run. Tensors are checked, and fit for BLAS, before
  * forward and backward see them. */
 typedef struct {
@@ -43,4 +47,7 @@ typedef struct {
 /* null if out of range */
 const operator_row *operator_row_get(atn_operator op);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -304,14 +304,8 @@ static void describe(attention_case *c)
         if (!values)
             continue;
         int64_t count = t->heads * t->rows * t->cols;
-        double *wide = own(c, data_allocate(count));
-        float *narrow = (float *)(void *)wide;
-        for (int64_t e = 0; e < count; e++)
-            if (c->choice.dtype == ATN_F32)
-                narrow[e] = (float)values[e];
-            else
-                wide[e] = values[e];
-        t->data = wide;
+        t->data = own(c, data_allocate(count));
+        atn_convert(c->choice.dtype, t->data, ATN_F64, values, count);
         t->dtype = c->choice.dtype;
     }
 }

@@ -35,8 +35,11 @@ void data_normal(uint64_t seed, int64_t count, double *values)
 
 void data_round(atn_dtype dtype, int64_t count, double *values)
 {
-    for (int64_t i = 0; dtype == ATN_F32 && i < count; i++)
-        values[i] = (double)(float)values[i];
+    for (int64_t i = 0; i < count; i++) {
+        double rounded;
+        atn_convert(dtype, &rounded, ATN_F64, &values[i], 1);
+        atn_convert(ATN_F64, &values[i], dtype, &rounded, 1);
+    }
 }
 
 enum { MODES = 4 };

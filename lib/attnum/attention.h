@@ -143,6 +143,14 @@ atn_status atn_attention_plan(atn_context *context, const atn_attention_desc *de
 
 void atn_plan_free(atn_plan *plan);
 
+/* For devices with memory of their own: *device is *host with every array it points to (dense, of
+ * the description's dtype already, see atn_convert) copied into one block of the context's memory,
+ * which atn_release frees when the plans made from it are gone. shape says how many buckets lsh
+ * has. *memory is null if there is nothing to copy. */
+atn_status atn_attention_upload(atn_context *context, const atn_attention_desc *host,
+                                const atn_attention_shape *shape, atn_attention_desc *device,
+                                void **memory);
+
 /* ---- Calls ---- */
 
 typedef struct {

@@ -54,6 +54,10 @@ const char *atn_dtype_name(atn_dtype dtype);
 size_t atn_dtype_size(atn_dtype dtype);
 double atn_dtype_roundoff(atn_dtype dtype);
 
+/* to[i] = from[i] for host memory, rounded to nearest, ties to even; overflow gives infinity. The
+ * types may be any; f32 stored as tf32 is rounded to 11 bits. */
+void atn_convert(atn_dtype to_type, void *to, atn_dtype from_type, const void *from, int64_t count);
+
 #ifdef __cplusplus
 }
 #endif

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <limits.h>
 
+#include "core/arrays.h"
 #include "core/backend.h"
 
 struct atn_plan {
@@ -77,6 +78,8 @@ static atn_status check_desc(atn_context *context, const operator_row *row,
     if ((int)desc->dtype >= context->backend->dtypes)
         return core_fail(context, ATN_ERR_DTYPE, "%s: the %s computes in f32 and f64 only",
                          atn_dtype_name(desc->dtype), atn_device_name(context->kind));
+    if (context->kind == ATN_CUDA && !(row->info.capabilities & ATN_CAN_CUDA))
+        return core_fail(context, ATN_ERR_UNSUPPORTED, "%s has no CUDA form", row->info.name);
     if (!atn_storage_name(desc->storage))
         return core_fail(context, ATN_ERR_VALUE, "storage: unknown choice %d", (int)desc->storage);
     if (desc->storage != ATN_STORAGE_NATIVE && context->kind != ATN_CPU)
@@ -155,7 +158,9 @@ atn_status atn_attention_plan(atn_context *context, const atn_attention_desc *de
         .context = context, .row = row, .family = family, .desc = *desc, .shape = full};
     (*plan)->empty = is_empty(&full);
     if (!(*plan)->empty) {
-        status = core_allocate(context, family->state_size, &(*plan)->state);
+        status = core_check_arrays(context, desc, &full);
+        if (status == ATN_OK)
+            status = core_allocate(context, family->state_size, &(*plan)->state);
         if (status == ATN_OK)
             status = family->prepare(context, desc, &full, (*plan)->state);
         if (status == ATN_OK)

@@ -7,6 +7,10 @@
 
 #include <attnum/attnum.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct atn_context {
     const struct core_backend *backend;
     atn_device kind;
@@ -68,4 +72,7 @@ void *core_take(core_arena *arena, int64_t count, size_t size);
  * to release. */
 atn_status core_arena_allocate(atn_context *context, core_arena *arena, void **memory);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

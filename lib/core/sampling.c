@@ -4,7 +4,9 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <omp.h>
+#include <string.h>
 
+#include "core/backend.h"
 #include "cpu/table.h"
 
 static atn_status count_grid(atn_context *context, const atn_sampling *s, int64_t n, int64_t *count)
@@ -49,6 +51,46 @@ static atn_status count_first(atn_context *context, const atn_sampling *s, int64
     return ATN_OK;
 }
 
+/* Number i of an array of the description, which lies on the device, against a bound. */
+static atn_status check_index(atn_context *context, int64_t i, const void *value, double bound)
+{
+    int64_t index;
+    memcpy(&index, value, sizeof index);
+    if (index >= 0 && (double)index < bound)
+        return ATN_OK;
+    return core_fail(context, ATN_ERR_VALUE,
+                     "sampling: index %" PRId64 " is %" PRId64 ", expected 0 to %.0f", i, index,
+                     bound - 1);
+}
+
+static atn_status check_uniform(atn_context *context, int64_t i, const void *value, double bound)
+{
+    double uniform;
+    memcpy(&uniform, value, sizeof uniform);
+    if (uniform >= 0 && uniform < bound)
+        return ATN_OK;
+    return core_fail(context, ATN_ERR_VALUE,
+                     "sampling: uniform %" PRId64 " is %g, expected 0 <= u < 1", i, uniform);
+}
+
+/* All of them, fetched some at a time; both types have 8 bytes. */
+static atn_status check_numbers(atn_context *context, const void *numbers, int64_t count,
+                                double bound,
+                                atn_status (*check)(atn_context *, int64_t, const void *, double))
+{
+    int64_t fetched[256];
+    enum { FETCHED = sizeof fetched / sizeof *fetched };
+    atn_status status = ATN_OK;
+    for (int64_t i = 0; i < count && status == ATN_OK; i += FETCHED) {
+        int64_t some = count - i < FETCHED ? count - i : FETCHED;
+        status = context->backend->download(context, fetched, (const int64_t *)numbers + i,
+                                            (size_t)some * sizeof *fetched);
+        for (int64_t j = 0; j < some && status == ATN_OK; j++)
+            status = check(context, i + j, &fetched[j], bound);
+    }
+    return status;
+}
+
 static atn_status count_indices(atn_context *context, const atn_sampling *s, int64_t n,
                                 int64_t *count)
 {
@@ -57,12 +99,7 @@ static atn_status count_indices(atn_context *context, const atn_sampling *s, int
         return status;
     if (!s->indices)
         return core_fail(context, ATN_ERR_NULL, "sampling: indices is null");
-    for (int64_t i = 0; i < s->count; i++)
-        if (s->indices[i] < 0 || s->indices[i] >= n)
-            return core_fail(context, ATN_ERR_VALUE,
-                             "sampling: index %" PRId64 " is %" PRId64 ", expected 0 to %" PRId64,
-                             i, s->indices[i], n - 1);
-    return ATN_OK;
+    return check_numbers(context, s->indices, s->count, (double)n, check_index);
 }
 
 bool core_sampling_chooses(atn_sampling_kind kind)
@@ -90,12 +127,7 @@ static atn_status check_uniforms(atn_context *context, const atn_sampling *s)
         return core_fail(context, ATN_ERR_SHAPE,
                          "sampling: %" PRId64 " uniforms, expected at least %" PRId64,
                          s->uniform_count, needed);
-    for (int64_t i = 0; i < needed; i++)
-        if (!(s->uniforms[i] >= 0 && s->uniforms[i] < 1))
-            return core_fail(context, ATN_ERR_VALUE,
-                             "sampling: uniform %" PRId64 " is %g, expected 0 <= u < 1", i,
-                             s->uniforms[i]);
-    return ATN_OK;
+    return check_numbers(context, s->uniforms, needed, 1, check_uniform);
 }
 
 static atn_status count_chosen(atn_context *context, const atn_sampling *s, int64_t n,

@@ -153,7 +153,7 @@ template <class T> static __device__ __forceinline__ T warp_max(T x)
 /* The sum of the threads' x, for all of them. */
 template <class T> static __device__ T block_sum(T x)
 {
-    static __shared__ T parts[BLOCK_WARPS];
+    __shared__ T parts[BLOCK_WARPS];
     x = warp_sum(x);
     if (threadIdx.x % 32 == 0)
         parts[threadIdx.x / 32] = x;
@@ -168,7 +168,7 @@ template <class T> static __device__ T block_sum(T x)
 /* The largest; NaN if one is. */
 template <class T> static __device__ T block_max(T x)
 {
-    static __shared__ T parts[BLOCK_WARPS];
+    __shared__ T parts[BLOCK_WARPS];
     x = warp_max(x);
     if (threadIdx.x % 32 == 0)
         parts[threadIdx.x / 32] = x;

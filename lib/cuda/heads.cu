@@ -222,7 +222,6 @@ static head_launch open_call(atn_context *context, const cuda_heads *heads,
                               dim3((unsigned)head_smaller(heads->shape.batch, 65535)), dim3(32), 0,
                               stream_of(&l), *c),
                   "the masks");
-    find_bad<inputs_bad>(&l);
     return l;
 }
 
@@ -231,6 +230,7 @@ static atn_status forward(atn_context *context, const cuda_heads *heads,
 {
     head_launch l = open_call(context, heads, inputs);
     l.call.out = *out;
+    find_bad<inputs_bad>(&l);
     operator_of(heads->desc.op)->forward(&l);
     find_bad<output_bad>(&l);
     finish(&l, out, inputs->query_mask);
@@ -300,6 +300,7 @@ static atn_status backward(atn_context *context, const cuda_heads *heads,
         l.status = device_clear(context, heads->gradients,
                                 (size_t)(free - (real *)heads->gradients) * sizeof(real));
     open_parameters(&l, gradients);
+    find_bad<inputs_bad>(&l);
     find_bad<gradient_of_output_bad>(&l);
     operator_of(heads->desc.op)->backward(&l);
     find_bad<gradients_bad>(&l);

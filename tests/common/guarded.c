@@ -6,12 +6,14 @@
 
 enum { MARGIN = 16 };
 
+static const uint16_t pattern16 = 0x7fde; /* NaN in bf16 and in f16 */
 static const uint32_t pattern32 = 0x7fc0dead;
 static const uint64_t pattern64 = 0x7ff80000dead5a5a;
 
 static const void *pattern_of(atn_dtype dtype)
 {
-    return dtype == ATN_F32 ? (const void *)&pattern32 : (const void *)&pattern64;
+    size_t size = atn_dtype_size(dtype);
+    return size == 2 ? (const void *)&pattern16 : size == 4 ? (const void *)&pattern32 : &pattern64;
 }
 
 void guarded_poison(guarded *t)
@@ -63,25 +65,15 @@ static int64_t item_count(const guarded *t)
 
 static double read_element(atn_dtype dtype, const unsigned char *from)
 {
-    float single;
     double value;
-    if (dtype == ATN_F64) {
-        memcpy(&value, from, sizeof value);
-        return value;
-    }
-    memcpy(&single, from, sizeof single);
-    return (double)single;
+    atn_convert(ATN_F64, &value, dtype, from, 1);
+    return value;
 }
 
 void guarded_set(guarded *t, const double *values)
 {
-    for (int64_t i = 0; i < item_count(t); i++) {
-        float single = (float)values[i];
-        if (t->view.dtype == ATN_F32)
-            memcpy(place(t, i), &single, sizeof single);
-        else
-            memcpy(place(t, i), &values[i], sizeof values[i]);
-    }
+    for (int64_t i = 0; i < item_count(t); i++)
+        atn_convert(t->view.dtype, place(t, i), ATN_F64, &values[i], 1);
 }
 
 void guarded_get(const guarded *t, double *values)
@@ -125,8 +117,13 @@ bool guarded_same_bits(const guarded *a, const guarded *b)
 ref_difference guarded_compare(const guarded *t, int64_t batch, int64_t head, const double *want)
 {
     const atn_tensor *v = &t->view;
-    const void *got = atn_tensor_matrix(v, batch, head);
-    return v->dtype == ATN_F32
-               ? ref_compare_f32(v->rows, v->cols, got, v->row_stride, want, v->cols)
-               : ref_compare_f64(v->rows, v->cols, got, v->row_stride, want, v->cols);
+    int64_t first = (batch * v->heads + head) * v->rows * v->cols;
+    double *got = malloc((size_t)(v->rows * v->cols + 1) * sizeof *got);
+    if (!got)
+        abort();
+    for (int64_t i = 0; i < v->rows * v->cols; i++)
+        got[i] = read_element(v->dtype, place(t, first + i));
+    ref_difference difference = ref_compare_f64(v->rows, v->cols, got, v->cols, want, v->cols);
+    free(got);
+    return difference;
 }

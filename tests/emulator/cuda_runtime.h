@@ -20,6 +20,7 @@
 
 #define __host__
 #define __global__ __attribute__((unused))
+#define __grid_constant__
 #define __device__ __attribute__((unused))
 #define __constant__
 #define __forceinline__ inline __attribute__((always_inline))

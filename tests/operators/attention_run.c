@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "data.h"
+#include "staged.h"
 
 atn_status attention_expect(const attention_case *c, double *want)
 {
@@ -165,30 +166,69 @@ atn_gradients attention_run_gradients(attention_run *r)
     return g;
 }
 
+/* The inputs where the context's device can read them. */
+typedef struct {
+    atn_tensor q, k, v, out, dout, gradients[SLOT_COUNT];
+    atn_attention_desc desc;
+    atn_attention_inputs inputs;
+} placed;
+
+static void place_inputs(staged *s, const attention_run *r, placed *p)
+{
+    const atn_attention_shape *shape = &r->c->shape;
+    p->desc = staged_desc(s, &r->c->desc, shape);
+    p->inputs.q = staged_input(s, &r->q, &p->q);
+    p->inputs.k = r->c->choice.cross ? staged_input(s, &r->k, &p->k) : NULL;
+    p->inputs.v = staged_input(s, &r->v, &p->v);
+    p->inputs.query_mask =
+        staged_bytes(s, r->c->query_mask, (size_t)(shape->batch * shape->tokens));
+    p->inputs.key_mask =
+        staged_bytes(s, r->c->key_mask, (size_t)(shape->batch * shape->key_tokens));
+}
+
 atn_status attention_run_forward(attention_run *r, atn_context *context)
 {
     atn_plan *plan;
-    atn_attention_inputs inputs = attention_run_inputs(r);
+    staged s = staged_open(context);
+    placed p = {0};
     guarded_poison(&r->out);
-    atn_status status = atn_attention_plan(context, &r->c->desc, &r->c->shape, &plan);
+    place_inputs(&s, r, &p);
+    atn_tensor *out = staged_output(&s, &r->out, &p.out);
+    atn_status status = atn_attention_plan(context, &p.desc, &r->c->shape, &plan);
     if (status == ATN_OK)
-        status = atn_attention_forward(plan, &inputs, &r->out.view, &r->info);
+        status = atn_attention_forward(plan, &p.inputs, out, &r->info);
     atn_plan_free(plan);
+    staged_close(&s);
     return status;
+}
+
+static atn_gradients place_gradients(staged *s, attention_run *r, placed *p)
+{
+    atn_tensor *all[SLOT_COUNT];
+    for (int i = 0; i < SLOT_COUNT; i++) {
+        if (r->gradients[i].memory)
+            guarded_poison(&r->gradients[i]);
+        all[i] = staged_output(s, &r->gradients[i], &p->gradients[i]);
+    }
+    atn_gradients g = {.q = all[SLOT_Q], .v = all[SLOT_V], .k = all[SLOT_K]};
+    for (int i = 0; i < ATN_PARAMETER_COUNT; i++)
+        g.parameters[i] = all[SLOT_PARAMETERS + i];
+    return g;
 }
 
 atn_status attention_run_backward(attention_run *r, atn_context *context)
 {
     atn_plan *plan;
-    atn_attention_inputs inputs = attention_run_inputs(r);
-    atn_gradients gradients = attention_run_gradients(r);
-    for (int i = 0; i < SLOT_COUNT; i++)
-        if (r->gradients[i].memory)
-            guarded_poison(&r->gradients[i]);
-    atn_status status = atn_attention_plan(context, &r->c->desc, &r->c->shape, &plan);
+    staged s = staged_open(context);
+    placed p = {0};
+    place_inputs(&s, r, &p);
+    atn_gradients gradients = place_gradients(&s, r, &p);
+    const atn_tensor *dout = staged_input(&s, &r->dout, &p.dout);
+    atn_status status = atn_attention_plan(context, &p.desc, &r->c->shape, &plan);
     if (status == ATN_OK)
-        status = atn_attention_backward(plan, &inputs, &r->dout.view, &gradients, &r->info);
+        status = atn_attention_backward(plan, &p.inputs, dout, &gradients, &r->info);
     atn_plan_free(plan);
+    staged_close(&s);
     return status;
 }
 

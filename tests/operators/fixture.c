@@ -12,9 +12,20 @@
 #include "sampling.h"
 #include "soft.h"
 
+atn_device fixture_device(void)
+{
+    const char *name = getenv("ATTNUM_TEST_DEVICE");
+    return name && strcmp(name, "cuda") == 0 ? ATN_CUDA : ATN_CPU;
+}
+
+bool fixture_runs(const atn_operator_info *info)
+{
+    return info->capabilities & (fixture_device() == ATN_CUDA ? ATN_CAN_CUDA : ATN_CAN_CPU);
+}
+
 atn_context *fixture_context(int threads, allocator_counts *counts)
 {
-    atn_context_options options = {.threads = threads};
+    atn_context_options options = {.device = fixture_device(), .threads = threads};
     atn_context *context;
     if (counts)
         options.allocator = allocator_counting(counts);

@@ -9,7 +9,14 @@
 #include "allocator.h"
 #include "guarded.h"
 
-/* A CPU context; ends the program if there is none. counts may be null. */
+/* The device that the tests are about: what the environment variable ATTNUM_TEST_DEVICE says, cpu
+ * (default) or cuda. */
+atn_device fixture_device(void);
+
+/* Whether the operator has a form for it. */
+bool fixture_runs(const atn_operator_info *info);
+
+/* A context for that device; ends the program if there is none. counts may be null. */
 atn_context *fixture_context(int threads, allocator_counts *counts);
 
 /* One sampling of tokens on a height x width grid. What a kind does not use is ignored: window and

@@ -99,6 +99,8 @@ Test(attention, forward_is_the_reference)
     atn_context *context = fixture_context(1, NULL);
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
         const atn_operator_info *info = atn_operator_get((atn_operator)op);
+        if (!fixture_runs(info))
+            continue;
         for (int variant = 0; variant < info->variant_count; variant++) {
             tally tallies[ATN_DTYPE_COUNT] = {{0}};
             for (int row = 0; row < ROWS; row++)

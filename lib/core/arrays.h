@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The arrays that a description points to. */
+#ifndef CORE_ARRAYS_H
+#define CORE_ARRAYS_H
+
+#include "core/internal.h"
+
+/* ATN_ERR_VALUE if the device cannot read one of them. */
+atn_status core_check_arrays(atn_context *context, const atn_attention_desc *desc,
+                             const atn_attention_shape *shape);
+
+#endif
