@@ -44,8 +44,8 @@ static __device__ __forceinline__ void rows_set(const token_rows &t, int64_t i, 
 static __device__ void block_load(const token_rows &from, int64_t first, int64_t count,
                                   int64_t cols, real *tile)
 {
-    BLOCK_EACH(e, count * cols)
-    tile[e] = rows_get(from, first + e / cols, e % cols);
+    BLOCK_EACH (e, count * cols)
+        tile[e] = rows_get(from, first + e / cols, e % cols);
     __syncthreads();
 }
 
@@ -53,8 +53,8 @@ static __device__ void block_load(const token_rows &from, int64_t first, int64_t
 static __device__ void block_store(const token_rows &to, int64_t first, int64_t count, int64_t cols,
                                    const real *tile)
 {
-    BLOCK_EACH(e, count * cols)
-    rows_set(to, first + e / cols, e % cols, tile[e]);
+    BLOCK_EACH (e, count * cols)
+        rows_set(to, first + e / cols, e % cols, tile[e]);
     __syncthreads();
 }
 
@@ -62,8 +62,7 @@ static __device__ void block_store(const token_rows &to, int64_t first, int64_t 
 static __device__ void block_add(const token_rows &to, int64_t first, int64_t count, int64_t cols,
                                  const real *tile)
 {
-    BLOCK_EACH(e, count * cols)
-    {
+    BLOCK_EACH (e, count * cols) {
         int64_t i = first + e / cols, c = e % cols;
         rows_set(to, i, c, rows_get(to, i, c) + tile[e]);
     }
@@ -72,8 +71,8 @@ static __device__ void block_add(const token_rows &to, int64_t first, int64_t co
 
 static __device__ void block_fill(int64_t count, real value, real *a)
 {
-    BLOCK_EACH(e, count)
-    a[e] = value;
+    BLOCK_EACH (e, count)
+        a[e] = value;
     __syncthreads();
 }
 
@@ -88,8 +87,7 @@ static __device__ void gemm_tiles(bool tf32, int64_t rows, int64_t cols, int64_t
                                   int64_t b_inner, int64_t b_col, bool add, real *c, int64_t ldc)
 {
     int64_t down = (rows + SIZE - 1) / SIZE, across = (cols + SIZE - 1) / SIZE;
-    BLOCK_EACH(t, down * across)
-    {
+    BLOCK_EACH (t, down * across) {
         int64_t r = t / across, s = t % across;
         real sums[SIZE][SIZE] = {{0}};
         for (int64_t k = 0; k < inner; k++) {
@@ -187,8 +185,7 @@ template <class F>
 static __device__ void block_columns(int64_t rows, int64_t cols, const real *tile, int64_t stride,
                                      bool add, double *sums, F f)
 {
-    BLOCK_EACH(c, cols)
-    {
+    BLOCK_EACH (c, cols) {
         double sum = add ? sums[c] : 0;
         for (int64_t i = 0; i < rows; i++)
             sum += f(tile[i * stride + c]);

@@ -46,7 +46,8 @@ static __device__ point_set gaussian_points(const gaussian &k, int64_t count, co
     return set;
 }
 
-/* |x - y|^2, every one a sum over the channels in order; threads share the tile as in gemm_tiles. */
+/* |x - y|^2, every one a sum over the channels in order; threads share the tile as in gemm_tiles.
+ */
 template <int SIZE>
 static __device__ void gaussian_distances(int64_t d, const point_set &x, const point_set &y,
                                           real *out, int64_t out_stride)

@@ -57,8 +57,8 @@ static __global__ void list_positions(const __grid_constant__ head_call c)
 static __device__ bool rows_bad(const token_rows &rows, int64_t first, int64_t end, int64_t cols)
 {
     bool bad = false;
-    BLOCK_EACH(e, (end - first) * cols)
-    bad |= !isfinite(rows_get(rows, first + e / cols, e % cols));
+    BLOCK_EACH (e, (end - first) * cols)
+        bad |= !isfinite(rows_get(rows, first + e / cols, e % cols));
     return bad;
 }
 
@@ -135,8 +135,8 @@ static __global__ void note_bad_sums(const __grid_constant__ head_call c, int p)
     int64_t piece = blockIdx.x;
     const real *sums = (const real *)c.plan.sums[p] + piece * size;
     bool bad = false;
-    BLOCK_EACH(e, size)
-    bad |= !isfinite(sums[e]);
+    BLOCK_EACH (e, size)
+        bad |= !isfinite(sums[e]);
     if (__syncthreads_or(bad) && threadIdx.x == 0)
         c.plan.nonfinite[piece] = 1;
 }

@@ -23,6 +23,7 @@ typedef struct {
     int64_t n, n_k, d, dv;       /* queries, keys (either may be 0), widths */
     int64_t length, key_length;  /* before padding was left out */
     int64_t chunk, chunks;       /* which, of how many the plan cut the head into */
+    int64_t step;                /* of a pass that is run more than once (head_call) */
     int64_t first, end;          /* this chunk's queries */
     int64_t first_key, end_key;  /* and keys */
     token_rows q, k, v;
@@ -69,8 +70,7 @@ static __device__ __forceinline__ token_rows head_parameter(const atn_tensor &t,
  */
 static __device__ void head_add_chunks(const head &h, int64_t offset, int64_t count, real *to)
 {
-    BLOCK_EACH(e, count)
-    {
+    BLOCK_EACH (e, count) {
         real sum = 0;
         for (int64_t c = 0; c < h.chunks; c++)
             sum += h.partials[c * h.chunk_reals + offset + e];
@@ -92,6 +92,7 @@ typedef struct {
     const unsigned char *query_mask, *key_mask;
     bool masked, backward;
     unsigned wanted; /* bit p: parameter p's gradient */
+    int64_t step;    /* set before a pass is launched, where it is run more than once */
 } head_call;
 
 /* A call while it is being launched; after a failure nothing more is. */
@@ -131,6 +132,7 @@ static __device__ head head_open(const head_call &c, int64_t piece, int64_t chun
     h.length = s.tokens;
     h.key_length = s.key_tokens;
     h.chunk = chunk;
+    h.step = c.step;
     h.chunks = p.chunks;
     int64_t tokens = chunks == 1 ? INT64_MAX / 2 : p.chunk;
     h.first = head_smaller(chunk * tokens, h.n);

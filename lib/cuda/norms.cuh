@@ -109,16 +109,14 @@ static __device__ void columns_sum(atn_sima_norm norm, int64_t d, const token_ro
 {
     int64_t groups = d < BLOCK_THREADS ? BLOCK_THREADS / d : 1;
     norm_sum *sums = (norm_sum *)work, *to = (norm_sum *)partial;
-    BLOCK_EACH(t, groups * d)
-    {
+    BLOCK_EACH (t, groups * d) {
         norm_sum s = {0, 0};
         for (int64_t i = first + t / d; i < end; i += groups)
             norm_add(norm, &s, (double)rows_get(x, i, t % d));
         sums[t] = s;
     }
     __syncthreads();
-    BLOCK_EACH(e, d)
-    {
+    BLOCK_EACH (e, d) {
         norm_sum s = sums[e];
         for (int64_t g = 1; g < groups; g++)
             norm_merge(norm, &s, sums[g * d + e]);
@@ -131,8 +129,7 @@ static __device__ void columns_sum(atn_sima_norm norm, int64_t d, const token_ro
 static __device__ void columns_finish(const head &h, const column_norms &c, int64_t offset,
                                       double epsilon)
 {
-    BLOCK_EACH(e, c.d)
-    {
+    BLOCK_EACH (e, c.d) {
         norm_sum s = {0, 0};
         for (int64_t i = 0; i < h.chunks; i++)
             norm_merge(c.norm, &s, ((norm_sum *)(h.partials + i * h.chunk_reals + offset))[e]);
@@ -148,8 +145,7 @@ static __device__ void columns_finish(const head &h, const column_norms &c, int6
 static __device__ void columns_load(const column_norms &c, const token_rows &x, int64_t first,
                                     int64_t count, real *tile)
 {
-    BLOCK_EACH(e, count * c.d)
-    {
+    BLOCK_EACH (e, count * c.d) {
         int64_t column = e % c.d;
         tile[e] = (real)((double)rows_get(x, first + e / c.d, column) / c.divisors[column]);
     }
@@ -167,15 +163,13 @@ static __device__ void columns_push(const column_norms &c, int64_t count, const 
                                     const real *g, double *along, const token_rows &grad,
                                     int64_t first)
 {
-    BLOCK_EACH(e, c.d)
-    {
+    BLOCK_EACH (e, c.d) {
         double sum = along[e];
         for (int64_t i = 0; i < count; i++)
             sum += (double)g[i * c.d + e] * (double)normalised[i * c.d + e];
         along[e] = sum;
     }
-    BLOCK_EACH(e, count * c.d)
-    {
+    BLOCK_EACH (e, count * c.d) {
         int64_t i = first + e / c.d, column = e % c.d;
         real old = rows_get(grad, i, column);
         rows_set(grad, i, column, old + (real)((double)g[e] / c.divisors[column]));
@@ -187,8 +181,7 @@ static __device__ void columns_pull(const column_norms &c, const double *along, 
                                     int64_t first, int64_t end, const token_rows &grad)
 {
     if (c.norm != ATN_SIMA_NONE)
-        BLOCK_EACH(e, (end - first) * c.d)
-        {
+        BLOCK_EACH (e, (end - first) * c.d) {
             int64_t i = first + e / c.d, column = e % c.d;
             double value = (double)rows_get(x, i, column), divisor = c.divisors[column];
             double slope = c.norm == ATN_SIMA_L1 ? (value < 0 ? -1 : 1) : value / divisor;
@@ -201,8 +194,7 @@ static __device__ void columns_pull(const column_norms &c, const double *along, 
 /* along over all chunks, whose own start `offset` elements into each partial. */
 static __device__ void columns_add_along(const head &h, int64_t d, int64_t offset, double *along)
 {
-    BLOCK_EACH(e, d)
-    {
+    BLOCK_EACH (e, d) {
         double sum = 0;
         for (int64_t i = 0; i < h.chunks; i++)
             sum += ((double *)(h.partials + i * h.chunk_reals + offset))[e];
