@@ -8,6 +8,14 @@ static const head_operator *operator_of(atn_operator op)
     switch (op) {
     case ATN_SIMA:
         return &R(cuda_sima);
+    case ATN_PERFORMER:
+        return &R(cuda_performer);
+    case ATN_RFF:
+        return &R(cuda_rff);
+    case ATN_ELU:
+        return &R(cuda_elu);
+    case ATN_COSFORMER:
+        return &R(cuda_cosformer);
     default:
         return NULL;
     }
