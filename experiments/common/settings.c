@@ -584,7 +584,7 @@ static bool names_file(const char *input)
 static int check_together(const settings *s)
 {
     bool nr = false, file = false;
-    const char *narrow = NULL;
+    const char *reason, *narrow = NULL;
     for (int i = 0; i < s->dtype_count; i++)
         if (s->dtypes[i] >= ATN_CPU_DTYPE_COUNT)
             narrow = atn_dtype_name(s->dtypes[i]);
@@ -598,8 +598,8 @@ static int check_together(const settings *s)
         report_error("--grid: only --input FILE.npy takes it");
     else if (narrow && s->device == ATN_CPU)
         report_error("--dtype %s: needs --device cuda; on the CPU expected f32 or f64", narrow);
-    else if (s->device == ATN_CUDA) {
-        report_error("--device cuda: this build has no CUDA");
+    else if (atn_device_count(s->device, &reason) == 0) {
+        report_error("--device %s: %s", atn_device_name(s->device), reason);
         return EXIT_ENVIRONMENT;
     } else if (s->certify > 0 && !ref_certify_library()) {
         report_error("--certify %" PRId64 ": this build lacks FLINT and Arb; expected 0",
