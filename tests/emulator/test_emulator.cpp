@@ -394,6 +394,31 @@ Test(emulator, host_must_not_touch)
 #endif
 }
 
+/* Whether ASan sees what is touched at and beyond the end of both kinds of shared memory. */
+static __global__ void ends_of_shared(int *out)
+{
+    __shared__ char fixed[40];
+    char *asked = (char *)emulator_shared();
+    fixed[39] = asked[39] = 1;
+#if defined __SANITIZE_ADDRESS__
+    out[0] = __asan_address_is_poisoned(fixed + 39) || __asan_address_is_poisoned(asked + 39);
+    out[1] = __asan_address_is_poisoned(fixed + 40);
+    out[2] = __asan_address_is_poisoned(asked + 40);
+#else
+    out[0] = 0;
+    out[1] = out[2] = 1;
+#endif
+}
+
+Test(emulator, beyond_shared)
+{
+    device_array<int> out(3);
+    for (int again = 0; again < 2; again++) { /* the poison of a block does not undo it */
+        cr_assert(launch(ends_of_shared, 2, 1, 40, out.data) == cudaSuccess);
+        cr_expect(out.host() == std::vector<int>({0, 1, 1}));
+    }
+}
+
 /* ---- Limits and faults ---- */
 
 static __global__ void nothing(void) {}
@@ -456,8 +481,26 @@ Test(emulator, no_device)
     cr_expect(cudaMalloc(&pointer, 1) == cudaErrorNoDevice && !pointer);
     cr_expect(launch(nothing, 1, 1, 0) == cudaErrorNoDevice);
     cr_expect(cudaSetDevice(0) == cudaErrorNoDevice);
+    emulator_devices(-1);
+    count = -1;
+    cr_expect(cudaGetDeviceCount(&count) == cudaErrorInsufficientDriver && count == 0);
+    cr_expect(cudaStreamSynchronize(nullptr) == cudaErrorInsufficientDriver);
     emulator_reset();
     cr_expect(launch(nothing, 1, 1, 0) == cudaSuccess);
+}
+
+Test(emulator, two_devices)
+{
+    int device = -1;
+    char *memory = nullptr;
+    cudaPointerAttributes at;
+    emulator_devices(2);
+    cr_expect(cudaSetDevice(1) == cudaSuccess && cudaMalloc(&memory, 10) == cudaSuccess);
+    cr_expect(cudaSetDevice(2) == cudaErrorInvalidDevice);
+    cr_expect(cudaGetDevice(&device) == cudaSuccess && device == 1);
+    cr_expect(cudaSetDevice(0) == cudaSuccess);
+    cr_expect(cudaPointerGetAttributes(&at, memory + 9) == cudaSuccess && at.device == 1);
+    cr_expect(cudaFree(memory) == cudaSuccess);
 }
 
 Test(emulator, memory)
