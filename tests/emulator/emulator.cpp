@@ -10,24 +10,13 @@
 
 #include "internal.h"
 
-#if defined __SANITIZE_ADDRESS__
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
-#elif defined __has_feature
-#if __has_feature(address_sanitizer)
-#define __SANITIZE_ADDRESS__ 1
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
-#endif
-#endif
-
 uint3 threadIdx, blockIdx;
 dim3 blockDim(0, 0, 0), gridDim(0, 0, 0);
 
 /* ---- Fibers: a stack each and the registers a call preserves ---- */
 
 enum { FIBERS = 1024, PAGE = 64 << 10 /* a multiple of every page size in use */ };
-#ifdef __SANITIZE_ADDRESS__
+#ifdef EMULATOR_ASAN
 enum { STACK = 256 << 10 };
 #else
 enum { STACK = 64 << 10 };
@@ -117,14 +106,14 @@ static size_t scheduler_size;
 
 static void start_switch(void **fake_stack, const void *bottom, size_t size)
 {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef EMULATOR_ASAN
     __sanitizer_start_switch_fiber(fake_stack, bottom, size);
 #endif
 }
 
 static void finish_switch(void *fake_stack, const void **bottom, size_t *size)
 {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef EMULATOR_ASAN
     __sanitizer_finish_switch_fiber(fake_stack, bottom, size);
 #endif
 }
@@ -197,9 +186,7 @@ static void abandon_fibers(int count)
         if (fibers[i].waits == EXITED)
             continue;
         fibers[i].stack_pointer = nullptr;
-#ifdef __SANITIZE_ADDRESS__
         __asan_unpoison_memory_region(fibers[i].bottom, STACK);
-#endif
     }
 }
 

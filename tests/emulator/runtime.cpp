@@ -7,13 +7,6 @@
 
 #include "internal.h"
 
-#if defined __SANITIZE_ADDRESS__
-#include <sanitizer/asan_interface.h>
-#else
-#define __asan_poison_memory_region(address, size)   ((void)0)
-#define __asan_unpoison_memory_region(address, size) ((void)0)
-#endif
-
 /* ---- The device ---- */
 
 enum { MULTIPROCESSORS = 4, CLOCK_KHZ = 1000000, L2_CACHE = 4 << 20, BUS_WIDTH = 256 };
@@ -316,7 +309,6 @@ static void let_access(bool let)
             __asan_unpoison_memory_region(address, it.second.size);
         else
             __asan_poison_memory_region(address, it.second.size);
-        (void)address;
     }
 }
 
