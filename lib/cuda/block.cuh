@@ -50,8 +50,8 @@ static __device__ void block_load(const token_rows &from, int64_t first, int64_t
 }
 
 /* The other way. */
-static __device__ void block_store(const token_rows &to, int64_t first, int64_t count,
-                                   int64_t cols, const real *tile)
+static __device__ void block_store(const token_rows &to, int64_t first, int64_t count, int64_t cols,
+                                   const real *tile)
 {
     BLOCK_EACH (e, count * cols)
         rows_set(to, first + e / cols, e % cols, tile[e]);
@@ -116,8 +116,8 @@ static __device__ void gemm_tiles(bool tf32, int64_t rows, int64_t cols, int64_t
     __syncthreads();
 }
 
-/* C (rows x cols) = op(A) op(B), or C += with `add`; inner is the shared size. tf32: the factors are
- * rounded to it. C must not overlap A or B. */
+/* C (rows x cols) = op(A) op(B), or C += with `add`; inner is the shared size. tf32: the factors
+ * are rounded to it. C must not overlap A or B. */
 static __device__ void block_gemm(bool tf32, int trans_a, int trans_b, int64_t rows, int64_t cols,
                                   int64_t inner, const real *a, int64_t lda, const real *b,
                                   int64_t ldb, bool add, real *c, int64_t ldc)
