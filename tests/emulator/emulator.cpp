@@ -405,11 +405,7 @@ unsigned emulator_warp(emulator_place here, unsigned mask, bool vote, const void
     current->source = source;
     current->taken = taken;
     arrived[thread / 32] |= 1u << lane;
-    if (!(mask >> lane & 1))
-        report("%s at %s:%d: thread %d is not in its own mask %#x", here.what, here.file, here.line,
-               thread, mask);
-    else
-        release_warp(thread - lane, current);
+    release_warp(thread - lane, current);
     suspend();
     return current->ballot;
 }

@@ -336,7 +336,7 @@ static std::map<uintptr_t, allocation>::const_iterator allocation_of(const void 
         return allocations.end();
     --it;
     size_t before = (size_t)(address - it->first);
-    if (before >= it->second.size || size > it->second.size - before)
+    if (before > it->second.size || size > it->second.size - before)
         return allocations.end();
     return it;
 }

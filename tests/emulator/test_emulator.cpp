@@ -320,6 +320,17 @@ static __global__ void masks_differ(int *out)
     out[threadIdx.x] = __any_sync(threadIdx.x % 32 < 3 ? all_lanes : 0xfffffff8, 1);
 }
 
+static __global__ void masks_overlap(int *out)
+{
+    out[threadIdx.x] = __any_sync(threadIdx.x % 32 < 16 ? all_lanes : 0xfffffffe, 1);
+}
+
+static __global__ void different_on_one_line(int *out)
+{
+    bool any = threadIdx.x % 2;
+    out[threadIdx.x] = any ? __any_sync(all_lanes, 1) : __all_sync(all_lanes, 1);
+}
+
 static __global__ void fine(int *out)
 {
     __syncthreads();
@@ -341,6 +352,8 @@ Test(emulator, divergence)
         {"a lane not in its mask", not_in_mask, cudaErrorLaunchFailure},
         {"lanes that do not exist", part_of_warp, cudaErrorLaunchFailure},
         {"masks that differ", masks_differ, cudaErrorLaunchFailure},
+        {"masks that overlap", masks_overlap, cudaErrorLaunchFailure},
+        {"two collectives in one line", different_on_one_line, cudaErrorLaunchFailure},
     };
     device_array<int> out(64);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -353,7 +366,7 @@ Test(emulator, divergence)
             cr_expect(cudaGetLastError() == got && cudaGetLastError() == got, "not sticky");
             cr_expect(launch(fine, 1, 64, 0, out.data) == got && cudaDeviceSynchronize() == got);
             emulator_reset();
-            cr_expect(launch(fine, 2, 64, 0, out.data) == cudaSuccess);
+            cr_expect(launch(fine, 1, 64, 0, out.data) == cudaSuccess);
             for (int seven : out.host())
                 cr_expect(seven == 7, "%s", cases[i].what);
         }
@@ -463,6 +476,8 @@ Test(emulator, limits_of_launches)
     cr_expect(cudaFuncSetAttribute(touch_shared, attribute, most) == cudaSuccess);
     cr_expect(launch(touch_shared, 1, 1, most, most - 1) == cudaSuccess);
     cr_expect(launch(touch_shared, 1, 1, most + 1, 0) == cudaErrorInvalidValue);
+    cr_expect(cudaFuncSetAttribute(touch_shared, attribute, 60000) == cudaSuccess);
+    cr_expect(launch(touch_shared, 1, 1, 60001, 0) == cudaErrorInvalidValue);
     cr_expect(launch(nothing, 1, 1, most) == cudaErrorInvalidValue, "another kernel's limit");
 }
 
