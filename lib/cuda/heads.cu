@@ -6,6 +6,12 @@
 static const head_operator *operator_of(atn_operator op)
 {
     switch (op) {
+    case ATN_GAUSSIAN:
+        return &R(cuda_gaussian_attention);
+    case ATN_SOFTMAX:
+        return &R(cuda_softmax);
+    case ATN_LINFORMER:
+        return &R(cuda_linformer);
     case ATN_SIMA:
         return &R(cuda_sima);
     default:
