@@ -151,8 +151,8 @@ static void resume(fiber *next)
     finish_switch(fake_stack, nullptr, nullptr);
 }
 
-/* Stacks lie one after the other, each above a page that faults; where they begin varies so that
- * all do not share cache lines. */
+/* Stacks lie one after the other, each above pages on which a kernel that needs more faults. Where
+ * they begin varies, so that all do not share cache lines. */
 static bool ready_fibers(int count)
 {
     static char *stacks;
