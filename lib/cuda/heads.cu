@@ -22,6 +22,8 @@ static const head_operator *operator_of(atn_operator op)
         return &R(cuda_elu);
     case ATN_COSFORMER:
         return &R(cuda_cosformer);
+    case ATN_NYSTROMFORMER:
+        return &R(cuda_nystromformer);
     case ATN_LSH:
         return &R(cuda_lsh);
     default:
