@@ -14,6 +14,16 @@ static const head_operator *operator_of(atn_operator op)
         return &R(cuda_linformer);
     case ATN_SIMA:
         return &R(cuda_sima);
+    case ATN_PERFORMER:
+        return &R(cuda_performer);
+    case ATN_RFF:
+        return &R(cuda_rff);
+    case ATN_ELU:
+        return &R(cuda_elu);
+    case ATN_COSFORMER:
+        return &R(cuda_cosformer);
+    case ATN_LSH:
+        return &R(cuda_lsh);
     default:
         return NULL;
     }
