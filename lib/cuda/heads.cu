@@ -8,6 +8,12 @@ static const head_operator *operator_of(atn_operator op)
     switch (op) {
     case ATN_SIMA:
         return &R(cuda_sima);
+    case ATN_XNORM:
+        return &R(cuda_xnorm);
+    case ATN_XCA:
+        return &R(cuda_xca);
+    case ATN_EFFICIENT:
+        return &R(cuda_efficient);
     default:
         return NULL;
     }
