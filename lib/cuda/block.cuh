@@ -89,14 +89,23 @@ static __device__ void gemm_tiles(bool tf32, int64_t rows, int64_t cols, int64_t
     int64_t down = (rows + SIZE - 1) / SIZE, across = (cols + SIZE - 1) / SIZE;
     BLOCK_EACH (t, down * across) {
         int64_t r = t / across, s = t % across;
+        const real *down_a[SIZE], *along_b[SIZE]; /* beyond the edge the last row or column again */
+#pragma unroll
+        for (int i = 0; i < SIZE; i++) {
+            int64_t row = r + i * down, col = s + i * across;
+            down_a[i] = a + (row < rows ? row : rows - 1) * a_row;
+            along_b[i] = b + (col < cols ? col : cols - 1) * b_col;
+        }
         real sums[SIZE][SIZE] = {{0}};
+#pragma unroll 2
         for (int64_t k = 0; k < inner; k++) {
             real left[SIZE], right[SIZE];
 #pragma unroll
             for (int i = 0; i < SIZE; i++) {
-                int64_t row = r + i * down, col = s + i * across;
-                left[i] = row < rows ? real_factor(tf32, a[row * a_row + k * a_inner]) : 0;
-                right[i] = col < cols ? real_factor(tf32, b[k * b_inner + col * b_col]) : 0;
+                left[i] = real_factor(tf32, *down_a[i]);
+                right[i] = real_factor(tf32, *along_b[i]);
+                down_a[i] += a_inner;
+                along_b[i] += b_inner;
             }
 #pragma unroll
             for (int i = 0; i < SIZE; i++)

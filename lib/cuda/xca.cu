@@ -123,19 +123,23 @@ static __device__ void clear_output(const head &h)
 }
 
 /* The head of those tokens alone. */
-static __device__ head paired(const head &all)
+static __device__ const head &paired(const head &all)
 {
-    head h = all;
-    if (!all.q.positions)
-        return h;
-    const int64_t *pairs = memory_of(all).pairs;
-    token_rows *const rows[] = {&h.q,        &h.k,      &h.v,      &h.out,
-                                &h.grad_out, &h.grad_q, &h.grad_k, &h.grad_v};
-    for (int i = 0; i < 8; i++)
-        rows[i]->positions = pairs + 1;
-    h.n = h.n_k = pairs[0];
-    h.first = h.first_key = head_smaller(all.first, h.n);
-    h.end = h.end_key = head_smaller(all.end, h.n);
+    static __shared__ head h;
+    if (threadIdx.x == 0) {
+        h = all;
+        if (all.q.positions) {
+            const int64_t *pairs = memory_of(all).pairs;
+            token_rows *const rows[] = {&h.q,        &h.k,      &h.v,      &h.out,
+                                        &h.grad_out, &h.grad_q, &h.grad_k, &h.grad_v};
+            for (token_rows *r : rows)
+                r->positions = pairs + 1;
+            h.n = h.n_k = pairs[0];
+            h.first = h.first_key = head_smaller(all.first, h.n);
+            h.end = h.end_key = head_smaller(all.end, h.n);
+        }
+    }
+    __syncthreads();
     return h;
 }
 
@@ -143,7 +147,7 @@ static __device__ head paired(const head &all)
 
 static __device__ void sum_norms(const head &all)
 {
-    head h = paired(all);
+    const head &h = paired(all);
     columns_sum(ATN_SIMA_L2, h.d, h.q, h.first, h.end, (double *)head_partial(h),
                 (double *)h.work);
     columns_sum(ATN_SIMA_L2, h.d, h.k, h.first, h.end, partial_of_keys(h), (double *)h.work);
@@ -158,7 +162,7 @@ static __device__ void finish_norms(const head &h)
 
 static __device__ void sum_covariance(const head &all)
 {
-    head h = paired(all);
+    const head &h = paired(all);
     head_memory m = memory_of(h);
     tiles t = tiles_of(h);
     real *sum = head_partial(h) + square_offset(h);
@@ -189,7 +193,7 @@ static __device__ void finish_covariance(const head &h)
 
 static __device__ void write_output(const head &all)
 {
-    head h = paired(all);
+    const head &h = paired(all);
     head_memory m = memory_of(h);
     tiles t = tiles_of(h);
     for (int64_t i = h.first; i < h.end; i += HEAD_TILE) {
@@ -206,7 +210,7 @@ static __device__ void write_output(const head &all)
 /* dA over the chunk, and the gradient by its values. */
 static __device__ void push_values(const head &all)
 {
-    head h = paired(all);
+    const head &h = paired(all);
     head_memory m = memory_of(h);
     tiles t = tiles_of(h);
     real *slopes = head_partial(h) + square_offset(h);
@@ -243,7 +247,7 @@ static __device__ void finish_values(const head &h)
 /* The gradients by the chunk's queries and keys but for what the norms take off. */
 static __device__ void push_tokens(const head &all)
 {
-    head h = paired(all);
+    const head &h = paired(all);
     head_memory m = memory_of(h);
     tiles t = tiles_of(h);
     double *along_queries = (double *)head_partial(h), *along_keys = partial_of_keys(h);
@@ -271,7 +275,7 @@ static __device__ void finish_along(const head &h)
 
 static __device__ void pull_tokens(const head &all)
 {
-    head h = paired(all);
+    const head &h = paired(all);
     head_memory m = memory_of(h);
     columns_pull(m.queries, m.along_queries, h.q, h.first, h.end, h.grad_q);
     columns_pull(m.keys, m.along_keys, h.k, h.first, h.end, h.grad_k);
