@@ -6,7 +6,7 @@
  *   dQ = rho_q o (G S^T - (rho_q o G S^T) 1),   dV = rho_k dS,   dK = rho_k o (V dS^T - 1 t^T),
  * where t_c = sum_j (V dS^T)_jc rho_k,jc is row c of S o dS. */
 #include "cuda/norms.cuh"
-#include "cuda/softmax_rows.cuh"
+#include "cuda/softmax.cuh"
 
 /* ---- Memory ---- */
 
@@ -160,7 +160,7 @@ static __device__ void finish_keys(const head &h)
 static __device__ void load_queries(const head &h, int64_t first, int64_t rows, real *rho)
 {
     block_load(h.q, first, rows, h.d, rho);
-    block_softmax(rows, h.d, 1, rho, rho);
+    softmax_rows(rows, h.d, 1, rho, h.d);
 }
 
 static __device__ void write_output(const head &h)
@@ -193,7 +193,7 @@ static __device__ void push_queries(const head &h)
                    grad_state, h.dv);
         block_gemm(h.tf32, AS_IT_IS, TRANSPOSED, rows, h.d, h.dv, t.v, h.dv, m.state, h.dv, false,
                    t.grad, h.d);
-        block_softmax_backward(rows, h.d, 1, t.rho, t.grad);
+        softmax_rows_backward(rows, h.d, 1, t.rho, t.grad, h.d);
         block_add(h.grad_q, i, rows, h.d, t.grad);
     }
 }

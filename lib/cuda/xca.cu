@@ -6,7 +6,7 @@
  *   dV = G A,   dA = G^T V,   dL = A o (dA - (A o dA) 1),   dtau = dL.C,   dC = tau dL,
  *   dQ^ = K^ dC^T,   dK^ = Q^ dC. */
 #include "cuda/norms.cuh"
-#include "cuda/softmax_rows.cuh"
+#include "cuda/softmax.cuh"
 
 /* ---- Memory ---- */
 
@@ -186,7 +186,10 @@ static __device__ void finish_covariance(const head &h)
 {
     head_memory m = memory_of(h);
     head_add_chunks(h, square_offset(h), h.d * h.d, m.covariance);
-    block_softmax(h.d, h.d, temperature_of(h), m.covariance, m.weights);
+    BLOCK_EACH (e, h.d * h.d)
+        m.weights[e] = m.covariance[e];
+    __syncthreads();
+    softmax_rows(h.d, h.d, temperature_of(h), m.weights, h.d);
 }
 
 /* ---- Forward ---- */
@@ -234,7 +237,7 @@ static __device__ void finish_values(const head &h)
     double tau = temperature_of(h), sum = 0;
     real *grad_tau = h.grad_parameters[ATN_PARAMETER_TEMPERATURE];
     head_add_chunks(h, square_offset(h), h.d * h.d, m.slopes);
-    block_softmax_backward(h.d, h.d, 1, m.weights, m.slopes);
+    softmax_rows_backward(h.d, h.d, 1, m.weights, m.slopes, h.d);
     BLOCK_EACH (e, h.d * h.d) {
         sum += (double)m.slopes[e] * (double)m.covariance[e];
         m.slopes[e] = (real)((double)m.slopes[e] * tau);
