@@ -53,8 +53,8 @@ static __device__ __forceinline__ void rows_set(const token_rows &t, int64_t i, 
 static __device__ void block_load(const token_rows &from, int64_t first, int64_t count,
                                   int64_t cols, real *tile)
 {
-    BLOCK_ENTRIES(i, c, count, cols)
-    tile[i * cols + c] = rows_get(from, first + i, c);
+    BLOCK_ENTRIES (i, c, count, cols)
+        tile[i * cols + c] = rows_get(from, first + i, c);
     __syncthreads();
 }
 
@@ -62,8 +62,8 @@ static __device__ void block_load(const token_rows &from, int64_t first, int64_t
 static __device__ void block_store(const token_rows &to, int64_t first, int64_t count, int64_t cols,
                                    const real *tile)
 {
-    BLOCK_ENTRIES(i, c, count, cols)
-    rows_set(to, first + i, c, tile[i * cols + c]);
+    BLOCK_ENTRIES (i, c, count, cols)
+        rows_set(to, first + i, c, tile[i * cols + c]);
     __syncthreads();
 }
 
@@ -71,8 +71,8 @@ static __device__ void block_store(const token_rows &to, int64_t first, int64_t 
 static __device__ void block_add(const token_rows &to, int64_t first, int64_t count, int64_t cols,
                                  const real *tile)
 {
-    BLOCK_ENTRIES(i, c, count, cols)
-    rows_set(to, first + i, c, rows_get(to, first + i, c) + tile[i * cols + c]);
+    BLOCK_ENTRIES (i, c, count, cols)
+        rows_set(to, first + i, c, rows_get(to, first + i, c) + tile[i * cols + c]);
     __syncthreads();
 }
 

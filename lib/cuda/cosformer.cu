@@ -34,6 +34,9 @@ static __device__ void make_factors(const head &h, int64_t position, real *facto
         factors[f] = (real)(rows[f / 2] * columns[f % 2]);
 }
 
+/* The file's own: the linker would take the f32 functions and the f64 ones for the same. */
+namespace
+{
 struct cosine_features {
     static __host__ __device__ feature_map describe(const atn_attention_desc &desc, int64_t d)
     {
@@ -70,6 +73,7 @@ struct cosine_features {
         __syncthreads();
     }
 };
+} // namespace
 
 extern "C" const head_operator R(cuda_cosformer) = {linear_sizes<cosine_features>,
                                                     linear_forward<cosine_features>,

@@ -3,6 +3,9 @@
  * phi(x) = 1 + elu(x), channel by channel. */
 #include "cuda/linear.cuh"
 
+/* The file's own: the linker would take the f32 functions and the f64 ones for the same. */
+namespace
+{
 struct elu_features {
     static __host__ __device__ feature_map describe(const atn_attention_desc &desc, int64_t d)
     {
@@ -30,6 +33,7 @@ struct elu_features {
         __syncthreads();
     }
 };
+} // namespace
 
 extern "C" const head_operator R(cuda_elu) = {
     linear_sizes<elu_features>, linear_forward<elu_features>, linear_backward<elu_features>};

@@ -103,8 +103,7 @@ static __device__ void gaussian_tile(const gaussian &k, const point_set &x, cons
     else
         gaussian_distances<2>(k.d, x, y, out, out_stride);
     real minus_s = (real)-k.s;
-    BLOCK_ENTRIES(i, j, x.count, y.count)
-    {
+    BLOCK_ENTRIES (i, j, x.count, y.count) {
         real squared = out[i * out_stride + j];
         if (!direct) /* |x|^2 + |y|^2 - 2 x.y, as the published torch kernel evaluates it */
             squared = x.norms[i] + y.norms[j] - 2 * squared;
@@ -117,8 +116,7 @@ static __device__ void gaussian_tile(const gaussian &k, const point_set &x, cons
  * distance has a diagonal of 1. */
 static __device__ void gaussian_mirror(const gaussian &k, int64_t m, real *a, int64_t stride)
 {
-    BLOCK_ENTRIES(i, j, m, m)
-    {
+    BLOCK_ENTRIES (i, j, m, m) {
         if (j > i)
             a[i * stride + j] = a[j * stride + i];
         else if (i == j && k.distance == ATN_DISTANCE_CLAMPED)

@@ -83,8 +83,8 @@ static __device__ const head &head_of_sums(const head &h)
 static __device__ void load_columns(const token_rows &matrix, int64_t first, int64_t count,
                                     int64_t c0, int64_t cols, real *tile)
 {
-    BLOCK_ENTRIES(i, c, count, cols)
-    tile[i * cols + c] = rows_get(matrix, first + i, c0 + c);
+    BLOCK_ENTRIES (i, c, count, cols)
+        tile[i * cols + c] = rows_get(matrix, first + i, c0 + c);
     __syncthreads();
 }
 

@@ -4,6 +4,9 @@
 #include "cuda/gaussian.cuh"
 #include "cuda/linear.cuh"
 
+/* The file's own: the linker would take the f32 functions and the f64 ones for the same. */
+namespace
+{
 struct fourier_features {
     static __host__ __device__ feature_map describe(const atn_attention_desc &desc, int64_t d)
     {
@@ -45,6 +48,7 @@ struct fourier_features {
                    l.x, h.d);
     }
 };
+} // namespace
 
 static __device__ void load_projection(const head &h)
 {
