@@ -172,6 +172,13 @@ static __device__ nystrom_singular nystrom_singular_of(int64_t m, real *work)
     return s;
 }
 
+/* A's rows sum to 1, so |A| is about 1 or more: singular values below this are 0, of which rounding
+ * made something. They would be turned for ever, getting smaller. */
+static __device__ __forceinline__ double vanishing_value(void)
+{
+    return sizeof(real) == sizeof(double) ? 1e-100 : 1e-30;
+}
+
 /* One warp's plane rotation that makes rows p and q of g orthogonal; the same to rows of w. Whether
  * there was anything to do. */
 static __device__ bool rotate_rows(int64_t m, real *g, real *w, int64_t p, int64_t q)
@@ -187,6 +194,9 @@ static __device__ bool rotate_rows(int64_t m, real *g, real *w, int64_t p, int64
     of_p = warp_sum(of_p);
     of_q = warp_sum(of_q);
     both = warp_sum(both);
+    double smaller = of_p < of_q ? of_p : of_q;
+    if (smaller < vanishing_value() * vanishing_value())
+        return false;
     /* that much is rounding */
     if (!(fabs(both) > (double)(m + 4) * u * sqrt(of_p) * sqrt(of_q)))
         return both != both; /* NaN never ends: the caller's limit does */
@@ -271,7 +281,7 @@ static __device__ void sort_values(int64_t m, const real *g, const real *w,
             sum += (double)g[i * m + c] * (double)g[i * m + c];
         sum = warp_sum(sum);
         if (threadIdx.x % 32 == 0)
-            norms[i] = (real)sqrt(sum);
+            norms[i] = sqrt(sum) < vanishing_value() ? 0 : (real)sqrt(sum);
     }
     __syncthreads();
     for (int64_t i = threadIdx.x / 32; i < m; i += BLOCK_WARPS) {
