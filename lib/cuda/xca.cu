@@ -125,7 +125,7 @@ static __device__ void clear_output(const head &h)
 /* The head of those tokens alone. */
 static __device__ const head &paired(const head &all)
 {
-    static __shared__ head h;
+    __shared__ head h;
     if (threadIdx.x == 0) {
         h = all;
         if (all.q.positions) {
@@ -148,8 +148,7 @@ static __device__ const head &paired(const head &all)
 static __device__ void sum_norms(const head &all)
 {
     const head &h = paired(all);
-    columns_sum(ATN_SIMA_L2, h.d, h.q, h.first, h.end, (double *)head_partial(h),
-                (double *)h.work);
+    columns_sum(ATN_SIMA_L2, h.d, h.q, h.first, h.end, (double *)head_partial(h), (double *)h.work);
     columns_sum(ATN_SIMA_L2, h.d, h.k, h.first, h.end, partial_of_keys(h), (double *)h.work);
 }
 

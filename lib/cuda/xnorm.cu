@@ -163,8 +163,7 @@ static __device__ void finish_queries(const head &h)
     sum = block_sum(sum);
     if (grad_gamma && threadIdx.x == 0)
         *grad_gamma += (real)(2 * gamma * sum);
-    lines_pull(lines_of(h.desc, h.d, h.dv), gamma * gamma, m.sum, m.divisors, m.varies,
-               m.grad_sum);
+    lines_pull(lines_of(h.desc, h.d, h.dv), gamma * gamma, m.sum, m.divisors, m.varies, m.grad_sum);
 }
 
 /* The gradients by the chunk's keys and values. */
