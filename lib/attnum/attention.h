@@ -194,7 +194,8 @@ atn_status atn_attention_forward(atn_plan *plan, const atn_attention_inputs *inp
                                  atn_tensor *out, atn_attention_info *info);
 
 /* Waits for the plan's last call and says what that call would have said with an info: its status
- * and, if info is not null, info. On the CPU nothing is waited for. ATN_OK before the first call. */
+ * and, if info is not null, info. On the CPU nothing is waited for. ATN_OK before the first call.
+ */
 atn_status atn_attention_outcome(atn_plan *plan, atn_attention_info *info);
 
 /* Where backward writes; shapes are those of the inputs and parameters. */

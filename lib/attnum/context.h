@@ -80,14 +80,14 @@ const char *atn_device_name(atn_device device);
 
 /* What a device is, as it says itself. */
 typedef struct {
-    char name[128];            /* "NVIDIA H100 ..."; "cpu" */
-    int capability;            /* 10 major + minor; 0 for the CPU, as are all below */
+    char name[128]; /* "NVIDIA H100 ..."; "cpu" */
+    int capability; /* 10 major + minor; 0 for the CPU, as are all below */
     int multiprocessors;
     int64_t memory_bytes;
-    int64_t shared_bytes;      /* the most shared memory a block can ask for */
-    int64_t cache_bytes;       /* of the last level */
+    int64_t shared_bytes; /* the most shared memory a block can ask for */
+    int64_t cache_bytes;  /* of the last level */
     int clock_khz, memory_clock_khz;
-    int driver, runtime;       /* versions, as CUDA numbers them: 13000 */
+    int driver, runtime; /* versions, as CUDA numbers them: 13000 */
 } atn_device_info;
 
 /* Returns ATN_ERR_NULL, ATN_ERR_VALUE (no such kind), ATN_ERR_DEVICE (no such device). */

@@ -15,9 +15,9 @@
 extern "C" {
 #endif
 
-/* Element types. The CPU computes in the first ATN_CPU_DTYPE_COUNT of them; CUDA in all: tf32 is f32
- * in memory, but products of matrices round their factors to 11 bits (never otherwise); bf16 and
- * f16 are types of memory, every sum is kept in f32. */
+/* Element types. The CPU computes in the first ATN_CPU_DTYPE_COUNT of them; CUDA in all: tf32 is
+ * f32 in memory, but products of matrices round their factors to 11 bits (never otherwise); bf16
+ * and f16 are types of memory, every sum is kept in f32. */
 typedef enum {
     ATN_F32,
     ATN_F64,
@@ -48,8 +48,8 @@ void *atn_tensor_matrix(const atn_tensor *tensor, int64_t batch, int64_t head);
  * PTRDIFF_MAX. */
 atn_status atn_tensor_check(const atn_tensor *tensor);
 
-/* "f32", "f64", "tf32", "bf16", "f16"; bytes per element; the unit roundoff u = 2^-24, 2^-53, 2^-11,
- * 2^-8, 2^-11. */
+/* "f32", "f64", "tf32", "bf16", "f16"; bytes per element; the unit roundoff u = 2^-24, 2^-53,
+ * 2^-11, 2^-8, 2^-11. */
 const char *atn_dtype_name(atn_dtype dtype);
 size_t atn_dtype_size(atn_dtype dtype);
 double atn_dtype_roundoff(atn_dtype dtype);

@@ -55,9 +55,9 @@ static void list_arrays(atn_attention_desc *desc, const atn_attention_shape *sha
     all[TENSORS] = (array){"sampling indices", (void **)&s->indices, s->count, sizeof(int64_t)};
     all[TENSORS + 1] =
         (array){"sampling uniforms", (void **)&s->uniforms, s->uniform_count, sizeof(double)};
-    all[TENSORS + 2] = (array){"lsh.buckets", (void **)&l->buckets,
-                               shape->batch * shape->heads * l->rounds * shape->tokens,
-                               sizeof(int64_t)};
+    all[TENSORS + 2] =
+        (array){"lsh.buckets", (void **)&l->buckets,
+                shape->batch * shape->heads * l->rounds * shape->tokens, sizeof(int64_t)};
 }
 
 atn_status core_check_arrays(atn_context *context, const atn_attention_desc *desc,
@@ -98,6 +98,9 @@ atn_status atn_attention_upload(atn_context *context, const atn_attention_desc *
     lay_out(&arena, all, places);
     if (arena.overflow)
         return core_fail(context, ATN_ERR_SHAPE, "the description's arrays do not fit into memory");
+    for (int i = TENSORS; i < ARRAYS; i++)
+        if (all[i].count == 0) /* a pointer to nothing must not stay one to the host's memory */
+            *all[i].pointer = NULL;
     atn_status status = atn_allocate(context, arena.used, memory);
     if (status != ATN_OK)
         return status;
@@ -105,8 +108,8 @@ atn_status atn_attention_upload(atn_context *context, const atn_attention_desc *
     lay_out(&arena, all, places);
     for (int i = 0; i < ARRAYS && status == ATN_OK; i++)
         if (places[i]) {
-            status = atn_upload(context, places[i], *all[i].pointer,
-                                (size_t)all[i].count * all[i].size);
+            status =
+                atn_upload(context, places[i], *all[i].pointer, (size_t)all[i].count * all[i].size);
             *all[i].pointer = places[i];
         }
     if (status != ATN_OK) {

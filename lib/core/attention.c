@@ -154,8 +154,8 @@ atn_status atn_attention_plan(atn_context *context, const atn_attention_desc *de
     *plan = made;
     const operator_row *row = operator_row_get(desc->op);
     const operator_family *family = context->backend->families[row->kind];
-    **plan = (atn_plan){
-        .context = context, .row = row, .family = family, .desc = *desc, .shape = full};
+    **plan =
+        (atn_plan){.context = context, .row = row, .family = family, .desc = *desc, .shape = full};
     (*plan)->empty = is_empty(&full);
     if (!(*plan)->empty) {
         status = core_check_arrays(context, desc, &full);
@@ -451,5 +451,6 @@ atn_status atn_attention_backward(atn_plan *plan, const atn_attention_inputs *in
     }
     atn_attention_inputs seen = views_of(inputs, in);
     plan->called = true;
-    return plan->family->backward(plan->context, plan->state, &seen, &in[IN_DOUT].view, &views, info);
+    return plan->family->backward(plan->context, plan->state, &seen, &in[IN_DOUT].view, &views,
+                                  info);
 }

@@ -79,8 +79,8 @@ const operator_row core_sima = {
              .formula = "Y = Q^ K^^T V, Q^ and K^ with columns of l1 norm 1",
              .source = "SimA Eq. 1-2, section 4.6",
              .parameters = "sima.norm, sima.order, sima.epsilon",
-             .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_CUDA | ATN_CAN_BACKWARD |
-                             ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_LENGTHS,
+             .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_CUDA |
+                             ATN_CAN_BACKWARD | ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_LENGTHS,
              .unsupported = "no causal form is published: the norms run over all tokens",
              .variants = variants,
              .variant_count = sizeof variants / sizeof *variants},

@@ -80,7 +80,7 @@ static double read_one(atn_dtype type, const void *from, int64_t i)
     case ATN_F16: {
         memcpy(&half, (const char *)from + 2 * i, sizeof half);
         int exponent = half >> 10 & 31, fraction = half & 1023;
-        double size = exponent == 31   ? (fraction ? NAN : INFINITY)
+        double size = exponent == 31  ? (fraction ? NAN : INFINITY)
                       : exponent == 0 ? ldexp(fraction, -24)
                                       : ldexp(fraction + 1024, exponent - 25);
         return half & 0x8000 ? -size : size;
@@ -121,9 +121,8 @@ static float to_odd(double x)
 
 static void write_one(atn_dtype type, void *to, int64_t i, double x)
 {
-    static const atn_storage storages[ATN_DTYPE_COUNT] = {[ATN_TF32] = ATN_STORAGE_TF32,
-                                                          [ATN_BF16] = ATN_STORAGE_BF16,
-                                                          [ATN_F16] = ATN_STORAGE_F16};
+    static const atn_storage storages[ATN_DTYPE_COUNT] = {
+        [ATN_TF32] = ATN_STORAGE_TF32, [ATN_BF16] = ATN_STORAGE_BF16, [ATN_F16] = ATN_STORAGE_F16};
     if (type == ATN_F64) {
         ((double *)to)[i] = x;
         return;

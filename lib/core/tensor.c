@@ -6,10 +6,8 @@ static const struct {
     size_t size;
     double roundoff;
 } dtypes[ATN_DTYPE_COUNT] = {
-    [ATN_F32] = {"f32", 4, 0x1p-24},
-    [ATN_F64] = {"f64", 8, 0x1p-53},
-    [ATN_TF32] = {"tf32", 4, 0x1p-11},
-    [ATN_BF16] = {"bf16", 2, 0x1p-8},
+    [ATN_F32] = {"f32", 4, 0x1p-24},   [ATN_F64] = {"f64", 8, 0x1p-53},
+    [ATN_TF32] = {"tf32", 4, 0x1p-11}, [ATN_BF16] = {"bf16", 2, 0x1p-8},
     [ATN_F16] = {"f16", 2, 0x1p-11},
 };
 

@@ -63,7 +63,8 @@ static atn_status prepare(atn_context *context, const atn_attention_desc *desc,
     cut_into_chunks(heads);
     table(heads)->sizes(desc, shape, &heads->sizes);
     round_sizes(&heads->sizes);
-    heads->work_is_shared = (double)heads->sizes.block_reals * (double)element(heads) <= MOST_SHARED;
+    heads->work_is_shared =
+        (double)heads->sizes.block_reals * (double)element(heads) <= MOST_SHARED;
     heads->blocks = heads->work_is_shared ? UNLIMITED : MOST_BLOCKS;
     return ATN_OK;
 }
@@ -90,15 +91,14 @@ static void layout(core_arena *arena, void *state)
     const head_sizes *sizes = &heads->sizes;
     int64_t pieces = s->batch * s->heads;
     size_t size = element(heads);
-    heads->work = take_pieces(arena, heads->work_is_shared ? 0 : MOST_BLOCKS, sizes->block_reals,
-                              size);
+    heads->work =
+        take_pieces(arena, heads->work_is_shared ? 0 : MOST_BLOCKS, sizes->block_reals, size);
     heads->state = take_pieces(arena, pieces, sizes->head_reals, size);
     heads->partials = take_pieces(arena, pieces * heads->chunks, sizes->chunk_reals, size);
     heads->nonfinite = take_pieces(arena, pieces, 1, sizeof(int));
     heads->gradients = take_pieces(arena, pieces, gradient_reals(heads), sizeof(float));
     if (heads->desc.padding) {
-        heads->positions =
-            take_pieces(arena, s->batch, s->tokens + s->key_tokens, sizeof(int64_t));
+        heads->positions = take_pieces(arena, s->batch, s->tokens + s->key_tokens, sizeof(int64_t));
         heads->counts = take_pieces(arena, s->batch, 2, sizeof(int64_t));
     }
     for (int p = 0; p < ATN_PARAMETER_COUNT; p++)

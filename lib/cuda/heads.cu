@@ -6,6 +6,12 @@
 static const head_operator *operator_of(atn_operator op)
 {
     switch (op) {
+    case ATN_GAUSSIAN:
+        return &R(cuda_gaussian_attention);
+    case ATN_SOFTMAX:
+        return &R(cuda_softmax);
+    case ATN_LINFORMER:
+        return &R(cuda_linformer);
     case ATN_SIMA:
         return &R(cuda_sima);
     default:
@@ -43,8 +49,8 @@ static __global__ void list_positions(const __grid_constant__ head_call c)
     const atn_attention_shape &s = c.plan.shape;
     for (int64_t b = blockIdx.x; b < s.batch; b += gridDim.x) {
         int64_t *positions = c.plan.positions + b * (s.tokens + s.key_tokens);
-        int64_t n = list_present(s.tokens, c.query_mask ? c.query_mask + b * s.tokens : NULL,
-                                 positions);
+        int64_t n =
+            list_present(s.tokens, c.query_mask ? c.query_mask + b * s.tokens : NULL, positions);
         int64_t n_k = list_present(s.key_tokens, c.key_mask ? c.key_mask + b * s.key_tokens : NULL,
                                    positions + s.tokens);
         if (threadIdx.x == 0) {
@@ -101,8 +107,7 @@ static __device__ bool gradients_bad(const head &h)
 /* ---- All rows, also those that are not there ---- */
 
 /* The rows of a tensor, as one chunk's share: f(index of the row's head, row, column). */
-template <class F>
-static __device__ void each_entry(const atn_tensor &t, F f)
+template <class F> static __device__ void each_entry(const atn_tensor &t, F f)
 {
     int64_t each = t.rows * t.cols, pieces = t.batch * t.heads;
     for (int64_t e = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; e < pieces * each;
@@ -154,9 +159,9 @@ static __global__ void add_parameter(const __grid_constant__ head_call c, int p,
         for (int64_t m = 0; m < members; m++)
             for (int64_t b = 0; b < s.batch; b++) {
                 int64_t piece = b * s.heads + (members == 1 ? e / size : m);
-                sum += c.plan.nonfinite[piece] ? (real)NAN
-                                               : ((const real *)c.plan.sums[p])[piece * size +
-                                                                               e % size];
+                sum += c.plan.nonfinite[piece]
+                           ? (real)NAN
+                           : ((const real *)c.plan.sums[p])[piece * size + e % size];
             }
         real_store(to.data, to.dtype, e, sum);
     }
@@ -242,8 +247,8 @@ static atn_tensor gradient_memory(const cuda_heads *heads, const atn_tensor *cal
 {
     if (heads->desc.dtype != ATN_BF16 && heads->desc.dtype != ATN_F16)
         return *caller;
-    return atn_tensor_dense(head_take(free, entries(caller)), ATN_F32, caller->batch,
-                            caller->heads, caller->rows, caller->cols);
+    return atn_tensor_dense(head_take(free, entries(caller)), ATN_F32, caller->batch, caller->heads,
+                            caller->rows, caller->cols);
 }
 
 static void round_gradient(head_launch *l, const atn_tensor *from, const atn_tensor *to)

@@ -18,23 +18,24 @@ enum { HEAD_TILE = 64 };
 typedef struct {
     const atn_attention_desc *desc;
     bool tf32;
-    int64_t index, heads, batch;     /* which of the h heads, for parameters; which entry */
-    int64_t piece;                   /* batch * heads + index */
-    int64_t n, n_k, d, dv;           /* queries, keys (either may be 0), widths */
-    int64_t length, key_length;      /* before padding was left out */
-    int64_t chunk, chunks;           /* which, of how many the plan cut the head into */
-    int64_t first, end;              /* this chunk's queries */
-    int64_t first_key, end_key;      /* and keys */
+    int64_t index, heads, batch; /* which of the h heads, for parameters; which entry */
+    int64_t piece;               /* batch * heads + index */
+    int64_t n, n_k, d, dv;       /* queries, keys (either may be 0), widths */
+    int64_t length, key_length;  /* before padding was left out */
+    int64_t chunk, chunks;       /* which, of how many the plan cut the head into */
+    int64_t step;                /* of a pass that is run more than once (head_call) */
+    int64_t first, end;          /* this chunk's queries */
+    int64_t first_key, end_key;  /* and keys */
     token_rows q, k, v;
-    token_rows out;                  /* forward: every row of the chunk is to be overwritten */
+    token_rows out; /* forward: every row of the chunk is to be overwritten */
     token_rows grad_out, grad_q, grad_k, grad_v; /* backward: gradients are added to. grad_k may be
                                                     the same memory as grad_q */
     real *grad_parameters[ATN_PARAMETER_COUNT]; /* this head's of this entry, dense, to be added to;
                                                    null: not wanted */
-    real *state;                     /* head_reals, kept from the first pass to the last */
-    real *partials;                  /* the head's chunks', chunk_reals each, kept likewise */
+    real *state;    /* head_reals, kept from the first pass to the last */
+    real *partials; /* the head's chunks', chunk_reals each, kept likewise */
     int64_t chunk_reals;
-    real *work;                      /* block_reals, holding anything */
+    real *work; /* block_reals, holding anything */
 } head;
 
 /* Row i, column c of a token stands before padding was left out: */
@@ -91,6 +92,7 @@ typedef struct {
     const unsigned char *query_mask, *key_mask;
     bool masked, backward;
     unsigned wanted; /* bit p: parameter p's gradient */
+    int64_t step;    /* set before a pass is launched, where it is run more than once */
 } head_call;
 
 /* A call while it is being launched; after a failure nothing more is. */
@@ -130,6 +132,7 @@ static __device__ head head_open(const head_call &c, int64_t piece, int64_t chun
     h.length = s.tokens;
     h.key_length = s.key_tokens;
     h.chunk = chunk;
+    h.step = c.step;
     h.chunks = p.chunks;
     int64_t tokens = chunks == 1 ? INT64_MAX / 2 : p.chunk;
     h.first = head_smaller(chunk * tokens, h.n);
@@ -205,8 +208,9 @@ static void launch_pass(head_launch *l, int64_t chunks, const char *name)
 
 /* Every pass is run over all heads, with all chunks' blocks at once; what one writes the next may
  * read. */
-#define OVER_HEADS(launch, pass)  launch_pass<pass, false>(launch, 1, #pass)
-#define OVER_CHUNKS(launch, pass) launch_pass<pass, false>(launch, (launch)->call.plan.chunks, #pass)
+#define OVER_HEADS(launch, pass) launch_pass<pass, false>(launch, 1, #pass)
+#define OVER_CHUNKS(launch, pass)                                                                  \
+    launch_pass<pass, false>(launch, (launch)->call.plan.chunks, #pass)
 
 /* For what heads of a batch share: the pass sees the call, and head_state of those heads that are
  * finite (plan.nonfinite). */

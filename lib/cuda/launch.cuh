@@ -23,9 +23,9 @@ static cudaError_t cuda_launch(void (*kernel)(P...), dim3 grid, dim3 block, size
                                cudaStream_t stream, A... arguments)
 {
     if (shared > 48 * 1024) {
-        cudaError_t error = cudaFuncSetAttribute(
-            reinterpret_cast<const void *>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
-            static_cast<int>(shared));
+        cudaError_t error = cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel),
+                                                 cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                 static_cast<int>(shared));
         if (error != cudaSuccess)
             return error;
     }

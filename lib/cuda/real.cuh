@@ -16,23 +16,23 @@
 
 #if defined(REAL_F32)
 typedef float real;
-#define R(name) name##_f32
-#define real_exp expf
-#define real_sqrt sqrtf
-#define real_cos cosf
-#define real_sin sinf
-#define real_abs fabsf
-#define real_max fmaxf
+#define R(name)       name##_f32
+#define real_exp      expf
+#define real_sqrt     sqrtf
+#define real_cos      cosf
+#define real_sin      sinf
+#define real_abs      fabsf
+#define real_max      fmaxf
 #define REAL_INFINITY HUGE_VALF
 #elif defined(REAL_F64)
 typedef double real;
-#define R(name) name##_f64
-#define real_exp exp
-#define real_sqrt sqrt
-#define real_cos cos
-#define real_sin sin
-#define real_abs fabs
-#define real_max fmax
+#define R(name)       name##_f64
+#define real_exp      exp
+#define real_sqrt     sqrt
+#define real_cos      cos
+#define real_sin      sin
+#define real_abs      fabs
+#define real_max      fmax
 #define REAL_INFINITY HUGE_VAL
 #else
 #error "compile with REAL_F32 or REAL_F64"

@@ -31,9 +31,9 @@ static void sizes(const atn_attention_desc *, const atn_attention_shape *shape, 
     int64_t d = shape->dim, dv = shape->value_dim, width = larger_of(d, dv);
     s->head_reals = double_reals(2 * columns_doubles(d) + 2 * d) + 2 * d * dv;
     s->chunk_reals = double_reals(2 * columns_partial_doubles(d)) + 2 * d * dv;
-    s->block_reals = larger_of(2 * HEAD_TILE * (d + dv) + HEAD_TILE * width +
-                                   2 * HEAD_TILE * HEAD_TILE,
-                               double_reals(columns_work_doubles(d)));
+    s->block_reals =
+        larger_of(2 * HEAD_TILE * (d + dv) + HEAD_TILE * width + 2 * HEAD_TILE * HEAD_TILE,
+                  double_reals(columns_work_doubles(d)));
 }
 
 static __device__ head_memory memory_of(const head &h)
@@ -256,8 +256,8 @@ static __device__ void push_keys_by_tokens(const head &h)
             columns_load(m.queries, h.q, i, rows, t.q);
             block_load(h.grad_out, i, rows, h.dv, t.g);
             slope(h, t, rows, keys);
-            block_gemm(h.tf32, TRANSPOSED, AS_IT_IS, keys, h.d, rows, t.slopes, HEAD_TILE, t.q,
-                       h.d, true, t.grad, h.d);
+            block_gemm(h.tf32, TRANSPOSED, AS_IT_IS, keys, h.d, rows, t.slopes, HEAD_TILE, t.q, h.d,
+                       true, t.grad, h.d);
         }
         columns_push(m.keys, keys, t.k, t.grad, along, h.grad_k, j);
     }

@@ -323,25 +323,29 @@ static bool same_wait(const fiber *a, const fiber *b)
            (a->waits == AT_BARRIER || a->mask == b->mask);
 }
 
-/* Where every thread stands, neighbours that wait for the same in one line. */
+/* Where the threads stand, those that wait for the same in one line. */
 static void report_waits(const char *what)
 {
     report("%s", what);
-    for (int i = 0, end; i < threads; i = end) {
+    for (int i = 0; i < threads; i++) {
         const fiber *it = &fibers[i];
-        for (end = i + 1; end < threads && same_wait(it, &fibers[end]);)
-            end++;
-        std::fprintf(stderr, "    threads %d to %d: ", i, end - 1);
-        if (it->waits == EXITED)
+        int count = 0, before = 0;
+        for (int j = 0; j < threads; j++) {
+            count += same_wait(it, &fibers[j]);
+            before += j < i && same_wait(it, &fibers[j]);
+        }
+        if (before > 0)
+            continue;
+        std::fprintf(stderr, "    %d of %d threads, the first is %d: ", count, threads, i);
+        if (it->waits == READY)
+            std::fprintf(stderr, "on their way\n");
+        else if (it->waits == EXITED)
             std::fprintf(stderr, "returned\n");
-        else if (it->waits == READY)
-            std::fprintf(stderr, "not there yet\n");
+        else if (it->waits == AT_BARRIER)
+            std::fprintf(stderr, "%s at %s:%d\n", it->place.what, it->place.file, it->place.line);
         else
-            std::fprintf(stderr, "%s at %s:%d", it->place.what, it->place.file, it->place.line);
-        if (it->waits == AT_BARRIER)
-            std::fputc('\n', stderr);
-        if (it->waits == AT_WARP)
-            std::fprintf(stderr, ", mask %#x\n", it->mask);
+            std::fprintf(stderr, "%s at %s:%d, mask %#x\n", it->place.what, it->place.file,
+                         it->place.line, it->mask);
     }
 }
 

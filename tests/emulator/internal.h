@@ -17,6 +17,9 @@ cudaError_t emulator_fail(cudaError_t error);
 /* What stands against any call at all: no device, or a kernel failed before. */
 cudaError_t emulator_state(void);
 
+/* All `size` bytes from `pointer` on lie in one allocation on the device. */
+bool emulator_on_device(const void *pointer, size_t size);
+
 /* Checks and counts a launch. */
 cudaError_t emulator_admit(const void *kernel, dim3 grid, dim3 block, size_t shared);
 

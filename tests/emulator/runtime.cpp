@@ -341,43 +341,60 @@ static std::map<uintptr_t, size_t>::const_iterator allocation_of(const void *poi
     return it;
 }
 
-static bool on_device(const void *pointer, size_t size)
+bool emulator_on_device(const void *pointer, size_t size)
 {
+    locked hold(lock);
     return allocation_of(pointer, size) != allocations.end();
 }
 
 /* One side of a copy is where its kind says. */
 static bool lies_right(const void *pointer, size_t size, bool device, enum cudaMemcpyKind kind)
 {
-    return kind == cudaMemcpyDefault || on_device(pointer, size) == device;
+    return kind == cudaMemcpyDefault || emulator_on_device(pointer, size) == device;
 }
 
-static cudaError_t copy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind)
+/* Rows of bytes. */
+struct rows {
+    size_t pitch, width, height;
+};
+
+/* From the first byte to the last. */
+static size_t extent(rows r)
+{
+    return r.pitch * (r.height - 1) + r.width;
+}
+
+static cudaError_t copy(void *to, rows t, const void *from, size_t from_pitch,
+                        enum cudaMemcpyKind kind)
 {
     locked hold(lock);
     cudaError_t error = emulator_state();
+    rows f = {from_pitch, t.width, t.height};
     bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
     bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
-    if (error != cudaSuccess || size == 0)
+    if (error != cudaSuccess || t.width == 0 || t.height == 0)
         return error;
-    if ((unsigned)kind > cudaMemcpyDefault || !to || !from ||
-        !lies_right(to, size, to_device, kind) || !lies_right(from, size, from_device, kind))
+    if ((unsigned)kind > cudaMemcpyDefault || !to || !from || t.width > t.pitch ||
+        f.width > f.pitch || !lies_right(to, extent(t), to_device, kind) ||
+        !lies_right(from, extent(f), from_device, kind))
         return emulator_fail(cudaErrorInvalidValue);
     emulator_access access;
-    std::memmove(to, from, size);
+    for (size_t i = 0; i < t.height; i++)
+        std::memmove((char *)to + i * t.pitch, (const char *)from + i * f.pitch, t.width);
     return cudaSuccess;
 }
 
-static cudaError_t set(void *to, int value, size_t size)
+static cudaError_t set(void *to, rows t, int value)
 {
     locked hold(lock);
     cudaError_t error = emulator_state();
-    if (error != cudaSuccess || size == 0)
+    if (error != cudaSuccess || t.width == 0 || t.height == 0)
         return error;
-    if (!on_device(to, size))
+    if (t.width > t.pitch || !emulator_on_device(to, extent(t)))
         return emulator_fail(cudaErrorInvalidValue);
     emulator_access access;
-    std::memset(to, value, size);
+    for (size_t i = 0; i < t.height; i++)
+        std::memset((char *)to + i * t.pitch, value, t.width);
     return cudaSuccess;
 }
 
@@ -386,33 +403,50 @@ extern "C" {
 cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind)
 {
     synchronise();
-    return copy(to, from, size, kind);
+    return copy(to, {size, size, 1}, from, size, kind);
 }
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, enum cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
-    return copy(to, from, size, kind);
+    return copy(to, {size, size, 1}, from, size, kind);
+}
+
+cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                         size_t width, size_t height, enum cudaMemcpyKind kind)
+{
+    synchronise();
+    return copy(to, {to_pitch, width, height}, from, from_pitch, kind);
+}
+
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                              size_t width, size_t height, enum cudaMemcpyKind kind,
+                              cudaStream_t stream)
+{
+    return copy(to, {to_pitch, width, height}, from, from_pitch, kind);
 }
 
 cudaError_t cudaMemset(void *to, int value, size_t size)
 {
     synchronise();
-    return set(to, value, size);
+    return set(to, {size, size, 1}, value);
 }
 
 cudaError_t cudaMemsetAsync(void *to, int value, size_t size, cudaStream_t stream)
 {
-    return set(to, value, size);
+    return set(to, {size, size, 1}, value);
+}
+
+cudaError_t cudaMemset2D(void *to, size_t pitch, int value, size_t width, size_t height)
+{
+    synchronise();
+    return set(to, {pitch, width, height}, value);
 }
 
 cudaError_t cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t height,
                               cudaStream_t stream)
 {
-    cudaError_t error = width > pitch ? cudaErrorInvalidValue : cudaSuccess;
-    for (size_t i = 0; i < height && error == cudaSuccess; i++)
-        error = set((char *)to + i * pitch, value, width);
-    return error;
+    return set(to, {pitch, width, height}, value);
 }
 
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
@@ -429,7 +463,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const vo
     *attributes = cudaPointerAttributes();
     attributes->device = -1;
     attributes->hostPointer = (void *)pointer;
-    if (on_device(pointer, 1))
+    if (emulator_on_device(pointer, 1))
         *attributes = {cudaMemoryTypeDevice, 0, (void *)pointer, nullptr};
     return emulator_state();
 }

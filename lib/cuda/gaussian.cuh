@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Gaussian kernel matrices, SOFT (IJCV) Eq. 4, 5, 8, a tile at a time, as in cpu/gaussian.c, and
+ * what their derivative takes. By block.cuh's rules. */
+#ifndef CUDA_GAUSSIAN_CUH
+#define CUDA_GAUSSIAN_CUH
+
+#include "cuda/block.cuh"
+
+/* K(x,y) = exp(-s |x-y|^2) on d channels. */
+typedef struct {
+    atn_distance distance;
+    bool tf32;
+    int64_t d;
+    double s;
+} gaussian;
+
+/* Points that are made ready: row j starts at rows + j * stride. */
+typedef struct {
+    int64_t count, stride;
+    const real *rows;
+    const real *norms; /* |x|^2; not used by the direct distance */
+} point_set;
+
+/* The kernel of a description for heads of width d; s is atn_kernel_scale's. */
+static __device__ gaussian gaussian_of(const atn_attention_desc &desc, int64_t heads, int64_t d)
+{
+    double width = desc.scale == ATN_SCALE_EMBED ? (double)heads * (double)d : (double)d;
+    double s = desc.scale == ATN_SCALE_VALUE ? desc.scale_value : 1 / (2 * sqrt(width));
+    gaussian k = {desc.distance, desc.dtype == ATN_TF32, d, s};
+    return k;
+}
+
+/* Makes the rows ready; norms: count elements. */
+static __device__ point_set gaussian_points(const gaussian &k, int64_t count, const real *rows,
+                                            int64_t stride, real *norms)
+{
+    if (k.distance != ATN_DISTANCE_DIRECT)
+        BLOCK_EACH (i, count) {
+            real sum = 0;
+            for (int64_t c = 0; c < k.d; c++)
+                sum += rows[i * stride + c] * rows[i * stride + c];
+            norms[i] = sum;
+        }
+    __syncthreads();
+    point_set set = {count, stride, rows, norms};
+    return set;
+}
+
+/* |x - y|^2, every one a sum over the channels in order; threads share the tile as in gemm_tiles.
+ */
+template <int SIZE>
+static __device__ void gaussian_distances(int64_t d, const point_set &x, const point_set &y,
+                                          real *out, int64_t out_stride)
+{
+    int64_t down = (x.count + SIZE - 1) / SIZE, across = (y.count + SIZE - 1) / SIZE;
+    BLOCK_EACH (t, down * across) {
+        int64_t r = t / across, s = t % across;
+        real sums[SIZE][SIZE] = {{0}};
+        for (int64_t c = 0; c < d; c++) {
+            real left[SIZE], right[SIZE];
+#pragma unroll
+            for (int i = 0; i < SIZE; i++) {
+                int64_t row = r + i * down, col = s + i * across;
+                left[i] = row < x.count ? x.rows[row * x.stride + c] : 0;
+                right[i] = col < y.count ? y.rows[col * y.stride + c] : 0;
+            }
+#pragma unroll
+            for (int i = 0; i < SIZE; i++)
+#pragma unroll
+                for (int j = 0; j < SIZE; j++)
+                    sums[i][j] += (left[i] - right[j]) * (left[i] - right[j]);
+        }
+#pragma unroll
+        for (int i = 0; i < SIZE; i++)
+#pragma unroll
+            for (int j = 0; j < SIZE; j++) {
+                int64_t row = r + i * down, col = s + j * across;
+                if (row < x.count && col < y.count)
+                    out[row * out_stride + col] = sums[i][j];
+            }
+    }
+    __syncthreads();
+}
+
+/* out (x.count x y.count, row stride out_stride) = K(X, Y). */
+static __device__ void gaussian_tile(const gaussian &k, const point_set &x, const point_set &y,
+                                     real *out, int64_t out_stride)
+{
+    bool direct = k.distance == ATN_DISTANCE_DIRECT, clamp = k.distance == ATN_DISTANCE_CLAMPED;
+    if (!direct) /* x.y */
+        block_gemm(k.tf32, AS_IT_IS, TRANSPOSED, x.count, y.count, k.d, x.rows, x.stride, y.rows,
+                   y.stride, false, out, out_stride);
+    else if (x.count * y.count >= 16 * BLOCK_THREADS)
+        gaussian_distances<4>(k.d, x, y, out, out_stride);
+    else
+        gaussian_distances<2>(k.d, x, y, out, out_stride);
+    real minus_s = (real)-k.s;
+    BLOCK_EACH (e, x.count * y.count) {
+        int64_t i = e / y.count, j = e % y.count;
+        real squared = out[i * out_stride + j];
+        if (!direct) /* |x|^2 + |y|^2 - 2 x.y, as the published torch kernel evaluates it */
+            squared = x.norms[i] + y.norms[j] - 2 * squared;
+        out[i * out_stride + j] = real_exp(minus_s * (clamp && squared < 0 ? 0 : squared));
+    }
+    __syncthreads();
+}
+
+/* Makes K(L, L), m x m, exactly symmetric: the lower triangle is copied onto the upper. The clamped
+ * distance has a diagonal of 1. */
+static __device__ void gaussian_mirror(const gaussian &k, int64_t m, real *a, int64_t stride)
+{
+    BLOCK_EACH (e, m * m) {
+        int64_t i = e / m, j = e % m;
+        if (j > i)
+            a[i * stride + j] = a[j * stride + i];
+        else if (i == j && k.distance == ATN_DISTANCE_CLAMPED)
+            a[i * stride + j] = 1;
+    }
+    __syncthreads();
+}
+
+/* grad_i -= sum_j W_ij (x_i - y_j), which with W = 2 s K dK is the derivative by x. By differences:
+ * points far from 0 and near each other lose nothing. */
+template <int SIZE>
+static __device__ void gaussian_pulls(int64_t d, const real *w, int64_t w_row, int64_t w_col,
+                                      const point_set &x, const point_set &y, real *grad,
+                                      int64_t grad_stride)
+{
+    int64_t down = (x.count + SIZE - 1) / SIZE, across = (d + SIZE - 1) / SIZE;
+    BLOCK_EACH (t, down * across) {
+        int64_t r = t / across, s = t % across;
+        real sums[SIZE][SIZE] = {{0}}, left[SIZE][SIZE];
+#pragma unroll
+        for (int i = 0; i < SIZE; i++)
+#pragma unroll
+            for (int c = 0; c < SIZE; c++) {
+                int64_t row = r + i * down, col = s + c * across;
+                left[i][c] = row < x.count && col < d ? x.rows[row * x.stride + col] : 0;
+            }
+        for (int64_t j = 0; j < y.count; j++) {
+            real weight[SIZE], right[SIZE];
+#pragma unroll
+            for (int i = 0; i < SIZE; i++) {
+                int64_t row = r + i * down, col = s + i * across;
+                weight[i] = row < x.count ? w[row * w_row + j * w_col] : 0;
+                right[i] = col < d ? y.rows[j * y.stride + col] : 0;
+            }
+#pragma unroll
+            for (int i = 0; i < SIZE; i++)
+#pragma unroll
+                for (int c = 0; c < SIZE; c++)
+                    sums[i][c] += weight[i] * (left[i][c] - right[c]);
+        }
+#pragma unroll
+        for (int i = 0; i < SIZE; i++)
+#pragma unroll
+            for (int c = 0; c < SIZE; c++) {
+                int64_t row = r + i * down, col = s + c * across;
+                if (row < x.count && col < d)
+                    grad[row * grad_stride + col] -= sums[i][c];
+            }
+    }
+    __syncthreads();
+}
+
+/* W is x.count x y.count, or the transpose of w. */
+static __device__ void gaussian_pull(const gaussian &k, int trans_w, const real *w,
+                                     int64_t w_stride, const point_set &x, const point_set &y,
+                                     real *grad, int64_t grad_stride)
+{
+    int64_t w_row = trans_w ? 1 : w_stride, w_col = trans_w ? w_stride : 1;
+    if (x.count * k.d >= 16 * BLOCK_THREADS)
+        gaussian_pulls<4>(k.d, w, w_row, w_col, x, y, grad, grad_stride);
+    else
+        gaussian_pulls<2>(k.d, w, w_row, w_col, x, y, grad, grad_stride);
+}
+
+#endif
