@@ -44,7 +44,7 @@ static atn_status batch_run(atn_context *context, batch *b, const atn_inverse_de
     guarded_set(&b->a, b->values);
     guarded_poison(&b->x);
     memset(b->infos, 0xff, sizeof b->infos);
-    return atn_inverse(context, desc, &b->a.view, &b->x.view, b->infos, NULL);
+    return fixture_inverse(context, desc, &b->a, &b->x, b->infos, NULL);
 }
 
 /* One matrix, one method. */

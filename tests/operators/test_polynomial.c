@@ -62,7 +62,7 @@ static void single_run(atn_context *context, single *s, const atn_inverse_desc *
     guarded_set(&s->a, s->values);
     guarded_poison(&s->x);
     memset(&s->info, 0xff, sizeof s->info);
-    s->status = atn_inverse(context, desc, &s->a.view, &s->x.view, &s->info, trace);
+    s->status = fixture_inverse(context, desc, &s->a, &s->x, &s->info, trace);
 }
 
 static bool sound(const single *s)
