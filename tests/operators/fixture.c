@@ -38,6 +38,11 @@ int fixture_next(int op)
     return next;
 }
 
+bool fixture_skips(int n, int few)
+{
+    return fixture_device() == ATN_CUDA && n % few != 0;
+}
+
 atn_context *fixture_context(int threads, allocator_counts *counts)
 {
     atn_context_options options = {.device = fixture_device(), .threads = threads};

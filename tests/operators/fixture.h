@@ -20,6 +20,10 @@ bool fixture_runs(const atn_operator_info *info);
  * program ends: a loop over operators is never empty. */
 int fixture_next(int op);
 
+/* Of work that the CPU does all of: the n-th piece in every `few` where that device may be an
+ * emulated one, which takes a thousand times as long. */
+bool fixture_skips(int n, int few);
+
 /* A context for that device; ends the program if there is none. counts may be null. */
 atn_context *fixture_context(int threads, allocator_counts *counts);
 
