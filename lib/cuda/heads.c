@@ -11,9 +11,8 @@
  * of a result do not depend on the device. */
 enum { LEAST_CHUNK = 256, CHUNK_MULTIPLE = 64, MOST_CHUNKS = 128 };
 
-/* A block whose work needs more shared memory than this has it in device memory; two blocks of this
- * size fit a multiprocessor of compute capability 8.0 or 9.0. Then no more than so many run. */
-enum { MOST_SHARED = 80 * 1024, MOST_BLOCKS = 1024, UNLIMITED = INT32_MAX };
+/* The most blocks that run where their work is in device memory. */
+enum { MOST_BLOCKS = 1024, UNLIMITED = INT32_MAX };
 
 static size_t element(const cuda_heads *heads)
 {
@@ -64,7 +63,7 @@ static atn_status prepare(atn_context *context, const atn_attention_desc *desc,
     table(heads)->sizes(desc, shape, &heads->sizes);
     round_sizes(&heads->sizes);
     heads->work_is_shared =
-        (double)heads->sizes.block_reals * (double)element(heads) <= MOST_SHARED;
+        (double)heads->sizes.block_reals * (double)element(heads) <= HEAD_SHARED;
     heads->blocks = heads->work_is_shared ? UNLIMITED : MOST_BLOCKS;
     return ATN_OK;
 }
