@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/heads.h"
+#include "core/inverse.h"
 #include "core/soft.h"
 
 const core_backend *core_backend_get(atn_device device)
@@ -151,6 +152,10 @@ const core_backend core_cpu_backend = {
     .synchronise = check,
     .check_memory = check_memory,
     .clear = clear,
+    .find_asymmetric = core_cpu_asymmetric,
+    .find_unstored = core_cpu_unstored,
+    .inverse = core_cpu_inverse,
+    .inverse_backward = core_cpu_inverse_backward,
     .dtypes = ATN_CPU_DTYPE_COUNT,
     .families = {[OPERATOR_SOFT] = &core_soft_family, [OPERATOR_HEADS] = &core_heads_family},
 };
