@@ -584,7 +584,10 @@ static bool names_file(const char *input)
 static int check_together(const settings *s)
 {
     bool nr = false, file = false;
-    const char *reason;
+    const char *reason, *narrow = NULL;
+    for (int i = 0; i < s->dtype_count; i++)
+        if (s->dtypes[i] >= ATN_CPU_DTYPE_COUNT)
+            narrow = atn_dtype_name(s->dtypes[i]);
     for (int i = 0; i < s->variants.count; i++)
         nr |= strcmp(s->variants.items[i], "nr") == 0;
     for (int i = 0; i < s->inputs.count; i++)
@@ -593,6 +596,8 @@ static int check_together(const settings *s)
         report_error("--alpha: only --variant nr takes it");
     else if (s->grid_height && !file)
         report_error("--grid: only --input FILE.npy takes it");
+    else if (narrow && s->device == ATN_CPU)
+        report_error("--dtype %s: needs --device cuda; on the CPU expected f32 or f64", narrow);
     else if (atn_device_count(s->device, &reason) == 0) {
         report_error("--device %s: %s", atn_device_name(s->device), reason);
         return EXIT_ENVIRONMENT;
@@ -671,7 +676,7 @@ int settings_parse_verb(settings *s, const char *verb, const char *out, unsigned
     if (!s->seeds.count)
         add_integer(&s->seeds, 1);
     if (!s->dtype_count)
-        for (; s->dtype_count < ATN_DTYPE_COUNT; s->dtype_count++)
+        for (; s->dtype_count < ATN_CPU_DTYPE_COUNT; s->dtype_count++)
             s->dtypes[s->dtype_count] = (atn_dtype)s->dtype_count;
     return EXIT_PASS;
 }
