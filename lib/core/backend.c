@@ -6,6 +6,7 @@
 
 #include "core/heads.h"
 #include "core/soft.h"
+#include "core/timing.h"
 
 const core_backend *core_backend_get(atn_device device)
 {
@@ -151,6 +152,11 @@ const core_backend core_cpu_backend = {
     .synchronise = check,
     .check_memory = check_memory,
     .clear = clear,
+    .mark = core_cpu_mark,
+    .free_mark = core_cpu_free_mark,
+    .between = core_cpu_between,
+    .copy = copy_bytes,
+    .multiply_add = core_cpu_multiply_add,
     .dtypes = ATN_CPU_DTYPE_COUNT,
     .families = {[OPERATOR_SOFT] = &core_soft_family, [OPERATOR_HEADS] = &core_heads_family},
 };

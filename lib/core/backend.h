@@ -27,6 +27,16 @@ typedef struct core_backend {
     /* Sets every element of a view to 0. */
     atn_status (*clear)(atn_context *context, const atn_tensor *tensor);
 
+    /* Time (attnum/timing.h). mark sets *mark after all work so far, made first if it is null;
+     * between waits for the second mark. */
+    atn_status (*mark)(atn_context *context, void **mark);
+    void (*free_mark)(atn_context *context, void *mark);
+    atn_status (*between)(atn_context *context, const void *from, const void *to, double *seconds);
+    /* Within the device; enqueued. */
+    atn_status (*copy)(atn_context *context, void *to, const void *from, size_t bytes);
+    atn_status (*multiply_add)(atn_context *context, atn_dtype dtype, int64_t steps, void *scratch,
+                               double *flops);
+
     /* The first dtypes it computes in. */
     int dtypes;
     const operator_family *families[OPERATOR_KIND_COUNT];

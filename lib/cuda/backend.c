@@ -4,6 +4,7 @@
 
 #include "cuda/device.h"
 #include "cuda/heads.h"
+#include "cuda/timing.h"
 
 const core_backend core_cuda_backend = {
     .count = device_count,
@@ -18,6 +19,11 @@ const core_backend core_cuda_backend = {
     .synchronise = device_synchronise,
     .check_memory = device_check_memory,
     .clear = device_clear_tensor,
+    .mark = device_mark,
+    .free_mark = device_free_mark,
+    .between = device_between,
+    .copy = device_copy,
+    .multiply_add = cuda_multiply_add,
     .dtypes = ATN_DTYPE_COUNT,
     .families = {[OPERATOR_HEADS] = &cuda_heads_family},
 };
