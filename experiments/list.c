@@ -143,7 +143,15 @@ static bool find_program(const char *name)
 static void list_parts(table *t, const char *kind)
 {
     const char *library = ref_certify_library();
-    add_row(t, (const char *[COLUMNS]){kind, "cuda", "not in this build"});
+    const char *reason;
+    int devices = atn_device_count(ATN_CUDA, &reason);
+    if (devices == 0)
+        add_row(t, (const char *[COLUMNS]){kind, "cuda", reason});
+    for (int i = 0; i < devices; i++) {
+        atn_device_info info;
+        if (atn_device_describe(ATN_CUDA, i, &info) == ATN_OK)
+            add_row(t, (const char *[COLUMNS]){kind, "cuda", info.name});
+    }
     add_row(t, (const char *[COLUMNS]){
                    kind, "certify",
                    library ? library : "not in this build (FLINT, Arb): nothing is certified", NULL,

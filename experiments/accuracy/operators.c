@@ -17,6 +17,7 @@
 
 #include "common/experiment.h"
 #include "common/report.h"
+#include "common/staging.h"
 #include "registry.h"
 #include "spectral/landmarks.h"
 
@@ -463,12 +464,8 @@ static int forward(const trial *t, atn_dtype dtype, atn_context *context, void *
     *out = must_allocate((size_t)(n * d), sizeof *wide);
     atn_tensor tokens = atn_tensor_dense(wide, dtype, 1, 1, n, d);
     atn_tensor y = atn_tensor_dense(*out, dtype, 1, 1, n, d);
-    atn_plan *plan = NULL;
-    *status = atn_attention_plan(context, &desc, &c->shape, &plan);
-    if (*status == ATN_OK)
-        *status = atn_attention_forward(plan, &(atn_attention_inputs){.q = &tokens, .v = &tokens},
-                                        &y, NULL);
-    atn_plan_free(plan);
+    atn_attention_inputs inputs = {.q = &tokens, .v = &tokens};
+    *status = staged_forward(context, &desc, &c->shape, &inputs, &y, NULL);
     free(wide);
     return check_status(context, *status, atn_operator_get(c->choice.op)->name);
 }
@@ -686,8 +683,8 @@ const experiment accuracy_operators = {
     .summary = "the error of every operator and variant, in every type, on every input",
     .source = "the registry's operators; see attnum list operators",
     .example = "attnum run accuracy/operators --operator soft,sima/code --input photos,iid --n 196",
-    .options = USES_INPUT | USES_DTYPE | USES_STORAGE | USES_SAMPLES | USES_OPERATOR | USES_TOKENS |
-               USES_LANDMARKS,
+    .options = USES_DEVICE | USES_INPUT | USES_DTYPE | USES_STORAGE | USES_SAMPLES | USES_OPERATOR |
+               USES_TOKENS | USES_LANDMARKS,
     .defaults = "all operators and variants; f32, f64, bf16, f16; all inputs, 1 sample.\n"
                 "quick: n = 64, m = 16.\n"
                 "default: n = 196, and n = 784 for photos and iid; m = 49.\n"

@@ -7,6 +7,7 @@
 
 #include "common/random.h"
 #include "common/report.h"
+#include "common/staging.h"
 #include "spectral/landmarks.h"
 
 static const double EPSILON = 1e-12; /* published code, blocks */
@@ -316,12 +317,8 @@ int half_multiply(const half_tokens *g, const half_factors *h, atn_order order,
     atn_tensor tk = atn_tensor_dense(k, dtype, 1, 1, g->n, d);
     atn_tensor tv = atn_tensor_dense(v, dtype, 1, 1, g->n, d);
     atn_tensor ty = atn_tensor_dense(y, dtype, 1, 1, g->queries, d);
-    atn_plan *plan = NULL;
-    *status = atn_attention_plan(context, &desc, &shape, &plan);
-    if (*status == ATN_OK)
-        *status = atn_attention_forward(plan, &(atn_attention_inputs){.q = &tq, .k = &tk, .v = &tv},
-                                        &ty, NULL);
-    atn_plan_free(plan);
+    atn_attention_inputs inputs = {.q = &tq, .k = &tk, .v = &tv};
+    *status = staged_forward(context, &desc, &shape, &inputs, &ty, NULL);
     for (int64_t i = 0; i < count; i++)
         out[i] = dtype == ATN_F32 ? (double)((float *)y)[i] : ((double *)y)[i];
     free(y);

@@ -12,6 +12,7 @@
 #include <soft.h>
 
 #include "common/report.h"
+#include "common/staging.h"
 
 /* A black patch has token 0, which XNorm as published makes 0/0; 1e-12 as in most code for norms.
  */
@@ -114,13 +115,11 @@ static int report_status(const token_attention *a, const atn_context *context, a
     return status == ATN_NONFINITE ? EXIT_CHECK : EXIT_PASS;
 }
 
-static atn_status make_plan(const token_attention *a, atn_context *context, int64_t dv,
-                            atn_plan **plan)
+static atn_attention_shape shape_of(const token_attention *a, int64_t dv)
 {
     atn_attention_shape shape = a->parameters.shape;
     shape.value_dim = dv;
-    *plan = NULL;
-    return atn_attention_plan(context, &a->parameters.desc, &shape, plan);
+    return shape;
 }
 
 static atn_tensor tensor_of(double *data, int64_t rows, int64_t cols)
@@ -131,14 +130,11 @@ static atn_tensor tensor_of(double *data, int64_t rows, int64_t cols)
 int token_attention_forward(const token_attention *a, atn_context *context, int64_t dv,
                             double *values, double *out)
 {
-    const atn_attention_shape *shape = &a->parameters.shape;
-    atn_tensor q = tensor_of(a->tokens, shape->tokens, shape->dim);
-    atn_tensor v = tensor_of(values, shape->tokens, dv), y = tensor_of(out, shape->tokens, dv);
-    atn_plan *plan;
-    atn_status status = make_plan(a, context, dv, &plan);
-    if (status == ATN_OK)
-        status = atn_attention_forward(plan, &(atn_attention_inputs){.q = &q, .v = &v}, &y, NULL);
-    atn_plan_free(plan);
+    atn_attention_shape shape = shape_of(a, dv);
+    atn_tensor q = tensor_of(a->tokens, shape.tokens, shape.dim);
+    atn_tensor v = tensor_of(values, shape.tokens, dv), y = tensor_of(out, shape.tokens, dv);
+    atn_status status = staged_forward(context, &a->parameters.desc, &shape,
+                                       &(atn_attention_inputs){.q = &q, .v = &v}, &y, NULL);
     return report_status(a, context, status);
 }
 
@@ -150,12 +146,10 @@ int token_attention_row(const token_attention *a, atn_context *context, int64_t 
     atn_tensor dout = tensor_of(memory + n * (d + 1), n, 1);
     atn_tensor dq = tensor_of(memory, n, d), dv = tensor_of(row, n, 1);
     memory[n * (d + 1) + query] = 1;
-    atn_plan *plan;
-    atn_status status = make_plan(a, context, 1, &plan);
-    if (status == ATN_OK)
-        status = atn_attention_backward(plan, &(atn_attention_inputs){.q = &q, .v = &v}, &dout,
+    atn_attention_shape shape = shape_of(a, 1);
+    atn_status status = staged_backward(context, &a->parameters.desc, &shape,
+                                        &(atn_attention_inputs){.q = &q, .v = &v}, &dout,
                                         &(atn_gradients){.q = &dq, .v = &dv}, NULL);
-    atn_plan_free(plan);
     free(memory);
     return report_status(a, context, status);
 }

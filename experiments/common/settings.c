@@ -584,6 +584,7 @@ static bool names_file(const char *input)
 static int check_together(const settings *s)
 {
     bool nr = false, file = false;
+    const char *reason;
     for (int i = 0; i < s->variants.count; i++)
         nr |= strcmp(s->variants.items[i], "nr") == 0;
     for (int i = 0; i < s->inputs.count; i++)
@@ -592,8 +593,8 @@ static int check_together(const settings *s)
         report_error("--alpha: only --variant nr takes it");
     else if (s->grid_height && !file)
         report_error("--grid: only --input FILE.npy takes it");
-    else if (s->device == ATN_CUDA) {
-        report_error("--device cuda: this build has no CUDA");
+    else if (atn_device_count(s->device, &reason) == 0) {
+        report_error("--device %s: %s", atn_device_name(s->device), reason);
         return EXIT_ENVIRONMENT;
     } else if (s->certify > 0 && !ref_certify_library()) {
         report_error("--certify %" PRId64 ": this build lacks FLINT and Arb; expected 0",

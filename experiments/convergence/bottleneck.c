@@ -8,6 +8,7 @@
 #include <ruler.h>
 
 #include "common/report.h"
+#include "common/staging.h"
 
 bottleneck bottleneck_create(atn_dtype dtype, int64_t m)
 {
@@ -82,9 +83,9 @@ int bottleneck_from_tokens(bottleneck *b, const bottleneck_plan *plan, atn_conte
     atn_tensor q = atn_tensor_dense(rounded, b->dtype, 1, 1, plan->tokens, plan->dim);
     atn_tensor l = atn_tensor_dense(landmarks, b->dtype, 1, 1, b->m, plan->dim);
     atn_tensor a = atn_tensor_dense(b->a, b->dtype, 1, 1, b->m, b->m);
-    atn_status status = atn_sample(context, &plan->sampling, &q, &l);
+    atn_status status = staged_sample(context, &plan->sampling, &q, &l);
     if (status >= 0)
-        status = atn_gaussian_self(context, plan->distance, plan->scale, &l, &a);
+        status = staged_gaussian_self(context, plan->distance, plan->scale, &l, &a);
     free(landmarks);
     free(rounded);
     if (status < 0) {
@@ -105,7 +106,7 @@ int bottleneck_invert(bottleneck *b, atn_context *context, const atn_inverse_des
 {
     atn_tensor a = atn_tensor_dense(b->a, b->dtype, 1, 1, b->m, b->m);
     atn_tensor x = atn_tensor_dense(b->x, b->dtype, 1, 1, b->m, b->m);
-    atn_status status = atn_inverse(context, desc, &a, &x, info, trace);
+    atn_status status = staged_inverse(context, desc, &a, &x, info, trace);
     if (status >= 0)
         return EXIT_PASS;
     report_error("%s: %s", atn_inverse_name(desc->method), atn_last_error(context));

@@ -14,6 +14,7 @@
 #include "common/experiment.h"
 #include "common/random.h"
 #include "common/report.h"
+#include "common/staging.h"
 #include "convergence/bottleneck.h"
 #include "registry.h"
 
@@ -181,7 +182,7 @@ static int measure(matrix *x, atn_context *context, const atn_inverse_desc *desc
     atn_tensor g = atn_tensor_dense(x->narrow_g, dtype, 1, 1, m, m);
     atn_tensor da = atn_tensor_dense(x->gradient, dtype, 1, 1, m, m);
     atn_inverse_info info;
-    atn_status status = atn_inverse_backward(context, desc, gradient, &a, &g, &da, &info);
+    atn_status status = staged_inverse_backward(context, desc, gradient, &a, &g, &da, &info);
     if (status < 0) {
         report_error("backward of %s: %s", atn_inverse_name(desc->method), atn_last_error(context));
         return EXIT_ENVIRONMENT;

@@ -158,13 +158,15 @@ enum { MOST_PRECISIONS = 1 + ATN_STORAGE_COUNT };
 
 static bool wants_storage(const settings *s, atn_storage storage)
 {
+    if (s->device != ATN_CPU && storage != ATN_STORAGE_NATIVE)
+        return false;
     for (int i = 0; i < s->storage_count; i++)
         if (s->storages[i] == storage)
             return true;
     return s->storage_count == 0;
 }
 
-/* Widest first. f64 and f32 are the native ones. */
+/* Widest first. f64 and f32 are the native ones; only the CPU emulates the others' iterates. */
 static int list_precisions(const settings *s, precision *list)
 {
     static const precision all[] = {{ATN_F64, ATN_STORAGE_NATIVE},

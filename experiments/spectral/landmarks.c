@@ -10,6 +10,7 @@
 #include <linear_algebra.h>
 
 #include "common/report.h"
+#include "common/staging.h"
 
 /* Photographs are cut into 64 x 64 patches of 4 pixels: a crop of 256 x 256. */
 enum { PHOTO_SIDE = 64, PHOTO_PATCH = 4 };
@@ -179,7 +180,7 @@ int pool_tokens(const token_grid *grid, atn_context *context, int64_t dim, doubl
                          .stride = grid->stride};
     atn_tensor from = matrix_view(tokens, grid_tokens(grid), dim);
     atn_tensor to = matrix_view(landmarks, grid_landmarks(grid), dim);
-    return check_status(context, atn_sample(context, &pool, &from, &to), "landmarks");
+    return check_status(context, staged_sample(context, &pool, &from, &to), "landmarks");
 }
 
 int make_landmarks(const input *in, const token_grid *grid, uint64_t seed, int64_t sample,
@@ -204,7 +205,8 @@ int make_kernel(const settings *s, atn_context *context, int64_t count, int64_t 
                 double *kernel)
 {
     atn_tensor from = matrix_view(tokens, count, dim), to = matrix_view(kernel, count, count);
-    atn_status status = atn_gaussian_self(context, s->distance, kernel_scale(s, dim), &from, &to);
+    atn_status status =
+        staged_gaussian_self(context, s->distance, kernel_scale(s, dim), &from, &to);
     return check_status(context, status, "kernel matrix");
 }
 
@@ -214,7 +216,7 @@ int make_cross_kernel(const settings *s, atn_context *context, int64_t rows, int
     atn_tensor left = matrix_view(x, rows, dim), right = matrix_view(y, cols, dim);
     atn_tensor to = matrix_view(kernel, rows, cols);
     atn_status status =
-        atn_gaussian_cross(context, s->distance, kernel_scale(s, dim), &left, &right, &to);
+        staged_gaussian_cross(context, s->distance, kernel_scale(s, dim), &left, &right, &to);
     return check_status(context, status, "cross kernel");
 }
 
@@ -224,7 +226,7 @@ int make_iterate_of(atn_context *context, atn_inverse_method method, int64_t m, 
     atn_inverse_desc desc = atn_inverse_defaults(method);
     atn_tensor from = matrix_view(a, m, m), to = matrix_view(x, m, m);
     desc.iterations = PAPER_STEPS;
-    return check_status(context, atn_inverse(context, &desc, &from, &to, NULL, NULL),
+    return check_status(context, staged_inverse(context, &desc, &from, &to, NULL, NULL),
                         atn_inverse_name(method));
 }
 

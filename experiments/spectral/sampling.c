@@ -14,6 +14,7 @@
 
 #include "common/random.h"
 #include "common/report.h"
+#include "common/staging.h"
 #include "registry.h"
 #include "spectral/landmarks.h"
 #include "spectral/nystrom.h"
@@ -275,7 +276,7 @@ static int take_landmarks(const point_data *data, const sampler *with, int64_t d
     void *numbers = give_numbers(data, with, draw, &sampling);
     atn_tensor from = atn_tensor_dense(data->tokens, ATN_F64, 1, 1, data->n, data->dim);
     atn_tensor to = atn_tensor_dense(landmarks, ATN_F64, 1, 1, data->p->m, data->dim);
-    int code = check_status(data->context, atn_sample(data->context, &sampling, &from, &to),
+    int code = check_status(data->context, staged_sample(data->context, &sampling, &from, &to),
                             input_name(data->p->in));
     free(numbers);
     return code;
@@ -645,7 +646,8 @@ const experiment spectral_sampling = {
     .summary = "how well the landmarks of every sampler stand for all tokens",
     .source = "SOFT (IJCV) section 3.2, Tab. 10, Eq. 7, 9, App. A; S04, S05",
     .example = "attnum run spectral/sampling --input photos,smooth --m 49",
-    .options = USES_INPUT | USES_GRID | USES_SAMPLES | USES_STAGE | USES_LANDMARKS | USES_SCALE,
+    .options = USES_DEVICE | USES_INPUT | USES_GRID | USES_SAMPLES | USES_STAGE | USES_LANDMARKS |
+               USES_SCALE,
     .defaults =
         "inputs photos, smooth, smooth:8, clusters, iid:0.3; stage 2, 784 tokens (--quick: 3, "
         "196), a file: its own, at most 4096; m = 49, 196 (--quick: 16, 49); 3 draws of every "

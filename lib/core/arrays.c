@@ -98,6 +98,9 @@ atn_status atn_attention_upload(atn_context *context, const atn_attention_desc *
     lay_out(&arena, all, places);
     if (arena.overflow)
         return core_fail(context, ATN_ERR_SHAPE, "the description's arrays do not fit into memory");
+    for (int i = TENSORS; i < ARRAYS; i++)
+        if (all[i].count == 0) /* a pointer to nothing must not stay one to the host's memory */
+            *all[i].pointer = NULL;
     atn_status status = atn_allocate(context, arena.used, memory);
     if (status != ATN_OK)
         return status;

@@ -79,12 +79,12 @@ static __device__ void block_fill(int64_t count, real value, real *a)
 /* How a product reads its factors. */
 enum { AS_IT_IS, TRANSPOSED };
 
-/* SIZE x SIZE entries of C by each thread: rows and columns far apart, so that neighbouring threads
- * read neighbouring columns. */
-template <int SIZE>
+/* SIZE x SIZE entries of a product by each thread: rows and columns far apart, so that neighbouring
+ * threads read neighbouring columns. */
+template <int SIZE, class F>
 static __device__ void gemm_tiles(bool tf32, int64_t rows, int64_t cols, int64_t inner,
                                   const real *a, int64_t a_row, int64_t a_inner, const real *b,
-                                  int64_t b_inner, int64_t b_col, bool add, real *c, int64_t ldc)
+                                  int64_t b_inner, int64_t b_col, F take)
 {
     int64_t down = (rows + SIZE - 1) / SIZE, across = (cols + SIZE - 1) / SIZE;
     BLOCK_EACH (t, down * across) {
@@ -110,24 +110,35 @@ static __device__ void gemm_tiles(bool tf32, int64_t rows, int64_t cols, int64_t
             for (int j = 0; j < SIZE; j++) {
                 int64_t row = r + i * down, col = s + j * across;
                 if (row < rows && col < cols)
-                    c[row * ldc + col] = (add ? c[row * ldc + col] : 0) + sums[i][j];
+                    take(row, col, sums[i][j]);
             }
     }
     __syncthreads();
 }
 
-/* C (rows x cols) = op(A) op(B), or C += with `add`; inner is the shared size. tf32: the factors
- * are rounded to it. C must not overlap A or B. */
-static __device__ void block_gemm(bool tf32, int trans_a, int trans_b, int64_t rows, int64_t cols,
-                                  int64_t inner, const real *a, int64_t lda, const real *b,
-                                  int64_t ldb, bool add, real *c, int64_t ldc)
+/* take(i, j, sum) for every entry of the product op(A) op(B) (rows x cols), once and by one thread;
+ * inner is the shared size. tf32: the factors are rounded to it. */
+template <class F>
+static __device__ void block_gemm_each(bool tf32, int trans_a, int trans_b, int64_t rows,
+                                       int64_t cols, int64_t inner, const real *a, int64_t lda,
+                                       const real *b, int64_t ldb, F take)
 {
     int64_t a_row = trans_a ? 1 : lda, a_inner = trans_a ? lda : 1;
     int64_t b_inner = trans_b ? 1 : ldb, b_col = trans_b ? ldb : 1;
     if (rows * cols >= 16 * BLOCK_THREADS)
-        gemm_tiles<4>(tf32, rows, cols, inner, a, a_row, a_inner, b, b_inner, b_col, add, c, ldc);
+        gemm_tiles<4>(tf32, rows, cols, inner, a, a_row, a_inner, b, b_inner, b_col, take);
     else
-        gemm_tiles<2>(tf32, rows, cols, inner, a, a_row, a_inner, b, b_inner, b_col, add, c, ldc);
+        gemm_tiles<2>(tf32, rows, cols, inner, a, a_row, a_inner, b, b_inner, b_col, take);
+}
+
+/* C = op(A) op(B), or C += with `add`. C must not overlap A or B. */
+static __device__ void block_gemm(bool tf32, int trans_a, int trans_b, int64_t rows, int64_t cols,
+                                  int64_t inner, const real *a, int64_t lda, const real *b,
+                                  int64_t ldb, bool add, real *c, int64_t ldc)
+{
+    block_gemm_each(
+        tf32, trans_a, trans_b, rows, cols, inner, a, lda, b, ldb,
+        [&](int64_t i, int64_t j, real sum) { c[i * ldc + j] = (add ? c[i * ldc + j] : 0) + sum; });
 }
 
 /* The sum over a warp's lanes, for all of them; likewise the maximum, which is NaN if one is. */

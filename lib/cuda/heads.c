@@ -11,9 +11,8 @@
  * of a result do not depend on the device. */
 enum { LEAST_CHUNK = 256, CHUNK_MULTIPLE = 64, MOST_CHUNKS = 128 };
 
-/* A block whose work needs more shared memory than this has it in device memory; two blocks of this
- * size fit a multiprocessor of compute capability 8.0 or 9.0. Then no more than so many run. */
-enum { MOST_SHARED = 80 * 1024, MOST_BLOCKS = 1024, UNLIMITED = INT32_MAX };
+/* The most blocks that run where their work is in device memory. */
+enum { MOST_BLOCKS = 1024, UNLIMITED = INT32_MAX };
 
 size_t cuda_heads_element(const cuda_heads *heads)
 {
@@ -43,7 +42,7 @@ void cuda_heads_fit(cuda_heads *heads, head_sizes sizes)
         *all[i] = (*all[i] + 3) / 4 * 4;
     heads->sizes = sizes;
     heads->work_is_shared =
-        (double)sizes.block_reals * (double)cuda_heads_element(heads) <= MOST_SHARED;
+        (double)sizes.block_reals * (double)cuda_heads_element(heads) <= HEAD_SHARED;
     heads->blocks = heads->work_is_shared ? UNLIMITED : MOST_BLOCKS;
 }
 

@@ -9,8 +9,24 @@ static const head_operator *operator_of(atn_operator op)
     case ATN_SOFT:
     case ATN_SOFTPP:
         return &R(cuda_soft);
+    case ATN_GAUSSIAN:
+        return &R(cuda_gaussian_attention);
+    case ATN_SOFTMAX:
+        return &R(cuda_softmax);
+    case ATN_LINFORMER:
+        return &R(cuda_linformer);
     case ATN_SIMA:
         return &R(cuda_sima);
+    case ATN_PERFORMER:
+        return &R(cuda_performer);
+    case ATN_RFF:
+        return &R(cuda_rff);
+    case ATN_ELU:
+        return &R(cuda_elu);
+    case ATN_COSFORMER:
+        return &R(cuda_cosformer);
+    case ATN_LSH:
+        return &R(cuda_lsh);
     default:
         return NULL;
     }

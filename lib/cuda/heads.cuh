@@ -24,6 +24,7 @@ typedef struct {
     int64_t length, key_length;  /* before padding was left out */
     int64_t chunk, chunks;       /* which, of how many the plan cut the head into */
     int64_t step;                /* of a pass that is run more than once (head_call) */
+    int64_t chunk_tokens;        /* its tokens; the last has fewer */
     int64_t first, end;          /* this chunk's queries */
     int64_t first_key, end_key;  /* and keys */
     token_rows q, k, v;
@@ -55,6 +56,12 @@ static __host__ __device__ __forceinline__ real *head_take(real **free, int64_t 
     real *taken = *free;
     *free += count;
     return taken;
+}
+
+/* Elements that hold so many doubles. */
+static __host__ __device__ __forceinline__ int64_t double_reals(int64_t count)
+{
+    return count * (int64_t)(sizeof(double) / sizeof(real));
 }
 
 /* This head's matrix of a 1 x (1 or h) x rows x cols parameter. */
@@ -137,6 +144,7 @@ static __device__ head head_open(const head_call &c, int64_t piece, int64_t chun
     h.step = c.step;
     h.chunks = p.chunks;
     int64_t tokens = chunks == 1 ? INT64_MAX / 2 : p.chunk;
+    h.chunk_tokens = tokens;
     h.first = head_smaller(chunk * tokens, h.n);
     h.end = head_smaller(chunk * tokens + tokens, h.n);
     h.first_key = head_smaller(chunk * tokens, h.n_k);

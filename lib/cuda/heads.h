@@ -15,6 +15,10 @@ typedef struct {
     int64_t block_reals, head_reals, chunk_reals;
 } head_sizes;
 
+/* Bytes. A block whose work needs more shared memory than this has it in device memory; two blocks
+ * of this size fit a multiprocessor of compute capability 8.0 or 9.0. */
+enum { HEAD_SHARED = 80 * 1024 };
+
 /* A planned operator. Everything is device memory but for this struct. */
 typedef struct {
     atn_attention_desc desc;

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "data.h"
-#include "staged.h"
 
 atn_status attention_expect(const attention_case *c, double *want)
 {
@@ -166,69 +165,70 @@ atn_gradients attention_run_gradients(attention_run *r)
     return g;
 }
 
-/* The inputs where the context's device can read them. */
-typedef struct {
-    atn_tensor q, k, v, out, dout, gradients[SLOT_COUNT];
-    atn_attention_desc desc;
-    atn_attention_inputs inputs;
-} placed;
+static void poison_gradients(attention_run *r)
+{
+    for (int i = 0; i < SLOT_COUNT; i++)
+        if (r->gradients[i].memory)
+            guarded_poison(&r->gradients[i]);
+}
 
-static void place_inputs(staged *s, const attention_run *r, placed *p)
+static void place_gradients(attention_run *r, attention_placed *p)
+{
+    atn_tensor *all[SLOT_COUNT];
+    for (int i = 0; i < SLOT_COUNT; i++)
+        all[i] = staged_output(&p->s, &r->gradients[i], &p->gradient_views[i]);
+    p->gradients = (atn_gradients){.q = all[SLOT_Q], .v = all[SLOT_V], .k = all[SLOT_K]};
+    for (int i = 0; i < ATN_PARAMETER_COUNT; i++)
+        p->gradients.parameters[i] = all[SLOT_PARAMETERS + i];
+}
+
+void attention_run_place(attention_run *r, atn_context *context, attention_placed *p)
 {
     const atn_attention_shape *shape = &r->c->shape;
-    p->desc = staged_desc(s, &r->c->desc, shape);
-    p->inputs.q = staged_input(s, &r->q, &p->q);
-    p->inputs.k = r->c->choice.cross ? staged_input(s, &r->k, &p->k) : NULL;
-    p->inputs.v = staged_input(s, &r->v, &p->v);
+    *p = (attention_placed){.s = staged_open(context)};
+    p->desc = staged_desc(&p->s, &r->c->desc, shape);
+    p->inputs.q = staged_input(&p->s, &r->q, &p->q);
+    p->inputs.k = r->c->choice.cross ? staged_input(&p->s, &r->k, &p->k) : NULL;
+    p->inputs.v = staged_input(&p->s, &r->v, &p->v);
     p->inputs.query_mask =
-        staged_bytes(s, r->c->query_mask, (size_t)(shape->batch * shape->tokens));
+        staged_bytes(&p->s, r->c->query_mask, (size_t)(shape->batch * shape->tokens));
     p->inputs.key_mask =
-        staged_bytes(s, r->c->key_mask, (size_t)(shape->batch * shape->key_tokens));
+        staged_bytes(&p->s, r->c->key_mask, (size_t)(shape->batch * shape->key_tokens));
+    staged_input(&p->s, &r->dout, &p->dout);
+    staged_output(&p->s, &r->out, &p->out);
+    place_gradients(r, p);
+}
+
+void attention_placed_close(attention_placed *p)
+{
+    staged_close(&p->s);
 }
 
 atn_status attention_run_forward(attention_run *r, atn_context *context)
 {
     atn_plan *plan;
-    staged s = staged_open(context);
-    placed p = {0};
+    attention_placed p;
     guarded_poison(&r->out);
-    place_inputs(&s, r, &p);
-    atn_tensor *out = staged_output(&s, &r->out, &p.out);
+    attention_run_place(r, context, &p);
     atn_status status = atn_attention_plan(context, &p.desc, &r->c->shape, &plan);
     if (status == ATN_OK)
-        status = atn_attention_forward(plan, &p.inputs, out, &r->info);
+        status = atn_attention_forward(plan, &p.inputs, &p.out, &r->info);
     atn_plan_free(plan);
-    staged_close(&s);
+    attention_placed_close(&p);
     return status;
-}
-
-static atn_gradients place_gradients(staged *s, attention_run *r, placed *p)
-{
-    atn_tensor *all[SLOT_COUNT];
-    for (int i = 0; i < SLOT_COUNT; i++) {
-        if (r->gradients[i].memory)
-            guarded_poison(&r->gradients[i]);
-        all[i] = staged_output(s, &r->gradients[i], &p->gradients[i]);
-    }
-    atn_gradients g = {.q = all[SLOT_Q], .v = all[SLOT_V], .k = all[SLOT_K]};
-    for (int i = 0; i < ATN_PARAMETER_COUNT; i++)
-        g.parameters[i] = all[SLOT_PARAMETERS + i];
-    return g;
 }
 
 atn_status attention_run_backward(attention_run *r, atn_context *context)
 {
     atn_plan *plan;
-    staged s = staged_open(context);
-    placed p = {0};
-    place_inputs(&s, r, &p);
-    atn_gradients gradients = place_gradients(&s, r, &p);
-    const atn_tensor *dout = staged_input(&s, &r->dout, &p.dout);
+    attention_placed p;
+    poison_gradients(r);
+    attention_run_place(r, context, &p);
     atn_status status = atn_attention_plan(context, &p.desc, &r->c->shape, &plan);
     if (status == ATN_OK)
-        status = atn_attention_backward(plan, &p.inputs, dout, &gradients, &r->info);
+        status = atn_attention_backward(plan, &p.inputs, &p.dout, &p.gradients, &r->info);
     atn_plan_free(plan);
-    staged_close(&s);
+    attention_placed_close(&p);
     return status;
 }
 

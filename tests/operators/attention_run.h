@@ -7,6 +7,7 @@
 
 #include "cases.h"
 #include "guarded.h"
+#include "staged.h"
 
 /* What has a gradient: the inputs, then the parameters. */
 enum {
@@ -61,6 +62,20 @@ void attention_run_load(attention_run *run);
 
 atn_attention_inputs attention_run_inputs(const attention_run *run);
 atn_gradients attention_run_gradients(attention_run *run);
+
+/* A run's description and inputs, and where its results go, as the context's device can read and
+ * write them. Not to be moved: it points into itself. */
+typedef struct {
+    staged s;
+    atn_tensor q, k, v, out, dout, gradient_views[SLOT_COUNT];
+    atn_attention_desc desc;
+    atn_attention_inputs inputs;
+    atn_gradients gradients;
+} attention_placed;
+
+/* attention_placed_close brings the results back. */
+void attention_run_place(attention_run *run, atn_context *context, attention_placed *placed);
+void attention_placed_close(attention_placed *placed);
 
 /* Plans, poisons what will be written, runs, frees the plan. */
 atn_status attention_run_forward(attention_run *run, atn_context *context);

@@ -2,6 +2,7 @@
 #include "fixture.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "newton.h"
 #include "sampling.h"
 #include "soft.h"
+#include "staged.h"
 
 atn_device fixture_device(void)
 {
@@ -20,7 +22,20 @@ atn_device fixture_device(void)
 
 bool fixture_runs(const atn_operator_info *info)
 {
-    return info->capabilities & (fixture_device() == ATN_CUDA ? ATN_CAN_CUDA : ATN_CAN_CPU);
+    unsigned needed = fixture_device() == ATN_CUDA ? ATN_CAN_CUDA : ATN_CAN_CPU;
+    return info->capabilities & needed;
+}
+
+int fixture_next(int op)
+{
+    int next = op + 1;
+    while (next < ATN_OPERATOR_COUNT && !fixture_runs(atn_operator_get((atn_operator)next)))
+        next++;
+    if (op < 0 && next == ATN_OPERATOR_COUNT) {
+        fprintf(stderr, "no operator runs on %s\n", atn_device_name(fixture_device()));
+        abort();
+    }
+    return next;
 }
 
 atn_context *fixture_context(int threads, allocator_counts *counts)
@@ -261,17 +276,30 @@ void fixture_soft_load(fixture_soft *f)
     guarded_set(&f->v_view, f->v);
 }
 
+atn_status fixture_soft_forward(fixture_soft *f, atn_context *context, atn_plan *plan, guarded *out,
+                                atn_attention_info *info)
+{
+    staged s = staged_open(context);
+    atn_tensor q, v, y;
+    guarded_poison(out);
+    atn_attention_inputs inputs = {.q = staged_input(&s, &f->q_view, &q),
+                                   .v = staged_input(&s, &f->v_view, &v)};
+    atn_status status = atn_attention_forward(plan, &inputs, staged_output(&s, out, &y), info);
+    staged_close(&s);
+    return status;
+}
+
 atn_status fixture_soft_run(fixture_soft *f, atn_context *context)
 {
     atn_plan *plan;
     atn_attention_info info = {.inverses = f->infos};
-    guarded_poison(&f->out);
-    atn_status status = atn_attention_plan(context, &f->desc, &f->shape, &plan);
+    staged s = staged_open(context);
+    atn_attention_desc desc = staged_desc(&s, &f->desc, &f->shape);
+    atn_status status = atn_attention_plan(context, &desc, &f->shape, &plan);
     if (status == ATN_OK)
-        status = atn_attention_forward(
-            plan, &(atn_attention_inputs){.q = &f->q_view.view, .v = &f->v_view.view}, &f->out.view,
-            &info);
+        status = fixture_soft_forward(f, context, plan, &f->out, &info);
     atn_plan_free(plan);
+    staged_close(&s);
     return status;
 }
 

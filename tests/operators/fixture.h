@@ -16,6 +16,10 @@ atn_device fixture_device(void);
 /* Whether the operator has a form for it. */
 bool fixture_runs(const atn_operator_info *info);
 
+/* The next operator that has one, ATN_OPERATOR_COUNT after the last; after -1 there is one, or the
+ * program ends: a loop over operators is never empty. */
+int fixture_next(int op);
+
 /* A context for that device; ends the program if there is none. counts may be null. */
 atn_context *fixture_context(int threads, allocator_counts *counts);
 
@@ -93,8 +97,12 @@ void fixture_soft_free(fixture_soft *f);
 /* After changing q or v: puts them into the tensors again. */
 void fixture_soft_load(fixture_soft *f);
 
-/* Plans, runs, frees. out is poisoned before. */
+/* Plans, runs, frees, on the context's device. out is poisoned before. */
 atn_status fixture_soft_run(fixture_soft *f, atn_context *context);
+
+/* The call alone, of a plan whose description lies on the device. */
+atn_status fixture_soft_forward(fixture_soft *f, atn_context *context, atn_plan *plan, guarded *out,
+                                atn_attention_info *info);
 
 /* Fills a, want and kappa. The Newton-Raphson variants are held against the closed-form filter, the
  * exact ones against the pseudo-inverse. Needs no run. */

@@ -309,7 +309,7 @@ Test(choices, equal_tokens_come_last)
 Test(choices, nan_and_infinity_spoil_their_head)
 {
     static const double bad[] = {NAN, INFINITY, -INFINITY};
-    for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++)
+    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
         for (int k = 0; k < KINDS * 3; k++) {
             atn_context *context = fixture_context(2, NULL);
             enum { ROWS = 9, D = 3, M = 4 };

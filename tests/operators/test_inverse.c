@@ -254,7 +254,7 @@ Test(inverse, prescribed_spectra)
     static const int64_t sizes[] = {1, 2, 3, 5, 16, 17, 49};
     static const double kappas[] = {1e1, 1e2, 1e3, 1e4, 1e6, 1e8};
     atn_context *context = fixture_context(1, NULL);
-    for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++)
+    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
             for (size_t k = 0; k < sizeof kappas / sizeof *kappas; k++) {
                 int64_t m = sizes[s];
@@ -287,7 +287,7 @@ Test(inverse, kernel_matrices_and_known_matrices)
         {REF_IDENTITY, 7, 0},
     };
     atn_context *context = fixture_context(1, NULL);
-    for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++) {
+    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++) {
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
             batch b = batch_make((atn_dtype)dtype, GUARDED_DENSE, 1, rows[i].m);
             cr_assert_eq(ref_matrix_make(rows[i].matrix, rows[i].m, rows[i].value, b.values, NULL),
@@ -309,7 +309,7 @@ Test(inverse, kernel_matrices_and_known_matrices)
 Test(inverse, the_identity_defeats_the_papers_start)
 {
     atn_context *context = fixture_context(2, NULL);
-    for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++) {
+    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++) {
         batch b = batch_make((atn_dtype)dtype, GUARDED_HEADS, 1, 49);
         ref_matrix_make(REF_IDENTITY, 49, 0, b.values, NULL);
         cr_expect_eq(run_one(context, &b, ATN_INVERSE_NR_PAPER), ATN_NOT_CONVERGED);
@@ -366,7 +366,7 @@ Test(inverse, adaptive_start)
                 {0.12, false}, {0.5, false}, {0.99, false}};
     enum { M = 10 };
     atn_context *context = fixture_context(2, NULL);
-    for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++)
+    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
             batch b = batch_make((atn_dtype)dtype, GUARDED_DENSE, 1, M);
             ref_matrix_make(REF_EQUICORRELATED, M, rows[i].correlation, b.values, NULL);
@@ -395,7 +395,7 @@ Test(inverse, adaptive_iterates)
     atn_context *context = fixture_context(1, NULL);
     double noise[M];
     data_uniform(6, M, noise);
-    for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++) {
+    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++) {
         batch b = batch_make((atn_dtype)dtype, GUARDED_DENSE, 1, M);
         for (int i = 0; i < M * M; i++)
             b.values[i] = i % (M + 1) == 0 ? 1 : 0.1 * (noise[i / M] * noise[i % M]);
@@ -502,7 +502,7 @@ Test(inverse, a_large_alpha_diverges_to_a_finite_x)
     static const double alphas[] = {1, 3, 1e4, 1e30, 1e39, 1e300};
     enum { M = 6 };
     atn_context *context = fixture_context(1, NULL);
-    for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++)
+    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
         for (size_t i = 0; i < sizeof alphas / sizeof *alphas; i++) {
             batch b = batch_make((atn_dtype)dtype, GUARDED_DENSE, 1, M);
             ref_matrix_make(REF_EQUICORRELATED, M, 0.5, b.values, NULL);
@@ -699,7 +699,7 @@ Test(inverse, rank_deficient)
     enum { M = 20 };
     static const int64_t ranks[] = {1, 2, 7, 19};
     atn_context *context = fixture_context(1, NULL);
-    for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++)
+    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
         for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
             batch b = batch_make((atn_dtype)dtype, GUARDED_DENSE, 1, M);
             double g[M * M], want[M * M];
@@ -813,7 +813,7 @@ Test(inverse, exact_methods_are_judged_too)
     static const atn_inverse_method methods[] = {ATN_INVERSE_CHOLESKY,
                                                  ATN_INVERSE_PIVOTED_CHOLESKY};
     atn_context *context = fixture_context(1, NULL);
-    for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++)
+    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
         for (int i = 0; i < 4; i++) {
             batch b = batch_make((atn_dtype)dtype, GUARDED_DENSE, 1, 2);
             for (int k = 0; k < 4; k++)
@@ -835,7 +835,7 @@ Test(inverse, the_zero_matrix)
         [ATN_INVERSE_CHOLESKY] = ATN_SINGULAR, [ATN_INVERSE_PIVOTED_CHOLESKY] = ATN_SINGULAR};
     enum { M = 5 };
     atn_context *context = fixture_context(1, NULL);
-    for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++)
+    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
         for (int method = 1; method < ATN_INVERSE_COUNT; method++) {
             if (method == ATN_INVERSE_NR_SOFT || method == ATN_INVERSE_NR_ADAPTIVE)
                 continue;
@@ -857,7 +857,7 @@ Test(inverse, duplicates)
 {
     enum { M = 12 };
     atn_context *context = fixture_context(1, NULL);
-    for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++) {
+    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++) {
         batch b = batch_make((atn_dtype)dtype, GUARDED_DENSE, 1, M);
         ref_matrix_make(REF_DUPLICATES, M, 0, b.values, NULL);
         for (int method = ATN_INVERSE_EIG; method < ATN_INVERSE_COUNT; method++) {
@@ -883,7 +883,7 @@ Test(inverse, nonfinite_input)
     double noise[3 * M * M];
     data_uniform(4, 3 * M * M, noise);
     for (size_t i = 0; i < 3; i++)
-        for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++)
+        for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
             for (int method = 1; method < ATN_INVERSE_COUNT; method++) {
                 batch b = batch_make((atn_dtype)dtype, GUARDED_HEADS, 3, M);
                 for (int64_t k = 0; k < 3 * M * M; k++) /* every method inverts I + a little */

@@ -273,7 +273,7 @@ Test(inverse_backward, threads_change_no_bit)
     double a[COUNT * SIZE], dx[COUNT * SIZE], da[2][COUNT * SIZE];
     make_matrices(5, a);
     data_normal(50, COUNT * SIZE, dx);
-    for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++) {
+    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++) {
         atn_inverse_desc desc = inverse_for(ATN_INVERSE_NR_SOFTPP);
         data_round((atn_dtype)dtype, COUNT * SIZE, a);
         for (int i = 0; i < 2; i++) {

@@ -114,7 +114,7 @@ enum { SIZES = sizeof sizes / sizeof *sizes, WIDTHS = sizeof widths / sizeof *wi
 Test(kernel, cross_matches_the_reference)
 {
     atn_context *context = fixture_context(2, NULL);
-    for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++)
+    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
         for (int distance = 0; distance < ATN_DISTANCE_COUNT; distance++)
             for (int i = 0; i < SIZES; i++)
                 for (int w = 0; w < WIDTHS; w++) {
@@ -168,7 +168,7 @@ static void check_self(atn_context *context, const kernel_case *c)
 Test(kernel, self_matches_the_reference_and_is_exactly_symmetric)
 {
     atn_context *context = fixture_context(2, NULL);
-    for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++)
+    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
         for (int distance = 0; distance < ATN_DISTANCE_COUNT; distance++)
             for (int i = 0; i < SIZES; i++)
                 for (int w = 0; w < WIDTHS; w++) {
@@ -259,7 +259,7 @@ Test(kernel, extremes)
 {
     enum { M = 18, D = 4 };
     atn_context *context = fixture_context(1, NULL);
-    for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++)
+    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
         for (int equal = 0; equal < 2; equal++) {
             guarded l = guarded_make((atn_dtype)dtype, GUARDED_STRIDED, 1, 1, M, D);
             guarded a = guarded_make((atn_dtype)dtype, GUARDED_STRIDED, 1, 1, M, M);
@@ -285,7 +285,7 @@ Test(kernel, width_0)
 {
     enum { P = 3, Q = 5 };
     atn_context *context = fixture_context(1, NULL);
-    for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++)
+    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
         for (int distance = 0; distance < ATN_DISTANCE_COUNT; distance++) {
             guarded x = guarded_make((atn_dtype)dtype, GUARDED_DENSE, 1, 1, P, 0);
             guarded y = guarded_make((atn_dtype)dtype, GUARDED_DENSE, 1, 1, Q, 0);

@@ -224,7 +224,7 @@ Test(polynomial, prescribed_spectra)
     static const int64_t sizes[] = {1, 2, 5, 17, 49};
     static const double kappas[] = {10, 1e3};
     atn_context *context = fixture_context(1, NULL);
-    for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++)
+    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
         for (int i = 0; i < 5; i++)
             for (int j = 0; j < 2; j++) {
                 single s = single_make((atn_dtype)dtype, sizes[i]);
@@ -247,7 +247,7 @@ Test(polynomial, diagonal_and_known_matrices)
     } rows[] = {{REF_EQUICORRELATED, 9, 0.5}, {REF_CIRCULANT, 16, 2},    {REF_TWO, 2, 0.8},
                 {REF_BLOCKS, 11, 0.7},        {REF_DUPLICATES, 12, 0.3}, {REF_IDENTITY, 7, 0}};
     atn_context *context = fixture_context(1, NULL);
-    for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++) {
+    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++) {
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
             single s = single_make((atn_dtype)dtype, rows[i].m);
             ref_matrix_make(rows[i].matrix, rows[i].m, rows[i].value, s.values, NULL);
@@ -311,7 +311,7 @@ Test(polynomial, estimated_interval)
 {
     static const int64_t sizes[] = {1, 2, 3, 8, 16, 17, 40};
     atn_context *context = fixture_context(1, NULL);
-    for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++)
+    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
         for (int i = 0; i < 7; i++)
             for (int singular = 0; singular < 2; singular++) {
                 double lambda[64], u = atn_dtype_roundoff((atn_dtype)dtype);
@@ -474,7 +474,7 @@ Test(polynomial, rank_deficient_from_the_identity)
 {
     enum { M = 48 };
     atn_context *context = fixture_context(1, NULL);
-    for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++) {
+    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++) {
         double tolerance = sqrt(atn_dtype_roundoff((atn_dtype)dtype));
         single s = single_make((atn_dtype)dtype, M);
         ref_matrix_make(REF_ONES, M, 0, s.values, NULL);
@@ -519,7 +519,7 @@ Test(polynomial, starts_that_do_not_fit)
 {
     enum { M = 6 };
     atn_context *context = fixture_context(1, NULL);
-    for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++)
+    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
         for (int method = FIRST; method <= LAST; method++)
             for (double size = 1; size < 1e40; size *= 1e13) {
                 single s = single_make((atn_dtype)dtype, M);
@@ -548,7 +548,7 @@ Test(polynomial, starts_that_do_not_fit)
 Test(polynomial, long_runs_stay)
 {
     atn_context *context = fixture_context(1, NULL);
-    for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++)
+    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
         for (int method = FIRST; method <= LAST; method++)
             for (int start = 0; start < 2; start++) {
                 single s = single_make((atn_dtype)dtype, 20);

@@ -410,7 +410,7 @@ Test(registry, counts_of_choices)
 Test(registry, workspace_is_what_the_allocator_saw)
 {
     for (int op = ATN_SOFT; op <= ATN_SOFTPP; op++)
-        for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++)
+        for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
             for (int method = 1; method < ATN_INVERSE_COUNT; method++) {
                 allocator_counts counts = {0};
                 atn_context *context = fixture_context(3, &counts);

@@ -108,7 +108,7 @@ Test(sampling, every_kind_matches_the_reference)
     atn_context *context = fixture_context(2, NULL);
     int run = 0;
     for (int kind = 0; kind < ATN_SAMPLING_COUNT; kind++)
-        for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++)
+        for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
             for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
                 if (!fits((atn_sampling_kind)kind, &shapes[i]))
                     continue;

@@ -11,6 +11,7 @@
 #include "linear_algebra.h"
 #include "sampling.h"
 #include "soft_model.h"
+#include "staged.h"
 
 /* Of the whole gradient; differences of sixth order are good to about 1e-11 here. */
 static const double tolerance = 1e-9;
@@ -83,15 +84,23 @@ static guarded slot_tensor(fixture_soft *f, int slot)
     return guarded_make(c->dtype, GUARDED_DENSE, p->batch, p->heads, p->rows, p->cols);
 }
 
-static atn_status call_backward(atn_plan *plan, const fixture_soft *f, backward_run *r)
+/* A call of a plan whose description lies on the device. */
+static atn_status call_backward(atn_context *context, atn_plan *plan, const fixture_soft *f,
+                                backward_run *r)
 {
-    atn_gradients gradients = {.q = &r->slots[SLOT_Q].view, .v = &r->slots[SLOT_V].view};
+    staged s = staged_open(context);
+    atn_tensor q, v, dout, views[SLOTS];
+    atn_attention_inputs inputs = {.q = staged_input(&s, &f->q_view, &q),
+                                   .v = staged_input(&s, &f->v_view, &v)};
+    atn_gradients gradients = {.q = staged_output(&s, &r->slots[SLOT_Q], &views[SLOT_Q]),
+                               .v = staged_output(&s, &r->slots[SLOT_V], &views[SLOT_V])};
     for (int slot = SLOT_PARAMETERS; slot < SLOTS; slot++)
-        if (r->slots[slot].memory)
-            gradients.parameters[slot - SLOT_PARAMETERS] = &r->slots[slot].view;
-    return atn_attention_backward(
-        plan, &(atn_attention_inputs){.q = &f->q_view.view, .v = &f->v_view.view}, &r->dout.view,
-        &gradients, &r->info);
+        gradients.parameters[slot - SLOT_PARAMETERS] =
+            staged_output(&s, &r->slots[slot], &views[slot]);
+    atn_status status = atn_attention_backward(plan, &inputs, staged_input(&s, &r->dout, &dout),
+                                               &gradients, &r->info);
+    staged_close(&s);
+    return status;
 }
 
 static backward_run backward_make(fixture_soft *f, const double *dout)
@@ -111,11 +120,14 @@ static backward_run backward_make(fixture_soft *f, const double *dout)
 static backward_run backward_of(fixture_soft *f, const double *dout, atn_context *context)
 {
     backward_run r = backward_make(f, dout);
+    staged s = staged_open(context);
+    atn_attention_desc desc = staged_desc(&s, &f->desc, &f->shape);
     atn_plan *plan;
-    r.status = atn_attention_plan(context, &f->desc, &f->shape, &plan);
+    r.status = atn_attention_plan(context, &desc, &f->shape, &plan);
     if (r.status == ATN_OK)
-        r.status = call_backward(plan, f, &r);
+        r.status = call_backward(context, plan, f, &r);
     atn_plan_free(plan);
+    staged_close(&s);
     return r;
 }
 
@@ -547,17 +559,20 @@ Test(soft_backward, plans_are_used_again)
         backward_run first = backward_make(&f, dout), second = backward_make(&f, dout);
         atn_plan *plan;
         atn_cost cost;
-        cr_assert_eq(atn_attention_cost(context, &f.desc, &f.shape, &cost), ATN_OK);
-        cr_assert_eq(atn_attention_plan(context, &f.desc, &f.shape, &plan), ATN_OK);
-        cr_expect_eq(cost.workspace_bytes, (double)counts.last_bytes);
+        staged s = staged_open(context);
+        atn_attention_desc desc = staged_desc(&s, &f.desc, &f.shape);
+        cr_assert_eq(atn_attention_cost(context, &desc, &f.shape, &cost), ATN_OK);
+        cr_assert_eq(atn_attention_plan(context, &desc, &f.shape, &plan), ATN_OK);
+        if (fixture_device() == ATN_CPU) /* the device's memory is not the allocator's */
+            cr_expect_eq(cost.workspace_bytes, (double)counts.last_bytes);
         int64_t calls = counts.calls;
-        first.status = call_backward(plan, &f, &first);
-        atn_attention_inputs inputs = {.q = &f.q_view.view, .v = &f.v_view.view};
-        cr_expect(atn_attention_forward(plan, &inputs, &f.out.view, NULL) >= 0);
-        second.status = call_backward(plan, &f, &second);
+        first.status = call_backward(context, plan, &f, &first);
+        cr_expect(fixture_soft_forward(&f, context, plan, &f.out, NULL) >= 0);
+        second.status = call_backward(context, plan, &f, &second);
         cr_expect_eq(counts.calls, calls, "%ld allocations", (long)(counts.calls - calls));
         expect_same_bits(&first, &second, "second call");
         atn_plan_free(plan);
+        staged_close(&s);
         cr_expect_eq(counts.overruns, 0, "writes past the workspace");
         backward_free(&second);
         backward_free(&first);
@@ -577,15 +592,16 @@ Test(soft_backward, parameters_are_optional)
     for (int wanted = SLOT_PARAMETERS - 1; wanted < SLOTS; wanted++) {
         backward_run r = backward_make(&f, dout);
         atn_plan *plan;
+        staged s = staged_open(context);
+        atn_attention_desc desc = staged_desc(&s, &f.desc, &f.shape);
         for (int slot = SLOT_PARAMETERS; slot < SLOTS; slot++)
-            if (slot != wanted) {
+            if (slot != wanted)
                 guarded_free(&r.slots[slot]);
-                r.slots[slot].memory = NULL;
-            }
-        cr_assert_eq(atn_attention_plan(context, &f.desc, &f.shape, &plan), ATN_OK);
-        r.status = call_backward(plan, &f, &r);
+        cr_assert_eq(atn_attention_plan(context, &desc, &f.shape, &plan), ATN_OK);
+        r.status = call_backward(context, plan, &f, &r);
         expect_same_bits(&r, &all, "one parameter");
         atn_plan_free(plan);
+        staged_close(&s);
         backward_free(&r);
     }
     backward_free(&all);
@@ -822,19 +838,27 @@ Test(soft_backward, empty_shapes)
         const atn_attention_shape *s = &shapes[i];
         atn_attention_desc desc = atn_attention_defaults(ATN_SOFT, ATN_F32);
         desc.sampling = (atn_sampling){.kind = ATN_SAMPLING_WINDOW, .stride = 2};
-        float q[18] = {0}, v[24] = {0}, dq[18], dv[24], dy[24] = {0};
-        atn_tensor tq = atn_tensor_dense(q, ATN_F32, s->batch, s->heads, s->tokens, s->dim);
-        atn_tensor tv = atn_tensor_dense(v, ATN_F32, s->batch, s->heads, s->tokens, s->value_dim);
-        atn_tensor gq = tq, gv = tv, ty = tv;
+        const int64_t widths[] = {s->dim, s->value_dim, s->value_dim, s->dim, s->value_dim};
+        guarded t[5]; /* q, v, dout and the gradients of q and v */
+        atn_tensor views[5];
         atn_plan *plan;
-        gq.data = dq, gv.data = dv, ty.data = dy;
-        dq[0] = 7;
+        staged on_device = staged_open(context);
+        for (int k = 0; k < 5; k++)
+            t[k] = guarded_make(ATN_F32, GUARDED_DENSE, s->batch, s->heads, s->tokens, widths[k]);
+        atn_attention_inputs inputs = {.q = staged_input(&on_device, &t[0], &views[0]),
+                                       .v = staged_input(&on_device, &t[1], &views[1])};
+        const atn_tensor *dout = staged_input(&on_device, &t[2], &views[2]);
+        atn_gradients gradients = {.q = staged_output(&on_device, &t[3], &views[3]),
+                                   .v = staged_output(&on_device, &t[4], &views[4])};
         cr_assert_eq(atn_attention_plan(context, &desc, s, &plan), ATN_OK);
-        cr_expect_eq(atn_attention_backward(plan, &(atn_attention_inputs){.q = &tq, .v = &tv}, &ty,
-                                            &(atn_gradients){.q = &gq, .v = &gv}, NULL),
-                     ATN_OK);
-        cr_expect_eq(dq[0], s->value_dim == 0 ? 0 : 7, "shape %zu", i);
+        cr_expect_eq(atn_attention_backward(plan, &inputs, dout, &gradients, NULL), ATN_OK);
         atn_plan_free(plan);
+        staged_close(&on_device);
+        for (int64_t j = 0; j < s->batch * s->heads * s->tokens * s->dim; j++)
+            cr_expect_eq(guarded_at(&t[3], 0, 0, j / s->dim, j % s->dim), 0, "shape %zu", i);
+        cr_expect(guarded_damaged(&t[3]) == 0 && guarded_damaged(&t[4]) == 0, "shape %zu", i);
+        for (int k = 0; k < 5; k++)
+            guarded_free(&t[k]);
     }
     atn_context_free(context);
 }

@@ -29,7 +29,7 @@ Test(threads, forward_has_the_same_bits)
                                                  ATN_INVERSE_EIG, ATN_INVERSE_PIVOTED_CHOLESKY};
     for (int op = ATN_SOFT; op <= ATN_SOFTPP; op++)
         for (int k = 0; k < (int)(sizeof methods / sizeof *methods); k++) {
-            atn_dtype dtype = (atn_dtype)((op + k) % ATN_DTYPE_COUNT);
+            atn_dtype dtype = (atn_dtype)((op + k) % ATN_CPU_DTYPE_COUNT);
             fixture_soft_case c = long_case((atn_operator)op, dtype, methods[k]);
             fixture_soft f[THREAD_COUNTS];
             for (int i = 0; i < THREAD_COUNTS; i++) {
@@ -50,8 +50,8 @@ Test(threads, forward_has_the_same_bits)
 Test(threads, choices_have_the_same_bits)
 {
     for (int kind = 0; kind < ATN_SAMPLING_COUNT; kind++) {
-        fixture_soft_case c =
-            long_case(ATN_SOFT, (atn_dtype)(kind % ATN_DTYPE_COUNT), ATN_INVERSE_PIVOTED_CHOLESKY);
+        fixture_soft_case c = long_case(ATN_SOFT, (atn_dtype)(kind % ATN_CPU_DTYPE_COUNT),
+                                        ATN_INVERSE_PIVOTED_CHOLESKY);
         fixture_soft first, other;
         if (!ref_sampling_chooses((atn_sampling_kind)kind))
             continue;

@@ -102,7 +102,7 @@ Test(trace, metrics_of_every_iterate)
     static const atn_inverse_method methods[] = {ATN_INVERSE_NR_PAPER, ATN_INVERSE_NR_SOFT,
                                                  ATN_INVERSE_NR_SOFTPP};
     atn_context *context = fixture_context(2, NULL);
-    for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++)
+    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
         for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
             traced t;
             double x[M * M];
@@ -124,7 +124,7 @@ Test(trace, metrics_of_every_iterate)
 Test(trace, exact_methods_have_one_entry)
 {
     atn_context *context = fixture_context(2, NULL);
-    for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++)
+    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
         for (int method = ATN_INVERSE_EIG; method < ATN_INVERSE_COUNT; method++) {
             traced t;
             double x[M * M];
@@ -145,7 +145,7 @@ Test(trace, exact_methods_have_one_entry)
 Test(trace, recording_does_not_change_x)
 {
     atn_context *context = fixture_context(2, NULL);
-    for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++)
+    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
         for (int method = 1; method < ATN_INVERSE_COUNT; method++) {
             traced t;
             traced_make(&t, (atn_dtype)dtype);

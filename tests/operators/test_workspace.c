@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Plans on the CPU: memory taken once and as foretold, the same bits from any number of threads. */
+#include <criterion/criterion.h>
+
+#include "attention_run.h"
+#include "fixture.h"
+
+static attention_case make(int op, int variant, atn_dtype dtype, int64_t tokens)
+{
+    attention_choice choice = {.op = (atn_operator)op,
+                               .variant = variant,
+                               .dtype = dtype,
+                               .shape = {2, 2, tokens, 5, 3, 0},
+                               .cross = true,
+                               .optional = true,
+                               .sampling = ATN_SAMPLING_CONV_CODE,
+                               .seed = 50};
+    return attention_case_make(&choice);
+}
+
+/* ---- Memory ---- */
+
+/* A plan's memory is what was foretold; calls take none and stay within it. */
+static void check_memory(int op, int variant, atn_dtype dtype)
+{
+    allocator_counts counts = {0};
+    atn_context *context = fixture_context(2, &counts);
+    attention_case c = make(op, variant, dtype, 9);
+    attention_run r = attention_run_make(&c, 0);
+    atn_attention_inputs inputs = attention_run_inputs(&r);
+    atn_gradients gradients = attention_run_gradients(&r);
+    atn_cost cost;
+    atn_plan *plan;
+    cr_expect_eq(atn_attention_cost(context, &c.desc, &c.shape, &cost), ATN_OK, "%s: %s",
+                 attention_case_label(&c), atn_last_error(context));
+    cr_expect_eq(counts.live, 1, "%s: counting keeps memory", attention_case_label(&c));
+    cr_assert_eq(atn_attention_plan(context, &c.desc, &c.shape, &plan), ATN_OK, "%s: %s",
+                 attention_case_label(&c), atn_last_error(context));
+    cr_expect(cost.workspace_bytes == (double)counts.last_bytes, "%s: %g bytes foretold, %zu taken",
+              attention_case_label(&c), cost.workspace_bytes, counts.last_bytes);
+    int64_t calls = counts.calls;
+    cr_expect(atn_attention_forward(plan, &inputs, &r.out.view, NULL) >= 0);
+    cr_expect(atn_attention_backward(plan, &inputs, &r.dout.view, &gradients, NULL) >= 0);
+    cr_expect_eq(counts.calls, calls, "%s: %ld allocations in calls", attention_case_label(&c),
+                 (long)(counts.calls - calls));
+    atn_plan_free(plan);
+    cr_expect(counts.live == 1 && counts.overruns == 0, "%s: %ld blocks left, %ld ends overwritten",
+              attention_case_label(&c), (long)(counts.live - 1), (long)counts.overruns);
+    attention_run_free(&r);
+    attention_case_free(&c);
+    atn_context_free(context);
+}
+
+Test(workspace, memory_is_taken_once_and_as_foretold)
+{
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
+        for (int variant = 0; variant < atn_operator_get((atn_operator)op)->variant_count;
+             variant++)
+            check_memory(op, variant, (atn_dtype)(variant % ATN_CPU_DTYPE_COUNT));
+}
+
+/* Each allocation of a plan fails in turn: the status says so and nothing is left behind. */
+Test(workspace, plans_without_memory)
+{
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
+        attention_case c = make(op, 0, ATN_F64, 9);
+        bool made = false;
+        for (int fail = 1; !made; fail++) {
+            allocator_counts counts = {0};
+            atn_context *context = fixture_context(1, &counts);
+            atn_plan *plan;
+            counts.fail_at = counts.calls + fail;
+            atn_status status = atn_attention_plan(context, &c.desc, &c.shape, &plan);
+            made = status == ATN_OK;
+            cr_assert(made || (status == ATN_ERR_MEMORY && !plan && counts.live == 1 && fail < 9),
+                      "%s, allocation %d: %s, %ld blocks left", attention_case_label(&c), fail,
+                      atn_status_name(status), (long)(counts.live - 1));
+            atn_plan_free(plan);
+            atn_context_free(context);
+        }
+        attention_case_free(&c);
+    }
+}
+
+/* ---- Threads ---- */
+
+static void check_threads(int op, int variant, atn_dtype dtype)
+{
+    attention_case c = make(op, variant, dtype, 140);
+    attention_run runs[3];
+    for (int i = 0; i < 3; i++) {
+        atn_context *context = fixture_context(i + 1, NULL);
+        runs[i] = attention_run_make(&c, 0);
+        bool same = attention_run_forward(&runs[i], context) >= 0 &&
+                    guarded_same_bits(&runs[i].out, &runs[0].out);
+        same = same && attention_run_backward(&runs[i], context) >= 0;
+        for (int s = 0; s < SLOT_COUNT; s++)
+            if (runs[i].gradients[s].memory)
+                same = same && guarded_same_bits(&runs[i].gradients[s], &runs[0].gradients[s]);
+        cr_expect(same, "%s: other bits from %d threads", attention_case_label(&c), i + 1);
+        atn_context_free(context);
+    }
+    for (int i = 0; i < 3; i++)
+        attention_run_free(&runs[i]);
+    attention_case_free(&c);
+}
+
+Test(workspace, the_same_bits_from_any_number_of_threads)
+{
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
+        for (int variant = 0; variant < atn_operator_get((atn_operator)op)->variant_count;
+             variant++)
+            check_threads(op, variant, (atn_dtype)(variant % ATN_CPU_DTYPE_COUNT));
+}
