@@ -51,6 +51,8 @@ void cuda_inverse_adjoint_layout(core_arena *arena, const cuda_inverse *inverse,
 /* One table for each type that is computed in. Matrices are dense count x m x m arrays of that
  * type. What is enqueued needs no memory and does not wait. */
 typedef struct {
+    /* Elements of one block's work. */
+    int64_t (*work_reals)(const atn_inverse_desc *desc, int64_t m);
     /* X of every matrix, and infos. With keep_factor the lower triangle of the leading rank x rank
      * block of X is the factor L, A[pivots, pivots] = L L^T, rank = infos[i].rank. */
     atn_status (*batch)(atn_context *context, const cuda_inverse *inverse, const void *a, void *x);
