@@ -604,7 +604,7 @@ static void adjoint(head_launch *l)
     const soft_matrices *s = &soft->matrices;
     if (l->status == ATN_OK && soft->heads.desc.gradient != ATN_GRADIENT_CLOSED)
         l->status =
-            R(cuda_inverse).backward(l->context, &soft->adjoint, s->a, s->x, s->grad_x, s->grad_a);
+            R(cuda_adjoint).backward(l->context, &soft->adjoint, s->a, s->x, s->grad_x, s->grad_a);
 }
 
 /* The landmarks' gradients go to the tokens they come from, and to the sampling's parameters. */
