@@ -191,7 +191,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
 
 /* The same for passes that are given more than a head. */
 template <class T, void (*pass)(const head &, const T &), bool always>
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     run_pass_with(const __grid_constant__ head_call c, const __grid_constant__ T more,
                   int64_t chunks)
 {
