@@ -191,17 +191,18 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
 
 /* The same for passes that are given more than a head. */
 template <class T, void (*pass)(const head &, const T &), bool always>
-static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
+static __global__ void __launch_bounds__(BLOCK_THREADS)
     run_pass_with(const __grid_constant__ head_call c, const __grid_constant__ T more,
                   int64_t chunks)
 {
+    __shared__ head h;
     int64_t pieces = c.plan.shape.batch * c.plan.shape.heads;
     for (int64_t i = blockIdx.x; i < pieces * chunks; i += gridDim.x) {
-        int64_t piece = i / chunks;
-        if (always || !c.plan.nonfinite[piece]) {
-            head h = head_open(c, piece, i % chunks, chunks);
+        if (threadIdx.x == 0)
+            head_open(c, i / chunks, i % chunks, chunks, &h);
+        __syncthreads();
+        if (always || !c.plan.nonfinite[h.piece])
             pass(h, more);
-        }
         __syncthreads();
     }
 }

@@ -74,8 +74,8 @@ static __device__ soft_tiles tiles_of(const head &h, const soft_matrices &s)
     return t;
 }
 
-/* A pass over tokens has all of that in memory of its own: registers are few, which is also why
- * what it calls is not copied into it. */
+/* What a pass over tokens has, in shared memory: registers are few, which is also why what it calls
+ * is not copied into it. */
 typedef struct {
     soft_memory g;
     soft_tiles t;
@@ -83,11 +83,14 @@ typedef struct {
     point_set tokens; /* that are loaded */
 } soft_block;
 
-static __device__ __noinline__ void open_block(const head &h, const soft_matrices &s, soft_block *b)
+static __device__ void open_block(const head &h, const soft_matrices &s, soft_block *b)
 {
-    b->g = memory_of(h, s);
-    b->t = tiles_of(h, s);
-    b->k = gaussian_of(*h.desc, h.heads, h.d);
+    if (threadIdx.x == 0) {
+        b->g = memory_of(h, s);
+        b->t = tiles_of(h, s);
+        b->k = gaussian_of(*h.desc, h.heads, h.d);
+    }
+    __syncthreads();
 }
 
 /* ---- Before the tokens ---- */
@@ -141,7 +144,10 @@ static __device__ __noinline__ void load_tokens(const head &h, soft_block *b, in
                                                 int64_t rows)
 {
     block_load(h.q, first, rows, h.d, b->t.tokens);
-    b->tokens = gaussian_points(b->k, rows, b->t.tokens, h.d, b->t.norms);
+    point_set tokens = gaussian_points(b->k, rows, b->t.tokens, h.d, b->t.norms);
+    if (threadIdx.x == 0)
+        b->tokens = tokens;
+    __syncthreads();
 }
 
 /* Landmarks first .. first + count - 1 of those used. */
@@ -196,12 +202,11 @@ static __device__ __noinline__ void add_product(const head &h, const soft_block 
                h.dv, true, sums, h.dv);
 }
 
-static __device__ void sum_tokens(const head &h, const soft_matrices &s)
+template <bool backward> static __device__ void sum_tokens(const head &h, const soft_matrices &s)
 {
-    soft_block b;
+    __shared__ soft_block b;
     open_block(h, s, &b);
     real *sums = head_partial(h), *grad_sums = sums + b.g.m * h.dv;
-    bool backward = h.grad_out.memory != NULL;
     block_fill((backward ? 2 : 1) * b.g.m * h.dv, 0, sums);
     for (int64_t i = h.first; i < h.end; i += HEAD_TILE) {
         load_tokens(h, &b, i, head_smaller(HEAD_TILE, h.end - i));
@@ -285,7 +290,7 @@ static __device__ __noinline__ void add_output(const head &h, const soft_block &
 
 static __device__ void write_output(const head &h, const soft_matrices &s)
 {
-    soft_block b;
+    __shared__ soft_block b;
     open_block(h, s, &b);
     const real *weights = b.g.pivots ? b.g.sums : b.g.weights;
     for (int64_t i = h.first; i < h.end; i += HEAD_TILE) {
@@ -477,7 +482,7 @@ static __device__ __noinline__ void pull_both(const head &h, const soft_block &b
 
 static __device__ void differentiate_tokens(const head &h, const soft_matrices &s)
 {
-    soft_block b;
+    __shared__ soft_block b;
     open_block(h, s, &b);
     real *pulls = head_partial(h) + 2 * b.g.m * h.dv;
     block_fill(b.g.m * h.d, 0, pulls);
@@ -609,7 +614,10 @@ static void open_heads(head_launch *l)
 
 static void soft_sum_tokens(head_launch *l)
 {
-    SOFT_OVER_CHUNKS(l, sum_tokens);
+    if (l->call.backward)
+        SOFT_OVER_CHUNKS(l, sum_tokens<true>);
+    else
+        SOFT_OVER_CHUNKS(l, sum_tokens<false>);
 }
 
 static void soft_write_output(head_launch *l)
