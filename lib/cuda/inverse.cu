@@ -111,7 +111,7 @@ static __device__ real *work_of(const inverse_call &call)
 }
 
 template <inverse_method METHOD>
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     invert(const __grid_constant__ inverse_call call)
 {
     __shared__ atn_inverse_info info;
@@ -138,7 +138,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
 /* ---- Starts of Newton-Raphson that need more than one look at their matrix ---- */
 
 /* Whether A is finite, |A|_1 into starts (0 if not), and for the search A^2 into X. */
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     measure(const __grid_constant__ inverse_call call)
 {
     __shared__ atn_inverse_info info;
@@ -172,7 +172,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
 }
 
 /* alpha from the matrix's norm, or from the batch's. One block. */
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     choose_alphas(const __grid_constant__ inverse_call call)
 {
     double largest = 0;
@@ -186,7 +186,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
 
 /* The halving rule (section 3.2: beta = 1/2; the published loop tests A^2) for each matrix: which
  * numbers of halvings it accepts, up to the first where it is alone. */
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     try_alphas(const __grid_constant__ inverse_call call)
 {
     int64_t m = call.shape.m, cap = call.desc.search_cap;
@@ -213,7 +213,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
 }
 
 /* The fewest halvings that all matrices accept. One block. */
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     agree(const __grid_constant__ inverse_call call)
 {
     int64_t cap = call.desc.search_cap;

@@ -152,7 +152,7 @@ static __device__ void fill_dense(int64_t count, real value, real *a)
 
 /* In each matrix's derivative by A alpha is a constant here. */
 template <adjoint_way WAY>
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     differentiate(const __grid_constant__ adjoint_call call)
 {
     int64_t m = call.shape.m, size = m * m;
@@ -211,7 +211,7 @@ static __global__ void find_norm_slopes(const __grid_constant__ adjoint_call cal
 }
 
 /* What alpha has from |A|_1 goes to the row that has that norm; then A is one symmetric matrix. */
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     finish(const __grid_constant__ adjoint_call call)
 {
     int64_t m = call.shape.m, size = m * m;
