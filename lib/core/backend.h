@@ -37,8 +37,17 @@ typedef struct core_backend {
     atn_status (*inverse)(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
                           atn_tensor *x, atn_inverse_info *infos, atn_trace *traces);
     atn_status (*inverse_backward)(atn_context *context, const atn_inverse_desc *desc,
-                                   atn_gradient gradient, const atn_tensor *a,
-                                   const atn_tensor *dx, atn_tensor *da, atn_inverse_info *infos);
+                                   atn_gradient gradient, const atn_tensor *a, const atn_tensor *dx,
+                                   atn_tensor *da, atn_inverse_info *infos);
+    /* Time (attnum/timing.h). mark sets *mark after all work so far, made first if it is null;
+     * between waits for the second mark. */
+    atn_status (*mark)(atn_context *context, void **mark);
+    void (*free_mark)(atn_context *context, void *mark);
+    atn_status (*between)(atn_context *context, const void *from, const void *to, double *seconds);
+    /* Within the device; enqueued. */
+    atn_status (*copy)(atn_context *context, void *to, const void *from, size_t bytes);
+    atn_status (*multiply_add)(atn_context *context, atn_dtype dtype, int64_t steps, void *scratch,
+                               double *flops);
 
     /* The first dtypes it computes in. */
     int dtypes;

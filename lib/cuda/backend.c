@@ -5,6 +5,7 @@
 #include "cuda/device.h"
 #include "cuda/heads.h"
 #include "cuda/inverse.h"
+#include "cuda/timing.h"
 
 const core_backend core_cuda_backend = {
     .count = device_count,
@@ -23,6 +24,11 @@ const core_backend core_cuda_backend = {
     .find_unstored = cuda_find_unstored,
     .inverse = cuda_inverse_forward,
     .inverse_backward = cuda_inverse_backward,
+    .mark = device_mark,
+    .free_mark = device_free_mark,
+    .between = device_between,
+    .copy = device_copy,
+    .multiply_add = cuda_multiply_add,
     .dtypes = ATN_DTYPE_COUNT,
     .families = {[OPERATOR_HEADS] = &cuda_heads_family},
 };

@@ -91,9 +91,12 @@ template <bool (*bad)(const head &)>
 static __global__ void __launch_bounds__(BLOCK_THREADS)
     note_bad(const __grid_constant__ head_call c, int64_t chunks)
 {
+    __shared__ head h;
     int64_t pieces = c.plan.shape.batch * c.plan.shape.heads;
     for (int64_t i = blockIdx.x; i < pieces * chunks; i += gridDim.x) {
-        head h = head_open(c, i / chunks, i % chunks, chunks);
+        if (threadIdx.x == 0)
+            head_open(c, i / chunks, i % chunks, chunks, &h);
+        __syncthreads();
         if (__syncthreads_or(bad(h)) && threadIdx.x == 0)
             c.plan.nonfinite[i / chunks] = 1;
     }

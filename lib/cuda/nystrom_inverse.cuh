@@ -66,7 +66,7 @@ static __device__ nystrom_steps nystrom_steps_of(int64_t iterations, bool tf32, 
 /* x = diagonal I - x */
 static __device__ void subtract_from(int64_t m, real diagonal, real *x)
 {
-    BLOCK_EACH(e, m * m)
+    BLOCK_EACH (e, m * m)
         x[e] = (e / m == e % m ? diagonal : 0) - x[e];
     __syncthreads();
 }
@@ -74,7 +74,7 @@ static __device__ void subtract_from(int64_t m, real diagonal, real *x)
 static __device__ void find_brackets(const nystrom_steps &s, const real *z)
 {
     multiply(s.tf32, s.m, s.a, z, s.y);
-    BLOCK_EACH(e, s.m *s.m)
+    BLOCK_EACH (e, s.m * s.m)
         s.outer[e] = s.y[e];
     __syncthreads();
     subtract_from(s.m, 7, s.outer);
@@ -86,7 +86,7 @@ static __device__ void find_brackets(const nystrom_steps &s, const real *z)
 
 static __device__ void divide_all(int64_t count, real by, real *x)
 {
-    BLOCK_EACH(e, count)
+    BLOCK_EACH (e, count)
         x[e] /= by;
     __syncthreads();
 }
@@ -95,7 +95,7 @@ static __device__ void nystrom_iterate(const nystrom_steps &s, int64_t iteration
 {
     int64_t m = s.m, size = m * m;
     real *z = s.iterates;
-    BLOCK_EACH(e, size)
+    BLOCK_EACH (e, size)
         z[e % m * m + e / m] = s.a[e] / (real)norm;
     __syncthreads();
     for (int64_t t = 0; t < iterations; t++, z += size) {
@@ -121,7 +121,7 @@ static __device__ void step_backward(const nystrom_steps &s, const real *z, real
     block_gemm(t, TRANSPOSED, AS_IT_IS, m, m, m, s.y, m, s.slope, m, false, s.slope_next, m);
     block_gemm(t, AS_IT_IS, TRANSPOSED, m, m, m, s.slope_next, m, s.y, m, true, s.grad_y, m);
     block_gemm(t, TRANSPOSED, AS_IT_IS, m, m, m, s.y, m, s.slope_next, m, true, s.grad_y, m);
-    BLOCK_EACH(e, m *m)
+    BLOCK_EACH (e, m * m)
         s.grad_y[e] -= 7 * s.slope_next[e];
     __syncthreads();
     block_gemm(t, AS_IT_IS, TRANSPOSED, m, m, m, s.grad_y, m, z, m, true, grad_a, m);
@@ -141,7 +141,7 @@ static __device__ void nystrom_iterate_backward(const nystrom_steps &s, int64_t 
         other = done;
     }
     double sum = 0, norm = numbers->norm; /* Z_0 = A^T / norm */
-    BLOCK_EACH(e, m *m) {
+    BLOCK_EACH (e, m * m) {
         real by = grad[e % m * m + e / m];
         grad_a[e] += by / (real)norm;
         sum += (double)by * (double)s.a[e];
@@ -163,12 +163,8 @@ typedef struct {
 static __device__ nystrom_singular nystrom_singular_of(int64_t m, real *work)
 {
     int64_t size = m * m;
-    nystrom_singular s = {work,
-                          work + size,
-                          work + 2 * size,
-                          work + 3 * size,
-                          work + 4 * size,
-                          work + 5 * size};
+    nystrom_singular s = {
+        work, work + size, work + 2 * size, work + 3 * size, work + 4 * size, work + 5 * size};
     return s;
 }
 
@@ -245,26 +241,26 @@ static __device__ void orthogonalise(int64_t m, real *g, real *w)
 static __device__ void complete_row(int64_t m, real *u, int64_t i)
 {
     for (int64_t k = 0; k < m; k++) {
-        BLOCK_EACH(c, m)
+        BLOCK_EACH (c, m)
             u[i * m + c] = c == k;
         __syncthreads();
         double left = 0;
         for (int again = 0; again < 2; again++)
             for (int64_t j = 0; j < i; j++) {
                 double along = 0;
-                BLOCK_EACH(c, m)
+                BLOCK_EACH (c, m)
                     along += (double)u[i * m + c] * (double)u[j * m + c];
                 along = block_sum(along);
-                BLOCK_EACH(c, m)
+                BLOCK_EACH (c, m)
                     u[i * m + c] -= (real)(along * (double)u[j * m + c]);
                 __syncthreads();
             }
-        BLOCK_EACH(c, m)
+        BLOCK_EACH (c, m)
             left += (double)u[i * m + c] * (double)u[i * m + c];
         left = sqrt(block_sum(left));
         if (left * left * (double)m < 0.5) /* the largest of all is at least 1/m */
             continue;
-        BLOCK_EACH(c, m)
+        BLOCK_EACH (c, m)
             u[i * m + c] = (real)((double)u[i * m + c] / left);
         __syncthreads();
         return;
@@ -290,8 +286,7 @@ static __device__ void sort_values(int64_t m, const real *g, const real *w,
             place += norms[j] > norms[i] || (norms[j] == norms[i] && j < i);
         for (int64_t c = threadIdx.x % 32; c < m; c += 32) {
             real size = norms[i];
-            s.left[place * m + c] =
-                size > 0 ? (real)((double)g[i * m + c] / (double)size) : size;
+            s.left[place * m + c] = size > 0 ? (real)((double)g[i * m + c] / (double)size) : size;
             s.right[place * m + c] = w[i * m + c];
         }
         if (threadIdx.x % 32 == 0)
@@ -319,14 +314,14 @@ static __device__ void nystrom_decompose(const atn_nystromformer_options &option
                                          int64_t m, const real *a, const nystrom_singular &s)
 {
     real *g = s.scratch, *w = s.middle;
-    BLOCK_EACH(e, m *m) {
+    BLOCK_EACH (e, m * m) {
         g[e] = a[e % m * m + e / m];
         w[e] = e / m == e % m;
     }
     __syncthreads();
     orthogonalise(m, g, w);
     sort_values(m, g, w, s, s.z);
-    BLOCK_EACH(e, m *m)
+    BLOCK_EACH (e, m * m)
         s.scratch[e] = inverted_value(options, s, m, e / m) * s.left[e];
     __syncthreads();
     block_gemm(tf32, TRANSPOSED, AS_IT_IS, m, m, m, s.right, m, s.scratch, m, false, s.z, m);
@@ -358,7 +353,7 @@ static __device__ void nystrom_decompose_backward(const atn_nystromformer_option
 {
     block_gemm(tf32, TRANSPOSED, TRANSPOSED, m, m, m, grad_z, m, s.right, m, false, s.scratch, m);
     multiply(tf32, m, s.left, s.scratch, s.middle);
-    BLOCK_EACH(e, m *m)
+    BLOCK_EACH (e, m * m)
         if (e / m <= e % m)
             middle_pair(options, s, m, e / m, e % m);
     __syncthreads();

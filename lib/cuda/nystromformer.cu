@@ -172,7 +172,7 @@ static __device__ void find_means(const head &h, int64_t m, int64_t length, int6
     for (int64_t i = h.chunk; i < m; i += h.chunks) {
         int64_t first = rows_before(x, count, segment_start(s, i));
         int64_t last = rows_before(x, count, segment_start(s, i + 1));
-        BLOCK_EACH(c, h.d) {
+        BLOCK_EACH (c, h.d) {
             double sum = 0;
             for (int64_t t = first; t < last; t++)
                 sum += (double)rows_get(x, t, c);
@@ -195,7 +195,7 @@ static __device__ void means_backward(const head &h, int64_t m, int64_t length, 
                                       int64_t end, const real *grad, const token_rows &to)
 {
     segments s = segments_of(m, length);
-    BLOCK_EACH(e, (end - first) * h.d) {
+    BLOCK_EACH (e, (end - first) * h.d) {
         int64_t t = first + e / h.d, c = e % h.d;
         int64_t segment = segment_of(s, head_position(to, t));
         rows_set(to, t, c,
@@ -213,7 +213,7 @@ static __device__ double column_norm(int64_t m, const real *a, int64_t *column)
     __shared__ int64_t columns[BLOCK_THREADS];
     double largest = 0;
     int64_t at = 0;
-    BLOCK_EACH(j, m) {
+    BLOCK_EACH (j, m) {
         double sum = 0;
         for (int64_t i = 0; i < m; i++)
             sum += (double)a[i * m + j];
@@ -262,7 +262,7 @@ static __device__ void join(const head_call &c)
             if (largest < 0 || norm > ((nystrom_numbers *)head_state(c, largest))->own_norm)
                 largest = i;
         }
-    BLOCK_EACH(i, pieces) {
+    BLOCK_EACH (i, pieces) {
         nystrom_numbers *numbers = (nystrom_numbers *)head_state(c, i);
         if (largest >= 0 && !c.plan.nonfinite[i]) {
             numbers->norm = ((nystrom_numbers *)head_state(c, largest))->own_norm;
@@ -282,7 +282,7 @@ static __device__ void backward_join(const head_call &c)
         sum += !c.plan.nonfinite[i] && isfinite(slope) ? slope : 0;
     }
     __syncthreads();
-    BLOCK_EACH(i, pieces) {
+    BLOCK_EACH (i, pieces) {
         nystrom_numbers *numbers = (nystrom_numbers *)head_state(c, i);
         if (!c.plan.nonfinite[i])
             numbers->slope = numbers->is_largest ? sum : 0;
@@ -337,7 +337,7 @@ static __device__ void summarise_tile(const head &b, const summary_parts &part, 
         block_gemm(b.tf32, AS_IT_IS, AS_IT_IS, rows, b.dv, keys, t.weights, HEAD_TILE, t.k, b.dv,
                    true, out, b.dv);
     }
-    BLOCK_EACH(r, rows) {
+    BLOCK_EACH (r, rows) {
         part.largest[i + r] = state.largest[r];
         part.sums[i + r] = state.sum[r];
     }
@@ -359,7 +359,7 @@ static __device__ void summarise(const head &h)
  * 1 / its sum. No keys: U = 0. */
 static __device__ void join_summaries(const head &h, const head_memory &p)
 {
-    BLOCK_EACH(i, p.m) {
+    BLOCK_EACH (i, p.m) {
         real largest = -REAL_INFINITY;
         double sum = 0;
         for (int64_t c = 0; c < h.chunks; c++)
@@ -373,7 +373,7 @@ static __device__ void join_summaries(const head &h, const head_memory &p)
         p.landmark_statistics[SOFTMAX_STATISTICS * i + 1] = (real)(sum != 0 ? 1 / sum : 0);
     }
     __syncthreads();
-    BLOCK_EACH(e, p.m * h.dv) {
+    BLOCK_EACH (e, p.m * h.dv) {
         int64_t i = e / h.dv;
         double largest = (double)p.landmark_statistics[SOFTMAX_STATISTICS * i], sum = 0;
         for (int64_t c = 0; c < h.chunks; c++) {
@@ -381,8 +381,7 @@ static __device__ void join_summaries(const head &h, const head_memory &p)
             if (part.sums[i] != 0)
                 sum += (double)part.rows[e] * exp((double)part.largest[i] - largest);
         }
-        p.summary[e] =
-            (real)(sum * (double)p.landmark_statistics[SOFTMAX_STATISTICS * i + 1]);
+        p.summary[e] = (real)(sum * (double)p.landmark_statistics[SOFTMAX_STATISTICS * i + 1]);
     }
     __syncthreads();
 }
@@ -393,8 +392,8 @@ static __device__ void solve(const head &h)
     if (p.exact)
         return;
     join_summaries(h, p);
-    block_gemm(h.tf32, AS_IT_IS, AS_IT_IS, p.m, h.dv, p.m,
-               nystrom_z(*h.desc, p.m, p.inverse), p.m, p.summary, h.dv, false, p.solved, h.dv);
+    block_gemm(h.tf32, AS_IT_IS, AS_IT_IS, p.m, h.dv, p.m, nystrom_z(*h.desc, p.m, p.inverse), p.m,
+               p.summary, h.dv, false, p.solved, h.dv);
 }
 
 static void prepare(head_launch *l)
@@ -416,7 +415,7 @@ static __device__ void add_residual(const head &h)
     const atn_tensor &filter = h.desc->residual;
     token_rows taps = head_parameter(filter, h.index);
     int64_t half = filter.rows / 2;
-    BLOCK_EACH(e, (h.end - h.first) * h.dv) {
+    BLOCK_EACH (e, (h.end - h.first) * h.dv) {
         int64_t i = h.first + e / h.dv, c = e % h.dv, start = head_position(h.q, i) - half;
         real sum = rows_get(h.out, i, c);
         for (int64_t j = rows_before(h.v, h.n_k, start < 0 ? 0 : start); j < h.n_k; j++) {
@@ -436,7 +435,7 @@ static __device__ void residual_values(const head &h)
     const atn_tensor &filter = h.desc->residual;
     token_rows taps = head_parameter(filter, h.index);
     int64_t half = filter.rows / 2;
-    BLOCK_EACH(e, (h.end_key - h.first_key) * h.dv) {
+    BLOCK_EACH (e, (h.end_key - h.first_key) * h.dv) {
         int64_t j = h.first_key + e / h.dv, c = e % h.dv, at = head_position(h.v, j);
         real sum = rows_get(h.grad_v, j, c);
         for (int64_t i = rows_before(h.q, h.n, at - half < 0 ? 0 : at - half); i < h.n; i++) {
@@ -461,7 +460,7 @@ static __device__ void residual_taps(const head &h)
     int64_t half = h.desc->residual.rows / 2;
     for (int64_t tap = 0; tap < h.desc->residual.rows; tap++) {
         double sum = 0;
-        BLOCK_EACH(e, (h.end - h.first) * h.dv) {
+        BLOCK_EACH (e, (h.end - h.first) * h.dv) {
             int64_t i = h.first + e / h.dv, c = e % h.dv;
             int64_t position = head_position(h.q, i) + tap - half;
             int64_t j = position < 0 ? h.n_k : rows_before(h.v, h.n_k, position);
@@ -478,7 +477,7 @@ static __device__ void residual_taps(const head &h)
 static __device__ void add_taps(const head &h)
 {
     real *grad = h.grad_parameters[ATN_PARAMETER_RESIDUAL];
-    BLOCK_EACH(tap, h.desc->residual.rows) {
+    BLOCK_EACH (tap, h.desc->residual.rows) {
         real sum = grad[tap];
         for (int64_t c = 0; c < h.chunks; c++)
             sum += filter_part(h, c)[tap];
@@ -545,8 +544,8 @@ static __device__ void through_z(const head &h)
     head_add_chunks(h, m * h.d, m * h.dv, p.grad_solved);
     block_gemm(h.tf32, TRANSPOSED, AS_IT_IS, m, h.dv, m, nystrom_z(*h.desc, m, p.inverse), m,
                p.grad_solved, h.dv, false, p.grad_summary, h.dv);
-    block_gemm(h.tf32, AS_IT_IS, TRANSPOSED, m, m, h.dv, p.grad_solved, h.dv, p.summary, h.dv, false,
-               p.grad_z, m);
+    block_gemm(h.tf32, AS_IT_IS, TRANSPOSED, m, m, h.dv, p.grad_solved, h.dv, p.summary, h.dv,
+               false, p.grad_z, m);
     block_fill(m * m, 0, p.grad_a);
     nystrom_inverse_backward(*h.desc, h.tf32, m, p.a, p.numbers, p.inverse, p.grad_z, p.grad_a);
     softmax_measure(landmarks_to_tokens(h, p), p.landmark_statistics);
@@ -581,7 +580,7 @@ static __device__ void through_a(const head &h)
         return;
     head_add_chunks(h, 0, m * h.d, p.grad_query_means);
     column_norm(m, p.a, &column);
-    BLOCK_EACH(i, m)
+    BLOCK_EACH (i, m)
         p.grad_a[i * m + column] += (real)p.numbers->slope;
     __syncthreads();
     softmax_rows_backward(m, m, softmax_scale(h), p.a, p.grad_a, m);

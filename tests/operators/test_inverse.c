@@ -218,9 +218,9 @@ static void check_exact(atn_context *context, batch *b, atn_inverse_method metho
         ref_judge_forward(&difference, kappa, m, atn_dtype_roundoff(b->x.view.dtype), &ratio);
     const atn_inverse_info *info = &b->infos[0];
     /* Rounding X alone may leave a residual of kappa u, which may be above the tolerance. */
-    bool within = status == ATN_OK ||
-                  (status == ATN_SINGULAR &&
-                   info->residual <= kappa * atn_dtype_roundoff(b->x.view.dtype));
+    bool within =
+        status == ATN_OK ||
+        (status == ATN_SINGULAR && info->residual <= kappa * atn_dtype_roundoff(b->x.view.dtype));
     cr_expect(verdict == REF_SKIPPED || (within && verdict == REF_PASS),
               "%s %s %s m=%ld kappa=%.3g: %s ratio=%.3g", what, atn_inverse_name(method),
               atn_dtype_name(b->x.view.dtype), (long)m, kappa, atn_status_name(status), ratio);

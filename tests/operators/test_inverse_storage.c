@@ -221,9 +221,8 @@ Test(inverse_storage, what_is_refused)
     guarded td = guarded_make(ATN_F32, GUARDED_DENSE, 1, 1, 2, 2);
     const double identity[4] = {1, 0, 0, 1};
     guarded_set(&ta, identity);
-    cr_expect_eq(
-        fixture_inverse_backward(context, &desc, ATN_GRADIENT_CLOSED, &ta, &ta, &td, NULL),
-        ATN_ERR_UNSUPPORTED);
+    cr_expect_eq(fixture_inverse_backward(context, &desc, ATN_GRADIENT_CLOSED, &ta, &ta, &td, NULL),
+                 ATN_ERR_UNSUPPORTED);
     guarded_free(&td);
     guarded_free(&ta);
     atn_context_free(context);

@@ -389,8 +389,8 @@ Test(stopping, backward)
             guarded td = guarded_make(ATN_F64, GUARDED_DENSE, 1, 1, M, M);
             guarded_set(&ta, a);
             guarded_set(&tx, dx);
-            cr_expect_geq(fixture_inverse_backward(context, &desc, (atn_gradient)gradient, &ta,
-                                                   &tx, &td, &infos[i]),
+            cr_expect_geq(fixture_inverse_backward(context, &desc, (atn_gradient)gradient, &ta, &tx,
+                                                   &td, &infos[i]),
                           0);
             guarded_get(&td, da[i]);
             guarded_free(&td);

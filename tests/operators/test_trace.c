@@ -131,8 +131,8 @@ Test(trace, exact_methods_have_one_entry)
             traced_make(&t, (atn_dtype)dtype);
             t.trace.capacity = 1;
             atn_inverse_desc desc = atn_inverse_defaults((atn_inverse_method)method);
-            cr_assert_eq(fixture_inverse(context, &desc, &t.ga, &t.gx, NULL, &t.trace),
-                         ATN_OK, "%s", atn_last_error(context));
+            cr_assert_eq(fixture_inverse(context, &desc, &t.ga, &t.gx, NULL, &t.trace), ATN_OK,
+                         "%s", atn_last_error(context));
             cr_expect_eq(t.trace.length, 1);
             guarded_get(&t.gx, x);
             check_entry(&t, x, 0, atn_inverse_name((atn_inverse_method)method));
@@ -178,8 +178,7 @@ Test(trace, capacity)
     atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_NR_PAPER);
     desc.iterations = 5;
     t.trace.capacity = 5;
-    cr_expect_eq(fixture_inverse(context, &desc, &t.ga, &t.gx, NULL, &t.trace),
-                 ATN_ERR_SHAPE);
+    cr_expect_eq(fixture_inverse(context, &desc, &t.ga, &t.gx, NULL, &t.trace), ATN_ERR_SHAPE);
     t.trace.capacity = 6;
     cr_expect(fixture_inverse(context, &desc, &t.ga, &t.gx, NULL, &t.trace) >= 0);
     cr_expect_eq(t.trace.length, 6);
