@@ -108,8 +108,8 @@ Test(cuda_inverse, tf32_rounds_the_iterations_factors_only)
         cr_expect(fixture_inverse(context, &desc, &f32.a, &f32.x, f32.infos, NULL) >= 0);
         cr_expect(fixture_inverse(context, &desc, &tf32.a, &tf32.x, tf32.infos, NULL) >= 0);
         for (int64_t e = 0; e < 81; e++)
-            different += guarded_at(&f32.x, 0, 0, e / 9, e % 9) !=
-                         guarded_at(&tf32.x, 0, 0, e / 9, e % 9);
+            different +=
+                guarded_at(&f32.x, 0, 0, e / 9, e % 9) != guarded_at(&tf32.x, 0, 0, e / 9, e % 9);
         cr_expect(i < 3 ? different == 0 : different > 40, "%s: %ld entries differ",
                   atn_inverse_name(methods[i]), (long)different);
         guarded_free(&tf32.x);
