@@ -80,6 +80,7 @@ static __device__ bool run_again(const adjoint &g, const real *b, real *scratch,
     const matrix_shape &shape = g.shape;
     int64_t size = matrix_reals(shape.m);
     real alpha = (real)g.info->alpha;
+    bool suspect;
     if (g.info->stop == ATN_STOP_NO_ALPHA)
         return false;
     MATRIX_ENTRIES(i, j, shape)
@@ -88,7 +89,7 @@ static __device__ bool run_again(const adjoint &g, const real *b, real *scratch,
     for (int k = 1; k < g.info->returned; k++) {
         real *x = iterates + (k - 1) * size;
         matrix_multiply(shape, b, x, false, scratch);
-        newton_step(shape, ATN_STORAGE_NATIVE, x, scratch, x + size);
+        newton_step(shape, ATN_STORAGE_NATIVE, x, scratch, x + size, &suspect);
     }
     return matrix_finite(shape, iterates);
 }
@@ -139,21 +140,21 @@ typedef double (*adjoint_way)(const adjoint &g);
 static __device__ bool dense_finite(int64_t count, const real *a)
 {
     bool bad = false;
-    BLOCK_EACH (e, count)
-        bad |= !isfinite(a[e]);
+    BLOCK_EACH(e, count)
+    bad |= !isfinite(a[e]);
     return !__syncthreads_or(bad);
 }
 
 static __device__ void fill_dense(int64_t count, real value, real *a)
 {
-    BLOCK_EACH (e, count)
-        a[e] = value;
+    BLOCK_EACH(e, count)
+    a[e] = value;
     __syncthreads();
 }
 
 /* In each matrix's derivative by A alpha is a constant here. */
 template <adjoint_way WAY>
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     differentiate(const __grid_constant__ adjoint_call call)
 {
     int64_t m = call.shape.m, size = m * m;
@@ -209,7 +210,7 @@ static __global__ void find_norm_slopes(const __grid_constant__ adjoint_call cal
 }
 
 /* What alpha has from |A|_1 goes to the row that has that norm; then A is one symmetric matrix. */
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     finish(const __grid_constant__ adjoint_call call)
 {
     int64_t m = call.shape.m, size = m * m;
@@ -219,7 +220,8 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
         const real *a = call.a + i * size;
         real *grad = call.grad_a + i * size, slope = (real)call.slopes[i];
         int64_t row = matrix_norm1_row((int)m, a, m);
-        BLOCK_EACH (j, m) {
+        BLOCK_EACH(j, m)
+        {
             real sign = (real)((a[row * m + j] > 0) - (a[row * m + j] < 0));
             grad[row * m + j] += slope * sign;
         }

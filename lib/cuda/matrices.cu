@@ -25,24 +25,24 @@ static __device__ __forceinline__ real get(const caller_matrix &m, int64_t i, in
     return real_load(m.memory, m.type, i * m.stride + j);
 }
 
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     gather_matrices(const __grid_constant__ atn_tensor t, real *dense)
 {
     for (int64_t i = blockIdx.x; i < t.batch * t.heads; i += gridDim.x) {
         caller_matrix m = matrix_of(t, i);
-        BLOCK_EACH (e, m.rows * m.cols)
-            dense[i * m.rows * m.cols + e] = get(m, e / m.cols, e % m.cols);
+        BLOCK_EACH(e, m.rows * m.cols)
+        dense[i * m.rows * m.cols + e] = get(m, e / m.cols, e % m.cols);
     }
 }
 
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     scatter_matrices(const real *dense, const __grid_constant__ atn_tensor t)
 {
     for (int64_t i = blockIdx.x; i < t.batch * t.heads; i += gridDim.x) {
         caller_matrix m = matrix_of(t, i);
-        BLOCK_EACH (e, m.rows * m.cols)
-            real_store(m.memory, m.type, e / m.cols * m.stride + e % m.cols,
-                       dense[i * m.rows * m.cols + e]);
+        BLOCK_EACH(e, m.rows * m.cols)
+        real_store(m.memory, m.type, e / m.cols * m.stride + e % m.cols,
+                   dense[i * m.rows * m.cols + e]);
     }
 }
 
@@ -56,14 +56,14 @@ static __device__ bool is_marked(const caller_matrix &m, atn_storage storage, in
     return x != mirrored && !(isnan(x) && isnan(mirrored));
 }
 
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     mark_matrices(atn_storage storage, const __grid_constant__ atn_tensor t, int *marks)
 {
     for (int64_t i = blockIdx.x; i < t.batch * t.heads; i += gridDim.x) {
         caller_matrix m = matrix_of(t, i);
         bool marked = false;
-        BLOCK_EACH (e, m.rows * m.cols)
-            marked |= is_marked(m, storage, e / m.cols, e % m.cols);
+        BLOCK_EACH(e, m.rows * m.cols)
+        marked |= is_marked(m, storage, e / m.cols, e % m.cols);
         marked = __syncthreads_or(marked);
         if (threadIdx.x == 0)
             marks[i] = marked;

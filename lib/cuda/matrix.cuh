@@ -89,8 +89,8 @@ static __device__ void matrix_fill(const matrix_shape &shape, real value, real *
 
 static __device__ void matrix_add_diagonal(const matrix_shape &shape, real value, real *a)
 {
-    BLOCK_EACH (i, shape.m)
-        entry(shape, a, i, i) += value;
+    BLOCK_EACH(i, shape.m)
+    entry(shape, a, i, i) += value;
     __syncthreads();
 }
 
@@ -152,6 +152,25 @@ static __device__ void matrix_multiply(const matrix_shape &shape, const real *a,
 
 /* ---- Norms, symmetry ---- */
 
+/* The sums of the threads' a and of their b, for all of them. */
+static __device__ void block_sum_pair(double *a, double *b)
+{
+    __shared__ double parts[2][BLOCK_WARPS];
+    *a = warp_sum(*a);
+    *b = warp_sum(*b);
+    if (threadIdx.x % 32 == 0) {
+        parts[0][threadIdx.x / 32] = *a;
+        parts[1][threadIdx.x / 32] = *b;
+    }
+    __syncthreads();
+    *a = *b = 0;
+    for (int i = 0; i < BLOCK_WARPS; i++) {
+        *a += parts[0][i];
+        *b += parts[1][i];
+    }
+    __syncthreads();
+}
+
 /* A finite sum of squares that is in the range where it is accurate. */
 static __device__ __forceinline__ bool is_safe_square(double sum)
 {
@@ -196,8 +215,8 @@ static __device__ __forceinline__ double absolute_row(int m, const real *a, int6
 static __device__ double matrix_norm1(int m, const real *a, int64_t stride)
 {
     double norm = 0;
-    BLOCK_EACH (i, m)
-        norm = larger(norm, absolute_row(m, a, stride, i));
+    BLOCK_EACH(i, m)
+    norm = larger(norm, absolute_row(m, a, stride, i));
     return block_max(norm);
 }
 
@@ -206,9 +225,9 @@ static __device__ int matrix_norm1_row(int m, const real *a, int64_t stride)
 {
     double norm = matrix_norm1(m, a, stride);
     int row = m;
-    BLOCK_EACH (i, m)
-        if ((int)i < row && absolute_row(m, a, stride, i) == norm)
-            row = (int)i;
+    BLOCK_EACH(i, m)
+    if ((int)i < row && absolute_row(m, a, stride, i) == norm)
+        row = (int)i;
     row = -block_max(-row);
     return row < m ? row : 0;
 }

@@ -167,7 +167,8 @@ static __device__ void apply(const inverse_problem &p, const real *b, const real
 /* A vector with neither symmetry nor sign: multiples of the golden section, modulo 1. */
 static __device__ void fill_generic(const inverse_problem &p, real *v)
 {
-    BLOCK_EACH (i, p.shape.m) {
+    BLOCK_EACH(i, p.shape.m)
+    {
         double ignored;
         v[i] = (real)(0.5 - modf(0.6180339887498949 * (double)(i + 1), &ignored));
     }
@@ -237,7 +238,8 @@ static __device__ void orthogonalise(const inverse_problem &p, int count, const 
             along[k] = length;
     }
     __syncthreads();
-    BLOCK_EACH (i, p.shape.m) {
+    BLOCK_EACH(i, p.shape.m)
+    {
         double rest = (double)v[i];
         for (int k = 0; k < count; k++)
             rest -= along[k] * (double)basis[k * p.shape.stride + i];
@@ -262,8 +264,8 @@ static __device__ double smallest_ritz_value(const inverse_problem &p, int steps
         if (!(length > p.shape.m * p.call->dtype_roundoff * (count > 0 ? scale : 0)))
             break; /* the subspace is invariant */
         real *row = basis + count * p.shape.stride;
-        BLOCK_EACH (i, p.shape.m)
-            row[i] = (real)((double)v[i] / length);
+        BLOCK_EACH(i, p.shape.m)
+        row[i] = (real)((double)v[i] / length);
         __syncthreads();
         apply(p, b, row, next);
         real *last = v;
@@ -352,8 +354,10 @@ static __device__ double find_error(const inverse_problem &p, const polynomial_r
     return norm * norm;
 }
 
-/* X_{k+1} = X_k Q(E_k) into next, exactly symmetric. Returns |X_{k+1} - X_k|_F / |X_{k+1}|_F. */
-static __device__ double polynomial_step(const inverse_problem &p, polynomial_run &t, int k)
+/* X_{k+1} = X_k Q(E_k) into next, exactly symmetric. Returns |X_{k+1} - X_k|_F / |X_{k+1}|_F, and
+ * whether next may hold numbers that are not finite. */
+static __device__ double polynomial_step(const inverse_problem &p, polynomial_run &t, int k,
+                                         bool *suspect)
 {
     bool scalar = is_scalar(p, k);
     double change = 0, size = 0;
@@ -374,8 +378,9 @@ static __device__ double polynomial_step(const inverse_problem &p, polynomial_ru
         size += both * ((double)stepped * (double)stepped);
         entry(p.shape, t.next, i, j) = entry(p.shape, t.next, j, i) = stepped;
     }
-    change = block_sum(change);
-    return relative_update(change, block_sum(size));
+    block_sum_pair(&change, &size);
+    *suspect = !(size < HUGE_VAL);
+    return relative_update(change, size);
 }
 
 /* B v, over a power of 2 that keeps squares in the range of f64. */
@@ -386,8 +391,8 @@ static __device__ void fill_probe(const inverse_problem &p, const polynomial_run
     apply(p, t.b, t.e, t.probe);
     frexp(vector_norm(p, t.probe), &exponent);
     __syncthreads();
-    BLOCK_EACH (i, p.shape.m)
-        t.probe[i] = (real)ldexp((double)t.probe[i], -exponent);
+    BLOCK_EACH(i, p.shape.m)
+    t.probe[i] = (real)ldexp((double)t.probe[i], -exponent);
     __syncthreads();
 }
 
@@ -430,6 +435,7 @@ static __device__ void return_to_best(const inverse_problem &p, polynomial_run &
 static __device__ void polynomial_iterate(const inverse_problem &p, polynomial_run &t)
 {
     double slack = 1.01, update = 0, before = 0;
+    bool suspect;
     for (int k = 0;; k++) {
         double error = find_error(p, t, k), half = 1 - t.gap;
         double bound = larger(1.0, slack * (before + (double)p.shape.m * half * half));
@@ -441,8 +447,8 @@ static __device__ void polynomial_iterate(const inverse_problem &p, polynomial_r
         if (k == p.desc->iterations)
             return;
         before = error;
-        update = polynomial_step(p, t, k);
-        if (!matrix_finite(p.shape, t.next)) {
+        update = polynomial_step(p, t, k, &suspect);
+        if (suspect && !matrix_finite(p.shape, t.next)) {
             t.stop = ATN_STOP_NONFINITE;
             find_error(p, t, k);
             return;
