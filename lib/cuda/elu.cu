@@ -3,7 +3,8 @@
  * phi(x) = 1 + elu(x), channel by channel. */
 #include "cuda/linear.cuh"
 
-namespace /* one for each real */
+/* The file's own: the linker would take the f32 functions and the f64 ones for the same. */
+namespace
 {
 struct elu_features {
     static __host__ __device__ feature_map describe(const atn_attention_desc &desc, int64_t d)

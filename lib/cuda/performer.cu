@@ -160,7 +160,8 @@ static __device__ void pull_exponentials(const linear &l, const performer_option
         kept.half_slopes[i] = -total;
 }
 
-namespace /* one for each real */
+/* The file's own: the linker would take the f32 functions and the f64 ones for the same. */
+namespace
 {
 struct random_features {
     static __host__ __device__ feature_map describe(const atn_attention_desc &desc, int64_t d)
@@ -235,7 +236,7 @@ static __device__ void load_projection(const head &h)
 static __device__ void find_stabiliser(const head &h)
 {
     performer_options p = options_of(*h.desc, h.d);
-    linear l = linear_open<random_features>(h);
+    const linear &l = linear_open<random_features>(h);
     kept_tokens kept = kept_of(l);
     key_stabiliser found = {0, 0, -1, 0};
     for (int64_t step = 0; step < linear_steps(h, l, true); step++) {

@@ -4,7 +4,8 @@
 #include "cuda/gaussian.cuh"
 #include "cuda/linear.cuh"
 
-namespace /* one for each real */
+/* The file's own: the linker would take the f32 functions and the f64 ones for the same. */
+namespace
 {
 struct fourier_features {
     static __host__ __device__ feature_map describe(const atn_attention_desc &desc, int64_t d)
