@@ -14,6 +14,12 @@ static const head_operator *operator_of(atn_operator op)
         return &R(cuda_linformer);
     case ATN_SIMA:
         return &R(cuda_sima);
+    case ATN_XNORM:
+        return &R(cuda_xnorm);
+    case ATN_XCA:
+        return &R(cuda_xca);
+    case ATN_EFFICIENT:
+        return &R(cuda_efficient);
     case ATN_PERFORMER:
         return &R(cuda_performer);
     case ATN_RFF:
@@ -22,6 +28,8 @@ static const head_operator *operator_of(atn_operator op)
         return &R(cuda_elu);
     case ATN_COSFORMER:
         return &R(cuda_cosformer);
+    case ATN_NYSTROMFORMER:
+        return &R(cuda_nystromformer);
     case ATN_LSH:
         return &R(cuda_lsh);
     default:

@@ -176,11 +176,14 @@ template <void (*pass)(const head &), bool always>
 static __global__ void __launch_bounds__(BLOCK_THREADS)
     run_pass(const __grid_constant__ head_call c, int64_t chunks)
 {
+    __shared__ head h; /* not in every thread's registers */
     int64_t pieces = c.plan.shape.batch * c.plan.shape.heads;
     for (int64_t i = blockIdx.x; i < pieces * chunks; i += gridDim.x) {
         int64_t piece = i / chunks;
         if (always || !c.plan.nonfinite[piece]) {
-            head h = head_open(c, piece, i % chunks, chunks);
+            if (threadIdx.x == 0)
+                h = head_open(c, piece, i % chunks, chunks);
+            __syncthreads();
             pass(h);
         }
         __syncthreads();
