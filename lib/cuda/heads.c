@@ -64,7 +64,11 @@ static atn_status prepare(atn_context *context, const atn_attention_desc *desc,
     round_sizes(&heads->sizes);
     heads->work_is_shared =
         (double)heads->sizes.block_reals * (double)element(heads) <= HEAD_SHARED;
-    heads->blocks = heads->work_is_shared ? UNLIMITED : MOST_BLOCKS;
+    int64_t most = shape->batch * shape->heads * heads->chunks;
+    if (heads->work_is_shared)
+        heads->blocks = UNLIMITED;
+    else
+        heads->blocks = most < MOST_BLOCKS ? most : MOST_BLOCKS;
     return ATN_OK;
 }
 
@@ -91,7 +95,7 @@ static void layout(core_arena *arena, void *state)
     int64_t pieces = s->batch * s->heads;
     size_t size = element(heads);
     heads->work =
-        take_pieces(arena, heads->work_is_shared ? 0 : MOST_BLOCKS, sizes->block_reals, size);
+        take_pieces(arena, heads->work_is_shared ? 0 : heads->blocks, sizes->block_reals, size);
     heads->state = take_pieces(arena, pieces, sizes->head_reals, size);
     heads->partials = take_pieces(arena, pieces * heads->chunks, sizes->chunk_reals, size);
     heads->nonfinite = take_pieces(arena, pieces, 1, sizeof(int));
