@@ -58,12 +58,13 @@ struct cosine_features {
     static __device__ void map(const head &h, const linear &l, const token_tile &t)
     {
         int64_t count = l.map.kept;
+        token_rows rows = linear_rows(h, t);
         BLOCK_EACH (i, t.rows)
-            make_factors(h, head_position(t.x, t.first + i), l.kept + i * count);
+            make_factors(h, head_position(rows, t.first + i), l.kept + i * count);
         __syncthreads();
         BLOCK_EACH (e, t.rows * l.m) {
             int64_t i = e / l.m, f = e % l.m / h.d;
-            real x = rows_get(t.x, t.first + i, e % h.d);
+            real x = rows_get(rows, t.first + i, e % h.d);
             t.phi[e] = x > 0 ? l.kept[i * count + f] * x : 0;
         }
         __syncthreads();
@@ -72,12 +73,13 @@ struct cosine_features {
     static __device__ void pull(const head &h, const linear &l, const token_tile &t)
     {
         int64_t count = l.map.kept;
+        token_rows rows = linear_rows(h, t);
         BLOCK_EACH (e, t.rows * h.d) {
             int64_t i = e / h.d, c = e % h.d;
             real sum = 0;
             for (int64_t f = 0; f < count; f++)
                 sum += l.kept[i * count + f] * l.slopes[i * l.m + f * h.d + c];
-            l.x[e] = rows_get(t.x, t.first + i, c) > 0 ? sum : 0;
+            l.x[e] = rows_get(rows, t.first + i, c) > 0 ? sum : 0;
         }
         __syncthreads();
     }

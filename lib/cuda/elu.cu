@@ -16,8 +16,9 @@ struct elu_features {
     static __device__ void map(const head &h, const linear &, const token_tile &t)
     {
         bool naive = h.desc->elu.form == ATN_ELU_NAIVE;
+        token_rows rows = linear_rows(h, t);
         BLOCK_EACH (e, t.rows * h.d) {
-            real x = rows_get(t.x, t.first + e / h.d, e % h.d);
+            real x = rows_get(rows, t.first + e / h.d, e % h.d);
             real elu = x < 0 ? real_exp(x) - (real)naive : x + (real)!naive;
             t.phi[e] = elu + (real)naive;
         }
@@ -26,8 +27,9 @@ struct elu_features {
 
     static __device__ void pull(const head &h, const linear &l, const token_tile &t)
     {
+        token_rows rows = linear_rows(h, t);
         BLOCK_EACH (e, t.rows * h.d) {
-            real x = rows_get(t.x, t.first + e / h.d, e % h.d);
+            real x = rows_get(rows, t.first + e / h.d, e % h.d);
             l.x[e] = l.slopes[e] * (x < 0 ? real_exp(x) : 1);
         }
         __syncthreads();

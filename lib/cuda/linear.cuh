@@ -33,7 +33,6 @@ typedef struct {
 typedef struct {
     bool keys;
     int64_t first, rows;
-    token_rows x;
     real *phi; /* rows x features */
 } token_tile;
 
@@ -174,13 +173,18 @@ static __device__ int64_t linear_steps(const head &h, const linear &l, bool keys
     return tokens > 0 ? (tokens + l.tokens - 1) / l.tokens : 0;
 }
 
+/* The queries or keys that a tile is of. */
+static __device__ __forceinline__ token_rows linear_rows(const head &h, const token_tile &t)
+{
+    return t.keys ? h.k : h.q;
+}
+
 static __device__ token_tile linear_tile(const head &h, const linear &l, bool keys, int64_t step)
 {
     token_tile t;
     t.keys = keys;
-    t.x = keys ? h.k : h.q;
     t.phi = keys ? l.phi_keys : l.phi_queries;
-    const int64_t *positions = l.causal ? t.x.positions : NULL;
+    const int64_t *positions = l.causal ? linear_rows(h, t).positions : NULL;
     int64_t count = keys ? h.n_k : h.n, begin = h.chunk * h.chunk_tokens + step * l.tokens;
     t.first = linear_count_before(positions, count, begin);
     t.rows = linear_count_before(positions, count, begin + l.tokens) - t.first;

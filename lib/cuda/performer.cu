@@ -79,7 +79,7 @@ static __device__ void project(const head &h, const linear &l, const performer_o
                                const token_tile &t)
 {
     real *u = kept_of(l).u;
-    block_load(t.x, t.first, t.rows, h.d, l.x);
+    block_load(linear_rows(h, t), t.first, t.rows, h.d, l.x);
     block_gemm(h.tf32, AS_IT_IS, TRANSPOSED, t.rows, l.m, h.d, l.x, h.d, projection_of(h), h.d,
                false, u, l.m);
     BLOCK_EACH (e, t.rows * l.m)
@@ -210,8 +210,9 @@ struct random_features {
                    h.d, false, l.x, h.d);
         if (!p.exponential)
             return;
+        token_rows rows = linear_rows(h, t);
         BLOCK_EACH (e, t.rows * h.d) {
-            double x = (double)rows_get(t.x, t.first + e / h.d, e % h.d);
+            double x = (double)rows_get(rows, t.first + e / h.d, e % h.d);
             l.x[e] += (real)(p.c * kept.half_slopes[e / h.d] * x);
         }
         if (t.keys && p.shifts && threadIdx.x == 0)

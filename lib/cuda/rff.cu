@@ -24,7 +24,7 @@ struct fourier_features {
     {
         int64_t m = l.m / 2;
         real by = root(h), factor = (real)(1 / sqrt((double)m));
-        block_load(t.x, t.first, t.rows, h.d, l.x);
+        block_load(linear_rows(h, t), t.first, t.rows, h.d, l.x);
         block_gemm(h.tf32, AS_IT_IS, TRANSPOSED, t.rows, m, h.d, l.x, h.d, h.state, h.d, false,
                    t.phi, l.m);
         BLOCK_EACH (e, t.rows * m) {
