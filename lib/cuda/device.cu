@@ -244,7 +244,12 @@ atn_status device_between(atn_context *context, const void *from, const void *to
 atn_status device_check_memory(atn_context *context, const char *name, const void *memory)
 {
     cudaPointerAttributes attributes;
+    atn_status status = enter(context);
+    if (status != ATN_OK)
+        return status;
     cudaError_t error = cudaPointerGetAttributes(&attributes, memory);
+    if (error != cudaSuccess && error != cudaErrorInvalidValue)
+        return device_result(context, error, "cudaPointerGetAttributes");
     cudaGetLastError();
     if (error == cudaSuccess && ((attributes.type == cudaMemoryTypeDevice &&
                                   attributes.device == context->device->ordinal) ||
