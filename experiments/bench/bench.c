@@ -10,8 +10,8 @@
 #include "bench/rates.h"
 #include "bench/subject.h"
 #include "bench/time.h"
-#include "common/report.h"
 #include "commit.h"
+#include "common/report.h"
 
 /* ---- Tables ---- */
 
@@ -38,14 +38,17 @@ static const column columns[] = {
     {"commit", COLUMN_TEXT, "", "of its sources, -dirty if they were changed; unknown without git"},
     {"repeats", COLUMN_INTEGER, "", "timed one by one, after the warm-up"},
     {"input_sets", COLUMN_INTEGER, "", "inputs that the repeats take in turn"},
-    {"seconds", COLUMN_REAL, "s", "of one call: median of the repeats, the cache flushed before each"},
+    {"seconds", COLUMN_REAL, "s",
+     "of one call: median of the repeats, the cache flushed before each"},
     {"seconds_least", COLUMN_REAL, "s", "shortest repeat"},
     {"seconds_largest", COLUMN_REAL, "s", "longest"},
     {"spread", COLUMN_REAL, "", "between the repeats' quartiles, relative to the median"},
     {"check", COLUMN_TEXT, "", "pass; fail; open: too few digits to tell; left-out: not run"},
-    {"check_error", COLUMN_REAL, "", "|Y - Y64|_F / |Y64|_F, the CPU's Y64 in f64, on one sequence"},
+    {"check_error", COLUMN_REAL, "",
+     "|Y - Y64|_F / |Y64|_F, the CPU's Y64 in f64, on one sequence"},
     {"check_bound", COLUMN_REAL, "", "the most that passes"},
-    {"flops", COLUMN_REAL, "", "of one call, by the registry's count (forward) or the products taken"},
+    {"flops", COLUMN_REAL, "",
+     "of one call, by the registry's count (forward) or the products taken"},
     {"exps", COLUMN_REAL, "", "of one call, likewise"},
     {"bytes", COLUMN_REAL, "B", "inputs read once, outputs written once"},
     {"byte_floor_s", COLUMN_REAL, "s", "bytes at the copy's bandwidth"},
@@ -341,9 +344,8 @@ static bool are_paired(const table *raw, int64_t a, int64_t b, const struct pair
             others[count++] = keys[i];
     bool named = p->value ? cell_is(raw, a, p->column, p->value)
                           : !cell_is(raw, a, p->column, p->by) && *cell_text(raw, a, p->column);
-    return named && cell_is(raw, b, p->column, p->by) &&
-           !cell_missing(raw, a, "seconds") && !cell_missing(raw, b, "seconds") &&
-           table_rows_agree(raw, a, b, others, count);
+    return named && cell_is(raw, b, p->column, p->by) && !cell_missing(raw, a, "seconds") &&
+           !cell_missing(raw, b, "seconds") && table_rows_agree(raw, a, b, others, count);
 }
 
 static void add_ratio(const table *raw, int64_t a, int64_t b, const char *quantity, table *t)
@@ -361,10 +363,9 @@ static void add_ratio(const table *raw, int64_t a, int64_t b, const char *quanti
 
 static int finish(const settings *s, const void *state, const table *raw, table **tables)
 {
-    static const char *const shown[] = {"work",   "operator", "variant",    "inverse",
-                                        "dtype",  "batch",    "n",          "m",
-                                        "seconds", "spread",  "floor_ratio", "bandwidth_share",
-                                        "flops_share", "check"};
+    static const char *const shown[] = {
+        "work", "operator", "variant", "inverse",     "dtype",           "batch",       "n",
+        "m",    "seconds",  "spread",  "floor_ratio", "bandwidth_share", "flops_share", "check"};
     for (int64_t row = 0; row < table_rows(raw); row++) {
         for (int col = 0; col < RAW_COLUMNS; col++)
             table_copy(tables[0], raw, row, col);

@@ -18,9 +18,7 @@ enum { HEADS = 2, DIM = 32, LSH_CHUNK = 49, LSH_ROUNDS = 8 };
 
 /* n = (28, 56, 112, 256)^2 */
 static const int64_t usual_tokens[EFFORT_COUNT][4] = {
-    [EFFORT_QUICK] = {784},
-    [EFFORT_DEFAULT] = {3136, 12544},
-    [EFFORT_FULL] = {3136, 12544, 65536}};
+    [EFFORT_QUICK] = {784}, [EFFORT_DEFAULT] = {3136, 12544}, [EFFORT_FULL] = {3136, 12544, 65536}};
 static const int64_t usual_batches[EFFORT_COUNT][2][2] = {
     [EFFORT_QUICK] = {[ATN_CPU] = {1}, [ATN_CUDA] = {8}},
     [EFFORT_DEFAULT] = {[ATN_CPU] = {8}, [ATN_CUDA] = {64}},
@@ -75,8 +73,8 @@ typedef struct {
 static void add(case_list *list, const bench_case *c)
 {
     if ((list->count & (list->count - 1)) == 0) /* room doubles at 0, 1, 2, 4, ... */
-        list->items = must_resize(
-            list->items, list->count ? 2 * (size_t)list->count : 1, sizeof *list->items);
+        list->items = must_resize(list->items, list->count ? 2 * (size_t)list->count : 1,
+                                  sizeof *list->items);
     list->items[list->count++] = *c;
 }
 
@@ -261,10 +259,9 @@ void bench_describe(const bench_case *c, char *buffer, size_t size)
         snprintf(what, sizeof what, " %s/%s h=%" PRId64 " n=%" PRId64 " d=%" PRId64, info->name,
                  info->variants[c->variant].name, c->heads, c->tokens, c->dim);
     }
-    char *inverse =
-        bench_has_inverse(c)
-            ? must_format(" %s m=%" PRId64, atn_inverse_name(c->inverse), c->landmarks)
-            : must_format("%s", "");
+    char *inverse = bench_has_inverse(c)
+                        ? must_format(" %s m=%" PRId64, atn_inverse_name(c->inverse), c->landmarks)
+                        : must_format("%s", "");
     char *batch = c->batch ? must_format(" b=%" PRId64, c->batch) : must_format("%s", "");
     snprintf(buffer, size, "%s%s%s%s %s", bench_work_name(c->work), what, inverse, batch,
              c->work == BENCH_COPY ? "" : atn_dtype_name(c->dtype));

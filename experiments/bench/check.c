@@ -82,7 +82,8 @@ static atn_tensor typed_tensor(const attention_case *c, const double *values)
 static atn_status run_case(atn_context *context, const attention_case *c, bench_work work,
                            results *r)
 {
-    atn_tensor q = typed_tensor(c, c->q), v = typed_tensor(c, c->v), dout = typed_tensor(c, c->dout);
+    atn_tensor q = typed_tensor(c, c->q), v = typed_tensor(c, c->v),
+               dout = typed_tensor(c, c->dout);
     atn_tensor k = c->k ? typed_tensor(c, c->k) : (atn_tensor){0};
     atn_tensor out[RESULTS] = {typed_tensor(c, NULL)};
     atn_attention_inputs inputs = {.q = &q, .k = c->k ? &k : NULL, .v = &v};
@@ -180,7 +181,8 @@ static atn_status invert(atn_context *context, const bench_case *c, atn_dtype dt
     int64_t m = c->landmarks, batch = c->batch < FEW_MATRICES ? c->batch : FEW_MATRICES;
     int64_t count = batch * m * m;
     size_t size = atn_dtype_size(dtype);
-    void *typed_a = must_allocate((size_t)count, size), *typed_x = must_allocate((size_t)count, size);
+    void *typed_a = must_allocate((size_t)count, size),
+         *typed_x = must_allocate((size_t)count, size);
     atn_tensor from = atn_tensor_dense(typed_a, dtype, batch, 1, m, m);
     atn_tensor to = atn_tensor_dense(typed_x, dtype, batch, 1, m, m);
     atn_inverse_desc desc = atn_inverse_defaults(c->inverse);

@@ -81,13 +81,11 @@ static atn_status choose_steps(arithmetic_work *w, const time_plan *plan, time_r
         w->steps *= 4;
         status = time_repeats(w->context, &once, NULL, multiply_add_once, w, result);
     }
-    return status == ATN_OK
-               ? time_repeats(w->context, plan, NULL, multiply_add_once, w, result)
-               : status;
+    return status == ATN_OK ? time_repeats(w->context, plan, NULL, multiply_add_once, w, result)
+                            : status;
 }
 
-static atn_status time_multiply_adds(arithmetic_work *w, const time_plan *plan,
-                                     time_result *result)
+static atn_status time_multiply_adds(arithmetic_work *w, const time_plan *plan, time_result *result)
 {
     atn_status status = atn_allocate(w->context, 64, &w->scratch);
     if (status == ATN_OK)

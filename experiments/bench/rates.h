@@ -6,8 +6,8 @@
 #include "bench/cases.h"
 #include "bench/time.h"
 
-/* Times one call; *work is its bytes (read and written) or flops. ATN_ERR_UNSUPPORTED: this device's
- * arithmetic in the case's type is not measured. */
+/* Times one call; *work is its bytes (read and written) or flops. ATN_ERR_UNSUPPORTED: this
+ * device's arithmetic in the case's type is not measured. */
 atn_status rates_copy(atn_context *context, const time_plan *plan, time_result *result,
                       double *bytes);
 atn_status rates_arithmetic(atn_context *context, atn_dtype dtype, const time_plan *plan,

@@ -144,8 +144,7 @@ static void open_plan(subject *s)
     atn_attention_desc desc = problem.desc;
     void *memory = NULL;
     if (atn_context_device(s->context) != ATN_CPU) {
-        s->status =
-            atn_attention_upload(s->context, &problem.desc, &problem.shape, &desc, &memory);
+        s->status = atn_attention_upload(s->context, &problem.desc, &problem.shape, &desc, &memory);
         if (s->status == ATN_OK)
             s->owned[s->owned_count++] = memory;
     } else { /* the plan reads the arrays as they stand */
@@ -226,8 +225,8 @@ static void open_inverses(subject *s)
 
 static void run_inverses(subject *s, int set)
 {
-    atn_status status = atn_inverse(s->context, &s->inverse, &s->inputs[set][0], &s->outputs[0],
-                                    s->infos, NULL);
+    atn_status status =
+        atn_inverse(s->context, &s->inverse, &s->inputs[set][0], &s->outputs[0], s->infos, NULL);
     if (status < 0 || status == ATN_NONFINITE)
         s->status = status;
 }

@@ -20,7 +20,7 @@ typedef struct {
     atn_inverse_info *infos; /* of a batch's matrices */
     atn_cost cost;           /* of one forward call */
     atn_status status;       /* the first failure */
-    void *owned[32]; /* of the device's memory */
+    void *owned[32];         /* of the device's memory */
     int owned_count;
     void *host[40]; /* what a plan on the CPU reads */
     int host_count;

@@ -17,7 +17,8 @@ atn_status time_flush_open(atn_context *context, time_flush *flush)
     atn_device_info info;
     void *memory = NULL;
     atn_status status = atn_device_describe(atn_context_device(context), 0, &info);
-    size_t cache = status == ATN_OK && info.cache_bytes > 0 ? (size_t)info.cache_bytes : usual_cache;
+    size_t cache =
+        status == ATN_OK && info.cache_bytes > 0 ? (size_t)info.cache_bytes : usual_cache;
     *flush = (time_flush){.half = 2 * cache + 4096};
     if (status == ATN_OK)
         status = atn_allocate(context, 2 * flush->half, &memory);
@@ -88,8 +89,8 @@ atn_status time_repeats(atn_context *context, const time_plan *plan, const time_
     double start = progress_seconds();
     while (status == ATN_OK && done < plan->most &&
            (done < plan->least || progress_seconds() - start < plan->seconds)) {
-        status = time_one(context, timer, flush, work, state, plan->warm_ups + done,
-                          &seconds[done]);
+        status =
+            time_one(context, timer, flush, work, state, plan->warm_ups + done, &seconds[done]);
         done++;
     }
     if (status == ATN_OK)

@@ -14,12 +14,20 @@ static void write_header(FILE *file, const bench_case *c)
     char text[256];
     uint16_t little_endian = 1;
     int length = snprintf(text, sizeof text,
-                          "{'descr': '%cf4', 'fortran_order': False, 'shape': (%" PRId64 ", %" PRId64
-                          ", %" PRId64 ", %" PRId64 "), }",
+                          "{'descr': '%cf4', 'fortran_order': False, 'shape': (%" PRId64
+                          ", %" PRId64 ", %" PRId64 ", %" PRId64 "), }",
                           *(unsigned char *)&little_endian ? '<' : '>', c->batch, c->heads,
                           c->tokens, c->dim);
     int padded = (10 + length + 1 + 63) / 64 * 64 - 10;
-    const unsigned char head[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)(padded % 256),
+    const unsigned char head[10] = {0x93,
+                                    'N',
+                                    'U',
+                                    'M',
+                                    'P',
+                                    'Y',
+                                    1,
+                                    0,
+                                    (unsigned char)(padded % 256),
                                     (unsigned char)(padded / 256)};
     fwrite(head, 1, sizeof head, file);
     fprintf(file, "%-*s\n", padded - 1, text);

@@ -611,7 +611,10 @@ static bool names_file(const char *input)
 static int check_together(const settings *s)
 {
     bool nr = false, file = false;
-    const char *reason;
+    const char *reason, *narrow = NULL;
+    for (int i = 0; i < s->dtype_count; i++)
+        if (s->dtypes[i] >= ATN_CPU_DTYPE_COUNT)
+            narrow = atn_dtype_name(s->dtypes[i]);
     for (int i = 0; i < s->variants.count; i++)
         nr |= strcmp(s->variants.items[i], "nr") == 0;
     for (int i = 0; i < s->inputs.count; i++)
@@ -620,6 +623,8 @@ static int check_together(const settings *s)
         report_error("--alpha: only --variant nr takes it");
     else if (s->grid_height && !file)
         report_error("--grid: only --input FILE.npy takes it");
+    else if (narrow && s->device == ATN_CPU)
+        report_error("--dtype %s: needs --device cuda; on the CPU expected f32 or f64", narrow);
     else if (atn_device_count(s->device, &reason) == 0) {
         report_error("--device %s: %s", atn_device_name(s->device), reason);
         return EXIT_ENVIRONMENT;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/heads.h"
+#include "core/inverse.h"
 #include "core/soft.h"
 #include "core/timing.h"
 
@@ -152,6 +153,10 @@ const core_backend core_cpu_backend = {
     .synchronise = check,
     .check_memory = check_memory,
     .clear = clear,
+    .find_asymmetric = core_cpu_asymmetric,
+    .find_unstored = core_cpu_unstored,
+    .inverse = core_cpu_inverse,
+    .inverse_backward = core_cpu_inverse_backward,
     .mark = core_cpu_mark,
     .free_mark = core_cpu_free_mark,
     .between = core_cpu_between,

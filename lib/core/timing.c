@@ -60,8 +60,8 @@ atn_status atn_timer_elapsed(atn_timer *timer, double *seconds)
         return core_fail(timer ? timer->context : NULL, ATN_ERR_NULL, "timer or seconds is null");
     if (!timer->marks[START] || !timer->marks[STOP])
         return core_fail(timer->context, ATN_ERR_VALUE, "the timer was not started and stopped");
-    return timer->context->backend->between(timer->context, timer->marks[START],
-                                            timer->marks[STOP], seconds);
+    return timer->context->backend->between(timer->context, timer->marks[START], timer->marks[STOP],
+                                            seconds);
 }
 
 atn_status atn_copy(atn_context *context, void *to, const void *from, size_t bytes)
@@ -105,8 +105,7 @@ void core_cpu_free_mark(atn_context *context, void *mark)
     core_release(context, mark);
 }
 
-atn_status core_cpu_between(atn_context *context, const void *from, const void *to,
-                            double *seconds)
+atn_status core_cpu_between(atn_context *context, const void *from, const void *to, double *seconds)
 {
     const struct timespec *a = from, *b = to;
     (void)context;

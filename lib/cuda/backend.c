@@ -4,6 +4,7 @@
 
 #include "cuda/device.h"
 #include "cuda/heads.h"
+#include "cuda/inverse.h"
 #include "cuda/timing.h"
 
 const core_backend core_cuda_backend = {
@@ -19,6 +20,10 @@ const core_backend core_cuda_backend = {
     .synchronise = device_synchronise,
     .check_memory = device_check_memory,
     .clear = device_clear_tensor,
+    .find_asymmetric = cuda_find_asymmetric,
+    .find_unstored = cuda_find_unstored,
+    .inverse = cuda_inverse_forward,
+    .inverse_backward = cuda_inverse_backward,
     .mark = device_mark,
     .free_mark = device_free_mark,
     .between = device_between,

@@ -11,8 +11,10 @@
  * of a result do not depend on the device. */
 enum { LEAST_CHUNK = 256, CHUNK_MULTIPLE = 64, MOST_CHUNKS = 128 };
 
-/* The most blocks that run where their work is in device memory. */
+/* Where the blocks' work is in device memory no more run than there is work for, than fill any
+ * device, or than this much memory holds. */
 enum { MOST_BLOCKS = 1024, UNLIMITED = INT32_MAX };
+static const double most_work = 256.0 * 1024 * 1024;
 
 static size_t element(const cuda_heads *heads)
 {
@@ -42,6 +44,17 @@ static void round_sizes(head_sizes *sizes)
         *all[i] = (*all[i] + 3) / 4 * 4;
 }
 
+/* Where the blocks' work lies, and so how many blocks may run. */
+static void place_work(cuda_heads *heads)
+{
+    double bytes = (double)heads->sizes.block_reals * (double)element(heads);
+    double most = (double)heads->shape.batch * (double)heads->shape.heads * (double)heads->chunks;
+    heads->work_is_shared = bytes <= HEAD_SHARED;
+    most = most > MOST_BLOCKS ? MOST_BLOCKS : most;
+    most = most * bytes > most_work ? most_work / bytes : most;
+    heads->blocks = heads->work_is_shared ? UNLIMITED : most < 1 ? 1 : (int64_t)most;
+}
+
 static atn_status prepare(atn_context *context, const atn_attention_desc *desc,
                           const atn_attention_shape *shape, void *state)
 {
@@ -62,9 +75,7 @@ static atn_status prepare(atn_context *context, const atn_attention_desc *desc,
     cut_into_chunks(heads);
     table(heads)->sizes(desc, shape, &heads->sizes);
     round_sizes(&heads->sizes);
-    heads->work_is_shared =
-        (double)heads->sizes.block_reals * (double)element(heads) <= HEAD_SHARED;
-    heads->blocks = heads->work_is_shared ? UNLIMITED : MOST_BLOCKS;
+    place_work(heads);
     return ATN_OK;
 }
 
@@ -91,7 +102,7 @@ static void layout(core_arena *arena, void *state)
     int64_t pieces = s->batch * s->heads;
     size_t size = element(heads);
     heads->work =
-        take_pieces(arena, heads->work_is_shared ? 0 : MOST_BLOCKS, sizes->block_reals, size);
+        take_pieces(arena, heads->work_is_shared ? 0 : heads->blocks, sizes->block_reals, size);
     heads->state = take_pieces(arena, pieces, sizes->head_reals, size);
     heads->partials = take_pieces(arena, pieces * heads->chunks, sizes->chunk_reals, size);
     heads->nonfinite = take_pieces(arena, pieces, 1, sizeof(int));
