@@ -83,8 +83,8 @@ static const atn_tensor *in(staging *s, const atn_tensor *host, atn_tensor *view
     *view = *host;
     view->dtype = type_there(s, host->dtype);
     void *values = converted(host, view->dtype);
-    view->data = (void *)copy_bytes(s, values,
-                                    (size_t)element_count(host) * atn_dtype_size(view->dtype));
+    view->data =
+        (void *)copy_bytes(s, values, (size_t)element_count(host) * atn_dtype_size(view->dtype));
     free(values);
     return view;
 }

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "core/heads.h"
+#include "core/kernel.h"
+#include "core/sampling.h"
 #include "core/soft.h"
 
 const core_backend *core_backend_get(atn_device device)
@@ -39,6 +41,15 @@ atn_status atn_device_describe(atn_device device, int ordinal, atn_device_info *
     if (ordinal < 0 || ordinal >= backend->count(NULL))
         return ATN_ERR_DEVICE;
     return backend->describe(ordinal, info);
+}
+
+atn_status core_check_device(atn_context *context, const char *name, const atn_tensor *t)
+{
+    if ((int)t->dtype >= context->backend->dtypes)
+        return core_fail(context, ATN_ERR_DTYPE, "%s is %s: the %s computes in f32 and f64 only",
+                         name, atn_dtype_name(t->dtype), atn_device_name(context->kind));
+    bool empty = t->batch * t->heads == 0 || t->rows * t->cols == 0;
+    return empty ? ATN_OK : context->backend->check_memory(context, name, t->data);
 }
 
 /* ---- Memory ---- */
@@ -151,6 +162,8 @@ const core_backend core_cpu_backend = {
     .synchronise = check,
     .check_memory = check_memory,
     .clear = clear,
+    .gaussian = core_cpu_gaussian,
+    .sample = core_cpu_sample,
     .dtypes = ATN_CPU_DTYPE_COUNT,
     .families = {[OPERATOR_SOFT] = &core_soft_family, [OPERATOR_HEADS] = &core_heads_family},
 };

@@ -27,12 +27,22 @@ typedef struct core_backend {
     /* Sets every element of a view to 0. */
     atn_status (*clear)(atn_context *context, const atn_tensor *tensor);
 
+    /* atn_gaussian_cross, or atn_gaussian_self if y is null; arguments are checked. */
+    atn_status (*gaussian)(atn_context *context, atn_distance distance, double s,
+                           const atn_tensor *x, const atn_tensor *y, const atn_tensor *out);
+    /* atn_sample, likewise. */
+    atn_status (*sample)(atn_context *context, const atn_sampling *sampling, int64_t m,
+                         const atn_tensor *tokens, const atn_tensor *landmarks);
+
     /* The first dtypes it computes in. */
     int dtypes;
     const operator_family *families[OPERATOR_KIND_COUNT];
 } core_backend;
 
 extern const core_backend core_cpu_backend, core_cuda_backend;
+
+/* ATN_OK if the context's device computes in the tensor's type and can read its memory. */
+atn_status core_check_device(atn_context *context, const char *name, const atn_tensor *tensor);
 
 /* null if out of range */
 const core_backend *core_backend_get(atn_device device);

@@ -92,8 +92,9 @@ const operator_row core_cosformer = {
              .formula = "Y_i = sum_j w(i,j) ReLU(q_i).ReLU(k_j) v_j / max(the sum, epsilon)",
              .source = "Qin et al. 2022; SimA appendix (2-D)",
              .parameters = "causal, cosformer",
-             .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_BACKWARD |
-                             ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_CAUSAL | ATN_CAN_LENGTHS,
+             .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_CUDA |
+                             ATN_CAN_BACKWARD | ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_CAUSAL |
+                             ATN_CAN_LENGTHS,
              .variants = variants,
              .variant_count = sizeof variants / sizeof *variants},
     .kind = OPERATOR_HEADS,

@@ -46,8 +46,9 @@ const operator_row core_elu = {
              .formula = "Y = phi(Q) phi(K)^T V / phi(Q) phi(K)^T 1, phi = 1 + elu",
              .source = "Katharopoulos et al. 2020",
              .parameters = "causal, elu",
-             .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_BACKWARD |
-                             ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_CAUSAL | ATN_CAN_LENGTHS,
+             .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_CUDA |
+                             ATN_CAN_BACKWARD | ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_CAUSAL |
+                             ATN_CAN_LENGTHS,
              .variants = variants,
              .variant_count = sizeof variants / sizeof *variants},
     .kind = OPERATOR_HEADS,

@@ -11,6 +11,13 @@
 extern "C" {
 #endif
 
+/* What the CPU and kernels both call. */
+#ifdef __CUDACC__
+#define CORE_ON_DEVICE __host__ __device__
+#else
+#define CORE_ON_DEVICE
+#endif
+
 struct atn_context {
     const struct core_backend *backend;
     atn_device kind;

@@ -5,6 +5,10 @@
 #include "core/internal.h"
 #include "cpu/table.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* A polynomial iteration: r(e) is of this order, a step takes this many products. */
 typedef struct {
     int order, products;
@@ -39,4 +43,12 @@ void core_inverse_layout(core_arena *arena, const atn_inverse_desc *desc, atn_dt
                          int64_t m, int64_t count, int threads, bool traced,
                          cpu_inverse_memory *memory);
 
+/* The CPU's part of atn_inverse and atn_inverse_backward, and what it finds in A (core/backend.h).
+ */
+int64_t core_cpu_asymmetric(const atn_tensor *a);
+int64_t core_cpu_unstored(atn_storage storage, const atn_tensor *a);
+
+#ifdef __cplusplus
+}
+#endif
 #endif

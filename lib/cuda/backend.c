@@ -3,7 +3,17 @@
 #include "core/backend.h"
 
 #include "cuda/device.h"
+#include "cuda/gaussian.h"
 #include "cuda/heads.h"
+#include "cuda/sampling.h"
+#include "cuda/soft.h"
+
+static atn_status gaussian(atn_context *context, atn_distance distance, double s,
+                           const atn_tensor *x, const atn_tensor *y, const atn_tensor *out)
+{
+    return (out->dtype == ATN_F64 ? cuda_gaussian_f64 : cuda_gaussian_f32)(context, distance, s, x,
+                                                                           y, out);
+}
 
 const core_backend core_cuda_backend = {
     .count = device_count,
@@ -19,5 +29,7 @@ const core_backend core_cuda_backend = {
     .check_memory = device_check_memory,
     .clear = device_clear_tensor,
     .dtypes = ATN_DTYPE_COUNT,
-    .families = {[OPERATOR_HEADS] = &cuda_heads_family},
+    .gaussian = gaussian,
+    .sample = cuda_sample,
+    .families = {[OPERATOR_SOFT] = &cuda_soft_family, [OPERATOR_HEADS] = &cuda_heads_family},
 };

@@ -41,8 +41,8 @@ static __device__ head_memory memory_of(const head &h)
 
 static __device__ projection keys_projection(const head &h)
 {
-    projection p = {head_parameter(h.desc->linformer.e, h.index), h.k, h.grad_k, h.d, 0,
-                    ATN_PARAMETER_E};
+    projection p = {
+        head_parameter(h.desc->linformer.e, h.index), h.k, h.grad_k, h.d, 0, ATN_PARAMETER_E};
     p.matrix.positions = h.k.positions;
     return p;
 }
@@ -50,12 +50,9 @@ static __device__ projection keys_projection(const head &h)
 static __device__ projection values_projection(const head &h)
 {
     const atn_linformer_options &o = h.desc->linformer;
-    projection p = {head_parameter(o.f.data ? o.f : o.e, h.index),
-                    h.v,
-                    h.grad_v,
-                    h.dv,
-                    o.e.cols * h.d,
-                    o.f.data ? ATN_PARAMETER_F : ATN_PARAMETER_E};
+    projection p = {
+        head_parameter(o.f.data ? o.f : o.e, h.index), h.v, h.grad_v, h.dv, o.e.cols * h.d,
+        o.f.data ? ATN_PARAMETER_F : ATN_PARAMETER_E};
     p.matrix.positions = h.v.positions;
     return p;
 }

@@ -6,12 +6,6 @@
 
 #include "cuda/heads.cuh"
 
-/* Elements that hold so many doubles. */
-static __host__ __device__ __forceinline__ int64_t double_reals(int64_t count)
-{
-    return count * (int64_t)(sizeof(double) / sizeof(real));
-}
-
 /* max(norm, epsilon), and NaN for a norm beyond double's range. *varies: 1 where the norm is the
  * larger, else 0. */
 static __device__ __forceinline__ double norm_divisor(double norm, double epsilon, double *varies)

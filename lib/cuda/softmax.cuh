@@ -110,8 +110,9 @@ static __device__ softmax_state softmax_open(real *memory)
 }
 
 /* One warp's row: makes logits weights exp(logit - largest), 0 for keys that it does not see, and
- * adds them to the sum. If the largest rises, *at is its place, and sums over earlier keys are to be
- * multiplied by what is returned, as s.sum[i] has been. Without a finite largest logit all is NaN.
+ * adds them to the sum. If the largest rises, *at is its place, and sums over earlier keys are to
+ * be multiplied by what is returned, as s.sum[i] has been. Without a finite largest logit all is
+ * NaN.
  */
 template <class F>
 static __device__ double softmax_advance_row(const softmax_state &s, int64_t i, int64_t keys,
@@ -195,8 +196,8 @@ static __host__ __device__ __forceinline__ int64_t softmax_larger(int64_t a, int
     return a > b ? a : b;
 }
 
-/* What block_reals must be at least: in rest lie Y and the state, or dP and the state, or dY and dQ,
- * or dK and dV. */
+/* What block_reals must be at least: in rest lie Y and the state, or dP and the state, or dY and
+ * dQ, or dK and dV. */
 static __host__ __device__ __forceinline__ int64_t softmax_work_reals(int64_t d, int64_t dv)
 {
     int64_t width = softmax_larger(d, dv), streaming = softmax_larger(HEAD_TILE, dv);
@@ -225,8 +226,8 @@ static __device__ __forceinline__ bool softmax_sees(const head &h, int64_t i, in
     return !h.desc->causal || head_position(h.k, j) <= head_position(h.q, i);
 }
 
-/* The keys from `first` on that a tile of queries whose last is `last` is worked on with; 0: none of
- * them is seen, nor one after them, as positions ascend. */
+/* The keys from `first` on that a tile of queries whose last is `last` is worked on with; 0: none
+ * of them is seen, nor one after them, as positions ascend. */
 static __device__ __forceinline__ int64_t softmax_keys(const head &h, int64_t last, int64_t first)
 {
     if (first >= h.n_k || !softmax_sees(h, last, first))
@@ -240,9 +241,8 @@ static __device__ void softmax_logits(const head &h, const softmax_tiles &t, int
                                       int64_t keys)
 {
     real c = (real)softmax_scale(h), *out = t.weights;
-    block_gemm_each(
-        h.tf32, AS_IT_IS, TRANSPOSED, rows, keys, h.d, t.q, h.d, t.k, h.d,
-        [&](int64_t i, int64_t j, real sum) { out[i * HEAD_TILE + j] = c * sum; });
+    block_gemm_each(h.tf32, AS_IT_IS, TRANSPOSED, rows, keys, h.d, t.q, h.d, t.k, h.d,
+                    [&](int64_t i, int64_t j, real sum) { out[i * HEAD_TILE + j] = c * sum; });
 }
 
 /* Y of queries h.first .. h.end - 1. */
@@ -290,9 +290,9 @@ static __device__ void softmax_measure(const head &h, real *statistics)
             block_load(h.v, j, keys, h.dv, t.k);
             block_gemm(h.tf32, AS_IT_IS, TRANSPOSED, rows, keys, h.dv, t.q, h.dv, t.k, h.dv, false,
                        slopes, HEAD_TILE);
-            softmax_measure_tile(
-                state, rows, keys, t.weights, slopes,
-                [&](int64_t r, int64_t s) { return softmax_sees(h, i + r, j + s); });
+            softmax_measure_tile(state, rows, keys, t.weights, slopes, [&](int64_t r, int64_t s) {
+                return softmax_sees(h, i + r, j + s);
+            });
         }
         BLOCK_EACH (r, rows) {
             real *to = statistics + SOFTMAX_STATISTICS * (i + r);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Linear attention's features (Katharopoulos et al. 2020), for linear.cuh:
+ * phi(x) = 1 + elu(x), channel by channel. */
+#include "cuda/linear.cuh"
+
+struct elu_features {
+    static __host__ __device__ feature_map describe(const atn_attention_desc &desc, int64_t d)
+    {
+        feature_map map = {d, 0, 0, 0, LINEAR_ADDED, desc.elu.epsilon, 0};
+        return map;
+    }
+
+    static __device__ void map(const head &h, const linear &, const token_tile &t)
+    {
+        bool naive = h.desc->elu.form == ATN_ELU_NAIVE;
+        BLOCK_EACH (e, t.rows * h.d) {
+            real x = rows_get(t.x, t.first + e / h.d, e % h.d);
+            real elu = x < 0 ? real_exp(x) - (real)naive : x + (real)!naive;
+            t.phi[e] = elu + (real)naive;
+        }
+        __syncthreads();
+    }
+
+    static __device__ void pull(const head &h, const linear &l, const token_tile &t)
+    {
+        BLOCK_EACH (e, t.rows * h.d) {
+            real x = rows_get(t.x, t.first + e / h.d, e % h.d);
+            l.x[e] = l.slopes[e] * (x < 0 ? real_exp(x) : 1);
+        }
+        __syncthreads();
+    }
+};
+
+extern "C" const head_operator R(cuda_elu) = {
+    linear_sizes<elu_features>, linear_forward<elu_features>, linear_backward<elu_features>};

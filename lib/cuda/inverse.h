@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The inverses of attnum/inverse.h on CUDA, as the rest of the library sees them. Everything but
+ * the structs themselves is device memory. */
+#ifndef CUDA_INVERSE_H
+#define CUDA_INVERSE_H
+
+#include "core/internal.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A call for `count` m x m matrices, laid out by cuda_inverse_layout. bf16 and f16 are computed and
+ * judged as f32, tf32 rounds the factors of the iterations' products. */
+typedef struct {
+    atn_inverse_desc desc;
+    atn_dtype dtype;
+    int64_t m, count;
+    bool keep_factor;         /* and the method is pivoted-cholesky */
+    atn_storage result;       /* set by the caller after the layout: what X is rounded to in the
+                                 end, before it is judged; native: nothing */
+    int64_t reals;            /* of work, per block */
+    int64_t blocks;           /* that run at a time, unless the work fits into shared memory */
+    void *work;               /* per block: reals */
+    double *starts;           /* per matrix: alpha; < 0: no such n */
+    unsigned char *accepted;  /* search: per matrix and number of halvings */
+    int *pivots;              /* per matrix: m */
+    atn_inverse_info *infos;  /* per matrix */
+    void *iterates;           /* set by the caller after the layout, for traces: per matrix X_0 ..
+                                 X_T, or X; else null */
+    int *recorded;            /* likewise: per matrix how many there are */
+} cuda_inverse;
+
+/* Lays out the memory of a call; the sizes do not depend on the device. */
+void cuda_inverse_layout(core_arena *arena, const atn_inverse_desc *desc, atn_dtype dtype,
+                         int64_t m, int64_t count, bool keep_factor, cuda_inverse *inverse);
+
+/* The other way, after a call of `inverse`. */
+typedef struct {
+    const cuda_inverse *inverse;
+    atn_gradient gradient;
+    int64_t reals; /* of work, per block */
+    int64_t blocks;
+    void *work;
+    double *slopes; /* per matrix: the derivative by alpha, then by |A|_1 */
+} cuda_inverse_adjoint;
+
+void cuda_inverse_adjoint_layout(core_arena *arena, const cuda_inverse *inverse,
+                                 atn_gradient gradient, cuda_inverse_adjoint *adjoint);
+
+/* One table for each type that is computed in. Matrices are dense count x m x m arrays of that
+ * type. What is enqueued needs no memory and does not wait. */
+typedef struct {
+    /* Elements of one block's work. */
+    int64_t (*work_reals)(const atn_inverse_desc *desc, int64_t m);
+    /* X of every matrix, and infos. With keep_factor the lower triangle of the leading rank x rank
+     * block of X is the factor L, A[pivots, pivots] = L L^T, rank = infos[i].rank. */
+    atn_status (*batch)(atn_context *context, const cuda_inverse *inverse, const void *a, void *x);
+    /* From grad_x (overwritten) the derivative by A, symmetric, with all that alpha has from
+     * |A|_1; a, x and the infos as batch left them. NaN, and ATN_NONFINITE in the info, where
+     * it, grad_x or A is not finite. */
+    atn_status (*backward)(atn_context *context, const cuda_inverse_adjoint *adjoint,
+                           const void *a, const void *x, void *grad_x, void *grad_a);
+} cuda_inverse_table;
+
+extern const cuda_inverse_table cuda_inverse_f32, cuda_inverse_f64;
+
+/* The table for a dtype of the caller's. */
+const cuda_inverse_table *cuda_inverse_get(atn_dtype dtype);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
