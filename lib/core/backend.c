@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/heads.h"
+#include "core/inverse.h"
 #include "core/kernel.h"
 #include "core/sampling.h"
 #include "core/soft.h"
@@ -162,6 +163,10 @@ const core_backend core_cpu_backend = {
     .synchronise = check,
     .check_memory = check_memory,
     .clear = clear,
+    .find_asymmetric = core_cpu_asymmetric,
+    .find_unstored = core_cpu_unstored,
+    .inverse = core_cpu_inverse,
+    .inverse_backward = core_cpu_inverse_backward,
     .gaussian = core_cpu_gaussian,
     .sample = core_cpu_sample,
     .dtypes = ATN_CPU_DTYPE_COUNT,

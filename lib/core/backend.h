@@ -27,6 +27,18 @@ typedef struct core_backend {
     /* Sets every element of a view to 0. */
     atn_status (*clear)(atn_context *context, const atn_tensor *tensor);
 
+    /* The first matrix of a that is not symmetric, that holds numbers which are not the storage's
+     * (NaN and infinity are told elsewhere); -1: none. */
+    atn_status (*find_asymmetric)(atn_context *context, const atn_tensor *a, int64_t *index);
+    atn_status (*find_unstored)(atn_context *context, atn_storage storage, const atn_tensor *a,
+                                int64_t *index);
+    /* atn_inverse and atn_inverse_backward of what has been checked and is not empty; the traces'
+     * lengths are 0. */
+    atn_status (*inverse)(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
+                          atn_tensor *x, atn_inverse_info *infos, atn_trace *traces);
+    atn_status (*inverse_backward)(atn_context *context, const atn_inverse_desc *desc,
+                                   atn_gradient gradient, const atn_tensor *a, const atn_tensor *dx,
+                                   atn_tensor *da, atn_inverse_info *infos);
     /* atn_gaussian_cross, or atn_gaussian_self if y is null; arguments are checked. */
     atn_status (*gaussian)(atn_context *context, atn_distance distance, double s,
                            const atn_tensor *x, const atn_tensor *y, const atn_tensor *out);

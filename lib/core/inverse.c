@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/backend.h"
 #include "core/trace.h"
 
 static const core_polynomial polynomials[ATN_INVERSE_COUNT] = {
@@ -206,6 +207,31 @@ static bool symmetric(const atn_tensor *a, int64_t batch, int64_t head)
     return true;
 }
 
+atn_status core_cpu_asymmetric(atn_context *context, const atn_tensor *a, int64_t *index)
+{
+    (void)context;
+    *index = -1;
+    for (int64_t i = 0; *index < 0 && a->rows > 0 && i < a->batch * a->heads; i++)
+        if (!symmetric(a, i / a->heads, i % a->heads))
+            *index = i;
+    return ATN_OK;
+}
+
+/* Memory, where there is any, must be the device's. */
+static atn_status check_memory(atn_context *context, const char *name, const atn_tensor *t)
+{
+    bool empty = t->batch * t->heads == 0 || t->rows == 0;
+    return empty ? ATN_OK : context->backend->check_memory(context, name, t->data);
+}
+
+static atn_status check_dtype(atn_context *context, const atn_tensor *a)
+{
+    if ((int)a->dtype < context->backend->dtypes)
+        return ATN_OK;
+    return core_fail(context, ATN_ERR_DTYPE, "a is %s, which the %s does not compute in",
+                     atn_dtype_name(a->dtype), atn_device_name(context->kind));
+}
+
 static atn_status check_matrices(atn_context *context, const atn_tensor *a, const char *name,
                                  const atn_tensor *x)
 {
@@ -213,19 +239,22 @@ static atn_status check_matrices(atn_context *context, const atn_tensor *a, cons
     if ((status = core_check_tensor(context, "a", a, -1, -1, -1, -1, a ? a->rows : -1)) != ATN_OK ||
         (status = core_check_tensor(context, name, x, a->dtype, a->batch, a->heads, a->rows,
                                     a->rows)) != ATN_OK ||
-        (status = core_check_alias(context, name, x, "a", a)) != ATN_OK)
+        (status = check_dtype(context, a)) != ATN_OK ||
+        (status = core_check_alias(context, name, x, "a", a)) != ATN_OK ||
+        (status = check_memory(context, "a", a)) != ATN_OK ||
+        (status = check_memory(context, name, x)) != ATN_OK)
         return status;
     if (a->rows > INT_MAX / 8)
         return core_fail(context, ATN_ERR_SHAPE, "a has %" PRId64 " rows, expected at most %d",
                          a->rows, INT_MAX / 8);
     if (a->rows > 1 && (a->row_stride != a->rows || x->row_stride != a->rows))
         return core_fail(context, ATN_ERR_STRIDE, "a and %s: rows must lie side by side", name);
-    for (int64_t i = 0; a->rows > 0 && i < a->batch * a->heads; i++)
-        if (!symmetric(a, i / a->heads, i % a->heads))
-            return core_fail(context, ATN_ERR_VALUE,
-                             "a: matrix (%" PRId64 ", %" PRId64 ") is not symmetric", i / a->heads,
-                             i % a->heads);
-    return ATN_OK;
+    int64_t bad;
+    if ((status = context->backend->find_asymmetric(context, a, &bad)) != ATN_OK || bad < 0)
+        return status;
+    return core_fail(context, ATN_ERR_VALUE,
+                     "a: matrix (%" PRId64 ", %" PRId64 ") is not symmetric", bad / a->heads,
+                     bad % a->heads);
 }
 
 /* Whether a matrix holds numbers of the type only; NaN and infinity are told elsewhere. */
@@ -242,6 +271,17 @@ static bool is_stored(atn_storage storage, const atn_tensor *a, int64_t batch, i
     return true;
 }
 
+atn_status core_cpu_unstored(atn_context *context, atn_storage storage, const atn_tensor *a,
+                             int64_t *index)
+{
+    (void)context;
+    *index = -1;
+    for (int64_t i = 0; *index < 0 && i < a->batch * a->heads; i++)
+        if (!is_stored(storage, a, i / a->heads, i % a->heads))
+            *index = i;
+    return ATN_OK;
+}
+
 static atn_status check_storage(atn_context *context, const atn_inverse_desc *desc,
                                 const atn_tensor *a)
 {
@@ -250,12 +290,13 @@ static atn_status check_storage(atn_context *context, const atn_inverse_desc *de
     const char *name = atn_storage_name(desc->storage);
     if (a->dtype != ATN_F32)
         return core_fail(context, ATN_ERR_DTYPE, "storage %s needs dtype f32", name);
-    for (int64_t i = 0; i < a->batch * a->heads; i++)
-        if (!is_stored(desc->storage, a, i / a->heads, i % a->heads))
-            return core_fail(context, ATN_ERR_VALUE,
-                             "a: matrix (%" PRId64 ", %" PRId64 ") holds numbers that are not %s",
-                             i / a->heads, i % a->heads, name);
-    return ATN_OK;
+    int64_t bad;
+    atn_status status = context->backend->find_unstored(context, desc->storage, a, &bad);
+    if (status != ATN_OK || bad < 0)
+        return status;
+    return core_fail(context, ATN_ERR_VALUE,
+                     "a: matrix (%" PRId64 ", %" PRId64 ") holds numbers that are not %s",
+                     bad / a->heads, bad % a->heads, name);
 }
 
 static atn_status check_traces(atn_context *context, const atn_inverse_desc *desc, int64_t count,
@@ -270,6 +311,28 @@ static atn_status check_traces(atn_context *context, const atn_inverse_desc *des
             return status;
     }
     return ATN_OK;
+}
+
+atn_status core_cpu_inverse(atn_context *context, const atn_inverse_desc *desc,
+                            const atn_tensor *a, atn_tensor *x, atn_inverse_info *infos,
+                            atn_trace *traces)
+{
+    atn_status status;
+    int64_t count = a->batch * a->heads;
+    if (core_inverse_too_large(a->rows, count, context->threads))
+        return core_fail(context, ATN_ERR_SHAPE, "a: the workspace does not fit into memory");
+    cpu_inverse_memory memory = {0};
+    core_arena arena = {0};
+    void *block;
+    core_inverse_layout(&arena, desc, a->dtype, a->rows, count, context->threads, traces, &memory);
+    if ((status = core_arena_allocate(context, &arena, &block)) != ATN_OK)
+        return status;
+    core_inverse_layout(&arena, desc, a->dtype, a->rows, count, context->threads, traces, &memory);
+    status = cpu_table_get(a->dtype)->inverse_batch(context, desc, a, x, false, &memory, traces);
+    if (infos)
+        memcpy(infos, memory.infos, (size_t)count * sizeof *infos);
+    core_release(context, block);
+    return status;
 }
 
 atn_status atn_inverse(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
@@ -290,20 +353,7 @@ atn_status atn_inverse(atn_context *context, const atn_inverse_desc *desc, const
             memset(infos, 0, (size_t)count * sizeof *infos);
         return ATN_OK;
     }
-    if (core_inverse_too_large(a->rows, count, context->threads))
-        return core_fail(context, ATN_ERR_SHAPE, "a: the workspace does not fit into memory");
-    cpu_inverse_memory memory = {0};
-    core_arena arena = {0};
-    void *block;
-    core_inverse_layout(&arena, desc, a->dtype, a->rows, count, context->threads, traces, &memory);
-    if ((status = core_arena_allocate(context, &arena, &block)) != ATN_OK)
-        return status;
-    core_inverse_layout(&arena, desc, a->dtype, a->rows, count, context->threads, traces, &memory);
-    status = cpu_table_get(a->dtype)->inverse_batch(context, desc, a, x, false, &memory, traces);
-    if (infos)
-        memcpy(infos, memory.infos, (size_t)count * sizeof *infos);
-    core_release(context, block);
-    return status;
+    return context->backend->inverse(context, desc, a, x, infos, traces);
 }
 
 /* What backward works in, on top of the inverse's memory. */
@@ -319,32 +369,12 @@ static void layout_backward(core_arena *arena, const atn_inverse_desc *desc, atn
     memory->slopes = core_take(arena, count, sizeof(double));
 }
 
-atn_status atn_inverse_backward(atn_context *context, const atn_inverse_desc *desc,
-                                atn_gradient gradient, const atn_tensor *a, const atn_tensor *dx,
-                                atn_tensor *da, atn_inverse_info *infos)
+atn_status core_cpu_inverse_backward(atn_context *context, const atn_inverse_desc *desc,
+                                     atn_gradient gradient, const atn_tensor *a,
+                                     const atn_tensor *dx, atn_tensor *da, atn_inverse_info *infos)
 {
     atn_status status;
-    if (!context || !desc)
-        return core_fail(context, ATN_ERR_NULL, "desc is null");
-    if ((status = core_check_inverse(context, desc)) != ATN_OK ||
-        (status = core_check_gradient(context, desc, gradient)) != ATN_OK ||
-        (status = check_matrices(context, a, "da", da)) != ATN_OK ||
-        (status = core_check_tensor(context, "dx", dx, (int)a->dtype, a->batch, a->heads, a->rows,
-                                    a->rows)) != ATN_OK ||
-        (status = core_check_alias(context, "da", da, "dx", dx)) != ATN_OK)
-        return status;
-    if (a->rows > 1 && dx->row_stride != a->rows)
-        return core_fail(context, ATN_ERR_STRIDE, "dx: rows must lie side by side");
-    if (desc->storage != ATN_STORAGE_NATIVE)
-        return core_fail(context, ATN_ERR_UNSUPPORTED,
-                         "backward in storage %s: only forward calls emulate narrow types",
-                         atn_storage_name(desc->storage));
     int64_t count = a->batch * a->heads;
-    if (count == 0 || a->rows == 0) {
-        if (infos)
-            memset(infos, 0, (size_t)count * sizeof *infos);
-        return ATN_OK;
-    }
     if (core_inverse_too_large(a->rows, count, context->threads) ||
         core_inverse_backward_too_large(desc, gradient, a->rows, context->threads))
         return core_fail(context, ATN_ERR_SHAPE, "a: the workspace does not fit into memory");
@@ -361,4 +391,34 @@ atn_status atn_inverse_backward(atn_context *context, const atn_inverse_desc *de
         memcpy(infos, memory.inverse.infos, (size_t)count * sizeof *infos);
     core_release(context, block);
     return status;
+}
+
+atn_status atn_inverse_backward(atn_context *context, const atn_inverse_desc *desc,
+                                atn_gradient gradient, const atn_tensor *a, const atn_tensor *dx,
+                                atn_tensor *da, atn_inverse_info *infos)
+{
+    atn_status status;
+    if (!context || !desc)
+        return core_fail(context, ATN_ERR_NULL, "desc is null");
+    if ((status = core_check_inverse(context, desc)) != ATN_OK ||
+        (status = core_check_gradient(context, desc, gradient)) != ATN_OK ||
+        (status = check_matrices(context, a, "da", da)) != ATN_OK ||
+        (status = core_check_tensor(context, "dx", dx, (int)a->dtype, a->batch, a->heads, a->rows,
+                                    a->rows)) != ATN_OK ||
+        (status = core_check_alias(context, "da", da, "dx", dx)) != ATN_OK ||
+        (status = check_memory(context, "dx", dx)) != ATN_OK)
+        return status;
+    if (a->rows > 1 && dx->row_stride != a->rows)
+        return core_fail(context, ATN_ERR_STRIDE, "dx: rows must lie side by side");
+    if (desc->storage != ATN_STORAGE_NATIVE)
+        return core_fail(context, ATN_ERR_UNSUPPORTED,
+                         "backward in storage %s: only forward calls emulate narrow types",
+                         atn_storage_name(desc->storage));
+    int64_t count = a->batch * a->heads;
+    if (count == 0 || a->rows == 0) {
+        if (infos)
+            memset(infos, 0, (size_t)count * sizeof *infos);
+        return ATN_OK;
+    }
+    return context->backend->inverse_backward(context, desc, gradient, a, dx, da, infos);
 }

@@ -43,10 +43,17 @@ void core_inverse_layout(core_arena *arena, const atn_inverse_desc *desc, atn_dt
                          int64_t m, int64_t count, int threads, bool traced,
                          cpu_inverse_memory *memory);
 
-/* The CPU's part of atn_inverse and atn_inverse_backward, and what it finds in A (core/backend.h).
- */
-int64_t core_cpu_asymmetric(const atn_tensor *a);
-int64_t core_cpu_unstored(atn_storage storage, const atn_tensor *a);
+/* The CPU's part of atn_inverse and atn_inverse_backward (core/backend.h). */
+atn_status core_cpu_asymmetric(atn_context *context, const atn_tensor *a, int64_t *index);
+atn_status core_cpu_unstored(atn_context *context, atn_storage storage, const atn_tensor *a,
+                             int64_t *index);
+atn_status core_cpu_inverse(atn_context *context, const atn_inverse_desc *desc,
+                            const atn_tensor *a, atn_tensor *x, atn_inverse_info *infos,
+                            atn_trace *traces);
+atn_status core_cpu_inverse_backward(atn_context *context, const atn_inverse_desc *desc,
+                                     atn_gradient gradient, const atn_tensor *a,
+                                     const atn_tensor *dx, atn_tensor *da,
+                                     atn_inverse_info *infos);
 
 #ifdef __cplusplus
 }

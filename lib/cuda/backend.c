@@ -5,6 +5,7 @@
 #include "cuda/device.h"
 #include "cuda/gaussian.h"
 #include "cuda/heads.h"
+#include "cuda/inverse.h"
 #include "cuda/sampling.h"
 #include "cuda/soft.h"
 
@@ -28,6 +29,10 @@ const core_backend core_cuda_backend = {
     .synchronise = device_synchronise,
     .check_memory = device_check_memory,
     .clear = device_clear_tensor,
+    .find_asymmetric = cuda_find_asymmetric,
+    .find_unstored = cuda_find_unstored,
+    .inverse = cuda_inverse_forward,
+    .inverse_backward = cuda_inverse_backward,
     .dtypes = ATN_DTYPE_COUNT,
     .gaussian = gaussian,
     .sample = cuda_sample,

@@ -118,9 +118,7 @@ static __device__ void take(const job &j, int64_t l, int64_t token)
     __syncthreads();
 }
 
-static __device__ void nothing(const job &, int64_t, double)
-{
-}
+static __device__ void nothing(const job &, int64_t, double) {}
 
 /* m tokens one after the other, by weights that are there already; uniforms null: the heaviest.
  * After each, `update` is given the weight it was taken with and changes those of the others. */
@@ -309,8 +307,8 @@ static __device__ const double *choose(const job &j)
         return NULL;
     }
     fill_ones(j);
-    take_all<eliminate>(
-        j, j.sampling->kind == ATN_SAMPLING_RPCHOLESKY ? j.sampling->uniforms : NULL);
+    take_all<eliminate>(j,
+                        j.sampling->kind == ATN_SAMPLING_RPCHOLESKY ? j.sampling->uniforms : NULL);
     return NULL;
 }
 
@@ -338,8 +336,16 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
     double scale = s.desc.scale > 0 ? s.desc.scale : 1 / (2 * sqrt((double)s.d));
     for (int64_t piece = blockIdx.x; piece < s.heads; piece += gridDim.x) {
         token_rows from = rows_of(tokens, piece, NULL), to = rows_of(landmarks, piece, NULL);
-        job j = {&s.desc, s.n,  s.d,        s.m, from, scale, s.choices + piece * s.choice_count,
-                 work,    work + s.n, work + 2 * s.n};
+        job j = {&s.desc,
+                 s.n,
+                 s.d,
+                 s.m,
+                 from,
+                 scale,
+                 s.choices + piece * s.choice_count,
+                 work,
+                 work + s.n,
+                 work + 2 * s.n};
         bool usable = tokens_finite(j);
         if (usable) {
             const double *centroids = choose(j);

@@ -142,7 +142,8 @@ static __device__ int scale_vectors(const inverse_problem &p, const real *w, con
     real cut = (real)p.call->cut * block_max(largest);
     BLOCK_EACH (i, p.shape.m)
         kept += real_abs(entry(p.shape, w, i, i)) > cut;
-    MATRIX_ENTRIES (i, j, p.shape) {
+    MATRIX_ENTRIES(i, j, p.shape)
+    {
         real lambda = entry(p.shape, w, i, i);
         entry(p.shape, scaled, i, j) =
             real_abs(lambda) > cut ? entry(p.shape, v, i, j) / lambda : 0;
@@ -159,8 +160,8 @@ static __device__ atn_status eig(const inverse_problem &p, real **x)
     int64_t pairs = rotation_reals(shape.m) / 4;
     rotations r = {rest, rest + pairs, rest + 2 * pairs, rest + 3 * pairs};
     matrix_load(shape, p.a, w);
-    MATRIX_ENTRIES (i, j, shape)
-        entry(shape, v, i, j) = (real)(i == j);
+    MATRIX_ENTRIES(i, j, shape)
+    entry(shape, v, i, j) = (real)(i == j);
     __syncthreads();
     diagonalise(shape, r, w, v);
     int rank = scale_vectors(p, w, v, scaled);
@@ -281,8 +282,8 @@ static __device__ int find_pivot(const matrix_shape &shape, const real *w, const
     for (int away = 16; away > 0; away /= 2) {
         real value = __shfl_xor_sync(0xffffffffu, best, away);
         int other = __shfl_xor_sync(0xffffffffu, place, away);
-        if (other < shape.m && (place == shape.m || value > best ||
-                                (value == best && other < place))) {
+        if (other < shape.m &&
+            (place == shape.m || value > best || (value == best && other < place))) {
             best = value;
             place = other;
         }
@@ -310,8 +311,8 @@ static __device__ int factorise_pivoted(const inverse_problem &p, real cut, real
             order[place] = order[k];
             order[k] = row;
         }
-        MATRIX_ENTRIES (i, j, shape)
-            entry(shape, w, i, j) -= column[i] * column[j];
+        MATRIX_ENTRIES(i, j, shape)
+        entry(shape, w, i, j) -= column[i] * column[j];
         __syncthreads();
     }
     return shape.m;
@@ -321,11 +322,10 @@ static __device__ int factorise_pivoted(const inverse_problem &p, real cut, real
 static __device__ void gather_factor(const inverse_problem &p, int rank, const real *columns,
                                      real *factor)
 {
-    MATRIX_ENTRIES (i, j, p.shape)
-        entry(p.shape, factor, i, j) =
-            i < rank && j <= i
-                ? storage_round(p.desc->storage, entry(p.shape, columns, j, p.pivots[i]))
-                : 0;
+    MATRIX_ENTRIES(i, j, p.shape)
+    entry(p.shape, factor, i, j) =
+        i < rank && j <= i ? storage_round(p.desc->storage, entry(p.shape, columns, j, p.pivots[i]))
+                           : 0;
     __syncthreads();
 }
 
@@ -340,9 +340,8 @@ static __device__ atn_status pivoted_cholesky(const inverse_problem &p, real **x
         largest = larger(entry(shape, w, i, i), largest);
     }
     largest = block_max(largest);
-    int rank = largest > 0
-                   ? factorise_pivoted(p, (real)p.call->cut * largest, w, columns, p.pivots)
-                   : 0;
+    int rank =
+        largest > 0 ? factorise_pivoted(p, (real)p.call->cut * largest, w, columns, p.pivots) : 0;
     __syncthreads();
     if (is_scribe()) {
         p.info->rank = rank;
@@ -354,9 +353,9 @@ static __device__ atn_status pivoted_cholesky(const inverse_problem &p, real **x
         return rank > 0 ? ATN_OK : ATN_SINGULAR;
     inverse_of_factor(shape, rank, factor, w, columns, block);
     matrix_fill(shape, 0, factor);
-    MATRIX_ENTRIES (i, j, shape)
-        if (i < rank && j < rank)
-            entry(shape, factor, p.pivots[i], p.pivots[j]) = entry(shape, block, i, j);
+    MATRIX_ENTRIES(i, j, shape)
+    if (i < rank && j < rank)
+        entry(shape, factor, p.pivots[i], p.pivots[j]) = entry(shape, block, i, j);
     __syncthreads();
     store_result(p, factor);
     matrix_load(shape, p.a, w);

@@ -290,22 +290,6 @@ static inverse_kernel kernel_of(const inverse_call *call)
     }
 }
 
-/* What kernels have of their own in shared memory is less than this. */
-enum { STATIC_SHARED = 2048 };
-
-static atn_status most_shared(atn_context *context, size_t *bytes)
-{
-    int ordinal, most = 0;
-    atn_status status = device_result(context, cudaGetDevice(&ordinal), "cudaGetDevice");
-    if (status == ATN_OK)
-        status = device_result(
-            context,
-            cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, ordinal),
-            "the limit of shared memory");
-    *bytes = most > STATIC_SHARED ? (size_t)(most - STATIC_SHARED) : 0;
-    return status;
-}
-
 /* One block for each matrix, or as many as have work. */
 static atn_status enqueue(atn_context *context, const cuda_inverse *inverse, inverse_kernel kernel,
                           const inverse_call *call, bool one)
@@ -340,7 +324,7 @@ static atn_status batch(atn_context *context, const cuda_inverse *inverse, const
     size_t most;
     if (call.count == 0 || call.shape.m == 0)
         return ATN_OK;
-    atn_status status = most_shared(context, &most);
+    atn_status status = cuda_most_shared(context, &most);
     if (status != ATN_OK)
         return status;
     call.in_shared = (size_t)call.reals * sizeof(real) <= most;
@@ -362,4 +346,4 @@ static int64_t work_reals(const atn_inverse_desc *desc, int64_t m)
     return DIRECT_MATRICES * size + (desc->method == ATN_INVERSE_EIG ? rotation_reals(m) : 0);
 }
 
-extern "C" const cuda_inverse_table R(cuda_inverse) = {work_reals, batch, NULL};
+extern "C" const cuda_inverse_table R(cuda_inverse) = {work_reals, batch};

@@ -46,6 +46,23 @@ typedef struct {
     atn_inverse_info *info; /* shared memory */
 } inverse_problem;
 
+/* What kernels have of their own in shared memory is less than this. */
+enum { STATIC_SHARED = 2048 };
+
+/* Bytes of shared memory that a block can ask for beside that. */
+static inline atn_status cuda_most_shared(atn_context *context, size_t *bytes)
+{
+    int ordinal, most = 0;
+    atn_status status = device_result(context, cudaGetDevice(&ordinal), "cudaGetDevice");
+    if (status == ATN_OK)
+        status = device_result(
+            context,
+            cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, ordinal),
+            "the limit of shared memory");
+    *bytes = most > STATIC_SHARED ? (size_t)(most - STATIC_SHARED) : 0;
+    return status;
+}
+
 static __device__ __forceinline__ bool is_scribe()
 {
     return threadIdx.x == 0;

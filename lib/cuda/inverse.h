@@ -42,7 +42,7 @@ typedef struct {
     int64_t reals; /* of work, per block */
     int64_t blocks;
     void *work;
-    double *slopes; /* per matrix: the derivative by alpha, then by |A|_1 */
+    double *slopes; /* per matrix: the derivative by alpha, then by |A|_1; then the norms */
 } cuda_inverse_adjoint;
 
 void cuda_inverse_adjoint_layout(core_arena *arena, const cuda_inverse *inverse,
@@ -56,17 +56,34 @@ typedef struct {
     /* X of every matrix, and infos. With keep_factor the lower triangle of the leading rank x rank
      * block of X is the factor L, A[pivots, pivots] = L L^T, rank = infos[i].rank. */
     atn_status (*batch)(atn_context *context, const cuda_inverse *inverse, const void *a, void *x);
-    /* From grad_x (overwritten) the derivative by A, symmetric, with all that alpha has from
-     * |A|_1; a, x and the infos as batch left them. NaN, and ATN_NONFINITE in the info, where
-     * it, grad_x or A is not finite. */
-    atn_status (*backward)(atn_context *context, const cuda_inverse_adjoint *adjoint,
-                           const void *a, const void *x, void *grad_x, void *grad_a);
 } cuda_inverse_table;
 
-extern const cuda_inverse_table cuda_inverse_f32, cuda_inverse_f64;
+typedef struct {
+    int64_t (*work_reals)(const atn_inverse_desc *desc, atn_gradient gradient, int64_t m);
+    /* From grad_x the derivative by A, symmetric, with all that alpha has from |A|_1; a, x and the
+     * infos as batch left them. NaN, and ATN_NONFINITE in the info, where it, grad_x or A is not
+     * finite. */
+    atn_status (*backward)(atn_context *context, const cuda_inverse_adjoint *adjoint,
+                           const void *a, const void *x, const void *grad_x, void *grad_a);
+} cuda_adjoint_table;
 
-/* The table for a dtype of the caller's. */
+extern const cuda_inverse_table cuda_inverse_f32, cuda_inverse_f64;
+extern const cuda_adjoint_table cuda_adjoint_f32, cuda_adjoint_f64;
+
+/* The tables for a dtype of the caller's. */
 const cuda_inverse_table *cuda_inverse_get(atn_dtype dtype);
+const cuda_adjoint_table *cuda_adjoint_get(atn_dtype dtype);
+
+/* What core/backend.h asks for. */
+atn_status cuda_inverse_forward(atn_context *context, const atn_inverse_desc *desc,
+                                const atn_tensor *a, atn_tensor *x, atn_inverse_info *infos,
+                                atn_trace *traces);
+atn_status cuda_inverse_backward(atn_context *context, const atn_inverse_desc *desc,
+                                 atn_gradient gradient, const atn_tensor *a, const atn_tensor *dx,
+                                 atn_tensor *da, atn_inverse_info *infos);
+atn_status cuda_find_asymmetric(atn_context *context, const atn_tensor *a, int64_t *index);
+atn_status cuda_find_unstored(atn_context *context, atn_storage storage, const atn_tensor *a,
+                              int64_t *index);
 
 #ifdef __cplusplus
 }

@@ -95,12 +95,12 @@ static __device__ void hash_tokens(const head &h)
         block_load(h.q, i, rows, h.d, t.q);
         for (int64_t first = 0; first < half; first += HEAD_TILE) {
             int64_t count = head_smaller(HEAD_TILE, half - first);
-            BLOCK_EACH(e, h.d * count)
+            BLOCK_EACH (e, h.d * count)
                 t.k[e] = rows_get(rotation, e / count, first + e % count);
             __syncthreads();
             block_gemm(h.tf32, AS_IT_IS, AS_IT_IS, rows, count, h.d, t.q, h.d, t.k, count, false,
                        t.weights, HEAD_TILE);
-            BLOCK_EACH(r, rows)
+            BLOCK_EACH (r, rows)
                 for (int64_t j = 0; j < count; j++) {
                     real x = t.weights[r * HEAD_TILE + j];
                     if (first + j == 0 || x > highest[r]) {
@@ -114,7 +114,7 @@ static __device__ void hash_tokens(const head &h)
                 }
             __syncthreads();
         }
-        BLOCK_EACH(r, rows)
+        BLOCK_EACH (r, rows)
             m.buckets[h.step * h.n + i + r] =
                 highest[r] >= -lowest[r] ? highest_at[r] : (int32_t)half + lowest_at[r];
         __syncthreads();
@@ -153,11 +153,11 @@ static __device__ int64_t count_before(const bucket_list &b, const int32_t *from
 static __device__ void sort_round(const bucket_list &b, int64_t n, int32_t *order, int32_t *copy)
 {
     int32_t *from = order, *to = copy;
-    BLOCK_EACH(i, n)
+    BLOCK_EACH (i, n)
         order[i] = (int32_t)i;
     __syncthreads();
     for (int64_t width = 1; width < n; width *= 2) {
-        BLOCK_EACH(i, n) {
+        BLOCK_EACH (i, n) {
             int64_t first = i / (2 * width) * (2 * width), middle = head_smaller(first + width, n);
             int64_t last = head_smaller(first + 2 * width, n), bucket = bucket_of(b, from[i]);
             int64_t others = i < middle ? count_before(b, from, middle, last, bucket, false)
@@ -170,7 +170,7 @@ static __device__ void sort_round(const bucket_list &b, int64_t n, int32_t *orde
         from = sorted;
     }
     if (from != order)
-        BLOCK_EACH(i, n)
+        BLOCK_EACH (i, n)
             order[i] = from[i];
     __syncthreads();
 }
@@ -190,7 +190,7 @@ static __device__ void start_tokens(const head &h)
 {
     static const double smallest_norm = 1e-12;
     lsh_memory m = memory_of(h);
-    BLOCK_EACH(e, h.end - h.first) {
+    BLOCK_EACH (e, h.end - h.first) {
         int64_t i = h.first + e;
         norm_sum sum = {0, 0};
         for (int64_t c = 0; c < h.d; c++)
@@ -232,7 +232,7 @@ static __device__ token_list tile_of(const lsh_memory &m, int64_t start, int64_t
 static __device__ void gather(const token_list &list, int64_t cols, const token_rows &from,
                               real *tile)
 {
-    BLOCK_EACH(e, list.count * cols)
+    BLOCK_EACH (e, list.count * cols)
         tile[e] = rows_get(from, list.tokens[e / cols], e % cols);
     __syncthreads();
 }
@@ -240,7 +240,7 @@ static __device__ void gather(const token_list &list, int64_t cols, const token_
 static __device__ void gather_keys(const head &h, const lsh_memory &m, const token_list &keys,
                                    const lsh_tiles &t)
 {
-    BLOCK_EACH(e, keys.count * h.d) {
+    BLOCK_EACH (e, keys.count * h.d) {
         int32_t token = keys.tokens[e / h.d];
         t.k[e] = (real)((double)rows_get(h.q, token, e % h.d) / m.norms[token]);
     }
@@ -254,7 +254,7 @@ static __device__ void find_logits(const head &h, const token_list &queries, con
     real c = (real)softmax_scale(h), self = (real)h.desc->lsh.self_logit;
     block_gemm(h.tf32, AS_IT_IS, TRANSPOSED, queries.count, keys.count, h.d, t.q, h.d, t.k, h.d,
                false, t.weights, HEAD_TILE);
-    BLOCK_EACH(e, queries.count * keys.count) {
+    BLOCK_EACH (e, queries.count * keys.count) {
         int64_t i = e / keys.count, j = e % keys.count;
         real *logit = &t.weights[i * HEAD_TILE + j];
         *logit = queries.tokens[i] == keys.tokens[j] ? self : c * *logit;
@@ -285,10 +285,10 @@ static __device__ void add_round(const head &h)
         int64_t start;
         queries = tile_at(h, m, i, &start);
         gather(queries, h.d, h.q, t.q);
-        BLOCK_EACH(e, queries.count * h.dv)
+        BLOCK_EACH (e, queries.count * h.dv)
             t.rows[e] = m.out[queries.tokens[e / h.dv] * h.dv + e % h.dv];
         softmax_state state = softmax_open(t.state);
-        BLOCK_EACH(r, queries.count) {
+        BLOCK_EACH (r, queries.count) {
             state.largest[r] = m.peaks[queries.tokens[r]];
             state.sum[r] = (double)m.sums[queries.tokens[r]];
         }
@@ -298,9 +298,9 @@ static __device__ void add_round(const head &h)
         for (int side = 0; side < 2; side++)
             for (int64_t j = 0; j < m.chunk; j += HEAD_TILE)
                 meet_keys(h, m, state, queries, tile_of(m, seen[side], j), t);
-        BLOCK_EACH(e, queries.count * h.dv)
+        BLOCK_EACH (e, queries.count * h.dv)
             m.out[queries.tokens[e / h.dv] * h.dv + e % h.dv] = t.rows[e];
-        BLOCK_EACH(r, queries.count) {
+        BLOCK_EACH (r, queries.count) {
             m.peaks[queries.tokens[r]] = state.largest[r];
             m.sums[queries.tokens[r]] = (real)state.sum[r];
         }
@@ -312,10 +312,10 @@ static __device__ void add_round(const head &h)
 static __device__ void finish_tokens(const head &h)
 {
     lsh_memory m = memory_of(h);
-    BLOCK_EACH(e, h.end - h.first)
+    BLOCK_EACH (e, h.end - h.first)
         m.sums[h.first + e] = 1 / m.sums[h.first + e];
     __syncthreads();
-    BLOCK_EACH(e, (h.end - h.first) * h.dv)
+    BLOCK_EACH (e, (h.end - h.first) * h.dv)
         m.out[h.first * h.dv + e] *= m.sums[h.first + e / h.dv];
     __syncthreads();
 }
@@ -349,7 +349,7 @@ static void forward(head_launch *l)
 static __device__ void find_means(const head &h)
 {
     lsh_memory m = memory_of(h);
-    BLOCK_EACH(e, h.end - h.first) {
+    BLOCK_EACH (e, h.end - h.first) {
         int64_t i = h.first + e;
         double sum = 0;
         for (int64_t c = 0; c < h.dv; c++)
@@ -367,7 +367,7 @@ static __device__ void find_slopes(const head &h, const lsh_memory &m, const tok
     find_logits(h, queries, keys, t);
     block_gemm(h.tf32, AS_IT_IS, TRANSPOSED, queries.count, keys.count, h.dv, t.rows, h.dv, t.v,
                h.dv, false, t.slopes, HEAD_TILE);
-    BLOCK_EACH(e, queries.count * keys.count) {
+    BLOCK_EACH (e, queries.count * keys.count) {
         int64_t i = e / keys.count, j = e % keys.count;
         int32_t token = queries.tokens[i];
         real *weight = &t.weights[i * HEAD_TILE + j], *slope = &t.slopes[i * HEAD_TILE + j];
@@ -398,7 +398,7 @@ static __device__ void add_queries(const head &h)
                 block_gemm(h.tf32, AS_IT_IS, AS_IT_IS, queries.count, h.d, keys.count, t.slopes,
                            HEAD_TILE, t.k, h.d, true, t.grad, h.d);
             }
-        BLOCK_EACH(e, queries.count * h.d) {
+        BLOCK_EACH (e, queries.count * h.d) {
             int32_t token = queries.tokens[e / h.d];
             rows_set(h.grad_q, token, e % h.d, rows_get(h.grad_q, token, e % h.d) + t.grad[e]);
         }
@@ -430,9 +430,9 @@ static __device__ void add_keys(const head &h)
                 block_gemm(h.tf32, TRANSPOSED, AS_IT_IS, keys.count, h.d, queries.count, t.slopes,
                            HEAD_TILE, t.q, h.d, true, t.grad, h.d);
             }
-        BLOCK_EACH(e, keys.count * h.d)
+        BLOCK_EACH (e, keys.count * h.d)
             m.grad_keys[keys.tokens[e / h.d] * h.d + e % h.d] += t.grad[e];
-        BLOCK_EACH(e, keys.count * h.dv) {
+        BLOCK_EACH (e, keys.count * h.dv) {
             int32_t token = keys.tokens[e / h.dv];
             rows_set(h.grad_v, token, e % h.dv, rows_get(h.grad_v, token, e % h.dv) + t.grad_v[e]);
         }
@@ -444,7 +444,7 @@ static __device__ void add_keys(const head &h)
 static __device__ void through_norms(const head &h)
 {
     lsh_memory m = memory_of(h);
-    BLOCK_EACH(e, h.end - h.first) {
+    BLOCK_EACH (e, h.end - h.first) {
         int64_t i = h.first + e;
         const real *grad = m.grad_keys + i * h.d;
         double norm = m.norms[i], along = 0;

@@ -52,8 +52,8 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
             int64_t some = head_smaller(CONV_TILE, inner - k);
             BLOCK_EACH (e, p.rows * some) {
                 int64_t at = k + e % some;
-                windows[e] = rows_get(
-                    from, grid_token(s.desc, p.landmark + e / some, at % cells), at / cells);
+                windows[e] = rows_get(from, grid_token(s.desc, p.landmark + e / some, at % cells),
+                                      at / cells);
             }
             BLOCK_EACH (e, p.cols * some)
                 weights[e] = rows_get(filter, 0, (p.column + e / some) * inner + k + e % some);
@@ -75,7 +75,8 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
 {
     int64_t d = s.d;
     unsigned lane = threadIdx.x % 32;
-    WARP_EACH (l, s.heads * s.m) {
+    WARP_EACH(l, s.heads * s.m)
+    {
         const real *row = (const real *)s.outputs + l * d;
         token_rows to = rows_of(landmarks, l / s.m, NULL);
         double mean = 0, variance = 0;

@@ -19,9 +19,10 @@ typedef struct {
     int64_t doubles;  /* of work, per block */
     int64_t blocks;   /* that choose at a time */
     double *work;
-    int *nonfinite;  /* per head: the sampling looks at the tokens, and they are not finite */
-    double *moments; /* conv-code, per landmark: mean and 1 / deviation of the convolution's output */
-    void *outputs;   /* conv-code: the convolution's output, dense heads x m x d */
+    int *nonfinite; /* per head: the sampling looks at the tokens, and they are not finite */
+    double
+        *moments;  /* conv-code, per landmark: mean and 1 / deviation of the convolution's output */
+    void *outputs; /* conv-code: the convolution's output, dense heads x m x d */
 } cuda_sampling;
 
 void cuda_sampling_layout(core_arena *arena, const atn_sampling *desc, atn_dtype dtype, int64_t n,

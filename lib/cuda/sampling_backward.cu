@@ -81,7 +81,8 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
 
 /* Each window's gradient is W^T times that of its landmark, in channel major as W's rows are. */
 static __global__ void __launch_bounds__(BLOCK_THREADS)
-    deconvolve(const __grid_constant__ cuda_sampling s, bool tf32, const __grid_constant__ gradients g)
+    deconvolve(const __grid_constant__ cuda_sampling s, bool tf32,
+               const __grid_constant__ gradients g)
 {
     __shared__ real slopes[CONV_TILE * CONV_TILE], weights[CONV_TILE * CONV_TILE];
     __shared__ real sums[CONV_TILE * CONV_TILE];
@@ -181,7 +182,8 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
 {
     unsigned lane = threadIdx.x % 32;
     const atn_tensor &weight = s.desc.norm_weight;
-    WARP_EACH (l, s.heads * s.m) {
+    WARP_EACH(l, s.heads * s.m)
+    {
         token_rows grads = rows_of(landmarks, l / s.m, NULL);
         double slopes = 0, projection = 0;
         for (int64_t c = lane; c < s.d; c += 32) {
@@ -196,8 +198,8 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
         slopes = warp_sum(slopes);
         projection = warp_sum(projection);
         for (int64_t c = lane; c < s.d; c += 32) {
-            double left = (double)rows_get(grads, l % s.m, c) - slopes -
-                          normalised(s, l, c) * projection;
+            double left =
+                (double)rows_get(grads, l % s.m, c) - slopes - normalised(s, l, c) * projection;
             rows_set(grads, l % s.m, c, (real)(s.moments[2 * l + 1] * left));
         }
     }
@@ -238,8 +240,8 @@ atn_status R(cuda_sample_backward)(atn_context *context, const cuda_sampling *s,
     if (means)
         error = cuda_launch(share_out, blocks_for(s->heads * s->n * s->d), dim3(BLOCK_THREADS), 0,
                             stream, *s, g);
-    if (error == cudaSuccess && (s->choice_count > 0 || kind == ATN_SAMPLING_INDICES ||
-                                 kind == ATN_SAMPLING_FIRST))
+    if (error == cudaSuccess &&
+        (s->choice_count > 0 || kind == ATN_SAMPLING_INDICES || kind == ATN_SAMPLING_FIRST))
         error = cuda_launch(hand_back, blocks_for(s->heads * s->d), dim3(BLOCK_THREADS), 0, stream,
                             *s, g);
     return device_result(context, error, "sampling's gradient");

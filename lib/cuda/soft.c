@@ -92,8 +92,8 @@ static atn_status outcome(atn_context *context, void *state, atn_attention_info 
         atn_inverse_info infos[FETCHED];
         int flags[FETCHED];
         int64_t count = heads - i < FETCHED ? heads - i : FETCHED;
-        atn_status status = context->backend->download(
-            context, infos, soft->inverse.infos + i, (size_t)count * sizeof *infos);
+        atn_status status = context->backend->download(context, infos, soft->inverse.infos + i,
+                                                       (size_t)count * sizeof *infos);
         if (status == ATN_OK)
             status = context->backend->download(context, flags, soft->heads.nonfinite + i,
                                                 (size_t)count * sizeof *flags);

@@ -8,10 +8,10 @@
  * to the tokens' rows. Backward (cpu/soft_backward.c), with T = P dY, B1 = X' U, B2 = X' T:
  *
  *   dV = P^T B2,   dP_i = B1 dY_i + B2 V_i for token i,   dX' = T U^T. */
-#include "cuda/soft.h"
 #include "cuda/gaussian.cuh"
 #include "cuda/gaussian.h"
 #include "cuda/heads.cuh"
+#include "cuda/soft.h"
 
 /* ---- Memory ---- */
 
@@ -204,14 +204,35 @@ static __device__ void sum_tokens(const head &h, const soft_matrices &s)
 
 /* ---- Between the passes ---- */
 
-/* weights = X U. In factor form U is applied as it is. */
-static __device__ void apply_inverse(const head &h, const soft_matrices &s)
+/* B (count x dv) = L^-T S: back substitution, a thread for each column. */
+static __device__ void solve_columns(const soft_memory &g, int64_t dv, const real *s, real *b)
+{
+    BLOCK_EACH (c, dv)
+        for (int64_t i = g.count - 1; i >= 0; i--) {
+            real sum = 0;
+            for (int64_t k = i + 1; k < g.count; k++)
+                sum += g.x[k * g.m + i] * b[k * dv + c];
+            b[i * dv + c] = (s[i * dv + c] - sum) / g.x[i * g.m + i];
+        }
+    __syncthreads();
+}
+
+/* B = X' S for S = U or T; in factor form S holds L^-1 times that. */
+static __device__ void apply_inverse(const head &h, const soft_memory &g, const real *s, real *b)
+{
+    if (g.pivots)
+        solve_columns(g, h.dv, s, b);
+    else
+        block_gemm(h.tf32, AS_IT_IS, AS_IT_IS, g.m, h.dv, g.m, g.x, g.m, s, h.dv, false, b, h.dv);
+}
+
+/* U from its chunks, and what K(Q, L) is applied to; in factor form U itself. */
+static __device__ void finish_sums(const head &h, const soft_matrices &s)
 {
     soft_memory g = memory_of(h, s);
     head_add_chunks(h, 0, g.m * h.dv, g.sums);
     if (!g.pivots)
-        block_gemm(h.tf32, AS_IT_IS, AS_IT_IS, g.m, h.dv, g.m, g.x, g.m, g.sums, h.dv, false,
-                   g.weights, h.dv);
+        apply_inverse(h, g, g.sums, g.weights);
 }
 
 /* ---- Second pass: the output ---- */
@@ -262,6 +283,252 @@ static __device__ void write_output(const head &h, const soft_matrices &s)
     }
 }
 
+/* ---- Backward, between the passes: A ---- */
+
+/* Which landmark stands at place i of those used. */
+static __device__ __forceinline__ int64_t landmark_at(const soft_memory &g, int64_t i)
+{
+    return g.pivots ? g.pivots[i] : i;
+}
+
+/* D^1/2 of the landmark at place i, or 1. */
+static __device__ __forceinline__ real root_at(const soft_matrices &s, const soft_memory &g,
+                                               int64_t i)
+{
+    return s.normalise ? g.roots[landmark_at(g, i)] : (real)1;
+}
+
+/* Eq. 12, dA = -X dX X with dX = R T U^T R:  -(D^1/2 B2) (D^1/2 B1)^T. */
+static __device__ void closed_gradient(const head &h, const soft_matrices &s, const soft_memory &g)
+{
+    block_gemm(h.tf32, AS_IT_IS, TRANSPOSED, g.count, g.count, h.dv, g.grad_weights, h.dv,
+               g.weights, h.dv, false, g.grad_x, g.m);
+    block_fill(g.m * g.m, 0, g.grad_a);
+    BLOCK_EACH (e, g.count * g.count) {
+        int64_t i = e / g.count, j = e % g.count;
+        g.grad_a[landmark_at(g, i) * g.m + landmark_at(g, j)] =
+            -g.grad_x[i * g.m + j] * root_at(s, g, i) * root_at(s, g, j);
+    }
+    __syncthreads();
+}
+
+/* The other ways start from dX itself, and from X where SOFT++ has made X' of it. */
+static __device__ void open_adjoint(const head &h, const soft_matrices &s, const soft_memory &g)
+{
+    block_gemm(h.tf32, AS_IT_IS, TRANSPOSED, g.m, g.m, h.dv, g.grad_sums, h.dv, g.sums, h.dv, false,
+               g.grad_x, g.m);
+    if (s.normalise)
+        BLOCK_EACH (e, g.m * g.m) {
+            real roots = g.roots[e / g.m] * g.roots[e % g.m];
+            g.grad_x[e] /= roots;
+            g.x[e] *= roots;
+        }
+    __syncthreads();
+}
+
+/* Run for all heads: one that is not finite has no derivative by X, so that it has no part in an
+ * alpha that others share. */
+static __device__ void differentiate_inverse(const head &h, const soft_matrices &s)
+{
+    soft_memory g = memory_of(h, s);
+    if (s.nonfinite[h.piece]) {
+        block_fill(g.m * g.m, 0, g.grad_x);
+        return;
+    }
+    head_add_chunks(h, 0, g.m * h.dv, g.sums);
+    head_add_chunks(h, g.m * h.dv, g.m * h.dv, g.grad_sums);
+    apply_inverse(h, g, g.sums, g.weights);
+    apply_inverse(h, g, g.grad_sums, g.grad_weights);
+    if (h.desc->gradient == ATN_GRADIENT_CLOSED)
+        closed_gradient(h, s, g);
+    else
+        open_adjoint(h, s, g);
+}
+
+/* Row i of U or T; the factor form holds L^-1 times it. */
+static __device__ __forceinline__ double sum_at(const soft_memory &g, int64_t dv, const real *s,
+                                                int64_t i, int64_t c)
+{
+    if (!g.pivots)
+        return (double)s[i * dv + c];
+    double sum = 0;
+    for (int64_t k = 0; k <= i; k++)
+        sum += (double)g.x[i * g.m + k] * (double)s[k * dv + c];
+    return sum;
+}
+
+/* SOFT++: X' = R X R has D_j in row and column j, to the power -1/2, so that
+ * dD_j = -(T_j.B1_j + U_j.B2_j) / (2 D_j); every entry of row j of A receives it. A warp for each.
+ */
+static __device__ void row_sum_gradient(const head &h, const soft_matrices &s, const soft_memory &g)
+{
+    for (int64_t i = threadIdx.x / 32; i < g.count; i += BLOCK_WARPS) {
+        double sum = 0, root = (double)root_at(s, g, i);
+        for (int64_t c = threadIdx.x % 32; c < h.dv; c += 32)
+            sum += sum_at(g, h.dv, g.grad_sums, i, c) * (double)g.weights[i * h.dv + c] +
+                   sum_at(g, h.dv, g.sums, i, c) * (double)g.grad_weights[i * h.dv + c];
+        real slope = (real)(-warp_sum(sum) / (2 * root * root));
+        for (int64_t j = threadIdx.x % 32; j < g.m; j += 32)
+            g.grad_a[landmark_at(g, i) * g.m + j] += slope;
+    }
+    __syncthreads();
+}
+
+/* Both L of A = K(L, L). With weight W = 2 s dA A:  d x -= W (x - y). */
+static __device__ void pull_landmarks(const head &h, const soft_matrices &s)
+{
+    soft_memory g = memory_of(h, s);
+    gaussian k = gaussian_of(*h.desc, h.heads, h.d);
+    real two_s = (real)(2 * k.s);
+    point_set l = {g.m, h.d, g.landmarks, NULL};
+    if (s.normalise)
+        row_sum_gradient(h, s, g);
+    BLOCK_EACH (e, g.m * g.m) {
+        int64_t i = e / g.m, j = e % g.m;
+        g.grad_x[e] = i == j ? 0 : two_s * (g.grad_a[e] + g.grad_a[j * g.m + i]) * g.a[e];
+    }
+    block_fill(g.m * h.d, 0, g.grad_landmarks);
+    gaussian_pull(k, AS_IT_IS, g.grad_x, g.m, l, l, g.grad_landmarks, h.d);
+}
+
+/* ---- Backward, second pass: the tokens' gradients over one chunk ---- */
+
+/* Rows of a gradient; it is of `real` (heads.cu rounds it afterwards). */
+static __device__ __forceinline__ real *gradient_rows(const token_rows &rows, int64_t first)
+{
+    return (real *)rows.memory + first * rows.stride;
+}
+
+/* dV = P^T B2 = (L^-1 P)^T (L^-1 T): in factor form the second is the exact one. */
+static __device__ void value_gradient(const head &h, const soft_memory &g, const soft_tiles &t,
+                                      int64_t i, int64_t rows, int64_t first, int64_t cols)
+{
+    const real *kernel = t.kernel, *weights = g.grad_weights + first * h.dv;
+    if (g.pivots) {
+        BLOCK_EACH (e, rows * t.columns)
+            t.slopes[e] = t.kernel[e];
+        __syncthreads();
+        solve_rows(g, t, rows, t.slopes);
+        kernel = t.slopes;
+        weights = g.grad_sums;
+    }
+    block_gemm(h.tf32, AS_IT_IS, AS_IT_IS, rows, h.dv, cols, kernel, t.columns, weights, h.dv, true,
+               gradient_rows(h.grad_v, i), h.grad_v.stride);
+}
+
+/* slopes (rows x cols) = values weights^T, or are added that. */
+static __device__ void add_slopes(const head &h, const soft_tiles &t, const token_rows &values,
+                                  int64_t i, int64_t rows, int64_t cols, const real *weights,
+                                  bool add)
+{
+    block_load(values, i, rows, h.dv, t.other);
+    block_gemm(h.tf32, AS_IT_IS, TRANSPOSED, rows, cols, h.dv, t.other, h.dv, weights, h.dv, add,
+               t.slopes, t.columns);
+}
+
+/* What the kernel's columns pull at tokens and landmarks with, 2 s dK K. */
+static __device__ void pull_tokens(const head &h, const gaussian &k, const soft_memory &g,
+                                   const soft_tiles &t, const point_set &tokens, int64_t i,
+                                   int64_t first, int64_t cols, real *pulls)
+{
+    real two_s = (real)(2 * k.s);
+    BLOCK_EACH (e, tokens.count * cols) {
+        int64_t at = e / cols * t.columns + e % cols;
+        t.slopes[at] *= two_s * t.kernel[at];
+    }
+    for (int64_t j = 0; j < cols; j += HEAD_TILE) {
+        point_set l = load_landmarks(k, g, t, first + j, head_smaller(HEAD_TILE, cols - j));
+        gaussian_pull(k, AS_IT_IS, t.slopes + j, t.columns, tokens, l, gradient_rows(h.grad_q, i),
+                      h.grad_q.stride);
+        gaussian_pull(k, TRANSPOSED, t.slopes + j, t.columns, l, tokens, pulls + (first + j) * h.d,
+                      h.d);
+    }
+}
+
+static __device__ void differentiate_tokens(const head &h, const soft_matrices &s)
+{
+    soft_memory g = memory_of(h, s);
+    soft_tiles t = tiles_of(h, s);
+    gaussian k = gaussian_of(*h.desc, h.heads, h.d);
+    real *pulls = head_partial(h) + 2 * g.m * h.dv;
+    block_fill(g.m * h.d, 0, pulls);
+    for (int64_t i = h.first; i < h.end; i += HEAD_TILE) {
+        int64_t rows = head_smaller(HEAD_TILE, h.end - i);
+        point_set tokens = load_tokens(h, k, t, i, rows);
+        for (int64_t j = 0; j < g.count; j += t.columns) {
+            int64_t cols = head_smaller(t.columns, g.count - j);
+            fill_kernel(k, g, t, tokens, j, cols);
+            value_gradient(h, g, t, i, rows, j, cols);
+            add_slopes(h, t, h.grad_out, i, rows, cols, g.weights + j * h.dv, false);
+            add_slopes(h, t, h.v, i, rows, cols, g.grad_weights + j * h.dv, true);
+            pull_tokens(h, k, g, t, tokens, i, j, cols, pulls);
+        }
+    }
+}
+
+/* After them the landmarks' gradients are complete. */
+static __device__ void finish_landmarks(const head &h, const soft_matrices &s)
+{
+    soft_memory g = memory_of(h, s);
+    int64_t offset = 2 * g.m * h.dv;
+    BLOCK_EACH (e, g.count * h.d) {
+        real sum = 0;
+        for (int64_t c = 0; c < h.chunks; c++)
+            sum += h.partials[c * h.chunk_reals + offset + e];
+        g.grad_landmarks[landmark_at(g, e / h.d) * h.d + e % h.d] += sum;
+    }
+}
+
+/* ---- Backward: the residual ---- */
+
+static __device__ void differentiate_residual(const head &h, const soft_matrices &s)
+{
+    soft_tiles t = tiles_of(h, s);
+    for (int64_t i = h.first; i < h.end; i += HEAD_TILE) {
+        int64_t rows = head_smaller(HEAD_TILE, h.end - i);
+        block_fill(rows * h.dv, 0, t.slopes);
+        add_residual(h, h.grad_out, true, i, rows, t.slopes);
+        block_add(h.grad_v, i, rows, h.dv, t.slopes);
+    }
+}
+
+static __device__ real *filter_partial(const head &h, const soft_matrices &s, int64_t chunk)
+{
+    return h.partials + chunk * h.chunk_reals + s.m * (2 * h.dv + h.d);
+}
+
+/* The gradient of every entry of the filter, over the chunk's outputs. */
+static __device__ void sum_filter(const head &h, const soft_matrices &s)
+{
+    int64_t height = h.desc->residual_height, width = h.desc->residual_width;
+    int64_t window = h.desc->residual.rows, half = window / 2;
+    real *partial = filter_partial(h, s, h.chunk);
+    for (int64_t entry = 0; entry < window * window; entry++) {
+        int64_t down = entry / window - half, right = entry % window - half;
+        double sum = 0;
+        BLOCK_EACH (e, (h.end - h.first) * h.dv) {
+            int64_t i = h.first + e / h.dv, c = e % h.dv, y = i / width + down,
+                    x = i % width + right;
+            if (y >= 0 && y < height && x >= 0 && x < width)
+                sum += (double)rows_get(h.grad_out, i, c) * (double)rows_get(h.v, y * width + x, c);
+        }
+        sum = block_sum(sum);
+        if (threadIdx.x == 0)
+            partial[entry] = (real)sum;
+    }
+}
+
+static __device__ void finish_filter(const head &h, const soft_matrices &s)
+{
+    real *gradient = h.grad_parameters[ATN_PARAMETER_RESIDUAL];
+    BLOCK_EACH (e, h.desc->residual.rows * h.desc->residual.cols) {
+        double sum = 0;
+        for (int64_t c = 0; c < h.chunks; c++)
+            sum += (double)filter_partial(h, s, c)[e];
+        gradient[e] += (real)sum;
+    }
+}
+
 /* ---- Calls ---- */
 
 #define SOFT_OVER_HEADS(launch, pass)                                                              \
@@ -282,7 +549,8 @@ static atn_tensor in_state(const head_launch *l, int64_t index)
 {
     const cuda_soft *soft = soft_of(l);
     const cuda_heads *p = &soft->heads;
-    atn_dtype dtype = p->desc.dtype == ATN_F64 || p->desc.dtype == ATN_TF32 ? p->desc.dtype : ATN_F32;
+    atn_dtype dtype =
+        p->desc.dtype == ATN_F64 || p->desc.dtype == ATN_TF32 ? p->desc.dtype : ATN_F32;
     int64_t m = soft->matrices.m, d = p->shape.dim;
     atn_tensor t = atn_tensor_dense((real *)p->state + index * m * d, dtype, p->shape.batch,
                                     p->shape.heads, m, d);
@@ -299,7 +567,7 @@ static void open_heads(head_launch *l)
     const soft_matrices *matrices = &soft->matrices;
     atn_tensor landmarks = in_state(l, 0);
     atn_tensor a = atn_tensor_dense(matrices->a, landmarks.dtype, s->batch, s->heads, matrices->m,
-                         matrices->m);
+                                    matrices->m);
     const atn_attention_desc *desc = &soft->heads.desc;
     double scale = atn_kernel_scale(desc->scale, desc->scale_value, s->heads, s->dim);
     if (l->status == ATN_OK)
@@ -325,13 +593,56 @@ static void forward(head_launch *l)
 {
     open_heads(l);
     soft_sum_tokens(l);
-    SOFT_OVER_HEADS(l, apply_inverse);
+    SOFT_OVER_HEADS(l, finish_sums);
     soft_write_output(l);
+}
+
+/* From dX the derivative by A, where Eq. 12 is not what is asked for. */
+static void adjoint(head_launch *l)
+{
+    const cuda_soft *soft = soft_of(l);
+    const soft_matrices *s = &soft->matrices;
+    if (l->status == ATN_OK && soft->heads.desc.gradient != ATN_GRADIENT_CLOSED)
+        l->status =
+            R(cuda_adjoint).backward(l->context, &soft->adjoint, s->a, s->x, s->grad_x, s->grad_a);
+}
+
+/* The landmarks' gradients go to the tokens they come from, and to the sampling's parameters. */
+static void differentiate_landmarks(head_launch *l)
+{
+    const cuda_soft *soft = soft_of(l);
+    const head_call *c = &l->call;
+    const atn_tensor *conv = l->gradients->parameters[ATN_PARAMETER_CONV];
+    atn_tensor landmarks = in_state(l, 1);
+    void *norms[2];
+    for (int i = 0; i < 2; i++)
+        norms[i] = c->wanted & 1u << (ATN_PARAMETER_NORM_WEIGHT + i)
+                       ? soft->heads.sums[ATN_PARAMETER_NORM_WEIGHT + i]
+                       : NULL;
+    if (l->status == ATN_OK)
+        l->status =
+            R(cuda_sampling).backward(l->context, &soft->sampling, &landmarks, &c->grad_q, norms);
+    if (l->status == ATN_OK && conv)
+        l->status =
+            R(cuda_sampling).weights_backward(l->context, &soft->sampling, &c->q, &landmarks, conv);
 }
 
 static void backward(head_launch *l)
 {
     open_heads(l);
+    soft_sum_tokens(l);
+    SOFT_OVER_ALL_HEADS(l, differentiate_inverse);
+    adjoint(l);
+    SOFT_OVER_HEADS(l, pull_landmarks);
+    SOFT_OVER_CHUNKS(l, differentiate_tokens);
+    SOFT_OVER_HEADS(l, finish_landmarks);
+    differentiate_landmarks(l);
+    if (soft_of(l)->heads.desc.residual.data)
+        SOFT_OVER_CHUNKS(l, differentiate_residual);
+    if (l->call.wanted & 1u << ATN_PARAMETER_RESIDUAL) {
+        SOFT_OVER_CHUNKS(l, sum_filter);
+        SOFT_OVER_HEADS(l, finish_filter);
+    }
 }
 
 extern "C" const head_operator R(cuda_soft) = {NULL, forward, backward};
