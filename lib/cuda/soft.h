@@ -36,6 +36,7 @@ typedef struct {
     cuda_inverse inverse;
     cuda_inverse_adjoint adjoint;
     soft_matrices matrices;
+    bool fused;    /* the forward passes may run as in soft_fused.h, if the views allow it */
     bool backward; /* whether there is memory for it */
 } cuda_soft;
 

@@ -41,8 +41,6 @@ template <mma_type TYPE, int WIDTH> struct sizes {
 typedef struct {
     soft_fused f;
     atn_tensor q, v, y;
-    float *partials;
-    const float *weights;
     float u, ceiling;
 } fused_call;
 
@@ -403,7 +401,7 @@ static __device__ void sum_chunk(const fused_call &c, int64_t piece, int64_t chu
     int64_t first = next;
     for (int stage = 0; stage < Z::STAGES - 1; stage++)
         fetch(stage);
-    const float *landmarks = c.f.landmarks + piece * c.f.m * c.q.cols;
+    const float *landmarks = c.f.landmarks + piece * c.f.head_stride;
     keep_landmarks<TYPE, Z>(landmarks, c.f.m, c.q.cols, words);
     keep_norms<TYPE>(landmarks, c.f.m, c.q.cols, c.u, norms);
     __syncthreads();
@@ -417,7 +415,7 @@ static __device__ void sum_chunk(const fused_call &c, int64_t piece, int64_t chu
     }
     mma_copy_wait<0>();
     finish_sums<Z>(c, sums, (float *)tiles,
-                   c.partials + (piece * c.f.chunks + chunk) * c.f.m * c.v.cols, &bad);
+                   c.f.partials + (piece * c.f.chunks + chunk) * c.f.partial_stride, &bad);
     if (__syncthreads_or(bad) && threadIdx.x == 0)
         c.f.nonfinite[piece] = 1;
 }
@@ -564,8 +562,8 @@ static __device__ void write_chunk(const fused_call &c, int64_t piece, int64_t c
     int64_t first = next;
     for (int stage = 0; stage < Z::STAGES - 1; stage++)
         fetch(stage);
-    const float *landmarks = c.f.landmarks + piece * c.f.m * c.q.cols;
-    const float *w = c.weights + piece * c.f.m * c.y.cols;
+    const float *landmarks = c.f.landmarks + piece * c.f.head_stride;
+    const float *w = c.f.weights + piece * c.f.head_stride;
     float scale = scale_of<TYPE>(w, c.f.m * c.y.cols, norms);
     keep_landmarks<TYPE, Z>(landmarks, c.f.m, c.q.cols, words);
     keep_norms<TYPE>(landmarks, c.f.m, c.q.cols, c.u, norms);
@@ -677,28 +675,26 @@ static atn_status launch(atn_context *context, const fused_kernel table[MMA_TYPE
 }
 
 atn_status soft_fused_sum(atn_context *context, const soft_fused *fused, const atn_tensor *q,
-                          const atn_tensor *v, float *partials)
+                          const atn_tensor *v)
 {
     static const fused_kernel kernels[MMA_TYPES][2] = FUSED_KERNELS(sum_kernel);
     fused_call c = open_call(fused);
     c.q = *q;
     c.v = *v;
-    c.partials = partials;
     return launch(context, kernels, &c, v, "SOFT's sum over tokens");
 }
 
 atn_status soft_fused_write(atn_context *context, const soft_fused *fused, const atn_tensor *q,
-                            const float *weights, atn_tensor *y)
+                            const atn_tensor *y)
 {
     static const fused_kernel kernels[MMA_TYPES][2] = FUSED_KERNELS(write_kernel);
     fused_call c = open_call(fused);
     c.q = *q;
     c.y = *y;
-    c.weights = weights;
     return launch(context, kernels, &c, y, "SOFT's output");
 }
 
-atn_status soft_fused_finish(atn_context *context, const soft_fused *fused, atn_tensor *y)
+atn_status soft_fused_finish(atn_context *context, const soft_fused *fused, const atn_tensor *y)
 {
     fused_call c = open_call(fused);
     int64_t count = y->batch * y->heads;

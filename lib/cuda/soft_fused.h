@@ -28,8 +28,12 @@ typedef struct {
     double s;               /* of the kernel */
     bool clamp;             /* distances below 0 are 0 */
     int64_t m;
-    const float *landmarks; /* per head of the batch, m x d; rounded to the dtype when used: let A be
-                               formed from rounded ones, or it belongs to others than K(L, Q) */
+    const float *landmarks; /* m x d; rounded to the dtype when used: let A be formed from rounded
+                               ones, or it belongs to others than K(L, Q) */
+    const float *weights;   /* W, m x d_v */
+    float *partials;        /* per chunk: U, m x d_v */
+    int64_t head_stride;    /* from a head's landmarks or W to the next one's */
+    int64_t partial_stride; /* from a chunk's U to the next one's */
     int64_t chunk, chunks;  /* tokens of a chunk (a multiple of 64), chunks of a head */
     int *nonfinite;         /* per head of the batch: becomes 1 where an input or an output is NaN or
                                infinite */
@@ -49,16 +53,14 @@ bool soft_fused_aligned(const atn_tensor *t);
  * the tokens. The shape alone decides. */
 void soft_fused_chunks(const atn_attention_shape *shape, int64_t *chunk, int64_t *chunks);
 
-/* partials: per head of the batch and chunk, m x d_v. */
+/* The chunks' U, and the output. */
 atn_status soft_fused_sum(atn_context *context, const soft_fused *fused, const atn_tensor *q,
-                          const atn_tensor *v, float *partials);
-
-/* weights: W, per head of the batch, m x d_v. */
+                          const atn_tensor *v);
 atn_status soft_fused_write(atn_context *context, const soft_fused *fused, const atn_tensor *q,
-                            const float *weights, atn_tensor *y);
+                            const atn_tensor *y);
 
 /* Heads that are not finite have NaN in every output. Reads the flags, nothing else. */
-atn_status soft_fused_finish(atn_context *context, const soft_fused *fused, atn_tensor *y);
+atn_status soft_fused_finish(atn_context *context, const soft_fused *fused, const atn_tensor *y);
 
 #ifdef __cplusplus
 }

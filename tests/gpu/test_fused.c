@@ -191,20 +191,16 @@ static void free_run(fused_run *r)
 
 /* ---- Running ---- */
 
-static float *as_floats(int64_t count, const double *x)
+/* Each head's `count` numbers, as far apart as the passes are told. */
+static const float *stage_heads(staged *s, const fused_case *c, int64_t count, const double *x)
 {
-    float *floats = malloc((size_t)(count + 1) * sizeof *floats);
+    int64_t stride = c->m * 64;
+    float *floats = calloc((size_t)(c->heads * stride), sizeof *floats);
     if (!floats)
         abort();
-    for (int64_t i = 0; i < count; i++)
-        floats[i] = (float)x[i];
-    return floats;
-}
-
-static const float *stage_floats(staged *s, int64_t count, const double *x)
-{
-    float *floats = as_floats(count, x);
-    const float *there = staged_bytes(s, floats, (size_t)count * sizeof *floats);
+    for (int64_t i = 0; i < c->heads * count; i++)
+        floats[i / count * stride + i % count] = (float)x[i];
+    const float *there = staged_bytes(s, floats, (size_t)(c->heads * stride) * sizeof *floats);
     free(floats);
     return there;
 }
@@ -218,7 +214,7 @@ static void finish_weights(fused_run *r, const float *partials)
         memset(u, 0, (size_t)size * sizeof *u);
         for (int64_t k = 0; k < r->f.chunks; k++)
             for (int64_t e = 0; e < size; e++)
-                u[e] += (double)partials[(h * r->f.chunks + k) * size + e];
+                u[e] += (double)partials[(h * r->f.chunks + k) * r->f.partial_stride + e];
         for (int64_t i = 0; i < m; i++)
             for (int64_t c = 0; c < dv; c++) {
                 double sum = 0;
@@ -233,30 +229,30 @@ static void run_passes(fused_run *r, atn_context *context)
 {
     const fused_case *c = &r->c;
     atn_attention_shape shape = {1, c->heads, c->n, c->n, c->d, c->dv};
-    int64_t size = c->heads * c->m * c->dv;
     staged s = staged_open(context);
     atn_tensor q, v, y;
     r->f = (soft_fused){.s = r->s, .clamp = c->clamp, .m = c->m};
     soft_fused_chunks(&shape, &r->f.chunk, &r->f.chunks);
-    r->f.landmarks = stage_floats(&s, c->heads * c->m * c->d, r->landmarks);
+    r->f.landmarks = stage_heads(&s, c, c->m * c->d, r->landmarks);
     r->f.nonfinite = (int *)staged_bytes(&s, r->nonfinite, (size_t)c->heads * sizeof(int));
     staged_input(&s, &r->q_view, &q);
     staged_input(&s, &r->v_view, &v);
     guarded_poison(&r->y_view);
     staged_output(&s, &r->y_view, &y);
-    float *partials = malloc((size_t)(size * r->f.chunks + 1) * sizeof *partials);
-    for (int64_t e = 0; e < size * r->f.chunks; e++)
+    r->f.head_stride = c->m * 64; /* both fit */
+    r->f.partial_stride = c->m * c->dv + 4;
+    int64_t count = c->heads * r->f.chunks * r->f.partial_stride;
+    float *partials = malloc((size_t)(count + 1) * sizeof *partials);
+    for (int64_t e = 0; e < count; e++)
         partials[e] = NAN;
-    float *there = (float *)staged_bytes(&s, partials,
-                                         (size_t)(size * r->f.chunks) * sizeof *partials);
-    cr_assert_eq(soft_fused_sum(context, &r->f, &q, &v, there), ATN_OK, "%s: %s", label(c),
+    r->f.partials = (float *)staged_bytes(&s, partials, (size_t)count * sizeof *partials);
+    cr_assert_eq(soft_fused_sum(context, &r->f, &q, &v), ATN_OK, "%s: %s", label(c),
                  atn_last_error(context));
-    cr_assert_eq(atn_download(context, partials, there,
-                              (size_t)(size * r->f.chunks) * sizeof *partials),
+    cr_assert_eq(atn_download(context, partials, r->f.partials, (size_t)count * sizeof *partials),
                  ATN_OK, "%s: %s", label(c), atn_last_error(context));
     finish_weights(r, partials);
-    cr_assert_eq(soft_fused_write(context, &r->f, &q, stage_floats(&s, size, r->weights), &y),
-                 ATN_OK, "%s", label(c));
+    r->f.weights = stage_heads(&s, c, c->m * c->dv, r->weights);
+    cr_assert_eq(soft_fused_write(context, &r->f, &q, &y), ATN_OK, "%s", label(c));
     cr_assert_eq(soft_fused_finish(context, &r->f, &y), ATN_OK, "%s", label(c));
     cr_assert_eq(atn_download(context, r->nonfinite, r->f.nonfinite,
                               (size_t)c->heads * sizeof(int)),
