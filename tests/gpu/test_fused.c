@@ -27,7 +27,7 @@ typedef struct {
     soft_fused f;
     double *q, *v, *landmarks; /* landmarks: m x d, hold values of the dtype */
     double *middle;            /* m x m: W = middle U */
-    double *p;                 /* n x m: K(Q, L) of the head looked at */
+    double *p, *p_error;       /* n x m, of the head looked at: K(Q, L), its relative error */
     guarded q_view, v_view, y_view;
     double *sums, *weights, *out; /* what the passes made: U, W in f32, Y */
     int *nonfinite;
@@ -165,6 +165,7 @@ static fused_run make_run(const fused_case *c, uint64_t seed)
     r.landmarks = data_allocate(h * c->m * c->d);
     r.middle = data_allocate(h * c->m * c->m);
     r.p = data_allocate(c->n * c->m);
+    r.p_error = data_allocate(c->n * c->m);
     r.sums = data_allocate(h * c->m * c->dv);
     r.weights = data_allocate(h * c->m * c->dv);
     r.out = data_allocate(h * c->n * c->dv);
@@ -180,7 +181,8 @@ static fused_run make_run(const fused_case *c, uint64_t seed)
 
 static void free_run(fused_run *r)
 {
-    double *const all[] = {r->q, r->v, r->landmarks, r->middle, r->p, r->sums, r->weights, r->out};
+    double *const all[] = {r->q,       r->v,    r->landmarks, r->middle, r->p,
+                           r->p_error, r->sums, r->weights,   r->out};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     free(r->nonfinite);
@@ -228,7 +230,7 @@ static void finish_weights(fused_run *r, const float *partials)
 static void run_passes(fused_run *r, atn_context *context)
 {
     const fused_case *c = &r->c;
-    atn_attention_shape shape = {1, c->heads, c->n, c->n, c->d, c->dv};
+    atn_attention_shape shape = {.batch = 1, .heads = c->heads, .tokens = c->n};
     staged s = staged_open(context);
     atn_tensor q, v, y;
     r->f = (soft_fused){.s = r->s, .clamp = c->clamp, .m = c->m};
@@ -292,6 +294,15 @@ static double kernel_error(const fused_run *r, int64_t head, int64_t i, int64_t 
     return expm1(exponent) + 0x1p-22;
 }
 
+/* Looks at a head. */
+static void fill_kernel(fused_run *r, int64_t head)
+{
+    for (int64_t e = 0; e < r->c.n * r->c.m; e++) {
+        r->p[e] = kernel_at(r, head, e / r->c.m, e % r->c.m);
+        r->p_error[e] = kernel_error(r, head, e / r->c.m, e % r->c.m);
+    }
+}
+
 /* f16: kernel values below its normal numbers. */
 static double underflow(const fused_run *r)
 {
@@ -299,18 +310,20 @@ static double underflow(const fused_run *r)
 }
 
 /* |got - want| over its bound, the largest of U's entries. */
-static double worst_sum(const fused_run *r)
+static double worst_sum(fused_run *r)
 {
     const fused_case *c = &r->c;
     double worst = 0, u = factor_roundoff(r), of_v = input_roundoff(r);
     for (int64_t e = 0; e < c->heads * c->m * c->dv; e++) {
         int64_t h = e / (c->m * c->dv), j = e / c->dv % c->m;
         double want = 0, bound = 0, size = 0;
+        if (e % (c->m * c->dv) == 0)
+            fill_kernel(r, h);
         for (int64_t i = 0; i < c->n; i++) {
-            double p = kernel_at(r, h, i, j), v = r->v[(h * c->n + i) * c->dv + e % c->dv];
+            double p = r->p[i * c->m + j], error = r->p_error[i * c->m + j], v = r->v[(h * c->n + i) * c->dv + e % c->dv];
             want += p * v;
             size += p * fabs(v);
-            bound += fabs(v) * (p * ((1 + kernel_error(r, h, i, j)) * (1 + u) * (1 + of_v) - 1) +
+            bound += fabs(v) * (p * ((1 + error) * (1 + u) * (1 + of_v) - 1) +
                                 underflow(r));
         }
         bound += (double)c->n * 0x1p-23 * size + 1e-30;
@@ -321,7 +334,7 @@ static double worst_sum(const fused_run *r)
 }
 
 /* The same of Y, given W. */
-static double worst_output(const fused_run *r)
+static double worst_output(fused_run *r)
 {
     const fused_case *c = &r->c;
     double worst = 0, u = factor_roundoff(r);
@@ -329,11 +342,13 @@ static double worst_output(const fused_run *r)
     for (int64_t e = 0; e < c->heads * c->n * c->dv; e++) {
         int64_t h = e / (c->n * c->dv), i = e / c->dv % c->n;
         double want = 0, bound = 0, size = 0;
+        if (e % (c->n * c->dv) == 0)
+            fill_kernel(r, h);
         for (int64_t j = 0; j < c->m; j++) {
-            double p = kernel_at(r, h, i, j), w = r->weights[(h * c->m + j) * c->dv + e % c->dv];
+            double p = r->p[i * c->m + j], error = r->p_error[i * c->m + j], w = r->weights[(h * c->m + j) * c->dv + e % c->dv];
             want += p * w;
             size += p * fabs(w);
-            bound += fabs(w) * (p * ((1 + kernel_error(r, h, i, j)) * (1 + u) * (1 + u) - 1) +
+            bound += fabs(w) * (p * ((1 + error) * (1 + u) * (1 + u) - 1) +
                                 underflow(r));
         }
         bound += (double)c->m * 0x1p-23 * size;
@@ -443,6 +458,282 @@ Test(fused, sums_and_outputs_are_within_their_bounds, .timeout = 300)
         for (int64_t h = 0; h < c.heads; h++)
             cr_expect_eq(r.nonfinite[h], 0, "%s: head %d", label(&c), (int)h);
         free_run(&r);
+    }
+    atn_context_free(context);
+}
+
+/* Blocks and threads in any order, copies early or late: one result. */
+Test(fused, bits_are_the_same_each_time, .timeout = 300)
+{
+    static const char *const orders[] = {"forward", "backward", "shuffle:1"};
+    atn_context *context = fixture_context(1, NULL);
+    for (int t = 0; t < 3; t++) {
+        fused_case c = {.dtype = types[t], .heads = 2, .n = 600, .m = 49, .d = 32, .dv = 32};
+        fused_run first = make_run(&c, 5);
+        run_passes(&first, context);
+        cr_expect(first.f.chunks > 1, "one chunk shows little");
+        for (int i = 1; i < 3; i++) {
+            fused_run r = make_run(&c, 5);
+            setenv("EMULATOR_ORDER", orders[i], 1);
+            run_passes(&r, context);
+            unsetenv("EMULATOR_ORDER");
+            int64_t size = c.heads * c.m * c.dv;
+            cr_expect(memcmp(first.sums, r.sums, (size_t)size * sizeof *r.sums) == 0, "%s %s: U",
+                      label(&c), orders[i]);
+            cr_expect(guarded_same_bits(&first.y_view, &r.y_view), "%s %s: Y", label(&c),
+                      orders[i]);
+            free_run(&r);
+        }
+        free_run(&first);
+    }
+    atn_context_free(context);
+}
+
+/* Far from the origin the norms cancel: the bound grows with them, the results keep to it, and an
+ * unclamped distance may fall below 0. */
+Test(fused, tokens_far_from_the_origin, .timeout = 300)
+{
+    atn_context *context = fixture_context(1, NULL);
+    for (int i = 0; i < 6; i++) {
+        fused_case c = {.dtype = types[i / 2], .heads = 1, .n = 128, .m = 16, .d = 32, .dv = 16,
+                        .clamp = i % 2, .offset = 20};
+        fused_run r = make_run(&c, 11);
+        memcpy(r.landmarks, r.q, (size_t)(c.m * c.d) * sizeof *r.q); /* distances of 0 */
+        as_held(c.dtype, c.m * c.d, r.landmarks);
+        make_middle(&r, 0);
+        run_passes(&r, context);
+        double of_sum = worst_sum(&r), of_output = worst_output(&r);
+        cr_expect(ref_judge(REF_ROUNDING, of_sum) == REF_PASS, "%s: U %.3g", label(&c), of_sum);
+        cr_expect(ref_judge(REF_ROUNDING, of_output) == REF_PASS, "%s: Y %.3g", label(&c),
+                  of_output);
+        free_run(&r);
+    }
+    atn_context_free(context);
+}
+
+/* W beyond f16, and W too small for it. */
+Test(fused, weights_of_any_size, .timeout = 300)
+{
+    static const double sizes[] = {1e9, 1e-9};
+    atn_context *context = fixture_context(1, NULL);
+    for (int i = 0; i < 2; i++) {
+        fused_case c = {.dtype = ATN_F16, .heads = 1, .n = 64, .m = 16, .d = 8, .dv = 8};
+        fused_run r = make_run(&c, 3);
+        for (int64_t e = 0; e < c.n * c.dv; e++)
+            r.v[e] *= i ? 1 : 1e-3;
+        as_held(c.dtype, c.n * c.dv, r.v);
+        guarded_set(&r.v_view, r.v);
+        for (int64_t e = 0; e < c.m * c.m; e++)
+            r.middle[e] *= sizes[i];
+        for (int64_t e = 0; e < c.n * c.d; e++) /* far from landmarks 1 to 15: Y is small */
+            r.q[e] = e % c.d ? 0 : 6;
+        for (int64_t e = 0; e < c.m * c.d; e++)
+            r.landmarks[e] = e % c.d ? 0 : -(double)(e / c.d);
+        guarded_set(&r.q_view, r.q);
+        run_passes(&r, context);
+        double of_output = worst_output(&r);
+        cr_expect(r.nonfinite[0] == (fabs(r.out[0]) > 65504 || isnan(r.out[0])), "%g: flag %d",
+                  sizes[i], r.nonfinite[0]);
+        cr_expect(r.nonfinite[0] || ref_judge(REF_ROUNDING, of_output) == REF_PASS, "%g: Y %.3g",
+                  sizes[i], of_output);
+        free_run(&r);
+    }
+    atn_context_free(context);
+}
+
+/* One bad element anywhere spoils its head, all of it and nothing else. */
+Test(fused, nan_and_infinity_spoil_their_head, .timeout = 300)
+{
+    static const double bad[] = {NAN, INFINITY, -INFINITY};
+    atn_context *context = fixture_context(1, NULL);
+    for (int i = 0; i < 18; i++) {
+        fused_case c = {.dtype = types[i % 3], .heads = 3, .n = 70, .m = 17, .d = 16, .dv = 8};
+        fused_run r = make_run(&c, 9);
+        bool in_values = i / 3 % 2;
+        int64_t width = in_values ? c.dv : c.d;
+        double *x = in_values ? r.v : r.q;
+        x[(c.n + 69) * width + width - 1] = bad[i / 6]; /* the second head's last element */
+        guarded_set(in_values ? &r.v_view : &r.q_view, x);
+        run_passes(&r, context);
+        for (int64_t h = 0; h < 3; h++)
+            cr_expect_eq(r.nonfinite[h], h == 1, "%s: %g in %s, head %d", label(&c), bad[i / 6],
+                         in_values ? "v" : "q", (int)h);
+        for (int64_t e = 0; e < c.heads * c.n * c.dv; e++)
+            if (isnan(r.out[e]) != (e / (c.n * c.dv) == 1)) {
+                cr_expect(false, "%s: %g in %s, element %d is %g", label(&c), bad[i / 6],
+                          in_values ? "v" : "q", (int)e, r.out[e]);
+                break;
+            }
+        free_run(&r);
+    }
+    atn_context_free(context);
+}
+
+Test(fused, chunks_hold_every_token)
+{
+    for (int64_t n = 0; n < 70000; n = n * 3 / 2 + 1)
+        for (int64_t heads = 1; heads <= 4096; heads *= 16) {
+            atn_attention_shape shape = {.batch = 1, .heads = heads, .tokens = n};
+            int64_t chunk, chunks;
+            soft_fused_chunks(&shape, &chunk, &chunks);
+            cr_expect(chunk % 64 == 0 && chunk >= 256 && chunk <= 4096, "%d", (int)chunk);
+            cr_expect(chunk * chunks >= n && chunk * (chunks - 1) < n + (n == 0) * chunk,
+                      "%d tokens in %d of %d", (int)n, (int)chunks, (int)chunk);
+        }
+}
+
+/* ---- Through plans ---- */
+
+/* SOFT's passes by name, on an 8 x 8 grid of tokens pooled to 4 x 4 landmarks. */
+static atn_status run_plan(atn_context *context, atn_attention_desc *desc, guarded *q, guarded *v,
+                           guarded *y)
+{
+    atn_attention_shape shape = {.batch = 1,
+                                 .heads = q->view.heads,
+                                 .tokens = 64,
+                                 .dim = q->view.cols,
+                                 .value_dim = v->view.cols};
+    atn_plan *plan = NULL;
+    atn_tensor tq, tv, ty;
+    staged s = staged_open(context);
+    desc->sampling = (atn_sampling){
+        .kind = ATN_SAMPLING_POOL, .height = 8, .width = 8, .stride = 2};
+    atn_attention_inputs inputs = {.q = staged_input(&s, q, &tq), .v = staged_input(&s, v, &tv)};
+    guarded_poison(y);
+    atn_tensor *out = staged_output(&s, y, &ty);
+    atn_attention_info info = {0};
+    atn_status status = atn_attention_plan(context, desc, &shape, &plan);
+    if (status == ATN_OK)
+        status = atn_attention_forward(plan, &inputs, out, &info);
+    atn_plan_free(plan);
+    staged_close(&s);
+    return status;
+}
+
+static guarded random_view(atn_dtype dtype, guarded_layout layout, int64_t cols, uint64_t seed)
+{
+    guarded g = guarded_make(dtype, layout, 1, 2, 64, cols);
+    double *x = data_allocate(2 * 64 * cols);
+    for (int64_t i = 0; i < 2 * 64 * cols; i++)
+        x[i] = random_normal(&seed);
+    guarded_set(&g, x);
+    free(x);
+    return g;
+}
+
+typedef struct {
+    atn_dtype dtype;
+    atn_operator op;
+    atn_distance distance;
+    atn_inverse_method inverse;
+    int64_t d;
+    guarded_layout layout;
+    atn_status fused, automatic; /* what passes fused and auto return */
+} plan_case;
+
+static const plan_case plans[] = {
+    {ATN_BF16, ATN_SOFT, ATN_DISTANCE_CLAMPED, ATN_INVERSE_NR_SOFT, 32, GUARDED_DENSE, ATN_OK,
+     ATN_OK},
+    {ATN_F16, ATN_SOFTPP, ATN_DISTANCE_EXPANDED, ATN_INVERSE_NR_SOFT, 40, GUARDED_DENSE, ATN_OK,
+     ATN_OK},
+    {ATN_TF32, ATN_SOFTPP, ATN_DISTANCE_CLAMPED, ATN_INVERSE_NR_SOFT, 12, GUARDED_DENSE, ATN_OK,
+     ATN_OK},
+    {ATN_BF16, ATN_SOFT, ATN_DISTANCE_CLAMPED, ATN_INVERSE_NR_SOFT, 32, GUARDED_STRIDED,
+     ATN_ERR_STRIDE, ATN_OK},
+    {ATN_BF16, ATN_SOFT, ATN_DISTANCE_CLAMPED, ATN_INVERSE_NR_SOFT, 17, GUARDED_DENSE,
+     ATN_ERR_UNSUPPORTED, ATN_OK},
+    {ATN_BF16, ATN_SOFT, ATN_DISTANCE_DIRECT, ATN_INVERSE_NR_SOFT, 32, GUARDED_DENSE,
+     ATN_ERR_UNSUPPORTED, ATN_OK},
+    {ATN_BF16, ATN_SOFT, ATN_DISTANCE_CLAMPED, ATN_INVERSE_PIVOTED_CHOLESKY, 32, GUARDED_DENSE,
+     ATN_ERR_UNSUPPORTED, ATN_OK},
+    {ATN_F32, ATN_SOFT, ATN_DISTANCE_CLAMPED, ATN_INVERSE_NR_SOFT, 32, GUARDED_DENSE,
+     ATN_ERR_UNSUPPORTED, ATN_OK},
+};
+
+/* Fused and tiled outputs differ by the rounding of K, W and landmarks, times A's conditioning,
+ * which adding 0.01 I bounds by 1600 and pooled normal tokens keep near 1: a tenth of the largest
+ * output in bf16, 2^-3 of that in the others. A wrong landmark or weight changes half of it. */
+static double plan_distance(const guarded *y, const guarded *z)
+{
+    int64_t count = 2 * 64 * y->view.cols;
+    double *a = data_allocate(count), *b = data_allocate(count), off = 0, most = 0;
+    guarded_get(y, a);
+    guarded_get(z, b);
+    for (int64_t i = 0; i < count; i++) {
+        double one = fabs(a[i] - b[i]);
+        off = !(one <= off) ? one : off;
+        most = fmax(most, fabs(b[i]));
+    }
+    free(a);
+    free(b);
+    return off / most;
+}
+
+Test(fused, plans_take_the_passes_they_name, .timeout = 300)
+{
+    atn_context *context = fixture_context(1, NULL);
+    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
+        const plan_case *p = &plans[i];
+        guarded q = random_view(p->dtype, p->layout, p->d, 1);
+        guarded v = random_view(p->dtype, p->layout, 8, 2);
+        guarded y[3];
+        atn_status got[3];
+        for (int k = 0; k < 3; k++) {
+            static const atn_soft_passes passes[] = {ATN_SOFT_TILES, ATN_SOFT_FUSED,
+                                                     ATN_SOFT_AUTO};
+            atn_attention_desc desc = atn_attention_defaults(p->op, p->dtype);
+            desc.distance = p->distance;
+            desc.inverse = atn_inverse_defaults(p->inverse);
+            desc.passes = passes[k];
+            y[k] = guarded_make(p->dtype, p->layout, 1, 2, 64, 8);
+            got[k] = run_plan(context, &desc, &q, &v, &y[k]);
+        }
+        cr_expect(got[0] >= 0, "plan %d: tiles say %s", (int)i, atn_status_name(got[0]));
+        cr_expect(p->fused < 0 ? got[1] == p->fused : got[1] >= 0, "plan %d: fused say %s", (int)i,
+                  atn_status_name(got[1]));
+        cr_expect(got[2] >= 0, "plan %d: auto says %s", (int)i, atn_status_name(got[2]));
+        cr_expect(guarded_same_bits(&y[2], &y[p->fused < 0 ? 0 : 1]), "plan %d: auto", (int)i);
+        if (p->fused >= 0) {
+            double off = plan_distance(&y[1], &y[0]);
+            cr_log_info("plan %d: %.3g", (int)i, off);
+            cr_expect(off <= (p->dtype == ATN_BF16 ? 0.1 : 0.0125), "plan %d: %.3g", (int)i, off);
+            cr_expect(off > 0, "plan %d: fused and tiles are the same bits", (int)i);
+        }
+        for (int k = 0; k < 3; k++)
+            guarded_free(&y[k]);
+        guarded_free(&q);
+        guarded_free(&v);
+    }
+    atn_context_free(context);
+}
+
+/* A bad token through a plan: the same heads and the same status from both. */
+Test(fused, plans_report_nan_alike, .timeout = 300)
+{
+    atn_context *context = fixture_context(1, NULL);
+    for (int in_values = 0; in_values < 2; in_values++) {
+        guarded q = random_view(ATN_BF16, GUARDED_DENSE, 32, 1);
+        guarded v = random_view(ATN_BF16, GUARDED_DENSE, 8, 2);
+        const uint16_t infinity = 0x7f80;
+        guarded *bad = in_values ? &v : &q;
+        memcpy((char *)bad->view.data + 70 * bad->view.cols * 2, &infinity, 2); /* head 1 */
+        guarded y[2];
+        for (int k = 0; k < 2; k++) {
+            atn_attention_desc desc = atn_attention_defaults(ATN_SOFT, ATN_BF16);
+            desc.distance = ATN_DISTANCE_CLAMPED;
+            desc.inverse = atn_inverse_defaults(ATN_INVERSE_NR_SOFT);
+            desc.passes = k ? ATN_SOFT_FUSED : ATN_SOFT_TILES;
+            y[k] = guarded_make(ATN_BF16, GUARDED_DENSE, 1, 2, 64, 8);
+            atn_status status = run_plan(context, &desc, &q, &v, &y[k]);
+            cr_expect_eq(status, ATN_NONFINITE, "%s: %s", atn_soft_passes_name(desc.passes),
+                         atn_status_name(status));
+            cr_expect(isfinite(guarded_at(&y[k], 0, 0, 63, 7)), "%d: head 0", k);
+            for (int64_t e = 0; e < 64 * 8; e++)
+                cr_expect(isnan(guarded_at(&y[k], 0, 1, e / 8, e % 8)), "%d: head 1", k);
+            guarded_free(&y[k]);
+        }
+        guarded_free(&q);
+        guarded_free(&v);
     }
     atn_context_free(context);
 }
