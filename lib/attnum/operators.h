@@ -80,10 +80,10 @@ typedef enum {
 /* SOFT, SOFT++: how their two passes over the tokens run on CUDA.
  *
  * fused: tensor cores, 16-byte accesses; a tile of K(Q,L) is formed, multiplied and forgotten on
- * chip. bf16, f16 and tf32; distance expanded or clamped, not direct; at most 64 landmarks, channels
- * and value channels, rows of multiples of 16 bytes; no residual, no pivoted-cholesky. Landmarks,
- * kernel values and A+ U are rounded to the dtype (landmarks before A is formed); norms, distances
- * and sums are f32. Forward only: backward runs in tiles. */
+ * chip. bf16, f16 and tf32; distance expanded or clamped, not direct; at most 64 landmarks,
+ * channels and value channels, rows of multiples of 16 bytes; no residual, no pivoted-cholesky.
+ * Landmarks, kernel values and A+ U are rounded to the dtype (landmarks before A is formed); norms,
+ * distances and sums are f32. Forward only: backward runs in tiles. */
 #define ATN_SOFT_PASSES_LIST(X)                                                                    \
     X(ATN_SOFT_AUTO, "auto", "fused where plan and views allow it, else tiles")                    \
     X(ATN_SOFT_TILES, "tiles", "in what the plan computes in, for every shape and type")           \
@@ -262,7 +262,7 @@ typedef struct {
     /* soft, softpp */
     atn_sampling sampling;
     atn_inverse_desc inverse;
-    atn_gradient gradient; /* of the inverse (inverse.h); only backward minds if it cannot be */
+    atn_gradient gradient;  /* of the inverse (inverse.h); only backward minds if it cannot be */
     atn_soft_passes passes; /* CUDA; the CPU has tiles only */
     /* soft, softpp: the published code's residual on V: a depthwise convolution on the grid, zero
      * padding of floor(k/2), one k x k filter per head, shared by its channels, added to the

@@ -313,9 +313,8 @@ static atn_status check_traces(atn_context *context, const atn_inverse_desc *des
     return ATN_OK;
 }
 
-atn_status core_cpu_inverse(atn_context *context, const atn_inverse_desc *desc,
-                            const atn_tensor *a, atn_tensor *x, atn_inverse_info *infos,
-                            atn_trace *traces)
+atn_status core_cpu_inverse(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
+                            atn_tensor *x, atn_inverse_info *infos, atn_trace *traces)
 {
     atn_status status;
     int64_t count = a->batch * a->heads;

@@ -47,13 +47,11 @@ void core_inverse_layout(core_arena *arena, const atn_inverse_desc *desc, atn_dt
 atn_status core_cpu_asymmetric(atn_context *context, const atn_tensor *a, int64_t *index);
 atn_status core_cpu_unstored(atn_context *context, atn_storage storage, const atn_tensor *a,
                              int64_t *index);
-atn_status core_cpu_inverse(atn_context *context, const atn_inverse_desc *desc,
-                            const atn_tensor *a, atn_tensor *x, atn_inverse_info *infos,
-                            atn_trace *traces);
+atn_status core_cpu_inverse(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
+                            atn_tensor *x, atn_inverse_info *infos, atn_trace *traces);
 atn_status core_cpu_inverse_backward(atn_context *context, const atn_inverse_desc *desc,
                                      atn_gradient gradient, const atn_tensor *a,
-                                     const atn_tensor *dx, atn_tensor *da,
-                                     atn_inverse_info *infos);
+                                     const atn_tensor *dx, atn_tensor *da, atn_inverse_info *infos);
 
 #ifdef __cplusplus
 }

@@ -92,8 +92,10 @@ static atn_status prepare(atn_context *context, const atn_attention_desc *desc,
     if (status != ATN_OK)
         return status;
     if (desc->passes != ATN_SOFT_AUTO && desc->passes != ATN_SOFT_TILES)
-        return core_fail(context, ATN_ERR_UNSUPPORTED, "passes are %s, expected auto or tiles on "
-                         "the CPU", atn_soft_passes_name(desc->passes));
+        return core_fail(context, ATN_ERR_UNSUPPORTED,
+                         "passes are %s, expected auto or tiles on "
+                         "the CPU",
+                         atn_soft_passes_name(desc->passes));
     *soft = (cpu_soft){
         .desc = plan.desc,
         .shape = *shape,

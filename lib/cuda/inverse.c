@@ -196,11 +196,10 @@ static atn_status fetch_trace(atn_context *context, const device_call *call, int
     atn_dtype dtype = inverse->dtype == ATN_F64 ? ATN_F64 : ATN_F32;
     size_t bytes = (size_t)(inverse->m * inverse->m) * computed_size(dtype);
     int recorded = 0;
-    atn_status status =
-        device_download(context, &recorded, inverse->recorded + i, sizeof recorded);
+    atn_status status = device_download(context, &recorded, inverse->recorded + i, sizeof recorded);
     if (status == ATN_OK)
-        status = device_download(context, memory->a, (const char *)call->a + (size_t)i * bytes,
-                                 bytes);
+        status =
+            device_download(context, memory->a, (const char *)call->a + (size_t)i * bytes, bytes);
     for (int64_t k = 0; status == ATN_OK && k < recorded; k++) {
         const char *iterate =
             (const char *)inverse->iterates + (size_t)(i * call->entries + k) * bytes;
@@ -235,9 +234,9 @@ atn_status cuda_inverse_forward(atn_context *context, const atn_inverse_desc *de
                                 atn_trace *traces)
 {
     device_call call;
-    int64_t entries = !traces                            ? 0
+    int64_t entries = !traces                          ? 0
                       : desc->method < ATN_INVERSE_EIG ? desc->iterations + INT64_C(1)
-                                                         : 1;
+                                                       : 1;
     atn_status status = open_call(context, desc, NULL, a, entries, &call);
     if (status == ATN_OK)
         status = cuda_inverse_get(a->dtype)->batch(context, &call.inverse, call.a, call.x);

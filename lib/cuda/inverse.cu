@@ -9,8 +9,8 @@
 static __device__ inverse_problem problem_of(const inverse_call &call, int64_t i, real *work,
                                              int *recorded, atn_inverse_info *info)
 {
-    int64_t m = call.shape.m, entries = call.desc.method < ATN_INVERSE_EIG ? call.desc.iterations + 1
-                                                                           : 1;
+    int64_t m = call.shape.m,
+            entries = call.desc.method < ATN_INVERSE_EIG ? call.desc.iterations + 1 : 1;
     inverse_problem p = {&call,
                          &call.desc,
                          call.shape,
@@ -57,8 +57,8 @@ static __device__ atn_status failure_of(atn_stop stop)
 static __device__ void conclude(const inverse_problem &p, atn_status status, const real *x)
 {
     bool finite = matrix_finite(p.shape, x);
-    MATRIX_ENTRIES (i, j, p.shape) /* 1 / lambda may have left the range of the type */
-        p.x[(int64_t)i * p.shape.m + j] = finite ? entry(p.shape, x, i, j) : 0;
+    MATRIX_ENTRIES(i, j, p.shape) /* 1 / lambda may have left the range of the type */
+    p.x[(int64_t)i * p.shape.m + j] = finite ? entry(p.shape, x, i, j) : 0;
     if (!is_scribe())
         return;
     bool good = p.call->keep_factor || p.info->residual <= p.call->tolerance;
@@ -71,8 +71,7 @@ static __device__ void conclude(const inverse_problem &p, atn_status status, con
 
 typedef atn_status (*inverse_method)(const inverse_problem &p, real **x);
 
-template <inverse_method METHOD>
-static __device__ void invert_one(const inverse_problem &p)
+template <inverse_method METHOD> static __device__ void invert_one(const inverse_problem &p)
 {
     if (!accepts(p))
         return;
@@ -198,8 +197,8 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
         int64_t n = 0;
         __syncthreads(); /* all have read the start */
         for (; n <= cap && !(accepted && !batch); n++) {
-            accepted = !finite || start_norm(m, tested + i * m * m, (real)alpha) <=
-                                      call.desc.search_limit;
+            accepted =
+                !finite || start_norm(m, tested + i * m * m, (real)alpha) <= call.desc.search_limit;
             if (is_scribe())
                 call.accepted[i * (cap + 1) + n] = accepted;
             alpha = n == cap || (accepted && !batch) ? alpha : alpha / 2;
@@ -257,9 +256,9 @@ static inverse_call call_of(const cuda_inverse *inverse, const void *a, void *x)
     call.keep_factor = inverse->keep_factor;
     call.result = inverse->result;
     call.dtype_roundoff = call.shape.tf32 ? atn_dtype_roundoff(ATN_TF32) : own;
-    call.roundoff = desc->storage != ATN_STORAGE_NATIVE      ? atn_storage_roundoff(desc->storage)
+    call.roundoff = desc->storage != ATN_STORAGE_NATIVE     ? atn_storage_roundoff(desc->storage)
                     : inverse->result != ATN_STORAGE_NATIVE ? atn_storage_roundoff(inverse->result)
-                                                             : call.dtype_roundoff;
+                                                            : call.dtype_roundoff;
     call.tolerance = desc->tolerance >= 0 ? desc->tolerance : sqrt(call.roundoff);
     call.cut = desc->rcond >= 0 ? desc->rcond : (double)m * own;
     call.a = (const real *)a;
@@ -298,9 +297,8 @@ static atn_status enqueue(atn_context *context, const cuda_inverse *inverse, inv
     size_t shared = call->in_shared ? (size_t)call->reals * sizeof(real) : 0;
     blocks = blocks < INT32_MAX ? blocks : INT32_MAX;
     return device_result(context,
-                         cuda_launch(kernel, dim3(one ? 1 : (unsigned)blocks),
-                                     dim3(BLOCK_THREADS), one ? 0 : shared,
-                                     (cudaStream_t)device_stream(context), *call),
+                         cuda_launch(kernel, dim3(one ? 1 : (unsigned)blocks), dim3(BLOCK_THREADS),
+                                     one ? 0 : shared, (cudaStream_t)device_stream(context), *call),
                          "inverses");
 }
 

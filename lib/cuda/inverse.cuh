@@ -36,12 +36,12 @@ typedef struct {
     const inverse_call *call;
     const atn_inverse_desc *desc;
     matrix_shape shape;
-    const real *a;          /* dense, device memory */
-    real *x;                /* likewise: scratch of the method */
-    real *work;             /* zero */
-    double alpha;           /* Newton-Raphson: the start, halved already; < 0: no such n */
+    const real *a; /* dense, device memory */
+    real *x;       /* likewise: scratch of the method */
+    real *work;    /* zero */
+    double alpha;  /* Newton-Raphson: the start, halved already; < 0: no such n */
     int *pivots;
-    real *iterates;         /* where X_0 goes, or null */
+    real *iterates; /* where X_0 goes, or null */
     int *recorded;
     atn_inverse_info *info; /* shared memory */
 } inverse_problem;

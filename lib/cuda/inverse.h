@@ -16,19 +16,19 @@ typedef struct {
     atn_inverse_desc desc;
     atn_dtype dtype;
     int64_t m, count;
-    bool keep_factor;         /* and the method is pivoted-cholesky */
-    atn_storage result;       /* set by the caller after the layout: what X is rounded to in the
-                                 end, before it is judged; native: nothing */
-    int64_t reals;            /* of work, per block */
-    int64_t blocks;           /* that run at a time, unless the work fits into shared memory */
-    void *work;               /* per block: reals */
-    double *starts;           /* per matrix: alpha; < 0: no such n */
-    unsigned char *accepted;  /* search: per matrix and number of halvings */
-    int *pivots;              /* per matrix: m */
-    atn_inverse_info *infos;  /* per matrix */
-    void *iterates;           /* set by the caller after the layout, for traces: per matrix X_0 ..
-                                 X_T, or X; else null */
-    int *recorded;            /* likewise: per matrix how many there are */
+    bool keep_factor;        /* and the method is pivoted-cholesky */
+    atn_storage result;      /* set by the caller after the layout: what X is rounded to in the
+                                end, before it is judged; native: nothing */
+    int64_t reals;           /* of work, per block */
+    int64_t blocks;          /* that run at a time, unless the work fits into shared memory */
+    void *work;              /* per block: reals */
+    double *starts;          /* per matrix: alpha; < 0: no such n */
+    unsigned char *accepted; /* search: per matrix and number of halvings */
+    int *pivots;             /* per matrix: m */
+    atn_inverse_info *infos; /* per matrix */
+    void *iterates;          /* set by the caller after the layout, for traces: per matrix X_0 ..
+                                X_T, or X; else null */
+    int *recorded;           /* likewise: per matrix how many there are */
 } cuda_inverse;
 
 /* Lays out the memory of a call; the sizes do not depend on the device. */
@@ -63,8 +63,8 @@ typedef struct {
     /* From grad_x the derivative by A, symmetric, with all that alpha has from |A|_1; a, x and the
      * infos as batch left them. NaN, and ATN_NONFINITE in the info, where it, grad_x or A is not
      * finite. */
-    atn_status (*backward)(atn_context *context, const cuda_inverse_adjoint *adjoint,
-                           const void *a, const void *x, const void *grad_x, void *grad_a);
+    atn_status (*backward)(atn_context *context, const cuda_inverse_adjoint *adjoint, const void *a,
+                           const void *x, const void *grad_x, void *grad_a);
 } cuda_adjoint_table;
 
 extern const cuda_inverse_table cuda_inverse_f32, cuda_inverse_f64;

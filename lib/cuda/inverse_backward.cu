@@ -40,8 +40,8 @@ static __device__ double closed_backward(const adjoint &g)
     matrix_load(g.shape, g.grad_x, grad);
     matrix_multiply(g.shape, x, grad, false, x_g);
     matrix_multiply(g.shape, x_g, x, false, out);
-    MATRIX_ENTRIES (i, j, g.shape)
-        entry(g.shape, out, i, j) = -entry(g.shape, out, i, j);
+    MATRIX_ENTRIES(i, j, g.shape)
+    entry(g.shape, out, i, j) = -entry(g.shape, out, i, j);
     __syncthreads();
     return 0;
 }
@@ -52,22 +52,23 @@ static __device__ double pseudo_backward(const adjoint &g)
 {
     const matrix_shape &shape = g.shape;
     real *out = adjoint_matrix(g, 0), *x = adjoint_matrix(g, 1), *grad = adjoint_matrix(g, 2);
-    real *x_g = adjoint_matrix(g, 3), *right = adjoint_matrix(g, 4), *scratch = adjoint_matrix(g, 5);
+    real *x_g = adjoint_matrix(g, 3), *right = adjoint_matrix(g, 4),
+         *scratch = adjoint_matrix(g, 5);
     matrix_load(shape, g.x, x);
     matrix_load(shape, g.grad_x, grad);
     matrix_load(shape, g.a, scratch);
     matrix_symmetrise(shape, grad);
     matrix_multiply(shape, scratch, x, false, right);
-    MATRIX_ENTRIES (i, j, shape)
-        entry(shape, right, i, j) = (real)(i == j) - entry(shape, right, i, j);
+    MATRIX_ENTRIES(i, j, shape)
+    entry(shape, right, i, j) = (real)(i == j) - entry(shape, right, i, j);
     __syncthreads();
     matrix_multiply(shape, x, grad, false, x_g);
     matrix_multiply(shape, x_g, x, false, out);
     matrix_multiply(shape, x, x_g, false, scratch);
     matrix_multiply(shape, scratch, right, false, grad); /* N */
-    MATRIX_ENTRIES (i, j, shape)
-        entry(shape, out, i, j) = entry(shape, grad, i, j) + entry(shape, grad, j, i) -
-                                  entry(shape, out, i, j);
+    MATRIX_ENTRIES(i, j, shape)
+    entry(shape, out, i, j) =
+        entry(shape, grad, i, j) + entry(shape, grad, j, i) - entry(shape, out, i, j);
     __syncthreads();
     return 0;
 }
@@ -81,8 +82,8 @@ static __device__ bool run_again(const adjoint &g, const real *b, real *scratch,
     real alpha = (real)g.info->alpha;
     if (g.info->stop == ATN_STOP_NO_ALPHA)
         return false;
-    MATRIX_ENTRIES (i, j, shape)
-        entry(shape, iterates, i, j) = alpha * entry(shape, b, i, j);
+    MATRIX_ENTRIES(i, j, shape)
+    entry(shape, iterates, i, j) = alpha * entry(shape, b, i, j);
     __syncthreads();
     for (int k = 1; k < g.info->returned; k++) {
         real *x = iterates + (k - 1) * size;
@@ -100,11 +101,10 @@ static __device__ void step_back(const matrix_shape &shape, const real *b, const
     matrix_multiply(shape, x, grad, false, x_g);
     matrix_multiply(shape, x_g, x, true, sum);
     matrix_multiply(shape, b, x_g, false, b_x_g);
-    MATRIX_ENTRIES (i, j, shape)
-        if (j <= i)
-            entry(shape, grad, i, j) = entry(shape, grad, j, i) =
-                2 * entry(shape, grad, i, j) -
-                (entry(shape, b_x_g, i, j) + entry(shape, b_x_g, j, i));
+    MATRIX_ENTRIES(i, j, shape)
+    if (j <= i)
+        entry(shape, grad, i, j) = entry(shape, grad, j, i) =
+            2 * entry(shape, grad, i, j) - (entry(shape, b_x_g, i, j) + entry(shape, b_x_g, j, i));
     __syncthreads();
 }
 
@@ -126,7 +126,8 @@ static __device__ double steps_backward(const adjoint &g)
     matrix_symmetrise(shape, grad);
     for (int64_t k = g.info->returned - 1; k >= 0; k--)
         step_back(shape, b, iterates + k * matrix_reals(shape.m), grad, sum, x_g, b_x_g);
-    MATRIX_ENTRIES (i, j, shape) {
+    MATRIX_ENTRIES(i, j, shape)
+    {
         entry(shape, sum, i, j) = alpha * entry(shape, grad, i, j) - entry(shape, sum, i, j);
         slope += (double)entry(shape, grad, i, j) * (double)entry(shape, b, i, j);
     }
@@ -158,9 +159,8 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
     int64_t m = call.shape.m, size = m * m;
     real *work = call.in_shared ? cuda_shared<real>() : call.work + blockIdx.x * call.reals;
     for (int64_t i = blockIdx.x; i < call.inverse.count; i += gridDim.x) {
-        adjoint g = {&call.inverse.desc, &call.inverse.infos[i], call.shape,
-                     call.a + i * size,  call.x + i * size,      call.grad_x + i * size,
-                     work};
+        adjoint g = {&call.inverse.desc, &call.inverse.infos[i], call.shape, call.a + i * size,
+                     call.x + i * size,  call.grad_x + i * size, work};
         bool good = g.info->status != ATN_NONFINITE && dense_finite(size, g.grad_x);
         double slope = 0;
         fill_dense(call.reals, 0, work);
@@ -201,13 +201,11 @@ static __global__ void find_norm_slopes(const __grid_constant__ adjoint_call cal
         }
         sum += call.slopes[i];
         call.slopes[i] = 0;
-        if (info.status != ATN_NONFINITE &&
-            (largest < 0 || call.norms[i] > call.norms[largest]))
+        if (info.status != ATN_NONFINITE && (largest < 0 || call.norms[i] > call.norms[largest]))
             largest = i;
     }
     if (largest >= 0)
-        call.slopes[largest] =
-            sum * alpha_slope(call.inverse.infos[largest], call.norms[largest]);
+        call.slopes[largest] = sum * alpha_slope(call.inverse.infos[largest], call.norms[largest]);
 }
 
 /* What alpha has from |A|_1 goes to the row that has that norm; then A is one symmetric matrix. */
@@ -259,8 +257,8 @@ static atn_status enqueue(atn_context *context, const cuda_inverse_adjoint *adjo
                          "inverses' gradients");
 }
 
-static atn_status backward(atn_context *context, const cuda_inverse_adjoint *adjoint,
-                           const void *a, const void *x, const void *grad_x, void *grad_a)
+static atn_status backward(atn_context *context, const cuda_inverse_adjoint *adjoint, const void *a,
+                           const void *x, const void *grad_x, void *grad_a)
 {
     const cuda_inverse *inverse = adjoint->inverse;
     adjoint_call call = {};

@@ -160,7 +160,7 @@ static __device__ __forceinline__ void mma_add(float (&c)[4], const uint32_t (&a
     mma_emulated<TYPE>(c, a, b);
 #else
 #define MMA_PRODUCT(shape, type)                                                                   \
-    asm("mma.sync.aligned." shape ".row.col.f32." type "." type ".f32 "                           \
+    asm("mma.sync.aligned." shape ".row.col.f32." type "." type ".f32 "                            \
         "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                          \
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])                                           \
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
@@ -203,8 +203,8 @@ static __device__ __forceinline__ void mma_load_transposed(uint32_t (&words)[4],
     for (int i = 0; i < 4; i++) {
         uint16_t pair[2];
         for (int j = 0; j < 2; j++)
-            memcpy(&pair[j], (const char *)rows[8 * i + mma_lane() % 4 * 2 + j] + mma_lane() / 4 * 2,
-                   2);
+            memcpy(&pair[j],
+                   (const char *)rows[8 * i + mma_lane() % 4 * 2 + j] + mma_lane() / 4 * 2, 2);
         words[i] = pair[0] | (uint32_t)pair[1] << 16;
     }
 #else

@@ -35,11 +35,12 @@ static __device__ double newton_step(const matrix_shape &shape, atn_storage stor
     matrix_store(shape, storage, b_x);
     matrix_multiply(shape, x, b_x, false, next);
     double change = 0, size = 0;
-    MATRIX_ENTRIES (i, j, shape) {
+    MATRIX_ENTRIES(i, j, shape)
+    {
         if (j > i)
             continue;
-        real removed = storage_round(
-            storage, (entry(shape, next, i, j) + entry(shape, next, j, i)) / 2);
+        real removed =
+            storage_round(storage, (entry(shape, next, i, j) + entry(shape, next, j, i)) / 2);
         real before = entry(shape, x, i, j), stepped = 2 * before - removed;
         double moved = (double)before - (double)removed;
         double both = i == j ? 1 : 2; /* entries of that size */
@@ -66,8 +67,8 @@ typedef struct {
 static __device__ bool newton_stops(const inverse_problem &p, newton_run &run, int k)
 {
     double residual = matrix_penrose_of_product(p.shape, run.b, run.b_x, run.next);
-    double noise = p.call->roundoff * matrix_frobenius(p.shape, run.b) *
-                   matrix_frobenius(p.shape, run.x);
+    double noise =
+        p.call->roundoff * matrix_frobenius(p.shape, run.b) * matrix_frobenius(p.shape, run.x);
     run.products++;
     run.stop = core_stopping_take(&run.stopping, k, residual, noise);
     if (run.stopping.best == k)
@@ -124,8 +125,8 @@ static __device__ void newton_judge(const inverse_problem &p, const newton_run &
 {
     store_result(p, x);
     bool measured = run.best && p.call->result == ATN_STORAGE_NATIVE;
-    double residual = measured ? run.stopping.smallest
-                               : matrix_penrose(p.shape, run.b, x, run.b_x, run.next);
+    double residual =
+        measured ? run.stopping.smallest : matrix_penrose(p.shape, run.b, x, run.b_x, run.next);
     if (is_scribe())
         p.info->residual = residual;
     __syncthreads();
@@ -142,9 +143,8 @@ static __device__ atn_status newton(const inverse_problem &p, real **x)
         matrix_add_diagonal(p.shape, (real)p.desc->ridge, b);
         matrix_store(p.shape, p.desc->storage, b);
     }
-    MATRIX_ENTRIES (i, j, p.shape)
-        entry(p.shape, start, i, j) =
-            storage_round(p.desc->storage, alpha * entry(p.shape, b, i, j));
+    MATRIX_ENTRIES(i, j, p.shape)
+    entry(p.shape, start, i, j) = storage_round(p.desc->storage, alpha * entry(p.shape, b, i, j));
     __syncthreads();
     if (is_scribe())
         p.info->alpha = (double)alpha;

@@ -34,8 +34,8 @@ static __device__ void polynomial_product(const inverse_problem &p, const real *
 static __device__ void order_2(const inverse_problem &p, const polynomial_run &t, double z)
 {
     real factor = (real)(2 / (2 - z));
-    MATRIX_ENTRIES (i, j, p.shape)
-        entry(p.shape, t.q, i, j) = factor * (entry(p.shape, t.e, i, j) + (real)(i == j));
+    MATRIX_ENTRIES(i, j, p.shape)
+    entry(p.shape, t.q, i, j) = factor * (entry(p.shape, t.e, i, j) + (real)(i == j));
     __syncthreads();
 }
 
@@ -44,9 +44,9 @@ static __device__ void order_3(const inverse_problem &p, const polynomial_run &t
 {
     real factor = (real)(4 / (4 - 3 * z));
     polynomial_product(p, t.e, t.e, false, t.power);
-    MATRIX_ENTRIES (i, j, p.shape)
-        entry(p.shape, t.q, i, j) =
-            factor * (entry(p.shape, t.power, i, j) + entry(p.shape, t.e, i, j)) + (real)(i == j);
+    MATRIX_ENTRIES(i, j, p.shape)
+    entry(p.shape, t.q, i, j) =
+        factor * (entry(p.shape, t.power, i, j) + entry(p.shape, t.e, i, j)) + (real)(i == j);
     __syncthreads();
 }
 
@@ -55,7 +55,8 @@ static __device__ void order_7(const inverse_problem &p, const polynomial_run &t
 {
     polynomial_product(p, t.e, t.e, false, t.power);
     polynomial_product(p, t.power, t.power, false, t.other);
-    MATRIX_ENTRIES (i, j, p.shape) {
+    MATRIX_ENTRIES(i, j, p.shape)
+    {
         real square = entry(p.shape, t.power, i, j);
         entry(p.shape, t.e, i, j) += square;
         entry(p.shape, t.other, i, j) += square + (real)(i == j);
@@ -73,12 +74,12 @@ static __device__ void order_9(const inverse_problem &p, const polynomial_run &t
     double h = (sqrt(0.25 + 2 * g + 4 * c4) - 0.5) / 2, f = c6 - 0.25 - h, w = 2 * (c4 - g * h);
     double third = 4 - 3 * z, s = 256 / (third * (4 * third * third - 3 * z * z * z));
     polynomial_product(p, t.e, t.e, false, t.power);
-    MATRIX_ENTRIES (i, j, p.shape)
-        entry(p.shape, t.other, i, j) =
-            entry(p.shape, t.power, i, j) + entry(p.shape, t.e, i, j) / 2;
+    MATRIX_ENTRIES(i, j, p.shape)
+    entry(p.shape, t.other, i, j) = entry(p.shape, t.power, i, j) + entry(p.shape, t.e, i, j) / 2;
     __syncthreads();
     polynomial_product(p, t.power, t.other, false, t.q);
-    MATRIX_ENTRIES (i, j, p.shape) {
+    MATRIX_ENTRIES(i, j, p.shape)
+    {
         double e = (double)entry(p.shape, t.e, i, j), e2 = (double)entry(p.shape, t.power, i, j);
         double y = (double)entry(p.shape, t.q, i, j);
         entry(p.shape, t.e, i, j) = (real)(s * (y + f * e2 + g * e));
@@ -89,10 +90,12 @@ static __device__ void order_9(const inverse_problem &p, const polynomial_run &t
     polynomial_product(p, t.e, t.power, true, t.q);
 }
 
-/* Xiong et al. (2021): (13 - y (15 - y (7 - y))) / 4 with y = 1 - e is 1 + e (1 + e (1 + e / 4)). */
+/* Xiong et al. (2021): (13 - y (15 - y (7 - y))) / 4 with y = 1 - e is 1 + e (1 + e (1 + e / 4)).
+ */
 static __device__ void order_3_published(const inverse_problem &p, const polynomial_run &t, double)
 {
-    MATRIX_ENTRIES (i, j, p.shape) {
+    MATRIX_ENTRIES(i, j, p.shape)
+    {
         real one = (real)(i == j);
         entry(p.shape, t.other, i, j) = entry(p.shape, t.e, i, j) / 4 + one;
         entry(p.shape, t.power, i, j) = entry(p.shape, t.q, i, j) = one;
@@ -207,8 +210,8 @@ static __device__ double smallest_eigenvalue(const tridiagonal &t, int count)
     enum { ROUNDS = 7 };
     double low = HUGE_VAL, high = HUGE_VAL;
     for (int i = 0; i < count; i++) {
-        double radius = (i > 0 ? fabs(t.beside[i - 1]) : 0) +
-                        (i < count - 1 ? fabs(t.beside[i]) : 0);
+        double radius =
+            (i > 0 ? fabs(t.beside[i - 1]) : 0) + (i < count - 1 ? fabs(t.beside[i]) : 0);
         low = t.diagonal[i] - radius < low ? t.diagonal[i] - radius : low;
         high = t.diagonal[i] < high ? t.diagonal[i] : high;
     }
@@ -318,9 +321,9 @@ static __device__ real choose_start(const inverse_problem &p, polynomial_run &t)
 static __device__ void fill_start(const inverse_problem &p, const polynomial_run &t, real alpha)
 {
     bool identity = p.desc->start == ATN_START_IDENTITY;
-    MATRIX_ENTRIES (i, j, p.shape)
-        entry(p.shape, t.x, i, j) = storage_round(
-            p.desc->storage, alpha * (identity ? (real)(i == j) : entry(p.shape, t.b, i, j)));
+    MATRIX_ENTRIES(i, j, p.shape)
+    entry(p.shape, t.x, i, j) = storage_round(
+        p.desc->storage, alpha * (identity ? (real)(i == j) : entry(p.shape, t.b, i, j)));
     __syncthreads();
 }
 
@@ -338,7 +341,8 @@ static __device__ double find_error(const inverse_problem &p, const polynomial_r
     bool scalar = is_scalar(p, k);
     if (!scalar)
         polynomial_product(p, t.b, t.x, false, t.e);
-    MATRIX_ENTRIES (i, j, p.shape) {
+    MATRIX_ENTRIES(i, j, p.shape)
+    {
         real product = scalar ? storage_round(p.desc->storage, t.x[0] * entry(p.shape, t.b, i, j))
                               : entry(p.shape, t.e, i, j);
         entry(p.shape, t.e, i, j) = (real)(i == j) - product;
@@ -357,7 +361,8 @@ static __device__ double polynomial_step(const inverse_problem &p, polynomial_ru
     if (!scalar)
         polynomial_product(p, t.x, t.q, false, t.next);
     t.products += p.call->polynomial.products - (scalar ? 2 : 0);
-    MATRIX_ENTRIES (i, j, p.shape) {
+    MATRIX_ENTRIES(i, j, p.shape)
+    {
         if (j > i)
             continue;
         real below = scalar ? t.x[0] * entry(p.shape, t.q, i, j) : entry(p.shape, t.next, i, j);
@@ -453,8 +458,8 @@ static __device__ void polynomial_iterate(const inverse_problem &p, polynomial_r
  * by what it is. */
 static __device__ double polynomial_residual(const inverse_problem &p, const polynomial_run &t)
 {
-    bool rounded = p.desc->storage != ATN_STORAGE_NATIVE ||
-                   p.call->result != ATN_STORAGE_NATIVE || p.shape.tf32;
+    bool rounded = p.desc->storage != ATN_STORAGE_NATIVE || p.call->result != ATN_STORAGE_NATIVE ||
+                   p.shape.tf32;
     if (rounded)
         return matrix_penrose(p.shape, t.b, t.x, t.e, t.q);
     double norm = matrix_frobenius(p.shape, t.b);

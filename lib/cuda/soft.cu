@@ -11,7 +11,6 @@
 #include "cuda/gaussian.cuh"
 #include "cuda/gaussian.h"
 #include "cuda/heads.cuh"
-#include "cuda/soft_fused.h"
 #include "cuda/soft.h"
 
 /* ---- Memory ---- */
@@ -131,7 +130,7 @@ static __device__ void round_landmarks(const head &h, const soft_matrices &s)
         else if (type == ATN_F16)
             landmarks[e] = (real)__half2float(__float2half_rn((float)landmarks[e]));
         else
-            landmarks[e] = real_factor(true, landmarks[e]);
+            landmarks[e] = real_factor(h.tf32, landmarks[e]);
 }
 
 /* ---- A tile of tokens ---- */
@@ -574,12 +573,12 @@ static atn_tensor in_state(const head_launch *l, int64_t index)
     return t;
 }
 
-/* Whether this call's forward passes are those of soft_fused.h. */
+/* Whether this call's forward passes are those of soft_fused.h or soft_chain.h. */
 static bool is_fused(const head_launch *l)
 {
     const head_call *c = &l->call;
-    return soft_of(l)->fused && soft_fused_aligned(&c->q) && soft_fused_aligned(&c->v) &&
-           soft_fused_aligned(&c->out);
+    return soft_of(l)->chained || (soft_of(l)->fused && soft_fused_aligned(&c->q) &&
+                                   soft_fused_aligned(&c->v) && soft_fused_aligned(&c->out));
 }
 
 static soft_fused fused_of(const head_launch *l)
@@ -624,17 +623,22 @@ static void open_heads(head_launch *l, bool fused)
     SOFT_OVER_ALL_HEADS(l, prepare_head);
 }
 
-/* The fused passes look for NaN themselves, in what they read and write anyway. */
+/* These passes look for NaN themselves, in what they read and write anyway. */
 static void forward_fused(head_launch *l)
 {
+    soft_chain chain = soft_of(l)->chain;
     soft_fused f = fused_of(l);
     head_call *c = &l->call;
+    bool chained = soft_of(l)->chained;
+    chain.f = f;
     open_heads(l, true);
     if (l->status == ATN_OK)
-        l->status = soft_fused_sum(l->context, &f, &c->q, &c->v);
+        l->status = chained ? soft_chain_sum(l->context, &chain, &c->q, &c->v)
+                            : soft_fused_sum(l->context, &f, &c->q, &c->v);
     SOFT_OVER_HEADS(l, finish_sums);
     if (l->status == ATN_OK)
-        l->status = soft_fused_write(l->context, &f, &c->q, &c->out);
+        l->status = chained ? soft_chain_write(l->context, &chain, &c->q, &c->out)
+                            : soft_fused_write(l->context, &f, &c->q, &c->out);
     if (l->status == ATN_OK)
         l->status = soft_fused_finish(l->context, &f, &c->out);
 }

@@ -2,14 +2,14 @@
 /* SOFT's passes over the tokens on tensor cores.
  *
  * A block has one chunk of one head; its four warps take tiles of tokens in turn, each its own,
- * without waiting for each other. A warp has its next tiles copied into shared memory while it works
- * on one. The landmarks lie there too, word by word as the products want them.
+ * without waiting for each other. A warp has its next tiles copied into shared memory while it
+ * works on one. The landmarks lie there too, word by word as the products want them.
  *
  * U is a product with landmarks as rows, Y one with tokens as rows; in both the kernel's tile comes
  * out of the first product as the second wants its left factor: a word of it, two neighbouring
  * columns of the narrow types, is two neighbouring sums of the same lane. tf32 has one column in a
- * word: there a lane's two sums are called columns t and t + 4, and the rows of the right factor are
- * renamed with them.
+ * word: there a lane's two sums are called columns t and t + 4, and the rows of the right factor
+ * are renamed with them.
  *
  * Bits: every sum runs in an order that the shape decides. */
 #include "cuda/soft_fused.h"
@@ -25,10 +25,10 @@ enum { SUM_TOKENS = 16, WRITE_TOKENS = 32, TILE_ROWS = 32 };
 
 /* WIDTH: channels and value channels, rounded up. */
 template <mma_type TYPE, int WIDTH> struct sizes {
-    static const int STEPS = WIDTH / mma_element<TYPE>::INNER; /* products over the channels */
-    static const int COLUMNS = WIDTH / 8;                      /* products side by side */
+    static const int STEPS = WIDTH / mma_element<TYPE>::INNER;  /* products over the channels */
+    static const int COLUMNS = WIDTH / 8;                       /* products side by side */
     static const int HALVES = GROUP / mma_element<TYPE>::INNER; /* products over a group */
-    static const int ROW = WIDTH * mma_element<TYPE>::SIZE;    /* bytes */
+    static const int ROW = WIDTH * mma_element<TYPE>::SIZE;     /* bytes */
     static const int STRIDE = ROW + 16; /* eight rows' 16 bytes are in different banks */
     static const int TILE = TILE_ROWS * STRIDE;
     static const int STAGES = ROW > 128 ? 2 : 3;
@@ -311,8 +311,8 @@ landmark_rows(const fused_call &c, const uint4 *landmarks, const float *l_norms,
     float below = l_norms[GROUP * group + mma_lane() / 4 + 8];
 #pragma unroll
     for (int e = 0; e < 8; e++)
-        p[e / 4][e % 4] = kernel_of(c, p[e / 4][e % 4], x_norms[e / 4][e % 2],
-                                    e % 4 < 2 ? above : below);
+        p[e / 4][e % 4] =
+            kernel_of(c, p[e / 4][e % 4], x_norms[e / 4][e % 2], e % 4 < 2 ? above : below);
 }
 
 /* Adds a tile's 16 tokens to a warp's sums: all landmarks by all value channels. */
@@ -392,8 +392,7 @@ static __device__ void sum_chunk(const fused_call &c, int64_t piece, int64_t chu
     auto fetch = [&](int stage) {
         if (next < end) {
             copy_rows<Z, SUM_TOKENS>(q, next, end, mine + stage * Z::TILE);
-            copy_rows<Z, SUM_TOKENS>(v, next, end,
-                                     mine + stage * Z::TILE + SUM_TOKENS * Z::STRIDE);
+            copy_rows<Z, SUM_TOKENS>(v, next, end, mine + stage * Z::TILE + SUM_TOKENS * Z::STRIDE);
         }
         next += WARPS * SUM_TOKENS;
         mma_copy_group();
@@ -601,13 +600,12 @@ template <class T> static __device__ void fill_head(const atn_tensor &t, int64_t
         ((T *)t.data)[head + e / t.cols * t.row_stride + e % t.cols] = value;
 }
 
-static __global__ void __launch_bounds__(THREADS)
-    finish_heads(const __grid_constant__ fused_call c)
+static __global__ void __launch_bounds__(THREADS) finish_heads(const __grid_constant__ fused_call c)
 {
     for (int64_t piece = blockIdx.x; piece < c.y.batch * c.y.heads; piece += gridDim.x) {
         if (!c.f.nonfinite[piece])
             continue;
-        if (c.y.dtype == ATN_TF32)
+        if (c.y.dtype == ATN_TF32 || c.y.dtype == ATN_F32)
             fill_head(c.y, piece, (float)NAN);
         else /* the one NaN that devices make, of both types */
             fill_head(c.y, piece, (unsigned short)0x7fff);
@@ -712,7 +710,8 @@ atn_status soft_fused_finish(atn_context *context, const soft_fused *fused, cons
 
 static bool width_fits(int64_t width, atn_dtype dtype)
 {
-    return width >= 1 && width <= SOFT_FUSED_MOST && width * (int64_t)atn_dtype_size(dtype) % 16 == 0;
+    return width >= 1 && width <= SOFT_FUSED_MOST &&
+           width * (int64_t)atn_dtype_size(dtype) % 16 == 0;
 }
 
 bool soft_fused_fits(const atn_attention_desc *desc, const atn_attention_shape *shape, int64_t m,
@@ -749,11 +748,13 @@ bool soft_fused_aligned(const atn_tensor *t)
 }
 
 /* 512 blocks of four warps are three to four for each multiprocessor of the devices there are; a
- * chunk's sum of 64 x 64 is read and written once more, beside 2048 tokens or more a few percent. */
+ * chunk's sum of 64 x 64 is read and written once more, beside 2048 tokens or more a few percent.
+ */
 void soft_fused_chunks(const atn_attention_shape *shape, int64_t *chunk, int64_t *chunks)
 {
     const int64_t BLOCKS = 512, LEAST = 256, MOST = 4096, MULTIPLE = 64;
-    double each = (double)shape->batch * (double)shape->heads * (double)shape->tokens / (double)BLOCKS;
+    double each =
+        (double)shape->batch * (double)shape->heads * (double)shape->tokens / (double)BLOCKS;
     int64_t most = each < (double)LEAST ? LEAST : each > (double)MOST ? MOST : (int64_t)each;
     int64_t count = (shape->tokens + most - 1) / most;
     int64_t even = count ? (shape->tokens + count - 1) / count : 0;

@@ -25,8 +25,8 @@ extern "C" {
 enum { SOFT_FUSED_MOST = 64 };
 
 typedef struct {
-    double s;               /* of the kernel */
-    bool clamp;             /* distances below 0 are 0 */
+    double s;   /* of the kernel */
+    bool clamp; /* distances below 0 are 0 */
     int64_t m;
     const float *landmarks; /* m x d; rounded to the dtype when used: let A be formed from rounded
                                ones, or it belongs to others than K(L, Q) */
@@ -35,8 +35,8 @@ typedef struct {
     int64_t head_stride;    /* from a head's landmarks or W to the next one's */
     int64_t partial_stride; /* from a chunk's U to the next one's */
     int64_t chunk, chunks;  /* tokens of a chunk (a multiple of 64), chunks of a head */
-    int *nonfinite;         /* per head of the batch: becomes 1 where an input or an output is NaN or
-                               infinite */
+    int *nonfinite; /* per head of the batch: becomes 1 where an input or an output is NaN or
+                       infinite */
 } soft_fused;
 
 /* Whether a plan can take these passes; if not, *reason (unless null) says what stands against it,

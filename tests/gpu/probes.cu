@@ -8,8 +8,8 @@
 
 /* ---- Products ---- */
 
-/* Where an element of a fragment is: PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point
- * type" and "for mma.m16n8k8", by element i of the vector expression. */
+/* Where an element of a fragment is: PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating
+ * point type" and "for mma.m16n8k8", by element i of the vector expression. */
 static __device__ int a_row(probe_type type, int i, int group)
 {
     return type == PROBE_TF32 ? (i == 0 || i == 2 ? group : group + 8)
@@ -53,8 +53,8 @@ static __global__ void product(probe_type type, const float *a, const float *b, 
     for (int w = 0; w < 4; w++) {
         float element[2] = {0, 0};
         for (int i = 0; i < each; i++)
-            element[i] = a[a_row(type, w * each + i, group) * inner +
-                           a_column(type, w * each + i, within)];
+            element[i] =
+                a[a_row(type, w * each + i, group) * inner + a_column(type, w * each + i, within)];
         left[w] = mma_word<TYPE>(element[0], element[1]);
     }
     for (int w = 0; w < 2; w++) {
@@ -137,8 +137,8 @@ static float *upload(probe *p, const float *values, int64_t count)
 {
     void *memory = room(p, (size_t)count * sizeof(float));
     if (!p->error)
-        p->error = cudaMemcpy(memory, values, (size_t)count * sizeof(float),
-                              cudaMemcpyHostToDevice);
+        p->error =
+            cudaMemcpy(memory, values, (size_t)count * sizeof(float), cudaMemcpyHostToDevice);
     return (float *)memory;
 }
 
@@ -170,14 +170,12 @@ int probe_product(probe_type type, const float *a, const float *b, float *c)
                                : run_product<MMA_TF32>(type, a, b, c);
 }
 
-template <mma_type TYPE>
-static uint32_t *upload_words(probe *p, const float *values, int64_t count)
+template <mma_type TYPE> static uint32_t *upload_words(probe *p, const float *values, int64_t count)
 {
     float *on_values = upload(p, values, count);
     uint32_t *words = (uint32_t *)room(p, (size_t)count * sizeof(float));
     if (!p->error)
-        p->error =
-            cuda_launch(to_words<TYPE>, dim3(1), dim3(32), 0, 0, on_values, count, words);
+        p->error = cuda_launch(to_words<TYPE>, dim3(1), dim3(32), 0, 0, on_values, count, words);
     return words;
 }
 
@@ -208,7 +206,6 @@ int probe_power(probe_function function, int64_t count, const float *x, float *y
     float *on_x = upload(&p, x, count), *on_y = (float *)room(&p, (size_t)count * sizeof(float));
     unsigned blocks = (unsigned)(count < 1 << 18 ? (count + 255) / 256 : 1 << 10);
     if (!p.error)
-        p.error =
-            cuda_launch(powers, dim3(blocks), dim3(256), 0, 0, function, count, on_x, on_y);
+        p.error = cuda_launch(powers, dim3(blocks), dim3(256), 0, 0, function, count, on_x, on_y);
     return finish(&p, y, on_y, count);
 }
