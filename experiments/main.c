@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program attnum: attnum list, attnum run, attnum claims. */
+/* The program attnum: attnum list, attnum run, attnum claims, attnum bench. */
 #include <cblas.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/bench.h"
 #include "claims/claims.h"
 #include "common/experiment.h"
 #include "common/names.h"
@@ -154,7 +155,8 @@ static int help_command(int argc, char **argv)
         "usage: attnum list [KIND...] [--format table|csv|json]   what there is\n"
         "       attnum run EXPERIMENT...|all [OPTION...]          results as CSV and plots\n"
         "       attnum claims [ID...] [OPTION...]                 the papers' statements, judged\n"
-        "       attnum list|run|claims --help, attnum run EXPERIMENT --help\n"
+        "       attnum bench [OPTION...]                          times, on the CPU or a GPU\n"
+        "       attnum list|run|claims|bench --help, attnum run EXPERIMENT --help\n"
         "       attnum --help, --version\n\n"
         "example: attnum run all --quick\n\n"
         "exit code: 0 all passed, 1 a check failed, 2 the command line, 3 a file, the disk or\n"
@@ -179,8 +181,9 @@ static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"list", list_command},   {"run", run_command}, {"claims", run_claims_command},
-    {"--help", help_command}, {"-h", help_command}, {"--version", version_command},
+    {"list", list_command},         {"run", run_command},     {"claims", run_claims_command},
+    {"bench", bench_command},       {"--help", help_command}, {"-h", help_command},
+    {"--version", version_command},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

@@ -150,7 +150,7 @@ static int tabulate_all_defects(const claim_run *run, verdict *v, double *safe)
     fprintf(v->notes,
             "| type | distance | tokens | an entry outside [0, 1] by | diagonal off 1 by | "
             "S_ij − S_ji | without copying a triangle |\n|---|---|---|---|---|---|---|\n");
-    for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++)
+    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
         for (int distance = 0; atn_distance_name((atn_distance)distance); distance++)
             for (int i = 0; i < 2 && code == EXIT_PASS; i++)
                 code = tabulate_defects(run, (atn_dtype)dtype, (atn_distance)distance, offsets[i],

@@ -385,6 +385,22 @@ static char *parse_dtypes(settings *s, const option *o, const char *value)
     return wrong;
 }
 
+/* Only what asks for them takes the types that no CPU computes in. */
+static bool check_dtypes(const settings *s, unsigned used)
+{
+    for (int i = 0; i < s->dtype_count; i++) {
+        bool narrow = s->dtypes[i] >= (int)ATN_CPU_DTYPE_COUNT;
+        if (!narrow || (used & USES_NARROW && s->device == ATN_CUDA))
+            continue;
+        report_error("--dtype %s: expected one of f32, f64%s", atn_dtype_name(s->dtypes[i]),
+                     used & USES_STORAGE  ? "; --storage takes it"
+                     : used & USES_NARROW ? "; --device cuda computes in it"
+                                          : "");
+        return false;
+    }
+    return true;
+}
+
 static char *parse_device(settings *s, const option *o, const char *value)
 {
     int found = names_find(device_names, value);
@@ -415,6 +431,12 @@ static char *parse_scale(settings *s, const option *o, const char *value)
 static char *parse_out(settings *s, const option *o, const char *value)
 {
     s->out = value;
+    return *value ? NULL : must_format("expected a folder");
+}
+
+static char *parse_emit(settings *s, const option *o, const char *value)
+{
+    s->emit = value;
     return *value ? NULL : must_format("expected a folder");
 }
 
@@ -459,6 +481,8 @@ static const option options[] = {
      .least = 1, .most = 1000000},
     {"m", "LIST", USES_LANDMARKS, "numbers of landmarks", .parse = parse_integers, FIELD(landmarks),
      .least = 1, .most = 32768},
+    {"batch", "LIST", USES_BATCH, "numbers of sequences, or of matrices, in a call",
+     .parse = parse_integers, FIELD(batches), .least = 1, .most = 1000000},
     {"stage", "LIST", USES_STAGE, "stages 1, 2, 3: patches of 4, 8, 16 pixels",
      .parse = parse_integers, FIELD(stages), .least = 1, .most = 3},
     {"samples", "N", USES_SAMPLES, "samples drawn per input and seed", .parse = parse_integer,
@@ -478,11 +502,14 @@ static const option options[] = {
      FIELD(certify), .least = 0, .most = REF_CERTIFY_MOST},
     {"query", "ROWxCOL", USES_QUERY, "the patch that attends, from 0x0 (default the centre)",
      .parse = parse_query},
-    {"dtype", "LIST", USES_DTYPE, "f32, f64 (default both)", .parse = parse_dtypes},
+    {"dtype", "LIST", USES_DTYPE, "f32, f64; where a device computes in them tf32, bf16, f16",
+     .parse = parse_dtypes},
     {"storage", "LIST", USES_STORAGE,
      "native: the dtypes themselves; bf16, f16, tf32: f32 with every array rounded to it",
      .parse = parse_storages},
     {"device", "NAME", USES_DEVICE, "cpu or cuda (default cpu)", .parse = parse_device},
+    {"tokens", "FOLDER", USES_EMIT,
+     "write the tokens that are timed to FOLDER as .npy files, and stop", .parse = parse_emit},
     {"seed", "LIST", 0, "seeds of everything drawn at random (default 1)", .parse = parse_integers,
      FIELD(seeds), .least = 0, .most = INT64_MAX},
     {"quick", NULL, USES_SWEEP, "a small version, for a first look", .parse = parse_quick},
@@ -584,7 +611,10 @@ static bool names_file(const char *input)
 static int check_together(const settings *s)
 {
     bool nr = false, file = false;
-    const char *reason;
+    const char *reason, *narrow = NULL;
+    for (int i = 0; i < s->dtype_count; i++)
+        if (s->dtypes[i] >= ATN_CPU_DTYPE_COUNT)
+            narrow = atn_dtype_name(s->dtypes[i]);
     for (int i = 0; i < s->variants.count; i++)
         nr |= strcmp(s->variants.items[i], "nr") == 0;
     for (int i = 0; i < s->inputs.count; i++)
@@ -593,6 +623,8 @@ static int check_together(const settings *s)
         report_error("--alpha: only --variant nr takes it");
     else if (s->grid_height && !file)
         report_error("--grid: only --input FILE.npy takes it");
+    else if (narrow && s->device == ATN_CPU)
+        report_error("--dtype %s: needs --device cuda; on the CPU expected f32 or f64", narrow);
     else if (atn_device_count(s->device, &reason) == 0) {
         report_error("--device %s: %s", atn_device_name(s->device), reason);
         return EXIT_ENVIRONMENT;
@@ -664,14 +696,17 @@ int settings_parse_verb(settings *s, const char *verb, const char *out, unsigned
             code = parse_option(s, used, argc, argv, &i, given);
     if (code == EXIT_PASS)
         code = check_together(s);
+    if (code == EXIT_PASS && !check_dtypes(s, used))
+        code = EXIT_USAGE;
     if (code != EXIT_PASS) {
         settings_free(s);
         return code;
     }
     if (!s->seeds.count)
         add_integer(&s->seeds, 1);
-    if (!s->dtype_count)
-        for (; s->dtype_count < ATN_DTYPE_COUNT; s->dtype_count++)
+    s->dtypes_given = s->dtype_count > 0;
+    if (!s->dtypes_given)
+        for (; s->dtype_count < ATN_CPU_DTYPE_COUNT; s->dtype_count++)
             s->dtypes[s->dtype_count] = (atn_dtype)s->dtype_count;
     return EXIT_PASS;
 }
@@ -685,6 +720,7 @@ void settings_free(settings *s)
     free(s->seeds.items);
     free(s->stages.items);
     free(s->landmarks.items);
+    free(s->batches.items);
     free(s->command);
     *s = (settings){0};
 }
@@ -802,6 +838,7 @@ void settings_fingerprint(const settings *s, FILE *file)
     write_texts(file, "operator", &s->operators);
     write_integers(file, "n", &s->tokens);
     write_integers(file, "m", &s->landmarks);
+    write_integers(file, "batch", &s->batches);
     fprintf(file, " storage=");
     for (int i = 0; i < s->storage_count; i++)
         fprintf(file, "%s%s", i ? "," : "", atn_storage_name(s->storages[i]));

@@ -32,6 +32,9 @@ enum {
     USES_STORAGE = 1 << 14,   /* --storage native,bf16,...: atn_storage_name */
     USES_TOKENS = 1 << 15,    /* --n 196,784 */
     USES_CERTIFY = 1 << 16,   /* --certify M */
+    USES_BATCH = 1 << 17,     /* --batch 1,64 */
+    USES_EMIT = 1 << 18,      /* --tokens FOLDER */
+    USES_NARROW = 1 << 19,    /* --dtype takes bf16, f16 and tf32 too, which CUDA computes in */
 };
 
 typedef enum { EFFORT_QUICK, EFFORT_DEFAULT, EFFORT_FULL, EFFORT_COUNT } effort;
@@ -57,6 +60,7 @@ typedef struct {
     text_list inputs;
     int64_t grid_height, grid_width;
     int dtype_count; /* default: f32 and f64, in the order given */
+    bool dtypes_given;
     atn_dtype dtypes[ATN_DTYPE_COUNT];
     atn_device device;
     int64_t samples;
@@ -74,7 +78,9 @@ typedef struct {
     atn_storage storages[ATN_STORAGE_COUNT];
     integer_list tokens;
     int64_t certify; /* -1 where not given */
-    char *command;   /* the whole command line, quoted for a shell */
+    integer_list batches;
+    const char *emit; /* null where not given */
+    char *command;    /* the whole command line, quoted for a shell */
 } settings;
 
 /* The words of argv (what follows `run`) that are neither options nor their values, into names

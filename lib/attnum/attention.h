@@ -132,7 +132,8 @@ typedef struct atn_plan atn_plan;
  * Backward through an iteration's steps keeps its iterates, (steps + 1) m^2 per thread, as
  * nystromformer does in any case. Sampling by rpcholesky and greedy needs n (m + 2) doubles per
  * thread, by leverage and kmeans 2 n and what does not grow with n; kmeans keeps n numbers per
- * head. Nothing else grows with n, and nothing like n n_k, n m or n M.
+ * head; on CUDA softmax, linformer and nystromformer keep four numbers per query of every head.
+ * Nothing else grows with n, and nothing like n n_k, n m or n M.
  *
  * The description is copied; the arrays it points to (indices, weights, gamma, ...) are not and
  * must outlive the plan; their values are read at every call. Returns ATN_OK or a negative status,

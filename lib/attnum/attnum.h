@@ -25,6 +25,7 @@
 #include <attnum/status.h>
 #include <attnum/storage.h>
 #include <attnum/tensor.h>
+#include <attnum/timing.h>
 #include <attnum/version.h>
 
 #endif

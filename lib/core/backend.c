@@ -9,6 +9,7 @@
 #include "core/kernel.h"
 #include "core/sampling.h"
 #include "core/soft.h"
+#include "core/timing.h"
 
 const core_backend *core_backend_get(atn_device device)
 {
@@ -169,6 +170,11 @@ const core_backend core_cpu_backend = {
     .inverse_backward = core_cpu_inverse_backward,
     .gaussian = core_cpu_gaussian,
     .sample = core_cpu_sample,
+    .mark = core_cpu_mark,
+    .free_mark = core_cpu_free_mark,
+    .between = core_cpu_between,
+    .copy = copy_bytes,
+    .multiply_add = core_cpu_multiply_add,
     .dtypes = ATN_CPU_DTYPE_COUNT,
     .families = {[OPERATOR_SOFT] = &core_soft_family, [OPERATOR_HEADS] = &core_heads_family},
 };

@@ -45,6 +45,15 @@ typedef struct core_backend {
     /* atn_sample, likewise. */
     atn_status (*sample)(atn_context *context, const atn_sampling *sampling, int64_t m,
                          const atn_tensor *tokens, const atn_tensor *landmarks);
+    /* Time (attnum/timing.h). mark sets *mark after all work so far, made first if it is null;
+     * between waits for the second mark. */
+    atn_status (*mark)(atn_context *context, void **mark);
+    void (*free_mark)(atn_context *context, void *mark);
+    atn_status (*between)(atn_context *context, const void *from, const void *to, double *seconds);
+    /* Within the device; enqueued. */
+    atn_status (*copy)(atn_context *context, void *to, const void *from, size_t bytes);
+    atn_status (*multiply_add)(atn_context *context, atn_dtype dtype, int64_t steps, void *scratch,
+                               double *flops);
 
     /* The first dtypes it computes in. */
     int dtypes;

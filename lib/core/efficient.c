@@ -34,8 +34,8 @@ const operator_row core_efficient = {
              .formula = "Y = softmax_channels(Q) (softmax_tokens(K)^T V)",
              .source = "Shen et al. 2021 (Efficient Attention), softmax normalisation",
              .parameters = "none",
-             .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_BACKWARD |
-                             ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_LENGTHS,
+             .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_CUDA |
+                             ATN_CAN_BACKWARD | ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_LENGTHS,
              .unsupported = "no causal form is published: the softmax of K is over all tokens",
              .variants = variants,
              .variant_count = sizeof variants / sizeof *variants},

@@ -54,8 +54,8 @@ const operator_row core_xca = {
              .formula = "Y = V A^T, A = softmax_rows(tau Q^^T K^), columns of l2 norm 1",
              .source = "El-Nouby et al. 2021 (XCiT)",
              .parameters = "xca.temperature, xca.epsilon",
-             .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_BACKWARD |
-                             ATN_CAN_MASK | ATN_CAN_CROSS,
+             .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_CUDA |
+                             ATN_CAN_BACKWARD | ATN_CAN_MASK | ATN_CAN_CROSS,
              .differentiable = 1u << ATN_PARAMETER_TEMPERATURE,
              .unsupported = "Q^T K pairs query i with key i, and sums over all tokens",
              .variants = variants,

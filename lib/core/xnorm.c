@@ -49,8 +49,8 @@ const operator_row core_xnorm = {
              .formula = "Y = XN(Q) XN(K^T V), XN(x) = gamma x / |x|",
              .source = "UFO-ViT Eq. 4-8",
              .parameters = "xnorm.axis, xnorm.epsilon, xnorm.gamma",
-             .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_BACKWARD |
-                             ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_LENGTHS,
+             .capabilities = ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_CUDA |
+                             ATN_CAN_BACKWARD | ATN_CAN_MASK | ATN_CAN_CROSS | ATN_CAN_LENGTHS,
              .differentiable = 1u << ATN_PARAMETER_GAMMA,
              .unsupported = "no causal form is published: the norms of K^T V are of all tokens",
              .variants = variants,

@@ -8,6 +8,7 @@
 #include "cuda/inverse.h"
 #include "cuda/sampling.h"
 #include "cuda/soft.h"
+#include "cuda/timing.h"
 
 static atn_status gaussian(atn_context *context, atn_distance distance, double s,
                            const atn_tensor *x, const atn_tensor *y, const atn_tensor *out)
@@ -33,6 +34,11 @@ const core_backend core_cuda_backend = {
     .find_unstored = cuda_find_unstored,
     .inverse = cuda_inverse_forward,
     .inverse_backward = cuda_inverse_backward,
+    .mark = device_mark,
+    .free_mark = device_free_mark,
+    .between = device_between,
+    .copy = device_copy,
+    .multiply_add = cuda_multiply_add,
     .dtypes = ATN_DTYPE_COUNT,
     .gaussian = gaussian,
     .sample = cuda_sample,

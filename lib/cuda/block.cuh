@@ -16,6 +16,15 @@ enum { BLOCK_THREADS = 256, BLOCK_WARPS = BLOCK_THREADS / 32 };
 #define BLOCK_EACH(i, count)                                                                       \
     for (int64_t i = threadIdx.x, i##_count = (count); i < i##_count; i += BLOCK_THREADS)
 
+/* And the entries (i, c) of a rows x cols tile, which has fewer than 2^32: 64-bit divisions are
+ * calls.
+ */
+#define BLOCK_ENTRIES(i, c, rows, cols)                                                            \
+    for (unsigned c##_count = (unsigned)(cols), i##_all = (unsigned)(rows)*c##_count,              \
+                  i##_entry = threadIdx.x, i, c;                                                   \
+         i##_entry < i##_all && (i = i##_entry / c##_count, c = i##_entry % c##_count, true);      \
+         i##_entry += BLOCK_THREADS)
+
 /* One head's rows in the caller's memory. Row i stands at positions[i], or at i. */
 typedef struct {
     void *memory;
@@ -44,8 +53,8 @@ static __device__ __forceinline__ void rows_set(const token_rows &t, int64_t i, 
 static __device__ void block_load(const token_rows &from, int64_t first, int64_t count,
                                   int64_t cols, real *tile)
 {
-    BLOCK_EACH (e, count * cols)
-        tile[e] = rows_get(from, first + e / cols, e % cols);
+    BLOCK_ENTRIES (i, c, count, cols)
+        tile[i * cols + c] = rows_get(from, first + i, c);
     __syncthreads();
 }
 
@@ -53,8 +62,8 @@ static __device__ void block_load(const token_rows &from, int64_t first, int64_t
 static __device__ void block_store(const token_rows &to, int64_t first, int64_t count, int64_t cols,
                                    const real *tile)
 {
-    BLOCK_EACH (e, count * cols)
-        rows_set(to, first + e / cols, e % cols, tile[e]);
+    BLOCK_ENTRIES (i, c, count, cols)
+        rows_set(to, first + i, c, tile[i * cols + c]);
     __syncthreads();
 }
 
@@ -62,10 +71,8 @@ static __device__ void block_store(const token_rows &to, int64_t first, int64_t 
 static __device__ void block_add(const token_rows &to, int64_t first, int64_t count, int64_t cols,
                                  const real *tile)
 {
-    BLOCK_EACH (e, count * cols) {
-        int64_t i = first + e / cols, c = e % cols;
-        rows_set(to, i, c, rows_get(to, i, c) + tile[e]);
-    }
+    BLOCK_ENTRIES (i, c, count, cols)
+        rows_set(to, first + i, c, rows_get(to, first + i, c) + tile[i * cols + c]);
     __syncthreads();
 }
 
@@ -86,17 +93,25 @@ static __device__ void gemm_tiles(bool tf32, int64_t rows, int64_t cols, int64_t
                                   const real *a, int64_t a_row, int64_t a_inner, const real *b,
                                   int64_t b_inner, int64_t b_col, F take)
 {
-    int64_t down = (rows + SIZE - 1) / SIZE, across = (cols + SIZE - 1) / SIZE;
-    BLOCK_EACH (t, down * across) {
-        int64_t r = t / across, s = t % across;
+    unsigned down = (unsigned)((rows + SIZE - 1) / SIZE);
+    unsigned across = (unsigned)((cols + SIZE - 1) / SIZE);
+    for (unsigned t = threadIdx.x; t < down * across; t += BLOCK_THREADS) {
+        unsigned r = t / across, s = t % across;
+        const real *left_at[SIZE], *right_at[SIZE]; /* beyond the end: the last, for nothing */
         real sums[SIZE][SIZE] = {{0}};
+#pragma unroll
+        for (int i = 0; i < SIZE; i++) {
+            int64_t row = r + i * down, col = s + i * across;
+            left_at[i] = a + (row < rows ? row : rows - 1) * a_row;
+            right_at[i] = b + (col < cols ? col : cols - 1) * b_col;
+        }
+#pragma unroll 2
         for (int64_t k = 0; k < inner; k++) {
             real left[SIZE], right[SIZE];
 #pragma unroll
             for (int i = 0; i < SIZE; i++) {
-                int64_t row = r + i * down, col = s + i * across;
-                left[i] = row < rows ? real_factor(tf32, a[row * a_row + k * a_inner]) : 0;
-                right[i] = col < cols ? real_factor(tf32, b[k * b_inner + col * b_col]) : 0;
+                left[i] = real_factor(tf32, left_at[i][k * a_inner]);
+                right[i] = real_factor(tf32, right_at[i][k * b_inner]);
             }
 #pragma unroll
             for (int i = 0; i < SIZE; i++)

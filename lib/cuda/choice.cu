@@ -25,7 +25,7 @@ static __device__ __forceinline__ double coordinate(const job &j, int64_t token,
 
 /* ---- Drawing ---- */
 
-static __device__ double squared_distance(const job &j, int64_t x, int64_t y)
+static __device__ __noinline__ double squared_distance(const job &j, int64_t x, int64_t y)
 {
     double sum = 0;
     for (int64_t c = 0; c < j.d; c++) {
@@ -44,7 +44,7 @@ static __device__ __forceinline__ bool outweighs(const job &j, int64_t i, int64_
 }
 
 /* The first token of the largest weight. */
-static __device__ int64_t heaviest(const job &j)
+static __device__ __noinline__ int64_t heaviest(const job &j)
 {
     __shared__ int64_t candidates[BLOCK_THREADS];
     int64_t best = -1;
@@ -53,6 +53,7 @@ static __device__ int64_t heaviest(const job &j)
     candidates[threadIdx.x] = best;
     __syncthreads();
     best = candidates[0];
+#pragma unroll 1
     for (int t = 1; t < BLOCK_THREADS; t++)
         best = outweighs(j, candidates[t], best) ? candidates[t] : best;
     __syncthreads();
@@ -75,7 +76,7 @@ static __device__ int64_t find_token(const job &j, int64_t first, int64_t end, d
 
 /* The first token with w_1 + ... + w_i > u (w_1 + ... + w_n); rounding may leave only the last. A
  * stretch of tokens for each thread: the stretch is found by their sums, the token in it. */
-static __device__ int64_t draw(const job &j, double u)
+static __device__ __noinline__ int64_t draw(const job &j, double u)
 {
     __shared__ double sums[BLOCK_THREADS];
     int64_t each = (j.n + BLOCK_THREADS - 1) / BLOCK_THREADS;
@@ -85,10 +86,12 @@ static __device__ int64_t draw(const job &j, double u)
         sum += j.weights[i] > 0 ? j.weights[i] : 0;
     sums[threadIdx.x] = sum;
     __syncthreads();
+#pragma unroll 1
     for (int t = 0; t < BLOCK_THREADS; t++)
         total += sums[t];
     if (total > 0 && isfinite(total)) {
         sum = 0;
+#pragma unroll 1
         for (int t = 0; t < BLOCK_THREADS && !(sum > u * total); t++)
             if (sums[t] > 0) {
                 stretch = t;
@@ -103,7 +106,7 @@ static __device__ int64_t draw(const job &j, double u)
                       u * total);
 }
 
-static __device__ void take(const job &j, int64_t l, int64_t token)
+static __device__ __noinline__ void take(const job &j, int64_t l, int64_t token)
 {
     __syncthreads();
     BLOCK_EACH (i, j.n) {
@@ -257,7 +260,7 @@ static __device__ void factor_pilot(const job &j, double lambda, double *a)
 }
 
 /* r_i = 1 - |F^-1 k_i|^2 of every token into weights; their sum. work: F, then m per thread. */
-static __device__ double find_residuals(const job &j, double lambda)
+static __device__ __noinline__ double find_residuals(const job &j, double lambda)
 {
     int64_t m = j.m;
     double *a = j.work, *row = a + m * m + threadIdx.x, total = 0; /* entries of a row lie apart */

@@ -8,5 +8,5 @@ shift 3
 "$@" -c -o "$object" -MD -MF "$depfile" -std=c++17 -O3 -D_POSIX_C_SOURCE=200809L \
     -Xptxas=-v -Xcompiler=-fPIC,-Wall,-Wextra,-fno-exceptions >"$log" 2>&1
 status=$?
-grep -v '^ptxas info\|bytes stack frame' "$log" >&2
+grep -av '^ptxas info\|bytes stack frame' "$log" >&2
 exit $status

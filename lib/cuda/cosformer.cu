@@ -34,6 +34,8 @@ static __device__ void make_factors(const head &h, int64_t position, real *facto
         factors[f] = (real)(rows[f / 2] * columns[f % 2]);
 }
 
+namespace /* one for each real */
+{
 struct cosine_features {
     static __host__ __device__ feature_map describe(const atn_attention_desc &desc, int64_t d)
     {
@@ -70,6 +72,7 @@ struct cosine_features {
         __syncthreads();
     }
 };
+} // namespace
 
 extern "C" const head_operator R(cuda_cosformer) = {linear_sizes<cosine_features>,
                                                     linear_forward<cosine_features>,

@@ -165,6 +165,17 @@ atn_status device_download(atn_context *context, void *to, const void *from, siz
     return copy(context, to, from, bytes, cudaMemcpyDeviceToHost, "copy from the device");
 }
 
+atn_status device_copy(atn_context *context, void *to, const void *from, size_t bytes)
+{
+    atn_status status = enter(context);
+    if (status != ATN_OK || bytes == 0)
+        return status;
+    return device_result(
+        context,
+        cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, context->device->stream),
+        "copy within the device");
+}
+
 atn_status device_clear(atn_context *context, void *memory, size_t bytes)
 {
     if (bytes == 0)
@@ -199,6 +210,41 @@ atn_status device_synchronise(atn_context *context)
                          "work on the device");
 }
 
+atn_status device_mark(atn_context *context, void **mark)
+{
+    cudaEvent_t event = static_cast<cudaEvent_t>(*mark);
+    atn_status status = enter(context);
+    if (status == ATN_OK && !event) {
+        status = device_result(context, cudaEventCreate(&event), "cudaEventCreate");
+        *mark = status == ATN_OK ? event : NULL;
+    }
+    if (status != ATN_OK)
+        return status;
+    return device_result(context, cudaEventRecord(event, context->device->stream),
+                         "cudaEventRecord");
+}
+
+void device_free_mark(atn_context *context, void *mark)
+{
+    if (cudaSetDevice(context->device->ordinal) == cudaSuccess)
+        cudaEventDestroy(static_cast<cudaEvent_t>(mark));
+}
+
+atn_status device_between(atn_context *context, const void *from, const void *to, double *seconds)
+{
+    cudaEvent_t start = static_cast<cudaEvent_t>(const_cast<void *>(from));
+    cudaEvent_t stop = static_cast<cudaEvent_t>(const_cast<void *>(to));
+    float milliseconds = 0;
+    atn_status status = enter(context);
+    if (status == ATN_OK)
+        status = device_result(context, cudaEventSynchronize(stop), "work on the device");
+    if (status == ATN_OK)
+        status = device_result(context, cudaEventElapsedTime(&milliseconds, start, stop),
+                               "cudaEventElapsedTime");
+    *seconds = 1e-3 * static_cast<double>(milliseconds);
+    return status;
+}
+
 atn_status device_check_memory(atn_context *context, const char *name, const void *memory)
 {
     cudaPointerAttributes attributes;
@@ -210,6 +256,15 @@ atn_status device_check_memory(atn_context *context, const char *name, const voi
         return ATN_OK;
     return core_fail(context, ATN_ERR_VALUE, "%s is not in the memory of CUDA device %d", name,
                      context->device->ordinal);
+}
+
+int device_multiprocessors(const atn_context *context)
+{
+    int count = 0;
+    if (cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, context->device->ordinal) !=
+        cudaSuccess)
+        cudaGetLastError();
+    return count > 0 ? count : 1;
 }
 
 void *device_stream(const atn_context *context)

@@ -28,16 +28,24 @@ atn_status device_upload(atn_context *context, void *to, const void *from, size_
 atn_status device_download(atn_context *context, void *to, const void *from, size_t bytes);
 
 /* Enqueued. */
+atn_status device_copy(atn_context *context, void *to, const void *from, size_t bytes);
 atn_status device_clear(atn_context *context, void *memory, size_t bytes);
 atn_status device_clear_tensor(atn_context *context, const atn_tensor *tensor);
 
 atn_status device_synchronise(atn_context *context);
+
+/* An event on the stream, made first if *mark is null; and the time between two. */
+atn_status device_mark(atn_context *context, void **mark);
+void device_free_mark(atn_context *context, void *mark);
+atn_status device_between(atn_context *context, const void *from, const void *to, double *seconds);
 
 /* ATN_ERR_VALUE unless the memory is this device's. */
 atn_status device_check_memory(atn_context *context, const char *name, const void *memory);
 
 /* ATN_ERR_DEVICE once something has failed, with the first failure as the reason. */
 atn_status device_check(atn_context *context);
+
+int device_multiprocessors(const atn_context *context); /* 1 if it does not say */
 
 /* The context's cudaStream_t. */
 void *device_stream(const atn_context *context);

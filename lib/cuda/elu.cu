@@ -3,6 +3,8 @@
  * phi(x) = 1 + elu(x), channel by channel. */
 #include "cuda/linear.cuh"
 
+namespace /* one for each real */
+{
 struct elu_features {
     static __host__ __device__ feature_map describe(const atn_attention_desc &desc, int64_t d)
     {
@@ -30,6 +32,7 @@ struct elu_features {
         __syncthreads();
     }
 };
+} // namespace
 
 extern "C" const head_operator R(cuda_elu) = {
     linear_sizes<elu_features>, linear_forward<elu_features>, linear_backward<elu_features>};

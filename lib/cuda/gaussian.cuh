@@ -52,17 +52,25 @@ template <int SIZE>
 static __device__ void gaussian_distances(int64_t d, const point_set &x, const point_set &y,
                                           real *out, int64_t out_stride)
 {
-    int64_t down = (x.count + SIZE - 1) / SIZE, across = (y.count + SIZE - 1) / SIZE;
-    BLOCK_EACH (t, down * across) {
-        int64_t r = t / across, s = t % across;
+    unsigned down = (unsigned)((x.count + SIZE - 1) / SIZE);
+    unsigned across = (unsigned)((y.count + SIZE - 1) / SIZE);
+    for (unsigned t = threadIdx.x; t < down * across; t += BLOCK_THREADS) {
+        unsigned r = t / across, s = t % across;
+        const real *left_at[SIZE], *right_at[SIZE]; /* beyond the end: the last, for nothing */
         real sums[SIZE][SIZE] = {{0}};
+#pragma unroll
+        for (int i = 0; i < SIZE; i++) {
+            int64_t row = r + i * down, col = s + i * across;
+            left_at[i] = x.rows + (row < x.count ? row : x.count - 1) * x.stride;
+            right_at[i] = y.rows + (col < y.count ? col : y.count - 1) * y.stride;
+        }
+#pragma unroll 2
         for (int64_t c = 0; c < d; c++) {
             real left[SIZE], right[SIZE];
 #pragma unroll
             for (int i = 0; i < SIZE; i++) {
-                int64_t row = r + i * down, col = s + i * across;
-                left[i] = row < x.count ? x.rows[row * x.stride + c] : 0;
-                right[i] = col < y.count ? y.rows[col * y.stride + c] : 0;
+                left[i] = left_at[i][c];
+                right[i] = right_at[i][c];
             }
 #pragma unroll
             for (int i = 0; i < SIZE; i++)
@@ -95,8 +103,7 @@ static __device__ void gaussian_tile(const gaussian &k, const point_set &x, cons
     else
         gaussian_distances<2>(k.d, x, y, out, out_stride);
     real minus_s = (real)-k.s;
-    BLOCK_EACH (e, x.count * y.count) {
-        int64_t i = e / y.count, j = e % y.count;
+    BLOCK_ENTRIES (i, j, x.count, y.count) {
         real squared = out[i * out_stride + j];
         if (!direct) /* |x|^2 + |y|^2 - 2 x.y, as the published torch kernel evaluates it */
             squared = x.norms[i] + y.norms[j] - 2 * squared;
@@ -109,8 +116,7 @@ static __device__ void gaussian_tile(const gaussian &k, const point_set &x, cons
  * distance has a diagonal of 1. */
 static __device__ void gaussian_mirror(const gaussian &k, int64_t m, real *a, int64_t stride)
 {
-    BLOCK_EACH (e, m * m) {
-        int64_t i = e / m, j = e % m;
+    BLOCK_ENTRIES (i, j, m, m) {
         if (j > i)
             a[i * stride + j] = a[j * stride + i];
         else if (i == j && k.distance == ATN_DISTANCE_CLAMPED)
@@ -126,39 +132,37 @@ static __device__ void gaussian_pulls(int64_t d, const real *w, int64_t w_row, i
                                       const point_set &x, const point_set &y, real *grad,
                                       int64_t grad_stride)
 {
-    int64_t down = (x.count + SIZE - 1) / SIZE, across = (d + SIZE - 1) / SIZE;
-    BLOCK_EACH (t, down * across) {
-        int64_t r = t / across, s = t % across;
+    unsigned down = (unsigned)((x.count + SIZE - 1) / SIZE);
+    unsigned across = (unsigned)((d + SIZE - 1) / SIZE);
+    for (unsigned t = threadIdx.x; t < down * across; t += BLOCK_THREADS) {
+        unsigned r = t / across, s = t % across;
+        int64_t rows[SIZE], cols[SIZE]; /* beyond the end: the last, for nothing */
         real sums[SIZE][SIZE] = {{0}}, left[SIZE][SIZE];
 #pragma unroll
-        for (int i = 0; i < SIZE; i++)
-#pragma unroll
-            for (int c = 0; c < SIZE; c++) {
-                int64_t row = r + i * down, col = s + c * across;
-                left[i][c] = row < x.count && col < d ? x.rows[row * x.stride + col] : 0;
-            }
-        for (int64_t j = 0; j < y.count; j++) {
-            real weight[SIZE], right[SIZE];
-#pragma unroll
-            for (int i = 0; i < SIZE; i++) {
-                int64_t row = r + i * down, col = s + i * across;
-                weight[i] = row < x.count ? w[row * w_row + j * w_col] : 0;
-                right[i] = col < d ? y.rows[j * y.stride + col] : 0;
-            }
-#pragma unroll
-            for (int i = 0; i < SIZE; i++)
-#pragma unroll
-                for (int c = 0; c < SIZE; c++)
-                    sums[i][c] += weight[i] * (left[i][c] - right[c]);
+        for (int i = 0; i < SIZE; i++) {
+            rows[i] = r + i * down < x.count ? r + i * down : x.count - 1;
+            cols[i] = s + i * across < d ? s + i * across : d - 1;
         }
 #pragma unroll
         for (int i = 0; i < SIZE; i++)
 #pragma unroll
-            for (int c = 0; c < SIZE; c++) {
-                int64_t row = r + i * down, col = s + c * across;
-                if (row < x.count && col < d)
-                    grad[row * grad_stride + col] -= sums[i][c];
+            for (int c = 0; c < SIZE; c++)
+                left[i][c] = x.rows[rows[i] * x.stride + cols[c]];
+#pragma unroll 1
+        for (int64_t j = 0; j < y.count; j++)
+#pragma unroll
+            for (int i = 0; i < SIZE; i++) {
+                real weight = w[rows[i] * w_row + j * w_col];
+#pragma unroll
+                for (int c = 0; c < SIZE; c++)
+                    sums[i][c] += weight * (left[i][c] - y.rows[j * y.stride + cols[c]]);
             }
+#pragma unroll
+        for (int i = 0; i < SIZE; i++)
+#pragma unroll
+            for (int c = 0; c < SIZE; c++)
+                if (r + i * down < x.count && s + c * across < d)
+                    grad[rows[i] * grad_stride + cols[c]] -= sums[i][c];
     }
     __syncthreads();
 }

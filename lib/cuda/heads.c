@@ -11,8 +11,10 @@
  * of a result do not depend on the device. */
 enum { LEAST_CHUNK = 256, CHUNK_MULTIPLE = 64, MOST_CHUNKS = 128 };
 
-/* The most blocks that run where their work is in device memory. */
+/* Where the blocks' work is in device memory no more run than there is work for, than fill any
+ * device, or than this much memory holds. */
 enum { MOST_BLOCKS = 1024, UNLIMITED = INT32_MAX };
+static const double most_work = 256.0 * 1024 * 1024;
 
 size_t cuda_heads_element(const cuda_heads *heads)
 {
@@ -35,15 +37,24 @@ void cuda_heads_cut(cuda_heads *heads, int64_t least)
     heads->chunks = (longest + heads->chunk - 1) / heads->chunk;
 }
 
+/* Where the blocks' work lies, and so how many blocks may run. */
+static void place_work(cuda_heads *heads)
+{
+    double bytes = (double)heads->sizes.block_reals * (double)cuda_heads_element(heads);
+    double most = (double)heads->shape.batch * (double)heads->shape.heads * (double)heads->chunks;
+    heads->work_is_shared = bytes <= HEAD_SHARED;
+    most = most > MOST_BLOCKS ? MOST_BLOCKS : most;
+    most = most * bytes > most_work ? most_work / bytes : most;
+    heads->blocks = heads->work_is_shared ? UNLIMITED : most < 1 ? 1 : (int64_t)most;
+}
+
 void cuda_heads_fit(cuda_heads *heads, head_sizes sizes)
 {
     int64_t *const all[] = {&sizes.block_reals, &sizes.head_reals, &sizes.chunk_reals};
     for (int i = 0; i < 3; i++) /* so that every piece can start with doubles or vectors */
         *all[i] = (*all[i] + 3) / 4 * 4;
     heads->sizes = sizes;
-    heads->work_is_shared =
-        (double)sizes.block_reals * (double)cuda_heads_element(heads) <= HEAD_SHARED;
-    heads->blocks = heads->work_is_shared ? UNLIMITED : MOST_BLOCKS;
+    place_work(heads);
 }
 
 static atn_status prepare(atn_context *context, const atn_attention_desc *desc,
@@ -91,7 +102,7 @@ void cuda_heads_layout(core_arena *arena, cuda_heads *heads)
     int64_t pieces = s->batch * s->heads;
     size_t size = cuda_heads_element(heads);
     heads->work =
-        cuda_heads_take(arena, heads->work_is_shared ? 0 : MOST_BLOCKS, sizes->block_reals, size);
+        cuda_heads_take(arena, heads->work_is_shared ? 0 : heads->blocks, sizes->block_reals, size);
     heads->state = cuda_heads_take(arena, pieces, sizes->head_reals, size);
     heads->partials = cuda_heads_take(arena, pieces * heads->chunks, sizes->chunk_reals, size);
     heads->nonfinite = cuda_heads_take(arena, pieces, 1, sizeof(int));

@@ -17,6 +17,12 @@ static const head_operator *operator_of(atn_operator op)
         return &R(cuda_linformer);
     case ATN_SIMA:
         return &R(cuda_sima);
+    case ATN_XNORM:
+        return &R(cuda_xnorm);
+    case ATN_XCA:
+        return &R(cuda_xca);
+    case ATN_EFFICIENT:
+        return &R(cuda_efficient);
     case ATN_PERFORMER:
         return &R(cuda_performer);
     case ATN_RFF:
@@ -25,6 +31,8 @@ static const head_operator *operator_of(atn_operator op)
         return &R(cuda_elu);
     case ATN_COSFORMER:
         return &R(cuda_cosformer);
+    case ATN_NYSTROMFORMER:
+        return &R(cuda_nystromformer);
     case ATN_LSH:
         return &R(cuda_lsh);
     default:
@@ -86,9 +94,12 @@ template <bool (*bad)(const head &)>
 static __global__ void __launch_bounds__(BLOCK_THREADS)
     note_bad(const __grid_constant__ head_call c, int64_t chunks)
 {
+    __shared__ head h;
     int64_t pieces = c.plan.shape.batch * c.plan.shape.heads;
     for (int64_t i = blockIdx.x; i < pieces * chunks; i += gridDim.x) {
-        head h = head_open(c, i / chunks, i % chunks, chunks);
+        if (threadIdx.x == 0)
+            head_open(c, i / chunks, i % chunks, chunks, &h);
+        __syncthreads();
         if (__syncthreads_or(bad(h)) && threadIdx.x == 0)
             c.plan.nonfinite[i / chunks] = 1;
     }

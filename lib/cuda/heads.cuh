@@ -119,56 +119,55 @@ static __device__ token_rows rows_of(const atn_tensor &t, int64_t piece, const i
     return rows;
 }
 
-/* chunks: of this pass, 1 or the plan's. */
-static __device__ head head_open(const head_call &c, int64_t piece, int64_t chunk, int64_t chunks)
+/* One thread fills in the block's. chunks: of this pass, 1 or the plan's. */
+static __device__ void head_open(const head_call &c, int64_t piece, int64_t chunk, int64_t chunks,
+                                 head *h)
 {
     const cuda_heads &p = c.plan;
     const atn_attention_shape &s = p.shape;
     int64_t b = piece / s.heads, both = s.tokens + s.key_tokens;
     const int64_t *positions = c.masked ? p.positions + b * both : NULL;
     const int64_t *key_positions = c.masked ? positions + s.tokens : NULL;
-    head h = {};
-    h.desc = &p.desc;
-    h.tf32 = p.desc.dtype == ATN_TF32;
-    h.index = piece % s.heads;
-    h.heads = s.heads;
-    h.batch = b;
-    h.piece = piece;
-    h.n = c.masked ? p.counts[2 * b] : s.tokens;
-    h.n_k = c.masked ? p.counts[2 * b + 1] : s.key_tokens;
-    h.d = s.dim;
-    h.dv = s.value_dim;
-    h.length = s.tokens;
-    h.key_length = s.key_tokens;
-    h.chunk = chunk;
-    h.step = c.step;
-    h.chunks = p.chunks;
+    h->desc = &p.desc;
+    h->tf32 = p.desc.dtype == ATN_TF32;
+    h->index = piece % s.heads;
+    h->heads = s.heads;
+    h->batch = b;
+    h->piece = piece;
+    h->n = c.masked ? p.counts[2 * b] : s.tokens;
+    h->n_k = c.masked ? p.counts[2 * b + 1] : s.key_tokens;
+    h->d = s.dim;
+    h->dv = s.value_dim;
+    h->length = s.tokens;
+    h->key_length = s.key_tokens;
+    h->chunk = chunk;
+    h->step = c.step;
+    h->chunks = p.chunks;
     int64_t tokens = chunks == 1 ? INT64_MAX / 2 : p.chunk;
-    h.chunk_tokens = tokens;
-    h.first = head_smaller(chunk * tokens, h.n);
-    h.end = head_smaller(chunk * tokens + tokens, h.n);
-    h.first_key = head_smaller(chunk * tokens, h.n_k);
-    h.end_key = head_smaller(chunk * tokens + tokens, h.n_k);
-    h.q = rows_of(c.q, piece, positions);
-    h.k = rows_of(c.k, piece, key_positions);
-    h.v = rows_of(c.v, piece, key_positions);
+    h->chunk_tokens = tokens;
+    h->first = head_smaller(chunk * tokens, h->n);
+    h->end = head_smaller(chunk * tokens + tokens, h->n);
+    h->first_key = head_smaller(chunk * tokens, h->n_k);
+    h->end_key = head_smaller(chunk * tokens + tokens, h->n_k);
+    h->q = rows_of(c.q, piece, positions);
+    h->k = rows_of(c.k, piece, key_positions);
+    h->v = rows_of(c.v, piece, key_positions);
     if (c.backward) {
-        h.grad_out = rows_of(c.grad_out, piece, positions);
-        h.grad_q = rows_of(c.grad_q, piece, positions);
-        h.grad_k = rows_of(c.grad_k, piece, key_positions);
-        h.grad_v = rows_of(c.grad_v, piece, key_positions);
-        for (int i = 0; i < ATN_PARAMETER_COUNT; i++)
-            if (c.wanted & 1u << i)
-                h.grad_parameters[i] = (real *)p.sums[i] + piece * p.sum_sizes[i];
+        h->grad_out = rows_of(c.grad_out, piece, positions);
+        h->grad_q = rows_of(c.grad_q, piece, positions);
+        h->grad_k = rows_of(c.grad_k, piece, key_positions);
+        h->grad_v = rows_of(c.grad_v, piece, key_positions);
     } else {
-        h.out = rows_of(c.out, piece, positions);
+        h->out = rows_of(c.out, piece, positions);
     }
-    h.state = (real *)p.state + piece * p.sizes.head_reals;
-    h.chunk_reals = p.sizes.chunk_reals;
-    h.partials = (real *)p.partials + piece * p.chunks * p.sizes.chunk_reals;
-    h.work = p.work_is_shared ? cuda_shared<real>()
-                              : (real *)p.work + (int64_t)blockIdx.x * p.sizes.block_reals;
-    return h;
+    for (int i = 0; i < ATN_PARAMETER_COUNT; i++)
+        h->grad_parameters[i] =
+            c.wanted & 1u << i ? (real *)p.sums[i] + piece * p.sum_sizes[i] : NULL;
+    h->state = (real *)p.state + piece * p.sizes.head_reals;
+    h->chunk_reals = p.sizes.chunk_reals;
+    h->partials = (real *)p.partials + piece * p.chunks * p.sizes.chunk_reals;
+    h->work = p.work_is_shared ? cuda_shared<real>()
+                               : (real *)p.work + (int64_t)blockIdx.x * p.sizes.block_reals;
 }
 
 /* ---- Passes ---- */
@@ -178,13 +177,14 @@ template <void (*pass)(const head &), bool always>
 static __global__ void __launch_bounds__(BLOCK_THREADS)
     run_pass(const __grid_constant__ head_call c, int64_t chunks)
 {
+    __shared__ head h; /* not in every thread's registers */
     int64_t pieces = c.plan.shape.batch * c.plan.shape.heads;
     for (int64_t i = blockIdx.x; i < pieces * chunks; i += gridDim.x) {
-        int64_t piece = i / chunks;
-        if (always || !c.plan.nonfinite[piece]) {
-            head h = head_open(c, piece, i % chunks, chunks);
+        if (threadIdx.x == 0)
+            head_open(c, i / chunks, i % chunks, chunks, &h);
+        __syncthreads();
+        if (always || !c.plan.nonfinite[h.piece])
             pass(h);
-        }
         __syncthreads();
     }
 }
@@ -195,13 +195,14 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
     run_pass_with(const __grid_constant__ head_call c, const __grid_constant__ T more,
                   int64_t chunks)
 {
+    __shared__ head h;
     int64_t pieces = c.plan.shape.batch * c.plan.shape.heads;
     for (int64_t i = blockIdx.x; i < pieces * chunks; i += gridDim.x) {
-        int64_t piece = i / chunks;
-        if (always || !c.plan.nonfinite[piece]) {
-            head h = head_open(c, piece, i % chunks, chunks);
+        if (threadIdx.x == 0)
+            head_open(c, i / chunks, i % chunks, chunks, &h);
+        __syncthreads();
+        if (always || !c.plan.nonfinite[h.piece])
             pass(h, more);
-        }
         __syncthreads();
     }
 }

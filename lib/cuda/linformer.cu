@@ -57,17 +57,23 @@ static __device__ projection values_projection(const head &h)
     return p;
 }
 
-/* A head whose tokens are K' and V'. */
-static __device__ head head_of_sums(const head &h, const head_memory &m)
+/* A head whose tokens are K' and V', the block's. */
+static __device__ const head &head_of_sums(const head &h)
 {
+    __shared__ head f;
     atn_dtype type = sizeof(real) == sizeof(double) ? ATN_F64 : ATN_F32;
-    head f = h;
-    f.n_k = f.end_key = m.r;
-    f.first_key = 0;
-    f.k = {m.sums, type, h.d, NULL};
-    f.v = {m.sums + m.r * h.d, type, h.dv, NULL};
-    f.grad_k = {head_partial(h), type, h.d, NULL};
-    f.grad_v = {head_partial(h) + m.r * h.d, type, h.dv, NULL};
+    head_memory m = memory_of(h);
+    real *partial = head_partial(h);
+    if (threadIdx.x == 0) {
+        f = h;
+        f.n_k = f.end_key = m.r;
+        f.first_key = 0;
+        f.k = {m.sums, type, h.d, NULL};
+        f.v = {m.sums + m.r * h.d, type, h.dv, NULL};
+        f.grad_k = {partial, type, h.d, NULL};
+        f.grad_v = {partial + m.r * h.d, type, h.dv, NULL};
+    }
+    __syncthreads();
     return f;
 }
 
@@ -77,8 +83,8 @@ static __device__ head head_of_sums(const head &h, const head_memory &m)
 static __device__ void load_columns(const token_rows &matrix, int64_t first, int64_t count,
                                     int64_t c0, int64_t cols, real *tile)
 {
-    BLOCK_EACH (e, count * cols)
-        tile[e] = rows_get(matrix, first + e / cols, c0 + e % cols);
+    BLOCK_ENTRIES (i, c, count, cols)
+        tile[i * cols + c] = rows_get(matrix, first + i, c0 + c);
     __syncthreads();
 }
 
@@ -115,7 +121,7 @@ static __device__ void finish_sums(const head &h)
 
 static __device__ void write_output(const head &h)
 {
-    softmax_forward(head_of_sums(h, memory_of(h)));
+    softmax_forward(head_of_sums(h));
 }
 
 /* ---- Backward ---- */
@@ -124,7 +130,7 @@ static __device__ void write_output(const head &h)
 static __device__ void push_queries(const head &h)
 {
     head_memory m = memory_of(h);
-    head f = head_of_sums(h, m);
+    const head &f = head_of_sums(h);
     softmax_measure(f, m.statistics);
     softmax_grad_queries(f, m.statistics);
     block_fill(m.r * (h.d + h.dv), 0, head_partial(h));

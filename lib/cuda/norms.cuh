@@ -197,4 +197,65 @@ static __device__ void columns_add_along(const head &h, int64_t d, int64_t offse
     __syncthreads();
 }
 
+/* ---- Lines, each divided by its own norm: a warp to each ---- */
+
+/* Line l: count elements from l start on, step apart. */
+typedef struct {
+    int64_t lines, start, count, step;
+} line_layout;
+
+/* The Euclidean norm of a line, by the lanes of a warp. */
+static __device__ double line_norm(int64_t count, int64_t step, const real *x)
+{
+    double largest = 0, sum = 0;
+    for (int64_t i = threadIdx.x % 32; i < count; i += 32)
+        largest = larger(largest, fabs((double)x[i * step]));
+    largest = warp_max(largest);
+    if (!(largest > 0 && largest < HUGE_VAL))
+        return largest;
+    double unit = norm_unit(largest);
+    for (int64_t i = threadIdx.x % 32; i < count; i += 32) {
+        double scaled = (double)x[i * step] * unit;
+        sum += scaled * scaled;
+    }
+    return sqrt(warp_sum(sum)) / unit;
+}
+
+/* Each line becomes gamma x / max(|x|, epsilon); the divisors are kept. */
+static __device__ void lines_normalise(const line_layout &l, double gamma, double epsilon, real *x,
+                                       double *divisors, double *varies)
+{
+    for (int64_t line = threadIdx.x / 32; line < l.lines; line += BLOCK_WARPS) {
+        real *to = x + line * l.start;
+        double norm = line_norm(l.count, l.step, to), varying;
+        double divisor = norm_divisor(norm, epsilon, &varying);
+        for (int64_t i = threadIdx.x % 32; i < l.count; i += 32)
+            to[i * l.step] = (real)(gamma * ((double)to[i * l.step] / divisor));
+        if (threadIdx.x % 32 == 0) {
+            divisors[line] = divisor;
+            varies[line] = varying;
+        }
+    }
+    __syncthreads();
+}
+
+/* The gradient by x from `scale` times that by x^, in place: (g - (g.x^) x^) / |x|, or g / e. */
+static __device__ void lines_pull(const line_layout &l, double scale, const real *normalised,
+                                  const double *divisors, const double *varies, real *grad)
+{
+    for (int64_t line = threadIdx.x / 32; line < l.lines; line += BLOCK_WARPS) {
+        const real *x = normalised + line * l.start;
+        real *g = grad + line * l.start;
+        double along = 0, factor = scale / divisors[line];
+        for (int64_t i = threadIdx.x % 32; i < l.count; i += 32)
+            along += (double)g[i * l.step] * (double)x[i * l.step];
+        along = varies[line] * warp_sum(along);
+        for (int64_t i = threadIdx.x % 32; i < l.count; i += 32) {
+            double across = (double)g[i * l.step] - along * (double)x[i * l.step];
+            g[i * l.step] = (real)(factor * across);
+        }
+    }
+    __syncthreads();
+}
+
 #endif

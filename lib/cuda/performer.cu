@@ -160,6 +160,8 @@ static __device__ void pull_exponentials(const linear &l, const performer_option
         kept.half_slopes[i] = -total;
 }
 
+namespace /* one for each real */
+{
 struct random_features {
     static __host__ __device__ feature_map describe(const atn_attention_desc &desc, int64_t d)
     {
@@ -217,6 +219,7 @@ struct random_features {
         __syncthreads();
     }
 };
+} // namespace
 
 /* ---- The keys' stabiliser: one look at all keys ---- */
 

@@ -4,6 +4,8 @@
 #include "cuda/gaussian.cuh"
 #include "cuda/linear.cuh"
 
+namespace /* one for each real */
+{
 struct fourier_features {
     static __host__ __device__ feature_map describe(const atn_attention_desc &desc, int64_t d)
     {
@@ -45,6 +47,7 @@ struct fourier_features {
                    l.x, h.d);
     }
 };
+} // namespace
 
 static __device__ void load_projection(const head &h)
 {

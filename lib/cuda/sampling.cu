@@ -75,8 +75,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
 {
     int64_t d = s.d;
     unsigned lane = threadIdx.x % 32;
-    WARP_EACH(l, s.heads * s.m)
-    {
+    WARP_EACH (l, s.heads * s.m) {
         const real *row = (const real *)s.outputs + l * d;
         token_rows to = rows_of(landmarks, l / s.m, NULL);
         double mean = 0, variance = 0;

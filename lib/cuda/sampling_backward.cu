@@ -182,8 +182,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
 {
     unsigned lane = threadIdx.x % 32;
     const atn_tensor &weight = s.desc.norm_weight;
-    WARP_EACH(l, s.heads * s.m)
-    {
+    WARP_EACH (l, s.heads * s.m) {
         token_rows grads = rows_of(landmarks, l / s.m, NULL);
         double slopes = 0, projection = 0;
         for (int64_t c = lane; c < s.d; c += 32) {

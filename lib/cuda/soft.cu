@@ -74,6 +74,25 @@ static __device__ soft_tiles tiles_of(const head &h, const soft_matrices &s)
     return t;
 }
 
+/* What a pass over tokens has, in shared memory: registers are few, which is also why what it calls
+ * is not copied into it. */
+typedef struct {
+    soft_memory g;
+    soft_tiles t;
+    gaussian k;
+    point_set tokens; /* that are loaded */
+} soft_block;
+
+static __device__ void open_block(const head &h, const soft_matrices &s, soft_block *b)
+{
+    if (threadIdx.x == 0) {
+        b->g = memory_of(h, s);
+        b->t = tiles_of(h, s);
+        b->k = gaussian_of(*h.desc, h.heads, h.d);
+    }
+    __syncthreads();
+}
+
 /* ---- Before the tokens ---- */
 
 /* D^1/2, D = diag(A 1) (Eq. 17); a warp for each row. */
@@ -135,48 +154,50 @@ static __device__ void round_landmarks(const head &h, const soft_matrices &s)
 
 /* ---- A tile of tokens ---- */
 
-static __device__ point_set load_tokens(const head &h, const gaussian &k, const soft_tiles &t,
-                                        int64_t first, int64_t rows)
+static __device__ __noinline__ void load_tokens(const head &h, soft_block *b, int64_t first,
+                                                int64_t rows)
 {
-    block_load(h.q, first, rows, h.d, t.tokens);
-    return gaussian_points(k, rows, t.tokens, h.d, t.norms);
+    block_load(h.q, first, rows, h.d, b->t.tokens);
+    point_set tokens = gaussian_points(b->k, rows, b->t.tokens, h.d, b->t.norms);
+    if (threadIdx.x == 0)
+        b->tokens = tokens;
+    __syncthreads();
 }
 
 /* Landmarks first .. first + count - 1 of those used. */
-static __device__ point_set load_landmarks(const gaussian &k, const soft_memory &g,
-                                           const soft_tiles &t, int64_t first, int64_t count)
+static __device__ point_set load_landmarks(const soft_block &b, int64_t first, int64_t count)
 {
-    BLOCK_EACH (e, count * k.d)
-        t.other[e / k.d * t.stride + e % k.d] = g.rows[first * k.d + e];
+    int64_t d = b.k.d;
+    BLOCK_EACH (e, count * d)
+        b.t.other[e / d * b.t.stride + e % d] = b.g.rows[first * d + e];
     __syncthreads();
-    return gaussian_points(k, count, t.other, t.stride, t.other_norms);
+    return gaussian_points(b.k, count, b.t.other, b.t.stride, b.t.other_norms);
 }
 
 /* kernel = K(Q, L) for the tokens that are loaded and `cols` landmarks. */
-static __device__ void fill_kernel(const gaussian &k, const soft_memory &g, const soft_tiles &t,
-                                   const point_set &tokens, int64_t first, int64_t cols)
+static __device__ __noinline__ void fill_kernel(const soft_block &b, int64_t first, int64_t cols)
 {
     for (int64_t j = 0; j < cols; j += HEAD_TILE) {
-        point_set l = load_landmarks(k, g, t, first + j, head_smaller(HEAD_TILE, cols - j));
-        gaussian_tile(k, tokens, l, t.kernel + j, t.columns);
+        point_set l = load_landmarks(b, first + j, head_smaller(HEAD_TILE, cols - j));
+        gaussian_tile(b.k, b.tokens, l, b.t.kernel + j, b.t.columns);
     }
 }
 
 /* Rows times L^-T, in factor form: forward substitution, four threads for each row. */
-static __device__ void solve_rows(const soft_memory &g, const soft_tiles &t, int64_t rows,
-                                  real *tile)
+static __device__ __noinline__ void solve_rows(const soft_block &b, real *tile)
 {
     static_assert(HEAD_TILE * 4 == BLOCK_THREADS, "four threads for each row");
-    int64_t part = threadIdx.x % 4, i = threadIdx.x / 4;
-    real *row = tile + i * t.columns;
-    for (int64_t k = 0; k < g.count; k++) {
+    int64_t part = threadIdx.x % 4, i = threadIdx.x / 4, m = b.g.m;
+    bool here = i < b.tokens.count;
+    real *row = tile + i * b.t.columns;
+    for (int64_t k = 0; k < b.g.count; k++) {
         real sum = 0;
-        for (int64_t c = part; c < k && i < rows; c += 4)
-            sum += row[c] * g.x[k * g.m + c];
+        for (int64_t c = part; c < k && here; c += 4)
+            sum += row[c] * b.g.x[k * m + c];
         sum += __shfl_xor_sync(0xffffffffu, sum, 1);
         sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-        if (part == 0 && i < rows)
-            row[k] = (row[k] - sum) / g.x[k * g.m + k];
+        if (part == 0 && here)
+            row[k] = (row[k] - sum) / b.g.x[k * m + k];
         __syncwarp();
     }
     __syncthreads();
@@ -185,33 +206,32 @@ static __device__ void solve_rows(const soft_memory &g, const soft_tiles &t, int
 /* ---- First pass: U, and backward T, over a chunk ---- */
 
 /* sums (cols x dv) += kernel^T values. */
-static __device__ void add_product(const head &h, const soft_tiles &t, const token_rows &values,
-                                   int64_t first, int64_t rows, int64_t cols, real *sums)
+static __device__ __noinline__ void add_product(const head &h, const soft_block &b,
+                                                const token_rows &values, int64_t first,
+                                                int64_t cols, real *sums)
 {
-    block_load(values, first, rows, h.dv, t.other);
-    block_gemm(h.tf32, TRANSPOSED, AS_IT_IS, cols, h.dv, rows, t.kernel, t.columns, t.other, h.dv,
-               true, sums, h.dv);
+    int64_t rows = b.tokens.count;
+    block_load(values, first, rows, h.dv, b.t.other);
+    block_gemm(h.tf32, TRANSPOSED, AS_IT_IS, cols, h.dv, rows, b.t.kernel, b.t.columns, b.t.other,
+               h.dv, true, sums, h.dv);
 }
 
-static __device__ void sum_tokens(const head &h, const soft_matrices &s)
+template <bool backward> static __device__ void sum_tokens(const head &h, const soft_matrices &s)
 {
-    soft_memory g = memory_of(h, s);
-    soft_tiles t = tiles_of(h, s);
-    gaussian k = gaussian_of(*h.desc, h.heads, h.d);
-    real *sums = head_partial(h), *grad_sums = sums + g.m * h.dv;
-    bool backward = h.grad_out.memory != NULL;
-    block_fill((backward ? 2 : 1) * g.m * h.dv, 0, sums);
+    __shared__ soft_block b;
+    open_block(h, s, &b);
+    real *sums = head_partial(h), *grad_sums = sums + b.g.m * h.dv;
+    block_fill((backward ? 2 : 1) * b.g.m * h.dv, 0, sums);
     for (int64_t i = h.first; i < h.end; i += HEAD_TILE) {
-        int64_t rows = head_smaller(HEAD_TILE, h.end - i);
-        point_set tokens = load_tokens(h, k, t, i, rows);
-        for (int64_t j = 0; j < g.count; j += t.columns) {
-            int64_t cols = head_smaller(t.columns, g.count - j);
-            fill_kernel(k, g, t, tokens, j, cols);
-            if (g.pivots)
-                solve_rows(g, t, rows, t.kernel);
-            add_product(h, t, h.v, i, rows, cols, sums + j * h.dv);
+        load_tokens(h, &b, i, head_smaller(HEAD_TILE, h.end - i));
+        for (int64_t j = 0; j < b.g.count; j += b.t.columns) {
+            int64_t cols = head_smaller(b.t.columns, b.g.count - j);
+            fill_kernel(b, j, cols);
+            if (b.g.pivots)
+                solve_rows(b, b.t.kernel);
+            add_product(h, b, h.v, i, cols, sums + j * h.dv);
             if (backward)
-                add_product(h, t, h.grad_out, i, rows, cols, grad_sums + j * h.dv);
+                add_product(h, b, h.grad_out, i, cols, grad_sums + j * h.dv);
         }
     }
 }
@@ -253,8 +273,9 @@ static __device__ void finish_sums(const head &h, const soft_matrices &s)
 
 /* The published code's depthwise convolution on V's grid: adds it to `rows` tokens' outputs. With
  * `mirrored` the filter is, and that is the way back. */
-static __device__ void add_residual(const head &h, const token_rows &values, bool mirrored,
-                                    int64_t first, int64_t rows, real *tile)
+static __device__ __noinline__ void add_residual(const head &h, const token_rows &values,
+                                                 bool mirrored, int64_t first, int64_t rows,
+                                                 real *tile)
 {
     const atn_tensor &residual = h.desc->residual;
     token_rows filter = head_parameter(residual, h.index);
@@ -273,27 +294,33 @@ static __device__ void add_residual(const head &h, const token_rows &values, boo
     __syncthreads();
 }
 
+/* output (rows x dv) += kernel weights. */
+static __device__ __noinline__ void add_output(const head &h, const soft_block &b, int64_t cols,
+                                               const real *weights)
+{
+    block_gemm(h.tf32, AS_IT_IS, AS_IT_IS, b.tokens.count, h.dv, cols, b.t.kernel, b.t.columns,
+               weights, h.dv, true, b.t.slopes, h.dv);
+}
+
 static __device__ void write_output(const head &h, const soft_matrices &s)
 {
-    soft_memory g = memory_of(h, s);
-    soft_tiles t = tiles_of(h, s);
-    gaussian k = gaussian_of(*h.desc, h.heads, h.d);
-    const real *weights = g.pivots ? g.sums : g.weights;
+    __shared__ soft_block b;
+    open_block(h, s, &b);
+    const real *weights = b.g.pivots ? b.g.sums : b.g.weights;
     for (int64_t i = h.first; i < h.end; i += HEAD_TILE) {
         int64_t rows = head_smaller(HEAD_TILE, h.end - i);
-        point_set tokens = load_tokens(h, k, t, i, rows);
-        block_fill(rows * h.dv, 0, t.slopes);
-        for (int64_t j = 0; j < g.count; j += t.columns) {
-            int64_t cols = head_smaller(t.columns, g.count - j);
-            fill_kernel(k, g, t, tokens, j, cols);
-            if (g.pivots)
-                solve_rows(g, t, rows, t.kernel);
-            block_gemm(h.tf32, AS_IT_IS, AS_IT_IS, rows, h.dv, cols, t.kernel, t.columns,
-                       weights + j * h.dv, h.dv, true, t.slopes, h.dv);
+        load_tokens(h, &b, i, rows);
+        block_fill(rows * h.dv, 0, b.t.slopes);
+        for (int64_t j = 0; j < b.g.count; j += b.t.columns) {
+            int64_t cols = head_smaller(b.t.columns, b.g.count - j);
+            fill_kernel(b, j, cols);
+            if (b.g.pivots)
+                solve_rows(b, b.t.kernel);
+            add_output(h, b, cols, weights + j * h.dv);
         }
         if (h.desc->residual.data)
-            add_residual(h, h.v, false, i, rows, t.slopes);
-        block_store(h.out, i, rows, h.dv, t.slopes);
+            add_residual(h, h.v, false, i, rows, b.t.slopes);
+        block_store(h.out, i, rows, h.dv, b.t.slopes);
     }
 }
 
@@ -414,68 +441,74 @@ static __device__ __forceinline__ real *gradient_rows(const token_rows &rows, in
 }
 
 /* dV = P^T B2 = (L^-1 P)^T (L^-1 T): in factor form the second is the exact one. */
-static __device__ void value_gradient(const head &h, const soft_memory &g, const soft_tiles &t,
-                                      int64_t i, int64_t rows, int64_t first, int64_t cols)
+static __device__ __noinline__ void value_gradient(const head &h, const soft_block &b, int64_t i,
+                                                   int64_t first, int64_t cols)
 {
-    const real *kernel = t.kernel, *weights = g.grad_weights + first * h.dv;
-    if (g.pivots) {
-        BLOCK_EACH (e, rows * t.columns)
-            t.slopes[e] = t.kernel[e];
+    const real *kernel = b.t.kernel, *weights = b.g.grad_weights + first * h.dv;
+    int64_t rows = b.tokens.count;
+    if (b.g.pivots) {
+        BLOCK_EACH (e, rows * b.t.columns)
+            b.t.slopes[e] = b.t.kernel[e];
         __syncthreads();
-        solve_rows(g, t, rows, t.slopes);
-        kernel = t.slopes;
-        weights = g.grad_sums;
+        solve_rows(b, b.t.slopes);
+        kernel = b.t.slopes;
+        weights = b.g.grad_sums;
     }
-    block_gemm(h.tf32, AS_IT_IS, AS_IT_IS, rows, h.dv, cols, kernel, t.columns, weights, h.dv, true,
-               gradient_rows(h.grad_v, i), h.grad_v.stride);
+    block_gemm(h.tf32, AS_IT_IS, AS_IT_IS, rows, h.dv, cols, kernel, b.t.columns, weights, h.dv,
+               true, gradient_rows(h.grad_v, i), h.grad_v.stride);
 }
 
 /* slopes (rows x cols) = values weights^T, or are added that. */
-static __device__ void add_slopes(const head &h, const soft_tiles &t, const token_rows &values,
-                                  int64_t i, int64_t rows, int64_t cols, const real *weights,
-                                  bool add)
+static __device__ __noinline__ void add_slopes(const head &h, const soft_block &b,
+                                               const token_rows &values, int64_t i, int64_t cols,
+                                               const real *weights, bool add)
 {
-    block_load(values, i, rows, h.dv, t.other);
-    block_gemm(h.tf32, AS_IT_IS, TRANSPOSED, rows, cols, h.dv, t.other, h.dv, weights, h.dv, add,
-               t.slopes, t.columns);
+    int64_t rows = b.tokens.count;
+    block_load(values, i, rows, h.dv, b.t.other);
+    block_gemm(h.tf32, AS_IT_IS, TRANSPOSED, rows, cols, h.dv, b.t.other, h.dv, weights, h.dv, add,
+               b.t.slopes, b.t.columns);
+}
+
+static __device__ __noinline__ void pull(const gaussian &k, int trans_w, const real *w,
+                                         int64_t w_stride, const point_set &x, const point_set &y,
+                                         real *grad, int64_t grad_stride)
+{
+    gaussian_pull(k, trans_w, w, w_stride, x, y, grad, grad_stride);
 }
 
 /* What the kernel's columns pull at tokens and landmarks with, 2 s dK K. */
-static __device__ void pull_tokens(const head &h, const gaussian &k, const soft_memory &g,
-                                   const soft_tiles &t, const point_set &tokens, int64_t i,
-                                   int64_t first, int64_t cols, real *pulls)
+static __device__ __noinline__ void pull_both(const head &h, const soft_block &b, int64_t i,
+                                              int64_t first, int64_t cols, real *pulls)
 {
-    real two_s = (real)(2 * k.s);
-    BLOCK_EACH (e, tokens.count * cols) {
-        int64_t at = e / cols * t.columns + e % cols;
-        t.slopes[at] *= two_s * t.kernel[at];
+    real two_s = (real)(2 * b.k.s);
+    BLOCK_EACH (e, b.tokens.count * cols) {
+        int64_t at = e / cols * b.t.columns + e % cols;
+        b.t.slopes[at] *= two_s * b.t.kernel[at];
     }
     for (int64_t j = 0; j < cols; j += HEAD_TILE) {
-        point_set l = load_landmarks(k, g, t, first + j, head_smaller(HEAD_TILE, cols - j));
-        gaussian_pull(k, AS_IT_IS, t.slopes + j, t.columns, tokens, l, gradient_rows(h.grad_q, i),
-                      h.grad_q.stride);
-        gaussian_pull(k, TRANSPOSED, t.slopes + j, t.columns, l, tokens, pulls + (first + j) * h.d,
-                      h.d);
+        point_set l = load_landmarks(b, first + j, head_smaller(HEAD_TILE, cols - j));
+        pull(b.k, AS_IT_IS, b.t.slopes + j, b.t.columns, b.tokens, l, gradient_rows(h.grad_q, i),
+             h.grad_q.stride);
+        pull(b.k, TRANSPOSED, b.t.slopes + j, b.t.columns, l, b.tokens, pulls + (first + j) * h.d,
+             h.d);
     }
 }
 
 static __device__ void differentiate_tokens(const head &h, const soft_matrices &s)
 {
-    soft_memory g = memory_of(h, s);
-    soft_tiles t = tiles_of(h, s);
-    gaussian k = gaussian_of(*h.desc, h.heads, h.d);
-    real *pulls = head_partial(h) + 2 * g.m * h.dv;
-    block_fill(g.m * h.d, 0, pulls);
+    __shared__ soft_block b;
+    open_block(h, s, &b);
+    real *pulls = head_partial(h) + 2 * b.g.m * h.dv;
+    block_fill(b.g.m * h.d, 0, pulls);
     for (int64_t i = h.first; i < h.end; i += HEAD_TILE) {
-        int64_t rows = head_smaller(HEAD_TILE, h.end - i);
-        point_set tokens = load_tokens(h, k, t, i, rows);
-        for (int64_t j = 0; j < g.count; j += t.columns) {
-            int64_t cols = head_smaller(t.columns, g.count - j);
-            fill_kernel(k, g, t, tokens, j, cols);
-            value_gradient(h, g, t, i, rows, j, cols);
-            add_slopes(h, t, h.grad_out, i, rows, cols, g.weights + j * h.dv, false);
-            add_slopes(h, t, h.v, i, rows, cols, g.grad_weights + j * h.dv, true);
-            pull_tokens(h, k, g, t, tokens, i, j, cols, pulls);
+        load_tokens(h, &b, i, head_smaller(HEAD_TILE, h.end - i));
+        for (int64_t j = 0; j < b.g.count; j += b.t.columns) {
+            int64_t cols = head_smaller(b.t.columns, b.g.count - j);
+            fill_kernel(b, j, cols);
+            value_gradient(h, b, i, j, cols);
+            add_slopes(h, b, h.grad_out, i, cols, b.g.weights + j * h.dv, false);
+            add_slopes(h, b, h.v, i, cols, b.g.grad_weights + j * h.dv, true);
+            pull_both(h, b, i, j, cols, pulls);
         }
     }
 }
@@ -654,7 +687,7 @@ static void forward(head_launch *l)
                               "passes are fused: q, v and the output must begin, and their rows, "
                               "heads and entries be apart, by multiples of 16 bytes");
     open_heads(l, false);
-    SOFT_OVER_CHUNKS(l, sum_tokens);
+    SOFT_OVER_CHUNKS(l, sum_tokens<false>);
     SOFT_OVER_HEADS(l, finish_sums);
     SOFT_OVER_CHUNKS(l, write_output);
 }
@@ -692,7 +725,7 @@ static void differentiate_landmarks(head_launch *l)
 static void backward(head_launch *l)
 {
     open_heads(l, false);
-    SOFT_OVER_CHUNKS(l, sum_tokens);
+    SOFT_OVER_CHUNKS(l, sum_tokens<true>);
     SOFT_OVER_ALL_HEADS(l, differentiate_inverse);
     adjoint(l);
     SOFT_OVER_HEADS(l, pull_landmarks);

@@ -264,9 +264,9 @@ static __device__ void softmax_forward(const head &h)
             block_gemm(h.tf32, AS_IT_IS, AS_IT_IS, rows, h.dv, keys, t.weights, HEAD_TILE, t.k,
                        h.dv, true, out, h.dv);
         }
-        BLOCK_EACH (e, rows * h.dv) { /* a sum of 0: no key seen, a row of 0 */
-            double sum = state.sum[e / h.dv];
-            rows_set(h.out, i + e / h.dv, e % h.dv, sum != 0 ? (real)((double)out[e] / sum) : 0);
+        BLOCK_ENTRIES (r, c, rows, h.dv) { /* a sum of 0: no key seen, a row of 0 */
+            double sum = state.sum[r];
+            rows_set(h.out, i + r, c, sum != 0 ? (real)((double)out[r * h.dv + c] / sum) : 0);
         }
         __syncthreads();
     }
@@ -310,8 +310,7 @@ static __device__ void softmax_measure(const head &h, real *statistics)
 static __device__ void softmax_weights(const head &h, const real *statistics, int64_t i,
                                        int64_t rows, int64_t j, int64_t keys, real *weights)
 {
-    BLOCK_EACH (e, rows * keys) {
-        int64_t r = e / keys, s = e % keys;
+    BLOCK_ENTRIES (r, s, rows, keys) {
         const real *of = statistics + SOFTMAX_STATISTICS * (i + r);
         real *weight = weights + r * HEAD_TILE + s;
         *weight = softmax_sees(h, i + r, j + s) ? real_exp(*weight - of[0]) * of[1] : 0;

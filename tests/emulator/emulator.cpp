@@ -6,19 +6,9 @@
 #include <cstdlib>
 #include <mutex>
 #include <sys/mman.h>
+#include <ucontext.h>
 
 #include "internal.h"
-
-#if defined __SANITIZE_ADDRESS__
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
-#elif defined __has_feature
-#if __has_feature(address_sanitizer)
-#define __SANITIZE_ADDRESS__ 1
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
-#endif
-#endif
 
 uint3 threadIdx, blockIdx;
 dim3 blockDim(0, 0, 0), gridDim(0, 0, 0);
@@ -26,13 +16,13 @@ dim3 blockDim(0, 0, 0), gridDim(0, 0, 0);
 /* ---- Fibers: a stack each and the registers a call preserves ---- */
 
 enum { FIBERS = 1024, PAGE = 64 << 10 /* a multiple of every page size in use */ };
-#ifdef __SANITIZE_ADDRESS__
+#ifdef EMULATOR_ASAN
 enum { STACK = 256 << 10 };
 #else
 enum { STACK = 64 << 10 };
 #endif
 
-#if defined __x86_64__
+#if defined __x86_64__ && !defined EMULATOR_UCONTEXT
 /* emulator_switch(&from, to): pushes the registers, leaves the stack pointer in `from`, takes
  * `to`'s stack and pops what was pushed there. */
 asm(R"(
@@ -61,59 +51,33 @@ emulator_switch:
 extern "C" void emulator_switch(void **from, void *to);
 
 /* Six registers, the entry to return to, and a null return address for it. */
-static void *first_frame(char *top, void (*entry)(void))
+static void *first_frame(char *bottom, char *top, void (*entry)(void))
 {
     void **frame = (void **)(void *)top - 8;
     std::memset(frame, 0, 8 * sizeof *frame);
     frame[6] = (void *)entry;
     return frame;
 }
-#elif defined __aarch64__
-asm(R"(
-.text
-.hidden emulator_switch
-.globl emulator_switch
-.type emulator_switch, %function
-emulator_switch:
-    sub sp, sp, #160
-    stp x19, x20, [sp]
-    stp x21, x22, [sp, #16]
-    stp x23, x24, [sp, #32]
-    stp x25, x26, [sp, #48]
-    stp x27, x28, [sp, #64]
-    stp x29, x30, [sp, #80]
-    stp d8, d9, [sp, #96]
-    stp d10, d11, [sp, #112]
-    stp d12, d13, [sp, #128]
-    stp d14, d15, [sp, #144]
-    mov x9, sp
-    str x9, [x0]
-    mov sp, x1
-    ldp x19, x20, [sp]
-    ldp x21, x22, [sp, #16]
-    ldp x23, x24, [sp, #32]
-    ldp x25, x26, [sp, #48]
-    ldp x27, x28, [sp, #64]
-    ldp x29, x30, [sp, #80]
-    ldp d8, d9, [sp, #96]
-    ldp d10, d11, [sp, #112]
-    ldp d12, d13, [sp, #128]
-    ldp d14, d15, [sp, #144]
-    add sp, sp, #160
-    ret
-.size emulator_switch, . - emulator_switch
-)");
-extern "C" void emulator_switch(void **from, void *to);
-
-static void *first_frame(char *top, void (*entry)(void))
-{
-    void **frame = (void **)(void *)top - 20;
-    std::memset(frame, 0, 20 * sizeof *frame);
-    frame[11] = (void *)entry; /* x30 */
-    return frame;
-}
 #else
-#error "fibers are written for x86-64 and aarch64"
+/* The same by the C library, with a system call for each switch. */
+static void emulator_switch(void **from, void *to)
+{
+    static ucontext_t scheduler; /* a fiber's is at the top of its stack */
+    if (!*from)
+        *from = &scheduler;
+    swapcontext((ucontext_t *)*from, (ucontext_t *)to);
+}
+
+static void *first_frame(char *bottom, char *top, void (*entry)(void))
+{
+    ucontext_t *context = (ucontext_t *)(void *)top - 1;
+    getcontext(context);
+    context->uc_stack.ss_sp = bottom;
+    context->uc_stack.ss_size = (size_t)((char *)context - bottom);
+    context->uc_link = nullptr;
+    makecontext(context, entry, 0);
+    return context;
+}
 #endif
 
 enum wait_kind { READY, AT_BARRIER, AT_WARP, EXITED };
@@ -142,14 +106,14 @@ static size_t scheduler_size;
 
 static void start_switch(void **fake_stack, const void *bottom, size_t size)
 {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef EMULATOR_ASAN
     __sanitizer_start_switch_fiber(fake_stack, bottom, size);
 #endif
 }
 
 static void finish_switch(void *fake_stack, const void **bottom, size_t *size)
 {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef EMULATOR_ASAN
     __sanitizer_finish_switch_fiber(fake_stack, bottom, size);
 #endif
 }
@@ -187,8 +151,8 @@ static void resume(fiber *next)
     finish_switch(fake_stack, nullptr, nullptr);
 }
 
-/* Stacks lie one after the other, each above a page that faults; where they begin varies so that
- * all do not share cache lines. */
+/* Stacks lie one after the other, each above pages on which a kernel that needs more faults. Where
+ * they begin varies, so that all do not share cache lines. */
 static bool ready_fibers(int count)
 {
     static char *stacks;
@@ -209,7 +173,8 @@ static bool ready_fibers(int count)
             it->bottom = bottom;
         }
         if (!it->stack_pointer)
-            it->stack_pointer = first_frame(it->bottom + STACK - i % 32 * 128, fiber_main);
+            it->stack_pointer =
+                first_frame(it->bottom, it->bottom + STACK - i % 32 * 128, fiber_main);
     }
     return true;
 }
@@ -221,9 +186,7 @@ static void abandon_fibers(int count)
         if (fibers[i].waits == EXITED)
             continue;
         fibers[i].stack_pointer = nullptr;
-#ifdef __SANITIZE_ADDRESS__
         __asan_unpoison_memory_region(fibers[i].bottom, STACK);
-#endif
     }
 }
 
@@ -442,11 +405,7 @@ unsigned emulator_warp(emulator_place here, unsigned mask, bool vote, const void
     current->source = source;
     current->taken = taken;
     arrived[thread / 32] |= 1u << lane;
-    if (!(mask >> lane & 1))
-        report("%s at %s:%d: thread %d is not in its own mask %#x", here.what, here.file, here.line,
-               thread, mask);
-    else
-        release_warp(thread - lane, current);
+    release_warp(thread - lane, current);
     suspend();
     return current->ballot;
 }
@@ -454,6 +413,13 @@ unsigned emulator_warp(emulator_place here, unsigned mask, bool vote, const void
 void *emulator_shared(void)
 {
     return dynamic_shared;
+}
+
+/* Byte by byte, unseen by ASan: between the variables is what must not be touched. */
+__attribute__((no_sanitize("address"))) static void poison_variables(void)
+{
+    for (volatile char *byte = kernel.shared; byte < kernel.shared_end; byte++)
+        *byte = (char)0xff;
 }
 
 static void start_block(size_t shared)
@@ -465,8 +431,7 @@ static void start_block(size_t shared)
         fibers[i].waits = READY;
     if (shared > 0)
         std::memset(dynamic_shared, 0xff, shared);
-    for (char *byte = kernel.shared; byte < kernel.shared_end; byte++)
-        *byte = (char)0xff;
+    poison_variables();
 }
 
 static void run_block(size_t shared)

@@ -25,7 +25,7 @@ typedef struct {
 
 emulator_counts emulator_counted(void);
 
-void emulator_devices(int count);         /* 0: every call fails with cudaErrorNoDevice */
+void emulator_devices(int count);         /* 0: cudaErrorNoDevice; -1: no driver either */
 void emulator_memory(size_t limit);       /* bytes of the device's memory, 1 GiB at first */
 void emulator_fail_allocation(int64_t k); /* the k-th from now, counted from 1; 0: none */
 void emulator_fail_launch(int64_t k);     /* it and all calls after it: cudaErrorLaunchFailure */

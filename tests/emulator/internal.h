@@ -6,6 +6,21 @@
 #include "cuda_runtime.h"
 #include "emulator.h"
 
+#if defined __SANITIZE_ADDRESS__
+#define EMULATOR_ASAN
+#elif defined __has_feature
+#if __has_feature(address_sanitizer)
+#define EMULATOR_ASAN
+#endif
+#endif
+#ifdef EMULATOR_ASAN
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#else
+#define __asan_poison_memory_region(address, size)   ((void)(address), (void)(size))
+#define __asan_unpoison_memory_region(address, size) ((void)(address), (void)(size))
+#endif
+
 enum {
     SHARED_DEFAULT = 48 << 10, /* bytes a block may have without asking */
     SHARED_OPTIN = 227 << 10   /* and with */

@@ -7,13 +7,6 @@
 
 #include "internal.h"
 
-#if defined __SANITIZE_ADDRESS__
-#include <sanitizer/asan_interface.h>
-#else
-#define __asan_poison_memory_region(address, size)   ((void)0)
-#define __asan_unpoison_memory_region(address, size) ((void)0)
-#endif
-
 /* ---- The device ---- */
 
 enum { MULTIPROCESSORS = 4, CLOCK_KHZ = 1000000, L2_CACHE = 4 << 20, BUS_WIDTH = 256 };
@@ -28,10 +21,16 @@ struct device {
 
 static device state;
 static emulator_counts counts;
-static std::map<uintptr_t, size_t> allocations; /* by address */
+struct allocation {
+    size_t size;
+    int device;
+};
+
+static std::map<uintptr_t, allocation> allocations; /* by address */
 static std::map<const void *, size_t> shared_limits;
 static std::recursive_mutex lock;
 static thread_local cudaError_t last_error = cudaSuccess;
+static thread_local int current_device;
 
 typedef std::lock_guard<std::recursive_mutex> locked;
 
@@ -48,7 +47,9 @@ cudaError_t emulator_fail(cudaError_t error)
 cudaError_t emulator_state(void)
 {
     locked hold(lock);
-    return emulator_fail(state.devices < 1 ? cudaErrorNoDevice : state.broken);
+    if (state.devices < 1)
+        return emulator_fail(state.devices < 0 ? cudaErrorInsufficientDriver : cudaErrorNoDevice);
+    return emulator_fail(state.broken);
 }
 
 /* Counts down to a fault. */
@@ -146,7 +147,7 @@ cudaError_t cudaGetDeviceCount(int *count)
     locked hold(lock);
     if (!count)
         return emulator_fail(cudaErrorInvalidValue);
-    *count = state.devices;
+    *count = state.devices > 0 ? state.devices : 0;
     return emulator_state();
 }
 
@@ -157,8 +158,6 @@ static cudaError_t check_device(int device)
         error = cudaErrorInvalidDevice;
     return emulator_fail(error);
 }
-
-static thread_local int current_device;
 
 cudaError_t cudaSetDevice(int device)
 {
@@ -275,7 +274,7 @@ cudaError_t cudaMalloc(void **pointer, size_t size)
         return emulator_fail(cudaErrorMemoryAllocation);
     std::memset(memory, 0xff, size); /* NaN until written */
     __asan_poison_memory_region(memory, size);
-    allocations[(uintptr_t)memory] = size;
+    allocations[(uintptr_t)memory] = {size, current_device};
     counts.live += size;
     counts.peak = counts.live > counts.peak ? counts.live : counts.peak;
     *pointer = memory;
@@ -290,8 +289,8 @@ cudaError_t cudaFree(void *pointer)
     if (pointer && it == allocations.end())
         return emulator_fail(cudaErrorInvalidValue);
     if (pointer) { /* even after a failed launch, so that nothing leaks in a test of one */
-        __asan_unpoison_memory_region(pointer, it->second);
-        counts.live -= it->second;
+        __asan_unpoison_memory_region(pointer, it->second.size);
+        counts.live -= it->second.size;
         allocations.erase(it);
         std::free(pointer);
     }
@@ -307,10 +306,9 @@ static void let_access(bool let)
     for (const auto &it : allocations) {
         void *address = (void *)it.first;
         if (let)
-            __asan_unpoison_memory_region(address, it.second);
+            __asan_unpoison_memory_region(address, it.second.size);
         else
-            __asan_poison_memory_region(address, it.second);
-        (void)address;
+            __asan_poison_memory_region(address, it.second.size);
     }
 }
 
@@ -329,14 +327,16 @@ emulator_access::~emulator_access()
 }
 
 /* The allocation that holds `size` bytes from `pointer` on, or the end. */
-static std::map<uintptr_t, size_t>::const_iterator allocation_of(const void *pointer, size_t size)
+static std::map<uintptr_t, allocation>::const_iterator allocation_of(const void *pointer,
+                                                                     size_t size)
 {
     uintptr_t address = (uintptr_t)pointer;
     auto it = allocations.upper_bound(address);
     if (it == allocations.begin())
         return allocations.end();
     --it;
-    if (address - it->first >= it->second || size > it->second - (address - it->first))
+    size_t before = (size_t)(address - it->first);
+    if (before > it->second.size || size > it->second.size - before)
         return allocations.end();
     return it;
 }
@@ -463,8 +463,9 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const vo
     *attributes = cudaPointerAttributes();
     attributes->device = -1;
     attributes->hostPointer = (void *)pointer;
-    if (emulator_on_device(pointer, 1))
-        *attributes = {cudaMemoryTypeDevice, 0, (void *)pointer, nullptr};
+    auto it = allocation_of(pointer, 1);
+    if (it != allocations.end())
+        *attributes = {cudaMemoryTypeDevice, it->second.device, (void *)pointer, nullptr};
     return emulator_state();
 }
 

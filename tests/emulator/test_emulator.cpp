@@ -320,6 +320,17 @@ static __global__ void masks_differ(int *out)
     out[threadIdx.x] = __any_sync(threadIdx.x % 32 < 3 ? all_lanes : 0xfffffff8, 1);
 }
 
+static __global__ void masks_overlap(int *out)
+{
+    out[threadIdx.x] = __any_sync(threadIdx.x % 32 < 16 ? all_lanes : 0xfffffffe, 1);
+}
+
+static __global__ void different_on_one_line(int *out)
+{
+    bool any = threadIdx.x % 2;
+    out[threadIdx.x] = any ? __any_sync(all_lanes, 1) : __all_sync(all_lanes, 1);
+}
+
 static __global__ void fine(int *out)
 {
     __syncthreads();
@@ -341,6 +352,8 @@ Test(emulator, divergence)
         {"a lane not in its mask", not_in_mask, cudaErrorLaunchFailure},
         {"lanes that do not exist", part_of_warp, cudaErrorLaunchFailure},
         {"masks that differ", masks_differ, cudaErrorLaunchFailure},
+        {"masks that overlap", masks_overlap, cudaErrorLaunchFailure},
+        {"two collectives in one line", different_on_one_line, cudaErrorLaunchFailure},
     };
     device_array<int> out(64);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -353,7 +366,7 @@ Test(emulator, divergence)
             cr_expect(cudaGetLastError() == got && cudaGetLastError() == got, "not sticky");
             cr_expect(launch(fine, 1, 64, 0, out.data) == got && cudaDeviceSynchronize() == got);
             emulator_reset();
-            cr_expect(launch(fine, 2, 64, 0, out.data) == cudaSuccess);
+            cr_expect(launch(fine, 1, 64, 0, out.data) == cudaSuccess);
             for (int seven : out.host())
                 cr_expect(seven == 7, "%s", cases[i].what);
         }
@@ -392,6 +405,31 @@ Test(emulator, host_must_not_touch)
 #if defined __SANITIZE_ADDRESS__
     cr_expect(__asan_address_is_poisoned(out.data) && __asan_address_is_poisoned(out.data + 63));
 #endif
+}
+
+/* Whether ASan sees what is touched at and beyond the end of both kinds of shared memory. */
+static __global__ void ends_of_shared(int *out)
+{
+    __shared__ char fixed[40];
+    char *asked = (char *)emulator_shared();
+    fixed[39] = asked[39] = 1;
+#if defined __SANITIZE_ADDRESS__
+    out[0] = __asan_address_is_poisoned(fixed + 39) || __asan_address_is_poisoned(asked + 39);
+    out[1] = __asan_address_is_poisoned(fixed + 40);
+    out[2] = __asan_address_is_poisoned(asked + 40);
+#else
+    out[0] = !(fixed[39] == 1 && asked[39] == 1);
+    out[1] = out[2] = 1;
+#endif
+}
+
+Test(emulator, beyond_shared)
+{
+    device_array<int> out(3);
+    for (int again = 0; again < 2; again++) { /* the poison of a block does not undo it */
+        cr_assert(launch(ends_of_shared, 2, 1, 40, out.data) == cudaSuccess);
+        cr_expect(out.host() == std::vector<int>({0, 1, 1}));
+    }
 }
 
 /* ---- Limits and faults ---- */
@@ -438,6 +476,8 @@ Test(emulator, limits_of_launches)
     cr_expect(cudaFuncSetAttribute(touch_shared, attribute, most) == cudaSuccess);
     cr_expect(launch(touch_shared, 1, 1, most, most - 1) == cudaSuccess);
     cr_expect(launch(touch_shared, 1, 1, most + 1, 0) == cudaErrorInvalidValue);
+    cr_expect(cudaFuncSetAttribute(touch_shared, attribute, 60000) == cudaSuccess);
+    cr_expect(launch(touch_shared, 1, 1, 60001, 0) == cudaErrorInvalidValue);
     cr_expect(launch(nothing, 1, 1, most) == cudaErrorInvalidValue, "another kernel's limit");
 }
 
@@ -456,8 +496,26 @@ Test(emulator, no_device)
     cr_expect(cudaMalloc(&pointer, 1) == cudaErrorNoDevice && !pointer);
     cr_expect(launch(nothing, 1, 1, 0) == cudaErrorNoDevice);
     cr_expect(cudaSetDevice(0) == cudaErrorNoDevice);
+    emulator_devices(-1);
+    count = -1;
+    cr_expect(cudaGetDeviceCount(&count) == cudaErrorInsufficientDriver && count == 0);
+    cr_expect(cudaStreamSynchronize(nullptr) == cudaErrorInsufficientDriver);
     emulator_reset();
     cr_expect(launch(nothing, 1, 1, 0) == cudaSuccess);
+}
+
+Test(emulator, two_devices)
+{
+    int device = -1;
+    char *memory = nullptr;
+    cudaPointerAttributes at;
+    emulator_devices(2);
+    cr_expect(cudaSetDevice(1) == cudaSuccess && cudaMalloc(&memory, 10) == cudaSuccess);
+    cr_expect(cudaSetDevice(2) == cudaErrorInvalidDevice);
+    cr_expect(cudaGetDevice(&device) == cudaSuccess && device == 1);
+    cr_expect(cudaSetDevice(0) == cudaSuccess);
+    cr_expect(cudaPointerGetAttributes(&at, memory + 9) == cudaSuccess && at.device == 1);
+    cr_expect(cudaFree(memory) == cudaSuccess);
 }
 
 Test(emulator, memory)

@@ -159,6 +159,7 @@ Test(emulator, products_refused)
         cublasStatus_t want;
     } cases[] = {
         {3, 4, 2, 3, 2, 3, 1, CUBLAS_STATUS_SUCCESS},
+        {3, 4, 2, 9, 2, 3, 1, CUBLAS_STATUS_SUCCESS}, /* nothing after A's last column */
         {0, 4, 2, 3, 2, 3, 1, CUBLAS_STATUS_SUCCESS},
         {3, 4, 0, 3, 2, 3, 1, CUBLAS_STATUS_SUCCESS},
         {3, 4, 2, 3, 2, 3, 0, CUBLAS_STATUS_SUCCESS},
@@ -180,6 +181,8 @@ Test(emulator, products_refused)
                   (got == CUBLAS_STATUS_EXECUTION_FAILED));
         emulator_reset();
     }
+    cr_expect(gemm(handle, CUBLAS_OP_T, CUBLAS_OP_T, 3, 4, 2, 1.0F, a, 2, 0, b, 4, 0, 0.0F, c, 3, 0,
+                   1) == CUBLAS_STATUS_SUCCESS);
     emulator_fail_launch(1);
     cr_expect(gemm(handle, N, N, 3, 4, 2, 1.0F, a, 3, 0, b, 2, 0, 0.0F, c, 3, 0, 1) ==
               CUBLAS_STATUS_EXECUTION_FAILED);

@@ -238,7 +238,7 @@ Test(convergence, rounding_estimate_doubles_on_the_edge_of_convergence)
 Test(convergence, ends_of_a_spectrum)
 {
     static const double a[9] = {0.5, 0, 0, 0, -4, 0, 0, 0, 0x1p-24};
-    for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++) {
+    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++) {
         bottleneck b = bottleneck_create((atn_dtype)dtype, 3);
         cr_assert(bottleneck_from_matrix(&b, a) == EXIT_PASS);
         double least = bottleneck_smallest(&b, false), in_range = bottleneck_smallest(&b, true);

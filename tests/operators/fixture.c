@@ -38,6 +38,11 @@ int fixture_next(int op)
     return next;
 }
 
+bool fixture_skips(int n, int few)
+{
+    return fixture_device() == ATN_CUDA && n % few != 0;
+}
+
 atn_context *fixture_context(int threads, allocator_counts *counts)
 {
     atn_context_options options = {.device = fixture_device(), .threads = threads};
@@ -142,6 +147,31 @@ int64_t fixture_landmarks(const fixture_sampling *sampling, int64_t n, int64_t d
         }
         return s->count;
     }
+}
+
+atn_status fixture_inverse(atn_context *context, const atn_inverse_desc *desc, const guarded *a,
+                           guarded *x, atn_inverse_info *infos, atn_trace *traces)
+{
+    staged s = staged_open(context);
+    atn_tensor view_a, view_x;
+    const atn_tensor *from = staged_input(&s, a, &view_a);
+    atn_tensor *to = staged_output(&s, x, &view_x);
+    atn_status status = atn_inverse(context, desc, from, to, infos, traces);
+    staged_close(&s);
+    return status;
+}
+
+atn_status fixture_inverse_backward(atn_context *context, const atn_inverse_desc *desc,
+                                    atn_gradient gradient, const guarded *a, const guarded *dx,
+                                    guarded *da, atn_inverse_info *infos)
+{
+    staged s = staged_open(context);
+    atn_tensor view_a, view_dx, view_da;
+    const atn_tensor *from = staged_input(&s, a, &view_a), *grad = staged_input(&s, dx, &view_dx);
+    atn_tensor *to = staged_output(&s, da, &view_da);
+    atn_status status = atn_inverse_backward(context, desc, gradient, from, grad, to, infos);
+    staged_close(&s);
+    return status;
 }
 
 /* |I - alpha B|_1, B = A or A^2. */

@@ -20,6 +20,10 @@ bool fixture_runs(const atn_operator_info *info);
  * program ends: a loop over operators is never empty. */
 int fixture_next(int op);
 
+/* Of work that the CPU does all of: the n-th piece in every `few` where that device may be an
+ * emulated one, which takes a thousand times as long. */
+bool fixture_skips(int n, int few);
+
 /* A context for that device; ends the program if there is none. counts may be null. */
 atn_context *fixture_context(int threads, allocator_counts *counts);
 
@@ -44,6 +48,14 @@ void fixture_sampling_free(fixture_sampling *sampling);
 /* The landmarks of one head by reference/soft.h; m x d. Returns m. */
 int64_t fixture_landmarks(const fixture_sampling *sampling, int64_t n, int64_t d,
                           const double *tokens, double *landmarks);
+
+/* atn_inverse and atn_inverse_backward of tensors that are copied to the context's device and back.
+ */
+atn_status fixture_inverse(atn_context *context, const atn_inverse_desc *desc, const guarded *a,
+                           guarded *x, atn_inverse_info *infos, atn_trace *traces);
+atn_status fixture_inverse_backward(atn_context *context, const atn_inverse_desc *desc,
+                                    atn_gradient gradient, const guarded *a, const guarded *dx,
+                                    guarded *da, atn_inverse_info *infos);
 
 /* X of an iteration in exact arithmetic, by its closed form; alpha is that of Newton-Raphson. */
 void fixture_filter(const atn_inverse_desc *desc, int64_t m, const double *a, double alpha,

@@ -12,7 +12,7 @@
 
 Test(context, options)
 {
-    static const struct {
+    const struct {
         const char *what;
         atn_context_options options;
         atn_status want;
@@ -21,7 +21,9 @@ Test(context, options)
         {"five threads", {.threads = 5}, ATN_OK},
         {"negative threads", {.threads = -1}, ATN_ERR_VALUE},
         {"more threads than a machine has", {.threads = 1025}, ATN_ERR_VALUE},
-        {"cuda", {.device = ATN_CUDA}, ATN_ERR_DEVICE},
+        {"one CUDA device too many",
+         {.device = ATN_CUDA, .ordinal = atn_device_count(ATN_CUDA, NULL)},
+         ATN_ERR_DEVICE},
         {"unknown device", {.device = (atn_device)9}, ATN_ERR_DEVICE},
         {"a second CPU", {.ordinal = 1}, ATN_ERR_DEVICE},
         {"a negative ordinal", {.ordinal = -1}, ATN_ERR_DEVICE},

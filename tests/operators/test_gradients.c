@@ -341,6 +341,18 @@ static void set_scale(attention_case *c, atn_attention_desc *desc, double value)
     desc->scale = ATN_SCALE_VALUE, desc->scale_value = value;
 }
 
+static void set_embed_scale(attention_case *c, atn_attention_desc *desc, double value)
+{
+    (void)c, (void)value;
+    desc->scale = ATN_SCALE_EMBED;
+}
+
+static void set_distance(attention_case *c, atn_attention_desc *desc, double value)
+{
+    (void)c;
+    desc->distance = (atn_distance)value;
+}
+
 static void set_self_logit(attention_case *c, atn_attention_desc *desc, double value)
 {
     (void)c;
@@ -363,7 +375,11 @@ static const struct {
     double value;
 } option_rows[] = {
     {ATN_GAUSSIAN, 0, set_scale, 0.3},
+    {ATN_GAUSSIAN, 0, set_embed_scale, 0},
+    {ATN_GAUSSIAN, 0, set_distance, ATN_DISTANCE_EXPANDED},
+    {ATN_GAUSSIAN, 0, set_distance, ATN_DISTANCE_CLAMPED},
     {ATN_SOFTMAX, 0, set_logit_scale, 0.3},
+    {ATN_SOFTMAX, 1, set_logit_scale, 0.3},
     {ATN_LINFORMER, 0, set_logit_scale, 0.3},
     {ATN_SIMA, 0, set_norm_epsilon, 7},
     {ATN_SIMA, 3, set_norm_epsilon, 3},

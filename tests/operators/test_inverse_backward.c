@@ -98,8 +98,7 @@ static atn_status run(atn_context *context, const atn_inverse_desc *desc, atn_gr
     guarded td = guarded_make(dtype, GUARDED_HEADS, 2, 2, M, M);
     guarded_set(&ta, a);
     guarded_set(&tx, dx);
-    atn_status status =
-        atn_inverse_backward(context, desc, gradient, &ta.view, &tx.view, &td.view, infos);
+    atn_status status = fixture_inverse_backward(context, desc, gradient, &ta, &tx, &td, infos);
     cr_expect(status < 0 || (guarded_unwritten(&td) == 0 && guarded_damaged(&td) == 0));
     guarded_get(&td, da);
     guarded_free(&td);

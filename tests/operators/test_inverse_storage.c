@@ -46,9 +46,19 @@ static pair by_hand(atn_storage storage, pair a, float alpha, float ridge, int s
 static atn_status invert(atn_context *context, const atn_inverse_desc *desc, atn_dtype dtype,
                          int64_t m, void *a, void *x, atn_inverse_info *info)
 {
-    atn_tensor ta = atn_tensor_dense(a, dtype, 1, 1, m, m);
-    atn_tensor tx = atn_tensor_dense(x, dtype, 1, 1, m, m);
-    return atn_inverse(context, desc, &ta, &tx, info, NULL);
+    size_t bytes = (size_t)(m * m) * atn_dtype_size(dtype);
+    void *da, *dx; /* where the context's device can read them */
+    cr_assert(atn_allocate(context, bytes, &da) == ATN_OK &&
+              atn_allocate(context, bytes, &dx) == ATN_OK &&
+              atn_upload(context, da, a, bytes) == ATN_OK &&
+              atn_upload(context, dx, x, bytes) == ATN_OK);
+    atn_tensor ta = atn_tensor_dense(da, dtype, 1, 1, m, m);
+    atn_tensor tx = atn_tensor_dense(dx, dtype, 1, 1, m, m);
+    atn_status status = atn_inverse(context, desc, &ta, &tx, info, NULL);
+    cr_assert_eq(atn_download(context, x, dx, bytes), ATN_OK);
+    atn_release(context, dx);
+    atn_release(context, da);
+    return status;
 }
 
 static void multiply(int m, const double *a, const double *b, double *out)
@@ -207,18 +217,26 @@ Test(inverse_storage, what_is_refused)
     desc.storage = ATN_STORAGE_BF16;
     cr_expect_eq(invert(context, &desc, ATN_F32, 2, a, x, NULL), ATN_NONFINITE);
     a[3] = 1;
-    atn_tensor ta = atn_tensor_dense(a, ATN_F32, 1, 1, 2, 2), tx = ta, td = ta;
-    float dx[4] = {1, 0, 0, 1}, da[4];
-    tx.data = dx, td.data = da;
-    cr_expect_eq(atn_inverse_backward(context, &desc, ATN_GRADIENT_CLOSED, &ta, &tx, &td, NULL),
+    guarded ta = guarded_make(ATN_F32, GUARDED_DENSE, 1, 1, 2, 2);
+    guarded td = guarded_make(ATN_F32, GUARDED_DENSE, 1, 1, 2, 2);
+    const double identity[4] = {1, 0, 0, 1};
+    guarded_set(&ta, identity);
+    cr_expect_eq(fixture_inverse_backward(context, &desc, ATN_GRADIENT_CLOSED, &ta, &ta, &td, NULL),
                  ATN_ERR_UNSUPPORTED);
+    guarded_free(&td);
+    guarded_free(&ta);
     atn_context_free(context);
 }
 
-/* An operator has one storage; its inverse may name it or leave it to the operator. */
+/* An operator has one storage; its inverse may name it or leave it to the operator. On CUDA it has
+ * dtypes instead. */
 Test(inverse_storage, of_an_operator)
 {
     atn_context *context = fixture_context(1, NULL);
+    if (fixture_device() == ATN_CUDA) {
+        atn_context_free(context);
+        return;
+    }
     for (int plan_storage = 0; plan_storage < ATN_STORAGE_COUNT; plan_storage++)
         for (int storage = 0; storage < ATN_STORAGE_COUNT; storage++) {
             atn_attention_desc desc = atn_attention_defaults(ATN_SOFT, ATN_F32);

@@ -62,7 +62,7 @@ static void single_run(atn_context *context, single *s, const atn_inverse_desc *
     guarded_set(&s->a, s->values);
     guarded_poison(&s->x);
     memset(&s->info, 0xff, sizeof s->info);
-    s->status = atn_inverse(context, desc, &s->a.view, &s->x.view, &s->info, trace);
+    s->status = fixture_inverse(context, desc, &s->a, &s->x, &s->info, trace);
 }
 
 static bool sound(const single *s)
@@ -227,9 +227,11 @@ Test(polynomial, prescribed_spectra)
     for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
         for (int i = 0; i < 5; i++)
             for (int j = 0; j < 2; j++) {
-                single s = single_make((atn_dtype)dtype, sizes[i]);
                 double lambda[64];
                 char what[32];
+                if (fixture_skips(i + 2 * j + dtype, 5))
+                    continue;
+                single s = single_make((atn_dtype)dtype, sizes[i]);
                 snprintf(what, sizeof what, "kappa=%g", kappas[j]);
                 ref_latms_symmetric(s.m, s.m < 3 ? 2 : 3, kappas[j], 7 + i, s.values, lambda);
                 check(context, &s, what, s.m == 1 ? 1 : dtype == ATN_F64 ? 4 : j ? 1 : 2);
@@ -249,6 +251,8 @@ Test(polynomial, diagonal_and_known_matrices)
     atn_context *context = fixture_context(1, NULL);
     for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++) {
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+            if (fixture_skips((int)i + dtype, 4))
+                continue;
             single s = single_make((atn_dtype)dtype, rows[i].m);
             ref_matrix_make(rows[i].matrix, rows[i].m, rows[i].value, s.values, NULL);
             check(context, &s, ref_matrix_name(rows[i].matrix), 1);

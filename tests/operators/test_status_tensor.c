@@ -44,6 +44,15 @@ Test(tensor, dtypes)
     cr_expect_eq(atn_dtype_size(ATN_F64), sizeof(double));
     cr_expect_eq(atn_dtype_roundoff(ATN_F32), FLT_EPSILON / 2.0);
     cr_expect_eq(atn_dtype_roundoff(ATN_F64), DBL_EPSILON / 2);
+    cr_expect_str_eq(atn_dtype_name(ATN_TF32), "tf32");
+    cr_expect_str_eq(atn_dtype_name(ATN_BF16), "bf16");
+    cr_expect_str_eq(atn_dtype_name(ATN_F16), "f16");
+    cr_expect_eq(atn_dtype_size(ATN_TF32), 4);
+    cr_expect_eq(atn_dtype_size(ATN_BF16), 2);
+    cr_expect_eq(atn_dtype_size(ATN_F16), 2);
+    cr_expect_eq(atn_dtype_roundoff(ATN_TF32), 0x1p-11);
+    cr_expect_eq(atn_dtype_roundoff(ATN_BF16), 0x1p-8);
+    cr_expect_eq(atn_dtype_roundoff(ATN_F16), 0x1p-11);
     static const int unknown[] = {-1, ATN_DTYPE_COUNT, 77};
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
         cr_expect_eq(atn_dtype_size((atn_dtype)unknown[i]), 0);

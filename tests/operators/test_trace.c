@@ -108,11 +108,11 @@ Test(trace, metrics_of_every_iterate)
             double x[M * M];
             traced_make(&t, (atn_dtype)dtype);
             atn_inverse_desc desc = atn_inverse_defaults(methods[i]);
-            cr_assert(atn_inverse(context, &desc, &t.ga.view, &t.gx.view, &t.info, &t.trace) >= 0);
+            cr_assert(fixture_inverse(context, &desc, &t.ga, &t.gx, &t.info, &t.trace) >= 0);
             cr_expect_eq(t.trace.length, T + 1);
             for (int k = 0; k <= T; k++) {
                 desc.iterations = k;
-                atn_inverse(context, &desc, &t.ga.view, &t.gx.view, NULL, NULL);
+                fixture_inverse(context, &desc, &t.ga, &t.gx, NULL, NULL);
                 guarded_get(&t.gx, x);
                 check_entry(&t, x, k, atn_inverse_name(methods[i]));
             }
@@ -131,8 +131,8 @@ Test(trace, exact_methods_have_one_entry)
             traced_make(&t, (atn_dtype)dtype);
             t.trace.capacity = 1;
             atn_inverse_desc desc = atn_inverse_defaults((atn_inverse_method)method);
-            cr_assert_eq(atn_inverse(context, &desc, &t.ga.view, &t.gx.view, NULL, &t.trace),
-                         ATN_OK, "%s", atn_last_error(context));
+            cr_assert_eq(fixture_inverse(context, &desc, &t.ga, &t.gx, NULL, &t.trace), ATN_OK,
+                         "%s", atn_last_error(context));
             cr_expect_eq(t.trace.length, 1);
             guarded_get(&t.gx, x);
             check_entry(&t, x, 0, atn_inverse_name((atn_inverse_method)method));
@@ -153,9 +153,9 @@ Test(trace, recording_does_not_change_x)
             atn_trace silent = {.capacity = CAPACITY};
             guarded plain = guarded_make((atn_dtype)dtype, GUARDED_DENSE, 1, 1, M, M);
             guarded none = guarded_make((atn_dtype)dtype, GUARDED_DENSE, 1, 1, M, M);
-            atn_inverse(context, &desc, &t.ga.view, &plain.view, NULL, NULL);
-            atn_inverse(context, &desc, &t.ga.view, &t.gx.view, NULL, &t.trace);
-            atn_inverse(context, &desc, &t.ga.view, &none.view, NULL, &silent);
+            fixture_inverse(context, &desc, &t.ga, &plain, NULL, NULL);
+            fixture_inverse(context, &desc, &t.ga, &t.gx, NULL, &t.trace);
+            fixture_inverse(context, &desc, &t.ga, &none, NULL, &silent);
             cr_expect(guarded_same_bits(&plain, &t.gx) && guarded_same_bits(&plain, &none), "%s",
                       atn_inverse_name((atn_inverse_method)method));
             cr_expect_eq(guarded_unwritten(&plain), 0);
@@ -178,10 +178,9 @@ Test(trace, capacity)
     atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_NR_PAPER);
     desc.iterations = 5;
     t.trace.capacity = 5;
-    cr_expect_eq(atn_inverse(context, &desc, &t.ga.view, &t.gx.view, NULL, &t.trace),
-                 ATN_ERR_SHAPE);
+    cr_expect_eq(fixture_inverse(context, &desc, &t.ga, &t.gx, NULL, &t.trace), ATN_ERR_SHAPE);
     t.trace.capacity = 6;
-    cr_expect(atn_inverse(context, &desc, &t.ga.view, &t.gx.view, NULL, &t.trace) >= 0);
+    cr_expect(fixture_inverse(context, &desc, &t.ga, &t.gx, NULL, &t.trace) >= 0);
     cr_expect_eq(t.trace.length, 6);
     for (int i = 0; i < ATN_METRIC_COUNT; i++)
         cr_expect(t.values[i][6] == -7 && t.values[i][5] != -7, "%s",
@@ -199,7 +198,7 @@ Test(trace, diverging_iterates_are_not_reported_small)
     atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_NR);
     desc.alpha = 30;
     desc.iterations = CAPACITY - 1;
-    cr_expect_eq(atn_inverse(context, &desc, &t.ga.view, &t.gx.view, &t.info, &t.trace),
+    cr_expect_eq(fixture_inverse(context, &desc, &t.ga, &t.gx, &t.info, &t.trace),
                  ATN_NOT_CONVERGED);
     cr_expect_eq(t.info.stop, ATN_STOP_NONFINITE);
     cr_expect_eq(t.trace.length, t.info.iterations + 1);
@@ -223,7 +222,7 @@ Test(trace, a_nan_in_the_reference_is_seen)
         traced_make(&t, ATN_F64);
         t.projector[at] = t.pinv[at] = NAN;
         atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_NR_PAPER);
-        atn_inverse(context, &desc, &t.ga.view, &t.gx.view, &t.info, &t.trace);
+        fixture_inverse(context, &desc, &t.ga, &t.gx, &t.info, &t.trace);
         cr_expect(isnan(t.values[ATN_METRIC_RANGE_RESIDUAL][T]) &&
                       isnan(t.values[ATN_METRIC_INVERSE_ERROR][T]),
                   "NaN at %d: range residual %g, inverse error %g", at,
@@ -247,7 +246,7 @@ Test(trace, one_trace_per_matrix)
     }
     guarded_set(&ga, a);
     atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_EIG);
-    cr_assert_eq(atn_inverse(context, &desc, &ga.view, &gx.view, NULL, traces), ATN_OK);
+    cr_assert_eq(fixture_inverse(context, &desc, &ga, &gx, NULL, traces), ATN_OK);
     for (int i = 0; i < 3; i++) /* |A^-1|_2 = kappa: lambda_max is 1 */
         cr_expect(traces[i].length == 1 && fabs(values[i][0] - 10 * (i + 1)) < 1e-11, "%d: %g", i,
                   values[i][0]);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whether what is timed computes what it should: each case once, before it is timed, against the
+ * CPU in f64. An operator on one sequence, of all its tokens where that takes the CPU seconds and
+ * of fewer otherwise; the first matrices of a batch. */
+#ifndef EXPERIMENTS_BENCH_CHECK_H
+#define EXPERIMENTS_BENCH_CHECK_H
+
+#include "bench/cases.h"
+
+/* X(code, name, description) */
+#define CHECK_LIST(X)                                                                              \
+    X(CHECK_PASS, "pass", "within the bound")                                                      \
+    X(CHECK_FAIL, "fail", "not within the bound, or not finite")                                   \
+    X(CHECK_OPEN, "open", "the type has too few digits for this problem: a bound over 1/2")        \
+    X(CHECK_LEFT_OUT, "left-out", "would take too long: not run")
+
+#define CHECK_CODE(code, name, description) code,
+typedef enum { CHECK_LIST(CHECK_CODE) CHECK_COUNT } check_kind;
+#undef CHECK_CODE
+
+const char *check_name(check_kind kind);
+
+typedef struct {
+    check_kind kind;
+    double
+        error; /* |result - f64|_F / |f64|_F, of the array in which it is largest beside its bound
+                */
+    double bound;
+} check_result;
+
+/* Runs the check. A negative status: a call failed, and the context that failed says why. */
+atn_status check_case(atn_context *context, const bench_case *c, check_result *result);
+
+/* From relative errors of the device in `dtype` and of the CPU in f32: a pass is at most 32 times
+ * what the problem's condition, as f32 shows it, makes of the type's roundoff. */
+check_result check_judge(atn_dtype dtype, double error, double f32_error);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What it takes to measure time on a device: a timer that the device itself reads, and two pieces
+ * of work whose cost is known, copying and arithmetic, which show what it could do at most. */
+#ifndef ATTNUM_TIMING_H
+#define ATTNUM_TIMING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <attnum/context.h>
+#include <attnum/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A pair of marks in the order of a context's work. CUDA: events on its stream, so that the time
+ * between them is the device's and holds neither the host's nor that of work before the first. CPU:
+ * readings of a clock that only goes forward. Must be freed before the context. */
+typedef struct atn_timer atn_timer;
+
+/* ATN_ERR_NULL, ATN_ERR_MEMORY, ATN_ERR_DEVICE, and of all below. */
+atn_status atn_timer_create(atn_context *context, atn_timer **timer);
+void atn_timer_free(atn_timer *timer); /* null is allowed */
+
+/* Set the marks, after all work so far; nothing is waited for. */
+atn_status atn_timer_start(atn_timer *timer);
+atn_status atn_timer_stop(atn_timer *timer);
+
+/* Waits until the second mark is reached; seconds between the two. ATN_ERR_VALUE: one is not set.
+ */
+atn_status atn_timer_elapsed(atn_timer *timer, double *seconds);
+
+/* Copies `bytes` of the context's device's memory to other such memory, not overlapping. Enqueued,
+ * not waited for. */
+atn_status atn_copy(atn_context *context, void *to, const void *from, size_t bytes);
+
+/* Enqueues independent multiply-adds in registers, 16 `steps` in each of many chains, so many that
+ * every unit of the device that does them is busy; *flops is their number, two for each. f32 and
+ * f64: fused, on CUDA only. scratch: 64 bytes of the device's memory, unchanged unless something
+ * overflows. Other types, and the CPU: ATN_ERR_UNSUPPORTED. ATN_ERR_VALUE: steps < 1. */
+atn_status atn_multiply_add(atn_context *context, atn_dtype dtype, int64_t steps, void *scratch,
+                            double *flops);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Timers and the work of known cost. */
+#include <attnum/timing.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/backend.h"
+
+enum { START, STOP, MARKS };
+
+struct atn_timer {
+    atn_context *context;
+    void *marks[MARKS]; /* the backend's; null: not set yet */
+};
+
+atn_status atn_timer_create(atn_context *context, atn_timer **timer)
+{
+    void *memory;
+    if (!context || !timer)
+        return core_fail(context, ATN_ERR_NULL, "context or timer is null");
+    *timer = NULL;
+    atn_status status = core_allocate(context, sizeof **timer, &memory);
+    if (status != ATN_OK)
+        return status;
+    *timer = memory;
+    **timer = (atn_timer){.context = context};
+    return ATN_OK;
+}
+
+void atn_timer_free(atn_timer *timer)
+{
+    if (!timer)
+        return;
+    for (int i = 0; i < MARKS; i++)
+        if (timer->marks[i])
+            timer->context->backend->free_mark(timer->context, timer->marks[i]);
+    core_release(timer->context, timer);
+}
+
+static atn_status mark(atn_timer *timer, int which)
+{
+    if (!timer)
+        return ATN_ERR_NULL;
+    return timer->context->backend->mark(timer->context, &timer->marks[which]);
+}
+
+atn_status atn_timer_start(atn_timer *timer)
+{
+    return mark(timer, START);
+}
+
+atn_status atn_timer_stop(atn_timer *timer)
+{
+    return mark(timer, STOP);
+}
+
+atn_status atn_timer_elapsed(atn_timer *timer, double *seconds)
+{
+    if (!timer || !seconds)
+        return core_fail(timer ? timer->context : NULL, ATN_ERR_NULL, "timer or seconds is null");
+    if (!timer->marks[START] || !timer->marks[STOP])
+        return core_fail(timer->context, ATN_ERR_VALUE, "the timer was not started and stopped");
+    return timer->context->backend->between(timer->context, timer->marks[START], timer->marks[STOP],
+                                            seconds);
+}
+
+atn_status atn_copy(atn_context *context, void *to, const void *from, size_t bytes)
+{
+    if (!context)
+        return ATN_ERR_NULL;
+    if (bytes > 0 && (!to || !from))
+        return core_fail(context, ATN_ERR_NULL, "%zu bytes to copy, but an end is null", bytes);
+    return context->backend->copy(context, to, from, bytes);
+}
+
+atn_status atn_multiply_add(atn_context *context, atn_dtype dtype, int64_t steps, void *scratch,
+                            double *flops)
+{
+    if (!context || !scratch || !flops)
+        return core_fail(context, ATN_ERR_NULL, "context, scratch or flops is null");
+    if (steps < 1)
+        return core_fail(context, ATN_ERR_VALUE, "steps is %lld, expected at least 1",
+                         (long long)steps);
+    *flops = 0;
+    return context->backend->multiply_add(context, dtype, steps, scratch, flops);
+}
+
+/* ---- The CPU ---- */
+
+atn_status core_cpu_mark(atn_context *context, void **mark)
+{
+    struct timespec *now = *mark;
+    if (!now) {
+        atn_status status = core_allocate(context, sizeof *now, mark);
+        if (status != ATN_OK)
+            return status;
+        now = *mark;
+    }
+    clock_gettime(CLOCK_MONOTONIC, now);
+    return ATN_OK;
+}
+
+void core_cpu_free_mark(atn_context *context, void *mark)
+{
+    core_release(context, mark);
+}
+
+atn_status core_cpu_between(atn_context *context, const void *from, const void *to, double *seconds)
+{
+    const struct timespec *a = from, *b = to;
+    (void)context;
+    *seconds = (double)(b->tv_sec - a->tv_sec) + 1e-9 * (double)(b->tv_nsec - a->tv_nsec);
+    return ATN_OK;
+}
+
+atn_status core_cpu_multiply_add(atn_context *context, atn_dtype dtype, int64_t steps,
+                                 void *scratch, double *flops)
+{
+    (void)dtype, (void)steps, (void)scratch, (void)flops;
+    return core_fail(context, ATN_ERR_UNSUPPORTED, "cpu: its arithmetic is not measured");
+}
