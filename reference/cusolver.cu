@@ -27,8 +27,7 @@ static void note_cuda(session *s, cudaError_t error)
 static void note(session *s, cusolverStatus_t status)
 {
     if (s->status == ATN_OK && status != CUSOLVER_STATUS_SUCCESS)
-        s->status =
-            status == CUSOLVER_STATUS_ALLOC_FAILED ? ATN_ERR_MEMORY : ATN_ERR_LIBRARY;
+        s->status = status == CUSOLVER_STATUS_ALLOC_FAILED ? ATN_ERR_MEMORY : ATN_ERR_LIBRARY;
 }
 
 static session open_session(void)
@@ -68,8 +67,8 @@ static double *upload(session *s, int64_t count, const double *from)
 {
     double *memory = (double *)take(s, (size_t)count * sizeof *memory);
     if (s->status == ATN_OK)
-        note_cuda(s, cudaMemcpy(memory, from, (size_t)count * sizeof *memory,
-                                cudaMemcpyHostToDevice));
+        note_cuda(s,
+                  cudaMemcpy(memory, from, (size_t)count * sizeof *memory, cudaMemcpyHostToDevice));
     return memory;
 }
 
@@ -97,8 +96,8 @@ static double unit(int64_t n)
     return (double)n * 0x1p-53;
 }
 
-/* |X^T X - I|_F for the columns (stride 1 apart) or rows of X: vector i, entry e at x[i * step + e *
- * apart]. */
+/* |X^T X - I|_F for the columns (stride 1 apart) or rows of X: vector i, entry e at x[i * step + e
+ * * apart]. */
 static double defect(int64_t vectors, int64_t length, const double *x, int64_t step, int64_t apart)
 {
     double sum = 0;
@@ -133,8 +132,8 @@ static void multiply_out(int64_t rows, int64_t cols, int64_t k, const double *a,
             difference += sum * sum;
             size += a[i * cols + j] * a[i * cols + j];
         }
-    keep_larger(&check->residual, size > 0 ? sqrt(difference / size) / unit(larger)
-                                           : sqrt(difference));
+    keep_larger(&check->residual,
+                size > 0 ? sqrt(difference / size) / unit(larger) : sqrt(difference));
     keep_larger(&check->orthogonality, defect(k, rows, u, 1, k) / unit(larger));
     keep_larger(&check->orthogonality, defect(k, cols, vt, vt_row, vt_col) / unit(larger));
 }
@@ -240,9 +239,9 @@ extern "C" atn_status ref_device_svd_batch(int64_t count, int64_t n, const doubl
                                                      options, matrices));
     double *work = (double *)take(&s, (size_t)size * sizeof(double));
     if (s.status == ATN_OK)
-        note(&s, cusolverDnDgesvdjBatched(s.handle, CUSOLVER_EIG_MODE_VECTOR, m, m, matrix, m,
-                                          values, left, m, right, m, work, size, infos, options,
-                                          matrices));
+        note(&s,
+             cusolverDnDgesvdjBatched(s.handle, CUSOLVER_EIG_MODE_VECTOR, m, m, matrix, m, values,
+                                      left, m, right, m, work, size, infos, options, matrices));
     check_infos(&s, count, infos);
     download(&s, count * n, values, sigma);
     download(&s, all, left, vt); /* column-major left vectors of A^T: rows of V^T */
