@@ -64,6 +64,8 @@ atn_status core_check_soft(atn_context *context, const atn_attention_desc *desc,
     if (!atn_gradient_name(desc->gradient))
         return core_fail(context, ATN_ERR_VALUE, "gradient: unknown choice %d",
                          (int)desc->gradient);
+    if (!atn_soft_passes_name(desc->passes))
+        return core_fail(context, ATN_ERR_VALUE, "passes: unknown choice %d", (int)desc->passes);
     if (desc->inverse.storage != ATN_STORAGE_NATIVE && desc->inverse.storage != desc->storage)
         return core_fail(context, ATN_ERR_VALUE, "inverse.storage is %s, expected storage, %s",
                          atn_storage_name(desc->inverse.storage), atn_storage_name(desc->storage));
@@ -89,6 +91,11 @@ static atn_status prepare(atn_context *context, const atn_attention_desc *desc,
     atn_status status = core_check_soft(context, desc, shape, &plan);
     if (status != ATN_OK)
         return status;
+    if (desc->passes != ATN_SOFT_AUTO && desc->passes != ATN_SOFT_TILES)
+        return core_fail(context, ATN_ERR_UNSUPPORTED,
+                         "passes are %s, expected auto or tiles on "
+                         "the CPU",
+                         atn_soft_passes_name(desc->passes));
     *soft = (cpu_soft){
         .desc = plan.desc,
         .shape = *shape,

@@ -264,9 +264,14 @@ static atn_status forward(atn_context *context, const cuda_heads *heads,
                           const atn_attention_inputs *inputs, atn_tensor *out)
 {
     head_launch l = open_call(context, heads, inputs);
+    const head_operator *op = operator_of(heads->desc.op);
     l.call.out = *out;
+    if (op->inspects && op->inspects(&l)) {
+        op->forward(&l);
+        return l.status;
+    }
     find_bad<inputs_bad>(&l);
-    operator_of(heads->desc.op)->forward(&l);
+    op->forward(&l);
     find_bad<output_bad>(&l);
     finish(&l, out, inputs->query_mask);
     return l.status;

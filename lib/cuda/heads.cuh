@@ -289,6 +289,8 @@ typedef struct {
                   head_sizes *sizes);
     void (*forward)(head_launch *launch);
     void (*backward)(head_launch *launch);
+    /* Whether forward sees to NaN in inputs and outputs by itself; null: never. */
+    bool (*inspects)(const head_launch *launch);
 } head_operator;
 
 extern "C" {

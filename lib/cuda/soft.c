@@ -4,6 +4,7 @@
 
 #include "core/backend.h"
 #include "core/soft.h"
+#include "cuda/device.h"
 
 /* Tokens, and columns of K(Q, L), that a block works on at a time (HEAD_TILE), and tokens that a
  * chunk has at least per landmark: the chunks' U take no more than 1/4 of the values. */
@@ -28,6 +29,25 @@ static head_sizes sizes_of(const cuda_soft *soft)
     };
 }
 
+static atn_status choose_passes(atn_context *context, cuda_soft *soft)
+{
+    const atn_attention_desc *desc = &soft->heads.desc;
+    const char *reason;
+    bool fits = soft_fused_fits(desc, &soft->heads.shape, soft->matrices.m, &reason);
+    if (desc->passes == ATN_SOFT_CHAIN) {
+        soft->chained = soft_chain_fits(desc, &soft->heads.shape, soft->matrices.m, &reason);
+        if (!soft->chained)
+            return core_fail(context, ATN_ERR_UNSUPPORTED, "passes are a chain, against it is %s",
+                             reason);
+        return device_blas(context, &soft->chain.blas);
+    }
+    soft->fused = fits && desc->passes != ATN_SOFT_TILES;
+    if (desc->passes == ATN_SOFT_FUSED && !fits)
+        return core_fail(context, ATN_ERR_UNSUPPORTED, "passes are fused, against it is %s",
+                         reason);
+    return ATN_OK;
+}
+
 static atn_status prepare(atn_context *context, const atn_attention_desc *desc,
                           const atn_attention_shape *shape, void *state)
 {
@@ -43,12 +63,20 @@ static atn_status prepare(atn_context *context, const atn_attention_desc *desc,
                      .factored = desc->inverse.method == ATN_INVERSE_PIVOTED_CHOLESKY},
         .backward = plan.backward,
     };
+    if ((status = choose_passes(context, soft)) != ATN_OK)
+        return status;
     soft->matrices.columns = soft->matrices.factored || plan.m < TILE ? plan.m : TILE;
     const atn_tensor *filter = &desc->residual, *norm = &desc->sampling.norm_weight;
     soft->heads.sum_sizes[ATN_PARAMETER_RESIDUAL] = filter->data ? filter->rows * filter->cols : 0;
     for (int i = 0; i < 2; i++) /* the weight, the bias */
         soft->heads.sum_sizes[ATN_PARAMETER_NORM_WEIGHT + i] = norm[i].data ? shape->dim : 0;
-    cuda_heads_cut(&soft->heads, CHUNK_PER_LANDMARK * plan.m);
+    if (soft->chained) {
+        soft->heads.chunk = shape->tokens;
+        soft->heads.chunks = shape->tokens > 0;
+    } else if (soft->fused)
+        soft_fused_chunks(shape, &soft->heads.chunk, &soft->heads.chunks);
+    else
+        cuda_heads_cut(&soft->heads, CHUNK_PER_LANDMARK * plan.m);
     cuda_heads_fit(&soft->heads, sizes_of(soft));
     return ATN_OK;
 }
@@ -71,6 +99,10 @@ static void layout(core_arena *arena, void *state)
                         &soft->inverse);
     if (adjoint)
         cuda_inverse_adjoint_layout(arena, &soft->inverse, heads->desc.gradient, &soft->adjoint);
+    if (soft->chained)
+        soft_chain_layout(arena, &heads->desc, s, m, &soft->chain);
+    if (arena->overflow)
+        return;
     matrices->a = cuda_heads_take(arena, count, size, element);
     matrices->x = cuda_heads_take(arena, count, size, element);
     matrices->grad_x = cuda_heads_take(arena, soft->backward ? count : 0, size, element);

@@ -138,6 +138,20 @@ static __device__ void prepare_head(const head &h, const soft_matrices &s)
             g.pivoted[e] = g.landmarks[g.pivots[e / h.d] * h.d + e % h.d];
 }
 
+/* Landmarks as the factors of products in the dtype hold them. */
+static __device__ void round_landmarks(const head &h, const soft_matrices &s)
+{
+    real *landmarks = memory_of(h, s).landmarks;
+    atn_dtype type = h.desc->dtype;
+    BLOCK_EACH (e, s.m * h.d)
+        if (type == ATN_BF16)
+            landmarks[e] = (real)__bfloat162float(__float2bfloat16_rn((float)landmarks[e]));
+        else if (type == ATN_F16)
+            landmarks[e] = (real)__half2float(__float2half_rn((float)landmarks[e]));
+        else
+            landmarks[e] = real_factor(h.tf32, landmarks[e]);
+}
+
 /* ---- A tile of tokens ---- */
 
 static __device__ __noinline__ void load_tokens(const head &h, soft_block *b, int64_t first,
@@ -612,8 +626,36 @@ static atn_tensor in_state(const head_launch *l, int64_t index)
     return t;
 }
 
+/* Whether this call's forward passes are those of soft_fused.h or soft_chain.h. */
+static bool is_fused(const head_launch *l)
+{
+    const head_call *c = &l->call;
+    return soft_of(l)->chained || (soft_of(l)->fused && soft_fused_aligned(&c->q) &&
+                                   soft_fused_aligned(&c->v) && soft_fused_aligned(&c->out));
+}
+
+static soft_fused fused_of(const head_launch *l)
+{
+    const cuda_heads *p = &soft_of(l)->heads;
+    int64_t m = soft_of(l)->matrices.m, d = p->shape.dim, dv = p->shape.value_dim;
+    const float *state = (const float *)p->state;
+    soft_fused f = {};
+    f.s = atn_kernel_scale(p->desc.scale, p->desc.scale_value, p->shape.heads, d);
+    f.clamp = p->desc.distance == ATN_DISTANCE_CLAMPED;
+    f.m = m;
+    f.landmarks = state;
+    f.weights = state + m * (3 * d + 1 + dv);
+    f.partials = (float *)p->partials;
+    f.head_stride = p->sizes.head_reals;
+    f.partial_stride = p->sizes.chunk_reals;
+    f.chunk = p->chunk;
+    f.chunks = p->chunks;
+    f.nonfinite = p->nonfinite;
+    return f;
+}
+
 /* All heads' landmarks, A, its inverse or factor, and what the passes over tokens need of them. */
-static void open_heads(head_launch *l)
+static void open_heads(head_launch *l, bool fused)
 {
     const cuda_soft *soft = soft_of(l);
     const atn_attention_shape *s = &soft->heads.shape;
@@ -625,6 +667,8 @@ static void open_heads(head_launch *l)
     double scale = atn_kernel_scale(desc->scale, desc->scale_value, s->heads, s->dim);
     if (l->status == ATN_OK)
         l->status = R(cuda_sampling).sample(l->context, &soft->sampling, &l->call.q, &landmarks);
+    if (fused)
+        SOFT_OVER_HEADS(l, round_landmarks);
     if (l->status == ATN_OK)
         l->status = R(cuda_gaussian)(l->context, desc->distance, scale, &landmarks, NULL, &a);
     if (l->status == ATN_OK)
@@ -632,25 +676,40 @@ static void open_heads(head_launch *l)
     SOFT_OVER_ALL_HEADS(l, prepare_head);
 }
 
-static void soft_sum_tokens(head_launch *l)
+/* These passes look for NaN themselves, in what they read and write anyway. */
+static void forward_fused(head_launch *l)
 {
-    if (l->call.backward)
-        SOFT_OVER_CHUNKS(l, sum_tokens<true>);
-    else
-        SOFT_OVER_CHUNKS(l, sum_tokens<false>);
-}
-
-static void soft_write_output(head_launch *l)
-{
-    SOFT_OVER_CHUNKS(l, write_output);
+    soft_chain chain = soft_of(l)->chain;
+    soft_fused f = fused_of(l);
+    head_call *c = &l->call;
+    bool chained = soft_of(l)->chained;
+    chain.f = f;
+    open_heads(l, true);
+    if (l->status == ATN_OK)
+        l->status = chained ? soft_chain_sum(l->context, &chain, &c->q, &c->v)
+                            : soft_fused_sum(l->context, &f, &c->q, &c->v);
+    SOFT_OVER_HEADS(l, finish_sums);
+    if (l->status == ATN_OK)
+        l->status = chained ? soft_chain_write(l->context, &chain, &c->q, &c->out)
+                            : soft_fused_write(l->context, &f, &c->q, &c->out);
+    if (l->status == ATN_OK)
+        l->status = soft_fused_finish(l->context, &f, &c->out);
 }
 
 static void forward(head_launch *l)
 {
-    open_heads(l);
-    soft_sum_tokens(l);
+    if (is_fused(l)) {
+        forward_fused(l);
+        return;
+    }
+    if (l->status == ATN_OK && soft_of(l)->heads.desc.passes == ATN_SOFT_FUSED)
+        l->status = core_fail(l->context, ATN_ERR_STRIDE,
+                              "passes are fused: q, v and the output must begin, and their rows, "
+                              "heads and entries be apart, by multiples of 16 bytes");
+    open_heads(l, false);
+    SOFT_OVER_CHUNKS(l, sum_tokens<false>);
     SOFT_OVER_HEADS(l, finish_sums);
-    soft_write_output(l);
+    SOFT_OVER_CHUNKS(l, write_output);
 }
 
 /* From dX the derivative by A, where Eq. 12 is not what is asked for. */
@@ -685,8 +744,8 @@ static void differentiate_landmarks(head_launch *l)
 
 static void backward(head_launch *l)
 {
-    open_heads(l);
-    soft_sum_tokens(l);
+    open_heads(l, false);
+    SOFT_OVER_CHUNKS(l, sum_tokens<true>);
     SOFT_OVER_ALL_HEADS(l, differentiate_inverse);
     adjoint(l);
     SOFT_OVER_HEADS(l, pull_landmarks);
@@ -701,4 +760,4 @@ static void backward(head_launch *l)
     }
 }
 
-extern "C" const head_operator R(cuda_soft) = {NULL, forward, backward};
+extern "C" const head_operator R(cuda_soft) = {NULL, forward, backward, is_fused};

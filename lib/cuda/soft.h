@@ -6,6 +6,7 @@
 #include "cuda/heads.h"
 #include "cuda/inverse.h"
 #include "cuda/sampling.h"
+#include "cuda/soft_chain.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -36,6 +37,9 @@ typedef struct {
     cuda_inverse inverse;
     cuda_inverse_adjoint adjoint;
     soft_matrices matrices;
+    bool fused;   /* the forward passes may run as in soft_fused.h, if the views allow it */
+    bool chained; /* they run as in soft_chain.h */
+    soft_chain chain;
     bool backward; /* whether there is memory for it */
 } cuda_soft;
 
