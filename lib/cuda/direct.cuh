@@ -118,8 +118,7 @@ static __device__ void diagonalise(const matrix_shape &shape, const rotations &r
         rotated = 0;
         for (int round = 0; round < players - 1; round++) {
             bool any = false;
-            BLOCK_EACH(n, players / 2)
-            {
+            BLOCK_EACH (n, players / 2) {
                 int p, q;
                 pair_of(players, round, (int)n, &p, &q);
                 any |= choose_rotation(shape, w, p, q, floor, (int)n, r);
@@ -138,13 +137,12 @@ static __device__ int scale_vectors(const inverse_problem &p, const real *w, con
 {
     real largest = 0;
     int kept = 0;
-    BLOCK_EACH(i, p.shape.m)
-    largest = larger(real_abs(entry(p.shape, w, i, i)), largest);
+    BLOCK_EACH (i, p.shape.m)
+        largest = larger(real_abs(entry(p.shape, w, i, i)), largest);
     real cut = (real)p.call->cut * block_max(largest);
-    BLOCK_EACH(i, p.shape.m)
-    kept += real_abs(entry(p.shape, w, i, i)) > cut;
-    MATRIX_ENTRIES(i, j, p.shape)
-    {
+    BLOCK_EACH (i, p.shape.m)
+        kept += real_abs(entry(p.shape, w, i, i)) > cut;
+    MATRIX_ENTRIES (i, j, p.shape) {
         real lambda = entry(p.shape, w, i, i);
         entry(p.shape, scaled, i, j) =
             real_abs(lambda) > cut ? entry(p.shape, v, i, j) / lambda : 0;
@@ -161,8 +159,8 @@ static __device__ atn_status eig(const inverse_problem &p, real **x)
     int64_t pairs = rotation_reals(shape.m) / 4;
     rotations r = {rest, rest + pairs, rest + 2 * pairs, rest + 3 * pairs};
     matrix_load(shape, p.a, w);
-    MATRIX_ENTRIES(i, j, shape)
-    entry(shape, v, i, j) = (real)(i == j);
+    MATRIX_ENTRIES (i, j, shape)
+        entry(shape, v, i, j) = (real)(i == j);
     __syncthreads();
     diagonalise(shape, r, w, v);
     int rank = scale_vectors(p, w, v, scaled);
@@ -184,8 +182,7 @@ static __device__ atn_status eig(const inverse_problem &p, real **x)
 static __device__ void invert_factor(const matrix_shape &shape, int r, const real *factor,
                                      real *inverse)
 {
-    BLOCK_EACH(j, r)
-    {
+    BLOCK_EACH (j, r) {
         entry(shape, inverse, j, j) = 1 / entry(shape, factor, j, j);
         for (int64_t i = j + 1; i < r; i++) {
             real sum = 0;
@@ -231,12 +228,12 @@ static __device__ bool factorise(const inverse_problem &p, real jitter, real *w)
         }
         __syncthreads();
     }
-    MATRIX_ENTRIES(i, j, shape)
-    if (j < i)
-        entry(shape, w, i, j) /= real_sqrt(entry(shape, w, j, j));
+    MATRIX_ENTRIES (i, j, shape)
+        if (j < i)
+            entry(shape, w, i, j) /= real_sqrt(entry(shape, w, j, j));
     __syncthreads();
-    BLOCK_EACH(k, shape.m)
-    entry(shape, w, k, k) = real_sqrt(entry(shape, w, k, k));
+    BLOCK_EACH (k, shape.m)
+        entry(shape, w, k, k) = real_sqrt(entry(shape, w, k, k));
     __syncthreads();
     return true;
 }
@@ -281,7 +278,7 @@ static __device__ atn_status cholesky(const inverse_problem &p, real **x)
  * nothing that one behind still reads. */
 
 typedef struct {
-    real *diagonals[2];
+    real *diagonals; /* two of m */
     int *marks;
 } pivoting;
 
@@ -295,7 +292,7 @@ static inline __host__ __device__ int64_t pivoting_reals(int64_t m)
  * which every warp finds for itself; its value in *pivot. */
 static __device__ int find_pivot(const pivoting &v, int m, int k, real *pivot)
 {
-    const real *diagonal = v.diagonals[k % 2];
+    const real *diagonal = v.diagonals + (k % 2 ? m : 0);
     real best = -REAL_INFINITY;
     int row = m;
     for (int i = (int)threadIdx.x % 32; i < m; i += 32)
@@ -319,7 +316,7 @@ static __device__ int find_pivot(const pivoting &v, int m, int k, real *pivot)
 static __device__ void eliminate(const matrix_shape &shape, const pivoting &v, int k, int row,
                                  real pivot, real *w)
 {
-    real *next = v.diagonals[(k + 1) % 2];
+    real *next = v.diagonals + (k % 2 ? 0 : shape.m);
     const real *column = w + row * shape.stride;
     for (int j = (int)threadIdx.x % 32; j < shape.m; j += 32) {
         real share = column[j] / pivot;
@@ -357,8 +354,7 @@ static __device__ int factorise_pivoted(const matrix_shape &shape, real cut, rea
 /* The pivots in their order, then the other rows in theirs. */
 static __device__ void list_pivots(const inverse_problem &p, int rank, const int *marks)
 {
-    BLOCK_EACH(i, p.shape.m)
-    {
+    BLOCK_EACH (i, p.shape.m) {
         int place = marks[i];
         if (place >= rank) {
             place = rank;
@@ -374,8 +370,7 @@ static __device__ void list_pivots(const inverse_problem &p, int rank, const int
 static __device__ void gather_factor(const inverse_problem &p, int rank, const real *w,
                                      real *factor)
 {
-    MATRIX_ENTRIES(i, j, p.shape)
-    {
+    MATRIX_ENTRIES (i, j, p.shape) {
         real value = 0;
         if (i < rank && j <= i) {
             const real *column = w + p.pivots[j] * p.shape.stride;
@@ -393,11 +388,10 @@ static __device__ atn_status pivoted_cholesky(const inverse_problem &p, real **x
     real *block = work_matrix(p, 3), largest = 0;
     matrix_load(shape, p.a, w);
     real *rest = work_matrix(p, DIRECT_MATRICES);
-    pivoting v = {{rest, rest + shape.m}, (int *)(rest + 2 * shape.m)};
-    BLOCK_EACH(i, shape.m)
-    {
+    pivoting v = {rest, (int *)(rest + 2 * shape.m)};
+    BLOCK_EACH (i, shape.m) {
         v.marks[i] = shape.m;
-        v.diagonals[0][i] = entry(shape, w, i, i);
+        v.diagonals[i] = entry(shape, w, i, i);
         largest = larger(entry(shape, w, i, i), largest);
     }
     largest = block_max(largest);
@@ -414,9 +408,9 @@ static __device__ atn_status pivoted_cholesky(const inverse_problem &p, real **x
         return rank > 0 ? ATN_OK : ATN_SINGULAR;
     inverse_of_factor(shape, rank, factor, w, columns, block);
     matrix_fill(shape, 0, factor);
-    MATRIX_ENTRIES(i, j, shape)
-    if (i < rank && j < rank)
-        entry(shape, factor, p.pivots[i], p.pivots[j]) = entry(shape, block, i, j);
+    MATRIX_ENTRIES (i, j, shape)
+        if (i < rank && j < rank)
+            entry(shape, factor, p.pivots[i], p.pivots[j]) = entry(shape, block, i, j);
     __syncthreads();
     store_result(p, factor);
     matrix_load(shape, p.a, w);

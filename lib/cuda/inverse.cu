@@ -29,14 +29,14 @@ static __device__ inverse_problem problem_of(const inverse_call &call, int64_t i
 static __device__ bool accepts(const inverse_problem &p)
 {
     bool bad = false;
-    BLOCK_EACH(e, (int64_t)p.shape.m * p.shape.m)
-    bad |= !isfinite(p.a[e]);
+    BLOCK_EACH (e, (int64_t)p.shape.m * p.shape.m)
+        bad |= !isfinite(p.a[e]);
     if (!__syncthreads_or(bad))
         return true;
-    BLOCK_EACH(e, (int64_t)p.shape.m * p.shape.m)
-    p.x[e] = 0;
-    BLOCK_EACH(i, p.shape.m)
-    p.pivots[i] = (int)i;
+    BLOCK_EACH (e, (int64_t)p.shape.m * p.shape.m)
+        p.x[e] = 0;
+    BLOCK_EACH (i, p.shape.m)
+        p.pivots[i] = (int)i;
     if (is_scribe()) {
         p.info->status = ATN_NONFINITE;
         p.info->stop = ATN_STOP_NONFINITE;
@@ -57,8 +57,8 @@ static __device__ atn_status failure_of(atn_stop stop)
 static __device__ void conclude(const inverse_problem &p, atn_status status, const real *x)
 {
     bool finite = matrix_finite(p.shape, x);
-    MATRIX_ENTRIES(i, j, p.shape) /* 1 / lambda may have left the range of the type */
-    p.x[(int64_t)i * p.shape.m + j] = finite ? entry(p.shape, x, i, j) : 0;
+    MATRIX_ENTRIES (i, j, p.shape) /* 1 / lambda may have left the range of the type */
+        p.x[(int64_t)i * p.shape.m + j] = finite ? entry(p.shape, x, i, j) : 0;
     if (!is_scribe())
         return;
     bool good = p.call->keep_factor || p.info->residual <= p.call->tolerance;
@@ -75,8 +75,8 @@ template <inverse_method METHOD> static __device__ void invert_one(const inverse
 {
     if (!accepts(p))
         return;
-    BLOCK_EACH(e, p.call->reals)
-    p.work[e] = 0;
+    BLOCK_EACH (e, p.call->reals)
+        p.work[e] = 0;
     __syncthreads();
     real *x;
     atn_status status = METHOD(p, &x);
@@ -152,8 +152,8 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
         bool finite = accepts(p), square = call.desc.search == ATN_SEARCH_SQUARE;
         double norm = finite ? matrix_norm1(p.shape.m, p.a, p.shape.m) : 0;
         if (finite && square) {
-            BLOCK_EACH(e, 2 * matrix_reals(p.shape.m))
-            work[e] = 0;
+            BLOCK_EACH (e, 2 * matrix_reals(p.shape.m))
+                work[e] = 0;
             __syncthreads();
             matrix_load(p.shape, p.a, work);
             real *squared = work_matrix(p, 1);
@@ -176,12 +176,12 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     choose_alphas(const __grid_constant__ inverse_call call)
 {
     double largest = 0;
-    BLOCK_EACH(i, call.count)
-    largest = larger(largest, call.starts[i]);
+    BLOCK_EACH (i, call.count)
+        largest = larger(largest, call.starts[i]);
     largest = block_max(largest);
     bool batch = call.desc.scope == ATN_SCOPE_BATCH;
-    BLOCK_EACH(k, call.count)
-    call.starts[k] = alpha_from_norm(call.desc, batch ? largest : call.starts[k]);
+    BLOCK_EACH (k, call.count)
+        call.starts[k] = alpha_from_norm(call.desc, batch ? largest : call.starts[k]);
 }
 
 /* The halving rule (section 3.2: beta = 1/2; the published loop tests A^2) for each matrix: which
@@ -223,15 +223,14 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     __syncthreads();
     for (;; n++) {
         bool mine = false;
-        BLOCK_EACH(i, call.count)
-        mine |= !call.accepted[i * (cap + 1) + n];
+        BLOCK_EACH (i, call.count)
+            mine |= !call.accepted[i * (cap + 1) + n];
         refused = __syncthreads_or(mine);
         if (!refused || n == cap)
             break;
         alpha /= 2;
     }
-    BLOCK_EACH(k, call.count)
-    {
+    BLOCK_EACH (k, call.count) {
         call.starts[k] = refused && !call.desc.search_accepts_last ? -1 : alpha;
         call.infos[k].halvings = n;
     }

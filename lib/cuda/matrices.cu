@@ -30,8 +30,8 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
 {
     for (int64_t i = blockIdx.x; i < t.batch * t.heads; i += gridDim.x) {
         caller_matrix m = matrix_of(t, i);
-        BLOCK_EACH(e, m.rows * m.cols)
-        dense[i * m.rows * m.cols + e] = get(m, e / m.cols, e % m.cols);
+        BLOCK_EACH (e, m.rows * m.cols)
+            dense[i * m.rows * m.cols + e] = get(m, e / m.cols, e % m.cols);
     }
 }
 
@@ -40,9 +40,9 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
 {
     for (int64_t i = blockIdx.x; i < t.batch * t.heads; i += gridDim.x) {
         caller_matrix m = matrix_of(t, i);
-        BLOCK_EACH(e, m.rows * m.cols)
-        real_store(m.memory, m.type, e / m.cols * m.stride + e % m.cols,
-                   dense[i * m.rows * m.cols + e]);
+        BLOCK_EACH (e, m.rows * m.cols)
+            real_store(m.memory, m.type, e / m.cols * m.stride + e % m.cols,
+                       dense[i * m.rows * m.cols + e]);
     }
 }
 
@@ -62,8 +62,8 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     for (int64_t i = blockIdx.x; i < t.batch * t.heads; i += gridDim.x) {
         caller_matrix m = matrix_of(t, i);
         bool marked = false;
-        BLOCK_EACH(e, m.rows * m.cols)
-        marked |= is_marked(m, storage, e / m.cols, e % m.cols);
+        BLOCK_EACH (e, m.rows * m.cols)
+            marked |= is_marked(m, storage, e / m.cols, e % m.cols);
         marked = __syncthreads_or(marked);
         if (threadIdx.x == 0)
             marks[i] = marked;

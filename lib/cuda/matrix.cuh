@@ -54,43 +54,43 @@ static __device__ __forceinline__ real entry(const matrix_shape &shape, const re
 
 static __device__ void matrix_load(const matrix_shape &shape, const real *from, real *a)
 {
-    MATRIX_ENTRIES(i, j, shape)
-    entry(shape, a, i, j) = from[(int64_t)i * shape.m + j];
+    MATRIX_ENTRIES (i, j, shape)
+        entry(shape, a, i, j) = from[(int64_t)i * shape.m + j];
     __syncthreads();
 }
 
 static __device__ void matrix_save(const matrix_shape &shape, const real *a, real *to)
 {
-    MATRIX_ENTRIES(i, j, shape)
-    to[(int64_t)i * shape.m + j] = entry(shape, a, i, j);
+    MATRIX_ENTRIES (i, j, shape)
+        to[(int64_t)i * shape.m + j] = entry(shape, a, i, j);
     __syncthreads();
 }
 
 static __device__ void matrix_copy(const matrix_shape &shape, const real *a, real *to)
 {
-    MATRIX_ENTRIES(i, j, shape)
-    entry(shape, to, i, j) = entry(shape, a, i, j);
+    MATRIX_ENTRIES (i, j, shape)
+        entry(shape, to, i, j) = entry(shape, a, i, j);
     __syncthreads();
 }
 
 static __device__ void matrix_transpose(const matrix_shape &shape, const real *a, real *to)
 {
-    MATRIX_ENTRIES(i, j, shape)
-    entry(shape, to, i, j) = entry(shape, a, j, i);
+    MATRIX_ENTRIES (i, j, shape)
+        entry(shape, to, i, j) = entry(shape, a, j, i);
     __syncthreads();
 }
 
 static __device__ void matrix_fill(const matrix_shape &shape, real value, real *a)
 {
-    MATRIX_ENTRIES(i, j, shape)
-    entry(shape, a, i, j) = value;
+    MATRIX_ENTRIES (i, j, shape)
+        entry(shape, a, i, j) = value;
     __syncthreads();
 }
 
 static __device__ void matrix_add_diagonal(const matrix_shape &shape, real value, real *a)
 {
-    BLOCK_EACH(i, shape.m)
-    entry(shape, a, i, i) += value;
+    BLOCK_EACH (i, shape.m)
+        entry(shape, a, i, i) += value;
     __syncthreads();
 }
 
@@ -180,21 +180,20 @@ static __device__ __forceinline__ bool is_safe_square(double sum)
 static __device__ double matrix_frobenius(const matrix_shape &shape, const real *a)
 {
     double sum = 0, largest = 0;
-    MATRIX_ENTRIES(i, j, shape)
-    sum += (double)entry(shape, a, i, j) * (double)entry(shape, a, i, j);
+    MATRIX_ENTRIES (i, j, shape)
+        sum += (double)entry(shape, a, i, j) * (double)entry(shape, a, i, j);
     sum = block_sum(sum);
     if (is_safe_square(sum))
         return sqrt(sum);
-    MATRIX_ENTRIES(i, j, shape)
-    largest = larger(fabs((double)entry(shape, a, i, j)), largest);
+    MATRIX_ENTRIES (i, j, shape)
+        largest = larger(fabs((double)entry(shape, a, i, j)), largest);
     largest = block_max(largest);
     if (!(largest > 0 && largest < HUGE_VAL))
         return largest;
     int exponent;
     frexp(largest, &exponent);
     sum = 0;
-    MATRIX_ENTRIES(i, j, shape)
-    {
+    MATRIX_ENTRIES (i, j, shape) {
         double scaled = ldexp((double)entry(shape, a, i, j), -exponent);
         sum += scaled * scaled;
     }
@@ -215,8 +214,8 @@ static __device__ __forceinline__ double absolute_row(int m, const real *a, int6
 static __device__ double matrix_norm1(int m, const real *a, int64_t stride)
 {
     double norm = 0;
-    BLOCK_EACH(i, m)
-    norm = larger(norm, absolute_row(m, a, stride, i));
+    BLOCK_EACH (i, m)
+        norm = larger(norm, absolute_row(m, a, stride, i));
     return block_max(norm);
 }
 
@@ -225,9 +224,9 @@ static __device__ int matrix_norm1_row(int m, const real *a, int64_t stride)
 {
     double norm = matrix_norm1(m, a, stride);
     int row = m;
-    BLOCK_EACH(i, m)
-    if ((int)i < row && absolute_row(m, a, stride, i) == norm)
-        row = (int)i;
+    BLOCK_EACH (i, m)
+        if ((int)i < row && absolute_row(m, a, stride, i) == norm)
+            row = (int)i;
     row = -block_max(-row);
     return row < m ? row : 0;
 }
@@ -235,17 +234,17 @@ static __device__ int matrix_norm1_row(int m, const real *a, int64_t stride)
 static __device__ bool matrix_finite(const matrix_shape &shape, const real *a)
 {
     bool bad = false;
-    MATRIX_ENTRIES(i, j, shape)
-    bad |= !isfinite(entry(shape, a, i, j));
+    MATRIX_ENTRIES (i, j, shape)
+        bad |= !isfinite(entry(shape, a, i, j));
     return !__syncthreads_or(bad);
 }
 
 static __device__ void matrix_symmetrise(const matrix_shape &shape, real *a)
 {
-    MATRIX_ENTRIES(i, j, shape)
-    if (j < i)
-        entry(shape, a, i, j) = entry(shape, a, j, i) =
-            (entry(shape, a, i, j) + entry(shape, a, j, i)) / 2;
+    MATRIX_ENTRIES (i, j, shape)
+        if (j < i)
+            entry(shape, a, i, j) = entry(shape, a, j, i) =
+                (entry(shape, a, i, j) + entry(shape, a, j, i)) / 2;
     __syncthreads();
 }
 
@@ -255,8 +254,8 @@ static __device__ double matrix_penrose_of_product(matrix_shape shape, const rea
 {
     shape.tf32 = false;
     matrix_multiply(shape, a_x, a, false, scratch);
-    MATRIX_ENTRIES(i, j, shape)
-    entry(shape, scratch, i, j) -= entry(shape, a, i, j);
+    MATRIX_ENTRIES (i, j, shape)
+        entry(shape, scratch, i, j) -= entry(shape, a, i, j);
     __syncthreads();
     double norm = matrix_frobenius(shape, a);
     return norm > 0 ? matrix_frobenius(shape, scratch) / norm : 0;
@@ -293,8 +292,8 @@ static __device__ void matrix_store(const matrix_shape &shape, atn_storage stora
 {
     if (storage == ATN_STORAGE_NATIVE)
         return;
-    MATRIX_ENTRIES(i, j, shape)
-    entry(shape, a, i, j) = storage_round(storage, entry(shape, a, i, j));
+    MATRIX_ENTRIES (i, j, shape)
+        entry(shape, a, i, j) = storage_round(storage, entry(shape, a, i, j));
     __syncthreads();
 }
 

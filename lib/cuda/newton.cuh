@@ -11,8 +11,7 @@ enum { NEWTON_MATRICES = 4 }; /* and one more with stopping best */
 static __device__ double start_norm(int64_t m, const real *b, real alpha)
 {
     double norm = 0;
-    BLOCK_EACH(i, m)
-    { /* rows for columns: B is symmetric */
+    BLOCK_EACH (i, m) { /* rows for columns: B is symmetric */
         real sum = 0;
         for (int64_t j = 0; j < m; j++)
             sum += real_abs((i == j ? (real)1 : (real)0) - alpha * b[j * m + i]);
@@ -36,8 +35,7 @@ static __device__ double newton_step(const matrix_shape &shape, atn_storage stor
     matrix_store(shape, storage, b_x);
     matrix_multiply(shape, x, b_x, false, next);
     double change = 0, size = 0;
-    MATRIX_ENTRIES(i, j, shape)
-    {
+    MATRIX_ENTRIES (i, j, shape) {
         if (j > i)
             continue;
         real removed =
@@ -147,8 +145,9 @@ static __device__ atn_status newton(const inverse_problem &p, real **x)
         matrix_add_diagonal(p.shape, (real)p.desc->ridge, b);
         matrix_store(p.shape, p.desc->storage, b);
     }
-    MATRIX_ENTRIES(i, j, p.shape)
-    entry(p.shape, start, i, j) = storage_round(p.desc->storage, alpha * entry(p.shape, b, i, j));
+    MATRIX_ENTRIES (i, j, p.shape)
+        entry(p.shape, start, i, j) =
+            storage_round(p.desc->storage, alpha * entry(p.shape, b, i, j));
     __syncthreads();
     if (is_scribe())
         p.info->alpha = (double)alpha;

@@ -34,8 +34,8 @@ static __device__ void polynomial_product(const inverse_problem &p, const real *
 static __device__ void order_2(const inverse_problem &p, const polynomial_run &t, double z)
 {
     real factor = (real)(2 / (2 - z));
-    MATRIX_ENTRIES(i, j, p.shape)
-    entry(p.shape, t.q, i, j) = factor * (entry(p.shape, t.e, i, j) + (real)(i == j));
+    MATRIX_ENTRIES (i, j, p.shape)
+        entry(p.shape, t.q, i, j) = factor * (entry(p.shape, t.e, i, j) + (real)(i == j));
     __syncthreads();
 }
 
@@ -44,9 +44,9 @@ static __device__ void order_3(const inverse_problem &p, const polynomial_run &t
 {
     real factor = (real)(4 / (4 - 3 * z));
     polynomial_product(p, t.e, t.e, false, t.power);
-    MATRIX_ENTRIES(i, j, p.shape)
-    entry(p.shape, t.q, i, j) =
-        factor * (entry(p.shape, t.power, i, j) + entry(p.shape, t.e, i, j)) + (real)(i == j);
+    MATRIX_ENTRIES (i, j, p.shape)
+        entry(p.shape, t.q, i, j) =
+            factor * (entry(p.shape, t.power, i, j) + entry(p.shape, t.e, i, j)) + (real)(i == j);
     __syncthreads();
 }
 
@@ -55,8 +55,7 @@ static __device__ void order_7(const inverse_problem &p, const polynomial_run &t
 {
     polynomial_product(p, t.e, t.e, false, t.power);
     polynomial_product(p, t.power, t.power, false, t.other);
-    MATRIX_ENTRIES(i, j, p.shape)
-    {
+    MATRIX_ENTRIES (i, j, p.shape) {
         real square = entry(p.shape, t.power, i, j);
         entry(p.shape, t.e, i, j) += square;
         entry(p.shape, t.other, i, j) += square + (real)(i == j);
@@ -74,12 +73,12 @@ static __device__ void order_9(const inverse_problem &p, const polynomial_run &t
     double h = (sqrt(0.25 + 2 * g + 4 * c4) - 0.5) / 2, f = c6 - 0.25 - h, w = 2 * (c4 - g * h);
     double third = 4 - 3 * z, s = 256 / (third * (4 * third * third - 3 * z * z * z));
     polynomial_product(p, t.e, t.e, false, t.power);
-    MATRIX_ENTRIES(i, j, p.shape)
-    entry(p.shape, t.other, i, j) = entry(p.shape, t.power, i, j) + entry(p.shape, t.e, i, j) / 2;
+    MATRIX_ENTRIES (i, j, p.shape)
+        entry(p.shape, t.other, i, j) =
+            entry(p.shape, t.power, i, j) + entry(p.shape, t.e, i, j) / 2;
     __syncthreads();
     polynomial_product(p, t.power, t.other, false, t.q);
-    MATRIX_ENTRIES(i, j, p.shape)
-    {
+    MATRIX_ENTRIES (i, j, p.shape) {
         double e = (double)entry(p.shape, t.e, i, j), e2 = (double)entry(p.shape, t.power, i, j);
         double y = (double)entry(p.shape, t.q, i, j);
         entry(p.shape, t.e, i, j) = (real)(s * (y + f * e2 + g * e));
@@ -94,8 +93,7 @@ static __device__ void order_9(const inverse_problem &p, const polynomial_run &t
  */
 static __device__ void order_3_published(const inverse_problem &p, const polynomial_run &t, double)
 {
-    MATRIX_ENTRIES(i, j, p.shape)
-    {
+    MATRIX_ENTRIES (i, j, p.shape) {
         real one = (real)(i == j);
         entry(p.shape, t.other, i, j) = entry(p.shape, t.e, i, j) / 4 + one;
         entry(p.shape, t.power, i, j) = entry(p.shape, t.q, i, j) = one;
@@ -167,8 +165,7 @@ static __device__ void apply(const inverse_problem &p, const real *b, const real
 /* A vector with neither symmetry nor sign: multiples of the golden section, modulo 1. */
 static __device__ void fill_generic(const inverse_problem &p, real *v)
 {
-    BLOCK_EACH(i, p.shape.m)
-    {
+    BLOCK_EACH (i, p.shape.m) {
         double ignored;
         v[i] = (real)(0.5 - modf(0.6180339887498949 * (double)(i + 1), &ignored));
     }
@@ -238,8 +235,7 @@ static __device__ void orthogonalise(const inverse_problem &p, int count, const 
             along[k] = length;
     }
     __syncthreads();
-    BLOCK_EACH(i, p.shape.m)
-    {
+    BLOCK_EACH (i, p.shape.m) {
         double rest = (double)v[i];
         for (int k = 0; k < count; k++)
             rest -= along[k] * (double)basis[k * p.shape.stride + i];
@@ -264,8 +260,8 @@ static __device__ double smallest_ritz_value(const inverse_problem &p, int steps
         if (!(length > p.shape.m * p.call->dtype_roundoff * (count > 0 ? scale : 0)))
             break; /* the subspace is invariant */
         real *row = basis + count * p.shape.stride;
-        BLOCK_EACH(i, p.shape.m)
-        row[i] = (real)((double)v[i] / length);
+        BLOCK_EACH (i, p.shape.m)
+            row[i] = (real)((double)v[i] / length);
         __syncthreads();
         apply(p, b, row, next);
         real *last = v;
@@ -323,9 +319,9 @@ static __device__ real choose_start(const inverse_problem &p, polynomial_run &t)
 static __device__ void fill_start(const inverse_problem &p, const polynomial_run &t, real alpha)
 {
     bool identity = p.desc->start == ATN_START_IDENTITY;
-    MATRIX_ENTRIES(i, j, p.shape)
-    entry(p.shape, t.x, i, j) = storage_round(
-        p.desc->storage, alpha * (identity ? (real)(i == j) : entry(p.shape, t.b, i, j)));
+    MATRIX_ENTRIES (i, j, p.shape)
+        entry(p.shape, t.x, i, j) = storage_round(
+            p.desc->storage, alpha * (identity ? (real)(i == j) : entry(p.shape, t.b, i, j)));
     __syncthreads();
 }
 
@@ -343,8 +339,7 @@ static __device__ double find_error(const inverse_problem &p, const polynomial_r
     bool scalar = is_scalar(p, k);
     if (!scalar)
         polynomial_product(p, t.b, t.x, false, t.e);
-    MATRIX_ENTRIES(i, j, p.shape)
-    {
+    MATRIX_ENTRIES (i, j, p.shape) {
         real product = scalar ? storage_round(p.desc->storage, t.x[0] * entry(p.shape, t.b, i, j))
                               : entry(p.shape, t.e, i, j);
         entry(p.shape, t.e, i, j) = (real)(i == j) - product;
@@ -365,8 +360,7 @@ static __device__ double polynomial_step(const inverse_problem &p, polynomial_ru
     if (!scalar)
         polynomial_product(p, t.x, t.q, false, t.next);
     t.products += p.call->polynomial.products - (scalar ? 2 : 0);
-    MATRIX_ENTRIES(i, j, p.shape)
-    {
+    MATRIX_ENTRIES (i, j, p.shape) {
         if (j > i)
             continue;
         real below = scalar ? t.x[0] * entry(p.shape, t.q, i, j) : entry(p.shape, t.next, i, j);
@@ -391,8 +385,8 @@ static __device__ void fill_probe(const inverse_problem &p, const polynomial_run
     apply(p, t.b, t.e, t.probe);
     frexp(vector_norm(p, t.probe), &exponent);
     __syncthreads();
-    BLOCK_EACH(i, p.shape.m)
-    t.probe[i] = (real)ldexp((double)t.probe[i], -exponent);
+    BLOCK_EACH (i, p.shape.m)
+        t.probe[i] = (real)ldexp((double)t.probe[i], -exponent);
     __syncthreads();
 }
 
