@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/names.h"
@@ -119,7 +120,18 @@ static void add_variant(case_list *list, const settings *s, bench_case c)
                 }
 }
 
-/* Of an operator the variants that were asked for, or its first. */
+/* An operator's name alone stands for its first variant. */
+static bool is_wanted(const settings *s, const atn_operator_info *info, int variant)
+{
+    char *name = must_format("%s/%s", info->name, info->variants[variant].name);
+    bool wanted = s->operators.count == 0 && variant == 0;
+    for (int i = 0; i < s->operators.count; i++)
+        wanted |= (variant == 0 && strcmp(s->operators.items[i], info->name) == 0) ||
+                  strcmp(s->operators.items[i], name) == 0;
+    free(name);
+    return wanted;
+}
+
 static void add_operators(case_list *list, const settings *s)
 {
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
@@ -127,8 +139,7 @@ static void add_operators(case_list *list, const settings *s)
         unsigned can = s->device == ATN_CUDA ? ATN_CAN_CUDA : ATN_CAN_CPU;
         for (int v = 0; v < info->variant_count; v++) {
             bench_case c = {.op = info->op, .variant = v, .heads = HEADS, .dim = DIM};
-            bool wanted = s->operators.count ? settings_take_variant(s, info, v) : v == 0;
-            if (wanted && info->capabilities & can)
+            if (is_wanted(s, info, v) && info->capabilities & can)
                 add_variant(list, s, c);
         }
     }

@@ -147,6 +147,22 @@ static void hash_text(const char *text, char hex[SHA256_HEX_SIZE])
     sha256_hex(&sha256, hex);
 }
 
+/* What the device says it is; null for the CPU. */
+static cJSON *gpu_node(atn_device device)
+{
+    atn_device_info info;
+    if (device == ATN_CPU || atn_device_describe(device, 0, &info) != ATN_OK)
+        return cJSON_CreateNull();
+    cJSON *gpu = cJSON_CreateObject();
+    add_text(gpu, "name", info.name);
+    cJSON_AddNumberToObject(gpu, "capability", info.capability);
+    cJSON_AddNumberToObject(gpu, "multiprocessors", info.multiprocessors);
+    cJSON_AddNumberToObject(gpu, "memory_bytes", (double)info.memory_bytes);
+    cJSON_AddNumberToObject(gpu, "driver", info.driver);
+    cJSON_AddNumberToObject(gpu, "runtime", info.runtime);
+    return gpu;
+}
+
 static cJSON *run_node(const experiment *e, const settings *s, const void *state,
                        const char *fingerprint, int code)
 {
@@ -161,7 +177,7 @@ static cJSON *run_node(const experiment *e, const settings *s, const void *state
     add_versions(run);
     cJSON_AddNumberToObject(run, "threads", s->threads);
     add_text(run, "cpu", cpu);
-    add_text(run, "gpu", NULL);
+    cJSON_AddItemToObject(run, "gpu", gpu_node(s->device));
     cJSON_AddItemToObject(run, "seeds", seeds_node(s));
     cJSON_AddItemToObject(run, "inputs", inputs_node(e, state));
     add_text(run, "inputs_note",
