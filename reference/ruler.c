@@ -243,6 +243,19 @@ ref_verdict ref_judge_forward(const ref_difference *difference, double kappa, in
     return with_ratio(value, ratio, ref_judge(REF_FORWARD, value));
 }
 
+ref_verdict ref_judge_baseline(const ref_difference *difference, const ref_difference *plain,
+                               double u, double *ratio)
+{
+    double error = difference->max_abs, most = difference->want_max;
+    if (difference->nonfinite != 0 || !isfinite(error))
+        return with_ratio(INFINITY, ratio, REF_FAIL);
+    if (plain->nonfinite != 0 || !isfinite(plain->max_abs))
+        return with_ratio(NAN, ratio, REF_SKIPPED);
+    double ulp = most > 0 ? ldexp(2 * u, ilogb(most)) : 0;
+    double value = error == 0 ? 0 : error / (2 * plain->max_abs + 2 * ulp);
+    return with_ratio(value, ratio, ref_judge(REF_BASELINE, value));
+}
+
 bool ref_discriminates(int64_t rows, int64_t cols, const double *want, double tolerance)
 {
     long double spread = 0, squares = 0;

@@ -48,6 +48,8 @@ const char *ref_verdict_name(ref_verdict verdict); /* "pass", "marginal", "FAIL"
       "Weyl: backward stable solvers are within a small multiple of n u s_1")                      \
     X(REF_ROUNDING, "rounding", 1, 3, "|x - want| / a rounding bound derived for the case",        \
       "a bound that holds for every input: crossing it is a finding")                              \
+    X(REF_BASELINE, "baseline", 1, 1.5, "max |got - want| / (2 max |plain - want| + 2 ulp)",       \
+      "another order of the same sums may be twice as unlucky as the plain one, not more")         \
     X(REF_EXACT, "exact", 0.5, 0.5, "0 if equal, 1 if not", "identities that hold to the last bit")
 
 #define REF_RULE_ENTRY(code, name, pass, fail, statistic, reason) code,
@@ -71,6 +73,13 @@ ref_verdict ref_judge(ref_rule rule, double ratio);
  */
 ref_verdict ref_judge_forward(const ref_difference *difference, double kappa, int64_t n, double u,
                               double *ratio);
+
+/* The same-precision rule: two answers in one type against the same want, got's difference and that
+ * of the plain version. The ratio is max |got - want| over twice max |plain - want| and two units
+ * in the last place of max |want| in a type of roundoff u. NaN or infinity in got FAILs; in plain
+ * alone they say nothing: REF_SKIPPED, and ratio (or null) is NaN. */
+ref_verdict ref_judge_baseline(const ref_difference *difference, const ref_difference *plain,
+                               double u, double *ratio);
 
 /* Whether a trivial answer of the same shape, all zeros or the column means of want, would be told
  * from want at this relative Frobenius tolerance: a test with a tolerance that either passes proves

@@ -77,6 +77,20 @@ typedef enum {
     X(ATN_ELU_STABLE, "stable", "exp(x)")                                                          \
     X(ATN_ELU_NAIVE, "naive", "(exp(x) - 1) + 1, as published: cancels to 0 for large -x")
 
+/* SOFT, SOFT++: how their two passes over the tokens run on CUDA.
+ *
+ * fused: tensor cores, 16-byte accesses; a tile of K(Q,L) is formed, multiplied and forgotten on
+ * chip. bf16, f16 and tf32; distance expanded or clamped, not direct; at most 64 landmarks,
+ * channels and value channels, rows of multiples of 16 bytes; no residual, no pivoted-cholesky.
+ * Landmarks, kernel values and A+ U are rounded to the dtype (landmarks before A is formed); norms,
+ * distances and sums are f32. Forward only: backward runs in tiles. */
+#define ATN_SOFT_PASSES_LIST(X)                                                                    \
+    X(ATN_SOFT_AUTO, "auto", "fused where plan and views allow it, else tiles")                    \
+    X(ATN_SOFT_TILES, "tiles", "in what the plan computes in, for every shape and type")           \
+    X(ATN_SOFT_FUSED, "fused", "tensor cores; ATN_ERR_UNSUPPORTED where a plan does not allow it") \
+    X(ATN_SOFT_CHAIN, "chain",                                                                     \
+      "calls of cuBLAS with K(Q,L) in device memory, as published code runs: to compare with")
+
 /* cosFormer's re-weighting. */
 #define ATN_COSINE_LIST(X)                                                                         \
     X(ATN_COSINE_1D, "1d", "cos(pi (i - j) / (2 M)) (cosFormer)")                                  \
@@ -91,6 +105,7 @@ typedef enum { ATN_FEATURES_LIST(ATN_NAMED_ENTRY) ATN_FEATURES_COUNT } atn_featu
 typedef enum { ATN_NYSTROM_LIST(ATN_NAMED_ENTRY) ATN_NYSTROM_COUNT } atn_nystrom;
 typedef enum { ATN_ELU_LIST(ATN_NAMED_ENTRY) ATN_ELU_COUNT } atn_elu_form;
 typedef enum { ATN_COSINE_LIST(ATN_NAMED_ENTRY) ATN_COSINE_COUNT } atn_cosine;
+typedef enum { ATN_SOFT_PASSES_LIST(ATN_NAMED_ENTRY) ATN_SOFT_PASSES_COUNT } atn_soft_passes;
 #undef ATN_NAMED_ENTRY
 
 /* Softmax attention (Vaswani et al. 2017, Eq. 1), without options of its own:
@@ -247,7 +262,8 @@ typedef struct {
     /* soft, softpp */
     atn_sampling sampling;
     atn_inverse_desc inverse;
-    atn_gradient gradient; /* of the inverse (inverse.h); only backward minds if it cannot be */
+    atn_gradient gradient;  /* of the inverse (inverse.h); only backward minds if it cannot be */
+    atn_soft_passes passes; /* CUDA; the CPU has tiles only */
     /* soft, softpp: the published code's residual on V: a depthwise convolution on the grid, zero
      * padding of floor(k/2), one k x k filter per head, shared by its channels, added to the
      * output. 1 x heads x k x k, k odd; null data: none. nystromformer: see there. */
@@ -265,6 +281,8 @@ typedef struct {
     atn_cosformer_options cosformer;
     atn_lsh_options lsh;
 } atn_attention_desc;
+
+const char *atn_soft_passes_name(atn_soft_passes passes); /* null if out of range */
 
 /* The tensors of a description that have a gradient. X(code, name, description) */
 #define ATN_PARAMETER_LIST(X)                                                                      \

@@ -274,7 +274,11 @@ static atn_status check_inputs(const atn_plan *plan, const atn_attention_inputs 
                          s->key_tokens);
     if ((inputs->query_mask || inputs->key_mask) && !plan->desc.padding)
         return core_fail(c, ATN_ERR_VALUE, "a mask was given to a plan made without padding");
-    return ATN_OK;
+    if (inputs->query_mask)
+        status = c->backend->check_memory(c, "query_mask", inputs->query_mask);
+    if (status == ATN_OK && inputs->key_mask)
+        status = c->backend->check_memory(c, "key_mask", inputs->key_mask);
+    return status;
 }
 
 /* An output must not overlap any input, nor an earlier output. */
@@ -360,6 +364,8 @@ static atn_status check_parameter_gradient(const atn_plan *plan, int p, atn_tens
                          name);
     atn_status status = core_check_dense(c, name, gradient, (int)plan->desc.dtype, parameter->batch,
                                          parameter->heads, parameter->rows, parameter->cols);
+    if (status == ATN_OK && gradient->data)
+        status = c->backend->check_memory(c, name, gradient->data);
     for (int i = 0; status == ATN_OK && i < count; i++)
         if (others[i].view.data)
             status = core_check_alias(c, name, gradient, others[i].name, &others[i].view);

@@ -6,6 +6,8 @@
 
 #include "core/heads.h"
 #include "core/inverse.h"
+#include "core/kernel.h"
+#include "core/sampling.h"
 #include "core/soft.h"
 #include "core/timing.h"
 
@@ -41,6 +43,15 @@ atn_status atn_device_describe(atn_device device, int ordinal, atn_device_info *
     if (ordinal < 0 || ordinal >= backend->count(NULL))
         return ATN_ERR_DEVICE;
     return backend->describe(ordinal, info);
+}
+
+atn_status core_check_device(atn_context *context, const char *name, const atn_tensor *t)
+{
+    if ((int)t->dtype >= context->backend->dtypes)
+        return core_fail(context, ATN_ERR_DTYPE, "%s is %s: the %s computes in f32 and f64 only",
+                         name, atn_dtype_name(t->dtype), atn_device_name(context->kind));
+    bool empty = t->batch * t->heads == 0 || t->rows * t->cols == 0;
+    return empty ? ATN_OK : context->backend->check_memory(context, name, t->data);
 }
 
 /* ---- Memory ---- */
@@ -157,6 +168,8 @@ const core_backend core_cpu_backend = {
     .find_unstored = core_cpu_unstored,
     .inverse = core_cpu_inverse,
     .inverse_backward = core_cpu_inverse_backward,
+    .gaussian = core_cpu_gaussian,
+    .sample = core_cpu_sample,
     .mark = core_cpu_mark,
     .free_mark = core_cpu_free_mark,
     .between = core_cpu_between,

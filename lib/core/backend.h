@@ -39,6 +39,12 @@ typedef struct core_backend {
     atn_status (*inverse_backward)(atn_context *context, const atn_inverse_desc *desc,
                                    atn_gradient gradient, const atn_tensor *a, const atn_tensor *dx,
                                    atn_tensor *da, atn_inverse_info *infos);
+    /* atn_gaussian_cross, or atn_gaussian_self if y is null; arguments are checked. */
+    atn_status (*gaussian)(atn_context *context, atn_distance distance, double s,
+                           const atn_tensor *x, const atn_tensor *y, const atn_tensor *out);
+    /* atn_sample, likewise. */
+    atn_status (*sample)(atn_context *context, const atn_sampling *sampling, int64_t m,
+                         const atn_tensor *tokens, const atn_tensor *landmarks);
     /* Time (attnum/timing.h). mark sets *mark after all work so far, made first if it is null;
      * between waits for the second mark. */
     atn_status (*mark)(atn_context *context, void **mark);
@@ -55,6 +61,9 @@ typedef struct core_backend {
 } core_backend;
 
 extern const core_backend core_cpu_backend, core_cuda_backend;
+
+/* ATN_OK if the context's device computes in the tensor's type and can read its memory. */
+atn_status core_check_device(atn_context *context, const char *name, const atn_tensor *tensor);
 
 /* null if out of range */
 const core_backend *core_backend_get(atn_device device);

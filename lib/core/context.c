@@ -103,6 +103,9 @@ atn_status core_check_tensor(atn_context *context, const char *name, const atn_t
     if (dtype >= 0 && tensor->dtype != (atn_dtype)dtype)
         return core_fail(context, ATN_ERR_DTYPE, "%s is %s, expected %s", name,
                          atn_dtype_name(tensor->dtype), atn_dtype_name((atn_dtype)dtype));
+    if ((uintptr_t)tensor->data % atn_dtype_size(tensor->dtype) != 0)
+        return core_fail(context, ATN_ERR_VALUE, "%s: data lies between two elements of %s", name,
+                         atn_dtype_name(tensor->dtype));
     if (core_too_large((double)tensor->batch * (double)tensor->heads))
         return core_fail(context, ATN_ERR_SHAPE, "%s: %" PRId64 " batches of %" PRId64 " heads",
                          name, tensor->batch, tensor->heads);

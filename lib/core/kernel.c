@@ -4,7 +4,8 @@
 #include <math.h>
 #include <omp.h>
 
-#include "core/internal.h"
+#include "core/backend.h"
+#include "core/kernel.h"
 #include "cpu/table.h"
 
 double atn_kernel_scale(atn_scale scale, double value, int64_t heads, int64_t dim)
@@ -50,13 +51,14 @@ static void one_head(const kernel_job *j, int64_t b, int64_t h, void *work)
                               j->out->row_stride, work);
 }
 
-static atn_status all_heads(atn_context *context, kernel_job *j)
+atn_status core_cpu_gaussian(atn_context *context, atn_distance distance, double s,
+                             const atn_tensor *x, const atn_tensor *y, const atn_tensor *out)
 {
-    int64_t heads = j->x->heads, count = j->x->batch * heads;
-    j->cpu = cpu_table_get(j->x->dtype);
-    const atn_tensor *landmarks = j->y ? j->y : j->x;
-    if (count == 0 || j->out->rows == 0 || j->out->cols == 0)
-        return ATN_OK;
+    kernel_job job = {
+        .cpu = cpu_table_get(x->dtype), .distance = distance, .s = s, .x = x, .y = y, .out = out};
+    const kernel_job *j = &job;
+    int64_t heads = x->heads, count = x->batch * heads;
+    const atn_tensor *landmarks = y ? y : x;
     if (landmarks->rows > INT_MAX / 2 || landmarks->cols > INT_MAX / 2) /* BLAS counts in 32 bits */
         return core_fail(context, ATN_ERR_SHAPE,
                          "%" PRId64 " landmarks of width %" PRId64 ": expected at most %d each",
@@ -77,6 +79,14 @@ static atn_status all_heads(atn_context *context, kernel_job *j)
     return ATN_OK;
 }
 
+static atn_status all_heads(atn_context *context, atn_distance distance, double s,
+                            const atn_tensor *x, const atn_tensor *y, const atn_tensor *out)
+{
+    if (out->batch * out->heads == 0 || out->rows == 0 || out->cols == 0)
+        return ATN_OK;
+    return context->backend->gaussian(context, distance, s, x, y, out);
+}
+
 atn_status atn_gaussian_self(atn_context *context, atn_distance distance, double s,
                              const atn_tensor *landmarks, atn_tensor *a)
 {
@@ -89,10 +99,11 @@ atn_status atn_gaussian_self(atn_context *context, atn_distance distance, double
         (status = core_check_tensor(context, "a", a, landmarks->dtype, landmarks->batch,
                                     landmarks->heads, landmarks->rows, landmarks->rows)) !=
             ATN_OK ||
-        (status = core_check_alias(context, "a", a, "landmarks", landmarks)) != ATN_OK)
+        (status = core_check_alias(context, "a", a, "landmarks", landmarks)) != ATN_OK ||
+        (status = core_check_device(context, "landmarks", landmarks)) != ATN_OK ||
+        (status = core_check_device(context, "a", a)) != ATN_OK)
         return status;
-    kernel_job job = {.distance = distance, .s = s, .x = landmarks, .out = a};
-    return all_heads(context, &job);
+    return all_heads(context, distance, s, landmarks, NULL, a);
 }
 
 atn_status atn_gaussian_cross(atn_context *context, atn_distance distance, double s,
@@ -108,8 +119,10 @@ atn_status atn_gaussian_cross(atn_context *context, atn_distance distance, doubl
         (status = core_check_tensor(context, "out", out, x->dtype, x->batch, x->heads, x->rows,
                                     y->rows)) != ATN_OK ||
         (status = core_check_alias(context, "out", out, "x", x)) != ATN_OK ||
-        (status = core_check_alias(context, "out", out, "y", y)) != ATN_OK)
+        (status = core_check_alias(context, "out", out, "y", y)) != ATN_OK ||
+        (status = core_check_device(context, "x", x)) != ATN_OK ||
+        (status = core_check_device(context, "y", y)) != ATN_OK ||
+        (status = core_check_device(context, "out", out)) != ATN_OK)
         return status;
-    kernel_job job = {.distance = distance, .s = s, .x = x, .y = y, .out = out};
-    return all_heads(context, &job);
+    return all_heads(context, distance, s, x, y, out);
 }

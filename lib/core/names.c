@@ -16,6 +16,7 @@ static const named gradients[] = {ATN_GRADIENT_LIST(NAMED_ENTRY)};
 static const named stoppings[] = {ATN_STOPPING_LIST(NAMED_ENTRY)};
 static const named stops[] = {ATN_STOP_LIST(NAMED_ENTRY)};
 static const named storages[] = {ATN_STORAGE_LIST(NAMED_ENTRY)};
+static const named soft_passes[] = {ATN_SOFT_PASSES_LIST(NAMED_ENTRY)};
 static const named parameters[] = {ATN_PARAMETER_LIST(NAMED_ENTRY)};
 #undef NAMED_ENTRY
 
@@ -30,6 +31,11 @@ const char *atn_distance_name(atn_distance distance)
 const char *atn_scale_name(atn_scale scale)
 {
     return IN_RANGE(scale, ATN_SCALE_COUNT) ? scales[scale].name : NULL;
+}
+
+const char *atn_soft_passes_name(atn_soft_passes passes)
+{
+    return IN_RANGE(passes, ATN_SOFT_PASSES_COUNT) ? soft_passes[passes].name : NULL;
 }
 
 const char *atn_sampling_name(atn_sampling_kind kind)

@@ -80,7 +80,7 @@ static atn_status check_numbers(atn_context *context, const void *numbers, int64
 {
     int64_t fetched[256];
     enum { FETCHED = sizeof fetched / sizeof *fetched };
-    atn_status status = ATN_OK;
+    atn_status status = context->backend->check_memory(context, "sampling numbers", numbers);
     for (int64_t i = 0; i < count && status == ATN_OK; i += FETCHED) {
         int64_t some = count - i < FETCHED ? count - i : FETCHED;
         status = context->backend->download(context, fetched, (const int64_t *)numbers + i,
@@ -190,7 +190,7 @@ static atn_status check_weight(atn_context *context, const char *name, const atn
     if (status == ATN_OK &&
         (weight->row_stride != cols || (heads > 1 && weight->head_stride != rows * cols)))
         return core_fail(context, ATN_ERR_STRIDE, "%s is not dense", name);
-    return status;
+    return status == ATN_OK ? core_check_device(context, name, weight) : status;
 }
 
 static atn_status check_conv(atn_context *context, const atn_sampling *s, atn_dtype dtype,
@@ -234,8 +234,8 @@ static void lay_out(core_arena *arena, int threads, sample_memory *memory)
     memory->chosen = core_take(arena, threads * memory->choices, sizeof *memory->chosen);
 }
 
-static atn_status sample_heads(atn_context *context, const atn_sampling *sampling, int64_t m,
-                               const atn_tensor *tokens, atn_tensor *landmarks)
+atn_status core_cpu_sample(atn_context *context, const atn_sampling *sampling, int64_t m,
+                           const atn_tensor *tokens, const atn_tensor *landmarks)
 {
     const cpu_table *cpu = cpu_table_get(tokens->dtype);
     int64_t heads = tokens->heads, n = tokens->rows, d = tokens->cols;
@@ -273,7 +273,9 @@ atn_status atn_sample(atn_context *context, const atn_sampling *sampling, const 
                                       &m)) != ATN_OK ||
         (status = core_check_tensor(context, "landmarks", landmarks, tokens->dtype, tokens->batch,
                                     tokens->heads, m, tokens->cols)) != ATN_OK ||
-        (status = core_check_alias(context, "landmarks", landmarks, "tokens", tokens)) != ATN_OK)
+        (status = core_check_alias(context, "landmarks", landmarks, "tokens", tokens)) != ATN_OK ||
+        (status = core_check_device(context, "tokens", tokens)) != ATN_OK ||
+        (status = core_check_device(context, "landmarks", landmarks)) != ATN_OK)
         return status;
-    return sample_heads(context, sampling, m, tokens, landmarks);
+    return context->backend->sample(context, sampling, m, tokens, landmarks);
 }

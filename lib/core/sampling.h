@@ -15,4 +15,8 @@ bool core_sampling_chooses(atn_sampling_kind kind);
  * steps: also how many tokens each centroid has, and which centroid each token has. 0: nothing. */
 int64_t core_sampling_choices(const atn_sampling *sampling, int64_t tokens);
 
+/* core_backend's sample on the CPU. */
+atn_status core_cpu_sample(atn_context *context, const atn_sampling *sampling, int64_t m,
+                           const atn_tensor *tokens, const atn_tensor *landmarks);
+
 #endif

@@ -47,45 +47,71 @@ atn_status core_check_kernel(atn_context *context, const atn_attention_desc *des
     return ATN_OK;
 }
 
-static atn_status prepare(atn_context *context, const atn_attention_desc *desc,
-                          const atn_attention_shape *shape, void *state)
+atn_status core_check_soft(atn_context *context, const atn_attention_desc *desc,
+                           const atn_attention_shape *shape, core_soft_plan *plan)
 {
-    cpu_soft *soft = state;
     atn_status status;
-    *soft = (cpu_soft){
+    *plan = (core_soft_plan){
         .desc = *desc,
-        .shape = *shape,
-        .normalise = desc->op == ATN_SOFTPP,
-        .threads = context->threads,
         .s = atn_kernel_scale(desc->scale, desc->scale_value, shape->heads, shape->dim),
     };
-    if ((status = core_check_kernel(context, desc, soft->s)) != ATN_OK ||
+    if ((status = core_check_kernel(context, desc, plan->s)) != ATN_OK ||
         (status = core_check_sampling(context, &desc->sampling, desc->dtype, shape->tokens,
-                                      shape->dim, &soft->m)) != ATN_OK ||
+                                      shape->dim, &plan->m)) != ATN_OK ||
         (status = core_check_inverse(context, &desc->inverse)) != ATN_OK ||
         (status = check_residual(context, desc, shape)) != ATN_OK)
         return status;
     if (!atn_gradient_name(desc->gradient))
         return core_fail(context, ATN_ERR_VALUE, "gradient: unknown choice %d",
                          (int)desc->gradient);
+    if (!atn_soft_passes_name(desc->passes))
+        return core_fail(context, ATN_ERR_VALUE, "passes: unknown choice %d", (int)desc->passes);
     if (desc->inverse.storage != ATN_STORAGE_NATIVE && desc->inverse.storage != desc->storage)
         return core_fail(context, ATN_ERR_VALUE, "inverse.storage is %s, expected storage, %s",
                          atn_storage_name(desc->inverse.storage), atn_storage_name(desc->storage));
-    soft->desc.inverse.storage = desc->storage;
-    soft->backward = desc->storage == ATN_STORAGE_NATIVE &&
+    plan->desc.inverse.storage = desc->storage;
+    plan->backward = desc->storage == ATN_STORAGE_NATIVE &&
                      core_check_gradient(NULL, &desc->inverse, desc->gradient) == ATN_OK;
-    if (soft->m > INT_MAX / 64)
+    if (plan->m > INT_MAX / 64)
         return core_fail(context, ATN_ERR_SHAPE, "%" PRId64 " landmarks, expected at most %d",
-                         soft->m, INT_MAX / 64);
-    double heads = (double)shape->batch * (double)shape->heads, m = (double)soft->m + 64;
+                         plan->m, INT_MAX / 64);
+    double heads = (double)shape->batch * (double)shape->heads, m = (double)plan->m + 64;
     double width = (double)shape->dim + (double)shape->value_dim + 64;
     if (core_too_large(heads * m * (3 * m + 4 * width)) ||
-        core_too_large(heads * (double)shape->tokens * width) ||
-        core_too_large(core_sampling_chooses(desc->sampling.kind)
+        core_too_large(heads * (double)shape->tokens * width))
+        return core_fail(context, ATN_ERR_SHAPE, "the workspace does not fit into memory");
+    return ATN_OK;
+}
+
+static atn_status prepare(atn_context *context, const atn_attention_desc *desc,
+                          const atn_attention_shape *shape, void *state)
+{
+    cpu_soft *soft = state;
+    core_soft_plan plan;
+    atn_status status = core_check_soft(context, desc, shape, &plan);
+    if (status != ATN_OK)
+        return status;
+    if (desc->passes != ATN_SOFT_AUTO && desc->passes != ATN_SOFT_TILES)
+        return core_fail(context, ATN_ERR_UNSUPPORTED,
+                         "passes are %s, expected auto or tiles on "
+                         "the CPU",
+                         atn_soft_passes_name(desc->passes));
+    *soft = (cpu_soft){
+        .desc = plan.desc,
+        .shape = *shape,
+        .normalise = desc->op == ATN_SOFTPP,
+        .threads = context->threads,
+        .s = plan.s,
+        .m = plan.m,
+        .backward = plan.backward,
+    };
+    double m = (double)soft->m + 64;
+    double width = (double)shape->dim + (double)shape->value_dim + 64;
+    if (core_too_large(core_sampling_chooses(desc->sampling.kind)
                            ? context->threads * (double)shape->tokens * m
                            : 0) ||
         core_too_large(context->threads * m * (256 + 2 * width)) ||
-        core_inverse_too_large(soft->m, (int64_t)heads, context->threads) ||
+        core_inverse_too_large(soft->m, shape->batch * shape->heads, context->threads) ||
         (soft->backward && core_inverse_backward_too_large(&desc->inverse, desc->gradient, soft->m,
                                                            context->threads)))
         return core_fail(context, ATN_ERR_SHAPE, "the workspace does not fit into memory");
@@ -98,26 +124,27 @@ static void layout(core_arena *arena, void *state)
     cpu_table_get(soft->desc.dtype)->soft_layout(arena, soft);
 }
 
-/* The call's outcome from the heads': the worst positive status. */
+void core_soft_count(core_soft_outcome *outcome, atn_status head)
+{
+    outcome->failures += head != ATN_OK;
+    outcome->worst = head > outcome->worst ? head : outcome->worst;
+}
+
 static atn_status outcome(atn_context *context, void *state, atn_attention_info *info)
 {
     (void)context;
     const cpu_soft *soft = state;
     int64_t heads = soft->shape.batch * soft->shape.heads;
-    atn_status worst = ATN_OK;
-    int64_t failures = 0;
-    for (int64_t i = 0; i < heads; i++) {
-        atn_status status = soft->inverse.infos[i].status;
-        failures += status != ATN_OK;
-        worst = status > worst ? status : worst;
-    }
+    core_soft_outcome all = {ATN_OK, 0};
+    for (int64_t i = 0; i < heads; i++)
+        core_soft_count(&all, soft->inverse.infos[i].status);
     if (info) {
         info->landmarks = soft->m;
-        info->failures = failures;
+        info->failures = all.failures;
         if (info->inverses)
             memcpy(info->inverses, soft->inverse.infos, (size_t)heads * sizeof *info->inverses);
     }
-    return worst;
+    return all.worst;
 }
 
 static atn_status forward(atn_context *context, void *state, const atn_attention_inputs *inputs,
@@ -139,8 +166,7 @@ static atn_status backward(atn_context *context, void *state, const atn_attentio
     return status < 0 ? status : outcome(context, soft, info);
 }
 
-/* A description that only runs forward may name a gradient that its inverse does not have. */
-static atn_status check_backward(atn_context *context, const atn_attention_desc *desc)
+atn_status core_check_soft_backward(atn_context *context, const atn_attention_desc *desc)
 {
     return core_check_gradient(context, &desc->inverse, desc->gradient);
 }
@@ -227,15 +253,16 @@ static void count(atn_context *context, const atn_attention_desc *desc,
 }
 
 /* What both rows share. */
-#define SOFT_CAPABILITIES (ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_BACKWARD)
+#define SOFT_CAPABILITIES                                                                          \
+    (ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_CUDA | ATN_CAN_BACKWARD)
 #define SOFT_DIFFERENTIABLE                                                                        \
     (1u << ATN_PARAMETER_CONV | 1u << ATN_PARAMETER_NORM_WEIGHT | 1u << ATN_PARAMETER_NORM_BIAS |  \
      1u << ATN_PARAMETER_RESIDUAL)
 #define SOFT_UNSUPPORTED                                                                           \
     "SOFT has Q = K (IJCV Eq. 5); no mask, causal form or cross-attention is published"
 
-const operator_family core_soft_family = {sizeof(cpu_soft), prepare, layout,        forward,
-                                          backward,         outcome, check_backward};
+const operator_family core_soft_family = {
+    sizeof(cpu_soft), prepare, layout, forward, backward, outcome, core_check_soft_backward};
 
 static const atn_variant soft_variants[] = {
     {.name = "paper",

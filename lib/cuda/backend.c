@@ -3,9 +3,19 @@
 #include "core/backend.h"
 
 #include "cuda/device.h"
+#include "cuda/gaussian.h"
 #include "cuda/heads.h"
 #include "cuda/inverse.h"
+#include "cuda/sampling.h"
+#include "cuda/soft.h"
 #include "cuda/timing.h"
+
+static atn_status gaussian(atn_context *context, atn_distance distance, double s,
+                           const atn_tensor *x, const atn_tensor *y, const atn_tensor *out)
+{
+    return (out->dtype == ATN_F64 ? cuda_gaussian_f64 : cuda_gaussian_f32)(context, distance, s, x,
+                                                                           y, out);
+}
 
 const core_backend core_cuda_backend = {
     .count = device_count,
@@ -30,5 +40,7 @@ const core_backend core_cuda_backend = {
     .copy = device_copy,
     .multiply_add = cuda_multiply_add,
     .dtypes = ATN_DTYPE_COUNT,
-    .families = {[OPERATOR_HEADS] = &cuda_heads_family},
+    .gaussian = gaussian,
+    .sample = cuda_sample,
+    .families = {[OPERATOR_SOFT] = &cuda_soft_family, [OPERATOR_HEADS] = &cuda_heads_family},
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cuda/device.h"
 
+#include <cublas_v2.h>
 #include <cuda_runtime.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +10,8 @@ struct device {
     int ordinal;
     cudaStream_t stream;
     bool owns_stream;
-    char failure[200]; /* the first; "": none */
+    cublasHandle_t blas; /* null until asked for */
+    char failure[200];   /* the first; "": none */
 };
 
 static const char *absence(cudaError_t error)
@@ -118,6 +120,8 @@ void device_close(atn_context *context)
 {
     if (!context->device)
         return;
+    if (context->device->blas)
+        cublasDestroy(context->device->blas);
     if (context->device->owns_stream)
         cudaStreamDestroy(context->device->stream);
     core_release(context, context->device);
@@ -244,7 +248,12 @@ atn_status device_between(atn_context *context, const void *from, const void *to
 atn_status device_check_memory(atn_context *context, const char *name, const void *memory)
 {
     cudaPointerAttributes attributes;
+    atn_status status = enter(context);
+    if (status != ATN_OK)
+        return status;
     cudaError_t error = cudaPointerGetAttributes(&attributes, memory);
+    if (error != cudaSuccess && error != cudaErrorInvalidValue)
+        return device_result(context, error, "cudaPointerGetAttributes");
     cudaGetLastError();
     if (error == cudaSuccess && ((attributes.type == cudaMemoryTypeDevice &&
                                   attributes.device == context->device->ordinal) ||
@@ -266,4 +275,24 @@ int device_multiprocessors(const atn_context *context)
 void *device_stream(const atn_context *context)
 {
     return context->device->stream;
+}
+
+atn_status device_blas(atn_context *context, void **handle)
+{
+    device *d = context->device;
+    cublasStatus_t made = CUBLAS_STATUS_SUCCESS;
+    atn_status status = enter(context);
+    *handle = NULL;
+    if (status != ATN_OK)
+        return status;
+    if (!d->blas)
+        made = cublasCreate(&d->blas);
+    if (made == CUBLAS_STATUS_SUCCESS)
+        made = cublasSetStream(d->blas, d->stream);
+    if (made != CUBLAS_STATUS_SUCCESS)
+        return core_fail(context,
+                         made == CUBLAS_STATUS_ALLOC_FAILED ? ATN_ERR_MEMORY : ATN_ERR_DEVICE,
+                         "cuBLAS: %s", cublasGetStatusString(made));
+    *handle = d->blas;
+    return ATN_OK;
 }

@@ -50,6 +50,9 @@ int device_multiprocessors(const atn_context *context); /* 1 if it does not say 
 /* The context's cudaStream_t. */
 void *device_stream(const atn_context *context);
 
+/* The context's cublasHandle_t, on its stream; made when it is first asked for. */
+atn_status device_blas(atn_context *context, void **handle);
+
 /* What a call of the CUDA runtime returned, as a status; `what` says which. Anything but success
  * and want of memory poisons the context. */
 atn_status device_result(atn_context *context, int error, const char *what);

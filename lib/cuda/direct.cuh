@@ -142,8 +142,7 @@ static __device__ int scale_vectors(const inverse_problem &p, const real *w, con
     real cut = (real)p.call->cut * block_max(largest);
     BLOCK_EACH (i, p.shape.m)
         kept += real_abs(entry(p.shape, w, i, i)) > cut;
-    MATRIX_ENTRIES(i, j, p.shape)
-    {
+    MATRIX_ENTRIES (i, j, p.shape) {
         real lambda = entry(p.shape, w, i, i);
         entry(p.shape, scaled, i, j) =
             real_abs(lambda) > cut ? entry(p.shape, v, i, j) / lambda : 0;
@@ -160,8 +159,8 @@ static __device__ atn_status eig(const inverse_problem &p, real **x)
     int64_t pairs = rotation_reals(shape.m) / 4;
     rotations r = {rest, rest + pairs, rest + 2 * pairs, rest + 3 * pairs};
     matrix_load(shape, p.a, w);
-    MATRIX_ENTRIES(i, j, shape)
-    entry(shape, v, i, j) = (real)(i == j);
+    MATRIX_ENTRIES (i, j, shape)
+        entry(shape, v, i, j) = (real)(i == j);
     __syncthreads();
     diagonalise(shape, r, w, v);
     int rank = scale_vectors(p, w, v, scaled);
@@ -205,7 +204,11 @@ static __device__ void inverse_of_factor(const matrix_shape &shape, int r, const
     matrix_multiply(shape, transposed, inverse, false, out);
 }
 
-/* ---- Cholesky ---- */
+/* ---- Cholesky ----
+ *
+ * A step takes c c^T / pivot from what is left, c the pivot's column, and leaves c as it is: the
+ * columns become L's over the roots of their pivots in the end. So there is one barrier in a step.
+ */
 
 /* One attempt: the lower triangle of w becomes the Cholesky factor of A + jitter I. */
 static __device__ bool factorise(const inverse_problem &p, real jitter, real *w)
@@ -214,19 +217,24 @@ static __device__ bool factorise(const inverse_problem &p, real jitter, real *w)
     matrix_load(shape, p.a, w);
     matrix_add_diagonal(shape, jitter, w);
     for (int k = 0; k < shape.m; k++) {
-        real pivot = entry(shape, w, k, k), root = real_sqrt(pivot);
+        real pivot = entry(shape, w, k, k);
         if (!(pivot > 0))
             return false;
-        for (int i = k + 1 + (int)threadIdx.x; i < shape.m; i += BLOCK_THREADS)
-            entry(shape, w, i, k) = entry(shape, w, k, i) = entry(shape, w, i, k) / root;
-        __syncthreads();
-        if (is_scribe())
-            entry(shape, w, k, k) = root;
-        for (int i = k + 1 + (int)threadIdx.x / 32; i < shape.m; i += BLOCK_WARPS)
-            for (int j = k + 1 + (int)threadIdx.x % 32; j <= i; j += 32)
-                entry(shape, w, i, j) -= entry(shape, w, i, k) * entry(shape, w, k, j);
+        for (int j = k + 1 + (int)threadIdx.x % 32; j < shape.m; j += 32) {
+            real share = entry(shape, w, j, k) / pivot;
+            for (int i = k + 1 + (int)threadIdx.x / 32; i < shape.m; i += BLOCK_WARPS)
+                if (j <= i)
+                    entry(shape, w, i, j) -= entry(shape, w, i, k) * share;
+        }
         __syncthreads();
     }
+    MATRIX_ENTRIES (i, j, shape)
+        if (j < i)
+            entry(shape, w, i, j) /= real_sqrt(entry(shape, w, j, j));
+    __syncthreads();
+    BLOCK_EACH (k, shape.m)
+        entry(shape, w, k, k) = real_sqrt(entry(shape, w, k, k));
+    __syncthreads();
     return true;
 }
 
@@ -263,69 +271,113 @@ static __device__ atn_status cholesky(const inverse_problem &p, real **x)
     return ATN_OK;
 }
 
-/* ---- Pivoted Cholesky ---- */
+/* ---- Pivoted Cholesky ----
+ *
+ * As above, with rows and columns where they are. The diagonal is kept twice, for the steps in
+ * turn, and a row's mark is the step that it was the pivot of: so a warp that is ahead changes
+ * nothing that one behind still reads. */
 
-/* The place k .. m - 1 in `order` of the largest diagonal entry, the first of them, which every
- * warp finds for itself; its value in *pivot. */
-static __device__ int find_pivot(const matrix_shape &shape, const real *w, const int *order, int k,
-                                 real *pivot)
+typedef struct {
+    real *diagonals[2];
+    int *marks;
+} pivoting;
+
+/* Elements: two diagonals and the marks. */
+static inline __host__ __device__ int64_t pivoting_reals(int64_t m)
 {
+    return 3 * m;
+}
+
+/* The row of the largest entry of the diagonal that was no pivot before step k, the first of them,
+ * which every warp finds for itself; its value in *pivot. */
+static __device__ int find_pivot(const pivoting &v, int m, int k, real *pivot)
+{
+    const real *diagonal = v.diagonals[k % 2];
     real best = -REAL_INFINITY;
-    int place = shape.m;
-    for (int j = k + (int)threadIdx.x % 32; j < shape.m; j += 32) {
-        real value = entry(shape, w, order[j], order[j]);
-        if (value > best || place == shape.m) {
-            best = value;
-            place = j;
+    int row = m;
+    for (int i = (int)threadIdx.x % 32; i < m; i += 32)
+        if (v.marks[i] >= k && (diagonal[i] > best || row == m)) {
+            best = diagonal[i];
+            row = i;
         }
-    }
     for (int away = 16; away > 0; away /= 2) {
         real value = __shfl_xor_sync(0xffffffffu, best, away);
-        int other = __shfl_xor_sync(0xffffffffu, place, away);
-        if (other < shape.m &&
-            (place == shape.m || value > best || (value == best && other < place))) {
+        int other = __shfl_xor_sync(0xffffffffu, row, away);
+        if (other < m && (row == m || value > best || (value == best && other < row))) {
             best = value;
-            place = other;
+            row = other;
         }
     }
     *pivot = best;
-    return place;
+    return row;
 }
 
-/* A[order, order] = L L^T up to the cut, column k of L (by A's rows) into row k of `columns`; w is
- * A and becomes what is left. Returns the rank. */
-static __device__ int factorise_pivoted(const inverse_problem &p, real cut, real *w, real *columns,
-                                        int *order)
+/* Takes the pivot's share from what is left. */
+static __device__ void eliminate(const matrix_shape &shape, const pivoting &v, int k, int row,
+                                 real pivot, real *w)
 {
-    const matrix_shape &shape = p.shape;
+    real *next = v.diagonals[(k + 1) % 2];
+    const real *column = w + row * shape.stride;
+    for (int j = (int)threadIdx.x % 32; j < shape.m; j += 32) {
+        real share = column[j] / pivot;
+        if (j == row || v.marks[j] < k)
+            continue;
+        for (int i = (int)threadIdx.x / 32; i < shape.m; i += BLOCK_WARPS) {
+            if (i == row || v.marks[i] < k)
+                continue;
+            real left = entry(shape, w, i, j) - column[i] * share;
+            entry(shape, w, i, j) = left;
+            if (i == j)
+                next[i] = left;
+        }
+    }
+}
+
+/* A[pivots, pivots] = L L^T up to the cut. Returns the rank; w's row of pivot k holds column k of L
+ * times the root of the pivot, for rows that were no pivots before. */
+static __device__ int factorise_pivoted(const matrix_shape &shape, real cut, real *w,
+                                        const pivoting &v)
+{
     for (int k = 0; k < shape.m; k++) {
         real pivot;
-        int place = find_pivot(shape, w, order, k, &pivot), row = order[place];
+        int row = find_pivot(v, shape.m, k, &pivot);
         if (!(pivot > (k > 0 ? cut : 0)))
             return k;
-        real root = real_sqrt(pivot), *column = columns + k * shape.stride;
-        BLOCK_EACH (i, shape.m)
-            column[i] = (int)i == row ? root : entry(shape, w, row, i) / root;
-        __syncthreads();
-        if (is_scribe()) {
-            order[place] = order[k];
-            order[k] = row;
-        }
-        MATRIX_ENTRIES(i, j, shape)
-        entry(shape, w, i, j) -= column[i] * column[j];
+        eliminate(shape, v, k, row, pivot, w);
+        if (is_scribe())
+            v.marks[row] = k;
         __syncthreads();
     }
     return shape.m;
 }
 
-/* L by its own rows, from what factorise_pivoted left; 0 elsewhere. */
-static __device__ void gather_factor(const inverse_problem &p, int rank, const real *columns,
+/* The pivots in their order, then the other rows in theirs. */
+static __device__ void list_pivots(const inverse_problem &p, int rank, const int *marks)
+{
+    BLOCK_EACH (i, p.shape.m) {
+        int place = marks[i];
+        if (place >= rank) {
+            place = rank;
+            for (int64_t before = 0; before < i; before++)
+                place += marks[before] >= rank;
+        }
+        p.pivots[place] = (int)i;
+    }
+    __syncthreads();
+}
+
+/* L by its own rows; 0 elsewhere. */
+static __device__ void gather_factor(const inverse_problem &p, int rank, const real *w,
                                      real *factor)
 {
-    MATRIX_ENTRIES(i, j, p.shape)
-    entry(p.shape, factor, i, j) =
-        i < rank && j <= i ? storage_round(p.desc->storage, entry(p.shape, columns, j, p.pivots[i]))
-                           : 0;
+    MATRIX_ENTRIES (i, j, p.shape) {
+        real value = 0;
+        if (i < rank && j <= i) {
+            const real *column = w + p.pivots[j] * p.shape.stride;
+            value = column[p.pivots[i]] / real_sqrt(column[p.pivots[j]]);
+        }
+        entry(p.shape, factor, i, j) = storage_round(p.desc->storage, value);
+    }
     __syncthreads();
 }
 
@@ -335,27 +387,30 @@ static __device__ atn_status pivoted_cholesky(const inverse_problem &p, real **x
     real *w = work_matrix(p, 0), *columns = work_matrix(p, 1), *factor = work_matrix(p, 2);
     real *block = work_matrix(p, 3), largest = 0;
     matrix_load(shape, p.a, w);
+    real *rest = work_matrix(p, DIRECT_MATRICES);
+    pivoting v = {{rest, rest + shape.m}, (int *)(rest + 2 * shape.m)};
     BLOCK_EACH (i, shape.m) {
-        p.pivots[i] = (int)i;
+        v.marks[i] = shape.m;
+        v.diagonals[0][i] = entry(shape, w, i, i);
         largest = larger(entry(shape, w, i, i), largest);
     }
     largest = block_max(largest);
-    int rank =
-        largest > 0 ? factorise_pivoted(p, (real)p.call->cut * largest, w, columns, p.pivots) : 0;
+    int rank = largest > 0 ? factorise_pivoted(shape, (real)p.call->cut * largest, w, v) : 0;
     __syncthreads();
+    list_pivots(p, rank, v.marks);
     if (is_scribe()) {
         p.info->rank = rank;
         p.info->stop = ATN_STOP_DIRECT;
     }
-    gather_factor(p, rank, columns, factor);
+    gather_factor(p, rank, w, factor);
     *x = factor;
     if (p.call->keep_factor)
         return rank > 0 ? ATN_OK : ATN_SINGULAR;
     inverse_of_factor(shape, rank, factor, w, columns, block);
     matrix_fill(shape, 0, factor);
-    MATRIX_ENTRIES(i, j, shape)
-    if (i < rank && j < rank)
-        entry(shape, factor, p.pivots[i], p.pivots[j]) = entry(shape, block, i, j);
+    MATRIX_ENTRIES (i, j, shape)
+        if (i < rank && j < rank)
+            entry(shape, factor, p.pivots[i], p.pivots[j]) = entry(shape, block, i, j);
     __syncthreads();
     store_result(p, factor);
     matrix_load(shape, p.a, w);

@@ -3,7 +3,8 @@
  * phi(x) = 1 + elu(x), channel by channel. */
 #include "cuda/linear.cuh"
 
-namespace /* one for each real */
+/* The file's own: the linker would take the f32 functions and the f64 ones for the same. */
+namespace
 {
 struct elu_features {
     static __host__ __device__ feature_map describe(const atn_attention_desc &desc, int64_t d)
@@ -15,8 +16,9 @@ struct elu_features {
     static __device__ void map(const head &h, const linear &, const token_tile &t)
     {
         bool naive = h.desc->elu.form == ATN_ELU_NAIVE;
+        token_rows rows = linear_rows(h, t);
         BLOCK_EACH (e, t.rows * h.d) {
-            real x = rows_get(t.x, t.first + e / h.d, e % h.d);
+            real x = rows_get(rows, t.first + e / h.d, e % h.d);
             real elu = x < 0 ? real_exp(x) - (real)naive : x + (real)!naive;
             t.phi[e] = elu + (real)naive;
         }
@@ -25,8 +27,9 @@ struct elu_features {
 
     static __device__ void pull(const head &h, const linear &l, const token_tile &t)
     {
+        token_rows rows = linear_rows(h, t);
         BLOCK_EACH (e, t.rows * h.d) {
-            real x = rows_get(t.x, t.first + e / h.d, e % h.d);
+            real x = rows_get(rows, t.first + e / h.d, e % h.d);
             l.x[e] = l.slopes[e] * (x < 0 ? real_exp(x) : 1);
         }
         __syncthreads();

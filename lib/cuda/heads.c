@@ -16,43 +16,45 @@ enum { LEAST_CHUNK = 256, CHUNK_MULTIPLE = 64, MOST_CHUNKS = 128 };
 enum { MOST_BLOCKS = 1024, UNLIMITED = INT32_MAX };
 static const double most_work = 256.0 * 1024 * 1024;
 
-static size_t element(const cuda_heads *heads)
+size_t cuda_heads_element(const cuda_heads *heads)
 {
     return heads->desc.dtype == ATN_F64 ? sizeof(double) : sizeof(float);
 }
 
-static const cuda_heads_table *table(const cuda_heads *heads)
+const cuda_heads_table *cuda_heads_get(const cuda_heads *heads)
 {
     return heads->desc.dtype == ATN_F64 ? &cuda_heads_f64 : &cuda_heads_f32;
 }
 
-static void cut_into_chunks(cuda_heads *heads)
+void cuda_heads_cut(cuda_heads *heads, int64_t least)
 {
     int64_t longest = heads->shape.tokens > heads->shape.key_tokens ? heads->shape.tokens
                                                                     : heads->shape.key_tokens;
     int64_t tokens = (longest + MOST_CHUNKS - 1) / MOST_CHUNKS;
-    tokens = (tokens + CHUNK_MULTIPLE - 1) / CHUNK_MULTIPLE * CHUNK_MULTIPLE;
-    heads->chunk = tokens > LEAST_CHUNK ? tokens : LEAST_CHUNK;
+    tokens = tokens > LEAST_CHUNK ? tokens : LEAST_CHUNK;
+    tokens = tokens > least ? tokens : least;
+    heads->chunk = (tokens + CHUNK_MULTIPLE - 1) / CHUNK_MULTIPLE * CHUNK_MULTIPLE;
     heads->chunks = (longest + heads->chunk - 1) / heads->chunk;
-}
-
-/* So that every piece can start with doubles or vectors. */
-static void round_sizes(head_sizes *sizes)
-{
-    int64_t *const all[] = {&sizes->block_reals, &sizes->head_reals, &sizes->chunk_reals};
-    for (int i = 0; i < 3; i++)
-        *all[i] = (*all[i] + 3) / 4 * 4;
 }
 
 /* Where the blocks' work lies, and so how many blocks may run. */
 static void place_work(cuda_heads *heads)
 {
-    double bytes = (double)heads->sizes.block_reals * (double)element(heads);
+    double bytes = (double)heads->sizes.block_reals * (double)cuda_heads_element(heads);
     double most = (double)heads->shape.batch * (double)heads->shape.heads * (double)heads->chunks;
     heads->work_is_shared = bytes <= HEAD_SHARED;
     most = most > MOST_BLOCKS ? MOST_BLOCKS : most;
     most = most * bytes > most_work ? most_work / bytes : most;
     heads->blocks = heads->work_is_shared ? UNLIMITED : most < 1 ? 1 : (int64_t)most;
+}
+
+void cuda_heads_fit(cuda_heads *heads, head_sizes sizes)
+{
+    int64_t *const all[] = {&sizes.block_reals, &sizes.head_reals, &sizes.chunk_reals};
+    for (int i = 0; i < 3; i++) /* so that every piece can start with doubles or vectors */
+        *all[i] = (*all[i] + 3) / 4 * 4;
+    heads->sizes = sizes;
+    place_work(heads);
 }
 
 static atn_status prepare(atn_context *context, const atn_attention_desc *desc,
@@ -72,15 +74,14 @@ static atn_status prepare(atn_context *context, const atn_attention_desc *desc,
     }
     if (status != ATN_OK)
         return status;
-    cut_into_chunks(heads);
-    table(heads)->sizes(desc, shape, &heads->sizes);
-    round_sizes(&heads->sizes);
-    place_work(heads);
+    head_sizes sizes = {0};
+    cuda_heads_cut(heads, LEAST_CHUNK);
+    cuda_heads_get(heads)->sizes(desc, shape, &sizes);
+    cuda_heads_fit(heads, sizes);
     return ATN_OK;
 }
 
-/* count pieces of `each` elements. */
-static void *take_pieces(core_arena *arena, int64_t count, int64_t each, size_t size)
+void *cuda_heads_take(core_arena *arena, int64_t count, int64_t each, size_t size)
 {
     arena->overflow |= each < 0 || core_too_large((double)count * (double)each);
     return arena->overflow ? NULL : core_take(arena, count * each, size);
@@ -94,25 +95,30 @@ static int64_t gradient_reals(const cuda_heads *heads)
     return narrow ? (s->tokens + s->key_tokens) * s->dim + s->key_tokens * s->value_dim : 0;
 }
 
-static void layout(core_arena *arena, void *state)
+void cuda_heads_layout(core_arena *arena, cuda_heads *heads)
 {
-    cuda_heads *heads = state;
     const atn_attention_shape *s = &heads->shape;
     const head_sizes *sizes = &heads->sizes;
     int64_t pieces = s->batch * s->heads;
-    size_t size = element(heads);
+    size_t size = cuda_heads_element(heads);
     heads->work =
-        take_pieces(arena, heads->work_is_shared ? 0 : heads->blocks, sizes->block_reals, size);
-    heads->state = take_pieces(arena, pieces, sizes->head_reals, size);
-    heads->partials = take_pieces(arena, pieces * heads->chunks, sizes->chunk_reals, size);
-    heads->nonfinite = take_pieces(arena, pieces, 1, sizeof(int));
-    heads->gradients = take_pieces(arena, pieces, gradient_reals(heads), sizeof(float));
+        cuda_heads_take(arena, heads->work_is_shared ? 0 : heads->blocks, sizes->block_reals, size);
+    heads->state = cuda_heads_take(arena, pieces, sizes->head_reals, size);
+    heads->partials = cuda_heads_take(arena, pieces * heads->chunks, sizes->chunk_reals, size);
+    heads->nonfinite = cuda_heads_take(arena, pieces, 1, sizeof(int));
+    heads->gradients = cuda_heads_take(arena, pieces, gradient_reals(heads), sizeof(float));
     if (heads->desc.padding) {
-        heads->positions = take_pieces(arena, s->batch, s->tokens + s->key_tokens, sizeof(int64_t));
-        heads->counts = take_pieces(arena, s->batch, 2, sizeof(int64_t));
+        heads->positions =
+            cuda_heads_take(arena, s->batch, s->tokens + s->key_tokens, sizeof(int64_t));
+        heads->counts = cuda_heads_take(arena, s->batch, 2, sizeof(int64_t));
     }
     for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
-        heads->sums[p] = take_pieces(arena, pieces, heads->sum_sizes[p], size);
+        heads->sums[p] = cuda_heads_take(arena, pieces, heads->sum_sizes[p], size);
+}
+
+static void layout(core_arena *arena, void *state)
+{
+    cuda_heads_layout(arena, state);
 }
 
 /* The flags of so many heads are fetched at a time. */
@@ -143,7 +149,7 @@ static atn_status forward(atn_context *context, void *state, const atn_attention
                           atn_tensor *out, atn_attention_info *info)
 {
     const cuda_heads *heads = state;
-    atn_status status = table(heads)->forward(context, heads, inputs, out);
+    atn_status status = cuda_heads_get(heads)->forward(context, heads, inputs, out);
     return status == ATN_OK && info ? outcome(context, state, info) : status;
 }
 
@@ -152,7 +158,7 @@ static atn_status backward(atn_context *context, void *state, const atn_attentio
                            atn_attention_info *info)
 {
     const cuda_heads *heads = state;
-    atn_status status = table(heads)->backward(context, heads, inputs, dout, gradients);
+    atn_status status = cuda_heads_get(heads)->backward(context, heads, inputs, dout, gradients);
     return status == ATN_OK && info ? outcome(context, state, info) : status;
 }
 

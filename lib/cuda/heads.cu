@@ -6,6 +6,9 @@
 static const head_operator *operator_of(atn_operator op)
 {
     switch (op) {
+    case ATN_SOFT:
+    case ATN_SOFTPP:
+        return &R(cuda_soft);
     case ATN_GAUSSIAN:
         return &R(cuda_gaussian_attention);
     case ATN_SOFTMAX:
@@ -188,18 +191,23 @@ static __global__ void add_parameter(const __grid_constant__ head_call c, int p,
     }
 }
 
+/* The gradient of a parameter that the operator itself has added up: NaN if any head is bad. */
+static __global__ void spoil_parameter(const __grid_constant__ head_call c, atn_tensor to)
+{
+    int64_t pieces = c.plan.shape.batch * c.plan.shape.heads;
+    bool bad = false;
+    BLOCK_EACH (i, pieces)
+        bad |= c.plan.nonfinite[i] != 0;
+    if (__syncthreads_or(bad))
+        THREAD_EACH (e, to.heads * to.rows * to.cols)
+            real_store(to.data, to.dtype, e, (real)NAN);
+}
+
 /* ---- Calls ---- */
 
 static cudaStream_t stream_of(const head_launch *l)
 {
     return (cudaStream_t)device_stream(l->context);
-}
-
-/* Blocks for `count` threads' work. */
-static dim3 blocks_for(int64_t count)
-{
-    int64_t blocks = (count + BLOCK_THREADS - 1) / BLOCK_THREADS;
-    return dim3((unsigned)(blocks < 1 ? 1 : head_smaller(blocks, 1 << 20)));
 }
 
 static int64_t entries(const atn_tensor *t)
@@ -233,6 +241,7 @@ static head_launch open_call(atn_context *context, const cuda_heads *heads,
     head_launch l = {};
     head_call *c = &l.call;
     l.context = context;
+    l.heads = heads;
     c->plan = *heads;
     c->q = *in->q;
     c->k = in->k ? *in->k : *in->q;
@@ -255,9 +264,14 @@ static atn_status forward(atn_context *context, const cuda_heads *heads,
                           const atn_attention_inputs *inputs, atn_tensor *out)
 {
     head_launch l = open_call(context, heads, inputs);
+    const head_operator *op = operator_of(heads->desc.op);
     l.call.out = *out;
+    if (op->inspects && op->inspects(&l)) {
+        op->forward(&l);
+        return l.status;
+    }
     find_bad<inputs_bad>(&l);
-    operator_of(heads->desc.op)->forward(&l);
+    op->forward(&l);
     find_bad<output_bad>(&l);
     finish(&l, out, inputs->query_mask);
     return l.status;
@@ -286,7 +300,7 @@ static void open_parameters(head_launch *l, const atn_gradients *gradients)
     const cuda_heads *heads = &l->call.plan;
     int64_t pieces = heads->shape.batch * heads->shape.heads;
     for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
-        if (gradients->parameters[p] && l->status == ATN_OK) {
+        if (gradients->parameters[p] && heads->sum_sizes[p] > 0 && l->status == ATN_OK) {
             l->call.wanted |= 1u << p;
             l->status = device_clear(l->context, heads->sums[p],
                                      (size_t)(pieces * heads->sum_sizes[p]) * sizeof(real));
@@ -304,9 +318,11 @@ static void inspect_parameter(head_launch *l, int p)
 
 static void finish_parameter(head_launch *l, int p, const atn_tensor *to)
 {
+    dim3 blocks = blocks_for(entries(to)), threads = dim3(BLOCK_THREADS);
     head_note(l,
-              cuda_launch(add_parameter, blocks_for(entries(to)), dim3(BLOCK_THREADS), 0,
-                          stream_of(l), l->call, p, *to),
+              l->call.plan.sum_sizes[p] > 0
+                  ? cuda_launch(add_parameter, blocks, threads, 0, stream_of(l), l->call, p, *to)
+                  : cuda_launch(spoil_parameter, blocks, threads, 0, stream_of(l), l->call, *to),
               "parameters' gradients");
 }
 
@@ -317,6 +333,7 @@ static atn_status backward(atn_context *context, const cuda_heads *heads,
     head_launch l = open_call(context, heads, inputs);
     head_call *c = &l.call;
     real *free = (real *)heads->gradients;
+    l.gradients = gradients;
     c->backward = true;
     c->grad_out = *dout;
     c->grad_q = gradient_memory(heads, gradients->q, &free);
@@ -331,7 +348,7 @@ static atn_status backward(atn_context *context, const cuda_heads *heads,
     operator_of(heads->desc.op)->backward(&l);
     find_bad<gradients_bad>(&l);
     for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
-        if (gradients->parameters[p] && l.status == ATN_OK)
+        if (c->wanted & 1u << p && l.status == ATN_OK)
             inspect_parameter(&l, p);
     round_gradient(&l, &c->grad_q, gradients->q);
     round_gradient(&l, &c->grad_v, gradients->v);

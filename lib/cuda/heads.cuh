@@ -105,6 +105,8 @@ typedef struct {
 /* A call while it is being launched; after a failure nothing more is. */
 typedef struct {
     atn_context *context;
+    const cuda_heads *heads;        /* the plan, which may be the first member of a larger one */
+    const atn_gradients *gradients; /* backward */
     head_call call;
     atn_status status;
 } head_launch;
@@ -187,6 +189,24 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
     }
 }
 
+/* The same for passes that are given more than a head. */
+template <class T, void (*pass)(const head &, const T &), bool always>
+static __global__ void __launch_bounds__(BLOCK_THREADS)
+    run_pass_with(const __grid_constant__ head_call c, const __grid_constant__ T more,
+                  int64_t chunks)
+{
+    __shared__ head h;
+    int64_t pieces = c.plan.shape.batch * c.plan.shape.heads;
+    for (int64_t i = blockIdx.x; i < pieces * chunks; i += gridDim.x) {
+        if (threadIdx.x == 0)
+            head_open(c, i / chunks, i % chunks, chunks, &h);
+        __syncthreads();
+        if (always || !c.plan.nonfinite[h.piece])
+            pass(h, more);
+        __syncthreads();
+    }
+}
+
 /* One block for all heads of the batch. */
 template <void (*pass)(const head_call &)>
 static __global__ void __launch_bounds__(BLOCK_THREADS)
@@ -195,23 +215,50 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
     pass(c);
 }
 
+/* Blocks for `count` threads' work. */
+static inline dim3 blocks_for(int64_t count)
+{
+    int64_t blocks = (count + BLOCK_THREADS - 1) / BLOCK_THREADS;
+    return dim3((unsigned)(blocks < 1 ? 1 : head_smaller(blocks, 1 << 20)));
+}
+
+/* This thread's share of count things to do, when blocks_for(count) were launched. */
+#define THREAD_EACH(i, count)                                                                      \
+    for (int64_t i = (int64_t)blockIdx.x * BLOCK_THREADS + threadIdx.x, i##_count = (count);       \
+         i < i##_count; i += (int64_t)gridDim.x * BLOCK_THREADS)
+
 static inline void head_note(head_launch *l, cudaError_t error, const char *name)
 {
     if (l->status == ATN_OK)
         l->status = device_result(l->context, error, name);
 }
 
-template <void (*pass)(const head &), bool always>
-static void launch_pass(head_launch *l, int64_t chunks, const char *name)
+/* Launches a pass's kernel, if nothing has failed. */
+template <class... P, class... A>
+static void launch_blocks(head_launch *l, int64_t chunks, const char *name, void (*kernel)(P...),
+                          A... arguments)
 {
     const cuda_heads *p = &l->call.plan;
     int64_t blocks = head_smaller(p->shape.batch * p->shape.heads * chunks, p->blocks);
     size_t shared = p->work_is_shared ? (size_t)p->sizes.block_reals * sizeof(real) : 0;
     if (l->status == ATN_OK)
         head_note(l,
-                  cuda_launch(run_pass<pass, always>, dim3((unsigned)blocks), dim3(BLOCK_THREADS),
-                              shared, (cudaStream_t)device_stream(l->context), l->call, chunks),
+                  cuda_launch(kernel, dim3((unsigned)blocks), dim3(BLOCK_THREADS), shared,
+                              (cudaStream_t)device_stream(l->context), l->call, arguments...,
+                              chunks),
                   name);
+}
+
+template <void (*pass)(const head &), bool always>
+static void launch_pass(head_launch *l, int64_t chunks, const char *name)
+{
+    launch_blocks(l, chunks, name, run_pass<pass, always>);
+}
+
+template <class T, void (*pass)(const head &, const T &), bool always>
+static void launch_pass_with(head_launch *l, const T &more, int64_t chunks, const char *name)
+{
+    launch_blocks(l, chunks, name, run_pass_with<T, pass, always>, more);
 }
 
 /* Every pass is run over all heads, with all chunks' blocks at once; what one writes the next may
@@ -242,6 +289,8 @@ typedef struct {
                   head_sizes *sizes);
     void (*forward)(head_launch *launch);
     void (*backward)(head_launch *launch);
+    /* Whether forward sees to NaN in inputs and outputs by itself; null: never. */
+    bool (*inspects)(const head_launch *launch);
 } head_operator;
 
 extern "C" {
@@ -258,6 +307,7 @@ extern const head_operator R(cuda_rff);
 extern const head_operator R(cuda_elu);
 extern const head_operator R(cuda_cosformer);
 extern const head_operator R(cuda_lsh);
+extern const head_operator R(cuda_soft);
 }
 
 #endif

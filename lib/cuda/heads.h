@@ -41,6 +41,19 @@ typedef struct {
 
 extern const operator_family cuda_heads_family;
 
+/* What plans of other families that heads.cu runs share with that one; such a plan has a cuda_heads
+ * as its first member. */
+
+/* Cuts heads into chunks of so many tokens or more. */
+void cuda_heads_cut(cuda_heads *heads, int64_t least);
+/* A block whose work does not fit into shared memory has it in device memory. */
+void cuda_heads_fit(cuda_heads *heads, head_sizes sizes);
+void cuda_heads_layout(core_arena *arena, cuda_heads *heads);
+/* `count` pieces of `each` elements. */
+void *cuda_heads_take(core_arena *arena, int64_t count, int64_t each, size_t size);
+/* Bytes of an element of what is computed in. */
+size_t cuda_heads_element(const cuda_heads *heads);
+
 /* The arithmetic, one table for each type that is computed in. */
 typedef struct {
     void (*sizes)(const atn_attention_desc *desc, const atn_attention_shape *shape,
@@ -53,6 +66,8 @@ typedef struct {
 } cuda_heads_table;
 
 extern const cuda_heads_table cuda_heads_f32, cuda_heads_f64;
+
+const cuda_heads_table *cuda_heads_get(const cuda_heads *heads);
 
 #ifdef __cplusplus
 }

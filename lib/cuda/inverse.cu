@@ -57,8 +57,8 @@ static __device__ atn_status failure_of(atn_stop stop)
 static __device__ void conclude(const inverse_problem &p, atn_status status, const real *x)
 {
     bool finite = matrix_finite(p.shape, x);
-    MATRIX_ENTRIES(i, j, p.shape) /* 1 / lambda may have left the range of the type */
-    p.x[(int64_t)i * p.shape.m + j] = finite ? entry(p.shape, x, i, j) : 0;
+    MATRIX_ENTRIES (i, j, p.shape) /* 1 / lambda may have left the range of the type */
+        p.x[(int64_t)i * p.shape.m + j] = finite ? entry(p.shape, x, i, j) : 0;
     if (!is_scribe())
         return;
     bool good = p.call->keep_factor || p.info->residual <= p.call->tolerance;
@@ -104,18 +104,19 @@ static __device__ double start_of(const inverse_problem &p, int64_t i)
     return alpha_from_norm(*p.desc, matrix_norm1(p.shape.m, p.a, p.shape.m));
 }
 
-static __device__ real *work_of(const inverse_call &call)
+/* Once with the work in shared memory and once without, so that the compiler knows which. */
+template <bool SHARED> static __device__ __forceinline__ real *work_of(const inverse_call &call)
 {
-    return call.in_shared ? cuda_shared<real>() : call.work + blockIdx.x * call.reals;
+    return SHARED ? cuda_shared<real>() : call.work + blockIdx.x * call.reals;
 }
 
-template <inverse_method METHOD>
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+template <inverse_method METHOD, bool SHARED>
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     invert(const __grid_constant__ inverse_call call)
 {
     __shared__ atn_inverse_info info;
     __shared__ int recorded;
-    real *work = work_of(call);
+    real *work = work_of<SHARED>(call);
     for (int64_t i = blockIdx.x; i < call.count; i += gridDim.x) {
         inverse_problem p = problem_of(call, i, work, &recorded, &info);
         if (is_scribe()) {
@@ -137,12 +138,12 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
 /* ---- Starts of Newton-Raphson that need more than one look at their matrix ---- */
 
 /* Whether A is finite, |A|_1 into starts (0 if not), and for the search A^2 into X. */
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     measure(const __grid_constant__ inverse_call call)
 {
     __shared__ atn_inverse_info info;
     __shared__ int recorded;
-    real *work = work_of(call);
+    real *work = call.in_shared ? work_of<true>(call) : work_of<false>(call);
     for (int64_t i = blockIdx.x; i < call.count; i += gridDim.x) {
         inverse_problem p = problem_of(call, i, work, &recorded, &info);
         if (is_scribe())
@@ -171,7 +172,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
 }
 
 /* alpha from the matrix's norm, or from the batch's. One block. */
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     choose_alphas(const __grid_constant__ inverse_call call)
 {
     double largest = 0;
@@ -185,7 +186,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
 
 /* The halving rule (section 3.2: beta = 1/2; the published loop tests A^2) for each matrix: which
  * numbers of halvings it accepts, up to the first where it is alone. */
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     try_alphas(const __grid_constant__ inverse_call call)
 {
     int64_t m = call.shape.m, cap = call.desc.search_cap;
@@ -212,7 +213,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
 }
 
 /* The fewest halvings that all matrices accept. One block. */
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     agree(const __grid_constant__ inverse_call call)
 {
     int64_t cap = call.desc.search_cap;
@@ -275,17 +276,17 @@ static inverse_call call_of(const cuda_inverse *inverse, const void *a, void *x)
 
 typedef void (*inverse_kernel)(const inverse_call call);
 
-static inverse_kernel kernel_of(const inverse_call *call)
+template <bool SHARED> static inverse_kernel kernel_of(const inverse_call *call)
 {
     switch (call->desc.method) {
     case ATN_INVERSE_EIG:
-        return invert<eig>;
+        return invert<eig, SHARED>;
     case ATN_INVERSE_CHOLESKY:
-        return invert<cholesky>;
+        return invert<cholesky, SHARED>;
     case ATN_INVERSE_PIVOTED_CHOLESKY:
-        return invert<pivoted_cholesky>;
+        return invert<pivoted_cholesky, SHARED>;
     default:
-        return call->polynomial.order > 0 ? invert<polynomial> : invert<newton>;
+        return call->polynomial.order > 0 ? invert<polynomial, SHARED> : invert<newton, SHARED>;
     }
 }
 
@@ -331,7 +332,8 @@ static atn_status batch(atn_context *context, const cuda_inverse *inverse, const
         status = find_starts(context, inverse, &call);
         call.started = true;
     }
-    return status == ATN_OK ? enqueue(context, inverse, kernel_of(&call), &call, false) : status;
+    inverse_kernel kernel = call.in_shared ? kernel_of<true>(&call) : kernel_of<false>(&call);
+    return status == ATN_OK ? enqueue(context, inverse, kernel, &call, false) : status;
 }
 
 static int64_t work_reals(const atn_inverse_desc *desc, int64_t m)
@@ -341,7 +343,10 @@ static int64_t work_reals(const atn_inverse_desc *desc, int64_t m)
         return POLYNOMIAL_MATRICES * size + matrix_stride(m);
     if (desc->method < ATN_INVERSE_EIG)
         return (NEWTON_MATRICES + (desc->stopping == ATN_STOPPING_BEST)) * size;
-    return DIRECT_MATRICES * size + (desc->method == ATN_INVERSE_EIG ? rotation_reals(m) : 0);
+    return DIRECT_MATRICES * size + (desc->method == ATN_INVERSE_EIG ? rotation_reals(m)
+                                     : desc->method == ATN_INVERSE_PIVOTED_CHOLESKY
+                                         ? pivoting_reals(m)
+                                         : 0);
 }
 
 extern "C" const cuda_inverse_table R(cuda_inverse) = {work_reals, batch};

@@ -40,8 +40,8 @@ static __device__ double closed_backward(const adjoint &g)
     matrix_load(g.shape, g.grad_x, grad);
     matrix_multiply(g.shape, x, grad, false, x_g);
     matrix_multiply(g.shape, x_g, x, false, out);
-    MATRIX_ENTRIES(i, j, g.shape)
-    entry(g.shape, out, i, j) = -entry(g.shape, out, i, j);
+    MATRIX_ENTRIES (i, j, g.shape)
+        entry(g.shape, out, i, j) = -entry(g.shape, out, i, j);
     __syncthreads();
     return 0;
 }
@@ -59,16 +59,16 @@ static __device__ double pseudo_backward(const adjoint &g)
     matrix_load(shape, g.a, scratch);
     matrix_symmetrise(shape, grad);
     matrix_multiply(shape, scratch, x, false, right);
-    MATRIX_ENTRIES(i, j, shape)
-    entry(shape, right, i, j) = (real)(i == j) - entry(shape, right, i, j);
+    MATRIX_ENTRIES (i, j, shape)
+        entry(shape, right, i, j) = (real)(i == j) - entry(shape, right, i, j);
     __syncthreads();
     matrix_multiply(shape, x, grad, false, x_g);
     matrix_multiply(shape, x_g, x, false, out);
     matrix_multiply(shape, x, x_g, false, scratch);
     matrix_multiply(shape, scratch, right, false, grad); /* N */
-    MATRIX_ENTRIES(i, j, shape)
-    entry(shape, out, i, j) =
-        entry(shape, grad, i, j) + entry(shape, grad, j, i) - entry(shape, out, i, j);
+    MATRIX_ENTRIES (i, j, shape)
+        entry(shape, out, i, j) =
+            entry(shape, grad, i, j) + entry(shape, grad, j, i) - entry(shape, out, i, j);
     __syncthreads();
     return 0;
 }
@@ -80,15 +80,16 @@ static __device__ bool run_again(const adjoint &g, const real *b, real *scratch,
     const matrix_shape &shape = g.shape;
     int64_t size = matrix_reals(shape.m);
     real alpha = (real)g.info->alpha;
+    bool suspect;
     if (g.info->stop == ATN_STOP_NO_ALPHA)
         return false;
-    MATRIX_ENTRIES(i, j, shape)
-    entry(shape, iterates, i, j) = alpha * entry(shape, b, i, j);
+    MATRIX_ENTRIES (i, j, shape)
+        entry(shape, iterates, i, j) = alpha * entry(shape, b, i, j);
     __syncthreads();
     for (int k = 1; k < g.info->returned; k++) {
         real *x = iterates + (k - 1) * size;
         matrix_multiply(shape, b, x, false, scratch);
-        newton_step(shape, ATN_STORAGE_NATIVE, x, scratch, x + size);
+        newton_step(shape, ATN_STORAGE_NATIVE, x, scratch, x + size, &suspect);
     }
     return matrix_finite(shape, iterates);
 }
@@ -101,10 +102,11 @@ static __device__ void step_back(const matrix_shape &shape, const real *b, const
     matrix_multiply(shape, x, grad, false, x_g);
     matrix_multiply(shape, x_g, x, true, sum);
     matrix_multiply(shape, b, x_g, false, b_x_g);
-    MATRIX_ENTRIES(i, j, shape)
-    if (j <= i)
-        entry(shape, grad, i, j) = entry(shape, grad, j, i) =
-            2 * entry(shape, grad, i, j) - (entry(shape, b_x_g, i, j) + entry(shape, b_x_g, j, i));
+    MATRIX_ENTRIES (i, j, shape)
+        if (j <= i)
+            entry(shape, grad, i, j) = entry(shape, grad, j, i) =
+                2 * entry(shape, grad, i, j) -
+                (entry(shape, b_x_g, i, j) + entry(shape, b_x_g, j, i));
     __syncthreads();
 }
 
@@ -126,8 +128,7 @@ static __device__ double steps_backward(const adjoint &g)
     matrix_symmetrise(shape, grad);
     for (int64_t k = g.info->returned - 1; k >= 0; k--)
         step_back(shape, b, iterates + k * matrix_reals(shape.m), grad, sum, x_g, b_x_g);
-    MATRIX_ENTRIES(i, j, shape)
-    {
+    MATRIX_ENTRIES (i, j, shape) {
         entry(shape, sum, i, j) = alpha * entry(shape, grad, i, j) - entry(shape, sum, i, j);
         slope += (double)entry(shape, grad, i, j) * (double)entry(shape, b, i, j);
     }
@@ -153,7 +154,7 @@ static __device__ void fill_dense(int64_t count, real value, real *a)
 
 /* In each matrix's derivative by A alpha is a constant here. */
 template <adjoint_way WAY>
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     differentiate(const __grid_constant__ adjoint_call call)
 {
     int64_t m = call.shape.m, size = m * m;
@@ -209,7 +210,7 @@ static __global__ void find_norm_slopes(const __grid_constant__ adjoint_call cal
 }
 
 /* What alpha has from |A|_1 goes to the row that has that norm; then A is one symmetric matrix. */
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     finish(const __grid_constant__ adjoint_call call)
 {
     int64_t m = call.shape.m, size = m * m;

@@ -33,7 +33,6 @@ typedef struct {
 typedef struct {
     bool keys;
     int64_t first, rows;
-    token_rows x;
     real *phi; /* rows x features */
 } token_tile;
 
@@ -105,7 +104,7 @@ static __device__ __forceinline__ linear_sums linear_take_sums(real **free, int6
     return sums;
 }
 
-template <class F> static __device__ linear linear_open(const head &h)
+template <class F> static __device__ linear linear_layout(const head &h)
 {
     linear l;
     l.map = F::describe(*h.desc, h.d);
@@ -127,6 +126,16 @@ template <class F> static __device__ linear linear_open(const head &h)
     l.g = head_take(&free, l.tokens * h.dv);
     l.weights = free;
     l.grad_weights = l.weights + l.tokens * l.tokens;
+    return l;
+}
+
+/* At the start of a pass. */
+template <class F> static __device__ const linear &linear_open(const head &h)
+{
+    __shared__ linear l; /* not in every thread's registers */
+    if (threadIdx.x == 0)
+        l = linear_layout<F>(h);
+    __syncthreads();
     return l;
 }
 
@@ -164,13 +173,18 @@ static __device__ int64_t linear_steps(const head &h, const linear &l, bool keys
     return tokens > 0 ? (tokens + l.tokens - 1) / l.tokens : 0;
 }
 
+/* The queries or keys that a tile is of. */
+static __device__ __forceinline__ token_rows linear_rows(const head &h, const token_tile &t)
+{
+    return t.keys ? h.k : h.q;
+}
+
 static __device__ token_tile linear_tile(const head &h, const linear &l, bool keys, int64_t step)
 {
     token_tile t;
     t.keys = keys;
-    t.x = keys ? h.k : h.q;
     t.phi = keys ? l.phi_keys : l.phi_queries;
-    const int64_t *positions = l.causal ? t.x.positions : NULL;
+    const int64_t *positions = l.causal ? linear_rows(h, t).positions : NULL;
     int64_t count = keys ? h.n_k : h.n, begin = h.chunk * h.chunk_tokens + step * l.tokens;
     t.first = linear_count_before(positions, count, begin);
     t.rows = linear_count_before(positions, count, begin + l.tokens) - t.first;
@@ -256,17 +270,18 @@ static __device__ double linear_dot(int64_t count, const real *a, const real *b)
     return warp_sum(sum);
 }
 
-/* D of query i of a tile by one warp; *varies: whether it does with the sum. keys: those of the
- * same tile, or null. A query that sees no key has N = 0: D = 1 makes that 0 rather than 0/0. */
+/* D of query i of a tile by one warp; *varies: whether it does with the sum. keys: causal, those of
+ * the same tile, else none. A query that sees no key has N = 0: D = 1 makes that 0 rather than 0/0.
+ */
 static __device__ double linear_denominator_of(const head &h, const linear &l,
                                                const token_tile &queries, int64_t i,
-                                               const token_tile *keys, bool *varies)
+                                               const token_tile &keys, bool *varies)
 {
     *varies = false;
     if (l.map.denominator == LINEAR_PLAIN || h.n_k == 0 || !linear_sees(h, l, queries.first + i, 0))
         return 1;
     double within = 0, sum = linear_dot(l.m, queries.phi + i * l.m, l.met.z);
-    for (int64_t j = threadIdx.x % 32; keys && j < keys->rows; j += 32)
+    for (int64_t j = threadIdx.x % 32; j < keys.rows; j += 32)
         within += (double)l.weights[i * l.tokens + j];
     sum += warp_sum(within);
     *varies = l.map.denominator == LINEAR_ADDED || sum > l.map.epsilon;
@@ -279,7 +294,7 @@ static __device__ double linear_denominator_of(const head &h, const linear &l,
 
 template <class F> static __device__ void linear_sum_keys(const head &h)
 {
-    linear l = linear_open<F>(h);
+    const linear &l = linear_open<F>(h);
     block_fill(l.m * (h.dv + 1), 0, l.own.s);
     for (int64_t step = 0; step < linear_steps(h, l, true); step++) {
         token_tile keys = linear_keys<F>(h, l, step);
@@ -290,7 +305,7 @@ template <class F> static __device__ void linear_sum_keys(const head &h)
 /* From the chunks' S and z what they meet. */
 template <class F> static __device__ void linear_finish_keys(const head &h)
 {
-    linear l = linear_open<F>(h);
+    const linear &l = linear_open<F>(h);
     BLOCK_EACH (e, l.m * (h.dv + 1)) {
         real sum = e < l.m * h.dv ? 0 : (real)l.map.start;
         for (int64_t c = 0; c < h.chunks; c++) {
@@ -307,7 +322,7 @@ template <class F> static __device__ void linear_finish_keys(const head &h)
 /* From the chunks' dS and dz. */
 template <class F> static __device__ void linear_finish_queries(const head &h)
 {
-    linear l = linear_open<F>(h);
+    const linear &l = linear_open<F>(h);
     BLOCK_EACH (e, l.m * (h.dv + 1)) {
         real sum = 0;
         for (int64_t c = h.chunks - 1; c >= 0; c--) {
@@ -325,7 +340,7 @@ template <class F> static __device__ void linear_finish_queries(const head &h)
 
 /* l.g, which is N, becomes Y. */
 static __device__ void linear_divide(const head &h, const linear &l, const token_tile &queries,
-                                     const token_tile *keys)
+                                     const token_tile &keys)
 {
     for (int64_t i = threadIdx.x / 32; i < queries.rows; i += BLOCK_WARPS) {
         bool varies;
@@ -338,9 +353,9 @@ static __device__ void linear_divide(const head &h, const linear &l, const token
 
 template <class F> static __device__ void linear_write_output(const head &h)
 {
-    linear l = linear_open<F>(h);
+    const linear &l = linear_open<F>(h);
     for (int64_t step = 0; step < linear_steps(h, l, false); step++) {
-        token_tile keys;
+        token_tile keys = {};
         if (l.causal)
             keys = linear_keys<F>(h, l, step);
         token_tile queries = linear_queries<F>(h, l, step);
@@ -351,7 +366,7 @@ template <class F> static __device__ void linear_write_output(const head &h)
             block_gemm(h.tf32, AS_IT_IS, AS_IT_IS, queries.rows, h.dv, keys.rows, l.weights,
                        l.tokens, l.v, h.dv, true, l.g, h.dv);
         }
-        linear_divide(h, l, queries, l.causal ? &keys : NULL);
+        linear_divide(h, l, queries, keys);
         block_store(h.out, queries.first, queries.rows, h.dv, l.g);
         if (l.causal)
             linear_absorb_keys(h, l, keys);
@@ -393,16 +408,14 @@ static __device__ void linear_finish_within(const head &h, const linear &l,
  * agree on which keys are seen: A is 0 for the others. */
 static __device__ void linear_differentiate_denominators(const head &h, const linear &l,
                                                          const token_tile &queries,
-                                                         const token_tile *keys)
+                                                         const token_tile &keys)
 {
     for (int64_t i = threadIdx.x / 32; i < queries.rows; i += BLOCK_WARPS) {
         bool varies;
         double d = linear_denominator_of(h, l, queries, i, keys, &varies), along = 0;
         if (varies) {
             along = linear_dot(l.m, queries.phi + i * l.m, l.slopes + i * l.m);
-            if (keys)
-                along +=
-                    linear_dot(keys->rows, l.weights + i * l.tokens, l.grad_weights + i * l.tokens);
+            along += linear_dot(keys.rows, l.weights + i * l.tokens, l.grad_weights + i * l.tokens);
         }
         if (threadIdx.x % 32 == 0) {
             l.inverse[queries.first + i] = (real)(1 / d);
@@ -435,10 +448,10 @@ static __device__ void linear_scale_grad_out(const head &h, const linear &l,
 /* dQ, every query's 1 / D and e, and the chunk's dS and dz. */
 template <class F> static __device__ void linear_push_queries(const head &h)
 {
-    linear l = linear_open<F>(h);
+    const linear &l = linear_open<F>(h);
     block_fill(l.m * (h.dv + 1), 0, l.own.grad_s);
     for (int64_t step = 0; step < linear_steps(h, l, false); step++) {
-        token_tile keys;
+        token_tile keys = {};
         if (l.causal)
             keys = linear_keys<F>(h, l, step);
         token_tile queries = linear_queries<F>(h, l, step);
@@ -447,7 +460,7 @@ template <class F> static __device__ void linear_push_queries(const head &h)
                    false, l.slopes, l.m);
         if (l.causal)
             linear_products_within(h, l, queries, keys);
-        linear_differentiate_denominators(h, l, queries, l.causal ? &keys : NULL);
+        linear_differentiate_denominators(h, l, queries, keys);
         linear_finish_slopes(l, queries);
         if (l.causal) {
             linear_finish_within(h, l, queries, keys);
@@ -476,9 +489,9 @@ static __device__ void linear_add_queries_within(const head &h, const linear &l,
 /* dK and dV, from the last tile to the first. The tile of V gives way to dV. */
 template <class F> static __device__ void linear_push_keys(const head &h)
 {
-    linear l = linear_open<F>(h);
+    const linear &l = linear_open<F>(h);
     for (int64_t step = linear_steps(h, l, true) - 1; step >= 0; step--) {
-        token_tile queries;
+        token_tile queries = {};
         if (l.causal) {
             queries = linear_queries<F>(h, l, step);
             block_load(h.grad_out, queries.first, queries.rows, h.dv, l.g);

@@ -25,7 +25,7 @@ static __device__ __forceinline__ real get(const caller_matrix &m, int64_t i, in
     return real_load(m.memory, m.type, i * m.stride + j);
 }
 
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     gather_matrices(const __grid_constant__ atn_tensor t, real *dense)
 {
     for (int64_t i = blockIdx.x; i < t.batch * t.heads; i += gridDim.x) {
@@ -35,7 +35,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
     }
 }
 
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     scatter_matrices(const real *dense, const __grid_constant__ atn_tensor t)
 {
     for (int64_t i = blockIdx.x; i < t.batch * t.heads; i += gridDim.x) {
@@ -56,7 +56,7 @@ static __device__ bool is_marked(const caller_matrix &m, atn_storage storage, in
     return x != mirrored && !(isnan(x) && isnan(mirrored));
 }
 
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     mark_matrices(atn_storage storage, const __grid_constant__ atn_tensor t, int *marks)
 {
     for (int64_t i = blockIdx.x; i < t.batch * t.heads; i += gridDim.x) {

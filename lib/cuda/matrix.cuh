@@ -54,36 +54,36 @@ static __device__ __forceinline__ real entry(const matrix_shape &shape, const re
 
 static __device__ void matrix_load(const matrix_shape &shape, const real *from, real *a)
 {
-    MATRIX_ENTRIES(i, j, shape)
-    entry(shape, a, i, j) = from[(int64_t)i * shape.m + j];
+    MATRIX_ENTRIES (i, j, shape)
+        entry(shape, a, i, j) = from[(int64_t)i * shape.m + j];
     __syncthreads();
 }
 
 static __device__ void matrix_save(const matrix_shape &shape, const real *a, real *to)
 {
-    MATRIX_ENTRIES(i, j, shape)
-    to[(int64_t)i * shape.m + j] = entry(shape, a, i, j);
+    MATRIX_ENTRIES (i, j, shape)
+        to[(int64_t)i * shape.m + j] = entry(shape, a, i, j);
     __syncthreads();
 }
 
 static __device__ void matrix_copy(const matrix_shape &shape, const real *a, real *to)
 {
-    MATRIX_ENTRIES(i, j, shape)
-    entry(shape, to, i, j) = entry(shape, a, i, j);
+    MATRIX_ENTRIES (i, j, shape)
+        entry(shape, to, i, j) = entry(shape, a, i, j);
     __syncthreads();
 }
 
 static __device__ void matrix_transpose(const matrix_shape &shape, const real *a, real *to)
 {
-    MATRIX_ENTRIES(i, j, shape)
-    entry(shape, to, i, j) = entry(shape, a, j, i);
+    MATRIX_ENTRIES (i, j, shape)
+        entry(shape, to, i, j) = entry(shape, a, j, i);
     __syncthreads();
 }
 
 static __device__ void matrix_fill(const matrix_shape &shape, real value, real *a)
 {
-    MATRIX_ENTRIES(i, j, shape)
-    entry(shape, a, i, j) = value;
+    MATRIX_ENTRIES (i, j, shape)
+        entry(shape, a, i, j) = value;
     __syncthreads();
 }
 
@@ -152,6 +152,25 @@ static __device__ void matrix_multiply(const matrix_shape &shape, const real *a,
 
 /* ---- Norms, symmetry ---- */
 
+/* The sums of the threads' a and of their b, for all of them. */
+static __device__ void block_sum_pair(double *a, double *b)
+{
+    __shared__ double parts[2][BLOCK_WARPS];
+    *a = warp_sum(*a);
+    *b = warp_sum(*b);
+    if (threadIdx.x % 32 == 0) {
+        parts[0][threadIdx.x / 32] = *a;
+        parts[1][threadIdx.x / 32] = *b;
+    }
+    __syncthreads();
+    *a = *b = 0;
+    for (int i = 0; i < BLOCK_WARPS; i++) {
+        *a += parts[0][i];
+        *b += parts[1][i];
+    }
+    __syncthreads();
+}
+
 /* A finite sum of squares that is in the range where it is accurate. */
 static __device__ __forceinline__ bool is_safe_square(double sum)
 {
@@ -161,21 +180,20 @@ static __device__ __forceinline__ bool is_safe_square(double sum)
 static __device__ double matrix_frobenius(const matrix_shape &shape, const real *a)
 {
     double sum = 0, largest = 0;
-    MATRIX_ENTRIES(i, j, shape)
-    sum += (double)entry(shape, a, i, j) * (double)entry(shape, a, i, j);
+    MATRIX_ENTRIES (i, j, shape)
+        sum += (double)entry(shape, a, i, j) * (double)entry(shape, a, i, j);
     sum = block_sum(sum);
     if (is_safe_square(sum))
         return sqrt(sum);
-    MATRIX_ENTRIES(i, j, shape)
-    largest = larger(fabs((double)entry(shape, a, i, j)), largest);
+    MATRIX_ENTRIES (i, j, shape)
+        largest = larger(fabs((double)entry(shape, a, i, j)), largest);
     largest = block_max(largest);
     if (!(largest > 0 && largest < HUGE_VAL))
         return largest;
     int exponent;
     frexp(largest, &exponent);
     sum = 0;
-    MATRIX_ENTRIES(i, j, shape)
-    {
+    MATRIX_ENTRIES (i, j, shape) {
         double scaled = ldexp((double)entry(shape, a, i, j), -exponent);
         sum += scaled * scaled;
     }
@@ -216,17 +234,17 @@ static __device__ int matrix_norm1_row(int m, const real *a, int64_t stride)
 static __device__ bool matrix_finite(const matrix_shape &shape, const real *a)
 {
     bool bad = false;
-    MATRIX_ENTRIES(i, j, shape)
-    bad |= !isfinite(entry(shape, a, i, j));
+    MATRIX_ENTRIES (i, j, shape)
+        bad |= !isfinite(entry(shape, a, i, j));
     return !__syncthreads_or(bad);
 }
 
 static __device__ void matrix_symmetrise(const matrix_shape &shape, real *a)
 {
-    MATRIX_ENTRIES(i, j, shape)
-    if (j < i)
-        entry(shape, a, i, j) = entry(shape, a, j, i) =
-            (entry(shape, a, i, j) + entry(shape, a, j, i)) / 2;
+    MATRIX_ENTRIES (i, j, shape)
+        if (j < i)
+            entry(shape, a, i, j) = entry(shape, a, j, i) =
+                (entry(shape, a, i, j) + entry(shape, a, j, i)) / 2;
     __syncthreads();
 }
 
@@ -236,8 +254,8 @@ static __device__ double matrix_penrose_of_product(matrix_shape shape, const rea
 {
     shape.tf32 = false;
     matrix_multiply(shape, a_x, a, false, scratch);
-    MATRIX_ENTRIES(i, j, shape)
-    entry(shape, scratch, i, j) -= entry(shape, a, i, j);
+    MATRIX_ENTRIES (i, j, shape)
+        entry(shape, scratch, i, j) -= entry(shape, a, i, j);
     __syncthreads();
     double norm = matrix_frobenius(shape, a);
     return norm > 0 ? matrix_frobenius(shape, scratch) / norm : 0;
@@ -274,8 +292,8 @@ static __device__ void matrix_store(const matrix_shape &shape, atn_storage stora
 {
     if (storage == ATN_STORAGE_NATIVE)
         return;
-    MATRIX_ENTRIES(i, j, shape)
-    entry(shape, a, i, j) = storage_round(storage, entry(shape, a, i, j));
+    MATRIX_ENTRIES (i, j, shape)
+        entry(shape, a, i, j) = storage_round(storage, entry(shape, a, i, j));
     __syncthreads();
 }
 

@@ -28,15 +28,14 @@ static __device__ __forceinline__ double alpha_from_norm(const atn_inverse_desc 
 }
 
 /* next = 2 X - X B X, exactly symmetric, from b_x = B X, which is rounded to the storage first.
- * Returns |next - X|_F / |next|_F. */
+ * Returns |next - X|_F / |next|_F, and whether next may hold numbers that are not finite. */
 static __device__ double newton_step(const matrix_shape &shape, atn_storage storage, const real *x,
-                                     real *b_x, real *next)
+                                     real *b_x, real *next, bool *suspect)
 {
     matrix_store(shape, storage, b_x);
     matrix_multiply(shape, x, b_x, false, next);
     double change = 0, size = 0;
-    MATRIX_ENTRIES(i, j, shape)
-    {
+    MATRIX_ENTRIES (i, j, shape) {
         if (j > i)
             continue;
         real removed =
@@ -48,15 +47,17 @@ static __device__ double newton_step(const matrix_shape &shape, atn_storage stor
         size += both * ((double)stepped * (double)stepped);
         entry(shape, next, i, j) = entry(shape, next, j, i) = storage_round(storage, stepped);
     }
-    change = block_sum(change);
-    return relative_update(change, block_sum(size));
+    block_sum_pair(&change, &size);
+    *suspect = storage != ATN_STORAGE_NATIVE || !(size < HUGE_VAL);
+    return relative_update(change, size);
 }
 
 /* One matrix on its way: X_k in x, room for X_{k+1} in next. */
 typedef struct {
     const real *b;
     real *x, *next, *b_x;
-    real *best; /* the X_k of smallest residual, or null if none is looked for */
+    bool seeks_best;
+    real *best; /* the X_k of smallest residual, if that is looked for */
     core_stopping stopping;
     int steps; /* taken */
     atn_stop stop;
@@ -79,9 +80,10 @@ static __device__ bool newton_stops(const inverse_problem &p, newton_run &run, i
 /* X_{k+1}; false if it overflows. */
 static __device__ bool newton_advance(const inverse_problem &p, newton_run &run)
 {
-    double update = newton_step(p.shape, p.desc->storage, run.x, run.b_x, run.next);
+    bool suspect;
+    double update = newton_step(p.shape, p.desc->storage, run.x, run.b_x, run.next, &suspect);
     run.products++;
-    if (!matrix_finite(p.shape, run.next)) {
+    if (suspect && !matrix_finite(p.shape, run.next)) {
         run.stop = ATN_STOP_NONFINITE;
         return false;
     }
@@ -97,11 +99,11 @@ static __device__ void newton_iterate(const inverse_problem &p, newton_run &run)
 {
     for (int k = 0;; k++) {
         record(p, run.x);
-        if (k == p.desc->iterations && !run.best)
+        if (k == p.desc->iterations && !run.seeks_best)
             return;
         matrix_multiply(p.shape, run.b, run.x, false, run.b_x);
         run.products++;
-        if ((run.best && newton_stops(p, run, k)) || k == p.desc->iterations ||
+        if ((run.seeks_best && newton_stops(p, run, k)) || k == p.desc->iterations ||
             !newton_advance(p, run))
             return;
     }
@@ -114,7 +116,7 @@ static __device__ void newton_report(const inverse_problem &p, const newton_run 
         p.info->alpha = (double)alpha;
         p.info->products += run.products;
         p.info->returned = run.steps;
-        if (run.best)
+        if (run.seeks_best)
             p.info->returned = p.info->best_iteration = run.stopping.best;
     }
     __syncthreads();
@@ -124,7 +126,7 @@ static __device__ void newton_report(const inverse_problem &p, const newton_run 
 static __device__ void newton_judge(const inverse_problem &p, const newton_run &run, real *x)
 {
     store_result(p, x);
-    bool measured = run.best && p.call->result == ATN_STORAGE_NATIVE;
+    bool measured = run.seeks_best && p.call->result == ATN_STORAGE_NATIVE;
     double residual =
         measured ? run.stopping.smallest : matrix_penrose(p.shape, run.b, x, run.b_x, run.next);
     if (is_scribe())
@@ -143,8 +145,9 @@ static __device__ atn_status newton(const inverse_problem &p, real **x)
         matrix_add_diagonal(p.shape, (real)p.desc->ridge, b);
         matrix_store(p.shape, p.desc->storage, b);
     }
-    MATRIX_ENTRIES(i, j, p.shape)
-    entry(p.shape, start, i, j) = storage_round(p.desc->storage, alpha * entry(p.shape, b, i, j));
+    MATRIX_ENTRIES (i, j, p.shape)
+        entry(p.shape, start, i, j) =
+            storage_round(p.desc->storage, alpha * entry(p.shape, b, i, j));
     __syncthreads();
     if (is_scribe())
         p.info->alpha = (double)alpha;
@@ -154,7 +157,8 @@ static __device__ atn_status newton(const inverse_problem &p, real **x)
                       start,
                       work_matrix(p, 2),
                       work_matrix(p, 3),
-                      best ? work_matrix(p, NEWTON_MATRICES) : NULL,
+                      best,
+                      work_matrix(p, NEWTON_MATRICES),
                       {HUGE_VAL, 0},
                       0,
                       ATN_STOP_ITERATIONS,

@@ -79,7 +79,7 @@ static __device__ void project(const head &h, const linear &l, const performer_o
                                const token_tile &t)
 {
     real *u = kept_of(l).u;
-    block_load(t.x, t.first, t.rows, h.d, l.x);
+    block_load(linear_rows(h, t), t.first, t.rows, h.d, l.x);
     block_gemm(h.tf32, AS_IT_IS, TRANSPOSED, t.rows, l.m, h.d, l.x, h.d, projection_of(h), h.d,
                false, u, l.m);
     BLOCK_EACH (e, t.rows * l.m)
@@ -160,7 +160,8 @@ static __device__ void pull_exponentials(const linear &l, const performer_option
         kept.half_slopes[i] = -total;
 }
 
-namespace /* one for each real */
+/* The file's own: the linker would take the f32 functions and the f64 ones for the same. */
+namespace
 {
 struct random_features {
     static __host__ __device__ feature_map describe(const atn_attention_desc &desc, int64_t d)
@@ -209,8 +210,9 @@ struct random_features {
                    h.d, false, l.x, h.d);
         if (!p.exponential)
             return;
+        token_rows rows = linear_rows(h, t);
         BLOCK_EACH (e, t.rows * h.d) {
-            double x = (double)rows_get(t.x, t.first + e / h.d, e % h.d);
+            double x = (double)rows_get(rows, t.first + e / h.d, e % h.d);
             l.x[e] += (real)(p.c * kept.half_slopes[e / h.d] * x);
         }
         if (t.keys && p.shifts && threadIdx.x == 0)
@@ -235,7 +237,7 @@ static __device__ void load_projection(const head &h)
 static __device__ void find_stabiliser(const head &h)
 {
     performer_options p = options_of(*h.desc, h.d);
-    linear l = linear_open<random_features>(h);
+    const linear &l = linear_open<random_features>(h);
     kept_tokens kept = kept_of(l);
     key_stabiliser found = {0, 0, -1, 0};
     for (int64_t step = 0; step < linear_steps(h, l, true); step++) {

@@ -34,8 +34,8 @@ static __device__ void polynomial_product(const inverse_problem &p, const real *
 static __device__ void order_2(const inverse_problem &p, const polynomial_run &t, double z)
 {
     real factor = (real)(2 / (2 - z));
-    MATRIX_ENTRIES(i, j, p.shape)
-    entry(p.shape, t.q, i, j) = factor * (entry(p.shape, t.e, i, j) + (real)(i == j));
+    MATRIX_ENTRIES (i, j, p.shape)
+        entry(p.shape, t.q, i, j) = factor * (entry(p.shape, t.e, i, j) + (real)(i == j));
     __syncthreads();
 }
 
@@ -44,9 +44,9 @@ static __device__ void order_3(const inverse_problem &p, const polynomial_run &t
 {
     real factor = (real)(4 / (4 - 3 * z));
     polynomial_product(p, t.e, t.e, false, t.power);
-    MATRIX_ENTRIES(i, j, p.shape)
-    entry(p.shape, t.q, i, j) =
-        factor * (entry(p.shape, t.power, i, j) + entry(p.shape, t.e, i, j)) + (real)(i == j);
+    MATRIX_ENTRIES (i, j, p.shape)
+        entry(p.shape, t.q, i, j) =
+            factor * (entry(p.shape, t.power, i, j) + entry(p.shape, t.e, i, j)) + (real)(i == j);
     __syncthreads();
 }
 
@@ -55,8 +55,7 @@ static __device__ void order_7(const inverse_problem &p, const polynomial_run &t
 {
     polynomial_product(p, t.e, t.e, false, t.power);
     polynomial_product(p, t.power, t.power, false, t.other);
-    MATRIX_ENTRIES(i, j, p.shape)
-    {
+    MATRIX_ENTRIES (i, j, p.shape) {
         real square = entry(p.shape, t.power, i, j);
         entry(p.shape, t.e, i, j) += square;
         entry(p.shape, t.other, i, j) += square + (real)(i == j);
@@ -74,12 +73,12 @@ static __device__ void order_9(const inverse_problem &p, const polynomial_run &t
     double h = (sqrt(0.25 + 2 * g + 4 * c4) - 0.5) / 2, f = c6 - 0.25 - h, w = 2 * (c4 - g * h);
     double third = 4 - 3 * z, s = 256 / (third * (4 * third * third - 3 * z * z * z));
     polynomial_product(p, t.e, t.e, false, t.power);
-    MATRIX_ENTRIES(i, j, p.shape)
-    entry(p.shape, t.other, i, j) = entry(p.shape, t.power, i, j) + entry(p.shape, t.e, i, j) / 2;
+    MATRIX_ENTRIES (i, j, p.shape)
+        entry(p.shape, t.other, i, j) =
+            entry(p.shape, t.power, i, j) + entry(p.shape, t.e, i, j) / 2;
     __syncthreads();
     polynomial_product(p, t.power, t.other, false, t.q);
-    MATRIX_ENTRIES(i, j, p.shape)
-    {
+    MATRIX_ENTRIES (i, j, p.shape) {
         double e = (double)entry(p.shape, t.e, i, j), e2 = (double)entry(p.shape, t.power, i, j);
         double y = (double)entry(p.shape, t.q, i, j);
         entry(p.shape, t.e, i, j) = (real)(s * (y + f * e2 + g * e));
@@ -94,8 +93,7 @@ static __device__ void order_9(const inverse_problem &p, const polynomial_run &t
  */
 static __device__ void order_3_published(const inverse_problem &p, const polynomial_run &t, double)
 {
-    MATRIX_ENTRIES(i, j, p.shape)
-    {
+    MATRIX_ENTRIES (i, j, p.shape) {
         real one = (real)(i == j);
         entry(p.shape, t.other, i, j) = entry(p.shape, t.e, i, j) / 4 + one;
         entry(p.shape, t.power, i, j) = entry(p.shape, t.q, i, j) = one;
@@ -321,9 +319,9 @@ static __device__ real choose_start(const inverse_problem &p, polynomial_run &t)
 static __device__ void fill_start(const inverse_problem &p, const polynomial_run &t, real alpha)
 {
     bool identity = p.desc->start == ATN_START_IDENTITY;
-    MATRIX_ENTRIES(i, j, p.shape)
-    entry(p.shape, t.x, i, j) = storage_round(
-        p.desc->storage, alpha * (identity ? (real)(i == j) : entry(p.shape, t.b, i, j)));
+    MATRIX_ENTRIES (i, j, p.shape)
+        entry(p.shape, t.x, i, j) = storage_round(
+            p.desc->storage, alpha * (identity ? (real)(i == j) : entry(p.shape, t.b, i, j)));
     __syncthreads();
 }
 
@@ -341,8 +339,7 @@ static __device__ double find_error(const inverse_problem &p, const polynomial_r
     bool scalar = is_scalar(p, k);
     if (!scalar)
         polynomial_product(p, t.b, t.x, false, t.e);
-    MATRIX_ENTRIES(i, j, p.shape)
-    {
+    MATRIX_ENTRIES (i, j, p.shape) {
         real product = scalar ? storage_round(p.desc->storage, t.x[0] * entry(p.shape, t.b, i, j))
                               : entry(p.shape, t.e, i, j);
         entry(p.shape, t.e, i, j) = (real)(i == j) - product;
@@ -352,8 +349,10 @@ static __device__ double find_error(const inverse_problem &p, const polynomial_r
     return norm * norm;
 }
 
-/* X_{k+1} = X_k Q(E_k) into next, exactly symmetric. Returns |X_{k+1} - X_k|_F / |X_{k+1}|_F. */
-static __device__ double polynomial_step(const inverse_problem &p, polynomial_run &t, int k)
+/* X_{k+1} = X_k Q(E_k) into next, exactly symmetric. Returns |X_{k+1} - X_k|_F / |X_{k+1}|_F, and
+ * whether next may hold numbers that are not finite. */
+static __device__ double polynomial_step(const inverse_problem &p, polynomial_run &t, int k,
+                                         bool *suspect)
 {
     bool scalar = is_scalar(p, k);
     double change = 0, size = 0;
@@ -361,8 +360,7 @@ static __device__ double polynomial_step(const inverse_problem &p, polynomial_ru
     if (!scalar)
         polynomial_product(p, t.x, t.q, false, t.next);
     t.products += p.call->polynomial.products - (scalar ? 2 : 0);
-    MATRIX_ENTRIES(i, j, p.shape)
-    {
+    MATRIX_ENTRIES (i, j, p.shape) {
         if (j > i)
             continue;
         real below = scalar ? t.x[0] * entry(p.shape, t.q, i, j) : entry(p.shape, t.next, i, j);
@@ -374,8 +372,9 @@ static __device__ double polynomial_step(const inverse_problem &p, polynomial_ru
         size += both * ((double)stepped * (double)stepped);
         entry(p.shape, t.next, i, j) = entry(p.shape, t.next, j, i) = stepped;
     }
-    change = block_sum(change);
-    return relative_update(change, block_sum(size));
+    block_sum_pair(&change, &size);
+    *suspect = !(size < HUGE_VAL);
+    return relative_update(change, size);
 }
 
 /* B v, over a power of 2 that keeps squares in the range of f64. */
@@ -430,6 +429,7 @@ static __device__ void return_to_best(const inverse_problem &p, polynomial_run &
 static __device__ void polynomial_iterate(const inverse_problem &p, polynomial_run &t)
 {
     double slack = 1.01, update = 0, before = 0;
+    bool suspect;
     for (int k = 0;; k++) {
         double error = find_error(p, t, k), half = 1 - t.gap;
         double bound = larger(1.0, slack * (before + (double)p.shape.m * half * half));
@@ -441,8 +441,8 @@ static __device__ void polynomial_iterate(const inverse_problem &p, polynomial_r
         if (k == p.desc->iterations)
             return;
         before = error;
-        update = polynomial_step(p, t, k);
-        if (!matrix_finite(p.shape, t.next)) {
+        update = polynomial_step(p, t, k, &suspect);
+        if (suspect && !matrix_finite(p.shape, t.next)) {
             t.stop = ATN_STOP_NONFINITE;
             find_error(p, t, k);
             return;

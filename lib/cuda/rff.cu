@@ -4,7 +4,8 @@
 #include "cuda/gaussian.cuh"
 #include "cuda/linear.cuh"
 
-namespace /* one for each real */
+/* The file's own: the linker would take the f32 functions and the f64 ones for the same. */
+namespace
 {
 struct fourier_features {
     static __host__ __device__ feature_map describe(const atn_attention_desc &desc, int64_t d)
@@ -23,7 +24,7 @@ struct fourier_features {
     {
         int64_t m = l.m / 2;
         real by = root(h), factor = (real)(1 / sqrt((double)m));
-        block_load(t.x, t.first, t.rows, h.d, l.x);
+        block_load(linear_rows(h, t), t.first, t.rows, h.d, l.x);
         block_gemm(h.tf32, AS_IT_IS, TRANSPOSED, t.rows, m, h.d, l.x, h.d, h.state, h.d, false,
                    t.phi, l.m);
         BLOCK_EACH (e, t.rows * m) {

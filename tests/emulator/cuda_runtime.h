@@ -24,6 +24,7 @@
 #define __device__ __attribute__((unused))
 #define __constant__
 #define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__    __attribute__((noinline))
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
 /* One section for all, which the start of every block fills with NaN. */

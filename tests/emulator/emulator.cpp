@@ -495,6 +495,7 @@ cudaError_t emulator_run(emulator_kernel run, dim3 grid, dim3 block, size_t shar
     cudaError_t error = emulator_admit(run.address, grid, block, shared);
     if (error != cudaSuccess)
         return emulator_fail(error);
+    emulator_enqueued(stream);
     emulator_access access;
     kernel = run;
     error = run_grid(grid, block, shared);

@@ -20,6 +20,7 @@ typedef struct {
     int64_t allocations;      /* cudaMalloc */
     int64_t frees;            /* cudaFree; on a device each also synchronises */
     int64_t synchronisations; /* of device, stream and events, cudaMemcpy, cudaMemset */
+    int64_t strays;           /* launches, copies and waits on other than the expected stream */
     size_t live, peak;        /* bytes allocated now, and at most since the last reset */
 } emulator_counts;
 
@@ -29,6 +30,8 @@ void emulator_devices(int count);         /* 0: cudaErrorNoDevice; -1: no driver
 void emulator_memory(size_t limit);       /* bytes of the device's memory, 1 GiB at first */
 void emulator_fail_allocation(int64_t k); /* the k-th from now, counted from 1; 0: none */
 void emulator_fail_launch(int64_t k);     /* it and all calls after it: cudaErrorLaunchFailure */
+
+void emulator_expect_stream(const void *stream); /* strays are counted from here on; null: none */
 
 /* All of the above as at the start, errors forgotten; what is allocated stays allocated. */
 void emulator_reset(void);

@@ -32,6 +32,9 @@ cudaError_t emulator_fail(cudaError_t error);
 /* What stands against any call at all: no device, or a kernel failed before. */
 cudaError_t emulator_state(void);
 
+/* Something was enqueued on a stream. */
+void emulator_enqueued(cudaStream_t stream);
+
 /* All `size` bytes from `pointer` on lie in one allocation on the device. */
 bool emulator_on_device(const void *pointer, size_t size);
 

@@ -17,6 +17,7 @@ struct device {
     size_t memory = usual_memory;
     int64_t fail_allocation = 0, fail_launch = 0; /* how many more until one fails; 0: none */
     cudaError_t broken = cudaSuccess;             /* what a kernel did; stays */
+    const void *expected = nullptr;               /* stream; null: any */
 };
 
 static device state;
@@ -50,6 +51,12 @@ cudaError_t emulator_state(void)
     if (state.devices < 1)
         return emulator_fail(state.devices < 0 ? cudaErrorInsufficientDriver : cudaErrorNoDevice);
     return emulator_fail(state.broken);
+}
+
+void emulator_enqueued(cudaStream_t stream)
+{
+    locked hold(lock);
+    counts.strays += state.expected && state.expected != stream;
 }
 
 /* Counts down to a fault. */
@@ -88,6 +95,12 @@ void emulator_fail_launch(int64_t k)
 {
     locked hold(lock);
     state.fail_launch = k;
+}
+
+void emulator_expect_stream(const void *stream)
+{
+    locked hold(lock);
+    state.expected = stream;
 }
 
 void emulator_reset(void)
@@ -409,6 +422,7 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyK
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, enum cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
+    emulator_enqueued(stream);
     return copy(to, {size, size, 1}, from, size, kind);
 }
 
@@ -423,6 +437,7 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
                               size_t width, size_t height, enum cudaMemcpyKind kind,
                               cudaStream_t stream)
 {
+    emulator_enqueued(stream);
     return copy(to, {to_pitch, width, height}, from, from_pitch, kind);
 }
 
@@ -434,6 +449,7 @@ cudaError_t cudaMemset(void *to, int value, size_t size)
 
 cudaError_t cudaMemsetAsync(void *to, int value, size_t size, cudaStream_t stream)
 {
+    emulator_enqueued(stream);
     return set(to, {size, size, 1}, value);
 }
 
@@ -446,6 +462,7 @@ cudaError_t cudaMemset2D(void *to, size_t pitch, int value, size_t width, size_t
 cudaError_t cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t height,
                               cudaStream_t stream)
 {
+    emulator_enqueued(stream);
     return set(to, {pitch, width, height}, value);
 }
 
@@ -503,6 +520,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
+    emulator_enqueued(stream);
     return synchronise();
 }
 

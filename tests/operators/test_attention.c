@@ -38,6 +38,7 @@ static const forward_row rows[] = {
     /* several chunks of CUDA's, which hold at least 256 tokens */
     {{1, 1, 600, 3, 2, 530}, true, true, false, true},
     {{1, 1, 600, 3, 2, 0}, false, false, true, false},
+    {{1, 1, 530, 3, 2, 0}, true, true, true, false},
 };
 enum { ROWS = sizeof rows / sizeof *rows, CPU_ROWS = ROWS - 2 };
 

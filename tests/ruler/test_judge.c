@@ -19,7 +19,8 @@ Test(judge, the_table_is_frozen)
     } frozen[] = {
         [REF_BACKWARD] = {"backward", 30, 100}, [REF_ORTHOGONALITY] = {"orthogonality", 30, 100},
         [REF_FORWARD] = {"forward", 10, 30},    [REF_SPECTRUM] = {"spectrum", 10, 30},
-        [REF_ROUNDING] = {"rounding", 1, 3},    [REF_EXACT] = {"exact", 0.5, 0.5},
+        [REF_ROUNDING] = {"rounding", 1, 3},    [REF_BASELINE] = {"baseline", 1, 1.5},
+        [REF_EXACT] = {"exact", 0.5, 0.5},
     };
     cr_assert(sizeof frozen / sizeof *frozen == REF_RULE_COUNT);
     for (int rule = 0; rule < REF_RULE_COUNT; rule++) {
@@ -106,6 +107,65 @@ Test(judge, forward_ratios)
                   cases[i].n, ratio, cases[i].ratio);
         cr_expect(verdict == cases[i].verdict, "error=%g kappa=%g n=%d ratio=%.17g verdict=%s",
                   cases[i].error, cases[i].kappa, cases[i].n, ratio, ref_verdict_name(verdict));
+    }
+}
+
+/* want is (3, -4): an ulp is 4 2u; plain is off in the second element, got in the first. */
+Test(judge, baseline_ratios)
+{
+    static const double want[2] = {3, -4};
+    static const struct {
+        double error, plain, u, ratio;
+        ref_verdict verdict;
+    } cases[] = {
+        {0, 0, 0x1p-11, 0, REF_PASS},
+        {0x1p-7, 0, 0x1p-11, 1, REF_MARGINAL}, /* 2 ulp are 2^-7 */
+        {0x1.fp-8, 0, 0x1p-11, 0.96875, REF_PASS},
+        {0x1.8p-7, 0, 0x1p-11, 1.5, REF_FAIL},
+        {0x1p-6, 0, 0x1p-11, 2, REF_FAIL},
+        {0x1p-4, 0, 0x1p-8, 1, REF_MARGINAL},
+        {0x1p-4, 0x1p-5, 0x1p-11, 0x1p-4 / (0x1p-4 + 0x1p-7), REF_PASS},
+        {0x1p-4, 0x1p-6, 0x1p-11, 0x1p-4 / (0x1p-5 + 0x1p-7), REF_FAIL},
+        {0.5, 0.25, 0x1p-53, 1 / (1 + 0x1p-49), REF_PASS},
+        {0.5, 0.249, 0x1p-53, 1.0 / 0.996, REF_MARGINAL},
+        {0.75, 0.25, 0x1p-53, 1.5 / (1 + 0x1p-49), REF_MARGINAL},
+        {0.8, 0.25, 0x1p-53, 1.6, REF_FAIL},
+        {8, 0.25, 0x1p-53, 16, REF_FAIL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double got[2] = {3 - cases[i].error, -4}, plain[2] = {3, -4 + cases[i].plain}, ratio = -1;
+        ref_difference d = ref_compare_f64(1, 2, got, 2, want, 2);
+        ref_difference p = ref_compare_f64(1, 2, plain, 2, want, 2);
+        ref_verdict verdict = ref_judge_baseline(&d, &p, cases[i].u, &ratio);
+        cr_expect(fabs(ratio - cases[i].ratio) <= 1e-12 * cases[i].ratio &&
+                      verdict == cases[i].verdict,
+                  "error=%g plain=%g u=%g ratio=%.17g want=%g verdict=%s", cases[i].error,
+                  cases[i].plain, cases[i].u, ratio, cases[i].ratio, ref_verdict_name(verdict));
+        cr_expect(ref_judge_baseline(&d, &p, cases[i].u, NULL) == verdict);
+    }
+}
+
+/* A plain version that fails excuses nothing but itself; want = 0 demands what plain reached. */
+Test(judge, baseline_without_numbers)
+{
+    static const struct {
+        double got, plain, want;
+        ref_verdict verdict;
+    } cases[] = {
+        {NAN, 1, 1, REF_FAIL},        {INFINITY, 1, 1, REF_FAIL}, {NAN, NAN, 1, REF_FAIL},
+        {INFINITY, NAN, 1, REF_FAIL}, {1, NAN, 1, REF_SKIPPED},   {7, INFINITY, 1, REF_SKIPPED},
+        {0, 0, 0, REF_PASS},          {5e-324, 0, 0, REF_FAIL},   {1, 1, 0, REF_PASS},
+        {3, 1, 0, REF_FAIL},          {1, 1, NAN, REF_FAIL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double ratio = -1;
+        ref_difference d = ref_compare_f64(1, 1, &cases[i].got, 1, &cases[i].want, 1);
+        ref_difference p = ref_compare_f64(1, 1, &cases[i].plain, 1, &cases[i].want, 1);
+        ref_verdict verdict = ref_judge_baseline(&d, &p, u64, &ratio);
+        cr_expect(verdict == cases[i].verdict, "got=%g plain=%g want=%g: %s", cases[i].got,
+                  cases[i].plain, cases[i].want, ref_verdict_name(verdict));
+        cr_expect(isnan(ratio) == (verdict == REF_SKIPPED), "got=%g plain=%g want=%g: ratio=%g",
+                  cases[i].got, cases[i].plain, cases[i].want, ratio);
     }
 }
 

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Kernels that show what lib/cuda's building blocks do by themselves. Arrays are on the host. Each
+ * returns 0, or what the CUDA runtime said. */
+#ifndef TESTS_PROBES_H
+#define TESTS_PROBES_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum { PROBE_BF16, PROBE_F16, PROBE_TF32, PROBE_TYPES } probe_type;
+
+/* C (16 x 8) += A (16 x inner) B (inner x 8), inner = 16, tf32: 8; element by element where the PTX
+ * ISA says that it belongs. */
+int probe_product(probe_type type, const float *a, const float *b, float *c);
+
+/* The same with B^T (8 x inner) and A copied to shared memory and loaded from there. Narrow types
+ * with `transposed`: B (inner x 8) itself, loaded transposed. */
+int probe_loads(probe_type type, int transposed, const float *a, const float *b, float *c);
+
+/* y[i] = exp(x[i]) as operators compute it, or 2^x[i] as the fused passes do. */
+typedef enum { PROBE_EXP, PROBE_EXP2 } probe_function;
+int probe_power(probe_function function, int64_t count, const float *x, float *y);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
