@@ -31,8 +31,8 @@ static __global__ void __launch_bounds__(THREADS)
         float sum = 0;
         bool bad = false;
         for (int64_t c = lane; c < t.cols && row < rows; c += 8) {
-            float x = real_load(t.data, t.dtype,
-                                head_offset(t, piece) + row % t.rows * t.row_stride + c);
+            float x =
+                real_load(t.data, t.dtype, head_offset(t, piece) + row % t.rows * t.row_stride + c);
             bad |= !isfinite(x);
             sum = fmaf(x, x, sum);
         }
@@ -131,8 +131,9 @@ static atn_status multiply(atn_context *context, const soft_chain *chain, const 
     cublasComputeType_t compute =
         q->dtype == ATN_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     int64_t heads = q->heads, whole = q->batch * heads;
-    bool even = (a.batch == heads * a.heads && b.batch == heads * b.heads &&
-                 c.batch == heads * c.heads) || q->batch == 1;
+    bool even =
+        (a.batch == heads * a.heads && b.batch == heads * b.heads && c.batch == heads * c.heads) ||
+        q->batch == 1;
     for (int64_t i = 0; i < (even ? 1 : q->batch); i++) {
         cublasStatus_t status = cublasGemmStridedBatchedEx(
             (cublasHandle_t)chain->blas, a_op, b_op, (int)rows, (int)cols, (int)inner, &one,
@@ -171,8 +172,8 @@ static atn_status factors_of(atn_context *context, const soft_chain *chain, cons
     return device_result(context,
                          cuda_launch(to_factors, blocks_for(pieces, 1), dim3(THREADS), 0,
                                      (cudaStream_t)device_stream(context), from,
-                                     chain->f.head_stride, chain->factors, stride, chain->f.m * width, pieces,
-                                     q->dtype, chain->f.nonfinite),
+                                     chain->f.head_stride, chain->factors, stride,
+                                     chain->f.m * width, pieces, q->dtype, chain->f.nonfinite),
                          "factors");
 }
 
@@ -207,8 +208,8 @@ atn_status soft_chain_sum(atn_context *context, const soft_chain *chain, const a
     if (status == ATN_OK)
         status = form_kernel(context, chain, q);
     if (status == ATN_OK) /* U^T = V^T K(Q, L) */
-        status = multiply(context, chain, q, CUBLAS_OP_N, CUBLAS_OP_T, dv, m, n, of_view(v), kernel,
-                          u);
+        status =
+            multiply(context, chain, q, CUBLAS_OP_N, CUBLAS_OP_T, dv, m, n, of_view(v), kernel, u);
     return status;
 }
 
@@ -224,11 +225,11 @@ atn_status soft_chain_write(atn_context *context, const soft_chain *chain, const
         status = multiply(context, chain, q, CUBLAS_OP_N, CUBLAS_OP_N, dv, n, m, weights, kernel,
                           of_view(y));
     if (status == ATN_OK)
-        status = device_result(
-            context,
-            cuda_launch(inspect, blocks_for(y->batch * heads * n, ROWS), dim3(THREADS), 0,
-                        (cudaStream_t)device_stream(context), *y, chain->f.nonfinite),
-            "the search for NaN");
+        status = device_result(context,
+                               cuda_launch(inspect, blocks_for(y->batch * heads * n, ROWS),
+                                           dim3(THREADS), 0, (cudaStream_t)device_stream(context),
+                                           *y, chain->f.nonfinite),
+                               "the search for NaN");
     return status;
 }
 

@@ -5,9 +5,9 @@
  *   |x|^2, |l|^2;   Q L^T (cuBLAS);   K(Q, L), element by element;   U = K(L, Q) V (cuBLAS)
  *   Y = K(Q, L) W (cuBLAS)
  *
- * More than that code has: norms are not products with ones, K(Q, L) is formed once and kept for the
- * second product, Q L^T and the distances are f32 for narrow types. NaN is looked for, which costs
- * one more reading of Y. */
+ * More than that code has: norms are not products with ones, K(Q, L) is formed once and kept for
+ * the second product, Q L^T and the distances are f32 for narrow types. NaN is looked for, which
+ * costs one more reading of Y. */
 #ifndef CUDA_SOFT_CHAIN_H
 #define CUDA_SOFT_CHAIN_H
 
