@@ -253,7 +253,9 @@ static void plan_description(fixture_soft *f)
     f->desc.inverse = c->inverse;
     if (c->window > 0) {
         f->filter = random_values(c->dtype, c->seed + 9, c->heads * c->window * c->window, 1);
-        f->filter_view = guarded_make(c->dtype, GUARDED_HEADS, 1, c->heads, c->window, c->window);
+        /* heads with gaps between them; what goes to a device is dense (atn_attention_upload) */
+        guarded_layout layout = fixture_device() == ATN_CPU ? GUARDED_HEADS : GUARDED_DENSE;
+        f->filter_view = guarded_make(c->dtype, layout, 1, c->heads, c->window, c->window);
         guarded_set(&f->filter_view, f->filter);
         f->desc.residual = f->filter_view.view;
         f->desc.residual_height = c->height;
