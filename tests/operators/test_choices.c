@@ -22,7 +22,7 @@ static atn_status sample(atn_context *context, const atn_sampling *s, int64_t n,
 {
     atn_tensor q = atn_tensor_dense(tokens, ATN_F64, 1, 1, n, d);
     atn_tensor l = atn_tensor_dense(landmarks, ATN_F64, 1, 1, s->count, d);
-    return atn_sample(context, s, &q, &l);
+    return fixture_sample(context, s, &q, &l);
 }
 
 /* ---- Probabilities: all uniforms of a grid ---- */
@@ -322,7 +322,7 @@ Test(choices, nan_and_infinity_spoil_their_head)
             data_round((atn_dtype)dtype, 2 * ROWS * D, tokens);
             tokens[ROWS * D + 7] = bad[k / KINDS];
             guarded_set(&q, tokens);
-            cr_expect_eq(atn_sample(context, &s.desc, &q.view, &l.view), ATN_NONFINITE);
+            cr_expect_eq(fixture_sample(context, &s.desc, &q.view, &l.view), ATN_NONFINITE);
             fixture_landmarks(&s, ROWS, D, tokens, want);
             ref_difference first = guarded_compare(&l, 0, 0, want);
             cr_expect(first.max_abs < 1e-6, "%s: %g", atn_sampling_name(s.desc.kind),
