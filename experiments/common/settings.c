@@ -507,7 +507,7 @@ static const option options[] = {
     {"storage", "LIST", USES_STORAGE,
      "native: the dtypes themselves; bf16, f16, tf32: f32 with every array rounded to it",
      .parse = parse_storages},
-    {"device", "NAME", USES_DEVICE, "cpu or cuda (default cpu)", .parse = parse_device},
+    {"device", "NAME", USES_DEVICE, "cpu, or cuda: what the library computes runs on the GPU (default cpu)", .parse = parse_device},
     {"tokens", "FOLDER", USES_EMIT,
      "write the tokens that are timed to FOLDER as .npy files, and stop", .parse = parse_emit},
     {"seed", "LIST", 0, "seeds of everything drawn at random (default 1)", .parse = parse_integers,
