@@ -378,6 +378,8 @@ Test(choices, overflow_and_late_nan_stay_inside)
                 found = found || out[l] == tokens[i];
             cr_expect(found, "%s: %g", atn_sampling_name(s->kind), out[l]);
         }
+        if (fixture_device() != ATN_CPU)
+            continue; /* what follows changes arrays under a plan */
         cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plan), ATN_OK);
         for (int i = 0; i < 2 * M; i++)
             uniforms[i] = i % 3 == 0 ? NAN : i % 3 == 1 ? 1e300 : -3;
