@@ -33,7 +33,7 @@ static const atn_inverse_method usual_inverses[] = {ATN_INVERSE_NR_PAPER, ATN_IN
                                                     ATN_INVERSE_CHOLESKY,
                                                     ATN_INVERSE_PIVOTED_CHOLESKY};
 enum { USUAL_INVERSES = sizeof usual_inverses / sizeof *usual_inverses };
-/* f64 where all is asked for. */
+/* f64 where all is asked for; tf32 and f16 where matrices are what is worked on. */
 static const atn_dtype usual_dtypes[2][ATN_DTYPE_COUNT] = {
     [ATN_CPU] = {ATN_F32, ATN_F64}, [ATN_CUDA] = {ATN_F32, ATN_TF32, ATN_BF16, ATN_F16, ATN_F64}};
 
@@ -48,7 +48,7 @@ static integer_list given_or(const integer_list *given, const int64_t *usual, in
     return list;
 }
 
-static int list_dtypes(const settings *s, atn_dtype dtypes[ATN_DTYPE_COUNT])
+static int list_dtypes(const settings *s, bool matrices, atn_dtype dtypes[ATN_DTYPE_COUNT])
 {
     int count = 0;
     if (s->dtypes_given) {
@@ -57,7 +57,10 @@ static int list_dtypes(const settings *s, atn_dtype dtypes[ATN_DTYPE_COUNT])
     }
     for (int i = 0; i < (s->device == ATN_CUDA ? ATN_DTYPE_COUNT : ATN_CPU_DTYPE_COUNT); i++) {
         atn_dtype dtype = usual_dtypes[s->device][i];
-        if (dtype != ATN_F64 || s->effort == EFFORT_FULL)
+        bool wanted = dtype == ATN_F64                        ? s->effort == EFFORT_FULL
+                      : dtype == ATN_TF32 || dtype == ATN_F16 ? matrices
+                                                              : true;
+        if (wanted)
             dtypes[count++] = dtype;
     }
     return count;
@@ -120,7 +123,7 @@ static void add_inverses_of(case_list *list, const settings *s, bench_case c)
 static void add_variant(case_list *list, const settings *s, bench_case c)
 {
     atn_dtype dtypes[ATN_DTYPE_COUNT];
-    int dtype_count = list_dtypes(s, dtypes);
+    int dtype_count = list_dtypes(s, c.op == ATN_SOFT || c.op == ATN_SOFTPP, dtypes);
     integer_list tokens = given_or(&s->tokens, usual_tokens[s->effort], 4);
     integer_list batches = given_or(&s->batches, usual_batches[s->effort][s->device], 1);
     integer_list landmarks = given_or(&s->landmarks, usual_landmarks, 1);
@@ -166,7 +169,7 @@ static void add_operators(case_list *list, const settings *s)
 static void add_batches(case_list *list, const settings *s, bench_case c)
 {
     atn_dtype dtypes[ATN_DTYPE_COUNT];
-    int dtype_count = list_dtypes(s, dtypes);
+    int dtype_count = list_dtypes(s, true, dtypes);
     integer_list batches = given_or(&s->batches, usual_matrices[s->effort], 4);
     integer_list sizes = given_or(&s->landmarks, usual_sizes[s->effort], 4);
     for (int m = 0; m < sizes.count; m++)

@@ -86,12 +86,16 @@ atn_status time_repeats(atn_context *context, const time_plan *plan, const time_
     int done = 0;
     if (status == ATN_OK && plan->inside)
         status = atn_timer_inside(context, timer);
-    for (int i = 0; i < plan->warm_ups && status == ATN_OK; i++)
-        status = time_one(context, timer, plan->inside, flush, work, state, i, &seconds[0]);
     double start = progress_seconds();
+    int warm_ups = 0; /* fewer of what takes long */
+    while (status == ATN_OK && warm_ups < plan->warm_ups &&
+           (warm_ups == 0 || progress_seconds() - start < 1))
+        status =
+            time_one(context, timer, plan->inside, flush, work, state, warm_ups++, &seconds[0]);
+    start = progress_seconds();
     while (status == ATN_OK && done < plan->most &&
            (done < plan->least || progress_seconds() - start < plan->seconds)) {
-        status = time_one(context, timer, plan->inside, flush, work, state, plan->warm_ups + done,
+        status = time_one(context, timer, plan->inside, flush, work, state, warm_ups + done,
                           &seconds[done]);
         done++;
     }

@@ -45,12 +45,13 @@ Test(bench, cases)
         bench_work work;
         atn_operator op;
         int64_t count;
-    } table[] = {
+    } rows[] = {
         {"--operator=sima", BENCH_COPY, ATN_OPERATOR_COUNT, 1},
         {"--operator=sima", BENCH_ARITHMETIC, ATN_OPERATOR_COUNT, 2},
         {"--operator=sima --n=8,9 --batch=1,2,3 --dtype=f32,f64", BENCH_FORWARD, ATN_SIMA, 12},
         {"--operator=sima --n=8,9 --batch=1,2,3 --dtype=f32,f64", BENCH_BACKWARD, ATN_SIMA, 12},
-        {"--operator=sima,sima/tokens --n=8 --batch=1 --dtype=f32", BENCH_FORWARD, ATN_SIMA, 2},
+        {"--operator=sima/paper,sima/tokens --n=8 --batch=1 --dtype=f32", BENCH_FORWARD, ATN_SIMA,
+         2},
         {"--operator=sima", BENCH_INVERSE, ATN_OPERATOR_COUNT, 0},
         /* the published inverse and the fast one; m over n is left out */
         {"--operator=soft --n=16 --m=4,16,25 --batch=1 --dtype=f32", BENCH_FORWARD, ATN_SOFT, 4},
@@ -61,10 +62,10 @@ Test(bench, cases)
         {"", BENCH_FORWARD, ATN_SOFTMAX, 2},
         {"--full", BENCH_FORWARD, ATN_SOFTMAX, 6},
     };
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        cr_expect_eq(count_cases(table[i].options, table[i].work, table[i].op), table[i].count,
-                     "'%s': %" PRId64 ", expected %" PRId64, table[i].options,
-                     count_cases(table[i].options, table[i].work, table[i].op), table[i].count);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        cr_expect_eq(count_cases(rows[i].options, rows[i].work, rows[i].op), rows[i].count,
+                     "'%s': %" PRId64 ", expected %" PRId64, rows[i].options,
+                     count_cases(rows[i].options, rows[i].work, rows[i].op), rows[i].count);
 }
 
 /* Every operator that the CPU has is there, and is a problem that it can plan. */
@@ -111,8 +112,7 @@ Test(bench, repeats)
     time_plan plan = {.warm_ups = 2, .least = 5, .most = 9, .seconds = 0};
     time_result result;
     cr_assert_eq(time_repeats(context, &plan, NULL, count_call, &w, &result), ATN_OK);
-    cr_expect(w.calls == 7 && result.repeats == 5, "%d calls, %d repeats", w.calls,
-              result.repeats);
+    cr_expect(w.calls == 7 && result.repeats == 5, "%d calls, %d repeats", w.calls, result.repeats);
     for (int i = 0; i < w.calls; i++)
         cr_expect_eq(w.repeats[i], i, "inputs are taken in turn");
     cr_expect(result.smallest >= 0 && result.smallest <= result.median &&
@@ -190,7 +190,7 @@ Test(bench, judge)
         atn_dtype dtype;
         double error, f32_error; /* in roundoffs of dtype, and of f32 */
         check_kind kind;
-    } table[] = {
+    } rows[] = {
         {ATN_F32, 7, 1, CHECK_PASS},      {ATN_F32, 9, 1, CHECK_FAIL},
         {ATN_F32, 9, 10, CHECK_PASS},     {ATN_F64, 70, 10, CHECK_PASS},
         {ATN_F64, 81, 10, CHECK_FAIL},    {ATN_BF16, 7, 0, CHECK_PASS},
@@ -199,11 +199,11 @@ Test(bench, judge)
         {ATN_BF16, NAN, 1e9, CHECK_FAIL}, {ATN_F32, 1, NAN, CHECK_PASS},
     };
     cr_expect_eq(atn_dtype_roundoff(ATN_BF16), tiny);
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        check_result r = check_judge(
-            table[i].dtype, table[i].error * atn_dtype_roundoff(table[i].dtype),
-            table[i].f32_error * u);
-        cr_expect_eq(r.kind, table[i].kind, "%zu: %s", i, check_name(r.kind));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        check_result r =
+            check_judge(rows[i].dtype, rows[i].error * atn_dtype_roundoff(rows[i].dtype),
+                        rows[i].f32_error * u);
+        cr_expect_eq(r.kind, rows[i].kind, "%zu: %s", i, check_name(r.kind));
     }
 }
 
@@ -290,8 +290,9 @@ Test(bench, run)
 {
     settings s;
     size_t size;
-    cr_assert_eq(parse_options(&s, &bench, "--quick --operator=sima --n=40 --batch=1 --dtype=f32 "
-                                           "--threads=1 --out=out"),
+    cr_assert_eq(parse_options(&s, &bench,
+                               "--quick --operator=sima --n=40 --batch=1 --dtype=f32 "
+                               "--threads=1 --out=out"),
                  EXIT_PASS);
     cr_assert(freopen("/dev/null", "w", stdout));
     cr_assert_eq(experiment_run(&bench, &s), EXIT_PASS);
