@@ -398,7 +398,7 @@ const experiment bench = {
     .source = "NeurIPS Tab. 1; N05",
     .example = "attnum bench --device cuda --operator soft,softmax --n 12544 --dtype bf16",
     .options = USES_DEVICE | USES_OPERATOR | USES_TOKENS | USES_LANDMARKS | USES_DTYPE |
-               USES_NARROW | USES_VARIANT | USES_BATCH | USES_EMIT,
+               USES_VARIANT | USES_BATCH | USES_EMIT,
     .alone = true,
     .defaults =
         "quick: n = 784, few sequences, one size of matrices\n"
