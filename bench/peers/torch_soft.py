@@ -28,7 +28,7 @@ import time
 import numpy
 import torch
 
-COLUMNS = ("work,operator,variant,inverse,dtype,batch,heads,n,m,d,device,device_name,capability,driver,"
+COLUMNS = ("work,operator,variant,inverse,passes,distance,dtype,batch,heads,n,m,d,device,device_name,capability,driver,"
            "runtime,clock_khz,memory_clock_khz,threads,version,commit,repeats,input_sets,seconds,"
            "seconds_least,seconds_largest,spread,check,check_error,check_bound,flops,exps,bytes,"
            "byte_floor_s,floor_ratio,bandwidth_share,flops_share").split(",")
