@@ -161,13 +161,45 @@ static void list_parts(table *t, const char *kind)
                    find_program("gnuplot") ? "found" : "not found: experiments make no plots"});
 }
 
+static void list_device(table *t, const char *kind, atn_device device, int ordinal)
+{
+    atn_device_info info;
+    if (atn_device_describe(device, ordinal, &info) != ATN_OK)
+        return;
+    char *memory = info.memory_bytes > 0
+                       ? must_format("%d multiprocessors, %.1f GiB", info.multiprocessors,
+                                     (double)info.memory_bytes * 0x1p-30)
+                       : NULL;
+    char *can = info.capability > 0
+                    ? must_format("capability %d.%d, driver %d, runtime %d", info.capability / 10,
+                                  info.capability % 10, info.driver, info.runtime)
+                    : NULL;
+    add_row(t, (const char *[COLUMNS]){kind, atn_device_name(device), info.name, memory, can});
+    free(memory);
+    free(can);
+}
+
+/* A kind without a device has a row that says why. */
+static void list_devices(table *t, const char *kind)
+{
+    for (int device = ATN_CPU; device <= ATN_CUDA; device++) {
+        const char *reason;
+        int count = atn_device_count((atn_device)device, &reason);
+        for (int i = 0; i < count; i++)
+            list_device(t, kind, (atn_device)device, i);
+        if (count == 0)
+            add_row(t, (const char *[COLUMNS]){kind, atn_device_name((atn_device)device), "none",
+                                               NULL, reason});
+    }
+}
+
 static const struct {
     const char *name;
     void (*list)(table *t, const char *kind);
 } kinds[] = {
     {"operators", list_operators},     {"variants", list_variants}, {"inverses", list_inverses},
     {"experiments", list_experiments}, {"claims", list_claims},     {"inputs", list_inputs},
-    {"references", list_references},   {"parts", list_parts},
+    {"references", list_references},   {"parts", list_parts},       {"devices", list_devices},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 

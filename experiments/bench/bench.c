@@ -20,6 +20,8 @@ static const column columns[] = {
     {"operator", COLUMN_TEXT, "", "name in the registry; empty: none"},
     {"variant", COLUMN_TEXT, "", "of the operator"},
     {"inverse", COLUMN_TEXT, "", "of the batch, or of soft's and softpp's A"},
+    {"passes", COLUMN_TEXT, "", "of soft and softpp over the tokens"},
+    {"distance", COLUMN_TEXT, "", "of their kernel"},
     {"dtype", COLUMN_TEXT, "", "of all arrays"},
     {"batch", COLUMN_INTEGER, "", "sequences or matrices in a call"},
     {"heads", COLUMN_INTEGER, "", "of each sequence"},
@@ -39,7 +41,8 @@ static const column columns[] = {
     {"repeats", COLUMN_INTEGER, "", "timed one by one, after the warm-up"},
     {"input_sets", COLUMN_INTEGER, "", "inputs that the repeats take in turn"},
     {"seconds", COLUMN_REAL, "s",
-     "of one call: median of the repeats, the cache flushed before each"},
+     "of one call: median of the repeats, the cache flushed before each; inverse: of the arithmetic, "
+     "A just read"},
     {"seconds_least", COLUMN_REAL, "s", "shortest repeat"},
     {"seconds_largest", COLUMN_REAL, "s", "longest"},
     {"spread", COLUMN_REAL, "", "between the repeats' quartiles, relative to the median"},
@@ -64,6 +67,7 @@ static const column ratio_columns[] = {
     {"operator", COLUMN_TEXT, "", "of both"},
     {"variant", COLUMN_TEXT, "", "of both"},
     {"inverse", COLUMN_TEXT, "", "of what is divided"},
+    {"passes", COLUMN_TEXT, "", "of what is divided"},
     {"dtype", COLUMN_TEXT, "", "of both"},
     {"batch", COLUMN_INTEGER, "", "of both"},
     {"n", COLUMN_INTEGER, "", "of both"},
@@ -143,6 +147,9 @@ static void add_case(table *t, const bench_case *c)
     table_text(t, info ? info->name : "");
     table_text(t, info ? info->variants[c->variant].name : "");
     table_text(t, bench_has_inverse(c) ? atn_inverse_name(c->inverse) : "");
+    bool soft = info && bench_has_inverse(c);
+    table_text(t, soft ? atn_soft_passes_name(c->passes) : "");
+    table_text(t, soft ? atn_distance_name(bench_distance(c)) : "");
     table_text(t, c->work == BENCH_COPY ? "" : atn_dtype_name(c->dtype));
     add_integer_if(t, c->batch);
     add_integer_if(t, c->heads);
@@ -217,8 +224,10 @@ static void count_work(const subject *s, measurement *m)
         m->flops += 2 * size * size * size * (double)s->infos[i].products;
 }
 
-static atn_status time_subject(subject *s, const time_plan *plan, double flops, measurement *m)
+static atn_status time_subject(subject *s, const time_plan *usual, double flops, measurement *m)
 {
+    time_plan plan = *usual;
+    plan.inside = s->c->work == BENCH_INVERSE;
     time_flush flush;
     m->sets = s->sets;
     if (s->cost.flops > flops) {
@@ -233,7 +242,7 @@ static atn_status time_subject(subject *s, const time_plan *plan, double flops, 
         return status;
     status = time_flush_open(s->context, &flush);
     if (status == ATN_OK)
-        status = time_repeats(s->context, plan, &flush, run_subject, s, &m->time);
+        status = time_repeats(s->context, &plan, &flush, run_subject, s, &m->time);
     time_flush_close(s->context, &flush);
     atn_status outcome = status == ATN_OK ? subject_outcome(s) : status;
     if (outcome < 0)
@@ -328,11 +337,13 @@ static const struct pairing {
 } pairings[] = {
     {"backward / forward", "work", "backward", "forward"},
     {"any inverse / nr-paper", "inverse", NULL, "nr-paper"},
+    {"chain / fused", "passes", "chain", "fused"},
+    {"tiles / fused", "passes", "tiles", "fused"},
     {"bf16 / f32", "dtype", "bf16", "f32"},
 };
 enum { PAIRINGS = sizeof pairings / sizeof *pairings };
-static const char *const keys[] = {"work",  "operator", "variant", "inverse", "dtype",
-                                   "batch", "heads",    "n",       "m",       "d"};
+static const char *const keys[] = {"work",  "operator", "variant", "inverse", "passes", "distance",
+                                   "dtype", "batch",    "heads",   "n",       "m",      "d"};
 enum { KEYS = sizeof keys / sizeof *keys };
 
 static bool are_paired(const table *raw, int64_t a, int64_t b, const struct pairing *p)
@@ -364,8 +375,9 @@ static void add_ratio(const table *raw, int64_t a, int64_t b, const char *quanti
 static int finish(const settings *s, const void *state, const table *raw, table **tables)
 {
     static const char *const shown[] = {
-        "work", "operator", "variant", "inverse",     "dtype",           "batch",       "n",
-        "m",    "seconds",  "spread",  "floor_ratio", "bandwidth_share", "flops_share", "check"};
+        "work", "operator", "variant", "inverse", "passes",      "dtype",           "batch",
+        "n",    "m",        "seconds", "spread",  "floor_ratio", "bandwidth_share", "flops_share",
+        "check"};
     for (int64_t row = 0; row < table_rows(raw); row++) {
         for (int col = 0; col < RAW_COLUMNS; col++)
             table_copy(tables[0], raw, row, col);
@@ -386,7 +398,7 @@ const experiment bench = {
     .source = "NeurIPS Tab. 1; N05",
     .example = "attnum bench --device cuda --operator soft,softmax --n 12544 --dtype bf16",
     .options = USES_DEVICE | USES_OPERATOR | USES_TOKENS | USES_LANDMARKS | USES_DTYPE |
-               USES_NARROW | USES_VARIANT | USES_BATCH | USES_EMIT,
+               USES_VARIANT | USES_BATCH | USES_EMIT,
     .alone = true,
     .defaults =
         "quick: n = 784, few sequences, one size of matrices\n"

@@ -33,7 +33,7 @@ static const atn_inverse_method usual_inverses[] = {ATN_INVERSE_NR_PAPER, ATN_IN
                                                     ATN_INVERSE_CHOLESKY,
                                                     ATN_INVERSE_PIVOTED_CHOLESKY};
 enum { USUAL_INVERSES = sizeof usual_inverses / sizeof *usual_inverses };
-/* f64 where all is asked for. */
+/* f64 where all is asked for; tf32 and f16 where matrices are what is worked on. */
 static const atn_dtype usual_dtypes[2][ATN_DTYPE_COUNT] = {
     [ATN_CPU] = {ATN_F32, ATN_F64}, [ATN_CUDA] = {ATN_F32, ATN_TF32, ATN_BF16, ATN_F16, ATN_F64}};
 
@@ -48,7 +48,7 @@ static integer_list given_or(const integer_list *given, const int64_t *usual, in
     return list;
 }
 
-static int list_dtypes(const settings *s, atn_dtype dtypes[ATN_DTYPE_COUNT])
+static int list_dtypes(const settings *s, bool matrices, atn_dtype dtypes[ATN_DTYPE_COUNT])
 {
     int count = 0;
     if (s->dtypes_given) {
@@ -57,7 +57,10 @@ static int list_dtypes(const settings *s, atn_dtype dtypes[ATN_DTYPE_COUNT])
     }
     for (int i = 0; i < (s->device == ATN_CUDA ? ATN_DTYPE_COUNT : ATN_CPU_DTYPE_COUNT); i++) {
         atn_dtype dtype = usual_dtypes[s->device][i];
-        if (dtype != ATN_F64 || s->effort == EFFORT_FULL)
+        bool wanted = dtype == ATN_F64                        ? s->effort == EFFORT_FULL
+                      : dtype == ATN_TF32 || dtype == ATN_F16 ? matrices
+                                                              : true;
+        if (wanted)
             dtypes[count++] = dtype;
     }
     return count;
@@ -87,22 +90,40 @@ static void add_directions(case_list *list, bench_case c)
         add(list, &c);
 }
 
+/* The forms of the passes beside each other, where all of them are. */
+static void add_passes(case_list *list, const settings *s, bench_case c)
+{
+    enum { FUSED_MOST = 64 };
+    bool on_tensor_cores = c.dtype == ATN_BF16 || c.dtype == ATN_F16 || c.dtype == ATN_TF32;
+    if (s->device != ATN_CUDA || !on_tensor_cores || c.landmarks > FUSED_MOST)
+        return;
+    c.work = BENCH_FORWARD;
+    for (int passes = ATN_SOFT_AUTO + 1; passes < ATN_SOFT_PASSES_COUNT; passes++) {
+        c.passes = (atn_soft_passes)passes;
+        add(list, &c);
+    }
+}
+
 /* The published inverse, and the fastest iteration. */
-static void add_inverses_of(case_list *list, bench_case c)
+static void add_inverses_of(case_list *list, const settings *s, bench_case c)
 {
     c.work = BENCH_FORWARD;
     c.inverse = atn_attention_variant(c.op, c.variant, ATN_F32).inverse.method;
     add_directions(list, c);
-    if (bench_has_inverse(&c) && c.inverse != ATN_INVERSE_CHEBYSHEV_2) {
+    if (!bench_has_inverse(&c))
+        return;
+    add_passes(list, s, c);
+    if (c.inverse != ATN_INVERSE_CHEBYSHEV_2) {
         c.inverse = ATN_INVERSE_CHEBYSHEV_2;
         add_directions(list, c);
+        add_passes(list, s, c);
     }
 }
 
 static void add_variant(case_list *list, const settings *s, bench_case c)
 {
     atn_dtype dtypes[ATN_DTYPE_COUNT];
-    int dtype_count = list_dtypes(s, dtypes);
+    int dtype_count = list_dtypes(s, c.op == ATN_SOFT || c.op == ATN_SOFTPP, dtypes);
     integer_list tokens = given_or(&s->tokens, usual_tokens[s->effort], 4);
     integer_list batches = given_or(&s->batches, usual_batches[s->effort][s->device], 1);
     integer_list landmarks = given_or(&s->landmarks, usual_landmarks, 1);
@@ -116,7 +137,7 @@ static void add_variant(case_list *list, const settings *s, bench_case c)
                     c.landmarks = has_landmarks ? landmarks.items[m] : 0;
                     c.dtype = dtypes[t];
                     if (c.landmarks <= c.tokens)
-                        add_inverses_of(list, c);
+                        add_inverses_of(list, s, c);
                 }
 }
 
@@ -148,7 +169,7 @@ static void add_operators(case_list *list, const settings *s)
 static void add_batches(case_list *list, const settings *s, bench_case c)
 {
     atn_dtype dtypes[ATN_DTYPE_COUNT];
-    int dtype_count = list_dtypes(s, dtypes);
+    int dtype_count = list_dtypes(s, true, dtypes);
     integer_list batches = given_or(&s->batches, usual_matrices[s->effort], 4);
     integer_list sizes = given_or(&s->landmarks, usual_sizes[s->effort], 4);
     for (int m = 0; m < sizes.count; m++)
@@ -212,6 +233,12 @@ bool bench_has_inverse(const bench_case *c)
            (bench_is_attention(c) && (c->op == ATN_SOFT || c->op == ATN_SOFTPP));
 }
 
+atn_distance bench_distance(const bench_case *c)
+{
+    return c->passes == ATN_SOFT_AUTO ? atn_attention_variant(c->op, c->variant, ATN_F32).distance
+                                      : ATN_DISTANCE_CLAMPED;
+}
+
 /* What divides n and is nearest below a chunk. */
 static int64_t chunk_of(int64_t tokens)
 {
@@ -247,6 +274,8 @@ attention_case bench_problem(const bench_case *c, atn_dtype dtype, int64_t batch
         if (problem.desc.inverse.method != c->inverse)
             problem.desc.inverse = atn_inverse_defaults(c->inverse);
         problem.reference.inverse = problem.desc.inverse;
+        problem.desc.passes = c->passes;
+        problem.desc.distance = problem.reference.distance = bench_distance(c);
     }
     return problem;
 }
@@ -263,7 +292,9 @@ void bench_describe(const bench_case *c, char *buffer, size_t size)
                         ? must_format(" %s m=%" PRId64, atn_inverse_name(c->inverse), c->landmarks)
                         : must_format("%s", "");
     char *batch = c->batch ? must_format(" b=%" PRId64, c->batch) : must_format("%s", "");
-    snprintf(buffer, size, "%s%s%s%s %s", bench_work_name(c->work), what, inverse, batch,
+    const char *passes = c->passes ? atn_soft_passes_name(c->passes) : "";
+    snprintf(buffer, size, "%s%s%s%s%s%s %s", bench_work_name(c->work), what, inverse,
+             *passes ? " " : "", passes, batch,
              c->work == BENCH_COPY ? "" : atn_dtype_name(c->dtype));
     free(batch);
     free(inverse);

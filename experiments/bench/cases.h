@@ -30,6 +30,7 @@ typedef struct {
     atn_operator op; /* forward, backward */
     int variant;
     atn_inverse_method inverse; /* of a batch, or soft's and softpp's own */
+    atn_soft_passes passes;     /* soft, softpp: other than auto with the clamped distance */
     int64_t batch, heads, tokens, landmarks, dim;
 } bench_case;
 
@@ -39,6 +40,8 @@ bench_case *bench_cases(const settings *s, int64_t *count);
 bool bench_is_attention(const bench_case *c);
 /* Whether its inverse is a choice. */
 bool bench_has_inverse(const bench_case *c);
+
+atn_distance bench_distance(const bench_case *c);
 
 /* The problem of an operator's case with so many sequences and tokens. Arrays in choice.dtype;
  * inputs unless bare. soft and softpp average windows of consecutive tokens where m divides n, and

@@ -31,7 +31,7 @@ typedef struct {
 /* Runs the check. A negative status: a call failed, and the context that failed says why. */
 atn_status check_case(atn_context *context, const bench_case *c, check_result *result);
 
-/* From relative errors of the device in `dtype` and of the CPU in f32: a pass is at most 32 times
+/* From relative errors of the device in `dtype` and of the CPU in f32: a pass is at most 8 times
  * what the problem's condition, as f32 shows it, makes of the type's roundoff. */
 check_result check_judge(atn_dtype dtype, double error, double f32_error);
 

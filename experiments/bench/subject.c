@@ -35,9 +35,12 @@ void subject_tokens(int set, int input, int64_t heads, int64_t n, int64_t d, flo
         for (int64_t c = 0; c < d; c++)
             waves[i * d + c] = (float)sin(turn * ((double)(1 + c % 8) * (double)i / (double)n +
                                                   (double)(c + input) / (double)d));
-    subject_numbers((uint64_t)(set * SUBJECT_INPUTS + input), heads * n * d, values);
-    for (int64_t i = 0; i < heads * n * d; i++)
+    int64_t some = (heads < SUBJECT_HEADS ? heads : SUBJECT_HEADS) * n * d;
+    subject_numbers((uint64_t)(set * SUBJECT_INPUTS + input), some, values);
+    for (int64_t i = 0; i < some; i++)
         values[i] = (float)noise * values[i] + waves[i % (n * d)];
+    for (int64_t i = some; i < heads * n * d; i++)
+        values[i] = values[i - some];
     free(waves);
 }
 
@@ -85,10 +88,10 @@ static void *take(subject *s, size_t bytes)
     return memory;
 }
 
-static void upload(subject *s, const atn_tensor *t, const void *values)
+static void upload(subject *s, const atn_tensor *t, const void *values, size_t bytes)
 {
     if (s->status == ATN_OK)
-        s->status = atn_upload(s->context, t->data, values, byte_count(t));
+        s->status = atn_upload(s->context, t->data, values, bytes);
 }
 
 static atn_tensor take_tensor(subject *s, int64_t rows, int64_t cols)
@@ -99,14 +102,29 @@ static atn_tensor take_tensor(subject *s, int64_t rows, int64_t cols)
     return t;
 }
 
+/* The first `filled` bytes over and over, to the end. */
+static void repeat(subject *s, const atn_tensor *t, size_t filled)
+{
+    char *memory = t->data;
+    size_t bytes = byte_count(t);
+    while (s->status == ATN_OK && filled > 0 && filled < bytes) {
+        size_t more = bytes - filled < filled ? bytes - filled : filled;
+        s->status = atn_copy(s->context, memory + filled, memory, more);
+        filled += more;
+    }
+}
+
 static void fill(subject *s, const atn_tensor *t, int set, int input)
 {
-    int64_t count = element_count(t);
+    int64_t all = t->batch * t->heads, heads = all < SUBJECT_HEADS ? all : SUBJECT_HEADS;
+    int64_t count = heads * t->rows * t->cols;
+    size_t bytes = (size_t)count * atn_dtype_size(t->dtype);
     float *values = must_allocate((size_t)count, sizeof *values);
-    void *typed = must_allocate((size_t)count, atn_dtype_size(t->dtype));
-    subject_tokens(set, input, t->batch * t->heads, t->rows, t->cols, values);
+    void *typed = must_allocate(bytes, 1);
+    subject_tokens(set, input, heads, t->rows, t->cols, values);
     atn_convert(t->dtype, typed, ATN_F32, values, count);
-    upload(s, t, typed);
+    upload(s, t, typed, bytes);
+    repeat(s, t, bytes);
     free(typed);
     free(values);
 }
@@ -114,11 +132,11 @@ static void fill(subject *s, const atn_tensor *t, int set, int input)
 /* NaN in every element of every type: all bits 1. */
 static void poison(subject *s, const atn_tensor *t)
 {
-    size_t bytes = byte_count(t);
-    void *values = must_allocate(bytes, 1);
-    memset(values, 0xff, bytes);
-    upload(s, t, values);
-    free(values);
+    char ones[4096];
+    size_t bytes = byte_count(t) < sizeof ones ? byte_count(t) : sizeof ones;
+    memset(ones, 0xff, sizeof ones);
+    upload(s, t, ones, bytes);
+    repeat(s, t, bytes);
 }
 
 /* As many sets as a quarter of the device's memory holds; 8 GiB where it does not say. */
@@ -215,7 +233,7 @@ static void open_inverses(subject *s)
         subject_matrices(set, c->batch, m, values);
         atn_convert(c->dtype, typed, ATN_F64, values, count);
         s->inputs[set][0] = take_tensor(s, m, m);
-        upload(s, &s->inputs[set][0], typed);
+        upload(s, &s->inputs[set][0], typed, byte_count(&s->inputs[set][0]));
     }
     s->outputs[0] = take_tensor(s, m, m);
     poison(s, &s->outputs[0]);

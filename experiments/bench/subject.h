@@ -46,7 +46,9 @@ double subject_bytes(const subject *s);
 void subject_numbers(uint64_t stream, int64_t count, float *values);
 
 /* Tokens of input number `input` of a set, heads x n x d: waves along the sequence, of 1 to 8
- * periods, with noise on them, so that averages of neighbours differ. */
+ * periods, with noise on them, so that averages of neighbours differ. The first SUBJECT_HEADS heads
+ * differ, and are then repeated. */
+enum { SUBJECT_HEADS = 8 };
 void subject_tokens(int set, int input, int64_t heads, int64_t n, int64_t d, float *values);
 
 /* Kernel matrices for batched inverses: count m x m matrices in f64, exactly symmetric. */

@@ -60,18 +60,18 @@ static time_result summarise(int count, double *seconds)
 
 /* The flush keeps the device busy while the host enqueues the work, so that the time holds no
  * launches. */
-static atn_status time_one(atn_context *context, atn_timer *timer, const time_flush *flush,
-                           atn_status (*work)(void *state, int repeat), void *state, int repeat,
-                           double *seconds)
+static atn_status time_one(atn_context *context, atn_timer *timer, bool inside,
+                           const time_flush *flush, atn_status (*work)(void *state, int repeat),
+                           void *state, int repeat, double *seconds)
 {
     atn_status status = ATN_OK;
     if (flush)
         status = atn_copy(context, flush->memory + flush->half, flush->memory, flush->half);
-    if (status == ATN_OK)
+    if (status == ATN_OK && !inside)
         status = atn_timer_start(timer);
     if (status == ATN_OK)
         status = work(state, repeat);
-    if (status == ATN_OK)
+    if (status == ATN_OK && !inside)
         status = atn_timer_stop(timer);
     return status == ATN_OK ? atn_timer_elapsed(timer, seconds) : status;
 }
@@ -84,17 +84,24 @@ atn_status time_repeats(atn_context *context, const time_plan *plan, const time_
     atn_status status = atn_timer_create(context, &timer);
     double *seconds = must_allocate((size_t)plan->most, sizeof *seconds);
     int done = 0;
-    for (int i = 0; i < plan->warm_ups && status == ATN_OK; i++)
-        status = time_one(context, timer, flush, work, state, i, &seconds[0]);
+    if (status == ATN_OK && plan->inside)
+        status = atn_timer_inside(context, timer);
     double start = progress_seconds();
+    int warm_ups = 0; /* fewer of what takes long */
+    while (status == ATN_OK && warm_ups < plan->warm_ups &&
+           (warm_ups == 0 || progress_seconds() - start < 1))
+        status =
+            time_one(context, timer, plan->inside, flush, work, state, warm_ups++, &seconds[0]);
+    start = progress_seconds();
     while (status == ATN_OK && done < plan->most &&
            (done < plan->least || progress_seconds() - start < plan->seconds)) {
-        status =
-            time_one(context, timer, flush, work, state, plan->warm_ups + done, &seconds[done]);
+        status = time_one(context, timer, plan->inside, flush, work, state, warm_ups + done,
+                          &seconds[done]);
         done++;
     }
     if (status == ATN_OK)
         *result = summarise(done, seconds);
+    atn_timer_inside(context, NULL);
     atn_timer_free(timer);
     free(seconds);
     return status;

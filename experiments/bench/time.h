@@ -5,10 +5,12 @@
 #define EXPERIMENTS_BENCH_TIME_H
 
 #include <attnum/attnum.h>
+#include <stdbool.h>
 
 typedef struct {
     int warm_ups, least, most; /* repeats */
     double seconds;            /* after which no more than `least` repeats are begun */
+    bool inside;               /* atn_timer_inside: the work is inverses */
 } time_plan;
 
 typedef struct {

@@ -19,17 +19,10 @@ static void write_header(FILE *file, const bench_case *c)
                           *(unsigned char *)&little_endian ? '<' : '>', c->batch, c->heads,
                           c->tokens, c->dim);
     int padded = (10 + length + 1 + 63) / 64 * 64 - 10;
-    const unsigned char head[10] = {0x93,
-                                    'N',
-                                    'U',
-                                    'M',
-                                    'P',
-                                    'Y',
-                                    1,
-                                    0,
-                                    (unsigned char)(padded % 256),
-                                    (unsigned char)(padded / 256)};
-    fwrite(head, 1, sizeof head, file);
+    const unsigned char length_bytes[2] = {(unsigned char)(padded % 256),
+                                           (unsigned char)(padded / 256)};
+    fwrite("\x93NUMPY\x01", 1, 8, file); /* and the 0 that ends the text */
+    fwrite(length_bytes, 1, sizeof length_bytes, file);
     fprintf(file, "%-*s\n", padded - 1, text);
 }
 

@@ -385,22 +385,6 @@ static char *parse_dtypes(settings *s, const option *o, const char *value)
     return wrong;
 }
 
-/* Only what asks for them takes the types that no CPU computes in. */
-static bool check_dtypes(const settings *s, unsigned used)
-{
-    for (int i = 0; i < s->dtype_count; i++) {
-        bool narrow = s->dtypes[i] >= (int)ATN_CPU_DTYPE_COUNT;
-        if (!narrow || (used & USES_NARROW && s->device == ATN_CUDA))
-            continue;
-        report_error("--dtype %s: expected one of f32, f64%s", atn_dtype_name(s->dtypes[i]),
-                     used & USES_STORAGE  ? "; --storage takes it"
-                     : used & USES_NARROW ? "; --device cuda computes in it"
-                                          : "");
-        return false;
-    }
-    return true;
-}
-
 static char *parse_device(settings *s, const option *o, const char *value)
 {
     int found = names_find(device_names, value);
@@ -507,7 +491,9 @@ static const option options[] = {
     {"storage", "LIST", USES_STORAGE,
      "native: the dtypes themselves; bf16, f16, tf32: f32 with every array rounded to it",
      .parse = parse_storages},
-    {"device", "NAME", USES_DEVICE, "cpu or cuda (default cpu)", .parse = parse_device},
+    {"device", "NAME", USES_DEVICE,
+     "cpu, or cuda: what the library computes runs on the GPU (default cpu)",
+     .parse = parse_device},
     {"tokens", "FOLDER", USES_EMIT,
      "write the tokens that are timed to FOLDER as .npy files, and stop", .parse = parse_emit},
     {"seed", "LIST", 0, "seeds of everything drawn at random (default 1)", .parse = parse_integers,
@@ -696,8 +682,6 @@ int settings_parse_verb(settings *s, const char *verb, const char *out, unsigned
             code = parse_option(s, used, argc, argv, &i, given);
     if (code == EXIT_PASS)
         code = check_together(s);
-    if (code == EXIT_PASS && !check_dtypes(s, used))
-        code = EXIT_USAGE;
     if (code != EXIT_PASS) {
         settings_free(s);
         return code;

@@ -34,7 +34,6 @@ enum {
     USES_CERTIFY = 1 << 16,   /* --certify M */
     USES_BATCH = 1 << 17,     /* --batch 1,64 */
     USES_EMIT = 1 << 18,      /* --tokens FOLDER */
-    USES_NARROW = 1 << 19,    /* --dtype takes bf16, f16 and tf32 too, which CUDA computes in */
 };
 
 typedef enum { EFFORT_QUICK, EFFORT_DEFAULT, EFFORT_FULL, EFFORT_COUNT } effort;

@@ -25,6 +25,8 @@ struct atn_context {
     int threads;
     atn_allocator allocator;
     char error[256];
+    void *
+        *inside[2]; /* marks to set around the arithmetic of inverses; null: none (core/timing.h) */
 };
 
 /* Where token i of those that are there stood before padding was left out. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/backend.h"
+#include "core/timing.h"
 #include "core/trace.h"
 
 static const core_polynomial polynomials[ATN_INVERSE_COUNT] = {
@@ -327,7 +328,11 @@ atn_status core_cpu_inverse(atn_context *context, const atn_inverse_desc *desc, 
     if ((status = core_arena_allocate(context, &arena, &block)) != ATN_OK)
         return status;
     core_inverse_layout(&arena, desc, a->dtype, a->rows, count, context->threads, traces, &memory);
-    status = cpu_table_get(a->dtype)->inverse_batch(context, desc, a, x, false, &memory, traces);
+    if ((status = core_inside_start(context)) == ATN_OK)
+        status =
+            cpu_table_get(a->dtype)->inverse_batch(context, desc, a, x, false, &memory, traces);
+    if (status >= 0 && core_inside_stop(context) != ATN_OK)
+        status = ATN_ERR_MEMORY;
     if (infos)
         memcpy(infos, memory.infos, (size_t)count * sizeof *infos);
     core_release(context, block);
@@ -384,8 +389,11 @@ atn_status core_cpu_inverse_backward(atn_context *context, const atn_inverse_des
     if ((status = core_arena_allocate(context, &arena, &block)) != ATN_OK)
         return status;
     layout_backward(&arena, desc, gradient, a, context->threads, &memory);
-    status = cpu_table_get(a->dtype)->inverse_backward_batch(context, desc, gradient, a, dx, da,
-                                                             &memory);
+    if ((status = core_inside_start(context)) == ATN_OK)
+        status = cpu_table_get(a->dtype)->inverse_backward_batch(context, desc, gradient, a, dx, da,
+                                                                 &memory);
+    if (status >= 0 && core_inside_stop(context) != ATN_OK)
+        status = ATN_ERR_MEMORY;
     if (infos)
         memcpy(infos, memory.inverse.infos, (size_t)count * sizeof *infos);
     core_release(context, block);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Timers and the work of known cost. */
+#include "core/timing.h"
+
 #include <attnum/timing.h>
-#include <string.h>
+#include <inttypes.h>
 #include <time.h>
 
 #include "core/backend.h"
@@ -64,6 +66,33 @@ atn_status atn_timer_elapsed(atn_timer *timer, double *seconds)
                                             seconds);
 }
 
+atn_status atn_timer_inside(atn_context *context, atn_timer *timer)
+{
+    if (!context)
+        return ATN_ERR_NULL;
+    if (timer && timer->context != context)
+        return core_fail(context, ATN_ERR_VALUE, "the timer is another context's");
+    for (int i = 0; i < MARKS; i++)
+        context->inside[i] = timer ? &timer->marks[i] : NULL;
+    return ATN_OK;
+}
+
+static atn_status mark_inside(atn_context *context, int which)
+{
+    void **mark = context->inside[which];
+    return mark ? context->backend->mark(context, mark) : ATN_OK;
+}
+
+atn_status core_inside_start(atn_context *context)
+{
+    return mark_inside(context, START);
+}
+
+atn_status core_inside_stop(atn_context *context)
+{
+    return mark_inside(context, STOP);
+}
+
 atn_status atn_copy(atn_context *context, void *to, const void *from, size_t bytes)
 {
     if (!context)
@@ -79,8 +108,8 @@ atn_status atn_multiply_add(atn_context *context, atn_dtype dtype, int64_t steps
     if (!context || !scratch || !flops)
         return core_fail(context, ATN_ERR_NULL, "context, scratch or flops is null");
     if (steps < 1)
-        return core_fail(context, ATN_ERR_VALUE, "steps is %lld, expected at least 1",
-                         (long long)steps);
+        return core_fail(context, ATN_ERR_VALUE, "steps is %" PRId64 ", expected at least 1",
+                         steps);
     *flops = 0;
     return context->backend->multiply_add(context, dtype, steps, scratch, flops);
 }

@@ -278,7 +278,7 @@ static __device__ atn_status cholesky(const inverse_problem &p, real **x)
  * nothing that one behind still reads. */
 
 typedef struct {
-    real *diagonals[2];
+    real *diagonals; /* two of m */
     int *marks;
 } pivoting;
 
@@ -292,7 +292,7 @@ static inline __host__ __device__ int64_t pivoting_reals(int64_t m)
  * which every warp finds for itself; its value in *pivot. */
 static __device__ int find_pivot(const pivoting &v, int m, int k, real *pivot)
 {
-    const real *diagonal = v.diagonals[k % 2];
+    const real *diagonal = v.diagonals + (k % 2 ? m : 0);
     real best = -REAL_INFINITY;
     int row = m;
     for (int i = (int)threadIdx.x % 32; i < m; i += 32)
@@ -316,7 +316,7 @@ static __device__ int find_pivot(const pivoting &v, int m, int k, real *pivot)
 static __device__ void eliminate(const matrix_shape &shape, const pivoting &v, int k, int row,
                                  real pivot, real *w)
 {
-    real *next = v.diagonals[(k + 1) % 2];
+    real *next = v.diagonals + (k % 2 ? 0 : shape.m);
     const real *column = w + row * shape.stride;
     for (int j = (int)threadIdx.x % 32; j < shape.m; j += 32) {
         real share = column[j] / pivot;
@@ -388,10 +388,10 @@ static __device__ atn_status pivoted_cholesky(const inverse_problem &p, real **x
     real *block = work_matrix(p, 3), largest = 0;
     matrix_load(shape, p.a, w);
     real *rest = work_matrix(p, DIRECT_MATRICES);
-    pivoting v = {{rest, rest + shape.m}, (int *)(rest + 2 * shape.m)};
+    pivoting v = {rest, (int *)(rest + 2 * shape.m)};
     BLOCK_EACH (i, shape.m) {
         v.marks[i] = shape.m;
-        v.diagonals[0][i] = entry(shape, w, i, i);
+        v.diagonals[i] = entry(shape, w, i, i);
         largest = larger(entry(shape, w, i, i), largest);
     }
     largest = block_max(largest);

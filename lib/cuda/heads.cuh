@@ -290,7 +290,7 @@ typedef struct {
     void (*forward)(head_launch *launch);
     void (*backward)(head_launch *launch);
     /* Whether forward sees to NaN in inputs and outputs by itself; null: never. */
-    bool (*inspects)(const head_launch *launch);
+    bool (*inspects)(const head_launch *launch) = NULL;
 } head_operator;
 
 extern "C" {

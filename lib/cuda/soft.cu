@@ -80,10 +80,10 @@ typedef struct {
     soft_memory g;
     soft_tiles t;
     gaussian k;
-    point_set tokens; /* that are loaded */
+    point_set tokens, landmarks; /* that are loaded */
 } soft_block;
 
-static __device__ void open_block(const head &h, const soft_matrices &s, soft_block *b)
+static __device__ __noinline__ void open_block(const head &h, const soft_matrices &s, soft_block *b)
 {
     if (threadIdx.x == 0) {
         b->g = memory_of(h, s);
@@ -165,21 +165,24 @@ static __device__ __noinline__ void load_tokens(const head &h, soft_block *b, in
 }
 
 /* Landmarks first .. first + count - 1 of those used. */
-static __device__ point_set load_landmarks(const soft_block &b, int64_t first, int64_t count)
+static __device__ __noinline__ void load_landmarks(soft_block *b, int64_t first, int64_t count)
 {
-    int64_t d = b.k.d;
-    BLOCK_EACH (e, count * d)
-        b.t.other[e / d * b.t.stride + e % d] = b.g.rows[first * d + e];
+    int64_t d = b->k.d, stride = b->t.stride;
+    BLOCK_ENTRIES (i, c, count, d)
+        b->t.other[i * stride + c] = b->g.rows[(first + i) * d + c];
     __syncthreads();
-    return gaussian_points(b.k, count, b.t.other, b.t.stride, b.t.other_norms);
+    point_set landmarks = gaussian_points(b->k, count, b->t.other, stride, b->t.other_norms);
+    if (threadIdx.x == 0)
+        b->landmarks = landmarks;
+    __syncthreads();
 }
 
 /* kernel = K(Q, L) for the tokens that are loaded and `cols` landmarks. */
-static __device__ __noinline__ void fill_kernel(const soft_block &b, int64_t first, int64_t cols)
+static __device__ __noinline__ void fill_kernel(soft_block *b, int64_t first, int64_t cols)
 {
     for (int64_t j = 0; j < cols; j += HEAD_TILE) {
-        point_set l = load_landmarks(b, first + j, head_smaller(HEAD_TILE, cols - j));
-        gaussian_tile(b.k, b.tokens, l, b.t.kernel + j, b.t.columns);
+        load_landmarks(b, first + j, head_smaller(HEAD_TILE, cols - j));
+        gaussian_tile(b->k, b->tokens, b->landmarks, b->t.kernel + j, b->t.columns);
     }
 }
 
@@ -226,7 +229,7 @@ template <bool backward> static __device__ void sum_tokens(const head &h, const 
         load_tokens(h, &b, i, head_smaller(HEAD_TILE, h.end - i));
         for (int64_t j = 0; j < b.g.count; j += b.t.columns) {
             int64_t cols = head_smaller(b.t.columns, b.g.count - j);
-            fill_kernel(b, j, cols);
+            fill_kernel(&b, j, cols);
             if (b.g.pivots)
                 solve_rows(b, b.t.kernel);
             add_product(h, b, h.v, i, cols, sums + j * h.dv);
@@ -285,6 +288,7 @@ static __device__ __noinline__ void add_residual(const head &h, const token_rows
         int64_t i = first + e / h.dv, c = e % h.dv, y = i / width - half, x = i % width - half;
         real sum = 0;
         for (int64_t dy = 0; dy < window; dy++)
+#pragma unroll 1
             for (int64_t dx = 0; dx < window; dx++)
                 if (y + dy >= 0 && y + dy < height && x + dx >= 0 && x + dx < width)
                     sum += rows_get(filter, mirrored ? last - dy : dy, mirrored ? last - dx : dx) *
@@ -313,7 +317,7 @@ static __device__ void write_output(const head &h, const soft_matrices &s)
         block_fill(rows * h.dv, 0, b.t.slopes);
         for (int64_t j = 0; j < b.g.count; j += b.t.columns) {
             int64_t cols = head_smaller(b.t.columns, b.g.count - j);
-            fill_kernel(b, j, cols);
+            fill_kernel(&b, j, cols);
             if (b.g.pivots)
                 solve_rows(b, b.t.kernel);
             add_output(h, b, cols, weights + j * h.dv);
@@ -469,28 +473,50 @@ static __device__ __noinline__ void add_slopes(const head &h, const soft_block &
                b.t.slopes, b.t.columns);
 }
 
-static __device__ __noinline__ void pull(const gaussian &k, int trans_w, const real *w,
-                                         int64_t w_stride, const point_set &x, const point_set &y,
-                                         real *grad, int64_t grad_stride)
+/* The chunk's part of the landmarks' gradient. */
+static __device__ __forceinline__ real *pulls_of(const head &h, const soft_block &b)
 {
-    gaussian_pull(k, trans_w, w, w_stride, x, y, grad, grad_stride);
+    return head_partial(h) + 2 * b.g.m * h.dv;
 }
 
-/* What the kernel's columns pull at tokens and landmarks with, 2 s dK K. */
-static __device__ __noinline__ void pull_both(const head &h, const soft_block &b, int64_t i,
-                                              int64_t first, int64_t cols, real *pulls)
+/* slopes = 2 s dK K, what tokens and landmarks pull at each other with. */
+static __device__ __noinline__ void weigh_slopes(const soft_block &b, int64_t cols)
 {
     real two_s = (real)(2 * b.k.s);
-    BLOCK_EACH (e, b.tokens.count * cols) {
-        int64_t at = e / cols * b.t.columns + e % cols;
-        b.t.slopes[at] *= two_s * b.t.kernel[at];
-    }
+    BLOCK_ENTRIES (i, j, b.tokens.count, cols)
+        b.t.slopes[i * b.t.columns + j] *= two_s * b.t.kernel[i * b.t.columns + j];
+    __syncthreads();
+}
+
+/* With the landmarks that are loaded, in the slopes' columns from j on. */
+static __device__ __noinline__ void pull_at_tokens(const head &h, const soft_block &b, int64_t i,
+                                                   int64_t j)
+{
+    gaussian_pull(b.k, AS_IT_IS, b.t.slopes + j, b.t.columns, b.tokens, b.landmarks,
+                  gradient_rows(h.grad_q, i), h.grad_q.stride);
+}
+
+static __device__ __noinline__ void pull_at_landmarks(const head &h, const soft_block &b,
+                                                      int64_t first, int64_t j)
+{
+    gaussian_pull(b.k, TRANSPOSED, b.t.slopes + j, b.t.columns, b.landmarks, b.tokens,
+                  pulls_of(h, b) + first * h.d, h.d);
+}
+
+/* Tokens from i on that are loaded, landmarks from `first` on. */
+static __device__ __noinline__ void differentiate_columns(const head &h, soft_block *b, int64_t i,
+                                                          int64_t first)
+{
+    int64_t cols = head_smaller(b->t.columns, b->g.count - first);
+    fill_kernel(b, first, cols);
+    value_gradient(h, *b, i, first, cols);
+    add_slopes(h, *b, h.grad_out, i, cols, b->g.weights + first * h.dv, false);
+    add_slopes(h, *b, h.v, i, cols, b->g.grad_weights + first * h.dv, true);
+    weigh_slopes(*b, cols);
     for (int64_t j = 0; j < cols; j += HEAD_TILE) {
-        point_set l = load_landmarks(b, first + j, head_smaller(HEAD_TILE, cols - j));
-        pull(b.k, AS_IT_IS, b.t.slopes + j, b.t.columns, b.tokens, l, gradient_rows(h.grad_q, i),
-             h.grad_q.stride);
-        pull(b.k, TRANSPOSED, b.t.slopes + j, b.t.columns, l, b.tokens, pulls + (first + j) * h.d,
-             h.d);
+        load_landmarks(b, first + j, head_smaller(HEAD_TILE, cols - j));
+        pull_at_tokens(h, *b, i, j);
+        pull_at_landmarks(h, *b, first + j, j);
     }
 }
 
@@ -498,18 +524,11 @@ static __device__ void differentiate_tokens(const head &h, const soft_matrices &
 {
     __shared__ soft_block b;
     open_block(h, s, &b);
-    real *pulls = head_partial(h) + 2 * b.g.m * h.dv;
-    block_fill(b.g.m * h.d, 0, pulls);
+    block_fill(b.g.m * h.d, 0, pulls_of(h, b));
     for (int64_t i = h.first; i < h.end; i += HEAD_TILE) {
         load_tokens(h, &b, i, head_smaller(HEAD_TILE, h.end - i));
-        for (int64_t j = 0; j < b.g.count; j += b.t.columns) {
-            int64_t cols = head_smaller(b.t.columns, b.g.count - j);
-            fill_kernel(b, j, cols);
-            value_gradient(h, b, i, j, cols);
-            add_slopes(h, b, h.grad_out, i, cols, b.g.weights + j * h.dv, false);
-            add_slopes(h, b, h.v, i, cols, b.g.grad_weights + j * h.dv, true);
-            pull_both(h, b, i, j, cols, pulls);
-        }
+        for (int64_t j = 0; j < b.g.count; j += b.t.columns)
+            differentiate_columns(h, &b, i, j);
     }
 }
 
@@ -553,6 +572,7 @@ static __device__ void sum_filter(const head &h, const soft_matrices &s)
     for (int64_t entry = 0; entry < window * window; entry++) {
         int64_t down = entry / window - half, right = entry % window - half;
         double sum = 0;
+#pragma unroll 1
         BLOCK_EACH (e, (h.end - h.first) * h.dv) {
             int64_t i = h.first + e / h.dv, c = e % h.dv, y = i / width + down,
                     x = i % width + right;

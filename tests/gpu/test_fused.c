@@ -604,6 +604,34 @@ Test(fused, nan_and_infinity_spoil_their_head, .timeout = 300)
     atn_context_free(context);
 }
 
+/* What no NaN gives away: an infinite token whose kernel value is 0, and an output beyond f16. */
+Test(fused, infinities_that_vanish_are_seen)
+{
+    atn_context *context = fixture_context(1, NULL);
+    for (int t = 0; t < 6; t++) {
+        fused_case c = {.dtype = types[t % 3], .heads = 1, .n = 20, .m = 16, .d = 16, .dv = 8};
+        fused_run r = make_run(&c, 9);
+        bool overflows = t >= 3;
+        for (int64_t e = 0; e < c.m * c.d; e++) /* no landmark is padding, none makes inf - inf */
+            r.landmarks[e] = -1;
+        if (overflows)
+            r.middle[0] = c.dtype == ATN_F16 ? 1e7 : 1e38;
+        else
+            r.q[5 * c.d + 3] = INFINITY;
+        for (int64_t e = 0; e < c.d && overflows; e++)
+            r.q[e] = -1;
+        for (int64_t e = 0; e < c.n * c.dv; e++)
+            r.v[e] = overflows ? 100 : 1;
+        guarded_set(&r.q_view, r.q);
+        guarded_set(&r.v_view, r.v);
+        run_passes(&r, context);
+        cr_expect_eq(r.nonfinite[0], 1, "%s: %s", label(&c), overflows ? "output" : "token");
+        cr_expect(isnan(r.out[0]) && isnan(r.out[c.n * c.dv - 1]), "%s", label(&c));
+        free_run(&r);
+    }
+    atn_context_free(context);
+}
+
 Test(fused, chunks_hold_every_token)
 {
     for (int64_t n = 0; n < 70000; n = n * 3 / 2 + 1)

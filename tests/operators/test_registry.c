@@ -70,7 +70,8 @@ Test(registry, what_each_operator_can)
     };
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
         const atn_operator_info *info = atn_operator_get((atn_operator)op);
-        unsigned all = claims[op].can | ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_BACKWARD;
+        unsigned all = claims[op].can | ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_CUDA |
+                       ATN_CAN_BACKWARD;
         cr_expect_eq(info->capabilities, all, "%s: %x, not %x", info->name, info->capabilities,
                      all);
         cr_expect_eq(info->differentiable, claims[op].differentiable, "%s: by %x, not %x",

@@ -1,0 +1,135 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# test_bench.sh PROGRAM EMULATED SOURCE: attnum bench, on the CPU and on the emulated device, and
+# scripts/gpu-evidence from end to end on that device.
+set -u
+emulated=$(realpath "$2")
+source=$(realpath "$3")
+. "$(dirname "$0")/checks.sh"
+
+# ---- mistakes ----
+attnum bench soft
+expect_usage "'soft'"
+attnum bench --dtype bf16
+expect_usage '--dtype bf16' '--device cuda'
+attnum run accuracy/operators --dtype f16
+expect_usage '--dtype f16' '--device cuda'
+attnum bench --input photos
+expect_usage '--input'
+attnum bench --help
+expect_exit 0
+expect_stdout '--tokens FOLDER'
+
+# ---- the tests' machines have no GPU: it says so, and writes nothing ----
+attnum list devices --format csv
+expect_exit 0
+expect_stdout 'devices,cpu,cpu'
+if grep -q '^devices,cuda,none,' stdout; then
+    attnum bench --device cuda --out none
+    expect_exit 3
+    expect_one_error '--device cuda'
+    expect_no_file none
+    command='gpu-evidence without a device'
+    ATTNUM=$program "$source/scripts/gpu-evidence" --out none >stdout 2>stderr
+    code=$?
+    expect_exit 77
+    expect_stdout 'nothing is written'
+    [ -z "$(ls none 2>/dev/null)" ]
+    check "nothing is written" $?
+fi
+
+# ---- on the CPU ----
+small='--quick --operator sima --n 32 --batch 1 --dtype f32'
+attnum bench $small --out cpu --threads 1
+expect_exit 0
+expect_quiet
+expect_stdout 'backward'
+[ "$(wc -l <cpu/bench.csv)" -eq 6 ]
+check "a row for each rate and direction" $?
+grep -q '^backward / forward,backward,sima,' cpu/bench_ratios.csv
+check "backward beside forward" $?
+
+# ---- on the emulated device: the same rows, with the device's name ----
+program=$emulated
+attnum list devices --format csv
+expect_stdout 'devices,cuda,emulated,'
+attnum bench $small --device cuda --out cuda
+expect_exit 0
+expect_quiet
+for csv in bench.csv bench_ratios.csv; do
+    [ "$(head -n 1 cpu/$csv)" = "$(head -n 1 cuda/$csv)" ]
+    check "$csv: the same columns" $?
+    [ "$(cut -d, -f1-12 cpu/$csv | sed 's/,[^,]*e-.*//')" != '' ]
+    check "$csv has rows" $?
+done
+[ "$(grep -c ',cuda,emulated,90,' cuda/bench.csv)" -eq 5 ]
+check "rows name the device and its capability" $?
+[ "$(grep -c ',pass,' cuda/bench.csv)" -eq 2 ]
+check "both directions are checked" $?
+grep -q '"name":.*"emulated"' cuda/bench.csv-metadata.json
+check "so do the metadata" $?
+[ "$(head -n 1 cuda/bench.csv)" = "$(sed -n '/^COLUMNS = (/,/split/p' "$source/bench/peers/torch_soft.py" |
+    tr -d '\n' | sed 's/"[^"]*"\.split.*//; s/COLUMNS = (//; s/" *"//g; s/["). ]*split.*//; s/"//g; s/ //g')" ]
+check "the PyTorch peer writes the same columns" $?
+
+attnum bench --quick --device cuda --operator soft --n 64 --m 4 --batch 1 --dtype bf16 --out passes
+expect_exit 0
+for passes in tiles fused chain; do
+    grep -q "^forward,soft,paper,nr-paper,$passes,clamped,bf16," passes/bench.csv
+    check "a row for the passes as $passes" $?
+done
+grep -q '^chain / fused,forward,soft,' passes/bench_ratios.csv
+check "the chain beside the fused passes" $?
+attnum bench --quick --device cuda --variant chebyshev-2,nr-paper --m 8 --batch 3 --dtype f32 --out inverses
+expect_exit 0
+[ "$(grep -c '^inverse,.*,pass,' inverses/bench.csv)" -eq 2 ]
+check "batches of inverses" $?
+
+# ---- everything, on that device ----
+command='gpu-evidence'
+cat >passes_tests <<'SH'
+#!/bin/sh
+echo 'Tested: 1 | Passing: 1 | Failing: 0 | Crashing: 0'
+SH
+chmod +x passes_tests
+echo 'Test(a, b)' >one_test.c
+ATTNUM=$emulated ATTNUM_GPU_TESTS=$PWD/passes_tests ATTNUM_GPU_SOURCES=$PWD/one_test.c \
+    "$source/scripts/gpu-evidence" --out evidence --experiments spectral/norm-growth \
+    --bench "$small" --limit 300 >stdout 2>stderr
+code=$?
+expect_exit 0
+for file in summary.csv versions.json bench.csv bench_ratios.csv differences.csv bench.log; do
+    [ -s "evidence/emulated/$file" ]
+    check "$file is there" $?
+done
+for part in suite bench compare; do
+    grep -q "^$part,passed," evidence/emulated/summary.csv
+    check "part $part passed" $?
+done
+[ "$(find evidence -mindepth 1 -maxdepth 1 | wc -l)" -eq 1 ]
+check "nothing else is left" $?
+! grep -rq "$folder" evidence
+check "no path of this machine in it" $?
+if command -v python3 >/dev/null; then
+    python3 -m json.tool evidence/emulated/versions.json >parsed 2>&1
+    check "versions.json is JSON" $?
+fi
+
+# ---- a part that fails or hangs stops no other ----
+command='gpu-evidence with a part that hangs and one that fails'
+printf '#!/bin/sh\nsleep 60\n' >passes_tests
+ATTNUM=$emulated ATTNUM_GPU_TESTS=$PWD/passes_tests ATTNUM_GPU_SOURCES=$PWD/one_test.c \
+    "$source/scripts/gpu-evidence" --out evidence --experiments none \
+    --bench '--operator none' --limit 3 >stdout 2>stderr
+code=$?
+expect_exit 1
+grep -q '^suite,out of time,' evidence/emulated/summary.csv
+check "the suite ran out of time" $?
+grep -q '^bench,failed,' evidence/emulated/summary.csv
+check "the benchmark failed" $?
+
+command='gpu-table'
+python3 "$source/scripts/gpu-table" --check
+check "README's table is what the files give" $?
+
+finish
