@@ -201,6 +201,37 @@ Test(limits, columns_of_any_size)
     atn_context_free(context);
 }
 
+/* As large and as small, a query, and a line of K^T V through V's channel or K's: XNorm's Y has
+ * nothing of their size. */
+Test(limits, lines_of_any_size)
+{
+    atn_context *context = fixture_context(1, NULL);
+    for (int turn = 0; runs(ATN_XNORM) && turn < 4; turn++) {
+        attention_choice choice = {.op = ATN_XNORM,
+                                   .variant = turn / 2,
+                                   .dtype = ATN_F64,
+                                   .shape = {1, 2, 66, 40, 35, 0},
+                                   .cross = true,
+                                   .seed = 10};
+        attention_case c = attention_case_make(&choice);
+        bool columns = c.desc.xnorm.axis == ATN_XNORM_COLUMNS;
+        int64_t cols = columns ? c.shape.value_dim : c.shape.dim;
+        int power = turn % 2 ? 900 : -900;
+        double *want = output_of(context, &c), *lines = columns ? c.v : c.k;
+        for (int64_t i = 0; i < attention_case_queries(&c); i++)
+            c.q[i] = i / c.shape.dim % 66 == 65 ? ldexp(c.q[i], power) : c.q[i];
+        for (int64_t row = 0; row < c.shape.heads * c.shape.key_tokens; row++)
+            lines[row * cols + 33] = ldexp(lines[row * cols + 33], -power);
+        double *y = output_of(context, &c);
+        double apart = judge_relative(attention_case_outputs(&c), y, want);
+        cr_expect(apart <= JUDGE_LAW, "%s: %.3g apart", attention_case_label(&c), apart);
+        free(y);
+        free(want);
+        attention_case_free(&c);
+    }
+    atn_context_free(context);
+}
+
 /* ---- Random features ---- */
 
 enum { DRAWS = 16, SIZES = 5, FEWEST = 16 };

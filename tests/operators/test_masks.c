@@ -243,6 +243,30 @@ static void check_no_keys(atn_context *context, int op, int variant, bool cross)
     attention_case_free(&c);
 }
 
+/* Entry 0 has no query, and keys and values of 0: no output, so no gradient, whatever a norm of
+ * them would be. */
+static void check_no_queries(atn_context *context, int op, int variant)
+{
+    attention_case c = make(op, variant, true, 2, 5);
+    int64_t keys = attention_case_keys(&c) / 2, values = keys / c.shape.dim * c.shape.value_dim;
+    memset(c.query_mask, 0, (size_t)c.shape.tokens);
+    memset(c.k, 0, (size_t)keys * sizeof *c.k);
+    memset(c.v, 0, (size_t)values * sizeof *c.v);
+    attention_run r = attention_run_make(&c, 0);
+    atn_status status = attention_run_backward(&r, context);
+    attention_slots got = attention_run_slots(&r);
+    double sum = 0;
+    for (int64_t i = 0; i < keys; i++)
+        sum += fabs(got.of[SLOT_K][i]);
+    for (int64_t i = 0; i < values; i++)
+        sum += fabs(got.of[SLOT_V][i]);
+    cr_expect(status == ATN_OK && sum == 0, "%s, entry 0 without queries: %s, gradients of %.3g",
+              attention_case_label(&c), atn_status_name(status), sum);
+    attention_slots_free(&got);
+    attention_run_free(&r);
+    attention_case_free(&c);
+}
+
 Test(masks, nothing_but_padding)
 {
     atn_context *context = fixture_context(1, NULL);
@@ -252,6 +276,18 @@ Test(masks, nothing_but_padding)
              variant++)
             for (int cross = 0; cross < 2; cross++)
                 check_no_keys(context, op, variant, cross);
+    atn_context_free(context);
+}
+
+Test(masks, no_queries_but_dead_keys)
+{
+    atn_context *context = fixture_context(1, NULL);
+    for (int op = fixture_next(-1); op < ATN_OPERATOR_COUNT; op = fixture_next(op))
+        for (int variant = 0; masks(atn_operator_get((atn_operator)op)) &&
+                              variant < atn_operator_get((atn_operator)op)->variant_count;
+             variant++)
+            if (atn_operator_get((atn_operator)op)->capabilities & ATN_CAN_CROSS)
+                check_no_queries(context, op, variant);
     atn_context_free(context);
 }
 
