@@ -126,15 +126,23 @@ static __device__ void write_output(const head &h)
 
 /* ---- Backward ---- */
 
-/* The queries' part: dQ, and the chunk's parts of dK' and dV'. */
+/* The queries' part: dQ, and the chunk's parts of dK' and dV'. In passes of their own, which need
+ * fewer registers than one. */
+static __device__ void measure(const head &h)
+{
+    softmax_measure(head_of_sums(h), memory_of(h).statistics);
+}
+
 static __device__ void push_queries(const head &h)
 {
+    softmax_grad_queries(head_of_sums(h), memory_of(h).statistics);
+}
+
+static __device__ void push_sums(const head &h)
+{
     head_memory m = memory_of(h);
-    const head &f = head_of_sums(h);
-    softmax_measure(f, m.statistics);
-    softmax_grad_queries(f, m.statistics);
     block_fill(m.r * (h.d + h.dv), 0, head_partial(h));
-    softmax_grad_keys(f, m.statistics, h.first, h.end);
+    softmax_grad_keys(head_of_sums(h), m.statistics, h.first, h.end);
 }
 
 static __device__ void finish_grad_sums(const head &h)
@@ -177,9 +185,13 @@ static __device__ void push_tokens_of(const head &h, const projection &x)
     }
 }
 
-static __device__ void push_tokens(const head &h)
+static __device__ void push_keys(const head &h)
 {
     push_tokens_of(h, keys_projection(h));
+}
+
+static __device__ void push_values(const head &h)
+{
     push_tokens_of(h, values_projection(h));
 }
 
@@ -194,9 +206,12 @@ static void backward(head_launch *l)
 {
     OVER_CHUNKS(l, sum_tokens);
     OVER_HEADS(l, finish_sums);
+    OVER_CHUNKS(l, measure);
     OVER_CHUNKS(l, push_queries);
+    OVER_CHUNKS(l, push_sums);
     OVER_HEADS(l, finish_grad_sums);
-    OVER_CHUNKS(l, push_tokens);
+    OVER_CHUNKS(l, push_keys);
+    OVER_CHUNKS(l, push_values);
 }
 
 extern "C" const head_operator R(cuda_linformer) = {sizes, forward, backward};
