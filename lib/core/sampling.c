@@ -80,7 +80,9 @@ static atn_status check_numbers(atn_context *context, const void *numbers, int64
 {
     int64_t fetched[256];
     enum { FETCHED = sizeof fetched / sizeof *fetched };
-    atn_status status = context->backend->check_memory(context, "sampling numbers", numbers);
+    atn_status status = ATN_OK;
+    if (count > 0)
+        status = context->backend->check_memory(context, "sampling numbers", numbers);
     for (int64_t i = 0; i < count && status == ATN_OK; i += FETCHED) {
         int64_t some = count - i < FETCHED ? count - i : FETCHED;
         status = context->backend->download(context, fetched, (const int64_t *)numbers + i,

@@ -62,7 +62,9 @@ static atn_status sampled(atn_context *context, const cuda_sampling *sampling)
     int flags[256];
     enum { FETCHED = sizeof flags / sizeof *flags };
     bool bad = false;
-    for (int64_t i = 0; sampling->nonfinite && i < sampling->heads; i += FETCHED) {
+    if (!core_sampling_chooses(sampling->desc.kind))
+        return ATN_OK;
+    for (int64_t i = 0; i < sampling->heads; i += FETCHED) {
         int64_t count = sampling->heads - i < FETCHED ? sampling->heads - i : FETCHED;
         atn_status status = context->backend->download(context, flags, sampling->nonfinite + i,
                                                        (size_t)count * sizeof *flags);

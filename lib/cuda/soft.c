@@ -95,8 +95,10 @@ static void layout(core_arena *arena, void *state)
                          count, &soft->sampling);
     if (arena->overflow)
         return;
-    cuda_inverse_layout(arena, &heads->desc.inverse, heads->desc.dtype, m, count, true,
-                        &soft->inverse);
+    /* In tf32 too the inverse has f32's factors: its products are few and small, and the iterations
+     * magnify rounding. */
+    atn_dtype inverse_dtype = heads->desc.dtype == ATN_TF32 ? ATN_F32 : heads->desc.dtype;
+    cuda_inverse_layout(arena, &heads->desc.inverse, inverse_dtype, m, count, true, &soft->inverse);
     if (adjoint)
         cuda_inverse_adjoint_layout(arena, &soft->inverse, heads->desc.gradient, &soft->adjoint);
     if (soft->chained)

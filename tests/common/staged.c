@@ -64,6 +64,30 @@ atn_tensor *staged_output(staged *s, guarded *t, atn_tensor *view)
     return view;
 }
 
+/* Bytes from a view's first element to its last. */
+static size_t bytes_of(const atn_tensor *t)
+{
+    if (!t->data || atn_tensor_check(t) != ATN_OK || t->batch * t->heads * t->rows * t->cols == 0)
+        return 0;
+    return (size_t)((t->batch - 1) * t->batch_stride + (t->heads - 1) * t->head_stride +
+                    (t->rows - 1) * t->row_stride + t->cols) *
+           atn_dtype_size(t->dtype);
+}
+
+atn_tensor staged_view(staged *s, const atn_tensor *view)
+{
+    atn_tensor copy = *view;
+    if (bytes_of(view) > 0)
+        copy.data = (void *)staged_bytes(s, view->data, bytes_of(view));
+    return copy;
+}
+
+void staged_fetch(staged *s, const atn_tensor *view, const atn_tensor *copy)
+{
+    if (!on_host(s) && bytes_of(view) > 0)
+        demand(s, atn_download(s->context, view->data, copy->data, bytes_of(view)));
+}
+
 atn_attention_desc staged_desc(staged *s, const atn_attention_desc *desc,
                                const atn_attention_shape *shape)
 {

@@ -29,6 +29,11 @@ staged staged_open(atn_context *context);
 const atn_tensor *staged_input(staged *s, const guarded *tensor, atn_tensor *view);
 atn_tensor *staged_output(staged *s, guarded *tensor, atn_tensor *view);
 
+/* A copy of a view's memory, gaps and all; what cannot be copied (null, not a valid view) stays as
+ * it is. staged_fetch copies it back. */
+atn_tensor staged_view(staged *s, const atn_tensor *view);
+void staged_fetch(staged *s, const atn_tensor *view, const atn_tensor *copy);
+
 /* A copy of bytes; null stays null. */
 const void *staged_bytes(staged *s, const void *host, size_t bytes);
 

@@ -8,7 +8,7 @@
 A log is what ptxas -v said when a file was compiled. Fails on a warning, on more spilled bytes than
 in the table, and, with the compiler the table was made with, on more than 8 registers more, on more
 stack, on a kernel that is not in the table and on one of the table that is no longer there. Only
-architectures that are in both are compared. Exits with 77 if there are no logs.
+architectures that are in both are compared. Exits with 77 if there are no logs or no table.
 """
 import argparse
 import csv
@@ -153,6 +153,9 @@ def main():
     if options.update:
         write_table(options.table, version, rows)
         return 0
+    if not options.table.exists():
+        print(f"registers: there is no {options.table}; --update writes it")
+        return 1 if warnings else 77
     made_with, table = read_table(options.table)
     wrong = warnings + judge(rows, table, version == made_with)
     for line in wrong:

@@ -609,10 +609,10 @@ Test(fused, infinities_that_vanish_are_seen)
 {
     atn_context *context = fixture_context(1, NULL);
     for (int t = 0; t < 6; t++) {
-        fused_case c = {.dtype = types[t % 3], .heads = 1, .n = 20, .m = 1, .d = 16, .dv = 8};
+        fused_case c = {.dtype = types[t % 3], .heads = 1, .n = 20, .m = 16, .d = 16, .dv = 8};
         fused_run r = make_run(&c, 9);
         bool overflows = t >= 3;
-        for (int64_t e = 0; e < c.d; e++)
+        for (int64_t e = 0; e < c.m * c.d; e++) /* no landmark is padding, none makes inf - inf */
             r.landmarks[e] = -1;
         if (overflows)
             r.middle[0] = c.dtype == ATN_F16 ? 1e7 : 1e38;

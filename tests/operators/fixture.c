@@ -253,7 +253,9 @@ static void plan_description(fixture_soft *f)
     f->desc.inverse = c->inverse;
     if (c->window > 0) {
         f->filter = random_values(c->dtype, c->seed + 9, c->heads * c->window * c->window, 1);
-        f->filter_view = guarded_make(c->dtype, GUARDED_HEADS, 1, c->heads, c->window, c->window);
+        /* heads with gaps between them; what goes to a device is dense (atn_attention_upload) */
+        guarded_layout layout = fixture_device() == ATN_CPU ? GUARDED_HEADS : GUARDED_DENSE;
+        f->filter_view = guarded_make(c->dtype, layout, 1, c->heads, c->window, c->window);
         guarded_set(&f->filter_view, f->filter);
         f->desc.residual = f->filter_view.view;
         f->desc.residual_height = c->height;
@@ -400,4 +402,57 @@ ref_verdict fixture_soft_judge(const fixture_soft *f, double *ratio)
         *ratio = one > *ratio ? one : *ratio;
     }
     return worst;
+}
+
+/* ---- Calls whose arrays lie on the device ---- */
+
+/* A sampling is part of a description. */
+static atn_sampling place_sampling(staged *s, const atn_sampling *sampling)
+{
+    atn_attention_desc desc = {.sampling = *sampling};
+    return staged_desc(s, &desc, &(atn_attention_shape){0}).sampling;
+}
+
+atn_status fixture_sample(atn_context *context, const atn_sampling *sampling,
+                          const atn_tensor *tokens, atn_tensor *landmarks)
+{
+    staged s = staged_open(context);
+    atn_sampling placed = place_sampling(&s, sampling);
+    atn_tensor q = staged_view(&s, tokens), l = staged_view(&s, landmarks);
+    atn_status status = atn_sample(context, &placed, &q, &l);
+    staged_fetch(&s, landmarks, &l);
+    staged_close(&s);
+    return status;
+}
+
+atn_status fixture_sampling_count(atn_context *context, const atn_sampling *sampling,
+                                  int64_t tokens, int64_t dim, int64_t *count)
+{
+    staged s = staged_open(context);
+    atn_sampling placed = place_sampling(&s, sampling);
+    atn_status status = atn_sampling_count(context, &placed, tokens, dim, count);
+    staged_close(&s);
+    return status;
+}
+
+atn_status fixture_gaussian_self(atn_context *context, atn_distance distance, double scale,
+                                 const atn_tensor *landmarks, atn_tensor *a)
+{
+    staged s = staged_open(context);
+    atn_tensor l = staged_view(&s, landmarks), out = staged_view(&s, a);
+    atn_status status = atn_gaussian_self(context, distance, scale, &l, &out);
+    staged_fetch(&s, a, &out);
+    staged_close(&s);
+    return status;
+}
+
+atn_status fixture_gaussian_cross(atn_context *context, atn_distance distance, double scale,
+                                  const atn_tensor *x, const atn_tensor *y, atn_tensor *out)
+{
+    staged s = staged_open(context);
+    atn_tensor tx = staged_view(&s, x), ty = staged_view(&s, y), to = staged_view(&s, out);
+    atn_status status = atn_gaussian_cross(context, distance, scale, &tx, &ty, &to);
+    staged_fetch(&s, out, &to);
+    staged_close(&s);
+    return status;
 }

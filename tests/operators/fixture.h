@@ -124,4 +124,15 @@ void fixture_soft_expect(fixture_soft *f);
  * must have failed the same judge, or the verdict is REF_SKIPPED. */
 ref_verdict fixture_soft_judge(const fixture_soft *f, double *ratio);
 
+/* atn_sample, atn_sampling_count and atn_gaussian_* with arrays that are copied to the context's
+ * device and back. */
+atn_status fixture_sample(atn_context *context, const atn_sampling *sampling,
+                          const atn_tensor *tokens, atn_tensor *landmarks);
+atn_status fixture_sampling_count(atn_context *context, const atn_sampling *sampling,
+                                  int64_t tokens, int64_t dim, int64_t *count);
+atn_status fixture_gaussian_self(atn_context *context, atn_distance distance, double s,
+                                 const atn_tensor *landmarks, atn_tensor *a);
+atn_status fixture_gaussian_cross(atn_context *context, atn_distance distance, double s,
+                                  const atn_tensor *x, const atn_tensor *y, atn_tensor *out);
+
 #endif

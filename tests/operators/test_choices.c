@@ -22,7 +22,7 @@ static atn_status sample(atn_context *context, const atn_sampling *s, int64_t n,
 {
     atn_tensor q = atn_tensor_dense(tokens, ATN_F64, 1, 1, n, d);
     atn_tensor l = atn_tensor_dense(landmarks, ATN_F64, 1, 1, s->count, d);
-    return atn_sample(context, s, &q, &l);
+    return fixture_sample(context, s, &q, &l);
 }
 
 /* ---- Probabilities: all uniforms of a grid ---- */
@@ -322,7 +322,7 @@ Test(choices, nan_and_infinity_spoil_their_head)
             data_round((atn_dtype)dtype, 2 * ROWS * D, tokens);
             tokens[ROWS * D + 7] = bad[k / KINDS];
             guarded_set(&q, tokens);
-            cr_expect_eq(atn_sample(context, &s.desc, &q.view, &l.view), ATN_NONFINITE);
+            cr_expect_eq(fixture_sample(context, &s.desc, &q.view, &l.view), ATN_NONFINITE);
             fixture_landmarks(&s, ROWS, D, tokens, want);
             ref_difference first = guarded_compare(&l, 0, 0, want);
             cr_expect(first.max_abs < 1e-6, "%s: %g", atn_sampling_name(s.desc.kind),
@@ -378,6 +378,8 @@ Test(choices, overflow_and_late_nan_stay_inside)
                 found = found || out[l] == tokens[i];
             cr_expect(found, "%s: %g", atn_sampling_name(s->kind), out[l]);
         }
+        if (fixture_device() != ATN_CPU)
+            continue; /* what follows changes arrays under a plan */
         cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plan), ATN_OK);
         for (int i = 0; i < 2 * M; i++)
             uniforms[i] = i % 3 == 0 ? NAN : i % 3 == 1 ? 1e300 : -3;

@@ -71,10 +71,10 @@ static void check(atn_context *context, atn_sampling_kind kind, atn_dtype dtype,
     guarded q = guarded_make(dtype, layout, 2, 3, n, d),
             l = guarded_make(dtype, layout, 2, 3, m, d);
     guarded_set(&q, tokens);
-    atn_status status = atn_sampling_count(context, &s.desc, n, d, &counted);
+    atn_status status = fixture_sampling_count(context, &s.desc, n, d, &counted);
     cr_expect(status == ATN_OK && counted == m, "%s: m = %ld, expected %ld",
               atn_sampling_name(kind), (long)counted, (long)m);
-    status = atn_sample(context, &s.desc, &q.view, &l.view);
+    status = fixture_sample(context, &s.desc, &q.view, &l.view);
     for (int64_t head = 0; status == ATN_OK && head < 6; head++) {
         fixture_landmarks(&s, n, d, tokens + head * n * d, want);
         ref_difference difference = guarded_compare(&l, head / 3, head % 3, want);
@@ -129,7 +129,7 @@ Test(sampling, the_last_window_holds_the_remainder)
     atn_sampling window = {.kind = ATN_SAMPLING_WINDOW, .stride = 4};
     atn_tensor q = atn_tensor_dense(tokens, ATN_F64, 1, 1, 6, 1);
     atn_tensor l = atn_tensor_dense(landmarks, ATN_F64, 1, 1, 2, 1);
-    cr_expect_eq(atn_sample(context, &window, &q, &l), ATN_OK);
+    cr_expect_eq(fixture_sample(context, &window, &q, &l), ATN_OK);
     cr_expect(landmarks[0] == 3 && landmarks[1] == 15, "%g %g", landmarks[0], landmarks[1]);
     int64_t m;
     static const int64_t counts[][3] = {
@@ -137,7 +137,7 @@ Test(sampling, the_last_window_holds_the_remainder)
     };
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         window.stride = counts[i][1];
-        cr_expect_eq(atn_sampling_count(context, &window, counts[i][0], 1, &m), ATN_OK);
+        cr_expect_eq(fixture_sampling_count(context, &window, counts[i][0], 1, &m), ATN_OK);
         cr_expect_eq(m, counts[i][2], "n=%ld k=%ld: %ld", (long)counts[i][0], (long)counts[i][1],
                      (long)m);
     }
@@ -154,7 +154,7 @@ Test(sampling, pooling_drops_what_is_left_over)
     atn_sampling pool = {.kind = ATN_SAMPLING_POOL, .height = 3, .width = 5, .stride = 2};
     atn_tensor q = atn_tensor_dense(tokens, ATN_F64, 1, 1, 15, 1);
     atn_tensor l = atn_tensor_dense(landmarks, ATN_F64, 1, 1, 2, 1);
-    cr_expect_eq(atn_sample(context, &pool, &q, &l), ATN_OK);
+    cr_expect_eq(fixture_sample(context, &pool, &q, &l), ATN_OK);
     cr_expect(landmarks[0] == 3 && landmarks[1] == 5, "%g %g", landmarks[0], landmarks[1]);
     atn_context_free(context);
 }
@@ -173,7 +173,7 @@ Test(sampling, convolution_reads_its_weights_in_order)
     conv.weights = atn_tensor_dense(weights, ATN_F64, 1, D, D, K * K);
     atn_tensor q = atn_tensor_dense(tokens, ATN_F64, 1, 1, SIDE * SIDE, D);
     atn_tensor l = atn_tensor_dense(landmarks, ATN_F64, 1, 1, 1, D);
-    cr_expect_eq(atn_sample(context, &conv, &q, &l), ATN_OK);
+    cr_expect_eq(fixture_sample(context, &conv, &q, &l), ATN_OK);
     cr_expect(landmarks[0] == 4 && landmarks[1] == 5, "%g %g", landmarks[0], landmarks[1]);
     atn_context_free(context);
 }
@@ -187,7 +187,7 @@ Test(sampling, layer_norm_and_exact_gelu)
     code.weights = atn_tensor_dense(weights, ATN_F64, 1, 2, 2, 1);
     atn_tensor q = atn_tensor_dense(tokens, ATN_F64, 1, 1, 1, 2);
     atn_tensor l = atn_tensor_dense(landmarks, ATN_F64, 1, 1, 1, 2);
-    cr_expect_eq(atn_sample(context, &code, &q, &l), ATN_OK);
+    cr_expect_eq(fixture_sample(context, &code, &q, &l), ATN_OK);
     double shrink = 5e-6; /* 1 - 1 / sqrt(1 + 1e-5); GELU' is 1.0833 at 1 and -0.0833 at -1 */
     cr_expect(fabs(landmarks[1] - (0.841344746068543 - 1.083315470587 * shrink)) < 1e-10 &&
                   fabs(landmarks[0] - (-0.158655253931457 - 0.083315470587 * shrink)) < 1e-10,
@@ -201,7 +201,7 @@ Test(sampling, empty_batches_do_nothing)
     atn_sampling first = {.kind = ATN_SAMPLING_FIRST, .count = 2};
     atn_tensor q = atn_tensor_dense(NULL, ATN_F32, 0, 3, 4, 5);
     atn_tensor l = atn_tensor_dense(NULL, ATN_F32, 0, 3, 2, 5);
-    cr_expect_eq(atn_sample(context, &first, &q, &l), ATN_OK);
+    cr_expect_eq(fixture_sample(context, &first, &q, &l), ATN_OK);
     atn_context_free(context);
 }
 
