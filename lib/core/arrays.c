@@ -35,12 +35,21 @@ typedef struct {
     size_t size;
 } array;
 
+/* Elements from a view's first to its last, whatever lies between its heads (residual). */
+static int64_t span(const atn_tensor *t)
+{
+    if (t->batch == 0 || t->heads == 0 || t->rows == 0 || t->cols == 0)
+        return 0;
+    return (t->batch - 1) * t->batch_stride + (t->heads - 1) * t->head_stride +
+           (t->rows - 1) * t->row_stride + t->cols;
+}
+
 static array tensor_array(atn_attention_desc *desc, const entry *e)
 {
     atn_tensor *t = (atn_tensor *)((char *)desc + e->offset);
     int64_t count = 0;
     if (t->data && atn_tensor_check(t) == ATN_OK)
-        count = t->batch * t->heads * t->rows * t->cols;
+        count = span(t);
     return (array){e->name, &t->data, count, atn_dtype_size(t->dtype)};
 }
 
