@@ -3,6 +3,7 @@
 # test_bench.sh PROGRAM EMULATED SOURCE: attnum bench, on the CPU and on the emulated device, and
 # scripts/gpu-evidence from end to end on that device.
 set -u
+build=$(realpath "$(dirname "$1")/..")
 emulated=$(realpath "$2")
 source=$(realpath "$3")
 . "$(dirname "$0")/checks.sh"
@@ -114,6 +115,22 @@ if command -v python3 >/dev/null; then
     python3 -m json.tool evidence/emulated/versions.json >parsed 2>&1
     check "versions.json is JSON" $?
 fi
+
+# ---- on another machine: the libraries carried along ----
+command='gpu-evidence --carry'
+"$source/scripts/gpu-evidence" --build "$build" --carry carried >stdout 2>stderr
+code=$?
+expect_exit 0
+expect_stdout 'must be on the machine:'
+[ "$(find carried -type f)" = carried/carried.tar.gz ]
+check "one archive" $?
+command='gpu-evidence --use'
+ATTNUM=$emulated "$source/scripts/gpu-evidence" --use carried --out there --experiments none \
+    --bench "$small" >stdout 2>stderr
+code=$?
+expect_exit 0
+[ -s there/emulated/bench.csv ]
+check "runs from the archive" $?
 
 # ---- a part that fails or hangs stops no other ----
 command='gpu-evidence with a part that hangs and one that fails'

@@ -13,6 +13,7 @@
 #include "bench/subject.h"
 #include "bench/time.h"
 #include "common/npy.h"
+#include "common/progress.h"
 #include "common/report.h"
 #include "runs.h"
 #include "scratch.h"
@@ -142,13 +143,17 @@ static atn_status sleep_long(void *state, int repeat)
     return ATN_OK;
 }
 
-/* Nothing is shorter than it was; the outlier is the largest and not the median. */
+/* Nothing is shorter than it was, or longer in all; the outlier is the largest and not the median.
+ */
 Test(bench, seconds)
 {
     atn_context *context = make_context();
     time_plan plan = {.warm_ups = 0, .least = 5, .most = 5};
     time_result result;
+    double start = progress_seconds();
     cr_assert_eq(time_repeats(context, &plan, NULL, sleep_long, NULL, &result), ATN_OK);
+    double all = progress_seconds() - start;
+    cr_expect(result.largest + 4 * result.smallest <= all, "%g of %g", result.largest, all);
     cr_expect(result.smallest >= 0.001 && result.median >= 0.002 && result.largest >= 0.03,
               "%g %g %g", result.smallest, result.median, result.largest);
     atn_context_free(context);
@@ -236,7 +241,33 @@ Test(bench, subjects)
     atn_context_free(context);
 }
 
-/* An output that is not what it should be does not pass: the least that can be wrong is n. */
+/* All heads have the tokens that are written for peers, also those that repeat others'. */
+Test(bench, inputs)
+{
+    int64_t count, elements = 6 * 2 * 10 * 32;
+    atn_context *context = make_context();
+    bench_case *cases = cases_of("--operator=sima --n=10 --batch=6 --dtype=f32", &count);
+    float *values = must_allocate((size_t)elements, sizeof *values);
+    subject s;
+    int64_t i = 0;
+    while (cases[i].work != BENCH_FORWARD)
+        i++;
+    subject_open(context, &cases[i], &s);
+    cr_assert_eq(s.sets, SUBJECT_SETS);
+    for (int set = 0; set < SUBJECT_SETS; set++)
+        for (int input = 0; input < SUBJECT_INPUTS; input++) {
+            subject_tokens(set, input, 12, 10, 32, values);
+            cr_expect(
+                memcmp(values, s.inputs[set][input].data, (size_t)elements * sizeof *values) == 0,
+                "input %d of set %d", input, set);
+        }
+    cr_expect(memcmp(s.inputs[0][0].data, s.inputs[1][0].data, 64) != 0, "sets differ");
+    subject_close(&s);
+    free(values);
+    free(cases);
+    atn_context_free(context);
+}
+
 Test(bench, inverses)
 {
     int64_t count;
