@@ -125,7 +125,8 @@ expect_stdout 'must be on the machine:'
 [ "$(find carried -type f)" = carried/carried.tar.gz ]
 check "one archive" $?
 command='gpu-evidence --use'
-ATTNUM=$emulated "$source/scripts/gpu-evidence" --use carried --out there --experiments none \
+ATTNUM=$emulated ATTNUM_GPU_TESTS=$PWD/passes_tests ATTNUM_GPU_SOURCES=$PWD/one_test.c \
+    "$source/scripts/gpu-evidence" --use carried --out there --experiments none \
     --bench "$small" >stdout 2>stderr
 code=$?
 expect_exit 0
