@@ -30,6 +30,7 @@ struct allocation {
 static std::map<uintptr_t, allocation> allocations; /* by address */
 static std::map<const void *, size_t> shared_limits;
 static std::recursive_mutex lock;
+static int accesses; /* scopes of emulator_access that are open, in any thread */
 static thread_local cudaError_t last_error = cudaSuccess;
 static thread_local int current_device;
 
@@ -286,7 +287,8 @@ cudaError_t cudaMalloc(void **pointer, size_t size)
     if (posix_memalign(&memory, 256, size) != 0)
         return emulator_fail(cudaErrorMemoryAllocation);
     std::memset(memory, 0xff, size); /* NaN until written */
-    __asan_poison_memory_region(memory, size);
+    if (accesses == 0)
+        __asan_poison_memory_region(memory, size);
     allocations[(uintptr_t)memory] = {size, current_device};
     counts.live += size;
     counts.peak = counts.live > counts.peak ? counts.live : counts.peak;
@@ -311,8 +313,6 @@ cudaError_t cudaFree(void *pointer)
 }
 
 } /* extern "C" */
-
-static int accesses;
 
 static void let_access(bool let)
 {
