@@ -218,8 +218,7 @@ extern "C" atn_status ref_device_svd(int64_t rows, int64_t cols, const double *a
 extern "C" atn_status ref_device_svd_batch(int64_t count, int64_t n, const double *a, double *u,
                                            double *sigma, double *vt, ref_device_check *check)
 {
-    atn_status checked =
-        n > REF_DEVICE_BATCHED_SVD ? ATN_ERR_SHAPE : check_sizes(count, n, n, a);
+    atn_status checked = n > REF_DEVICE_BATCHED_SVD ? ATN_ERR_SHAPE : check_sizes(count, n, n, a);
     *check = ref_device_check{0, 0};
     if (checked != ATN_OK)
         return checked;
