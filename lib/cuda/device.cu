@@ -141,8 +141,10 @@ atn_status device_allocate(atn_context *context, size_t bytes, void **memory)
 
 void device_release(atn_context *context, void *memory)
 {
-    if (memory && cudaSetDevice(context->device->ordinal) == cudaSuccess)
-        cudaFree(memory);
+    if (!memory)
+        return;
+    cudaSetDevice(context->device->ordinal);
+    cudaFree(memory); /* tried even where the device has failed */
 }
 
 static atn_status copy(atn_context *context, void *to, const void *from, size_t bytes,
