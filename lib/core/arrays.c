@@ -53,6 +53,17 @@ static array tensor_array(atn_attention_desc *desc, const entry *e)
     return (array){e->name, &t->data, count, atn_dtype_size(t->dtype)};
 }
 
+/* -1, which fits no memory, where the product overflows. */
+static int64_t bucket_count(const atn_lsh_options *l, const atn_attention_shape *shape)
+{
+    int64_t count;
+    if (__builtin_mul_overflow(shape->batch, shape->heads, &count) ||
+        __builtin_mul_overflow(count, l->rounds, &count) ||
+        __builtin_mul_overflow(count, shape->tokens, &count))
+        return -1;
+    return count;
+}
+
 /* Of operator desc->op or not: what is not null is there. */
 static void list_arrays(atn_attention_desc *desc, const atn_attention_shape *shape,
                         array all[ARRAYS])
@@ -65,8 +76,7 @@ static void list_arrays(atn_attention_desc *desc, const atn_attention_shape *sha
     all[TENSORS + 1] =
         (array){"sampling uniforms", (void **)&s->uniforms, s->uniform_count, sizeof(double)};
     all[TENSORS + 2] =
-        (array){"lsh.buckets", (void **)&l->buckets,
-                shape->batch * shape->heads * l->rounds * shape->tokens, sizeof(int64_t)};
+        (array){"lsh.buckets", (void **)&l->buckets, bucket_count(l, shape), sizeof(int64_t)};
 }
 
 atn_status core_check_arrays(atn_context *context, const atn_attention_desc *desc,
