@@ -244,18 +244,17 @@ static void print_json(const table *t)
     cJSON_Delete(list);
 }
 
-static const char *const format_names[] = {"table", "csv", "json", NULL};
-static void (*const formats[])(const table *t) = {print_table, print_csv, print_json};
+static void (*const formats[])(const table *t) = {
+    [FORMAT_TABLE] = print_table, [FORMAT_CSV] = print_csv, [FORMAT_JSON] = print_json};
 
 /* ---- The command ---- */
 
 static void print_help(void)
 {
-    printf("usage: attnum list [KIND...] [--format table|csv|json]\n"
-           "Lists what there is. KIND is one of");
+    printf("Lists what there is. KIND is one of");
     for (int i = 0; i < KINDS; i++)
         printf("%s %s", i ? "," : "", kinds[i].name);
-    printf("; without one, all of them.\nexample: attnum list inputs references --format csv\n");
+    printf("; without one, all of them.\n\nexample: attnum list inputs references --format csv\n");
 }
 
 /* Marks the kind a word names. */
@@ -275,45 +274,28 @@ static int choose_kind(const char *word, bool chosen[KINDS])
     return EXIT_USAGE;
 }
 
-static int choose_format(const char *word, int *format)
+static int run(const settings *s, int count, const char *const *words)
 {
-    *format = word ? names_find(format_names, word) : -1;
-    if (*format >= 0)
-        return EXIT_PASS;
-    char *expected = names_expected(format_names, word ? word : "");
-    report_error("--format '%s': %s", word ? word : "", expected);
-    free(expected);
-    return EXIT_USAGE;
-}
-
-int list_command(int argc, char **argv)
-{
-    bool chosen[KINDS] = {false}, any = false;
-    int format = 0, code = EXIT_PASS;
-    for (int i = 0; i < argc && code == EXIT_PASS; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            print_help();
-            return EXIT_PASS;
-        } else if (strcmp(argv[i], "--format") == 0) {
-            i++;
-            code = choose_format(i < argc ? argv[i] : NULL, &format);
-        } else if (strncmp(argv[i], "--format=", 9) == 0) {
-            code = choose_format(argv[i] + 9, &format);
-        } else if (argv[i][0] == '-') {
-            report_error("%s: unknown option; expected --format or --help", argv[i]);
-            code = EXIT_USAGE;
-        } else {
-            code = choose_kind(argv[i], chosen);
-            any = true;
-        }
-    }
+    bool chosen[KINDS] = {false};
+    int code = EXIT_PASS;
+    for (int i = 0; i < count && code == EXIT_PASS; i++)
+        code = choose_kind(words[i], chosen);
     if (code != EXIT_PASS)
         return code;
     table *t = table_create(columns, COLUMNS);
     for (int i = 0; i < KINDS; i++)
-        if (chosen[i] || !any)
+        if (chosen[i] || count == 0)
             kinds[i].list(t, kinds[i].name);
-    formats[format](t);
+    formats[s->format](t);
     table_free(t);
     return EXIT_PASS;
 }
+
+const verb list_verb = {
+    .name = "list",
+    .operands = "[KIND...]",
+    .summary = "what there is",
+    .options = USES_FORMAT,
+    .help = print_help,
+    .run = run,
+};

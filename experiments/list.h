@@ -4,7 +4,8 @@
 #ifndef EXPERIMENTS_LIST_H
 #define EXPERIMENTS_LIST_H
 
-/* Takes the words after `list`: kinds and --format table|csv|json. Returns an exit code. */
-int list_command(int argc, char **argv);
+#include "common/verb.h"
+
+extern const verb list_verb;
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program attnum: attnum list, attnum run, attnum claims, attnum bench. */
+/* The program attnum: its verbs, and `attnum run`. */
 #include <cblas.h>
 #include <locale.h>
 #include <stdio.h>
@@ -111,7 +111,7 @@ static void help_run(const selection *chosen, unsigned used)
     for (int i = 0; i < chosen->count; i++)
         help_experiment(chosen->items[i]);
     printf("options\n");
-    settings_help(used | USES_SWEEP);
+    settings_help(used | USES_RUN);
 }
 
 static int run_selected(const selection *chosen, const settings *s)
@@ -148,58 +148,66 @@ static int run_command(int argc, char **argv)
 
 /* ---- attnum ---- */
 
-static int help_command(int argc, char **argv)
+static const verb *const verbs[] = {&list_verb, &claims_verb, &bench_verb};
+enum { VERBS = sizeof verbs / sizeof *verbs };
+
+static void print_verb(const char *name, const char *operands, const char *summary)
 {
-    printf(
-        "attnum %s: the numerics of softmax-free attention\n\n"
-        "usage: attnum list [KIND...] [--format table|csv|json]   what there is\n"
-        "       attnum run EXPERIMENT...|all [OPTION...]          results as CSV and plots\n"
-        "       attnum claims [ID...] [OPTION...]                 the papers' statements, judged\n"
-        "       attnum bench [OPTION...]                          times, on the CPU or a GPU\n"
-        "       attnum list|run|claims|bench --help, attnum run EXPERIMENT --help\n"
-        "       attnum --help, --version\n\n"
-        "example: attnum run all --quick\n\n"
-        "exit code: 0 all passed, 1 a check failed, 2 the command line, 3 a file, the disk or\n"
-        "the machine, 77 all was skipped\n",
-        ATN_VERSION);
+    char *usage =
+        must_format("%s %s%s[OPTION...]", name, operands ? operands : "", operands ? " " : "");
+    printf("  attnum %-36s %s\n", usage, summary);
+    free(usage);
+}
+
+static int help_command(void)
+{
+    printf("attnum %s: the numerics of softmax-free attention\n\n", ATN_VERSION);
+    print_verb("run", "EXPERIMENT...|all", "results as CSV and plots");
+    for (int i = 0; i < VERBS; i++)
+        print_verb(verbs[i]->name, verbs[i]->operands, verbs[i]->summary);
+    printf("  attnum VERB --help, attnum run EXPERIMENT --help\n"
+           "  attnum --help, --version\n\n"
+           "example: attnum run all --quick\n\n"
+           "exit code: 0 all passed, 1 a check failed, 2 the command line, 3 a file, the disk or\n"
+           "the machine, 77 all was skipped\n");
     return EXIT_PASS;
 }
 
-/* Evidence is made by this program itself. */
-static int run_claims_command(int argc, char **argv)
-{
-    return claims_command("/proc/self/exe", argc, argv);
-}
-
-static int version_command(int argc, char **argv)
+static int version_command(void)
 {
     printf("attnum %s\n", ATN_VERSION);
     return EXIT_PASS;
 }
 
-static const struct {
-    const char *name;
-    int (*run)(int argc, char **argv);
-} commands[] = {
-    {"list", list_command},         {"run", run_command},     {"claims", run_claims_command},
-    {"bench", bench_command},       {"--help", help_command}, {"-h", help_command},
-    {"--version", version_command},
-};
-enum { COMMANDS = sizeof commands / sizeof *commands };
+static int report_unknown_verb(const char *word)
+{
+    const char *names[VERBS + 4] = {"run"};
+    for (int i = 0; i < VERBS; i++)
+        names[1 + i] = verbs[i]->name;
+    names[1 + VERBS] = "--help";
+    names[2 + VERBS] = "--version";
+    char *expected = names_expected(names, word ? word : "");
+    if (word)
+        report_error("'%s': %s", word, expected);
+    else
+        report_error("no command: %s", expected);
+    free(expected);
+    return EXIT_USAGE;
+}
 
 static int run_named(int argc, char **argv)
 {
-    const char *names[COMMANDS + 1] = {0};
     const char *word = argc > 1 ? argv[1] : "";
-    for (int i = 0; i < COMMANDS; i++)
-        names[i] = commands[i].name;
-    int found = names_find(names, word);
-    if (found >= 0)
-        return commands[found].run(argc - 2, argv + 2);
-    char *expected = names_expected(names, word);
-    report_error("%s%s%s: %s", argc > 1 ? "'" : "no command", word, argc > 1 ? "'" : "", expected);
-    free(expected);
-    return EXIT_USAGE;
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+        return help_command();
+    if (strcmp(word, "--version") == 0)
+        return version_command();
+    if (strcmp(word, "run") == 0)
+        return run_command(argc - 2, argv + 2);
+    for (int i = 0; i < VERBS; i++)
+        if (strcmp(word, verbs[i]->name) == 0)
+            return verb_run(verbs[i], argc - 2, argv + 2);
+    return report_unknown_verb(argc > 1 ? word : NULL);
 }
 
 int main(int argc, char **argv)

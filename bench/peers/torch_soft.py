@@ -4,7 +4,7 @@
 [--out FILE.csv]
 
 Times SOFT's forward as its authors publish it, written with PyTorch's operations, and softmax
-attention through PyTorch's own fused call, on the tokens that `attnum bench --tokens FOLDER` wrote:
+attention through PyTorch's own fused call, on the tokens that `attnum bench --emit-tokens FOLDER` wrote:
 the same numbers, the same device, the same session. Optional: nothing in the build or the tests of
 attnum needs it.
 
@@ -176,7 +176,7 @@ def main():
     paths = [p for p in sorted(options.folder.glob("tokens_*_q.npy"))
              if re.fullmatch(r"tokens_b\d+_h\d+_n\d+_d\d+_q\.npy", p.name)]
     if not paths:
-        print(f"{options.folder}: no tokens_*_q.npy; attnum bench --tokens writes them", file=sys.stderr)
+        print(f"{options.folder}: no tokens_*_q.npy; attnum bench --emit-tokens writes them", file=sys.stderr)
         return 3
     temporary = options.out.with_name(options.out.name + ".new")
     with torch.no_grad(), open(temporary, "w", newline="") as file:

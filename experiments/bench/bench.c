@@ -397,8 +397,7 @@ const experiment bench = {
     .summary = "times of operators and inverses on a device",
     .source = "NeurIPS Tab. 1; N05",
     .example = "attnum bench --device cuda --operator soft,softmax --n 12544 --dtype bf16",
-    .options = USES_DEVICE | USES_OPERATOR | USES_TOKENS | USES_LANDMARKS | USES_DTYPE |
-               USES_VARIANT | USES_BATCH | USES_EMIT,
+    .options = BENCH_OPTIONS,
     .alone = true,
     .defaults =
         "quick: n = 784, few sequences, one size of matrices\n"

@@ -6,15 +6,19 @@
 #define EXPERIMENTS_BENCH_H
 
 #include "common/experiment.h"
+#include "common/verb.h"
+
+enum {
+    BENCH_OPTIONS = USES_DEVICE | USES_OPERATOR | USES_TOKENS | USES_LANDMARKS | USES_DTYPE |
+                    USES_VARIANT | USES_BATCH | USES_EMIT
+};
 
 extern const experiment bench;
+extern const verb bench_verb;
 
 /* Writes the tokens of the cases of soft and softpp as .npy files into a folder, for peers that
  * time the same: tokens_b64_h2_n3136_d32_q.npy and _v.npy, batch x heads x n x d in f32. Returns an
  * exit code. */
 int bench_write_tokens(const settings *s, const char *folder);
-
-/* The arguments after `bench`. Returns an exit code. */
-int bench_command(int argc, char **argv);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "claims/evidence.h"
 #include "claims/verdict.h"
+#include "common/verb.h"
 
 enum { MAX_EVIDENCE = 4 };
 
@@ -44,7 +45,6 @@ extern const claim network_claims[];          /* N01 - N05 */
 /* Every claim, ended by null. */
 extern const claim *const *claims_all(void);
 
-/* `attnum claims [ID...]`; argv is what follows the verb, program the path of attnum itself. */
-int claims_command(const char *program, int argc, char **argv);
+extern const verb claims_verb;
 
 #endif

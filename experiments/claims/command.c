@@ -52,17 +52,14 @@ static int select_claim(selection *chosen, const char *id)
 }
 
 /* The claims whose ids are among the words; all if there is none. */
-static int select_claims(selection *chosen, int argc, char **argv)
+static int select_claims(selection *chosen, int count, const char *const *ids)
 {
-    const char **ids = must_allocate((size_t)argc, sizeof *ids);
-    int count = settings_names(argc, argv, ids);
-    int code = count < 0 ? EXIT_USAGE : EXIT_PASS;
+    int code = EXIT_PASS;
     chosen->items = must_allocate((size_t)count_claims() + 1, sizeof *chosen->items);
     for (int i = 0; i < count && code == EXIT_PASS; i++)
         code = select_claim(chosen, ids[i]);
     for (int i = 0; count == 0 && claims_all()[i]; i++)
         chosen->items[chosen->count++] = claims_all()[i];
-    free(ids);
     return code;
 }
 
@@ -159,10 +156,11 @@ static int open_folder(const settings *s, char **folder)
     return EXIT_ENVIRONMENT;
 }
 
-static int run_claims(const char *program, const settings *s, const selection *chosen)
+static int run_claims(const settings *s, const selection *chosen)
 {
+    /* evidence is made by this program itself */
     atn_context_options options = {.device = s->device, .threads = s->threads};
-    claim_run run = {.s = s, .seed = (uint64_t)s->seeds.items[0], .program = program};
+    claim_run run = {.s = s, .seed = (uint64_t)s->seeds.items[0], .program = "/proc/self/exe"};
     char *folder;
     printf("%% attnum %s: %s\n\n", ATN_VERSION, s->command);
     if (s->dry_run) {
@@ -189,28 +187,27 @@ static int run_claims(const char *program, const settings *s, const selection *c
 
 static void print_help(void)
 {
-    printf("usage: attnum claims [ID...] [OPTION...]\n"
-           "Tests the papers' statements (attnum list claims), and prints a verdict for each with\n"
+    printf("Tests the papers' statements (attnum list claims), and prints a verdict for each with\n"
            "the numbers behind it. Without an ID: all of them, half a minute on two cores. --out\n"
            "keeps the evidence and writes claims.csv and the report claims.md; without it nothing\n"
-           "is kept.\n\nexample: attnum claims S11 S22\n\noptions\n");
-    settings_help(0);
+           "is kept.\n\nexample: attnum claims S11 S22\n");
 }
 
-int claims_command(const char *program, int argc, char **argv)
+static int run(const settings *s, int count, const char *const *words)
 {
     selection chosen = {0};
-    settings s;
-    int code = select_claims(&chosen, argc, argv);
+    int code = select_claims(&chosen, count, words);
     if (code == EXIT_PASS)
-        code = settings_parse_verb(&s, "claims", NULL, 0, argc, argv);
-    if (code == EXIT_PASS) {
-        if (s.help)
-            print_help();
-        else
-            code = run_claims(program, &s, &chosen);
-        settings_free(&s);
-    }
+        code = run_claims(s, &chosen);
     free(chosen.items);
     return code;
 }
+
+const verb claims_verb = {
+    .name = "claims",
+    .operands = "[ID...]",
+    .summary = "the papers' statements, judged",
+    .options = USES_SEED | USES_THREADS | USES_OUT | USES_DRY_RUN,
+    .help = print_help,
+    .run = run,
+};

@@ -4,7 +4,9 @@
  * is read as NumPy writes it, not as Python: no escapes in strings, no "2L", no comments. */
 #include "npy.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "files.h"
 #include "report.h"
 
 enum {
@@ -410,4 +413,52 @@ int npy_read(const char *path, npy_array *array)
     bool good = read_file(path, file, size, array);
     fclose(file);
     return good ? EXIT_PASS : EXIT_ENVIRONMENT;
+}
+
+/* ---- Writing ---- */
+
+static const char *const written_types[ATN_DTYPE_COUNT] = {
+    [ATN_F16] = "f2", [ATN_F32] = "f4", [ATN_F64] = "f8"};
+
+static bool is_little_endian(void)
+{
+    uint16_t one = 1;
+    return *(unsigned char *)&one == 1;
+}
+
+/* The data begin at a multiple of 64 bytes. */
+static void write_header(FILE *file, atn_dtype dtype, int dimensions, const int64_t *shape)
+{
+    char text[256];
+    int length = snprintf(text, sizeof text, "{'descr': '%c%s', 'fortran_order': False, 'shape': (",
+                          is_little_endian() ? '<' : '>', written_types[dtype]);
+    for (int i = 0; i < dimensions; i++)
+        length += snprintf(text + length, sizeof text - (size_t)length, "%" PRId64 ", ", shape[i]);
+    length += snprintf(text + length, sizeof text - (size_t)length, "), }");
+    int padded = (10 + length + 1 + 63) / 64 * 64 - 10;
+    const unsigned char length_bytes[2] = {(unsigned char)(padded % 256),
+                                           (unsigned char)(padded / 256)};
+    fwrite("\x93NUMPY\x01", 1, 8, file); /* and the 0 that ends the text */
+    fwrite(length_bytes, 1, sizeof length_bytes, file);
+    fprintf(file, "%-*s\n", padded - 1, text);
+}
+
+int npy_write(const char *folder, const char *name, atn_dtype dtype, int dimensions,
+              const int64_t *shape, const void *values)
+{
+    assert(written_types[dtype] && dimensions >= 1 && dimensions <= MAX_DIMS);
+    size_t count = 1;
+    for (int i = 0; i < dimensions; i++)
+        count *= (size_t)shape[i];
+    new_file file = {0};
+    int code = new_file_open(&file, folder, name);
+    if (code == EXIT_PASS) {
+        write_header(file.file, dtype, dimensions, shape);
+        fwrite(values, atn_dtype_size(dtype), count, file.file);
+        code = new_file_close(&file);
+    }
+    if (code == EXIT_PASS)
+        code = new_file_publish(&file);
+    new_file_free(&file);
+    return code;
 }

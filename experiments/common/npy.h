@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads NumPy .npy files (format 1.0, 2.0, 3.0), written by anyone, trusted by no one. */
+/* NumPy's .npy files: reads them (format 1.0, 2.0, 3.0), written by anyone, trusted by no one, and
+ * writes them. */
 #ifndef EXPERIMENTS_NPY_H
 #define EXPERIMENTS_NPY_H
 
 #include <stdint.h>
+
+#include <attnum/tensor.h>
 
 /* Tokens: b x h x n x d, C order, f64. Missing leading dimensions are 1. */
 typedef struct {
@@ -18,5 +21,10 @@ typedef struct {
  * that is empty, negative, does not fit the file's size or overflows, NaN or infinity. Never reads
  * or allocates more than the file's size warrants. */
 int npy_read(const char *path, npy_array *array);
+
+/* Writes f16, f32 or f64, in C order, as folder/name in format 1.0; there whole or not at all.
+ * Returns an exit code; on failure it has reported the reason. */
+int npy_write(const char *folder, const char *name, atn_dtype dtype, int dimensions,
+              const int64_t *shape, const void *values);
 
 #endif

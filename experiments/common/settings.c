@@ -20,7 +20,7 @@ enum { MAX_ITEMS = 1000000 };
 typedef struct option option;
 struct option {
     const char *name, *argument; /* argument is null for a flag */
-    unsigned used;               /* USES_..., 0 for options every experiment has */
+    unsigned used;               /* USES_..., 0 for what every verb has */
     const char *help;
     char *(*parse)(settings *s, const option *o, const char *value);
     size_t offset;       /* of the field in settings */
@@ -255,6 +255,7 @@ static const char *const distance_names[] = {ATN_DISTANCE_LIST(SECOND) NULL};
 static const char *const scale_names[] = {ATN_SCALE_LIST(SECOND) NULL};
 static const char *const storage_names[] = {ATN_STORAGE_LIST(SECOND) NULL};
 #undef SECOND
+static const char *const format_names[] = {"table", "csv", "json", NULL};
 static const char *const device_names[] = {[ATN_CPU] = "cpu", [ATN_CUDA] = "cuda", NULL};
 
 static char *parse_inputs(settings *s, const option *o, const char *value)
@@ -412,16 +413,17 @@ static char *parse_scale(settings *s, const option *o, const char *value)
     return NULL;
 }
 
-static char *parse_out(settings *s, const option *o, const char *value)
+static char *parse_path(settings *s, const option *o, const char *value)
 {
-    s->out = value;
-    return *value ? NULL : must_format("expected a folder");
+    *(const char **)((char *)s + o->offset) = value;
+    return *value ? NULL : must_format("expected a %s", o->argument);
 }
 
-static char *parse_emit(settings *s, const option *o, const char *value)
+static char *parse_format(settings *s, const option *o, const char *value)
 {
-    s->emit = value;
-    return *value ? NULL : must_format("expected a folder");
+    int found = names_find(format_names, value);
+    s->format = (table_format)found;
+    return found < 0 ? names_expected(format_names, value) : NULL;
 }
 
 /* ---- Flags ---- */
@@ -494,17 +496,21 @@ static const option options[] = {
     {"device", "NAME", USES_DEVICE,
      "cpu, or cuda: what the library computes runs on the GPU (default cpu)",
      .parse = parse_device},
-    {"tokens", "FOLDER", USES_EMIT,
-     "write the tokens that are timed to FOLDER as .npy files, and stop", .parse = parse_emit},
-    {"seed", "LIST", 0, "seeds of everything drawn at random (default 1)", .parse = parse_integers,
-     FIELD(seeds), .least = 0, .most = INT64_MAX},
+    {"emit-tokens", "FOLDER", USES_EMIT,
+     "write the tokens that are timed to FOLDER as .npy files, and stop", .parse = parse_path,
+     FIELD(emit)},
+    {"format", "NAME", USES_FORMAT, "table, csv or json (default table)", .parse = parse_format},
+    {"seed", "LIST", USES_SEED, "seeds of everything drawn at random (default 1)",
+     .parse = parse_integers, FIELD(seeds), .least = 0, .most = INT64_MAX},
     {"quick", NULL, USES_SWEEP, "a small version, for a first look", .parse = parse_quick},
     {"full", NULL, USES_SWEEP, "the papers' scale", .parse = parse_full},
-    {"threads", "N", 0, "points run at a time; no result depends on it (default: all processors)",
+    {"threads", "N", USES_THREADS,
+     "points run at a time; no result depends on it (default: all processors)",
      .parse = parse_threads, .least = 1, .most = 1024},
-    {"out", "FOLDER", 0, "where results go (run: results by default; claims: nowhere)",
-     .parse = parse_out},
-    {"dry-run", NULL, 0, "print the points and stop", .parse = parse_flag, FIELD(dry_run)},
+    {"out", "FOLDER", USES_OUT, "where results go (claims: nowhere by default; others: results)",
+     .parse = parse_path, FIELD(out)},
+    {"dry-run", NULL, USES_DRY_RUN, "print the points and stop", .parse = parse_flag,
+     FIELD(dry_run)},
     {"resume", NULL, USES_SWEEP, "go on where a run of the same options was stopped",
      .parse = parse_flag, FIELD(resume)},
     {"help", NULL, 0, "print this and stop", .parse = parse_flag, FIELD(help)},
@@ -657,7 +663,7 @@ int settings_names(int argc, char **argv, const char **names)
 
 int settings_parse(settings *s, unsigned used, int argc, char **argv)
 {
-    return settings_parse_verb(s, "run", "results", used | USES_SWEEP, argc, argv);
+    return settings_parse_verb(s, "run", "results", used | USES_RUN, argc, argv);
 }
 
 int settings_parse_verb(settings *s, const char *verb, const char *out, unsigned used, int argc,
@@ -709,19 +715,32 @@ void settings_free(settings *s)
     *s = (settings){0};
 }
 
+/* "--name ARGUMENT"; to be freed. */
+static char *usage_of(const option *o)
+{
+    return must_format("--%s%s%s", o->name, o->argument ? " " : "", o->argument ? o->argument : "");
+}
+
 void settings_help(unsigned used)
 {
-    for (int i = 0; i < OPTION_COUNT; i++) {
-        const option *o = &options[i];
-        if (!is_used(o, used))
-            continue;
-        char *left = must_format("--%s%s%s", o->name, o->argument ? " " : "",
-                                 o->argument ? o->argument : "");
-        printf("  %-18s %s\n", left, o->help);
-        free(left);
-    }
-    printf("LIST is a,b,...; of integers also start:end, start:end:step and start:end:xfactor.\n"
-           "A LIST option may be repeated and then appends; any other is given once.\n");
+    int width = 0;
+    bool lists = false;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < OPTION_COUNT; i++) {
+            if (!is_used(&options[i], used))
+                continue;
+            char *usage = usage_of(&options[i]);
+            int length = (int)strlen(usage);
+            if (pass)
+                printf("  %-*s  %s\n", width, usage, options[i].help);
+            width = length > width ? length : width;
+            lists |= is_list(&options[i]);
+            free(usage);
+        }
+    if (lists)
+        printf("LIST is a,b,...; of integers also start:end, start:end:step and "
+               "start:end:xfactor.\n"
+               "A LIST option may be repeated and then appends; any other is given once.\n");
 }
 
 /* ---- The command of a point ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sweep options of `attnum run`, parsed and checked. One table (settings.c) has a row per
- * option: its name, its argument, its help, its default; an experiment names the options it uses.
+/* The options of the command line, parsed and checked. One table (settings.c) has a row per option:
+ * its name, its argument, its help, its default; a verb or an experiment names the options it uses.
  */
 #ifndef EXPERIMENTS_SETTINGS_H
 #define EXPERIMENTS_SETTINGS_H
@@ -11,10 +11,9 @@
 
 #include <attnum/attnum.h>
 
-/* Options every verb has: --seed --threads --out --dry-run --help. The others are bits in
- * experiment::options; `attnum run` adds USES_SWEEP for all experiments. */
+/* Bits of experiment::options and verb::options. --help is always there; `attnum run` adds USES_RUN
+ * for all experiments. */
 enum {
-    USES_SWEEP = 1 << 30,     /* --quick --full --resume */
     USES_INPUT = 1 << 0,      /* --input NAME[:PARAMETER]|FILE.npy,... */
     USES_GRID = 1 << 1,       /* --grid HxW, for FILE.npy */
     USES_DTYPE = 1 << 2,      /* --dtype f32,f64 */
@@ -33,9 +32,17 @@ enum {
     USES_TOKENS = 1 << 15,    /* --n 196,784 */
     USES_CERTIFY = 1 << 16,   /* --certify M */
     USES_BATCH = 1 << 17,     /* --batch 1,64 */
-    USES_EMIT = 1 << 18,      /* --tokens FOLDER */
+    USES_EMIT = 1 << 18,      /* --emit-tokens FOLDER */
+    USES_FORMAT = 1 << 19,    /* --format table|csv|json */
+    USES_SEED = 1 << 26,      /* --seed 1:5 */
+    USES_THREADS = 1 << 27,   /* --threads N */
+    USES_OUT = 1 << 28,       /* --out FOLDER */
+    USES_DRY_RUN = 1 << 29,   /* --dry-run */
+    USES_SWEEP = 1 << 30,     /* --quick --full --resume */
+    USES_RUN = USES_SEED | USES_THREADS | USES_OUT | USES_DRY_RUN | USES_SWEEP,
 };
 
+typedef enum { FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON } table_format;
 typedef enum { EFFORT_QUICK, EFFORT_DEFAULT, EFFORT_FULL, EFFORT_COUNT } effort;
 
 typedef struct {
@@ -79,7 +86,8 @@ typedef struct {
     int64_t certify; /* -1 where not given */
     integer_list batches;
     const char *emit; /* null where not given */
-    char *command;    /* the whole command line, quoted for a shell */
+    table_format format;
+    char *command; /* the whole command line, quoted for a shell */
 } settings;
 
 /* The words of argv (what follows `run`) that are neither options nor their values, into names

@@ -19,7 +19,7 @@ attnum bench --input photos
 expect_usage '--input'
 attnum bench --help
 expect_exit 0
-expect_stdout '--tokens FOLDER'
+expect_stdout '--emit-tokens FOLDER'
 
 # ---- the tests' machines have no GPU: it says so, and writes nothing ----
 attnum list devices --format csv

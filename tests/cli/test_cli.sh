@@ -24,7 +24,7 @@ expect_exit 0
 [ "$(wc -l <stdout)" -eq 1 ] && grep -qE '^attnum [0-9]+\.[0-9]+\.[0-9]+$' stdout
 check "one line, attnum X.Y.Z" $?
 attnum
-expect_usage 'no command' 'list, run'
+expect_usage 'no command' 'run, list'
 attnum lits
 expect_usage "'lits'" 'did you mean list?'
 
@@ -64,7 +64,7 @@ expect_stdout 'usage: attnum list'
 attnum list operator
 expect_usage "'operator'" 'did you mean operators?'
 attnum list --format
-expect_usage '--format' 'table, csv, json'
+expect_usage '--format' 'table, csv or json'
 attnum list --format xml
 expect_usage "--format 'xml'" 'table, csv, json'
 attnum list --formta csv

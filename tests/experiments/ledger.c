@@ -14,7 +14,8 @@ void ledger_open(claim_run *run)
     int evidences = 0;
     while (evidence_at(evidences))
         evidences++;
-    cr_assert(settings_parse_verb(&parsed, "claims", NULL, 0, 0, NULL) == EXIT_PASS);
+    cr_assert(settings_parse_verb(&parsed, "claims", NULL, claims_verb.options, 0, NULL) ==
+              EXIT_PASS);
     *run = (claim_run){.s = &parsed, .seed = 1};
     run->tables = must_allocate((size_t)evidences * MAX_OUTPUTS, sizeof(table *));
     atn_context_options options = {.device = ATN_CPU, .threads = 1};

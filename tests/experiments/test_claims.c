@@ -146,7 +146,8 @@ Test(claims, reports_quote_what_they_write)
 {
     settings s;
     size_t size;
-    cr_assert(settings_parse_verb(&s, "claims", NULL, 0, 0, NULL) == EXIT_PASS && !s.out);
+    cr_assert(settings_parse_verb(&s, "claims", NULL, claims_verb.options, 0, NULL) == EXIT_PASS &&
+              !s.out);
     claim_run run = {.s = &s, .folder = "."};
     judged j = {.claim = &made_up};
     fill(&j.verdict, VERDICT_FAILS);
@@ -177,7 +178,7 @@ Test(claims, evidence_that_cannot_be_made_is_an_error)
 {
     static const char *const programs[] = {"/bin/false", "/bin/true", "./missing"};
     settings s;
-    cr_assert(settings_parse_verb(&s, "claims", NULL, 0, 0, NULL) == EXIT_PASS);
+    cr_assert(settings_parse_verb(&s, "claims", NULL, claims_verb.options, 0, NULL) == EXIT_PASS);
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
         claim_run run = {.s = &s, .folder = "results", .program = programs[i]};
         capture();

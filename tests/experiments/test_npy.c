@@ -509,3 +509,36 @@ Test(npy, survives_random_mutations, .init = scratch_begin, .fini = scratch_end)
         expect_calm(&f, what);
     }
 }
+
+/* ---- Writing ---- */
+
+/* What is written is read again, to the last bit, and is laid out as the format says. */
+Test(npy, what_is_written_is_read, .init = scratch_begin, .fini = scratch_end)
+{
+    static const int64_t shape[] = {2, 3, 5, 7};
+    enum { COUNT = 2 * 3 * 5 * 7 };
+    double wide[COUNT];
+    float narrow[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        wide[i] = ldexp(1.0 + i / 211.0, i - 100);
+        narrow[i] = (float)wide[i];
+    }
+    for (int dimensions = 2; dimensions <= 4; dimensions++) {
+        const int64_t *sizes = shape + 4 - dimensions;
+        cr_assert(npy_write(".", "wide.npy", ATN_F64, dimensions, sizes, wide) == EXIT_PASS);
+        cr_assert(npy_write(".", "narrow.npy", ATN_F32, dimensions, sizes, narrow) == EXIT_PASS);
+        for (int type = 0; type < 2; type++) {
+            npy_array array;
+            char *path = must_format("%s.npy", type ? "narrow" : "wide");
+            cr_assert(npy_read(path, &array) == EXIT_PASS);
+            cr_expect(strcmp(array.dtype, type ? "<f4" : "<f8") == 0, "%s", array.dtype);
+            cr_expect(array.batch == (dimensions > 3 ? 2 : 1) && array.rows == 5 &&
+                      array.cols == 7 && array.heads == (dimensions > 2 ? 3 : 1));
+            int64_t count = array.batch * array.heads * array.rows * array.cols;
+            for (int64_t i = 0; i < count; i++)
+                cr_expect(array.data[i] == (type ? (double)narrow[i] : wide[i]), "%d", (int)i);
+            free(array.data);
+            free(path);
+        }
+    }
+}

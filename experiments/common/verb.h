@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A verb of the program: what follows `attnum`. */
+#ifndef EXPERIMENTS_VERB_H
+#define EXPERIMENTS_VERB_H
+
+#include "settings.h"
+
+typedef struct {
+    const char *name;
+    const char *operands; /* what words that are no options are: "[ID...]"; null: there are none */
+    const char *summary;  /* one line, for `attnum --help` */
+    unsigned options;     /* USES_... */
+    const char *out;      /* --out where not given */
+    /* What --help prints between the usage and the options. */
+    void (*help)(void);
+    /* Returns an exit code. */
+    int (*run)(const settings *s, int count, const char *const *words);
+} verb;
+
+/* The arguments after the verb: parsed, checked, and run. Returns an exit code. */
+int verb_run(const verb *v, int argc, char **argv);
+
+#endif
