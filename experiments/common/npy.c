@@ -115,7 +115,10 @@ static bool read_descr(reader *r)
         if (strcmp(name, element_types[i].name) == 0)
             r->type = &element_types[i];
     if (!r->type)
-        report_error("%s: descr: dtype '%s', " TYPES_EXPECTED, r->path, name);
+        report_error("%s: descr: dtype '%s', " TYPES_EXPECTED "%s", r->path, name,
+                     strcmp(name + strspn(name, "|<>"), "V2") == 0
+                         ? "; save bfloat16 as f4, which holds it exactly"
+                         : "");
     return r->type != NULL;
 }
 

@@ -18,8 +18,9 @@ typedef struct {
 /* Takes 2, 3 or 4 dimensions, f2, f4 or f8, either byte order, C or Fortran order. Returns an exit
  * code; on failure one line on stderr names the file, the field and what was expected: a missing or
  * truncated file, wrong magic or version, a malformed header, an object or integer dtype, a shape
- * that is empty, negative, does not fit the file's size or overflows, NaN or infinity. Never reads
- * or allocates more than the file's size warrants. */
+ * that is empty, negative, does not fit the file's size or overflows, NaN or infinity. So is 'V2',
+ * two bytes of no said meaning, which is how bfloat16 is saved: a guess could make a wrong verdict,
+ * and f4 holds bfloat16 exactly. Never reads or allocates more than the file's size warrants. */
 int npy_read(const char *path, npy_array *array);
 
 /* Writes f16, f32 or f64, in C order, as folder/name in format 1.0; there whole or not at all.
