@@ -2,7 +2,6 @@
 #include "list.h"
 
 #include <certified.h>
-#include <cjson/cJSON.h>
 #include <linear_algebra.h>
 #include <matrices.h>
 #include <stdlib.h>
@@ -223,25 +222,13 @@ static void print_table(const table *t)
 
 static void print_csv(const table *t)
 {
-    table_write_header(t, stdout);
-    for (int64_t row = 0; row < table_rows(t); row++)
-        table_write_row(t, row, stdout);
+    table_write_csv(t, stdout);
 }
 
 static void print_json(const table *t)
 {
-    cJSON *list = cJSON_CreateArray();
-    for (int64_t row = 0; row < table_rows(t); row++) {
-        cJSON *node = cJSON_CreateObject();
-        for (int i = 0; i < COLUMNS; i++)
-            if (!table_is_missing(t, row, i))
-                cJSON_AddStringToObject(node, columns[i].name, table_get_text(t, row, i));
-        cJSON_AddItemToArray(list, node);
-    }
-    char *text = cJSON_Print(list);
-    printf("%s\n", text ? text : "null");
-    cJSON_free(text);
-    cJSON_Delete(list);
+    table_write_json(t, stdout);
+    printf("\n");
 }
 
 static void (*const formats[])(const table *t) = {

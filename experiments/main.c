@@ -10,6 +10,7 @@
 #include "claims/claims.h"
 #include "common/experiment.h"
 #include "common/names.h"
+#include "common/printout.h"
 #include "common/report.h"
 #include "list.h"
 
@@ -117,9 +118,10 @@ static void help_run(const selection *chosen, unsigned used)
 static int run_selected(const selection *chosen, const settings *s)
 {
     int code = EXIT_SKIPPED;
-    printf("%% attnum %s: %s\n", ATN_VERSION, s->command);
+    printout_begin(s);
     for (int i = 0; i < chosen->count && !experiment_interrupted(); i++)
         code = exit_worst(code, experiment_run(chosen->items[i], s));
+    printout_end();
     return code;
 }
 

@@ -670,10 +670,11 @@ static int finish(const settings *s, const void *state, const table *raw, table 
     table *t = table_create(shown, SHARED + EACH * count);
     for (int64_t row = 0; row < table_rows(raw);)
         put_variant(raw, &row, count, dtypes, t);
-    table_print(t, table_rows(t), stdout);
-    printf("ratio: the worst of the rows judged, 1 is what rounding explains; digits: the fewest; "
-           "then how many p(ass), are m(arginal), F(AIL),\nor are s(kipped). Only a FAIL of f32 or "
-           "f64 fails the run.\n");
+    table_print(t, table_rows(t), report_stream());
+    report_text(
+        "ratio: the worst of the rows judged, 1 is what rounding explains; digits: the fewest; "
+        "then how many p(ass), are m(arginal), F(AIL),\nor are s(kipped). Only a FAIL of f32 or "
+        "f64 fails the run.\n");
     table_free(t);
     return EXIT_PASS;
 }

@@ -494,7 +494,7 @@ static void print_half(const table *raw)
         table_real(t, cell_real(raw, row, "first_nonfinite"));
         table_text(t, cell_text(raw, row, "outcome"));
     }
-    table_print(t, table_rows(t), stdout);
+    table_print(t, table_rows(t), report_stream());
     table_free(t);
 }
 
@@ -503,7 +503,7 @@ static int finish(const settings *s, const void *state, const table *raw, table 
     (void)s;
     (void)state;
     add_fits(raw, tables[1]);
-    printf("f16 at the largest n\n");
+    report_text("f16 at the largest n\n");
     print_half(raw);
     return EXIT_PASS;
 }

@@ -540,14 +540,16 @@ static void print_tables(table **tables)
                                           "largest",  "reference_ratio", "stage", "sample", "seed"};
     static const char *const residual[] = {"operator",       "variant", "value_dim", "residual",
                                            "row_difference", "stage",   "sample",    "seed"};
-    printf("weights, and their error against the reference over the rounding to be expected\n");
+    report_text(
+        "weights, and their error against the reference over the rounding to be expected\n");
     table_print_columns(tables[SUMMARY], summary, sizeof summary / sizeof *summary, LINES_SHOWN,
-                        stdout);
-    printf("M = Y V^+ for an attention matrix W: residual |M V - Y| / |Y|, which is rounding for "
-           "every linear operator\nwhatever W is, and row_difference |M_i - W_i| / |W_i|\n");
+                        report_stream());
+    report_text(
+        "M = Y V^+ for an attention matrix W: residual |M V - Y| / |Y|, which is rounding for "
+        "every linear operator\nwhatever W is, and row_difference |M_i - W_i| / |W_i|\n");
     table_print_columns(tables[RESIDUAL], residual, sizeof residual / sizeof *residual, LINES_SHOWN,
-                        stdout);
-    printf("xca has no map: it mixes channels, no token attends to another\n");
+                        report_stream());
+    report_text("xca has no map: it mixes channels, no token attends to another\n");
 }
 
 static int finish(const settings *s, const void *state, const table *raw, table **tables)

@@ -388,7 +388,7 @@ static int finish(const settings *s, const void *state, const table *raw, table 
             for (int64_t b = 0; b < table_rows(raw); b++)
                 if (are_paired(raw, a, b, &pairings[p]))
                     add_ratio(raw, a, b, pairings[p].quantity, tables[1]);
-    table_print_columns(tables[0], shown, sizeof shown / sizeof *shown, INT64_MAX, stdout);
+    table_print_columns(tables[0], shown, sizeof shown / sizeof *shown, INT64_MAX, report_stream());
     return EXIT_PASS;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bench/bench.h"
+#include "common/printout.h"
 
 static void print_help(void)
 {
@@ -17,8 +18,10 @@ static int run(const settings *s, int count, const char *const *words)
 {
     if (s->emit)
         return bench_write_tokens(s, s->emit);
-    printf("%% attnum %s: %s\n", ATN_VERSION, s->command);
-    return experiment_run(&bench, s);
+    printout_begin(s);
+    int code = experiment_run(&bench, s);
+    printout_end();
+    return code;
 }
 
 const verb bench_verb = {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* `attnum claims [ID...]`: the evidence first, then the verdicts. */
-#include <attnum/version.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,6 +8,7 @@
 #include "claims/report.h"
 #include "common/files.h"
 #include "common/names.h"
+#include "common/printout.h"
 #include "common/report.h"
 
 /* ---- Which claims ---- */
@@ -106,15 +106,15 @@ static void print_dry_run(const claim_run *run, const selection *chosen)
 /* "4 verdicts: holds 3, fails 1". */
 static void print_tally(const judged *all, int count)
 {
-    printf("%d verdict%s:", count, count == 1 ? "" : "s");
+    report_text("%d verdict%s:", count, count == 1 ? "" : "s");
     for (int kind = VERDICT_NONE, printed = 0; kind < VERDICT_COUNT; kind++) {
         int number = 0;
         for (int i = 0; i < count; i++)
             number += all[i].verdict.kind == (verdict_kind)kind;
         if (number > 0)
-            printf("%s %s %d", printed++ ? "," : "", verdict_name((verdict_kind)kind), number);
+            report_text("%s %s %d", printed++ ? "," : "", verdict_name((verdict_kind)kind), number);
     }
-    printf("\n");
+    report_text("\n");
 }
 
 static int judge_all(claim_run *run, const selection *chosen, bool keep)
@@ -126,12 +126,14 @@ static int judge_all(claim_run *run, const selection *chosen, bool keep)
                                       : exit_worst(code, judge_one(run, chosen->items[i], &all[i]));
     if (evidence_interrupted())
         report_note("claims: interrupted");
-    if (code != EXIT_ENVIRONMENT)
+    if (code != EXIT_ENVIRONMENT) {
         print_tally(all, chosen->count);
+        report_print_table(all, chosen->count);
+    }
     if (keep && code != EXIT_ENVIRONMENT) {
         code = exit_worst(code, report_write(run, all, chosen->count, code));
         if (code != EXIT_ENVIRONMENT)
-            printf("→ %s/claims.csv, %s/claims.md\n", run->folder, run->folder);
+            report_text("→ %s/claims.csv, %s/claims.md\n", run->folder, run->folder);
     }
     for (int i = 0; i < chosen->count; i++)
         verdict_free(&all[i].verdict);
@@ -162,7 +164,7 @@ static int run_claims(const settings *s, const selection *chosen)
     atn_context_options options = {.device = s->device, .threads = s->threads};
     claim_run run = {.s = s, .seed = (uint64_t)s->seeds.items[0], .program = "/proc/self/exe"};
     char *folder;
-    printf("%% attnum %s: %s\n\n", ATN_VERSION, s->command);
+    report_text("\n");
     if (s->dry_run) {
         print_dry_run(&run, chosen);
         return EXIT_PASS;
@@ -197,8 +199,11 @@ static int run(const settings *s, int count, const char *const *words)
 {
     selection chosen = {0};
     int code = select_claims(&chosen, count, words);
-    if (code == EXIT_PASS)
+    if (code == EXIT_PASS) {
+        printout_begin(s);
         code = run_claims(s, &chosen);
+        printout_end();
+    }
     free(chosen.items);
     return code;
 }
@@ -207,7 +212,7 @@ const verb claims_verb = {
     .name = "claims",
     .operands = "[ID...]",
     .summary = "the papers' statements, judged",
-    .options = USES_SEED | USES_THREADS | USES_OUT | USES_DRY_RUN,
+    .options = USES_SEED | USES_THREADS | USES_OUT | USES_DRY_RUN | USES_FORMAT,
     .help = print_help,
     .run = run,
 };

@@ -177,43 +177,15 @@ static int run_experiment(const claim_run *run, const evidence *e, const char *f
     return code;
 }
 
-/* The whole file, or null. */
-static char *read_text(const char *path)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *file = fopen(path, "r");
-    ssize_t length = file ? getdelim(&text, &size, EOF, file) : -1;
-    if (file)
-        fclose(file);
-    if (length >= 0)
-        return text;
-    free(text);
-    return NULL;
-}
-
-static int read_output(const char *path, const output_spec *output, table **read)
-{
-    char *text = read_text(path), *end = text ? strchr(text, '\n') : NULL;
-    table *t = table_create(output->columns, output->column_count);
-    bool good = end && table_read_rows(t, end + 1);
-    free(text);
-    if (good) {
-        *read = t;
-        return EXIT_PASS;
-    }
-    report_error("%s: expected the CSV of this version", path);
-    table_free(t);
-    return EXIT_ENVIRONMENT;
-}
-
 static int read_outputs(claim_run *run, const evidence *e)
 {
     const experiment *x = evidence_experiment(e);
     int code = EXIT_PASS;
     for (int i = 0; i < x->output_count && code == EXIT_PASS; i++) {
         char *below = evidence_path(e, i, ".csv"), *path = must_format("%s/%s", run->folder, below);
-        code = read_output(path, &x->outputs[i], &run->tables[(e - rows) * MAX_OUTPUTS + i]);
+        table *t = table_read_file(path, x->outputs[i].columns, x->outputs[i].column_count);
+        run->tables[(e - rows) * MAX_OUTPUTS + i] = t;
+        code = t ? EXIT_PASS : EXIT_ENVIRONMENT;
         free(path);
         free(below);
     }

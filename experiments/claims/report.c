@@ -7,6 +7,7 @@
 
 #include "common/files.h"
 #include "common/metadata.h"
+#include "common/printout.h"
 #include "common/report.h"
 
 static const char *or_empty(const char *text)
@@ -50,6 +51,8 @@ static void print_field(const char *title, const char *text)
 void report_print(const claim_run *run, const judged *j)
 {
     const verdict *v = &j->verdict;
+    if (!report_stream())
+        return;
     printf("%-4s %s\n", j->claim->id, verdict_name(v->kind));
     print_field("statement", j->claim->statement);
     print_field("source", j->claim->source);
@@ -123,22 +126,35 @@ static void add_row(table *t, const judged *j)
     free(paths);
 }
 
-static void write_csv(const claim_run *run, const judged *all, int count, int code, FILE *file)
+static const output_spec ledger_output = {"claims", "A verdict per statement of the papers.",
+                                          columns, sizeof columns / sizeof *columns};
+
+static table *make_table(const judged *all, int count)
 {
     table *t = table_create(columns, sizeof columns / sizeof *columns);
     for (int i = 0; i < count; i++)
         add_row(t, &all[i]);
-    table_write_header(t, file);
-    for (int64_t row = 0; row < table_rows(t); row++)
-        table_write_row(t, row, file);
+    return t;
+}
+
+void report_print_table(const judged *all, int count)
+{
+    table *t = make_table(all, count);
+    printout_tables("claims", &ledger_output, &t, 1);
+    table_free(t);
+}
+
+static void write_csv(const claim_run *run, const judged *all, int count, int code, FILE *file)
+{
+    table *t = make_table(all, count);
+    table_write_csv(t, file);
     table_free(t);
 }
 
 static void write_metadata(const claim_run *run, const judged *all, int count, int code, FILE *file)
 {
-    static const output_spec output = {"claims", "A verdict per statement of the papers.", columns,
-                                       sizeof columns / sizeof *columns};
-    static const experiment ledger = {.name = "claims", .outputs = &output, .output_count = 1};
+    static const experiment ledger = {
+        .name = "claims", .outputs = &ledger_output, .output_count = 1};
     metadata_write(&ledger, run->s, NULL, 0, "", code, file);
 }
 

@@ -10,8 +10,11 @@ typedef struct {
     verdict verdict;
 } judged;
 
-/* To stdout: the statement, the verdict, and the numbers. */
+/* To stdout for people: the statement, the verdict, and the numbers. */
 void report_print(const claim_run *run, const judged *j);
+
+/* To stdout for programs: the table of claims.csv. */
+void report_print_table(const judged *all, int count);
 
 /* Writes claims.csv with its metadata, and claims.md, into run->folder, whole or not at all. code:
  * the exit code of the run so far. Returns an exit code. */

@@ -3,7 +3,6 @@
 
 #include <stdarg.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -32,6 +31,27 @@ void report_note(const char *format, ...)
     va_list arguments;
     va_start(arguments, format);
     print_line("note: ", format, arguments);
+    va_end(arguments);
+}
+
+static bool is_silent;
+
+void report_silence(bool silent)
+{
+    is_silent = silent;
+}
+
+FILE *report_stream(void)
+{
+    return is_silent ? NULL : stdout;
+}
+
+void report_text(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    if (!is_silent)
+        vprintf(format, arguments);
     va_end(arguments);
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the program says on stderr, and the memory it cannot do without. */
+/* What the program says to people, and the memory it cannot do without. */
 #ifndef EXPERIMENTS_REPORT_H
 #define EXPERIMENTS_REPORT_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 /* The program's exit codes (README, "Exit codes"). */
 enum {
@@ -22,6 +23,12 @@ int exit_worst(int a, int b);
 /* "attnum: " and one line on stderr, clear of a progress bar; control characters become "?". */
 void report_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void report_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* What people read on stdout: report_stream is stdout, or null where a program reads it and people
+ * are told nothing (printout.h); table_print and report_text then print nothing. */
+void report_silence(bool silent);
+FILE *report_stream(void);
+void report_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* calloc of count * size; on overflow or failure one line on stderr and exit EXIT_ENVIRONMENT. */
 void *must_allocate(size_t count, size_t size);

@@ -499,7 +499,9 @@ static const option options[] = {
     {"emit-tokens", "FOLDER", USES_EMIT,
      "write the tokens that are timed to FOLDER as .npy files, and stop", .parse = parse_path,
      FIELD(emit)},
-    {"format", "NAME", USES_FORMAT, "table, csv or json (default table)", .parse = parse_format},
+    {"format", "NAME", USES_FORMAT,
+     "what stdout holds: text for people (table), or the tables alone as csv or json (default table)",
+     .parse = parse_format},
     {"seed", "LIST", USES_SEED, "seeds of everything drawn at random (default 1)",
      .parse = parse_integers, FIELD(seeds), .least = 0, .most = INT64_MAX},
     {"quick", NULL, USES_SWEEP, "a small version, for a first look", .parse = parse_quick},
@@ -615,6 +617,9 @@ static int check_together(const settings *s)
         report_error("--alpha: only --variant nr takes it");
     else if (s->grid_height && !file)
         report_error("--grid: only --input FILE.npy takes it");
+    else if (s->format != FORMAT_TABLE && (s->dry_run || s->emit))
+        report_error("--format %s: %s prints no tables; leave out one of them",
+                     format_names[s->format], s->dry_run ? "--dry-run" : "--emit-tokens");
     else if (narrow && s->device == ATN_CPU)
         report_error("--dtype %s: needs --device cuda; on the CPU expected f32 or f64", narrow);
     else if (atn_device_count(s->device, &reason) == 0) {

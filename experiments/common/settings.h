@@ -11,6 +11,8 @@
 
 #include <attnum/attnum.h>
 
+#include "table.h"
+
 /* Bits of experiment::options and verb::options. --help is always there; `attnum run` adds USES_RUN
  * for all experiments. */
 enum {
@@ -39,10 +41,9 @@ enum {
     USES_OUT = 1 << 28,       /* --out FOLDER */
     USES_DRY_RUN = 1 << 29,   /* --dry-run */
     USES_SWEEP = 1 << 30,     /* --quick --full --resume */
-    USES_RUN = USES_SEED | USES_THREADS | USES_OUT | USES_DRY_RUN | USES_SWEEP,
+    USES_RUN = USES_SEED | USES_THREADS | USES_OUT | USES_DRY_RUN | USES_SWEEP | USES_FORMAT,
 };
 
-typedef enum { FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON } table_format;
 typedef enum { EFFORT_QUICK, EFFORT_DEFAULT, EFFORT_FULL, EFFORT_COUNT } effort;
 
 typedef struct {

@@ -14,6 +14,7 @@
 #include "journal.h"
 #include "metadata.h"
 #include "plot.h"
+#include "printout.h"
 #include "progress.h"
 #include "report.h"
 
@@ -244,14 +245,6 @@ static int run_points(sweep *w)
 
 /* ---- Results ---- */
 
-static bool write_csv(const table *t, FILE *file)
-{
-    bool written = table_write_header(t, file);
-    for (int64_t row = 0; written && row < table_rows(t); row++)
-        written = table_write_row(t, row, file);
-    return written;
-}
-
 /* One output: the CSV in files[0], its metadata in files[1], both under temporary names. */
 static int write_output(const sweep *w, int output, const table *t, int run_code, new_file files[2])
 {
@@ -259,7 +252,7 @@ static int write_output(const sweep *w, int output, const table *t, int run_code
     char *json = must_format("%s-metadata.json", csv);
     int code = new_file_open(&files[0], w->folder, csv);
     if (code == EXIT_PASS) {
-        write_csv(t, files[0].file);
+        table_write_csv(t, files[0].file);
         code = new_file_close(&files[0]);
     }
     if (code == EXIT_PASS)
@@ -301,11 +294,12 @@ static table *collect(const sweep *w, int *code)
 
 static void print_summary(const sweep *w, table **tables, double seconds, bool failed, bool plots)
 {
-    printf("%s: %" PRId64 " points", w->e->name, w->points);
+    report_text("%s: %" PRId64 " points", w->e->name, w->points);
     for (int i = 0; i < w->e->output_count; i++)
-        printf(", %" PRId64 " rows → %s/%s.csv", table_rows(tables[i]), w->folder,
-               w->e->outputs[i].name);
-    printf(" (%.1f s)%s%s\n", seconds, failed ? ", a check failed" : "", plots ? "" : ", no plots");
+        report_text(", %" PRId64 " rows → %s/%s.csv", table_rows(tables[i]), w->folder,
+                    w->e->outputs[i].name);
+    report_text(" (%.1f s)%s%s\n", seconds, failed ? ", a check failed" : "",
+                plots ? "" : ", no plots");
     fflush(stdout);
 }
 
@@ -318,7 +312,7 @@ static int make_tables(const sweep *w, table *raw, table **tables)
                         : table_create(w->e->outputs[i].columns, w->e->outputs[i].column_count);
     if (w->e->finish)
         return w->e->finish(w->s, w->state, raw, tables);
-    table_print(raw, ROWS_SHOWN, stdout);
+    table_print(raw, ROWS_SHOWN, report_stream());
     return EXIT_PASS;
 }
 
@@ -335,6 +329,7 @@ static int finish(sweep *w, double start)
     if (!is_fault(code)) {
         bool plots = !w->e->plot || plot_experiment(w->e, w->folder);
         print_summary(w, tables, progress_seconds() - start, code == EXIT_CHECK, plots);
+        printout_tables(w->e->name, w->e->outputs, tables, w->e->output_count);
     }
     for (int i = 0; i < w->e->output_count; i++)
         if (tables[i] != raw)
@@ -367,12 +362,32 @@ static bool is_complete(const sweep *w, int *code)
     return complete;
 }
 
-static void skip_complete(const sweep *w, int code)
+/* Prints the published tables, from their files. */
+static bool print_complete(const sweep *w)
+{
+    table *tables[MAX_OUTPUTS] = {0};
+    bool read = true;
+    for (int i = 0; i < w->e->output_count && read; i++) {
+        const output_spec *output = &w->e->outputs[i];
+        char *path = must_format("%s/%s.csv", w->folder, output->name);
+        tables[i] = table_read_file(path, output->columns, output->column_count);
+        read = tables[i] != NULL;
+        free(path);
+    }
+    if (read)
+        printout_tables(w->e->name, w->e->outputs, tables, w->e->output_count);
+    for (int i = 0; i < w->e->output_count; i++)
+        table_free(tables[i]);
+    return read;
+}
+
+static int skip_complete(const sweep *w, int code)
 {
     report_note("%s: already complete in %s%s", w->e->name, w->folder,
                 code == EXIT_CHECK ? "; a check failed in it" : "");
     if (w->e->plot && !plot_is_there(w->e, w->folder))
         plot_experiment(w->e, w->folder);
+    return printout_takes_tables() && !print_complete(w) ? EXIT_ENVIRONMENT : code;
 }
 
 /* Runs the points, and publishes what they give. */
@@ -405,7 +420,7 @@ static int run_prepared(sweep *w)
                       : must_format("%s", w->s->out);
     w->fingerprint = make_fingerprint(w);
     if (w->s->resume && is_complete(w, &code))
-        skip_complete(w, code);
+        code = skip_complete(w, code);
     else
         code = run_all(w);
     free(w->fingerprint);
@@ -435,7 +450,7 @@ int experiment_run(const experiment *e, const settings *s)
                    e->raw_columns ? e->raw_column_count : e->outputs[0].column_count};
     int code = e->prepare(s, &w.state, &w.points);
     if (code == EXIT_PASS && w.points == 0) {
-        printf("%s: no points for these options\n", e->name);
+        report_text("%s: no points for these options\n", e->name);
         code = EXIT_SKIPPED;
     } else if (code == EXIT_PASS)
         code = s->dry_run ? print_points(&w) : run_prepared(&w);

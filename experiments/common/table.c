@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 
 #include "report.h"
 
@@ -335,6 +336,81 @@ bool table_write_row(const table *t, int64_t row, FILE *file)
     return !ferror(file);
 }
 
+bool table_write_csv(const table *t, FILE *file)
+{
+    bool written = table_write_header(t, file);
+    for (int64_t row = 0; written && row < table_rows(t); row++)
+        written = table_write_row(t, row, file);
+    return written;
+}
+
+/* ---- JSON ---- */
+
+/* The length of the UTF-8 character at text, which is not empty; 0 if there is none: RFC 3629 has
+ * no overlong forms, no surrogates, nothing above U+10FFFF. */
+static int utf8_length(const char *text)
+{
+    const unsigned char *c = (const unsigned char *)text;
+    int length = c[0] < 0x80 ? 1 : c[0] < 0xc2 ? 0 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : 4;
+    if (c[0] > 0xf4)
+        return 0;
+    for (int i = 1; i < length; i++)
+        if ((c[i] & 0xc0) != 0x80)
+            return 0;
+    bool overlong = (c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xf0 && c[1] < 0x90);
+    bool outside = (c[0] == 0xed && c[1] > 0x9f) || (c[0] == 0xf4 && c[1] > 0x8f);
+    return overlong || outside ? 0 : length;
+}
+
+static void write_json_text(const char *text, FILE *file)
+{
+    putc('"', file);
+    while (*text) {
+        int length = utf8_length(text);
+        if (length == 0)
+            fputs("\\ufffd", file);
+        else if (*text == '"' || *text == '\\')
+            fprintf(file, "\\%c", *text);
+        else if ((unsigned char)*text < ' ' || *text == 127)
+            fprintf(file, "\\u%04x", (unsigned)*text);
+        else
+            fwrite(text, 1, (size_t)length, file);
+        text += length ? length : 1;
+    }
+    putc('"', file);
+}
+
+static void write_json_cell(column_type type, const cell *c, FILE *file)
+{
+    if (c->missing)
+        fputs("null", file);
+    else if (type == COLUMN_TEXT)
+        write_json_text(c->as.text, file);
+    else {
+        const char *quote = type == COLUMN_REAL && !isfinite(c->as.real) ? "\"" : "";
+        fputs(quote, file);
+        write_cell(type, c, file);
+        fputs(quote, file);
+    }
+}
+
+bool table_write_json(const table *t, FILE *file)
+{
+    putc('[', file);
+    for (int64_t row = 0; row < table_rows(t); row++) {
+        fputs(row ? ",\n{" : "\n{", file);
+        for (int i = 0; i < t->count; i++) {
+            fprintf(file, "%s\"%s\": ", i ? ", " : "", t->columns[i].name);
+            write_json_cell(t->columns[i].type, get_cell(t, row, i), file);
+        }
+        putc('}', file);
+    }
+    putc(']', file);
+    return !ferror(file);
+}
+
+/* ---- Reading ---- */
+
 /* A number is taken only if writing it gives back the same text: no blanks, no signs, no digits
  * that were not written by write_cell. */
 static bool read_number(table *t, const char *field)
@@ -453,7 +529,51 @@ bool table_read_rows(table *t, const char *text)
     return text != NULL;
 }
 
-/* For people: short numbers, "-" for what is missing. To be freed. */
+/* The whole file, or null. */
+static char *read_text(const char *path)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = fopen(path, "r");
+    ssize_t length = file ? getdelim(&text, &size, EOF, file) : -1;
+    if (file)
+        fclose(file);
+    if (length >= 0 && strlen(text) == (size_t)length)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* What follows the names of the table's columns and their line's end; null for other names. */
+static const char *skip_header(const table *t, const char *text)
+{
+    for (int i = 0; i < t->count; i++) {
+        size_t length = strlen(t->columns[i].name);
+        if (strncmp(text, t->columns[i].name, length) != 0 ||
+            text[length] != (i + 1 < t->count ? ',' : '\n'))
+            return NULL;
+        text += length + 1;
+    }
+    return text;
+}
+
+table *table_read_file(const char *path, const column *columns, int count)
+{
+    table *t = table_create(columns, count);
+    char *text = read_text(path);
+    const char *rows = text ? skip_header(t, text) : NULL;
+    bool read = rows && table_read_rows(t, rows);
+    free(text);
+    if (read)
+        return t;
+    report_error("%s: expected the CSV of this version", path);
+    table_free(t);
+    return NULL;
+}
+
+/* ---- For people ---- */
+
+/* Short numbers, "-" for what is missing. To be freed. */
 static char *print_cell(const table *t, int64_t row, int col)
 {
     const cell *c = get_cell(t, row, col);
@@ -495,6 +615,8 @@ static int column_width(const table *t, int64_t rows, int col)
 
 void table_print(const table *t, int64_t limit, FILE *file)
 {
+    if (!file)
+        return;
     int64_t rows = table_rows(t) < limit ? table_rows(t) : limit;
     int *widths = must_allocate((size_t)t->count, sizeof *widths);
     for (int i = 0; i < t->count; i++) {

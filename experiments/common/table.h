@@ -19,6 +19,9 @@ typedef struct {
 
 typedef struct table table;
 
+/* --format: for people (table_print), or for programs. */
+typedef enum { FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON } table_format;
+
 table *table_create(const column *columns, int count); /* columns must outlive the table */
 void table_free(table *t);
 
@@ -61,6 +64,17 @@ void table_append(table *into, const table *from);
  * false; missing is empty, an empty text is "". Return false on a write error. */
 bool table_write_header(const table *t, FILE *file);
 bool table_write_row(const table *t, int64_t row, FILE *file);
+bool table_write_csv(const table *t, FILE *file); /* both, whole */
+
+/* JSON: an array with an object per row, the columns in order. Numbers are numbers (%.17g; integers
+ * whole, whatever their size), booleans true and false, missing is null. JSON has no NaN and no
+ * infinity: they are the texts "nan", "inf" and "-inf", as in CSV. Bytes of a text that are no
+ * UTF-8 become U+FFFD. */
+bool table_write_json(const table *t, FILE *file);
+
+/* The table in a file that holds what table_write_csv writes for these columns; null, and one line
+ * on stderr, for any other. */
+table *table_read_file(const char *path, const column *columns, int count);
 
 /* Reads one record of table_write_row's form, with or without its LF, into a new row; or all the
  * records that `text` holds. Anything table_write_row would not have written is refused: false, and
@@ -73,7 +87,8 @@ bool table_read_rows(table *t, const char *text);
 bool table_rows_agree(const table *t, int64_t a, int64_t b, const char *const *names, int count);
 bool table_row_is_first(const table *t, int64_t row, const char *const *names, int count);
 
-/* For people: aligned columns, reals %.4g, "-" for missing; at most `limit` rows. */
+/* For people: aligned columns, reals %.4g, "-" for missing; at most `limit` rows. Nothing where
+ * file is null (report_stream). */
 void table_print(const table *t, int64_t limit, FILE *file);
 /* The same of some columns. */
 void table_print_columns(const table *t, const char *const *names, int count, int64_t limit,

@@ -527,8 +527,9 @@ static void print_curves(const sweep *w, const curve *curves)
         curve_key key = key_of(w, i);
         print_curve(t, w, &key, &curves[i]);
     }
-    printf("mean |A X A - A|_2 / |A|_2, the papers' metric, and mean |Pi - A X|_2 on A's range\n");
-    table_print(t, table_rows(t), stdout);
+    report_text(
+        "mean |A X A - A|_2 / |A|_2, the papers' metric, and mean |Pi - A X|_2 on A's range\n");
+    table_print(t, table_rows(t), report_stream());
     table_free(t);
 }
 

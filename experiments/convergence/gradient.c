@@ -297,9 +297,9 @@ static int finish(const settings *s, const void *state, const table *raw, table 
         for (int i = 0; i < 4; i++)
             table_real(t, cell_real(raw, row, numbers[i]));
     }
-    printf("relative error of the derivative of X_%d in one random direction, first samples\n",
-           w->iterations);
-    table_print(t, LINES_SHOWN, stdout);
+    report_text("relative error of the derivative of X_%d in one random direction, first samples\n",
+                w->iterations);
+    table_print(t, LINES_SHOWN, report_stream());
     table_free(t);
     return EXIT_PASS;
 }

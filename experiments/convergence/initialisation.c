@@ -401,11 +401,11 @@ static void print_rows(const settings *s, const table *rows)
                 copy_text(t, rows, row, "status_t20");
             }
         }
-    printf(
+    report_text(
         "margin 1 - alpha lambda_max^2 (in exact arithmetic the iteration converges iff above -1), "
         "halvings n, |A X A - A|_2 / |A|_2 and status after 20 steps\n");
-    table_print(t, LINES_SHOWN, stdout);
-    printf(
+    table_print(t, LINES_SHOWN, report_stream());
+    report_text(
         "where all row sums are equal, 2/|A|_1^2 (paper) puts lambda_max on the boundary, margin -1 "
         "but for a few u, and does\nnot converge in exact arithmetic; 1.8/|A|_1^2 (safe) repairs "
         "it, see t=20. Rounding errors double in every step on the\nboundary and in the null "

@@ -643,7 +643,7 @@ static void print_by_kappa(const sweep *w, const table *rows, const char *spectr
                                   : table_get_real(rows, row, col));
         }
     }
-    table_print(t, LINES_SHOWN, stdout);
+    table_print(t, LINES_SHOWN, report_stream());
     table_free(t);
 }
 
@@ -675,12 +675,12 @@ static void print_inputs(const table *rows, int metric)
         lowest = fmin(lowest, ratio);
         highest = fmax(highest, ratio);
     }
-    printf("inputs, %s: both reach 1e-6 on %" PRId64 " of %" PRId64 " matrices",
-           metric_names[metric], known, count);
+    report_text("inputs, %s: both reach 1e-6 on %" PRId64 " of %" PRId64 " matrices",
+                metric_names[metric], known, count);
     if (known > 0)
-        printf(", with %.3g to %.3g times fewer products, at least 2.4 on %" PRId64, lowest,
-               highest, enough);
-    printf("\n");
+        report_text(", with %.3g to %.3g times fewer products, at least 2.4 on %" PRId64, lowest,
+                    highest, enough);
+    report_text("\n");
 }
 
 static int finish(const settings *s, const void *state, const table *raw, table **tables)
@@ -691,10 +691,10 @@ static int finish(const settings *s, const void *state, const table *raw, table 
     (void)tables;
     for (int i = 0; i < 2; i++)
         for (int metric = 0; metric < METRICS; metric++) {
-            printf("products until %s < 1e-6, by condition number: %s (%s)\n", metric_names[metric],
-                   spectra[i], arithmetic[i]);
+            report_text("products until %s < 1e-6, by condition number: %s (%s)\n",
+                        metric_names[metric], spectra[i], arithmetic[i]);
             print_by_kappa(w, raw, spectra[i], metric, "products", NULL);
-            printf(
+            report_text(
                 "products of nr-soft over those of chebyshev-2 from alpha I (stated: at least 2.4)\n");
             print_by_kappa(w, raw, spectra[i], metric, "fewer_than_soft", claimed());
         }

@@ -654,9 +654,10 @@ static void print_summary(const table *t)
             else
                 table_real(lines, table_get_real(t, row, col));
         }
-    printf("medians; law: k* = log2(1/u) + 3, floor = 0.14 sqrt(u), for numerically rank-deficient "
-           "A\n");
-    table_print(lines, LINES_SHOWN, stdout);
+    report_text(
+        "medians; law: k* = log2(1/u) + 3, floor = 0.14 sqrt(u), for numerically rank-deficient "
+        "A\n");
+    table_print(lines, LINES_SHOWN, report_stream());
     table_free(lines);
 }
 

@@ -414,5 +414,5 @@ void formulas_print(const table *t)
     enum { SHOWN = 9 };
     static const char *const names[SHOWN] = {"statement", "operator", "quantity", "n",    "m",
                                              "heads",     "printed",  "counted",  "ratio"};
-    table_print_columns(t, names, SHOWN, table_rows(t), stdout);
+    table_print_columns(t, names, SHOWN, table_rows(t), report_stream());
 }

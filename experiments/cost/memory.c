@@ -467,11 +467,11 @@ static int finish(const settings *s, const void *state, const table *raw, table 
             put_fit(tables[1], raw, start, end, quantities[i]);
         put_summary(summary, raw, start, end);
     }
-    table_print(summary, table_rows(summary), stdout);
+    table_print(summary, table_rows(summary), report_stream());
     table_free(summary);
     const sweep *w = state;
     if (w->obstacle)
-        printf("bytes_measured is left out: %s\n", w->obstacle);
+        report_text("bytes_measured is left out: %s\n", w->obstacle);
     return EXIT_PASS;
 }
 

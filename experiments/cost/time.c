@@ -497,11 +497,11 @@ static int finish(const settings *s, const void *state, const table *raw, table 
         table_copy(t, raw, row, table_column(raw, "dirty"));
         table_real(t, 1e6 * cell_real(raw, row, "a_seconds"));
     }
-    printf("time A / time B, one thread, f32\n");
-    table_print(t, table_rows(t), stdout);
+    report_text("time A / time B, one thread, f32\n");
+    table_print(t, table_rows(t), report_stream());
     table_free(t);
     add_fits(raw, tables[1]);
-    table_print(tables[1], table_rows(tables[1]), stdout);
+    table_print(tables[1], table_rows(tables[1]), report_stream());
     return EXIT_PASS;
 }
 

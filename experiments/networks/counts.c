@@ -167,7 +167,7 @@ static void print_rows(const table *t)
                                              "counted_gmacs",
                                              "gmacs_ratio",
                                              "counted_gmacs_no_inverse"};
-    table_print_columns(t, names, SHOWN, table_rows(t), stdout);
+    table_print_columns(t, names, SHOWN, table_rows(t), report_stream());
 }
 
 static int finish(const settings *s, const void *state, const table *raw, table **tables)

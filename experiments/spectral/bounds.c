@@ -471,7 +471,7 @@ static int finish(const settings *s, const void *state, const table *raw, table 
         table_create(summary_columns, (int)(sizeof summary_columns / sizeof *summary_columns));
     for (int i = 0; i < STATEMENTS; i++)
         summarise(raw, &statements[i], summary);
-    table_print(summary, table_rows(summary), stdout);
+    table_print(summary, table_rows(summary), report_stream());
     table_free(summary);
     return EXIT_PASS;
 }

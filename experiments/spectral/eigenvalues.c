@@ -98,7 +98,7 @@ static int finish(const settings *s, const void *state, const table *raw, table 
         table_integer(summary, half);
         row += p->m;
     }
-    table_print(summary, table_rows(summary), stdout);
+    table_print(summary, table_rows(summary), report_stream());
     table_free(summary);
     return EXIT_PASS;
 }

@@ -361,10 +361,11 @@ static void say_what_is_certified(const table *raw)
     const char *remedy = ref_certify_library()
                              ? " (see --certify)"
                              : ": this build has no FLINT and Arb to certify them";
-    printf("%" PRId64 " rows certified, %" PRId64 " with lower bounds only", certified, bounds);
+    report_text("%" PRId64 " rows certified, %" PRId64 " with lower bounds only", certified,
+                bounds);
     if (singular > 0)
-        printf(", %" PRId64 " of them singular", singular);
-    printf("%s\n", bounds > singular ? remedy : "");
+        report_text(", %" PRId64 " of them singular", singular);
+    report_text("%s\n", bounds > singular ? remedy : "");
 }
 
 static int finish(const settings *s, const void *state, const table *raw, table **tables)
@@ -383,7 +384,7 @@ static int finish(const settings *s, const void *state, const table *raw, table 
     free(taken.m);
     free(taken.y);
     say_what_is_certified(raw);
-    table_print(tables[1], table_rows(tables[1]), stdout);
+    table_print(tables[1], table_rows(tables[1]), report_stream());
     return EXIT_PASS;
 }
 

@@ -504,7 +504,7 @@ static int finish(const settings *s, const void *state, const table *raw, table 
             add_fit(raw, row, n, norms, tables[1]);
     free(norms);
     free(n);
-    table_print(tables[1], table_rows(tables[1]), stdout);
+    table_print(tables[1], table_rows(tables[1]), report_stream());
     return EXIT_PASS;
 }
 

@@ -630,7 +630,7 @@ static int finish(const settings *s, const void *state, const table *raw, table 
         if (table_row_is_first(raw, row, keys, KEYS) &&
             cell_is(raw, row, "sampler", samplers[0].name))
             summarise_all(raw, row, tables[1]);
-    table_print(tables[1], table_rows(tables[1]), stdout);
+    table_print(tables[1], table_rows(tables[1]), report_stream());
     return EXIT_PASS;
 }
 

@@ -3,6 +3,7 @@
 # test_run.sh PROGRAM: experiments run for real: bad input, whole output, the same bits from any
 # number of threads, kills.
 set -u
+here=$(realpath "$(dirname "$0")")
 . "$(dirname "$0")/checks.sh"
 
 # npy NAME DESCR SHAPE: writes the head of a format 1.0 file; the data follow from stdin.
@@ -83,9 +84,13 @@ done
 check "nothing else is left" $?
 
 # ---- a file whose tokens are on no grid ----
-attnum run all --quick --input line.npy --dtype f64 --out line
+attnum run all --quick --input line.npy --dtype f64 --out line --format json
 expect_exit 0
 expect_quiet
+if command -v python3 >/dev/null; then
+    python3 "$here/same_tables.py" stdout line >differences 2>&1
+    check "stdout holds every table and nothing else: $(head -n 1 differences)" $?
+fi
 [ "$(cut -d, -f2 line/spectral/norm_growth.csv | sort -n -u | tr '\n' ' ')" = 'm 4 9 15 20 30 60 ' ]
 check "windows give the nearest to each usual m" $?
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tables: what is written as CSV reads back the same, and nothing else is read. */
+#include <cjson/cJSON.h>
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/report.h"
 #include "common/table.h"
+#include "scratch.h"
 
 static const column columns[] = {
     {"name", COLUMN_TEXT, "", "a text"},
@@ -349,5 +352,154 @@ Test(table, rows_agree_column_by_column)
         cr_expect(table_row_is_first(t, row, names, 4) == (row != 1), "row %d", row);
     }
     cr_expect(table_rows_agree(t, 3, 3, names, 4)); /* both missing */
+    table_free(t);
+}
+
+static char *write_json(const table *t)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    cr_assert(table_write_json(t, file));
+    fclose(file);
+    return text;
+}
+
+Test(table, writes_json_to_the_byte)
+{
+    static const char expected[] =
+        "[\n{\"name\": \"a\", \"count\": 9223372036854775807, \"value\": 0.10000000000000001, "
+        "\"holds\": true},\n"
+        "{\"name\": null, \"count\": null, \"value\": null, \"holds\": null},\n"
+        "{\"name\": \"\", \"count\": -1, \"value\": \"nan\", \"holds\": false},\n"
+        "{\"name\": \"\\u000a\\\"\\\\\", \"count\": 0, \"value\": \"-inf\", \"holds\": false}]";
+    table *t = table_create(columns, 4);
+    char *text = write_json(t);
+    cr_expect_str_eq(text, "[]", "%s", text);
+    free(text);
+    cr_assert(table_read_rows(t, "a,9223372036854775807,0.10000000000000001,true\n,,,\n"
+                                 "\"\",-1,nan,false\n\"\n\"\"\\\",0,-inf,false\n"));
+    text = write_json(t);
+    cr_expect_str_eq(text, expected, "%s", text);
+    free(text);
+    table_free(t);
+}
+
+/* cJSON's opinion of a cell; its numbers are doubles. */
+static bool json_agrees(const cJSON *node, const table *t, int64_t row)
+{
+    double value = cell_real(t, row, "value");
+    const cJSON *number = cJSON_GetObjectItem(node, "value");
+    const char *spelled = isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+    bool same =
+        cJSON_GetObjectItem(node, "count")->valuedouble == (double)cell_integer(t, row, "count");
+    same &= cJSON_IsTrue(cJSON_GetObjectItem(node, "holds")) == cell_boolean(t, row, "holds");
+    if (isfinite(value))
+        return same && cJSON_IsNumber(number) &&
+               memcmp(&number->valuedouble, &value, sizeof value) == 0;
+    return same && cJSON_IsString(number) && strcmp(number->valuestring, spelled) == 0;
+}
+
+Test(table, json_is_what_another_parser_reads)
+{
+    table *t = fill_all();
+    char *text = write_json(t);
+    cJSON *list = cJSON_Parse(text), *node;
+    cr_assert(list && cJSON_GetArraySize(list) == ROWS);
+    int64_t row = 0;
+    cJSON_ArrayForEach(node, list)
+    {
+        const char *name = cell_text(t, row, "name");
+        const char *read = cJSON_GetObjectItem(node, "name")->valuestring;
+        cr_expect(strcmp(read, strchr(name, '\xff') ? "\xc3\xa9\xef\xbf\xbd" : name) == 0, "%s",
+                  read);
+        cr_expect(json_agrees(node, t, row), "row %d", (int)row);
+        row++;
+    }
+    cJSON_Delete(list);
+    free(text);
+    table_free(t);
+}
+
+Test(table, json_holds_utf8_whatever_a_text_holds)
+{
+    static const char *const kept[] = {
+        "\x7e",         "\xc2\x80",     "\xdf\xbf",         "\xe0\xa0\x80",
+        "\xed\x9f\xbf", "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"};
+    static const struct {
+        const char *text;
+        int replaced;
+    } wrong[] = {{"\x80", 1},
+                 {"\xc1\x80", 2},
+                 {"\xc2", 1},
+                 {"\xe0\x9f\x80", 3},
+                 {"\xed\xa0\x80", 3},
+                 {"\xf0\x8f\x80\x80", 4},
+                 {"\xf4\x90\x80\x80", 4},
+                 {"\xf5\x80\x80\x80", 4},
+                 {"\xe2\x82", 2},
+                 {"\xff", 1}};
+    static const column name = {"x", COLUMN_TEXT, "", ""};
+    for (size_t i = 0; i < sizeof kept / sizeof *kept + sizeof wrong / sizeof *wrong; i++) {
+        size_t k = sizeof kept / sizeof *kept;
+        char expected[64] = "[\n{\"x\": \"";
+        table *t = table_create(&name, 1);
+        table_text(t, i < k ? kept[i] : wrong[i - k].text);
+        for (int n = 0; i >= k && n < wrong[i - k].replaced; n++)
+            strcat(expected, "\\ufffd");
+        strcat(strcat(expected, i < k ? kept[i] : ""), "\"}]");
+        char *text = write_json(t);
+        cr_expect_str_eq(text, expected, "%zu: %s", i, text);
+        free(text);
+        table_free(t);
+    }
+}
+
+Test(table, a_file_is_read_only_as_it_was_written, .init = scratch_begin, .fini = scratch_end)
+{
+    static const char *const wrong[] = {
+        "",
+        "name,count,value,holds",
+        "name,count,value\n",
+        "name,count,value,hold\n",
+        "name,count,value,holds,more\n",
+        "name,value,count,holds\n",
+        "name,count,value,holds\na,1,0.50,true\n",
+        "name,count,value,holds\na,1,0.5,true\n\nb",
+    };
+    static const char good[] = "name,count,value,holds\na,1,0.5,true\n";
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        scratch_write("x.csv", wrong[i], strlen(wrong[i]));
+        capture();
+        cr_expect_null(table_read_file("x.csv", columns, 4), "%s", wrong[i]);
+        cr_expect(is_one_line_with(captured(), "x.csv: expected"));
+    }
+    scratch_write("x.csv", good, sizeof good); /* and a NUL */
+    capture();
+    cr_expect_null(table_read_file("x.csv", columns, 4));
+    cr_expect_null(table_read_file("none.csv", columns, 4));
+    captured();
+    scratch_write("x.csv", good, sizeof good - 1);
+    table *t = table_read_file("x.csv", columns, 4);
+    cr_assert(t && table_rows(t) == 1);
+    FILE *file = fopen("y.csv", "w");
+    cr_assert(table_write_csv(t, file));
+    fclose(file);
+    size_t size;
+    unsigned char *again = scratch_read("y.csv", &size);
+    cr_expect(size == sizeof good - 1 && memcmp(again, good, size) == 0);
+    free(again);
+    table_free(t);
+}
+
+Test(table, nothing_is_printed_where_people_are_told_nothing)
+{
+    table *t = fill_all();
+    report_silence(true);
+    cr_expect_null(report_stream());
+    table_print(t, 10, report_stream());
+    table_print_columns(t, (const char *const[]){"name"}, 1, 10, report_stream());
+    report_silence(false);
+    cr_expect_eq(report_stream(), stdout);
     table_free(t);
 }

@@ -1,0 +1,100 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# test_format.sh PROGRAM: what stdout holds under --format: the tables alone, as they are in the files.
+set -u
+here=$(realpath "$(dirname "$0")")
+. "$(dirname "$0")/checks.sh"
+
+# expect_json FOLDER: stdout is JSON and holds the folder's CSVs.
+expect_json() {
+    command -v python3 >/dev/null || return 0
+    python3 "$here/same_tables.py" stdout "$1" >differences 2>&1
+    check "is JSON, of the tables in $1: $(head -n 1 differences)" $?
+}
+
+# ---- one table, two tables ----
+one='run convergence/initialisation --quick'
+attnum $one --out one --format csv
+expect_exit 0
+expect_quiet
+cmp -s stdout one/convergence/initialisation.csv
+check "CSV on stdout is the file" $?
+two='run cost/counts networks/counts --quick'
+attnum $two --out two --format csv
+expect_exit 0
+expect_quiet
+echo >empty
+cat two/cost/counts.csv empty two/cost/counts_formulas.csv empty two/networks/counts.csv empty \
+    two/networks/counts_parts.csv | cmp -s - stdout
+check "tables are parted by an empty line" $?
+attnum $two --out two --format json
+expect_exit 0
+expect_quiet
+expect_json two
+attnum $one --out one --format=table
+expect_exit 0
+expect_stdout '% attnum '
+expect_stdout 'rows'
+
+# ---- complete already, or nothing to do ----
+attnum $one --out one --format csv --resume
+expect_exit 0
+cmp -s stdout one/convergence/initialisation.csv
+check "CSV of results that are there already" $?
+attnum $two --out two --format json --resume
+expect_exit 0
+expect_json two
+printf 'a\n' >one/convergence/initialisation.csv
+attnum $one --out one --format csv --resume
+! grep -qx a stdout
+check "a file that is none of ours is not printed" $?
+attnum run convergence/curves --input missing.npy --format json
+expect_exit 3
+[ "$(tr -d '\n' <stdout)" = '{}' ]
+check "a run without results is an empty object" $?
+
+# ---- claims, list ----
+attnum claims S11 S20 --out kept --format csv
+expect_exit 0
+expect_quiet
+cmp -s stdout kept/claims.csv
+check "CSV on stdout is claims.csv" $?
+attnum claims S11 S20 --format json
+expect_exit 0
+mkdir only && cp kept/claims.csv only
+expect_json only
+attnum list --format csv
+mkdir list && cp stdout list/list.csv
+attnum list --format json
+expect_exit 0
+{
+    printf '{"list": {"list": '
+    cat stdout
+    printf '}}'
+} >wrapped && mv wrapped stdout
+expect_json list
+
+# ---- texts that JSON has to write otherwise ----
+name=$(printf 'quote"back\\slash\ttab\377.npy')
+{
+    printf '\223NUMPY\001\000\166\000%-117s\n' "{'descr': '<f8', 'fortran_order': False, 'shape': (16, 2), }"
+    seq 1 16 | awk '{ printf "abcdefg?hijklmn@" }'
+} >"$name"
+attnum run spectral/eigenvalues --quick --input "$name" --m 4 --out named --format json
+expect_exit 0
+expect_stdout 'quote\"back\\slash\u0009tab\ufffd.npy'
+if command -v python3 >/dev/null; then
+    python3 -m json.tool stdout >parsed 2>&1
+    check "is JSON" $?
+fi
+
+# ---- what prints no table ----
+attnum $one --dry-run --format csv
+expect_usage '--format csv' '--dry-run'
+attnum claims S11 --dry-run --format json
+expect_usage '--format json' '--dry-run'
+attnum bench --quick --emit-tokens tokens --format csv
+expect_usage '--format csv' '--emit-tokens'
+attnum $one --format xml
+expect_usage "--format 'xml'" 'table, csv, json'
+finish
