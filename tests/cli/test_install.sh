@@ -37,6 +37,9 @@ done
 # the first prints what its comment says
 grep -qx 'not converged: X\[0\]\[0\] = 0' "$target/example1.out"
 
+for file in share/man/man1/attnum.1 share/bash-completion/completions/attnum; do
+    [ -s "$prefix/$file" ] || { echo "$file is not installed"; exit 1; }
+done
 cd "$target"
 "$prefix/bin/attnum" run convergence/initialisation --quick --out here \
     >"$target/run" 2>&1 || { cat "$target/run"; exit 1; }
