@@ -39,8 +39,7 @@ static void print_json(const char *owner, const output_spec *outputs, table *con
     printf("}");
 }
 
-void printout_tables(const char *owner, const output_spec *outputs, table *const *tables,
-                     int count)
+void printout_tables(const char *owner, const output_spec *outputs, table *const *tables, int count)
 {
     if (format == FORMAT_JSON)
         print_json(owner, outputs, tables, count);

@@ -14,7 +14,8 @@
 void printout_begin(const settings *s);
 /* Whether the tables are wanted here. */
 bool printout_takes_tables(void);
-/* The published tables of an experiment or a verb, by its name; for people: nothing, they have their own. */
+/* The published tables of an experiment or a verb, by its name; for people: nothing, they have
+ * their own. */
 void printout_tables(const char *owner, const output_spec *outputs, table *const *tables,
                      int count);
 /* Last, also after a failure: what JSON closes with. */

@@ -69,6 +69,11 @@ while read -r words; do
     attnum ${words%%|*} --help
     expect_exit 0
 done <examples
+"$program" list claims --format csv | cut -d, -f2 | sort -u >statements
+for id in $(grep '^claims' examples | grep -oE '[A-Z][0-9]+'); do
+    grep -qx "$id" statements
+    check "$id is a statement" $?
+done
 command=man
 for kind in $(awk '/Cm list Cm/ { print $4 }' "$page"); do
     attnum list "$kind" --format csv

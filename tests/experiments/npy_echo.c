@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What test_npy.py holds against NumPy.
- *   npy_echo read FILE                           "dtype b h n d" in a line, then the elements as f64
- *   npy_echo write DTYPE FOLDER NAME EXTENT...   writes stdin's bytes as the elements of a file */
+ *   npy_echo read FILE                           "dtype b h n d" in a line, then the elements as
+ * f64 npy_echo write DTYPE FOLDER NAME EXTENT...   writes stdin's bytes as the elements of a file
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
