@@ -56,12 +56,14 @@ void R(gaussian_block)(atn_distance distance, double s, int64_t p, const real *x
                        const landmark_set *set, real *out, int64_t out_stride)
 {
     const simd *kernels = R(simd_widest)();
-    if (distance == ATN_DISTANCE_DIRECT)
+    int64_t count = set->count;
+    if (distance == ATN_DISTANCE_DIRECT) {
         kernels->distances(p, set->d, x, x_stride, set->transposed, set->padded, out, out_stride);
-    else
+        count = set->padded; /* nobody asks for the padding, but vectors are whole with it */
+    } else
         distances_expanded(p, x, x_stride, set, out, out_stride, distance == ATN_DISTANCE_CLAMPED);
-    for (int64_t i = 0; i < p; i++) /* whole vectors, though nobody asks for the padding's */
-        kernels->exponentials(set->padded, (real)-s, 0, out + i * out_stride);
+    for (int64_t i = 0; i < p; i++)
+        kernels->exponentials(count, (real)-s, 0, out + i * out_stride);
 }
 
 int64_t R(gaussian_work)(int64_t q, int64_t d)

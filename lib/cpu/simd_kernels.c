@@ -64,7 +64,8 @@ distance_rows(int tokens, int64_t d, const real *x, int64_t x_stride, const real
 {
     int64_t j = 0;
     for (; j + VECTORS * LANES <= columns; j += VECTORS * LANES)
-        distance_tile(tokens, VECTORS, d, x, x_stride, transposed + j, columns, out + j, out_stride);
+        distance_tile(tokens, VECTORS, d, x, x_stride, transposed + j, columns, out + j,
+                      out_stride);
     for (; j < columns; j += LANES)
         distance_tile(tokens, 1, d, x, x_stride, transposed + j, columns, out + j, out_stride);
 }

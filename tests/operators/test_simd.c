@@ -92,8 +92,15 @@ Test(simd, exp_of_what_is_special)
 {
     const real tiny = (real)ldexp(1, LEAST);
     for (int set = 0, count = find_sets(); set < count; set++) {
-        real x[] = {0, (real)-0.0, (real)NAN, (real)INFINITY, (real)-INFINITY, -100000, 100000,
-                    (real)(LEAST * log(2.0) - 2), tiny};
+        real x[] = {0,
+                    (real)-0.0,
+                    (real)NAN,
+                    (real)INFINITY,
+                    (real)-INFINITY,
+                    -100000,
+                    100000,
+                    (real)(LEAST * log(2.0) - 2),
+                    tiny};
         sets[set].kernels->exponentials(sizeof x / sizeof *x, 1, 0, x);
         cr_expect(x[0] == 1 && x[1] == 1, "%s: exp(0) is 1 exactly", sets[set].name);
         cr_expect(isnan(x[2]), "%s: NaN", sets[set].name);
