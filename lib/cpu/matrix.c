@@ -5,6 +5,20 @@
 /* Sums that a vector unit can keep side by side. */
 enum { LANES = 8 };
 
+double R(sum)(int64_t count, const real *a)
+{
+    double lanes[LANES] = {0}, sum = 0;
+    int64_t whole = count - count % LANES;
+    for (int64_t i = 0; i < whole; i += LANES)
+        for (int lane = 0; lane < LANES; lane++)
+            lanes[lane] += (double)a[i + lane];
+    for (int64_t i = whole; i < count; i++)
+        sum += (double)a[i];
+    for (int lane = 0; lane < LANES; lane++)
+        sum += lanes[lane];
+    return sum;
+}
+
 double R(dot)(int64_t count, const real *a, const real *b)
 {
     double lanes[LANES] = {0}, sum = 0;

@@ -15,6 +15,8 @@ typedef struct {
                       int64_t columns, real *out, int64_t out_stride);
     /* x_i = exp(factor (x_i - shift)) */
     void (*exponentials)(int64_t count, real factor, real shift, real *x);
+    /* The largest of them and of `least`, NaN left out. */
+    real (*largest)(int64_t count, const real *x, real least);
 } R(simd);
 typedef R(simd) simd;
 

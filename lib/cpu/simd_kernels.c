@@ -37,6 +37,12 @@
 
 typedef real lanes __attribute__((vector_size(BYTES), aligned(sizeof(real)), may_alias));
 enum { LANES = BYTES / sizeof(real) };
+/* What a comparison of lanes gives. */
+#ifdef REAL_F32
+typedef int32_t bits __attribute__((vector_size(BYTES)));
+#else
+typedef int64_t bits __attribute__((vector_size(BYTES)));
+#endif
 
 /* `tokens` x `vectors` sums in registers, both known to the compiler. */
 static inline __attribute__((always_inline)) void
@@ -97,4 +103,23 @@ static void exponentials(int64_t count, real factor, real shift, real *x)
     memcpy(x + i, &last, (size_t)(count - i) * sizeof *x);
 }
 
-const simd SIMD(simd) = {distances, exponentials};
+static lanes larger(lanes a, lanes b)
+{
+    bits mask = a > b;
+    return (lanes)(((bits)a & mask) | ((bits)b & ~mask));
+}
+
+static real largest(int64_t count, const real *x, real least)
+{
+    int64_t i = 0;
+    lanes most = (lanes){0} + least;
+    for (; i + LANES <= count; i += LANES)
+        most = larger(*(const lanes *)(x + i), most);
+    for (int lane = 0; lane < LANES; lane++)
+        least = most[lane] > least ? most[lane] : least;
+    for (; i < count; i++)
+        least = x[i] > least ? x[i] : least;
+    return least;
+}
+
+const simd SIMD(simd) = {distances, exponentials, largest};

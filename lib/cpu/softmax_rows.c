@@ -36,17 +36,14 @@ void R(softmax_row_backward)(int64_t count, double c, const real *weights, real 
 
 double R(softmax_advance)(int64_t keys, real *logits, real *largest, double *sum, int64_t *at)
 {
-    real before = *largest, highest = before;
-    for (int64_t j = 0; j < keys; j++)
-        if (logits[j] > highest) {
-            highest = logits[j];
-            *at = j;
-        }
-    double added = 0, shrink = highest > before ? exp((double)before - (double)highest) : 1;
-    R(simd_widest)()->exponentials(keys, 1, highest, logits);
-    for (int64_t j = 0; j < keys; j++)
-        added += (double)logits[j];
-    *sum = *sum * shrink + added;
+    const simd *kernels = R(simd_widest)();
+    real before = *largest, highest = kernels->largest(keys, logits, before);
+    if (highest > before)
+        for (*at = 0; logits[*at] != highest; ++*at)
+            ;
+    double shrink = highest > before ? exp((double)before - (double)highest) : 1;
+    kernels->exponentials(keys, 1, highest, logits);
+    *sum = *sum * shrink + R(sum)(keys, logits);
     *largest = highest;
     return shrink;
 }

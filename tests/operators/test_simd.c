@@ -137,6 +137,27 @@ Test(simd, exp_takes_any_count)
             }
 }
 
+/* NaN is larger than nothing. */
+Test(simd, largest_of_any_count)
+{
+    enum { MOST = 70 };
+    real x[MOST];
+    for (int set = 0, sets_there = find_sets(); set < sets_there; set++)
+        for (int count = 0; count <= MOST; count++)
+            for (int at = 0; at < count; at++) {
+                for (int i = 0; i < MOST; i++)
+                    x[i] = i % 7 == 3 ? (real)NAN : i < count ? (real) - (i % 5) - 1 : 100;
+                x[at] = 2;
+                cr_expect(sets[set].kernels->largest(count, x, 1) == 2, "%s: %d of %d",
+                          sets[set].name, at, count);
+                cr_expect(sets[set].kernels->largest(count, x, 3) == 3, "%s: %d of %d",
+                          sets[set].name, at, count);
+                x[at] = (real)NAN;
+                cr_expect(sets[set].kernels->largest(count, x, -INFINITY) < 0, "%s: %d of %d",
+                          sets[set].name, at, count);
+            }
+}
+
 /* Sums over the coordinates in order, to the last bit, whatever the instruction set. */
 Test(simd, distances_are_plain_sums)
 {
