@@ -65,6 +65,10 @@ static atn_status prepare(atn_context *context, const atn_attention_desc *desc,
     };
     if ((status = choose_passes(context, soft)) != ATN_OK)
         return status;
+    void *blas;
+    if (cuda_inverse_is_batched(&plan.desc.inverse, plan.m) &&
+        (status = device_blas(context, &blas)) != ATN_OK)
+        return status;
     soft->matrices.columns = soft->matrices.factored || plan.m < TILE ? plan.m : TILE;
     const atn_tensor *filter = &desc->residual, *norm = &desc->sampling.norm_weight;
     soft->heads.sum_sizes[ATN_PARAMETER_RESIDUAL] = filter->data ? filter->rows * filter->cols : 0;
