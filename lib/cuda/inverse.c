@@ -2,6 +2,7 @@
 /* The inverses on CUDA seen from the host: the layout of their memory, and the public functions. */
 #include "cuda/inverse.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/inverse.h"
@@ -10,10 +11,12 @@
 #include "cuda/device.h"
 #include "cuda/matrices.h"
 
-/* The most bytes of work, shared by all blocks that run at a time, and how many those are at least.
- */
-enum { LEAST_BLOCKS = 132 };
-static const double most_work = 0x1p30;
+/* The most bytes of work, shared by all blocks that run at a time, and how many those are at least;
+ * and the most matrices that are batched, which a grid has in its second dimension. */
+enum { LEAST_BLOCKS = 132, MOST_BATCHED = 65535 };
+#ifndef CUDA_INVERSE_MOST_WORK
+#define CUDA_INVERSE_MOST_WORK 0x1p30
+#endif
 
 const cuda_inverse_table *cuda_inverse_get(atn_dtype dtype)
 {
@@ -35,12 +38,21 @@ static size_t computed_size(atn_dtype dtype)
     return dtype == ATN_F64 ? sizeof(double) : sizeof(float);
 }
 
-/* Blocks that run at a time where each has so many bytes of work. */
-static int64_t blocks_for(int64_t count, double bytes)
+static int64_t smaller_of(int64_t a, int64_t b)
 {
-    double most = most_work / bytes;
-    int64_t blocks = most > LEAST_BLOCKS ? (int64_t)most : LEAST_BLOCKS;
-    return count < blocks ? count : blocks;
+    return a < b ? a : b;
+}
+
+/* Blocks that run at a time where each has so many bytes of work. */
+static int64_t blocks_for(int64_t count, int64_t least, double bytes)
+{
+    double most = CUDA_INVERSE_MOST_WORK / bytes;
+    return smaller_of(count, most > (double)least ? (int64_t)most : least);
+}
+
+bool cuda_inverse_is_batched(const atn_inverse_desc *desc, int64_t m)
+{
+    return m > CUDA_INVERSE_BLOCK_MOST && desc->method < ATN_INVERSE_EIG;
 }
 
 static void *take(core_arena *arena, int64_t count, double each, size_t size)
@@ -58,6 +70,7 @@ void cuda_inverse_layout(core_arena *arena, const atn_inverse_desc *desc, atn_dt
         .dtype = dtype,
         .m = m,
         .count = count,
+        .batched = cuda_inverse_is_batched(desc, m),
         .keep_factor = keep_factor && desc->method == ATN_INVERSE_PIVOTED_CHOLESKY,
     };
     if (core_inverse_too_large(m, count, 1)) {
@@ -65,8 +78,16 @@ void cuda_inverse_layout(core_arena *arena, const atn_inverse_desc *desc, atn_dt
         return;
     }
     bool searched = desc->search != ATN_SEARCH_NONE;
-    inverse->reals = cuda_inverse_get(dtype)->work_reals(desc, m);
-    inverse->blocks = blocks_for(count, (double)inverse->reals * (double)size);
+    inverse->reals = cuda_inverse_get(dtype)->work_reals(desc, m, inverse->batched);
+    inverse->blocks = blocks_for(count, inverse->batched ? 1 : LEAST_BLOCKS,
+                                 (double)inverse->reals * (double)size);
+    if (inverse->batched) {
+        double strips = ceil((double)m / CUDA_INVERSE_STRIP);
+        inverse->blocks = smaller_of(inverse->blocks, MOST_BATCHED);
+        inverse->runs = take(arena, inverse->blocks, 1, sizeof *inverse->runs);
+        inverse->partials =
+            take(arena, inverse->blocks, CUDA_INVERSE_PARTIALS * strips, sizeof(double));
+    }
     inverse->work = take(arena, inverse->blocks, (double)inverse->reals, size);
     inverse->starts = take(arena, count, 1, sizeof(double));
     inverse->accepted = take(arena, count, searched ? desc->search_cap + 1.0 : 0, 1);
@@ -85,7 +106,8 @@ void cuda_inverse_adjoint_layout(core_arena *arena, const cuda_inverse *inverse,
     }
     adjoint->reals =
         cuda_adjoint_get(inverse->dtype)->work_reals(&inverse->desc, gradient, inverse->m);
-    adjoint->blocks = blocks_for(inverse->count, (double)adjoint->reals * (double)size);
+    adjoint->blocks =
+        blocks_for(inverse->count, LEAST_BLOCKS, (double)adjoint->reals * (double)size);
     adjoint->work = take(arena, adjoint->blocks, (double)adjoint->reals, size);
     adjoint->slopes = take(arena, inverse->count, 2, sizeof(double));
 }
@@ -139,7 +161,10 @@ static atn_status open_call(atn_context *context, const atn_inverse_desc *desc,
     layout(&arena, desc, gradient, a, entries, call);
     if (arena.overflow)
         return core_fail(context, ATN_ERR_SHAPE, "a: the workspace does not fit into memory");
-    atn_status status = device_allocate(context, arena.used, &call->block);
+    void *blas;
+    atn_status status = call->inverse.batched ? device_blas(context, &blas) : ATN_OK;
+    if (status == ATN_OK)
+        status = device_allocate(context, arena.used, &call->block);
     if (status != ATN_OK)
         return status;
     arena = (core_arena){.base = call->block};

@@ -1,73 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All inverses of a call: one block each, working in shared memory where that suffices. */
+/* All inverses of a call: one block each, working in shared memory where that suffices; or the
+ * starts of those that are batched (batched.cuh). */
 #include "cuda/direct.cuh"
 #include "cuda/newton.cuh"
 #include "cuda/polynomial.cuh"
 
 /* ---- One matrix ---- */
-
-static __device__ inverse_problem problem_of(const inverse_call &call, int64_t i, real *work,
-                                             int *recorded, atn_inverse_info *info)
-{
-    int64_t m = call.shape.m,
-            entries = call.desc.method < ATN_INVERSE_EIG ? call.desc.iterations + 1 : 1;
-    inverse_problem p = {&call,
-                         &call.desc,
-                         call.shape,
-                         call.a + i * m * m,
-                         call.x + i * m * m,
-                         work,
-                         0,
-                         call.pivots + i * m,
-                         call.iterates ? call.iterates + i * entries * m * m : NULL,
-                         recorded,
-                         info};
-    return p;
-}
-
-/* Whether A is finite; if not, X = 0. */
-static __device__ bool accepts(const inverse_problem &p)
-{
-    bool bad = false;
-    BLOCK_EACH (e, (int64_t)p.shape.m * p.shape.m)
-        bad |= !isfinite(p.a[e]);
-    if (!__syncthreads_or(bad))
-        return true;
-    BLOCK_EACH (e, (int64_t)p.shape.m * p.shape.m)
-        p.x[e] = 0;
-    BLOCK_EACH (i, p.shape.m)
-        p.pivots[i] = (int)i;
-    if (is_scribe()) {
-        p.info->status = ATN_NONFINITE;
-        p.info->stop = ATN_STOP_NONFINITE;
-    }
-    __syncthreads();
-    return false;
-}
-
-/* What a residual above the tolerance is called. */
-static __device__ atn_status failure_of(atn_stop stop)
-{
-    return stop == ATN_STOP_DIRECT     ? ATN_SINGULAR
-           : stop == ATN_STOP_ROUNDING ? ATN_STAGNATED
-                                       : ATN_NOT_CONVERGED;
-}
-
-/* Judges what a method that ended well left, and stores it. */
-static __device__ void conclude(const inverse_problem &p, atn_status status, const real *x)
-{
-    bool finite = matrix_finite(p.shape, x);
-    MATRIX_ENTRIES (i, j, p.shape) /* 1 / lambda may have left the range of the type */
-        p.x[(int64_t)i * p.shape.m + j] = finite ? entry(p.shape, x, i, j) : 0;
-    if (!is_scribe())
-        return;
-    bool good = p.call->keep_factor || p.info->residual <= p.call->tolerance;
-    if (!finite)
-        p.info->residual = 1;
-    if (status == ATN_OK && !(good && finite))
-        status = failure_of(p.info->stop);
-    p.info->status = status;
-}
 
 typedef atn_status (*inverse_method)(const inverse_problem &p, real **x);
 
@@ -82,16 +20,6 @@ template <inverse_method METHOD> static __device__ void invert_one(const inverse
     atn_status status = METHOD(p, &x);
     __syncthreads();
     conclude(p, status, x);
-}
-
-static __device__ void open_info(const inverse_call &call, int64_t i, atn_inverse_info *info)
-{
-    atn_inverse_info none = {};
-    if (call.started)
-        none = call.infos[i];
-    none.residual = NAN; /* until measured */
-    none.status = ATN_OK;
-    *info = none;
 }
 
 /* Where the start is not there yet, the matrix's own norm gives it. */
@@ -137,7 +65,8 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
 
 /* ---- Starts of Newton-Raphson that need more than one look at their matrix ---- */
 
-/* Whether A is finite, |A|_1 into starts (0 if not), and for the search A^2 into X. */
+/* Whether A is finite, |A|_1 into starts (0 if not), and for the search A^2 into X, unless products
+ * are batched. */
 static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     measure(const __grid_constant__ inverse_call call)
 {
@@ -151,7 +80,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
         __syncthreads();
         bool finite = accepts(p), square = call.desc.search == ATN_SEARCH_SQUARE;
         double norm = finite ? matrix_norm1(p.shape.m, p.a, p.shape.m) : 0;
-        if (finite && square) {
+        if (finite && square && !call.batched) {
             BLOCK_EACH (e, 2 * matrix_reals(p.shape.m))
                 work[e] = 0;
             __syncthreads();
@@ -247,11 +176,15 @@ static inverse_call call_of(const cuda_inverse *inverse, const void *a, void *x)
     double own = atn_dtype_roundoff(computed);
     inverse_call call = {};
     call.desc = *desc;
-    if (polynomial)
+    if (polynomial) {
         call.polynomial = *polynomial;
+        call.program =
+            polynomial_program_of(desc->method == ATN_INVERSE_NYSTROMFORMER, polynomial->order);
+    }
     call.shape.m = (int)m;
     call.shape.stride = matrix_stride(m);
     call.shape.tf32 = inverse->dtype == ATN_TF32;
+    call.batched = inverse->batched;
     call.count = inverse->count;
     call.reals = inverse->reals;
     call.keep_factor = inverse->keep_factor;
@@ -307,6 +240,8 @@ static atn_status find_starts(atn_context *context, const cuda_inverse *inverse,
                               const inverse_call *call)
 {
     atn_status status = enqueue(context, inverse, measure, call, false);
+    if (status == ATN_OK && call->batched && call->desc.search == ATN_SEARCH_SQUARE)
+        status = R(cuda_batched_squares)(context, inverse, call);
     if (status == ATN_OK)
         status = enqueue(context, inverse, choose_alphas, call, true);
     if (status == ATN_OK && call->desc.search != ATN_SEARCH_NONE)
@@ -326,19 +261,26 @@ static atn_status batch(atn_context *context, const cuda_inverse *inverse, const
     atn_status status = cuda_most_shared(context, &most);
     if (status != ATN_OK)
         return status;
-    call.in_shared = (size_t)call.reals * sizeof(real) <= most;
+    call.in_shared = !call.batched && (size_t)call.reals * sizeof(real) <= most;
     if (call.desc.method <= ATN_INVERSE_NR_SOFTPP &&
-        (call.desc.search != ATN_SEARCH_NONE || call.desc.scope == ATN_SCOPE_BATCH)) {
+        (call.batched || call.desc.search != ATN_SEARCH_NONE ||
+         call.desc.scope == ATN_SCOPE_BATCH)) {
         status = find_starts(context, inverse, &call);
         call.started = true;
     }
+    if (status != ATN_OK)
+        return status;
+    if (call.batched)
+        return R(cuda_batched)(context, inverse, &call);
     inverse_kernel kernel = call.in_shared ? kernel_of<true>(&call) : kernel_of<false>(&call);
-    return status == ATN_OK ? enqueue(context, inverse, kernel, &call, false) : status;
+    return enqueue(context, inverse, kernel, &call, false);
 }
 
-static int64_t work_reals(const atn_inverse_desc *desc, int64_t m)
+static int64_t work_reals(const atn_inverse_desc *desc, int64_t m, bool batched)
 {
     int64_t size = matrix_reals(m);
+    if (batched)
+        return R(cuda_batched_reals)(desc, m);
     if (core_polynomial_of(desc->method))
         return POLYNOMIAL_MATRICES * size + matrix_stride(m);
     if (desc->method < ATN_INVERSE_EIG)

@@ -5,10 +5,39 @@
 #define CUDA_INVERSE_H
 
 #include "core/internal.h"
+#include "core/stopping.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* The iterations run one block for each matrix up to this m, from start to end; above it all
+ * matrices take a step together, in batched products of cuBLAS and kernels over strips of rows
+ * (batched.cuh). A block's own products are one multiprocessor's, and its matrices leave the 227
+ * KiB of shared memory there is on compute capability 9.0: Newton-Raphson's above m = 84 (f64) or
+ * 116 (f32), the polynomial ones' above 56 or 84. */
+#ifndef CUDA_INVERSE_BLOCK_MOST
+#define CUDA_INVERSE_BLOCK_MOST 64
+#endif
+
+/* Batched: one matrix on its way, X_k in one of two places in turn. */
+typedef struct {
+    core_stopping stopping; /* Newton-Raphson: by residuals; polynomial: by the guard's |E B v|^2 */
+    double gap;             /* polynomial: 1 - d */
+    double before;          /* polynomial: |E_k|_F^2 */
+    double update;          /* of the step to X_{k+1}, until that is accepted */
+    double norm;            /* |B|_F */
+    int64_t products;
+    int at;       /* the last k that was accepted */
+    int returned; /* the k of what is returned */
+    bool kept;    /* which is where the best one is kept, not at the last one's place */
+    bool open;    /* there is an X_0 */
+    bool going;
+    atn_stop stop;
+} cuda_inverse_run;
+
+/* Batched: rows of a strip, and what a strip leaves of its sums. */
+enum { CUDA_INVERSE_STRIP = 16, CUDA_INVERSE_PARTIALS = 3 };
 
 /* A call for `count` m x m matrices, laid out by cuda_inverse_layout. bf16 and f16 are computed and
  * judged as f32, tf32 rounds the factors of the iterations' products. */
@@ -19,9 +48,12 @@ typedef struct {
     bool keep_factor;        /* and the method is pivoted-cholesky */
     atn_storage result;      /* set by the caller after the layout: what X is rounded to in the
                                 end, before it is judged; native: nothing */
+    bool batched;            /* as batched.cuh; then "block" below is a matrix */
     int64_t reals;           /* of work, per block */
     int64_t blocks;          /* that run at a time, unless the work fits into shared memory */
     void *work;              /* per block: reals */
+    cuda_inverse_run *runs;  /* batched, per block */
+    double *partials;        /* batched, per block, strip of rows: CUDA_INVERSE_PARTIALS */
     double *starts;          /* per matrix: alpha; < 0: no such n */
     unsigned char *accepted; /* search: per matrix and number of halvings */
     int *pivots;             /* per matrix: m */
@@ -30,6 +62,10 @@ typedef struct {
                                 X_T, or X; else null */
     int *recorded;           /* likewise: per matrix how many there are */
 } cuda_inverse;
+
+/* Whether such a call is batched. Then device_blas must have been asked for before it, which
+ * allocates. */
+bool cuda_inverse_is_batched(const atn_inverse_desc *desc, int64_t m);
 
 /* Lays out the memory of a call; the sizes do not depend on the device. */
 void cuda_inverse_layout(core_arena *arena, const atn_inverse_desc *desc, atn_dtype dtype,
@@ -52,7 +88,7 @@ void cuda_inverse_adjoint_layout(core_arena *arena, const cuda_inverse *inverse,
  * type. What is enqueued needs no memory and does not wait. */
 typedef struct {
     /* Elements of one block's work. */
-    int64_t (*work_reals)(const atn_inverse_desc *desc, int64_t m);
+    int64_t (*work_reals)(const atn_inverse_desc *desc, int64_t m, bool batched);
     /* X of every matrix, and infos. With keep_factor the lower triangle of the leading rank x rank
      * block of X is the factor L, A[pivots, pivots] = L L^T, rank = infos[i].rank. */
     atn_status (*batch)(atn_context *context, const cuda_inverse *inverse, const void *a, void *x);

@@ -248,15 +248,21 @@ static __device__ void matrix_symmetrise(const matrix_shape &shape, real *a)
     __syncthreads();
 }
 
+/* A -= B */
+static __device__ void matrix_subtract(const matrix_shape &shape, const real *b, real *a)
+{
+    MATRIX_ENTRIES (i, j, shape)
+        entry(shape, a, i, j) -= entry(shape, b, i, j);
+    __syncthreads();
+}
+
 /* |A X A - A|_F / |A|_F from A X, 0 for A = 0; its products do not round their factors. */
 static __device__ double matrix_penrose_of_product(matrix_shape shape, const real *a,
                                                    const real *a_x, real *scratch)
 {
     shape.tf32 = false;
     matrix_multiply(shape, a_x, a, false, scratch);
-    MATRIX_ENTRIES (i, j, shape)
-        entry(shape, scratch, i, j) -= entry(shape, a, i, j);
-    __syncthreads();
+    matrix_subtract(shape, a, scratch);
     double norm = matrix_frobenius(shape, a);
     return norm > 0 ? matrix_frobenius(shape, scratch) / norm : 0;
 }

@@ -109,11 +109,10 @@ static __device__ void newton_iterate(const inverse_problem &p, newton_run &run)
     }
 }
 
-static __device__ void newton_report(const inverse_problem &p, const newton_run &run, real alpha)
+static __device__ void newton_report(const inverse_problem &p, const newton_run &run)
 {
     if (is_scribe()) {
         p.info->stop = run.stop;
-        p.info->alpha = (double)alpha;
         p.info->products += run.products;
         p.info->returned = run.steps;
         if (run.seeks_best)
@@ -134,24 +133,27 @@ static __device__ void newton_judge(const inverse_problem &p, const newton_run &
     __syncthreads();
 }
 
-static __device__ atn_status newton(const inverse_problem &p, real **x)
+/* B and X_0 = alpha B. Whether that is finite: alpha may leave the range of the type. */
+static __device__ bool newton_start(const inverse_problem &p, real *b, real *start)
 {
-    if (p.alpha < 0)
-        return without_start(p, ATN_STOP_NO_ALPHA, x);
-    real *b = work_matrix(p, 0), *start = work_matrix(p, 1), alpha = (real)p.alpha;
-    bool best = p.desc->stopping == ATN_STOPPING_BEST;
-    matrix_load(p.shape, p.a, b);
-    if (p.desc->ridge != 0) {
-        matrix_add_diagonal(p.shape, (real)p.desc->ridge, b);
-        matrix_store(p.shape, p.desc->storage, b);
-    }
+    real alpha = (real)p.alpha;
+    load_shifted(p, b);
     MATRIX_ENTRIES (i, j, p.shape)
         entry(p.shape, start, i, j) =
             storage_round(p.desc->storage, alpha * entry(p.shape, b, i, j));
     __syncthreads();
     if (is_scribe())
         p.info->alpha = (double)alpha;
-    if (!matrix_finite(p.shape, start)) /* alpha leaves the range of the type */
+    return matrix_finite(p.shape, start);
+}
+
+static __device__ atn_status newton(const inverse_problem &p, real **x)
+{
+    if (p.alpha < 0)
+        return without_start(p, ATN_STOP_NO_ALPHA, x);
+    real *b = work_matrix(p, 0), *start = work_matrix(p, 1);
+    bool best = p.desc->stopping == ATN_STOPPING_BEST;
+    if (!newton_start(p, b, start))
         return without_start(p, ATN_STOP_NONFINITE, x);
     newton_run run = {b,
                       start,
@@ -164,7 +166,7 @@ static __device__ atn_status newton(const inverse_problem &p, real **x)
                       ATN_STOP_ITERATIONS,
                       0};
     newton_iterate(p, run);
-    newton_report(p, run, alpha);
+    newton_report(p, run);
     *x = best ? run.best : run.x;
     if (best)
         run.next = run.x; /* free by now */

@@ -28,94 +28,126 @@ static __device__ void polynomial_product(const inverse_problem &p, const real *
     matrix_store(p.shape, p.desc->storage, out);
 }
 
-/* ---- Q(E) into q, destroying e, power and other; z = d^2 ---- */
+/* ---- Q(E) into q, destroying e, power and other; z = d^2 ----
+ *
+ * A program of at most five operations. E, power, other and q are four matrices of the work, one
+ * after the other. */
 
-/* 2 (1 + e) / (2 - z); Pan and Schreiber (1991), with d = 0 Newton-Schulz. */
-static __device__ void order_2(const inverse_problem &p, const polynomial_run &t, double z)
+typedef enum { POLYNOMIAL_END, POLYNOMIAL_PRODUCT, POLYNOMIAL_ADD, POLYNOMIAL_MAP } polynomial_kind;
+
+/* Places, from E on. */
+enum { AT_E, AT_POWER, AT_OTHER, AT_Q };
+
+typedef enum {
+    MAP_ORDER_2,
+    MAP_ORDER_3,
+    MAP_ORDER_7,
+    MAP_ORDER_9_FACTOR,
+    MAP_ORDER_9,
+    MAP_PUBLISHED
+} polynomial_map;
+
+/* Order 2: 2 (1 + e) / (2 - z); Pan and Schreiber (1991), with d = 0 Newton-Schulz.
+ * Order 3: (4 (1 + e + e^2) - 3 z) / (4 - 3 z), from T_3(x) = 4 x^3 - 3 x.
+ * Order 7: 1 + (e + e^2) (1 + e^2 + e^4).
+ * Order 9: with y = e^2 (e^2 + e / 2): s ((y + f e^2 + g e)(y + h e^2) + w y + c2 (e^2 + e) + c0).
+ * As published, Xiong et al. (2021): (13 - y (15 - y (7 - y))) / 4 with y = 1 - e is
+ * 1 + e (1 + e (1 + e / 4)). */
+static inline polynomial_program polynomial_program_of(bool published, int order)
 {
-    real factor = (real)(2 / (2 - z));
-    MATRIX_ENTRIES (i, j, p.shape)
-        entry(p.shape, t.q, i, j) = factor * (entry(p.shape, t.e, i, j) + (real)(i == j));
-    __syncthreads();
+    const polynomial_program second = {{{POLYNOMIAL_MAP, MAP_ORDER_2, 0, 0}}};
+    const polynomial_program third = {
+        {{POLYNOMIAL_PRODUCT, AT_E, AT_E, AT_POWER}, {POLYNOMIAL_MAP, MAP_ORDER_3, 0, 0}}};
+    const polynomial_program seventh = {{{POLYNOMIAL_PRODUCT, AT_E, AT_E, AT_POWER},
+                                         {POLYNOMIAL_PRODUCT, AT_POWER, AT_POWER, AT_OTHER},
+                                         {POLYNOMIAL_MAP, MAP_ORDER_7, 0, 0},
+                                         {POLYNOMIAL_ADD, AT_E, AT_OTHER, AT_Q}}};
+    const polynomial_program ninth = {{{POLYNOMIAL_PRODUCT, AT_E, AT_E, AT_POWER},
+                                       {POLYNOMIAL_MAP, MAP_ORDER_9_FACTOR, 0, 0},
+                                       {POLYNOMIAL_PRODUCT, AT_POWER, AT_OTHER, AT_Q},
+                                       {POLYNOMIAL_MAP, MAP_ORDER_9, 0, 0},
+                                       {POLYNOMIAL_ADD, AT_E, AT_POWER, AT_Q}}};
+    const polynomial_program xiong = {{{POLYNOMIAL_MAP, MAP_PUBLISHED, 0, 0},
+                                       {POLYNOMIAL_ADD, AT_E, AT_OTHER, AT_POWER},
+                                       {POLYNOMIAL_ADD, AT_E, AT_POWER, AT_Q}}};
+    return published    ? xiong
+           : order == 2 ? second
+           : order == 3 ? third
+           : order == 7 ? seventh
+                        : ninth;
 }
 
-/* (4 (1 + e + e^2) - 3 z) / (4 - 3 z), from T_3(x) = 4 x^3 - 3 x. */
-static __device__ void order_3(const inverse_problem &p, const polynomial_run &t, double z)
+typedef struct {
+    real factor;
+    double c0, c2, f, g, h, w, s;
+} polynomial_numbers;
+
+static __device__ polynomial_numbers numbers_of(int map, double gap)
 {
-    real factor = (real)(4 / (4 - 3 * z));
-    polynomial_product(p, t.e, t.e, false, t.power);
-    MATRIX_ENTRIES (i, j, p.shape)
-        entry(p.shape, t.q, i, j) =
-            factor * (entry(p.shape, t.power, i, j) + entry(p.shape, t.e, i, j)) + (real)(i == j);
-    __syncthreads();
+    polynomial_numbers n = {};
+    double z = (1 - gap) * (1 - gap), third = 4 - 3 * z;
+    if (map == MAP_ORDER_2)
+        n.factor = (real)(2 / (2 - z));
+    if (map == MAP_ORDER_3)
+        n.factor = (real)(4 / third);
+    if (map != MAP_ORDER_9)
+        return n;
+    double c6 = 1 - 9 * z / 4, c4 = c6 + 27 * z * z / 16;
+    n.c2 = c4 - 15 * z * z * z / 32;
+    n.c0 = n.c2 + 9 * z * z * z * z / 256;
+    n.g = c6 / 2 + 0.125;
+    n.h = (sqrt(0.25 + 2 * n.g + 4 * c4) - 0.5) / 2;
+    n.f = c6 - 0.25 - n.h;
+    n.w = 2 * (c4 - n.g * n.h);
+    n.s = 256 / (third * (4 * third * third - 3 * z * z * z));
+    return n;
 }
 
-/* 1 + (e + e^2) (1 + e^2 + e^4) */
-static __device__ void order_7(const inverse_problem &p, const polynomial_run &t, double)
+/* One entry of the four matrices; one: 1 on the diagonal, else 0. */
+static __device__ __forceinline__ void map_entry(int map, const polynomial_numbers &n, real one,
+                                                 real &e, real &power, real &other, real &q)
 {
-    polynomial_product(p, t.e, t.e, false, t.power);
-    polynomial_product(p, t.power, t.power, false, t.other);
-    MATRIX_ENTRIES (i, j, p.shape) {
-        real square = entry(p.shape, t.power, i, j);
-        entry(p.shape, t.e, i, j) += square;
-        entry(p.shape, t.other, i, j) += square + (real)(i == j);
-        entry(p.shape, t.q, i, j) = (real)(i == j);
+    if (map == MAP_ORDER_2)
+        q = n.factor * (e + one);
+    else if (map == MAP_ORDER_3)
+        q = n.factor * (power + e) + one;
+    else if (map == MAP_ORDER_7) {
+        real square = power;
+        e += square;
+        other += square + one;
+        q = one;
+    } else if (map == MAP_ORDER_9_FACTOR)
+        other = power + e / 2;
+    else if (map == MAP_ORDER_9) {
+        double first = (double)e, second = (double)power, y = (double)q;
+        e = (real)(n.s * (y + n.f * second + n.g * first));
+        power = (real)(y + n.h * second);
+        q = (real)(n.s * (n.w * y + n.c2 * (second + first) + (one != 0 ? n.c0 : 0)));
+    } else {
+        other = e / 4 + one;
+        power = q = one;
     }
-    __syncthreads();
-    polynomial_product(p, t.e, t.other, true, t.q);
-}
-
-/* With y = e^2 (e^2 + e / 2): s ((y + f e^2 + g e)(y + h e^2) + w y + c2 (e^2 + e) + c0). */
-static __device__ void order_9(const inverse_problem &p, const polynomial_run &t, double z)
-{
-    double c6 = 1 - 9 * z / 4, c4 = c6 + 27 * z * z / 16, c2 = c4 - 15 * z * z * z / 32;
-    double c0 = c2 + 9 * z * z * z * z / 256, g = c6 / 2 + 0.125;
-    double h = (sqrt(0.25 + 2 * g + 4 * c4) - 0.5) / 2, f = c6 - 0.25 - h, w = 2 * (c4 - g * h);
-    double third = 4 - 3 * z, s = 256 / (third * (4 * third * third - 3 * z * z * z));
-    polynomial_product(p, t.e, t.e, false, t.power);
-    MATRIX_ENTRIES (i, j, p.shape)
-        entry(p.shape, t.other, i, j) =
-            entry(p.shape, t.power, i, j) + entry(p.shape, t.e, i, j) / 2;
-    __syncthreads();
-    polynomial_product(p, t.power, t.other, false, t.q);
-    MATRIX_ENTRIES (i, j, p.shape) {
-        double e = (double)entry(p.shape, t.e, i, j), e2 = (double)entry(p.shape, t.power, i, j);
-        double y = (double)entry(p.shape, t.q, i, j);
-        entry(p.shape, t.e, i, j) = (real)(s * (y + f * e2 + g * e));
-        entry(p.shape, t.power, i, j) = (real)(y + h * e2);
-        entry(p.shape, t.q, i, j) = (real)(s * (w * y + c2 * (e2 + e) + (i == j ? c0 : 0)));
-    }
-    __syncthreads();
-    polynomial_product(p, t.e, t.power, true, t.q);
-}
-
-/* Xiong et al. (2021): (13 - y (15 - y (7 - y))) / 4 with y = 1 - e is 1 + e (1 + e (1 + e / 4)).
- */
-static __device__ void order_3_published(const inverse_problem &p, const polynomial_run &t, double)
-{
-    MATRIX_ENTRIES (i, j, p.shape) {
-        real one = (real)(i == j);
-        entry(p.shape, t.other, i, j) = entry(p.shape, t.e, i, j) / 4 + one;
-        entry(p.shape, t.power, i, j) = entry(p.shape, t.q, i, j) = one;
-    }
-    __syncthreads();
-    polynomial_product(p, t.e, t.other, true, t.power);
-    polynomial_product(p, t.e, t.power, true, t.q);
 }
 
 static __device__ void find_polynomial(const inverse_problem &p, const polynomial_run &t)
 {
-    double z = (1 - t.gap) * (1 - t.gap);
-    if (p.desc->method == ATN_INVERSE_NYSTROMFORMER)
-        order_3_published(p, t, z);
-    else if (p.call->polynomial.order == 2)
-        order_2(p, t, z);
-    else if (p.call->polynomial.order == 3)
-        order_3(p, t, z);
-    else if (p.call->polynomial.order == 7)
-        order_7(p, t, z);
-    else
-        order_9(p, t, z);
+    int64_t size = matrix_reals(p.shape.m);
+    for (int n = 0; n < POLYNOMIAL_OPERATIONS; n++) {
+        polynomial_operation o = p.call->program.operations[n];
+        if (o.kind == POLYNOMIAL_END)
+            break;
+        if (o.kind != POLYNOMIAL_MAP) {
+            polynomial_product(p, t.e + o.left * size, t.e + o.right * size,
+                               o.kind == POLYNOMIAL_ADD, t.e + o.out * size);
+            continue;
+        }
+        polynomial_numbers numbers = numbers_of(o.left, t.gap);
+        MATRIX_ENTRIES (i, j, p.shape)
+            map_entry(o.left, numbers, (real)(i == j), entry(p.shape, t.e, i, j),
+                      entry(p.shape, t.power, i, j), entry(p.shape, t.other, i, j),
+                      entry(p.shape, t.q, i, j));
+        __syncthreads();
+    }
     matrix_store(p.shape, p.desc->storage, t.q);
 }
 
@@ -424,16 +456,22 @@ static __device__ void return_to_best(const inverse_problem &p, polynomial_run &
     find_error(p, t, t.best_step);
 }
 
+/* The most that |E_k|_F^2 may be, k > 0, where |E_{k-1}|_F^2 was `before`. */
+static __device__ double error_bound(const inverse_problem &p, double before, double gap)
+{
+    double slack = 1.01, half = 1 - gap;
+    return larger(1.0, slack * (before + (double)p.shape.m * half * half));
+}
+
 /* Runs the steps; leaves E of the X that it ends with in e. X_k is accepted once its E is known:
  * the guard looks at what the step did to it (attnum/inverse.h). */
 static __device__ void polynomial_iterate(const inverse_problem &p, polynomial_run &t)
 {
-    double slack = 1.01, update = 0, before = 0;
+    double update = 0, before = 0;
     bool suspect;
     for (int k = 0;; k++) {
-        double error = find_error(p, t, k), half = 1 - t.gap;
-        double bound = larger(1.0, slack * (before + (double)p.shape.m * half * half));
-        if (k > 0 && !(error <= bound)) {
+        double error = find_error(p, t, k);
+        if (k > 0 && !(error <= error_bound(p, before, t.gap))) {
             return_to_best(p, t);
             return;
         }
@@ -479,6 +517,17 @@ static __device__ void polynomial_report(const inverse_problem &p, const polynom
     __syncthreads();
 }
 
+/* B, X_0 and d. Whether X_0 is finite: alpha may leave the range of the type. */
+static __device__ bool polynomial_start(const inverse_problem &p, polynomial_run &t, real *b)
+{
+    load_shifted(p, b);
+    real alpha = choose_start(p, t);
+    if (is_scribe())
+        p.info->alpha = (double)alpha;
+    fill_start(p, t, alpha);
+    return matrix_finite(p.shape, t.x);
+}
+
 static __device__ atn_status polynomial(const inverse_problem &p, real **x)
 {
     real *b = work_matrix(p, 0);
@@ -497,16 +546,7 @@ static __device__ atn_status polynomial(const inverse_problem &p, real **x)
                         1,
                         ATN_STOP_ITERATIONS,
                         0};
-    matrix_load(p.shape, p.a, b);
-    if (p.desc->ridge != 0) {
-        matrix_add_diagonal(p.shape, (real)p.desc->ridge, b);
-        matrix_store(p.shape, p.desc->storage, b);
-    }
-    real alpha = choose_start(p, t);
-    if (is_scribe())
-        p.info->alpha = (double)alpha;
-    fill_start(p, t, alpha);
-    if (!matrix_finite(p.shape, t.x)) /* alpha leaves the range of the type */
+    if (!polynomial_start(p, t, b))
         return without_start(p, ATN_STOP_NONFINITE, x);
     fill_probe(p, t);
     polynomial_iterate(p, t);

@@ -10,11 +10,6 @@
  * chunk has at least per landmark: the chunks' U take no more than 1/4 of the values. */
 enum { TILE = 64, CHUNK_PER_LANDMARK = 4 };
 
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* What soft.cu's tiles_of and memory_of take. */
 static head_sizes sizes_of(const cuda_soft *soft)
 {
@@ -23,7 +18,7 @@ static head_sizes sizes_of(const cuda_soft *soft)
     int64_t m = matrices->m, d = s->dim, dv = s->value_dim, columns = matrices->columns;
     int64_t window = soft->heads.desc.residual.rows * soft->heads.desc.residual.cols;
     return (head_sizes){
-        .block_reals = TILE * (d + larger(d + 1, dv) + columns + larger(columns, dv) + 2),
+        .block_reals = TILE * (d + larger_of(d + 1, dv) + columns + larger_of(columns, dv) + 2),
         .head_reals = m * (3 * d + 1 + 4 * dv),
         .chunk_reals = m * (2 * dv + d) + window,
     };
@@ -64,6 +59,10 @@ static atn_status prepare(atn_context *context, const atn_attention_desc *desc,
         .backward = plan.backward,
     };
     if ((status = choose_passes(context, soft)) != ATN_OK)
+        return status;
+    void *blas;
+    if (cuda_inverse_is_batched(&plan.desc.inverse, plan.m) &&
+        (status = device_blas(context, &blas)) != ATN_OK)
         return status;
     soft->matrices.columns = soft->matrices.factored || plan.m < TILE ? plan.m : TILE;
     const atn_tensor *filter = &desc->residual, *norm = &desc->sampling.norm_weight;
