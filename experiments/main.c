@@ -12,6 +12,7 @@
 #include "common/names.h"
 #include "common/report.h"
 #include "list.h"
+#include "merge/merge.h"
 
 /* ---- attnum run ---- */
 
@@ -120,7 +121,7 @@ static int run_selected(const selection *chosen, const settings *s)
     printf("%% attnum %s: %s\n", ATN_VERSION, s->command);
     for (int i = 0; i < chosen->count && !experiment_interrupted(); i++)
         code = exit_worst(code, experiment_run(chosen->items[i], s));
-    return code;
+    return experiment_interrupted() ? exit_worst(code, EXIT_ENVIRONMENT) : code;
 }
 
 static int run_command(int argc, char **argv)
@@ -148,7 +149,7 @@ static int run_command(int argc, char **argv)
 
 /* ---- attnum ---- */
 
-static const verb *const verbs[] = {&list_verb, &claims_verb, &bench_verb};
+static const verb *const verbs[] = {&list_verb, &claims_verb, &bench_verb, &merge_verb};
 enum { VERBS = sizeof verbs / sizeof *verbs };
 
 static void print_verb(const char *name, const char *operands, const char *summary)

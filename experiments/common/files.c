@@ -40,6 +40,21 @@ int files_make_folder(const char *path)
     return code;
 }
 
+int files_sync_folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? must_format("%.*s", (int)(slash - path) + 1, path) : must_format(".");
+    int file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    /* EINVAL: a file system that cannot */
+    bool synced = file >= 0 && (fsync(file) == 0 || errno == EINVAL);
+    if (!synced)
+        report_error("%s: cannot write this folder to the disk: %s", folder, strerror(errno));
+    if (file >= 0)
+        close(file);
+    free(folder);
+    return synced ? EXIT_PASS : EXIT_ENVIRONMENT;
+}
+
 void files_remove_folder(const char *path)
 {
     DIR *folder = opendir(path);
@@ -95,7 +110,7 @@ int new_file_publish(new_file *f)
         return report_file(f, "rename to this");
     free(f->temporary);
     f->temporary = NULL;
-    return EXIT_PASS;
+    return files_sync_folder_of(f->final);
 }
 
 void new_file_free(new_file *f)
