@@ -30,9 +30,9 @@ static const experiment *find_experiment(const char *name)
 static bool has_options(const cJSON *run)
 {
     const cJSON *options = cJSON_GetObjectItem(run, "options"), *option;
-    cJSON_ArrayForEach(option, options)
-        if (!cJSON_IsString(option) || strncmp(option->valuestring, "--", 2) != 0)
-            return false;
+    cJSON_ArrayForEach(option,
+                       options) if (!cJSON_IsString(option) ||
+                                    strncmp(option->valuestring, "--", 2) != 0) return false;
     return cJSON_IsArray(options);
 }
 
@@ -60,8 +60,7 @@ static int parse_run(const shard_run *r, settings *s, const char *out, char ***w
     const cJSON *options = cJSON_GetObjectItem(r->run, "options"), *option;
     int count = 0;
     *words = must_allocate((size_t)cJSON_GetArraySize(options) + 1, sizeof **words);
-    cJSON_ArrayForEach(option, options)
-        (*words)[count++] = option->valuestring;
+    cJSON_ArrayForEach(option, options)(*words)[count++] = option->valuestring;
     return settings_parse_kept(s, out, count, *words);
 }
 
@@ -106,7 +105,8 @@ static int check_group(const group *g)
     return EXIT_PASS;
 }
 
-/* Kernels of BLAS round differently: what they give is then no one machine's run to the last bit. */
+/* Kernels of BLAS round differently: what they give is then no one machine's run to the last bit.
+ */
 static void note_kernels(const group *g)
 {
     const cJSON *first = cJSON_GetObjectItem(g->runs[0].run, "blas");
@@ -186,11 +186,12 @@ static int merge_experiment(const shard_list *list, shard_run *runs, const exper
 
 static void print_help(void)
 {
-    printf("Joins the shards that `attnum run EXPERIMENT --shard I/N` left in these folders, of one\n"
-           "or more experiments, and writes the CSV, metadata and plots of the whole run: the same\n"
-           "bytes of CSV. All N shards must be there, of one version, one set of options and the\n"
-           "same input; what the checks said counts in the exit code.\n\n"
-           "example: attnum merge results node2/results --out results\n");
+    printf(
+        "Joins the shards that `attnum run EXPERIMENT --shard I/N` left in these folders, of one\n"
+        "or more experiments, and writes the CSV, metadata and plots of the whole run: the same\n"
+        "bytes of CSV. All N shards must be there, of one version, one set of options and the\n"
+        "same input; what the checks said counts in the exit code.\n\n"
+        "example: attnum merge results node2/results --out results\n");
 }
 
 static int merge_all(const shard_list *list, shard_run *runs, const settings *s, const char *folder)
