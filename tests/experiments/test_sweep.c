@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/experiment.h"
@@ -477,6 +478,10 @@ Test(sweep, a_full_disk_keeps_old_results_and_the_journal)
         passed = run_child("--threads 1") == EXIT_PASS;
         size_limit = RLIM_INFINITY;
         cr_expect(passed ? as_expected() : holds(CSV, "old"), "limit %d", (int)limit);
+        size_t size;
+        char *bytes = read_file(in_folder(JOURNAL), &size);
+        cr_expect(size == 0 || bytes[size - 1] == '\n', "limit %d: a torn record", (int)limit);
+        free(bytes);
         cr_expect(passed || run_child("--resume") == EXIT_PASS, "limit %d", (int)limit);
         cr_expect(as_expected(), "limit %d", (int)limit);
     }
@@ -1028,7 +1033,7 @@ static void set_deadly_script(experiment *plotted, const char *signal)
 {
     char script[256];
     snprintf(script, sizeof script,
-             "system(\"kill -%s $(cut -d ' ' -f 4 /proc/$PPID/stat)\")\n"
+             "system(\"kill -%s $(cut -d ' ' -f 4 /proc/$PPID/stat)\")\npause 0.2\n"
              "set terminal @terminal size 300,200\nset output out\n"
              "plot csv using 'point':'value'\n",
              signal);
@@ -1046,6 +1051,8 @@ Test(sweep, stopped_while_drawing)
         set_deadly_script(&plotted, signals[i]);
         cr_expect_eq(run_child(""), i < 2 ? EXIT_ENVIRONMENT : -SIGKILL, "SIG%s", signals[i]);
         cr_expect(i == 2 || holds("stderr", "stopped with its CSV written"));
+        nanosleep(&(struct timespec){.tv_nsec = 400000000}, NULL);
+        cr_expect_not(has_file("out/made/.raw.png.tmp"), "gnuplot outlives the program");
         cr_expect(as_expected() && has_file(JOURNAL) && !has_file("out/made/raw.svg"));
         set_script(&plotted, "set terminal @terminal size 300,200\nset output out\n"
                              "plot csv using 'point':'value'\n");
