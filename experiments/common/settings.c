@@ -739,6 +739,14 @@ int settings_parse_verb(settings *s, const char *verb, const char *out, unsigned
 
 int settings_parse_kept(settings *s, const char *out, int argc, char **argv)
 {
+    for (int i = 0; i < argc; i++) {
+        const char *value;
+        const option *o = find_option(argv[i], &value);
+        if (o && (o->aside || (o->argument && !value))) {
+            report_error("%s: not an option that a run keeps", argv[i]);
+            return EXIT_USAGE;
+        }
+    }
     *s = initial_settings("run", out);
     return parse_all(s, ~0u, false, argc, argv);
 }

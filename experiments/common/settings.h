@@ -107,7 +107,8 @@ int settings_parse(settings *s, unsigned used, int argc, char **argv);
 /* The same for the options of another verb than `run`, whose --out is `out` where not given. */
 int settings_parse_verb(settings *s, const char *verb, const char *out, unsigned used, int argc,
                         char **argv);
-/* The same for the options that another run kept, on any machine: no device needs to be here. */
+/* The same for the options that another run kept, and for no others, on any machine: no device
+ * needs to be here. */
 int settings_parse_kept(settings *s, const char *out, int argc, char **argv);
 void settings_free(settings *s);
 

@@ -362,14 +362,6 @@ static int make_tables(const sweep *w, table *raw, table **tables)
     return EXIT_PASS;
 }
 
-/* A signal says that what comes next, further experiments too, is not wanted. */
-static int report_interrupted(const sweep *w)
-{
-    report_note("%s: stopped with its CSV written; the same command%s ends it", w->e->name,
-                w->merged ? "" : " with --resume");
-    return EXIT_ENVIRONMENT;
-}
-
 static int finish(sweep *w, double start)
 {
     table *tables[MAX_OUTPUTS] = {0};
@@ -382,8 +374,6 @@ static int finish(sweep *w, double start)
     if (!is_fault(code)) {
         bool plots = !w->e->plot || plot_experiment(w->e, w->folder);
         print_summary(w, tables, progress_seconds() - start, code == EXIT_CHECK, plots);
-        if (interrupted)
-            code = report_interrupted(w);
     }
     for (int i = 0; i < w->e->output_count; i++)
         if (tables[i] != raw)
@@ -449,6 +439,14 @@ static void skip_complete(const sweep *w, int code)
         plot_experiment(w->e, w->folder);
 }
 
+/* A signal says that what comes next, further experiments too, is not wanted. */
+static int report_interrupted(const sweep *w)
+{
+    report_note("%s: stopped with its %s written; the same command%s ends it", w->e->name,
+                w->s->shards ? "points" : "CSV", w->merged ? "" : " with --resume");
+    return EXIT_ENVIRONMENT;
+}
+
 /* With the journal locked: runs the points, and publishes what they give. *done: the journal is of
  * no more use. Another run may have come to its end since it was seen that there are no results. */
 static int run_locked(sweep *w, bool *done)
@@ -463,6 +461,8 @@ static int run_locked(sweep *w, bool *done)
     code = w->merged ? EXIT_PASS : run_points(w);
     if (code == EXIT_PASS) {
         code = w->s->shards ? finish_shard(w, start) : finish(w, start);
+        if (interrupted && !is_fault(code))
+            code = report_interrupted(w);
         *done = !is_fault(code) && !w->s->shards;
     }
     return code;

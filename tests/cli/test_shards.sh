@@ -159,6 +159,10 @@ PY
     forge 'run["options"] = [["--quick"]]' 'list of options'
     forge 'run["options"] = ["quick"]' 'list of options'
     forge 'run["options"].append("--nonsense=1")' '--nonsense' 2
+    forge 'run["options"].append("--out=elsewhere")' '--out=elsewhere: not an option' 2
+    forge 'run["options"].append("--shard=1/1")' '--shard=1/1: not an option' 2
+    forge 'run["options"] += ["--seed", "--out=x"]' '--seed: not an option' 2
+    expect_no_file elsewhere
     forge 'run["options"].append("--seed=2")' "here 'seed=2'"
     forge 'run = "{" * 100000' 'version'
     forge 'run = "[]"' 'version'

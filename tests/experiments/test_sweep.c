@@ -209,17 +209,28 @@ static void child(const char *line)
     _exit(code);
 }
 
-/* The exit code of a run, or minus the signal that ended it. */
-static int run_child(const char *line)
+static pid_t start_child(const char *line)
 {
-    int status = 0;
     fflush(stdout);
     fflush(stderr);
     pid_t pid = fork();
     if (pid == 0)
         child(line);
-    cr_assert(pid > 0 && waitpid(pid, &status, 0) == pid);
+    cr_assert(pid > 0);
+    return pid;
+}
+
+static int end_child(pid_t pid)
+{
+    int status = 0;
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+/* The exit code of a run, or minus the signal that ended it. */
+static int run_child(const char *line)
+{
+    return end_child(start_child(line));
 }
 
 /* A file's bytes, NUL after them, to be freed; null if there is no such file. */
@@ -443,6 +454,20 @@ Test(sweep, two_runs_do_not_share_a_journal)
     cr_expect(fstat(file, &status) == 0 && (size_t)status.st_size == size,
               "the journal was changed");
     close(file);
+}
+
+Test(sweep, two_runs_at_once_run_each_point_once, .timeout = 60)
+{
+    make_expected();
+    plan.trace = true;
+    for (int round = 0; round < 100; round++) {
+        pid_t a = start_child("--resume --threads 1"), b = start_child("--resume --threads 1");
+        int code_a = end_child(a), code_b = end_child(b);
+        cr_expect(code_a == EXIT_PASS || code_b == EXIT_PASS, "%d and %d", code_a, code_b);
+        cr_expect_eq(traced(), POINTS, "round %d: %d and %d", round, code_a, code_b);
+        cr_expect(as_expected() && !has_file(JOURNAL));
+        unlink(in_folder(CSV));
+    }
 }
 
 Test(sweep, a_full_disk_leaves_nothing_under_a_final_name)
@@ -814,6 +839,10 @@ Test(sweep, a_missing_shard_is_named)
                               "run made/up --shard 2/3 --out some/where --resume\n"));
     cr_expect_eq(run_child(shard_name(3, 3)), EXIT_ENVIRONMENT);
     cr_expect(holds("stderr", "shard 1 of 3 is missing (and 1 more)"));
+    cr_expect_not(has_csv());
+    make_shards(7); /* of which two have no points */
+    unlink(in_folder(shard_name(7, 7)));
+    cr_expect_eq(merge_shards(6, ""), EXIT_ENVIRONMENT);
     cr_expect_not(has_csv());
 }
 
