@@ -279,6 +279,7 @@ static size_t expected_size;
 static void make_expected(void)
 {
     cr_assert_eq(run_child("--threads 1"), EXIT_PASS);
+    free(expected);
     expected = read_file(in_folder(CSV), &expected_size);
     cr_assert(expected);
     cr_assert_eq(unlink(in_folder(CSV)), 0);
