@@ -583,7 +583,7 @@ Test(settings, kept_options)
     settings s, again;
     cr_assert_eq(parse(&s, ALL,
                        "some/experiment|--seed|3,4|--threads=2|--out=x|--quick|--shard=2/3|"
-                       "--resume|--dry-run|--input|a b.npy|--format=csv"),
+                       "--resume|--dry-run|--input|a b.npy|--format=table"),
                  EXIT_PASS);
     cr_expect(s.shard == 2 && s.shards == 3);
     static const char *const kept[] = {"--seed=3,4", "--quick", "--input=a b.npy"};
