@@ -11,6 +11,7 @@
 #include "common/experiment.h"
 #include "common/names.h"
 #include "common/report.h"
+#include "inspect/inspect.h"
 #include "list.h"
 
 /* ---- attnum run ---- */
@@ -148,7 +149,7 @@ static int run_command(int argc, char **argv)
 
 /* ---- attnum ---- */
 
-static const verb *const verbs[] = {&list_verb, &claims_verb, &bench_verb};
+static const verb *const verbs[] = {&list_verb, &claims_verb, &bench_verb, &inspect_verb};
 enum { VERBS = sizeof verbs / sizeof *verbs };
 
 static void print_verb(const char *name, const char *operands, const char *summary)

@@ -499,6 +499,10 @@ static const option options[] = {
     {"emit-tokens", "FOLDER", USES_EMIT,
      "write the tokens that are timed to FOLDER as .npy files, and stop", .parse = parse_path,
      FIELD(emit)},
+    {"heads", "N", USES_HEADS, "the most heads looked at, evenly spread (default 8)",
+     .parse = parse_integer, FIELD(heads), .least = 1, .most = 1000000},
+    {"html", "FILE", USES_HTML, "write a report to FILE, one page that needs nothing else",
+     .parse = parse_path, FIELD(html)},
     {"format", "NAME", USES_FORMAT, "table, csv or json (default table)", .parse = parse_format},
     {"seed", "LIST", USES_SEED, "seeds of everything drawn at random (default 1)",
      .parse = parse_integers, FIELD(seeds), .least = 0, .most = INT64_MAX},
@@ -600,7 +604,7 @@ static bool names_file(const char *input)
 }
 
 /* What only shows once all options are known. */
-static int check_together(const settings *s)
+static int check_together(const settings *s, unsigned used)
 {
     bool nr = false, file = false;
     const char *reason, *narrow = NULL;
@@ -613,7 +617,7 @@ static int check_together(const settings *s)
         file |= names_file(s->inputs.items[i]);
     if (s->alpha > 0 && s->variants.count && !nr)
         report_error("--alpha: only --variant nr takes it");
-    else if (s->grid_height && !file)
+    else if (s->grid_height && !file && used & USES_INPUT)
         report_error("--grid: only --input FILE.npy takes it");
     else if (narrow && s->device == ATN_CPU)
         report_error("--dtype %s: needs --device cuda; on the CPU expected f32 or f64", narrow);
@@ -687,7 +691,7 @@ int settings_parse_verb(settings *s, const char *verb, const char *out, unsigned
         if (argv[i][0] == '-')
             code = parse_option(s, used, argc, argv, &i, given);
     if (code == EXIT_PASS)
-        code = check_together(s);
+        code = check_together(s, used);
     if (code != EXIT_PASS) {
         settings_free(s);
         return code;
@@ -848,5 +852,6 @@ void settings_fingerprint(const settings *s, FILE *file)
     fprintf(file, " scale=%s:%.17g distance=%s query=%" PRId64 "x%" PRId64, scale_names[s->scale],
             s->scale_value, distance_names[s->distance], s->query_row, s->query_col);
     const char *library = ref_certify_library();
-    fprintf(file, " certify=%" PRId64 ":%s", s->certify, library ? library : "none");
+    fprintf(file, " certify=%" PRId64 ":%s heads=%" PRId64, s->certify, library ? library : "none",
+            s->heads);
 }

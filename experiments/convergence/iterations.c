@@ -28,7 +28,8 @@ bool iteration_is_chebyshev(atn_inverse_method method)
 
 int64_t iteration_products(const atn_inverse_desc *desc, int64_t steps)
 {
-    bool saved = desc->start == ATN_START_IDENTITY && steps > 0; /* B X_0 = alpha B, X_1 = alpha Q */
+    bool saved =
+        desc->start == ATN_START_IDENTITY && steps > 0; /* B X_0 = alpha B, X_1 = alpha Q */
     return costs[desc->method].products * steps - (saved ? 2 : 0);
 }
 

@@ -83,8 +83,7 @@ int sampler_take(const sampler *with, const sampler_source *from, int64_t m, int
     void *numbers = give_numbers(from, with, draw, &sampling);
     atn_tensor tokens = atn_tensor_dense(from->tokens, ATN_F64, 1, 1, from->n, from->dim);
     atn_tensor to = atn_tensor_dense(landmarks, ATN_F64, 1, 1, m, from->dim);
-    int code =
-        check_status(context, staged_sample(context, &sampling, &tokens, &to), from->name);
+    int code = check_status(context, staged_sample(context, &sampling, &tokens, &to), from->name);
     free(numbers);
     return code;
 }
