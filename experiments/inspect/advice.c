@@ -10,7 +10,7 @@
 #include "common/median.h"
 #include "common/report.h"
 
-enum { PAPER_STEPS_SAID = 20, USUAL_LANDMARKS = 49 };
+enum { PAPER_STEPS_SAID = 20 };
 
 bool advice_is_safe(const precision_facts *p)
 {
@@ -69,6 +69,19 @@ static char *say_spread(const inspection *i)
     return must_format("%.2g", i->lambda_min / i->lambda_max);
 }
 
+/* A norm or a count: 2060, 78.5, 0.0012. To be freed. */
+static char *say_number(double value)
+{
+    return must_format(value >= 1000 && value < 1e7 ? "%.0f" : "%.3g", value);
+}
+
+/* " on 1024 of 3136 tokens" where not all were looked at. To be freed. */
+static char *say_part(double looked_at, double tokens)
+{
+    return looked_at < tokens ? must_format(" on %.0f of its %.0f tokens", looked_at, tokens)
+                              : must_format("%s", "");
+}
+
 /* ---- The rules ---- */
 
 static const inverse_facts *paper(const inspection *i)
@@ -100,7 +113,7 @@ static char *say_steps(const inspection_list *list, advice_level *level)
         char *takes = f->steps[0] >= 0 ? must_format("takes %g steps", f->steps[0])
                                        : must_format("is not reached in %g", f->steps_run);
         text = must_format("%d Newton-Raphson steps do not suffice for %" PRId64 " of %" PRId64
-                           " matrices: at %s the residual |AXA - A|/|A| after %d is %.2g (closed "
+                           " matrices: at %s, the residual |AXA - A|/|A| after %d is %.2g (closed "
                            "form %.2g), and 1e-3 %s; lambda_min/lambda_max is %s.",
                            (int)PAPER_STEPS_SAID, e.over, e.known, at, (int)PAPER_STEPS_SAID,
                            f->residual, f->predicted, takes, spread);
@@ -133,21 +146,24 @@ static char *say_start(const inspection_list *list, advice_level *level)
     extremes near = find_extremes(list, above_boundary, 0);
     if (lost.known == 0)
         return NULL;
-    char *at = place(list, near.least), *text;
-    double distance = above_boundary(near.least);
+    const inspection *i = near.least;
+    char *at = place(list, i), *text;
+    double distance = above_boundary(i), rounding = 4 * i->m * atn_dtype_roundoff(ATN_F64);
+    char *margin =
+        distance <= rounding ? must_format("-1 to rounding") : must_format("-1 + %.2g", distance);
     if (lost.over > 0) {
         *level = ADVICE_WARNING;
         text = must_format("The printed start alpha = 2/|A|_1^2 is on the boundary of convergence "
-                           "for %" PRId64 " of %" PRId64 " matrices: at %s 1 - alpha lambda_max^2 "
-                           "= -1 + %.2g, and X_20 misses %.0f%% of the largest mode. Start from "
+                           "for %" PRId64 " of %" PRId64 " matrices: at %s, 1 - alpha lambda_max^2 "
+                           "is %s, and X_20 misses %.0f%% of the largest mode. Start from "
                            "1.8/|A|_1^2, where it is %.2g.",
-                           lost.over, lost.known, at, distance,
-                           100 * fmin(1, lost_mode(near.least)),
-                           1 - 0.9 * (1 - near.least->margin));
+                           lost.over, lost.known, at, margin, 100 * fmin(1, lost_mode(i)),
+                           1 - 0.9 * (1 - i->margin));
     } else
         text = must_format("The printed start 2/|A|_1^2 converges: 1 - alpha lambda_max^2 is at "
-                           "least -1 + %.2g (%s), and the boundary is -1.",
-                           distance, at);
+                           "least %s (%s), and the boundary is -1.",
+                           margin, at);
+    free(margin);
     free(at);
     return text;
 }
@@ -165,7 +181,7 @@ static char *say_modes(const inspection_list *list, advice_level *level)
     char *at = place(list, e.most), *text;
     if (e.over > 0) {
         *level = ADVICE_WARNING;
-        text = must_format("The papers' residual hides modes: at %s 20 steps invert %g of the %g "
+        text = must_format("The papers' residual hides modes: at %s, 20 steps invert %g of the %g "
                            "modes that f64 resolves to half or more. On the others X is far from "
                            "the inverse, and Eq. 12's gradient has the wrong size there.",
                            at, e.most->inverted, e.most->rank_f64);
@@ -203,24 +219,28 @@ static char *say_rank(const inspection_list *list, advice_level *level)
     char *at = place(list, worst), *text;
     *level = in_f32.over > 0 ? ADVICE_WARNING : ADVICE_FINE;
     if (worst->rank_f64 == 1 && worst->m > 1)
-        text = must_format("Landmarks are alike: at %s A has rank 1 of %g. Attention is one mean, the "
-                           "same for every token, and one landmark would do.",
-                           at, worst->m);
+        text = must_format(
+            "Landmarks are alike: at %s, A has rank 1 of %g. Attention is one mean, the "
+            "same for every token, and one landmark would do.",
+            at, worst->m);
     else if (in_f64.over > 0)
-        text = must_format("A is singular in f64 for %" PRId64 " of %" PRId64 " matrices: at %s its "
-                           "rank is %g of %g in f64, %g in f32, %g in bf16. Take pivoted-cholesky or "
-                           "eig, which cut what rounding made, or fewer landmarks.",
-                           in_f64.over, in_f64.known, at, worst->rank_f64, worst->m,
-                           worst->rank_f32, worst->rank_bf16);
+        text =
+            must_format("A is singular in f64 for %" PRId64 " of %" PRId64 " matrices: at %s its "
+                        "rank is %g of %g in f64, %g in f32, %g in bf16. Take pivoted-cholesky or "
+                        "eig, which cut what rounding made, or fewer landmarks.",
+                        in_f64.over, in_f64.known, at, worst->rank_f64, worst->m, worst->rank_f32,
+                        worst->rank_bf16);
     else if (in_f32.over > 0)
-        text = must_format("A has full rank in f64 but is singular in f32 for %" PRId64 " of %" PRId64
-                           " matrices: at %s its rank is %g of %g in f32, %g in bf16, and kappa(A) "
-                           "is %.2g. An exact inverse needs f64, or pivoted-cholesky or eig.",
-                           in_f32.over, in_f32.known, at, worst->rank_f32, worst->m,
-                           worst->rank_bf16, worst->kappa);
+        text =
+            must_format("A has full rank in f64 but is singular in f32 for %" PRId64 " of %" PRId64
+                        " matrices: at %s its rank is %g of %g in f32, %g in bf16, and kappa(A) "
+                        "is %.2g. An exact inverse needs f64, or pivoted-cholesky or eig.",
+                        in_f32.over, in_f32.known, at, worst->rank_f32, worst->m, worst->rank_bf16,
+                        worst->kappa);
     else
-        text = must_format("A has full rank in f64 and in f32 everywhere; kappa(A) is %.2g to %.2g.",
-                           kappa.least->kappa, kappa.most->kappa);
+        text =
+            must_format("A has full rank in f64 and in f32 everywhere; kappa(A) is %.2g to %.2g.",
+                        kappa.least->kappa, kappa.most->kappa);
     free(at);
     return text;
 }
@@ -237,7 +257,8 @@ static double unresolved(const inspection *i)
 
 static char *say_unresolved(const inspection_list *list, advice_level *level)
 {
-    extremes e = find_extremes(list, unresolved, 0), known = find_extremes(list, certified_width, 0);
+    extremes e = find_extremes(list, unresolved, 0),
+             known = find_extremes(list, certified_width, 0);
     if (e.over == 0 || known.known > 0)
         return NULL;
     *level = ADVICE_WARNING;
@@ -245,23 +266,24 @@ static char *say_unresolved(const inspection_list *list, advice_level *level)
                        " matrices (it is below m 2^-53 lambda_max), and none of them is certified "
                        "(%s).",
                        e.over, e.known,
-                       ref_certify_library() ? "see --certify"
-                                             : "this build lacks FLINT and Arb");
+                       ref_certify_library() ? "see --certify" : "this build lacks FLINT and Arb");
 }
 
 static char *say_certified(const inspection_list *list, advice_level *level)
 {
-    extremes e = find_extremes(list, unresolved, 0), known = find_extremes(list, certified_width, 0);
+    extremes e = find_extremes(list, unresolved, 0),
+             known = find_extremes(list, certified_width, 0);
     if (known.known == 0)
         return NULL;
     *level = ADVICE_WARNING;
     const inspection *i = known.least;
     char *at = place(list, i), *text;
     if (i->singular > 0)
-        text = must_format("f64 cannot tell lambda_min from 0 for %" PRId64 " of %" PRId64
-                           " matrices. Certified at %s: two landmarks coincide, lambda_min is 0 and "
-                           "A has no inverse.",
-                           e.over, e.known, at);
+        text =
+            must_format("f64 cannot tell lambda_min from 0 for %" PRId64 " of %" PRId64
+                        " matrices. Certified at %s: two landmarks coincide, lambda_min is 0 and "
+                        "A has no inverse.",
+                        e.over, e.known, at);
     else
         text = must_format("f64 cannot tell lambda_min from 0 for %" PRId64 " of %" PRId64
                            " matrices. Certified at %s: lambda_min is %.5g to %.5g, so kappa(A) is "
@@ -351,9 +373,9 @@ static char *say_too_many(const inspection_list *list, advice_level *level)
             continue;
         const precision_facts *f = &worst->precisions[p];
         char *at = place(list, worst);
-        append(&cases, must_format("%s: residual %.2g after 20, %.2g after %g (%s)",
-                                   precision_name(precisions[p]), f->fixed, f->best, f->best_steps,
-                                   at));
+        append(&cases,
+               must_format("%s: residual %.2g after 20, %.2g after %g (%s)",
+                           precision_name(precisions[p]), f->fixed, f->best, f->best_steps, at));
         free(at);
     }
     if (*cases) {
@@ -395,11 +417,17 @@ static char *say_faster(const inspection_list *list, advice_level *level)
                                        : must_format("does not get there within 128 everywhere");
     bool faster = least <= 0.75 * published;
     *level = faster ? ADVICE_TIP : ADVICE_FINE;
-    char *text = must_format(faster ? "%s brings every residual below 1e-3 in at most %g products of m "
-                                      "x m matrices; nr-paper %s."
-                                    : "No iteration is much faster: %s takes up to %g products of m x "
-                                      "m matrices to 1e-3, nr-paper %s.",
-                             name, least, theirs);
+    char *text =
+        least == 0
+            ? must_format("X_0 of %s is below 1e-3 everywhere, with no products of m x m "
+                          "matrices; nr-paper %s.",
+                          name, theirs)
+            : must_format(faster
+                              ? "%s brings every residual below 1e-3 in at most %g products of m "
+                                "x m matrices; nr-paper %s."
+                              : "No iteration is much faster: %s takes up to %g products of m x "
+                                "m matrices to 1e-3, nr-paper %s.",
+                          name, least, theirs);
     free(theirs);
     return text;
 }
@@ -436,9 +464,12 @@ static sampling_errors errors_of(const inspection_list *list, double m, int samp
 /* What landmarks by a sampling are; to be freed. */
 static char *say_sampling(int sampling, const sampling_errors *e)
 {
-    static const char *const words[SAMPLINGS] = {
-        [2] = "random tokens", "the first tokens", "k-means centroids", "tokens drawn by leverage scores",
-        "tokens by randomly pivoted Cholesky", "tokens by greedy Cholesky"};
+    static const char *const words[SAMPLINGS] = {[2] = "random tokens",
+                                                 "the first tokens",
+                                                 "k-means centroids",
+                                                 "tokens drawn by leverage scores",
+                                                 "tokens by randomly pivoted Cholesky",
+                                                 "tokens by greedy Cholesky"};
     if (sampling == 0)
         return must_format("averages of %g x %g tokens", e->stride, e->stride);
     if (sampling == 1)
@@ -452,49 +483,63 @@ static char *say_error(const sampling_errors *e)
                            : must_format("%.2g times the best possible", e->ratio);
 }
 
-/* The number of landmarks nearest to the papers'. */
-static double usual_landmarks(const inspection_list *list)
-{
-    double nearest = NAN;
-    for (int64_t i = 0; i < list->count; i++)
-        if (!(fabs(nearest - USUAL_LANDMARKS) <= fabs(list->items[i]->m - USUAL_LANDMARKS)))
-            nearest = list->items[i]->m;
-    return nearest;
-}
-
 /* Errors below this are no reason to choose. */
 static const double small_error = 1e-6;
 
+/* ", medians of 8 heads, on 1024 of its 3136 tokens"; to be freed. */
+static char *say_basis(const inspection_list *list, const inspection *i, int64_t heads)
+{
+    char *part = say_part(i->compared, i->tokens);
+    char *text = inspections_heads(list) > 1 ? must_format(", medians of %" PRId64 " heads%s%s",
+                                                           heads, *part ? "," : "", part)
+                                             : must_format("%s%s", *part ? "," : "", part);
+    free(part);
+    return text;
+}
+
+/* The errors of every sampling with m landmarks; best and worst start as the main one. */
+static void rank_samplings(const inspection_list *list, double m, sampling_errors e[SAMPLINGS],
+                           int *best, int *worst)
+{
+    for (int i = 0; i < SAMPLINGS; i++)
+        e[i] = errors_of(list, m, i);
+    for (int i = 0; i < SAMPLINGS; i++) {
+        *best = e[i].error < e[*best].error ? i : *best;
+        *worst = e[i].error > e[*worst].error ? i : *worst;
+    }
+}
+
 static char *say_samplings(const inspection_list *list, advice_level *level)
 {
-    double m = usual_landmarks(list);
+    double m = inspections_usual(list);
     int64_t first = inspections_find(list, 0, m, -1);
     if (first < 0)
         return NULL;
-    int own = list->items[first]->sampling, best = own, worst = own;
+    const inspection *i = list->items[first];
+    if (i->m == i->tokens)
+        return must_format("All %g tokens are landmarks: S^ is S, to %.2g of tr(S).", m,
+                           i->trace_error);
+    int own = i->sampling, best = own, worst = own;
     sampling_errors e[SAMPLINGS];
-    for (int i = 0; i < SAMPLINGS; i++) {
-        e[i] = errors_of(list, m, i);
-        best = e[i].error < e[best].error ? i : best;
-        worst = e[i].error > e[worst].error ? i : worst;
-    }
-    char *mine = say_sampling(own, &e[own]), *mine_error = say_error(&e[own]), *text;
+    rank_samplings(list, m, e, &best, &worst);
     bool better = e[own].error > small_error && e[best].error < e[own].error / 1.5;
+    bool matters = e[worst].error > small_error && worst != own;
     int other = better ? best : worst;
+    char *mine = say_sampling(own, &e[own]), *mine_error = say_error(&e[own]), *text;
     char *theirs = say_sampling(other, &e[other]), *their_error = say_error(&e[other]);
+    char *basis = say_basis(list, i, e[own].count);
     *level = better ? ADVICE_TIP : ADVICE_FINE;
-    if (better)
-        text = must_format("With %g landmarks take %s rather than %s: S is missed by %s against %s "
-                           "(tr(S - S^), medians of %" PRId64 " heads).",
-                           m, theirs, mine, their_error, mine_error, e[own].count);
-    else if (worst != own && e[worst].error > small_error)
-        text = must_format("With %g landmarks keep %s: S is missed by %s, with %s by %s (tr(S - S^), "
-                           "medians of %" PRId64 " heads).",
-                           m, mine, mine_error, theirs, their_error, e[own].count);
+    if (better || matters)
+        text = must_format("With %g landmarks %s %s%s %s: tr(S - S^) is %s, against %s%s.", m,
+                           better ? "take" : "keep", better ? theirs : mine,
+                           better ? " rather than" : ", not", better ? mine : theirs,
+                           better ? their_error : mine_error, better ? mine_error : their_error,
+                           basis);
     else
-        text = must_format("With %g landmarks any sampling does: %s miss %.2g of tr(S), the worst, "
-                           "%s, %.2g.",
-                           m, mine, e[own].error, theirs, e[other].error);
+        text = must_format("With %g landmarks any sampling does: tr(S - S^) is at most %.2g of "
+                           "tr(S)%s.",
+                           m, e[worst].error, basis);
+    free(basis);
     free(their_error);
     free(theirs);
     free(mine_error);
@@ -502,12 +547,8 @@ static char *say_samplings(const inspection_list *list, advice_level *level)
     return text;
 }
 
-static double missed(const inspection *i)
-{
-    return i->trace_error;
-}
-
-static char *say_reach(const inspection_list *list, advice_level *level)
+/* The main item of the most landmarks that misses most. */
+static const inspection *farthest(const inspection_list *list)
 {
     double *m = must_allocate((size_t)list->count + 1, sizeof *m);
     int count = inspections_landmarks(list, m);
@@ -516,23 +557,32 @@ static char *say_reach(const inspection_list *list, advice_level *level)
     free(m);
     for (int64_t i = inspections_find(list, 0, most, -1); i >= 0;
          i = inspections_find(list, i + 1, most, -1))
-        if (!worst || !(missed(list->items[i]) <= missed(worst)))
+        if (!worst || !(list->items[i]->trace_error <= worst->trace_error))
             worst = list->items[i];
-    if (!worst)
+    return worst;
+}
+
+static char *say_reach(const inspection_list *list, advice_level *level)
+{
+    const inspection *i = farthest(list);
+    if (!i)
         return NULL;
-    char *at = place(list, worst), *text;
-    if (!(worst->trace_error <= 0.5)) {
+    char *at = place(list, i), *part = say_part(i->compared, i->tokens), *text;
+    if (!(i->trace_error <= 0.5)) {
         *level = ADVICE_WARNING;
-        text = must_format("Landmarks do not reach the tokens: at %s %.0f%% of tr(S) is missed, and "
-                           "the best matrix of that rank would miss %.0f%%. %s",
-                           at, 100 * worst->trace_error, 100 * worst->best_trace_error,
-                           worst->best_trace_error > 0.5
-                               ? "S is not of low rank: scale the tokens down, or take more landmarks."
-                               : "Another sampling would do.");
+        text = must_format("Landmarks do not reach the tokens: at %s, %.0f%% of tr(S) is missed%s, "
+                           "and the best matrix of that rank misses %.0f%%%s",
+                           at, 100 * i->trace_error, part, 100 * i->best_trace_error,
+                           i->best_trace_error > 0.5
+                               ? ". S is not of low rank: scale the tokens down, or take more "
+                                 "landmarks."
+                               : ".");
     } else
-        text = must_format("%g landmarks reach the tokens: at most %.2g%% of tr(S) is missed (%s; "
-                           "best possible %.2g%%).",
-                           worst->m, 100 * worst->trace_error, at, 100 * worst->best_trace_error);
+        text = must_format(
+            "%g landmarks reach the tokens: at most %.2g of tr(S) is missed%s (%s); the "
+            "best matrix of that rank misses %.2g.",
+            i->m, i->trace_error, part, at, i->best_trace_error);
+    free(part);
     free(at);
     return text;
 }
@@ -542,8 +592,8 @@ static double soft_norm_of(const inspection *i)
     return i->soft_norm;
 }
 
-/* A norm from which on outputs of later layers leave what they came from, and a gain worth having:
- * S27's networks fail at norms in the thousands and live at about 4. */
+/* An output two digits larger than V drowns what a residual branch adds it to; and a gain worth
+ * having. */
 enum { LARGE_NORM = 100, WORTHWHILE_GAIN = 4 };
 
 static char *say_norms(const inspection_list *list, advice_level *level)
@@ -552,18 +602,23 @@ static char *say_norms(const inspection_list *list, advice_level *level)
     if (e.known == 0)
         return NULL;
     const inspection *i = e.most;
-    char *at = place(list, i), *text;
+    char *at = place(list, i), *part = say_part(i->norm_tokens, i->tokens), *text;
+    char *plain = say_number(i->soft_norm), *normalised = say_number(i->softpp_norm);
     bool gains = i->softpp_norm * WORTHWHILE_GAIN <= i->soft_norm;
     *level = e.over > 0 ? ADVICE_WARNING : ADVICE_FINE;
     if (e.over > 0)
-        text = must_format("|S^|_2 is %.3g for %g tokens (%s): V may be amplified that many times. "
-                           "With SOFT++'s symmetric normalisation it is %.3g%s",
-                           i->soft_norm, i->norm_tokens, at, i->softpp_norm,
-                           gains ? ": normalise." : ", which is not enough: divide by n as well.");
+        text =
+            must_format("|S^|_2 reaches %s (%s, n = %.0f%s): V may be amplified that many times. "
+                        "With SOFT++'s symmetric normalisation it is %s%s",
+                        plain, at, i->tokens, part, normalised,
+                        gains ? ": normalise." : ", which gains little: divide by n as well.");
     else
-        text = must_format("|S^|_2 is at most %.3g (%s, %g tokens); with SOFT++'s symmetric "
-                           "normalisation %.3g.",
-                           i->soft_norm, at, i->norm_tokens, i->softpp_norm);
+        text = must_format("|S^|_2 is at most %s (%s, n = %.0f%s); with SOFT++'s symmetric "
+                           "normalisation %s.",
+                           plain, at, i->tokens, part, normalised);
+    free(normalised);
+    free(plain);
+    free(part);
     free(at);
     return text;
 }
@@ -582,9 +637,10 @@ static char *say_apart(const inspection_list *list, advice_level *level)
     if (e.known == 0 || e.over > 0)
         return NULL;
     *level = ADVICE_TIP;
-    return must_format("Landmarks are so far apart that A is nearly I: row sums are at most 1 + %.2g, "
-                       "kappa(A) at most %.3g. The inverse changes nothing.",
-                       off_diagonal(e.most), find_extremes(list, kappa_of, 0).most->kappa);
+    return must_format(
+        "Landmarks are so far apart that A is nearly I: row sums are at most 1 + %.2g, "
+        "kappa(A) at most %.3g. The inverse changes nothing.",
+        off_diagonal(e.most), find_extremes(list, kappa_of, 0).most->kappa);
 }
 
 /* ---- The table ---- */
@@ -593,13 +649,13 @@ static const struct {
     const char *name, *basis;
     char *(*say)(const inspection_list *list, advice_level *level); /* level: fine on entry */
 } rules[ADVICE_RULES] = {
-    {"steps", "measured", say_steps},           {"start", "predicted", say_start},
-    {"modes", "predicted", say_modes},          {"rank", "measured", say_rank},
-    {"certified", "certified", say_certified},  {"unresolved", "measured", say_unresolved},
-    {"precision", "measured", say_precisions},
-    {"too-many", "measured", say_too_many},     {"faster", "measured", say_faster},
-    {"samplings", "measured", say_samplings},   {"reach", "measured", say_reach},
-    {"norms", "measured", say_norms},           {"apart", "measured", say_apart},
+    {"steps", "measured", say_steps},          {"start", "predicted", say_start},
+    {"modes", "predicted", say_modes},         {"rank", "measured", say_rank},
+    {"certified", "certified", say_certified}, {"unresolved", "measured", say_unresolved},
+    {"precision", "measured", say_precisions}, {"too-many", "measured", say_too_many},
+    {"faster", "measured", say_faster},        {"samplings", "measured", say_samplings},
+    {"reach", "measured", say_reach},          {"norms", "measured", say_norms},
+    {"apart", "measured", say_apart},
 };
 
 int advice_make(const inspection_list *list, advice_line lines[ADVICE_RULES])

@@ -12,16 +12,20 @@ const double inspect_safe_residual = 0.01;
 
 enum { POOL = 0, RANDOM = 2, FIRST = 3, KMEANS = 5, LEVERAGE = 6, RPCHOLESKY = 7, GREEDY = 8 };
 const inspect_sampling inspect_samplings[SAMPLINGS] = {
-    {"pool", POOL, false},         {"window", POOL, true},
-    {"random", RANDOM, false},     {"first", FIRST, false},
-    {"kmeans", KMEANS, false},     {"leverage", LEVERAGE, false},
-    {"rpcholesky", RPCHOLESKY, false}, {"greedy", GREEDY, false},
+    {"pool", POOL, false},
+    {"window", POOL, true},
+    {"random", RANDOM, false},
+    {"first", FIRST, false},
+    {"kmeans", KMEANS, false},
+    {"leverage", LEVERAGE, false},
+    {"rpcholesky", RPCHOLESKY, false},
+    {"greedy", GREEDY, false},
 };
 
 /* ---- Fields ---- */
 
-#define AS_MATRIX(name, member, type, text) {name, type, offsetof(inspection, member)},
-#define AS_INVERSE(name, member, type, text) {name, type, offsetof(inverse_facts, member)},
+#define AS_MATRIX(name, member, type, text)    {name, type, offsetof(inspection, member)},
+#define AS_INVERSE(name, member, type, text)   {name, type, offsetof(inverse_facts, member)},
 #define AS_PRECISION(name, member, type, text) {name, type, offsetof(precision_facts, member)},
 static const fact_field matrix_fields[] = {MATRIX_FACTS(AS_MATRIX){0}};
 static const fact_field inverse_fields[] = {INVERSE_FACTS(AS_INVERSE){0}};
@@ -225,4 +229,14 @@ int64_t inspections_heads(const inspection_list *list)
         last = list->items[i]->head;
     }
     return heads;
+}
+
+double inspections_usual(const inspection_list *list)
+{
+    const double usual = 49;
+    double nearest = NAN;
+    for (int64_t i = 0; i < list->count; i++)
+        if (!(fabs(nearest - usual) <= fabs(list->items[i]->m - usual)))
+            nearest = list->items[i]->m;
+    return nearest;
 }

@@ -44,8 +44,7 @@ static const column precision_columns[] = {
     HEAD_COLUMNS,
     {"precision", COLUMN_TEXT, "",
      "of A and of the iteration; tf32, f16 and bf16 are emulated: every array rounded, sums in f32"},
-    PRECISION_FACTS(AS_COLUMN)
-    {"safe", COLUMN_BOOLEAN, "", "best_residual is at most 0.01"}};
+    PRECISION_FACTS(AS_COLUMN){"safe", COLUMN_BOOLEAN, "", "best_residual is at most 0.01"}};
 static const column spectrum_columns[] = {
     HEAD_COLUMNS,
     {"index", COLUMN_INTEGER, "", "i of lambda_i, from 1, the largest first"},
@@ -57,8 +56,8 @@ static const column spectrum_columns[] = {
 
 enum { OUT_MATRIX, OUT_INVERSES, OUT_PRECISIONS, OUT_SPECTRUM };
 static const output_spec outputs[] = {
-    {"inspect", "What f64 says of each head's bottleneck matrix, norms and errors.",
-     matrix_columns, COUNT(matrix_columns)},
+    {"inspect", "What f64 says of each head's bottleneck matrix, norms and errors.", matrix_columns,
+     COUNT(matrix_columns)},
     {"inspect_inverses", "Steps that each iteration takes to invert it.", inverse_columns,
      COUNT(inverse_columns)},
     {"inspect_precisions", "How far the iteration gets in each precision.", precision_columns,
@@ -260,16 +259,16 @@ static char *say_subject(const inspect_plan *plan)
                       ? must_format("no grid known (see --grid)")
                       : must_format("grid %" PRId64 "x%" PRId64 "%s", grid->height, grid->width,
                                     assumed ? " (n is a square; --grid says otherwise)" : "");
-    char *heads = plan->head_count < plan->matrices
-                      ? must_format("%" PRId64 " of %" PRId64 " heads, evenly spread (see --heads)",
-                                    plan->head_count, plan->matrices)
-                      : must_format("%" PRId64 " head%s", plan->matrices,
-                                    plan->matrices == 1 ? "" : "s");
+    char *heads =
+        plan->head_count < plan->matrices
+            ? must_format("%" PRId64 " of %" PRId64 " heads, evenly spread (see --heads)",
+                          plan->head_count, plan->matrices)
+            : must_format("%" PRId64 " head%s", plan->matrices, plan->matrices == 1 ? "" : "s");
     char *part =
         plan->tokens > MOST_COMPARED
             ? must_format("; S is compared on %d of the tokens%s", (int)MOST_COMPARED,
-                          plan->tokens > MOST_CHOICE
-                              ? ", norms and choices are of 8192 of them" : "")
+                          plan->tokens > MOST_CHOICE ? ", norms and choices are of 8192 of them"
+                                                     : "")
             : must_format("%s", "");
     char *text = must_format("%s: %s, %" PRId64 " tokens of width %" PRId64 ", %s, kernel scale "
                              "%.4g%s",
@@ -296,12 +295,12 @@ static int finish(const settings *s, const void *state, const table *raw, table 
     advice_print(count, lines, stdout);
     if (s->html)
         code = page_write(w->page, &(page_content){.subject = subject,
-                                                    .name = input_name(w->in),
-                                                    .command = s->command,
-                                                    .list = &list,
-                                                    .summary = summary,
-                                                    .lines = lines,
-                                                    .line_count = count});
+                                                   .name = input_name(w->in),
+                                                   .command = s->command,
+                                                   .list = &list,
+                                                   .summary = summary,
+                                                   .lines = lines,
+                                                   .line_count = count});
     if (s->html && code == EXIT_PASS)
         printf("→ %s\n", s->html);
     advice_free(count, lines);

@@ -9,7 +9,8 @@
 #include "common/verb.h"
 
 enum {
-    INSPECT_OPTIONS = USES_GRID | USES_LANDMARKS | USES_SCALE | USES_CERTIFY | USES_HEADS | USES_HTML
+    INSPECT_OPTIONS =
+        USES_GRID | USES_LANDMARKS | USES_SCALE | USES_CERTIFY | USES_HEADS | USES_HTML
 };
 
 extern const experiment inspect; /* s->inputs holds the tokens alone */

@@ -265,8 +265,8 @@ int measure_precisions(int64_t m, const double *a, atn_context *context, inspect
         precision_round(precisions[i], m * m, a, rounded);
         code = exit_worst(code, bottleneck_from_matrix(&b, rounded));
         if (goes_on(code))
-            code = exit_worst(
-                code, measure_precision(&b, context, precisions[i], &out->precisions[i]));
+            code = exit_worst(code,
+                              measure_precision(&b, context, precisions[i], &out->precisions[i]));
         bottleneck_free(&b);
     }
     free(rounded);
@@ -302,8 +302,8 @@ static token_subset take_subset(const head_data *data, const char *purpose, int6
     token_subset subset = {.count = n < most ? n : most};
     if (n <= most)
         return subset;
-    random_stream *r = random_create((uint64_t)data->plan->s->seeds.items[0], purpose,
-                                     (uint64_t)data->head);
+    random_stream *r =
+        random_create((uint64_t)data->plan->s->seeds.items[0], purpose, (uint64_t)data->head);
     subset.tokens = allocate(most, dim);
     for (int64_t i = 0; i < n && taken < most; i++)
         if (random_uniform(r) * (double)(n - i) < (double)(most - taken))
@@ -367,8 +367,8 @@ static int take_landmarks(const head_data *data, const sampler *with, const toke
                                  .grid = grid,
                                  .n = chooses ? data->choice.count : plan->tokens,
                                  .dim = plan->dim,
-                                 .tokens = chooses ? subset_tokens(data, &data->choice)
-                                                   : data->tokens,
+                                 .tokens =
+                                     chooses ? subset_tokens(data, &data->choice) : data->tokens,
                                  .scale = data->scale,
                                  .seed = (uint64_t)plan->s->seeds.items[0],
                                  .sample = data->head};
@@ -413,10 +413,10 @@ static void measure_approximation(const head_data *data, const double *landmarks
     for (int64_t i = n - 1; i >= m; i--)
         best += fmax(data->spectrum[i], 0);
     out->compared = size;
-    out->trace_error = made.shortfall / size;
+    out->trace_error = fmax(made.shortfall, 0) / size;
     out->best_trace_error = best / size;
     if (best > noise * data->spectrum[0]) /* what n eigenvalues' rounding adds up to at most */
-        out->trace_ratio = made.shortfall / best;
+        out->trace_ratio = fmax(made.shortfall, 0) / best;
     free(made.pivots);
     free(s_hat);
 }
@@ -476,10 +476,8 @@ static int inspect_landmarks_of(const head_data *data, const inspect_landmarks *
 
 int inspect_head(const inspect_plan *plan, int64_t head, atn_context *context, table *raw)
 {
-    head_data data = {.plan = plan,
-                      .head = head,
-                      .scale = kernel_scale(plan->s, plan->dim),
-                      .context = context};
+    head_data data = {
+        .plan = plan, .head = head, .scale = kernel_scale(plan->s, plan->dim), .context = context};
     int code = open_head(&data);
     for (int i = 0; i < plan->landmark_count && goes_on(code); i++)
         code = exit_worst(code, inspect_landmarks_of(&data, &plan->landmarks[i], raw));

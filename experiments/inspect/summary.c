@@ -43,12 +43,18 @@ static const struct {
 enum { SHOWN = sizeof shown / sizeof *shown };
 
 static const column columns[] = {
-    {"m", COLUMN_INTEGER, "", ""},          {"sampling", COLUMN_TEXT, "", ""},
-    {"kappa: median", COLUMN_REAL, "", ""}, {"most", COLUMN_REAL, "", ""},
-    {"rank f64: least", COLUMN_REAL, "", ""}, {"f32", COLUMN_REAL, "", ""},
-    {"bf16", COLUMN_REAL, "", ""},          {"inverted by 20: least", COLUMN_REAL, "", ""},
-    {"trace error: median", COLUMN_REAL, "", ""}, {"best", COLUMN_REAL, "", ""},
-    {"|S^|: most", COLUMN_REAL, "", ""},    {"normalised", COLUMN_REAL, "", ""},
+    {"m", COLUMN_INTEGER, "", ""},
+    {"sampling", COLUMN_TEXT, "", ""},
+    {"kappa: median", COLUMN_REAL, "", ""},
+    {"most", COLUMN_REAL, "", ""},
+    {"rank f64: least", COLUMN_REAL, "", ""},
+    {"f32", COLUMN_REAL, "", ""},
+    {"bf16", COLUMN_REAL, "", ""},
+    {"inverted by 20: least", COLUMN_REAL, "", ""},
+    {"trace error: median", COLUMN_REAL, "", ""},
+    {"best", COLUMN_REAL, "", ""},
+    {"|S^|: most", COLUMN_REAL, "", ""},
+    {"normalised", COLUMN_REAL, "", ""},
 };
 
 static void add_row(const inspection_list *list, double m, int sampling, table *t)
@@ -148,8 +154,10 @@ table *inspect_inverse_summary(const inspection_list *list)
 }
 
 static const column precision_columns[] = {
-    {"m", COLUMN_INTEGER, "", ""},        {"precision", COLUMN_TEXT, "", ""},
-    {"best residual", COLUMN_REAL, "", ""}, {"after steps", COLUMN_REAL, "", ""},
+    {"m", COLUMN_INTEGER, "", ""},
+    {"precision", COLUMN_TEXT, "", ""},
+    {"best residual", COLUMN_REAL, "", ""},
+    {"after steps", COLUMN_REAL, "", ""},
     {"residual after 20", COLUMN_REAL, "", ""},
 };
 
@@ -159,7 +167,8 @@ static const size_t precision_offsets[] = {offsetof(precision_facts, best),
 
 table *inspect_precision_summary(const inspection_list *list)
 {
-    table *t = table_create(precision_columns, sizeof precision_columns / sizeof *precision_columns);
+    table *t =
+        table_create(precision_columns, sizeof precision_columns / sizeof *precision_columns);
     double *m = must_allocate((size_t)list->count + 1, sizeof *m);
     int count = inspections_landmarks(list, m);
     for (int i = 0; i < count; i++)
