@@ -50,8 +50,8 @@ static const char style[] =
     "ul.advice{list-style:none;margin:0;padding:0}\n"
     "ul.advice li{background:var(--card);border-left:5px solid;border-radius:4px;margin:.5em 0;"
     "padding:.55em .9em}\n"
-    "li.warning{border-color:var(--warning)}li.tip{border-color:var(--tip)}"
-    "li.fine{border-color:var(--fine)}\n"
+    "ul.advice .warning{border-color:var(--warning)}ul.advice .tip{border-color:var(--tip)}"
+    "ul.advice .fine{border-color:var(--fine)}\n"
     "li b{margin-right:.4em}li.warning b{color:var(--warning)}li.tip b{color:var(--tip)}"
     "li.fine b{color:var(--fine)}\n"
     ".basis{color:var(--soft);font-size:.85rem;white-space:nowrap}\n"
@@ -203,8 +203,15 @@ static const inspection *hardest(const inspection_list *list)
 static const struct {
     const char *text;
     atn_dtype dtype;
-} floors[] = {{"floor of bf16", ATN_BF16}, {"f32", ATN_F32}, {"f64", ATN_F64}};
+} floors[] = {{"floor of bf16", ATN_BF16}, {"floor of f32", ATN_F32}, {"floor of f64", ATN_F64}};
 enum { FLOORS = sizeof floors / sizeof *floors };
+
+/* The smallest eigenvalue over the largest, but not far below the floor of f64. */
+static double least_shown(const inspection *i)
+{
+    double floor = i->m * atn_dtype_roundoff(ATN_F64);
+    return fmax(i->lambda[(int)i->m - 1] / i->lambda_max, floor);
+}
 
 static void draw_spectrum(FILE *file, const svg_plot *plot, const inspection *i)
 {
@@ -230,12 +237,16 @@ static void write_spectrum(FILE *file, const inspection_list *list, const inspec
             "Eigenvalues of A over the largest, one line per way to take landmarks, on a "
             "logarithmic axis, with the floors of three precisions.",
         .x = {"i", 1, fmax(hard->m, 2), false},
-        .y = {"λᵢ / λ₁", 1e-16, 2, true},
+        .y = {"λᵢ / λ₁", hard->m * atn_dtype_roundoff(ATN_F32) / 10, 2, true},
     };
+    for (int64_t i = 0; i < list->count; i++)
+        if (list->items[i]->head == hard->head && list->items[i]->m == hard->m)
+            plot.y.low = fmin(plot.y.low, least_shown(list->items[i]) / 10);
     begin_figure(file, title);
     svg_begin(file, &plot, 0);
     for (int i = 0; i < FLOORS; i++)
-        svg_level(file, &plot, hard->m * atn_dtype_roundoff(floors[i].dtype), floors[i].text);
+        if (hard->m * atn_dtype_roundoff(floors[i].dtype) >= plot.y.low)
+            svg_level(file, &plot, hard->m * atn_dtype_roundoff(floors[i].dtype), floors[i].text);
     for (int64_t i = 0; i < list->count; i++) {
         const inspection *item = list->items[i];
         if (item->head != hard->head || item->m != hard->m)
@@ -280,16 +291,17 @@ static void write_curves(FILE *file, const inspection *hard)
     char *title = must_format("Residuals of the inverses, head %g, m = %g", hard->head, hard->m);
     key_item key[SHOWN];
     int keys = 0;
-    double most = published + 4;
+    double most = published + 10;
     for (int i = 0; i < SHOWN; i++)
-        most = fmax(most, products_at(shown[i], hard->inverses[shown[i]].length - 1));
+        if (hard->inverses[shown[i]].steps[TARGETS - 1] >= 0) /* others go on to no end */
+            most = fmax(most, products_at(shown[i], hard->inverses[shown[i]].length - 1));
     svg_plot plot = {
         .title = title,
         .description = "The papers' residual against products of m by m matrices, one line per "
                        "iteration, measured in f64, with 1e-3, 1e-6 and 20 Newton-Raphson steps "
                        "marked.",
-        .x = {"products of m × m matrices", 0, fmin(most, 130), false},
-        .y = {"‖AXA − A‖ / ‖A‖", 1e-12, 4, true},
+        .x = {"products of m × m matrices", 0, most, false},
+        .y = {"‖AXA − A‖ / ‖A‖", 1e-10, 4, true},
     };
     begin_figure(file, title);
     svg_begin(file, &plot, 1);

@@ -16,8 +16,7 @@ void svg_text(FILE *file, const char *text)
     static const struct {
         char character;
         const char *entity;
-    } entities[] = {
-        {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
+    } entities[] = {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
     while (*text) {
         size_t length = utf8_length(text);
         const char *entity = NULL;
@@ -112,7 +111,7 @@ static double first_tick(const ticks *t)
 {
     if (t->axis->logarithmic)
         return pow(10, ceil(log10(t->axis->low) / t->step - 1e-9) * t->step);
-    return ceil(t->axis->low / t->step - 1e-9) * t->step;
+    return ceil(t->axis->low / t->step - 1e-9) * t->step + 0.0; /* no -0 */
 }
 
 static double next_tick(const ticks *t, double tick)
@@ -207,8 +206,8 @@ void svg_level(FILE *file, const svg_plot *plot, double y, const char *text)
     double at = place_y(plot, y);
     fprintf(file,
             "<line class=\"level\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>"
-            "<text class=\"note\" x=\"%d\" y=\"%.1f\">",
-            LEFT, WIDTH - RIGHT, at, at, LEFT + 5, at - 4);
+            "<text class=\"note\" text-anchor=\"end\" x=\"%d\" y=\"%.1f\">",
+            LEFT, WIDTH - RIGHT, at, at, WIDTH - RIGHT - 4, at - 4);
     svg_text(file, text);
     fputs("</text>\n", file);
 }
@@ -246,8 +245,7 @@ void svg_dot(FILE *file, const svg_plot *plot, int colour, bool hollow, double x
     if (isnan(x) || isnan(y))
         return;
     fprintf(file, "<circle class=\"%s c%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"><title>",
-            hollow ? "ring" : "dot", colour % SVG_COLOURS, place_x(plot, inside),
-            place_y(plot, y));
+            hollow ? "ring" : "dot", colour % SVG_COLOURS, place_x(plot, inside), place_y(plot, y));
     svg_text(file, text);
     fputs("</title></circle>\n", file);
 }
