@@ -239,7 +239,7 @@ static char *say_rank(const inspection_list *list, advice_level *level)
                         worst->kappa);
     else
         text =
-            must_format("A has full rank in f64 and in f32 everywhere; kappa(A) is %.2g to %.2g.",
+            must_format("A has full rank in f64 and in f32 everywhere; kappa(A) is %.3g to %.3g.",
                         kappa.least->kappa, kappa.most->kappa);
     free(at);
     return text;
@@ -302,7 +302,8 @@ static const inspection *worst_precision(const inspection_list *list, int p)
     for (int64_t i = 0; i < list->count; i++) {
         const inspection *item = list->items[i];
         if (item->main && !isnan(item->precisions[p].rank) &&
-            (!worst || !(or_infinite(item->precisions[p].best) <= worst->precisions[p].best)))
+            (!worst ||
+             !(or_infinite(item->precisions[p].best) <= or_infinite(worst->precisions[p].best))))
             worst = item;
     }
     return worst;
@@ -557,7 +558,8 @@ static const inspection *farthest(const inspection_list *list)
     free(m);
     for (int64_t i = inspections_find(list, 0, most, -1); i >= 0;
          i = inspections_find(list, i + 1, most, -1))
-        if (!worst || !(list->items[i]->trace_error <= worst->trace_error))
+        if (!worst ||
+            !(or_infinite(list->items[i]->trace_error) <= or_infinite(worst->trace_error)))
             worst = list->items[i];
     return worst;
 }

@@ -33,8 +33,8 @@ enum { USUAL_HEADS = 8, MOST_INSPECTED = 1024 };
 static const column matrix_columns[] = {
     HEAD_COLUMNS,
     {"main", COLUMN_BOOLEAN, "",
-     "the sampling that SOFT has without training: pool, on no grid window; by default the only one "
-     "whose inverses and precisions are measured"},
+     "the sampling that SOFT has without training: pool, on no grid window; for m above 64, unless "
+     "--full is given, the only one whose inverses and precisions are measured"},
     MATRIX_FACTS(AS_COLUMN)};
 static const column inverse_columns[] = {
     HEAD_COLUMNS,
@@ -317,8 +317,8 @@ const experiment inspect = {
     .example = "attnum inspect tokens.npy --grid 56x56 --html report.html",
     .options = INSPECT_OPTIONS,
     .defaults = "m = 16, 49, 64, or the nearest that averaging gives; 8 heads\n"
-                "quick: m = 16, 49, 2 heads\n"
-                "full: all heads, and inverses and precisions under every sampling",
+                "quick: m = 16, 49, 2 heads; inverses and precisions under the first sampling\n"
+                "full: all heads; inverses and precisions also for m above 64",
     .outputs = outputs,
     .output_count = COUNT(outputs),
     .raw_columns = inspect_raw_columns,

@@ -25,6 +25,7 @@ enum {
     STEPS_BEYOND = 3, /* steps looked at past those predicted to be enough */
     CERTIFY_BITS = 1024,
     USUAL_CERTIFY = 64, /* a few hundredths of a second each */
+    MOST_CLOSE = 64,    /* up to this m the inverses of all samplings take a second a head */
 };
 
 /* 2/|A|_1^2 is on the boundary of convergence for equal row sums; this is inside. */
@@ -435,7 +436,8 @@ static int measure_sampling(const head_data *data, double *landmarks, inspection
         code = exit_worst(code, measure_norms(data, landmarks, a, out));
     if (goes_on(code))
         measure_approximation(data, landmarks, out);
-    bool close = out->main || plan->s->effort == EFFORT_FULL;
+    bool close = out->main || plan->s->effort == EFFORT_FULL ||
+                 (plan->s->effort == EFFORT_DEFAULT && m <= MOST_CLOSE);
     if (goes_on(code) && close)
         code = exit_worst(code, measure_inverses(m, a, data->context, out));
     if (goes_on(code) && close)
