@@ -29,8 +29,8 @@ static const struct {
     int64_t m;
     double value, rank_f64;
 } known[] = {
-    {REF_IDENTITY, 7, 0, 7},       {REF_ONES, 8, 0, 1},           {REF_EQUICORRELATED, 49, 0.5, 49},
-    {REF_CIRCULANT, 16, 0.7, 16},  {REF_BLOCKS, 48, 0.25, 48},    {REF_TWO, 2, 0.3, 2},
+    {REF_IDENTITY, 7, 0, 7},       {REF_ONES, 8, 0, 1},         {REF_EQUICORRELATED, 49, 0.5, 49},
+    {REF_CIRCULANT, 16, 0.7, 16},  {REF_BLOCKS, 48, 0.25, 48},  {REF_TWO, 2, 0.3, 2},
     {REF_DUPLICATES, 20, 0.1, 20}, {REF_DUPLICATES, 20, 0, 19},
 };
 enum { KNOWN = sizeof known / sizeof *known };
@@ -75,6 +75,23 @@ Test(inspect, the_boundary_loses_a_mode)
     inspection_free(i);
 }
 
+Test(inspect, ranks_by_precision)
+{
+    enum { M = 20 };
+    double a[M * M], lambda[M], want[2] = {0, 0};
+    cr_assert_eq(ref_latms_symmetric(M, 3, 1e9, 5, a, lambda), ATN_OK);
+    for (int j = 0; j < M; j++) {
+        want[0] += lambda[j] > M * 0x1p-24;
+        want[1] += lambda[j] > M * 0x1p-8;
+    }
+    inspection *i = inspection_create(M);
+    cr_assert_eq(measure_spectrum(M, a, i), EXIT_PASS);
+    cr_expect(i->rank_f64 == M && i->rank_f32 == want[0] && i->rank_bf16 == want[1], "%g %g %g",
+              i->rank_f64, i->rank_f32, i->rank_bf16);
+    cr_expect(want[0] < M && want[1] < want[0]);
+    inspection_free(i);
+}
+
 /* ---- Iterations ---- */
 
 /* A map of e = 1 - l x for one step, and X_0 = alpha I or alpha A. */
@@ -84,10 +101,8 @@ static const struct {
     int order;
     double numerator, ridge;
 } iterations[] = {
-    {ATN_INVERSE_NR_PAPER, true, 2, 2, 0},
-    {ATN_INVERSE_NR_SOFT, true, 2, 1.8, 0.01},
-    {ATN_INVERSE_NEWTON_SCHULZ, false, 2, 1.8, 0},
-    {ATN_INVERSE_HYPERPOWER_3, false, 3, 1.8, 0},
+    {ATN_INVERSE_NR_PAPER, true, 2, 2, 0},         {ATN_INVERSE_NR_SOFT, true, 2, 1.8, 0.01},
+    {ATN_INVERSE_NEWTON_SCHULZ, false, 2, 1.8, 0}, {ATN_INVERSE_HYPERPOWER_3, false, 3, 1.8, 0},
     {ATN_INVERSE_HYPERPOWER_9, false, 9, 1.8, 0},
 };
 enum { ITERATIONS = sizeof iterations / sizeof *iterations, STEPS = 60 };
@@ -121,6 +136,27 @@ static double follow(int which, int64_t m, const double *lambda, double norm1, i
     return after;
 }
 
+/* Every iteration that found a start, where rounding is far below 1e-6: the closed form with the
+ * library's alpha and interval is what the library does. */
+static void expect_agreement(const inspection *i, double condition)
+{
+    int seen = 0;
+    for (int method = 0; method < ATN_INVERSE_COUNT; method++) {
+        const inverse_facts *f = &i->inverses[method];
+        const char *name = atn_inverse_name((atn_inverse_method)method);
+        if (f->length == 0)
+            continue;
+        cr_expect(fabs(f->residual - f->predicted) <= 1e-6 * f->predicted + 1e-9,
+                  "%s kappa %g: %g, predicted %g", name, condition, f->residual, f->predicted);
+        for (int t = 0; t < TARGETS; t++)
+            cr_expect(f->steps[t] == f->steps_predicted[t], "%s kappa %g: %g, predicted %g", name,
+                      condition, f->steps[t], f->steps_predicted[t]);
+        cr_expect(f->length > f->published_steps || f->length > f->steps[TARGETS - 1]);
+        seen++;
+    }
+    cr_expect(seen >= 10, "%d iterations", seen);
+}
+
 Test(inspect, predictions_are_the_steps_and_so_are_the_counts)
 {
     enum { M = 30 };
@@ -138,7 +174,8 @@ Test(inspect, predictions_are_the_steps_and_so_are_the_counts)
             cr_expect(fabs(f->predicted - after) <= 1e-6 * after + 1e-12,
                       "%s kappa %g: %g predicted, %g by steps",
                       atn_inverse_name(iterations[k].method), conditions[c], f->predicted, after);
-            cr_expect(fabs(f->residual - after) <= 1e-6 * after + 1e-9, "%g %g", f->residual, after);
+            cr_expect(fabs(f->residual - after) <= 1e-6 * after + 1e-9, "%g %g", f->residual,
+                      after);
             for (int t = 0; t < TARGETS; t++)
                 cr_expect(f->steps_predicted[t] == first[t] && f->steps[t] == first[t],
                           "%s kappa %g target %d: %g predicted, %g measured, %d by steps",
@@ -147,7 +184,9 @@ Test(inspect, predictions_are_the_steps_and_so_are_the_counts)
         }
         const inverse_facts *paper = &i->inverses[ATN_INVERSE_NR_PAPER];
         cr_expect_eq(paper->products[0], 2 * paper->steps[0]);
-        cr_expect_eq(paper->curve[0] < 1, true);
+        const inverse_facts *schulz = &i->inverses[ATN_INVERSE_NEWTON_SCHULZ];
+        cr_expect_eq(schulz->products[1], 2 * schulz->steps[1] - 2, "A X_0 is alpha A");
+        expect_agreement(i, conditions[c]);
         cr_expect_eq(paper->published_steps, 20);
         cr_expect_eq(i->inverses[ATN_INVERSE_EIG].length, 0);
         cr_expect(isnan(i->inverses[ATN_INVERSE_EIG].published_steps));
@@ -173,8 +212,8 @@ Test(inspect, precisions)
     cr_assert_eq(measure_precisions(M, a, context, i), EXIT_PASS);
     for (int p = 1; p < PRECISIONS; p++) { /* floors are about 0.14 sqrt(u), the wider the lower */
         double u = precision_roundoff(precisions[p]);
-        cr_expect(i->precisions[p].best <= 2 * sqrt(u) && i->precisions[p].best >= u / 100, "%s: %g",
-                  precision_name(precisions[p]), i->precisions[p].best);
+        cr_expect(i->precisions[p].best <= 2 * sqrt(u) && i->precisions[p].best >= u / 100,
+                  "%s: %g", precision_name(precisions[p]), i->precisions[p].best);
     }
     cr_expect(i->precisions[0].best <= 1e-9 && i->precisions[4].best > i->precisions[1].best);
     cr_expect(i->precisions[4].fixed > i->precisions[4].best, "bf16 has too many steps");
@@ -300,6 +339,7 @@ Test(inspect, ring_of_tokens)
     cr_expect(fabs(i->best_trace_error - best) <= 1e-13, "%g %g", i->best_trace_error, best);
     cr_expect(i->trace_ratio >= 1 && fabs(i->trace_error / best - i->trace_ratio) <= 1e-9);
     cr_expect(find(&list, 4, POOL)->stride == 2 && i->compared == N && i->tokens == N);
+    cr_expect(find(&list, 4, WINDOW)->stride == 7 && !find(&list, 4, WINDOW)->main);
     inspections_free(&list);
 }
 
@@ -340,6 +380,19 @@ Test(inspect, certified_where_f64_cannot_tell)
     list = inspect_tokens(1, 40, 1, tokens, "--m=20 --certify=0");
     cr_expect(isnan(find(&list, 20, WINDOW)->lambda_min_lower));
     expect_line(&list, "unresolved", ADVICE_WARNING, "1 of 1");
+    inspections_free(&list);
+}
+
+/* Some heads of many, evenly spread; a grid where none is a square. */
+Test(inspect, heads_and_grids)
+{
+    double tokens[5 * 12];
+    for (int i = 0; i < 5 * 12; i++)
+        tokens[i] = i % 12 + i / 12;
+    inspection_list list = inspect_tokens(5, 12, 1, tokens, "--m=3 --heads=2 --grid=2x6");
+    cr_expect_eq(inspections_heads(&list), 2);
+    cr_expect(list.items[0]->head == 0 && list.items[list.count - 1]->head == 2);
+    cr_expect(find(&list, 3, POOL)->stride == 2, "2 x 2 tokens each");
     inspections_free(&list);
 }
 
@@ -387,7 +440,8 @@ static inspection *healthy(double head, int sampling)
                                          .products = {24, 44},
                                          .steps_run = 25};
     for (int p = 0; p < PRECISIONS; p++)
-        i->precisions[p] = (precision_facts){.best = 1e-3, .best_steps = 18, .fixed = 2e-3, .rank = 49};
+        i->precisions[p] =
+            (precision_facts){.best = 1e-3, .best_steps = 18, .fixed = 2e-3, .rank = 49};
     return i;
 }
 
@@ -407,7 +461,7 @@ static const struct {
     size_t offset, second; /* of doubles in inspection; second 0: none */
     double value, second_value;
 } doctored[] = {
-#define AT(member) offsetof(inspection, member)
+#define AT(member)    offsetof(inspection, member)
 #define PAPER(member) offsetof(inspection, inverses[ATN_INVERSE_NR_PAPER].member)
     {"steps", "head 1, m = 49, the residual |AXA - A|/|A| after 20 is 0.12", ADVICE_WARNING,
      PAPER(residual), PAPER(steps[0]), 0.12, 34},
@@ -421,13 +475,15 @@ static const struct {
     {"start", "where it is -0.8", ADVICE_WARNING, AT(margin), 0, -1, 0},
     {"start", "least -1 + 0.001 (head 1", ADVICE_FINE, AT(margin), 0, -0.999, 0},
     {"modes", "invert 31 of the 49 modes", ADVICE_WARNING, AT(inverted), 0, 31, 0},
-    {"rank", "rank is 30 of 49 in f64, 20 in f32", ADVICE_WARNING, AT(rank_f64), AT(rank_f32), 30, 20},
+    {"rank", "rank is 30 of 49 in f64, 20 in f32", ADVICE_WARNING, AT(rank_f64), AT(rank_f32), 30,
+     20},
     {"rank", "its rank is 22 of 49 in f32", ADVICE_WARNING, AT(rank_f32), AT(kappa), 22, 1e9},
     {"rank", "has rank 1 of 49", ADVICE_WARNING, AT(rank_f64), AT(rank_f32), 1, 1},
     {"rank", "kappa(A) is 100 to 2.3e+03", ADVICE_FINE, AT(kappa), 0, 2300, 0},
     {"unresolved", "for 1 of 3 matrices", ADVICE_WARNING, AT(below_floor), 0, 1, 0},
     {"samplings", "rather than averages of 4 x 4 tokens", ADVICE_TIP, 0, 0, 0, 0},
-    {"reach", "93% of tr(S) is missed", ADVICE_WARNING, AT(trace_error), AT(best_trace_error), 0.93, 0.8},
+    {"reach", "93% of tr(S) is missed", ADVICE_WARNING, AT(trace_error), AT(best_trace_error), 0.93,
+     0.8},
     {"reach", "not of low rank", ADVICE_WARNING, AT(trace_error), AT(best_trace_error), 0.93, 0.8},
     {"reach", "misses 4%.", ADVICE_WARNING, AT(trace_error), AT(best_trace_error), 0.93, 0.04},
     {"reach", "at most 0.21", ADVICE_FINE, AT(trace_error), 0, 0.21, 0},
@@ -438,7 +494,8 @@ static const struct {
     {"norms", "at most 99", ADVICE_FINE, AT(soft_norm), 0, 99, 0},
     {"precision", "Not safe: f16 (0.031 after 11 steps at head 1, m = 49)", ADVICE_WARNING,
      AT(precisions[3].best), AT(precisions[3].best_steps), 0.031, 11},
-    {"precision", "Not safe: f64 (nan after 18 steps at head 1", ADVICE_WARNING, AT(precisions[0].best), 0, NAN, 0},
+    {"precision", "Not safe: f64 (nan after 18 steps at head 1", ADVICE_WARNING,
+     AT(precisions[0].best), 0, NAN, 0},
     {"precision", "All precisions are safe", ADVICE_FINE, AT(precisions[3].best), 0, 0.0099, 0},
     {"too-many", "bf16: residual 3.2 after 20, 0.001 after 18 (head 1", ADVICE_WARNING,
      AT(precisions[4].fixed), 0, 3.2, 0},
@@ -511,8 +568,9 @@ Test(inspect, a_faster_inverse)
     expect_line(&list, "faster", ADVICE_FINE, "No iteration is much faster");
     for (int64_t i = 0; i < list.count; i++)
         list.items[i]->inverses[ATN_INVERSE_CHEBYSHEV_2].products[0] = 14;
-    expect_line(&list, "faster", ADVICE_TIP, "chebyshev-2 brings every residual below 1e-3 in at "
-                                             "most 14 products");
+    expect_line(&list, "faster", ADVICE_TIP,
+                "chebyshev-2 brings every residual below 1e-3 in at "
+                "most 14 products");
     list.items[0]->inverses[ATN_INVERSE_CHEBYSHEV_2].products[0] = NAN; /* not everywhere */
     expect_line(&list, "faster", ADVICE_FINE, "No iteration is much faster");
     list.items[4]->inverses[ATN_INVERSE_NR_PAPER].products[0] = NAN;
