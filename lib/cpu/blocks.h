@@ -167,8 +167,10 @@ atn_status R(soft_backward)(atn_context *context, cpu_soft *soft,
 void R(store)(atn_storage storage, int64_t rows, int64_t cols, real *a, int64_t stride);
 
 /* Small helpers on dense matrices (matrix.c). */
-/* a.b, in double, in eight sums that a vector unit can keep side by side. */
+/* 1.a, a.b and |a - b|^2, in double, in eight sums that a vector unit can keep side by side. */
+double R(sum)(int64_t count, const real *a);
 double R(dot)(int64_t count, const real *a, const real *b);
+double R(squared_difference)(int64_t count, const real *a, const real *b);
 double R(frobenius)(int64_t count, const real *a);
 double R(norm1)(int64_t m, const real *a);
 bool R(all_finite)(int64_t rows, int64_t cols, const real *a, int64_t stride);

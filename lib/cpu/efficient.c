@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cpu/norms.h"
+#include "cpu/simd.h"
 #include "cpu/softmax.h"
 
 /* work: per channel of K the sum of exps and t, the maximum; a block of rho_q or rho_k and of a
@@ -63,7 +64,8 @@ static void load_exps(const head *h, const pieces *p, int64_t first, int64_t row
         const real *k = h->k + (first + j) * h->k_stride;
         real *rho = p->rho + j * h->d;
         for (int64_t c = 0; c < h->d; c++)
-            rho[c] = real_exp(k[c] - p->maxima[c]);
+            rho[c] = k[c] - p->maxima[c];
+        R(simd_widest)()->exponentials(h->d, 1, 0, rho);
         for (int64_t c = 0; add && c < h->d; c++)
             p->sums[c] += (double)rho[c];
     }

@@ -3,6 +3,8 @@
  * phi(x) = 1 + elu(x), channel by channel. */
 #include "cpu/linear.h"
 
+#include "cpu/simd.h"
+
 static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
                   int64_t *thread_reals, int64_t *head_reals)
 {
@@ -19,7 +21,10 @@ static void map(const void *own, const token_block *b)
         const real *x = b->x + i * b->stride;
         real *phi = b->phi + i * h->d;
         for (int64_t c = 0; c < h->d; c++)
-            phi[c] = x[c] < 0 ? real_exp(x[c]) - (real)naive : x[c] + (real)!naive;
+            phi[c] = x[c] < 0 ? x[c] : 0;
+        R(simd_widest)()->exponentials(h->d, 1, 0, phi);
+        for (int64_t c = 0; c < h->d; c++)
+            phi[c] = x[c] < 0 ? phi[c] - (real)naive : x[c] + (real)!naive;
         if (!naive)
             continue;
         R(store)(h->desc->storage, 1, h->d, phi, h->d);

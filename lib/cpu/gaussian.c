@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Gaussian kernel matrices, SOFT (IJCV) Eq. 4, 5, 8. */
 #include "cpu/blocks.h"
-
-/* Landmarks side by side that one pass over a token's coordinates serves: accumulators that fit the
- * registers of every x86-64. */
-enum { TILE = 16 };
+#include "cpu/simd.h"
 
 int64_t R(landmark_padded)(int64_t count)
 {
-    return (count + TILE - 1) / TILE * TILE;
+    return (count + SIMD_COLUMNS - 1) / SIMD_COLUMNS * SIMD_COLUMNS;
 }
 
 int64_t R(landmark_elements)(int64_t count, int64_t d)
@@ -38,37 +35,6 @@ void R(landmark_prepare)(landmark_set *set)
     squared_norms(set->count, set->d, set->rows, set->d, set->norms);
 }
 
-/* One vector register of every x86-64 and 64-bit ARM; a tile is a few of them. */
-typedef real lanes __attribute__((vector_size(16), aligned(sizeof(real)), may_alias));
-enum { VECTORS = TILE * sizeof(real) / sizeof(lanes) };
-
-/* |x - l_j|^2 for TILE landmarks: column by column, so that every distance is one sum over the
- * coordinates in order. Spelled out in vectors, because the compiler otherwise vectorises over the
- * coordinates and shuffles. */
-static void distance_tile(int64_t d, const real *x, const real *transposed, int64_t padded,
-                          real *out)
-{
-    lanes sums[VECTORS] = {{0}};
-    for (int64_t c = 0; c < d; c++) {
-        const lanes *l = (const lanes *)(transposed + c * padded);
-        for (int v = 0; v < VECTORS; v++) {
-            lanes difference = x[c] - l[v];
-            sums[v] += difference * difference;
-        }
-    }
-    for (int v = 0; v < VECTORS; v++)
-        ((lanes *)out)[v] = sums[v];
-}
-
-static void distances_direct(int64_t p, const real *x, int64_t x_stride, const landmark_set *set,
-                             real *out, int64_t out_stride)
-{
-    for (int64_t i = 0; i < p; i++)
-        for (int64_t j = 0; j < set->padded; j += TILE)
-            distance_tile(set->d, x + i * x_stride, set->transposed + j, set->padded,
-                          out + i * out_stride + j);
-}
-
 /* |x|^2 + |l|^2 - 2 x.l, as the published torch kernel evaluates it. */
 static void distances_expanded(int64_t p, const real *x, int64_t x_stride, const landmark_set *set,
                                real *out, int64_t out_stride, bool clamp)
@@ -89,14 +55,15 @@ static void distances_expanded(int64_t p, const real *x, int64_t x_stride, const
 void R(gaussian_block)(atn_distance distance, double s, int64_t p, const real *x, int64_t x_stride,
                        const landmark_set *set, real *out, int64_t out_stride)
 {
-    if (distance == ATN_DISTANCE_DIRECT)
-        distances_direct(p, x, x_stride, set, out, out_stride);
-    else
+    const simd *kernels = R(simd_widest)();
+    int64_t count = set->count;
+    if (distance == ATN_DISTANCE_DIRECT) {
+        kernels->distances(p, set->d, x, x_stride, set->transposed, set->padded, out, out_stride);
+        count = set->padded; /* nobody asks for the padding, but vectors are whole with it */
+    } else
         distances_expanded(p, x, x_stride, set, out, out_stride, distance == ATN_DISTANCE_CLAMPED);
-    real minus_s = (real)-s;
     for (int64_t i = 0; i < p; i++)
-        for (int64_t j = 0; j < set->count; j++)
-            out[i * out_stride + j] = real_exp(minus_s * out[i * out_stride + j]);
+        kernels->exponentials(count, (real)-s, 0, out + i * out_stride);
 }
 
 int64_t R(gaussian_work)(int64_t q, int64_t d)

@@ -2,9 +2,25 @@
 /* Small helpers on dense matrices. */
 #include "cpu/blocks.h"
 
+/* Sums that a vector unit can keep side by side. */
+enum { LANES = 8 };
+
+double R(sum)(int64_t count, const real *a)
+{
+    double lanes[LANES] = {0}, sum = 0;
+    int64_t whole = count - count % LANES;
+    for (int64_t i = 0; i < whole; i += LANES)
+        for (int lane = 0; lane < LANES; lane++)
+            lanes[lane] += (double)a[i + lane];
+    for (int64_t i = whole; i < count; i++)
+        sum += (double)a[i];
+    for (int lane = 0; lane < LANES; lane++)
+        sum += lanes[lane];
+    return sum;
+}
+
 double R(dot)(int64_t count, const real *a, const real *b)
 {
-    enum { LANES = 8 };
     double lanes[LANES] = {0}, sum = 0;
     int64_t whole = count - count % LANES;
     for (int64_t i = 0; i < whole; i += LANES)
@@ -17,11 +33,29 @@ double R(dot)(int64_t count, const real *a, const real *b)
     return sum;
 }
 
+double R(squared_difference)(int64_t count, const real *a, const real *b)
+{
+    double lanes[LANES] = {0}, sum = 0;
+    int64_t whole = count - count % LANES;
+    for (int64_t i = 0; i < whole; i += LANES)
+        for (int lane = 0; lane < LANES; lane++) {
+            double difference = (double)a[i + lane] - (double)b[i + lane];
+            lanes[lane] += difference * difference;
+        }
+    for (int64_t i = whole; i < count; i++)
+        sum += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
+    for (int lane = 0; lane < LANES; lane++)
+        sum += lanes[lane];
+    return sum;
+}
+
 /* Squares of f64 leave its range where norms do not: a norm of 0 by underflow would make any
- * residual relative to it 0 too. */
+ * residual relative to it 0 too. The sum is that of dot, so that a power of two in all of a is one
+ * in the norm. */
 static double scaled_frobenius(int64_t count, const real *a)
 {
-    double largest = 0, sum = 0;
+    double lanes[LANES] = {0}, largest = 0, sum = 0;
+    int64_t whole = count - count % LANES;
     int exponent;
     for (int64_t i = 0; i < count; i++)
         largest = core_max(largest, fabs((double)a[i]));
@@ -30,16 +64,16 @@ static double scaled_frobenius(int64_t count, const real *a)
     frexp(largest, &exponent);
     for (int64_t i = 0; i < count; i++) {
         double entry = ldexp((double)a[i], -exponent);
-        sum += entry * entry;
+        *(i < whole ? &lanes[i % LANES] : &sum) += entry * entry;
     }
+    for (int lane = 0; lane < LANES; lane++)
+        sum += lanes[lane];
     return ldexp(sqrt(sum), exponent);
 }
 
 double R(frobenius)(int64_t count, const real *a)
 {
-    double sum = 0;
-    for (int64_t i = 0; i < count; i++)
-        sum += (double)a[i] * (double)a[i];
+    double sum = R(dot)(count, a, a);
     return sum >= 0x1p-900 && sum <= 0x1p1000 ? sqrt(sum) : scaled_frobenius(count, a);
 }
 
@@ -57,14 +91,11 @@ double R(norm1)(int64_t m, const real *a)
 
 bool R(all_finite)(int64_t rows, int64_t cols, const real *a, int64_t stride)
 {
-    for (int64_t i = 0; i < rows; i++) {
-        real sum = 0; /* x - x is 0, or NaN for NaN and infinity */
+    int bad = 0; /* an integer: its sum may be made in any order, side by side */
+    for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < cols; j++)
-            sum += a[i * stride + j] - a[i * stride + j];
-        if (!(sum == 0))
-            return false;
-    }
-    return true;
+            bad |= !(a[i * stride + j] - a[i * stride + j] == 0);
+    return !bad;
 }
 
 void R(symmetrise)(int64_t m, real *a)

@@ -111,13 +111,10 @@ double R(newton_step)(atn_storage storage, int64_t m, const real *x, real *b_x, 
     real_multiply(m, x, b_x, next);
     R(symmetrise)(m, next);
     R(store)(storage, m, m, next, m);
-    double change = 0, size = 0;
-    for (int64_t i = 0; i < m * m; i++) {
-        double removed = (double)next[i];
+    double change = R(squared_difference)(m * m, x, next);
+    for (int64_t i = 0; i < m * m; i++)
         next[i] = 2 * x[i] - next[i];
-        change += ((double)x[i] - removed) * ((double)x[i] - removed);
-        size += (double)next[i] * (double)next[i];
-    }
+    double size = R(dot)(m * m, next, next);
     R(store)(storage, m, m, next, m);
     return R(relative_update)(change, size);
 }

@@ -8,6 +8,8 @@
 #include "core/heads.h"
 #include "cpu/linear.h"
 
+#include "cpu/simd.h"
+
 /* Where the formula leaves a factor of phi(q), or of all phi(k), free, as it does without epsilons,
  * the factor is chosen so that the largest feature is 1: nothing overflows or vanishes, whatever
  * t. Not for causal keys: a factor from all keys would make early queries round by later keys. */
@@ -113,7 +115,10 @@ static void map(const void *own, const token_block *b)
         }
         double offset = offset_of(p, b, i);
         for (int64_t r = 0; r < p->m; r++)
-            phi[r] = (real_exp((real)((double)u[r] - offset)) + (real)epsilon) * (real)p->factor;
+            phi[r] = (real)((double)u[r] - offset);
+        R(simd_widest)()->exponentials(p->m, 1, 0, phi);
+        for (int64_t r = 0; r < p->m; r++)
+            phi[r] = (phi[r] + (real)epsilon) * (real)p->factor;
     }
 }
 

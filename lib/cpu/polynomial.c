@@ -26,9 +26,16 @@ int64_t R(polynomial_work)(int64_t m)
     return WORK_MATRICES * m * m + m;
 }
 
-static bool on_diagonal(const iteration *t, int64_t i)
+static int64_t size_of(const iteration *t)
 {
-    return i % (t->p->m + 1) == 0;
+    return t->p->m * t->p->m;
+}
+
+/* a += c I */
+static void add_identity(const iteration *t, real c, real *a)
+{
+    for (int64_t i = 0; i < size_of(t); i += t->p->m + 1)
+        a[i] += c;
 }
 
 /* out = a b, or a b + out */
@@ -45,17 +52,19 @@ static void product(const iteration *t, const real *a, const real *b, bool add, 
 static void order_2(const iteration *t, double z)
 {
     real factor = (real)(2 / (2 - z));
-    for (int64_t i = 0; i < t->p->m * t->p->m; i++)
-        t->q[i] = factor * (t->e[i] + (real)on_diagonal(t, i));
+    add_identity(t, 1, t->e);
+    for (int64_t i = 0; i < size_of(t); i++)
+        t->q[i] = factor * t->e[i];
 }
 
 /* (4 (1 + e + e^2) - 3 z) / (4 - 3 z), from T_3(x) = 4 x^3 - 3 x. */
 static void order_3(const iteration *t, double z)
 {
-    real factor = (real)(4 / (4 - 3 * z)), constant = 1;
+    real factor = (real)(4 / (4 - 3 * z));
     product(t, t->e, t->e, false, t->power);
-    for (int64_t i = 0; i < t->p->m * t->p->m; i++)
-        t->q[i] = factor * (t->power[i] + t->e[i]) + (on_diagonal(t, i) ? constant : 0);
+    for (int64_t i = 0; i < size_of(t); i++)
+        t->q[i] = factor * (t->power[i] + t->e[i]);
+    add_identity(t, 1, t->q);
 }
 
 /* 1 + (e + e^2) (1 + e^2 + e^4) */
@@ -64,11 +73,14 @@ static void order_7(const iteration *t, double z)
     (void)z;
     product(t, t->e, t->e, false, t->power);
     product(t, t->power, t->power, false, t->other);
-    for (int64_t i = 0; i < t->p->m * t->p->m; i++) {
+    for (int64_t i = 0; i < size_of(t); i++) {
         t->e[i] += t->power[i];
-        t->other[i] += t->power[i] + (real)on_diagonal(t, i);
-        t->q[i] = (real)on_diagonal(t, i);
+        t->q[i] = 0;
     }
+    add_identity(t, 1, t->power);
+    for (int64_t i = 0; i < size_of(t); i++)
+        t->other[i] += t->power[i];
+    add_identity(t, 1, t->q);
     product(t, t->e, t->other, true, t->q);
 }
 
@@ -87,14 +99,17 @@ static void order_9(const iteration *t, double z)
     double h = (sqrt(0.25 + 2 * g + 4 * c4) - 0.5) / 2, f = c6 - 0.25 - h, w = 2 * (c4 - g * h);
     double third = 4 - 3 * z, s = 256 / (third * (4 * third * third - 3 * z * z * z));
     product(t, t->e, t->e, false, t->power);
-    for (int64_t i = 0; i < t->p->m * t->p->m; i++)
+    for (int64_t i = 0; i < size_of(t); i++)
         t->other[i] = t->power[i] + t->e[i] / 2;
     product(t, t->power, t->other, false, t->q);
-    for (int64_t i = 0; i < t->p->m * t->p->m; i++) {
+    int64_t diagonal = 0;
+    for (int64_t i = 0; i < size_of(t); i++) {
         double e = (double)t->e[i], e2 = (double)t->power[i], y = (double)t->q[i];
+        bool on_diagonal = i == diagonal;
+        diagonal += on_diagonal ? t->p->m + 1 : 0;
         t->e[i] = (real)(s * (y + f * e2 + g * e));
         t->power[i] = (real)(y + h * e2);
-        t->q[i] = (real)(s * (w * y + c2 * (e2 + e) + (on_diagonal(t, i) ? c0 : 0)));
+        t->q[i] = (real)(s * (w * y + c2 * (e2 + e) + (on_diagonal ? c0 : 0)));
     }
     product(t, t->e, t->power, true, t->q);
 }
@@ -104,10 +119,13 @@ static void order_9(const iteration *t, double z)
 static void published(const iteration *t, double z)
 {
     (void)z;
-    for (int64_t i = 0; i < t->p->m * t->p->m; i++) {
-        t->other[i] = t->e[i] / 4 + (real)on_diagonal(t, i);
-        t->power[i] = t->q[i] = (real)on_diagonal(t, i);
+    for (int64_t i = 0; i < size_of(t); i++) {
+        t->other[i] = t->e[i] / 4;
+        t->power[i] = t->q[i] = 0;
     }
+    add_identity(t, 1, t->other);
+    add_identity(t, 1, t->power);
+    add_identity(t, 1, t->q);
     product(t, t->e, t->other, true, t->power);
     product(t, t->e, t->power, true, t->q);
 }
@@ -212,9 +230,10 @@ static real choose_start(iteration *t)
 static void fill_start(const iteration *t, real alpha)
 {
     bool identity = t->p->desc->start == ATN_START_IDENTITY;
-    int64_t size = t->p->m * t->p->m;
-    for (int64_t i = 0; i < size; i++)
-        t->x[i] = alpha * (identity ? (real)on_diagonal(t, i) : t->b[i]);
+    for (int64_t i = 0; i < size_of(t); i++)
+        t->x[i] = identity ? 0 : alpha * t->b[i];
+    if (identity)
+        add_identity(t, alpha, t->x);
     R(store)(t->p->desc->storage, t->p->m, t->p->m, t->x, t->p->m);
 }
 
@@ -237,7 +256,8 @@ static double find_error(const iteration *t, int k)
     } else
         product(t, t->b, t->x, false, t->e);
     for (int64_t i = 0; i < m * m; i++)
-        t->e[i] = (real)on_diagonal(t, i) - t->e[i];
+        t->e[i] = 0 - t->e[i];
+    add_identity(t, 1, t->e);
     double norm = R(frobenius)(m * m, t->e);
     return norm * norm;
 }
@@ -246,7 +266,6 @@ static double find_error(const iteration *t, int k)
 static double step(iteration *t, int k)
 {
     int64_t m = t->p->m;
-    double change = 0, size = 0;
     polynomials[t->p->desc->method](t, (1 - t->gap) * (1 - t->gap));
     R(store)(t->p->desc->storage, m, m, t->q, m);
     if (is_scalar(t, k))
@@ -257,12 +276,8 @@ static double step(iteration *t, int k)
     t->p->info->products += t->kind->products - (is_scalar(t, k) ? 2 : 0);
     R(symmetrise)(m, t->next);
     R(store)(t->p->desc->storage, m, m, t->next, m);
-    for (int64_t i = 0; i < m * m; i++) {
-        double moved = (double)t->next[i] - (double)t->x[i];
-        change += moved * moved;
-        size += (double)t->next[i] * (double)t->next[i];
-    }
-    return R(relative_update)(change, size);
+    return R(relative_update)(R(squared_difference)(m * m, t->next, t->x),
+                              R(dot)(m * m, t->next, t->next));
 }
 
 static void exchange(iteration *t)

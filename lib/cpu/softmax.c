@@ -7,6 +7,8 @@
 #include "core/heads.h"
 #include "cpu/softmax.h"
 
+#include "cpu/simd.h"
+
 /* A block of queries and where their softmax stands after the keys seen so far. Sums are relative
  * to exp(largest). */
 typedef struct {
@@ -163,8 +165,9 @@ static void finish_row(const head *h, const queries *b, int64_t row, int64_t see
                        real *logit, real *slope)
 {
     double c = core_logit_scale(h->desc, h->d);
+    R(simd_widest)()->exponentials(seen, 1, b->largest[row], logit);
     for (int64_t j = 0; j < seen; j++) {
-        double weight = (double)real_exp(logit[j] - b->largest[row]) / b->sum[row];
+        double weight = (double)logit[j] / b->sum[row];
         logit[j] = (real)weight;
         slope[j] = (real)(c * weight * ((double)slope[j] - b->pivot[row] - b->slope[row]));
     }

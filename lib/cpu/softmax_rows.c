@@ -2,15 +2,18 @@
 /* The softmax of one row. Sums are in double: a row may be as long as a sequence. */
 #include "cpu/softmax.h"
 
+#include "cpu/simd.h"
+
 void R(softmax_row)(int64_t count, double c, const real *x, real *weights)
 {
     double largest = -INFINITY, sum = 0;
     for (int64_t j = 0; j < count; j++)
         largest = core_max(largest, c * (double)x[j]);
-    for (int64_t j = 0; j < count; j++) {
-        weights[j] = real_exp((real)(c * (double)x[j] - largest));
+    for (int64_t j = 0; j < count; j++)
+        weights[j] = (real)(c * (double)x[j] - largest);
+    R(simd_widest)()->exponentials(count, 1, 0, weights);
+    for (int64_t j = 0; j < count; j++)
         sum += (double)weights[j];
-    }
     for (int64_t j = 0; j < count; j++)
         weights[j] = (real)((double)weights[j] / sum);
 }
@@ -33,18 +36,14 @@ void R(softmax_row_backward)(int64_t count, double c, const real *weights, real 
 
 double R(softmax_advance)(int64_t keys, real *logits, real *largest, double *sum, int64_t *at)
 {
-    real before = *largest, highest = before;
-    for (int64_t j = 0; j < keys; j++)
-        if (logits[j] > highest) {
-            highest = logits[j];
-            *at = j;
-        }
-    double added = 0, shrink = highest > before ? exp((double)before - (double)highest) : 1;
-    for (int64_t j = 0; j < keys; j++) {
-        logits[j] = real_exp(logits[j] - highest);
-        added += (double)logits[j];
-    }
-    *sum = *sum * shrink + added;
+    const simd *kernels = R(simd_widest)();
+    real before = *largest, highest = kernels->largest(keys, logits, before);
+    if (highest > before)
+        for (*at = 0; logits[*at] != highest; ++*at)
+            ;
+    double shrink = highest > before ? exp((double)before - (double)highest) : 1;
+    kernels->exponentials(keys, 1, highest, logits);
+    *sum = *sum * shrink + R(sum)(keys, logits);
     *largest = highest;
     return shrink;
 }

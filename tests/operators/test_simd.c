@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The loops for wide vectors, in every instruction set that this machine has. Compiled once per
+ * real, as they are. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu/simd.h"
+
+#ifdef REAL_F32
+enum { DIGITS = 24, LEAST = -126 };
+#else
+enum { DIGITS = 53, LEAST = -1022 };
+#endif
+
+static struct {
+    const char *name;
+    const simd *kernels;
+} sets[3];
+
+/* Those the machine can run; returns their number. */
+static int find_sets(void)
+{
+    int count = 0;
+    sets[count].name = "base";
+    sets[count++].kernels = &R(simd_base);
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+        sets[count].name = "avx2";
+        sets[count++].kernels = &R(simd_avx2);
+    }
+    if (__builtin_cpu_supports("avx512f")) {
+        sets[count].name = "avx512";
+        sets[count++].kernels = &R(simd_avx512);
+    }
+#endif
+    return count;
+}
+
+Test(simd, the_widest_is_one_that_the_machine_has)
+{
+    int count = find_sets();
+    cr_expect(R(simd_widest)() == sets[count - 1].kernels);
+}
+
+/* Uniform in 0 .. 1: a linear congruential generator, Knuth's MMIX. */
+static double random_unit(void)
+{
+    static uint64_t state = 1;
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return ldexp((double)(state >> 11), -53);
+}
+
+/* The error of got in units of the last place of want, subnormal numbers' included. */
+static double ulps(real got, long double want)
+{
+    int exponent;
+    frexpl(want, &exponent);
+    exponent = exponent - 1 < LEAST ? LEAST : exponent - 1;
+    return (double)fabsl(((long double)got - want) / ldexpl(1, exponent - DIGITS + 1));
+}
+
+/* SLEEF's bound is 1.0 ulp. Below the normal numbers results are rounded twice. */
+Test(simd, exp_is_within_an_ulp)
+{
+    enum { COUNT = 4096, BLOCKS = 64 };
+    static real x[COUNT], y[COUNT];
+    const double low = LEAST * log(2.0), high = -low;
+    for (int set = 0, count = find_sets(); set < count; set++) {
+        double worst = 0, at = 0;
+        for (int block = 0; block < BLOCKS; block++) {
+            for (int i = 0; i < COUNT; i++) /* evenly over the range, and densely around 0 */
+                y[i] = x[i] = (real)(block % 2 ? (low + (high - low) * (i + random_unit()) / COUNT)
+                                               : ldexp(random_unit() - 0.5, -i % 30));
+            sets[set].kernels->exponentials(COUNT, 1, 0, y);
+            for (int i = 0; i < COUNT; i++) {
+                double error = ulps(y[i], expl((long double)x[i]));
+                if (!(error <= worst)) {
+                    worst = error;
+                    at = (double)x[i];
+                }
+            }
+        }
+        cr_log_info("exp, %s: at most %.3f ulp, at %.17g\n", sets[set].name, worst, at);
+        cr_expect(worst <= 1.0, "%s: %.3f ulp at %.17g", sets[set].name, worst, at);
+        cr_expect(worst > 0.4, "%s: %.3f ulp: nothing was compared", sets[set].name, worst);
+    }
+}
+
+Test(simd, exp_of_what_is_special)
+{
+    const real tiny = (real)ldexp(1, LEAST);
+    for (int set = 0, count = find_sets(); set < count; set++) {
+        real x[] = {0,
+                    (real)-0.0,
+                    (real)NAN,
+                    (real)INFINITY,
+                    (real)-INFINITY,
+                    -100000,
+                    100000,
+                    (real)(LEAST * log(2.0) - 2),
+                    tiny};
+        sets[set].kernels->exponentials(sizeof x / sizeof *x, 1, 0, x);
+        cr_expect(x[0] == 1 && x[1] == 1, "%s: exp(0) is 1 exactly", sets[set].name);
+        cr_expect(isnan(x[2]), "%s: NaN", sets[set].name);
+        cr_expect(isinf(x[3]) && x[3] > 0 && x[4] == 0, "%s: infinities", sets[set].name);
+        cr_expect(x[5] == 0 && isinf(x[6]), "%s: underflow, overflow", sets[set].name);
+        cr_expect(x[7] > 0 && x[7] < tiny, "%s: subnormal: %g", sets[set].name, (double)x[7]);
+        cr_expect(x[8] == 1, "%s: near 1", sets[set].name);
+    }
+}
+
+/* Any count, any alignment; the neighbours stay. factor and shift are applied in this order:
+ * rounded after the difference, and after the product. */
+Test(simd, exp_takes_any_count)
+{
+    enum { MOST = 40 };
+    for (int set = 0, sets_there = find_sets(); set < sets_there; set++)
+        for (int first = 0; first < 3; first++)
+            for (int count = 0; count <= MOST; count++) {
+                real x[MOST + 6], want[MOST];
+                for (int i = 0; i < MOST + 6; i++)
+                    x[i] = (real)(0.37 * i - 5);
+                for (int i = 0; i < count; i++) {
+                    volatile real difference = x[first + 1 + i] - (real)0.3;
+                    volatile real product = (real)-0.7 * difference;
+                    want[i] = product;
+                }
+                real before = x[first], after = x[first + 1 + count];
+                sets[set].kernels->exponentials(count, (real)-0.7, (real)0.3, x + first + 1);
+                cr_expect(x[first] == before && x[first + 1 + count] == after,
+                          "%s: neighbours of %d", sets[set].name, count);
+                for (int i = 0; i < count; i++)
+                    cr_expect(ulps(x[first + 1 + i], expl((long double)want[i])) <= 1.0,
+                              "%s: element %d of %d", sets[set].name, i, count);
+            }
+}
+
+/* NaN is larger than nothing. */
+Test(simd, largest_of_any_count)
+{
+    enum { MOST = 70 };
+    real x[MOST];
+    for (int set = 0, sets_there = find_sets(); set < sets_there; set++)
+        for (int count = 0; count <= MOST; count++)
+            for (int at = 0; at < count; at++) {
+                for (int i = 0; i < MOST; i++)
+                    x[i] = i % 7 == 3 ? (real)NAN : i < count ? (real) - (i % 5) - 1 : 100;
+                x[at] = 2;
+                cr_expect(sets[set].kernels->largest(count, x, 1) == 2, "%s: %d of %d",
+                          sets[set].name, at, count);
+                cr_expect(sets[set].kernels->largest(count, x, 3) == 3, "%s: %d of %d",
+                          sets[set].name, at, count);
+                x[at] = (real)NAN;
+                cr_expect(sets[set].kernels->largest(count, x, -INFINITY) < 0, "%s: %d of %d",
+                          sets[set].name, at, count);
+            }
+}
+
+/* Sums over the coordinates in order, to the last bit, whatever the instruction set. */
+Test(simd, distances_are_plain_sums)
+{
+    enum { ROWS = 11, MOST_D = 33, MOST_COLUMNS = 7 * SIMD_COLUMNS, SLACK = 5 };
+    static real x[ROWS * (MOST_D + SLACK)], l[MOST_D * MOST_COLUMNS];
+    static real out[ROWS * (MOST_COLUMNS + SLACK)];
+    for (size_t i = 0; i < sizeof x / sizeof *x; i++)
+        x[i] = (real)(random_unit() - 0.5);
+    for (size_t i = 0; i < sizeof l / sizeof *l; i++)
+        l[i] = (real)(random_unit() - 0.5);
+    for (int set = 0, sets_there = find_sets(); set < sets_there; set++)
+        for (int64_t p = 0; p <= ROWS; p++)
+            for (int64_t columns = SIMD_COLUMNS; columns <= MOST_COLUMNS; columns += SIMD_COLUMNS)
+                for (int64_t d = 0; d <= MOST_D; d += 11) {
+                    int64_t x_stride = d + SLACK, stride = columns + SLACK, wrong = 0;
+                    memset(out, 0x7f, sizeof out);
+                    real poison = out[0];
+                    sets[set].kernels->distances(p, d, x, x_stride, l, columns, out, stride);
+                    for (int64_t i = 0; i < ROWS; i++)
+                        for (int64_t j = 0; j < stride; j++) {
+                            volatile real sum = 0, difference, square;
+                            for (int64_t c = 0; c < d && i < p && j < columns; c++) {
+                                difference = x[i * x_stride + c] - l[c * columns + j];
+                                square = difference * difference;
+                                sum += square;
+                            }
+                            real want = i < p && j < columns ? sum : poison;
+                            wrong += !(out[i * stride + j] == want);
+                        }
+                    cr_expect(wrong == 0, "%s: p=%d d=%d columns=%d: %d wrong", sets[set].name,
+                              (int)p, (int)d, (int)columns, (int)wrong);
+                }
+}
