@@ -225,7 +225,7 @@ static char *say_rank(const inspection_list *list, advice_level *level)
             at, worst->m);
     else if (in_f64.over > 0)
         text =
-            must_format("A is singular in f64 for %" PRId64 " of %" PRId64 " matrices: at %s its "
+            must_format("A is singular in f64 for %" PRId64 " of %" PRId64 " matrices: at %s, its "
                         "rank is %g of %g in f64, %g in f32, %g in bf16. Take pivoted-cholesky or "
                         "eig, which cut what rounding made, or fewer landmarks.",
                         in_f64.over, in_f64.known, at, worst->rank_f64, worst->m, worst->rank_f32,
@@ -233,7 +233,7 @@ static char *say_rank(const inspection_list *list, advice_level *level)
     else if (in_f32.over > 0)
         text =
             must_format("A has full rank in f64 but is singular in f32 for %" PRId64 " of %" PRId64
-                        " matrices: at %s its rank is %g of %g in f32, %g in bf16, and kappa(A) "
+                        " matrices: at %s, its rank is %g of %g in f32, %g in bf16, and kappa(A) "
                         "is %.2g. An exact inverse needs f64, or pivoted-cholesky or eig.",
                         in_f32.over, in_f32.known, at, worst->rank_f32, worst->m, worst->rank_bf16,
                         worst->kappa);
@@ -337,8 +337,9 @@ static char *say_precisions(const inspection_list *list, advice_level *level)
         text = must_format("Not safe: %s. Their best residual stays above %g. Safe: %s.", unsafe,
                            inspect_safe_residual, *safe ? safe : "none of 0 others");
     } else if (*safe)
-        text = must_format("All precisions are safe, with a best residual of at most %g: %s.",
-                           inspect_safe_residual, safe);
+        text =
+            must_format("Every precision is safe by the papers' residual, at best at most %g: %s.",
+                        inspect_safe_residual, safe);
     free(unsafe);
     free(safe);
     return text;

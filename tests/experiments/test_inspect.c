@@ -496,7 +496,7 @@ static const struct {
      AT(precisions[3].best), AT(precisions[3].best_steps), 0.031, 11},
     {"precision", "Not safe: f64 (nan after 18 steps at head 1", ADVICE_WARNING,
      AT(precisions[0].best), 0, NAN, 0},
-    {"precision", "All precisions are safe", ADVICE_FINE, AT(precisions[3].best), 0, 0.0099, 0},
+    {"precision", "Every precision is safe", ADVICE_FINE, AT(precisions[3].best), 0, 0.0099, 0},
     {"too-many", "bf16: residual 3.2 after 20, 0.001 after 18 (head 1", ADVICE_WARNING,
      AT(precisions[4].fixed), 0, 3.2, 0},
 };
