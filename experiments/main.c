@@ -12,6 +12,7 @@
 #include "common/names.h"
 #include "common/printout.h"
 #include "common/report.h"
+#include "inspect/inspect.h"
 #include "list.h"
 #include "merge/merge.h"
 
@@ -151,7 +152,8 @@ static int run_command(int argc, char **argv)
 
 /* ---- attnum ---- */
 
-static const verb *const verbs[] = {&list_verb, &claims_verb, &bench_verb, &merge_verb};
+static const verb *const verbs[] = {&list_verb, &claims_verb, &inspect_verb, &bench_verb,
+                                    &merge_verb};
 enum { VERBS = sizeof verbs / sizeof *verbs };
 
 static void print_verb(const char *name, const char *operands, const char *summary)

@@ -15,27 +15,14 @@
 #include "build_config.h"
 #include "report.h"
 #include "sha256.h"
-
-/* The length of the UTF-8 sequence at text, or 0 if there is none. */
-static size_t sequence_length(const unsigned char *text)
-{
-    size_t length = text[0] < 0x80                      ? 1
-                    : text[0] >= 0xc2 && text[0] < 0xe0 ? 2
-                    : text[0] >= 0xe0 && text[0] < 0xf0 ? 3
-                    : text[0] >= 0xf0 && text[0] < 0xf5 ? 4
-                                                        : 0;
-    for (size_t i = 1; i < length; i++)
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-    return length;
-}
+#include "utf8.h"
 
 /* JSON is UTF-8; names of files need not be. */
 static cJSON *text_node(const char *text)
 {
     char *valid = must_format("%s", text);
     for (size_t i = 0, length; valid[i]; i += length) {
-        length = sequence_length((const unsigned char *)valid + i);
+        length = utf8_length(valid + i);
         if (length == 0) {
             valid[i] = '?';
             length = 1;

@@ -510,6 +510,10 @@ static const option options[] = {
     {"emit-tokens", "FOLDER", USES_EMIT,
      "write the tokens that are timed to FOLDER as .npy files, and stop", .parse = parse_path,
      FIELD(emit), .aside = true},
+    {"heads", "N", USES_HEADS, "the most heads looked at, evenly spread (default 8)",
+     .parse = parse_integer, FIELD(heads), .least = 1, .most = 1000000},
+    {"html", "FILE", USES_HTML, "write a report to FILE, one page that needs nothing else",
+     .parse = parse_path, FIELD(html), .aside = true},
     {"format", "NAME", USES_FORMAT,
      "table, csv or json: text for people, or the published tables alone (default table)",
      .parse = parse_format, .aside = true},
@@ -626,7 +630,7 @@ bool settings_names_file(const char *input)
 }
 
 /* What only shows once all options are known. here: what they name must be on this machine. */
-static int check_together(const settings *s, bool here)
+static int check_together(const settings *s, unsigned used, bool here)
 {
     bool nr = false, file = false;
     const char *reason, *narrow = NULL;
@@ -639,7 +643,7 @@ static int check_together(const settings *s, bool here)
         file |= settings_names_file(s->inputs.items[i]);
     if (s->alpha > 0 && s->variants.count && !nr)
         report_error("--alpha: only --variant nr takes it");
-    else if (s->grid_height && !file)
+    else if (s->grid_height && !file && used & USES_INPUT)
         report_error("--grid: only --input FILE.npy takes it");
     else if (s->format != FORMAT_TABLE && (s->dry_run || s->emit || s->shards))
         report_error("--format %s: %s prints no tables; leave out one of them",
@@ -708,7 +712,7 @@ static int parse_all(settings *s, unsigned used, bool here, int argc, char **arg
         if (argv[i][0] == '-')
             code = parse_option(s, used, argc, argv, &i, given);
     if (code == EXIT_PASS)
-        code = check_together(s, here);
+        code = check_together(s, used, here);
     if (code != EXIT_PASS) {
         settings_free(s);
         return code;
@@ -929,5 +933,6 @@ void settings_fingerprint(const settings *s, FILE *file)
     fprintf(file, " scale=%s:%.17g distance=%s query=%" PRId64 "x%" PRId64, scale_names[s->scale],
             s->scale_value, distance_names[s->distance], s->query_row, s->query_col);
     const char *library = ref_certify_library();
-    fprintf(file, " certify=%" PRId64 ":%s", s->certify, library ? library : "none");
+    fprintf(file, " certify=%" PRId64 ":%s heads=%" PRId64, s->certify, library ? library : "none",
+            s->heads);
 }

@@ -36,6 +36,8 @@ enum {
     USES_BATCH = 1 << 17,     /* --batch 1,64 */
     USES_EMIT = 1 << 18,      /* --emit-tokens FOLDER */
     USES_FORMAT = 1 << 19,    /* --format table|csv|json */
+    USES_HEADS = 1 << 24,     /* --heads N */
+    USES_HTML = 1 << 25,      /* --html FILE */
     USES_SEED = 1 << 26,      /* --seed 1:5 */
     USES_THREADS = 1 << 27,   /* --threads N */
     USES_OUT = 1 << 28,       /* --out FOLDER */
@@ -89,6 +91,8 @@ typedef struct {
     int64_t certify; /* -1 where not given */
     integer_list batches;
     const char *emit; /* null where not given */
+    int64_t heads;    /* 0 where not given */
+    const char *html; /* null where not given */
     table_format format;
     char *command;  /* the whole command line, quoted for a shell */
     text_list kept; /* as given, "--name=value" each: the options that a result may depend on */

@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <filters.h>
 #include <newton.h>
 
 #include "common/experiment.h"
 #include "common/random.h"
 #include "common/report.h"
 #include "convergence/bottleneck.h"
+#include "convergence/iterations.h"
 #include "registry.h"
 
 static const double target = 1e-6;
@@ -115,31 +115,9 @@ static const choice choices[] = {
 };
 enum { CHOICES = sizeof choices / sizeof *choices };
 
-/* Order, and products of a step (attnum/inverse.h). */
-static const struct {
-    int order, products;
-} costs[ATN_INVERSE_COUNT] = {
-    [ATN_INVERSE_NR_SOFT] = {2, 2},       [ATN_INVERSE_NR_PAPER] = {2, 2},
-    [ATN_INVERSE_NEWTON_SCHULZ] = {2, 2}, [ATN_INVERSE_HYPERPOWER_3] = {3, 3},
-    [ATN_INVERSE_HYPERPOWER_7] = {7, 5},  [ATN_INVERSE_HYPERPOWER_9] = {9, 5},
-    [ATN_INVERSE_NYSTROMFORMER] = {3, 4}, [ATN_INVERSE_CHEBYSHEV_2] = {2, 2},
-    [ATN_INVERSE_CHEBYSHEV_3] = {3, 3},   [ATN_INVERSE_CHEBYSHEV_9] = {9, 5},
-};
-
-static bool is_chebyshev(atn_inverse_method method)
-{
-    return method >= ATN_INVERSE_CHEBYSHEV_2 && method <= ATN_INVERSE_CHEBYSHEV_9;
-}
-
 static int64_t products_of(const choice *c, int64_t steps)
 {
-    bool saved = c->start == ATN_START_IDENTITY && steps > 0; /* B X_0 = alpha B, X_1 = alpha Q */
-    return costs[c->method].products * steps - (saved ? 2 : 0);
-}
-
-static int most_steps(const choice *c)
-{
-    return (int)ceil(MOST_STEPS * log(2) / log(costs[c->method].order));
+    return iteration_products(&(atn_inverse_desc){.method = c->method, .start = c->start}, steps);
 }
 
 /* What is inverted. matrix is null for numbers. */
@@ -157,10 +135,10 @@ static atn_inverse_desc describe_choice(const choice *c, const subject *on)
     double low = on->smallest, high = on->largest;
     desc.start = c->start;
     desc.ridge = 0;
-    desc.iterations = most_steps(c);
+    desc.iterations = iteration_steps(c->method, MOST_STEPS);
     if (c->interval != EXACT)
         return desc;
-    if (is_chebyshev(c->method)) {
+    if (iteration_is_chebyshev(c->method)) {
         desc.interval_low = low;
         desc.interval_high = high;
     } else
@@ -179,17 +157,6 @@ typedef struct {
     double low, high;
     const char *stop;
 } course;
-
-/* The closed form of a description. norm takes the place of the matrix. */
-static ref_iteration closed_form(const atn_inverse_desc *desc, double norm)
-{
-    ref_iteration iteration;
-    if (!ref_iteration_of(desc, 1, &norm, &iteration)) {
-        iteration.kind = REF_POWER; /* Newton-Raphson */
-        iteration.order = 2;
-    }
-    return iteration;
-}
 
 /* As far as the question goes. */
 static void predict(const subject *on, const ref_iteration *iteration, int steps, course *out)
@@ -218,9 +185,7 @@ static int measure(const subject *on, const choice *c, const atn_inverse_desc *d
         return code;
     out->length = trace.length;
     out->stop = atn_stop_name(info.stop);
-    iteration->alpha = info.alpha;
-    if (is_chebyshev(c->method))
-        iteration->low = info.interval_low, iteration->high = info.interval_high;
+    iteration_take(desc, &info, iteration);
     if (info.stop == ATN_STOP_ITERATIONS && info.products != products_of(c, info.iterations)) {
         report_error("%s: %" PRId64 " products in %d steps, expected %" PRId64,
                      atn_inverse_name(c->method), info.products, info.iterations,
@@ -234,7 +199,7 @@ static int follow(const subject *on, const choice *c, atn_context *context, cons
                   course *out)
 {
     atn_inverse_desc desc = describe_choice(c, on);
-    ref_iteration iteration = closed_form(&desc, on->norm);
+    ref_iteration iteration = iteration_filter(&desc, on->norm);
     int code = EXIT_PASS;
     *out = (course){0};
     if (on->matrix)
@@ -247,15 +212,6 @@ static int follow(const subject *on, const choice *c, atn_context *context, cons
     out->low = iteration.low;
     out->high = iteration.high;
     return code;
-}
-
-/* The first step below the target; -1 if none is. */
-static int first_below(int length, const double *values)
-{
-    for (int k = 0; k < length; k++)
-        if (values[k] < target)
-            return k;
-    return -1;
 }
 
 static int least(int length, const double *values)
@@ -293,7 +249,7 @@ static void put_subject(table *t, const subject *on)
  * its square from alpha A. */
 static double interval_rounding(const subject *on, const choice *c, const course *run)
 {
-    if (!is_chebyshev(c->method))
+    if (!iteration_is_chebyshev(c->method))
         return 0;
     double gap = run->low / run->high;
     return (double)on->m * atn_dtype_roundoff(on->matrix->dtype) /
@@ -307,7 +263,8 @@ static double interval_rounding(const subject *on, const choice *c, const course
  * floor of m u kappa^2, A X A, where a column of small A comes in, one of m u kappa. */
 static bool is_judged(const subject *on, const choice *c, const course *run, int metric)
 {
-    if (!on->matrix || first_below(run->predicted_length, run->predicted[metric]) < 0 ||
+    if (!on->matrix ||
+        iteration_first_below(run->predicted_length, run->predicted[metric], target) < 0 ||
         !(interval_rounding(on, c, run) <= 0.01))
         return false;
     double floor = (double)on->m * atn_dtype_roundoff(on->matrix->dtype) * on->condition;
@@ -319,8 +276,8 @@ static bool is_judged(const subject *on, const choice *c, const course *run, int
 static int put_row(table *t, const subject *on, const choice *c, const course *run, int metric,
                    const int64_t published[2])
 {
-    int k = first_below(run->length, run->values[metric]);
-    int predicted = first_below(run->predicted_length, run->predicted[metric]);
+    int k = iteration_first_below(run->length, run->values[metric], target);
+    int predicted = iteration_first_below(run->predicted_length, run->predicted[metric], target);
     int best = least(run->length, run->values[metric]);
     bool judged = is_judged(on, c, run, metric), known = k >= 0;
     int64_t products = known ? products_of(c, k) : 0;
@@ -336,8 +293,8 @@ static int put_row(table *t, const subject *on, const choice *c, const course *r
     integer_if(t, on->matrix, products_of(c, best));
     for (int i = SOFT; i <= PAPER; i++)
         table_real_if(t, products > 0 && published[i] > 0, (double)published[i] / (double)products);
-    table_real_if(t, is_chebyshev(c->method), run->low);
-    table_real_if(t, is_chebyshev(c->method), run->high);
+    table_real_if(t, iteration_is_chebyshev(c->method), run->low);
+    table_real_if(t, iteration_is_chebyshev(c->method), run->high);
     if (run->stop)
         table_text(t, run->stop);
     else
@@ -363,7 +320,7 @@ static int put_rows(table *t, const subject *on, atn_context *context)
     for (int i = SOFT; i <= PAPER && code == EXIT_PASS; i++) {
         code = follow(on, &choices[i], context, identity, run);
         for (int metric = 0; metric < METRICS; metric++) {
-            int k = first_below(run->length, run->values[metric]);
+            int k = iteration_first_below(run->length, run->values[metric], target);
             published[metric][i] = k < 0 ? 0 : products_of(&choices[i], k);
         }
     }

@@ -17,6 +17,7 @@
 #include "common/median.h"
 #include "common/report.h"
 #include "convergence/bottleneck.h"
+#include "convergence/narrow.h"
 #include "convergence/precision.h"
 #include "registry.h"
 #include "spectral/landmarks.h"
@@ -149,13 +150,6 @@ static const output_spec outputs[] = {
 
 /* ---- What there is to do ---- */
 
-typedef struct {
-    atn_dtype dtype;
-    atn_storage storage;
-} precision;
-
-enum { MOST_PRECISIONS = 1 + ATN_STORAGE_COUNT };
-
 static bool wants_storage(const settings *s, atn_storage storage)
 {
     if (s->device != ATN_CPU && storage != ATN_STORAGE_NATIVE)
@@ -166,37 +160,15 @@ static bool wants_storage(const settings *s, atn_storage storage)
     return s->storage_count == 0;
 }
 
-/* Widest first. f64 and f32 are the native ones; only the CPU emulates the others' iterates. */
+/* f64 and f32 are the native ones; only the CPU emulates the others' iterates. */
 static int list_precisions(const settings *s, precision *list)
 {
-    static const precision all[] = {{ATN_F64, ATN_STORAGE_NATIVE},
-                                    {ATN_F32, ATN_STORAGE_NATIVE},
-                                    {ATN_F32, ATN_STORAGE_TF32},
-                                    {ATN_F32, ATN_STORAGE_F16},
-                                    {ATN_F32, ATN_STORAGE_BF16}};
     int count = 0;
-    for (int i = 0; i < COUNT(all); i++)
+    for (int i = 0; i < PRECISIONS; i++)
         for (int j = 0; j < s->dtype_count; j++)
-            if (s->dtypes[j] == all[i].dtype && wants_storage(s, all[i].storage))
-                list[count++] = all[i];
+            if (s->dtypes[j] == precisions[i].dtype && wants_storage(s, precisions[i].storage))
+                list[count++] = precisions[i];
     return count;
-}
-
-static const char *precision_name(precision p)
-{
-    return p.storage == ATN_STORAGE_NATIVE ? atn_dtype_name(p.dtype) : atn_storage_name(p.storage);
-}
-
-static double precision_roundoff(precision p)
-{
-    return p.storage == ATN_STORAGE_NATIVE ? atn_dtype_roundoff(p.dtype)
-                                           : atn_storage_roundoff(p.storage);
-}
-
-/* Past all overflows that noise doubling in every step leads to. */
-static int precision_last(precision p)
-{
-    return -2 * ilogb(precision_roundoff(p)) + 20;
 }
 
 static int64_t usual_samples(const settings *s, int64_t m)
@@ -220,7 +192,7 @@ static int prepare(const settings *s, void **state, int64_t *points)
     };
     static const char *const inputs[] = {"photos",  "smooth",   "smooth:8",   "noisy", "iid",
                                          "iid:0.3", "clusters", "duplicates", NULL};
-    precision unused[MOST_PRECISIONS];
+    precision unused[PRECISIONS];
     int code =
         landmark_sweep_open_inputs(s, inputs, usual[s->effort], usual_samples, state, points);
     if (code == EXIT_PASS && list_precisions(s, unused) == 0) {
@@ -231,15 +203,6 @@ static int prepare(const settings *s, void **state, int64_t *points)
 }
 
 /* ---- A point ---- */
-
-static void round_to(precision p, int64_t count, const double *from, double *to)
-{
-    for (int64_t i = 0; i < count; i++) {
-        float narrow = (float)from[i];
-        atn_storage_round(p.storage, 1, &narrow);
-        to[i] = p.dtype == ATN_F64 ? from[i] : (double)narrow;
-    }
-}
 
 static bool has_equal_rows(int64_t m, const double *a)
 {
@@ -338,7 +301,7 @@ static int run_precision(int64_t point, int index, precision p, int64_t m, const
     trial t = trial_create(p, m);
     double *rounded = must_allocate((size_t)m, (size_t)m * sizeof *rounded);
     t.coincident = has_equal_rows(m, a);
-    round_to(p, m * m, a, rounded);
+    precision_round(p, m * m, a, rounded);
     int checked = bottleneck_from_matrix(&t.b, rounded);
     int code = checked == EXIT_CHECK ? EXIT_PASS : checked;
     if (code == EXIT_PASS)
@@ -356,7 +319,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
 {
     const landmark_sweep *sweep = state;
     const landmark_point *p = &sweep->points[point];
-    precision list[MOST_PRECISIONS];
+    precision list[PRECISIONS];
     int count = list_precisions(sweep->s, list);
     double *a;
     int code = landmark_sweep_matrix(sweep, p, context, &a);
@@ -411,7 +374,7 @@ static int64_t outcome_integer(const outcome *o, int col)
 
 static outcome read_outcome(const landmark_sweep *sweep, const table *raw, int64_t first)
 {
-    precision list[MOST_PRECISIONS];
+    precision list[PRECISIONS];
     list_precisions(sweep->s, list);
     outcome o = {.raw = raw, .first = first};
     o.point = &sweep->points[outcome_integer(&o, RAW_POINT)];
@@ -604,18 +567,18 @@ static void put_summary(table *t, const char *name, group g, int64_t count,
 /* Each precision, then all of them (index: their number). */
 static void summarise(table *t, const settings *s, int64_t count, const outcome *outcomes)
 {
-    precision list[MOST_PRECISIONS];
-    int precisions = list_precisions(s, list);
+    precision list[PRECISIONS];
+    int listed = list_precisions(s, list);
     const outcome **chosen = must_allocate((size_t)count + 1, sizeof *chosen);
-    for (int p = 0; p <= precisions; p++)
+    for (int p = 0; p <= listed; p++)
         for (int g = 0; g < GROUP_COUNT; g++) {
             int64_t number = 0;
             for (int64_t i = 0; i < count; i++)
-                if ((p == precisions || memcmp(&outcomes[i].p, &list[p], sizeof *list) == 0) &&
+                if ((p == listed || memcmp(&outcomes[i].p, &list[p], sizeof *list) == 0) &&
                     in_group(&outcomes[i], (group)g))
                     chosen[number++] = &outcomes[i];
             if (number > 0)
-                put_summary(t, p == precisions ? "all" : precision_name(list[p]), (group)g, number,
+                put_summary(t, p == listed ? "all" : precision_name(list[p]), (group)g, number,
                             chosen);
         }
     free(chosen);

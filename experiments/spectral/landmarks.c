@@ -276,6 +276,14 @@ int checked_norm(int64_t n, const double *a, double *norm)
     return code;
 }
 
+int64_t numerical_rank(int64_t m, const double *lambda, double u)
+{
+    int64_t count = 0;
+    while (count < m && lambda[count] > (double)m * u * lambda[0])
+        count++;
+    return count;
+}
+
 /* ---- Points ---- */
 
 int landmark_sweep_start(const settings *s, const char *const *usual_inputs, void **state)

@@ -88,6 +88,9 @@ int checked_eigenvalues(int64_t n, const double *a, double *lambda, double *w);
 int checked_ends(int64_t n, const double *a, double *lowest, double *highest);
 int checked_norm(int64_t n, const double *a, double *norm);
 
+/* Eigenvalues (descending) above m u lambda_1. */
+int64_t numerical_rank(int64_t m, const double *lambda, double u);
+
 /* Reports a negative status of the library; EXIT_ENVIRONMENT, or EXIT_PASS for others. */
 int check_status(const atn_context *context, atn_status status, const char *what);
 

@@ -14,36 +14,14 @@
 
 #include "common/random.h"
 #include "common/report.h"
-#include "common/staging.h"
 #include "registry.h"
 #include "spectral/landmarks.h"
 #include "spectral/nystrom.h"
+#include "spectral/samplers.h"
 
 /* ---- Samplers ---- */
 
-enum { LLOYD_STEPS = 10, VALUE_DIM = 32 };
-
-typedef struct {
-    const char *name;
-    atn_sampling_kind kind;
-    int64_t steps;
-    bool random;  /* another draw gives other landmarks */
-    bool subset;  /* landmarks are tokens */
-    bool on_grid; /* needs a grid */
-} sampler;
-
-static const sampler samplers[] = {
-    {"pool", ATN_SAMPLING_POOL, 0, false, false, false},
-    {"conv", ATN_SAMPLING_CONV, 0, true, false, true},
-    {"random", ATN_SAMPLING_INDICES, 0, true, true, false},
-    {"first", ATN_SAMPLING_FIRST, 0, false, true, false},
-    {"kmeans++", ATN_SAMPLING_KMEANS, 0, true, true, false},
-    {"kmeans", ATN_SAMPLING_KMEANS, LLOYD_STEPS, true, false, false},
-    {"leverage", ATN_SAMPLING_LEVERAGE, 0, true, true, false},
-    {"rpcholesky", ATN_SAMPLING_RPCHOLESKY, 0, true, true, false},
-    {"greedy", ATN_SAMPLING_GREEDY, 0, false, true, false},
-};
-enum { SAMPLERS = sizeof samplers / sizeof *samplers };
+enum { VALUE_DIM = 32 };
 
 /* Draws of a sampler that is random. */
 static int64_t draws_of(const settings *s, const sampler *with)
@@ -168,15 +146,6 @@ typedef struct {
     double *tokens, *s, *lambda, *values, *product; /* S, its eigenvalues, V, S V */
 } point_data;
 
-/* Opened with a key that no other purpose, sampler or draw has. */
-static random_stream *open_stream(const landmark_point *p, const char *purpose, int64_t draw)
-{
-    char *name = must_format("sampling %s %" PRId64, purpose, draw);
-    random_stream *r = random_create(p->seed, name, (uint64_t)p->sample);
-    free(name);
-    return r;
-}
-
 static void multiply_values(const point_data *data, const double *matrix, double *product)
 {
     int n = (int)data->n;
@@ -199,7 +168,7 @@ static int open_point(point_data *data)
         return code;
     ref_gaussian(n, n, data->dim, data->tokens, data->tokens, s, data->s);
     code = checked_eigenvalues(n, data->s, data->lambda, NULL);
-    random_stream *r = open_stream(data->p, "values", 0);
+    random_stream *r = random_create(data->p->seed, "sampling values 0", (uint64_t)data->p->sample);
     for (int64_t i = 0; i < n * VALUE_DIM; i++)
         data->values[i] = random_normal(r);
     random_free(r);
@@ -226,68 +195,19 @@ typedef struct {
     int64_t pivots;
 } measures;
 
-/* The random numbers a sampling asks for, in memory to be freed: m of m drawn without replacement,
- * uniforms, or weights. */
-static void *give_numbers(const point_data *data, const sampler *with, int64_t draw,
-                          atn_sampling *sampling)
-{
-    int64_t n = data->n, m = data->p->m, d = data->dim, cells = sampling->stride * sampling->stride;
-    random_stream *r = open_stream(data->p, with->name, draw);
-    int64_t *indices = must_allocate((size_t)n, sizeof *indices);
-    double *numbers =
-        must_allocate((size_t)(with->on_grid ? d * d * cells : 2 * m), sizeof *numbers);
-    for (int64_t i = 0; i < n; i++)
-        indices[i] = i;
-    for (int64_t i = 0; i < m; i++) {
-        int64_t other = i + random_below(r, n - i), kept = indices[i];
-        indices[i] = indices[other];
-        indices[other] = kept;
-    }
-    for (int64_t i = 0; i < (with->on_grid ? d * d * cells : 2 * m); i++)
-        numbers[i] =
-            with->on_grid ? random_normal(r) / sqrt((double)(d * cells)) : random_uniform(r);
-    random_free(r);
-    if (with->kind == ATN_SAMPLING_INDICES) {
-        free(numbers);
-        sampling->indices = indices;
-        return indices;
-    }
-    free(indices);
-    sampling->uniforms = numbers;
-    sampling->uniform_count = 2 * m;
-    if (with->on_grid)
-        sampling->weights = atn_tensor_dense(numbers, ATN_F64, 1, d, d, cells);
-    return numbers;
-}
-
 static int take_landmarks(const point_data *data, const sampler *with, int64_t draw,
                           double *landmarks)
 {
-    const token_grid *grid = &data->p->grid;
-    atn_sampling sampling = {.kind = with->kind,
-                             .height = grid->height,
-                             .width = grid->width,
-                             .stride = grid->stride,
-                             .count = data->p->m,
-                             .steps = with->steps,
-                             .scale = kernel_scale(data->sweep->s, data->dim)};
-    if (with->kind == ATN_SAMPLING_POOL && grid->windows)
-        sampling.kind = ATN_SAMPLING_WINDOW;
-    void *numbers = give_numbers(data, with, draw, &sampling);
-    atn_tensor from = atn_tensor_dense(data->tokens, ATN_F64, 1, 1, data->n, data->dim);
-    atn_tensor to = atn_tensor_dense(landmarks, ATN_F64, 1, 1, data->p->m, data->dim);
-    int code = check_status(data->context, staged_sample(data->context, &sampling, &from, &to),
-                            input_name(data->p->in));
-    free(numbers);
-    return code;
-}
-
-static int64_t count_above(int64_t m, const double *lambda, double u)
-{
-    int64_t count = 0;
-    while (count < m && lambda[count] > (double)m * u * lambda[0])
-        count++;
-    return count;
+    const landmark_point *p = data->p;
+    const sampler_source from = {.name = input_name(p->in),
+                                 .grid = &p->grid,
+                                 .n = data->n,
+                                 .dim = data->dim,
+                                 .tokens = data->tokens,
+                                 .scale = kernel_scale(data->sweep->s, data->dim),
+                                 .seed = p->seed,
+                                 .sample = p->sample};
+    return sampler_take(with, &from, p->m, draw, data->context, landmarks);
 }
 
 static int measure_bottleneck(const point_data *data, const double *landmarks, measures *out)
@@ -299,8 +219,8 @@ static int measure_bottleneck(const point_data *data, const double *landmarks, m
     int code = checked_eigenvalues(m, a, lambda, NULL);
     out->lambda_max = lambda[0];
     out->lambda_min = lambda[m - 1];
-    out->rank_f64 = count_above(m, lambda, atn_dtype_roundoff(ATN_F64));
-    out->rank_f32 = count_above(m, lambda, atn_dtype_roundoff(ATN_F32));
+    out->rank_f64 = numerical_rank(m, lambda, atn_dtype_roundoff(ATN_F64));
+    out->rank_f32 = numerical_rank(m, lambda, atn_dtype_roundoff(ATN_F32));
     free(lambda);
     free(a);
     return code;

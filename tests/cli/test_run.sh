@@ -6,19 +6,6 @@ set -u
 here=$(realpath "$(dirname "$0")")
 . "$(dirname "$0")/checks.sh"
 
-# npy NAME DESCR SHAPE: writes the head of a format 1.0 file; the data follow from stdin.
-npy() {
-    header="{'descr': '$2', 'fortran_order': False, 'shape': ($3), }"
-    # 10 bytes before the header, a newline after: a multiple of 64 together
-    length=$(((${#header} + 11 + 63) / 64 * 64 - 10))
-    {
-        printf '\223NUMPY\001\000'
-        printf "\\$(printf %o $((length % 256)))\\$(printf %o $((length / 256)))"
-        printf "%-$((length - 1))s\n" "$header"
-        cat
-    } >"$1"
-}
-
 # ---- bad input: one line that names the file, the field and what was expected ----
 expect_refused() {
     expect_exit 3

@@ -1,0 +1,740 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "inspect/advice.h"
+
+#include <certified.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/median.h"
+#include "common/report.h"
+
+enum { PAPER_STEPS_SAID = 20 };
+
+bool advice_is_safe(const precision_facts *p)
+{
+    return p->best <= inspect_safe_residual;
+}
+
+/* ---- Looking for the worst ---- */
+
+/* A number of an inspection; NaN: it has none. */
+typedef double (*measure)(const inspection *i);
+
+typedef struct {
+    const inspection *least, *most; /* null: none is known */
+    int64_t known, over;            /* how many are known, and how many are not at most the limit */
+} extremes;
+
+/* Over the main samplings. */
+static extremes find_extremes(const inspection_list *list, measure of, double limit)
+{
+    extremes e = {0};
+    for (int64_t i = 0; i < list->count; i++) {
+        const inspection *item = list->items[i];
+        double value = of(item);
+        if (!item->main || isnan(value))
+            continue;
+        e.known++;
+        e.over += !(value <= limit);
+        e.least = !e.least || value < of(e.least) ? item : e.least;
+        e.most = !e.most || value > of(e.most) ? item : e.most;
+    }
+    return e;
+}
+
+/* "head 3, m = 49"; to be freed. */
+static char *place(const inspection_list *list, const inspection *i)
+{
+    return inspections_heads(list) > 1 ? must_format("head %g, m = %g", i->head, i->m)
+                                       : must_format("m = %g", i->m);
+}
+
+/* What a measured number that is no number stands for: the worst there is. */
+static double or_infinite(double value)
+{
+    return isnan(value) ? INFINITY : value;
+}
+
+/* "2e-06", or what is known of it. To be freed. */
+static char *say_spread(const inspection *i)
+{
+    if (i->singular > 0)
+        return must_format("0, certified: two landmarks coincide");
+    if (!isnan(i->lambda_min_lower))
+        return must_format("%.2g, certified", i->lambda_min_lower / i->lambda_max);
+    if (i->below_floor > 0)
+        return must_format("below %.2g", i->m * atn_dtype_roundoff(ATN_F64));
+    return must_format("%.2g", i->lambda_min / i->lambda_max);
+}
+
+/* A norm or a count: 2060, 78.5, 0.0012. To be freed. */
+static char *say_number(double value)
+{
+    return must_format(value >= 1000 && value < 1e7 ? "%.0f" : "%.3g", value);
+}
+
+/* " on 1024 of 3136 tokens" where not all were looked at. To be freed. */
+static char *say_part(double looked_at, double tokens)
+{
+    return looked_at < tokens ? must_format(" on %.0f of its %.0f tokens", looked_at, tokens)
+                              : must_format("%s", "");
+}
+
+/* ---- The rules ---- */
+
+static const inverse_facts *paper(const inspection *i)
+{
+    return &i->inverses[ATN_INVERSE_NR_PAPER];
+}
+
+static double paper_residual(const inspection *i)
+{
+    return paper(i)->published_steps > 0 ? or_infinite(paper(i)->residual) : NAN;
+}
+
+static double paper_steps(const inspection *i)
+{
+    double steps = paper(i)->steps[0];
+    return !(paper(i)->published_steps > 0) ? NAN : steps >= 0 ? steps : INFINITY;
+}
+
+static char *say_steps(const inspection_list *list, advice_level *level)
+{
+    extremes e = find_extremes(list, paper_residual, inspect_targets[0]);
+    extremes steps = find_extremes(list, paper_steps, 0);
+    if (e.known == 0)
+        return NULL;
+    char *at = place(list, e.most), *spread = say_spread(e.most), *text;
+    const inverse_facts *f = paper(e.most);
+    if (e.over > 0) {
+        *level = ADVICE_WARNING;
+        char *takes = f->steps[0] >= 0 ? must_format("takes %g steps", f->steps[0])
+                                       : must_format("is not reached in %g", f->steps_run);
+        text = must_format("%d Newton-Raphson steps do not suffice for %" PRId64 " of %" PRId64
+                           " matrices: at %s, the residual |AXA - A|/|A| after %d is %.2g (closed "
+                           "form %.2g), and 1e-3 %s; lambda_min/lambda_max is %s.",
+                           (int)PAPER_STEPS_SAID, e.over, e.known, at, (int)PAPER_STEPS_SAID,
+                           f->residual, f->predicted, takes, spread);
+        free(takes);
+    } else
+        text = must_format("%d Newton-Raphson steps suffice: the largest residual |AXA - A|/|A| "
+                           "after them is %.2g (%s, closed form %.2g), and 1e-3 takes %g to %g "
+                           "steps.",
+                           (int)PAPER_STEPS_SAID, f->residual, at, f->predicted,
+                           paper_steps(steps.least), paper_steps(steps.most));
+    free(spread);
+    free(at);
+    return text;
+}
+
+/* What 20 steps leave of the mode of lambda_max from 2/|A|_1^2: (1 - alpha lambda_max^2)^(2^20). */
+static double lost_mode(const inspection *i)
+{
+    return pow(fabs(i->margin), ldexp(1, PAPER_STEPS_SAID));
+}
+
+static double above_boundary(const inspection *i)
+{
+    return 1 + i->margin;
+}
+
+static char *say_start(const inspection_list *list, advice_level *level)
+{
+    extremes lost = find_extremes(list, lost_mode, inspect_targets[0]);
+    extremes near = find_extremes(list, above_boundary, 0);
+    if (lost.known == 0)
+        return NULL;
+    const inspection *i = near.least;
+    char *at = place(list, i), *text;
+    double distance = above_boundary(i), rounding = 4 * i->m * atn_dtype_roundoff(ATN_F64);
+    char *margin =
+        distance <= rounding ? must_format("-1 to rounding") : must_format("-1 + %.2g", distance);
+    if (lost.over > 0) {
+        *level = ADVICE_WARNING;
+        text = must_format("The printed start alpha = 2/|A|_1^2 is on the boundary of convergence "
+                           "for %" PRId64 " of %" PRId64 " matrices: at %s, 1 - alpha lambda_max^2 "
+                           "is %s, and X_20 misses %.0f%% of the largest mode. Start from "
+                           "1.8/|A|_1^2, where it is %.2g.",
+                           lost.over, lost.known, at, margin, 100 * fmin(1, lost_mode(i)),
+                           1 - 0.9 * (1 - i->margin));
+    } else
+        text = must_format("The printed start 2/|A|_1^2 converges: 1 - alpha lambda_max^2 is at "
+                           "least %s (%s), and the boundary is -1.",
+                           margin, at);
+    free(margin);
+    free(at);
+    return text;
+}
+
+static double missing_modes(const inspection *i)
+{
+    return i->rank_f64 - i->inverted;
+}
+
+static char *say_modes(const inspection_list *list, advice_level *level)
+{
+    extremes e = find_extremes(list, missing_modes, 0);
+    if (e.known == 0)
+        return NULL;
+    char *at = place(list, e.most), *text;
+    if (e.over > 0) {
+        *level = ADVICE_WARNING;
+        text = must_format("The papers' residual hides modes: at %s, 20 steps invert %g of the %g "
+                           "modes that f64 resolves to half or more. On the others X is far from "
+                           "the inverse, and Eq. 12's gradient has the wrong size there.",
+                           at, e.most->inverted, e.most->rank_f64);
+    } else
+        text = must_format("20 steps invert every mode that f64 resolves to half or more (%g of %g "
+                           "at %s).",
+                           fmin(e.most->inverted, e.most->rank_f64), e.most->rank_f64, at);
+    free(at);
+    return text;
+}
+
+static double missing_f64(const inspection *i)
+{
+    return (i->m - i->rank_f64) / i->m;
+}
+
+static double missing_f32(const inspection *i)
+{
+    return (i->m - i->rank_f32) / i->m;
+}
+
+static double kappa_of(const inspection *i)
+{
+    return i->kappa;
+}
+
+static char *say_rank(const inspection_list *list, advice_level *level)
+{
+    extremes in_f64 = find_extremes(list, missing_f64, 0);
+    extremes in_f32 = find_extremes(list, missing_f32, 0);
+    extremes kappa = find_extremes(list, kappa_of, 0);
+    if (in_f32.known == 0)
+        return NULL;
+    const inspection *worst = in_f64.over > 0 ? in_f64.most : in_f32.most;
+    char *at = place(list, worst), *text;
+    *level = in_f32.over > 0 ? ADVICE_WARNING : ADVICE_FINE;
+    if (worst->rank_f64 == 1 && worst->m > 1)
+        text = must_format(
+            "Landmarks are alike: at %s, A has rank 1 of %g. Attention is one mean, the "
+            "same for every token, and one landmark would do.",
+            at, worst->m);
+    else if (in_f64.over > 0)
+        text =
+            must_format("A is singular in f64 for %" PRId64 " of %" PRId64 " matrices: at %s, its "
+                        "rank is %g of %g in f64, %g in f32, %g in bf16. Take pivoted-cholesky or "
+                        "eig, which cut what rounding made, or fewer landmarks.",
+                        in_f64.over, in_f64.known, at, worst->rank_f64, worst->m, worst->rank_f32,
+                        worst->rank_bf16);
+    else if (in_f32.over > 0)
+        text =
+            must_format("A has full rank in f64 but is singular in f32 for %" PRId64 " of %" PRId64
+                        " matrices: at %s, its rank is %g of %g in f32, %g in bf16, and kappa(A) "
+                        "is %.2g. An exact inverse needs f64, or pivoted-cholesky or eig.",
+                        in_f32.over, in_f32.known, at, worst->rank_f32, worst->m, worst->rank_bf16,
+                        worst->kappa);
+    else
+        text =
+            must_format("A has full rank in f64 and in f32 everywhere; kappa(A) is %.3g to %.3g.",
+                        kappa.least->kappa, kappa.most->kappa);
+    free(at);
+    return text;
+}
+
+static double certified_width(const inspection *i)
+{
+    return i->lambda_min_upper - i->lambda_min_lower;
+}
+
+static double unresolved(const inspection *i)
+{
+    return i->below_floor;
+}
+
+static char *say_unresolved(const inspection_list *list, advice_level *level)
+{
+    extremes e = find_extremes(list, unresolved, 0),
+             known = find_extremes(list, certified_width, 0);
+    if (e.over == 0 || known.known > 0)
+        return NULL;
+    *level = ADVICE_WARNING;
+    return must_format("f64 cannot tell lambda_min from 0 for %" PRId64 " of %" PRId64
+                       " matrices (it is below m 2^-53 lambda_max), and none of them is certified "
+                       "(%s).",
+                       e.over, e.known,
+                       ref_certify_library() ? "see --certify" : "this build lacks FLINT and Arb");
+}
+
+static char *say_certified(const inspection_list *list, advice_level *level)
+{
+    extremes e = find_extremes(list, unresolved, 0),
+             known = find_extremes(list, certified_width, 0);
+    if (known.known == 0)
+        return NULL;
+    *level = ADVICE_WARNING;
+    const inspection *i = known.least;
+    char *at = place(list, i), *text;
+    if (i->singular > 0)
+        text =
+            must_format("f64 cannot tell lambda_min from 0 for %" PRId64 " of %" PRId64
+                        " matrices. Certified at %s: two landmarks coincide, lambda_min is 0 and "
+                        "A has no inverse.",
+                        e.over, e.known, at);
+    else
+        text = must_format("f64 cannot tell lambda_min from 0 for %" PRId64 " of %" PRId64
+                           " matrices. Certified at %s: lambda_min is %.5g to %.5g, so kappa(A) is "
+                           "%.2g, which no f64 inverse of A can follow.",
+                           e.over, e.known, at, i->lambda_min_lower, i->lambda_min_upper, i->kappa);
+    free(at);
+    return text;
+}
+
+/* ---- Precisions ---- */
+
+/* The main item with the worst of a precision; null if it was not measured. */
+static const inspection *worst_precision(const inspection_list *list, int p)
+{
+    const inspection *worst = NULL;
+    for (int64_t i = 0; i < list->count; i++) {
+        const inspection *item = list->items[i];
+        if (item->main && !isnan(item->precisions[p].rank) &&
+            (!worst ||
+             !(or_infinite(item->precisions[p].best) <= or_infinite(worst->precisions[p].best))))
+            worst = item;
+    }
+    return worst;
+}
+
+/* Appends ", " and text, which it frees. */
+static void append(char **list, char *text)
+{
+    char *longer = must_format("%s%s%s", *list, **list ? ", " : "", text);
+    free(text);
+    free(*list);
+    *list = longer;
+}
+
+static char *say_precisions(const inspection_list *list, advice_level *level)
+{
+    char *safe = must_format("%s", ""), *unsafe = must_format("%s", ""), *text = NULL;
+    for (int p = 0; p < PRECISIONS; p++) {
+        const inspection *worst = worst_precision(list, p);
+        if (!worst)
+            continue;
+        const precision_facts *f = &worst->precisions[p];
+        char *at = place(list, worst);
+        append(advice_is_safe(f) ? &safe : &unsafe,
+               must_format("%s (%.2g after %g steps at %s)", precision_name(precisions[p]), f->best,
+                           f->best_steps, at));
+        free(at);
+    }
+    if (*unsafe) {
+        *level = ADVICE_WARNING;
+        text = must_format("Not safe: %s. Their best residual stays above %g. Safe: %s.", unsafe,
+                           inspect_safe_residual, *safe ? safe : "none of 0 others");
+    } else if (*safe)
+        text =
+            must_format("Every precision is safe by the papers' residual, at best at most %g: %s.",
+                        inspect_safe_residual, safe);
+    free(unsafe);
+    free(safe);
+    return text;
+}
+
+/* How much worse X_20 is than the best X, where that matters: 0 elsewhere. */
+static double excess(const precision_facts *f)
+{
+    return f->fixed <= inspect_safe_residual ? 0 : f->fixed / f->best;
+}
+
+enum { MUCH_WORSE = 10 };
+
+/* The main item whose X_20 is worst against its best, of those that took fewer steps. */
+static const inspection *most_overdone(const inspection_list *list, int p)
+{
+    const inspection *worst = NULL;
+    for (int64_t i = 0; i < list->count; i++) {
+        const precision_facts *f = &list->items[i]->precisions[p];
+        if (list->items[i]->main && f->best_steps < PAPER_STEPS_SAID && excess(f) > MUCH_WORSE &&
+            (!worst || excess(f) > excess(&worst->precisions[p])))
+            worst = list->items[i];
+    }
+    return worst;
+}
+
+static char *say_too_many(const inspection_list *list, advice_level *level)
+{
+    char *cases = must_format("%s", ""), *text = NULL;
+    for (int p = 0; p < PRECISIONS; p++) {
+        const inspection *worst = most_overdone(list, p);
+        if (!worst)
+            continue;
+        const precision_facts *f = &worst->precisions[p];
+        char *at = place(list, worst);
+        append(&cases,
+               must_format("%s: residual %.2g after 20, %.2g after %g (%s)",
+                           precision_name(precisions[p]), f->fixed, f->best, f->best_steps, at));
+        free(at);
+    }
+    if (*cases) {
+        *level = ADVICE_WARNING;
+        text = must_format("20 steps are too many: rounding grows back in %s. Stop with stopping = "
+                           "best.",
+                           cases);
+    }
+    free(cases);
+    return text;
+}
+
+/* ---- Other methods ---- */
+
+/* The most products that a method takes to 1e-3; infinite if it does not get there somewhere. */
+static double most_products(const inspection_list *list, int method)
+{
+    double most = 0;
+    for (int64_t i = 0; i < list->count; i++) {
+        const inverse_facts *f = &list->items[i]->inverses[method];
+        if (list->items[i]->main && f->published_steps > 0)
+            most = fmax(most, or_infinite(f->products[0]));
+    }
+    return most;
+}
+
+static char *say_faster(const inspection_list *list, advice_level *level)
+{
+    double published = most_products(list, ATN_INVERSE_NR_PAPER);
+    int fastest = ATN_INVERSE_NEWTON_SCHULZ;
+    for (int method = fastest; method < ATN_INVERSE_EIG; method++)
+        if (most_products(list, method) < most_products(list, fastest))
+            fastest = method;
+    double least = most_products(list, fastest);
+    const char *name = atn_inverse_name((atn_inverse_method)fastest);
+    if (!isfinite(least) || !(published > 0))
+        return NULL;
+    char *theirs = isfinite(published) ? must_format("takes up to %g", published)
+                                       : must_format("does not get there within 128 everywhere");
+    bool faster = least <= 0.75 * published;
+    *level = faster ? ADVICE_TIP : ADVICE_FINE;
+    char *text =
+        least == 0
+            ? must_format("X_0 of %s is below 1e-3 everywhere, with no products of m x m "
+                          "matrices; nr-paper %s.",
+                          name, theirs)
+            : must_format(faster
+                              ? "%s brings every residual below 1e-3 in at most %g products of m "
+                                "x m matrices; nr-paper %s."
+                              : "No iteration is much faster: %s takes up to %g products of m x "
+                                "m matrices to 1e-3, nr-paper %s.",
+                          name, least, theirs);
+    free(theirs);
+    return text;
+}
+
+/* ---- Landmarks ---- */
+
+typedef struct {
+    int64_t count;
+    double error, ratio; /* medians over heads; ratio NaN where it is not known everywhere */
+    double stride;
+} sampling_errors;
+
+static sampling_errors errors_of(const inspection_list *list, double m, int sampling)
+{
+    sampling_errors e = {0, NAN, NAN, NAN};
+    double *errors = must_allocate((size_t)list->count, sizeof *errors);
+    double *ratios = must_allocate((size_t)list->count, sizeof *ratios);
+    for (int64_t i = inspections_find(list, 0, m, sampling); i >= 0;
+         i = inspections_find(list, i + 1, m, sampling)) {
+        errors[e.count] = list->items[i]->trace_error;
+        ratios[e.count++] = list->items[i]->trace_ratio;
+        e.stride = list->items[i]->stride;
+    }
+    if (e.count > 0) {
+        e.error = median(e.count, errors);
+        median(e.count, ratios); /* sorts, NaN last */
+        e.ratio = isnan(ratios[e.count - 1]) ? NAN : median(e.count, ratios);
+    }
+    free(ratios);
+    free(errors);
+    return e;
+}
+
+/* What landmarks by a sampling are; to be freed. */
+static char *say_sampling(int sampling, const sampling_errors *e)
+{
+    static const char *const words[SAMPLINGS] = {[2] = "random tokens",
+                                                 "the first tokens",
+                                                 "k-means centroids",
+                                                 "tokens drawn by leverage scores",
+                                                 "tokens by randomly pivoted Cholesky",
+                                                 "tokens by greedy Cholesky"};
+    if (sampling == 0)
+        return must_format("averages of %g x %g tokens", e->stride, e->stride);
+    if (sampling == 1)
+        return must_format("averages of %g consecutive tokens", e->stride);
+    return must_format("%s", words[sampling]);
+}
+
+static char *say_error(const sampling_errors *e)
+{
+    return isnan(e->ratio) ? must_format("%.2g of tr(S)", e->error)
+                           : must_format("%.2g times the best possible", e->ratio);
+}
+
+/* Errors below this are no reason to choose. */
+static const double small_error = 1e-6;
+
+/* ", medians of 8 heads, on 1024 of its 3136 tokens"; to be freed. */
+static char *say_basis(const inspection_list *list, const inspection *i, int64_t heads)
+{
+    char *part = say_part(i->compared, i->tokens);
+    char *text = inspections_heads(list) > 1 ? must_format(", medians of %" PRId64 " heads%s%s",
+                                                           heads, *part ? "," : "", part)
+                                             : must_format("%s%s", *part ? "," : "", part);
+    free(part);
+    return text;
+}
+
+/* The errors of every sampling with m landmarks; best and worst start as the main one. */
+static void rank_samplings(const inspection_list *list, double m, sampling_errors e[SAMPLINGS],
+                           int *best, int *worst)
+{
+    for (int i = 0; i < SAMPLINGS; i++)
+        e[i] = errors_of(list, m, i);
+    for (int i = 0; i < SAMPLINGS; i++) {
+        *best = e[i].error < e[*best].error ? i : *best;
+        *worst = e[i].error > e[*worst].error ? i : *worst;
+    }
+}
+
+static char *say_samplings(const inspection_list *list, advice_level *level)
+{
+    double m = inspections_usual(list);
+    int64_t first = inspections_find(list, 0, m, -1);
+    if (first < 0)
+        return NULL;
+    const inspection *i = list->items[first];
+    if (i->m == i->tokens)
+        return must_format("All %g tokens are landmarks: S^ is S, to %.2g of tr(S).", m,
+                           i->trace_error);
+    int own = i->sampling, best = own, worst = own;
+    sampling_errors e[SAMPLINGS];
+    rank_samplings(list, m, e, &best, &worst);
+    bool better = e[own].error > small_error && e[best].error < e[own].error / 1.5;
+    bool matters = e[worst].error > small_error && worst != own;
+    int other = better ? best : worst;
+    char *mine = say_sampling(own, &e[own]), *mine_error = say_error(&e[own]), *text;
+    char *theirs = say_sampling(other, &e[other]), *their_error = say_error(&e[other]);
+    char *basis = say_basis(list, i, e[own].count);
+    *level = better ? ADVICE_TIP : ADVICE_FINE;
+    if (better || matters)
+        text = must_format("With %g landmarks %s %s%s %s: tr(S - S^) is %s, against %s%s.", m,
+                           better ? "take" : "keep", better ? theirs : mine,
+                           better ? " rather than" : ", not", better ? mine : theirs,
+                           better ? their_error : mine_error, better ? mine_error : their_error,
+                           basis);
+    else
+        text = must_format("With %g landmarks any sampling does: tr(S - S^) is at most %.2g of "
+                           "tr(S)%s.",
+                           m, e[worst].error, basis);
+    free(basis);
+    free(their_error);
+    free(theirs);
+    free(mine_error);
+    free(mine);
+    return text;
+}
+
+/* The main item of the most landmarks that misses most. */
+static const inspection *farthest(const inspection_list *list)
+{
+    double *m = must_allocate((size_t)list->count + 1, sizeof *m);
+    int count = inspections_landmarks(list, m);
+    double most = count > 0 ? m[count - 1] : 0;
+    const inspection *worst = NULL;
+    free(m);
+    for (int64_t i = inspections_find(list, 0, most, -1); i >= 0;
+         i = inspections_find(list, i + 1, most, -1))
+        if (!worst ||
+            !(or_infinite(list->items[i]->trace_error) <= or_infinite(worst->trace_error)))
+            worst = list->items[i];
+    return worst;
+}
+
+static char *say_reach(const inspection_list *list, advice_level *level)
+{
+    const inspection *i = farthest(list);
+    if (!i)
+        return NULL;
+    char *at = place(list, i), *part = say_part(i->compared, i->tokens), *text;
+    if (!(i->trace_error <= 0.5)) {
+        *level = ADVICE_WARNING;
+        text = must_format("Landmarks do not reach the tokens: at %s, %.0f%% of tr(S) is missed%s, "
+                           "and the best matrix of that rank misses %.0f%%%s",
+                           at, 100 * i->trace_error, part, 100 * i->best_trace_error,
+                           i->best_trace_error > 0.5
+                               ? ". S is not of low rank: scale the tokens down, or take more "
+                                 "landmarks."
+                               : ".");
+    } else
+        text = must_format(
+            "%g landmarks reach the tokens: at most %.2g of tr(S) is missed%s (%s); the "
+            "best matrix of that rank misses %.2g.",
+            i->m, i->trace_error, part, at, i->best_trace_error);
+    free(part);
+    free(at);
+    return text;
+}
+
+static double soft_norm_of(const inspection *i)
+{
+    return i->soft_norm;
+}
+
+/* An output two digits larger than V drowns what a residual branch adds it to; and a gain worth
+ * having. */
+enum { LARGE_NORM = 100, WORTHWHILE_GAIN = 4 };
+
+static char *say_norms(const inspection_list *list, advice_level *level)
+{
+    extremes e = find_extremes(list, soft_norm_of, LARGE_NORM);
+    if (e.known == 0)
+        return NULL;
+    const inspection *i = e.most;
+    char *at = place(list, i), *part = say_part(i->norm_tokens, i->tokens), *text;
+    char *plain = say_number(i->soft_norm), *normalised = say_number(i->softpp_norm);
+    bool gains = i->softpp_norm * WORTHWHILE_GAIN <= i->soft_norm;
+    *level = e.over > 0 ? ADVICE_WARNING : ADVICE_FINE;
+    if (e.over > 0)
+        text =
+            must_format("|S^|_2 reaches %s (%s, n = %.0f%s): V may be amplified that many times. "
+                        "With SOFT++'s symmetric normalisation it is %s%s",
+                        plain, at, i->tokens, part, normalised,
+                        gains ? ": normalise." : ", which gains little: divide by n as well.");
+    else
+        text = must_format("|S^|_2 is at most %s (%s, n = %.0f%s); with SOFT++'s symmetric "
+                           "normalisation %s.",
+                           plain, at, i->tokens, part, normalised);
+    free(normalised);
+    free(plain);
+    free(part);
+    free(at);
+    return text;
+}
+
+static double off_diagonal(const inspection *i)
+{
+    return i->m > 1 ? i->norm1 - 1 : NAN;
+}
+
+/* A is I to within 10 %. */
+static const double nearly_nothing = 0.1;
+
+static char *say_apart(const inspection_list *list, advice_level *level)
+{
+    extremes e = find_extremes(list, off_diagonal, nearly_nothing);
+    if (e.known == 0 || e.over > 0)
+        return NULL;
+    *level = ADVICE_TIP;
+    return must_format(
+        "Landmarks are so far apart that A is nearly I: row sums are at most 1 + %.2g, "
+        "kappa(A) at most %.3g. The inverse changes nothing.",
+        off_diagonal(e.most), find_extremes(list, kappa_of, 0).most->kappa);
+}
+
+/* ---- The table ---- */
+
+static const struct {
+    const char *name, *basis;
+    char *(*say)(const inspection_list *list, advice_level *level); /* level: fine on entry */
+} rules[ADVICE_RULES] = {
+    {"steps", "measured", say_steps},          {"start", "predicted", say_start},
+    {"modes", "predicted", say_modes},         {"rank", "measured", say_rank},
+    {"certified", "certified", say_certified}, {"unresolved", "measured", say_unresolved},
+    {"precision", "measured", say_precisions}, {"too-many", "measured", say_too_many},
+    {"faster", "measured", say_faster},        {"samplings", "measured", say_samplings},
+    {"reach", "measured", say_reach},          {"norms", "measured", say_norms},
+    {"apart", "measured", say_apart},
+};
+
+int advice_make(const inspection_list *list, advice_line lines[ADVICE_RULES])
+{
+    int count = 0;
+    advice_line all[ADVICE_RULES];
+    for (int i = 0; i < ADVICE_RULES; i++) {
+        all[i] = (advice_line){rules[i].name, rules[i].basis, ADVICE_FINE, NULL};
+        all[i].text = rules[i].say(list, &all[i].level);
+    }
+    for (int level = ADVICE_WARNING; level <= ADVICE_FINE; level++)
+        for (int i = 0; i < ADVICE_RULES; i++)
+            if (all[i].text && (int)all[i].level == level)
+                lines[count++] = all[i];
+    return count;
+}
+
+void advice_free(int count, advice_line *lines)
+{
+    for (int i = 0; i < count; i++)
+        free(lines[i].text);
+}
+
+const char *advice_level_name(advice_level level)
+{
+    static const char *const names[] = {"warning", "tip", "fine"};
+    return names[level];
+}
+
+static int count_level(int count, const advice_line *lines, advice_level level)
+{
+    int number = 0;
+    for (int i = 0; i < count; i++)
+        number += lines[i].level == level;
+    return number;
+}
+
+char *advice_headline(int count, const advice_line *lines)
+{
+    int warnings = count_level(count, lines, ADVICE_WARNING);
+    int tips = count_level(count, lines, ADVICE_TIP), fine = count_level(count, lines, ADVICE_FINE);
+    if (warnings > 0)
+        return must_format("%d warning%s, %d tip%s, %d point%s in order", warnings,
+                           warnings == 1 ? "" : "s", tips, tips == 1 ? "" : "s", fine,
+                           fine == 1 ? "" : "s");
+    return must_format("Nothing is wrong: %d point%s in order, %d tip%s", fine,
+                       fine == 1 ? "" : "s", tips, tips == 1 ? "" : "s");
+}
+
+/* Words in lines of at most 96 characters, indented. */
+static void print_wrapped(const char *text, FILE *file)
+{
+    const int width = 96;
+    int used = 0;
+    while (*text) {
+        int length = (int)strcspn(text, " ");
+        if (used > 0 && used + 1 + length > width) {
+            fprintf(file, "\n    ");
+            used = 0;
+        }
+        used += fprintf(file, "%s%.*s", used > 0 ? " " : "", length, text);
+        text += length;
+        text += strspn(text, " ");
+    }
+    fprintf(file, "\n");
+}
+
+void advice_print(int count, const advice_line *lines, FILE *file)
+{
+    char *headline = advice_headline(count, lines);
+    fprintf(file, "\n%s\n\n", headline);
+    free(headline);
+    for (int i = 0; i < count; i++) {
+        char *line = must_format("%-8s%s [%s]", advice_level_name(lines[i].level), lines[i].text,
+                                 lines[i].basis);
+        print_wrapped(line, file);
+        free(line);
+    }
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Plain words about what was measured: one table of rules, each from numbers to a sentence with its
+ * numbers. */
+#ifndef EXPERIMENTS_INSPECT_ADVICE_H
+#define EXPERIMENTS_INSPECT_ADVICE_H
+
+#include <stdio.h>
+
+#include "inspect/facts.h"
+
+typedef enum { ADVICE_WARNING, ADVICE_TIP, ADVICE_FINE } advice_level;
+
+typedef struct {
+    const char *rule;  /* its name in the table */
+    const char *basis; /* measured, predicted or certified */
+    advice_level level;
+    char *text;
+} advice_line;
+
+enum { ADVICE_RULES = 13 };
+
+/* One line at most per rule; returns how many, warnings first, then tips. */
+int advice_make(const inspection_list *list, advice_line lines[ADVICE_RULES]);
+void advice_free(int count, advice_line *lines);
+
+const char *advice_level_name(advice_level level); /* "warning", "tip", "fine" */
+/* "Nothing is wrong: ..." or how many warnings there are. To be freed. */
+char *advice_headline(int count, const advice_line *lines);
+void advice_print(int count, const advice_line *lines, FILE *file);
+
+/* best is at most inspect_safe_residual. */
+bool advice_is_safe(const precision_facts *p);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "inspect/inspect.h"
+
+#include "common/printout.h"
+#include "common/report.h"
+
+static void print_help(void)
+{
+    printf(
+        "Looks at the bottleneck matrices A = K(L, L) that the tokens of FILE.npy (n x d, h x n x d\n"
+        "or b x h x n x d) give under each way to take m landmarks: their spectra and conditioning,\n"
+        "the steps each iteration takes to invert them, predicted and measured, the precisions that\n"
+        "are safe, the attention matrix's norms and errors. Then says in plain words what to do, with\n"
+        "the numbers behind it. Inputs by name (attnum list inputs) are taken too. Samplings by\n"
+        "trained weights (conv, conv-code) are left out.\n"
+        "%s\n\nexample: %s\n",
+        inspect.defaults, inspect.example);
+}
+
+static int run(const settings *s, int count, const char *const *words)
+{
+    if (count != 1) {
+        report_error("inspect: %d files given, expected one FILE.npy", count);
+        return EXIT_USAGE;
+    }
+    if (s->shards) {
+        report_error("--shard: not an option here; inspect runs whole");
+        return EXIT_USAGE;
+    }
+    if (s->html && s->resume) { /* a run that is complete already writes nothing */
+        report_error("--html: --resume may find nothing left to do; expected one of the two");
+        return EXIT_USAGE;
+    }
+    settings with_tokens = *s;
+    const char *word = words[0];
+    with_tokens.inputs = (text_list){1, &word};
+    printout_begin(s);
+    int code = experiment_run(&inspect, &with_tokens);
+    printout_end();
+    return code;
+}
+
+const verb inspect_verb = {
+    .name = "inspect",
+    .operands = "FILE.npy",
+    .summary = "are these tokens safe? and what to do about it",
+    .options = INSPECT_OPTIONS | (USES_RUN & ~USES_SEED),
+    .out = "results",
+    .help = print_help,
+    .run = run,
+};

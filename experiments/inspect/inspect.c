@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "inspect/inspect.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/report.h"
+#include "inspect/advice.h"
+#include "inspect/facts.h"
+#include "inspect/measure.h"
+#include "inspect/page.h"
+#include "inspect/summary.h"
+
+enum { USUAL_HEADS = 8, MOST_INSPECTED = 1024 };
+
+/* ---- Columns ---- */
+
+#define HEAD_COLUMNS                                                                               \
+    {"head", COLUMN_INTEGER, "", "which of the file's b h matrices, from 0, b running slowest"},   \
+        {"m", COLUMN_INTEGER, "", "landmarks: A = K(L, L) is m x m"},                              \
+    {                                                                                              \
+        "sampling", COLUMN_TEXT, "",                                                               \
+            "how landmarks are taken: pool, averages on the grid; window, of consecutive tokens; " \
+            "random, first, kmeans (10 Lloyd steps), leverage, rpcholesky, greedy as in "          \
+            "attnum/sampling.h"                                                                    \
+    }
+
+#define AS_COLUMN(name, member, type, text) {name, type, "", text},
+
+static const column matrix_columns[] = {
+    HEAD_COLUMNS,
+    {"main", COLUMN_BOOLEAN, "",
+     "the sampling that SOFT has without training: pool, on no grid window; for m above 64, unless "
+     "--full is given, the only one whose inverses and precisions are measured"},
+    MATRIX_FACTS(AS_COLUMN)};
+static const column inverse_columns[] = {
+    HEAD_COLUMNS,
+    {"inverse", COLUMN_TEXT, "", "as `attnum list inverses` names it"},
+    INVERSE_FACTS(AS_COLUMN)};
+static const column precision_columns[] = {
+    HEAD_COLUMNS,
+    {"precision", COLUMN_TEXT, "",
+     "of A and of the iteration; tf32, f16 and bf16 are emulated: every array rounded, sums in f32"},
+    PRECISION_FACTS(AS_COLUMN){"safe", COLUMN_BOOLEAN, "", "best_residual is at most 0.01"}};
+static const column spectrum_columns[] = {
+    HEAD_COLUMNS,
+    {"index", COLUMN_INTEGER, "", "i of lambda_i, from 1, the largest first"},
+    {"eigenvalue", COLUMN_REAL, "", "lambda_i of A in f64, by dsyevd, checked by dsyevr"},
+    {"below_floor", COLUMN_BOOLEAN, "", "|lambda_i| < m 2^-53 lambda_1: rounding"},
+};
+
+#define COUNT(list) (int)(sizeof(list) / sizeof *(list))
+
+enum { OUT_MATRIX, OUT_INVERSES, OUT_PRECISIONS, OUT_SPECTRUM };
+static const output_spec outputs[] = {
+    {"inspect", "What f64 says of each head's bottleneck matrix, norms and errors.", matrix_columns,
+     COUNT(matrix_columns)},
+    {"inspect_inverses", "Steps that each iteration takes to invert it.", inverse_columns,
+     COUNT(inverse_columns)},
+    {"inspect_precisions", "How far the iteration gets in each precision.", precision_columns,
+     COUNT(precision_columns)},
+    {"inspect_spectrum", "The eigenvalues.", spectrum_columns, COUNT(spectrum_columns)},
+};
+
+/* ---- What there is to do ---- */
+
+typedef struct {
+    inspect_plan plan; /* first */
+    input *in;
+    page_file *page; /* open where --html was asked for */
+} inspect_state;
+
+/* The tokens' grid: a file's own, photographs and fields in 28 x 28 patches. */
+static void plan_tokens(inspect_plan *plan)
+{
+    int64_t height, width;
+    plan->grid = stage_grid(plan->in, 2);
+    plan->tokens = grid_tokens(&plan->grid);
+    plan->dim = input_dim(plan->in);
+    plan->matrices = USUAL_HEADS;
+    if (input_is_file(plan->in))
+        input_file_shape(plan->in, &plan->matrices, &plan->tokens, &plan->dim, &height, &width);
+}
+
+/* The number of landmarks nearest to m that averages can give: on the grid, or in windows where
+ * there is none, or one so thin that a stride gives no number near m. */
+static int64_t plan_landmarks(const inspect_plan *plan, int64_t m, token_grid *grid)
+{
+    *grid = plan->grid;
+    int64_t given = choose_stride(grid, m);
+    if (grid->windows || (given > 0 && 2 * llabs(given - m) <= m))
+        return given;
+    *grid = (token_grid){.height = plan->tokens, .width = 1, .windows = true};
+    return choose_stride(grid, m);
+}
+
+static int add_landmarks(inspect_plan *plan, int64_t m)
+{
+    bool asked = plan->s->landmarks.count > 0;
+    if (asked && (m > plan->tokens || m > MOST_INSPECTED)) {
+        report_error("--m %" PRId64 ": %s has %" PRId64
+                     " tokens, expected at most as many, and at most %d",
+                     m, input_name(plan->in), plan->tokens, (int)MOST_INSPECTED);
+        return EXIT_USAGE;
+    }
+    inspect_landmarks *l = &plan->landmarks[plan->landmark_count];
+    l->m = plan_landmarks(plan, m < plan->tokens ? m : plan->tokens, &l->grid);
+    int code = asked ? check_landmarks(plan->s, plan->in, m, l->m) : EXIT_PASS;
+    for (int i = 0; i < plan->landmark_count; i++)
+        if (plan->landmarks[i].m == l->m) /* few tokens give few numbers */
+            return code;
+    plan->landmark_count++;
+    return code;
+}
+
+static int plan_points(inspect_plan *plan)
+{
+    static const int64_t usual[EFFORT_COUNT][4] = {
+        [EFFORT_QUICK] = {16, 49}, [EFFORT_DEFAULT] = {16, 49, 64}, [EFFORT_FULL] = {16, 49, 64}};
+    const settings *s = plan->s;
+    int code = EXIT_PASS, count = s->landmarks.count;
+    const int64_t *m = count > 0 ? s->landmarks.items : usual[s->effort];
+    while (s->landmarks.count == 0 && m[count] > 0)
+        count++;
+    plan->landmarks = must_allocate((size_t)count, sizeof *plan->landmarks);
+    for (int i = 0; i < count && code == EXIT_PASS; i++)
+        code = add_landmarks(plan, m[i]);
+    int64_t most = s->heads > 0                  ? s->heads
+                   : s->effort == EFFORT_QUICK   ? 2
+                   : s->effort == EFFORT_DEFAULT ? USUAL_HEADS
+                                                 : plan->matrices;
+    plan->head_count = plan->matrices < most ? plan->matrices : most;
+    plan->heads = must_allocate((size_t)plan->head_count, sizeof *plan->heads);
+    for (int64_t i = 0; i < plan->head_count; i++)
+        plan->heads[i] = i * plan->matrices / plan->head_count;
+    return code;
+}
+
+static int prepare(const settings *s, void **state, int64_t *points)
+{
+    inspect_state *w = must_allocate(1, sizeof *w);
+    *state = w;
+    w->page = must_allocate(1, sizeof *w->page);
+    w->plan.s = s;
+    if (s->scale == ATN_SCALE_EMBED) {
+        report_error("--scale embed: a matrix is one head here; expected head or a number");
+        return EXIT_USAGE;
+    }
+    int code = input_open(s->inputs.items[0], s->grid_height, s->grid_width, &w->in);
+    if (code != EXIT_PASS)
+        return code;
+    w->plan.in = w->in;
+    if (!input_is_file(w->in) && s->grid_height > 0) {
+        report_error("--grid: only FILE.npy takes it");
+        return EXIT_USAGE;
+    }
+    plan_tokens(&w->plan);
+    code = plan_points(&w->plan);
+    if (code == EXIT_PASS && s->html && !s->dry_run)
+        code = page_open(w->page, s->html);
+    *points = w->plan.head_count;
+    return code;
+}
+
+static void release(void *state)
+{
+    inspect_state *w = state;
+    page_close(w->page);
+    free(w->page);
+    free(w->plan.heads);
+    free(w->plan.landmarks);
+    input_free(w->in);
+    free(w);
+}
+
+static void describe(const void *state, int64_t point, char *buffer, size_t size)
+{
+    const inspect_plan *plan = state;
+    snprintf(buffer, size, "%s head %" PRId64, input_name(plan->in), plan->heads[point]);
+}
+
+static bool get_input(const void *state, int index, const char **name, const char **sha256)
+{
+    const inspect_plan *plan = state;
+    *name = input_name(plan->in);
+    *sha256 = input_sha256(plan->in);
+    return index == 0;
+}
+
+static int run(const void *state, int64_t point, atn_context *context, table *raw)
+{
+    const inspect_plan *plan = state;
+    return inspect_head(plan, plan->heads[point], context, raw);
+}
+
+/* ---- Tables ---- */
+
+static void add_number(table *t, column_type type, double value)
+{
+    if (isnan(value))
+        table_missing(t);
+    else if (type == COLUMN_INTEGER)
+        table_integer(t, (int64_t)value);
+    else if (type == COLUMN_BOOLEAN)
+        table_boolean(t, value > 0);
+    else
+        table_real(t, value);
+}
+
+static void add_keys(table *t, const inspection *i)
+{
+    table_integer(t, (int64_t)i->head);
+    table_integer(t, (int64_t)i->m);
+    table_text(t, inspect_samplings[i->sampling].name);
+}
+
+static void add_fields(table *t, fact_group group, const void *facts)
+{
+    for (const fact_field *f = fact_fields[group]; f->name; f++)
+        add_number(t, f->type, fact_get(f, facts));
+}
+
+static void add_rows(const inspection *i, table **tables)
+{
+    add_keys(tables[OUT_MATRIX], i);
+    table_boolean(tables[OUT_MATRIX], i->main);
+    add_fields(tables[OUT_MATRIX], FACTS_MATRIX, i);
+    for (int k = 0; k < ATN_INVERSE_COUNT; k++)
+        if (i->inverses[k].published_steps > 0) {
+            add_keys(tables[OUT_INVERSES], i);
+            table_text(tables[OUT_INVERSES], atn_inverse_name((atn_inverse_method)k));
+            add_fields(tables[OUT_INVERSES], FACTS_INVERSE, &i->inverses[k]);
+        }
+    for (int k = 0; k < PRECISIONS; k++)
+        if (!isnan(i->precisions[k].rank)) {
+            add_keys(tables[OUT_PRECISIONS], i);
+            table_text(tables[OUT_PRECISIONS], precision_name(precisions[k]));
+            add_fields(tables[OUT_PRECISIONS], FACTS_PRECISION, &i->precisions[k]);
+            table_boolean(tables[OUT_PRECISIONS], advice_is_safe(&i->precisions[k]));
+        }
+    for (int64_t j = 0; j < (int64_t)i->m; j++) {
+        double floor = i->m * atn_dtype_roundoff(ATN_F64) * i->lambda_max;
+        add_keys(tables[OUT_SPECTRUM], i);
+        table_integer(tables[OUT_SPECTRUM], j + 1);
+        table_real(tables[OUT_SPECTRUM], i->lambda[j]);
+        table_boolean(tables[OUT_SPECTRUM], !(fabs(i->lambda[j]) >= floor));
+    }
+}
+
+/* What was looked at. To be freed. */
+static char *say_subject(const inspect_plan *plan)
+{
+    const token_grid *grid = &plan->grid;
+    bool assumed = plan->s->grid_height == 0 && input_is_file(plan->in);
+    char *place = grid->windows
+                      ? must_format("no grid known (see --grid)")
+                      : must_format("grid %" PRId64 "x%" PRId64 "%s", grid->height, grid->width,
+                                    assumed ? " (n is a square; --grid says otherwise)" : "");
+    char *heads =
+        plan->head_count < plan->matrices
+            ? must_format("%" PRId64 " of %" PRId64 " heads, evenly spread (see --heads)",
+                          plan->head_count, plan->matrices)
+            : must_format("%" PRId64 " head%s", plan->matrices, plan->matrices == 1 ? "" : "s");
+    char *part =
+        plan->tokens > MOST_COMPARED
+            ? must_format("; S is compared on %d of the tokens%s", (int)MOST_COMPARED,
+                          plan->tokens > MOST_CHOICE ? ", norms and choices are of 8192 of them"
+                                                     : "")
+            : must_format("%s", "");
+    char *text = must_format("%s: %s, %" PRId64 " tokens of width %" PRId64 ", %s, kernel scale "
+                             "%.4g%s",
+                             input_name(plan->in), heads, plan->tokens, plan->dim, place,
+                             kernel_scale(plan->s, plan->dim), part);
+    free(part);
+    free(heads);
+    free(place);
+    return text;
+}
+
+static int finish(const settings *s, const void *state, const table *raw, table **tables)
+{
+    const inspect_state *w = state;
+    inspection_list list = inspections_read(raw);
+    advice_line lines[ADVICE_RULES];
+    for (int64_t i = 0; i < list.count; i++)
+        add_rows(list.items[i], tables);
+    char *subject = say_subject(&w->plan);
+    table *summary = inspect_summary(&list);
+    int count = advice_make(&list, lines), code = EXIT_PASS;
+    report_text("%s\n\n", subject);
+    table_print(summary, table_rows(summary), report_stream());
+    if (report_stream())
+        advice_print(count, lines, report_stream());
+    if (s->html)
+        code = page_write(w->page, &(page_content){.subject = subject,
+                                                   .name = input_name(w->in),
+                                                   .command = s->command,
+                                                   .list = &list,
+                                                   .summary = summary,
+                                                   .lines = lines,
+                                                   .line_count = count});
+    if (s->html && code == EXIT_PASS)
+        report_text("→ %s\n", s->html);
+    advice_free(count, lines);
+    table_free(summary);
+    free(subject);
+    inspections_free(&list);
+    return code;
+}
+
+const experiment inspect = {
+    .name = "inspect",
+    .summary = "the health of someone's tokens, and what to do about it",
+    .source = "SOFT IJCV section 3.2, Fig. 5, 6; SOFT++ section 3.3",
+    .example = "attnum inspect tokens.npy --grid 56x56 --html report.html",
+    .options = INSPECT_OPTIONS,
+    .defaults = "m = 16, 49, 64, or the nearest that averaging gives; 8 heads\n"
+                "quick: m = 16, 49, 2 heads; inverses and precisions under the first sampling\n"
+                "full: all heads; inverses and precisions also for m above 64",
+    .outputs = outputs,
+    .output_count = COUNT(outputs),
+    .raw_columns = inspect_raw_columns,
+    .raw_column_count = INSPECT_RAW_COLUMNS,
+    .prepare = prepare,
+    .describe = describe,
+    .input = get_input,
+    .run = run,
+    .finish = finish,
+    .release = release,
+};

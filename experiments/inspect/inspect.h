@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* `attnum inspect tokens.npy`: the health of someone's tokens for softmax-free attention with
+ * landmarks, and what to do about it. Built like an experiment (common/experiment.h), a point per
+ * head, for its journal, tables and metadata, but no figure of a paper. */
+#ifndef EXPERIMENTS_INSPECT_H
+#define EXPERIMENTS_INSPECT_H
+
+#include "common/experiment.h"
+#include "common/verb.h"
+
+enum {
+    INSPECT_OPTIONS =
+        USES_GRID | USES_LANDMARKS | USES_SCALE | USES_CERTIFY | USES_HEADS | USES_HTML
+};
+
+extern const experiment inspect; /* s->inputs holds the tokens alone */
+extern const verb inspect_verb;
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The numbers of one head. */
+#ifndef EXPERIMENTS_INSPECT_MEASURE_H
+#define EXPERIMENTS_INSPECT_MEASURE_H
+
+#include "common/table.h"
+#include "inspect/facts.h"
+#include "spectral/landmarks.h"
+
+/* Tokens that landmarks are chosen from and norms are over, and tokens that n x n matrices are
+ * formed of: all of a head, or so many of a larger one, drawn uniformly (seeded) in their order. */
+enum { MOST_CHOICE = 8192, MOST_COMPARED = 1024 };
+
+/* A number of landmarks, and how the main sampling has them. */
+typedef struct {
+    int64_t m;
+    token_grid grid;
+} inspect_landmarks;
+
+typedef struct {
+    const settings *s;
+    const input *in;
+    token_grid grid; /* of the tokens */
+    int64_t tokens, dim, matrices;
+    inspect_landmarks *landmarks;
+    int landmark_count;
+    int64_t *heads; /* those looked at */
+    int64_t head_count;
+} inspect_plan;
+
+/* Adds the raw rows of a head. Returns an exit code. */
+int inspect_head(const inspect_plan *plan, int64_t head, atn_context *context, table *raw);
+
+/* Numbers of a symmetric A, m x m, positive semi-definite but for rounding: the spectrum and what
+ * hangs on it; what each iteration does; what each precision does. Return exit codes. */
+int measure_spectrum(int64_t m, const double *a, inspection *out);
+int measure_inverses(int64_t m, const double *a, atn_context *context, inspection *out);
+int measure_precisions(int64_t m, const double *a, atn_context *context, inspection *out);
+
+#endif

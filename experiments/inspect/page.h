@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The report as one HTML page that needs nothing else: no script, no font, no address outside it.
+ */
+#ifndef EXPERIMENTS_INSPECT_PAGE_H
+#define EXPERIMENTS_INSPECT_PAGE_H
+
+#include "common/files.h"
+#include "inspect/advice.h"
+#include "inspect/facts.h"
+
+/* The page's file, whole or not there; {0} before it is opened. */
+typedef struct {
+    new_file file;
+} page_file;
+
+/* Opens path for writing, before anything is measured: a bad path shows at once. */
+int page_open(page_file *page, const char *path);
+/* Removes what was not published; {0} is allowed. */
+void page_close(page_file *page);
+
+typedef struct {
+    const char *subject, *name, *command;
+    const inspection_list *list;
+    const table *summary;
+    const advice_line *lines;
+    int line_count;
+} page_content;
+
+/* Writes and publishes it. Returns an exit code. */
+int page_write(page_file *page, const page_content *content);
+
+#endif

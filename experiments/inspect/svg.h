@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Plots as inline SVG, coloured by the page's variables --c0 .. --c7. */
+#ifndef EXPERIMENTS_INSPECT_SVG_H
+#define EXPERIMENTS_INSPECT_SVG_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+enum { SVG_COLOURS = 8 };
+
+typedef struct {
+    const char *label;
+    double low, high; /* low < high, of a logarithmic axis both positive */
+    bool logarithmic;
+} svg_axis;
+
+/* y has names instead of numbers where rows is not null: row i, from the top, is at y = i. */
+typedef struct {
+    const char *title, *description; /* for those who cannot see it */
+    svg_axis x, y;
+    const char *const *rows;
+    int row_count;
+} svg_plot;
+
+/* Text with &, <, >, quotes and all that is no character escaped. */
+void svg_text(FILE *file, const char *text);
+
+/* An element <svg>; id must be its own on the page. Then what is drawn, in order, then the end. */
+void svg_begin(FILE *file, const svg_plot *plot, int id);
+/* A dashed line across, with a text on it. */
+void svg_level(FILE *file, const svg_plot *plot, double y, const char *text);
+void svg_upright(FILE *file, const svg_plot *plot, double x, const char *text);
+/* Points that cannot be drawn (NaN, or not positive on a logarithmic axis) break the line; others
+ * outside the axes are cut off. */
+void svg_line(FILE *file, const svg_plot *plot, int colour, int count, const double *x,
+              const double *y);
+/* A dot at the nearest place on the axes, with a text for the pointer; none for NaN. */
+void svg_dot(FILE *file, const svg_plot *plot, int colour, bool hollow, double x, double y,
+             const char *text);
+void svg_end(FILE *file);
+
+#endif
