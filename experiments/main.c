@@ -12,6 +12,7 @@
 #include "common/names.h"
 #include "common/report.h"
 #include "list.h"
+#include "regress/regress.h"
 
 /* ---- attnum run ---- */
 
@@ -148,7 +149,7 @@ static int run_command(int argc, char **argv)
 
 /* ---- attnum ---- */
 
-static const verb *const verbs[] = {&list_verb, &claims_verb, &bench_verb};
+static const verb *const verbs[] = {&list_verb, &claims_verb, &bench_verb, &regress_verb};
 enum { VERBS = sizeof verbs / sizeof *verbs };
 
 static void print_verb(const char *name, const char *operands, const char *summary)

@@ -192,10 +192,9 @@ static cJSON *run_node(const experiment *e, const settings *s, const void *state
     return run;
 }
 
-bool metadata_write(const experiment *e, const settings *s, const void *state, int output,
-                    const char *fingerprint, int code, FILE *file)
+/* All but how the table came about. */
+static cJSON *table_node(const experiment *e, const output_spec *o)
 {
-    const output_spec *o = &e->outputs[output];
     char *url = must_format("%s.csv", o->name);
     cJSON *root = cJSON_CreateObject();
     add_text(root, "@context", "http://www.w3.org/ns/csvw");
@@ -205,13 +204,37 @@ bool metadata_write(const experiment *e, const settings *s, const void *state, i
     add_text(root, "dc:source", e->source);
     cJSON *schema = cJSON_AddObjectToObject(root, "tableSchema");
     cJSON_AddItemToObject(schema, "columns", columns_node(o));
-    cJSON_AddItemToObject(root, "run", run_node(e, s, state, fingerprint, code));
+    free(url);
+    return root;
+}
+
+/* Writes and frees it. */
+static bool write_node(cJSON *root, FILE *file)
+{
     char *text = cJSON_Print(root);
     bool written = text && fprintf(file, "%s\n", text) >= 0;
     cJSON_free(text);
     cJSON_Delete(root);
-    free(url);
     return written;
+}
+
+bool metadata_write(const experiment *e, const settings *s, const void *state, int output,
+                    const char *fingerprint, int code, FILE *file)
+{
+    cJSON *root = table_node(e, &e->outputs[output]);
+    cJSON_AddItemToObject(root, "run", run_node(e, s, state, fingerprint, code));
+    return write_node(root, file);
+}
+
+bool metadata_write_kept(const experiment *e, const output_spec *o, const void *state,
+                         const char *commit, const char *reason, FILE *file)
+{
+    cJSON *root = table_node(e, o), *kept = cJSON_AddObjectToObject(root, "kept");
+    add_text(kept, "reason", reason);
+    add_text(kept, "commit", commit);
+    add_versions(kept);
+    cJSON_AddItemToObject(kept, "inputs", inputs_node(e, state));
+    return write_node(root, file);
 }
 
 /* Null if there is no such file, or it holds no JSON. */

@@ -15,6 +15,11 @@
 bool metadata_write(const experiment *e, const settings *s, const void *state, int output,
                     const char *fingerprint, int code, FILE *file);
 
+/* The same of a table that is kept in the sources: instead of a `run` a `kept` object with the
+ * reason, the commit and the versions that its rows are of; no date. */
+bool metadata_write_kept(const experiment *e, const output_spec *o, const void *state,
+                         const char *commit, const char *reason, FILE *file);
+
 /* Whether the file at path is the metadata of a run with this fingerprint; *code is then its exit
  * code. */
 bool metadata_matches(const char *path, const char *fingerprint, int *code);

@@ -34,6 +34,7 @@ enum {
     USES_BATCH = 1 << 17,     /* --batch 1,64 */
     USES_EMIT = 1 << 18,      /* --emit-tokens FOLDER */
     USES_FORMAT = 1 << 19,    /* --format table|csv|json */
+    USES_KEPT = 1 << 20,      /* --baseline FILE, --against FILE, --update REASON */
     USES_SEED = 1 << 26,      /* --seed 1:5 */
     USES_THREADS = 1 << 27,   /* --threads N */
     USES_OUT = 1 << 28,       /* --out FOLDER */
@@ -87,7 +88,8 @@ typedef struct {
     integer_list batches;
     const char *emit; /* null where not given */
     table_format format;
-    char *command; /* the whole command line, quoted for a shell */
+    const char *baseline, *against, *update; /* null where not given */
+    char *command;                           /* the whole command line, quoted for a shell */
 } settings;
 
 /* The words of argv (what follows `run`) that are neither options nor their values, into names

@@ -67,6 +67,8 @@ bool table_write_row(const table *t, int64_t row, FILE *file);
  * the table is unchanged. */
 bool table_read_row(table *t, const char *line);
 bool table_read_rows(table *t, const char *text);
+/* The same; where text is refused, *row of it and *col are where, both from 0. */
+bool table_read_rows_at(table *t, const char *text, int64_t *row, int *col);
 
 /* Whether two rows hold the same (both missing, or equal) in the columns of these names, and
  * whether no row before this one does: for tables with a line per group of rows. */
