@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "regress/compare.h"
 
-#include <attnum/attnum.h>
 #include <assert.h>
+#include <attnum/attnum.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,8 +80,7 @@ static comparison compare_row(const table *now, int64_t row, const table *kept, 
 {
     bool failed = rows_verdict(now, row) == REF_FAIL;
     bool known = kept_row >= 0 && rows_verdict(kept, kept_row) == REF_FAIL;
-    comparison c =
-        kept_row < 0 ? COMPARED_NEW : compare_errors(now, row, kept, kept_row, loss);
+    comparison c = kept_row < 0 ? COMPARED_NEW : compare_errors(now, row, kept, kept_row, loss);
     return failed && (rows_native(now, row) || !known) ? COMPARED_FAIL : c;
 }
 

@@ -223,8 +223,9 @@ const experiment regress = {
     .source = "accuracy/operators",
     .example = "attnum regress --operator soft,sima/code --storage native",
     .options = REGRESS_OPTIONS,
-    .defaults = "n = 64 with m = 16 on all inputs, n = 81 with m = 16 on photos and iid; 3 samples\n"
-                "each; f32, f64, and bf16, f16, tf32 as storage. --dtype alone leaves these out.",
+    .defaults =
+        "n = 64 with m = 16 on all inputs, n = 81 with m = 16 on photos and iid; 3 samples\n"
+        "each; f32, f64, and bf16, f16, tf32 as storage. --dtype alone leaves these out.",
     .outputs = &(const output_spec){"regress", "Rows, and the rows they are held against.",
                                     regress_columns, COMPARED_COLUMNS},
     .output_count = 1,

@@ -59,9 +59,9 @@ static void print_tally(const table *t)
 
 static void print_rows(const table *t, int64_t count, const int64_t *rows, int64_t limit)
 {
-    static const char *const shown[] = {"comparison", "operator", "variant", "dtype",
-                                        "device",     "n",        "m",       "input",
-                                        "loss",       "digits",   "baseline_digits", "verdict"};
+    static const char *const shown[] = {
+        "comparison", "operator", "variant", "dtype",  "device",          "n",
+        "m",          "input",    "loss",    "digits", "baseline_digits", "verdict"};
     table *part = table_create(regress_columns, COMPARED_COLUMNS);
     for (int64_t i = 0; i < count; i++)
         for (int col = 0; col < COMPARED_COLUMNS; col++)

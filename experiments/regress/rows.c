@@ -46,11 +46,10 @@ const column regress_columns[COMPARED_COLUMNS] = {
 /* What a row is of. raw and kept rows have these columns under the same names. */
 static char *key_of(const table *t, int64_t row, const char *device)
 {
-    return must_format("%s\n%s\n%s\n%s\n%" PRId64 "\n%" PRId64 "\n%" PRId64 "\n%s",
-                       cell_text(t, row, "operator"), cell_text(t, row, "variant"),
-                       cell_text(t, row, "dtype"), device, cell_integer(t, row, "n"),
-                       cell_integer(t, row, "m"), cell_integer(t, row, "d"),
-                       cell_text(t, row, "input"));
+    return must_format(
+        "%s\n%s\n%s\n%s\n%" PRId64 "\n%" PRId64 "\n%" PRId64 "\n%s", cell_text(t, row, "operator"),
+        cell_text(t, row, "variant"), cell_text(t, row, "dtype"), device, cell_integer(t, row, "n"),
+        cell_integer(t, row, "m"), cell_integer(t, row, "d"), cell_text(t, row, "input"));
 }
 
 static int compare_keys(const void *a, const void *b)
@@ -281,7 +280,7 @@ static int read_header(const char *path, const char **text)
 /* What is wrong with a cell, or null. */
 static const char *check_cell(const table *t, int64_t row, int col)
 {
-    static const int needed[] = {ROW_OPERATOR, ROW_VARIANT, ROW_DTYPE, ROW_DEVICE, ROW_N,
+    static const int needed[] = {ROW_OPERATOR, ROW_VARIANT, ROW_DTYPE,   ROW_DEVICE, ROW_N,
                                  ROW_D,        ROW_INPUT,   ROW_SAMPLES, ROW_VERDICT};
     bool need = false;
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)

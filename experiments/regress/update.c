@@ -89,7 +89,8 @@ int regress_update(const table *now, const table *kept, const char *path, const 
     if (code != EXIT_PASS)
         return code;
     const char *slash = strrchr(path, '/');
-    char *folder = slash && slash > path ? must_format("%.*s", (int)(slash - path), path) : must_format(slash ? "/" : ".");
+    char *folder = slash && slash > path ? must_format("%.*s", (int)(slash - path), path)
+                                         : must_format(slash ? "/" : ".");
     table *rows = merge(now, kept);
     code = write_both(rows, folder, slash ? slash + 1 : path, reason, state);
     if (code == EXIT_PASS)
