@@ -19,6 +19,25 @@ static void print_help(void)
            regress.defaults, regress.example);
 }
 
+static int check_options(const settings *s)
+{
+    for (int i = 0; i < s->dtype_count; i++)
+        if (s->dtypes[i] >= ATN_CPU_DTYPE_COUNT) {
+            report_error("--dtype %s: expected f32 or f64; --storage takes the narrow types",
+                         atn_dtype_name(s->dtypes[i]));
+            return EXIT_USAGE;
+        }
+    if (s->against && (s->baseline || s->update))
+        report_error("--against: takes the place of --baseline, and nothing of it is kept by "
+                     "--update; expected it alone");
+    else if (s->update && !regress_is_full(s))
+        report_error("--update: would keep a part of the rows alone; expected none of --operator, "
+                     "--input, --dtype, --storage, --n, --m");
+    else
+        return EXIT_PASS;
+    return EXIT_USAGE;
+}
+
 static int compare_files(const char *file, const char *against)
 {
     table *now, *kept = NULL;
@@ -49,6 +68,8 @@ static int run(const settings *s, int count, const char *const *words)
                      words[0]);
         return EXIT_USAGE;
     }
+    if (check_options(s) != EXIT_PASS)
+        return EXIT_USAGE;
     printf("%% attnum %s: %s\n", ATN_VERSION, s->command);
     return files ? compare_files(words[0], s->against) : experiment_run(&regress, s);
 }

@@ -98,25 +98,6 @@ static void add_part(regress_state *r, int index)
 
 /* ---- What it is held against ---- */
 
-static int check_options(const settings *s)
-{
-    for (int i = 0; i < s->dtype_count; i++)
-        if (s->dtypes[i] >= ATN_CPU_DTYPE_COUNT) {
-            report_error("--dtype %s: expected f32 or f64; --storage takes the narrow types",
-                         atn_dtype_name(s->dtypes[i]));
-            return EXIT_USAGE;
-        }
-    if (s->against && (s->baseline || s->update))
-        report_error("--against: takes the place of --baseline, and nothing of it is kept by "
-                     "--update; expected it alone");
-    else if (s->update && !regress_is_full(s))
-        report_error("--update: would keep a part of the rows alone; expected none of --operator, "
-                     "--input, --dtype, --storage, --n, --m");
-    else
-        return EXIT_PASS;
-    return EXIT_USAGE;
-}
-
 static int open_kept(regress_state *r)
 {
     const settings *s = r->s;
@@ -136,9 +117,7 @@ static int prepare(const settings *s, void **state, int64_t *points)
     r->s = s;
     for (int i = 0; i < SAMPLES; i++)
         r->seeds[i] = i + 1;
-    int code = check_options(s);
-    if (code == EXIT_PASS && !s->dry_run)
-        code = open_kept(r);
+    int code = s->dry_run ? EXIT_PASS : open_kept(r);
     for (int i = 0; i < (s->tokens.count > 0 ? 1 : PARTS); i++)
         add_part(r, i);
     *points = 0;
