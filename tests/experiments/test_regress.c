@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* attnum regress: what its comparison makes of doctored rows, and what it reads, gathers and keeps. */
+/* attnum regress: what its comparison makes of doctored rows, and what it reads, gathers and keeps.
+ */
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <math.h>
@@ -194,8 +195,8 @@ Test(regress, devices)
 
 Test(regress, marginal_rows_are_counted_per_operator_and_type)
 {
-    static const char *const kept = ROW("f32", "cpu", "a", "1", "pass") ROW(
-        "f32", "cpu", "b", "1", "marginal") ROW("f64", "cpu", "a", "1", "pass");
+    static const char *const kept = ROW("f32", "cpu", "a", "1", "pass")
+        ROW("f32", "cpu", "b", "1", "marginal") ROW("f64", "cpu", "a", "1", "pass");
     static const struct {
         const char *now;
         int growths, count;
@@ -378,9 +379,9 @@ Test(regress, what_is_no_table)
 /* What a run has written is read again, but for what was gone in it. */
 Test(regress, a_compared_table_is_read_again)
 {
-    compared c = compare(ROW("f32", "cpu", "iid", "9", "pass"),
-                         ROW("f32", "cpu", "iid", "1", "pass") ROW("f64", "cpu", "x", "1", "pass"),
-                         true);
+    compared c =
+        compare(ROW("f32", "cpu", "iid", "9", "pass"),
+                ROW("f32", "cpu", "iid", "1", "pass") ROW("f64", "cpu", "x", "1", "pass"), true);
     cr_assert_eq(table_rows(c.rows), 2);
     FILE *file = fopen("t.csv", "w");
     cr_assert(file);
@@ -418,14 +419,15 @@ static int update(const char *now_csv, const char *kept_csv, const char *path)
 Test(regress, an_update_keeps_other_devices_rows)
 {
     cr_assert_eq(update(ROW("f32", "cpu", "iid", "2", "pass") ROW("f16", "cpu", "x", "inf", "FAIL"),
-                        ROW("f32", "cpu", "iid", "1", "pass") ROW("f32", "cuda", "iid", "4", "pass"),
+                        ROW("f32", "cpu", "iid", "1", "pass")
+                            ROW("f32", "cuda", "iid", "4", "pass"),
                         "kept.csv"),
                  EXIT_PASS);
     table *read;
     cr_assert_eq(rows_read("kept.csv", &read), EXIT_PASS);
     cr_assert_eq(table_rows(read), 3);
-    cr_expect(table_get_real(read, 0, ROW_ERROR) == 2 && isinf(table_get_real(read, 1, ROW_ERROR)) &&
-              cell_is(read, 2, "device", "cuda"));
+    cr_expect(table_get_real(read, 0, ROW_ERROR) == 2 &&
+              isinf(table_get_real(read, 1, ROW_ERROR)) && cell_is(read, 2, "device", "cuda"));
     table_free(read);
     size_t size;
     char *json = (char *)scratch_read("kept.csv-metadata.json", &size);
@@ -479,8 +481,8 @@ Test(regress, points)
         {"--operator sima/code,soft --input iid --m 4", 3 * 2 * (1 + 3)},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        cr_expect_eq(count_points(rows[i].options), rows[i].points, "%s: %" PRId64,
-                     rows[i].options, count_points(rows[i].options));
+        cr_expect_eq(count_points(rows[i].options), rows[i].points, "%s: %" PRId64, rows[i].options,
+                     count_points(rows[i].options));
 }
 
 /* The types of a run of one operator. */
