@@ -15,6 +15,7 @@
 #include "inspect/inspect.h"
 #include "list.h"
 #include "merge/merge.h"
+#include "regress/regress.h"
 
 /* ---- attnum run ---- */
 
@@ -152,8 +153,8 @@ static int run_command(int argc, char **argv)
 
 /* ---- attnum ---- */
 
-static const verb *const verbs[] = {&list_verb, &claims_verb, &inspect_verb, &bench_verb,
-                                    &merge_verb};
+static const verb *const verbs[] = {&list_verb,    &claims_verb, &inspect_verb,
+                                    &regress_verb, &bench_verb,  &merge_verb};
 enum { VERBS = sizeof verbs / sizeof *verbs };
 
 static void print_verb(const char *name, const char *operands, const char *summary)

@@ -256,6 +256,14 @@ ref_verdict ref_judge_baseline(const ref_difference *difference, const ref_diffe
     return with_ratio(value, ratio, ref_judge(REF_BASELINE, value));
 }
 
+ref_verdict ref_judge_regression(double error, double kept, double *ratio)
+{
+    double value = kept >= 0 ? error / (2 * kept + 2) : NAN;
+    if (kept == INFINITY && error >= 0)
+        value = 0;
+    return with_ratio(value, ratio, ref_judge(REF_REGRESSION, value));
+}
+
 bool ref_discriminates(int64_t rows, int64_t cols, const double *want, double tolerance)
 {
     long double spread = 0, squares = 0;

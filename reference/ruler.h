@@ -50,6 +50,8 @@ const char *ref_verdict_name(ref_verdict verdict); /* "pass", "marginal", "FAIL"
       "a bound that holds for every input: crossing it is a finding")                              \
     X(REF_BASELINE, "baseline", 1, 1.5, "max |got - want| / (2 max |plain - want| + 2 ulp)",       \
       "another order of the same sums may be twice as unlucky as the plain one, not more")         \
+    X(REF_REGRESSION, "regression", 1, 1, "error / (2 kept error + 2 kappa u)",                    \
+      "as above; below two roundings of every stored number luck decides")                         \
     X(REF_EXACT, "exact", 0.5, 0.5, "0 if equal, 1 if not", "identities that hold to the last bit")
 
 #define REF_RULE_ENTRY(code, name, pass, fail, statistic, reason) code,
@@ -80,6 +82,13 @@ ref_verdict ref_judge_forward(const ref_difference *difference, double kappa, in
  * alone they say nothing: REF_SKIPPED, and ratio (or null) is NaN. */
 ref_verdict ref_judge_baseline(const ref_difference *difference, const ref_difference *plain,
                                double u, double *ratio);
+
+/* The regression rule: an error and the one kept of the same problem, both in units of kappa u,
+ * what one relative rounding of every stored number does to the output. Errors lie near 1 in this
+ * unit whatever the operator and its conditioning, and which side of 1 is drawn by the order of the
+ * sums: hence the 2 beside the kept error's. Nothing is left to lose where that is infinite; NaN
+ * and negative numbers FAIL. */
+ref_verdict ref_judge_regression(double error, double kept, double *ratio);
 
 /* Whether a trivial answer of the same shape, all zeros or the column means of want, would be told
  * from want at this relative Frobenius tolerance: a test with a tolerance that either passes proves

@@ -23,7 +23,7 @@
 
 /* ---- Columns ---- */
 
-static const column columns[] = {
+const column accuracy_columns[ACCURACY_COLUMNS] = {
     {"operator", COLUMN_TEXT, "", "its name in the registry"},
     {"variant", COLUMN_TEXT, "", "its name in the registry"},
     {"dtype", COLUMN_TEXT, "",
@@ -59,11 +59,9 @@ static const column columns[] = {
     {"sample", COLUMN_INTEGER, "", "which sample of the input, from 0"},
     {"seed", COLUMN_INTEGER, "", "the seed of the input and of the parameters"},
 };
-enum { COLUMNS = sizeof columns / sizeof *columns };
-
 static const output_spec outputs[] = {
-    {"operators", "The error of every operator, in units of what rounding explains.", columns,
-     COLUMNS}};
+    {"operators", "The error of every operator, in units of what rounding explains.",
+     accuracy_columns, ACCURACY_COLUMNS}};
 
 /* ---- Judging ---- */
 

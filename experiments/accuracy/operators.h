@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How an output is judged in accuracy/operators. */
+/* How an output is judged in accuracy/operators, and its table. */
 #ifndef EXPERIMENTS_ACCURACY_OPERATORS_H
 #define EXPERIMENTS_ACCURACY_OPERATORS_H
 
 #include <conditioning.h>
+
+#include "common/table.h"
+
+enum { ACCURACY_COLUMNS = 17 };
+extern const column accuracy_columns[ACCURACY_COLUMNS];
 
 typedef struct {
     ref_verdict verdict;

@@ -223,14 +223,9 @@ static bool measure_file(const char *path, double *bytes, char hex[SHA256_HEX_SI
     return true;
 }
 
-int metadata_write(const experiment *e, const settings *s, const void *state, int output,
-                   const run_facts *facts, const char *csv, FILE *file)
+/* All but how the table came about. */
+static cJSON *table_node(const experiment *e, const output_spec *o)
 {
-    double bytes;
-    char hex[SHA256_HEX_SIZE];
-    if (csv && !measure_file(csv, &bytes, hex))
-        return EXIT_ENVIRONMENT;
-    const output_spec *o = &e->outputs[output];
     char *url = must_format("%s.csv", o->name);
     cJSON *root = cJSON_CreateObject();
     add_text(root, "@context", "http://www.w3.org/ns/csvw");
@@ -238,23 +233,51 @@ int metadata_write(const experiment *e, const settings *s, const void *state, in
     add_text(root, "dc:title", e->summary);
     add_text(root, "dc:description", o->description);
     add_text(root, "dc:source", e->source);
+    cJSON *schema = cJSON_AddObjectToObject(root, "tableSchema");
+    cJSON_AddItemToObject(schema, "columns", columns_node(o));
+    free(url);
+    return root;
+}
+
+/* Writes and frees it. Write errors stay with the file. */
+static bool write_node(cJSON *root, FILE *file)
+{
+    char *text = cJSON_Print(root);
+    fprintf(file, "%s\n", text ? text : "");
+    cJSON_free(text);
+    cJSON_Delete(root);
+    return text != NULL;
+}
+
+int metadata_write(const experiment *e, const settings *s, const void *state, int output,
+                   const run_facts *facts, const char *csv, FILE *file)
+{
+    double bytes;
+    char hex[SHA256_HEX_SIZE];
+    if (csv && !measure_file(csv, &bytes, hex))
+        return EXIT_ENVIRONMENT;
+    cJSON *root = table_node(e, &e->outputs[output]);
     if (csv) {
         cJSON_AddNumberToObject(root, "bytes", bytes);
         add_text(root, "sha256", hex);
     }
-    cJSON *schema = cJSON_AddObjectToObject(root, "tableSchema");
-    cJSON_AddItemToObject(schema, "columns", columns_node(o));
     cJSON *run = run_node(e, s, state, facts->fingerprint);
     cJSON_AddNumberToObject(run, "exit_code", facts->code);
     if (facts->shard_count)
         cJSON_AddItemToObject(run, "shards", shards_node(facts));
     cJSON_AddItemToObject(root, "run", run);
-    char *text = cJSON_Print(root);
-    fprintf(file, "%s\n", text ? text : "");
-    cJSON_free(text);
-    cJSON_Delete(root);
-    free(url);
-    return text ? EXIT_PASS : EXIT_ENVIRONMENT;
+    return write_node(root, file) ? EXIT_PASS : EXIT_ENVIRONMENT;
+}
+
+bool metadata_write_kept(const experiment *e, const output_spec *o, const void *state,
+                         const char *commit, const char *reason, FILE *file)
+{
+    cJSON *root = table_node(e, o), *kept = cJSON_AddObjectToObject(root, "kept");
+    add_text(kept, "reason", reason);
+    add_text(kept, "commit", commit);
+    add_versions(kept);
+    cJSON_AddItemToObject(kept, "inputs", inputs_node(e, state));
+    return write_node(root, file);
 }
 
 /* Null if there is no such file, or it holds no JSON. */

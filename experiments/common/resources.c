@@ -18,15 +18,26 @@ static char *try_path(const char *folder, const char *middle, const char *name)
     return absolute;
 }
 
+/* Where the source tree has a kind. */
+static const char *source_folder(const char *kind)
+{
+    static const struct {
+        const char *kind, *folder;
+    } folders[] = {{"images", "data/images"}, {"golden", "data/golden"}};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        if (strcmp(kind, folders[i].kind) == 0)
+            return folders[i].folder;
+    return "experiments";
+}
+
 char *resource_path(const char *kind, const char *name)
 {
-    bool images = strcmp(kind, "images") == 0;
     const char *set = getenv("ATTNUM_DATADIR");
     char *path = NULL;
     if (set && *set)
         path = try_path(set, kind, name);
     else if (!(path = try_path(BUILD_DATA_FOLDER, kind, name)))
-        path = try_path(BUILD_SOURCE_FOLDER, images ? "data/images" : "experiments", name);
+        path = try_path(BUILD_SOURCE_FOLDER, source_folder(kind), name);
     if (!path && set && *set)
         report_error("%s/%s: not in ATTNUM_DATADIR, which is %s", kind, name, set);
     else if (!path)

@@ -430,6 +430,12 @@ static char *parse_path(settings *s, const option *o, const char *value)
     return *value ? NULL : must_format("expected a %s", o->argument);
 }
 
+static char *parse_reason(settings *s, const option *o, const char *value)
+{
+    s->update = value;
+    return value[strspn(value, " \t\r\n")] ? NULL : must_format("expected a reason");
+}
+
 static char *parse_format(settings *s, const option *o, const char *value)
 {
     int found = names_find(format_names, value);
@@ -517,6 +523,12 @@ static const option options[] = {
     {"format", "NAME", USES_FORMAT,
      "table, csv or json: text for people, or the published tables alone (default table)",
      .parse = parse_format, .aside = true},
+    {"baseline", "FILE", USES_KEPT, "the rows that are kept (default golden/accuracy.csv)",
+     .parse = parse_path, FIELD(baseline)},
+    {"against", "FILE", USES_KEPT, "another run's regress.csv in place of the baseline",
+     .parse = parse_path, FIELD(against)},
+    {"update", "REASON", USES_KEPT, "keep this run's rows as the baseline, and why",
+     .parse = parse_reason},
     {"seed", "LIST", USES_SEED, "seeds of everything drawn at random (default 1)",
      .parse = parse_integers, FIELD(seeds), .least = 0, .most = INT64_MAX},
     {"quick", NULL, USES_SWEEP, "a small version, for a first look", .parse = parse_quick},

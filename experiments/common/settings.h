@@ -36,6 +36,7 @@ enum {
     USES_BATCH = 1 << 17,     /* --batch 1,64 */
     USES_EMIT = 1 << 18,      /* --emit-tokens FOLDER */
     USES_FORMAT = 1 << 19,    /* --format table|csv|json */
+    USES_KEPT = 1 << 20,      /* --baseline FILE, --against FILE, --update REASON */
     USES_HEADS = 1 << 24,     /* --heads N */
     USES_HTML = 1 << 25,      /* --html FILE */
     USES_SEED = 1 << 26,      /* --seed 1:5 */
@@ -94,7 +95,8 @@ typedef struct {
     int64_t heads;    /* 0 where not given */
     const char *html; /* null where not given */
     table_format format;
-    char *command;  /* the whole command line, quoted for a shell */
+    const char *baseline, *against, *update; /* null where not given */
+    char *command;                           /* the whole command line, quoted for a shell */
     text_list kept; /* as given, "--name=value" each: the options that a result may depend on */
 } settings;
 

@@ -493,12 +493,14 @@ static bool read_field(table *t, const char **text)
     return fits;
 }
 
-/* Reads one record; returns what follows it, or null, the table unchanged. */
-static const char *read_record(table *t, const char *text)
+/* Reads one record; returns what follows it, or null, *col what was refused, the table unchanged.
+ */
+static const char *read_record(table *t, const char *text, int *col)
 {
     size_t before = t->filled;
     assert(before % (size_t)t->count == 0);
     for (int i = 0; i < t->count; i++) {
+        *col = i;
         char after = i + 1 < t->count ? ',' : '\n';
         if (!read_field(t, &text) || (*text != after && !(*text == '\0' && after == '\n'))) {
             shorten(t, before);
@@ -512,7 +514,8 @@ static const char *read_record(table *t, const char *text)
 bool table_read_row(table *t, const char *line)
 {
     size_t before = t->filled;
-    const char *rest = read_record(t, line);
+    int col;
+    const char *rest = read_record(t, line, &col);
     if (rest && !*rest)
         return true;
     shorten(t, before);
@@ -521,9 +524,16 @@ bool table_read_row(table *t, const char *line)
 
 bool table_read_rows(table *t, const char *text)
 {
+    int64_t row;
+    int col;
+    return table_read_rows_at(t, text, &row, &col);
+}
+
+bool table_read_rows_at(table *t, const char *text, int64_t *row, int *col)
+{
     size_t before = t->filled;
-    while (text && *text)
-        text = read_record(t, text);
+    for (*row = -1; text && *text; ++*row)
+        text = read_record(t, text, col);
     if (!text)
         shorten(t, before);
     return text != NULL;

@@ -81,6 +81,8 @@ table *table_read_file(const char *path, const column *columns, int count);
  * the table is unchanged. */
 bool table_read_row(table *t, const char *line);
 bool table_read_rows(table *t, const char *text);
+/* The same; where text is refused, *row of it and *col are where, both from 0. */
+bool table_read_rows_at(table *t, const char *text, int64_t *row, int *col);
 
 /* Whether two rows hold the same (both missing, or equal) in the columns of these names, and
  * whether no row before this one does: for tables with a line per group of rows. */

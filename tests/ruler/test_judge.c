@@ -17,10 +17,10 @@ Test(judge, the_table_is_frozen)
         const char *name;
         double pass, fail;
     } frozen[] = {
-        [REF_BACKWARD] = {"backward", 30, 100}, [REF_ORTHOGONALITY] = {"orthogonality", 30, 100},
-        [REF_FORWARD] = {"forward", 10, 30},    [REF_SPECTRUM] = {"spectrum", 10, 30},
-        [REF_ROUNDING] = {"rounding", 1, 3},    [REF_BASELINE] = {"baseline", 1, 1.5},
-        [REF_EXACT] = {"exact", 0.5, 0.5},
+        [REF_BACKWARD] = {"backward", 30, 100},  [REF_ORTHOGONALITY] = {"orthogonality", 30, 100},
+        [REF_FORWARD] = {"forward", 10, 30},     [REF_SPECTRUM] = {"spectrum", 10, 30},
+        [REF_ROUNDING] = {"rounding", 1, 3},     [REF_BASELINE] = {"baseline", 1, 1.5},
+        [REF_REGRESSION] = {"regression", 1, 1}, [REF_EXACT] = {"exact", 0.5, 0.5},
     };
     cr_assert(sizeof frozen / sizeof *frozen == REF_RULE_COUNT);
     for (int rule = 0; rule < REF_RULE_COUNT; rule++) {
@@ -298,5 +298,43 @@ Test(judge, trivial_answers_fail)
         d = ref_compare_f32(ROWS, COLS, single, COLS, want, COLS);
         cr_expect(ref_judge_forward(&d, 100, ROWS, u32, &ratio) == expected, "f32 %s ratio=%g",
                   names[kind], ratio);
+    }
+}
+
+/* ---- The regression rule ---- */
+
+Test(judge, regression)
+{
+    static const struct {
+        double error, kept, ratio;
+        ref_verdict verdict;
+    } rows[] = {
+        {0, 0, 0, REF_PASS},
+        {1.999, 0, 0.9995, REF_PASS}, /* below two roundings luck decides */
+        {2, 0, 1, REF_FAIL},
+        {1, 1, 0.25, REF_PASS},
+        {3.99, 1, 0.9975, REF_PASS},
+        {4, 1, 1, REF_FAIL},
+        {1, 1e300, 0, REF_PASS},
+        {202, 100, 1, REF_FAIL},
+        {201, 100, 201. / 202, REF_PASS},
+        {INFINITY, 5, INFINITY, REF_FAIL},
+        {INFINITY, INFINITY, 0, REF_PASS}, /* an overflow that was there before */
+        {1, INFINITY, 0, REF_PASS},
+        {NAN, 1, NAN, REF_FAIL},
+        {1, NAN, NAN, REF_FAIL},
+        {NAN, INFINITY, NAN, REF_FAIL},
+        {1, -0.5, NAN, REF_FAIL},
+        {-1, 1, -0.25, REF_FAIL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double ratio = -7;
+        ref_verdict verdict = ref_judge_regression(rows[i].error, rows[i].kept, &ratio);
+        bool same = isnan(rows[i].ratio)
+                        ? isnan(ratio)
+                        : ratio == rows[i].ratio || fabs(ratio - rows[i].ratio) <= 1e-15;
+        cr_expect(verdict == rows[i].verdict && same, "row %zu: %s, ratio %g", i,
+                  ref_verdict_name(verdict), ratio);
+        cr_expect(ref_judge_regression(rows[i].error, rows[i].kept, NULL) == verdict);
     }
 }

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "regress/compare.h"
+
+#include <assert.h>
+#include <attnum/attnum.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/report.h"
+#include "regress/rows.h"
+
+#define SECOND(code, name, fails) name,
+#define THIRD(code, name, fails)  fails,
+static const char *const names[] = {COMPARISON_LIST(SECOND)};
+static const bool failures[] = {COMPARISON_LIST(THIRD)};
+#undef SECOND
+#undef THIRD
+
+const char *comparison_name(comparison c)
+{
+    return names[c];
+}
+
+bool comparison_fails(comparison c)
+{
+    return failures[c];
+}
+
+comparison compared_row(const table *compared, int64_t row)
+{
+    const char *name = table_get_text(compared, row, ROW_COMPARISON);
+    int c = 0;
+    while (c < COMPARISON_COUNT && strcmp(names[c], name) != 0)
+        c++;
+    assert(c < COMPARISON_COUNT);
+    return (comparison)c;
+}
+
+void compare_free(compare_outcome *o)
+{
+    free(o->growth);
+    *o = (compare_outcome){0};
+}
+
+bool compare_failed(const compare_outcome *o)
+{
+    bool failed = o->growths > 0;
+    for (int c = 0; c < COMPARISON_COUNT; c++)
+        failed |= failures[c] && o->count[c] > 0;
+    return failed;
+}
+
+/* The device whose rows a device is held against. */
+static const char *basis_of(const table *kept, const char *device)
+{
+    return rows_have(kept, device) ? device : atn_device_name(ATN_CPU);
+}
+
+/* *loss: of a row that is judged on both sides, else as it was. */
+static comparison compare_errors(const table *now, int64_t row, const table *kept, int64_t kept_row,
+                                 double *loss)
+{
+    bool judged = !table_is_missing(now, row, ROW_ERROR);
+    if (table_is_missing(kept, kept_row, ROW_ERROR))
+        return judged ? COMPARED_NEW : COMPARED_SKIPPED;
+    if (!judged)
+        return COMPARED_GONE;
+    double error = table_get_real(now, row, ROW_ERROR), gain;
+    double before = table_get_real(kept, kept_row, ROW_ERROR);
+    if (ref_judge_regression(error, before, loss) == REF_FAIL)
+        return COMPARED_LOST;
+    bool better = ref_judge_regression(before, error, &gain) == REF_FAIL;
+    return better ? COMPARED_BETTER : COMPARED_SAME;
+}
+
+/* A FAIL of f32 or f64 fails whatever was kept; of a narrow type it may be a result, which the
+ * baseline then has too. kept_row: -1 if there is none. */
+static comparison compare_row(const table *now, int64_t row, const table *kept, int64_t kept_row,
+                              double *loss)
+{
+    bool failed = rows_verdict(now, row) == REF_FAIL;
+    bool known = kept_row >= 0 && rows_verdict(kept, kept_row) == REF_FAIL;
+    comparison c = kept_row < 0 ? COMPARED_NEW : compare_errors(now, row, kept, kept_row, loss);
+    return failed && (rows_native(now, row) || !known) ? COMPARED_FAIL : c;
+}
+
+static void put_kept(const table *kept, int64_t row, table *into)
+{
+    static const int cols[] = {ROW_DEVICE, ROW_ERROR, ROW_DIGITS, ROW_VERDICT};
+    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
+        if (row >= 0)
+            table_copy(into, kept, row, cols[i]);
+        else
+            table_missing(into);
+}
+
+static void put_now(const table *now, int64_t row, const table *kept, int64_t kept_row, table *into,
+                    compare_outcome *o)
+{
+    double loss = -1;
+    comparison c = compare_row(now, row, kept, kept_row, &loss);
+    for (int col = 0; col < ROW_COLUMNS; col++)
+        table_copy(into, now, row, col);
+    put_kept(kept, kept_row, into);
+    table_real_if(into, !(loss < 0), loss);
+    table_text(into, names[c]);
+    o->count[c]++;
+}
+
+static void put_gone(const table *kept, int64_t row, table *into, compare_outcome *o)
+{
+    for (int col = 0; col < ROW_COLUMNS; col++)
+        if (col < ROW_SAMPLES)
+            table_copy(into, kept, row, col);
+        else
+            table_missing(into);
+    put_kept(kept, row, into);
+    table_missing(into);
+    table_text(into, names[COMPARED_GONE]);
+    o->count[COMPARED_GONE]++;
+}
+
+/* ---- Marginal rows ---- */
+
+static bool is_marginal(const table *compared, int64_t row, int col)
+{
+    return strcmp(table_get_text(compared, row, col), ref_verdict_name(REF_MARGINAL)) == 0;
+}
+
+static bool same_group(const table *t, int64_t a, int64_t b)
+{
+    static const int cols[] = {ROW_OPERATOR, ROW_DTYPE, ROW_DEVICE};
+    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
+        if (strcmp(table_get_text(t, a, cols[i]), table_get_text(t, b, cols[i])) != 0)
+            return false;
+    return true;
+}
+
+/* Counts, for an operator in a type, the marginal rows among those that both sides have. False if
+ * an earlier row is one of the group's. */
+static bool count_marginal(const table *t, int64_t first, marginal_growth *g)
+{
+    *g = (marginal_growth){.row = first};
+    for (int64_t row = 0; row < table_rows(t); row++) {
+        if (!same_group(t, first, row) || table_is_missing(t, row, ROW_KEPT_DEVICE) ||
+            table_is_missing(t, row, ROW_VERDICT))
+            continue;
+        if (row < first && is_marginal(t, row, ROW_VERDICT))
+            return false;
+        g->now += is_marginal(t, row, ROW_VERDICT);
+        g->kept += is_marginal(t, row, ROW_KEPT_VERDICT);
+    }
+    return true;
+}
+
+static void count_marginals(const table *t, compare_outcome *o)
+{
+    for (int64_t row = 0; row < table_rows(t); row++) {
+        marginal_growth g;
+        if (!is_marginal(t, row, ROW_VERDICT) || !count_marginal(t, row, &g) || g.now <= g.kept)
+            continue;
+        o->growth = must_resize(o->growth, (size_t)o->growths + 1, sizeof *o->growth);
+        o->growth[o->growths++] = g;
+    }
+}
+
+/* ---- All rows ---- */
+
+static void put_all_gone(const table *now, const table *kept, const bool *met, table *into,
+                         compare_outcome *o)
+{
+    bool held[2] = {false, false}; /* the devices that some row is held against */
+    for (int device = ATN_CPU; device <= ATN_CUDA; device++)
+        if (rows_have(now, atn_device_name((atn_device)device))) {
+            const char *basis = basis_of(kept, atn_device_name((atn_device)device));
+            held[strcmp(basis, atn_device_name(ATN_CUDA)) == 0] = true;
+        }
+    for (int64_t row = 0; row < table_rows(kept); row++) {
+        bool cuda = strcmp(table_get_text(kept, row, ROW_DEVICE), atn_device_name(ATN_CUDA)) == 0;
+        if (!met[row] && held[cuda])
+            put_gone(kept, row, into, o);
+    }
+}
+
+void compare_rows(const table *now, const table *kept, bool full, table *into, compare_outcome *o)
+{
+    row_index index = rows_index(kept);
+    bool *met = must_allocate((size_t)table_rows(kept), sizeof *met);
+    const char *device = NULL, *basis = NULL;
+    *o = (compare_outcome){0};
+    for (int64_t row = 0; row < table_rows(now); row++) {
+        const char *own = table_get_text(now, row, ROW_DEVICE);
+        if (!device || strcmp(device, own) != 0) {
+            device = own;
+            basis = basis_of(kept, device);
+            o->borrowed |= strcmp(basis, device) != 0;
+        }
+        int64_t found = rows_find(&index, now, row, basis);
+        if (found >= 0)
+            met[found] = true;
+        put_now(now, row, kept, found, into, o);
+    }
+    if (full)
+        put_all_gone(now, kept, met, into, o);
+    count_marginals(into, o);
+    free(met);
+    rows_index_free(&index);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* `attnum regress`: the accuracy of every operator, row by row, against rows that are kept
+ * (data/golden/accuracy.csv) or those of another run. Its samples are points of accuracy/operators;
+ * built like an experiment (common/experiment.h), but no figure of a paper. */
+#ifndef EXPERIMENTS_REGRESS_H
+#define EXPERIMENTS_REGRESS_H
+
+#include "common/experiment.h"
+#include "common/verb.h"
+
+enum {
+    REGRESS_OPTIONS = USES_DEVICE | USES_INPUT | USES_DTYPE | USES_STORAGE | USES_OPERATOR |
+                      USES_TOKENS | USES_LANDMARKS | USES_KEPT
+};
+
+extern const experiment regress;
+extern const verb regress_verb;
+
+/* Whether no option picks a part of the rows. */
+bool regress_is_full(const settings *s);
+
+/* Writes the baseline at `path`, and its metadata: the rows of now, and those of other devices that
+ * were there (kept, or null). Refused where f32 or f64 FAILs. Returns an exit code. */
+int regress_update(const table *now, const table *kept, const char *path, const char *reason,
+                   const void *state);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The rows of `attnum regress`: one for the samples of an operator's variant in a type, on a device
+ * and an input. */
+#ifndef EXPERIMENTS_REGRESS_ROWS_H
+#define EXPERIMENTS_REGRESS_ROWS_H
+
+#include <ruler.h>
+
+#include "common/table.h"
+
+/* A row of a run; what is kept of it as a baseline; and its comparison with one. */
+enum {
+    ROW_OPERATOR,
+    ROW_VARIANT,
+    ROW_DTYPE,
+    ROW_DEVICE,
+    ROW_N,
+    ROW_M,
+    ROW_D,
+    ROW_INPUT,
+    ROW_SAMPLES,
+    ROW_RATIO,
+    ROW_ERROR,
+    ROW_DIGITS,
+    ROW_VERDICT,
+    ROW_COLUMNS,
+    ROW_KEPT_DEVICE = ROW_COLUMNS,
+    ROW_KEPT_ERROR,
+    ROW_KEPT_DIGITS,
+    ROW_KEPT_VERDICT,
+    ROW_LOSS,
+    ROW_COMPARISON,
+    COMPARED_COLUMNS
+};
+extern const column regress_columns[COMPARED_COLUMNS];
+
+/* Appends the rows that samples make: raw are rows of accuracy/operators, computed on the device.
+ * Ratio, error and digits are the samples' medians, the verdict is their worst. In order of the
+ * samples. */
+void rows_gather(const table *raw, const char *device, table *into);
+
+/* The rows (ROW_COLUMNS) of a CSV: a baseline, or what a run has written; rows that are gone in it
+ * are left out. Returns an exit code; anything else is refused, with the file, the row (the header
+ * is 1) and the column. */
+int rows_read(const char *path, table **rows);
+
+/* A table's rows found by what they are of. */
+typedef struct {
+    char *key;
+    int64_t row;
+} keyed_row;
+typedef struct {
+    keyed_row *items;
+    int64_t count;
+} row_index;
+
+row_index rows_index(const table *rows);
+void rows_index_free(row_index *index);
+/* The row of `of` that is of the same as row `row` of `rows`, but on the device; -1 if there is
+ * none. */
+int64_t rows_find(const row_index *of, const table *rows, int64_t row, const char *device);
+
+/* Whether the table has a row of the device. */
+bool rows_have(const table *rows, const char *device);
+
+ref_verdict rows_verdict(const table *rows, int64_t row);
+/* f32 or f64, which the library answers for: in a narrow type a FAIL may be a result. */
+bool rows_native(const table *rows, int64_t row);
+
+#endif
