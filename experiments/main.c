@@ -13,6 +13,7 @@
 #include "common/printout.h"
 #include "common/report.h"
 #include "list.h"
+#include "merge/merge.h"
 
 /* ---- attnum run ---- */
 
@@ -122,7 +123,7 @@ static int run_selected(const selection *chosen, const settings *s)
     for (int i = 0; i < chosen->count && !experiment_interrupted(); i++)
         code = exit_worst(code, experiment_run(chosen->items[i], s));
     printout_end();
-    return code;
+    return experiment_interrupted() ? exit_worst(code, EXIT_ENVIRONMENT) : code;
 }
 
 static int run_command(int argc, char **argv)
@@ -150,7 +151,7 @@ static int run_command(int argc, char **argv)
 
 /* ---- attnum ---- */
 
-static const verb *const verbs[] = {&list_verb, &claims_verb, &bench_verb};
+static const verb *const verbs[] = {&list_verb, &claims_verb, &bench_verb, &merge_verb};
 enum { VERBS = sizeof verbs / sizeof *verbs };
 
 static void print_verb(const char *name, const char *operands, const char *summary)

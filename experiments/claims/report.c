@@ -155,7 +155,8 @@ static void write_metadata(const claim_run *run, const judged *all, int count, i
 {
     static const experiment ledger = {
         .name = "claims", .outputs = &ledger_output, .output_count = 1};
-    metadata_write(&ledger, run->s, NULL, 0, "", code, file);
+    metadata_write(&ledger, run->s, NULL, 0, &(run_facts){.fingerprint = "", .code = code}, NULL,
+                   file);
 }
 
 /* ---- claims.md ---- */

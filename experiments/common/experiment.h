@@ -2,7 +2,8 @@
 /* An experiment: a list of independent points, each giving rows of raw results, and a last step
  * that makes the published tables from them. The engine (sweep.c) spreads points over threads,
  * journals each finished point so that --resume can go on after a kill, shows progress, and writes
- * CSV, metadata and plots whole or not at all. */
+ * CSV, metadata and plots whole or not at all. With --shard I/N it runs a part of the points and
+ * keeps their journal; experiment_merge makes the results of all N. */
 #ifndef EXPERIMENTS_EXPERIMENT_H
 #define EXPERIMENTS_EXPERIMENT_H
 
@@ -10,6 +11,7 @@
 
 #include <attnum/attnum.h>
 
+#include "journal.h"
 #include "settings.h"
 #include "table.h"
 
@@ -43,15 +45,16 @@ typedef struct experiment {
 
     /* Checks the settings, fills in defaults and counts the points into *points; opens what the
      * points share into *state. Returns an exit code; on failure it has reported the reason. Under
-     * --dry-run only this and describe are called. release is called whenever *state is not null,
-     * also after a failure. */
+     * --dry-run only this, describe and weight are called. release is called whenever *state is not
+     * null, also after a failure. */
     int (*prepare)(const settings *s, void **state, int64_t *points);
     /* One line naming a point: for progress, --dry-run and failing rows. Into buffer. */
     void (*describe)(const void *state, int64_t point, char *buffer, size_t size);
     /* The options that pick a point, for the command that a failed check prints. Null: none is
      * printed. */
     void (*replay)(const void *state, int64_t point, settings_point *options);
-    /* Work of a point for the time estimate, in any unit; null: all points weigh the same. */
+    /* Work of a point for the time estimate and for shards of even work, in any unit; the same on
+     * every machine. Null: all points weigh the same. */
     double (*weight)(const void *state, int64_t point);
     /* The index-th input that prepare read, by name and SHA-256 ("" for synthetic ones), for the
      * metadata; false past the last one. Null: it reads none. */
@@ -74,6 +77,13 @@ extern const experiment *const experiments[];
 /* Runs one experiment as described above. Returns an exit code. SIGINT and SIGTERM end it after the
  * points at work, with EXIT_ENVIRONMENT; a second one ends the program. */
 int experiment_run(const experiment *e, const settings *s);
+
+/* Publishes what the shards of one run gave, all of which must be there, with results in s->out and
+ * s->command in the metadata; s has that run's options. verb: what ran it, "run NAME", and folder:
+ * where the shards are, for the command that makes one that is missing. Returns the exit code of
+ * the run, were it whole; on failure it has reported the reason. */
+int experiment_merge(const experiment *e, const settings *s, const char *verb, const char *folder,
+                     shard_file *files, int count);
 
 /* Whether a signal has ended a run of this program. */
 bool experiment_interrupted(void);

@@ -11,11 +11,26 @@
 
 #include "report.h"
 
+int files_sync_folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? must_format("%.*s", (int)(slash - path) + 1, path) : must_format(".");
+    int file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    /* EACCES: a folder one may write to and not list; EINVAL: a file system that cannot */
+    bool synced = file >= 0 ? fsync(file) == 0 || errno == EINVAL : errno == EACCES;
+    if (!synced)
+        report_error("%s: cannot write this folder to the disk: %s", folder, strerror(errno));
+    if (file >= 0)
+        close(file);
+    free(folder);
+    return synced ? EXIT_PASS : EXIT_ENVIRONMENT;
+}
+
 static int make_one_folder(const char *path)
 {
     struct stat status;
     if (mkdir(path, 0777) == 0)
-        return EXIT_PASS;
+        return files_sync_folder_of(path);
     if (errno == EEXIST && stat(path, &status) == 0 && S_ISDIR(status.st_mode))
         return EXIT_PASS;
     report_error("%s: cannot make this folder: %s", path,
@@ -95,7 +110,7 @@ int new_file_publish(new_file *f)
         return report_file(f, "rename to this");
     free(f->temporary);
     f->temporary = NULL;
-    return EXIT_PASS;
+    return files_sync_folder_of(f->final);
 }
 
 void new_file_free(new_file *f)

@@ -11,6 +11,9 @@
 /* Makes a folder and the ones it lies in. */
 int files_make_folder(const char *path);
 
+/* Flushes the names in a file's folder to the disk: before that a crash may undo a rename. */
+int files_sync_folder_of(const char *path);
+
 /* Removes a folder and all that is in it; what cannot be removed stays. */
 void files_remove_folder(const char *path);
 
@@ -25,7 +28,7 @@ int new_file_open(new_file *f, const char *folder, const char *name);
 void new_file_name(new_file *f, const char *folder, const char *name);
 /* Flushes, syncs and closes it, still under its temporary name. */
 int new_file_close(new_file *f);
-/* Gives it its final name. */
+/* Gives it its final name, on the disk too. */
 int new_file_publish(new_file *f);
 /* Removes what has not been published, and frees the names. */
 void new_file_free(new_file *f);

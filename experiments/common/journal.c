@@ -9,20 +9,31 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "files.h"
+#include "progress.h"
 #include "report.h"
+#include "settings.h"
 
 struct journal {
     int file;
     char *path;
+    bool is_new;
+    off_t size;    /* up to here it is whole */
+    double synced; /* when it was last flushed to the disk */
 };
 
-enum { HEAD_SIZE = 160 };
+enum { HEAD_SIZE = 192 };
+/* Seconds of records that a crash of the machine may cost; a kill costs none. */
+static const double sync_interval = 1;
+static const char magic[] = "attnum journal 2 ";
 
-static int fail(const journal *j, const char *what)
+static int fail(const char *path, const char *what)
 {
-    report_error("%s: cannot %s: %s", j->path, what, strerror(errno));
+    report_error("%s: cannot %s: %s", path, what, strerror(errno));
     return EXIT_ENVIRONMENT;
 }
+
+/* ---- What is in the file ---- */
 
 static uint64_t add_to_sum(uint64_t sum, const void *data, size_t size)
 {
@@ -32,15 +43,53 @@ static uint64_t add_to_sum(uint64_t sum, const void *data, size_t size)
     return sum;
 }
 
-/* Writes a record's first line into head; rows_text holds `bytes` bytes of CSV. */
-static void format_head(char head[HEAD_SIZE], int64_t point, int code, int64_t rows, size_t bytes,
-                        const char *rows_text)
+/* Ends the first line of a part with the sum over that line and the `bytes` bytes of its body. */
+static void seal(char head[HEAD_SIZE], const char *body, size_t bytes)
 {
-    int length = snprintf(head, HEAD_SIZE, "point %" PRId64 " code %d rows %" PRId64 " bytes %zu",
-                          point, code, rows, bytes);
-    uint64_t sum = add_to_sum(UINT64_C(0xcbf29ce484222325), head, (size_t)length);
-    sum = add_to_sum(sum, rows_text, bytes);
-    snprintf(head + length, HEAD_SIZE - (size_t)length, " sum %016" PRIx64 "\n", sum);
+    size_t length = strlen(head);
+    uint64_t sum = add_to_sum(UINT64_C(0xcbf29ce484222325), head, length);
+    sum = add_to_sum(sum, body, bytes);
+    snprintf(head + length, HEAD_SIZE - length, " sum %016" PRIx64 "\n", sum);
+}
+
+/* A part of the file: its first line, and its body after it. */
+typedef struct {
+    char *line, *body;
+    size_t left; /* bytes from the body on to the end of the file */
+} part;
+
+/* Finds the first line of the part at text, and ends it with NUL. */
+static bool open_part(part *p, char *text, size_t size)
+{
+    char *end = memchr(text, '\n', size);
+    if (!end || memchr(text, '\0', (size_t)(end - text)))
+        return false;
+    *end = '\0';
+    *p = (part){text, end + 1, size - (size_t)(end + 1 - text)};
+    return true;
+}
+
+/* Puts the line feed back. Whether head, sealed over the body, is the part's line: no other is
+ * ever written. */
+static bool close_part(part *p, char head[HEAD_SIZE], size_t bytes)
+{
+    p->body[-1] = '\n';
+    if (bytes > p->left)
+        return false;
+    seal(head, p->body, bytes);
+    size_t length = (size_t)(p->body - p->line);
+    return strlen(head) == length && memcmp(head, p->line, length) == 0;
+}
+
+static void format_record(char head[HEAD_SIZE], int64_t point, int code, int64_t rows, size_t bytes)
+{
+    snprintf(head, HEAD_SIZE, "point %" PRId64 " code %d rows %" PRId64 " bytes %zu", point, code,
+             rows, bytes);
+}
+
+static void format_shard(char head[HEAD_SIZE], int64_t shard, int64_t shards, size_t bytes)
+{
+    snprintf(head, HEAD_SIZE, "shard %" PRId64 " of %" PRId64 " bytes %zu", shard, shards, bytes);
 }
 
 /* Takes the record at text (NUL after its last byte) and returns what follows it; null if it is not
@@ -48,48 +97,83 @@ static void format_head(char head[HEAD_SIZE], int64_t point, int code, int64_t r
 static char *load_record(char *text, size_t size, const column *columns, int column_count,
                          int64_t points, point_record *records)
 {
+    part p;
     char head[HEAD_SIZE];
-    int64_t point, rows;
-    int code;
-    size_t bytes;
-    char *line_end = memchr(text, '\n', size);
-    if (!line_end || sscanf(text, "point %" SCNd64 " code %d rows %" SCNd64 " bytes %zu", &point,
-                            &code, &rows, &bytes) != 4)
+    int64_t point = -1, rows = 0;
+    int code = 0;
+    size_t bytes = 0;
+    if (!open_part(&p, text, size))
         return NULL;
-    char *body = line_end + 1;
-    if (bytes > size - (size_t)(body - text) || point < 0 || point >= points || records[point].rows)
+    bool read = sscanf(p.line, "point %" SCNd64 " code %d rows %" SCNd64 " bytes %zu", &point,
+                       &code, &rows, &bytes) == 4;
+    format_record(head, point, code, rows, bytes);
+    if (!close_part(&p, head, bytes) || !read)
         return NULL;
-    format_head(head, point, code, rows, bytes, body);
-    if (strlen(head) != (size_t)(body - text) || memcmp(head, text, strlen(head)) != 0)
+    if (point < 0 || point >= points || records[point].rows ||
+        (code != EXIT_PASS && code != EXIT_CHECK && code != EXIT_SKIPPED))
         return NULL;
-    char after = body[bytes];
-    body[bytes] = '\0';
+    char after = p.body[bytes];
+    p.body[bytes] = '\0';
     table *t = table_create(columns, column_count);
-    bool read = table_read_rows(t, body) && table_rows(t) == rows;
-    body[bytes] = after;
+    read = strlen(p.body) == bytes && table_read_rows(t, p.body) && table_rows(t) == rows;
+    p.body[bytes] = after;
     if (!read) {
         table_free(t);
         return NULL;
     }
     records[point] = (point_record){t, code};
-    return body + bytes;
+    return p.body + bytes;
 }
 
-/* All of the file and a NUL after it; null after a failure that has been reported. */
-static char *read_all(const journal *j, size_t *size)
+/* Takes records from text[at] on as long as they are whole. Returns where they end. */
+static size_t load_records(char *text, size_t size, size_t at, const column *columns,
+                           int column_count, int64_t points, point_record *records)
+{
+    char *next = text + at;
+    while (next) {
+        at = (size_t)(next - text);
+        next = load_record(next, size - at, columns, column_count, points, records);
+    }
+    return at;
+}
+
+/* Takes the lines of a shard at text: its numbers, and the body. False if they are not whole. */
+static bool load_shard_lines(char *text, size_t size, int64_t *shard, int64_t *shards, char **body,
+                             size_t *bytes)
+{
+    part p;
+    char head[HEAD_SIZE];
+    *shard = *shards = 0;
+    *bytes = 0;
+    if (!open_part(&p, text, size))
+        return false;
+    bool read =
+        sscanf(p.line, "shard %" SCNd64 " of %" SCNd64 " bytes %zu", shard, shards, bytes) == 3;
+    format_shard(head, *shard, *shards, *bytes);
+    *body = p.body;
+    return close_part(&p, head, *bytes) && read && *shard >= 1 && *shard <= *shards &&
+           *shards <= SHARDS_MOST && *bytes > 0 && p.body[*bytes - 1] == '\n';
+}
+
+/* All of a regular file and a NUL after it; null after a failure that has been reported. */
+static char *read_all(const char *path, int file, size_t *size)
 {
     struct stat status;
-    if (fstat(j->file, &status) != 0) {
-        fail(j, "read");
+    if (fstat(file, &status) != 0) {
+        fail(path, "read");
+        return NULL;
+    }
+    if (!S_ISREG(status.st_mode)) {
+        report_error("%s: expected a file", path);
         return NULL;
     }
     char *text = must_allocate((size_t)status.st_size + 1, 1);
     for (*size = 0; *size < (size_t)status.st_size;) {
-        ssize_t got = read(j->file, text + *size, (size_t)status.st_size - *size);
+        ssize_t got = read(file, text + *size, (size_t)status.st_size - *size);
         if (got == 0)
             break;
         if (got < 0 && errno != EINTR) {
-            fail(j, "read");
+            fail(path, "read");
             free(text);
             return NULL;
         }
@@ -98,43 +182,81 @@ static char *read_all(const journal *j, size_t *size)
     return text;
 }
 
-/* Sets *kept to the number of bytes worth keeping: 0 without even a whole first line. */
-static int load(const journal *j, const char *header, const column *columns, int column_count,
-                int64_t points, point_record *records, size_t *kept)
+/* ---- A run's own journal ---- */
+
+/* What stands before the records; to be freed. */
+static char *make_header(const journal_spec *spec)
 {
-    size_t size, length = strlen(header);
-    char *text = read_all(j, &size);
+    if (!spec->shards)
+        return must_format("%s%s\n", magic, spec->fingerprint);
+    char head[HEAD_SIZE], *body = must_format("%s\n", spec->run);
+    format_shard(head, spec->shard, spec->shards, strlen(body));
+    seal(head, body, strlen(body));
+    char *header = must_format("%s%s\n%s%s", magic, spec->fingerprint, head, body);
+    free(body);
+    return header;
+}
+
+/* Whether text starts as the journal of this run does, as far as it goes. *length: what stands
+ * before the records, 0 if that is not whole. */
+static bool is_of_run(const journal_spec *spec, char *text, size_t size, size_t *length)
+{
+    int64_t shard, shards;
+    char *body, *line = must_format("%s%s\n", magic, spec->fingerprint);
+    size_t bytes, first = strlen(line);
+    bool same = memcmp(text, line, size < first ? size : first) == 0;
+    free(line);
+    *length = 0;
+    if (!same || size < first)
+        return same;
+    if (!spec->shards) {
+        *length = first;
+        return true;
+    }
+    if (!load_shard_lines(text + first, size - first, &shard, &shards, &body, &bytes))
+        return true;
+    *length = (size_t)(body - text) + bytes;
+    return shard == spec->shard && shards == spec->shards;
+}
+
+/* Sets *kept to the number of bytes worth keeping: 0 without even whole first lines. */
+static int load(const journal *j, const journal_spec *spec, point_record *records, size_t *kept)
+{
+    size_t size, length;
+    int code = EXIT_PASS;
+    char *text = read_all(j->path, j->file, &size);
     if (!text)
         return EXIT_ENVIRONMENT;
     *kept = 0;
-    if (memcmp(text, header, size < length ? size : length) != 0) {
+    if (!is_of_run(spec, text, size, &length)) {
         report_error("%s: --resume: was written by a run with other options or another version, "
                      "input or program; give that run's options, or leave out --resume to start "
                      "over",
                      j->path);
-        free(text);
-        return EXIT_USAGE;
-    }
-    if (size >= length) {
-        char *next = text + length;
-        while (next) {
-            *kept = (size_t)(next - text);
-            next = load_record(next, size - *kept, columns, column_count, points, records);
-        }
+        code = EXIT_USAGE;
+    } else if (length > 0) {
+        *kept = load_records(text, size, length, spec->columns, spec->column_count, spec->points,
+                             records);
     }
     free(text);
-    return EXIT_PASS;
+    return code;
 }
 
-static int append(const journal *j, const char *text, size_t size)
+/* A part that did not get in whole is taken back, so that what other threads add after it counts.
+ */
+static int append(journal *j, const char *text, size_t size)
 {
+    off_t whole = j->size + (off_t)size;
     while (size > 0) {
         ssize_t done = write(j->file, text, size);
-        if (done < 0 && errno != EINTR)
-            return fail(j, "write");
+        if (done < 0 && errno != EINTR) {
+            int code = fail(j->path, "write");
+            return ftruncate(j->file, j->size) == 0 ? code : fail(j->path, "write");
+        }
         text += done > 0 ? done : 0;
         size -= done > 0 ? (size_t)done : 0;
     }
+    j->size = whole;
     return EXIT_PASS;
 }
 
@@ -144,57 +266,100 @@ static int lock(const journal *j)
     if (fcntl(j->file, F_SETLK, &all) == 0)
         return EXIT_PASS;
     if (errno != EACCES && errno != EAGAIN)
-        return fail(j, "lock");
+        return fail(j->path, "lock");
     report_error("%s: another run is writing here; wait for it or choose another --out", j->path);
     return EXIT_ENVIRONMENT;
 }
 
-int journal_open(journal **out, const char *path, const char *fingerprint, bool resume,
-                 const column *columns, int column_count, int64_t points, point_record *records)
+/* Another run may finish, and so remove the file, between our opening and our locking it: then the
+ * lock is on a file that nobody else can find. */
+static int open_locked(journal *j)
+{
+    for (;;) {
+        struct stat ours, there;
+        j->file = open(j->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+        if (j->file < 0)
+            return fail(j->path, "write");
+        int code = lock(j);
+        if (code != EXIT_PASS)
+            return code;
+        if (fstat(j->file, &ours) != 0)
+            return fail(j->path, "read");
+        j->is_new = ours.st_size == 0;
+        if (stat(j->path, &there) == 0 && there.st_ino == ours.st_ino &&
+            there.st_dev == ours.st_dev)
+            return EXIT_PASS;
+        close(j->file);
+    }
+}
+
+int journal_open(journal **out, const journal_spec *spec, bool resume, point_record *records)
 {
     journal *j = must_allocate(1, sizeof *j);
-    *out = j;
-    j->path = must_format("%s", path);
-    j->file = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (j->file < 0)
-        return fail(j, "write");
-    char *header = must_format("attnum journal 1 %s\n", fingerprint);
-    for (char *c = header; c[1]; c++) /* a file's name may hold a line feed */
-        if (*c == '\n')
-            *c = '?';
     size_t kept = 0;
-    int code = lock(j);
+    *out = j;
+    j->path = must_format("%s", spec->path);
+    int code = open_locked(j);
     if (code == EXIT_PASS && resume)
-        code = load(j, header, columns, column_count, points, records, &kept);
+        code = load(j, spec, records, &kept);
     if (code == EXIT_PASS && ftruncate(j->file, (off_t)kept) != 0)
-        code = fail(j, "write");
-    if (code == EXIT_PASS && kept == 0)
+        code = fail(j->path, "write");
+    j->size = (off_t)kept;
+    if (code == EXIT_PASS && kept == 0) {
+        char *header = make_header(spec);
         code = append(j, header, strlen(header));
-    free(header);
-    return code;
+        free(header);
+    }
+    if (code == EXIT_PASS)
+        code = journal_sync(j);
+    return code == EXIT_PASS ? files_sync_folder_of(j->path) : code;
+}
+
+bool journal_is_new(const journal *j)
+{
+    return j->is_new;
+}
+
+int journal_sync(journal *j)
+{
+    j->synced = progress_seconds();
+    return fdatasync(j->file) == 0 ? EXIT_PASS : fail(j->path, "write");
+}
+
+/* The rows as CSV, to be freed; null if there is no memory. */
+static char *rows_text(const table *rows, size_t *size)
+{
+    char *text = NULL;
+    FILE *memory = open_memstream(&text, size);
+    bool written = memory != NULL;
+    for (int64_t row = 0; written && row < table_rows(rows); row++)
+        written = table_write_row(rows, row, memory);
+    if (memory)
+        written = fclose(memory) == 0 && written;
+    if (written)
+        return text;
+    report_error("out of memory for %" PRId64 " rows", table_rows(rows));
+    free(text);
+    return NULL;
 }
 
 int journal_add(journal *j, int64_t point, const point_record *record)
 {
-    char head[HEAD_SIZE], *text = NULL;
+    char head[HEAD_SIZE];
     size_t size = 0;
-    FILE *memory = open_memstream(&text, &size);
-    bool written = memory != NULL;
-    for (int64_t row = 0; written && row < table_rows(record->rows); row++)
-        written = table_write_row(record->rows, row, memory);
-    if (memory)
-        written = fclose(memory) == 0 && written;
-    int code = EXIT_ENVIRONMENT;
-    if (written) {
-        format_head(head, point, record->code, table_rows(record->rows), size, text);
-        char *whole = must_allocate(strlen(head) + size + 1, 1);
-        memcpy(whole, head, strlen(head));
-        memcpy(whole + strlen(head), text, size);
-        code = append(j, whole, strlen(head) + size);
-        free(whole);
-    } else
-        report_error("%s: out of memory", j->path);
+    char *text = rows_text(record->rows, &size);
+    if (!text)
+        return EXIT_ENVIRONMENT;
+    format_record(head, point, record->code, table_rows(record->rows), size);
+    seal(head, text, size);
+    char *whole = must_allocate(strlen(head) + size + 1, 1);
+    memcpy(whole, head, strlen(head));
+    memcpy(whole + strlen(head), text, size);
+    int code = append(j, whole, strlen(head) + size);
+    free(whole);
     free(text);
+    if (code == EXIT_PASS && progress_seconds() - j->synced > sync_interval)
+        code = journal_sync(j);
     return code;
 }
 
@@ -208,4 +373,70 @@ void journal_close(journal *j, bool finished)
         close(j->file);
     free(j->path);
     free(j);
+}
+
+/* ---- Shards as others made them ---- */
+
+static int refuse(const shard_file *f, const char *why)
+{
+    report_error("%s: expected a shard's file: %s", f->path, why);
+    return EXIT_ENVIRONMENT;
+}
+
+int shard_read(shard_file *f, const char *path)
+{
+    *f = (shard_file){.path = must_format("%s", path)};
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0)
+        return fail(path, "read");
+    f->text = read_all(path, file, &f->size);
+    close(file);
+    if (!f->text)
+        return EXIT_ENVIRONMENT;
+    part p;
+    char *body;
+    size_t bytes, start = strlen(magic);
+    if (!open_part(&p, f->text, f->size) || strncmp(p.line, magic, start) != 0)
+        return refuse(f, "it does not start as one of this version does");
+    f->fingerprint = must_format("%s", p.line + start);
+    p.body[-1] = '\n';
+    if (!load_shard_lines(p.body, p.left, &f->shard, &f->shards, &body, &bytes))
+        return refuse(f, "its first lines were cut or edited");
+    f->run = must_allocate(bytes, 1);
+    memcpy(f->run, body, bytes - 1);
+    f->records = (size_t)(body - f->text) + bytes;
+    return EXIT_PASS;
+}
+
+int shard_records(shard_file *f, const column *columns, int column_count, int64_t points,
+                  point_record *records)
+{
+    size_t end = load_records(f->text, f->size, f->records, columns, column_count, points, records);
+    if (end == f->size)
+        return EXIT_PASS;
+    char *why = must_format("what follows byte %zu was cut or edited, or is still being written; "
+                            "its run with --resume mends it",
+                            end);
+    int code = refuse(f, why);
+    free(why);
+    return code;
+}
+
+void shard_free(shard_file *f)
+{
+    free(f->path);
+    free(f->fingerprint);
+    free(f->run);
+    free(f->text);
+    *f = (shard_file){0};
+}
+
+bool records_agree(const point_record *a, const point_record *b)
+{
+    size_t size[2] = {0, 0};
+    char *x = rows_text(a->rows, &size[0]), *y = rows_text(b->rows, &size[1]);
+    bool same = x && y && a->code == b->code && size[0] == size[1] && memcmp(x, y, size[0]) == 0;
+    free(x);
+    free(y);
+    return same;
 }

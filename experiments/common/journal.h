@@ -2,13 +2,18 @@
 /* The journal of a run: one record per finished point, appended whole, so that a run that was
  * killed can go on. A text file:
  *
- *   attnum journal 1 <fingerprint>
+ *   attnum journal 2 <fingerprint>
  *   point 3 code 0 rows 21 bytes 1834 sum 9a0c0f1d2b3c4d5e
  *   <the rows, as CSV>
  *   ...
  *
- * The fingerprint says all that the rows may depend on. The sum (FNV-1a, 64 bits) is over the
- * numbers before it and the rows. */
+ * The fingerprint says all that the rows may depend on, in one line. The sum (FNV-1a, 64 bits) is
+ * over the numbers before it and the rows. A shard is such a file that stays, with
+ *
+ *   shard 2 of 8 bytes 1020 sum 0f1d2b3c4d5e9a0c
+ *   <how it is run, as one line of JSON: metadata_shard>
+ *
+ * between the first line and the records. */
 #ifndef EXPERIMENTS_JOURNAL_H
 #define EXPERIMENTS_JOURNAL_H
 
@@ -25,17 +30,54 @@ typedef struct {
     int code;    /* what the point returned */
 } point_record;
 
-/* Opens the journal at path and locks it, so that no second run writes there. resume: fills
+/* What a journal's file is to hold. */
+typedef struct {
+    const char *path, *fingerprint;
+    const column *columns; /* of the rows */
+    int column_count;
+    int64_t points;
+    int64_t shard, shards; /* from 1; 0 of 0: this is no shard */
+    const char *run;       /* of a shard: the line of JSON */
+} journal_spec;
+
+/* Opens the journal and locks it, so that no second run writes there. resume: fills
  * records[0..points-1] from the records that are whole and drops the rest of the file; a journal
  * with another fingerprint is refused with EXIT_USAGE. Otherwise an old journal is emptied. Returns
  * an exit code; on failure it has reported the reason. */
-int journal_open(journal **j, const char *path, const char *fingerprint, bool resume,
-                 const column *columns, int column_count, int64_t points, point_record *records);
+int journal_open(journal **j, const journal_spec *spec, bool resume, point_record *records);
+
+/* Whether there was none before. */
+bool journal_is_new(const journal *j);
 
 /* Appends a point. Returns an exit code; on failure it has reported the reason. */
 int journal_add(journal *j, int64_t point, const point_record *record);
 
+/* Flushes it to the disk, which journal_add does once in a while. Returns an exit code. */
+int journal_sync(journal *j);
+
 /* Closes it; finished: removes the file. Null is allowed. */
 void journal_close(journal *j, bool finished);
+
+/* ---- Shards as others made them ---- */
+
+typedef struct {
+    char *path, *fingerprint;
+    char *run; /* JSON, not parsed yet */
+    int64_t shard, shards;
+    char *text; /* the whole file; the records start at `records` */
+    size_t size, records;
+} shard_file;
+
+/* Reads a shard's file and takes its first lines apart. Returns an exit code; on failure it has
+ * reported the reason. To be freed either way. */
+int shard_read(shard_file *f, const char *path);
+/* Fills records[0..points-1], all of which must be empty, from a file that must be whole. Returns
+ * an exit code; on failure it has reported the reason. */
+int shard_records(shard_file *f, const column *columns, int column_count, int64_t points,
+                  point_record *records);
+void shard_free(shard_file *f);
+
+/* Whether two records are the same, byte by byte. */
+bool records_agree(const point_record *a, const point_record *b);
 
 #endif

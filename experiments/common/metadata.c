@@ -9,6 +9,7 @@
 #include <lapacke.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "build_config.h"
@@ -163,8 +164,16 @@ static cJSON *gpu_node(atn_device device)
     return gpu;
 }
 
+static cJSON *options_node(const settings *s)
+{
+    cJSON *options = cJSON_CreateArray();
+    for (int i = 0; i < s->kept.count; i++)
+        cJSON_AddItemToArray(options, text_node(s->kept.items[i]));
+    return options;
+}
+
 static cJSON *run_node(const experiment *e, const settings *s, const void *state,
-                       const char *fingerprint, int code)
+                       const char *fingerprint)
 {
     char hash[SHA256_HEX_SIZE];
     char date[32];
@@ -174,6 +183,7 @@ static cJSON *run_node(const experiment *e, const settings *s, const void *state
     char *cpu = cpu_model();
     add_text(run, "command", s->command);
     add_text(run, "experiment", e->name);
+    cJSON_AddItemToObject(run, "options", options_node(s));
     add_versions(run);
     cJSON_AddNumberToObject(run, "threads", s->threads);
     add_text(run, "cpu", cpu);
@@ -187,14 +197,52 @@ static cJSON *run_node(const experiment *e, const settings *s, const void *state
     add_text(run, "date", date);
     hash_text(fingerprint, hash);
     add_text(run, "fingerprint", hash);
-    cJSON_AddNumberToObject(run, "exit_code", code);
     free(cpu);
     return run;
 }
 
-bool metadata_write(const experiment *e, const settings *s, const void *state, int output,
-                    const char *fingerprint, int code, FILE *file)
+char *metadata_shard(const experiment *e, const settings *s, const void *state,
+                     const char *fingerprint)
 {
+    char *number = must_format("%" PRId64 "/%" PRId64, s->shard, s->shards);
+    cJSON *run = run_node(e, s, state, fingerprint);
+    add_text(run, "shard", number);
+    char *printed = cJSON_PrintUnformatted(run), *line = must_format("%s", printed ? printed : "");
+    cJSON_free(printed);
+    cJSON_Delete(run);
+    free(number);
+    return line;
+}
+
+/* How the shards were run; where and when stands there and not in the merge's own lines. */
+static cJSON *shards_node(const run_facts *facts)
+{
+    cJSON *shards = cJSON_CreateArray();
+    for (int i = 0; i < facts->shard_count; i++)
+        cJSON_AddItemToArray(shards, cJSON_Parse(facts->shards[i].run));
+    return shards;
+}
+
+/* The bytes and the SHA-256 of a file; false, reported, if it cannot be read. */
+static bool measure_file(const char *path, double *bytes, char hex[SHA256_HEX_SIZE])
+{
+    struct sha256_ctx sha256;
+    struct stat status;
+    sha256_init(&sha256);
+    if (sha256_add_file(&sha256, path) != EXIT_PASS || stat(path, &status) != 0)
+        return false;
+    sha256_hex(&sha256, hex);
+    *bytes = (double)status.st_size;
+    return true;
+}
+
+int metadata_write(const experiment *e, const settings *s, const void *state, int output,
+                   const run_facts *facts, const char *csv, FILE *file)
+{
+    double bytes;
+    char hex[SHA256_HEX_SIZE];
+    if (csv && !measure_file(csv, &bytes, hex))
+        return EXIT_ENVIRONMENT;
     const output_spec *o = &e->outputs[output];
     char *url = must_format("%s.csv", o->name);
     cJSON *root = cJSON_CreateObject();
@@ -203,15 +251,23 @@ bool metadata_write(const experiment *e, const settings *s, const void *state, i
     add_text(root, "dc:title", e->summary);
     add_text(root, "dc:description", o->description);
     add_text(root, "dc:source", e->source);
+    if (csv) {
+        cJSON_AddNumberToObject(root, "bytes", bytes);
+        add_text(root, "sha256", hex);
+    }
     cJSON *schema = cJSON_AddObjectToObject(root, "tableSchema");
     cJSON_AddItemToObject(schema, "columns", columns_node(o));
-    cJSON_AddItemToObject(root, "run", run_node(e, s, state, fingerprint, code));
+    cJSON *run = run_node(e, s, state, facts->fingerprint);
+    cJSON_AddNumberToObject(run, "exit_code", facts->code);
+    if (facts->shard_count)
+        cJSON_AddItemToObject(run, "shards", shards_node(facts));
+    cJSON_AddItemToObject(root, "run", run);
     char *text = cJSON_Print(root);
-    bool written = text && fprintf(file, "%s\n", text) >= 0;
+    fprintf(file, "%s\n", text ? text : "");
     cJSON_free(text);
     cJSON_Delete(root);
     free(url);
-    return written;
+    return text ? EXIT_PASS : EXIT_ENVIRONMENT;
 }
 
 /* Null if there is no such file, or it holds no JSON. */
@@ -227,7 +283,18 @@ static cJSON *read_json(const char *path)
     return root;
 }
 
-bool metadata_matches(const char *path, const char *fingerprint, int *code)
+/* Whether the metadata are of the CSV as it is now. */
+static bool is_of_csv(const cJSON *root, const char *csv)
+{
+    double bytes;
+    char hex[SHA256_HEX_SIZE];
+    const cJSON *size = cJSON_GetObjectItem(root, "bytes");
+    const char *sha256 = cJSON_GetStringValue(cJSON_GetObjectItem(root, "sha256"));
+    return sha256 && cJSON_IsNumber(size) && measure_file(csv, &bytes, hex) &&
+           bytes == size->valuedouble && strcmp(sha256, hex) == 0;
+}
+
+bool metadata_matches(const char *path, const char *csv, const char *fingerprint, int *code)
 {
     char hash[SHA256_HEX_SIZE];
     hash_text(fingerprint, hash);
@@ -235,7 +302,8 @@ bool metadata_matches(const char *path, const char *fingerprint, int *code)
     const cJSON *run = cJSON_GetObjectItem(root, "run");
     const char *found = cJSON_GetStringValue(cJSON_GetObjectItem(run, "fingerprint"));
     const cJSON *exit_code = cJSON_GetObjectItem(run, "exit_code");
-    bool same = found && strcmp(found, hash) == 0 && cJSON_IsNumber(exit_code);
+    bool same =
+        found && strcmp(found, hash) == 0 && cJSON_IsNumber(exit_code) && is_of_csv(root, csv);
     if (same)
         *code = exit_code->valueint;
     cJSON_Delete(root);

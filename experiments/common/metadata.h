@@ -9,14 +9,27 @@
 #include <stdio.h>
 
 #include "experiment.h"
+#include "journal.h"
 
-/* Writes the metadata of e's output number `output`. fingerprint: all that the rows may depend on;
- * code: the exit code of the run. False on a write error. */
-bool metadata_write(const experiment *e, const settings *s, const void *state, int output,
-                    const char *fingerprint, int code, FILE *file);
+typedef struct {
+    const char *fingerprint;  /* all that the rows may depend on */
+    int code;                 /* the exit code of the run */
+    const shard_file *shards; /* what it was merged from */
+    int shard_count;          /* 0: nothing */
+} run_facts;
 
-/* Whether the file at path is the metadata of a run with this fingerprint; *code is then its exit
- * code. */
-bool metadata_matches(const char *path, const char *fingerprint, int *code);
+/* Writes the metadata of e's output number `output`, the CSV that is now at `csv` (null: its
+ * bytes and their SHA-256 are left out). Write errors stay with the file. Returns an exit code; on
+ * failure it has reported the reason. */
+int metadata_write(const experiment *e, const settings *s, const void *state, int output,
+                   const run_facts *facts, const char *csv, FILE *file);
+
+/* Whether the file at path is the metadata of a run with this fingerprint, and of the CSV at csv,
+ * byte by byte; *code is then the run's exit code. */
+bool metadata_matches(const char *path, const char *csv, const char *fingerprint, int *code);
+
+/* How a shard is run, as a line of JSON: the `run` object. To be freed. */
+char *metadata_shard(const experiment *e, const settings *s, const void *state,
+                     const char *fingerprint);
 
 #endif

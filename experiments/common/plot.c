@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,14 +28,19 @@ static void become_gnuplot(const char *folder, char **argv, FILE *messages)
     _exit(NO_PROGRAM);
 }
 
-/* Runs gnuplot; its exit status, or -1 if it did not end by itself. */
+/* Runs gnuplot; its exit status, or -1 if it did not end by itself. It ends with this program: one
+ * that went on after a kill would write to the files of the next run. */
 static int run_gnuplot(const char *folder, char *variables, char *script, FILE *messages)
 {
+    pid_t parent = getpid();
     char *argv[] = {(char[]){"gnuplot"}, (char[]){"-d"}, /* not the user's own settings */
                     (char[]){"-e"},      variables,      script, NULL};
     pid_t child = fork();
-    if (child == 0)
+    if (child == 0) {
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
+            _exit(NO_PROGRAM);
         become_gnuplot(folder, argv, messages);
+    }
     int status = -1;
     if (child > 0)
         while (waitpid(child, &status, 0) < 0 && errno == EINTR)
@@ -72,20 +79,20 @@ static bool plot_format(const experiment *e, const char *folder, char *script, c
     new_file_name(&f, folder, name);
     unlink(f.temporary);
     FILE *messages = tmpfile(); /* null: they go to stderr */
-    int status = run_gnuplot(folder, variables, script, messages);
+    int status = experiment_interrupted() ? -1 : run_gnuplot(folder, variables, script, messages);
     bool made = status == 0 && access(f.temporary, R_OK) == 0;
-    if (messages && !made)
+    if (messages && !made && !experiment_interrupted())
         show_messages(messages);
     if (messages)
         fclose(messages);
     if (!made)
         unlink(f.final);
-    if (status == NO_PROGRAM)
-        report_note("%s: no %s: gnuplot is not installed", e->name, name);
-    else if (!made)
-        report_note("%s: no %s: gnuplot failed on %s", e->name, name, script);
-    else
+    if (made)
         made = new_file_publish(&f) == EXIT_PASS;
+    else if (status == NO_PROGRAM)
+        report_note("%s: no %s: gnuplot is not installed", e->name, name);
+    else if (!experiment_interrupted())
+        report_note("%s: no %s: gnuplot failed on %s", e->name, name, script);
     new_file_free(&f);
     free(variables);
     free(name);

@@ -25,6 +25,7 @@ struct option {
     char *(*parse)(settings *s, const option *o, const char *value);
     size_t offset;       /* of the field in settings */
     int64_t least, most; /* integers */
+    bool aside;          /* no result depends on it */
 };
 
 /* ---- Lists of integers ---- */
@@ -202,6 +203,16 @@ static char *parse_grid(settings *s, const option *o, const char *value)
         return NULL;
     }
     return must_format("expected HEIGHTxWIDTH, such as 56x56, at most %" PRId64 " tokens", o->most);
+}
+
+/* "I/N", 1 <= I <= N. */
+static char *parse_shard(settings *s, const option *o, const char *value)
+{
+    const char *rest = value;
+    if (read_integer(&rest, &s->shard) && *rest++ == '/' && read_integer(&rest, &s->shards) &&
+        !*rest && s->shard >= 1 && s->shard <= s->shards && s->shards <= o->most)
+        return NULL;
+    return must_format("expected I/N with 1 <= I <= N <= %" PRId64, o->most);
 }
 
 static char *parse_query(settings *s, const option *o, const char *value)
@@ -498,24 +509,26 @@ static const option options[] = {
      .parse = parse_device},
     {"emit-tokens", "FOLDER", USES_EMIT,
      "write the tokens that are timed to FOLDER as .npy files, and stop", .parse = parse_path,
-     FIELD(emit)},
+     FIELD(emit), .aside = true},
     {"format", "NAME", USES_FORMAT,
      "what stdout holds: text for people (table), or the tables alone as csv or json (default table)",
-     .parse = parse_format},
+     .parse = parse_format, .aside = true},
     {"seed", "LIST", USES_SEED, "seeds of everything drawn at random (default 1)",
      .parse = parse_integers, FIELD(seeds), .least = 0, .most = INT64_MAX},
     {"quick", NULL, USES_SWEEP, "a small version, for a first look", .parse = parse_quick},
     {"full", NULL, USES_SWEEP, "the papers' scale", .parse = parse_full},
     {"threads", "N", USES_THREADS,
      "points run at a time; no result depends on it (default: all processors)",
-     .parse = parse_threads, .least = 1, .most = 1024},
+     .parse = parse_threads, .least = 1, .most = 1024, .aside = true},
     {"out", "FOLDER", USES_OUT, "where results go (claims: nowhere by default; others: results)",
-     .parse = parse_path, FIELD(out)},
+     .parse = parse_path, FIELD(out), .aside = true},
     {"dry-run", NULL, USES_DRY_RUN, "print the points and stop", .parse = parse_flag,
-     FIELD(dry_run)},
+     FIELD(dry_run), .aside = true},
     {"resume", NULL, USES_SWEEP, "go on where a run of the same options was stopped",
-     .parse = parse_flag, FIELD(resume)},
-    {"help", NULL, 0, "print this and stop", .parse = parse_flag, FIELD(help)},
+     .parse = parse_flag, FIELD(resume), .aside = true},
+    {"shard", "I/N", USES_SWEEP, "run the I-th of N parts of the points; attnum merge joins them",
+     .parse = parse_shard, .most = SHARDS_MOST, .aside = true},
+    {"help", NULL, 0, "print this and stop", .parse = parse_flag, FIELD(help), .aside = true},
 };
 
 enum { OPTION_COUNT = sizeof options / sizeof *options };
@@ -554,6 +567,15 @@ static int report_unknown(const char *word, bool known, unsigned used)
     return EXIT_USAGE;
 }
 
+/* Keeps the option as one word. */
+static void keep_option(settings *s, const option *o, const char *value)
+{
+    text_list *list = &s->kept;
+    list->items = must_resize(list->items, (size_t)list->count + 1, sizeof *list->items);
+    list->items[list->count++] =
+        must_format("--%s%s%s", o->name, value ? "=" : "", value ? value : "");
+}
+
 static bool is_list(const option *o)
 {
     return o->argument && strcmp(o->argument, "LIST") == 0;
@@ -584,6 +606,8 @@ static int parse_option(settings *s, unsigned used, int argc, char **argv, int *
         return EXIT_USAGE;
     }
     given[o - options] = true;
+    if (!o->aside)
+        keep_option(s, o, value);
     char *wrong = o->parse(s, o, value);
     if (!wrong)
         return EXIT_PASS;
@@ -595,14 +619,14 @@ static int parse_option(settings *s, unsigned used, int argc, char **argv, int *
     return EXIT_USAGE;
 }
 
-static bool names_file(const char *input)
+bool settings_names_file(const char *input)
 {
     size_t length = strlen(input);
     return length >= 4 && strcmp(input + length - 4, ".npy") == 0;
 }
 
-/* What only shows once all options are known. */
-static int check_together(const settings *s)
+/* What only shows once all options are known. here: what they name must be on this machine. */
+static int check_together(const settings *s, bool here)
 {
     bool nr = false, file = false;
     const char *reason, *narrow = NULL;
@@ -612,17 +636,20 @@ static int check_together(const settings *s)
     for (int i = 0; i < s->variants.count; i++)
         nr |= strcmp(s->variants.items[i], "nr") == 0;
     for (int i = 0; i < s->inputs.count; i++)
-        file |= names_file(s->inputs.items[i]);
+        file |= settings_names_file(s->inputs.items[i]);
     if (s->alpha > 0 && s->variants.count && !nr)
         report_error("--alpha: only --variant nr takes it");
     else if (s->grid_height && !file)
         report_error("--grid: only --input FILE.npy takes it");
-    else if (s->format != FORMAT_TABLE && (s->dry_run || s->emit))
+    else if (s->format != FORMAT_TABLE && (s->dry_run || s->emit || s->shards))
         report_error("--format %s: %s prints no tables; leave out one of them",
-                     format_names[s->format], s->dry_run ? "--dry-run" : "--emit-tokens");
+                     format_names[s->format],
+                     s->dry_run ? "--dry-run"
+                     : s->emit  ? "--emit-tokens"
+                                : "--shard");
     else if (narrow && s->device == ATN_CPU)
         report_error("--dtype %s: needs --device cuda; on the CPU expected f32 or f64", narrow);
-    else if (atn_device_count(s->device, &reason) == 0) {
+    else if (here && atn_device_count(s->device, &reason) == 0) {
         report_error("--device %s: %s", atn_device_name(s->device), reason);
         return EXIT_ENVIRONMENT;
     } else if (s->certify > 0 && !ref_certify_library()) {
@@ -671,19 +698,8 @@ int settings_parse(settings *s, unsigned used, int argc, char **argv)
     return settings_parse_verb(s, "run", "results", used | USES_RUN, argc, argv);
 }
 
-int settings_parse_verb(settings *s, const char *verb, const char *out, unsigned used, int argc,
-                        char **argv)
+static int parse_all(settings *s, unsigned used, bool here, int argc, char **argv)
 {
-    *s = (settings){.effort = EFFORT_DEFAULT,
-                    .threads = omp_get_max_threads(),
-                    .out = out,
-                    .iterations = -1,
-                    .certify = -1,
-                    .scale = ATN_SCALE_HEAD,
-                    .distance = ATN_DISTANCE_DIRECT,
-                    .query_row = -1,
-                    .query_col = -1,
-                    .command = must_format("attnum %s", verb)};
     bool given[OPTION_COUNT] = {false};
     int code = EXIT_PASS;
     for (int i = 0; i < argc; i++)
@@ -692,7 +708,7 @@ int settings_parse_verb(settings *s, const char *verb, const char *out, unsigned
         if (argv[i][0] == '-')
             code = parse_option(s, used, argc, argv, &i, given);
     if (code == EXIT_PASS)
-        code = check_together(s);
+        code = check_together(s, here);
     if (code != EXIT_PASS) {
         settings_free(s);
         return code;
@@ -706,11 +722,48 @@ int settings_parse_verb(settings *s, const char *verb, const char *out, unsigned
     return EXIT_PASS;
 }
 
+/* What the command line does not say. */
+static settings initial_settings(const char *verb, const char *out)
+{
+    return (settings){.effort = EFFORT_DEFAULT,
+                      .threads = omp_get_max_threads(),
+                      .out = out,
+                      .iterations = -1,
+                      .certify = -1,
+                      .scale = ATN_SCALE_HEAD,
+                      .distance = ATN_DISTANCE_DIRECT,
+                      .query_row = -1,
+                      .query_col = -1,
+                      .command = must_format("attnum %s", verb)};
+}
+
+int settings_parse_verb(settings *s, const char *verb, const char *out, unsigned used, int argc,
+                        char **argv)
+{
+    *s = initial_settings(verb, out);
+    return parse_all(s, used, true, argc, argv);
+}
+
+int settings_parse_kept(settings *s, const char *out, int argc, char **argv)
+{
+    for (int i = 0; i < argc; i++) {
+        const char *value;
+        const option *o = find_option(argv[i], &value);
+        if (o && (o->aside || (o->argument && !value))) {
+            report_error("%s: not an option that a run keeps", argv[i]);
+            return EXIT_USAGE;
+        }
+    }
+    *s = initial_settings("run", out);
+    return parse_all(s, ~0u, false, argc, argv);
+}
+
 void settings_free(settings *s)
 {
     free_texts(&s->inputs);
     free_texts(&s->variants);
     free_texts(&s->operators);
+    free_texts(&s->kept);
     free(s->tokens.items);
     free(s->seeds.items);
     free(s->stages.items);
@@ -785,7 +838,7 @@ char *settings_replay(const settings *s, const char *experiment, unsigned used,
     if (point->operator)
         add_option(&command, true, "--operator", variant_name(point->operator, point->variant));
     add_option(&command, used & USES_INPUT, "--input", must_format("%s", point->input));
-    add_option(&command, names_file(point->input) && s->grid_height, "--grid",
+    add_option(&command, settings_names_file(point->input) && s->grid_height, "--grid",
                must_format("%" PRId64 "x%" PRId64, s->grid_height, s->grid_width));
     add_option(&command, point->stage > 0, "--stage", must_format("%" PRId64, point->stage));
     add_option(&command, point->tokens > 0, "--n", must_format("%" PRId64, point->tokens));
@@ -814,6 +867,17 @@ char *settings_replay(const settings *s, const char *experiment, unsigned used,
     return command;
 }
 
+char *settings_shard_command(const settings *s, const char *verb, int64_t shard, int64_t shards,
+                             const char *out)
+{
+    char *command = must_format("attnum %s", verb);
+    for (int i = 0; i < s->kept.count; i++)
+        command = quote_word(command, s->kept.items[i]);
+    add_option(&command, true, "--shard", must_format("%" PRId64 "/%" PRId64, shard, shards));
+    add_option(&command, true, "--out", must_format("%s", out));
+    return quote_word(command, "--resume");
+}
+
 /* ---- The fingerprint ---- */
 
 static void write_texts(FILE *file, const char *name, const text_list *list)
@@ -830,11 +894,23 @@ static void write_integers(FILE *file, const char *name, const integer_list *lis
         fprintf(file, "%s%" PRId64, i ? "," : "", list->items[i]);
 }
 
+/* Files without their folders: they may lie elsewhere on another machine, and what they hold is in
+ * the fingerprint too. */
+static void write_inputs(FILE *file, const text_list *list)
+{
+    fprintf(file, " input=");
+    for (int i = 0; i < list->count; i++) {
+        const char *text = list->items[i],
+                   *slash = settings_names_file(text) ? strrchr(text, '/') : NULL;
+        fprintf(file, "%s%s", i ? "," : "", slash ? slash + 1 : text);
+    }
+}
+
 void settings_fingerprint(const settings *s, FILE *file)
 {
     fprintf(file, " effort=%d", (int)s->effort);
     write_integers(file, "seed", &s->seeds);
-    write_texts(file, "input", &s->inputs);
+    write_inputs(file, &s->inputs);
     fprintf(file, " grid=%" PRId64 "x%" PRId64 " dtype=", s->grid_height, s->grid_width);
     for (int i = 0; i < s->dtype_count; i++)
         fprintf(file, "%s%s", i ? "," : "", atn_dtype_name(s->dtypes[i]));

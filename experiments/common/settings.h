@@ -40,10 +40,11 @@ enum {
     USES_THREADS = 1 << 27,   /* --threads N */
     USES_OUT = 1 << 28,       /* --out FOLDER */
     USES_DRY_RUN = 1 << 29,   /* --dry-run */
-    USES_SWEEP = 1 << 30,     /* --quick --full --resume */
+    USES_SWEEP = 1 << 30,     /* --quick --full --resume --shard I/N */
     USES_RUN = USES_SEED | USES_THREADS | USES_OUT | USES_DRY_RUN | USES_SWEEP | USES_FORMAT,
 };
 
+enum { SHARDS_MOST = 1000000 };
 typedef enum { EFFORT_QUICK, EFFORT_DEFAULT, EFFORT_FULL, EFFORT_COUNT } effort;
 
 typedef struct {
@@ -61,7 +62,8 @@ typedef struct {
 typedef struct {
     effort effort;
     bool dry_run, resume, help;
-    int threads; /* always > 0 after parsing */
+    int64_t shard, shards; /* --shard I/N, from 1; 0 where not given */
+    int threads;           /* always > 0 after parsing */
     const char *out;
     integer_list seeds; /* default: 1 */
     text_list inputs;
@@ -88,7 +90,8 @@ typedef struct {
     integer_list batches;
     const char *emit; /* null where not given */
     table_format format;
-    char *command; /* the whole command line, quoted for a shell */
+    char *command;  /* the whole command line, quoted for a shell */
+    text_list kept; /* as given, "--name=value" each: the options that a result may depend on */
 } settings;
 
 /* The words of argv (what follows `run`) that are neither options nor their values, into names
@@ -105,7 +108,13 @@ int settings_parse(settings *s, unsigned used, int argc, char **argv);
 /* The same for the options of another verb than `run`, whose --out is `out` where not given. */
 int settings_parse_verb(settings *s, const char *verb, const char *out, unsigned used, int argc,
                         char **argv);
+/* The same for the options that another run kept, and for no others, on any machine: no device
+ * needs to be here. */
+int settings_parse_kept(settings *s, const char *out, int argc, char **argv);
 void settings_free(settings *s);
+
+/* Whether an item of --input names a file. */
+bool settings_names_file(const char *input);
 
 /* Whether --operator names a variant of an operator, or its operator, or was not given. */
 bool settings_take_variant(const settings *s, const atn_operator_info *info, int variant);
@@ -113,7 +122,8 @@ bool settings_take_variant(const settings *s, const atn_operator_info *info, int
 /* Prints the options in `used`, with defaults and help, for --help. */
 void settings_help(unsigned used);
 
-/* Writes all that a result may depend on as " name=value ...": not --threads, --out, --resume. */
+/* Writes all that a result may depend on as " name=value ...": not --threads, --out, --resume,
+ * --shard; of files of tokens the name without its folders. */
 void settings_fingerprint(const settings *s, FILE *file);
 
 /* What picks one point of a sweep over inputs. */
@@ -133,6 +143,11 @@ typedef struct {
  * --out. To be freed. */
 char *settings_replay(const settings *s, const char *experiment, unsigned used,
                       const settings_point *point);
+
+/* The command that makes a shard of a run like s, or goes on with it: `attnum VERB ...`, with
+ * results in `out`. To be freed. */
+char *settings_shard_command(const settings *s, const char *verb, int64_t shard, int64_t shards,
+                             const char *out);
 
 /* Appends a list in TestSweeper's grammar: "a,b", "start:end", "start:end:step" (the step may be
  * negative), "start:end:xfactor", and mixtures by commas. False, and the list as before, on

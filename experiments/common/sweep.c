@@ -32,10 +32,14 @@ typedef struct {
     int64_t points;
     const column *raw_columns;
     int raw_column_count;
-    char *folder;          /* of the results */
-    char *fingerprint;     /* all that the rows may depend on */
-    point_record *records; /* per point */
-    work_item *work;       /* the points this run has to do, heaviest first */
+    char *folder;             /* of the results */
+    char *fingerprint;        /* all that the rows may depend on */
+    int64_t *shard_of;        /* per point; null: there are no shards */
+    int64_t part;             /* number of points that are this run's */
+    point_record *records;    /* per point */
+    const shard_file *merged; /* what the records are from; null: this run */
+    int merged_count;
+    work_item *work; /* the points this run has to do, heaviest first */
     int64_t work_count;
     journal *journal;
     progress progress;
@@ -107,6 +111,27 @@ static int compare_work(const void *a, const void *b)
     return (x->point > y->point) - (x->point < y->point);
 }
 
+/* Deals the points out, the heaviest first, to the shards 1, 2, ..., N, N, ..., 2, 1, 1, 2, ...: of
+ * neighbours in weight each gets one, and none gets the heavier one every time. */
+static void deal_shards(sweep *w, int64_t shards)
+{
+    work_item *order = must_allocate((size_t)w->points, sizeof *order);
+    w->shard_of = must_allocate((size_t)w->points, sizeof *w->shard_of);
+    for (int64_t point = 0; point < w->points; point++)
+        order[point] = (work_item){point, point_weight(w, point)};
+    qsort(order, (size_t)w->points, sizeof *order, compare_work);
+    for (int64_t i = 0; i < w->points; i++) {
+        int64_t at = i % shards;
+        w->shard_of[order[i].point] = 1 + (i / shards % 2 ? shards - 1 - at : at);
+    }
+    free(order);
+}
+
+static bool is_ours(const sweep *w, int64_t point)
+{
+    return !w->shard_of || w->shard_of[point] == w->s->shard;
+}
+
 /* Lists what is not in the journal; heavy points first, so that no thread is left with one at the
  * end. */
 static void plan_work(sweep *w)
@@ -114,12 +139,12 @@ static void plan_work(sweep *w)
     double total = 0;
     w->work = must_allocate((size_t)w->points, sizeof *w->work);
     for (int64_t point = 0; point < w->points; point++)
-        if (!w->records[point].rows) {
+        if (!w->records[point].rows && is_ours(w, point)) {
             w->work[w->work_count++] = (work_item){point, point_weight(w, point)};
             total += point_weight(w, point);
         }
     qsort(w->work, (size_t)w->work_count, sizeof *w->work, compare_work);
-    w->progress = progress_start(w->points, w->points - w->work_count, total);
+    w->progress = progress_start(w->part, w->part - w->work_count, total);
 }
 
 static void stop_with(sweep *w, int code)
@@ -206,40 +231,46 @@ static char *make_fingerprint(const sweep *w)
     for (int i = 0; w->e->input && w->e->input(w->state, i, &name, &sha256); i++)
         fprintf(memory, " %s=%s", name, sha256 ? sha256 : "");
     fclose(memory);
+    for (char *c = text; *c; c++) /* a file's name may hold a line feed */
+        if (*c == '\n')
+            *c = '?';
     return text;
 }
 
 static char *journal_path(const sweep *w)
 {
-    return must_format("%s/%s.journal", w->folder, w->e->outputs[0].name);
+    const char *name = w->e->outputs[0].name;
+    return w->s->shards ? must_format("%s/%s.shard-%" PRId64 "-of-%" PRId64, w->folder, name,
+                                      w->s->shard, w->s->shards)
+                        : must_format("%s/%s.journal", w->folder, name);
 }
 
 static int open_journal(sweep *w)
 {
     char *path = journal_path(w);
-    int code = journal_open(&w->journal, path, w->fingerprint, w->s->resume, w->raw_columns,
-                            w->raw_column_count, w->points, w->records);
+    char *run = w->s->shards ? metadata_shard(w->e, w->s, w->state, w->fingerprint) : NULL;
+    journal_spec spec = {path,      w->fingerprint, w->raw_columns, w->raw_column_count,
+                         w->points, w->s->shard,    w->s->shards,   run};
+    int code = journal_open(&w->journal, &spec, w->s->resume, w->records);
+    free(run);
     free(path);
     return code;
 }
 
 static int run_points(sweep *w)
 {
-    int code = open_journal(w);
-    if (code != EXIT_PASS)
-        return code;
     plan_work(w);
     if (w->s->resume)
         report_note("%s: %" PRId64 " of %" PRId64 " points are there already", w->e->name,
-                    w->progress.done, w->points);
+                    w->progress.done, w->part);
     run_work(w);
     if (w->failure != EXIT_PASS)
         return w->failure;
-    if (w->progress.done == w->points)
+    if (w->progress.done == w->part)
         return EXIT_PASS;
     report_note("%s: stopped after %" PRId64 " of %" PRId64
                 " points; the same command with --resume goes on",
-                w->e->name, w->progress.done, w->points);
+                w->e->name, w->progress.done, w->part);
     return EXIT_ENVIRONMENT;
 }
 
@@ -258,8 +289,10 @@ static int write_output(const sweep *w, int output, const table *t, int run_code
     if (code == EXIT_PASS)
         code = new_file_open(&files[1], w->folder, json);
     if (code == EXIT_PASS) {
-        metadata_write(w->e, w->s, w->state, output, w->fingerprint, run_code, files[1].file);
-        code = new_file_close(&files[1]);
+        run_facts facts = {w->fingerprint, run_code, w->merged, w->merged_count};
+        code =
+            metadata_write(w->e, w->s, w->state, output, &facts, files[0].temporary, files[1].file);
+        code = exit_worst(code, new_file_close(&files[1]));
     }
     free(json);
     free(csv);
@@ -280,15 +313,22 @@ static int publish(const sweep *w, table **tables, int run_code)
     return code;
 }
 
-/* All raw rows in the order of the points; *code becomes the points' own. */
-static table *collect(const sweep *w, int *code)
+/* The points' own exit code. */
+static int points_code(const sweep *w)
+{
+    int code = EXIT_SKIPPED;
+    for (int64_t point = 0; point < w->points; point++)
+        if (w->records[point].rows)
+            code = exit_worst(code, w->records[point].code);
+    return code;
+}
+
+/* All raw rows in the order of the points. */
+static table *collect(const sweep *w)
 {
     table *raw = table_create(w->raw_columns, w->raw_column_count);
-    *code = EXIT_SKIPPED;
-    for (int64_t point = 0; point < w->points; point++) {
+    for (int64_t point = 0; point < w->points; point++)
         table_append(raw, w->records[point].rows);
-        *code = exit_worst(*code, w->records[point].code);
-    }
     return raw;
 }
 
@@ -319,9 +359,8 @@ static int make_tables(const sweep *w, table *raw, table **tables)
 static int finish(sweep *w, double start)
 {
     table *tables[MAX_OUTPUTS] = {0};
-    int code;
-    table *raw = collect(w, &code);
-    code = exit_worst(code, make_tables(w, raw, tables));
+    table *raw = collect(w);
+    int code = exit_worst(points_code(w), make_tables(w, raw, tables));
     if (!is_fault(code)) {
         int published = publish(w, tables, code);
         code = is_fault(published) ? published : code;
@@ -338,15 +377,42 @@ static int finish(sweep *w, double start)
     return code;
 }
 
+/* The end of a shard: its journal is what it leaves. */
+static int finish_shard(sweep *w, double start)
+{
+    int code = points_code(w), synced = journal_sync(w->journal);
+    char *path = journal_path(w);
+    if (synced == EXIT_PASS) {
+        printf("%s: shard %" PRId64 " of %" PRId64 ", %" PRId64 " of %" PRId64
+               " points → %s (%.1f s)%s\n",
+               w->e->name, w->s->shard, w->s->shards, w->part, w->points, path,
+               progress_seconds() - start, code == EXIT_CHECK ? ", a check failed" : "");
+        fflush(stdout);
+    }
+    free(path);
+    return synced == EXIT_PASS ? code : synced;
+}
+
 /* ---- An experiment ---- */
 
 static bool has_output(const sweep *w, int output, int *code)
 {
     char *csv = must_format("%s/%s.csv", w->folder, w->e->outputs[output].name);
     char *json = must_format("%s-metadata.json", csv);
-    bool there = access(csv, F_OK) == 0 && metadata_matches(json, w->fingerprint, code);
+    bool there = access(csv, F_OK) == 0 && metadata_matches(json, csv, w->fingerprint, code);
     free(json);
     free(csv);
+    return there;
+}
+
+/* Whether there was a journal, other than the one this run has opened. */
+static bool has_journal(const sweep *w)
+{
+    if (w->journal)
+        return !journal_is_new(w->journal);
+    char *path = journal_path(w);
+    bool there = access(path, F_OK) == 0;
+    free(path);
     return there;
 }
 
@@ -354,9 +420,7 @@ static bool has_output(const sweep *w, int output, int *code)
  * journal goes last, so there is one while files of two runs may stand side by side. */
 static bool is_complete(const sweep *w, int *code)
 {
-    char *path = journal_path(w);
-    bool complete = access(path, F_OK) != 0;
-    free(path);
+    bool complete = w->s->resume && !w->s->shards && !has_journal(w);
     for (int i = 0; i < w->e->output_count && complete; i++)
         complete = has_output(w, i, code);
     return complete;
@@ -390,71 +454,259 @@ static int skip_complete(const sweep *w, int code)
     return printout_takes_tables() && !print_complete(w) ? EXIT_ENVIRONMENT : code;
 }
 
-/* Runs the points, and publishes what they give. */
+/* A signal says that what comes next, further experiments too, is not wanted. */
+static int report_interrupted(const sweep *w)
+{
+    report_note("%s: stopped with its %s written; the same command%s ends it", w->e->name,
+                w->s->shards ? "points" : "CSV", w->merged ? "" : " with --resume");
+    return EXIT_ENVIRONMENT;
+}
+
+/* With the journal locked: runs the points, and publishes what they give. *done: the journal is of
+ * no more use. Another run may have come to its end since it was seen that there are no results. */
+static int run_locked(sweep *w, bool *done)
+{
+    int code;
+    double start = progress_seconds();
+    if (is_complete(w, &code)) {
+        *done = true;
+        return skip_complete(w, code);
+    }
+    code = w->merged ? EXIT_PASS : run_points(w);
+    if (code == EXIT_PASS) {
+        code = w->s->shards ? finish_shard(w, start) : finish(w, start);
+        if (interrupted && !is_fault(code))
+            code = report_interrupted(w);
+        *done = !is_fault(code) && !w->s->shards;
+    }
+    return code;
+}
+
 static int run_all(sweep *w)
 {
     signal_actions old;
-    double start = progress_seconds();
-    w->records = must_allocate((size_t)w->points, sizeof *w->records);
+    bool done = false;
     take_signals(&old);
     int code = files_make_folder(w->folder);
     if (code == EXIT_PASS)
-        code = run_points(w);
-    bool complete = code == EXIT_PASS;
-    if (complete)
-        code = finish(w, start);
-    journal_close(w->journal, complete && !is_fault(code));
+        code = open_journal(w);
+    if (code == EXIT_PASS)
+        code = run_locked(w, &done);
+    journal_close(w->journal, done);
     restore_signals(&old);
-    for (int64_t point = 0; point < w->points; point++)
-        table_free(w->records[point].rows);
-    free(w->records);
-    free(w->work);
     return code;
+}
+
+static int64_t count_part(const sweep *w)
+{
+    int64_t count = 0;
+    for (int64_t point = 0; point < w->points; point++)
+        count += is_ours(w, point);
+    return count;
 }
 
 static int run_prepared(sweep *w)
 {
-    const char *slash = strrchr(w->e->name, '/');
     int code;
-    w->folder = slash ? must_format("%s/%.*s", w->s->out, (int)(slash - w->e->name), w->e->name)
-                      : must_format("%s", w->s->out);
+    w->part = count_part(w);
     w->fingerprint = make_fingerprint(w);
-    if (w->s->resume && is_complete(w, &code))
+    w->records = must_allocate((size_t)w->points, sizeof *w->records);
+    if (is_complete(w, &code))
         code = skip_complete(w, code);
     else
         code = run_all(w);
-    free(w->fingerprint);
-    free(w->folder);
     return code;
 }
 
 static int print_points(const sweep *w)
 {
     char description[DESCRIPTION_SIZE];
+    int64_t count = 0;
     for (int64_t point = 0; point < w->points; point++) {
+        if (!is_ours(w, point))
+            continue;
         describe_point(w, point, description);
         printf("%s\n", description);
+        count++;
     }
-    printf("%s: %" PRId64 " points\n", w->e->name, w->points);
+    printf("%s: %" PRId64 " points\n", w->e->name, count);
     return EXIT_PASS;
+}
+
+/* Prepares the experiment; w is to be closed either way. */
+static int open_sweep(sweep *w, const experiment *e, const settings *s, int64_t shards)
+{
+    const char *slash = strrchr(e->name, '/');
+    assert(e->output_count >= 1 && e->output_count <= MAX_OUTPUTS);
+    assert(e->finish || (!e->raw_columns && e->output_count == 1));
+    *w = (sweep){.e = e,
+                 .s = s,
+                 .raw_columns = e->raw_columns ? e->raw_columns : e->outputs[0].columns,
+                 .raw_column_count =
+                     e->raw_columns ? e->raw_column_count : e->outputs[0].column_count};
+    w->folder = slash ? must_format("%s/%.*s", s->out, (int)(slash - e->name), e->name)
+                      : must_format("%s", s->out);
+    int code = e->prepare(s, &w->state, &w->points);
+    if (code == EXIT_PASS && shards)
+        deal_shards(w, shards);
+    return code;
+}
+
+static void close_sweep(sweep *w)
+{
+    for (int64_t point = 0; w->records && point < w->points; point++)
+        table_free(w->records[point].rows);
+    free(w->records);
+    free(w->work);
+    free(w->shard_of);
+    free(w->fingerprint);
+    free(w->folder);
+    if (w->state && w->e->release)
+        w->e->release(w->state);
 }
 
 int experiment_run(const experiment *e, const settings *s)
 {
-    assert(e->output_count >= 1 && e->output_count <= MAX_OUTPUTS);
-    assert(e->finish || (!e->raw_columns && e->output_count == 1));
-    sweep w = {.e = e,
-               .s = s,
-               .raw_columns = e->raw_columns ? e->raw_columns : e->outputs[0].columns,
-               .raw_column_count =
-                   e->raw_columns ? e->raw_column_count : e->outputs[0].column_count};
-    int code = e->prepare(s, &w.state, &w.points);
+    sweep w;
+    int code = open_sweep(&w, e, s, s->shards);
     if (code == EXIT_PASS && w.points == 0) {
         report_text("%s: no points for these options\n", e->name);
         code = EXIT_SKIPPED;
     } else if (code == EXIT_PASS)
         code = s->dry_run ? print_points(&w) : run_prepared(&w);
-    if (w.state && e->release)
-        e->release(w.state);
+    close_sweep(&w);
+    return code;
+}
+
+/* ---- Shards of a run ---- */
+
+/* The first items of two fingerprints that differ; to be freed. */
+static char *difference(const char *theirs, const char *ours)
+{
+    size_t at = 0, item = 0;
+    for (; theirs[at] && theirs[at] == ours[at]; at++)
+        if (theirs[at] == ' ')
+            item = at + 1;
+    return must_format("'%.*s', here '%.*s'", (int)strcspn(theirs + item, " "), theirs + item,
+                       (int)strcspn(ours + item, " "), ours + item);
+}
+
+static int check_run(const sweep *w, const shard_file *f)
+{
+    if (strcmp(f->fingerprint, w->fingerprint) == 0)
+        return EXIT_PASS;
+    char *text = difference(f->fingerprint, w->fingerprint);
+    report_error("%s: its run is another than this program makes of its options: %s", f->path,
+                 text);
+    free(text);
+    return EXIT_ENVIRONMENT;
+}
+
+/* Takes one point out of a shard's file. The same shard may be there twice, if it is the same. */
+static int take_record(sweep *w, const shard_file *f, int64_t point, point_record *record)
+{
+    char description[DESCRIPTION_SIZE];
+    const char *wrong = NULL;
+    if (w->shard_of[point] != f->shard)
+        wrong = "is not a point of this shard";
+    else if (w->records[point].rows && !records_agree(&w->records[point], record))
+        wrong = "has other rows in another file of this shard";
+    if (wrong) {
+        describe_point(w, point, description);
+        report_error("%s: '%s' %s", f->path, description, wrong);
+        return EXIT_ENVIRONMENT;
+    }
+    if (!w->records[point].rows) {
+        w->records[point] = *record;
+        record->rows = NULL;
+    }
+    return EXIT_PASS;
+}
+
+static int take_shard(sweep *w, shard_file *f)
+{
+    point_record *records = must_allocate((size_t)w->points, sizeof *records);
+    int code = check_run(w, f);
+    if (code == EXIT_PASS)
+        code = shard_records(f, w->raw_columns, w->raw_column_count, w->points, records);
+    for (int64_t point = 0; point < w->points && code == EXIT_PASS; point++)
+        if (records[point].rows)
+            code = take_record(w, f, point, &records[point]);
+    for (int64_t point = 0; point < w->points; point++)
+        table_free(records[point].rows);
+    free(records);
+    return code;
+}
+
+static const shard_file *find_shard(const shard_file *files, int count, int64_t shard)
+{
+    for (int i = 0; i < count; i++)
+        if (files[i].shard == shard)
+            return &files[i];
+    return NULL;
+}
+
+/* The --out of the run that wrote a shard's file; to be freed. */
+static char *results_folder(const experiment *e, const char *path)
+{
+    const char *end = strrchr(path, '/');
+    for (const char *c = e->name; end && *c; c++)
+        if (*c == '/')
+            for (end--; end > path && *end != '/';)
+                end--;
+    return end && end > path ? must_format("%.*s", (int)(end - path), path) : must_format(".");
+}
+
+static void report_missing(const sweep *w, const char *verb, const char *folder,
+                           const shard_file *files, int count, int64_t shard, int64_t others)
+{
+    const shard_file *f = find_shard(files, count, shard);
+    char *out = f ? results_folder(w->e, f->path) : must_format("%s", folder);
+    char *command = settings_shard_command(w->s, verb, shard, files[0].shards, out);
+    char *more = others ? must_format(" (and %" PRId64 " more)", others) : must_format("%s", "");
+    report_error("%s: shard %" PRId64 " of %" PRId64 " is %s%s; expected what this leaves: %s",
+                 w->e->name, shard, files[0].shards, f ? "not finished" : "missing", more, command);
+    free(more);
+    free(command);
+    free(out);
+}
+
+/* A shard without points leaves a file too. */
+static int check_shards(const sweep *w, const char *verb, const char *folder,
+                        const shard_file *files, int count)
+{
+    int64_t shards = files[0].shards, bad = 0, first = 0;
+    bool *lacks = must_allocate((size_t)shards + 1, sizeof *lacks);
+    for (int64_t point = 0; point < w->points; point++)
+        lacks[w->shard_of[point]] |= !w->records[point].rows;
+    for (int64_t shard = shards; shard >= 1; shard--)
+        if (lacks[shard] || !find_shard(files, count, shard)) {
+            first = shard;
+            bad++;
+        }
+    free(lacks);
+    if (bad)
+        report_missing(w, verb, folder, files, count, first, bad - 1);
+    return bad ? EXIT_ENVIRONMENT : EXIT_PASS;
+}
+
+int experiment_merge(const experiment *e, const settings *s, const char *verb, const char *folder,
+                     shard_file *files, int count)
+{
+    sweep w;
+    int code = open_sweep(&w, e, s, files[0].shards);
+    if (code == EXIT_PASS) {
+        w.merged = files;
+        w.merged_count = count;
+        w.fingerprint = make_fingerprint(&w);
+        w.records = must_allocate((size_t)w.points, sizeof *w.records);
+    }
+    for (int i = 0; i < count && code == EXIT_PASS; i++)
+        code = take_shard(&w, &files[i]);
+    if (code == EXIT_PASS)
+        code = check_shards(&w, verb, folder, files, count);
+    if (code == EXIT_PASS)
+        code = run_all(&w);
+    close_sweep(&w);
     return code;
 }

@@ -261,6 +261,17 @@ static const struct {
     {"--input=photos,", 2},
     {"--input=photos,,iid", 2},
     {"--input=photos,photos", 2},
+    {"--shard=", 2},
+    {"--shard=1", 2},
+    {"--shard=1/", 2},
+    {"--shard=0/2", 2},
+    {"--shard=3/2", 2},
+    {"--shard=-1/2", 2},
+    {"--shard=1/2/3", 2},
+    {"--shard=1/2x", 2},
+    {"--shard=1/1000001", 2},
+    {"--shard=1/99999999999999999999", 2},
+    {"--shard=1/2|--shard=1/2", 2},
     {"--grid=3x4", 2},
     {"--input=x.npy|--grid=3", 2},
     {"--input=x.npy|--grid=3x", 2},
@@ -566,6 +577,34 @@ Test(settings, names_among_the_words)
     cr_expect_eq(settings_names(count, words, names), -1);
 }
 
+/* What a run keeps of its options makes the same run, on a machine without a device too. */
+Test(settings, kept_options)
+{
+    settings s, again;
+    cr_assert_eq(parse(&s, ALL,
+                       "some/experiment|--seed|3,4|--threads=2|--out=x|--quick|--shard=2/3|"
+                       "--resume|--dry-run|--input|a b.npy|--format=table"),
+                 EXIT_PASS);
+    cr_expect(s.shard == 2 && s.shards == 3);
+    static const char *const kept[] = {"--seed=3,4", "--quick", "--input=a b.npy"};
+    cr_assert_eq(s.kept.count, 3);
+    for (int i = 0; i < 3; i++)
+        cr_expect_str_eq(s.kept.items[i], kept[i]);
+    char *command = settings_shard_command(&s, "run some/experiment", 3, 4, "there");
+    cr_expect_str_eq(command, "attnum run some/experiment --seed=3,4 --quick '--input=a b.npy' "
+                              "--shard 3/4 --out there --resume");
+    cr_assert_eq(settings_parse_kept(&again, "out", 3, (char **)s.kept.items), EXIT_PASS);
+    cr_expect(again.seeds.count == 2 && again.effort == EFFORT_QUICK && again.shards == 0);
+    cr_expect_str_eq(again.inputs.items[0], "a b.npy");
+    settings_free(&again);
+    char *words[] = {(char[]){"--device=cuda"}};
+    cr_assert_eq(settings_parse_kept(&again, "out", 1, words), EXIT_PASS);
+    cr_expect_eq(again.device, ATN_CUDA);
+    settings_free(&again);
+    settings_free(&s);
+    free(command);
+}
+
 static char *print_of(const char *line)
 {
     settings s;
@@ -613,11 +652,16 @@ Test(settings, fingerprint_has_what_results_depend_on)
         "--input=x.npy|--grid=2x3",
     };
     static const char *const same[] = {"--threads=3", "--out=elsewhere", "--resume",
-                                       "--seed=1",    "--dtype=f32,f64", "--scale=head"};
+                                       "--shard=2/3", "--seed=1",        "--dtype=f32,f64",
+                                       "--scale=head"};
     enum { DIFFERENT = sizeof different / sizeof *different, SAME = sizeof same / sizeof *same };
     char *prints[DIFFERENT];
     for (int i = 0; i < DIFFERENT; i++)
         prints[i] = print_of(different[i]);
+    char *here = print_of("--input=x.npy"), *there = print_of("--input=/some/where/x.npy");
+    cr_expect_str_eq(here, there, "a file may lie elsewhere");
+    free(here);
+    free(there);
     for (int i = 0; i < DIFFERENT; i++)
         for (int j = 0; j < i; j++)
             cr_expect_str_neq(prints[i], prints[j], "'%s' and '%s'", different[i], different[j]);

@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/experiment.h"
@@ -166,17 +167,34 @@ TestSuite(sweep, .init = set_up, .fini = tear_down);
 static const experiment *chosen = &tested;
 static rlim_t size_limit = RLIM_INFINITY;
 
+/* Words of the child that are no options: files of shards, to be merged. */
+static int merge_files(const settings *s, int count, char *const *names)
+{
+    shard_file files[16];
+    int code = EXIT_PASS;
+    for (int i = 0; i < count; i++)
+        code = exit_worst(code, shard_read(&files[i], in_folder(names[i])));
+    if (code == EXIT_PASS)
+        code = experiment_merge(chosen, s, "run made/up", "some/where", files, count);
+    for (int i = 0; i < count; i++)
+        shard_free(&files[i]);
+    return code;
+}
+
 static void child(const char *line)
 {
-    char copy[256], *words[8];
-    int count = 0;
+    char copy[512], *words[16], *files[16];
+    int count = 0, file_count = 0;
     settings s;
     struct rlimit limit = {size_limit, size_limit};
     int log = open(in_folder("stdout"), O_WRONLY | O_CREAT | O_TRUNC, 0666);
     int errors = open(in_folder("stderr"), O_WRONLY | O_CREAT | O_TRUNC, 0666);
     snprintf(copy, sizeof copy, "%s", line);
     for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
-        words[count++] = word;
+        if (strncmp(word, "out/", 4) == 0)
+            files[file_count++] = word;
+        else
+            words[count++] = word;
     if (dup2(log, STDOUT_FILENO) < 0 || dup2(errors, STDERR_FILENO) < 0)
         _exit(99);
     int code = settings_parse(&s, 0, count, words);
@@ -184,29 +202,41 @@ static void child(const char *line)
         s.out = in_folder("out");
         if (size_limit != RLIM_INFINITY)
             setrlimit(RLIMIT_FSIZE, &limit);
-        code = experiment_run(chosen, &s);
+        code = file_count ? merge_files(&s, file_count, files) : experiment_run(chosen, &s);
         settings_free(&s);
     }
     fflush(stdout);
     _exit(code);
 }
 
-/* The exit code of a run, or minus the signal that ended it. */
-static int run_child(const char *line)
+static pid_t start_child(const char *line)
 {
-    int status = 0;
     fflush(stdout);
     fflush(stderr);
     pid_t pid = fork();
     if (pid == 0)
         child(line);
-    cr_assert(pid > 0 && waitpid(pid, &status, 0) == pid);
+    cr_assert(pid > 0);
+    return pid;
+}
+
+static int end_child(pid_t pid)
+{
+    int status = 0;
+    cr_assert_eq(waitpid(pid, &status, 0), pid);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+/* The exit code of a run, or minus the signal that ended it. */
+static int run_child(const char *line)
+{
+    return end_child(start_child(line));
 }
 
 /* A file's bytes, NUL after them, to be freed; null if there is no such file. */
 static char *read_file(const char *path, size_t *size)
 {
+    *size = 0;
     FILE *file = fopen(path, "rb");
     if (!file)
         return NULL;
@@ -319,9 +349,9 @@ static char *make_journal(size_t *size)
     plan.kill_at = 0;
     cr_assert_eq(run_child("--threads 1"), -SIGKILL);
     plan.kill_at = NOWHERE;
-    char *journal = read_file(in_folder(JOURNAL), size);
-    cr_assert(journal);
-    return journal;
+    char *bytes = read_file(in_folder(JOURNAL), size);
+    cr_assert(bytes);
+    return bytes;
 }
 
 Test(sweep, a_run_killed_at_its_last_point_runs_only_that)
@@ -340,11 +370,11 @@ Test(sweep, a_journal_cut_anywhere, .timeout = 120)
 {
     size_t size;
     make_expected();
-    char *journal = make_journal(&size);
+    char *bytes = make_journal(&size);
     size_t last = POINTS;
     plan.trace = true;
     for (size_t cut = 0; cut <= size; cut++) {
-        write_file(in_folder(JOURNAL), journal, cut);
+        write_file(in_folder(JOURNAL), bytes, cut);
         int code = run_child("--resume --threads 1");
         size_t ran = traced();
         cr_expect(code == EXIT_PASS && as_expected(), "cut at %zu of %zu: exit code %d", cut, size,
@@ -355,7 +385,7 @@ Test(sweep, a_journal_cut_anywhere, .timeout = 120)
         unlink(in_folder(CSV));
     }
     cr_expect_eq(last, 1);
-    free(journal);
+    free(bytes);
 }
 
 /* What is appended after a cut must be read again: the tail of a torn record has to go. */
@@ -363,8 +393,8 @@ Test(sweep, a_cut_journal_goes_on)
 {
     size_t size;
     make_expected();
-    char *journal = make_journal(&size);
-    write_file(in_folder(JOURNAL), journal, size - 5);
+    char *bytes = make_journal(&size);
+    write_file(in_folder(JOURNAL), bytes, size - 5);
     plan.kill_at = 0;
     cr_assert_eq(run_child("--resume --threads 1"), -SIGKILL);
     plan.kill_at = NOWHERE;
@@ -372,19 +402,19 @@ Test(sweep, a_cut_journal_goes_on)
     cr_expect_eq(run_child("--resume --threads 1"), EXIT_PASS);
     cr_expect_eq(traced(), 1);
     cr_expect(as_expected());
-    free(journal);
+    free(bytes);
 }
 
 Test(sweep, a_journal_with_a_wrong_byte, .timeout = 120)
 {
     size_t size;
     make_expected();
-    char *journal = make_journal(&size);
-    size_t header = (size_t)(strchr(journal, '\n') - journal) + 1;
+    char *bytes = make_journal(&size);
+    size_t header = (size_t)(strchr(bytes, '\n') - bytes) + 1;
     for (size_t at = 0; at < size; at += 5) {
-        journal[at] ^= 1;
-        write_file(in_folder(JOURNAL), journal, size);
-        journal[at] ^= 1;
+        bytes[at] ^= 1;
+        write_file(in_folder(JOURNAL), bytes, size);
+        bytes[at] ^= 1;
         int code = run_child("--resume --threads 1");
         if (at < header)
             cr_expect(code == EXIT_USAGE && !has_file(CSV), "byte %zu: exit code %d", at, code);
@@ -392,23 +422,23 @@ Test(sweep, a_journal_with_a_wrong_byte, .timeout = 120)
             cr_expect(code == EXIT_PASS && as_expected(), "byte %zu: exit code %d", at, code);
         unlink(in_folder(CSV));
     }
-    free(journal);
+    free(bytes);
 }
 
 Test(sweep, a_journal_of_another_run_is_refused)
 {
     size_t size, after;
     make_expected();
-    char *journal = make_journal(&size);
+    char *bytes = make_journal(&size);
     cr_expect_eq(run_child("--resume --seed 2"), EXIT_USAGE);
     cr_expect(holds("stderr", "raw.journal: --resume: was written by a run with other options"));
     cr_expect_not(has_file(CSV));
     char *kept = read_file(in_folder(JOURNAL), &after);
-    cr_expect(after == size && memcmp(kept, journal, size) == 0, "the journal was changed");
+    cr_expect(after == size && memcmp(kept, bytes, size) == 0, "the journal was changed");
     free(kept);
     cr_expect_eq(run_child("--seed 2"), EXIT_PASS, "without --resume it starts over");
     cr_expect_not(has_file(JOURNAL));
-    free(journal);
+    free(bytes);
 }
 
 Test(sweep, two_runs_do_not_share_a_journal)
@@ -424,6 +454,22 @@ Test(sweep, two_runs_do_not_share_a_journal)
     cr_expect(fstat(file, &status) == 0 && (size_t)status.st_size == size,
               "the journal was changed");
     close(file);
+}
+
+Test(sweep, two_runs_at_once_run_each_point_once, .timeout = 60)
+{
+    make_expected();
+    plan.trace = true;
+    for (int round = 0; round < 60; round++) { /* the second starts at any moment of the first */
+        pid_t a = start_child("--resume --threads 1");
+        nanosleep(&(struct timespec){.tv_nsec = round * 60000}, NULL);
+        pid_t b = start_child("--resume --threads 1");
+        int code_a = end_child(a), code_b = end_child(b);
+        cr_expect(code_a == EXIT_PASS || code_b == EXIT_PASS, "%d and %d", code_a, code_b);
+        cr_expect_eq(traced(), POINTS, "round %d: %d and %d", round, code_a, code_b);
+        cr_expect(as_expected() && !has_file(JOURNAL));
+        unlink(in_folder(CSV));
+    }
 }
 
 Test(sweep, a_full_disk_leaves_nothing_under_a_final_name)
@@ -459,6 +505,10 @@ Test(sweep, a_full_disk_keeps_old_results_and_the_journal)
         passed = run_child("--threads 1") == EXIT_PASS;
         size_limit = RLIM_INFINITY;
         cr_expect(passed ? as_expected() : holds(CSV, "old"), "limit %d", (int)limit);
+        size_t size;
+        char *bytes = read_file(in_folder(JOURNAL), &size);
+        cr_expect(size == 0 || bytes[size - 1] == '\n', "limit %d: a torn record", (int)limit);
+        free(bytes);
         cr_expect(passed || run_child("--resume") == EXIT_PASS, "limit %d", (int)limit);
         cr_expect(as_expected(), "limit %d", (int)limit);
     }
@@ -626,6 +676,280 @@ Test(sweep, the_plain_experiment)
     cr_expect(holds("stdout", "point  label"));
 }
 
+Test(sweep, a_changed_csv_is_made_again)
+{
+    static const char *const csvs[] = {CSV, SUMS};
+    make_expected();
+    cr_assert_eq(run_child(""), EXIT_PASS);
+    plan.trace = true;
+    for (int i = 0; i < 2; i++) {
+        size_t size;
+        char *bytes = read_file(in_folder(csvs[i]), &size);
+        bytes[size - 2] ^= 1;
+        write_file(in_folder(csvs[i]), bytes, size);
+        cr_expect(runs_again("--resume", EXIT_PASS) && as_expected(), "a byte of %s", csvs[i]);
+        bytes[size - 2] ^= 1;
+        write_file(in_folder(csvs[i]), bytes, size - 1);
+        cr_expect(runs_again("--resume", EXIT_PASS) && as_expected(), "a cut %s", csvs[i]);
+        write_file(in_folder(csvs[i]), bytes, size);
+        cr_expect_not(runs_again("--resume", EXIT_PASS), "%s as it was", csvs[i]);
+        free(bytes);
+    }
+}
+
+/* Sums cannot get its name: what a kill between the two outputs leaves. */
+Test(sweep, stopped_between_two_outputs)
+{
+    make_expected();
+    unlink(in_folder(SUMS));
+    mkdir(in_folder(SUMS), 0777);
+    mkdir(in_folder(SUMS "/full"), 0777);
+    cr_expect_eq(run_child(""), EXIT_ENVIRONMENT);
+    cr_expect(holds("stderr", "sums.csv: cannot rename to this"));
+    cr_expect(has_file(JOURNAL));
+    rmdir(in_folder(SUMS "/full"));
+    rmdir(in_folder(SUMS));
+    plan.trace = true;
+    cr_expect_eq(run_child("--resume"), EXIT_PASS);
+    cr_expect_eq(traced(), 0, "points ran again");
+    cr_expect(as_expected() && holds(SUMS, "15,") && !has_file(JOURNAL));
+}
+
+/* ---- Shards ---- */
+
+/* "out/made/raw.shard-1-of-3" */
+static char *shard_name(int shard, int shards)
+{
+    static char names[16][64];
+    static int next;
+    char *name = names[next++ % 16];
+    snprintf(name, sizeof names[0], "out/made/raw.shard-%d-of-%d", shard, shards);
+    return name;
+}
+
+static int run_shard(int shard, int shards, const char *options)
+{
+    char line[64];
+    snprintf(line, sizeof line, "--shard %d/%d %s", shard, shards, options);
+    return run_child(line);
+}
+
+/* Merges the files of shards 1 to N, and what else the line names. */
+static int merge_shards(int shards, const char *more)
+{
+    char line[512] = "";
+    for (int shard = 1; shard <= shards; shard++)
+        strcat(strcat(line, shard_name(shard, shards)), " ");
+    return run_child(strcat(line, more));
+}
+
+static bool has_csv(void)
+{
+    return has_file(CSV) || has_file(SUMS);
+}
+
+static void make_shards(int shards)
+{
+    make_expected();
+    unlink(in_folder(SUMS));
+    for (int shard = 1; shard <= shards; shard++)
+        cr_assert_eq(run_shard(shard, shards, ""), shard <= POINTS ? EXIT_PASS : EXIT_SKIPPED);
+}
+
+Test(sweep, shards_merge_to_the_same_csv, .timeout = 60)
+{
+    static const int numbers[] = {1, 2, 3, 5, 7};
+    size_t size, merged_size;
+    make_expected();
+    char *sums = read_file(in_folder(SUMS), &size);
+    plan.trace = true;
+    for (int i = 0; i < 5; i++) {
+        int shards = numbers[i], most = 0, least = POINTS;
+        for (int shard = 1; shard <= shards; shard++) {
+            unlink(in_folder(SUMS));
+            int code = run_shard(shard, shards, "");
+            int ran = (int)traced();
+            cr_expect_eq(code, ran ? EXIT_PASS : EXIT_SKIPPED, "%d of %d: %d", shard, shards, code);
+            most = ran > most ? ran : most;
+            least = ran < least ? ran : least;
+            cr_expect_not(has_csv() || has_file(JOURNAL));
+            cr_expect(holds("stdout", "made/up: shard ") && holds("stdout", " of 5 points → "));
+            run_shard(shard, shards, "--resume");
+            cr_expect_eq(traced(), 0, "%d of %d: points ran again", shard, shards);
+        }
+        cr_expect_leq(most - least, 1, "%d shards have %d to %d points", shards, least, most);
+        cr_expect_eq(merge_shards(shards, ""), EXIT_PASS, "%d shards", shards);
+        cr_expect_eq(traced(), 0, "a merge ran points");
+        char *merged = read_file(in_folder(SUMS), &merged_size);
+        cr_expect(as_expected() && merged && merged_size == size && !memcmp(merged, sums, size),
+                  "%d shards", shards);
+        cr_expect_not(has_file(JOURNAL));
+        cr_expect_not(runs_again("--resume", EXIT_PASS), "merged is not complete");
+        free(merged);
+        unlink(in_folder(CSV));
+    }
+    free(sums);
+}
+
+/* 0, 5, 3, 1, 6 are the weights: 6 and 5, 3 and 1 are dealt 1, 2, 2, 1, and 0 is dealt 1. */
+Test(sweep, shards_have_points_of_even_weight)
+{
+    cr_expect_eq(run_shard(2, 2, "--dry-run"), EXIT_PASS);
+    cr_expect(holds("stdout", "point 1 of seed 1\npoint 2 of seed 1\nmade/up: 2 points\n"));
+    cr_expect_eq(run_shard(1, 2, "--dry-run"), EXIT_PASS);
+    cr_expect(holds("stdout", "point 0 of seed 1\npoint 3 of seed 1\npoint 4 of seed 1\n"));
+    cr_expect_not(has_file("out"));
+}
+
+Test(sweep, a_killed_shard_resumes)
+{
+    make_expected();
+    plan.trace = true;
+    for (int at = 0; at < POINTS; at++) {
+        plan.kill_at = at;
+        int first = run_shard(1, 2, "--threads 1"), second = run_shard(2, 2, "--threads 1");
+        cr_expect((first == -SIGKILL) != (second == -SIGKILL), "killed at %d", at);
+        plan.kill_at = NOWHERE;
+        cr_expect_eq(merge_shards(2, ""), EXIT_ENVIRONMENT, "merged what is not finished");
+        cr_expect(holds("stderr", "is not finished; expected what this leaves: attnum run made/up "
+                                  "--shard "));
+        cr_expect(holds("stderr", "/out --resume\n") && !has_file(CSV));
+        cr_expect_eq(run_shard(first == -SIGKILL ? 1 : 2, 2, "--resume"), EXIT_PASS);
+        cr_expect_eq(traced(), POINTS, "killed at %d", at);
+        cr_expect_eq(merge_shards(2, ""), EXIT_PASS);
+        cr_expect(as_expected(), "killed at %d", at);
+        unlink(in_folder(CSV));
+    }
+}
+
+/* Only the number in the file counts, and a file that says it is another shard is not mended. */
+Test(sweep, a_shard_of_another_number_is_not_resumed)
+{
+    make_shards(2);
+    cr_assert_eq(rename(in_folder(shard_name(1, 2)), in_folder(shard_name(2, 3))), 0);
+    cr_expect_eq(run_shard(2, 3, "--resume"), EXIT_USAGE);
+    cr_expect(holds("stderr", "--resume: was written by a run with other options"));
+}
+
+Test(sweep, a_missing_shard_is_named)
+{
+    make_shards(3);
+    char line[256];
+    snprintf(line, sizeof line, "%s %s", shard_name(1, 3), shard_name(3, 3));
+    cr_expect_eq(run_child(line), EXIT_ENVIRONMENT);
+    cr_expect(holds("stderr", "made/up: shard 2 of 3 is missing; expected what this leaves: attnum "
+                              "run made/up --shard 2/3 --out some/where --resume\n"));
+    cr_expect_eq(run_child(shard_name(3, 3)), EXIT_ENVIRONMENT);
+    cr_expect(holds("stderr", "shard 1 of 3 is missing (and 1 more)"));
+    cr_expect_not(has_csv());
+    make_shards(7); /* of which two have no points */
+    unlink(in_folder(shard_name(7, 7)));
+    *line = '\0';
+    for (int shard = 1; shard <= 6; shard++)
+        strcat(strcat(line, shard_name(shard, 7)), " ");
+    cr_expect_eq(run_child(line), EXIT_ENVIRONMENT);
+    cr_expect(holds("stderr", "shard 7 of 7 is missing;"));
+    cr_expect_not(has_csv());
+}
+
+Test(sweep, a_shard_twice)
+{
+    size_t size, other;
+    make_shards(2);
+    char *shard = read_file(in_folder(shard_name(1, 2)), &size);
+    write_file(in_folder("out/copy"), shard, size);
+    cr_expect_eq(merge_shards(2, "out/copy"), EXIT_PASS, "the same bytes");
+    cr_expect(as_expected());
+    unlink(in_folder(CSV));
+    unlink(in_folder(SUMS));
+    plan.check_at = 0; /* which is in shard 1, and now has another code */
+    cr_assert_eq(run_shard(1, 2, ""), EXIT_CHECK);
+    char *changed = read_file(in_folder(shard_name(1, 2)), &other);
+    write_file(in_folder("out/copy"), changed, other);
+    write_file(in_folder(shard_name(1, 2)), shard, size);
+    cr_expect_eq(merge_shards(2, "out/copy"), EXIT_ENVIRONMENT, "other bytes");
+    cr_expect(holds("stderr", "'point 0 of seed 1' has other rows in another file of this shard"));
+    cr_expect_not(has_csv());
+    free(changed);
+    free(shard);
+}
+
+Test(sweep, a_point_of_another_shard_is_refused)
+{
+    size_t size, more;
+    make_shards(2);
+    char *first = read_file(in_folder(shard_name(1, 2)), &size);
+    char *second = read_file(in_folder(shard_name(2, 2)), &more);
+    const char *record = strstr(second, "\npoint ") + 1;
+    char *both = calloc(size + more, 1);
+    memcpy(both, first, size);
+    strcpy(both + size, record);
+    write_file(in_folder(shard_name(1, 2)), both, strlen(both));
+    cr_expect_eq(merge_shards(2, ""), EXIT_ENVIRONMENT);
+    cr_expect(holds("stderr", "is not a point of this shard"));
+    cr_expect_not(has_csv());
+    strcpy(both + size, strstr(first, "\npoint ") + 1); /* its own, a second time */
+    write_file(in_folder(shard_name(1, 2)), both, strlen(both));
+    cr_expect_eq(merge_shards(2, ""), EXIT_ENVIRONMENT);
+    cr_expect_not(has_csv());
+    free(both);
+    free(first);
+    free(second);
+}
+
+static bool refused_with_one_line(void)
+{
+    size_t size;
+    char *text = read_file(in_folder("stderr"), &size);
+    bool one = strncmp(text, "attnum: ", 8) == 0 && strchr(text, '\n') == text + size - 1;
+    free(text);
+    return one && !has_csv();
+}
+
+Test(sweep, a_shard_cut_or_edited_is_refused, .timeout = 120)
+{
+    size_t size;
+    make_shards(2);
+    char *shard = read_file(in_folder(shard_name(2, 2)), &size);
+    for (size_t at = 0; at < size; at += at % 2 ? 6 : 5) {
+        write_file(in_folder(shard_name(2, 2)), shard, at);
+        cr_expect_eq(merge_shards(2, ""), EXIT_ENVIRONMENT, "cut at %zu", at);
+        cr_expect(refused_with_one_line(), "cut at %zu", at);
+        shard[at] ^= 1;
+        write_file(in_folder(shard_name(2, 2)), shard, size);
+        shard[at] ^= 1;
+        cr_expect_eq(merge_shards(2, ""), EXIT_ENVIRONMENT, "byte %zu", at);
+        cr_expect(refused_with_one_line(), "byte %zu", at);
+    }
+    write_file(in_folder(shard_name(2, 2)), shard, size);
+    cr_expect(merge_shards(2, "") == EXIT_PASS && as_expected());
+    free(shard);
+}
+
+Test(sweep, a_shard_of_another_run_is_refused)
+{
+    make_shards(2);
+    cr_expect_eq(merge_shards(2, "--seed 2"), EXIT_ENVIRONMENT);
+    cr_expect(holds("stderr", "its run is another than this program makes of its options: "
+                              "'seed=1', here 'seed=2'"));
+    cr_expect(refused_with_one_line());
+}
+
+Test(sweep, checks_of_shards_count)
+{
+    make_expected();
+    plan.check_at = 2;
+    cr_expect_eq(run_shard(1, 2, ""), EXIT_PASS);
+    cr_expect_eq(run_shard(2, 2, ""), EXIT_CHECK);
+    cr_expect(holds("stdout", ", a check failed\n"));
+    plan.check_at = NOWHERE;
+    cr_expect_eq(run_shard(2, 2, "--resume"), EXIT_CHECK);
+    cr_expect_eq(merge_shards(2, ""), EXIT_CHECK);
+    cr_expect(as_expected() && holds("stdout", ", a check failed\n"));
+    plan.trace = true;
+    cr_expect_not(runs_again("--resume", EXIT_CHECK));
+}
+
 /* ---- Metadata ---- */
 
 static const char *text_at(const cJSON *object, const char *name)
@@ -643,6 +967,7 @@ Test(sweep, metadata)
     cr_assert(root, "no JSON: %s", text);
     cr_expect_str_eq(text_at(root, "@context"), "http://www.w3.org/ns/csvw");
     cr_expect_str_eq(text_at(root, "url"), "raw.csv");
+    cr_expect_eq(strlen(text_at(root, "sha256")), 64);
     const cJSON *columns = cJSON_GetObjectItem(cJSON_GetObjectItem(root, "tableSchema"), "columns");
     static const char *const datatypes[] = {"integer", "string", "double", "boolean"};
     cr_assert_eq(cJSON_GetArraySize(columns), 4);
@@ -656,6 +981,10 @@ Test(sweep, metadata)
     const cJSON *made = cJSON_GetObjectItem(root, "run");
     cr_expect_str_eq(text_at(made, "command"), "attnum run --seed 9007199254740993,2 --threads 2");
     cr_expect_str_eq(text_at(made, "version"), ATN_VERSION);
+    const cJSON *options = cJSON_GetObjectItem(made, "options");
+    cr_assert_eq(cJSON_GetArraySize(options), 1, "only what a result depends on");
+    cr_expect_str_eq(cJSON_GetArrayItem(options, 0)->valuestring, "--seed=9007199254740993,2");
+    cr_expect_null(cJSON_GetObjectItem(made, "shards"));
     cr_expect_eq(strlen(text_at(made, "date")), strlen("2000-01-01T00:00:00Z"));
     cr_expect(strstr(text_at(cJSON_GetObjectItem(made, "blas"), "config"), "OpenBLAS"));
     cr_expect(cJSON_IsNull(cJSON_GetObjectItem(made, "gpu")));
@@ -670,6 +999,21 @@ Test(sweep, metadata)
     cJSON_Delete(root);
     free(text);
     cr_expect(has_file(SUMS "-metadata.json"));
+}
+
+Test(sweep, merged_metadata_name_the_shards)
+{
+    size_t size;
+    make_shards(2);
+    cr_assert_eq(merge_shards(2, "--threads 1"), EXIT_PASS);
+    char *text = read_file(in_folder(CSV "-metadata.json"), &size);
+    cJSON *root = cJSON_Parse(text);
+    const cJSON *shards = cJSON_GetObjectItem(cJSON_GetObjectItem(root, "run"), "shards");
+    cr_assert_eq(cJSON_GetArraySize(shards), 2);
+    cr_expect_str_eq(text_at(cJSON_GetArrayItem(shards, 1), "shard"), "2/2");
+    cr_expect_str_eq(text_at(cJSON_GetArrayItem(shards, 1), "command"), "attnum run --shard 2/2");
+    cJSON_Delete(root);
+    free(text);
 }
 
 /* ---- Plots ---- */
@@ -717,6 +1061,44 @@ Test(sweep, plots)
     cr_expect(holds("stderr", "no raw.png: gnuplot failed on ") && holds("stdout", ", no plots\n"));
     cr_expect(has_file(CSV));
     cr_expect_not(has_file("out/made/raw.png") || has_file("out/made/raw.svg"), "old plots stay");
+}
+
+/* The script signals the program that runs it. */
+static void set_deadly_script(experiment *plotted, const char *signal)
+{
+    char script[256];
+    snprintf(script, sizeof script,
+             "system(\"kill -%s $(cut -d ' ' -f 4 /proc/$PPID/stat)\")\npause 0.2\n"
+             "set terminal @terminal size 300,200\nset output out\n"
+             "plot csv using 'point':'value'\n",
+             signal);
+    set_script(plotted, script);
+}
+
+Test(sweep, stopped_while_drawing)
+{
+    static const char *const signals[] = {"INT", "TERM", "KILL"};
+    experiment plotted;
+    if (system("command -v gnuplot >/dev/null") != 0)
+        cr_skip_test("no gnuplot");
+    make_expected();
+    for (int i = 0; i < 3; i++) {
+        set_deadly_script(&plotted, signals[i]);
+        cr_expect_eq(run_child(""), i < 2 ? EXIT_ENVIRONMENT : -SIGKILL, "SIG%s", signals[i]);
+        cr_expect(i == 2 || holds("stderr", "stopped with its CSV written"));
+        nanosleep(&(struct timespec){.tv_nsec = 400000000}, NULL);
+        cr_expect_not(has_file("out/made/.raw.png.tmp"), "gnuplot outlives the program");
+        cr_expect(as_expected() && has_file(JOURNAL) && !has_file("out/made/raw.svg"));
+        set_script(&plotted, "set terminal @terminal size 300,200\nset output out\n"
+                             "plot csv using 'point':'value'\n");
+        plan.trace = true;
+        cr_expect_eq(run_child("--resume"), EXIT_PASS, "SIG%s", signals[i]);
+        cr_expect_eq(traced(), 0);
+        plan.trace = false;
+        cr_expect(as_expected() && has_plots() && !has_file(JOURNAL));
+        unlink(in_folder("out/made/raw.png"));
+        unlink(in_folder("out/made/raw.svg"));
+    }
 }
 
 Test(sweep, no_gnuplot)

@@ -21,8 +21,8 @@ static void check_list(const integer_list *list)
         fprintf(memory, "%s%" PRId64, i ? "," : "", list->items[i]);
     fclose(memory);
     target_expect(parse_integer_list(text, &again) && again.count == list->count &&
-                      memcmp(again.items, list->items,
-                             (size_t)list->count * sizeof *list->items) == 0,
+                      memcmp(again.items, list->items, (size_t)list->count * sizeof *list->items) ==
+                          0,
                   "the same list, written out");
     target_expect(!parse_integer_list("1:", &again) && again.count == list->count,
                   "a refusal leaves the list as it was");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* table_read_rows: what it takes is what table_write_row would have written, and can be said in JSON. */
+/* table_read_rows: what it takes is what table_write_row would have written, and can be said in
+ * JSON. */
 #include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>

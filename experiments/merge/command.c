@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* `attnum merge FOLDER...`: finds shards, one experiment after the other builds the run from their
+ * options, and lets the engine (experiment_merge) check and publish it. */
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/bench.h"
+#include "common/experiment.h"
+#include "common/printout.h"
+#include "common/report.h"
+#include "merge/merge.h"
+
+/* A shard's line of JSON, with what is asked of it. */
+typedef struct {
+    cJSON *run;
+    const experiment *e;
+} shard_run;
+
+/* ---- What a shard says of itself ---- */
+
+static const experiment *find_experiment(const char *name)
+{
+    for (int i = 0; experiments[i]; i++)
+        if (strcmp(experiments[i]->name, name) == 0)
+            return experiments[i];
+    return strcmp(bench.name, name) == 0 ? &bench : NULL;
+}
+
+static bool has_options(const cJSON *run)
+{
+    const cJSON *options = cJSON_GetObjectItem(run, "options"), *option;
+    cJSON_ArrayForEach(option,
+                       options) if (!cJSON_IsString(option) ||
+                                    strncmp(option->valuestring, "--", 2) != 0) return false;
+    return cJSON_IsArray(options);
+}
+
+static int open_run(shard_run *r, const shard_file *f)
+{
+    r->run = cJSON_Parse(f->run);
+    const char *version = cJSON_GetStringValue(cJSON_GetObjectItem(r->run, "version"));
+    const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(r->run, "experiment"));
+    r->e = name ? find_experiment(name) : NULL;
+    if (!version || strcmp(version, ATN_VERSION) != 0)
+        report_error("%s: is of version %s, expected " ATN_VERSION, f->path,
+                     version ? version : "(none)");
+    else if (!r->e)
+        report_error("%s: is of '%s', expected an experiment there is", f->path, name ? name : "");
+    else if (!has_options(r->run))
+        report_error("%s: expected a list of options in its second line", f->path);
+    else
+        return EXIT_PASS;
+    return EXIT_ENVIRONMENT;
+}
+
+/* The options as s->kept; words holds pointers into the JSON, and is to be freed after s. */
+static int parse_run(const shard_run *r, settings *s, const char *out, char ***words)
+{
+    const cJSON *options = cJSON_GetObjectItem(r->run, "options"), *option;
+    int count = 0;
+    *words = must_allocate((size_t)cJSON_GetArraySize(options) + 1, sizeof **words);
+    cJSON_ArrayForEach(option, options)(*words)[count++] = option->valuestring;
+    return settings_parse_kept(s, out, count, *words);
+}
+
+/* ---- The shards of one experiment ---- */
+
+typedef struct {
+    const experiment *e;
+    int count;
+    shard_file *files;
+    shard_run *runs;
+} group;
+
+/* Times of two machines do not go into one table. */
+static bool same_machine(const cJSON *a, const cJSON *b)
+{
+    static const char *const names[] = {"cpu", "gpu"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const cJSON *x = cJSON_GetObjectItem(a, names[i]), *y = cJSON_GetObjectItem(b, names[i]);
+        if (!(x && y && cJSON_Compare(x, y, true)))
+            return false;
+    }
+    return true;
+}
+
+static int check_group(const group *g)
+{
+    const shard_file *first = &g->files[0];
+    for (int i = 1; i < g->count; i++) {
+        const shard_file *f = &g->files[i];
+        const char *wrong = NULL;
+        if (f->shards != first->shards)
+            wrong = "is one of another number of shards";
+        else if (strcmp(f->fingerprint, first->fingerprint) != 0)
+            wrong = "was run with other options, version or input";
+        else if (g->e->alone && !same_machine(g->runs[i].run, g->runs[0].run))
+            wrong = "measures another machine";
+        if (wrong) {
+            report_error("%s: %s than %s; merge one run at a time", f->path, wrong, first->path);
+            return EXIT_ENVIRONMENT;
+        }
+    }
+    return EXIT_PASS;
+}
+
+/* Kernels of BLAS round differently: what they give is then no one machine's run to the last bit.
+ */
+static void note_kernels(const group *g)
+{
+    const cJSON *first = cJSON_GetObjectItem(g->runs[0].run, "blas");
+    for (int i = 1; i < g->count; i++)
+        if (!cJSON_Compare(first, cJSON_GetObjectItem(g->runs[i].run, "blas"), true)) {
+            printf("%s: shards ran with different BLAS kernels, which the metadata name: last "
+                   "digits may depend on that\n",
+                   g->e->name);
+            return;
+        }
+}
+
+static bool inputs_are_here(const settings *s)
+{
+    for (int i = 0; i < s->inputs.count; i++)
+        if (settings_names_file(s->inputs.items[i]) && access(s->inputs.items[i], R_OK) != 0)
+            return false;
+    return true;
+}
+
+/* Files of tokens may have lain elsewhere on each machine: the first shard that names them as they
+ * lie here will do, as the fingerprint says what they hold. */
+static int parse_group(const group *g, settings *s, const char *out, char ***words)
+{
+    int code = EXIT_PASS;
+    for (int i = 0; i <= g->count; i++) {
+        code = parse_run(&g->runs[i % g->count], s, out, words);
+        if (code != EXIT_PASS || inputs_are_here(s) || i == g->count)
+            break;
+        settings_free(s);
+        free(*words);
+    }
+    return code;
+}
+
+static int merge_group(const group *g, const settings *merge, const char *folder)
+{
+    settings s;
+    char **words = NULL;
+    int code = check_group(g);
+    if (code != EXIT_PASS)
+        return code;
+    code = parse_group(g, &s, merge->out, &words);
+    if (code == EXIT_PASS) {
+        note_kernels(g);
+        char *made_by = g->e == &bench ? must_format("bench") : must_format("run %s", g->e->name);
+        free(s.command);
+        s.command = must_format("%s", merge->command);
+        code = experiment_merge(g->e, &s, made_by, folder, g->files, g->count);
+        free(made_by);
+        settings_free(&s);
+    }
+    free(words);
+    return code;
+}
+
+/* Merges what is of one experiment and takes it off the list, by leaving no experiment there. */
+static int merge_experiment(const shard_list *list, shard_run *runs, const experiment *e,
+                            const settings *s, const char *folder)
+{
+    group g = {.e = e};
+    g.files = must_allocate((size_t)list->count, sizeof *g.files);
+    g.runs = must_allocate((size_t)list->count, sizeof *g.runs);
+    for (int i = 0; i < list->count; i++)
+        if (runs[i].e == e) {
+            g.files[g.count] = list->files[i]; /* borrowed */
+            g.runs[g.count++] = runs[i];
+            runs[i].e = NULL;
+        }
+    int code = merge_group(&g, s, folder);
+    free(g.files);
+    free(g.runs);
+    return code;
+}
+
+/* ---- The verb ---- */
+
+static void print_help(void)
+{
+    printf(
+        "Joins the shards that `attnum run EXPERIMENT --shard I/N` left in these folders, of one\n"
+        "or more experiments, and writes the CSV, metadata and plots of the whole run: the same\n"
+        "bytes of CSV. All N shards must be there, of one version, one set of options and the\n"
+        "same input; what the checks said counts in the exit code.\n\n"
+        "example: attnum merge results node2/results --out results\n");
+}
+
+static int merge_all(const shard_list *list, shard_run *runs, const settings *s, const char *folder)
+{
+    int code = EXIT_SKIPPED;
+    for (int i = 0; i < list->count && !experiment_interrupted(); i++)
+        if (runs[i].e)
+            code = exit_worst(code, merge_experiment(list, runs, runs[i].e, s, folder));
+    return experiment_interrupted() ? exit_worst(code, EXIT_ENVIRONMENT) : code;
+}
+
+static int run(const settings *s, int count, const char *const *folders)
+{
+    shard_list list = {0};
+    int code = EXIT_PASS;
+    if (count == 0) {
+        report_error("merge: expected the folders that the shards are in");
+        return EXIT_USAGE;
+    }
+    for (int i = 0; i < count && code == EXIT_PASS; i++)
+        code = shards_find(&list, folders[i]);
+    shard_run *runs = must_allocate((size_t)list.count, sizeof *runs);
+    for (int i = 0; i < list.count && code == EXIT_PASS; i++)
+        code = open_run(&runs[i], &list.files[i]);
+    if (code == EXIT_PASS) {
+        printout_begin(s);
+        code = merge_all(&list, runs, s, folders[0]);
+        printout_end();
+    }
+    for (int i = 0; i < list.count; i++)
+        cJSON_Delete(runs[i].run);
+    free(runs);
+    shards_free(&list);
+    return code;
+}
+
+const verb merge_verb = {
+    .name = "merge",
+    .operands = "FOLDER...",
+    .summary = "the results of a run in shards",
+    .options = USES_OUT | USES_FORMAT,
+    .out = "results",
+    .help = print_help,
+    .run = run,
+};
