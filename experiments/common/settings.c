@@ -511,7 +511,7 @@ static const option options[] = {
      "write the tokens that are timed to FOLDER as .npy files, and stop", .parse = parse_path,
      FIELD(emit), .aside = true},
     {"format", "NAME", USES_FORMAT,
-     "what stdout holds: text for people (table), or the tables alone as csv or json (default table)",
+     "table, csv or json: text for people, or the published tables alone (default table)",
      .parse = parse_format, .aside = true},
     {"seed", "LIST", USES_SEED, "seeds of everything drawn at random (default 1)",
      .parse = parse_integers, FIELD(seeds), .least = 0, .most = INT64_MAX},

@@ -30,8 +30,8 @@ static void seal_part(char *line, size_t left)
          sscanf(line, "shard %*d of %*d bytes %zu", &bytes) != 1) ||
         bytes > left - (size_t)(end + 1 - line))
         return;
-    uint64_t sum = add_to_sum(UINT64_C(0xcbf29ce484222325), line,
-                              (size_t)(end - SUM_DIGITS - 5 - line));
+    uint64_t sum =
+        add_to_sum(UINT64_C(0xcbf29ce484222325), line, (size_t)(end - SUM_DIGITS - 5 - line));
     snprintf(digits, sizeof digits, "%016" PRIx64, add_to_sum(sum, end + 1, bytes));
     memcpy(end - SUM_DIGITS, digits, SUM_DIGITS);
 }
