@@ -53,6 +53,18 @@ expect_exit 3
 [ "$(tr -d '\n' <stdout)" = '{}' ]
 check "a run without results is an empty object" $?
 
+# ---- shards ----
+for shard in 1 2; do
+    attnum $one --out parts --shard $shard/2
+    expect_exit 0
+done
+attnum merge parts --out merged --format csv
+expect_exit 0
+cmp -s stdout merged/convergence/initialisation.csv
+check "CSV on stdout is the file" $?
+attnum $one --shard 1/2 --format csv
+expect_usage '--format csv' '--shard'
+
 # ---- claims, list ----
 attnum claims S11 S20 --out kept --format csv
 expect_exit 0
