@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "bench/bench.h"
+#include "check/check.h"
 #include "claims/claims.h"
 #include "common/experiment.h"
 #include "common/names.h"
@@ -148,7 +149,7 @@ static int run_command(int argc, char **argv)
 
 /* ---- attnum ---- */
 
-static const verb *const verbs[] = {&list_verb, &claims_verb, &bench_verb};
+static const verb *const verbs[] = {&list_verb, &claims_verb, &check_verb, &bench_verb};
 enum { VERBS = sizeof verbs / sizeof *verbs };
 
 static void print_verb(const char *name, const char *operands, const char *summary)

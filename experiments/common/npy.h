@@ -21,6 +21,8 @@ typedef struct {
  * that is empty, negative, does not fit the file's size or overflows, NaN or infinity. Never reads
  * or allocates more than the file's size warrants. */
 int npy_read(const char *path, npy_array *array);
+/* The same, but NaN and infinity are read as they are: for what is to be judged. */
+int npy_read_any(const char *path, npy_array *array);
 
 /* Writes f16, f32 or f64, in C order, as folder/name in format 1.0; there whole or not at all.
  * Returns an exit code; on failure it has reported the reason. */

@@ -419,6 +419,24 @@ static char *parse_path(settings *s, const option *o, const char *value)
     return *value ? NULL : must_format("expected a %s", o->argument);
 }
 
+/* NAME=VALUE, ...; what names there are and what they may be is for those who read them. */
+static char *parse_parameters(settings *s, const option *o, const char *value)
+{
+    text_list *list = &s->check.parameters;
+    int before = list->count;
+    char *wrong = split(value, list);
+    for (int i = before; i < list->count && !wrong; i++) {
+        const char *text = list->items[i];
+        size_t length = strcspn(text, "=");
+        if (!length || !text[length] || !text[length + 1])
+            wrong = must_format("expected NAME=VALUE");
+        for (int j = 0; j < i && !wrong; j++)
+            if (strncmp(list->items[j], text, length + 1) == 0)
+                wrong = must_format("%.*s is given twice", (int)length, text);
+    }
+    return wrong;
+}
+
 static char *parse_format(settings *s, const option *o, const char *value)
 {
     int found = names_find(format_names, value);
@@ -499,6 +517,25 @@ static const option options[] = {
     {"emit-tokens", "FOLDER", USES_EMIT,
      "write the tokens that are timed to FOLDER as .npy files, and stop", .parse = parse_path,
      FIELD(emit)},
+#define CHECK_FILE(name, field, help)                                                              \
+    {name, "FILE", USES_CHECK, help, .parse = parse_path, FIELD(check.field)}
+    CHECK_FILE("tokens", tokens, "Q, .npy: n x d, or h x n x d, or b x h x n x d"),
+    CHECK_FILE("keys", keys, "K (default: K = Q)"),
+    CHECK_FILE("values", values, "V"),
+    CHECK_FILE("output", output, "what your kernel made of it; it may hold NaN"),
+    CHECK_FILE("landmarks", landmarks, "soft, softpp: L itself, m x d per head, not a sampling"),
+    CHECK_FILE("mask", mask, "which keys are there: 1 or 0 as f2, f4 or f8, batch x keys"),
+    CHECK_FILE("query-mask", query_mask, "the same of queries (default: all, or the keys' if K = Q)"),
+    CHECK_FILE("grad-output", grad_output, "dY: your gradients are judged for it"),
+    CHECK_FILE("grad-tokens", grad_tokens, "your gradient of Q"),
+    CHECK_FILE("grad-keys", grad_keys, "your gradient of K"),
+    CHECK_FILE("grad-values", grad_values, "your gradient of V"),
+#undef CHECK_FILE
+    {"param", "LIST", USES_CHECK, "NAME=VALUE, or NAME=FILE.npy (see --operator NAME --help)",
+     .parse = parse_parameters},
+    {"emit-case", "FOLDER", USES_EMIT_CASE,
+     "write inputs and exact answers of every variant (or --operator) to FOLDER, and stop",
+     .parse = parse_path, FIELD(emit_case)},
     {"format", "NAME", USES_FORMAT, "table, csv or json (default table)", .parse = parse_format},
     {"seed", "LIST", USES_SEED, "seeds of everything drawn at random (default 1)",
      .parse = parse_integers, FIELD(seeds), .least = 0, .most = INT64_MAX},
@@ -600,7 +637,7 @@ static bool names_file(const char *input)
 }
 
 /* What only shows once all options are known. */
-static int check_together(const settings *s)
+static int check_together(const settings *s, unsigned used)
 {
     bool nr = false, file = false;
     const char *reason, *narrow = NULL;
@@ -613,9 +650,9 @@ static int check_together(const settings *s)
         file |= names_file(s->inputs.items[i]);
     if (s->alpha > 0 && s->variants.count && !nr)
         report_error("--alpha: only --variant nr takes it");
-    else if (s->grid_height && !file)
+    else if (s->grid_height && !file && (used & USES_INPUT))
         report_error("--grid: only --input FILE.npy takes it");
-    else if (narrow && s->device == ATN_CPU)
+    else if (narrow && s->device == ATN_CPU && !(used & USES_CHECK))
         report_error("--dtype %s: needs --device cuda; on the CPU expected f32 or f64", narrow);
     else if (atn_device_count(s->device, &reason) == 0) {
         report_error("--device %s: %s", atn_device_name(s->device), reason);
@@ -687,7 +724,7 @@ int settings_parse_verb(settings *s, const char *verb, const char *out, unsigned
         if (argv[i][0] == '-')
             code = parse_option(s, used, argc, argv, &i, given);
     if (code == EXIT_PASS)
-        code = check_together(s);
+        code = check_together(s, used);
     if (code != EXIT_PASS) {
         settings_free(s);
         return code;
@@ -706,6 +743,7 @@ void settings_free(settings *s)
     free_texts(&s->inputs);
     free_texts(&s->variants);
     free_texts(&s->operators);
+    free_texts(&s->check.parameters);
     free(s->tokens.items);
     free(s->seeds.items);
     free(s->stages.items);

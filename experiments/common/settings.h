@@ -34,6 +34,8 @@ enum {
     USES_BATCH = 1 << 17,     /* --batch 1,64 */
     USES_EMIT = 1 << 18,      /* --emit-tokens FOLDER */
     USES_FORMAT = 1 << 19,    /* --format table|csv|json */
+    USES_CHECK = 1 << 22,     /* --tokens FILE.npy, --output FILE.npy, ..., --param NAME=VALUE */
+    USES_EMIT_CASE = 1 << 23, /* --emit-case FOLDER */
     USES_SEED = 1 << 26,      /* --seed 1:5 */
     USES_THREADS = 1 << 27,   /* --threads N */
     USES_OUT = 1 << 28,       /* --out FOLDER */
@@ -54,6 +56,13 @@ typedef struct {
     int count;
     int64_t *items;
 } integer_list;
+
+/* What `check` is given: paths, null where not given. */
+typedef struct {
+    const char *tokens, *keys, *values, *output, *landmarks, *mask, *query_mask;
+    const char *grad_output, *grad_tokens, *grad_keys, *grad_values;
+    text_list parameters; /* NAME=VALUE */
+} check_settings;
 
 /* Lists are empty (count 0) and numbers 0 where the command line says nothing: the experiment then
  * takes its own default for the effort. */
@@ -87,6 +96,8 @@ typedef struct {
     integer_list batches;
     const char *emit; /* null where not given */
     table_format format;
+    check_settings check;
+    const char *emit_case; /* null where not given */
     char *command; /* the whole command line, quoted for a shell */
 } settings;
 

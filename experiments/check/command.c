@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <attnum/version.h>
+#include <stdlib.h>
+
+#include "check/report.h"
+#include "common/report.h"
+
+static void print_help(void)
+{
+    printf(
+        "Judges an output that your kernel computed, of one operator, against the exact answer,\n"
+        "in the precision that it claims (--dtype f64, f32, tf32, bf16, f16; default: that of the\n"
+        "file). Where it fails, known mistakes are tried: published variants, scales, norms, steps,\n"
+        "samplings, layouts, roles, types, and pairs of them. With --grad-output gradients are\n"
+        "judged too. Arrays are .npy, f2, f4 or f8, n x d, h x n x d or b x h x n x d.\n"
+        "Exit code: 0 pass or marginal, 1 FAIL, 77 nothing can be said.\n\n"
+        "example: attnum check --operator softpp/code --tokens q.npy --values v.npy --output y.npy "
+        "--param stride=2\n"
+        "         attnum check --operator softpp --help\n"
+        "         attnum check --emit-case cases --operator softpp,sima\n");
+}
+
+/* Parameters of the operators that were named. */
+static void print_more(const settings *s)
+{
+    for (int op = 0; op < ATN_OPERATOR_COUNT && s->operators.count; op++) {
+        const atn_operator_info *info = atn_operator_get((atn_operator)op);
+        for (int variant = 0; variant < info->variant_count; variant++)
+            if (settings_take_variant(s, info, variant)) {
+                parameters_help(info, variant);
+                break;
+            }
+    }
+}
+
+/* What passes, but far from as near as the library, is a mistake if a known one explains it. */
+static bool is_suspicious(const subject *s, const result_verdict *v)
+{
+    bool suspicious = false;
+    for (int64_t i = 0; i < s->c.shape.batch * s->c.shape.heads; i++)
+        suspicious |= v->heads[i].suspicious;
+    return suspicious;
+}
+
+static ref_verdict judge_and_explain(atn_context *context, const subject *s, result_kind kind,
+                                     result_verdict *v)
+{
+    finding findings[MOST_FINDINGS];
+    bool failed = v->verdict == REF_FAIL, suspicious = is_suspicious(s, v);
+    print_verdict(s, kind, v);
+    if (kind != RESULT_OUTPUT || (!failed && !suspicious))
+        return v->verdict;
+    int count = diagnose(context, s, v, findings);
+    bool known = count && findings[0].explains;
+    if (failed || known)
+        print_findings(count, findings);
+    if (!failed && known)
+        printf("output: FAIL: rounding would allow it, but it is nearer to that than to what was "
+               "claimed\n");
+    while (count > 0)
+        free(findings[--count].text);
+    return known ? REF_FAIL : v->verdict;
+}
+
+static int judge(const settings *s, atn_context *context)
+{
+    subject judged;
+    ref_verdict worst = REF_SKIPPED;
+    int code = subject_read(s, context, &judged);
+    if (code == EXIT_PASS) {
+        printf("%% attnum %s: %s\n", ATN_VERSION, s->command);
+        print_subject(&judged);
+    }
+    for (int kind = 0; kind < RESULT_COUNT && code == EXIT_PASS; kind++) {
+        result_verdict v = {.want = NULL};
+        if (!judged.results[kind])
+            continue;
+        code = judge_result(context, &judged, (result_kind)kind, &v);
+        if (code == EXIT_PASS)
+            worst =
+                worse_verdict(worst, judge_and_explain(context, &judged, (result_kind)kind, &v));
+        result_verdict_free(&v);
+    }
+    subject_free(&judged);
+    if (code != EXIT_PASS)
+        return code;
+    return worst == REF_FAIL ? EXIT_CHECK : worst == REF_SKIPPED ? EXIT_SKIPPED : EXIT_PASS;
+}
+
+static int run(const settings *s, int count, const char *const *words)
+{
+    if (s->emit_case)
+        return emit_cases(s);
+    atn_context *context = NULL;
+    atn_context_options options = {.device = ATN_CPU, .threads = s->threads};
+    if (atn_context_create(&options, &context) != ATN_OK) {
+        report_error("the library: no context");
+        return EXIT_ENVIRONMENT;
+    }
+    int code = judge(s, context);
+    atn_context_free(context);
+    return code;
+}
+
+const verb check_verb = {
+    .name = "check",
+    .summary = "judges somebody else's output, or writes cases to test with",
+    .options = USES_CHECK | USES_EMIT_CASE | USES_OPERATOR | USES_DTYPE | USES_GRID | USES_SCALE |
+               USES_DISTANCE | USES_THREADS,
+    .help = print_help,
+    .help_more = print_more,
+    .run = run,
+};
