@@ -92,9 +92,8 @@ static int choose_operator(const settings *s, attention_choice *choice)
 
 void subject_claim(subject *s, atn_dtype claimed)
 {
-    static const atn_storage storages[ATN_DTYPE_COUNT] = {[ATN_TF32] = ATN_STORAGE_TF32,
-                                                          [ATN_BF16] = ATN_STORAGE_BF16,
-                                                          [ATN_F16] = ATN_STORAGE_F16};
+    static const atn_storage storages[ATN_DTYPE_COUNT] = {
+        [ATN_TF32] = ATN_STORAGE_TF32, [ATN_BF16] = ATN_STORAGE_BF16, [ATN_F16] = ATN_STORAGE_F16};
     s->dtype = claimed == ATN_F64 ? ATN_F64 : ATN_F32;
     s->storage = storages[claimed];
     s->c.choice.dtype = s->judged.choice.dtype = s->dtype;
@@ -110,9 +109,7 @@ static int choose_precision(const settings *s, const npy_array *output, subject 
         return EXIT_USAGE;
     }
     if (!s->dtypes_given)
-        claimed = output->dtype[2] == '8'   ? ATN_F64
-                  : output->dtype[2] == '4' ? ATN_F32
-                                            : ATN_F16;
+        claimed = output->dtype[2] == '8' ? ATN_F64 : output->dtype[2] == '4' ? ATN_F32 : ATN_F16;
     subject_claim(to, claimed);
     return EXIT_PASS;
 }
@@ -129,13 +126,13 @@ static int report_missing(const settings *s)
 {
     const check_settings *files = &s->check;
     const bool any = files->grad_tokens || files->grad_keys || files->grad_values;
-    const char *missing = !files->tokens                   ? "tokens"
-                          : !files->values                 ? "values"
-                          : !files->output && !any         ? "output"
-                          : any && !files->grad_output     ? "grad-output"
-                          : files->grad_output && !any     ? "grad-tokens"
+    const char *missing = !files->tokens                     ? "tokens"
+                          : !files->values                   ? "values"
+                          : !files->output && !any           ? "output"
+                          : any && !files->grad_output       ? "grad-output"
+                          : files->grad_output && !any       ? "grad-tokens"
                           : files->grad_keys && !files->keys ? "keys"
-                                                           : NULL;
+                                                             : NULL;
     if (missing)
         report_error("--%s: missing; attnum check --help says what is needed", missing);
     return missing ? EXIT_USAGE : EXIT_PASS;
@@ -270,8 +267,9 @@ static int read_results(const settings *s, subject *to)
         if (!paths[i])
             continue;
         npy_array *a = read_file(to, paths[i], true);
-        if (!a || !has_shape(a, paths[i], i == RESULT_OUTPUT ? "the tokens', as wide as the values"
-                                                              : "that of what it is a gradient of",
+        if (!a || !has_shape(a, paths[i],
+                             i == RESULT_OUTPUT ? "the tokens', as wide as the values"
+                                                : "that of what it is a gradient of",
                              shape->batch, shape->heads, result_rows(&to->c, (result_kind)i),
                              result_cols(&to->c, (result_kind)i)))
             return EXIT_ENVIRONMENT;

@@ -28,10 +28,10 @@ enum { MOST_FILES = 64 };
  * tokens, with values of 0, and `indices` samples them. P V is then the same sum, and the rows of
  * the tokens proper are what they would be. */
 typedef struct {
-    attention_case c;        /* what is computed; all in f64, in `files` or allocated */
-    attention_case judged;   /* the same without the appended landmarks */
-    atn_dtype dtype;         /* ATN_F32 or ATN_F64: what the output claims to be computed in, */
-    atn_storage storage;     /* and what it claims to be stored in */
+    attention_case c;      /* what is computed; all in f64, in `files` or allocated */
+    attention_case judged; /* the same without the appended landmarks */
+    atn_dtype dtype;       /* ATN_F32 or ATN_F64: what the output claims to be computed in, */
+    atn_storage storage;   /* and what it claims to be stored in */
     double *results[RESULT_COUNT]; /* null: not given */
     double *grad_output;           /* null: not given; of the shape of c's output */
     npy_array files[MOST_FILES];
@@ -133,17 +133,18 @@ const char *rule_name(rule_used rule);
 typedef struct {
     ref_verdict verdict;
     rule_used rule;
-    const char *reason; /* why it is skipped; "" */
+    const char *reason; /* why it is skipped, or only marginal; "" */
     double ratio;       /* by that rule; NaN: none */
-    double expected;    /* kappa times rounding: the relative error that rounding explains; or NaN */
-    double plain;       /* relative error of the library in the same precision; NaN: not known */
-    bool suspicious;    /* passes, but by far not as near as the library in the same precision */
+    double expected; /* kappa times rounding: the relative error that rounding explains; or NaN */
+    double plain;    /* relative error of the library in the same precision; NaN: not known */
+    bool suspicious; /* no FAIL, but by far not as near as the library in that precision */
     ref_difference difference;
 } judgement;
 
 /* What a head is held against. Arrays are the head's, rows x cols. */
 typedef struct {
-    const attention_case *c; /* for the mean of its values, a trivial output; null: of no interest */
+    const attention_case
+        *c; /* for the mean of its values, a trivial output; null: of no interest */
     int64_t head;
     int64_t rows, cols;
     const double *want, *plain; /* plain null: not known */

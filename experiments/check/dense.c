@@ -63,8 +63,7 @@ static atn_status factorise(atn_context *context, const attention_case *c, norma
     double scale = atn_kernel_scale(desc->scale, desc->scale_value, s->heads, s->dim);
     int64_t heads = s->batch * s->heads, m = f->l.rows;
     double *a = f->a.data, *x = f->x.data;
-    atn_tensor q =
-        atn_tensor_dense((void *)c->q, ATN_F64, s->batch, s->heads, s->tokens, s->dim);
+    atn_tensor q = atn_tensor_dense((void *)c->q, ATN_F64, s->batch, s->heads, s->tokens, s->dim);
     atn_status status = atn_sample(context, &desc->sampling, &q, &f->l);
     for (int64_t i = 0; i < heads * m * s->dim; i++)
         ((double *)f->l.data)[i] *= landmark_factor;
@@ -87,18 +86,16 @@ atn_status dense_soft(atn_context *context, const attention_case *c, normaliser 
 {
     const atn_attention_shape *s = &c->shape;
     int64_t m = 0, n = s->tokens;
-    atn_status status =
-        c->reference.residual.data
-            ? ATN_ERR_UNSUPPORTED
-            : atn_sampling_count(context, &c->reference.sampling, n, s->dim, &m);
+    atn_status status = c->reference.residual.data
+                            ? ATN_ERR_UNSUPPORTED
+                            : atn_sampling_count(context, &c->reference.sampling, n, s->dim, &m);
     if (status != ATN_OK)
         return status;
     factors f = {take(c, m, s->dim), take(c, m, m), take(c, m, m), take(c, m, n)};
     status = factorise(context, c, normalise, landmark_factor, &f);
     for (int64_t i = 0; status >= 0 && i < s->batch * s->heads; i++)
-        multiply(m, n, s->value_dim, (double *)f.p.data + i * m * n,
-                 (double *)f.x.data + i * m * m, c->v + i * n * s->value_dim,
-                 out + i * n * s->value_dim);
+        multiply(m, n, s->value_dim, (double *)f.p.data + i * m * n, (double *)f.x.data + i * m * m,
+                 c->v + i * n * s->value_dim, out + i * n * s->value_dim);
     free(f.l.data), free(f.a.data), free(f.x.data), free(f.p.data);
     return status;
 }

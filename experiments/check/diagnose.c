@@ -121,40 +121,48 @@ static bool explains(const diagnosis *d, const attempt *a)
 
 /* ---- Types ---- */
 
-/* From the widest: the first that fits is the type. */
 static const atn_dtype types[] = {ATN_F32, ATN_TF32, ATN_F16, ATN_BF16};
 enum { TYPES = sizeof types / sizeof *types };
 
-/* Whether the output is right for a narrower type: passes with its rounding, is as near as the
- * library in that type, and not much nearer. */
-static bool fits_type(const diagnosis *d, atn_dtype type)
+/* How far the output is from the library's error in a narrower type, as a factor: 1 is as near as
+ * that; infinity where the output does not pass in that type. */
+static double distance_to_type(const diagnosis *d, atn_dtype type)
 {
     subject s = *d->s;
     result_verdict v = *d->v;
     int64_t heads = s.c.shape.batch * s.c.shape.heads, size = d->size / heads;
+    double farthest = 1;
     subject_claim(&s, type);
     v.plain = d->answer;
     if (answer_library(d->context, &s, s.dtype, s.storage, RESULT_OUTPUT, d->answer) < 0)
-        return false;
-    bool good = true, near = true;
+        return INFINITY;
     for (int64_t i = 0; i < heads; i++) {
         yardstick y = head_yardstick(&s, RESULT_OUTPUT, &v, i);
         judgement j = judge_head(&y, s.results[RESULT_OUTPUT] + i * size);
-        good &= (j.verdict == REF_PASS || j.verdict == REF_MARGINAL) && !j.suspicious;
-        near &= j.difference.relative_frobenius < 0.02 * j.plain;
+        double factor = j.difference.relative_frobenius / j.plain;
+        bool good = (j.verdict == REF_PASS || j.verdict == REF_MARGINAL) && !j.suspicious;
+        farthest = fmax(farthest, good && factor > 0.02 ? fmax(factor, 1 / factor) : INFINITY);
     }
-    return good && !near;
+    return farthest;
 }
 
-static bool find_type(diagnosis *d, finding *found)
+/* The type whose error is most like the output's. */
+static bool find_type(const diagnosis *d, finding *found)
 {
-    for (int i = 0; i < TYPES; i++)
-        if (atn_dtype_roundoff(types[i]) > subject_unit(d->s) && fits_type(d, types[i])) {
-            *found = (finding){must_format("computed in %s", atn_dtype_name(types[i])), d->claimed,
-                               true};
-            return true;
+    double nearest = INFINITY;
+    atn_dtype type = ATN_F64;
+    for (int i = 0; i < TYPES; i++) {
+        bool narrower = atn_dtype_roundoff(types[i]) > subject_unit(d->s);
+        double distance = narrower ? distance_to_type(d, types[i]) : INFINITY;
+        if (distance < nearest) {
+            nearest = distance;
+            type = types[i];
         }
-    return false;
+    }
+    if (type == ATN_F64)
+        return false;
+    *found = (finding){must_format("computed in %s", atn_dtype_name(type)), d->claimed, true};
+    return true;
 }
 
 /* ---- All of them ---- */
@@ -228,8 +236,7 @@ static double error_floor(const diagnosis *d)
 {
     double plain = 0;
     if (d->v->plain) {
-        ref_difference p =
-            ref_compare_f64(1, d->size, d->v->plain, d->size, d->v->want, d->size);
+        ref_difference p = ref_compare_f64(1, d->size, d->v->plain, d->size, d->v->want, d->size);
         plain = isfinite(p.relative_frobenius) ? p.relative_frobenius : 0;
     }
     return fmax(4 * plain, subject_rounding(d->s));

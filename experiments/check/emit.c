@@ -12,7 +12,7 @@
 #include "common/report.h"
 #include "common/sha256.h"
 
-enum { BATCH = 2, HEADS = 2, TOKENS = 16, WIDTH = 8 };
+enum { BATCH = 1, HEADS = 2, TOKENS = 16, WIDTH = 8 };
 
 /* A case being written. */
 typedef struct {
@@ -120,9 +120,9 @@ static void write_parameters(emission *e)
         if (parameter_is_of(p, op))
             write_parameter(e, p);
     if (op == ATN_SOFT || op == ATN_SOFTPP || op == ATN_GAUSSIAN || op == ATN_RFF)
-        cJSON_AddNumberToObject(e->parameters, "kernel_scale",
-                                atn_kernel_scale(desc->scale, desc->scale_value,
-                                                 e->s.c.shape.heads, e->s.c.shape.dim));
+        cJSON_AddNumberToObject(
+            e->parameters, "kernel_scale",
+            atn_kernel_scale(desc->scale, desc->scale_value, e->s.c.shape.heads, e->s.c.shape.dim));
 }
 
 /* ---- Answers ---- */

@@ -72,8 +72,14 @@ static bool set_scale(trial *t, int value)
     atn_attention_desc *desc = &t->s.c.reference;
     const atn_attention_shape *s = &t->s.c.shape;
     double d = (double)s->dim, h = (double)s->heads;
-    const double scales[] = {1 / (2 * sqrt(d)), 1 / (2 * sqrt(h * d)), 1 / sqrt(d), 1 / (2 * d),
-                             0.5,               1,                     1 / (4 * sqrt(d)), 1 / d};
+    const double scales[] = {1 / (2 * sqrt(d)),
+                             1 / (2 * sqrt(h * d)),
+                             1 / sqrt(d),
+                             1 / (2 * d),
+                             0.5,
+                             1,
+                             1 / (4 * sqrt(d)),
+                             1 / d};
     double now = atn_kernel_scale(desc->scale, desc->scale_value, s->heads, s->dim);
     desc->scale = ATN_SCALE_VALUE;
     desc->scale_value = scales[value];
@@ -81,9 +87,12 @@ static bool set_scale(trial *t, int value)
 }
 
 static const char *const logit_texts[] = {
-    "logits scaled by 1/sqrt(d)",  "logits scaled by 1/d: no square root, or scaled twice",
-    "logits not scaled",           "logits scaled by 1/sqrt(heads d), of the embedding",
-    "logits multiplied by sqrt(d)", NULL,
+    "logits scaled by 1/sqrt(d)",
+    "logits scaled by 1/d: no square root, or scaled twice",
+    "logits not scaled",
+    "logits scaled by 1/sqrt(heads d), of the embedding",
+    "logits multiplied by sqrt(d)",
+    NULL,
 };
 
 static bool set_logits(trial *t, int value)
@@ -100,9 +109,8 @@ static bool set_logits(trial *t, int value)
 
 static bool is_size(const parameter *p)
 {
-    return p->kind == PARAMETER_INTEGER ||
-           (p->offset >= offsetof(atn_attention_desc, sampling) &&
-            p->offset < offsetof(atn_attention_desc, inverse));
+    return p->kind == PARAMETER_INTEGER || (p->offset >= offsetof(atn_attention_desc, sampling) &&
+                                            p->offset < offsetof(atn_attention_desc, inverse));
 }
 
 /* Whether two descriptions differ in a number, name or flag. */
@@ -154,11 +162,9 @@ static bool set_operator(trial *t, int value)
     return true;
 }
 
-static const char *const operator_texts[] = {"another operator: gaussian",
-                                             "another operator: softmax",
-                                             "another operator: sima",
-                                             "another operator: efficient",
-                                             "another operator: elu", NULL};
+static const char *const operator_texts[] = {
+    "another operator: gaussian",  "another operator: softmax", "another operator: sima",
+    "another operator: efficient", "another operator: elu",     NULL};
 
 /* ---- SOFT ---- */
 
@@ -182,9 +188,8 @@ static bool set_normalisation(trial *t, int value)
 }
 
 static const char *const normalisation_texts[] = {
-    "no normalisation by D", "normalised: D^-1/2 A+ D^-1/2",
-    "D^-1 A+ D^-1: no square root of D", "(D^-1/2 A D^-1/2)+: normalised before it is inverted",
-    NULL};
+    "no normalisation by D", "normalised: D^-1/2 A+ D^-1/2", "D^-1 A+ D^-1: no square root of D",
+    "(D^-1/2 A D^-1/2)+: normalised before it is inverted", NULL};
 
 /* The published code divides Q by d^(1/4) and leaves the landmarks as they are. */
 static bool leave_landmarks(trial *t, int value)
@@ -673,8 +678,7 @@ atn_status trial_answer(atn_context *context, const trial *t, atn_dtype dtype, a
     if (t->dense && dtype != ATN_F64)
         return ATN_ERR_UNSUPPORTED;
     if (t->dense) {
-        double *all =
-            must_allocate((size_t)result_size(&t->s.c, RESULT_OUTPUT), sizeof *all);
+        double *all = must_allocate((size_t)result_size(&t->s.c, RESULT_OUTPUT), sizeof *all);
         status = dense_soft(context, &t->s.c, t->normalise, t->landmark_factor, all);
         keep_judged_rows(&t->s, RESULT_OUTPUT, all, to);
         free(all);

@@ -25,9 +25,10 @@ static const char *const nystrom_names[] = {ATN_NYSTROM_LIST(SECOND) NULL};
 static const char *const elu_names[] = {ATN_ELU_LIST(SECOND) NULL};
 static const char *const cosine_names[] = {ATN_COSINE_LIST(SECOND) NULL};
 #undef SECOND
-static const char *const search_names[] = {
-    [ATN_SEARCH_NONE] = "none", [ATN_SEARCH_MATRIX] = "matrix", [ATN_SEARCH_SQUARE] = "square",
-    NULL};
+static const char *const search_names[] = {[ATN_SEARCH_NONE] = "none",
+                                           [ATN_SEARCH_MATRIX] = "matrix",
+                                           [ATN_SEARCH_SQUARE] = "square",
+                                           NULL};
 static const char *const scope_names[] = {
     [ATN_SCOPE_MATRIX] = "matrix", [ATN_SCOPE_BATCH] = "batch", NULL};
 static const char *const start_names[] = {
@@ -38,7 +39,7 @@ static const char *const start_names[] = {
 #define LOGITS                                                                                     \
     (BIT(ATN_SOFTMAX) | BIT(ATN_LINFORMER) | BIT(ATN_PERFORMER) | BIT(ATN_NYSTROMFORMER) |         \
      BIT(ATN_LSH))
-#define CAUSAL (BIT(ATN_SOFTMAX) | BIT(ATN_PERFORMER) | BIT(ATN_ELU) | BIT(ATN_COSFORMER))
+#define CAUSAL    (BIT(ATN_SOFTMAX) | BIT(ATN_PERFORMER) | BIT(ATN_ELU) | BIT(ATN_COSFORMER))
 #define AT(field) offsetof(atn_attention_desc, field)
 
 const parameter parameters[] = {
@@ -229,7 +230,8 @@ static int set_indices(const parameter *p, const char *path, const npy_array *a,
 
 static int set_file(const parameter *p, const char *path, subject *to)
 {
-    if (to->file_count == MOST_FILES || to->owned_count == (int)(sizeof to->owned / sizeof *to->owned))
+    if (to->file_count == MOST_FILES ||
+        to->owned_count == (int)(sizeof to->owned / sizeof *to->owned))
         return fail(p->name, path, "fewer files");
     npy_array *a = &to->files[to->file_count];
     int code = npy_read(path, a);

@@ -26,13 +26,13 @@ void print_subject(const subject *s)
 }
 
 static const column columns[] = {
-    {"batch", COLUMN_INTEGER, "", ""},     {"head", COLUMN_INTEGER, "", ""},
-    {"verdict", COLUMN_TEXT, "", ""},      {"ratio", COLUMN_REAL, "", ""},
-    {"rule", COLUMN_TEXT, "", ""},         {"error", COLUMN_REAL, "", ""},
-    {"digits", COLUMN_REAL, "", ""},       {"expected", COLUMN_REAL, "", ""},
-    {"library", COLUMN_REAL, "", ""},      {"row", COLUMN_INTEGER, "", ""},
-    {"col", COLUMN_INTEGER, "", ""},       {"yours", COLUMN_REAL, "", ""},
-    {"wanted", COLUMN_REAL, "", ""},       {"reason", COLUMN_TEXT, "", ""},
+    {"batch", COLUMN_INTEGER, "", ""}, {"head", COLUMN_INTEGER, "", ""},
+    {"verdict", COLUMN_TEXT, "", ""},  {"ratio", COLUMN_REAL, "", ""},
+    {"rule", COLUMN_TEXT, "", ""},     {"error", COLUMN_REAL, "", ""},
+    {"digits", COLUMN_REAL, "", ""},   {"expected", COLUMN_REAL, "", ""},
+    {"library", COLUMN_REAL, "", ""},  {"row", COLUMN_INTEGER, "", ""},
+    {"col", COLUMN_INTEGER, "", ""},   {"yours", COLUMN_REAL, "", ""},
+    {"wanted", COLUMN_REAL, "", ""},   {"reason", COLUMN_TEXT, "", ""},
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
@@ -75,8 +75,8 @@ static int64_t worst_head(int64_t heads, const judgement *all, const bool *shown
         }
         const judgement *a = &all[i], *b = &all[worst];
         bool graver = worse_verdict(a->verdict, b->verdict) != b->verdict;
-        if (graver || (a->verdict == b->verdict && a->difference.relative_frobenius >
-                                                       b->difference.relative_frobenius))
+        if (graver || (a->verdict == b->verdict &&
+                       a->difference.relative_frobenius > b->difference.relative_frobenius))
             worst = i;
     }
     return worst;

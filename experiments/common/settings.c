@@ -518,14 +518,17 @@ static const option options[] = {
      "write the tokens that are timed to FOLDER as .npy files, and stop", .parse = parse_path,
      FIELD(emit)},
 #define CHECK_FILE(name, field, help)                                                              \
-    {name, "FILE", USES_CHECK, help, .parse = parse_path, FIELD(check.field)}
+    {                                                                                              \
+        name, "FILE", USES_CHECK, help, .parse = parse_path, FIELD(check.field)                    \
+    }
     CHECK_FILE("tokens", tokens, "Q, .npy: n x d, or h x n x d, or b x h x n x d"),
     CHECK_FILE("keys", keys, "K (default: K = Q)"),
     CHECK_FILE("values", values, "V"),
     CHECK_FILE("output", output, "what your kernel made of it; it may hold NaN"),
     CHECK_FILE("landmarks", landmarks, "soft, softpp: L itself, m x d per head, not a sampling"),
     CHECK_FILE("mask", mask, "which keys are there: 1 or 0 as f2, f4 or f8, batch x keys"),
-    CHECK_FILE("query-mask", query_mask, "the same of queries (default: all, or the keys' if K = Q)"),
+    CHECK_FILE("query-mask", query_mask,
+               "the same of queries (default: all, or the keys' if K = Q)"),
     CHECK_FILE("grad-output", grad_output, "dY: your gradients are judged for it"),
     CHECK_FILE("grad-tokens", grad_tokens, "your gradient of Q"),
     CHECK_FILE("grad-keys", grad_keys, "your gradient of K"),

@@ -98,7 +98,7 @@ typedef struct {
     table_format format;
     check_settings check;
     const char *emit_case; /* null where not given */
-    char *command; /* the whole command line, quoted for a shell */
+    char *command;         /* the whole command line, quoted for a shell */
 } settings;
 
 /* The words of argv (what follows `run`) that are neither options nor their values, into names
