@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <attnum/version.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "check/report.h"
@@ -42,13 +43,27 @@ static bool is_suspicious(const subject *s, const result_verdict *v)
     return suspicious;
 }
 
+/* Zeros, and what is not finite, are as far from everything. */
+static bool can_be_explained(const subject *s)
+{
+    const double *got = s->results[RESULT_OUTPUT];
+    bool finite = true, zero = true;
+    for (int64_t i = 0; i < result_size(&s->judged, RESULT_OUTPUT); i++) {
+        finite &= isfinite(got[i]) != 0;
+        zero &= got[i] == 0;
+    }
+    if (!finite || zero)
+        printf("%s\n", zero ? "it is zero throughout" : "it holds NaN or infinity");
+    return finite && !zero;
+}
+
 static ref_verdict judge_and_explain(atn_context *context, const subject *s, result_kind kind,
                                      result_verdict *v)
 {
     finding findings[MOST_FINDINGS];
     bool failed = v->verdict == REF_FAIL, suspicious = is_suspicious(s, v);
     print_verdict(s, kind, v);
-    if (kind != RESULT_OUTPUT || (!failed && !suspicious))
+    if (kind != RESULT_OUTPUT || (!failed && !suspicious) || !can_be_explained(s))
         return v->verdict;
     int count = diagnose(context, s, v, findings);
     bool known = count && findings[0].explains;

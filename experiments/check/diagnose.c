@@ -8,8 +8,8 @@
 #include "common/progress.h"
 #include "common/report.h"
 
-/* Pairs are tried for so many seconds, the likelier first. */
-static const double pair_seconds = 20;
+/* For trying pairs: some ten seconds. What it costs to start a call counts as well. */
+static const double most_pair_flops = 1e10, call_flops = 1e5;
 
 /* One or two changes, and what they leave. */
 typedef struct {
@@ -195,15 +195,25 @@ static attempt *try_singles(diagnosis *d)
     return attempts;
 }
 
-/* Pairs of the i-th nearest and nearer ones, until time runs out. Which pairs there are does not
- * depend on threads, but on the machine where it does. */
+/* How many pairs there is time for; of the problem alone, so that findings do not depend on the
+ * machine. */
+static double most_pairs(const diagnosis *d)
+{
+    atn_attention_desc desc = d->s->c.reference;
+    atn_cost cost = {0};
+    desc.dtype = ATN_F64;
+    atn_attention_cost(d->context, &desc, &d->s->c.shape, &cost);
+    return most_pair_flops / (cost.flops + 10 * cost.exps + call_flops);
+}
+
+/* Each with those that leave less by themselves, the nearest first. */
 static attempt *try_pairs(diagnosis *d, const attempt *singles, int *count)
 {
     attempt *pairs = NULL;
-    double start = progress_seconds();
+    double most = most_pairs(d);
     progress shown = progress_start(d->count, 0, d->count);
     *count = 0;
-    for (int i = 1; i < d->count && progress_seconds() - start < pair_seconds; i++) {
+    for (int i = 1; i < d->count && *count + i <= most; i++) {
         progress_show(&shown, "pairs");
         pairs = must_resize(pairs, (size_t)(*count + i), sizeof *pairs);
         for (int j = 0; j < i; j++) {

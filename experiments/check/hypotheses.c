@@ -401,6 +401,11 @@ static void fortran_order(const trial *t, const double *from, double *to)
     EACH_ELEMENT(t) to[((c * N + i) * H + h) * B + b] = from[at];
 }
 
+static void called_fortran(const trial *t, const double *from, double *to)
+{
+    EACH_ELEMENT(t) to[at] = from[((c * N + i) * H + h) * B + b];
+}
+
 static void heads_reversed(const trial *t, const double *from, double *to)
 {
     EACH_ELEMENT(t) to[((b * H + H - 1 - h) * N + i) * D + c] = from[at];
@@ -470,6 +475,7 @@ static const struct {
     {"output transposed: width x tokens", transposed},
     {"output laid out as heads x batch", heads_before_batch},
     {"output in Fortran order", fortran_order},
+    {"output in C order, but called Fortran's in its file", called_fortran},
     {"heads in reverse order", heads_reversed},
     {"tokens in reverse order", tokens_reversed},
     {"output's grid transposed: columns first", grid_columns_first},
