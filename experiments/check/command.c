@@ -77,44 +77,67 @@ static ref_verdict judge_and_explain(atn_context *context, const subject *s, res
     return known ? REF_FAIL : v->verdict;
 }
 
-static int judge(const settings *s, atn_context *context)
+static int judge_all(atn_context *context, const subject *s)
 {
-    subject judged;
     ref_verdict worst = REF_SKIPPED;
-    int code = subject_read(s, context, &judged);
-    if (code == EXIT_PASS) {
-        printf("%% attnum %s: %s\n", ATN_VERSION, s->command);
-        print_subject(&judged);
-    }
+    int code = EXIT_PASS;
     for (int kind = 0; kind < RESULT_COUNT && code == EXIT_PASS; kind++) {
         result_verdict v = {.want = NULL};
-        if (!judged.results[kind])
+        if (!s->results[kind])
             continue;
-        code = judge_result(context, &judged, (result_kind)kind, &v);
+        code = judge_result(context, s, (result_kind)kind, &v);
         if (code == EXIT_PASS)
-            worst =
-                worse_verdict(worst, judge_and_explain(context, &judged, (result_kind)kind, &v));
+            worst = worse_verdict(worst, judge_and_explain(context, s, (result_kind)kind, &v));
         result_verdict_free(&v);
     }
-    subject_free(&judged);
     if (code != EXIT_PASS)
         return code;
     return worst == REF_FAIL ? EXIT_CHECK : worst == REF_SKIPPED ? EXIT_SKIPPED : EXIT_PASS;
 }
 
+/* Hundreds of calls that take less than threads take to start are left to one. */
+static int threads_for(const settings *s, atn_context *context, const subject *judged)
+{
+    const double small_flops = 1e7;
+    atn_attention_desc desc = judged->c.reference;
+    atn_cost cost = {0};
+    desc.dtype = ATN_F64;
+    atn_attention_cost(context, &desc, &judged->c.shape, &cost);
+    return cost.flops > small_flops ? s->threads : 1;
+}
+
+static int make_context(int threads, atn_context **context)
+{
+    atn_context_options options = {.device = ATN_CPU, .threads = threads};
+    atn_status status = atn_context_create(&options, context);
+    if (status != ATN_OK)
+        report_error("the library: %s", atn_status_message(status));
+    return status == ATN_OK ? EXIT_PASS : EXIT_ENVIRONMENT;
+}
+
+static int judge(const settings *s)
+{
+    subject judged = {.file_count = 0};
+    atn_context *reading = NULL, *context = NULL;
+    int code = make_context(1, &reading);
+    if (code == EXIT_PASS)
+        code = subject_read(s, reading, &judged);
+    if (code == EXIT_PASS)
+        code = make_context(threads_for(s, reading, &judged), &context);
+    if (code == EXIT_PASS) {
+        printf("%% attnum %s: %s\n", ATN_VERSION, s->command);
+        print_subject(&judged);
+        code = judge_all(context, &judged);
+    }
+    subject_free(&judged);
+    atn_context_free(context);
+    atn_context_free(reading);
+    return code;
+}
+
 static int run(const settings *s, int count, const char *const *words)
 {
-    if (s->emit_case)
-        return emit_cases(s);
-    atn_context *context = NULL;
-    atn_context_options options = {.device = ATN_CPU, .threads = s->threads};
-    if (atn_context_create(&options, &context) != ATN_OK) {
-        report_error("the library: no context");
-        return EXIT_ENVIRONMENT;
-    }
-    int code = judge(s, context);
-    atn_context_free(context);
-    return code;
+    return s->emit_case ? emit_cases(s) : judge(s);
 }
 
 const verb check_verb = {
