@@ -207,3 +207,24 @@ void answer_exact_conditions(const subject *s, const double *want, double *kappa
     ref_attention_conditions(&s->c, all ? all : want, DIRECTIONS, kappa);
     free(all);
 }
+
+void answer_inverse_conditions(const subject *s, double *kappa)
+{
+    ref_attention_problem problem = attention_case_problem(&s->c);
+    atn_operator op = s->c.choice.op;
+    int64_t heads = s->c.shape.batch * s->c.shape.heads;
+    if (op != ATN_SOFT && op != ATN_SOFTPP)
+        return;
+    int64_t m = ref_attention_bottlenecks(&problem, NULL, NULL);
+    double *a = must_allocate((size_t)(m * m * heads), sizeof *a);
+    double *alpha = must_allocate((size_t)heads, sizeof *alpha);
+    if (m < 1 || ref_attention_bottlenecks(&problem, a, alpha) < 0)
+        for (int64_t i = 0; i < heads; i++)
+            kappa[i] = NAN;
+    else
+        for (int64_t i = 0; i < heads; i++)
+            kappa[i] = fmax(kappa[i], ref_inverse_condition(&s->c.reference.inverse, m,
+                                                            a + i * m * m, alpha[i]));
+    free(alpha);
+    free(a);
+}

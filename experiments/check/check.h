@@ -122,6 +122,10 @@ atn_status answer_library(atn_context *context, const subject *s, atn_dtype dtyp
 void answer_conditions(atn_context *context, const subject *s, result_kind kind, const double *want,
                        double *kappa);
 
+/* Raises kappa to what the inverse makes of rounding (ref_inverse_condition), where there is one.
+ */
+void answer_inverse_conditions(const subject *s, double *kappa);
+
 /* ---- Judging (judge.c) ---- */
 
 /* forward: the error against what rounding explains, kappa N u (ref_judge_head). plain: against the

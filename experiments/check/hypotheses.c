@@ -324,22 +324,22 @@ static bool invert_temperature(trial *t, int value)
 
 /* ---- Norms of tokens ---- */
 
-/* x (rows x cols of every head) divided by the norms of its lines: over columns, or along rows. */
+/* x (rows x d of every head) divided by the norms of its lines: over columns, or along rows. */
 static void normalise(trial *t, double **x, int64_t rows, bool along, bool squares)
 {
     const atn_attention_shape *s = &t->s.c.shape;
-    int64_t d = s->dim, heads = s->batch * s->heads;
+    int64_t d = s->dim, heads = s->batch * s->heads, lines = along ? rows : d;
     double *y = copy(t, *x, heads * rows * d);
-    for (int64_t i = 0; i < heads * rows * d; i++) {
-        int64_t head = i / (rows * d), row = i / d % rows, col = i % d;
-        const double *one = *x + head * rows * d;
-        double sum = 0;
-        for (int64_t j = 0; j < (along ? d : rows); j++) {
-            double value = along ? one[row * d + j] : one[j * d + col];
-            sum += squares ? value * value : fabs(value);
+    double *sums = must_allocate((size_t)(heads * lines), sizeof *sums);
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t i = 0; i < heads * rows * d; i++) {
+            double *sum = &sums[i / (rows * d) * lines + (along ? i / d % rows : i % d)];
+            if (pass == 0)
+                *sum += squares ? y[i] * y[i] : fabs(y[i]);
+            else
+                y[i] = *sum > 0 ? y[i] / *sum : 0;
         }
-        y[i] = sum > 0 ? (*x)[i] / sum : 0;
-    }
+    free(sums);
     *x = y;
 }
 

@@ -191,7 +191,12 @@ static void find_conditions(atn_context *context, const subject *s, result_kind 
 {
     int64_t heads = s->c.shape.batch * s->c.shape.heads;
     int64_t size = result_size(&s->judged, RESULT_OUTPUT);
-    if (!v->exact || !is_finite(result_size(&s->judged, kind), v->want)) {
+    if (!v->exact) {
+        answer_conditions(context, s, kind, v->want, v->kappa);
+        answer_inverse_conditions(s, v->kappa);
+        return;
+    }
+    if (!is_finite(result_size(&s->judged, kind), v->want)) {
         for (int64_t i = 0; i < heads; i++)
             v->kappa[i] = NAN;
         return;

@@ -655,7 +655,7 @@ static int check_together(const settings *s, unsigned used)
         report_error("--alpha: only --variant nr takes it");
     else if (s->grid_height && !file && (used & USES_INPUT))
         report_error("--grid: only --input FILE.npy takes it");
-    else if (narrow && s->device == ATN_CPU && !(used & USES_CHECK))
+    else if (narrow && s->device == ATN_CPU && (used & USES_DEVICE))
         report_error("--dtype %s: needs --device cuda; on the CPU expected f32 or f64", narrow);
     else if (atn_device_count(s->device, &reason) == 0) {
         report_error("--device %s: %s", atn_device_name(s->device), reason);

@@ -15,7 +15,8 @@ for option in --help -h; do
     expect_stdout 'exit code: 0'
     expect_stdout 'attnum claims'
     expect_stdout 'attnum bench'
-    for later in check inspect regress merge; do
+    expect_stdout 'attnum check'
+    for later in inspect regress merge; do
         expect_no_stdout "attnum $later"
     done
 done

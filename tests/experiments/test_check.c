@@ -230,8 +230,8 @@ static char *diagnose_change(atn_context *context, subject *s, const hypothesis 
     double *y = must_allocate((size_t)size, sizeof *y);
     trial t = trial_start(s);
     t.s.results[RESULT_OUTPUT] = y; /* a multiple of nothing: a factor is 0/0 */
-    bool made = trial_change(&t, h) &&
-                trial_answer(context, &t, ATN_F64, ATN_STORAGE_NATIVE, y) >= 0;
+    bool made =
+        trial_change(&t, h) && trial_answer(context, &t, ATN_F64, ATN_STORAGE_NATIVE, y) >= 0;
     trial_free(&t);
     bool zero = true; /* an inverse that finds no start: nobody's output, and trivial */
     for (int64_t i = 0; i < size; i++) {
