@@ -14,26 +14,40 @@
 const double most_reference_bytes = 0x1p30;
 
 /* Multiplications in long double that one waits for: about a minute. */
-static const double most_reference_work = 2e10;
+static const double most_reference_work = 1.5e10;
 
-static double head_work(const attention_case *c)
+/* What the reference forms of a head: pairs of tokens, or of tokens and landmarks. */
+static double pairs_of(const subject *s)
 {
-    const atn_attention_shape *s = &c->shape;
-    return (double)s->tokens * (double)s->key_tokens * (double)(s->dim + s->value_dim + 8);
+    const atn_attention_shape *shape = &s->c.shape;
+    atn_sampling_kind kind = s->c.reference.sampling.kind;
+    bool soft = s->c.choice.op == ATN_SOFT || s->c.choice.op == ATN_SOFTPP;
+    bool chosen = kind >= ATN_SAMPLING_KMEANS; /* looks at all pairs of tokens */
+    double n = (double)shape->tokens, m = (double)subject_landmarks(s);
+    return soft && !chosen ? m * (n + m) : n * (double)shape->key_tokens;
+}
+
+static double head_work(const subject *s)
+{
+    const atn_attention_shape *shape = &s->c.shape;
+    bool soft = s->c.choice.op == ATN_SOFT || s->c.choice.op == ATN_SOFTPP;
+    double m = soft ? (double)subject_landmarks(s) : 0;
+    return pairs_of(s) * (double)(shape->dim + shape->value_dim + 8) +
+           m * m * m * (2.0 * s->c.reference.inverse.iterations + 20);
 }
 
 double reference_bytes(const subject *s)
 {
-    return 2.0 * sizeof(long double) * (double)s->c.shape.tokens * (double)s->c.shape.key_tokens;
+    return 2.0 * sizeof(long double) * pairs_of(s);
 }
 
 bool reference_takes(const subject *s, result_kind kind)
 {
     const atn_attention_shape *shape = &s->c.shape;
     double heads = (double)shape->batch * (double)shape->heads;
-    double times = kind == RESULT_OUTPUT ? 2 : 8 * (double)result_size(&s->c, kind);
+    double times = kind == RESULT_OUTPUT ? 3 : 8 * (double)result_size(&s->c, kind);
     return reference_bytes(s) <= most_reference_bytes &&
-           heads * head_work(&s->c) * times <= most_reference_work;
+           heads * head_work(s) * times <= most_reference_work;
 }
 
 void keep_judged_rows(const subject *s, result_kind kind, const double *from, double *to)

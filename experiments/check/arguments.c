@@ -35,6 +35,21 @@ int64_t result_size(const attention_case *c, result_kind kind)
     return c->shape.batch * c->shape.heads * result_rows(c, kind) * result_cols(c, kind);
 }
 
+int64_t subject_landmarks(const subject *to)
+{
+    const atn_sampling *s = &to->c.reference.sampling;
+    switch (s->kind) {
+    case ATN_SAMPLING_POOL:
+    case ATN_SAMPLING_CONV:
+    case ATN_SAMPLING_CONV_CODE:
+        return s->stride > 0 ? s->height / s->stride * (s->width / s->stride) : 0;
+    case ATN_SAMPLING_WINDOW:
+        return s->stride > 0 ? (to->c.shape.tokens + s->stride - 1) / s->stride : 0;
+    default:
+        return s->count;
+    }
+}
+
 /* ---- Files ---- */
 
 /* The file's array among the subject's; null: it could not be read. */

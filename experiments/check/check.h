@@ -49,6 +49,9 @@ int64_t result_rows(const attention_case *c, result_kind kind);
 int64_t result_cols(const attention_case *c, result_kind kind);
 int64_t result_size(const attention_case *c, result_kind kind);
 
+/* m of soft's and softpp's sampling; 0: none. */
+int64_t subject_landmarks(const subject *to);
+
 /* Sets the precision that is claimed; f32 and f64 are computed in, others stored. */
 void subject_claim(subject *s, atn_dtype claimed);
 /* Its name: bf16, f32, ... */

@@ -200,22 +200,6 @@ static bool leave_landmarks(trial *t, int value)
     return run_dense(t, t->s.c.choice.op == ATN_SOFTPP ? NORMALISE_ROOT : NORMALISE_NOT);
 }
 
-/* m of the sampling, or 0. */
-static int64_t landmark_count(const atn_attention_desc *desc, int64_t n)
-{
-    const atn_sampling *s = &desc->sampling;
-    switch (s->kind) {
-    case ATN_SAMPLING_POOL:
-    case ATN_SAMPLING_CONV:
-    case ATN_SAMPLING_CONV_CODE:
-        return s->stride > 0 ? s->height / s->stride * (s->width / s->stride) : 0;
-    case ATN_SAMPLING_WINDOW:
-        return s->stride > 0 ? (n + s->stride - 1) / s->stride : 0;
-    default:
-        return s->count;
-    }
-}
-
 static const char *const sampling_texts[] = {
     "landmarks: averages over the grid", "landmarks: averages of consecutive tokens",
     "landmarks: the first tokens", "landmarks: every n/m-th token", NULL};
@@ -223,7 +207,7 @@ static const char *const sampling_texts[] = {
 static bool set_sampling(trial *t, int value)
 {
     atn_sampling *s = &t->s.c.reference.sampling;
-    int64_t n = t->s.c.shape.tokens, m = landmark_count(&t->s.c.reference, n);
+    int64_t n = t->s.c.shape.tokens, m = subject_landmarks(&t->s);
     static const atn_sampling_kind kinds[] = {ATN_SAMPLING_POOL, ATN_SAMPLING_WINDOW,
                                               ATN_SAMPLING_FIRST, ATN_SAMPLING_INDICES};
     if (has_landmarks(t) || m < 1 || m > n || (value < 3 && s->kind == kinds[value]))

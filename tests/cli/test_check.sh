@@ -122,6 +122,19 @@ check "the same answer is wanted" $?
 attnum check $sima --output zeros.npy --landmarks landmarks.npy
 expect_usage '--landmarks'
 
+# ---- masks ----
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do printf '\000\000\200\077'; done | npy all.npy '<f4' '1, 16'
+{ tail -c 60 all.npy; printf '\000\000\000\000'; } | npy fewer.npy '<f4' '1, 16'
+attnum check $(forward sima/paper) --mask all.npy --query-mask all.npy
+expect_exit 0
+attnum check $(forward sima/paper) --mask fewer.npy
+expect_exit 1
+{ tail -c 60 all.npy; printf '\000\000\000\100'; } | npy two.npy '<f4' '1, 16'
+attnum check $(forward sima/paper) --mask two.npy
+expect_exit 3
+expect_one_line
+expect_stderr 'is 2, expected 0 or 1'
+
 # ---- hostile files and command lines: one line, the file or the option, what was expected ----
 attnum check
 expect_usage '--operator'

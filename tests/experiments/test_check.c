@@ -220,6 +220,32 @@ Test(check, dense_soft_is_the_library)
     atn_context_free(context);
 }
 
+static int set_parameters(subject *s, const char *a, const char *b)
+{
+    const char *items[] = {a, b};
+    text_list given = {b ? 2 : 1, items};
+    return parameters_set(&given, s);
+}
+
+/* An inverse brings its own constants, whatever the order on the command line. */
+Test(check, parameters_are_set_after_their_inverse)
+{
+    subject s = problem_of(ATN_SOFT, 0, ATN_F64);
+    const atn_inverse_desc *inverse = &s.c.reference.inverse;
+    cr_assert_eq(set_parameters(&s, "iterations=7", "inverse=nr-soft"), EXIT_PASS);
+    cr_expect_eq(inverse->method, ATN_INVERSE_NR_SOFT);
+    cr_expect_eq(inverse->iterations, 7);
+    cr_expect_eq(inverse->ridge, 0.01);
+    cr_expect_eq(inverse->numerator, 1.8);
+    cr_expect_eq(set_parameters(&s, "ridge=0.5", "sampling=first"), EXIT_PASS);
+    cr_expect_eq(inverse->ridge, 0.5);
+    cr_expect_eq(s.c.reference.sampling.kind, ATN_SAMPLING_FIRST);
+    capture();
+    cr_expect_eq(set_parameters(&s, "epsilon=1", NULL), EXIT_USAGE); /* sima's */
+    cr_expect(is_one_line_with(captured(), "--param epsilon"));
+    attention_case_free(&s.c);
+}
+
 /* ---- Diagnosis ---- */
 
 /* What is said about a problem whose output is what a change makes of it. Null: the change cannot
@@ -395,6 +421,139 @@ static char *first_finding(atn_context *context, const subject *s, bool *explain
         free(findings[--count].text);
     result_verdict_free(&v);
     return text;
+}
+
+/* Mistakes made here, without the hypotheses' own code. */
+static void scale_of(subject *s, double *y, double scale)
+{
+    s->c.reference.scale = ATN_SCALE_VALUE;
+    s->c.reference.scale_value = scale;
+    cr_assert_eq(answer_exact(s, RESULT_OUTPUT, y), ATN_OK);
+}
+
+static void no_root_scale(subject *s, double *y)
+{
+    scale_of(s, y, 1.0 / (2 * WIDTH));
+}
+
+static void no_half_scale(subject *s, double *y)
+{
+    scale_of(s, y, 1 / sqrt(WIDTH));
+}
+
+static void embedding_scale(subject *s, double *y)
+{
+    scale_of(s, y, 1 / (2 * sqrt(HEADS * WIDTH)));
+}
+
+static void no_root_logits(subject *s, double *y)
+{
+    s->c.reference.logit_scale = 1.0 / WIDTH;
+    cr_assert_eq(answer_exact(s, RESULT_OUTPUT, y), ATN_OK);
+}
+
+static void first_tokens(subject *s, double *y)
+{
+    s->c.reference.sampling = (atn_sampling){.kind = ATN_SAMPLING_FIRST, .count = 4};
+    cr_assert_eq(answer_exact(s, RESULT_OUTPUT, y), ATN_OK);
+}
+
+static void strided_tokens(subject *s, double *y)
+{
+    static const int64_t indices[] = {0, 4, 8, 12};
+    s->c.reference.sampling =
+        (atn_sampling){.kind = ATN_SAMPLING_INDICES, .count = 4, .indices = indices};
+    cr_assert_eq(answer_exact(s, RESULT_OUTPUT, y), ATN_OK);
+}
+
+/* Y of heads, tokens, width as tokens, heads, width. */
+static void swap_layout(subject *s, double *y)
+{
+    double x[HEADS * TOKENS * WIDTH];
+    memcpy(x, y, sizeof x);
+    for (int h = 0; h < HEADS; h++)
+        for (int i = 0; i < TOKENS; i++)
+            memcpy(y + (i * HEADS + h) * WIDTH, x + (h * TOKENS + i) * WIDTH, WIDTH * sizeof *y);
+}
+
+static void transpose_heads(subject *s, double *y)
+{
+    double x[HEADS * TOKENS * WIDTH];
+    memcpy(x, y, sizeof x);
+    for (int h = 0; h < HEADS; h++)
+        for (int i = 0; i < TOKENS; i++)
+            for (int c = 0; c < WIDTH; c++)
+                y[(h * WIDTH + c) * TOKENS + i] = x[(h * TOKENS + i) * WIDTH + c];
+}
+
+static void keep_queries(subject *s, double *y)
+{
+    for (int i = 0; i < HEADS * TOKENS; i++) {
+        double norm = 0;
+        for (int c = 0; c < WIDTH; c++)
+            norm += s->c.q[i * WIDTH + c] * s->c.q[i * WIDTH + c];
+        for (int c = 0; c < WIDTH; c++)
+            y[i * WIDTH + c] *= sqrt(norm);
+    }
+}
+
+/* Rows of Q and K of l1 norm 1, not columns. */
+static void rows_of_norm_1(subject *s, double *y)
+{
+    double *const both[] = {s->c.q, s->c.k};
+    double kept[2][HEADS * TOKENS * WIDTH];
+    for (int x = 0; x < 2; x++) {
+        memcpy(kept[x], both[x], sizeof kept[x]);
+        for (int i = 0; i < HEADS * TOKENS; i++) {
+            double norm = 0;
+            for (int c = 0; c < WIDTH; c++)
+                norm += fabs(both[x][i * WIDTH + c]);
+            for (int c = 0; c < WIDTH; c++)
+                both[x][i * WIDTH + c] /= norm;
+        }
+    }
+    s->c.reference.sima.norm = ATN_SIMA_NONE;
+    cr_assert_eq(answer_exact(s, RESULT_OUTPUT, y), ATN_OK);
+    for (int x = 0; x < 2; x++)
+        memcpy(both[x], kept[x], sizeof kept[x]);
+}
+
+static void triple(subject *s, double *y)
+{
+    for (int i = 0; i < HEADS * TOKENS * WIDTH; i++)
+        y[i] *= 3;
+}
+
+Test(check, mistakes_made_by_hand_are_named)
+{
+    static const struct {
+        atn_operator op;
+        void (*make)(subject *s, double *y);
+        const char *name;
+    } rows[] = {
+        {ATN_GAUSSIAN, no_root_scale, "scale 1/(2 d): no square root, or scaled twice"},
+        {ATN_SOFT, no_half_scale, "scale 1/sqrt(d), without the half"},
+        {ATN_RFF, embedding_scale, "scale 1/(2 sqrt(heads d)), of the embedding"},
+        {ATN_SOFTMAX, no_root_logits, "logits scaled by 1/d: no square root, or scaled twice"},
+        {ATN_SOFTPP, first_tokens, "landmarks: the first tokens"},
+        {ATN_SOFT, strided_tokens, "landmarks: every n/m-th token"},
+        {ATN_ELU, swap_layout, "output laid out as batch x tokens x heads x width"},
+        {ATN_LSH, transpose_heads, "output transposed: width x tokens"},
+        {ATN_XNORM, keep_queries, "queries not normalised"},
+        {ATN_SIMA, rows_of_norm_1, "norms over channels, not over tokens"},
+        {ATN_EFFICIENT, triple, "output multiplied by a constant"},
+    };
+    atn_context *context = make_context();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        subject s = problem_of(rows[i].op, 0, ATN_F64), claimed = s;
+        bool explains;
+        rows[i].make(&s, claimed.results[RESULT_OUTPUT] = give_output(&s));
+        char *text = first_finding(context, &claimed, &explains);
+        cr_expect(explains && strcmp(text, rows[i].name) == 0, "%s: %s", rows[i].name, text);
+        free(text);
+        release(&s);
+    }
+    atn_context_free(context);
 }
 
 Test(check, pairs_and_types_are_found)
