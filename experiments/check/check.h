@@ -200,6 +200,7 @@ typedef struct {
     char *text;    /* "iterations=15", or "this and that"; to be freed */
     double error;  /* what is left: |got - that|_F / |that|_F over all heads */
     bool explains; /* by the same ruler, and much nearer than what was claimed */
+    bool rounding; /* the formula is what was claimed, its arithmetic is not */
 } finding;
 
 /* What else an output could be, nearest first: each known mistake by itself, then types, then pairs

@@ -67,14 +67,15 @@ static ref_verdict judge_and_explain(atn_context *context, const subject *s, res
         return v->verdict;
     int count = diagnose(context, s, v, findings);
     bool known = count && findings[0].explains;
+    bool mistaken = known && !findings[0].rounding;
     if (failed || known)
         print_findings(count, findings);
-    if (!failed && known)
+    if (!failed && mistaken)
         printf("output: FAIL: rounding would allow it, but it is nearer to that than to what was "
                "claimed\n");
     while (count > 0)
         free(findings[--count].text);
-    return known ? REF_FAIL : v->verdict;
+    return mistaken ? REF_FAIL : v->verdict;
 }
 
 static int judge_all(atn_context *context, const subject *s)

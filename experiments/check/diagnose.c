@@ -146,13 +146,12 @@ enum { TYPES = sizeof types / sizeof *types };
 
 /* How far the output is from the library's error in a narrower type, as a factor: 1 is as near as
  * that; infinity where the output does not pass in that type. */
-static double distance_to_type(const diagnosis *d, atn_dtype type)
+static double distance_to_type(const diagnosis *d, const subject *in_type)
 {
-    subject s = *d->s;
+    subject s = *in_type;
     result_verdict v = *d->v;
     int64_t heads = s.c.shape.batch * s.c.shape.heads, size = d->size / heads;
     double farthest = 1;
-    subject_claim(&s, type);
     v.plain = d->answer;
     if (answer_library(d->context, &s, s.dtype, s.storage, RESULT_OUTPUT, d->answer) < 0)
         return INFINITY;
@@ -166,14 +165,31 @@ static double distance_to_type(const diagnosis *d, atn_dtype type)
     return farthest;
 }
 
+/* Distances as published kernels form them cancel where tokens are long. */
+static bool find_distances(const diagnosis *d, finding *found)
+{
+    static const unsigned kernels = 1u << ATN_SOFT | 1u << ATN_SOFTPP | 1u << ATN_GAUSSIAN;
+    subject s = *d->s;
+    if (!(kernels >> s.c.choice.op & 1) || s.c.reference.distance == ATN_DISTANCE_EXPANDED)
+        return false;
+    s.c.reference.distance = ATN_DISTANCE_EXPANDED;
+    if (!isfinite(distance_to_type(d, &s)))
+        return false;
+    *found = (finding){must_format("distances as |x|^2 + |y|^2 - 2 x.y (--distance expanded)"),
+                       d->claimed, true, true};
+    return true;
+}
+
 /* The type whose error is most like the output's. */
 static bool find_type(const diagnosis *d, finding *found)
 {
     double nearest = INFINITY;
     atn_dtype type = ATN_F64;
     for (int i = 0; i < TYPES; i++) {
+        subject s = *d->s;
+        subject_claim(&s, types[i]);
         bool narrower = atn_dtype_roundoff(types[i]) > subject_unit(d->s);
-        double distance = narrower ? distance_to_type(d, types[i]) : INFINITY;
+        double distance = narrower ? distance_to_type(d, &s) : INFINITY;
         if (distance < nearest) {
             nearest = distance;
             type = types[i];
@@ -181,7 +197,7 @@ static bool find_type(const diagnosis *d, finding *found)
     }
     if (type == ATN_F64)
         return false;
-    *found = (finding){must_format("computed in %s", atn_dtype_name(type)), d->claimed, true};
+    *found = (finding){must_format("computed in %s", atn_dtype_name(type)), d->claimed, true, true};
     return true;
 }
 
@@ -246,7 +262,7 @@ static int collect(diagnosis *d, const attempt *attempts, int count, finding *fi
             const attempt *a = &attempts[i];
             if (!(a->error < 0.9 * d->claimed) || explains(d, a) != (pass == 0))
                 continue;
-            findings[found++] = (finding){attempt_text(d, a), a->error, pass == 0};
+            findings[found++] = (finding){attempt_text(d, a), a->error, pass == 0, false};
         }
     return found;
 }
@@ -277,7 +293,7 @@ int diagnose(atn_context *context, const subject *s, const result_verdict *v,
     found = collect(&d, singles, d.count, findings, 0);
     if (!found || !findings[0].explains) {
         finding type;
-        bool fits = find_type(&d, &type);
+        bool fits = find_distances(&d, &type) || find_type(&d, &type);
         if (!fits)
             pairs = try_pairs(&d, singles, &pair_count);
         if (fits || (pair_count && explains(&d, &pairs[0]))) {

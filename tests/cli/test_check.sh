@@ -23,6 +23,10 @@ check "the same bytes" $?
     "$(sha256sum again/cases/soft-code/tokens.npy | cut -d' ' -f1)" ]
 check "the manifest's SHA-256 is the file's" $?
 
+awk '/"f32":/ {gsub(/[^0-9.e-]/, "", $2); if ($2 < 1e-6 || $2 > 1e-3) bad = 1; n++} END {exit bad || n < 20}' \
+    cases/manifest.json
+check "tolerances are f32's" $?
+
 # The arguments that the manifest gives for a case, with gradients and without.
 arguments() {
     grep '"check":' cases/manifest.json | grep "\"$1\"" | sed 's/.*\[//; s/\].*//; s/[",]/ /g; s/  */ /g; s# \([a-z]*-[a-z]*/\)# cases/\1#g; s#=\([a-z]*-[a-z]*/\)#=cases/\1#g'
@@ -64,6 +68,9 @@ edit='s/tokens.npy/kept.npy/; s/keys.npy/tokens.npy/; s/kept.npy/keys.npy/'
 expect_named sima/paper 'queries and keys swapped'
 edit='s/iterations=20/iterations=7/'
 expect_named softpp/paper 'variant softpp/' # 20 steps
+attnum check $(forward softpp/code | sed 's/iterations=20/iterations=14/') --dtype f16
+expect_exit 1
+expect_stdout 'output: FAIL: rounding would allow it'
 edit='s/ridge=0.01/ridge=0/'
 expect_named soft/code 'variant soft/code'
 edit='s/causal=false/causal=true/'
@@ -105,13 +112,14 @@ expect_exit 1
 sed -n '/^what else/{n;p;}' stdout | grep -q "called Fortran's.*explains it"
 check "the order is named" $?
 
-# ---- landmarks as they are: the first four tokens of either head, picked or given ----
+# ---- landmarks as they are: tokens 1 to 4 of either head, picked or given ----
+printf '\000\000\200\077\000\000\000\100\000\000\100\100\000\000\200\100' | npy indices.npy '<f4' '1, 4'
 soft=$(forward soft/code | sed 's#--output *[^ ]*##; s/--param sampling=[a-z]*//; s/--param stride=2//')
 
 for head in 0 1; do
-    tail -c 1024 cases/soft-code/tokens.npy | tail -c +$((head * 512 + 1)) | head -c 128
+    tail -c 1024 cases/soft-code/tokens.npy | tail -c +$((head * 512 + 33)) | head -c 128
 done | npy landmarks.npy '<f4' '1, 2, 4, 8'
-attnum check $soft --output zeros.npy --param sampling=first,count=4
+attnum check $soft --output zeros.npy --param sampling=indices,indices=indices.npy
 expect_exit 1
 cut -c 1-200 stdout | grep -E '^ +0 ' >picked
 attnum check $soft --output zeros.npy --landmarks landmarks.npy

@@ -575,9 +575,58 @@ Test(check, pairs_and_types_are_found)
     text = first_finding(context, &s, &explains);
     cr_expect(explains && strcmp(text, "computed in bf16") == 0, "%s", text);
     free(text);
+    cr_assert(answer_library(context, &s, ATN_F32, ATN_STORAGE_TF32, RESULT_OUTPUT, y) >= 0);
+    text = first_finding(context, &s, &explains);
+    cr_expect(explains && strcmp(text, "computed in tf32") == 0, "%s", text);
+    free(text);
     cr_assert(answer_library(context, &s, ATN_F32, ATN_STORAGE_NATIVE, RESULT_OUTPUT, y) >= 0);
     text = first_finding(context, &s, &explains);
     cr_expect(explains && strcmp(text, "computed in f32") == 0, "%s", text);
+    free(text);
+    release(&s);
+    atn_context_free(context);
+}
+
+/* The library is given what the storage holds, not what the file does. */
+Test(check, inputs_are_rounded_to_the_storage)
+{
+    atn_context *context = make_context();
+    subject s = problem_of(ATN_SOFTMAX, 0, ATN_BF16);
+    int64_t size = result_size(&s.judged, RESULT_OUTPUT);
+    double *y = give_output(&s), *again = must_allocate((size_t)size, sizeof *again);
+    double *const inputs[] = {s.c.q, s.c.k, s.c.v};
+    cr_assert_eq(answer_library(context, &s, ATN_F32, ATN_STORAGE_BF16, RESULT_OUTPUT, y), ATN_OK);
+    for (int x = 0; x < 3; x++)
+        for (int i = 0; i < HEADS * TOKENS * WIDTH; i++) {
+            float value = (float)inputs[x][i];
+            atn_storage_round(ATN_STORAGE_BF16, 1, &value);
+            inputs[x][i] = (double)value;
+        }
+    cr_assert_eq(answer_library(context, &s, ATN_F32, ATN_STORAGE_BF16, RESULT_OUTPUT, again),
+                 ATN_OK);
+    cr_expect(memcmp(y, again, (size_t)size * sizeof *y) == 0);
+    free(again);
+    release(&s);
+    atn_context_free(context);
+}
+
+/* Long tokens close to each other: expanded distances lose digits, and that is what is said. */
+Test(check, expanded_distances_are_found)
+{
+    atn_context *context = make_context();
+    subject s = problem_of(ATN_GAUSSIAN, 0, ATN_F32);
+    double *y = give_output(&s);
+    for (int i = 0; i < HEADS * TOKENS * WIDTH; i++) {
+        s.c.q[i] = (double)(float)(s.c.q[i] + 100);
+        s.c.k[i] = (double)(float)(s.c.k[i] + 100);
+    }
+    s.c.reference.distance = ATN_DISTANCE_EXPANDED;
+    cr_assert_eq(answer_library(context, &s, ATN_F32, ATN_STORAGE_NATIVE, RESULT_OUTPUT, y),
+                 ATN_OK);
+    s.c.reference.distance = ATN_DISTANCE_DIRECT;
+    bool explains;
+    char *text = first_finding(context, &s, &explains);
+    cr_expect(explains && strstr(text, "--distance expanded"), "%s", text);
     free(text);
     release(&s);
     atn_context_free(context);
