@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "bench/bench.h"
+#include "check/check.h"
 #include "claims/claims.h"
 #include "common/experiment.h"
 #include "common/names.h"
@@ -153,7 +154,7 @@ static int run_command(int argc, char **argv)
 
 /* ---- attnum ---- */
 
-static const verb *const verbs[] = {&list_verb,    &claims_verb, &inspect_verb,
+static const verb *const verbs[] = {&list_verb,    &claims_verb, &inspect_verb, &check_verb,
                                     &regress_verb, &bench_verb,  &merge_verb};
 enum { VERBS = sizeof verbs / sizeof *verbs };
 

@@ -39,6 +39,7 @@ typedef struct {
     const char *path;
     const char *start, *at, *end;
     const element_type *type;
+    bool any;    /* NaN and infinity too */
     int fortran; /* -1 until known */
     int dims;    /* 0 until known */
     int64_t shape[MAX_DIMS];
@@ -355,7 +356,7 @@ static bool convert(const reader *r, const unsigned char *raw, int64_t count, do
     }
     for (int64_t i = 0; i < count; i++) {
         data[i] = element_value(r->type, raw + place * r->type->size);
-        if (!isfinite(data[i])) {
+        if (!r->any && !isfinite(data[i])) {
             report_element(r, index, data[i]);
             return false;
         }
@@ -391,9 +392,9 @@ static bool read_elements(const reader *r, FILE *file, int64_t count, npy_array 
     return true;
 }
 
-static bool read_file(const char *path, FILE *file, int64_t size, npy_array *array)
+static bool read_file(const char *path, bool any, FILE *file, int64_t size, npy_array *array)
 {
-    reader r = {.path = path, .fortran = -1};
+    reader r = {.path = path, .any = any, .fortran = -1};
     char *header = NULL;
     int64_t offset = 0, count = 0;
     bool good = read_header(&r, file, size, &header, &offset) && read_dictionary(&r) &&
@@ -402,7 +403,7 @@ static bool read_file(const char *path, FILE *file, int64_t size, npy_array *arr
     return good;
 }
 
-int npy_read(const char *path, npy_array *array)
+static int read_path(const char *path, bool any, npy_array *array)
 {
     *array = (npy_array){0};
     int64_t size = regular_size(path);
@@ -413,9 +414,19 @@ int npy_read(const char *path, npy_array *array)
         report_error("%s: %s, expected a readable .npy file", path, strerror(errno));
         return EXIT_ENVIRONMENT;
     }
-    bool good = read_file(path, file, size, array);
+    bool good = read_file(path, any, file, size, array);
     fclose(file);
     return good ? EXIT_PASS : EXIT_ENVIRONMENT;
+}
+
+int npy_read(const char *path, npy_array *array)
+{
+    return read_path(path, false, array);
+}
+
+int npy_read_any(const char *path, npy_array *array)
+{
+    return read_path(path, true, array);
 }
 
 /* ---- Writing ---- */

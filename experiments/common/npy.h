@@ -22,6 +22,8 @@ typedef struct {
  * two bytes of no said meaning, which is how bfloat16 is saved: a guess could make a wrong verdict,
  * and f4 holds bfloat16 exactly. Never reads or allocates more than the file's size warrants. */
 int npy_read(const char *path, npy_array *array);
+/* The same, but NaN and infinity are read as they are: for what is to be judged. */
+int npy_read_any(const char *path, npy_array *array);
 
 /* Writes f16, f32 or f64, in C order, as folder/name in format 1.0; there whole or not at all.
  * Returns an exit code; on failure it has reported the reason. */

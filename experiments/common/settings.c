@@ -436,6 +436,24 @@ static char *parse_reason(settings *s, const option *o, const char *value)
     return value[strspn(value, " \t\r\n")] ? NULL : must_format("expected a reason");
 }
 
+/* NAME=VALUE, ...; what names there are and what they may be is for those who read them. */
+static char *parse_parameters(settings *s, const option *o, const char *value)
+{
+    text_list *list = &s->check.parameters;
+    int before = list->count;
+    char *wrong = split(value, list);
+    for (int i = before; i < list->count && !wrong; i++) {
+        const char *text = list->items[i];
+        size_t length = strcspn(text, "=");
+        if (!length || !text[length] || !text[length + 1])
+            wrong = must_format("expected NAME=VALUE");
+        for (int j = 0; j < i && !wrong; j++)
+            if (strncmp(list->items[j], text, length + 1) == 0)
+                wrong = must_format("%.*s is given twice", (int)length, text);
+    }
+    return wrong;
+}
+
 static char *parse_format(settings *s, const option *o, const char *value)
 {
     int found = names_find(format_names, value);
@@ -529,6 +547,28 @@ static const option options[] = {
      .parse = parse_path, FIELD(against)},
     {"update", "REASON", USES_KEPT, "keep this run's rows as the baseline, and why",
      .parse = parse_reason},
+#define CHECK_FILE(name, field, help)                                                              \
+    {                                                                                              \
+        name, "FILE", USES_CHECK, help, .parse = parse_path, FIELD(check.field)                    \
+    }
+    CHECK_FILE("tokens", tokens, "Q, .npy: n x d, or h x n x d, or b x h x n x d"),
+    CHECK_FILE("keys", keys, "K (default: K = Q)"),
+    CHECK_FILE("values", values, "V"),
+    CHECK_FILE("output", output, "what your kernel made of it; it may hold NaN"),
+    CHECK_FILE("landmarks", landmarks, "soft, softpp: L itself, m x d per head, not a sampling"),
+    CHECK_FILE("mask", mask, "which keys are there: 1 or 0 as f2, f4 or f8, batch x keys"),
+    CHECK_FILE("query-mask", query_mask,
+               "the same of queries (default: all, or the keys' if K = Q)"),
+    CHECK_FILE("grad-output", grad_output, "dY: your gradients are judged for it"),
+    CHECK_FILE("grad-tokens", grad_tokens, "your gradient of Q"),
+    CHECK_FILE("grad-keys", grad_keys, "your gradient of K"),
+    CHECK_FILE("grad-values", grad_values, "your gradient of V"),
+#undef CHECK_FILE
+    {"param", "LIST", USES_CHECK, "NAME=VALUE, or NAME=FILE.npy (see --operator NAME --help)",
+     .parse = parse_parameters},
+    {"emit-case", "FOLDER", USES_EMIT_CASE,
+     "write inputs and exact answers of every variant (or --operator) to FOLDER, and stop",
+     .parse = parse_path, FIELD(emit_case)},
     {"seed", "LIST", USES_SEED, "seeds of everything drawn at random (default 1)",
      .parse = parse_integers, FIELD(seeds), .least = 0, .most = INT64_MAX},
     {"quick", NULL, USES_SWEEP, "a small version, for a first look", .parse = parse_quick},
@@ -663,7 +703,7 @@ static int check_together(const settings *s, unsigned used, bool here)
                      s->dry_run  ? "--dry-run"
                      : s->shards ? "--shard"
                                  : "--emit-tokens");
-    else if (narrow && s->device == ATN_CPU)
+    else if (narrow && s->device == ATN_CPU && used & USES_DEVICE)
         report_error("--dtype %s: needs --device cuda; on the CPU expected f32 or f64", narrow);
     else if (here && atn_device_count(s->device, &reason) == 0) {
         report_error("--device %s: %s", atn_device_name(s->device), reason);
@@ -780,6 +820,7 @@ void settings_free(settings *s)
     free_texts(&s->variants);
     free_texts(&s->operators);
     free_texts(&s->kept);
+    free_texts(&s->check.parameters);
     free(s->tokens.items);
     free(s->seeds.items);
     free(s->stages.items);

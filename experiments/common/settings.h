@@ -37,6 +37,8 @@ enum {
     USES_EMIT = 1 << 18,      /* --emit-tokens FOLDER */
     USES_FORMAT = 1 << 19,    /* --format table|csv|json */
     USES_KEPT = 1 << 20,      /* --baseline FILE, --against FILE, --update REASON */
+    USES_CHECK = 1 << 22,     /* --tokens FILE.npy, --output FILE.npy, ..., --param NAME=VALUE */
+    USES_EMIT_CASE = 1 << 23, /* --emit-case FOLDER */
     USES_HEADS = 1 << 24,     /* --heads N */
     USES_HTML = 1 << 25,      /* --html FILE */
     USES_SEED = 1 << 26,      /* --seed 1:5 */
@@ -59,6 +61,13 @@ typedef struct {
     int count;
     int64_t *items;
 } integer_list;
+
+/* What `check` is given: paths, null where not given. */
+typedef struct {
+    const char *tokens, *keys, *values, *output, *landmarks, *mask, *query_mask;
+    const char *grad_output, *grad_tokens, *grad_keys, *grad_values;
+    text_list parameters; /* NAME=VALUE */
+} check_settings;
 
 /* Lists are empty (count 0) and numbers 0 where the command line says nothing: the experiment then
  * takes its own default for the effort. */
@@ -96,7 +105,9 @@ typedef struct {
     const char *html; /* null where not given */
     table_format format;
     const char *baseline, *against, *update; /* null where not given */
-    char *command;                           /* the whole command line, quoted for a shell */
+    check_settings check;
+    const char *emit_case; /* null where not given */
+    char *command;         /* the whole command line, quoted for a shell */
     text_list kept; /* as given, "--name=value" each: the options that a result may depend on */
 } settings;
 

@@ -5,13 +5,15 @@
 
 #include "report.h"
 
-static void print_help(const verb *v)
+static void print_help(const verb *v, const settings *s)
 {
     printf("usage: attnum %s%s%s [OPTION...]\n", v->name, v->operands ? " " : "",
            v->operands ? v->operands : "");
     v->help();
     printf("\noptions\n");
     settings_help(v->options);
+    if (v->help_more)
+        v->help_more(s);
 }
 
 int verb_run(const verb *v, int argc, char **argv)
@@ -27,7 +29,7 @@ int verb_run(const verb *v, int argc, char **argv)
         code = settings_parse_verb(&s, v->name, v->out, v->options, argc, argv);
     if (code == EXIT_PASS) {
         if (s.help)
-            print_help(v);
+            print_help(v, &s);
         else
             code = v->run(&s, count, words);
         settings_free(&s);

@@ -13,6 +13,8 @@ typedef struct {
     const char *out;      /* --out where not given */
     /* What --help prints between the usage and the options. */
     void (*help)(void);
+    /* What follows the options, which may depend on them; null: nothing. */
+    void (*help_more)(const settings *s);
     /* Returns an exit code. */
     int (*run)(const settings *s, int count, const char *const *words);
 } verb;

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What should come out of a problem: from the dense reference, or from the library. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <conditioning.h>
+#include <data.h>
+
+#include "check/check.h"
+#include "common/report.h"
+#include "common/staging.h"
+
+const double most_reference_bytes = 0x1p30;
+
+/* Multiplications in long double that one waits for: about a minute. */
+static const double most_reference_work = 1.5e10;
+
+/* What the reference forms of a head: pairs of tokens, or of tokens and landmarks. */
+static double pairs_of(const subject *s)
+{
+    const atn_attention_shape *shape = &s->c.shape;
+    atn_sampling_kind kind = s->c.reference.sampling.kind;
+    bool soft = s->c.choice.op == ATN_SOFT || s->c.choice.op == ATN_SOFTPP;
+    bool chosen = kind >= ATN_SAMPLING_KMEANS; /* looks at all pairs of tokens */
+    double n = (double)shape->tokens, m = (double)subject_landmarks(s);
+    return soft && !chosen ? m * (n + m) : n * (double)shape->key_tokens;
+}
+
+static double head_work(const subject *s)
+{
+    const atn_attention_shape *shape = &s->c.shape;
+    bool soft = s->c.choice.op == ATN_SOFT || s->c.choice.op == ATN_SOFTPP;
+    double m = soft ? (double)subject_landmarks(s) : 0;
+    return pairs_of(s) * (double)(shape->dim + shape->value_dim + 8) +
+           m * m * m * (2.0 * s->c.reference.inverse.iterations + 20);
+}
+
+double reference_bytes(const subject *s)
+{
+    return 2.0 * sizeof(long double) * pairs_of(s);
+}
+
+bool reference_takes(const subject *s, result_kind kind)
+{
+    const atn_attention_shape *shape = &s->c.shape;
+    double heads = (double)shape->batch * (double)shape->heads;
+    double times = kind == RESULT_OUTPUT ? 3 : 8 * (double)result_size(&s->c, kind);
+    return reference_bytes(s) <= most_reference_bytes &&
+           heads * head_work(s) * times <= most_reference_work;
+}
+
+void keep_judged_rows(const subject *s, result_kind kind, const double *from, double *to)
+{
+    int64_t heads = s->c.shape.batch * s->c.shape.heads, cols = result_cols(&s->c, kind);
+    int64_t have = result_rows(&s->c, kind), rows = result_rows(&s->judged, kind);
+    for (int64_t i = 0; i < heads; i++)
+        memmove(to + i * rows * cols, from + i * have * cols, (size_t)(rows * cols) * sizeof *to);
+}
+
+/* ---- The reference ---- */
+
+atn_status answer_exact(const subject *s, result_kind kind, double *to)
+{
+    ref_attention_problem problem = attention_case_problem(&s->c);
+    double *all = must_allocate((size_t)result_size(&s->c, kind), sizeof *all);
+    atn_status status;
+    if (kind == RESULT_OUTPUT)
+        status = ref_attention(&problem, all);
+    else {
+        ref_attention_arrays gradient = {.q = kind == RESULT_TOKENS ? all : NULL,
+                                         .k = kind == RESULT_KEYS ? all : NULL,
+                                         .v = kind == RESULT_VALUES ? all : NULL};
+        status = ref_attention_gradient(&problem, s->grad_output, &gradient);
+    }
+    keep_judged_rows(s, kind, all, to);
+    free(all);
+    return status;
+}
+
+/* ---- The library ---- */
+
+/* A tensor of a type, its values rounded to the storage; to be freed. */
+static atn_tensor typed(int64_t batch, int64_t heads, int64_t rows, int64_t cols,
+                        const double *values, atn_dtype dtype, atn_storage storage)
+{
+    int64_t count = batch * heads * rows * cols;
+    void *memory = must_allocate((size_t)count, atn_dtype_size(dtype));
+    if (values)
+        atn_convert(dtype, memory, ATN_F64, values, count);
+    if (values && storage != ATN_STORAGE_NATIVE)
+        atn_storage_round(storage, count, memory);
+    return atn_tensor_dense(memory, dtype, batch, heads, rows, cols);
+}
+
+/* The description's tensors in a type. frees: what to free afterwards. */
+static int convert_tensors(atn_attention_desc *desc, atn_dtype dtype, atn_storage storage,
+                           void *frees[MOST_FILES])
+{
+    int count = 0;
+    for (const parameter *p = parameters; p->name && dtype != ATN_F64; p++) {
+        atn_tensor *t = (atn_tensor *)((char *)desc + p->offset);
+        if (p->kind != PARAMETER_TENSOR || !parameter_is_of(p, desc->op) || !t->data)
+            continue;
+        *t = typed(1, t->heads, t->rows, t->cols, t->data, dtype, storage);
+        frees[count++] = t->data;
+    }
+    return count;
+}
+
+static atn_status call(atn_context *context, const subject *s, const atn_attention_desc *desc,
+                       result_kind kind, atn_tensor *out)
+{
+    const attention_case *c = &s->c;
+    const atn_attention_shape *p = &c->shape;
+    atn_dtype dtype = desc->dtype;
+    atn_storage storage = desc->storage;
+    atn_tensor q = typed(p->batch, p->heads, p->tokens, p->dim, c->q, dtype, storage);
+    atn_tensor k = typed(p->batch, p->heads, p->key_tokens, p->dim, c->k, dtype, storage);
+    atn_tensor v = typed(p->batch, p->heads, p->key_tokens, p->value_dim, c->v, dtype, storage);
+    atn_attention_inputs inputs = {&q, c->k ? &k : NULL, &v, c->query_mask, c->key_mask};
+    atn_tensor gradients[RESULT_COUNT], dout = {0};
+    atn_status status;
+    if (kind == RESULT_OUTPUT)
+        status = staged_forward(context, desc, p, &inputs, out, NULL);
+    else {
+        dout = typed(p->batch, p->heads, p->tokens, p->value_dim, s->grad_output, dtype, storage);
+        for (int i = RESULT_TOKENS; i < RESULT_COUNT; i++)
+            gradients[i] = i == (int)kind
+                               ? *out
+                               : typed(p->batch, p->heads, result_rows(c, (result_kind)i),
+                                       result_cols(c, (result_kind)i), NULL, dtype, storage);
+        atn_gradients to = {.q = &gradients[RESULT_TOKENS],
+                            .k = c->k ? &gradients[RESULT_KEYS] : NULL,
+                            .v = &gradients[RESULT_VALUES]};
+        status = staged_backward(context, desc, p, &inputs, &dout, &to, NULL);
+        for (int i = RESULT_TOKENS; i < RESULT_COUNT; i++)
+            if (i != (int)kind)
+                free(gradients[i].data);
+        free(dout.data);
+    }
+    free(q.data), free(k.data), free(v.data);
+    return status;
+}
+
+atn_status answer_library(atn_context *context, const subject *s, atn_dtype dtype,
+                          atn_storage storage, result_kind kind, double *to)
+{
+    const attention_case *c = &s->c;
+    atn_attention_desc desc = c->reference;
+    void *frees[MOST_FILES];
+    desc.dtype = dtype;
+    desc.storage = storage;
+    int count = convert_tensors(&desc, dtype, storage, frees);
+    int64_t size = result_size(c, kind);
+    atn_tensor out = typed(c->shape.batch, c->shape.heads, result_rows(c, kind),
+                           result_cols(c, kind), NULL, dtype, storage);
+    atn_status status = call(context, s, &desc, kind, &out);
+    double *all = must_allocate((size_t)size, sizeof *all);
+    atn_convert(ATN_F64, all, dtype, out.data, size);
+    keep_judged_rows(s, kind, all, to);
+    free(all);
+    free(out.data);
+    while (count > 0)
+        free(frees[--count]);
+    return status;
+}
+
+/* ---- Conditions ---- */
+
+/* The relative change of inputs: its square is below f64's rounding of what it changes, and that
+ * rounding leaves 7 digits of its effect. */
+static const double step = 0x1p-28;
+
+/* x (1 + or - step), signs at random. To be freed; null for null. */
+static double *changed(uint64_t *state, int64_t count, const double *x)
+{
+    double *y = x ? must_allocate((size_t)count, sizeof *y) : NULL;
+    for (int64_t i = 0; y && i < count; i++)
+        y[i] = x[i] * (data_next(state) & 1 ? 1 + step : 1 - step);
+    return y;
+}
+
+void answer_conditions(atn_context *context, const subject *s, result_kind kind, const double *want,
+                       double *kappa)
+{
+    enum { DIRECTIONS = 2 };
+    int64_t heads = s->c.shape.batch * s->c.shape.heads;
+    int64_t size = result_rows(&s->judged, kind) * result_cols(&s->judged, kind);
+    double *got = must_allocate((size_t)(heads * size), sizeof *got);
+    uint64_t state = s->c.choice.seed;
+    for (int64_t i = 0; i < heads; i++)
+        kappa[i] = 1;
+    for (int turn = 0; turn < DIRECTIONS; turn++) {
+        subject moved = *s;
+        double *q = changed(&state, attention_case_queries(&s->c), s->c.q);
+        double *k = changed(&state, attention_case_keys(&s->c), s->c.k);
+        double *v = changed(&state, attention_case_values(&s->c), s->c.v);
+        moved.c.q = q, moved.c.k = k, moved.c.v = v;
+        atn_status status = answer_library(context, &moved, ATN_F64, ATN_STORAGE_NATIVE, kind, got);
+        for (int64_t i = 0; i < heads; i++) {
+            ref_difference d =
+                ref_compare_f64(1, size, got + i * size, size, want + i * size, size);
+            double change = d.want_frobenius > 0 ? d.relative_frobenius / step : 0;
+            kappa[i] = status < 0 ? INFINITY : fmax(kappa[i], 1 + change);
+        }
+        free(v), free(k), free(q);
+    }
+    free(got);
+}
+
+void answer_exact_conditions(const subject *s, const double *want, double *kappa)
+{
+    enum { DIRECTIONS = 2 };
+    double *all = NULL;
+    if (s->c.shape.tokens != s->judged.shape.tokens) {
+        ref_attention_problem problem = attention_case_problem(&s->c);
+        all = must_allocate((size_t)result_size(&s->c, RESULT_OUTPUT), sizeof *all);
+        ref_attention(&problem, all);
+    }
+    ref_attention_conditions(&s->c, all ? all : want, DIRECTIONS, kappa);
+    free(all);
+}
+
+void answer_inverse_conditions(const subject *s, double *kappa)
+{
+    ref_attention_problem problem = attention_case_problem(&s->c);
+    atn_operator op = s->c.choice.op;
+    int64_t heads = s->c.shape.batch * s->c.shape.heads;
+    if (op != ATN_SOFT && op != ATN_SOFTPP)
+        return;
+    int64_t m = ref_attention_bottlenecks(&problem, NULL, NULL);
+    double *a = must_allocate((size_t)(m * m * heads), sizeof *a);
+    double *alpha = must_allocate((size_t)heads, sizeof *alpha);
+    if (m < 1 || ref_attention_bottlenecks(&problem, a, alpha) < 0)
+        for (int64_t i = 0; i < heads; i++)
+            kappa[i] = NAN;
+    else
+        for (int64_t i = 0; i < heads; i++)
+            kappa[i] = fmax(kappa[i], ref_inverse_condition(&s->c.reference.inverse, m,
+                                                            a + i * m * m, alpha[i]));
+    free(alpha);
+    free(a);
+}

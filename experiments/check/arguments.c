@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From the command line and the files it names to a problem that fits together. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check/check.h"
+#include "common/report.h"
+
+static const char *const result_names[RESULT_COUNT] = {
+    [RESULT_OUTPUT] = "output",
+    [RESULT_TOKENS] = "grad-tokens",
+    [RESULT_KEYS] = "grad-keys",
+    [RESULT_VALUES] = "grad-values",
+};
+
+const char *result_name(result_kind kind)
+{
+    return result_names[kind];
+}
+
+int64_t result_rows(const attention_case *c, result_kind kind)
+{
+    return kind == RESULT_OUTPUT || kind == RESULT_TOKENS ? c->shape.tokens : c->shape.key_tokens;
+}
+
+int64_t result_cols(const attention_case *c, result_kind kind)
+{
+    return kind == RESULT_OUTPUT || kind == RESULT_VALUES ? c->shape.value_dim : c->shape.dim;
+}
+
+int64_t result_size(const attention_case *c, result_kind kind)
+{
+    return c->shape.batch * c->shape.heads * result_rows(c, kind) * result_cols(c, kind);
+}
+
+int64_t subject_landmarks(const subject *to)
+{
+    const atn_sampling *s = &to->c.reference.sampling;
+    switch (s->kind) {
+    case ATN_SAMPLING_POOL:
+    case ATN_SAMPLING_CONV:
+    case ATN_SAMPLING_CONV_CODE:
+        return s->stride > 0 ? s->height / s->stride * (s->width / s->stride) : 0;
+    case ATN_SAMPLING_WINDOW:
+        return s->stride > 0 ? (to->c.shape.tokens + s->stride - 1) / s->stride : 0;
+    default:
+        return s->count;
+    }
+}
+
+/* ---- Files ---- */
+
+/* The file's array among the subject's; null: it could not be read. */
+static npy_array *read_file(subject *s, const char *path, bool any)
+{
+    npy_array *a = &s->files[s->file_count];
+    if ((any ? npy_read_any(path, a) : npy_read(path, a)) != EXIT_PASS)
+        return NULL;
+    s->file_count++;
+    return a;
+}
+
+/* Whether an array is what was expected; -1: of any size. */
+static bool has_shape(const npy_array *a, const char *path, const char *what, int64_t batch,
+                      int64_t heads, int64_t rows, int64_t cols)
+{
+    const int64_t have[] = {a->batch, a->heads, a->rows, a->cols};
+    const int64_t want[] = {batch, heads, rows, cols};
+    char text[4][24];
+    bool fits = true;
+    for (int i = 0; i < 4; i++) {
+        fits &= want[i] < 0 || have[i] == want[i];
+        if (want[i] < 0)
+            strcpy(text[i], "any");
+        else
+            snprintf(text[i], sizeof text[i], "%" PRId64, want[i]);
+    }
+    if (!fits)
+        report_error("%s: shape: %" PRId64 " x %" PRId64 " x %" PRId64 " x %" PRId64
+                     ", expected %s x %s x %s x %s (%s)",
+                     path, have[0], have[1], have[2], have[3], text[0], text[1], text[2], text[3],
+                     what);
+    return fits;
+}
+
+/* ---- Operator and precision ---- */
+
+static int choose_operator(const settings *s, attention_choice *choice)
+{
+    if (s->operators.count != 1) {
+        report_error("--operator: %s, expected one NAME or NAME/VARIANT",
+                     s->operators.count ? "several are given" : "missing");
+        return EXIT_USAGE;
+    }
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
+        const atn_operator_info *info = atn_operator_get((atn_operator)op);
+        for (int variant = info->variant_count - 1; variant >= 0; variant--)
+            if (settings_take_variant(s, info, variant)) {
+                choice->op = (atn_operator)op;
+                choice->variant = variant;
+            }
+    }
+    return EXIT_PASS;
+}
+
+void subject_claim(subject *s, atn_dtype claimed)
+{
+    static const atn_storage storages[ATN_DTYPE_COUNT] = {
+        [ATN_TF32] = ATN_STORAGE_TF32, [ATN_BF16] = ATN_STORAGE_BF16, [ATN_F16] = ATN_STORAGE_F16};
+    s->dtype = claimed == ATN_F64 ? ATN_F64 : ATN_F32;
+    s->storage = storages[claimed];
+    s->c.choice.dtype = s->judged.choice.dtype = s->dtype;
+    s->c.choice.storage = s->judged.choice.storage = s->storage;
+}
+
+/* --dtype, or the type of the file that holds the output. */
+static int choose_precision(const settings *s, const npy_array *output, subject *to)
+{
+    atn_dtype claimed = s->dtypes[0];
+    if (s->dtypes_given && s->dtype_count != 1) {
+        report_error("--dtype: several are given, expected the one that your kernel has");
+        return EXIT_USAGE;
+    }
+    if (!s->dtypes_given)
+        claimed = output->dtype[2] == '8' ? ATN_F64 : output->dtype[2] == '4' ? ATN_F32 : ATN_F16;
+    subject_claim(to, claimed);
+    return EXIT_PASS;
+}
+
+const char *subject_precision(const subject *s)
+{
+    return s->storage == ATN_STORAGE_NATIVE ? atn_dtype_name(s->dtype)
+                                            : atn_storage_name(s->storage);
+}
+
+/* ---- Inputs ---- */
+
+static int report_missing(const settings *s)
+{
+    const check_settings *files = &s->check;
+    const bool any = files->grad_tokens || files->grad_keys || files->grad_values;
+    const char *missing = !files->tokens                     ? "tokens"
+                          : !files->values                   ? "values"
+                          : !files->output && !any           ? "output"
+                          : any && !files->grad_output       ? "grad-output"
+                          : files->grad_output && !any       ? "grad-tokens"
+                          : files->grad_keys && !files->keys ? "keys"
+                                                             : NULL;
+    if (missing)
+        report_error("--%s: missing; attnum check --help says what is needed", missing);
+    return missing ? EXIT_USAGE : EXIT_PASS;
+}
+
+static int read_inputs(const settings *s, subject *to)
+{
+    attention_case *c = &to->c;
+    const npy_array *q = read_file(to, s->check.tokens, false), *k = NULL, *v = NULL;
+    if (q && s->check.keys)
+        k = read_file(to, s->check.keys, false);
+    if (q && (k || !s->check.keys))
+        v = read_file(to, s->check.values, false);
+    if (!v)
+        return EXIT_ENVIRONMENT;
+    int64_t keys = k ? k->rows : q->rows;
+    if ((k && !has_shape(k, s->check.keys, "the tokens' batch, heads and width", q->batch, q->heads,
+                         -1, q->cols)) ||
+        !has_shape(v, s->check.values, "the batch, heads and number of keys", q->batch, q->heads,
+                   keys, -1))
+        return EXIT_ENVIRONMENT;
+    const atn_operator_info *info = atn_operator_get(c->choice.op);
+    if (k && !(info->capabilities & ATN_CAN_CROSS)) {
+        report_error("--keys: %s takes none: %s", info->name, info->unsupported);
+        return EXIT_USAGE;
+    }
+    c->shape = (atn_attention_shape){q->batch, q->heads, q->rows, q->cols, v->cols, keys};
+    c->choice.shape = c->shape;
+    c->choice.cross = k != NULL;
+    c->choice.seed = 1;
+    c->q = q->data, c->k = k ? k->data : NULL, c->v = v->data;
+    return EXIT_PASS;
+}
+
+/* batch x count numbers that are 0 or 1, as bytes. */
+static int read_mask(subject *to, const char *path, int64_t count, unsigned char **mask)
+{
+    if (!path)
+        return EXIT_PASS;
+    const npy_array *a = read_file(to, path, false);
+    if (!a || !has_shape(a, path, "batch x tokens", 1, 1, to->c.shape.batch, count))
+        return EXIT_ENVIRONMENT;
+    *mask = to->owned[to->owned_count++] =
+        must_allocate((size_t)(to->c.shape.batch * count), sizeof **mask);
+    for (int64_t i = 0; i < to->c.shape.batch * count; i++) {
+        if (a->data[i] != 0 && a->data[i] != 1) {
+            report_error("%s: element %" PRId64 " is %g, expected 0 or 1", path, i, a->data[i]);
+            return EXIT_ENVIRONMENT;
+        }
+        (*mask)[i] = a->data[i] == 1;
+    }
+    to->c.choice.padding = to->c.reference.padding = true;
+    return EXIT_PASS;
+}
+
+/* --grid, or the square that holds the tokens, wherever an operator has one. */
+static int set_grid(const settings *s, subject *to)
+{
+    int64_t n = to->c.shape.tokens, side = (int64_t)llround(sqrt((double)n));
+    int64_t height = s->grid_height, width = s->grid_width;
+    atn_attention_desc *desc = &to->c.reference;
+    if (height && height * width != n) {
+        report_error("--grid %" PRId64 "x%" PRId64 ": expected %" PRId64 " tokens, as %s has",
+                     height, width, n, s->check.tokens);
+        return EXIT_USAGE;
+    }
+    if (!height && side * side == n)
+        height = width = side;
+    desc->sampling.height = desc->residual_height = desc->cosformer.height = height;
+    desc->sampling.width = desc->residual_width = desc->cosformer.width = width;
+    return EXIT_PASS;
+}
+
+/* ---- Landmarks ---- */
+
+/* rows x cols of every head, with `more` rows of `tail` (null: 0) behind. */
+static double *append_rows(subject *to, const double *x, int64_t rows, int64_t cols,
+                           const double *tail, int64_t more)
+{
+    int64_t heads = to->c.shape.batch * to->c.shape.heads, size = (rows + more) * cols;
+    double *longer = must_allocate((size_t)(heads * size), sizeof *longer);
+    to->owned[to->owned_count++] = longer;
+    for (int64_t i = 0; i < heads; i++) {
+        memcpy(longer + i * size, x + i * rows * cols, (size_t)(rows * cols) * sizeof *x);
+        for (int64_t j = 0; tail && j < more * cols; j++)
+            longer[i * size + rows * cols + j] = tail[i * more * cols + j];
+    }
+    return longer;
+}
+
+static int append_landmarks(const settings *s, subject *to)
+{
+    attention_case *c = &to->c;
+    atn_attention_shape *shape = &c->shape;
+    int64_t n = shape->tokens;
+    if (c->choice.op != ATN_SOFT && c->choice.op != ATN_SOFTPP) {
+        report_error("--landmarks: only soft and softpp take them");
+        return EXIT_USAGE;
+    }
+    if (c->reference.residual.data) {
+        report_error("--landmarks: expected no --param residual beside them");
+        return EXIT_USAGE;
+    }
+    const npy_array *l = read_file(to, s->check.landmarks, false);
+    if (!l || !has_shape(l, s->check.landmarks, "landmarks of every head, as wide as tokens",
+                         shape->batch, shape->heads, -1, shape->dim))
+        return EXIT_ENVIRONMENT;
+    int64_t m = l->rows, *indices = must_allocate((size_t)m, sizeof *indices);
+    to->owned[to->owned_count++] = indices;
+    for (int64_t i = 0; i < m; i++)
+        indices[i] = n + i;
+    c->q = append_rows(to, c->q, n, shape->dim, l->data, m);
+    c->v = append_rows(to, c->v, n, shape->value_dim, NULL, m);
+    if (to->grad_output)
+        to->grad_output = append_rows(to, to->grad_output, n, shape->value_dim, NULL, m);
+    shape->tokens = shape->key_tokens = n + m;
+    c->choice.shape = *shape;
+    c->reference.sampling =
+        (atn_sampling){.kind = ATN_SAMPLING_INDICES, .count = m, .indices = indices};
+    return EXIT_PASS;
+}
+
+/* ---- What is judged ---- */
+
+static int read_results(const settings *s, subject *to)
+{
+    const char *const paths[RESULT_COUNT] = {s->check.output, s->check.grad_tokens,
+                                             s->check.grad_keys, s->check.grad_values};
+    const atn_attention_shape *shape = &to->c.shape;
+    const npy_array *first = NULL;
+    for (int i = 0; i < RESULT_COUNT; i++) {
+        if (!paths[i])
+            continue;
+        npy_array *a = read_file(to, paths[i], true);
+        if (!a || !has_shape(a, paths[i],
+                             i == RESULT_OUTPUT ? "the tokens', as wide as the values"
+                                                : "that of what it is a gradient of",
+                             shape->batch, shape->heads, result_rows(&to->c, (result_kind)i),
+                             result_cols(&to->c, (result_kind)i)))
+            return EXIT_ENVIRONMENT;
+        to->results[i] = a->data;
+        first = first ? first : a;
+    }
+    if (s->check.grad_output) {
+        const npy_array *a = read_file(to, s->check.grad_output, false);
+        if (!a || !has_shape(a, s->check.grad_output, "that of the output", shape->batch,
+                             shape->heads, shape->tokens, shape->value_dim))
+            return EXIT_ENVIRONMENT;
+        to->grad_output = a->data;
+    }
+    return choose_precision(s, first, to);
+}
+
+/* The library knows what fits together. */
+static int check_problem(atn_context *context, const subject *s)
+{
+    atn_attention_desc desc = s->c.reference;
+    atn_plan *plan = NULL;
+    desc.dtype = ATN_F64;
+    atn_status status = atn_attention_plan(context, &desc, &s->c.shape, &plan);
+    atn_plan_free(plan);
+    if (status == ATN_OK)
+        return EXIT_PASS;
+    report_error("%s: %s", atn_operator_get(s->c.choice.op)->name, atn_last_error(context));
+    return status == ATN_ERR_MEMORY ? EXIT_ENVIRONMENT : EXIT_USAGE;
+}
+
+int subject_read(const settings *s, atn_context *context, subject *to)
+{
+    attention_case *c = &to->c;
+    *to = (subject){.c = {.choice = {.bare = true}}};
+    int code = choose_operator(s, &c->choice);
+    if (code == EXIT_PASS)
+        code = report_missing(s);
+    if (code == EXIT_PASS)
+        code = read_inputs(s, to);
+    if (code != EXIT_PASS)
+        return code;
+    c->reference = atn_attention_variant(c->choice.op, c->choice.variant, ATN_F64);
+    c->reference.scale = s->scale;
+    c->reference.scale_value = s->scale_value;
+    c->reference.distance = s->distance;
+    if ((code = set_grid(s, to)) != EXIT_PASS ||
+        (code = parameters_set(&s->check.parameters, to)) != EXIT_PASS ||
+        (code = read_mask(to, s->check.mask, c->shape.key_tokens, &c->key_mask)) != EXIT_PASS ||
+        (code = read_mask(to, s->check.query_mask, c->shape.tokens, &c->query_mask)) != EXIT_PASS ||
+        (code = read_results(s, to)) != EXIT_PASS)
+        return code;
+    c->choice.causal = c->reference.causal;
+    c->choice.features = c->choice.op == ATN_PERFORMER ? c->reference.performer.projection.rows
+                                                       : c->reference.rff.projection.rows;
+    to->judged = *c;
+    if (s->check.landmarks)
+        code = append_landmarks(s, to);
+    return code == EXIT_PASS ? check_problem(context, to) : code;
+}
+
+void subject_free(subject *s)
+{
+    for (int i = 0; i < s->file_count; i++)
+        free(s->files[i].data);
+    for (int i = 0; i < s->owned_count; i++)
+        free(s->owned[i]);
+    *s = (subject){.file_count = 0};
+}

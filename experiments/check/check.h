@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* attnum check: judges an output that somebody else computed, and says which known mistake explains
+ * it; or writes cases with their answers (emit.c). */
+#ifndef EXPERIMENTS_CHECK_H
+#define EXPERIMENTS_CHECK_H
+
+#include <attention.h>
+#include <cases.h>
+#include <ruler.h>
+
+#include "common/npy.h"
+#include "common/settings.h"
+#include "common/verb.h"
+
+extern const verb check_verb;
+
+/* What can be judged: Y and the derivatives by Q, K and V. */
+typedef enum { RESULT_OUTPUT, RESULT_TOKENS, RESULT_KEYS, RESULT_VALUES, RESULT_COUNT } result_kind;
+
+/* "output", "grad-tokens", ... */
+const char *result_name(result_kind kind);
+
+enum { MOST_FILES = 64 };
+
+/* A problem and what somebody else made of it.
+ *
+ * Landmarks that are given are tokens that nobody judges: m of them are appended to every head's
+ * tokens, with values of 0, and `indices` samples them. P V is then the same sum, and the rows of
+ * the tokens proper are what they would be. */
+typedef struct {
+    attention_case c;      /* what is computed; all in f64, in `files` or allocated */
+    attention_case judged; /* the same without the appended landmarks */
+    atn_dtype dtype;       /* ATN_F32 or ATN_F64: what the output claims to be computed in, */
+    atn_storage storage;   /* and what it claims to be stored in */
+    double *results[RESULT_COUNT]; /* null: not given */
+    double *grad_output;           /* null: not given; of the shape of c's output */
+    npy_array files[MOST_FILES];
+    int file_count;
+    void *owned[8];
+    int owned_count;
+} subject;
+
+/* Reads what the options name. Returns an exit code; the subject is to be freed in any case. */
+int subject_read(const settings *s, atn_context *context, subject *to);
+void subject_free(subject *s);
+
+/* Rows, columns and elements of a result of a case. */
+int64_t result_rows(const attention_case *c, result_kind kind);
+int64_t result_cols(const attention_case *c, result_kind kind);
+int64_t result_size(const attention_case *c, result_kind kind);
+
+/* m of soft's and softpp's sampling; 0: none. */
+int64_t subject_landmarks(const subject *to);
+
+/* Sets the precision that is claimed; f32 and f64 are computed in, others stored. */
+void subject_claim(subject *s, atn_dtype claimed);
+/* Its name: bf16, f32, ... */
+const char *subject_precision(const subject *s);
+
+/* ---- Parameters (parameters.c) ---- */
+
+typedef enum {
+    PARAMETER_INT,
+    PARAMETER_INTEGER,
+    PARAMETER_REAL,
+    PARAMETER_FLAG,
+    PARAMETER_NAME,
+    PARAMETER_TENSOR,
+    PARAMETER_INDICES,
+    PARAMETER_BUCKETS,
+    PARAMETER_UNIFORMS
+} parameter_kind;
+
+/* A field of atn_attention_desc, and who reads it. */
+typedef struct {
+    const char *name;
+    parameter_kind kind;
+    size_t offset;
+    unsigned operators;         /* bit of each atn_operator */
+    const char *const *choices; /* PARAMETER_NAME: ended by null */
+    const char *help;
+} parameter;
+
+extern const parameter parameters[]; /* ended by a null name */
+
+bool parameter_is_of(const parameter *p, atn_operator op);
+
+/* Sets what NAME=VALUE says, in order, but the inverse first, which brings defaults of its own.
+ * Returns an exit code. */
+int parameters_set(const text_list *given, subject *to);
+
+/* The value as text, to be freed; null: a tensor, or nothing is set. */
+char *parameter_text(const parameter *p, const atn_attention_desc *desc);
+
+/* The parameters of an operator, and what a variant sets. */
+void parameters_help(const atn_operator_info *info, int variant);
+
+/* ---- Answers (answers.c) ---- */
+
+/* Answers are f64, dense, rows x cols of every head, without appended landmarks. */
+
+/* Whether the dense reference can be asked for it: memory and work. */
+bool reference_takes(const subject *s, result_kind kind);
+/* Bytes that it would take, and the most that are given to it. */
+double reference_bytes(const subject *s);
+extern const double most_reference_bytes;
+
+/* The exact answer, dense, in long double. Negative: the reference does not take such a problem. */
+atn_status answer_exact(const subject *s, result_kind kind, double *to);
+
+/* The rows of every head that are judged, without those of appended landmarks. from and to may be
+ * one. */
+void keep_judged_rows(const subject *s, result_kind kind, const double *from, double *to);
+
+/* kappa of each head's output by the reference (ref_attention_conditions). With appended landmarks
+ * their rows count too. */
+void answer_exact_conditions(const subject *s, const double *want, double *kappa);
+
+/* What the library makes of it in a type and storage. Negative: it cannot. */
+atn_status answer_library(atn_context *context, const subject *s, atn_dtype dtype,
+                          atn_storage storage, result_kind kind, double *to);
+
+/* By how much a result changes, per head and relative to it, under relative changes of the inputs,
+ * per unit of change: kappa, by the library in f64. At least 1. */
+void answer_conditions(atn_context *context, const subject *s, result_kind kind, const double *want,
+                       double *kappa);
+
+/* Raises kappa to what the inverse makes of rounding (ref_inverse_condition), where there is one.
+ */
+void answer_inverse_conditions(const subject *s, double *kappa);
+
+/* ---- Judging (judge.c) ---- */
+
+/* forward: the error against what rounding explains, kappa N u (ref_judge_head). plain: against the
+ * library's own error in the same precision (ref_judge_baseline), where kappa N u is too large for
+ * the former to say anything, or there is no exact answer. */
+typedef enum { RULE_NONE, RULE_FORWARD, RULE_PLAIN } rule_used;
+const char *rule_name(rule_used rule);
+
+typedef struct {
+    ref_verdict verdict;
+    rule_used rule;
+    const char *reason; /* why it is skipped, or only marginal; "" */
+    double ratio;       /* by that rule; NaN: none */
+    double expected; /* kappa times rounding: the relative error that rounding explains; or NaN */
+    double plain;    /* relative error of the library in the same precision; NaN: not known */
+    bool suspicious; /* no FAIL, but by far not as near as the library in that precision */
+    ref_difference difference;
+} judgement;
+
+/* What a head is held against. Arrays are the head's, rows x cols. */
+typedef struct {
+    const attention_case
+        *c; /* for the mean of its values, a trivial output; null: of no interest */
+    int64_t head;
+    int64_t rows, cols;
+    const double *want, *plain; /* plain null: not known */
+    double kappa;               /* NaN: not known */
+    double rounding, unit;
+} yardstick;
+
+judgement judge_head(const yardstick *y, const double *got);
+
+/* What rounding may do where nothing magnifies it, N u and the storage's u; and the storage's u. */
+double subject_rounding(const subject *s);
+double subject_unit(const subject *s);
+
+/* Everything about a result. */
+typedef struct {
+    bool exact;        /* want is the exact answer, not the library's in f64 */
+    atn_status status; /* of want */
+    double *want;
+    double *plain; /* null where there is none */
+    double *kappa; /* of each head; NaN: not known */
+    judgement *heads;
+    ref_verdict verdict; /* the worst head's */
+} result_verdict;
+
+/* Returns an exit code: EXIT_PASS whatever the verdict. To be freed in any case. */
+int judge_result(atn_context *context, const subject *s, result_kind kind, result_verdict *v);
+void result_verdict_free(result_verdict *v);
+ref_verdict worse_verdict(ref_verdict a, ref_verdict b);
+yardstick head_yardstick(const subject *s, result_kind kind, const result_verdict *v, int64_t head);
+
+/* ---- SOFT with steps of our own (dense.c) ---- */
+
+/* How D = diag(A 1) enters SOFT++: D^-1/2 A+ D^-1/2 (paper), D^-1 A+ D^-1, (D^-1/2 A D^-1/2)+. */
+typedef enum { NORMALISE_NOT, NORMALISE_ROOT, NORMALISE_FULL, NORMALISE_INNER } normaliser;
+
+/* Y of soft or softpp in f64 from the library's building blocks, all rows of the case, with the
+ * landmarks multiplied by a factor after they are sampled. */
+atn_status dense_soft(atn_context *context, const attention_case *c, normaliser normalise,
+                      double landmark_factor, double *out);
+
+/* ---- Diagnosis (hypotheses.c) ---- */
+
+enum { MOST_FINDINGS = 5 };
+
+typedef struct {
+    char *text;    /* "iterations=15", or "this and that"; to be freed */
+    double error;  /* what is left: |got - that|_F / |that|_F over all heads */
+    bool explains; /* by the same ruler, and much nearer than what was claimed */
+    bool rounding; /* the formula is what was claimed, its arithmetic is not */
+} finding;
+
+/* What else an output could be, nearest first: each known mistake by itself, then types, then pairs
+ * of mistakes. Only what is nearer than what was claimed. Returns how many. */
+int diagnose(atn_context *context, const subject *s, const result_verdict *v,
+             finding findings[MOST_FINDINGS]);
+
+/* ---- Emission (emit.c) ---- */
+
+int emit_cases(const settings *s);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <attnum/version.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "check/report.h"
+#include "common/printout.h"
+#include "common/report.h"
+
+static void print_help(void)
+{
+    printf(
+        "Judges an output that your kernel computed, of one operator, against the exact answer,\n"
+        "in the precision that it claims (--dtype f64, f32, tf32, bf16, f16; default: that of the\n"
+        "file). Where it fails, known mistakes are tried: published variants, scales, norms, steps,\n"
+        "samplings, layouts, roles, types, and pairs of them. With --grad-output gradients are\n"
+        "judged too. Arrays are .npy, f2, f4 or f8, n x d, h x n x d or b x h x n x d.\n"
+        "Exit code: 0 pass or marginal, 1 FAIL, 77 nothing can be said.\n\n"
+        "example: attnum check --operator softpp/code --tokens q.npy --values v.npy --output y.npy "
+        "--param stride=2\n"
+        "         attnum check --operator softpp --help\n"
+        "         attnum check --emit-case cases --operator softpp,sima\n");
+}
+
+/* Parameters of the operators that were named. */
+static void print_more(const settings *s)
+{
+    for (int op = 0; op < ATN_OPERATOR_COUNT && s->operators.count; op++) {
+        const atn_operator_info *info = atn_operator_get((atn_operator)op);
+        for (int variant = 0; variant < info->variant_count; variant++)
+            if (settings_take_variant(s, info, variant)) {
+                parameters_help(info, variant);
+                break;
+            }
+    }
+}
+
+/* What passes, but far from as near as the library, is a mistake if a known one explains it. */
+static bool is_suspicious(const subject *s, const result_verdict *v)
+{
+    bool suspicious = false;
+    for (int64_t i = 0; i < s->c.shape.batch * s->c.shape.heads; i++)
+        suspicious |= v->heads[i].suspicious;
+    return suspicious;
+}
+
+/* Zeros, and what is not finite, are as far from everything. */
+static bool can_be_explained(const subject *s)
+{
+    const double *got = s->results[RESULT_OUTPUT];
+    bool finite = true, zero = true;
+    for (int64_t i = 0; i < result_size(&s->judged, RESULT_OUTPUT); i++) {
+        finite &= isfinite(got[i]) != 0;
+        zero &= got[i] == 0;
+    }
+    if (!finite || zero)
+        report_text("%s\n", zero ? "it is zero throughout" : "it holds NaN or infinity");
+    return finite && !zero;
+}
+
+static ref_verdict judge_and_explain(atn_context *context, const subject *s, result_kind kind,
+                                     result_verdict *v, check_tables *tables)
+{
+    finding findings[MOST_FINDINGS];
+    bool failed = v->verdict == REF_FAIL, suspicious = is_suspicious(s, v);
+    print_verdict(s, kind, v, tables);
+    if (kind != RESULT_OUTPUT || (!failed && !suspicious) || !can_be_explained(s))
+        return v->verdict;
+    int count = diagnose(context, s, v, findings);
+    bool known = count && findings[0].explains;
+    bool mistaken = known && !findings[0].rounding;
+    if (failed || known)
+        print_findings(count, findings, tables);
+    if (!failed && mistaken)
+        report_text("output: FAIL: rounding would allow it, but it is nearer to that than to what "
+                    "was claimed\n");
+    while (count > 0)
+        free(findings[--count].text);
+    return mistaken ? REF_FAIL : v->verdict;
+}
+
+static int judge_all(atn_context *context, const subject *s, check_tables *tables)
+{
+    ref_verdict worst = REF_SKIPPED;
+    int code = EXIT_PASS;
+    for (int kind = 0; kind < RESULT_COUNT && code == EXIT_PASS; kind++) {
+        result_verdict v = {.want = NULL};
+        if (!s->results[kind])
+            continue;
+        code = judge_result(context, s, (result_kind)kind, &v);
+        if (code == EXIT_PASS)
+            worst =
+                worse_verdict(worst, judge_and_explain(context, s, (result_kind)kind, &v, tables));
+        result_verdict_free(&v);
+    }
+    if (code != EXIT_PASS)
+        return code;
+    return worst == REF_FAIL ? EXIT_CHECK : worst == REF_SKIPPED ? EXIT_SKIPPED : EXIT_PASS;
+}
+
+/* Hundreds of calls that take less than threads take to start are left to one. */
+static int threads_for(const settings *s, atn_context *context, const subject *judged)
+{
+    const double small_flops = 1e7;
+    atn_attention_desc desc = judged->c.reference;
+    atn_cost cost = {0};
+    desc.dtype = ATN_F64;
+    atn_attention_cost(context, &desc, &judged->c.shape, &cost);
+    return cost.flops > small_flops ? s->threads : 1;
+}
+
+static int make_context(int threads, atn_context **context)
+{
+    atn_context_options options = {.device = ATN_CPU, .threads = threads};
+    atn_status status = atn_context_create(&options, context);
+    if (status != ATN_OK)
+        report_error("the library: %s", atn_status_message(status));
+    return status == ATN_OK ? EXIT_PASS : EXIT_ENVIRONMENT;
+}
+
+static int judge(const settings *s)
+{
+    subject judged = {.file_count = 0};
+    atn_context *reading = NULL, *context = NULL;
+    int code = make_context(1, &reading);
+    if (code == EXIT_PASS)
+        code = subject_read(s, reading, &judged);
+    if (code == EXIT_PASS)
+        code = make_context(threads_for(s, reading, &judged), &context);
+    if (code == EXIT_PASS) {
+        check_tables tables = check_tables_create();
+        printout_begin(s);
+        print_subject(&judged);
+        code = judge_all(context, &judged, &tables);
+        check_tables_publish(&tables);
+        printout_end();
+    }
+    subject_free(&judged);
+    atn_context_free(context);
+    atn_context_free(reading);
+    return code;
+}
+
+static int run(const settings *s, int count, const char *const *words)
+{
+    return s->emit_case ? emit_cases(s) : judge(s);
+}
+
+const verb check_verb = {
+    .name = "check",
+    .summary = "judges somebody else's output, or writes cases to test with",
+    .options = USES_CHECK | USES_EMIT_CASE | USES_OPERATOR | USES_DTYPE | USES_GRID | USES_SCALE |
+               USES_DISTANCE | USES_THREADS | USES_FORMAT,
+    .help = print_help,
+    .help_more = print_more,
+    .run = run,
+};

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What somebody may have computed instead: one change of a problem each. */
+#ifndef EXPERIMENTS_CHECK_HYPOTHESES_H
+#define EXPERIMENTS_CHECK_HYPOTHESES_H
+
+#include "check/check.h"
+
+enum { MOST_MOVES = 2 };
+
+typedef struct trial trial;
+
+/* What is done to Y: to may not be from. Both b x h x n x dv. */
+typedef void output_move(const trial *t, const double *from, double *to);
+
+/* A problem with changes. */
+struct trial {
+    subject s; /* the subject's, but for what was changed */
+    bool dense;
+    normaliser normalise;   /* dense */
+    double landmark_factor; /* dense */
+    output_move *moves[MOST_MOVES];
+    int move_count;
+    void *owned[12];
+    int owned_count;
+};
+
+/* One of the hypotheses about an operator. */
+typedef struct {
+    int row; /* of the tables in hypotheses.c */
+    const parameter *p;
+    int value;
+    double real;
+} hypothesis;
+
+/* All of them, in the order in which they are named where several explain as much. To be freed. */
+hypothesis *hypotheses_of(const subject *s, int *count);
+
+/* What was changed, as text; to be freed. */
+char *hypothesis_text(const hypothesis *h, const subject *s);
+
+trial trial_start(const subject *s);
+/* Makes the change. False: it cannot be made here, or nothing would change. */
+bool trial_change(trial *t, const hypothesis *h);
+/* Y of the judged rows in a type. Negative: it cannot be computed. */
+atn_status trial_answer(atn_context *context, const trial *t, atn_dtype dtype, atn_storage storage,
+                        double *to);
+void trial_free(trial *t);
+
+#endif

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <conditioning.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "accuracy/operators.h"
+#include "check/check.h"
+#include "common/report.h"
+
+const char *rule_name(rule_used rule)
+{
+    static const char *const names[] = {
+        [RULE_NONE] = "none", [RULE_FORWARD] = "forward", [RULE_PLAIN] = "same-precision"};
+    return names[rule];
+}
+
+double subject_rounding(const subject *s)
+{
+    return accuracy_rounding(&s->judged, s->dtype);
+}
+
+double subject_unit(const subject *s)
+{
+    return s->storage == ATN_STORAGE_NATIVE ? atn_dtype_roundoff(s->dtype)
+                                            : atn_storage_roundoff(s->storage);
+}
+
+ref_verdict worse_verdict(ref_verdict a, ref_verdict b)
+{
+    static const int rank[] = {
+        [REF_SKIPPED] = 0, [REF_PASS] = 1, [REF_MARGINAL] = 2, [REF_FAIL] = 3};
+    return rank[a] > rank[b] ? a : b;
+}
+
+static ref_difference compare(const yardstick *y, const double *got)
+{
+    return ref_compare_f64(y->rows, y->cols, got, y->cols, y->want, y->cols);
+}
+
+/* ---- The same-precision rule ---- */
+
+/* Whether an answer of one row for all tokens would not FAIL by that rule. */
+static bool row_passes(const yardstick *y, const ref_difference *plain, const double *row)
+{
+    double *answer = must_allocate((size_t)(y->rows * y->cols), sizeof *answer);
+    for (int64_t i = 0; i < y->rows * y->cols; i++)
+        answer[i] = row[i % y->cols];
+    ref_difference difference = compare(y, answer);
+    free(answer);
+    return ref_judge_baseline(&difference, plain, y->unit, NULL) != REF_FAIL;
+}
+
+/* The mean of the rows of x that are there. */
+static void mean_row(int64_t rows, int64_t cols, const double *x, const unsigned char *there,
+                     double *mean)
+{
+    double count = 0;
+    for (int64_t i = 0; i < rows; i++)
+        count += !there || there[i];
+    for (int64_t j = 0; j < cols; j++)
+        mean[j] = 0;
+    for (int64_t i = 0; i < rows * cols; i++)
+        mean[i % cols] += !there || there[i / cols] ? x[i] / count : 0;
+}
+
+/* Zeros, the mean of the rows that are wanted, the mean of the values: what says nothing about
+ * tokens must FAIL, or a pass says nothing either. One row is its own mean. */
+static bool is_trivial(const yardstick *y, const ref_difference *plain)
+{
+    double *row = must_allocate((size_t)y->cols, sizeof *row);
+    bool trivial = row_passes(y, plain, row);
+    if (y->rows > 1) {
+        mean_row(y->rows, y->cols, y->want, NULL, row);
+        trivial |= row_passes(y, plain, row);
+    }
+    if (y->c && y->rows > 1 && y->c->shape.key_tokens > 1) {
+        int64_t keys = y->c->shape.key_tokens;
+        const unsigned char *mask =
+            y->c->key_mask ? y->c->key_mask + y->head / y->c->shape.heads * keys : NULL;
+        mean_row(keys, y->cols, y->c->v + y->head * keys * y->cols, mask, row);
+        trivial |= row_passes(y, plain, row);
+    }
+    free(row);
+    return trivial;
+}
+
+static void judge_by_plain(const yardstick *y, judgement *j)
+{
+    ref_difference plain = compare(y, y->plain);
+    ref_verdict verdict = ref_judge_baseline(&j->difference, &plain, y->unit, &j->ratio);
+    j->rule = RULE_PLAIN;
+    j->reason = "";
+    j->verdict = verdict;
+    if (verdict == REF_SKIPPED)
+        j->reason = "the library is not finite either";
+    else if (verdict != REF_FAIL && is_trivial(y, &plain)) {
+        j->verdict = REF_SKIPPED;
+        j->reason = "trivial outputs would pass";
+    }
+}
+
+/* ---- The forward rule ---- */
+
+static void judge_forward(const yardstick *y, judgement *j)
+{
+    bool trivial;
+    if (y->c)
+        j->verdict = ref_judge_head(y->c, y->head, &j->difference, y->want, y->kappa, y->rounding,
+                                    &j->ratio, &trivial);
+    else {
+        double tolerance = ref_threshold_get(REF_FORWARD)->pass * y->kappa * y->rounding;
+        j->verdict = ref_judge_forward(&j->difference, y->kappa, 1, y->rounding, &j->ratio);
+        trivial = j->verdict != REF_FAIL && j->verdict != REF_SKIPPED && y->rows > 1 &&
+                  !ref_discriminates(y->rows, y->cols, y->want, tolerance);
+    }
+    j->rule = RULE_FORWARD;
+    if (j->verdict == REF_SKIPPED)
+        j->reason = isnan(y->kappa) ? "no exact answer" : "ill-conditioned";
+    else if (trivial) {
+        j->verdict = REF_SKIPPED;
+        j->reason = "trivial outputs would pass";
+    }
+}
+
+/* Over twenty times the library's own error: conditioning allows it, but hardly another order of
+ * the same sums. It is no failure by itself, but marginal, and a reason to ask what else it is. */
+static bool is_suspicious(const judgement *j, const yardstick *y)
+{
+    double floor = fmax(j->plain, y->unit);
+    return j->verdict != REF_FAIL && !(j->difference.relative_frobenius <= 20 * floor);
+}
+
+judgement judge_head(const yardstick *y, const double *got)
+{
+    judgement j = {.verdict = REF_SKIPPED,
+                   .reason = "",
+                   .ratio = NAN,
+                   .expected = y->kappa * y->rounding,
+                   .plain = NAN,
+                   .difference = compare(y, got)};
+    for (int64_t i = 0; i < y->rows * y->cols; i++)
+        if (!isfinite(y->want[i])) {
+            j.reason = "undefined: the answer is not finite";
+            return j;
+        }
+    judge_forward(y, &j);
+    if (y->plain)
+        j.plain = compare(y, y->plain).relative_frobenius;
+    if (y->plain && j.verdict == REF_SKIPPED)
+        judge_by_plain(y, &j);
+    if (j.verdict == REF_SKIPPED)
+        j.rule = RULE_NONE;
+    j.suspicious = y->plain && is_suspicious(&j, y);
+    if (j.suspicious && j.verdict == REF_PASS) {
+        j.verdict = REF_MARGINAL;
+        j.reason = "over 20 times the library's error";
+    }
+    return j;
+}
+
+/* ---- A result ---- */
+
+yardstick head_yardstick(const subject *s, result_kind kind, const result_verdict *v, int64_t head)
+{
+    int64_t rows = result_rows(&s->judged, kind), cols = result_cols(&s->judged, kind);
+    return (yardstick){
+        .c = kind == RESULT_OUTPUT ? &s->judged : NULL,
+        .head = head,
+        .rows = rows,
+        .cols = cols,
+        .want = v->want + head * rows * cols,
+        .plain = v->plain ? v->plain + head * rows * cols : NULL,
+        .kappa = v->kappa[head],
+        .rounding = subject_rounding(s),
+        .unit = subject_unit(s),
+    };
+}
+
+static bool is_finite(int64_t count, const double *x)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(x[i]))
+            return false;
+    return true;
+}
+
+/* kappa of the output, or of a gradient: by the library, and not less than that of the output,
+ * whose inverse the gradient goes through. */
+static void find_conditions(atn_context *context, const subject *s, result_kind kind,
+                            result_verdict *v)
+{
+    int64_t heads = s->c.shape.batch * s->c.shape.heads;
+    int64_t size = result_size(&s->judged, RESULT_OUTPUT);
+    if (!v->exact) {
+        answer_conditions(context, s, kind, v->want, v->kappa);
+        answer_inverse_conditions(s, v->kappa);
+        return;
+    }
+    if (!is_finite(result_size(&s->judged, kind), v->want)) {
+        for (int64_t i = 0; i < heads; i++)
+            v->kappa[i] = NAN;
+        return;
+    }
+    if (kind == RESULT_OUTPUT) {
+        answer_exact_conditions(s, v->want, v->kappa);
+        return;
+    }
+    double *output = must_allocate((size_t)size, sizeof *output);
+    double *kappa = must_allocate((size_t)heads, sizeof *kappa);
+    answer_conditions(context, s, kind, v->want, v->kappa);
+    if (answer_exact(s, RESULT_OUTPUT, output) == ATN_OK)
+        answer_exact_conditions(s, output, kappa);
+    for (int64_t i = 0; i < heads; i++)
+        v->kappa[i] = fmax(kappa[i], v->kappa[i]);
+    free(kappa);
+    free(output);
+}
+
+/* The library in the precision that is claimed; null where it has none, or nothing else to be held
+ * against than itself. */
+static double *find_plain(atn_context *context, const subject *s, result_kind kind, bool exact)
+{
+    if (!exact && s->dtype == ATN_F64)
+        return NULL;
+    double *plain = must_allocate((size_t)result_size(&s->judged, kind), sizeof *plain);
+    if (answer_library(context, s, s->dtype, s->storage, kind, plain) >= 0)
+        return plain;
+    free(plain);
+    return NULL;
+}
+
+int judge_result(atn_context *context, const subject *s, result_kind kind, result_verdict *v)
+{
+    int64_t heads = s->c.shape.batch * s->c.shape.heads;
+    int64_t size = result_rows(&s->judged, kind) * result_cols(&s->judged, kind);
+    *v = (result_verdict){.exact = reference_takes(s, kind), .verdict = REF_SKIPPED};
+    v->want = must_allocate((size_t)(heads * size), sizeof *v->want);
+    v->kappa = must_allocate((size_t)heads, sizeof *v->kappa);
+    v->heads = must_allocate((size_t)heads, sizeof *v->heads);
+    v->status = v->exact ? answer_exact(s, kind, v->want)
+                         : answer_library(context, s, ATN_F64, ATN_STORAGE_NATIVE, kind, v->want);
+    if (v->status < 0) {
+        report_error("%s: %s: %s", atn_operator_get(s->c.choice.op)->name,
+                     v->exact ? "the reference" : atn_last_error(context),
+                     atn_status_message(v->status));
+        return v->status == ATN_ERR_MEMORY ? EXIT_ENVIRONMENT : EXIT_USAGE;
+    }
+    find_conditions(context, s, kind, v);
+    v->plain = find_plain(context, s, kind, v->exact);
+    for (int64_t i = 0; i < heads; i++) {
+        yardstick y = head_yardstick(s, kind, v, i);
+        v->heads[i] = judge_head(&y, s->results[kind] + i * size);
+        v->verdict = worse_verdict(v->verdict, v->heads[i].verdict);
+    }
+    return EXIT_PASS;
+}
+
+void result_verdict_free(result_verdict *v)
+{
+    free(v->heads);
+    free(v->kappa);
+    free(v->plain);
+    free(v->want);
+    *v = (result_verdict){.want = NULL};
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "check/report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/printout.h"
+#include "common/report.h"
+
+enum { MOST_HEADS = 16 };
+
+void print_subject(const subject *s)
+{
+    const attention_case *c = &s->judged;
+    const atn_attention_shape *p = &c->shape;
+    const atn_operator_info *info = atn_operator_get(c->choice.op);
+    report_text("%s/%s in %s: %s\n%" PRId64 " x %" PRId64 " heads, %" PRId64
+                " tokens of width %" PRId64 ", values of width %" PRId64,
+                info->name, info->variants[c->choice.variant].name, subject_precision(s),
+                info->formula, p->batch, p->heads, p->tokens, p->dim, p->value_dim);
+    if (p->key_tokens != p->tokens)
+        report_text(", %" PRId64 " keys", p->key_tokens);
+    report_text("%s%s\n", c->k ? "" : ", K = Q", c->reference.causal ? ", causal" : "");
+}
+
+static const column columns[] = {
+    {"batch", COLUMN_INTEGER, "", "from 0"},
+    {"head", COLUMN_INTEGER, "", "from 0"},
+    {"verdict", COLUMN_TEXT, "", "on the ratio, by its rule"},
+    {"ratio", COLUMN_REAL, "", "the error in units of what the rule allows for"},
+    {"rule", COLUMN_TEXT, "", "of the ruler"},
+    {"error", COLUMN_REAL, "", "|yours - wanted|_F / |wanted|_F"},
+    {"digits", COLUMN_REAL, "", "-log10 of it, within 0 .. 15.95"},
+    {"expected", COLUMN_REAL, "", "what rounding may do in the type that was claimed"},
+    {"library", COLUMN_REAL, "", "the library's own error in that type"},
+    {"row", COLUMN_INTEGER, "", "of the worst element"},
+    {"col", COLUMN_INTEGER, "", "of the worst element"},
+    {"yours", COLUMN_REAL, "", "the worst element"},
+    {"wanted", COLUMN_REAL, "", "what it should be"},
+    {"reason", COLUMN_TEXT, "", "why nothing can be said, or why it FAILs"},
+    {"result", COLUMN_TEXT, "", "the output, or a gradient"},
+};
+enum { COLUMNS = sizeof columns / sizeof *columns, SHOWN = COLUMNS - 1 };
+
+static const column mistake_columns[] = {
+    {"mistake", COLUMN_TEXT, "", "what else the output could be"},
+    {"error_left", COLUMN_REAL, "", "|yours - that|_F / |that|_F"},
+    {"explains", COLUMN_BOOLEAN, "", "it passes where what was claimed does not"},
+};
+
+static const output_spec outputs[] = {
+    {"heads", "A verdict per head.", columns, COLUMNS},
+    {"mistakes", "What explains an output that fails.", mistake_columns, 3},
+};
+
+check_tables check_tables_create(void)
+{
+    return (check_tables){{table_create(columns, COLUMNS), table_create(mistake_columns, 3)}};
+}
+
+void check_tables_publish(check_tables *t)
+{
+    printout_tables("check", outputs, t->tables, CHECK_TABLES);
+    for (int i = 0; i < CHECK_TABLES; i++)
+        table_free(t->tables[i]);
+}
+
+static void put_head(table *t, result_kind kind, const judgement *j, int64_t batch, int64_t head)
+{
+    const ref_difference *d = &j->difference;
+    table_integer(t, batch);
+    table_integer(t, head);
+    table_text(t, ref_verdict_name(j->verdict));
+    table_real_if(t, !isnan(j->ratio), j->ratio);
+    table_text(t, rule_name(j->rule));
+    table_real(t, d->relative_frobenius);
+    table_real(t, d->digits);
+    table_real_if(t, !isnan(j->expected), j->expected);
+    table_real_if(t, !isnan(j->plain), j->plain);
+    if (d->worst_row >= 0) {
+        table_integer(t, d->worst_row);
+        table_integer(t, d->worst_col);
+        table_real(t, d->worst_got);
+        table_real(t, d->worst_want);
+    } else
+        for (int i = 0; i < 4; i++)
+            table_missing(t);
+    if (*j->reason)
+        table_text(t, j->reason);
+    else
+        table_missing(t);
+    table_text(t, result_name(kind));
+}
+
+/* Which head is worst: by verdict, then by error. */
+static int64_t worst_head(int64_t heads, const judgement *all, const bool *shown)
+{
+    int64_t worst = -1;
+    for (int64_t i = 0; i < heads; i++) {
+        if (shown[i])
+            continue;
+        if (worst < 0) {
+            worst = i;
+            continue;
+        }
+        const judgement *a = &all[i], *b = &all[worst];
+        bool graver = worse_verdict(a->verdict, b->verdict) != b->verdict;
+        if (graver || (a->verdict == b->verdict &&
+                       a->difference.relative_frobenius > b->difference.relative_frobenius))
+            worst = i;
+    }
+    return worst;
+}
+
+static void print_heads(const attention_case *c, result_kind kind, const result_verdict *v)
+{
+    const char *names[SHOWN];
+    int64_t heads = c->shape.batch * c->shape.heads, count = heads;
+    bool *shown = must_allocate((size_t)heads, sizeof *shown);
+    table *t = table_create(columns, COLUMNS);
+    if (count > MOST_HEADS)
+        count = MOST_HEADS;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t at = heads > MOST_HEADS ? worst_head(heads, v->heads, shown) : i;
+        shown[at] = true;
+        put_head(t, kind, &v->heads[at], at / c->shape.heads, at % c->shape.heads);
+    }
+    for (int i = 0; i < SHOWN; i++)
+        names[i] = columns[i].name;
+    table_print_columns(t, names, SHOWN, count, report_stream());
+    if (count < heads)
+        report_text("the worst %" PRId64 " of %" PRId64 " heads\n", count, heads);
+    table_free(t);
+    free(shown);
+}
+
+static void print_basis(const subject *s, const result_verdict *v)
+{
+    if (v->exact)
+        report_text("against the exact answer: dense, in long double\n");
+    else
+        report_text(
+            "against a baseline, the library in f64: the exact answer would take %.2g GB and "
+            "work of\nits own; it is computed up to %.2g GB and about a minute\n",
+            reference_bytes(s) / 1e9, most_reference_bytes / 1e9);
+}
+
+void print_verdict(const subject *s, result_kind kind, const result_verdict *v, check_tables *t)
+{
+    const ref_threshold *forward = ref_threshold_get(REF_FORWARD);
+    const ref_threshold *plain = ref_threshold_get(REF_BASELINE);
+    int64_t heads = s->c.shape.batch * s->c.shape.heads;
+    bool rules[3] = {false};
+    report_text("\n%s, ", result_name(kind));
+    print_basis(s, v);
+    print_heads(&s->judged, kind, v);
+    for (int64_t i = 0; i < heads; i++) {
+        put_head(t->tables[0], kind, &v->heads[i], i / s->judged.shape.heads,
+                 i % s->judged.shape.heads);
+        rules[v->heads[i].rule] = true;
+    }
+    report_text(
+        "error: |yours - wanted|_F / |wanted|_F; expected: what rounding in %s may do; library: "
+        "its error in %s\n",
+        subject_precision(s), subject_precision(s));
+    if (rules[RULE_FORWARD])
+        report_text("forward: ratio = error / expected; pass below %g, FAIL from %g\n",
+                    forward->pass, forward->fail);
+    if (rules[RULE_PLAIN])
+        report_text(
+            "same-precision: ratio = largest error / twice the library's and 2 ulp; pass below "
+            "%g, FAIL from %g\n",
+            plain->pass, plain->fail);
+    report_text("%s %s: %s\n", result_name(kind), v->exact ? "(exact)" : "(baseline)",
+                ref_verdict_name(v->verdict));
+}
+
+void print_findings(int count, const finding *findings, check_tables *tables)
+{
+    static const column shown[] = {{"what else it could be", COLUMN_TEXT, "", ""},
+                                   {"error left", COLUMN_REAL, "", ""},
+                                   {"", COLUMN_TEXT, "", ""}};
+    if (!count) {
+        report_text("\nno known mistake comes nearer\n");
+        return;
+    }
+    table *t = table_create(shown, 3);
+    for (int i = 0; i < count; i++) {
+        table_text(t, findings[i].text);
+        table_real(t, findings[i].error);
+        table_text(t, findings[i].explains ? "explains it" : "nearest, does not explain");
+        table_text(tables->tables[1], findings[i].text);
+        table_real(tables->tables[1], findings[i].error);
+        table_boolean(tables->tables[1], findings[i].explains);
+    }
+    report_text("\n");
+    table_print(t, count, report_stream());
+    table_free(t);
+}

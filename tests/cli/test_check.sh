@@ -1,0 +1,215 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# test_check.sh PROGRAM SOURCE: attnum check, on cases that it emits itself and on files that nobody
+# should have written.
+set -u
+source=$(realpath "$2")
+. "$(dirname "$0")/checks.sh"
+
+# ---- emission ----
+attnum check --emit-case cases --operator soft/code,softpp,sima/paper,softmax/attention,xnorm/paper,elu/stable
+expect_exit 0
+expect_quiet
+expect_stdout '8 cases in cases'
+for file in tokens values output grad_output grad_tokens grad_values; do
+    [ -s "cases/soft-code/$file.npy" ]
+    check "soft-code/$file.npy is there" $?
+done
+mkdir again && (cd again && "$program" check --emit-case cases --operator soft/code >/dev/null)
+command='emission again'
+cmp -s cases/soft-code/grad_tokens.npy again/cases/soft-code/grad_tokens.npy
+check "the same bytes" $?
+[ "$(sed -n 's/.*"sha256":[^"]*"\([0-9a-f]*\)".*/\1/p' again/cases/manifest.json | head -n 1)" = \
+    "$(sha256sum again/cases/soft-code/tokens.npy | cut -d' ' -f1)" ]
+check "the manifest's SHA-256 is the file's" $?
+
+awk '/"f32":/ {gsub(/[^0-9.e-]/, "", $2); if ($2 + 0 < 1e-6 || $2 + 0 > 1e-3) bad = 1; n++} END {exit bad || n < 20}' \
+    cases/manifest.json
+check "tolerances are f32's" $?
+
+# The arguments that the manifest gives for a case, with gradients and without.
+arguments() {
+    grep '"check":' cases/manifest.json | grep "\"$1\"" | sed 's/.*\[//; s/\].*//; s/[",]/ /g; s/  */ /g; s# \([a-z]*-[a-z]*/\)# cases/\1#g; s#=\([a-z]*-[a-z]*/\)#=cases/\1#g'
+}
+forward() {
+    arguments "$1" | sed 's/--grad-[a-z]* *[^ ]*//g'
+}
+
+# ---- true outputs pass, in every precision ----
+for name in soft/code softpp/code softpp/paper softpp/exact sima/paper softmax/attention xnorm/paper elu/stable; do
+    attnum check $(arguments $name)
+    expect_exit 0
+    expect_quiet
+    expect_stdout 'output (exact): pass'
+    expect_stdout 'grad-tokens (exact): pass'
+    expect_stdout 'grad-values (exact): pass'
+done
+for dtype in f64 f32 tf32 f16 bf16; do
+    attnum check $(forward sima/paper) --dtype $dtype
+    expect_exit 0
+    expect_stdout "sima/paper in $dtype"
+done
+
+# ---- mistakes are named first ----
+# expect_named CASE NAME OPTION...: the case's output is no answer to the problem with the options,
+# and NAME is what it is.
+expect_named() {
+    name=$1 text=$2
+    shift 2
+    attnum check $(forward "$name" | sed "$edit") "$@"
+    expect_exit 1
+    expect_stdout 'output (exact): FAIL'
+    sed -n '/^what else/{n;p;}' stdout | grep -F "$text" | grep -q 'explains it'
+    check "'$text' is named first, and explains it" $?
+}
+edit=
+expect_named soft/code 'scale 1/(2 sqrt(d)), of one head' --scale embed
+edit='s/tokens.npy/kept.npy/; s/keys.npy/tokens.npy/; s/kept.npy/keys.npy/'
+expect_named sima/paper 'queries and keys swapped'
+edit='s/iterations=20/iterations=7/'
+expect_named softpp/paper 'variant softpp/' # 20 steps
+attnum check $(forward softpp/code | sed 's/iterations=20/iterations=14/') --dtype f16
+expect_exit 1
+expect_stdout 'output: FAIL: rounding would allow it'
+edit='s/ridge=0.01/ridge=0/'
+expect_named soft/code 'variant soft/code'
+edit='s/causal=false/causal=true/'
+expect_named softmax/attention 'variant softmax/attention'
+edit='s/norm=l1/norm=l2/'
+expect_named sima/paper 'variant sima/paper'
+edit='s/axis=columns/axis=rows/'
+expect_named xnorm/paper 'variant xnorm/paper'
+edit='s#softpp/paper#soft/paper#g; s#cases/soft/#cases/softpp-#'
+expect_named softpp/paper 'normalised: D^-1/2 A+ D^-1/2'
+edit='s/logit_scale=0/logit_scale=0.125/'
+expect_named softmax/attention 'logits scaled by 1/sqrt(d)'
+
+# ---- files made here ----
+# npy FILE TYPE SHAPE [FORTRAN]: elements from stdin.
+npy() {
+    {
+        printf '\223NUMPY\001\000\166\000'
+        printf '%-117s\n' "{'descr': '$2', 'fortran_order': ${4:-False}, 'shape': ($3), }"
+        cat
+    } >"$1"
+}
+head -c 2048 /dev/zero | npy zeros.npy '<f8' '1, 2, 16, 8'
+tail -c 2048 cases/sima-paper/output.npy | npy fortran.npy '<f8' '1, 2, 16, 8' True
+{ tail -c 2048 cases/sima-paper/output.npy | head -c 2040; printf '\000\000\000\000\000\000\370\177'; } |
+    npy nan.npy '<f8' '1, 2, 16, 8'
+tail -c 1024 cases/sima-paper/tokens.npy | npy half.npy '<f4' '1, 2, 16, 8'
+edit='s#--output *[^ ]*##'
+sima=$(forward sima/paper | sed "$edit")
+attnum check $sima --output zeros.npy
+expect_exit 1
+expect_stdout 'output (exact): FAIL'
+expect_stdout 'zero throughout'
+attnum check $sima --output nan.npy --dtype bf16
+expect_exit 1
+expect_stdout 'output (exact): FAIL'
+attnum check $sima --output fortran.npy
+expect_exit 1
+sed -n '/^what else/{n;p;}' stdout | grep -q "called Fortran's.*explains it"
+check "the order is named" $?
+
+# ---- landmarks as they are: tokens 1 to 4 of either head, picked or given ----
+printf '\000\000\200\077\000\000\000\100\000\000\100\100\000\000\200\100' | npy indices.npy '<f4' '1, 4'
+soft=$(forward soft/code | sed 's#--output *[^ ]*##; s/--param sampling=[a-z]*//; s/--param stride=2//')
+
+for head in 0 1; do
+    tail -c 1024 cases/soft-code/tokens.npy | tail -c +$((head * 512 + 33)) | head -c 128
+done | npy landmarks.npy '<f4' '1, 2, 4, 8'
+attnum check $soft --output zeros.npy --param sampling=indices,indices=indices.npy
+expect_exit 1
+cut -c 1-200 stdout | grep -E '^ +0 ' >picked
+attnum check $soft --output zeros.npy --landmarks landmarks.npy
+expect_exit 1
+grep -E '^ +0 ' stdout | awk '{print $1, $2, $3, $6, $13}' >given_short
+awk '{print $1, $2, $3, $6, $13}' picked | cmp -s - given_short
+check "the same answer is wanted" $?
+attnum check $sima --output zeros.npy --landmarks landmarks.npy
+expect_usage '--landmarks'
+
+# ---- masks ----
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do printf '\000\000\200\077'; done | npy all.npy '<f4' '1, 16'
+{ tail -c 60 all.npy; printf '\000\000\000\000'; } | npy fewer.npy '<f4' '1, 16'
+attnum check $(forward sima/paper) --mask all.npy --query-mask all.npy
+expect_exit 0
+attnum check $(forward sima/paper) --mask fewer.npy
+expect_exit 1
+{ tail -c 60 all.npy; printf '\000\000\000\100'; } | npy two.npy '<f4' '1, 16'
+attnum check $(forward sima/paper) --mask two.npy
+expect_exit 3
+expect_one_line
+expect_stderr 'is 2, expected 0 or 1'
+
+# ---- hostile files and command lines: one line, the file or the option, what was expected ----
+attnum check
+expect_usage '--operator'
+attnum check --operator soft,sima
+expect_usage '--operator' 'one NAME'
+attnum check --operator sima --tokens x.npy
+expect_usage '--values: missing'
+attnum check $sima
+expect_usage '--output: missing'
+attnum check $sima --output none.npy
+expect_exit 3
+expect_one_error 'none.npy'
+head -c 1024 /dev/zero | npy narrow.npy '<f4' '1, 2, 16, 8'
+attnum check $sima --output narrow.npy --values half.npy
+expect_usage '--values: given twice'
+head -c 512 /dev/zero | npy short.npy '<f4' '2, 8, 8'
+attnum check $sima --output short.npy
+expect_exit 3
+expect_one_line
+expect_stderr 'short.npy: shape: 1 x 2 x 8 x 8, expected 1 x 2 x 16 x 8'
+attnum check --operator sima --tokens cases/sima-paper/tokens.npy --values short.npy --output zeros.npy
+expect_exit 3
+expect_one_line
+expect_stderr 'short.npy: shape'
+attnum check --operator sima --tokens nan.npy --values nan.npy --output zeros.npy
+expect_exit 3
+expect_one_line
+expect_stderr 'is nan, expected a finite number'
+attnum check --operator soft --tokens cases/soft-code/tokens.npy --keys cases/soft-code/tokens.npy \
+    --values cases/soft-code/values.npy --output zeros.npy
+expect_usage '--keys: soft takes none'
+attnum check --operator soft --tokens cases/soft-code/tokens.npy --values cases/soft-code/values.npy --output zeros.npy
+expect_usage 'stride'
+for bad in stride stride= stride=x stride=-1 stride=1.5 stride=nan iterations=1e99 inverse=nr-papr nothing=1 =1; do
+    attnum check --operator soft --tokens cases/soft-code/tokens.npy --values cases/soft-code/values.npy \
+        --output zeros.npy --param "$bad"
+    expect_usage '--param'
+done
+attnum check $sima --output zeros.npy --param epsilon=1 --dtype f32,f64
+expect_usage '--'
+attnum check --operator softmax --tokens cases/softmax-attention/tokens.npy --values cases/softmax-attention/values.npy \
+    --output zeros.npy --mask zeros.npy
+expect_exit 3
+expect_one_line
+expect_stderr 'zeros.npy: shape'
+attnum check --operator soft --tokens cases/soft-code/tokens.npy --values cases/soft-code/values.npy --output zeros.npy \
+    --param stride=2 --grid 3x5
+expect_usage '--grid 3x5'
+attnum check --operator soft --output zeros.npy --input photos
+expect_usage '--input'
+
+# ---- help ----
+attnum check --operator softpp/code --help
+expect_exit 0
+expect_stdout 'parameters of softpp/code'
+expect_stdout 'search_limit         1.01'
+expect_no_stdout 'feature_epsilon'
+attnum check --operator efficient --help
+expect_stdout 'none'
+
+# ---- a kernel of one's own, in Python ----
+if python3 -c 'import numpy' 2>/dev/null; then
+    command='test_cases.py'
+    ATTNUM_CASES=$PWD/cases python3 "$source/bench/peers/test_cases.py" >stdout 2>stderr
+    code=$?
+    expect_exit 0
+    expect_stdout 'softmax/attention output f64: pass'
+fi
+
+finish

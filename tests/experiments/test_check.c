@@ -1,0 +1,649 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* attnum check: what passes, what must not, and whether each known mistake is recognised. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check/hypotheses.h"
+#include "common/names.h"
+#include "common/report.h"
+#include "runs.h"
+#include "scratch.h"
+
+TestSuite(check, .init = scratch_begin, .fini = scratch_end);
+
+/* ---- Problems ---- */
+
+enum { HEADS = 2, TOKENS = 16, WIDTH = 8 };
+
+/* A problem of two heads, its output not given yet. */
+static subject problem_of(atn_operator op, int variant, atn_dtype claimed)
+{
+    attention_choice choice = {.op = op,
+                               .variant = variant,
+                               .dtype = ATN_F32,
+                               .shape = {1, HEADS, TOKENS, WIDTH, WIDTH, 0},
+                               .cross = true,
+                               .optional = op == ATN_XNORM || op == ATN_XCA || op == ATN_LINFORMER,
+                               .sampling = ATN_SAMPLING_POOL,
+                               .seed = 3};
+    attention_case c = attention_case_make(&choice);
+    c.reference.dtype = ATN_F64;
+    subject s = {.c = c, .judged = c, .grad_output = c.dout};
+    subject_claim(&s, claimed);
+    return s;
+}
+
+static void release(subject *s)
+{
+    attention_case_free(&s->c);
+    free(s->results[RESULT_OUTPUT]);
+    s->results[RESULT_OUTPUT] = NULL;
+}
+
+/* Gives it an output: its own exact answer. */
+static double *give_output(subject *s)
+{
+    double *y = must_allocate((size_t)result_size(&s->judged, RESULT_OUTPUT), sizeof *y);
+    cr_assert_eq(answer_exact(s, RESULT_OUTPUT, y), ATN_OK);
+    return s->results[RESULT_OUTPUT] = y;
+}
+
+static ref_verdict verdict_of(const subject *s)
+{
+    result_verdict v;
+    atn_context *context = make_context();
+    cr_assert_eq(judge_result(context, s, RESULT_OUTPUT, &v), EXIT_PASS);
+    ref_verdict verdict = v.verdict;
+    result_verdict_free(&v);
+    atn_context_free(context);
+    return verdict;
+}
+
+/* ---- Verdicts ---- */
+
+static const atn_dtype claims[] = {ATN_F64, ATN_F32, ATN_F16};
+
+Test(check, exact_outputs_pass_and_trivial_ones_fail)
+{
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
+        for (size_t i = 0; i < sizeof claims / sizeof *claims; i++) {
+            subject s = problem_of((atn_operator)op, 0, claims[i]);
+            const char *label = attention_case_label(&s.c);
+            double *y = give_output(&s), mean[HEADS * WIDTH] = {0};
+            int64_t size = result_size(&s.judged, RESULT_OUTPUT);
+            cr_expect_eq(verdict_of(&s), REF_PASS, "%s", label);
+            for (int64_t j = 0; j < size; j++)
+                mean[j / (TOKENS * WIDTH) * WIDTH + j % WIDTH] += y[j] / TOKENS;
+            for (int64_t j = 0; j < size; j++)
+                y[j] = mean[j / (TOKENS * WIDTH) * WIDTH + j % WIDTH];
+            cr_expect_eq(verdict_of(&s), REF_FAIL, "the mean row: %s", label);
+            memset(y, 0, (size_t)size * sizeof *y);
+            cr_expect_eq(verdict_of(&s), REF_FAIL, "zeros: %s", label);
+            release(&s);
+        }
+}
+
+Test(check, one_bad_element_fails_and_is_named)
+{
+    const double bad[] = {NAN, INFINITY, 1e3};
+    atn_context *context = make_context();
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        subject s = problem_of(ATN_SIMA, 0, ATN_F32);
+        result_verdict v;
+        give_output(&s)[(1 * TOKENS + 5) * WIDTH + 3] = bad[i];
+        cr_assert_eq(judge_result(context, &s, RESULT_OUTPUT, &v), EXIT_PASS);
+        cr_expect_eq(v.heads[0].verdict, REF_PASS, "%g", bad[i]);
+        cr_expect_eq(v.heads[1].verdict, REF_FAIL, "%g", bad[i]);
+        cr_expect_eq(v.heads[1].difference.worst_row, 5);
+        cr_expect_eq(v.heads[1].difference.worst_col, 3);
+        cr_expect_eq(v.verdict, REF_FAIL);
+        result_verdict_free(&v);
+        release(&s);
+    }
+    atn_context_free(context);
+}
+
+/* Rounding of the claimed type passes; ten times the bound's threshold does not. */
+Test(check, an_error_is_judged_in_the_claimed_precision)
+{
+    static const struct {
+        atn_dtype claimed;
+        double error;
+        ref_verdict verdict;
+    } rows[] = {
+        {ATN_F64, 1e-15, REF_PASS}, {ATN_F64, 1e-8, REF_FAIL},  {ATN_F32, 1e-7, REF_PASS},
+        {ATN_F32, 1e-3, REF_FAIL},  {ATN_BF16, 2e-3, REF_PASS}, {ATN_BF16, 0.9, REF_FAIL},
+        {ATN_F16, 3e-4, REF_PASS},  {ATN_TF32, 3e-4, REF_PASS}, {ATN_F16, 0.1, REF_FAIL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        subject s = problem_of(ATN_SOFTMAX, 0, rows[i].claimed);
+        double *y = give_output(&s);
+        for (int64_t j = 0; j < result_size(&s.judged, RESULT_OUTPUT); j++)
+            y[j] *= j % 2 ? 1 + rows[i].error : 1 - rows[i].error;
+        cr_expect_eq(verdict_of(&s), rows[i].verdict, "%s, %g: %s", atn_dtype_name(rows[i].claimed),
+                     rows[i].error, ref_verdict_name(verdict_of(&s)));
+        release(&s);
+    }
+}
+
+/* Where conditioning says nothing, the library in the same precision does. */
+Test(check, ill_conditioned_problems_are_held_against_the_library)
+{
+    subject s = problem_of(ATN_SOFT, 2, ATN_F32);
+    atn_context *context = make_context();
+    result_verdict v;
+    for (int64_t i = 0; i < attention_case_queries(&s.c); i++)
+        s.c.q[i] *= 1.0 / 16; /* tokens that are almost equal */
+    s.c.reference.inverse = atn_inverse_defaults(ATN_INVERSE_NR_PAPER);
+    s.c.reference.inverse.iterations = 8;
+    s.judged = s.c;
+    double *y = give_output(&s);
+    cr_assert_eq(judge_result(context, &s, RESULT_OUTPUT, &v), EXIT_PASS);
+    cr_expect_eq(v.heads[0].rule, RULE_PLAIN, "%s", rule_name(v.heads[0].rule));
+    cr_expect_eq(v.verdict, REF_PASS, "%s %g", v.heads[0].reason, v.heads[0].ratio);
+    result_verdict_free(&v);
+    memset(y, 0, (size_t)result_size(&s.judged, RESULT_OUTPUT) * sizeof *y);
+    cr_expect_eq(verdict_of(&s), REF_FAIL);
+    atn_context_free(context);
+    release(&s);
+}
+
+static judgement judge_doctored(double factor, double plain_factor, double kappa, double rounding)
+{
+    static double want[12], got[12], plain[12];
+    for (int i = 0; i < 12; i++) {
+        want[i] = sin(i + 1.0);
+        got[i] = want[i] * (1 + factor);
+        plain[i] = want[i] * (1 + plain_factor);
+    }
+    yardstick y = {.rows = 4,
+                   .cols = 3,
+                   .want = want,
+                   .plain = isnan(plain_factor) ? NULL : plain,
+                   .kappa = kappa,
+                   .rounding = rounding,
+                   .unit = 0x1p-24};
+    return judge_head(&y, got);
+}
+
+Test(check, rules_on_doctored_errors)
+{
+    static const struct {
+        double error, plain, kappa;
+        ref_verdict verdict;
+        rule_used rule;
+    } rows[] = {
+        {0, NAN, 1, REF_PASS, RULE_FORWARD},
+        {9e-6, NAN, 1, REF_PASS, RULE_FORWARD},
+        {2e-5, NAN, 1, REF_MARGINAL, RULE_FORWARD},
+        {4e-5, NAN, 1, REF_FAIL, RULE_FORWARD},
+        {9e-6, 1e-6, 1, REF_PASS, RULE_FORWARD},
+        {9e-6, 1e-7, 1, REF_MARGINAL, RULE_FORWARD}, /* 90 times the library's */
+        {1e-3, NAN, 1e6, REF_SKIPPED, RULE_NONE},    /* nothing is known */
+        {1e-3, 1e-3, 1e6, REF_PASS, RULE_PLAIN},
+        {4e-3, 1e-3, 1e6, REF_FAIL, RULE_PLAIN},
+        {1e-3, 1e-3, NAN, REF_PASS, RULE_PLAIN},
+        {1e-3, 1.0, 1e6, REF_SKIPPED, RULE_NONE}, /* zeros would pass */
+        {NAN, 1e-3, 1e6, REF_FAIL, RULE_FORWARD},
+        {NAN, NAN, 1, REF_FAIL, RULE_FORWARD},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        judgement j = judge_doctored(rows[i].error, rows[i].plain, rows[i].kappa, 1e-6);
+        cr_expect(j.verdict == rows[i].verdict && j.rule == rows[i].rule,
+                  "row %zu: %s by %s, ratio %g (%s)", i, ref_verdict_name(j.verdict),
+                  rule_name(j.rule), j.ratio, j.reason);
+    }
+}
+
+/* The dense building blocks are SOFT and SOFT++, as the library has them. */
+Test(check, dense_soft_is_the_library)
+{
+    atn_context *context = make_context();
+    for (int op = ATN_SOFT; op <= ATN_SOFTPP; op++) {
+        subject s = problem_of((atn_operator)op, 1, ATN_F64);
+        double *y = give_output(&s), left = 0, norm = 0;
+        int64_t size = result_size(&s.judged, RESULT_OUTPUT);
+        double *dense = must_allocate((size_t)size, sizeof *dense);
+        normaliser kind = op == ATN_SOFT ? NORMALISE_NOT : NORMALISE_ROOT;
+        cr_assert(dense_soft(context, &s.c, kind, 1, dense) >= 0);
+        for (int64_t i = 0; i < size; i++) {
+            left += (dense[i] - y[i]) * (dense[i] - y[i]);
+            norm += y[i] * y[i];
+        }
+        cr_expect(sqrt(left / norm) < 1e-12, "%g", sqrt(left / norm));
+        free(dense);
+        release(&s);
+    }
+    atn_context_free(context);
+}
+
+static int set_parameters(subject *s, const char *a, const char *b)
+{
+    const char *items[] = {a, b};
+    text_list given = {b ? 2 : 1, items};
+    return parameters_set(&given, s);
+}
+
+/* An inverse brings its own constants, whatever the order on the command line. */
+Test(check, parameters_are_set_after_their_inverse)
+{
+    subject s = problem_of(ATN_SOFT, 0, ATN_F64);
+    const atn_inverse_desc *inverse = &s.c.reference.inverse;
+    cr_assert_eq(set_parameters(&s, "iterations=7", "inverse=nr-soft"), EXIT_PASS);
+    cr_expect_eq(inverse->method, ATN_INVERSE_NR_SOFT);
+    cr_expect_eq(inverse->iterations, 7);
+    cr_expect_eq(inverse->ridge, 0.01);
+    cr_expect_eq(inverse->numerator, 1.8);
+    cr_expect_eq(set_parameters(&s, "ridge=0.5", "sampling=first"), EXIT_PASS);
+    cr_expect_eq(inverse->ridge, 0.5);
+    cr_expect_eq(s.c.reference.sampling.kind, ATN_SAMPLING_FIRST);
+    capture();
+    cr_expect_eq(set_parameters(&s, "epsilon=1", NULL), EXIT_USAGE); /* sima's */
+    cr_expect(is_one_line_with(captured(), "--param epsilon"));
+    attention_case_free(&s.c);
+}
+
+/* ---- Diagnosis ---- */
+
+/* What is said about a problem whose output is what a change makes of it. Null: the change cannot
+ * be made, or makes no difference. */
+static char *diagnose_change(atn_context *context, subject *s, const hypothesis *h)
+{
+    int64_t size = result_size(&s->judged, RESULT_OUTPUT);
+    double *y = must_allocate((size_t)size, sizeof *y);
+    trial t = trial_start(s);
+    t.s.results[RESULT_OUTPUT] = y; /* a multiple of nothing: a factor is 0/0 */
+    bool made =
+        trial_change(&t, h) && trial_answer(context, &t, ATN_F64, ATN_STORAGE_NATIVE, y) >= 0;
+    trial_free(&t);
+    bool zero = true; /* an inverse that finds no start: nobody's output, and trivial */
+    for (int64_t i = 0; i < size; i++) {
+        made &= isfinite(y[i]);
+        zero &= y[i] == 0;
+    }
+    made &= !zero;
+    s->results[RESULT_OUTPUT] = y;
+    char *text = NULL;
+    if (made) {
+        result_verdict v;
+        finding findings[MOST_FINDINGS];
+        cr_assert_eq(judge_result(context, s, RESULT_OUTPUT, &v), EXIT_PASS);
+        if (v.verdict == REF_FAIL) {
+            int count = diagnose(context, s, &v, findings);
+            text = count && findings[0].explains ? must_format("%s", findings[0].text)
+                                                 : must_format("nothing");
+            while (count > 0)
+                free(findings[--count].text);
+        }
+        result_verdict_free(&v);
+    }
+    s->results[RESULT_OUTPUT] = NULL;
+    free(y);
+    return text;
+}
+
+/* Whether two changes make the same of a problem. */
+static bool are_equivalent(atn_context *context, const subject *s, const hypothesis *a,
+                           const hypothesis *b)
+{
+    int64_t size = result_size(&s->judged, RESULT_OUTPUT);
+    double *y = must_allocate((size_t)(2 * size), sizeof *y), left = 0, norm = 0;
+    const hypothesis *const both[] = {a, b};
+    for (int i = 0; i < 2; i++) {
+        trial t = trial_start(s);
+        t.s.results[RESULT_OUTPUT] = y;
+        trial_change(&t, both[i]);
+        trial_answer(context, &t, ATN_F64, ATN_STORAGE_NATIVE, y + i * size);
+        trial_free(&t);
+    }
+    for (int64_t i = 0; i < size; i++) {
+        left += (y[i] - y[size + i]) * (y[i] - y[size + i]);
+        norm += y[i] * y[i];
+    }
+    free(y);
+    return left <= 1e-24 * norm;
+}
+
+/* Every change that makes a difference is named, or another that makes the same of this problem. */
+static void expect_all_named(atn_operator op, int variant)
+{
+    atn_context *context = make_context();
+    subject s = problem_of(op, variant, ATN_F64);
+    int count, named = 0;
+    hypothesis *all = hypotheses_of(&s, &count);
+    for (int i = 0; i < count; i++) {
+        char *own = hypothesis_text(&all[i], &s);
+        bool step = strncmp(own, "iterations=", 11) == 0 && all[i].value % 6 != 0;
+        bool fit = strcmp(own, "output multiplied by a constant") == 0;
+        char *said = step || fit ? NULL : diagnose_change(context, &s, &all[i]);
+        bool good = !said || strcmp(own, said) == 0;
+        for (int j = 0; j < count && !good; j++) {
+            char *other = hypothesis_text(&all[j], &s);
+            good = strcmp(other, said) == 0 && are_equivalent(context, &s, &all[i], &all[j]);
+            free(other);
+        }
+        cr_expect(good, "%s: %s is taken for %s", attention_case_label(&s.c), own, said);
+        named += said != NULL;
+        free(said);
+        free(own);
+    }
+    cr_expect(named >= 5, "%s: only %d changes make a difference", attention_case_label(&s.c),
+              named);
+    free(all);
+    attention_case_free(&s.c);
+    atn_context_free(context);
+}
+
+Test(check, every_mistake_of_soft_is_named)
+{
+    expect_all_named(ATN_SOFT, 1);
+}
+
+Test(check, every_mistake_of_softpp_is_named)
+{
+    expect_all_named(ATN_SOFTPP, 0);
+}
+
+Test(check, every_mistake_of_the_others_is_named)
+{
+    for (int op = ATN_GAUSSIAN; op < ATN_OPERATOR_COUNT; op++)
+        expect_all_named((atn_operator)op, 0);
+}
+
+/* What a change is called, where it is the only one of its kind. */
+static void expect_named(atn_operator op, int variant, const char *name)
+{
+    atn_context *context = make_context();
+    subject s = problem_of(op, variant, ATN_F64);
+    int count;
+    bool found = false;
+    hypothesis *all = hypotheses_of(&s, &count);
+    for (int i = 0; i < count; i++) {
+        char *own = hypothesis_text(&all[i], &s);
+        if (strcmp(own, name) == 0) {
+            char *said = diagnose_change(context, &s, &all[i]);
+            cr_expect(said && strcmp(said, name) == 0, "%s: %s", name, said ? said : "not made");
+            free(said);
+            found = true;
+        }
+        free(own);
+    }
+    cr_expect(found, "no hypothesis '%s'", name);
+    free(all);
+    attention_case_free(&s.c);
+    atn_context_free(context);
+}
+
+Test(check, mistakes_have_names)
+{
+    static const struct {
+        atn_operator op;
+        int variant;
+        const char *name;
+    } rows[] = {
+        {ATN_SOFT, 0, "variant soft/code"},
+        {ATN_SOFT, 1, "iterations=6"},
+        {ATN_SOFT, 1, "scale 1/(2 sqrt(heads d)), of the embedding"},
+        {ATN_SOFT, 1, "landmarks: the first tokens"},
+        {ATN_SOFT, 1, "landmarks not scaled by d^-1/4, as in published code"},
+        {ATN_SOFTPP, 0, "no normalisation by D"},
+        {ATN_SOFTPP, 0, "D^-1 A+ D^-1: no square root of D"},
+        {ATN_SOFTPP, 0, "(D^-1/2 A D^-1/2)+: normalised before it is inverted"},
+        {ATN_SIMA, 0, "norms over channels, not over tokens"},
+        {ATN_SIMA, 0, "variant sima/l2"},
+        {ATN_XNORM, 0, "variant xnorm/port"},
+        {ATN_XNORM, 0, "gamma ignored"},
+        {ATN_SOFTMAX, 0, "variant softmax/causal"},
+        {ATN_SOFTMAX, 0, "logits scaled by 1/d: no square root, or scaled twice"},
+        {ATN_SOFTMAX, 0, "output laid out as batch x tokens x heads x width"},
+        {ATN_SOFTMAX, 0, "output in Fortran order"},
+        {ATN_GAUSSIAN, 0, "queries and keys swapped"},
+        {ATN_LINFORMER, 0, "E and F swapped"},
+        {ATN_XCA, 0, "divided by tau"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        expect_named(rows[i].op, rows[i].variant, rows[i].name);
+}
+
+/* The first finding about an output; to be freed. */
+static char *first_finding(atn_context *context, const subject *s, bool *explains)
+{
+    result_verdict v;
+    finding findings[MOST_FINDINGS];
+    cr_assert_eq(judge_result(context, s, RESULT_OUTPUT, &v), EXIT_PASS);
+    int count = diagnose(context, s, &v, findings);
+    char *text = must_format("%s", count ? findings[0].text : "nothing");
+    *explains = count && findings[0].explains;
+    while (count > 0)
+        free(findings[--count].text);
+    result_verdict_free(&v);
+    return text;
+}
+
+/* Mistakes made here, without the hypotheses' own code. */
+static void scale_of(subject *s, double *y, double scale)
+{
+    s->c.reference.scale = ATN_SCALE_VALUE;
+    s->c.reference.scale_value = scale;
+    cr_assert_eq(answer_exact(s, RESULT_OUTPUT, y), ATN_OK);
+}
+
+static void no_root_scale(subject *s, double *y)
+{
+    scale_of(s, y, 1.0 / (2 * WIDTH));
+}
+
+static void no_half_scale(subject *s, double *y)
+{
+    scale_of(s, y, 1 / sqrt(WIDTH));
+}
+
+static void embedding_scale(subject *s, double *y)
+{
+    scale_of(s, y, 1 / (2 * sqrt(HEADS * WIDTH)));
+}
+
+static void no_root_logits(subject *s, double *y)
+{
+    s->c.reference.logit_scale = 1.0 / WIDTH;
+    cr_assert_eq(answer_exact(s, RESULT_OUTPUT, y), ATN_OK);
+}
+
+static void first_tokens(subject *s, double *y)
+{
+    s->c.reference.sampling = (atn_sampling){.kind = ATN_SAMPLING_FIRST, .count = 4};
+    cr_assert_eq(answer_exact(s, RESULT_OUTPUT, y), ATN_OK);
+}
+
+static void strided_tokens(subject *s, double *y)
+{
+    static const int64_t indices[] = {0, 4, 8, 12};
+    s->c.reference.sampling =
+        (atn_sampling){.kind = ATN_SAMPLING_INDICES, .count = 4, .indices = indices};
+    cr_assert_eq(answer_exact(s, RESULT_OUTPUT, y), ATN_OK);
+}
+
+/* Y of heads, tokens, width as tokens, heads, width. */
+static void swap_layout(subject *s, double *y)
+{
+    double x[HEADS * TOKENS * WIDTH];
+    memcpy(x, y, sizeof x);
+    for (int h = 0; h < HEADS; h++)
+        for (int i = 0; i < TOKENS; i++)
+            memcpy(y + (i * HEADS + h) * WIDTH, x + (h * TOKENS + i) * WIDTH, WIDTH * sizeof *y);
+}
+
+static void transpose_heads(subject *s, double *y)
+{
+    double x[HEADS * TOKENS * WIDTH];
+    memcpy(x, y, sizeof x);
+    for (int h = 0; h < HEADS; h++)
+        for (int i = 0; i < TOKENS; i++)
+            for (int c = 0; c < WIDTH; c++)
+                y[(h * WIDTH + c) * TOKENS + i] = x[(h * TOKENS + i) * WIDTH + c];
+}
+
+static void keep_queries(subject *s, double *y)
+{
+    for (int i = 0; i < HEADS * TOKENS; i++) {
+        double norm = 0;
+        for (int c = 0; c < WIDTH; c++)
+            norm += s->c.q[i * WIDTH + c] * s->c.q[i * WIDTH + c];
+        for (int c = 0; c < WIDTH; c++)
+            y[i * WIDTH + c] *= sqrt(norm);
+    }
+}
+
+/* Rows of Q and K of l1 norm 1, not columns. */
+static void rows_of_norm_1(subject *s, double *y)
+{
+    double *const both[] = {s->c.q, s->c.k};
+    double kept[2][HEADS * TOKENS * WIDTH];
+    for (int x = 0; x < 2; x++) {
+        memcpy(kept[x], both[x], sizeof kept[x]);
+        for (int i = 0; i < HEADS * TOKENS; i++) {
+            double norm = 0;
+            for (int c = 0; c < WIDTH; c++)
+                norm += fabs(both[x][i * WIDTH + c]);
+            for (int c = 0; c < WIDTH; c++)
+                both[x][i * WIDTH + c] /= norm;
+        }
+    }
+    s->c.reference.sima.norm = ATN_SIMA_NONE;
+    cr_assert_eq(answer_exact(s, RESULT_OUTPUT, y), ATN_OK);
+    for (int x = 0; x < 2; x++)
+        memcpy(both[x], kept[x], sizeof kept[x]);
+}
+
+static void triple(subject *s, double *y)
+{
+    for (int i = 0; i < HEADS * TOKENS * WIDTH; i++)
+        y[i] *= 3;
+}
+
+Test(check, mistakes_made_by_hand_are_named)
+{
+    static const struct {
+        atn_operator op;
+        void (*make)(subject *s, double *y);
+        const char *name;
+    } rows[] = {
+        {ATN_GAUSSIAN, no_root_scale, "scale 1/(2 d): no square root, or scaled twice"},
+        {ATN_SOFT, no_half_scale, "scale 1/sqrt(d), without the half"},
+        {ATN_RFF, embedding_scale, "scale 1/(2 sqrt(heads d)), of the embedding"},
+        {ATN_SOFTMAX, no_root_logits, "logits scaled by 1/d: no square root, or scaled twice"},
+        {ATN_SOFTPP, first_tokens, "landmarks: the first tokens"},
+        {ATN_SOFT, strided_tokens, "landmarks: every n/m-th token"},
+        {ATN_ELU, swap_layout, "output laid out as batch x tokens x heads x width"},
+        {ATN_LSH, transpose_heads, "output transposed: width x tokens"},
+        {ATN_XNORM, keep_queries, "queries not normalised"},
+        {ATN_SIMA, rows_of_norm_1, "norms over channels, not over tokens"},
+        {ATN_EFFICIENT, triple, "output multiplied by a constant"},
+    };
+    atn_context *context = make_context();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        subject s = problem_of(rows[i].op, 0, ATN_F64), claimed = s;
+        bool explains;
+        rows[i].make(&s, claimed.results[RESULT_OUTPUT] = give_output(&s));
+        char *text = first_finding(context, &claimed, &explains);
+        cr_expect(explains && strcmp(text, rows[i].name) == 0, "%s: %s", rows[i].name, text);
+        free(text);
+        release(&s);
+    }
+    atn_context_free(context);
+}
+
+Test(check, pairs_and_types_are_found)
+{
+    atn_context *context = make_context();
+    bool explains;
+    subject s = problem_of(ATN_SIMA, 0, ATN_F64), other = s;
+    double *y = give_output(&s);
+    other.c.reference.sima.norm = ATN_SIMA_NONE;
+    double *q = other.c.q;
+    other.c.q = other.c.k;
+    other.c.k = q;
+    cr_assert_eq(answer_exact(&other, RESULT_OUTPUT, y), ATN_OK);
+    char *text = first_finding(context, &s, &explains);
+    cr_expect(explains && strstr(text, "variant sima/none and queries and keys swapped"), "%s",
+              text);
+    free(text);
+    cr_assert(answer_library(context, &s, ATN_F32, ATN_STORAGE_BF16, RESULT_OUTPUT, y) >= 0);
+    text = first_finding(context, &s, &explains);
+    cr_expect(explains && strcmp(text, "computed in bf16") == 0, "%s", text);
+    free(text);
+    cr_assert(answer_library(context, &s, ATN_F32, ATN_STORAGE_TF32, RESULT_OUTPUT, y) >= 0);
+    text = first_finding(context, &s, &explains);
+    cr_expect(explains && strcmp(text, "computed in tf32") == 0, "%s", text);
+    free(text);
+    cr_assert(answer_library(context, &s, ATN_F32, ATN_STORAGE_NATIVE, RESULT_OUTPUT, y) >= 0);
+    text = first_finding(context, &s, &explains);
+    cr_expect(explains && strcmp(text, "computed in f32") == 0, "%s", text);
+    free(text);
+    release(&s);
+    atn_context_free(context);
+}
+
+/* The library is given what the storage holds, not what the file does. */
+Test(check, inputs_are_rounded_to_the_storage)
+{
+    atn_context *context = make_context();
+    subject s = problem_of(ATN_SOFTMAX, 0, ATN_BF16);
+    int64_t size = result_size(&s.judged, RESULT_OUTPUT);
+    double *y = give_output(&s), *again = must_allocate((size_t)size, sizeof *again);
+    double *const inputs[] = {s.c.q, s.c.k, s.c.v};
+    cr_assert_eq(answer_library(context, &s, ATN_F32, ATN_STORAGE_BF16, RESULT_OUTPUT, y), ATN_OK);
+    for (int x = 0; x < 3; x++)
+        for (int i = 0; i < HEADS * TOKENS * WIDTH; i++) {
+            float value = (float)inputs[x][i];
+            atn_storage_round(ATN_STORAGE_BF16, 1, &value);
+            inputs[x][i] = (double)value;
+        }
+    cr_assert_eq(answer_library(context, &s, ATN_F32, ATN_STORAGE_BF16, RESULT_OUTPUT, again),
+                 ATN_OK);
+    cr_expect(memcmp(y, again, (size_t)size * sizeof *y) == 0);
+    free(again);
+    release(&s);
+    atn_context_free(context);
+}
+
+/* Long tokens close to each other: expanded distances lose digits, and that is what is said. */
+Test(check, expanded_distances_are_found)
+{
+    atn_context *context = make_context();
+    subject s = problem_of(ATN_GAUSSIAN, 0, ATN_F32);
+    double *y = give_output(&s);
+    for (int i = 0; i < HEADS * TOKENS * WIDTH; i++) {
+        s.c.q[i] = (double)(float)(s.c.q[i] + 100);
+        s.c.k[i] = (double)(float)(s.c.k[i] + 100);
+    }
+    s.c.reference.distance = ATN_DISTANCE_EXPANDED;
+    cr_assert_eq(answer_library(context, &s, ATN_F32, ATN_STORAGE_NATIVE, RESULT_OUTPUT, y),
+                 ATN_OK);
+    s.c.reference.distance = ATN_DISTANCE_DIRECT;
+    bool explains;
+    char *text = first_finding(context, &s, &explains);
+    cr_expect(explains && strstr(text, "--distance expanded"), "%s", text);
+    free(text);
+    release(&s);
+    atn_context_free(context);
+}
+
+/* Noise is nobody's mistake. */
+Test(check, noise_is_explained_by_nothing)
+{
+    atn_context *context = make_context();
+    subject s = problem_of(ATN_SOFTMAX, 0, ATN_F32);
+    double *y = give_output(&s);
+    for (int64_t i = 0; i < result_size(&s.judged, RESULT_OUTPUT); i++)
+        y[i] += sin(17.0 * (double)i);
+    bool explains;
+    char *text = first_finding(context, &s, &explains);
+    cr_expect(!explains, "%s", text);
+    free(text);
+    release(&s);
+    atn_context_free(context);
+}
