@@ -202,6 +202,7 @@ static void finish(batched &b)
             by_strip(b, complement);
         multiply(b, false, at_place(b, BATCHED_PRODUCT), at_place(b, BATCHED_B), false,
                  at_place(b, BATCHED_OTHER));
+        by_strip(b, measure_returned, source);
     }
     by_matrix(b, judge, BLOCK_THREADS, source);
 }

@@ -140,12 +140,12 @@ static __device__ void leave_partials(const batched_call &c, double first, doubl
     partials[2] = third;
 }
 
-/* By a warp: the sum of the strips' n-th numbers. */
+/* By every warp for itself: the sum of the strips' n-th numbers. */
 static __device__ double sum_partials(const batched_call &c, int64_t at, int n)
 {
     const double *partials = c.partials + at * c.strips * CUDA_INVERSE_PARTIALS + n;
     double sum = 0;
-    for (int s = (int)threadIdx.x; s < c.strips; s += 32)
+    for (int s = (int)threadIdx.x % 32; s < c.strips; s += 32)
         sum += partials[s * CUDA_INVERSE_PARTIALS];
     return warp_sum(sum);
 }
@@ -155,12 +155,12 @@ static __device__ double norm_of_partials(const batched_call &c, int64_t at, int
 {
     const double *partials = c.partials + at * c.strips * CUDA_INVERSE_PARTIALS + n;
     double sum = 0, largest = 0;
-    for (int s = (int)threadIdx.x; s < c.strips; s += 32)
+    for (int s = (int)threadIdx.x % 32; s < c.strips; s += 32)
         largest = larger(partials[s * CUDA_INVERSE_PARTIALS], largest);
     largest = warp_max(largest);
     if (!(largest > 0 && largest < HUGE_VAL))
         return largest;
-    for (int s = (int)threadIdx.x; s < c.strips; s += 32) {
+    for (int s = (int)threadIdx.x % 32; s < c.strips; s += 32) {
         double part = partials[s * CUDA_INVERSE_PARTIALS] / largest;
         sum += part * part;
     }
@@ -277,17 +277,28 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
 /* How the residual of X is known: as the smallest of all, from B X B or from E B, both in OTHER. */
 typedef enum { RESIDUAL_KNOWN, RESIDUAL_OF_PRODUCT, RESIDUAL_OF_ERROR } residual_source;
 
-static __device__ double residual_of(const batched_call &c, residual_source source)
+/* A strip's |B X B - B|_F or |E B|_F. */
+static __device__ double strip_residual(const batched_call &c, residual_source source)
 {
-    const cuda_inverse_run &run = c.runs[blockIdx.x];
     const matrix_shape &shape = c.call.shape;
-    const real *b = batched_at(c, blockIdx.x, BATCHED_B);
-    real *product = batched_at(c, blockIdx.x, BATCHED_OTHER);
-    if (source == RESIDUAL_KNOWN)
-        return run.stopping.smallest;
-    if (source == RESIDUAL_OF_PRODUCT)
-        matrix_subtract(shape, b, product);
-    return run.norm > 0 ? matrix_frobenius(shape, product) / run.norm : 0;
+    const real *b = batched_at(c, blockIdx.y, BATCHED_B);
+    const real *product = batched_at(c, blockIdx.y, BATCHED_OTHER);
+    return strip_norm(c, [&](int i, int j) {
+        return entry(shape, product, i, j) -
+               (source == RESIDUAL_OF_PRODUCT ? entry(shape, b, i, j) : 0);
+    });
+}
+
+static __device__ double residual_of_partials(const batched_call &c, int64_t at)
+{
+    double norm = c.runs[at].norm;
+    return norm > 0 ? norm_of_partials(c, at, 0) / norm : 0;
+}
+
+static __global__ void __launch_bounds__(BLOCK_THREADS)
+    measure_returned(const __grid_constant__ batched_call c, residual_source source)
+{
+    leave_partials(c, strip_residual(c, source), 0, 0);
 }
 
 static __global__ void __launch_bounds__(BLOCK_THREADS)
@@ -298,7 +309,8 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
     bool best = c.call.desc.method <= ATN_INVERSE_NR_SOFTPP && c.best >= 0;
     if (!run.open)
         return;
-    double residual = residual_of(c, source);
+    double residual = source == RESIDUAL_KNOWN ? run.stopping.smallest
+                                               : residual_of_partials(c, blockIdx.x);
     if (is_scribe()) {
         p.info->stop = run.stop;
         p.info->products += run.products;
@@ -366,19 +378,15 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
     });
 }
 
-/* X_k B X_k's distance from B, with B X B in OTHER, and |X_k|. */
+/* B X_k B's distance from B, and |X_k|. */
 static __global__ void __launch_bounds__(BLOCK_THREADS)
     measure_residual(const __grid_constant__ batched_call c)
 {
     const matrix_shape &shape = c.call.shape;
-    const real *b = batched_at(c, blockIdx.y, BATCHED_B);
-    const real *product = batched_at(c, blockIdx.y, BATCHED_OTHER);
     const real *x = batched_at(c, blockIdx.y, place_of(c.k));
     if (!c.runs[blockIdx.y].going)
         return;
-    double residual = strip_norm(c, [&](int i, int j) {
-        return entry(shape, product, i, j) - entry(shape, b, i, j);
-    });
+    double residual = strip_residual(c, RESIDUAL_OF_PRODUCT);
     double size = strip_norm(c, [&](int i, int j) { return entry(shape, x, i, j); });
     leave_partials(c, residual, size, 0);
 }
@@ -461,12 +469,12 @@ static __global__ void __launch_bounds__(32)
     cuda_inverse_run &run = c.runs[blockIdx.x];
     if (!run.going)
         return;
-    double distance = norm_of_partials(c, blockIdx.x, 0), size = norm_of_partials(c, blockIdx.x, 1);
+    double residual = residual_of_partials(c, blockIdx.x);
+    double size = norm_of_partials(c, blockIdx.x, 1);
     if (!is_scribe())
         return;
     run.products += 2;
-    run.stop = core_stopping_take(&run.stopping, c.k, run.norm > 0 ? distance / run.norm : 0,
-                                  c.call.roundoff * run.norm * size);
+    run.stop = core_stopping_take(&run.stopping, c.k, residual, c.call.roundoff * run.norm * size);
     run.going = run.stop == ATN_STOP_ITERATIONS;
     run.returned = run.stopping.best;
     run.kept = run.returned != c.k;
