@@ -14,7 +14,9 @@
 /* The most bytes of work, shared by all blocks that run at a time, and how many those are at least;
  * and the most matrices that are batched, which a grid has in its second dimension. */
 enum { LEAST_BLOCKS = 132, MOST_BATCHED = 65535 };
-static const double most_work = 0x1p30;
+#ifndef CUDA_INVERSE_MOST_WORK
+#define CUDA_INVERSE_MOST_WORK 0x1p30
+#endif
 
 const cuda_inverse_table *cuda_inverse_get(atn_dtype dtype)
 {
@@ -44,7 +46,7 @@ static int64_t smaller_of(int64_t a, int64_t b)
 /* Blocks that run at a time where each has so many bytes of work. */
 static int64_t blocks_for(int64_t count, int64_t least, double bytes)
 {
-    double most = most_work / bytes;
+    double most = CUDA_INVERSE_MOST_WORK / bytes;
     return smaller_of(count, most > (double)least ? (int64_t)most : least);
 }
 

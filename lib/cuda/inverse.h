@@ -16,7 +16,7 @@ extern "C" {
  * (batched.cuh). A block's own products are one multiprocessor's, and its matrices no longer fit
  * into shared memory (f64: from m = 64 or so, f32: from 96). */
 #ifndef CUDA_INVERSE_BLOCK_MOST
-#define CUDA_INVERSE_BLOCK_MOST 0
+#define CUDA_INVERSE_BLOCK_MOST 64
 #endif
 
 /* Batched: one matrix on its way, X_k in one of two places in turn. */

@@ -21,7 +21,8 @@ bool fixture_runs(const atn_operator_info *info);
 int fixture_next(int op);
 
 /* Of work that the CPU does all of: the n-th piece in every `few` where that device may be an
- * emulated one, which takes a thousand times as long. */
+ * emulated one, which takes a thousand times as long; the environment variable ATTNUM_TEST_FEWER
+ * multiplies `few` there. */
 bool fixture_skips(int n, int few);
 
 /* A context for that device; ends the program if there is none. counts may be null. */
