@@ -11,6 +11,7 @@ struct device {
     cudaStream_t stream;
     bool owns_stream;
     cublasHandle_t blas; /* null until asked for */
+    void *blas_memory;   /* its workspace */
     char failure[200];   /* the first; "": none */
 };
 
@@ -116,12 +117,20 @@ atn_status device_open(atn_context *context, int ordinal, void *stream)
     return status;
 }
 
+static void close_blas(device *d)
+{
+    if (d->blas)
+        cublasDestroy(d->blas);
+    cudaFree(d->blas_memory);
+    d->blas = NULL;
+    d->blas_memory = NULL;
+}
+
 void device_close(atn_context *context)
 {
     if (!context->device)
         return;
-    if (context->device->blas)
-        cublasDestroy(context->device->blas);
+    close_blas(context->device);
     if (context->device->owns_stream)
         cudaStreamDestroy(context->device->stream);
     core_release(context, context->device);
@@ -279,22 +288,46 @@ void *device_stream(const atn_context *context)
     return context->device->stream;
 }
 
+static atn_status blas_result(atn_context *context, cublasStatus_t status)
+{
+    if (status == CUBLAS_STATUS_SUCCESS)
+        return ATN_OK;
+    return core_fail(context,
+                     status == CUBLAS_STATUS_ALLOC_FAILED ? ATN_ERR_MEMORY : ATN_ERR_DEVICE,
+                     "cuBLAS: %s", cublasGetStatusString(status));
+}
+
+/* The sizes that cuBLAS's documentation recommends (cublasSetWorkspace). */
+static size_t blas_workspace(int ordinal)
+{
+    int major = 0;
+    if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ordinal) != cudaSuccess)
+        cudaGetLastError();
+    return (size_t)(major >= 9 ? 32 : 4) << 20;
+}
+
+/* The stream goes first: to set it is to lose the workspace. */
+static atn_status open_blas(atn_context *context, device *d)
+{
+    size_t bytes = blas_workspace(d->ordinal);
+    atn_status status = blas_result(context, cublasCreate(&d->blas));
+    if (status == ATN_OK)
+        status = blas_result(context, cublasSetStream(d->blas, d->stream));
+    if (status == ATN_OK)
+        status = device_allocate(context, bytes, &d->blas_memory);
+    if (status == ATN_OK)
+        status = blas_result(context, cublasSetWorkspace(d->blas, d->blas_memory, bytes));
+    if (status != ATN_OK)
+        close_blas(d);
+    return status;
+}
+
 atn_status device_blas(atn_context *context, void **handle)
 {
     device *d = context->device;
-    cublasStatus_t made = CUBLAS_STATUS_SUCCESS;
     atn_status status = enter(context);
-    *handle = NULL;
-    if (status != ATN_OK)
-        return status;
-    if (!d->blas)
-        made = cublasCreate(&d->blas);
-    if (made == CUBLAS_STATUS_SUCCESS)
-        made = cublasSetStream(d->blas, d->stream);
-    if (made != CUBLAS_STATUS_SUCCESS)
-        return core_fail(context,
-                         made == CUBLAS_STATUS_ALLOC_FAILED ? ATN_ERR_MEMORY : ATN_ERR_DEVICE,
-                         "cuBLAS: %s", cublasGetStatusString(made));
-    *handle = d->blas;
-    return ATN_OK;
+    if (status == ATN_OK && !d->blas)
+        status = open_blas(context, d);
+    *handle = status == ATN_OK ? d->blas : NULL;
+    return status;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The inverses on CUDA where it differs from the CPU: narrow dtypes, matrices that do not fit into
- * shared memory, and calls that give the same bits. */
+ * shared memory, steps that all matrices take together, and calls that give the same bits. */
 #include <criterion/criterion.h>
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -131,4 +132,165 @@ Test(cuda_inverse, beyond_shared_memory)
         check(context, &b, methods[i], atn_dtype_roundoff(ATN_F64));
     batch_free(&b);
     atn_context_free(context);
+}
+
+/* ---- Above m = 64: steps in batched products ---- */
+
+static const int64_t large[] = {65, 100, 128};
+
+Test(cuda_inverse, batched)
+{
+    atn_context *context = fixture_context(1, NULL);
+    for (int i = 0; i < 3; i++)
+        for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++) {
+            batch b = batch_make((atn_dtype)dtype, large[i], 2);
+            for (int method = 0; fixture_iterates(method); method++)
+                if (method != ATN_INVERSE_NR_ADAPTIVE && !fixture_skips(method + i + dtype, 2))
+                    check(context, &b, (atn_inverse_method)method,
+                          atn_dtype_roundoff((atn_dtype)dtype));
+            batch_free(&b);
+        }
+    atn_context_free(context);
+}
+
+Test(cuda_inverse, batched_narrow_types)
+{
+    static const atn_dtype dtypes[] = {ATN_TF32, ATN_F16}; /* m u is too much in bf16 */
+    static const atn_inverse_method methods[] = {ATN_INVERSE_NR_SOFTPP, ATN_INVERSE_HYPERPOWER_7,
+                                                 ATN_INVERSE_CHEBYSHEV_9};
+    atn_context *context = fixture_context(1, NULL);
+    for (int i = 0; i < 2; i++) {
+        batch b = batch_make(dtypes[i], 67, 1.9);
+        for (int j = 0; j < 3; j++)
+            check(context, &b, methods[j], atn_dtype_roundoff(dtypes[i]));
+        batch_free(&b);
+    }
+    atn_context_free(context);
+}
+
+/* Matrices that take different ways through one call. */
+enum { GOOD, ILL, INDEFINITE, ZERO, NONFINITE, OVERFLOWING, MIXED };
+
+static const char *const mixed_names[MIXED] = {"good",      "ill-conditioned", "indefinite", "zero",
+                                               "nonfinite", "overflowing"};
+
+typedef struct {
+    guarded a, x;
+    atn_inverse_info infos[MIXED];
+    atn_status status;
+} mixed;
+
+static mixed mixed_make(atn_dtype dtype, int64_t m, double *values)
+{
+    double *lambda = data_allocate(m);
+    int64_t size = m * m;
+    mixed b;
+    memset(values, 0, (size_t)(MIXED * size) * sizeof *values);
+    ref_latms_symmetric(m, 3, 5, 5, values + GOOD * size, lambda);
+    ref_latms_symmetric(m, 3, 1e4, 6, values + ILL * size, lambda);
+    ref_latms_symmetric(m, 3, 5, 7, values + INDEFINITE * size, lambda);
+    for (int64_t i = 0; i < m; i++)
+        values[INDEFINITE * size + i * (m + 1)] -= 0.6;
+    memcpy(values + NONFINITE * size, values, (size_t)size * sizeof *values);
+    values[NONFINITE * size + 1] = values[NONFINITE * size + m] = NAN;
+    for (int64_t i = 0; i < size; i++) /* alpha, or X_k, leaves the range of the type */
+        values[OVERFLOWING * size + i] = values[i] * (dtype == ATN_F32 ? 0x1p-80 : 0x1p-600);
+    b.a = guarded_make(dtype, GUARDED_HEADS, 1, MIXED, m, m);
+    b.x = guarded_make(dtype, GUARDED_HEADS, 1, MIXED, m, m);
+    guarded_set(&b.a, values);
+    free(lambda);
+    return b;
+}
+
+static void mixed_run(atn_context *context, const atn_inverse_desc *desc, mixed *b)
+{
+    guarded_poison(&b->x);
+    memset(b->infos, 0xff, sizeof b->infos);
+    b->status = fixture_inverse(context, desc, &b->a, &b->x, b->infos, NULL);
+}
+
+static bool near(double a, double b, double relative)
+{
+    return (isnan(a) && isnan(b)) || a == b || fabs(a - b) <= relative * fmax(fabs(a), fabs(b));
+}
+
+/* What does not hang on rounding is the CPU's, which sums in another order: a residual or update
+ * that is rounding itself is only as small. The polynomial guard sees |E|_F^2 m u precisely, far
+ * below its 1 %. */
+static bool same_way(const atn_inverse_info *cpu, const atn_inverse_info *cuda, int64_t m, double u)
+{
+    double rounding = 100 * (double)m * u;
+    return cpu->status == cuda->status && cpu->stop == cuda->stop &&
+           cpu->iterations == cuda->iterations && cpu->returned == cuda->returned &&
+           cpu->products == cuda->products && cpu->halvings == cuda->halvings &&
+           near(cpu->alpha, cuda->alpha, 4 * (double)m * u) &&
+           near(cpu->interval_low, cuda->interval_low, 1e-3) &&
+           near(cpu->interval_high, cuda->interval_high, 4 * (double)m * u) &&
+           (near(cpu->residual, cuda->residual, 0.01) ||
+            (cpu->residual <= rounding && cuda->residual <= rounding)) &&
+           (near(cpu->last_update, cuda->last_update, 0.01) ||
+            (cpu->last_update <= rounding && cuda->last_update <= rounding));
+}
+
+/* How far X is from the CPU's, over the CPU's largest entry. */
+static double distance_of(const mixed *cpu, const mixed *cuda, int64_t m, int which)
+{
+    double largest = 0, apart = 0;
+    for (int64_t i = 0; i < m * m; i++) {
+        double want = guarded_at(&cpu->x, 0, which, i / m, i % m);
+        double got = guarded_at(&cuda->x, 0, which, i / m, i % m);
+        largest = fmax(largest, fabs(want));
+        apart = fabs(got - want) <= apart ? apart : fabs(got - want);
+    }
+    return largest > 0 ? apart / largest : apart;
+}
+
+static void compare(atn_context *cpu_context, atn_context *cuda_context,
+                    const atn_inverse_desc *desc, int64_t m, mixed *cpu, mixed *cuda)
+{
+    double u = atn_dtype_roundoff(cpu->a.view.dtype);
+    mixed_run(cpu_context, desc, cpu);
+    mixed_run(cuda_context, desc, cuda);
+    cr_expect(cpu->status == cuda->status && guarded_unwritten(&cuda->x) == 0 &&
+                  guarded_damaged(&cuda->x) == 0,
+              "%s: %s, on the CPU %s", atn_inverse_name(desc->method),
+              atn_status_name(cuda->status), atn_status_name(cpu->status));
+    for (int i = 0; i < MIXED; i++) {
+        const atn_inverse_info *a = &cpu->infos[i], *b = &cuda->infos[i];
+        double apart = distance_of(cpu, cuda, m, i);
+        /* steps let rounding grow by about the condition number (attnum/inverse.h) */
+        bool close = apart <= (i == GOOD || b->residual == 1 ? 1e2 : 1e6) * (double)m * u;
+        cr_expect(same_way(a, b, m, u) && close,
+                  "%s %s %s m=%ld: %s %s after %d, X_%d, %ld products, residual %g, update %g, "
+                  "alpha %g, n %d; on the CPU %s %s after %d, X_%d, %ld products, residual %g, "
+                  "update %g, alpha %g, n %d; X apart %g",
+                  atn_inverse_name(desc->method), atn_dtype_name(cpu->a.view.dtype),
+                  mixed_names[i], (long)m, atn_status_name(b->status), atn_stop_name(b->stop),
+                  b->iterations, b->returned, (long)b->products, b->residual, b->last_update,
+                  b->alpha, b->halvings, atn_status_name(a->status), atn_stop_name(a->stop),
+                  a->iterations, a->returned, (long)a->products, a->residual, a->last_update,
+                  a->alpha, a->halvings, apart);
+    }
+}
+
+Test(cuda_inverse, batched_matrices_go_their_own_ways)
+{
+    atn_context *cuda = fixture_context(1, NULL), *cpu;
+    cr_assert_eq(atn_context_create(NULL, &cpu), ATN_OK);
+    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++) {
+        int64_t m = dtype == ATN_F64 ? 100 : 65;
+        double *values = data_allocate(MIXED * m * m);
+        mixed a = mixed_make((atn_dtype)dtype, m, values);
+        mixed b = mixed_make((atn_dtype)dtype, m, values);
+        for (int method = 0; fixture_iterates(method); method++) {
+            atn_inverse_desc desc = atn_inverse_defaults((atn_inverse_method)method);
+            desc.alpha = method == ATN_INVERSE_NR ? 0.5 : 0;
+            desc.iterations = method < ATN_INVERSE_NEWTON_SCHULZ ? 12 : 4;
+            compare(cpu, cuda, &desc, m, &a, &b);
+        }
+        guarded_free(&b.x), guarded_free(&b.a), guarded_free(&a.x), guarded_free(&a.a);
+        free(values);
+    }
+    atn_context_free(cpu);
+    atn_context_free(cuda);
 }
