@@ -252,7 +252,7 @@ atn_status R(cuda_batched)(atn_context *context, const cuda_inverse *inverse,
 }
 
 /* In X, which is dense: a pair of entries by one thread. */
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     symmetrise_squares(const __grid_constant__ batched_call c)
 {
     int64_t m = c.call.shape.m;

@@ -197,7 +197,7 @@ static __device__ void open_problem(const batched_call &c, const inverse_problem
     __syncthreads();
 }
 
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     open_newton(const __grid_constant__ batched_call c)
 {
     inverse_problem p = batched_problem(c, blockIdx.x);
@@ -223,7 +223,7 @@ static __device__ polynomial_run batched_polynomial(const batched_call &c, int64
     return t;
 }
 
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     open_polynomial(const __grid_constant__ batched_call c)
 {
     inverse_problem p = batched_problem(c, blockIdx.x);
@@ -240,7 +240,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
 }
 
 /* For traces: X_k where it was accepted. */
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     record_step(const __grid_constant__ batched_call c)
 {
     inverse_problem p = batched_problem(c, blockIdx.x);
@@ -250,7 +250,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
 }
 
 /* X, rounded as it will be stored, to its place in the call's; 0 where there is none. */
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     collect(const __grid_constant__ batched_call c)
 {
     inverse_problem p = batched_problem(c, blockIdx.x);
@@ -266,7 +266,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
 }
 
 /* E = I - B X from B X. */
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     complement(const __grid_constant__ batched_call c)
 {
     real *e = batched_at(c, blockIdx.y, BATCHED_PRODUCT);
@@ -295,13 +295,13 @@ static __device__ double residual_of_partials(const batched_call &c, int64_t at)
     return norm > 0 ? norm_of_partials(c, at, 0) / norm : 0;
 }
 
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     measure_returned(const __grid_constant__ batched_call c, residual_source source)
 {
     leave_partials(c, strip_residual(c, source), 0, 0);
 }
 
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     judge(const __grid_constant__ batched_call c, residual_source source)
 {
     inverse_problem p = batched_problem(c, blockIdx.x);
@@ -327,7 +327,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
 /* ---- Steps: strips ---- */
 
 /* What leaves a product in a narrow storage, rounded. */
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     round_product(const __grid_constant__ batched_call c, int place)
 {
     real *a = batched_at(c, blockIdx.y, place);
@@ -360,7 +360,7 @@ template <class F> static __device__ void take_step(const batched_call &c, F ste
 }
 
 /* Newton-Raphson: from X (B X), in OTHER. */
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     step_newton(const __grid_constant__ batched_call c)
 {
     const matrix_shape &shape = c.call.shape;
@@ -379,7 +379,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
 }
 
 /* B X_k B's distance from B, and |X_k|. */
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     measure_residual(const __grid_constant__ batched_call c)
 {
     const matrix_shape &shape = c.call.shape;
@@ -398,7 +398,7 @@ static __device__ __forceinline__ bool starts_scalar(const batched_call &c)
 }
 
 /* E = I - B X from B X, its norm, and |E B v|^2. */
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     measure_error(const __grid_constant__ batched_call c)
 {
     inverse_problem p = batched_problem(c, blockIdx.y);
@@ -424,7 +424,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
 }
 
 /* A map of Q's program. */
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     map_entries(const __grid_constant__ batched_call c, int map)
 {
     const matrix_shape &shape = c.call.shape;
@@ -440,7 +440,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS)
 }
 
 /* Polynomial iterations: from X Q, in POWER, or from Q where X is alpha I. */
-static __global__ void __launch_bounds__(BLOCK_THREADS)
+static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     step_polynomial(const __grid_constant__ batched_call c)
 {
     const matrix_shape &shape = c.call.shape;

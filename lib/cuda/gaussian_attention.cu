@@ -16,11 +16,6 @@ static __host__ __device__ int64_t norm_reals(const atn_attention_desc *desc)
     return desc->distance == ATN_DISTANCE_DIRECT ? 0 : HEAD_TILE;
 }
 
-static __host__ __device__ int64_t larger_of(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape, head_sizes *s)
 {
     int64_t d = shape->dim, dv = shape->value_dim;

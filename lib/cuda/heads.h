@@ -15,6 +15,11 @@ typedef struct {
     int64_t block_reals, head_reals, chunk_reals;
 } head_sizes;
 
+static inline CORE_ON_DEVICE int64_t larger_of(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* Bytes. A block whose work needs more shared memory than this has it in device memory; two blocks
  * of this size fit a multiprocessor of compute capability 8.0 or 9.0. */
 enum { HEAD_SHARED = 80 * 1024 };

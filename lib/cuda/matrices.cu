@@ -14,8 +14,7 @@ typedef struct {
 static __device__ caller_matrix matrix_of(const atn_tensor &t, int64_t i)
 {
     int64_t first = i / t.heads * t.batch_stride + i % t.heads * t.head_stride;
-    size_t size = t.dtype == ATN_F64 ? 8 : t.dtype == ATN_BF16 || t.dtype == ATN_F16 ? 2 : 4;
-    caller_matrix m = {(char *)t.data + first * (int64_t)size, t.dtype, t.row_stride, t.rows,
+    caller_matrix m = {(char *)t.data + first * type_bytes(t.dtype), t.dtype, t.row_stride, t.rows,
                        t.cols};
     return m;
 }

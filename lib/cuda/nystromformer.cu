@@ -48,7 +48,7 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
         return;
     s->head_reals += 3 * m * m + 4 * m * (d + dv) + SOFTMAX_STATISTICS * m +
                      nystrom_inverse_reals(desc->nystromformer, m);
-    s->chunk_reals += softmax_larger(summary_part(m, dv), gradient_part(m, d, dv));
+    s->chunk_reals += larger_of(summary_part(m, dv), gradient_part(m, d, dv));
     s->chunk_reals = (s->chunk_reals + 3) / 4 * 4;
 }
 
@@ -110,11 +110,10 @@ static __device__ head tokens_to_landmarks(const head &h, const head_memory &p)
 /* The rows from `first` on. */
 static __device__ token_rows rows_from(token_rows rows, int64_t first)
 {
-    int64_t size = rows.type == ATN_F64 ? 8 : rows.type == ATN_BF16 || rows.type == ATN_F16 ? 2 : 4;
     if (rows.positions)
         rows.positions += first;
     else
-        rows.memory = (char *)rows.memory + first * rows.stride * size;
+        rows.memory = (char *)rows.memory + first * rows.stride * type_bytes(rows.type);
     return rows;
 }
 

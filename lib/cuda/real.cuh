@@ -38,6 +38,12 @@ typedef double real;
 #error "compile with REAL_F32 or REAL_F64"
 #endif
 
+/* Bytes of an element in the caller's memory. */
+static __device__ __forceinline__ int64_t type_bytes(atn_dtype type)
+{
+    return type == ATN_F64 ? 8 : type == ATN_BF16 || type == ATN_F16 ? 2 : 4;
+}
+
 /* Element i of memory of a type. */
 static __device__ __forceinline__ real real_load(const void *memory, atn_dtype type, int64_t i)
 {

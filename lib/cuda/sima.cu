@@ -21,11 +21,6 @@ typedef struct {
     real *q, *k, *v, *g, *grad, *weights, *slopes;
 } tiles;
 
-static int64_t larger_of(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static void sizes(const atn_attention_desc *, const atn_attention_shape *shape, head_sizes *s)
 {
     int64_t d = shape->dim, dv = shape->value_dim, width = larger_of(d, dv);

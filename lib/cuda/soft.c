@@ -10,11 +10,6 @@
  * chunk has at least per landmark: the chunks' U take no more than 1/4 of the values. */
 enum { TILE = 64, CHUNK_PER_LANDMARK = 4 };
 
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* What soft.cu's tiles_of and memory_of take. */
 static head_sizes sizes_of(const cuda_soft *soft)
 {
@@ -23,7 +18,7 @@ static head_sizes sizes_of(const cuda_soft *soft)
     int64_t m = matrices->m, d = s->dim, dv = s->value_dim, columns = matrices->columns;
     int64_t window = soft->heads.desc.residual.rows * soft->heads.desc.residual.cols;
     return (head_sizes){
-        .block_reals = TILE * (d + larger(d + 1, dv) + columns + larger(columns, dv) + 2),
+        .block_reals = TILE * (d + larger_of(d + 1, dv) + columns + larger_of(columns, dv) + 2),
         .head_reals = m * (3 * d + 1 + 4 * dv),
         .chunk_reals = m * (2 * dv + d) + window,
     };

@@ -191,18 +191,13 @@ typedef struct {
     real *q, *k, *weights, *rest;
 } softmax_tiles;
 
-static __host__ __device__ __forceinline__ int64_t softmax_larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* What block_reals must be at least: in rest lie Y and the state, or dP and the state, or dY and
  * dQ, or dK and dV. */
 static __host__ __device__ __forceinline__ int64_t softmax_work_reals(int64_t d, int64_t dv)
 {
-    int64_t width = softmax_larger(d, dv), streaming = softmax_larger(HEAD_TILE, dv);
+    int64_t width = larger_of(d, dv), streaming = larger_of(HEAD_TILE, dv);
     return 2 * HEAD_TILE * width + HEAD_TILE * HEAD_TILE +
-           softmax_larger(HEAD_TILE * streaming + softmax_state_reals(), HEAD_TILE * (d + dv));
+           larger_of(HEAD_TILE * streaming + softmax_state_reals(), HEAD_TILE * (d + dv));
 }
 
 /* What backward keeps of a query: its largest logit, 1 / its sum, its pivot and the mean of
@@ -211,7 +206,7 @@ enum { SOFTMAX_STATISTICS = 4 };
 
 static __device__ softmax_tiles softmax_tiles_of(const head &h)
 {
-    int64_t width = softmax_larger(h.d, h.dv);
+    int64_t width = larger_of(h.d, h.dv);
     real *free = h.work;
     softmax_tiles t;
     t.q = head_take(&free, HEAD_TILE * width);

@@ -215,6 +215,30 @@ Test(devices, descriptions_that_cannot_be_copied)
     atn_context_free(context);
 }
 
+/* b h r n buckets, where that is no int64_t, by any of its products: what would be left of it are
+ * none at all, a few, or fewer than none. */
+Test(devices, buckets_whose_number_overflows)
+{
+    static const struct {
+        int64_t batch, heads, rounds, tokens;
+    } rows[] = {{(int64_t)1 << 32, (int64_t)1 << 32, 1, 5},
+                {((int64_t)1 << 32) + 1, (int64_t)1 << 32, 1, 1},
+                {((int64_t)1 << 31) + 1, 2, ((int64_t)1 << 31), 1},
+                {1, ((int64_t)1 << 20) + 1, 1 << 20, (int64_t)1 << 24},
+                {3, 1, INT64_C(0x5555555555555556), 1},
+                {1, 1, 2, (int64_t)1 << 62}};
+    atn_context *context = fixture_context(1, NULL);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int64_t bucket = 0;
+        atn_attention_shape shape = {rows[i].batch, rows[i].heads, rows[i].tokens, 2, 2, 0};
+        atn_attention_desc host = {.lsh = {.buckets = &bucket, .rounds = rows[i].rounds}}, device;
+        void *memory = &bucket;
+        atn_status status = atn_attention_upload(context, &host, &shape, &device, &memory);
+        cr_expect(status == ATN_ERR_SHAPE && !memory, "row %zu: %s", i, atn_status_name(status));
+    }
+    atn_context_free(context);
+}
+
 /* ---- What a call was like, asked for later ---- */
 
 /* Head 1 of q is not finite, or nothing is. */
