@@ -63,23 +63,22 @@ template <class... P, class... A>
 static void by_matrix(batched &b, void (*kernel)(P...), int threads, A... more)
 {
     if (b.status == ATN_OK)
-        b.status = device_result(b.context,
-                                 cuda_launch(kernel, dim3((unsigned)b.c.group),
-                                             dim3((unsigned)threads), 0,
-                                             (cudaStream_t)device_stream(b.context), b.c, more...),
-                                 "batched inverses");
+        b.status =
+            device_result(b.context,
+                          cuda_launch(kernel, dim3((unsigned)b.c.group), dim3((unsigned)threads), 0,
+                                      (cudaStream_t)device_stream(b.context), b.c, more...),
+                          "batched inverses");
 }
 
-template <class... P, class... A>
-static void by_strip(batched &b, void (*kernel)(P...), A... more)
+template <class... P, class... A> static void by_strip(batched &b, void (*kernel)(P...), A... more)
 {
     if (b.status == ATN_OK)
-        b.status = device_result(
-            b.context,
-            cuda_launch(kernel, dim3((unsigned)b.c.strips, (unsigned)b.c.group),
-                        dim3(BLOCK_THREADS), 0, (cudaStream_t)device_stream(b.context), b.c,
-                        more...),
-            "batched inverses");
+        b.status =
+            device_result(b.context,
+                          cuda_launch(kernel, dim3((unsigned)b.c.strips, (unsigned)b.c.group),
+                                      dim3(BLOCK_THREADS), 0,
+                                      (cudaStream_t)device_stream(b.context), b.c, more...),
+                          "batched inverses");
 }
 
 /* A product of a step, between places. */
@@ -219,9 +218,9 @@ static batched open_batched(atn_context *context, const cuda_inverse *inverse,
     b.c.call = *call;
     b.c.call.shape.stride = batched_stride(inverse->m);
     b.c.strips = (int)((inverse->m + CUDA_INVERSE_STRIP - 1) / CUDA_INVERSE_STRIP);
-    b.c.best = !newton                                     ? BATCHED_POLYNOMIAL_BEST
+    b.c.best = !newton                                    ? BATCHED_POLYNOMIAL_BEST
                : call->desc.stopping == ATN_STOPPING_BEST ? BATCHED_BEST
-                                                           : -1;
+                                                          : -1;
     b.c.runs = inverse->runs;
     b.c.partials = inverse->partials;
     return b;
@@ -238,7 +237,7 @@ static bool next_group(batched &b, const cuda_inverse *inverse)
 }
 
 atn_status R(cuda_batched)(atn_context *context, const cuda_inverse *inverse,
-                                        const inverse_call *call)
+                           const inverse_call *call)
 {
     batched b = open_batched(context, inverse, call);
     while (next_group(b, inverse)) {
@@ -257,14 +256,14 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
 {
     int64_t m = c.call.shape.m;
     real *square = c.call.x + (c.first + blockIdx.y) * m * m;
-    STRIP_ENTRIES (i, j, c)
-        if (j <= i)
-            square[i * m + j] = square[j * m + i] = storage_round(
-                c.call.desc.storage, (square[i * m + j] + square[j * m + i]) / 2);
+    STRIP_ENTRIES(i, j, c)
+    if (j <= i)
+        square[i * m + j] = square[j * m + i] =
+            storage_round(c.call.desc.storage, (square[i * m + j] + square[j * m + i]) / 2);
 }
 
 atn_status R(cuda_batched_squares)(atn_context *context, const cuda_inverse *inverse,
-                                                const inverse_call *call)
+                                   const inverse_call *call)
 {
     batched b = open_batched(context, inverse, call);
     while (next_group(b, inverse)) {

@@ -108,20 +108,21 @@ static __device__ __forceinline__ int strip_end(const batched_call &c)
 template <class F> static __device__ double strip_norm(const batched_call &c, F value)
 {
     double sum = 0, largest = 0;
-    STRIP_ENTRIES (i, j, c)
-        sum += (double)value(i, j) * (double)value(i, j);
+    STRIP_ENTRIES(i, j, c)
+    sum += (double)value(i, j) * (double)value(i, j);
     sum = block_sum(sum);
     if (is_safe_square(sum))
         return sqrt(sum);
-    STRIP_ENTRIES (i, j, c)
-        largest = larger(fabs((double)value(i, j)), largest);
+    STRIP_ENTRIES(i, j, c)
+    largest = larger(fabs((double)value(i, j)), largest);
     largest = block_max(largest);
     if (!(largest > 0 && largest < HUGE_VAL))
         return largest;
     int exponent;
     frexp(largest, &exponent);
     sum = 0;
-    STRIP_ENTRIES (i, j, c) {
+    STRIP_ENTRIES(i, j, c)
+    {
         double scaled = ldexp((double)value(i, j), -exponent);
         sum += scaled * scaled;
     }
@@ -270,8 +271,8 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     complement(const __grid_constant__ batched_call c)
 {
     real *e = batched_at(c, blockIdx.y, BATCHED_PRODUCT);
-    STRIP_ENTRIES (i, j, c)
-        entry(c.call.shape, e, i, j) = (real)(i == j) - entry(c.call.shape, e, i, j);
+    STRIP_ENTRIES(i, j, c)
+    entry(c.call.shape, e, i, j) = (real)(i == j) - entry(c.call.shape, e, i, j);
 }
 
 /* How the residual of X is known: as the smallest of all, from B X B or from E B, both in OTHER. */
@@ -309,8 +310,8 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     bool best = c.call.desc.method <= ATN_INVERSE_NR_SOFTPP && c.best >= 0;
     if (!run.open)
         return;
-    double residual = source == RESIDUAL_KNOWN ? run.stopping.smallest
-                                               : residual_of_partials(c, blockIdx.x);
+    double residual =
+        source == RESIDUAL_KNOWN ? run.stopping.smallest : residual_of_partials(c, blockIdx.x);
     if (is_scribe()) {
         p.info->stop = run.stop;
         p.info->products += run.products;
@@ -331,13 +332,13 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     round_product(const __grid_constant__ batched_call c, int place)
 {
     real *a = batched_at(c, blockIdx.y, place);
-    STRIP_ENTRIES (i, j, c)
-        entry(c.call.shape, a, i, j) =
-            storage_round(c.call.desc.storage, entry(c.call.shape, a, i, j));
+    STRIP_ENTRIES(i, j, c)
+    entry(c.call.shape, a, i, j) = storage_round(c.call.desc.storage, entry(c.call.shape, a, i, j));
 }
 
 /* X_{k+1}(i, j) = stepped(i, j, moved) beside X_k, which is kept where it is the best. `stepped`
- * also gives X_{k+1} - X_k. Leaves |X_{k+1} - X_k|^2, |X_{k+1}|^2, and whether X_{k+1} is finite. */
+ * also gives X_{k+1} - X_k. Leaves |X_{k+1} - X_k|^2, |X_{k+1}|^2, and whether X_{k+1} is finite.
+ */
 template <class F> static __device__ void take_step(const batched_call &c, F stepped)
 {
     const matrix_shape &shape = c.call.shape;
@@ -345,7 +346,8 @@ template <class F> static __device__ void take_step(const batched_call &c, F ste
     real *next = batched_at(c, blockIdx.y, place_of(c.k + 1));
     bool keep = c.best >= 0 && c.runs[blockIdx.y].stopping.best == c.k, bad = false;
     double change = 0, size = 0;
-    STRIP_ENTRIES (i, j, c) {
+    STRIP_ENTRIES(i, j, c)
+    {
         double moved, reached;
         real entered = stepped(entry(shape, x, i, j), i, j, &moved, &reached);
         change += moved * moved;
@@ -369,8 +371,8 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     if (!c.runs[blockIdx.y].going)
         return;
     take_step(c, [&](real before, int i, int j, double *moved, double *reached) {
-        real removed = storage_round(
-            storage, (entry(shape, product, i, j) + entry(shape, product, j, i)) / 2);
+        real removed =
+            storage_round(storage, (entry(shape, product, i, j) + entry(shape, product, j, i)) / 2);
         real stepped = 2 * before - removed;
         *moved = (double)before - (double)removed;
         *reached = (double)stepped;
@@ -410,7 +412,8 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     double squared = 0;
     if (!c.runs[blockIdx.y].going)
         return;
-    STRIP_ENTRIES (i, j, c) {
+    STRIP_ENTRIES(i, j, c)
+    {
         real product = starts_scalar(c) ? alpha * entry(shape, b, i, j) : entry(shape, e, i, j);
         entry(shape, e, i, j) = (real)(i == j) - storage_round(p.desc->storage, product);
     }
@@ -433,10 +436,10 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
     if (!c.runs[blockIdx.y].going)
         return;
     polynomial_numbers numbers = numbers_of(map, c.runs[blockIdx.y].gap);
-    STRIP_ENTRIES (i, j, c)
-        map_entry(map, numbers, (real)(i == j), entry(shape, e, i, j),
-                  entry(shape, e + AT_POWER * size, i, j), entry(shape, e + AT_OTHER * size, i, j),
-                  entry(shape, e + AT_Q * size, i, j));
+    STRIP_ENTRIES(i, j, c)
+    map_entry(map, numbers, (real)(i == j), entry(shape, e, i, j),
+              entry(shape, e + AT_POWER * size, i, j), entry(shape, e + AT_OTHER * size, i, j),
+              entry(shape, e + AT_Q * size, i, j));
 }
 
 /* Polynomial iterations: from X Q, in POWER, or from Q where X is alpha I. */
@@ -452,8 +455,8 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
         return;
     take_step(c, [&](real before, int i, int j, double *moved, double *reached) {
         real below = alpha * entry(shape, product, i, j);
-        real stepped = storage_round(c.call.desc.storage,
-                                     (below + alpha * entry(shape, product, j, i)) / 2);
+        real stepped =
+            storage_round(c.call.desc.storage, (below + alpha * entry(shape, product, j, i)) / 2);
         *moved = (double)stepped - (double)before;
         *reached = (double)stepped;
         return stepped;
@@ -463,8 +466,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, 1)
 /* ---- Steps: decisions, a warp for each matrix ---- */
 
 /* Newton-Raphson, stopping best: X_k's residual is there. */
-static __global__ void __launch_bounds__(32)
-    decide_residual(const __grid_constant__ batched_call c)
+static __global__ void __launch_bounds__(32) decide_residual(const __grid_constant__ batched_call c)
 {
     cuda_inverse_run &run = c.runs[blockIdx.x];
     if (!run.going)
@@ -481,8 +483,7 @@ static __global__ void __launch_bounds__(32)
 }
 
 /* Newton-Raphson: X_{k+1} is there. */
-static __global__ void __launch_bounds__(32)
-    decide_newton(const __grid_constant__ batched_call c)
+static __global__ void __launch_bounds__(32) decide_newton(const __grid_constant__ batched_call c)
 {
     cuda_inverse_run &run = c.runs[blockIdx.x];
     inverse_problem p = batched_problem(c, blockIdx.x);
@@ -505,8 +506,7 @@ static __global__ void __launch_bounds__(32)
 }
 
 /* Polynomial iterations: E_k is there; the guard (attnum/inverse.h). */
-static __global__ void __launch_bounds__(32)
-    decide_error(const __grid_constant__ batched_call c)
+static __global__ void __launch_bounds__(32) decide_error(const __grid_constant__ batched_call c)
 {
     cuda_inverse_run &run = c.runs[blockIdx.x];
     inverse_problem p = batched_problem(c, blockIdx.x);

@@ -50,9 +50,9 @@ int device_multiprocessors(const atn_context *context); /* 1 if it does not say 
 /* The context's cudaStream_t. */
 void *device_stream(const atn_context *context);
 
-/* The context's cublasHandle_t, made when it is first asked for. It has one stream and a workspace of
- * its own for as long as it lives, so that its products allocate nothing and are the same bits from
- * run to run, for one version of cuBLAS on devices of one architecture and as many
+/* The context's cublasHandle_t, made when it is first asked for. It has one stream and a workspace
+ * of its own for as long as it lives, so that its products allocate nothing and are the same bits
+ * from run to run, for one version of cuBLAS on devices of one architecture and as many
  * multiprocessors. */
 atn_status device_blas(atn_context *context, void **handle);
 

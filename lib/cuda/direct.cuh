@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The exact inverses of one matrix: eigendecomposition by Jacobi's rotations, Cholesky, pivoted
- * Cholesky. */
+ * Cholesky.
+ *
+ * One block for each matrix whatever m is, also where iterations are batched (batched.cuh):
+ * pivoting that reveals the rank has no batched call in cuBLAS or cuSOLVER; Cholesky's jitter grows
+ * until a factor exists, which each matrix finds out by itself here, and which a host that reads
+ * nothing back would have to enqueue for all matrices as often as the last may need; cuSOLVER's
+ * batched Jacobi sorts and stops by rules of its own and may report that it did not converge, an
+ * outcome that ours does not have. What a library could take over is what follows Cholesky's
+ * factor, trsm and a product. */
 #ifndef CUDA_DIRECT_CUH
 #define CUDA_DIRECT_CUH
 

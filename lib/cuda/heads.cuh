@@ -113,7 +113,8 @@ typedef struct {
 static __device__ token_rows rows_of(const atn_tensor &t, int64_t piece, const int64_t *positions)
 {
     int64_t offset = piece / t.heads * t.batch_stride + piece % t.heads * t.head_stride;
-    token_rows rows = {(char *)t.data + offset * type_bytes(t.dtype), t.dtype, t.row_stride, positions};
+    token_rows rows = {(char *)t.data + offset * type_bytes(t.dtype), t.dtype, t.row_stride,
+                       positions};
     return rows;
 }
 

@@ -79,8 +79,8 @@ void cuda_inverse_layout(core_arena *arena, const atn_inverse_desc *desc, atn_dt
     }
     bool searched = desc->search != ATN_SEARCH_NONE;
     inverse->reals = cuda_inverse_get(dtype)->work_reals(desc, m, inverse->batched);
-    inverse->blocks =
-        blocks_for(count, inverse->batched ? 1 : LEAST_BLOCKS, (double)inverse->reals * (double)size);
+    inverse->blocks = blocks_for(count, inverse->batched ? 1 : LEAST_BLOCKS,
+                                 (double)inverse->reals * (double)size);
     if (inverse->batched) {
         double strips = ceil((double)m / CUDA_INVERSE_STRIP);
         inverse->blocks = smaller_of(inverse->blocks, MOST_BATCHED);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All inverses of a call: one block each, working in shared memory where that suffices. */
+/* All inverses of a call: one block each, working in shared memory where that suffices; or the
+ * starts of those that are batched (batched.cuh). */
 #include "cuda/direct.cuh"
 #include "cuda/newton.cuh"
 #include "cuda/polynomial.cuh"
@@ -177,8 +178,8 @@ static inverse_call call_of(const cuda_inverse *inverse, const void *a, void *x)
     call.desc = *desc;
     if (polynomial) {
         call.polynomial = *polynomial;
-        call.program = polynomial_program_of(desc->method == ATN_INVERSE_NYSTROMFORMER,
-                                             polynomial->order);
+        call.program =
+            polynomial_program_of(desc->method == ATN_INVERSE_NYSTROMFORMER, polynomial->order);
     }
     call.shape.m = (int)m;
     call.shape.stride = matrix_stride(m);

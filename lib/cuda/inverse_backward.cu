@@ -73,8 +73,8 @@ static __device__ double pseudo_backward(const adjoint &g)
     return 0;
 }
 
-/* X_0 .. X_{K-1} again, with the bits they had, one after the other. False if there is no X_0: then
- * X is 0, a constant. */
+/* X_0 .. X_{K-1} again, one after the other: with the bits they had, unless they were batched.
+ * False if there is no X_0: then X is 0, a constant. */
 static __device__ bool run_again(const adjoint &g, const real *b, real *scratch, real *iterates)
 {
     const matrix_shape &shape = g.shape;

@@ -85,10 +85,10 @@ static void check_quiet(atn_context *context, attention_case c)
     plan_make(&p, context, c);
     emulator_counts before = emulator_counted();
     cr_expect_eq(forward(&p, NULL), ATN_OK, "%s: %s", attention_case_label(&p.c),
-              atn_last_error(context));
+                 atn_last_error(context));
     emulator_counts middle = emulator_counted();
     cr_expect_eq(backward(&p, NULL), ATN_OK, "%s: %s", attention_case_label(&p.c),
-              atn_last_error(context));
+                 atn_last_error(context));
     emulator_counts after = emulator_counted();
     cr_expect(before.launches < middle.launches && middle.launches < after.launches);
     cr_expect(after.allocations == before.allocations && after.frees == before.frees,

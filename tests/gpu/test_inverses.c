@@ -171,8 +171,8 @@ Test(cuda_inverse, batched_narrow_types)
 /* Matrices that take different ways through one call. */
 enum { GOOD, ILL, INDEFINITE, ZERO, NONFINITE, OVERFLOWING, MIXED };
 
-static const char *const mixed_names[MIXED] = {"good",      "ill-conditioned", "indefinite", "zero",
-                                               "nonfinite", "overflowing"};
+static const char *const mixed_names[MIXED] = {"good", "ill-conditioned", "indefinite",
+                                               "zero", "nonfinite",       "overflowing"};
 
 typedef struct {
     guarded a, x;
@@ -264,12 +264,12 @@ static void compare(atn_context *cpu_context, atn_context *cuda_context,
                   "%s %s %s m=%ld: %s %s after %d, X_%d, %ld products, residual %g, update %g, "
                   "alpha %g, n %d; on the CPU %s %s after %d, X_%d, %ld products, residual %g, "
                   "update %g, alpha %g, n %d; X apart %g",
-                  atn_inverse_name(desc->method), atn_dtype_name(cpu->a.view.dtype),
-                  mixed_names[i], (long)m, atn_status_name(b->status), atn_stop_name(b->stop),
-                  b->iterations, b->returned, (long)b->products, b->residual, b->last_update,
-                  b->alpha, b->halvings, atn_status_name(a->status), atn_stop_name(a->stop),
-                  a->iterations, a->returned, (long)a->products, a->residual, a->last_update,
-                  a->alpha, a->halvings, apart);
+                  atn_inverse_name(desc->method), atn_dtype_name(cpu->a.view.dtype), mixed_names[i],
+                  (long)m, atn_status_name(b->status), atn_stop_name(b->stop), b->iterations,
+                  b->returned, (long)b->products, b->residual, b->last_update, b->alpha,
+                  b->halvings, atn_status_name(a->status), atn_stop_name(a->stop), a->iterations,
+                  a->returned, (long)a->products, a->residual, a->last_update, a->alpha,
+                  a->halvings, apart);
     }
 }
 
