@@ -259,7 +259,9 @@ typedef struct {
  * ATN_STOP_DIVERGED, 1 more in a narrow storage), one symmetric eigendecomposition (eig), about m^3
  * flops (cholesky), r^2 m (pivoted, rank r), and 2 products for the residual. A trace adds an f64
  * eigenvalue problem and products per metric and step. Allocates 3 (eig, stopping best: 4,
- * polynomial: 7) times m^2 elements per thread, and 5 m^2 doubles per thread with a trace. */
+ * polynomial: 7) times m^2 elements per thread, and 5 m^2 doubles per thread with a trace. On CUDA
+ * all matrices of more than 64 rows take their steps together, at the cost of T steps for each
+ * whenever it stops. */
 atn_status atn_inverse(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
                        atn_tensor *x, atn_inverse_info *infos, atn_trace *traces);
 

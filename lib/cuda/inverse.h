@@ -13,9 +13,9 @@ extern "C" {
 
 /* The iterations run one block for each matrix up to this m, from start to end; above it all
  * matrices take a step together, in batched products of cuBLAS and kernels over strips of rows
- * (batched.cuh). A block's own products are one multiprocessor's, and its matrices leave the 227 KiB
- * of shared memory there is on compute capability 9.0: Newton-Raphson's above m = 84 (f64) or 116
- * (f32), the polynomial ones' above 56 or 84. */
+ * (batched.cuh). A block's own products are one multiprocessor's, and its matrices leave the 227
+ * KiB of shared memory there is on compute capability 9.0: Newton-Raphson's above m = 84 (f64) or
+ * 116 (f32), the polynomial ones' above 56 or 84. */
 #ifndef CUDA_INVERSE_BLOCK_MOST
 #define CUDA_INVERSE_BLOCK_MOST 64
 #endif
