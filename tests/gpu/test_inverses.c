@@ -153,6 +153,26 @@ Test(cuda_inverse, batched)
     atn_context_free(context);
 }
 
+/* |A X A - A|_F / |A|_F of the last matrix's X, in f64. */
+static double residual_of(const batch *b)
+{
+    int64_t m = b->m;
+    double *product = data_allocate(m * m), sum = 0, norm = 0;
+    for (int64_t i = 0; i < m * m; i++)
+        for (int64_t k = 0; k < m; k++)
+            product[i] += b->values[i / m * m + k] * guarded_at(&b->x, 0, COUNT - 1, k, i % m);
+    for (int64_t i = 0; i < m * m; i++) {
+        double entry = -b->values[i];
+        for (int64_t k = 0; k < m; k++)
+            entry += product[i / m * m + k] * b->values[k * m + i % m];
+        sum += entry * entry;
+        norm += b->values[i] * b->values[i];
+    }
+    free(product);
+    return sqrt(sum / norm);
+}
+
+/* The residual is that of the X that is returned, by products of f32. */
 Test(cuda_inverse, batched_narrow_types)
 {
     static const atn_dtype dtypes[] = {ATN_TF32, ATN_F16}; /* m u is too much in bf16 */
@@ -161,17 +181,21 @@ Test(cuda_inverse, batched_narrow_types)
     atn_context *context = fixture_context(1, NULL);
     for (int i = 0; i < 2; i++) {
         batch b = batch_make(dtypes[i], 67, 1.9);
-        for (int j = 0; j < 3; j++)
+        for (int j = 0; j < 3; j++) {
             check(context, &b, methods[j], atn_dtype_roundoff(dtypes[i]));
+            double want = residual_of(&b), got = b.infos[COUNT - 1].residual;
+            cr_expect(fabs(got - want) <= 1e-3 * want, "%s %s: residual %g, expected %g",
+                      atn_inverse_name(methods[j]), atn_dtype_name(dtypes[i]), got, want);
+        }
         batch_free(&b);
     }
     atn_context_free(context);
 }
 
 /* Matrices that take different ways through one call. */
-enum { GOOD, ILL, INDEFINITE, ZERO, NONFINITE, OVERFLOWING, MIXED };
+enum { GOOD, ILL, INDEFINITE, LAST_ROW, ZERO, NONFINITE, OVERFLOWING, MIXED };
 
-static const char *const mixed_names[MIXED] = {"good", "ill-conditioned", "indefinite",
+static const char *const mixed_names[MIXED] = {"good", "ill-conditioned", "indefinite", "last row",
                                                "zero", "nonfinite",       "overflowing"};
 
 typedef struct {
@@ -189,8 +213,10 @@ static mixed mixed_make(atn_dtype dtype, int64_t m, double *values)
     ref_latms_symmetric(m, 3, 5, 5, values + GOOD * size, lambda);
     ref_latms_symmetric(m, 3, 1e4, 6, values + ILL * size, lambda);
     ref_latms_symmetric(m, 3, 5, 7, values + INDEFINITE * size, lambda);
-    for (int64_t i = 0; i < m; i++)
+    for (int64_t i = 0; i < m; i++) {
         values[INDEFINITE * size + i * (m + 1)] -= 0.6;
+        values[LAST_ROW * size + i * (m + 1)] = i < m - 1 ? 0.9 : 0.05; /* what is still moving */
+    }
     memcpy(values + NONFINITE * size, values, (size_t)size * sizeof *values);
     values[NONFINITE * size + 1] = values[NONFINITE * size + m] = NAN;
     for (int64_t i = 0; i < size; i++) /* alpha, or X_k, leaves the range of the type */
