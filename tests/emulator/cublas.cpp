@@ -11,7 +11,20 @@
 
 struct cublasContext : handle_base {
     cublasMath_t math = CUBLAS_DEFAULT_MATH;
+    bool workspace = false; /* the caller's */
 };
+
+/* A product without a workspace of the caller's may take memory of its own: here it always does. */
+static cublasStatus_t take_workspace(cublasHandle_t handle)
+{
+    void *memory = nullptr;
+    if (handle->workspace)
+        return CUBLAS_STATUS_SUCCESS;
+    if (cudaMalloc(&memory, 1) != cudaSuccess)
+        return CUBLAS_STATUS_ALLOC_FAILED;
+    cudaFree(memory);
+    return CUBLAS_STATUS_SUCCESS;
+}
 
 extern "C" {
 
@@ -29,7 +42,10 @@ cublasStatus_t cublasDestroy(cublasHandle_t handle)
 
 cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream)
 {
-    return handle ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_INITIALIZED;
+    if (!handle)
+        return CUBLAS_STATUS_NOT_INITIALIZED;
+    handle->workspace = false; /* as the library documents it */
+    return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode)
@@ -46,6 +62,7 @@ cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void *workspace, size_t
         return CUBLAS_STATUS_NOT_INITIALIZED;
     if (size > 0 && !emulator_on_device(workspace, size))
         return CUBLAS_STATUS_INVALID_VALUE;
+    handle->workspace = size > 0;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -249,6 +266,9 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
                    {C, Ctype, ldc, strideC, 0, 0},
                    batchCount,
                    tf32};
+    cublasStatus_t status = take_workspace(handle);
+    if (status != CUBLAS_STATUS_SUCCESS)
+        return status;
     return Atype == CUDA_R_64F ? gemm<double>(g, alpha, beta) : gemm<float>(g, alpha, beta);
 }
 
