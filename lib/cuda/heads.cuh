@@ -67,8 +67,9 @@ static __host__ __device__ __forceinline__ int64_t double_reals(int64_t count)
 /* This head's matrix of a 1 x (1 or h) x rows x cols parameter. */
 static __device__ __forceinline__ token_rows head_parameter(const atn_tensor &t, int64_t index)
 {
+    int64_t size = type_bytes(t.dtype);
     int64_t offset = t.heads == 1 ? 0 : index * t.head_stride;
-    token_rows rows = {(char *)t.data + offset * type_bytes(t.dtype), t.dtype, t.row_stride, NULL};
+    token_rows rows = {(char *)t.data + offset * size, t.dtype, t.row_stride, NULL};
     return rows;
 }
 
@@ -112,9 +113,9 @@ typedef struct {
 
 static __device__ token_rows rows_of(const atn_tensor &t, int64_t piece, const int64_t *positions)
 {
+    int64_t size = type_bytes(t.dtype);
     int64_t offset = piece / t.heads * t.batch_stride + piece % t.heads * t.head_stride;
-    token_rows rows = {(char *)t.data + offset * type_bytes(t.dtype), t.dtype, t.row_stride,
-                       positions};
+    token_rows rows = {(char *)t.data + offset * size, t.dtype, t.row_stride, positions};
     return rows;
 }
 

@@ -110,10 +110,11 @@ static __device__ head tokens_to_landmarks(const head &h, const head_memory &p)
 /* The rows from `first` on. */
 static __device__ token_rows rows_from(token_rows rows, int64_t first)
 {
+    int64_t size = type_bytes(rows.type);
     if (rows.positions)
         rows.positions += first;
     else
-        rows.memory = (char *)rows.memory + first * rows.stride * type_bytes(rows.type);
+        rows.memory = (char *)rows.memory + first * rows.stride * size;
     return rows;
 }
 
