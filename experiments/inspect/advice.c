@@ -10,8 +10,6 @@
 #include "common/median.h"
 #include "common/report.h"
 
-enum { PAPER_STEPS_SAID = 20 };
-
 bool advice_is_safe(const precision_facts *p)
 {
     return p->best <= inspect_safe_residual;
@@ -115,14 +113,14 @@ static char *say_steps(const inspection_list *list, advice_level *level)
         text = must_format("%d Newton-Raphson steps do not suffice for %" PRId64 " of %" PRId64
                            " matrices: at %s, the residual |AXA - A|/|A| after %d is %.2g (closed "
                            "form %.2g), and 1e-3 %s; lambda_min/lambda_max is %s.",
-                           (int)PAPER_STEPS_SAID, e.over, e.known, at, (int)PAPER_STEPS_SAID,
-                           f->residual, f->predicted, takes, spread);
+                           (int)PAPER_STEPS, e.over, e.known, at, (int)PAPER_STEPS, f->residual,
+                           f->predicted, takes, spread);
         free(takes);
     } else
         text = must_format("%d Newton-Raphson steps suffice: the largest residual |AXA - A|/|A| "
                            "after them is %.2g (%s, closed form %.2g), and 1e-3 takes %g to %g "
                            "steps.",
-                           (int)PAPER_STEPS_SAID, f->residual, at, f->predicted,
+                           (int)PAPER_STEPS, f->residual, at, f->predicted,
                            paper_steps(steps.least), paper_steps(steps.most));
     free(spread);
     free(at);
@@ -132,7 +130,7 @@ static char *say_steps(const inspection_list *list, advice_level *level)
 /* What 20 steps leave of the mode of lambda_max from 2/|A|_1^2: (1 - alpha lambda_max^2)^(2^20). */
 static double lost_mode(const inspection *i)
 {
-    return pow(fabs(i->margin), ldexp(1, PAPER_STEPS_SAID));
+    return pow(fabs(i->margin), ldexp(1, PAPER_STEPS));
 }
 
 static double above_boundary(const inspection *i)
@@ -359,7 +357,7 @@ static const inspection *most_overdone(const inspection_list *list, int p)
     const inspection *worst = NULL;
     for (int64_t i = 0; i < list->count; i++) {
         const precision_facts *f = &list->items[i]->precisions[p];
-        if (list->items[i]->main && f->best_steps < PAPER_STEPS_SAID && excess(f) > MUCH_WORSE &&
+        if (list->items[i]->main && f->best_steps < PAPER_STEPS && excess(f) > MUCH_WORSE &&
             (!worst || excess(f) > excess(&worst->precisions[p])))
             worst = list->items[i];
     }

@@ -319,7 +319,7 @@ static void write_curves(FILE *file, const inspection *hard)
     end_figure(
         file,
         "Measured in f64. Newton–Raphson takes two products a step. A curve ends a few steps "
-        "after 10⁻⁶.",
+        "after 10⁻⁶, or where the library's guard against rounding ends the iteration.",
         keys, key);
     free(title);
 }
