@@ -595,6 +595,7 @@ Test(check, inputs_are_rounded_to_the_storage)
     int64_t size = result_size(&s.judged, RESULT_OUTPUT);
     double *y = give_output(&s), *again = must_allocate((size_t)size, sizeof *again);
     double *const inputs[] = {s.c.q, s.c.k, s.c.v};
+    cr_expect_eq(subject_unit(&s), 0x1p-8);
     cr_assert_eq(answer_library(context, &s, ATN_F32, ATN_STORAGE_BF16, RESULT_OUTPUT, y), ATN_OK);
     for (int x = 0; x < 3; x++)
         for (int i = 0; i < HEADS * TOKENS * WIDTH; i++) {
