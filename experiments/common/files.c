@@ -95,12 +95,13 @@ int new_file_close(new_file *f)
 {
     FILE *file = f->file;
     f->file = NULL;
-    int failed = fflush(file) != 0 || ferror(file) || fsync(fileno(file)) != 0;
+    bool written = fflush(file) == 0 && !ferror(file) && fsync(fileno(file)) == 0;
     int reason = errno;
-    failed |= fclose(file) != 0;
-    if (!failed)
+    bool closed = fclose(file) == 0;
+    if (written && closed)
         return EXIT_PASS;
-    errno = reason;
+    if (!written)
+        errno = reason;
     return report_file(f, "write");
 }
 

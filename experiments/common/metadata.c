@@ -202,11 +202,15 @@ char *metadata_shard(const experiment *e, const settings *s, const void *state,
 }
 
 /* How the shards were run; where and when stands there and not in the merge's own lines. */
-static cJSON *shards_node(const run_facts *facts)
+static cJSON *shards_node(const settings *s, const run_facts *facts)
 {
     cJSON *shards = cJSON_CreateArray();
-    for (int i = 0; i < facts->shard_count; i++)
-        cJSON_AddItemToArray(shards, cJSON_Parse(facts->shards[i].run));
+    for (int i = 0; i < facts->shard_count; i++) {
+        cJSON *run = cJSON_Parse(facts->shards[i].run);
+        /* the same by the fingerprint, and not rounded to doubles */
+        cJSON_ReplaceItemInObject(run, "seeds", seeds_node(s));
+        cJSON_AddItemToArray(shards, run);
+    }
     return shards;
 }
 
@@ -264,7 +268,7 @@ int metadata_write(const experiment *e, const settings *s, const void *state, in
     cJSON *run = run_node(e, s, state, facts->fingerprint);
     cJSON_AddNumberToObject(run, "exit_code", facts->code);
     if (facts->shard_count)
-        cJSON_AddItemToObject(run, "shards", shards_node(facts));
+        cJSON_AddItemToObject(run, "shards", shards_node(s, facts));
     cJSON_AddItemToObject(root, "run", run);
     return write_node(root, file) ? EXIT_PASS : EXIT_ENVIRONMENT;
 }
