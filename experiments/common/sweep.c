@@ -245,14 +245,27 @@ static char *journal_path(const sweep *w)
                         : must_format("%s/%s.journal", w->folder, name);
 }
 
+/* Times do not go on on another machine. A shard has its machine in its JSON, so that its first
+ * line is that of all shards; the first line of a run of its own has room for it. */
 static int open_journal(sweep *w)
 {
-    char *path = journal_path(w);
+    char *path = journal_path(w), *machine = w->e->alone ? metadata_machine(w->s) : NULL;
     char *run = w->s->shards ? metadata_shard(w->e, w->s, w->state, w->fingerprint) : NULL;
-    journal_spec spec = {path,      w->fingerprint, w->raw_columns, w->raw_column_count,
-                         w->points, w->s->shard,    w->s->shards,   run};
+    char *line = machine && !run ? must_format("%s machine=%s", w->fingerprint, machine)
+                                 : must_format("%s", w->fingerprint);
+    journal_spec spec = {.path = path,
+                         .fingerprint = line,
+                         .columns = w->raw_columns,
+                         .column_count = w->raw_column_count,
+                         .points = w->points,
+                         .shard = w->s->shard,
+                         .shards = w->s->shards,
+                         .run = run,
+                         .goes_on = machine ? metadata_same_machine : NULL};
     int code = journal_open(&w->journal, &spec, w->s->resume, w->records);
+    free(line);
     free(run);
+    free(machine);
     free(path);
     return code;
 }

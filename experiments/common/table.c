@@ -64,7 +64,7 @@ static column_type next_type(const table *t)
 static cell *add_cell(table *t)
 {
     if (t->filled == t->capacity) {
-        t->capacity = t->capacity ? 2 * t->capacity : 64;
+        t->capacity = t->capacity ? 2 * t->capacity : (size_t)t->count; /* a point has few rows */
         t->cells = must_resize(t->cells, t->capacity, sizeof *t->cells);
     }
     cell *c = &t->cells[t->filled++];
