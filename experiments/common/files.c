@@ -57,7 +57,9 @@ int files_make_folder(const char *path)
 
 void files_remove_folder(const char *path)
 {
-    DIR *folder = opendir(path);
+    /* a link that cannot be removed is not followed */
+    int file = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *folder = file >= 0 ? fdopendir(file) : NULL;
     struct dirent *entry;
     while (folder && (entry = readdir(folder))) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)

@@ -17,6 +17,7 @@
 #include "printout.h"
 #include "progress.h"
 #include "report.h"
+#include "utf8.h"
 
 enum { DESCRIPTION_SIZE = 256, ROWS_SHOWN = 20 };
 
@@ -578,9 +579,23 @@ static void close_sweep(sweep *w)
         w->e->release(w->state);
 }
 
+/* A shard hands its options on as JSON, which is UTF-8: another name of a file would be lost. */
+static int check_names(const settings *s)
+{
+    for (int i = 0; s->shards && i < s->kept.count; i++)
+        for (const char *text = s->kept.items[i]; *text; text += utf8_length(text))
+            if (utf8_length(text) == 0) {
+                report_error("%s: expected UTF-8 with --shard; rename the file", s->kept.items[i]);
+                return EXIT_USAGE;
+            }
+    return EXIT_PASS;
+}
+
 int experiment_run(const experiment *e, const settings *s)
 {
     sweep w;
+    if (check_names(s) != EXIT_PASS)
+        return EXIT_USAGE;
     int code = open_sweep(&w, e, s, s->shards);
     if (code == EXIT_PASS && w.points == 0) {
         report_text("%s: no points for these options\n", e->name);

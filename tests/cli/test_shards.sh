@@ -116,8 +116,14 @@ attnum $tokens --input there/tokens.npy --shard 2/2 --out tokens_parts
 attnum merge tokens_parts --out tokens_changed
 expect_exit 3
 expect_stderr 'was run with other options, version or input than'
-rm there/tokens.npy
 expect_no_file tokens_changed
+latin=$(printf 'there/t\366kens.npy')
+mv there/tokens.npy "$latin"
+attnum $tokens --input "$latin" --shard 1/2 --out tokens_latin
+expect_exit 2
+expect_stderr 'expected UTF-8 with --shard'
+expect_no_file tokens_latin
+rm "$latin"
 
 # ---- shards that nobody ran: sealed well, and still refused with one line ----
 if command -v python3 >/dev/null; then
