@@ -582,7 +582,7 @@ static const option options[] = {
      FIELD(dry_run), .aside = true},
     {"resume", NULL, USES_SWEEP, "go on where a run of the same options was stopped",
      .parse = parse_flag, FIELD(resume), .aside = true},
-    {"shard", "I/N", USES_SWEEP, "run the I-th of N parts of the points; attnum merge joins them",
+    {"shard", "I/N", USES_SHARD, "run the I-th of N parts of the points; attnum merge joins them",
      .parse = parse_shard, .most = SHARDS_MOST, .aside = true},
     {"help", NULL, 0, "print this and stop", .parse = parse_flag, FIELD(help), .aside = true},
 };
