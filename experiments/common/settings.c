@@ -697,12 +697,13 @@ static int check_together(const settings *s, unsigned used, bool here)
         report_error("--alpha: only --variant nr takes it");
     else if (s->grid_height && !file && used & USES_INPUT)
         report_error("--grid: only --input FILE.npy takes it");
-    else if (s->format != FORMAT_TABLE && (s->dry_run || s->emit || s->shards))
+    else if (s->format != FORMAT_TABLE && (s->dry_run || s->emit || s->emit_case || s->shards))
         report_error("--format %s: %s prints no tables; leave out one of them",
                      format_names[s->format],
-                     s->dry_run  ? "--dry-run"
-                     : s->shards ? "--shard"
-                                 : "--emit-tokens");
+                     s->dry_run     ? "--dry-run"
+                     : s->shards    ? "--shard"
+                     : s->emit_case ? "--emit-case"
+                                    : "--emit-tokens");
     else if (narrow && s->device == ATN_CPU && used & USES_DEVICE)
         report_error("--dtype %s: needs --device cuda; on the CPU expected f32 or f64", narrow);
     else if (here && atn_device_count(s->device, &reason) == 0) {
