@@ -541,15 +541,15 @@ static const option options[] = {
     {"format", "NAME", USES_FORMAT,
      "table, csv or json: text for people, or the published tables alone (default table)",
      .parse = parse_format, .aside = true},
-    {"baseline", "FILE", USES_KEPT, "the rows that are kept (default golden/accuracy.csv)",
+    {"baseline", "FILE.csv", USES_KEPT, "the rows that are kept (default golden/accuracy.csv)",
      .parse = parse_path, FIELD(baseline)},
-    {"against", "FILE", USES_KEPT, "another run's regress.csv in place of the baseline",
+    {"against", "FILE.csv", USES_KEPT, "another run's regress.csv in place of the baseline",
      .parse = parse_path, FIELD(against)},
     {"update", "REASON", USES_KEPT, "keep this run's rows as the baseline, and why",
      .parse = parse_reason},
 #define CHECK_FILE(name, field, help)                                                              \
     {                                                                                              \
-        name, "FILE", USES_CHECK, help, .parse = parse_path, FIELD(check.field)                    \
+        name, "FILE.npy", USES_CHECK, help, .parse = parse_path, FIELD(check.field)                    \
     }
     CHECK_FILE("tokens", tokens, "Q, .npy: n x d, or h x n x d, or b x h x n x d"),
     CHECK_FILE("keys", keys, "K (default: K = Q)"),
