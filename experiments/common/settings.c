@@ -549,7 +549,7 @@ static const option options[] = {
      .parse = parse_reason},
 #define CHECK_FILE(name, field, help)                                                              \
     {                                                                                              \
-        name, "FILE.npy", USES_CHECK, help, .parse = parse_path, FIELD(check.field)                    \
+        name, "FILE.npy", USES_CHECK, help, .parse = parse_path, FIELD(check.field)                \
     }
     CHECK_FILE("tokens", tokens, "Q, .npy: n x d, or h x n x d, or b x h x n x d"),
     CHECK_FILE("keys", keys, "K (default: K = Q)"),
