@@ -566,11 +566,14 @@ static char *say_samplings(const inspection_list *list, advice_level *level)
                            better ? " rather than" : ", not", better ? mine : theirs,
                            better ? their_error : mine_error, better ? mine_error : their_error,
                            basis);
-    else
-        text = must_format("With %g landmarks %s: tr(S - S^) is %.2g to %.2g of tr(S)%s.", m,
+    else {
+        char *range = say_range(e[best].error, e[worst].error);
+        text = must_format("With %g landmarks %s: tr(S - S^) is %s of tr(S)%s.", m,
                            e[worst].error > small_error ? "the sampling hardly matters"
                                                         : "any sampling does",
-                           e[best].error, e[worst].error, basis);
+                           range, basis);
+        free(range);
+    }
     free(basis);
     free(their_error);
     free(theirs);
