@@ -624,9 +624,27 @@ static char *say_reach(const inspection_list *list, advice_level *level)
     return text;
 }
 
+/* From the norm over some tokens that over all: P P^T is a sum over tokens. */
+static double over_all_tokens(const inspection *i, double norm)
+{
+    return norm * (i->tokens / i->norm_tokens);
+}
+
 static double soft_norm_of(const inspection *i)
 {
-    return i->soft_norm;
+    return over_all_tokens(i, i->soft_norm);
+}
+
+/* "head 3, m = 49, n = 784", and what it is estimated from. To be freed. */
+static char *say_norm_basis(const inspection_list *list, const inspection *i)
+{
+    char *at = place(list, i);
+    char *text = i->norm_tokens < i->tokens
+                     ? must_format("%s, n = %.0f, estimated from %.0f of them", at, i->tokens,
+                                   i->norm_tokens)
+                     : must_format("%s, n = %.0f", at, i->tokens);
+    free(at);
+    return text;
 }
 
 /* An output two digits larger than V drowns what a residual branch adds it to; and a gain worth
@@ -639,24 +657,23 @@ static char *say_norms(const inspection_list *list, advice_level *level)
     if (e.known == 0)
         return NULL;
     const inspection *i = e.most;
-    char *at = place(list, i), *part = say_part(i->norm_tokens, i->tokens), *text;
-    char *plain = say_number(i->soft_norm), *normalised = say_number(i->softpp_norm);
+    char *basis = say_norm_basis(list, i), *text;
+    char *plain = say_number(soft_norm_of(i));
+    char *normalised = say_number(over_all_tokens(i, i->softpp_norm));
     bool gains = i->softpp_norm * WORTHWHILE_GAIN <= i->soft_norm;
     *level = e.over > 0 ? ADVICE_WARNING : ADVICE_FINE;
     if (e.over > 0)
         text =
-            must_format("|S^|_2 reaches %s (%s, n = %.0f%s): V may be amplified that many times. "
-                        "With SOFT++'s symmetric normalisation it is %s%s",
-                        plain, at, i->tokens, part, normalised,
+            must_format("|S^|_2 reaches %s (%s): V may be amplified that many times. With SOFT++'s "
+                        "symmetric normalisation it is %s%s",
+                        plain, basis, normalised,
                         gains ? ": normalise." : ", which gains little: divide by n as well.");
     else
-        text = must_format("|S^|_2 is at most %s (%s, n = %.0f%s); with SOFT++'s symmetric "
-                           "normalisation %s.",
-                           plain, at, i->tokens, part, normalised);
+        text = must_format("|S^|_2 is at most %s (%s); with SOFT++'s symmetric normalisation %s.",
+                           plain, basis, normalised);
     free(normalised);
     free(plain);
-    free(part);
-    free(at);
+    free(basis);
     return text;
 }
 
