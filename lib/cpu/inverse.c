@@ -37,7 +37,7 @@ void R(inverse_work)(const atn_inverse_desc *desc, int64_t m, cpu_inverse_memory
         memory->reals = 4 * m * m + 7 * m + 1;
         break;
     case ATN_INVERSE_PIVOTED_CHOLESKY:
-        memory->reals = 3 * m * m + 2 * m;
+        memory->reals = R(pivoted_cholesky_work)(m);
         break;
     default:
         memory->reals = core_polynomial_of(desc->method)
