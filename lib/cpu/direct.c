@@ -5,7 +5,7 @@
 
 #include "core/trace.h"
 #include "cpu/blocks.h"
-#include "cpu/simd.h"
+#include "cpu/pivoted.h"
 
 static void record(const inverse_problem *p)
 {
@@ -104,88 +104,17 @@ static atn_status scatter_inverse(const inverse_problem *p, real *factor)
     return ATN_OK;
 }
 
-/* Up to here LAPACK's pivoted Cholesky, half of it calls for short vectors, is slower than ours
- * (bench/NOTES.md). */
+/* Up to here LAPACK's pivoted Cholesky, which spends its time between calls for short vectors, is
+ * slower than ours (bench/NOTES.md). */
 enum { OWN_CHOLESKY_MOST = 512 };
-
-static int64_t round_up(int64_t value, int64_t multiple)
-{
-    return (value + multiple - 1) / multiple * multiple;
-}
-
-/* Rows of whole vectors, an odd number of them, so that a column is spread over all of a cache. */
-static int64_t row_stride(int64_t m)
-{
-    return round_up(m, SIMD_COLUMNS) | SIMD_COLUMNS;
-}
 
 int64_t R(pivoted_cholesky_work)(int64_t m)
 {
-    int64_t size = m * m, scratch = 2 * size + 2 * m, rows = (m + 1) * row_stride(m);
-    return round_up(size + (rows > scratch ? rows : scratch), SIMD_COLUMNS);
+    int64_t scratch = 2 * m * m + 2 * m, own = R(pivoted_factor_work)(m);
+    return m * m + (own > scratch ? own : scratch);
 }
 
-/* Pivot k is the first of the largest of what is left of the diagonal: it goes to place k. */
-static void take_pivot(int64_t k, real largest, int64_t stride, int *pivots, real *rows, real *rest)
-{
-    int64_t at = k;
-    while (rest[at] != largest)
-        at++;
-    int pivot = pivots[at];
-    pivots[at] = pivots[k];
-    pivots[k] = pivot;
-    rest[at] = rest[k];
-    rest[k] = -INFINITY; /* is never the largest again */
-    for (int64_t i = 0; at != k && i < k; i++) {
-        real entry = rows[i * stride + at];
-        rows[i * stride + at] = rows[i * stride + k];
-        rows[i * stride + k] = entry;
-    }
-}
-
-/* LAPACK's pstf2 row by row: rows = L^T (Higham, Accuracy and Stability, 2nd ed., Alg. 10.2 with
- * complete pivoting, Sec. 10.3), every entry the matrix's less the products of pivots in their
- * order. Left of the diagonal a row holds what nobody reads. Returns the rank. */
-static int64_t eliminate(const inverse_problem *p, real cut, real *rows, real *rest)
-{
-    const simd *kernels = R(simd_widest)();
-    int64_t m = p->m, padded = round_up(m, SIMD_COLUMNS), stride = row_stride(m);
-    for (int64_t i = 0; i < padded; i++)
-        rest[i] = i < m ? p->a[i * m + i] : -INFINITY;
-    for (int64_t k = 0; k < m; k++) {
-        int64_t first = k / SIMD_COLUMNS * SIMD_COLUMNS;
-        real least = k > 0 ? cut : 0, *row = rows + k * stride;
-        real largest = kernels->largest(padded - first, rest + first, least);
-        if (!(largest > least))
-            return k;
-        take_pivot(k, largest, stride, p->pivots, rows, rest);
-        const real *chosen = p->a + p->pivots[k] * m;
-        for (int64_t j = first; j < m; j++)
-            row[j] = chosen[p->pivots[j]];
-        for (int64_t j = m; j < padded; j++)
-            row[j] = 0;
-        kernels->eliminate(k, stride, rows + k, rows + first, padded - first, row + first);
-        real root = real_sqrt(largest);
-        kernels->settle(padded - first, root, row + first, rest + first);
-        row[k] = root;
-    }
-    return m;
-}
-
-/* work: (m + 1) rows. */
-static int64_t own_factor(const inverse_problem *p, real cut, real *factor, real *work)
-{
-    int64_t m = p->m, stride = row_stride(m);
-    real *rest = work, *rows = work + stride;
-    int64_t rank = eliminate(p, cut, rows, rest);
-    memset(factor, 0, (size_t)(m * m) * sizeof(real));
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t j = 0; j < rank && j <= i; j++)
-            factor[i * m + j] = rows[j * stride + i];
-    return rank;
-}
-
-/* work: LAPACK's 2 m. */
+/* LAPACK's pivots and rank, or -1. work: 2 m. */
 static int64_t lapack_factor(const inverse_problem *p, real cut, real *factor, real *work)
 {
     lapack_int m = (lapack_int)p->m, rank = 0;
@@ -198,21 +127,19 @@ static int64_t lapack_factor(const inverse_problem *p, real cut, real *factor, r
 }
 
 /* Rank-revealing Cholesky: A[piv, piv] = L L^T up to the cut. work: the factor (m x m), then
- * scratch: two matrices and LAPACK's 2 m, or our rows. */
+ * scratch: two matrices and LAPACK's 2 m, or what pivoted_factor needs. */
 atn_status R(pivoted_cholesky)(const inverse_problem *p)
 {
     int64_t m = p->m, size = m * m, rank = 0;
     real *factor = p->keep_factor ? p->x : p->work;
     real *scratch = p->work + size, largest = 0;
-    for (int64_t i = 0; i < m; i++) {
+    for (int64_t i = 0; i < m; i++)
         largest = p->a[i * m + i] > largest ? p->a[i * m + i] : largest;
-        p->pivots[i] = (int)i;
-    }
     real cut = (real)relative_cut(p) * largest;
-    if (!(largest > 0))
-        memcpy(factor, p->a, (size_t)size * sizeof(real));
+    if (m <= OWN_CHOLESKY_MOST || !(largest > 0))
+        rank = R(pivoted_factor)(R(simd_widest)(), m, p->a, cut, p->pivots, factor, scratch);
     else
-        rank = (m <= OWN_CHOLESKY_MOST ? own_factor : lapack_factor)(p, cut, factor, scratch);
+        rank = lapack_factor(p, cut, factor, scratch);
     if (rank < 0)
         return ATN_ERR_LIBRARY;
     p->info->rank = rank;

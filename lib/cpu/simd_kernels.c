@@ -125,9 +125,10 @@ static real largest(int64_t count, const real *x, real least)
 }
 
 /* `vectors` of the row in registers, known to the compiler. */
-static inline __attribute__((always_inline)) void
-eliminate_tile(int vectors, int64_t count, int64_t stride, const real *factors, const real *rows,
-               real *row)
+static inline __attribute__((always_inline)) void eliminate_tile(int vectors, int64_t count,
+                                                                 int64_t stride,
+                                                                 const real *factors,
+                                                                 const real *rows, real *row)
 {
     lanes left[ROW_VECTORS];
     for (int v = 0; v < vectors; v++)
