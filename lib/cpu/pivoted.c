@@ -56,7 +56,7 @@ static int64_t eliminate(const simd *kernels, int64_t m, const real *a, real cut
         for (int64_t j = first; j < m; j++)
             row[j] = chosen[pivots[j]];
         for (int64_t j = m; j < padded; j++)
-            row[j] = 0;
+            row[j] = 0; /* nothing computes with what nobody wrote */
         kernels->eliminate(k, stride, rows + k, rows + first, columns, row + first);
         kernels->settle(columns, real_sqrt(value), row + first, rest + first);
         row[k] = real_sqrt(value);
