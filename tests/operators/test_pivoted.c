@@ -216,6 +216,10 @@ Test(pivoted, zero_and_cuts)
         check("diagonal", M, a, (real)cuts[i].cut, &want);
         cr_expect(want.rank == cuts[i].rank, "cut %d: rank %d", cuts[i].cut, (int)want.rank);
     }
+    for (int i = M / 2; i < M; i++) /* below what rounding leaves of the pivots before */
+        a[i * M + i] = (real)ldexp(M - i, -90);
+    check("tiny", M, a, 0, &want);
+    cr_expect(want.rank == M, "tiny: rank %d", (int)want.rank);
 }
 
 /* What is not finite, or will not be: NaN is no pivot; infinity on the diagonal is one, to which
