@@ -7,6 +7,10 @@
 #include "cpu/blocks.h"
 #include "cpu/pivoted.h"
 
+/* Up to here LAPACK, which spends its time between calls for short vectors, is slower than our
+ * loops (bench/NOTES.md). */
+enum { OWN_CHOLESKY_MOST = 512 };
+
 static void record(const inverse_problem *p)
 {
     p->info->stop = ATN_STOP_DIRECT;
@@ -46,6 +50,16 @@ atn_status R(eig)(const inverse_problem *p)
     return ATN_OK;
 }
 
+/* The lower triangle of (L L^T)^-1 in place of L's, r x r in rows of m. work: as that of
+ * pivoted_factor. */
+static bool invert_factor(int64_t r, int64_t m, real *factor, real *work)
+{
+    if (r > OWN_CHOLESKY_MOST)
+        return lapack_potri(LAPACK_COL_MAJOR, 'U', (lapack_int)r, factor, (lapack_int)m) == 0;
+    R(factor_inverse)(R(simd_widest)(), r, m, factor, work);
+    return true;
+}
+
 /* One attempt: x = the Cholesky factor of A + jitter I. */
 static bool factorise(const inverse_problem *p, real jitter)
 {
@@ -55,8 +69,8 @@ static bool factorise(const inverse_problem *p, real jitter)
     return lapack_potrf(LAPACK_COL_MAJOR, 'U', (lapack_int)p->m, p->x, (lapack_int)p->m) == 0;
 }
 
-/* work: three m x m matrices for the residual, which is against A + jitter I where the caller asked
- * for that matrix, and against A where the jitter is ours. */
+/* work: cholesky_work; three m x m matrices of it for the residual, which is against A + jitter I
+ * where the caller asked for that matrix, and against A where the jitter is ours. */
 atn_status R(cholesky)(const inverse_problem *p)
 {
     int64_t m = p->m;
@@ -75,7 +89,7 @@ atn_status R(cholesky)(const inverse_problem *p)
         record(p);
         return ATN_SINGULAR;
     }
-    if (lapack_potri(LAPACK_COL_MAJOR, 'U', (lapack_int)m, p->x, (lapack_int)m) != 0)
+    if (!invert_factor(m, m, p->x, p->work))
         return ATN_ERR_LIBRARY;
     R(mirror_lower)(m, p->x, m); /* LAPACK's upper triangle by columns is our lower by rows */
     R(store)(p->desc->storage, m, m, p->x, m);
@@ -90,11 +104,11 @@ atn_status R(cholesky)(const inverse_problem *p)
 
 /* From the factor L (lower, r x r, row stride m) in `factor`: x = the inverse of the pivot block,
  * scattered to the pivots' rows and columns. */
-static atn_status scatter_inverse(const inverse_problem *p, real *factor)
+static atn_status scatter_inverse(const inverse_problem *p, real *factor, real *work)
 {
     int64_t m = p->m, r = p->info->rank;
     memset(p->x, 0, (size_t)(m * m) * sizeof(real));
-    if (lapack_potri(LAPACK_COL_MAJOR, 'U', (lapack_int)r, factor, (lapack_int)m) != 0)
+    if (!invert_factor(r, m, factor, work))
         return ATN_ERR_LIBRARY;
     for (int64_t i = 0; i < r; i++)
         for (int64_t j = 0; j <= i; j++)
@@ -104,11 +118,7 @@ static atn_status scatter_inverse(const inverse_problem *p, real *factor)
     return ATN_OK;
 }
 
-/* Up to here LAPACK's pivoted Cholesky, which spends its time between calls for short vectors, is
- * slower than ours (bench/NOTES.md). */
-enum { OWN_CHOLESKY_MOST = 512 };
-
-int64_t R(pivoted_cholesky_work)(int64_t m)
+int64_t R(cholesky_work)(int64_t m)
 {
     int64_t scratch = 2 * m * m + 2 * m, own = R(pivoted_factor_work)(m);
     return m * m + (own > scratch ? own : scratch);
@@ -148,7 +158,7 @@ atn_status R(pivoted_cholesky)(const inverse_problem *p)
         p->info->stop = ATN_STOP_DIRECT;
         return rank > 0 ? ATN_OK : ATN_SINGULAR;
     }
-    atn_status status = scatter_inverse(p, factor);
+    atn_status status = scatter_inverse(p, factor, scratch);
     if (status < 0)
         return status;
     p->info->residual = R(first_penrose)(m, p->a, p->x, scratch, scratch + size);

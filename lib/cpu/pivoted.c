@@ -57,7 +57,7 @@ static int64_t eliminate(const simd *kernels, int64_t m, const real *a, real cut
             row[j] = chosen[pivots[j]];
         for (int64_t j = m; j < padded; j++)
             row[j] = 0; /* nothing computes with what nobody wrote */
-        kernels->eliminate(k, stride, rows + k, rows + first, columns, row + first);
+        kernels->eliminate(k, rows + k, stride, rows + first, stride, columns, row + first);
         kernels->settle(columns, real_sqrt(value), row + first, rest + first);
         row[k] = real_sqrt(value);
     }
@@ -79,4 +79,26 @@ int64_t R(pivoted_factor)(const simd *kernels, int64_t m, const real *a, real cu
         for (int64_t j = 0; j <= i && j < rank; j++)
             factor[i * m + j] = rows[j * stride + i];
     return rank;
+}
+
+void R(factor_inverse)(const simd *kernels, int64_t r, int64_t factor_stride, real *factor,
+                       real *work)
+{
+    int64_t stride = row_stride(r);
+    real *sums = work, *inverse = work + stride;
+    for (int64_t i = 0; i < r; i++) { /* L^-1 */
+        real *row = inverse + i * stride, *l = factor + i * factor_stride;
+        memset(row, 0, (size_t)stride * sizeof *row);
+        row[i] = 1;
+        kernels->eliminate(i, l, 1, inverse, stride, whole_vectors(i), row);
+        for (int64_t j = 0; j <= i; j++)
+            row[j] /= l[i];
+    }
+    for (int64_t i = 0; i < r; i++) { /* L^-T L^-1, whose row i begins at L^-1's */
+        const real *rows = inverse + i * stride;
+        memset(sums, 0, (size_t)stride * sizeof *sums);
+        kernels->eliminate(r - i, rows + i, stride, rows, stride, whole_vectors(i + 1), sums);
+        for (int64_t j = 0; j <= i; j++)
+            factor[i * factor_stride + j] = 0 - sums[j];
+    }
 }

@@ -11,6 +11,10 @@
  * r columns are L's, everything else of it 0. */
 int64_t R(pivoted_factor)(const simd *kernels, int64_t m, const real *a, real cut, int *pivots,
                           real *factor, real *work);
+/* The lower triangle of (L L^T)^-1 in place of L's, r x r. */
+void R(factor_inverse)(const simd *kernels, int64_t r, int64_t factor_stride, real *factor,
+                       real *work);
+/* Of both, for m or r. */
 int64_t R(pivoted_factor_work)(int64_t m);
 
 #endif

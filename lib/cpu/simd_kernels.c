@@ -125,16 +125,15 @@ static real largest(int64_t count, const real *x, real least)
 }
 
 /* `vectors` of the row in registers, known to the compiler. */
-static inline __attribute__((always_inline)) void eliminate_tile(int vectors, int64_t count,
-                                                                 int64_t stride,
-                                                                 const real *factors,
-                                                                 const real *rows, real *row)
+static inline __attribute__((always_inline)) void
+eliminate_tile(int vectors, int64_t count, const real *factors, int64_t factor_stride,
+               const real *rows, int64_t stride, real *row)
 {
     lanes left[ROW_VECTORS];
     for (int v = 0; v < vectors; v++)
         left[v] = ((const lanes *)row)[v];
     for (int64_t k = 0; k < count; k++) {
-        real factor = factors[k * stride];
+        real factor = factors[k * factor_stride];
         const lanes *other = (const lanes *)(rows + k * stride);
         for (int v = 0; v < vectors; v++)
             left[v] -= factor * other[v];
@@ -143,16 +142,16 @@ static inline __attribute__((always_inline)) void eliminate_tile(int vectors, in
         ((lanes *)row)[v] = left[v];
 }
 
-static void eliminate(int64_t count, int64_t stride, const real *factors, const real *rows,
-                      int64_t columns, real *row)
+static void eliminate(int64_t count, const real *factors, int64_t factor_stride, const real *rows,
+                      int64_t stride, int64_t columns, real *row)
 {
     int64_t j = 0;
     for (; j + ROW_VECTORS * LANES <= columns; j += ROW_VECTORS * LANES)
-        eliminate_tile(ROW_VECTORS, count, stride, factors, rows + j, row + j);
+        eliminate_tile(ROW_VECTORS, count, factors, factor_stride, rows + j, stride, row + j);
     for (; j + 2 * LANES <= columns; j += 2 * LANES)
-        eliminate_tile(2, count, stride, factors, rows + j, row + j);
+        eliminate_tile(2, count, factors, factor_stride, rows + j, stride, row + j);
     for (; j < columns; j += LANES)
-        eliminate_tile(1, count, stride, factors, rows + j, row + j);
+        eliminate_tile(1, count, factors, factor_stride, rows + j, stride, row + j);
 }
 
 static void settle(int64_t columns, real divisor, real *row, real *rest)

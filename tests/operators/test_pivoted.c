@@ -234,7 +234,7 @@ Test(pivoted, nan_and_infinity)
         int row, column;
         double value;
         bool whole;
-    } spots[] = {{3, 3, NAN, false},  {0, 20, NAN, false},     {36, 36, NAN, false},
+    } spots[] = {{3, 3, NAN, false},  {0, 20, NAN, false},    {36, 36, NAN, false},
                  {5, 9, 1e30, false}, {7, 7, INFINITY, true}, {0, 0, -INFINITY, false}};
     for (size_t i = 0; i < sizeof spots / sizeof *spots; i++) {
         random_landmarks(M, l);
@@ -251,7 +251,8 @@ Test(pivoted, nan_and_infinity)
 }
 
 /* The same pivots and rank as LAPACK where its other order of summation decides nothing, and a
- * factor that is as near: in what pivots explain, |L L^T - A| <= (m + 1) u |L| |L^T| (Higham, Thm. 10.3), by entry. */
+ * factor that is as near: in what pivots explain, |L L^T - A| <= (m + 1) u |L| |L^T| (Higham,
+ * Thm. 10.3), by entry. */
 Test(pivoted, agrees_with_lapack)
 {
     static real a[MOST * MOST], theirs[MOST * MOST], work[2 * MOST];
@@ -301,12 +302,14 @@ Test(pivoted, loops_are_in_order)
                 int wrong = 0;
                 for (int j = 0; j < STRIDE; j++)
                     row[j] = rest[j] = (real)(0.125 * j - 3);
-                sets[set].kernels->eliminate(count, STRIDE, factors + 2, rows, columns, row);
+                sets[set].kernels->eliminate(count, factors + 2, STRIDE - 3, rows, STRIDE, columns,
+                                             row);
                 sets[set].kernels->settle(columns, 3, row, rest);
                 for (int j = 0; j < STRIDE; j++) {
                     volatile real left = (real)(0.125 * j - 3), diagonal = left;
                     for (int k = 0; k < count && j < columns; k++) {
-                        volatile real product = factors[2 + k * STRIDE] * rows[k * STRIDE + j];
+                        volatile real product =
+                            factors[2 + k * (STRIDE - 3)] * rows[k * STRIDE + j];
                         left -= product;
                     }
                     if (j < columns) {
