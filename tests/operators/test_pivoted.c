@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pivoted Cholesky and its loops, in every instruction set that this machine has. Compiled once per
- * real, as they are. */
+/* Pivoted Cholesky, the inverse of its factor and their loops, in every instruction set that this
+ * machine has. Compiled once per real, as they are. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdbool.h>
@@ -284,6 +284,76 @@ Test(pivoted, agrees_with_lapack)
             }
         }
         cr_expect(worst <= 1, "m=%d: %.3g of the bound", (int)m, worst);
+    }
+}
+
+/* The lower triangle of (L L^T)^-1 as sums in order, each entry rounded after every operation. */
+static void define_inverse(int64_t r, int64_t stride, const real *l, real *x)
+{
+    static real w[MOST][MOST];
+    for (int64_t i = 0; i < r; i++)
+        for (int64_t j = 0; j <= i; j++) {
+            volatile real entry = i == j;
+            for (int64_t k = j; k < i; k++) {
+                volatile real product = l[i * stride + k] * w[k][j];
+                entry -= product;
+            }
+            w[i][j] = entry / l[i * stride + i];
+        }
+    for (int64_t i = 0; i < r; i++)
+        for (int64_t j = 0; j <= i; j++) {
+            volatile real sum = 0;
+            for (int64_t k = i; k < r; k++) {
+                volatile real product = w[k][i] * w[k][j];
+                sum += product;
+            }
+            x[i * stride + j] = sum;
+        }
+}
+
+/* A condition number of L of at most some 10 leaves X L L^T within so many (r + 1) u of I; above
+ * the diagonal nothing is written. */
+Test(pivoted, inverses_of_factors)
+{
+    static const int sizes[] = {0, 1, 2, 15, 16, 17, 33, 49, 64, 100};
+    enum { SLACK = 3, LARGEST = 100 + SLACK };
+    static real l[LARGEST * LARGEST], got[LARGEST * LARGEST], want[LARGEST * LARGEST];
+    for (size_t size = 0; size < sizeof sizes / sizeof *sizes; size++) {
+        int64_t r = sizes[size], stride = r + SLACK, count = R(pivoted_factor_work)(r);
+        real *work = malloc((size_t)(count + 1) * sizeof *work);
+        cr_assert(work);
+        for (int64_t i = 0; i < r * stride; i++)
+            l[i] = (real)(i / stride == i % stride ? 1 + random_unit()
+                                                   : (random_unit() - 0.5) / (double)r);
+        memcpy(want, l, sizeof l);
+        define_inverse(r, stride, l, want);
+        for (int set = 0, sets_there = find_sets(); set < sets_there; set++) {
+            for (int64_t i = 0; i <= count; i++)
+                work[i] = i < count ? (real)NAN : 3;
+            memcpy(got, l, sizeof l);
+            R(factor_inverse)(sets[set].kernels, r, stride, got, work);
+            int64_t wrong = 0;
+            for (int64_t i = 0; i < LARGEST * LARGEST; i++)
+                wrong += !(got[i] == want[i]);
+            cr_expect(wrong == 0 && work[count] == 3, "%s: r=%d, %d wrong", sets[set].name, (int)r,
+                      (int)wrong);
+        }
+        free(work);
+        double worst = 0;
+        for (int64_t i = 0; i < r; i++)
+            for (int64_t j = 0; j < r; j++) {
+                double sum = -(i == j);
+                for (int64_t k = 0; k < r; k++) {
+                    double x = (double)(k <= i ? want[i * stride + k] : want[k * stride + i]),
+                           a = 0;
+                    for (int64_t c = 0; c <= k && c <= j; c++)
+                        a += (double)l[k * stride + c] * (double)l[j * stride + c];
+                    sum += x * a;
+                }
+                worst = fmax(worst, fabs(sum));
+            }
+        cr_expect(worst <= 10 * ((double)r + 1) * roundoff, "r=%d: %.3g u", (int)r,
+                  worst / roundoff);
     }
 }
 
