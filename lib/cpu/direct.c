@@ -9,7 +9,7 @@
 
 /* Up to here LAPACK, which spends its time between calls for short vectors, is slower than our
  * loops (bench/NOTES.md). */
-enum { OWN_CHOLESKY_MOST = 384 };
+enum { OWN_CHOLESKY_MOST = 256 };
 
 static void record(const inverse_problem *p)
 {
