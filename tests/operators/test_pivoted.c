@@ -21,7 +21,7 @@ static const double roundoff = 0x1p-53, tiny = 0x1p-1022;
 typedef struct {
     int64_t rank;
     int pivots[MOST];
-    real factor[MOST * MOST];
+    real factor[MOST * MOST + 1]; /* the last stays as it is */
 } answer;
 
 /* The definition, entry by entry and without moving any: volatile, so that every operation is
@@ -97,8 +97,8 @@ static void check(const char *what, int64_t m, const real *a, real cut, answer *
         wrong = differences(m, &got, want);
         cr_expect(wrong == 0, "%s, m=%d, %s: rank %d for %d, %d wrong", what, (int)m,
                   sets[set].name, (int)got.rank, (int)want->rank, (int)wrong);
-        cr_expect(work[count] == 3 && (m == MOST || got.factor[m * m] == poison),
-                  "%s, m=%d, %s: written beyond", what, (int)m, sets[set].name);
+        cr_expect(work[count] == 3 && got.factor[m * m] == poison, "%s, m=%d, %s: written beyond",
+                  what, (int)m, sets[set].name);
     }
     free(work);
 }
