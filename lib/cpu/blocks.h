@@ -98,6 +98,7 @@ atn_status R(polynomial)(const inverse_problem *p);
 int64_t R(polynomial_work)(int64_t m);
 atn_status R(cholesky)(const inverse_problem *p);
 atn_status R(pivoted_cholesky)(const inverse_problem *p);
+int64_t R(cholesky_work)(int64_t m);
 
 /* u of what iterates are stored in. */
 double R(inverse_roundoff)(const atn_inverse_desc *desc);

@@ -5,6 +5,11 @@
 
 #include "core/trace.h"
 #include "cpu/blocks.h"
+#include "cpu/pivoted.h"
+
+/* Up to here LAPACK, which spends its time between calls for short vectors, is slower than our
+ * loops (bench/NOTES.md). */
+enum { OWN_CHOLESKY_MOST = 256 };
 
 static void record(const inverse_problem *p)
 {
@@ -45,6 +50,16 @@ atn_status R(eig)(const inverse_problem *p)
     return ATN_OK;
 }
 
+/* The lower triangle of (L L^T)^-1 in place of L's, r x r in rows of m. work: as that of
+ * pivoted_factor. */
+static bool invert_factor(int64_t r, int64_t m, real *factor, real *work)
+{
+    if (r > OWN_CHOLESKY_MOST)
+        return lapack_potri(LAPACK_COL_MAJOR, 'U', (lapack_int)r, factor, (lapack_int)m) == 0;
+    R(factor_inverse)(R(simd_widest)(), r, m, factor, work);
+    return true;
+}
+
 /* One attempt: x = the Cholesky factor of A + jitter I. */
 static bool factorise(const inverse_problem *p, real jitter)
 {
@@ -54,8 +69,8 @@ static bool factorise(const inverse_problem *p, real jitter)
     return lapack_potrf(LAPACK_COL_MAJOR, 'U', (lapack_int)p->m, p->x, (lapack_int)p->m) == 0;
 }
 
-/* work: three m x m matrices for the residual, which is against A + jitter I where the caller asked
- * for that matrix, and against A where the jitter is ours. */
+/* work: cholesky_work; three m x m matrices of it for the residual, which is against A + jitter I
+ * where the caller asked for that matrix, and against A where the jitter is ours. */
 atn_status R(cholesky)(const inverse_problem *p)
 {
     int64_t m = p->m;
@@ -74,7 +89,7 @@ atn_status R(cholesky)(const inverse_problem *p)
         record(p);
         return ATN_SINGULAR;
     }
-    if (lapack_potri(LAPACK_COL_MAJOR, 'U', (lapack_int)m, p->x, (lapack_int)m) != 0)
+    if (!invert_factor(m, m, p->x, p->work))
         return ATN_ERR_LIBRARY;
     R(mirror_lower)(m, p->x, m); /* LAPACK's upper triangle by columns is our lower by rows */
     R(store)(p->desc->storage, m, m, p->x, m);
@@ -89,11 +104,11 @@ atn_status R(cholesky)(const inverse_problem *p)
 
 /* From the factor L (lower, r x r, row stride m) in `factor`: x = the inverse of the pivot block,
  * scattered to the pivots' rows and columns. */
-static atn_status scatter_inverse(const inverse_problem *p, real *factor)
+static atn_status scatter_inverse(const inverse_problem *p, real *factor, real *work)
 {
     int64_t m = p->m, r = p->info->rank;
     memset(p->x, 0, (size_t)(m * m) * sizeof(real));
-    if (lapack_potri(LAPACK_COL_MAJOR, 'U', (lapack_int)r, factor, (lapack_int)m) != 0)
+    if (!invert_factor(r, m, factor, work))
         return ATN_ERR_LIBRARY;
     for (int64_t i = 0; i < r; i++)
         for (int64_t j = 0; j <= i; j++)
@@ -103,33 +118,47 @@ static atn_status scatter_inverse(const inverse_problem *p, real *factor)
     return ATN_OK;
 }
 
-/* Rank-revealing Cholesky: A[piv, piv] = L L^T up to the cut. work: the factor (m x m), two scratch
- * matrices, LAPACK's 2 m. */
+int64_t R(cholesky_work)(int64_t m)
+{
+    int64_t scratch = 2 * m * m + 2 * m, own = R(pivoted_factor_work)(m);
+    return m * m + (own > scratch ? own : scratch);
+}
+
+/* LAPACK's pivots and rank, or -1. work: 2 m. */
+static int64_t lapack_factor(const inverse_problem *p, real cut, real *factor, real *work)
+{
+    lapack_int m = (lapack_int)p->m, rank = 0;
+    memcpy(factor, p->a, (size_t)(p->m * p->m) * sizeof(real));
+    if (lapack_pstrf(LAPACK_COL_MAJOR, 'U', m, factor, m, p->pivots, &rank, cut, work) < 0)
+        return -1;
+    for (int64_t i = 0; i < m; i++)
+        p->pivots[i]--; /* LAPACK counts from 1 */
+    return rank;
+}
+
+/* Rank-revealing Cholesky: A[piv, piv] = L L^T up to the cut. work: the factor (m x m), then
+ * scratch: two matrices and LAPACK's 2 m, or what pivoted_factor needs. */
 atn_status R(pivoted_cholesky)(const inverse_problem *p)
 {
-    int64_t m = p->m, size = m * m;
+    int64_t m = p->m, size = m * m, rank = 0;
     real *factor = p->keep_factor ? p->x : p->work;
-    real *scratch = p->work + size, *lapack_work = scratch + 2 * size;
-    real largest = 0;
-    memcpy(factor, p->a, (size_t)size * sizeof(real));
+    real *scratch = p->work + size, largest = 0;
     for (int64_t i = 0; i < m; i++)
-        largest = factor[i * m + i] > largest ? factor[i * m + i] : largest;
-    lapack_int rank = 0;
-    lapack_int code = 0;
-    if (largest > 0)
-        code = lapack_pstrf(LAPACK_COL_MAJOR, 'U', (lapack_int)m, factor, (lapack_int)m, p->pivots,
-                            &rank, (real)relative_cut(p) * largest, lapack_work);
-    if (code < 0)
+        largest = p->a[i * m + i] > largest ? p->a[i * m + i] : largest;
+    real cut = (real)relative_cut(p) * largest;
+    if (m <= OWN_CHOLESKY_MOST || !(largest > 0))
+        rank = R(pivoted_factor)(R(simd_widest)(), m, p->a, cut, p->pivots, factor, scratch);
+    else
+        rank = lapack_factor(p, cut, factor, scratch);
+    if (rank < 0)
         return ATN_ERR_LIBRARY;
-    for (int64_t i = 0; i < m; i++)
-        p->pivots[i] = largest > 0 ? p->pivots[i] - 1 : (int)i; /* LAPACK counts from 1 */
     p->info->rank = rank;
     R(store)(p->desc->storage, m, m, factor, m);
     if (p->keep_factor) {
         p->info->stop = ATN_STOP_DIRECT;
         return rank > 0 ? ATN_OK : ATN_SINGULAR;
     }
-    atn_status status = scatter_inverse(p, factor);
+    atn_status status = scatter_inverse(p, factor, scratch);
     if (status < 0)
         return status;
     p->info->residual = R(first_penrose)(m, p->a, p->x, scratch, scratch + size);

@@ -7,7 +7,7 @@
 #include "core/trace.h"
 #include "cpu/blocks.h"
 
-/* What Newton-Raphson and Cholesky work in. */
+/* What Newton-Raphson works in. */
 enum { WORK_MATRICES = 3 };
 
 static atn_status (*const methods[ATN_INVERSE_COUNT])(const inverse_problem *) = {
@@ -36,8 +36,9 @@ void R(inverse_work)(const atn_inverse_desc *desc, int64_t m, cpu_inverse_memory
     case ATN_INVERSE_EIG:
         memory->reals = 4 * m * m + 7 * m + 1;
         break;
+    case ATN_INVERSE_CHOLESKY:
     case ATN_INVERSE_PIVOTED_CHOLESKY:
-        memory->reals = 3 * m * m + 2 * m;
+        memory->reals = R(cholesky_work)(m);
         break;
     default:
         memory->reals = core_polynomial_of(desc->method)

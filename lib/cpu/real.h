@@ -18,6 +18,7 @@ typedef float real;
 #define real_cos     cosf
 #define real_sin     sinf
 #define real_abs     fabsf
+#define real_sqrt    sqrtf
 #define cblas_gemm   cblas_sgemm
 #define cblas_trsm   cblas_strsm
 #define cblas_trmm   cblas_strmm
@@ -36,6 +37,7 @@ typedef double real;
 #define real_cos     cos
 #define real_sin     sin
 #define real_abs     fabs
+#define real_sqrt    sqrt
 #define cblas_gemm   cblas_dgemm
 #define cblas_trsm   cblas_dtrsm
 #define cblas_trmm   cblas_dtrmm

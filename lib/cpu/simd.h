@@ -17,6 +17,12 @@ typedef struct {
     void (*exponentials)(int64_t count, real factor, real shift, real *x);
     /* The largest of them and of `least`, NaN left out. */
     real (*largest)(int64_t count, const real *x, real least);
+    /* row -= factor_0 row_0 + factor_1 row_1 + ..., product after product in this order. `columns`
+     * is a multiple of SIMD_COLUMNS. */
+    void (*eliminate)(int64_t count, const real *factors, int64_t factor_stride, const real *rows,
+                      int64_t stride, int64_t columns, real *row);
+    /* row_j /= divisor, then rest_j -= row_j^2; columns as above. */
+    void (*settle)(int64_t columns, real divisor, real *row, real *rest);
 } R(simd);
 typedef R(simd) simd;
 

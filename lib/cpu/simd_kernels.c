@@ -38,6 +38,8 @@
 
 typedef real lanes __attribute__((vector_size(BYTES), aligned(sizeof(real)), may_alias));
 enum { LANES = BYTES / sizeof(real) };
+/* Sums of one row side by side: as many as hide the latency of a subtraction. */
+enum { ROW_VECTORS = 4 };
 /* What a comparison of lanes gives. */
 #ifdef REAL_F32
 typedef int32_t bits __attribute__((vector_size(BYTES)));
@@ -123,4 +125,43 @@ static real largest(int64_t count, const real *x, real least)
     return least;
 }
 
-const simd SIMD(simd) = {distances, exponentials, largest};
+/* `vectors` of the row in registers, known to the compiler. */
+static inline __attribute__((always_inline)) void
+eliminate_tile(int vectors, int64_t count, const real *factors, int64_t factor_stride,
+               const real *rows, int64_t stride, real *row)
+{
+    lanes left[ROW_VECTORS];
+    for (int v = 0; v < vectors; v++)
+        left[v] = ((const lanes *)row)[v];
+    for (int64_t k = 0; k < count; k++) {
+        real factor = factors[k * factor_stride];
+        const lanes *other = (const lanes *)(rows + k * stride);
+        for (int v = 0; v < vectors; v++)
+            left[v] -= factor * other[v];
+    }
+    for (int v = 0; v < vectors; v++)
+        ((lanes *)row)[v] = left[v];
+}
+
+static void eliminate(int64_t count, const real *factors, int64_t factor_stride, const real *rows,
+                      int64_t stride, int64_t columns, real *row)
+{
+    int64_t j = 0;
+    for (; j + ROW_VECTORS * LANES <= columns; j += ROW_VECTORS * LANES)
+        eliminate_tile(ROW_VECTORS, count, factors, factor_stride, rows + j, stride, row + j);
+    for (; j + 2 * LANES <= columns; j += 2 * LANES)
+        eliminate_tile(2, count, factors, factor_stride, rows + j, stride, row + j);
+    for (; j < columns; j += LANES)
+        eliminate_tile(1, count, factors, factor_stride, rows + j, stride, row + j);
+}
+
+static void settle(int64_t columns, real divisor, real *row, real *rest)
+{
+    for (int64_t j = 0; j < columns; j += LANES) {
+        lanes *at = (lanes *)(row + j);
+        *at /= divisor;
+        *(lanes *)(rest + j) -= *at * *at;
+    }
+}
+
+const simd SIMD(simd) = {distances, exponentials, largest, eliminate, settle};

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/simd.h"
+#include "simd_sets.h"
 
 #ifdef REAL_F32
 enum { DIGITS = 24, LEAST = -126 };
@@ -14,42 +14,10 @@ enum { DIGITS = 24, LEAST = -126 };
 enum { DIGITS = 53, LEAST = -1022 };
 #endif
 
-static struct {
-    const char *name;
-    const simd *kernels;
-} sets[3];
-
-/* Those the machine can run; returns their number. */
-static int find_sets(void)
-{
-    int count = 0;
-    sets[count].name = "base";
-    sets[count++].kernels = &R(simd_base);
-#ifdef __x86_64__
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-        sets[count].name = "avx2";
-        sets[count++].kernels = &R(simd_avx2);
-    }
-    if (__builtin_cpu_supports("avx512f")) {
-        sets[count].name = "avx512";
-        sets[count++].kernels = &R(simd_avx512);
-    }
-#endif
-    return count;
-}
-
 Test(simd, the_widest_is_one_that_the_machine_has)
 {
     int count = find_sets();
     cr_expect(R(simd_widest)() == sets[count - 1].kernels);
-}
-
-/* Uniform in 0 .. 1: a linear congruential generator, Knuth's MMIX. */
-static double random_unit(void)
-{
-    static uint64_t state = 1;
-    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return ldexp((double)(state >> 11), -53);
 }
 
 /* The error of got in units of the last place of want, subnormal numbers' included. */
