@@ -184,36 +184,50 @@ static bool is_finite(int64_t count, const double *x)
     return true;
 }
 
-/* kappa of the output, or of a gradient: by the library, and not less than that of the output,
- * whose inverse the gradient goes through. */
+/* Raises a gradient's kappa to that of its head's output, a parameter's to that of all of them. */
+static void raise_conditions(const subject *s, result_kind kind, const double *output,
+                             double *kappa)
+{
+    int64_t heads = result_heads(&s->c, kind), all = result_heads(&s->c, RESULT_OUTPUT);
+    bool shared = kind >= RESULT_PARAMETERS;
+    for (int64_t i = 0; i < heads; i++)
+        for (int64_t j = shared ? 0 : i; j < (shared ? all : i + 1); j++)
+            kappa[i] = isnan(output[j]) ? NAN : fmax(kappa[i], output[j]);
+}
+
+/* kappa of the output's heads, whose inverse a gradient goes through as well. */
+static void find_output_conditions(const subject *s, bool exact, double *kappa)
+{
+    int64_t size = result_size(&s->judged, RESULT_OUTPUT);
+    double *output = must_allocate((size_t)size, sizeof *output);
+    if (!exact)
+        answer_inverse_conditions(s, kappa);
+    else if (answer_exact(s, RESULT_OUTPUT, output) == ATN_OK)
+        answer_exact_conditions(s, output, kappa);
+    else
+        for (int64_t i = 0; i < result_heads(&s->c, RESULT_OUTPUT); i++)
+            kappa[i] = NAN;
+    free(output);
+}
+
 static void find_conditions(atn_context *context, const subject *s, result_kind kind,
                             result_verdict *v)
 {
-    int64_t heads = s->c.shape.batch * s->c.shape.heads;
-    int64_t size = result_size(&s->judged, RESULT_OUTPUT);
-    if (!v->exact) {
-        answer_conditions(context, s, kind, v->want, v->kappa);
-        answer_inverse_conditions(s, v->kappa);
-        return;
-    }
-    if (!is_finite(result_size(&s->judged, kind), v->want)) {
+    int64_t heads = result_heads(&s->c, kind), all = result_heads(&s->c, RESULT_OUTPUT);
+    if (v->exact && !is_finite(result_size(&s->judged, kind), v->want)) {
         for (int64_t i = 0; i < heads; i++)
             v->kappa[i] = NAN;
         return;
     }
-    if (kind == RESULT_OUTPUT) {
+    if (v->exact && kind == RESULT_OUTPUT) {
         answer_exact_conditions(s, v->want, v->kappa);
         return;
     }
-    double *output = must_allocate((size_t)size, sizeof *output);
-    double *kappa = must_allocate((size_t)heads, sizeof *kappa);
+    double *kappa = must_allocate((size_t)all, sizeof *kappa);
     answer_conditions(context, s, kind, v->want, v->kappa);
-    if (answer_exact(s, RESULT_OUTPUT, output) == ATN_OK)
-        answer_exact_conditions(s, output, kappa);
-    for (int64_t i = 0; i < heads; i++)
-        v->kappa[i] = fmax(kappa[i], v->kappa[i]);
+    find_output_conditions(s, v->exact, kappa);
+    raise_conditions(s, kind, kappa, v->kappa);
     free(kappa);
-    free(output);
 }
 
 /* The library in the precision that is claimed; null where it has none, or nothing else to be held
@@ -231,7 +245,7 @@ static double *find_plain(atn_context *context, const subject *s, result_kind ki
 
 int judge_result(atn_context *context, const subject *s, result_kind kind, result_verdict *v)
 {
-    int64_t heads = s->c.shape.batch * s->c.shape.heads;
+    int64_t heads = result_heads(&s->c, kind);
     int64_t size = result_rows(&s->judged, kind) * result_cols(&s->judged, kind);
     *v = (result_verdict){.exact = reference_takes(s, kind), .verdict = REF_SKIPPED};
     v->want = must_allocate((size_t)(heads * size), sizeof *v->want);
