@@ -210,8 +210,18 @@ static subject change_inputs(const subject *s, uint64_t *state, double *frees[MO
     return moved;
 }
 
+/* Each row's norm of got - want per unit of change, if that is more than what is there. */
+static void raise_changes(int64_t rows, int64_t cols, const double *got, const double *want,
+                          double *changes)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        ref_difference d = ref_compare_f64(1, cols, got + i * cols, cols, want + i * cols, cols);
+        changes[i] = fmax(changes[i], d.frobenius / step);
+    }
+}
+
 void answer_conditions(atn_context *context, const subject *s, result_kind kind, const double *want,
-                       double *kappa)
+                       double *kappa, double *changes)
 {
     enum { DIRECTIONS = 2 };
     int64_t heads = result_heads(&s->c, kind);
@@ -230,6 +240,9 @@ void answer_conditions(atn_context *context, const subject *s, result_kind kind,
             double change = d.want_frobenius > 0 ? d.relative_frobenius / step : 0;
             kappa[i] = status < 0 ? INFINITY : fmax(kappa[i], 1 + change);
         }
+        if (changes)
+            raise_changes(heads * result_rows(&s->judged, kind), result_cols(&s->judged, kind), got,
+                          want, changes);
         for (int i = 0; i < MOST_CHANGED; i++)
             free(frees[i]);
     }

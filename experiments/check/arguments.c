@@ -175,9 +175,9 @@ static int report_missing(const settings *s)
     const bool any = files->gradients.count > 0;
     const char *missing = !files->tokens               ? "tokens"
                           : !files->values             ? "values"
+                          : files->grad_output && !any ? "gradient"
                           : !files->output && !any     ? "output"
                           : any && !files->grad_output ? "grad-output"
-                          : files->grad_output && !any ? "gradient"
                                                        : NULL;
     if (missing)
         report_error("--%s: missing; attnum check --help says what is needed", missing);

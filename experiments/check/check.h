@@ -137,9 +137,10 @@ atn_status answer_library(atn_context *context, const subject *s, atn_dtype dtyp
                           atn_storage storage, result_kind kind, double *to);
 
 /* By how much a result changes, per head and relative to it, under relative changes of the inputs,
- * per unit of change: kappa, by the library in f64. At least 1. */
+ * per unit of change: kappa, by the library in f64. At least 1. changes (or null): of every row,
+ * the norm of its change, per unit of change. */
 void answer_conditions(atn_context *context, const subject *s, result_kind kind, const double *want,
-                       double *kappa);
+                       double *kappa, double *changes);
 
 /* Raises kappa to what the inverse makes of rounding (ref_inverse_condition), where there is one.
  */
@@ -147,10 +148,14 @@ void answer_inverse_conditions(const subject *s, double *kappa);
 
 /* ---- Judging (judge.c) ---- */
 
-/* forward: the error against what rounding explains, kappa N u (ref_judge_head). plain: against the
- * library's own error in the same precision (ref_judge_baseline), where kappa N u is too large for
- * the former to say anything, or there is no exact answer. */
-typedef enum { RULE_NONE, RULE_FORWARD, RULE_PLAIN } rule_used;
+/* forward: the error against what rounding explains, kappa N u (ref_judge_head). row: the same of
+ * the worst row, which among thousands does not show in their norm; a row may be wrong by what
+ * rounding does to it, by its own share in the changes that kappa was found with, or by what it
+ * does to a row of mean length, if these are more. plain: against the library's own error in the
+ * same precision (ref_judge_baseline), where kappa N u is too large for the former to say anything,
+ * there is no exact answer, or the library itself does not pass: underflow, say, of which kappa
+ * knows nothing. */
+typedef enum { RULE_NONE, RULE_FORWARD, RULE_ROW, RULE_PLAIN, RULE_COUNT } rule_used;
 const char *rule_name(rule_used rule);
 
 typedef struct {
@@ -171,6 +176,7 @@ typedef struct {
     int64_t head;
     int64_t rows, cols;
     const double *want, *plain; /* plain null: not known */
+    const double *changes;      /* of each row (answer_conditions); null: rows are not judged */
     double kappa;               /* NaN: not known */
     double rounding, unit;
 } yardstick;
@@ -186,8 +192,9 @@ typedef struct {
     bool exact;        /* want is the exact answer, not the library's in f64 */
     atn_status status; /* of want */
     double *want;
-    double *plain; /* null where there is none */
-    double *kappa; /* of each head; NaN: not known */
+    double *plain;   /* null where there is none */
+    double *kappa;   /* of each head; NaN: not known */
+    double *changes; /* of each row of each head; null: not known */
     judgement *heads;
     ref_verdict verdict; /* the worst head's */
 } result_verdict;

@@ -105,7 +105,7 @@ static void trial_conditions(const diagnosis *d, const trial *t, const double *w
     for (int64_t i = 0; i < d->heads; i++)
         kappa[i] = NAN;
     if (d->v->exact)
-        answer_conditions(d->context, &t->s, t->of, want, kappa);
+        answer_conditions(d->context, &t->s, t->of, want, kappa, NULL);
     for (int64_t i = 0; i < d->heads && d->v->exact; i++)
         kappa[i] = fmax(kappa[i], d->v->kappa[i]);
 }
@@ -133,6 +133,7 @@ static bool explains(const diagnosis *d, const attempt *a)
         y.want = want + i * size;
         y.plain = narrow ? plain + i * size : NULL;
         y.kappa = kappa[i];
+        y.changes = NULL; /* of what was claimed */
         judgement j = judge_head(&y, d->s->results[d->kind] + i * size);
         good &= (j.verdict == REF_PASS || j.verdict == REF_MARGINAL) && !j.suspicious;
     }

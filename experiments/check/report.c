@@ -158,7 +158,7 @@ void print_verdict(const subject *s, result_kind kind, const result_verdict *v, 
     const ref_threshold *forward = ref_threshold_get(REF_FORWARD);
     const ref_threshold *plain = ref_threshold_get(REF_BASELINE);
     int64_t heads = result_heads(&s->c, kind), per_batch = heads_per_batch(&s->c, kind);
-    bool rules[3] = {false};
+    bool rules[RULE_COUNT] = {false};
     report_text("\n%s, ", result_name(kind));
     print_basis(s, v);
     print_heads(&s->judged, kind, v);
@@ -173,6 +173,8 @@ void print_verdict(const subject *s, result_kind kind, const result_verdict *v, 
     if (rules[RULE_FORWARD])
         report_text("forward: ratio = error / expected; pass below %g, FAIL from %g\n",
                     forward->pass, forward->fail);
+    if (rules[RULE_ROW])
+        report_text("row: the same of a row by itself, which the others hide\n");
     if (rules[RULE_PLAIN])
         report_text(
             "same-precision: ratio = largest error / twice the library's and 2 ulp; pass below "
