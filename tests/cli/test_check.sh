@@ -103,8 +103,6 @@ expect_gradient_named sima/paper grad-tokens 'the gradient of values in its plac
     --gradient tokens=cases/sima-paper/grad_values.npy
 expect_gradient_named soft/code grad-values 'scale 1/(2 sqrt(d)), of one head' \
     --gradient=values=cases/soft-code/grad_values.npy --scale embed
-edit='s/gradient=closed/gradient=steps/'
-expect_gradient_named soft/code grad-tokens 'gradient=closed' --gradient tokens=cases/soft-code/grad_tokens.npy
 
 # ---- files made here ----
 # npy FILE TYPE SHAPE [FORTRAN]: elements from stdin.

@@ -738,6 +738,220 @@ Test(check, every_mistake_of_the_other_gradients_is_named)
     expect_all_named(ATN_SOFTMAX, 0, RESULT_VALUES);
 }
 
+/* Mistakes made by hand: dy of a kind is the right one, or what a changed problem has. */
+static void no_factor_2(subject *s, double *dy)
+{
+    for (int i = 0; i < HEADS * TOKENS * WIDTH; i++)
+        dy[i] /= 2;
+}
+
+static void wrong_sign(subject *s, double *dy)
+{
+    for (int i = 0; i < HEADS * TOKENS * WIDTH; i++)
+        dy[i] = -dy[i];
+}
+
+static void no_logit_scale(subject *s, double *dy)
+{
+    for (int i = 0; i < HEADS * TOKENS * WIDTH; i++)
+        dy[i] *= sqrt(WIDTH);
+}
+
+static void values_for_tokens(subject *s, double *dy)
+{
+    cr_assert_eq(answer_exact(s, RESULT_VALUES, dy), ATN_OK);
+}
+
+static void transposed_arriving(subject *s, double *dy)
+{
+    double x[HEADS * TOKENS * WIDTH], *kept = s->grad_output;
+    for (int h = 0; h < HEADS; h++)
+        for (int i = 0; i < TOKENS; i++)
+            for (int c = 0; c < WIDTH; c++)
+                x[(h * TOKENS + i) * WIDTH + c] = kept[(h * WIDTH + c) * TOKENS + i];
+    s->grad_output = x;
+    cr_assert_eq(answer_exact(s, RESULT_TOKENS, dy), ATN_OK);
+    s->grad_output = kept;
+}
+
+static void as_published(subject *s, double *dy)
+{
+    s->c.reference.gradient = ATN_GRADIENT_CLOSED;
+    cr_assert_eq(answer_exact(s, RESULT_TOKENS, dy), ATN_OK);
+}
+
+static void through_the_steps(subject *s, double *dy)
+{
+    s->c.reference.gradient = ATN_GRADIENT_STEPS;
+    cr_assert_eq(answer_exact(s, RESULT_TOKENS, dy), ATN_OK);
+}
+
+static void queries_alone(subject *s, double *dy)
+{
+    s->c.k = s->c.q;
+    cr_assert_eq(answer_exact(s, RESULT_TOKENS, dy), ATN_OK);
+    s->c.k = NULL;
+}
+
+static void keys_alone(subject *s, double *dy)
+{
+    s->c.k = s->c.q;
+    cr_assert_eq(answer_exact(s, RESULT_KEYS, dy), ATN_OK);
+    s->c.k = NULL;
+}
+
+/* L as tokens that nobody differentiates: 4 more of every head, averages of 2 x 2 of 4 x 4. */
+static void landmarks_detached(subject *s, double *dy)
+{
+    enum { MORE = 4, ALL = TOKENS + MORE };
+    static double q[HEADS * ALL * WIDTH], v[HEADS * ALL * WIDTH], arriving[HEADS * ALL * WIDTH];
+    static const int64_t indices[MORE] = {16, 17, 18, 19};
+    subject longer = *s;
+    for (int h = 0; h < HEADS; h++) {
+        for (int i = 0; i < TOKENS * WIDTH; i++) {
+            int at = h * ALL * WIDTH + i, from = h * TOKENS * WIDTH + i, token = i / WIDTH;
+            int landmark = token / 8 * 2 + token % 4 / 2;
+            q[at] = s->c.q[from], v[at] = s->c.v[from], arriving[at] = s->grad_output[from];
+            q[(h * ALL + TOKENS + landmark) * WIDTH + i % WIDTH] += s->c.q[from] / 4;
+        }
+    }
+    longer.c.q = q, longer.c.v = v, longer.grad_output = arriving;
+    longer.c.shape.tokens = longer.c.shape.key_tokens = ALL;
+    longer.c.reference.sampling =
+        (atn_sampling){.kind = ATN_SAMPLING_INDICES, .count = MORE, .indices = indices};
+    cr_assert_eq(answer_exact(&longer, RESULT_TOKENS, dy), ATN_OK);
+}
+
+/* The claim: K = Q where keys are dropped, and an inverse of 4 steps, which has not converged. */
+static subject gradient_problem(atn_operator op, atn_gradient gradient, bool self)
+{
+    subject s = problem_of(op, 0, ATN_F64);
+    s.c.reference.gradient = gradient;
+    s.c.reference.inverse.iterations = 4;
+    if (self)
+        s.c.k = NULL;
+    s.judged = s.c;
+    return s;
+}
+
+Test(check, mistakes_of_gradients_made_by_hand_are_named)
+{
+    static const struct {
+        atn_operator op;
+        atn_gradient gradient;
+        bool self;
+        void (*make)(subject *s, double *dy);
+        const char *name;
+    } rows[] = {
+        {ATN_GAUSSIAN, ATN_GRADIENT_STEPS, false, no_factor_2,
+         "gradient halved: the 2 of a square's derivative is missing"},
+        {ATN_SOFT, ATN_GRADIENT_STEPS, false, wrong_sign, "gradient of the wrong sign"},
+        {ATN_SOFTMAX, ATN_GRADIENT_STEPS, false, no_logit_scale,
+         "gradient without the factor of the scale"},
+        {ATN_ELU, ATN_GRADIENT_STEPS, false, values_for_tokens,
+         "the gradient of values in its place"},
+        {ATN_SIMA, ATN_GRADIENT_STEPS, false, transposed_arriving,
+         "dY transposed: read as width x tokens"},
+        {ATN_SOFT, ATN_GRADIENT_STEPS, false, as_published, "gradient=closed"},
+        {ATN_SOFT, ATN_GRADIENT_CLOSED, false, through_the_steps, "gradient=steps"},
+        {ATN_SOFT, ATN_GRADIENT_STEPS, false, landmarks_detached,
+         "landmarks detached: no gradient through L"},
+        {ATN_SOFTMAX, ATN_GRADIENT_STEPS, true, queries_alone,
+         "the part of Q as queries alone: that of K = Q is missing"},
+        {ATN_GAUSSIAN, ATN_GRADIENT_STEPS, true, keys_alone,
+         "the part of K = Q alone: that of Q is missing"},
+    };
+    atn_context *context = make_context();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        subject s = gradient_problem(rows[i].op, rows[i].gradient, rows[i].self), claimed = s;
+        bool explains;
+        double *dy = must_allocate((size_t)HEADS * TOKENS * WIDTH, sizeof *dy);
+        cr_assert_eq(answer_exact(&s, RESULT_TOKENS, dy), ATN_OK);
+        claimed.results[RESULT_TOKENS] = dy;
+        rows[i].make(&s, dy);
+        char *text = first_finding_on(context, &claimed, RESULT_TOKENS, &explains);
+        cr_expect(explains && strcmp(text, rows[i].name) == 0, "%s: %s", rows[i].name, text);
+        free(text);
+        free(dy);
+        attention_case_free(&claimed.c);
+    }
+    atn_context_free(context);
+}
+
+/* ---- One row among many ---- */
+
+static judgement judge_row(int64_t rows, double error, double change)
+{
+    enum { COLS = 4 };
+    double *want = must_allocate((size_t)(2 * rows * COLS + rows), sizeof *want);
+    double *got = want + rows * COLS, *changes = got + rows * COLS;
+    for (int64_t i = 0; i < rows * COLS; i++)
+        got[i] = want[i] = sin((double)i + 1);
+    for (int64_t j = 0; j < COLS; j++)
+        got[(rows - 1) * COLS + j] *= 1 + error;
+    changes[rows - 1] = change;
+    yardstick y = {.rows = rows,
+                   .cols = COLS,
+                   .want = want,
+                   .changes = changes,
+                   .kappa = 2,
+                   .rounding = 1e-3,
+                   .unit = 0x1p-24};
+    judgement j = judge_head(&y, got);
+    free(want);
+    return j;
+}
+
+Test(check, a_wrong_row_among_thousands_fails)
+{
+    judgement j = judge_row(10000, 0.5, 0); /* 0.005 of them all: kappa N u is 0.002 */
+    cr_expect(j.verdict == REF_FAIL && j.rule == RULE_ROW, "%s by %s, %g",
+              ref_verdict_name(j.verdict), rule_name(j.rule), j.ratio);
+    cr_expect_lt(j.difference.relative_frobenius, 0.02);
+    j = judge_row(10000, 0.5, 100); /* a row that is magnified that much may */
+    cr_expect(j.verdict == REF_PASS && j.rule == RULE_FORWARD, "%s by %s, %g",
+              ref_verdict_name(j.verdict), rule_name(j.rule), j.ratio);
+    j = judge_row(10000, 0.01, 0);
+    cr_expect_eq(j.verdict, REF_PASS);
+}
+
+/* Zeros must FAIL, not be marginal, or nothing is said: of one row, too. */
+Test(check, zeros_are_never_marginal)
+{
+    for (double rounding = 1e-4; rounding < 0.2; rounding *= 1.5)
+        for (int rows = 1; rows < 4; rows++) {
+            static const double want[] = {1, -2, 3, -1, 2, -3, 1, 1, 1}, zeros[9];
+            yardstick y = {.rows = rows,
+                           .cols = 3,
+                           .want = want,
+                           .kappa = 1,
+                           .rounding = rounding,
+                           .unit = 0x1p-24};
+            ref_verdict verdict = judge_head(&y, zeros).verdict;
+            cr_expect(verdict == REF_FAIL || verdict == REF_SKIPPED, "%g, %d rows: %s", rounding,
+                      rows, ref_verdict_name(verdict));
+        }
+}
+
+/* What underflows in f16 does so in the library, too: kappa knows nothing of it. */
+Test(check, underflow_is_held_against_the_library)
+{
+    atn_context *context = make_context();
+    subject s = problem_of(ATN_SOFTMAX, 0, ATN_F16);
+    for (int64_t i = 0; i < attention_case_values(&s.c); i++)
+        s.c.v[i] *= 0x1p-20;
+    s.judged = s.c;
+    double *y = give_output(&s);
+    int64_t size = result_size(&s.judged, RESULT_OUTPUT);
+    cr_assert(answer_library(context, &s, ATN_F32, ATN_STORAGE_F16, RESULT_OUTPUT, y) >= 0);
+    cr_expect_neq(verdict_of(&s), REF_FAIL);
+    for (int64_t i = 0; i < size; i++)
+        y[i] *= 5;
+    cr_expect_eq(verdict_of(&s), REF_FAIL);
+    release(&s);
+    atn_context_free(context);
+}
+
 /* Noise is nobody's mistake. */
 Test(check, noise_is_explained_by_nothing)
 {
