@@ -306,7 +306,8 @@ int emit_cases(const settings *s)
     if (code == EXIT_PASS)
         code = write_manifest(s->emit_case, manifest);
     if (code == EXIT_PASS)
-        printf("%d cases in %s\n", cJSON_GetArraySize(cases), s->emit_case);
+        printf("%d case%s in %s\n", cJSON_GetArraySize(cases),
+               cJSON_GetArraySize(cases) == 1 ? "" : "s", s->emit_case);
     cJSON_Delete(manifest);
     atn_context_free(context);
     return code;

@@ -23,7 +23,7 @@ typedef struct {
     int column_count;
 } output_spec;
 
-enum { MAX_OUTPUTS = 4 };
+enum { MAX_OUTPUTS = 6 };
 
 typedef struct experiment {
     const char *name;     /* "convergence/curves" */

@@ -57,7 +57,9 @@ int files_make_folder(const char *path)
 
 void files_remove_folder(const char *path)
 {
-    DIR *folder = opendir(path);
+    /* a link that cannot be removed is not followed */
+    int file = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *folder = file >= 0 ? fdopendir(file) : NULL;
     struct dirent *entry;
     while (folder && (entry = readdir(folder))) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
@@ -95,12 +97,13 @@ int new_file_close(new_file *f)
 {
     FILE *file = f->file;
     f->file = NULL;
-    int failed = fflush(file) != 0 || ferror(file) || fsync(fileno(file)) != 0;
+    bool written = fflush(file) == 0 && !ferror(file) && fsync(fileno(file)) == 0;
     int reason = errno;
-    failed |= fclose(file) != 0;
-    if (!failed)
+    bool closed = fclose(file) == 0;
+    if (written && closed)
         return EXIT_PASS;
-    errno = reason;
+    if (!written)
+        errno = reason;
     return report_file(f, "write");
 }
 

@@ -216,7 +216,10 @@ static bool is_of_run(const journal_spec *spec, char *text, size_t size, size_t 
     if (!load_shard_lines(text + first, size - first, &shard, &shards, &body, &bytes))
         return true;
     *length = (size_t)(body - text) + bytes;
-    return shard == spec->shard && shards == spec->shards;
+    body[bytes - 1] = '\0';
+    same = !spec->goes_on || spec->goes_on(body, spec->run);
+    body[bytes - 1] = '\n';
+    return same && shard == spec->shard && shards == spec->shards;
 }
 
 /* Sets *kept to the number of bytes worth keeping: 0 without even whole first lines. */
@@ -230,8 +233,8 @@ static int load(const journal *j, const journal_spec *spec, point_record *record
     *kept = 0;
     if (!is_of_run(spec, text, size, &length)) {
         report_error("%s: --resume: was written by a run with other options or another version, "
-                     "input or program; give that run's options, or leave out --resume to start "
-                     "over",
+                     "input, program or (of times) machine; give that run's options, or leave out "
+                     "--resume to start over",
                      j->path);
         code = EXIT_USAGE;
     } else if (length > 0) {

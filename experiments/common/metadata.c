@@ -151,6 +151,46 @@ static cJSON *gpu_node(atn_device device)
     return gpu;
 }
 
+static void add_machine(cJSON *run, const settings *s)
+{
+    char *cpu = cpu_model();
+    add_text(run, "cpu", cpu);
+    cJSON_AddItemToObject(run, "gpu", gpu_node(s->device));
+    free(cpu);
+}
+
+/* As one line, to be freed. */
+static char *print_line(const cJSON *node)
+{
+    char *printed = cJSON_PrintUnformatted(node);
+    char *line = must_format("%s", printed ? printed : "");
+    cJSON_free(printed);
+    return line;
+}
+
+char *metadata_machine(const settings *s)
+{
+    cJSON *machine = cJSON_CreateObject();
+    add_machine(machine, s);
+    char *line = print_line(machine);
+    cJSON_Delete(machine);
+    return line;
+}
+
+bool metadata_same_machine(const char *run, const char *other)
+{
+    static const char *const names[] = {"cpu", "gpu"};
+    cJSON *a = cJSON_Parse(run), *b = cJSON_Parse(other);
+    bool same = true;
+    for (size_t i = 0; i < sizeof names / sizeof *names && same; i++) {
+        const cJSON *x = cJSON_GetObjectItem(a, names[i]), *y = cJSON_GetObjectItem(b, names[i]);
+        same = x && y && cJSON_Compare(x, y, true);
+    }
+    cJSON_Delete(a);
+    cJSON_Delete(b);
+    return same;
+}
+
 static cJSON *options_node(const settings *s)
 {
     cJSON *options = cJSON_CreateArray();
@@ -167,14 +207,12 @@ static cJSON *run_node(const experiment *e, const settings *s, const void *state
     time_t now = time(NULL);
     struct tm utc;
     cJSON *run = cJSON_CreateObject();
-    char *cpu = cpu_model();
     add_text(run, "command", s->command);
     add_text(run, "experiment", e->name);
     cJSON_AddItemToObject(run, "options", options_node(s));
     add_versions(run);
     cJSON_AddNumberToObject(run, "threads", s->threads);
-    add_text(run, "cpu", cpu);
-    cJSON_AddItemToObject(run, "gpu", gpu_node(s->device));
+    add_machine(run, s);
     cJSON_AddItemToObject(run, "seeds", seeds_node(s));
     cJSON_AddItemToObject(run, "inputs", inputs_node(e, state));
     add_text(run, "inputs_note",
@@ -184,7 +222,6 @@ static cJSON *run_node(const experiment *e, const settings *s, const void *state
     add_text(run, "date", date);
     hash_text(fingerprint, hash);
     add_text(run, "fingerprint", hash);
-    free(cpu);
     return run;
 }
 
@@ -194,19 +231,22 @@ char *metadata_shard(const experiment *e, const settings *s, const void *state,
     char *number = must_format("%" PRId64 "/%" PRId64, s->shard, s->shards);
     cJSON *run = run_node(e, s, state, fingerprint);
     add_text(run, "shard", number);
-    char *printed = cJSON_PrintUnformatted(run), *line = must_format("%s", printed ? printed : "");
-    cJSON_free(printed);
+    char *line = print_line(run);
     cJSON_Delete(run);
     free(number);
     return line;
 }
 
 /* How the shards were run; where and when stands there and not in the merge's own lines. */
-static cJSON *shards_node(const run_facts *facts)
+static cJSON *shards_node(const settings *s, const run_facts *facts)
 {
     cJSON *shards = cJSON_CreateArray();
-    for (int i = 0; i < facts->shard_count; i++)
-        cJSON_AddItemToArray(shards, cJSON_Parse(facts->shards[i].run));
+    for (int i = 0; i < facts->shard_count; i++) {
+        cJSON *run = cJSON_Parse(facts->shards[i].run);
+        /* the same by the fingerprint, and not rounded to doubles */
+        cJSON_ReplaceItemInObject(run, "seeds", seeds_node(s));
+        cJSON_AddItemToArray(shards, run);
+    }
     return shards;
 }
 
@@ -264,7 +304,7 @@ int metadata_write(const experiment *e, const settings *s, const void *state, in
     cJSON *run = run_node(e, s, state, facts->fingerprint);
     cJSON_AddNumberToObject(run, "exit_code", facts->code);
     if (facts->shard_count)
-        cJSON_AddItemToObject(run, "shards", shards_node(facts));
+        cJSON_AddItemToObject(run, "shards", shards_node(s, facts));
     cJSON_AddItemToObject(root, "run", run);
     return write_node(root, file) ? EXIT_PASS : EXIT_ENVIRONMENT;
 }

@@ -37,4 +37,9 @@ char *metadata_shard(const experiment *e, const settings *s, const void *state,
 bool metadata_write_kept(const experiment *e, const output_spec *o, const void *state,
                          const char *commit, const char *reason, FILE *file);
 
+/* The processor and the device that s runs on, as a line of JSON. To be freed. */
+char *metadata_machine(const settings *s);
+/* Whether two lines of JSON name the same. */
+bool metadata_same_machine(const char *run, const char *other);
+
 #endif

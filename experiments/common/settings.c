@@ -544,15 +544,15 @@ static const option options[] = {
     {"format", "NAME", USES_FORMAT,
      "table, csv or json: text for people, or the published tables alone (default table)",
      .parse = parse_format, .aside = true},
-    {"baseline", "FILE", USES_KEPT, "the rows that are kept (default golden/accuracy.csv)",
+    {"baseline", "FILE.csv", USES_KEPT, "the rows that are kept (default golden/accuracy.csv)",
      .parse = parse_path, FIELD(baseline)},
-    {"against", "FILE", USES_KEPT, "another run's regress.csv in place of the baseline",
+    {"against", "FILE.csv", USES_KEPT, "another run's regress.csv in place of the baseline",
      .parse = parse_path, FIELD(against)},
     {"update", "REASON", USES_KEPT, "keep this run's rows as the baseline, and why",
      .parse = parse_reason},
 #define CHECK_FILE(name, field, help)                                                              \
     {                                                                                              \
-        name, "FILE", USES_CHECK, help, .parse = parse_path, FIELD(check.field)                    \
+        name, "FILE.npy", USES_CHECK, help, .parse = parse_path, FIELD(check.field)                \
     }
     CHECK_FILE("tokens", tokens, "Q, .npy: n x d, or h x n x d, or b x h x n x d"),
     CHECK_FILE("keys", keys, "K (default: K = Q)"),
@@ -585,7 +585,7 @@ static const option options[] = {
      FIELD(dry_run), .aside = true},
     {"resume", NULL, USES_SWEEP, "go on where a run of the same options was stopped",
      .parse = parse_flag, FIELD(resume), .aside = true},
-    {"shard", "I/N", USES_SWEEP, "run the I-th of N parts of the points; attnum merge joins them",
+    {"shard", "I/N", USES_SHARD, "run the I-th of N parts of the points; attnum merge joins them",
      .parse = parse_shard, .most = SHARDS_MOST, .aside = true},
     {"help", NULL, 0, "print this and stop", .parse = parse_flag, FIELD(help), .aside = true},
 };
@@ -700,12 +700,13 @@ static int check_together(const settings *s, unsigned used, bool here)
         report_error("--alpha: only --variant nr takes it");
     else if (s->grid_height && !file && used & USES_INPUT)
         report_error("--grid: only --input FILE.npy takes it");
-    else if (s->format != FORMAT_TABLE && (s->dry_run || s->emit || s->shards))
+    else if (s->format != FORMAT_TABLE && (s->dry_run || s->emit || s->emit_case || s->shards))
         report_error("--format %s: %s prints no tables; leave out one of them",
                      format_names[s->format],
-                     s->dry_run  ? "--dry-run"
-                     : s->shards ? "--shard"
-                                 : "--emit-tokens");
+                     s->dry_run     ? "--dry-run"
+                     : s->shards    ? "--shard"
+                     : s->emit_case ? "--emit-case"
+                                    : "--emit-tokens");
     else if (narrow && s->device == ATN_CPU && used & USES_DEVICE)
         report_error("--dtype %s: needs --device cuda; on the CPU expected f32 or f64", narrow);
     else if (here && atn_device_count(s->device, &reason) == 0) {

@@ -37,6 +37,7 @@ enum {
     USES_EMIT = 1 << 18,      /* --emit-tokens FOLDER */
     USES_FORMAT = 1 << 19,    /* --format table|csv|json */
     USES_KEPT = 1 << 20,      /* --baseline FILE, --against FILE, --update REASON */
+    USES_SHARD = 1 << 21,     /* --shard I/N */
     USES_CHECK = 1 << 22,     /* --tokens FILE.npy, --output FILE.npy, ..., --param NAME=VALUE */
     USES_EMIT_CASE = 1 << 23, /* --emit-case FOLDER */
     USES_HEADS = 1 << 24,     /* --heads N */
@@ -45,8 +46,9 @@ enum {
     USES_THREADS = 1 << 27,   /* --threads N */
     USES_OUT = 1 << 28,       /* --out FOLDER */
     USES_DRY_RUN = 1 << 29,   /* --dry-run */
-    USES_SWEEP = 1 << 30,     /* --quick --full --resume --shard I/N */
-    USES_RUN = USES_SEED | USES_THREADS | USES_OUT | USES_DRY_RUN | USES_SWEEP | USES_FORMAT,
+    USES_SWEEP = 1 << 30,     /* --quick --full --resume */
+    USES_RUN =
+        USES_SEED | USES_THREADS | USES_OUT | USES_DRY_RUN | USES_SWEEP | USES_SHARD | USES_FORMAT,
 };
 
 enum { SHARDS_MOST = 1000000 };

@@ -17,6 +17,7 @@
 #include "printout.h"
 #include "progress.h"
 #include "report.h"
+#include "utf8.h"
 
 enum { DESCRIPTION_SIZE = 256, ROWS_SHOWN = 20 };
 
@@ -245,14 +246,27 @@ static char *journal_path(const sweep *w)
                         : must_format("%s/%s.journal", w->folder, name);
 }
 
+/* Times do not go on on another machine. A shard has its machine in its JSON, so that its first
+ * line is that of all shards; the first line of a run of its own has room for it. */
 static int open_journal(sweep *w)
 {
-    char *path = journal_path(w);
+    char *path = journal_path(w), *machine = w->e->alone ? metadata_machine(w->s) : NULL;
     char *run = w->s->shards ? metadata_shard(w->e, w->s, w->state, w->fingerprint) : NULL;
-    journal_spec spec = {path,      w->fingerprint, w->raw_columns, w->raw_column_count,
-                         w->points, w->s->shard,    w->s->shards,   run};
+    char *line = machine && !run ? must_format("%s machine=%s", w->fingerprint, machine)
+                                 : must_format("%s", w->fingerprint);
+    journal_spec spec = {.path = path,
+                         .fingerprint = line,
+                         .columns = w->raw_columns,
+                         .column_count = w->raw_column_count,
+                         .points = w->points,
+                         .shard = w->s->shard,
+                         .shards = w->s->shards,
+                         .run = run,
+                         .goes_on = machine ? metadata_same_machine : NULL};
     int code = journal_open(&w->journal, &spec, w->s->resume, w->records);
+    free(line);
     free(run);
+    free(machine);
     free(path);
     return code;
 }
@@ -565,9 +579,23 @@ static void close_sweep(sweep *w)
         w->e->release(w->state);
 }
 
+/* A shard hands its options on as JSON, which is UTF-8: another name of a file would be lost. */
+static int check_names(const settings *s)
+{
+    for (int i = 0; s->shards && i < s->kept.count; i++)
+        for (const char *text = s->kept.items[i]; *text; text += utf8_length(text))
+            if (utf8_length(text) == 0) {
+                report_error("%s: expected UTF-8 with --shard; rename the file", s->kept.items[i]);
+                return EXIT_USAGE;
+            }
+    return EXIT_PASS;
+}
+
 int experiment_run(const experiment *e, const settings *s)
 {
     sweep w;
+    if (check_names(s) != EXIT_PASS)
+        return EXIT_USAGE;
     int code = open_sweep(&w, e, s, s->shards);
     if (code == EXIT_PASS && w.points == 0) {
         report_text("%s: no points for these options\n", e->name);

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "report.h"
+#include "utf8.h"
 
 typedef struct {
     union {
@@ -63,7 +64,7 @@ static column_type next_type(const table *t)
 static cell *add_cell(table *t)
 {
     if (t->filled == t->capacity) {
-        t->capacity = t->capacity ? 2 * t->capacity : 64;
+        t->capacity = t->capacity ? 2 * t->capacity : (size_t)t->count; /* a point has few rows */
         t->cells = must_resize(t->cells, t->capacity, sizeof *t->cells);
     }
     cell *c = &t->cells[t->filled++];
@@ -346,27 +347,11 @@ bool table_write_csv(const table *t, FILE *file)
 
 /* ---- JSON ---- */
 
-/* The length of the UTF-8 character at text, which is not empty; 0 if there is none: RFC 3629 has
- * no overlong forms, no surrogates, nothing above U+10FFFF. */
-static int utf8_length(const char *text)
-{
-    const unsigned char *c = (const unsigned char *)text;
-    int length = c[0] < 0x80 ? 1 : c[0] < 0xc2 ? 0 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : 4;
-    if (c[0] > 0xf4)
-        return 0;
-    for (int i = 1; i < length; i++)
-        if ((c[i] & 0xc0) != 0x80)
-            return 0;
-    bool overlong = (c[0] == 0xe0 && c[1] < 0xa0) || (c[0] == 0xf0 && c[1] < 0x90);
-    bool outside = (c[0] == 0xed && c[1] > 0x9f) || (c[0] == 0xf4 && c[1] > 0x8f);
-    return overlong || outside ? 0 : length;
-}
-
 static void write_json_text(const char *text, FILE *file)
 {
     putc('"', file);
     while (*text) {
-        int length = utf8_length(text);
+        size_t length = utf8_length(text);
         if (length == 0)
             fputs("\\ufffd", file);
         else if (*text == '"' || *text == '\\')
@@ -374,7 +359,7 @@ static void write_json_text(const char *text, FILE *file)
         else if ((unsigned char)*text < ' ' || *text == 127)
             fprintf(file, "\\u%04x", (unsigned)*text);
         else
-            fwrite(text, 1, (size_t)length, file);
+            fwrite(text, 1, length, file);
         text += length ? length : 1;
     }
     putc('"', file);
@@ -545,7 +530,7 @@ static char *read_text(const char *path)
     char *text = NULL;
     size_t size = 0;
     FILE *file = fopen(path, "r");
-    ssize_t length = file ? getdelim(&text, &size, EOF, file) : -1;
+    ssize_t length = file ? getdelim(&text, &size, '\0', file) : -1;
     if (file)
         fclose(file);
     if (length >= 0 && strlen(text) == (size_t)length)

@@ -4,7 +4,8 @@
 
 #include <stddef.h>
 
-/* The length of the UTF-8 sequence at text, or 0 if there is none. */
+/* The length of the UTF-8 character at text, the NUL at its end included; 0 if there is none: RFC
+ * 3629 has no overlong forms, no surrogates, nothing above U+10FFFF. */
 size_t utf8_length(const char *text);
 
 #endif

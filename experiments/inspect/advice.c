@@ -82,9 +82,32 @@ static char *say_part(double looked_at, double tokens)
 
 /* ---- The rules ---- */
 
+/* A number that the line rests on, named like its column in the tables: of an inspection (null: of
+ * all), there of an inverse, a precision or a sampling (null: of the matrix itself). */
+static void note(advice_line *line, const inspection *i, const char *of, const char *name,
+                 double value)
+{
+    if (line->number_count == ADVICE_NUMBERS)
+        abort();
+    line->numbers[line->number_count++] =
+        (advice_number){i ? i->head : NAN, i ? i->m : NAN, of, name, value};
+}
+
+/* How many matrices there are, and what of them is as the line says. */
+static void note_count(advice_line *line, int64_t over, int64_t known)
+{
+    note(line, NULL, NULL, "matrices", (double)known);
+    note(line, NULL, NULL, "concerned", (double)over);
+}
+
 static const inverse_facts *paper(const inspection *i)
 {
     return &i->inverses[ATN_INVERSE_NR_PAPER];
+}
+
+static void note_paper(advice_line *line, const inspection *i, const char *name, double value)
+{
+    note(line, i, atn_inverse_name(ATN_INVERSE_NR_PAPER), name, value);
 }
 
 static double paper_residual(const inspection *i)
@@ -98,7 +121,7 @@ static double paper_steps(const inspection *i)
     return !(paper(i)->published_steps > 0) ? NAN : steps >= 0 ? steps : INFINITY;
 }
 
-static char *say_steps(const inspection_list *list, advice_level *level)
+static char *say_steps(const inspection_list *list, advice_line *line)
 {
     extremes e = find_extremes(list, paper_residual, inspect_targets[0]);
     extremes steps = find_extremes(list, paper_steps, 0);
@@ -106,8 +129,13 @@ static char *say_steps(const inspection_list *list, advice_level *level)
         return NULL;
     char *at = place(list, e.most), *spread = say_spread(e.most), *text;
     const inverse_facts *f = paper(e.most);
+    note_count(line, e.over, e.known);
+    note_paper(line, e.most, "residual", f->residual);
+    note_paper(line, e.most, "residual_predicted", f->predicted);
+    note_paper(line, steps.least, "steps_1e3", paper(steps.least)->steps[0]);
+    note_paper(line, steps.most, "steps_1e3", paper(steps.most)->steps[0]);
     if (e.over > 0) {
-        *level = ADVICE_WARNING;
+        line->level = ADVICE_WARNING;
         char *takes = f->steps[0] >= 0 ? must_format("takes %g steps", f->steps[0])
                                        : must_format("is not reached in %g", f->steps_run);
         text = must_format("%d Newton-Raphson steps do not suffice for %" PRId64 " of %" PRId64
@@ -138,7 +166,7 @@ static double above_boundary(const inspection *i)
     return 1 + i->margin;
 }
 
-static char *say_start(const inspection_list *list, advice_level *level)
+static char *say_start(const inspection_list *list, advice_line *line)
 {
     extremes lost = find_extremes(list, lost_mode, inspect_targets[0]);
     extremes near = find_extremes(list, above_boundary, 0);
@@ -149,8 +177,11 @@ static char *say_start(const inspection_list *list, advice_level *level)
     double distance = above_boundary(i), rounding = 4 * i->m * atn_dtype_roundoff(ATN_F64);
     char *margin =
         distance <= rounding ? must_format("-1 to rounding") : must_format("-1 + %.2g", distance);
+    note_count(line, lost.over, lost.known);
+    note(line, i, NULL, "margin", i->margin);
+    note(line, i, NULL, "lost_mode", lost_mode(i));
     if (lost.over > 0) {
-        *level = ADVICE_WARNING;
+        line->level = ADVICE_WARNING;
         text = must_format("The printed start alpha = 2/|A|_1^2 is on the boundary of convergence "
                            "for %" PRId64 " of %" PRId64 " matrices: at %s, 1 - alpha lambda_max^2 "
                            "is %s, and X_20 misses %.0f%% of the largest mode. Start from "
@@ -171,14 +202,17 @@ static double missing_modes(const inspection *i)
     return i->rank_f64 - i->inverted;
 }
 
-static char *say_modes(const inspection_list *list, advice_level *level)
+static char *say_modes(const inspection_list *list, advice_line *line)
 {
     extremes e = find_extremes(list, missing_modes, 0);
     if (e.known == 0)
         return NULL;
     char *at = place(list, e.most), *text;
+    note_count(line, e.over, e.known);
+    note(line, e.most, NULL, "inverted", e.most->inverted);
+    note(line, e.most, NULL, "rank_f64", e.most->rank_f64);
     if (e.over > 0) {
-        *level = ADVICE_WARNING;
+        line->level = ADVICE_WARNING;
         text = must_format("The papers' residual hides modes: at %s, 20 steps invert %g of the %g "
                            "modes that f64 resolves to half or more. On the others X is far from "
                            "the inverse, and Eq. 12's gradient has the wrong size there.",
@@ -206,7 +240,7 @@ static double kappa_of(const inspection *i)
     return i->kappa;
 }
 
-static char *say_rank(const inspection_list *list, advice_level *level)
+static char *say_rank(const inspection_list *list, advice_line *line)
 {
     extremes in_f64 = find_extremes(list, missing_f64, 0);
     extremes in_f32 = find_extremes(list, missing_f32, 0);
@@ -215,7 +249,12 @@ static char *say_rank(const inspection_list *list, advice_level *level)
         return NULL;
     const inspection *worst = in_f64.over > 0 ? in_f64.most : in_f32.most;
     char *at = place(list, worst), *text;
-    *level = in_f32.over > 0 ? ADVICE_WARNING : ADVICE_FINE;
+    line->level = in_f32.over > 0 ? ADVICE_WARNING : ADVICE_FINE;
+    note_count(line, in_f64.over > 0 ? in_f64.over : in_f32.over, in_f32.known);
+    note(line, worst, NULL, "rank_f64", worst->rank_f64);
+    note(line, worst, NULL, "rank_f32", worst->rank_f32);
+    note(line, worst, NULL, "rank_bf16", worst->rank_bf16);
+    note(line, worst, NULL, "kappa", worst->kappa);
     if (worst->rank_f64 == 1 && worst->m > 1)
         text = must_format(
             "Landmarks are alike: at %s, A has rank 1 of %g. Attention is one mean, the "
@@ -253,13 +292,14 @@ static double unresolved(const inspection *i)
     return i->below_floor;
 }
 
-static char *say_unresolved(const inspection_list *list, advice_level *level)
+static char *say_unresolved(const inspection_list *list, advice_line *line)
 {
     extremes e = find_extremes(list, unresolved, 0),
              known = find_extremes(list, certified_width, 0);
     if (e.over == 0 || known.known > 0)
         return NULL;
-    *level = ADVICE_WARNING;
+    note_count(line, e.over, e.known);
+    line->level = ADVICE_WARNING;
     return must_format("f64 cannot tell lambda_min from 0 for %" PRId64 " of %" PRId64
                        " matrices (it is below m 2^-53 lambda_max), and none of them is certified "
                        "(%s).",
@@ -267,14 +307,19 @@ static char *say_unresolved(const inspection_list *list, advice_level *level)
                        ref_certify_library() ? "see --certify" : "this build lacks FLINT and Arb");
 }
 
-static char *say_certified(const inspection_list *list, advice_level *level)
+static char *say_certified(const inspection_list *list, advice_line *line)
 {
     extremes e = find_extremes(list, unresolved, 0),
              known = find_extremes(list, certified_width, 0);
     if (known.known == 0)
         return NULL;
-    *level = ADVICE_WARNING;
+    line->level = ADVICE_WARNING;
     const inspection *i = known.least;
+    note_count(line, e.over, e.known);
+    note(line, i, NULL, "lambda_min_lower", i->lambda_min_lower);
+    note(line, i, NULL, "lambda_min_upper", i->lambda_min_upper);
+    note(line, i, NULL, "singular", i->singular);
+    note(line, i, NULL, "kappa", i->kappa);
     char *at = place(list, i), *text;
     if (i->singular > 0)
         text =
@@ -316,7 +361,7 @@ static void append(char **list, char *text)
     *list = longer;
 }
 
-static char *say_precisions(const inspection_list *list, advice_level *level)
+static char *say_precisions(const inspection_list *list, advice_line *line)
 {
     char *safe = must_format("%s", ""), *unsafe = must_format("%s", ""), *text = NULL;
     for (int p = 0; p < PRECISIONS; p++) {
@@ -324,6 +369,8 @@ static char *say_precisions(const inspection_list *list, advice_level *level)
         if (!worst)
             continue;
         const precision_facts *f = &worst->precisions[p];
+        note(line, worst, precision_name(precisions[p]), "best_residual", f->best);
+        note(line, worst, precision_name(precisions[p]), "best_steps", f->best_steps);
         char *at = place(list, worst);
         append(advice_is_safe(f) ? &safe : &unsafe,
                must_format("%s (%.2g after %g steps at %s)", precision_name(precisions[p]), f->best,
@@ -331,7 +378,7 @@ static char *say_precisions(const inspection_list *list, advice_level *level)
         free(at);
     }
     if (*unsafe) {
-        *level = ADVICE_WARNING;
+        line->level = ADVICE_WARNING;
         text = must_format("Not safe: %s. Their best residual stays above %g. Safe: %s.", unsafe,
                            inspect_safe_residual, *safe ? safe : "none of 0 others");
     } else if (*safe)
@@ -364,7 +411,7 @@ static const inspection *most_overdone(const inspection_list *list, int p)
     return worst;
 }
 
-static char *say_too_many(const inspection_list *list, advice_level *level)
+static char *say_too_many(const inspection_list *list, advice_line *line)
 {
     char *cases = must_format("%s", ""), *text = NULL;
     for (int p = 0; p < PRECISIONS; p++) {
@@ -372,6 +419,9 @@ static char *say_too_many(const inspection_list *list, advice_level *level)
         if (!worst)
             continue;
         const precision_facts *f = &worst->precisions[p];
+        note(line, worst, precision_name(precisions[p]), "residual_20", f->fixed);
+        note(line, worst, precision_name(precisions[p]), "best_residual", f->best);
+        note(line, worst, precision_name(precisions[p]), "best_steps", f->best_steps);
         char *at = place(list, worst);
         append(&cases,
                must_format("%s: residual %.2g after 20, %.2g after %g (%s)",
@@ -379,7 +429,7 @@ static char *say_too_many(const inspection_list *list, advice_level *level)
         free(at);
     }
     if (*cases) {
-        *level = ADVICE_WARNING;
+        line->level = ADVICE_WARNING;
         text = must_format("20 steps are too many: rounding grows back in %s. Stop with stopping = "
                            "best.",
                            cases);
@@ -402,7 +452,7 @@ static double most_products(const inspection_list *list, int method)
     return most;
 }
 
-static char *say_faster(const inspection_list *list, advice_level *level)
+static char *say_faster(const inspection_list *list, advice_line *line)
 {
     double published = most_products(list, ATN_INVERSE_NR_PAPER);
     int fastest = ATN_INVERSE_NEWTON_SCHULZ;
@@ -413,10 +463,12 @@ static char *say_faster(const inspection_list *list, advice_level *level)
     const char *name = atn_inverse_name((atn_inverse_method)fastest);
     if (!isfinite(least) || !(published > 0))
         return NULL;
+    note(line, NULL, name, "products_1e3", least);
+    note_paper(line, NULL, "products_1e3", published);
     char *theirs = isfinite(published) ? must_format("takes up to %g", published)
                                        : must_format("does not get there within 128 everywhere");
     bool faster = least <= 0.75 * published;
-    *level = faster ? ADVICE_TIP : ADVICE_FINE;
+    line->level = faster ? ADVICE_TIP : ADVICE_FINE;
     char *text =
         least == 0
             ? must_format("X_0 of %s is below 1e-3 everywhere, with no products of m x m "
@@ -509,26 +561,41 @@ static void rank_samplings(const inspection_list *list, double m, sampling_error
     }
 }
 
-static char *say_samplings(const inspection_list *list, advice_level *level)
+/* Medians over heads. */
+static void note_errors(advice_line *line, const inspection *i, int sampling,
+                        const sampling_errors *e)
+{
+    const char *name = inspect_samplings[sampling].name;
+    advice_number *first = &line->numbers[line->number_count];
+    note(line, i, name, "trace_error", e->error);
+    note(line, i, name, "trace_ratio", e->ratio);
+    first[0].head = first[1].head = NAN;
+}
+
+static char *say_samplings(const inspection_list *list, advice_line *line)
 {
     double m = inspections_usual(list);
     int64_t first = inspections_find(list, 0, m, -1);
     if (first < 0)
         return NULL;
     const inspection *i = list->items[first];
-    if (i->m == i->tokens)
-        return must_format("All %g tokens are landmarks: S^ is S, to %.2g of tr(S).", m,
-                           i->trace_error);
     int own = i->sampling, best = own, worst = own;
     sampling_errors e[SAMPLINGS];
     rank_samplings(list, m, e, &best, &worst);
+    if (i->m == i->tokens) {
+        note_errors(line, i, own, &e[own]);
+        return must_format("All %g tokens are landmarks: S^ is S, to %.2g of tr(S).", m,
+                           i->trace_error);
+    }
     bool better = e[own].error > small_error && e[best].error < e[own].error / 1.5;
     bool matters = e[worst].error > small_error && worst != own;
     int other = better ? best : worst;
     char *mine = say_sampling(own, &e[own]), *mine_error = say_error(&e[own]), *text;
     char *theirs = say_sampling(other, &e[other]), *their_error = say_error(&e[other]);
     char *basis = say_basis(list, i, e[own].count);
-    *level = better ? ADVICE_TIP : ADVICE_FINE;
+    note_errors(line, i, own, &e[own]);
+    note_errors(line, i, other, &e[other]);
+    line->level = better ? ADVICE_TIP : ADVICE_FINE;
     if (better || matters)
         text = must_format("With %g landmarks %s %s%s %s: tr(S - S^) is %s, against %s%s.", m,
                            better ? "take" : "keep", better ? theirs : mine,
@@ -563,14 +630,17 @@ static const inspection *farthest(const inspection_list *list)
     return worst;
 }
 
-static char *say_reach(const inspection_list *list, advice_level *level)
+static char *say_reach(const inspection_list *list, advice_line *line)
 {
     const inspection *i = farthest(list);
     if (!i)
         return NULL;
     char *at = place(list, i), *part = say_part(i->compared, i->tokens), *text;
+    note(line, i, NULL, "trace_error", i->trace_error);
+    note(line, i, NULL, "best_trace_error", i->best_trace_error);
+    note(line, i, NULL, "compared", i->compared);
     if (!(i->trace_error <= 0.5)) {
-        *level = ADVICE_WARNING;
+        line->level = ADVICE_WARNING;
         text = must_format("Landmarks do not reach the tokens: at %s, %.0f%% of tr(S) is missed%s, "
                            "and the best matrix of that rank misses %.0f%%%s",
                            at, 100 * i->trace_error, part, 100 * i->best_trace_error,
@@ -597,7 +667,7 @@ static double soft_norm_of(const inspection *i)
  * having. */
 enum { LARGE_NORM = 100, WORTHWHILE_GAIN = 4 };
 
-static char *say_norms(const inspection_list *list, advice_level *level)
+static char *say_norms(const inspection_list *list, advice_line *line)
 {
     extremes e = find_extremes(list, soft_norm_of, LARGE_NORM);
     if (e.known == 0)
@@ -605,8 +675,11 @@ static char *say_norms(const inspection_list *list, advice_level *level)
     const inspection *i = e.most;
     char *at = place(list, i), *part = say_part(i->norm_tokens, i->tokens), *text;
     char *plain = say_number(i->soft_norm), *normalised = say_number(i->softpp_norm);
+    note_count(line, e.over, e.known);
+    note(line, i, NULL, "soft_norm", i->soft_norm);
+    note(line, i, NULL, "softpp_norm", i->softpp_norm);
     bool gains = i->softpp_norm * WORTHWHILE_GAIN <= i->soft_norm;
-    *level = e.over > 0 ? ADVICE_WARNING : ADVICE_FINE;
+    line->level = e.over > 0 ? ADVICE_WARNING : ADVICE_FINE;
     if (e.over > 0)
         text =
             must_format("|S^|_2 reaches %s (%s, n = %.0f%s): V may be amplified that many times. "
@@ -632,23 +705,26 @@ static double off_diagonal(const inspection *i)
 /* A is I to within 10 %. */
 static const double nearly_nothing = 0.1;
 
-static char *say_apart(const inspection_list *list, advice_level *level)
+static char *say_apart(const inspection_list *list, advice_line *line)
 {
     extremes e = find_extremes(list, off_diagonal, nearly_nothing);
     if (e.known == 0 || e.over > 0)
         return NULL;
-    *level = ADVICE_TIP;
+    const inspection *worst = find_extremes(list, kappa_of, 0).most;
+    note(line, e.most, NULL, "norm1", e.most->norm1);
+    note(line, worst, NULL, "kappa", worst->kappa);
+    line->level = ADVICE_TIP;
     return must_format(
         "Landmarks are so far apart that A is nearly I: row sums are at most 1 + %.2g, "
         "kappa(A) at most %.3g. The inverse changes nothing.",
-        off_diagonal(e.most), find_extremes(list, kappa_of, 0).most->kappa);
+        off_diagonal(e.most), worst->kappa);
 }
 
 /* ---- The table ---- */
 
 static const struct {
     const char *name, *basis;
-    char *(*say)(const inspection_list *list, advice_level *level); /* level: fine on entry */
+    char *(*say)(const inspection_list *list, advice_line *line); /* level: fine on entry */
 } rules[ADVICE_RULES] = {
     {"steps", "measured", say_steps},          {"start", "predicted", say_start},
     {"modes", "predicted", say_modes},         {"rank", "measured", say_rank},
@@ -664,8 +740,9 @@ int advice_make(const inspection_list *list, advice_line lines[ADVICE_RULES])
     int count = 0;
     advice_line all[ADVICE_RULES];
     for (int i = 0; i < ADVICE_RULES; i++) {
-        all[i] = (advice_line){rules[i].name, rules[i].basis, ADVICE_FINE, NULL};
-        all[i].text = rules[i].say(list, &all[i].level);
+        all[i] =
+            (advice_line){.rule = rules[i].name, .basis = rules[i].basis, .level = ADVICE_FINE};
+        all[i].text = rules[i].say(list, &all[i]);
     }
     for (int level = ADVICE_WARNING; level <= ADVICE_FINE; level++)
         for (int i = 0; i < ADVICE_RULES; i++)

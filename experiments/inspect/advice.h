@@ -10,11 +10,22 @@
 
 typedef enum { ADVICE_WARNING, ADVICE_TIP, ADVICE_FINE } advice_level;
 
+/* A number behind a sentence; head and m: NaN if it is of all. */
+typedef struct {
+    double head, m;
+    const char *of, *name; /* of an inverse, a precision or a sampling; null: of the matrix */
+    double value;
+} advice_number;
+
+enum { ADVICE_NUMBERS = 16 };
+
 typedef struct {
     const char *rule;  /* its name in the table */
     const char *basis; /* measured, predicted or certified */
     advice_level level;
     char *text;
+    int number_count;
+    advice_number numbers[ADVICE_NUMBERS];
 } advice_line;
 
 enum { ADVICE_RULES = 13 };

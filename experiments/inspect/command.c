@@ -23,10 +23,6 @@ static int run(const settings *s, int count, const char *const *words)
         report_error("inspect: %d files given, expected one FILE.npy", count);
         return EXIT_USAGE;
     }
-    if (s->shards) {
-        report_error("--shard: not an option here; inspect runs whole");
-        return EXIT_USAGE;
-    }
     if (s->html && s->resume) { /* a run that is complete already writes nothing */
         report_error("--html: --resume may find nothing left to do; expected one of the two");
         return EXIT_USAGE;
@@ -44,7 +40,7 @@ const verb inspect_verb = {
     .name = "inspect",
     .operands = "FILE.npy",
     .summary = "are these tokens safe? and what to do about it",
-    .options = INSPECT_OPTIONS | (USES_RUN & ~USES_SEED),
+    .options = INSPECT_OPTIONS | (USES_RUN & ~(USES_SEED | USES_SHARD)),
     .out = "results",
     .help = print_help,
     .run = run,

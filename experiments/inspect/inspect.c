@@ -52,9 +52,32 @@ static const column spectrum_columns[] = {
     {"below_floor", COLUMN_BOOLEAN, "", "|lambda_i| < m 2^-53 lambda_1: rounding"},
 };
 
+#define RULE_COLUMN                                                                                \
+    {                                                                                              \
+        "rule", COLUMN_TEXT, "", "what the advice is about; at most one line of each"              \
+    }
+static const column advice_columns[] = {
+    {"severity", COLUMN_TEXT, "", "warning, tip or fine"},
+    RULE_COLUMN,
+    {"basis", COLUMN_TEXT, "",
+     "what the numbers are: measured, predicted by a closed form, or certified"},
+    {"advice", COLUMN_TEXT, "", "the sentence; its numbers in full are in inspect_advice_numbers"},
+};
+static const column number_columns[] = {
+    RULE_COLUMN,
+    {"head", COLUMN_INTEGER, "", "whose number it is; missing: all heads'"},
+    {"m", COLUMN_INTEGER, "", "of how many landmarks; missing: over all that were looked at"},
+    {"of", COLUMN_TEXT, "", "the inverse, precision or sampling it is of; missing: the matrix's"},
+    {"number", COLUMN_TEXT, "",
+     "its column in the other tables (medians over heads where head is missing and m is not; the "
+     "worst where both are); matrices: how many were looked at; concerned: how many of them are "
+     "on the wrong side of the rule's limit; lost_mode: what X_20 misses of the largest mode"},
+    {"value", COLUMN_REAL, "", "in full; infinite: not reached everywhere"},
+};
+
 #define COUNT(list) (int)(sizeof(list) / sizeof *(list))
 
-enum { OUT_MATRIX, OUT_INVERSES, OUT_PRECISIONS, OUT_SPECTRUM };
+enum { OUT_MATRIX, OUT_INVERSES, OUT_PRECISIONS, OUT_SPECTRUM, OUT_ADVICE, OUT_NUMBERS };
 static const output_spec outputs[] = {
     {"inspect", "What f64 says of each head's bottleneck matrix, norms and errors.", matrix_columns,
      COUNT(matrix_columns)},
@@ -63,6 +86,8 @@ static const output_spec outputs[] = {
     {"inspect_precisions", "How far the iteration gets in each precision.", precision_columns,
      COUNT(precision_columns)},
     {"inspect_spectrum", "The eigenvalues.", spectrum_columns, COUNT(spectrum_columns)},
+    {"inspect_advice", "What to do, in sentences.", advice_columns, COUNT(advice_columns)},
+    {"inspect_advice_numbers", "The numbers behind them.", number_columns, COUNT(number_columns)},
 };
 
 /* ---- What there is to do ---- */
@@ -250,6 +275,27 @@ static void add_rows(const inspection *i, table **tables)
     }
 }
 
+static void add_advice(const advice_line *line, table **tables)
+{
+    table_text(tables[OUT_ADVICE], advice_level_name(line->level));
+    table_text(tables[OUT_ADVICE], line->rule);
+    table_text(tables[OUT_ADVICE], line->basis);
+    table_text(tables[OUT_ADVICE], line->text);
+    for (int i = 0; i < line->number_count; i++) {
+        const advice_number *number = &line->numbers[i];
+        table *t = tables[OUT_NUMBERS];
+        table_text(t, line->rule);
+        add_number(t, COLUMN_INTEGER, number->head);
+        add_number(t, COLUMN_INTEGER, number->m);
+        if (number->of)
+            table_text(t, number->of);
+        else
+            table_missing(t);
+        table_text(t, number->name);
+        add_number(t, COLUMN_REAL, number->value);
+    }
+}
+
 /* What was looked at. To be freed. */
 static char *say_subject(const inspect_plan *plan)
 {
@@ -290,6 +336,8 @@ static int finish(const settings *s, const void *state, const table *raw, table 
     char *subject = say_subject(&w->plan);
     table *summary = inspect_summary(&list);
     int count = advice_make(&list, lines), code = EXIT_PASS;
+    for (int i = 0; i < count; i++)
+        add_advice(&lines[i], tables);
     report_text("%s\n\n", subject);
     table_print(summary, table_rows(summary), report_stream());
     if (report_stream())

@@ -8,6 +8,7 @@
 
 #include "bench/bench.h"
 #include "common/experiment.h"
+#include "common/metadata.h"
 #include "common/printout.h"
 #include "common/report.h"
 #include "merge/merge.h"
@@ -75,17 +76,6 @@ typedef struct {
 } group;
 
 /* Times of two machines do not go into one table. */
-static bool same_machine(const cJSON *a, const cJSON *b)
-{
-    static const char *const names[] = {"cpu", "gpu"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const cJSON *x = cJSON_GetObjectItem(a, names[i]), *y = cJSON_GetObjectItem(b, names[i]);
-        if (!(x && y && cJSON_Compare(x, y, true)))
-            return false;
-    }
-    return true;
-}
-
 static int check_group(const group *g)
 {
     const shard_file *first = &g->files[0];
@@ -96,7 +86,7 @@ static int check_group(const group *g)
             wrong = "is one of another number of shards";
         else if (strcmp(f->fingerprint, first->fingerprint) != 0)
             wrong = "was run with other options, version or input";
-        else if (g->e->alone && !same_machine(g->runs[i].run, g->runs[0].run))
+        else if (g->e->alone && !metadata_same_machine(f->run, first->run))
             wrong = "measures another machine";
         if (wrong) {
             report_error("%s: %s than %s; merge one run at a time", f->path, wrong, first->path);

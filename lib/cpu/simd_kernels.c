@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Compiled once per instruction set, with its compiler flags; the compiler's own macros say for
- * which. Widths beyond the registers' never occur, so no vector is split. */
+/* Compiled once per instruction set, with its compiler flags and a macro that says for which: the
+ * compiler's own macros also say what the flags of the whole build allow (-march=native). Widths
+ * beyond the registers' never occur, so no vector is split. */
 #include "cpu/simd.h"
 
 #include <sleef.h>
 #include <string.h>
 
-#if defined(__AVX512F__)
+#if defined(SIMD_AVX512)
 #define BYTES      64
 #define TOKENS     4 /* 16 sums, 4 rows of landmarks and what is under way, in 32 registers */
 #define VECTORS    4
 #define SIMD(name) R(name##_avx512)
 #define EXP_F32    Sleef_expf16_u10avx512f
 #define EXP_F64    Sleef_expd8_u10avx512f
-#elif defined(__AVX2__)
+#elif defined(SIMD_AVX2)
 #define BYTES      32
 #define TOKENS     4 /* 8 sums in 16 registers */
 #define VECTORS    2

@@ -9,6 +9,7 @@ mkdir bin empty folder && ln -s "$program" bin/attnum
 PATH=$folder/bin:$PATH
 : >tokens.npy
 : >other.txt
+: >rows.csv
 : >folder/inside.npy
 : >stdout
 : >stderr
@@ -40,7 +41,7 @@ offers_only() {
 
 # ---- verbs ----
 complete_line attnum ''
-offers run list claims bench --help --version
+offers run list claims inspect check regress bench merge --help --version
 complete_line attnum cl
 offers_only claims
 complete_line attnum --v
@@ -86,6 +87,18 @@ complete_line attnum claims S0
 offers_only $("$program" list claims --format csv | cut -d, -f2 | grep '^S0')
 complete_line attnum claims --seed 1 N
 offers_only $("$program" list claims --format csv | cut -d, -f2 | grep '^N')
+complete_line attnum inspect ''
+offers_only tokens.npy bin empty folder
+complete_line attnum inspect --quick folder/
+offers_only folder/inside.npy
+complete_line attnum regress ''
+offers_only rows.csv bin empty folder
+complete_line attnum merge ''
+offers_only bin empty folder
+complete_line attnum merge empty f
+offers_only folder
+complete_line attnum check ''
+offers_only ''
 
 # ---- what an option takes ----
 for line in 'bench --operator softp:softpp' 'bench --operator softmax,si:softmax,sima' \
@@ -93,10 +106,23 @@ for line in 'bench --operator softp:softpp' 'bench --operator softmax,si:softmax
     'bench --device c:cpu cuda' 'bench --dtype f32,f6:f32,f64' 'list --format j:json' \
     'run accuracy/operators --storage b:bf16' 'run spectral/bounds --distance d:direct' \
     'run convergence/curves --input photos,smo:photos,smooth' 'run convergence/curves --input to:tokens.npy' \
-    'bench --out f:folder' 'claims --out e:empty' 'bench --n 7:' 'bench --threads :'; do
+    'bench --out f:folder' 'claims --out e:empty' 'merge --out f:folder' 'merge --format c:csv' \
+    'inspect --scale e:embed' 'inspect --heads 8:' 'check --operator softp:softpp' 'check --dtype f1:f16' \
+    'check --emit-case e:empty' 'check --distance e:expanded' 'regress --storage tf:tf32' \
+    'regress --input photos,cl:photos,clusters' 'regress --update a:' \
+    'inspect --html o:other.txt' \
+    'bench --n 7:' 'bench --threads :'; do
     complete_line attnum ${line%%:*}
     case $line in *' :') complete_line attnum ${line%%:*} '' ;; esac
     offers_only ${line#*:}
+done
+for option in tokens keys values output landmarks mask query-mask grad-output grad-tokens grad-keys grad-values; do
+    complete_line attnum check --$option ''
+    offers_only tokens.npy bin empty folder
+done
+for option in baseline against; do
+    complete_line attnum regress --$option ''
+    offers_only rows.csv bin empty folder
 done
 complete_line attnum run spectral/bounds --scale ''
 offers_only head embed
@@ -118,6 +144,6 @@ complete_line attnum run convergence/curves --input = iid : 0.5 : 1,smo
 offers_only 1,smooth
 
 # ---- nothing was run ----
-[ "$(ls | tr '\n' ' ')" = 'bin empty folder other.txt stderr stdout tokens.npy ' ]
+[ "$(ls | tr '\n' ' ')" = 'bin empty folder other.txt rows.csv stderr stdout tokens.npy ' ]
 check "no file is left" $?
 finish

@@ -65,6 +65,88 @@ check "CSV on stdout is the file" $?
 attnum $one --shard 1/2 --format csv
 expect_usage '--format csv' '--shard'
 
+for shard in 1 2; do
+    attnum run cost/counts --quick --out parts --shard $shard/2
+done
+attnum merge parts --out merged --format json
+expect_exit 0
+expect_quiet
+expect_json merged
+
+# ---- inspect: its tables, the advice among them ----
+attnum inspect iid --quick --m 16 --heads 1 --out looked --format csv
+expect_exit 0
+expect_quiet
+for table in '' _inverses _precisions _spectrum _advice _advice_numbers; do
+    [ -z "$table" ] || cat empty
+    cat looked/inspect$table.csv
+done | cmp -s - stdout
+check "CSV on stdout is that of six files" $?
+[ "$(grep -cE '^(warning|tip|fine),[a-z-]+,(measured|predicted|certified),' looked/inspect_advice.csv)" -ge 4 ]
+check "severity, rule and basis of each sentence" $?
+attnum inspect photos --quick --out seen --format json
+expect_exit 0
+expect_quiet
+expect_json seen
+if command -v python3 >/dev/null; then
+    python3 "$here/advice_numbers.py" seen >differences 2>&1
+    check "numbers of the advice: $(head -n 1 differences)" $?
+fi
+
+# ---- check: heads and mistakes, which no file holds ----
+attnum check --emit-case cases --operator sima/code,sima/l2
+case=cases/sima-code
+wrong="--operator sima/l2 --tokens $case/tokens.npy --keys $case/keys.npy --values $case/values.npy --output $case/output.npy"
+# expect_tables: two tables on stdout, and nothing between or beside them
+expect_tables() {
+    awk 'BEGIN { RS = ""; FS = "\n" } { print > ("judged/check/" (NR == 1 ? "heads" : "mistakes") ".csv") }
+        END { exit NR != 2 }' stdout
+    check "two tables" $?
+}
+mkdir -p judged/check
+attnum check $wrong --format csv
+expect_exit 1
+expect_quiet
+expect_tables
+[ "$(grep -c '^0,[0-9]*,FAIL,.*,output$' judged/check/heads.csv)" -eq 2 ]
+check "a verdict per head" $?
+grep -q '^variant sima/code,.*,true$' judged/check/mistakes.csv
+check "what it is instead" $?
+attnum check $wrong --format json
+expect_exit 1
+expect_quiet
+expect_json judged/check
+attnum check $(echo "$wrong" | sed 's,/l2 ,/code ,') --format json
+expect_exit 0
+expect_quiet
+expect_stdout '"mistakes": []'
+
+# ---- regress: a run, and two files ----
+rows='regress --operator sima/code --input iid'
+attnum $rows --out now --format csv
+expect_exit 0
+expect_quiet
+cmp -s stdout now/regress.csv
+check "CSV on stdout is regress.csv" $?
+attnum $rows --out now --format json
+expect_exit 0
+expect_quiet
+expect_json now
+attnum regress now/regress.csv --against now/regress.csv --format json
+expect_exit 0
+expect_quiet
+if command -v python3 >/dev/null; then
+    python3 -c 'import json, sys; rows = json.load(open("stdout"))["regress"]["regress"]
+sys.exit(len(rows) != 10 or {row["comparison"] for row in rows} != {"same"})'
+    check "ten rows, all the same" $?
+fi
+sed 2d now/regress.csv >less.csv
+attnum regress less.csv --against now/regress.csv --format csv
+expect_exit 1
+expect_quiet
+[ "$(sed 1d stdout | grep -c ',same$')" -eq 9 ] && [ "$(grep -c ',gone$' stdout)" -eq 1 ]
+check "CSV of two files has the row that is gone" $?
+
 # ---- claims, list ----
 attnum claims S11 S20 --out kept --format csv
 expect_exit 0
@@ -107,6 +189,10 @@ attnum claims S11 --dry-run --format json
 expect_usage '--format json' '--dry-run'
 attnum bench --quick --emit-tokens tokens --format csv
 expect_usage '--format csv' '--emit-tokens'
+attnum check --emit-case more --format json
+expect_usage '--format json' '--emit-case'
+attnum $rows --dry-run --format csv
+expect_usage '--format csv' '--dry-run'
 attnum $one --format xml
 expect_usage "--format 'xml'" 'table, csv, json'
 finish

@@ -33,6 +33,8 @@ expect_exit 2
 expect_one_error '--scale embed'
 attnum inspect zeros.npy --seed 2
 expect_usage '--seed'
+attnum inspect zeros.npy --shard 1/2
+expect_usage '--shard' 'not an option here'
 attnum inspect zeros.npy --html page.html --resume
 expect_usage '--html' '--resume'
 attnum inspect zeros.npy --html nowhere/page.html
@@ -76,7 +78,7 @@ expect_stdout '[measured]'
 expect_stdout '[predicted]'
 attnum inspect "./$name" --out again --threads 1 --m 16,49
 expect_exit 0
-for csv in inspect inspect_inverses inspect_precisions inspect_spectrum; do
+for csv in inspect inspect_inverses inspect_precisions inspect_spectrum inspect_advice inspect_advice_numbers; do
     cmp -s results/$csv.csv again/$csv.csv
     check "$csv.csv: the same bits from one thread and two" $?
     [ -s results/$csv.csv-metadata.json ]

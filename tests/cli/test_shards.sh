@@ -116,8 +116,14 @@ attnum $tokens --input there/tokens.npy --shard 2/2 --out tokens_parts
 attnum merge tokens_parts --out tokens_changed
 expect_exit 3
 expect_stderr 'was run with other options, version or input than'
-rm there/tokens.npy
 expect_no_file tokens_changed
+latin=$(printf 'there/t\366kens.npy')
+mv there/tokens.npy "$latin"
+attnum $tokens --input "$latin" --shard 1/2 --out tokens_latin
+expect_exit 2
+expect_stderr 'expected UTF-8 with --shard'
+expect_no_file tokens_latin
+rm "$latin"
 
 # ---- shards that nobody ran: sealed well, and still refused with one line ----
 if command -v python3 >/dev/null; then
@@ -189,9 +195,24 @@ PY
     expect_exit 3
     expect_one_line
 
-    # ---- times of two machines do not go into one table ----
+    # ---- times of two machines do not go into one table, nor into one journal ----
+    sizes='--quick --operator sima --n 32 --batch 1 --dtype f32'
+    mkdir -p killed/bench.csv # so that the journal stays
+    attnum bench $sizes --out killed
+    expect_exit 3
+    rmdir killed/bench.csv
+    cp killed/bench.journal journal
+    sed '1s/"cpu":[^,]*,/"cpu":"another",/' journal >killed/bench.journal
+    attnum bench $sizes --out killed --resume
+    expect_exit 2
+    expect_stderr 'program or (of times) machine'
+    expect_no_file killed/bench.csv
+    cp journal killed/bench.journal
+    attnum bench $sizes --out killed --resume
+    expect_exit 0
+    expect_stderr '5 of 5 points are there already'
     for shard in 1 2; do
-        attnum bench --quick --operator sima --n 32 --batch 1 --dtype f32 --shard $shard/2 --out times
+        attnum bench $sizes --shard $shard/2 --out times
         expect_exit 0
     done
     attnum merge times --out times_merged
@@ -200,6 +221,9 @@ PY
     check "both directions are timed" $?
     python3 forge.py times/bench.shard-2-of-2 times/forged 'run["cpu"] = "another"'
     mv times/forged times/bench.shard-2-of-2
+    attnum bench $sizes --shard 2/2 --out times --resume
+    expect_exit 2
+    expect_stderr 'program or (of times) machine'
     attnum merge times --out times_mixed
     expect_exit 3
     expect_stderr 'measures another machine'
