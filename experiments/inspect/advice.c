@@ -80,6 +80,17 @@ static char *say_part(double looked_at, double tokens)
                               : must_format("%s", "");
 }
 
+/* "12 to 17", or "12" where both are. To be freed. */
+static char *say_range(double least, double most)
+{
+    char *from = say_number(least), *to = say_number(most);
+    char *text =
+        strcmp(from, to) == 0 ? must_format("%s", from) : must_format("%s to %s", from, to);
+    free(to);
+    free(from);
+    return text;
+}
+
 /* ---- The rules ---- */
 
 /* A number that the line rests on, named like its column in the tables: of an inspection (null: of
@@ -121,6 +132,28 @@ static double paper_steps(const inspection *i)
     return !(paper(i)->published_steps > 0) ? NAN : steps >= 0 ? steps : INFINITY;
 }
 
+static double above_boundary(const inspection *i)
+{
+    return 1 + i->margin;
+}
+
+/* Whether -1 cannot be told from 1 - alpha lambda_max^2. */
+static bool on_boundary(const inspection *i)
+{
+    return above_boundary(i) <= 4 * i->m * atn_dtype_roundoff(ATN_F64);
+}
+
+/* When the papers' iteration reaches 1e-3. On the boundary of convergence it does because rounding
+ * leaves some of the mode that it annihilates, and doubles that. To be freed. */
+static char *say_reached(const inspection *i)
+{
+    const inverse_facts *f = paper(i);
+    if (!(f->steps[0] >= 0))
+        return must_format("1e-3 is not reached in %g", f->steps_run);
+    return must_format("1e-3 takes %g steps%s", f->steps[0],
+                       on_boundary(i) ? ", which rounding decides" : "");
+}
+
 static char *say_steps(const inspection_list *list, advice_line *line)
 {
     extremes e = find_extremes(list, paper_residual, inspect_targets[0]);
@@ -136,20 +169,20 @@ static char *say_steps(const inspection_list *list, advice_line *line)
     note_paper(line, steps.most, "steps_1e3", paper(steps.most)->steps[0]);
     if (e.over > 0) {
         line->level = ADVICE_WARNING;
-        char *takes = f->steps[0] >= 0 ? must_format("takes %g steps", f->steps[0])
-                                       : must_format("is not reached in %g", f->steps_run);
+        char *takes = say_reached(e.most);
         text = must_format("%d Newton-Raphson steps do not suffice for %" PRId64 " of %" PRId64
                            " matrices: at %s, the residual |AXA - A|/|A| after %d is %.2g (closed "
-                           "form %.2g), and 1e-3 %s; lambda_min/lambda_max is %s.",
+                           "form %.2g), and %s; lambda_min/lambda_max is %s.",
                            (int)PAPER_STEPS, e.over, e.known, at, (int)PAPER_STEPS, f->residual,
                            f->predicted, takes, spread);
         free(takes);
-    } else
+    } else {
+        char *range = say_range(paper_steps(steps.least), paper_steps(steps.most));
         text = must_format("%d Newton-Raphson steps suffice: the largest residual |AXA - A|/|A| "
-                           "after them is %.2g (%s, closed form %.2g), and 1e-3 takes %g to %g "
-                           "steps.",
-                           (int)PAPER_STEPS, f->residual, at, f->predicted,
-                           paper_steps(steps.least), paper_steps(steps.most));
+                           "after them is %.2g (%s, closed form %.2g), and 1e-3 takes %s steps.",
+                           (int)PAPER_STEPS, f->residual, at, f->predicted, range);
+        free(range);
+    }
     free(spread);
     free(at);
     return text;
@@ -161,11 +194,6 @@ static double lost_mode(const inspection *i)
     return pow(fabs(i->margin), ldexp(1, PAPER_STEPS));
 }
 
-static double above_boundary(const inspection *i)
-{
-    return 1 + i->margin;
-}
-
 static char *say_start(const inspection_list *list, advice_line *line)
 {
     extremes lost = find_extremes(list, lost_mode, inspect_targets[0]);
@@ -174,9 +202,8 @@ static char *say_start(const inspection_list *list, advice_line *line)
         return NULL;
     const inspection *i = near.least;
     char *at = place(list, i), *text;
-    double distance = above_boundary(i), rounding = 4 * i->m * atn_dtype_roundoff(ATN_F64);
-    char *margin =
-        distance <= rounding ? must_format("-1 to rounding") : must_format("-1 + %.2g", distance);
+    char *margin = on_boundary(i) ? must_format("-1 to rounding")
+                                  : must_format("-1 + %.2g", above_boundary(i));
     note_count(line, lost.over, lost.known);
     note(line, i, NULL, "margin", i->margin);
     note(line, i, NULL, "lost_mode", lost_mode(i));
@@ -213,10 +240,12 @@ static char *say_modes(const inspection_list *list, advice_line *line)
     note(line, e.most, NULL, "rank_f64", e.most->rank_f64);
     if (e.over > 0) {
         line->level = ADVICE_WARNING;
-        text = must_format("The papers' residual hides modes: at %s, 20 steps invert %g of the %g "
-                           "modes that f64 resolves to half or more. On the others X is far from "
-                           "the inverse, and Eq. 12's gradient has the wrong size there.",
-                           at, e.most->inverted, e.most->rank_f64);
+        bool hidden = paper_residual(e.most) <= inspect_targets[0];
+        text = must_format("%s: at %s, 20 steps invert %g of the %g modes that f64 resolves to "
+                           "half or more. On the others X is far from the inverse, and Eq. 12's "
+                           "gradient has the wrong size there.",
+                           hidden ? "The papers' residual hides modes" : "Modes are missing", at,
+                           e.most->inverted, e.most->rank_f64);
     } else
         text = must_format("20 steps invert every mode that f64 resolves to half or more (%g of %g "
                            "at %s).",
@@ -257,8 +286,9 @@ static char *say_rank(const inspection_list *list, advice_line *line)
     note(line, worst, NULL, "kappa", worst->kappa);
     if (worst->rank_f64 == 1 && worst->m > 1)
         text = must_format(
-            "Landmarks are alike: at %s, A has rank 1 of %g. Attention is one mean, the "
-            "same for every token, and one landmark would do.",
+            "Landmarks are alike: at %s, A has rank 1 of %g. Attention is one weighted sum of V, "
+            "the same for every token but for its factor exp(-s |q - l|^2), and one landmark gives "
+            "it too.",
             at, worst->m);
     else if (in_f64.over > 0)
         text =
@@ -274,10 +304,11 @@ static char *say_rank(const inspection_list *list, advice_line *line)
                         "is %.2g. An exact inverse needs f64, or pivoted-cholesky or eig.",
                         in_f32.over, in_f32.known, at, worst->rank_f32, worst->m, worst->rank_bf16,
                         worst->kappa);
-    else
-        text =
-            must_format("A has full rank in f64 and in f32 everywhere; kappa(A) is %.3g to %.3g.",
-                        kappa.least->kappa, kappa.most->kappa);
+    else {
+        char *range = say_range(kappa.least->kappa, kappa.most->kappa);
+        text = must_format("A has full rank in f64 and in f32 everywhere; kappa(A) is %s.", range);
+        free(range);
+    }
     free(at);
     return text;
 }
@@ -380,11 +411,11 @@ static char *say_precisions(const inspection_list *list, advice_line *line)
     if (*unsafe) {
         line->level = ADVICE_WARNING;
         text = must_format("Not safe: %s. Their best residual stays above %g. Safe: %s.", unsafe,
-                           inspect_safe_residual, *safe ? safe : "none of 0 others");
+                           inspect_safe_residual, *safe ? safe : "none");
     } else if (*safe)
-        text =
-            must_format("Every precision is safe by the papers' residual, at best at most %g: %s.",
-                        inspect_safe_residual, safe);
+        text = must_format("Every precision is safe if stopped at its best: the papers' residual "
+                           "is then at most %g: %s.",
+                           inspect_safe_residual, safe);
     free(unsafe);
     free(safe);
     return text;
@@ -535,8 +566,8 @@ static char *say_error(const sampling_errors *e)
                            : must_format("%.2g times the best possible", e->ratio);
 }
 
-/* Errors below this are no reason to choose. */
-static const double small_error = 1e-6;
+/* Errors below this, or nearer to each other than this factor, are no reason to choose. */
+static const double small_error = 1e-6, close_errors = 1.5;
 
 /* ", medians of 8 heads, on 1024 of its 3136 tokens"; to be freed. */
 static char *say_basis(const inspection_list *list, const inspection *i, int64_t heads)
@@ -587,13 +618,13 @@ static char *say_samplings(const inspection_list *list, advice_line *line)
         return must_format("All %g tokens are landmarks: S^ is S, to %.2g of tr(S).", m,
                            i->trace_error);
     }
-    bool better = e[own].error > small_error && e[best].error < e[own].error / 1.5;
-    bool matters = e[worst].error > small_error && worst != own;
+    bool better = e[own].error > small_error && e[best].error * close_errors < e[own].error;
+    bool matters = e[worst].error > small_error && e[worst].error > e[own].error * close_errors;
     int other = better ? best : worst;
     char *mine = say_sampling(own, &e[own]), *mine_error = say_error(&e[own]), *text;
     char *theirs = say_sampling(other, &e[other]), *their_error = say_error(&e[other]);
     char *basis = say_basis(list, i, e[own].count);
-    note_errors(line, i, own, &e[own]);
+    note_errors(line, i, better || matters ? own : best, &e[better || matters ? own : best]);
     note_errors(line, i, other, &e[other]);
     line->level = better ? ADVICE_TIP : ADVICE_FINE;
     if (better || matters)
@@ -602,10 +633,14 @@ static char *say_samplings(const inspection_list *list, advice_line *line)
                            better ? " rather than" : ", not", better ? mine : theirs,
                            better ? their_error : mine_error, better ? mine_error : their_error,
                            basis);
-    else
-        text = must_format("With %g landmarks any sampling does: tr(S - S^) is at most %.2g of "
-                           "tr(S)%s.",
-                           m, e[worst].error, basis);
+    else {
+        char *range = say_range(e[best].error, e[worst].error);
+        text = must_format("With %g landmarks %s: tr(S - S^) is %s of tr(S)%s.", m,
+                           e[worst].error > small_error ? "the sampling hardly matters"
+                                                        : "any sampling does",
+                           range, basis);
+        free(range);
+    }
     free(basis);
     free(their_error);
     free(theirs);
@@ -636,31 +671,50 @@ static char *say_reach(const inspection_list *list, advice_line *line)
     if (!i)
         return NULL;
     char *at = place(list, i), *part = say_part(i->compared, i->tokens), *text;
+    const char *cut = i->rank_f64 < i->m ? " with A+ as far as f64 resolves it" : "";
     note(line, i, NULL, "trace_error", i->trace_error);
     note(line, i, NULL, "best_trace_error", i->best_trace_error);
     note(line, i, NULL, "compared", i->compared);
     if (!(i->trace_error <= 0.5)) {
         line->level = ADVICE_WARNING;
-        text = must_format("Landmarks do not reach the tokens: at %s, %.0f%% of tr(S) is missed%s, "
-                           "and the best matrix of that rank misses %.0f%%%s",
-                           at, 100 * i->trace_error, part, 100 * i->best_trace_error,
+        text = must_format("Landmarks do not reach the tokens: at %s, %.0f%% of tr(S) is missed%s%s"
+                           ", and the best matrix of that rank misses %.0f%%%s",
+                           at, 100 * i->trace_error, part, cut, 100 * i->best_trace_error,
                            i->best_trace_error > 0.5
                                ? ". S is not of low rank: scale the tokens down, or take more "
                                  "landmarks."
                                : ".");
     } else
         text = must_format(
-            "%g landmarks reach the tokens: at most %.2g of tr(S) is missed%s (%s); the "
-            "best matrix of that rank misses %.2g.",
-            i->m, i->trace_error, part, at, i->best_trace_error);
+            "%g landmarks reach the tokens: at most %.2g of tr(S) is missed%s%s (%s); the best "
+            "matrix of that rank misses %.2g.",
+            i->m, i->trace_error, part, cut, at, i->best_trace_error);
     free(part);
     free(at);
     return text;
 }
 
+/* From the norm over some tokens that over all: P P^T is a sum over tokens. */
+static double over_all_tokens(const inspection *i, double norm)
+{
+    return norm * (i->tokens / i->norm_tokens);
+}
+
 static double soft_norm_of(const inspection *i)
 {
-    return i->soft_norm;
+    return over_all_tokens(i, i->soft_norm);
+}
+
+/* "head 3, m = 49, n = 784", and what it is estimated from. To be freed. */
+static char *say_norm_basis(const inspection_list *list, const inspection *i)
+{
+    char *at = place(list, i);
+    char *text = i->norm_tokens < i->tokens
+                     ? must_format("%s, n = %.0f, estimated from %.0f of them", at, i->tokens,
+                                   i->norm_tokens)
+                     : must_format("%s, n = %.0f", at, i->tokens);
+    free(at);
+    return text;
 }
 
 /* An output two digits larger than V drowns what a residual branch adds it to; and a gain worth
@@ -673,27 +727,27 @@ static char *say_norms(const inspection_list *list, advice_line *line)
     if (e.known == 0)
         return NULL;
     const inspection *i = e.most;
-    char *at = place(list, i), *part = say_part(i->norm_tokens, i->tokens), *text;
-    char *plain = say_number(i->soft_norm), *normalised = say_number(i->softpp_norm);
+    char *basis = say_norm_basis(list, i), *text;
+    char *plain = say_number(soft_norm_of(i));
+    char *normalised = say_number(over_all_tokens(i, i->softpp_norm));
     note_count(line, e.over, e.known);
     note(line, i, NULL, "soft_norm", i->soft_norm);
     note(line, i, NULL, "softpp_norm", i->softpp_norm);
+    note(line, i, NULL, "norm_tokens", i->norm_tokens);
     bool gains = i->softpp_norm * WORTHWHILE_GAIN <= i->soft_norm;
     line->level = e.over > 0 ? ADVICE_WARNING : ADVICE_FINE;
     if (e.over > 0)
         text =
-            must_format("|S^|_2 reaches %s (%s, n = %.0f%s): V may be amplified that many times. "
-                        "With SOFT++'s symmetric normalisation it is %s%s",
-                        plain, at, i->tokens, part, normalised,
+            must_format("|S^|_2 reaches %s (%s): V may be amplified that many times. With SOFT++'s "
+                        "symmetric normalisation it is %s%s",
+                        plain, basis, normalised,
                         gains ? ": normalise." : ", which gains little: divide by n as well.");
     else
-        text = must_format("|S^|_2 is at most %s (%s, n = %.0f%s); with SOFT++'s symmetric "
-                           "normalisation %s.",
-                           plain, at, i->tokens, part, normalised);
+        text = must_format("|S^|_2 is at most %s (%s); with SOFT++'s symmetric normalisation %s.",
+                           plain, basis, normalised);
     free(normalised);
     free(plain);
-    free(part);
-    free(at);
+    free(basis);
     return text;
 }
 
@@ -716,7 +770,7 @@ static char *say_apart(const inspection_list *list, advice_line *line)
     line->level = ADVICE_TIP;
     return must_format(
         "Landmarks are so far apart that A is nearly I: row sums are at most 1 + %.2g, "
-        "kappa(A) at most %.3g. The inverse changes nothing.",
+        "kappa(A) at most %.3g. The inverse changes little.",
         off_diagonal(e.most), worst->kappa);
 }
 
@@ -779,8 +833,8 @@ char *advice_headline(int count, const advice_line *lines)
         return must_format("%d warning%s, %d tip%s, %d point%s in order", warnings,
                            warnings == 1 ? "" : "s", tips, tips == 1 ? "" : "s", fine,
                            fine == 1 ? "" : "s");
-    return must_format("Nothing is wrong: %d point%s in order, %d tip%s", fine,
-                       fine == 1 ? "" : "s", tips, tips == 1 ? "" : "s");
+    return must_format("No warnings: %d point%s in order, %d tip%s", fine, fine == 1 ? "" : "s",
+                       tips, tips == 1 ? "" : "s");
 }
 
 /* Words in lines of at most 96 characters, indented. */

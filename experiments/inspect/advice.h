@@ -35,7 +35,7 @@ int advice_make(const inspection_list *list, advice_line lines[ADVICE_RULES]);
 void advice_free(int count, advice_line *lines);
 
 const char *advice_level_name(advice_level level); /* "warning", "tip", "fine" */
-/* "Nothing is wrong: ..." or how many warnings there are. To be freed. */
+/* "No warnings: ..." or how many warnings there are. To be freed. */
 char *advice_headline(int count, const advice_line *lines);
 void advice_print(int count, const advice_line *lines, FILE *file);
 

@@ -101,7 +101,9 @@ typedef struct {
     X("softpp_norm_20", softpp_norm_20, COLUMN_REAL, "the second with X_20 of nr-paper for A+")    \
     X("compared", compared, COLUMN_INTEGER, "tokens that the next three are over, at most 1024")   \
     X("trace_error", trace_error, COLUMN_REAL,                                                     \
-      "tr(S - S^) / tr(S), S = K(Q, Q), S^ = P^T A+ P; 0 if rounding made it negative")            \
+      "tr(S - S^) / tr(S), S = K(Q, Q), S^ = P^T A+ P; 0 if rounding made it negative; "           \
+      "landmarks with a pivot of A of at most m 2^-53 are left out: where rank_f64 is below m, "   \
+      "the exact one is smaller")                                                                  \
     X("best_trace_error", best_trace_error, COLUMN_REAL,                                           \
       "the same for the best matrix of rank m (Eckart and Young)")                                 \
     X("trace_ratio", trace_ratio, COLUMN_REAL,                                                     \

@@ -74,7 +74,7 @@ static const char style[] =
     "table{border-collapse:collapse;font-size:.85rem;font-variant-numeric:tabular-nums}\n"
     "th,td{padding:.25em .7em;text-align:right;border-bottom:1px solid var(--line);white-space:"
     "nowrap}\n"
-    "th{vertical-align:bottom;font-weight:600}td.text,th.text{text-align:left}\n"
+    "th{vertical-align:bottom;font-weight:600;white-space:normal}td.text,th.text{text-align:left}\n"
     "footer{margin-top:2.5em;font-size:.85rem}\n";
 
 /* Classes of the plots' colours; every other line is dashed, so that colour is not all there is. */
@@ -441,7 +441,8 @@ static void write_norms(FILE *file, const inspection_list *list, const landmark_
     svg_end(file);
     end_figure(file,
                "How much larger than V the output can be. SOFT's grows with the number of tokens; "
-               "normalising by D^(−1/2) on both sides of A⁺ divides it by about m.",
+               "normalising by D^(−1/2) on both sides of A⁺ divides it, by m where all landmarks "
+               "are alike. A dot on the left edge is there or beyond it.",
                key_of_m(rows, key), key);
 }
 
@@ -465,17 +466,16 @@ static void write_precisions(FILE *file, const inspection_list *list, const land
         for (int p = 0; p < PRECISIONS && list->items[i]->main; p++) {
             const precision_facts *f = &list->items[i]->precisions[p];
             draw_dot(file, &plot, rows, list->items[i], true, f->fixed, p);
-            draw_dot(file, &plot, rows, list->items[i], false, fmax(f->best, plot.x.low), p);
+            draw_dot(file, &plot, rows, list->items[i], false, f->best, p);
         }
     svg_end(file);
     int keys = key_of_m(rows, key);
     key[keys++] = (key_item){must_format("after 20 steps"), SVG_COLOURS - 1, KEY_RING};
-    end_figure(
-        file,
-        "Dots: the best any step reaches (the library's stopping = best). Right of 0.01 a "
-        "precision is called unsafe; a ring far right of its dot: 20 steps are too many, or, "
-        "in f64, too few.",
-        keys, key);
+    end_figure(file,
+               "Dots: the best any step reaches (the library's stopping = best). Right of 0.01 a "
+               "precision is called unsafe; a ring far right of its dot: 20 steps are too many, or "
+               "too few. A dot on the left edge is there or beyond it.",
+               keys, key);
 }
 
 /* ---- The page ---- */

@@ -470,28 +470,41 @@ static const struct {
     {"steps", "is inf", ADVICE_WARNING, PAPER(residual), PAPER(steps[0]), INFINITY, -1},
     {"steps", "for 1 of 3", ADVICE_WARNING, PAPER(residual), 0, NAN, 0},
     {"steps", "takes 12 to 19 steps", ADVICE_FINE, PAPER(residual), PAPER(steps[0]), 9e-4, 19},
+    {"steps", "takes 12 steps", ADVICE_FINE, 0, 0, 0, 0},
     {"start", "is -1 to rounding", ADVICE_WARNING, AT(margin), 0, -1, 0},
     {"start", "is -1 + 1e-06", ADVICE_WARNING, AT(margin), 0, -1 + 1e-6, 0},
     {"start", "where it is -0.8", ADVICE_WARNING, AT(margin), 0, -1, 0},
     {"start", "least -1 + 0.001 (head 1", ADVICE_FINE, AT(margin), 0, -0.999, 0},
     {"modes", "invert 31 of the 49 modes", ADVICE_WARNING, AT(inverted), 0, 31, 0},
+    {"modes", "residual hides modes", ADVICE_WARNING, AT(inverted), PAPER(residual), 31, 1e-3},
+    {"modes", "Modes are missing", ADVICE_WARNING, AT(inverted), PAPER(residual), 31, 2e-3},
+    {"modes", "Modes are missing", ADVICE_WARNING, AT(inverted), PAPER(residual), 31, NAN},
     {"rank", "rank is 30 of 49 in f64, 20 in f32", ADVICE_WARNING, AT(rank_f64), AT(rank_f32), 30,
      20},
     {"rank", "its rank is 22 of 49 in f32", ADVICE_WARNING, AT(rank_f32), AT(kappa), 22, 1e9},
     {"rank", "has rank 1 of 49", ADVICE_WARNING, AT(rank_f64), AT(rank_f32), 1, 1},
-    {"rank", "kappa(A) is 100 to 2.3e+03", ADVICE_FINE, AT(kappa), 0, 2300, 0},
+    {"rank", "the same for every token but for its factor", ADVICE_WARNING, AT(rank_f64),
+     AT(rank_f32), 1, 1},
+    {"rank", "kappa(A) is 100 to 2300.", ADVICE_FINE, AT(kappa), 0, 2300, 0},
+    {"rank", "kappa(A) is 100.", ADVICE_FINE, 0, 0, 0, 0},
     {"unresolved", "for 1 of 3 matrices", ADVICE_WARNING, AT(below_floor), 0, 1, 0},
     {"samplings", "rather than averages of 4 x 4 tokens", ADVICE_TIP, 0, 0, 0, 0},
     {"reach", "93% of tr(S) is missed", ADVICE_WARNING, AT(trace_error), AT(best_trace_error), 0.93,
      0.8},
     {"reach", "not of low rank", ADVICE_WARNING, AT(trace_error), AT(best_trace_error), 0.93, 0.8},
     {"reach", "misses 4%.", ADVICE_WARNING, AT(trace_error), AT(best_trace_error), 0.93, 0.04},
-    {"reach", "at most 0.21", ADVICE_FINE, AT(trace_error), 0, 0.21, 0},
+    {"reach", "at most 0.21 of tr(S) is missed (head", ADVICE_FINE, AT(trace_error), 0, 0.21, 0},
+    {"reach", "as far as f64 resolves it", ADVICE_FINE, AT(trace_error), AT(rank_f64), 0.21, 48},
+    {"reach", "as far as f64 resolves it", ADVICE_WARNING, AT(trace_error), AT(rank_f64), 0.93, 48},
     {"reach", "on 500 of its 784 tokens", ADVICE_FINE, AT(trace_error), AT(compared), 0.21, 500},
     {"norms", "reaches 1834 (head 1", ADVICE_WARNING, AT(soft_norm), AT(softpp_norm), 1834, 38},
     {"norms", "38: normalise", ADVICE_WARNING, AT(soft_norm), AT(softpp_norm), 1834, 38},
     {"norms", "gains little", ADVICE_WARNING, AT(soft_norm), AT(softpp_norm), 1834, 1800},
-    {"norms", "at most 99", ADVICE_FINE, AT(soft_norm), 0, 99, 0},
+    {"norms", "at most 99 (head 1, m = 49, n = 784);", ADVICE_FINE, AT(soft_norm), 0, 99, 0},
+    {"norms", "reaches 396 (head 1, m = 49, n = 784, estimated from 196 of them)", ADVICE_WARNING,
+     AT(soft_norm), AT(norm_tokens), 99, 196},
+    {"norms", "normalisation it is 40: normalise", ADVICE_WARNING, AT(softpp_norm), AT(norm_tokens),
+     2, 39.2},
     {"precision", "Not safe: f16 (0.031 after 11 steps at head 1, m = 49)", ADVICE_WARNING,
      AT(precisions[3].best), AT(precisions[3].best_steps), 0.031, 11},
     {"precision", "Not safe: f64 (nan after 18 steps at head 1", ADVICE_WARNING,
@@ -533,7 +546,7 @@ Test(inspect, nothing_is_wrong)
     advice_line lines[ADVICE_RULES];
     int count = advice_make(&list, lines);
     char *headline = advice_headline(count, lines);
-    cr_expect(strncmp(headline, "Nothing is wrong", 16) == 0, "%s", headline);
+    cr_expect(strncmp(headline, "No warnings: 9 points", 21) == 0, "%s", headline);
     for (int i = 0; i < count; i++)
         cr_expect(lines[i].level == ADVICE_FINE && strpbrk(lines[i].text, "0123456789"), "%s: %s",
                   lines[i].rule, lines[i].text);
@@ -587,6 +600,49 @@ Test(inspect, far_apart)
     list.items[2]->norm1 = 1.2;
     expect_silence(&list, "apart");
     inspections_free(&list);
+}
+
+/* On the boundary of convergence only rounding gets an iteration anywhere. */
+Test(inspect, reached_by_rounding)
+{
+    inspection_list list = healthy_list();
+    list.items[2]->inverses[ATN_INVERSE_NR_PAPER].residual = 1;
+    list.items[2]->inverses[ATN_INVERSE_NR_PAPER].steps[0] = 53;
+    list.items[2]->margin = -1;
+    expect_line(&list, "steps", ADVICE_WARNING, "1e-3 takes 53 steps, which rounding decides;");
+    list.items[2]->margin = -1 + 1e-7;
+    expect_line(&list, "steps", ADVICE_WARNING, "1e-3 takes 53 steps;");
+    inspections_free(&list);
+}
+
+Test(inspect, no_precision_is_safe)
+{
+    inspection_list list = healthy_list();
+    for (int p = 0; p < PRECISIONS; p++)
+        list.items[2]->precisions[p].best = 0.5;
+    expect_line(&list, "precision", ADVICE_WARNING, "stays above 0.01. Safe: none.");
+    inspections_free(&list);
+}
+
+/* Nobody is told to keep a sampling that another equals, nor that any does where none does. */
+Test(inspect, samplings_that_are_alike)
+{
+    static const struct {
+        double main, other;
+        const char *fragment;
+    } rows[] = {
+        {0.96, 0.94, "the sampling hardly matters: tr(S - S^) is 0.94 to 0.96 of tr(S)"},
+        {0.94, 0.96, "the sampling hardly matters: tr(S - S^) is 0.94 to 0.96 of tr(S)"},
+        {1e-9, 1e-7, "any sampling does: tr(S - S^) is 1e-09 to 1e-07 of tr(S)"},
+        {0.1, 0.2, "keep averages of 4 x 4 tokens, not averages of 4 consecutive tokens"},
+    };
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        inspection_list list = healthy_list();
+        for (int64_t i = 0; i < list.count; i++)
+            list.items[i]->trace_error = i % 2 == 0 ? rows[k].main : rows[k].other;
+        expect_line(&list, "samplings", ADVICE_FINE, rows[k].fragment);
+        inspections_free(&list);
+    }
 }
 
 /* ---- Raw rows, and text ---- */
