@@ -52,7 +52,7 @@ bool reference_takes(const subject *s, result_kind kind)
 
 void keep_judged_rows(const subject *s, result_kind kind, const double *from, double *to)
 {
-    int64_t heads = s->c.shape.batch * s->c.shape.heads, cols = result_cols(&s->c, kind);
+    int64_t heads = result_heads(&s->c, kind), cols = result_cols(&s->c, kind);
     int64_t have = result_rows(&s->c, kind), rows = result_rows(&s->judged, kind);
     for (int64_t i = 0; i < heads; i++)
         memmove(to + i * rows * cols, from + i * have * cols, (size_t)(rows * cols) * sizeof *to);
@@ -71,6 +71,8 @@ atn_status answer_exact(const subject *s, result_kind kind, double *to)
         ref_attention_arrays gradient = {.q = kind == RESULT_TOKENS ? all : NULL,
                                          .k = kind == RESULT_KEYS ? all : NULL,
                                          .v = kind == RESULT_VALUES ? all : NULL};
+        if (kind >= RESULT_PARAMETERS)
+            gradient.parameters[kind - RESULT_PARAMETERS] = all;
         status = ref_attention_gradient(&problem, s->grad_output, &gradient);
     }
     keep_judged_rows(s, kind, all, to);
@@ -108,6 +110,34 @@ static int convert_tensors(atn_attention_desc *desc, atn_dtype dtype, atn_storag
     return count;
 }
 
+/* One of the gradients; the others that a call wants are thrown away. */
+static atn_status call_backward(atn_context *context, const subject *s,
+                                const atn_attention_desc *desc, result_kind kind,
+                                const atn_attention_inputs *inputs, atn_tensor *out)
+{
+    const attention_case *c = &s->c;
+    const atn_attention_shape *p = &c->shape;
+    atn_tensor gradients[RESULT_PARAMETERS] = {{0}};
+    atn_tensor dout = typed(p->batch, p->heads, p->tokens, p->value_dim, s->grad_output,
+                            desc->dtype, desc->storage);
+    for (int i = RESULT_TOKENS; i < RESULT_PARAMETERS; i++)
+        gradients[i] = i == (int)kind ? *out
+                                      : typed(p->batch, p->heads, result_rows(c, (result_kind)i),
+                                              result_cols(c, (result_kind)i), NULL, desc->dtype,
+                                              desc->storage);
+    atn_gradients to = {.q = &gradients[RESULT_TOKENS],
+                        .k = c->k ? &gradients[RESULT_KEYS] : NULL,
+                        .v = &gradients[RESULT_VALUES]};
+    if (kind >= RESULT_PARAMETERS)
+        to.parameters[kind - RESULT_PARAMETERS] = out;
+    atn_status status = staged_backward(context, desc, p, inputs, &dout, &to, NULL);
+    for (int i = RESULT_TOKENS; i < RESULT_PARAMETERS; i++)
+        if (i != (int)kind)
+            free(gradients[i].data);
+    free(dout.data);
+    return status;
+}
+
 static atn_status call(atn_context *context, const subject *s, const atn_attention_desc *desc,
                        result_kind kind, atn_tensor *out)
 {
@@ -119,26 +149,8 @@ static atn_status call(atn_context *context, const subject *s, const atn_attenti
     atn_tensor k = typed(p->batch, p->heads, p->key_tokens, p->dim, c->k, dtype, storage);
     atn_tensor v = typed(p->batch, p->heads, p->key_tokens, p->value_dim, c->v, dtype, storage);
     atn_attention_inputs inputs = {&q, c->k ? &k : NULL, &v, c->query_mask, c->key_mask};
-    atn_tensor gradients[RESULT_COUNT], dout = {0};
-    atn_status status;
-    if (kind == RESULT_OUTPUT)
-        status = staged_forward(context, desc, p, &inputs, out, NULL);
-    else {
-        dout = typed(p->batch, p->heads, p->tokens, p->value_dim, s->grad_output, dtype, storage);
-        for (int i = RESULT_TOKENS; i < RESULT_COUNT; i++)
-            gradients[i] = i == (int)kind
-                               ? *out
-                               : typed(p->batch, p->heads, result_rows(c, (result_kind)i),
-                                       result_cols(c, (result_kind)i), NULL, dtype, storage);
-        atn_gradients to = {.q = &gradients[RESULT_TOKENS],
-                            .k = c->k ? &gradients[RESULT_KEYS] : NULL,
-                            .v = &gradients[RESULT_VALUES]};
-        status = staged_backward(context, desc, p, &inputs, &dout, &to, NULL);
-        for (int i = RESULT_TOKENS; i < RESULT_COUNT; i++)
-            if (i != (int)kind)
-                free(gradients[i].data);
-        free(dout.data);
-    }
+    atn_status status = kind == RESULT_OUTPUT ? staged_forward(context, desc, p, &inputs, out, NULL)
+                                              : call_backward(context, s, desc, kind, &inputs, out);
     free(q.data), free(k.data), free(v.data);
     return status;
 }
@@ -152,8 +164,8 @@ atn_status answer_library(atn_context *context, const subject *s, atn_dtype dtyp
     desc.dtype = dtype;
     desc.storage = storage;
     int count = convert_tensors(&desc, dtype, storage, frees);
-    int64_t size = result_size(c, kind);
-    atn_tensor out = typed(c->shape.batch, c->shape.heads, result_rows(c, kind),
+    int64_t size = result_size(c, kind), batch = kind < RESULT_PARAMETERS ? c->shape.batch : 1;
+    atn_tensor out = typed(batch, result_heads(c, kind) / batch, result_rows(c, kind),
                            result_cols(c, kind), NULL, dtype, storage);
     atn_status status = call(context, s, &desc, kind, &out);
     double *all = must_allocate((size_t)size, sizeof *all);
@@ -181,22 +193,46 @@ static double *changed(uint64_t *state, int64_t count, const double *x)
     return y;
 }
 
+/* A subject whose inputs, parameters and dY are changed at random. frees: what to free afterwards.
+ */
+enum { MOST_CHANGED = 4 + ATN_PARAMETER_COUNT };
+static subject change_inputs(const subject *s, uint64_t *state, double *frees[MOST_CHANGED])
+{
+    subject moved = *s;
+    moved.c.q = frees[0] = changed(state, attention_case_queries(&s->c), s->c.q);
+    moved.c.k = frees[1] = changed(state, attention_case_keys(&s->c), s->c.k);
+    moved.c.v = frees[2] = changed(state, attention_case_values(&s->c), s->c.v);
+    moved.grad_output = frees[3] = changed(state, attention_case_outputs(&s->c), s->grad_output);
+    for (int p = 0; p < ATN_PARAMETER_COUNT; p++) {
+        atn_tensor *t = atn_attention_parameter(&moved.c.reference, (atn_parameter)p);
+        t->data = frees[4 + p] = changed(state, t->heads * t->rows * t->cols, t->data);
+    }
+    return moved;
+}
+
+/* Each row's norm of got - want per unit of change, if that is more than what is there. */
+static void raise_changes(int64_t rows, int64_t cols, const double *got, const double *want,
+                          double *changes)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        ref_difference d = ref_compare_f64(1, cols, got + i * cols, cols, want + i * cols, cols);
+        changes[i] = fmax(changes[i], d.frobenius / step);
+    }
+}
+
 void answer_conditions(atn_context *context, const subject *s, result_kind kind, const double *want,
-                       double *kappa)
+                       double *kappa, double *changes)
 {
     enum { DIRECTIONS = 2 };
-    int64_t heads = s->c.shape.batch * s->c.shape.heads;
+    int64_t heads = result_heads(&s->c, kind);
     int64_t size = result_rows(&s->judged, kind) * result_cols(&s->judged, kind);
     double *got = must_allocate((size_t)(heads * size), sizeof *got);
     uint64_t state = s->c.choice.seed;
     for (int64_t i = 0; i < heads; i++)
         kappa[i] = 1;
     for (int turn = 0; turn < DIRECTIONS; turn++) {
-        subject moved = *s;
-        double *q = changed(&state, attention_case_queries(&s->c), s->c.q);
-        double *k = changed(&state, attention_case_keys(&s->c), s->c.k);
-        double *v = changed(&state, attention_case_values(&s->c), s->c.v);
-        moved.c.q = q, moved.c.k = k, moved.c.v = v;
+        double *frees[MOST_CHANGED];
+        subject moved = change_inputs(s, &state, frees);
         atn_status status = answer_library(context, &moved, ATN_F64, ATN_STORAGE_NATIVE, kind, got);
         for (int64_t i = 0; i < heads; i++) {
             ref_difference d =
@@ -204,7 +240,11 @@ void answer_conditions(atn_context *context, const subject *s, result_kind kind,
             double change = d.want_frobenius > 0 ? d.relative_frobenius / step : 0;
             kappa[i] = status < 0 ? INFINITY : fmax(kappa[i], 1 + change);
         }
-        free(v), free(k), free(q);
+        if (changes)
+            raise_changes(heads * result_rows(&s->judged, kind), result_cols(&s->judged, kind), got,
+                          want, changes);
+        for (int i = 0; i < MOST_CHANGED; i++)
+            free(frees[i]);
     }
     free(got);
 }

@@ -6,13 +6,16 @@
 #include <string.h>
 
 #include "check/check.h"
+#include "common/names.h"
 #include "common/report.h"
 
-static const char *const result_names[RESULT_COUNT] = {
-    [RESULT_OUTPUT] = "output",
-    [RESULT_TOKENS] = "grad-tokens",
-    [RESULT_KEYS] = "grad-keys",
-    [RESULT_VALUES] = "grad-values",
+static const char *const result_names[RESULT_COUNT] = {[RESULT_OUTPUT] = "output",
+                                                       [RESULT_TOKENS] = "grad-tokens",
+                                                       [RESULT_KEYS] = "grad-keys",
+                                                       [RESULT_VALUES] = "grad-values",
+#define RESULT_NAME(code, name, description) [RESULT_PARAMETERS + code] = "grad-" name,
+                                                       ATN_PARAMETER_LIST(RESULT_NAME)
+#undef RESULT_NAME
 };
 
 const char *result_name(result_kind kind)
@@ -20,19 +23,48 @@ const char *result_name(result_kind kind)
     return result_names[kind];
 }
 
+const char *gradient_name(result_kind kind)
+{
+    return result_names[kind] + strlen("grad-");
+}
+
+static const atn_tensor *parameter_of(const attention_case *c, result_kind kind)
+{
+    return atn_attention_parameter((atn_attention_desc *)&c->reference,
+                                   (atn_parameter)(kind - RESULT_PARAMETERS));
+}
+
+bool result_exists(const attention_case *c, result_kind kind)
+{
+    if (kind < RESULT_PARAMETERS)
+        return kind != RESULT_KEYS || c->k;
+    unsigned differentiable = atn_operator_get(c->choice.op)->differentiable;
+    return differentiable >> (kind - RESULT_PARAMETERS) & 1 && parameter_of(c, kind)->data;
+}
+
+int64_t result_heads(const attention_case *c, result_kind kind)
+{
+    return kind >= RESULT_PARAMETERS ? parameter_of(c, kind)->heads
+                                     : c->shape.batch * c->shape.heads;
+}
+
 int64_t result_rows(const attention_case *c, result_kind kind)
 {
+    if (kind >= RESULT_PARAMETERS)
+        return parameter_of(c, kind)->rows;
     return kind == RESULT_OUTPUT || kind == RESULT_TOKENS ? c->shape.tokens : c->shape.key_tokens;
 }
 
 int64_t result_cols(const attention_case *c, result_kind kind)
 {
+    if (kind >= RESULT_PARAMETERS)
+        return parameter_of(c, kind)->cols;
     return kind == RESULT_OUTPUT || kind == RESULT_VALUES ? c->shape.value_dim : c->shape.dim;
 }
 
 int64_t result_size(const attention_case *c, result_kind kind)
 {
-    return c->shape.batch * c->shape.heads * result_rows(c, kind) * result_cols(c, kind);
+    return result_heads(c, kind) * result_rows(c, kind) * result_cols(c, kind);
 }
 
 int64_t subject_landmarks(const subject *to)
@@ -140,14 +172,13 @@ const char *subject_precision(const subject *s)
 static int report_missing(const settings *s)
 {
     const check_settings *files = &s->check;
-    const bool any = files->grad_tokens || files->grad_keys || files->grad_values;
-    const char *missing = !files->tokens                     ? "tokens"
-                          : !files->values                   ? "values"
-                          : !files->output && !any           ? "output"
-                          : any && !files->grad_output       ? "grad-output"
-                          : files->grad_output && !any       ? "grad-tokens"
-                          : files->grad_keys && !files->keys ? "keys"
-                                                             : NULL;
+    const bool any = files->gradients.count > 0;
+    const char *missing = !files->tokens               ? "tokens"
+                          : !files->values             ? "values"
+                          : files->grad_output && !any ? "gradient"
+                          : !files->output && !any     ? "output"
+                          : any && !files->grad_output ? "grad-output"
+                                                       : NULL;
     if (missing)
         report_error("--%s: missing; attnum check --help says what is needed", missing);
     return missing ? EXIT_USAGE : EXIT_PASS;
@@ -272,33 +303,69 @@ static int append_landmarks(const settings *s, subject *to)
 
 /* ---- What is judged ---- */
 
+static int read_result(subject *to, result_kind kind, const char *path)
+{
+    const attention_case *c = &to->c;
+    npy_array *a = read_file(to, path, true);
+    if (!a)
+        return EXIT_ENVIRONMENT;
+    npy_array have = *a;
+    int64_t batch = c->shape.batch, heads = c->shape.heads;
+    if (kind >= RESULT_PARAMETERS) { /* as the parameter itself may be given */
+        atn_tensor t = parameter_tensor(a);
+        have.batch = batch = 1;
+        have.heads = t.heads, have.rows = t.rows, have.cols = t.cols;
+        heads = result_heads(c, kind);
+    }
+    if (!has_shape(&have, path,
+                   kind == RESULT_OUTPUT ? "the tokens', as wide as the values"
+                                         : "that of what it is a gradient of",
+                   batch, heads, result_rows(c, kind), result_cols(c, kind)))
+        return EXIT_ENVIRONMENT;
+    to->results[kind] = a->data;
+    return EXIT_PASS;
+}
+
+/* The one of --gradient NAME=FILE; RESULT_COUNT: there is none, and that was said. */
+static result_kind find_gradient(const attention_case *c, const char *text)
+{
+    const char *names[RESULT_COUNT] = {0};
+    size_t length = strcspn(text, "=");
+    int count = 0;
+    for (int kind = RESULT_TOKENS; kind < RESULT_COUNT; kind++) {
+        const char *name = gradient_name((result_kind)kind);
+        if (!result_exists(c, (result_kind)kind))
+            continue;
+        if (strlen(name) == length && strncmp(name, text, length) == 0)
+            return (result_kind)kind;
+        names[count++] = name;
+    }
+    char *name = must_format("%.*s", (int)length, text), *expected = names_expected(names, name);
+    report_error("--gradient %s: %s", name, expected);
+    free(expected);
+    free(name);
+    return RESULT_COUNT;
+}
+
 static int read_results(const settings *s, subject *to)
 {
-    const char *const paths[RESULT_COUNT] = {s->check.output, s->check.grad_tokens,
-                                             s->check.grad_keys, s->check.grad_values};
     const atn_attention_shape *shape = &to->c.shape;
-    const npy_array *first = NULL;
-    for (int i = 0; i < RESULT_COUNT; i++) {
-        if (!paths[i])
-            continue;
-        npy_array *a = read_file(to, paths[i], true);
-        if (!a || !has_shape(a, paths[i],
-                             i == RESULT_OUTPUT ? "the tokens', as wide as the values"
-                                                : "that of what it is a gradient of",
-                             shape->batch, shape->heads, result_rows(&to->c, (result_kind)i),
-                             result_cols(&to->c, (result_kind)i)))
-            return EXIT_ENVIRONMENT;
-        to->results[i] = a->data;
-        first = first ? first : a;
+    int first = to->file_count, code = EXIT_PASS;
+    if (s->check.output)
+        code = read_result(to, RESULT_OUTPUT, s->check.output);
+    for (int i = 0; i < s->check.gradients.count && code == EXIT_PASS; i++) {
+        const char *text = s->check.gradients.items[i];
+        result_kind kind = find_gradient(&to->c, text);
+        code = kind == RESULT_COUNT ? EXIT_USAGE : read_result(to, kind, strchr(text, '=') + 1);
     }
-    if (s->check.grad_output) {
+    if (code == EXIT_PASS && s->check.grad_output) {
         const npy_array *a = read_file(to, s->check.grad_output, false);
         if (!a || !has_shape(a, s->check.grad_output, "that of the output", shape->batch,
                              shape->heads, shape->tokens, shape->value_dim))
             return EXIT_ENVIRONMENT;
         to->grad_output = a->data;
     }
-    return choose_precision(s, first, to);
+    return code == EXIT_PASS ? choose_precision(s, &to->files[first], to) : code;
 }
 
 /* The library knows what fits together. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* attnum check: judges an output that somebody else computed, and says which known mistake explains
- * it; or writes cases with their answers (emit.c). */
+/* attnum check: judges outputs and gradients that somebody else computed, and says which known
+ * mistake explains them; or writes cases with their answers (emit.c). */
 #ifndef EXPERIMENTS_CHECK_H
 #define EXPERIMENTS_CHECK_H
 
@@ -14,11 +14,20 @@
 
 extern const verb check_verb;
 
-/* What can be judged: Y and the derivatives by Q, K and V. */
-typedef enum { RESULT_OUTPUT, RESULT_TOKENS, RESULT_KEYS, RESULT_VALUES, RESULT_COUNT } result_kind;
+/* What can be judged: Y, the derivatives by Q, K and V, and those by the parameters. */
+typedef enum {
+    RESULT_OUTPUT,
+    RESULT_TOKENS,
+    RESULT_KEYS,
+    RESULT_VALUES,
+    RESULT_PARAMETERS,
+    RESULT_COUNT = RESULT_PARAMETERS + ATN_PARAMETER_COUNT
+} result_kind;
 
-/* "output", "grad-tokens", ... */
+/* "output", "grad-tokens", ..., "grad-gamma", ... */
 const char *result_name(result_kind kind);
+/* "tokens", ..., as --gradient has it; not of the output. */
+const char *gradient_name(result_kind kind);
 
 enum { MOST_FILES = 64 };
 
@@ -44,7 +53,11 @@ typedef struct {
 int subject_read(const settings *s, atn_context *context, subject *to);
 void subject_free(subject *s);
 
-/* Rows, columns and elements of a result of a case. */
+/* Whether a case has it: the gradient of keys or of a parameter that are not there it has not. */
+bool result_exists(const attention_case *c, result_kind kind);
+/* Matrices, their rows and columns, and elements of a result of a case. A parameter's matrices are
+ * for all of the batch: one for all heads, or one for each. */
+int64_t result_heads(const attention_case *c, result_kind kind);
 int64_t result_rows(const attention_case *c, result_kind kind);
 int64_t result_cols(const attention_case *c, result_kind kind);
 int64_t result_size(const attention_case *c, result_kind kind);
@@ -92,6 +105,9 @@ int parameters_set(const text_list *given, subject *to);
 /* The value as text, to be freed; null: a tensor, or nothing is set. */
 char *parameter_text(const parameter *p, const atn_attention_desc *desc);
 
+/* A parameter from a file, 1 x heads x rows x cols. */
+atn_tensor parameter_tensor(const npy_array *a);
+
 /* The parameters of an operator, and what a variant sets. */
 void parameters_help(const atn_operator_info *info, int variant);
 
@@ -121,9 +137,10 @@ atn_status answer_library(atn_context *context, const subject *s, atn_dtype dtyp
                           atn_storage storage, result_kind kind, double *to);
 
 /* By how much a result changes, per head and relative to it, under relative changes of the inputs,
- * per unit of change: kappa, by the library in f64. At least 1. */
+ * per unit of change: kappa, by the library in f64. At least 1. changes (or null): of every row,
+ * the norm of its change, per unit of change. */
 void answer_conditions(atn_context *context, const subject *s, result_kind kind, const double *want,
-                       double *kappa);
+                       double *kappa, double *changes);
 
 /* Raises kappa to what the inverse makes of rounding (ref_inverse_condition), where there is one.
  */
@@ -131,10 +148,14 @@ void answer_inverse_conditions(const subject *s, double *kappa);
 
 /* ---- Judging (judge.c) ---- */
 
-/* forward: the error against what rounding explains, kappa N u (ref_judge_head). plain: against the
- * library's own error in the same precision (ref_judge_baseline), where kappa N u is too large for
- * the former to say anything, or there is no exact answer. */
-typedef enum { RULE_NONE, RULE_FORWARD, RULE_PLAIN } rule_used;
+/* forward: the error against what rounding explains, kappa N u (ref_judge_head). row: the same of
+ * the worst row, which among thousands does not show in their norm; a row may be wrong by what
+ * rounding does to it, by its own share in the changes that kappa was found with, or by what it
+ * does to a row of mean length, if these are more. plain: against the library's own error in the
+ * same precision (ref_judge_baseline), where kappa N u is too large for the former to say anything,
+ * there is no exact answer, or the library itself does not pass: underflow, say, of which kappa
+ * knows nothing. */
+typedef enum { RULE_NONE, RULE_FORWARD, RULE_ROW, RULE_PLAIN, RULE_COUNT } rule_used;
 const char *rule_name(rule_used rule);
 
 typedef struct {
@@ -155,6 +176,7 @@ typedef struct {
     int64_t head;
     int64_t rows, cols;
     const double *want, *plain; /* plain null: not known */
+    const double *changes;      /* of each row (answer_conditions); null: rows are not judged */
     double kappa;               /* NaN: not known */
     double rounding, unit;
 } yardstick;
@@ -170,8 +192,9 @@ typedef struct {
     bool exact;        /* want is the exact answer, not the library's in f64 */
     atn_status status; /* of want */
     double *want;
-    double *plain; /* null where there is none */
-    double *kappa; /* of each head; NaN: not known */
+    double *plain;   /* null where there is none */
+    double *kappa;   /* of each head; NaN: not known */
+    double *changes; /* of each row of each head; null: not known */
     judgement *heads;
     ref_verdict verdict; /* the worst head's */
 } result_verdict;
@@ -192,6 +215,14 @@ typedef enum { NORMALISE_NOT, NORMALISE_ROOT, NORMALISE_FULL, NORMALISE_INNER } 
 atn_status dense_soft(atn_context *context, const attention_case *c, normaliser normalise,
                       double landmark_factor, double *out);
 
+/* What a gradient of Q goes through: K(Q, L), K(L, Q), and in these L as well. */
+enum { PART_QUERIES = 1, PART_KEYS = 2, PART_LANDMARKS = 4, PART_ALL = 7 };
+
+/* The part of Q's gradient that these make, the inverse being constant, for dY. Landmarks must be
+ * averages of tokens that do not depend on them. */
+atn_status dense_soft_gradient(atn_context *context, const attention_case *c, const double *dout,
+                               int parts, double *out);
+
 /* ---- Diagnosis (hypotheses.c) ---- */
 
 enum { MOST_FINDINGS = 5 };
@@ -203,9 +234,9 @@ typedef struct {
     bool rounding; /* the formula is what was claimed, its arithmetic is not */
 } finding;
 
-/* What else an output could be, nearest first: each known mistake by itself, then types, then pairs
+/* What else a result could be, nearest first: each known mistake by itself, then types, then pairs
  * of mistakes. Only what is nearer than what was claimed. Returns how many. */
-int diagnose(atn_context *context, const subject *s, const result_verdict *v,
+int diagnose(atn_context *context, const subject *s, result_kind kind, const result_verdict *v,
              finding findings[MOST_FINDINGS]);
 
 /* ---- Emission (emit.c) ---- */

@@ -10,11 +10,12 @@
 static void print_help(void)
 {
     printf(
-        "Judges an output that your kernel computed, of one operator, against the exact answer,\n"
+        "Judges what your kernel computed, of one operator, against the exact answer,\n"
         "in the precision that it claims (--dtype f64, f32, tf32, bf16, f16; default: that of the\n"
         "file). Where it fails, known mistakes are tried: published variants, scales, norms, steps,\n"
-        "samplings, layouts, roles, types, and pairs of them. With --grad-output gradients are\n"
-        "judged too. Arrays are .npy, f2, f4 or f8, n x d, h x n x d or b x h x n x d.\n"
+        "samplings, layouts, roles, types, and pairs of them. --grad-output dY and --gradient\n"
+        "tokens=dQ.npy,values=dV.npy judge gradients in the same way, with an output or without.\n"
+        "Arrays are .npy, f2, f4 or f8, n x d, h x n x d or b x h x n x d.\n"
         "Exit code: 0 pass or marginal, 1 FAIL, 77 nothing can be said.\n\n"
         "example: attnum check --operator softpp/code --tokens q.npy --values v.npy --output y.npy "
         "--param stride=2\n"
@@ -36,20 +37,20 @@ static void print_more(const settings *s)
 }
 
 /* What passes, but far from as near as the library, is a mistake if a known one explains it. */
-static bool is_suspicious(const subject *s, const result_verdict *v)
+static bool is_suspicious(const subject *s, result_kind kind, const result_verdict *v)
 {
     bool suspicious = false;
-    for (int64_t i = 0; i < s->c.shape.batch * s->c.shape.heads; i++)
+    for (int64_t i = 0; i < result_heads(&s->c, kind); i++)
         suspicious |= v->heads[i].suspicious;
     return suspicious;
 }
 
 /* Zeros, and what is not finite, are as far from everything. */
-static bool can_be_explained(const subject *s)
+static bool can_be_explained(const subject *s, result_kind kind)
 {
-    const double *got = s->results[RESULT_OUTPUT];
+    const double *got = s->results[kind];
     bool finite = true, zero = true;
-    for (int64_t i = 0; i < result_size(&s->judged, RESULT_OUTPUT); i++) {
+    for (int64_t i = 0; i < result_size(&s->judged, kind); i++) {
         finite &= isfinite(got[i]) != 0;
         zero &= got[i] == 0;
     }
@@ -62,18 +63,19 @@ static ref_verdict judge_and_explain(atn_context *context, const subject *s, res
                                      result_verdict *v, check_tables *tables)
 {
     finding findings[MOST_FINDINGS];
-    bool failed = v->verdict == REF_FAIL, suspicious = is_suspicious(s, v);
+    bool failed = v->verdict == REF_FAIL, suspicious = is_suspicious(s, kind, v);
     print_verdict(s, kind, v, tables);
-    if (kind != RESULT_OUTPUT || (!failed && !suspicious) || !can_be_explained(s))
+    if ((!failed && !suspicious) || !can_be_explained(s, kind))
         return v->verdict;
-    int count = diagnose(context, s, v, findings);
+    int count = diagnose(context, s, kind, v, findings);
     bool known = count && findings[0].explains;
     bool mistaken = known && !findings[0].rounding;
     if (failed || known)
-        print_findings(count, findings, tables);
+        print_findings(kind, count, findings, tables);
     if (!failed && mistaken)
-        report_text("output: FAIL: rounding would allow it, but it is nearer to that than to what "
-                    "was claimed\n");
+        report_text("%s: FAIL: rounding would allow it, but it is nearer to that than to what "
+                    "was claimed\n",
+                    result_name(kind));
     while (count > 0)
         free(findings[--count].text);
     return mistaken ? REF_FAIL : v->verdict;

@@ -99,3 +99,121 @@ atn_status dense_soft(atn_context *context, const attention_case *c, normaliser 
     free(f.l.data), free(f.a.data), free(f.x.data), free(f.p.data);
     return status;
 }
+
+/* ---- Its gradient ---- */
+
+/* dP = G (X U)^T + V (X^T P G)^T for P n x m, U = P^T V: its first term belongs to K(Q, L), the
+ * other to K(L, Q). a is n x dv, b m x dv: dP += a b^T. */
+static void add_outer(int64_t m, int64_t n, int64_t dv, const double *a, const double *b,
+                      double *dp)
+{
+    for (int64_t l = 0; l < m; l++)
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t c = 0; c < dv; c++)
+                dp[l * n + i] += a[i * dv + c] * b[l * dv + c];
+}
+
+/* X P Z (m x dv), or X^T P Z; Z is n x dv. */
+static void gather(int64_t m, int64_t n, int64_t dv, const double *p, const double *x,
+                   bool transposed, const double *z, double *to)
+{
+    double *pz = must_allocate((size_t)(m * dv), sizeof *pz);
+    for (int64_t l = 0; l < m; l++)
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t c = 0; c < dv; c++)
+                pz[l * dv + c] += p[l * n + i] * z[i * dv + c];
+    for (int64_t i = 0; i < m * dv; i++)
+        to[i] = 0;
+    for (int64_t l = 0; l < m; l++)
+        for (int64_t k = 0; k < m; k++)
+            for (int64_t c = 0; c < dv; c++)
+                to[l * dv + c] += x[transposed ? k * m + l : l * m + k] * pz[k * dv + c];
+    free(pz);
+}
+
+/* dK_li = dP_li K_li (-2 s) (q_i - l_l) to q_i, and its opposite to l_l, which gives it to the
+ * tokens it is an average of (weights m x n; null: to none). */
+static void scatter(int64_t m, int64_t n, int64_t d, double scale, const double *q, const double *l,
+                    const double *p, const double *dp, const double *weights, double *out)
+{
+    double *dl = must_allocate((size_t)(m * d), sizeof *dl);
+    for (int64_t j = 0; j < m; j++)
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t c = 0; c < d; c++) {
+                double slope =
+                    -2 * scale * dp[j * n + i] * p[j * n + i] * (q[i * d + c] - l[j * d + c]);
+                out[i * d + c] += slope;
+                dl[j * d + c] -= slope;
+            }
+    for (int64_t j = 0; j < m && weights; j++)
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t c = 0; c < d; c++)
+                out[i * d + c] += weights[j * n + i] * dl[j * d + c];
+    free(dl);
+}
+
+/* What every landmark takes of every token, m x n: the landmarks of unit vectors. */
+static atn_status sampling_weights(atn_context *context, const atn_sampling *sampling, int64_t m,
+                                   int64_t n, double *weights)
+{
+    static const unsigned averages = 1u << ATN_SAMPLING_POOL | 1u << ATN_SAMPLING_WINDOW |
+                                     1u << ATN_SAMPLING_INDICES | 1u << ATN_SAMPLING_FIRST;
+    const int64_t most_tokens = 2048;
+    if (!(averages >> sampling->kind & 1) || n > most_tokens)
+        return ATN_ERR_UNSUPPORTED;
+    double *units = must_allocate((size_t)(n * n), sizeof *units);
+    for (int64_t i = 0; i < n; i++)
+        units[i * n + i] = 1;
+    atn_tensor tokens = atn_tensor_dense(units, ATN_F64, 1, 1, n, n);
+    atn_tensor to = atn_tensor_dense(weights, ATN_F64, 1, 1, m, n);
+    atn_status status = atn_sample(context, sampling, &tokens, &to);
+    free(units);
+    return status;
+}
+
+static void head_gradient(const attention_case *c, const factors *f, int64_t head,
+                          const double *dout, int parts, const double *weights, double *out)
+{
+    const atn_attention_shape *s = &c->shape;
+    int64_t m = f->l.rows, n = s->tokens, d = s->dim, dv = s->value_dim;
+    double scale = atn_kernel_scale(c->reference.scale, c->reference.scale_value, s->heads, d);
+    const double *p = (double *)f->p.data + head * m * n, *x = (double *)f->x.data + head * m * m;
+    const double *v = c->v + head * n * dv, *g = dout + head * n * dv;
+    double *dp = must_allocate((size_t)(m * n + m * dv), sizeof *dp), *gathered = dp + m * n;
+    if (parts & PART_QUERIES) {
+        gather(m, n, dv, p, x, false, v, gathered);
+        add_outer(m, n, dv, g, gathered, dp);
+    }
+    if (parts & PART_KEYS) {
+        gather(m, n, dv, p, x, true, g, gathered);
+        add_outer(m, n, dv, v, gathered, dp);
+    }
+    scatter(m, n, d, scale, c->q + head * n * d, (double *)f->l.data + head * m * d, p, dp,
+            parts & PART_LANDMARKS ? weights : NULL, out + head * n * d);
+    free(dp);
+}
+
+atn_status dense_soft_gradient(atn_context *context, const attention_case *c, const double *dout,
+                               int parts, double *out)
+{
+    const atn_attention_shape *s = &c->shape;
+    int64_t m = 0, n = s->tokens;
+    atn_status status = c->key_mask || c->query_mask
+                            ? ATN_ERR_UNSUPPORTED
+                            : atn_sampling_count(context, &c->reference.sampling, n, s->dim, &m);
+    if (status != ATN_OK)
+        return status;
+    normaliser normalise = c->reference.op == ATN_SOFTPP ? NORMALISE_ROOT : NORMALISE_NOT;
+    double *weights = must_allocate((size_t)(m * n), sizeof *weights);
+    factors f = {take(c, m, s->dim), take(c, m, m), take(c, m, m), take(c, m, n)};
+    status = sampling_weights(context, &c->reference.sampling, m, n, weights);
+    if (status >= 0)
+        status = factorise(context, c, normalise, 1, &f);
+    for (int64_t i = 0; i < s->batch * s->heads * n * s->dim; i++)
+        out[i] = 0;
+    for (int64_t i = 0; status >= 0 && i < s->batch * s->heads; i++)
+        head_gradient(c, &f, i, dout, parts, weights, out);
+    free(weights);
+    free(f.l.data), free(f.a.data), free(f.x.data), free(f.p.data);
+    return status;
+}

@@ -20,10 +20,12 @@ typedef struct {
 typedef struct {
     atn_context *context;
     const subject *s;
+    result_kind kind;
     const result_verdict *v;
     hypothesis *all;
     int count;
-    int64_t size;   /* of the output */
+    int64_t heads;  /* of the result */
+    int64_t size;   /* of all of them */
     double claimed; /* what is left of the error by what was claimed */
     double floor;   /* errors below it are equal */
     double *answer; /* room for one */
@@ -32,7 +34,7 @@ typedef struct {
 /* |got - want|_F / |want|_F over all heads; infinity where they cannot be compared. */
 static double error_left(const diagnosis *d, const double *want)
 {
-    const double *got = d->s->results[RESULT_OUTPUT];
+    const double *got = d->s->results[d->kind];
     double left = 0, norm = 0;
     for (int64_t i = 0; i < d->size; i++) {
         left += (got[i] - want[i]) * (got[i] - want[i]);
@@ -43,7 +45,7 @@ static double error_left(const diagnosis *d, const double *want)
 
 static bool build(const diagnosis *d, const attempt *a, trial *t)
 {
-    *t = trial_start(d->s);
+    *t = trial_start(d->s, d->kind);
     return trial_change(t, &d->all[a->first]) &&
            (a->second < 0 || trial_change(t, &d->all[a->second]));
 }
@@ -100,12 +102,11 @@ static void sort_attempts(const diagnosis *d, attempt *attempts, int count)
  * may share. */
 static void trial_conditions(const diagnosis *d, const trial *t, const double *want, double *kappa)
 {
-    int64_t heads = d->s->c.shape.batch * d->s->c.shape.heads;
-    for (int64_t i = 0; i < heads; i++)
+    for (int64_t i = 0; i < d->heads; i++)
         kappa[i] = NAN;
     if (d->v->exact)
-        answer_conditions(d->context, &t->s, RESULT_OUTPUT, want, kappa);
-    for (int64_t i = 0; i < heads && d->v->exact; i++)
+        answer_conditions(d->context, &t->s, t->of, want, kappa, NULL);
+    for (int64_t i = 0; i < d->heads && d->v->exact; i++)
         kappa[i] = fmax(kappa[i], d->v->kappa[i]);
 }
 
@@ -113,7 +114,7 @@ static void trial_conditions(const diagnosis *d, const trial *t, const double *w
  * a tenth. */
 static bool explains(const diagnosis *d, const attempt *a)
 {
-    int64_t heads = d->s->c.shape.batch * d->s->c.shape.heads, size = d->size / heads;
+    int64_t heads = d->heads, size = d->size / heads;
     trial t;
     if (!(a->error <= d->claimed / 10) || !build(d, a, &t))
         return false;
@@ -123,15 +124,17 @@ static bool explains(const diagnosis *d, const attempt *a)
     bool narrow = d->s->dtype != ATN_F64 &&
                   trial_answer(d->context, &t, d->s->dtype, d->s->storage, plain) >= 0;
     bool good = true;
-    trial_conditions(d, &t, want, kappa);
-    if (t.dense || t.move_count) /* conditions were not of that: take those of what was claimed */
+    if (t.dense || t.move_count || t.kept || t.missing) /* of that they are not known */
         memcpy(kappa, d->v->kappa, (size_t)heads * sizeof *kappa);
+    else
+        trial_conditions(d, &t, want, kappa);
     for (int64_t i = 0; i < heads; i++) {
-        yardstick y = head_yardstick(d->s, RESULT_OUTPUT, d->v, i);
+        yardstick y = head_yardstick(d->s, d->kind, d->v, i);
         y.want = want + i * size;
         y.plain = narrow ? plain + i * size : NULL;
         y.kappa = kappa[i];
-        judgement j = judge_head(&y, d->s->results[RESULT_OUTPUT] + i * size);
+        y.changes = NULL; /* of what was claimed */
+        judgement j = judge_head(&y, d->s->results[d->kind] + i * size);
         good &= (j.verdict == REF_PASS || j.verdict == REF_MARGINAL) && !j.suspicious;
     }
     free(want);
@@ -150,14 +153,14 @@ static double distance_to_type(const diagnosis *d, const subject *in_type)
 {
     subject s = *in_type;
     result_verdict v = *d->v;
-    int64_t heads = s.c.shape.batch * s.c.shape.heads, size = d->size / heads;
+    int64_t heads = d->heads, size = d->size / heads;
     double farthest = 1;
     v.plain = d->answer;
-    if (answer_library(d->context, &s, s.dtype, s.storage, RESULT_OUTPUT, d->answer) < 0)
+    if (answer_library(d->context, &s, s.dtype, s.storage, d->kind, d->answer) < 0)
         return INFINITY;
     for (int64_t i = 0; i < heads; i++) {
-        yardstick y = head_yardstick(&s, RESULT_OUTPUT, &v, i);
-        judgement j = judge_head(&y, s.results[RESULT_OUTPUT] + i * size);
+        yardstick y = head_yardstick(&s, d->kind, &v, i);
+        judgement j = judge_head(&y, s.results[d->kind] + i * size);
         double factor = j.difference.relative_frobenius / j.plain;
         bool good = (j.verdict == REF_PASS || j.verdict == REF_MARGINAL) && !j.suspicious;
         farthest = fmax(farthest, good && factor > 0.02 ? fmax(factor, 1 / factor) : INFINITY);
@@ -236,7 +239,8 @@ static attempt *try_pairs(diagnosis *d, const attempt *singles, int *count)
 {
     attempt *pairs = NULL;
     /* of the problem alone, so that findings do not depend on the machine */
-    double most = most_pair_flops / cost_of(d, &d->s->c);
+    int calls = d->kind == RESULT_OUTPUT ? 1 : 4; /* backward takes up to four times forward */
+    double most = most_pair_flops / (calls * cost_of(d, &d->s->c));
     progress shown = progress_start(d->count, 0, d->count);
     *count = 0;
     for (int i = 1; i < d->count && *count + i <= most; i++) {
@@ -279,16 +283,17 @@ static double error_floor(const diagnosis *d)
     return fmin(floor, d->claimed / 100);
 }
 
-int diagnose(atn_context *context, const subject *s, const result_verdict *v,
+int diagnose(atn_context *context, const subject *s, result_kind kind, const result_verdict *v,
              finding findings[MOST_FINDINGS])
 {
-    diagnosis d = {.context = context, .s = s, .v = v};
+    diagnosis d = {.context = context, .s = s, .kind = kind, .v = v};
     int found = 0, pair_count = 0;
-    d.size = result_size(&s->judged, RESULT_OUTPUT);
+    d.heads = result_heads(&s->judged, kind);
+    d.size = result_size(&s->judged, kind);
     d.answer = must_allocate((size_t)d.size, sizeof *d.answer);
     d.claimed = error_left(&d, v->want);
     d.floor = error_floor(&d);
-    d.all = hypotheses_of(s, &d.count);
+    d.all = hypotheses_of(s, kind, &d.count);
     attempt *singles = try_singles(&d), *pairs = NULL;
     found = collect(&d, singles, d.count, findings, 0);
     if (!found || !findings[0].explains) {

@@ -33,9 +33,10 @@ static cJSON *shape_node(int dimensions, const int64_t *shape)
     return node;
 }
 
-/* Values as name.npy, an entry in the manifest, and (option not null) the command's option. */
-static void write_array(emission *e, const char *name, const char *option, atn_dtype dtype,
-                        int dimensions, const int64_t *shape, const double *values)
+/* Values as name.npy, an entry in the manifest, and the command's option, whose value is prefix and
+ * file. */
+static void write_array(emission *e, const char *name, const char *option, const char *prefix,
+                        atn_dtype dtype, int dimensions, const int64_t *shape, const double *values)
 {
     int64_t count = 1;
     for (int i = 0; i < dimensions; i++)
@@ -57,13 +58,10 @@ static void write_array(emission *e, const char *name, const char *option, atn_d
     cJSON_AddStringToObject(node, "file", local);
     cJSON_AddItemToObject(node, "shape", shape_node(dimensions, shape));
     cJSON_AddStringToObject(node, "sha256", hex);
-    if (option) {
-        bool named = option[strlen(option) - 1] == '=';
-        char *word = must_format("%s%s", named ? option : "", local);
-        cJSON_AddItemToArray(e->command, cJSON_CreateString(named ? "--param" : option));
-        cJSON_AddItemToArray(e->command, cJSON_CreateString(word));
-        free(word);
-    }
+    char *word = must_format("%s%s", prefix, local);
+    cJSON_AddItemToArray(e->command, cJSON_CreateString(option));
+    cJSON_AddItemToArray(e->command, cJSON_CreateString(word));
+    free(word);
     free(typed), free(local), free(path), free(file), free(folder);
 }
 
@@ -75,11 +73,11 @@ static void write_inputs(emission *e)
     const int64_t keys[] = {s->batch, s->heads, s->key_tokens, s->dim};
     const int64_t values[] = {s->batch, s->heads, s->key_tokens, s->value_dim};
     const int64_t outputs[] = {s->batch, s->heads, s->tokens, s->value_dim};
-    write_array(e, "tokens", "--tokens", ATN_F32, 4, tokens, c->q);
+    write_array(e, "tokens", "--tokens", "", ATN_F32, 4, tokens, c->q);
     if (c->k)
-        write_array(e, "keys", "--keys", ATN_F32, 4, keys, c->k);
-    write_array(e, "values", "--values", ATN_F32, 4, values, c->v);
-    write_array(e, "grad_output", "--grad-output", ATN_F32, 4, outputs, c->dout);
+        write_array(e, "keys", "--keys", "", ATN_F32, 4, keys, c->k);
+    write_array(e, "values", "--values", "", ATN_F32, 4, values, c->v);
+    write_array(e, "grad_output", "--grad-output", "", ATN_F32, 4, outputs, c->dout);
 }
 
 /* ---- Parameters ---- */
@@ -90,9 +88,9 @@ static void write_parameter(emission *e, const parameter *p)
     const atn_tensor *t = (const atn_tensor *)((const char *)desc + p->offset);
     if (p->kind == PARAMETER_TENSOR && t->data) {
         const int64_t shape[] = {t->heads, t->rows, t->cols};
-        char *option = must_format("%s=", p->name);
-        write_array(e, p->name, option, ATN_F32, 3, shape, t->data);
-        free(option);
+        char *prefix = must_format("%s=", p->name);
+        write_array(e, p->name, "--param", prefix, ATN_F32, 3, shape, t->data);
+        free(prefix);
     }
     char *text = parameter_text(p, desc);
     if (!text || (p->kind == PARAMETER_INTEGER && strcmp(text, "0") == 0)) {
@@ -133,7 +131,7 @@ static cJSON *tolerance_node(const subject *given, result_kind kind, const resul
 {
     static const atn_dtype precisions[] = {ATN_F64, ATN_F32, ATN_TF32, ATN_BF16, ATN_F16};
     cJSON *node = cJSON_CreateObject();
-    int64_t heads = given->c.shape.batch * given->c.shape.heads;
+    int64_t heads = result_heads(&given->c, kind);
     for (size_t i = 0; i < sizeof precisions / sizeof *precisions; i++) {
         subject s = *given;
         double least = INFINITY;
@@ -153,31 +151,41 @@ static cJSON *tolerance_node(const subject *given, result_kind kind, const resul
     return node;
 }
 
+/* An answer as output.npy, grad_tokens.npy, ..., batch x heads x rows x cols; of a parameter, which
+ * has no batch, the last three. */
+static void write_wanted(emission *e, result_kind kind, const char *name, const double *want)
+{
+    const attention_case *c = &e->s.c;
+    bool shared = kind >= RESULT_PARAMETERS, output = kind == RESULT_OUTPUT;
+    const int64_t shape[] = {c->shape.batch, shared ? result_heads(c, kind) : c->shape.heads,
+                             result_rows(c, kind), result_cols(c, kind)};
+    char *prefix = output ? must_format("%s", "") : must_format("%s=", gradient_name(kind));
+    write_array(e, name, output ? "--output" : "--gradient", prefix, ATN_F64, shared ? 3 : 4,
+                shared ? shape + 1 : shape, want);
+    free(prefix);
+}
+
 static void write_answer(emission *e, atn_context *context, result_kind kind)
 {
-    static const char *const names[RESULT_COUNT] = {"output", "grad_tokens", "grad_keys",
-                                                    "grad_values"};
-    const attention_case *c = &e->s.c;
-    const int64_t shape[] = {c->shape.batch, c->shape.heads, result_rows(c, kind),
-                             result_cols(c, kind)};
     result_verdict v = {.want = NULL};
-    if (e->code != EXIT_PASS || (kind == RESULT_KEYS && !c->k))
+    if (e->code != EXIT_PASS || !result_exists(&e->s.c, kind))
         return;
-    double *none = must_allocate((size_t)result_size(c, kind), sizeof *none);
-    char *option = must_format("--%s", result_name(kind));
+    double *none = must_allocate((size_t)result_size(&e->s.c, kind), sizeof *none);
+    char *name =
+        kind == RESULT_OUTPUT ? must_format("output") : must_format("grad_%s", gradient_name(kind));
     e->s.results[kind] = none;
     e->code = judge_result(context, &e->s, kind, &v);
     e->s.results[kind] = NULL;
     if (e->code == EXIT_PASS && v.status != ATN_OK) {
-        report_error("%s: %s: %s", e->name, names[kind], atn_status_message(v.status));
+        report_error("%s: %s: %s", e->name, name, atn_status_message(v.status));
         e->code = EXIT_CHECK;
     }
     if (e->code == EXIT_PASS) {
-        write_array(e, names[kind], option, ATN_F64, 4, shape, v.want);
-        cJSON_AddItemToObject(e->tolerances, names[kind], tolerance_node(&e->s, kind, &v));
+        write_wanted(e, kind, name, v.want);
+        cJSON_AddItemToObject(e->tolerances, name, tolerance_node(&e->s, kind, &v));
     }
     result_verdict_free(&v);
-    free(option);
+    free(name);
     free(none);
 }
 
@@ -274,7 +282,7 @@ static const char about[] =
     "heads x tokens x width, rows first; inputs are numbers that bf16 holds. tolerance: the "
     "relative error |yours - output| / |output| (Frobenius norms, of each batch entry and head) "
     "that rounding in that precision explains; null: nothing can be said. check: the arguments of "
-    "attnum check for the answers themselves, --output and --grad- files to be replaced by yours.";
+    "attnum check for the answers themselves, --output and --gradient files to be replaced by yours.";
 
 int emit_cases(const settings *s)
 {

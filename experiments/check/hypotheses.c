@@ -21,6 +21,11 @@
 
 /* ---- Arrays ---- */
 
+static result_kind parameter_result(atn_parameter which)
+{
+    return (result_kind)(RESULT_PARAMETERS + (int)which);
+}
+
 static double *own(trial *t, int64_t count)
 {
     double *x = must_allocate((size_t)count, sizeof *x);
@@ -41,9 +46,18 @@ static double *copy(trial *t, const double *x, int64_t count)
 static void separate_keys(trial *t)
 {
     attention_case *c = &t->s.c;
+    if (!c->k && !c->query_mask)
+        c->query_mask = c->key_mask;
     if (!c->k)
         c->k = c->q;
     c->choice.cross = true;
+}
+
+/* What was exchanged is so in the gradient, too. */
+static bool swap_gradients(trial *t, result_kind a, result_kind b)
+{
+    t->of = t->of == a ? b : t->of == b ? a : t->of;
+    return true;
 }
 
 /* A change of arrays also is one of what is judged, whose values say what is trivial; appended
@@ -256,13 +270,14 @@ static bool swap_pointers(double **a, double **b, bool fits)
 static bool swap_queries_keys(trial *t, int value)
 {
     attention_case *c = &t->s.c;
-    return c->k && swap_pointers(&c->q, &c->k, c->shape.tokens == c->shape.key_tokens);
+    return c->k && swap_pointers(&c->q, &c->k, c->shape.tokens == c->shape.key_tokens) &&
+           swap_gradients(t, RESULT_TOKENS, RESULT_KEYS);
 }
 
 static bool ignore_keys(trial *t, int value)
 {
     attention_case *c = &t->s.c;
-    bool fits = c->k && c->shape.tokens == c->shape.key_tokens;
+    bool fits = c->k && c->shape.tokens == c->shape.key_tokens && t->of != RESULT_KEYS;
     c->k = NULL;
     c->choice.cross = false;
     return fits;
@@ -271,14 +286,16 @@ static bool ignore_keys(trial *t, int value)
 static bool swap_keys_values(trial *t, int value)
 {
     attention_case *c = &t->s.c;
-    return c->k && swap_pointers(&c->k, &c->v, c->shape.dim == c->shape.value_dim);
+    return c->k && swap_pointers(&c->k, &c->v, c->shape.dim == c->shape.value_dim) &&
+           swap_gradients(t, RESULT_KEYS, RESULT_VALUES);
 }
 
 static bool swap_queries_values(trial *t, int value)
 {
     attention_case *c = &t->s.c;
     bool fits = c->shape.dim == c->shape.value_dim && c->shape.tokens == c->shape.key_tokens;
-    return fits && !has_landmarks(t) && swap_pointers(&c->q, &c->v, true);
+    return fits && !has_landmarks(t) && swap_pointers(&c->q, &c->v, true) &&
+           swap_gradients(t, RESULT_TOKENS, RESULT_VALUES);
 }
 
 /* ---- Tensors ---- */
@@ -291,13 +308,13 @@ static bool swap_e_f(trial *t, int value)
         return false;
     o->e = o->f;
     o->f = kept;
-    return true;
+    return swap_gradients(t, parameter_result(ATN_PARAMETER_E), parameter_result(ATN_PARAMETER_F));
 }
 
 static bool invert_temperature(trial *t, int value)
 {
     atn_tensor *tau = &t->s.c.reference.xca.temperature;
-    if (!tau->data)
+    if (!tau->data || t->kind == parameter_result(ATN_PARAMETER_TEMPERATURE))
         return false;
     double *values = copy(t, tau->data, tau->heads);
     for (int64_t i = 0; i < tau->heads; i++)
@@ -337,6 +354,8 @@ static bool set_sima(trial *t, int value)
     atn_sima_options *o = &c->reference.sima;
     if (o->norm == ATN_SIMA_NONE || (o->norm == ATN_SIMA_L2 && value != 3))
         return false;
+    if (t->kind == RESULT_TOKENS || t->kind == RESULT_KEYS) /* would go through the norms */
+        return false;
     separate_keys(t);
     o->norm = ATN_SIMA_NONE;
     if (value != 2)
@@ -346,9 +365,92 @@ static bool set_sima(trial *t, int value)
     return true;
 }
 
-/* ---- The output ---- */
+/* ---- Gradients ---- */
 
-static bool add_move(trial *t, output_move *move)
+static const char *const in_place_texts[] = {
+    "the output in its place", "the gradient of tokens in its place",
+    "the gradient of keys in its place", "the gradient of values in its place", NULL};
+
+/* Another result of the same shape. */
+static bool set_result(trial *t, int value)
+{
+    const attention_case *c = &t->s.judged;
+    result_kind of = (result_kind)value;
+    if (of == t->of || t->of != t->kind || t->kind >= RESULT_PARAMETERS || !result_exists(c, of) ||
+        has_landmarks(t))
+        return false;
+    t->of = of;
+    return result_rows(c, of) == result_rows(c, t->kind) &&
+           result_cols(c, of) == result_cols(c, t->kind);
+}
+
+static const char *const role_texts[] = {"the part of Q as queries alone: that of K = Q is missing",
+                                         "the part of K = Q alone: that of Q is missing", NULL};
+
+static bool keep_role(trial *t, int value)
+{
+    unsigned can = atn_operator_get(t->s.c.reference.op)->capabilities;
+    if (t->s.c.k || t->of != RESULT_TOKENS || !(can & ATN_CAN_CROSS))
+        return false;
+    separate_keys(t);
+    t->of = value ? RESULT_KEYS : RESULT_TOKENS;
+    return true;
+}
+
+static const char *const projection_texts[] = {"E's sum alone: that of F = E is missing",
+                                               "the sum of F = E alone: E's is missing", NULL};
+
+static bool keep_projection(trial *t, int value)
+{
+    atn_linformer_options *o = &t->s.c.reference.linformer;
+    if (o->f.data || t->of != parameter_result(ATN_PARAMETER_E))
+        return false;
+    o->f = o->e;
+    t->of = parameter_result(value ? ATN_PARAMETER_F : ATN_PARAMETER_E);
+    return true;
+}
+
+static const char *const part_texts[] = {"inverse detached: no gradient through A+",
+                                         "landmarks detached: no gradient through L",
+                                         "K(L, Q) detached: K(Q, L)'s gradient alone",
+                                         "K(Q, L) detached: K(L, Q)'s gradient alone", NULL};
+
+static bool keep_parts(trial *t, int value)
+{
+    if (t->of != RESULT_TOKENS || has_landmarks(t) || t->kept || t->missing)
+        return false;
+    if (value < 2)
+        t->kept = value ? PART_QUERIES | PART_KEYS : PART_ALL;
+    else
+        t->missing = (value == 2 ? PART_KEYS : PART_QUERIES) | PART_LANDMARKS;
+    return true;
+}
+
+static const char *const arriving_texts[] = {"dY transposed: read as width x tokens",
+                                             "dY read as batch x tokens x heads x width",
+                                             "dY not used: ones in its place", NULL};
+
+static bool change_arriving(trial *t, int value)
+{
+    const atn_attention_shape *s = &t->s.c.shape;
+    int64_t B = s->batch, H = s->heads, N = s->tokens, D = s->value_dim, at = 0;
+    if (has_landmarks(t))
+        return false;
+    const double *from = t->s.grad_output;
+    double *to = t->s.grad_output = own(t, B * H * N * D);
+    for (int64_t b = 0; b < B; b++)
+        for (int64_t h = 0; h < H; h++)
+            for (int64_t i = 0; i < N; i++)
+                for (int64_t c = 0; c < D; c++, at++)
+                    to[at] = value == 0   ? from[((b * H + h) * D + c) * N + i]
+                             : value == 1 ? from[((b * N + i) * H + h) * D + c]
+                                          : 1;
+    return true;
+}
+
+/* ---- The result ---- */
+
+static bool add_move(trial *t, result_move *move)
 {
     if (t->move_count == MOST_MOVES)
         return false;
@@ -356,10 +458,12 @@ static bool add_move(trial *t, output_move *move)
     return true;
 }
 
-/* Where element (b, h, i, c) of Y stands; sizes are those of `judged`. */
+/* Where element (b, h, i, c) of the result stands; sizes are those of `judged`. */
 #define EACH_ELEMENT(t)                                                                            \
-    const atn_attention_shape *s = &(t)->s.judged.shape;                                           \
-    int64_t B = s->batch, H = s->heads, N = s->tokens, D = s->value_dim, at = 0;                   \
+    const attention_case *judged = &(t)->s.judged;                                                 \
+    int64_t B = (t)->kind < RESULT_PARAMETERS ? judged->shape.batch : 1, at = 0;                   \
+    int64_t H = result_heads(judged, (t)->kind) / B;                                               \
+    int64_t N = result_rows(judged, (t)->kind), D = result_cols(judged, (t)->kind);                \
     for (int64_t b = 0; b < B; b++)                                                                \
         for (int64_t h = 0; h < H; h++)                                                            \
             for (int64_t i = 0; i < N; i++)                                                        \
@@ -411,9 +515,10 @@ static void grid_columns_first(const trial *t, const double *from, double *to)
     }
 }
 
+/* Y + V: dY is added to V's gradient. */
 static void values_added(const trial *t, const double *from, double *to)
 {
-    const double *v = t->s.judged.v;
+    const double *v = t->kind == RESULT_OUTPUT ? t->s.judged.v : t->s.grad_output;
     EACH_ELEMENT(t) to[at] = from[at] + v[at];
 }
 
@@ -440,9 +545,9 @@ static void queries_over_squares(const trial *t, const double *from, double *to)
 /* The factor that fits best. */
 static void any_multiple(const trial *t, const double *from, double *to)
 {
-    const double *got = t->s.results[RESULT_OUTPUT];
+    const double *got = t->s.results[t->kind];
     double product = 0, square = 0;
-    int64_t count = result_size(&t->s.judged, RESULT_OUTPUT);
+    int64_t count = result_size(&t->s.judged, t->kind);
     for (int64_t i = 0; i < count; i++) {
         product += from[i] * got[i];
         square += from[i] * from[i];
@@ -451,33 +556,97 @@ static void any_multiple(const trial *t, const double *from, double *to)
         to[i] = product / square * from[i];
 }
 
-static const struct {
-    const char *text;
-    output_move *move;
-} output_moves[] = {
-    {"output laid out as batch x tokens x heads x width", tokens_before_heads},
-    {"output transposed: width x tokens", transposed},
-    {"output laid out as heads x batch", heads_before_batch},
-    {"output in Fortran order", fortran_order},
-    {"output in C order, but called Fortran's in its file", called_fortran},
-    {"heads in reverse order", heads_reversed},
-    {"tokens in reverse order", tokens_reversed},
-    {"output's grid transposed: columns first", grid_columns_first},
-    {"values added: a residual connection", values_added},
-    {"queries not normalised", queries_as_they_are},
-    {"queries divided by |q|^2: no square root", queries_over_squares},
-    {"output multiplied by a constant", any_multiple},
-};
-enum { OUTPUT_MOVES = sizeof output_moves / sizeof *output_moves };
-
-static bool move_output(trial *t, int value)
+static void multiply(const trial *t, double factor, const double *from, double *to)
 {
-    output_move *move = output_moves[value].move;
+    EACH_ELEMENT(t) to[at] = factor * from[at];
+}
+
+static void sign_changed(const trial *t, const double *from, double *to)
+{
+    multiply(t, -1, from, to);
+}
+
+static void halved(const trial *t, const double *from, double *to)
+{
+    multiply(t, 0.5, from, to);
+}
+
+static void doubled(const trial *t, const double *from, double *to)
+{
+    multiply(t, 2, from, to);
+}
+
+/* s of the kernel, c of the logits; 1 where there is neither. */
+static double scale_of(const trial *t)
+{
+    const atn_attention_desc *desc = &t->s.judged.reference;
+    const atn_attention_shape *s = &t->s.judged.shape;
+    if (KERNEL & BIT(desc->op))
+        return atn_kernel_scale(desc->scale, desc->scale_value, s->heads, s->dim);
+    if (LOGITS & BIT(desc->op))
+        return desc->logit_scale != 0 ? desc->logit_scale : 1 / sqrt((double)s->dim);
+    return 1;
+}
+
+static void scale_missing(const trial *t, const double *from, double *to)
+{
+    multiply(t, 1 / scale_of(t), from, to);
+}
+
+static void scaled_twice(const trial *t, const double *from, double *to)
+{
+    multiply(t, scale_of(t), from, to);
+}
+
+/* What a move is of. */
+enum { OF_OUTPUT = 1, OF_GRADIENT = 2, OF_BOTH = 3 };
+
+/* Of gradients "gradient" stands for %s, of outputs "output". */
+static const struct {
+    int of;
+    const char *text;
+    result_move *move;
+} result_moves[] = {
+    {OF_GRADIENT, "%s of the wrong sign", sign_changed},
+    {OF_GRADIENT, "%s halved: the 2 of a square's derivative is missing", halved},
+    {OF_GRADIENT, "%s doubled", doubled},
+    {OF_GRADIENT, "%s without the factor of the scale", scale_missing},
+    {OF_GRADIENT, "%s scaled twice", scaled_twice},
+    {OF_BOTH, "%s laid out as batch x tokens x heads x width", tokens_before_heads},
+    {OF_BOTH, "%s transposed: width x tokens", transposed},
+    {OF_BOTH, "%s laid out as heads x batch", heads_before_batch},
+    {OF_BOTH, "%s in Fortran order", fortran_order},
+    {OF_BOTH, "%s in C order, but called Fortran's in its file", called_fortran},
+    {OF_BOTH, "heads in reverse order", heads_reversed},
+    {OF_BOTH, "tokens in reverse order", tokens_reversed},
+    {OF_BOTH, "%s's grid transposed: columns first", grid_columns_first},
+    {OF_BOTH, "values added: a residual connection", values_added},
+    {OF_OUTPUT, "queries not normalised", queries_as_they_are},
+    {OF_OUTPUT, "queries divided by |q|^2: no square root", queries_over_squares},
+    {OF_BOTH, "%s multiplied by a constant", any_multiple},
+};
+enum { RESULT_MOVES = sizeof result_moves / sizeof *result_moves };
+
+/* Whether dY can be added: V's gradient has its shape, but for appended landmarks. */
+static bool can_add_values(const trial *t)
+{
+    const atn_attention_shape *s = &t->s.judged.shape;
+    bool of_values = t->kind == RESULT_OUTPUT || (t->kind == RESULT_VALUES && !has_landmarks(t));
+    return of_values && s->tokens == s->key_tokens;
+}
+
+static bool move_result(trial *t, int value)
+{
+    result_move *move = result_moves[value].move;
     const attention_case *c = &t->s.judged;
-    const atn_attention_shape *s = &c->shape;
-    if (move == values_added && s->tokens != s->key_tokens)
+    bool scaled = scale_of(t) != 1 && (t->kind == RESULT_TOKENS || t->kind == RESULT_KEYS);
+    const atn_sampling *s = &c->reference.sampling;
+    if (move == values_added && !can_add_values(t))
         return false;
-    if (move == grid_columns_first && c->reference.sampling.height < 2)
+    if ((move == scale_missing || move == scaled_twice) && !scaled)
+        return false;
+    if (move == grid_columns_first &&
+        (s->height < 2 || s->height * s->width != result_rows(c, t->kind)))
         return false;
     if ((move == queries_as_they_are || move == queries_over_squares) && c->choice.op != ATN_XNORM)
         return false;
@@ -488,26 +657,33 @@ static bool move_output(trial *t, int value)
 
 /* Changes by hand. */
 static const struct {
+    int of;
     unsigned operators;
     const char *const *texts; /* of each value; null: text */
     const char *text;
     int values;
     bool (*change)(trial *t, int value);
 } changes[] = {
-    {SOFT, normalisation_texts, NULL, 4, set_normalisation},
-    {KERNEL, scale_texts, NULL, 8, set_scale},
-    {LOGITS, logit_texts, NULL, 5, set_logits},
-    {SOFT, NULL, "landmarks not scaled by d^-1/4, as in published code", 1, leave_landmarks},
-    {SOFT, sampling_texts, NULL, 4, set_sampling},
-    {BIT(ATN_SIMA), sima_texts, NULL, 4, set_sima},
-    {ALL, NULL, "height and width of the grid swapped", 1, swap_grid},
-    {ALL, NULL, "queries and keys swapped", 1, swap_queries_keys},
-    {ALL, NULL, "keys ignored: K = Q", 1, ignore_keys},
-    {ALL, NULL, "keys and values swapped", 1, swap_keys_values},
-    {ALL, NULL, "queries and values swapped", 1, swap_queries_values},
-    {BIT(ATN_LINFORMER), NULL, "E and F swapped", 1, swap_e_f},
-    {BIT(ATN_XCA), NULL, "divided by tau", 1, invert_temperature},
-    {PLAIN, operator_texts, NULL, 5, set_operator},
+    {OF_GRADIENT, ALL, in_place_texts, NULL, RESULT_PARAMETERS, set_result},
+    {OF_GRADIENT, SOFT, part_texts, NULL, 4, keep_parts},
+    {OF_GRADIENT, ALL, role_texts, NULL, 2, keep_role},
+    {OF_GRADIENT, BIT(ATN_LINFORMER), projection_texts, NULL, 2, keep_projection},
+    {OF_GRADIENT, ALL, arriving_texts, NULL, 3, change_arriving},
+    {OF_BOTH, SOFT, normalisation_texts, NULL, 4, set_normalisation},
+    {OF_BOTH, KERNEL, scale_texts, NULL, 8, set_scale},
+    {OF_BOTH, LOGITS, logit_texts, NULL, 5, set_logits},
+    {OF_BOTH, SOFT, NULL, "landmarks not scaled by d^-1/4, as in published code", 1,
+     leave_landmarks},
+    {OF_BOTH, SOFT, sampling_texts, NULL, 4, set_sampling},
+    {OF_BOTH, BIT(ATN_SIMA), sima_texts, NULL, 4, set_sima},
+    {OF_BOTH, ALL, NULL, "height and width of the grid swapped", 1, swap_grid},
+    {OF_BOTH, ALL, NULL, "queries and keys swapped", 1, swap_queries_keys},
+    {OF_BOTH, ALL, NULL, "keys ignored: K = Q", 1, ignore_keys},
+    {OF_BOTH, ALL, NULL, "keys and values swapped", 1, swap_keys_values},
+    {OF_BOTH, ALL, NULL, "queries and values swapped", 1, swap_queries_values},
+    {OF_BOTH, BIT(ATN_LINFORMER), NULL, "E and F swapped", 1, swap_e_f},
+    {OF_BOTH, BIT(ATN_XCA), NULL, "divided by tau", 1, invert_temperature},
+    {OF_BOTH, PLAIN, operator_texts, NULL, 5, set_operator},
 };
 enum { CHANGES = sizeof changes / sizeof *changes, MOST_REALS = 6 };
 
@@ -533,6 +709,7 @@ enum { ROW_VARIANT = CHANGES, ROW_MOVE, ROW_NAME, ROW_FLAG, ROW_INT, ROW_REAL, R
 enum { MOST_STEPS = 40 };
 
 typedef struct {
+    result_kind kind;
     hypothesis *items;
     int count;
 } list;
@@ -540,7 +717,7 @@ typedef struct {
 static void add(list *l, int row, const parameter *p, int value, double real)
 {
     l->items = must_resize(l->items, (size_t)l->count + 1, sizeof *l->items);
-    l->items[l->count++] = (hypothesis){row, p, value, real};
+    l->items[l->count++] = (hypothesis){l->kind, row, p, value, real};
 }
 
 static void add_parameter(list *l, const parameter *p)
@@ -558,22 +735,34 @@ static void add_parameter(list *l, const parameter *p)
         add(l, ROW_IGNORED, p, 0, 0);
 }
 
-hypothesis *hypotheses_of(const subject *s, int *count)
+hypothesis *hypotheses_of(const subject *s, result_kind kind, int *count)
 {
+    const int of = kind == RESULT_OUTPUT ? OF_OUTPUT : OF_GRADIENT;
     atn_operator op = s->c.choice.op;
-    list l = {NULL, 0};
+    list l = {kind, NULL, 0};
     for (int i = 0; i < atn_operator_get(op)->variant_count; i++)
         add(&l, ROW_VARIANT, NULL, i, 0);
     for (int i = 0; i < CHANGES; i++)
-        for (int j = 0; changes[i].operators & BIT(op) && j < changes[i].values; j++)
+        for (int j = 0;
+             changes[i].operators & BIT(op) && changes[i].of & of && j < changes[i].values; j++)
             add(&l, i, NULL, j, 0);
     for (const parameter *p = parameters; p->name; p++)
         if (parameter_is_of(p, op))
             add_parameter(&l, p);
-    for (int i = 0; i < OUTPUT_MOVES; i++)
-        add(&l, ROW_MOVE, NULL, i, 0);
+    for (int i = 0; i < RESULT_MOVES; i++)
+        if (result_moves[i].of & of)
+            add(&l, ROW_MOVE, NULL, i, 0);
     *count = l.count;
     return l.items;
+}
+
+static char *move_text(const hypothesis *h)
+{
+    const char *text = result_moves[h->value].text, *at = strstr(text, "%s");
+    if (!at)
+        return must_format("%s", text);
+    return must_format("%.*s%s%s", (int)(at - text), text,
+                       h->kind == RESULT_OUTPUT ? "output" : "gradient", at + strlen("%s"));
 }
 
 char *hypothesis_text(const hypothesis *h, const subject *s)
@@ -584,7 +773,7 @@ char *hypothesis_text(const hypothesis *h, const subject *s)
         return must_format("variant %s/%s", info->name, info->variants[h->value].name);
     }
     case ROW_MOVE:
-        return must_format("%s", output_moves[h->value].text);
+        return move_text(h);
     case ROW_NAME:
         return must_format("%s=%s", h->p->name, h->p->choices[h->value]);
     case ROW_FLAG: {
@@ -605,9 +794,9 @@ char *hypothesis_text(const hypothesis *h, const subject *s)
 
 /* ---- Trials ---- */
 
-trial trial_start(const subject *s)
+trial trial_start(const subject *s, result_kind kind)
 {
-    return (trial){.s = *s, .landmark_factor = 1};
+    return (trial){.s = *s, .kind = kind, .of = kind, .landmark_factor = 1};
 }
 
 void trial_free(trial *t)
@@ -638,7 +827,7 @@ bool trial_change(trial *t, const hypothesis *h)
     if (h->row == ROW_VARIANT)
         return set_variant(t, h->value);
     if (h->row == ROW_MOVE)
-        return move_output(t, h->value);
+        return move_result(t, h->value);
     if (h->row == ROW_NAME)
         return set_name(t, h);
     if (h->row == ROW_FLAG) {
@@ -660,20 +849,53 @@ bool trial_change(trial *t, const hypothesis *h)
     return given;
 }
 
+/* V's gradient is what Y of dY as values would be: P^T X P is symmetric. */
+static atn_status answer_dense(atn_context *context, const trial *t, double *to)
+{
+    attention_case c = t->s.c;
+    if (t->of != RESULT_OUTPUT && t->of != RESULT_VALUES)
+        return ATN_ERR_UNSUPPORTED;
+    if (t->of == RESULT_VALUES)
+        c.v = t->s.grad_output;
+    double *all = must_allocate((size_t)result_size(&t->s.c, t->of), sizeof *all);
+    atn_status status = dense_soft(context, &c, t->normalise, t->landmark_factor, all);
+    keep_judged_rows(&t->s, t->of, all, to);
+    free(all);
+    return status;
+}
+
+/* Q's gradient of parts, or without parts. */
+static atn_status answer_parts(atn_context *context, const trial *t, double *to)
+{
+    const attention_case *c = &t->s.c;
+    if (t->of != RESULT_TOKENS || t->dense)
+        return ATN_ERR_UNSUPPORTED;
+    if (t->kept)
+        return dense_soft_gradient(context, c, t->s.grad_output, t->kept, to);
+    int64_t size = result_size(c, RESULT_TOKENS);
+    double *part = must_allocate((size_t)size, sizeof *part);
+    atn_status status =
+        answer_library(context, &t->s, ATN_F64, ATN_STORAGE_NATIVE, RESULT_TOKENS, to);
+    if (status >= 0)
+        status = dense_soft_gradient(context, c, t->s.grad_output, t->missing, part);
+    for (int64_t i = 0; i < size; i++)
+        to[i] -= part[i];
+    free(part);
+    return status;
+}
+
 atn_status trial_answer(atn_context *context, const trial *t, atn_dtype dtype, atn_storage storage,
                         double *to)
 {
-    int64_t size = result_size(&t->s.judged, RESULT_OUTPUT);
-    atn_status status;
-    if (t->dense && dtype != ATN_F64)
+    int64_t size = result_size(&t->s.judged, t->kind);
+    bool parts = t->kept || t->missing;
+    if ((t->dense || parts) && dtype != ATN_F64)
         return ATN_ERR_UNSUPPORTED;
-    if (t->dense) {
-        double *all = must_allocate((size_t)result_size(&t->s.c, RESULT_OUTPUT), sizeof *all);
-        status = dense_soft(context, &t->s.c, t->normalise, t->landmark_factor, all);
-        keep_judged_rows(&t->s, RESULT_OUTPUT, all, to);
-        free(all);
-    } else
-        status = answer_library(context, &t->s, dtype, storage, RESULT_OUTPUT, to);
+    if (t->of >= RESULT_PARAMETERS && !result_exists(&t->s.c, t->of))
+        return ATN_ERR_UNSUPPORTED;
+    atn_status status = parts      ? answer_parts(context, t, to)
+                        : t->dense ? answer_dense(context, t, to)
+                                   : answer_library(context, &t->s, dtype, storage, t->of, to);
     double *from = must_allocate((size_t)size, sizeof *from);
     for (int i = 0; i < t->move_count && status >= 0; i++) {
         memcpy(from, to, (size_t)size * sizeof *from);

@@ -9,39 +9,43 @@ enum { MOST_MOVES = 2 };
 
 typedef struct trial trial;
 
-/* What is done to Y: to may not be from. Both b x h x n x dv. */
-typedef void output_move(const trial *t, const double *from, double *to);
+/* What is done to the result: to may not be from. */
+typedef void result_move(const trial *t, const double *from, double *to);
 
 /* A problem with changes. */
 struct trial {
-    subject s; /* the subject's, but for what was changed */
+    subject s;        /* the subject's, but for what was changed */
+    result_kind kind; /* what is judged, */
+    result_kind of;   /* and what is computed: of the same shape */
     bool dense;
     normaliser normalise;   /* dense */
     double landmark_factor; /* dense */
-    output_move *moves[MOST_MOVES];
+    int kept, missing;      /* soft's gradient of Q: all that it is, or what is not there (PART_) */
+    result_move *moves[MOST_MOVES];
     int move_count;
     void *owned[12];
     int owned_count;
 };
 
-/* One of the hypotheses about an operator. */
+/* One of the hypotheses about a result of an operator. */
 typedef struct {
-    int row; /* of the tables in hypotheses.c */
+    result_kind kind; /* what it is about */
+    int row;          /* of the tables in hypotheses.c */
     const parameter *p;
     int value;
     double real;
 } hypothesis;
 
 /* All of them, in the order in which they are named where several explain as much. To be freed. */
-hypothesis *hypotheses_of(const subject *s, int *count);
+hypothesis *hypotheses_of(const subject *s, result_kind kind, int *count);
 
 /* What was changed, as text; to be freed. */
 char *hypothesis_text(const hypothesis *h, const subject *s);
 
-trial trial_start(const subject *s);
+trial trial_start(const subject *s, result_kind kind);
 /* Makes the change. False: it cannot be made here, or nothing would change. */
 bool trial_change(trial *t, const hypothesis *h);
-/* Y of the judged rows in a type. Negative: it cannot be computed. */
+/* The result's judged rows in a type. Negative: it cannot be computed. */
 atn_status trial_answer(atn_context *context, const trial *t, atn_dtype dtype, atn_storage storage,
                         double *to);
 void trial_free(trial *t);

@@ -9,8 +9,10 @@
 
 const char *rule_name(rule_used rule)
 {
-    static const char *const names[] = {
-        [RULE_NONE] = "none", [RULE_FORWARD] = "forward", [RULE_PLAIN] = "same-precision"};
+    static const char *const names[] = {[RULE_NONE] = "none",
+                                        [RULE_FORWARD] = "forward",
+                                        [RULE_ROW] = "row",
+                                        [RULE_PLAIN] = "same-precision"};
     return names[rule];
 }
 
@@ -101,6 +103,18 @@ static void judge_by_plain(const yardstick *y, judgement *j)
 
 /* ---- The forward rule ---- */
 
+/* Whether zeros, or the mean row, would be marginal at least. */
+static bool passes_trivially(const yardstick *y)
+{
+    double tolerance = ref_threshold_get(REF_FORWARD)->fail * y->kappa * y->rounding;
+    bool one_row = y->rows == 1 || (y->c && y->c->shape.key_tokens == 1);
+    bool zero = true; /* zeros are then what is wanted */
+    for (int64_t i = 0; i < y->rows * y->cols; i++)
+        zero &= y->want[i] == 0;
+    return !zero && (!(tolerance < 1) ||
+                     (!one_row && !ref_discriminates(y->rows, y->cols, y->want, tolerance)));
+}
+
 static void judge_forward(const yardstick *y, judgement *j)
 {
     bool trivial;
@@ -113,6 +127,7 @@ static void judge_forward(const yardstick *y, judgement *j)
         trivial = j->verdict != REF_FAIL && j->verdict != REF_SKIPPED && y->rows > 1 &&
                   !ref_discriminates(y->rows, y->cols, y->want, tolerance);
     }
+    trivial |= j->verdict != REF_FAIL && j->verdict != REF_SKIPPED && passes_trivially(y);
     j->rule = RULE_FORWARD;
     if (j->verdict == REF_SKIPPED)
         j->reason = isnan(y->kappa) ? "no exact answer" : "ill-conditioned";
@@ -122,12 +137,48 @@ static void judge_forward(const yardstick *y, judgement *j)
     }
 }
 
+/* The largest of the rows' ratios. */
+static double row_ratio(const yardstick *y, const judgement *j, const double *got)
+{
+    double mean = j->difference.want_frobenius / sqrt((double)y->rows), worst = 0;
+    for (int64_t i = 0; i < y->rows; i++) {
+        ref_difference d =
+            ref_compare_f64(1, y->cols, got + i * y->cols, y->cols, y->want + i * y->cols, y->cols);
+        double allowed = fmax(y->kappa * fmax(d.want_frobenius, mean), y->changes[i]);
+        double ratio = d.frobenius > 0 ? d.frobenius / (allowed * y->rounding) : 0;
+        worst = ratio <= worst ? worst : ratio;
+    }
+    return worst;
+}
+
+static void judge_rows(const yardstick *y, const double *got, judgement *j)
+{
+    double ratio = row_ratio(y, j, got);
+    ref_verdict verdict = ref_judge(REF_FORWARD, ratio);
+    if (worse_verdict(verdict, j->verdict) == j->verdict)
+        return;
+    j->rule = RULE_ROW;
+    j->ratio = ratio;
+    j->verdict = verdict;
+}
+
+/* Whether the library's own output does not pass by the forward rule. */
+static bool plain_misses(const yardstick *y)
+{
+    ref_difference plain = compare(y, y->plain);
+    double ratio;
+    return isfinite(plain.frobenius) &&
+           ref_judge_forward(&plain, y->kappa, 1, y->rounding, &ratio) == REF_FAIL;
+}
+
 /* Over twenty times the library's own error: conditioning allows it, but hardly another order of
  * the same sums. It is no failure by itself, but marginal, and a reason to ask what else it is. */
 static bool is_suspicious(const judgement *j, const yardstick *y)
 {
-    double floor = fmax(j->plain, y->unit);
-    return j->verdict != REF_FAIL && !(j->difference.relative_frobenius <= 20 * floor);
+    ref_difference plain = compare(y, y->plain);
+    double floor = fmax(j->plain, y->unit), most = fmax(plain.max_abs, y->unit * plain.want_max);
+    return j->verdict != REF_FAIL &&
+           !(j->difference.relative_frobenius <= 20 * floor && j->difference.max_abs <= 20 * most);
 }
 
 judgement judge_head(const yardstick *y, const double *got)
@@ -146,7 +197,9 @@ judgement judge_head(const yardstick *y, const double *got)
     judge_forward(y, &j);
     if (y->plain)
         j.plain = compare(y, y->plain).relative_frobenius;
-    if (y->plain && j.verdict == REF_SKIPPED)
+    if (y->changes && (j.verdict == REF_PASS || j.verdict == REF_MARGINAL))
+        judge_rows(y, got, &j);
+    if (y->plain && (j.verdict == REF_SKIPPED || (j.verdict == REF_FAIL && plain_misses(y))))
         judge_by_plain(y, &j);
     if (j.verdict == REF_SKIPPED)
         j.rule = RULE_NONE;
@@ -170,6 +223,7 @@ yardstick head_yardstick(const subject *s, result_kind kind, const result_verdic
         .cols = cols,
         .want = v->want + head * rows * cols,
         .plain = v->plain ? v->plain + head * rows * cols : NULL,
+        .changes = v->changes ? v->changes + head * rows : NULL,
         .kappa = v->kappa[head],
         .rounding = subject_rounding(s),
         .unit = subject_unit(s),
@@ -184,36 +238,51 @@ static bool is_finite(int64_t count, const double *x)
     return true;
 }
 
-/* kappa of the output, or of a gradient: by the library, and not less than that of the output,
- * whose inverse the gradient goes through. */
+/* Raises a gradient's kappa to that of its head's output, a parameter's to that of all of them. */
+static void raise_conditions(const subject *s, result_kind kind, const double *output,
+                             double *kappa)
+{
+    int64_t heads = result_heads(&s->c, kind), all = result_heads(&s->c, RESULT_OUTPUT);
+    bool shared = kind >= RESULT_PARAMETERS;
+    for (int64_t i = 0; i < heads; i++)
+        for (int64_t j = shared ? 0 : i; j < (shared ? all : i + 1); j++)
+            kappa[i] = isnan(output[j]) ? NAN : fmax(kappa[i], output[j]);
+}
+
+/* kappa of the output's heads, whose inverse a gradient goes through as well. */
+static void find_output_conditions(const subject *s, bool exact, double *kappa)
+{
+    int64_t size = result_size(&s->judged, RESULT_OUTPUT);
+    double *output = must_allocate((size_t)size, sizeof *output);
+    if (!exact)
+        answer_inverse_conditions(s, kappa);
+    else if (answer_exact(s, RESULT_OUTPUT, output) == ATN_OK)
+        answer_exact_conditions(s, output, kappa);
+    else
+        for (int64_t i = 0; i < result_heads(&s->c, RESULT_OUTPUT); i++)
+            kappa[i] = NAN;
+    free(output);
+}
+
 static void find_conditions(atn_context *context, const subject *s, result_kind kind,
                             result_verdict *v)
 {
-    int64_t heads = s->c.shape.batch * s->c.shape.heads;
-    int64_t size = result_size(&s->judged, RESULT_OUTPUT);
-    if (!v->exact) {
-        answer_conditions(context, s, kind, v->want, v->kappa);
-        answer_inverse_conditions(s, v->kappa);
-        return;
-    }
-    if (!is_finite(result_size(&s->judged, kind), v->want)) {
+    int64_t heads = result_heads(&s->c, kind), all = result_heads(&s->c, RESULT_OUTPUT);
+    if (v->exact && !is_finite(result_size(&s->judged, kind), v->want)) {
         for (int64_t i = 0; i < heads; i++)
             v->kappa[i] = NAN;
         return;
     }
-    if (kind == RESULT_OUTPUT) {
+    v->changes = must_allocate((size_t)(heads * result_rows(&s->judged, kind)), sizeof *v->changes);
+    answer_conditions(context, s, kind, v->want, v->kappa, v->changes);
+    if (v->exact && kind == RESULT_OUTPUT) {
         answer_exact_conditions(s, v->want, v->kappa);
         return;
     }
-    double *output = must_allocate((size_t)size, sizeof *output);
-    double *kappa = must_allocate((size_t)heads, sizeof *kappa);
-    answer_conditions(context, s, kind, v->want, v->kappa);
-    if (answer_exact(s, RESULT_OUTPUT, output) == ATN_OK)
-        answer_exact_conditions(s, output, kappa);
-    for (int64_t i = 0; i < heads; i++)
-        v->kappa[i] = fmax(kappa[i], v->kappa[i]);
+    double *kappa = must_allocate((size_t)all, sizeof *kappa);
+    find_output_conditions(s, v->exact, kappa);
+    raise_conditions(s, kind, kappa, v->kappa);
     free(kappa);
-    free(output);
 }
 
 /* The library in the precision that is claimed; null where it has none, or nothing else to be held
@@ -231,7 +300,7 @@ static double *find_plain(atn_context *context, const subject *s, result_kind ki
 
 int judge_result(atn_context *context, const subject *s, result_kind kind, result_verdict *v)
 {
-    int64_t heads = s->c.shape.batch * s->c.shape.heads;
+    int64_t heads = result_heads(&s->c, kind);
     int64_t size = result_rows(&s->judged, kind) * result_cols(&s->judged, kind);
     *v = (result_verdict){.exact = reference_takes(s, kind), .verdict = REF_SKIPPED};
     v->want = must_allocate((size_t)(heads * size), sizeof *v->want);
@@ -258,6 +327,7 @@ int judge_result(atn_context *context, const subject *s, result_kind kind, resul
 void result_verdict_free(result_verdict *v)
 {
     free(v->heads);
+    free(v->changes);
     free(v->kappa);
     free(v->plain);
     free(v->want);

@@ -187,7 +187,7 @@ _Static_assert(sizeof(atn_inverse_method) == sizeof(int) && sizeof(atn_cosine) =
 
 /* 1 x heads x rows x cols of 2 to 4 dimensions: of four, a first that is 1 counts for nothing, and
  * a second; otherwise the last two are one (convolutions, as frameworks keep them). */
-static atn_tensor tensor_of(const npy_array *a)
+atn_tensor parameter_tensor(const npy_array *a)
 {
     if (a->batch == 1)
         return atn_tensor_dense(a->data, ATN_F64, 1, a->heads, a->rows, a->cols);
@@ -240,7 +240,7 @@ static int set_file(const parameter *p, const char *path, subject *to)
     to->file_count++;
     void *field = (char *)&to->c.reference + p->offset;
     if (p->kind == PARAMETER_TENSOR)
-        *(atn_tensor *)field = tensor_of(a);
+        *(atn_tensor *)field = parameter_tensor(a);
     else if (p->kind == PARAMETER_UNIFORMS) {
         to->c.reference.sampling.uniforms = a->data;
         to->c.reference.sampling.uniform_count = a->batch * a->heads * a->rows * a->cols;

@@ -45,19 +45,20 @@ static const column columns[] = {
 enum { COLUMNS = sizeof columns / sizeof *columns, SHOWN = COLUMNS - 1 };
 
 static const column mistake_columns[] = {
-    {"mistake", COLUMN_TEXT, "", "what else the output could be"},
+    {"mistake", COLUMN_TEXT, "", "what else the result could be"},
     {"error_left", COLUMN_REAL, "", "|yours - that|_F / |that|_F"},
     {"explains", COLUMN_BOOLEAN, "", "it passes where what was claimed does not"},
+    {"result", COLUMN_TEXT, "", "the output, or a gradient"},
 };
 
 static const output_spec outputs[] = {
     {"heads", "A verdict per head.", columns, COLUMNS},
-    {"mistakes", "What explains an output that fails.", mistake_columns, 3},
+    {"mistakes", "What explains a result that fails.", mistake_columns, 4},
 };
 
 check_tables check_tables_create(void)
 {
-    return (check_tables){{table_create(columns, COLUMNS), table_create(mistake_columns, 3)}};
+    return (check_tables){{table_create(columns, COLUMNS), table_create(mistake_columns, 4)}};
 }
 
 void check_tables_publish(check_tables *t)
@@ -114,10 +115,15 @@ static int64_t worst_head(int64_t heads, const judgement *all, const bool *shown
     return worst;
 }
 
+static int64_t heads_per_batch(const attention_case *c, result_kind kind)
+{
+    return kind >= RESULT_PARAMETERS ? result_heads(c, kind) : c->shape.heads;
+}
+
 static void print_heads(const attention_case *c, result_kind kind, const result_verdict *v)
 {
     const char *names[SHOWN];
-    int64_t heads = c->shape.batch * c->shape.heads, count = heads;
+    int64_t heads = result_heads(c, kind), per_batch = heads_per_batch(c, kind), count = heads;
     bool *shown = must_allocate((size_t)heads, sizeof *shown);
     table *t = table_create(columns, COLUMNS);
     if (count > MOST_HEADS)
@@ -125,7 +131,7 @@ static void print_heads(const attention_case *c, result_kind kind, const result_
     for (int64_t i = 0; i < count; i++) {
         int64_t at = heads > MOST_HEADS ? worst_head(heads, v->heads, shown) : i;
         shown[at] = true;
-        put_head(t, kind, &v->heads[at], at / c->shape.heads, at % c->shape.heads);
+        put_head(t, kind, &v->heads[at], at / per_batch, at % per_batch);
     }
     for (int i = 0; i < SHOWN; i++)
         names[i] = columns[i].name;
@@ -151,14 +157,13 @@ void print_verdict(const subject *s, result_kind kind, const result_verdict *v, 
 {
     const ref_threshold *forward = ref_threshold_get(REF_FORWARD);
     const ref_threshold *plain = ref_threshold_get(REF_BASELINE);
-    int64_t heads = s->c.shape.batch * s->c.shape.heads;
-    bool rules[3] = {false};
+    int64_t heads = result_heads(&s->c, kind), per_batch = heads_per_batch(&s->c, kind);
+    bool rules[RULE_COUNT] = {false};
     report_text("\n%s, ", result_name(kind));
     print_basis(s, v);
     print_heads(&s->judged, kind, v);
     for (int64_t i = 0; i < heads; i++) {
-        put_head(t->tables[0], kind, &v->heads[i], i / s->judged.shape.heads,
-                 i % s->judged.shape.heads);
+        put_head(t->tables[0], kind, &v->heads[i], i / per_batch, i % per_batch);
         rules[v->heads[i].rule] = true;
     }
     report_text(
@@ -168,6 +173,8 @@ void print_verdict(const subject *s, result_kind kind, const result_verdict *v, 
     if (rules[RULE_FORWARD])
         report_text("forward: ratio = error / expected; pass below %g, FAIL from %g\n",
                     forward->pass, forward->fail);
+    if (rules[RULE_ROW])
+        report_text("row: the same of a row by itself, which the others hide\n");
     if (rules[RULE_PLAIN])
         report_text(
             "same-precision: ratio = largest error / twice the library's and 2 ulp; pass below "
@@ -177,7 +184,7 @@ void print_verdict(const subject *s, result_kind kind, const result_verdict *v, 
                 ref_verdict_name(v->verdict));
 }
 
-void print_findings(int count, const finding *findings, check_tables *tables)
+void print_findings(result_kind kind, int count, const finding *findings, check_tables *tables)
 {
     static const column shown[] = {{"what else it could be", COLUMN_TEXT, "", ""},
                                    {"error left", COLUMN_REAL, "", ""},
@@ -194,6 +201,7 @@ void print_findings(int count, const finding *findings, check_tables *tables)
         table_text(tables->tables[1], findings[i].text);
         table_real(tables->tables[1], findings[i].error);
         table_boolean(tables->tables[1], findings[i].explains);
+        table_text(tables->tables[1], result_name(kind));
     }
     report_text("\n");
     table_print(t, count, report_stream());

@@ -437,16 +437,19 @@ static char *parse_reason(settings *s, const option *o, const char *value)
 }
 
 /* NAME=VALUE, ...; what names there are and what they may be is for those who read them. */
-static char *parse_parameters(settings *s, const option *o, const char *value)
+/* NAME=VALUE, each NAME once. */
+static char *parse_named(settings *s, const option *o, const char *value)
 {
-    text_list *list = &s->check.parameters;
+    text_list *list = (text_list *)((char *)s + o->offset);
     int before = list->count;
     char *wrong = split(value, list);
     for (int i = before; i < list->count && !wrong; i++) {
         const char *text = list->items[i];
         size_t length = strcspn(text, "=");
         if (!length || !text[length] || !text[length + 1])
-            wrong = must_format("expected NAME=VALUE");
+            wrong = must_format("expected NAME=%s", o->offset == offsetof(settings, check.gradients)
+                                                        ? "FILE.npy"
+                                                        : "VALUE");
         for (int j = 0; j < i && !wrong; j++)
             if (strncmp(list->items[j], text, length + 1) == 0)
                 wrong = must_format("%.*s is given twice", (int)length, text);
@@ -559,13 +562,13 @@ static const option options[] = {
     CHECK_FILE("mask", mask, "which keys are there: 1 or 0 as f2, f4 or f8, batch x keys"),
     CHECK_FILE("query-mask", query_mask,
                "the same of queries (default: all, or the keys' if K = Q)"),
-    CHECK_FILE("grad-output", grad_output, "dY: your gradients are judged for it"),
-    CHECK_FILE("grad-tokens", grad_tokens, "your gradient of Q"),
-    CHECK_FILE("grad-keys", grad_keys, "your gradient of K"),
-    CHECK_FILE("grad-values", grad_values, "your gradient of V"),
+    CHECK_FILE("grad-output", grad_output, "dY, which your gradients are for"),
 #undef CHECK_FILE
+    {"gradient", "LIST", USES_CHECK,
+     "your gradients, NAME=FILE.npy: tokens, keys, values, or a parameter that has one (gamma, ...)",
+     .parse = parse_named, FIELD(check.gradients)},
     {"param", "LIST", USES_CHECK, "NAME=VALUE, or NAME=FILE.npy (see --operator NAME --help)",
-     .parse = parse_parameters},
+     .parse = parse_named, FIELD(check.parameters)},
     {"emit-case", "FOLDER", USES_EMIT_CASE,
      "write inputs and exact answers of every variant (or --operator) to FOLDER, and stop",
      .parse = parse_path, FIELD(emit_case)},
@@ -821,6 +824,7 @@ void settings_free(settings *s)
     free_texts(&s->variants);
     free_texts(&s->operators);
     free_texts(&s->kept);
+    free_texts(&s->check.gradients);
     free_texts(&s->check.parameters);
     free(s->tokens.items);
     free(s->seeds.items);

@@ -67,7 +67,8 @@ typedef struct {
 /* What `check` is given: paths, null where not given. */
 typedef struct {
     const char *tokens, *keys, *values, *output, *landmarks, *mask, *query_mask;
-    const char *grad_output, *grad_tokens, *grad_keys, *grad_values;
+    const char *grad_output;
+    text_list gradients;  /* NAME=FILE */
     text_list parameters; /* NAME=VALUE */
 } check_settings;
 

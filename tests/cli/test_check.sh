@@ -32,7 +32,7 @@ arguments() {
     grep '"check":' cases/manifest.json | grep "\"$1\"" | sed 's/.*\[//; s/\].*//; s/[",]/ /g; s/  */ /g; s# \([a-z]*-[a-z]*/\)# cases/\1#g; s#=\([a-z]*-[a-z]*/\)#=cases/\1#g'
 }
 forward() {
-    arguments "$1" | sed 's/--grad-[a-z]* *[^ ]*//g'
+    arguments "$1" | sed 's/--grad[a-z-]* *[^ ]*//g'
 }
 
 # ---- true outputs pass, in every precision ----
@@ -44,6 +44,10 @@ for name in soft/code softpp/code softpp/paper softpp/exact sima/paper softmax/a
     expect_stdout 'grad-tokens (exact): pass'
     expect_stdout 'grad-values (exact): pass'
 done
+attnum check $(arguments xnorm/paper | sed 's/--output *[^ ]*//')
+expect_exit 0
+expect_no_stdout 'output (exact)'
+expect_stdout 'grad-gamma (exact): pass'
 for dtype in f64 f32 tf32 f16 bf16; do
     attnum check $(forward sima/paper) --dtype $dtype
     expect_exit 0
@@ -83,6 +87,22 @@ edit='s#softpp/paper#soft/paper#g; s#cases/soft/#cases/softpp-#'
 expect_named softpp/paper 'normalised: D^-1/2 A+ D^-1/2'
 edit='s/logit_scale=0/logit_scale=0.125/'
 expect_named softmax/attention 'logits scaled by 1/sqrt(d)'
+
+# The same of a gradient: expect_gradient_named CASE GRADIENT NAME OPTION...
+expect_gradient_named() {
+    name=$1 gradient=$2 text=$3
+    shift 3
+    attnum check $(arguments "$name" | sed 's/--output *[^ ]*//; s/--gradient *[^ ]*//g' | sed "$edit") "$@"
+    expect_exit 1
+    expect_stdout "$gradient (exact): FAIL"
+    sed -n '/^what else/{n;p;}' stdout | grep -F "$text" | grep -q 'explains it'
+    check "'$text' is named first, and explains it" $?
+}
+edit=
+expect_gradient_named sima/paper grad-tokens 'the gradient of values in its place' \
+    --gradient tokens=cases/sima-paper/grad_values.npy
+expect_gradient_named soft/code grad-values 'scale 1/(2 sqrt(d)), of one head' \
+    --gradient=values=cases/soft-code/grad_values.npy --scale embed
 
 # ---- files made here ----
 # npy FILE TYPE SHAPE [FORTRAN]: elements from stdin.
@@ -152,6 +172,17 @@ attnum check --operator sima --tokens x.npy
 expect_usage '--values: missing'
 attnum check $sima
 expect_usage '--output: missing'
+attnum check $sima --grad-output zeros.npy
+expect_usage '--gradient: missing'
+attnum check $sima --gradient tokens=zeros.npy
+expect_usage '--grad-output: missing'
+for bad in tokens tokens= gamma=zeros.npy query=zeros.npy; do
+    attnum check $sima --grad-output zeros.npy --gradient "$bad"
+    expect_usage '--gradient'
+done
+attnum check $sima --grad-output zeros.npy --gradient tokens=none.npy
+expect_exit 3
+expect_one_error 'none.npy'
 attnum check $sima --output none.npy
 expect_exit 3
 expect_one_error 'none.npy'

@@ -116,7 +116,7 @@ for line in 'bench --operator softp:softpp' 'bench --operator softmax,si:softmax
     case $line in *' :') complete_line attnum ${line%%:*} '' ;; esac
     offers_only ${line#*:}
 done
-for option in tokens keys values output landmarks mask query-mask grad-output grad-tokens grad-keys grad-values; do
+for option in tokens keys values output landmarks mask query-mask grad-output; do
     complete_line attnum check --$option ''
     offers_only tokens.npy bin empty folder
 done

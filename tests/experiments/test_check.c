@@ -39,27 +39,40 @@ static subject problem_of(atn_operator op, int variant, atn_dtype claimed)
 static void release(subject *s)
 {
     attention_case_free(&s->c);
-    free(s->results[RESULT_OUTPUT]);
-    s->results[RESULT_OUTPUT] = NULL;
+    for (int kind = 0; kind < RESULT_COUNT; kind++) {
+        free(s->results[kind]);
+        s->results[kind] = NULL;
+    }
+}
+
+/* Gives it a result: its own exact answer. */
+static double *give(subject *s, result_kind kind)
+{
+    double *y = must_allocate((size_t)result_size(&s->judged, kind), sizeof *y);
+    cr_assert_eq(answer_exact(s, kind, y), ATN_OK);
+    return s->results[kind] = y;
 }
 
 /* Gives it an output: its own exact answer. */
 static double *give_output(subject *s)
 {
-    double *y = must_allocate((size_t)result_size(&s->judged, RESULT_OUTPUT), sizeof *y);
-    cr_assert_eq(answer_exact(s, RESULT_OUTPUT, y), ATN_OK);
-    return s->results[RESULT_OUTPUT] = y;
+    return give(s, RESULT_OUTPUT);
 }
 
-static ref_verdict verdict_of(const subject *s)
+static ref_verdict verdict_on(const subject *s, result_kind kind)
 {
     result_verdict v;
     atn_context *context = make_context();
-    cr_assert_eq(judge_result(context, s, RESULT_OUTPUT, &v), EXIT_PASS);
+    cr_assert_eq(judge_result(context, s, kind, &v), EXIT_PASS);
     ref_verdict verdict = v.verdict;
     result_verdict_free(&v);
     atn_context_free(context);
     return verdict;
+}
+
+static ref_verdict verdict_of(const subject *s)
+{
+    return verdict_on(s, RESULT_OUTPUT);
 }
 
 /* ---- Verdicts ---- */
@@ -252,10 +265,10 @@ Test(check, parameters_are_set_after_their_inverse)
  * be made, or makes no difference. */
 static char *diagnose_change(atn_context *context, subject *s, const hypothesis *h)
 {
-    int64_t size = result_size(&s->judged, RESULT_OUTPUT);
+    int64_t size = result_size(&s->judged, h->kind);
     double *y = must_allocate((size_t)size, sizeof *y);
-    trial t = trial_start(s);
-    t.s.results[RESULT_OUTPUT] = y; /* a multiple of nothing: a factor is 0/0 */
+    trial t = trial_start(s, h->kind);
+    t.s.results[h->kind] = y; /* a multiple of nothing: a factor is 0/0 */
     bool made =
         trial_change(&t, h) && trial_answer(context, &t, ATN_F64, ATN_STORAGE_NATIVE, y) >= 0;
     trial_free(&t);
@@ -265,14 +278,14 @@ static char *diagnose_change(atn_context *context, subject *s, const hypothesis 
         zero &= y[i] == 0;
     }
     made &= !zero;
-    s->results[RESULT_OUTPUT] = y;
+    s->results[h->kind] = y;
     char *text = NULL;
     if (made) {
         result_verdict v;
         finding findings[MOST_FINDINGS];
-        cr_assert_eq(judge_result(context, s, RESULT_OUTPUT, &v), EXIT_PASS);
+        cr_assert_eq(judge_result(context, s, h->kind, &v), EXIT_PASS);
         if (v.verdict == REF_FAIL) {
-            int count = diagnose(context, s, &v, findings);
+            int count = diagnose(context, s, h->kind, &v, findings);
             text = count && findings[0].explains ? must_format("%s", findings[0].text)
                                                  : must_format("nothing");
             while (count > 0)
@@ -280,7 +293,7 @@ static char *diagnose_change(atn_context *context, subject *s, const hypothesis 
         }
         result_verdict_free(&v);
     }
-    s->results[RESULT_OUTPUT] = NULL;
+    s->results[h->kind] = NULL;
     free(y);
     return text;
 }
@@ -289,12 +302,12 @@ static char *diagnose_change(atn_context *context, subject *s, const hypothesis 
 static bool are_equivalent(atn_context *context, const subject *s, const hypothesis *a,
                            const hypothesis *b)
 {
-    int64_t size = result_size(&s->judged, RESULT_OUTPUT);
+    int64_t size = result_size(&s->judged, a->kind);
     double *y = must_allocate((size_t)(2 * size), sizeof *y), left = 0, norm = 0;
     const hypothesis *const both[] = {a, b};
     for (int i = 0; i < 2; i++) {
-        trial t = trial_start(s);
-        t.s.results[RESULT_OUTPUT] = y;
+        trial t = trial_start(s, a->kind);
+        t.s.results[a->kind] = y;
         trial_change(&t, both[i]);
         trial_answer(context, &t, ATN_F64, ATN_STORAGE_NATIVE, y + i * size);
         trial_free(&t);
@@ -308,16 +321,16 @@ static bool are_equivalent(atn_context *context, const subject *s, const hypothe
 }
 
 /* Every change that makes a difference is named, or another that makes the same of this problem. */
-static void expect_all_named(atn_operator op, int variant)
+static void expect_all_named(atn_operator op, int variant, result_kind kind)
 {
     atn_context *context = make_context();
     subject s = problem_of(op, variant, ATN_F64);
     int count, named = 0;
-    hypothesis *all = hypotheses_of(&s, &count);
+    hypothesis *all = hypotheses_of(&s, kind, &count);
     for (int i = 0; i < count; i++) {
         char *own = hypothesis_text(&all[i], &s);
         bool step = strncmp(own, "iterations=", 11) == 0 && all[i].value % 6 != 0;
-        bool fit = strcmp(own, "output multiplied by a constant") == 0;
+        bool fit = strstr(own, "multiplied by a constant") != NULL;
         char *said = step || fit ? NULL : diagnose_change(context, &s, &all[i]);
         bool good = !said || strcmp(own, said) == 0;
         for (int j = 0; j < count && !good; j++) {
@@ -325,7 +338,8 @@ static void expect_all_named(atn_operator op, int variant)
             good = strcmp(other, said) == 0 && are_equivalent(context, &s, &all[i], &all[j]);
             free(other);
         }
-        cr_expect(good, "%s: %s is taken for %s", attention_case_label(&s.c), own, said);
+        cr_expect(good, "%s, %s: %s is taken for %s", attention_case_label(&s.c), result_name(kind),
+                  own, said);
         named += said != NULL;
         free(said);
         free(own);
@@ -339,18 +353,18 @@ static void expect_all_named(atn_operator op, int variant)
 
 Test(check, every_mistake_of_soft_is_named)
 {
-    expect_all_named(ATN_SOFT, 1);
+    expect_all_named(ATN_SOFT, 1, RESULT_OUTPUT);
 }
 
 Test(check, every_mistake_of_softpp_is_named)
 {
-    expect_all_named(ATN_SOFTPP, 0);
+    expect_all_named(ATN_SOFTPP, 0, RESULT_OUTPUT);
 }
 
 Test(check, every_mistake_of_the_others_is_named)
 {
     for (int op = ATN_GAUSSIAN; op < ATN_OPERATOR_COUNT; op++)
-        expect_all_named((atn_operator)op, 0);
+        expect_all_named((atn_operator)op, 0, RESULT_OUTPUT);
 }
 
 /* What a change is called, where it is the only one of its kind. */
@@ -360,7 +374,7 @@ static void expect_named(atn_operator op, int variant, const char *name)
     subject s = problem_of(op, variant, ATN_F64);
     int count;
     bool found = false;
-    hypothesis *all = hypotheses_of(&s, &count);
+    hypothesis *all = hypotheses_of(&s, RESULT_OUTPUT, &count);
     for (int i = 0; i < count; i++) {
         char *own = hypothesis_text(&all[i], &s);
         if (strcmp(own, name) == 0) {
@@ -409,18 +423,24 @@ Test(check, mistakes_have_names)
 }
 
 /* The first finding about an output; to be freed. */
-static char *first_finding(atn_context *context, const subject *s, bool *explains)
+static char *first_finding_on(atn_context *context, const subject *s, result_kind kind,
+                              bool *explains)
 {
     result_verdict v;
     finding findings[MOST_FINDINGS];
-    cr_assert_eq(judge_result(context, s, RESULT_OUTPUT, &v), EXIT_PASS);
-    int count = diagnose(context, s, &v, findings);
+    cr_assert_eq(judge_result(context, s, kind, &v), EXIT_PASS);
+    int count = diagnose(context, s, kind, &v, findings);
     char *text = must_format("%s", count ? findings[0].text : "nothing");
     *explains = count && findings[0].explains;
     while (count > 0)
         free(findings[--count].text);
     result_verdict_free(&v);
     return text;
+}
+
+static char *first_finding(atn_context *context, const subject *s, bool *explains)
+{
+    return first_finding_on(context, s, RESULT_OUTPUT, explains);
 }
 
 /* Mistakes made here, without the hypotheses' own code. */
@@ -629,6 +649,305 @@ Test(check, expanded_distances_are_found)
     char *text = first_finding(context, &s, &explains);
     cr_expect(explains && strstr(text, "--distance expanded"), "%s", text);
     free(text);
+    release(&s);
+    atn_context_free(context);
+}
+
+/* ---- Gradients ---- */
+
+/* Of every head, in a type; where narrow types' conditioning allows everything it says so. */
+static void expect_told_from_zeros(const subject *problem, result_kind kind,
+                                   const result_verdict *v, atn_dtype claimed)
+{
+    subject s = *problem;
+    int64_t size = result_rows(&s.judged, kind) * result_cols(&s.judged, kind);
+    double *zeros = must_allocate((size_t)size, sizeof *zeros);
+    bool wide = claimed == ATN_F64 || claimed == ATN_F32;
+    subject_claim(&s, claimed);
+    for (int64_t i = 0; i < result_heads(&s.judged, kind); i++) {
+        yardstick y = head_yardstick(&s, kind, v, i);
+        y.plain = NULL;
+        ref_verdict right = judge_head(&y, y.want).verdict, zero = judge_head(&y, zeros).verdict;
+        cr_expect(right == REF_PASS || (!wide && right == REF_SKIPPED), "%s %s %s: %s",
+                  attention_case_label(&s.c), result_name(kind), atn_dtype_name(claimed),
+                  ref_verdict_name(right));
+        cr_expect(zero == REF_FAIL || (!wide && zero == REF_SKIPPED), "%s %s %s, zeros: %s",
+                  attention_case_label(&s.c), result_name(kind), atn_dtype_name(claimed),
+                  ref_verdict_name(zero));
+    }
+    free(zeros);
+}
+
+Test(check, exact_gradients_pass_and_zeros_fail)
+{
+    static const atn_dtype all[] = {ATN_F64, ATN_F32, ATN_TF32, ATN_F16, ATN_BF16};
+    atn_context *context = make_context();
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
+        for (int kind = RESULT_TOKENS; kind < RESULT_COUNT; kind++) {
+            subject s = problem_of((atn_operator)op, 0, ATN_F64);
+            result_verdict v = {.want = NULL};
+            if (result_exists(&s.c, (result_kind)kind)) {
+                s.results[kind] = must_allocate((size_t)result_size(&s.judged, (result_kind)kind),
+                                                sizeof(double));
+                cr_assert_eq(judge_result(context, &s, (result_kind)kind, &v), EXIT_PASS);
+                for (int i = 0; i < 5; i++)
+                    expect_told_from_zeros(&s, (result_kind)kind, &v, all[i]);
+            }
+            result_verdict_free(&v);
+            release(&s);
+        }
+    atn_context_free(context);
+}
+
+/* The library's own gradient in f32 passes as f32's. */
+Test(check, gradients_of_the_library_pass)
+{
+    atn_context *context = make_context();
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
+        for (int kind = RESULT_TOKENS; kind < RESULT_COUNT; kind++) {
+            subject s = problem_of((atn_operator)op, 0, ATN_F32);
+            if (result_exists(&s.c, (result_kind)kind)) {
+                double *y = s.results[kind] =
+                    must_allocate((size_t)result_size(&s.judged, (result_kind)kind), sizeof *y);
+                cr_assert(answer_library(context, &s, ATN_F32, ATN_STORAGE_NATIVE,
+                                         (result_kind)kind, y) >= 0);
+                cr_expect_eq(verdict_on(&s, (result_kind)kind), REF_PASS, "%s %s",
+                             attention_case_label(&s.c), result_name((result_kind)kind));
+            }
+            release(&s);
+        }
+    atn_context_free(context);
+}
+
+Test(check, every_mistake_of_a_gradient_of_soft_is_named)
+{
+    expect_all_named(ATN_SOFT, 1, RESULT_TOKENS);
+    expect_all_named(ATN_SOFT, 1, RESULT_VALUES);
+}
+
+Test(check, every_mistake_of_a_gradient_of_softpp_is_named)
+{
+    expect_all_named(ATN_SOFTPP, 0, RESULT_TOKENS);
+}
+
+Test(check, every_mistake_of_the_other_gradients_is_named)
+{
+    for (int op = ATN_GAUSSIAN; op < ATN_OPERATOR_COUNT; op++)
+        expect_all_named((atn_operator)op, 0, RESULT_TOKENS);
+    expect_all_named(ATN_SIMA, 0, RESULT_KEYS);
+    expect_all_named(ATN_SOFTMAX, 0, RESULT_VALUES);
+}
+
+/* Mistakes made by hand: dy of a kind is the right one, or what a changed problem has. */
+static void no_factor_2(subject *s, double *dy)
+{
+    for (int i = 0; i < HEADS * TOKENS * WIDTH; i++)
+        dy[i] /= 2;
+}
+
+static void wrong_sign(subject *s, double *dy)
+{
+    for (int i = 0; i < HEADS * TOKENS * WIDTH; i++)
+        dy[i] = -dy[i];
+}
+
+static void no_logit_scale(subject *s, double *dy)
+{
+    for (int i = 0; i < HEADS * TOKENS * WIDTH; i++)
+        dy[i] *= sqrt(WIDTH);
+}
+
+static void values_for_tokens(subject *s, double *dy)
+{
+    cr_assert_eq(answer_exact(s, RESULT_VALUES, dy), ATN_OK);
+}
+
+static void transposed_arriving(subject *s, double *dy)
+{
+    double x[HEADS * TOKENS * WIDTH], *kept = s->grad_output;
+    for (int h = 0; h < HEADS; h++)
+        for (int i = 0; i < TOKENS; i++)
+            for (int c = 0; c < WIDTH; c++)
+                x[(h * TOKENS + i) * WIDTH + c] = kept[(h * WIDTH + c) * TOKENS + i];
+    s->grad_output = x;
+    cr_assert_eq(answer_exact(s, RESULT_TOKENS, dy), ATN_OK);
+    s->grad_output = kept;
+}
+
+static void as_published(subject *s, double *dy)
+{
+    s->c.reference.gradient = ATN_GRADIENT_CLOSED;
+    cr_assert_eq(answer_exact(s, RESULT_TOKENS, dy), ATN_OK);
+}
+
+static void through_the_steps(subject *s, double *dy)
+{
+    s->c.reference.gradient = ATN_GRADIENT_STEPS;
+    cr_assert_eq(answer_exact(s, RESULT_TOKENS, dy), ATN_OK);
+}
+
+static void queries_alone(subject *s, double *dy)
+{
+    s->c.k = s->c.q;
+    cr_assert_eq(answer_exact(s, RESULT_TOKENS, dy), ATN_OK);
+    s->c.k = NULL;
+}
+
+static void keys_alone(subject *s, double *dy)
+{
+    s->c.k = s->c.q;
+    cr_assert_eq(answer_exact(s, RESULT_KEYS, dy), ATN_OK);
+    s->c.k = NULL;
+}
+
+/* L as tokens that nobody differentiates: 4 more of every head, averages of 2 x 2 of 4 x 4. */
+static void landmarks_detached(subject *s, double *dy)
+{
+    enum { MORE = 4, ALL = TOKENS + MORE };
+    static double q[HEADS * ALL * WIDTH], v[HEADS * ALL * WIDTH], arriving[HEADS * ALL * WIDTH];
+    static const int64_t indices[MORE] = {16, 17, 18, 19};
+    subject longer = *s;
+    for (int h = 0; h < HEADS; h++) {
+        for (int i = 0; i < TOKENS * WIDTH; i++) {
+            int at = h * ALL * WIDTH + i, from = h * TOKENS * WIDTH + i, token = i / WIDTH;
+            int landmark = token / 8 * 2 + token % 4 / 2;
+            q[at] = s->c.q[from], v[at] = s->c.v[from], arriving[at] = s->grad_output[from];
+            q[(h * ALL + TOKENS + landmark) * WIDTH + i % WIDTH] += s->c.q[from] / 4;
+        }
+    }
+    longer.c.q = q, longer.c.v = v, longer.grad_output = arriving;
+    longer.c.shape.tokens = longer.c.shape.key_tokens = ALL;
+    longer.c.reference.sampling =
+        (atn_sampling){.kind = ATN_SAMPLING_INDICES, .count = MORE, .indices = indices};
+    cr_assert_eq(answer_exact(&longer, RESULT_TOKENS, dy), ATN_OK);
+}
+
+/* The claim: K = Q where keys are dropped, and an inverse of 4 steps, which has not converged. */
+static subject gradient_problem(atn_operator op, atn_gradient gradient, bool self)
+{
+    subject s = problem_of(op, 0, ATN_F64);
+    s.c.reference.gradient = gradient;
+    s.c.reference.inverse.iterations = 4;
+    if (self)
+        s.c.k = NULL;
+    s.judged = s.c;
+    return s;
+}
+
+Test(check, mistakes_of_gradients_made_by_hand_are_named)
+{
+    static const struct {
+        atn_operator op;
+        atn_gradient gradient;
+        bool self;
+        void (*make)(subject *s, double *dy);
+        const char *name;
+    } rows[] = {
+        {ATN_GAUSSIAN, ATN_GRADIENT_STEPS, false, no_factor_2,
+         "gradient halved: the 2 of a square's derivative is missing"},
+        {ATN_SOFT, ATN_GRADIENT_STEPS, false, wrong_sign, "gradient of the wrong sign"},
+        {ATN_SOFTMAX, ATN_GRADIENT_STEPS, false, no_logit_scale,
+         "gradient without the factor of the scale"},
+        {ATN_ELU, ATN_GRADIENT_STEPS, false, values_for_tokens,
+         "the gradient of values in its place"},
+        {ATN_SIMA, ATN_GRADIENT_STEPS, false, transposed_arriving,
+         "dY transposed: read as width x tokens"},
+        {ATN_SOFT, ATN_GRADIENT_STEPS, false, as_published, "gradient=closed"},
+        {ATN_SOFT, ATN_GRADIENT_CLOSED, false, through_the_steps, "gradient=steps"},
+        {ATN_SOFT, ATN_GRADIENT_STEPS, false, landmarks_detached,
+         "landmarks detached: no gradient through L"},
+        {ATN_SOFTMAX, ATN_GRADIENT_STEPS, true, queries_alone,
+         "the part of Q as queries alone: that of K = Q is missing"},
+        {ATN_GAUSSIAN, ATN_GRADIENT_STEPS, true, keys_alone,
+         "the part of K = Q alone: that of Q is missing"},
+    };
+    atn_context *context = make_context();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        subject s = gradient_problem(rows[i].op, rows[i].gradient, rows[i].self), claimed = s;
+        bool explains;
+        double *dy = must_allocate((size_t)HEADS * TOKENS * WIDTH, sizeof *dy);
+        cr_assert_eq(answer_exact(&s, RESULT_TOKENS, dy), ATN_OK);
+        claimed.results[RESULT_TOKENS] = dy;
+        rows[i].make(&s, dy);
+        char *text = first_finding_on(context, &claimed, RESULT_TOKENS, &explains);
+        cr_expect(explains && strcmp(text, rows[i].name) == 0, "%s: %s", rows[i].name, text);
+        free(text);
+        free(dy);
+        attention_case_free(&claimed.c);
+    }
+    atn_context_free(context);
+}
+
+/* ---- One row among many ---- */
+
+static judgement judge_row(int64_t rows, double error, double change)
+{
+    enum { COLS = 4 };
+    double *want = must_allocate((size_t)(2 * rows * COLS + rows), sizeof *want);
+    double *got = want + rows * COLS, *changes = got + rows * COLS;
+    for (int64_t i = 0; i < rows * COLS; i++)
+        got[i] = want[i] = sin((double)i + 1);
+    for (int64_t j = 0; j < COLS; j++)
+        got[(rows - 1) * COLS + j] *= 1 + error;
+    changes[rows - 1] = change;
+    yardstick y = {.rows = rows,
+                   .cols = COLS,
+                   .want = want,
+                   .changes = changes,
+                   .kappa = 2,
+                   .rounding = 1e-3,
+                   .unit = 0x1p-24};
+    judgement j = judge_head(&y, got);
+    free(want);
+    return j;
+}
+
+Test(check, a_wrong_row_among_thousands_fails)
+{
+    judgement j = judge_row(10000, 0.5, 0); /* 0.005 of them all: kappa N u is 0.002 */
+    cr_expect(j.verdict == REF_FAIL && j.rule == RULE_ROW, "%s by %s, %g",
+              ref_verdict_name(j.verdict), rule_name(j.rule), j.ratio);
+    cr_expect_lt(j.difference.relative_frobenius, 0.02);
+    j = judge_row(10000, 0.5, 100); /* a row that is magnified that much may */
+    cr_expect(j.verdict == REF_PASS && j.rule == RULE_FORWARD, "%s by %s, %g",
+              ref_verdict_name(j.verdict), rule_name(j.rule), j.ratio);
+    j = judge_row(10000, 0.01, 0);
+    cr_expect_eq(j.verdict, REF_PASS);
+}
+
+/* Zeros must FAIL, not be marginal, or nothing is said: of one row, too. */
+Test(check, zeros_are_never_marginal)
+{
+    for (double rounding = 1e-4; rounding < 0.2; rounding *= 1.5)
+        for (int rows = 1; rows < 4; rows++) {
+            static const double want[] = {1, -2, 3, -1, 2, -3, 1, 1, 1}, zeros[9];
+            yardstick y = {.rows = rows,
+                           .cols = 3,
+                           .want = want,
+                           .kappa = 1,
+                           .rounding = rounding,
+                           .unit = 0x1p-24};
+            ref_verdict verdict = judge_head(&y, zeros).verdict;
+            cr_expect(verdict == REF_FAIL || verdict == REF_SKIPPED, "%g, %d rows: %s", rounding,
+                      rows, ref_verdict_name(verdict));
+        }
+}
+
+/* What underflows in f16 does so in the library, too: kappa knows nothing of it. */
+Test(check, underflow_is_held_against_the_library)
+{
+    atn_context *context = make_context();
+    subject s = problem_of(ATN_SOFTMAX, 0, ATN_F16);
+    for (int64_t i = 0; i < attention_case_values(&s.c); i++)
+        s.c.v[i] *= 0x1p-20;
+    s.judged = s.c;
+    double *y = give_output(&s);
+    int64_t size = result_size(&s.judged, RESULT_OUTPUT);
+    cr_assert(answer_library(context, &s, ATN_F32, ATN_STORAGE_F16, RESULT_OUTPUT, y) >= 0);
+    cr_expect_neq(verdict_of(&s), REF_FAIL);
+    for (int64_t i = 0; i < size; i++)
+        y[i] *= 5;
+    cr_expect_eq(verdict_of(&s), REF_FAIL);
     release(&s);
     atn_context_free(context);
 }
