@@ -13,4 +13,5 @@ case $devices in
     exit 77
     ;;
 esac
-ATTNUM_TEST_DEVICE=cuda exec "$(dirname "$0")/../run_suite.sh" "$@"
+# every 31st float: seconds of the host's long double
+ATTNUM_EXP_STEP=${ATTNUM_EXP_STEP:-31} ATTNUM_TEST_DEVICE=cuda exec "$(dirname "$0")/../run_suite.sh" "$@"
