@@ -301,6 +301,26 @@ static int append_landmarks(const settings *s, subject *to)
     return EXIT_PASS;
 }
 
+/* Average pooling without a stride takes SOFT's 7 x 7 landmarks (SOFT IJCV, Tab. 1: strides 8, 4, 2
+ * and 1 for 56 to 7 tokens a side), where the grid has them. */
+static int choose_stride(subject *to)
+{
+    enum { SIDE = 7 };
+    atn_sampling *s = &to->c.reference.sampling;
+    bool needed = (to->c.choice.op == ATN_SOFT || to->c.choice.op == ATN_SOFTPP) &&
+                  s->kind == ATN_SAMPLING_POOL && s->stride == 0;
+    if (needed && s->height > 0 && s->height == s->width && s->height % SIDE == 0)
+        s->stride = s->height / SIDE;
+    else if (needed) {
+        report_error("landmarks: %" PRId64 " x %" PRId64 " of the grid's %" PRId64 " x %" PRId64
+                     " are no averages of squares; expected --landmarks L.npy, or --grid HxW and "
+                     "--param stride=K",
+                     (int64_t)SIDE, (int64_t)SIDE, s->height, s->width);
+        return EXIT_USAGE;
+    }
+    return EXIT_PASS;
+}
+
 /* ---- What is judged ---- */
 
 static int read_result(subject *to, result_kind kind, const char *path)
@@ -406,6 +426,8 @@ int subject_read(const settings *s, atn_context *context, subject *to)
     c->choice.causal = c->reference.causal;
     c->choice.features = c->choice.op == ATN_PERFORMER ? c->reference.performer.projection.rows
                                                        : c->reference.rff.projection.rows;
+    if (!s->check.landmarks)
+        code = choose_stride(to);
     to->judged = *c;
     if (s->check.landmarks)
         code = append_landmarks(s, to);

@@ -47,7 +47,8 @@ const parameter parameters[] = {
     {"logit_scale", PARAMETER_REAL, AT(logit_scale), LOGITS, NULL, "c; 0: 1/sqrt(d)"},
     /* soft, softpp */
     {"sampling", PARAMETER_NAME, AT(sampling.kind), SOFT, sampling_names, "how L comes from Q"},
-    {"stride", PARAMETER_INTEGER, AT(sampling.stride), SOFT, NULL, "k of pool, window, conv"},
+    {"stride", PARAMETER_INTEGER, AT(sampling.stride), SOFT, NULL,
+     "k of pool, window, conv; pool without one has 7 x 7 landmarks"},
     {"count", PARAMETER_INTEGER, AT(sampling.count), SOFT, NULL, "m of the other samplings"},
     {"indices", PARAMETER_INDICES, AT(sampling.indices), SOFT, NULL, "m numbers from 0, 1 x m"},
     {"uniforms", PARAMETER_UNIFORMS, AT(sampling.uniforms), SOFT, NULL,

@@ -23,6 +23,11 @@ void print_subject(const subject *s)
     if (p->key_tokens != p->tokens)
         report_text(", %" PRId64 " keys", p->key_tokens);
     report_text("%s%s\n", c->k ? "" : ", K = Q", c->reference.causal ? ", causal" : "");
+    if (s->c.choice.op == ATN_SOFT || s->c.choice.op == ATN_SOFTPP)
+        report_text("%" PRId64 " landmarks: %s\n", subject_landmarks(s),
+                    s->c.shape.tokens > p->tokens
+                        ? "given"
+                        : atn_sampling_name(s->c.reference.sampling.kind));
 }
 
 static const column columns[] = {

@@ -54,6 +54,18 @@ for dtype in f64 f32 tf32 f16 bf16; do
     expect_stdout "sima/paper in $dtype"
 done
 
+# ---- which landmarks, where nothing is said ----
+attnum bench --emit-tokens tokens --quick --operator soft --n 196,225 --batch 1
+expect_exit 0
+attnum check --operator softpp --tokens tokens/tokens_b1_h2_n196_d32_q.npy \
+    --values tokens/tokens_b1_h2_n196_d32_v.npy --output tokens/tokens_b1_h2_n196_d32_v.npy
+expect_exit 1
+expect_quiet
+expect_stdout '49 landmarks: pool'
+attnum check --operator softpp --tokens tokens/tokens_b1_h2_n225_d32_q.npy \
+    --values tokens/tokens_b1_h2_n225_d32_v.npy --output tokens/tokens_b1_h2_n225_d32_v.npy
+expect_usage '15 x 15' '--landmarks' 'stride=K'
+
 # ---- mistakes are named first ----
 # expect_named CASE NAME OPTION...: the case's output is no answer to the problem with the options,
 # and NAME is what it is.
