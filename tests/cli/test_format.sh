@@ -110,7 +110,7 @@ expect_quiet
 expect_tables
 [ "$(grep -c '^0,[0-9]*,FAIL,.*,output$' judged/check/heads.csv)" -eq 2 ]
 check "a verdict per head" $?
-grep -q '^variant sima/code,.*,true$' judged/check/mistakes.csv
+grep -q '^variant sima/code,.*,true,output$' judged/check/mistakes.csv
 check "what it is instead" $?
 attnum check $wrong --format json
 expect_exit 1
