@@ -13,6 +13,7 @@
 #include "common/names.h"
 #include "common/printout.h"
 #include "common/report.h"
+#include "common/signals.h"
 #include "inspect/inspect.h"
 #include "list.h"
 #include "merge/merge.h"
@@ -123,10 +124,10 @@ static int run_selected(const selection *chosen, const settings *s)
 {
     int code = EXIT_SKIPPED;
     printout_begin(s);
-    for (int i = 0; i < chosen->count && !experiment_interrupted(); i++)
+    for (int i = 0; i < chosen->count && !signals_stopped(); i++)
         code = exit_worst(code, experiment_run(chosen->items[i], s));
     printout_end();
-    return experiment_interrupted() ? exit_worst(code, EXIT_ENVIRONMENT) : code;
+    return signals_stopped() ? exit_worst(code, EXIT_ENVIRONMENT) : code;
 }
 
 static int run_command(int argc, char **argv)

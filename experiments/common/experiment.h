@@ -85,7 +85,4 @@ int experiment_run(const experiment *e, const settings *s);
 int experiment_merge(const experiment *e, const settings *s, const char *verb, const char *folder,
                      shard_file *files, int count);
 
-/* Whether a signal has ended a run of this program. */
-bool experiment_interrupted(void);
-
 #endif

@@ -14,6 +14,7 @@
 #include "files.h"
 #include "report.h"
 #include "resources.h"
+#include "signals.h"
 
 enum { NO_PROGRAM = 127 };
 
@@ -79,9 +80,9 @@ static bool plot_format(const experiment *e, const char *folder, char *script, c
     new_file_name(&f, folder, name);
     unlink(f.temporary);
     FILE *messages = tmpfile(); /* null: they go to stderr */
-    int status = experiment_interrupted() ? -1 : run_gnuplot(folder, variables, script, messages);
+    int status = signals_stopped() ? -1 : run_gnuplot(folder, variables, script, messages);
     bool made = status == 0 && access(f.temporary, R_OK) == 0;
-    if (messages && !made && !experiment_interrupted())
+    if (messages && !made && !signals_stopped())
         show_messages(messages);
     if (messages)
         fclose(messages);
@@ -91,7 +92,7 @@ static bool plot_format(const experiment *e, const char *folder, char *script, c
         made = new_file_publish(&f) == EXIT_PASS;
     else if (status == NO_PROGRAM)
         report_note("%s: no %s: gnuplot is not installed", e->name, name);
-    else if (!experiment_interrupted())
+    else if (!signals_stopped())
         report_note("%s: no %s: gnuplot failed on %s", e->name, name, script);
     new_file_free(&f);
     free(variables);

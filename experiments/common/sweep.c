@@ -2,7 +2,6 @@
 /* The engine: prepare, run the points on threads, finish, publish. See experiment.h. */
 #include <assert.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +16,7 @@
 #include "printout.h"
 #include "progress.h"
 #include "report.h"
+#include "signals.h"
 #include "utf8.h"
 
 enum { DESCRIPTION_SIZE = 256, ROWS_SHOWN = 20 };
@@ -46,44 +46,6 @@ typedef struct {
     progress progress;
     atomic_int failure; /* the exit code that stops the run, or EXIT_PASS */
 } sweep;
-
-/* ---- Signals ---- */
-
-/* A signal handler can reach nothing else. */
-static volatile sig_atomic_t interrupted;
-
-static void interrupt(int number)
-{
-    (void)number;
-    interrupted = 1;
-}
-
-bool experiment_interrupted(void)
-{
-    return interrupted;
-}
-
-typedef struct {
-    struct sigaction interrupt, terminate, file_size;
-} signal_actions;
-
-/* A second signal finds the default action: it ends the program. A file size limit is to be a write
- * error like any other. */
-static void take_signals(signal_actions *old)
-{
-    struct sigaction stop = {.sa_handler = interrupt, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
-    struct sigaction ignore = {.sa_handler = SIG_IGN};
-    sigaction(SIGINT, &stop, &old->interrupt);
-    sigaction(SIGTERM, &stop, &old->terminate);
-    sigaction(SIGXFSZ, &ignore, &old->file_size);
-}
-
-static void restore_signals(const signal_actions *old)
-{
-    sigaction(SIGINT, &old->interrupt, NULL);
-    sigaction(SIGTERM, &old->terminate, NULL);
-    sigaction(SIGXFSZ, &old->file_size, NULL);
-}
 
 /* ---- Points ---- */
 
@@ -209,7 +171,7 @@ static void run_work(sweep *w)
         }
 #pragma omp for schedule(dynamic, 1)
         for (int64_t i = 0; i < w->work_count; i++)
-            if (!interrupted && w->failure == EXIT_PASS)
+            if (!signals_stopped() && w->failure == EXIT_PASS)
                 run_point(w, &w->work[i], context);
         atn_context_free(context);
     }
@@ -489,7 +451,7 @@ static int run_locked(sweep *w, bool *done)
     code = w->merged ? EXIT_PASS : run_points(w);
     if (code == EXIT_PASS) {
         code = w->s->shards ? finish_shard(w, start) : finish(w, start);
-        if (interrupted && !is_fault(code))
+        if (signals_stopped() && !is_fault(code))
             code = report_interrupted(w);
         *done = !is_fault(code) && !w->s->shards;
     }
@@ -500,14 +462,14 @@ static int run_all(sweep *w)
 {
     signal_actions old;
     bool done = false;
-    take_signals(&old);
+    signals_take(&old);
     int code = files_make_folder(w->folder);
     if (code == EXIT_PASS)
         code = open_journal(w);
     if (code == EXIT_PASS)
         code = run_locked(w, &done);
     journal_close(w->journal, done);
-    restore_signals(&old);
+    signals_restore(&old);
     return code;
 }
 

@@ -11,6 +11,7 @@
 #include "common/metadata.h"
 #include "common/printout.h"
 #include "common/report.h"
+#include "common/signals.h"
 #include "merge/merge.h"
 
 /* A shard's line of JSON, with what is asked of it. */
@@ -188,10 +189,10 @@ static void print_help(void)
 static int merge_all(const shard_list *list, shard_run *runs, const settings *s, const char *folder)
 {
     int code = EXIT_SKIPPED;
-    for (int i = 0; i < list->count && !experiment_interrupted(); i++)
+    for (int i = 0; i < list->count && !signals_stopped(); i++)
         if (runs[i].e)
             code = exit_worst(code, merge_experiment(list, runs, runs[i].e, s, folder));
-    return experiment_interrupted() ? exit_worst(code, EXIT_ENVIRONMENT) : code;
+    return signals_stopped() ? exit_worst(code, EXIT_ENVIRONMENT) : code;
 }
 
 static int run(const settings *s, int count, const char *const *folders)
