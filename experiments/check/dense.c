@@ -21,26 +21,37 @@ static void divide_rows(int64_t m, const double *a, double power, double *x)
     free(factors);
 }
 
+/* X P Z (m x dv), or X^T P Z; Z is n x dv. */
+static void gather(int64_t m, int64_t n, int64_t dv, const double *p, const double *x,
+                   bool transposed, const double *z, double *to)
+{
+    double *pz = must_allocate((size_t)(m * dv), sizeof *pz);
+    for (int64_t l = 0; l < m; l++)
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t c = 0; c < dv; c++)
+                pz[l * dv + c] += p[l * n + i] * z[i * dv + c];
+    for (int64_t i = 0; i < m * dv; i++)
+        to[i] = 0;
+    for (int64_t l = 0; l < m; l++)
+        for (int64_t k = 0; k < m; k++)
+            for (int64_t c = 0; c < dv; c++)
+                to[l * dv + c] += x[transposed ? k * m + l : l * m + k] * pz[k * dv + c];
+    free(pz);
+}
+
 /* Y = P^T X P V of one head; p is m x n. */
 static void multiply(int64_t m, int64_t n, int64_t dv, const double *p, const double *x,
                      const double *v, double *out)
 {
-    double *pv = must_allocate((size_t)(2 * m * dv), sizeof *pv), *xpv = pv + m * dv;
-    for (int64_t l = 0; l < m; l++)
-        for (int64_t i = 0; i < n; i++)
-            for (int64_t c = 0; c < dv; c++)
-                pv[l * dv + c] += p[l * n + i] * v[i * dv + c];
-    for (int64_t l = 0; l < m; l++)
-        for (int64_t i = 0; i < m; i++)
-            for (int64_t c = 0; c < dv; c++)
-                xpv[l * dv + c] += x[l * m + i] * pv[i * dv + c];
+    double *xpv = must_allocate((size_t)(m * dv), sizeof *xpv);
+    gather(m, n, dv, p, x, false, v, xpv);
     for (int64_t i = 0; i < n * dv; i++)
         out[i] = 0;
     for (int64_t l = 0; l < m; l++)
         for (int64_t i = 0; i < n; i++)
             for (int64_t c = 0; c < dv; c++)
                 out[i * dv + c] += p[l * n + i] * xpv[l * dv + c];
-    free(pv);
+    free(xpv);
 }
 
 /* Every head's matrices: L, A, X, P. */
@@ -111,24 +122,6 @@ static void add_outer(int64_t m, int64_t n, int64_t dv, const double *a, const d
         for (int64_t i = 0; i < n; i++)
             for (int64_t c = 0; c < dv; c++)
                 dp[l * n + i] += a[i * dv + c] * b[l * dv + c];
-}
-
-/* X P Z (m x dv), or X^T P Z; Z is n x dv. */
-static void gather(int64_t m, int64_t n, int64_t dv, const double *p, const double *x,
-                   bool transposed, const double *z, double *to)
-{
-    double *pz = must_allocate((size_t)(m * dv), sizeof *pz);
-    for (int64_t l = 0; l < m; l++)
-        for (int64_t i = 0; i < n; i++)
-            for (int64_t c = 0; c < dv; c++)
-                pz[l * dv + c] += p[l * n + i] * z[i * dv + c];
-    for (int64_t i = 0; i < m * dv; i++)
-        to[i] = 0;
-    for (int64_t l = 0; l < m; l++)
-        for (int64_t k = 0; k < m; k++)
-            for (int64_t c = 0; c < dv; c++)
-                to[l * dv + c] += x[transposed ? k * m + l : l * m + k] * pz[k * dv + c];
-    free(pz);
 }
 
 /* dK_li = dP_li K_li (-2 s) (q_i - l_l) to q_i, and its opposite to l_l, which gives it to the
