@@ -4,7 +4,7 @@
 #define CPU_BLOCKS_H
 
 #include "core/internal.h"
-#include "cpu/real.h"
+#include "cpu/simd.h"
 #include "cpu/table.h"
 
 /* Landmarks made ready for kernel blocks: their rows (count x d), the transpose with columns padded

@@ -19,7 +19,6 @@ typedef float real;
 #define real_sin     sinf
 #define real_abs     fabsf
 #define real_sqrt    sqrtf
-#define cblas_gemm   cblas_sgemm
 #define cblas_trsm   cblas_strsm
 #define cblas_trmm   cblas_strmm
 #define lapack_syevd LAPACKE_ssyevd_work
@@ -38,7 +37,6 @@ typedef double real;
 #define real_sin     sin
 #define real_abs     fabs
 #define real_sqrt    sqrt
-#define cblas_gemm   cblas_dgemm
 #define cblas_trsm   cblas_dtrsm
 #define cblas_trmm   cblas_dtrmm
 #define lapack_syevd LAPACKE_dsyevd_work
@@ -51,20 +49,5 @@ typedef double real;
 #else
 #error "compile with REAL_F32 or REAL_F64"
 #endif
-
-/* C (rows x cols) = scale op(A) op(B) + beta C, row-major, inner the shared size. */
-static inline void real_gemm(CBLAS_TRANSPOSE trans_a, CBLAS_TRANSPOSE trans_b, int64_t rows,
-                             int64_t cols, int64_t inner, const real *a, int64_t lda, const real *b,
-                             int64_t ldb, real beta, real *c, int64_t ldc)
-{
-    cblas_gemm(CblasRowMajor, trans_a, trans_b, (blasint)rows, (blasint)cols, (blasint)inner, 1, a,
-               (blasint)lda, b, (blasint)ldb, beta, c, (blasint)ldc);
-}
-
-/* C = A B for dense m x m matrices. */
-static inline void real_multiply(int64_t m, const real *a, const real *b, real *c)
-{
-    real_gemm(CblasNoTrans, CblasNoTrans, m, m, m, a, m, b, m, 0, c, m);
-}
 
 #endif

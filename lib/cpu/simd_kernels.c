@@ -1,33 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Compiled once per instruction set, with its compiler flags and a macro that says for which: the
- * compiler's own macros also say what the flags of the whole build allow (-march=native). Widths
- * beyond the registers' never occur, so no vector is split. */
-#include "cpu/simd.h"
-
+/* Loops over elements, distances and rows, for one instruction set. */
 #include <sleef.h>
 #include <string.h>
 
+#include "cpu/simd_set.h"
+
 #if defined(SIMD_AVX512)
-#define BYTES      64
-#define TOKENS     4 /* 16 sums, 4 rows of landmarks and what is under way, in 32 registers */
-#define VECTORS    4
-#define SIMD(name) R(name##_avx512)
-#define EXP_F32    Sleef_expf16_u10avx512f
-#define EXP_F64    Sleef_expd8_u10avx512f
+#define TOKENS  4 /* 16 sums, 4 rows of landmarks and what is under way, in 32 registers */
+#define VECTORS 4
+#define EXP_F32 Sleef_expf16_u10avx512f
+#define EXP_F64 Sleef_expd8_u10avx512f
 #elif defined(SIMD_AVX2)
-#define BYTES      32
-#define TOKENS     4 /* 8 sums in 16 registers */
-#define VECTORS    2
-#define SIMD(name) R(name##_avx2)
-#define EXP_F32    Sleef_expf8_u10avx2
-#define EXP_F64    Sleef_expd4_u10avx2
+#define TOKENS  4 /* 8 sums in 16 registers */
+#define VECTORS 2
+#define EXP_F32 Sleef_expf8_u10avx2
+#define EXP_F64 Sleef_expd4_u10avx2
 #else
-#define BYTES      16
-#define TOKENS     2
-#define VECTORS    4
-#define SIMD(name) R(name##_base)
-#define EXP_F32    Sleef_expf4_u10
-#define EXP_F64    Sleef_expd2_u10
+#define TOKENS  2
+#define VECTORS 4
+#define EXP_F32 Sleef_expf4_u10
+#define EXP_F64 Sleef_expd2_u10
 #endif
 
 #ifdef REAL_F32
@@ -36,8 +28,6 @@
 #define EXP EXP_F64
 #endif
 
-typedef real lanes __attribute__((vector_size(BYTES), aligned(sizeof(real)), may_alias));
-enum { LANES = BYTES / sizeof(real) };
 /* Sums of one row side by side: as many as hide the latency of a subtraction. */
 enum { ROW_VECTORS = 4 };
 /* What a comparison of lanes gives. */
@@ -164,4 +154,4 @@ static void settle(int64_t columns, real divisor, real *row, real *rest)
     }
 }
 
-const simd SIMD(simd) = {distances, exponentials, largest, eliminate, settle};
+const simd SIMD(simd) = {distances, exponentials, largest, eliminate, settle, SIMD(product)};

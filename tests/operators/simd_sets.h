@@ -3,11 +3,14 @@
 #ifndef SIMD_SETS_H
 #define SIMD_SETS_H
 
+#include <stdbool.h>
+
 #include "cpu/simd.h"
 
 static struct {
     const char *name;
     const simd *kernels;
+    bool fuses; /* products with the sums they are added to */
 } sets[3];
 
 /* Those the machine can run; returns their number. */
@@ -15,18 +18,36 @@ static inline int find_sets(void)
 {
     int count = 0;
     sets[count].name = "base";
+#ifdef __x86_64__
+    sets[count].fuses = false;
+#else
+    sets[count].fuses = true;
+#endif
     sets[count++].kernels = &R(simd_base);
 #ifdef __x86_64__
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
         sets[count].name = "avx2";
+        sets[count].fuses = true;
         sets[count++].kernels = &R(simd_avx2);
     }
     if (__builtin_cpu_supports("avx512f")) {
         sets[count].name = "avx512";
+        sets[count].fuses = true;
         sets[count++].kernels = &R(simd_avx512);
     }
 #endif
     return count;
+}
+
+/* sum + a b as a set computes it. */
+static inline real add_product(int set, real sum, real a, real b)
+{
+    volatile real product = a * b;
+#ifdef REAL_F32
+    return sets[set].fuses ? fmaf(a, b, sum) : sum + product;
+#else
+    return sets[set].fuses ? fma(a, b, sum) : sum + product;
+#endif
 }
 
 /* Uniform in 0 .. 1: a linear congruential generator, Knuth's MMIX. */
