@@ -40,6 +40,9 @@ typedef struct {
                       int64_t stride, int64_t columns, real *row);
     /* row_j /= divisor, then rest_j -= row_j^2; columns as above. */
     void (*settle)(int64_t columns, real divisor, real *row, real *rest);
+    /* `steps` multiply-adds in each of many chains of whole vectors, in registers; *sum is what
+     * comes of them. Returns the number of the chains, lane by lane. */
+    int (*multiply_adds)(int64_t steps, real *sum);
     /* Sums over `inner` in order, up to 256 terms at a time. */
     void (*product)(const R(product_terms) * terms);
 } R(simd);

@@ -154,4 +154,24 @@ static void settle(int64_t columns, real divisor, real *row, real *rest)
     }
 }
 
-const simd SIMD(simd) = {distances, exponentials, largest, eliminate, settle, SIMD(product)};
+/* As many chains as hide the latency of two operations a cycle, and fit the registers. */
+static int multiply_adds(int64_t steps, real *sum)
+{
+    enum { CHAINS = 12 };
+    lanes sums[CHAINS];
+    const lanes factor = (lanes){0} + (real)0.5, addend = (lanes){0} + *sum + 1;
+#pragma GCC unroll 12
+    for (int i = 0; i < CHAINS; i++)
+        sums[i] = addend + (real)i; /* no two are the same computation */
+    for (int64_t step = 0; step < steps; step++)
+#pragma GCC unroll 12
+        for (int i = 0; i < CHAINS; i++)
+            sums[i] = sums[i] * factor + addend;
+    for (int i = 1; i < CHAINS; i++)
+        sums[0] += sums[i];
+    *sum = sums[0][0];
+    return CHAINS * LANES;
+}
+
+const simd SIMD(simd) = {distances, exponentials,  largest,      eliminate,
+                         settle,    multiply_adds, SIMD(product)};

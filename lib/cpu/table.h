@@ -140,6 +140,11 @@ typedef struct {
     void (*heads_forward)(cpu_heads *heads, const atn_attention_inputs *inputs, atn_tensor *out);
     void (*heads_backward)(cpu_heads *heads, const atn_attention_inputs *inputs,
                            const atn_tensor *dout, atn_gradients *gradients);
+    /* The work of known cost, on so many threads (attnum/timing.h); multiply_adds returns its
+     * flops. */
+    double (*multiply_adds)(int threads, int64_t steps, void *scratch);
+    void (*exponentials)(int threads, int64_t rounds, int64_t count, void *x);
+    void (*product)(const atn_product_shape *shape, const void *a, const void *b, void *c);
 } cpu_table;
 
 extern const cpu_table cpu_table_f32, cpu_table_f64;
