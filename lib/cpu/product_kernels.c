@@ -185,7 +185,7 @@ static int choose_vectors(int64_t columns)
     return columns >= VECTORS * LANES ? VECTORS : columns >= LANES ? (int)(columns / LANES) : 1;
 }
 
-static void multiply_panel(const R(product_terms) * p, int64_t k, int64_t column, int vectors,
+static void multiply_panel(const product_terms *p, int64_t k, int64_t column, int vectors,
                            real *packed)
 {
     int64_t width = vectors * LANES, left = p->columns - column;
@@ -213,7 +213,7 @@ static void multiply_panel(const R(product_terms) * p, int64_t k, int64_t column
     multiply[vectors - 1](&q);
 }
 
-void SIMD(product)(const R(product_terms) * p)
+void R(multiply)(const product_terms *p)
 {
     real packed[DEPTH * VECTORS * LANES] __attribute__((aligned(BYTES)));
     int64_t k = 0;

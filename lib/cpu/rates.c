@@ -6,7 +6,7 @@
 
 double R(multiply_adds)(int threads, int64_t steps, void *scratch)
 {
-    const simd *kernels = R(simd_widest)();
+    const simd *kernels = &R(simd);
     double chains = 0;
     real sum = 0;
 #pragma omp parallel num_threads(threads) reduction(+ : chains, sum)
@@ -18,7 +18,7 @@ double R(multiply_adds)(int threads, int64_t steps, void *scratch)
 
 void R(exponentials)(int threads, int64_t rounds, int64_t count, void *x)
 {
-    const simd *kernels = R(simd_widest)();
+    const simd *kernels = &R(simd);
 #pragma omp parallel num_threads(threads)
     for (int64_t i = 0; i < rounds; i++)
         kernels->exponentials(count, -1, 0, (real *)x + omp_get_thread_num() * count);

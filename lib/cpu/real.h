@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* f32 and f64 from one source: every .c file of this folder is compiled twice, once with REAL_F32
- * and once with REAL_F64 defined. `real` is the element type, R(name) the name of this type's copy,
- * and the few BLAS and LAPACK calls in use stand here under one name each. */
+/* f32 and f64 from one source, for several instruction sets: every .c file of this folder is
+ * compiled with REAL_F32 or REAL_F64 defined, and on x86-64 without or with SIMD_AVX2 or
+ * SIMD_AVX512 and the compiler's flags for it. `real` is the element type, R(name) the name of this
+ * copy; the few BLAS and LAPACK calls in use stand here under one name each. Nothing here depends
+ * on the set but speed, and the last bits of what simd.h fuses. */
 #ifndef CPU_REAL_H
 #define CPU_REAL_H
 
@@ -12,7 +14,7 @@
 
 #if defined(REAL_F32)
 typedef float real;
-#define R(name)      name##_f32
+#define REAL_TYPE    f32
 #define REAL_DTYPE   ATN_F32
 #define real_exp     expf
 #define real_cos     cosf
@@ -30,7 +32,7 @@ typedef float real;
 #define lapack_gesvd LAPACKE_sgesvd_work
 #elif defined(REAL_F64)
 typedef double real;
-#define R(name)      name##_f64
+#define REAL_TYPE    f64
 #define REAL_DTYPE   ATN_F64
 #define real_exp     exp
 #define real_cos     cos
@@ -49,5 +51,17 @@ typedef double real;
 #else
 #error "compile with REAL_F32 or REAL_F64"
 #endif
+
+#if defined(SIMD_AVX512)
+#define SIMD_SET avx512
+#elif defined(SIMD_AVX2)
+#define SIMD_SET avx2
+#else
+#define SIMD_SET base
+#endif
+
+#define REAL_JOIN(name, type, set) name##_##type##_##set
+#define REAL_NAME(name, type, set) REAL_JOIN(name, type, set)
+#define R(name)                    REAL_NAME(name, REAL_TYPE, SIMD_SET)
 
 #endif

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The loops that are worth the widest vectors a processor has: compiled once per instruction set
- * (simd_kernels.c, product_kernels.c) and chosen when they are called. No sum is reordered, and
- * every product that is added or subtracted is fused with that (one rounding) where the set has
- * such an instruction. So AVX2 and AVX-512 give the same bits, apart from exp, which is SLEEF's (at
- * most 1 ulp). */
+/* The loops that are written for vectors, as wide as the instruction set has them
+ * (simd_kernels.c, product_kernels.c). No sum is reordered, and every product that is added or
+ * subtracted is fused with that (one rounding) where the set has such an instruction. So AVX2 and
+ * AVX-512 give the same bits, apart from exp, which is SLEEF's (at most 1 ulp). */
 #ifndef CPU_SIMD_H
 #define CPU_SIMD_H
 
@@ -22,7 +21,7 @@ typedef struct {
     bool add;
     real *c;
     int64_t c_row;
-} R(product_terms);
+} product_terms;
 
 typedef struct {
     /* |x_i - l_j|^2 of p tokens and `columns` landmarks, every one a sum over the coordinates in
@@ -44,28 +43,12 @@ typedef struct {
      * comes of them. Returns the number of the chains, lane by lane. */
     int (*multiply_adds)(int64_t steps, real *sum);
     /* Sums over `inner` in order, up to 256 terms at a time. */
-    void (*product)(const R(product_terms) * terms);
-} R(simd);
-typedef R(simd) simd;
+    void (*product)(const product_terms *terms);
+} simd;
 
 enum { SIMD_COLUMNS = 16 };
 
-extern const simd R(simd_base);
-#ifdef __x86_64__
-extern const simd R(simd_avx2), R(simd_avx512);
-#endif
-
-/* The widest that this processor has. */
-static inline const simd *R(simd_widest)(void)
-{
-#ifdef __x86_64__
-    if (__builtin_cpu_supports("avx512f"))
-        return &R(simd_avx512);
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return &R(simd_avx2);
-#endif
-    return &R(simd_base);
-}
+extern const simd R(simd);
 
 /* C (rows x cols) = op(A) op(B), plus what C holds with add; row-major, inner the shared size. */
 static inline void real_gemm(CBLAS_TRANSPOSE trans_a, CBLAS_TRANSPOSE trans_b, int64_t rows,
@@ -73,20 +56,19 @@ static inline void real_gemm(CBLAS_TRANSPOSE trans_a, CBLAS_TRANSPOSE trans_b, i
                              int64_t ldb, bool add, real *c, int64_t ldc)
 {
     bool flip_a = trans_a == CblasTrans, flip_b = trans_b == CblasTrans;
-    R(product_terms)
-    terms = {rows,
-             cols,
-             inner,
-             a,
-             flip_a ? 1 : lda,
-             flip_a ? lda : 1,
-             b,
-             flip_b ? 1 : ldb,
-             flip_b ? ldb : 1,
-             add,
-             c,
-             ldc};
-    R(simd_widest)()->product(&terms);
+    product_terms terms = {rows,
+                           cols,
+                           inner,
+                           a,
+                           flip_a ? 1 : lda,
+                           flip_a ? lda : 1,
+                           b,
+                           flip_b ? 1 : ldb,
+                           flip_b ? ldb : 1,
+                           add,
+                           c,
+                           ldc};
+    R(simd).product(&terms);
 }
 
 /* C = A B for dense m x m matrices. */

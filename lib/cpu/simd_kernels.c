@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Loops over elements, distances and rows, for one instruction set. */
+/* Loops over elements, distances and rows, in whole vectors. */
 #include <sleef.h>
 #include <string.h>
 
@@ -173,5 +173,5 @@ static int multiply_adds(int64_t steps, real *sum)
     return CHAINS * LANES;
 }
 
-const simd SIMD(simd) = {distances, exponentials,  largest,      eliminate,
-                         settle,    multiply_adds, SIMD(product)};
+const simd R(simd) = {distances, exponentials,  largest,    eliminate,
+                      settle,    multiply_adds, R(multiply)};

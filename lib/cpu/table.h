@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The CPU's building blocks as the rest of the library sees them: one table per dtype, filled in
- * table.c. Arguments are checked by the callers. */
+/* The CPU's building blocks as the rest of the library sees them: one table per dtype and
+ * instruction set, filled in table.c. Arguments are checked by the callers. */
 #ifndef CPU_TABLE_H
 #define CPU_TABLE_H
 
@@ -147,9 +147,13 @@ typedef struct {
     void (*product)(const atn_product_shape *shape, const void *a, const void *b, void *c);
 } cpu_table;
 
-extern const cpu_table cpu_table_f32, cpu_table_f64;
+extern const cpu_table cpu_table_f32_base, cpu_table_f64_base;
+#ifdef __x86_64__
+extern const cpu_table cpu_table_f32_avx2, cpu_table_f64_avx2;
+extern const cpu_table cpu_table_f32_avx512, cpu_table_f64_avx512;
+#endif
 
-/* The table of a dtype. */
+/* The table of a dtype, in the widest instruction set that this processor has. */
 const cpu_table *cpu_table_get(atn_dtype dtype);
 
 #endif

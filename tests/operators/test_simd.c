@@ -14,12 +14,6 @@ enum { DIGITS = 24, LEAST = -126 };
 enum { DIGITS = 53, LEAST = -1022 };
 #endif
 
-Test(simd, the_widest_is_one_that_the_machine_has)
-{
-    int count = find_sets();
-    cr_expect(R(simd_widest)() == sets[count - 1].kernels);
-}
-
 /* The error of got in units of the last place of want, subnormal numbers' included. */
 static double ulps(real got, long double want)
 {
@@ -169,7 +163,7 @@ typedef struct {
 } product_case;
 
 /* In order, at most 256 terms at a time, as simd.h says. */
-static real plain_entry(int set, const product_case *p, const R(product_terms) * t, int64_t i,
+static real plain_entry(int set, const product_case *p, const product_terms *t, int64_t i,
                         int64_t j, real before)
 {
     real entry = p->add ? before : 0;
@@ -197,19 +191,18 @@ static int64_t count_wrong(int set, const product_case *p)
         b[i] = (real)(random_unit() - 0.5);
         c[i] = before[i] = p->add ? (real)(random_unit() - 0.5) : (real)NAN;
     }
-    R(product_terms)
-    t = {p->rows,
-         p->columns,
-         p->inner,
-         a,
-         p->flip_a ? 1 : lda,
-         p->flip_a ? lda : 1,
-         b,
-         p->flip_b ? 1 : ldb,
-         p->flip_b ? ldb : 1,
-         p->add,
-         c,
-         ldc};
+    product_terms t = {p->rows,
+                       p->columns,
+                       p->inner,
+                       a,
+                       p->flip_a ? 1 : lda,
+                       p->flip_a ? lda : 1,
+                       b,
+                       p->flip_b ? 1 : ldb,
+                       p->flip_b ? ldb : 1,
+                       p->add,
+                       c,
+                       ldc};
     sets[set].kernels->product(&t);
     for (int64_t i = 0; i <= p->rows; i++)
         for (int64_t j = 0; j < ldc; j++) {
