@@ -109,6 +109,12 @@ atn_status R(without_start)(const inverse_problem *p, atn_stop stop);
 void R(take_update)(atn_inverse_info *info, int k, double update);
 /* The root of change / size, which may be 0 / 0 (0), or not finite. */
 double R(relative_update)(double change, double size);
+/* Whether an update says by itself that X_{k+1} is finite: if that is not, |X_{k+1}|^2 is infinite
+ * or NaN, and the update 0 or not finite. */
+static inline bool R(is_finite_update)(double update)
+{
+    return update > 0 && update < INFINITY;
+}
 
 /* alpha of every matrix of a into memory->starts (< 0: no such n) and the halvings into
  * memory->infos; matrices whose info says ATN_NONFINITE are left out of every maximum. squares has
