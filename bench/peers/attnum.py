@@ -32,10 +32,7 @@ class Error(Exception):
 
 def compiler(arguments, text):
     command = [*shlex.split(os.environ.get("CC", "cc")), "-I", str(HEADERS), "-x", "c", *arguments, "-"]
-    try:
-        done = subprocess.run(command, input=text, capture_output=True, text=True)
-    except FileNotFoundError as error:
-        raise Error(f"no C compiler: {error}") from error
+    done = subprocess.run(command, input=text, capture_output=True, text=True)
     if done.returncode != 0:
         raise Error(f"{' '.join(command)}: {done.stderr}")
     return done.stdout
@@ -106,8 +103,17 @@ class Library:
             getattr(self.calls, name).restype = ctypes.c_char_p
         self.calls.atn_attention_variant.restype = self.types["atn_attention_desc"]
         self.calls.atn_operator_get.restype = ctypes.POINTER(self.types["atn_operator_info"])
-        if hasattr(self.calls, "openblas_set_num_threads"):  # context.h says why
+        if self.has_openblas():  # context.h says why
             self.calls.openblas_set_num_threads(1)
+
+    def has_openblas(self):
+        return hasattr(self.calls, "openblas_set_num_threads")
+
+    def blas(self):
+        if not self.has_openblas():
+            return ""
+        self.calls.openblas_get_config.restype = ctypes.c_char_p
+        return self.calls.openblas_get_config().decode().strip()
 
     def operators(self):
         """Each operator's name and those of its variants; the first is the default."""

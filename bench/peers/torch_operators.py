@@ -281,6 +281,8 @@ def make_heads(name):
 def give_landmarks(library, desc, shape, p):
     desc.sampling.kind = library.constants["ATN_SAMPLING_WINDOW"]
     desc.sampling.stride = shape[2] // p["m"]
+    if desc.dtype not in (library.dtype("f32"), library.dtype("f64")):  # what the fused passes need
+        desc.distance = library.constants["ATN_DISTANCE_CLAMPED"]
 
 
 def give_nystromformer(library, desc, shape, p):
@@ -296,12 +298,13 @@ def give_nothing(library, desc, shape, p):
 
 
 class Operator:
-    """A variant and its forms; `pairs`: every pair of tokens is looked at; `shared`: K = Q."""
+    """A variant and its forms; `rivals`: other operators, timed beside it; `pairs`: every pair of tokens is
+    looked at; `shared`: K = Q."""
 
-    def __init__(self, name, variant, forms, make=make_nothing, give=give_nothing, pairs=False,
-                 shared=False, landmarks=False):
+    def __init__(self, name, variant, forms, make=make_nothing, give=give_nothing, rivals=None,
+                 pairs=False, shared=False, landmarks=False):
         self.name, self.variant, self.forms, self.make, self.give = name, variant, forms, make, give
-        self.pairs, self.shared, self.landmarks = pairs, shared, landmarks
+        self.rivals, self.pairs, self.shared, self.landmarks = rivals or {}, pairs, shared, landmarks
 
     def fits(self, n, m):
         if self.name == "lsh":
@@ -321,7 +324,7 @@ class Operator:
 OPERATORS = [
     Operator("soft", "paper", {"eager": soft(kernel_published, chain_published),
                                "lean": soft(kernel_lean, chain_lean)},
-             give=give_landmarks, shared=True, landmarks=True),
+             give=give_landmarks, rivals={"softmax-fused": softmax_fused}, shared=True, landmarks=True),
     Operator("softpp", "code", {"eager": softpp(kernel_published, chain_published),
                                 "lean": softpp(kernel_lean, chain_lean)},
              give=give_landmarks, shared=True, landmarks=True),

@@ -7,6 +7,11 @@ on as many threads, by turns (A B A B ...). Optional: nothing in the build or th
     attnum bench --emit-tokens tokens --operator soft --n 3136,12544 --batch 8
     python3 bench/peers/torch_peers.py tokens --threads 1,2 --out peers.csv
 
+and, for the n from which soft is faster than softmax through the fused call:
+
+    attnum bench --emit-tokens lengths --operator soft --n 196:12544:x2 --batch 2
+    python3 bench/peers/torch_peers.py lengths --operator soft --threads 1,2 --out crossover.csv
+
 Each form is first held against attnum's output in f64 on the first sequence; one that computes something
 else is not timed. A repeat is one call, the cache flushed before it, or as many in a row as take 5 ms.
 Ratios are those of neighbours, PyTorch's time over attnum's. Operators that look at all pairs of tokens
@@ -17,22 +22,24 @@ import os
 import pathlib
 import platform
 import re
-import statistics
 import subprocess
 import sys
 import time
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's would start threads of its own
 
 import numpy
 import torch
 
 import attnum
 import torch_operators
+import turns
 
 COLUMNS = {
     "work": "forward, or training: forward and backward",
     "operator": "attnum's name",
     "variant": "of the operator",
-    "form": "attnum, torch-eager, torch-lean, torch-fused",
+    "form": "attnum; torch-eager, -lean, -fused; torch-softmax-fused: another operator, beside soft",
     "dtype": "of all arrays",
     "batch": "sequences in a call",
     "heads": "of each sequence",
@@ -47,23 +54,21 @@ COLUMNS = {
     "seconds": "s: of one call, median of the repeats",
     "seconds_low": "s: lower quartile",
     "seconds_high": "s: upper quartile",
+    "cpu_seconds": "s: of all threads' processor time for a call, median: what counts on a busy machine",
     "ratio": "the form's seconds over those of attnum just before: median",
     "ratio_low": "lower quartile",
     "ratio_high": "upper quartile",
     "error": "|Y - Y64| / |Y64|, Y64 attnum's in f64, on the first sequence",
-    "formula_error": "the same of the form in f64: whether it is the same formula",
+    "formula_error": "the same of the form in f64; one that is another formula has no time",
     "foreign_share": "of the machine's time, taken by other processes meanwhile",
     "steal_share": "taken by other machines",
     "dirty": "yes: more than a fiftieth was, also when repeated",
     "commit": "of attnum's sources",
+    "blas": "OpenBLAS's version and kernels, which attnum calls",
     "torch": "version of PyTorch",
 }
 DTYPES = {"f32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16,
           "f64": torch.float64}
-WARM_UPS, LEAST, MOST = 2, 5, 200
-SHORT = 5e-3  # s: shorter calls are timed in a row
-MOST_CALLS = 1000
-CLEAN = 0.02
 # Rounding in f64 is magnified by up to 2^20 (20 Newton steps) times a condition number; another formula
 # differs in the first digits.
 SAME_FORMULA = 1e-5
@@ -95,35 +100,9 @@ def commit():
     return done.stdout.strip() or "unknown"
 
 
-class Ticks:
-    """What other processes and machines take of this one's time between two looks at /proc/stat."""
-
-    def __init__(self):
-        self.then = self.look()
-
-    @staticmethod
-    def look():
-        """Seconds: clock, busy, stolen, this process's own."""
-        own = os.times()
-        try:
-            with open("/proc/stat") as file:
-                user, nice, system, _, _, irq, soft, steal, *_ = map(int, file.readline().split()[1:])
-        except OSError:
-            return None
-        tick = os.sysconf("SC_CLK_TCK")
-        return time.monotonic(), (user + nice + system + irq + soft) / tick, steal / tick, own.user + own.system
-
-    def shares(self):
-        now = self.look()
-        if now is None:
-            return {}
-        clock, busy, stolen, own = (b - a for a, b in zip(self.then, now))
-        whole = clock * os.cpu_count()
-        return {"foreign_share": max(0, busy - own) / whole, "steal_share": stolen / whole}
-
-
 class Clock:
-    """Seconds of calls in a row, after a copy of twice the cache: a clock on the CPU, events on CUDA."""
+    """Seconds of calls in a row, and of the processors', after a copy of twice the cache: a clock on the CPU,
+    events on CUDA."""
 
     def __init__(self, device):
         self.cuda = device == "cuda"
@@ -135,14 +114,15 @@ class Clock:
         self.target.copy_(self.source)
         if self.cuda:
             self.marks[0].record()
-        start = time.perf_counter()
+        start, processors = time.perf_counter(), time.process_time()
         for _ in range(calls):
             work()
-        if not self.cuda:
-            return (time.perf_counter() - start) / calls
-        self.marks[1].record()
-        self.marks[1].synchronize()
-        return self.marks[0].elapsed_time(self.marks[1]) / 1e3 / calls
+        seconds, processors = time.perf_counter() - start, time.process_time() - processors
+        if self.cuda:
+            self.marks[1].record()
+            self.marks[1].synchronize()
+            seconds = self.marks[0].elapsed_time(self.marks[1]) / 1e3
+        return seconds / calls, processors / calls
 
 
 # ---- A case ----
@@ -156,7 +136,8 @@ class Case:
         typed = DTYPES[dtype]
         generator = torch.Generator().manual_seed(1)
         parameters = operator.make(generator, self.shape, options.m)
-        self.parameters = {key: value.to(typed).to(device) for key, value in parameters.items()}
+        self.parameters = {key: value.to(tokens["q"].dtype).to(typed).to(device)
+                           for key, value in parameters.items()}
         if operator.landmarks:
             self.parameters["m"] = options.m
         names = "qv" if operator.shared else "qkv"
@@ -233,73 +214,35 @@ def formula_errors(library, operator, tokens, options, work, device):
     return want, errors
 
 
-# ---- Times ----
-
-def quartiles(values):
-    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
-    return low, middle, high
-
-
-def alternate(clock, works, seconds):
-    """Seconds of a call of each, repeat by repeat, and the calls in a repeat."""
-    calls = []
-    for work in works:
-        for _ in range(WARM_UPS):
-            once = clock.time(work, 1)
-        calls.append(min(MOST_CALLS, max(1, round(SHORT / once))))
-    rounds, start = [], time.perf_counter()
-    while len(rounds) < LEAST or (len(rounds) < MOST and time.perf_counter() - start < seconds * len(works)):
-        rounds.append([clock.time(work, count) for work, count in zip(works, calls)])
-    return list(zip(*rounds)), calls
+def timed_rows(clock, case, work, want, formulas, options):
+    """Rows of attnum, of the forms that are the same formula, and of the rivals."""
+    forms = {name: form for name, form in case.operator.forms.items() if formulas[name] <= SAME_FORMULA}
+    errors = {"attnum": distance(case.results(work), want)}
+    errors.update((name, distance(case.results(work, form), want)) for name, form in forms.items())
+    forms.update(case.operator.rivals)
+    works = [case.attnum(work)] + [case.torch(work, form) for form in forms.values()]
+    times, calls, machine = turns.measure(clock, works, options.seconds)
+    for row in turns.rows_of(["attnum", *forms], times, calls):
+        name = row["form"]
+        yield {**row, **machine, "error": errors.get(name, ""), "formula_error": formulas.get(name, "")}
 
 
-def measure(clock, works, seconds):
-    """As above, and what else the machine did; once more if that was much."""
-    for _ in range(2):
-        ticks = Ticks()
-        times, calls = alternate(clock, works, seconds)
-        shares = ticks.shares()
-        dirty = sum(shares.values()) > CLEAN
-        if not dirty:
-            break
-    return times, calls, {**shares, "dirty": "yes" if dirty else "no"}
-
-
-def rows_of(names, times, calls, errors, formulas):
-    """attnum comes first."""
-    for name, seconds, count in zip(names, times, calls):
-        low, middle, high = quartiles(seconds)
-        row = {"form": name, "repeats": len(seconds), "calls": count, "seconds": middle,
-               "seconds_low": low, "seconds_high": high, "error": errors[name]}
-        if name != "attnum":
-            low, middle, high = quartiles([b / a for a, b in zip(times[0], seconds)])
-            row.update(ratio=middle, ratio_low=low, ratio_high=high, formula_error=formulas[name])
-        yield row
-
-
-def run_case(library, clock, operator, tokens, dtype, work, options, device):
+def run_case(library, clock, operator, tokens, dtype, work, options):
     """Rows for each number of threads."""
-    want, formulas = formula_errors(library, operator, tokens, options, work, device)
-    forms = {"attnum": None}
-    formulas = {"torch-" + name: error for name, error in formulas.items()}
-    for name, form in operator.forms.items():
-        if formulas["torch-" + name] <= SAME_FORMULA:
-            forms["torch-" + name] = form
-        else:
-            print(f"{operator.name}: torch-{name} is another formula: {formulas['torch-' + name]:.2g}",
-                  file=sys.stderr)
+    want, formulas = formula_errors(library, operator, tokens, options, work, options.device)
+    others = [{"form": name, "formula_error": error} for name, error in formulas.items()
+              if not error <= SAME_FORMULA]
     for threads in options.threads:
         torch.set_num_threads(threads)
-        case = Case(library, operator, tokens, dtype, options, threads, device)
-        errors = {name: distance(case.results(work, form), want) for name, form in forms.items()}
-        works = [case.torch(work, form) if form else case.attnum(work) for form in forms.values()]
-        times, calls, machine = measure(clock, works, options.seconds)
-        case.close()
+        case = Case(library, operator, tokens, dtype, options, threads, options.device)
         b, h, n, d = case.shape
-        for row in rows_of(forms, times, calls, errors, formulas):
-            yield {"work": work, "operator": operator.name, "variant": operator.variant, "dtype": dtype,
-                   "batch": b, "heads": h, "n": n, "m": case.parameters.get("m", ""), "d": d,
-                   "threads": threads, **machine, **row}
+        same = {"work": work, "operator": operator.name, "variant": operator.variant, "dtype": dtype,
+                "batch": b, "heads": h, "n": n, "m": case.parameters.get("m", ""), "d": d, "threads": threads}
+        try:
+            for row in [*timed_rows(clock, case, work, want, formulas, options), *others]:
+                yield {**same, **row, "form": row["form"] if row["form"] == "attnum" else "torch-" + row["form"]}
+        finally:
+            case.close()
 
 
 def fewer(tokens, operator, pairs):
@@ -320,6 +263,9 @@ def read_tokens(folder):
 
 
 def all_rows(library, options):
+    """On CUDA both use one stream, which the default one cannot be: attnum would take its own."""
+    if options.device == "cuda":
+        torch.cuda.set_stream(torch.cuda.Stream())
     clock = Clock(options.device)
     for tokens in read_tokens(options.folder):
         n = tokens["q"].shape[2]
@@ -329,16 +275,36 @@ def all_rows(library, options):
             for dtype in options.dtype:
                 torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
                 for work in options.work:
-                    some = fewer(tokens, operator, options.pairs)
+                    some = {key: value.to(DTYPES[dtype])
+                            for key, value in fewer(tokens, operator, options.pairs).items()}
                     try:
-                        yield from run_case(library, clock, operator, some, dtype, work, options,
-                                            options.device)
+                        yield from run_case(library, clock, operator, some, dtype, work, options)
                     except (RuntimeError, attnum.Error) as error:  # out of memory, or not for this type
                         print(f"{operator.name} {dtype} {work} n={n} left out: {error}", file=sys.stderr)
 
 
 def written(row):
     return {key: repr(value) if isinstance(value, float) else value for key, value in row.items()}
+
+
+def show(row):
+    seconds = f"{row['seconds'] * 1e3:10.3f} ms" if "seconds" in row else "another formula"
+    ratio = f"{row['ratio']:8.2f} x" if "ratio" in row else " " * 10
+    error = f"error {row['error']:.1g}" if row.get("error", "") != "" else ""
+    print(f"{row['work']:9}{row['operator']:14}{row['dtype']:5}{row['form']:20} b={row['batch']} h={row['heads']} "
+          f"n={row['n']:<6} threads={row['threads']} {seconds} {ratio} {error}"
+          f"{' dirty' if row.get('dirty') == 'yes' else ''}", flush=True)
+
+
+def show_crossovers(rows):
+    cases = {}
+    for row in rows:
+        if row["operator"] == "soft":
+            cases.setdefault((row["work"], row["dtype"], row["threads"]), []).append(row)
+    for (work, dtype, threads), some in cases.items():
+        n = turns.crossover(some, "torch-softmax-fused")
+        print(f"{work} {dtype} threads={threads}: soft is faster than PyTorch's fused softmax " +
+              (f"from n = {n} on" if n else "at no n timed here"))
 
 
 def listed(kind):
@@ -352,7 +318,7 @@ def parse():
     parser.add_argument("folder", type=pathlib.Path, help="what attnum bench --emit-tokens wrote")
     parser.add_argument("--operator", type=listed(str), help="LIST of names (default: all)")
     parser.add_argument("--threads", type=listed(int), default=[1], help="LIST of numbers (default 1)")
-    parser.add_argument("--dtype", type=listed(str), help="LIST (default f32; on cuda f32,tf32,bf16)")
+    parser.add_argument("--dtype", type=listed(str), help="LIST (default f32; on cuda f32,tf32,bf16,f16)")
     parser.add_argument("--work", type=listed(str), default=["forward"],
                         help="LIST of forward, training (default forward)")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
@@ -363,7 +329,7 @@ def parse():
                         default=attnum.HEADERS.parent / "build/lib/libattnum.so")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("peers.csv"))
     options = parser.parse_args()
-    options.dtype = options.dtype or (["f32", "tf32", "bf16"] if options.device == "cuda" else ["f32"])
+    options.dtype = options.dtype or (["f32", "tf32", "bf16", "f16"] if options.device == "cuda" else ["f32"])
     return options
 
 
@@ -371,28 +337,27 @@ def main():
     options = parse()
     try:
         library = attnum.Library(options.library)
-    except attnum.Error as error:
+    except (attnum.Error, FileNotFoundError) as error:  # no library, no compiler
         print(f"torch_peers: {error}", file=sys.stderr)
         return 3
     same = {"device": options.device, "device_name": device_name(options.device), "commit": commit(),
-            "torch": torch.__version__}
-    temporary, count = options.out.with_name(options.out.name + ".new"), 0
+            "blas": library.blas(), "torch": torch.__version__}
+    temporary, rows = options.out.with_name(options.out.name + ".new"), []
     with open(temporary, "w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n")
         writer.writeheader()
-        for count, row in enumerate(all_rows(library, options), 1):
+        for row in all_rows(library, options):
             writer.writerow(written({**same, **row}))
-            ratio = f"{row['ratio']:7.2f} x" if "ratio" in row else " " * 9
-            print(f"{row['work']:9}{row['operator']:14}{row['dtype']:5}{row['form']:12} b={row['batch']} "
-                  f"h={row['heads']} n={row['n']:<6} threads={row['threads']} {row['seconds'] * 1e3:10.3f} ms "
-                  f"{ratio} error {row['error']:.1g}{' dirty' if row['dirty'] == 'yes' else ''}", flush=True)
-    if count == 0:
+            rows.append(row)
+            show(row)
+    if not rows:
         temporary.unlink()
         print(f"torch_peers: {options.folder}: nothing to time; attnum bench --emit-tokens writes tokens",
               file=sys.stderr)
         return 3
     temporary.rename(options.out)
-    return 0
+    show_crossovers(rows)
+    return 0 if all("seconds" in row for row in rows) else 1
 
 
 if __name__ == "__main__":
