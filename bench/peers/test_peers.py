@@ -122,7 +122,10 @@ def test_dirty_is_repeated():
 
 
 def test_quartiles():
-    assert turns.quartiles([5, 1, 4, 2, 3]) == (2, 3, 4)
+    rows = turns.rows_of("ab", [[(1, 7)] * 5, [(value, 7) for value in (5, 1, 4, 2, 3)]], [1, 1])
+    _, row = rows
+    assert [row[key] for key in ("seconds_low", "seconds", "seconds_high")] == [2, 3, 4], row
+    assert [row[key] for key in ("ratio_low", "ratio", "ratio_high")] == [2, 3, 4], row
 
 
 def test_crossover():
