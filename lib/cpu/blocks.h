@@ -4,7 +4,7 @@
 #define CPU_BLOCKS_H
 
 #include "core/internal.h"
-#include "cpu/real.h"
+#include "cpu/simd.h"
 #include "cpu/table.h"
 
 /* Landmarks made ready for kernel blocks: their rows (count x d), the transpose with columns padded
@@ -163,6 +163,10 @@ atn_status R(soft_forward)(atn_context *context, cpu_soft *soft, const atn_tenso
 atn_status R(soft_backward)(atn_context *context, cpu_soft *soft,
                             const atn_attention_inputs *inputs, const atn_tensor *dout,
                             atn_gradients *gradients);
+
+double R(multiply_adds)(int threads, int64_t steps, void *scratch);
+void R(exponentials)(int threads, int64_t rounds, int64_t count, void *x);
+void R(product)(const atn_product_shape *shape, const void *a, const void *b, void *c);
 
 /* Rounds what an implementation in desc->storage would store (heads.c). */
 void R(store)(atn_storage storage, int64_t rows, int64_t cols, real *a, int64_t stride);

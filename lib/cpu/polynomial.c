@@ -42,7 +42,7 @@ static void add_identity(const iteration *t, real c, real *a)
 static void product(const iteration *t, const real *a, const real *b, bool add, real *out)
 {
     int64_t m = t->p->m;
-    real_gemm(CblasNoTrans, CblasNoTrans, m, m, m, a, m, b, m, add ? 1 : 0, out, m);
+    real_gemm(CblasNoTrans, CblasNoTrans, m, m, m, a, m, b, m, add, out, m);
     R(store)(t->p->desc->storage, m, m, out, m);
 }
 
