@@ -160,6 +160,9 @@ atn_status R(inverse_backward_batch)(atn_context *context, const atn_inverse_des
 atn_status R(inverse_batch)(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
                             atn_tensor *x, bool keep_factor, cpu_inverse_memory *memory,
                             atn_trace *traces);
+void R(inverse_apply)(const atn_context *context, const atn_inverse_desc *desc, const atn_tensor *x,
+                      const cpu_inverse_memory *memory, const atn_tensor *w, atn_tensor *y,
+                      void *work);
 void R(inverse_work)(const atn_inverse_desc *desc, int64_t m, cpu_inverse_memory *memory);
 
 void R(soft_layout)(core_arena *arena, cpu_soft *soft);

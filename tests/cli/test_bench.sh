@@ -10,7 +10,11 @@ source=$(realpath "$3")
 
 # ---- mistakes ----
 attnum bench soft
-expect_usage "'soft'"
+expect_usage "'soft'" 'operators, inverses, kernel, gemm, exp'
+attnum bench gemm gemm
+expect_usage "'gemm'" 'twice'
+attnum bench gemm --threads 0
+expect_usage "--threads '0'" '1..1024'
 attnum bench --dtype bf16
 expect_usage '--dtype bf16' '--device cuda'
 attnum run accuracy/operators --dtype f16
@@ -20,6 +24,7 @@ expect_usage '--input'
 attnum bench --help
 expect_exit 0
 expect_stdout '--emit-tokens FOLDER'
+expect_stdout '--threads LIST'
 
 # ---- the tests' machines have no GPU: it says so, and writes nothing ----
 attnum list devices --format csv
@@ -45,10 +50,41 @@ attnum bench $small --out cpu --threads 1
 expect_exit 0
 expect_quiet
 expect_stdout 'backward'
-[ "$(wc -l <cpu/bench.csv)" -eq 6 ]
+[ "$(wc -l <cpu/bench.csv)" -eq 8 ]
 check "a row for each rate and direction" $?
+[ "$(grep -c '^exponentials,' cpu/bench.csv)" -eq 2 ]
+check "two of them exponentials" $?
 grep -q '^backward / forward,backward,sima,' cpu/bench_ratios.csv
 check "backward beside forward" $?
+attnum bench gemm exp kernel --quick --n 40 --m 9 --dtype f32 --threads 1,2 --out parts
+expect_exit 0
+for work in gemm kernel exp; do
+    grep -q "^$work,.*,hot,.*,pass," parts/bench.csv
+    check "rows of $work" $?
+done
+! grep -q '^forward,' parts/bench.csv
+check "no operators" $?
+for quantity in 'openblas / attnum,gemm,AB' 'libm / direct,kernel' 'libm / attnum,exp' 'threads 1 / 2,exp'; do
+    grep -q "^$quantity," parts/bench_ratios.csv
+    check "ratios $quantity" $?
+done
+attnum bench --quick --variant pivoted-cholesky --m 9 --batch 1,3 --dtype f32 --threads 1,2 --out solve
+expect_exit 0
+[ "$(grep -c '^newton-openblas / pivoted-cholesky,solve,' solve/bench_ratios.csv)" -eq 3 ]
+check "the published steps beside a factor: of one matrix, of three on 1 and 2 threads" $?
+attnum bench gemm exp --quick --m 9 --dtype f32 --threads 1 --out whole --dry-run
+expect_exit 0
+expect_stdout 'gemm AB' 'exp libm'
+
+# ---- in parts, with what is timed ----
+for shard in 1 2; do
+    attnum bench exp --quick --dtype f32 --threads 1 --shard $shard/2 --out "shard$shard"
+    expect_exit 0
+done
+attnum merge shard1 shard2 --out merged
+expect_exit 0
+[ "$(grep -c '^exp,' merged/bench.csv)" -eq 2 ]
+check "shards have the words too" $?
 
 # ---- on the emulated device: the same rows, with the device's name ----
 program=$emulated
