@@ -6,24 +6,24 @@
 #include "cpu/simd_set.h"
 
 #if defined(SIMD_AVX512)
-#define TOKENS  4 /* 16 sums, 4 rows of landmarks and what is under way, in 32 registers */
-#define VECTORS 4
-#define EXP_F32 Sleef_expf16_u10avx512f
-#define EXP_F64 Sleef_expd8_u10avx512f
+#define TOKENS     4 /* 16 sums, 4 rows of landmarks and what is under way, in 32 registers */
+#define VECTORS    4
+#define EXP_F32    Sleef_expf16_u10avx512f
+#define EXP_F64    Sleef_expd8_u10avx512f
 #define CIRCLE_F32 Sleef_sincosf16_u10avx512f
 #define CIRCLE_F64 Sleef_sincosd8_u10avx512f
 #elif defined(SIMD_AVX2)
-#define TOKENS  4 /* 8 sums in 16 registers */
-#define VECTORS 2
-#define EXP_F32 Sleef_expf8_u10avx2
-#define EXP_F64 Sleef_expd4_u10avx2
+#define TOKENS     4 /* 8 sums in 16 registers */
+#define VECTORS    2
+#define EXP_F32    Sleef_expf8_u10avx2
+#define EXP_F64    Sleef_expd4_u10avx2
 #define CIRCLE_F32 Sleef_sincosf8_u10avx2
 #define CIRCLE_F64 Sleef_sincosd4_u10avx2
 #else
-#define TOKENS  2
-#define VECTORS 4
-#define EXP_F32 Sleef_expf4_u10
-#define EXP_F64 Sleef_expd2_u10
+#define TOKENS     2
+#define VECTORS    4
+#define EXP_F32    Sleef_expf4_u10
+#define EXP_F64    Sleef_expd2_u10
 #define CIRCLE_F32 Sleef_sincosf4_u10
 #define CIRCLE_F64 Sleef_sincosd2_u10
 #endif
