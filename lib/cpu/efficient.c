@@ -41,10 +41,22 @@ static pieces split(const head *h)
     return p;
 }
 
+/* A block of rho_q. */
 static void load_queries(const head *h, const pieces *p, int64_t first, int64_t rows)
 {
-    for (int64_t i = 0; i < rows; i++)
-        R(softmax_row)(h->d, 1, h->q + (first + i) * h->q_stride, p->rho + i * h->d);
+    for (int64_t i = 0; i < rows; i++) {
+        const real *q = h->q + (first + i) * h->q_stride;
+        real largest = R(simd).largest(h->d, q, -INFINITY);
+        for (int64_t c = 0; c < h->d; c++)
+            p->rho[i * h->d + c] = q[c] - largest;
+    }
+    R(simd).exponentials(rows * h->d, 1, 0, p->rho);
+    for (int64_t i = 0; i < rows; i++) {
+        real *rho = p->rho + i * h->d;
+        double sum = R(sum)(h->d, rho), one_over = 1 / sum;
+        for (int64_t c = 0; c < h->d; c++)
+            rho[c] = (real)R(norm_divide)((double)rho[c], sum, one_over);
+    }
     R(store)(h->desc->storage, rows, h->d, p->rho, h->d);
 }
 
@@ -62,13 +74,13 @@ static void load_exps(const head *h, const pieces *p, int64_t first, int64_t row
 {
     for (int64_t j = 0; j < rows; j++) {
         const real *k = h->k + (first + j) * h->k_stride;
-        real *rho = p->rho + j * h->d;
         for (int64_t c = 0; c < h->d; c++)
-            rho[c] = k[c] - p->maxima[c];
-        R(simd).exponentials(h->d, 1, 0, rho);
-        for (int64_t c = 0; add && c < h->d; c++)
-            p->sums[c] += (double)rho[c];
+            p->rho[j * h->d + c] = k[c] - p->maxima[c];
     }
+    R(simd).exponentials(rows * h->d, 1, 0, p->rho);
+    for (int64_t j = 0; add && j < rows; j++)
+        for (int64_t c = 0; c < h->d; c++)
+            p->sums[c] += (double)p->rho[j * h->d + c];
 }
 
 /* A block of rho_k, the sums being known. */
@@ -87,7 +99,6 @@ static void make_state(const head *h, const pieces *p)
 {
     bool narrow = h->desc->storage != ATN_STORAGE_NATIVE;
     memset(p->sums, 0, (size_t)h->d * sizeof(double));
-    memset(p->state, 0, (size_t)(h->d * h->dv) * sizeof(real));
     find_maxima(h, p);
     for (int64_t j = 0; narrow && j < h->n_k; j += HEAD_BLOCK)
         load_exps(h, p, j, head_smaller(HEAD_BLOCK, h->n_k - j), true);
@@ -98,8 +109,10 @@ static void make_state(const head *h, const pieces *p)
         else
             load_exps(h, p, j, rows, true);
         real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, rows, p->rho, h->d, h->v + j * h->v_stride,
-                  h->v_stride, 1, p->state, h->dv);
+                  h->v_stride, j > 0, p->state, h->dv);
     }
+    if (h->n_k == 0)
+        memset(p->state, 0, (size_t)(h->d * h->dv) * sizeof(real));
     for (int64_t c = 0; !narrow && h->n_k > 0 && c < h->d; c++) /* no keys: S is an empty sum */
         for (int64_t e = 0; e < h->dv; e++)
             p->state[c * h->dv + e] = (real)((double)p->state[c * h->dv + e] / p->sums[c]);

@@ -16,6 +16,8 @@
 
 #include <string.h>
 
+#include "cpu/norms.h"
+
 typedef struct {
     const head *h;
     const feature_map *map;
@@ -218,8 +220,11 @@ static void answer(const linear *l, const token_block *queries, const token_bloc
     for (int64_t i = 0; i < queries->rows; i++) {
         bool varies;
         double d = denominator(l, queries, i, keys, &varies);
-        for (int64_t c = 0; c < l->dv; c++)
-            out[i * h->out_stride + c] = (real)((double)out[i * h->out_stride + c] / d);
+        double one_over = 1 / d;
+        for (int64_t c = 0; c < l->dv; c++) {
+            real *y = &out[i * h->out_stride + c];
+            *y = (real)R(norm_divide)((double)*y, d, one_over);
+        }
     }
     R(store)(h->desc->storage, queries->rows, l->dv, out, h->out_stride);
 }
