@@ -78,9 +78,11 @@ static void load_exps(const head *h, const pieces *p, int64_t first, int64_t row
             p->rho[j * h->d + c] = k[c] - p->maxima[c];
     }
     R(simd).exponentials(rows * h->d, 1, 0, p->rho);
-    for (int64_t j = 0; add && j < rows; j++)
+    for (int64_t j = 0; add && j < rows; j++) {
+        const real *rho = p->rho + j * h->d;
         for (int64_t c = 0; c < h->d; c++)
-            p->sums[c] += (double)p->rho[j * h->d + c];
+            p->sums[c] += (double)rho[c];
+    }
 }
 
 /* A block of rho_k, the sums being known. */
