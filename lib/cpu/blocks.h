@@ -172,12 +172,14 @@ void R(product)(const atn_product_shape *shape, const void *a, const void *b, vo
 void R(store)(atn_storage storage, int64_t rows, int64_t cols, real *a, int64_t stride);
 
 /* Small helpers on dense matrices (matrix.c). */
-/* 1.a, a.b and |a - b|^2, in double, in eight sums that a vector unit can keep side by side. */
+/* 1.a, a.b and |a - b|^2, in double, in sums that a vector unit can keep side by side. */
 double R(sum)(int64_t count, const real *a);
 double R(dot)(int64_t count, const real *a, const real *b);
 double R(squared_difference)(int64_t count, const real *a, const real *b);
 double R(frobenius)(int64_t count, const real *a);
 double R(norm1)(int64_t m, const real *a);
+/* y = A x, A dense. */
+void R(multiply_vector)(int64_t rows, int64_t cols, const real *a, const real *x, real *y);
 bool R(all_finite)(int64_t rows, int64_t cols, const real *a, int64_t stride);
 /* a = (a + a^T) / 2, exactly symmetric. */
 void R(symmetrise)(int64_t m, real *a);
