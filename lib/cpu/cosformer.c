@@ -98,10 +98,10 @@ static void map(const void *own, const token_block *b)
     find_factors(h, b);
     for (int64_t i = 0; i < b->rows; i++)
         for (int64_t f = 0; f < count; f++) {
-            real factor = b->kept[i * count + f];
+            real factor = b->kept[i * count + f], *restrict phi = b->phi + (i * count + f) * d;
             for (int64_t c = 0; c < d; c++) {
                 real x = b->x[i * b->stride + c];
-                b->phi[(i * count + f) * d + c] = factor * (x > 0 ? x : 0);
+                phi[c] = factor * (x > 0 ? x : 0);
             }
         }
 }
@@ -110,14 +110,16 @@ static void pull(void *own, const token_block *b, real *slopes, real *grad, int6
 {
     const head *h = own;
     int64_t d = h->d, count = factor_count(h->desc);
-    for (int64_t i = 0; i < b->rows; i++)
+    for (int64_t i = 0; i < b->rows; i++) {
+        real *restrict sum = slopes + i * count * d, *restrict to = grad + i * grad_stride;
         for (int64_t f = 0; f < count; f++) {
             real factor = b->kept[i * count + f];
-            for (int64_t c = 0; c < d; c++) {
-                real slope = factor * slopes[(i * count + f) * d + c];
-                grad[i * grad_stride + c] += b->x[i * b->stride + c] > 0 ? slope : 0;
-            }
+            for (int64_t c = 0; c < d; c++)
+                sum[c] = f > 0 ? sum[c] + factor * sum[f * d + c] : factor * sum[c];
         }
+        for (int64_t c = 0; c < d; c++)
+            to[c] += b->x[i * b->stride + c] > 0 ? sum[c] : 0;
+    }
 }
 
 static feature_map map_of(head *h)

@@ -19,30 +19,33 @@ static void map(const void *own, const token_block *b)
 {
     const head *h = own;
     bool naive = h->desc->elu.form == ATN_ELU_NAIVE;
+    real *restrict slopes = b->kept, *restrict phi = b->phi, one = (real)naive;
     for (int64_t i = 0; i < b->rows; i++)
         for (int64_t c = 0; c < h->d; c++) {
             real x = b->x[i * b->stride + c];
-            b->kept[i * h->d + c] = x < 0 ? x : 0;
+            slopes[i * h->d + c] = x < 0 ? x : 0;
         }
-    R(simd).exponentials(b->rows * h->d, 1, 0, b->kept);
+    R(simd).exponentials(b->rows * h->d, 1, 0, slopes);
     for (int64_t i = 0; i < b->rows; i++)
         for (int64_t c = 0; c < h->d; c++) {
-            real x = b->x[i * b->stride + c], slope = b->kept[i * h->d + c];
-            b->phi[i * h->d + c] = (slope - (real)naive) + (x > 0 ? x : 0);
+            real x = b->x[i * b->stride + c], slope = slopes[i * h->d + c];
+            phi[i * h->d + c] = (slope - one) + (x > 0 ? x : 0);
         }
     if (!naive)
         return;
-    R(store)(h->desc->storage, b->rows, h->d, b->phi, h->d);
+    R(store)(h->desc->storage, b->rows, h->d, phi, h->d);
     for (int64_t e = 0; e < b->rows * h->d; e++)
-        b->phi[e] += 1;
+        phi[e] += 1;
 }
 
 static void pull(void *own, const token_block *b, real *slopes, real *grad, int64_t grad_stride)
 {
     const head *h = own;
-    for (int64_t i = 0; i < b->rows; i++)
+    for (int64_t i = 0; i < b->rows; i++) {
+        real *restrict to = grad + i * grad_stride;
         for (int64_t c = 0; c < h->d; c++)
-            grad[i * grad_stride + c] += slopes[i * h->d + c] * b->kept[i * h->d + c];
+            to[c] += slopes[i * h->d + c] * b->kept[i * h->d + c];
+    }
 }
 
 static feature_map map_of(head *h)

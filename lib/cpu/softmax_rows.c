@@ -34,8 +34,10 @@ void R(softmax_row_backward)(int64_t count, double c, const real *weights, real 
             sums[lane] += (double)weights[j + lane] * ((double)slopes[j + lane] - pivot);
     for (int64_t j = whole; j < count; j++)
         mean += (double)weights[j] * ((double)slopes[j] - pivot);
-    for (int lane = 0; lane < LANES; lane++)
-        mean += sums[lane];
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int lane = 0; lane < half; lane++)
+            sums[lane] += sums[lane + half];
+    mean += sums[0];
     for (int64_t j = 0; j < count; j++)
         slopes[j] = (real)(c * (double)weights[j] * ((double)slopes[j] - pivot - mean));
 }
