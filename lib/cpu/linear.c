@@ -123,21 +123,12 @@ static bool sees(const linear *l, int64_t query, int64_t key)
 /* to += sum_i weights_i rows_i; null: weights 1. A block's sum is made in double. */
 static void add_rows(const linear *l, const token_block *b, const real *weights, real *to)
 {
-    enum { COLUMNS = 64 };
+    double factors[HEAD_BLOCK];
     if (l->map->denominator == LINEAR_PLAIN) /* z is not used */
         return;
-    for (int64_t r0 = 0; r0 < l->m; r0 += COLUMNS) {
-        double sums[COLUMNS] = {0};
-        int64_t columns = head_smaller(COLUMNS, l->m - r0);
-        for (int64_t i = 0; i < b->rows; i++) {
-            const real *phi = b->phi + i * l->m + r0;
-            double weight = weights ? (double)weights[i] : 1;
-            for (int64_t r = 0; r < columns; r++)
-                sums[r] += weight * (double)phi[r];
-        }
-        for (int64_t r = 0; r < columns; r++)
-            to[r0 + r] = (real)((double)to[r0 + r] + sums[r]);
-    }
+    for (int64_t i = 0; i < b->rows; i++)
+        factors[i] = weights ? (double)weights[i] : 1;
+    R(add_rows)(b->rows, l->m, factors, b->phi, l->m, to);
 }
 
 /* out = op(A) op(B) or, with add, out +=; nothing to add where the sums are empty. */
