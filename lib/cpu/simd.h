@@ -33,7 +33,7 @@ typedef struct {
     void (*exponentials)(int64_t count, real factor, real shift, real *x);
     /* sines_i = sin(x_i), x_i = cos(x_i) */
     void (*circle)(int64_t count, real *x, real *sines);
-    void (*circle_f64)(int64_t count, double *x, double *sines);
+    void (*circle_f64)(int64_t count, double *x, double *sines); /* the same in either copy */
     /* The largest of them and of `least`, NaN left out. */
     real (*largest)(int64_t count, const real *x, real least);
     /* row -= factor_0 row_0 + factor_1 row_1 + ..., product after product in this order. `columns`

@@ -10,28 +10,30 @@
 #define VECTORS    4
 #define EXP_F32    Sleef_expf16_u10avx512f
 #define EXP_F64    Sleef_expd8_u10avx512f
-#define CIRCLE_F32 Sleef_sincosf16_u10avx512f
-#define CIRCLE_F64 Sleef_sincosd8_u10avx512f
+#define SINCOS_F32 Sleef_sincosf16_u10avx512f
+#define SINCOS_F64 Sleef_sincosd8_u10avx512f
 #elif defined(SIMD_AVX2)
 #define TOKENS     4 /* 8 sums in 16 registers */
 #define VECTORS    2
 #define EXP_F32    Sleef_expf8_u10avx2
 #define EXP_F64    Sleef_expd4_u10avx2
-#define CIRCLE_F32 Sleef_sincosf8_u10avx2
-#define CIRCLE_F64 Sleef_sincosd4_u10avx2
+#define SINCOS_F32 Sleef_sincosf8_u10avx2
+#define SINCOS_F64 Sleef_sincosd4_u10avx2
 #else
 #define TOKENS     2
 #define VECTORS    4
 #define EXP_F32    Sleef_expf4_u10
 #define EXP_F64    Sleef_expd2_u10
-#define CIRCLE_F32 Sleef_sincosf4_u10
-#define CIRCLE_F64 Sleef_sincosd2_u10
+#define SINCOS_F32 Sleef_sincosf4_u10
+#define SINCOS_F64 Sleef_sincosd2_u10
 #endif
 
 #ifdef REAL_F32
-#define EXP EXP_F32
+#define EXP    EXP_F32
+#define SINCOS SINCOS_F32
 #else
-#define EXP EXP_F64
+#define EXP    EXP_F64
+#define SINCOS SINCOS_F64
 #endif
 typedef double lanes_f64 __attribute__((vector_size(BYTES), aligned(sizeof(double)), may_alias));
 
@@ -124,12 +126,8 @@ static void exponentials(int64_t count, real factor, real shift, real *x)
         memcpy(x + i, &both.y, rest);                                                              \
     }
 
-CIRCLE(circle_f64, double, lanes_f64, CIRCLE_F64)
-#ifdef REAL_F32
-CIRCLE(circle, real, lanes, CIRCLE_F32)
-#else
-#define circle circle_f64
-#endif
+CIRCLE(circle, real, lanes, SINCOS)
+CIRCLE(circle_f64, double, lanes_f64, SINCOS_F64)
 
 static lanes larger(lanes a, lanes b)
 {
@@ -208,5 +206,14 @@ static int multiply_adds(int64_t steps, real *sum)
     return CHAINS * LANES;
 }
 
-const simd R(simd) = {distances, exponentials, circle,        circle_f64, largest,
-                      eliminate, settle,       multiply_adds, R(multiply)};
+const simd R(simd) = {
+    .distances = distances,
+    .exponentials = exponentials,
+    .circle = circle,
+    .circle_f64 = circle_f64,
+    .largest = largest,
+    .eliminate = eliminate,
+    .settle = settle,
+    .multiply_adds = multiply_adds,
+    .product = R(multiply),
+};

@@ -140,7 +140,7 @@ Test(simd, sines_and_cosines_are_within_an_ulp)
     }
 }
 
-/* What the loops in double have in either copy: the same as its own library's, in f64 terms. */
+/* In double in either copy; libm's are within an ulp as well. */
 Test(simd, sines_and_cosines_in_double)
 {
     enum { COUNT = 61 };
