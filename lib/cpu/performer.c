@@ -170,12 +170,15 @@ static void pull_exponentials(performer *p, const token_block *b, real *slopes, 
 static void pull(void *own, const token_block *b, real *slopes, real *grad, int64_t grad_stride)
 {
     performer *p = own;
-    int64_t d = p->h->d;
+    int64_t d = p->h->d, count = b->rows * p->m;
     real root_c = (real)p->root_c;
     if (p->exponential)
         pull_exponentials(p, b, slopes, grad, grad_stride);
-    for (int64_t e = 0; e < b->rows * p->m; e++)
-        slopes[e] = p->exponential || b->kept[e] > 0 ? slopes[e] * root_c : 0;
+    else
+        for (int64_t e = 0; e < count; e++)
+            slopes[e] = b->kept[e] > 0 ? slopes[e] : 0;
+    for (int64_t e = 0; e < count; e++)
+        slopes[e] *= root_c;
     real_gemm(CblasNoTrans, CblasNoTrans, b->rows, d, p->m, slopes, p->m, p->w, d, 1, grad,
               grad_stride);
 }
