@@ -85,6 +85,36 @@ double R(squared_difference)(int64_t count, const real *a, const real *b)
 {
     return sum_of_squares(count, a, b, 1);
 }
+/* `vectors` columns' worth of sums in registers, known to the compiler. */
+static inline __attribute__((always_inline)) void add_columns(int vectors, int64_t rows,
+                                                              const double *weights, const real *a,
+                                                              int64_t stride, real *to)
+{
+    wide sums[WIDES] = {{0}};
+    for (int64_t i = 0; i < rows; i++)
+        for (int w = 0; w < vectors; w++)
+            sums[w] += weights[i] * widened(a + i * stride + w * WIDE);
+    for (int w = 0; w < vectors; w++)
+        *(some *)(to + w * WIDE) = __builtin_convertvector(widened(to + w * WIDE) + sums[w], some);
+}
+
+void R(add_rows)(int64_t rows, int64_t cols, const double *weights, const real *a, int64_t stride,
+                 real *to)
+{
+    enum { MOST = 4 }; /* as many as hide the latency of an addition */
+    int64_t c = 0;
+    for (; c + MOST * WIDE <= cols; c += MOST * WIDE)
+        add_columns(MOST, rows, weights, a + c, stride, to + c);
+    for (; c + WIDE <= cols; c += WIDE)
+        add_columns(1, rows, weights, a + c, stride, to + c);
+    for (; c < cols; c++) {
+        double sum = 0;
+        for (int64_t i = 0; i < rows; i++)
+            sum += weights[i] * (double)a[i * stride + c];
+        to[c] = (real)((double)to[c] + sum);
+    }
+}
+
 /* Squares of f64 leave its range where norms do not: a norm of 0 by underflow would make any
  * residual relative to it 0 too. The sum is that of dot, so that a power of two in all of a is one
  * in the norm. */

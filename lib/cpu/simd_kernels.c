@@ -6,27 +6,36 @@
 #include "cpu/simd_set.h"
 
 #if defined(SIMD_AVX512)
-#define TOKENS  4 /* 16 sums, 4 rows of landmarks and what is under way, in 32 registers */
-#define VECTORS 4
-#define EXP_F32 Sleef_expf16_u10avx512f
-#define EXP_F64 Sleef_expd8_u10avx512f
+#define TOKENS     4 /* 16 sums, 4 rows of landmarks and what is under way, in 32 registers */
+#define VECTORS    4
+#define EXP_F32    Sleef_expf16_u10avx512f
+#define EXP_F64    Sleef_expd8_u10avx512f
+#define SINCOS_F32 Sleef_sincosf16_u10avx512f
+#define SINCOS_F64 Sleef_sincosd8_u10avx512f
 #elif defined(SIMD_AVX2)
-#define TOKENS  4 /* 8 sums in 16 registers */
-#define VECTORS 2
-#define EXP_F32 Sleef_expf8_u10avx2
-#define EXP_F64 Sleef_expd4_u10avx2
+#define TOKENS     4 /* 8 sums in 16 registers */
+#define VECTORS    2
+#define EXP_F32    Sleef_expf8_u10avx2
+#define EXP_F64    Sleef_expd4_u10avx2
+#define SINCOS_F32 Sleef_sincosf8_u10avx2
+#define SINCOS_F64 Sleef_sincosd4_u10avx2
 #else
-#define TOKENS  2
-#define VECTORS 4
-#define EXP_F32 Sleef_expf4_u10
-#define EXP_F64 Sleef_expd2_u10
+#define TOKENS     2
+#define VECTORS    4
+#define EXP_F32    Sleef_expf4_u10
+#define EXP_F64    Sleef_expd2_u10
+#define SINCOS_F32 Sleef_sincosf4_u10
+#define SINCOS_F64 Sleef_sincosd2_u10
 #endif
 
 #ifdef REAL_F32
-#define EXP EXP_F32
+#define EXP    EXP_F32
+#define SINCOS SINCOS_F32
 #else
-#define EXP EXP_F64
+#define EXP    EXP_F64
+#define SINCOS SINCOS_F64
 #endif
+typedef double lanes_f64 __attribute__((vector_size(BYTES), aligned(sizeof(double)), may_alias));
 
 /* Sums of one row side by side: as many as hide the latency of a subtraction. */
 enum { ROW_VECTORS = 4 };
@@ -95,6 +104,30 @@ static void exponentials(int64_t count, real factor, real shift, real *x)
     last = (lanes)EXP(factor * (last - shift));
     memcpy(x + i, &last, (size_t)(count - i) * sizeof *x);
 }
+
+/* Sines and cosines in vectors of one type. */
+#define CIRCLE(name, element, vector, sincos)                                                      \
+    static void name(int64_t count, element *x, element *sines)                                    \
+    {                                                                                              \
+        enum { WIDTH = sizeof(vector) / sizeof(element) };                                         \
+        int64_t i = 0;                                                                             \
+        for (; i + WIDTH <= count; i += WIDTH) {                                                   \
+            __typeof__(sincos((vector){0})) both = sincos(*(const vector *)(x + i));               \
+            *(vector *)(sines + i) = (vector)both.x;                                               \
+            *(vector *)(x + i) = (vector)both.y;                                                   \
+        }                                                                                          \
+        if (i == count)                                                                            \
+            return;                                                                                \
+        size_t rest = (size_t)(count - i) * sizeof *x;                                             \
+        vector last = {0};                                                                         \
+        memcpy(&last, x + i, rest);                                                                \
+        __typeof__(sincos(last)) both = sincos(last);                                              \
+        memcpy(sines + i, &both.x, rest);                                                          \
+        memcpy(x + i, &both.y, rest);                                                              \
+    }
+
+CIRCLE(circle, real, lanes, SINCOS)
+CIRCLE(circle_f64, double, lanes_f64, SINCOS_F64)
 
 static lanes larger(lanes a, lanes b)
 {
@@ -173,5 +206,14 @@ static int multiply_adds(int64_t steps, real *sum)
     return CHAINS * LANES;
 }
 
-const simd R(simd) = {distances, exponentials,  largest,    eliminate,
-                      settle,    multiply_adds, R(multiply)};
+const simd R(simd) = {
+    .distances = distances,
+    .exponentials = exponentials,
+    .circle = circle,
+    .circle_f64 = circle_f64,
+    .largest = largest,
+    .eliminate = eliminate,
+    .settle = settle,
+    .multiply_adds = multiply_adds,
+    .product = R(multiply),
+};

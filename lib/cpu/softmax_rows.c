@@ -22,14 +22,22 @@ void R(softmax_row)(int64_t count, double c, const real *x, real *weights)
  * rounding error of the mean. */
 void R(softmax_row_backward)(int64_t count, double c, const real *weights, real *slopes)
 {
-    int64_t largest = 0;
-    double mean = 0;
-    for (int64_t j = 1; j < count; j++)
-        if (weights[j] > weights[largest])
-            largest = j;
-    double pivot = (double)slopes[largest];
-    for (int64_t j = 0; j < count; j++)
+    enum { LANES = 8 }; /* sums that a vector unit can keep side by side */
+    double sums[LANES] = {0}, mean = 0;
+    int64_t at = 0, whole = count - count % LANES;
+    real largest = R(simd).largest(count, weights, -INFINITY);
+    while (at < count - 1 && weights[at] != largest)
+        at++;
+    double pivot = (double)slopes[at];
+    for (int64_t j = 0; j < whole; j += LANES)
+        for (int lane = 0; lane < LANES; lane++)
+            sums[lane] += (double)weights[j + lane] * ((double)slopes[j + lane] - pivot);
+    for (int64_t j = whole; j < count; j++)
         mean += (double)weights[j] * ((double)slopes[j] - pivot);
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int lane = 0; lane < half; lane++)
+            sums[lane] += sums[lane + half];
+    mean += sums[0];
     for (int64_t j = 0; j < count; j++)
         slopes[j] = (real)(c * (double)weights[j] * ((double)slopes[j] - pivot - mean));
 }
