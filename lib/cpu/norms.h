@@ -21,6 +21,18 @@ static inline double R(norm_divide)(double x, double divisor, double reciprocal)
     return sizeof(real) < sizeof(double) ? x * reciprocal : x / divisor;
 }
 
+/* to = factor x / divisor; elements apart by as much as is said. */
+static inline void R(norm_scale)(double factor, double divisor, int64_t count, const real *x,
+                                 int64_t step, real *to, int64_t to_step)
+{
+    double reciprocal = factor / divisor;
+    for (int64_t i = 0; i < count; i++) {
+        double value = (double)x[i * step];
+        to[i * to_step] = (real)(sizeof(real) < sizeof(double) ? value * reciprocal
+                                                               : factor * (value / divisor));
+    }
+}
+
 /* The Euclidean norm of count elements, step apart. */
 double R(line_norm)(int64_t count, int64_t step, const real *x);
 

@@ -54,15 +54,10 @@ static double gamma_of(const head *h)
     return gamma->data ? (double)*head_matrix(gamma, h->index) : 1;
 }
 
-/* x = gamma x / max(|x|, epsilon); returns the divisor. */
-static double normalise(const head *h, double gamma, int64_t count, int64_t step, real *x,
-                        double *varies)
+/* The divisor of a line. */
+static double divisor_of(const head *h, int64_t count, int64_t step, const real *x, double *varies)
 {
-    double norm = R(line_norm)(count, step, x);
-    double divisor = R(norm_divisor)(norm, h->desc->xnorm.epsilon, varies), one_over = 1 / divisor;
-    for (int64_t i = 0; i < count; i++)
-        x[i * step] = (real)(gamma * R(norm_divide)((double)x[i * step], divisor, one_over));
-    return divisor;
+    return R(norm_divisor)(R(line_norm)(count, step, x), h->desc->xnorm.epsilon, varies);
 }
 
 /* The gradient by x from `scale` times that by x_, in place. */
@@ -82,15 +77,14 @@ static void pull_back(double scale, double divisor, double varies, int64_t count
 static void make_state(const head *h, const pieces *p, double gamma)
 {
     line_layout l = lines_of(h);
-    memset(p->state, 0, (size_t)(h->d * h->dv) * sizeof(real));
-    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK)
-        real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, head_smaller(HEAD_BLOCK, h->n_k - j),
-                  h->k + j * h->k_stride, h->k_stride, h->v + j * h->v_stride, h->v_stride, 1,
-                  p->state, h->dv);
+    real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, h->n_k, h->k, h->k_stride, h->v, h->v_stride,
+              false, p->state, h->dv);
     R(store)(h->desc->storage, h->d, h->dv, p->state, h->dv);
-    for (int64_t i = 0; i < l.lines; i++)
-        p->divisors[i] =
-            normalise(h, gamma, l.count, l.step, p->state + i * l.start, &p->varies[i]);
+    for (int64_t i = 0; i < l.lines; i++) {
+        real *line = p->state + i * l.start;
+        p->divisors[i] = divisor_of(h, l.count, l.step, line, &p->varies[i]);
+        R(norm_scale)(gamma, p->divisors[i], l.count, line, l.step, line, l.step);
+    }
     R(store)(h->desc->storage, h->d, h->dv, p->state, h->dv);
 }
 
@@ -98,11 +92,11 @@ static void make_state(const head *h, const pieces *p, double gamma)
 static void load_queries(const head *h, const pieces *p, double gamma, int64_t first, int64_t rows,
                          double *divisors, double *varies)
 {
-    for (int64_t i = 0; i < rows; i++) {
-        real *q = p->q + i * h->d;
-        memcpy(q, h->q + (first + i) * h->q_stride, (size_t)h->d * sizeof(real));
-        divisors[i] = normalise(h, gamma, h->d, 1, q, &varies[i]);
-    }
+    const real *q = h->q + first * h->q_stride;
+    for (int64_t i = 0; i < rows; i++)
+        divisors[i] = divisor_of(h, h->d, 1, q + i * h->q_stride, &varies[i]);
+    for (int64_t i = 0; i < rows; i++)
+        R(norm_scale)(gamma, divisors[i], h->d, q + i * h->q_stride, 1, p->q + i * h->d, 1);
     R(store)(h->desc->storage, rows, h->d, p->q, h->d);
 }
 
