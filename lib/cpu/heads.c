@@ -293,11 +293,30 @@ static void close_gradients(const call *c, const head *whole, const head *h)
     (h->n_k, h->key_positions, h->dv, h->grad_v, whole->grad_v, whole->grad_v_stride);
 }
 
+static void clear(int64_t rows, int64_t cols, real *a, int64_t stride)
+{
+    if (stride == cols) { /* one long row */
+        cols *= rows;
+        rows = 1;
+    }
+    for (int64_t i = 0; i < rows; i++)
+        memset(a + i * stride, 0, (size_t)cols * sizeof *a);
+}
+
+static void clear_gradients(const head *h)
+{
+    clear(h->n, h->d, h->grad_q, h->grad_q_stride);
+    if (h->grad_k != h->grad_q)
+        clear(h->n_k, h->d, h->grad_k, h->grad_k_stride);
+    clear(h->n_k, h->dv, h->grad_v, h->grad_v_stride);
+}
+
 static void backward(const call *c, int64_t piece)
 {
     if (c->heads->nonfinite[piece])
         return;
     head whole = direct_head(c, piece), h = open_head(c, piece);
+    clear_gradients(&whole);
     c->op->backward(&h);
     close_gradients(c, &whole, &h);
 }
@@ -339,6 +358,25 @@ static void inspect(const call *c, int64_t piece)
     fill_nan(h.n_k, h.dv, h.grad_v, h.grad_v_stride);
 }
 
+/* Both passes of a call whose heads need not wait for one another: tokens are still in a cache. */
+static void before_and_forward(const call *c, int64_t piece)
+{
+    before(c, piece);
+    forward(c, piece);
+}
+
+static void before_and_backward(const call *c, int64_t piece)
+{
+    before(c, piece);
+    backward(c, piece);
+}
+
+static void all_of_backward(const call *c, int64_t piece)
+{
+    before_and_backward(c, piece);
+    inspect(c, piece);
+}
+
 /* Runs one pass over all heads. A head's parameters are summed over the batch by one thread, in
  * order, so with parameters the threads share the heads rather than the pieces. */
 static void over_heads(const call *c, bool in_order, void (*pass)(const call *, int64_t))
@@ -355,18 +393,11 @@ static void over_heads(const call *c, bool in_order, void (*pass)(const call *, 
             pass(c, i + j * groups);
 }
 
-/* Where heads need not wait for one another: tokens are still in a cache. */
-static void both(const call *c, int64_t piece)
-{
-    before(c, piece);
-    forward(c, piece);
-}
-
 void R(heads_forward)(cpu_heads *heads, const atn_attention_inputs *inputs, atn_tensor *out)
 {
     call c = {heads, operators[heads->desc.op], inputs, out, NULL, NULL};
     if (!c.op->join) {
-        over_heads(&c, false, both);
+        over_heads(&c, false, before_and_forward);
         return;
     }
     over_heads(&c, false, before);
@@ -391,6 +422,15 @@ static void finish_parameter(const call *c, int p)
     }
 }
 
+static void backward_in_passes(const call *c, bool in_order)
+{
+    over_heads(c, false, before);
+    run_join(c, c->op->join);
+    over_heads(c, in_order, backward);
+    run_join(c, c->op->backward_join);
+    over_heads(c, in_order, c->op->after ? after : NULL);
+}
+
 void R(heads_backward)(cpu_heads *heads, const atn_attention_inputs *inputs, const atn_tensor *dout,
                        atn_gradients *gradients)
 {
@@ -404,13 +444,14 @@ void R(heads_backward)(cpu_heads *heads, const atn_attention_inputs *inputs, con
                             heads->parameters[p]->cols) *
                        sizeof(real));
         }
-    over_heads(&c, false, before);
-    run_join(&c, c.op->join);
-    over_heads(&c, in_order, backward);
-    run_join(&c, c.op->backward_join);
-    if (c.op->after)
-        over_heads(&c, in_order, after);
-    over_heads(&c, false, inspect);
+    if (c.op->join || c.op->after)
+        backward_in_passes(&c, in_order);
+    else if (in_order) /* what heads share is whole at the end */
+        over_heads(&c, true, before_and_backward);
+    else
+        over_heads(&c, false, all_of_backward);
+    if (in_order || c.op->join || c.op->after)
+        over_heads(&c, false, inspect);
     for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
         if (gradients->parameters[p])
             finish_parameter(&c, p);

@@ -167,6 +167,18 @@ void R(columns_apply)(const column_norms *c, int64_t rows, const real *x, int64_
             out[i * c->d + e] = (real)divide(c, e, (double)x[i * stride + e]);
 }
 
+void R(columns_give)(const column_norms *c, const double *along, int64_t rows, const real *x,
+                     int64_t stride, const real *g, real *out, int64_t out_stride)
+{
+    bool l1 = c->norm == ATN_SIMA_L1;
+    for (int64_t i = 0; i < rows; i++, x += stride, g += c->d, out += out_stride)
+        for (int64_t e = 0; e < c->d; e++) {
+            double value = (double)x[e];
+            double slope = l1 ? (value < 0 ? -1 : 1) : divide(c, e, value);
+            out[e] += (real)divide(c, e, (double)g[e] - c->varies[e] * along[e] * slope);
+        }
+}
+
 void R(columns_push)(const column_norms *c, double *along, int64_t rows, const real *normalised,
                      real *g)
 {
