@@ -243,7 +243,7 @@ static void meet_forward(const head *h, pieces *p, const block *queries, const b
     meet_logits(h, p, queries, keys);
     for (int64_t i = 0; i < queries->count; i++) {
         int64_t at;
-        double shrink = R(softmax_advance)(keys->count, p->weights + i * HEAD_BLOCK,
+        double shrink = R(softmax_advance)(keys->count, 1, p->weights + i * HEAD_BLOCK,
                                            &p->block_peaks[i], &p->block_sums[i], &at);
         R(scale_row)(h->dv, shrink, p->rows + i * h->dv);
     }

@@ -31,6 +31,10 @@ typedef struct {
                       int64_t columns, real *out, int64_t out_stride);
     /* x_i = exp(factor (x_i - shift)) */
     void (*exponentials)(int64_t count, real factor, real shift, real *x);
+    /* rows x columns become columns x rows, which are `width` >= rows apart; what lies between is
+     * 0. */
+    void (*transpose)(int64_t rows, int64_t columns, const real *from, int64_t stride, real *to,
+                      int64_t width);
     /* The largest of them and of `least`, NaN left out. */
     real (*largest)(int64_t count, const real *x, real least);
     /* row -= factor_0 row_0 + factor_1 row_1 + ..., product after product in this order. `columns`

@@ -81,19 +81,23 @@ static void distances(int64_t p, int64_t d, const real *x, int64_t x_stride, con
                       out_stride);
 }
 
+/* What is left of whole vectors is one that begins earlier: made of what stood there before. */
 static void exponentials(int64_t count, real factor, real shift, real *x)
 {
-    int64_t i = 0;
-    for (; i + LANES <= count; i += LANES) {
+    lanes last = {0};
+    if (count < LANES) {
+        memcpy(&last, x, (size_t)count * sizeof *x);
+        last = (lanes)EXP(factor * (last - shift));
+        memcpy(x, &last, (size_t)count * sizeof *x);
+        return;
+    }
+    last = *(const lanes *)(x + count - LANES);
+    for (int64_t i = 0; i + LANES <= count; i += LANES) {
         lanes *at = (lanes *)(x + i);
         *at = (lanes)EXP(factor * (*at - shift));
     }
-    if (i == count)
-        return;
-    lanes last = {0};
-    memcpy(&last, x + i, (size_t)(count - i) * sizeof *x);
-    last = (lanes)EXP(factor * (last - shift));
-    memcpy(x + i, &last, (size_t)(count - i) * sizeof *x);
+    if (count % LANES > 0)
+        *(lanes *)(x + count - LANES) = (lanes)EXP(factor * (last - shift));
 }
 
 static lanes larger(lanes a, lanes b)
@@ -102,14 +106,27 @@ static lanes larger(lanes a, lanes b)
     return (lanes)(((bits)a & mask) | ((bits)b & ~mask));
 }
 
+/* Lanes against their neighbours, at half the distance each time. */
+static real largest_lane(lanes most)
+{
+    real each[LANES];
+    *(lanes *)each = most;
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int lane = 0; lane < half; lane++)
+            each[lane] = each[lane] > each[lane + half] ? each[lane] : each[lane + half];
+    return each[0];
+}
+
 static real largest(int64_t count, const real *x, real least)
 {
-    int64_t i = 0;
     lanes most = (lanes){0} + least;
+    int64_t i = 0;
     for (; i + LANES <= count; i += LANES)
         most = larger(*(const lanes *)(x + i), most);
-    for (int lane = 0; lane < LANES; lane++)
-        least = most[lane] > least ? most[lane] : least;
+    if (i < count && count >= LANES) /* again what was seen: no harm */
+        most = larger(*(const lanes *)(x + count - LANES), most);
+    if (count >= LANES)
+        return largest_lane(most);
     for (; i < count; i++)
         least = x[i] > least ? x[i] : least;
     return least;
@@ -173,5 +190,13 @@ static int multiply_adds(int64_t steps, real *sum)
     return CHAINS * LANES;
 }
 
-const simd R(simd) = {distances, exponentials,  largest,    eliminate,
-                      settle,    multiply_adds, R(multiply)};
+const simd R(simd) = {
+    .distances = distances,
+    .exponentials = exponentials,
+    .transpose = R(transpose_padded),
+    .largest = largest,
+    .eliminate = eliminate,
+    .settle = settle,
+    .multiply_adds = multiply_adds,
+    .product = R(multiply),
+};
