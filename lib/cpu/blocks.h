@@ -109,6 +109,12 @@ atn_status R(without_start)(const inverse_problem *p, atn_stop stop);
 void R(take_update)(atn_inverse_info *info, int k, double update);
 /* The root of change / size, which may be 0 / 0 (0), or not finite. */
 double R(relative_update)(double change, double size);
+/* Whether an update says by itself that X_{k+1} is finite: if that is not, |X_{k+1}|^2 is infinite
+ * or NaN, and the update 0 or not finite. */
+static inline bool R(is_finite_update)(double update)
+{
+    return update > 0 && update < INFINITY;
+}
 
 /* alpha of every matrix of a into memory->starts (< 0: no such n) and the halvings into
  * memory->infos; matrices whose info says ATN_NONFINITE are left out of every maximum. squares has
@@ -172,12 +178,14 @@ void R(product)(const atn_product_shape *shape, const void *a, const void *b, vo
 void R(store)(atn_storage storage, int64_t rows, int64_t cols, real *a, int64_t stride);
 
 /* Small helpers on dense matrices (matrix.c). */
-/* 1.a, a.b and |a - b|^2, in double, in eight sums that a vector unit can keep side by side. */
+/* 1.a, a.b and |a - b|^2, in double, in sums that a vector unit can keep side by side. */
 double R(sum)(int64_t count, const real *a);
 double R(dot)(int64_t count, const real *a, const real *b);
 double R(squared_difference)(int64_t count, const real *a, const real *b);
 double R(frobenius)(int64_t count, const real *a);
 double R(norm1)(int64_t m, const real *a);
+/* y = A x, A dense. */
+void R(multiply_vector)(int64_t rows, int64_t cols, const real *a, const real *x, real *y);
 bool R(all_finite)(int64_t rows, int64_t cols, const real *a, int64_t stride);
 /* to (cols x rows) = a^T, rows x cols, both dense. */
 void R(transpose)(int64_t rows, int64_t cols, const real *a, real *to);

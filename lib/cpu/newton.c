@@ -150,7 +150,7 @@ static bool advance(newton_run *run)
     atn_inverse_info *info = p->info;
     double update = R(newton_step)(p->desc->storage, p->m, run->x, run->b_x, run->next);
     info->products++;
-    if (!R(all_finite)(p->m, p->m, run->next, p->m)) {
+    if (!R(is_finite_update)(update) && !R(all_finite)(p->m, p->m, run->next, p->m)) {
         info->stop = ATN_STOP_NONFINITE;
         return false;
     }

@@ -11,12 +11,12 @@
 /* Of a tile: as many sums as registers hold beside a row of B and an element of A, and no fewer
  * than two multiply-adds a cycle of four cycles' latency ask for. */
 #ifdef SIMD_AVX512
-enum { VECTORS = 4, ROWS_1 = 14, ROWS_2 = 8, ROWS_3 = 8, ROWS_4 = 6 };
+enum { VECTORS = 4, ROWS_1 = 8, ROWS_2 = 8, ROWS_3 = 8, ROWS_4 = 6 };
 #else
 enum { VECTORS = 2, ROWS_1 = 8, ROWS_2 = 6 };
 #endif
 /* Terms of a sum before it is added to C: a packed panel of B stays in the second-level cache. */
-enum { DEPTH = 256, MOST_ROWS = 14 };
+enum { DEPTH = 256, MOST_ROWS = 8 };
 /* From so many rows on, packing costs less than the misses of rows of B that lie far apart. */
 enum { ROWS_PACKED = 256, FAR = 512 };
 
@@ -27,6 +27,7 @@ typedef struct {
     int64_t a_row, a_step;
     const real *b; /* depth x whole vectors */
     int64_t b_step;
+    int64_t last; /* where the last vector begins, which may overlap the one before it */
     bool add;
     real *c;
     int64_t c_row;
@@ -46,16 +47,26 @@ static void store_edge(const panel *p, int64_t row, int rows, int width, const r
 static inline __attribute__((always_inline)) void multiply_tile(int rows, int vectors,
                                                                 const panel *p, int64_t row)
 {
-    lanes sums[MOST_ROWS][VECTORS] = {{{0}}};
+    lanes sums[MOST_ROWS][VECTORS];
     const real *a = p->a + row * p->a_row, *b = p->b;
-    int64_t a_row = p->a_row, a_step = p->a_step, b_step = p->b_step;
-    for (int64_t k = 0; k < p->depth; k++)
+    real *c = p->c + row * p->c_row; /* nothing of p is read again once C is written */
+    int64_t c_row = p->c_row;
+    bool add = p->add;
+    int64_t a_row = p->a_row, a_step = p->a_step, b_step = p->b_step, last = p->last;
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++)
+            sums[i][v] = (lanes){0};
+    for (int64_t k = 0, depth = p->depth; k < depth; k++)
         for (int i = 0; i < rows; i++)
-            for (int v = 0; v < vectors; v++)
-                sums[i][v] += a[i * a_row + k * a_step] * ((const lanes *)(b + k * b_step))[v];
-    if (p->columns < vectors * LANES) {
+            for (int v = 0; v < vectors; v++) {
+                const real *from = b + k * b_step + (v < vectors - 1 ? v * LANES : last);
+                sums[i][v] += a[i * a_row + k * a_step] * *(const lanes *)from;
+            }
+    if (p->columns < last + LANES) {
         real edge[MOST_ROWS * VECTORS * LANES];
-#pragma GCC unroll 14
+#pragma GCC unroll 8
         for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
             for (int v = 0; v < vectors; v++)
@@ -63,15 +74,15 @@ static inline __attribute__((always_inline)) void multiply_tile(int rows, int ve
         store_edge(p, row, rows, vectors * LANES, edge);
         return;
     }
-#pragma GCC unroll 14
+#pragma GCC unroll 8
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++) {
-            lanes *c = (lanes *)(p->c + (row + i) * p->c_row) + v;
-            if (p->add)
-                *c += sums[i][v];
+            lanes *to = (lanes *)(c + i * c_row + (v < vectors - 1 ? v * LANES : last));
+            if (add)
+                *to += sums[i][v];
             else
-                *c = sums[i][v];
+                *to = sums[i][v];
         }
 }
 
@@ -185,38 +196,49 @@ void R(transpose_padded)(int64_t rows, int64_t columns, const real *from, int64_
 
 /* ---- Blocks ---- */
 
-/* Whole vectors as long as there are any. */
-static int choose_vectors(int64_t columns)
+/* The vectors for what is left of a row. What does not fill its last vector is computed again from
+ * columns that belong to the one before, which get what they have; but not where sums are added. */
+static int choose_vectors(int64_t left, bool may_overlap)
 {
-    return columns >= VECTORS * LANES ? VECTORS : columns >= LANES ? (int)(columns / LANES) : 1;
+    if (left >= VECTORS * LANES)
+        return VECTORS;
+    if (left < LANES)
+        return 1;
+    return (int)(may_overlap ? (left + LANES - 1) / LANES : left / LANES);
 }
 
-static void multiply_panel(const product_terms *p, int64_t k, int64_t column, int vectors,
-                           real *packed)
+/* Multiplies one; returns its number of columns. */
+static int64_t multiply_panel(const product_terms *p, int64_t k, int64_t column, real *packed)
 {
-    int64_t width = vectors * LANES, left = p->columns - column;
+    int64_t left = p->columns - column;
+    bool may_overlap = !p->add && p->inner <= DEPTH && p->b_column == 1;
+    int vectors = choose_vectors(left, may_overlap);
+    int64_t width = vectors * LANES, columns = left < width ? left : width;
+    bool overlaps = may_overlap && columns >= LANES;
     panel q = {.rows = p->rows,
-               .columns = left < width ? left : width,
+               .columns = columns,
                .depth = p->inner - k < DEPTH ? p->inner - k : DEPTH,
                .a = p->a + k * p->a_step,
                .a_row = p->a_row,
                .a_step = p->a_step,
                .b = p->b + k * p->b_step + column * p->b_column,
                .b_step = p->b_step,
+               .last = (overlaps ? columns : width) - LANES,
                .add = p->add || k > 0,
                .c = p->c + column,
                .c_row = p->c_row};
-    if (p->b_column != 1)
-        pack_columns(q.depth, q.columns, width, q.b, p->b_column, packed);
-    else if (q.columns < width || (p->rows >= ROWS_PACKED && p->b_step >= FAR))
-        pack_rows(q.depth, q.columns, width, q.b, p->b_step, packed);
-    else {
-        multiply[vectors - 1](&q);
-        return;
+    bool far = p->rows >= ROWS_PACKED && p->b_step >= FAR && columns == width;
+    bool packs = p->b_column != 1 || far || (columns < width && !overlaps);
+    if (packs) {
+        if (p->b_column != 1)
+            pack_columns(q.depth, columns, width, q.b, p->b_column, packed);
+        else
+            pack_rows(q.depth, columns, width, q.b, p->b_step, packed);
+        q.b = packed;
+        q.b_step = width;
     }
-    q.b = packed;
-    q.b_step = width;
     multiply[vectors - 1](&q);
+    return columns;
 }
 
 void R(multiply)(const product_terms *p)
@@ -224,14 +246,7 @@ void R(multiply)(const product_terms *p)
     real packed[DEPTH * VECTORS * LANES] __attribute__((aligned(BYTES)));
     int64_t k = 0;
     do /* once where nothing is to be summed: C = 0 */
-        for (int64_t column = 0; column < p->columns;) {
-            int vectors = choose_vectors(p->columns - column);
-            bool once = !p->add && p->inner <= DEPTH && p->b_column == 1;
-            /* what is left of a row, again with columns before it: they get what they have */
-            if (once && p->columns >= LANES && p->columns - column < LANES)
-                column = p->columns - LANES;
-            multiply_panel(p, k, column, vectors, packed);
-            column += vectors * LANES;
-        }
+        for (int64_t column = 0; column < p->columns;)
+            column += multiply_panel(p, k, column, packed);
     while ((k += DEPTH) < p->inner);
 }
