@@ -32,10 +32,11 @@
 enum { ROW_VECTORS = 4 };
 /* What a comparison of lanes gives. */
 #ifdef REAL_F32
-typedef int32_t bits __attribute__((vector_size(BYTES)));
+typedef int32_t real_bits;
 #else
-typedef int64_t bits __attribute__((vector_size(BYTES)));
+typedef int64_t real_bits;
 #endif
+typedef real_bits bits __attribute__((vector_size(BYTES), may_alias));
 
 /* `tokens` x `vectors` sums in registers, both known to the compiler. */
 static inline __attribute__((always_inline)) void
@@ -106,27 +107,32 @@ static lanes larger(lanes a, lanes b)
     return (lanes)(((bits)a & mask) | ((bits)b & ~mask));
 }
 
-/* Lanes against their neighbours, at half the distance each time. */
+/* Lanes against others, at half the distance each time. */
 static real largest_lane(lanes most)
 {
-    real each[LANES];
-    *(lanes *)each = most;
+    static const real_bits numbers[16] __attribute__((aligned(BYTES))) = {
+        0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    bits lane = *(const bits *)numbers;
+#pragma GCC unroll 4
     for (int half = LANES / 2; half > 0; half /= 2)
-        for (int lane = 0; lane < half; lane++)
-            each[lane] = each[lane] > each[lane + half] ? each[lane] : each[lane + half];
-    return each[0];
+        most = larger(most, __builtin_shuffle(most, lane ^ half));
+    return most[0];
 }
 
 static real largest(int64_t count, const real *x, real least)
 {
-    lanes most = (lanes){0} + least;
+    lanes most = (lanes){0} + least, beside = most;
     int64_t i = 0;
-    for (; i + LANES <= count; i += LANES)
+    for (; i + 2 * LANES <= count; i += 2 * LANES) {
         most = larger(*(const lanes *)(x + i), most);
-    if (i < count && count >= LANES) /* again what was seen: no harm */
-        most = larger(*(const lanes *)(x + count - LANES), most);
-    if (count >= LANES)
-        return largest_lane(most);
+        beside = larger(*(const lanes *)(x + i + LANES), beside);
+    }
+    if (i + LANES <= count)
+        most = larger(*(const lanes *)(x + i), most);
+    if (count >= LANES) { /* the end, with what was seen again: no harm */
+        beside = larger(*(const lanes *)(x + count - LANES), beside);
+        return largest_lane(larger(most, beside));
+    }
     for (; i < count; i++)
         least = x[i] > least ? x[i] : least;
     return least;

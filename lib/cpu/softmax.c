@@ -106,32 +106,47 @@ static void products(const head *h, const queries *b, int64_t row, int64_t rows,
               h->q + (b->first + row) * h->q_stride, h->q_stride, k->keys, k->width, 0, out, KEYS);
 }
 
-/* softmax_advance with the keys of a block, the first `seen` of which a row sees; those it does not
- * see get weight 0. */
-static double advance(double c, queries *b, int64_t row, const key_block *k, int64_t seen,
-                      real *product)
+/* What a block of keys is to a strip of queries. */
+typedef struct {
+    int64_t seen[MOST_ROWS];  /* of its keys: the first ones */
+    double before[MOST_ROWS]; /* what the sums over earlier keys were, in the unit they have now */
+    double shrink[MOST_ROWS]; /* and what they had to be multiplied by for that */
+} strip;
+
+/* Makes products weights, and 0 where a key is not seen. Row by row for each step: rows do not
+ * wait for one another. */
+static void advance(const head *h, queries *b, int64_t row, int64_t rows, const key_block *k,
+                    real *products, strip *s)
 {
-    int64_t at = -1;
-    double shrink = R(softmax_advance)(seen, c, product, &b->largest[row], &b->sum[row], &at);
-    if (at >= 0)
-        b->largest_at[row] = k->first + at;
-    for (int64_t j = seen; j < k->count; j++)
-        product[j] = 0;
-    return shrink;
+    double c = core_logit_scale(h->desc, h->d);
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t at = -1;
+        s->seen[i] = keys_seen(h, b->first + row + i, k->first, k->count);
+        s->shrink[i] =
+            R(softmax_raise)(s->seen[i], c, products + i * KEYS, &b->largest[row + i], &at);
+        if (at >= 0)
+            b->largest_at[row + i] = k->first + at;
+    }
+    for (int64_t i = 0; i < rows; i++) {
+        real *weights = products + i * KEYS;
+        s->before[i] = b->sum[row + i] * s->shrink[i];
+        b->sum[row + i] =
+            s->before[i] + R(softmax_weigh)(s->seen[i], c, b->largest[row + i], weights);
+        for (int64_t j = s->seen[i]; j < k->count; j++)
+            weights[j] = 0;
+    }
 }
 
 static void forward_strip(const head *h, queries *b, int64_t row, int64_t rows, const key_block *k)
 {
     real *weights = weights_of(h), *out = h->out + (b->first + row) * h->out_stride;
-    double c = core_logit_scale(h->desc, h->d);
+    strip s;
     if (!sees(h, b->first + row + rows - 1, k->first))
         return;
     products(h, b, row, rows, k, weights);
-    for (int64_t i = 0; i < rows; i++) {
-        int64_t seen = keys_seen(h, b->first + row + i, k->first, k->count);
-        double shrink = advance(c, b, row + i, k, seen, weights + i * KEYS);
-        R(scale_row)(h->dv, shrink, out + i * h->out_stride);
-    }
+    advance(h, b, row, rows, k, weights, &s);
+    for (int64_t i = 0; i < rows; i++)
+        R(scale_row)(h->dv, s.shrink[i], out + i * h->out_stride);
     R(store)(h->desc->storage, rows, k->count, weights, KEYS);
     real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, k->count, weights, KEYS,
               h->v + k->first * h->v_stride, h->v_stride, 1, out, h->out_stride);
@@ -185,18 +200,17 @@ static double sum_from_pivot(int64_t count, const real *weights, const real *slo
     return sum;
 }
 
-/* One row of `measure`: its products and dP at a block's keys. */
-static void measure_row(double c, queries *b, int64_t row, const key_block *k, int64_t seen,
-                        real *product, const real *slope)
+/* One row of `measure`: its weights and dP at a block's keys. */
+static void measure_row(queries *b, int64_t row, const key_block *k, int64_t seen, double before,
+                        double shrink, const real *weights, const real *slopes)
 {
-    double before = b->sum[row], shrink = advance(c, b, row, k, seen, product);
     b->slope[row] *= shrink;
     if (b->largest_at[row] >= k->first) {
-        double pivot = (double)slope[b->largest_at[row] - k->first];
-        b->slope[row] += before * shrink * (b->pivot[row] - pivot);
+        double pivot = (double)slopes[b->largest_at[row] - k->first];
+        b->slope[row] += before * (b->pivot[row] - pivot);
         b->pivot[row] = pivot;
     }
-    b->slope[row] += sum_from_pivot(seen, product, slope, b->pivot[row]);
+    b->slope[row] += sum_from_pivot(seen, weights, slopes, b->pivot[row]);
 }
 
 /* Products and dP of a strip; false: it sees none of the keys. */
@@ -216,16 +230,16 @@ static bool load_strip(const head *h, const queries *b, int64_t row, int64_t row
  * dP would be the rounding error of the mean. */
 static void measure(const head *h, queries *b)
 {
-    double c = core_logit_scale(h->desc, h->d);
     real *weights = weights_of(h), *slopes = weights + KEYS * MOST_ROWS;
+    strip s;
     for (key_block k = {0}; next_keys(h, b, true, &k);)
         for (int64_t row = 0, rows; (rows = strip_rows(b, row)) > 0; row += rows) {
             if (!load_strip(h, b, row, rows, &k))
                 continue;
+            advance(h, b, row, rows, &k, weights, &s);
             for (int64_t i = 0; i < rows; i++)
-                measure_row(c, b, row + i, &k,
-                            keys_seen(h, b->first + row + i, k.first, k.count), weights + i * KEYS,
-                            slopes + i * KEYS);
+                measure_row(b, row + i, &k, s.seen[i], s.before[i], s.shrink[i],
+                            weights + i * KEYS, slopes + i * KEYS);
         }
     for (int64_t i = 0; i < b->count; i++)
         if (b->sum[i] != 0)

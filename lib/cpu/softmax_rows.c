@@ -38,19 +38,21 @@ void R(softmax_row_backward)(int64_t count, double c, const real *weights, real 
         slopes[j] = (real)(c * (double)weights[j] * ((double)slopes[j] - pivot - mean));
 }
 
-double R(softmax_advance)(int64_t keys, double c, real *logits, real *largest, double *sum,
-                          int64_t *at)
+double R(softmax_raise)(int64_t keys, double c, const real *logits, real *largest, int64_t *at)
 {
-    const simd *kernels = &R(simd);
-    real before = *largest, highest = kernels->largest(keys, logits, before);
-    if (highest > before)
-        for (*at = 0; logits[*at] != highest; ++*at)
-            ;
-    double shrink = highest > before ? exp(c * ((double)before - (double)highest)) : 1;
-    kernels->exponentials(keys, (real)c, highest, logits);
-    *sum = *sum * shrink + R(sum)(keys, logits);
+    real before = *largest, highest = R(simd).largest(keys, logits, before);
+    if (!(highest > before))
+        return 1;
+    for (*at = 0; logits[*at] != highest; ++*at)
+        ;
     *largest = highest;
-    return shrink;
+    return exp(c * ((double)before - (double)highest));
+}
+
+double R(softmax_weigh)(int64_t keys, double c, real largest, real *logits)
+{
+    R(simd).exponentials(keys, (real)c, largest, logits);
+    return R(sum)(keys, logits);
 }
 
 void R(scale_row)(int64_t count, double factor, real *x)
