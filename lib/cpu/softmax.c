@@ -11,7 +11,7 @@
 
 /* A block of queries meets a block of keys, which has been transposed for it, in strips of its rows:
  * the keys and a strip of weights stay in a first-level cache. A last strip may have MOST_ROWS. */
-enum { QUERIES = 192, ROWS = 24, MOST_ROWS = 32, KEYS = 512 / sizeof(real) };
+enum { QUERIES = 192, ROWS = 48, MOST_ROWS = 64, KEYS = 512 / sizeof(real) };
 
 /* A block of queries and where their softmax stands after the keys seen so far. Sums are relative
  * to exp(c largest). */
