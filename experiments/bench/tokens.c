@@ -42,7 +42,7 @@ int bench_write_tokens(const settings *s, const char *folder)
     int code = files_make_folder(folder);
     for (int64_t i = 0; i < count; i++)
         if (bench_is_attention(&cases[i]) && !is_written(cases, i))
-            for (int input = 0; input < SUBJECT_INPUTS && code == EXIT_PASS; input += 2)
+            for (int input = 0; input < SUBJECT_INPUTS && code == EXIT_PASS; input++)
                 code = write_input(&cases[i], input, folder);
     free(cases);
     return code;

@@ -69,9 +69,12 @@ check "rows name the device and its capability" $?
 check "both directions are checked" $?
 grep -q '"name":.*"emulated"' cuda/bench.csv-metadata.json
 check "so do the metadata" $?
-[ "$(head -n 1 cuda/bench.csv)" = "$(sed -n '/^COLUMNS = (/,/split/p' "$source/bench/peers/torch_soft.py" |
-    tr -d '\n' | sed 's/"[^"]*"\.split.*//; s/COLUMNS = (//; s/" *"//g; s/["). ]*split.*//; s/"//g; s/ //g')" ]
-check "the PyTorch peer writes the same columns" $?
+attnum bench $small --emit-tokens tokens
+expect_exit 0
+for input in q k v; do
+    [ -s "tokens/tokens_b1_h2_n32_d32_$input.npy" ]
+    check "tokens as the PyTorch peers read them: $input" $?
+done
 
 attnum bench --quick --device cuda --operator soft --n 64 --m 4 --batch 1 --dtype bf16 --out passes
 expect_exit 0
