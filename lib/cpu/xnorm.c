@@ -81,8 +81,11 @@ static void pull_back(double scale, double divisor, double varies, int64_t count
 static void make_state(const head *h, const pieces *p, double gamma)
 {
     line_layout l = lines_of(h);
-    real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, h->n_k, h->k, h->k_stride, h->v, h->v_stride,
-              false, p->state, h->dv);
+    memset(p->state, 0, (size_t)(h->d * h->dv) * sizeof(real));
+    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) /* short sums: a long one rounds more */
+        real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, head_smaller(HEAD_BLOCK, h->n_k - j),
+                  h->k + j * h->k_stride, h->k_stride, h->v + j * h->v_stride, h->v_stride, true,
+                  p->state, h->dv);
     R(store)(h->desc->storage, h->d, h->dv, p->state, h->dv);
     for (int64_t i = 0; i < l.lines; i++) {
         real *line = p->state + i * l.start;
