@@ -38,6 +38,7 @@ static const gradient_row long_rows[] = {
     {{1, 2, 65, 3, 2, 0}, false, false, false, false},
     {{1, 1, 130, 2, 3, 67}, true, true, false, true},
     {{1, 1, 130, 3, 2, 0}, true, false, true, false},
+    {{1, 1, 330, 2, 3, 0}, true, true, true, false}, /* softmax: more than a block of 192 */
     /* several chunks of CUDA's, which hold at least 256 tokens */
     {{1, 1, 600, 2, 2, 530}, true, true, false, true},
     {{1, 1, 600, 3, 2, 0}, false, false, true, false},
