@@ -203,8 +203,10 @@ static head gathered_head(const call *c, const head *whole, int64_t piece)
     h.q = gather_to(&free, h.n, positions, h.d, h.q, &h.q_stride);
     h.k = gather_to(&free, h.n_k, key_positions, h.d, h.k, &h.k_stride);
     h.v = gather_to(&free, h.n_k, key_positions, h.dv, h.v, &h.v_stride);
-    if (c->out)
-        h.out = zeros_from(&free, h.n, h.dv, &h.out_stride);
+    if (c->out) {
+        h.out = head_take(&free, h.n * h.dv);
+        h.out_stride = h.dv;
+    }
     if (c->gradients) {
         h.grad_out = gather_to(&free, h.n, positions, h.dv, h.grad_out, &h.grad_out_stride);
         h.grad_q = zeros_from(&free, h.n, h.d, &h.grad_q_stride);
