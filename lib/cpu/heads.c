@@ -60,6 +60,7 @@ void R(heads_layout)(core_arena *arena, cpu_heads *heads)
     heads->state = take_pieces(arena, pieces, heads->head_reals, sizeof(real));
     heads->joined = take_pieces(arena, pieces, 1, sizeof(void *));
     heads->nonfinite = take_pieces(arena, pieces, 1, 1);
+    heads->nonfinite_parts = take_pieces(arena, pieces, 1, 1);
     if (heads->desc.padding) {
         heads->gathered = take_pieces(arena, threads, gathered_reals(s), sizeof(real));
         heads->positions = take_pieces(arena, threads, position_count(s), sizeof(int64_t));
@@ -395,9 +396,61 @@ static void over_heads(const call *c, bool in_order, void (*pass)(const call *, 
             pass(c, i + j * groups);
 }
 
+/* ---- Fewer heads than threads ---- */
+
+/* In how many parts the queries of each head are worked on. Causal ones stand at positions, which
+ * a part would have to know. */
+static int64_t parts_of_queries(const call *c)
+{
+    const atn_attention_shape *s = &c->heads->shape;
+    int64_t pieces = s->batch * s->heads, apart = c->op->queries_apart;
+    if (apart == 0 || pieces >= c->heads->threads || masked(c) || c->heads->desc.causal)
+        return 1;
+    return head_smaller(4 * c->heads->threads, (s->tokens + apart - 1) / apart);
+}
+
+static void forward_part(const call *c, int64_t piece, int64_t part, int64_t parts)
+{
+    head h = direct_head(c, piece);
+    int64_t apart = c->op->queries_apart, blocks = (h.n + apart - 1) / apart;
+    int64_t first = blocks * part / parts * apart, end = blocks * (part + 1) / parts * apart;
+    if (c->heads->nonfinite[piece])
+        return;
+    h.n = head_smaller(end, h.n) - first;
+    h.q += first * h.q_stride;
+    h.out += first * h.out_stride;
+    c->op->forward(&h);
+    if (!R(all_finite)(h.n, h.dv, h.out, h.out_stride)) {
+#pragma omp atomic write
+        c->heads->nonfinite_parts[piece] = 1;
+    }
+}
+
+static void forward_in_parts(const call *c, int64_t parts)
+{
+    cpu_heads *heads = c->heads;
+    int64_t pieces = heads->shape.batch * heads->shape.heads;
+    memset(heads->nonfinite_parts, 0, (size_t)pieces);
+    over_heads(c, false, before);
+#pragma omp parallel for num_threads(heads->threads) schedule(dynamic)
+    for (int64_t i = 0; i < pieces * parts; i++)
+        forward_part(c, i / parts, i % parts, parts);
+    for (int64_t i = 0; i < pieces; i++) {
+        head h = direct_head(c, i);
+        heads->nonfinite[i] |= heads->nonfinite_parts[i];
+        if (heads->nonfinite[i])
+            fill_nan(h.n, h.dv, h.out, h.out_stride);
+    }
+}
+
 void R(heads_forward)(cpu_heads *heads, const atn_attention_inputs *inputs, atn_tensor *out)
 {
     call c = {heads, operators[heads->desc.op], inputs, out, NULL, NULL};
+    int64_t parts = parts_of_queries(&c);
+    if (parts > 1) {
+        forward_in_parts(&c, parts);
+        return;
+    }
     if (!c.op->join) {
         over_heads(&c, false, before_and_forward);
         return;

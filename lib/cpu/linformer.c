@@ -163,4 +163,9 @@ static void backward(const head *h)
 }
 
 const head_operator R(linformer) = {
-    .sizes = sizes, .before = before, .forward = forward, .backward = backward};
+    .sizes = sizes,
+    .before = before,
+    .forward = forward,
+    .backward = backward,
+    .queries_apart = HEAD_BLOCK,
+};

@@ -93,8 +93,8 @@ static inline __attribute__((always_inline)) void add_terms(atn_sima_norm norm, 
     int64_t i = 0;
     for (; i + 4 <= rows; i += 4, x += 4 * stride)
         for (int64_t e = 0; e < count; e++) {
-            double low = term(norm, (double)x[e], units[e]) +
-                         term(norm, (double)x[stride + e], units[e]);
+            double low =
+                term(norm, (double)x[e], units[e]) + term(norm, (double)x[stride + e], units[e]);
             double high = term(norm, (double)x[2 * stride + e], units[e]) +
                           term(norm, (double)x[3 * stride + e], units[e]);
             sums[e] += low + high;

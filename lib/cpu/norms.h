@@ -28,8 +28,8 @@ static inline void R(norm_scale)(double factor, double divisor, int64_t count, c
     double reciprocal = factor / divisor;
     for (int64_t i = 0; i < count; i++) {
         double value = (double)x[i * step];
-        to[i * to_step] = (real)(sizeof(real) < sizeof(double) ? value * reciprocal
-                                                               : factor * (value / divisor));
+        to[i * to_step] =
+            (real)(sizeof(real) < sizeof(double) ? value * reciprocal : factor * (value / divisor));
     }
 }
 

@@ -110,8 +110,8 @@ static lanes larger(lanes a, lanes b)
 /* Lanes against others, at half the distance each time. */
 static real largest_lane(lanes most)
 {
-    static const real_bits numbers[16] __attribute__((aligned(BYTES))) = {
-        0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    static const real_bits numbers[16]
+        __attribute__((aligned(BYTES))) = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     bits lane = *(const bits *)numbers;
 #pragma GCC unroll 4
     for (int half = LANES / 2; half > 0; half /= 2)

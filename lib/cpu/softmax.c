@@ -9,8 +9,9 @@
 
 #include "cpu/simd.h"
 
-/* A block of queries meets a block of keys, which has been transposed for it, in strips of its rows:
- * the keys and a strip of weights stay in a first-level cache. A last strip may have MOST_ROWS. */
+/* A block of queries meets a block of keys, which has been transposed for it, in strips of its
+ * rows: the keys and a strip of weights stay in a first-level cache. A last strip may have
+ * MOST_ROWS. */
 enum { QUERIES = 192, ROWS = 48, MOST_ROWS = 64, KEYS = 512 / sizeof(real) };
 
 /* A block of queries and where their softmax stands after the keys seen so far. Sums are relative
@@ -238,8 +239,8 @@ static void measure(const head *h, queries *b)
                 continue;
             advance(h, b, row, rows, &k, weights, &s);
             for (int64_t i = 0; i < rows; i++)
-                measure_row(b, row + i, &k, s.seen[i], s.before[i], s.shrink[i],
-                            weights + i * KEYS, slopes + i * KEYS);
+                measure_row(b, row + i, &k, s.seen[i], s.before[i], s.shrink[i], weights + i * KEYS,
+                            slopes + i * KEYS);
         }
     for (int64_t i = 0; i < b->count; i++)
         if (b->sum[i] != 0)
@@ -272,17 +273,16 @@ static void backward_strip(const head *h, const queries *b, int64_t row, int64_t
     if (!load_strip(h, b, row, rows, k))
         return;
     for (int64_t i = 0; i < rows; i++)
-        finish_row(c, b, row + i, keys_seen(h, first + i, k->first, keys), keys,
-                   weights + i * KEYS, slopes + i * KEYS);
+        finish_row(c, b, row + i, keys_seen(h, first + i, k->first, keys), keys, weights + i * KEYS,
+                   slopes + i * KEYS);
     real_gemm(CblasTrans, CblasNoTrans, keys, h->dv, rows, weights, KEYS,
               h->grad_out + first * h->grad_out_stride, h->grad_out_stride, 1,
               h->grad_v + k->first * h->grad_v_stride, h->grad_v_stride);
     real_gemm(CblasNoTrans, CblasNoTrans, rows, h->d, keys, slopes, KEYS,
               h->k + k->first * h->k_stride, h->k_stride, 1, h->grad_q + first * h->grad_q_stride,
               h->grad_q_stride);
-    real_gemm(CblasTrans, CblasNoTrans, keys, h->d, rows, slopes, KEYS,
-              h->q + first * h->q_stride, h->q_stride, 1, h->grad_k + k->first * h->grad_k_stride,
-              h->grad_k_stride);
+    real_gemm(CblasTrans, CblasNoTrans, keys, h->d, rows, slopes, KEYS, h->q + first * h->q_stride,
+              h->q_stride, 1, h->grad_k + k->first * h->grad_k_stride, h->grad_k_stride);
 }
 
 void R(softmax_backward)(const head *h)
@@ -298,4 +298,8 @@ void R(softmax_backward)(const head *h)
 }
 
 const head_operator R(softmax) = {
-    .sizes = sizes, .forward = R(softmax_forward), .backward = R(softmax_backward)};
+    .sizes = sizes,
+    .forward = R(softmax_forward),
+    .backward = R(softmax_backward),
+    .queries_apart = QUERIES,
+};

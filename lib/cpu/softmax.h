@@ -17,8 +17,8 @@ void R(softmax_row)(int64_t count, double c, const real *x, real *weights);
 void R(softmax_row_backward)(int64_t count, double c, const real *weights, real *slopes);
 
 /* A softmax over keys that come block by block (Milakov and Gimelshein 2018), with weights
- * exp(c (logit - *largest)), c >= 0, *largest being the largest so far, -infinity at first. Where it
- * rises, *at is its place in the block. Sums over earlier keys are to be multiplied by what is
+ * exp(c (logit - *largest)), c >= 0, *largest being the largest so far, -infinity at first. Where
+ * it rises, *at is its place in the block. Sums over earlier keys are to be multiplied by what is
  * returned. */
 double R(softmax_raise)(int64_t keys, double c, const real *logits, real *largest, int64_t *at);
 /* Makes logits weights and returns their sum. Without a finite largest logit all is NaN. */

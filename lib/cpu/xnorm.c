@@ -73,8 +73,7 @@ static void pull_back(double scale, double divisor, double varies, int64_t count
         along += lanes[lane];
     along *= varies;
     for (int64_t i = 0; i < count; i++)
-        grad[i * step] =
-            (real)(factor * ((double)grad[i * step] - along * (double)x_[i * step]));
+        grad[i * step] = (real)(factor * ((double)grad[i * step] - along * (double)x_[i * step]));
 }
 
 /* T, and then its lines normalised. */
