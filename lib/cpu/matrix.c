@@ -191,13 +191,37 @@ void R(multiply_vector)(int64_t rows, int64_t cols, const real *a, const real *x
         y[i] = row_product(cols, a + i * cols, x);
 }
 
+/* A number as it is stored. One more in the exponent reaches the sign bit where the exponent is
+ * all ones: NaN, infinity. */
+#ifdef REAL_F32
+typedef uint32_t __attribute__((may_alias)) stored;
+enum { SIGNIFICAND_BITS = 23 };
+#else
+typedef uint64_t __attribute__((may_alias)) stored;
+enum { SIGNIFICAND_BITS = 52 };
+#endif
+
 bool R(all_finite)(int64_t rows, int64_t cols, const real *a, int64_t stride)
 {
-    int bad = 0; /* an integer: its sum may be made in any order, side by side */
-    for (int64_t i = 0; i < rows; i++)
+    const stored one = 1, sign = one << (8 * sizeof one - 1), exponent = one << SIGNIFICAND_BITS;
+    stored bad = 0;
+    if (stride == cols) { /* one long row */
+        cols *= rows;
+        rows = 1;
+    }
+    for (int64_t i = 0; i < rows; i++) {
+        const stored *row = (const stored *)(a + i * stride);
         for (int64_t j = 0; j < cols; j++)
-            bad |= !(a[i * stride + j] - a[i * stride + j] == 0);
-    return !bad;
+            bad |= (row[j] & ~sign) + exponent;
+    }
+    return !(bad & sign);
+}
+
+void R(transpose)(int64_t rows, int64_t cols, const real *a, real *to)
+{
+    for (int64_t j = 0; j < cols; j++)
+        for (int64_t i = 0; i < rows; i++)
+            to[j * rows + i] = a[i * cols + j];
 }
 
 void R(symmetrise)(int64_t m, real *a)

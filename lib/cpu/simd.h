@@ -34,6 +34,10 @@ typedef struct {
     /* sines_i = sin(x_i), x_i = cos(x_i) */
     void (*circle)(int64_t count, real *x, real *sines);
     void (*circle_f64)(int64_t count, double *x, double *sines); /* the same in either copy */
+    /* rows x columns become columns x rows, which are `width` >= rows apart; what lies between is
+     * 0. */
+    void (*transpose)(int64_t rows, int64_t columns, const real *from, int64_t stride, real *to,
+                      int64_t width);
     /* The largest of them and of `least`, NaN left out. */
     real (*largest)(int64_t count, const real *x, real least);
     /* row -= factor_0 row_0 + factor_1 row_1 + ..., product after product in this order. `columns`

@@ -215,6 +215,29 @@ Test(simd, largest_of_any_count)
             }
 }
 
+/* Every shape; zeros up to the width, and nothing beyond. */
+Test(simd, transposes_are_exact)
+{
+    enum { MOST = 37, PAD = 3, STRIDE = MOST + 2 };
+    static real from[MOST * STRIDE], to[MOST * (MOST + PAD) + 1];
+    for (size_t i = 0; i < sizeof from / sizeof *from; i++)
+        from[i] = (real)(random_unit() - 0.5);
+    for (int set = 0, sets_there = find_sets(); set < sets_there; set++)
+        for (int64_t rows = 0; rows <= MOST; rows++)
+            for (int64_t columns = 0; columns <= MOST; columns++) {
+                int64_t width = rows + rows % (PAD + 1), wrong = 0;
+                for (size_t i = 0; i < sizeof to / sizeof *to; i++)
+                    to[i] = 7;
+                sets[set].kernels->transpose(rows, columns, from, STRIDE, to, width);
+                for (int64_t c = 0; c < columns; c++)
+                    for (int64_t r = 0; r < width; r++)
+                        wrong += to[c * width + r] != (r < rows ? from[r * STRIDE + c] : 0);
+                wrong += to[columns * width] != 7;
+                cr_expect(wrong == 0, "%s: %d x %d: %d wrong", sets[set].name, (int)rows,
+                          (int)columns, (int)wrong);
+            }
+}
+
 /* Sums over the coordinates in order, to the last bit. */
 Test(simd, distances_are_plain_sums)
 {
