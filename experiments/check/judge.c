@@ -146,7 +146,7 @@ static double row_ratio(const yardstick *y, const judgement *j, const double *go
             ref_compare_f64(1, y->cols, got + i * y->cols, y->cols, y->want + i * y->cols, y->cols);
         double allowed = fmax(y->kappa * fmax(d.want_frobenius, mean), y->changes[i]);
         double ratio = d.frobenius > 0 ? d.frobenius / (allowed * y->rounding) : 0;
-        worst = ratio <= worst ? worst : ratio;
+        worst = isnan(worst) || ratio <= worst ? worst : ratio;
     }
     return worst;
 }

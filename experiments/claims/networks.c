@@ -234,7 +234,7 @@ static double largest_gap(const table *t, const char *quantity, FILE *notes)
         double gap = fabs(cell_real(t, row, "counted") - cell_real(t, row, "printed"));
         fprintf(notes, "| %s | %" PRId64 " | %.3g | %.3g |\n", quantity, cell_integer(t, row, "m"),
                 cell_real(t, row, "printed"), cell_real(t, row, "counted"));
-        largest = gap <= largest ? largest : gap;
+        largest = isnan(largest) || gap <= largest ? largest : gap;
     }
     return largest;
 }

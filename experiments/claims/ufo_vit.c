@@ -182,7 +182,7 @@ static double largest_residual(const table *t, const char *variant, bool full_ra
             full != full_rank)
             continue;
         double residual = cell_real(t, row, "residual");
-        largest = residual <= largest ? largest : residual;
+        largest = isnan(largest) || residual <= largest ? largest : residual;
     }
     return largest;
 }
@@ -255,7 +255,7 @@ static double output_range(const claim_run *run, range_kind kind, int64_t n, int
         normalise_line(kind == RANGE_LAYER_NORM, d, d, state + c);
     direct_multiply(n, d, d, q, state, y);
     for (int64_t i = 0; i < n * d; i++)
-        largest = fabs(y[i]) <= largest ? largest : fabs(y[i]);
+        largest = isnan(largest) || fabs(y[i]) <= largest ? largest : fabs(y[i]);
     free(y);
     free(state);
     free(k);

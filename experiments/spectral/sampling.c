@@ -479,7 +479,7 @@ static double draw_spread(const table *raw, int64_t like, const char *name)
         bool first = table_get_integer(raw, row, draw) == 0;
         least = first ? value : fmin(least, value);
         most = first ? value : fmax(most, value);
-        worst = most / least <= worst ? worst : most / least;
+        worst = isnan(worst) || most / least <= worst ? worst : most / least;
     }
     return worst;
 }

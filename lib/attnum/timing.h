@@ -33,9 +33,10 @@ atn_status atn_timer_stop(atn_timer *timer);
  */
 atn_status atn_timer_elapsed(atn_timer *timer, double *seconds);
 
-/* From now on atn_inverse and atn_inverse_backward set the timer's marks themselves, around their
- * arithmetic alone: without the memory they take, their look at A and the copies of infos. timer
- * null: no longer. The timer must be of this context and be freed after that. */
+/* From now on atn_inverse, atn_inverse_apply and atn_inverse_backward set the timer's marks
+ * themselves, around their arithmetic alone: without the memory they take, their look at A and the
+ * copies of infos. timer null: no longer. The timer must be of this context and be freed after
+ * that. */
 atn_status atn_timer_inside(atn_context *context, atn_timer *timer);
 
 /* Copies `bytes` of the context's device's memory to other such memory, not overlapping. Enqueued,

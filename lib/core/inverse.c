@@ -402,7 +402,8 @@ static void layout_apply(core_arena *arena, const atn_inverse_desc *desc, const 
 static bool apply_too_large(const atn_tensor *a, const atn_tensor *w, int threads)
 {
     double m = (double)a->rows, count = (double)a->batch * (double)a->heads;
-    return core_inverse_too_large(a->rows, a->batch * a->heads, threads) ||
+    return w->cols > INT32_MAX / 8 || /* of LAPACK's integers */
+           core_inverse_too_large(a->rows, a->batch * a->heads, threads) ||
            core_too_large(count * m * m) || core_too_large(threads * m * (double)w->cols);
 }
 

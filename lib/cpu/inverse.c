@@ -105,6 +105,7 @@ static atn_status invert_one(inverse_problem *p)
     if (!R(all_finite)(p->m, p->m, p->x, p->m)) { /* 1 / lambda left the range of the type */
         memset(p->x, 0, (size_t)(p->m * p->m) * sizeof(real));
         p->info->residual = 1;
+        p->info->rank = p->keep_factor ? 0 : p->info->rank; /* a factor of nothing */
         return failure;
     }
     return p->keep_factor || p->info->residual <= tolerance(p->desc) ? ATN_OK : failure;

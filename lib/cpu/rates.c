@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The work of known cost (attnum/timing.h). */
-#include <omp.h>
-
 #include "cpu/blocks.h"
 
 double R(multiply_adds)(int threads, int64_t steps, void *scratch)
@@ -19,9 +17,10 @@ double R(multiply_adds)(int threads, int64_t steps, void *scratch)
 void R(exponentials)(int threads, int64_t rounds, int64_t count, void *x)
 {
     const simd *kernels = &R(simd);
-#pragma omp parallel num_threads(threads)
-    for (int64_t i = 0; i < rounds; i++)
-        kernels->exponentials(count, -1, 0, (real *)x + omp_get_thread_num() * count);
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+    for (int thread = 0; thread < threads; thread++)
+        for (int64_t i = 0; i < rounds; i++)
+            kernels->exponentials(count, -1, 0, (real *)x + thread * count);
 }
 
 void R(product)(const atn_product_shape *shape, const void *a, const void *b, void *c)

@@ -81,7 +81,7 @@ static double product_ratio(const problem *p, const double *x, double u)
                 if (size == 0 && error == 0) /* X = 0, as nr-adaptive leaves it */
                     continue;
                 double ratio = error / ((M + 1) * u * (double)size);
-                worst = ratio <= worst ? worst : ratio;
+                worst = isnan(worst) || ratio <= worst ? worst : ratio;
             }
     return worst;
 }
@@ -131,7 +131,7 @@ static double solution_ratio(const problem *p, double u)
                     size += sqrtl((long double)(a[r * M + r] * a[c * M + c])) * fabsl(y);
                 }
                 double ratio = (double)(fabsl(sum) / size) / ((3 * M + 1) * u);
-                worst = ratio <= worst ? worst : ratio;
+                worst = isnan(worst) || ratio <= worst ? worst : ratio;
             }
     return worst;
 }
@@ -163,6 +163,21 @@ Test(inverse_apply, leaves_out_what_has_no_pivot)
         cr_expect_eq(p.y[i], i / K % M == 0 ? p.w[i] : 0, "element %d", (int)i);
     cr_expect(p.infos[0].rank == 1);
     problem_free(&p);
+    atn_context_free(context);
+}
+
+/* A factor that leaves the type's range is one of nothing: Y = 0, as X would be. */
+Test(inverse_apply, overflow_of_the_factor)
+{
+    atn_context *context = fixture_context(1, NULL);
+    float a[] = {0x1p-100F, 0x1p100F, 0x1p100F, 0x1p-100F}, w[] = {1, 2}, y[] = {NAN, NAN};
+    atn_tensor ta = atn_tensor_dense(a, ATN_F32, 1, 1, 2, 2),
+               tw = atn_tensor_dense(w, ATN_F32, 1, 1, 2, 1),
+               ty = atn_tensor_dense(y, ATN_F32, 1, 1, 2, 1);
+    atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_PIVOTED_CHOLESKY);
+    atn_inverse_info info;
+    cr_expect_eq(atn_inverse_apply(context, &desc, &ta, &tw, &ty, &info), ATN_SINGULAR);
+    cr_expect(y[0] == 0 && y[1] == 0 && info.rank == 0, "%g %g", (double)y[0], (double)y[1]);
     atn_context_free(context);
 }
 

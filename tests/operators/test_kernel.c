@@ -92,7 +92,7 @@ static void check_cross(atn_context *context, const kernel_case *c)
     double worst = 0;
     for (int64_t head = 0; status == ATN_OK && head < 6; head++) {
         double ratio = worst_ratio(c, &k, head, x + head * c->p * c->d, y + head * c->q * c->d);
-        worst = ratio <= worst ? worst : ratio;
+        worst = isnan(worst) || ratio <= worst ? worst : ratio;
     }
     cr_expect(status == ATN_OK && ref_judge(REF_ROUNDING, worst) == REF_PASS &&
                   guarded_unwritten(&k) == 0 && guarded_damaged(&k) == 0,
@@ -145,7 +145,7 @@ static void check_self(atn_context *context, const kernel_case *c)
     for (int64_t head = 0; status == ATN_OK && head < 6; head++) {
         const double *tokens = l + head * m * c->d;
         double ratio = worst_ratio(c, &a, head, tokens, tokens);
-        worst = ratio <= worst ? worst : ratio;
+        worst = isnan(worst) || ratio <= worst ? worst : ratio;
         for (int64_t i = 0; i < m; i++)
             for (int64_t j = 0; j <= i; j++) {
                 double lower = guarded_at(&a, head / 3, head % 3, i, j);

@@ -82,7 +82,7 @@ static double gram_ratio(const features *f, int64_t first, bool chi)
             double product = dot(f->d, f->w + i * f->d, f->w + j * f->d);
             sum += fabs((i == j) - product / (length(f, i, chi) * length(f, j, chi)));
         }
-        worst = sum <= worst ? worst : sum;
+        worst = isnan(worst) || sum <= worst ? worst : sum;
     }
     return worst / ((double)f->d * atn_dtype_roundoff(f->dtype));
 }
@@ -96,7 +96,7 @@ static double span_ratio(const features *f)
         for (int64_t j = i + 1; j < f->m && j / f->d == i / f->d; j++) {
             const double *x = f->numbers + i * f->d, *w = f->w + j * f->d;
             double cosine = fabs(dot(f->d, x, w)) / sqrt(dot(f->d, x, x) * dot(f->d, w, w));
-            worst = cosine <= worst ? worst : cosine;
+            worst = isnan(worst) || cosine <= worst ? worst : cosine;
         }
     return worst / ((double)f->d * atn_dtype_roundoff(f->dtype));
 }

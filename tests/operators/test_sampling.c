@@ -81,7 +81,7 @@ static void check(atn_context *context, atn_sampling_kind kind, atn_dtype dtype,
         double scale = largest_sum(&s, shape, tokens, 6 * n);
         double bound = error_units(kind, shape) * atn_dtype_roundoff(dtype) * scale;
         double ratio = difference.max_abs == 0 ? 0 : difference.max_abs / bound;
-        worst = ratio <= worst ? worst : ratio;
+        worst = isnan(worst) || ratio <= worst ? worst : ratio;
     }
     cr_expect(status == ATN_OK && ref_judge(REF_ROUNDING, worst) == REF_PASS &&
                   guarded_unwritten(&l) == 0 && guarded_damaged(&l) == 0,

@@ -273,7 +273,7 @@ Test(simd, distances_are_plain_sums)
 
 /* ---- Products ---- */
 
-enum { PRODUCT_MOST = 300, PRODUCT_SLACK = 3 };
+enum { PRODUCT_ROOM = 270 * 540, PRODUCT_SLACK = 3 };
 
 typedef struct {
     int64_t rows, columns, inner;
@@ -299,8 +299,8 @@ static real plain_entry(int set, const product_case *p, const product_terms *t, 
  * not added to. */
 static int64_t count_wrong(int set, const product_case *p)
 {
-    static real a[PRODUCT_MOST * (PRODUCT_MOST + PRODUCT_SLACK)], b[sizeof a / sizeof *a],
-        c[sizeof a / sizeof *a], before[sizeof a / sizeof *a];
+    static real a[PRODUCT_ROOM], b[sizeof a / sizeof *a], c[sizeof a / sizeof *a],
+        before[sizeof a / sizeof *a];
     int64_t lda = (p->flip_a ? p->rows : p->inner) + PRODUCT_SLACK,
             ldb = (p->flip_b ? p->inner : p->columns) + PRODUCT_SLACK,
             ldc = p->columns + PRODUCT_SLACK, wrong = 0;
@@ -358,8 +358,8 @@ Test(simd, products_are_plain_sums)
 /* More terms than one block takes, and rows of B that lie far apart. */
 Test(simd, products_of_many_terms)
 {
-    static const int64_t sizes[][3] = {
-        {3, 50, 255}, {3, 50, 256}, {3, 50, 257}, {17, 20, 299}, {290, 10, 260}};
+    static const int64_t sizes[][3] = {{3, 50, 255},  {3, 50, 256},   {3, 50, 257},
+                                       {17, 20, 299}, {290, 10, 260}, {256, 530, 9}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         check_product(sizes[i][0], sizes[i][1], sizes[i][2]);
 }
