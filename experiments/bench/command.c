@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <string.h>
+
 #include "bench/bench.h"
+#include "bench/growth.h"
 #include "common/printout.h"
+#include "common/report.h"
 
 static void print_help(void)
 {
@@ -14,18 +18,37 @@ static void print_help(void)
            bench.defaults, bench.example);
 }
 
+/* What the words run; none: the first. */
+static const struct {
+    const char *word;
+    const experiment *e;
+} parts[] = {{"", &bench}, {"memory", &bench_growth}};
+enum { PARTS = sizeof parts / sizeof *parts };
+
+static const experiment *find_part(int count, const char *const *words)
+{
+    for (int i = 0; i < PARTS && count < 2; i++)
+        if (strcmp(parts[i].word, count ? words[0] : "") == 0)
+            return parts[i].e;
+    return NULL;
+}
+
 static int run(const settings *s, int count, const char *const *words)
 {
+    const experiment *e = find_part(count, words);
+    if (!e)
+        return report_error("bench '%s': expected memory or nothing", words[count - 1]), EXIT_USAGE;
     if (s->emit)
         return bench_write_tokens(s, s->emit);
     printout_begin(s);
-    int code = experiment_run(&bench, s);
+    int code = experiment_run(e, s);
     printout_end();
     return code;
 }
 
 const verb bench_verb = {
     .name = "bench",
+    .operands = "[memory]",
     .summary = "times, on the CPU or a GPU",
     .options = BENCH_OPTIONS | USES_RUN,
     .out = "results",

@@ -1,0 +1,638 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "bench/growth.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/time.h"
+#include "common/fit.h"
+#include "common/report.h"
+#include "cost/calls.h"
+#include "cost/pairs.h"
+#include "cost/resident.h"
+
+/* ---- What there is to do ---- */
+
+/* By what a line of calls grows. */
+typedef enum { OVER_TOKENS, OVER_LANDMARKS } growth_over;
+static const char *const over_names[] = {[OVER_TOKENS] = "n", [OVER_LANDMARKS] = "m"};
+
+typedef struct {
+    cost_setting setting;
+    atn_inverse_method inverse; /* soft, softpp */
+    growth_over over;
+    int threads;
+    bool resident;                       /* its memory is measured: on one thread, as published */
+    double work, doubled_work;           /* of n and of 2 n tokens */
+    double workspace, doubled_workspace; /* likewise */
+    double flops, exps;
+} growth_point;
+
+typedef struct {
+    growth_point *items;
+    int64_t count;
+    int effort;
+    double cache;         /* bytes of the last one */
+    const char *obstacle; /* why resident memory says nothing here; null: it does */
+    atn_context *context; /* of the flush */
+    time_flush flush;
+} sweep;
+
+/* One head of 32 channels. n is 784 k, so that m = 49 landmarks are averages throughout; k ends near
+ * 10^5, 10^6 and 10^7 tokens. Lists end with 0. */
+static const int64_t multiples[] = {1,   2,   4,    8,    16,   32,    64, 128,
+                                    320, 640, 1280, 3200, 6400, 12800, 0};
+enum { FAR_TOKENS = 12800 * PAPER_TOKENS };
+/* Tokens of the two calls by which a line over m tells what grows with n from what does not; both
+ * are multiples of every m. */
+static const int64_t line_tokens[] = {12288, 24576, 0};
+static const int64_t line_landmarks[] = {16,  24,  32,  48,  64,  96,   128,
+                                         192, 256, 384, 512, 768, 1024, 0};
+static const struct {
+    int64_t most_tokens, most_landmarks;
+    time_plan plan;
+    int again; /* dirty points timed again */
+} efforts[EFFORT_COUNT] = {
+    [EFFORT_QUICK] = {100352, 64, {.warm_ups = 1, .least = 3, .most = 5, .seconds = 0.02}, 0},
+    [EFFORT_DEFAULT] = {1003520, 512, {.warm_ups = 2, .least = 5, .most = 50, .seconds = 0.2}, 2},
+    [EFFORT_FULL] = {10035200, 1024, {.warm_ups = 2, .least = 3, .most = 100, .seconds = 1}, 4},
+};
+static const int usual_threads[] = {1, 2, 0};
+
+/* Lines over m: the published inverses, and the factor that is solved with and never inverted. */
+static const struct {
+    atn_operator op;
+    const char *inverse; /* null: the default's */
+} landmark_lines[] = {{ATN_SOFT, NULL},
+                      {ATN_SOFT, "pivoted-cholesky"},
+                      {ATN_SOFTPP, NULL},
+                      {ATN_LINFORMER, NULL},
+                      {ATN_NYSTROMFORMER, NULL}};
+enum { LANDMARK_LINES = sizeof landmark_lines / sizeof *landmark_lines };
+
+static bool has_inverse(atn_operator op)
+{
+    return op == ATN_SOFT || op == ATN_SOFTPP;
+}
+
+static atn_inverse_method find_inverse(atn_operator op, const char *name)
+{
+    int found = atn_attention_variant(op, 0, ATN_F32).inverse.method;
+    for (int i = 0; name && i < ATN_INVERSE_COUNT; i++)
+        if (strcmp(atn_inverse_name((atn_inverse_method)i), name) == 0)
+            found = i;
+    return (atn_inverse_method)found;
+}
+
+/* The call's description has the point's inverse. */
+static void take_inverse(const growth_point *p, attention_case *c)
+{
+    if (has_inverse(p->setting.op) && c->desc.inverse.method != p->inverse)
+        c->desc.inverse = atn_inverse_defaults(p->inverse);
+}
+
+static int count_call(atn_context *context, const growth_point *p, int64_t times, atn_cost *cost)
+{
+    cost_setting setting = p->setting;
+    setting.tokens *= times;
+    attention_case c = cost_case(&setting);
+    take_inverse(p, &c);
+    atn_status status = atn_attention_cost(context, &c.desc, &c.shape, cost);
+    attention_case_free(&c);
+    if (status != ATN_OK)
+        report_error("bench memory: %s: %s", atn_operator_get(setting.op)->name,
+                     atn_last_error(context));
+    return status == ATN_OK ? EXIT_PASS : EXIT_ENVIRONMENT;
+}
+
+/* Whether work is linear in n, as far as this goes: not of softmax and gaussian, nor of lsh, which
+ * has a bucket for every 49 tokens and hashes each token into all of them. */
+static int is_linear(atn_context *context, growth_point p, bool *linear)
+{
+    atn_cost cost, doubled;
+    p.setting.tokens = FAR_TOKENS;
+    int code = count_call(context, &p, 1, &cost);
+    if (code == EXIT_PASS)
+        code = count_call(context, &p, 2, &doubled);
+    *linear = code == EXIT_PASS && cost_is_linear(&cost, &doubled);
+    return code;
+}
+
+/* Counts the point, and adds it if its operator is linear. */
+static int count_point(sweep *w, atn_context *context, growth_point p)
+{
+    atn_cost cost, doubled;
+    bool linear;
+    int code = is_linear(context, p, &linear);
+    if (!linear)
+        return code;
+    code = count_call(context, &p, 1, &cost);
+    if (code == EXIT_PASS)
+        code = count_call(context, &p, 2, &doubled);
+    if (code != EXIT_PASS)
+        return code;
+    p.work = cost_work(&cost, false);
+    p.doubled_work = cost_work(&doubled, false);
+    p.workspace = cost.workspace_bytes;
+    p.doubled_workspace = doubled.workspace_bytes;
+    p.flops = cost.flops;
+    p.exps = cost.exps;
+    p.resident = p.threads == 1 && p.inverse == find_inverse(p.setting.op, NULL);
+    w->items = must_resize(w->items, (size_t)w->count + 1, sizeof *w->items);
+    w->items[w->count++] = p;
+    return EXIT_PASS;
+}
+
+static int open_context(int threads, atn_context **context)
+{
+    atn_context_options options = {.threads = threads};
+    atn_status status = atn_context_create(&options, context);
+    if (status != ATN_OK)
+        report_error("bench memory: no context of %d threads: %s", threads,
+                     atn_status_message(status));
+    return status == ATN_OK ? EXIT_PASS : EXIT_ENVIRONMENT;
+}
+
+static int add_point(sweep *w, growth_point p)
+{
+    atn_context *context = NULL;
+    if (p.setting.landmarks > p.setting.tokens)
+        return EXIT_PASS;
+    int code = open_context(p.threads, &context);
+    if (code == EXIT_PASS)
+        code = count_point(w, context, p);
+    atn_context_free(context);
+    return code;
+}
+
+/* From a list that ends with 0, or from the command line. */
+static int64_t next_of(const integer_list *given, const int64_t *usual, int64_t scale, int64_t most,
+                       int i)
+{
+    if (given->count > 0)
+        return i < given->count ? given->items[i] : 0;
+    return usual[i] * scale <= most ? usual[i] * scale : 0;
+}
+
+static int add_tokens_line(sweep *w, const settings *s, atn_operator op, int threads)
+{
+    int64_t n, most = efforts[s->effort].most_tokens;
+    int code = EXIT_PASS;
+    for (int i = 0; (n = next_of(&s->tokens, multiples, PAPER_TOKENS, most, i)) > 0; i++) {
+        growth_point p = {.setting = {.op = op, .tokens = n, .heads = 1, .dim = HEAD_DIM},
+                          .inverse = find_inverse(op, NULL),
+                          .over = OVER_TOKENS,
+                          .threads = threads};
+        p.setting.landmarks = cost_has_landmarks(op) ? PAPER_LANDMARKS : 0;
+        code = exit_worst(code, add_point(w, p));
+    }
+    return code;
+}
+
+static int add_landmarks_line(sweep *w, const settings *s, int line, int threads)
+{
+    int64_t m, most = efforts[s->effort].most_landmarks;
+    atn_operator op = landmark_lines[line].op;
+    int code = EXIT_PASS;
+    for (int i = 0; (m = next_of(&s->landmarks, line_landmarks, 1, most, i)) > 0; i++)
+        for (const int64_t *n = line_tokens; *n; n++) {
+            growth_point p = {
+                .setting = {.op = op, .tokens = *n, .heads = 1, .dim = HEAD_DIM, .landmarks = m},
+                .inverse = find_inverse(op, landmark_lines[line].inverse),
+                .over = OVER_LANDMARKS,
+                .threads = threads};
+            code = exit_worst(code, add_point(w, p));
+        }
+    return code;
+}
+
+static int add_lines(sweep *w, const settings *s)
+{
+    int code = EXIT_PASS;
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
+        for (const int *t = usual_threads; *t; t++)
+            if (settings_take_variant(s, atn_operator_get((atn_operator)op), 0))
+                code = exit_worst(code, add_tokens_line(w, s, (atn_operator)op, *t));
+    for (int line = 0; line < LANDMARK_LINES; line++)
+        for (const int *t = usual_threads; *t; t++)
+            if (settings_take_variant(s, atn_operator_get(landmark_lines[line].op), 0))
+                code = exit_worst(code, add_landmarks_line(w, s, line, *t));
+    return code;
+}
+
+static int prepare(const settings *s, void **state, int64_t *points)
+{
+    sweep *w = must_allocate(1, sizeof *w);
+    long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    *state = w;
+    *w = (sweep){.effort = s->effort,
+                 .cache = cache > 0 ? (double)cache : 32 * 0x1p20,
+                 .obstacle = resident_obstacle()};
+    int code = add_lines(w, s);
+    if (code == EXIT_PASS)
+        code = open_context(1, &w->context);
+    if (code == EXIT_PASS && !s->dry_run &&
+        time_flush_open(w->context, &w->flush) != ATN_OK) {
+        report_error("bench memory: %s", atn_last_error(w->context));
+        code = EXIT_ENVIRONMENT;
+    }
+    *points = w->count;
+    return code;
+}
+
+static void release(void *state)
+{
+    sweep *w = state;
+    time_flush_close(w->context, &w->flush);
+    atn_context_free(w->context);
+    free(w->items);
+    free(w);
+}
+
+static void describe(const void *state, int64_t point, char *buffer, size_t size)
+{
+    const growth_point *p = &((const sweep *)state)->items[point];
+    char text[200];
+    cost_describe(&p->setting, text, sizeof text);
+    snprintf(buffer, size, "%s %s threads=%d", text,
+             has_inverse(p->setting.op) ? atn_inverse_name(p->inverse) : "", p->threads);
+}
+
+static double weight(const void *state, int64_t point)
+{
+    return 1e8 + ((const sweep *)state)->items[point].work;
+}
+
+/* ---- A point ---- */
+
+double growth_constant_share(double work, double doubled_work)
+{
+    double constant = 2 * work - doubled_work;
+    return constant > 0 ? constant / work : 0;
+}
+
+bool growth_is_fitted(double constant_share, double bytes_io, double cache_bytes)
+{
+    return constant_share <= 0.01 && bytes_io > cache_bytes;
+}
+
+typedef struct {
+    time_result time;
+    int dirty; /* 1, 0; -1: the machine does not say */
+    int64_t bytes;
+    bool timed, measured;
+} measurement;
+
+typedef struct {
+    atn_plan *plan;
+    prepared_call call;
+} timed_call;
+
+/* An inverse that has not converged takes the same time. */
+static atn_status run_call(void *state, int repeat)
+{
+    timed_call *t = state;
+    atn_status status = call_forward(t->plan, &t->call);
+    return status < 0 || status == ATN_NONFINITE ? status : ATN_OK;
+}
+
+/* Repeats, and all of them again where others were at work, up to a limit: then the shortest. */
+static atn_status time_call(atn_context *context, const sweep *w, timed_call *t, measurement *m)
+{
+    atn_status status = ATN_OK;
+    for (int i = 0; status == ATN_OK && i <= efforts[w->effort].again; i++) {
+        machine_ticks before = {0}, after = {0};
+        time_result time;
+        bool said = pair_machine.ticks(pair_machine.state, &before);
+        status = time_repeats(context, &efforts[w->effort].plan, &w->flush, run_call, t, &time);
+        said &= pair_machine.ticks(pair_machine.state, &after);
+        int dirty = said ? machine_is_dirty(&before, &after) : -1;
+        if (status == ATN_OK && (i == 0 || dirty <= 0 || time.median < m->time.median)) {
+            m->time = time;
+            m->dirty = dirty;
+            m->timed = true;
+        }
+        if (dirty <= 0)
+            break;
+    }
+    return status;
+}
+
+static atn_status time_point(atn_context *context, const sweep *w, const growth_point *p,
+                             measurement *m)
+{
+    timed_call t = {0};
+    bool opened = call_open(&p->setting, false, &t.call);
+    take_inverse(p, &t.call.problem);
+    atn_status status = opened ? atn_attention_plan(context, &t.call.problem.desc,
+                                                    &t.call.problem.shape, &t.plan)
+                               : ATN_ERR_MEMORY;
+    if (status == ATN_OK)
+        status = time_call(context, w, &t, m);
+    atn_plan_free(t.plan);
+    call_close(&t.call);
+    return status;
+}
+
+static int report_failure(const growth_point *p, const atn_context *context, atn_status status)
+{
+    char text[200];
+    cost_describe(&p->setting, text, sizeof text);
+    const char *detail = status < 0 ? atn_last_error(context) : "";
+    report_error("bench memory: %s: %s", text, *detail ? detail : atn_status_message(status));
+    return status == ATN_NONFINITE ? EXIT_CHECK : EXIT_ENVIRONMENT;
+}
+
+/* Memory first, in a process of its own, while this one holds no inputs. */
+static int measure(const sweep *w, const growth_point *p, measurement *m)
+{
+    int code = cost_check_growth(&p->setting, p->workspace, p->doubled_workspace);
+    if (!resident_fits(&p->setting, false, p->workspace, 1))
+        return code;
+    if (p->resident && !w->obstacle) {
+        code = exit_worst(code, resident_measure(&p->setting, false, &m->bytes));
+        if (code == EXIT_ENVIRONMENT)
+            return code;
+        m->measured = true;
+        code = exit_worst(code, resident_check(&p->setting, p->workspace, m->bytes));
+    }
+    atn_context *context = NULL;
+    code = exit_worst(code, open_context(p->threads, &context));
+    if (context) {
+        atn_status status = time_point(context, w, p, m);
+        if (status != ATN_OK)
+            code = exit_worst(code, report_failure(p, context, status));
+    }
+    atn_context_free(context);
+    return code;
+}
+
+static void put_row(table *t, const sweep *w, const growth_point *p, const measurement *m)
+{
+    const cost_setting *s = &p->setting;
+    const atn_operator_info *info = atn_operator_get(s->op);
+    double io = resident_io_bytes(s, false), share = growth_constant_share(p->work, p->doubled_work);
+    table_text(t, info->name);
+    table_text(t, info->variants[s->variant].name);
+    table_text(t, has_inverse(s->op) ? atn_inverse_name(p->inverse) : "");
+    table_text(t, over_names[p->over]);
+    table_integer(t, s->tokens);
+    s->landmarks > 0 ? table_integer(t, s->landmarks) : table_missing(t);
+    table_integer(t, s->dim);
+    table_integer(t, p->threads);
+    m->timed ? table_integer(t, m->time.repeats) : table_missing(t);
+    table_real_if(t, m->timed, m->time.median);
+    table_real_if(t, m->timed, m->time.smallest);
+    table_real_if(t, m->timed, m->time.largest);
+    table_real_if(t, m->timed, m->time.spread);
+    m->timed && m->dirty >= 0 ? table_boolean(t, m->dirty) : table_missing(t);
+    m->measured ? table_integer(t, m->bytes) : table_missing(t);
+    table_integer(t, (int64_t)p->workspace);
+    table_integer(t, (int64_t)io);
+    table_real(t, p->flops);
+    table_real(t, p->exps);
+    table_real(t, share);
+    table_boolean(t, p->over == OVER_TOKENS && growth_is_fitted(share, io, w->cache));
+}
+
+static int run(const void *state, int64_t point, atn_context *context, table *raw)
+{
+    const sweep *w = state;
+    measurement m = {.dirty = -1};
+    int code = measure(w, &w->items[point], &m);
+    if (code != EXIT_ENVIRONMENT)
+        put_row(raw, w, &w->items[point], &m);
+    return code;
+}
+
+/* ---- bench_growth_fits.csv ---- */
+
+static const column columns[] = {
+    {"operator", COLUMN_TEXT, "", "name in the registry; those whose work is linear in n"},
+    {"variant", COLUMN_TEXT, "", "the default"},
+    {"inverse", COLUMN_TEXT, "", "of soft's and softpp's A"},
+    {"over", COLUMN_TEXT, "", "what grows along the line: n, or m"},
+    {"n", COLUMN_INTEGER, "", "tokens, as many queries as keys"},
+    {"m", COLUMN_INTEGER, "", "landmarks, Linformer's r; missing where there are none"},
+    {"d", COLUMN_INTEGER, "", "channels of the one head, keys and values alike"},
+    {"threads", COLUMN_INTEGER, "", "of the call"},
+    {"repeats", COLUMN_INTEGER, "", "timed one by one, after the warm-up"},
+    {"seconds", COLUMN_REAL, "s",
+     "of one forward call: median of the repeats, the cache flushed before each"},
+    {"seconds_least", COLUMN_REAL, "s", "shortest repeat"},
+    {"seconds_largest", COLUMN_REAL, "s", "longest"},
+    {"spread", COLUMN_REAL, "", "between the repeats' quartiles, relative to the median"},
+    {"dirty", COLUMN_BOOLEAN, "",
+     "others were at work meanwhile, however often it was timed; missing: the machine does not say"},
+    {"bytes_measured", COLUMN_INTEGER, "B",
+     "by how much resident memory grows at most during the call, beyond inputs, output and "
+     "parameters; on one thread, with the published inverse"},
+    {"bytes_workspace", COLUMN_INTEGER, "B",
+     "the plan's memory on so many threads, for forward and backward; exact"},
+    {"bytes_io", COLUMN_INTEGER, "B", "q, k (where it may differ from q), v and the output"},
+    {"flops", COLUMN_REAL, "", "of one call, by the registry's count"},
+    {"exps", COLUMN_REAL, "", "likewise"},
+    {"constant_share", COLUMN_REAL, "",
+     "of the counted work (an exp is 30 flops): what does not grow with n"},
+    {"fitted", COLUMN_BOOLEAN, "",
+     "the exponent of n is fitted through this row: constant_share is at most 0.01 and bytes_io "
+     "more than the last cache"},
+};
+
+static const column fit_columns[] = {
+    {"operator", COLUMN_TEXT, "", "name in the registry"},
+    {"variant", COLUMN_TEXT, "", "its variant"},
+    {"inverse", COLUMN_TEXT, "", "of soft's and softpp's A"},
+    {"threads", COLUMN_INTEGER, "", "of the calls"},
+    {"over", COLUMN_TEXT, "", "what x is in c x^p: n, or m"},
+    {"quantity", COLUMN_TEXT, "",
+     "seconds, bytes_measured, bytes_workspace: of bench_growth.csv; per-token, constant: the "
+     "seconds that grow with n, for 12288 tokens, and those that do not, by calls with n and 2 n"},
+    {"points", COLUMN_INTEGER, "", "how many x"},
+    {"from", COLUMN_INTEGER, "", "the smallest x fitted"},
+    {"to", COLUMN_INTEGER, "", "the largest"},
+    {"exponent", COLUMN_REAL, "", "p, by least squares on the logarithms; missing: under 3 points"},
+    {"std_error", COLUMN_REAL, "", "of p, from the residuals"},
+    {"expected", COLUMN_REAL, "", "p, as the operator's description says; missing: no one power"},
+    {"holds", COLUMN_BOOLEAN, "",
+     "seconds over n: p is within 0.03 of 1; bytes: x more tokens need at most x times as many"},
+    {"per_token", COLUMN_REAL, "",
+     "over n: seconds of the largest call over its n; bytes a token more, between the last two n"},
+    {"constant", COLUMN_REAL, "B", "bytes beside those that grow with n"},
+};
+
+enum { MOST_POINTS = 64 };
+typedef struct {
+    int64_t count;
+    double x[MOST_POINTS], y[MOST_POINTS];
+} series;
+
+static void put(series *s, double x, double y)
+{
+    if (s->count < MOST_POINTS && isfinite(y)) {
+        s->x[s->count] = x;
+        s->y[s->count++] = y;
+    }
+}
+
+/* Missing is NaN. */
+static double number(const table *t, int64_t row, const char *name)
+{
+    int col = table_column(t, name);
+    const column *c;
+    table_columns(t, &c);
+    if (table_is_missing(t, row, col))
+        return NAN;
+    return c[col].type == COLUMN_INTEGER ? (double)table_get_integer(t, row, col)
+                                         : table_get_real(t, row, col);
+}
+
+typedef struct {
+    const char *quantity;
+    double expected;   /* NaN: none */
+    double tolerance;  /* of the exponent; NaN: it is not judged */
+    bool bytes;        /* judged as such */
+    double seconds_of; /* a token; NaN: none */
+} fit_kind;
+
+static double bytes_a_token(const series *s)
+{
+    int64_t last = s->count - 1;
+    return last > 0 ? (s->y[last] - s->y[last - 1]) / (s->x[last] - s->x[last - 1]) : NAN;
+}
+
+/* Never faster than x. */
+static bool grows_no_faster(const series *s)
+{
+    bool holds = s->count > 1;
+    for (int64_t i = 1; i < s->count; i++)
+        holds &= s->y[i] * s->x[i - 1] <= s->y[i - 1] * s->x[i];
+    return holds;
+}
+
+static void put_fit(table *t, const table *raw, int64_t row, const series *s, const fit_kind *k)
+{
+    static const char *const keys[] = {"operator", "variant", "inverse", "threads", "over"};
+    growth_fit fit = {.exponent = NAN};
+    bool found = fit_growth(LAW_POWER, s->count, s->x, s->y, &fit);
+    int64_t last = s->count - 1;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        table_copy(t, raw, row, table_column(raw, keys[i]));
+    table_text(t, k->quantity);
+    table_integer(t, s->count);
+    s->count ? table_integer(t, (int64_t)s->x[0]) : table_missing(t);
+    s->count ? table_integer(t, (int64_t)s->x[last]) : table_missing(t);
+    table_real_if(t, found, fit.exponent);
+    table_real_if(t, found, fit.std_error);
+    table_real_if(t, isfinite(k->expected), k->expected);
+    if (k->bytes && s->count > 1)
+        table_boolean(t, grows_no_faster(s));
+    else if (found && isfinite(k->tolerance))
+        table_boolean(t, fabs(fit.exponent - k->expected) <= k->tolerance);
+    else
+        table_missing(t);
+    double slope = k->bytes ? bytes_a_token(s) : k->seconds_of;
+    table_real_if(t, isfinite(slope), slope);
+    double constant = k->bytes && last > 0 ? s->y[last] - slope * s->x[last] : NAN;
+    table_real_if(t, isfinite(constant), constant);
+}
+
+/* Rows start ... end - 1 of raw, which differ in n alone. */
+static void fit_tokens(const table *raw, int64_t start, int64_t end, table *t)
+{
+    series seconds = {0}, measured = {0}, workspace = {0};
+    double per_token = NAN;
+    for (int64_t row = start; row < end; row++) {
+        double n = number(raw, row, "n"), time = number(raw, row, "seconds");
+        if (cell_boolean(raw, row, "fitted"))
+            put(&seconds, n, time);
+        put(&measured, n, number(raw, row, "bytes_measured"));
+        put(&workspace, n, number(raw, row, "bytes_workspace"));
+        per_token = isfinite(time) ? time / n : per_token;
+    }
+    put_fit(t, raw, start, &seconds, &(fit_kind){"seconds", 1, 0.03, false, per_token});
+    if (measured.count > 0)
+        put_fit(t, raw, start, &measured, &(fit_kind){"bytes_measured", NAN, NAN, false, NAN});
+    put_fit(t, raw, start, &workspace, &(fit_kind){"bytes_workspace", NAN, NAN, true, NAN});
+}
+
+/* Rows start ... end - 1 of raw: two n for each m. t(2n) - t(n) is what grows with n, 2 t(n) - t(2n)
+ * what does not. Each is fitted where it is at least a quarter of the counted work: elsewhere it is
+ * a small difference of large times. */
+static void fit_landmarks(const table *raw, int64_t start, int64_t end, table *t)
+{
+    series growing = {0}, constant = {0};
+    bool factor = cell_is(raw, start, "inverse", "pivoted-cholesky");
+    for (int64_t row = start; row + 1 < end; row += 2) {
+        double m = number(raw, row, "m"), share = number(raw, row, "constant_share");
+        double one = number(raw, row, "seconds"), two = number(raw, row + 1, "seconds");
+        if (1 - share >= 0.25)
+            put(&growing, m, two - one);
+        if (share >= 0.25)
+            put(&constant, m, 2 * one - two);
+    }
+    put_fit(t, raw, start, &growing, &(fit_kind){"per-token", factor ? NAN : 1, NAN, false, NAN});
+    if (constant.count > 0)
+        put_fit(t, raw, start, &constant, &(fit_kind){"constant", 3, NAN, false, NAN});
+}
+
+static bool same_line(const table *raw, int64_t a, int64_t b)
+{
+    static const char *const names[] = {"operator", "variant", "inverse", "threads", "over"};
+    return table_rows_agree(raw, a, b, names, sizeof names / sizeof *names);
+}
+
+static int finish(const settings *s, const void *state, const table *raw, table **tables)
+{
+    static const char *const shown[] = {"operator", "inverse",  "threads", "over",    "quantity",
+                                        "from",     "to",       "points",  "exponent", "std_error",
+                                        "expected", "holds",    "per_token"};
+    for (int64_t start = 0, end; start < table_rows(raw); start = end) {
+        for (end = start + 1; end < table_rows(raw) && same_line(raw, start, end);)
+            end++;
+        if (cell_is(raw, start, "over", over_names[OVER_TOKENS]))
+            fit_tokens(raw, start, end, tables[1]);
+        else
+            fit_landmarks(raw, start, end, tables[1]);
+    }
+    table_print_columns(tables[1], shown, sizeof shown / sizeof *shown, INT64_MAX, report_stream());
+    const sweep *w = state;
+    if (w && w->obstacle)
+        report_text("bytes_measured is left out: %s\n", w->obstacle);
+    return EXIT_PASS;
+}
+
+/* ---- The experiment ---- */
+
+static const output_spec outputs[] = {
+    {"bench_growth", "Time and memory of one forward call against tokens and landmarks, f32, one head.",
+     columns, sizeof columns / sizeof *columns},
+    {"bench_growth_fits", "Power laws fitted to bench_growth.csv.", fit_columns,
+     sizeof fit_columns / sizeof *fit_columns},
+};
+
+const experiment bench_growth = {
+    .name = "bench_growth",
+    .summary = "time and memory of one call against tokens and landmarks",
+    .source = "SOFT (IJCV, NeurIPS) Fig. 1b; N01, N05",
+    .example = "attnum bench memory --quick --operator soft,sima",
+    .options = GROWTH_OPTIONS,
+    .alone = true,
+    .defaults =
+        "every operator that is linear in n, f32, one head of 32 channels, on 1 and 2 threads\n"
+        "quick: n = 784 ... 10^5, m = 16 ... 64 (too few for exponents)\n"
+        "default: n = 784 ... 10^6, m = 16 ... 512\n"
+        "full: n = 784 ... 10^7, m = 16 ... 1024: 10 GB for linformer, 5 for the others",
+    .outputs = outputs,
+    .output_count = sizeof outputs / sizeof *outputs,
+    .plot = "bench/growth.gp",
+    .prepare = prepare,
+    .describe = describe,
+    .weight = weight,
+    .run = run,
+    .finish = finish,
+    .release = release,
+};
