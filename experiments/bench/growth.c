@@ -5,10 +5,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <time.h>
 
 #include "bench/time.h"
 #include "common/fit.h"
+#include "common/median.h"
 #include "common/report.h"
 #include "cost/calls.h"
 #include "cost/pairs.h"
@@ -25,10 +26,9 @@ typedef struct {
     atn_inverse_method inverse; /* soft, softpp */
     growth_over over;
     int threads;
-    bool resident;                       /* its memory is measured: on one thread, as published */
-    double work, doubled_work;           /* of n and of 2 n tokens */
-    double workspace, doubled_workspace; /* likewise */
-    double flops, exps;
+    bool resident; /* its memory is measured: on one thread, as published */
+    atn_cost cost;
+    double constant_share;
 } growth_point;
 
 typedef struct {
@@ -41,25 +41,30 @@ typedef struct {
     time_flush flush;
 } sweep;
 
-/* One head of 32 channels. n is 784 k, so that m = 49 landmarks are averages throughout; k ends near
- * 10^5, 10^6 and 10^7 tokens. Lists end with 0. */
-static const int64_t multiples[] = {1,   2,   4,    8,    16,   32,    64, 128,
-                                    320, 640, 1280, 3200, 6400, 12800, 0};
-enum { FAR_TOKENS = 12800 * PAPER_TOKENS };
+/* One head of 32 channels. n is 784 k, so that m = 49 landmarks are averages throughout; k ends
+ * near 10^5, 10^6 and 10^7 tokens. Lists end with 0. */
+static const struct {
+    int64_t multiples[15], landmarks[12];
+    time_plan plan;
+    int again; /* points timed again while others are at work */
+} efforts[EFFORT_COUNT] = {
+    [EFFORT_QUICK] = {{1, 8, 128},
+                      {16, 32, 64},
+                      {.warm_ups = 1, .least = 3, .most = 5, .seconds = 0.01},
+                      0},
+    [EFFORT_DEFAULT] = {{1, 2, 4, 8, 16, 32, 64, 128, 320, 640, 1280},
+                        {16, 32, 64, 128, 192, 256, 384, 512},
+                        {.warm_ups = 2, .least = 5, .most = 50, .seconds = 0.05},
+                        1},
+    [EFFORT_FULL] = {{1, 2, 4, 8, 16, 32, 64, 128, 320, 640, 1280, 3200, 6400, 12800},
+                     {16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024},
+                     {.warm_ups = 2, .least = 3, .most = 100, .seconds = 1},
+                     3},
+};
 /* Tokens of the two calls by which a line over m tells what grows with n from what does not; both
  * are multiples of every m. */
-static const int64_t line_tokens[] = {12288, 24576, 0};
-static const int64_t line_landmarks[] = {16,  24,  32,  48,  64,  96,   128,
-                                         192, 256, 384, 512, 768, 1024, 0};
-static const struct {
-    int64_t most_tokens, most_landmarks;
-    time_plan plan;
-    int again; /* dirty points timed again */
-} efforts[EFFORT_COUNT] = {
-    [EFFORT_QUICK] = {100352, 64, {.warm_ups = 1, .least = 3, .most = 5, .seconds = 0.02}, 0},
-    [EFFORT_DEFAULT] = {1003520, 512, {.warm_ups = 2, .least = 5, .most = 50, .seconds = 0.2}, 2},
-    [EFFORT_FULL] = {10035200, 1024, {.warm_ups = 2, .least = 3, .most = 100, .seconds = 1}, 4},
-};
+enum { LINE_TOKENS = 12288 };
+static const int64_t line_tokens[] = {LINE_TOKENS, 2 * LINE_TOKENS, 0};
 static const int usual_threads[] = {1, 2, 0};
 
 /* Lines over m: the published inverses, and the factor that is solved with and never inverted. */
@@ -94,10 +99,10 @@ static void take_inverse(const growth_point *p, attention_case *c)
         c->desc.inverse = atn_inverse_defaults(p->inverse);
 }
 
-static int count_call(atn_context *context, const growth_point *p, int64_t times, atn_cost *cost)
+static int count_call(atn_context *context, const growth_point *p, int64_t tokens, atn_cost *cost)
 {
     cost_setting setting = p->setting;
-    setting.tokens *= times;
+    setting.tokens = tokens;
     attention_case c = cost_case(&setting);
     take_inverse(p, &c);
     atn_status status = atn_attention_cost(context, &c.desc, &c.shape, cost);
@@ -108,38 +113,24 @@ static int count_call(atn_context *context, const growth_point *p, int64_t times
     return status == ATN_OK ? EXIT_PASS : EXIT_ENVIRONMENT;
 }
 
-/* Whether work is linear in n, as far as this goes: not of softmax and gaussian, nor of lsh, which
- * has a bucket for every 49 tokens and hashes each token into all of them. */
-static int is_linear(atn_context *context, growth_point p, bool *linear)
+/* Half of many tokens, since the parameters of as many are made to count them, twice a few. */
+static int64_t other_tokens(int64_t n)
 {
-    atn_cost cost, doubled;
-    p.setting.tokens = FAR_TOKENS;
-    int code = count_call(context, &p, 1, &cost);
-    if (code == EXIT_PASS)
-        code = count_call(context, &p, 2, &doubled);
-    *linear = code == EXIT_PASS && cost_is_linear(&cost, &doubled);
-    return code;
+    return n >= 2 * PAPER_TOKENS ? n / 2 : 2 * n;
 }
 
-/* Counts the point, and adds it if its operator is linear. */
+/* Counts the point, and adds it. */
 static int count_point(sweep *w, atn_context *context, growth_point p)
 {
-    atn_cost cost, doubled;
-    bool linear;
-    int code = is_linear(context, p, &linear);
-    if (!linear)
-        return code;
-    code = count_call(context, &p, 1, &cost);
+    atn_cost other;
+    int64_t n = p.setting.tokens, other_n = other_tokens(n);
+    int code = count_call(context, &p, n, &p.cost);
     if (code == EXIT_PASS)
-        code = count_call(context, &p, 2, &doubled);
+        code = count_call(context, &p, other_n, &other);
     if (code != EXIT_PASS)
         return code;
-    p.work = cost_work(&cost, false);
-    p.doubled_work = cost_work(&doubled, false);
-    p.workspace = cost.workspace_bytes;
-    p.doubled_workspace = doubled.workspace_bytes;
-    p.flops = cost.flops;
-    p.exps = cost.exps;
+    p.constant_share = growth_constant_share((double)n, cost_work(&p.cost, false), (double)other_n,
+                                             cost_work(&other, false));
     p.resident = p.threads == 1 && p.inverse == find_inverse(p.setting.op, NULL);
     w->items = must_resize(w->items, (size_t)w->count + 1, sizeof *w->items);
     w->items[w->count++] = p;
@@ -169,19 +160,19 @@ static int add_point(sweep *w, growth_point p)
 }
 
 /* From a list that ends with 0, or from the command line. */
-static int64_t next_of(const integer_list *given, const int64_t *usual, int64_t scale, int64_t most,
-                       int i)
+static int64_t next_of(const integer_list *given, const int64_t *usual, int64_t scale, int i)
 {
     if (given->count > 0)
         return i < given->count ? given->items[i] : 0;
-    return usual[i] * scale <= most ? usual[i] * scale : 0;
+    return usual[i] * scale;
 }
 
 static int add_tokens_line(sweep *w, const settings *s, atn_operator op, int threads)
 {
-    int64_t n, most = efforts[s->effort].most_tokens;
+    const int64_t *multiples = efforts[s->effort].multiples;
+    int64_t n;
     int code = EXIT_PASS;
-    for (int i = 0; (n = next_of(&s->tokens, multiples, PAPER_TOKENS, most, i)) > 0; i++) {
+    for (int i = 0; (n = next_of(&s->tokens, multiples, PAPER_TOKENS, i)) > 0; i++) {
         growth_point p = {.setting = {.op = op, .tokens = n, .heads = 1, .dim = HEAD_DIM},
                           .inverse = find_inverse(op, NULL),
                           .over = OVER_TOKENS,
@@ -194,10 +185,11 @@ static int add_tokens_line(sweep *w, const settings *s, atn_operator op, int thr
 
 static int add_landmarks_line(sweep *w, const settings *s, int line, int threads)
 {
-    int64_t m, most = efforts[s->effort].most_landmarks;
+    const int64_t *landmarks = efforts[s->effort].landmarks;
+    int64_t m;
     atn_operator op = landmark_lines[line].op;
     int code = EXIT_PASS;
-    for (int i = 0; (m = next_of(&s->landmarks, line_landmarks, 1, most, i)) > 0; i++)
+    for (int i = 0; (m = next_of(&s->landmarks, landmarks, 1, i)) > 0; i++)
         for (const int64_t *n = line_tokens; *n; n++) {
             growth_point p = {
                 .setting = {.op = op, .tokens = *n, .heads = 1, .dim = HEAD_DIM, .landmarks = m},
@@ -209,13 +201,41 @@ static int add_landmarks_line(sweep *w, const settings *s, int line, int threads
     return code;
 }
 
+/* Whether work grows no faster than n: that of softmax and gaussian does, and lsh's, which has a
+ * bucket for every 49 tokens and hashes each token into all of them. */
+static int is_linear(atn_operator op, bool *linear)
+{
+    enum { SOME_TOKENS = 128 * PAPER_TOKENS };
+    growth_point p = {.setting = {.op = op, .heads = 1, .dim = HEAD_DIM},
+                      .inverse = find_inverse(op, NULL)};
+    p.setting.landmarks = cost_has_landmarks(op) ? PAPER_LANDMARKS : 0;
+    atn_context *context = NULL;
+    atn_cost cost, doubled;
+    int code = open_context(1, &context);
+    if (code == EXIT_PASS)
+        code = count_call(context, &p, SOME_TOKENS, &cost);
+    if (code == EXIT_PASS)
+        code = count_call(context, &p, 2 * SOME_TOKENS, &doubled);
+    *linear = code == EXIT_PASS && cost_is_linear(&cost, &doubled);
+    atn_context_free(context);
+    return code;
+}
+
+static int add_operator(sweep *w, const settings *s, atn_operator op)
+{
+    bool linear;
+    int code = is_linear(op, &linear);
+    for (const int *t = usual_threads; linear && *t; t++)
+        code = exit_worst(code, add_tokens_line(w, s, op, *t));
+    return code;
+}
+
 static int add_lines(sweep *w, const settings *s)
 {
     int code = EXIT_PASS;
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
-        for (const int *t = usual_threads; *t; t++)
-            if (settings_take_variant(s, atn_operator_get((atn_operator)op), 0))
-                code = exit_worst(code, add_tokens_line(w, s, (atn_operator)op, *t));
+        if (settings_take_variant(s, atn_operator_get((atn_operator)op), 0))
+            code = exit_worst(code, add_operator(w, s, (atn_operator)op));
     for (int line = 0; line < LANDMARK_LINES; line++)
         for (const int *t = usual_threads; *t; t++)
             if (settings_take_variant(s, atn_operator_get(landmark_lines[line].op), 0))
@@ -223,19 +243,33 @@ static int add_lines(sweep *w, const settings *s)
     return code;
 }
 
+/* As Linux says it, which is this machine's part; sysconf's may be a whole processor's. 32 MiB
+ * where it says nothing. */
+static double last_cache(void)
+{
+    double bytes = 0;
+    for (int i = 0; i < 8; i++) {
+        char *path = must_format("/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
+        FILE *file = fopen(path, "r");
+        double kibibytes;
+        if (file && fscanf(file, "%lfK", &kibibytes) == 1 && 1024 * kibibytes > bytes)
+            bytes = 1024 * kibibytes;
+        if (file)
+            fclose(file);
+        free(path);
+    }
+    return bytes > 0 ? bytes : 32 * 0x1p20;
+}
+
 static int prepare(const settings *s, void **state, int64_t *points)
 {
     sweep *w = must_allocate(1, sizeof *w);
-    long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
     *state = w;
-    *w = (sweep){.effort = s->effort,
-                 .cache = cache > 0 ? (double)cache : 32 * 0x1p20,
-                 .obstacle = resident_obstacle()};
+    *w = (sweep){.effort = s->effort, .cache = last_cache(), .obstacle = resident_obstacle()};
     int code = add_lines(w, s);
     if (code == EXIT_PASS)
         code = open_context(1, &w->context);
-    if (code == EXIT_PASS && !s->dry_run &&
-        time_flush_open(w->context, &w->flush) != ATN_OK) {
+    if (code == EXIT_PASS && !s->dry_run && time_flush_open(w->context, &w->flush) != ATN_OK) {
         report_error("bench memory: %s", atn_last_error(w->context));
         code = EXIT_ENVIRONMENT;
     }
@@ -263,14 +297,14 @@ static void describe(const void *state, int64_t point, char *buffer, size_t size
 
 static double weight(const void *state, int64_t point)
 {
-    return 1e8 + ((const sweep *)state)->items[point].work;
+    return 1e8 + cost_work(&((const sweep *)state)->items[point].cost, false);
 }
 
 /* ---- A point ---- */
 
-double growth_constant_share(double work, double doubled_work)
+double growth_constant_share(double n, double work, double other_n, double other_work)
 {
-    double constant = 2 * work - doubled_work;
+    double constant = work - (work - other_work) / (n - other_n) * n;
     return constant > 0 ? constant / work : 0;
 }
 
@@ -281,21 +315,36 @@ bool growth_is_fitted(double constant_share, double bytes_io, double cache_bytes
 
 typedef struct {
     time_result time;
+    double cpu_seconds;
     int dirty; /* 1, 0; -1: the machine does not say */
     int64_t bytes;
     bool timed, measured;
 } measurement;
 
+enum { MOST_CALLS = 128 }; /* warm-ups and repeats */
 typedef struct {
     atn_plan *plan;
     prepared_call call;
+    double cpu_seconds[MOST_CALLS];
+    int calls;
 } timed_call;
+
+/* Of all threads of this process. */
+static double cpu_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
 
 /* An inverse that has not converged takes the same time. */
 static atn_status run_call(void *state, int repeat)
 {
     timed_call *t = state;
+    double start = cpu_clock();
     atn_status status = call_forward(t->plan, &t->call);
+    if (t->calls < MOST_CALLS)
+        t->cpu_seconds[t->calls++] = cpu_clock() - start;
     return status < 0 || status == ATN_NONFINITE ? status : ATN_OK;
 }
 
@@ -306,12 +355,14 @@ static atn_status time_call(atn_context *context, const sweep *w, timed_call *t,
     for (int i = 0; status == ATN_OK && i <= efforts[w->effort].again; i++) {
         machine_ticks before = {0}, after = {0};
         time_result time;
+        t->calls = 0;
         bool said = pair_machine.ticks(pair_machine.state, &before);
         status = time_repeats(context, &efforts[w->effort].plan, &w->flush, run_call, t, &time);
         said &= pair_machine.ticks(pair_machine.state, &after);
         int dirty = said ? machine_is_dirty(&before, &after) : -1;
         if (status == ATN_OK && (i == 0 || dirty <= 0 || time.median < m->time.median)) {
             m->time = time;
+            m->cpu_seconds = median(time.repeats, t->cpu_seconds + t->calls - time.repeats);
             m->dirty = dirty;
             m->timed = true;
         }
@@ -327,9 +378,9 @@ static atn_status time_point(atn_context *context, const sweep *w, const growth_
     timed_call t = {0};
     bool opened = call_open(&p->setting, false, &t.call);
     take_inverse(p, &t.call.problem);
-    atn_status status = opened ? atn_attention_plan(context, &t.call.problem.desc,
-                                                    &t.call.problem.shape, &t.plan)
-                               : ATN_ERR_MEMORY;
+    atn_status status =
+        opened ? atn_attention_plan(context, &t.call.problem.desc, &t.call.problem.shape, &t.plan)
+               : ATN_ERR_MEMORY;
     if (status == ATN_OK)
         status = time_call(context, w, &t, m);
     atn_plan_free(t.plan);
@@ -349,15 +400,15 @@ static int report_failure(const growth_point *p, const atn_context *context, atn
 /* Memory first, in a process of its own, while this one holds no inputs. */
 static int measure(const sweep *w, const growth_point *p, measurement *m)
 {
-    int code = cost_check_growth(&p->setting, p->workspace, p->doubled_workspace);
-    if (!resident_fits(&p->setting, false, p->workspace, 1))
+    int code = EXIT_PASS;
+    if (!resident_fits(&p->setting, false, p->cost.workspace_bytes, 1))
         return code;
     if (p->resident && !w->obstacle) {
         code = exit_worst(code, resident_measure(&p->setting, false, &m->bytes));
         if (code == EXIT_ENVIRONMENT)
             return code;
         m->measured = true;
-        code = exit_worst(code, resident_check(&p->setting, p->workspace, m->bytes));
+        code = exit_worst(code, resident_check(&p->setting, p->cost.workspace_bytes, m->bytes));
     }
     atn_context *context = NULL;
     code = exit_worst(code, open_context(p->threads, &context));
@@ -374,7 +425,7 @@ static void put_row(table *t, const sweep *w, const growth_point *p, const measu
 {
     const cost_setting *s = &p->setting;
     const atn_operator_info *info = atn_operator_get(s->op);
-    double io = resident_io_bytes(s, false), share = growth_constant_share(p->work, p->doubled_work);
+    double io = resident_io_bytes(s, false);
     table_text(t, info->name);
     table_text(t, info->variants[s->variant].name);
     table_text(t, has_inverse(s->op) ? atn_inverse_name(p->inverse) : "");
@@ -388,14 +439,15 @@ static void put_row(table *t, const sweep *w, const growth_point *p, const measu
     table_real_if(t, m->timed, m->time.smallest);
     table_real_if(t, m->timed, m->time.largest);
     table_real_if(t, m->timed, m->time.spread);
+    table_real_if(t, m->timed, m->cpu_seconds);
     m->timed && m->dirty >= 0 ? table_boolean(t, m->dirty) : table_missing(t);
     m->measured ? table_integer(t, m->bytes) : table_missing(t);
-    table_integer(t, (int64_t)p->workspace);
+    table_integer(t, (int64_t)p->cost.workspace_bytes);
     table_integer(t, (int64_t)io);
-    table_real(t, p->flops);
-    table_real(t, p->exps);
-    table_real(t, share);
-    table_boolean(t, p->over == OVER_TOKENS && growth_is_fitted(share, io, w->cache));
+    table_real(t, p->cost.flops);
+    table_real(t, p->cost.exps);
+    table_real(t, p->constant_share);
+    table_boolean(t, p->over == OVER_TOKENS && growth_is_fitted(p->constant_share, io, w->cache));
 }
 
 static int run(const void *state, int64_t point, atn_context *context, table *raw)
@@ -425,6 +477,9 @@ static const column columns[] = {
     {"seconds_least", COLUMN_REAL, "s", "shortest repeat"},
     {"seconds_largest", COLUMN_REAL, "s", "longest"},
     {"spread", COLUMN_REAL, "", "between the repeats' quartiles, relative to the median"},
+    {"cpu_seconds", COLUMN_REAL, "s",
+     "of one call, on all processors together: the median; what others do takes none of it away, "
+     "waiting threads may spin in it"},
     {"dirty", COLUMN_BOOLEAN, "",
      "others were at work meanwhile, however often it was timed; missing: the machine does not say"},
     {"bytes_measured", COLUMN_INTEGER, "B",
@@ -449,8 +504,9 @@ static const column fit_columns[] = {
     {"threads", COLUMN_INTEGER, "", "of the calls"},
     {"over", COLUMN_TEXT, "", "what x is in c x^p: n, or m"},
     {"quantity", COLUMN_TEXT, "",
-     "seconds, bytes_measured, bytes_workspace: of bench_growth.csv; per-token, constant: the "
-     "seconds that grow with n, for 12288 tokens, and those that do not, by calls with n and 2 n"},
+     "seconds, cpu_seconds, bytes_measured, bytes_workspace: of bench_growth.csv; ..._growing, "
+     "..._constant: the part of them that grows with n, for the smaller n, and the one that does "
+     "not, by calls with n and 2 n"},
     {"points", COLUMN_INTEGER, "", "how many x"},
     {"from", COLUMN_INTEGER, "", "the smallest x fitted"},
     {"to", COLUMN_INTEGER, "", "the largest"},
@@ -543,40 +599,49 @@ static void put_fit(table *t, const table *raw, int64_t row, const series *s, co
 /* Rows start ... end - 1 of raw, which differ in n alone. */
 static void fit_tokens(const table *raw, int64_t start, int64_t end, table *t)
 {
-    series seconds = {0}, measured = {0}, workspace = {0};
-    double per_token = NAN;
+    series seconds = {0}, cpu = {0}, measured = {0}, workspace = {0};
+    double per_token = NAN, cpu_per_token = NAN;
     for (int64_t row = start; row < end; row++) {
         double n = number(raw, row, "n"), time = number(raw, row, "seconds");
-        if (cell_boolean(raw, row, "fitted"))
+        double cpu_time = number(raw, row, "cpu_seconds");
+        if (cell_boolean(raw, row, "fitted")) {
             put(&seconds, n, time);
+            put(&cpu, n, cpu_time);
+        }
         put(&measured, n, number(raw, row, "bytes_measured"));
         put(&workspace, n, number(raw, row, "bytes_workspace"));
         per_token = isfinite(time) ? time / n : per_token;
+        cpu_per_token = isfinite(cpu_time) ? cpu_time / n : cpu_per_token;
     }
     put_fit(t, raw, start, &seconds, &(fit_kind){"seconds", 1, 0.03, false, per_token});
+    put_fit(t, raw, start, &cpu, &(fit_kind){"cpu_seconds", 1, 0.03, false, cpu_per_token});
     if (measured.count > 0)
         put_fit(t, raw, start, &measured, &(fit_kind){"bytes_measured", NAN, NAN, false, NAN});
     put_fit(t, raw, start, &workspace, &(fit_kind){"bytes_workspace", NAN, NAN, true, NAN});
 }
 
-/* Rows start ... end - 1 of raw: two n for each m. t(2n) - t(n) is what grows with n, 2 t(n) - t(2n)
- * what does not. Each is fitted where it is at least a quarter of the counted work: elsewhere it is
- * a small difference of large times. */
-static void fit_landmarks(const table *raw, int64_t start, int64_t end, table *t)
+/* Rows start ... end - 1 of raw: two n for each m. By a clock, t(2n) - t(n) is what grows with n,
+ * 2 t(n) - t(2n) what does not. Each is fitted where it is at least a quarter of the counted work:
+ * elsewhere it is a small difference of large times. The factor's solves take m^2 a token: no one
+ * power of m. */
+static void fit_landmarks(const table *raw, int64_t start, int64_t end, const char *clock, table *t)
 {
     series growing = {0}, constant = {0};
-    bool factor = cell_is(raw, start, "inverse", "pivoted-cholesky");
+    char *names[2] = {must_format("%s_growing", clock), must_format("%s_constant", clock)};
+    bool factor = cell_is(raw, start, "inverse", atn_inverse_name(ATN_INVERSE_PIVOTED_CHOLESKY));
     for (int64_t row = start; row + 1 < end; row += 2) {
         double m = number(raw, row, "m"), share = number(raw, row, "constant_share");
-        double one = number(raw, row, "seconds"), two = number(raw, row + 1, "seconds");
+        double one = number(raw, row, clock), two = number(raw, row + 1, clock);
         if (1 - share >= 0.25)
             put(&growing, m, two - one);
         if (share >= 0.25)
             put(&constant, m, 2 * one - two);
     }
-    put_fit(t, raw, start, &growing, &(fit_kind){"per-token", factor ? NAN : 1, NAN, false, NAN});
+    put_fit(t, raw, start, &growing, &(fit_kind){names[0], factor ? NAN : 1, NAN, false, NAN});
     if (constant.count > 0)
-        put_fit(t, raw, start, &constant, &(fit_kind){"constant", 3, NAN, false, NAN});
+        put_fit(t, raw, start, &constant, &(fit_kind){names[1], 3, NAN, false, NAN});
+    free(names[0]);
+    free(names[1]);
 }
 
 static bool same_line(const table *raw, int64_t a, int64_t b)
@@ -587,16 +652,18 @@ static bool same_line(const table *raw, int64_t a, int64_t b)
 
 static int finish(const settings *s, const void *state, const table *raw, table **tables)
 {
-    static const char *const shown[] = {"operator", "inverse",  "threads", "over",    "quantity",
-                                        "from",     "to",       "points",  "exponent", "std_error",
-                                        "expected", "holds",    "per_token"};
+    static const char *const shown[] = {"operator", "inverse", "threads",  "over",     "quantity",
+                                        "from",     "to",      "points",   "exponent", "std_error",
+                                        "expected", "holds",   "per_token"};
+    static const char *const clocks[] = {"seconds", "cpu_seconds"};
     for (int64_t start = 0, end; start < table_rows(raw); start = end) {
         for (end = start + 1; end < table_rows(raw) && same_line(raw, start, end);)
             end++;
         if (cell_is(raw, start, "over", over_names[OVER_TOKENS]))
             fit_tokens(raw, start, end, tables[1]);
         else
-            fit_landmarks(raw, start, end, tables[1]);
+            for (int i = 0; i < 2; i++)
+                fit_landmarks(raw, start, end, clocks[i], tables[1]);
     }
     table_print_columns(tables[1], shown, sizeof shown / sizeof *shown, INT64_MAX, report_stream());
     const sweep *w = state;
@@ -608,8 +675,9 @@ static int finish(const settings *s, const void *state, const table *raw, table 
 /* ---- The experiment ---- */
 
 static const output_spec outputs[] = {
-    {"bench_growth", "Time and memory of one forward call against tokens and landmarks, f32, one head.",
-     columns, sizeof columns / sizeof *columns},
+    {"bench_growth",
+     "Time and memory of one forward call against tokens and landmarks, f32, one head.", columns,
+     sizeof columns / sizeof *columns},
     {"bench_growth_fits", "Power laws fitted to bench_growth.csv.", fit_columns,
      sizeof fit_columns / sizeof *fit_columns},
 };

@@ -233,6 +233,17 @@ static void replay(const void *state, int64_t point, settings_point *options)
 
 /* ---- A point ---- */
 
+/* O(n) for every operator: twice the tokens need at most twice the memory. */
+static int check_growth(const memory_point *p)
+{
+    if (p->doubled_workspace <= 2 * p->workspace)
+        return EXIT_PASS;
+    report_error("%s: a workspace of %.17g bytes for n = %" PRId64 ", %.17g for twice as many",
+                 atn_operator_get(p->setting.op)->name, p->workspace, p->setting.tokens,
+                 p->doubled_workspace);
+    return EXIT_CHECK;
+}
+
 static void put_row(table *t, const memory_point *p, bool measured, int64_t bytes)
 {
     const cost_setting *s = &p->setting;
@@ -255,7 +266,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
     const sweep *w = state;
     const memory_point *p = &w->items[point];
     int64_t bytes = 0;
-    int code = cost_check_growth(&p->setting, p->workspace, p->doubled_workspace);
+    int code = check_growth(p);
     bool fitted = resident_fits(&p->setting, p->backward, p->workspace, w->threads);
     bool measured = fitted && !w->obstacle;
     if (fitted) /* sanitisers watch it, though their memory is not measured */

@@ -86,15 +86,6 @@ bool cost_is_linear(const atn_cost *cost, const atn_cost *doubled)
     return cost_work(doubled, false) <= 3 * cost_work(cost, false);
 }
 
-int cost_check_growth(const cost_setting *s, double workspace, double doubled_workspace)
-{
-    if (doubled_workspace <= 2 * workspace)
-        return EXIT_PASS;
-    report_error("%s: a workspace of %.17g bytes for n = %" PRId64 ", %.17g for twice as many",
-                 atn_operator_get(s->op)->name, workspace, s->tokens, doubled_workspace);
-    return EXIT_CHECK;
-}
-
 void cost_describe(const cost_setting *s, char *buffer, size_t size)
 {
     const atn_operator_info *info = atn_operator_get(s->op);

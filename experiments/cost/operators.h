@@ -46,9 +46,6 @@ int cost_count(atn_context *context, const cost_setting *setting, atn_cost *cost
 double cost_work(const atn_cost *cost, bool backward);
 /* Whether work grows linearly in n, by a call's cost and that of one with twice the tokens. */
 bool cost_is_linear(const atn_cost *cost, const atn_cost *doubled);
-/* O(n) for every operator: a plan for twice the tokens needs at most twice the memory. Returns an
- * exit code; a failure has been reported. */
-int cost_check_growth(const cost_setting *setting, double workspace, double doubled_workspace);
 
 /* For progress and --dry-run: "sima paper n=784 h=12 d=32". */
 void cost_describe(const cost_setting *setting, char *buffer, size_t size);
