@@ -428,7 +428,7 @@ static void put_row(table *t, const sweep *w, const growth_point *p, const measu
     double io = resident_io_bytes(s, false);
     table_text(t, info->name);
     table_text(t, info->variants[s->variant].name);
-    table_text(t, has_inverse(s->op) ? atn_inverse_name(p->inverse) : "");
+    has_inverse(s->op) ? table_text(t, atn_inverse_name(p->inverse)) : table_missing(t);
     table_text(t, over_names[p->over]);
     table_integer(t, s->tokens);
     s->landmarks > 0 ? table_integer(t, s->landmarks) : table_missing(t);
@@ -666,10 +666,15 @@ static int finish(const settings *s, const void *state, const table *raw, table 
                 fit_landmarks(raw, start, end, clocks[i], tables[1]);
     }
     table_print_columns(tables[1], shown, sizeof shown / sizeof *shown, INT64_MAX, report_stream());
+    int code = EXIT_PASS;
+    for (int64_t row = 0; row < table_rows(tables[1]); row++)
+        if (cell_is(tables[1], row, "quantity", "bytes_workspace") &&
+            !cell_missing(tables[1], row, "holds") && !cell_boolean(tables[1], row, "holds"))
+            code = EXIT_CHECK;
     const sweep *w = state;
     if (w && w->obstacle)
         report_text("bytes_measured is left out: %s\n", w->obstacle);
-    return EXIT_PASS;
+    return code;
 }
 
 /* ---- The experiment ---- */

@@ -1,88 +1,91 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# SOFT (IJCV) Fig. 1b, UFO-ViT Fig. 8: memory of a forward call beyond its inputs and output: measured
-# (lines), and as the papers' descriptions hold it (dashed). Left the operators of Fig. 1b, right the
-# others; above the papers' n, below far beyond.
+# Time (per token, so that linear is level) and memory of one forward call over n, and time over m.
 set encoding utf8
-set terminal @terminal size 1500,1150 font ",13"
+set terminal @terminal size 1700,640 font ",13"
 set output out
-set datafile missing NaN # rows of other operators do not interrupt a line
+set datafile missing NaN # rows of other lines do not interrupt a line
 
-figure = "softmax linformer performer nystromformer soft"
-operators = figure." "
-add(name) = strstrt(" ".operators, " ".name." ") ? 0 : (operators = operators.name." ", 0)
-stats csv using (add(strcol("operator"))) nooutput
-split = words(figure)
-stats csv using "heads" name "H" nooutput
-stats csv using "d" name "D" nooutput
-stats csv using "m" name "M" nooutput
+# The lines of each panel, in the order of the file.
+tokens = ""
+landmarks = ""
+word_of(name) = name." "
+add_tokens(name) = strstrt(" ".tokens, " ".name." ") ? 0 : (tokens = tokens.name." ", 0)
+line_name(i) = strcol("operator").(strcol("inverse") eq "" ? "" : "/".strcol("inverse"))
+add_landmarks(name) = strstrt(" ".landmarks, " ".name." ") ? 0 : (landmarks = landmarks.name." ", 0)
+stats csv using (strcol("over") eq "n" ? add_tokens(strcol("operator")) : 0) nooutput
+stats csv using (strcol("over") eq "m" ? add_landmarks(line_name(0)) : 0) nooutput
 
-# The first variant of an operator in the file is its default.
-chosen = ""
-note(i) = strcol("operator") eq word(operators, i) && first eq "" ? (first = strcol("variant"), 0) : 0
-do for [i = 1:words(operators)] {
-  first = ""
-  stats csv using (note(i)) nooutput
-  chosen = chosen.first." "
+array colours[12] = ["#0072B2", "#56B4E9", "#D55E00", "#E69F00", "#009E73", "#CC79A7", "#8B5A2B", "#000000", "#6A3D9A", "#A6A600", "#7F7F7F", "#B2182B"]
+taker = 1 # of an operator with k, q, v and the output: the second, if there is one
+array marks[6] = [7, 5, 9, 11, 13, 6]
+colour(i) = colours[(i - 1) % 12 + 1]
+mark(i) = marks[(i - 1) % 6 + 1]
+place(name) = words(tokens[1:strstrt(" ".tokens, " ".name." ")]) + (strstrt(" ".tokens, " ".name." ") == 1 ? 1 : 0)
+is(i, threads) = strcol("over") eq "n" && strcol("operator") eq word(tokens, i) && column("threads") == threads
+is_line(i, threads) = strcol("over") eq "m" && line_name(0) eq word(landmarks, i) && column("threads") == threads
+
+# The exponents of n on one thread; missing where there are too few n.
+array exponents[words(tokens) > 0 ? words(tokens) : 1]
+do for [i = 1:words(tokens)] {
+  exponents[i] = "–"
+  take(p) = (exponents[i] = sprintf("%.2f", p), 0)
+  stats csv2 using (strcol("over") eq "n" && strcol("quantity") eq "seconds" && column("threads") == 1 \
+    && strcol("operator") eq word(tokens, i) && strlen(strcol("exponent")) ? take(column("exponent")) : 0) nooutput
 }
-mebi = 2.0 ** 20
-taker = 2 # of an operator that takes k and goes far
-of(i, h, mode) = strcol("operator") eq word(operators, i) && strcol("variant") eq word(chosen, i) \
-  && column("heads") == h && strcol("mode") eq mode
-bytes(i, h, what) = of(i, h, "forward") && column(what) > 0 ? column(what) / mebi : NaN
-
-array colours[10] = ["#D55E00", "#E69F00", "#009E73", "#CC79A7", "#0072B2", "#56B4E9", "#8B5A2B", "#000000", "#6A3D9A", "#A6A600"]
-colour(i) = colours[((i > split ? i - split : i) - 1) % 10 + 1]
-width(i) = 1.4 + 1.4 * (i % 2) # of two that lie on each other both are seen
-array marks[5] = [6, 4, 8, 12, 10]
-mark(i) = marks[(i - 1) % 5 + 1]
-last_of(side) = side == 1 ? split : words(operators)
-first_of(side) = side == 1 ? 1 : split + 1
 
 set logscale xy
-set xlabel "tokens n" offset 0, 0.4
-set format y "10^{%T}"
-set format x "10^{%T}"
 set grid xtics ytics linetype 1 linecolor rgb "#dddddd" linewidth 0.7
 set border 3
 set tics nomirror
-set multiplot title sprintf("Memory of a forward call beyond its inputs and output, f32, batch 1, m = %d\n{/*0.85 lines: resident memory measured in streamed calls; dashed: the arrays the papers' descriptions hold; grey: q, k, v and the output themselves}", M_max) font ",16"
-stats csv using (column("heads") == H_max ? column("n") : NaN) name "NEAR" nooutput
-stats csv using (column("heads") == H_min ? column("n") : NaN) name "FAR" nooutput
-stats csv using (column("bytes_workspace") / mebi) name "LOW" nooutput # measured may be missing
-stats csv using (column("bytes_materialised") / mebi) name "HIGH" nooutput
-set yrange [10 ** floor(log10(LOW_min)):10 ** ceil(log10(HIGH_max))]
+set format x "10^{%T}"
+set key noenhanced Left reverse samplen 2 spacing 1.12
+set multiplot title "One forward call, f32, batch 1, one head, d = 32: how it grows   {/*0.8 (filled: 1 thread; hollow, dashed: 2 threads)}" font ",16"
+set tmargin at screen 0.85
+set bmargin at screen 0.13
 
-do for [row = 1:2] {
-  heads = row == 1 ? H_max : H_min
-  low = row == 1 ? NEAR_min : FAR_min
-  high = row == 1 ? NEAR_max : FAR_max
-  set xrange [low * 0.9:high * 1.12]
-  if (row == 1) {
-    set xtics ("" 0)
-    do for [k = 0:3] { set xtics add (sprintf("%d", low * 2 ** k) low * 2 ** k) }
-  } else {
-    set xtics autofreq
-  }
-  set tmargin at screen (row == 1 ? 0.885 : 0.43)
-  set bmargin at screen (row == 1 ? 0.545 : 0.09)
-  do for [side = 1:2] {
-    set lmargin at screen (side == 1 ? 0.06 : 0.49)
-    set rmargin at screen (side == 1 ? 0.40 : 0.83)
-    set ylabel (side == 1 ? "MiB" : "")
-    set title sprintf("%s; h = %d, d = %d", side == 1 ? "the operators of SOFT's Fig. 1b" : "the others", heads, row == 1 ? D_max : D_min) offset 0, -0.4
-    unset key
-    if (row == 1) {
-      set key title (side == 1 ? "left" : "right") left at screen 0.99, screen (side == 1 ? 0.43 : 0.885) \
-        right top vertical Left reverse samplen 2.5 spacing 1.3 noenhanced
-    }
-    plot csv using "n":(bytes(taker, heads, "bytes_io")) with lines linewidth 2.5 \
-           linecolor rgb "#bbbbbb" notitle, \
-         for [i = first_of(side):last_of(side)] csv using "n":(bytes(i, heads, "bytes_materialised")) \
-           with lines linewidth width(i) dashtype 2 linecolor rgb colour(i) notitle, \
-         for [i = first_of(side):last_of(side)] csv using "n":(bytes(i, heads, "bytes_measured")) \
-           with linespoints linewidth 1.8 pointtype mark(i) pointsize 1 linecolor rgb colour(i) notitle, \
-         for [i = first_of(side):last_of(side)] NaN with linespoints linewidth 1.8 pointtype mark(i) \
-           pointsize 1 linecolor rgb colour(i) title word(operators, i)
-  }
-}
+stats csv using (strcol("over") eq "n" ? column("n") : NaN) name "N" nooutput
+stats csv using (strcol("over") eq "n" ? column("m") : NaN) name "M" nooutput
+stats csv using (strcol("over") eq "m" ? column("n") : NaN) name "LINE" nooutput
+set xlabel "tokens n" offset 0, 0.4
+set xrange [N_min * 0.85:N_max * 1.15]
+set lmargin at screen 0.05
+set rmargin at screen 0.29
+set title sprintf("time per token, ns: level is linear (m = %d)", M_max)
+set ytics add autofreq
+set key title "exponent of n" at screen 0.302, screen 0.84 left top
+plot for [i = 1:words(tokens)] csv using "n":(is(i, 2) ? 1e9 * column("seconds") / column("n") : NaN) \
+       with linespoints linewidth 1 dashtype 2 pointtype 6 pointsize 0.5 linecolor rgb colour(i) notitle, \
+     for [i = 1:words(tokens)] csv using "n":(is(i, 1) ? 1e9 * column("seconds") / column("n") : NaN) \
+       with linespoints linewidth 1.8 pointtype mark(i) pointsize 0.8 linecolor rgb colour(i) \
+       title sprintf("%s  %s", exponents[i], word(tokens, i))
+
+set lmargin at screen 0.455
+set rmargin at screen 0.665
+set title "memory beyond inputs and output, KiB"
+unset key
+set format y "10^{%T}"
+plot csv using "n":(is(taker, 1) ? column("bytes_io") / 1024 : NaN) with lines linewidth 3 linecolor rgb "#cccccc", \
+     for [i = 1:words(tokens)] csv using "n":(is(i, 1) ? column("bytes_measured") / 1024 : NaN) \
+       with linespoints linewidth 1.8 pointtype mark(i) pointsize 0.8 linecolor rgb colour(i)
+
+set lmargin at screen 0.735
+set rmargin at screen 0.975
+set title sprintf("time, ms, n = %d; grey: m and m³", LINE_min)
+set xlabel "landmarks m" offset 0, 0.4
+set xrange [*:*] noextend
+set format x "%g"
+set format y "10^{%T}"
+stats csv using (strcol("over") eq "m" ? column("m") : NaN) name "L" nooutput
+stats csv using (strcol("over") eq "m" && column("n") == LINE_min ? 1e3 * column("seconds") : NaN) name "T" nooutput
+set xtics ("16" 16, "32" 32, "64" 64, "128" 128, "256" 256, "512" 512, "1024" 1024)
+set xrange [L_min * 0.9:L_max * 1.1]
+set yrange [T_min * 0.7:T_max * 1.5]
+set key notitle left top at graph 0.03, graph 0.98
+line_ms(i, threads) = is_line(i, threads) && column("n") == LINE_min ? 1e3 * column("seconds") : NaN
+plot T_min * 0.8 * x / L_min with lines linewidth 1.5 linecolor rgb "#bbbbbb" notitle, \
+     T_max * (x / L_max) ** 3 with lines linewidth 1.5 linecolor rgb "#bbbbbb" notitle, \
+     for [i = 1:words(landmarks)] csv using "m":(line_ms(i, 2)) with linespoints linewidth 1 dashtype 2 \
+       pointtype 6 pointsize 0.5 linecolor rgb colour(2 * i) notitle, \
+     for [i = 1:words(landmarks)] csv using "m":(line_ms(i, 1)) with linespoints linewidth 1.8 \
+       pointtype mark(i) pointsize 0.8 linecolor rgb colour(2 * i) title word(landmarks, i)
 unset multiplot
