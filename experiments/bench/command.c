@@ -13,6 +13,8 @@ static void print_help(void)
            "each case checked against the CPU in f64 before it is timed. bench.csv has a row for\n"
            "each, and its shares of the copy bandwidth and of the arithmetic that the same run\n"
            "measures; bench_ratios.csv puts some of them beside each other.\n"
+           "With the word memory: time and memory of linear operators against n and m instead, in\n"
+           "bench_growth.csv, the exponents in bench_growth_fits.csv.\n"
            "--operator alone leaves the inverses out, --variant alone the operators.\n"
            "%s\n\nexample: %s\n",
            bench.defaults, bench.example);

@@ -27,8 +27,8 @@ typedef struct {
     growth_over over;
     int threads;
     bool resident; /* its memory is measured: on one thread, as published */
-    atn_cost cost;
-    double constant_share;
+    double work, constant_share;
+    double workspace; /* about; exact where it is measured */
 } growth_point;
 
 typedef struct {
@@ -61,10 +61,9 @@ static const struct {
                      {.warm_ups = 2, .least = 3, .most = 100, .seconds = 1},
                      3},
 };
-/* Tokens of the two calls by which a line over m tells what grows with n from what does not; both
- * are multiples of every m. */
+/* A line over m has calls with so many tokens and with twice as many, which tell what grows with n
+ * from what does not: a multiple of every m. */
 enum { LINE_TOKENS = 12288 };
-static const int64_t line_tokens[] = {LINE_TOKENS, 2 * LINE_TOKENS, 0};
 static const int usual_threads[] = {1, 2, 0};
 
 /* Lines over m: the published inverses, and the factor that is solved with and never inverted. */
@@ -113,30 +112,6 @@ static int count_call(atn_context *context, const growth_point *p, int64_t token
     return status == ATN_OK ? EXIT_PASS : EXIT_ENVIRONMENT;
 }
 
-/* Half of many tokens, since the parameters of as many are made to count them, twice a few. */
-static int64_t other_tokens(int64_t n)
-{
-    return n >= 2 * PAPER_TOKENS ? n / 2 : 2 * n;
-}
-
-/* Counts the point, and adds it. */
-static int count_point(sweep *w, atn_context *context, growth_point p)
-{
-    atn_cost other;
-    int64_t n = p.setting.tokens, other_n = other_tokens(n);
-    int code = count_call(context, &p, n, &p.cost);
-    if (code == EXIT_PASS)
-        code = count_call(context, &p, other_n, &other);
-    if (code != EXIT_PASS)
-        return code;
-    p.constant_share = growth_constant_share((double)n, cost_work(&p.cost, false), (double)other_n,
-                                             cost_work(&other, false));
-    p.resident = p.threads == 1 && p.inverse == find_inverse(p.setting.op, NULL);
-    w->items = must_resize(w->items, (size_t)w->count + 1, sizeof *w->items);
-    w->items[w->count++] = p;
-    return EXIT_PASS;
-}
-
 static int open_context(int threads, atn_context **context)
 {
     atn_context_options options = {.threads = threads};
@@ -147,16 +122,32 @@ static int open_context(int threads, atn_context **context)
     return status == ATN_OK ? EXIT_PASS : EXIT_ENVIRONMENT;
 }
 
-static int add_point(sweep *w, growth_point p)
+/* Counts a call with n tokens and one with twice as many. */
+static int count_two(const growth_point *p, int64_t n, atn_cost cost[2])
 {
     atn_context *context = NULL;
-    if (p.setting.landmarks > p.setting.tokens)
-        return EXIT_PASS;
-    int code = open_context(p.threads, &context);
-    if (code == EXIT_PASS)
-        code = count_point(w, context, p);
+    int code = open_context(p->threads, &context);
+    for (int i = 0; i < 2 && code == EXIT_PASS; i++)
+        code = count_call(context, p, (i + 1) * n, &cost[i]);
     atn_context_free(context);
     return code;
+}
+
+/* Adds the point with so many tokens, by the counts of calls with n and 2 n: what is linear is
+ * known from them for any number. (To count a call with more, parameters as large would have to be
+ * made.)
+ */
+static void add_point(sweep *w, growth_point p, int64_t tokens, int64_t n, const atn_cost cost[2])
+{
+    double x = (double)tokens / (double)n - 1, work = cost_work(&cost[0], false);
+    double more = cost_work(&cost[1], false) - work;
+    p.setting.tokens = tokens;
+    p.work = work + more * x;
+    p.constant_share = growth_constant_share(work, more, x);
+    p.workspace = cost[0].workspace_bytes + (cost[1].workspace_bytes - cost[0].workspace_bytes) * x;
+    p.resident = p.threads == 1 && p.inverse == find_inverse(p.setting.op, NULL);
+    w->items = must_resize(w->items, (size_t)w->count + 1, sizeof *w->items);
+    w->items[w->count++] = p;
 }
 
 /* From a list that ends with 0, or from the command line. */
@@ -167,66 +158,45 @@ static int64_t next_of(const integer_list *given, const int64_t *usual, int64_t 
     return usual[i] * scale;
 }
 
+/* Nothing if work grows faster than n: that of softmax and gaussian does, and lsh's, which has a
+ * bucket for every 49 tokens and hashes each token into all of them. */
 static int add_tokens_line(sweep *w, const settings *s, atn_operator op, int threads)
 {
-    const int64_t *multiples = efforts[s->effort].multiples;
+    enum { SOME_TOKENS = 128 * PAPER_TOKENS };
     int64_t n;
-    int code = EXIT_PASS;
-    for (int i = 0; (n = next_of(&s->tokens, multiples, PAPER_TOKENS, i)) > 0; i++) {
-        growth_point p = {.setting = {.op = op, .tokens = n, .heads = 1, .dim = HEAD_DIM},
-                          .inverse = find_inverse(op, NULL),
-                          .over = OVER_TOKENS,
-                          .threads = threads};
-        p.setting.landmarks = cost_has_landmarks(op) ? PAPER_LANDMARKS : 0;
-        code = exit_worst(code, add_point(w, p));
-    }
-    return code;
+    atn_cost cost[2];
+    growth_point p = {.setting = {.op = op, .heads = 1, .dim = HEAD_DIM},
+                      .inverse = find_inverse(op, NULL),
+                      .over = OVER_TOKENS,
+                      .threads = threads};
+    p.setting.landmarks = cost_has_landmarks(op) ? PAPER_LANDMARKS : 0;
+    int code = count_two(&p, SOME_TOKENS, cost);
+    if (code != EXIT_PASS || !cost_is_linear(&cost[0], &cost[1]))
+        return code;
+    const int64_t *multiples = efforts[s->effort].multiples;
+    for (int i = 0; (n = next_of(&s->tokens, multiples, PAPER_TOKENS, i)) > 0; i++)
+        if (n >= p.setting.landmarks)
+            add_point(w, p, n, SOME_TOKENS, cost);
+    return EXIT_PASS;
 }
 
 static int add_landmarks_line(sweep *w, const settings *s, int line, int threads)
 {
     const int64_t *landmarks = efforts[s->effort].landmarks;
-    int64_t m;
     atn_operator op = landmark_lines[line].op;
-    int code = EXIT_PASS;
-    for (int i = 0; (m = next_of(&s->landmarks, landmarks, 1, i)) > 0; i++)
-        for (const int64_t *n = line_tokens; *n; n++) {
-            growth_point p = {
-                .setting = {.op = op, .tokens = *n, .heads = 1, .dim = HEAD_DIM, .landmarks = m},
-                .inverse = find_inverse(op, landmark_lines[line].inverse),
-                .over = OVER_LANDMARKS,
-                .threads = threads};
-            code = exit_worst(code, add_point(w, p));
-        }
-    return code;
-}
-
-/* Whether work grows no faster than n: that of softmax and gaussian does, and lsh's, which has a
- * bucket for every 49 tokens and hashes each token into all of them. */
-static int is_linear(atn_operator op, bool *linear)
-{
-    enum { SOME_TOKENS = 128 * PAPER_TOKENS };
     growth_point p = {.setting = {.op = op, .heads = 1, .dim = HEAD_DIM},
-                      .inverse = find_inverse(op, NULL)};
-    p.setting.landmarks = cost_has_landmarks(op) ? PAPER_LANDMARKS : 0;
-    atn_context *context = NULL;
-    atn_cost cost, doubled;
-    int code = open_context(1, &context);
-    if (code == EXIT_PASS)
-        code = count_call(context, &p, SOME_TOKENS, &cost);
-    if (code == EXIT_PASS)
-        code = count_call(context, &p, 2 * SOME_TOKENS, &doubled);
-    *linear = code == EXIT_PASS && cost_is_linear(&cost, &doubled);
-    atn_context_free(context);
-    return code;
-}
-
-static int add_operator(sweep *w, const settings *s, atn_operator op)
-{
-    bool linear;
-    int code = is_linear(op, &linear);
-    for (const int *t = usual_threads; linear && *t; t++)
-        code = exit_worst(code, add_tokens_line(w, s, op, *t));
+                      .inverse = find_inverse(op, landmark_lines[line].inverse),
+                      .over = OVER_LANDMARKS,
+                      .threads = threads};
+    int code = EXIT_PASS;
+    for (int i = 0; (p.setting.landmarks = next_of(&s->landmarks, landmarks, 1, i)) > 0; i++) {
+        atn_cost cost[2];
+        if (p.setting.landmarks > LINE_TOKENS)
+            continue;
+        code = exit_worst(code, count_two(&p, LINE_TOKENS, cost));
+        for (int k = 1; k <= 2 && code == EXIT_PASS; k++)
+            add_point(w, p, k * LINE_TOKENS, LINE_TOKENS, cost);
+    }
     return code;
 }
 
@@ -234,8 +204,9 @@ static int add_lines(sweep *w, const settings *s)
 {
     int code = EXIT_PASS;
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
-        if (settings_take_variant(s, atn_operator_get((atn_operator)op), 0))
-            code = exit_worst(code, add_operator(w, s, (atn_operator)op));
+        for (const int *t = usual_threads; *t; t++)
+            if (settings_take_variant(s, atn_operator_get((atn_operator)op), 0))
+                code = exit_worst(code, add_tokens_line(w, s, (atn_operator)op, *t));
     for (int line = 0; line < LANDMARK_LINES; line++)
         for (const int *t = usual_threads; *t; t++)
             if (settings_take_variant(s, atn_operator_get(landmark_lines[line].op), 0))
@@ -280,7 +251,8 @@ static int prepare(const settings *s, void **state, int64_t *points)
 static void release(void *state)
 {
     sweep *w = state;
-    time_flush_close(w->context, &w->flush);
+    if (w->context)
+        time_flush_close(w->context, &w->flush);
     atn_context_free(w->context);
     free(w->items);
     free(w);
@@ -297,15 +269,14 @@ static void describe(const void *state, int64_t point, char *buffer, size_t size
 
 static double weight(const void *state, int64_t point)
 {
-    return 1e8 + cost_work(&((const sweep *)state)->items[point].cost, false);
+    return 1e8 + ((const sweep *)state)->items[point].work;
 }
 
 /* ---- A point ---- */
 
-double growth_constant_share(double n, double work, double other_n, double other_work)
+double growth_constant_share(double work, double more, double x)
 {
-    double constant = work - (work - other_work) / (n - other_n) * n;
-    return constant > 0 ? constant / work : 0;
+    return work > more ? (work - more) / (work + more * x) : 0;
 }
 
 bool growth_is_fitted(double constant_share, double bytes_io, double cache_bytes)
@@ -316,9 +287,10 @@ bool growth_is_fitted(double constant_share, double bytes_io, double cache_bytes
 typedef struct {
     time_result time;
     double cpu_seconds;
-    int dirty; /* 1, 0; -1: the machine does not say */
+    int dirty;     /* 1, 0; -1: the machine does not say */
+    atn_cost cost; /* exact */
     int64_t bytes;
-    bool timed, measured;
+    bool counted, timed, measured;
 } measurement;
 
 enum { MOST_CALLS = 128 }; /* warm-ups and repeats */
@@ -382,6 +354,9 @@ static atn_status time_point(atn_context *context, const sweep *w, const growth_
         opened ? atn_attention_plan(context, &t.call.problem.desc, &t.call.problem.shape, &t.plan)
                : ATN_ERR_MEMORY;
     if (status == ATN_OK)
+        status = atn_attention_cost(context, &t.call.problem.desc, &t.call.problem.shape, &m->cost);
+    m->counted = status == ATN_OK;
+    if (status == ATN_OK)
         status = time_call(context, w, &t, m);
     atn_plan_free(t.plan);
     call_close(&t.call);
@@ -401,14 +376,13 @@ static int report_failure(const growth_point *p, const atn_context *context, atn
 static int measure(const sweep *w, const growth_point *p, measurement *m)
 {
     int code = EXIT_PASS;
-    if (!resident_fits(&p->setting, false, p->cost.workspace_bytes, 1))
+    if (!resident_fits(&p->setting, false, p->workspace, 1))
         return code;
     if (p->resident && !w->obstacle) {
         code = exit_worst(code, resident_measure(&p->setting, false, &m->bytes));
         if (code == EXIT_ENVIRONMENT)
             return code;
         m->measured = true;
-        code = exit_worst(code, resident_check(&p->setting, p->cost.workspace_bytes, m->bytes));
     }
     atn_context *context = NULL;
     code = exit_worst(code, open_context(p->threads, &context));
@@ -416,6 +390,8 @@ static int measure(const sweep *w, const growth_point *p, measurement *m)
         atn_status status = time_point(context, w, p, m);
         if (status != ATN_OK)
             code = exit_worst(code, report_failure(p, context, status));
+        else if (m->measured)
+            code = exit_worst(code, resident_check(&p->setting, m->cost.workspace_bytes, m->bytes));
     }
     atn_context_free(context);
     return code;
@@ -442,10 +418,10 @@ static void put_row(table *t, const sweep *w, const growth_point *p, const measu
     table_real_if(t, m->timed, m->cpu_seconds);
     m->timed && m->dirty >= 0 ? table_boolean(t, m->dirty) : table_missing(t);
     m->measured ? table_integer(t, m->bytes) : table_missing(t);
-    table_integer(t, (int64_t)p->cost.workspace_bytes);
+    m->counted ? table_integer(t, (int64_t)m->cost.workspace_bytes) : table_missing(t);
     table_integer(t, (int64_t)io);
-    table_real(t, p->cost.flops);
-    table_real(t, p->cost.exps);
+    table_real_if(t, m->counted, m->cost.flops);
+    table_real_if(t, m->counted, m->cost.exps);
     table_real(t, p->constant_share);
     table_boolean(t, p->over == OVER_TOKENS && growth_is_fitted(p->constant_share, io, w->cache));
 }

@@ -10,9 +10,9 @@ enum { GROWTH_OPTIONS = USES_OPERATOR | USES_TOKENS | USES_LANDMARKS };
 
 extern const experiment bench_growth;
 
-/* The part of the work of a call with n tokens that does not grow with n, by its count and that of
- * a call with another number of tokens; 0 if work grows faster than n. */
-double growth_constant_share(double n, double work, double other_n, double other_work);
+/* The part of a call's work that does not grow with n: of a call with (1 + x) n tokens, where one
+ * with n has `work` and one with 2 n has `more` than that; 0 if work grows faster than n. */
+double growth_constant_share(double work, double more, double x);
 
 /* Whether the exponent of n is fitted through a call: what does not grow with n is at most a
  * hundredth of its work, and its inputs and output do not fit into the cache, so that every pass

@@ -50,6 +50,17 @@ check "a row for each rate and direction" $?
 grep -q '^backward / forward,backward,sima,' cpu/bench_ratios.csv
 check "backward beside forward" $?
 
+# ---- growth ----
+attnum bench memory --quick --operator sima,gaussian --n 784,1568 --out growth
+expect_exit 0
+expect_quiet
+[ "$(grep -c '^sima,paper,,n,' growth/bench_growth.csv)" -eq 4 ] && [ "$(wc -l <growth/bench_growth.csv)" -eq 5 ]
+check "a row for each n and number of threads, none of what is quadratic" $?
+grep -q '^sima,paper,,2,n,bytes_workspace,2,784,1568,' growth/bench_growth_fits.csv
+check "a line for its memory" $?
+attnum bench memory more
+expect_usage "'more'"
+
 # ---- on the emulated device: the same rows, with the device's name ----
 program=$emulated
 attnum list devices --format csv
@@ -149,5 +160,39 @@ check "the benchmark failed" $?
 command='gpu-table'
 python3 "$source/scripts/gpu-table" --check
 check "README's table is what the files give" $?
+command='performance-table'
+python3 "$source/scripts/performance-table" --check
+check "so is its table of times" $?
+mkdir times
+cat >times/bench.csv <<'CSV'
+work,operator,variant,inverse,dtype,batch,heads,n,m,d,threads,cache,device,device_name,commit,seconds,floor_share,dirty
+forward,soft,paper,nr-paper,f32,8,2,3136,49,32,1,cold,cpu,a,c,9,0.9,0
+forward,soft,paper,nr-paper,f32,8,2,3136,49,32,2,hot,cpu,a,c,8,0.8,0
+forward,soft,paper,nr-paper,f32,8,2,3136,49,32,2,cold,cpu,a,c,0.0125,0.5,0
+forward,soft,paper,chebyshev-2,f32,8,2,3136,49,32,2,cold,cpu,a,c,7,0.7,0
+forward,soft,paper,nr-paper,f32,8,2,12544,49,32,2,cold,cpu,a,c,0.0505,0.49,1
+CSV
+cat >times/peers.csv <<'CSV'
+work,operator,variant,form,dtype,batch,heads,n,m,d,device,threads,seconds,ratio,dirty
+forward,soft,paper,attnum,f32,8,2,3136,49,32,cpu,2,0.0125,,
+forward,soft,paper,torch-eager,f32,8,2,3136,49,32,cpu,2,0.05,4.126,
+forward,soft,paper,torch-eager,f32,8,2,12544,49,32,cpu,2,0.05,0.96,
+CSV
+cat >times/bench_growth_fits.csv <<'CSV'
+operator,variant,inverse,threads,over,quantity,points,from,to,exponent,std_error,expected,holds,per_token,constant
+soft,paper,nr-paper,1,n,seconds,6,100352,10035200,1.0012,0.0024,1,true,1e-7,
+soft,paper,nr-paper,1,n,bytes_workspace,14,784,10035200,0.8,0.05,,true,11.25,2000
+CSV
+printf 'x\n<!-- times: begin -->\n<!-- times: end -->\ny\n' >made.md
+python3 "$source/scripts/performance-table" --data times made.md
+check "a table of times is made" $?
+grep -qF '| `soft` | 12.5 ms | 50 % | 4.13× | 50.5 ms* | 49 % | **0.96×** | 1.001 ± 0.002 | 11.2 B a token |' made.md
+check "cold calls on all threads with the published inverse, and losses in bold" $?
+python3 "$source/scripts/performance-table" --data times --check made.md
+check "it is what it would make" $?
+sed -i 's/50 %/51 %/' made.md
+python3 "$source/scripts/performance-table" --data times --check made.md
+[ $? -eq 1 ]
+check "another one is not" $?
 
 finish
