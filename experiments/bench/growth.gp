@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Time (per token, so that linear is level) and memory of one forward call over n, and time over m.
 set encoding utf8
-set terminal @terminal size 1700,640 font ",13"
+set terminal @terminal size 1700,620 font ",13"
 set output out
 set datafile missing NaN # rows of other lines do not interrupt a line
 
@@ -24,6 +24,14 @@ place(name) = words(tokens[1:strstrt(" ".tokens, " ".name." ")]) + (strstrt(" ".
 is(i, threads) = strcol("over") eq "n" && strcol("operator") eq word(tokens, i) && column("threads") == threads
 is_line(i, threads) = strcol("over") eq "m" && line_name(0) eq word(landmarks, i) && column("threads") == threads
 
+# m of the calls over n, and d of all.
+fixed_m = 0
+fixed_d = 0
+take_m(m) = (fixed_m = m > 0 ? m : fixed_m, 0) # none, for most operators
+take_d(d) = (fixed_d = d, 0)
+stats csv using (strcol("over") eq "n" ? take_m(column("m")) : 0) nooutput
+stats csv using (take_d(column("d"))) nooutput
+
 # The exponents of n on one thread; missing where there are too few n.
 array exponents[words(tokens) > 0 ? words(tokens) : 1]
 do for [i = 1:words(tokens)] {
@@ -39,53 +47,55 @@ set border 3
 set tics nomirror
 set format x "10^{%T}"
 set key noenhanced Left reverse samplen 2 spacing 1.12
-set multiplot title "One forward call, f32, batch 1, one head, d = 32: how it grows   {/*0.8 (filled: 1 thread; hollow, dashed: 2 threads)}" font ",16"
+set multiplot title sprintf("How one forward call grows: f32, one head, d = %d   {/*0.8 (filled: 1 thread; hollow, dashed: 2 threads)}", fixed_d) font ",16"
 set tmargin at screen 0.85
 set bmargin at screen 0.13
 
-stats csv using (strcol("over") eq "n" ? column("n") : NaN) name "N" nooutput
-stats csv using (strcol("over") eq "n" ? column("m") : NaN) name "M" nooutput
-stats csv using (strcol("over") eq "m" ? column("n") : NaN) name "LINE" nooutput
-set xlabel "tokens n" offset 0, 0.4
-set xrange [N_min * 0.85:N_max * 1.15]
-set lmargin at screen 0.05
-set rmargin at screen 0.29
-set title sprintf("time per token, ns: level is linear (m = %d)", M_max)
-set ytics add autofreq
-set key title "exponent of n" at screen 0.302, screen 0.84 left top
-plot for [i = 1:words(tokens)] csv using "n":(is(i, 2) ? 1e9 * column("seconds") / column("n") : NaN) \
-       with linespoints linewidth 1 dashtype 2 pointtype 6 pointsize 0.5 linecolor rgb colour(i) notitle, \
-     for [i = 1:words(tokens)] csv using "n":(is(i, 1) ? 1e9 * column("seconds") / column("n") : NaN) \
-       with linespoints linewidth 1.8 pointtype mark(i) pointsize 0.8 linecolor rgb colour(i) \
-       title sprintf("%s  %s", exponents[i], word(tokens, i))
+if (words(tokens)) {
+  stats csv using (strcol("over") eq "n" ? column("n") : NaN) name "N" nooutput
+  set xlabel "tokens n" offset 0, 0.4
+  set xrange [N_min * 0.85:N_max * 1.15]
+  set lmargin at screen 0.05
+  set rmargin at screen 0.29
+  set title sprintf("time per token, ns: level is linear%s", fixed_m > 0 ? sprintf("; m = %d", fixed_m) : "")
+  set format y "10^{%T}"
+  set key title "exponent of n" at screen 0.302, screen 0.84 left top
+  plot for [i = 1:words(tokens)] csv using "n":(is(i, 2) ? 1e9 * column("seconds") / column("n") : NaN) \
+         with linespoints linewidth 1 dashtype 2 pointtype 6 pointsize 0.5 linecolor rgb colour(i) notitle, \
+       for [i = 1:words(tokens)] csv using "n":(is(i, 1) ? 1e9 * column("seconds") / column("n") : NaN) \
+         with linespoints linewidth 1.8 pointtype mark(i) pointsize 0.8 linecolor rgb colour(i) \
+         title sprintf("%s  %s", exponents[i], word(tokens, i))
 
-set lmargin at screen 0.455
-set rmargin at screen 0.665
-set title "memory beyond inputs and output, KiB"
-unset key
-set format y "10^{%T}"
-plot csv using "n":(is(taker, 1) ? column("bytes_io") / 1024 : NaN) with lines linewidth 3 linecolor rgb "#cccccc", \
-     for [i = 1:words(tokens)] csv using "n":(is(i, 1) ? column("bytes_measured") / 1024 : NaN) \
-       with linespoints linewidth 1.8 pointtype mark(i) pointsize 0.8 linecolor rgb colour(i)
+  set lmargin at screen 0.455
+  set rmargin at screen 0.665
+  set title "memory beyond inputs and output (grey), KiB"
+  unset key
+  plot csv using "n":(is(taker, 1) ? column("bytes_io") / 1024 : NaN) with lines linewidth 3 linecolor rgb "#cccccc", \
+       for [i = 1:words(tokens)] csv using "n":(is(i, 1) ? column("bytes_measured") / 1024 : NaN) \
+         with linespoints linewidth 1.8 pointtype mark(i) pointsize 0.8 linecolor rgb colour(i)
+}
 
-set lmargin at screen 0.735
-set rmargin at screen 0.975
-set title sprintf("time, ms, n = %d; grey: m and m³", LINE_min)
-set xlabel "landmarks m" offset 0, 0.4
-set xrange [*:*] noextend
-set format x "%g"
-set format y "10^{%T}"
-stats csv using (strcol("over") eq "m" ? column("m") : NaN) name "L" nooutput
-stats csv using (strcol("over") eq "m" && column("n") == LINE_min ? 1e3 * column("seconds") : NaN) name "T" nooutput
-set xtics ("16" 16, "32" 32, "64" 64, "128" 128, "256" 256, "512" 512, "1024" 1024)
-set xrange [L_min * 0.9:L_max * 1.1]
-set yrange [T_min * 0.7:T_max * 1.5]
-set key notitle left top at graph 0.03, graph 0.98
-line_ms(i, threads) = is_line(i, threads) && column("n") == LINE_min ? 1e3 * column("seconds") : NaN
-plot T_min * 0.8 * x / L_min with lines linewidth 1.5 linecolor rgb "#bbbbbb" notitle, \
-     T_max * (x / L_max) ** 3 with lines linewidth 1.5 linecolor rgb "#bbbbbb" notitle, \
-     for [i = 1:words(landmarks)] csv using "m":(line_ms(i, 2)) with linespoints linewidth 1 dashtype 2 \
-       pointtype 6 pointsize 0.5 linecolor rgb colour(2 * i) notitle, \
-     for [i = 1:words(landmarks)] csv using "m":(line_ms(i, 1)) with linespoints linewidth 1.8 \
-       pointtype mark(i) pointsize 0.8 linecolor rgb colour(2 * i) title word(landmarks, i)
+if (words(landmarks)) {
+  stats csv using (strcol("over") eq "m" ? column("n") : NaN) name "LINE" nooutput
+  set lmargin at screen 0.735
+  set rmargin at screen 0.975
+  set title sprintf("time, ms, n = %d; grey: m and m³", LINE_min)
+  set xlabel "landmarks m" offset 0, 0.4
+  set xrange [*:*] noextend
+  set format x "%g"
+  set format y "10^{%T}"
+  stats csv using (strcol("over") eq "m" ? column("m") : NaN) name "L" nooutput
+  stats csv using (strcol("over") eq "m" && column("n") == LINE_min ? 1e3 * column("seconds") : NaN) name "T" nooutput
+  set xtics ("16" 16, "32" 32, "64" 64, "128" 128, "256" 256, "512" 512, "1024" 1024)
+  set xrange [L_min * 0.9:L_max * 1.1]
+  set yrange [T_min * 0.7:T_max * 1.5]
+  set key notitle left top at graph 0.03, graph 0.98
+  line_ms(i, threads) = is_line(i, threads) && column("n") == LINE_min ? 1e3 * column("seconds") : NaN
+  plot T_min * 0.8 * x / L_min with lines linewidth 1.5 linecolor rgb "#bbbbbb" notitle, \
+       T_max * (x / L_max) ** 3 with lines linewidth 1.5 linecolor rgb "#bbbbbb" notitle, \
+       for [i = 1:words(landmarks)] csv using "m":(line_ms(i, 2)) with linespoints linewidth 1 dashtype 2 \
+         pointtype 6 pointsize 0.5 linecolor rgb colour(2 * i) notitle, \
+       for [i = 1:words(landmarks)] csv using "m":(line_ms(i, 1)) with linespoints linewidth 1.8 \
+         pointtype mark(i) pointsize 0.8 linecolor rgb colour(2 * i) title word(landmarks, i)
+}
 unset multiplot
