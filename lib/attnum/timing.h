@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What it takes to measure time on a device: a timer that the device itself reads, and two pieces
- * of work whose cost is known, copying and arithmetic, which show what it could do at most. */
+/* What it takes to measure time on a device: a timer that the device itself reads, and pieces of
+ * work whose cost is known, copying, arithmetic, exponentials and products, which show what it
+ * could do at most. */
 #ifndef ATTNUM_TIMING_H
 #define ATTNUM_TIMING_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,11 +43,30 @@ atn_status atn_timer_inside(atn_context *context, atn_timer *timer);
 atn_status atn_copy(atn_context *context, void *to, const void *from, size_t bytes);
 
 /* Enqueues independent multiply-adds in registers, 16 `steps` in each of many chains, so many that
- * every unit of the device that does them is busy; *flops is their number, two for each. f32 and
- * f64: fused, on CUDA only. scratch: 64 bytes of the device's memory, unchanged unless something
- * overflows. Other types, and the CPU: ATN_ERR_UNSUPPORTED. ATN_ERR_VALUE: steps < 1. */
+ * every unit of the device that does them is busy; on the CPU on all of the context's threads, in
+ * its widest vectors. *flops is their number, two for each. f32 and f64: fused (on the CPU if it
+ * can). scratch: 64 bytes of the device's memory, unchanged unless something overflows. Other
+ * types: ATN_ERR_UNSUPPORTED. ATN_ERR_VALUE: steps < 1. */
 atn_status atn_multiply_add(atn_context *context, atn_dtype dtype, int64_t steps, void *scratch,
                             double *flops);
+
+/* x_i <- exp(-x_i) by the operators' exponential, `rounds` times over, in each of the context's
+ * threads for `count` numbers of its own: x holds threads * count, which may stay in a cache. *exps
+ * is how many that were. f32 and f64, on the CPU; otherwise ATN_ERR_UNSUPPORTED. ATN_ERR_VALUE:
+ * rounds or count < 0. */
+atn_status atn_exponentials(atn_context *context, atn_dtype dtype, int64_t rounds, int64_t count,
+                            void *x, double *exps);
+
+/* C = op(A) op(B) by the operators' product, in the calling thread: C is rows x cols, `inner` the
+ * size that op(A) and op(B) share, op the transposition where asked for; dense and row-major. f32
+ * and f64, on the CPU; otherwise ATN_ERR_UNSUPPORTED. ATN_ERR_VALUE: a size < 0. */
+typedef struct {
+    bool transpose_a, transpose_b;
+    int64_t rows, cols, inner;
+} atn_product_shape;
+
+atn_status atn_product(atn_context *context, atn_dtype dtype, const atn_product_shape *shape,
+                       const void *a, const void *b, void *c);
 
 #ifdef __cplusplus
 }

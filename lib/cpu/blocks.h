@@ -4,7 +4,7 @@
 #define CPU_BLOCKS_H
 
 #include "core/internal.h"
-#include "cpu/real.h"
+#include "cpu/simd.h"
 #include "cpu/table.h"
 
 /* Landmarks made ready for kernel blocks: their rows (count x d), the transpose with columns padded
@@ -164,16 +164,22 @@ atn_status R(soft_backward)(atn_context *context, cpu_soft *soft,
                             const atn_attention_inputs *inputs, const atn_tensor *dout,
                             atn_gradients *gradients);
 
+double R(multiply_adds)(int threads, int64_t steps, void *scratch);
+void R(exponentials)(int threads, int64_t rounds, int64_t count, void *x);
+void R(product)(const atn_product_shape *shape, const void *a, const void *b, void *c);
+
 /* Rounds what an implementation in desc->storage would store (heads.c). */
 void R(store)(atn_storage storage, int64_t rows, int64_t cols, real *a, int64_t stride);
 
 /* Small helpers on dense matrices (matrix.c). */
-/* 1.a, a.b and |a - b|^2, in double, in eight sums that a vector unit can keep side by side. */
+/* 1.a, a.b and |a - b|^2, in double, in sums that a vector unit can keep side by side. */
 double R(sum)(int64_t count, const real *a);
 double R(dot)(int64_t count, const real *a, const real *b);
 double R(squared_difference)(int64_t count, const real *a, const real *b);
 double R(frobenius)(int64_t count, const real *a);
 double R(norm1)(int64_t m, const real *a);
+/* y = A x, A dense. */
+void R(multiply_vector)(int64_t rows, int64_t cols, const real *a, const real *x, real *y);
 bool R(all_finite)(int64_t rows, int64_t cols, const real *a, int64_t stride);
 /* a = (a + a^T) / 2, exactly symmetric. */
 void R(symmetrise)(int64_t m, real *a);

@@ -56,7 +56,7 @@ static bool invert_factor(int64_t r, int64_t m, real *factor, real *work)
 {
     if (r > OWN_CHOLESKY_MOST)
         return lapack_potri(LAPACK_COL_MAJOR, 'U', (lapack_int)r, factor, (lapack_int)m) == 0;
-    R(factor_inverse)(R(simd_widest)(), r, m, factor, work);
+    R(factor_inverse)(&R(simd), r, m, factor, work);
     return true;
 }
 
@@ -147,7 +147,7 @@ atn_status R(pivoted_cholesky)(const inverse_problem *p)
         largest = p->a[i * m + i] > largest ? p->a[i * m + i] : largest;
     real cut = (real)relative_cut(p) * largest;
     if (m <= OWN_CHOLESKY_MOST || !(largest > 0))
-        rank = R(pivoted_factor)(R(simd_widest)(), m, p->a, cut, p->pivots, factor, scratch);
+        rank = R(pivoted_factor)(&R(simd), m, p->a, cut, p->pivots, factor, scratch);
     else
         rank = lapack_factor(p, cut, factor, scratch);
     if (rank < 0)

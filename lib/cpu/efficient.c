@@ -65,7 +65,7 @@ static void load_exps(const head *h, const pieces *p, int64_t first, int64_t row
         real *rho = p->rho + j * h->d;
         for (int64_t c = 0; c < h->d; c++)
             rho[c] = k[c] - p->maxima[c];
-        R(simd_widest)()->exponentials(h->d, 1, 0, rho);
+        R(simd).exponentials(h->d, 1, 0, rho);
         for (int64_t c = 0; add && c < h->d; c++)
             p->sums[c] += (double)rho[c];
     }

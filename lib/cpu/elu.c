@@ -22,7 +22,7 @@ static void map(const void *own, const token_block *b)
         real *phi = b->phi + i * h->d;
         for (int64_t c = 0; c < h->d; c++)
             phi[c] = x[c] < 0 ? x[c] : 0;
-        R(simd_widest)()->exponentials(h->d, 1, 0, phi);
+        R(simd).exponentials(h->d, 1, 0, phi);
         for (int64_t c = 0; c < h->d; c++)
             phi[c] = x[c] < 0 ? phi[c] - (real)naive : x[c] + (real)!naive;
         if (!naive)

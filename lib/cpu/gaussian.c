@@ -55,7 +55,7 @@ static void distances_expanded(int64_t p, const real *x, int64_t x_stride, const
 void R(gaussian_block)(atn_distance distance, double s, int64_t p, const real *x, int64_t x_stride,
                        const landmark_set *set, real *out, int64_t out_stride)
 {
-    const simd *kernels = R(simd_widest)();
+    const simd *kernels = &R(simd);
     int64_t count = set->count;
     if (distance == ATN_DISTANCE_DIRECT) {
         kernels->distances(p, set->d, x, x_stride, set->transposed, set->padded, out, out_stride);

@@ -1,74 +1,99 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Small helpers on dense matrices. */
-#include "cpu/blocks.h"
+#include <string.h>
 
-/* Sums that a vector unit can keep side by side. */
-enum { LANES = 8 };
+#include "cpu/blocks.h"
+#include "cpu/simd_set.h"
+
+/* ---- Sums in double ---- */
+
+/* Sums that vectors keep side by side: as many whatever their width, so that all instruction sets
+ * add in the same order. What does not fill them goes to the first LEAST, then to the end. */
+enum { SUMS = 32, LEAST = 8, WIDE = BYTES / sizeof(double), WIDES = SUMS / WIDE };
+
+typedef double wide __attribute__((vector_size(BYTES)));
+typedef real some
+    __attribute__((vector_size(WIDE * sizeof(real)), aligned(sizeof(real)), may_alias));
+
+static inline wide widened(const real *a)
+{
+    return __builtin_convertvector(*(const some *)a, wide);
+}
+
+/* By halves, the first to the second. */
+static inline double total(wide sums[WIDES])
+{
+    double ends[WIDE];
+#pragma GCC unroll 8
+    for (int half = WIDES / 2; half > 0; half /= 2)
+#pragma GCC unroll 8
+        for (int w = 0; w < half; w++)
+            sums[w] += sums[w + half];
+    memcpy(ends, sums, sizeof ends);
+    for (int half = WIDE / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++)
+            ends[i] += ends[i + half];
+    return ends[0];
+}
+
+/* Defines the sum over i of term(a_i, b_i, scale). */
+#define DEFINE_SUM(name, term)                                                                     \
+    static inline double name(int64_t count, const real *a, const real *b, double scale)           \
+    {                                                                                              \
+        wide sums[WIDES] = {{0}};                                                                  \
+        int64_t i = 0;                                                                             \
+        for (; i + SUMS <= count; i += SUMS)                                                       \
+            for (int w = 0; w < WIDES; w++)                                                        \
+                sums[w] += term(widened(a + i + w * WIDE), widened(b + i + w * WIDE), scale);      \
+        for (; i + LEAST <= count; i += LEAST)                                                     \
+            for (int w = 0; w < LEAST / WIDE; w++)                                                 \
+                sums[w] += term(widened(a + i + w * WIDE), widened(b + i + w * WIDE), scale);      \
+        double rest = 0;                                                                           \
+        for (; i < count; i++)                                                                     \
+            rest += term((double)a[i], (double)b[i], scale);                                       \
+        return total(sums) + rest;                                                                 \
+    }
+
+#define FIRST(x, y, scale)   (x)
+#define PRODUCT(x, y, scale) ((x) * (y))
+#define SCALED(x, y, scale)  (((scale) * (x)) * ((scale) * (y)))
+#define SQUARE(x, y, scale)  (((x) - (y)) * ((x) - (y)))
+
+DEFINE_SUM(sum_of_first, FIRST)
+DEFINE_SUM(sum_of_products, PRODUCT)
+DEFINE_SUM(sum_of_scaled, SCALED)
+DEFINE_SUM(sum_of_squares, SQUARE)
 
 double R(sum)(int64_t count, const real *a)
 {
-    double lanes[LANES] = {0}, sum = 0;
-    int64_t whole = count - count % LANES;
-    for (int64_t i = 0; i < whole; i += LANES)
-        for (int lane = 0; lane < LANES; lane++)
-            lanes[lane] += (double)a[i + lane];
-    for (int64_t i = whole; i < count; i++)
-        sum += (double)a[i];
-    for (int lane = 0; lane < LANES; lane++)
-        sum += lanes[lane];
-    return sum;
+    return sum_of_first(count, a, a, 1);
 }
 
 double R(dot)(int64_t count, const real *a, const real *b)
 {
-    double lanes[LANES] = {0}, sum = 0;
-    int64_t whole = count - count % LANES;
-    for (int64_t i = 0; i < whole; i += LANES)
-        for (int lane = 0; lane < LANES; lane++)
-            lanes[lane] += (double)a[i + lane] * (double)b[i + lane];
-    for (int64_t i = whole; i < count; i++)
-        sum += (double)a[i] * (double)b[i];
-    for (int lane = 0; lane < LANES; lane++)
-        sum += lanes[lane];
-    return sum;
+    return sum_of_products(count, a, b, 1);
 }
 
 double R(squared_difference)(int64_t count, const real *a, const real *b)
 {
-    double lanes[LANES] = {0}, sum = 0;
-    int64_t whole = count - count % LANES;
-    for (int64_t i = 0; i < whole; i += LANES)
-        for (int lane = 0; lane < LANES; lane++) {
-            double difference = (double)a[i + lane] - (double)b[i + lane];
-            lanes[lane] += difference * difference;
-        }
-    for (int64_t i = whole; i < count; i++)
-        sum += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
-    for (int lane = 0; lane < LANES; lane++)
-        sum += lanes[lane];
-    return sum;
+    return sum_of_squares(count, a, b, 1);
 }
-
 /* Squares of f64 leave its range where norms do not: a norm of 0 by underflow would make any
  * residual relative to it 0 too. The sum is that of dot, so that a power of two in all of a is one
  * in the norm. */
 static double scaled_frobenius(int64_t count, const real *a)
 {
-    double lanes[LANES] = {0}, largest = 0, sum = 0;
-    int64_t whole = count - count % LANES;
+    enum { LEAST_EXPONENT = -1000 }; /* 2^1000 is a number, and enough */
+    double largest = 0;
     int exponent;
     for (int64_t i = 0; i < count; i++)
         largest = core_max(largest, fabs((double)a[i]));
     if (!(largest > 0 && isfinite(largest)))
         return largest;
     frexp(largest, &exponent);
-    for (int64_t i = 0; i < count; i++) {
-        double entry = ldexp((double)a[i], -exponent);
-        *(i < whole ? &lanes[i % LANES] : &sum) += entry * entry;
-    }
-    for (int lane = 0; lane < LANES; lane++)
-        sum += lanes[lane];
-    return ldexp(sqrt(sum), exponent);
+    if (exponent < LEAST_EXPONENT)
+        exponent = LEAST_EXPONENT;
+    return ldexp(sqrt(sum_of_scaled(count, a, a, ldexp(1, -exponent))), exponent);
 }
 
 double R(frobenius)(int64_t count, const real *a)
@@ -77,16 +102,56 @@ double R(frobenius)(int64_t count, const real *a)
     return sum >= 0x1p-900 && sum <= 0x1p1000 ? sqrt(sum) : scaled_frobenius(count, a);
 }
 
+/* Columns whose sums vectors keep side by side. */
+enum { COLUMNS = 16 };
+
+/* Sums of the magnitudes in some columns, the largest of them and of `norm`. */
+static inline double largest_sum(int64_t m, int columns, const real *a, double norm)
+{
+    double sums[COLUMNS] = {0};
+    for (int64_t i = 0; i < m; i++)
+        for (int j = 0; j < columns; j++)
+            sums[j] += (double)real_abs(a[i * m + j]);
+    for (int j = 0; j < columns; j++)
+        norm = core_max(norm, sums[j]);
+    return norm;
+}
+
 double R(norm1)(int64_t m, const real *a)
 {
     double norm = 0;
-    for (int64_t i = 0; i < m; i++) { /* rows for columns: A is symmetric */
-        double sum = 0;
-        for (int64_t j = 0; j < m; j++)
-            sum += (double)real_abs(a[i * m + j]);
-        norm = core_max(norm, sum);
-    }
-    return norm;
+    int64_t j = 0;
+    for (; j + COLUMNS <= m; j += COLUMNS)
+        norm = largest_sum(m, COLUMNS, a + j, norm);
+    if (j < m && m >= COLUMNS) /* the last again with some before them */
+        return largest_sum(m, COLUMNS, a + m - COLUMNS, norm);
+    return largest_sum(m, (int)(m - j), a + j, norm);
+}
+
+/* Sums of a row that vectors keep side by side, as many whatever their width. */
+enum { ROW_SUMS = 16, ROW_VECTORS = ROW_SUMS / LANES };
+
+static inline real row_product(int64_t cols, const real *a, const real *x)
+{
+    lanes sums[ROW_VECTORS] = {{0}};
+    real ends[ROW_SUMS], rest = 0;
+    int64_t j = 0;
+    for (; j + ROW_SUMS <= cols; j += ROW_SUMS)
+        for (int v = 0; v < ROW_VECTORS; v++)
+            sums[v] += ((const lanes *)(a + j))[v] * ((const lanes *)(x + j))[v];
+    for (; j < cols; j++)
+        rest += a[j] * x[j];
+    memcpy(ends, sums, sizeof ends);
+    for (int half = ROW_SUMS / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++)
+            ends[i] += ends[i + half];
+    return ends[0] + rest;
+}
+
+void R(multiply_vector)(int64_t rows, int64_t cols, const real *a, const real *x, real *y)
+{
+    for (int64_t i = 0; i < rows; i++)
+        y[i] = row_product(cols, a + i * cols, x);
 }
 
 bool R(all_finite)(int64_t rows, int64_t cols, const real *a, int64_t stride)

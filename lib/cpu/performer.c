@@ -116,7 +116,7 @@ static void map(const void *own, const token_block *b)
         double offset = offset_of(p, b, i);
         for (int64_t r = 0; r < p->m; r++)
             phi[r] = (real)((double)u[r] - offset);
-        R(simd_widest)()->exponentials(p->m, 1, 0, phi);
+        R(simd).exponentials(p->m, 1, 0, phi);
         for (int64_t r = 0; r < p->m; r++)
             phi[r] = (phi[r] + (real)epsilon) * (real)p->factor;
     }

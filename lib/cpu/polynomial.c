@@ -42,7 +42,7 @@ static void add_identity(const iteration *t, real c, real *a)
 static void product(const iteration *t, const real *a, const real *b, bool add, real *out)
 {
     int64_t m = t->p->m;
-    real_gemm(CblasNoTrans, CblasNoTrans, m, m, m, a, m, b, m, add ? 1 : 0, out, m);
+    real_gemm(CblasNoTrans, CblasNoTrans, m, m, m, a, m, b, m, add, out, m);
     R(store)(t->p->desc->storage, m, m, out, m);
 }
 
@@ -157,38 +157,56 @@ static void fill_generic(int64_t m, real *v)
         v[i] = (real)(0.5 - modf(0.6180339887498949 * (double)(i + 1), &ignored));
 }
 
-/* v <- v - (row . v) row */
-static void remove_component(int64_t m, const real *row, real *v)
+/* An orthonormal basis that grows: `count` of at most `steps` rows, and its transpose, m x steps,
+ * where what is not there yet is 0. */
+typedef struct {
+    int count, steps;
+    real *rows, *transposed;
+} lanczos_basis;
+
+/* v <- v - Q^T Q v */
+static void remove_components(int64_t m, const lanczos_basis *q, real *v)
 {
-    double along = R(dot)(m, row, v);
-    for (int64_t i = 0; i < m; i++)
-        v[i] -= (real)(along * (double)row[i]);
+    real along[ATN_INTERVAL_STEPS];
+    real_gemm(CblasNoTrans, CblasNoTrans, 1, q->steps, m, v, m, q->transposed, q->steps, false,
+              along, q->steps);
+    for (int k = 0; k < q->count; k++)
+        along[k] = -along[k];
+    real_gemm(CblasNoTrans, CblasNoTrans, 1, m, q->count, along, q->count, q->rows, m, true, v, m);
 }
 
-/* The smallest Ritz value of `steps` Lanczos steps with full orthogonalisation; basis holds steps
- * m, v m elements. NaN if LAPACK fails. */
-static double smallest_ritz_value(int64_t m, int steps, const real *b, real *basis, real *v)
+/* Appends v over its length; returns the row. */
+static const real *append(int64_t m, const real *v, double length, lanczos_basis *q)
+{
+    real *row = q->rows + q->count * m;
+    for (int64_t i = 0; i < m; i++) {
+        row[i] = (real)((double)v[i] / length);
+        q->transposed[i * q->steps + q->count] = row[i];
+    }
+    q->count++;
+    return row;
+}
+
+/* The smallest Ritz value of q->steps Lanczos steps with full orthogonalisation; v has m elements.
+ * NaN if LAPACK fails. */
+static double smallest_ritz_value(int64_t m, const real *b, lanczos_basis *q, real *v)
 {
     double diagonal[ATN_INTERVAL_STEPS], beside[ATN_INTERVAL_STEPS], scale = R(norm1)(m, b);
-    int count = 0;
+    memset(q->transposed, 0, (size_t)(m * q->steps) * sizeof(real));
     fill_generic(m, v);
-    while (count < steps) {
+    while (q->count < q->steps) {
         double length = R(frobenius)(m, v);
-        if (count > 0)
-            beside[count - 1] = length;
-        if (!(length > (double)m * atn_dtype_roundoff(REAL_DTYPE) * (count > 0 ? scale : 0)))
+        if (q->count > 0)
+            beside[q->count - 1] = length;
+        if (!(length > (double)m * atn_dtype_roundoff(REAL_DTYPE) * (q->count > 0 ? scale : 0)))
             break; /* the subspace is invariant */
-        real *row = basis + count * m;
-        for (int64_t i = 0; i < m; i++)
-            row[i] = (real)((double)v[i] / length);
-        for (int64_t i = 0; i < m; i++)
-            v[i] = (real)R(dot)(m, b + i * m, row);
-        diagonal[count++] = R(dot)(m, row, v);
+        const real *row = append(m, v, length, q);
+        real_gemm(CblasNoTrans, CblasNoTrans, 1, m, m, row, m, b, m, false, v, m); /* B = B^T */
+        diagonal[q->count - 1] = R(dot)(m, row, v);
         for (int pass = 0; pass < 2; pass++)
-            for (int k = 0; k < count; k++)
-                remove_component(m, basis + k * m, v);
+            remove_components(m, q, v);
     }
-    return LAPACKE_dsterf_work((lapack_int)count, diagonal, beside) == 0 ? diagonal[0] : NAN;
+    return LAPACKE_dsterf_work((lapack_int)q->count, diagonal, beside) == 0 ? diagonal[0] : NAN;
 }
 
 static void choose_interval(iteration *t)
@@ -196,13 +214,15 @@ static void choose_interval(iteration *t)
     int64_t m = t->p->m;
     const atn_inverse_desc *desc = t->p->desc;
     atn_inverse_info *info = t->p->info;
-    int steps = m < ATN_INTERVAL_STEPS ? (int)m : ATN_INTERVAL_STEPS;
+    lanczos_basis q = {.steps = m < ATN_INTERVAL_STEPS ? (int)m : ATN_INTERVAL_STEPS,
+                       .rows = t->other,
+                       .transposed = t->power};
     double high = desc->interval_high, low = desc->interval_low;
     if (high == 0)
         high = R(norm1)(m, t->b);
     if (low == 0)
         low = core_max(sqrt(atn_dtype_roundoff(REAL_DTYPE)) * high,
-                       smallest_ritz_value(m, steps, t->b, t->other, t->e));
+                       smallest_ritz_value(m, t->b, &q, t->e));
     info->interval_high = high;
     info->interval_low = low < high ? low : high;
 }
@@ -304,11 +324,8 @@ static void fill_probe(iteration *t)
 static void keep_best(iteration *t, int k)
 {
     int64_t m = t->p->m;
-    double squared = 0;
-    for (int64_t i = 0; i < m; i++) {
-        double entry = R(dot)(m, t->e + i * m, t->probe);
-        squared += entry * entry;
-    }
+    R(multiply_vector)(m, m, t->e, t->probe, t->q);
+    double squared = R(dot)(m, t->q, t->q);
     if (k == 0 || squared < t->best_residual) {
         t->best_residual = squared;
         t->best_step = k;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* f32 and f64 from one source: every .c file of this folder is compiled twice, once with REAL_F32
- * and once with REAL_F64 defined. `real` is the element type, R(name) the name of this type's copy,
- * and the few BLAS and LAPACK calls in use stand here under one name each. */
+/* f32 and f64 from one source, for several instruction sets: every .c file of this folder is
+ * compiled with REAL_F32 or REAL_F64 defined, and on x86-64 without or with SIMD_AVX2 or
+ * SIMD_AVX512 and the compiler's flags for it. `real` is the element type, R(name) the name of this
+ * copy; the few BLAS and LAPACK calls in use stand here under one name each. Nothing here depends
+ * on the set but speed, and the last bits of what simd.h fuses. */
 #ifndef CPU_REAL_H
 #define CPU_REAL_H
 
@@ -12,14 +14,13 @@
 
 #if defined(REAL_F32)
 typedef float real;
-#define R(name)      name##_f32
+#define REAL_TYPE    f32
 #define REAL_DTYPE   ATN_F32
 #define real_exp     expf
 #define real_cos     cosf
 #define real_sin     sinf
 #define real_abs     fabsf
 #define real_sqrt    sqrtf
-#define cblas_gemm   cblas_sgemm
 #define cblas_trsm   cblas_strsm
 #define cblas_trmm   cblas_strmm
 #define lapack_syevd LAPACKE_ssyevd_work
@@ -31,14 +32,13 @@ typedef float real;
 #define lapack_gesvd LAPACKE_sgesvd_work
 #elif defined(REAL_F64)
 typedef double real;
-#define R(name)      name##_f64
+#define REAL_TYPE    f64
 #define REAL_DTYPE   ATN_F64
 #define real_exp     exp
 #define real_cos     cos
 #define real_sin     sin
 #define real_abs     fabs
 #define real_sqrt    sqrt
-#define cblas_gemm   cblas_dgemm
 #define cblas_trsm   cblas_dtrsm
 #define cblas_trmm   cblas_dtrmm
 #define lapack_syevd LAPACKE_dsyevd_work
@@ -52,19 +52,16 @@ typedef double real;
 #error "compile with REAL_F32 or REAL_F64"
 #endif
 
-/* C (rows x cols) = scale op(A) op(B) + beta C, row-major, inner the shared size. */
-static inline void real_gemm(CBLAS_TRANSPOSE trans_a, CBLAS_TRANSPOSE trans_b, int64_t rows,
-                             int64_t cols, int64_t inner, const real *a, int64_t lda, const real *b,
-                             int64_t ldb, real beta, real *c, int64_t ldc)
-{
-    cblas_gemm(CblasRowMajor, trans_a, trans_b, (blasint)rows, (blasint)cols, (blasint)inner, 1, a,
-               (blasint)lda, b, (blasint)ldb, beta, c, (blasint)ldc);
-}
+#if defined(SIMD_AVX512)
+#define SIMD_SET avx512
+#elif defined(SIMD_AVX2)
+#define SIMD_SET avx2
+#else
+#define SIMD_SET base
+#endif
 
-/* C = A B for dense m x m matrices. */
-static inline void real_multiply(int64_t m, const real *a, const real *b, real *c)
-{
-    real_gemm(CblasNoTrans, CblasNoTrans, m, m, m, a, m, b, m, 0, c, m);
-}
+#define REAL_JOIN(name, type, set) name##_##type##_##set
+#define REAL_NAME(name, type, set) REAL_JOIN(name, type, set)
+#define R(name)                    REAL_NAME(name, REAL_TYPE, SIMD_SET)
 
 #endif

@@ -1,11 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The loops that are worth the widest vectors a processor has: compiled once per instruction set
- * (simd_kernels.c) and chosen when they are called. Apart from exp, which is SLEEF's (at most 1
- * ulp), all instruction sets give the same bits: no operation is fused, no sum reordered. */
+/* The loops that are written for vectors, as wide as the instruction set has them
+ * (simd_kernels.c, product_kernels.c). No sum is reordered, and every product that is added or
+ * subtracted is fused with that (one rounding) where the set has such an instruction. So AVX2 and
+ * AVX-512 give the same bits, apart from exp, which is SLEEF's (at most 1 ulp). */
 #ifndef CPU_SIMD_H
 #define CPU_SIMD_H
 
+#include <stdbool.h>
+
 #include "cpu/real.h"
+
+/* C = A B, or C + A B: rows x columns, of elements a[i a_row + k a_step] and b[k b_step + j
+ * b_column]; b_step or b_column is 1. */
+typedef struct {
+    int64_t rows, columns, inner;
+    const real *a;
+    int64_t a_row, a_step;
+    const real *b;
+    int64_t b_step, b_column;
+    bool add;
+    real *c;
+    int64_t c_row;
+} product_terms;
 
 typedef struct {
     /* |x_i - l_j|^2 of p tokens and `columns` landmarks, every one a sum over the coordinates in
@@ -23,26 +39,42 @@ typedef struct {
                       int64_t stride, int64_t columns, real *row);
     /* row_j /= divisor, then rest_j -= row_j^2; columns as above. */
     void (*settle)(int64_t columns, real divisor, real *row, real *rest);
-} R(simd);
-typedef R(simd) simd;
+    /* `steps` multiply-adds in each of many chains of whole vectors, in registers; *sum is what
+     * comes of them. Returns the number of the chains, lane by lane. */
+    int (*multiply_adds)(int64_t steps, real *sum);
+    /* Sums over `inner` in order, up to 256 terms at a time. */
+    void (*product)(const product_terms *terms);
+} simd;
 
 enum { SIMD_COLUMNS = 16 };
 
-extern const simd R(simd_base);
-#ifdef __x86_64__
-extern const simd R(simd_avx2), R(simd_avx512);
-#endif
+extern const simd R(simd);
 
-/* The widest that this processor has. */
-static inline const simd *R(simd_widest)(void)
+/* C (rows x cols) = op(A) op(B), plus what C holds with add; row-major, inner the shared size. */
+static inline void real_gemm(CBLAS_TRANSPOSE trans_a, CBLAS_TRANSPOSE trans_b, int64_t rows,
+                             int64_t cols, int64_t inner, const real *a, int64_t lda, const real *b,
+                             int64_t ldb, bool add, real *c, int64_t ldc)
 {
-#ifdef __x86_64__
-    if (__builtin_cpu_supports("avx512f"))
-        return &R(simd_avx512);
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return &R(simd_avx2);
-#endif
-    return &R(simd_base);
+    bool flip_a = trans_a == CblasTrans, flip_b = trans_b == CblasTrans;
+    product_terms terms = {rows,
+                           cols,
+                           inner,
+                           a,
+                           flip_a ? 1 : lda,
+                           flip_a ? lda : 1,
+                           b,
+                           flip_b ? 1 : ldb,
+                           flip_b ? ldb : 1,
+                           add,
+                           c,
+                           ldc};
+    R(simd).product(&terms);
+}
+
+/* C = A B for dense m x m matrices. */
+static inline void real_multiply(int64_t m, const real *a, const real *b, real *c)
+{
+    real_gemm(CblasNoTrans, CblasNoTrans, m, m, m, a, m, b, m, false, c, m);
 }
 
 #endif

@@ -1,33 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Compiled once per instruction set, with its compiler flags and a macro that says for which: the
- * compiler's own macros also say what the flags of the whole build allow (-march=native). Widths
- * beyond the registers' never occur, so no vector is split. */
-#include "cpu/simd.h"
-
+/* Loops over elements, distances and rows, in whole vectors. */
 #include <sleef.h>
 #include <string.h>
 
+#include "cpu/simd_set.h"
+
 #if defined(SIMD_AVX512)
-#define BYTES      64
-#define TOKENS     4 /* 16 sums, 4 rows of landmarks and what is under way, in 32 registers */
-#define VECTORS    4
-#define SIMD(name) R(name##_avx512)
-#define EXP_F32    Sleef_expf16_u10avx512f
-#define EXP_F64    Sleef_expd8_u10avx512f
+#define TOKENS  4 /* 16 sums, 4 rows of landmarks and what is under way, in 32 registers */
+#define VECTORS 4
+#define EXP_F32 Sleef_expf16_u10avx512f
+#define EXP_F64 Sleef_expd8_u10avx512f
 #elif defined(SIMD_AVX2)
-#define BYTES      32
-#define TOKENS     4 /* 8 sums in 16 registers */
-#define VECTORS    2
-#define SIMD(name) R(name##_avx2)
-#define EXP_F32    Sleef_expf8_u10avx2
-#define EXP_F64    Sleef_expd4_u10avx2
+#define TOKENS  4 /* 8 sums in 16 registers */
+#define VECTORS 2
+#define EXP_F32 Sleef_expf8_u10avx2
+#define EXP_F64 Sleef_expd4_u10avx2
 #else
-#define BYTES      16
-#define TOKENS     2
-#define VECTORS    4
-#define SIMD(name) R(name##_base)
-#define EXP_F32    Sleef_expf4_u10
-#define EXP_F64    Sleef_expd2_u10
+#define TOKENS  2
+#define VECTORS 4
+#define EXP_F32 Sleef_expf4_u10
+#define EXP_F64 Sleef_expd2_u10
 #endif
 
 #ifdef REAL_F32
@@ -36,8 +28,6 @@
 #define EXP EXP_F64
 #endif
 
-typedef real lanes __attribute__((vector_size(BYTES), aligned(sizeof(real)), may_alias));
-enum { LANES = BYTES / sizeof(real) };
 /* Sums of one row side by side: as many as hide the latency of a subtraction. */
 enum { ROW_VECTORS = 4 };
 /* What a comparison of lanes gives. */
@@ -164,4 +154,24 @@ static void settle(int64_t columns, real divisor, real *row, real *rest)
     }
 }
 
-const simd SIMD(simd) = {distances, exponentials, largest, eliminate, settle};
+/* As many chains as hide the latency of two operations a cycle, and fit the registers. */
+static int multiply_adds(int64_t steps, real *sum)
+{
+    enum { CHAINS = 12 };
+    lanes sums[CHAINS];
+    const lanes factor = (lanes){0} + (real)0.5, addend = (lanes){0} + *sum + 1;
+#pragma GCC unroll 12
+    for (int i = 0; i < CHAINS; i++)
+        sums[i] = addend + (real)i; /* no two are the same computation */
+    for (int64_t step = 0; step < steps; step++)
+#pragma GCC unroll 12
+        for (int i = 0; i < CHAINS; i++)
+            sums[i] = sums[i] * factor + addend;
+    for (int i = 1; i < CHAINS; i++)
+        sums[0] += sums[i];
+    *sum = sums[0][0];
+    return CHAINS * LANES;
+}
+
+const simd R(simd) = {distances, exponentials,  largest,    eliminate,
+                      settle,    multiply_adds, R(multiply)};

@@ -165,7 +165,7 @@ static void finish_row(const head *h, const queries *b, int64_t row, int64_t see
                        real *logit, real *slope)
 {
     double c = core_logit_scale(h->desc, h->d);
-    R(simd_widest)()->exponentials(seen, 1, b->largest[row], logit);
+    R(simd).exponentials(seen, 1, b->largest[row], logit);
     for (int64_t j = 0; j < seen; j++) {
         double weight = (double)logit[j] / b->sum[row];
         logit[j] = (real)weight;

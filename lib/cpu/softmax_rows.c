@@ -11,7 +11,7 @@ void R(softmax_row)(int64_t count, double c, const real *x, real *weights)
         largest = core_max(largest, c * (double)x[j]);
     for (int64_t j = 0; j < count; j++)
         weights[j] = (real)(c * (double)x[j] - largest);
-    R(simd_widest)()->exponentials(count, 1, 0, weights);
+    R(simd).exponentials(count, 1, 0, weights);
     for (int64_t j = 0; j < count; j++)
         sum += (double)weights[j];
     for (int64_t j = 0; j < count; j++)
@@ -36,7 +36,7 @@ void R(softmax_row_backward)(int64_t count, double c, const real *weights, real 
 
 double R(softmax_advance)(int64_t keys, real *logits, real *largest, double *sum, int64_t *at)
 {
-    const simd *kernels = R(simd_widest)();
+    const simd *kernels = &R(simd);
     real before = *largest, highest = kernels->largest(keys, logits, before);
     if (highest > before)
         for (*at = 0; logits[*at] != highest; ++*at)

@@ -20,4 +20,7 @@ const cpu_table R(cpu_table) = {
     .heads_layout = R(heads_layout),
     .heads_forward = R(heads_forward),
     .heads_backward = R(heads_backward),
+    .multiply_adds = R(multiply_adds),
+    .exponentials = R(exponentials),
+    .product = R(product),
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The CPU's building blocks as the rest of the library sees them: one table per dtype, filled in
- * table.c. Arguments are checked by the callers. */
+/* The CPU's building blocks as the rest of the library sees them: one table per dtype and
+ * instruction set, filled in table.c. Arguments are checked by the callers. */
 #ifndef CPU_TABLE_H
 #define CPU_TABLE_H
 
@@ -140,11 +140,20 @@ typedef struct {
     void (*heads_forward)(cpu_heads *heads, const atn_attention_inputs *inputs, atn_tensor *out);
     void (*heads_backward)(cpu_heads *heads, const atn_attention_inputs *inputs,
                            const atn_tensor *dout, atn_gradients *gradients);
+    /* The work of known cost, on so many threads (attnum/timing.h); multiply_adds returns its
+     * flops. */
+    double (*multiply_adds)(int threads, int64_t steps, void *scratch);
+    void (*exponentials)(int threads, int64_t rounds, int64_t count, void *x);
+    void (*product)(const atn_product_shape *shape, const void *a, const void *b, void *c);
 } cpu_table;
 
-extern const cpu_table cpu_table_f32, cpu_table_f64;
+extern const cpu_table cpu_table_f32_base, cpu_table_f64_base;
+#ifdef __x86_64__
+extern const cpu_table cpu_table_f32_avx2, cpu_table_f64_avx2;
+extern const cpu_table cpu_table_f32_avx512, cpu_table_f64_avx512;
+#endif
 
-/* The table of a dtype. */
+/* The table of a dtype, in the widest instruction set that this processor has. */
 const cpu_table *cpu_table_get(atn_dtype dtype);
 
 #endif

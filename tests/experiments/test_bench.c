@@ -179,7 +179,9 @@ Test(bench, timer)
     cr_expect_str_eq(to, "copied");
     cr_expect_eq(atn_copy(context, NULL, from, 1), ATN_ERR_NULL);
     cr_expect_eq(atn_multiply_add(context, ATN_F32, 0, scratch, &flops), ATN_ERR_VALUE);
-    cr_expect_eq(atn_multiply_add(context, ATN_F32, 1, scratch, &flops), ATN_ERR_UNSUPPORTED);
+    cr_expect_eq(atn_multiply_add(context, ATN_BF16, 1, scratch, &flops), ATN_ERR_UNSUPPORTED);
+    cr_expect_eq(atn_multiply_add(context, ATN_F32, 3, scratch, &flops), ATN_OK);
+    cr_expect(flops > 0 && fmod(flops, 2 * 16 * 3) == 0, "%g", flops);
     atn_timer_free(timer);
     atn_timer_free(NULL);
     atn_context_free(other);

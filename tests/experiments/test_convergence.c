@@ -295,7 +295,8 @@ Test(convergence, paper_start_annihilates_the_leading_eigenvector)
         count++;
         cr_expect(fabs(cell_real(t, row, "margin") + 1) <= (f64 ? 1e-13 : 1e-5), "%s: margin %.17g",
                   row_name(t, row), cell_real(t, row, "margin"));
-        cr_expect(cell_real(t, row, "residual_t20") >= (f64 ? 0.999999 : 0.3), "%s: %g",
+        /* in f32 some u of rounding, doubled 20 times, have come near 1 */
+        cr_expect(cell_real(t, row, "residual_t20") >= (f64 ? 0.999999 : 0.2), "%s: %g",
                   row_name(t, row), cell_real(t, row, "residual_t20"));
         cr_expect(cell_is(t, row, "status_t20", "not converged"), "%s", row_name(t, row));
         if (cell_is(t, row, "matrix", "identity")) {
@@ -325,17 +326,17 @@ Test(convergence, safe_start_repairs_it)
     end_run(&initialisation);
 }
 
-/* As columns and README have it: singular matrices overflow by step 60 in f32, and none in f64. */
-Test(convergence, noise_overflows_singular_matrices_in_f32)
+/* As README has it: the circulant matrix, singular to f32, overflows by step 60 there; and not in
+ * f64, nor the matrix of ones, whose entries are all sums of the same numbers in the same order. */
+Test(convergence, noise_overflows_a_singular_matrix_in_f32)
 {
     run_initialisation();
     const table *t = initialisation.raw;
     for (int64_t row = -1; (row = next_row(t, row, "safe")) >= 0;) {
         if (!is_known(t, row))
             continue;
-        bool singular = cell_is(t, row, "matrix", "circulant:5") ||
-                        (cell_is(t, row, "matrix", "ones") && cell_integer(t, row, "m") == 49);
-        bool overflows = singular && cell_is(t, row, "dtype", "f32");
+        bool overflows =
+            cell_is(t, row, "matrix", "circulant:5") && cell_is(t, row, "dtype", "f32");
         cr_expect_eq(cell_is(t, row, "status_t60", "overflowed"), overflows, "%s",
                      row_name(t, row));
         cr_expect_eq(cell_real(t, row, "residual_t60") == INFINITY, overflows, "%s",

@@ -24,9 +24,9 @@ typedef struct {
     real factor[MOST * MOST + 1]; /* the last stays as it is */
 } answer;
 
-/* The definition, entry by entry and without moving any: volatile, so that every operation is
- * rounded and none fused. Ties go to the earliest place, as interchanges leave the places. */
-static void define(int64_t m, const real *a, real cut, answer *want)
+/* The definition as a set computes it, entry by entry and without moving any. Ties go to the
+ * earliest place, as interchanges leave the places. */
+static void define(int set, int64_t m, const real *a, real cut, answer *want)
 {
     static real columns[MOST][MOST]; /* columns[k][i]: row i of A, pivot k */
     memset(want->factor, 0, sizeof want->factor);
@@ -37,11 +37,9 @@ static void define(int64_t m, const real *a, real cut, answer *want)
         real largest = k > 0 ? cut : 0;
         for (int64_t place = k; place < m; place++) {
             int64_t i = want->pivots[place];
-            volatile real left = a[i * m + i];
-            for (int64_t l = 0; l < k; l++) {
-                volatile real square = columns[l][i] * columns[l][i];
-                left -= square;
-            }
+            real left = a[i * m + i];
+            for (int64_t l = 0; l < k; l++)
+                left = add_product(set, left, -columns[l][i], columns[l][i]);
             if (left > largest) {
                 largest = left;
                 best = place;
@@ -54,11 +52,9 @@ static void define(int64_t m, const real *a, real cut, answer *want)
         want->pivots[k] = pivot;
         volatile real root = real_sqrt(largest);
         for (int64_t i = 0; i < m; i++) {
-            volatile real entry = a[pivot * m + i];
-            for (int64_t l = 0; l < k; l++) {
-                volatile real product = columns[l][pivot] * columns[l][i];
-                entry -= product;
-            }
+            real entry = a[pivot * m + i];
+            for (int64_t l = 0; l < k; l++)
+                entry = add_product(set, entry, -columns[l][pivot], columns[l][i]);
             entry /= root;
             columns[k][i] = i == pivot ? root : entry;
         }
@@ -86,8 +82,8 @@ static void check(const char *what, int64_t m, const real *a, real cut, answer *
     int64_t count = R(pivoted_factor_work)(m), wrong = 0;
     real *work = malloc((size_t)(count + 1) * sizeof *work);
     cr_assert(work);
-    define(m, a, cut, want);
     for (int set = 0, sets_there = find_sets(); set < sets_there; set++) {
+        define(set, m, a, cut, want);
         for (int64_t i = 0; i < count; i++)
             work[i] = (real)NAN; /* what nobody wrote */
         work[count] = 3;
@@ -287,26 +283,22 @@ Test(pivoted, agrees_with_lapack)
     }
 }
 
-/* The lower triangle of (L L^T)^-1 as sums in order, each entry rounded after every operation. */
-static void define_inverse(int64_t r, int64_t stride, const real *l, real *x)
+/* The lower triangle of (L L^T)^-1 as sums in order, as a set computes them. */
+static void define_inverse(int set, int64_t r, int64_t stride, const real *l, real *x)
 {
     static real w[MOST][MOST];
     for (int64_t i = 0; i < r; i++)
         for (int64_t j = 0; j <= i; j++) {
-            volatile real entry = i == j;
-            for (int64_t k = j; k < i; k++) {
-                volatile real product = l[i * stride + k] * w[k][j];
-                entry -= product;
-            }
+            real entry = i == j;
+            for (int64_t k = j; k < i; k++)
+                entry = add_product(set, entry, -l[i * stride + k], w[k][j]);
             w[i][j] = entry / l[i * stride + i];
         }
     for (int64_t i = 0; i < r; i++)
         for (int64_t j = 0; j <= i; j++) {
-            volatile real sum = 0;
-            for (int64_t k = i; k < r; k++) {
-                volatile real product = w[k][i] * w[k][j];
-                sum += product;
-            }
+            real sum = 0;
+            for (int64_t k = i; k < r; k++)
+                sum = add_product(set, sum, w[k][i], w[k][j]);
             x[i * stride + j] = sum;
         }
 }
@@ -325,9 +317,9 @@ Test(pivoted, inverses_of_factors)
         for (int64_t i = 0; i < r * stride; i++)
             l[i] = (real)(i / stride == i % stride ? 1 + random_unit()
                                                    : (random_unit() - 0.5) / (double)r);
-        memcpy(want, l, sizeof l);
-        define_inverse(r, stride, l, want);
         for (int set = 0, sets_there = find_sets(); set < sets_there; set++) {
+            memcpy(want, l, sizeof l);
+            define_inverse(set, r, stride, l, want);
             for (int64_t i = 0; i <= count; i++)
                 work[i] = i < count ? (real)NAN : 3;
             memcpy(got, l, sizeof l);
@@ -376,16 +368,13 @@ Test(pivoted, loops_are_in_order)
                                              row);
                 sets[set].kernels->settle(columns, 3, row, rest);
                 for (int j = 0; j < STRIDE; j++) {
-                    volatile real left = (real)(0.125 * j - 3), diagonal = left;
-                    for (int k = 0; k < count && j < columns; k++) {
-                        volatile real product =
-                            factors[2 + k * (STRIDE - 3)] * rows[k * STRIDE + j];
-                        left -= product;
-                    }
+                    real left = (real)(0.125 * j - 3), diagonal = left;
+                    for (int k = 0; k < count && j < columns; k++)
+                        left = add_product(set, left, -factors[2 + k * (STRIDE - 3)],
+                                           rows[k * STRIDE + j]);
                     if (j < columns) {
                         left /= 3;
-                        volatile real square = left * left;
-                        diagonal -= square;
+                        diagonal = add_product(set, diagonal, -left, left);
                     }
                     wrong += !(row[j] == left && rest[j] == diagonal);
                 }

@@ -164,6 +164,9 @@ static double coupling(atn_context *context, attention_case *c, double *y)
     return coupled;
 }
 
+/* An iteration that has converged has forgotten its start, and what that was coupled to. */
+enum { FEW_STEPS = 4 };
+
 static void check_laws(atn_context *context, int op, int variant)
 {
     const atn_operator_info *info = atn_operator_get((atn_operator)op);
@@ -179,6 +182,8 @@ static void check_laws(atn_context *context, int op, int variant)
         attention_case_free(&c);
     }
     attention_case c = make(op, variant, false, 8);
+    if (c.desc.inverse.iterations > FEW_STEPS)
+        c.desc.inverse.iterations = FEW_STEPS;
     double *y = output_of(context, &c), coupled = coupling(context, &c, y);
     cr_expect_eq(coupled, (claimed & ATN_IS_COUPLED) ? 1 : 0, "%s %s: coupled is %g", info->name,
                  info->variants[variant].name, coupled);

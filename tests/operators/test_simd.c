@@ -14,12 +14,6 @@ enum { DIGITS = 24, LEAST = -126 };
 enum { DIGITS = 53, LEAST = -1022 };
 #endif
 
-Test(simd, the_widest_is_one_that_the_machine_has)
-{
-    int count = find_sets();
-    cr_expect(R(simd_widest)() == sets[count - 1].kernels);
-}
-
 /* The error of got in units of the last place of want, subnormal numbers' included. */
 static double ulps(real got, long double want)
 {
@@ -126,7 +120,7 @@ Test(simd, largest_of_any_count)
             }
 }
 
-/* Sums over the coordinates in order, to the last bit, whatever the instruction set. */
+/* Sums over the coordinates in order, to the last bit. */
 Test(simd, distances_are_plain_sums)
 {
     enum { ROWS = 11, MOST_D = 33, MOST_COLUMNS = 7 * SIMD_COLUMNS, SLACK = 5 };
@@ -146,11 +140,10 @@ Test(simd, distances_are_plain_sums)
                     sets[set].kernels->distances(p, d, x, x_stride, l, columns, out, stride);
                     for (int64_t i = 0; i < ROWS; i++)
                         for (int64_t j = 0; j < stride; j++) {
-                            volatile real sum = 0, difference, square;
+                            real sum = 0;
                             for (int64_t c = 0; c < d && i < p && j < columns; c++) {
-                                difference = x[i * x_stride + c] - l[c * columns + j];
-                                square = difference * difference;
-                                sum += square;
+                                real difference = x[i * x_stride + c] - l[c * columns + j];
+                                sum = add_product(set, sum, difference, difference);
                             }
                             real want = i < p && j < columns ? sum : poison;
                             wrong += !(out[i * stride + j] == want);
@@ -158,4 +151,97 @@ Test(simd, distances_are_plain_sums)
                     cr_expect(wrong == 0, "%s: p=%d d=%d columns=%d: %d wrong", sets[set].name,
                               (int)p, (int)d, (int)columns, (int)wrong);
                 }
+}
+
+/* ---- Products ---- */
+
+enum { PRODUCT_MOST = 300, PRODUCT_SLACK = 3 };
+
+typedef struct {
+    int64_t rows, columns, inner;
+    bool flip_a, flip_b, add;
+} product_case;
+
+/* In order, at most 256 terms at a time, as simd.h says. */
+static real plain_entry(int set, const product_case *p, const product_terms *t, int64_t i,
+                        int64_t j, real before)
+{
+    real entry = p->add ? before : 0;
+    for (int64_t first = 0; first < p->inner; first += 256) {
+        real sum = 0;
+        for (int64_t k = first; k < p->inner && k < first + 256; k++)
+            sum = add_product(set, sum, t->a[i * t->a_row + k * t->a_step],
+                              t->b[k * t->b_step + j * t->b_column]);
+        entry = first > 0 || p->add ? entry + sum : sum;
+    }
+    return entry;
+}
+
+/* Every entry to the last bit, and nothing beside C is written. C's numbers are NaN where they are
+ * not added to. */
+static int64_t count_wrong(int set, const product_case *p)
+{
+    static real a[PRODUCT_MOST * (PRODUCT_MOST + PRODUCT_SLACK)], b[sizeof a / sizeof *a],
+        c[sizeof a / sizeof *a], before[sizeof a / sizeof *a];
+    int64_t lda = (p->flip_a ? p->rows : p->inner) + PRODUCT_SLACK,
+            ldb = (p->flip_b ? p->inner : p->columns) + PRODUCT_SLACK,
+            ldc = p->columns + PRODUCT_SLACK, wrong = 0;
+    for (size_t i = 0; i < sizeof a / sizeof *a; i++) {
+        a[i] = (real)(random_unit() - 0.5);
+        b[i] = (real)(random_unit() - 0.5);
+        c[i] = before[i] = p->add ? (real)(random_unit() - 0.5) : (real)NAN;
+    }
+    product_terms t = {p->rows,
+                       p->columns,
+                       p->inner,
+                       a,
+                       p->flip_a ? 1 : lda,
+                       p->flip_a ? lda : 1,
+                       b,
+                       p->flip_b ? 1 : ldb,
+                       p->flip_b ? ldb : 1,
+                       p->add,
+                       c,
+                       ldc};
+    sets[set].kernels->product(&t);
+    for (int64_t i = 0; i <= p->rows; i++)
+        for (int64_t j = 0; j < ldc; j++) {
+            bool in = i < p->rows && j < p->columns;
+            real want = before[i * ldc + j], got = c[i * ldc + j];
+            if (in)
+                want = plain_entry(set, p, &t, i, j, want);
+            wrong += memcmp(&got, &want, sizeof got) != 0;
+        }
+    return wrong;
+}
+
+static void check_product(int64_t rows, int64_t columns, int64_t inner)
+{
+    for (int set = 0, count = find_sets(); set < count; set++)
+        for (int how = 0; how < 8; how++) {
+            product_case p = {rows, columns, inner, how & 1, how & 2, how & 4};
+            int64_t wrong = count_wrong(set, &p);
+            cr_expect(wrong == 0, "%s: %d x %d x %d, case %d: %d wrong", sets[set].name, (int)rows,
+                      (int)columns, (int)inner, how, (int)wrong);
+        }
+}
+
+/* Whole tiles, parts of them, nothing; one row, one column, nothing to sum. */
+Test(simd, products_are_plain_sums)
+{
+    static const int64_t sizes[] = {0, 1, 2, 3, 5, 8, 13, 15, 16, 17, 31, 33, 49, 64, 81};
+    enum { SIZES = sizeof sizes / sizeof *sizes };
+    static const int64_t inner[] = {0, 1, 4, 7, 32};
+    for (int i = 0; i < SIZES; i++)
+        for (int j = 0; j < SIZES; j++)
+            check_product(sizes[i], sizes[j], inner[(i + j) % 5]);
+}
+
+/* More terms than one block takes, and rows of B that lie far apart. */
+Test(simd, products_of_many_terms)
+{
+    static const int64_t sizes[][3] = {
+        {3, 50, 255}, {3, 50, 256}, {3, 50, 257}, {17, 20, 299}, {290, 10, 260}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        check_product(sizes[i][0], sizes[i][1], sizes[i][2]);
 }

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Products of matrices, small ones first: C = A B + C or C = A B, a tile of C in registers at a
+ * time (after Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008, its
+ * inner kernel). B is read as it stands where its rows are whole vectors, and packed where they are
+ * not; A never is: a tile reads single elements of it. Every entry of C is a sum over the shared
+ * index in order, DEPTH terms at a time, whatever the instruction set and wherever it lies. */
+#include <string.h>
+
+#include "cpu/simd_set.h"
+
+/* Of a tile: as many sums as registers hold beside a row of B and an element of A, and no fewer
+ * than two multiply-adds a cycle of four cycles' latency ask for. */
+#ifdef SIMD_AVX512
+enum { VECTORS = 4, ROWS_1 = 8, ROWS_2 = 8, ROWS_3 = 8, ROWS_4 = 6 };
+#else
+enum { VECTORS = 2, ROWS_1 = 8, ROWS_2 = 6 };
+#endif
+/* Terms of a sum before it is added to C: a packed panel of B stays in the second-level cache. */
+enum { DEPTH = 256, MOST_ROWS = 8 };
+/* From so many rows on, packing costs less than the misses of rows of B that lie far apart. */
+enum { ROWS_PACKED = 256, FAR = 512 };
+
+/* A block of the shared index and of C's columns. */
+typedef struct {
+    int64_t rows, columns, depth;
+    const real *a;
+    int64_t a_row, a_step;
+    const real *b; /* depth x whole vectors */
+    int64_t b_step;
+    int64_t last; /* where the last vector begins, which may overlap the one before it */
+    bool add;
+    real *c;
+    int64_t c_row;
+} panel;
+
+/* What does not fill its vectors. */
+static void store_edge(const panel *p, int64_t row, int rows, int width, const real *sums)
+{
+    for (int i = 0; i < rows; i++) {
+        real *c = p->c + (row + i) * p->c_row;
+        for (int64_t j = 0; j < p->columns; j++)
+            c[j] = p->add ? c[j] + sums[i * width + j] : sums[i * width + j];
+    }
+}
+
+/* `rows` x `vectors` sums in registers, both known to the compiler. */
+static inline __attribute__((always_inline)) void multiply_tile(int rows, int vectors,
+                                                                const panel *p, int64_t row)
+{
+    lanes sums[MOST_ROWS][VECTORS] = {{{0}}};
+    const real *a = p->a + row * p->a_row, *b = p->b;
+    int64_t a_row = p->a_row, a_step = p->a_step, b_step = p->b_step, last = p->last;
+    for (int64_t k = 0; k < p->depth; k++)
+        for (int i = 0; i < rows; i++)
+            for (int v = 0; v < vectors; v++) {
+                const real *from = b + k * b_step + (v < vectors - 1 ? v * LANES : last);
+                sums[i][v] += a[i * a_row + k * a_step] * *(const lanes *)from;
+            }
+    if (p->columns < last + LANES) {
+        real edge[MOST_ROWS * VECTORS * LANES];
+#pragma GCC unroll 8
+        for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+            for (int v = 0; v < vectors; v++)
+                ((lanes *)edge)[i * vectors + v] = sums[i][v];
+        store_edge(p, row, rows, vectors * LANES, edge);
+        return;
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++) {
+            int64_t column = v < vectors - 1 ? v * LANES : last;
+            lanes *c = (lanes *)(p->c + (row + i) * p->c_row + column);
+            if (p->add)
+                *c += sums[i][v];
+            else
+                *c = sums[i][v];
+        }
+}
+
+/* Tiles of `most` rows, then of fewer. */
+static inline __attribute__((always_inline)) void multiply_rows(int most, int vectors,
+                                                                const panel *p)
+{
+    int64_t row = 0;
+#pragma GCC unroll 4
+    for (int rows = most; rows > 0; rows /= 2)
+        for (; row + rows <= p->rows; row += rows)
+            multiply_tile(rows, vectors, p, row);
+}
+
+static void multiply_1(const panel *p)
+{
+    multiply_rows(ROWS_1, 1, p);
+}
+
+static void multiply_2(const panel *p)
+{
+    multiply_rows(ROWS_2, 2, p);
+}
+
+#ifdef SIMD_AVX512
+static void multiply_3(const panel *p)
+{
+    multiply_rows(ROWS_3, 3, p);
+}
+
+static void multiply_4(const panel *p)
+{
+    multiply_rows(ROWS_4, 4, p);
+}
+#endif
+
+static void (*const multiply[])(const panel *p) = {
+    multiply_1,
+    multiply_2,
+#ifdef SIMD_AVX512
+    multiply_3,
+    multiply_4,
+#endif
+};
+
+/* ---- Packing ---- */
+
+typedef real quad __attribute__((vector_size(16), aligned(sizeof(real)), may_alias));
+enum { QUAD = 16 / sizeof(real) };
+
+/* to, QUAD rows `width` apart, is the transpose of QUAD rows `stride` apart. */
+static inline void transpose_quad(const real *from, int64_t stride, real *to, int64_t width)
+{
+#ifdef REAL_F32
+    quad a = *(const quad *)from, b = *(const quad *)(from + stride),
+         c = *(const quad *)(from + 2 * stride), d = *(const quad *)(from + 3 * stride);
+    quad ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5),
+         ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7),
+         cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5),
+         cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    *(quad *)to = __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5);
+    *(quad *)(to + width) = __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7);
+    *(quad *)(to + 2 * width) = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
+    *(quad *)(to + 3 * width) = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
+#else
+    quad a = *(const quad *)from, b = *(const quad *)(from + stride);
+    *(quad *)to = __builtin_shufflevector(a, b, 0, 2);
+    *(quad *)(to + width) = __builtin_shufflevector(a, b, 1, 3);
+#endif
+}
+
+/* `columns` of B as they stand, and zeros up to `width`. */
+static void pack_rows(int64_t depth, int64_t columns, int64_t width, const real *from,
+                      int64_t stride, real *to)
+{
+    for (int64_t k = 0; k < depth; k++, from += stride, to += width) {
+        int64_t j = 0;
+        for (; j + LANES <= columns; j += LANES)
+            *(lanes *)(to + j) = *(const lanes *)(from + j);
+        if (j < width)
+            *(lanes *)(to + j) = (lanes){0};
+        for (; j < columns; j++)
+            to[j] = from[j];
+    }
+}
+
+/* Columns of B that are rows in memory, `stride` apart. */
+static void pack_columns(int64_t depth, int64_t columns, int64_t width, const real *from,
+                         int64_t stride, real *to)
+{
+    int64_t j = 0;
+    for (; j + QUAD <= columns; j += QUAD) {
+        const real *rows = from + j * stride;
+        int64_t k = 0;
+        for (; k + QUAD <= depth; k += QUAD)
+            transpose_quad(rows + k, stride, to + k * width + j, width);
+        for (; k < depth; k++)
+            for (int i = 0; i < QUAD; i++)
+                to[k * width + j + i] = rows[i * stride + k];
+    }
+    for (; j < width; j++)
+        for (int64_t k = 0; k < depth; k++)
+            to[k * width + j] = j < columns ? from[j * stride + k] : 0;
+}
+
+/* ---- Blocks ---- */
+
+/* The vectors for what is left of a row. What does not fill its last vector is computed again from
+ * columns that belong to the one before, which get what they have; but not where sums are added. */
+static int choose_vectors(int64_t left, bool may_overlap)
+{
+    if (left >= VECTORS * LANES)
+        return VECTORS;
+    if (left < LANES)
+        return 1;
+    return (int)(may_overlap ? (left + LANES - 1) / LANES : left / LANES);
+}
+
+/* Multiplies one; returns its number of columns. */
+static int64_t multiply_panel(const product_terms *p, int64_t k, int64_t column, real *packed)
+{
+    int64_t left = p->columns - column;
+    bool may_overlap = !p->add && p->inner <= DEPTH && p->b_column == 1;
+    int vectors = choose_vectors(left, may_overlap);
+    int64_t width = vectors * LANES, columns = left < width ? left : width;
+    bool overlaps = may_overlap && columns >= LANES;
+    panel q = {.rows = p->rows,
+               .columns = columns,
+               .depth = p->inner - k < DEPTH ? p->inner - k : DEPTH,
+               .a = p->a + k * p->a_step,
+               .a_row = p->a_row,
+               .a_step = p->a_step,
+               .b = p->b + k * p->b_step + column * p->b_column,
+               .b_step = p->b_step,
+               .last = (overlaps ? columns : width) - LANES,
+               .add = p->add || k > 0,
+               .c = p->c + column,
+               .c_row = p->c_row};
+    bool far = p->rows >= ROWS_PACKED && p->b_step >= FAR && columns == width;
+    bool packs = p->b_column != 1 || far || (columns < width && !overlaps);
+    if (packs) {
+        if (p->b_column != 1)
+            pack_columns(q.depth, columns, width, q.b, p->b_column, packed);
+        else
+            pack_rows(q.depth, columns, width, q.b, p->b_step, packed);
+        q.b = packed;
+        q.b_step = width;
+    }
+    multiply[vectors - 1](&q);
+    return columns;
+}
+
+void R(multiply)(const product_terms *p)
+{
+    real packed[DEPTH * VECTORS * LANES] __attribute__((aligned(BYTES)));
+    int64_t k = 0;
+    do /* once where nothing is to be summed: C = 0 */
+        for (int64_t column = 0; column < p->columns;)
+            column += multiply_panel(p, k, column, packed);
+    while ((k += DEPTH) < p->inner);
+}
