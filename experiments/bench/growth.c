@@ -490,7 +490,7 @@ static const column fit_columns[] = {
     {"std_error", COLUMN_REAL, "", "of p, from the residuals"},
     {"expected", COLUMN_REAL, "", "p, as the operator's description says; missing: no one power"},
     {"holds", COLUMN_BOOLEAN, "",
-     "seconds over n: p is within 0.03 of 1; bytes: x more tokens need at most x times as many"},
+     "seconds (and on one thread cpu_seconds) over n: p is within 0.03 of 1; bytes: x more tokens need at most x times as many"},
     {"per_token", COLUMN_REAL, "",
      "over n: seconds of the largest call over its n; bytes a token more, between the last two n"},
     {"constant", COLUMN_REAL, "B", "bytes beside those that grow with n"},
@@ -590,7 +590,8 @@ static void fit_tokens(const table *raw, int64_t start, int64_t end, table *t)
         cpu_per_token = isfinite(cpu_time) ? cpu_time / n : cpu_per_token;
     }
     put_fit(t, raw, start, &seconds, &(fit_kind){"seconds", 1, 0.03, false, per_token});
-    put_fit(t, raw, start, &cpu, &(fit_kind){"cpu_seconds", 1, 0.03, false, cpu_per_token});
+    double judged = cell_integer(raw, start, "threads") == 1 ? 0.03 : NAN; /* threads may spin */
+    put_fit(t, raw, start, &cpu, &(fit_kind){"cpu_seconds", 1, judged, false, cpu_per_token});
     if (measured.count > 0)
         put_fit(t, raw, start, &measured, &(fit_kind){"bytes_measured", NAN, NAN, false, NAN});
     put_fit(t, raw, start, &workspace, &(fit_kind){"bytes_workspace", NAN, NAN, true, NAN});

@@ -128,7 +128,10 @@ Test(growth, exact_laws_of_n)
                 int64_t row = find(t, clocks[c], threads);
                 double p = cell_real(t, row, "exponent");
                 cr_expect(fabs(p - laws[i].exponent) <= 1e-12, "%.17g", p);
-                cr_expect(cell_boolean(t, row, "holds") == laws[i].holds, "%g", p);
+                if (c == 0 || threads == 1)
+                    cr_expect(cell_boolean(t, row, "holds") == laws[i].holds, "%g", p);
+                else
+                    cr_expect(cell_missing(t, row, "holds"), "threads may spin");
                 cr_expect(cell_integer(t, row, "from") == 784 << 3);
                 cr_expect(cell_integer(t, row, "to") == 784 << 7);
                 cr_expect(cell_integer(t, row, "points") == 5);
