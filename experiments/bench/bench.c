@@ -6,409 +6,383 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/check.h"
-#include "bench/rates.h"
-#include "bench/subject.h"
-#include "bench/time.h"
-#include "commit.h"
+#include "bench/group.h"
+#include "bench/machine.h"
 #include "common/report.h"
 
 /* ---- Tables ---- */
 
+/* Those of the keys (cases.h). */
+#define KEY_COLUMNS                                                                                \
+    {"work", COLUMN_TEXT, "",                                                                      \
+     "copy, arithmetic, exponentials, forward, backward, inverse, solve, kernel, gemm, exp"},      \
+        {"operator", COLUMN_TEXT, "",                                                              \
+         "name in the registry; of gemm AB, AtB (A transposed), ABt; empty: none"},                \
+        {"variant", COLUMN_TEXT, "",                                                               \
+         "of the operator; of kernel, gemm and exp whose it is: libm, openblas, libxsmm; ours: "   \
+         "attnum, or the distance"},                                                               \
+        {"inverse", COLUMN_TEXT, "",                                                               \
+         "of the batch, or of soft's and softpp's A; newton-openblas: 20 steps of nr-paper by "    \
+         "OpenBLAS's products"},                                                                   \
+        {"passes", COLUMN_TEXT, "", "of soft and softpp over the tokens"},                         \
+        {"distance", COLUMN_TEXT, "", "of their kernel"},                                          \
+        {"dtype", COLUMN_TEXT, "", "of all arrays"},                                               \
+        {"batch", COLUMN_INTEGER, "", "sequences or matrices in a call"},                          \
+        {"heads", COLUMN_INTEGER, "", "of each sequence"},                                         \
+        {"n", COLUMN_INTEGER, "", "tokens of a sequence; gemm: rows; exp: numbers of a thread"},   \
+        {"m", COLUMN_INTEGER, "", "landmarks, or rows of a matrix; gemm: columns"},                \
+        {"d", COLUMN_INTEGER, "", "channels of a head, keys and values alike; gemm: inner size"},  \
+    {                                                                                              \
+        "threads", COLUMN_INTEGER, "", "of the host"                                               \
+    }
+
+#define MEMBER_COLUMNS                                                                             \
+    KEY_COLUMNS,                                                                                   \
+        {"cache", COLUMN_TEXT, "",                                                                 \
+         "hot: many calls in a row, on one input; cold: flushed before each, inputs in turn"},     \
+        BENCH_DEVICE_COLUMNS,                                                                      \
+        {"repeats", COLUMN_INTEGER, "", "rounds, in each of which every member of the group ran"}, \
+        {"calls", COLUMN_INTEGER, "", "in a row in each round"},                                   \
+        {"input_sets", COLUMN_INTEGER, "", "inputs that the calls take in turn"},                  \
+        {"seconds", COLUMN_REAL, "s",                                                              \
+         "of one call: median of the rounds; inverse, solve: of the arithmetic, without what it "  \
+         "takes to check A"},                                                                      \
+        {"seconds_least", COLUMN_REAL, "s", "shortest round"},                                     \
+        {"seconds_largest", COLUMN_REAL, "s", "longest"},                                          \
+        {"spread", COLUMN_REAL, "", "between the rounds' quartiles, relative to the median"},      \
+        {"check", COLUMN_TEXT, "", "pass; fail; open: too few digits to tell; left-out: not run"}, \
+        {"check_error", COLUMN_REAL, "",                                                           \
+         "|Y - Y64|_F / |Y64|_F, the CPU's Y64 in f64, on one sequence"},                          \
+        {"check_bound", COLUMN_REAL, "", "the most that passes"},                                  \
+        {"iterations", COLUMN_INTEGER, "",                                                         \
+         "inverse, solve: steps; from alpha I as many as reach the residual of nr-paper's 20"},    \
+        {"flops", COLUMN_REAL, "",                                                                 \
+         "of one call, by the registry's count (forward) or the products taken"},                  \
+        {"exps", COLUMN_REAL, "", "of one call, likewise"},                                        \
+        {"bytes", COLUMN_REAL, "B", "inputs read once, outputs written once"}, BENCH_TICK_COLUMNS
+
+#define RATIO_COLUMNS                                                                              \
+    {"by_seconds", COLUMN_REAL, "s", "median of what it is divided by"},                           \
+        {"ratio", COLUMN_REAL, "", "of the two times: median of the ratios round by round"},       \
+        {"ratio_low", COLUMN_REAL, "", "their lower quartile"},                                    \
+        {"ratio_high", COLUMN_REAL, "", "their upper quartile"},                                   \
+        {"rounds", COLUMN_INTEGER, "", "how many they are"},                                       \
+    {                                                                                              \
+        "ratio_dirty", COLUMN_INTEGER, "", "1: others were at work in them"                        \
+    }
+
+/* Rows are members, or pairs of them, which have a quantity. */
+static const column raw_columns[] = {
+    MEMBER_COLUMNS,
+    {"quantity", COLUMN_TEXT, "", "what is divided by what"},
+    RATIO_COLUMNS,
+};
+
 static const column columns[] = {
-    {"work", COLUMN_TEXT, "", "copy, arithmetic, forward, backward, inverse"},
-    {"operator", COLUMN_TEXT, "", "name in the registry; empty: none"},
-    {"variant", COLUMN_TEXT, "", "of the operator"},
-    {"inverse", COLUMN_TEXT, "", "of the batch, or of soft's and softpp's A"},
-    {"passes", COLUMN_TEXT, "", "of soft and softpp over the tokens"},
-    {"distance", COLUMN_TEXT, "", "of their kernel"},
-    {"dtype", COLUMN_TEXT, "", "of all arrays"},
-    {"batch", COLUMN_INTEGER, "", "sequences or matrices in a call"},
-    {"heads", COLUMN_INTEGER, "", "of each sequence"},
-    {"n", COLUMN_INTEGER, "", "tokens of a sequence"},
-    {"m", COLUMN_INTEGER, "", "landmarks, or rows of a matrix"},
-    {"d", COLUMN_INTEGER, "", "channels of a head, keys and values alike"},
-    {"device", COLUMN_TEXT, "", "cpu or cuda"},
-    {"device_name", COLUMN_TEXT, "", "as the device says it"},
-    {"capability", COLUMN_INTEGER, "", "CUDA: 10 major + minor"},
-    {"driver", COLUMN_INTEGER, "", "CUDA version of the driver: 1000 major + 10 minor"},
-    {"runtime", COLUMN_INTEGER, "", "of the runtime this build is linked with"},
-    {"clock_khz", COLUMN_INTEGER, "kHz", "largest clock of the processors, as the device says"},
-    {"memory_clock_khz", COLUMN_INTEGER, "kHz", "largest clock of its memory"},
-    {"threads", COLUMN_INTEGER, "", "of the host"},
-    {"version", COLUMN_TEXT, "", "of attnum"},
-    {"commit", COLUMN_TEXT, "", "of its sources, -dirty if they were changed; unknown without git"},
-    {"repeats", COLUMN_INTEGER, "", "timed one by one, after the warm-up"},
-    {"input_sets", COLUMN_INTEGER, "", "inputs that the repeats take in turn"},
-    {"seconds", COLUMN_REAL, "s",
-     "of one call: median of the repeats, the cache flushed before each; inverse: of the arithmetic, "
-     "A just read"},
-    {"seconds_least", COLUMN_REAL, "s", "shortest repeat"},
-    {"seconds_largest", COLUMN_REAL, "s", "longest"},
-    {"spread", COLUMN_REAL, "", "between the repeats' quartiles, relative to the median"},
-    {"check", COLUMN_TEXT, "", "pass; fail; open: too few digits to tell; left-out: not run"},
-    {"check_error", COLUMN_REAL, "",
-     "|Y - Y64|_F / |Y64|_F, the CPU's Y64 in f64, on one sequence"},
-    {"check_bound", COLUMN_REAL, "", "the most that passes"},
-    {"flops", COLUMN_REAL, "",
-     "of one call, by the registry's count (forward) or the products taken"},
-    {"exps", COLUMN_REAL, "", "of one call, likewise"},
-    {"bytes", COLUMN_REAL, "B", "inputs read once, outputs written once"},
-    {"byte_floor_s", COLUMN_REAL, "s", "bytes at the copy's bandwidth"},
+    MEMBER_COLUMNS,
+    {"floor_s", COLUMN_REAL, "s",
+     "flops and exps at the rates of this dtype and threads; cold: bytes at the copy's, if longer"},
+    {"floor_share", COLUMN_REAL, "", "that over seconds"},
+    {"byte_floor_s", COLUMN_REAL, "s", "cold: bytes at the copy's bandwidth"},
     {"floor_ratio", COLUMN_REAL, "", "seconds over that"},
     {"bandwidth_share", COLUMN_REAL, "", "bytes a second, of the copy's"},
     {"flops_share", COLUMN_REAL, "", "flops a second, of the arithmetic measured in this dtype"},
 };
-enum { COLUMNS = sizeof columns / sizeof *columns, SHARES = 4, RAW_COLUMNS = COLUMNS - SHARES };
 
 static const column ratio_columns[] = {
     {"quantity", COLUMN_TEXT, "", "what is divided by what"},
-    {"work", COLUMN_TEXT, "", "of both"},
-    {"operator", COLUMN_TEXT, "", "of both"},
-    {"variant", COLUMN_TEXT, "", "of both"},
-    {"inverse", COLUMN_TEXT, "", "of what is divided"},
-    {"passes", COLUMN_TEXT, "", "of what is divided"},
-    {"dtype", COLUMN_TEXT, "", "of both"},
-    {"batch", COLUMN_INTEGER, "", "of both"},
-    {"n", COLUMN_INTEGER, "", "of both"},
-    {"m", COLUMN_INTEGER, "", "of both"},
-    {"seconds", COLUMN_REAL, "s", "of what is divided"},
-    {"by_seconds", COLUMN_REAL, "s", "of what it is divided by"},
-    {"ratio", COLUMN_REAL, "", "of the two"},
+    KEY_COLUMNS,
+    {"seconds", COLUMN_REAL, "s", "median of what is divided, whose columns these are"},
+    RATIO_COLUMNS,
+};
+
+enum {
+    RAW_COLUMNS = sizeof raw_columns / sizeof *raw_columns,
+    COLUMNS = sizeof columns / sizeof *columns,
+    SHARES = 6,
+    OF_MEMBERS = COLUMNS - SHARES,
+    OF_RATIOS = sizeof ratio_columns / sizeof *ratio_columns,
 };
 
 static const output_spec outputs[] = {
     {"bench", "Times of one call, and their shares of what the device does at most.", columns,
      COLUMNS},
-    {"bench_ratios", "Times of the first table beside each other.", ratio_columns,
-     sizeof ratio_columns / sizeof *ratio_columns},
+    {"bench_ratios", "Times of the first table beside each other, round by round.", ratio_columns,
+     OF_RATIOS},
 };
 
-/* ---- Points ---- */
+/* ---- Points: groups ---- */
 
 typedef struct {
     const settings *s;
-    bench_case *cases;
-    int64_t count;
+    bench_list list;
 } bench_state;
 
-static const time_plan plans[EFFORT_COUNT] = {
-    [EFFORT_QUICK] = {.warm_ups = 2, .least = 5, .most = 20, .seconds = 0.2},
-    [EFFORT_DEFAULT] = {.warm_ups = 3, .least = 5, .most = 100, .seconds = 0.5},
-    [EFFORT_FULL] = {.warm_ups = 5, .least = 7, .most = 200, .seconds = 2}};
+static const rounds_plan plans[EFFORT_COUNT] = {
+    [EFFORT_QUICK] = {.warm_ups = 1, .least = 5, .most = 20, .seconds = 0.02},
+    [EFFORT_DEFAULT] = {.warm_ups = 2, .least = 7, .most = 100, .seconds = 0.3},
+    [EFFORT_FULL] = {.warm_ups = 3, .least = 9, .most = 200, .seconds = 2}};
+/* A hot member's part of a round, and a rate's; and how often a group is repeated for others' work
+ * beside it. */
+static const double shortest = 5e-5, shortest_rate = 1e-3;
+enum { AGAIN = 2 };
 /* Of a call, on the CPU and on CUDA: longer ones are left out. */
 static const double most_flops[EFFORT_COUNT][2] = {
     [EFFORT_QUICK] = {1e10, 1e12}, [EFFORT_DEFAULT] = {2e11, 1e13}, [EFFORT_FULL] = {2e12, 2e14}};
 
 static int prepare(const settings *s, void **state, int64_t *points)
 {
+    if (s->device == ATN_CUDA && s->thread_counts.count > 1) {
+        report_error("--threads: with --device cuda they are the host's: expected one number");
+        return EXIT_USAGE;
+    }
     bench_state *b = must_allocate(1, sizeof *b);
     b->s = s;
-    b->cases = bench_cases(s, &b->count);
+    b->list = bench_cases(s);
     *state = b;
-    *points = b->count;
+    *points = b->list.groups;
     return EXIT_PASS;
 }
 
 static void release(void *state)
 {
     bench_state *b = state;
-    free(b->cases);
+    bench_list_free(&b->list);
     free(b);
 }
 
 static void describe(const void *state, int64_t point, char *buffer, size_t size)
 {
     const bench_state *b = state;
-    bench_describe(&b->cases[point], buffer, size);
+    int64_t count;
+    const bench_case *first = bench_group(&b->list, point, &count);
+    bench_describe(first, buffer, size);
+    size_t used = strlen(buffer);
+    if (count > 1)
+        snprintf(buffer + used, size - used, " and %" PRId64 " more", count - 1);
 }
 
-/* What a row says beside its case. */
-typedef struct {
-    time_result time;
-    int sets;
-    check_result check;
-    bool timed, checked;
-    double flops, exps, bytes; /* 0: not known */
-} measurement;
-
-static void add_integer_if(table *t, int64_t value)
+static double weigh(const void *state, int64_t point)
 {
-    if (value > 0)
-        table_integer(t, value);
-    else
-        table_missing(t);
+    const bench_state *b = state;
+    int64_t count;
+    bench_group(&b->list, point, &count);
+    return (double)count;
 }
+
+/* ---- Rows ---- */
 
 static void add_case(table *t, const bench_case *c)
 {
-    const atn_operator_info *info = bench_is_attention(c) ? atn_operator_get(c->op) : NULL;
-    table_text(t, bench_work_name(c->work));
-    table_text(t, info ? info->name : "");
-    table_text(t, info ? info->variants[c->variant].name : "");
-    table_text(t, bench_has_inverse(c) ? atn_inverse_name(c->inverse) : "");
-    bool soft = info && bench_has_inverse(c);
-    table_text(t, soft ? atn_soft_passes_name(c->passes) : "");
-    table_text(t, soft ? atn_distance_name(bench_distance(c)) : "");
-    table_text(t, c->work == BENCH_COPY ? "" : atn_dtype_name(c->dtype));
-    add_integer_if(t, c->batch);
-    add_integer_if(t, c->heads);
-    add_integer_if(t, c->tokens);
-    add_integer_if(t, c->landmarks);
-    add_integer_if(t, c->dim);
-}
-
-static void add_device(table *t, const atn_context *context, int threads)
-{
-    atn_device_info info;
-    atn_device device = atn_context_device(context);
-    if (atn_device_describe(device, 0, &info) != ATN_OK)
-        info = (atn_device_info){.name = ""};
-    table_text(t, atn_device_name(device));
-    table_text(t, info.name);
-    add_integer_if(t, info.capability);
-    add_integer_if(t, info.driver);
-    add_integer_if(t, info.runtime);
-    add_integer_if(t, info.clock_khz);
-    add_integer_if(t, info.memory_clock_khz);
-    table_integer(t, threads);
-    table_text(t, ATN_VERSION);
-    table_text(t, BUILD_COMMIT);
-}
-
-static void add_measurement(table *t, const measurement *m)
-{
-    add_integer_if(t, m->timed ? m->time.repeats : 0);
-    add_integer_if(t, m->timed ? m->sets : 0);
-    table_real_if(t, m->timed, m->time.median);
-    table_real_if(t, m->timed, m->time.smallest);
-    table_real_if(t, m->timed, m->time.largest);
-    table_real_if(t, m->timed, m->time.spread);
-    table_text(t, m->checked ? check_name(m->check.kind) : "");
-    table_real_if(t, m->checked && m->check.kind != CHECK_LEFT_OUT, m->check.error);
-    table_real_if(t, m->checked && m->check.kind != CHECK_LEFT_OUT, m->check.bound);
-    table_real_if(t, m->flops > 0, m->flops);
-    table_real_if(t, m->flops > 0, m->exps);
-    table_real_if(t, m->bytes > 0, m->bytes);
-}
-
-static atn_status run_rate(atn_context *context, const bench_case *c, const time_plan *plan,
-                           measurement *m)
-{
-    atn_status status = c->work == BENCH_COPY
-                            ? rates_copy(context, plan, &m->time, &m->bytes)
-                            : rates_arithmetic(context, c->dtype, plan, &m->time, &m->flops);
-    m->timed = status == ATN_OK;
-    m->sets = 1;
-    return status == ATN_ERR_UNSUPPORTED ? ATN_OK : status;
-}
-
-static atn_status run_subject(void *state, int repeat)
-{
-    subject *s = state;
-    subject_run(s, repeat);
-    return s->status;
-}
-
-/* The products of an iteration, for a batch: its matrices took about as many. */
-static void count_work(const subject *s, measurement *m)
-{
-    const bench_case *c = s->c;
-    double size = (double)c->landmarks;
-    m->bytes = subject_bytes(s);
-    if (c->work == BENCH_FORWARD) {
-        m->flops = s->cost.flops;
-        m->exps = s->cost.exps;
+    for (int key = 0; key < BENCH_KEY_COUNT; key++) {
+        char text[BENCH_TEXT];
+        bench_key_text(c, (bench_key)key, text);
+        if (columns[key].type == COLUMN_TEXT)
+            table_text(t, text);
+        else
+            bench_add_integer_if(t, *text, *text ? strtoll(text, NULL, 10) : 0);
     }
-    for (int64_t i = 0; c->work == BENCH_INVERSE && i < c->batch; i++)
-        m->flops += 2 * size * size * size * (double)s->infos[i].products;
 }
 
-static atn_status time_subject(subject *s, const time_plan *usual, double flops, measurement *m)
+static void add_time(table *t, const case_group *g, const group_member *m)
 {
-    time_plan plan = *usual;
-    plan.inside = s->c->work == BENCH_INVERSE;
-    time_flush flush;
-    m->sets = s->sets;
-    if (s->cost.flops > flops) {
-        m->checked = true;
-        m->check = (check_result){.kind = CHECK_LEFT_OUT};
-        m->bytes = subject_bytes(s);
-        return ATN_OK;
-    }
-    atn_status status = check_case(s->context, s->c, &m->check);
-    m->checked = true;
-    if (status != ATN_OK)
-        return status;
-    status = time_flush_open(s->context, &flush);
-    if (status == ATN_OK)
-        status = time_repeats(s->context, &plan, &flush, run_subject, s, &m->time);
-    time_flush_close(s->context, &flush);
-    atn_status outcome = status == ATN_OK ? subject_outcome(s) : status;
-    if (outcome < 0)
-        return outcome;
-    if (outcome != ATN_OK)
-        m->check.kind = CHECK_FAIL;
-    m->timed = true;
-    count_work(s, m);
-    return ATN_OK;
+    bool timed = m->place >= 0;
+    rounds_statistics time = {0};
+    if (timed)
+        time = rounds_seconds(&g->rounds, m->place);
+    bench_add_integer_if(t, timed, g->rounds.rounds);
+    bench_add_integer_if(t, timed, timed ? g->rounds.calls[m->place] : 0);
+    bench_add_integer_if(t, timed && m->subject.arrays->sets > 0, m->subject.arrays->sets);
+    table_real_if(t, timed, time.median);
+    table_real_if(t, timed, time.least);
+    table_real_if(t, timed, time.largest);
+    table_real_if(t, timed, (time.high - time.low) / time.median);
 }
 
-static atn_status run_case(atn_context *context, const bench_state *b, const bench_case *c,
-                           measurement *m)
+static void add_work(table *t, const group_member *m)
 {
-    const time_plan *plan = &plans[b->s->effort];
-    if (c->work == BENCH_COPY || c->work == BENCH_ARITHMETIC)
-        return run_rate(context, c, plan, m);
-    subject s;
-    subject_open(context, c, &s);
-    atn_status status = s.status;
-    if (status == ATN_OK)
-        status = time_subject(&s, plan, most_flops[b->s->effort][b->s->device], m);
-    subject_close(&s);
-    return status;
+    const subject *s = &m->subject;
+    const atn_inverse_info *info = m->place >= 0 ? s->infos : NULL;
+    bool judged = m->checked || m->left_out, counted = m->place >= 0 && s->flops + s->exps > 0;
+    table_text(t, judged ? check_name(m->check.kind) : "");
+    table_real_if(t, m->checked && !m->left_out, m->check.error);
+    table_real_if(t, m->checked && !m->left_out, m->check.bound);
+    bench_add_integer_if(t, info && info->iterations > 0, info ? info->iterations : 0);
+    table_real_if(t, counted, s->flops);
+    table_real_if(t, counted, s->exps);
+    table_real_if(t, s->bytes > 0, s->bytes);
 }
 
-static int report_failure(atn_context *context, const bench_case *c, atn_status status)
+static void add_member(table *t, const case_group *g, const group_member *m, atn_device device)
 {
-    char text[200];
-    bench_describe(c, text, sizeof text);
-    report_error("bench: %s: %s: %s", text, atn_status_message(status), atn_last_error(context));
-    return EXIT_ENVIRONMENT;
+    add_case(t, m->c);
+    table_text(t, bench_is_hot(m->c, device) ? "hot" : "cold");
+    bench_add_device(t, m->context);
+    add_time(t, g, m);
+    add_work(t, m);
+    bench_add_ticks(t, &g->rounds, m->place >= 0);
+    for (int col = OF_MEMBERS; col < RAW_COLUMNS; col++)
+        table_missing(t);
 }
 
-/* A context of all threads; what the device lacks the memory for, or cannot do, is left out. */
+/* "backward / forward"; "threads 1 / 2". */
+static char *quantity_of(const group_pairing *p, const bench_case *a, const bench_case *b)
+{
+    char value[BENCH_TEXT], by[BENCH_TEXT];
+    bench_key_text(a, p->key, value);
+    bench_key_text(b, p->key, by);
+    return must_format("%s%s%s / %s", p->key == BENCH_KEY_THREADS ? "threads" : "",
+                       p->key == BENCH_KEY_THREADS ? " " : "", value, by);
+}
+
+static void add_ratio(table *t, const case_group *g, const group_member *a, const group_member *b,
+                      const group_pairing *p)
+{
+    char *quantity = quantity_of(p, a->c, b->c);
+    rounds_statistics ratios = rounds_ratios(&g->rounds, a->place, b->place);
+    int seconds = table_column(t, "seconds");
+    add_case(t, a->c);
+    for (int col = BENCH_KEY_COUNT; col < OF_MEMBERS; col++)
+        if (col == seconds)
+            table_real(t, rounds_seconds(&g->rounds, a->place).median);
+        else
+            table_missing(t);
+    table_text(t, quantity);
+    table_real(t, rounds_seconds(&g->rounds, b->place).median);
+    table_real(t, ratios.median);
+    table_real(t, ratios.low);
+    table_real(t, ratios.high);
+    table_integer(t, g->rounds.rounds);
+    bench_add_integer_if(t, g->rounds.dirty >= 0, g->rounds.dirty);
+    free(quantity);
+}
+
+static group_plan plan_of(const settings *s)
+{
+    group_plan plan = {.plan = plans[s->effort],
+                       .rates = plans[s->effort],
+                       .meter = rounds_machine,
+                       .most_flops = most_flops[s->effort][s->device]};
+    plan.plan.shortest = shortest;
+    plan.rates.shortest = shortest_rate;
+    plan.plan.again = plan.rates.again = AGAIN;
+    return plan;
+}
+
 static int run(const void *state, int64_t point, atn_context *outer, table *raw)
 {
     const bench_state *b = state;
-    const bench_case *c = &b->cases[point];
-    measurement m = {.timed = false};
-    atn_context *context;
-    atn_context_options options = {.device = atn_context_device(outer), .threads = b->s->threads};
-    atn_status status = atn_context_create(&options, &context);
-    if (status != ATN_OK)
-        return report_failure(outer, c, status);
-    status = run_case(context, b, c, &m);
-    int code = EXIT_PASS;
-    if (status == ATN_ERR_MEMORY || status == ATN_ERR_UNSUPPORTED) {
-        report_note("bench: %s", atn_last_error(context));
-        m = (measurement){.checked = true, .check = {.kind = CHECK_LEFT_OUT}};
-    } else if (status < 0)
-        code = report_failure(context, c, status);
-    add_case(raw, c);
-    add_device(raw, context, b->s->threads);
-    add_measurement(raw, &m);
-    atn_context_free(context);
-    if (code == EXIT_PASS && m.checked && m.check.kind == CHECK_FAIL)
-        code = EXIT_CHECK;
+    int64_t count;
+    const bench_case *cases = bench_group(&b->list, point, &count);
+    atn_device device = atn_context_device(outer);
+    group_plan plan = plan_of(b->s);
+    case_group g;
+    int code = group_run(&plan, device, cases, count, &g);
+    bool done = code == EXIT_PASS || code == EXIT_CHECK;
+    for (int i = 0; done && i < g.count; i++)
+        add_member(raw, &g, &g.members[i], device);
+    for (int i = 0; done && i < g.count; i++)
+        for (int j = 0; j < g.count; j++) {
+            const group_pairing *p = group_pair(&g.members[i], &g.members[j]);
+            if (p)
+                add_ratio(raw, &g, &g.members[i], &g.members[j], p);
+        }
+    group_close(&g);
     return code;
 }
 
-/* ---- Shares and ratios ---- */
+/* ---- Shares ---- */
 
-/* Work in a second, by the column that holds a call's, of the rate's row; 0 if there is none. */
-static double rate_of(const table *raw, const char *work, const char *dtype, const char *amount)
+/* Work in a second, by the column that holds a call's, of the rate's row for as many threads; 0 if
+ * there is none. */
+static double rate_of(const table *raw, int64_t like, const char *work, const char *dtype,
+                      const char *amount)
 {
     for (int64_t row = 0; row < table_rows(raw); row++)
         if (cell_is(raw, row, "work", work) && cell_is(raw, row, "dtype", dtype) &&
+            cell_integer(raw, row, "threads") == cell_integer(raw, like, "threads") &&
             !cell_missing(raw, row, "seconds"))
             return cell_real(raw, row, amount) / cell_real(raw, row, "seconds");
     return 0;
 }
 
+/* An amount at a rate: 0 where there is nothing to do, NaN where the rate is not known. */
+static double seconds_at(double amount, double rate)
+{
+    return amount > 0 ? rate > 0 ? amount / rate : NAN : 0;
+}
+
 static void add_shares(const table *raw, int64_t row, table *t)
 {
+    const char *dtype = cell_text(raw, row, "dtype");
     double seconds = cell_real(raw, row, "seconds"), bytes = cell_real(raw, row, "bytes");
-    double flops = cell_real(raw, row, "flops");
-    double bandwidth = rate_of(raw, "copy", "", "bytes");
-    double peak = rate_of(raw, "arithmetic", cell_text(raw, row, "dtype"), "flops");
+    double flops = cell_real(raw, row, "flops"), exps = cell_real(raw, row, "exps");
+    double bandwidth = rate_of(raw, row, "copy", "", "bytes");
+    double peak = rate_of(raw, row, "arithmetic", dtype, "flops");
+    double floor = seconds_at(flops, peak) +
+                   seconds_at(exps, rate_of(raw, row, "exponentials", dtype, "exps"));
     bool timed = !cell_missing(raw, row, "seconds");
-    bool has_bytes = bandwidth > 0 && !cell_missing(raw, row, "bytes");
-    bool has_flops = peak > 0 && !cell_missing(raw, row, "flops");
+    bool cold = cell_is(raw, row, "cache", "cold") || cell_is(raw, row, "work", "copy");
+    bool has_bytes = cold && bandwidth > 0 && !cell_missing(raw, row, "bytes");
+    bool has_flops = peak > 0 && flops > 0;
+    if (has_bytes && bytes / bandwidth > floor)
+        floor = bytes / bandwidth;
+    bool has_floor = (has_bytes || !cold) && !cell_missing(raw, row, "flops") && !isnan(floor);
+    table_real_if(t, has_floor, floor);
+    table_real_if(t, has_floor && timed, floor / seconds);
     table_real_if(t, has_bytes, bytes / bandwidth);
     table_real_if(t, has_bytes && timed, seconds / (bytes / bandwidth));
     table_real_if(t, has_bytes && timed, bytes / bandwidth / seconds);
     table_real_if(t, has_flops && timed, flops / peak / seconds);
 }
 
-/* Rows that agree in all but one column, in which they hold `value` and `by`. */
-static const struct pairing {
-    const char *quantity, *column, *value, *by;
-} pairings[] = {
-    {"backward / forward", "work", "backward", "forward"},
-    {"any inverse / nr-paper", "inverse", NULL, "nr-paper"},
-    {"chain / fused", "passes", "chain", "fused"},
-    {"tiles / fused", "passes", "tiles", "fused"},
-    {"bf16 / f32", "dtype", "bf16", "f32"},
-};
-enum { PAIRINGS = sizeof pairings / sizeof *pairings };
-static const char *const keys[] = {"work",  "operator", "variant", "inverse", "passes", "distance",
-                                   "dtype", "batch",    "heads",   "n",       "m",      "d"};
-enum { KEYS = sizeof keys / sizeof *keys };
-
-static bool are_paired(const table *raw, int64_t a, int64_t b, const struct pairing *p)
+static void publish_ratio(const table *raw, int64_t row, table *t)
 {
-    const char *others[KEYS];
-    int count = 0;
-    for (int i = 0; i < KEYS; i++)
-        if (strcmp(keys[i], p->column) != 0)
-            others[count++] = keys[i];
-    bool named = p->value ? cell_is(raw, a, p->column, p->value)
-                          : !cell_is(raw, a, p->column, p->by) && *cell_text(raw, a, p->column);
-    return named && cell_is(raw, b, p->column, p->by) && !cell_missing(raw, a, "seconds") &&
-           !cell_missing(raw, b, "seconds") && table_rows_agree(raw, a, b, others, count);
-}
-
-static void add_ratio(const table *raw, int64_t a, int64_t b, const char *quantity, table *t)
-{
-    const column *c;
-    int count = table_columns(t, &c);
-    table_text(t, quantity);
-    for (int i = 1; i < count - 3; i++)
-        table_copy(t, raw, a, table_column(raw, c[i].name));
-    double seconds = cell_real(raw, a, "seconds"), by = cell_real(raw, b, "seconds");
-    table_real(t, seconds);
-    table_real(t, by);
-    table_real(t, seconds / by);
+    for (int i = 0; i < OF_RATIOS; i++)
+        table_copy(t, raw, row, table_column(raw, ratio_columns[i].name));
 }
 
 static int finish(const settings *s, const void *state, const table *raw, table **tables)
 {
     static const char *const shown[] = {
-        "work", "operator", "variant", "inverse", "passes",      "dtype",           "batch",
-        "n",    "m",        "seconds", "spread",  "floor_ratio", "bandwidth_share", "flops_share",
-        "check"};
+        "work", "operator", "variant", "inverse", "passes", "dtype",       "batch", "n",    "m",
+        "d",    "threads",  "cache",   "seconds", "spread", "floor_share", "check", "dirty"};
+    static const char *const ratios[] = {"quantity", "work",  "operator",  "variant",   "inverse",
+                                         "dtype",    "batch", "n",         "m",         "d",
+                                         "threads",  "ratio", "ratio_low", "ratio_high"};
     for (int64_t row = 0; row < table_rows(raw); row++) {
-        for (int col = 0; col < RAW_COLUMNS; col++)
+        if (!cell_missing(raw, row, "ratio")) {
+            publish_ratio(raw, row, tables[1]);
+            continue;
+        }
+        for (int col = 0; col < OF_MEMBERS; col++)
             table_copy(tables[0], raw, row, col);
         add_shares(raw, row, tables[0]);
     }
-    for (int p = 0; p < PAIRINGS; p++)
-        for (int64_t a = 0; a < table_rows(raw); a++)
-            for (int64_t b = 0; b < table_rows(raw); b++)
-                if (are_paired(raw, a, b, &pairings[p]))
-                    add_ratio(raw, a, b, pairings[p].quantity, tables[1]);
     table_print_columns(tables[0], shown, sizeof shown / sizeof *shown, INT64_MAX, report_stream());
+    table_print_columns(tables[1], ratios, sizeof ratios / sizeof *ratios, INT64_MAX,
+                        report_stream());
     return EXIT_PASS;
 }
 
 const experiment bench = {
     .name = "bench",
-    .summary = "times of operators and inverses on a device",
+    .summary = "times of operators, of inverses and of what they are made of",
     .source = "NeurIPS Tab. 1; N05",
-    .example = "attnum bench --device cuda --operator soft,softmax --n 12544 --dtype bf16",
+    .example = "attnum bench operators --op soft,softmax --n 12544 --threads 1,2",
     .options = BENCH_OPTIONS,
     .alone = true,
     .defaults =
-        "quick: n = 784, few sequences, one size of matrices\n"
-        "default: n = 3136, 12544; 64 sequences on cuda, 8 on the cpu; matrices of 49, 64, 128\n"
-        "full: n = 65536 and f64 too, more repeats",
+        "quick: n = 784, few sequences, matrices of 49 and 128: a minute on two cores\n"
+        "default: n = 3136, 12544; 64 sequences on cuda, 8 on the cpu; matrices of 49, 128, 256\n"
+        "full: n = 65536 and f64 too, more rounds",
     .outputs = outputs,
     .output_count = sizeof outputs / sizeof *outputs,
-    .raw_columns = columns,
+    .raw_columns = raw_columns,
     .raw_column_count = RAW_COLUMNS,
     .prepare = prepare,
     .describe = describe,
+    .weight = weigh,
     .run = run,
     .finish = finish,
     .release = release,

@@ -10,7 +10,7 @@
 
 enum {
     BENCH_OPTIONS = USES_DEVICE | USES_OPERATOR | USES_TOKENS | USES_LANDMARKS | USES_DTYPE |
-                    USES_VARIANT | USES_BATCH | USES_EMIT
+                    USES_VARIANT | USES_BATCH | USES_BENCH
 };
 
 extern const experiment bench;

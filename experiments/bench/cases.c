@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/xsmm.h"
 #include "common/names.h"
 #include "common/report.h"
 #include "cost/operators.h"
@@ -28,7 +29,10 @@ static const int64_t usual_landmarks[2] = {49};
 static const int64_t usual_matrices[EFFORT_COUNT][4] = {
     [EFFORT_QUICK] = {1, 132}, [EFFORT_DEFAULT] = {1, 132, 528}, [EFFORT_FULL] = {1, 132, 528}};
 static const int64_t usual_sizes[EFFORT_COUNT][4] = {
-    [EFFORT_QUICK] = {49}, [EFFORT_DEFAULT] = {49, 64, 128}, [EFFORT_FULL] = {49, 64, 128}};
+    [EFFORT_QUICK] = {49, 128}, [EFFORT_DEFAULT] = {49, 128, 256}, [EFFORT_FULL] = {49, 128, 256}};
+/* Of a batch, all of its m^3, on the CPU: more is left out where --m and --batch do not name it. */
+static const double most_cubes[EFFORT_COUNT] = {
+    [EFFORT_QUICK] = 2e7, [EFFORT_DEFAULT] = 3e8, [EFFORT_FULL] = 1e10};
 static const atn_inverse_method usual_inverses[] = {ATN_INVERSE_NR_PAPER, ATN_INVERSE_CHEBYSHEV_2,
                                                     ATN_INVERSE_CHOLESKY,
                                                     ATN_INVERSE_PIVOTED_CHOLESKY};
@@ -66,32 +70,79 @@ static int list_dtypes(const settings *s, bool matrices, atn_dtype dtypes[ATN_DT
     return count;
 }
 
-/* ---- The list ---- */
-
-typedef struct {
-    bench_case *items;
-    int64_t count;
-} case_list;
-
-static void add(case_list *list, const bench_case *c)
+int bench_threads(const settings *s, int64_t most, int threads[])
 {
-    if ((list->count & (list->count - 1)) == 0) /* room doubles at 0, 1, 2, 4, ... */
-        list->items = must_resize(list->items, list->count ? 2 * (size_t)list->count : 1,
-                                  sizeof *list->items);
-    list->items[list->count++] = *c;
+    const integer_list *given = &s->thread_counts;
+    const int64_t usual[] = {s->device == ATN_CUDA ? s->threads : 1, s->threads};
+    int all = given->count > 0 ? given->count : usual[0] == usual[1] ? 1 : 2, count = 0;
+    const int64_t *items = given->count > 0 ? given->items : usual;
+    for (int i = 0; i < all; i++)
+        if (items[i] <= most || i == 0)
+            threads[count++] = (int)items[i];
+    return count;
 }
 
-static void add_directions(case_list *list, bench_case c)
+/* ---- The list ---- */
+
+/* Room doubles at 0, 1, 2, 4, ... */
+static void add(bench_list *list, const bench_case *c)
+{
+    if ((list->count & (list->count - 1)) == 0)
+        list->cases = must_resize(list->cases, list->count ? 2 * (size_t)list->count : 1,
+                                  sizeof *list->cases);
+    list->cases[list->count++] = *c;
+}
+
+/* All cases since the last group, if there are any. */
+static void end_group(bench_list *list)
+{
+    if (list->count == (list->groups ? list->ends[list->groups - 1] : 0))
+        return;
+    if ((list->groups & (list->groups - 1)) == 0)
+        list->ends = must_resize(list->ends, list->groups ? 2 * (size_t)list->groups : 1,
+                                 sizeof *list->ends);
+    list->ends[list->groups++] = list->count;
+}
+
+/* A case with each number of threads, of which no more than `most` have something to do. */
+static void add_threads(bench_list *list, const settings *s, int64_t most, bench_case c)
+{
+    int *threads = must_allocate((size_t)s->thread_counts.count + 2, sizeof *threads);
+    int count = bench_threads(s, most, threads);
+    for (int i = 0; i < count; i++) {
+        c.threads = threads[i];
+        add(list, &c);
+    }
+    free(threads);
+}
+
+void bench_list_free(bench_list *list)
+{
+    free(list->cases);
+    free(list->ends);
+    *list = (bench_list){0};
+}
+
+const bench_case *bench_group(const bench_list *list, int64_t group, int64_t *count)
+{
+    int64_t first = group ? list->ends[group - 1] : 0;
+    *count = list->ends[group] - first;
+    return &list->cases[first];
+}
+
+/* ---- Operators ---- */
+
+static void add_directions(bench_list *list, const settings *s, bench_case c)
 {
     c.work = BENCH_FORWARD;
-    add(list, &c);
+    add_threads(list, s, INT64_MAX, c);
     c.work = BENCH_BACKWARD;
     if (atn_operator_get(c.op)->capabilities & ATN_CAN_BACKWARD)
-        add(list, &c);
+        add_threads(list, s, INT64_MAX, c);
 }
 
 /* The forms of the passes beside each other, where all of them are. */
-static void add_passes(case_list *list, const settings *s, bench_case c)
+static void add_passes(bench_list *list, const settings *s, bench_case c)
 {
     enum { FUSED_MOST = 64 };
     bool on_tensor_cores = c.dtype == ATN_BF16 || c.dtype == ATN_F16 || c.dtype == ATN_TF32;
@@ -100,27 +151,28 @@ static void add_passes(case_list *list, const settings *s, bench_case c)
     c.work = BENCH_FORWARD;
     for (int passes = ATN_SOFT_AUTO + 1; passes < ATN_SOFT_PASSES_COUNT; passes++) {
         c.passes = (atn_soft_passes)passes;
-        add(list, &c);
+        add_threads(list, s, INT64_MAX, c);
     }
 }
 
 /* The published inverse, and the fastest iteration. */
-static void add_inverses_of(case_list *list, const settings *s, bench_case c)
+static void add_inverses_of(bench_list *list, const settings *s, bench_case c)
 {
     c.work = BENCH_FORWARD;
     c.inverse = atn_attention_variant(c.op, c.variant, ATN_F32).inverse.method;
-    add_directions(list, c);
+    add_directions(list, s, c);
     if (!bench_has_inverse(&c))
         return;
     add_passes(list, s, c);
     if (c.inverse != ATN_INVERSE_CHEBYSHEV_2) {
         c.inverse = ATN_INVERSE_CHEBYSHEV_2;
-        add_directions(list, c);
+        add_directions(list, s, c);
         add_passes(list, s, c);
     }
 }
 
-static void add_variant(case_list *list, const settings *s, bench_case c)
+/* A group for each shape, with all types. */
+static void add_variant(bench_list *list, const settings *s, bench_case c)
 {
     atn_dtype dtypes[ATN_DTYPE_COUNT];
     int dtype_count = list_dtypes(s, c.op == ATN_SOFT || c.op == ATN_SOFTPP, dtypes);
@@ -130,15 +182,16 @@ static void add_variant(case_list *list, const settings *s, bench_case c)
     bool has_landmarks = cost_has_landmarks(c.op);
     for (int b = 0; b < batches.count; b++)
         for (int n = 0; n < tokens.count; n++)
-            for (int m = 0; m < (has_landmarks ? landmarks.count : 1); m++)
-                for (int t = 0; t < dtype_count; t++) {
-                    c.batch = batches.items[b];
-                    c.tokens = tokens.items[n];
-                    c.landmarks = has_landmarks ? landmarks.items[m] : 0;
+            for (int m = 0; m < (has_landmarks ? landmarks.count : 1); m++) {
+                c.batch = batches.items[b];
+                c.tokens = tokens.items[n];
+                c.landmarks = has_landmarks ? landmarks.items[m] : 0;
+                for (int t = 0; t < dtype_count && c.landmarks <= c.tokens; t++) {
                     c.dtype = dtypes[t];
-                    if (c.landmarks <= c.tokens)
-                        add_inverses_of(list, s, c);
+                    add_inverses_of(list, s, c);
                 }
+                end_group(list);
+            }
 }
 
 /* An operator's name alone stands for its first variant. */
@@ -153,7 +206,7 @@ static bool is_wanted(const settings *s, const atn_operator_info *info, int vari
     return wanted;
 }
 
-static void add_operators(case_list *list, const settings *s)
+static void add_operators(bench_list *list, const settings *s)
 {
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
         const atn_operator_info *info = atn_operator_get((atn_operator)op);
@@ -166,7 +219,50 @@ static void add_operators(case_list *list, const settings *s)
     }
 }
 
-static void add_batches(case_list *list, const settings *s, bench_case c)
+/* ---- Inverses ---- */
+
+static bool wants_inverse(const settings *s, atn_inverse_method method)
+{
+    bool wanted = false;
+    for (int i = 0; !s->variants.count && i < USUAL_INVERSES; i++)
+        wanted |= usual_inverses[i] == method;
+    for (int i = 0; i < s->variants.count; i++)
+        wanted |= strcmp(s->variants.items[i], atn_inverse_name(method)) == 0;
+    return wanted;
+}
+
+/* A batch by every method: on the CPU beside the published steps through OpenBLAS, and X W too,
+ * which is where a factor need not be inverted. */
+static void add_methods(bench_list *list, const settings *s, bench_case c)
+{
+    bool on_cpu = s->device == ATN_CPU;
+    if (on_cpu) {
+        bench_case newton = c;
+        newton.work = BENCH_SOLVE;
+        newton.maker = BENCH_OPENBLAS;
+        newton.inverse = ATN_INVERSE_NR_PAPER;
+        add_threads(list, s, c.batch, newton);
+    }
+    for (int method = 0; method < ATN_INVERSE_COUNT; method++) {
+        c.inverse = (atn_inverse_method)method;
+        c.work = BENCH_SOLVE;
+        if (wants_inverse(s, c.inverse) && on_cpu)
+            add_threads(list, s, c.batch, c);
+        c.work = BENCH_INVERSE;
+        if (wants_inverse(s, c.inverse))
+            add_threads(list, s, on_cpu ? c.batch : INT64_MAX, c);
+    }
+    end_group(list);
+}
+
+static bool is_too_much(const settings *s, const bench_case *c)
+{
+    double cubes = (double)c->batch * pow((double)c->landmarks, 3);
+    bool named = s->batches.count > 0 && s->landmarks.count > 0;
+    return s->device == ATN_CPU && !named && c->batch > 1 && cubes > most_cubes[s->effort];
+}
+
+static void add_inverses(bench_list *list, const settings *s)
 {
     atn_dtype dtypes[ATN_DTYPE_COUNT];
     int dtype_count = list_dtypes(s, true, dtypes);
@@ -175,46 +271,153 @@ static void add_batches(case_list *list, const settings *s, bench_case c)
     for (int m = 0; m < sizes.count; m++)
         for (int b = 0; b < batches.count; b++)
             for (int t = 0; t < dtype_count; t++) {
-                bool is_memory_type = dtypes[t] == ATN_BF16 || dtypes[t] == ATN_F16;
-                c.landmarks = sizes.items[m];
-                c.batch = batches.items[b];
-                c.dtype = dtypes[t];
-                if (!is_memory_type || s->dtypes_given) /* computed as f32 */
-                    add(list, &c);
+                bench_case c = {.heads = 1,
+                                .landmarks = sizes.items[m],
+                                .batch = batches.items[b],
+                                .dtype = dtypes[t]};
+                bool is_memory_type = c.dtype == ATN_BF16 || c.dtype == ATN_F16;
+                if ((!is_memory_type || s->dtypes_given) /* computed as f32 */
+                    && !is_too_much(s, &c))
+                    add_methods(list, s, c);
             }
 }
 
-static void add_inverses(case_list *list, const settings *s)
+/* ---- What operators are made of: on the CPU ---- */
+
+static void add_makers(bench_list *list, const settings *s, int64_t threads, bench_case c,
+                       int count, const bench_maker *makers)
 {
-    bench_case c = {.work = BENCH_INVERSE, .heads = 1};
-    for (int i = 0; i < (s->variants.count ? ATN_INVERSE_COUNT : USUAL_INVERSES); i++) {
-        c.inverse = s->variants.count ? (atn_inverse_method)i : usual_inverses[i];
-        bool wanted = !s->variants.count;
-        for (int j = 0; j < s->variants.count; j++)
-            wanted |= strcmp(s->variants.items[j], atn_inverse_name(c.inverse)) == 0;
-        if (wanted)
-            add_batches(list, s, c);
+    for (int i = 0; i < count; i++) {
+        c.maker = makers[i];
+        add_threads(list, s, threads, c);
     }
 }
 
-bench_case *bench_cases(const settings *s, int64_t *count)
+static void add_kernels(bench_list *list, const settings *s)
 {
-    case_list list = {0};
-    add(&list, &(bench_case){.work = BENCH_COPY});
+    atn_dtype dtypes[ATN_DTYPE_COUNT];
+    int dtype_count = list_dtypes(s, true, dtypes);
+    integer_list tokens = given_or(&s->tokens, usual_tokens[EFFORT_QUICK], 4);
+    integer_list landmarks = given_or(&s->landmarks, usual_landmarks, 1);
+    static const bench_maker libm[] = {BENCH_LIBM}, ours[] = {BENCH_OURS};
+    for (int n = 0; n < tokens.count; n++)
+        for (int m = 0; m < landmarks.count; m++)
+            for (int t = 0; t < dtype_count; t++) {
+                bench_case c = {.work = BENCH_KERNEL,
+                                .dtype = dtypes[t],
+                                .batch = 1,
+                                .heads = HEADS,
+                                .tokens = tokens.items[n],
+                                .landmarks = landmarks.items[m],
+                                .dim = DIM};
+                c.distance = ATN_DISTANCE_EXPANDED;
+                add_makers(list, s, INT64_MAX, c, 1, libm);
+                add_makers(list, s, INT64_MAX, c, 1, ours);
+                c.distance = ATN_DISTANCE_DIRECT;
+                add_makers(list, s, INT64_MAX, c, 1, ours);
+                end_group(list);
+            }
+}
+
+/* The products of a step of an iteration, and those of a block of tokens: Q L^T, P^T V, P W. */
+static void add_gemms(bench_list *list, const settings *s)
+{
+    enum { BLOCK = 128, M = 0 };
+    static const struct {
+        int64_t rows, cols, inner; /* M: m */
+        bool transpose_a, transpose_b;
+    } shapes[] = {{M, M, M, false, false},
+                  {BLOCK, M, DIM, false, true},
+                  {M, DIM, BLOCK, true, false},
+                  {BLOCK, DIM, M, false, false}};
+    static const bench_maker makers[] = {BENCH_OPENBLAS, BENCH_OURS, BENCH_LIBXSMM};
+    atn_dtype dtypes[ATN_DTYPE_COUNT];
+    int dtype_count = list_dtypes(s, true, dtypes);
+    integer_list sizes = given_or(&s->landmarks, usual_sizes[s->effort], 4);
+    for (int m = 0; m < sizes.count; m++)
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+            for (int t = 0; t < dtype_count; t++) {
+                bench_case c = {.work = BENCH_GEMM, .dtype = dtypes[t], .batch = 1, .heads = 1};
+                c.tokens = shapes[i].rows != M ? shapes[i].rows : sizes.items[m];
+                c.landmarks = shapes[i].cols != M ? shapes[i].cols : sizes.items[m];
+                c.dim = shapes[i].inner != M ? shapes[i].inner : sizes.items[m];
+                c.transpose_a = shapes[i].transpose_a;
+                c.transpose_b = shapes[i].transpose_b;
+                add_makers(list, s, 1, c, xsmm_found() ? 3 : 2, makers);
+                end_group(list);
+            }
+}
+
+/* So many numbers of a thread's own that they stay in its first-level cache. */
+static void add_exps(bench_list *list, const settings *s)
+{
+    enum { NUMBERS = 2048 };
+    static const bench_maker makers[] = {BENCH_LIBM, BENCH_OURS};
+    atn_dtype dtypes[ATN_DTYPE_COUNT];
+    int dtype_count = list_dtypes(s, true, dtypes);
+    for (int t = 0; t < dtype_count; t++) {
+        bench_case c = {.work = BENCH_EXP, .dtype = dtypes[t], .tokens = NUMBERS};
+        add_makers(list, s, INT64_MAX, c, 2, makers);
+        end_group(list);
+    }
+}
+
+/* ---- All of them ---- */
+
+static void add_rates(bench_list *list, const settings *s)
+{
+    add_threads(list, s, INT64_MAX, (bench_case){.work = BENCH_COPY});
     for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
-        add(&list, &(bench_case){.work = BENCH_ARITHMETIC, .dtype = (atn_dtype)dtype});
-    if (s->operators.count || !s->variants.count)
-        add_operators(&list, s);
-    if (s->variants.count || !s->operators.count)
-        add_inverses(&list, s);
-    *count = list.count;
-    return list.items;
+        for (int work = BENCH_ARITHMETIC; work <= BENCH_EXPONENTIALS; work++)
+            if (work == BENCH_ARITHMETIC || s->device == ATN_CPU)
+                add_threads(list, s, INT64_MAX,
+                            (bench_case){.work = (bench_work)work, .dtype = (atn_dtype)dtype});
+    end_group(list);
+}
+
+/* Those of the words, or all; --operator alone leaves out all but operators, --variant alone all
+ * but inverses. */
+static const struct {
+    const char *name;
+    void (*add)(bench_list *list, const settings *s);
+    bool with_operator, with_variant; /* in with that option */
+    bool on_cuda;
+} subjects[] = {
+    {"operators", add_operators, true, false, true}, {"inverses", add_inverses, false, true, true},
+    {"kernel", add_kernels, false, false, false},    {"gemm", add_gemms, false, false, false},
+    {"exp", add_exps, false, false, false},
+};
+
+static bool wants_subject(const settings *s, int i)
+{
+    bool wanted = (!s->operators.count && !s->variants.count) ||
+                  (s->operators.count && subjects[i].with_operator) ||
+                  (s->variants.count && subjects[i].with_variant);
+    if (s->subjects.count)
+        wanted = false;
+    for (int j = 0; j < s->subjects.count; j++)
+        wanted |= strcmp(s->subjects.items[j], subjects[i].name) == 0;
+    return wanted && (s->device == ATN_CPU || subjects[i].on_cuda);
+}
+
+bench_list bench_cases(const settings *s)
+{
+    bench_list list = {0};
+    add_rates(&list, s);
+    for (size_t i = 0; i < sizeof subjects / sizeof *subjects; i++)
+        if (wants_subject(s, (int)i))
+            subjects[i].add(&list, s);
+    return list;
 }
 
 /* ---- A case ---- */
 
 #define BENCH_NAME(code, name, description) [code] = name,
 static const char *const work_names[] = {BENCH_WORK_LIST(BENCH_NAME)};
+static const char *const maker_names[] = {BENCH_MAKER_LIST(BENCH_NAME)};
+#undef BENCH_NAME
+#define BENCH_NAME(code, column) [code] = column,
+static const char *const key_columns[] = {BENCH_KEY_LIST(BENCH_NAME)};
 #undef BENCH_NAME
 
 const char *bench_work_name(bench_work work)
@@ -222,15 +425,84 @@ const char *bench_work_name(bench_work work)
     return work_names[work];
 }
 
+const char *bench_key_column(bench_key key)
+{
+    return key_columns[key];
+}
+
 bool bench_is_attention(const bench_case *c)
 {
     return c->work == BENCH_FORWARD || c->work == BENCH_BACKWARD;
 }
 
+bool bench_is_inverse(const bench_case *c)
+{
+    return c->work == BENCH_INVERSE || c->work == BENCH_SOLVE;
+}
+
+bool bench_is_rate(const bench_case *c)
+{
+    return c->work <= BENCH_EXPONENTIALS;
+}
+
 bool bench_has_inverse(const bench_case *c)
 {
-    return c->work == BENCH_INVERSE ||
+    return bench_is_inverse(c) ||
            (bench_is_attention(c) && (c->op == ATN_SOFT || c->op == ATN_SOFTPP));
+}
+
+bool bench_is_hot(const bench_case *c, atn_device device)
+{
+    return !bench_is_attention(c) && !(bench_is_inverse(c) && device != ATN_CPU);
+}
+
+static const char *operator_text(const bench_case *c)
+{
+    static const char *const products[2][2] = {{"AB", "ABt"}, {"AtB", "AtBt"}};
+    if (c->work == BENCH_GEMM)
+        return products[c->transpose_a][c->transpose_b];
+    return bench_is_attention(c) ? atn_operator_get(c->op)->name : "";
+}
+
+static const char *variant_text(const bench_case *c)
+{
+    if (bench_is_attention(c))
+        return atn_operator_get(c->op)->variants[c->variant].name;
+    if (c->work == BENCH_KERNEL && c->maker == BENCH_OURS)
+        return atn_distance_name(c->distance);
+    return c->work >= BENCH_KERNEL ? maker_names[c->maker] : "";
+}
+
+static const char *inverse_text(const bench_case *c)
+{
+    if (!bench_has_inverse(c))
+        return "";
+    return c->maker == BENCH_OPENBLAS ? "newton-openblas" : atn_inverse_name(c->inverse);
+}
+
+void bench_key_text(const bench_case *c, bench_key key, char text[BENCH_TEXT])
+{
+    bool soft = bench_is_attention(c) && bench_has_inverse(c);
+    const char *const texts[BENCH_KEY_COUNT] = {
+        [BENCH_KEY_WORK] = bench_work_name(c->work),
+        [BENCH_KEY_OPERATOR] = operator_text(c),
+        [BENCH_KEY_VARIANT] = variant_text(c),
+        [BENCH_KEY_INVERSE] = inverse_text(c),
+        [BENCH_KEY_PASSES] = soft ? atn_soft_passes_name(c->passes) : "",
+        [BENCH_KEY_DISTANCE] = soft ? atn_distance_name(bench_distance(c)) : "",
+        [BENCH_KEY_DTYPE] = c->work == BENCH_COPY ? "" : atn_dtype_name(c->dtype),
+    };
+    const int64_t numbers[BENCH_KEY_COUNT] = {
+        [BENCH_KEY_BATCH] = c->batch,   [BENCH_KEY_HEADS] = c->heads,
+        [BENCH_KEY_TOKENS] = c->tokens, [BENCH_KEY_LANDMARKS] = c->landmarks,
+        [BENCH_KEY_DIM] = c->dim,       [BENCH_KEY_THREADS] = c->threads,
+    };
+    if (texts[key])
+        snprintf(text, BENCH_TEXT, "%s", texts[key]);
+    else if (numbers[key] > 0)
+        snprintf(text, BENCH_TEXT, "%" PRId64, numbers[key]);
+    else
+        *text = '\0';
 }
 
 atn_distance bench_distance(const bench_case *c)
@@ -280,22 +552,17 @@ attention_case bench_problem(const bench_case *c, atn_dtype dtype, int64_t batch
     return problem;
 }
 
+/* "forward soft paper nr-paper auto direct f32 batch=8 heads=2 n=3136 m=49 d=32 threads=1" */
 void bench_describe(const bench_case *c, char *buffer, size_t size)
 {
-    char what[80] = "";
-    if (bench_is_attention(c)) {
-        const atn_operator_info *info = atn_operator_get(c->op);
-        snprintf(what, sizeof what, " %s/%s h=%" PRId64 " n=%" PRId64 " d=%" PRId64, info->name,
-                 info->variants[c->variant].name, c->heads, c->tokens, c->dim);
+    size_t used = 0;
+    *buffer = '\0';
+    for (int key = 0; key < BENCH_KEY_COUNT; key++) {
+        char text[BENCH_TEXT];
+        bench_key_text(c, (bench_key)key, text);
+        if (*text && used < size)
+            used += (size_t)snprintf(buffer + used, size - used, "%s%s%s%s", used ? " " : "",
+                                     key >= BENCH_KEY_BATCH ? key_columns[key] : "",
+                                     key >= BENCH_KEY_BATCH ? "=" : "", text);
     }
-    char *inverse = bench_has_inverse(c)
-                        ? must_format(" %s m=%" PRId64, atn_inverse_name(c->inverse), c->landmarks)
-                        : must_format("%s", "");
-    char *batch = c->batch ? must_format(" b=%" PRId64, c->batch) : must_format("%s", "");
-    const char *passes = c->passes ? atn_soft_passes_name(c->passes) : "";
-    snprintf(buffer, size, "%s%s%s%s%s%s %s", bench_work_name(c->work), what, inverse,
-             *passes ? " " : "", passes, batch,
-             c->work == BENCH_COPY ? "" : atn_dtype_name(c->dtype));
-    free(batch);
-    free(inverse);
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bench/check.h"
 
+#include <attnum/timing.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/plain.h"
 #include "bench/subject.h"
 #include "common/report.h"
 #include "common/staging.h"
@@ -33,6 +35,15 @@ check_result check_judge(atn_dtype dtype, double error, double f32_error)
     else
         r.kind = error <= r.bound ? CHECK_PASS : CHECK_FAIL;
     return r;
+}
+
+/* Values in a type, or room for so many. */
+static void *must_typed(atn_dtype dtype, int64_t count, const double *values)
+{
+    void *typed = must_allocate((size_t)count, atn_dtype_size(dtype));
+    if (values)
+        atn_convert(dtype, typed, ATN_F64, values, count);
+    return typed;
 }
 
 static double relative_error(int64_t count, const double *got, const double *want)
@@ -176,55 +187,203 @@ static atn_status check_attention(atn_context *context, atn_context *cpu, const 
 
 /* ---- Inverses ---- */
 
-/* The first matrices' inverses on a device, in f64; a status that is not negative is ATN_OK. */
-static atn_status invert(atn_context *context, const bench_case *c, atn_dtype dtype,
-                         const double *a, double *x)
+/* The first matrices of a batch, in f64; and what is made of them: X, or X W. */
+typedef struct {
+    const bench_case *c;
+    int64_t batch, cols;
+    double *a, *w;
+    int64_t count; /* elements of a result */
+} few_matrices;
+
+/* X W by the published steps through OpenBLAS. */
+static void solve_plainly(const few_matrices *f, const atn_tensor *a, const atn_tensor *w,
+                          const atn_tensor *y)
 {
-    int64_t m = c->landmarks, batch = c->batch < FEW_MATRICES ? c->batch : FEW_MATRICES;
-    int64_t count = batch * m * m;
-    size_t size = atn_dtype_size(dtype);
-    void *typed_a = must_allocate((size_t)count, size),
-         *typed_x = must_allocate((size_t)count, size);
-    atn_tensor from = atn_tensor_dense(typed_a, dtype, batch, 1, m, m);
-    atn_tensor to = atn_tensor_dense(typed_x, dtype, batch, 1, m, m);
-    atn_inverse_desc desc = atn_inverse_defaults(c->inverse);
-    atn_convert(dtype, typed_a, ATN_F64, a, count);
-    atn_status status = staged_inverse(context, &desc, &from, &to, NULL, NULL);
-    atn_convert(ATN_F64, x, dtype, typed_x, count);
-    free(typed_x);
-    free(typed_a);
+    int64_t m = a->rows;
+    void *work = must_allocate((size_t)(3 * m * m), atn_dtype_size(a->dtype));
+    for (int64_t i = 0; i < f->batch; i++)
+        plain_newton(a->dtype, m, f->cols, atn_tensor_matrix(a, i, 0), atn_tensor_matrix(w, i, 0),
+                     work, atn_tensor_matrix(y, i, 0));
+    free(work);
+}
+
+/* In a type, on a device, in f64; a status that is not negative is ATN_OK. */
+static atn_status invert(atn_context *context, const few_matrices *f, bench_maker maker,
+                         atn_dtype dtype, double *result)
+{
+    int64_t m = f->c->landmarks;
+    int64_t sides = BENCH_RIGHT_SIDES;
+    atn_tensor from =
+        atn_tensor_dense(must_typed(dtype, f->batch * m * m, f->a), dtype, f->batch, 1, m, m);
+    atn_tensor side = atn_tensor_dense(must_typed(dtype, f->batch * m * sides, f->w), dtype,
+                                       f->batch, 1, m, sides);
+    atn_tensor to =
+        atn_tensor_dense(must_typed(dtype, f->count, NULL), dtype, f->batch, 1, m, f->cols);
+    atn_inverse_desc desc;
+    atn_status status = subject_inverse(f->c, &desc);
+    if (status == ATN_OK && f->c->work == BENCH_INVERSE)
+        status = staged_inverse(context, &desc, &from, &to, NULL, NULL);
+    else if (status == ATN_OK && maker == BENCH_OURS)
+        status = atn_inverse_apply(context, &desc, &from, &side, &to, NULL);
+    else if (status == ATN_OK)
+        solve_plainly(f, &from, &side, &to);
+    atn_convert(ATN_F64, result, dtype, to.data, f->count);
+    free(to.data);
+    free(side.data);
+    free(from.data);
     return status < 0 ? status : ATN_OK;
 }
 
-/* a as the type holds it. */
-static void round_to(atn_dtype dtype, int64_t count, double *a)
+/* Values as the type holds them. */
+static void round_to(atn_dtype dtype, int64_t count, double *values)
 {
-    void *typed = must_allocate((size_t)count, atn_dtype_size(dtype));
-    atn_convert(dtype, typed, ATN_F64, a, count);
-    atn_convert(ATN_F64, a, dtype, typed, count);
+    void *typed = must_typed(dtype, count, values);
+    atn_convert(ATN_F64, values, dtype, typed, count);
     free(typed);
+}
+
+static void make_matrices(const bench_case *c, few_matrices *f)
+{
+    int64_t m = c->landmarks, sides = m * BENCH_RIGHT_SIDES;
+    atn_dtype dtype = c->dtype == ATN_F64 ? ATN_F32 : c->dtype;
+    *f = (few_matrices){.c = c, .batch = c->batch < FEW_MATRICES ? c->batch : FEW_MATRICES};
+    f->cols = c->work == BENCH_SOLVE ? BENCH_RIGHT_SIDES : m;
+    f->count = f->batch * m * f->cols;
+    f->a = must_allocate((size_t)(f->batch * m * m), sizeof *f->a);
+    f->w = must_allocate((size_t)(f->batch * sides), sizeof *f->w);
+    float *values = must_allocate((size_t)(f->batch * sides), sizeof *values);
+    subject_matrices(0, f->batch, m, f->a);
+    subject_tokens(0, 1, f->batch, m, BENCH_RIGHT_SIDES, values);
+    atn_convert(ATN_F64, f->w, ATN_F32, values, f->batch * sides);
+    round_to(dtype, f->batch * m * m, f->a);
+    round_to(dtype, f->batch * sides, f->w);
+    free(values);
 }
 
 static atn_status check_inverse(atn_context *context, atn_context *cpu, const bench_case *c,
                                 check_result *worst)
 {
-    int64_t m = c->landmarks, batch = c->batch < FEW_MATRICES ? c->batch : FEW_MATRICES;
-    int64_t count = batch * m * m;
-    double *a = must_allocate((size_t)count * 4, sizeof *a);
-    double *want = a + count, *plain = want + count, *got = plain + count;
-    subject_matrices(0, batch, m, a);
-    round_to(c->dtype == ATN_F64 ? ATN_F32 : c->dtype, count, a);
-    atn_status status = invert(cpu, c, ATN_F64, a, want);
+    few_matrices f;
+    make_matrices(c, &f);
+    int64_t one = f.count / f.batch;
+    double *want = must_allocate((size_t)f.count * 3, sizeof *want);
+    double *plain = want + f.count, *got = plain + f.count;
+    atn_status status = invert(cpu, &f, BENCH_OURS, ATN_F64, want);
     if (status == ATN_OK)
-        status = invert(cpu, c, ATN_F32, a, plain);
+        status = invert(cpu, &f, BENCH_OURS, ATN_F32, plain);
     if (status == ATN_OK)
-        status = invert(context, c, c->dtype, a, got);
-    for (int64_t i = 0; i < count && status == ATN_OK; i += m * m)
-        keep_worse(worst, check_judge(c->dtype, relative_error(m * m, got + i, want + i),
-                                      relative_error(m * m, plain + i, want + i)));
-    free(a);
+        status = invert(context, &f, c->maker, c->dtype, got);
+    for (int64_t i = 0; i < f.count && status == ATN_OK; i += one)
+        keep_worse(worst, check_judge(c->dtype, relative_error(one, got + i, want + i),
+                                      relative_error(one, plain + i, want + i)));
+    free(want);
+    free(f.w);
+    free(f.a);
     return status;
 }
+
+/* ---- What operators are made of ---- */
+
+/* Arrays of the first head, in f64; exp has one. */
+typedef struct {
+    const bench_case *c;
+    int64_t counts[3]; /* two inputs and the output */
+    double *values[2];
+} part_inputs;
+
+/* The part in a type, by plain.h. */
+static void run_plainly(const part_inputs *p, atn_dtype dtype, double *result)
+{
+    const bench_case *c = p->c;
+    void *a = must_typed(dtype, p->counts[0], p->values[0]);
+    void *b = must_typed(dtype, p->counts[1], p->values[1]);
+    void *out = must_typed(dtype, p->counts[2], NULL);
+    void *work = must_typed(dtype, c->tokens + c->landmarks, NULL);
+    if (c->work == BENCH_EXP) {
+        plain_exponentials(dtype, p->counts[0], a);
+        atn_convert(ATN_F64, result, dtype, a, p->counts[2]);
+    } else {
+        if (c->work == BENCH_KERNEL)
+            plain_kernel(dtype, subject_scale(c), c->tokens, c->landmarks, c->dim, a, b, work, out);
+        else
+            plain_product(dtype, c->transpose_a, c->transpose_b, c->tokens, c->landmarks, c->dim, a,
+                          b, out);
+        atn_convert(ATN_F64, result, dtype, out, p->counts[2]);
+    }
+    free(work);
+    free(out);
+    free(b);
+    free(a);
+}
+
+/* Its inputs and its result as it is timed; exp once, and not over and over. */
+static void run_part(atn_context *context, subject *s, part_inputs *p, double *result)
+{
+    const bench_case *c = s->c;
+    const subject_arrays *a = s->arrays;
+    const void *out = c->work == BENCH_EXP ? s->work : a->outputs[0].data;
+    const void *in[2] = {c->work == BENCH_EXP ? s->work : a->inputs[0][0].data,
+                         a->inputs[0][1].data};
+    double exps;
+    for (int i = 0; i < 2; i++)
+        if (p->counts[i] > 0)
+            atn_convert(ATN_F64, p->values[i], c->dtype, in[i], p->counts[i]);
+    if (c->work != BENCH_EXP)
+        subject_try(s);
+    else if (c->maker == BENCH_OURS)
+        s->status = atn_exponentials(context, c->dtype, 1, c->tokens, s->work, &exps);
+    else
+        plain_exponentials(c->dtype, c->threads * c->tokens, s->work);
+    atn_convert(ATN_F64, result, c->dtype, out, p->counts[2]);
+}
+
+static part_inputs make_inputs(const bench_case *c)
+{
+    part_inputs p = {.c = c};
+    bool is_exp = c->work == BENCH_EXP;
+    p.counts[0] = is_exp ? c->threads * c->tokens : c->tokens * c->dim;
+    p.counts[1] = is_exp ? 0 : c->landmarks * c->dim;
+    p.counts[2] = is_exp ? p.counts[0] : c->tokens * c->landmarks;
+    for (int i = 0; i < 2; i++)
+        p.values[i] = must_allocate((size_t)p.counts[i], sizeof(double));
+    return p;
+}
+
+static atn_status check_part(atn_context *context, atn_context *cpu, const bench_case *c,
+                             check_result *worst)
+{
+    subject_store store;
+    subject s;
+    part_inputs p = make_inputs(c);
+    int64_t count = p.counts[2];
+    double *got = must_allocate((size_t)count * 3, sizeof *got);
+    double *want = got + count, *plain = want + count;
+    subject_store_open(context, 1, &store);
+    subject_open(&store, context, c, &s);
+    if (s.status == ATN_OK)
+        run_part(context, &s, &p, got);
+    if (s.status == ATN_OK) {
+        run_plainly(&p, ATN_F64, want);
+        run_plainly(&p, ATN_F32, plain);
+        *worst = check_judge(c->dtype, relative_error(count, got, want),
+                             relative_error(count, plain, want));
+    }
+    atn_status status = s.status;
+    subject_close(&s);
+    subject_store_close(&store);
+    for (int i = 0; i < 2; i++)
+        free(p.values[i]);
+    free(got);
+    return status;
+}
+
+static atn_status (*const checks[BENCH_WORK_COUNT])(atn_context *, atn_context *,
+                                                    const bench_case *, check_result *) = {
+    [BENCH_FORWARD] = check_attention, [BENCH_BACKWARD] = check_attention,
+    [BENCH_INVERSE] = check_inverse,   [BENCH_SOLVE] = check_inverse,
+    [BENCH_KERNEL] = check_part,       [BENCH_GEMM] = check_part,
+    [BENCH_EXP] = check_part,
+};
 
 atn_status check_case(atn_context *context, const bench_case *c, check_result *result)
 {
@@ -233,8 +392,7 @@ atn_status check_case(atn_context *context, const bench_case *c, check_result *r
     *result = (check_result){0};
     if (status != ATN_OK)
         return status;
-    status = bench_is_attention(c) ? check_attention(context, cpu, c, result)
-                                   : check_inverse(context, cpu, c, result);
+    status = checks[c->work](context, cpu, c, result);
     atn_context_free(cpu);
     return status;
 }

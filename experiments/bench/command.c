@@ -1,58 +1,96 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench/bench.h"
 #include "bench/growth.h"
+#include "common/names.h"
 #include "common/printout.h"
 #include "common/report.h"
 
+/* What there is to time, and which experiment does. Without words: all but memory. */
+static const struct {
+    const char *name;
+    const experiment *of;
+    const char *what;
+} subjects[] = {
+    {"operators", &bench, "every operator, forward and backward"},
+    {"inverses", &bench, "inverses, and what applying them costs"},
+    {"kernel", &bench, "kernel matrices beside libm and OpenBLAS"},
+    {"gemm", &bench, "products beside OpenBLAS and libxsmm"},
+    {"exp", &bench, "exponentials beside libm"},
+    {"memory", &bench_growth, "time and memory against n and m, with exponents"},
+};
+enum { SUBJECTS = sizeof subjects / sizeof *subjects };
+
 static void print_help(void)
 {
-    printf("Times operators and batches of inverses on a device, one after the other: the median\n"
-           "of repeats after warm-up, the cache flushed between them, inputs random and rotated,\n"
-           "each case checked against the CPU in f64 before it is timed. bench.csv has a row for\n"
-           "each, and its shares of the copy bandwidth and of the arithmetic that the same run\n"
-           "measures; bench_ratios.csv puts some of them beside each other.\n"
-           "With the word memory: time and memory of linear operators against n and m instead, in\n"
-           "bench_growth.csv, the exponents in bench_growth_fits.csv.\n"
-           "--operator alone leaves the inverses out, --variant alone the operators.\n"
-           "%s\n\nexample: %s\n",
-           bench.defaults, bench.example);
+    printf(
+        "Times operators, inverses and what they are made of. What is compared runs in rounds,\n"
+        "A B C A B C ..., after warm-up; each is checked against the CPU in f64 first. bench.csv\n"
+        "has a row for each: the median of the rounds, and its share of the rates of copying,\n"
+        "multiply-adds and exp that the same run measures; bench_ratios.csv puts some beside\n"
+        "each other, round by round. Where others were at work the rounds are done again, twice\n"
+        "at most, and then are marked dirty.\n");
+    for (int i = 0; i < SUBJECTS; i++)
+        printf("  %-10s %s\n", subjects[i].name, subjects[i].what);
+    printf("Without words --operator leaves out all but operators, --variant all but inverses.\n"
+           "%s\n\nexample: %s\n\nmemory: %s\n\nexample: %s\n",
+           bench.defaults, bench.example, bench_growth.defaults, bench_growth.example);
 }
 
-/* What the words run; none: the first. */
-static const struct {
-    const char *word;
-    const experiment *e;
-} parts[] = {{"", &bench}, {"memory", &bench_growth}};
-enum { PARTS = sizeof parts / sizeof *parts };
-
-static const experiment *find_part(int count, const char *const *words)
+static const experiment *find_subject(const char *name)
 {
-    for (int i = 0; i < PARTS && count < 2; i++)
-        if (strcmp(parts[i].word, count ? words[0] : "") == 0)
-            return parts[i].e;
+    for (int i = 0; i < SUBJECTS; i++)
+        if (strcmp(subjects[i].name, name) == 0)
+            return subjects[i].of;
     return NULL;
+}
+
+static int report_unknown(const char *name)
+{
+    const char *names[SUBJECTS + 1] = {0};
+    for (int i = 0; i < SUBJECTS; i++)
+        names[i] = subjects[i].name;
+    char *expected = names_expected(names, name);
+    report_error("bench '%s': %s", name, expected);
+    free(expected);
+    return EXIT_USAGE;
+}
+
+/* Each experiment that a word names, once; bench where there is none. */
+static int run_subjects(const settings *s)
+{
+    int code = s->subjects.count ? EXIT_SKIPPED : experiment_run(&bench, s);
+    for (int i = 0; i < s->subjects.count; i++) {
+        const experiment *e = find_subject(s->subjects.items[i]);
+        bool before = false;
+        for (int j = 0; j < i; j++)
+            before |= find_subject(s->subjects.items[j]) == e;
+        if (!before)
+            code = exit_worst(code, experiment_run(e, s));
+    }
+    return code;
 }
 
 static int run(const settings *s, int count, const char *const *words)
 {
-    const experiment *e = find_part(count, words);
-    if (!e)
-        return report_error("bench '%s': expected memory or nothing", words[count - 1]), EXIT_USAGE;
+    for (int i = 0; i < s->subjects.count; i++)
+        if (!find_subject(s->subjects.items[i]))
+            return report_unknown(s->subjects.items[i]);
     if (s->emit)
         return bench_write_tokens(s, s->emit);
     printout_begin(s);
-    int code = experiment_run(e, s);
+    int code = run_subjects(s);
     printout_end();
     return code;
 }
 
 const verb bench_verb = {
     .name = "bench",
-    .operands = "[memory]",
+    .operands = "[SUBJECT...]",
     .summary = "times, on the CPU or a GPU",
-    .options = BENCH_OPTIONS | USES_RUN,
+    .options = BENCH_OPTIONS | (USES_RUN & ~USES_THREADS),
     .out = "results",
     .help = print_help,
     .run = run,

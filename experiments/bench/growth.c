@@ -7,12 +7,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "bench/time.h"
+#include "bench/cases.h"
+#include "bench/machine.h"
 #include "common/fit.h"
 #include "common/median.h"
 #include "common/report.h"
 #include "cost/calls.h"
-#include "cost/pairs.h"
 #include "cost/resident.h"
 
 /* ---- What there is to do ---- */
@@ -26,7 +26,7 @@ typedef struct {
     atn_inverse_method inverse; /* soft, softpp */
     growth_over over;
     int threads;
-    bool resident; /* its memory is measured: on one thread, as published */
+    bool resident; /* as published: its memory is measured, on one thread, and once */
     double work, constant_share;
     double workspace; /* about; exact where it is measured */
 } growth_point;
@@ -35,36 +35,34 @@ typedef struct {
     growth_point *items;
     int64_t count;
     int effort;
+    int fewest;           /* threads; memory is measured beside these */
     double cache;         /* bytes of the last one */
     const char *obstacle; /* why resident memory says nothing here; null: it does */
     atn_context *context; /* of the flush */
-    time_flush flush;
+    rounds_flush flush;
 } sweep;
 
-/* One head of 32 channels. n is 784 k, so that m = 49 landmarks are averages throughout; k ends
- * near 10^5, 10^6 and 10^7 tokens. Lists end with 0. */
+/* Two heads of 32 channels, since most operators give a head to a thread. n is 784 k, so that m =
+ * 49 landmarks are averages throughout; k ends near 10^5, 10^6 and 10^7 tokens. Lists end with 0.
+ */
+enum { HEADS = 2 };
 static const struct {
-    int64_t multiples[15], landmarks[12];
-    time_plan plan;
-    int again; /* points timed again while others are at work */
+    int64_t multiples[12], landmarks[12];
+    rounds_plan plan;
 } efforts[EFFORT_COUNT] = {
     [EFFORT_QUICK] = {{1, 8, 128},
-                      {16, 32, 64},
-                      {.warm_ups = 1, .least = 3, .most = 5, .seconds = 0.01},
-                      0},
-    [EFFORT_DEFAULT] = {{1, 2, 4, 8, 16, 32, 64, 128, 320, 640, 1280},
-                        {16, 32, 64, 128, 192, 256, 384, 512},
-                        {.warm_ups = 2, .least = 3, .most = 50, .seconds = 0.05},
-                        1},
-    [EFFORT_FULL] = {{1, 2, 4, 8, 16, 32, 64, 128, 320, 640, 1280, 3200, 6400, 12800},
+                      {16, 64},
+                      {.warm_ups = 1, .least = 3, .most = 3}},
+    [EFFORT_DEFAULT] = {{1, 2, 4, 8, 16, 32, 64, 128, 320, 1280},
+                        {16, 32, 64, 128, 256, 512},
+                        {.warm_ups = 1, .least = 3, .most = 50, .seconds = 0.05, .again = 1}},
+    [EFFORT_FULL] = {{1, 2, 4, 8, 16, 32, 64, 128, 320, 1280, 12800},
                      {16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024},
-                     {.warm_ups = 2, .least = 3, .most = 100, .seconds = 1},
-                     3},
+                     {.warm_ups = 1, .least = 3, .most = 100, .seconds = 0.5, .again = 1}},
 };
 /* A line over m has calls with so many tokens and with twice as many, which tell what grows with n
  * from what does not: a multiple of every m. */
 enum { LINE_TOKENS = 12288 };
-static const int usual_threads[] = {1, 2, 0};
 
 /* Lines over m: the published inverses, and the factor that is solved with and never inverted. */
 static const struct {
@@ -145,7 +143,7 @@ static void add_point(sweep *w, growth_point p, int64_t tokens, int64_t n, const
     p.work = work + more * x;
     p.constant_share = growth_constant_share(work, more, x);
     p.workspace = cost[0].workspace_bytes + (cost[1].workspace_bytes - cost[0].workspace_bytes) * x;
-    p.resident = p.threads == 1 && p.inverse == find_inverse(p.setting.op, NULL);
+    p.resident = p.inverse == find_inverse(p.setting.op, NULL);
     w->items = must_resize(w->items, (size_t)w->count + 1, sizeof *w->items);
     w->items[w->count++] = p;
 }
@@ -165,7 +163,7 @@ static int add_tokens_line(sweep *w, const settings *s, atn_operator op, int thr
     enum { SOME_TOKENS = 128 * PAPER_TOKENS };
     int64_t n;
     atn_cost cost[2];
-    growth_point p = {.setting = {.op = op, .heads = 1, .dim = HEAD_DIM},
+    growth_point p = {.setting = {.op = op, .heads = HEADS, .dim = HEAD_DIM},
                       .inverse = find_inverse(op, NULL),
                       .over = OVER_TOKENS,
                       .threads = threads};
@@ -184,7 +182,7 @@ static int add_landmarks_line(sweep *w, const settings *s, int line, int threads
 {
     const int64_t *landmarks = efforts[s->effort].landmarks;
     atn_operator op = landmark_lines[line].op;
-    growth_point p = {.setting = {.op = op, .heads = 1, .dim = HEAD_DIM},
+    growth_point p = {.setting = {.op = op, .heads = HEADS, .dim = HEAD_DIM},
                       .inverse = find_inverse(op, landmark_lines[line].inverse),
                       .over = OVER_LANDMARKS,
                       .threads = threads};
@@ -200,17 +198,28 @@ static int add_landmarks_line(sweep *w, const settings *s, int line, int threads
     return code;
 }
 
-static int add_lines(sweep *w, const settings *s)
+static int add_lines_of(sweep *w, const settings *s, int threads)
 {
     int code = EXIT_PASS;
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
-        for (const int *t = usual_threads; *t; t++)
-            if (settings_take_variant(s, atn_operator_get((atn_operator)op), 0))
-                code = exit_worst(code, add_tokens_line(w, s, (atn_operator)op, *t));
+        if (settings_take_variant(s, atn_operator_get((atn_operator)op), 0))
+            code = exit_worst(code, add_tokens_line(w, s, (atn_operator)op, threads));
     for (int line = 0; line < LANDMARK_LINES; line++)
-        for (const int *t = usual_threads; *t; t++)
-            if (settings_take_variant(s, atn_operator_get(landmark_lines[line].op), 0))
-                code = exit_worst(code, add_landmarks_line(w, s, line, *t));
+        if (settings_take_variant(s, atn_operator_get(landmark_lines[line].op), 0))
+            code = exit_worst(code, add_landmarks_line(w, s, line, threads));
+    return code;
+}
+
+static int add_lines(sweep *w, const settings *s)
+{
+    int *threads = must_allocate((size_t)s->thread_counts.count + 2, sizeof *threads);
+    int count = bench_threads(s, INT64_MAX, threads), code = EXIT_PASS;
+    for (int i = 0; i < count && code == EXIT_PASS; i++)
+        code = add_lines_of(w, s, threads[i]);
+    w->fewest = count ? threads[0] : 1;
+    for (int i = 1; i < count; i++)
+        w->fewest = threads[i] < w->fewest ? threads[i] : w->fewest;
+    free(threads);
     return code;
 }
 
@@ -234,13 +243,17 @@ static double last_cache(void)
 
 static int prepare(const settings *s, void **state, int64_t *points)
 {
+    if (s->device != ATN_CPU) {
+        report_error("bench memory: --device %s: expected cpu", atn_device_name(s->device));
+        return EXIT_USAGE;
+    }
     sweep *w = must_allocate(1, sizeof *w);
     *state = w;
     *w = (sweep){.effort = s->effort, .cache = last_cache(), .obstacle = resident_obstacle()};
     int code = add_lines(w, s);
     if (code == EXIT_PASS)
         code = open_context(1, &w->context);
-    if (code == EXIT_PASS && !s->dry_run && time_flush_open(w->context, &w->flush) != ATN_OK) {
+    if (code == EXIT_PASS && !s->dry_run && rounds_flush_open(w->context, &w->flush) != ATN_OK) {
         report_error("bench memory: %s", atn_last_error(w->context));
         code = EXIT_ENVIRONMENT;
     }
@@ -252,7 +265,7 @@ static void release(void *state)
 {
     sweep *w = state;
     if (w->context)
-        time_flush_close(w->context, &w->flush);
+        rounds_flush_close(w->context, &w->flush);
     atn_context_free(w->context);
     free(w->items);
     free(w);
@@ -285,15 +298,14 @@ bool growth_is_fitted(double constant_share, double bytes_io, double cache_bytes
 }
 
 typedef struct {
-    time_result time;
+    rounds_result rounds;
     double cpu_seconds;
-    int dirty;     /* 1, 0; -1: the machine does not say */
     atn_cost cost; /* exact */
     int64_t bytes;
     bool counted, timed, measured;
 } measurement;
 
-enum { MOST_CALLS = 128 }; /* warm-ups and repeats */
+enum { MOST_CALLS = 128 }; /* of the last ones; more than rounds */
 typedef struct {
     atn_plan *plan;
     prepared_call call;
@@ -315,32 +327,27 @@ static atn_status run_call(void *state, int repeat)
     timed_call *t = state;
     double start = cpu_clock();
     atn_status status = call_forward(t->plan, &t->call);
-    if (t->calls < MOST_CALLS)
-        t->cpu_seconds[t->calls++] = cpu_clock() - start;
+    t->cpu_seconds[t->calls++ % MOST_CALLS] = cpu_clock() - start;
     return status < 0 || status == ATN_NONFINITE ? status : ATN_OK;
 }
 
-/* Repeats, and all of them again where others were at work, up to a limit: then the shortest. */
+/* The last calls are the rounds that count. */
+static double median_cpu_seconds(const timed_call *t, int rounds)
+{
+    double values[MOST_CALLS];
+    for (int i = 0; i < rounds; i++)
+        values[i] = t->cpu_seconds[(t->calls - rounds + i) % MOST_CALLS];
+    return median(rounds, values);
+}
+
 static atn_status time_call(atn_context *context, const sweep *w, timed_call *t, measurement *m)
 {
-    atn_status status = ATN_OK;
-    for (int i = 0; status == ATN_OK && i <= efforts[w->effort].again; i++) {
-        machine_ticks before = {0}, after = {0};
-        time_result time;
-        t->calls = 0;
-        bool said = pair_machine.ticks(pair_machine.state, &before);
-        status = time_repeats(context, &efforts[w->effort].plan, &w->flush, run_call, t, &time);
-        said &= pair_machine.ticks(pair_machine.state, &after);
-        int dirty = said ? machine_is_dirty(&before, &after) : -1;
-        if (status == ATN_OK && (i == 0 || dirty <= 0 || time.median < m->time.median)) {
-            m->time = time;
-            m->cpu_seconds = median(time.repeats, t->cpu_seconds + t->calls - time.repeats);
-            m->dirty = dirty;
-            m->timed = true;
-        }
-        if (dirty <= 0)
-            break;
-    }
+    rounds_member member = {.context = context, .cold = true, .work = run_call, .state = t};
+    atn_status status =
+        rounds_time(&efforts[w->effort].plan, &rounds_machine, &w->flush, 1, &member, &m->rounds);
+    m->timed = status == ATN_OK;
+    if (m->timed)
+        m->cpu_seconds = median_cpu_seconds(t, m->rounds.rounds);
     return status;
 }
 
@@ -378,7 +385,7 @@ static int measure(const sweep *w, const growth_point *p, measurement *m)
     int code = EXIT_PASS;
     if (!resident_fits(&p->setting, false, p->workspace, 1))
         return code;
-    if (p->resident && !w->obstacle) {
+    if (p->resident && p->threads == w->fewest && !w->obstacle) {
         code = exit_worst(code, resident_measure(&p->setting, false, &m->bytes));
         if (code == EXIT_ENVIRONMENT)
             return code;
@@ -397,28 +404,45 @@ static int measure(const sweep *w, const growth_point *p, measurement *m)
     return code;
 }
 
-static void put_row(table *t, const sweep *w, const growth_point *p, const measurement *m)
+static void put_case(table *t, const growth_point *p)
 {
     const cost_setting *s = &p->setting;
     const atn_operator_info *info = atn_operator_get(s->op);
-    double io = resident_io_bytes(s, false);
     table_text(t, info->name);
     table_text(t, info->variants[s->variant].name);
     has_inverse(s->op) ? table_text(t, atn_inverse_name(p->inverse)) : table_missing(t);
     table_text(t, over_names[p->over]);
+    table_text(t, atn_dtype_name(ATN_F32));
+    table_integer(t, 1);
+    table_integer(t, s->heads);
     table_integer(t, s->tokens);
-    s->landmarks > 0 ? table_integer(t, s->landmarks) : table_missing(t);
+    bench_add_integer_if(t, s->landmarks > 0, s->landmarks);
     table_integer(t, s->dim);
     table_integer(t, p->threads);
-    m->timed ? table_integer(t, m->time.repeats) : table_missing(t);
-    table_real_if(t, m->timed, m->time.median);
-    table_real_if(t, m->timed, m->time.smallest);
-    table_real_if(t, m->timed, m->time.largest);
-    table_real_if(t, m->timed, m->time.spread);
+}
+
+static void put_time(table *t, const measurement *m)
+{
+    rounds_statistics time = {0};
+    if (m->timed)
+        time = rounds_seconds(&m->rounds, 0);
+    bench_add_integer_if(t, m->timed, m->rounds.rounds);
+    table_real_if(t, m->timed, time.median);
+    table_real_if(t, m->timed, time.least);
+    table_real_if(t, m->timed, time.largest);
+    table_real_if(t, m->timed, (time.high - time.low) / time.median);
     table_real_if(t, m->timed, m->cpu_seconds);
-    m->timed && m->dirty >= 0 ? table_boolean(t, m->dirty) : table_missing(t);
-    m->measured ? table_integer(t, m->bytes) : table_missing(t);
-    m->counted ? table_integer(t, (int64_t)m->cost.workspace_bytes) : table_missing(t);
+    bench_add_ticks(t, &m->rounds, m->timed);
+}
+
+static void put_row(table *t, const sweep *w, const growth_point *p, const measurement *m)
+{
+    double io = resident_io_bytes(&p->setting, false);
+    put_case(t, p);
+    bench_add_device(t, w->context);
+    put_time(t, m);
+    bench_add_integer_if(t, m->measured, m->bytes);
+    bench_add_integer_if(t, m->counted, (int64_t)m->cost.workspace_bytes);
     table_integer(t, (int64_t)io);
     table_real_if(t, m->counted, m->cost.flops);
     table_real_if(t, m->counted, m->cost.exps);
@@ -429,10 +453,11 @@ static void put_row(table *t, const sweep *w, const growth_point *p, const measu
 static int run(const void *state, int64_t point, atn_context *context, table *raw)
 {
     const sweep *w = state;
-    measurement m = {.dirty = -1};
+    measurement m = {0};
     int code = measure(w, &w->items[point], &m);
     if (code != EXIT_ENVIRONMENT)
         put_row(raw, w, &w->items[point], &m);
+    rounds_free(&m.rounds);
     return code;
 }
 
@@ -443,11 +468,15 @@ static const column columns[] = {
     {"variant", COLUMN_TEXT, "", "the default"},
     {"inverse", COLUMN_TEXT, "", "of soft's and softpp's A"},
     {"over", COLUMN_TEXT, "", "what grows along the line: n, or m"},
+    {"dtype", COLUMN_TEXT, "", "of all arrays"},
+    {"batch", COLUMN_INTEGER, "", "sequences"},
+    {"heads", COLUMN_INTEGER, "", "of the sequence"},
     {"n", COLUMN_INTEGER, "", "tokens, as many queries as keys"},
     {"m", COLUMN_INTEGER, "", "landmarks, Linformer's r; missing where there are none"},
-    {"d", COLUMN_INTEGER, "", "channels of the one head, keys and values alike"},
+    {"d", COLUMN_INTEGER, "", "channels of a head, keys and values alike"},
     {"threads", COLUMN_INTEGER, "", "of the call"},
-    {"repeats", COLUMN_INTEGER, "", "timed one by one, after the warm-up"},
+    BENCH_DEVICE_COLUMNS,
+    {"repeats", COLUMN_INTEGER, "", "timed one by one, after a warm-up"},
     {"seconds", COLUMN_REAL, "s",
      "of one forward call: median of the repeats, the cache flushed before each"},
     {"seconds_least", COLUMN_REAL, "s", "shortest repeat"},
@@ -456,8 +485,7 @@ static const column columns[] = {
     {"cpu_seconds", COLUMN_REAL, "s",
      "of one call, on all processors together: the median; what others do takes none of it away, "
      "waiting threads may spin in it"},
-    {"dirty", COLUMN_BOOLEAN, "",
-     "others were at work meanwhile, however often it was timed; missing: the machine does not say"},
+    BENCH_TICK_COLUMNS,
     {"bytes_measured", COLUMN_INTEGER, "B",
      "by how much resident memory grows at most during the call, beyond inputs, output and "
      "parameters; on one thread, with the published inverse"},
@@ -658,7 +686,7 @@ static int finish(const settings *s, const void *state, const table *raw, table 
 
 static const output_spec outputs[] = {
     {"bench_growth",
-     "Time and memory of one forward call against tokens and landmarks, f32, one head.", columns,
+     "Time and memory of one forward call against tokens and landmarks, f32, two heads.", columns,
      sizeof columns / sizeof *columns},
     {"bench_growth_fits", "Power laws fitted to bench_growth.csv.", fit_columns,
      sizeof fit_columns / sizeof *fit_columns},
@@ -672,10 +700,11 @@ const experiment bench_growth = {
     .options = GROWTH_OPTIONS,
     .alone = true,
     .defaults =
-        "every operator that is linear in n, f32, one head of 32 channels, on 1 and 2 threads\n"
+        "every operator that is linear in n, f32, two heads of 32 channels\n"
         "quick: n = 784 ... 10^5, m = 16 ... 64 (too few for exponents)\n"
         "default: n = 784 ... 10^6, m = 16 ... 512\n"
-        "full: n = 784 ... 10^7, m = 16 ... 1024: 10 GB for linformer, 5 for the others",
+        "full: n = 784 ... 10^7, m = 16 ... 1024; what does not fit into memory (10 GB, 18 of\n"
+        "linformer) is left out",
     .outputs = outputs,
     .output_count = sizeof outputs / sizeof *outputs,
     .plot = "bench/growth.gp",

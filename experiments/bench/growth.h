@@ -6,7 +6,7 @@
 
 #include "common/experiment.h"
 
-enum { GROWTH_OPTIONS = USES_OPERATOR | USES_TOKENS | USES_LANDMARKS };
+enum { GROWTH_OPTIONS = USES_OPERATOR | USES_TOKENS | USES_LANDMARKS | USES_BENCH };
 
 extern const experiment bench_growth;
 

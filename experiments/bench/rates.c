@@ -1,26 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "bench/rates.h"
-
-#include <cblas.h>
+/* What a device does at most, measured in the same run: copying, fused multiply-adds, exp. */
+#include <attnum/timing.h>
+#include <omp.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "bench/subject.h"
 #include "common/report.h"
 
 /* ---- Copying ---- */
-
-typedef struct {
-    atn_context *context;
-    char *memory;
-    size_t bytes; /* of one side */
-} copy_work;
-
-static atn_status copy_once(void *state, int repeat)
-{
-    copy_work *w = state;
-    size_t from = repeat % 2 ? w->bytes : 0;
-    return atn_copy(w->context, w->memory + (w->bytes - from), w->memory + from, w->bytes);
-}
 
 /* 1 GiB, or a sixteenth of a small device's memory; 128 MiB where it does not say. */
 static size_t copy_bytes(atn_context *context)
@@ -34,118 +22,84 @@ static size_t copy_bytes(atn_context *context)
     return part < most ? part : most;
 }
 
-atn_status rates_copy(atn_context *context, const time_plan *plan, time_result *result,
-                      double *bytes)
+static void open_copy(subject_store *store, subject *s)
 {
-    copy_work w = {.context = context, .bytes = copy_bytes(context)};
-    void *memory = NULL;
-    atn_status status = atn_allocate(context, 2 * w.bytes, &memory);
-    if (status != ATN_OK)
-        return status;
-    w.memory = memory;
-    *bytes = 2 * (double)w.bytes;
-    float *values = must_allocate(w.bytes, 1);
-    subject_numbers(0, (int64_t)(w.bytes / sizeof *values), values);
-    for (int i = 0; i < 2 && status == ATN_OK; i++)
-        status = atn_upload(context, w.memory + (size_t)i * w.bytes, values, w.bytes);
+    size_t bytes = copy_bytes(s->context);
+    s->work = subject_take(s, 2 * bytes);
+    s->bytes = 2 * (double)bytes;
+    if (s->status != ATN_OK)
+        return;
+    float *values = must_allocate(bytes, 1);
+    subject_numbers(0, (int64_t)(bytes / sizeof *values), values);
+    for (size_t i = 0; i < 2 && s->status == ATN_OK; i++)
+        s->status = atn_upload(s->context, (char *)s->work + i * bytes, values, bytes);
     free(values);
-    if (status == ATN_OK)
-        status = time_repeats(context, plan, NULL, copy_once, &w, result);
-    atn_release(context, memory);
-    return status;
 }
 
-/* ---- Arithmetic ---- */
-
-typedef struct {
-    atn_context *context;
-    atn_dtype dtype;
-    int64_t steps;
-    void *scratch;
-    double flops;
-} arithmetic_work;
-
-static atn_status multiply_add_once(void *state, int repeat)
+/* On the CPU every thread has a part. */
+static atn_status run_copy(subject *s, int set)
 {
-    (void)repeat;
-    arithmetic_work *w = state;
-    return atn_multiply_add(w->context, w->dtype, w->steps, w->scratch, &w->flops);
-}
-
-/* So many steps that one call takes a millisecond or more. */
-static atn_status choose_steps(arithmetic_work *w, const time_plan *plan, time_result *result)
-{
-    time_plan once = {.warm_ups = 1, .least = 1, .most = 1};
-    atn_status status = time_repeats(w->context, &once, NULL, multiply_add_once, w, result);
-    while (status == ATN_OK && result->median < 1e-3 && w->steps < (int64_t)1 << 30) {
-        w->steps *= 4;
-        status = time_repeats(w->context, &once, NULL, multiply_add_once, w, result);
-    }
-    return status == ATN_OK ? time_repeats(w->context, plan, NULL, multiply_add_once, w, result)
-                            : status;
-}
-
-static atn_status time_multiply_adds(arithmetic_work *w, const time_plan *plan, time_result *result)
-{
-    atn_status status = atn_allocate(w->context, 64, &w->scratch);
-    if (status == ATN_OK)
-        status = choose_steps(w, plan, result);
-    atn_release(w->context, w->scratch);
-    return status;
-}
-
-/* Products of 256 x 256 matrices, on each thread its own. */
-enum { PRODUCT = 256, PRODUCTS = 8 };
-
-static void multiply(atn_dtype dtype, void *memory)
-{
-    float *f = memory;
-    double *d = memory;
-    for (int i = 0; i < PRODUCTS; i++)
-        if (dtype == ATN_F32)
-            cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, PRODUCT, PRODUCT, PRODUCT, 1, f,
-                        PRODUCT, f + PRODUCT * PRODUCT, PRODUCT, 0, f + 2 * PRODUCT * PRODUCT,
-                        PRODUCT);
-        else
-            cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, PRODUCT, PRODUCT, PRODUCT, 1, d,
-                        PRODUCT, d + PRODUCT * PRODUCT, PRODUCT, 0, d + 2 * PRODUCT * PRODUCT,
-                        PRODUCT);
-}
-
-static atn_status products_once(void *state, int repeat)
-{
-    (void)repeat;
-    arithmetic_work *w = state;
-    int threads = atn_context_threads(w->context);
-    size_t matrices = 3 * (size_t)PRODUCT * PRODUCT * atn_dtype_size(w->dtype);
+    size_t bytes = (size_t)(s->bytes / 2);
+    char *from = s->work, *to = from + bytes;
+    if (atn_context_device(s->context) != ATN_CPU)
+        return atn_copy(s->context, to, from, bytes);
+    int threads = s->c->threads;
+    size_t part = bytes / (size_t)threads / 64 * 64;
 #pragma omp parallel for num_threads(threads)
-    for (int i = 0; i < threads; i++)
-        multiply(w->dtype, (char *)w->scratch + (size_t)i * matrices);
+    for (int i = 0; i < threads; i++) {
+        size_t first = (size_t)i * part;
+        memcpy(to + first, from + first, i + 1 < threads ? part : bytes - first);
+    }
     return ATN_OK;
 }
 
-static atn_status time_products(arithmetic_work *w, const time_plan *plan, time_result *result)
+const subject_kind rate_copy = {open_copy, run_copy};
+
+/* ---- Multiply-adds ---- */
+
+static atn_status run_arithmetic(subject *s, int set)
 {
-    int threads = atn_context_threads(w->context);
-    int64_t count = (int64_t)threads * 3 * PRODUCT * PRODUCT;
-    float *numbers = must_allocate((size_t)count, sizeof *numbers);
-    w->scratch = must_allocate((size_t)count, sizeof(double));
-    subject_numbers(0, count, numbers);
-    atn_convert(w->dtype, w->scratch, ATN_F32, numbers, count);
-    w->flops = 2.0 * PRODUCTS * threads * PRODUCT * PRODUCT * PRODUCT;
-    atn_status status = time_repeats(w->context, plan, NULL, products_once, w, result);
-    free(w->scratch);
-    free(numbers);
-    return status;
+    return atn_multiply_add(s->context, s->c->dtype, s->steps, s->work, &s->flops);
 }
 
-atn_status rates_arithmetic(atn_context *context, atn_dtype dtype, const time_plan *plan,
-                            time_result *result, double *flops)
+/* So many steps that one call takes a millisecond or more. */
+static void open_arithmetic(subject_store *store, subject *s)
 {
-    arithmetic_work w = {.context = context, .dtype = dtype, .steps = 4};
-    atn_status status = atn_context_device(context) == ATN_CPU
-                            ? time_products(&w, plan, result)
-                            : time_multiply_adds(&w, plan, result);
-    *flops = w.flops;
-    return status;
+    atn_timer *timer = NULL;
+    double seconds = 0;
+    s->work = subject_take(s, 64);
+    if (s->status == ATN_OK)
+        s->status = atn_timer_create(s->context, &timer);
+    for (s->steps = 16; s->status == ATN_OK && s->steps < (int64_t)1 << 30; s->steps *= 4) {
+        s->status = atn_timer_start(timer);
+        if (s->status == ATN_OK)
+            s->status = run_arithmetic(s, 0);
+        if (s->status == ATN_OK)
+            s->status = atn_timer_stop(timer);
+        if (s->status == ATN_OK)
+            s->status = atn_timer_elapsed(timer, &seconds);
+        if (seconds >= 1e-3)
+            break;
+    }
+    atn_timer_free(timer);
 }
+
+const subject_kind rate_arithmetic = {open_arithmetic, run_arithmetic};
+
+/* ---- Exponentials ---- */
+
+/* So few of a thread's own that they stay in its first-level cache. */
+enum { NUMBERS = 2048 };
+
+static void open_exponentials(subject_store *store, subject *s)
+{
+    s->work = subject_take_numbers(s, (int64_t)s->c->threads * NUMBERS);
+}
+
+static atn_status run_exponentials(subject *s, int set)
+{
+    return atn_exponentials(s->context, s->c->dtype, SUBJECT_EXPONENTIALS, NUMBERS, s->work,
+                            &s->exps);
+}
+
+const subject_kind rate_exponentials = {open_exponentials, run_exponentials};

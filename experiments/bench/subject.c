@@ -2,9 +2,11 @@
 #include "bench/subject.h"
 
 #include <math.h>
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/plain.h"
 #include "common/report.h"
 
 /* ---- Numbers ---- */
@@ -68,37 +70,50 @@ void subject_matrices(int set, int64_t count, int64_t m, double *a)
 
 /* ---- Memory ---- */
 
-static int64_t element_count(const atn_tensor *t)
-{
-    return t->batch * t->heads * t->rows * t->cols;
-}
-
 static size_t byte_count(const atn_tensor *t)
 {
-    return (size_t)element_count(t) * atn_dtype_size(t->dtype);
+    return (size_t)(t->batch * t->heads * t->rows * t->cols) * atn_dtype_size(t->dtype);
 }
 
-static void *take(subject *s, size_t bytes)
+static void *take(subject *s, atn_context *context, size_t bytes, void **owned, int *count)
 {
     void *memory = NULL;
     if (s->status == ATN_OK)
-        s->status = atn_allocate(s->context, bytes, &memory);
+        s->status = atn_allocate(context, bytes, &memory);
     if (s->status == ATN_OK)
-        s->owned[s->owned_count++] = memory;
+        owned[(*count)++] = memory;
     return memory;
 }
 
-static void upload(subject *s, const atn_tensor *t, const void *values, size_t bytes)
+void *subject_take(subject *s, size_t bytes)
 {
-    if (s->status == ATN_OK)
-        s->status = atn_upload(s->context, t->data, values, bytes);
+    return take(s, s->context, bytes, s->owned, &s->owned_count);
 }
 
-static atn_tensor take_tensor(subject *s, int64_t rows, int64_t cols)
+static void upload(subject *s, void *data, const void *values, size_t bytes)
+{
+    if (s->status == ATN_OK)
+        s->status = atn_upload(s->context, data, values, bytes);
+}
+
+void *subject_take_numbers(subject *s, int64_t count)
+{
+    size_t bytes = (size_t)count * atn_dtype_size(s->c->dtype);
+    void *memory = subject_take(s, bytes), *typed = must_allocate(bytes, 1);
+    float *values = must_allocate((size_t)count, sizeof *values);
+    subject_numbers(0, count, values);
+    atn_convert(s->c->dtype, typed, ATN_F32, values, count);
+    upload(s, memory, typed, bytes);
+    free(values);
+    free(typed);
+    return memory;
+}
+
+atn_tensor subject_take_array(subject_store *store, subject *s, int64_t rows, int64_t cols)
 {
     const bench_case *c = s->c;
     atn_tensor t = atn_tensor_dense(NULL, c->dtype, c->batch, c->heads, rows, cols);
-    t.data = take(s, byte_count(&t));
+    t.data = take(s, store->context, byte_count(&t), store->owned, &store->owned_count);
     return t;
 }
 
@@ -114,7 +129,7 @@ static void repeat(subject *s, const atn_tensor *t, size_t filled)
     }
 }
 
-static void fill(subject *s, const atn_tensor *t, int set, int input)
+void subject_fill(subject *s, const atn_tensor *t, int set, int input)
 {
     int64_t all = t->batch * t->heads, heads = all < SUBJECT_HEADS ? all : SUBJECT_HEADS;
     int64_t count = heads * t->rows * t->cols;
@@ -123,7 +138,7 @@ static void fill(subject *s, const atn_tensor *t, int set, int input)
     void *typed = must_allocate(bytes, 1);
     subject_tokens(set, input, heads, t->rows, t->cols, values);
     atn_convert(t->dtype, typed, ATN_F32, values, count);
-    upload(s, t, typed, bytes);
+    upload(s, t->data, typed, bytes);
     repeat(s, t, bytes);
     free(typed);
     free(values);
@@ -135,22 +150,34 @@ static void poison(subject *s, const atn_tensor *t)
     char ones[4096];
     size_t bytes = byte_count(t) < sizeof ones ? byte_count(t) : sizeof ones;
     memset(ones, 0xff, sizeof ones);
-    upload(s, t, ones, bytes);
+    upload(s, t->data, ones, bytes);
     repeat(s, t, bytes);
 }
 
-/* As many sets as a quarter of the device's memory holds; 8 GiB where it does not say. */
-static int count_sets(const subject *s, double bytes)
+/* As many sets as the member's part of a quarter of the device's memory holds; of 8 GiB where it
+ * does not say. */
+static int count_sets(const subject_store *store, double bytes)
 {
     atn_device_info info;
     double memory = 0x1p33;
-    if (atn_device_describe(atn_context_device(s->context), 0, &info) == ATN_OK &&
+    if (atn_device_describe(atn_context_device(store->context), 0, &info) == ATN_OK &&
         info.memory_bytes > 0)
         memory = (double)info.memory_bytes;
     int sets = SUBJECT_SETS;
-    while (sets > 1 && sets * bytes > memory / 4)
+    while (sets > 1 && sets * bytes > memory / 4 / store->members)
         sets--;
     return sets;
+}
+
+void subject_store_open(atn_context *context, int members, subject_store *store)
+{
+    *store = (subject_store){.context = context, .members = members};
+}
+
+void subject_store_close(subject_store *store)
+{
+    while (store->owned_count > 0)
+        atn_release(store->context, store->owned[--store->owned_count]);
 }
 
 /* ---- Attention ---- */
@@ -160,6 +187,7 @@ static void open_plan(subject *s)
     const bench_case *c = s->c;
     attention_case problem = bench_problem(c, c->dtype, c->batch, c->tokens, true);
     atn_attention_desc desc = problem.desc;
+    atn_cost cost = {0};
     void *memory = NULL;
     if (atn_context_device(s->context) != ATN_CPU) {
         s->status = atn_attention_upload(s->context, &problem.desc, &problem.shape, &desc, &memory);
@@ -172,9 +200,13 @@ static void open_plan(subject *s)
         problem.owned_count = 0;
     }
     if (s->status == ATN_OK)
-        s->status = atn_attention_cost(s->context, &desc, &problem.shape, &s->cost);
+        s->status = atn_attention_cost(s->context, &desc, &problem.shape, &cost);
     if (s->status == ATN_OK)
         s->status = atn_attention_plan(s->context, &desc, &problem.shape, &s->plan);
+    s->forward_flops = cost.flops;
+    s->flops = c->work == BENCH_FORWARD ? cost.flops : 0;
+    s->exps = c->work == BENCH_FORWARD ? cost.exps : 0;
+    s->bytes = cost.bytes;
     attention_case_free(&problem);
 }
 
@@ -183,81 +215,213 @@ static bool has_keys(const bench_case *c)
     return atn_operator_get(c->op)->capabilities & ATN_CAN_CROSS;
 }
 
-static void open_attention(subject *s)
+/* Of both directions, whichever comes first. */
+static void fill_attention(subject_store *store, subject *s)
+{
+    const bench_case *c = s->c;
+    subject_arrays *a = s->arrays;
+    bool backward = atn_operator_get(c->op)->capabilities & ATN_CAN_BACKWARD;
+    a->sets = count_sets(store, 3.0 * (double)(c->batch * c->heads * c->tokens * c->dim) *
+                                    (double)atn_dtype_size(c->dtype));
+    for (int set = 0; set < a->sets; set++)
+        for (int i = 0; i < SUBJECT_INPUTS; i++)
+            if (i != 1 || has_keys(c)) {
+                a->inputs[set][i] = subject_take_array(store, s, c->tokens, c->dim);
+                subject_fill(s, &a->inputs[set][i], set, i);
+            }
+    if (backward) {
+        a->dout = subject_take_array(store, s, c->tokens, c->dim);
+        subject_fill(s, &a->dout, SUBJECT_SETS, 0);
+    }
+    for (int i = 0; i < SUBJECT_OUTPUTS; i++)
+        if (i == 0 || (backward && (i != 1 || has_keys(c))))
+            a->outputs[i] = subject_take_array(store, s, c->tokens, c->dim);
+}
+
+static void open_attention(subject_store *store, subject *s)
 {
     const bench_case *c = s->c;
     open_plan(s);
-    s->sets = count_sets(s, 3.0 * (double)(c->batch * c->heads * c->tokens * c->dim) *
-                                (double)atn_dtype_size(c->dtype));
-    for (int set = 0; set < s->sets; set++)
-        for (int i = 0; i < SUBJECT_INPUTS; i++)
-            if (i != 1 || has_keys(c)) {
-                s->inputs[set][i] = take_tensor(s, c->tokens, c->dim);
-                fill(s, &s->inputs[set][i], set, i);
-            }
-    if (c->work == BENCH_BACKWARD) {
-        s->dout = take_tensor(s, c->tokens, c->dim);
-        fill(s, &s->dout, SUBJECT_SETS, 0);
-    }
-    for (int i = 0; i < SUBJECT_OUTPUTS; i++)
-        if (i == 0 || (c->work == BENCH_BACKWARD && (i != 1 || has_keys(c)))) {
-            s->outputs[i] = take_tensor(s, c->tokens, c->dim);
-            poison(s, &s->outputs[i]);
-        }
+    if (!s->arrays->open)
+        fill_attention(store, s);
+    /* backward reads dY where forward writes Y, and writes the gradients */
+    double gradients = has_keys(c) ? 3 : 2;
+    if (c->work == BENCH_BACKWARD)
+        s->bytes += gradients * (double)(c->batch * c->heads * c->tokens * c->dim) *
+                    (double)atn_dtype_size(c->dtype);
 }
 
-static void run_attention(subject *s, int set)
+static atn_status run_attention(subject *s, int set)
 {
-    atn_tensor *in = s->inputs[set], *out = s->outputs;
+    atn_tensor *in = s->arrays->inputs[set], *out = s->arrays->outputs;
     atn_attention_inputs inputs = {.q = &in[0], .k = in[1].data ? &in[1] : NULL, .v = &in[2]};
     atn_gradients to = {.q = &out[0], .k = in[1].data ? &out[1] : NULL, .v = &out[2]};
-    atn_status status = s->c->work == BENCH_FORWARD
-                            ? atn_attention_forward(s->plan, &inputs, &out[0], NULL)
-                            : atn_attention_backward(s->plan, &inputs, &s->dout, &to, NULL);
-    if (status < 0)
-        s->status = status;
+    return s->c->work == BENCH_FORWARD
+               ? atn_attention_forward(s->plan, &inputs, &out[0], NULL)
+               : atn_attention_backward(s->plan, &inputs, &s->arrays->dout, &to, NULL);
 }
+
+static const subject_kind attention = {open_attention, run_attention};
 
 /* ---- Inverses ---- */
 
-static void open_inverses(subject *s)
+/* |AXA - A| / |A| after so many steps; a status that is not negative is ATN_OK. */
+static atn_status residual_of(atn_context *cpu, atn_inverse_desc *desc, int steps, int64_t m,
+                              double *a, double *residual)
+{
+    double *x = must_allocate((size_t)(m * m), sizeof *x);
+    atn_tensor from = atn_tensor_dense(a, ATN_F64, 1, 1, m, m);
+    atn_tensor to = atn_tensor_dense(x, ATN_F64, 1, 1, m, m);
+    atn_inverse_info info = {0};
+    desc->iterations = steps;
+    atn_status status = atn_inverse(cpu, desc, &from, &to, &info, NULL);
+    *residual = info.residual;
+    free(x);
+    return status < 0 ? status : ATN_OK;
+}
+
+/* As many steps as desc needs, at most its own. */
+static atn_status choose_steps(atn_context *cpu, const bench_case *c, double *a,
+                               atn_inverse_desc *desc)
+{
+    atn_inverse_desc paper = atn_inverse_defaults(ATN_INVERSE_NR_PAPER);
+    int most = desc->iterations, steps = 0;
+    double wanted, residual = INFINITY;
+    atn_status status = residual_of(cpu, &paper, paper.iterations, c->landmarks, a, &wanted);
+    if (!(wanted > atn_dtype_roundoff(c->dtype)))
+        wanted = atn_dtype_roundoff(c->dtype);
+    while (status == ATN_OK && !(residual <= wanted) && steps < most)
+        status = residual_of(cpu, desc, ++steps, c->landmarks, a, &residual);
+    desc->iterations = steps;
+    return status;
+}
+
+atn_status subject_inverse(const bench_case *c, atn_inverse_desc *desc)
+{
+    *desc = atn_inverse_defaults(c->inverse);
+    if (desc->start != ATN_START_IDENTITY || desc->iterations == 0)
+        return ATN_OK;
+    atn_context *cpu;
+    atn_status status = atn_context_create(NULL, &cpu);
+    double *a = must_allocate((size_t)(c->landmarks * c->landmarks), sizeof *a);
+    subject_matrices(0, 1, c->landmarks, a);
+    if (status == ATN_OK) {
+        status = choose_steps(cpu, c, a, desc);
+        atn_context_free(cpu);
+    }
+    free(a);
+    return status;
+}
+
+static void fill_matrices(subject_store *store, subject *s)
 {
     const bench_case *c = s->c;
+    subject_arrays *a = s->arrays;
     int64_t m = c->landmarks, count = c->batch * m * m;
     double *values = must_allocate((size_t)count, sizeof *values);
     void *typed = must_allocate((size_t)count, atn_dtype_size(c->dtype));
-    s->inverse = atn_inverse_defaults(c->inverse);
-    s->infos = must_allocate((size_t)c->batch, sizeof *s->infos);
-    s->sets = count_sets(s, (double)count * (double)atn_dtype_size(c->dtype));
-    for (int set = 0; set < s->sets; set++) {
+    a->sets = bench_is_hot(c, atn_context_device(s->context))
+                  ? 1
+                  : count_sets(store, (double)count * (double)atn_dtype_size(c->dtype));
+    for (int set = 0; set < a->sets; set++) {
         subject_matrices(set, c->batch, m, values);
         atn_convert(c->dtype, typed, ATN_F64, values, count);
-        s->inputs[set][0] = take_tensor(s, m, m);
-        upload(s, &s->inputs[set][0], typed, byte_count(&s->inputs[set][0]));
+        a->inputs[set][0] = subject_take_array(store, s, m, m);
+        upload(s, a->inputs[set][0].data, typed, byte_count(&a->inputs[set][0]));
+        a->inputs[set][1] = subject_take_array(store, s, m, BENCH_RIGHT_SIDES);
+        subject_fill(s, &a->inputs[set][1], set, 1);
     }
-    s->outputs[0] = take_tensor(s, m, m);
-    poison(s, &s->outputs[0]);
+    a->outputs[0] = subject_take_array(store, s, m, m);
+    a->outputs[1] = subject_take_array(store, s, m, BENCH_RIGHT_SIDES);
     free(typed);
     free(values);
 }
 
-static void run_inverses(subject *s, int set)
+static void open_inverses(subject_store *store, subject *s)
 {
-    atn_status status =
-        atn_inverse(s->context, &s->inverse, &s->inputs[set][0], &s->outputs[0], s->infos, NULL);
-    if (status < 0 || status == ATN_NONFINITE)
-        s->status = status;
+    const bench_case *c = s->c;
+    double size = (double)c->landmarks;
+    s->infos = must_allocate((size_t)c->batch, sizeof *s->infos);
+    memset(s->infos, 0, (size_t)c->batch * sizeof *s->infos);
+    s->status = subject_inverse(c, &s->inverse);
+    if (!s->arrays->open)
+        fill_matrices(store, s);
+    if (c->maker == BENCH_OPENBLAS)
+        s->work = subject_take(s, (size_t)(c->threads * 3 * c->landmarks * c->landmarks) *
+                                      atn_dtype_size(c->dtype));
+    double written = c->work == BENCH_SOLVE ? 2 * BENCH_RIGHT_SIDES : size;
+    s->bytes = (double)c->batch * size * (size + written) * (double)atn_dtype_size(c->dtype);
 }
 
-/* ---- Both ---- */
-
-void subject_open(atn_context *context, const bench_case *c, subject *s)
+static atn_status run_newton(subject *s, int set)
 {
-    *s = (subject){.context = context, .c = c};
-    if (bench_is_attention(c))
-        open_attention(s);
-    else
-        open_inverses(s);
+    const bench_case *c = s->c;
+    const atn_tensor *in = s->arrays->inputs[set], *y = &s->arrays->outputs[1];
+    int threads = c->threads;
+    size_t work = (size_t)(3 * c->landmarks * c->landmarks) * atn_dtype_size(c->dtype);
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
+    for (int64_t i = 0; i < c->batch; i++)
+        plain_newton(c->dtype, c->landmarks, BENCH_RIGHT_SIDES, atn_tensor_matrix(&in[0], i, 0),
+                     atn_tensor_matrix(&in[1], i, 0),
+                     (char *)s->work + (size_t)omp_get_thread_num() * work,
+                     atn_tensor_matrix(y, i, 0));
+    for (int64_t i = 0; i < c->batch; i++) {
+        s->infos[i].products = 2 * PLAIN_STEPS;
+        s->infos[i].iterations = PLAIN_STEPS;
+    }
+    return ATN_OK;
+}
+
+static atn_status run_inverses(subject *s, int set)
+{
+    atn_tensor *in = s->arrays->inputs[set], *out = s->arrays->outputs;
+    if (s->c->maker == BENCH_OPENBLAS)
+        return run_newton(s, set);
+    atn_status status =
+        s->c->work == BENCH_SOLVE
+            ? atn_inverse_apply(s->context, &s->inverse, &in[0], &in[1], &out[1], s->infos)
+            : atn_inverse(s->context, &s->inverse, &in[0], &out[0], s->infos, NULL);
+    return status == ATN_NONFINITE || status < 0 ? status : ATN_OK;
+}
+
+/* The products of an iteration, for a batch: its matrices took about as many; of exact methods
+ * LAPACK's nominal counts (atn_cost), in m^3. */
+static void count_inverses(subject *s)
+{
+    static const double cubes[ATN_INVERSE_COUNT] = {
+        [ATN_INVERSE_EIG] = 9, [ATN_INVERSE_CHOLESKY] = 1, [ATN_INVERSE_PIVOTED_CHOLESKY] = 1};
+    const bench_case *c = s->c;
+    double size = (double)c->landmarks, cube = size * size * size, batch = (double)c->batch;
+    bool factor = c->work == BENCH_SOLVE && c->inverse == ATN_INVERSE_PIVOTED_CHOLESKY;
+    s->flops = batch * cube * (factor ? 1.0 / 3 : cubes[c->inverse]);
+    for (int64_t i = 0; i < c->batch; i++)
+        s->flops += 2 * cube * (double)s->infos[i].products;
+    if (c->work == BENCH_SOLVE)
+        s->flops += batch * 2 * size * size * BENCH_RIGHT_SIDES;
+}
+
+static const subject_kind inverses = {open_inverses, run_inverses};
+
+/* ---- All of them ---- */
+
+static const subject_kind *const kinds[BENCH_WORK_COUNT] = {
+    [BENCH_COPY] = &rate_copy,     [BENCH_ARITHMETIC] = &rate_arithmetic,
+    [BENCH_FORWARD] = &attention,  [BENCH_EXPONENTIALS] = &rate_exponentials,
+    [BENCH_BACKWARD] = &attention, [BENCH_INVERSE] = &inverses,
+    [BENCH_SOLVE] = &inverses,     [BENCH_KERNEL] = &part_kernel,
+    [BENCH_GEMM] = &part_gemm,     [BENCH_EXP] = &part_exp,
+};
+
+double subject_scale(const bench_case *c)
+{
+    return 1 / (2 * sqrt((double)c->dim));
+}
+
+void subject_open(subject_store *store, atn_context *context, const bench_case *c, subject *s)
+{
+    *s = (subject){.context = context, .c = c, .arrays = &store->types[c->dtype]};
+    kinds[c->work]->open(store, s);
+    s->arrays->open = s->status == ATN_OK;
 }
 
 void subject_close(subject *s)
@@ -267,6 +431,7 @@ void subject_close(subject *s)
         atn_release(s->context, s->owned[--s->owned_count]);
     while (s->host_count > 0)
         free(s->host[--s->host_count]);
+    xsmm_free(s->product);
     free(s->infos);
 }
 
@@ -274,10 +439,10 @@ void subject_run(subject *s, int set)
 {
     if (s->status != ATN_OK)
         return;
-    if (bench_is_attention(s->c))
-        run_attention(s, set % s->sets);
-    else
-        run_inverses(s, set % s->sets);
+    int sets = s->arrays->sets > 0 ? s->arrays->sets : 1;
+    atn_status status = kinds[s->c->work]->run(s, set % sets);
+    if (status < 0 || (status == ATN_NONFINITE && bench_is_inverse(s->c)))
+        s->status = status;
 }
 
 /* Whether one of t's matrices was written, with nothing but numbers. */
@@ -297,6 +462,13 @@ static bool is_finite(subject *s, const atn_tensor *t, int64_t batch, int64_t he
     return finite;
 }
 
+/* The outputs that a work has, of those of its group. */
+static bool is_written(const subject *s, int i)
+{
+    bool second = s->c->work == BENCH_SOLVE;
+    return s->arrays->outputs[i].data && (s->c->work == BENCH_BACKWARD || i == (second ? 1 : 0));
+}
+
 atn_status subject_outcome(subject *s)
 {
     atn_status outcome = ATN_OK;
@@ -304,25 +476,23 @@ atn_status subject_outcome(subject *s)
         outcome = atn_attention_outcome(s->plan, NULL);
     if (outcome < 0)
         s->status = outcome;
-    bool finite = outcome != ATN_NONFINITE;
-    for (int i = 0; i < SUBJECT_OUTPUTS && s->status == ATN_OK; i++) {
-        const atn_tensor *t = &s->outputs[i];
-        if (t->data)
-            finite &= is_finite(s, t, 0, 0) && is_finite(s, t, t->batch - 1, t->heads - 1);
-    }
-    return s->status != ATN_OK ? s->status : finite ? ATN_OK : ATN_NONFINITE;
+    return s->status != ATN_OK ? s->status : outcome == ATN_NONFINITE ? ATN_NONFINITE : ATN_OK;
 }
 
-double subject_bytes(const subject *s)
+atn_status subject_try(subject *s)
 {
-    const bench_case *c = s->c;
-    double size = (double)atn_dtype_size(c->dtype);
-    if (c->work == BENCH_INVERSE)
-        return 2 * size * (double)c->batch * (double)c->landmarks * (double)c->landmarks;
-    /* backward reads dY where forward writes Y, and writes the gradients */
-    double gradients = has_keys(c) ? 3 : 2;
-    return s->cost.bytes + (c->work == BENCH_BACKWARD
-                                ? gradients * size * (double)c->batch * (double)c->heads *
-                                      (double)c->tokens * (double)c->dim
-                                : 0);
+    for (int i = 0; i < SUBJECT_OUTPUTS && s->status == ATN_OK; i++)
+        if (is_written(s, i))
+            poison(s, &s->arrays->outputs[i]);
+    subject_run(s, 0);
+    atn_status outcome = subject_outcome(s);
+    for (int i = 0; i < SUBJECT_OUTPUTS && s->status == ATN_OK && outcome == ATN_OK; i++) {
+        const atn_tensor *t = &s->arrays->outputs[i];
+        if (is_written(s, i) &&
+            !(is_finite(s, t, 0, 0) && is_finite(s, t, t->batch - 1, t->heads - 1)))
+            outcome = ATN_NONFINITE;
+    }
+    if (bench_is_inverse(s->c))
+        count_inverses(s);
+    return s->status != ATN_OK ? s->status : outcome;
 }

@@ -37,13 +37,13 @@ static bool is_written(const bench_case *cases, int64_t i)
 
 int bench_write_tokens(const settings *s, const char *folder)
 {
-    int64_t count;
-    bench_case *cases = bench_cases(s, &count);
+    bench_list list = bench_cases(s);
+    const bench_case *cases = list.cases;
     int code = files_make_folder(folder);
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < list.count; i++)
         if (bench_is_attention(&cases[i]) && !is_written(cases, i))
-            for (int input = 0; input < SUBJECT_INPUTS && code == EXIT_PASS; input += 2)
+            for (int input = 0; input < SUBJECT_INPUTS && code == EXIT_PASS; input++)
                 code = write_input(&cases[i], input, folder);
-    free(cases);
+    bench_list_free(&list);
     return code;
 }

@@ -274,6 +274,11 @@ static char *parse_inputs(settings *s, const option *o, const char *value)
     return split(value, &s->inputs);
 }
 
+static char *parse_subjects(settings *s, const option *o, const char *value)
+{
+    return split(value, &s->subjects);
+}
+
 static char *parse_variants(settings *s, const option *o, const char *value)
 {
     int before = s->variants.count;
@@ -501,6 +506,9 @@ static const option options[] = {
      .most = INT32_MAX},
     {"operator", "LIST", USES_OPERATOR, "NAME[/VARIANT] (see attnum list variants; default all)",
      .parse = parse_operators},
+    {"subject", "LIST", USES_BENCH, "what is timed, as the words before the options name it",
+     .parse = parse_subjects},
+    {"op", "LIST", USES_BENCH, "the same as --operator", .parse = parse_operators},
     {"n", "LIST", USES_TOKENS, "numbers of tokens", .parse = parse_integers, FIELD(tokens),
      .least = 1, .most = 1000000},
     {"m", "LIST", USES_LANDMARKS, "numbers of landmarks", .parse = parse_integers, FIELD(landmarks),
@@ -534,7 +542,7 @@ static const option options[] = {
     {"device", "NAME", USES_DEVICE,
      "cpu, or cuda: what the library computes runs on the GPU (default cpu)",
      .parse = parse_device},
-    {"emit-tokens", "FOLDER", USES_EMIT,
+    {"emit-tokens", "FOLDER", USES_BENCH,
      "write the tokens that are timed to FOLDER as .npy files, and stop", .parse = parse_path,
      FIELD(emit), .aside = true},
     {"heads", "N", USES_HEADS, "the most heads looked at, evenly spread (default 8)",
@@ -576,6 +584,8 @@ static const option options[] = {
      .parse = parse_integers, FIELD(seeds), .least = 0, .most = INT64_MAX},
     {"quick", NULL, USES_SWEEP, "a small version, for a first look", .parse = parse_quick},
     {"full", NULL, USES_SWEEP, "the papers' scale", .parse = parse_full},
+    {"threads", "LIST", USES_BENCH, "threads of what is timed (default 1 and all processors)",
+     .parse = parse_integers, FIELD(thread_counts), .least = 1, .most = 1024},
     {"threads", "N", USES_THREADS,
      "points run at a time; no result depends on it (default: all processors)",
      .parse = parse_threads, .least = 1, .most = 1024, .aside = true},
@@ -597,18 +607,20 @@ static bool is_used(const option *o, unsigned used)
     return !o->used || (o->used & used);
 }
 
-/* The option a word such as "--seed=1" names, or null; *value is what follows "=", or null. */
-static const option *find_option(const char *word, const char **value)
+/* The option a word such as "--seed=1" names, or null: of two of that name the one that is used.
+ * *value is what follows "=", or null. */
+static const option *find_option(const char *word, unsigned used, const char **value)
 {
+    const option *found = NULL;
     if (strcmp(word, "-h") == 0)
         word = "--help";
     size_t length = strcspn(word, "=");
     *value = word[length] ? word + length + 1 : NULL;
     for (int i = 0; i < OPTION_COUNT; i++)
         if (length == strlen(options[i].name) + 2 && word[0] == '-' && word[1] == '-' &&
-            memcmp(word + 2, options[i].name, length - 2) == 0)
-            return &options[i];
-    return NULL;
+            memcmp(word + 2, options[i].name, length - 2) == 0 && (!found || !is_used(found, used)))
+            found = &options[i];
+    return found;
 }
 
 static int report_unknown(const char *word, bool known, unsigned used)
@@ -616,7 +628,8 @@ static int report_unknown(const char *word, bool known, unsigned used)
     const char *names[OPTION_COUNT + 1] = {0};
     int count = 0;
     for (int i = 0; i < OPTION_COUNT; i++)
-        if (is_used(&options[i], used))
+        if (is_used(&options[i], used) &&
+            !(count && strcmp(names[count - 1], options[i].name) == 0)) /* --threads */
             names[count++] = options[i].name;
     char *name = must_format("%.*s", (int)strcspn(word, "="), word);
     char *expected = names_expected(names, name + strspn(name, "-"));
@@ -646,7 +659,7 @@ static int parse_option(settings *s, unsigned used, int argc, char **argv, int *
                         bool given[OPTION_COUNT])
 {
     const char *word = argv[*i], *value;
-    const option *o = find_option(word, &value);
+    const option *o = find_option(word, used, &value);
     if (!o || !is_used(o, used))
         return report_unknown(word, o != NULL, used);
     if (!o->argument && value) {
@@ -741,7 +754,7 @@ int settings_names(int argc, char **argv, const char **names)
     int count = 0;
     for (int i = 0; i < argc; i++) {
         const char *value;
-        const option *o = find_option(argv[i], &value);
+        const option *o = find_option(argv[i], ~0u, &value);
         if (argv[i][0] != '-')
             names[count++] = argv[i];
         else if (!o) {
@@ -758,6 +771,15 @@ int settings_parse(settings *s, unsigned used, int argc, char **argv)
     return settings_parse_verb(s, "run", "results", used | USES_RUN, argc, argv);
 }
 
+/* A word among bench's options is what --subject takes. */
+static int parse_subject(settings *s, unsigned used, char *word)
+{
+    bool given[OPTION_COUNT] = {false};
+    char name[] = "--subject", *words[] = {name, word};
+    int i = 0;
+    return parse_option(s, used, 2, words, &i, given);
+}
+
 static int parse_all(settings *s, unsigned used, bool here, int argc, char **argv)
 {
     bool given[OPTION_COUNT] = {false};
@@ -767,6 +789,8 @@ static int parse_all(settings *s, unsigned used, bool here, int argc, char **arg
     for (int i = 0; i < argc && code == EXIT_PASS; i++)
         if (argv[i][0] == '-')
             code = parse_option(s, used, argc, argv, &i, given);
+        else if (used & USES_BENCH)
+            code = parse_subject(s, used, argv[i]);
     if (code == EXIT_PASS)
         code = check_together(s, used, here);
     if (code != EXIT_PASS) {
@@ -808,7 +832,7 @@ int settings_parse_kept(settings *s, const char *out, int argc, char **argv)
 {
     for (int i = 0; i < argc; i++) {
         const char *value;
-        const option *o = find_option(argv[i], &value);
+        const option *o = find_option(argv[i], ~0u, &value);
         if (o && (o->aside || (o->argument && !value))) {
             report_error("%s: not an option that a run keeps", argv[i]);
             return EXIT_USAGE;
@@ -823,6 +847,7 @@ void settings_free(settings *s)
     free_texts(&s->inputs);
     free_texts(&s->variants);
     free_texts(&s->operators);
+    free_texts(&s->subjects);
     free_texts(&s->kept);
     free_texts(&s->check.gradients);
     free_texts(&s->check.parameters);
@@ -831,6 +856,7 @@ void settings_free(settings *s)
     free(s->stages.items);
     free(s->landmarks.items);
     free(s->batches.items);
+    free(s->thread_counts.items);
     free(s->command);
     *s = (settings){0};
 }
@@ -985,6 +1011,10 @@ void settings_fingerprint(const settings *s, FILE *file)
     write_integers(file, "n", &s->tokens);
     write_integers(file, "m", &s->landmarks);
     write_integers(file, "batch", &s->batches);
+    if (s->thread_counts.count)
+        write_integers(file, "threads", &s->thread_counts);
+    if (s->subjects.count)
+        write_texts(file, "subject", &s->subjects);
     fprintf(file, " storage=");
     for (int i = 0; i < s->storage_count; i++)
         fprintf(file, "%s%s", i ? "," : "", atn_storage_name(s->storages[i]));

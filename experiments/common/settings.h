@@ -34,7 +34,7 @@ enum {
     USES_TOKENS = 1 << 15,    /* --n 196,784 */
     USES_CERTIFY = 1 << 16,   /* --certify M */
     USES_BATCH = 1 << 17,     /* --batch 1,64 */
-    USES_EMIT = 1 << 18,      /* --emit-tokens FOLDER */
+    USES_BENCH = 1 << 18,     /* --subject LIST, --emit-tokens FOLDER, --threads LIST, --op */
     USES_FORMAT = 1 << 19,    /* --format table|csv|json */
     USES_KEPT = 1 << 20,      /* --baseline FILE, --against FILE, --update REASON */
     USES_SHARD = 1 << 21,     /* --shard I/N */
@@ -77,8 +77,9 @@ typedef struct {
 typedef struct {
     effort effort;
     bool dry_run, resume, help;
-    int64_t shard, shards; /* --shard I/N, from 1; 0 where not given */
-    int threads;           /* always > 0 after parsing */
+    int64_t shard, shards;      /* --shard I/N, from 1; 0 where not given */
+    int threads;                /* always > 0 after parsing */
+    integer_list thread_counts; /* bench: --threads as a list */
     const char *out;
     integer_list seeds; /* default: 1 */
     text_list inputs;
@@ -103,9 +104,10 @@ typedef struct {
     integer_list tokens;
     int64_t certify; /* -1 where not given */
     integer_list batches;
-    const char *emit; /* null where not given */
-    int64_t heads;    /* 0 where not given */
-    const char *html; /* null where not given */
+    const char *emit;   /* null where not given */
+    text_list subjects; /* bench: --subject, and words that are no options; not checked */
+    int64_t heads;      /* 0 where not given */
+    const char *html;   /* null where not given */
     table_format format;
     const char *baseline, *against, *update; /* null where not given */
     check_settings check;

@@ -157,24 +157,33 @@ static void run_point(sweep *w, const work_item *item, atn_context *context)
     keep_record(w, item, &(point_record){rows, code});
 }
 
+/* What a thread of the team does, or the only one. */
+static void run_items(sweep *w)
+{
+    atn_context *context = NULL;
+    atn_context_options options = {.device = w->s->device, .threads = 1};
+    atn_status status = atn_context_create(&options, &context);
+    if (status != ATN_OK) {
+        report_error("%s: no context: %s", w->e->name, atn_status_message(status));
+        stop_with(w, EXIT_ENVIRONMENT);
+    }
+#pragma omp for schedule(dynamic, 1)
+    for (int64_t i = 0; i < w->work_count; i++)
+        if (!signals_stopped() && w->failure == EXIT_PASS)
+            run_point(w, &w->work[i], context);
+    atn_context_free(context);
+}
+
+/* Points that measure time run in no team, not even of one: libgomp makes the threads of a team
+ * inside another anew every time. */
 static void run_work(sweep *w)
 {
     int threads = w->e->alone ? 1 : w->s->threads;
+    if (w->e->alone)
+        run_items(w);
+    else
 #pragma omp parallel num_threads(threads)
-    {
-        atn_context *context = NULL;
-        atn_context_options options = {.device = w->s->device, .threads = 1};
-        atn_status status = atn_context_create(&options, &context);
-        if (status != ATN_OK) {
-            report_error("%s: no context: %s", w->e->name, atn_status_message(status));
-            stop_with(w, EXIT_ENVIRONMENT);
-        }
-#pragma omp for schedule(dynamic, 1)
-        for (int64_t i = 0; i < w->work_count; i++)
-            if (!signals_stopped() && w->failure == EXIT_PASS)
-                run_point(w, &w->work[i], context);
-        atn_context_free(context);
-    }
+        run_items(w);
     progress_end(&w->progress);
 }
 

@@ -1,69 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cost/pairs.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "common/report.h"
 
-/* ---- The machine ---- */
-
-bool machine_ticks_parse(const char *text, machine_ticks *ticks)
-{
-    enum { FIELDS = 8, IDLE = 3, WAIT = 4, STEAL = 7 };
-    int64_t f[FIELDS];
-    if (strncmp(text, "cpu ", 4) != 0 || /* the sum, not cpu0 */
-        sscanf(text,
-               "cpu %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64
-               " %" SCNd64 " %" SCNd64,
-               &f[0], &f[1], &f[2], &f[3], &f[4], &f[5], &f[6], &f[7]) != FIELDS)
-        return false;
-    ticks->all = 0;
-    for (int i = 0; i < FIELDS; i++)
-        ticks->all += f[i];
-    ticks->idle = f[IDLE] + f[WAIT];
-    ticks->steal = f[STEAL];
-    return true;
-}
-
-bool machine_is_dirty(const machine_ticks *a, const machine_ticks *b)
-{
-    int64_t all = b->all - a->all, steal = b->steal - a->steal;
-    int64_t others = all - (b->idle - a->idle) - (b->own - a->own);
-    return others > pair_slack + all / 10 || steal > pair_slack + all / 50;
-}
-
-static double clock_seconds(clockid_t id)
+static double thread_seconds(void *state)
 {
     struct timespec now;
-    clock_gettime(id, &now);
+    (void)state;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static double thread_seconds(void *state)
-{
-    (void)state;
-    return clock_seconds(CLOCK_THREAD_CPUTIME_ID);
-}
-
-static bool read_ticks(void *state, machine_ticks *ticks)
-{
-    (void)state;
-    char line[256];
-    FILE *file = fopen("/proc/stat", "r");
-    bool read = file && fgets(line, sizeof line, file) && machine_ticks_parse(line, ticks);
-    if (file)
-        fclose(file);
-    ticks->own = (int64_t)(clock_seconds(CLOCK_PROCESS_CPUTIME_ID) * (double)sysconf(_SC_CLK_TCK));
-    return read;
-}
-
-const pair_meter pair_machine = {thread_seconds, read_ticks, NULL};
+const pair_meter pair_machine = {thread_seconds, machine_ticks_read, NULL};
 
 /* ---- Statistics ---- */
 

@@ -9,25 +9,9 @@
 #ifndef EXPERIMENTS_PAIRS_H
 #define EXPERIMENTS_PAIRS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
-/* Ticks of all CPUs together, since some moment. */
-typedef struct {
-    int64_t all;   /* whatever they did */
-    int64_t idle;  /* nothing, or waiting for a disk */
-    int64_t steal; /* what another virtual machine took */
-    int64_t own;   /* what this process did */
-} machine_ticks;
-
-/* all, idle and steal from the line of /proc/stat that starts with "cpu ". False if text does not
- * start with such a line; own is left alone. */
-bool machine_ticks_parse(const char *text, machine_ticks *ticks);
-
-/* Whether others were at work from a to b: they had more than a tenth of all ticks, or more than a
- * fiftieth was stolen, each beyond the `pair_slack` ticks that counting them is off by. */
-enum { pair_slack = 2 };
-bool machine_is_dirty(const machine_ticks *a, const machine_ticks *b);
+#include "common/ticks.h"
 
 /* What time and ticks are read from. */
 typedef struct {

@@ -265,6 +265,22 @@ typedef struct {
 atn_status atn_inverse(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
                        atn_tensor *x, atn_inverse_info *infos, atn_trace *traces);
 
+/* Y = X W, with X ~ A^-1 or A+ by the named method as atn_inverse has it; for pivoted-cholesky X is
+ * never formed: A[piv, piv] = L L^T, and Y[piv] = L^-T (L^-1 W[piv]), 0 elsewhere. CPU only.
+ *
+ *   a       as for atn_inverse
+ *   w       b x h x m x k
+ *   y       b x h x m x k, out; must not overlap a or w
+ *   infos   b * h of them about X, or null
+ *
+ * Returns as atn_inverse (where X = 0, Y = 0; a factor has no residual to be judged by, and is
+ * ATN_SINGULAR only if there is none), and ATN_ERR_UNSUPPORTED on CUDA. Cost: X as atn_inverse,
+ * less what inverts the factor and its residual, and 2 m^2 k flops. Allocates X and m k elements
+ * per thread more than atn_inverse. */
+atn_status atn_inverse_apply(atn_context *context, const atn_inverse_desc *desc,
+                             const atn_tensor *a, const atn_tensor *w, atn_tensor *y,
+                             atn_inverse_info *infos);
+
 /* How an inverse is differentiated. X(code, name, description) */
 #define ATN_GRADIENT_LIST(X)                                                                       \
     X(ATN_GRADIENT_CLOSED, "closed",                                                               \

@@ -233,6 +233,26 @@ static atn_status check_dtype(atn_context *context, const atn_tensor *a)
                      atn_dtype_name(a->dtype), atn_device_name(context->kind));
 }
 
+/* What a must be beyond its shape. */
+static atn_status check_single(atn_context *context, const atn_tensor *a)
+{
+    atn_status status;
+    int64_t bad;
+    if ((status = check_dtype(context, a)) != ATN_OK ||
+        (status = check_memory(context, "a", a)) != ATN_OK)
+        return status;
+    if (a->rows > INT_MAX / 8)
+        return core_fail(context, ATN_ERR_SHAPE, "a has %" PRId64 " rows, expected at most %d",
+                         a->rows, INT_MAX / 8);
+    if (a->rows > 1 && a->row_stride != a->rows)
+        return core_fail(context, ATN_ERR_STRIDE, "a: rows must lie side by side");
+    if ((status = context->backend->find_asymmetric(context, a, &bad)) != ATN_OK || bad < 0)
+        return status;
+    return core_fail(context, ATN_ERR_VALUE,
+                     "a: matrix (%" PRId64 ", %" PRId64 ") is not symmetric", bad / a->heads,
+                     bad % a->heads);
+}
+
 static atn_status check_matrices(atn_context *context, const atn_tensor *a, const char *name,
                                  const atn_tensor *x)
 {
@@ -240,22 +260,12 @@ static atn_status check_matrices(atn_context *context, const atn_tensor *a, cons
     if ((status = core_check_tensor(context, "a", a, -1, -1, -1, -1, a ? a->rows : -1)) != ATN_OK ||
         (status = core_check_tensor(context, name, x, a->dtype, a->batch, a->heads, a->rows,
                                     a->rows)) != ATN_OK ||
-        (status = check_dtype(context, a)) != ATN_OK ||
         (status = core_check_alias(context, name, x, "a", a)) != ATN_OK ||
-        (status = check_memory(context, "a", a)) != ATN_OK ||
         (status = check_memory(context, name, x)) != ATN_OK)
         return status;
-    if (a->rows > INT_MAX / 8)
-        return core_fail(context, ATN_ERR_SHAPE, "a has %" PRId64 " rows, expected at most %d",
-                         a->rows, INT_MAX / 8);
-    if (a->rows > 1 && (a->row_stride != a->rows || x->row_stride != a->rows))
-        return core_fail(context, ATN_ERR_STRIDE, "a and %s: rows must lie side by side", name);
-    int64_t bad;
-    if ((status = context->backend->find_asymmetric(context, a, &bad)) != ATN_OK || bad < 0)
-        return status;
-    return core_fail(context, ATN_ERR_VALUE,
-                     "a: matrix (%" PRId64 ", %" PRId64 ") is not symmetric", bad / a->heads,
-                     bad % a->heads);
+    if (a->rows > 1 && x->row_stride != a->rows)
+        return core_fail(context, ATN_ERR_STRIDE, "%s: rows must lie side by side", name);
+    return check_single(context, a);
 }
 
 /* Whether a matrix holds numbers of the type only; NaN and infinity are told elsewhere. */
@@ -359,6 +369,92 @@ atn_status atn_inverse(atn_context *context, const atn_inverse_desc *desc, const
     }
     return context->backend->inverse(context, desc, a, x, infos, traces);
 }
+
+/* ---- X W ---- */
+
+static atn_status check_apply(atn_context *context, const atn_tensor *a, const atn_tensor *w,
+                              const atn_tensor *y)
+{
+    atn_status status;
+    if ((status = core_check_tensor(context, "a", a, -1, -1, -1, -1, a ? a->rows : -1)) != ATN_OK ||
+        (status = core_check_tensor(context, "w", w, a->dtype, a->batch, a->heads, a->rows, -1)) !=
+            ATN_OK ||
+        (status = core_check_tensor(context, "y", y, a->dtype, a->batch, a->heads, a->rows,
+                                    w->cols)) != ATN_OK ||
+        (status = core_check_alias(context, "y", y, "a", a)) != ATN_OK ||
+        (status = core_check_alias(context, "y", y, "w", w)) != ATN_OK)
+        return status;
+    return check_single(context, a);
+}
+
+/* What it works in, on top of the inverse's memory. */
+static void layout_apply(core_arena *arena, const atn_inverse_desc *desc, const atn_tensor *a,
+                         const atn_tensor *w, int threads, cpu_inverse_memory *memory, void **x,
+                         void **work)
+{
+    size_t size = atn_dtype_size(a->dtype);
+    int64_t count = a->batch * a->heads;
+    core_inverse_layout(arena, desc, a->dtype, a->rows, count, threads, false, memory);
+    *x = core_take(arena, count * a->rows * a->rows, size);
+    *work = core_take(arena, threads * w->rows * w->cols, size);
+}
+
+static bool apply_too_large(const atn_tensor *a, const atn_tensor *w, int threads)
+{
+    double m = (double)a->rows, count = (double)a->batch * (double)a->heads;
+    return core_inverse_too_large(a->rows, a->batch * a->heads, threads) ||
+           core_too_large(count * m * m) || core_too_large(threads * m * (double)w->cols);
+}
+
+static atn_status apply(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
+                        const atn_tensor *w, atn_tensor *y, atn_inverse_info *infos)
+{
+    const cpu_table *table = cpu_table_get(a->dtype);
+    cpu_inverse_memory memory = {0};
+    core_arena arena = {0};
+    void *block, *x, *work;
+    if (apply_too_large(a, w, context->threads))
+        return core_fail(context, ATN_ERR_SHAPE, "a: the workspace does not fit into memory");
+    layout_apply(&arena, desc, a, w, context->threads, &memory, &x, &work);
+    atn_status status = core_arena_allocate(context, &arena, &block);
+    if (status != ATN_OK)
+        return status;
+    layout_apply(&arena, desc, a, w, context->threads, &memory, &x, &work);
+    atn_tensor inverse = atn_tensor_dense(x, a->dtype, a->batch, a->heads, a->rows, a->rows);
+    if ((status = core_inside_start(context)) == ATN_OK)
+        status = table->inverse_batch(context, desc, a, &inverse, true, &memory, NULL);
+    if (status >= 0)
+        table->inverse_apply(context, desc, &inverse, &memory, w, y, work);
+    if (status >= 0 && core_inside_stop(context) != ATN_OK)
+        status = ATN_ERR_MEMORY;
+    if (infos)
+        memcpy(infos, memory.infos, (size_t)(a->batch * a->heads) * sizeof *infos);
+    core_release(context, block);
+    return status;
+}
+
+atn_status atn_inverse_apply(atn_context *context, const atn_inverse_desc *desc,
+                             const atn_tensor *a, const atn_tensor *w, atn_tensor *y,
+                             atn_inverse_info *infos)
+{
+    atn_status status;
+    if (!context || !desc)
+        return core_fail(context, ATN_ERR_NULL, "desc is null");
+    if (context->kind != ATN_CPU)
+        return core_fail(context, ATN_ERR_UNSUPPORTED, "atn_inverse_apply is the CPU's only");
+    if ((status = core_check_inverse(context, desc)) != ATN_OK ||
+        (status = check_apply(context, a, w, y)) != ATN_OK ||
+        (status = check_storage(context, desc, a)) != ATN_OK)
+        return status;
+    int64_t count = a->batch * a->heads;
+    if (count > 0 && a->rows > 0)
+        return apply(context, desc, a, w, y, infos);
+    if (infos)
+        memset(infos, 0, (size_t)count * sizeof *infos);
+    return ATN_OK;
+}
+
+/* ---- Backward ---- */
 
 /* What backward works in, on top of the inverse's memory. */
 static void layout_backward(core_arena *arena, const atn_inverse_desc *desc, atn_gradient gradient,

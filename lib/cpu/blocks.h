@@ -109,6 +109,12 @@ atn_status R(without_start)(const inverse_problem *p, atn_stop stop);
 void R(take_update)(atn_inverse_info *info, int k, double update);
 /* The root of change / size, which may be 0 / 0 (0), or not finite. */
 double R(relative_update)(double change, double size);
+/* Whether an update says by itself that X_{k+1} is finite: if that is not, |X_{k+1}|^2 is infinite
+ * or NaN, and the update 0 or not finite. */
+static inline bool R(is_finite_update)(double update)
+{
+    return update > 0 && update < INFINITY;
+}
 
 /* alpha of every matrix of a into memory->starts (< 0: no such n) and the halvings into
  * memory->infos; matrices whose info says ATN_NONFINITE are left out of every maximum. squares has
@@ -154,6 +160,9 @@ atn_status R(inverse_backward_batch)(atn_context *context, const atn_inverse_des
 atn_status R(inverse_batch)(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
                             atn_tensor *x, bool keep_factor, cpu_inverse_memory *memory,
                             atn_trace *traces);
+void R(inverse_apply)(const atn_context *context, const atn_inverse_desc *desc, const atn_tensor *x,
+                      const cpu_inverse_memory *memory, const atn_tensor *w, atn_tensor *y,
+                      void *work);
 void R(inverse_work)(const atn_inverse_desc *desc, int64_t m, cpu_inverse_memory *memory);
 
 void R(soft_layout)(core_arena *arena, cpu_soft *soft);

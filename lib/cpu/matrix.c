@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Small helpers on dense matrices. */
+#ifdef SIMD_AVX512
+#include <immintrin.h>
+#endif
 #include <string.h>
 
 #include "cpu/blocks.h"
@@ -17,7 +20,11 @@ typedef real some
 
 static inline wide widened(const real *a)
 {
+#if defined(SIMD_AVX512) && defined(REAL_F32) /* which gcc 12 converts in two halves */
+    return _mm512_cvtps_pd(_mm256_loadu_ps(a));
+#else
     return __builtin_convertvector(*(const some *)a, wide);
+#endif
 }
 
 /* By halves, the first to the second. */

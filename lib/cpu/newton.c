@@ -150,7 +150,8 @@ static bool advance(newton_run *run)
     atn_inverse_info *info = p->info;
     double update = R(newton_step)(p->desc->storage, p->m, run->x, run->b_x, run->next);
     info->products++;
-    if (!R(all_finite)(p->m, p->m, run->next, p->m)) {
+    bool stored = p->desc->storage != ATN_STORAGE_NATIVE; /* after its update was measured */
+    if ((stored || !R(is_finite_update)(update)) && !R(all_finite)(p->m, p->m, run->next, p->m)) {
         info->stop = ATN_STOP_NONFINITE;
         return false;
     }

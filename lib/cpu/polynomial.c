@@ -369,7 +369,7 @@ static void iterate(iteration *t)
             return;
         before = error;
         update = step(t, k);
-        if (!R(all_finite)(p->m, p->m, t->next, p->m)) {
+        if (!R(is_finite_update)(update) && !R(all_finite)(p->m, p->m, t->next, p->m)) {
             p->info->stop = ATN_STOP_NONFINITE;
             find_error(t, k);
             return;

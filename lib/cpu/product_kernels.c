@@ -47,10 +47,18 @@ static void store_edge(const panel *p, int64_t row, int rows, int width, const r
 static inline __attribute__((always_inline)) void multiply_tile(int rows, int vectors,
                                                                 const panel *p, int64_t row)
 {
-    lanes sums[MOST_ROWS][VECTORS] = {{{0}}};
+    lanes sums[MOST_ROWS][VECTORS];
     const real *a = p->a + row * p->a_row, *b = p->b;
+    real *c = p->c + row * p->c_row; /* nothing of p is read again once C is written */
+    int64_t c_row = p->c_row;
+    bool add = p->add;
     int64_t a_row = p->a_row, a_step = p->a_step, b_step = p->b_step, last = p->last;
-    for (int64_t k = 0; k < p->depth; k++)
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++)
+            sums[i][v] = (lanes){0};
+    for (int64_t k = 0, depth = p->depth; k < depth; k++)
         for (int i = 0; i < rows; i++)
             for (int v = 0; v < vectors; v++) {
                 const real *from = b + k * b_step + (v < vectors - 1 ? v * LANES : last);
@@ -70,12 +78,11 @@ static inline __attribute__((always_inline)) void multiply_tile(int rows, int ve
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++) {
-            int64_t column = v < vectors - 1 ? v * LANES : last;
-            lanes *c = (lanes *)(p->c + (row + i) * p->c_row + column);
-            if (p->add)
-                *c += sums[i][v];
+            lanes *to = (lanes *)(c + i * c_row + (v < vectors - 1 ? v * LANES : last));
+            if (add)
+                *to += sums[i][v];
             else
-                *c = sums[i][v];
+                *to = sums[i][v];
         }
 }
 

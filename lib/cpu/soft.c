@@ -237,7 +237,17 @@ static void middle(const cpu_soft *soft, int64_t head)
     R(store)(soft->desc.storage, soft->m, dv, h.weights, dv);
 }
 
-static void second_pass(const cpu_soft *soft, const atn_tensor *q, atn_tensor *out, int64_t head,
+/* These rows of the output are final: stores them, and notes if they have overflowed. */
+static void finish(cpu_soft *soft, const atn_tensor *out, int64_t head, int64_t chunk,
+                   int64_t first, int64_t rows)
+{
+    real *from = soft_rows(out, head, first);
+    R(store)(soft->desc.storage, rows, out->cols, from, out->row_stride);
+    if (!R(all_finite)(rows, out->cols, from, out->row_stride))
+        soft->nonfinite[head * soft->chunks + chunk] = 1;
+}
+
+static void second_pass(cpu_soft *soft, const atn_tensor *q, atn_tensor *out, int64_t head,
                         int64_t chunk)
 {
     soft_head h = R(soft_head_of)(soft, head);
@@ -245,8 +255,10 @@ static void second_pass(const cpu_soft *soft, const atn_tensor *q, atn_tensor *o
     for (int64_t t = chunk * soft->chunk; t < end; t += soft->block) {
         int64_t p = soft_smaller(soft->block, end - t);
         const real *f = features(&h, p, soft_rows(q, head, t), q->row_stride);
-        real_gemm(CblasNoTrans, CblasNoTrans, p, dv, h.set.count, f, h.set.padded, h.weights, dv, 0,
-                  soft_rows(out, head, t), out->row_stride);
+        real_gemm(CblasNoTrans, CblasNoTrans, p, dv, h.set.count, f, h.set.padded, h.weights, dv,
+                  false, soft_rows(out, head, t), out->row_stride);
+        if (!soft->desc.residual.data)
+            finish(soft, out, head, chunk, t, p); /* while they are in the cache */
     }
 }
 
@@ -262,14 +274,10 @@ static void add_residual(const cpu_soft *soft, const atn_tensor *v, atn_tensor *
      soft_rows(v, head, 0), v->row_stride, y0, y1, soft_rows(out, head, 0), out->row_stride);
 }
 
-/* The output is final: stores it, and notes if it has overflowed. */
 static void finish_chunk(cpu_soft *soft, const atn_tensor *out, int64_t head, int64_t chunk)
 {
-    int64_t first = chunk * soft->chunk, end = soft_chunk_end(soft, chunk);
-    R(store)
-    (soft->desc.storage, end - first, out->cols, soft_rows(out, head, first), out->row_stride);
-    if (!R(all_finite)(end - first, out->cols, soft_rows(out, head, first), out->row_stride))
-        soft->nonfinite[head * soft->chunks + chunk] = 1;
+    int64_t first = chunk * soft->chunk;
+    finish(soft, out, head, chunk, first, soft_chunk_end(soft, chunk) - first);
 }
 
 /* A head that met NaN or infinity, in its input or by overflow, says so in every output. */
@@ -310,14 +318,28 @@ atn_status R(soft_open)(atn_context *context, cpu_soft *soft, const atn_tensor *
     return ATN_OK;
 }
 
-atn_status R(soft_forward)(atn_context *context, cpu_soft *soft, const atn_tensor *q,
-                           const atn_tensor *v, atn_tensor *out)
+/* One thread takes a head from its first token to its last output: Q is still in a cache when it is
+ * read again. */
+static void forward_by_heads(cpu_soft *soft, const atn_tensor *q, const atn_tensor *v,
+                             atn_tensor *out)
 {
-    int64_t heads = head_count(soft), pieces = heads * soft->chunks;
     int threads = soft->threads;
-    atn_status status = R(soft_open)(context, soft, q);
-    if (status < 0)
-        return status;
+    int64_t heads = head_count(soft), chunks = soft->chunks;
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
+    for (int64_t i = 0; i < heads; i++) {
+        for (int64_t chunk = 0; chunk < chunks; chunk++)
+            first_pass(soft, q, v, i, chunk);
+        middle(soft, i);
+        for (int64_t chunk = 0; chunk < chunks; chunk++)
+            second_pass(soft, q, out, i, chunk);
+    }
+}
+
+static void forward_by_chunks(cpu_soft *soft, const atn_tensor *q, const atn_tensor *v,
+                              atn_tensor *out)
+{
+    int threads = soft->threads;
+    int64_t heads = head_count(soft), pieces = heads * soft->chunks;
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
     for (int64_t i = 0; i < pieces; i++)
         first_pass(soft, q, v, i / soft->chunks, i % soft->chunks);
@@ -327,13 +349,35 @@ atn_status R(soft_forward)(atn_context *context, cpu_soft *soft, const atn_tenso
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
     for (int64_t i = 0; i < pieces; i++)
         second_pass(soft, q, out, i / soft->chunks, i % soft->chunks);
-    if (soft->desc.residual.data)
+}
+
+static void add_residuals(cpu_soft *soft, const atn_tensor *v, atn_tensor *out)
+{
+    int threads = soft->threads;
+    int64_t pieces = head_count(soft) * soft->chunks;
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
-        for (int64_t i = 0; i < pieces; i++)
-            add_residual(soft, v, out, i / soft->chunks, i % soft->chunks);
+    for (int64_t i = 0; i < pieces; i++)
+        add_residual(soft, v, out, i / soft->chunks, i % soft->chunks);
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
     for (int64_t i = 0; i < pieces; i++)
         finish_chunk(soft, out, i / soft->chunks, i % soft->chunks);
+}
+
+atn_status R(soft_forward)(atn_context *context, cpu_soft *soft, const atn_tensor *q,
+                           const atn_tensor *v, atn_tensor *out)
+{
+    enum { MANY = 8 }; /* heads a thread: then it matters little that some threads get one more */
+    int64_t heads = head_count(soft);
+    int threads = soft->threads;
+    atn_status status = R(soft_open)(context, soft, q);
+    if (status < 0)
+        return status;
+    if (heads % threads == 0 || heads >= MANY * threads)
+        forward_by_heads(soft, q, v, out);
+    else
+        forward_by_chunks(soft, q, v, out);
+    if (soft->desc.residual.data)
+        add_residuals(soft, v, out);
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
     for (int64_t i = 0; i < heads; i++)
         poison(soft, out, i);

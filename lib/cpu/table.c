@@ -11,6 +11,7 @@ const cpu_table R(cpu_table) = {
     .orthogonal_features = R(orthogonal_features),
     .orthogonal_work = R(orthogonal_work),
     .inverse_batch = R(inverse_batch),
+    .inverse_apply = R(inverse_apply),
     .inverse_work = R(inverse_work),
     .inverse_backward_batch = R(inverse_backward_batch),
     .inverse_backward_work = R(inverse_backward_work),

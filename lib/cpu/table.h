@@ -118,6 +118,11 @@ typedef struct {
                                 cpu_inverse_memory *memory, atn_trace *traces);
     /* Sets memory->reals and memory->ints. */
     void (*inverse_work)(const atn_inverse_desc *desc, int64_t m, cpu_inverse_memory *memory);
+    /* Y = X W of all matrices, from what inverse_batch left in x with keep_factor. work: m k
+     * elements per thread. */
+    void (*inverse_apply)(const atn_context *context, const atn_inverse_desc *desc,
+                          const atn_tensor *x, const cpu_inverse_memory *memory,
+                          const atn_tensor *w, atn_tensor *y, void *work);
     /* The other way, m x m dense; inverse_backward_work is the elements one thread needs. */
     atn_status (*inverse_backward_batch)(atn_context *context, const atn_inverse_desc *desc,
                                          atn_gradient gradient, const atn_tensor *a,

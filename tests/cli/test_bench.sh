@@ -10,7 +10,11 @@ source=$(realpath "$3")
 
 # ---- mistakes ----
 attnum bench soft
-expect_usage "'soft'"
+expect_usage "'soft'" 'operators, inverses, kernel, gemm, exp, memory'
+attnum bench gemm gemm
+expect_usage "'gemm'" 'twice'
+attnum bench gemm --threads 0
+expect_usage "--threads '0'" '1..1024'
 attnum bench --dtype bf16
 expect_usage '--dtype bf16' '--device cuda'
 attnum run accuracy/operators --dtype f16
@@ -20,6 +24,7 @@ expect_usage '--input'
 attnum bench --help
 expect_exit 0
 expect_stdout '--emit-tokens FOLDER'
+expect_stdout '--threads LIST'
 
 # ---- the tests' machines have no GPU: it says so, and writes nothing ----
 attnum list devices --format csv
@@ -45,19 +50,60 @@ attnum bench $small --out cpu --threads 1
 expect_exit 0
 expect_quiet
 expect_stdout 'backward'
-[ "$(wc -l <cpu/bench.csv)" -eq 6 ]
+[ "$(wc -l <cpu/bench.csv)" -eq 8 ]
 check "a row for each rate and direction" $?
+[ "$(grep -c '^exponentials,' cpu/bench.csv)" -eq 2 ]
+check "two of them exponentials" $?
 grep -q '^backward / forward,backward,sima,' cpu/bench_ratios.csv
 check "backward beside forward" $?
+attnum bench gemm exp kernel --quick --n 40 --m 9 --dtype f32 --threads 1,2 --out parts
+expect_exit 0
+for work in gemm kernel exp; do
+    grep -q "^$work,.*,hot,.*,pass," parts/bench.csv
+    check "rows of $work" $?
+done
+! grep -q '^forward,' parts/bench.csv
+check "no operators" $?
+for quantity in 'openblas / attnum,gemm,AB' 'libm / direct,kernel' 'libm / attnum,exp' 'threads 1 / 2,exp'; do
+    grep -q "^$quantity," parts/bench_ratios.csv
+    check "ratios $quantity" $?
+done
+attnum bench --quick --variant pivoted-cholesky --m 9 --batch 1,3 --dtype f32 --threads 1,2 --out solve
+expect_exit 0
+[ "$(grep -c '^newton-openblas / pivoted-cholesky,solve,' solve/bench_ratios.csv)" -eq 3 ]
+check "the published steps beside a factor: of one matrix, of three on 1 and 2 threads" $?
+attnum bench gemm exp --quick --m 9 --dtype f32 --threads 1 --out whole --dry-run
+expect_exit 0
+expect_stdout 'gemm AB' 'exp libm'
+
+# ---- in parts, with what is timed ----
+for shard in 1 2; do
+    attnum bench exp --quick --dtype f32 --threads 1 --shard $shard/2 --out "shard$shard"
+    expect_exit 0
+done
+attnum merge shard1 shard2 --out merged
+expect_exit 0
+[ "$(grep -c '^exp,' merged/bench.csv)" -eq 2 ]
+check "shards have the words too" $?
 
 # ---- growth ----
-attnum bench memory --quick --operator sima,gaussian --n 784,1568 --out growth
+attnum bench memory --quick --operator sima,gaussian --n 784,1568 --threads 1,2 --out growth
 expect_exit 0
 expect_quiet
 [ "$(grep -c '^sima,paper,,n,' growth/bench_growth.csv)" -eq 4 ] && [ "$(wc -l <growth/bench_growth.csv)" -eq 5 ]
 check "a row for each n and number of threads, none of what is quadratic" $?
 grep -q '^sima,paper,,2,n,bytes_workspace,2,784,1568,' growth/bench_growth_fits.csv
 check "a line for its memory" $?
+for shard in 1 2; do
+    attnum bench memory --quick --operator sima --n 784,1568 --threads 1 --shard $shard/2 --out "part$shard"
+    expect_exit 0
+done
+attnum merge part1 part2 --out joined
+expect_exit 0
+[ "$(grep -c '^sima,' joined/bench_growth.csv)" -eq 2 ] && [ "$(grep -c '^sima,' joined/bench_growth_fits.csv)" -eq 4 ]
+check "from shards, with the fits" $?
+attnum bench memory --device cuda --operator sima
+expect_usage '--device cuda' 'cpu'
 attnum bench memory more
 expect_usage "'more'"
 
@@ -80,9 +126,12 @@ check "rows name the device and its capability" $?
 check "both directions are checked" $?
 grep -q '"name":.*"emulated"' cuda/bench.csv-metadata.json
 check "so do the metadata" $?
-[ "$(head -n 1 cuda/bench.csv)" = "$(sed -n '/^COLUMNS = (/,/split/p' "$source/bench/peers/torch_soft.py" |
-    tr -d '\n' | sed 's/"[^"]*"\.split.*//; s/COLUMNS = (//; s/" *"//g; s/["). ]*split.*//; s/"//g; s/ //g')" ]
-check "the PyTorch peer writes the same columns" $?
+attnum bench $small --emit-tokens tokens
+expect_exit 0
+for input in q k v; do
+    [ -s "tokens/tokens_b1_h2_n32_d32_$input.npy" ]
+    check "tokens as the PyTorch peers read them: $input" $?
+done
 
 attnum bench --quick --device cuda --operator soft --n 64 --m 4 --batch 1 --dtype bf16 --out passes
 expect_exit 0

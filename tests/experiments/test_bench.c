@@ -5,13 +5,13 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "bench/bench.h"
 #include "bench/check.h"
-#include "bench/rates.h"
+#include "bench/group.h"
+#include "bench/plain.h"
+#include "bench/rounds.h"
 #include "bench/subject.h"
-#include "bench/time.h"
 #include "common/npy.h"
 #include "common/progress.h"
 #include "common/report.h"
@@ -20,24 +20,26 @@
 
 TestSuite(bench, .init = scratch_begin, .fini = scratch_end);
 
-static bench_case *cases_of(const char *options, int64_t *count)
+static bench_list cases_of(const char *options)
 {
     static settings s;
     settings_free(&s);
     cr_assert_eq(parse_options(&s, &bench, options), EXIT_PASS, "%s", options);
-    return bench_cases(&s, count);
+    return bench_cases(&s);
 }
 
 /* The cases of a kind of work; with the operator unless it is ATN_OPERATOR_COUNT. */
 static int64_t count_cases(const char *options, bench_work work, atn_operator op)
 {
-    int64_t count, found = 0;
-    bench_case *cases = cases_of(options, &count);
-    for (int64_t i = 0; i < count; i++)
-        found += cases[i].work == work && (op == ATN_OPERATOR_COUNT || cases[i].op == op);
-    free(cases);
+    int64_t found = 0;
+    bench_list list = cases_of(options);
+    for (int64_t i = 0; i < list.count; i++)
+        found += list.cases[i].work == work && (op == ATN_OPERATOR_COUNT || list.cases[i].op == op);
+    bench_list_free(&list);
     return found;
 }
+
+#define ANY ATN_OPERATOR_COUNT
 
 Test(bench, cases)
 {
@@ -47,21 +49,37 @@ Test(bench, cases)
         atn_operator op;
         int64_t count;
     } rows[] = {
-        {"--operator=sima", BENCH_COPY, ATN_OPERATOR_COUNT, 1},
-        {"--operator=sima", BENCH_ARITHMETIC, ATN_OPERATOR_COUNT, 2},
-        {"--operator=sima --n=8,9 --batch=1,2,3 --dtype=f32,f64", BENCH_FORWARD, ATN_SIMA, 12},
-        {"--operator=sima --n=8,9 --batch=1,2,3 --dtype=f32,f64", BENCH_BACKWARD, ATN_SIMA, 12},
-        {"--operator=sima/paper,sima/tokens --n=8 --batch=1 --dtype=f32", BENCH_FORWARD, ATN_SIMA,
-         2},
-        {"--operator=sima", BENCH_INVERSE, ATN_OPERATOR_COUNT, 0},
+        {"--operator=sima --threads=3", BENCH_COPY, ANY, 1},
+        {"--operator=sima --threads=1,2,5", BENCH_COPY, ANY, 3},
+        {"--operator=sima --threads=3", BENCH_ARITHMETIC, ANY, 2},
+        {"--operator=sima --threads=3", BENCH_EXPONENTIALS, ANY, 2},
+        {"--op=sima --n=8,9 --batch=1,2,3 --dtype=f32,f64 --threads=1", BENCH_FORWARD, ATN_SIMA,
+         12},
+        {"--operator=sima --n=8,9 --batch=1,2,3 --dtype=f32,f64 --threads=1,2", BENCH_BACKWARD,
+         ATN_SIMA, 24},
+        {"--operator=sima/paper,sima/tokens --n=8 --batch=1 --dtype=f32 --threads=1", BENCH_FORWARD,
+         ATN_SIMA, 2},
+        {"--operator=sima", BENCH_INVERSE, ANY, 0},
+        {"--operator=sima", BENCH_GEMM, ANY, 0},
         /* the published inverse and the fast one; m over n is left out */
-        {"--operator=soft --n=16 --m=4,16,25 --batch=1 --dtype=f32", BENCH_FORWARD, ATN_SOFT, 4},
-        {"--variant=eig,nr-soft --m=3,4 --batch=5 --dtype=f64", BENCH_INVERSE, ATN_OPERATOR_COUNT,
-         4},
-        {"--variant=eig", BENCH_FORWARD, ATN_OPERATOR_COUNT, 0},
-        {"--quick", BENCH_FORWARD, ATN_SOFTMAX, 1},
-        {"", BENCH_FORWARD, ATN_SOFTMAX, 2},
-        {"--full", BENCH_FORWARD, ATN_SOFTMAX, 6},
+        {"--operator=soft --n=16 --m=4,16,25 --batch=1 --dtype=f32 --threads=1", BENCH_FORWARD,
+         ATN_SOFT, 4},
+        {"--variant=eig,nr-soft --m=3,4 --batch=5 --dtype=f64 --threads=1", BENCH_INVERSE, ANY, 4},
+        /* and beside them the published steps through OpenBLAS */
+        {"--variant=eig,nr-soft --m=3,4 --batch=5 --dtype=f64 --threads=1", BENCH_SOLVE, ANY, 6},
+        /* no more threads than matrices */
+        {"--variant=eig --m=3 --batch=1,2 --dtype=f64 --threads=1,2,3", BENCH_INVERSE, ANY, 3},
+        {"--variant=eig", BENCH_FORWARD, ANY, 0},
+        {"--variant=eig", BENCH_EXP, ANY, 0},
+        {"--quick --threads=1", BENCH_FORWARD, ATN_SOFTMAX, 1},
+        {"--threads=1", BENCH_FORWARD, ATN_SOFTMAX, 2},
+        {"--full --threads=1", BENCH_FORWARD, ATN_SOFTMAX, 6},
+        {"--threads=1", BENCH_EXP, ANY, 2},
+        {"gemm --threads=1", BENCH_EXP, ANY, 0},
+        {"gemm exp --threads=1", BENCH_EXP, ANY, 2},
+        {"exp --threads=1", BENCH_COPY, ANY, 1},
+        {"exp --operator=sima", BENCH_FORWARD, ANY, 0},
+        {"kernel --n=8,9 --m=4 --dtype=f32 --threads=1,2", BENCH_KERNEL, ANY, 12},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         cr_expect_eq(count_cases(rows[i].options, rows[i].work, rows[i].op), rows[i].count,
@@ -69,94 +87,311 @@ Test(bench, cases)
                      count_cases(rows[i].options, rows[i].work, rows[i].op), rows[i].count);
 }
 
+/* 1 and all processors, without --threads. */
+Test(bench, threads)
+{
+    settings s;
+    cr_assert_eq(parse_options(&s, &bench, "exp"), EXIT_PASS);
+    for (s.threads = 1; s.threads <= 3; s.threads += 2) {
+        bench_list list = bench_cases(&s);
+        cr_expect_eq(list.cases[0].threads, 1);
+        cr_expect_eq(list.cases[1].work, s.threads == 1 ? BENCH_ARITHMETIC : BENCH_COPY);
+        cr_expect_eq(list.cases[1].threads, s.threads);
+        bench_list_free(&list);
+    }
+    settings_free(&s);
+}
+
+/* What is compared is in one group: all of a shape, all of a batch. */
+Test(bench, groups)
+{
+    bench_list list = cases_of("operators inverses --op=soft,sima --n=8,16 --m=4 --batch=2 "
+                               "--variant=eig --dtype=f32,f64 --threads=1,2");
+    static const int64_t sizes[] = {10, 16, 16, 8, 8, 6, 6};
+    cr_assert_eq(list.groups, 7, "%" PRId64, list.groups);
+    for (int64_t group = 0; group < list.groups; group++) {
+        int64_t count;
+        const bench_case *c = bench_group(&list, group, &count);
+        cr_expect_eq(count, sizes[group], "group %" PRId64 ": %" PRId64, group, count);
+        for (int64_t i = 1; i < count && group > 0; i++)
+            cr_expect(c[i].tokens == c[0].tokens && c[i].op == c[0].op &&
+                      c[i].landmarks == c[0].landmarks && c[i].batch == c[0].batch);
+    }
+    bench_list_free(&list);
+}
+
 /* Every operator that the CPU has is there, and is a problem that it can plan. */
 Test(bench, every_operator)
 {
-    int64_t count, seen = 0;
+    int64_t seen = 0;
     atn_context *context = make_context();
-    bench_case *cases = cases_of("--n=100 --m=10 --batch=1 --dtype=f32", &count);
-    for (int64_t i = 0; i < count; i++) {
-        if (cases[i].work != BENCH_FORWARD)
+    bench_list list = cases_of("--n=100 --m=10 --batch=1 --dtype=f32");
+    for (int64_t i = 0; i < list.count; i++) {
+        const bench_case *c = &list.cases[i];
+        if (c->work != BENCH_FORWARD)
             continue;
-        attention_case problem = bench_problem(&cases[i], ATN_F32, 1, 100, true);
+        attention_case problem = bench_problem(c, ATN_F32, 1, 100, true);
         atn_cost cost;
-        char text[200];
-        bench_describe(&cases[i], text, sizeof text);
+        char text[300];
+        bench_describe(c, text, sizeof text);
         cr_expect_eq(atn_attention_cost(context, &problem.desc, &problem.shape, &cost), ATN_OK,
                      "%s: %s", text, atn_last_error(context));
-        seen |= INT64_C(1) << cases[i].op;
+        seen |= INT64_C(1) << c->op;
         attention_case_free(&problem);
     }
     cr_expect_eq(seen, (INT64_C(1) << ATN_OPERATOR_COUNT) - 1);
     atn_context_free(context);
-    free(cases);
+    bench_list_free(&list);
 }
 
-/* ---- Time ---- */
+/* ---- Rounds ---- */
+
+/* Three pieces of work that write down who was called. */
+typedef struct {
+    char log[512];
+    int length, fails_at; /* fails_at: the call, from 0; -1: none */
+} call_log;
 
 typedef struct {
-    int calls, fails_at;
-    int repeats[64];
-} counted_work;
+    call_log *calls;
+    char name;
+    int next;       /* the repeat that it expects */
+    double seconds; /* it takes at least */
+} logged_work;
 
-static atn_status count_call(void *state, int repeat)
+static atn_status log_call(void *state, int repeat)
 {
-    counted_work *w = state;
-    w->repeats[w->calls++] = repeat;
-    return repeat == w->fails_at ? ATN_ERR_LIBRARY : ATN_OK;
-}
-
-Test(bench, repeats)
-{
-    atn_context *context = make_context();
-    counted_work w = {.fails_at = -1};
-    time_plan plan = {.warm_ups = 2, .least = 5, .most = 9, .seconds = 0};
-    time_result result;
-    cr_assert_eq(time_repeats(context, &plan, NULL, count_call, &w, &result), ATN_OK);
-    cr_expect(w.calls == 7 && result.repeats == 5, "%d calls, %d repeats", w.calls, result.repeats);
-    for (int i = 0; i < w.calls; i++)
-        cr_expect_eq(w.repeats[i], i, "inputs are taken in turn");
-    cr_expect(result.smallest >= 0 && result.smallest <= result.median &&
-              result.median <= result.largest);
-    plan.seconds = 1e9;
-    w.calls = 0;
-    cr_assert_eq(time_repeats(context, &plan, NULL, count_call, &w, &result), ATN_OK);
-    cr_expect(w.calls == 11 && result.repeats == 9);
-    w = (counted_work){.fails_at = 4};
-    cr_expect_eq(time_repeats(context, &plan, NULL, count_call, &w, &result), ATN_ERR_LIBRARY);
-    cr_expect_eq(w.calls, 5);
-    atn_context_free(context);
-}
-
-static atn_status sleep_long(void *state, int repeat)
-{
-    static const double lengths[] = {0.001, 0.002, 0.03, 0.002, 0.002};
-    double start, now;
-    struct timespec t;
-    (void)state;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    start = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-    do {
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        now = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-    } while (now - start < lengths[repeat]);
-    return ATN_OK;
-}
-
-/* Nothing is shorter than it was, or longer in all; the outlier is the largest and not the median.
- */
-Test(bench, seconds)
-{
-    atn_context *context = make_context();
-    time_plan plan = {.warm_ups = 0, .least = 5, .most = 5};
-    time_result result;
+    logged_work *w = state;
     double start = progress_seconds();
-    cr_assert_eq(time_repeats(context, &plan, NULL, sleep_long, NULL, &result), ATN_OK);
-    double all = progress_seconds() - start;
-    cr_expect(result.largest + 4 * result.smallest <= all, "%g of %g", result.largest, all);
-    cr_expect(result.smallest >= 0.001 && result.median >= 0.002 && result.largest >= 0.03,
-              "%g %g %g", result.smallest, result.median, result.largest);
+    cr_expect_eq(repeat, w->next++, "%c: inputs are taken in turn", w->name);
+    while (progress_seconds() - start < w->seconds)
+        ;
+    if (w->calls->length < (int)sizeof w->calls->log - 1)
+        w->calls->log[w->calls->length] = w->name;
+    return w->calls->length++ == w->calls->fails_at ? ATN_ERR_LIBRARY : ATN_OK;
+}
+
+/* Ticks of a machine on which others are at work in the first readings / 2 rounds. */
+typedef struct {
+    int readings, dirty_runs;
+    bool silent;
+    int64_t others;
+} toy_ticks;
+
+static bool read_toy(void *state, machine_ticks *ticks)
+{
+    toy_ticks *t = state;
+    if (t->readings % 2 == 1) /* the second of a pair: 100 ticks later */
+        t->others += t->readings / 2 < t->dirty_runs ? 50 : 0;
+    int64_t all = 100 * ((t->readings + 1) / 2);
+    *ticks = (machine_ticks){.all = all, .idle = all - t->others, .steal = 1 + t->readings};
+    t->readings++;
+    return !t->silent;
+}
+
+enum { MEMBERS = 3 };
+
+/* Cold members: one call each a round. */
+static atn_status run_toys(const rounds_plan *plan, call_log *calls, toy_ticks *ticks,
+                           const double seconds[MEMBERS], rounds_result *result)
+{
+    atn_context *context = make_context();
+    logged_work works[MEMBERS];
+    rounds_member members[MEMBERS];
+    rounds_meter meter = {read_toy, ticks};
+    for (int i = 0; i < MEMBERS; i++) {
+        works[i] = (logged_work){.calls = calls, .name = "ABC"[i], .seconds = seconds[i]};
+        members[i] =
+            (rounds_member){.context = context, .cold = true, .work = log_call, .state = &works[i]};
+    }
+    atn_status status = rounds_time(plan, &meter, NULL, MEMBERS, members, result);
     atn_context_free(context);
+    return status;
+}
+
+Test(bench, rounds_interleave)
+{
+    static const double none[MEMBERS] = {0};
+    call_log calls = {.fails_at = -1};
+    toy_ticks ticks = {0};
+    rounds_plan plan = {.warm_ups = 2, .least = 3, .most = 9, .seconds = 0};
+    rounds_result r;
+    cr_assert_eq(run_toys(&plan, &calls, &ticks, none, &r), ATN_OK);
+    cr_expect_str_eq(calls.log, "AABBCCABCABCABC");
+    cr_expect(r.members == 3 && r.rounds == 3 && r.repeated == 0 && r.dirty == 0);
+    cr_expect_eq(r.idle, 100);
+    cr_expect_eq(r.steal, 1);
+    rounds_free(&r);
+    plan.seconds = 1e9;
+    calls = (call_log){.fails_at = -1};
+    cr_assert_eq(run_toys(&plan, &calls, &ticks, none, &r), ATN_OK);
+    cr_expect(r.rounds == 9, "%d", r.rounds);
+    rounds_free(&r);
+    calls = (call_log){.fails_at = 10};
+    cr_expect_eq(run_toys(&plan, &calls, &ticks, none, &r), ATN_ERR_LIBRARY);
+    cr_expect(calls.length == 11 && r.failed == 1, "%s", calls.log);
+    rounds_free(&r);
+}
+
+/* Others at work: all rounds again, twice at most, and what is kept says how it was. */
+Test(bench, rounds_repeat)
+{
+    static const double none[MEMBERS] = {0};
+    static const struct {
+        toy_ticks ticks;
+        int again, repeated, dirty, calls;
+    } rows[] = {
+        {{0}, 2, 0, 0, 9},
+        {{.dirty_runs = 1}, 2, 1, 0, 15},
+        {{.dirty_runs = 2}, 2, 2, 0, 21},
+        {{.dirty_runs = 3}, 2, 2, 1, 21},
+        {{.dirty_runs = 1}, 0, 0, 1, 9},
+        {{.dirty_runs = 3, .silent = true}, 2, 0, -1, 9},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        toy_ticks ticks = rows[i].ticks;
+        call_log calls = {.fails_at = -1};
+        rounds_plan plan = {.warm_ups = 1, .least = 2, .most = 2, .again = rows[i].again};
+        rounds_result r;
+        cr_assert_eq(run_toys(&plan, &calls, &ticks, none, &r), ATN_OK);
+        cr_expect(r.repeated == rows[i].repeated && r.dirty == rows[i].dirty &&
+                      calls.length == rows[i].calls,
+                  "%zu: %d repeated, dirty %d, %s", i, r.repeated, r.dirty, calls.log);
+        rounds_free(&r);
+    }
+}
+
+/* What takes longer is longer, and ratios are a member's by another's. */
+Test(bench, rounds_seconds)
+{
+    static const double lengths[MEMBERS] = {0.001, 0.002, 0.006};
+    call_log calls = {.fails_at = -1};
+    toy_ticks ticks = {0};
+    rounds_plan plan = {.warm_ups = 1, .least = 5, .most = 5};
+    rounds_result r;
+    double start = progress_seconds();
+    cr_assert_eq(run_toys(&plan, &calls, &ticks, lengths, &r), ATN_OK);
+    double all = progress_seconds() - start, sum = 0;
+    for (int i = 0; i < MEMBERS; i++) {
+        rounds_statistics s = rounds_seconds(&r, i);
+        cr_expect(s.least >= lengths[i] && s.least <= s.low && s.low <= s.median &&
+                      s.median <= s.high && s.high <= s.largest,
+                  "%d: %g %g %g %g %g", i, s.least, s.low, s.median, s.high, s.largest);
+        sum += s.least * 5 + s.largest - s.least;
+    }
+    cr_expect(sum <= all, "%g of %g", sum, all);
+    cr_expect(rounds_ratios(&r, 2, 0).largest >= 6 * lengths[0] / rounds_seconds(&r, 0).largest);
+    rounds_free(&r);
+}
+
+/* Of made-up times: round by round, not medians by medians. */
+Test(bench, rounds_statistics)
+{
+    double seconds[] = {1, 4, 9, 2, 100, 1, 2, 9, 4, 10};
+    int calls[] = {1, 1};
+    rounds_result r = {.members = 2, .rounds = 5, .seconds = seconds, .calls = calls};
+    rounds_statistics s = rounds_seconds(&r, 0);
+    cr_expect(s.least == 1 && s.low == 2 && s.median == 4 && s.high == 9 && s.largest == 100);
+    s = rounds_ratios(&r, 0, 1); /* 1, 2, 1, 1/2, 10 */
+    cr_expect(s.least == 0.5 && s.low == 1 && s.median == 1 && s.high == 2 && s.largest == 10);
+    s = rounds_ratios(&r, 1, 0);
+    cr_expect(s.least == 0.1 && s.low == 0.5 && s.median == 1 && s.high == 1 && s.largest == 2);
+    r.rounds = 4;
+    double even[] = {1, 2, 3, 5, 1, 1, 1, 1};
+    r.seconds = even;
+    s = rounds_seconds(&r, 0);
+    cr_expect(s.median == 2.5 && s.low == 1.75 && s.high == 3.5);
+}
+
+/* Hot: twice as often until that is the shortest time asked for, and the time is one call's. */
+Test(bench, rounds_hot)
+{
+    atn_context *context = make_context();
+    call_log calls = {.fails_at = -1};
+    toy_ticks ticks = {0};
+    rounds_meter meter = {read_toy, &ticks};
+    logged_work work = {.calls = &calls, .name = 'A'};
+    rounds_member member = {.context = context, .work = log_call, .state = &work};
+    rounds_plan plan = {.warm_ups = 1, .least = 3, .most = 3, .shortest = 0.001};
+    rounds_result r;
+    double start = progress_seconds();
+    cr_assert_eq(rounds_time(&plan, &meter, NULL, 1, &member, &r), ATN_OK);
+    double all = progress_seconds() - start, sum = 0;
+    cr_expect(r.calls[0] >= 2, "%d", r.calls[0]);
+    cr_expect_eq(calls.length, 2 * r.calls[0] - 1 + 3 * r.calls[0], "%d", calls.length);
+    for (int i = 0; i < r.rounds; i++)
+        sum += r.seconds[i] * r.calls[0];
+    cr_expect(sum > 0 && sum <= all, "%g of %g", sum, all);
+    rounds_free(&r);
+    atn_context_free(context);
+}
+
+/* The flush, which a machine's cache cannot hold, is run before each cold call only. */
+Test(bench, flush)
+{
+    atn_context *context = make_context();
+    rounds_flush flush;
+    cr_assert_eq(rounds_flush_open(context, &flush), ATN_OK);
+    cr_expect_geq(flush.half, (size_t)64 << 20);
+    call_log calls = {.fails_at = -1};
+    toy_ticks ticks = {0};
+    rounds_meter meter = {read_toy, &ticks};
+    logged_work work = {.calls = &calls, .name = 'A'};
+    rounds_member member = {.context = context, .work = log_call, .state = &work};
+    rounds_plan plan = {.warm_ups = 1, .least = 1, .most = 1};
+    for (int cold = 0; cold < 2; cold++) {
+        rounds_result r;
+        work.next = 0;
+        member.cold = cold;
+        flush.memory[flush.half] = (char)~flush.memory[0];
+        cr_assert_eq(rounds_time(&plan, &meter, &flush, 1, &member, &r), ATN_OK);
+        cr_expect_eq(flush.memory[flush.half] == flush.memory[0], cold);
+        rounds_free(&r);
+    }
+    rounds_flush_close(context, &flush);
+    atn_context_free(context);
+}
+
+/* ---- Pairs ---- */
+
+/* What the times of two members of a run are divided for, as text: "backward / forward". */
+static bool are_paired(const bench_case *a, const bench_case *b)
+{
+    group_member x = {.c = a}, y = {.c = b};
+    return group_pair(&x, &y) != NULL;
+}
+
+Test(bench, pairs)
+{
+    bench_case forward = {.work = BENCH_FORWARD, .op = ATN_SOFT, .landmarks = 9, .threads = 1};
+    bench_case backward = forward, other = forward, fast = forward;
+    forward.inverse = backward.inverse = other.inverse = ATN_INVERSE_NR_PAPER;
+    backward.work = BENCH_BACKWARD;
+    other.threads = 2;
+    fast.inverse = ATN_INVERSE_CHEBYSHEV_2;
+    cr_expect(are_paired(&backward, &forward));
+    cr_expect(!are_paired(&forward, &backward) && !are_paired(&forward, &forward));
+    cr_expect(are_paired(&forward, &other) && !are_paired(&other, &forward));
+    cr_expect(!are_paired(&backward, &other), "in work and threads");
+    cr_expect(are_paired(&fast, &forward) && !are_paired(&forward, &fast));
+    bench_case newton = {.work = BENCH_SOLVE, .maker = BENCH_OPENBLAS, .landmarks = 9};
+    bench_case paper = newton, pivoted = newton;
+    newton.inverse = paper.inverse = ATN_INVERSE_NR_PAPER;
+    paper.maker = pivoted.maker = BENCH_OURS;
+    pivoted.inverse = ATN_INVERSE_PIVOTED_CHOLESKY;
+    cr_expect(are_paired(&newton, &pivoted) && !are_paired(&pivoted, &newton));
+    cr_expect(are_paired(&newton, &paper) && are_paired(&pivoted, &paper));
+    cr_expect(!are_paired(&paper, &newton));
+    bench_case libm = {.work = BENCH_EXP, .maker = BENCH_LIBM, .tokens = 5}, ours = libm;
+    ours.maker = BENCH_OURS;
+    cr_expect(are_paired(&libm, &ours) && !are_paired(&ours, &libm));
+    ours.dtype = ATN_F64;
+    cr_expect(!are_paired(&libm, &ours));
+    bench_case copy = {.work = BENCH_COPY, .threads = 1},
+               copies = {.work = BENCH_COPY, .threads = 2};
+    cr_expect(!are_paired(&copy, &copies), "rates are what rows are held against");
+    group_member left_out = {.c = &backward, .place = -1}, timed = {.c = &forward};
+    cr_expect(!group_pair(&left_out, &timed));
 }
 
 Test(bench, timer)
@@ -214,84 +449,216 @@ Test(bench, judge)
     }
 }
 
-/* What is timed passes, in both types; and outputs are the numbers of the right set. */
+/* What is timed passes, in both types; and outputs are written by the work itself. */
 Test(bench, subjects)
 {
-    int64_t count;
     atn_context *context = make_context();
-    bench_case *cases =
-        cases_of("--operator=soft,sima,lsh,linformer --n=49 --m=7 --batch=2", &count);
-    for (int64_t i = 0; i < count; i++) {
-        char text[200];
-        check_result check;
-        subject s;
-        if (!bench_is_attention(&cases[i]))
-            continue;
-        bench_describe(&cases[i], text, sizeof text);
-        cr_expect_eq(check_case(context, &cases[i], &check), ATN_OK, "%s", text);
-        cr_expect_eq(check.kind, CHECK_PASS, "%s: %s %g", text, check_name(check.kind),
-                     check.error);
-        subject_open(context, &cases[i], &s);
-        cr_expect_eq(s.status, ATN_OK, "%s: %s", text, atn_last_error(context));
-        cr_expect_eq(subject_outcome(&s), ATN_NONFINITE, "%s: nothing was written yet", text);
-        for (int set = 0; set <= SUBJECT_SETS; set++)
-            subject_run(&s, set);
-        cr_expect_eq(subject_outcome(&s), ATN_OK, "%s", text);
-        subject_close(&s);
+    bench_list list = cases_of("operators inverses kernel gemm exp "
+                               "--operator=soft,sima,lsh,linformer --n=49 --m=7 --batch=2 "
+                               "--dtype=f32,f64 --threads=1");
+    for (int64_t group = 0; group < list.groups; group++) {
+        int64_t count;
+        const bench_case *cases = bench_group(&list, group, &count);
+        subject_store store;
+        subject_store_open(context, (int)count, &store);
+        for (int64_t i = 0; i < count && group > 0; i++) {
+            char text[300];
+            check_result check;
+            subject s;
+            bench_describe(&cases[i], text, sizeof text);
+            subject_open(&store, context, &cases[i], &s);
+            if (s.status != ATN_ERR_UNSUPPORTED) { /* libxsmm has no A B^T */
+                cr_expect_eq(check_case(context, &cases[i], &check), ATN_OK, "%s", text);
+                cr_expect_eq(check.kind, CHECK_PASS, "%s: %s %g", text, check_name(check.kind),
+                             check.error);
+                cr_expect_eq(s.status, ATN_OK, "%s: %s", text, atn_last_error(context));
+                cr_expect_eq(subject_try(&s), ATN_OK, "%s", text);
+                cr_expect(s.bytes > 0 && (s.flops + s.exps > 0 || cases[i].work == BENCH_BACKWARD),
+                          "%s", text);
+                for (int set = 0; set <= SUBJECT_SETS; set++)
+                    subject_run(&s, set);
+                cr_expect_eq(subject_outcome(&s), ATN_OK, "%s", text);
+            } else
+                cr_expect(cases[i].maker == BENCH_LIBXSMM && cases[i].transpose_b, "%s", text);
+            subject_close(&s);
+        }
+        subject_store_close(&store);
     }
-    free(cases);
+    bench_list_free(&list);
     atn_context_free(context);
+}
+
+/* Work that writes nothing is found out, whatever the outputs held before. */
+Test(bench, unwritten)
+{
+    atn_context *context = make_context();
+    bench_case c = {.work = BENCH_SOLVE,
+                    .maker = BENCH_OPENBLAS,
+                    .inverse = ATN_INVERSE_NR_PAPER,
+                    .batch = 3,
+                    .heads = 1,
+                    .landmarks = 5,
+                    .threads = 1};
+    subject_store store;
+    subject s;
+    subject_store_open(context, 1, &store);
+    subject_open(&store, context, &c, &s);
+    cr_expect_eq(subject_try(&s), ATN_OK);
+    c.batch = 2;
+    cr_expect_eq(subject_try(&s), ATN_NONFINITE, "the last was not written");
+    subject_close(&s);
+    subject_store_close(&store);
+    atn_context_free(context);
+}
+
+/* The first case of a kind of work, by whom. */
+static const bench_case *find_case(const bench_list *list, bench_work work, bench_maker maker)
+{
+    for (int64_t i = 0; i < list->count; i++)
+        if (list->cases[i].work == work && list->cases[i].maker == maker)
+            return &list->cases[i];
+    cr_assert(false);
+    return NULL;
 }
 
 /* All heads have the tokens that are written for peers, also those that repeat others'. */
 Test(bench, inputs)
 {
-    int64_t count, elements = 6 * 2 * 10 * 32;
+    int64_t elements = 6 * 2 * 10 * 32;
     atn_context *context = make_context();
-    bench_case *cases = cases_of("--operator=sima --n=10 --batch=6 --dtype=f32", &count);
+    bench_list list = cases_of("--operator=sima --n=10 --batch=6 --dtype=f32");
+    const bench_case *c = find_case(&list, BENCH_FORWARD, BENCH_OURS);
     float *values = must_allocate((size_t)elements, sizeof *values);
-    subject s;
-    int64_t i = 0;
-    while (cases[i].work != BENCH_FORWARD)
-        i++;
-    subject_open(context, &cases[i], &s);
-    cr_assert_eq(s.sets, SUBJECT_SETS);
+    subject_store store;
+    subject s, again;
+    subject_store_open(context, 2, &store);
+    subject_open(&store, context, c, &s);
+    subject_open(&store, context, c, &again);
+    cr_assert_eq(s.arrays->sets, SUBJECT_SETS);
+    cr_expect_eq(s.arrays, again.arrays, "members share them");
     for (int set = 0; set < SUBJECT_SETS; set++)
         for (int input = 0; input < SUBJECT_INPUTS; input++) {
             subject_tokens(set, input, 12, 10, 32, values);
-            cr_expect(
-                memcmp(values, s.inputs[set][input].data, (size_t)elements * sizeof *values) == 0,
-                "input %d of set %d", input, set);
+            cr_expect(memcmp(values, s.arrays->inputs[set][input].data,
+                             (size_t)elements * sizeof *values) == 0,
+                      "input %d of set %d", input, set);
         }
-    cr_expect(memcmp(s.inputs[0][0].data, s.inputs[1][0].data, 64) != 0, "sets differ");
+    cr_expect(memcmp(s.arrays->inputs[0][0].data, s.arrays->inputs[1][0].data, 64) != 0,
+              "sets differ");
+    subject_close(&again);
     subject_close(&s);
+    subject_store_close(&store);
     free(values);
-    free(cases);
+    bench_list_free(&list);
     atn_context_free(context);
 }
 
-Test(bench, inverses)
+/* A case run once: what it counts. */
+static subject count_work(const char *options, bench_work work, bench_maker maker)
 {
-    int64_t count;
     atn_context *context = make_context();
-    bench_case *cases = cases_of("--variant=nr-paper,chebyshev-2,pivoted-cholesky --m=12 "
-                                 "--batch=3",
-                                 &count);
-    for (int64_t i = 0; i < count; i++) {
-        check_result check;
-        subject s;
-        if (cases[i].work != BENCH_INVERSE)
-            continue;
-        cr_expect_eq(check_case(context, &cases[i], &check), ATN_OK);
-        cr_expect_eq(check.kind, CHECK_PASS, "%s %g", atn_inverse_name(cases[i].inverse),
-                     check.error);
-        subject_open(context, &cases[i], &s);
-        subject_run(&s, 0);
-        cr_expect_eq(subject_outcome(&s), ATN_OK);
-        cr_expect_eq(subject_bytes(&s), 2.0 * 3 * 12 * 12 * (double)atn_dtype_size(cases[i].dtype));
-        subject_close(&s);
+    bench_list list = cases_of(options);
+    subject_store store;
+    subject s;
+    subject_store_open(context, 1, &store);
+    subject_open(&store, context, find_case(&list, work, maker), &s);
+    cr_expect_eq(subject_try(&s), ATN_OK, "%s", options);
+    subject_close(&s);
+    subject_store_close(&store);
+    bench_list_free(&list);
+    atn_context_free(context);
+    return s;
+}
+
+Test(bench, counts)
+{
+    const double cube = 12.0 * 12 * 12, side = 2.0 * 12 * 12 * BENCH_RIGHT_SIDES;
+    static const char *const three = "--m=12 --batch=3 --dtype=f32 --threads=1 --variant=";
+    char *options = must_format("%snr-paper", three);
+    subject s = count_work(options, BENCH_SOLVE, BENCH_OPENBLAS);
+    cr_expect_eq(s.flops, 3 * (40 * 2 * cube + side), "%g", s.flops);
+    s = count_work(options, BENCH_SOLVE, BENCH_OURS);
+    cr_expect_eq(s.flops, 3 * (40 * 2 * cube + side), "%g", s.flops);
+    cr_expect_eq(s.bytes, 3 * 12.0 * (12 + 2 * BENCH_RIGHT_SIDES) * 4, "%g", s.bytes);
+    s = count_work(options, BENCH_INVERSE, BENCH_OURS);
+    cr_expect_eq(s.flops, 3 * 40 * 2 * cube, "%g", s.flops);
+    cr_expect_eq(s.bytes, 2.0 * 3 * 12 * 12 * 4);
+    free(options);
+    options = must_format("%spivoted-cholesky", three);
+    s = count_work(options, BENCH_SOLVE, BENCH_OURS);
+    cr_expect(fabs(s.flops - 3 * (cube / 3 + side)) < 1, "%g", s.flops);
+    free(options);
+    static const char *const parts =
+        "kernel gemm exp --n=40 --m=12 --dtype=f64 --threads=2"; /* d = 32, 2 heads */
+    s = count_work(parts, BENCH_KERNEL, BENCH_LIBM);
+    cr_expect(s.flops == 2 * 40 * 12 * 67.0 && s.exps == 2 * 40 * 12 &&
+              s.bytes == 2 * 8.0 * (40 * 32 + 12 * 32 + 40 * 12));
+    s = count_work(parts, BENCH_GEMM, BENCH_OURS);
+    cr_expect(s.flops == 2 * cube && s.exps == 0 && s.bytes == 8.0 * 3 * 12 * 12);
+    s = count_work(parts, BENCH_EXP, BENCH_LIBM);
+    cr_expect(s.exps == 2 * 2048.0 * SUBJECT_EXPONENTIALS && s.flops == 0);
+}
+
+/* What ours is held against are the published steps, 20 of them: where they have not converged one
+ * more or less is another answer. */
+Test(bench, plain_newton)
+{
+    enum { M = 30, COLS = 4 };
+    atn_context *context = make_context();
+    double *a = must_allocate(4 * M * M + 2 * M * COLS, sizeof *a), *w = a + 4 * M * M;
+    double want[M * COLS], largest = 0, error = 0;
+    for (int i = 0; i < M; i++)
+        for (int j = 0; j < M; j++)
+            a[i * M + j] = exp(-0.01 * (i - j) * (i - j)); /* condition 1e17 */
+    for (int i = 0; i < M * COLS; i++)
+        w[i] = sin(i);
+    atn_inverse_desc paper = atn_inverse_defaults(ATN_INVERSE_NR_PAPER);
+    atn_tensor ta = atn_tensor_dense(a, ATN_F64, 1, 1, M, M);
+    atn_tensor tw = atn_tensor_dense(w, ATN_F64, 1, 1, M, COLS);
+    atn_tensor ty = atn_tensor_dense(want, ATN_F64, 1, 1, M, COLS);
+    cr_assert_geq(atn_inverse_apply(context, &paper, &ta, &tw, &ty, NULL), 0);
+    plain_newton(ATN_F64, M, COLS, a, w, a + M * M, w + M * COLS);
+    for (int i = 0; i < M * COLS; i++) {
+        largest = fmax(largest, fabs(want[i]));
+        error = fmax(error, fabs(want[i] - w[M * COLS + i]));
     }
-    free(cases);
+    /* rounding of X doubles in each step that does not converge: 2^20 u, and 100 for the sizes */
+    cr_expect(error <= 100 * 0x1p20 * 0x1p-53 * largest, "%g of %g", error, largest);
+    free(a);
+    atn_context_free(context);
+}
+
+/* From alpha I: the fewest steps that reach what 20 of nr-paper's do. */
+Test(bench, steps)
+{
+    enum { M = 49 };
+    atn_context *context = make_context();
+    double *a = must_allocate(2 * M * M, sizeof *a), residuals[3];
+    bench_case c = {.work = BENCH_SOLVE,
+                    .inverse = ATN_INVERSE_CHEBYSHEV_2,
+                    .batch = 1,
+                    .heads = 1,
+                    .landmarks = M};
+    atn_tensor from = atn_tensor_dense(a, ATN_F64, 1, 1, M, M);
+    atn_tensor to = atn_tensor_dense(a + M * M, ATN_F64, 1, 1, M, M);
+    atn_inverse_desc desc, paper = atn_inverse_defaults(ATN_INVERSE_NR_PAPER);
+    cr_assert_eq(subject_inverse(&c, &desc), ATN_OK);
+    cr_expect(desc.iterations > 2 && desc.iterations < 20, "%d", desc.iterations);
+    subject_matrices(0, 1, M, a);
+    const atn_inverse_desc *const descs[] = {&paper, &desc, &desc};
+    for (int i = 0; i < 3; i++) {
+        atn_inverse_info info;
+        desc.iterations -= i == 2;
+        cr_assert_geq(atn_inverse(context, descs[i], &from, &to, &info, NULL), 0);
+        residuals[i] = info.residual;
+    }
+    double wanted = fmax(residuals[0], atn_dtype_roundoff(ATN_F32));
+    cr_expect(residuals[1] <= wanted && residuals[2] > wanted, "%g: %g, one step less %g", wanted,
+              residuals[1], residuals[2]);
+    c.inverse = ATN_INVERSE_NR_PAPER;
+    cr_assert_eq(subject_inverse(&c, &desc), ATN_OK);
+    cr_expect_eq(desc.iterations, 20);
+    free(a);
     atn_context_free(context);
 }
 
@@ -319,35 +686,131 @@ Test(bench, tokens)
     settings_free(&s);
 }
 
+/* Work in a second, of the row of a kind of work with as many threads. */
+static double rate_in(const table *t, const char *work, const char *amount, int64_t threads)
+{
+    for (int64_t row = 0; row < table_rows(t); row++)
+        if (cell_is(t, row, "work", work) && !cell_is(t, row, "dtype", "f64") &&
+            cell_integer(t, row, "threads") == threads)
+            return cell_real(t, row, amount) / cell_real(t, row, "seconds");
+    cr_assert(false, "no %s", work);
+    return 0;
+}
+
+static bool near(double x, double y)
+{
+    return fabs(x - y) <= 1e-12 * fabs(y);
+}
+
+/* Shares are of the rates of as many threads: of the longer of arithmetic and memory where the
+ * cache was cold, of arithmetic alone where all is in it. */
+static void check_shares(const table *t, int64_t row)
+{
+    int64_t threads = cell_integer(t, row, "threads");
+    double seconds = cell_real(t, row, "seconds");
+    double work = cell_real(t, row, "flops") / rate_in(t, "arithmetic", "flops", threads) +
+                  cell_real(t, row, "exps") / rate_in(t, "exponentials", "exps", threads);
+    double memory = cell_real(t, row, "bytes") / rate_in(t, "copy", "bytes", threads);
+    bool cold = cell_is(t, row, "cache", "cold");
+    if (!cell_missing(t, row, "flops")) {
+        double floor = cold && memory > work ? memory : work;
+        cr_expect(near(cell_real(t, row, "floor_s"), floor), "row %" PRId64, row);
+        cr_expect(near(cell_real(t, row, "floor_share"), floor / seconds), "row %" PRId64, row);
+    }
+    cr_expect_eq(cell_missing(t, row, "byte_floor_s"), !cold, "row %" PRId64, row);
+    if (cold)
+        cr_expect(near(cell_real(t, row, "byte_floor_s"), memory) &&
+                      near(cell_real(t, row, "floor_ratio"), seconds / memory),
+                  "row %" PRId64, row);
+}
+
+static void check_rows(const table *t)
+{
+    for (int64_t row = 0; row < table_rows(t); row++) {
+        double seconds = cell_real(t, row, "seconds");
+        bool rate = cell_is(t, row, "check", "");
+        bool cold = cell_is(t, row, "work", "forward") || cell_is(t, row, "work", "backward");
+        cr_expect(cell_is(t, row, "cache", cold ? "cold" : "hot"), "row %" PRId64, row);
+        if (cell_is(t, row, "check", "left-out")) { /* libxsmm has no A B^T */
+            cr_expect(cell_is(t, row, "variant", "libxsmm") && cell_missing(t, row, "seconds"));
+            continue;
+        }
+        cr_expect(seconds > 0 && cell_integer(t, row, "repeats") >= 5, "row %" PRId64, row);
+        cr_expect(cell_real(t, row, "seconds_least") <= seconds &&
+                  seconds <= cell_real(t, row, "seconds_largest"));
+        cr_expect(rate || cell_is(t, row, "check", "pass"), "row %" PRId64, row);
+        cr_expect(cell_missing(t, row, "dirty") ||
+                  (cell_integer(t, row, "dirty") == (cell_integer(t, row, "dirty") != 0) &&
+                   cell_integer(t, row, "idle_ticks") >= 0 &&
+                   cell_integer(t, row, "steal_ticks") >= 0));
+        cr_expect(strlen(cell_text(t, row, "compiler")) > 2 &&
+                  strncmp(cell_text(t, row, "blas"), "OpenBLAS ", 9) == 0 &&
+                  *cell_text(t, row, "blas_core"));
+        if (!rate)
+            check_shares(t, row);
+    }
+}
+
+/* A ratio lies between those of the extremes of its two rows. */
+static void check_ratio(const table *t, const table *ratios, int64_t row)
+{
+    const double times[] = {cell_real(ratios, row, "seconds"),
+                            cell_real(ratios, row, "by_seconds")};
+    double least[2] = {0}, largest[2] = {0};
+    for (int64_t r = 0; r < table_rows(t); r++)
+        for (int i = 0; i < 2; i++)
+            if (cell_real(t, r, "seconds") == times[i]) {
+                least[i] = cell_real(t, r, "seconds_least");
+                largest[i] = cell_real(t, r, "seconds_largest");
+            }
+    double ratio = cell_real(ratios, row, "ratio");
+    cr_expect(ratio >= least[0] / largest[1] && ratio <= largest[0] / least[1],
+              "%s: %g, of %g to %g by %g to %g", cell_text(ratios, row, "quantity"), ratio,
+              least[0], largest[0], least[1], largest[1]);
+    cr_expect(cell_real(ratios, row, "ratio_low") <= ratio &&
+              ratio <= cell_real(ratios, row, "ratio_high") &&
+              cell_integer(ratios, row, "rounds") >= 5);
+}
+
+static table *read_rows(int output)
+{
+    const output_spec *spec = &bench.outputs[output];
+    char *path = must_format("out/%s.csv", spec->name);
+    table *t = table_read_file(path, spec->columns, spec->column_count);
+    cr_assert(t);
+    free(path);
+    return t;
+}
+
 Test(bench, run)
 {
     settings s;
-    size_t size;
     cr_assert_eq(parse_options(&s, &bench,
-                               "--quick --operator=sima --n=40 --batch=1 --dtype=f32 "
-                               "--threads=1 --out=out"),
+                               "operators gemm --quick --operator=sima --n=40 --m=9 --batch=1 "
+                               "--dtype=f32 --threads=1,2 --out=out"),
                  EXIT_PASS);
     cr_assert(freopen("/dev/null", "w", stdout));
     cr_assert_eq(experiment_run(&bench, &s), EXIT_PASS);
-    const output_spec *spec = &bench.outputs[0];
-    char *text = (char *)scratch_read("out/bench.csv", &size);
-    table *t = table_create(spec->columns, spec->column_count);
-    cr_assert(table_read_rows(t, strchr(text, '\n') + 1));
-    cr_assert_eq(table_rows(t), 5);
-    for (int64_t row = 0; row < 5; row++) {
-        double seconds = cell_real(t, row, "seconds");
-        cr_expect(seconds > 0 && cell_integer(t, row, "repeats") >= 5, "row %" PRId64, row);
-        if (!cell_missing(t, row, "bytes"))
-            cr_expect(fabs(cell_real(t, row, "floor_ratio") * cell_real(t, row, "bandwidth_share") -
-                           1) < 1e-12);
-        cr_expect(cell_is(t, row, "check", row < 3 ? "" : "pass"), "row %" PRId64, row);
-    }
-    cr_expect(fabs(cell_real(t, 0, "bandwidth_share") - 1) < 1e-12);
-    cr_expect(fabs(cell_real(t, 1, "flops_share") - 1) < 1e-12);
+    table *t = read_rows(0), *ratios = read_rows(1);
+    check_rows(t);
+    cr_expect(near(cell_real(t, 0, "bandwidth_share"), 1));
+    cr_expect_eq(cell_real(t, 0, "bytes"), 0x1p28, "128 MiB are read, and written");
+    cr_expect_eq(cell_real(t, 1, "bytes"), 0x1p28, "by all threads together");
+    cr_expect(cell_is(t, 2, "work", "arithmetic") && near(cell_real(t, 2, "flops_share"), 1) &&
+              near(cell_real(t, 2, "floor_share"), 1));
+    cr_expect(cell_is(t, 4, "work", "exponentials") && near(cell_real(t, 4, "floor_share"), 1));
     /* q, k, v read and y written; backward reads dy and writes three gradients */
-    cr_expect_eq(cell_real(t, 3, "bytes"), 4.0 * 2 * 40 * 32 * 4);
-    cr_expect_eq(cell_real(t, 4, "bytes"), 7.0 * 2 * 40 * 32 * 4);
+    cr_expect(cell_is(t, 10, "work", "forward") && cell_is(t, 12, "work", "backward"));
+    cr_expect_eq(cell_real(t, 10, "bytes"), 4.0 * 2 * 40 * 32 * 4);
+    cr_expect_eq(cell_real(t, 12, "bytes"), 7.0 * 2 * 40 * 32 * 4);
+    /* 1 thread by 2 in each direction, backward by forward with each; products after that */
+    cr_expect(cell_is(ratios, 0, "quantity", "threads 1 / 2") &&
+              cell_is(ratios, 1, "quantity", "backward / forward"));
+    cr_expect(near(cell_real(ratios, 1, "seconds"), cell_real(t, 12, "seconds")) &&
+              near(cell_real(ratios, 1, "by_seconds"), cell_real(t, 10, "seconds")));
+    for (int64_t row = 0; row < table_rows(ratios); row++)
+        check_ratio(t, ratios, row);
+    table_free(ratios);
     table_free(t);
-    free(text);
     settings_free(&s);
 }

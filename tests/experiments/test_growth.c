@@ -43,23 +43,33 @@ typedef struct {
     bool fitted;
 } made_row;
 
+/* The columns from one to before another. */
+static void miss(table *t, const char *from, const char *to)
+{
+    for (int i = table_column(t, from); i < table_column(t, to); i++)
+        table_missing(t);
+}
+
 static void put_row(table *t, const made_row *r)
 {
     table_text(t, r->operator);
     table_text(t, "paper");
     *r->inverse ? table_text(t, r->inverse) : table_missing(t);
     table_text(t, r->over);
+    table_text(t, "f32");
+    table_integer(t, 1);
+    table_integer(t, 2);
     table_integer(t, r->n);
     r->m ? table_integer(t, r->m) : table_missing(t);
     table_integer(t, 32);
     table_integer(t, r->threads);
+    miss(t, "device", "repeats");
     table_integer(t, 5);
     for (int i = 0; i < 3; i++)
         table_real_if(t, r->seconds > 0, r->seconds);
     table_real(t, 0);
     table_real_if(t, r->seconds > 0, 2 * r->seconds); /* on the other clock */
-    table_boolean(t, false);
-    table_missing(t);
+    miss(t, "idle_ticks", "bytes_workspace");
     table_integer(t, r->workspace);
     table_integer(t, 512 * r->n);
     table_real(t, 1);
@@ -216,7 +226,8 @@ Test(growth, parts_over_m)
 Test(growth, rows_of_a_small_run, .timeout = 120)
 {
     const char *options =
-        "--quick --operator sima,soft,lsh,gaussian,softmax --n 784,1568 --m 16 --out out";
+        "--quick --operator sima,soft,lsh,gaussian,softmax --n 784,1568 --m 16 --threads 1,2 --out "
+        "out";
     cr_assert_eq(run_experiment(&bench_growth, options), EXIT_PASS);
     const output_spec *rows = &bench_growth.outputs[0];
     table *t = table_read_file("out/bench_growth.csv", rows->columns, rows->column_count);

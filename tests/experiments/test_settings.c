@@ -134,7 +134,9 @@ Test(settings, a_million_items_and_no_more)
 /* ---- Options ---- */
 
 enum { MOST_WORDS = 12 };
-#define ALL (~0u)
+/* Of bench --threads is another. */
+#define ALL   (~(unsigned)USES_BENCH)
+#define BENCH (USES_BENCH | USES_OPERATOR | (USES_RUN & ~USES_THREADS))
 
 /* Splits a copy of line at "|" into words; returns their number. */
 static int split(const char *line, char *words[MOST_WORDS])
@@ -605,17 +607,62 @@ Test(settings, kept_options)
     free(command);
 }
 
-static char *print_of(const char *line)
+/* Words of bench are --subject, its --threads a list; another run keeps both. */
+Test(settings, of_bench)
+{
+    settings s, again;
+    cr_assert_eq(parse(&s, BENCH, "gemm|--threads|1,4|exp|--op=soft|--operator|sima|--subject=x"),
+                 EXIT_PASS);
+    cr_assert_eq(s.subjects.count, 3);
+    cr_expect_str_eq(s.subjects.items[0], "gemm");
+    cr_expect_str_eq(s.subjects.items[1], "exp");
+    cr_expect_str_eq(s.subjects.items[2], "x");
+    cr_assert_eq(s.thread_counts.count, 2);
+    cr_expect(s.thread_counts.items[0] == 1 && s.thread_counts.items[1] == 4 && s.threads > 0);
+    cr_expect(s.operators.count == 2 && s.kept.count == 6);
+    cr_assert_eq(settings_parse_kept(&again, "out", s.kept.count, (char **)s.kept.items),
+                 EXIT_PASS);
+    cr_expect(again.subjects.count == 3 && again.thread_counts.count == 2 &&
+              again.operators.count == 2);
+    settings_free(&again);
+    settings_free(&s);
+    static const char *const wrong[] = {"gemm|gemm", "--threads=0", "--threads=1,1",
+                                        "--threads=1025"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        cr_expect_eq(parse(&s, BENCH, wrong[i]), EXIT_USAGE, "%s", wrong[i]);
+    cr_expect_eq(parse(&s, ALL, "--subject=gemm"), EXIT_USAGE);
+    cr_assert_eq(parse(&s, ALL, "gemm|--threads=2"), EXIT_PASS);
+    cr_expect(s.subjects.count == 0 && s.thread_counts.count == 0 && s.threads == 2);
+    settings_free(&s);
+}
+
+static char *print_with(unsigned used, const char *line)
 {
     settings s;
     char *text = NULL;
     size_t size;
-    cr_assert_eq(parse(&s, ALL, line), EXIT_PASS, "%s", line);
+    cr_assert_eq(parse(&s, used, line), EXIT_PASS, "%s", line);
     FILE *file = open_memstream(&text, &size);
     settings_fingerprint(&s, file);
     fclose(file);
     settings_free(&s);
     return text;
+}
+
+static char *print_of(const char *line)
+{
+    return print_with(ALL, line);
+}
+
+Test(settings, fingerprint_of_bench)
+{
+    char *prints[] = {print_with(BENCH, ""), print_with(BENCH, "gemm"),
+                      print_with(BENCH, "--threads=1"), print_with(BENCH, "--threads=1,2")};
+    for (int i = 0; i < 4; i++)
+        for (int j = 0; j < i; j++)
+            cr_expect_str_neq(prints[i], prints[j], "%d and %d", i, j);
+    for (int i = 0; i < 4; i++)
+        free(prints[i]);
 }
 
 Test(settings, fingerprint_has_what_results_depend_on)

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The members of a group: opened, checked, and timed against each other. */
+#ifndef EXPERIMENTS_BENCH_GROUP_H
+#define EXPERIMENTS_BENCH_GROUP_H
+
+#include "bench/check.h"
+#include "bench/rounds.h"
+#include "bench/subject.h"
+
+typedef struct {
+    const bench_case *c;
+    atn_context *context; /* of the case's threads; shared with members of as many */
+    subject subject;
+    check_result check;
+    bool checked, left_out; /* left out: what the device lacks the memory for, or cannot do */
+    int place;              /* in the rounds; -1: not timed */
+} group_member;
+
+typedef struct {
+    int count;
+    group_member *members;
+    subject_store store;
+    rounds_result rounds;
+} case_group;
+
+/* What a run has for all its groups. */
+typedef struct {
+    rounds_plan plan, rates; /* of groups, and of the group of rates */
+    rounds_meter meter;
+    double most_flops; /* of a forward call: longer ones are left out */
+} group_plan;
+
+/* Returns an exit code; a failure has been reported. To be closed in any case. */
+int group_run(const group_plan *plan, atn_device device, const bench_case *cases, int64_t count,
+              case_group *g);
+void group_close(case_group *g);
+
+/* Rows that agree in all but one key, in which they hold `value` and `by`; null: any other. */
+typedef struct {
+    bench_key key;
+    const char *value, *by;
+} group_pairing;
+
+/* The pairing of two members of which times are divided, a's by b's, or null. */
+const group_pairing *group_pair(const group_member *a, const group_member *b);
+
+#endif

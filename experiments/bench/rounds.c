@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "bench/rounds.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/subject.h"
+#include "common/median.h"
+#include "common/progress.h"
+#include "common/report.h"
+
+/* A cache that is not known is taken for this large. */
+static const size_t usual_cache = (size_t)32 << 20;
+
+const rounds_meter rounds_machine = {machine_ticks_read, NULL};
+
+/* ---- The cache ---- */
+
+atn_status rounds_flush_open(atn_context *context, rounds_flush *flush)
+{
+    atn_device_info info;
+    void *memory = NULL;
+    atn_status status = atn_device_describe(atn_context_device(context), 0, &info);
+    size_t cache =
+        status == ATN_OK && info.cache_bytes > 0 ? (size_t)info.cache_bytes : usual_cache;
+    *flush = (rounds_flush){.half = 2 * cache + 4096};
+    if (status == ATN_OK)
+        status = atn_allocate(context, 2 * flush->half, &memory);
+    if (status != ATN_OK)
+        return status;
+    float *values = must_allocate(flush->half, 1);
+    subject_numbers(0, (int64_t)(flush->half / sizeof *values), values);
+    status = atn_upload(context, memory, values, flush->half);
+    free(values);
+    flush->memory = memory;
+    return status;
+}
+
+void rounds_flush_close(atn_context *context, rounds_flush *flush)
+{
+    atn_release(context, flush->memory);
+    *flush = (rounds_flush){0};
+}
+
+/* ---- One time ---- */
+
+typedef struct {
+    const rounds_member *member;
+    const rounds_flush *flush;
+    atn_timer *timer;
+    int calls;  /* in a round */
+    int repeat; /* of the next call */
+} clocked;
+
+/* Calls between one start and one stop. The flush keeps a device busy while the host enqueues the
+ * work, so that the time holds no launches. */
+static atn_status time_outside(clocked *c, double *seconds)
+{
+    const rounds_member *m = c->member;
+    atn_status status = atn_timer_start(c->timer);
+    for (int i = 0; i < c->calls && status == ATN_OK; i++)
+        status = m->work(m->state, c->repeat++);
+    if (status == ATN_OK)
+        status = atn_timer_stop(c->timer);
+    return status == ATN_OK ? atn_timer_elapsed(c->timer, seconds) : status;
+}
+
+/* Calls that set the timer's marks themselves. */
+static atn_status time_inside(clocked *c, double *seconds)
+{
+    const rounds_member *m = c->member;
+    atn_status status = atn_timer_inside(m->context, c->timer);
+    *seconds = 0;
+    for (int i = 0; i < c->calls && status == ATN_OK; i++) {
+        double one = 0;
+        status = m->work(m->state, c->repeat++);
+        if (status == ATN_OK)
+            status = atn_timer_elapsed(c->timer, &one);
+        *seconds += one;
+    }
+    atn_timer_inside(m->context, NULL);
+    return status;
+}
+
+/* Makes the threads of a context's team, if the team before it was another: that is no part of the
+ * work. */
+static void gather_threads(const atn_context *context)
+{
+    int threads = atn_context_threads(context), here = 0;
+#pragma omp parallel num_threads(threads) reduction(+ : here)
+    here = 1;
+    (void)here;
+}
+
+/* Seconds of one call. */
+static atn_status time_once(clocked *c, double *seconds)
+{
+    const rounds_flush *f = c->flush;
+    atn_status status = ATN_OK;
+    if (c->member->cold && f)
+        status = atn_copy(c->member->context, f->memory + f->half, f->memory, f->half);
+    gather_threads(c->member->context);
+    if (status == ATN_OK)
+        status = c->member->inside ? time_inside(c, seconds) : time_outside(c, seconds);
+    *seconds /= c->calls;
+    return status;
+}
+
+/* Fewer of what takes long; then as many calls a round as plan->shortest asks for. */
+static atn_status warm_up(const rounds_plan *plan, clocked *c)
+{
+    double seconds = 0, start = progress_seconds();
+    atn_status status = ATN_OK;
+    c->calls = 1;
+    for (int i = 0; i < plan->warm_ups && status == ATN_OK; i++)
+        if (i == 0 || progress_seconds() - start < 1)
+            status = time_once(c, &seconds);
+    while (status == ATN_OK && !c->member->cold && !(seconds * c->calls >= plan->shortest) &&
+           c->calls < 1 << 24) {
+        c->calls *= 2;
+        status = time_once(c, &seconds);
+    }
+    return status;
+}
+
+/* ---- Rounds ---- */
+
+/* seconds: `most` of each member. */
+static atn_status run_rounds(const rounds_plan *plan, clocked *clocks, double *seconds,
+                             rounds_result *r)
+{
+    atn_status status = ATN_OK;
+    double start = progress_seconds();
+    for (r->rounds = 0;
+         status == ATN_OK && r->rounds < plan->most &&
+         (r->rounds < plan->least || progress_seconds() - start < plan->seconds * r->members);
+         r->rounds++)
+        for (int i = 0; i < r->members && status == ATN_OK; i++) {
+            r->failed = i;
+            status = time_once(&clocks[i], &seconds[i * plan->most + r->rounds]);
+        }
+    return status;
+}
+
+/* All rounds, and again while others are at work beside them. */
+static atn_status repeat_rounds(const rounds_plan *plan, const rounds_meter *meter, clocked *clocks,
+                                double *seconds, rounds_result *r)
+{
+    for (r->repeated = 0;; r->repeated++) {
+        machine_ticks before = {0}, after = {0};
+        bool said = meter->ticks(meter->state, &before);
+        atn_status status = run_rounds(plan, clocks, seconds, r);
+        said &= meter->ticks(meter->state, &after);
+        r->dirty = said ? machine_is_dirty(&before, &after) : -1;
+        r->idle = after.idle - before.idle;
+        r->steal = after.steal - before.steal;
+        if (status != ATN_OK || r->dirty <= 0 || r->repeated == plan->again)
+            return status;
+    }
+}
+
+static atn_status open_clocks(const rounds_plan *plan, const rounds_flush *flush,
+                              const rounds_member *member, clocked *clocks, rounds_result *r)
+{
+    atn_status status = ATN_OK;
+    for (int i = 0; i < r->members && status == ATN_OK; i++) {
+        r->failed = i;
+        clocks[i] = (clocked){.member = &member[i], .flush = flush};
+        status = atn_timer_create(member[i].context, &clocks[i].timer);
+        if (status == ATN_OK)
+            status = warm_up(plan, &clocks[i]);
+    }
+    return status;
+}
+
+atn_status rounds_time(const rounds_plan *plan, const rounds_meter *meter,
+                       const rounds_flush *flush, int members, const rounds_member *member,
+                       rounds_result *result)
+{
+    rounds_result *r = result;
+    *r = (rounds_result){.members = members};
+    size_t count = (size_t)members, most = (size_t)plan->most;
+    clocked *clocks = must_allocate(count, sizeof *clocks);
+    double *seconds = must_allocate(count * most, sizeof *seconds);
+    r->calls = must_allocate(count, sizeof *r->calls);
+    memset(clocks, 0, count * sizeof *clocks);
+    atn_status status = open_clocks(plan, flush, member, clocks, r);
+    if (status == ATN_OK)
+        status = repeat_rounds(plan, meter, clocks, seconds, r);
+    for (int i = 0; i < members; i++) {
+        r->calls[i] = clocks[i].calls;
+        memmove(seconds + i * r->rounds, seconds + i * plan->most,
+                (size_t)r->rounds * sizeof *seconds);
+        atn_timer_free(clocks[i].timer);
+    }
+    r->seconds = seconds;
+    free(clocks);
+    return status;
+}
+
+void rounds_free(rounds_result *result)
+{
+    free(result->seconds);
+    free(result->calls);
+    *result = (rounds_result){0};
+}
+
+/* ---- Statistics ---- */
+
+/* A quantile of sorted values, between the two nearest. */
+static double quantile(int count, const double *values, double part)
+{
+    double place = part * (count - 1);
+    int low = (int)place, high = low + 1 < count ? low + 1 : low;
+    return values[low] + (place - low) * (values[high] - values[low]);
+}
+
+static rounds_statistics summarise(int count, double *values)
+{
+    double middle = median(count, values);
+    return (rounds_statistics){
+        .median = middle,
+        .least = values[0],
+        .largest = values[count - 1],
+        .low = quantile(count, values, 0.25),
+        .high = quantile(count, values, 0.75),
+    };
+}
+
+rounds_statistics rounds_seconds(const rounds_result *result, int member)
+{
+    size_t size = (size_t)result->rounds * sizeof(double);
+    double *values = must_allocate(size, 1);
+    memcpy(values, result->seconds + member * result->rounds, size);
+    rounds_statistics s = summarise(result->rounds, values);
+    free(values);
+    return s;
+}
+
+rounds_statistics rounds_ratios(const rounds_result *result, int member, int by)
+{
+    const double *a = result->seconds + member * result->rounds,
+                 *b = result->seconds + by * result->rounds;
+    double *values = must_allocate((size_t)result->rounds, sizeof *values);
+    for (int i = 0; i < result->rounds; i++)
+        values[i] = a[i] / b[i];
+    rounds_statistics s = summarise(result->rounds, values);
+    free(values);
+    return s;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What else the machine did while something was timed: its ticks (/proc/stat) before and after. */
+#ifndef EXPERIMENTS_TICKS_H
+#define EXPERIMENTS_TICKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Ticks of all CPUs together, since some moment. */
+typedef struct {
+    int64_t all;   /* whatever they did */
+    int64_t idle;  /* nothing, or waiting for a disk */
+    int64_t steal; /* what another virtual machine took */
+    int64_t own;   /* what this process did */
+} machine_ticks;
+
+/* all, idle and steal from the line of /proc/stat that starts with "cpu ". False if text does not
+ * start with such a line; own is left alone. */
+bool machine_ticks_parse(const char *text, machine_ticks *ticks);
+
+/* Those of now, and this process's own. False: this machine does not say. state is not looked at:
+ * it is there for tests that read other ticks (rounds_meter, pair_meter). */
+bool machine_ticks_read(void *state, machine_ticks *ticks);
+
+/* Whether others were at work from a to b: they had more than a tenth of all ticks, or more than a
+ * fiftieth was stolen, each beyond the `machine_slack` ticks that counting them is off by. */
+enum { machine_slack = 2 };
+bool machine_is_dirty(const machine_ticks *a, const machine_ticks *b);
+
+#endif
