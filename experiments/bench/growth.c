@@ -50,9 +50,7 @@ static const struct {
     int64_t multiples[12], landmarks[12];
     rounds_plan plan;
 } efforts[EFFORT_COUNT] = {
-    [EFFORT_QUICK] = {{1, 8, 128},
-                      {16, 64},
-                      {.warm_ups = 1, .least = 3, .most = 3}},
+    [EFFORT_QUICK] = {{1, 8, 128}, {16, 64}, {.warm_ups = 1, .least = 3, .most = 3}},
     [EFFORT_DEFAULT] = {{1, 2, 4, 8, 16, 32, 64, 128, 320, 1280},
                         {16, 32, 64, 128, 256, 512},
                         {.warm_ups = 1, .least = 3, .most = 50, .seconds = 0.05, .again = 1}},
@@ -340,11 +338,17 @@ static double median_cpu_seconds(const timed_call *t, int rounds)
     return median(rounds, values);
 }
 
-static atn_status time_call(atn_context *context, const sweep *w, timed_call *t, measurement *m)
+/* Longer calls are not warmed up: the median of three leaves a slow first one out. */
+static const double long_work = 1e11;
+
+static atn_status time_call(atn_context *context, const sweep *w, const growth_point *p,
+                            timed_call *t, measurement *m)
 {
+    rounds_plan plan = efforts[w->effort].plan;
+    if (p->work > long_work)
+        plan.warm_ups = 0;
     rounds_member member = {.context = context, .cold = true, .work = run_call, .state = t};
-    atn_status status =
-        rounds_time(&efforts[w->effort].plan, &rounds_machine, &w->flush, 1, &member, &m->rounds);
+    atn_status status = rounds_time(&plan, &rounds_machine, &w->flush, 1, &member, &m->rounds);
     m->timed = status == ATN_OK;
     if (m->timed)
         m->cpu_seconds = median_cpu_seconds(t, m->rounds.rounds);
@@ -364,7 +368,7 @@ static atn_status time_point(atn_context *context, const sweep *w, const growth_
         status = atn_attention_cost(context, &t.call.problem.desc, &t.call.problem.shape, &m->cost);
     m->counted = status == ATN_OK;
     if (status == ATN_OK)
-        status = time_call(context, w, &t, m);
+        status = time_call(context, w, p, &t, m);
     atn_plan_free(t.plan);
     call_close(&t.call);
     return status;

@@ -6,8 +6,8 @@
 #include "bench/rounds.h"
 #include "common/table.h"
 
-#define BENCH_DEVICE_COLUMNS \
-        {"device", COLUMN_TEXT, "", "cpu or cuda"},                                                \
+#define BENCH_DEVICE_COLUMNS                                                                       \
+    {"device", COLUMN_TEXT, "", "cpu or cuda"},                                                    \
         {"device_name", COLUMN_TEXT, "", "as the device says it"},                                 \
         {"capability", COLUMN_INTEGER, "", "CUDA: 10 major + minor"},                              \
         {"driver", COLUMN_INTEGER, "", "CUDA version of the driver: 1000 major + 10 minor"},       \
@@ -20,10 +20,12 @@
          "of its sources, -dirty if they were changed; unknown without git"},                      \
         {"compiler", COLUMN_TEXT, "", "its name and version"},                                     \
         {"blas", COLUMN_TEXT, "", "OpenBLAS and its version"},                                     \
-        {"blas_core", COLUMN_TEXT, "", "the processor whose kernels it chose"}
+    {                                                                                              \
+        "blas_core", COLUMN_TEXT, "", "the processor whose kernels it chose"                       \
+    }
 
-#define BENCH_TICK_COLUMNS \
-        {"idle_ticks", COLUMN_INTEGER, "", "of the machine's processors, in the group's rounds"},  \
+#define BENCH_TICK_COLUMNS                                                                         \
+    {"idle_ticks", COLUMN_INTEGER, "", "of the machine's processors, in the group's rounds"},      \
         {"steal_ticks", COLUMN_INTEGER, "", "that another virtual machine took"},                  \
         {"dirty", COLUMN_INTEGER, "",                                                              \
          "1: others had more than a tenth of all ticks, or more than a fiftieth was stolen"},      \

@@ -271,7 +271,7 @@ static double available_memory(void)
 bool resident_fits(const cost_setting *s, bool backward, double workspace, int processes)
 {
     double need = resident_io_bytes(s, backward) + workspace +
-                  (s->op == ATN_LINFORMER ? 16.0 * (double)(s->tokens * s->landmarks) : 0);
+                  (s->op == ATN_LINFORMER ? 12.0 * (double)(s->tokens * s->landmarks) : 0);
     double share = available_memory() / processes;
     if (need < 0.9 * share)
         return true;
