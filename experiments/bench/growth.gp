@@ -24,20 +24,29 @@ place(name) = words(tokens[1:strstrt(" ".tokens, " ".name." ")]) + (strstrt(" ".
 is(i, threads) = strcol("over") eq "n" && strcol("operator") eq word(tokens, i) && column("threads") == threads
 is_line(i, threads) = strcol("over") eq "m" && line_name(0) eq word(landmarks, i) && column("threads") == threads
 
-# m of the calls over n, and d of all.
+# Filled and hollow.
+stats csv using "threads" name "THREADS" nooutput
+few = THREADS_min
+many = THREADS_max
+threads_of(count) = sprintf("%d thread%s", count, count == 1 ? "" : "s")
+
+# m of the calls over n, d and heads of all.
 fixed_m = 0
 fixed_d = 0
+fixed_heads = 0
 take_m(m) = (fixed_m = m > 0 ? m : fixed_m, 0) # none, for most operators
 take_d(d) = (fixed_d = d, 0)
+take_heads(heads) = (fixed_heads = heads, 0)
 stats csv using (strcol("over") eq "n" ? take_m(column("m")) : 0) nooutput
 stats csv using (take_d(column("d"))) nooutput
+stats csv using (take_heads(column("heads"))) nooutput
 
-# The exponents of n on one thread; missing where there are too few n.
+# The exponents of n on the fewest threads; missing where there are too few n.
 array exponents[words(tokens) > 0 ? words(tokens) : 1]
 do for [i = 1:words(tokens)] {
   exponents[i] = "–"
   take(p) = (exponents[i] = sprintf("%.2f", p), 0)
-  stats csv2 using (strcol("over") eq "n" && strcol("quantity") eq "seconds" && column("threads") == 1 \
+  stats csv2 using (strcol("over") eq "n" && strcol("quantity") eq "seconds" && column("threads") == few \
     && strcol("operator") eq word(tokens, i) && strlen(strcol("exponent")) ? take(column("exponent")) : 0) nooutput
 }
 
@@ -47,7 +56,8 @@ set border 3
 set tics nomirror
 set format x "10^{%T}"
 set key noenhanced Left reverse samplen 2 spacing 1.12
-set multiplot title sprintf("How one forward call grows: f32, one head, d = %d   {/*0.8 (filled: 1 thread; hollow, dashed: 2 threads)}", fixed_d) font ",16"
+set multiplot title sprintf("How one forward call grows: f32, %d heads of %d   {/*0.8 %s}", fixed_heads, fixed_d, \
+  few == many ? threads_of(few) : "(filled: ".threads_of(few)."; hollow, dashed: ".threads_of(many).")") font ",16"
 set tmargin at screen 0.85
 set bmargin at screen 0.13
 
@@ -60,9 +70,9 @@ if (words(tokens)) {
   set title sprintf("time per token, ns: level is linear%s", fixed_m > 0 ? sprintf("; m = %d", fixed_m) : "")
   set format y "10^{%T}"
   set key title "exponent of n" at screen 0.302, screen 0.84 left top
-  plot for [i = 1:words(tokens)] csv using "n":(is(i, 2) ? 1e9 * column("seconds") / column("n") : NaN) \
+  plot for [i = 1:words(tokens)] csv using "n":(is(i, many) ? 1e9 * column("seconds") / column("n") : NaN) \
          with linespoints linewidth 1 dashtype 2 pointtype 6 pointsize 0.5 linecolor rgb colour(i) notitle, \
-       for [i = 1:words(tokens)] csv using "n":(is(i, 1) ? 1e9 * column("seconds") / column("n") : NaN) \
+       for [i = 1:words(tokens)] csv using "n":(is(i, few) ? 1e9 * column("seconds") / column("n") : NaN) \
          with linespoints linewidth 1.8 pointtype mark(i) pointsize 0.8 linecolor rgb colour(i) \
          title sprintf("%s  %s", exponents[i], word(tokens, i))
 
@@ -70,8 +80,8 @@ if (words(tokens)) {
   set rmargin at screen 0.665
   set title "memory beyond inputs and output (grey), KiB"
   unset key
-  plot csv using "n":(is(taker, 1) ? column("bytes_io") / 1024 : NaN) with lines linewidth 3 linecolor rgb "#cccccc", \
-       for [i = 1:words(tokens)] csv using "n":(is(i, 1) ? column("bytes_measured") / 1024 : NaN) \
+  plot csv using "n":(is(taker, few) ? column("bytes_io") / 1024 : NaN) with lines linewidth 3 linecolor rgb "#cccccc", \
+       for [i = 1:words(tokens)] csv using "n":(is(i, few) ? column("bytes_measured") / 1024 : NaN) \
          with linespoints linewidth 1.8 pointtype mark(i) pointsize 0.8 linecolor rgb colour(i)
 }
 
@@ -93,9 +103,9 @@ if (words(landmarks)) {
   line_ms(i, threads) = is_line(i, threads) && column("n") == LINE_min ? 1e3 * column("seconds") : NaN
   plot T_min * 0.8 * x / L_min with lines linewidth 1.5 linecolor rgb "#bbbbbb" notitle, \
        T_max * (x / L_max) ** 3 with lines linewidth 1.5 linecolor rgb "#bbbbbb" notitle, \
-       for [i = 1:words(landmarks)] csv using "m":(line_ms(i, 2)) with linespoints linewidth 1 dashtype 2 \
+       for [i = 1:words(landmarks)] csv using "m":(line_ms(i, many)) with linespoints linewidth 1 dashtype 2 \
          pointtype 6 pointsize 0.5 linecolor rgb colour(2 * i) notitle, \
-       for [i = 1:words(landmarks)] csv using "m":(line_ms(i, 1)) with linespoints linewidth 1.8 \
+       for [i = 1:words(landmarks)] csv using "m":(line_ms(i, few)) with linespoints linewidth 1.8 \
          pointtype mark(i) pointsize 0.8 linecolor rgb colour(2 * i) title word(landmarks, i)
 }
 unset multiplot

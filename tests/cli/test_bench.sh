@@ -102,8 +102,6 @@ attnum merge part1 part2 --out joined
 expect_exit 0
 [ "$(grep -c '^sima,' joined/bench_growth.csv)" -eq 2 ] && [ "$(grep -c '^sima,' joined/bench_growth_fits.csv)" -eq 4 ]
 check "from shards, with the fits" $?
-attnum bench memory --device cuda --operator sima
-expect_usage '--device cuda' 'cpu'
 attnum bench memory more
 expect_usage "'more'"
 
@@ -111,6 +109,8 @@ expect_usage "'more'"
 program=$emulated
 attnum list devices --format csv
 expect_stdout 'devices,cuda,emulated,'
+attnum bench memory --device cuda --operator sima
+expect_usage '--device cuda' 'cpu'
 attnum bench $small --device cuda --out cuda
 expect_exit 0
 expect_quiet
