@@ -110,7 +110,8 @@ program=$emulated
 attnum list devices --format csv
 expect_stdout 'devices,cuda,emulated,'
 attnum bench memory --device cuda --operator sima
-expect_usage '--device cuda' 'cpu'
+expect_exit 2
+expect_stderr '--device cuda: expected cpu'
 attnum bench $small --device cuda --out cuda
 expect_exit 0
 expect_quiet
