@@ -76,8 +76,8 @@ if (words(tokens)) {
          with linespoints linewidth 1.8 pointtype mark(i) pointsize 0.8 linecolor rgb colour(i) \
          title sprintf("%s  %s", exponents[i], word(tokens, i))
 
-  set lmargin at screen 0.455
-  set rmargin at screen 0.665
+  set lmargin at screen 0.475
+  set rmargin at screen 0.675
   set title "memory beyond inputs and output (grey), KiB"
   unset key
   plot csv using "n":(is(taker, few) ? column("bytes_io") / 1024 : NaN) with lines linewidth 3 linecolor rgb "#cccccc", \
