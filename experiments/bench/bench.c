@@ -23,7 +23,7 @@
          "attnum, or the distance"},                                                               \
         {"inverse", COLUMN_TEXT, "",                                                               \
          "of the batch, or of soft's and softpp's A; newton-openblas: 20 steps of nr-paper by "    \
-         "OpenBLAS's products"},                                                                   \
+         "OpenBLAS's products; of a known interval: which is not estimated"},                      \
         {"passes", COLUMN_TEXT, "", "of soft and softpp over the tokens"},                         \
         {"distance", COLUMN_TEXT, "", "of their kernel"},                                          \
         {"dtype", COLUMN_TEXT, "", "of all arrays"},                                               \

@@ -248,6 +248,10 @@ static void add_methods(bench_list *list, const settings *s, bench_case c)
         c.work = BENCH_SOLVE;
         if (wants_inverse(s, c.inverse) && on_cpu)
             add_threads(list, s, c.batch, c);
+        c.interval_known = c.inverse == ATN_INVERSE_CHEBYSHEV_2;
+        if (wants_inverse(s, c.inverse) && on_cpu && c.interval_known && c.batch == 1)
+            add_threads(list, s, c.batch, c);
+        c.interval_known = false;
         c.work = BENCH_INVERSE;
         if (wants_inverse(s, c.inverse))
             add_threads(list, s, on_cpu ? c.batch : INT64_MAX, c);
@@ -477,7 +481,9 @@ static const char *inverse_text(const bench_case *c)
 {
     if (!bench_has_inverse(c))
         return "";
-    return c->maker == BENCH_OPENBLAS ? "newton-openblas" : atn_inverse_name(c->inverse);
+    if (c->maker == BENCH_OPENBLAS)
+        return "newton-openblas";
+    return c->interval_known ? "chebyshev-2 of a known interval" : atn_inverse_name(c->inverse);
 }
 
 void bench_key_text(const bench_case *c, bench_key key, char text[BENCH_TEXT])

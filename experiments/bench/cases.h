@@ -46,9 +46,10 @@ typedef struct {
     atn_dtype dtype;
     atn_operator op; /* forward, backward */
     int variant;
-    atn_inverse_method inverse;    /* of a batch, or soft's and softpp's own */
-    atn_soft_passes passes;        /* soft, softpp: other than auto with the clamped distance */
-    atn_distance distance;         /* kernel */
+    atn_inverse_method inverse; /* of a batch, or soft's and softpp's own */
+    bool interval_known;        /* solve: the ends of A's spectrum, as a call before found them */
+    atn_soft_passes passes;     /* soft, softpp: other than auto with the clamped distance */
+    atn_distance distance;      /* kernel */
     bool transpose_a, transpose_b; /* gemm */
     int64_t batch, heads;
     int64_t tokens, landmarks, dim; /* gemm: rows, columns and inner size; exp: tokens numbers */

@@ -280,6 +280,20 @@ static atn_status residual_of(atn_context *cpu, atn_inverse_desc *desc, int step
     return status < 0 ? status : ATN_OK;
 }
 
+/* The interval that desc finds, as if it had been given. */
+static atn_status know_interval(atn_context *cpu, int64_t m, double *a, atn_inverse_desc *desc)
+{
+    double *x = must_allocate((size_t)(m * m), sizeof *x);
+    atn_tensor from = atn_tensor_dense(a, ATN_F64, 1, 1, m, m);
+    atn_tensor to = atn_tensor_dense(x, ATN_F64, 1, 1, m, m);
+    atn_inverse_info info = {0};
+    atn_status status = atn_inverse(cpu, desc, &from, &to, &info, NULL);
+    desc->interval_low = info.interval_low;
+    desc->interval_high = info.interval_high;
+    free(x);
+    return status < 0 ? status : ATN_OK;
+}
+
 /* As many steps as desc needs, at most its own. */
 static atn_status choose_steps(atn_context *cpu, const bench_case *c, double *a,
                                atn_inverse_desc *desc)
@@ -293,6 +307,8 @@ static atn_status choose_steps(atn_context *cpu, const bench_case *c, double *a,
     while (status == ATN_OK && !(residual <= wanted) && steps < most)
         status = residual_of(cpu, desc, ++steps, c->landmarks, a, &residual);
     desc->iterations = steps;
+    if (status == ATN_OK && c->interval_known)
+        status = know_interval(cpu, c->landmarks, a, desc);
     return status;
 }
 

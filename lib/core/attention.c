@@ -422,13 +422,15 @@ static atn_status check_gradients(const atn_plan *plan, const argument in[IN_COU
     return status;
 }
 
-static atn_status clear_gradients(atn_context *context, const atn_gradients *gradients)
+static atn_status clear_gradients(const atn_plan *plan, const atn_gradients *gradients)
 {
+    atn_context *context = plan->context;
     const atn_tensor *all[3 + ATN_PARAMETER_COUNT] = {gradients->q, gradients->k, gradients->v};
     atn_status status = ATN_OK;
     for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
         all[3 + p] = gradients->parameters[p];
-    for (int i = 0; status == ATN_OK && i < 3 + ATN_PARAMETER_COUNT; i++)
+    bool cleared = context->backend->clears[plan->row->kind] && !plan->empty;
+    for (int i = cleared ? 3 : 0; status == ATN_OK && i < 3 + ATN_PARAMETER_COUNT; i++)
         if (all[i])
             status = context->backend->clear(context, all[i]);
     return status;
@@ -450,7 +452,7 @@ atn_status atn_attention_backward(atn_plan *plan, const atn_attention_inputs *in
     views.q = &all[OUT_Q].view;
     views.k = inputs->k ? &all[OUT_K].view : NULL;
     views.v = &all[OUT_V].view;
-    status = clear_gradients(plan->context, &views);
+    status = clear_gradients(plan, &views);
     if (status != ATN_OK || plan->empty) {
         nothing_done(info);
         return status;

@@ -177,4 +177,5 @@ const core_backend core_cpu_backend = {
     .multiply_add = core_cpu_multiply_add,
     .dtypes = ATN_CPU_DTYPE_COUNT,
     .families = {[OPERATOR_SOFT] = &core_soft_family, [OPERATOR_HEADS] = &core_heads_family},
+    .clears = {[OPERATOR_HEADS] = true},
 };

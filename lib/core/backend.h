@@ -58,6 +58,8 @@ typedef struct core_backend {
     /* The first dtypes it computes in. */
     int dtypes;
     const operator_family *families[OPERATOR_KIND_COUNT];
+    /* Whether a family's backward makes the gradients of q, k and v 0 itself before adding. */
+    bool clears[OPERATOR_KIND_COUNT];
 } core_backend;
 
 extern const core_backend core_cpu_backend, core_cuda_backend;

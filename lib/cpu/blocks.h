@@ -185,11 +185,16 @@ void R(store)(atn_storage storage, int64_t rows, int64_t cols, real *a, int64_t 
 double R(sum)(int64_t count, const real *a);
 double R(dot)(int64_t count, const real *a, const real *b);
 double R(squared_difference)(int64_t count, const real *a, const real *b);
+/* to += sum_i weights_i a_i, rows a_i of `cols` elements; the sum is in double. */
+void R(add_rows)(int64_t rows, int64_t cols, const double *weights, const real *a, int64_t stride,
+                 real *to);
 double R(frobenius)(int64_t count, const real *a);
 double R(norm1)(int64_t m, const real *a);
 /* y = A x, A dense. */
 void R(multiply_vector)(int64_t rows, int64_t cols, const real *a, const real *x, real *y);
 bool R(all_finite)(int64_t rows, int64_t cols, const real *a, int64_t stride);
+/* to (cols x rows) = a^T, rows x cols, both dense. */
+void R(transpose)(int64_t rows, int64_t cols, const real *a, real *to);
 /* a = (a + a^T) / 2, exactly symmetric. */
 void R(symmetrise)(int64_t m, real *a);
 /* Copies the lower triangle onto the upper. */

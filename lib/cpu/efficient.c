@@ -11,10 +11,10 @@
 #include "cpu/simd.h"
 #include "cpu/softmax.h"
 
-/* work: per channel of K the sum of exps and t, the maximum; a block of rho_q or rho_k and of a
- * gradient; S and dS. */
+/* work: per channel of K the sum of exps, one over it and t, the maximum; a block of rho_q or rho_k
+ * and of a gradient; S and dS. */
 typedef struct {
-    double *sums, *along;
+    double *sums, *one_over, *along;
     real *maxima, *rho, *grad;
     real *state, *grad_state;
 } pieces;
@@ -24,15 +24,16 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 {
     (void)desc;
     int64_t d = shape->dim;
-    *thread_reals = R(norm_doubles)(2 * d) + d + 2 * HEAD_BLOCK * d + 2 * d * shape->value_dim;
+    *thread_reals = R(norm_doubles)(3 * d) + d + 2 * HEAD_BLOCK * d + 2 * d * shape->value_dim;
     *head_reals = 0;
 }
 
 static pieces split(const head *h)
 {
     real *free = h->work;
-    pieces p = {.sums = R(norm_take)(&free, 2 * h->d)};
-    p.along = p.sums + h->d;
+    pieces p = {.sums = R(norm_take)(&free, 3 * h->d)};
+    p.one_over = p.sums + h->d;
+    p.along = p.one_over + h->d;
     p.maxima = head_take(&free, h->d);
     p.rho = head_take(&free, HEAD_BLOCK * h->d);
     p.grad = head_take(&free, HEAD_BLOCK * h->d);
@@ -41,10 +42,22 @@ static pieces split(const head *h)
     return p;
 }
 
+/* A block of rho_q. */
 static void load_queries(const head *h, const pieces *p, int64_t first, int64_t rows)
 {
-    for (int64_t i = 0; i < rows; i++)
-        R(softmax_row)(h->d, 1, h->q + (first + i) * h->q_stride, p->rho + i * h->d);
+    for (int64_t i = 0; i < rows; i++) {
+        const real *q = h->q + (first + i) * h->q_stride;
+        real largest = R(simd).largest(h->d, q, -INFINITY);
+        for (int64_t c = 0; c < h->d; c++)
+            p->rho[i * h->d + c] = q[c] - largest;
+    }
+    R(simd).exponentials(rows * h->d, 1, 0, p->rho);
+    for (int64_t i = 0; i < rows; i++) {
+        real *rho = p->rho + i * h->d;
+        double sum = R(sum)(h->d, rho), one_over = 1 / sum;
+        for (int64_t c = 0; c < h->d; c++)
+            rho[c] = (real)R(norm_divide)((double)rho[c], sum, one_over);
+    }
     R(store)(h->desc->storage, rows, h->d, p->rho, h->d);
 }
 
@@ -62,11 +75,13 @@ static void load_exps(const head *h, const pieces *p, int64_t first, int64_t row
 {
     for (int64_t j = 0; j < rows; j++) {
         const real *k = h->k + (first + j) * h->k_stride;
-        real *rho = p->rho + j * h->d;
         for (int64_t c = 0; c < h->d; c++)
-            rho[c] = k[c] - p->maxima[c];
-        R(simd).exponentials(h->d, 1, 0, rho);
-        for (int64_t c = 0; add && c < h->d; c++)
+            p->rho[j * h->d + c] = k[c] - p->maxima[c];
+    }
+    R(simd).exponentials(rows * h->d, 1, 0, p->rho);
+    for (int64_t j = 0; add && j < rows; j++) {
+        const real *rho = p->rho + j * h->d;
+        for (int64_t c = 0; c < h->d; c++)
             p->sums[c] += (double)rho[c];
     }
 }
@@ -75,9 +90,13 @@ static void load_exps(const head *h, const pieces *p, int64_t first, int64_t row
 static void load_keys(const head *h, const pieces *p, int64_t first, int64_t rows)
 {
     load_exps(h, p, first, rows, false);
-    for (int64_t j = 0; j < rows; j++)
+    for (int64_t c = 0; c < h->d; c++)
+        p->one_over[c] = 1 / p->sums[c];
+    for (int64_t j = 0; j < rows; j++) {
+        real *restrict rho = p->rho + j * h->d;
         for (int64_t c = 0; c < h->d; c++)
-            p->rho[j * h->d + c] = (real)((double)p->rho[j * h->d + c] / p->sums[c]);
+            rho[c] = (real)R(norm_divide)((double)rho[c], p->sums[c], p->one_over[c]);
+    }
     R(store)(h->desc->storage, rows, h->d, p->rho, h->d);
 }
 
@@ -87,7 +106,6 @@ static void make_state(const head *h, const pieces *p)
 {
     bool narrow = h->desc->storage != ATN_STORAGE_NATIVE;
     memset(p->sums, 0, (size_t)h->d * sizeof(double));
-    memset(p->state, 0, (size_t)(h->d * h->dv) * sizeof(real));
     find_maxima(h, p);
     for (int64_t j = 0; narrow && j < h->n_k; j += HEAD_BLOCK)
         load_exps(h, p, j, head_smaller(HEAD_BLOCK, h->n_k - j), true);
@@ -98,8 +116,10 @@ static void make_state(const head *h, const pieces *p)
         else
             load_exps(h, p, j, rows, true);
         real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, rows, p->rho, h->d, h->v + j * h->v_stride,
-                  h->v_stride, 1, p->state, h->dv);
+                  h->v_stride, j > 0, p->state, h->dv);
     }
+    if (h->n_k == 0)
+        memset(p->state, 0, (size_t)(h->d * h->dv) * sizeof(real));
     for (int64_t c = 0; !narrow && h->n_k > 0 && c < h->d; c++) /* no keys: S is an empty sum */
         for (int64_t e = 0; e < h->dv; e++)
             p->state[c * h->dv + e] = (real)((double)p->state[c * h->dv + e] / p->sums[c]);
@@ -151,11 +171,12 @@ static void backward_keys(const head *h, const pieces *p)
                   1, h->grad_v + j * h->grad_v_stride, h->grad_v_stride);
         real_gemm(CblasNoTrans, CblasTrans, rows, h->d, h->dv, h->v + j * h->v_stride, h->v_stride,
                   p->grad_state, h->dv, 0, p->grad, h->d);
-        for (int64_t r = 0; r < rows; r++)
+        for (int64_t r = 0; r < rows; r++) {
+            const real *rho = p->rho + r * h->d, *grad = p->grad + r * h->d;
+            real *restrict to = h->grad_k + (j + r) * h->grad_k_stride;
             for (int64_t c = 0; c < h->d; c++)
-                h->grad_k[(j + r) * h->grad_k_stride + c] +=
-                    (real)((double)p->rho[r * h->d + c] *
-                           ((double)p->grad[r * h->d + c] - p->along[c]));
+                to[c] += (real)((double)rho[c] * ((double)grad[c] - p->along[c]));
+        }
     }
 }
 

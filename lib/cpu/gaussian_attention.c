@@ -112,4 +112,8 @@ static void backward(const head *h)
 }
 
 const head_operator R(gaussian_attention) = {
-    .sizes = sizes, .forward = forward, .backward = backward};
+    .sizes = sizes,
+    .forward = forward,
+    .backward = backward,
+    .queries_apart = HEAD_BLOCK,
+};

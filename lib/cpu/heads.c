@@ -60,6 +60,7 @@ void R(heads_layout)(core_arena *arena, cpu_heads *heads)
     heads->state = take_pieces(arena, pieces, heads->head_reals, sizeof(real));
     heads->joined = take_pieces(arena, pieces, 1, sizeof(void *));
     heads->nonfinite = take_pieces(arena, pieces, 1, 1);
+    heads->nonfinite_parts = take_pieces(arena, pieces, 1, 1);
     if (heads->desc.padding) {
         heads->gathered = take_pieces(arena, threads, gathered_reals(s), sizeof(real));
         heads->positions = take_pieces(arena, threads, position_count(s), sizeof(int64_t));
@@ -203,8 +204,10 @@ static head gathered_head(const call *c, const head *whole, int64_t piece)
     h.q = gather_to(&free, h.n, positions, h.d, h.q, &h.q_stride);
     h.k = gather_to(&free, h.n_k, key_positions, h.d, h.k, &h.k_stride);
     h.v = gather_to(&free, h.n_k, key_positions, h.dv, h.v, &h.v_stride);
-    if (c->out)
-        h.out = zeros_from(&free, h.n, h.dv, &h.out_stride);
+    if (c->out) {
+        h.out = head_take(&free, h.n * h.dv);
+        h.out_stride = h.dv;
+    }
     if (c->gradients) {
         h.grad_out = gather_to(&free, h.n, positions, h.dv, h.grad_out, &h.grad_out_stride);
         h.grad_q = zeros_from(&free, h.n, h.d, &h.grad_q_stride);
@@ -293,11 +296,30 @@ static void close_gradients(const call *c, const head *whole, const head *h)
     (h->n_k, h->key_positions, h->dv, h->grad_v, whole->grad_v, whole->grad_v_stride);
 }
 
+static void clear(int64_t rows, int64_t cols, real *a, int64_t stride)
+{
+    if (stride == cols) { /* one long row */
+        cols *= rows;
+        rows = 1;
+    }
+    for (int64_t i = 0; i < rows; i++)
+        memset(a + i * stride, 0, (size_t)cols * sizeof *a);
+}
+
+static void clear_gradients(const head *h)
+{
+    clear(h->n, h->d, h->grad_q, h->grad_q_stride);
+    if (h->grad_k != h->grad_q)
+        clear(h->n_k, h->d, h->grad_k, h->grad_k_stride);
+    clear(h->n_k, h->dv, h->grad_v, h->grad_v_stride);
+}
+
 static void backward(const call *c, int64_t piece)
 {
     if (c->heads->nonfinite[piece])
         return;
     head whole = direct_head(c, piece), h = open_head(c, piece);
+    clear_gradients(&whole);
     c->op->backward(&h);
     close_gradients(c, &whole, &h);
 }
@@ -339,6 +361,25 @@ static void inspect(const call *c, int64_t piece)
     fill_nan(h.n_k, h.dv, h.grad_v, h.grad_v_stride);
 }
 
+/* Both passes of a call whose heads need not wait for one another: tokens are still in a cache. */
+static void before_and_forward(const call *c, int64_t piece)
+{
+    before(c, piece);
+    forward(c, piece);
+}
+
+static void before_and_backward(const call *c, int64_t piece)
+{
+    before(c, piece);
+    backward(c, piece);
+}
+
+static void all_of_backward(const call *c, int64_t piece)
+{
+    before_and_backward(c, piece);
+    inspect(c, piece);
+}
+
 /* Runs one pass over all heads. A head's parameters are summed over the batch by one thread, in
  * order, so with parameters the threads share the heads rather than the pieces. */
 static void over_heads(const call *c, bool in_order, void (*pass)(const call *, int64_t))
@@ -355,9 +396,65 @@ static void over_heads(const call *c, bool in_order, void (*pass)(const call *, 
             pass(c, i + j * groups);
 }
 
+/* ---- Fewer heads than threads ---- */
+
+/* In how many parts the queries of each head are worked on. Causal ones stand at positions, which
+ * a part would have to know. */
+static int64_t parts_of_queries(const call *c)
+{
+    const atn_attention_shape *s = &c->heads->shape;
+    int64_t pieces = s->batch * s->heads, apart = c->op->queries_apart;
+    if (apart == 0 || pieces >= c->heads->threads || masked(c) || c->heads->desc.causal)
+        return 1;
+    return head_smaller(4 * c->heads->threads, (s->tokens + apart - 1) / apart);
+}
+
+static void forward_part(const call *c, int64_t piece, int64_t part, int64_t parts)
+{
+    head h = direct_head(c, piece);
+    int64_t apart = c->op->queries_apart, blocks = (h.n + apart - 1) / apart;
+    int64_t first = blocks * part / parts * apart, end = blocks * (part + 1) / parts * apart;
+    if (c->heads->nonfinite[piece])
+        return;
+    h.n = head_smaller(end, h.n) - first;
+    h.q += first * h.q_stride;
+    h.out += first * h.out_stride;
+    c->op->forward(&h);
+    if (!R(all_finite)(h.n, h.dv, h.out, h.out_stride)) {
+#pragma omp atomic write
+        c->heads->nonfinite_parts[piece] = 1;
+    }
+}
+
+static void forward_in_parts(const call *c, int64_t parts)
+{
+    cpu_heads *heads = c->heads;
+    int64_t pieces = heads->shape.batch * heads->shape.heads;
+    memset(heads->nonfinite_parts, 0, (size_t)pieces);
+    over_heads(c, false, before);
+#pragma omp parallel for num_threads(heads->threads) schedule(dynamic)
+    for (int64_t i = 0; i < pieces * parts; i++)
+        forward_part(c, i / parts, i % parts, parts);
+    for (int64_t i = 0; i < pieces; i++) {
+        head h = direct_head(c, i);
+        heads->nonfinite[i] |= heads->nonfinite_parts[i];
+        if (heads->nonfinite[i])
+            fill_nan(h.n, h.dv, h.out, h.out_stride);
+    }
+}
+
 void R(heads_forward)(cpu_heads *heads, const atn_attention_inputs *inputs, atn_tensor *out)
 {
     call c = {heads, operators[heads->desc.op], inputs, out, NULL, NULL};
+    int64_t parts = parts_of_queries(&c);
+    if (parts > 1) {
+        forward_in_parts(&c, parts);
+        return;
+    }
+    if (!c.op->join) {
+        over_heads(&c, false, before_and_forward);
+        return;
+    }
     over_heads(&c, false, before);
     run_join(&c, c.op->join);
     over_heads(&c, false, forward);
@@ -380,6 +477,15 @@ static void finish_parameter(const call *c, int p)
     }
 }
 
+static void backward_in_passes(const call *c, bool in_order)
+{
+    over_heads(c, false, before);
+    run_join(c, c->op->join);
+    over_heads(c, in_order, backward);
+    run_join(c, c->op->backward_join);
+    over_heads(c, in_order, c->op->after ? after : NULL);
+}
+
 void R(heads_backward)(cpu_heads *heads, const atn_attention_inputs *inputs, const atn_tensor *dout,
                        atn_gradients *gradients)
 {
@@ -393,13 +499,14 @@ void R(heads_backward)(cpu_heads *heads, const atn_attention_inputs *inputs, con
                             heads->parameters[p]->cols) *
                        sizeof(real));
         }
-    over_heads(&c, false, before);
-    run_join(&c, c.op->join);
-    over_heads(&c, in_order, backward);
-    run_join(&c, c.op->backward_join);
-    if (c.op->after)
-        over_heads(&c, in_order, after);
-    over_heads(&c, false, inspect);
+    if (c.op->join || c.op->after)
+        backward_in_passes(&c, in_order);
+    else if (in_order) /* what heads share is whole at the end */
+        over_heads(&c, true, before_and_backward);
+    else
+        over_heads(&c, false, all_of_backward);
+    if (in_order || c.op->join || c.op->after)
+        over_heads(&c, false, inspect);
     for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
         if (gradients->parameters[p])
             finish_parameter(&c, p);

@@ -42,6 +42,9 @@ typedef struct {
     void (*join)(int64_t count, real *const *states);
     void (*backward_join)(int64_t count, real *const *states);
     void (*after)(const head *h);
+    /* > 0: after `before`, forward of some queries needs none of the others, and threads may share
+     * the queries of a head from multiples of this many on. */
+    int64_t queries_apart;
 } R(head_operator);
 typedef R(head_operator) head_operator;
 

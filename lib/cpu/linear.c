@@ -16,6 +16,8 @@
 
 #include <string.h>
 
+#include "cpu/norms.h"
+
 typedef struct {
     const head *h;
     const feature_map *map;
@@ -121,21 +123,12 @@ static bool sees(const linear *l, int64_t query, int64_t key)
 /* to += sum_i weights_i rows_i; null: weights 1. A block's sum is made in double. */
 static void add_rows(const linear *l, const token_block *b, const real *weights, real *to)
 {
-    enum { COLUMNS = 64 };
+    double factors[HEAD_BLOCK];
     if (l->map->denominator == LINEAR_PLAIN) /* z is not used */
         return;
-    for (int64_t r0 = 0; r0 < l->m; r0 += COLUMNS) {
-        double sums[COLUMNS] = {0};
-        int64_t columns = head_smaller(COLUMNS, l->m - r0);
-        for (int64_t i = 0; i < b->rows; i++) {
-            const real *phi = b->phi + i * l->m + r0;
-            double weight = weights ? (double)weights[i] : 1;
-            for (int64_t r = 0; r < columns; r++)
-                sums[r] += weight * (double)phi[r];
-        }
-        for (int64_t r = 0; r < columns; r++)
-            to[r0 + r] = (real)((double)to[r0 + r] + sums[r]);
-    }
+    for (int64_t i = 0; i < b->rows; i++)
+        factors[i] = weights ? (double)weights[i] : 1;
+    R(add_rows)(b->rows, l->m, factors, b->phi, l->m, to);
 }
 
 /* out = op(A) op(B) or, with add, out +=; nothing to add where the sums are empty. */
@@ -164,15 +157,25 @@ static void absorb_all_keys(const linear *l)
     }
 }
 
+/* How many keys of a block, in order, row i of a block of queries sees. */
+static int64_t seen_within(const linear *l, const token_block *queries, int64_t i,
+                           const token_block *keys)
+{
+    const int64_t *positions = l->h->key_positions;
+    int64_t after = core_position(l->h->positions, queries->first + i) + 1;
+    return positions ? count_before(positions + keys->first, keys->rows, after)
+                     : count_before(NULL, keys->rows, after - keys->first);
+}
+
 /* A of a block, 0 where the key comes after the query. */
 static void weights_within(const linear *l, const token_block *queries, const token_block *keys)
 {
     product(CblasNoTrans, CblasTrans, queries->rows, keys->rows, l->m, queries->phi, l->m,
             keys->phi, l->m, false, l->weights, HEAD_BLOCK);
-    for (int64_t i = 0; i < queries->rows; i++)
-        for (int64_t j = 0; j < keys->rows; j++)
-            if (!sees(l, queries->first + i, keys->first + j))
-                l->weights[i * HEAD_BLOCK + j] = 0;
+    for (int64_t i = 0; i < queries->rows; i++) {
+        int64_t seen = seen_within(l, queries, i, keys);
+        memset(l->weights + i * HEAD_BLOCK + seen, 0, (size_t)(keys->rows - seen) * sizeof(real));
+    }
 }
 
 /* phi(q).z of row i of a block; keys: those of the same block, or null. */
@@ -180,9 +183,7 @@ static double weight_sum(const linear *l, const token_block *queries, int64_t i,
                          const token_block *keys)
 {
     double sum = R(dot)(l->m, queries->phi + i * l->m, l->z);
-    for (int64_t j = 0; keys && j < keys->rows; j++)
-        sum += (double)l->weights[i * HEAD_BLOCK + j];
-    return sum;
+    return keys ? sum + R(sum)(keys->rows, l->weights + i * HEAD_BLOCK) : sum;
 }
 
 /* D and, where it varies with the sum, that it does. A query that sees no key has N = 0: D = 1
@@ -218,8 +219,11 @@ static void answer(const linear *l, const token_block *queries, const token_bloc
     for (int64_t i = 0; i < queries->rows; i++) {
         bool varies;
         double d = denominator(l, queries, i, keys, &varies);
-        for (int64_t c = 0; c < l->dv; c++)
-            out[i * h->out_stride + c] = (real)((double)out[i * h->out_stride + c] / d);
+        double one_over = 1 / d;
+        for (int64_t c = 0; c < l->dv; c++) {
+            real *y = &out[i * h->out_stride + c];
+            *y = (real)R(norm_divide)((double)*y, d, one_over);
+        }
     }
     R(store)(h->desc->storage, queries->rows, l->dv, out, h->out_stride);
 }
@@ -267,12 +271,13 @@ static void finish_grad_weights(const linear *l, const token_block *queries,
                                 const token_block *keys)
 {
     const real *inverse = l->inverse + rows_at(l, queries), *e = l->grad_sums + rows_at(l, queries);
-    for (int64_t i = 0; i < queries->rows; i++)
-        for (int64_t j = 0; j < keys->rows; j++) {
-            real *w = &l->grad_weights[i * HEAD_BLOCK + j];
-            bool seen = sees(l, queries->first + i, keys->first + j);
-            *w = seen ? *w * inverse[i] + e[i] : 0;
-        }
+    for (int64_t i = 0; i < queries->rows; i++) {
+        int64_t seen = seen_within(l, queries, i, keys);
+        real *w = l->grad_weights + i * HEAD_BLOCK, factor = inverse[i], along = e[i];
+        for (int64_t j = 0; j < seen; j++)
+            w[j] = w[j] * factor + along;
+        memset(w + seen, 0, (size_t)(keys->rows - seen) * sizeof(real));
+    }
 }
 
 /* 1 / D and e of a block; slopes holds dY S^T, so that dY_i.N_i = phi(q_i).slopes_i. A and dY V^T
@@ -300,10 +305,12 @@ static void scale_grad_out(const linear *l, const token_block *queries)
 {
     const head *h = l->h;
     const real *inverse = l->inverse + rows_at(l, queries);
-    for (int64_t i = 0; i < queries->rows; i++)
+    for (int64_t i = 0; i < queries->rows; i++) {
+        const real *grad_out = h->grad_out + (queries->first + i) * h->grad_out_stride;
+        real factor = inverse[i], *restrict grad_n = l->grad_n + i * l->dv;
         for (int64_t c = 0; c < l->dv; c++)
-            l->grad_n[i * l->dv + c] =
-                inverse[i] * h->grad_out[(queries->first + i) * h->grad_out_stride + c];
+            grad_n[c] = factor * grad_out[c];
+    }
 }
 
 /* dq of a block, and its 1 / D and e. */
@@ -320,9 +327,11 @@ static void pull_queries(const linear *l, const token_block *queries, const toke
         products_within(l, queries, keys);
     differentiate_denominators(l, queries, keys);
     const real *inverse = l->inverse + rows_at(l, queries), *e = l->grad_sums + rows_at(l, queries);
-    for (int64_t i = 0; i < queries->rows; i++)
+    for (int64_t i = 0; i < queries->rows; i++) {
+        real factor = inverse[i], along = e[i], *restrict slopes = l->slopes + i * m;
         for (int64_t r = 0; r < m; r++)
-            l->slopes[i * m + r] = inverse[i] * l->slopes[i * m + r] + e[i] * l->z[r];
+            slopes[r] = factor * slopes[r] + along * l->z[r];
+    }
     if (keys) {
         finish_grad_weights(l, queries, keys);
         product(CblasNoTrans, CblasNoTrans, queries->rows, m, keys->rows, l->grad_weights,

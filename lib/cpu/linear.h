@@ -41,7 +41,7 @@ typedef struct {
     void (*prepare)(void *own, real *work);
     /* Fills phi and kept. */
     void (*map)(const void *own, const token_block *block);
-    /* Given slopes = dL/dphi (rows x features, to be overwritten), adds dL/dx to grad. */
+    /* Given slopes = dL/dphi (rows x features, to be overwritten like kept), adds dL/dx to grad. */
     void (*pull)(void *own, const token_block *block, real *slopes, real *grad,
                  int64_t grad_stride);
     /* After the last pull. */

@@ -62,13 +62,15 @@ static pieces split(const head *h)
     return p;
 }
 
-/* The rows of E or F that belong to keys first .. first + count - 1, in p->weights. */
-static void load_rows(const head *h, const pieces *p, const real *matrix, int64_t first,
-                      int64_t count)
+/* The rows of E or F that belong to keys first .. first + count - 1; gathered, if need be, in
+ * p->weights. */
+static const real *rows_of(const head *h, const pieces *p, const real *matrix, int64_t first,
+                           int64_t count)
 {
-    for (int64_t j = 0; j < count; j++)
-        memcpy(p->weights + j * p->r, matrix + core_position(h->key_positions, first + j) * p->r,
-               (size_t)p->r * sizeof(real));
+    if (!h->key_positions)
+        return matrix + first * p->r;
+    R(gather_rows)(count, h->key_positions + first, p->r, matrix, p->r, p->weights);
+    return p->weights;
 }
 
 static void project(const head *h, const pieces *p, const projection *x)
@@ -76,9 +78,9 @@ static void project(const head *h, const pieces *p, const projection *x)
     memset(x->sums, 0, (size_t)(p->r * x->width) * sizeof(real));
     for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
         int64_t count = head_smaller(HEAD_BLOCK, h->n_k - j);
-        load_rows(h, p, x->matrix, j, count);
-        real_gemm(CblasTrans, CblasNoTrans, p->r, x->width, count, p->weights, p->r,
-                  x->tokens + j * x->stride, x->stride, 1, x->sums, x->width);
+        real_gemm(CblasTrans, CblasNoTrans, p->r, x->width, count,
+                  rows_of(h, p, x->matrix, j, count), p->r, x->tokens + j * x->stride, x->stride, 1,
+                  x->sums, x->width);
     }
     R(store)(h->desc->storage, p->r, x->width, x->sums, x->width);
 }
@@ -135,9 +137,9 @@ static void through_tokens(const head *h, const pieces *p, const projection *x)
 {
     for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
         int64_t count = head_smaller(HEAD_BLOCK, h->n_k - j);
-        load_rows(h, p, x->matrix, j, count);
-        real_gemm(CblasNoTrans, CblasNoTrans, count, x->width, p->r, p->weights, p->r, x->grad_sums,
-                  x->width, 1, x->grad_tokens + j * x->grad_stride, x->grad_stride);
+        real_gemm(CblasNoTrans, CblasNoTrans, count, x->width, p->r,
+                  rows_of(h, p, x->matrix, j, count), p->r, x->grad_sums, x->width, 1,
+                  x->grad_tokens + j * x->grad_stride, x->grad_stride);
         if (!x->grad_matrix)
             continue;
         real_gemm(CblasNoTrans, CblasTrans, count, p->r, x->width, x->tokens + j * x->stride,
@@ -161,4 +163,9 @@ static void backward(const head *h)
 }
 
 const head_operator R(linformer) = {
-    .sizes = sizes, .before = before, .forward = forward, .backward = backward};
+    .sizes = sizes,
+    .before = before,
+    .forward = forward,
+    .backward = backward,
+    .queries_apart = HEAD_BLOCK,
+};

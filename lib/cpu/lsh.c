@@ -243,8 +243,10 @@ static void meet_forward(const head *h, pieces *p, const block *queries, const b
     meet_logits(h, p, queries, keys);
     for (int64_t i = 0; i < queries->count; i++) {
         int64_t at;
-        double shrink = R(softmax_advance)(keys->count, p->weights + i * HEAD_BLOCK,
-                                           &p->block_peaks[i], &p->block_sums[i], &at);
+        real *weights = p->weights + i * HEAD_BLOCK;
+        double shrink = R(softmax_raise)(keys->count, 1, weights, &p->block_peaks[i], &at);
+        p->block_sums[i] = p->block_sums[i] * shrink +
+                           R(softmax_weigh)(keys->count, 1, p->block_peaks[i], weights);
         R(scale_row)(h->dv, shrink, p->rows + i * h->dv);
     }
     R(store)(h->desc->storage, queries->count, keys->count, p->weights, HEAD_BLOCK);

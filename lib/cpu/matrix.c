@@ -85,6 +85,36 @@ double R(squared_difference)(int64_t count, const real *a, const real *b)
 {
     return sum_of_squares(count, a, b, 1);
 }
+/* `vectors` columns' worth of sums in registers, known to the compiler. */
+static inline __attribute__((always_inline)) void add_columns(int vectors, int64_t rows,
+                                                              const double *weights, const real *a,
+                                                              int64_t stride, real *to)
+{
+    wide sums[WIDES] = {{0}};
+    for (int64_t i = 0; i < rows; i++)
+        for (int w = 0; w < vectors; w++)
+            sums[w] += weights[i] * widened(a + i * stride + w * WIDE);
+    for (int w = 0; w < vectors; w++)
+        *(some *)(to + w * WIDE) = __builtin_convertvector(widened(to + w * WIDE) + sums[w], some);
+}
+
+void R(add_rows)(int64_t rows, int64_t cols, const double *weights, const real *a, int64_t stride,
+                 real *to)
+{
+    enum { MOST = 4 }; /* as many as hide the latency of an addition */
+    int64_t c = 0;
+    for (; c + MOST * WIDE <= cols; c += MOST * WIDE)
+        add_columns(MOST, rows, weights, a + c, stride, to + c);
+    for (; c + WIDE <= cols; c += WIDE)
+        add_columns(1, rows, weights, a + c, stride, to + c);
+    for (; c < cols; c++) {
+        double sum = 0;
+        for (int64_t i = 0; i < rows; i++)
+            sum += weights[i] * (double)a[i * stride + c];
+        to[c] = (real)((double)to[c] + sum);
+    }
+}
+
 /* Squares of f64 leave its range where norms do not: a norm of 0 by underflow would make any
  * residual relative to it 0 too. The sum is that of dot, so that a power of two in all of a is one
  * in the norm. */
@@ -161,13 +191,37 @@ void R(multiply_vector)(int64_t rows, int64_t cols, const real *a, const real *x
         y[i] = row_product(cols, a + i * cols, x);
 }
 
+/* A number as it is stored. One more in the exponent reaches the sign bit where the exponent is
+ * all ones: NaN, infinity. */
+#ifdef REAL_F32
+typedef uint32_t __attribute__((may_alias)) stored;
+enum { SIGNIFICAND_BITS = 23 };
+#else
+typedef uint64_t __attribute__((may_alias)) stored;
+enum { SIGNIFICAND_BITS = 52 };
+#endif
+
 bool R(all_finite)(int64_t rows, int64_t cols, const real *a, int64_t stride)
 {
-    int bad = 0; /* an integer: its sum may be made in any order, side by side */
-    for (int64_t i = 0; i < rows; i++)
+    const stored one = 1, sign = one << (8 * sizeof one - 1), exponent = one << SIGNIFICAND_BITS;
+    stored bad = 0;
+    if (stride == cols) { /* one long row */
+        cols *= rows;
+        rows = 1;
+    }
+    for (int64_t i = 0; i < rows; i++) {
+        const stored *row = (const stored *)(a + i * stride);
         for (int64_t j = 0; j < cols; j++)
-            bad |= !(a[i * stride + j] - a[i * stride + j] == 0);
-    return !bad;
+            bad |= (row[j] & ~sign) + exponent;
+    }
+    return !(bad & sign);
+}
+
+void R(transpose)(int64_t rows, int64_t cols, const real *a, real *to)
+{
+    for (int64_t j = 0; j < cols; j++)
+        for (int64_t i = 0; i < rows; i++)
+            to[j * rows + i] = a[i * cols + j];
 }
 
 void R(symmetrise)(int64_t m, real *a)

@@ -32,19 +32,31 @@ static double unit_of(double x)
     return ldexp(1, -exponent);
 }
 
+/* What lies apart, `unit` times it; in as many sums side by side as those of R(dot). */
+static double squares_apart(int64_t count, int64_t step, const real *x, double unit)
+{
+    enum { LANES = 8 };
+    double lanes[LANES] = {0}, sum = 0;
+    for (int64_t i = 0; i < count; i++) {
+        double scaled = (double)x[i * step] * unit;
+        lanes[i % LANES] += scaled * scaled;
+    }
+    for (int lane = 0; lane < LANES; lane++)
+        sum += lanes[lane];
+    return sum;
+}
+
 double R(line_norm)(int64_t count, int64_t step, const real *x)
 {
-    double largest = 0, sum = 0;
+    double largest = 0;
+    if (step == 1)
+        return R(frobenius)(count, x);
     for (int64_t i = 0; i < count; i++)
         largest = core_max(largest, fabs((double)x[i * step]));
     if (!(largest > 0 && largest < INFINITY))
         return largest;
     double unit = unit_of(largest);
-    for (int64_t i = 0; i < count; i++) {
-        double scaled = (double)x[i * step] * unit;
-        sum += scaled * scaled;
-    }
-    return sqrt(sum) / unit;
+    return sqrt(squares_apart(count, step, x, unit)) / unit;
 }
 
 int64_t R(columns_reals)(int64_t d)
@@ -59,14 +71,37 @@ column_norms R(columns_start)(atn_sima_norm norm, int64_t d, real **free)
     c.reciprocals = c.divisors + d;
     c.varies = c.reciprocals + d;
     memset(c.units, 0, (size_t)(4 * d) * sizeof(double));
+    for (int64_t e = 0; sizeof(real) < sizeof(double) && e < d; e++)
+        c.units[e] = 1;
     return c;
 }
 
-static void add_absolutes(column_norms *c, int64_t rows, const real *x, int64_t stride)
+/* |x| or (x unit)^2 */
+static inline double term(atn_sima_norm norm, double x, double unit)
 {
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t e = 0; e < c->d; e++)
-            c->divisors[e] += fabs((double)x[i * stride + e]);
+    double scaled = x * unit;
+    return norm == ATN_SIMA_L1 ? fabs(x) : scaled * scaled;
+}
+
+/* sums += terms of each column, four rows at a time: a sum then is read and written a quarter as
+ * often. */
+static inline __attribute__((always_inline)) void add_terms(atn_sima_norm norm, int64_t rows,
+                                                            int64_t count, const real *x,
+                                                            int64_t stride, const double *units,
+                                                            double *restrict sums)
+{
+    int64_t i = 0;
+    for (; i + 4 <= rows; i += 4, x += 4 * stride)
+        for (int64_t e = 0; e < count; e++) {
+            double low =
+                term(norm, (double)x[e], units[e]) + term(norm, (double)x[stride + e], units[e]);
+            double high = term(norm, (double)x[2 * stride + e], units[e]) +
+                          term(norm, (double)x[3 * stride + e], units[e]);
+            sums[e] += low + high;
+        }
+    for (; i < rows; i++, x += stride)
+        for (int64_t e = 0; e < count; e++)
+            sums[e] += term(norm, (double)x[e], units[e]);
 }
 
 /* Moves column e to a unit in which `largest` is at most about 1; 0 stands for no unit yet. */
@@ -79,11 +114,13 @@ static void fit_unit(column_norms *c, int64_t e, double largest)
     c->units[e] = unit;
 }
 
-static void add_squares(column_norms *c, int64_t rows, const real *x, int64_t stride)
+/* f64: units in which nothing of these rows, squared, leaves its range. f32's squares are well
+ * within that of double. */
+static void fit_units(column_norms *c, int64_t rows, const real *x, int64_t stride)
 {
     for (int64_t first = 0; first < c->d; first += HEAD_BLOCK) {
         int64_t count = head_smaller(HEAD_BLOCK, c->d - first);
-        double largest[HEAD_BLOCK] = {0}, *units = c->units + first, *sums = c->divisors + first;
+        double largest[HEAD_BLOCK] = {0};
         for (int64_t i = 0; i < rows; i++)
             for (int64_t e = 0; e < count; e++) {
                 double size = fabs((double)x[i * stride + first + e]);
@@ -91,20 +128,18 @@ static void add_squares(column_norms *c, int64_t rows, const real *x, int64_t st
             }
         for (int64_t e = 0; e < count; e++)
             fit_unit(c, first + e, largest[e]);
-        for (int64_t i = 0; i < rows; i++)
-            for (int64_t e = 0; e < count; e++) {
-                double scaled = (double)x[i * stride + first + e] * units[e];
-                sums[e] += scaled * scaled;
-            }
     }
 }
 
 void R(columns_add)(column_norms *c, int64_t rows, const real *x, int64_t stride)
 {
     if (c->norm == ATN_SIMA_L1)
-        add_absolutes(c, rows, x, stride);
-    else if (c->norm == ATN_SIMA_L2)
-        add_squares(c, rows, x, stride);
+        add_terms(ATN_SIMA_L1, rows, c->d, x, stride, c->units, c->divisors);
+    if (c->norm != ATN_SIMA_L2)
+        return;
+    if (sizeof(real) == sizeof(double))
+        fit_units(c, rows, x, stride);
+    add_terms(ATN_SIMA_L2, rows, c->d, x, stride, c->units, c->divisors);
 }
 
 void R(columns_finish)(column_norms *c, double epsilon)
@@ -130,6 +165,18 @@ void R(columns_apply)(const column_norms *c, int64_t rows, const real *x, int64_
     for (int64_t i = 0; i < rows; i++)
         for (int64_t e = 0; e < c->d; e++)
             out[i * c->d + e] = (real)divide(c, e, (double)x[i * stride + e]);
+}
+
+void R(columns_give)(const column_norms *c, const double *along, int64_t rows, const real *x,
+                     int64_t stride, const real *g, real *out, int64_t out_stride)
+{
+    bool l1 = c->norm == ATN_SIMA_L1;
+    for (int64_t i = 0; i < rows; i++, x += stride, g += c->d, out += out_stride)
+        for (int64_t e = 0; e < c->d; e++) {
+            double value = (double)x[e];
+            double slope = l1 ? (value < 0 ? -1 : 1) : divide(c, e, value);
+            out[e] += (real)divide(c, e, (double)g[e] - c->varies[e] * along[e] * slope);
+        }
 }
 
 void R(columns_push)(const column_norms *c, double *along, int64_t rows, const real *normalised,

@@ -21,6 +21,18 @@ static inline double R(norm_divide)(double x, double divisor, double reciprocal)
     return sizeof(real) < sizeof(double) ? x * reciprocal : x / divisor;
 }
 
+/* to = factor x / divisor; elements apart by as much as is said. */
+static inline void R(norm_scale)(double factor, double divisor, int64_t count, const real *x,
+                                 int64_t step, real *to, int64_t to_step)
+{
+    double reciprocal = factor / divisor;
+    for (int64_t i = 0; i < count; i++) {
+        double value = (double)x[i * step];
+        to[i * to_step] =
+            (real)(sizeof(real) < sizeof(double) ? value * reciprocal : factor * (value / divisor));
+    }
+}
+
 /* The Euclidean norm of count elements, step apart. */
 double R(line_norm)(int64_t count, int64_t step, const real *x);
 
@@ -49,8 +61,11 @@ void R(columns_apply)(const column_norms *c, int64_t rows, const real *x, int64_
  *   dx = (g - along d|x|/dx) / |x|,   along = sum over all tokens of g x^,
  *   d|x|/dx = sign(x), +1 at 0 (l1), or x^ (l2).
  *
- * columns_push divides a block's g in place for the first and adds it to along; columns_pull takes
- * the second from out, when along is whole. */
+ * columns_give adds both for a block to out where along is known. Where it is not, columns_push
+ * makes a block's g the first in place and adds to along; columns_pull takes the second from out,
+ * when along is whole. */
+void R(columns_give)(const column_norms *c, const double *along, int64_t rows, const real *x,
+                     int64_t stride, const real *g, real *out, int64_t out_stride);
 void R(columns_push)(const column_norms *c, double *along, int64_t rows, const real *normalised,
                      real *g);
 void R(columns_pull)(const column_norms *c, const double *along, int64_t rows, const real *x,

@@ -42,7 +42,7 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 {
     int64_t m = desc->nystromformer.landmarks, d = shape->dim, dv = shape->value_dim;
     *head_reals = NUMBERS;
-    *thread_reals = R(softmax_reals)();
+    *thread_reals = R(softmax_reals)(d, dv);
     if (is_exact(desc, shape->tokens, shape->key_tokens))
         return;
     *head_reals += 2 * m * m + 4 * m * d;
@@ -52,7 +52,7 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 static pieces split(const head *h)
 {
     int64_t m = h->desc->nystromformer.landmarks;
-    real *state = h->state, *work = h->work + R(softmax_reals)();
+    real *state = h->state, *work = h->work + R(softmax_reals)(h->d, h->dv);
     pieces p = {.exact = is_exact(h->desc, h->length, h->key_length), .m = m};
     p.numbers = head_take(&state, NUMBERS);
     if (p.exact)

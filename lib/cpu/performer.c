@@ -37,26 +37,29 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 static void project(const performer *p, int64_t rows, const real *x, int64_t stride, real *u)
 {
     int64_t d = p->h->d;
+    real root_c = (real)p->root_c;
     real_gemm(CblasNoTrans, CblasTrans, rows, p->m, d, x, stride, p->w, d, 0, u, p->m);
-    for (int64_t i = 0; i < rows * p->m; i++)
-        u[i] *= (real)p->root_c;
+    for (int64_t e = 0; e < rows * p->m; e++)
+        u[e] *= root_c;
 }
 
 /* |x'|^2 / 2 */
 static double half_square(const performer *p, const real *x)
 {
-    double sum = 0;
-    for (int64_t c = 0; c < p->h->d; c++)
-        sum += (double)x[c] * (double)x[c];
-    return p->c * sum / 2;
+    return p->c * R(dot)(p->h->d, x, x) / 2;
 }
 
-static int64_t largest(int64_t count, const real *u)
+static real largest(int64_t count, const real *u)
+{
+    return R(simd).largest(count, u, -INFINITY);
+}
+
+/* The first that is the largest. */
+static int64_t find(int64_t count, const real *u, real largest)
 {
     int64_t at = 0;
-    for (int64_t r = 1; r < count; r++)
-        if (u[r] > u[at])
-            at = r;
+    while (at < count - 1 && u[at] != largest)
+        at++;
     return at;
 }
 
@@ -73,14 +76,15 @@ static void prepare(void *own, real *work)
         int64_t rows = head_smaller(HEAD_BLOCK, h->n_k - j0);
         project(p, rows, h->k + j0 * h->k_stride, h->k_stride, work);
         for (int64_t j = 0; j < rows; j++) {
-            int64_t r = largest(p->m, work + j * p->m);
-            double value = (double)work[j * p->m + r];
+            const real *u = work + j * p->m;
+            real most = largest(p->m, u);
+            double value = (double)most;
             if (p->free_keys)
                 value -= half_square(p, h->k + (j0 + j) * h->k_stride);
             if (value > top || p->top_key < 0) {
                 top = value;
                 p->top_key = j0 + j;
-                p->top_feature = r;
+                p->top_feature = find(p->m, u, most);
             }
         }
     }
@@ -92,71 +96,89 @@ static void prepare(void *own, real *work)
 static double offset_of(const performer *p, const token_block *b, int64_t i)
 {
     const real *u = b->kept + i * p->m;
+    if (!b->keys && p->free_queries)
+        return (double)largest(p->m, u);
     double half = half_square(p, b->x + i * b->stride);
     if (b->keys)
         return half + p->key_shift;
-    if (p->free_queries)
-        return (double)u[largest(p->m, u)];
-    return p->stabilise ? half + (double)u[largest(p->m, u)] : half;
+    return p->stabilise ? half + (double)largest(p->m, u) : half;
+}
+
+/* exp(u - offset) of a block; to may be kept. */
+static void load_exponentials(const performer *p, const token_block *b, real *to)
+{
+    for (int64_t i = 0; i < b->rows; i++) {
+        double offset = offset_of(p, b, i);
+        for (int64_t r = i * p->m; r < (i + 1) * p->m; r++)
+            to[r] = (real)((double)b->kept[r] - offset);
+    }
+    R(simd).exponentials(b->rows * p->m, 1, 0, to);
 }
 
 static void map(const void *own, const token_block *b)
 {
     const performer *p = own;
-    double epsilon = p->h->desc->performer.feature_epsilon;
+    real epsilon = (real)p->h->desc->performer.feature_epsilon, factor = (real)p->factor;
+    int64_t count = b->rows * p->m;
     project(p, b->rows, b->x, b->stride, b->kept);
-    for (int64_t i = 0; i < b->rows; i++) {
-        const real *u = b->kept + i * p->m;
-        real *phi = b->phi + i * p->m;
-        if (!p->exponential) {
-            for (int64_t r = 0; r < p->m; r++)
-                phi[r] = (u[r] > 0 ? u[r] : 0) + (real)epsilon;
-            continue;
-        }
-        double offset = offset_of(p, b, i);
-        for (int64_t r = 0; r < p->m; r++)
-            phi[r] = (real)((double)u[r] - offset);
-        R(simd).exponentials(p->m, 1, 0, phi);
-        for (int64_t r = 0; r < p->m; r++)
-            phi[r] = (phi[r] + (real)epsilon) * (real)p->factor;
+    if (!p->exponential) {
+        for (int64_t e = 0; e < count; e++)
+            b->phi[e] = (b->kept[e] > 0 ? b->kept[e] : 0) + epsilon;
+        return;
     }
+    load_exponentials(p, b, b->phi);
+    for (int64_t e = 0; e < count; e++)
+        b->phi[e] = (b->phi[e] + epsilon) * factor;
 }
 
-/* Makes slopes dL/du of one row of exponentials, with E_r = exp(u_r - offset) / sqrt(M):
- * slopes_r E_r, and what goes through the offset. Returns dL/d(|x'|^2 / 2). A free factor changes
- * nothing, so nothing goes through it. */
-static double pull_exponentials(performer *p, const token_block *b, int64_t i, real *slopes)
+/* Makes slopes dL/du of one row of exponentials, with E_r = exp(u_r - offset) / sqrt(M), which kept
+ * holds but for the root: slopes_r E_r, and what goes through the offset; top: where u is largest.
+ * Returns dL/d(|x'|^2 / 2). A free factor changes nothing, so nothing goes through it. */
+static double pull_offset(performer *p, const token_block *b, int64_t i, int64_t top, real *slopes)
 {
-    const real *u = b->kept + i * p->m;
-    double offset = offset_of(p, b, i), total = 0;
-    for (int64_t r = 0; r < p->m; r++) {
-        slopes[r] *= real_exp((real)((double)u[r] - offset)) * (real)p->factor;
-        total += (double)slopes[r];
-    }
+    const real *exps = b->kept + i * p->m;
+    real factor = (real)p->factor;
+    for (int64_t r = 0; r < p->m; r++)
+        slopes[r] *= exps[r] * factor;
     if (!b->keys && p->free_queries)
         return 0;
+    double total = R(sum)(p->m, slopes);
     if (b->keys)
         p->grad_shift -= total;
     else if (p->stabilise)
-        slopes[largest(p->m, u)] -= (real)total;
+        slopes[top] -= (real)total;
     return -total;
+}
+
+static void pull_exponentials(performer *p, const token_block *b, real *slopes, real *grad,
+                              int64_t grad_stride)
+{
+    bool stabilised = !b->keys && p->stabilise && !p->free_queries;
+    int64_t top[HEAD_BLOCK] = {0};
+    for (int64_t i = 0; stabilised && i < b->rows; i++) {
+        const real *u = b->kept + i * p->m;
+        top[i] = find(p->m, u, largest(p->m, u));
+    }
+    load_exponentials(p, b, b->kept);
+    for (int64_t i = 0; i < b->rows; i++) {
+        double half_slope = p->c * pull_offset(p, b, i, top[i], slopes + i * p->m);
+        for (int64_t c = 0; c < p->h->d; c++)
+            grad[i * grad_stride + c] += (real)(half_slope * (double)b->x[i * b->stride + c]);
+    }
 }
 
 static void pull(void *own, const token_block *b, real *slopes, real *grad, int64_t grad_stride)
 {
     performer *p = own;
-    int64_t d = p->h->d;
-    for (int64_t i = 0; i < b->rows; i++) {
-        const real *u = b->kept + i * p->m, *x = b->x + i * b->stride;
-        real *row = slopes + i * p->m;
-        double half_slope = 0;
-        if (p->exponential)
-            half_slope = pull_exponentials(p, b, i, row);
-        for (int64_t r = 0; r < p->m; r++)
-            row[r] = p->exponential || u[r] > 0 ? row[r] * (real)p->root_c : 0;
-        for (int64_t c = 0; c < d; c++)
-            grad[i * grad_stride + c] += (real)(p->c * half_slope * (double)x[c]);
-    }
+    int64_t d = p->h->d, count = b->rows * p->m;
+    real root_c = (real)p->root_c;
+    if (p->exponential)
+        pull_exponentials(p, b, slopes, grad, grad_stride);
+    else
+        for (int64_t e = 0; e < count; e++)
+            slopes[e] = b->kept[e] > 0 ? slopes[e] : 0;
+    for (int64_t e = 0; e < count; e++)
+        slopes[e] *= root_c;
     real_gemm(CblasNoTrans, CblasNoTrans, b->rows, d, p->m, slopes, p->m, p->w, d, 1, grad,
               grad_stride);
 }

@@ -188,6 +188,12 @@ static void pack_columns(int64_t depth, int64_t columns, int64_t width, const re
             to[k * width + j] = j < columns ? from[j * stride + k] : 0;
 }
 
+void R(transpose_padded)(int64_t rows, int64_t columns, const real *from, int64_t stride, real *to,
+                         int64_t width)
+{
+    pack_columns(columns, rows, width, from, stride, to);
+}
+
 /* ---- Blocks ---- */
 
 /* The vectors for what is left of a row. What does not fill its last vector is computed again from

@@ -12,22 +12,27 @@ typedef struct {
 static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
                   int64_t *thread_reals, int64_t *head_reals)
 {
-    *thread_reals = R(linear_reals)(2 * desc->rff.projection.rows, 0, desc, shape);
+    int64_t features = 2 * desc->rff.projection.rows;
+    *thread_reals = R(linear_reals)(features, features, desc, shape);
     *head_reals = 0;
 }
 
 static void map(const void *own, const token_block *b)
 {
     const fourier *f = own;
-    real_gemm(CblasNoTrans, CblasTrans, b->rows, f->m, f->d, b->x, b->stride, f->w, f->d, 0, b->phi,
-              2 * f->m);
+    real *cosines = b->kept, *sines = cosines + b->rows * f->m;
+    real root = (real)f->root, factor = (real)f->factor;
+    real_gemm(CblasNoTrans, CblasTrans, b->rows, f->m, f->d, b->x, b->stride, f->w, f->d, 0,
+              cosines, f->m);
+    for (int64_t e = 0; e < b->rows * f->m; e++)
+        cosines[e] *= root;
+    R(simd).circle(b->rows * f->m, cosines, sines);
     for (int64_t i = 0; i < b->rows; i++) {
-        real *cosines = b->phi + i * 2 * f->m, *sines = cosines + f->m;
-        for (int64_t r = 0; r < f->m; r++) {
-            real u = (real)f->root * cosines[r];
-            cosines[r] = real_cos(u) * (real)f->factor;
-            sines[r] = real_sin(u) * (real)f->factor;
-        }
+        real *phi = b->phi + i * 2 * f->m;
+        for (int64_t r = 0; r < f->m; r++)
+            phi[r] = cosines[i * f->m + r] * factor;
+        for (int64_t r = 0; r < f->m; r++)
+            phi[f->m + r] = sines[i * f->m + r] * factor;
     }
 }
 
@@ -57,8 +62,12 @@ static fourier open_fourier(const head *h)
 
 static feature_map map_of(fourier *f)
 {
-    return (feature_map){
-        .features = 2 * f->m, .denominator = LINEAR_PLAIN, .own = f, .map = map, .pull = pull};
+    return (feature_map){.features = 2 * f->m,
+                         .kept = 2 * f->m,
+                         .denominator = LINEAR_PLAIN,
+                         .own = f,
+                         .map = map,
+                         .pull = pull};
 }
 
 static void forward(const head *h)

@@ -2,20 +2,22 @@
 /* SimA (Eq. 1-2): Y = Q^ K^^T V with normalised columns, either product first, in blocks of tokens.
  *
  * Backward, with G = dY, S = K^^T V and dS = Q^^T G:
- *   dQ^ = G S^T = (G V^T) K^,   dK^ = V dS^T = (G V^T)^T Q^,   dV = K^ dS = (Q^ K^^T)^T G. */
+ *   dQ^ = G S^T = (G V^T) K^,   dK^ = V dS^T = (G V^T)^T Q^,   dV = K^ dS = (Q^ K^^T)^T G,
+ *
+ * and the sums over tokens of dQ^ o Q^ and of dK^ o K^, for the norms, both are (S o dS) 1. */
 #include <string.h>
 
 #include "core/sima.h"
 #include "cpu/norms.h"
 
 /* work: norms; blocks of Q^, K^ and their gradients; S and dS or, tokens first, blocks of Q^ K^^T
- * and G V^T. */
+ * and G V^T; channels first, S^T or dS^T. */
 typedef struct {
     bool tokens_first;
     column_norms queries, keys;
     double *along_queries, *along_keys;
     real *q, *k, *grad_q, *grad_k;
-    real *state, *grad_state;
+    real *state, *grad_state, *transposed;
     real *weights, *slopes;
 } pieces;
 
@@ -30,7 +32,7 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
     int64_t d = shape->dim, dv = shape->value_dim;
     bool tokens = core_sima_tokens_first(&desc->sima, shape->tokens, shape->key_tokens, d, dv);
     *thread_reals = 2 * R(columns_reals)(d) + R(norm_doubles)(2 * d) + 4 * HEAD_BLOCK * d +
-                    2 * state_reals(tokens, d, dv);
+                    3 * state_reals(tokens, d, dv);
     *head_reals = 0;
 }
 
@@ -60,6 +62,7 @@ static pieces prepare(const head *h)
     p.grad_k = head_take(&free, HEAD_BLOCK * h->d);
     p.state = p.weights = head_take(&free, state_reals(p.tokens_first, h->d, h->dv));
     p.grad_state = p.slopes = head_take(&free, state_reals(p.tokens_first, h->d, h->dv));
+    p.transposed = head_take(&free, state_reals(p.tokens_first, h->d, h->dv));
     return p;
 }
 
@@ -100,50 +103,47 @@ static void forward_channels(const head *h, const pieces *p)
     }
 }
 
-/* From grad, by a block of normalised columns, the first term of the gradient. */
-static void give_back(const column_norms *c, double *along, int64_t rows, const real *normalised,
-                      real *grad, real *to, int64_t stride)
+/* dS, and then what the norms' gradients need of it. */
+static void sum_grad_state(const head *h, const pieces *p)
 {
-    R(columns_push)(c, along, rows, normalised, grad);
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t e = 0; e < c->d; e++)
-            to[i * stride + e] += grad[i * c->d + e];
-}
-
-static void give_back_queries(const head *h, const pieces *p, int64_t i, int64_t rows)
-{
-    give_back(&p->queries, p->along_queries, rows, p->q, p->grad_q,
-              h->grad_q + i * h->grad_q_stride, h->grad_q_stride);
-}
-
-static void give_back_keys(const head *h, const pieces *p, int64_t j, int64_t rows)
-{
-    give_back(&p->keys, p->along_keys, rows, p->k, p->grad_k, h->grad_k + j * h->grad_k_stride,
-              h->grad_k_stride);
+    memset(p->grad_state, 0, (size_t)(h->d * h->dv) * sizeof(real));
+    for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
+        load_queries(h, p, i, rows);
+        real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, rows, p->q, h->d,
+                  h->grad_out + i * h->grad_out_stride, h->grad_out_stride, 1, p->grad_state,
+                  h->dv);
+    }
+    for (int64_t c = 0; c < h->d; c++)
+        p->along_queries[c] = p->along_keys[c] =
+            R(dot)(h->dv, p->state + c * h->dv, p->grad_state + c * h->dv);
 }
 
 static void backward_channels(const head *h, const pieces *p)
 {
     sum_state(h, p);
-    memset(p->grad_state, 0, (size_t)(h->d * h->dv) * sizeof(real));
+    sum_grad_state(h, p);
+    R(transpose)(h->d, h->dv, p->state, p->transposed);
     for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
-        const real *dy = h->grad_out + i * h->grad_out_stride;
-        load_queries(h, p, i, rows);
-        real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, rows, p->q, h->d, dy, h->grad_out_stride,
-                  1, p->grad_state, h->dv);
-        real_gemm(CblasNoTrans, CblasTrans, rows, h->d, h->dv, dy, h->grad_out_stride, p->state,
-                  h->dv, 0, p->grad_q, h->d);
-        give_back_queries(h, p, i, rows);
+        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->d, h->dv,
+                  h->grad_out + i * h->grad_out_stride, h->grad_out_stride, p->transposed, h->d, 0,
+                  p->grad_q, h->d);
+        R(columns_give)
+        (&p->queries, p->along_queries, rows, h->q + i * h->q_stride, h->q_stride, p->grad_q,
+         h->grad_q + i * h->grad_q_stride, h->grad_q_stride);
     }
+    R(transpose)(h->d, h->dv, p->grad_state, p->transposed);
     for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n_k - j);
         load_keys(h, p, j, rows);
         real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, p->k, h->d, p->grad_state, h->dv,
                   1, h->grad_v + j * h->grad_v_stride, h->grad_v_stride);
-        real_gemm(CblasNoTrans, CblasTrans, rows, h->d, h->dv, h->v + j * h->v_stride, h->v_stride,
-                  p->grad_state, h->dv, 0, p->grad_k, h->d);
-        give_back_keys(h, p, j, rows);
+        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->d, h->dv, h->v + j * h->v_stride,
+                  h->v_stride, p->transposed, h->d, 0, p->grad_k, h->d);
+        R(columns_give)
+        (&p->keys, p->along_keys, rows, h->k + j * h->k_stride, h->k_stride, p->grad_k,
+         h->grad_k + j * h->grad_k_stride, h->grad_k_stride);
     }
 }
 
@@ -175,6 +175,28 @@ static void forward_tokens(const head *h, const pieces *p)
     }
 }
 
+/* From grad, by a block of normalised columns, the first term of the gradient. */
+static void give_back(const column_norms *c, double *along, int64_t rows, const real *normalised,
+                      real *grad, real *to, int64_t stride)
+{
+    R(columns_push)(c, along, rows, normalised, grad);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t e = 0; e < c->d; e++)
+            to[i * stride + e] += grad[i * c->d + e];
+}
+
+static void give_back_queries(const head *h, const pieces *p, int64_t i, int64_t rows)
+{
+    give_back(&p->queries, p->along_queries, rows, p->q, p->grad_q,
+              h->grad_q + i * h->grad_q_stride, h->grad_q_stride);
+}
+
+static void give_back_keys(const head *h, const pieces *p, int64_t j, int64_t rows)
+{
+    give_back(&p->keys, p->along_keys, rows, p->k, p->grad_k, h->grad_k + j * h->grad_k_stride,
+              h->grad_k_stride);
+}
+
 /* One block of queries against one of keys; its share of dQ^ stays in p->grad_q. */
 static void backward_pair(const head *h, const pieces *p, const real *dy, int64_t rows, int64_t j,
                           int64_t keys)
@@ -203,6 +225,10 @@ static void backward_tokens(const head *h, const pieces *p)
                           head_smaller(HEAD_BLOCK, h->n_k - j));
         give_back_queries(h, p, i, rows);
     }
+    R(columns_pull)
+    (&p->queries, p->along_queries, h->n, h->q, h->q_stride, h->grad_q, h->grad_q_stride);
+    R(columns_pull)
+    (&p->keys, p->along_keys, h->n_k, h->k, h->k_stride, h->grad_k, h->grad_k_stride);
 }
 
 /* ---- Either ---- */
@@ -220,9 +246,6 @@ static void backward(const head *h)
         return;
     pieces p = prepare(h);
     (p.tokens_first ? backward_tokens : backward_channels)(h, &p);
-    R(columns_pull)
-    (&p.queries, p.along_queries, h->n, h->q, h->q_stride, h->grad_q, h->grad_q_stride);
-    R(columns_pull)(&p.keys, p.along_keys, h->n_k, h->k, h->k_stride, h->grad_k, h->grad_k_stride);
 }
 
 const head_operator R(sima) = {.sizes = sizes, .forward = forward, .backward = backward};

@@ -2,7 +2,7 @@
 /* The loops that are written for vectors, as wide as the instruction set has them
  * (simd_kernels.c, product_kernels.c). No sum is reordered, and every product that is added or
  * subtracted is fused with that (one rounding) where the set has such an instruction. So AVX2 and
- * AVX-512 give the same bits, apart from exp, which is SLEEF's (at most 1 ulp). */
+ * AVX-512 give the same bits, apart from exp, sin and cos, which are SLEEF's (at most 1 ulp). */
 #ifndef CPU_SIMD_H
 #define CPU_SIMD_H
 
@@ -31,6 +31,13 @@ typedef struct {
                       int64_t columns, real *out, int64_t out_stride);
     /* x_i = exp(factor (x_i - shift)) */
     void (*exponentials)(int64_t count, real factor, real shift, real *x);
+    /* sines_i = sin(x_i), x_i = cos(x_i) */
+    void (*circle)(int64_t count, real *x, real *sines);
+    void (*circle_f64)(int64_t count, double *x, double *sines); /* the same in either copy */
+    /* rows x columns become columns x rows, which are `width` >= rows apart; what lies between is
+     * 0. */
+    void (*transpose)(int64_t rows, int64_t columns, const real *from, int64_t stride, real *to,
+                      int64_t width);
     /* The largest of them and of `least`, NaN left out. */
     real (*largest)(int64_t count, const real *x, real least);
     /* row -= factor_0 row_0 + factor_1 row_1 + ..., product after product in this order. `columns`

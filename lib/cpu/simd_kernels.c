@@ -6,36 +6,46 @@
 #include "cpu/simd_set.h"
 
 #if defined(SIMD_AVX512)
-#define TOKENS  4 /* 16 sums, 4 rows of landmarks and what is under way, in 32 registers */
-#define VECTORS 4
-#define EXP_F32 Sleef_expf16_u10avx512f
-#define EXP_F64 Sleef_expd8_u10avx512f
+#define TOKENS     4 /* 16 sums, 4 rows of landmarks and what is under way, in 32 registers */
+#define VECTORS    4
+#define EXP_F32    Sleef_expf16_u10avx512f
+#define EXP_F64    Sleef_expd8_u10avx512f
+#define SINCOS_F32 Sleef_sincosf16_u10avx512f
+#define SINCOS_F64 Sleef_sincosd8_u10avx512f
 #elif defined(SIMD_AVX2)
-#define TOKENS  4 /* 8 sums in 16 registers */
-#define VECTORS 2
-#define EXP_F32 Sleef_expf8_u10avx2
-#define EXP_F64 Sleef_expd4_u10avx2
+#define TOKENS     4 /* 8 sums in 16 registers */
+#define VECTORS    2
+#define EXP_F32    Sleef_expf8_u10avx2
+#define EXP_F64    Sleef_expd4_u10avx2
+#define SINCOS_F32 Sleef_sincosf8_u10avx2
+#define SINCOS_F64 Sleef_sincosd4_u10avx2
 #else
-#define TOKENS  2
-#define VECTORS 4
-#define EXP_F32 Sleef_expf4_u10
-#define EXP_F64 Sleef_expd2_u10
+#define TOKENS     2
+#define VECTORS    4
+#define EXP_F32    Sleef_expf4_u10
+#define EXP_F64    Sleef_expd2_u10
+#define SINCOS_F32 Sleef_sincosf4_u10
+#define SINCOS_F64 Sleef_sincosd2_u10
 #endif
 
 #ifdef REAL_F32
-#define EXP EXP_F32
+#define EXP    EXP_F32
+#define SINCOS SINCOS_F32
 #else
-#define EXP EXP_F64
+#define EXP    EXP_F64
+#define SINCOS SINCOS_F64
 #endif
+typedef double lanes_f64 __attribute__((vector_size(BYTES), aligned(sizeof(double)), may_alias));
 
 /* Sums of one row side by side: as many as hide the latency of a subtraction. */
 enum { ROW_VECTORS = 4 };
 /* What a comparison of lanes gives. */
 #ifdef REAL_F32
-typedef int32_t bits __attribute__((vector_size(BYTES)));
+typedef int32_t real_bits;
 #else
-typedef int64_t bits __attribute__((vector_size(BYTES)));
+typedef int64_t real_bits;
 #endif
+typedef real_bits bits __attribute__((vector_size(BYTES), may_alias));
 
 /* `tokens` x `vectors` sums in registers, both known to the compiler. */
 static inline __attribute__((always_inline)) void
@@ -81,20 +91,48 @@ static void distances(int64_t p, int64_t d, const real *x, int64_t x_stride, con
                       out_stride);
 }
 
+/* What is left of whole vectors is one that begins earlier: made of what stood there before. */
 static void exponentials(int64_t count, real factor, real shift, real *x)
 {
-    int64_t i = 0;
-    for (; i + LANES <= count; i += LANES) {
+    lanes last = {0};
+    if (count < LANES) {
+        memcpy(&last, x, (size_t)count * sizeof *x);
+        last = (lanes)EXP(factor * (last - shift));
+        memcpy(x, &last, (size_t)count * sizeof *x);
+        return;
+    }
+    last = *(const lanes *)(x + count - LANES);
+    for (int64_t i = 0; i + LANES <= count; i += LANES) {
         lanes *at = (lanes *)(x + i);
         *at = (lanes)EXP(factor * (*at - shift));
     }
-    if (i == count)
-        return;
-    lanes last = {0};
-    memcpy(&last, x + i, (size_t)(count - i) * sizeof *x);
-    last = (lanes)EXP(factor * (last - shift));
-    memcpy(x + i, &last, (size_t)(count - i) * sizeof *x);
+    if (count % LANES > 0)
+        *(lanes *)(x + count - LANES) = (lanes)EXP(factor * (last - shift));
 }
+
+/* Sines and cosines in vectors of one type. */
+#define CIRCLE(name, element, vector, sincos)                                                      \
+    static void name(int64_t count, element *x, element *sines)                                    \
+    {                                                                                              \
+        enum { WIDTH = sizeof(vector) / sizeof(element) };                                         \
+        int64_t i = 0;                                                                             \
+        for (; i + WIDTH <= count; i += WIDTH) {                                                   \
+            __typeof__(sincos((vector){0})) both = sincos(*(const vector *)(x + i));               \
+            *(vector *)(sines + i) = (vector)both.x;                                               \
+            *(vector *)(x + i) = (vector)both.y;                                                   \
+        }                                                                                          \
+        if (i == count)                                                                            \
+            return;                                                                                \
+        size_t rest = (size_t)(count - i) * sizeof *x;                                             \
+        vector last = {0};                                                                         \
+        memcpy(&last, x + i, rest);                                                                \
+        __typeof__(sincos(last)) both = sincos(last);                                              \
+        memcpy(sines + i, &both.x, rest);                                                          \
+        memcpy(x + i, &both.y, rest);                                                              \
+    }
+
+CIRCLE(circle, real, lanes, SINCOS)
+CIRCLE(circle_f64, double, lanes_f64, SINCOS_F64)
 
 static lanes larger(lanes a, lanes b)
 {
@@ -102,14 +140,32 @@ static lanes larger(lanes a, lanes b)
     return (lanes)(((bits)a & mask) | ((bits)b & ~mask));
 }
 
+/* Lanes against others, at half the distance each time. */
+static real largest_lane(lanes most)
+{
+    static const real_bits numbers[16]
+        __attribute__((aligned(BYTES))) = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    bits lane = *(const bits *)numbers;
+#pragma GCC unroll 4
+    for (int half = LANES / 2; half > 0; half /= 2)
+        most = larger(most, __builtin_shuffle(most, lane ^ half));
+    return most[0];
+}
+
 static real largest(int64_t count, const real *x, real least)
 {
+    lanes most = (lanes){0} + least, beside = most;
     int64_t i = 0;
-    lanes most = (lanes){0} + least;
-    for (; i + LANES <= count; i += LANES)
+    for (; i + 2 * LANES <= count; i += 2 * LANES) {
         most = larger(*(const lanes *)(x + i), most);
-    for (int lane = 0; lane < LANES; lane++)
-        least = most[lane] > least ? most[lane] : least;
+        beside = larger(*(const lanes *)(x + i + LANES), beside);
+    }
+    if (i + LANES <= count)
+        most = larger(*(const lanes *)(x + i), most);
+    if (count >= LANES) { /* the end, with what was seen again: no harm */
+        beside = larger(*(const lanes *)(x + count - LANES), beside);
+        return largest_lane(larger(most, beside));
+    }
     for (; i < count; i++)
         least = x[i] > least ? x[i] : least;
     return least;
@@ -173,5 +229,15 @@ static int multiply_adds(int64_t steps, real *sum)
     return CHAINS * LANES;
 }
 
-const simd R(simd) = {distances, exponentials,  largest,    eliminate,
-                      settle,    multiply_adds, R(multiply)};
+const simd R(simd) = {
+    .distances = distances,
+    .exponentials = exponentials,
+    .circle = circle,
+    .circle_f64 = circle_f64,
+    .transpose = R(transpose_padded),
+    .largest = largest,
+    .eliminate = eliminate,
+    .settle = settle,
+    .multiply_adds = multiply_adds,
+    .product = R(multiply),
+};

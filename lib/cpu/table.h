@@ -86,6 +86,7 @@ typedef struct {
     int64_t *positions;               /* per thread, with padding: where they stood */
     void *sums[ATN_PARAMETER_COUNT];  /* per head: a parameter's gradient over the batch */
     unsigned char *nonfinite;         /* per head of the batch */
+    unsigned char *nonfinite_parts;   /* the same, of outputs made by several threads */
 } cpu_heads;
 
 typedef struct {

@@ -4,26 +4,28 @@
  *
  * Backward, with G = dY and L = tau C:
  *   dV = G A,   dA = G^T V,   dL = A o (dA - (A o dA) 1),   dtau = dL.C,   dC = tau dL,
- *   dQ^ = K^ dC^T,   dK^ = Q^ dC. */
+ *   dQ^ = K^ dC^T,   dK^ = Q^ dC,
+ *
+ * and for the norms the sums over tokens of dQ^ o Q^ and dK^ o K^ are those of dC o C over rows and
+ * over columns. */
 #include <string.h>
 
 #include "cpu/norms.h"
 #include "cpu/softmax.h"
 
-/* work: norms; blocks of raw Q and K, of Q^ and K^, of V, of G and of one gradient; C, A, dC. */
+/* work: norms; blocks of Q^, of K^ and of one gradient; C, A, dC and its transpose. */
 typedef struct {
     column_norms queries, keys;
     double *along_queries, *along_keys;
-    real *raw_q, *raw_k, *q, *k, *v, *grad_out, *grad;
-    real *covariance, *weights, *slopes;
+    real *q, *k, *grad;
+    real *covariance, *weights, *slopes, *transposed;
     double tau;
 } pieces;
 
-/* A block of tokens: which rows of q and out, which of k and v. */
+/* Tokens that are there both as query and as key, and follow one another in both. */
 typedef struct {
-    int64_t next_query, next_key;
-    int64_t count, queries[HEAD_BLOCK], keys[HEAD_BLOCK];
-} token_block;
+    int64_t query, key, count;
+} run;
 
 static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
                   int64_t *thread_reals, int64_t *head_reals)
@@ -31,41 +33,38 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
     (void)desc;
     int64_t d = shape->dim;
     *thread_reals =
-        2 * R(columns_reals)(d) + R(norm_doubles)(2 * d) + 7 * HEAD_BLOCK * d + 3 * d * d;
+        2 * R(columns_reals)(d) + R(norm_doubles)(2 * d) + 3 * HEAD_BLOCK * d + 4 * d * d;
     *head_reals = 0;
 }
 
-/* The next tokens that are there both as query and as key; false at the end. */
-static bool next_tokens(const head *h, token_block *b)
+/* The next run of at most `most` tokens after this one; false at the end. */
+static bool next_run(const head *h, int64_t most, run *r)
 {
-    b->count = 0;
-    while (b->count < HEAD_BLOCK && b->next_query < h->n && b->next_key < h->n_k) {
-        int64_t query = core_position(h->positions, b->next_query);
-        int64_t key = core_position(h->key_positions, b->next_key);
-        if (query == key) {
-            b->queries[b->count] = b->next_query;
-            b->keys[b->count++] = b->next_key;
+    int64_t query = r->query + r->count, key = r->key + r->count, count = 0;
+    while (query + count < h->n && key + count < h->n_k && count < most) {
+        int64_t at = core_position(h->positions, query + count);
+        int64_t key_at = core_position(h->key_positions, key + count);
+        if (at == key_at) {
+            count++;
+            continue;
         }
-        b->next_query += query <= key;
-        b->next_key += key <= query;
+        if (count > 0)
+            break;
+        query += at < key_at;
+        key += key_at < at;
     }
-    return b->count > 0;
-}
-
-static void gather_raw(const head *h, const pieces *p, const token_block *b)
-{
-    R(gather_rows)(b->count, b->queries, h->d, h->q, h->q_stride, p->raw_q);
-    R(gather_rows)(b->count, b->keys, h->d, h->k, h->k_stride, p->raw_k);
+    *r = (run){query, key, count};
+    return count > 0;
 }
 
 /* A block of Q^ and K^. */
-static void load(const head *h, const pieces *p, const token_block *b)
+static void load(const head *h, const pieces *p, const run *r)
 {
-    gather_raw(h, p, b);
-    R(columns_apply)(&p->queries, b->count, p->raw_q, h->d, p->q);
-    R(columns_apply)(&p->keys, b->count, p->raw_k, h->d, p->k);
-    R(store)(h->desc->storage, b->count, h->d, p->q, h->d);
-    R(store)(h->desc->storage, b->count, h->d, p->k, h->d);
+    R(columns_apply)
+    (&p->queries, r->count, h->q + r->query * h->q_stride, h->q_stride, p->q);
+    R(columns_apply)(&p->keys, r->count, h->k + r->key * h->k_stride, h->k_stride, p->k);
+    R(store)(h->desc->storage, r->count, h->d, p->q, h->d);
+    R(store)(h->desc->storage, r->count, h->d, p->k, h->d);
 }
 
 static pieces split(const head *h)
@@ -78,17 +77,13 @@ static pieces split(const head *h)
     p.keys = R(columns_start)(ATN_SIMA_L2, h->d, &free);
     p.along_queries = R(norm_take)(&free, 2 * h->d);
     p.along_keys = p.along_queries + h->d;
-    memset(p.along_queries, 0, (size_t)(2 * h->d) * sizeof(double));
-    p.raw_q = head_take(&free, block);
-    p.raw_k = head_take(&free, block);
     p.q = head_take(&free, block);
     p.k = head_take(&free, block);
-    p.v = head_take(&free, block);
-    p.grad_out = head_take(&free, block);
     p.grad = head_take(&free, block);
     p.covariance = head_take(&free, square);
     p.weights = head_take(&free, square);
     p.slopes = head_take(&free, square);
+    p.transposed = head_take(&free, square);
     return p;
 }
 
@@ -97,17 +92,16 @@ static pieces make_weights(const head *h)
 {
     pieces p = split(h);
     int64_t d = h->d;
-    for (token_block b = {0}; next_tokens(h, &b);) {
-        gather_raw(h, &p, &b);
-        R(columns_add)(&p.queries, b.count, p.raw_q, d);
-        R(columns_add)(&p.keys, b.count, p.raw_k, d);
+    for (run r = {0}; next_run(h, HEAD_BLOCK, &r);) {
+        R(columns_add)(&p.queries, r.count, h->q + r.query * h->q_stride, h->q_stride);
+        R(columns_add)(&p.keys, r.count, h->k + r.key * h->k_stride, h->k_stride);
     }
     R(columns_finish)(&p.queries, h->desc->xca.epsilon);
     R(columns_finish)(&p.keys, h->desc->xca.epsilon);
     memset(p.covariance, 0, (size_t)(d * d) * sizeof(real));
-    for (token_block b = {0}; next_tokens(h, &b);) {
-        load(h, &p, &b);
-        real_gemm(CblasTrans, CblasNoTrans, d, d, b.count, p.q, d, p.k, d, 1, p.covariance, d);
+    for (run r = {0}; next_run(h, HEAD_BLOCK, &r);) {
+        load(h, &p, &r);
+        real_gemm(CblasTrans, CblasNoTrans, d, d, r.count, p.q, d, p.k, d, 1, p.covariance, d);
     }
     R(store)(h->desc->storage, d, d, p.covariance, d);
     for (int64_t a = 0; a < d; a++)
@@ -116,17 +110,22 @@ static pieces make_weights(const head *h)
     return p;
 }
 
+static void clear_rows(const head *h, int64_t from, int64_t to)
+{
+    for (int64_t i = from; i < to; i++)
+        memset(h->out + i * h->out_stride, 0, (size_t)h->d * sizeof(real));
+}
+
 static void forward(const head *h)
 {
     pieces p = make_weights(h);
-    int64_t d = h->d;
-    for (int64_t i = 0; i < h->n; i++)
-        memset(h->out + i * h->out_stride, 0, (size_t)d * sizeof(real));
-    for (token_block b = {0}; next_tokens(h, &b);) {
-        R(gather_rows)(b.count, b.keys, d, h->v, h->v_stride, p.v);
-        real_gemm(CblasNoTrans, CblasTrans, b.count, d, d, p.v, d, p.weights, d, 0, p.grad, d);
-        R(scatter_add_rows)(b.count, b.queries, d, p.grad, h->out, h->out_stride);
+    int64_t d = h->d, done = 0;
+    for (run r = {0}; next_run(h, h->n, &r); done = r.query + r.count) {
+        clear_rows(h, done, r.query);
+        real_gemm(CblasNoTrans, CblasTrans, r.count, d, d, h->v + r.key * h->v_stride, h->v_stride,
+                  p.weights, d, 0, h->out + r.query * h->out_stride, h->out_stride);
     }
+    clear_rows(h, done, h->n);
     R(store)(h->desc->storage, h->n, d, h->out, h->out_stride);
 }
 
@@ -144,29 +143,35 @@ static double backward_weights(const head *h, const pieces *p)
     return grad_tau;
 }
 
-/* The gradients by Q and K from dC: the terms of columns_push, then those of columns_pull. */
+static void sum_along(const pieces *p, int64_t d)
+{
+    memset(p->along_keys, 0, (size_t)d * sizeof(double));
+    for (int64_t a = 0; a < d; a++) {
+        const real *slopes = p->slopes + a * d, *covariance = p->covariance + a * d;
+        p->along_queries[a] = R(dot)(d, slopes, covariance);
+        for (int64_t c = 0; c < d; c++)
+            p->along_keys[c] += (double)slopes[c] * (double)covariance[c];
+    }
+}
+
+/* The gradients by Q and K from dC. */
 static void backward_tokens(const head *h, const pieces *p)
 {
     int64_t d = h->d;
-    for (token_block b = {0}; next_tokens(h, &b);) {
-        load(h, p, &b);
-        real_gemm(CblasNoTrans, CblasTrans, b.count, d, d, p->k, d, p->slopes, d, 0, p->grad, d);
-        R(columns_push)(&p->queries, p->along_queries, b.count, p->q, p->grad);
-        R(scatter_add_rows)(b.count, b.queries, d, p->grad, h->grad_q, h->grad_q_stride);
-        real_gemm(CblasNoTrans, CblasNoTrans, b.count, d, d, p->q, d, p->slopes, d, 0, p->grad, d);
-        R(columns_push)(&p->keys, p->along_keys, b.count, p->k, p->grad);
-        R(scatter_add_rows)(b.count, b.keys, d, p->grad, h->grad_k, h->grad_k_stride);
+    sum_along(p, d);
+    R(transpose)(d, d, p->slopes, p->transposed);
+    for (run r = {0}; next_run(h, HEAD_BLOCK, &r);) {
+        load(h, p, &r);
+        real_gemm(CblasNoTrans, CblasNoTrans, r.count, d, d, p->k, d, p->transposed, d, 0, p->grad,
+                  d);
+        R(columns_give)
+        (&p->queries, p->along_queries, r.count, h->q + r.query * h->q_stride, h->q_stride, p->grad,
+         h->grad_q + r.query * h->grad_q_stride, h->grad_q_stride);
+        real_gemm(CblasNoTrans, CblasNoTrans, r.count, d, d, p->q, d, p->slopes, d, 0, p->grad, d);
+        R(columns_give)
+        (&p->keys, p->along_keys, r.count, h->k + r.key * h->k_stride, h->k_stride, p->grad,
+         h->grad_k + r.key * h->grad_k_stride, h->grad_k_stride);
     }
-    for (token_block b = {0}; next_tokens(h, &b);)
-        for (int64_t i = 0; i < b.count; i++) {
-            int64_t query = b.queries[i], key = b.keys[i];
-            R(columns_pull)
-            (&p->queries, p->along_queries, 1, h->q + query * h->q_stride, h->q_stride,
-             h->grad_q + query * h->grad_q_stride, h->grad_q_stride);
-            R(columns_pull)
-            (&p->keys, p->along_keys, 1, h->k + key * h->k_stride, h->k_stride,
-             h->grad_k + key * h->grad_k_stride, h->grad_k_stride);
-        }
 }
 
 static void backward(const head *h)
@@ -175,13 +180,12 @@ static void backward(const head *h)
     int64_t d = h->d;
     real *grad_tau = h->grad_parameters[ATN_PARAMETER_TEMPERATURE];
     memset(p.slopes, 0, (size_t)(d * d) * sizeof(real));
-    for (token_block b = {0}; next_tokens(h, &b);) {
-        R(gather_rows)(b.count, b.keys, d, h->v, h->v_stride, p.v);
-        R(gather_rows)(b.count, b.queries, d, h->grad_out, h->grad_out_stride, p.grad_out);
-        real_gemm(CblasTrans, CblasNoTrans, d, d, b.count, p.grad_out, d, p.v, d, 1, p.slopes, d);
-        real_gemm(CblasNoTrans, CblasNoTrans, b.count, d, d, p.grad_out, d, p.weights, d, 0, p.grad,
-                  d);
-        R(scatter_add_rows)(b.count, b.keys, d, p.grad, h->grad_v, h->grad_v_stride);
+    for (run r = {0}; next_run(h, HEAD_BLOCK, &r);) {
+        const real *dy = h->grad_out + r.query * h->grad_out_stride;
+        real_gemm(CblasTrans, CblasNoTrans, d, d, r.count, dy, h->grad_out_stride,
+                  h->v + r.key * h->v_stride, h->v_stride, 1, p.slopes, d);
+        real_gemm(CblasNoTrans, CblasNoTrans, r.count, d, d, dy, h->grad_out_stride, p.weights, d,
+                  1, h->grad_v + r.key * h->grad_v_stride, h->grad_v_stride);
     }
     double sum = backward_weights(h, &p);
     if (grad_tau)

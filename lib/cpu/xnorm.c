@@ -9,11 +9,11 @@
 
 #include "cpu/norms.h"
 
-/* work: divisors of T's lines; a block of q^ and of its gradient; T, and D or dT. */
+/* work: divisors of T's lines; a block of q^ and of its gradient; T, D or dT, and a transpose. */
 typedef struct {
     double *divisors, *varies;
     real *q, *grad;
-    real *state, *grad_state;
+    real *state, *grad_state, *transposed;
 } pieces;
 
 /* The lines of T that are normalised: columns over d, or rows over d_v. */
@@ -26,7 +26,7 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 {
     (void)desc;
     int64_t d = shape->dim, dv = shape->value_dim;
-    *thread_reals = R(norm_doubles)(2 * (d + dv)) + 2 * HEAD_BLOCK * d + 2 * d * dv;
+    *thread_reals = R(norm_doubles)(2 * (d + dv)) + 2 * HEAD_BLOCK * d + 3 * d * dv;
     *head_reals = 0;
 }
 
@@ -39,6 +39,7 @@ static pieces split(const head *h)
     p.grad = head_take(&free, HEAD_BLOCK * h->d);
     p.state = head_take(&free, h->d * h->dv);
     p.grad_state = head_take(&free, h->d * h->dv);
+    p.transposed = head_take(&free, h->d * h->dv);
     return p;
 }
 
@@ -54,28 +55,25 @@ static double gamma_of(const head *h)
     return gamma->data ? (double)*head_matrix(gamma, h->index) : 1;
 }
 
-/* x = gamma x / max(|x|, epsilon); returns the divisor. */
-static double normalise(const head *h, double gamma, int64_t count, int64_t step, real *x,
-                        double *varies)
+/* The divisor of a line. */
+static double divisor_of(const head *h, int64_t count, int64_t step, const real *x, double *varies)
 {
-    double norm = R(line_norm)(count, step, x);
-    double divisor = R(norm_divisor)(norm, h->desc->xnorm.epsilon, varies), one_over = 1 / divisor;
-    for (int64_t i = 0; i < count; i++)
-        x[i * step] = (real)(gamma * R(norm_divide)((double)x[i * step], divisor, one_over));
-    return divisor;
+    return R(norm_divisor)(R(line_norm)(count, step, x), h->desc->xnorm.epsilon, varies);
 }
 
 /* The gradient by x from `scale` times that by x_, in place. */
 static void pull_back(double scale, double divisor, double varies, int64_t count, int64_t step,
                       const real *x_, real *grad)
 {
-    double along = 0;
+    enum { LANES = 8 }; /* of the sum, as R(dot)'s */
+    double lanes[LANES] = {0}, along = 0, factor = scale / divisor;
     for (int64_t i = 0; i < count; i++)
-        along += (double)grad[i * step] * (double)x_[i * step];
-    for (int64_t i = 0; i < count; i++) {
-        double across = (double)grad[i * step] - varies * along * (double)x_[i * step];
-        grad[i * step] = (real)(scale / divisor * across);
-    }
+        lanes[i % LANES] += (double)grad[i * step] * (double)x_[i * step];
+    for (int lane = 0; lane < LANES; lane++)
+        along += lanes[lane];
+    along *= varies;
+    for (int64_t i = 0; i < count; i++)
+        grad[i * step] = (real)(factor * ((double)grad[i * step] - along * (double)x_[i * step]));
 }
 
 /* T, and then its lines normalised. */
@@ -83,14 +81,16 @@ static void make_state(const head *h, const pieces *p, double gamma)
 {
     line_layout l = lines_of(h);
     memset(p->state, 0, (size_t)(h->d * h->dv) * sizeof(real));
-    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK)
+    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) /* short sums: a long one rounds more */
         real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, head_smaller(HEAD_BLOCK, h->n_k - j),
-                  h->k + j * h->k_stride, h->k_stride, h->v + j * h->v_stride, h->v_stride, 1,
+                  h->k + j * h->k_stride, h->k_stride, h->v + j * h->v_stride, h->v_stride, true,
                   p->state, h->dv);
     R(store)(h->desc->storage, h->d, h->dv, p->state, h->dv);
-    for (int64_t i = 0; i < l.lines; i++)
-        p->divisors[i] =
-            normalise(h, gamma, l.count, l.step, p->state + i * l.start, &p->varies[i]);
+    for (int64_t i = 0; i < l.lines; i++) {
+        real *line = p->state + i * l.start;
+        p->divisors[i] = divisor_of(h, l.count, l.step, line, &p->varies[i]);
+        R(norm_scale)(gamma, p->divisors[i], l.count, line, l.step, line, l.step);
+    }
     R(store)(h->desc->storage, h->d, h->dv, p->state, h->dv);
 }
 
@@ -98,11 +98,11 @@ static void make_state(const head *h, const pieces *p, double gamma)
 static void load_queries(const head *h, const pieces *p, double gamma, int64_t first, int64_t rows,
                          double *divisors, double *varies)
 {
-    for (int64_t i = 0; i < rows; i++) {
-        real *q = p->q + i * h->d;
-        memcpy(q, h->q + (first + i) * h->q_stride, (size_t)h->d * sizeof(real));
-        divisors[i] = normalise(h, gamma, h->d, 1, q, &varies[i]);
-    }
+    const real *q = h->q + first * h->q_stride;
+    for (int64_t i = 0; i < rows; i++)
+        divisors[i] = divisor_of(h, h->d, 1, q + i * h->q_stride, &varies[i]);
+    for (int64_t i = 0; i < rows; i++)
+        R(norm_scale)(gamma, divisors[i], h->d, q + i * h->q_stride, 1, p->q + i * h->d, 1);
     R(store)(h->desc->storage, rows, h->d, p->q, h->d);
 }
 
@@ -125,14 +125,15 @@ static void backward_queries(const head *h, const pieces *p, double gamma)
 {
     double divisors[HEAD_BLOCK], varies[HEAD_BLOCK];
     memset(p->grad_state, 0, (size_t)(h->d * h->dv) * sizeof(real));
+    R(transpose)(h->d, h->dv, p->state, p->transposed);
     for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
         const real *dy = h->grad_out + i * h->grad_out_stride;
         load_queries(h, p, 1, i, rows, divisors, varies);
         real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, rows, p->q, h->d, dy, h->grad_out_stride,
                   1, p->grad_state, h->dv);
-        real_gemm(CblasNoTrans, CblasTrans, rows, h->d, h->dv, dy, h->grad_out_stride, p->state,
-                  h->dv, 0, p->grad, h->d);
+        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->d, h->dv, dy, h->grad_out_stride,
+                  p->transposed, h->d, 0, p->grad, h->d);
         for (int64_t r = 0; r < rows; r++) {
             real *grad = p->grad + r * h->d, *to = h->grad_q + (i + r) * h->grad_q_stride;
             pull_back(gamma * gamma, divisors[r], varies[r], h->d, 1, p->q + r * h->d, grad);
@@ -149,14 +150,10 @@ static void backward_keys(const head *h, const pieces *p, double gamma)
     for (int64_t i = 0; i < l.lines; i++)
         pull_back(gamma * gamma, p->divisors[i], p->varies[i], l.count, l.step,
                   p->state + i * l.start, p->grad_state + i * l.start);
-    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
-        int64_t rows = head_smaller(HEAD_BLOCK, h->n_k - j);
-        real_gemm(CblasNoTrans, CblasTrans, rows, h->d, h->dv, h->v + j * h->v_stride, h->v_stride,
-                  p->grad_state, h->dv, 1, h->grad_k + j * h->grad_k_stride, h->grad_k_stride);
-        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, h->k + j * h->k_stride,
-                  h->k_stride, p->grad_state, h->dv, 1, h->grad_v + j * h->grad_v_stride,
-                  h->grad_v_stride);
-    }
+    real_gemm(CblasNoTrans, CblasTrans, h->n_k, h->d, h->dv, h->v, h->v_stride, p->grad_state,
+              h->dv, 1, h->grad_k, h->grad_k_stride);
+    real_gemm(CblasNoTrans, CblasNoTrans, h->n_k, h->dv, h->d, h->k, h->k_stride, p->grad_state,
+              h->dv, 1, h->grad_v, h->grad_v_stride);
 }
 
 static void backward(const head *h)

@@ -38,6 +38,7 @@ static const gradient_row long_rows[] = {
     {{1, 2, 65, 3, 2, 0}, false, false, false, false},
     {{1, 1, 130, 2, 3, 67}, true, true, false, true},
     {{1, 1, 130, 3, 2, 0}, true, false, true, false},
+    {{1, 1, 330, 2, 3, 0}, true, true, true, false}, /* softmax: more than a block of 192 */
     /* several chunks of CUDA's, which hold at least 256 tokens */
     {{1, 1, 600, 2, 2, 530}, true, true, false, true},
     {{1, 1, 600, 3, 2, 0}, false, false, true, false},
@@ -362,6 +363,14 @@ static void set_self_logit(attention_case *c, atn_attention_desc *desc, double v
     desc->lsh.self_logit = value;
 }
 
+/* A temperature of one sign and of the other. */
+static void set_temperature(attention_case *c, atn_attention_desc *desc, double value)
+{
+    static double temperatures[2];
+    temperatures[0] = value, temperatures[1] = -value;
+    desc->xca.temperature = atn_tensor_dense(temperatures, ATN_F64, 1, c->shape.heads, 1, 1);
+}
+
 /* Makes the first token of the first head short. */
 static void set_first_token(attention_case *c, atn_attention_desc *desc, double value)
 {
@@ -391,6 +400,7 @@ static const struct {
     {ATN_XNORM, 0, set_norm_epsilon, 6},
     {ATN_XNORM, 1, set_norm_epsilon, 6},
     {ATN_XCA, 0, set_norm_epsilon, 3},
+    {ATN_XCA, 0, set_temperature, -1.7},
     {ATN_NYSTROMFORMER, 0, set_logit_scale, 0.9},
     {ATN_PERFORMER, 0, set_logit_scale, 0.3},
     {ATN_PERFORMER, 0, set_feature_epsilon, 0.2},

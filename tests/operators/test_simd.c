@@ -99,6 +99,101 @@ Test(simd, exp_takes_any_count)
             }
 }
 
+/* Around 0, over one turn and many, and where an argument has to be reduced with care. */
+static real circle_argument(int block, double at)
+{
+    switch (block % 4) {
+    case 0:
+        return (real)ldexp(at - 0.5, -(int)(30 * at));
+    case 1:
+        return (real)(8 * at - 4);
+    case 2:
+        return (real)(2e4 * at - 1e4);
+    default: /* next to a multiple of pi/2 */
+        return (real)(acos(0.0) * floor(2000 * at - 1000));
+    }
+}
+
+/* SLEEF's bound is 1.0 ulp for both. */
+Test(simd, sines_and_cosines_are_within_an_ulp)
+{
+    enum { COUNT = 4096, BLOCKS = 64 };
+    static real x[COUNT], cosines[COUNT], sines[COUNT];
+    for (int set = 0, count = find_sets(); set < count; set++) {
+        double worst = 0, at = 0;
+        for (int block = 0; block < BLOCKS; block++) {
+            for (int i = 0; i < COUNT; i++)
+                cosines[i] = x[i] = circle_argument(block, (i + random_unit()) / COUNT);
+            sets[set].kernels->circle(COUNT, cosines, sines);
+            for (int i = 0; i < COUNT; i++) {
+                double error = fmax(ulps(cosines[i], cosl((long double)x[i])),
+                                    ulps(sines[i], sinl((long double)x[i])));
+                if (!(error <= worst)) {
+                    worst = error;
+                    at = (double)x[i];
+                }
+            }
+        }
+        cr_log_info("sin, cos, %s: at most %.3f ulp, at %.17g\n", sets[set].name, worst, at);
+        cr_expect(worst <= 1.0, "%s: %.3f ulp at %.17g", sets[set].name, worst, at);
+        cr_expect(worst > 0.4, "%s: %.3f ulp: nothing was compared", sets[set].name, worst);
+    }
+}
+
+/* In double in either copy; libm's are within an ulp as well. */
+Test(simd, sines_and_cosines_in_double)
+{
+    enum { COUNT = 61 };
+    for (int set = 0, sets_there = find_sets(); set < sets_there; set++)
+        for (int count = 0; count <= COUNT; count++) {
+            double x[COUNT + 1], sines[COUNT + 1];
+            for (int i = 0; i <= COUNT; i++)
+                x[i] = sines[i] = 0.0621 * i;
+            sets[set].kernels->circle_f64(count, x, sines);
+            for (int i = 0; i < count; i++) {
+                double angle = 0.0621 * i;
+                cr_expect(fabs(x[i] - cos(angle)) <= 0x1p-52 * fabs(cos(angle)) &&
+                              fabs(sines[i] - sin(angle)) <= 0x1p-52 * fabs(sin(angle)),
+                          "%s: element %d of %d", sets[set].name, i, count);
+            }
+            cr_expect(x[count] == 0.0621 * count && sines[count] == 0.0621 * count,
+                      "%s: the neighbour of %d", sets[set].name, count);
+        }
+}
+
+Test(simd, sines_and_cosines_take_any_count)
+{
+    enum { MOST = 40 };
+    for (int set = 0, sets_there = find_sets(); set < sets_there; set++)
+        for (int first = 0; first < 3; first++)
+            for (int count = 0; count <= MOST; count++) {
+                real x[MOST + 6], cosines[MOST + 6], sines[MOST + 6];
+                for (int i = 0; i < MOST + 6; i++)
+                    cosines[i] = sines[i] = x[i] = (real)(0.37 * i - 5);
+                sets[set].kernels->circle(count, cosines + first + 1, sines + first + 1);
+                for (int i = 0; i < MOST + 6; i++) {
+                    bool in = i > first && i <= first + count;
+                    bool good = in ? ulps(cosines[i], cosl((long double)x[i])) <= 1.0 &&
+                                         ulps(sines[i], sinl((long double)x[i])) <= 1.0
+                                   : cosines[i] == x[i] && sines[i] == x[i];
+                    cr_expect(good, "%s: element %d, %d from %d", sets[set].name, i, count,
+                              first + 1);
+                }
+            }
+}
+
+Test(simd, sines_and_cosines_of_what_is_special)
+{
+    for (int set = 0, count = find_sets(); set < count; set++) {
+        real x[] = {0, (real)-0.0, (real)NAN, (real)INFINITY}, sines[4];
+        sets[set].kernels->circle(4, x, sines);
+        cr_expect(x[0] == 1 && x[1] == 1, "%s: cos(0) is 1 exactly", sets[set].name);
+        cr_expect(sines[0] == 0 && sines[1] == 0, "%s: sin(0) is 0", sets[set].name);
+        cr_expect(isnan(x[2]) && isnan(sines[2]), "%s: NaN", sets[set].name);
+        cr_expect(isnan(x[3]) && isnan(sines[3]), "%s: infinity", sets[set].name);
+    }
+}
+
 /* NaN is larger than nothing. */
 Test(simd, largest_of_any_count)
 {
@@ -117,6 +212,29 @@ Test(simd, largest_of_any_count)
                 x[at] = (real)NAN;
                 cr_expect(sets[set].kernels->largest(count, x, -INFINITY) < 0, "%s: %d of %d",
                           sets[set].name, at, count);
+            }
+}
+
+/* Every shape; zeros up to the width, and nothing beyond. */
+Test(simd, transposes_are_exact)
+{
+    enum { MOST = 37, PAD = 3, STRIDE = MOST + 2 };
+    static real from[MOST * STRIDE], to[MOST * (MOST + PAD) + 1];
+    for (size_t i = 0; i < sizeof from / sizeof *from; i++)
+        from[i] = (real)(random_unit() - 0.5);
+    for (int set = 0, sets_there = find_sets(); set < sets_there; set++)
+        for (int64_t rows = 0; rows <= MOST; rows++)
+            for (int64_t columns = 0; columns <= MOST; columns++) {
+                int64_t width = rows + rows % (PAD + 1), wrong = 0;
+                for (size_t i = 0; i < sizeof to / sizeof *to; i++)
+                    to[i] = 7;
+                sets[set].kernels->transpose(rows, columns, from, STRIDE, to, width);
+                for (int64_t c = 0; c < columns; c++)
+                    for (int64_t r = 0; r < width; r++)
+                        wrong += to[c * width + r] != (r < rows ? from[r * STRIDE + c] : 0);
+                wrong += to[columns * width] != 7;
+                cr_expect(wrong == 0, "%s: %d x %d: %d wrong", sets[set].name, (int)rows,
+                          (int)columns, (int)wrong);
             }
 }
 

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "attention_run.h"
 #include "data.h"
 #include "fixture.h"
 #include "matrices.h"
@@ -44,6 +45,39 @@ Test(threads, forward_has_the_same_bits)
             }
             for (int i = 0; i < THREAD_COUNTS; i++)
                 fixture_soft_free(&f[i]);
+        }
+}
+
+/* One head, which threads share where the operator's queries need not wait for one another. With
+ * values so large that sums over keys leave the range of doubles, every part of it is NaN. */
+Test(threads, one_head_has_the_same_bits)
+{
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
+        for (int huge = 0; huge < 2; huge++) {
+            attention_choice choice = {.op = (atn_operator)op,
+                                       .dtype = ATN_F64,
+                                       .shape = {1, 1, 1000, 6, 6, 0},
+                                       .sampling = ATN_SAMPLING_WINDOW,
+                                       .seed = 9};
+            attention_case c = attention_case_make(&choice);
+            attention_run r[THREAD_COUNTS];
+            atn_status status[THREAD_COUNTS];
+            for (int64_t i = 0; huge && i < attention_slot_count(&c, SLOT_V); i++)
+                c.v[i] = 1e308;
+            for (int i = 0; i < THREAD_COUNTS; i++) {
+                atn_context *context = fixture_context(thread_counts[i], NULL);
+                r[i] = attention_run_make(&c, 0);
+                status[i] = attention_run_forward(&r[i], context);
+                cr_expect(status[i] == status[0] && guarded_unwritten(&r[i].out) == 0 &&
+                              guarded_same_bits(&r[i].out, &r[0].out),
+                          "%s: %d threads", attention_case_label(&c), thread_counts[i]);
+                atn_context_free(context);
+            }
+            if (huge && op == ATN_GAUSSIAN)
+                cr_expect_eq(status[THREAD_COUNTS - 1], ATN_NONFINITE);
+            for (int i = 0; i < THREAD_COUNTS; i++)
+                attention_run_free(&r[i]);
+            attention_case_free(&c);
         }
 }
 
