@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bench/bench.h"
 
-#include <cblas.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/group.h"
-#include "build_config.h"
-#include "commit.h"
+#include "bench/machine.h"
 #include "common/report.h"
 
 /* ---- Tables ---- */
@@ -42,20 +40,7 @@
     KEY_COLUMNS,                                                                                   \
         {"cache", COLUMN_TEXT, "",                                                                 \
          "hot: many calls in a row, on one input; cold: flushed before each, inputs in turn"},     \
-        {"device", COLUMN_TEXT, "", "cpu or cuda"},                                                \
-        {"device_name", COLUMN_TEXT, "", "as the device says it"},                                 \
-        {"capability", COLUMN_INTEGER, "", "CUDA: 10 major + minor"},                              \
-        {"driver", COLUMN_INTEGER, "", "CUDA version of the driver: 1000 major + 10 minor"},       \
-        {"runtime", COLUMN_INTEGER, "", "of the runtime this build is linked with"},               \
-        {"clock_khz", COLUMN_INTEGER, "kHz",                                                       \
-         "largest clock of the processors, as the device says"},                                   \
-        {"memory_clock_khz", COLUMN_INTEGER, "kHz", "largest clock of its memory"},                \
-        {"version", COLUMN_TEXT, "", "of attnum"},                                                 \
-        {"commit", COLUMN_TEXT, "",                                                                \
-         "of its sources, -dirty if they were changed; unknown without git"},                      \
-        {"compiler", COLUMN_TEXT, "", "its name and version"},                                     \
-        {"blas", COLUMN_TEXT, "", "OpenBLAS and its version"},                                     \
-        {"blas_core", COLUMN_TEXT, "", "the processor whose kernels it chose"},                    \
+        BENCH_DEVICE_COLUMNS,                                                                      \
         {"repeats", COLUMN_INTEGER, "", "rounds, in each of which every member of the group ran"}, \
         {"calls", COLUMN_INTEGER, "", "in a row in each round"},                                   \
         {"input_sets", COLUMN_INTEGER, "", "inputs that the calls take in turn"},                  \
@@ -74,14 +59,7 @@
         {"flops", COLUMN_REAL, "",                                                                 \
          "of one call, by the registry's count (forward) or the products taken"},                  \
         {"exps", COLUMN_REAL, "", "of one call, likewise"},                                        \
-        {"bytes", COLUMN_REAL, "B", "inputs read once, outputs written once"},                     \
-        {"idle_ticks", COLUMN_INTEGER, "", "of the machine's processors, in the group's rounds"},  \
-        {"steal_ticks", COLUMN_INTEGER, "", "that another virtual machine took"},                  \
-        {"dirty", COLUMN_INTEGER, "",                                                              \
-         "1: others had more than a tenth of all ticks, or more than a fiftieth was stolen"},      \
-    {                                                                                              \
-        "repeated", COLUMN_INTEGER, "", "how often the rounds were done again for that"            \
-    }
+        {"bytes", COLUMN_REAL, "B", "inputs read once, outputs written once"}, BENCH_TICK_COLUMNS
 
 #define RATIO_COLUMNS                                                                              \
     {"by_seconds", COLUMN_REAL, "s", "median of what it is divided by"},                           \
@@ -194,14 +172,6 @@ static double weigh(const void *state, int64_t point)
 
 /* ---- Rows ---- */
 
-static void add_integer_if(table *t, bool known, int64_t value)
-{
-    if (known)
-        table_integer(t, value);
-    else
-        table_missing(t);
-}
-
 static void add_case(table *t, const bench_case *c)
 {
     for (int key = 0; key < BENCH_KEY_COUNT; key++) {
@@ -210,39 +180,8 @@ static void add_case(table *t, const bench_case *c)
         if (columns[key].type == COLUMN_TEXT)
             table_text(t, text);
         else
-            add_integer_if(t, *text, *text ? strtoll(text, NULL, 10) : 0);
+            bench_add_integer_if(t, *text, *text ? strtoll(text, NULL, 10) : 0);
     }
-}
-
-/* "OpenBLAS 0.3.21": the first two words. */
-static void add_blas(table *t)
-{
-    const char *config = openblas_get_config();
-    size_t name = strcspn(config, " ");
-    size_t length = config[name] ? name + 1 + strcspn(config + name + 1, " ") : name;
-    char *text = must_format("%.*s", (int)length, config);
-    table_text(t, text);
-    table_text(t, openblas_get_corename());
-    free(text);
-}
-
-static void add_device(table *t, const atn_context *context)
-{
-    atn_device_info info;
-    atn_device device = atn_context_device(context);
-    if (atn_device_describe(device, 0, &info) != ATN_OK)
-        info = (atn_device_info){.name = ""};
-    table_text(t, atn_device_name(device));
-    table_text(t, info.name);
-    add_integer_if(t, info.capability > 0, info.capability);
-    add_integer_if(t, info.driver > 0, info.driver);
-    add_integer_if(t, info.runtime > 0, info.runtime);
-    add_integer_if(t, info.clock_khz > 0, info.clock_khz);
-    add_integer_if(t, info.memory_clock_khz > 0, info.memory_clock_khz);
-    table_text(t, ATN_VERSION);
-    table_text(t, BUILD_COMMIT);
-    table_text(t, BUILD_COMPILER);
-    add_blas(t);
 }
 
 static void add_time(table *t, const case_group *g, const group_member *m)
@@ -251,9 +190,9 @@ static void add_time(table *t, const case_group *g, const group_member *m)
     rounds_statistics time = {0};
     if (timed)
         time = rounds_seconds(&g->rounds, m->place);
-    add_integer_if(t, timed, g->rounds.rounds);
-    add_integer_if(t, timed, timed ? g->rounds.calls[m->place] : 0);
-    add_integer_if(t, timed && m->subject.arrays->sets > 0, m->subject.arrays->sets);
+    bench_add_integer_if(t, timed, g->rounds.rounds);
+    bench_add_integer_if(t, timed, timed ? g->rounds.calls[m->place] : 0);
+    bench_add_integer_if(t, timed && m->subject.arrays->sets > 0, m->subject.arrays->sets);
     table_real_if(t, timed, time.median);
     table_real_if(t, timed, time.least);
     table_real_if(t, timed, time.largest);
@@ -268,29 +207,20 @@ static void add_work(table *t, const group_member *m)
     table_text(t, judged ? check_name(m->check.kind) : "");
     table_real_if(t, m->checked && !m->left_out, m->check.error);
     table_real_if(t, m->checked && !m->left_out, m->check.bound);
-    add_integer_if(t, info && info->iterations > 0, info ? info->iterations : 0);
+    bench_add_integer_if(t, info && info->iterations > 0, info ? info->iterations : 0);
     table_real_if(t, counted, s->flops);
     table_real_if(t, counted, s->exps);
     table_real_if(t, s->bytes > 0, s->bytes);
-}
-
-static void add_ticks(table *t, const rounds_result *r, bool timed)
-{
-    bool said = timed && r->dirty >= 0;
-    add_integer_if(t, said, r->idle);
-    add_integer_if(t, said, r->steal);
-    add_integer_if(t, said, r->dirty);
-    add_integer_if(t, timed, r->repeated);
 }
 
 static void add_member(table *t, const case_group *g, const group_member *m, atn_device device)
 {
     add_case(t, m->c);
     table_text(t, bench_is_hot(m->c, device) ? "hot" : "cold");
-    add_device(t, m->context);
+    bench_add_device(t, m->context);
     add_time(t, g, m);
     add_work(t, m);
-    add_ticks(t, &g->rounds, m->place >= 0);
+    bench_add_ticks(t, &g->rounds, m->place >= 0);
     for (int col = OF_MEMBERS; col < RAW_COLUMNS; col++)
         table_missing(t);
 }
@@ -323,7 +253,7 @@ static void add_ratio(table *t, const case_group *g, const group_member *a, cons
     table_real(t, ratios.low);
     table_real(t, ratios.high);
     table_integer(t, g->rounds.rounds);
-    add_integer_if(t, g->rounds.dirty >= 0, g->rounds.dirty);
+    bench_add_integer_if(t, g->rounds.dirty >= 0, g->rounds.dirty);
     free(quantity);
 }
 

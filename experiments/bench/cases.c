@@ -70,8 +70,7 @@ static int list_dtypes(const settings *s, bool matrices, atn_dtype dtypes[ATN_DT
     return count;
 }
 
-/* 1 and all; on CUDA, where they are the host's, one number. */
-static int list_threads(const settings *s, int64_t most, int threads[])
+int bench_threads(const settings *s, int64_t most, int threads[])
 {
     const integer_list *given = &s->thread_counts;
     const int64_t usual[] = {s->device == ATN_CUDA ? s->threads : 1, s->threads};
@@ -109,7 +108,7 @@ static void end_group(bench_list *list)
 static void add_threads(bench_list *list, const settings *s, int64_t most, bench_case c)
 {
     int *threads = must_allocate((size_t)s->thread_counts.count + 2, sizeof *threads);
-    int count = list_threads(s, most, threads);
+    int count = bench_threads(s, most, threads);
     for (int i = 0; i < count; i++) {
         c.threads = threads[i];
         add(list, &c);

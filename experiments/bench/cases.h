@@ -63,6 +63,10 @@ typedef struct {
     int64_t groups;
 } bench_list;
 
+/* The numbers of threads up to `most`, or the first: as given, or 1 and all; on CUDA, where they
+ * are the host's, one number. Room for two, and for as many as were given. Returns how many. */
+int bench_threads(const settings *s, int64_t most, int threads[]);
+
 /* All cases of the settings, the rates first. */
 bench_list bench_cases(const settings *s);
 void bench_list_free(bench_list *list);

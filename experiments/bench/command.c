@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "bench/bench.h"
+#include "bench/growth.h"
 #include "common/names.h"
 #include "common/printout.h"
 #include "common/report.h"
@@ -18,6 +19,7 @@ static const struct {
     {"kernel", &bench, "kernel matrices beside libm and OpenBLAS"},
     {"gemm", &bench, "products beside OpenBLAS and libxsmm"},
     {"exp", &bench, "exponentials beside libm"},
+    {"memory", &bench_growth, "time and memory against n and m, with exponents"},
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 
@@ -33,8 +35,8 @@ static void print_help(void)
     for (int i = 0; i < SUBJECTS; i++)
         printf("  %-10s %s\n", subjects[i].name, subjects[i].what);
     printf("Without words --operator leaves out all but operators, --variant all but inverses.\n"
-           "%s\n\nexample: %s\n",
-           bench.defaults, bench.example);
+           "%s\n\nexample: %s\n\nmemory: %s\n\nexample: %s\n",
+           bench.defaults, bench.example, bench_growth.defaults, bench_growth.example);
 }
 
 static const experiment *find_subject(const char *name)

@@ -9,6 +9,11 @@ bool call_has_array(atn_operator op, int array, bool backward)
     return (array <= CALL_OUT || backward) && (cross || (array != CALL_K && array != CALL_GRAD_K));
 }
 
+const char *call_mode_name(bool backward)
+{
+    return backward ? "forward+backward" : "forward";
+}
+
 /* Numbers in [-1, 1), quickly: every page becomes resident. */
 static void fill(int64_t count, uint32_t state, float *values)
 {

@@ -26,6 +26,9 @@ typedef struct {
 /* Whether a call has an array: K where the operator can take one, gradients with backward. */
 bool call_has_array(atn_operator op, int array, bool backward);
 
+/* "forward+backward", or "forward". */
+const char *call_mode_name(bool backward);
+
 /* Makes the inputs, numbers in [-1, 1). False if memory ran out; to be closed in any case. */
 bool call_open(const cost_setting *setting, bool backward, prepared_call *call);
 void call_close(prepared_call *call);

@@ -8,6 +8,7 @@
 
 #include "common/fit.h"
 #include "common/report.h"
+#include "cost/calls.h"
 #include "cost/resident.h"
 #include "registry.h"
 
@@ -131,12 +132,6 @@ static bool is_in_figure(const memory_point *p)
     return !p->backward && p->setting.heads == PAPER_HEADS;
 }
 
-/* Backward takes 2 to 3 times forward's flops (attention.h), an exponential some 30. */
-static double work_of(const atn_cost *cost, bool backward)
-{
-    return (cost->flops + 30 * cost->exps) * (backward ? 4 : 1);
-}
-
 /* Adds the point if there is time for it. */
 static int add_point(sweep *w, const settings *s, atn_context *context, cost_setting setting,
                      bool backward)
@@ -148,9 +143,9 @@ static int add_point(sweep *w, const settings *s, atn_context *context, cost_set
     code = exit_worst(code, cost_count(context, &doubled, &doubled_cost));
     if (code != EXIT_PASS)
         return code;
-    memory_point p = {setting, backward, work_of(&cost, backward), cost.workspace_bytes,
+    memory_point p = {setting, backward, cost_work(&cost, backward), cost.workspace_bytes,
                       doubled_cost.workspace_bytes};
-    bool linear = work_of(&doubled_cost, backward) <= 3 * p.work;
+    bool linear = cost_is_linear(&cost, &doubled_cost);
     double most =
         linear && !backward ? efforts[s->effort].most_work : efforts[s->effort].most_other_work;
     if (p.work > most && !is_in_figure(&p))
@@ -218,17 +213,12 @@ static void release(void *state)
     free(w);
 }
 
-static const char *mode_name(bool backward)
-{
-    return backward ? "forward+backward" : "forward";
-}
-
 static void describe(const void *state, int64_t point, char *buffer, size_t size)
 {
     const memory_point *p = &((const sweep *)state)->items[point];
     char text[200];
     cost_describe(&p->setting, text, sizeof text);
-    snprintf(buffer, size, "%s %s", text, mode_name(p->backward));
+    snprintf(buffer, size, "%s %s", text, call_mode_name(p->backward));
 }
 
 static double weight(const void *state, int64_t point)
@@ -243,41 +233,6 @@ static void replay(const void *state, int64_t point, settings_point *options)
 
 /* ---- A point ---- */
 
-/* Pages that are not the plan's: three mappings, each up to a page longer than what it holds, and a
- * few of the stack and of what the libraries write to. */
-static const double resident_slack = 16 * 4096;
-
-/* Of the machine, in bytes; infinite if it does not say. */
-static double available_memory(void)
-{
-    FILE *file = fopen("/proc/meminfo", "r");
-    char line[200];
-    double kibibytes = INFINITY;
-    while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "MemAvailable: %lf", &kibibytes) == 1)
-            break;
-    if (file)
-        fclose(file);
-    return kibibytes * 1024;
-}
-
-/* Whether the point fits beside those of the other threads. Parameters: E of linformer is the only
- * one that grows with n; it is there in f64 and f32. */
-static bool fits(const sweep *w, const memory_point *p)
-{
-    const cost_setting *s = &p->setting;
-    double need = resident_io_bytes(s, p->backward) + p->workspace +
-                  (s->op == ATN_LINFORMER ? 16.0 * (double)(s->tokens * s->landmarks) : 0);
-    double share = available_memory() / w->threads;
-    if (need < 0.9 * share)
-        return true;
-    char text[200];
-    cost_describe(s, text, sizeof text);
-    report_note("cost/memory: %s %s is not measured: it needs %.1f GiB, a thread's share is %.1f",
-                text, mode_name(p->backward), need / 0x1p30, share / 0x1p30);
-    return false;
-}
-
 /* O(n) for every operator: twice the tokens need at most twice the memory. */
 static int check_growth(const memory_point *p)
 {
@@ -289,22 +244,13 @@ static int check_growth(const memory_point *p)
     return EXIT_CHECK;
 }
 
-static int check_measured(const memory_point *p, int64_t bytes)
-{
-    if ((double)bytes <= p->workspace + resident_slack)
-        return EXIT_PASS;
-    report_error("%s: %" PRId64 " bytes resident for a workspace of %.17g",
-                 atn_operator_get(p->setting.op)->name, bytes, p->workspace);
-    return EXIT_CHECK;
-}
-
 static void put_row(table *t, const memory_point *p, bool measured, int64_t bytes)
 {
     const cost_setting *s = &p->setting;
     const atn_operator_info *info = atn_operator_get(s->op);
     table_text(t, info->name);
     table_text(t, info->variants[s->variant].name);
-    table_text(t, mode_name(p->backward));
+    table_text(t, call_mode_name(p->backward));
     table_integer(t, s->tokens);
     s->landmarks > 0 ? table_integer(t, s->landmarks) : table_missing(t);
     table_integer(t, s->heads * s->dim);
@@ -321,13 +267,14 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
     const memory_point *p = &w->items[point];
     int64_t bytes = 0;
     int code = check_growth(p);
-    bool fitted = fits(w, p), measured = fitted && !w->obstacle;
+    bool fitted = resident_fits(&p->setting, p->backward, p->workspace, w->threads);
+    bool measured = fitted && !w->obstacle;
     if (fitted) /* sanitisers watch it, though their memory is not measured */
         code = exit_worst(code, resident_measure(&p->setting, p->backward, &bytes));
     if (code == EXIT_ENVIRONMENT)
         return code;
     if (measured)
-        code = exit_worst(code, check_measured(p, bytes));
+        code = exit_worst(code, resident_check(&p->setting, p->workspace, bytes));
     put_row(raw, p, measured, bytes);
     return code;
 }

@@ -75,6 +75,17 @@ int cost_count(atn_context *context, const cost_setting *setting, atn_cost *cost
     return code;
 }
 
+/* Backward takes 2 to 3 times forward's flops (attention.h), an exponential some 30. */
+double cost_work(const atn_cost *cost, bool backward)
+{
+    return (cost->flops + 30 * cost->exps) * (backward ? 4 : 1);
+}
+
+bool cost_is_linear(const atn_cost *cost, const atn_cost *doubled)
+{
+    return cost_work(doubled, false) <= 3 * cost_work(cost, false);
+}
+
 void cost_describe(const cost_setting *s, char *buffer, size_t size)
 {
     const atn_operator_info *info = atn_operator_get(s->op);

@@ -42,6 +42,11 @@ attention_case cost_case(const cost_setting *setting);
 /* Counts a call. Returns an exit code; a failure has been reported. */
 int cost_count(atn_context *context, const cost_setting *setting, atn_cost *cost);
 
+/* Flops, and exps at what they cost; of both directions with backward. */
+double cost_work(const atn_cost *cost, bool backward);
+/* Whether work grows linearly in n, by a call's cost and that of one with twice the tokens. */
+bool cost_is_linear(const atn_cost *cost, const atn_cost *doubled);
+
 /* For progress and --dry-run: "sima paper n=784 h=12 d=32". */
 void cost_describe(const cost_setting *setting, char *buffer, size_t size);
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -244,4 +245,48 @@ int resident_measure(const cost_setting *setting, bool backward, int64_t *bytes)
         report_error("%s: %s", text, r.failure);
     *bytes = r.bytes;
     return told && !r.failure[0] ? EXIT_PASS : EXIT_ENVIRONMENT;
+}
+
+/* ---- What to make of it ---- */
+
+/* Pages that are not the plan's: three mappings, each up to a page longer than what it holds, and a
+ * few of the stack and of what the libraries write to. */
+static const double resident_slack = 16 * 4096;
+
+/* Of the machine, in bytes; infinite if it does not say. */
+static double available_memory(void)
+{
+    FILE *file = fopen("/proc/meminfo", "r");
+    char line[200];
+    double kibibytes = INFINITY;
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "MemAvailable: %lf", &kibibytes) == 1)
+            break;
+    if (file)
+        fclose(file);
+    return kibibytes * 1024;
+}
+
+/* Parameters: E of linformer is the only one that grows with n; it is there in f64 and f32. */
+bool resident_fits(const cost_setting *s, bool backward, double workspace, int processes)
+{
+    double need = resident_io_bytes(s, backward) + workspace +
+                  (s->op == ATN_LINFORMER ? 12.0 * (double)(s->tokens * s->landmarks) : 0);
+    double share = available_memory() / processes;
+    if (need < 0.9 * share)
+        return true;
+    char text[200];
+    cost_describe(s, text, sizeof text);
+    report_note("%s %s is not measured: it needs %.1f GiB, a thread's share is %.1f", text,
+                call_mode_name(backward), need / 0x1p30, share / 0x1p30);
+    return false;
+}
+
+int resident_check(const cost_setting *s, double workspace, int64_t bytes)
+{
+    if ((double)bytes <= workspace + resident_slack)
+        return EXIT_PASS;
+    report_error("%s: %" PRId64 " bytes resident for a workspace of %.17g",
+                 atn_operator_get(s->op)->name, bytes, workspace);
+    return EXIT_CHECK;
 }

@@ -21,4 +21,12 @@ double resident_io_bytes(const cost_setting *setting, bool backward);
  * The process is a fork of this one. Several threads may measure at a time. */
 int resident_measure(const cost_setting *setting, bool backward, int64_t *bytes);
 
+/* Whether what a call needs fits into this machine's memory where so many processes measure at a
+ * time; says so if it does not. workspace: the plan's. */
+bool resident_fits(const cost_setting *setting, bool backward, double workspace, int processes);
+
+/* Whether a measured growth is that of the plan's workspace, but for a few pages. Returns an exit
+ * code; a failure has been reported. */
+int resident_check(const cost_setting *setting, double workspace, int64_t bytes);
+
 #endif

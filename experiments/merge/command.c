@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "bench/bench.h"
+#include "bench/growth.h"
 #include "common/experiment.h"
 #include "common/metadata.h"
 #include "common/printout.h"
@@ -22,12 +23,21 @@ typedef struct {
 
 /* ---- What a shard says of itself ---- */
 
+/* Those of `attnum bench`; the others are in the registry. */
+static const experiment *const timed[] = {&bench, &bench_growth, NULL};
+
+static const experiment *find_in(const experiment *const *list, const char *name)
+{
+    for (int i = 0; list[i]; i++)
+        if (strcmp(list[i]->name, name) == 0)
+            return list[i];
+    return NULL;
+}
+
 static const experiment *find_experiment(const char *name)
 {
-    for (int i = 0; experiments[i]; i++)
-        if (strcmp(experiments[i]->name, name) == 0)
-            return experiments[i];
-    return strcmp(bench.name, name) == 0 ? &bench : NULL;
+    const experiment *found = find_in(experiments, name);
+    return found ? found : find_in(timed, name);
 }
 
 static bool has_options(const cJSON *run)
@@ -144,7 +154,8 @@ static int merge_group(const group *g, const settings *merge, const char *folder
     code = parse_group(g, &s, merge->out, &words);
     if (code == EXIT_PASS) {
         note_kernels(g);
-        char *made_by = g->e == &bench ? must_format("bench") : must_format("run %s", g->e->name);
+        char *made_by =
+            find_in(timed, g->e->name) ? must_format("bench") : must_format("run %s", g->e->name);
         free(s.command);
         s.command = must_format("%s", merge->command);
         code = experiment_merge(g->e, &s, made_by, folder, g->files, g->count);

@@ -10,7 +10,7 @@ source=$(realpath "$3")
 
 # ---- mistakes ----
 attnum bench soft
-expect_usage "'soft'" 'operators, inverses, kernel, gemm, exp'
+expect_usage "'soft'" 'operators, inverses, kernel, gemm, exp, memory'
 attnum bench gemm gemm
 expect_usage "'gemm'" 'twice'
 attnum bench gemm --threads 0
@@ -86,10 +86,32 @@ expect_exit 0
 [ "$(grep -c '^exp,' merged/bench.csv)" -eq 2 ]
 check "shards have the words too" $?
 
+# ---- growth ----
+attnum bench memory --quick --operator sima,gaussian --n 784,1568 --threads 1,2 --out growth
+expect_exit 0
+expect_quiet
+[ "$(grep -c '^sima,paper,,n,' growth/bench_growth.csv)" -eq 4 ] && [ "$(wc -l <growth/bench_growth.csv)" -eq 5 ]
+check "a row for each n and number of threads, none of what is quadratic" $?
+grep -q '^sima,paper,,2,n,bytes_workspace,2,784,1568,' growth/bench_growth_fits.csv
+check "a line for its memory" $?
+for shard in 1 2; do
+    attnum bench memory --quick --operator sima --n 784,1568 --threads 1 --shard $shard/2 --out "part$shard"
+    expect_exit 0
+done
+attnum merge part1 part2 --out joined
+expect_exit 0
+[ "$(grep -c '^sima,' joined/bench_growth.csv)" -eq 2 ] && [ "$(grep -c '^sima,' joined/bench_growth_fits.csv)" -eq 4 ]
+check "from shards, with the fits" $?
+attnum bench memory more
+expect_usage "'more'"
+
 # ---- on the emulated device: the same rows, with the device's name ----
 program=$emulated
 attnum list devices --format csv
 expect_stdout 'devices,cuda,emulated,'
+attnum bench memory --device cuda --operator sima
+expect_exit 2
+expect_stderr '--device cuda: expected cpu'
 attnum bench $small --device cuda --out cuda
 expect_exit 0
 expect_quiet
@@ -188,5 +210,72 @@ check "the benchmark failed" $?
 command='gpu-table'
 python3 "$source/scripts/gpu-table" --check
 check "README's table is what the files give" $?
+command='performance-table'
+python3 "$source/scripts/performance-table" --check
+check "so is its table of times" $?
+mkdir times
+cat >times/bench.csv <<'CSV'
+work,operator,variant,inverse,passes,distance,dtype,batch,heads,n,m,d,threads,cache,device,device_name,commit,seconds,floor_share,dirty
+copy,"","","","","","",,,,,,1,hot,cpu,a,c,1,,1
+copy,"","","","","","",,,,,,2,hot,cpu,a,c,1,,0
+forward,soft,paper,nr-paper,auto,clamped,f32,8,2,3136,49,32,1,cold,cpu,a,c,9,0.9,0
+forward,soft,paper,nr-paper,auto,clamped,f32,8,2,3136,49,32,2,hot,cpu,a,c,8,0.8,0
+forward,soft,paper,nr-paper,auto,clamped,f32,8,2,3136,49,32,2,cold,cpu,a,c,0.0125,0.5,0
+forward,soft,paper,chebyshev-2,auto,clamped,f32,8,2,3136,49,32,2,cold,cpu,a,c,7,0.7,0
+forward,soft,paper,nr-paper,auto,clamped,f32,8,2,12544,49,32,2,cold,cpu,a,c,0.0505,0.49,1
+backward,soft,paper,nr-paper,auto,clamped,f32,8,2,12544,49,32,2,cold,cpu,a,c,6,0.6,1
+CSV
+cat >times/bench_ratios.csv <<'CSV'
+quantity,work,operator,variant,inverse,dtype,batch,heads,n,m,d,threads,seconds,by_seconds,ratio,ratio_dirty
+threads 1 / 2,forward,soft,paper,nr-paper,f32,8,2,3136,49,32,1,1,1,1.5,0
+threads 1 / 2,backward,soft,paper,nr-paper,f32,8,2,12544,49,32,1,1,1,1.6,0
+threads 1 / 2,forward,soft,paper,nr-paper,f32,8,2,12544,49,32,1,1,1,1.912,1
+CSV
+cat >times/peers.csv <<'CSV'
+work,operator,variant,form,dtype,batch,heads,n,m,d,device,device_name,threads,seconds,ratio,dirty,torch
+forward,soft,paper,attnum,f32,8,2,3136,49,32,cpu,b,2,0.0125,,,3.0
+forward,soft,paper,torch-eager,f32,8,2,3136,49,32,cpu,b,2,0.05,4.126,yes,3.0
+forward,soft,paper,torch-eager,f32,8,2,12544,49,32,cpu,b,2,0.05,0.96,,3.0
+CSV
+cat >times/bench_growth.csv <<'CSV'
+operator,over,heads,n,m,d,threads,device_name,commit,seconds,dirty
+soft,n,2,784,49,32,1,a,c,0.5,1
+soft,n,2,10035200,49,32,1,a,c,0.5,0
+sima,n,2,20070400,,32,1,a,c,,
+soft,m,2,12288,16,32,1,a,c,0.5,0
+CSV
+cat >times/bench_growth_fits.csv <<'CSV'
+operator,variant,inverse,threads,over,quantity,points,from,to,exponent,std_error,expected,holds,per_token,constant
+soft,paper,nr-paper,1,n,seconds,6,100352,10035200,1.0012,0.0024,1,true,1e-7,
+sima,paper,,1,n,seconds,6,50176,10035200,0.95,0.002,1,false,1e-7,
+soft,paper,nr-paper,1,n,bytes_workspace,14,784,10035200,0.8,0.05,,true,11.25,2000
+sima,paper,,1,n,bytes_workspace,14,784,10035200,0,0,,true,0,2000
+CSV
+printf 'x\n<!-- times: begin -->\n<!-- times: end -->\n<!-- growth: begin -->\n<!-- growth: end -->\ny\n' >made.md
+python3 "$source/scripts/performance-table" --data times made.md
+check "a table of times is made" $?
+grep -qF '| `soft` | 12.5 ms | 50 % | 4.13×\* | 50.5 ms\* | 49 % | **0.96×** | 1.91×\* |' made.md
+check "cold calls on all threads with the published inverse, and losses in bold" $?
+grep -qF 'one forward call, f32, 2 heads of 32, to n = 10 035 200 (b; commit `c`)' made.md
+check "growth, to the largest n that was timed" $?
+grep -qF 'from n = 50 176 on, where inputs and output have left the cache: 2 operators have exponents from 0.950 to 1.001, which is further than 0.03 from 1 for `sima` 0.950 ± 0.002.' made.md
+check "with the exponents, and those that are off" $?
+grep -qF 'does not grow with n for `sima`, and grows by so many bytes a token for `soft` 11.2.' made.md &&
+    grep -qF 'in 1 of 4 rows' made.md
+check "and memory, and what was dirty" $?
+python3 "$source/scripts/performance-table" --data times --check made.md
+check "it is what it would make" $?
+sed 's/1\.001/1.000/' made.md >other.md
+python3 "$source/scripts/performance-table" --data times --check other.md
+[ $? -eq 1 ]
+check "other exponents are not" $?
+sed -i 's/50 %/51 %/' made.md
+python3 "$source/scripts/performance-table" --data times --check made.md
+[ $? -eq 1 ]
+check "another table is not" $?
+sed -i '/^copy.*,2,hot/s/0$/1/' times/bench.csv
+python3 "$source/scripts/performance-table" --data times made.md
+grep -qF '| 50 %\* |' made.md
+check "shares of rates beside which others were at work are marked" $?
 
 finish

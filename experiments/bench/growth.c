@@ -1,0 +1,721 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "bench/growth.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "bench/cases.h"
+#include "bench/machine.h"
+#include "common/fit.h"
+#include "common/median.h"
+#include "common/report.h"
+#include "cost/calls.h"
+#include "cost/resident.h"
+
+/* ---- What there is to do ---- */
+
+/* By what a line of calls grows. */
+typedef enum { OVER_TOKENS, OVER_LANDMARKS } growth_over;
+static const char *const over_names[] = {[OVER_TOKENS] = "n", [OVER_LANDMARKS] = "m"};
+
+typedef struct {
+    cost_setting setting;
+    atn_inverse_method inverse; /* soft, softpp */
+    growth_over over;
+    int threads;
+    bool resident; /* as published: its memory is measured, on one thread, and once */
+    double work, constant_share;
+    double workspace; /* about; exact where it is measured */
+} growth_point;
+
+typedef struct {
+    growth_point *items;
+    int64_t count;
+    int effort;
+    int fewest;           /* threads; memory is measured beside these */
+    double cache;         /* bytes of the last one */
+    const char *obstacle; /* why resident memory says nothing here; null: it does */
+    atn_context *context; /* of the flush */
+    rounds_flush flush;
+} sweep;
+
+/* Two heads of 32 channels, since most operators give a head to a thread. n is 784 k, so that m =
+ * 49 landmarks are averages throughout; k ends near 10^5, 10^6 and 10^7 tokens. Lists end with 0.
+ */
+enum { HEADS = 2 };
+static const struct {
+    int64_t multiples[12], landmarks[12];
+    rounds_plan plan;
+} efforts[EFFORT_COUNT] = {
+    [EFFORT_QUICK] = {{1, 8, 128}, {16, 64}, {.warm_ups = 1, .least = 3, .most = 3}},
+    [EFFORT_DEFAULT] = {{1, 2, 4, 8, 16, 32, 64, 128, 320, 1280},
+                        {16, 32, 64, 128, 256, 512},
+                        {.warm_ups = 1, .least = 3, .most = 50, .seconds = 0.05, .again = 1}},
+    [EFFORT_FULL] = {{1, 2, 4, 8, 16, 32, 64, 128, 320, 1280, 12800},
+                     {16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024},
+                     {.warm_ups = 1, .least = 3, .most = 100, .seconds = 0.5, .again = 1}},
+};
+/* A line over m has calls with so many tokens and with twice as many, which tell what grows with n
+ * from what does not: a multiple of every m. */
+enum { LINE_TOKENS = 12288 };
+
+/* Lines over m: the published inverses, and the factor that is solved with and never inverted. */
+static const struct {
+    atn_operator op;
+    const char *inverse; /* null: the default's */
+} landmark_lines[] = {{ATN_SOFT, NULL},
+                      {ATN_SOFT, "pivoted-cholesky"},
+                      {ATN_SOFTPP, NULL},
+                      {ATN_LINFORMER, NULL},
+                      {ATN_NYSTROMFORMER, NULL}};
+enum { LANDMARK_LINES = sizeof landmark_lines / sizeof *landmark_lines };
+
+static bool has_inverse(atn_operator op)
+{
+    return op == ATN_SOFT || op == ATN_SOFTPP;
+}
+
+static atn_inverse_method find_inverse(atn_operator op, const char *name)
+{
+    int found = atn_attention_variant(op, 0, ATN_F32).inverse.method;
+    for (int i = 0; name && i < ATN_INVERSE_COUNT; i++)
+        if (strcmp(atn_inverse_name((atn_inverse_method)i), name) == 0)
+            found = i;
+    return (atn_inverse_method)found;
+}
+
+/* The call's description has the point's inverse. */
+static void take_inverse(const growth_point *p, attention_case *c)
+{
+    if (has_inverse(p->setting.op) && c->desc.inverse.method != p->inverse)
+        c->desc.inverse = atn_inverse_defaults(p->inverse);
+}
+
+static int count_call(atn_context *context, const growth_point *p, int64_t tokens, atn_cost *cost)
+{
+    cost_setting setting = p->setting;
+    setting.tokens = tokens;
+    attention_case c = cost_case(&setting);
+    take_inverse(p, &c);
+    atn_status status = atn_attention_cost(context, &c.desc, &c.shape, cost);
+    attention_case_free(&c);
+    if (status != ATN_OK)
+        report_error("bench memory: %s: %s", atn_operator_get(setting.op)->name,
+                     atn_last_error(context));
+    return status == ATN_OK ? EXIT_PASS : EXIT_ENVIRONMENT;
+}
+
+static int open_context(int threads, atn_context **context)
+{
+    atn_context_options options = {.threads = threads};
+    atn_status status = atn_context_create(&options, context);
+    if (status != ATN_OK)
+        report_error("bench memory: no context of %d threads: %s", threads,
+                     atn_status_message(status));
+    return status == ATN_OK ? EXIT_PASS : EXIT_ENVIRONMENT;
+}
+
+/* Counts a call with n tokens and one with twice as many. */
+static int count_two(const growth_point *p, int64_t n, atn_cost cost[2])
+{
+    atn_context *context = NULL;
+    int code = open_context(p->threads, &context);
+    for (int i = 0; i < 2 && code == EXIT_PASS; i++)
+        code = count_call(context, p, (i + 1) * n, &cost[i]);
+    atn_context_free(context);
+    return code;
+}
+
+/* Adds the point with so many tokens, by the counts of calls with n and 2 n: what is linear is
+ * known from them for any number. (To count a call with more, parameters as large would have to be
+ * made.)
+ */
+static void add_point(sweep *w, growth_point p, int64_t tokens, int64_t n, const atn_cost cost[2])
+{
+    double x = (double)tokens / (double)n - 1, work = cost_work(&cost[0], false);
+    double more = cost_work(&cost[1], false) - work;
+    p.setting.tokens = tokens;
+    p.work = work + more * x;
+    p.constant_share = growth_constant_share(work, more, x);
+    p.workspace = cost[0].workspace_bytes + (cost[1].workspace_bytes - cost[0].workspace_bytes) * x;
+    p.resident = p.inverse == find_inverse(p.setting.op, NULL);
+    w->items = must_resize(w->items, (size_t)w->count + 1, sizeof *w->items);
+    w->items[w->count++] = p;
+}
+
+/* From a list that ends with 0, or from the command line. */
+static int64_t next_of(const integer_list *given, const int64_t *usual, int64_t scale, int i)
+{
+    if (given->count > 0)
+        return i < given->count ? given->items[i] : 0;
+    return usual[i] * scale;
+}
+
+/* Nothing if work grows faster than n: that of softmax and gaussian does, and lsh's, which has a
+ * bucket for every 49 tokens and hashes each token into all of them. */
+static int add_tokens_line(sweep *w, const settings *s, atn_operator op, int threads)
+{
+    enum { SOME_TOKENS = 128 * PAPER_TOKENS };
+    int64_t n;
+    atn_cost cost[2];
+    growth_point p = {.setting = {.op = op, .heads = HEADS, .dim = HEAD_DIM},
+                      .inverse = find_inverse(op, NULL),
+                      .over = OVER_TOKENS,
+                      .threads = threads};
+    p.setting.landmarks = cost_has_landmarks(op) ? PAPER_LANDMARKS : 0;
+    int code = count_two(&p, SOME_TOKENS, cost);
+    if (code != EXIT_PASS || !cost_is_linear(&cost[0], &cost[1]))
+        return code;
+    const int64_t *multiples = efforts[s->effort].multiples;
+    for (int i = 0; (n = next_of(&s->tokens, multiples, PAPER_TOKENS, i)) > 0; i++)
+        if (n >= p.setting.landmarks)
+            add_point(w, p, n, SOME_TOKENS, cost);
+    return EXIT_PASS;
+}
+
+static int add_landmarks_line(sweep *w, const settings *s, int line, int threads)
+{
+    const int64_t *landmarks = efforts[s->effort].landmarks;
+    atn_operator op = landmark_lines[line].op;
+    growth_point p = {.setting = {.op = op, .heads = HEADS, .dim = HEAD_DIM},
+                      .inverse = find_inverse(op, landmark_lines[line].inverse),
+                      .over = OVER_LANDMARKS,
+                      .threads = threads};
+    int code = EXIT_PASS;
+    for (int i = 0; (p.setting.landmarks = next_of(&s->landmarks, landmarks, 1, i)) > 0; i++) {
+        atn_cost cost[2];
+        if (p.setting.landmarks > LINE_TOKENS)
+            continue;
+        code = exit_worst(code, count_two(&p, LINE_TOKENS, cost));
+        for (int k = 1; k <= 2 && code == EXIT_PASS; k++)
+            add_point(w, p, k * LINE_TOKENS, LINE_TOKENS, cost);
+    }
+    return code;
+}
+
+static int add_lines_of(sweep *w, const settings *s, int threads)
+{
+    int code = EXIT_PASS;
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
+        if (settings_take_variant(s, atn_operator_get((atn_operator)op), 0))
+            code = exit_worst(code, add_tokens_line(w, s, (atn_operator)op, threads));
+    for (int line = 0; line < LANDMARK_LINES; line++)
+        if (settings_take_variant(s, atn_operator_get(landmark_lines[line].op), 0))
+            code = exit_worst(code, add_landmarks_line(w, s, line, threads));
+    return code;
+}
+
+static int add_lines(sweep *w, const settings *s)
+{
+    int *threads = must_allocate((size_t)s->thread_counts.count + 2, sizeof *threads);
+    int count = bench_threads(s, INT64_MAX, threads), code = EXIT_PASS;
+    for (int i = 0; i < count && code == EXIT_PASS; i++)
+        code = add_lines_of(w, s, threads[i]);
+    w->fewest = count ? threads[0] : 1;
+    for (int i = 1; i < count; i++)
+        w->fewest = threads[i] < w->fewest ? threads[i] : w->fewest;
+    free(threads);
+    return code;
+}
+
+/* As Linux says it, which is this machine's part; sysconf's may be a whole processor's. 32 MiB
+ * where it says nothing. */
+static double last_cache(void)
+{
+    double bytes = 0;
+    for (int i = 0; i < 8; i++) {
+        char *path = must_format("/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
+        FILE *file = fopen(path, "r");
+        double kibibytes;
+        if (file && fscanf(file, "%lfK", &kibibytes) == 1 && 1024 * kibibytes > bytes)
+            bytes = 1024 * kibibytes;
+        if (file)
+            fclose(file);
+        free(path);
+    }
+    return bytes > 0 ? bytes : 32 * 0x1p20;
+}
+
+static int prepare(const settings *s, void **state, int64_t *points)
+{
+    if (s->device != ATN_CPU) {
+        report_error("bench memory: --device %s: expected cpu", atn_device_name(s->device));
+        return EXIT_USAGE;
+    }
+    sweep *w = must_allocate(1, sizeof *w);
+    *state = w;
+    *w = (sweep){.effort = s->effort, .cache = last_cache(), .obstacle = resident_obstacle()};
+    int code = add_lines(w, s);
+    if (code == EXIT_PASS)
+        code = open_context(1, &w->context);
+    if (code == EXIT_PASS && !s->dry_run && rounds_flush_open(w->context, &w->flush) != ATN_OK) {
+        report_error("bench memory: %s", atn_last_error(w->context));
+        code = EXIT_ENVIRONMENT;
+    }
+    *points = w->count;
+    return code;
+}
+
+static void release(void *state)
+{
+    sweep *w = state;
+    if (w->context)
+        rounds_flush_close(w->context, &w->flush);
+    atn_context_free(w->context);
+    free(w->items);
+    free(w);
+}
+
+static void describe(const void *state, int64_t point, char *buffer, size_t size)
+{
+    const growth_point *p = &((const sweep *)state)->items[point];
+    char text[200];
+    cost_describe(&p->setting, text, sizeof text);
+    snprintf(buffer, size, "%s %s threads=%d", text,
+             has_inverse(p->setting.op) ? atn_inverse_name(p->inverse) : "", p->threads);
+}
+
+static double weight(const void *state, int64_t point)
+{
+    return 1e8 + ((const sweep *)state)->items[point].work;
+}
+
+/* ---- A point ---- */
+
+double growth_constant_share(double work, double more, double x)
+{
+    return work > more ? (work - more) / (work + more * x) : 0;
+}
+
+bool growth_is_fitted(double constant_share, double bytes_io, double cache_bytes)
+{
+    return constant_share <= 0.01 && bytes_io > cache_bytes;
+}
+
+typedef struct {
+    rounds_result rounds;
+    double cpu_seconds;
+    atn_cost cost; /* exact */
+    int64_t bytes;
+    bool counted, timed, measured;
+} measurement;
+
+enum { MOST_CALLS = 128 }; /* of the last ones; more than rounds */
+typedef struct {
+    atn_plan *plan;
+    prepared_call call;
+    double cpu_seconds[MOST_CALLS];
+    int calls;
+} timed_call;
+
+/* Of all threads of this process. */
+static double cpu_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* An inverse that has not converged takes the same time. */
+static atn_status run_call(void *state, int repeat)
+{
+    timed_call *t = state;
+    double start = cpu_clock();
+    atn_status status = call_forward(t->plan, &t->call);
+    t->cpu_seconds[t->calls++ % MOST_CALLS] = cpu_clock() - start;
+    return status < 0 || status == ATN_NONFINITE ? status : ATN_OK;
+}
+
+/* The last calls are the rounds that count. */
+static double median_cpu_seconds(const timed_call *t, int rounds)
+{
+    double values[MOST_CALLS];
+    for (int i = 0; i < rounds; i++)
+        values[i] = t->cpu_seconds[(t->calls - rounds + i) % MOST_CALLS];
+    return median(rounds, values);
+}
+
+/* Longer calls are not warmed up: the median of three leaves a slow first one out. */
+static const double long_work = 1e11;
+
+static atn_status time_call(atn_context *context, const sweep *w, const growth_point *p,
+                            timed_call *t, measurement *m)
+{
+    rounds_plan plan = efforts[w->effort].plan;
+    if (p->work > long_work)
+        plan.warm_ups = 0;
+    rounds_member member = {.context = context, .cold = true, .work = run_call, .state = t};
+    atn_status status = rounds_time(&plan, &rounds_machine, &w->flush, 1, &member, &m->rounds);
+    m->timed = status == ATN_OK;
+    if (m->timed)
+        m->cpu_seconds = median_cpu_seconds(t, m->rounds.rounds);
+    return status;
+}
+
+static atn_status time_point(atn_context *context, const sweep *w, const growth_point *p,
+                             measurement *m)
+{
+    timed_call t = {0};
+    bool opened = call_open(&p->setting, false, &t.call);
+    take_inverse(p, &t.call.problem);
+    atn_status status =
+        opened ? atn_attention_plan(context, &t.call.problem.desc, &t.call.problem.shape, &t.plan)
+               : ATN_ERR_MEMORY;
+    if (status == ATN_OK)
+        status = atn_attention_cost(context, &t.call.problem.desc, &t.call.problem.shape, &m->cost);
+    m->counted = status == ATN_OK;
+    if (status == ATN_OK)
+        status = time_call(context, w, p, &t, m);
+    atn_plan_free(t.plan);
+    call_close(&t.call);
+    return status;
+}
+
+static int report_failure(const growth_point *p, const atn_context *context, atn_status status)
+{
+    char text[200];
+    cost_describe(&p->setting, text, sizeof text);
+    const char *detail = status < 0 ? atn_last_error(context) : "";
+    report_error("bench memory: %s: %s", text, *detail ? detail : atn_status_message(status));
+    return status == ATN_NONFINITE ? EXIT_CHECK : EXIT_ENVIRONMENT;
+}
+
+/* Memory first, in a process of its own, while this one holds no inputs. */
+static int measure(const sweep *w, const growth_point *p, measurement *m)
+{
+    int code = EXIT_PASS;
+    if (!resident_fits(&p->setting, false, p->workspace, 1))
+        return code;
+    if (p->resident && p->threads == w->fewest && !w->obstacle) {
+        code = exit_worst(code, resident_measure(&p->setting, false, &m->bytes));
+        if (code == EXIT_ENVIRONMENT)
+            return code;
+        m->measured = true;
+    }
+    atn_context *context = NULL;
+    code = exit_worst(code, open_context(p->threads, &context));
+    if (context) {
+        atn_status status = time_point(context, w, p, m);
+        if (status != ATN_OK)
+            code = exit_worst(code, report_failure(p, context, status));
+        else if (m->measured)
+            code = exit_worst(code, resident_check(&p->setting, m->cost.workspace_bytes, m->bytes));
+    }
+    atn_context_free(context);
+    return code;
+}
+
+static void put_case(table *t, const growth_point *p)
+{
+    const cost_setting *s = &p->setting;
+    const atn_operator_info *info = atn_operator_get(s->op);
+    table_text(t, info->name);
+    table_text(t, info->variants[s->variant].name);
+    has_inverse(s->op) ? table_text(t, atn_inverse_name(p->inverse)) : table_missing(t);
+    table_text(t, over_names[p->over]);
+    table_text(t, atn_dtype_name(ATN_F32));
+    table_integer(t, 1);
+    table_integer(t, s->heads);
+    table_integer(t, s->tokens);
+    bench_add_integer_if(t, s->landmarks > 0, s->landmarks);
+    table_integer(t, s->dim);
+    table_integer(t, p->threads);
+}
+
+static void put_time(table *t, const measurement *m)
+{
+    rounds_statistics time = {0};
+    if (m->timed)
+        time = rounds_seconds(&m->rounds, 0);
+    bench_add_integer_if(t, m->timed, m->rounds.rounds);
+    table_real_if(t, m->timed, time.median);
+    table_real_if(t, m->timed, time.least);
+    table_real_if(t, m->timed, time.largest);
+    table_real_if(t, m->timed, (time.high - time.low) / time.median);
+    table_real_if(t, m->timed, m->cpu_seconds);
+    bench_add_ticks(t, &m->rounds, m->timed);
+}
+
+static void put_row(table *t, const sweep *w, const growth_point *p, const measurement *m)
+{
+    double io = resident_io_bytes(&p->setting, false);
+    put_case(t, p);
+    bench_add_device(t, w->context);
+    put_time(t, m);
+    bench_add_integer_if(t, m->measured, m->bytes);
+    bench_add_integer_if(t, m->counted, (int64_t)m->cost.workspace_bytes);
+    table_integer(t, (int64_t)io);
+    table_real_if(t, m->counted, m->cost.flops);
+    table_real_if(t, m->counted, m->cost.exps);
+    table_real(t, p->constant_share);
+    table_boolean(t, p->over == OVER_TOKENS && growth_is_fitted(p->constant_share, io, w->cache));
+}
+
+static int run(const void *state, int64_t point, atn_context *context, table *raw)
+{
+    const sweep *w = state;
+    measurement m = {0};
+    int code = measure(w, &w->items[point], &m);
+    if (code != EXIT_ENVIRONMENT)
+        put_row(raw, w, &w->items[point], &m);
+    rounds_free(&m.rounds);
+    return code;
+}
+
+/* ---- bench_growth_fits.csv ---- */
+
+static const column columns[] = {
+    {"operator", COLUMN_TEXT, "", "name in the registry; those whose work is linear in n"},
+    {"variant", COLUMN_TEXT, "", "the default"},
+    {"inverse", COLUMN_TEXT, "", "of soft's and softpp's A"},
+    {"over", COLUMN_TEXT, "", "what grows along the line: n, or m"},
+    {"dtype", COLUMN_TEXT, "", "of all arrays"},
+    {"batch", COLUMN_INTEGER, "", "sequences"},
+    {"heads", COLUMN_INTEGER, "", "of the sequence"},
+    {"n", COLUMN_INTEGER, "", "tokens, as many queries as keys"},
+    {"m", COLUMN_INTEGER, "", "landmarks, Linformer's r; missing where there are none"},
+    {"d", COLUMN_INTEGER, "", "channels of a head, keys and values alike"},
+    {"threads", COLUMN_INTEGER, "", "of the call"},
+    BENCH_DEVICE_COLUMNS,
+    {"repeats", COLUMN_INTEGER, "", "timed one by one, after a warm-up"},
+    {"seconds", COLUMN_REAL, "s",
+     "of one forward call: median of the repeats, the cache flushed before each"},
+    {"seconds_least", COLUMN_REAL, "s", "shortest repeat"},
+    {"seconds_largest", COLUMN_REAL, "s", "longest"},
+    {"spread", COLUMN_REAL, "", "between the repeats' quartiles, relative to the median"},
+    {"cpu_seconds", COLUMN_REAL, "s",
+     "of one call, on all processors together: the median; what others do takes none of it away, "
+     "waiting threads may spin in it"},
+    BENCH_TICK_COLUMNS,
+    {"bytes_measured", COLUMN_INTEGER, "B",
+     "by how much resident memory grows at most during the call, beyond inputs, output and "
+     "parameters; on one thread, with the published inverse"},
+    {"bytes_workspace", COLUMN_INTEGER, "B",
+     "the plan's memory on so many threads, for forward and backward; exact"},
+    {"bytes_io", COLUMN_INTEGER, "B", "q, k (where it may differ from q), v and the output"},
+    {"flops", COLUMN_REAL, "", "of one call, by the registry's count"},
+    {"exps", COLUMN_REAL, "", "likewise"},
+    {"constant_share", COLUMN_REAL, "",
+     "of the counted work (an exp is 30 flops): what does not grow with n"},
+    {"fitted", COLUMN_BOOLEAN, "",
+     "the exponent of n is fitted through this row: constant_share is at most 0.01 and bytes_io "
+     "more than the last cache"},
+};
+
+static const column fit_columns[] = {
+    {"operator", COLUMN_TEXT, "", "name in the registry"},
+    {"variant", COLUMN_TEXT, "", "its variant"},
+    {"inverse", COLUMN_TEXT, "", "of soft's and softpp's A"},
+    {"threads", COLUMN_INTEGER, "", "of the calls"},
+    {"over", COLUMN_TEXT, "", "what x is in c x^p: n, or m"},
+    {"quantity", COLUMN_TEXT, "",
+     "seconds, cpu_seconds, bytes_measured, bytes_workspace: of bench_growth.csv; ..._growing, "
+     "..._constant: the part of them that grows with n, for the smaller n, and the one that does "
+     "not, by calls with n and 2 n"},
+    {"points", COLUMN_INTEGER, "", "how many x"},
+    {"from", COLUMN_INTEGER, "", "the smallest x fitted"},
+    {"to", COLUMN_INTEGER, "", "the largest"},
+    {"exponent", COLUMN_REAL, "", "p, by least squares on the logarithms; missing: under 3 points"},
+    {"std_error", COLUMN_REAL, "", "of p, from the residuals"},
+    {"expected", COLUMN_REAL, "", "p, as the operator's description says; missing: no one power"},
+    {"holds", COLUMN_BOOLEAN, "",
+     "seconds (and on one thread cpu_seconds) over n: p is within 0.03 of 1; bytes: x more tokens need at most x times as many"},
+    {"per_token", COLUMN_REAL, "",
+     "over n: seconds of the largest call over its n; bytes a token more, between the last two n"},
+    {"constant", COLUMN_REAL, "B", "bytes beside those that grow with n"},
+};
+
+enum { MOST_POINTS = 64 };
+typedef struct {
+    int64_t count;
+    double x[MOST_POINTS], y[MOST_POINTS];
+} series;
+
+static void put(series *s, double x, double y)
+{
+    if (s->count < MOST_POINTS && isfinite(y)) {
+        s->x[s->count] = x;
+        s->y[s->count++] = y;
+    }
+}
+
+/* Missing is NaN. */
+static double number(const table *t, int64_t row, const char *name)
+{
+    int col = table_column(t, name);
+    const column *c;
+    table_columns(t, &c);
+    if (table_is_missing(t, row, col))
+        return NAN;
+    return c[col].type == COLUMN_INTEGER ? (double)table_get_integer(t, row, col)
+                                         : table_get_real(t, row, col);
+}
+
+typedef struct {
+    const char *quantity;
+    double expected;   /* NaN: none */
+    double tolerance;  /* of the exponent; NaN: it is not judged */
+    bool bytes;        /* judged as such */
+    double seconds_of; /* a token; NaN: none */
+} fit_kind;
+
+static double bytes_a_token(const series *s)
+{
+    int64_t last = s->count - 1;
+    return last > 0 ? (s->y[last] - s->y[last - 1]) / (s->x[last] - s->x[last - 1]) : NAN;
+}
+
+/* Never faster than x. */
+static bool grows_no_faster(const series *s)
+{
+    bool holds = s->count > 1;
+    for (int64_t i = 1; i < s->count; i++)
+        holds &= s->y[i] * s->x[i - 1] <= s->y[i - 1] * s->x[i];
+    return holds;
+}
+
+static void put_fit(table *t, const table *raw, int64_t row, const series *s, const fit_kind *k)
+{
+    static const char *const keys[] = {"operator", "variant", "inverse", "threads", "over"};
+    growth_fit fit = {.exponent = NAN};
+    bool found = fit_growth(LAW_POWER, s->count, s->x, s->y, &fit);
+    int64_t last = s->count - 1;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        table_copy(t, raw, row, table_column(raw, keys[i]));
+    table_text(t, k->quantity);
+    table_integer(t, s->count);
+    s->count ? table_integer(t, (int64_t)s->x[0]) : table_missing(t);
+    s->count ? table_integer(t, (int64_t)s->x[last]) : table_missing(t);
+    table_real_if(t, found, fit.exponent);
+    table_real_if(t, found, fit.std_error);
+    table_real_if(t, isfinite(k->expected), k->expected);
+    if (k->bytes && s->count > 1)
+        table_boolean(t, grows_no_faster(s));
+    else if (found && isfinite(k->tolerance))
+        table_boolean(t, fabs(fit.exponent - k->expected) <= k->tolerance);
+    else
+        table_missing(t);
+    double slope = k->bytes ? bytes_a_token(s) : k->seconds_of;
+    table_real_if(t, isfinite(slope), slope);
+    double constant = k->bytes && last > 0 ? s->y[last] - slope * s->x[last] : NAN;
+    table_real_if(t, isfinite(constant), constant);
+}
+
+/* Rows start ... end - 1 of raw, which differ in n alone. */
+static void fit_tokens(const table *raw, int64_t start, int64_t end, table *t)
+{
+    series seconds = {0}, cpu = {0}, measured = {0}, workspace = {0};
+    double per_token = NAN, cpu_per_token = NAN;
+    for (int64_t row = start; row < end; row++) {
+        double n = number(raw, row, "n"), time = number(raw, row, "seconds");
+        double cpu_time = number(raw, row, "cpu_seconds");
+        if (cell_boolean(raw, row, "fitted")) {
+            put(&seconds, n, time);
+            put(&cpu, n, cpu_time);
+        }
+        put(&measured, n, number(raw, row, "bytes_measured"));
+        put(&workspace, n, number(raw, row, "bytes_workspace"));
+        per_token = isfinite(time) ? time / n : per_token;
+        cpu_per_token = isfinite(cpu_time) ? cpu_time / n : cpu_per_token;
+    }
+    put_fit(t, raw, start, &seconds, &(fit_kind){"seconds", 1, 0.03, false, per_token});
+    double judged = cell_integer(raw, start, "threads") == 1 ? 0.03 : NAN; /* threads may spin */
+    put_fit(t, raw, start, &cpu, &(fit_kind){"cpu_seconds", 1, judged, false, cpu_per_token});
+    if (measured.count > 0)
+        put_fit(t, raw, start, &measured, &(fit_kind){"bytes_measured", NAN, NAN, false, NAN});
+    put_fit(t, raw, start, &workspace, &(fit_kind){"bytes_workspace", NAN, NAN, true, NAN});
+}
+
+/* Rows start ... end - 1 of raw: two n for each m. By a clock, t(2n) - t(n) is what grows with n,
+ * 2 t(n) - t(2n) what does not. Each is fitted where it is at least a quarter of the counted work:
+ * elsewhere it is a small difference of large times. The factor's solves take m^2 a token: no one
+ * power of m. */
+static void fit_landmarks(const table *raw, int64_t start, int64_t end, const char *clock, table *t)
+{
+    series growing = {0}, constant = {0};
+    char *names[2] = {must_format("%s_growing", clock), must_format("%s_constant", clock)};
+    bool factor = cell_is(raw, start, "inverse", atn_inverse_name(ATN_INVERSE_PIVOTED_CHOLESKY));
+    for (int64_t row = start; row + 1 < end; row += 2) {
+        double m = number(raw, row, "m"), share = number(raw, row, "constant_share");
+        double one = number(raw, row, clock), two = number(raw, row + 1, clock);
+        if (1 - share >= 0.25)
+            put(&growing, m, two - one);
+        if (share >= 0.25)
+            put(&constant, m, 2 * one - two);
+    }
+    put_fit(t, raw, start, &growing, &(fit_kind){names[0], factor ? NAN : 1, NAN, false, NAN});
+    if (constant.count > 0)
+        put_fit(t, raw, start, &constant, &(fit_kind){names[1], 3, NAN, false, NAN});
+    free(names[0]);
+    free(names[1]);
+}
+
+static bool same_line(const table *raw, int64_t a, int64_t b)
+{
+    static const char *const names[] = {"operator", "variant", "inverse", "threads", "over"};
+    return table_rows_agree(raw, a, b, names, sizeof names / sizeof *names);
+}
+
+static int finish(const settings *s, const void *state, const table *raw, table **tables)
+{
+    static const char *const shown[] = {"operator", "inverse", "threads",  "over",     "quantity",
+                                        "from",     "to",      "points",   "exponent", "std_error",
+                                        "expected", "holds",   "per_token"};
+    static const char *const clocks[] = {"seconds", "cpu_seconds"};
+    for (int64_t start = 0, end; start < table_rows(raw); start = end) {
+        for (end = start + 1; end < table_rows(raw) && same_line(raw, start, end);)
+            end++;
+        if (cell_is(raw, start, "over", over_names[OVER_TOKENS]))
+            fit_tokens(raw, start, end, tables[1]);
+        else
+            for (int i = 0; i < 2; i++)
+                fit_landmarks(raw, start, end, clocks[i], tables[1]);
+    }
+    table_print_columns(tables[1], shown, sizeof shown / sizeof *shown, INT64_MAX, report_stream());
+    int code = EXIT_PASS;
+    for (int64_t row = 0; row < table_rows(tables[1]); row++)
+        if (cell_is(tables[1], row, "quantity", "bytes_workspace") &&
+            !cell_missing(tables[1], row, "holds") && !cell_boolean(tables[1], row, "holds"))
+            code = EXIT_CHECK;
+    const sweep *w = state;
+    if (w && w->obstacle)
+        report_text("bytes_measured is left out: %s\n", w->obstacle);
+    return code;
+}
+
+/* ---- The experiment ---- */
+
+static const output_spec outputs[] = {
+    {"bench_growth",
+     "Time and memory of one forward call against tokens and landmarks, f32, two heads.", columns,
+     sizeof columns / sizeof *columns},
+    {"bench_growth_fits", "Power laws fitted to bench_growth.csv.", fit_columns,
+     sizeof fit_columns / sizeof *fit_columns},
+};
+
+const experiment bench_growth = {
+    .name = "bench_growth",
+    .summary = "time and memory of one call against tokens and landmarks",
+    .source = "SOFT (IJCV, NeurIPS) Fig. 1b; N01, N05",
+    .example = "attnum bench memory --quick --operator soft,sima",
+    .options = GROWTH_OPTIONS,
+    .alone = true,
+    .defaults =
+        "every operator that is linear in n, f32, two heads of 32 channels\n"
+        "quick: n = 784 ... 10^5, m = 16 ... 64 (too few for exponents)\n"
+        "default: n = 784 ... 10^6, m = 16 ... 512\n"
+        "full: n = 784 ... 10^7, m = 16 ... 1024; what does not fit into memory (10 GB, 18 of\n"
+        "linformer) is left out",
+    .outputs = outputs,
+    .output_count = sizeof outputs / sizeof *outputs,
+    .plot = "bench/growth.gp",
+    .prepare = prepare,
+    .describe = describe,
+    .weight = weight,
+    .run = run,
+    .finish = finish,
+    .release = release,
+};

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* `attnum bench memory`: how the time and the memory of one call grow with the tokens and with the
+ * landmarks. */
+#ifndef EXPERIMENTS_BENCH_GROWTH_H
+#define EXPERIMENTS_BENCH_GROWTH_H
+
+#include "common/experiment.h"
+
+enum { GROWTH_OPTIONS = USES_OPERATOR | USES_TOKENS | USES_LANDMARKS | USES_BENCH };
+
+extern const experiment bench_growth;
+
+/* The part of a call's work that does not grow with n: of a call with (1 + x) n tokens, where one
+ * with n has `work` and one with 2 n has `more` than that; 0 if work grows faster than n. */
+double growth_constant_share(double work, double more, double x);
+
+/* Whether the exponent of n is fitted through a call: what does not grow with n is at most a
+ * hundredth of its work, and its inputs and output do not fit into the cache, so that every pass
+ * over them reads memory. Both are known before anything is timed. */
+bool growth_is_fitted(double constant_share, double bytes_io, double cache_bytes);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "bench/machine.h"
+
+#include <cblas.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "build_config.h"
+#include "commit.h"
+#include "common/report.h"
+
+void bench_add_integer_if(table *t, bool known, int64_t value)
+{
+    if (known)
+        table_integer(t, value);
+    else
+        table_missing(t);
+}
+
+/* "OpenBLAS 0.3.21": the first two words. */
+static void add_blas(table *t)
+{
+    const char *config = openblas_get_config();
+    size_t name = strcspn(config, " ");
+    size_t length = config[name] ? name + 1 + strcspn(config + name + 1, " ") : name;
+    char *text = must_format("%.*s", (int)length, config);
+    table_text(t, text);
+    table_text(t, openblas_get_corename());
+    free(text);
+}
+
+void bench_add_device(table *t, const atn_context *context)
+{
+    atn_device_info info;
+    atn_device device = atn_context_device(context);
+    if (atn_device_describe(device, 0, &info) != ATN_OK)
+        info = (atn_device_info){.name = ""};
+    table_text(t, atn_device_name(device));
+    table_text(t, info.name);
+    bench_add_integer_if(t, info.capability > 0, info.capability);
+    bench_add_integer_if(t, info.driver > 0, info.driver);
+    bench_add_integer_if(t, info.runtime > 0, info.runtime);
+    bench_add_integer_if(t, info.clock_khz > 0, info.clock_khz);
+    bench_add_integer_if(t, info.memory_clock_khz > 0, info.memory_clock_khz);
+    table_text(t, ATN_VERSION);
+    table_text(t, BUILD_COMMIT);
+    table_text(t, BUILD_COMPILER);
+    add_blas(t);
+}
+
+void bench_add_ticks(table *t, const rounds_result *r, bool timed)
+{
+    bool said = timed && r->dirty >= 0;
+    bench_add_integer_if(t, said, r->idle);
+    bench_add_integer_if(t, said, r->steal);
+    bench_add_integer_if(t, said, r->dirty);
+    bench_add_integer_if(t, timed, r->repeated);
+}

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the scripts that make README's tables share: rows of CSV files, and the text between two marks."""
+import csv
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def rows_of(path):
+    """The rows of a CSV file; none if it is not there."""
+    if not path.exists():
+        return []
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def short(seconds):
+    value = float(seconds)
+    return f"{value * 1e6:.3g} µs" if value < 1e-3 else f"{value * 1e3:.3g} ms"
+
+
+def replace_table(name, table, words):
+    """Puts table between the marks of that name in README.md, or in the file that words name. With --check
+    nothing is written, and the result is 1 if something else stands there."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    files = [w for w in words if w != "--check"]
+    path = pathlib.Path(files[0]) if files else ROOT / "README.md"
+    text = path.read_text()
+    if text.count(begin) != 1 or text.count(end) != 1:
+        print(f"{path}: expected one '{begin}' and one '{end}'", file=sys.stderr)
+        return 3
+    before, rest = text.split(begin)
+    made = f"{before}{begin}\n{table}\n{end}{rest.split(end)[1]}"
+    if "--check" in words:
+        return 0 if made == text else 1
+    path.write_text(made)
+    return 0

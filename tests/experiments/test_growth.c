@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* attnum bench memory: what is fitted, what comes of exact power laws, and the rows of a small run.
+ */
+#include <criterion/criterion.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "bench/growth.h"
+#include "common/report.h"
+#include "runs.h"
+#include "scratch.h"
+
+TestSuite(growth, .init = scratch_begin, .fini = scratch_end);
+
+/* 5000 + 7 n. */
+Test(growth, the_constant_part_of_the_work)
+{
+    for (double n = 100; n < 1e8; n *= 10)
+        for (double x = -0.5; x < 100; x = 2 * x + 2) {
+            double share = growth_constant_share(5000 + 7 * n, 7 * n, x);
+            double want = 5000 / (5000 + 7 * n * (1 + x));
+            cr_expect(fabs(share - want) <= 1e-12, "n=%g x=%g: %g, want %g", n, x, share, want);
+        }
+    cr_expect(growth_constant_share(1e4, 3e4, 5) == 0, "n^2 has none");
+}
+
+Test(growth, what_is_fitted)
+{
+    cr_expect(growth_is_fitted(0.01, 101, 100) && growth_is_fitted(0, 101, 100));
+    cr_expect(!growth_is_fitted(0.0101, 101, 100), "the constant part");
+    cr_expect(!growth_is_fitted(0, 100, 100), "what fits into the cache");
+    cr_expect(!growth_is_fitted(NAN, 101, 100) && !growth_is_fitted(0, NAN, 100));
+}
+
+/* ---- Fits ---- */
+
+typedef struct {
+    const char *operator, * inverse, *over;
+    int64_t n, m, threads;
+    double seconds, share;
+    int64_t workspace;
+    bool fitted;
+} made_row;
+
+/* The columns from one to before another. */
+static void miss(table *t, const char *from, const char *to)
+{
+    for (int i = table_column(t, from); i < table_column(t, to); i++)
+        table_missing(t);
+}
+
+static void put_row(table *t, const made_row *r)
+{
+    table_text(t, r->operator);
+    table_text(t, "paper");
+    *r->inverse ? table_text(t, r->inverse) : table_missing(t);
+    table_text(t, r->over);
+    table_text(t, "f32");
+    table_integer(t, 1);
+    table_integer(t, 2);
+    table_integer(t, r->n);
+    r->m ? table_integer(t, r->m) : table_missing(t);
+    table_integer(t, 32);
+    table_integer(t, r->threads);
+    miss(t, "device", "repeats");
+    table_integer(t, 5);
+    for (int i = 0; i < 3; i++)
+        table_real_if(t, r->seconds > 0, r->seconds);
+    table_real(t, 0);
+    table_real_if(t, r->seconds > 0, 2 * r->seconds); /* on the other clock */
+    miss(t, "idle_ticks", "bytes_workspace");
+    table_integer(t, r->workspace);
+    table_integer(t, 512 * r->n);
+    table_real(t, 1);
+    table_real(t, 1);
+    table_real(t, r->share);
+    table_boolean(t, r->fitted);
+}
+
+static table *made_table(void)
+{
+    return table_create(bench_growth.outputs[0].columns, bench_growth.outputs[0].column_count);
+}
+
+/* To be freed. */
+static table *fit(const table *raw, int want)
+{
+    settings s;
+    table *tables[2] = {
+        NULL, table_create(bench_growth.outputs[1].columns, bench_growth.outputs[1].column_count)};
+    cr_assert_eq(parse_options(&s, &bench_growth, "--quick"), EXIT_PASS);
+    cr_expect_eq(bench_growth.finish(&s, NULL, raw, tables), want);
+    return tables[1];
+}
+
+static int64_t find(const table *t, const char *quantity, int64_t threads)
+{
+    for (int64_t row = 0; row < table_rows(t); row++)
+        if (cell_is(t, row, "quantity", quantity) && cell_integer(t, row, "threads") == threads)
+            return row;
+    cr_assert(false, "no %s", quantity);
+    return -1;
+}
+
+/* Rows that are not fitted hold times of another law. */
+static table *made_line(double exponent, int fitted, double bytes_power)
+{
+    table *raw = made_table();
+    for (int threads = 1; threads <= 2; threads++)
+        for (int i = 0; i < 8; i++) {
+            int64_t n = 784 << i;
+            bool counts = i >= 8 - fitted;
+            put_row(raw, &(made_row){.operator= "sima",
+                                     .inverse = "",
+                                     .over = "n",
+                                     .n = n,
+                                     .threads = threads,
+                                     .seconds = 3e-7 * pow((double)n, counts ? exponent : 0.3),
+                                     .workspace = 1000 + (int64_t)(8 * pow((double)n, bytes_power)),
+                                     .fitted = counts});
+        }
+    return raw;
+}
+
+Test(growth, exact_laws_of_n)
+{
+    static const struct {
+        double exponent;
+        bool holds;
+    } laws[] = {{1, true},      {0.971, true}, {1.029, true}, {0.969, false},
+                {1.031, false}, {2, false},    {-1, false}};
+    for (size_t i = 0; i < sizeof laws / sizeof *laws; i++)
+        for (int threads = 1; threads <= 2; threads++) {
+            table *raw = made_line(laws[i].exponent, 5, 1), *t = fit(raw, EXIT_PASS);
+            static const char *const clocks[] = {"seconds", "cpu_seconds"};
+            for (int c = 0; c < 2; c++) {
+                int64_t row = find(t, clocks[c], threads);
+                double p = cell_real(t, row, "exponent");
+                cr_expect(fabs(p - laws[i].exponent) <= 1e-12, "%.17g", p);
+                if (c == 0 || threads == 1)
+                    cr_expect(cell_boolean(t, row, "holds") == laws[i].holds, "%g", p);
+                else
+                    cr_expect(cell_missing(t, row, "holds"), "threads may spin");
+                cr_expect(cell_integer(t, row, "from") == 784 << 3);
+                cr_expect(cell_integer(t, row, "to") == 784 << 7);
+                cr_expect(cell_integer(t, row, "points") == 5);
+                double per_token = (c + 1) * 3e-7 * pow(784 << 7, laws[i].exponent - 1);
+                cr_expect(fabs(cell_real(t, row, "per_token") / per_token - 1) <= 1e-12);
+            }
+            table_free(t);
+            table_free(raw);
+        }
+}
+
+Test(growth, two_points_are_no_fit)
+{
+    table *raw = made_line(1, 2, 1), *t = fit(raw, EXIT_PASS);
+    int64_t row = find(t, "seconds", 1);
+    cr_expect(cell_missing(t, row, "exponent") && cell_missing(t, row, "std_error"));
+    cr_expect(cell_missing(t, row, "holds") && cell_integer(t, row, "points") == 2);
+    table_free(t);
+    table_free(raw);
+}
+
+/* 1000 + 8 n^p bytes: constant (8 beside the 1000), linear, more. */
+Test(growth, bytes)
+{
+    static const struct {
+        double power, per_token, constant;
+        bool holds;
+    } laws[] = {{0, 0, 1008, true}, {1, 8, 1000, true}, {2, NAN, NAN, false}};
+    for (int i = 0; i < 3; i++) {
+        table *raw = made_line(1, 5, laws[i].power);
+        table *t = fit(raw, laws[i].holds ? EXIT_PASS : EXIT_CHECK);
+        int64_t row = find(t, "bytes_workspace", 2);
+        cr_expect(cell_boolean(t, row, "holds") == laws[i].holds, "n^%g", laws[i].power);
+        if (laws[i].holds) {
+            cr_expect(cell_real(t, row, "per_token") == laws[i].per_token);
+            cr_expect(cell_real(t, row, "constant") == laws[i].constant);
+        }
+        table_free(t);
+        table_free(raw);
+    }
+}
+
+/* a n m + c m^3: each part where the count says that it can be seen. */
+Test(growth, parts_over_m)
+{
+    table *raw = made_table();
+    for (int64_t m = 16; m <= 1024; m *= 2)
+        for (int64_t n = 12288; n <= 24576; n *= 2) {
+            double growing = 1e-9 * (double)n * (double)m, constant = 1e-10 * pow((double)m, 3);
+            put_row(raw, &(made_row){.operator= "soft",
+                                     .inverse = "nr-paper",
+                                     .over = "m",
+                                     .n = n,
+                                     .m = m,
+                                     .threads = 1,
+                                     .seconds = growing + constant,
+                                     .share = constant / (growing + constant)});
+        }
+    table *t = fit(raw, EXIT_PASS);
+    static const struct {
+        const char *quantity;
+        double exponent;
+        int64_t from, to;
+    } parts[] = {{"seconds_growing", 1, 16, 512},
+                 {"seconds_constant", 3, 256, 1024},
+                 {"cpu_seconds_growing", 1, 16, 512},
+                 {"cpu_seconds_constant", 3, 256, 1024}};
+    for (int i = 0; i < 4; i++) {
+        int64_t row = find(t, parts[i].quantity, 1);
+        double p = cell_real(t, row, "exponent");
+        cr_expect(fabs(p - parts[i].exponent) <= 1e-9, "%s: %.17g", parts[i].quantity, p);
+        cr_expect(cell_real(t, row, "expected") == parts[i].exponent);
+        cr_expect(cell_integer(t, row, "from") == parts[i].from, "%s", parts[i].quantity);
+        cr_expect(cell_integer(t, row, "to") == parts[i].to, "%s", parts[i].quantity);
+    }
+    table_free(t);
+    table_free(raw);
+}
+
+/* ---- A run ---- */
+
+Test(growth, rows_of_a_small_run, .timeout = 120)
+{
+    const char *options =
+        "--quick --operator sima,soft,lsh,gaussian,softmax --n 784,1568 --m 16 --threads 1,2 --out "
+        "out";
+    cr_assert_eq(run_experiment(&bench_growth, options), EXIT_PASS);
+    const output_spec *rows = &bench_growth.outputs[0];
+    table *t = table_read_file("out/bench_growth.csv", rows->columns, rows->column_count);
+    cr_assert(t);
+    int64_t found[2] = {0}, over_m = 0;
+    for (int64_t row = 0; row < table_rows(t); row++) {
+        double measured = cell_number(t, row, "bytes_measured");
+        bool over = cell_is(t, row, "over", "m");
+        cr_expect(cell_number(t, row, "seconds") > 0 && cell_number(t, row, "cpu_seconds") > 0);
+        cr_expect(cell_number(t, row, "seconds_least") <= cell_number(t, row, "seconds") &&
+                  cell_number(t, row, "seconds") <= cell_number(t, row, "seconds_largest"));
+        cr_expect(isnan(measured) || measured <= cell_number(t, row, "bytes_workspace") + 65536);
+        cr_expect(cell_is(t, row, "operator", "sima") || cell_is(t, row, "operator", "soft"));
+        cr_expect(!cell_boolean(t, row, "fitted"), "n is small");
+        over_m += over;
+        if (!over)
+            found[cell_is(t, row, "operator", "soft")]++;
+        if (!over && cell_is(t, row, "operator", "sima"))
+            cr_expect(cell_number(t, row, "constant_share") == 0);
+        if (!over && cell_is(t, row, "operator", "soft"))
+            cr_expect(cell_number(t, row, "constant_share") > 0.2);
+    }
+    cr_expect(found[0] == 4 && found[1] == 4, "%" PRId64 " %" PRId64, found[0], found[1]);
+    cr_expect(over_m == 8, "two inverses, two n, two numbers of threads: %" PRId64, over_m);
+    table_free(t);
+}
