@@ -46,6 +46,10 @@ typedef struct {
                       int64_t stride, int64_t columns, real *row);
     /* row_j /= divisor, then rest_j -= row_j^2; columns as above. */
     void (*settle)(int64_t columns, real divisor, real *row, real *rest);
+    /* out_c += w_0 (row_0c - x_c) + w_1 (row_1c - x_c) + ... for d columns, in four sums: terms k,
+     * k + 4, ... of as many as are a multiple of four, and the rest with the first. */
+    void (*add_differences)(int64_t count, const real *weights, int64_t weight_stride, int64_t d,
+                            const real *x, const real *rows, int64_t stride, real *out);
     /* `steps` multiply-adds in each of many chains of whole vectors, in registers; *sum is what
      * comes of them. Returns the number of the chains, lane by lane. */
     int (*multiply_adds)(int64_t steps, real *sum);

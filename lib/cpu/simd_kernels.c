@@ -210,6 +210,55 @@ static void settle(int64_t columns, real divisor, real *row, real *rest)
     }
 }
 
+enum { SUMS = 4, DIFFERENCES = 2 };
+
+/* `vectors` columns of differences, known to the compiler. */
+static inline __attribute__((always_inline)) void
+differences_tile(int vectors, int64_t count, const real *weights, int64_t weight_stride,
+                 const real *x, const real *rows, int64_t stride, real *out)
+{
+    lanes sums[SUMS][DIFFERENCES] = {{{0}}}, from[DIFFERENCES];
+    for (int v = 0; v < vectors; v++)
+        from[v] = ((const lanes *)x)[v];
+    int64_t k = 0;
+    for (; k + SUMS <= count; k += SUMS)
+        for (int sum = 0; sum < SUMS; sum++) {
+            const lanes *row = (const lanes *)(rows + (k + sum) * stride);
+            for (int v = 0; v < vectors; v++)
+                sums[sum][v] += weights[(k + sum) * weight_stride] * (row[v] - from[v]);
+        }
+    for (; k < count; k++)
+        for (int v = 0; v < vectors; v++)
+            sums[0][v] +=
+                weights[k * weight_stride] * (((const lanes *)(rows + k * stride))[v] - from[v]);
+    for (int v = 0; v < vectors; v++)
+        ((lanes *)out)[v] += (sums[0][v] + sums[1][v]) + (sums[2][v] + sums[3][v]);
+}
+
+/* A column that fills no vector. */
+static void differences_column(int64_t count, const real *weights, int64_t weight_stride, real x,
+                               const real *rows, int64_t stride, real *out)
+{
+    real sums[SUMS] = {0};
+    int64_t whole = count - count % SUMS;
+    for (int64_t k = 0; k < count; k++)
+        sums[k < whole ? k % SUMS : 0] += weights[k * weight_stride] * (rows[k * stride] - x);
+    *out += (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+static void add_differences(int64_t count, const real *weights, int64_t weight_stride, int64_t d,
+                            const real *x, const real *rows, int64_t stride, real *out)
+{
+    int64_t c = 0;
+    for (; c + DIFFERENCES * LANES <= d; c += DIFFERENCES * LANES)
+        differences_tile(DIFFERENCES, count, weights, weight_stride, x + c, rows + c, stride,
+                         out + c);
+    for (; c + LANES <= d; c += LANES)
+        differences_tile(1, count, weights, weight_stride, x + c, rows + c, stride, out + c);
+    for (; c < d; c++)
+        differences_column(count, weights, weight_stride, x[c], rows + c, stride, out + c);
+}
+
 /* As many chains as hide the latency of two operations a cycle, and fit the registers. */
 static int multiply_adds(int64_t steps, real *sum)
 {
@@ -238,6 +287,7 @@ const simd R(simd) = {
     .largest = largest,
     .eliminate = eliminate,
     .settle = settle,
+    .add_differences = add_differences,
     .multiply_adds = multiply_adds,
     .product = R(multiply),
 };

@@ -252,21 +252,27 @@ static void value_gradient(const grad_head *g, int64_t p, const real *block, rea
               h->factor ? g->t : g->b2, dv, 1, grad_v, stride);
 }
 
-/* The landmarks' part goes to pulls by way of block_pulls, so that f32 sums stay short. */
+/* With weights w = dK K:  d x_i += 2 s w_ij (l_j - x_i), d l_j the opposite. slopes holds dK, then
+ * the weights. The landmarks' part goes to pulls by way of block_pulls, so that f32 sums stay
+ * short. */
 static void pull_tokens(const grad_head *g, int64_t p, const real *tokens, int64_t stride,
-                        const real *block, const real *slopes, real *grad_q, int64_t grad_stride,
+                        const real *block, real *slopes, real *grad_q, int64_t grad_stride,
                         real *block_pulls, real *pulls)
 {
     const soft_head *h = &g->h;
     int64_t d = h->set.d, count = h->set.count;
+    int64_t padded = h->set.padded;
     real two_s = (real)(2 * h->soft->s);
-    memset(block_pulls, 0, (size_t)(count * d) * sizeof(real));
     for (int64_t i = 0; i < p; i++)
-        for (int64_t j = 0; j < count; j++) {
-            int64_t at = i * h->set.padded + j;
-            pull(two_s * block[at] * slopes[at], d, tokens + i * stride, h->set.rows + j * d,
-                 grad_q + i * grad_stride, block_pulls + j * d);
-        }
+        for (int64_t j = 0; j < count; j++)
+            slopes[i * padded + j] *= two_s * block[i * padded + j];
+    for (int64_t i = 0; i < p; i++)
+        R(simd).add_differences(count, slopes + i * padded, 1, d, tokens + i * stride, h->set.rows,
+                                d, grad_q + i * grad_stride);
+    memset(block_pulls, 0, (size_t)(count * d) * sizeof(real));
+    for (int64_t j = 0; j < count; j++)
+        R(simd).add_differences(p, slopes + j, padded, d, h->set.rows + j * d, tokens, stride,
+                                block_pulls + j * d);
     for (int64_t i = 0; i < count * d; i++)
         pulls[i] += block_pulls[i];
 }

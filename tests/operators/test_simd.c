@@ -271,6 +271,41 @@ Test(simd, distances_are_plain_sums)
                 }
 }
 
+/* ---- Differences ---- */
+
+/* Four sums, as simd.h says, to the last bit; nothing beyond d columns is written. */
+Test(simd, differences_are_plain_sums)
+{
+    enum { MOST = 50, STRIDE = 90, STEP = 3 };
+    static real w[MOST * STEP], x[STRIDE], rows[MOST * STRIDE];
+    for (int i = 0; i < MOST * STRIDE; i++)
+        rows[i] = (real)(random_unit() - 0.5);
+    for (int i = 0; i < MOST * STEP; i++)
+        w[i] = (real)(random_unit() - 0.5);
+    for (int i = 0; i < STRIDE; i++)
+        x[i] = (real)(random_unit() - 0.5);
+    for (int set = 0, sets_there = find_sets(); set < sets_there; set++)
+        for (int count = 0; count <= MOST; count += count < 9 ? 1 : 7)
+            for (int d = 0; d < STRIDE; d += d < 40 ? 3 : 13) {
+                real out[STRIDE];
+                int wrong = 0;
+                for (int c = 0; c < STRIDE; c++)
+                    out[c] = (real)(0.25 * c);
+                sets[set].kernels->add_differences(count, w, STEP, d, x, rows, STRIDE, out);
+                for (int c = 0; c < STRIDE; c++) {
+                    real sums[4] = {0}, want = (real)(0.25 * c);
+                    for (int k = 0; k < count; k++) {
+                        real *sum = &sums[k < count - count % 4 ? k % 4 : 0];
+                        *sum = add_product(set, *sum, w[k * STEP], rows[k * STRIDE + c] - x[c]);
+                    }
+                    want += c < d ? (sums[0] + sums[1]) + (sums[2] + sums[3]) : 0;
+                    wrong += !(out[c] == want);
+                }
+                cr_expect(wrong == 0, "%s: %d rows, %d columns: %d wrong", sets[set].name, count, d,
+                          wrong);
+            }
+}
+
 /* ---- Products ---- */
 
 enum { PRODUCT_ROOM = 270 * 540, PRODUCT_SLACK = 3 };
