@@ -713,13 +713,13 @@ Test(bench, tokens)
     settings_free(&s);
 }
 
-/* Work in a second, of the row of a kind of work with as many threads. */
+/* Work in a second in the shortest round, of the row of a kind of work with as many threads. */
 static double rate_in(const table *t, const char *work, const char *amount, int64_t threads)
 {
     for (int64_t row = 0; row < table_rows(t); row++)
         if (cell_is(t, row, "work", work) && !cell_is(t, row, "dtype", "f64") &&
             cell_integer(t, row, "threads") == threads)
-            return cell_real(t, row, amount) / cell_real(t, row, "seconds");
+            return cell_real(t, row, amount) / cell_real(t, row, "seconds_least");
     cr_assert(false, "no %s", work);
     return 0;
 }
@@ -799,6 +799,19 @@ static void check_ratio(const table *t, const table *ratios, int64_t row)
               cell_integer(ratios, row, "rounds") >= 5);
 }
 
+/* Of a rate, which is its shortest round's. */
+static double best_share(const table *t, int64_t row)
+{
+    return cell_real(t, row, "seconds_least") / cell_real(t, row, "seconds");
+}
+
+static bool same_integer(const table *t, int64_t row, const char *a, const char *b)
+{
+    return cell_missing(t, row, a)
+               ? cell_missing(t, row, b)
+               : !cell_missing(t, row, b) && cell_integer(t, row, a) == cell_integer(t, row, b);
+}
+
 static table *read_rows(int output)
 {
     const output_spec *spec = &bench.outputs[output];
@@ -807,6 +820,53 @@ static table *read_rows(int output)
     cr_assert(t);
     free(path);
     return t;
+}
+
+/* A row with what shares are made of; all else is missing. */
+static void add_made_up(table *t, const char *work, double seconds, double flops, int64_t dirty)
+{
+    const struct {
+        const char *name;
+        double value;
+    } reals[] = {{"seconds", seconds}, {"seconds_least", seconds / 2}, {"flops", flops}};
+    for (int col = 0; col < bench.raw_column_count; col++) {
+        const column *c = &bench.raw_columns[col];
+        double value = NAN;
+        for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
+            value = strcmp(c->name, reals[i].name) == 0 ? reals[i].value : value;
+        if (c->type == COLUMN_TEXT)
+            table_text(t, strcmp(c->name, "work") == 0 ? work : "");
+        else if (strcmp(c->name, "threads") == 0 || strcmp(c->name, "dirty") == 0)
+            table_integer(t, strcmp(c->name, "dirty") == 0 ? dirty : 1);
+        else if (c->type == COLUMN_REAL && value > 0)
+            table_real(t, value);
+        else
+            table_missing(t);
+    }
+}
+
+/* A share is of the rate's shortest round, and says so if others were at work in its rounds. */
+Test(bench, dirty_rates)
+{
+    settings s;
+    cr_assert_eq(parse_options(&s, &bench, "gemm"), EXIT_PASS);
+    cr_assert(freopen("/dev/null", "w", stdout));
+    for (int dirty = 0; dirty < 2; dirty++) {
+        table *raw = table_create(bench.raw_columns, bench.raw_column_count);
+        table *made[2];
+        for (int i = 0; i < 2; i++)
+            made[i] = table_create(bench.outputs[i].columns, bench.outputs[i].column_count);
+        add_made_up(raw, "arithmetic", 2, 100, dirty); /* 100 a second at best */
+        add_made_up(raw, "gemm", 4, 200, 0);
+        cr_assert_eq(bench.finish(&s, NULL, raw, made), EXIT_PASS);
+        cr_expect_eq(cell_real(made[0], 1, "floor_share"), 0.5);
+        cr_expect_eq(cell_integer(made[0], 1, "rates_dirty"), dirty);
+        cr_expect_eq(cell_integer(made[0], 1, "dirty"), 0);
+        for (int i = 0; i < 2; i++)
+            table_free(made[i]);
+        table_free(raw);
+    }
+    settings_free(&s);
 }
 
 Test(bench, run)
@@ -820,12 +880,16 @@ Test(bench, run)
     cr_assert_eq(experiment_run(&bench, &s), EXIT_PASS);
     table *t = read_rows(0), *ratios = read_rows(1);
     check_rows(t);
-    cr_expect(near(cell_real(t, 0, "bandwidth_share"), 1));
+    cr_expect(near(cell_real(t, 0, "bandwidth_share"), best_share(t, 0)));
     cr_expect_eq(cell_real(t, 0, "bytes"), 0x1p28, "128 MiB are read, and written");
     cr_expect_eq(cell_real(t, 1, "bytes"), 0x1p28, "by all threads together");
-    cr_expect(cell_is(t, 2, "work", "arithmetic") && near(cell_real(t, 2, "flops_share"), 1) &&
-              near(cell_real(t, 2, "floor_share"), 1));
-    cr_expect(cell_is(t, 4, "work", "exponentials") && near(cell_real(t, 4, "floor_share"), 1));
+    cr_expect(cell_is(t, 2, "work", "arithmetic") &&
+              near(cell_real(t, 2, "flops_share"), best_share(t, 2)) &&
+              near(cell_real(t, 2, "floor_share"), best_share(t, 2)));
+    cr_expect(cell_is(t, 4, "work", "exponentials") &&
+              near(cell_real(t, 4, "floor_share"), best_share(t, 4)));
+    for (int64_t row = 0; row < 6; row++) /* each is of itself */
+        cr_expect(same_integer(t, row, "rates_dirty", "dirty"), "row %" PRId64, row);
     /* q, k, v read and y written; backward reads dy and writes three gradients */
     cr_expect(cell_is(t, 10, "work", "forward") && cell_is(t, 12, "work", "backward"));
     cr_expect_eq(cell_real(t, 10, "bytes"), 4.0 * 2 * 40 * 32 * 4);
