@@ -56,12 +56,12 @@ static double relative_error(int64_t count, const double *got, const double *wan
     return sqrt(difference / norm);
 }
 
-/* Keeps the worse of two: any failure first, then the larger share of its bound. */
-static void keep_worse(check_result *worst, check_result r)
+void check_keep_worse(check_result *worst, check_result r)
 {
-    bool fails = r.kind == CHECK_FAIL && worst->kind != CHECK_FAIL;
-    bool closer = r.kind == worst->kind && !(r.error / r.bound <= worst->error / worst->bound);
-    if (!(worst->bound > 0) || fails || closer)
+    static const int badness[CHECK_COUNT] = {[CHECK_OPEN] = 1, [CHECK_FAIL] = 2};
+    int more = badness[r.kind] - badness[worst->kind];
+    bool closer = more == 0 && !(r.error / r.bound <= worst->error / worst->bound);
+    if (worst->bound == 0 || more > 0 || closer)
         *worst = r;
 }
 
@@ -181,7 +181,7 @@ static atn_status check_attention(atn_context *context, atn_context *cpu, const 
     if (status == ATN_OK)
         status = compare(context, cpu, c, c->dtype, tokens, errors);
     for (int i = 0; i < RESULTS && status == ATN_OK; i++)
-        keep_worse(worst, check_judge(c->dtype, errors[i], plain[i]));
+        check_keep_worse(worst, check_judge(c->dtype, errors[i], plain[i]));
     return status;
 }
 
@@ -274,8 +274,8 @@ static atn_status check_inverse(atn_context *context, atn_context *cpu, const be
     if (status == ATN_OK)
         status = invert(context, &f, c->maker, c->dtype, got);
     for (int64_t i = 0; i < f.count && status == ATN_OK; i += one)
-        keep_worse(worst, check_judge(c->dtype, relative_error(one, got + i, want + i),
-                                      relative_error(one, plain + i, want + i)));
+        check_keep_worse(worst, check_judge(c->dtype, relative_error(one, got + i, want + i),
+                                            relative_error(one, plain + i, want + i)));
     free(want);
     free(f.w);
     free(f.a);
@@ -358,7 +358,7 @@ static atn_status check_part(atn_context *context, atn_context *cpu, const bench
     int64_t count = p.counts[2];
     double *got = must_allocate((size_t)count * 3, sizeof *got);
     double *want = got + count, *plain = want + count;
-    subject_store_open(context, 1, &store);
+    subject_store_open(context, 1, c, &store);
     subject_open(&store, context, c, &s);
     if (s.status == ATN_OK)
         run_part(context, &s, &p, got);

@@ -35,4 +35,8 @@ atn_status check_case(atn_context *context, const bench_case *c, check_result *r
  * what the problem's condition, as f32 shows it, makes of the type's roundoff. */
 check_result check_judge(atn_dtype dtype, double error, double f32_error);
 
+/* Keeps the worse of two: fail, then open, then pass; among equals the larger share of its bound.
+ * worst: {0} to begin with. */
+void check_keep_worse(check_result *worst, check_result r);
+
 #endif
