@@ -36,29 +36,30 @@
         "threads", COLUMN_INTEGER, "", "of the host"                                               \
     }
 
-#define MEMBER_COLUMNS                                                                             \
-    KEY_COLUMNS,                                                                                   \
-        {"cache", COLUMN_TEXT, "",                                                                 \
-         "hot: many calls in a row, on one input; cold: flushed before each, inputs in turn"},     \
-        BENCH_DEVICE_COLUMNS,                                                                      \
-        {"repeats", COLUMN_INTEGER, "", "rounds, in each of which every member of the group ran"}, \
-        {"calls", COLUMN_INTEGER, "", "in a row in each round"},                                   \
-        {"input_sets", COLUMN_INTEGER, "", "inputs that the calls take in turn"},                  \
-        {"seconds", COLUMN_REAL, "s",                                                              \
-         "of one call: median of the rounds; inverse, solve: of the arithmetic, without what it "  \
-         "takes to check A"},                                                                      \
-        {"seconds_least", COLUMN_REAL, "s", "shortest round"},                                     \
-        {"seconds_largest", COLUMN_REAL, "s", "longest"},                                          \
-        {"spread", COLUMN_REAL, "", "between the rounds' quartiles, relative to the median"},      \
-        {"check", COLUMN_TEXT, "", "pass; fail; open: too few digits to tell; left-out: not run"}, \
-        {"check_error", COLUMN_REAL, "",                                                           \
-         "|Y - Y64|_F / |Y64|_F, the CPU's Y64 in f64, on one sequence"},                          \
-        {"check_bound", COLUMN_REAL, "", "the most that passes"},                                  \
-        {"iterations", COLUMN_INTEGER, "",                                                         \
-         "inverse, solve: steps; from alpha I as many as reach the residual of nr-paper's 20"},    \
-        {"flops", COLUMN_REAL, "",                                                                 \
-         "of one call, by the registry's count (forward) or the products taken"},                  \
-        {"exps", COLUMN_REAL, "", "of one call, likewise"},                                        \
+#define MEMBER_COLUMNS                                                                              \
+    KEY_COLUMNS,                                                                                    \
+        {"cache", COLUMN_TEXT, "",                                                                  \
+         "hot: many calls in a row, on one input; cold: flushed before each, inputs in turn"},      \
+        BENCH_DEVICE_COLUMNS,                                                                       \
+        {"repeats", COLUMN_INTEGER, "", "rounds, in each of which every member of the group ran"},  \
+        {"calls", COLUMN_INTEGER, "", "in a row in each round"},                                    \
+        {"input_sets", COLUMN_INTEGER, "", "inputs that the calls take in turn"},                   \
+        {"seconds", COLUMN_REAL, "s",                                                               \
+         "of one call: median of the rounds; inverse, solve: of the arithmetic, without what it "   \
+         "takes to check A"},                                                                       \
+        {"seconds_least", COLUMN_REAL, "s", "shortest round"},                                      \
+        {"seconds_largest", COLUMN_REAL, "s", "longest"},                                           \
+        {"spread", COLUMN_REAL, "", "between the rounds' quartiles, relative to the median"},       \
+        {"check", COLUMN_TEXT, "",                                                                  \
+         "pass; fail; open: too few digits, or no other code, to tell; left-out: not run"},         \
+        {"check_error", COLUMN_REAL, "",                                                            \
+         "|Y - Y64|_F / |Y64|_F, the CPU's Y64 in f64, or that of the reference, on one sequence"}, \
+        {"check_bound", COLUMN_REAL, "", "the most that passes"},                                   \
+        {"iterations", COLUMN_INTEGER, "",                                                          \
+         "inverse, solve: steps; from alpha I as many as reach the residual of nr-paper's 20"},     \
+        {"flops", COLUMN_REAL, "",                                                                  \
+         "of one call, by the registry's count (forward) or the products taken"},                   \
+        {"exps", COLUMN_REAL, "", "of one call, likewise"},                                         \
         {"bytes", COLUMN_REAL, "B", "inputs read once, outputs written once"}, BENCH_TICK_COLUMNS
 
 #define RATIO_COLUMNS                                                                              \
@@ -81,8 +82,11 @@ static const column raw_columns[] = {
 static const column columns[] = {
     MEMBER_COLUMNS,
     {"floor_s", COLUMN_REAL, "s",
-     "flops and exps at the rates of this dtype and threads; cold: bytes at the copy's, if longer"},
+     "flops and exps at the rates of this dtype and threads, each in its shortest round; cold: "
+     "bytes at the copy's, if longer"},
     {"floor_share", COLUMN_REAL, "", "that over seconds"},
+    {"rates_dirty", COLUMN_INTEGER, "",
+     "1: others were at work beside one of the rates that shares are of"},
     {"byte_floor_s", COLUMN_REAL, "s", "cold: bytes at the copy's bandwidth"},
     {"floor_ratio", COLUMN_REAL, "", "seconds over that"},
     {"bandwidth_share", COLUMN_REAL, "", "bytes a second, of the copy's"},
@@ -99,7 +103,7 @@ static const column ratio_columns[] = {
 enum {
     RAW_COLUMNS = sizeof raw_columns / sizeof *raw_columns,
     COLUMNS = sizeof columns / sizeof *columns,
-    SHARES = 6,
+    SHARES = 7,
     OF_MEMBERS = COLUMNS - SHARES,
     OF_RATIOS = sizeof ratio_columns / sizeof *ratio_columns,
 };
@@ -293,23 +297,44 @@ static int run(const void *state, int64_t point, atn_context *outer, table *raw)
 
 /* ---- Shares ---- */
 
-/* Work in a second, by the column that holds a call's, of the rate's row for as many threads; 0 if
- * there is none. */
-static double rate_of(const table *raw, int64_t like, const char *work, const char *dtype,
-                      const char *amount)
+typedef struct {
+    double most; /* in a second; 0: not known */
+    int dirty;   /* as in rounds_result */
+} device_rate;
+
+/* By the column that holds a call's amount, of the rate's row for as many threads: in the shortest
+ * round, for what others slow down is not the device's most. */
+static device_rate rate_of(const table *raw, int64_t like, const char *work, const char *dtype,
+                           const char *amount)
 {
     for (int64_t row = 0; row < table_rows(raw); row++)
         if (cell_is(raw, row, "work", work) && cell_is(raw, row, "dtype", dtype) &&
             cell_integer(raw, row, "threads") == cell_integer(raw, like, "threads") &&
             !cell_missing(raw, row, "seconds"))
-            return cell_real(raw, row, amount) / cell_real(raw, row, "seconds");
-    return 0;
+            return (device_rate){
+                .most = cell_real(raw, row, amount) / cell_real(raw, row, "seconds_least"),
+                .dirty =
+                    cell_missing(raw, row, "dirty") ? -1 : (int)cell_integer(raw, row, "dirty")};
+    return (device_rate){0};
 }
 
 /* An amount at a rate: 0 where there is nothing to do, NaN where the rate is not known. */
-static double seconds_at(double amount, double rate)
+static double seconds_at(double amount, device_rate rate)
 {
-    return amount > 0 ? rate > 0 ? amount / rate : NAN : 0;
+    return amount > 0 ? rate.most > 0 ? amount / rate.most : NAN : 0;
+}
+
+/* Of the rates that are used; missing where none is dirty and of one that is not known. */
+static void add_rates_dirty(table *t, int count, const device_rate *rates, const bool *used)
+{
+    int worst = 0;
+    bool any = false;
+    for (int i = 0; i < count; i++)
+        if (used[i] && rates[i].most > 0) {
+            any = true;
+            worst = worst == 1 || rates[i].dirty == 0 ? worst : rates[i].dirty;
+        }
+    bench_add_integer_if(t, any && worst >= 0, worst);
 }
 
 static void add_shares(const table *raw, int64_t row, table *t)
@@ -317,10 +342,11 @@ static void add_shares(const table *raw, int64_t row, table *t)
     const char *dtype = cell_text(raw, row, "dtype");
     double seconds = cell_real(raw, row, "seconds"), bytes = cell_real(raw, row, "bytes");
     double flops = cell_real(raw, row, "flops"), exps = cell_real(raw, row, "exps");
-    double bandwidth = rate_of(raw, row, "copy", "", "bytes");
-    double peak = rate_of(raw, row, "arithmetic", dtype, "flops");
-    double floor = seconds_at(flops, peak) +
-                   seconds_at(exps, rate_of(raw, row, "exponentials", dtype, "exps"));
+    const device_rate rates[] = {rate_of(raw, row, "copy", "", "bytes"),
+                                 rate_of(raw, row, "arithmetic", dtype, "flops"),
+                                 rate_of(raw, row, "exponentials", dtype, "exps")};
+    double bandwidth = rates[0].most, peak = rates[1].most;
+    double floor = seconds_at(flops, rates[1]) + seconds_at(exps, rates[2]);
     bool timed = !cell_missing(raw, row, "seconds");
     bool cold = cell_is(raw, row, "cache", "cold") || cell_is(raw, row, "work", "copy");
     bool has_bytes = cold && bandwidth > 0 && !cell_missing(raw, row, "bytes");
@@ -330,6 +356,7 @@ static void add_shares(const table *raw, int64_t row, table *t)
     bool has_floor = (has_bytes || !cold) && !cell_missing(raw, row, "flops") && !isnan(floor);
     table_real_if(t, has_floor, floor);
     table_real_if(t, has_floor && timed, floor / seconds);
+    add_rates_dirty(t, 3, rates, (bool[]){has_bytes, flops > 0, exps > 0});
     table_real_if(t, has_bytes, bytes / bandwidth);
     table_real_if(t, has_bytes && timed, seconds / (bytes / bandwidth));
     table_real_if(t, has_bytes && timed, bytes / bandwidth / seconds);
@@ -345,11 +372,12 @@ static void publish_ratio(const table *raw, int64_t row, table *t)
 static int finish(const settings *s, const void *state, const table *raw, table **tables)
 {
     static const char *const shown[] = {
-        "work", "operator", "variant", "inverse", "passes", "dtype",       "batch", "n",    "m",
-        "d",    "threads",  "cache",   "seconds", "spread", "floor_share", "check", "dirty"};
-    static const char *const ratios[] = {"quantity", "work",  "operator",  "variant",   "inverse",
-                                         "dtype",    "batch", "n",         "m",         "d",
-                                         "threads",  "ratio", "ratio_low", "ratio_high"};
+        "work",    "operator", "variant",     "inverse",     "passes",  "dtype",
+        "batch",   "n",        "m",           "d",           "threads", "cache",
+        "seconds", "spread",   "floor_share", "rates_dirty", "check",   "dirty"};
+    static const char *const ratios[] = {
+        "quantity", "work", "operator", "variant", "inverse",   "dtype",      "batch",      "n",
+        "m",        "d",    "threads",  "ratio",   "ratio_low", "ratio_high", "ratio_dirty"};
     for (int64_t row = 0; row < table_rows(raw); row++) {
         if (!cell_missing(raw, row, "ratio")) {
             publish_ratio(raw, row, tables[1]);

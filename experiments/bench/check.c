@@ -13,7 +13,7 @@
 
 /* Of the CPU's part of a check, and tokens where all of them would be more. */
 static const double most_flops = 2e9;
-enum { FEW_TOKENS = 784, FEW_MATRICES = 2, RESULTS = 3 };
+enum { FEW_TOKENS = 784, REFERENCE_TOKENS = 196, FEW_MATRICES = 2, RESULTS = 3 };
 
 #define CHECK_NAME(code, name, description) [code] = name,
 static const char *const names[] = {CHECK_LIST(CHECK_NAME)};
@@ -24,12 +24,12 @@ const char *check_name(check_kind kind)
     return names[kind];
 }
 
-check_result check_judge(atn_dtype dtype, double error, double f32_error)
+check_result check_judge(atn_dtype dtype, double error, double condition, int64_t terms)
 {
-    double condition = f32_error / atn_dtype_roundoff(ATN_F32);
-    if (!(condition >= 1))
+    double u = atn_dtype_roundoff(dtype), sums = fmin(u, atn_dtype_roundoff(ATN_F32));
+    if (condition < 1)
         condition = 1;
-    check_result r = {.error = error, .bound = 8 * condition * atn_dtype_roundoff(dtype)};
+    check_result r = {.error = error, .bound = 8 * condition * (u + sqrt((double)terms) * sums)};
     if (!(r.bound <= 0.5) && isfinite(error))
         r.kind = CHECK_OPEN;
     else
@@ -56,12 +56,37 @@ static double relative_error(int64_t count, const double *got, const double *wan
     return sqrt(difference / norm);
 }
 
-/* Keeps the worse of two: any failure first, then the larger share of its bound. */
-static void keep_worse(check_result *worst, check_result r)
+/* Each value up or down by one roundoff of f32. */
+static void move(uint64_t stream, int64_t count, double *values)
 {
-    bool fails = r.kind == CHECK_FAIL && worst->kind != CHECK_FAIL;
-    bool closer = r.kind == worst->kind && !(r.error / r.bound <= worst->error / worst->bound);
-    if (!(worst->bound > 0) || fails || closer)
+    const double u = atn_dtype_roundoff(ATN_F32);
+    float *signs = must_allocate((size_t)count, sizeof *signs);
+    subject_numbers(stream, count, signs);
+    for (int64_t i = 0; i < count; i++)
+        values[i] *= signs[i] < 0 ? 1 - u : 1 + u;
+    free(signs);
+}
+
+/* What that does to a result, in the same unit. */
+static double condition_of(int64_t count, const double *moved, const double *want)
+{
+    return relative_error(count, moved, want) / atn_dtype_roundoff(ATN_F32);
+}
+
+/* What would pass whatever is computed. */
+static check_result leave_open(check_result r)
+{
+    if (r.kind == CHECK_PASS)
+        r.kind = CHECK_OPEN;
+    return r;
+}
+
+void check_keep_worse(check_result *worst, check_result r)
+{
+    static const int badness[CHECK_COUNT] = {[CHECK_OPEN] = 1, [CHECK_FAIL] = 2};
+    int more = badness[r.kind] - badness[worst->kind];
+    bool closer = more == 0 && !(r.error / r.bound <= worst->error / worst->bound);
+    if (worst->bound == 0 || more > 0 || closer)
         *worst = r;
 }
 
@@ -136,34 +161,65 @@ static void give_tokens(attention_case *c)
     free(values);
 }
 
-/* A case in a type, on a device, and on the CPU in f64. */
-static atn_status compare(atn_context *context, atn_context *cpu, const bench_case *c,
-                          atn_dtype dtype, int64_t tokens, double errors[RESULTS])
+/* Whether what is held against the CPU in f64 is that itself. */
+static bool is_own_measure(const atn_context *context, const bench_case *c)
 {
-    attention_case narrow = bench_problem(c, dtype, 1, tokens, false);
-    give_tokens(&narrow);
-    attention_case wide = attention_case_widened(&narrow);
-    if (atn_context_device(context) == ATN_CPU) /* which has one form only */
-        narrow.desc.passes = ATN_SOFT_AUTO;
-    results got = {.counts = {0}}, want = {.counts = {0}};
-    atn_status status = run_case(cpu, &wide, c->work, &want);
+    return atn_context_device(context) == ATN_CPU && c->dtype == ATN_F64 && c->maker == BENCH_OURS;
+}
+
+/* The CPU in f64, and what that becomes when the inputs are moved. */
+static atn_status run_wide(atn_context *cpu, const attention_case *narrow, bench_work work,
+                           results *want, results *moved)
+{
+    attention_case wide = attention_case_widened(narrow);
+    int64_t count = attention_case_queries(&wide);
+    atn_status status = run_case(cpu, &wide, work, want);
+    double *const inputs[] = {wide.q, wide.k, wide.v, wide.dout};
+    for (uint64_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+        if (inputs[i])
+            move(i, count, inputs[i]);
+    if (status >= 0)
+        status = run_case(cpu, &wide, work, moved);
     if (status < 0)
         report_note("%s", atn_last_error(cpu));
-    else
-        status = run_case(context, &narrow, c->work, &got);
+    attention_case_free(&wide);
+    return status;
+}
+
+/* On a device, and on the CPU in f64; where the two are one, the output by the reference, which
+ * shares no code with the library. */
+static atn_status compare(atn_context *context, atn_context *cpu, const bench_case *c,
+                          attention_case *narrow, check_result *worst)
+{
+    results got = {.counts = {0}}, want = {.counts = {0}}, moved = {.counts = {0}};
+    bool own = is_own_measure(context, c);
+    atn_status status = run_wide(cpu, narrow, c->work, &want, &moved);
+    if (atn_context_device(context) == ATN_CPU) /* which has one form only */
+        narrow->desc.passes = ATN_SOFT_AUTO;
+    if (status >= 0)
+        status = run_case(context, narrow, c->work, &got);
+    if (status >= 0 && own && c->work == BENCH_FORWARD) {
+        ref_attention_problem problem = attention_case_problem(narrow);
+        own = ref_attention(&problem, want.values[0]) != ATN_OK;
+    }
     for (int i = 0; i < RESULTS && status >= 0; i++)
-        errors[i] =
-            got.counts[i] ? relative_error(got.counts[i], got.values[i], want.values[i]) : 0;
+        if (got.counts[i]) {
+            double error = relative_error(got.counts[i], got.values[i], want.values[i]);
+            double condition = condition_of(got.counts[i], moved.values[i], want.values[i]);
+            check_result r = check_judge(c->dtype, error, condition, attention_case_terms(narrow));
+            check_keep_worse(worst, own ? leave_open(r) : r);
+        }
+    free_results(&moved);
     free_results(&got);
     free_results(&want);
-    attention_case_free(&wide);
-    attention_case_free(&narrow);
     return status < 0 ? status : ATN_OK;
 }
 
-/* All of them, if the CPU can take them. */
-static int64_t choose_tokens(atn_context *cpu, const bench_case *c)
+/* All of them, if the CPU can take them; few for the reference. */
+static int64_t choose_tokens(atn_context *context, atn_context *cpu, const bench_case *c)
 {
+    if (is_own_measure(context, c) && c->tokens > REFERENCE_TOKENS)
+        return c->landmarks > REFERENCE_TOKENS ? c->landmarks : REFERENCE_TOKENS;
     attention_case problem = bench_problem(c, ATN_F64, 1, c->tokens, true);
     atn_cost cost = {0};
     atn_status status = atn_attention_cost(cpu, &problem.desc, &problem.shape, &cost);
@@ -175,13 +231,10 @@ static int64_t choose_tokens(atn_context *cpu, const bench_case *c)
 static atn_status check_attention(atn_context *context, atn_context *cpu, const bench_case *c,
                                   check_result *worst)
 {
-    int64_t tokens = choose_tokens(cpu, c);
-    double errors[RESULTS], plain[RESULTS];
-    atn_status status = compare(cpu, cpu, c, ATN_F32, tokens, plain);
-    if (status == ATN_OK)
-        status = compare(context, cpu, c, c->dtype, tokens, errors);
-    for (int i = 0; i < RESULTS && status == ATN_OK; i++)
-        keep_worse(worst, check_judge(c->dtype, errors[i], plain[i]));
+    attention_case narrow = bench_problem(c, c->dtype, 1, choose_tokens(context, cpu, c), false);
+    give_tokens(&narrow);
+    atn_status status = compare(context, cpu, c, &narrow, worst);
+    attention_case_free(&narrow);
     return status;
 }
 
@@ -207,6 +260,17 @@ static void solve_plainly(const few_matrices *f, const atn_tensor *a, const atn_
     free(work);
 }
 
+/* By default exact methods choose these by the roundoff of what they compute in: the inverse that
+ * an f32 factorisation is of is that of A + jitter32 I, in f64 too. */
+static void give_constants(atn_dtype dtype, int64_t m, atn_inverse_desc *desc)
+{
+    double u = fmin(atn_dtype_roundoff(dtype), atn_dtype_roundoff(ATN_F32));
+    if (desc->jitter < 0)
+        desc->jitter = u * sqrt((double)m);
+    if (desc->rcond < 0)
+        desc->rcond = u * (double)m;
+}
+
 /* In a type, on a device, in f64; a status that is not negative is ATN_OK. */
 static atn_status invert(atn_context *context, const few_matrices *f, bench_maker maker,
                          atn_dtype dtype, double *result)
@@ -221,6 +285,8 @@ static atn_status invert(atn_context *context, const few_matrices *f, bench_make
         atn_tensor_dense(must_typed(dtype, f->count, NULL), dtype, f->batch, 1, m, f->cols);
     atn_inverse_desc desc;
     atn_status status = subject_inverse(f->c, &desc);
+    if (dtype == ATN_F64)
+        give_constants(f->c->dtype, m, &desc);
     if (status == ATN_OK && f->c->work == BENCH_INVERSE)
         status = staged_inverse(context, &desc, &from, &to, NULL, NULL);
     else if (status == ATN_OK && maker == BENCH_OURS)
@@ -260,6 +326,18 @@ static void make_matrices(const bench_case *c, few_matrices *f)
     free(values);
 }
 
+/* Matrices stay symmetric. */
+static void move_matrices(few_matrices *f)
+{
+    int64_t m = f->c->landmarks;
+    move(0, f->batch * m * m, f->a);
+    move(1, f->batch * m * BENCH_RIGHT_SIDES, f->w);
+    for (int64_t k = 0; k < f->batch; k++)
+        for (int64_t i = 0; i < m; i++)
+            for (int64_t j = 0; j < i; j++)
+                f->a[(k * m + j) * m + i] = f->a[(k * m + i) * m + j];
+}
+
 static atn_status check_inverse(atn_context *context, atn_context *cpu, const bench_case *c,
                                 check_result *worst)
 {
@@ -267,15 +345,18 @@ static atn_status check_inverse(atn_context *context, atn_context *cpu, const be
     make_matrices(c, &f);
     int64_t one = f.count / f.batch;
     double *want = must_allocate((size_t)f.count * 3, sizeof *want);
-    double *plain = want + f.count, *got = plain + f.count;
+    double *moved = want + f.count, *got = moved + f.count;
     atn_status status = invert(cpu, &f, BENCH_OURS, ATN_F64, want);
     if (status == ATN_OK)
-        status = invert(cpu, &f, BENCH_OURS, ATN_F32, plain);
-    if (status == ATN_OK)
         status = invert(context, &f, c->maker, c->dtype, got);
-    for (int64_t i = 0; i < f.count && status == ATN_OK; i += one)
-        keep_worse(worst, check_judge(c->dtype, relative_error(one, got + i, want + i),
-                                      relative_error(one, plain + i, want + i)));
+    move_matrices(&f);
+    if (status == ATN_OK)
+        status = invert(cpu, &f, BENCH_OURS, ATN_F64, moved);
+    for (int64_t i = 0; i < f.count && status == ATN_OK; i += one) {
+        check_result r = check_judge(c->dtype, relative_error(one, got + i, want + i),
+                                     condition_of(one, moved + i, want + i), c->landmarks);
+        check_keep_worse(worst, is_own_measure(context, c) ? leave_open(r) : r);
+    }
     free(want);
     free(f.w);
     free(f.a);
@@ -358,7 +439,7 @@ static atn_status check_part(atn_context *context, atn_context *cpu, const bench
     int64_t count = p.counts[2];
     double *got = must_allocate((size_t)count * 3, sizeof *got);
     double *want = got + count, *plain = want + count;
-    subject_store_open(context, 1, &store);
+    subject_store_open(context, 1, c, &store);
     subject_open(&store, context, c, &s);
     if (s.status == ATN_OK)
         run_part(context, &s, &p, got);
@@ -366,7 +447,7 @@ static atn_status check_part(atn_context *context, atn_context *cpu, const bench
         run_plainly(&p, ATN_F64, want);
         run_plainly(&p, ATN_F32, plain);
         *worst = check_judge(c->dtype, relative_error(count, got, want),
-                             relative_error(count, plain, want));
+                             condition_of(count, plain, want), 0);
     }
     atn_status status = s.status;
     subject_close(&s);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Whether what is timed computes what it should: each case once, before it is timed, against the
  * CPU in f64. An operator on one sequence, of all its tokens where that takes the CPU seconds and
- * of fewer otherwise; the first matrices of a batch. */
+ * of fewer otherwise; the first matrices of a batch. How much rounding may do to them is what
+ * moving the inputs by one roundoff of f32 does to that f64 result. The CPU in f64 itself is held
+ * against the dense reference, on few tokens; its gradients, its inverses and operators
+ * with one that is not published are left open. */
 #ifndef EXPERIMENTS_BENCH_CHECK_H
 #define EXPERIMENTS_BENCH_CHECK_H
 
@@ -11,7 +14,7 @@
 #define CHECK_LIST(X)                                                                              \
     X(CHECK_PASS, "pass", "within the bound")                                                      \
     X(CHECK_FAIL, "fail", "not within the bound, or not finite")                                   \
-    X(CHECK_OPEN, "open", "the type has too few digits for this problem: a bound over 1/2")        \
+    X(CHECK_OPEN, "open", "too few digits for this problem, a bound over 1/2; or no other code")   \
     X(CHECK_LEFT_OUT, "left-out", "would take too long: not run")
 
 #define CHECK_CODE(code, name, description) code,
@@ -31,8 +34,14 @@ typedef struct {
 /* Runs the check. A negative status: a call failed, and the context that failed says why. */
 atn_status check_case(atn_context *context, const bench_case *c, check_result *result);
 
-/* From relative errors of the device in `dtype` and of the CPU in f32: a pass is at most 8 times
- * what the problem's condition, as f32 shows it, makes of the type's roundoff. */
-check_result check_judge(atn_dtype dtype, double error, double f32_error);
+/* A pass is at most 8 times what the problem's condition makes of the type's roundoff and of that
+ * of sums, in f32 at least, of so many terms: sqrt(terms) roundoffs, as of errors that are
+ * independent (Higham and Mary 2019). condition: a result's relative change by that of its inputs,
+ * measured on other code than what is judged, or in f64; NaN is infinite. */
+check_result check_judge(atn_dtype dtype, double error, double condition, int64_t terms);
+
+/* Keeps the worse of two: fail, then open, then pass; among equals the larger share of its bound.
+ * worst: {0} to begin with. */
+void check_keep_worse(check_result *worst, check_result r);
 
 #endif

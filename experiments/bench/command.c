@@ -27,9 +27,10 @@ static void print_help(void)
 {
     printf(
         "Times operators, inverses and what they are made of. What is compared runs in rounds,\n"
-        "A B C A B C ..., after warm-up; each is checked against the CPU in f64 first. bench.csv\n"
-        "has a row for each: the median of the rounds, and its share of the rates of copying,\n"
-        "multiply-adds and exp that the same run measures; bench_ratios.csv puts some beside\n"
+        "A B C A B C ..., after warm-up; each is checked against the CPU in f64 first, to within\n"
+        "what rounding of its inputs may do; that f64 against the dense reference, or left open.\n"
+        "bench.csv has a row for each: the median of the rounds, and its share of the best rates\n"
+        "of copying, multiply-adds and exp in the same run; bench_ratios.csv puts some beside\n"
         "each other, round by round. Where others were at work the rounds are done again, twice\n"
         "at most, and then are marked dirty.\n");
     for (int i = 0; i < SUBJECTS; i++)

@@ -43,7 +43,7 @@ static atn_status open_member(case_group *g, const group_plan *plan, atn_device 
     if (status != ATN_OK)
         return status;
     if (index == 0)
-        subject_store_open(m->context, g->count, &g->store);
+        subject_store_open(m->context, g->count, m->c, &g->store);
     subject_open(&g->store, m->context, m->c, &m->subject);
     m->left_out = m->subject.forward_flops > plan->most_flops;
     status = m->subject.status;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/rounds.h"
 #include "bench/subject.h"
 #include "common/report.h"
 
@@ -62,25 +63,35 @@ static atn_status run_arithmetic(subject *s, int set)
     return atn_multiply_add(s->context, s->c->dtype, s->steps, s->work, &s->flops);
 }
 
-/* So many steps that one call takes a millisecond or more. */
+static double time_arithmetic(subject *s, atn_timer *timer)
+{
+    double seconds = 0;
+    s->status = atn_timer_start(timer);
+    if (s->status == ATN_OK)
+        s->status = run_arithmetic(s, 0);
+    if (s->status == ATN_OK)
+        s->status = atn_timer_stop(timer);
+    if (s->status == ATN_OK)
+        s->status = atn_timer_elapsed(timer, &seconds);
+    return seconds;
+}
+
+/* So many steps that one call takes a millisecond or more, at the least of several times. */
 static void open_arithmetic(subject_store *store, subject *s)
 {
     atn_timer *timer = NULL;
-    double seconds = 0;
     s->work = subject_take(s, 64);
+    s->steps = 16;
     if (s->status == ATN_OK)
         s->status = atn_timer_create(s->context, &timer);
-    for (s->steps = 16; s->status == ATN_OK && s->steps < (int64_t)1 << 30; s->steps *= 4) {
-        s->status = atn_timer_start(timer);
-        if (s->status == ATN_OK)
-            s->status = run_arithmetic(s, 0);
-        if (s->status == ATN_OK)
-            s->status = atn_timer_stop(timer);
-        if (s->status == ATN_OK)
-            s->status = atn_timer_elapsed(timer, &seconds);
-        if (seconds >= 1e-3)
-            break;
-    }
+    rounds_gather_threads(s->context);
+    if (s->status == ATN_OK)
+        s->status = run_arithmetic(s, 0);
+    for (int trial = 0; trial < ROUNDS_TRIALS && s->status == ATN_OK; trial++)
+        if (!(time_arithmetic(s, timer) >= 1e-3) && s->steps < (int64_t)1 << 30) {
+            s->steps *= 4;
+            trial = -1;
+        }
     atn_timer_free(timer);
 }
 

@@ -83,9 +83,7 @@ static atn_status time_inside(clocked *c, double *seconds)
     return status;
 }
 
-/* Makes the threads of a context's team, if the team before it was another: that is no part of the
- * work. */
-static void gather_threads(const atn_context *context)
+void rounds_gather_threads(const atn_context *context)
 {
     int threads = atn_context_threads(context), here = 0;
 #pragma omp parallel num_threads(threads) reduction(+ : here)
@@ -100,26 +98,40 @@ static atn_status time_once(clocked *c, double *seconds)
     atn_status status = ATN_OK;
     if (c->member->cold && f)
         status = atn_copy(c->member->context, f->memory + f->half, f->memory, f->half);
-    gather_threads(c->member->context);
+    rounds_gather_threads(c->member->context);
     if (status == ATN_OK)
         status = c->member->inside ? time_inside(c, seconds) : time_outside(c, seconds);
     *seconds /= c->calls;
     return status;
 }
 
-/* Fewer of what takes long; then as many calls a round as plan->shortest asks for. */
+/* Fewer of what takes long. */
 static atn_status warm_up(const rounds_plan *plan, clocked *c)
 {
-    double seconds = 0, start = progress_seconds();
+    double seconds, start = progress_seconds();
     atn_status status = ATN_OK;
     c->calls = 1;
     for (int i = 0; i < plan->warm_ups && status == ATN_OK; i++)
         if (i == 0 || progress_seconds() - start < 1)
             status = time_once(c, &seconds);
-    while (status == ATN_OK && !c->member->cold && !(seconds * c->calls >= plan->shortest) &&
-           c->calls < 1 << 24) {
-        c->calls *= 2;
+    return status;
+}
+
+/* As many calls a round as plan->shortest asks for, by the least of ROUNDS_TRIALS times: one that
+ * was disturbed would leave all rounds too short. */
+static atn_status choose_calls(const rounds_plan *plan, clocked *c)
+{
+    atn_status status = ATN_OK;
+    c->calls = 1;
+    if (c->member->cold)
+        return status;
+    for (int trial = 0; trial < ROUNDS_TRIALS && status == ATN_OK; trial++) {
+        double seconds;
         status = time_once(c, &seconds);
+        if (status == ATN_OK && !(seconds * c->calls >= plan->shortest) && c->calls < 1 << 24) {
+            c->calls *= 2;
+            trial = -1;
+        }
     }
     return status;
 }
@@ -143,14 +155,27 @@ static atn_status run_rounds(const rounds_plan *plan, clocked *clocks, double *s
     return status;
 }
 
+static atn_status choose_all_calls(const rounds_plan *plan, clocked *clocks, rounds_result *r)
+{
+    atn_status status = ATN_OK;
+    for (int i = 0; i < r->members && status == ATN_OK; i++) {
+        r->failed = i;
+        status = choose_calls(plan, &clocks[i]);
+    }
+    return status;
+}
+
 /* All rounds, and again while others are at work beside them. */
 static atn_status repeat_rounds(const rounds_plan *plan, const rounds_meter *meter, clocked *clocks,
                                 double *seconds, rounds_result *r)
 {
     for (r->repeated = 0;; r->repeated++) {
         machine_ticks before = {0}, after = {0};
+        atn_status status = choose_all_calls(plan, clocks, r);
+        if (status != ATN_OK)
+            return status;
         bool said = meter->ticks(meter->state, &before);
-        atn_status status = run_rounds(plan, clocks, seconds, r);
+        status = run_rounds(plan, clocks, seconds, r);
         said &= meter->ticks(meter->state, &after);
         r->dirty = said ? machine_is_dirty(&before, &after) : -1;
         r->idle = after.idle - before.idle;

@@ -54,6 +54,14 @@ typedef struct {
 atn_status rounds_flush_open(atn_context *context, rounds_flush *flush);
 void rounds_flush_close(atn_context *context, rounds_flush *flush);
 
+/* How long work takes is the least of so many times where that is to choose how much of it is
+ * timed at once. */
+enum { ROUNDS_TRIALS = 3 };
+
+/* Makes the threads of a context's team, if the team before it was another: that is no part of the
+ * work. */
+void rounds_gather_threads(const atn_context *context);
+
 /* flush is used by cold members, and may be null if there are none. result is to be freed in any
  * case. */
 atn_status rounds_time(const rounds_plan *plan, const rounds_meter *meter,

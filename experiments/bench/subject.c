@@ -75,11 +75,12 @@ static size_t byte_count(const atn_tensor *t)
     return (size_t)(t->batch * t->heads * t->rows * t->cols) * atn_dtype_size(t->dtype);
 }
 
-static void *take(subject *s, atn_context *context, size_t bytes, void **owned, int *count)
+static void *take(subject *s, atn_context *context, size_t bytes, int room, void **owned,
+                  int *count)
 {
     void *memory = NULL;
     if (s->status == ATN_OK)
-        s->status = atn_allocate(context, bytes, &memory);
+        s->status = *count < room ? atn_allocate(context, bytes, &memory) : ATN_ERR_MEMORY;
     if (s->status == ATN_OK)
         owned[(*count)++] = memory;
     return memory;
@@ -87,7 +88,7 @@ static void *take(subject *s, atn_context *context, size_t bytes, void **owned, 
 
 void *subject_take(subject *s, size_t bytes)
 {
-    return take(s, s->context, bytes, s->owned, &s->owned_count);
+    return take(s, s->context, bytes, SUBJECT_OWNED, s->owned, &s->owned_count);
 }
 
 static void upload(subject *s, void *data, const void *values, size_t bytes)
@@ -113,7 +114,8 @@ atn_tensor subject_take_array(subject_store *store, subject *s, int64_t rows, in
 {
     const bench_case *c = s->c;
     atn_tensor t = atn_tensor_dense(NULL, c->dtype, c->batch, c->heads, rows, cols);
-    t.data = take(s, store->context, byte_count(&t), store->owned, &store->owned_count);
+    t.data =
+        take(s, store->context, byte_count(&t), STORE_OWNED, store->owned, &store->owned_count);
     return t;
 }
 
@@ -154,7 +156,7 @@ static void poison(subject *s, const atn_tensor *t)
     repeat(s, t, bytes);
 }
 
-/* As many sets as the member's part of a quarter of the device's memory holds; of 8 GiB where it
+/* As many sets as the type's part of a quarter of the device's memory holds; of 8 GiB where it
  * does not say. */
 static int count_sets(const subject_store *store, double bytes)
 {
@@ -164,20 +166,32 @@ static int count_sets(const subject_store *store, double bytes)
         info.memory_bytes > 0)
         memory = (double)info.memory_bytes;
     int sets = SUBJECT_SETS;
-    while (sets > 1 && sets * bytes > memory / 4 / store->members)
+    while (sets > 1 && sets * bytes > memory / 4 / store->type_count)
         sets--;
     return sets;
 }
 
-void subject_store_open(atn_context *context, int members, subject_store *store)
+void subject_store_open(atn_context *context, int64_t count, const bench_case *cases,
+                        subject_store *store)
 {
-    *store = (subject_store){.context = context, .members = members};
+    bool seen[ATN_DTYPE_COUNT] = {false};
+    *store = (subject_store){.context = context};
+    for (int64_t i = 0; i < count; i++) {
+        store->type_count += !seen[cases[i].dtype];
+        seen[cases[i].dtype] = true;
+    }
+}
+
+/* Of all arrays but the first `kept`. */
+static void release_arrays(subject_store *store, int kept)
+{
+    while (store->owned_count > kept)
+        atn_release(store->context, store->owned[--store->owned_count]);
 }
 
 void subject_store_close(subject_store *store)
 {
-    while (store->owned_count > 0)
-        atn_release(store->context, store->owned[--store->owned_count]);
+    release_arrays(store, 0);
 }
 
 /* ---- Attention ---- */
@@ -433,11 +447,21 @@ double subject_scale(const bench_case *c)
     return 1 / (2 * sqrt((double)c->dim));
 }
 
+/* Arrays that are not whole are left to the next member to make. */
 void subject_open(subject_store *store, atn_context *context, const bench_case *c, subject *s)
 {
-    *s = (subject){.context = context, .c = c, .arrays = &store->types[c->dtype]};
+    subject_arrays *shared = &store->types[c->dtype], own = *shared;
+    int kept = store->owned_count;
+    *s = (subject){.context = context, .c = c, .arrays = &own};
     kinds[c->work]->open(store, s);
-    s->arrays->open = s->status == ATN_OK;
+    s->arrays = shared;
+    if (shared->open)
+        return;
+    if (s->status == ATN_OK) {
+        own.open = true;
+        *shared = own;
+    } else
+        release_arrays(store, kept);
 }
 
 void subject_close(subject *s)

@@ -8,6 +8,7 @@
 #include "bench/xsmm.h"
 
 enum { SUBJECT_SETS = 3, SUBJECT_INPUTS = 3, SUBJECT_OUTPUTS = 3 };
+enum { SUBJECT_OWNED = 8, STORE_OWNED = 128 };
 
 /* The arrays of one type. */
 typedef struct {
@@ -23,14 +24,15 @@ typedef struct {
 /* What the members of a group share. */
 typedef struct {
     atn_context *context; /* whose memory it is */
-    int members;
+    int type_count;       /* that the group has */
     subject_arrays types[ATN_DTYPE_COUNT];
-    void *owned[128];
+    void *owned[STORE_OWNED];
     int owned_count;
 } subject_store;
 
-/* members: how many the group has, by which the device's memory is divided. */
-void subject_store_open(atn_context *context, int members, subject_store *store);
+/* For a group's cases, by whose types the device's memory is divided. */
+void subject_store_open(atn_context *context, int64_t count, const bench_case *cases,
+                        subject_store *store);
 void subject_store_close(subject_store *store);
 
 typedef struct {
@@ -47,7 +49,7 @@ typedef struct {
     double flops, exps;   /* of one call; 0: not known */
     double bytes;         /* that one call must move: inputs read once, outputs written once */
     atn_status status;    /* the first failure */
-    void *owned[8];       /* of the device's memory */
+    void *owned[SUBJECT_OWNED]; /* of the device's memory */
     int owned_count;
     void *host[40]; /* what a plan on the CPU reads */
     int host_count;
