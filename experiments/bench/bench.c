@@ -38,50 +38,51 @@
         "threads", COLUMN_INTEGER, "", "of the host"                                               \
     }
 
-#define MEMBER_COLUMNS                                                                              \
-    KEY_COLUMNS,                                                                                    \
-        {"cache", COLUMN_TEXT, "",                                                                  \
-         "hot: many calls in a row, on one input; cold: flushed before each, inputs in turn"},      \
-        {"device", COLUMN_TEXT, "", "cpu or cuda"},                                                 \
-        {"device_name", COLUMN_TEXT, "", "as the device says it"},                                  \
-        {"capability", COLUMN_INTEGER, "", "CUDA: 10 major + minor"},                               \
-        {"driver", COLUMN_INTEGER, "", "CUDA version of the driver: 1000 major + 10 minor"},        \
-        {"runtime", COLUMN_INTEGER, "", "of the runtime this build is linked with"},                \
-        {"clock_khz", COLUMN_INTEGER, "kHz",                                                        \
-         "largest clock of the processors, as the device says"},                                    \
-        {"memory_clock_khz", COLUMN_INTEGER, "kHz", "largest clock of its memory"},                 \
-        {"version", COLUMN_TEXT, "", "of attnum"},                                                  \
-        {"commit", COLUMN_TEXT, "",                                                                 \
-         "of its sources, -dirty if they were changed; unknown without git"},                       \
-        {"compiler", COLUMN_TEXT, "", "its name and version"},                                      \
-        {"blas", COLUMN_TEXT, "", "OpenBLAS and its version"},                                      \
-        {"blas_core", COLUMN_TEXT, "", "the processor whose kernels it chose"},                     \
-        {"repeats", COLUMN_INTEGER, "", "rounds, in each of which every member of the group ran"},  \
-        {"calls", COLUMN_INTEGER, "", "in a row in each round"},                                    \
-        {"input_sets", COLUMN_INTEGER, "", "inputs that the calls take in turn"},                   \
-        {"seconds", COLUMN_REAL, "s",                                                               \
-         "of one call: median of the rounds; inverse, solve: of the arithmetic, without what it "   \
-         "takes to check A"},                                                                       \
-        {"seconds_least", COLUMN_REAL, "s", "shortest round"},                                      \
-        {"seconds_largest", COLUMN_REAL, "s", "longest"},                                           \
-        {"spread", COLUMN_REAL, "", "between the rounds' quartiles, relative to the median"},       \
-        {"check", COLUMN_TEXT, "",                                                                  \
-         "pass; fail; open: too few digits, or no other code, to tell; left-out: not run"},         \
-        {"check_error", COLUMN_REAL, "",                                                            \
-         "|Y - Y64|_F / |Y64|_F, the CPU's Y64 in f64, or that of the reference, on one sequence"}, \
-        {"check_bound", COLUMN_REAL, "", "the most that passes"},                                   \
-        {"iterations", COLUMN_INTEGER, "",                                                          \
-         "inverse, solve: steps; from alpha I as many as reach the residual of nr-paper's 20"},     \
-        {"flops", COLUMN_REAL, "",                                                                  \
-         "of one call, by the registry's count (forward) or the products taken"},                   \
-        {"exps", COLUMN_REAL, "", "of one call, likewise"},                                         \
-        {"bytes", COLUMN_REAL, "B", "inputs read once, outputs written once"},                      \
-        {"idle_ticks", COLUMN_INTEGER, "", "of the machine's processors, in the group's rounds"},   \
-        {"steal_ticks", COLUMN_INTEGER, "", "that another virtual machine took"},                   \
-        {"dirty", COLUMN_INTEGER, "",                                                               \
-         "1: others had more than a tenth of all ticks, or more than a fiftieth was stolen"},       \
-    {                                                                                               \
-        "repeated", COLUMN_INTEGER, "", "how often the rounds were done again for that"             \
+#define MEMBER_COLUMNS                                                                             \
+    KEY_COLUMNS,                                                                                   \
+        {"cache", COLUMN_TEXT, "",                                                                 \
+         "hot: many calls in a row, on one input; cold: flushed before each, inputs in turn"},     \
+        {"device", COLUMN_TEXT, "", "cpu or cuda"},                                                \
+        {"device_name", COLUMN_TEXT, "", "as the device says it"},                                 \
+        {"capability", COLUMN_INTEGER, "", "CUDA: 10 major + minor"},                              \
+        {"driver", COLUMN_INTEGER, "", "CUDA version of the driver: 1000 major + 10 minor"},       \
+        {"runtime", COLUMN_INTEGER, "", "of the runtime this build is linked with"},               \
+        {"clock_khz", COLUMN_INTEGER, "kHz",                                                       \
+         "largest clock of the processors, as the device says"},                                   \
+        {"memory_clock_khz", COLUMN_INTEGER, "kHz", "largest clock of its memory"},                \
+        {"version", COLUMN_TEXT, "", "of attnum"},                                                 \
+        {"commit", COLUMN_TEXT, "",                                                                \
+         "of its sources, -dirty if they were changed; unknown without git"},                      \
+        {"compiler", COLUMN_TEXT, "", "its name and version"},                                     \
+        {"blas", COLUMN_TEXT, "", "OpenBLAS and its version"},                                     \
+        {"blas_core", COLUMN_TEXT, "", "the processor whose kernels it chose"},                    \
+        {"repeats", COLUMN_INTEGER, "", "rounds, in each of which every member of the group ran"}, \
+        {"calls", COLUMN_INTEGER, "", "in a row in each round"},                                   \
+        {"input_sets", COLUMN_INTEGER, "", "inputs that the calls take in turn"},                  \
+        {"seconds", COLUMN_REAL, "s",                                                              \
+         "of one call: median of the rounds; inverse, solve: of the arithmetic, without what it "  \
+         "takes to check A"},                                                                      \
+        {"seconds_least", COLUMN_REAL, "s", "shortest round"},                                     \
+        {"seconds_largest", COLUMN_REAL, "s", "longest"},                                          \
+        {"spread", COLUMN_REAL, "", "between the rounds' quartiles, relative to the median"},      \
+        {"check", COLUMN_TEXT, "",                                                                 \
+         "pass; fail; open: too few digits, or no other code, to tell; "                           \
+         "left-out: not run"},                                                                     \
+        {"check_error", COLUMN_REAL, "",                                                           \
+         "|Y - Y64|_F / |Y64|_F, the CPU's Y64 in f64, or the reference's, on one sequence"},      \
+        {"check_bound", COLUMN_REAL, "", "the most that passes"},                                  \
+        {"iterations", COLUMN_INTEGER, "",                                                         \
+         "inverse, solve: steps; from alpha I as many as reach the residual of nr-paper's 20"},    \
+        {"flops", COLUMN_REAL, "",                                                                 \
+         "of one call, by the registry's count (forward) or the products taken"},                  \
+        {"exps", COLUMN_REAL, "", "of one call, likewise"},                                        \
+        {"bytes", COLUMN_REAL, "B", "inputs read once, outputs written once"},                     \
+        {"idle_ticks", COLUMN_INTEGER, "", "of the machine's processors, in the group's rounds"},  \
+        {"steal_ticks", COLUMN_INTEGER, "", "that another virtual machine took"},                  \
+        {"dirty", COLUMN_INTEGER, "",                                                              \
+         "1: others had more than a tenth of all ticks, or more than a fiftieth was stolen"},      \
+    {                                                                                              \
+        "repeated", COLUMN_INTEGER, "", "how often the rounds were done again for that"            \
     }
 
 #define RATIO_COLUMNS                                                                              \
