@@ -36,30 +36,30 @@
         "threads", COLUMN_INTEGER, "", "of the host"                                               \
     }
 
-#define MEMBER_COLUMNS                                                                              \
-    KEY_COLUMNS,                                                                                    \
-        {"cache", COLUMN_TEXT, "",                                                                  \
-         "hot: many calls in a row, on one input; cold: flushed before each, inputs in turn"},      \
-        BENCH_DEVICE_COLUMNS,                                                                       \
-        {"repeats", COLUMN_INTEGER, "", "rounds, in each of which every member of the group ran"},  \
-        {"calls", COLUMN_INTEGER, "", "in a row in each round"},                                    \
-        {"input_sets", COLUMN_INTEGER, "", "inputs that the calls take in turn"},                   \
-        {"seconds", COLUMN_REAL, "s",                                                               \
-         "of one call: median of the rounds; inverse, solve: of the arithmetic, without what it "   \
-         "takes to check A"},                                                                       \
-        {"seconds_least", COLUMN_REAL, "s", "shortest round"},                                      \
-        {"seconds_largest", COLUMN_REAL, "s", "longest"},                                           \
-        {"spread", COLUMN_REAL, "", "between the rounds' quartiles, relative to the median"},       \
-        {"check", COLUMN_TEXT, "",                                                                  \
-         "pass; fail; open: too few digits, or no other code, to tell; left-out: not run"},         \
-        {"check_error", COLUMN_REAL, "",                                                            \
-         "|Y - Y64|_F / |Y64|_F, the CPU's Y64 in f64, or that of the reference, on one sequence"}, \
-        {"check_bound", COLUMN_REAL, "", "the most that passes"},                                   \
-        {"iterations", COLUMN_INTEGER, "",                                                          \
-         "inverse, solve: steps; from alpha I as many as reach the residual of nr-paper's 20"},     \
-        {"flops", COLUMN_REAL, "",                                                                  \
-         "of one call, by the registry's count (forward) or the products taken"},                   \
-        {"exps", COLUMN_REAL, "", "of one call, likewise"},                                         \
+#define MEMBER_COLUMNS                                                                             \
+    KEY_COLUMNS,                                                                                   \
+        {"cache", COLUMN_TEXT, "",                                                                 \
+         "hot: many calls in a row, on one input; cold: flushed before each, inputs in turn"},     \
+        BENCH_DEVICE_COLUMNS,                                                                      \
+        {"repeats", COLUMN_INTEGER, "", "rounds, in each of which every member of the group ran"}, \
+        {"calls", COLUMN_INTEGER, "", "in a row in each round"},                                   \
+        {"input_sets", COLUMN_INTEGER, "", "inputs that the calls take in turn"},                  \
+        {"seconds", COLUMN_REAL, "s",                                                              \
+         "of one call: median of the rounds; inverse, solve: of the arithmetic, without what it "  \
+         "takes to check A"},                                                                      \
+        {"seconds_least", COLUMN_REAL, "s", "shortest round"},                                     \
+        {"seconds_largest", COLUMN_REAL, "s", "longest"},                                          \
+        {"spread", COLUMN_REAL, "", "between the rounds' quartiles, relative to the median"},      \
+        {"check", COLUMN_TEXT, "",                                                                 \
+         "pass; fail; open: too few digits, or no other code, to tell; left-out: not run"},        \
+        {"check_error", COLUMN_REAL, "",                                                           \
+         "|Y - Y64|_F / |Y64|_F, the CPU's Y64 in f64, or the reference's, on one sequence"},      \
+        {"check_bound", COLUMN_REAL, "", "the most that passes"},                                  \
+        {"iterations", COLUMN_INTEGER, "",                                                         \
+         "inverse, solve: steps; from alpha I as many as reach the residual of nr-paper's 20"},    \
+        {"flops", COLUMN_REAL, "",                                                                 \
+         "of one call, by the registry's count (forward) or the products taken"},                  \
+        {"exps", COLUMN_REAL, "", "of one call, likewise"},                                        \
         {"bytes", COLUMN_REAL, "B", "inputs read once, outputs written once"}, BENCH_TICK_COLUMNS
 
 #define RATIO_COLUMNS                                                                              \

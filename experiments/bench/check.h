@@ -3,8 +3,8 @@
  * CPU in f64. An operator on one sequence, of all its tokens where that takes the CPU seconds and
  * of fewer otherwise; the first matrices of a batch. How much rounding may do to them is what
  * moving the inputs by one roundoff of f32 does to that f64 result. The CPU in f64 itself is held
- * against the dense reference, on few tokens; its gradients, its inverses and operators
- * with one that is not published are left open. */
+ * against the dense reference, on few tokens; its gradients, its inverses and operators with one
+ * that is not published are left open. */
 #ifndef EXPERIMENTS_BENCH_CHECK_H
 #define EXPERIMENTS_BENCH_CHECK_H
 

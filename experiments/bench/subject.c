@@ -455,8 +455,6 @@ void subject_open(subject_store *store, atn_context *context, const bench_case *
     *s = (subject){.context = context, .c = c, .arrays = &own};
     kinds[c->work]->open(store, s);
     s->arrays = shared;
-    if (shared->open)
-        return;
     if (s->status == ATN_OK) {
         own.open = true;
         *shared = own;

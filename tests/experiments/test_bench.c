@@ -481,6 +481,32 @@ Test(bench, judge)
     }
 }
 
+/* The bound is the problem's: these matrices make a hundred times of a rounding, and what is
+ * inverted is the same in both types. */
+Test(bench, condition)
+{
+    static const atn_inverse_method methods[] = {ATN_INVERSE_NR_PAPER, ATN_INVERSE_CHOLESKY,
+                                                 ATN_INVERSE_PIVOTED_CHOLESKY};
+    const double one = 8 * (1 + 7) * atn_dtype_roundoff(ATN_F32); /* of condition 1, 49 terms */
+    atn_context *context = make_context();
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        bench_case c = {.work = BENCH_SOLVE,
+                        .inverse = methods[i],
+                        .batch = 1,
+                        .heads = 1,
+                        .landmarks = 49,
+                        .threads = 1};
+        check_result r;
+        cr_assert_eq(check_case(context, &c, &r), ATN_OK);
+        cr_expect(r.kind == CHECK_PASS && r.bound > 10 * one && r.bound < 1000 * one,
+                  "%zu: %s %g of %g", i, check_name(r.kind), r.error, r.bound / one);
+        c.dtype = ATN_F64;
+        cr_assert_eq(check_case(context, &c, &r), ATN_OK);
+        cr_expect_eq(r.kind, CHECK_OPEN, "%zu: held against itself", i);
+    }
+    atn_context_free(context);
+}
+
 Test(bench, worst)
 {
     const check_result passes = {CHECK_PASS, 1, 2}, closer = {CHECK_PASS, 3, 4},
