@@ -95,6 +95,8 @@ static void distances(int64_t p, int64_t d, const real *x, int64_t x_stride, con
 static void exponentials(int64_t count, real factor, real shift, real *x)
 {
     lanes last = {0};
+    if (count == 0)
+        return;
     if (count < LANES) {
         memcpy(&last, x, (size_t)count * sizeof *x);
         last = (lanes)EXP(factor * (last - shift));
