@@ -119,20 +119,26 @@ static atn_status worse(atn_status a, atn_status b)
     return a > b ? a : b;
 }
 
+/* Matrices that follow one another share cache lines of what is known of them: a thread takes so
+ * many at a time, unless there are too few for all threads, and writes each one's once. */
+enum { NEIGHBOURS = 4 };
+
 atn_status R(inverse_batch)(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
                             atn_tensor *x, bool keep_factor, cpu_inverse_memory *memory,
                             atn_trace *traces)
 {
     int64_t m = a->rows, count = a->batch * a->heads;
+    int neighbours = count >= NEIGHBOURS * NEIGHBOURS * context->threads ? NEIGHBOURS : 1;
     memset(memory->infos, 0, (size_t)count * sizeof *memory->infos);
     for (int64_t i = 0; i < count; i++)
         if (!R(all_finite)(m, m, atn_tensor_matrix(a, i / a->heads, i % a->heads), m))
             memory->infos[i].status = ATN_NONFINITE;
     if (desc->method <= ATN_INVERSE_NR_SOFTPP)
         R(newton_starts)(context, desc, a, x, memory);
-#pragma omp parallel for num_threads(context->threads) schedule(dynamic)
+#pragma omp parallel for num_threads(context->threads) schedule(dynamic, neighbours)
     for (int64_t i = 0; i < count; i++) {
         int thread = omp_get_thread_num();
+        atn_inverse_info info = memory->infos[i];
         inverse_problem p = {
             .desc = desc,
             .m = m,
@@ -145,10 +151,11 @@ atn_status R(inverse_batch)(atn_context *context, const atn_inverse_desc *desc, 
             .alpha = memory->starts[i],
             .trace = traces ? &traces[i] : NULL,
             .trace_work = memory->trace_work + (traces ? thread * core_trace_work(m) : 0),
-            .info = &memory->infos[i],
+            .info = &info,
         };
-        p.info->status = invert_one(&p);
-        memory->factors[i] = (cpu_factor){p.info->rank, p.pivots};
+        info.status = invert_one(&p);
+        memory->infos[i] = info;
+        memory->factors[i] = (cpu_factor){info.rank, p.pivots};
     }
     atn_status status = ATN_OK;
     for (int64_t i = 0; i < count; i++)
