@@ -144,7 +144,7 @@ class Library:
 
 class Context:
     def __init__(self, library, threads, device, stream):
-        self.library, self.pointer = library, ctypes.c_void_p()
+        self.lib, self.pointer = library, ctypes.c_void_p()
         options = library.types["atn_context_options"](
             device=library.constants["ATN_" + device.upper()], stream=stream, threads=threads)
         self.must(library.calls.atn_context_create(ctypes.byref(options), ctypes.byref(self.pointer)))
@@ -152,7 +152,7 @@ class Context:
     def must(self, status):
         """Below 0: a mistake, or the machine's fault. Above: said of the numbers, which then are there."""
         if status < 0:
-            calls = self.library.calls
+            calls = self.lib.calls
             raise Error(f"{calls.atn_status_message(status).decode()}: "
                         f"{calls.atn_last_error(self.pointer).decode()}")
         return status
@@ -161,7 +161,7 @@ class Context:
         return Plan(self, desc, shape)
 
     def close(self):
-        self.library.calls.atn_context_free(self.pointer)
+        self.lib.calls.atn_context_free(self.pointer)
 
 
 class Plan:
@@ -169,14 +169,14 @@ class Plan:
 
     def __init__(self, context, desc, shape):
         self.context, self.shape, self.pointer = context, shape, ctypes.c_void_p()
-        self.types, self.calls = context.library.types, context.library.calls
+        self.types, self.calls = context.lib.types, context.lib.calls
         self.dtype = ("f32", "f64", "tf32", "bf16", "f16")[desc.dtype]
         sizes = self.types["atn_attention_shape"](*shape, shape[-1], 0)
         context.must(self.calls.atn_attention_plan(context.pointer, ctypes.byref(desc), ctypes.byref(sizes),
                                                    ctypes.byref(self.pointer)))
 
     def view(self, address):
-        return None if address is None else self.context.library.tensor(address, self.dtype, *self.shape)
+        return None if address is None else self.context.lib.tensor(address, self.dtype, *self.shape)
 
     def group(self, name, *addresses):
         """A structure of pointers to tensors, and the tensors, which must live as long."""

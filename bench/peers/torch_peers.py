@@ -325,7 +325,8 @@ def parse():
     parser.add_argument("--m", type=int, default=49, help="landmarks (default 49)")
     parser.add_argument("--pairs", type=int, default=200_000_000, help="most pairs of tokens in a call")
     parser.add_argument("--seconds", type=float, default=1, help="for each form of a case (default 1)")
-    parser.add_argument("--library", type=pathlib.Path, help="default: build/lib/libattnum.so of this tree",
+    parser.add_argument("--library", dest="lib", type=pathlib.Path, metavar="FILE",
+                        help="default: build/lib/libattnum.so of this tree",
                         default=attnum.HEADERS.parent / "build/lib/libattnum.so")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("peers.csv"))
     options = parser.parse_args()
@@ -336,7 +337,7 @@ def parse():
 def main():
     options = parse()
     try:
-        library = attnum.Library(options.library)
+        library = attnum.Library(options.lib)
     except (attnum.Error, FileNotFoundError) as error:  # no library, no compiler
         print(f"torch_peers: {error}", file=sys.stderr)
         return 3

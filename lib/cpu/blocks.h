@@ -193,8 +193,6 @@ double R(norm1)(int64_t m, const real *a);
 /* y = A x, A dense. */
 void R(multiply_vector)(int64_t rows, int64_t cols, const real *a, const real *x, real *y);
 bool R(all_finite)(int64_t rows, int64_t cols, const real *a, int64_t stride);
-/* to (cols x rows) = a^T, rows x cols, both dense. */
-void R(transpose)(int64_t rows, int64_t cols, const real *a, real *to);
 /* a = (a + a^T) / 2, exactly symmetric. */
 void R(symmetrise)(int64_t m, real *a);
 /* Copies the lower triangle onto the upper. */

@@ -217,13 +217,6 @@ bool R(all_finite)(int64_t rows, int64_t cols, const real *a, int64_t stride)
     return !(bad & sign);
 }
 
-void R(transpose)(int64_t rows, int64_t cols, const real *a, real *to)
-{
-    for (int64_t j = 0; j < cols; j++)
-        for (int64_t i = 0; i < rows; i++)
-            to[j * rows + i] = a[i * cols + j];
-}
-
 void R(symmetrise)(int64_t m, real *a)
 {
     for (int64_t i = 0; i < m; i++)

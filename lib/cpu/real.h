@@ -17,8 +17,6 @@ typedef float real;
 #define REAL_TYPE    f32
 #define REAL_DTYPE   ATN_F32
 #define real_exp     expf
-#define real_cos     cosf
-#define real_sin     sinf
 #define real_abs     fabsf
 #define real_sqrt    sqrtf
 #define cblas_trsm   cblas_strsm
@@ -35,8 +33,6 @@ typedef double real;
 #define REAL_TYPE    f64
 #define REAL_DTYPE   ATN_F64
 #define real_exp     exp
-#define real_cos     cos
-#define real_sin     sin
 #define real_abs     fabs
 #define real_sqrt    sqrt
 #define cblas_trsm   cblas_dtrsm

@@ -123,7 +123,7 @@ static void backward_channels(const head *h, const pieces *p)
 {
     sum_state(h, p);
     sum_grad_state(h, p);
-    R(transpose)(h->d, h->dv, p->state, p->transposed);
+    R(simd).transpose(h->d, h->dv, p->state, h->dv, p->transposed, h->d);
     for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
         real_gemm(CblasNoTrans, CblasNoTrans, rows, h->d, h->dv,
@@ -133,7 +133,7 @@ static void backward_channels(const head *h, const pieces *p)
         (&p->queries, p->along_queries, rows, h->q + i * h->q_stride, h->q_stride, p->grad_q,
          h->grad_q + i * h->grad_q_stride, h->grad_q_stride);
     }
-    R(transpose)(h->d, h->dv, p->grad_state, p->transposed);
+    R(simd).transpose(h->d, h->dv, p->grad_state, h->dv, p->transposed, h->d);
     for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n_k - j);
         load_keys(h, p, j, rows);

@@ -159,7 +159,7 @@ static void backward_tokens(const head *h, const pieces *p)
 {
     int64_t d = h->d;
     sum_along(p, d);
-    R(transpose)(d, d, p->slopes, p->transposed);
+    R(simd).transpose(d, d, p->slopes, d, p->transposed, d);
     for (run r = {0}; next_run(h, HEAD_BLOCK, &r);) {
         load(h, p, &r);
         real_gemm(CblasNoTrans, CblasNoTrans, r.count, d, d, p->k, d, p->transposed, d, 0, p->grad,

@@ -125,7 +125,7 @@ static void backward_queries(const head *h, const pieces *p, double gamma)
 {
     double divisors[HEAD_BLOCK], varies[HEAD_BLOCK];
     memset(p->grad_state, 0, (size_t)(h->d * h->dv) * sizeof(real));
-    R(transpose)(h->d, h->dv, p->state, p->transposed);
+    R(simd).transpose(h->d, h->dv, p->state, h->dv, p->transposed, h->d);
     for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
         const real *dy = h->grad_out + i * h->grad_out_stride;
