@@ -26,8 +26,10 @@ typedef struct {
     atn_inverse_method inverse; /* soft, softpp */
     growth_over over;
     int threads;
-    bool resident; /* as published: its memory is measured, on one thread, and once */
+    bool resident;         /* as published: its memory is measured, on one thread, and once */
+    int64_t by_turns_with; /* tokens of a shorter call; 0: it is timed alone */
     double work, constant_share;
+    bool fitted;
     double workspace; /* about; exact where it is measured */
 } growth_point;
 
@@ -47,16 +49,16 @@ typedef struct {
  */
 enum { HEADS = 2 };
 static const struct {
-    int64_t multiples[12], landmarks[12];
+    int64_t multiples[16], landmarks[12];
     rounds_plan plan;
 } efforts[EFFORT_COUNT] = {
     [EFFORT_QUICK] = {{1, 8, 128}, {16, 64}, {.warm_ups = 1, .least = 3, .most = 3}},
-    [EFFORT_DEFAULT] = {{1, 2, 4, 8, 16, 32, 64, 128, 320, 1280},
+    [EFFORT_DEFAULT] = {{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1280},
                         {16, 32, 64, 128, 256, 512},
                         {.warm_ups = 1, .least = 3, .most = 50, .seconds = 0.05, .again = 1}},
-    [EFFORT_FULL] = {{1, 2, 4, 8, 16, 32, 64, 128, 320, 1280, 12800},
+    [EFFORT_FULL] = {{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1280, 4096, 12800},
                      {16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024},
-                     {.warm_ups = 1, .least = 3, .most = 100, .seconds = 0.5, .again = 1}},
+                     {.warm_ups = 1, .least = 5, .most = 100, .seconds = 0.5, .again = 1}},
 };
 /* A line over m has calls with so many tokens and with twice as many, which tell what grows with n
  * from what does not: a multiple of every m. */
@@ -133,7 +135,8 @@ static int count_two(const growth_point *p, int64_t n, atn_cost cost[2])
  * known from them for any number. (To count a call with more, parameters as large would have to be
  * made.)
  */
-static void add_point(sweep *w, growth_point p, int64_t tokens, int64_t n, const atn_cost cost[2])
+static growth_point *add_point(sweep *w, growth_point p, int64_t tokens, int64_t n,
+                               const atn_cost cost[2])
 {
     double x = (double)tokens / (double)n - 1, work = cost_work(&cost[0], false);
     double more = cost_work(&cost[1], false) - work;
@@ -142,8 +145,11 @@ static void add_point(sweep *w, growth_point p, int64_t tokens, int64_t n, const
     p.constant_share = growth_constant_share(work, more, x);
     p.workspace = cost[0].workspace_bytes + (cost[1].workspace_bytes - cost[0].workspace_bytes) * x;
     p.resident = p.inverse == find_inverse(p.setting.op, NULL);
+    p.fitted = p.over == OVER_TOKENS &&
+               growth_is_fitted(p.constant_share, resident_io_bytes(&p.setting, false), w->cache);
     w->items = must_resize(w->items, (size_t)w->count + 1, sizeof *w->items);
-    w->items[w->count++] = p;
+    w->items[w->count] = p;
+    return &w->items[w->count++];
 }
 
 /* From a list that ends with 0, or from the command line. */
@@ -154,12 +160,24 @@ static int64_t next_of(const integer_list *given, const int64_t *usual, int64_t 
     return usual[i] * scale;
 }
 
+/* The fitted points from `start` on, with the shortest of them. */
+static void take_turns(sweep *w, int64_t start)
+{
+    int64_t least = INT64_MAX;
+    for (int64_t i = start; i < w->count; i++)
+        if (w->items[i].fitted && w->items[i].setting.tokens < least)
+            least = w->items[i].setting.tokens;
+    for (int64_t i = start; i < w->count; i++)
+        if (w->items[i].fitted && w->items[i].setting.tokens > least)
+            w->items[i].by_turns_with = least;
+}
+
 /* Nothing if work grows faster than n: that of softmax and gaussian does, and lsh's, which has a
  * bucket for every 49 tokens and hashes each token into all of them. */
 static int add_tokens_line(sweep *w, const settings *s, atn_operator op, int threads)
 {
     enum { SOME_TOKENS = 128 * PAPER_TOKENS };
-    int64_t n;
+    int64_t n, start = w->count;
     atn_cost cost[2];
     growth_point p = {.setting = {.op = op, .heads = HEADS, .dim = HEAD_DIM},
                       .inverse = find_inverse(op, NULL),
@@ -173,6 +191,7 @@ static int add_tokens_line(sweep *w, const settings *s, atn_operator op, int thr
     for (int i = 0; (n = next_of(&s->tokens, multiples, PAPER_TOKENS, i)) > 0; i++)
         if (n >= p.setting.landmarks)
             add_point(w, p, n, SOME_TOKENS, cost);
+    take_turns(w, start);
     return EXIT_PASS;
 }
 
@@ -191,7 +210,8 @@ static int add_landmarks_line(sweep *w, const settings *s, int line, int threads
             continue;
         code = exit_worst(code, count_two(&p, LINE_TOKENS, cost));
         for (int k = 1; k <= 2 && code == EXIT_PASS; k++)
-            add_point(w, p, k * LINE_TOKENS, LINE_TOKENS, cost);
+            add_point(w, p, k * LINE_TOKENS, LINE_TOKENS, cost)->by_turns_with =
+                (k - 1) * LINE_TOKENS;
     }
     return code;
 }
@@ -292,7 +312,7 @@ double growth_constant_share(double work, double more, double x)
 
 bool growth_is_fitted(double constant_share, double bytes_io, double cache_bytes)
 {
-    return constant_share <= 0.01 && bytes_io > cache_bytes;
+    return constant_share <= 0.01 && bytes_io > 4 * cache_bytes;
 }
 
 typedef struct {
@@ -341,36 +361,52 @@ static double median_cpu_seconds(const timed_call *t, int rounds)
 /* Longer calls are not warmed up: the median of three leaves a slow first one out. */
 static const double long_work = 1e11;
 
-static atn_status time_call(atn_context *context, const sweep *w, const growth_point *p,
-                            timed_call *t, measurement *m)
+/* calls: the point's, and the one by turns with it. */
+static atn_status time_calls(atn_context *context, const sweep *w, const growth_point *p, int count,
+                             timed_call *calls, measurement *m)
 {
     rounds_plan plan = efforts[w->effort].plan;
+    rounds_member members[2];
     if (p->work > long_work)
         plan.warm_ups = 0;
-    rounds_member member = {.context = context, .cold = true, .work = run_call, .state = t};
-    atn_status status = rounds_time(&plan, &rounds_machine, &w->flush, 1, &member, &m->rounds);
+    for (int i = 0; i < count; i++)
+        members[i] =
+            (rounds_member){.context = context, .cold = true, .work = run_call, .state = &calls[i]};
+    atn_status status = rounds_time(&plan, &rounds_machine, &w->flush, count, members, &m->rounds);
     m->timed = status == ATN_OK;
     if (m->timed)
-        m->cpu_seconds = median_cpu_seconds(t, m->rounds.rounds);
+        m->cpu_seconds = median_cpu_seconds(&calls[0], m->rounds.rounds);
     return status;
+}
+
+static atn_status open_plan(atn_context *context, const growth_point *p, timed_call *t)
+{
+    take_inverse(p, &t->call.problem);
+    return atn_attention_plan(context, &t->call.problem.desc, &t->call.problem.shape, &t->plan);
 }
 
 static atn_status time_point(atn_context *context, const sweep *w, const growth_point *p,
                              measurement *m)
 {
-    timed_call t = {0};
-    bool opened = call_open(&p->setting, false, &t.call);
-    take_inverse(p, &t.call.problem);
-    atn_status status =
-        opened ? atn_attention_plan(context, &t.call.problem.desc, &t.call.problem.shape, &t.plan)
-               : ATN_ERR_MEMORY;
+    timed_call calls[2] = {0};
+    int count = p->by_turns_with > 0 ? 2 : 1;
+    cost_setting shorter = p->setting;
+    shorter.tokens = p->by_turns_with;
+    atn_status status = call_open(&p->setting, false, &calls[0].call) ? ATN_OK : ATN_ERR_MEMORY;
+    if (status == ATN_OK && count > 1)
+        call_open_within(&shorter, &calls[0].call, &calls[1].call);
+    for (int i = 0; i < count && status == ATN_OK; i++)
+        status = open_plan(context, p, &calls[i]);
+    const attention_case *problem = &calls[0].call.problem;
     if (status == ATN_OK)
-        status = atn_attention_cost(context, &t.call.problem.desc, &t.call.problem.shape, &m->cost);
+        status = atn_attention_cost(context, &problem->desc, &problem->shape, &m->cost);
     m->counted = status == ATN_OK;
     if (status == ATN_OK)
-        status = time_call(context, w, p, &t, m);
-    atn_plan_free(t.plan);
-    call_close(&t.call);
+        status = time_calls(context, w, p, count, calls, m);
+    for (int i = count - 1; i >= 0; i--) {
+        atn_plan_free(calls[i].plan);
+        call_close(&calls[i].call);
+    }
     return status;
 }
 
@@ -425,33 +461,38 @@ static void put_case(table *t, const growth_point *p)
     table_integer(t, p->threads);
 }
 
-static void put_time(table *t, const measurement *m)
+static void put_time(table *t, const growth_point *p, const measurement *m)
 {
-    rounds_statistics time = {0};
+    rounds_statistics time = {0}, ratio = {0};
+    bool by_turns = p->by_turns_with > 0;
     if (m->timed)
         time = rounds_seconds(&m->rounds, 0);
+    if (m->timed && by_turns)
+        ratio = rounds_ratios(&m->rounds, 0, 1);
     bench_add_integer_if(t, m->timed, m->rounds.rounds);
     table_real_if(t, m->timed, time.median);
     table_real_if(t, m->timed, time.least);
     table_real_if(t, m->timed, time.largest);
     table_real_if(t, m->timed, (time.high - time.low) / time.median);
     table_real_if(t, m->timed, m->cpu_seconds);
+    bench_add_integer_if(t, by_turns, p->by_turns_with);
+    table_real_if(t, m->timed && by_turns, ratio.median);
+    table_real_if(t, m->timed && by_turns, (ratio.high - ratio.low) / ratio.median);
     bench_add_ticks(t, &m->rounds, m->timed);
 }
 
 static void put_row(table *t, const sweep *w, const growth_point *p, const measurement *m)
 {
-    double io = resident_io_bytes(&p->setting, false);
     put_case(t, p);
     bench_add_device(t, w->context);
-    put_time(t, m);
+    put_time(t, p, m);
     bench_add_integer_if(t, m->measured, m->bytes);
     bench_add_integer_if(t, m->counted, (int64_t)m->cost.workspace_bytes);
-    table_integer(t, (int64_t)io);
+    table_integer(t, (int64_t)resident_io_bytes(&p->setting, false));
     table_real_if(t, m->counted, m->cost.flops);
     table_real_if(t, m->counted, m->cost.exps);
     table_real(t, p->constant_share);
-    table_boolean(t, p->over == OVER_TOKENS && growth_is_fitted(p->constant_share, io, w->cache));
+    table_boolean(t, p->fitted);
 }
 
 static int run(const void *state, int64_t point, atn_context *context, table *raw)
@@ -489,6 +530,11 @@ static const column columns[] = {
     {"cpu_seconds", COLUMN_REAL, "s",
      "of one call, on all processors together: the median; what others do takes none of it away, "
      "waiting threads may spin in it"},
+    {"by_turns_with", COLUMN_INTEGER, "",
+     "tokens of the call that it was timed by turns with, on the beginnings of the same arrays: the "
+     "shortest fitted one of its line, or the one with the same m; missing: it was timed alone"},
+    {"ratio", COLUMN_REAL, "", "time over that call's: median of the ratios round by round"},
+    {"ratio_spread", COLUMN_REAL, "", "between the ratios' quartiles, relative to the median"},
     BENCH_TICK_COLUMNS,
     {"bytes_measured", COLUMN_INTEGER, "B",
      "by how much resident memory grows at most during the call, beyond inputs, output and "
@@ -502,7 +548,7 @@ static const column columns[] = {
      "of the counted work (an exp is 30 flops): what does not grow with n"},
     {"fitted", COLUMN_BOOLEAN, "",
      "the exponent of n is fitted through this row: constant_share is at most 0.01 and bytes_io "
-     "more than the last cache"},
+     "more than four times the last cache"},
 };
 
 static const column fit_columns[] = {
@@ -512,9 +558,10 @@ static const column fit_columns[] = {
     {"threads", COLUMN_INTEGER, "", "of the calls"},
     {"over", COLUMN_TEXT, "", "what x is in c x^p: n, or m"},
     {"quantity", COLUMN_TEXT, "",
-     "seconds, cpu_seconds, bytes_measured, bytes_workspace: of bench_growth.csv; ..._growing, "
-     "..._constant: the part of them that grows with n, for the smaller n, and the one that does "
-     "not, by calls with n and 2 n"},
+     "seconds: through bench_growth.csv's fitted rows, by their ratios to the shortest; seconds_all: "
+     "through all of a line's seconds, whatever they hold; bytes_measured, bytes_workspace; "
+     "seconds_growing, seconds_constant: the part that grows with n, for the smaller n, and the one "
+     "that does not, by calls with n and 2 n"},
     {"points", COLUMN_INTEGER, "", "how many x"},
     {"from", COLUMN_INTEGER, "", "the smallest x fitted"},
     {"to", COLUMN_INTEGER, "", "the largest"},
@@ -522,7 +569,7 @@ static const column fit_columns[] = {
     {"std_error", COLUMN_REAL, "", "of p, from the residuals"},
     {"expected", COLUMN_REAL, "", "p, as the operator's description says; missing: no one power"},
     {"holds", COLUMN_BOOLEAN, "",
-     "seconds (and on one thread cpu_seconds) over n: p is within 0.03 of 1; bytes: x more tokens need at most x times as many"},
+     "seconds over n: p is within 0.03 of 1; bytes: x more tokens need at most x times as many"},
     {"per_token", COLUMN_REAL, "",
      "over n: seconds of the largest call over its n; bytes a token more, between the last two n"},
     {"constant", COLUMN_REAL, "B", "bytes beside those that grow with n"},
@@ -604,53 +651,49 @@ static void put_fit(table *t, const table *raw, int64_t row, const series *s, co
     table_real_if(t, isfinite(constant), constant);
 }
 
-/* Rows start ... end - 1 of raw, which differ in n alone. */
+/* Rows start ... end - 1 of raw, which differ in n alone. Through ratios to the shortest that
+ * is fitted, since the machine may have been faster at one n's time than at another's. */
 static void fit_tokens(const table *raw, int64_t start, int64_t end, table *t)
 {
-    series seconds = {0}, cpu = {0}, measured = {0}, workspace = {0};
-    double per_token = NAN, cpu_per_token = NAN;
+    series fitted = {0}, all = {0}, measured = {0}, workspace = {0};
+    double per_token = NAN;
     for (int64_t row = start; row < end; row++) {
-        double n = number(raw, row, "n"), time = number(raw, row, "seconds");
-        double cpu_time = number(raw, row, "cpu_seconds");
-        if (cell_boolean(raw, row, "fitted")) {
-            put(&seconds, n, time);
-            put(&cpu, n, cpu_time);
-        }
+        double n = number(raw, row, "n"), seconds = number(raw, row, "seconds");
+        if (cell_boolean(raw, row, "fitted") && isfinite(seconds))
+            put(&fitted, n,
+                isnan(number(raw, row, "by_turns_with")) ? 1 : number(raw, row, "ratio"));
+        put(&all, n, seconds);
         put(&measured, n, number(raw, row, "bytes_measured"));
         put(&workspace, n, number(raw, row, "bytes_workspace"));
-        per_token = isfinite(time) ? time / n : per_token;
-        cpu_per_token = isfinite(cpu_time) ? cpu_time / n : cpu_per_token;
+        per_token = isfinite(seconds) ? seconds / n : per_token;
     }
-    put_fit(t, raw, start, &seconds, &(fit_kind){"seconds", 1, 0.03, false, per_token});
-    double judged = cell_integer(raw, start, "threads") == 1 ? 0.03 : NAN; /* threads may spin */
-    put_fit(t, raw, start, &cpu, &(fit_kind){"cpu_seconds", 1, judged, false, cpu_per_token});
+    put_fit(t, raw, start, &fitted, &(fit_kind){"seconds", 1, 0.03, false, per_token});
+    put_fit(t, raw, start, &all, &(fit_kind){"seconds_all", NAN, NAN, false, per_token});
     if (measured.count > 0)
         put_fit(t, raw, start, &measured, &(fit_kind){"bytes_measured", NAN, NAN, false, NAN});
     put_fit(t, raw, start, &workspace, &(fit_kind){"bytes_workspace", NAN, NAN, true, NAN});
 }
 
-/* Rows start ... end - 1 of raw: two n for each m. By a clock, t(2n) - t(n) is what grows with n,
- * 2 t(n) - t(2n) what does not. Each is fitted where it is at least a quarter of the counted work:
- * elsewhere it is a small difference of large times. The factor's solves take m^2 a token: no one
- * power of m. */
-static void fit_landmarks(const table *raw, int64_t start, int64_t end, const char *clock, table *t)
+/* Rows start ... end - 1 of raw: two n for each m. t(2n) - t(n) is what grows with n, 2 t(n) -
+ * t(2n) what does not. Each is fitted where it is at least a quarter of the counted work: elsewhere
+ * it is a small difference of large times. The factor's solves take m^2 a token: no one power of m.
+ */
+static void fit_landmarks(const table *raw, int64_t start, int64_t end, table *t)
 {
     series growing = {0}, constant = {0};
-    char *names[2] = {must_format("%s_growing", clock), must_format("%s_constant", clock)};
     bool factor = cell_is(raw, start, "inverse", atn_inverse_name(ATN_INVERSE_PIVOTED_CHOLESKY));
     for (int64_t row = start; row + 1 < end; row += 2) {
         double m = number(raw, row, "m"), share = number(raw, row, "constant_share");
-        double one = number(raw, row, clock), two = number(raw, row + 1, clock);
+        double one = number(raw, row, "seconds"), two = one * number(raw, row + 1, "ratio");
         if (1 - share >= 0.25)
             put(&growing, m, two - one);
         if (share >= 0.25)
             put(&constant, m, 2 * one - two);
     }
-    put_fit(t, raw, start, &growing, &(fit_kind){names[0], factor ? NAN : 1, NAN, false, NAN});
+    put_fit(t, raw, start, &growing,
+            &(fit_kind){"seconds_growing", factor ? NAN : 1, NAN, false, NAN});
     if (constant.count > 0)
-        put_fit(t, raw, start, &constant, &(fit_kind){names[1], 3, NAN, false, NAN});
-    free(names[0]);
-    free(names[1]);
+        put_fit(t, raw, start, &constant, &(fit_kind){"seconds_constant", 3, NAN, false, NAN});
 }
 
 static bool same_line(const table *raw, int64_t a, int64_t b)
@@ -664,15 +707,13 @@ static int finish(const settings *s, const void *state, const table *raw, table 
     static const char *const shown[] = {"operator", "inverse", "threads",  "over",     "quantity",
                                         "from",     "to",      "points",   "exponent", "std_error",
                                         "expected", "holds",   "per_token"};
-    static const char *const clocks[] = {"seconds", "cpu_seconds"};
     for (int64_t start = 0, end; start < table_rows(raw); start = end) {
         for (end = start + 1; end < table_rows(raw) && same_line(raw, start, end);)
             end++;
         if (cell_is(raw, start, "over", over_names[OVER_TOKENS]))
             fit_tokens(raw, start, end, tables[1]);
         else
-            for (int i = 0; i < 2; i++)
-                fit_landmarks(raw, start, end, clocks[i], tables[1]);
+            fit_landmarks(raw, start, end, tables[1]);
     }
     table_print_columns(tables[1], shown, sizeof shown / sizeof *shown, INT64_MAX, report_stream());
     int code = EXIT_PASS;

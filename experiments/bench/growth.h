@@ -15,8 +15,8 @@ extern const experiment bench_growth;
 double growth_constant_share(double work, double more, double x);
 
 /* Whether the exponent of n is fitted through a call: what does not grow with n is at most a
- * hundredth of its work, and its inputs and output do not fit into the cache, so that every pass
- * over them reads memory. Both are known before anything is timed. */
+ * hundredth of its work, and its inputs and output are more than four times the cache, so that of
+ * any pass over them at most a quarter is still there. Both are known before anything is timed. */
 bool growth_is_fitted(double constant_share, double bytes_io, double cache_bytes);
 
 #endif

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#define _DEFAULT_SOURCE /* madvise */
 #include "cost/calls.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 bool call_has_array(atn_operator op, int array, bool backward)
 {
@@ -23,7 +25,22 @@ static void fill(int64_t count, uint32_t state, float *values)
     }
 }
 
-/* False if memory ran out. */
+/* To be freed; null if there is none. The tables of 4 KiB pages outgrow the caches at some n, which
+ * would be taken for growth of the operator. */
+static float *take_memory(size_t bytes)
+{
+    enum { HUGE_PAGE = 2 << 20 };
+    void *memory = NULL;
+    if (bytes < HUGE_PAGE)
+        return malloc(bytes);
+    if (posix_memalign(&memory, HUGE_PAGE, bytes) != 0)
+        return NULL;
+#ifdef MADV_HUGEPAGE
+    madvise(memory, bytes, MADV_HUGEPAGE); /* where the system has none, all is as it was */
+#endif
+    return memory;
+}
+
 bool call_open(const cost_setting *s, bool backward, prepared_call *call)
 {
     *call = (prepared_call){.problem = cost_case(s)};
@@ -31,7 +48,7 @@ bool call_open(const cost_setting *s, bool backward, prepared_call *call)
     for (int i = 0; i < CALL_ARRAYS; i++) {
         if (!call_has_array(s->op, i, backward))
             continue;
-        float *values = malloc((size_t)count * sizeof *values);
+        float *values = take_memory((size_t)count * sizeof *values);
         if (!values)
             return false;
         fill(count, (uint32_t)i, values);
@@ -40,9 +57,18 @@ bool call_open(const cost_setting *s, bool backward, prepared_call *call)
     return true;
 }
 
+void call_open_within(const cost_setting *s, const prepared_call *other, prepared_call *call)
+{
+    *call = (prepared_call){.problem = cost_case(s), .borrowed = true};
+    for (int i = 0; i < CALL_ARRAYS; i++)
+        if (other->arrays[i].data)
+            call->arrays[i] =
+                atn_tensor_dense(other->arrays[i].data, ATN_F32, 1, s->heads, s->tokens, s->dim);
+}
+
 void call_close(prepared_call *call)
 {
-    for (int i = 0; i < CALL_ARRAYS; i++)
+    for (int i = 0; i < CALL_ARRAYS && !call->borrowed; i++)
         free(call->arrays[i].data);
     attention_case_free(&call->problem);
 }

@@ -21,6 +21,7 @@ enum {
 typedef struct {
     attention_case problem;
     atn_tensor arrays[CALL_ARRAYS]; /* null data: not of this call */
+    bool borrowed;                  /* they lie in another call's */
 } prepared_call;
 
 /* Whether a call has an array: K where the operator can take one, gradients with backward. */
@@ -29,8 +30,12 @@ bool call_has_array(atn_operator op, int array, bool backward);
 /* "forward+backward", or "forward". */
 const char *call_mode_name(bool backward);
 
-/* Makes the inputs, numbers in [-1, 1). False if memory ran out; to be closed in any case. */
+/* Makes the inputs, numbers in [-1, 1), in huge pages where the system has them. False if memory
+ * ran out; to be closed in any case. */
 bool call_open(const cost_setting *setting, bool backward, prepared_call *call);
+
+/* A call with no more tokens, heads and channels, whose arrays are the beginnings of another's. */
+void call_open_within(const cost_setting *setting, const prepared_call *other, prepared_call *call);
 void call_close(prepared_call *call);
 
 /* Run a plan of the call's description and shape. */
