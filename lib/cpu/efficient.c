@@ -12,7 +12,7 @@
 #include "cpu/softmax.h"
 
 /* work: per channel of K the sum of exps, one over it and t, the maximum; a block of rho_q or rho_k
- * and of a gradient; S and dS. */
+ * (in `backward` of exps) and of a gradient; S and dS. */
 typedef struct {
     double *sums, *one_over, *along;
     real *maxima, *rho, *grad;
@@ -146,36 +146,51 @@ static void backward_queries(const head *h, const pieces *p)
     for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
         const real *dy = h->grad_out + i * h->grad_out_stride;
+        real *to = h->grad_q + i * h->grad_q_stride;
         load_queries(h, p, i, rows);
         real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, rows, p->rho, h->d, dy, h->grad_out_stride,
                   1, p->grad_state, h->dv);
         real_gemm(CblasNoTrans, CblasTrans, rows, h->d, h->dv, dy, h->grad_out_stride, p->state,
-                  h->dv, 0, p->grad, h->d);
-        for (int64_t r = 0; r < rows; r++) {
-            real *grad = p->grad + r * h->d, *to = h->grad_q + (i + r) * h->grad_q_stride;
-            R(softmax_row_backward)(h->d, 1, p->rho + r * h->d, grad);
-            for (int64_t c = 0; c < h->d; c++)
-                to[c] += grad[c];
-        }
+                  h->dv, 0, to, h->grad_q_stride);
+        for (int64_t r = 0; r < rows; r++)
+            R(softmax_row_backward)(h->d, 1, p->rho + r * h->d, to + r * h->grad_q_stride);
     }
 }
 
+/* t, and dS by which to multiply what load_keys or load_exps leaves: where that is not divided by
+ * the sums, both are. */
+static void finish_grad_state(const head *h, const pieces *p, bool narrow)
+{
+    for (int64_t c = 0; c < h->d; c++) {
+        real *row = p->grad_state + c * h->dv;
+        double sum = narrow ? 1 : p->sums[c];
+        p->along[c] = R(dot)(h->dv, p->state + c * h->dv, row) / sum;
+        for (int64_t e = 0; e < h->dv; e++)
+            row[e] = (real)((double)row[e] / sum);
+    }
+}
+
+/* Overwrites, but where dK is dQ's memory. */
 static void backward_keys(const head *h, const pieces *p)
 {
-    for (int64_t c = 0; c < h->d; c++)
-        p->along[c] = R(dot)(h->dv, p->state + c * h->dv, p->grad_state + c * h->dv);
+    bool narrow = h->desc->storage != ATN_STORAGE_NATIVE, add = h->grad_k == h->grad_q;
+    finish_grad_state(h, p, narrow);
     for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n_k - j);
-        load_keys(h, p, j, rows);
+        if (narrow)
+            load_keys(h, p, j, rows);
+        else
+            load_exps(h, p, j, rows, false);
         real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, p->rho, h->d, p->grad_state, h->dv,
-                  1, h->grad_v + j * h->grad_v_stride, h->grad_v_stride);
+                  0, h->grad_v + j * h->grad_v_stride, h->grad_v_stride);
         real_gemm(CblasNoTrans, CblasTrans, rows, h->d, h->dv, h->v + j * h->v_stride, h->v_stride,
                   p->grad_state, h->dv, 0, p->grad, h->d);
         for (int64_t r = 0; r < rows; r++) {
             const real *rho = p->rho + r * h->d, *grad = p->grad + r * h->d;
             real *restrict to = h->grad_k + (j + r) * h->grad_k_stride;
             for (int64_t c = 0; c < h->d; c++)
-                to[c] += (real)((double)rho[c] * ((double)grad[c] - p->along[c]));
+                to[c] =
+                    (add ? to[c] : 0) + (real)((double)rho[c] * ((double)grad[c] - p->along[c]));
         }
     }
 }
@@ -188,4 +203,5 @@ static void backward(const head *h)
     backward_keys(h, &p);
 }
 
-const head_operator R(efficient) = {.sizes = sizes, .forward = forward, .backward = backward};
+const head_operator R(efficient) = {
+    .sizes = sizes, .forward = forward, .backward = backward, .overwrites = true};

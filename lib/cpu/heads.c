@@ -319,7 +319,8 @@ static void backward(const call *c, int64_t piece)
     if (c->heads->nonfinite[piece])
         return;
     head whole = direct_head(c, piece), h = open_head(c, piece);
-    clear_gradients(&whole);
+    if (masked(c) || !c->op->overwrites)
+        clear_gradients(&whole);
     c->op->backward(&h);
     close_gradients(c, &whole, &h);
 }

@@ -19,7 +19,8 @@ typedef struct {
     int64_t q_stride, k_stride, v_stride;
     real *out; /* forward only: n x dv, to be overwritten */
     int64_t out_stride;
-    /* backward only; gradients are added to. grad_k may be the same memory as grad_q */
+    /* backward only; gradients are added to, or overwritten if the operator says so. grad_k may be
+     * the same memory as grad_q */
     const real *grad_out;
     real *grad_q, *grad_k, *grad_v;
     int64_t grad_out_stride, grad_q_stride, grad_k_stride, grad_v_stride;
@@ -45,6 +46,9 @@ typedef struct {
     /* > 0: after `before`, forward of some queries needs none of the others, and threads may share
      * the queries of a head from multiples of this many on. */
     int64_t queries_apart;
+    /* backward writes all of grad_q and grad_v and, where it is other memory than grad_q, of
+     * grad_k: they hold anything before it. */
+    bool overwrites;
 } R(head_operator);
 typedef R(head_operator) head_operator;
 
