@@ -157,30 +157,25 @@ static void backward_queries(const head *h, const pieces *p)
     }
 }
 
-/* t, and dS by which to multiply what load_keys or load_exps leaves: where that is not divided by
- * the sums, both are. */
-static void finish_grad_state(const head *h, const pieces *p, bool narrow)
+/* t and dS, divided by the sums because load_exps leaves that out. */
+static void finish_grad_state(const head *h, const pieces *p)
 {
     for (int64_t c = 0; c < h->d; c++) {
         real *row = p->grad_state + c * h->dv;
-        double sum = narrow ? 1 : p->sums[c];
-        p->along[c] = R(dot)(h->dv, p->state + c * h->dv, row) / sum;
+        p->along[c] = R(dot)(h->dv, p->state + c * h->dv, row) / p->sums[c];
         for (int64_t e = 0; e < h->dv; e++)
-            row[e] = (real)((double)row[e] / sum);
+            row[e] = (real)((double)row[e] / p->sums[c]);
     }
 }
 
 /* Overwrites, but where dK is dQ's memory. */
 static void backward_keys(const head *h, const pieces *p)
 {
-    bool narrow = h->desc->storage != ATN_STORAGE_NATIVE, add = h->grad_k == h->grad_q;
-    finish_grad_state(h, p, narrow);
+    bool add = h->grad_k == h->grad_q;
+    finish_grad_state(h, p);
     for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n_k - j);
-        if (narrow)
-            load_keys(h, p, j, rows);
-        else
-            load_exps(h, p, j, rows, false);
+        load_exps(h, p, j, rows, false);
         real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, p->rho, h->d, p->grad_state, h->dv,
                   0, h->grad_v + j * h->grad_v_stride, h->grad_v_stride);
         real_gemm(CblasNoTrans, CblasTrans, rows, h->d, h->dv, h->v + j * h->v_stride, h->v_stride,
