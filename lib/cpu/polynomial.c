@@ -188,9 +188,10 @@ static const real *append(int64_t m, const real *v, double length, lanczos_basis
 }
 
 /* The smallest Ritz value of q->steps Lanczos steps with full orthogonalisation; v has m elements.
- * NaN if LAPACK fails. */
+ * NaN if they overflow. */
 static double smallest_ritz_value(int64_t m, const real *b, lanczos_basis *q, real *v)
 {
+    _Static_assert((int)ATN_INTERVAL_STEPS <= (int)SIMD_TRIDIAGONAL, "more steps than it takes");
     double diagonal[ATN_INTERVAL_STEPS], beside[ATN_INTERVAL_STEPS], scale = R(norm1)(m, b);
     memset(q->transposed, 0, (size_t)(m * q->steps) * sizeof(real));
     fill_generic(m, v);
@@ -206,7 +207,7 @@ static double smallest_ritz_value(int64_t m, const real *b, lanczos_basis *q, re
         for (int pass = 0; pass < 2; pass++)
             remove_components(m, q, v);
     }
-    return LAPACKE_dsterf_work((lapack_int)q->count, diagonal, beside) == 0 ? diagonal[0] : NAN;
+    return R(simd).smallest_eigenvalue(q->count, diagonal, beside);
 }
 
 static void choose_interval(iteration *t)
