@@ -89,7 +89,7 @@ double R(smallest_eigenvalue)(int count, const double *diagonal, const double *b
         largest = fmax(largest, fmax(fabs(diagonal[i]), fabs(next)));
         zero += (diagonal[i] - diagonal[i]) + (next - next);
     }
-    if (count == 0 || zero != 0) /* NaN where something is not finite */
+    if (zero != 0) /* NaN where something is not finite */
         return NAN;
     frexp(largest, &exponent);
     exponent = exponent < LEAST_EXPONENT ? LEAST_EXPONENT : exponent;

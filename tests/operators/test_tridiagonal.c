@@ -146,8 +146,7 @@ Test(tridiagonal, random_matrices)
             }
 }
 
-/* Blocks that know nothing of one another; the least eigenvalue lies in any. Minors of points on
- * the grid are 0. */
+/* Blocks that know nothing of one another; the least eigenvalue lies in any. */
 Test(tridiagonal, blocks)
 {
     for (int count = 3; count <= MOST; count++)
@@ -160,6 +159,17 @@ Test(tridiagonal, blocks)
             t.beside[at] = at % 2 == 0 ? 10 : -10;
             check("a block", &t);
         }
+}
+
+/* Points from -32 to -1 are tried first; the minor of two rows is 0 at -5, and so are all after
+ * it. */
+Test(tridiagonal, zero_minors)
+{
+    static const double beside[] = {5, 0, 16.5, 16.5};
+    matrix t = make(5);
+    memset(t.diagonal, 0, 5 * sizeof(double));
+    memcpy(t.beside, beside, sizeof beside);
+    check("zero minors", &t);
 }
 
 /* 2 - 2 cos(pi / (n + 1)) and, of all ones beside a diagonal of 0, -2 cos(pi / (n + 1)). */
@@ -211,9 +221,9 @@ Test(tridiagonal, not_finite)
                     for (int i = 0; i < count - 1; i++)
                         t.beside[i] = 0.25;
                     *(at < count ? &t.diagonal[at] : &t.beside[at - count]) = wrong[kind];
-                    cr_expect(isnan(sets[set].kernels->smallest_eigenvalue(count, t.diagonal,
-                                                                           t.beside)),
-                              "%s, %d, %d", sets[set].name, count, at);
+                    cr_expect(
+                        isnan(sets[set].kernels->smallest_eigenvalue(count, t.diagonal, t.beside)),
+                        "%s, %d, %d", sets[set].name, count, at);
                 }
     }
 }
