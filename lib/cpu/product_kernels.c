@@ -53,20 +53,24 @@ static inline __attribute__((always_inline)) void multiply_tile(int rows, int ve
     int64_t c_row = p->c_row;
     bool add = p->add;
     int64_t a_row = p->a_row, a_step = p->a_step, b_step = p->b_step, last = p->last;
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++)
             sums[i][v] = (lanes){0};
-    for (int64_t k = 0, depth = p->depth; k < depth; k++)
+    int64_t k = 0, depth = p->depth;
+    do /* depth > 0: so the sums are nowhere but in registers */
+#pragma GCC unroll 16
         for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
             for (int v = 0; v < vectors; v++) {
                 const real *from = b + k * b_step + (v < vectors - 1 ? v * LANES : last);
                 sums[i][v] += a[i * a_row + k * a_step] * *(const lanes *)from;
             }
+    while (++k < depth);
     if (p->columns < last + LANES) {
         real edge[MOST_ROWS * VECTORS * LANES];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
         for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
             for (int v = 0; v < vectors; v++)
@@ -74,11 +78,12 @@ static inline __attribute__((always_inline)) void multiply_tile(int rows, int ve
         store_edge(p, row, rows, vectors * LANES, edge);
         return;
     }
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++) {
-            lanes *to = (lanes *)(c + i * c_row + (v < vectors - 1 ? v * LANES : last));
+            real *first = c + i * c_row;
+            lanes *to = v < vectors - 1 ? (lanes *)first + v : (lanes *)(first + last);
             if (add)
                 *to += sums[i][v];
             else
@@ -86,47 +91,52 @@ static inline __attribute__((always_inline)) void multiply_tile(int rows, int ve
         }
 }
 
-/* Tiles of `most` rows, then of fewer. */
-static inline __attribute__((always_inline)) void multiply_rows(int most, int vectors,
-                                                                const panel *p)
-{
-    int64_t row = 0;
-#pragma GCC unroll 4
-    for (int rows = most; rows > 0; rows /= 2)
-        for (; row + rows <= p->rows; row += rows)
-            multiply_tile(rows, vectors, p, row);
-}
+#define TILE(rows, vectors)                                                                        \
+    static void tile_##rows##_##vectors(const panel *p, int64_t row)                               \
+    {                                                                                              \
+        multiply_tile(rows, vectors, p, row);                                                      \
+    }
+#define NAME(rows, vectors) tile_##rows##_##vectors,
+#define TO_6(X, vectors)                                                                           \
+    X(1, vectors) X(2, vectors) X(3, vectors) X(4, vectors) X(5, vectors) X(6, vectors)
+#define TO_8(X, vectors) TO_6(X, vectors) X(7, vectors) X(8, vectors)
 
-static void multiply_1(const panel *p)
-{
-    multiply_rows(ROWS_1, 1, p);
-}
-
-static void multiply_2(const panel *p)
-{
-    multiply_rows(ROWS_2, 2, p);
-}
-
+TO_8(TILE, 1)
 #ifdef SIMD_AVX512
-static void multiply_3(const panel *p)
-{
-    multiply_rows(ROWS_3, 3, p);
-}
-
-static void multiply_4(const panel *p)
-{
-    multiply_rows(ROWS_4, 4, p);
-}
+TO_8(TILE, 2)
+TO_8(TILE, 3)
+TO_6(TILE, 4)
+#else
+TO_6(TILE, 2)
 #endif
 
-static void (*const multiply[])(const panel *p) = {
-    multiply_1,
-    multiply_2,
+typedef void tile(const panel *p, int64_t row);
+
+/* By vectors and rows; the last of each has the most rows. */
+static const struct {
+    int most;
+    tile *of_rows[MOST_ROWS];
+} tiles[] = {
+    {8, {TO_8(NAME, 1)}},
 #ifdef SIMD_AVX512
-    multiply_3,
-    multiply_4,
+    {8, {TO_8(NAME, 2)}},
+    {8, {TO_8(NAME, 3)}},
+    {6, {TO_6(NAME, 4)}},
+#else
+    {6, {TO_6(NAME, 2)}},
 #endif
 };
+
+/* Tiles of as nearly equal rows as may be: one of few rows waits for its own sums. */
+static void multiply_rows(int vectors, const panel *p)
+{
+    int64_t most = tiles[vectors - 1].most;
+    for (int64_t row = 0, left, rows; (left = p->rows - row) > 0; row += rows) {
+        int64_t count = (left + most - 1) / most;
+        rows = (left + count - 1) / count;
+        tiles[vectors - 1].of_rows[rows - 1](p, row);
+    }
+}
 
 /* ---- Packing ---- */
 
@@ -237,7 +247,7 @@ static int64_t multiply_panel(const product_terms *p, int64_t k, int64_t column,
         q.b = packed;
         q.b_step = width;
     }
-    multiply[vectors - 1](&q);
+    multiply_rows(vectors, &q);
     return columns;
 }
 
