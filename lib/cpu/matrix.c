@@ -217,11 +217,33 @@ bool R(all_finite)(int64_t rows, int64_t cols, const real *a, int64_t stride)
     return !(bad & sign);
 }
 
+/* Two places of a matrix that are one another's transpose. */
+static inline void symmetrise_quads(int64_t m, real *upper, real *lower)
+{
+    quad means[QUAD];
+#pragma GCC unroll 4
+    for (int i = 0; i < QUAD; i++)
+        means[i] = *(quad *)(lower + i * m);
+    transpose_quads(means);
+#pragma GCC unroll 4
+    for (int i = 0; i < QUAD; i++)
+        means[i] = *(quad *)(upper + i * m) = (*(quad *)(upper + i * m) + means[i]) / 2;
+    transpose_quads(means);
+#pragma GCC unroll 4
+    for (int i = 0; i < QUAD; i++)
+        *(quad *)(lower + i * m) = means[i];
+}
+
 void R(symmetrise)(int64_t m, real *a)
 {
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t j = 0; j < i; j++)
+    for (int64_t i = 0; i < m; i++) {
+        int64_t j = 0, band = i - i % QUAD;
+        if (i == band && i + QUAD <= m)
+            for (; j < band; j += QUAD)
+                symmetrise_quads(m, a + j * m + i, a + i * m + j);
+        for (j = band + QUAD <= m ? band : 0; j < i; j++)
             a[i * m + j] = a[j * m + i] = (a[i * m + j] + a[j * m + i]) / 2;
+    }
 }
 
 void R(mirror_lower)(int64_t m, real *a, int64_t stride)
@@ -242,6 +264,6 @@ double R(penrose_of_product)(int64_t m, const real *a, const real *a_x, real *sc
 
 double R(first_penrose)(int64_t m, const real *a, const real *x, real *scratch1, real *scratch2)
 {
-    real_multiply(m, a, x, scratch1);
+    real_multiply_by_symmetric(m, a, x, scratch1);
     return R(penrose_of_product)(m, a, scratch1, scratch2);
 }

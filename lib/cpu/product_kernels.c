@@ -19,6 +19,9 @@ enum { VECTORS = 2, ROWS_1 = 8, ROWS_2 = 6 };
 enum { DEPTH = 256, MOST_ROWS = 8 };
 /* From so many rows on, packing costs less than the misses of rows of B that lie far apart. */
 enum { ROWS_PACKED = 256, FAR = 512 };
+/* So many columns beyond whole vectors cost less as rows, if there are enough of them to fill some.
+ */
+enum { FLIPPED = LANES < 8 ? 1 : LANES / 4, FLIPPED_FROM = 2 * LANES };
 
 /* A block of the shared index and of C's columns. */
 typedef struct {
@@ -144,28 +147,17 @@ static void multiply_rows(int vectors, const panel *p)
 
 /* ---- Packing ---- */
 
-typedef real quad __attribute__((vector_size(16), aligned(sizeof(real)), may_alias));
-enum { QUAD = 16 / sizeof(real) };
-
 /* to, QUAD rows `width` apart, is the transpose of QUAD rows `stride` apart. */
 static inline void transpose_quad(const real *from, int64_t stride, real *to, int64_t width)
 {
-#ifdef REAL_F32
-    quad a = *(const quad *)from, b = *(const quad *)(from + stride),
-         c = *(const quad *)(from + 2 * stride), d = *(const quad *)(from + 3 * stride);
-    quad ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5),
-         ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7),
-         cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5),
-         cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-    *(quad *)to = __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5);
-    *(quad *)(to + width) = __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7);
-    *(quad *)(to + 2 * width) = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
-    *(quad *)(to + 3 * width) = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
-#else
-    quad a = *(const quad *)from, b = *(const quad *)(from + stride);
-    *(quad *)to = __builtin_shufflevector(a, b, 0, 2);
-    *(quad *)(to + width) = __builtin_shufflevector(a, b, 1, 3);
-#endif
+    quad rows[QUAD];
+#pragma GCC unroll 4
+    for (int i = 0; i < QUAD; i++)
+        rows[i] = *(const quad *)(from + i * stride);
+    transpose_quads(rows);
+#pragma GCC unroll 4
+    for (int i = 0; i < QUAD; i++)
+        *(quad *)(to + i * width) = rows[i];
 }
 
 /* `columns` of B as they stand, and zeros up to `width`. */
@@ -222,9 +214,10 @@ static int choose_vectors(int64_t left, bool may_overlap)
 }
 
 /* Multiplies one; returns its number of columns. */
-static int64_t multiply_panel(const product_terms *p, int64_t k, int64_t column, real *packed)
+static int64_t multiply_panel(const product_terms *p, int64_t k, int64_t column, int64_t end,
+                              real *packed)
 {
-    int64_t left = p->columns - column;
+    int64_t left = end - column;
     bool may_overlap = !p->add && p->inner <= DEPTH && p->b_column == 1;
     int vectors = choose_vectors(left, may_overlap);
     int64_t width = vectors * LANES, columns = left < width ? left : width;
@@ -255,12 +248,59 @@ static int64_t multiply_panel(const product_terms *p, int64_t k, int64_t column,
     return columns;
 }
 
+/* The first `columns` of C. */
+static void multiply_columns(const product_terms *p, int64_t columns, real *packed)
+{
+    for (int64_t k = 0; k < p->inner; k += DEPTH)
+        for (int64_t column = 0; column < columns;)
+            column += multiply_panel(p, k, column, columns, packed);
+}
+
+/* Columns of C from `first` on, of a transposed A, as rows of C^T = B^T A^T: vectors then are of
+ * C's rows. */
+static void multiply_flipped(const product_terms *p, int64_t first, real *packed)
+{
+    enum { ROWS = 256 };
+    real rows[FLIPPED * ROWS];
+    for (int64_t row = 0; row < p->rows; row += ROWS) {
+        int64_t count = p->rows - row < ROWS ? p->rows - row : ROWS;
+        real *c = p->c + row * p->c_row + first;
+        product_terms flipped = {.rows = p->columns - first,
+                                 .inner = p->inner,
+                                 .a = p->b + first * p->b_column,
+                                 .a_row = p->b_column,
+                                 .a_step = p->b_step,
+                                 .b = p->a + row,
+                                 .b_step = p->a_step,
+                                 .b_column = 1,
+                                 .add = p->add,
+                                 .c = rows,
+                                 .c_row = ROWS};
+        for (int64_t j = 0; p->add && j < flipped.rows; j++)
+            for (int64_t i = 0; i < count; i++)
+                rows[j * ROWS + i] = c[i * p->c_row + j];
+        multiply_columns(&flipped, count, packed);
+        for (int64_t j = 0; j < flipped.rows; j++)
+            for (int64_t i = 0; i < count; i++)
+                c[i * p->c_row + j] = rows[j * ROWS + i];
+    }
+}
+
+static void clear(const product_terms *p)
+{
+    for (int64_t i = 0; i < p->rows; i++)
+        memset(p->c + i * p->c_row, 0, (size_t)p->columns * sizeof(real));
+}
+
 void R(multiply)(const product_terms *p)
 {
     real packed[DEPTH * VECTORS * LANES] __attribute__((aligned(BYTES)));
-    int64_t k = 0;
-    do /* once where nothing is to be summed: C = 0 */
-        for (int64_t column = 0; column < p->columns;)
-            column += multiply_panel(p, k, column, packed);
-    while ((k += DEPTH) < p->inner);
+    int64_t rest = p->columns % LANES, whole = p->columns - rest;
+    bool flips =
+        p->a_row == 1 && rest > 0 && rest <= FLIPPED && whole > 0 && p->rows >= FLIPPED_FROM;
+    if (p->inner == 0 && !p->add)
+        clear(p);
+    multiply_columns(p, flips ? whole : p->columns, packed);
+    if (flips)
+        multiply_flipped(p, whole, packed);
 }

@@ -86,6 +86,13 @@ static inline void real_gemm(CBLAS_TRANSPOSE trans_a, CBLAS_TRANSPOSE trans_b, i
     R(simd).product(&terms);
 }
 
+/* C = A B for dense m x m matrices, A symmetric: read by columns, which is the faster way where
+ * rows are not whole vectors. */
+static inline void real_multiply_by_symmetric(int64_t m, const real *a, const real *b, real *c)
+{
+    real_gemm(CblasTrans, CblasNoTrans, m, m, m, a, m, b, m, false, c, m);
+}
+
 /* C = A B for dense m x m matrices. */
 static inline void real_multiply(int64_t m, const real *a, const real *b, real *c)
 {
