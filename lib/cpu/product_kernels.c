@@ -25,22 +25,22 @@ enum { FLIPPED = LANES < 8 ? 1 : LANES / 4, FLIPPED_FROM = 2 * LANES };
 
 /* A block of the shared index and of C's columns. */
 typedef struct {
-    int64_t rows, columns, depth;
+    const product_terms *of; /* rows and strides of A and C, not copied: pairs that were stored one
+                                by one would be loaded together, and wait */
+    int64_t columns, depth;
     const real *a;
-    int64_t a_row, a_step;
     const real *b; /* depth x whole vectors */
     int64_t b_step;
     int64_t last; /* where the last vector begins, which may overlap the one before it */
     bool add;
     real *c;
-    int64_t c_row;
 } panel;
 
 /* What does not fill its vectors. */
 static void store_edge(const panel *p, int64_t row, int rows, int width, const real *sums)
 {
     for (int i = 0; i < rows; i++) {
-        real *c = p->c + (row + i) * p->c_row;
+        real *c = p->c + (row + i) * p->of->c_row;
         for (int64_t j = 0; j < p->columns; j++)
             c[j] = p->add ? c[j] + sums[i * width + j] : sums[i * width + j];
     }
@@ -51,11 +51,11 @@ static inline __attribute__((always_inline)) void multiply_tile(int rows, int ve
                                                                 const panel *p, int64_t row)
 {
     lanes sums[MOST_ROWS][VECTORS];
-    const real *a = p->a + row * p->a_row, *b = p->b;
-    real *c = p->c + row * p->c_row; /* nothing of p is read again once C is written */
-    int64_t c_row = p->c_row;
+    const real *a = p->a + row * p->of->a_row, *b = p->b;
+    real *c = p->c + row * p->of->c_row; /* nothing of p is read again once C is written */
+    int64_t c_row = p->of->c_row;
     bool add = p->add;
-    int64_t a_row = p->a_row, a_step = p->a_step, b_step = p->b_step, last = p->last;
+    int64_t a_row = p->of->a_row, a_step = p->of->a_step, b_step = p->b_step, last = p->last;
 #pragma GCC unroll 16
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
@@ -138,7 +138,7 @@ static const struct {
 static void multiply_rows(int vectors, const panel *p)
 {
     int64_t most = tiles[vectors - 1].most;
-    for (int64_t row = 0, left, rows; (left = p->rows - row) > 0; row += rows) {
+    for (int64_t row = 0, left, rows; (left = p->of->rows - row) > 0; row += rows) {
         int64_t count = (left + most - 1) / most;
         rows = (left + count - 1) / count;
         tiles[vectors - 1].of_rows[rows - 1](p, row);
@@ -222,18 +222,15 @@ static int64_t multiply_panel(const product_terms *p, int64_t k, int64_t column,
     int vectors = choose_vectors(left, may_overlap);
     int64_t width = vectors * LANES, columns = left < width ? left : width;
     bool overlaps = may_overlap && columns >= LANES;
-    panel q = {.rows = p->rows,
+    panel q = {.of = p,
                .columns = columns,
                .depth = p->inner - k < DEPTH ? p->inner - k : DEPTH,
                .a = p->a + k * p->a_step,
-               .a_row = p->a_row,
-               .a_step = p->a_step,
                .b = p->b + k * p->b_step + column * p->b_column,
                .b_step = p->b_step,
                .last = (overlaps ? columns : width) - LANES,
                .add = p->add || k > 0,
-               .c = p->c + column,
-               .c_row = p->c_row};
+               .c = p->c + column};
     bool far = p->rows >= ROWS_PACKED && p->b_step >= FAR && columns == width;
     bool packs = p->b_column != 1 || far || (columns < width && !overlaps);
     if (packs) {
@@ -296,8 +293,8 @@ void R(multiply)(const product_terms *p)
 {
     real packed[DEPTH * VECTORS * LANES] __attribute__((aligned(BYTES)));
     int64_t rest = p->columns % LANES, whole = p->columns - rest;
-    bool flips =
-        p->a_row == 1 && rest > 0 && rest <= FLIPPED && whole > 0 && p->rows >= FLIPPED_FROM;
+    bool flips = p->a_row == 1 && rest > 0 && rest <= FLIPPED && whole > 0 &&
+                 p->rows >= FLIPPED_FROM && p->inner > 0;
     if (p->inner == 0 && !p->add)
         clear(p);
     multiply_columns(p, flips ? whole : p->columns, packed);
