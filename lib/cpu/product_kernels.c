@@ -63,15 +63,12 @@ static inline __attribute__((always_inline)) void multiply_tile(int rows, int ve
             sums[i][v] = (lanes){0};
     int64_t k = 0, depth = p->depth;
     do { /* depth > 0: so the sums are nowhere but in registers */
-        lanes of_b[VECTORS];
-#pragma GCC unroll 4
-        for (int v = 0; v < vectors; v++)
-            of_b[v] = *(const lanes *)(b + (v < vectors - 1 ? v * LANES : last));
 #pragma GCC unroll 16
         for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
             for (int v = 0; v < vectors; v++)
-                sums[i][v] += a[i * a_row] * of_b[v];
+                sums[i][v] +=
+                    a[i * a_row] * *(const lanes *)(b + (v < vectors - 1 ? v * LANES : last));
         a += a_step;
         b += b_step;
     } while (++k < depth);
