@@ -290,8 +290,8 @@ void R(multiply)(const product_terms *p)
 {
     real packed[DEPTH * VECTORS * LANES] __attribute__((aligned(BYTES)));
     int64_t rest = p->columns % LANES, whole = p->columns - rest;
-    bool flips = p->a_row == 1 && rest > 0 && rest <= FLIPPED && whole > 0 &&
-                 p->rows >= FLIPPED_FROM && p->inner > 0;
+    bool flips =
+        p->a_row == 1 && rest > 0 && rest <= FLIPPED && p->rows >= FLIPPED_FROM && p->inner > 0;
     if (p->inner == 0 && !p->add)
         clear(p);
     multiply_columns(p, flips ? whole : p->columns, packed);
