@@ -8,19 +8,16 @@
 
 #include "cpu/simd_set.h"
 
-/* Of a tile: as many sums as registers hold beside a row of B and an element of A, and no fewer
- * than two multiply-adds a cycle of four cycles' latency ask for. */
 #ifdef SIMD_AVX512
-enum { VECTORS = 4, ROWS_1 = 8, ROWS_2 = 8, ROWS_3 = 8, ROWS_4 = 6 };
+enum { VECTORS = 4 };
 #else
-enum { VECTORS = 2, ROWS_1 = 8, ROWS_2 = 6 };
+enum { VECTORS = 2 };
 #endif
 /* Terms of a sum before it is added to C: a packed panel of B stays in the second-level cache. */
 enum { DEPTH = 256, MOST_ROWS = 8 };
 /* From so many rows on, packing costs less than the misses of rows of B that lie far apart. */
 enum { ROWS_PACKED = 256, FAR = 512 };
-/* So many columns beyond whole vectors cost less as rows, if there are enough of them to fill some.
- */
+/* Up to so many columns beyond whole vectors cost less as rows, if C has so many. */
 enum { FLIPPED = LANES < 8 ? 1 : LANES / 4, FLIPPED_FROM = 2 * LANES };
 
 /* A block of the shared index and of C's columns. */
@@ -56,14 +53,14 @@ static inline __attribute__((always_inline)) void multiply_tile(int rows, int ve
     int64_t c_row = p->of->c_row;
     bool add = p->add;
     int64_t a_row = p->of->a_row, a_step = p->of->a_step, b_step = p->b_step, last = p->last;
-#pragma GCC unroll 16
+#pragma GCC unroll 8
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++)
             sums[i][v] = (lanes){0};
     int64_t k = 0, depth = p->depth;
     do { /* depth > 0: so the sums are nowhere but in registers */
-#pragma GCC unroll 16
+#pragma GCC unroll 8
         for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
             for (int v = 0; v < vectors; v++)
@@ -74,7 +71,7 @@ static inline __attribute__((always_inline)) void multiply_tile(int rows, int ve
     } while (++k < depth);
     if (p->columns < last + LANES) {
         real edge[MOST_ROWS * VECTORS * LANES];
-#pragma GCC unroll 16
+#pragma GCC unroll 8
         for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
             for (int v = 0; v < vectors; v++)
@@ -82,7 +79,7 @@ static inline __attribute__((always_inline)) void multiply_tile(int rows, int ve
         store_edge(p, row, rows, vectors * LANES, edge);
         return;
     }
-#pragma GCC unroll 16
+#pragma GCC unroll 8
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++) {
@@ -95,6 +92,7 @@ static inline __attribute__((always_inline)) void multiply_tile(int rows, int ve
         }
 }
 
+/* A function each: all in one, gcc keeps fewer sums in registers. */
 #define TILE(rows, vectors)                                                                        \
     static void tile_##rows##_##vectors(const panel *p, int64_t row)                               \
     {                                                                                              \
@@ -116,7 +114,8 @@ TO_6(TILE, 2)
 
 typedef void tile(const panel *p, int64_t row);
 
-/* By vectors and rows; the last of each has the most rows. */
+/* By vectors and rows. Of a tile: as many sums as registers hold beside a row of B and an element
+ * of A, and no fewer than two multiply-adds a cycle of four cycles' latency ask for. */
 static const struct {
     int most;
     tile *of_rows[MOST_ROWS];
