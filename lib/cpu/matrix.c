@@ -78,7 +78,8 @@ double R(sum)(int64_t count, const real *a)
 
 double R(dot)(int64_t count, const real *a, const real *b)
 {
-    return sum_of_products(count, a, b, 1);
+    return a == b ? sum_of_products(count, a, a, 1) /* known to be one number, converted once */
+                  : sum_of_products(count, a, b, 1);
 }
 
 double R(squared_difference)(int64_t count, const real *a, const real *b)
@@ -171,7 +172,8 @@ enum { ROW_SUMS = 16, ROW_VECTORS = ROW_SUMS / LANES };
 static inline real row_product(int64_t cols, const real *a, const real *x)
 {
     lanes sums[ROW_VECTORS] = {{0}};
-    real ends[ROW_SUMS], rest = 0;
+    quad ends[ROW_SUMS / QUAD];
+    real rest = 0;
     int64_t j = 0;
     for (; j + ROW_SUMS <= cols; j += ROW_SUMS)
         for (int v = 0; v < ROW_VECTORS; v++)
@@ -179,10 +181,17 @@ static inline real row_product(int64_t cols, const real *a, const real *x)
     for (; j < cols; j++)
         rest += a[j] * x[j];
     memcpy(ends, sums, sizeof ends);
-    for (int half = ROW_SUMS / 2; half > 0; half /= 2)
+#pragma GCC unroll 4
+    for (int half = ROW_SUMS / QUAD / 2; half > 0; half /= 2)
+#pragma GCC unroll 8
         for (int i = 0; i < half; i++)
             ends[i] += ends[i + half];
-    return ends[0] + rest;
+#pragma GCC unroll 4
+    for (int half = QUAD / 2; half > 0; half /= 2)
+#pragma GCC unroll 2
+        for (int i = 0; i < half; i++)
+            ends[0][i] += ends[0][i + half];
+    return ends[0][0] + rest;
 }
 
 void R(multiply_vector)(int64_t rows, int64_t cols, const real *a, const real *x, real *y)
@@ -217,11 +226,33 @@ bool R(all_finite)(int64_t rows, int64_t cols, const real *a, int64_t stride)
     return !(bad & sign);
 }
 
+/* Two places of a matrix that are one another's transpose. */
+static inline void symmetrise_quads(int64_t m, real *upper, real *lower)
+{
+    quad means[QUAD];
+#pragma GCC unroll 4
+    for (int i = 0; i < QUAD; i++)
+        means[i] = *(quad *)(lower + i * m);
+    transpose_quads(means);
+#pragma GCC unroll 4
+    for (int i = 0; i < QUAD; i++)
+        means[i] = *(quad *)(upper + i * m) = (*(quad *)(upper + i * m) + means[i]) / 2;
+    transpose_quads(means);
+#pragma GCC unroll 4
+    for (int i = 0; i < QUAD; i++)
+        *(quad *)(lower + i * m) = means[i];
+}
+
 void R(symmetrise)(int64_t m, real *a)
 {
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t j = 0; j < i; j++)
+    for (int64_t i = 0; i < m; i++) {
+        int64_t j = 0, band = i - i % QUAD;
+        if (i == band && i + QUAD <= m)
+            for (; j < band; j += QUAD)
+                symmetrise_quads(m, a + j * m + i, a + i * m + j);
+        for (j = band + QUAD <= m ? band : 0; j < i; j++)
             a[i * m + j] = a[j * m + i] = (a[i * m + j] + a[j * m + i]) / 2;
+    }
 }
 
 void R(mirror_lower)(int64_t m, real *a, int64_t stride)
@@ -242,6 +273,6 @@ double R(penrose_of_product)(int64_t m, const real *a, const real *a_x, real *sc
 
 double R(first_penrose)(int64_t m, const real *a, const real *x, real *scratch1, real *scratch2)
 {
-    real_multiply(m, a, x, scratch1);
+    real_multiply_by_symmetric(m, a, x, scratch1);
     return R(penrose_of_product)(m, a, scratch1, scratch2);
 }

@@ -50,7 +50,8 @@ static void square_all(const atn_context *context, atn_storage storage, const at
 {
 #pragma omp parallel for num_threads(context->threads) schedule(dynamic)
     for (int64_t i = 0; i < a->batch * a->heads; i++) {
-        real_multiply(a->rows, matrix_of(a, i), matrix_of(a, i), matrix_of(squares, i));
+        real_multiply_by_symmetric(a->rows, matrix_of(a, i), matrix_of(a, i),
+                                   matrix_of(squares, i));
         R(symmetrise)(a->rows, matrix_of(squares, i));
         R(store)(storage, a->rows, a->rows, matrix_of(squares, i), a->rows);
     }
@@ -108,7 +109,7 @@ void R(newton_shift)(int64_t m, const real *a, real ridge, real *b)
 double R(newton_step)(atn_storage storage, int64_t m, const real *x, real *b_x, real *next)
 {
     R(store)(storage, m, m, b_x, m);
-    real_multiply(m, x, b_x, next);
+    real_multiply_by_symmetric(m, x, b_x, next);
     R(symmetrise)(m, next);
     R(store)(storage, m, m, next, m);
     double change = R(squared_difference)(m * m, x, next);
@@ -173,7 +174,7 @@ static void iterate(newton_run *run)
         core_trace_record(p->trace, REAL_DTYPE, p->m, p->a, run->x, p->trace_work);
         if (k == steps && !run->best)
             break;
-        real_multiply(p->m, run->b, run->x, run->b_x);
+        real_multiply_by_symmetric(p->m, run->b, run->x, run->b_x);
         info->products++;
         if ((run->best && stops(run, k)) || k == steps || !advance(run))
             break;

@@ -17,7 +17,7 @@ static bool run_again(const inverse_adjoint *g, const real *b, real *scratch, re
         iterates[i] = alpha * b[i];
     for (int64_t k = 1; k < g->info->returned; k++) {
         real *x = iterates + (k - 1) * size;
-        real_multiply(m, b, x, scratch);
+        real_multiply_by_symmetric(m, b, x, scratch);
         R(newton_step)(ATN_STORAGE_NATIVE, m, x, scratch, x + size);
     }
     return R(all_finite)(m, m, iterates, m);
@@ -28,9 +28,9 @@ static bool run_again(const inverse_adjoint *g, const real *b, real *scratch, re
 static void step_back(int64_t m, const real *b, const real *x, real *grad, real *sum, real *x_g,
                       real *b_x_g)
 {
-    real_multiply(m, x, grad, x_g);
+    real_multiply_by_symmetric(m, x, grad, x_g);
     real_gemm(CblasNoTrans, CblasNoTrans, m, m, m, x_g, m, x, m, 1, sum, m);
-    real_multiply(m, b, x_g, b_x_g);
+    real_multiply_by_symmetric(m, b, x_g, b_x_g);
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j <= i; j++)
             grad[i * m + j] = grad[j * m + i] =

@@ -46,6 +46,14 @@ static void product(const iteration *t, const real *a, const real *b, bool add, 
     R(store)(t->p->desc->storage, m, m, out, m);
 }
 
+/* out = a b, a symmetric */
+static void product_by_symmetric(const iteration *t, const real *a, const real *b, real *out)
+{
+    int64_t m = t->p->m;
+    real_multiply_by_symmetric(m, a, b, out);
+    R(store)(t->p->desc->storage, m, m, out, m);
+}
+
 /* ---- Q(E) into q, destroying e, power and other; z = d^2 ---- */
 
 /* 2 (1 + e) / (2 - z); Pan and Schreiber (1991), with d = 0 Newton-Schulz. */
@@ -188,9 +196,10 @@ static const real *append(int64_t m, const real *v, double length, lanczos_basis
 }
 
 /* The smallest Ritz value of q->steps Lanczos steps with full orthogonalisation; v has m elements.
- * NaN if LAPACK fails. */
+ * NaN if they overflow. */
 static double smallest_ritz_value(int64_t m, const real *b, lanczos_basis *q, real *v)
 {
+    _Static_assert((int)ATN_INTERVAL_STEPS <= (int)SIMD_TRIDIAGONAL, "more steps than it takes");
     double diagonal[ATN_INTERVAL_STEPS], beside[ATN_INTERVAL_STEPS], scale = R(norm1)(m, b);
     memset(q->transposed, 0, (size_t)(m * q->steps) * sizeof(real));
     fill_generic(m, v);
@@ -206,7 +215,7 @@ static double smallest_ritz_value(int64_t m, const real *b, lanczos_basis *q, re
         for (int pass = 0; pass < 2; pass++)
             remove_components(m, q, v);
     }
-    return LAPACKE_dsterf_work((lapack_int)q->count, diagonal, beside) == 0 ? diagonal[0] : NAN;
+    return R(simd).smallest_eigenvalue(q->count, diagonal, beside);
 }
 
 static void choose_interval(iteration *t)
@@ -274,7 +283,7 @@ static double find_error(const iteration *t, int k)
             t->e[i] = t->x[0] * t->b[i];
         R(store)(t->p->desc->storage, m, m, t->e, m);
     } else
-        product(t, t->b, t->x, false, t->e);
+        product_by_symmetric(t, t->b, t->x, t->e);
     for (int64_t i = 0; i < m * m; i++)
         t->e[i] = 0 - t->e[i];
     add_identity(t, 1, t->e);
@@ -292,7 +301,7 @@ static double step(iteration *t, int k)
         for (int64_t i = 0; i < m * m; i++)
             t->next[i] = t->x[0] * t->q[i];
     else
-        product(t, t->x, t->q, false, t->next);
+        product_by_symmetric(t, t->x, t->q, t->next);
     t->p->info->products += t->kind->products - (is_scalar(t, k) ? 2 : 0);
     R(symmetrise)(m, t->next);
     R(store)(t->p->desc->storage, m, m, t->next, m);

@@ -8,36 +8,36 @@
 
 #include "cpu/simd_set.h"
 
-/* Of a tile: as many sums as registers hold beside a row of B and an element of A, and no fewer
- * than two multiply-adds a cycle of four cycles' latency ask for. */
 #ifdef SIMD_AVX512
-enum { VECTORS = 4, ROWS_1 = 8, ROWS_2 = 8, ROWS_3 = 8, ROWS_4 = 6 };
+enum { VECTORS = 4 };
 #else
-enum { VECTORS = 2, ROWS_1 = 8, ROWS_2 = 6 };
+enum { VECTORS = 2 };
 #endif
 /* Terms of a sum before it is added to C: a packed panel of B stays in the second-level cache. */
 enum { DEPTH = 256, MOST_ROWS = 8 };
 /* From so many rows on, packing costs less than the misses of rows of B that lie far apart. */
 enum { ROWS_PACKED = 256, FAR = 512 };
+/* Up to so many columns beyond whole vectors cost less as rows, if C has so many. */
+enum { FLIPPED = LANES < 8 ? 1 : LANES / 4, FLIPPED_FROM = 2 * LANES };
 
 /* A block of the shared index and of C's columns. */
 typedef struct {
-    int64_t rows, columns, depth;
+    const product_terms *of; /* rows and strides of A and C, not copied: pairs that were stored one
+                                by one would be loaded together, and wait */
+    int64_t columns, depth;
     const real *a;
-    int64_t a_row, a_step;
     const real *b; /* depth x whole vectors */
     int64_t b_step;
     int64_t last; /* where the last vector begins, which may overlap the one before it */
     bool add;
     real *c;
-    int64_t c_row;
 } panel;
 
 /* What does not fill its vectors. */
 static void store_edge(const panel *p, int64_t row, int rows, int width, const real *sums)
 {
     for (int i = 0; i < rows; i++) {
-        real *c = p->c + (row + i) * p->c_row;
+        real *c = p->c + (row + i) * p->of->c_row;
         for (int64_t j = 0; j < p->columns; j++)
             c[j] = p->add ? c[j] + sums[i * width + j] : sums[i * width + j];
     }
@@ -48,22 +48,27 @@ static inline __attribute__((always_inline)) void multiply_tile(int rows, int ve
                                                                 const panel *p, int64_t row)
 {
     lanes sums[MOST_ROWS][VECTORS];
-    const real *a = p->a + row * p->a_row, *b = p->b;
-    real *c = p->c + row * p->c_row; /* nothing of p is read again once C is written */
-    int64_t c_row = p->c_row;
+    const real *a = p->a + row * p->of->a_row, *b = p->b;
+    real *c = p->c + row * p->of->c_row; /* nothing of p is read again once C is written */
+    int64_t c_row = p->of->c_row;
     bool add = p->add;
-    int64_t a_row = p->a_row, a_step = p->a_step, b_step = p->b_step, last = p->last;
+    int64_t a_row = p->of->a_row, a_step = p->of->a_step, b_step = p->b_step, last = p->last;
 #pragma GCC unroll 8
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++)
             sums[i][v] = (lanes){0};
-    for (int64_t k = 0, depth = p->depth; k < depth; k++)
+    int64_t k = 0, depth = p->depth;
+    do { /* depth > 0: so the sums are nowhere but in registers */
+#pragma GCC unroll 8
         for (int i = 0; i < rows; i++)
-            for (int v = 0; v < vectors; v++) {
-                const real *from = b + k * b_step + (v < vectors - 1 ? v * LANES : last);
-                sums[i][v] += a[i * a_row + k * a_step] * *(const lanes *)from;
-            }
+#pragma GCC unroll 4
+            for (int v = 0; v < vectors; v++)
+                sums[i][v] +=
+                    a[i * a_row] * *(const lanes *)(b + (v < vectors - 1 ? v * LANES : last));
+        a += a_step;
+        b += b_step;
+    } while (++k < depth);
     if (p->columns < last + LANES) {
         real edge[MOST_ROWS * VECTORS * LANES];
 #pragma GCC unroll 8
@@ -78,7 +83,8 @@ static inline __attribute__((always_inline)) void multiply_tile(int rows, int ve
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++) {
-            lanes *to = (lanes *)(c + i * c_row + (v < vectors - 1 ? v * LANES : last));
+            real *first = c + i * c_row;
+            lanes *to = v < vectors - 1 ? (lanes *)first + v : (lanes *)(first + last);
             if (add)
                 *to += sums[i][v];
             else
@@ -86,72 +92,68 @@ static inline __attribute__((always_inline)) void multiply_tile(int rows, int ve
         }
 }
 
-/* Tiles of `most` rows, then of fewer. */
-static inline __attribute__((always_inline)) void multiply_rows(int most, int vectors,
-                                                                const panel *p)
-{
-    int64_t row = 0;
-#pragma GCC unroll 4
-    for (int rows = most; rows > 0; rows /= 2)
-        for (; row + rows <= p->rows; row += rows)
-            multiply_tile(rows, vectors, p, row);
-}
+/* A function each: all in one, gcc keeps fewer sums in registers. */
+#define TILE(rows, vectors)                                                                        \
+    static void tile_##rows##_##vectors(const panel *p, int64_t row)                               \
+    {                                                                                              \
+        multiply_tile(rows, vectors, p, row);                                                      \
+    }
+#define NAME(rows, vectors) tile_##rows##_##vectors,
+#define TO_6(X, vectors)                                                                           \
+    X(1, vectors) X(2, vectors) X(3, vectors) X(4, vectors) X(5, vectors) X(6, vectors)
+#define TO_8(X, vectors) TO_6(X, vectors) X(7, vectors) X(8, vectors)
 
-static void multiply_1(const panel *p)
-{
-    multiply_rows(ROWS_1, 1, p);
-}
-
-static void multiply_2(const panel *p)
-{
-    multiply_rows(ROWS_2, 2, p);
-}
-
+TO_8(TILE, 1)
 #ifdef SIMD_AVX512
-static void multiply_3(const panel *p)
-{
-    multiply_rows(ROWS_3, 3, p);
-}
-
-static void multiply_4(const panel *p)
-{
-    multiply_rows(ROWS_4, 4, p);
-}
+TO_8(TILE, 2)
+TO_8(TILE, 3)
+TO_6(TILE, 4)
+#else
+TO_6(TILE, 2)
 #endif
 
-static void (*const multiply[])(const panel *p) = {
-    multiply_1,
-    multiply_2,
+typedef void tile(const panel *p, int64_t row);
+
+/* By vectors and rows. Of a tile: as many sums as registers hold beside a row of B and an element
+ * of A, and no fewer than two multiply-adds a cycle of four cycles' latency ask for. */
+static const struct {
+    int most;
+    tile *of_rows[MOST_ROWS];
+} tiles[] = {
+    {8, {TO_8(NAME, 1)}},
 #ifdef SIMD_AVX512
-    multiply_3,
-    multiply_4,
+    {8, {TO_8(NAME, 2)}},
+    {8, {TO_8(NAME, 3)}},
+    {6, {TO_6(NAME, 4)}},
+#else
+    {6, {TO_6(NAME, 2)}},
 #endif
 };
 
-/* ---- Packing ---- */
+/* Tiles of as nearly equal rows as may be: one of few rows waits for its own sums. */
+static void multiply_rows(int vectors, const panel *p)
+{
+    int64_t most = tiles[vectors - 1].most;
+    for (int64_t row = 0, left, rows; (left = p->of->rows - row) > 0; row += rows) {
+        int64_t count = (left + most - 1) / most;
+        rows = (left + count - 1) / count;
+        tiles[vectors - 1].of_rows[rows - 1](p, row);
+    }
+}
 
-typedef real quad __attribute__((vector_size(16), aligned(sizeof(real)), may_alias));
-enum { QUAD = 16 / sizeof(real) };
+/* ---- Packing ---- */
 
 /* to, QUAD rows `width` apart, is the transpose of QUAD rows `stride` apart. */
 static inline void transpose_quad(const real *from, int64_t stride, real *to, int64_t width)
 {
-#ifdef REAL_F32
-    quad a = *(const quad *)from, b = *(const quad *)(from + stride),
-         c = *(const quad *)(from + 2 * stride), d = *(const quad *)(from + 3 * stride);
-    quad ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5),
-         ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7),
-         cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5),
-         cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-    *(quad *)to = __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5);
-    *(quad *)(to + width) = __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7);
-    *(quad *)(to + 2 * width) = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
-    *(quad *)(to + 3 * width) = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
-#else
-    quad a = *(const quad *)from, b = *(const quad *)(from + stride);
-    *(quad *)to = __builtin_shufflevector(a, b, 0, 2);
-    *(quad *)(to + width) = __builtin_shufflevector(a, b, 1, 3);
-#endif
+    quad rows[QUAD];
+#pragma GCC unroll 4
+    for (int i = 0; i < QUAD; i++)
+        rows[i] = *(const quad *)(from + i * stride);
+    transpose_quads(rows);
+#pragma GCC unroll 4
+    for (int i = 0; i < QUAD; i++)
+        *(quad *)(to + i * width) = rows[i];
 }
 
 /* `columns` of B as they stand, and zeros up to `width`. */
@@ -208,25 +210,23 @@ static int choose_vectors(int64_t left, bool may_overlap)
 }
 
 /* Multiplies one; returns its number of columns. */
-static int64_t multiply_panel(const product_terms *p, int64_t k, int64_t column, real *packed)
+static int64_t multiply_panel(const product_terms *p, int64_t k, int64_t column, int64_t end,
+                              real *packed)
 {
-    int64_t left = p->columns - column;
+    int64_t left = end - column;
     bool may_overlap = !p->add && p->inner <= DEPTH && p->b_column == 1;
     int vectors = choose_vectors(left, may_overlap);
     int64_t width = vectors * LANES, columns = left < width ? left : width;
     bool overlaps = may_overlap && columns >= LANES;
-    panel q = {.rows = p->rows,
+    panel q = {.of = p,
                .columns = columns,
                .depth = p->inner - k < DEPTH ? p->inner - k : DEPTH,
                .a = p->a + k * p->a_step,
-               .a_row = p->a_row,
-               .a_step = p->a_step,
                .b = p->b + k * p->b_step + column * p->b_column,
                .b_step = p->b_step,
                .last = (overlaps ? columns : width) - LANES,
                .add = p->add || k > 0,
-               .c = p->c + column,
-               .c_row = p->c_row};
+               .c = p->c + column};
     bool far = p->rows >= ROWS_PACKED && p->b_step >= FAR && columns == width;
     bool packs = p->b_column != 1 || far || (columns < width && !overlaps);
     if (packs) {
@@ -237,16 +237,63 @@ static int64_t multiply_panel(const product_terms *p, int64_t k, int64_t column,
         q.b = packed;
         q.b_step = width;
     }
-    multiply[vectors - 1](&q);
+    multiply_rows(vectors, &q);
     return columns;
+}
+
+/* The first `columns` of C. */
+static void multiply_columns(const product_terms *p, int64_t columns, real *packed)
+{
+    for (int64_t k = 0; k < p->inner; k += DEPTH)
+        for (int64_t column = 0; column < columns;)
+            column += multiply_panel(p, k, column, columns, packed);
+}
+
+/* Columns of C from `first` on, of a transposed A, as rows of C^T = B^T A^T: vectors then are of
+ * C's rows. */
+static void multiply_flipped(const product_terms *p, int64_t first, real *packed)
+{
+    enum { ROWS = 256 };
+    real rows[FLIPPED * ROWS];
+    for (int64_t row = 0; row < p->rows; row += ROWS) {
+        int64_t count = p->rows - row < ROWS ? p->rows - row : ROWS;
+        real *c = p->c + row * p->c_row + first;
+        product_terms flipped = {.rows = p->columns - first,
+                                 .inner = p->inner,
+                                 .a = p->b + first * p->b_column,
+                                 .a_row = p->b_column,
+                                 .a_step = p->b_step,
+                                 .b = p->a + row,
+                                 .b_step = p->a_step,
+                                 .b_column = 1,
+                                 .add = p->add,
+                                 .c = rows,
+                                 .c_row = ROWS};
+        for (int64_t j = 0; p->add && j < flipped.rows; j++)
+            for (int64_t i = 0; i < count; i++)
+                rows[j * ROWS + i] = c[i * p->c_row + j];
+        multiply_columns(&flipped, count, packed);
+        for (int64_t j = 0; j < flipped.rows; j++)
+            for (int64_t i = 0; i < count; i++)
+                c[i * p->c_row + j] = rows[j * ROWS + i];
+    }
+}
+
+static void clear(const product_terms *p)
+{
+    for (int64_t i = 0; i < p->rows; i++)
+        memset(p->c + i * p->c_row, 0, (size_t)p->columns * sizeof(real));
 }
 
 void R(multiply)(const product_terms *p)
 {
     real packed[DEPTH * VECTORS * LANES] __attribute__((aligned(BYTES)));
-    int64_t k = 0;
-    do /* once where nothing is to be summed: C = 0 */
-        for (int64_t column = 0; column < p->columns;)
-            column += multiply_panel(p, k, column, packed);
-    while ((k += DEPTH) < p->inner);
+    int64_t rest = p->columns % LANES, whole = p->columns - rest;
+    bool flips =
+        p->a_row == 1 && rest > 0 && rest <= FLIPPED && p->rows >= FLIPPED_FROM && p->inner > 0;
+    if (p->inner == 0 && !p->add)
+        clear(p);
+    multiply_columns(p, flips ? whole : p->columns, packed);
+    if (flips)
+        multiply_flipped(p, whole, packed);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The loops that are written for vectors, as wide as the instruction set has them
- * (simd_kernels.c, product_kernels.c). No sum is reordered, and every product that is added or
- * subtracted is fused with that (one rounding) where the set has such an instruction. So AVX2 and
- * AVX-512 give the same bits, apart from exp, sin and cos, which are SLEEF's (at most 1 ulp). */
+ * (simd_kernels.c, product_kernels.c, tridiagonal.c). No sum is reordered, and every product that
+ * is added or subtracted is fused with that (one rounding) where the set has such an instruction.
+ * So AVX2 and AVX-512 give the same bits, apart from exp, sin and cos, which are SLEEF's (at most
+ * 1 ulp). */
 #ifndef CPU_SIMD_H
 #define CPU_SIMD_H
 
@@ -53,11 +54,14 @@ typedef struct {
     /* `steps` multiply-adds in each of many chains of whole vectors, in registers; *sum is what
      * comes of them. Returns the number of the chains, lane by lane. */
     int (*multiply_adds)(int64_t steps, real *sum);
+    /* The smallest eigenvalue of a symmetric tridiagonal matrix of count <= SIMD_TRIDIAGONAL rows,
+     * within roundoff of its norm; NaN where an element is not finite, and for count 0. */
+    double (*smallest_eigenvalue)(int count, const double *diagonal, const double *beside);
     /* Sums over `inner` in order, up to 256 terms at a time. */
     void (*product)(const product_terms *terms);
 } simd;
 
-enum { SIMD_COLUMNS = 16 };
+enum { SIMD_COLUMNS = 16, SIMD_TRIDIAGONAL = 16 };
 
 extern const simd R(simd);
 
@@ -80,6 +84,13 @@ static inline void real_gemm(CBLAS_TRANSPOSE trans_a, CBLAS_TRANSPOSE trans_b, i
                            c,
                            ldc};
     R(simd).product(&terms);
+}
+
+/* C = A B for dense m x m matrices, A symmetric: read by columns, which is the faster way where
+ * rows are not whole vectors. */
+static inline void real_multiply_by_symmetric(int64_t m, const real *a, const real *b, real *c)
+{
+    real_gemm(CblasTrans, CblasNoTrans, m, m, m, a, m, b, m, false, c, m);
 }
 
 /* C = A B for dense m x m matrices. */

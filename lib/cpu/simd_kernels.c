@@ -291,5 +291,6 @@ const simd R(simd) = {
     .settle = settle,
     .add_differences = add_differences,
     .multiply_adds = multiply_adds,
+    .smallest_eigenvalue = R(smallest_eigenvalue),
     .product = R(multiply),
 };

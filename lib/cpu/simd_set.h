@@ -16,8 +16,31 @@
 typedef real lanes __attribute__((vector_size(BYTES), aligned(sizeof(real)), may_alias));
 enum { LANES = BYTES / sizeof(real) };
 
+typedef real quad __attribute__((vector_size(16), aligned(sizeof(real)), may_alias));
+enum { QUAD = 16 / sizeof(real) };
+
+/* QUAD rows become their transpose. */
+static inline void transpose_quads(quad rows[QUAD])
+{
+#ifdef REAL_F32
+    quad ab_low = __builtin_shufflevector(rows[0], rows[1], 0, 4, 1, 5),
+         ab_high = __builtin_shufflevector(rows[0], rows[1], 2, 6, 3, 7),
+         cd_low = __builtin_shufflevector(rows[2], rows[3], 0, 4, 1, 5),
+         cd_high = __builtin_shufflevector(rows[2], rows[3], 2, 6, 3, 7);
+    rows[0] = __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5);
+    rows[1] = __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7);
+    rows[2] = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
+    rows[3] = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
+#else
+    quad first = rows[0];
+    rows[0] = __builtin_shufflevector(first, rows[1], 0, 2);
+    rows[1] = __builtin_shufflevector(first, rows[1], 1, 3);
+#endif
+}
+
 void R(multiply)(const product_terms *p);
 void R(transpose_padded)(int64_t rows, int64_t columns, const real *from, int64_t stride, real *to,
                          int64_t width);
+double R(smallest_eigenvalue)(int count, const double *diagonal, const double *beside);
 
 #endif

@@ -393,8 +393,8 @@ Test(simd, products_are_plain_sums)
 /* More terms than one block takes, and rows of B that lie far apart. */
 Test(simd, products_of_many_terms)
 {
-    static const int64_t sizes[][3] = {{3, 50, 255},  {3, 50, 256},   {3, 50, 257},
-                                       {17, 20, 299}, {290, 10, 260}, {256, 530, 9}};
+    static const int64_t sizes[][3] = {{3, 50, 255},   {3, 50, 256},   {3, 50, 257}, {17, 20, 299},
+                                       {290, 10, 260}, {290, 17, 260}, {256, 530, 9}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         check_product(sizes[i][0], sizes[i][1], sizes[i][2]);
 }

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The small helpers on dense matrices, to the last bit. Compiled once per real, as they are. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "cpu/blocks.h"
+#include "simd_sets.h"
+
+enum { MOST = 70, ROOM = MOST * MOST + 1 };
+
+static void fill(int64_t count, real *a)
+{
+    for (int64_t i = 0; i < count; i++)
+        a[i] = (real)(random_unit() - 0.5);
+}
+
+/* Every size, so whole tiles and parts of them; nothing behind the matrix is written. */
+Test(matrix, symmetrise_takes_means)
+{
+    static real a[ROOM], before[ROOM];
+    for (int64_t m = 0; m <= MOST; m++) {
+        int wrong = 0;
+        fill(ROOM, a);
+        memcpy(before, a, sizeof a);
+        R(symmetrise)(m, a);
+        for (int64_t i = 0; i < m; i++)
+            for (int64_t j = 0; j < m; j++)
+                wrong += a[i * m + j] != (before[i * m + j] + before[j * m + i]) / 2;
+        cr_expect(wrong == 0, "m=%d: %d wrong", (int)m, wrong);
+        cr_expect(memcmp(a + m * m, before + m * m, (size_t)(ROOM - m * m) * sizeof(real)) == 0,
+                  "m=%d: written beyond", (int)m);
+    }
+}
+
+/* Sixteen sums, added by halves, and one of what does not fill them. */
+static real plain_row(int64_t cols, const real *a, const real *x)
+{
+    enum { SUMS = 16 };
+    real sums[SUMS] = {0}, rest = 0;
+    int64_t whole = cols - cols % SUMS;
+    for (int64_t j = 0; j < whole; j++)
+        sums[j % SUMS] += a[j] * x[j];
+    for (int64_t j = whole; j < cols; j++)
+        rest += a[j] * x[j];
+    for (int half = SUMS / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++)
+            sums[i] += sums[i + half];
+    return sums[0] + rest;
+}
+
+Test(matrix, rows_times_a_vector)
+{
+    static real a[ROOM], x[MOST], y[MOST + 1];
+    for (int64_t cols = 0; cols <= MOST; cols++)
+        for (int64_t rows = 0; rows <= 3; rows++) {
+            fill(ROOM, a);
+            fill(MOST, x);
+            y[rows] = 7;
+            R(multiply_vector)(rows, cols, a, x, y);
+            for (int64_t i = 0; i < rows; i++)
+                cr_expect(y[i] == plain_row(cols, a + i * cols, x), "%d x %d: row %d", (int)rows,
+                          (int)cols, (int)i);
+            cr_expect(y[rows] == 7);
+        }
+}
+
+/* Whether the factors lie in one place changes no bit; exact where numbers are whole. */
+Test(matrix, dot_of_itself)
+{
+    static real a[ROOM], copy[ROOM];
+    for (int64_t count = 0; count <= 200; count++) {
+        fill(count, a);
+        memcpy(copy, a, sizeof a);
+        cr_expect(R(dot)(count, a, a) == R(dot)(count, a, copy), "%d", (int)count);
+        double want = 0;
+        for (int64_t i = 0; i < count; i++) {
+            a[i] = (real)(i + 1);
+            want += (double)((i + 1) * (i + 1));
+        }
+        cr_expect(R(dot)(count, a, a) == want, "%d", (int)count);
+    }
+}
