@@ -396,7 +396,8 @@ static void layout_apply(core_arena *arena, const atn_inverse_desc *desc, const 
     int64_t count = a->batch * a->heads;
     core_inverse_layout(arena, desc, a->dtype, a->rows, count, threads, false, memory);
     *x = core_take(arena, count * a->rows * a->rows, size);
-    *work = core_take(arena, threads * w->rows * w->cols, size);
+    *work = core_take(
+        arena, threads * cpu_table_get(a->dtype)->inverse_apply_work(desc, w->rows, w->cols), size);
 }
 
 static bool apply_too_large(const atn_tensor *a, const atn_tensor *w, int threads)

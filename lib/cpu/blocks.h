@@ -160,6 +160,7 @@ atn_status R(inverse_backward_batch)(atn_context *context, const atn_inverse_des
 atn_status R(inverse_batch)(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
                             atn_tensor *x, bool keep_factor, cpu_inverse_memory *memory,
                             atn_trace *traces);
+int64_t R(inverse_apply_work)(const atn_inverse_desc *desc, int64_t m, int64_t k);
 void R(inverse_apply)(const atn_context *context, const atn_inverse_desc *desc, const atn_tensor *x,
                       const cpu_inverse_memory *memory, const atn_tensor *w, atn_tensor *y,
                       void *work);

@@ -11,21 +11,31 @@ static real *row_of(const atn_tensor *t, int64_t matrix, int64_t row)
     return first + row * t->row_stride;
 }
 
-/* Y[piv] = L^-T L^-1 W[piv], the other rows 0. work: m x k. */
+static bool is_factored(const atn_inverse_desc *desc)
+{
+    return desc->method == ATN_INVERSE_PIVOTED_CHOLESKY;
+}
+
+int64_t R(inverse_apply_work)(const atn_inverse_desc *desc, int64_t m, int64_t k)
+{
+    return is_factored(desc) ? m * whole_vectors(k) : 0;
+}
+
+/* Y[piv] = L^-T L^-1 W[piv], the other rows 0. */
 static void solve_factor(const cpu_factor *factor, const real *l, const atn_tensor *w,
                          atn_tensor *y, int64_t matrix, real *work)
 {
-    int64_t m = w->rows, k = w->cols, rank = factor->rank;
-    static const CBLAS_TRANSPOSE sides[] = {CblasNoTrans, CblasTrans};
-    for (int64_t i = 0; i < rank; i++)
-        memcpy(work + i * k, row_of(w, matrix, factor->pivots[i]), (size_t)k * sizeof(real));
-    for (int i = 0; i < 2 && rank > 0 && k > 0; i++)
-        cblas_trsm(CblasRowMajor, CblasLeft, CblasLower, sides[i], CblasNonUnit, (blasint)rank,
-                   (blasint)k, 1, l, (blasint)m, work, (blasint)k);
+    int64_t m = w->rows, k = w->cols, rank = factor->rank, width = whole_vectors(k);
+    for (int64_t i = 0; i < rank; i++) {
+        memcpy(work + i * width, row_of(w, matrix, factor->pivots[i]), (size_t)k * sizeof(real));
+        memset(work + i * width + k, 0, (size_t)(width - k) * sizeof(real));
+    }
+    real_solve(CblasNoTrans, rank, l, m, width, work, width);
+    real_solve(CblasTrans, rank, l, m, width, work, width);
     for (int64_t i = 0; i < m && rank < m; i++)
         memset(row_of(y, matrix, i), 0, (size_t)k * sizeof(real));
     for (int64_t i = 0; i < rank; i++)
-        memcpy(row_of(y, matrix, factor->pivots[i]), work + i * k, (size_t)k * sizeof(real));
+        memcpy(row_of(y, matrix, factor->pivots[i]), work + i * width, (size_t)k * sizeof(real));
 }
 
 void R(inverse_apply)(const atn_context *context, const atn_inverse_desc *desc, const atn_tensor *x,
@@ -33,11 +43,11 @@ void R(inverse_apply)(const atn_context *context, const atn_inverse_desc *desc, 
                       void *work)
 {
     int64_t m = w->rows, k = w->cols;
-    bool factored = desc->method == ATN_INVERSE_PIVOTED_CHOLESKY;
+    int64_t reals = R(inverse_apply_work)(desc, m, k);
 #pragma omp parallel for num_threads(context->threads) schedule(dynamic)
     for (int64_t i = 0; i < w->batch * w->heads; i++) {
-        real *piece = (real *)work + omp_get_thread_num() * m * k;
-        if (factored)
+        real *piece = (real *)work + omp_get_thread_num() * reals;
+        if (is_factored(desc))
             solve_factor(&memory->factors[i], row_of(x, i, 0), w, y, i, piece);
         else
             real_gemm(CblasNoTrans, CblasNoTrans, m, k, m, row_of(x, i, 0), m, row_of(w, i, 0),

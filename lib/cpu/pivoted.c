@@ -3,11 +3,6 @@
 
 #include <string.h>
 
-static int64_t whole_vectors(int64_t m)
-{
-    return (m + SIMD_COLUMNS - 1) / SIMD_COLUMNS * SIMD_COLUMNS;
-}
-
 /* An odd number of whole vectors, so that a column is spread over all of a cache. */
 static int64_t row_stride(int64_t m)
 {

@@ -19,7 +19,6 @@ typedef float real;
 #define real_exp     expf
 #define real_abs     fabsf
 #define real_sqrt    sqrtf
-#define cblas_trsm   cblas_strsm
 #define cblas_trmm   cblas_strmm
 #define lapack_syevd LAPACKE_ssyevd_work
 #define lapack_geqrf LAPACKE_sgeqrf_work
@@ -35,7 +34,6 @@ typedef double real;
 #define real_exp     exp
 #define real_abs     fabs
 #define real_sqrt    sqrt
-#define cblas_trsm   cblas_dtrsm
 #define cblas_trmm   cblas_dtrmm
 #define lapack_syevd LAPACKE_dsyevd_work
 #define lapack_geqrf LAPACKE_dgeqrf_work

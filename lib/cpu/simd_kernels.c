@@ -292,4 +292,5 @@ const simd R(simd) = {
     .add_differences = add_differences,
     .multiply_adds = multiply_adds,
     .product = R(multiply),
+    .solve = R(solve),
 };

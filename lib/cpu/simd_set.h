@@ -17,6 +17,7 @@ typedef real lanes __attribute__((vector_size(BYTES), aligned(sizeof(real)), may
 enum { LANES = BYTES / sizeof(real) };
 
 void R(multiply)(const product_terms *p);
+void R(solve)(const triangle_terms *t);
 void R(transpose_padded)(int64_t rows, int64_t columns, const real *from, int64_t stride, real *to,
                          int64_t width);
 
