@@ -50,23 +50,40 @@ atn_status R(eig)(const inverse_problem *p)
     return ATN_OK;
 }
 
-/* The lower triangle of (L L^T)^-1 in place of L's, r x r in rows of m. work: as that of
- * pivoted_factor. */
+/* The lower triangle of (L L^T)^-1 in place of L's, r x r in rows of m. work: pivoted_factor_work.
+ */
 static bool invert_factor(int64_t r, int64_t m, real *factor, real *work)
 {
     if (r > OWN_CHOLESKY_MOST)
         return lapack_potri(LAPACK_COL_MAJOR, 'U', (lapack_int)r, factor, (lapack_int)m) == 0;
-    R(factor_inverse)(&R(simd), r, m, factor, work);
+    R(factor_inverse)(&R(simd), r, factor, m, 1, m, factor, work);
     return true;
 }
 
-/* One attempt: x = the Cholesky factor of A + jitter I. */
+/* One attempt: work = L^T, L the Cholesky factor of A + jitter I; above OWN_CHOLESKY_MOST x = L. */
 static bool factorise(const inverse_problem *p, real jitter)
 {
-    memcpy(p->x, p->a, (size_t)(p->m * p->m) * sizeof(real));
-    for (int64_t i = 0; i < p->m; i++)
-        p->x[i * p->m + i] += jitter;
-    return lapack_potrf(LAPACK_COL_MAJOR, 'U', (lapack_int)p->m, p->x, (lapack_int)p->m) == 0;
+    int64_t m = p->m;
+    bool own = m <= OWN_CHOLESKY_MOST;
+    int64_t stride = own ? R(cholesky_stride)(m) : m, padded = own ? whole_vectors(m) : m;
+    real *rows = own ? p->work : p->x;
+    for (int64_t i = 0; i < m; i++) {
+        memcpy(rows + i * stride, p->a + i * m, (size_t)m * sizeof *rows);
+        memset(rows + i * stride + m, 0, (size_t)(padded - m) * sizeof *rows);
+        rows[i * stride + i] += jitter;
+    }
+    return own ? R(cholesky_factor)(&R(simd), m, rows)
+               : lapack_potrf(LAPACK_COL_MAJOR, 'U', (lapack_int)m, rows, (lapack_int)m) == 0;
+}
+
+/* The lower triangle of the inverse in x, from what factorise left. */
+static bool invert(const inverse_problem *p)
+{
+    int64_t m = p->m, stride = R(cholesky_stride)(m);
+    if (m > OWN_CHOLESKY_MOST)
+        return invert_factor(m, m, p->x, p->work);
+    R(factor_inverse)(&R(simd), m, p->work, 1, stride, m, p->x, p->work + m * stride);
+    return true;
 }
 
 /* work: cholesky_work; three m x m matrices of it for the residual, which is against A + jitter I
@@ -89,7 +106,7 @@ atn_status R(cholesky)(const inverse_problem *p)
         record(p);
         return ATN_SINGULAR;
     }
-    if (!invert_factor(m, m, p->x, p->work))
+    if (!invert(p))
         return ATN_ERR_LIBRARY;
     R(mirror_lower)(m, p->x, m); /* LAPACK's upper triangle by columns is our lower by rows */
     R(store)(p->desc->storage, m, m, p->x, m);
@@ -121,7 +138,9 @@ static atn_status scatter_inverse(const inverse_problem *p, real *factor, real *
 int64_t R(cholesky_work)(int64_t m)
 {
     int64_t scratch = 2 * m * m + 2 * m, own = R(pivoted_factor_work)(m);
-    return m * m + (own > scratch ? own : scratch);
+    int64_t unpivoted = m * R(cholesky_stride)(m) + own;
+    int64_t pivoted = whole_vectors(m * m) + (own > scratch ? own : scratch);
+    return pivoted > unpivoted ? pivoted : unpivoted;
 }
 
 /* LAPACK's pivots and rank, or -1. work: 2 m. */
@@ -142,7 +161,7 @@ atn_status R(pivoted_cholesky)(const inverse_problem *p)
 {
     int64_t m = p->m, size = m * m, rank = 0;
     real *factor = p->keep_factor ? p->x : p->work;
-    real *scratch = p->work + size, largest = 0;
+    real *scratch = p->work + whole_vectors(size), largest = 0;
     for (int64_t i = 0; i < m; i++)
         largest = p->a[i * m + i] > largest ? p->a[i * m + i] : largest;
     real cut = (real)relative_cut(p) * largest;

@@ -45,6 +45,7 @@ void R(inverse_work)(const atn_inverse_desc *desc, int64_t m, cpu_inverse_memory
                             ? R(polynomial_work)(m)
                             : (WORK_MATRICES + (desc->stopping == ATN_STOPPING_BEST)) * m * m;
     }
+    memory->reals = whole_vectors(memory->reals); /* threads' pieces share no cache line */
 }
 
 double R(inverse_roundoff)(const atn_inverse_desc *desc)
