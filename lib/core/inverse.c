@@ -389,13 +389,14 @@ static atn_status check_apply(atn_context *context, const atn_tensor *a, const a
 
 /* What it works in, on top of the inverse's memory. */
 static void layout_apply(core_arena *arena, const atn_inverse_desc *desc, const atn_tensor *a,
-                         const atn_tensor *w, int threads, cpu_inverse_memory *memory, void **x,
-                         void **work)
+                         const atn_tensor *w, int threads, cpu_inverse_memory *memory,
+                         void **squares, void **work)
 {
     size_t size = atn_dtype_size(a->dtype);
     int64_t count = a->batch * a->heads;
     core_inverse_layout(arena, desc, a->dtype, a->rows, count, threads, false, memory);
-    *x = core_take(arena, count * a->rows * a->rows, size);
+    bool squared = desc->search == ATN_SEARCH_SQUARE;
+    *squares = core_take(arena, squared ? count * a->rows * a->rows : 0, size);
     *work = core_take(
         arena, threads * cpu_table_get(a->dtype)->inverse_apply_work(desc, w->rows, w->cols), size);
 }
@@ -405,7 +406,7 @@ static bool apply_too_large(const atn_tensor *a, const atn_tensor *w, int thread
     double m = (double)a->rows, count = (double)a->batch * (double)a->heads;
     return w->cols > INT32_MAX / 8 || /* of LAPACK's integers */
            core_inverse_too_large(a->rows, a->batch * a->heads, threads) ||
-           core_too_large(count * m * m) || core_too_large(threads * m * (double)w->cols);
+           core_too_large(count * m * m) || core_too_large(threads * m * (m + (double)w->cols));
 }
 
 static atn_status apply(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
@@ -414,19 +415,17 @@ static atn_status apply(atn_context *context, const atn_inverse_desc *desc, cons
     const cpu_table *table = cpu_table_get(a->dtype);
     cpu_inverse_memory memory = {0};
     core_arena arena = {0};
-    void *block, *x, *work;
+    void *block, *squares, *work;
     if (apply_too_large(a, w, context->threads))
         return core_fail(context, ATN_ERR_SHAPE, "a: the workspace does not fit into memory");
-    layout_apply(&arena, desc, a, w, context->threads, &memory, &x, &work);
+    layout_apply(&arena, desc, a, w, context->threads, &memory, &squares, &work);
     atn_status status = core_arena_allocate(context, &arena, &block);
     if (status != ATN_OK)
         return status;
-    layout_apply(&arena, desc, a, w, context->threads, &memory, &x, &work);
-    atn_tensor inverse = atn_tensor_dense(x, a->dtype, a->batch, a->heads, a->rows, a->rows);
+    layout_apply(&arena, desc, a, w, context->threads, &memory, &squares, &work);
+    atn_tensor matrices = atn_tensor_dense(squares, a->dtype, a->batch, a->heads, a->rows, a->rows);
     if ((status = core_inside_start(context)) == ATN_OK)
-        status = table->inverse_batch(context, desc, a, &inverse, true, &memory, NULL);
-    if (status >= 0)
-        table->inverse_apply(context, desc, &inverse, &memory, w, y, work);
+        status = table->inverse_apply(context, desc, a, &matrices, &memory, w, y, work);
     if (status >= 0 && core_inside_stop(context) != ATN_OK)
         status = ATN_ERR_MEMORY;
     if (infos)

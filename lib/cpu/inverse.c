@@ -120,48 +120,87 @@ static atn_status worse(atn_status a, atn_status b)
     return a > b ? a : b;
 }
 
+static bool is_newton(const atn_inverse_desc *desc)
+{
+    return desc->method <= ATN_INVERSE_NR_SOFTPP;
+}
+
+static bool is_finite(const atn_tensor *a, int64_t i)
+{
+    return R(all_finite)(a->rows, a->rows, atn_tensor_matrix(a, i / a->heads, i % a->heads),
+                         a->rows);
+}
+
+void R(inverse_begin)(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
+                      atn_tensor *squares, cpu_inverse_memory *memory)
+{
+    int64_t count = a->batch * a->heads;
+    memset(memory->infos, 0, (size_t)count * sizeof *memory->infos);
+    if (!is_newton(desc))
+        return;
+#pragma omp parallel for num_threads(context->threads)
+    for (int64_t i = 0; i < count; i++)
+        if (!is_finite(a, i))
+            memory->infos[i].status = ATN_NONFINITE;
+    R(newton_starts)(context, desc, a, squares, memory);
+}
+
 /* Matrices that follow one another share cache lines of what is known of them: a thread takes so
  * many at a time, unless there are too few for all threads, and writes each one's once. */
-enum { NEIGHBOURS = 4 };
-
-atn_status R(inverse_batch)(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
-                            atn_tensor *x, bool keep_factor, cpu_inverse_memory *memory,
-                            atn_trace *traces)
+int R(inverse_neighbours)(const atn_context *context, int64_t count)
 {
-    int64_t m = a->rows, count = a->batch * a->heads;
-    int neighbours = count >= NEIGHBOURS * NEIGHBOURS * context->threads ? NEIGHBOURS : 1;
-    memset(memory->infos, 0, (size_t)count * sizeof *memory->infos);
-    for (int64_t i = 0; i < count; i++)
-        if (!R(all_finite)(m, m, atn_tensor_matrix(a, i / a->heads, i % a->heads), m))
-            memory->infos[i].status = ATN_NONFINITE;
-    if (desc->method <= ATN_INVERSE_NR_SOFTPP)
-        R(newton_starts)(context, desc, a, x, memory);
-#pragma omp parallel for num_threads(context->threads) schedule(dynamic, neighbours)
-    for (int64_t i = 0; i < count; i++) {
-        int thread = omp_get_thread_num();
-        atn_inverse_info info = memory->infos[i];
-        inverse_problem p = {
-            .desc = desc,
-            .m = m,
-            .a = atn_tensor_matrix(a, i / a->heads, i % a->heads),
-            .x = atn_tensor_matrix(x, i / a->heads, i % a->heads),
-            .work = (real *)memory->work + thread * memory->reals,
-            .ints = memory->int_work + thread * memory->ints,
-            .pivots = memory->pivots + i * m,
-            .keep_factor = keep_factor && desc->method == ATN_INVERSE_PIVOTED_CHOLESKY,
-            .alpha = memory->starts[i],
-            .trace = traces ? &traces[i] : NULL,
-            .trace_work = memory->trace_work + (traces ? thread * core_trace_work(m) : 0),
-            .info = &info,
-        };
-        info.status = invert_one(&p);
-        memory->infos[i] = info;
-        memory->factors[i] = (cpu_factor){info.rank, p.pivots};
-    }
+    enum { NEIGHBOURS = 4 };
+    return count >= NEIGHBOURS * NEIGHBOURS * context->threads ? NEIGHBOURS : 1;
+}
+
+void R(inverse_next)(const atn_inverse_desc *desc, const atn_tensor *a, int64_t i, bool keep_factor,
+                     const cpu_inverse_memory *memory, atn_trace *trace, real *x)
+{
+    int64_t m = a->rows;
+    int thread = omp_get_thread_num();
+    atn_inverse_info info = memory->infos[i];
+    inverse_problem p = {
+        .desc = desc,
+        .m = m,
+        .a = atn_tensor_matrix(a, i / a->heads, i % a->heads),
+        .x = x,
+        .work = (real *)memory->work + thread * memory->reals,
+        .ints = memory->int_work + thread * memory->ints,
+        .pivots = memory->pivots + i * m,
+        .keep_factor = keep_factor && desc->method == ATN_INVERSE_PIVOTED_CHOLESKY,
+        .alpha = memory->starts[i],
+        .trace = trace,
+        .trace_work = memory->trace_work + (trace ? thread * core_trace_work(m) : 0),
+        .info = &info,
+    };
+    if (!is_newton(desc) && !is_finite(a, i))
+        info.status = ATN_NONFINITE;
+    info.status = invert_one(&p);
+    memory->infos[i] = info;
+    memory->factors[i] = (cpu_factor){info.rank, p.pivots};
+}
+
+atn_status R(inverse_end)(atn_context *context, int64_t count, const cpu_inverse_memory *memory)
+{
     atn_status status = ATN_OK;
     for (int64_t i = 0; i < count; i++)
         status = worse(status, memory->infos[i].status);
     if (status == ATN_ERR_LIBRARY)
         core_fail(context, status, "LAPACK failed on a finite matrix");
     return status;
+}
+
+atn_status R(inverse_batch)(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
+                            atn_tensor *x, bool keep_factor, cpu_inverse_memory *memory,
+                            atn_trace *traces)
+{
+    int64_t count = a->batch * a->heads;
+    int neighbours = R(inverse_neighbours)(context, count);
+    R(inverse_begin)(context, desc, a, x, memory);
+#pragma omp parallel for num_threads(context->threads) schedule(dynamic, neighbours)
+    for (int64_t i = 0; i < count; i++)
+        R(inverse_next)
+    (desc, a, i, keep_factor, memory, traces ? &traces[i] : NULL,
+     atn_tensor_matrix(x, i / x->heads, i % x->heads));
+    return R(inverse_end)(context, count, memory);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Y = X W of all matrices of a call: X as it is, or as the factor it is kept as. */
+/* Y = X W of all matrices of a call: X as it is, or as the factor it is kept as. Each thread has
+ * one X, which is still in its caches when it is applied. */
 #include <omp.h>
 #include <string.h>
 
@@ -14,11 +15,6 @@ static real *row_of(const atn_tensor *t, int64_t matrix, int64_t row)
 static bool is_factored(const atn_inverse_desc *desc)
 {
     return desc->method == ATN_INVERSE_PIVOTED_CHOLESKY;
-}
-
-int64_t R(inverse_apply_work)(const atn_inverse_desc *desc, int64_t m, int64_t k)
-{
-    return is_factored(desc) ? m * whole_vectors(k) : 0;
 }
 
 /* Y[piv] = L^-T L^-1 W[piv], the other rows 0. */
@@ -38,20 +34,30 @@ static void solve_factor(const cpu_factor *factor, const real *l, const atn_tens
         memcpy(row_of(y, matrix, factor->pivots[i]), work + i * width, (size_t)k * sizeof(real));
 }
 
-void R(inverse_apply)(const atn_context *context, const atn_inverse_desc *desc, const atn_tensor *x,
-                      const cpu_inverse_memory *memory, const atn_tensor *w, atn_tensor *y,
-                      void *work)
+/* X, then what solve_factor works in. */
+int64_t R(inverse_apply_work)(const atn_inverse_desc *desc, int64_t m, int64_t k)
 {
-    int64_t m = w->rows, k = w->cols;
+    return whole_vectors(m * m) + (is_factored(desc) ? m * whole_vectors(k) : 0);
+}
+
+atn_status R(inverse_apply)(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
+                            atn_tensor *squares, cpu_inverse_memory *memory, const atn_tensor *w,
+                            atn_tensor *y, void *work)
+{
+    int64_t m = w->rows, k = w->cols, count = w->batch * w->heads;
     int64_t reals = R(inverse_apply_work)(desc, m, k);
-#pragma omp parallel for num_threads(context->threads) schedule(dynamic)
-    for (int64_t i = 0; i < w->batch * w->heads; i++) {
-        real *piece = (real *)work + omp_get_thread_num() * reals;
+    int neighbours = R(inverse_neighbours)(context, count);
+    R(inverse_begin)(context, desc, a, squares, memory);
+#pragma omp parallel for num_threads(context->threads) schedule(dynamic, neighbours)
+    for (int64_t i = 0; i < count; i++) {
+        real *x = (real *)work + omp_get_thread_num() * reals;
+        R(inverse_next)(desc, a, i, true, memory, NULL, x);
         if (is_factored(desc))
-            solve_factor(&memory->factors[i], row_of(x, i, 0), w, y, i, piece);
+            solve_factor(&memory->factors[i], x, w, y, i, x + whole_vectors(m * m));
         else
-            real_gemm(CblasNoTrans, CblasNoTrans, m, k, m, row_of(x, i, 0), m, row_of(w, i, 0),
-                      w->row_stride, false, row_of(y, i, 0), y->row_stride);
+            real_gemm(CblasNoTrans, CblasNoTrans, m, k, m, x, m, row_of(w, i, 0), w->row_stride,
+                      false, row_of(y, i, 0), y->row_stride);
         R(store)(desc->storage, m, k, row_of(y, i, 0), y->row_stride);
     }
+    return R(inverse_end)(context, count, memory);
 }

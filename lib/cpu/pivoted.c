@@ -127,8 +127,8 @@ void R(factor_inverse)(const simd *kernels, int64_t r, const real *l, int64_t l_
             memset(inverse + i * stride, 0, (size_t)columns * sizeof *inverse);
         for (int64_t i = 0; i < rows && i < columns; i++)
             inverse[i * stride + i] = 1;
-        triangle_terms solve = {0,      rows,    l + first * (l_row + l_step), l_row,
-                                l_step, columns, inverse,                      stride};
+        triangle_terms solve = {
+            0, rows, l + first * (l_row + l_step), l_row, l_step, columns, inverse, stride};
         kernels->solve(&solve);
     }
     for (int64_t first = 0; first < r; first += INVERSE_BLOCK) { /* L^-T L^-1 */

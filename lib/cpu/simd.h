@@ -116,9 +116,8 @@ static inline void real_solve(CBLAS_TRANSPOSE trans, int64_t r, const real *l, i
         return;
     triangle_terms terms = {0, r, l, l_stride, 1, columns, y, y_stride};
     if (trans == CblasTrans) /* lower from its last row to its first */
-        terms = (triangle_terms){
-            0,       r, l + last * l_stride + last, -1, -l_stride, columns, y + last * y_stride,
-            -y_stride};
+        terms = (triangle_terms){0,         r,       l + last * l_stride + last, -1,
+                                 -l_stride, columns, y + last * y_stride,        -y_stride};
     R(simd).solve(&terms);
 }
 
