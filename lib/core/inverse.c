@@ -192,6 +192,20 @@ bool core_inverse_too_large(int64_t m, int64_t count, int threads)
     return core_too_large(8 * size * size * threads) || core_too_large((double)count * size);
 }
 
+/* They share cache lines of what is known of them: no less than four, unless there are too few for
+ * all threads. */
+int core_inverse_neighbours(const atn_context *context, int64_t count)
+{
+    enum { NEIGHBOURS = 4 };
+    return count >= NEIGHBOURS * NEIGHBOURS * context->threads ? NEIGHBOURS : 1;
+}
+
+atn_status core_inverse_end(atn_context *context, atn_status worst)
+{
+    return worst == ATN_ERR_LIBRARY ? core_fail(context, worst, "LAPACK failed on a finite matrix")
+                                    : worst;
+}
+
 static bool symmetric(const atn_tensor *a, int64_t batch, int64_t head)
 {
     const char *matrix = atn_tensor_matrix(a, batch, head);
@@ -210,11 +224,15 @@ static bool symmetric(const atn_tensor *a, int64_t batch, int64_t head)
 
 atn_status core_cpu_asymmetric(atn_context *context, const atn_tensor *a, int64_t *index)
 {
-    (void)context;
-    *index = -1;
-    for (int64_t i = 0; *index < 0 && a->rows > 0 && i < a->batch * a->heads; i++)
-        if (!symmetric(a, i / a->heads, i % a->heads))
-            *index = i;
+    int64_t count = a->rows > 0 ? a->batch * a->heads : 0, first = count;
+    int neighbours = core_inverse_neighbours(context, count);
+#pragma omp parallel for num_threads(context->threads) schedule(static, neighbours)                \
+    reduction(min                                                                                  \
+              : first)
+    for (int64_t i = 0; i < count; i++)
+        if (i < first && !symmetric(a, i / a->heads, i % a->heads))
+            first = i;
+    *index = first < count ? first : -1;
     return ATN_OK;
 }
 

@@ -157,15 +157,14 @@ atn_status R(inverse_backward_batch)(atn_context *context, const atn_inverse_des
                                      const atn_tensor *dx, atn_tensor *da,
                                      cpu_inverse_adjoint *memory);
 
-/* A call inverts its matrices one by one: begin, next for each by the thread that runs it,
- * `neighbours` of them in a row, and end, which returns the worst status. squares: an m x m matrix
+/* A call inverts its matrices one by one: begin, then next for each by the thread that runs it,
+ * which returns its status. squares: an m x m matrix
  * each for the methods of newton_starts. */
 void R(inverse_begin)(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
                       atn_tensor *squares, cpu_inverse_memory *memory);
-int R(inverse_neighbours)(const atn_context *context, int64_t count);
-void R(inverse_next)(const atn_inverse_desc *desc, const atn_tensor *a, int64_t i, bool keep_factor,
-                     const cpu_inverse_memory *memory, atn_trace *trace, real *x);
-atn_status R(inverse_end)(atn_context *context, int64_t count, const cpu_inverse_memory *memory);
+atn_status R(inverse_next)(const atn_inverse_desc *desc, const atn_tensor *a, int64_t i,
+                           bool keep_factor, const cpu_inverse_memory *memory, atn_trace *trace,
+                           real *x);
 
 atn_status R(inverse_batch)(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
                             atn_tensor *x, bool keep_factor, cpu_inverse_memory *memory,

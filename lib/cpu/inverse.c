@@ -112,14 +112,6 @@ static atn_status invert_one(inverse_problem *p)
     return p->keep_factor || p->info->residual <= tolerance(p->desc) ? ATN_OK : failure;
 }
 
-/* The worst of two: any negative status first, then the larger positive. */
-static atn_status worse(atn_status a, atn_status b)
-{
-    if (a < 0 || b < 0)
-        return a < 0 ? a : b;
-    return a > b ? a : b;
-}
-
 static bool is_newton(const atn_inverse_desc *desc)
 {
     return desc->method <= ATN_INVERSE_NR_SOFTPP;
@@ -135,30 +127,24 @@ void R(inverse_begin)(atn_context *context, const atn_inverse_desc *desc, const 
                       atn_tensor *squares, cpu_inverse_memory *memory)
 {
     int64_t count = a->batch * a->heads;
-    memset(memory->infos, 0, (size_t)count * sizeof *memory->infos);
+    int neighbours = core_inverse_neighbours(context, count);
     if (!is_newton(desc))
         return;
-#pragma omp parallel for num_threads(context->threads)
+    memset(memory->infos, 0, (size_t)count * sizeof *memory->infos);
+#pragma omp parallel for num_threads(context->threads) schedule(static, neighbours)
     for (int64_t i = 0; i < count; i++)
         if (!is_finite(a, i))
             memory->infos[i].status = ATN_NONFINITE;
     R(newton_starts)(context, desc, a, squares, memory);
 }
 
-/* Matrices that follow one another share cache lines of what is known of them: a thread takes so
- * many at a time, unless there are too few for all threads, and writes each one's once. */
-int R(inverse_neighbours)(const atn_context *context, int64_t count)
-{
-    enum { NEIGHBOURS = 4 };
-    return count >= NEIGHBOURS * NEIGHBOURS * context->threads ? NEIGHBOURS : 1;
-}
-
-void R(inverse_next)(const atn_inverse_desc *desc, const atn_tensor *a, int64_t i, bool keep_factor,
-                     const cpu_inverse_memory *memory, atn_trace *trace, real *x)
+atn_status R(inverse_next)(const atn_inverse_desc *desc, const atn_tensor *a, int64_t i,
+                           bool keep_factor, const cpu_inverse_memory *memory, atn_trace *trace,
+                           real *x)
 {
     int64_t m = a->rows;
     int thread = omp_get_thread_num();
-    atn_inverse_info info = memory->infos[i];
+    atn_inverse_info info = {0};
     inverse_problem p = {
         .desc = desc,
         .m = m,
@@ -173,21 +159,14 @@ void R(inverse_next)(const atn_inverse_desc *desc, const atn_tensor *a, int64_t 
         .trace_work = memory->trace_work + (trace ? thread * core_trace_work(m) : 0),
         .info = &info,
     };
-    if (!is_newton(desc) && !is_finite(a, i))
+    if (is_newton(desc))
+        info = memory->infos[i];
+    else if (!is_finite(a, i))
         info.status = ATN_NONFINITE;
     info.status = invert_one(&p);
     memory->infos[i] = info;
     memory->factors[i] = (cpu_factor){info.rank, p.pivots};
-}
-
-atn_status R(inverse_end)(atn_context *context, int64_t count, const cpu_inverse_memory *memory)
-{
-    atn_status status = ATN_OK;
-    for (int64_t i = 0; i < count; i++)
-        status = worse(status, memory->infos[i].status);
-    if (status == ATN_ERR_LIBRARY)
-        core_fail(context, status, "LAPACK failed on a finite matrix");
-    return status;
+    return info.status;
 }
 
 atn_status R(inverse_batch)(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
@@ -195,12 +174,15 @@ atn_status R(inverse_batch)(atn_context *context, const atn_inverse_desc *desc, 
                             atn_trace *traces)
 {
     int64_t count = a->batch * a->heads;
-    int neighbours = R(inverse_neighbours)(context, count);
+    int neighbours = core_inverse_neighbours(context, count);
+    atn_status worst = ATN_OK;
     R(inverse_begin)(context, desc, a, x, memory);
-#pragma omp parallel for num_threads(context->threads) schedule(dynamic, neighbours)
+#pragma omp parallel for num_threads(context->threads) schedule(dynamic, neighbours)               \
+    reduction(worst                                                                                \
+              : worst)
     for (int64_t i = 0; i < count; i++)
-        R(inverse_next)
-    (desc, a, i, keep_factor, memory, traces ? &traces[i] : NULL,
-     atn_tensor_matrix(x, i / x->heads, i % x->heads));
-    return R(inverse_end)(context, count, memory);
+        worst = core_worse(
+            worst, R(inverse_next)(desc, a, i, keep_factor, memory, traces ? &traces[i] : NULL,
+                                   atn_tensor_matrix(x, i / x->heads, i % x->heads)));
+    return core_inverse_end(context, worst);
 }

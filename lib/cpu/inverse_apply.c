@@ -4,6 +4,7 @@
 #include <omp.h>
 #include <string.h>
 
+#include "core/inverse.h"
 #include "cpu/blocks.h"
 
 static real *row_of(const atn_tensor *t, int64_t matrix, int64_t row)
@@ -46,12 +47,15 @@ atn_status R(inverse_apply)(atn_context *context, const atn_inverse_desc *desc, 
 {
     int64_t m = w->rows, k = w->cols, count = w->batch * w->heads;
     int64_t reals = R(inverse_apply_work)(desc, m, k);
-    int neighbours = R(inverse_neighbours)(context, count);
+    int neighbours = core_inverse_neighbours(context, count);
+    atn_status worst = ATN_OK;
     R(inverse_begin)(context, desc, a, squares, memory);
-#pragma omp parallel for num_threads(context->threads) schedule(dynamic, neighbours)
+#pragma omp parallel for num_threads(context->threads) schedule(dynamic, neighbours)               \
+    reduction(worst                                                                                \
+              : worst)
     for (int64_t i = 0; i < count; i++) {
         real *x = (real *)work + omp_get_thread_num() * reals;
-        R(inverse_next)(desc, a, i, true, memory, NULL, x);
+        worst = core_worse(worst, R(inverse_next)(desc, a, i, true, memory, NULL, x));
         if (is_factored(desc))
             solve_factor(&memory->factors[i], x, w, y, i, x + whole_vectors(m * m));
         else
@@ -59,5 +63,5 @@ atn_status R(inverse_apply)(atn_context *context, const atn_inverse_desc *desc, 
                       false, row_of(y, i, 0), y->row_stride);
         R(store)(desc->storage, m, k, row_of(y, i, 0), y->row_stride);
     }
-    return R(inverse_end)(context, count, memory);
+    return core_inverse_end(context, worst);
 }
