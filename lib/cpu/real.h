@@ -23,8 +23,6 @@ typedef float real;
 #define lapack_syevd LAPACKE_ssyevd_work
 #define lapack_geqrf LAPACKE_sgeqrf_work
 #define lapack_orgqr LAPACKE_sorgqr_work
-#define lapack_potrf LAPACKE_spotrf_work
-#define lapack_potri LAPACKE_spotri_work
 #define lapack_pstrf LAPACKE_spstrf_work
 #define lapack_gesvd LAPACKE_sgesvd_work
 #elif defined(REAL_F64)
@@ -38,8 +36,6 @@ typedef double real;
 #define lapack_syevd LAPACKE_dsyevd_work
 #define lapack_geqrf LAPACKE_dgeqrf_work
 #define lapack_orgqr LAPACKE_dorgqr_work
-#define lapack_potrf LAPACKE_dpotrf_work
-#define lapack_potri LAPACKE_dpotri_work
 #define lapack_pstrf LAPACKE_dpstrf_work
 #define lapack_gesvd LAPACKE_dgesvd_work
 #else
