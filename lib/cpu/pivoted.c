@@ -69,9 +69,13 @@ int64_t R(pivoted_factor)(const simd *kernels, int64_t m, const real *a, real cu
     for (int64_t i = 0; i < m; i++)
         pivots[i] = (int)i;
     int64_t rank = eliminate(kernels, m, a, cut, pivots, rows, rest);
-    kernels->transpose(rank, m, rows, stride, factor, m);
-    for (int64_t i = 0; i < m; i++)
-        memset(factor + i * m + i + 1, 0, (size_t)(m - i - 1) * sizeof *factor);
+    for (int64_t first = 0; first < m; first += SIMD_COLUMNS) { /* rows of L that stay in a cache */
+        int64_t end = first + SIMD_COLUMNS < m ? first + SIMD_COLUMNS : m;
+        kernels->transpose(end < rank ? end : rank, end - first, rows + first, stride,
+                           factor + first * m, m);
+        for (int64_t i = first; i < end; i++)
+            memset(factor + i * m + i + 1, 0, (size_t)(end - i - 1) * sizeof *factor);
+    }
     return rank;
 }
 
