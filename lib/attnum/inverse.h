@@ -252,7 +252,8 @@ typedef struct {
  * factor exists or X leaves the range of the type, and X = 0); ATN_NONFINITE (A holds NaN or
  * infinity; X = 0); or a negative one, in which case X is untouched: ATN_ERR_SHAPE, ATN_ERR_STRIDE,
  * ATN_ERR_DTYPE, ATN_ERR_ALIAS, ATN_ERR_VALUE (a constant out of range, A not symmetric or not
- * of the storage's numbers), ATN_ERR_MEMORY, ATN_ERR_LIBRARY.
+ * of the storage's numbers), ATN_ERR_MEMORY; but ATN_ERR_LIBRARY, LAPACK's failure on one matrix,
+ * may leave any X.
  *
  * Cost per matrix: 2 T + 2 products of m x m matrices (Newton-Raphson; 1 more with a search on
  * A^2; 3 per step taken and 2 with stopping best), the products above + 2 (polynomial; 1 more after
@@ -275,8 +276,9 @@ atn_status atn_inverse(atn_context *context, const atn_inverse_desc *desc, const
  *
  * Returns as atn_inverse (where X = 0, Y = 0; a factor has no residual to be judged by, and is
  * ATN_SINGULAR only if there is none), and ATN_ERR_UNSUPPORTED on CUDA. Cost: X as atn_inverse,
- * less what inverts the factor and its residual, and 2 m^2 k flops. Allocates X and m k elements
- * per thread more than atn_inverse. */
+ * less what inverts the factor and its residual, and 2 m^2 k flops. Allocates m (m + k) elements
+ * per thread more than atn_inverse, and X of all matrices for a search on A^2. ATN_ERR_LIBRARY may
+ * leave any Y. */
 atn_status atn_inverse_apply(atn_context *context, const atn_inverse_desc *desc,
                              const atn_tensor *a, const atn_tensor *w, atn_tensor *y,
                              atn_inverse_info *infos);

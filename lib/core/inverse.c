@@ -192,6 +192,20 @@ bool core_inverse_too_large(int64_t m, int64_t count, int threads)
     return core_too_large(8 * size * size * threads) || core_too_large((double)count * size);
 }
 
+/* They share cache lines of what is known of them: no less than four, unless there are too few for
+ * all threads. */
+int core_inverse_neighbours(const atn_context *context, int64_t count)
+{
+    enum { NEIGHBOURS = 4 };
+    return count >= NEIGHBOURS * NEIGHBOURS * context->threads ? NEIGHBOURS : 1;
+}
+
+atn_status core_inverse_end(atn_context *context, atn_status worst)
+{
+    return worst == ATN_ERR_LIBRARY ? core_fail(context, worst, "LAPACK failed on a finite matrix")
+                                    : worst;
+}
+
 static bool symmetric(const atn_tensor *a, int64_t batch, int64_t head)
 {
     const char *matrix = atn_tensor_matrix(a, batch, head);
@@ -210,11 +224,15 @@ static bool symmetric(const atn_tensor *a, int64_t batch, int64_t head)
 
 atn_status core_cpu_asymmetric(atn_context *context, const atn_tensor *a, int64_t *index)
 {
-    (void)context;
-    *index = -1;
-    for (int64_t i = 0; *index < 0 && a->rows > 0 && i < a->batch * a->heads; i++)
-        if (!symmetric(a, i / a->heads, i % a->heads))
-            *index = i;
+    int64_t count = a->rows > 0 ? a->batch * a->heads : 0, first = count;
+    int neighbours = core_inverse_neighbours(context, count);
+#pragma omp parallel for num_threads(context->threads) schedule(static, neighbours)                \
+    reduction(min                                                                                  \
+              : first)
+    for (int64_t i = 0; i < count; i++)
+        if (i < first && !symmetric(a, i / a->heads, i % a->heads))
+            first = i;
+    *index = first < count ? first : -1;
     return ATN_OK;
 }
 
@@ -389,14 +407,16 @@ static atn_status check_apply(atn_context *context, const atn_tensor *a, const a
 
 /* What it works in, on top of the inverse's memory. */
 static void layout_apply(core_arena *arena, const atn_inverse_desc *desc, const atn_tensor *a,
-                         const atn_tensor *w, int threads, cpu_inverse_memory *memory, void **x,
-                         void **work)
+                         const atn_tensor *w, int threads, cpu_inverse_memory *memory,
+                         void **squares, void **work)
 {
     size_t size = atn_dtype_size(a->dtype);
     int64_t count = a->batch * a->heads;
     core_inverse_layout(arena, desc, a->dtype, a->rows, count, threads, false, memory);
-    *x = core_take(arena, count * a->rows * a->rows, size);
-    *work = core_take(arena, threads * w->rows * w->cols, size);
+    bool squared = desc->search == ATN_SEARCH_SQUARE;
+    *squares = core_take(arena, squared ? count * a->rows * a->rows : 0, size);
+    *work = core_take(
+        arena, threads * cpu_table_get(a->dtype)->inverse_apply_work(desc, w->rows, w->cols), size);
 }
 
 static bool apply_too_large(const atn_tensor *a, const atn_tensor *w, int threads)
@@ -404,7 +424,7 @@ static bool apply_too_large(const atn_tensor *a, const atn_tensor *w, int thread
     double m = (double)a->rows, count = (double)a->batch * (double)a->heads;
     return w->cols > INT32_MAX / 8 || /* of LAPACK's integers */
            core_inverse_too_large(a->rows, a->batch * a->heads, threads) ||
-           core_too_large(count * m * m) || core_too_large(threads * m * (double)w->cols);
+           core_too_large(count * m * m) || core_too_large(threads * m * (m + (double)w->cols));
 }
 
 static atn_status apply(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
@@ -413,19 +433,17 @@ static atn_status apply(atn_context *context, const atn_inverse_desc *desc, cons
     const cpu_table *table = cpu_table_get(a->dtype);
     cpu_inverse_memory memory = {0};
     core_arena arena = {0};
-    void *block, *x, *work;
+    void *block, *squares, *work;
     if (apply_too_large(a, w, context->threads))
         return core_fail(context, ATN_ERR_SHAPE, "a: the workspace does not fit into memory");
-    layout_apply(&arena, desc, a, w, context->threads, &memory, &x, &work);
+    layout_apply(&arena, desc, a, w, context->threads, &memory, &squares, &work);
     atn_status status = core_arena_allocate(context, &arena, &block);
     if (status != ATN_OK)
         return status;
-    layout_apply(&arena, desc, a, w, context->threads, &memory, &x, &work);
-    atn_tensor inverse = atn_tensor_dense(x, a->dtype, a->batch, a->heads, a->rows, a->rows);
+    layout_apply(&arena, desc, a, w, context->threads, &memory, &squares, &work);
+    atn_tensor matrices = atn_tensor_dense(squares, a->dtype, a->batch, a->heads, a->rows, a->rows);
     if ((status = core_inside_start(context)) == ATN_OK)
-        status = table->inverse_batch(context, desc, a, &inverse, true, &memory, NULL);
-    if (status >= 0)
-        table->inverse_apply(context, desc, &inverse, &memory, w, y, work);
+        status = table->inverse_apply(context, desc, a, &matrices, &memory, w, y, work);
     if (status >= 0 && core_inside_stop(context) != ATN_OK)
         status = ATN_ERR_MEMORY;
     if (infos)

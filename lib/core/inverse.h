@@ -38,6 +38,22 @@ bool core_inverse_backward_too_large(const atn_inverse_desc *desc, atn_gradient 
  */
 bool core_inverse_too_large(int64_t m, int64_t count, int threads);
 
+/* How many matrices that follow one another a thread takes at a time, of `count`. */
+int core_inverse_neighbours(const atn_context *context, int64_t count);
+
+/* The worst of two statuses: any negative one first, then the larger positive. */
+static inline atn_status core_worse(atn_status a, atn_status b)
+{
+    if (a < 0 || b < 0)
+        return a < 0 ? a : b;
+    return a > b ? a : b;
+}
+#pragma omp declare reduction(worst:atn_status                                                     \
+                              : omp_out = core_worse(omp_out, omp_in))                             \
+    initializer(omp_priv = ATN_OK)
+/* Says what failed, where something did; returns the status. */
+atn_status core_inverse_end(atn_context *context, atn_status worst);
+
 /* Lays out inverse_batch's memory for `count` m x m matrices. */
 void core_inverse_layout(core_arena *arena, const atn_inverse_desc *desc, atn_dtype dtype,
                          int64_t m, int64_t count, int threads, bool traced,

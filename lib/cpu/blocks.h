@@ -157,12 +157,22 @@ atn_status R(inverse_backward_batch)(atn_context *context, const atn_inverse_des
                                      const atn_tensor *dx, atn_tensor *da,
                                      cpu_inverse_adjoint *memory);
 
+/* A call inverts its matrices one by one: begin, then next for each by the thread that runs it,
+ * which returns its status. squares: an m x m matrix
+ * each for the methods of newton_starts. */
+void R(inverse_begin)(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
+                      atn_tensor *squares, cpu_inverse_memory *memory);
+atn_status R(inverse_next)(const atn_inverse_desc *desc, const atn_tensor *a, int64_t i,
+                           bool keep_factor, const cpu_inverse_memory *memory, atn_trace *trace,
+                           real *x);
+
 atn_status R(inverse_batch)(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
                             atn_tensor *x, bool keep_factor, cpu_inverse_memory *memory,
                             atn_trace *traces);
-void R(inverse_apply)(const atn_context *context, const atn_inverse_desc *desc, const atn_tensor *x,
-                      const cpu_inverse_memory *memory, const atn_tensor *w, atn_tensor *y,
-                      void *work);
+int64_t R(inverse_apply_work)(const atn_inverse_desc *desc, int64_t m, int64_t k);
+atn_status R(inverse_apply)(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
+                            atn_tensor *squares, cpu_inverse_memory *memory, const atn_tensor *w,
+                            atn_tensor *y, void *work);
 void R(inverse_work)(const atn_inverse_desc *desc, int64_t m, cpu_inverse_memory *memory);
 
 void R(soft_layout)(core_arena *arena, cpu_soft *soft);

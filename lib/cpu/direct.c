@@ -7,9 +7,9 @@
 #include "cpu/blocks.h"
 #include "cpu/pivoted.h"
 
-/* Up to here LAPACK, which spends its time between calls for short vectors, is slower than our
- * loops (bench/NOTES.md). */
-enum { OWN_CHOLESKY_MOST = 256 };
+/* Up to here LAPACK's pivoted Cholesky, which spends its time between calls for short vectors, is
+ * no faster than our loops (bench/NOTES.md). */
+enum { OWN_PIVOTED_MOST = 400 };
 
 static void record(const inverse_problem *p)
 {
@@ -50,23 +50,17 @@ atn_status R(eig)(const inverse_problem *p)
     return ATN_OK;
 }
 
-/* The lower triangle of (L L^T)^-1 in place of L's, r x r in rows of m. work: as that of
- * pivoted_factor. */
-static bool invert_factor(int64_t r, int64_t m, real *factor, real *work)
-{
-    if (r > OWN_CHOLESKY_MOST)
-        return lapack_potri(LAPACK_COL_MAJOR, 'U', (lapack_int)r, factor, (lapack_int)m) == 0;
-    R(factor_inverse)(&R(simd), r, m, factor, work);
-    return true;
-}
-
-/* One attempt: x = the Cholesky factor of A + jitter I. */
+/* One attempt: work = L^T, L the Cholesky factor of A + jitter I. */
 static bool factorise(const inverse_problem *p, real jitter)
 {
-    memcpy(p->x, p->a, (size_t)(p->m * p->m) * sizeof(real));
-    for (int64_t i = 0; i < p->m; i++)
-        p->x[i * p->m + i] += jitter;
-    return lapack_potrf(LAPACK_COL_MAJOR, 'U', (lapack_int)p->m, p->x, (lapack_int)p->m) == 0;
+    int64_t m = p->m, stride = R(cholesky_stride)(m);
+    for (int64_t i = 0; i < m; i++) {
+        real *row = p->work + i * stride;
+        memcpy(row, p->a + i * m, (size_t)m * sizeof *row);
+        memset(row + m, 0, (size_t)(whole_vectors(m) - m) * sizeof *row);
+        row[i] += jitter;
+    }
+    return R(cholesky_factor)(&R(simd), m, p->work);
 }
 
 /* work: cholesky_work; three m x m matrices of it for the residual, which is against A + jitter I
@@ -89,9 +83,9 @@ atn_status R(cholesky)(const inverse_problem *p)
         record(p);
         return ATN_SINGULAR;
     }
-    if (!invert_factor(m, m, p->x, p->work))
-        return ATN_ERR_LIBRARY;
-    R(mirror_lower)(m, p->x, m); /* LAPACK's upper triangle by columns is our lower by rows */
+    int64_t stride = R(cholesky_stride)(m);
+    R(factor_inverse)(&R(simd), m, p->work, 1, stride, m, p->x, p->work + m * stride);
+    R(mirror_lower)(m, p->x, m);
     R(store)(p->desc->storage, m, m, p->x, m);
     real *judged = p->work + 2 * m * m;
     memcpy(judged, p->a, (size_t)(m * m) * sizeof *judged);
@@ -104,24 +98,24 @@ atn_status R(cholesky)(const inverse_problem *p)
 
 /* From the factor L (lower, r x r, row stride m) in `factor`: x = the inverse of the pivot block,
  * scattered to the pivots' rows and columns. */
-static atn_status scatter_inverse(const inverse_problem *p, real *factor, real *work)
+static void scatter_inverse(const inverse_problem *p, real *factor, real *work)
 {
     int64_t m = p->m, r = p->info->rank;
     memset(p->x, 0, (size_t)(m * m) * sizeof(real));
-    if (!invert_factor(r, m, factor, work))
-        return ATN_ERR_LIBRARY;
+    R(factor_inverse)(&R(simd), r, factor, m, 1, m, factor, work);
     for (int64_t i = 0; i < r; i++)
         for (int64_t j = 0; j <= i; j++)
             p->x[p->pivots[i] * m + p->pivots[j]] = p->x[p->pivots[j] * m + p->pivots[i]] =
                 factor[i * m + j];
     R(store)(p->desc->storage, m, m, p->x, m);
-    return ATN_OK;
 }
 
 int64_t R(cholesky_work)(int64_t m)
 {
     int64_t scratch = 2 * m * m + 2 * m, own = R(pivoted_factor_work)(m);
-    return m * m + (own > scratch ? own : scratch);
+    int64_t unpivoted = m * R(cholesky_stride)(m) + own;
+    int64_t pivoted = whole_vectors(m * m) + (own > scratch ? own : scratch);
+    return pivoted > unpivoted ? pivoted : unpivoted;
 }
 
 /* LAPACK's pivots and rank, or -1. work: 2 m. */
@@ -142,11 +136,11 @@ atn_status R(pivoted_cholesky)(const inverse_problem *p)
 {
     int64_t m = p->m, size = m * m, rank = 0;
     real *factor = p->keep_factor ? p->x : p->work;
-    real *scratch = p->work + size, largest = 0;
+    real *scratch = p->work + whole_vectors(size), largest = 0;
     for (int64_t i = 0; i < m; i++)
         largest = p->a[i * m + i] > largest ? p->a[i * m + i] : largest;
     real cut = (real)relative_cut(p) * largest;
-    if (m <= OWN_CHOLESKY_MOST || !(largest > 0))
+    if (m <= OWN_PIVOTED_MOST || !(largest > 0))
         rank = R(pivoted_factor)(&R(simd), m, p->a, cut, p->pivots, factor, scratch);
     else
         rank = lapack_factor(p, cut, factor, scratch);
@@ -158,9 +152,7 @@ atn_status R(pivoted_cholesky)(const inverse_problem *p)
         p->info->stop = ATN_STOP_DIRECT;
         return rank > 0 ? ATN_OK : ATN_SINGULAR;
     }
-    atn_status status = scatter_inverse(p, factor, scratch);
-    if (status < 0)
-        return status;
+    scatter_inverse(p, factor, scratch);
     p->info->residual = R(first_penrose)(m, p->a, p->x, scratch, scratch + size);
     record(p);
     return rank > 0 ? ATN_OK : ATN_SINGULAR;

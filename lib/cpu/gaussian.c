@@ -5,7 +5,7 @@
 
 int64_t R(landmark_padded)(int64_t count)
 {
-    return (count + SIMD_COLUMNS - 1) / SIMD_COLUMNS * SIMD_COLUMNS;
+    return whole_vectors(count);
 }
 
 int64_t R(landmark_elements)(int64_t count, int64_t d)

@@ -45,6 +45,7 @@ void R(inverse_work)(const atn_inverse_desc *desc, int64_t m, cpu_inverse_memory
                             ? R(polynomial_work)(m)
                             : (WORK_MATRICES + (desc->stopping == ATN_STOPPING_BEST)) * m * m;
     }
+    memory->reals = whole_vectors(memory->reals); /* threads' pieces share no cache line */
 }
 
 double R(inverse_roundoff)(const atn_inverse_desc *desc)
@@ -111,56 +112,77 @@ static atn_status invert_one(inverse_problem *p)
     return p->keep_factor || p->info->residual <= tolerance(p->desc) ? ATN_OK : failure;
 }
 
-/* The worst of two: any negative status first, then the larger positive. */
-static atn_status worse(atn_status a, atn_status b)
+static bool is_newton(const atn_inverse_desc *desc)
 {
-    if (a < 0 || b < 0)
-        return a < 0 ? a : b;
-    return a > b ? a : b;
+    return desc->method <= ATN_INVERSE_NR_SOFTPP;
 }
 
-/* Matrices that follow one another share cache lines of what is known of them: a thread takes so
- * many at a time, unless there are too few for all threads, and writes each one's once. */
-enum { NEIGHBOURS = 4 };
+static bool is_finite(const atn_tensor *a, int64_t i)
+{
+    return R(all_finite)(a->rows, a->rows, atn_tensor_matrix(a, i / a->heads, i % a->heads),
+                         a->rows);
+}
+
+void R(inverse_begin)(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
+                      atn_tensor *squares, cpu_inverse_memory *memory)
+{
+    int64_t count = a->batch * a->heads;
+    int neighbours = core_inverse_neighbours(context, count);
+    if (!is_newton(desc))
+        return;
+    memset(memory->infos, 0, (size_t)count * sizeof *memory->infos);
+#pragma omp parallel for num_threads(context->threads) schedule(static, neighbours)
+    for (int64_t i = 0; i < count; i++)
+        if (!is_finite(a, i))
+            memory->infos[i].status = ATN_NONFINITE;
+    R(newton_starts)(context, desc, a, squares, memory);
+}
+
+atn_status R(inverse_next)(const atn_inverse_desc *desc, const atn_tensor *a, int64_t i,
+                           bool keep_factor, const cpu_inverse_memory *memory, atn_trace *trace,
+                           real *x)
+{
+    int64_t m = a->rows;
+    int thread = omp_get_thread_num();
+    atn_inverse_info info = {0};
+    inverse_problem p = {
+        .desc = desc,
+        .m = m,
+        .a = atn_tensor_matrix(a, i / a->heads, i % a->heads),
+        .x = x,
+        .work = (real *)memory->work + thread * memory->reals,
+        .ints = memory->int_work + thread * memory->ints,
+        .pivots = memory->pivots + i * m,
+        .keep_factor = keep_factor && desc->method == ATN_INVERSE_PIVOTED_CHOLESKY,
+        .alpha = memory->starts[i],
+        .trace = trace,
+        .trace_work = memory->trace_work + (trace ? thread * core_trace_work(m) : 0),
+        .info = &info,
+    };
+    if (is_newton(desc))
+        info = memory->infos[i];
+    else if (!is_finite(a, i))
+        info.status = ATN_NONFINITE;
+    info.status = invert_one(&p);
+    memory->infos[i] = info;
+    memory->factors[i] = (cpu_factor){info.rank, p.pivots};
+    return info.status;
+}
 
 atn_status R(inverse_batch)(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
                             atn_tensor *x, bool keep_factor, cpu_inverse_memory *memory,
                             atn_trace *traces)
 {
-    int64_t m = a->rows, count = a->batch * a->heads;
-    int neighbours = count >= NEIGHBOURS * NEIGHBOURS * context->threads ? NEIGHBOURS : 1;
-    memset(memory->infos, 0, (size_t)count * sizeof *memory->infos);
+    int64_t count = a->batch * a->heads;
+    int neighbours = core_inverse_neighbours(context, count);
+    atn_status worst = ATN_OK;
+    R(inverse_begin)(context, desc, a, x, memory);
+#pragma omp parallel for num_threads(context->threads) schedule(dynamic, neighbours)               \
+    reduction(worst                                                                                \
+              : worst)
     for (int64_t i = 0; i < count; i++)
-        if (!R(all_finite)(m, m, atn_tensor_matrix(a, i / a->heads, i % a->heads), m))
-            memory->infos[i].status = ATN_NONFINITE;
-    if (desc->method <= ATN_INVERSE_NR_SOFTPP)
-        R(newton_starts)(context, desc, a, x, memory);
-#pragma omp parallel for num_threads(context->threads) schedule(dynamic, neighbours)
-    for (int64_t i = 0; i < count; i++) {
-        int thread = omp_get_thread_num();
-        atn_inverse_info info = memory->infos[i];
-        inverse_problem p = {
-            .desc = desc,
-            .m = m,
-            .a = atn_tensor_matrix(a, i / a->heads, i % a->heads),
-            .x = atn_tensor_matrix(x, i / a->heads, i % a->heads),
-            .work = (real *)memory->work + thread * memory->reals,
-            .ints = memory->int_work + thread * memory->ints,
-            .pivots = memory->pivots + i * m,
-            .keep_factor = keep_factor && desc->method == ATN_INVERSE_PIVOTED_CHOLESKY,
-            .alpha = memory->starts[i],
-            .trace = traces ? &traces[i] : NULL,
-            .trace_work = memory->trace_work + (traces ? thread * core_trace_work(m) : 0),
-            .info = &info,
-        };
-        info.status = invert_one(&p);
-        memory->infos[i] = info;
-        memory->factors[i] = (cpu_factor){info.rank, p.pivots};
-    }
-    atn_status status = ATN_OK;
-    for (int64_t i = 0; i < count; i++)
-        status = worse(status, memory->infos[i].status);
-    if (status == ATN_ERR_LIBRARY)
-        core_fail(context, status, "LAPACK failed on a finite matrix");
-    return status;
+        worst = core_worse(
+            worst, R(inverse_next)(desc, a, i, keep_factor, memory, traces ? &traces[i] : NULL,
+                                   atn_tensor_matrix(x, i / x->heads, i % x->heads)));
+    return core_inverse_end(context, worst);
 }

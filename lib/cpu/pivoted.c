@@ -3,11 +3,6 @@
 
 #include <string.h>
 
-static int64_t whole_vectors(int64_t m)
-{
-    return (m + SIMD_COLUMNS - 1) / SIMD_COLUMNS * SIMD_COLUMNS;
-}
-
 /* An odd number of whole vectors, so that a column is spread over all of a cache. */
 static int64_t row_stride(int64_t m)
 {
@@ -74,31 +69,88 @@ int64_t R(pivoted_factor)(const simd *kernels, int64_t m, const real *a, real cu
     for (int64_t i = 0; i < m; i++)
         pivots[i] = (int)i;
     int64_t rank = eliminate(kernels, m, a, cut, pivots, rows, rest);
-    memset(factor, 0, (size_t)(m * m) * sizeof *factor);
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t j = 0; j <= i && j < rank; j++)
-            factor[i * m + j] = rows[j * stride + i];
+    for (int64_t first = 0; first < m; first += SIMD_COLUMNS) { /* rows of L that stay in a cache */
+        int64_t end = first + SIMD_COLUMNS < m ? first + SIMD_COLUMNS : m;
+        kernels->transpose(end < rank ? end : rank, end - first, rows + first, stride,
+                           factor + first * m, m);
+        for (int64_t i = first; i < end; i++)
+            memset(factor + i * m + i + 1, 0, (size_t)(end - i - 1) * sizeof *factor);
+    }
     return rank;
 }
 
-void R(factor_inverse)(const simd *kernels, int64_t r, int64_t factor_stride, real *factor,
-                       real *work)
+int64_t R(cholesky_stride)(int64_t m)
+{
+    return row_stride(m);
+}
+
+/* Rows first .. end - 1 of L^T in the columns of their own triangle: whole vectors. Each pivot has
+ * to be above 0. */
+static bool factor_triangle(const simd *kernels, int64_t first, int64_t end, int64_t stride,
+                            real *rows)
+{
+    for (int64_t k = first; k < end; k++) {
+        real *row = rows + k * stride + first;
+        kernels->eliminate(k, rows + k, stride, rows + first, stride, SIMD_COLUMNS, row);
+        real pivot = row[k - first], root = real_sqrt(pivot);
+        if (!(pivot > 0))
+            return false;
+        for (int64_t j = 0; j < SIMD_COLUMNS; j++)
+            row[j] /= root;
+        row[k - first] = root;
+    }
+    return true;
+}
+
+bool R(cholesky_factor)(const simd *kernels, int64_t m, real *rows)
+{
+    int64_t padded = whole_vectors(m), stride = row_stride(m);
+    for (int64_t first = 0; first < m; first += SIMD_COLUMNS) {
+        int64_t right = first + SIMD_COLUMNS, end = right < m ? right : m;
+        if (!factor_triangle(kernels, first, end, stride, rows))
+            return false;
+        triangle_terms beside = {first, end, rows, 1, stride, padded - right, rows + right, stride};
+        kernels->solve(&beside);
+    }
+    return true;
+}
+
+/* Columns of L^-1 that are solved for at a time, and rows of the inverse: what is above the
+ * diagonal there is computed in vain. */
+enum { INVERSE_BLOCK = 2 * SIMD_COLUMNS };
+
+void R(factor_inverse)(const simd *kernels, int64_t r, const real *l, int64_t l_row, int64_t l_step,
+                       int64_t x_stride, real *x, real *work)
 {
     int64_t stride = row_stride(r);
-    real *sums = work, *inverse = work + stride;
-    for (int64_t i = 0; i < r; i++) { /* L^-1 */
-        real *row = inverse + i * stride, *l = factor + i * factor_stride;
-        memset(row, 0, (size_t)stride * sizeof *row);
-        row[i] = 1;
-        kernels->eliminate(i, l, 1, inverse, stride, whole_vectors(i), row);
-        for (int64_t j = 0; j <= i; j++)
-            row[j] /= l[i];
+    for (int64_t first = 0; first < r; first += INVERSE_BLOCK) { /* L^-1, below its zeros */
+        int64_t rows = r - first, columns = whole_vectors(rows);
+        columns = columns < INVERSE_BLOCK ? columns : INVERSE_BLOCK;
+        real *inverse = work + first * stride + first;
+        for (int64_t i = 0; i < rows; i++)
+            memset(inverse + i * stride, 0, (size_t)columns * sizeof *inverse);
+        for (int64_t i = 0; i < rows && i < columns; i++)
+            inverse[i * stride + i] = 1;
+        triangle_terms solve = {
+            0, rows, l + first * (l_row + l_step), l_row, l_step, columns, inverse, stride};
+        kernels->solve(&solve);
     }
-    for (int64_t i = 0; i < r; i++) { /* L^-T L^-1, whose row i begins at L^-1's */
-        const real *rows = inverse + i * stride;
-        memset(sums, 0, (size_t)stride * sizeof *sums);
-        kernels->eliminate(r - i, rows + i, stride, rows, stride, whole_vectors(i + 1), sums);
-        for (int64_t j = 0; j <= i; j++)
-            factor[i * factor_stride + j] = 0 - sums[j];
+    for (int64_t first = 0; first < r; first += INVERSE_BLOCK) { /* L^-T L^-1 */
+        int64_t end = first + INVERSE_BLOCK < r ? first + INVERSE_BLOCK : r;
+        const real *rows = work + first * stride;
+        product_terms square = {
+            .rows = end - first,
+            .columns = end,
+            .inner = r - first,
+            .a = rows + first,
+            .a_row = 1,
+            .a_step = stride,
+            .b = rows,
+            .b_step = stride,
+            .b_column = 1,
+            .c = x + first * x_stride,
+            .c_row = x_stride,
+        };
+        kernels->product(&square);
     }
 }

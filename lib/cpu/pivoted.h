@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pivoted Cholesky by the loops of simd.h: the same bits in all of their instruction sets. */
+/* Cholesky factors, with and without pivots, and their inverses by the loops of simd.h: the same
+ * bits in all of their instruction sets. */
 #ifndef CPU_PIVOTED_H
 #define CPU_PIVOTED_H
 
@@ -11,10 +12,15 @@
  * r columns are L's, everything else of it 0. */
 int64_t R(pivoted_factor)(const simd *kernels, int64_t m, const real *a, real cut, int *pivots,
                           real *factor, real *work);
-/* The lower triangle of (L L^T)^-1 in place of L's, r x r. */
-void R(factor_inverse)(const simd *kernels, int64_t r, int64_t factor_stride, real *factor,
-                       real *work);
-/* Of both, for m or r. */
+/* L^T in place of the upper triangle of A = L L^T, whose rows are cholesky_stride apart and numbers
+ * up to whole vectors; below the diagonal anything. False: a pivot is not above 0. */
+bool R(cholesky_factor)(const simd *kernels, int64_t m, real *rows);
+int64_t R(cholesky_stride)(int64_t m);
+/* The lower triangle of (L L^T)^-1, r x r, in rows of x, and anything beside the diagonal; L is of
+ * elements l[i l_row + k l_step], and may lie in x. */
+void R(factor_inverse)(const simd *kernels, int64_t r, const real *l, int64_t l_row, int64_t l_step,
+                       int64_t x_stride, real *x, real *work);
+/* Of pivoted_factor and factor_inverse, for m or r. */
 int64_t R(pivoted_factor_work)(int64_t m);
 
 #endif

@@ -19,13 +19,10 @@ typedef float real;
 #define real_exp     expf
 #define real_abs     fabsf
 #define real_sqrt    sqrtf
-#define cblas_trsm   cblas_strsm
 #define cblas_trmm   cblas_strmm
 #define lapack_syevd LAPACKE_ssyevd_work
 #define lapack_geqrf LAPACKE_sgeqrf_work
 #define lapack_orgqr LAPACKE_sorgqr_work
-#define lapack_potrf LAPACKE_spotrf_work
-#define lapack_potri LAPACKE_spotri_work
 #define lapack_pstrf LAPACKE_spstrf_work
 #define lapack_gesvd LAPACKE_sgesvd_work
 #elif defined(REAL_F64)
@@ -35,13 +32,10 @@ typedef double real;
 #define real_exp     exp
 #define real_abs     fabs
 #define real_sqrt    sqrt
-#define cblas_trsm   cblas_dtrsm
 #define cblas_trmm   cblas_dtrmm
 #define lapack_syevd LAPACKE_dsyevd_work
 #define lapack_geqrf LAPACKE_dgeqrf_work
 #define lapack_orgqr LAPACKE_dorgqr_work
-#define lapack_potrf LAPACKE_dpotrf_work
-#define lapack_potri LAPACKE_dpotri_work
 #define lapack_pstrf LAPACKE_dpstrf_work
 #define lapack_gesvd LAPACKE_dgesvd_work
 #else

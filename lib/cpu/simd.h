@@ -24,6 +24,17 @@ typedef struct {
     int64_t c_row;
 } product_terms;
 
+/* Rows `known` .. rows - 1 of Y <- L^-1 Y, from those before them, which hold it: rows x columns,
+ * L lower, of elements l[i l_row + k l_step]. columns is a multiple of SIMD_COLUMNS. */
+typedef struct {
+    int64_t known, rows;
+    const real *l;
+    int64_t l_row, l_step;
+    int64_t columns;
+    real *y;
+    int64_t y_row;
+} triangle_terms;
+
 typedef struct {
     /* |x_i - l_j|^2 of p tokens and `columns` landmarks, every one a sum over the coordinates in
      * order: out is p x columns. transposed holds the landmarks column by column, d x columns;
@@ -59,11 +70,19 @@ typedef struct {
     double (*smallest_eigenvalue)(int count, const double *diagonal, const double *beside);
     /* Sums over `inner` in order, up to 256 terms at a time. */
     void (*product)(const product_terms *terms);
+    /* y_i = (y_i - l_i0 y_0 - l_i1 y_1 - ...) / l_ii, in this order. */
+    void (*solve)(const triangle_terms *terms);
 } simd;
 
 enum { SIMD_COLUMNS = 16, SIMD_TRIDIAGONAL = 16 };
 
 extern const simd R(simd);
+
+/* Columns up to a multiple of SIMD_COLUMNS. */
+static inline int64_t whole_vectors(int64_t columns)
+{
+    return (columns + SIMD_COLUMNS - 1) / SIMD_COLUMNS * SIMD_COLUMNS;
+}
 
 /* C (rows x cols) = op(A) op(B), plus what C holds with add; row-major, inner the shared size. */
 static inline void real_gemm(CBLAS_TRANSPOSE trans_a, CBLAS_TRANSPOSE trans_b, int64_t rows,
@@ -97,6 +116,20 @@ static inline void real_multiply_by_symmetric(int64_t m, const real *a, const re
 static inline void real_multiply(int64_t m, const real *a, const real *b, real *c)
 {
     real_gemm(CblasNoTrans, CblasNoTrans, m, m, m, a, m, b, m, false, c, m);
+}
+
+/* Y <- L^-1 Y or L^-T Y; L lower, r x r, row-major. columns is a multiple of SIMD_COLUMNS. */
+static inline void real_solve(CBLAS_TRANSPOSE trans, int64_t r, const real *l, int64_t l_stride,
+                              int64_t columns, real *y, int64_t y_stride)
+{
+    int64_t last = r - 1;
+    if (r == 0)
+        return;
+    triangle_terms terms = {0, r, l, l_stride, 1, columns, y, y_stride};
+    if (trans == CblasTrans) /* lower from its last row to its first */
+        terms = (triangle_terms){0,         r,       l + last * l_stride + last, -1,
+                                 -l_stride, columns, y + last * y_stride,        -y_stride};
+    R(simd).solve(&terms);
 }
 
 #endif

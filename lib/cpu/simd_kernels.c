@@ -293,4 +293,5 @@ const simd R(simd) = {
     .multiply_adds = multiply_adds,
     .smallest_eigenvalue = R(smallest_eigenvalue),
     .product = R(multiply),
+    .solve = R(solve),
 };

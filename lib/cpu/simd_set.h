@@ -39,6 +39,7 @@ static inline void transpose_quads(quad rows[QUAD])
 }
 
 void R(multiply)(const product_terms *p);
+void R(solve)(const triangle_terms *t);
 void R(transpose_padded)(int64_t rows, int64_t columns, const real *from, int64_t stride, real *to,
                          int64_t width);
 double R(smallest_eigenvalue)(int count, const double *diagonal, const double *beside);

@@ -77,6 +77,8 @@ void R(soft_layout)(core_arena *arena, cpu_soft *soft)
     soft->sums = core_take(arena, heads * soft->chunks * m * dv, sizeof(real));
     soft->weights = core_take(arena, heads * m * dv, sizeof(real));
     soft->kernel = core_take(arena, soft->threads * soft_block_reals(soft), sizeof(real));
+    soft->turned_reals = is_factored(soft) ? m * whole_vectors(dv > BLOCK ? dv : BLOCK) : 0;
+    soft->turned = core_take(arena, soft->threads * soft->turned_reals, sizeof(real));
     soft->scratch = core_take(arena, soft->threads, soft->scratch_bytes);
     soft->nonfinite = core_take(arena, heads * soft->chunks, 1);
     arena->overflow |= piece.overflow;
@@ -177,11 +179,14 @@ void R(soft_kernel)(const soft_head *h, int64_t p, const real *tokens, int64_t s
 
 void R(soft_solve)(const soft_head *h, int64_t p, real *block)
 {
-    if (!h->factor || h->set.count == 0)
+    int64_t count = h->set.count, padded = h->set.padded, width = whole_vectors(p);
+    if (!h->factor || count == 0)
         return;
-    cblas_trsm(CblasRowMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, (blasint)p,
-               (blasint)h->set.count, 1, h->x, (blasint)h->soft->m, block, (blasint)h->set.padded);
-    R(store)(h->soft->desc.storage, p, h->set.count, block, h->set.padded);
+    real *turned = soft_thread(h->soft->turned, h->soft->turned_reals);
+    R(simd).transpose(p, count, block, padded, turned, width);
+    real_solve(CblasNoTrans, count, h->x, h->soft->m, width, turned, width);
+    R(simd).transpose(count, p, turned, width, block, padded);
+    R(store)(h->soft->desc.storage, p, count, block, padded);
 }
 
 /* The kernel's rows for p tokens, in factor form times L^-T, in the thread's memory. */

@@ -116,15 +116,18 @@ static real root_at(const soft_head *h, int64_t i)
 /* B = X' S for S = U or T; in factor form S holds L^-1 times that. */
 static void apply_inverse(const soft_head *h, const real *s, real *b)
 {
-    int64_t m = h->soft->m, dv = h->soft->shape.value_dim;
+    int64_t m = h->soft->m, dv = h->soft->shape.value_dim, width = whole_vectors(dv);
     if (!h->factor) {
         real_gemm(CblasNoTrans, CblasNoTrans, m, dv, m, h->x, m, s, dv, 0, b, dv);
         return;
     }
-    memcpy(b, s, (size_t)(m * dv) * sizeof *b);
-    if (h->set.count > 0)
-        cblas_trsm(CblasRowMajor, CblasLeft, CblasLower, CblasTrans, CblasNonUnit,
-                   (blasint)h->set.count, (blasint)dv, 1, h->x, (blasint)m, b, (blasint)dv);
+    real *turned = soft_thread(h->soft->turned, h->soft->turned_reals);
+    memset(turned, 0, (size_t)(m * width) * sizeof *turned);
+    for (int64_t i = 0; i < h->set.count; i++)
+        memcpy(turned + i * width, s + i * dv, (size_t)dv * sizeof *s);
+    real_solve(CblasTrans, h->set.count, h->x, m, width, turned, width);
+    for (int64_t i = 0; i < m; i++) /* what is no pivot's is 0 */
+        memcpy(b + i * dv, turned + i * width, (size_t)dv * sizeof *b);
 }
 
 /* From L^-1 S back to S, in factor form. */

@@ -88,7 +88,7 @@ static bool next_keys(const head *h, const queries *b, bool values, key_block *k
     if (k->first >= h->n_k || !sees(h, b->first + b->count - 1, k->first))
         return false;
     k->count = head_smaller(KEYS, h->n_k - k->first);
-    k->width = (k->count + SIMD_COLUMNS - 1) / SIMD_COLUMNS * SIMD_COLUMNS;
+    k->width = whole_vectors(k->count);
     k->keys = h->work;
     k->values = h->work + KEYS * h->d;
     R(simd).transpose(k->count, h->d, h->k + k->first * h->k_stride, h->k_stride, k->keys,

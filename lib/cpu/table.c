@@ -12,6 +12,7 @@ const cpu_table R(cpu_table) = {
     .orthogonal_work = R(orthogonal_work),
     .inverse_batch = R(inverse_batch),
     .inverse_apply = R(inverse_apply),
+    .inverse_apply_work = R(inverse_apply_work),
     .inverse_work = R(inverse_work),
     .inverse_backward_batch = R(inverse_backward_batch),
     .inverse_backward_work = R(inverse_backward_work),

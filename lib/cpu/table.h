@@ -57,7 +57,9 @@ typedef struct {
     void *sums;       /* per head and chunk: m x value_dim */
     void *weights;    /* per head: m x value_dim, what the kernel's rows are applied to */
     void *kernel;     /* per thread: block x padded */
-    void *scratch;    /* per thread, scratch_bytes: sampling, A */
+    int64_t turned_reals;
+    void *turned;  /* per thread, for a factor: turned_reals, what it is applied to, by pivots */
+    void *scratch; /* per thread, scratch_bytes: sampling, A */
     size_t scratch_bytes;
     unsigned char *nonfinite; /* per head and chunk */
     bool backward;            /* whether there is memory for it: all that follows */
@@ -119,11 +121,13 @@ typedef struct {
                                 cpu_inverse_memory *memory, atn_trace *traces);
     /* Sets memory->reals and memory->ints. */
     void (*inverse_work)(const atn_inverse_desc *desc, int64_t m, cpu_inverse_memory *memory);
-    /* Y = X W of all matrices, from what inverse_batch left in x with keep_factor. work: m k
-     * elements per thread. */
-    void (*inverse_apply)(const atn_context *context, const atn_inverse_desc *desc,
-                          const atn_tensor *x, const cpu_inverse_memory *memory,
-                          const atn_tensor *w, atn_tensor *y, void *work);
+    /* Y = X W of all matrices, W m x k. squares: m x m for each where the method searches alpha by
+     * A^2, and otherwise none; work: inverse_apply_work elements per thread. */
+    int64_t (*inverse_apply_work)(const atn_inverse_desc *desc, int64_t m, int64_t k);
+    atn_status (*inverse_apply)(atn_context *context, const atn_inverse_desc *desc,
+                                const atn_tensor *a, atn_tensor *squares,
+                                cpu_inverse_memory *memory, const atn_tensor *w, atn_tensor *y,
+                                void *work);
     /* The other way, m x m dense; inverse_backward_work is the elements one thread needs. */
     atn_status (*inverse_backward_batch)(atn_context *context, const atn_inverse_desc *desc,
                                          atn_gradient gradient, const atn_tensor *a,

@@ -303,8 +303,8 @@ static void define_inverse(int set, int64_t r, int64_t stride, const real *l, re
         }
 }
 
-/* A condition number of L of at most some 10 leaves X L L^T within so many (r + 1) u of I; above
- * the diagonal nothing is written. */
+/* A condition number of L of at most some 10 leaves X L L^T within so many (r + 1) u of I; beyond
+ * r rows and columns nothing is written. */
 Test(pivoted, inverses_of_factors)
 {
     static const int sizes[] = {0, 1, 2, 15, 16, 17, 33, 49, 64, 100};
@@ -323,10 +323,11 @@ Test(pivoted, inverses_of_factors)
             for (int64_t i = 0; i <= count; i++)
                 work[i] = i < count ? (real)NAN : 3;
             memcpy(got, l, sizeof l);
-            R(factor_inverse)(sets[set].kernels, r, stride, got, work);
+            R(factor_inverse)(sets[set].kernels, r, got, stride, 1, stride, got, work);
             int64_t wrong = 0;
             for (int64_t i = 0; i < LARGEST * LARGEST; i++)
-                wrong += !(got[i] == want[i]);
+                wrong += (i / stride >= r || i % stride <= i / stride || i % stride >= r) &&
+                         !(got[i] == want[i]);
             cr_expect(wrong == 0 && work[count] == 3, "%s: r=%d, %d wrong", sets[set].name, (int)r,
                       (int)wrong);
         }
@@ -346,6 +347,89 @@ Test(pivoted, inverses_of_factors)
             }
         cr_expect(worst <= 10 * ((double)r + 1) * roundoff, "r=%d: %.3g u", (int)r,
                   worst / roundoff);
+    }
+}
+
+/* Without pivots: L as the definition has it, by entry, with its pivots in their order; false where
+ * one is not above 0. */
+static bool define_cholesky(int set, int64_t m, const real *a, real *l)
+{
+    for (int64_t k = 0; k < m; k++)
+        for (int64_t i = k; i < m; i++) {
+            real entry = a[k * m + i];
+            for (int64_t j = 0; j < k; j++)
+                entry = add_product(set, entry, -l[k * m + j], l[i * m + j]);
+            if (i == k && !(entry > 0))
+                return false;
+            volatile real root = real_sqrt(entry);
+            l[i * m + k] = i == k ? root : entry / l[k * m + k];
+        }
+    return true;
+}
+
+/* What every set makes of A is the definition's; returns whether that has a factor. */
+static bool check_cholesky(const char *what, int64_t m, const real *a)
+{
+    static real want[MOST * MOST];
+    int64_t stride = R(cholesky_stride)(m), count = m * stride;
+    real *rows = malloc((size_t)(count + 1) * sizeof *rows);
+    bool exists = false;
+    cr_assert(rows);
+    for (int set = 0, sets_there = find_sets(); set < sets_there; set++) {
+        exists = define_cholesky(set, m, a, want);
+        for (int64_t i = 0; i <= count; i++)
+            rows[i] = i == count ? 3 : i % stride < whole_vectors(m) ? 0 : (real)NAN;
+        for (int64_t i = 0; i < m; i++)
+            memcpy(rows + i * stride, a + i * m, (size_t)m * sizeof *rows);
+        bool got = R(cholesky_factor)(sets[set].kernels, m, rows);
+        int64_t wrong = 0;
+        for (int64_t i = 0; i < m && exists; i++)
+            for (int64_t k = 0; k <= i; k++)
+                wrong += !(rows[k * stride + i] == want[i * m + k]);
+        cr_expect(got == exists && wrong == 0 && rows[count] == 3,
+                  "%s, m=%d, %s: %d for %d, %d wrong", what, (int)m, sets[set].name, got, exists,
+                  (int)wrong);
+    }
+    free(rows);
+    return exists;
+}
+
+Test(pivoted, factors_without_pivots)
+{
+    static const int sizes[] = {1, 2, 7, 8, 15, 16, 17, 31, 32, 33, 49, 64, 65, 128, MOST};
+    static real a[MOST * MOST];
+    static double l[3 * MOST];
+    for (size_t size = 0; size < sizeof sizes / sizeof *sizes; size++) {
+        int64_t m = sizes[size];
+        random_landmarks(m, l);
+        gaussian(m, 300, l, a);
+        for (int64_t i = 0; i < m; i++)
+            a[i * m + i] += 1;
+        cr_expect(check_cholesky("regular", m, a), "m=%d: no factor", (int)m);
+        static const double pivots[] = {0, -1, NAN, -INFINITY};
+        for (size_t i = 0; i < sizeof pivots / sizeof *pivots; i++)
+            for (int at = 0; at < 3; at++) { /* the first, one inside, the last */
+                int64_t k = at * (m - 1) / 2;
+                real kept = a[k * m + k];
+                a[k * m + k] = (real)pivots[i];
+                cr_expect(!check_cholesky("bad pivot", m, a), "m=%d: %g at %d has a factor", (int)m,
+                          pivots[i], (int)k);
+                a[k * m + k] = kept;
+            }
+    }
+}
+
+/* 0 where it stands after the others' products: integers are exact. */
+Test(pivoted, a_pivot_that_vanishes)
+{
+    static real a[MOST * MOST];
+    for (int64_t m = 2; m <= MOST; m += 43) {
+        for (int64_t i = 0; i < m; i++) /* L L^T with l_ik = 1 */
+            for (int64_t j = 0; j < m; j++)
+                a[i * m + j] = (real)((i < j ? i : j) + 1);
+        cr_expect(check_cholesky("whole", m, a), "m=%d", (int)m);
+        a[m * m - 1] -= 1;
+        cr_expect(!check_cholesky("vanishes", m, a), "m=%d", (int)m);
     }
 }
 

@@ -398,3 +398,130 @@ Test(simd, products_of_many_terms)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         check_product(sizes[i][0], sizes[i][1], sizes[i][2]);
 }
+
+/* ---- Triangular solves ---- */
+
+enum { SOLVE_ROWS = 70, SOLVE_COLUMNS = 7 * SIMD_COLUMNS, SOLVE_STRIDE = SOLVE_COLUMNS + 3 };
+
+static real triangle[SOLVE_ROWS * SOLVE_ROWS], sides[SOLVE_ROWS * SOLVE_STRIDE],
+    solved[SOLVE_ROWS * SOLVE_STRIDE], defined[SOLVE_ROWS * SOLVE_STRIDE];
+
+static void random_system(void)
+{
+    for (int i = 0; i < SOLVE_ROWS * SOLVE_ROWS; i++)
+        triangle[i] = (real)(random_unit() - 0.5);
+    for (int i = 0; i < SOLVE_ROWS; i++)
+        triangle[i * SOLVE_ROWS + i] = (real)(3 + random_unit());
+    for (int i = 0; i < SOLVE_ROWS * SOLVE_STRIDE; i++)
+        sides[i] = (real)(random_unit() - 0.5);
+}
+
+/* L, or L^T with its rows and columns from the last to the first, which is lower too. */
+static triangle_terms system_of(bool transposed, int known, int rows, int columns, real *y)
+{
+    int last = rows - 1;
+    triangle_terms lower = {known, rows, triangle, SOLVE_ROWS, 1, columns, y, SOLVE_STRIDE};
+    triangle_terms upper = {known,
+                            rows,
+                            triangle + last * (SOLVE_ROWS + 1),
+                            -1,
+                            -SOLVE_ROWS,
+                            columns,
+                            y + last * SOLVE_STRIDE,
+                            -SOLVE_STRIDE};
+    return transposed && rows > 0 ? upper : lower;
+}
+
+/* The definition as a set computes it. */
+static void define_solve(int set, const triangle_terms *t)
+{
+    for (int64_t i = t->known; i < t->rows; i++)
+        for (int64_t j = 0; j < t->columns; j++) {
+            real left = t->y[i * t->y_row + j];
+            for (int64_t k = 0; k < i; k++)
+                left = add_product(set, left, -t->l[i * t->l_row + k * t->l_step],
+                                   t->y[k * t->y_row + j]);
+            t->y[i * t->y_row + j] = left / t->l[i * (t->l_row + t->l_step)];
+        }
+}
+
+/* Elements that are not the definition's, written beyond included. */
+static int wrong_solve(int set, bool transposed, int known, int rows, int columns)
+{
+    int wrong = 0;
+    memcpy(solved, sides, sizeof sides);
+    memcpy(defined, sides, sizeof sides);
+    triangle_terms got = system_of(transposed, known, rows, columns, solved),
+                   want = system_of(transposed, known, rows, columns, defined);
+    sets[set].kernels->solve(&got);
+    define_solve(set, &want);
+    for (int i = 0; i < SOLVE_ROWS * SOLVE_STRIDE; i++)
+        wrong += !(solved[i] == defined[i] || (isnan(solved[i]) && isnan(defined[i])));
+    return wrong;
+}
+
+Test(simd, solves_are_in_order)
+{
+    static const int sizes[] = {0, 1, 2, 3, 5, 6, 7, 8, 9, 13, 16, 17, 49, SOLVE_ROWS};
+    random_system();
+    for (int set = 0, count = find_sets(); set < count; set++)
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+            for (int columns = 0; columns <= SOLVE_COLUMNS; columns += SIMD_COLUMNS)
+                for (int known = 0; known <= sizes[s]; known += 1 + sizes[s] / 3)
+                    for (int transposed = 0; transposed < 2; transposed++) {
+                        int wrong = wrong_solve(set, transposed, known, sizes[s], columns);
+                        cr_expect(wrong == 0, "%s: %d rows from %d, %d columns, %d: %d wrong",
+                                  sets[set].name, sizes[s], known, columns, transposed, wrong);
+                    }
+}
+
+/* |L y - b| <= r u |L| |y| by entry, for r rows (Higham, Accuracy and Stability, 2nd ed., Thm. 8.5,
+ * of any order). */
+Test(simd, solves_within_their_bound)
+{
+    enum { COLUMNS = 5 * SIMD_COLUMNS };
+    random_system();
+    for (int set = 0, count = find_sets(); set < count; set++)
+        for (int transposed = 0; transposed < 2; transposed++) {
+            memcpy(solved, sides, sizeof sides);
+            memcpy(defined, sides, sizeof sides);
+            triangle_terms t = system_of(transposed, 0, SOLVE_ROWS, COLUMNS, solved),
+                           before = system_of(transposed, 0, SOLVE_ROWS, COLUMNS, defined);
+            sets[set].kernels->solve(&t);
+            double worst = 0;
+            for (int i = 0; i < SOLVE_ROWS; i++)
+                for (int j = 0; j < COLUMNS; j++) {
+                    long double error = -(long double)before.y[i * t.y_row + j], size = 0;
+                    for (int k = 0; k <= i; k++) {
+                        long double term = (long double)t.l[i * t.l_row + k * t.l_step] *
+                                           (long double)t.y[k * t.y_row + j];
+                        error += term;
+                        size += fabsl(term);
+                    }
+                    worst = fmax(worst, (double)(ldexpl(fabsl(error), DIGITS) /
+                                                 (SOLVE_ROWS * (size + ldexpl(1, LEAST)))));
+                }
+            cr_expect(worst <= 1, "%s: %.3g of the bound", sets[set].name, worst);
+            cr_expect(worst > 1e-3, "%s: %.3g: nothing was compared", sets[set].name, worst);
+        }
+}
+
+/* A 0 or NaN on the diagonal spoils its row and what follows, as division does, and nothing
+ * before. */
+Test(simd, solves_without_a_diagonal)
+{
+    enum { ROWS = 21, AT = 10 };
+    static const double entries[] = {0, NAN, INFINITY};
+    random_system();
+    for (int set = 0, count = find_sets(); set < count; set++)
+        for (size_t e = 0; e < sizeof entries / sizeof *entries; e++) {
+            triangle[AT * (SOLVE_ROWS + 1)] = (real)entries[e];
+            for (int transposed = 0; transposed < 2; transposed++) {
+                int wrong = wrong_solve(set, transposed, 0, ROWS, 3 * SIMD_COLUMNS);
+                cr_expect(wrong == 0, "%s, %g: %d wrong", sets[set].name, entries[e], wrong);
+            }
+            wrong_solve(set, false, 0, ROWS, SIMD_COLUMNS);
+            cr_expect(isfinite(solved[(AT - 1) * SOLVE_STRIDE]), "%g", entries[e]);
+            cr_expect(isfinite(solved[AT * SOLVE_STRIDE]) == isinf(entries[e]), "%g", entries[e]);
+        }
+}
