@@ -160,16 +160,32 @@ static int64_t next_of(const integer_list *given, const int64_t *usual, int64_t 
     return usual[i] * scale;
 }
 
-/* The fitted points from `start` on, with the shortest of them. */
-static void take_turns(sweep *w, int64_t start)
+void growth_take_turns(int64_t count, const int64_t *tokens, const bool *fitted,
+                       int64_t *by_turns_with)
 {
     int64_t least = INT64_MAX;
-    for (int64_t i = start; i < w->count; i++)
-        if (w->items[i].fitted && w->items[i].setting.tokens < least)
-            least = w->items[i].setting.tokens;
-    for (int64_t i = start; i < w->count; i++)
-        if (w->items[i].fitted && w->items[i].setting.tokens > least)
-            w->items[i].by_turns_with = least;
+    for (int64_t i = 0; i < count; i++)
+        if (fitted[i] && tokens[i] < least)
+            least = tokens[i];
+    for (int64_t i = 0; i < count; i++)
+        by_turns_with[i] = fitted[i] && tokens[i] > least ? least : 0;
+}
+
+/* The points from `start` on, which are a line. */
+static void take_turns(sweep *w, int64_t start)
+{
+    int64_t count = w->count - start;
+    int64_t *tokens = must_allocate(2 * (size_t)count + 1, sizeof *tokens), *with = tokens + count;
+    bool *fitted = must_allocate((size_t)count + 1, sizeof *fitted);
+    for (int64_t i = 0; i < count; i++) {
+        tokens[i] = w->items[start + i].setting.tokens;
+        fitted[i] = w->items[start + i].fitted;
+    }
+    growth_take_turns(count, tokens, fitted, with);
+    for (int64_t i = 0; i < count; i++)
+        w->items[start + i].by_turns_with = with[i];
+    free(tokens);
+    free(fitted);
 }
 
 /* Nothing if work grows faster than n: that of softmax and gaussian does, and lsh's, which has a
@@ -358,7 +374,7 @@ static double median_cpu_seconds(const timed_call *t, int rounds)
     return median(rounds, values);
 }
 
-/* Longer calls are not warmed up: the median of three leaves a slow first one out. */
+/* Longer calls are not warmed up: the median leaves a slow first one out. */
 static const double long_work = 1e11;
 
 /* calls: the point's, and the one by turns with it. */
@@ -419,11 +435,20 @@ static int report_failure(const growth_point *p, const atn_context *context, atn
     return status == ATN_NONFINITE ? EXIT_CHECK : EXIT_ENVIRONMENT;
 }
 
+/* Of the call by turns, whose arrays are the beginnings of the point's: at most its share of all
+ * else. */
+static double shorter_bytes(const growth_point *p)
+{
+    double share = (double)p->by_turns_with / (double)p->setting.tokens;
+    return share * (p->workspace + resident_parameter_bytes(&p->setting));
+}
+
 /* Memory first, in a process of its own, while this one holds no inputs. */
 static int measure(const sweep *w, const growth_point *p, measurement *m)
 {
     int code = EXIT_PASS;
-    if (!resident_fits(&p->setting, false, p->workspace, 1))
+    double shorter = p->by_turns_with > 0 ? shorter_bytes(p) : 0;
+    if (!resident_fits(&p->setting, false, p->workspace + shorter, 1))
         return code;
     if (p->resident && p->threads == w->fewest && !w->obstacle) {
         code = exit_worst(code, resident_measure(&p->setting, false, &m->bytes));

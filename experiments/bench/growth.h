@@ -19,4 +19,9 @@ double growth_constant_share(double work, double more, double x);
  * any pass over them at most a quarter is still there. Both are known before anything is timed. */
 bool growth_is_fitted(double constant_share, double bytes_io, double cache_bytes);
 
+/* With which call, by its tokens, each of a line's is timed by turns: a fitted one with the
+ * shortest that is fitted, unless it is as short; 0: with none. */
+void growth_take_turns(int64_t count, const int64_t *tokens, const bool *fitted,
+                       int64_t *by_turns_with);
+
 #endif

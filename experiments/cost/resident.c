@@ -97,6 +97,11 @@ double resident_io_bytes(const cost_setting *s, bool backward)
     return arrays * (double)(s->heads * s->tokens * s->dim) * sizeof(float);
 }
 
+double resident_parameter_bytes(const cost_setting *s)
+{
+    return s->op == ATN_LINFORMER ? 12.0 * (double)(s->tokens * s->landmarks) : 0;
+}
+
 /* Runs a plan. An inverse that has not converged costs the same. */
 static atn_status run_plan(atn_plan *plan, prepared_call *call, bool backward)
 {
@@ -267,11 +272,9 @@ static double available_memory(void)
     return kibibytes * 1024;
 }
 
-/* Parameters: E of linformer is the only one that grows with n; it is there in f64 and f32. */
 bool resident_fits(const cost_setting *s, bool backward, double workspace, int processes)
 {
-    double need = resident_io_bytes(s, backward) + workspace +
-                  (s->op == ATN_LINFORMER ? 12.0 * (double)(s->tokens * s->landmarks) : 0);
+    double need = resident_io_bytes(s, backward) + workspace + resident_parameter_bytes(s);
     double share = available_memory() / processes;
     if (need < 0.9 * share)
         return true;

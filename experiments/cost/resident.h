@@ -13,6 +13,9 @@ const char *resident_obstacle(void);
  * not in them. */
 double resident_io_bytes(const cost_setting *setting, bool backward);
 
+/* Bytes of parameters that grow with n: E of linformer, which is there in f64 and f32. */
+double resident_parameter_bytes(const cost_setting *setting);
+
 /* Bytes by which the resident memory of a process grows at most while it makes a plan and runs it
  * forward (and backward), on one thread. The inputs, the parameters, and room for the results are
  * resident before, and so is what a first call brings into a process: the code, and BLAS's buffers,

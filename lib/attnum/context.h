@@ -5,8 +5,8 @@
  * There is no global state. Two contexts in two threads do not disturb each other; one context must
  * not be used by two threads at a time.
  *
- * attnum spreads work over batch, heads and token blocks with OpenMP and calls BLAS from inside
- * those threads, one small product per call. Let BLAS itself run on one thread
+ * attnum spreads work over batch, heads and token blocks with OpenMP and calls LAPACK from inside
+ * those threads, one small matrix per call. Let its BLAS run on one thread
  * (OPENBLAS_NUM_THREADS=1 or openblas_set_num_threads(1)): it is faster, and results are then the
  * same bits whatever the number of threads. The library does not set this, because it is a setting
  * of the whole process. */

@@ -253,16 +253,16 @@ typedef struct {
  * infinity; X = 0); or a negative one, in which case X is untouched: ATN_ERR_SHAPE, ATN_ERR_STRIDE,
  * ATN_ERR_DTYPE, ATN_ERR_ALIAS, ATN_ERR_VALUE (a constant out of range, A not symmetric or not
  * of the storage's numbers), ATN_ERR_MEMORY; but ATN_ERR_LIBRARY, LAPACK's failure on one matrix,
- * may leave any X.
+ * and ATN_ERR_MEMORY for the second mark of atn_timer_inside may leave any X.
  *
  * Cost per matrix: 2 T + 2 products of m x m matrices (Newton-Raphson; 1 more with a search on
  * A^2; 3 per step taken and 2 with stopping best), the products above + 2 (polynomial; 1 more after
  * ATN_STOP_DIVERGED, 1 more in a narrow storage), one symmetric eigendecomposition (eig), about m^3
  * flops (cholesky), r^2 m (pivoted, rank r), and 2 products for the residual. A trace adds an f64
  * eigenvalue problem and products per metric and step. Allocates 3 (eig, stopping best: 4,
- * polynomial: 7) times m^2 elements per thread, and 5 m^2 doubles per thread with a trace. On CUDA
- * all matrices of more than 64 rows take their steps together, at the cost of T steps for each
- * whenever it stops. */
+ * polynomial: 7; cholesky with rows up to an odd multiple of 16) times m^2 elements per thread, and
+ * 5 m^2 doubles per thread with a trace. On CUDA all matrices of more than 64 rows take their steps
+ * together, at the cost of T steps for each whenever it stops. */
 atn_status atn_inverse(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
                        atn_tensor *x, atn_inverse_info *infos, atn_trace *traces);
 
@@ -274,11 +274,11 @@ atn_status atn_inverse(atn_context *context, const atn_inverse_desc *desc, const
  *   y       b x h x m x k, out; must not overlap a or w
  *   infos   b * h of them about X, or null
  *
- * Returns as atn_inverse (where X = 0, Y = 0; a factor has no residual to be judged by, and is
- * ATN_SINGULAR only if there is none), and ATN_ERR_UNSUPPORTED on CUDA. Cost: X as atn_inverse,
- * less what inverts the factor and its residual, and 2 m^2 k flops. Allocates m (m + k) elements
- * per thread more than atn_inverse, and X of all matrices for a search on A^2. ATN_ERR_LIBRARY may
- * leave any Y. */
+ * Returns as atn_inverse (where X = 0, Y = 0 if W is finite; a factor has no residual to be judged
+ * by, and is ATN_SINGULAR only if there is none), and ATN_ERR_UNSUPPORTED on CUDA. Cost: X as
+ * atn_inverse, less what inverts the factor and its residual, and 2 m^2 k flops. Allocates m^2
+ * elements per thread more than atn_inverse, for pivoted-cholesky also m times k up to a multiple
+ * of 16, and X of all matrices for a search on A^2. What may leave any X there may leave any Y. */
 atn_status atn_inverse_apply(atn_context *context, const atn_inverse_desc *desc,
                              const atn_tensor *a, const atn_tensor *w, atn_tensor *y,
                              atn_inverse_info *infos);

@@ -22,20 +22,15 @@ const core_polynomial *core_polynomial_of(atn_inverse_method method)
     return polynomials[method].order > 0 ? &polynomials[method] : NULL;
 }
 
-static bool is_newton(const atn_inverse_desc *desc)
-{
-    return desc->method <= ATN_INVERSE_NR_SOFTPP;
-}
-
 static bool is_iteration(const atn_inverse_desc *desc)
 {
-    return is_newton(desc) || core_polynomial_of(desc->method);
+    return core_is_newton(desc) || core_polynomial_of(desc->method);
 }
 
 double core_inverse_products(const atn_inverse_desc *desc)
 {
     const core_polynomial *polynomial = core_polynomial_of(desc->method);
-    if (is_newton(desc))
+    if (core_is_newton(desc))
         return (desc->stopping == ATN_STOPPING_BEST ? 3.0 : 2.0) * desc->iterations +
                (desc->search == ATN_SEARCH_SQUARE);
     if (!polynomial)
@@ -152,7 +147,7 @@ atn_status core_check_gradient(atn_context *context, const atn_inverse_desc *des
     if (!atn_gradient_name(gradient))
         return core_fail(context, ATN_ERR_VALUE, "gradient: unknown choice %d", (int)gradient);
     bool possible = gradient == ATN_GRADIENT_CLOSED ||
-                    (gradient == ATN_GRADIENT_STEPS && is_newton(desc)) ||
+                    (gradient == ATN_GRADIENT_STEPS && core_is_newton(desc)) ||
                     (gradient == ATN_GRADIENT_PSEUDO && desc->method == ATN_INVERSE_EIG);
     if (possible)
         return ATN_OK;
@@ -361,7 +356,7 @@ atn_status core_cpu_inverse(atn_context *context, const atn_inverse_desc *desc, 
             cpu_table_get(a->dtype)->inverse_batch(context, desc, a, x, false, &memory, traces);
     if (status >= 0 && core_inside_stop(context) != ATN_OK)
         status = ATN_ERR_MEMORY;
-    if (infos)
+    if (infos && status != ATN_ERR_MEMORY) /* a timer's mark: there may be none */
         memcpy(infos, memory.infos, (size_t)count * sizeof *infos);
     core_release(context, block);
     return status;
@@ -413,7 +408,7 @@ static void layout_apply(core_arena *arena, const atn_inverse_desc *desc, const 
     size_t size = atn_dtype_size(a->dtype);
     int64_t count = a->batch * a->heads;
     core_inverse_layout(arena, desc, a->dtype, a->rows, count, threads, false, memory);
-    bool squared = desc->search == ATN_SEARCH_SQUARE;
+    bool squared = core_is_newton(desc) && desc->search == ATN_SEARCH_SQUARE;
     *squares = core_take(arena, squared ? count * a->rows * a->rows : 0, size);
     *work = core_take(
         arena, threads * cpu_table_get(a->dtype)->inverse_apply_work(desc, w->rows, w->cols), size);
@@ -422,8 +417,7 @@ static void layout_apply(core_arena *arena, const atn_inverse_desc *desc, const 
 static bool apply_too_large(const atn_tensor *a, const atn_tensor *w, int threads)
 {
     double m = (double)a->rows, count = (double)a->batch * (double)a->heads;
-    return w->cols > INT32_MAX / 8 || /* of LAPACK's integers */
-           core_inverse_too_large(a->rows, a->batch * a->heads, threads) ||
+    return core_inverse_too_large(a->rows, a->batch * a->heads, threads) ||
            core_too_large(count * m * m) || core_too_large(threads * m * (m + (double)w->cols));
 }
 
@@ -446,7 +440,7 @@ static atn_status apply(atn_context *context, const atn_inverse_desc *desc, cons
         status = table->inverse_apply(context, desc, a, &matrices, &memory, w, y, work);
     if (status >= 0 && core_inside_stop(context) != ATN_OK)
         status = ATN_ERR_MEMORY;
-    if (infos)
+    if (infos && status != ATN_ERR_MEMORY)
         memcpy(infos, memory.infos, (size_t)(a->batch * a->heads) * sizeof *infos);
     core_release(context, block);
     return status;
@@ -509,7 +503,7 @@ atn_status core_cpu_inverse_backward(atn_context *context, const atn_inverse_des
                                                                  &memory);
     if (status >= 0 && core_inside_stop(context) != ATN_OK)
         status = ATN_ERR_MEMORY;
-    if (infos)
+    if (infos && status != ATN_ERR_MEMORY)
         memcpy(infos, memory.inverse.infos, (size_t)count * sizeof *infos);
     core_release(context, block);
     return status;

@@ -38,6 +38,11 @@ bool core_inverse_backward_too_large(const atn_inverse_desc *desc, atn_gradient 
  */
 bool core_inverse_too_large(int64_t m, int64_t count, int threads);
 
+static inline bool core_is_newton(const atn_inverse_desc *desc)
+{
+    return desc->method <= ATN_INVERSE_NR_SOFTPP;
+}
+
 /* How many matrices that follow one another a thread takes at a time, of `count`. */
 int core_inverse_neighbours(const atn_context *context, int64_t count);
 
@@ -48,9 +53,11 @@ static inline atn_status core_worse(atn_status a, atn_status b)
         return a < 0 ? a : b;
     return a > b ? a : b;
 }
+#ifdef _OPENMP
 #pragma omp declare reduction(worst:atn_status                                                     \
                               : omp_out = core_worse(omp_out, omp_in))                             \
     initializer(omp_priv = ATN_OK)
+#endif
 /* Says what failed, where something did; returns the status. */
 atn_status core_inverse_end(atn_context *context, atn_status worst);
 

@@ -158,8 +158,7 @@ atn_status R(inverse_backward_batch)(atn_context *context, const atn_inverse_des
                                      cpu_inverse_adjoint *memory);
 
 /* A call inverts its matrices one by one: begin, then next for each by the thread that runs it,
- * which returns its status. squares: an m x m matrix
- * each for the methods of newton_starts. */
+ * which returns its status. squares: an m x m matrix each for a search on A^2. */
 void R(inverse_begin)(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
                       atn_tensor *squares, cpu_inverse_memory *memory);
 atn_status R(inverse_next)(const atn_inverse_desc *desc, const atn_tensor *a, int64_t i,

@@ -8,7 +8,7 @@
 #include "cpu/pivoted.h"
 
 /* Up to here LAPACK's pivoted Cholesky, which spends its time between calls for short vectors, is
- * no faster than our loops (bench/NOTES.md). */
+ * hardly faster than our loops (bench/NOTES.md). */
 enum { OWN_PIVOTED_MOST = 400 };
 
 static void record(const inverse_problem *p)

@@ -112,11 +112,6 @@ static atn_status invert_one(inverse_problem *p)
     return p->keep_factor || p->info->residual <= tolerance(p->desc) ? ATN_OK : failure;
 }
 
-static bool is_newton(const atn_inverse_desc *desc)
-{
-    return desc->method <= ATN_INVERSE_NR_SOFTPP;
-}
-
 static bool is_finite(const atn_tensor *a, int64_t i)
 {
     return R(all_finite)(a->rows, a->rows, atn_tensor_matrix(a, i / a->heads, i % a->heads),
@@ -128,7 +123,7 @@ void R(inverse_begin)(atn_context *context, const atn_inverse_desc *desc, const 
 {
     int64_t count = a->batch * a->heads;
     int neighbours = core_inverse_neighbours(context, count);
-    if (!is_newton(desc))
+    if (!core_is_newton(desc))
         return;
     memset(memory->infos, 0, (size_t)count * sizeof *memory->infos);
 #pragma omp parallel for num_threads(context->threads) schedule(static, neighbours)
@@ -159,7 +154,7 @@ atn_status R(inverse_next)(const atn_inverse_desc *desc, const atn_tensor *a, in
         .trace_work = memory->trace_work + (trace ? thread * core_trace_work(m) : 0),
         .info = &info,
     };
-    if (is_newton(desc))
+    if (core_is_newton(desc))
         info = memory->infos[i];
     else if (!is_finite(a, i))
         info.status = ATN_NONFINITE;

@@ -2,7 +2,8 @@
 /* Products of matrices, small ones first: C = A B + C or C = A B, a tile of C in registers at a
  * time (after Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008, its
  * inner kernel). B is read as it stands where its rows are whole vectors, and packed where they are
- * not; A never is: a tile reads single elements of it. Every entry of C is a sum over the shared
+ * not; A is not packed: a tile reads single elements of it (but a few columns of C beyond whole
+ * vectors may be rows of C^T = B^T A^T). Every entry of C is a sum over the shared
  * index in order, DEPTH terms at a time, whatever the instruction set and wherever it lies. */
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The loops that are written for vectors, as wide as the instruction set has them
- * (simd_kernels.c, product_kernels.c, tridiagonal.c). No sum is reordered, and every product that
- * is added or subtracted is fused with that (one rounding) where the set has such an instruction.
- * So AVX2 and AVX-512 give the same bits, apart from exp, sin and cos, which are SLEEF's (at most
- * 1 ulp). */
+ * (simd_kernels.c, product_kernels.c, triangular.c, tridiagonal.c). No sum is reordered, and every
+ * product that is added or subtracted is fused with that (one rounding) where the set has such an
+ * instruction. So AVX2 and AVX-512 give the same bits, apart from exp, sin and cos, which are
+ * SLEEF's (at most 1 ulp). */
 #ifndef CPU_SIMD_H
 #define CPU_SIMD_H
 
@@ -105,11 +105,14 @@ static inline void real_gemm(CBLAS_TRANSPOSE trans_a, CBLAS_TRANSPOSE trans_b, i
     R(simd).product(&terms);
 }
 
-/* C = A B for dense m x m matrices, A symmetric: read by columns, which is the faster way where
- * rows are not whole vectors. */
+/* C = A B for dense m x m matrices, A symmetric, with the same bits as real_multiply: small ones
+ * are read by columns, which is the faster way where rows are not whole vectors (bench/NOTES.md).
+ */
 static inline void real_multiply_by_symmetric(int64_t m, const real *a, const real *b, real *c)
 {
-    real_gemm(CblasTrans, CblasNoTrans, m, m, m, a, m, b, m, false, c, m);
+    bool by_columns = m < 256 && m % SIMD_COLUMNS != 0;
+    real_gemm(by_columns ? CblasTrans : CblasNoTrans, CblasNoTrans, m, m, m, a, m, b, m, false, c,
+              m);
 }
 
 /* C = A B for dense m x m matrices. */

@@ -117,16 +117,18 @@ static real root_at(const soft_head *h, int64_t i)
 static void apply_inverse(const soft_head *h, const real *s, real *b)
 {
     int64_t m = h->soft->m, dv = h->soft->shape.value_dim, width = whole_vectors(dv);
+    int64_t count = h->set.count;
     if (!h->factor) {
         real_gemm(CblasNoTrans, CblasNoTrans, m, dv, m, h->x, m, s, dv, 0, b, dv);
         return;
     }
     real *turned = soft_thread(h->soft->turned, h->soft->turned_reals);
-    memset(turned, 0, (size_t)(m * width) * sizeof *turned);
-    for (int64_t i = 0; i < h->set.count; i++)
+    for (int64_t i = 0; i < count; i++) {
         memcpy(turned + i * width, s + i * dv, (size_t)dv * sizeof *s);
-    real_solve(CblasTrans, h->set.count, h->x, m, width, turned, width);
-    for (int64_t i = 0; i < m; i++) /* what is no pivot's is 0 */
+        memset(turned + i * width + dv, 0, (size_t)(width - dv) * sizeof *turned);
+    }
+    real_solve(CblasTrans, count, h->x, m, width, turned, width);
+    for (int64_t i = 0; i < count; i++)
         memcpy(b + i * dv, turned + i * width, (size_t)dv * sizeof *b);
 }
 

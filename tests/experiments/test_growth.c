@@ -33,6 +33,24 @@ Test(growth, what_is_fitted)
     cr_expect(!growth_is_fitted(NAN, 401, 100) && !growth_is_fitted(0, NAN, 100));
 }
 
+Test(growth, turns_with_the_shortest_fitted)
+{
+    static const struct {
+        int64_t tokens[4];
+        bool fitted[4];
+        int64_t with[4];
+    } lines[] = {{{1, 2, 4, 8}, {false, true, true, true}, {0, 0, 2, 2}},
+                 {{8, 4, 2, 1}, {true, true, false, false}, {4, 0, 0, 0}},
+                 {{3, 5, 3, 5}, {true, true, true, false}, {0, 3, 0, 0}},
+                 {{1, 2, 4, 8}, {false}, {0}}};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        int64_t with[4] = {-1, -1, -1, -1};
+        growth_take_turns(4, lines[i].tokens, lines[i].fitted, with);
+        for (int k = 0; k < 4; k++)
+            cr_expect(with[k] == lines[i].with[k], "line %zu, %d: %" PRId64, i, k, with[k]);
+    }
+}
+
 /* ---- Fits ---- */
 
 typedef struct {
@@ -251,6 +269,11 @@ Test(growth, rows_of_a_small_run, .timeout = 120)
         cr_expect(isnan(measured) || measured <= cell_number(t, row, "bytes_workspace") + 65536);
         cr_expect(cell_is(t, row, "operator", "sima") || cell_is(t, row, "operator", "soft"));
         cr_expect(!cell_boolean(t, row, "fitted"), "n is small");
+        bool second = over && cell_integer(t, row, "n") == 24576;
+        cr_expect(cell_missing(t, row, "by_turns_with") == !second);
+        if (second) /* twice the tokens */
+            cr_expect(cell_integer(t, row, "by_turns_with") == 12288 &&
+                      cell_number(t, row, "ratio") > 1);
         over_m += over;
         if (!over)
             found[cell_is(t, row, "operator", "soft")]++;

@@ -945,6 +945,24 @@ Test(inverse, empty_and_one)
 }
 
 /* The call's status is the worst of its matrices', and infos say which. */
+/* Whichever thread finds which first. */
+Test(inverse, the_first_asymmetric_matrix_is_named)
+{
+    enum { MATRICES = 6 };
+    double a[MATRICES * 4], x[MATRICES * 4];
+    atn_context *context = fixture_context(2, NULL);
+    for (int i = 0; i < MATRICES * 4; i++)
+        a[i] = i % 4 == 0 || i % 4 == 3;
+    a[2 * 4 + 1] = a[4 * 4 + 2] = 0.5;
+    atn_tensor ta = atn_tensor_dense(a, ATN_F64, 2, 3, 2, 2), tx = ta;
+    tx.data = x;
+    atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_CHOLESKY);
+    cr_expect_eq(atn_inverse(context, &desc, &ta, &tx, NULL, NULL), ATN_ERR_VALUE);
+    cr_expect(strstr(atn_last_error(context), "(0, 2) is not symmetric"), "%s",
+              atn_last_error(context));
+    atn_context_free(context);
+}
+
 Test(inverse, the_worst_status_wins)
 {
     enum { M = 4 };

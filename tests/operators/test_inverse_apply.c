@@ -217,6 +217,82 @@ Test(inverse_apply, threads_change_nothing)
     }
 }
 
+/* So many that a thread takes several in a row; statuses and infos of each as well. */
+Test(inverse_apply, many_matrices_on_threads)
+{
+    enum { MANY = 70, SIZE = 9, SIDES = 5 };
+    static float a[MANY * SIZE * SIZE], w[MANY * SIZE * SIDES], y[2][MANY * SIZE * SIDES];
+    static double kernel[SIZE * SIZE], sides[MANY * SIZE * SIDES];
+    static atn_inverse_info infos[2][MANY];
+    for (int64_t i = 0; i < MANY; i++) {
+        ref_matrix_make(REF_CIRCULANT, SIZE, 0.1 + 0.01 * (double)i, kernel, NULL);
+        for (int64_t j = 0; j < SIZE * SIZE; j++)
+            a[i * SIZE * SIZE + j] = i == 33 ? NAN : (float)kernel[j];
+    }
+    data_normal(7, MANY * SIZE * SIDES, sides);
+    for (int64_t i = 0; i < MANY * SIZE * SIDES; i++)
+        w[i] = (float)sides[i];
+    atn_tensor ta = atn_tensor_dense(a, ATN_F32, 2, MANY / 2, SIZE, SIZE),
+               tw = atn_tensor_dense(w, ATN_F32, 2, MANY / 2, SIZE, SIDES);
+    static const atn_inverse_method methods[] = {ATN_INVERSE_NR_SOFTPP, ATN_INVERSE_CHEBYSHEV_2,
+                                                 ATN_INVERSE_CHOLESKY,
+                                                 ATN_INVERSE_PIVOTED_CHOLESKY};
+    for (int i = 0; i < 4; i++) {
+        atn_inverse_desc desc = atn_inverse_defaults(methods[i]);
+        for (int k = 0; k < 2; k++) {
+            atn_context *context = fixture_context(k == 0 ? 1 : 3, NULL);
+            atn_tensor ty = atn_tensor_dense(y[k], ATN_F32, 2, MANY / 2, SIZE, SIDES);
+            cr_expect_eq(atn_inverse_apply(context, &desc, &ta, &tw, &ty, infos[k]), ATN_NONFINITE);
+            atn_context_free(context);
+        }
+        cr_expect(memcmp(y[0], y[1], sizeof y[0]) == 0, "%s", atn_inverse_name(methods[i]));
+        cr_expect(memcmp(infos[0], infos[1], sizeof infos[0]) == 0, "%s: infos",
+                  atn_inverse_name(methods[i]));
+        for (int64_t j = 0; j < MANY; j++)
+            cr_expect((infos[0][j].status == ATN_NONFINITE) == (j == 33), "matrix %d", (int)j);
+    }
+}
+
+/* Larger than what we factorise ourselves: LAPACK's pivots. |A y - w| <= (3 m + 1) u m |A| |y| by
+ * Cholesky's backward error, with |A| <= m for a kernel matrix and its ridge. */
+Test(inverse_apply, large_ones_by_lapack)
+{
+    enum { LARGE = 401 };
+    double *a = data_allocate(2 * LARGE * LARGE), *x = a + LARGE * LARGE;
+    double *w = data_allocate(2 * LARGE), *y = w + LARGE;
+    ref_matrix_make(REF_CIRCULANT, LARGE, 0.3, a, NULL);
+    for (int64_t i = 0; i < LARGE; i++) /* pivots out of order */
+        a[i * LARGE + i] += 1 + (double)(i * 7 % 11);
+    data_normal(3, LARGE, w);
+    atn_context *context = fixture_context(1, NULL);
+    atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_PIVOTED_CHOLESKY);
+    atn_tensor ta = atn_tensor_dense(a, ATN_F64, 1, 1, LARGE, LARGE), tx = ta,
+               tw = atn_tensor_dense(w, ATN_F64, 1, 1, LARGE, 1), ty = tw;
+    atn_inverse_info info;
+    tx.data = x;
+    ty.data = y;
+    cr_expect_eq(atn_inverse_apply(context, &desc, &ta, &tw, &ty, &info), ATN_OK);
+    cr_expect(info.rank == LARGE);
+    cr_expect_eq(atn_inverse(context, &desc, &ta, &tx, NULL, NULL), ATN_OK);
+    double worst = 0, largest = 0, apart = 0;
+    for (int64_t i = 0; i < LARGE; i++) {
+        long double sum = -(long double)w[i], other = 0;
+        for (int64_t j = 0; j < LARGE; j++) {
+            sum += (long double)a[i * LARGE + j] * (long double)y[j];
+            other += (long double)x[i * LARGE + j] * (long double)w[j];
+        }
+        worst = fmax(worst, (double)fabsl(sum));
+        largest = fmax(largest, fabs(y[i]));
+        apart = fmax(apart, (double)fabsl(other - (long double)y[i]));
+    }
+    double bound = (3 * LARGE + 1) * 0x1p-53 * LARGE * (LARGE + 12) * largest;
+    cr_expect(worst <= bound, "%g, bound %g", worst, bound);
+    cr_expect(apart <= bound, "X w - y: %g, bound %g", apart, bound); /* |A^-1| <= 1 */
+    free(a);
+    free(w);
+    atn_context_free(context);
+}
+
 Test(inverse_apply, refuses)
 {
     double a[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1}, w[9], y[9];
