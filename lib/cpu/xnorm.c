@@ -9,10 +9,10 @@
 
 #include "cpu/norms.h"
 
-/* work: divisors of T's lines; a block of q^ and of its gradient; T, D or dT, and a transpose. */
+/* work: divisors of T's lines; a block of q^; T, D or dT, and a transpose. */
 typedef struct {
     double *divisors, *varies;
-    real *q, *grad;
+    real *q;
     real *state, *grad_state, *transposed;
 } pieces;
 
@@ -26,7 +26,7 @@ static void sizes(const atn_attention_desc *desc, const atn_attention_shape *sha
 {
     (void)desc;
     int64_t d = shape->dim, dv = shape->value_dim;
-    *thread_reals = R(norm_doubles)(2 * (d + dv)) + 2 * HEAD_BLOCK * d + 3 * d * dv;
+    *thread_reals = R(norm_doubles)(2 * (d + dv)) + HEAD_BLOCK * d + 3 * d * dv;
     *head_reals = 0;
 }
 
@@ -36,7 +36,6 @@ static pieces split(const head *h)
     pieces p = {.divisors = R(norm_take)(&free, 2 * (h->d + h->dv))};
     p.varies = p.divisors + h->d + h->dv;
     p.q = head_take(&free, HEAD_BLOCK * h->d);
-    p.grad = head_take(&free, HEAD_BLOCK * h->d);
     p.state = head_take(&free, h->d * h->dv);
     p.grad_state = head_take(&free, h->d * h->dv);
     p.transposed = head_take(&free, h->d * h->dv);
@@ -124,54 +123,58 @@ static void forward(const head *h)
 static void backward_queries(const head *h, const pieces *p, double gamma)
 {
     double divisors[HEAD_BLOCK], varies[HEAD_BLOCK];
-    memset(p->grad_state, 0, (size_t)(h->d * h->dv) * sizeof(real));
     R(simd).transpose(h->d, h->dv, p->state, h->dv, p->transposed, h->d);
     for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
         int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
         const real *dy = h->grad_out + i * h->grad_out_stride;
+        real *to = h->grad_q + i * h->grad_q_stride;
         load_queries(h, p, 1, i, rows, divisors, varies);
         real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, rows, p->q, h->d, dy, h->grad_out_stride,
                   1, p->grad_state, h->dv);
         real_gemm(CblasNoTrans, CblasNoTrans, rows, h->d, h->dv, dy, h->grad_out_stride,
-                  p->transposed, h->d, 0, p->grad, h->d);
-        for (int64_t r = 0; r < rows; r++) {
-            real *grad = p->grad + r * h->d, *to = h->grad_q + (i + r) * h->grad_q_stride;
-            pull_back(gamma * gamma, divisors[r], varies[r], h->d, 1, p->q + r * h->d, grad);
-            for (int64_t c = 0; c < h->d; c++)
-                to[c] += grad[c];
-        }
+                  p->transposed, h->d, 0, to, h->grad_q_stride);
+        for (int64_t r = 0; r < rows; r++)
+            pull_back(gamma * gamma, divisors[r], varies[r], h->d, 1, p->q + r * h->d,
+                      to + r * h->grad_q_stride);
     }
 }
 
-/* dT from D in place; then the gradients by keys and values. */
-static void backward_keys(const head *h, const pieces *p, double gamma)
+/* The gradient by gamma from D, and dT in place of D. */
+static void backward_state(const head *h, const pieces *p, double gamma)
 {
     line_layout l = lines_of(h);
+    real *grad_gamma = h->grad_parameters[ATN_PARAMETER_GAMMA];
+    double sum = 0;
+    for (int64_t i = 0; grad_gamma && i < h->d * h->dv; i++)
+        sum += (double)p->grad_state[i] * (double)p->state[i];
+    if (grad_gamma)
+        *grad_gamma += (real)(2 * gamma * sum);
     for (int64_t i = 0; i < l.lines; i++)
         pull_back(gamma * gamma, p->divisors[i], p->varies[i], l.count, l.step,
                   p->state + i * l.start, p->grad_state + i * l.start);
+}
+
+/* Overwrites, but where dK is dQ's memory. */
+static void backward_keys(const head *h, const pieces *p)
+{
     real_gemm(CblasNoTrans, CblasTrans, h->n_k, h->d, h->dv, h->v, h->v_stride, p->grad_state,
-              h->dv, 1, h->grad_k, h->grad_k_stride);
+              h->dv, h->grad_k == h->grad_q, h->grad_k, h->grad_k_stride);
     real_gemm(CblasNoTrans, CblasNoTrans, h->n_k, h->dv, h->d, h->k, h->k_stride, p->grad_state,
-              h->dv, 1, h->grad_v, h->grad_v_stride);
+              h->dv, 0, h->grad_v, h->grad_v_stride);
 }
 
 static void backward(const head *h)
 {
-    if (h->n == 0) /* no output, whatever the norms of T */
-        return;
     pieces p = split(h);
     double gamma = gamma_of(h);
-    real *grad_gamma = h->grad_parameters[ATN_PARAMETER_GAMMA];
-    make_state(h, &p, 1);
-    backward_queries(h, &p, gamma);
-    if (grad_gamma) {
-        double sum = 0;
-        for (int64_t i = 0; i < h->d * h->dv; i++)
-            sum += (double)p.grad_state[i] * (double)p.state[i];
-        *grad_gamma += (real)(2 * gamma * sum);
+    memset(p.grad_state, 0, (size_t)(h->d * h->dv) * sizeof(real));
+    if (h->n > 0) { /* else no output, whatever the norms of T */
+        make_state(h, &p, 1);
+        backward_queries(h, &p, gamma);
+        backward_state(h, &p, gamma);
     }
-    backward_keys(h, &p, gamma);
+    backward_keys(h, &p);
 }
 
-const head_operator R(xnorm) = {.sizes = sizes, .forward = forward, .backward = backward};
+const head_operator R(xnorm) = {
+    .sizes = sizes, .forward = forward, .backward = backward, .overwrites = true};
