@@ -258,7 +258,7 @@ grep -qF '| `soft` | 12.5 ms | 50 % | 4.13×\* | 50.5 ms\* | 49 % | **0.96×** |
 check "cold calls on all threads with the published inverse, and losses in bold" $?
 grep -qF 'one forward call, f32, 2 heads of 32, to n = 10 035 200 (b; commit `c`)' made.md
 check "growth, to the largest n that was timed" $?
-grep -qF 'from n = 50 176 on, where inputs and output have left the cache: 2 operators have exponents from 0.950 to 1.001, which is further than 0.03 from 1 for `sima` 0.950 ± 0.002.' made.md
+grep -qF 'from n = 50 176 on, where at most a quarter of inputs and output fits into the cache, each by turns with the first: 2 operators have exponents from 0.950 to 1.001, which is further than 0.03 from 1 for `sima` 0.950 ± 0.002.' made.md
 check "with the exponents, and those that are off" $?
 grep -qF 'does not grow with n for `sima`, and grows by so many bytes a token for `soft` 11.2.' made.md &&
     grep -qF 'in 1 of 4 rows' made.md
