@@ -948,18 +948,16 @@ Test(inverse, empty_and_one)
 /* Whichever thread finds which first. */
 Test(inverse, the_first_asymmetric_matrix_is_named)
 {
-    enum { MATRICES = 6 };
-    double a[MATRICES * 4], x[MATRICES * 4];
+    enum { M = 2, MATRICES = 6 };
     atn_context *context = fixture_context(2, NULL);
-    for (int i = 0; i < MATRICES * 4; i++)
-        a[i] = i % 4 == 0 || i % 4 == 3;
-    a[2 * 4 + 1] = a[4 * 4 + 2] = 0.5;
-    atn_tensor ta = atn_tensor_dense(a, ATN_F64, 2, 3, 2, 2), tx = ta;
-    tx.data = x;
-    atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_CHOLESKY);
-    cr_expect_eq(atn_inverse(context, &desc, &ta, &tx, NULL, NULL), ATN_ERR_VALUE);
+    batch b = batch_make(ATN_F64, GUARDED_HEADS, MATRICES, M);
+    for (int i = 0; i < MATRICES * M * M; i++)
+        b.values[i] = i % 4 == 0 || i % 4 == 3;
+    b.values[2 * M * M + 1] = b.values[4 * M * M + 2] = 0.5;
+    cr_expect_eq(run_one(context, &b, ATN_INVERSE_CHOLESKY), ATN_ERR_VALUE);
     cr_expect(strstr(atn_last_error(context), "(0, 2) is not symmetric"), "%s",
               atn_last_error(context));
+    batch_free(&b);
     atn_context_free(context);
 }
 
