@@ -944,7 +944,6 @@ Test(inverse, empty_and_one)
     atn_context_free(context);
 }
 
-/* The call's status is the worst of its matrices', and infos say which. */
 /* Whichever thread finds which first. */
 Test(inverse, the_first_asymmetric_matrix_is_named)
 {
@@ -961,6 +960,7 @@ Test(inverse, the_first_asymmetric_matrix_is_named)
     atn_context_free(context);
 }
 
+/* The call's status is the worst of its matrices', and infos say which. */
 Test(inverse, the_worst_status_wins)
 {
     enum { M = 4 };
