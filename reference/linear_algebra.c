@@ -22,9 +22,10 @@ static const char *const eigen_names[] = {REF_EIGEN_LIST(NAME)};
 static const char *const eigen_descriptions[] = {REF_EIGEN_LIST(DESCRIPTION)};
 
 static ref_svd_function *const svd_routes[REF_SVD_COUNT] = {
-    [REF_DGESVD] = ref_route_dgesvd,         [REF_DGESVJ] = ref_route_dgesvj,
-    [REF_DGESDD] = ref_route_dgesdd,         [REF_GSL_GOLUB_REINSCH] = ref_route_gsl_golub_reinsch,
-    [REF_GSL_JACOBI] = ref_route_gsl_jacobi,
+    [REF_DGESVD] = ref_route_dgesvd,
+    [REF_DGESVJ] = ref_route_dgesvj,
+    [REF_DGESDD] = ref_route_dgesdd,
+    [REF_GSL_GOLUB_REINSCH] = ref_route_gsl_golub_reinsch,
 };
 static ref_eigen_function *const eigen_routes[REF_EIGEN_COUNT] = {
     [REF_DSYEVD] = ref_route_dsyevd,

@@ -26,11 +26,12 @@
       "LAPACK one-sided Jacobi: the check (dgejsv where its sweeps do not settle)")                \
     X(REF_DGESDD, "dgesdd", "LAPACK divide and conquer: loses small sigma of graded matrices")     \
     X(REF_GSL_GOLUB_REINSCH, "gsl-golub-reinsch",                                                  \
-      "GSL bidiagonalisation: second opinion, but not on rank 1")                                  \
-    X(REF_GSL_JACOBI, "gsl-jacobi", "GSL Jacobi: wrong from n = 48 with status 0, for the test")
-#define REF_EIGEN_LIST(X)                                                                          \
-    X(REF_DSYEVD, "dsyevd", "LAPACK divide and conquer: the reference")                            \
-    X(REF_DSYEVR, "dsyevr", "LAPACK relatively robust representations: the check")                 \
+      "GSL bidiagonalisation: second opinion; fails on some matrices of rank 1")
+#define REF_EIGEN_LIST(X)                                                                             \
+    X(REF_DSYEVD, "dsyevd", "LAPACK divide and conquer: the reference")                               \
+    X(REF_DSYEVR, "dsyevr",                                                                           \
+      "LAPACK relatively robust representations: the check, by eigenvalues; its vectors may be less " \
+      "orthogonal")                                                                                   \
     X(REF_GSL_SYMMV, "gsl-symmv", "GSL symmetric QR: second opinion")
 
 #define REF_NAMED_ENTRY(code, name, description) code,

@@ -21,7 +21,7 @@ ref_svd_function ref_route_dgesvd, ref_route_dgesvj, ref_route_dgesdd;
 ref_eigen_function ref_route_dsyevd, ref_route_dsyevr;
 
 /* gsl.c */
-ref_svd_function ref_route_gsl_golub_reinsch, ref_route_gsl_jacobi;
+ref_svd_function ref_route_gsl_golub_reinsch;
 ref_eigen_function ref_route_gsl_symmv;
 
 /* linear_algebra.c */

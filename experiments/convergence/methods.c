@@ -70,7 +70,8 @@ static const column columns[] = {
     {"judged", COLUMN_BOOLEAN, "",
      "whether products must agree with products_predicted to within one step: where m u condition "
      "(axa) or m u condition^2 (i_ax) is at most 1e-8, rounding stays two digits below 1e-6; and "
-     "the closed form comes to 1e-6, with an interval, if any, that rounding can tell from a point"},
+     "the closed form comes to 1e-6, to within one step as soon on eigenvalues that rounding has "
+     "moved by 8 m^2 u lambda_max, up or down"},
 };
 
 static const output_spec outputs[] = {
@@ -154,20 +155,49 @@ static const char *const metric_names[] = {"axa", "i_ax"};
 typedef struct {
     int length, predicted_length; /* entries there are */
     double values[METRICS][MOST_STEPS + 1], predicted[METRICS][MOST_STEPS + 1];
+    bool steady[METRICS]; /* rounding cannot move the predicted count by more than a step */
     double low, high;
     const char *stop;
 } course;
 
-/* As far as the question goes. */
-static void predict(const subject *on, const ref_iteration *iteration, int steps, course *out)
+/* The closed form's metrics on these eigenvalues, as far as the question goes; returns how many. */
+static int predict(const ref_iteration *iteration, int64_t m, const double *lambda, int steps,
+                   double predicted[METRICS][MOST_STEPS + 1])
 {
-    bool done = false;
-    for (int k = 0; k <= steps && !done; k++) {
-        out->predicted_length = k + 1;
-        out->predicted[AXA][k] = ref_iteration_residual(iteration, k, on->m, on->lambda);
-        out->predicted[I_AX][k] = ref_iteration_identity_residual(iteration, k, on->m, on->lambda);
-        done = out->predicted[AXA][k] < target && out->predicted[I_AX][k] < target;
+    for (int k = 0; k <= steps; k++) {
+        predicted[AXA][k] = ref_iteration_residual(iteration, k, m, lambda);
+        predicted[I_AX][k] = ref_iteration_identity_residual(iteration, k, m, lambda);
+        if (predicted[AXA][k] < target && predicted[I_AX][k] < target)
+            return k + 1;
     }
+    return steps + 1;
+}
+
+/* Near an eigenvalue where |e_0| is 1, and at the ends of an interval, e_k hangs on the last bits
+ * of A. Rounding errors of a product are at most m u times what |A| and |X| give, so at most m^2 u
+ * |A| |X| in norm; those of the few products up to X_1 act as an eigenvalue moved by so much of |A|
+ * does. A step at most doubles the errors before it, so those of all later steps together are as
+ * large as the first. */
+static void find_steady(const subject *on, const ref_iteration *iteration, int steps, course *out)
+{
+    double(*moved)[MOST_STEPS + 1] = must_allocate(METRICS, sizeof *moved);
+    double *lambda = must_allocate((size_t)on->m, sizeof *lambda);
+    double most =
+        8 * (double)on->m * (double)on->m * atn_dtype_roundoff(on->matrix->dtype) * on->largest;
+    for (int metric = 0; metric < METRICS; metric++)
+        out->steady[metric] = true;
+    for (int sign = -1; sign <= 1; sign += 2) {
+        for (int64_t i = 0; i < on->m; i++)
+            lambda[i] = on->lambda[i] + sign * most;
+        int length = predict(iteration, on->m, lambda, steps, moved);
+        for (int metric = 0; metric < METRICS; metric++) {
+            int k = iteration_first_below(out->predicted_length, out->predicted[metric], target);
+            int other = iteration_first_below(length, moved[metric], target);
+            out->steady[metric] &= k >= 0 && other >= 0 && abs(k - other) <= 1;
+        }
+    }
+    free(lambda);
+    free(moved);
 }
 
 /* The library's own run; alpha and interval are as it reports them. Returns an exit code. */
@@ -204,8 +234,10 @@ static int follow(const subject *on, const choice *c, atn_context *context, cons
     *out = (course){0};
     if (on->matrix)
         code = measure(on, c, &desc, context, identity, &iteration, out);
-    predict(on, &iteration, desc.iterations, out);
-    if (!on->matrix) {
+    out->predicted_length = predict(&iteration, on->m, on->lambda, desc.iterations, out->predicted);
+    if (on->matrix)
+        find_steady(on, &iteration, desc.iterations, out);
+    else {
         memcpy(out->values, out->predicted, sizeof out->values);
         out->length = out->predicted_length;
     }
@@ -244,28 +276,13 @@ static void put_subject(table *t, const subject *on)
     table_real(t, on->norm / on->largest);
 }
 
-/* What an eigenvalue's rounding, m u relative, is to the gap that an iteration closes: at the end
- * of an interval [low, high] the residual falls by what lies between 1 and d, about 2 low/high, or
- * its square from alpha A. */
-static double interval_rounding(const subject *on, const choice *c, const course *run)
-{
-    if (!iteration_is_chebyshev(c->method))
-        return 0;
-    double gap = run->low / run->high;
-    return (double)on->m * atn_dtype_roundoff(on->matrix->dtype) /
-           (c->start == ATN_START_IDENTITY ? gap : gap * gap);
-}
-
-/* Whether rounding cannot explain a difference between the matrix and the closed form. Where that
- * never comes to 1e-6, on the boundary 2/|A|_1^2, rounding may bring a matrix there. A X has
+/* Whether rounding cannot explain a difference between the matrix and the closed form. A X has
  * rounding errors of m u |A| |X|; X times them is averaged with its transpose, which keeps X
  * symmetric and brings an error of |X| m u |A| |X| into rows where A is not small: |I - A X| has a
  * floor of m u kappa^2, A X A, where a column of small A comes in, one of m u kappa. */
-static bool is_judged(const subject *on, const choice *c, const course *run, int metric)
+static bool is_judged(const subject *on, const course *run, int metric)
 {
-    if (!on->matrix ||
-        iteration_first_below(run->predicted_length, run->predicted[metric], target) < 0 ||
-        !(interval_rounding(on, c, run) <= 0.01))
+    if (!on->matrix || !run->steady[metric])
         return false;
     double floor = (double)on->m * atn_dtype_roundoff(on->matrix->dtype) * on->condition;
     return floor * (metric == I_AX ? on->condition : 1) <= target / 100;
@@ -279,7 +296,7 @@ static int put_row(table *t, const subject *on, const choice *c, const course *r
     int k = iteration_first_below(run->length, run->values[metric], target);
     int predicted = iteration_first_below(run->predicted_length, run->predicted[metric], target);
     int best = least(run->length, run->values[metric]);
-    bool judged = is_judged(on, c, run, metric), known = k >= 0;
+    bool judged = is_judged(on, run, metric), known = k >= 0;
     int64_t products = known ? products_of(c, k) : 0;
     put_subject(t, on);
     table_text(t, atn_inverse_name(c->method));

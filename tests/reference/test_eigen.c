@@ -23,7 +23,9 @@ static void transpose_square(int n, const double *from, double *to)
 }
 
 /* The reference must pass; the routes that only check it may be marginal: LAPACK grants vectors 60
- * in units of 2 u and calls 170 the empirical limit (sep.in). */
+ * in units of 2 u and calls 170 the empirical limit (sep.in). dsyevr's vectors have no proved
+ * bound, and how far from orthogonal they are depends on the BLAS kernels: its eigenvalues are
+ * held. */
 static void check_eigen(ref_eigen_route route, int n, const double *a, const double *want,
                         const char *what)
 {
@@ -36,10 +38,12 @@ static void check_eigen(ref_eigen_route route, int n, const double *a, const dou
               atn_status_name(full), atn_status_name(values));
     transpose_square(n, w, wt);
     expectation *expect = route == REF_DSYEVD ? expect_ratio : expect_no_failure;
-    expect(REF_BACKWARD, reconstruction_ratio(n, n, n, a, w, lambda, wt),
-           "reconstruction %s n=%d %s", name, n, what);
-    expect(REF_ORTHOGONALITY, orthogonality_ratio(n, n, w), "W %s n=%d %s", name, n, what);
-    expect(REF_ORTHOGONALITY, orthogonality_ratio(n, n, wt), "W^T %s n=%d %s", name, n, what);
+    if (route != REF_DSYEVR) {
+        expect(REF_BACKWARD, reconstruction_ratio(n, n, n, a, w, lambda, wt),
+               "reconstruction %s n=%d %s", name, n, what);
+        expect(REF_ORTHOGONALITY, orthogonality_ratio(n, n, w), "W %s n=%d %s", name, n, what);
+        expect(REF_ORTHOGONALITY, orthogonality_ratio(n, n, wt), "W^T %s n=%d %s", name, n, what);
+    }
     expect(REF_EXACT, order_ratio(n, lambda, false), "order %s n=%d %s", name, n, what);
     expect(REF_EXACT, order_ratio(n, alone, false), "order, alone %s n=%d %s", name, n, what);
     expect(REF_SPECTRUM, spectrum_ratio(n, n, alone, lambda), "values alone %s n=%d %s", name, n,

@@ -21,20 +21,9 @@ enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 static const double conditions[] = {1e2, 1e6, 1e12};
 
-/* From here on GSL's Jacobi is wrong; gsl_jacobi_succeeds_with_wrong_values shows it. */
-enum { GSL_JACOBI_SAFE = 10 };
-
-/* GSL's Golub-Reinsch on OpenBLAS, matrices of rank 1: see reference/gsl.c. */
-enum { GSL_RANK_1_SAFE = 32 };
-
-static bool trusted(ref_svd_route route, int rows, int cols)
-{
-    return route != REF_GSL_JACOBI || (rows <= GSL_JACOBI_SAFE && cols <= GSL_JACOBI_SAFE);
-}
-
 /* All ratios of one route on A. The reference must pass; the routes that only check it may be
- * marginal: LAPACK's own limit is 50 in units of 2 u (svd.in). want: its singular values, or null.
- */
+ * marginal: LAPACK's own limit is 50 in units of 2 u (svd.in). GSL's may also say that it failed
+ * (reference/gsl.c). want: its singular values, or null. */
 static void check_svd(ref_svd_route route, int rows, int cols, const double *a, const double *want,
                       const char *what)
 {
@@ -45,8 +34,11 @@ static void check_svd(ref_svd_route route, int rows, int cols, const double *a, 
     expectation *expect = route == REF_DGESVD ? expect_ratio : expect_no_failure;
     atn_status full = ref_svd(route, rows, cols, a, u, sigma, vt);
     atn_status values = ref_svd(route, rows, cols, a, NULL, alone, NULL);
-    cr_expect(full == ATN_OK && values == ATN_OK, "%s %dx%d %s: %s, %s", name, rows, cols, what,
-              atn_status_name(full), atn_status_name(values));
+    bool failed = route == REF_GSL_GOLUB_REINSCH && full == ATN_ERR_LIBRARY;
+    cr_expect(values == full && (full == ATN_OK || failed), "%s %dx%d %s: %s, %s", name, rows, cols,
+              what, atn_status_name(full), atn_status_name(values));
+    if (failed)
+        goto done;
     for (int i = 0; i < k; i++)
         for (int j = 0; j < cols; j++)
             v[j * k + i] = vt[i * cols + j];
@@ -64,6 +56,7 @@ static void check_svd(ref_svd_route route, int rows, int cols, const double *a, 
     if (want)
         expect(REF_SPECTRUM, spectrum_ratio(n, k, sigma, want), "sigma %s %dx%d %s", name, rows,
                cols, what);
+done:
     free(alone);
     free(sigma);
     free(v);
@@ -85,8 +78,7 @@ static void check_latms(int rows, int cols, int mode, double condition, double s
     for (int i = 0; i < k; i++)
         want[i] *= scale;
     for (int route = 0; route < REF_SVD_COUNT; route++)
-        if (trusted((ref_svd_route)route, rows, cols))
-            check_svd((ref_svd_route)route, rows, cols, a, want, what);
+        check_svd((ref_svd_route)route, rows, cols, a, want, what);
     free(want);
     free(a);
 }
@@ -144,17 +136,13 @@ Test(svd, ratios_on_special_matrices)
     for (int kind = 0; kind < 8; kind++) {
         for (int s = 0; s < SHAPES; s++) {
             int rows = shapes[s].rows, cols = shapes[s].cols;
-            bool rank_1 = kind == 2 || kind == 4;
             if (rows > 64 || cols > 64)
                 continue;
             double *a = new_numbers(rows * cols);
             for (int i = 0; i < rows * cols; i++)
                 a[i] = special_entry(kind, i / cols, i % cols);
             for (int route = 0; route < REF_SVD_COUNT; route++)
-                if (trusted((ref_svd_route)route, rows, cols) &&
-                    (route != REF_GSL_GOLUB_REINSCH || !rank_1 ||
-                     rows + cols <= 2 * GSL_RANK_1_SAFE))
-                    check_svd((ref_svd_route)route, rows, cols, a, NULL, kinds[kind]);
+                check_svd((ref_svd_route)route, rows, cols, a, NULL, kinds[kind]);
             free(a);
         }
     }
@@ -169,75 +157,43 @@ Test(svd, known_values)
         check_svd((ref_svd_route)route, 2, 3, a, want, "by hand");
 }
 
-/* A known failure, pinned: from n = 48 on GSL's Jacobi SVD returns success, and U S V^T is A to
- * rounding, but U is far from orthogonal and the singular values are wrong. Its error estimates of
- * column norms grow until it skips rotations it needs. Reconstruction alone proves nothing. */
-Test(svd, gsl_jacobi_succeeds_with_wrong_values)
-{
-    static const int sizes[] = {64, 96, 128};
-    for (int s = 0; s < 3; s++) {
-        int n = sizes[s];
-        double *a = new_numbers(n * n), *u = new_numbers(n * n), *vt = new_numbers(n * n);
-        double *want = new_numbers(n), *sigma = new_numbers(n);
-        cr_assert(ref_latms(n, n, 3, 1e6, 1, a, want) == ATN_OK);
-        atn_status status = ref_svd(REF_GSL_JACOBI, n, n, a, u, sigma, vt);
-        double backward = reconstruction_ratio(n, n, n, a, u, sigma, vt);
-        double orthogonality = orthogonality_ratio(n, n, u);
-        double spectrum = spectrum_ratio(n, n, sigma, want);
-        cr_expect(status == ATN_OK, "n=%d %s", n, atn_status_name(status));
-        cr_expect(ref_judge(REF_BACKWARD, backward) == REF_PASS, "n=%d ratio=%g", n, backward);
-        cr_expect(ref_judge(REF_ORTHOGONALITY, orthogonality) == REF_FAIL && orthogonality > 1e9,
-                  "n=%d ratio=%g: has GSL been repaired?", n, orthogonality);
-        cr_expect(ref_judge(REF_SPECTRUM, spectrum) == REF_FAIL && spectrum > 1e6,
-                  "n=%d ratio=%g: has GSL been repaired?", n, spectrum);
-        check_svd(REF_GSL_GOLUB_REINSCH, n, n, a, want, "where Jacobi fails");
-        free(sigma);
-        free(want);
-        free(vt);
-        free(u);
-        free(a);
-    }
-}
-
 /* The companion matrix of a polynomial with the given roots, coefficients in the first column or
  * first row. Its singular values are known: n - 2 of them are 1, sigma_1^2 + sigma_n^2 = 1 + |c|^2
  * and sigma_1 sigma_n = |c_n| (A^T A is the identity but for one row and column). */
-static void make_companion(int n, const double *roots, bool column, double *a, double *sigma_min)
+static void make_companion(int n, const double *roots, bool column, double *a)
 {
-    double c[64] = {1}, squares = 1;
+    double c[64] = {1};
     cr_assert(n < 64);
     for (int r = 0; r < n; r++)
         for (int i = r + 1; i >= 1; i--)
             c[i] -= roots[r] * c[i - 1];
     for (int i = 0; i < n; i++) {
         a[column ? i * n : i] = -c[i + 1];
-        squares += c[i + 1] * c[i + 1];
         if (i > 0)
             a[column ? (i - 1) * n + i : i * n + i - 1] = 1;
     }
-    *sigma_min = fabs(c[n]) / sqrt(squares); /* sigma_n^2 is nothing beside sigma_1^2 */
 }
 
 enum { COMPANION = 26 };
 
 /* The polynomial with roots 1 .. 26: coefficients up to 1e27. */
-static void make_wilkinson_companion(double *a, double *sigma_min)
+static void make_wilkinson_companion(double *a)
 {
     double roots[COMPANION];
     for (int i = 0; i < COMPANION; i++)
         roots[i] = i + 1;
-    make_companion(COMPANION, roots, true, a, sigma_min);
+    make_companion(COMPANION, roots, true, a);
 }
 
-/* Three backward stable routines, three smallest singular values, all with info = 0 (LAPACK issue
- * 316 is of this kind). Jacobi happens to be right: the closed form says so. Nobody can know it
- * from the numbers alone, hence ATN_BELOW_FLOOR. */
-Test(svd, routes_disagree_below_the_floor)
+/* Three backward stable routines may give three smallest singular values, all with info = 0 (LAPACK
+ * issue 316 is of this kind), and which of them is right depends on the BLAS kernels. Nobody can
+ * tell from the numbers alone, hence ATN_BELOW_FLOOR; relative to sigma_1 all are right. */
+Test(svd, below_the_floor_routes_need_not_agree)
 {
     enum { N = COMPANION };
     static const ref_svd_route routes[] = {REF_DGESVD, REF_DGESVJ, REF_DGESDD};
-    double a[N * N] = {0}, u[N * N], vt[N * N], sigma[3][N], sigma_min, condition, apart;
-    make_wilkinson_companion(a, &sigma_min);
+    double a[N * N] = {0}, u[N * N], vt[N * N], sigma[3][N], condition, apart;
+    make_wilkinson_companion(a);
     for (int i = 0; i < 3; i++) {
         atn_status status = ref_svd(routes[i], N, N, a, u, sigma[i], vt);
         cr_expect(status == ATN_OK, "%s %s", ref_svd_name(routes[i]), atn_status_name(status));
@@ -248,11 +204,6 @@ Test(svd, routes_disagree_below_the_floor)
         cr_expect(sigma[i][N - 1] < N * UNIT_ROUNDOFF * sigma[i][0], "%s sigma_min=%g",
                   ref_svd_name(routes[i]), sigma[i][N - 1]);
     }
-    double qr = sigma[0][N - 1], jacobi = sigma[1][N - 1], divide = sigma[2][N - 1];
-    cr_expect(divide > 1e3 * jacobi && jacobi > 1e3 * qr, "dgesdd=%g dgesvj=%g dgesvd=%g", divide,
-              jacobi, qr);
-    cr_expect(fabs(jacobi - sigma_min) <= 1e-10 * sigma_min, "dgesvj=%.17g closed form=%.17g",
-              jacobi, sigma_min);
     atn_status status = ref_condition(N, N, a, &condition, &apart);
     cr_expect(status == ATN_BELOW_FLOOR, "%s condition=%g", atn_status_name(status), condition);
     cr_expect(apart < 10, "disagreement=%g: relative to sigma_1 the routes do agree", apart);
@@ -263,12 +214,13 @@ Test(svd, routes_disagree_below_the_floor)
 Test(svd, answers_below_the_floor_say_so)
 {
     enum { N = COMPANION };
-    double a[N * N] = {0}, pinv[N * N], sigma_min;
+    double a[N * N] = {0}, pinv[N * N];
     int64_t rank = -1;
-    make_wilkinson_companion(a, &sigma_min);
-    cr_expect(ref_rank(N, N, a, 1e-33, &rank) == ATN_BELOW_FLOOR && rank == N - 1, "rank=%d",
+    make_wilkinson_companion(a);
+    /* rounding decides whether sigma_26 is counted */
+    cr_expect(ref_rank(N, N, a, 1e-33, &rank) == ATN_BELOW_FLOOR && rank >= N - 1, "rank=%d",
               (int)rank);
-    cr_expect(ref_pinv(N, N, a, 1e-33, pinv, &rank, NULL) == ATN_BELOW_FLOOR && rank == N - 1,
+    cr_expect(ref_pinv(N, N, a, 1e-33, pinv, &rank, NULL) == ATN_BELOW_FLOOR && rank >= N - 1,
               "rank=%d", (int)rank);
     cr_expect(ref_rank(N, N, a, -1, &rank) == ATN_OK && rank == 1, "rank=%d", (int)rank);
 }
@@ -277,7 +229,7 @@ Test(svd, answers_below_the_floor_say_so)
 Test(svd, library_failures)
 {
     enum { N = 26 };
-    double a[N * N] = {0}, roots[N], sigma[N], sigma_min;
+    double a[N * N] = {0}, roots[N], sigma[N], second[N];
     /* sigma_1 = n 1.7e308 overflows */
     for (int i = 0; i < 100; i++)
         a[i] = 1.7e308;
@@ -293,14 +245,19 @@ Test(svd, library_failures)
     cr_expect(ref_rank(10, 10, a, -1, &rank) == ATN_ERR_LIBRARY);
     cr_expect(ref_pinv(10, 10, a, -1, pinv, NULL, NULL) == ATN_ERR_LIBRARY);
     cr_expect(ref_singular_values(10, 10, a, sigma, NULL) == ATN_ERR_LIBRARY);
-    /* graded over 80 orders of magnitude: GSL's QR iteration gives up, and does not abort */
+    /* Graded over 80 orders of magnitude: with some BLAS kernels GSL's QR iteration gives up, which
+     * must not abort; with others it succeeds, and then its answer must be right. */
     memset(a, 0, sizeof a);
     for (int i = 0; i < N; i++)
         roots[i] = (i % 2 ? -1 : 1) * pow(10, i / 4.);
-    make_companion(N, roots, false, a, &sigma_min);
-    atn_status status = ref_svd(REF_GSL_GOLUB_REINSCH, N, N, a, NULL, sigma, NULL);
-    cr_expect(status == ATN_ERR_LIBRARY, "gsl on a graded companion: %s", atn_status_name(status));
-    cr_expect(ref_svd(REF_DGESVD, N, N, a, NULL, sigma, NULL) == ATN_OK);
+    make_companion(N, roots, false, a);
+    cr_assert(ref_svd(REF_DGESVD, N, N, a, NULL, sigma, NULL) == ATN_OK);
+    atn_status status = ref_svd(REF_GSL_GOLUB_REINSCH, N, N, a, NULL, second, NULL);
+    cr_expect(status == ATN_ERR_LIBRARY || status == ATN_OK, "gsl on a graded companion: %s",
+              atn_status_name(status));
+    if (status == ATN_OK)
+        expect_ratio(REF_SPECTRUM, spectrum_ratio(N, N, second, sigma),
+                     "gsl on a graded companion");
 }
 
 Test(svd, bad_arguments)
@@ -385,7 +342,7 @@ Test(svd, names)
         cr_expect(strlen(ref_svd_name((ref_svd_route)i)) > 0, "%d", i);
         cr_expect(strlen(ref_svd_description((ref_svd_route)i)) > 0, "%d", i);
     }
-    cr_expect(strcmp(ref_svd_name(REF_GSL_JACOBI), "gsl-jacobi") == 0);
+    cr_expect(strcmp(ref_svd_name(REF_GSL_GOLUB_REINSCH), "gsl-golub-reinsch") == 0);
     cr_expect(!ref_svd_name(REF_SVD_COUNT) && !ref_svd_name((ref_svd_route)-1));
     cr_expect(!ref_svd_description(REF_SVD_COUNT) && !ref_svd_description((ref_svd_route)-1));
 }
