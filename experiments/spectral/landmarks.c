@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <linear_algebra.h>
+#include <ruler.h>
 
 #include "common/report.h"
 #include "common/staging.h"
@@ -20,9 +21,6 @@ enum { MOST_LANDMARKS = 16384 };
 
 /* Beyond this an n x n matrix takes minutes, and several of them GiB. */
 enum { MOST_TOKENS = 4096 };
-
-/* Healthy routes disagree by less (reference/linear_algebra.h). */
-static const double most_disagreement = 10;
 
 /* ---- Inputs ---- */
 
@@ -237,12 +235,12 @@ int make_iterate(atn_context *context, int64_t m, double *a, double *x)
 
 int check_disagreement(double disagreement, const char *what, int64_t n)
 {
-    if (disagreement < most_disagreement)
+    if (ref_judge(REF_SPECTRUM, disagreement) != REF_FAIL)
         return EXIT_PASS;
     report_error("%s of a %" PRId64 "x%" PRId64
                  " matrix: two routes are %.3g rounding errors apart, "
                  "expected less than %g",
-                 what, n, n, disagreement, most_disagreement);
+                 what, n, n, disagreement, ref_threshold_get(REF_SPECTRUM)->fail);
     return EXIT_CHECK;
 }
 

@@ -79,8 +79,8 @@ int make_iterate_of(atn_context *context, atn_inverse_method method, int64_t m, 
                     double *x);
 int make_iterate(atn_context *context, int64_t m, double *a, double *x);
 
-/* EXIT_CHECK and a line on stderr if two routes to what disagree by 10 times the rounding error to
- * be expected, or more. */
+/* EXIT_CHECK and a line on stderr if two routes to what disagree by so many times the rounding
+ * error to be expected that the ruler's rule for spectra FAILs. */
 int check_disagreement(double disagreement, const char *what, int64_t n);
 /* lambda (descending) and w, or null, of symmetric a by two routes, their disagreement checked. */
 int checked_eigenvalues(int64_t n, const double *a, double *lambda, double *w);
