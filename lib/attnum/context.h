@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A context: the device, the threads, the allocator and the detail of the last error; and the
- * device's memory.
+/* A context: the device, the threads, the instruction set, the allocator and the detail of the last
+ * error; and the device's memory.
  *
  * There is no global state. Two contexts in two threads do not disturb each other; one context must
  * not be used by two threads at a time.
@@ -24,6 +24,18 @@ extern "C" {
 
 typedef enum { ATN_CPU, ATN_CUDA } atn_device;
 
+/* The CPU's arithmetic is compiled once per instruction set, in the order of their widths.
+ * X(code, name, description) */
+#define ATN_ISA_LIST(X)                                                                            \
+    X(ATN_ISA_AUTO, "auto", "what ATTNUM_ISA says, or else the widest that the processor has")     \
+    X(ATN_ISA_BASE, "base", "what every processor of the architecture has; of x86-64 SSE2")        \
+    X(ATN_ISA_AVX2, "avx2", "AVX2 and FMA")                                                        \
+    X(ATN_ISA_AVX512, "avx512", "AVX-512: F, VL, BW, DQ")
+
+#define ATN_NAMED_ENTRY(code, name, description) code,
+typedef enum { ATN_ISA_LIST(ATN_NAMED_ENTRY) ATN_ISA_COUNT } atn_isa;
+#undef ATN_NAMED_ENTRY
+
 /* allocate returns memory aligned to 64 bytes, or null. release takes what allocate returned. */
 typedef struct {
     void *(*allocate)(void *user, size_t bytes);
@@ -38,14 +50,16 @@ typedef struct {
                                 must outlive the context; null: a stream of the context's own */
     int threads;             /* at most 1024; 0: as many as OpenMP would use */
     atn_allocator allocator; /* both functions null: aligned_alloc and free */
+    atn_isa isa;             /* ATN_ISA_AUTO by default */
 } atn_context_options;
 
 typedef struct atn_context atn_context;
 
 /* Makes a context. options may be null: CPU, all threads, the C allocator.
  * Returns ATN_ERR_NULL (context), ATN_ERR_VALUE (threads out of range, one allocator function
- * without the other), ATN_ERR_DEVICE (a device this build or machine does not have:
- * atn_device_count says why), ATN_ERR_MEMORY. */
+ * without the other, or what atn_isa_choose says of the instruction set), ATN_ERR_DEVICE (a device
+ * this build or machine does not have: atn_device_count says why; or an instruction set:
+ * atn_isa_choose says why), ATN_ERR_MEMORY. */
 atn_status atn_context_create(const atn_context_options *options, atn_context **context);
 
 /* Frees a context; null is allowed. Plans made with it must be freed first. */
@@ -59,6 +73,25 @@ const char *atn_last_error(const atn_context *context);
 int atn_context_threads(const atn_context *context);
 
 atn_device atn_context_device(const atn_context *context);
+
+/* ---- Instruction sets ----
+ *
+ * Contexts of several sets work side by side. Results differ by the rounding of products whose sums
+ * are fused: not at all between avx2 and avx512, and from base's on x86-64, which fuses none. BLAS
+ * and LAPACK choose their own (OPENBLAS_CORETYPE); CUDA is not concerned. */
+
+/* The set that a context made with this option computes in. For ATN_ISA_AUTO that is what the
+ * environment variable ATTNUM_ISA names, as --isa of the program does, and the widest that build
+ * and processor have if it is not set, empty or "auto". Returns ATN_ERR_VALUE (no such set, or
+ * ATTNUM_ISA names none), ATN_ERR_DEVICE (this build or processor lacks it). Both pointers may be
+ * null; on failure *chosen is ATN_ISA_AUTO and *reason says why, otherwise that is "". */
+atn_status atn_isa_choose(atn_isa isa, atn_isa *chosen, const char **reason);
+
+const char *atn_isa_name(atn_isa isa);        /* null if out of range */
+const char *atn_isa_description(atn_isa isa); /* null if out of range */
+
+/* What was chosen; ATN_ISA_AUTO only for a null context. */
+atn_isa atn_context_isa(const atn_context *context);
 
 /* ---- Devices ----
  *

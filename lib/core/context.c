@@ -37,6 +37,10 @@ atn_status atn_context_create(const atn_context_options *options, atn_context **
     const core_backend *backend = core_backend_get(options->device);
     if (!backend || options->ordinal < 0 || options->ordinal >= backend->count(NULL))
         return ATN_ERR_DEVICE;
+    atn_isa isa;
+    atn_status status = atn_isa_choose(options->isa, &isa, NULL);
+    if (status != ATN_OK)
+        return status;
     if (!allocator.allocate)
         allocator = (atn_allocator){allocate_aligned, release_aligned, NULL};
     atn_context *made = allocator.allocate(allocator.user, sizeof *made);
@@ -46,9 +50,10 @@ atn_status atn_context_create(const atn_context_options *options, atn_context **
         .backend = backend,
         .kind = options->device,
         .threads = options->threads ? options->threads : omp_get_max_threads(),
+        .isa = isa,
         .allocator = allocator,
     };
-    atn_status status = backend->open(made, options->ordinal, options->stream);
+    status = backend->open(made, options->ordinal, options->stream);
     if (status != ATN_OK) {
         allocator.release(allocator.user, made);
         return status;
@@ -68,6 +73,11 @@ void atn_context_free(atn_context *context)
 atn_device atn_context_device(const atn_context *context)
 {
     return context ? context->kind : ATN_CPU;
+}
+
+atn_isa atn_context_isa(const atn_context *context)
+{
+    return context ? context->isa : ATN_ISA_AUTO;
 }
 
 const char *atn_last_error(const atn_context *context)

@@ -51,7 +51,10 @@ static atn_status prepare(atn_context *context, const atn_attention_desc *desc,
                           const atn_attention_shape *shape, void *state)
 {
     cpu_heads *heads = state;
-    *heads = (cpu_heads){.desc = *desc, .shape = *shape, .threads = context->threads};
+    *heads = (cpu_heads){.cpu = cpu_table_get(context, desc->dtype),
+                         .desc = *desc,
+                         .shape = *shape,
+                         .threads = context->threads};
     if (shape->dim < 1)
         return core_fail(context, ATN_ERR_SHAPE, "dim is %" PRId64 ", expected at least 1",
                          shape->dim);
@@ -70,7 +73,7 @@ static atn_status prepare(atn_context *context, const atn_attention_desc *desc,
 static void layout(core_arena *arena, void *state)
 {
     cpu_heads *heads = state;
-    cpu_table_get(heads->desc.dtype)->heads_layout(arena, heads);
+    heads->cpu->heads_layout(arena, heads);
 }
 
 static atn_status outcome(atn_context *context, void *state, atn_attention_info *info)
@@ -91,7 +94,7 @@ static atn_status forward(atn_context *context, void *state, const atn_attention
                           atn_tensor *out, atn_attention_info *info)
 {
     cpu_heads *heads = state;
-    cpu_table_get(heads->desc.dtype)->heads_forward(heads, inputs, out);
+    heads->cpu->heads_forward(heads, inputs, out);
     return outcome(context, heads, info);
 }
 
@@ -100,7 +103,7 @@ static atn_status backward(atn_context *context, void *state, const atn_attentio
                            atn_attention_info *info)
 {
     cpu_heads *heads = state;
-    cpu_table_get(heads->desc.dtype)->heads_backward(heads, inputs, dout, gradients);
+    heads->cpu->heads_backward(heads, inputs, dout, gradients);
     return outcome(context, heads, info);
 }
 

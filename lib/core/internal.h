@@ -23,6 +23,7 @@ struct atn_context {
     atn_device kind;
     struct device *device; /* the backend's own; null on the CPU */
     int threads;
+    atn_isa isa; /* never ATN_ISA_AUTO */
     atn_allocator allocator;
     char error[256];
     void *

@@ -166,11 +166,11 @@ bool core_inverse_backward_too_large(const atn_inverse_desc *desc, atn_gradient 
     return core_too_large((kept + 8) * ((double)m + 8) * ((double)m + 8) * threads);
 }
 
-void core_inverse_layout(core_arena *arena, const atn_inverse_desc *desc, atn_dtype dtype,
-                         int64_t m, int64_t count, int threads, bool traced,
+void core_inverse_layout(core_arena *arena, const cpu_table *cpu, const atn_inverse_desc *desc,
+                         atn_dtype dtype, int64_t m, int64_t count, int threads, bool traced,
                          cpu_inverse_memory *memory)
 {
-    cpu_table_get(dtype)->inverse_work(desc, m, memory);
+    cpu->inverse_work(desc, m, memory);
     memory->work = core_take(arena, memory->reals * threads, atn_dtype_size(dtype));
     memory->int_work = core_take(arena, memory->ints * threads, sizeof(int));
     memory->trace_work =
@@ -344,16 +344,18 @@ atn_status core_cpu_inverse(atn_context *context, const atn_inverse_desc *desc, 
     int64_t count = a->batch * a->heads;
     if (core_inverse_too_large(a->rows, count, context->threads))
         return core_fail(context, ATN_ERR_SHAPE, "a: the workspace does not fit into memory");
+    const cpu_table *cpu = cpu_table_get(context, a->dtype);
     cpu_inverse_memory memory = {0};
     core_arena arena = {0};
     void *block;
-    core_inverse_layout(&arena, desc, a->dtype, a->rows, count, context->threads, traces, &memory);
+    core_inverse_layout(&arena, cpu, desc, a->dtype, a->rows, count, context->threads, traces,
+                        &memory);
     if ((status = core_arena_allocate(context, &arena, &block)) != ATN_OK)
         return status;
-    core_inverse_layout(&arena, desc, a->dtype, a->rows, count, context->threads, traces, &memory);
+    core_inverse_layout(&arena, cpu, desc, a->dtype, a->rows, count, context->threads, traces,
+                        &memory);
     if ((status = core_inside_start(context)) == ATN_OK)
-        status =
-            cpu_table_get(a->dtype)->inverse_batch(context, desc, a, x, false, &memory, traces);
+        status = cpu->inverse_batch(context, desc, a, x, false, &memory, traces);
     if (status >= 0 && core_inside_stop(context) != ATN_OK)
         status = ATN_ERR_MEMORY;
     if (infos && status != ATN_ERR_MEMORY) /* a timer's mark: there may be none */
@@ -401,17 +403,16 @@ static atn_status check_apply(atn_context *context, const atn_tensor *a, const a
 }
 
 /* What it works in, on top of the inverse's memory. */
-static void layout_apply(core_arena *arena, const atn_inverse_desc *desc, const atn_tensor *a,
-                         const atn_tensor *w, int threads, cpu_inverse_memory *memory,
-                         void **squares, void **work)
+static void layout_apply(core_arena *arena, const cpu_table *cpu, const atn_inverse_desc *desc,
+                         const atn_tensor *a, const atn_tensor *w, int threads,
+                         cpu_inverse_memory *memory, void **squares, void **work)
 {
     size_t size = atn_dtype_size(a->dtype);
     int64_t count = a->batch * a->heads;
-    core_inverse_layout(arena, desc, a->dtype, a->rows, count, threads, false, memory);
+    core_inverse_layout(arena, cpu, desc, a->dtype, a->rows, count, threads, false, memory);
     bool squared = core_is_newton(desc) && desc->search == ATN_SEARCH_SQUARE;
     *squares = core_take(arena, squared ? count * a->rows * a->rows : 0, size);
-    *work = core_take(
-        arena, threads * cpu_table_get(a->dtype)->inverse_apply_work(desc, w->rows, w->cols), size);
+    *work = core_take(arena, threads * cpu->inverse_apply_work(desc, w->rows, w->cols), size);
 }
 
 static bool apply_too_large(const atn_tensor *a, const atn_tensor *w, int threads)
@@ -424,20 +425,20 @@ static bool apply_too_large(const atn_tensor *a, const atn_tensor *w, int thread
 static atn_status apply(atn_context *context, const atn_inverse_desc *desc, const atn_tensor *a,
                         const atn_tensor *w, atn_tensor *y, atn_inverse_info *infos)
 {
-    const cpu_table *table = cpu_table_get(a->dtype);
+    const cpu_table *cpu = cpu_table_get(context, a->dtype);
     cpu_inverse_memory memory = {0};
     core_arena arena = {0};
     void *block, *squares, *work;
     if (apply_too_large(a, w, context->threads))
         return core_fail(context, ATN_ERR_SHAPE, "a: the workspace does not fit into memory");
-    layout_apply(&arena, desc, a, w, context->threads, &memory, &squares, &work);
+    layout_apply(&arena, cpu, desc, a, w, context->threads, &memory, &squares, &work);
     atn_status status = core_arena_allocate(context, &arena, &block);
     if (status != ATN_OK)
         return status;
-    layout_apply(&arena, desc, a, w, context->threads, &memory, &squares, &work);
+    layout_apply(&arena, cpu, desc, a, w, context->threads, &memory, &squares, &work);
     atn_tensor matrices = atn_tensor_dense(squares, a->dtype, a->batch, a->heads, a->rows, a->rows);
     if ((status = core_inside_start(context)) == ATN_OK)
-        status = table->inverse_apply(context, desc, a, &matrices, &memory, w, y, work);
+        status = cpu->inverse_apply(context, desc, a, &matrices, &memory, w, y, work);
     if (status >= 0 && core_inside_stop(context) != ATN_OK)
         status = ATN_ERR_MEMORY;
     if (infos && status != ATN_ERR_MEMORY)
@@ -470,13 +471,14 @@ atn_status atn_inverse_apply(atn_context *context, const atn_inverse_desc *desc,
 /* ---- Backward ---- */
 
 /* What backward works in, on top of the inverse's memory. */
-static void layout_backward(core_arena *arena, const atn_inverse_desc *desc, atn_gradient gradient,
-                            const atn_tensor *a, int threads, cpu_inverse_adjoint *memory)
+static void layout_backward(core_arena *arena, const cpu_table *cpu, const atn_inverse_desc *desc,
+                            atn_gradient gradient, const atn_tensor *a, int threads,
+                            cpu_inverse_adjoint *memory)
 {
     int64_t count = a->batch * a->heads, m = a->rows;
     size_t size = atn_dtype_size(a->dtype);
-    core_inverse_layout(arena, desc, a->dtype, m, count, threads, false, &memory->inverse);
-    memory->reals = m * m + cpu_table_get(a->dtype)->inverse_backward_work(desc, gradient, m);
+    core_inverse_layout(arena, cpu, desc, a->dtype, m, count, threads, false, &memory->inverse);
+    memory->reals = m * m + cpu->inverse_backward_work(desc, gradient, m);
     memory->work = core_take(arena, memory->reals * threads, size);
     memory->x = core_take(arena, count * m * m, size);
     memory->slopes = core_take(arena, count, sizeof(double));
@@ -491,16 +493,16 @@ atn_status core_cpu_inverse_backward(atn_context *context, const atn_inverse_des
     if (core_inverse_too_large(a->rows, count, context->threads) ||
         core_inverse_backward_too_large(desc, gradient, a->rows, context->threads))
         return core_fail(context, ATN_ERR_SHAPE, "a: the workspace does not fit into memory");
+    const cpu_table *cpu = cpu_table_get(context, a->dtype);
     cpu_inverse_adjoint memory = {0};
     core_arena arena = {0};
     void *block;
-    layout_backward(&arena, desc, gradient, a, context->threads, &memory);
+    layout_backward(&arena, cpu, desc, gradient, a, context->threads, &memory);
     if ((status = core_arena_allocate(context, &arena, &block)) != ATN_OK)
         return status;
-    layout_backward(&arena, desc, gradient, a, context->threads, &memory);
+    layout_backward(&arena, cpu, desc, gradient, a, context->threads, &memory);
     if ((status = core_inside_start(context)) == ATN_OK)
-        status = cpu_table_get(a->dtype)->inverse_backward_batch(context, desc, gradient, a, dx, da,
-                                                                 &memory);
+        status = cpu->inverse_backward_batch(context, desc, gradient, a, dx, da, &memory);
     if (status >= 0 && core_inside_stop(context) != ATN_OK)
         status = ATN_ERR_MEMORY;
     if (infos && status != ATN_ERR_MEMORY)

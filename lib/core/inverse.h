@@ -61,9 +61,9 @@ static inline atn_status core_worse(atn_status a, atn_status b)
 /* Says what failed, where something did; returns the status. */
 atn_status core_inverse_end(atn_context *context, atn_status worst);
 
-/* Lays out inverse_batch's memory for `count` m x m matrices. */
-void core_inverse_layout(core_arena *arena, const atn_inverse_desc *desc, atn_dtype dtype,
-                         int64_t m, int64_t count, int threads, bool traced,
+/* Lays out the memory of inverse_batch, cpu's, for `count` m x m matrices. */
+void core_inverse_layout(core_arena *arena, const cpu_table *cpu, const atn_inverse_desc *desc,
+                         atn_dtype dtype, int64_t m, int64_t count, int threads, bool traced,
                          cpu_inverse_memory *memory);
 
 /* The CPU's part of atn_inverse and atn_inverse_backward (core/backend.h). */

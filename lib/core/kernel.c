@@ -54,8 +54,12 @@ static void one_head(const kernel_job *j, int64_t b, int64_t h, void *work)
 atn_status core_cpu_gaussian(atn_context *context, atn_distance distance, double s,
                              const atn_tensor *x, const atn_tensor *y, const atn_tensor *out)
 {
-    kernel_job job = {
-        .cpu = cpu_table_get(x->dtype), .distance = distance, .s = s, .x = x, .y = y, .out = out};
+    kernel_job job = {.cpu = cpu_table_get(context, x->dtype),
+                      .distance = distance,
+                      .s = s,
+                      .x = x,
+                      .y = y,
+                      .out = out};
     const kernel_job *j = &job;
     int64_t heads = x->heads, count = x->batch * heads;
     const atn_tensor *landmarks = y ? y : x;

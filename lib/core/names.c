@@ -7,6 +7,7 @@ typedef struct {
 } named;
 
 #define NAMED_ENTRY(code, name, description) {name, description},
+static const named isas[] = {ATN_ISA_LIST(NAMED_ENTRY)};
 static const named distances[] = {ATN_DISTANCE_LIST(NAMED_ENTRY)};
 static const named scales[] = {ATN_SCALE_LIST(NAMED_ENTRY)};
 static const named samplings[] = {ATN_SAMPLING_LIST(NAMED_ENTRY)};
@@ -22,6 +23,16 @@ static const named parameters[] = {ATN_PARAMETER_LIST(NAMED_ENTRY)};
 
 /* The enumerations are unsigned or int as the compiler likes; one comparison serves both. */
 #define IN_RANGE(value, count) ((unsigned)(value) < (unsigned)(count))
+
+const char *atn_isa_name(atn_isa isa)
+{
+    return IN_RANGE(isa, ATN_ISA_COUNT) ? isas[isa].name : NULL;
+}
+
+const char *atn_isa_description(atn_isa isa)
+{
+    return IN_RANGE(isa, ATN_ISA_COUNT) ? isas[isa].description : NULL;
+}
 
 const char *atn_distance_name(atn_distance distance)
 {

@@ -31,7 +31,7 @@ atn_status atn_orthogonal_features(atn_context *context, const atn_tensor *numbe
     atn_status status = check(context, numbers, norms, w);
     if (status != ATN_OK || numbers->rows == 0)
         return status;
-    const cpu_table *cpu = cpu_table_get(numbers->dtype);
+    const cpu_table *cpu = cpu_table_get(context, numbers->dtype);
     core_arena arena = {0};
     core_take(&arena, cpu->orthogonal_work(numbers->cols), atn_dtype_size(numbers->dtype));
     void *work;

@@ -239,7 +239,7 @@ static void lay_out(core_arena *arena, int threads, sample_memory *memory)
 atn_status core_cpu_sample(atn_context *context, const atn_sampling *sampling, int64_t m,
                            const atn_tensor *tokens, const atn_tensor *landmarks)
 {
-    const cpu_table *cpu = cpu_table_get(tokens->dtype);
+    const cpu_table *cpu = cpu_table_get(context, tokens->dtype);
     int64_t heads = tokens->heads, n = tokens->rows, d = tokens->cols;
     sample_memory memory = {.choices = core_sampling_choices(sampling, n)};
     core_arena arena = {0};

@@ -97,6 +97,7 @@ static atn_status prepare(atn_context *context, const atn_attention_desc *desc,
                          "the CPU",
                          atn_soft_passes_name(desc->passes));
     *soft = (cpu_soft){
+        .cpu = cpu_table_get(context, desc->dtype),
         .desc = plan.desc,
         .shape = *shape,
         .normalise = desc->op == ATN_SOFTPP,
@@ -121,7 +122,7 @@ static atn_status prepare(atn_context *context, const atn_attention_desc *desc,
 static void layout(core_arena *arena, void *state)
 {
     cpu_soft *soft = state;
-    cpu_table_get(soft->desc.dtype)->soft_layout(arena, soft);
+    soft->cpu->soft_layout(arena, soft);
 }
 
 void core_soft_count(core_soft_outcome *outcome, atn_status head)
@@ -151,8 +152,7 @@ static atn_status forward(atn_context *context, void *state, const atn_attention
                           atn_tensor *out, atn_attention_info *info)
 {
     cpu_soft *soft = state;
-    atn_status status =
-        cpu_table_get(soft->desc.dtype)->soft_forward(context, soft, inputs->q, inputs->v, out);
+    atn_status status = soft->cpu->soft_forward(context, soft, inputs->q, inputs->v, out);
     return status < 0 ? status : outcome(context, soft, info);
 }
 
@@ -161,8 +161,7 @@ static atn_status backward(atn_context *context, void *state, const atn_attentio
                            atn_attention_info *info)
 {
     cpu_soft *soft = state;
-    atn_status status =
-        cpu_table_get(soft->desc.dtype)->soft_backward(context, soft, inputs, dout, gradients);
+    atn_status status = soft->cpu->soft_backward(context, soft, inputs, dout, gradients);
     return status < 0 ? status : outcome(context, soft, info);
 }
 

@@ -1,31 +1,101 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The instruction sets: which there are, and which one a context computes in. */
 #include "cpu/table.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 enum { REALS = 2 };
 
-/* By dtype. */
-static const cpu_table *const base[REALS] = {&cpu_table_f32_base, &cpu_table_f64_base};
+typedef struct {
+    const cpu_table *tables[REALS]; /* by dtype; null: not in this build */
+    bool (*here)(void);             /* whether the processor has it */
+    const char *lacking;
+} set;
 
-/* The widest instruction set that this processor has, of those in lib/meson.build. */
-#ifdef __x86_64__
-static const cpu_table *const avx2[REALS] = {&cpu_table_f32_avx2, &cpu_table_f64_avx2};
-static const cpu_table *const avx512[REALS] = {&cpu_table_f32_avx512, &cpu_table_f64_avx512};
-
-static const cpu_table *const *widest(void)
+static bool has_base(void)
 {
-    bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
-    return !has_avx2 ? base : has_avx512 ? avx512 : avx2;
+    return true;
 }
-#else
-static const cpu_table *const *widest(void)
+
+#ifdef __x86_64__
+static bool has_avx2(void)
 {
-    return base;
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+
+static bool has_avx512(void)
+{
+    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
 }
 #endif
 
-const cpu_table *cpu_table_get(atn_dtype dtype)
+/* Those of lib/meson.build. */
+static const set sets[ATN_ISA_COUNT] = {
+    [ATN_ISA_BASE] = {{&cpu_table_f32_base, &cpu_table_f64_base}, has_base, ""},
+#ifdef __x86_64__
+    [ATN_ISA_AVX2] = {{&cpu_table_f32_avx2, &cpu_table_f64_avx2},
+                      has_avx2,
+                      "this processor lacks AVX2 or FMA"},
+    [ATN_ISA_AVX512] = {{&cpu_table_f32_avx512, &cpu_table_f64_avx512},
+                        has_avx512,
+                        "this processor lacks AVX-512 (F, VL, BW, DQ)"},
+#endif
+};
+
+/* Null if build and processor have it. */
+static const char *why_not(atn_isa isa)
 {
-    return widest()[dtype == ATN_F64];
+    const set *s = &sets[isa];
+    return !s->here ? "this build is of another architecture" : s->here() ? NULL : s->lacking;
+}
+
+static atn_isa widest(void)
+{
+    int isa = ATN_ISA_COUNT - 1;
+    while (why_not((atn_isa)isa))
+        isa--;
+    return (atn_isa)isa;
+}
+
+/* ATN_ISA_COUNT if ATTNUM_ISA names none. */
+static atn_isa named_by_environment(void)
+{
+    const char *name = getenv("ATTNUM_ISA");
+    int isa = ATN_ISA_AUTO;
+    if (!name || !*name)
+        return ATN_ISA_AUTO;
+    while (isa < ATN_ISA_COUNT && strcmp(name, atn_isa_name((atn_isa)isa)) != 0)
+        isa++;
+    return (atn_isa)isa;
+}
+
+#define SPACED(code, name, description) " " name
+
+atn_status atn_isa_choose(atn_isa isa, atn_isa *chosen, const char **reason)
+{
+    const char *why = "there is no such instruction set";
+    atn_status status = ATN_ERR_VALUE;
+    bool known = atn_isa_name(isa);
+    if (isa == ATN_ISA_AUTO) {
+        why = "ATTNUM_ISA is none of" ATN_ISA_LIST(SPACED);
+        isa = named_by_environment();
+        known = isa < ATN_ISA_COUNT;
+    }
+    if (known) {
+        isa = isa == ATN_ISA_AUTO ? widest() : isa;
+        why = why_not(isa);
+        status = why ? ATN_ERR_DEVICE : ATN_OK;
+    }
+    if (chosen)
+        *chosen = status == ATN_OK ? isa : ATN_ISA_AUTO;
+    if (reason)
+        *reason = why ? why : "";
+    return status;
+}
+
+const cpu_table *cpu_table_get(const atn_context *context, atn_dtype dtype)
+{
+    return sets[context->isa].tables[dtype == ATN_F64];
 }

@@ -156,7 +156,7 @@ atn_status core_cpu_multiply_add(atn_context *context, atn_dtype dtype, int64_t 
 {
     atn_status status = check_cpu_type(context, dtype);
     if (status == ATN_OK)
-        *flops = cpu_table_get(dtype)->multiply_adds(context->threads, steps, scratch);
+        *flops = cpu_table_get(context, dtype)->multiply_adds(context->threads, steps, scratch);
     return status;
 }
 
@@ -170,7 +170,7 @@ atn_status atn_exponentials(atn_context *context, atn_dtype dtype, int64_t round
         return core_fail(context, ATN_ERR_VALUE, "rounds or count is below 0");
     atn_status status = check_cpu_type(context, dtype);
     if (status == ATN_OK) {
-        cpu_table_get(dtype)->exponentials(context->threads, rounds, count, x);
+        cpu_table_get(context, dtype)->exponentials(context->threads, rounds, count, x);
         *exps = (double)context->threads * (double)rounds * (double)count;
     }
     return status;
@@ -190,6 +190,6 @@ atn_status atn_product(atn_context *context, atn_dtype dtype, const atn_product_
         return core_fail(context, ATN_ERR_NULL, "a matrix is null");
     atn_status status = check_cpu_type(context, dtype);
     if (status == ATN_OK && !empty)
-        cpu_table_get(dtype)->product(shape, a, b, c);
+        cpu_table_get(context, dtype)->product(shape, a, b, c);
     return status;
 }

@@ -64,8 +64,8 @@ void R(soft_layout)(core_arena *arena, cpu_soft *soft)
     core_take(&piece, scratch > sampling ? scratch : sampling, sizeof(real));
     soft->scratch_bytes = piece.used;
 
-    core_inverse_layout(arena, &soft->desc.inverse, REAL_DTYPE, m, heads, soft->threads, false,
-                        &soft->inverse);
+    core_inverse_layout(arena, soft->cpu, &soft->desc.inverse, REAL_DTYPE, m, heads, soft->threads,
+                        false, &soft->inverse);
     soft->choice_count = core_sampling_choices(&soft->desc.sampling, shape->tokens);
     soft->choices = core_take(arena, heads * soft->choice_count, sizeof *soft->choices);
     soft->landmarks = core_take(arena, heads * m * d, sizeof(real));

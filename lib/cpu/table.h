@@ -6,6 +6,8 @@
 
 #include "core/internal.h"
 
+typedef struct cpu_table cpu_table;
+
 /* Where inverse_batch leaves a matrix that is kept as a factor (pivoted-cholesky): the lower
  * triangle of the leading rank x rank block of x, row-major with row stride m, holds L, where
  * A[pivots, pivots] = L L^T. */
@@ -40,6 +42,7 @@ typedef struct {
  * chunks: runs of tokens, as long as the shape says, whose sums are added in order, so that the
  * result does not depend on the threads. */
 typedef struct {
+    const cpu_table *cpu; /* what lays it out and runs it */
     atn_attention_desc desc;
     atn_attention_shape shape;
     bool normalise; /* SOFT++ */
@@ -76,6 +79,7 @@ typedef struct {
 
 /* A planned operator that works head by head (heads.c). */
 typedef struct {
+    const cpu_table *cpu; /* what lays it out and runs it */
     atn_attention_desc desc;
     atn_attention_shape shape;
     const atn_tensor *parameters[ATN_PARAMETER_COUNT]; /* given and differentiable, or null */
@@ -91,7 +95,7 @@ typedef struct {
     unsigned char *nonfinite_parts;   /* the same, of outputs made by several threads */
 } cpu_heads;
 
-typedef struct {
+struct cpu_table {
     /* K(X, Y) of one head; work: gaussian_work(q, d) elements. */
     void (*gaussian_cross)(atn_distance distance, double s, int64_t p, int64_t q, int64_t d,
                            const void *x, int64_t x_stride, const void *y, int64_t y_stride,
@@ -155,7 +159,7 @@ typedef struct {
     double (*multiply_adds)(int threads, int64_t steps, void *scratch);
     void (*exponentials)(int threads, int64_t rounds, int64_t count, void *x);
     void (*product)(const atn_product_shape *shape, const void *a, const void *b, void *c);
-} cpu_table;
+};
 
 extern const cpu_table cpu_table_f32_base, cpu_table_f64_base;
 #ifdef __x86_64__
@@ -163,7 +167,7 @@ extern const cpu_table cpu_table_f32_avx2, cpu_table_f64_avx2;
 extern const cpu_table cpu_table_f32_avx512, cpu_table_f64_avx512;
 #endif
 
-/* The table of a dtype, in the widest instruction set that this processor has. */
-const cpu_table *cpu_table_get(atn_dtype dtype);
+/* The table of a dtype, in the context's instruction set. */
+const cpu_table *cpu_table_get(const atn_context *context, atn_dtype dtype);
 
 #endif
