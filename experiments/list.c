@@ -139,6 +139,17 @@ static bool find_program(const char *name)
     return found;
 }
 
+/* What of an instruction set can be said here. */
+static const char *isa_state(atn_isa isa)
+{
+    const char *reason;
+    atn_isa chosen;
+    if (atn_isa_choose(isa, NULL, &reason) != ATN_OK)
+        return reason;
+    bool taken = atn_isa_choose(ATN_ISA_AUTO, &chosen, NULL) == ATN_OK && chosen == isa;
+    return taken ? "found, and taken without --isa" : "found";
+}
+
 static void list_parts(table *t, const char *kind)
 {
     const char *library = ref_certify_library();
@@ -151,6 +162,10 @@ static void list_parts(table *t, const char *kind)
         if (atn_device_describe(ATN_CUDA, i, &info) == ATN_OK)
             add_row(t, (const char *[COLUMNS]){kind, "cuda", info.name});
     }
+    for (int isa = ATN_ISA_BASE; isa < ATN_ISA_COUNT; isa++)
+        add_row(t,
+                (const char *[COLUMNS]){kind, atn_isa_name((atn_isa)isa), isa_state((atn_isa)isa),
+                                        NULL, NULL, atn_isa_description((atn_isa)isa)});
     add_row(t, (const char *[COLUMNS]){
                    kind, "certify",
                    library ? library : "not in this build (FLINT, Arb): nothing is certified", NULL,

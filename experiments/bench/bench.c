@@ -266,7 +266,8 @@ static group_plan plan_of(const settings *s)
     group_plan plan = {.plan = plans[s->effort],
                        .rates = plans[s->effort],
                        .meter = rounds_machine,
-                       .most_flops = most_flops[s->effort][s->device]};
+                       .most_flops = most_flops[s->effort][s->device],
+                       .isa = s->isa};
     plan.plan.shortest = shortest;
     plan.rates.shortest = shortest_rate;
     plan.plan.again = plan.rates.again = AGAIN;

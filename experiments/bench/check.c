@@ -309,7 +309,7 @@ static atn_status invert(atn_context *context, const few_matrices *f, bench_make
     atn_tensor to =
         atn_tensor_dense(must_typed(dtype, f->count, NULL), dtype, f->batch, 1, m, f->cols);
     atn_inverse_desc desc;
-    atn_status status = subject_inverse(f->c, &desc);
+    atn_status status = subject_inverse(f->c, atn_context_isa(context), &desc);
     if (dtype == ATN_F64)
         give_constants(f->c->dtype, m, &desc);
     if (status == ATN_OK && dtype == ATN_F64 && estimates_interval(&desc))
@@ -498,7 +498,8 @@ static atn_status (*const checks[BENCH_WORK_COUNT])(atn_context *, atn_context *
 atn_status check_case(atn_context *context, const bench_case *c, check_result *result)
 {
     atn_context *cpu;
-    atn_status status = atn_context_create(NULL, &cpu);
+    atn_context_options options = {.isa = atn_context_isa(context)};
+    atn_status status = atn_context_create(&options, &cpu);
     *result = (check_result){0};
     if (status != ATN_OK)
         return status;

@@ -9,7 +9,7 @@
 /* ---- Opening ---- */
 
 /* That of a member before it with as many threads, or a new one. */
-static atn_status open_context(case_group *g, atn_device device, int index)
+static atn_status open_context(case_group *g, const group_plan *plan, atn_device device, int index)
 {
     group_member *m = &g->members[index];
     for (int i = 0; i < index; i++)
@@ -17,7 +17,7 @@ static atn_status open_context(case_group *g, atn_device device, int index)
             m->context = g->members[i].context;
             return ATN_OK;
         }
-    atn_context_options options = {.device = device, .threads = m->c->threads};
+    atn_context_options options = {.device = device, .threads = m->c->threads, .isa = plan->isa};
     return atn_context_create(&options, &m->context);
 }
 
@@ -39,7 +39,7 @@ static atn_status check_member(group_member *m)
 static atn_status open_member(case_group *g, const group_plan *plan, atn_device device, int index)
 {
     group_member *m = &g->members[index];
-    atn_status status = open_context(g, device, index);
+    atn_status status = open_context(g, plan, device, index);
     if (status != ATN_OK)
         return status;
     if (index == 0)

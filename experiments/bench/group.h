@@ -28,6 +28,7 @@ typedef struct {
     rounds_plan plan, rates; /* of groups, and of the group of rates */
     rounds_meter meter;
     double most_flops; /* of a forward call: longer ones are left out */
+    atn_isa isa;
 } group_plan;
 
 /* Returns an exit code; a failure has been reported. To be closed in any case. */

@@ -110,9 +110,9 @@ static int count_call(atn_context *context, const growth_point *p, int64_t token
     return status == ATN_OK ? EXIT_PASS : EXIT_ENVIRONMENT;
 }
 
-static int open_context(int threads, atn_context **context)
+static int open_context(int threads, atn_isa isa, atn_context **context)
 {
-    atn_context_options options = {.threads = threads};
+    atn_context_options options = {.threads = threads, .isa = isa};
     atn_status status = atn_context_create(&options, context);
     if (status != ATN_OK)
         report_error("bench memory: no context of %d threads: %s", threads,
@@ -124,7 +124,7 @@ static int open_context(int threads, atn_context **context)
 static int count_two(const growth_point *p, int64_t n, atn_cost cost[2])
 {
     atn_context *context = NULL;
-    int code = open_context(p->threads, &context);
+    int code = open_context(p->threads, p->setting.isa, &context);
     for (int i = 0; i < 2 && code == EXIT_PASS; i++)
         code = count_call(context, p, (i + 1) * n, &cost[i]);
     atn_context_free(context);
@@ -195,7 +195,7 @@ static int add_tokens_line(sweep *w, const settings *s, atn_operator op, int thr
     enum { SOME_TOKENS = 128 * PAPER_TOKENS };
     int64_t n, start = w->count;
     atn_cost cost[2];
-    growth_point p = {.setting = {.op = op, .heads = HEADS, .dim = HEAD_DIM},
+    growth_point p = {.setting = {.op = op, .heads = HEADS, .dim = HEAD_DIM, .isa = s->isa},
                       .inverse = find_inverse(op, NULL),
                       .over = OVER_TOKENS,
                       .threads = threads};
@@ -215,7 +215,7 @@ static int add_landmarks_line(sweep *w, const settings *s, int line, int threads
 {
     const int64_t *landmarks = efforts[s->effort].landmarks;
     atn_operator op = landmark_lines[line].op;
-    growth_point p = {.setting = {.op = op, .heads = HEADS, .dim = HEAD_DIM},
+    growth_point p = {.setting = {.op = op, .heads = HEADS, .dim = HEAD_DIM, .isa = s->isa},
                       .inverse = find_inverse(op, landmark_lines[line].inverse),
                       .over = OVER_LANDMARKS,
                       .threads = threads};
@@ -286,7 +286,7 @@ static int prepare(const settings *s, void **state, int64_t *points)
     *w = (sweep){.effort = s->effort, .cache = last_cache(), .obstacle = resident_obstacle()};
     int code = add_lines(w, s);
     if (code == EXIT_PASS)
-        code = open_context(1, &w->context);
+        code = open_context(1, s->isa, &w->context);
     if (code == EXIT_PASS && !s->dry_run && rounds_flush_open(w->context, &w->flush) != ATN_OK) {
         report_error("bench memory: %s", atn_last_error(w->context));
         code = EXIT_ENVIRONMENT;
@@ -457,7 +457,7 @@ static int measure(const sweep *w, const growth_point *p, measurement *m)
         m->measured = true;
     }
     atn_context *context = NULL;
-    code = exit_worst(code, open_context(p->threads, &context));
+    code = exit_worst(code, open_context(p->threads, p->setting.isa, &context));
     if (context) {
         atn_status status = time_point(context, w, p, m);
         if (status != ATN_OK)

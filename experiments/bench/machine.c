@@ -45,6 +45,7 @@ void bench_add_device(table *t, const atn_context *context)
     table_text(t, ATN_VERSION);
     table_text(t, BUILD_COMMIT);
     table_text(t, BUILD_COMPILER);
+    table_text(t, atn_isa_name(atn_context_isa(context)));
     add_blas(t);
 }
 

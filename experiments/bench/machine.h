@@ -19,6 +19,8 @@
         {"commit", COLUMN_TEXT, "",                                                                \
          "of its sources, -dirty if they were changed; unknown without git"},                      \
         {"compiler", COLUMN_TEXT, "", "its name and version"},                                     \
+        {"isa", COLUMN_TEXT, "",                                                                   \
+         "the instruction set that the library's own code ran in (--isa)"},                        \
         {"blas", COLUMN_TEXT, "", "OpenBLAS and its version"},                                     \
     {                                                                                              \
         "blas_core", COLUMN_TEXT, "", "the processor whose kernels it chose"                       \

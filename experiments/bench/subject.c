@@ -326,13 +326,14 @@ static atn_status choose_steps(atn_context *cpu, const bench_case *c, double *a,
     return status;
 }
 
-atn_status subject_inverse(const bench_case *c, atn_inverse_desc *desc)
+atn_status subject_inverse(const bench_case *c, atn_isa isa, atn_inverse_desc *desc)
 {
     *desc = atn_inverse_defaults(c->inverse);
     if (desc->start != ATN_START_IDENTITY || desc->iterations == 0)
         return ATN_OK;
     atn_context *cpu;
-    atn_status status = atn_context_create(NULL, &cpu);
+    atn_context_options options = {.isa = isa};
+    atn_status status = atn_context_create(&options, &cpu);
     double *a = must_allocate((size_t)(c->landmarks * c->landmarks), sizeof *a);
     subject_matrices(0, 1, c->landmarks, a);
     if (status == ATN_OK) {
@@ -373,7 +374,7 @@ static void open_inverses(subject_store *store, subject *s)
     double size = (double)c->landmarks;
     s->infos = must_allocate((size_t)c->batch, sizeof *s->infos);
     memset(s->infos, 0, (size_t)c->batch * sizeof *s->infos);
-    s->status = subject_inverse(c, &s->inverse);
+    s->status = subject_inverse(c, atn_context_isa(s->context), &s->inverse);
     if (!s->arrays->open)
         fill_matrices(store, s);
     if (c->maker == BENCH_OPENBLAS)

@@ -74,7 +74,7 @@ atn_status subject_outcome(subject *s);
 /* The inverse of a case: the published one, but that iterations from alpha I take the steps it
  * needs for a residual |AXA - A|_F / |A|_F of that of nr-paper after its 20, or of the type's
  * roundoff, both in f64 on the first matrix. A failure is what the context says. */
-atn_status subject_inverse(const bench_case *c, atn_inverse_desc *desc);
+atn_status subject_inverse(const bench_case *c, atn_isa isa, atn_inverse_desc *desc);
 
 /* Numbers of mean 0 and variance 1; fast, and others for every stream. */
 void subject_numbers(uint64_t stream, int64_t count, float *values);

@@ -111,9 +111,9 @@ static int threads_for(const settings *s, atn_context *context, const subject *j
     return cost.flops > small_flops ? s->threads : 1;
 }
 
-static int make_context(int threads, atn_context **context)
+static int make_context(const settings *s, int threads, atn_context **context)
 {
-    atn_context_options options = {.device = ATN_CPU, .threads = threads};
+    atn_context_options options = {.threads = threads, .isa = s->isa};
     atn_status status = atn_context_create(&options, context);
     if (status != ATN_OK)
         report_error("the library: %s", atn_status_message(status));
@@ -124,11 +124,11 @@ static int judge(const settings *s)
 {
     subject judged = {.file_count = 0};
     atn_context *reading = NULL, *context = NULL;
-    int code = make_context(1, &reading);
+    int code = make_context(s, 1, &reading);
     if (code == EXIT_PASS)
         code = subject_read(s, reading, &judged);
     if (code == EXIT_PASS)
-        code = make_context(threads_for(s, reading, &judged), &context);
+        code = make_context(s, threads_for(s, reading, &judged), &context);
     if (code == EXIT_PASS) {
         check_tables tables = check_tables_create();
         printout_begin(s);

@@ -287,7 +287,7 @@ static const char about[] =
 int emit_cases(const settings *s)
 {
     atn_context *context = NULL;
-    atn_context_options options = {.device = ATN_CPU, .threads = 1}; /* small problems */
+    atn_context_options options = {.threads = 1, .isa = s->isa}; /* small problems */
     if (atn_context_create(&options, &context) != ATN_OK) {
         report_error("the library: no context");
         return EXIT_ENVIRONMENT;

@@ -161,7 +161,7 @@ static int open_folder(const settings *s, char **folder)
 static int run_claims(const settings *s, const selection *chosen)
 {
     /* evidence is made by this program itself */
-    atn_context_options options = {.device = s->device, .threads = s->threads};
+    atn_context_options options = {.device = s->device, .threads = s->threads, .isa = s->isa};
     claim_run run = {.s = s, .seed = (uint64_t)s->seeds.items[0], .program = "/proc/self/exe"};
     char *folder;
     report_text("\n");

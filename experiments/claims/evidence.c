@@ -80,6 +80,13 @@ char *evidence_path(const evidence *e, int output, const char *ending)
                        evidence_experiment(e)->outputs[output].name, ending);
 }
 
+/* " --isa NAME", or nothing; to be freed. */
+static char *isa_option(const settings *s)
+{
+    return s->isa == ATN_ISA_AUTO ? must_format("")
+                                  : must_format(" --isa %s", atn_isa_name(s->isa));
+}
+
 /* "1,2,3"; to be freed. */
 static char *join_seeds(const settings *s)
 {
@@ -94,9 +101,10 @@ static char *join_seeds(const settings *s)
 
 char *evidence_command(const claim_run *run, const evidence *e)
 {
-    char *seeds = join_seeds(run->s);
-    char *command = must_format("attnum run %s%s%s --seed %s", e->experiment,
-                                *e->options ? " " : "", e->options, seeds);
+    char *seeds = join_seeds(run->s), *isa = isa_option(run->s);
+    char *command = must_format("attnum run %s%s%s --seed %s%s", e->experiment,
+                                *e->options ? " " : "", e->options, seeds, isa);
+    free(isa);
     free(seeds);
     return command;
 }
@@ -161,7 +169,8 @@ static int run_program(const char *const *words, const char *log)
 static int run_experiment(const claim_run *run, const evidence *e, const char *folder)
 {
     char *seeds = join_seeds(run->s), *threads = must_format("%d", run->s->threads);
-    char *options = must_format("%s", e->options), *log = must_format("%s/log.txt", folder);
+    char *isa = isa_option(run->s), *options = must_format("%s%s", e->options, isa);
+    char *log = must_format("%s/log.txt", folder);
     const char *words[MAX_WORDS] = {run->program, "run",   e->experiment, "--seed", seeds,
                                     "--threads",  threads, "--out",       folder};
     int count = 9;
@@ -172,6 +181,7 @@ static int run_experiment(const claim_run *run, const evidence *e, const char *f
     int code = run_program(words, log);
     free(log);
     free(options);
+    free(isa);
     free(threads);
     free(seeds);
     return code;

@@ -151,10 +151,14 @@ static cJSON *gpu_node(atn_device device)
     return gpu;
 }
 
+/* isa: null if this machine lacks it, where shards of others are merged. */
 static void add_machine(cJSON *run, const settings *s)
 {
     char *cpu = cpu_model();
+    atn_isa isa;
+    bool here = atn_isa_choose(s->isa, &isa, NULL) == ATN_OK;
     add_text(run, "cpu", cpu);
+    add_text(run, "isa", here ? atn_isa_name(isa) : NULL);
     cJSON_AddItemToObject(run, "gpu", gpu_node(s->device));
     free(cpu);
 }
@@ -179,7 +183,7 @@ char *metadata_machine(const settings *s)
 
 bool metadata_same_machine(const char *run, const char *other)
 {
-    static const char *const names[] = {"cpu", "gpu"};
+    static const char *const names[] = {"cpu", "isa", "gpu"};
     cJSON *a = cJSON_Parse(run), *b = cJSON_Parse(other);
     bool same = true;
     for (size_t i = 0; i < sizeof names / sizeof *names && same; i++) {

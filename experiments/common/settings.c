@@ -265,6 +265,7 @@ static const char *const inverse_names[] = {ATN_INVERSE_LIST(SECOND) NULL};
 static const char *const distance_names[] = {ATN_DISTANCE_LIST(SECOND) NULL};
 static const char *const scale_names[] = {ATN_SCALE_LIST(SECOND) NULL};
 static const char *const storage_names[] = {ATN_STORAGE_LIST(SECOND) NULL};
+static const char *const isa_names[] = {ATN_ISA_LIST(SECOND) NULL};
 #undef SECOND
 static const char *const format_names[] = {"table", "csv", "json", NULL};
 static const char *const device_names[] = {[ATN_CPU] = "cpu", [ATN_CUDA] = "cuda", NULL};
@@ -407,6 +408,13 @@ static char *parse_device(settings *s, const option *o, const char *value)
     int found = names_find(device_names, value);
     s->device = (atn_device)found;
     return found < 0 ? names_expected(device_names, value) : NULL;
+}
+
+static char *parse_isa(settings *s, const option *o, const char *value)
+{
+    int found = names_find(isa_names, value);
+    s->isa = (atn_isa)found;
+    return found < 0 ? names_expected(isa_names, value) : NULL;
 }
 
 static char *parse_distance(settings *s, const option *o, const char *value)
@@ -589,6 +597,9 @@ static const option options[] = {
     {"threads", "N", USES_THREADS,
      "points run at a time; no result depends on it (default: all processors)",
      .parse = parse_threads, .least = 1, .most = 1024, .aside = true},
+    {"isa", "NAME", USES_THREADS | USES_BENCH,
+     "the CPU's instructions: auto, base, avx2 or avx512 (default what ATTNUM_ISA says, or auto)",
+     .parse = parse_isa},
     {"out", "FOLDER", USES_OUT, "where results go (claims: nowhere by default; others: results)",
      .parse = parse_path, FIELD(out), .aside = true},
     {"dry-run", NULL, USES_DRY_RUN, "print the points and stop", .parse = parse_flag,
@@ -697,6 +708,25 @@ bool settings_names_file(const char *input)
     return length >= 4 && strcmp(input + length - 4, ".npy") == 0;
 }
 
+/* Whether the library can compute with what --isa or ATTNUM_ISA says. */
+static int check_isa(const settings *s)
+{
+    const char *reason, *given = getenv("ATTNUM_ISA");
+    atn_status status = atn_isa_choose(s->isa, NULL, &reason);
+    if (status == ATN_OK)
+        return EXIT_PASS;
+    if (s->isa != ATN_ISA_AUTO)
+        report_error("--isa %s: %s", isa_names[s->isa], reason);
+    else if (status == ATN_ERR_DEVICE)
+        report_error("ATTNUM_ISA '%s': %s", given, reason);
+    else {
+        char *expected = names_expected(isa_names, given);
+        report_error("ATTNUM_ISA '%s': %s", given, expected);
+        free(expected);
+    }
+    return status == ATN_ERR_DEVICE ? EXIT_ENVIRONMENT : EXIT_USAGE;
+}
+
 /* What only shows once all options are known. here: what they name must be on this machine. */
 static int check_together(const settings *s, unsigned used, bool here)
 {
@@ -730,7 +760,7 @@ static int check_together(const settings *s, unsigned used, bool here)
                      s->certify);
         return EXIT_ENVIRONMENT;
     } else
-        return EXIT_PASS;
+        return here && used & (USES_THREADS | USES_BENCH) ? check_isa(s) : EXIT_PASS;
     return EXIT_USAGE;
 }
 
@@ -951,6 +981,7 @@ char *settings_replay(const settings *s, const char *experiment, unsigned used,
                must_format("%" PRId64, s->certify));
     add_option(&command, used & USES_QUERY && s->query_row >= 0, "--query",
                must_format("%" PRId64 "x%" PRId64, s->query_row, s->query_col));
+    add_option(&command, s->isa != ATN_ISA_AUTO, "--isa", must_format("%s", isa_names[s->isa]));
     add_option(&command, true, "--out", must_format("replay"));
     return command;
 }
@@ -994,6 +1025,8 @@ static void write_inputs(FILE *file, const text_list *list)
     }
 }
 
+/* Of the instruction set what was given: another one rounds differently. What auto comes to is the
+ * machine's, like BLAS's choice of kernels, so that shards of several machines can be joined. */
 void settings_fingerprint(const settings *s, FILE *file)
 {
     fprintf(file, " effort=%d", (int)s->effort);
@@ -1002,8 +1035,8 @@ void settings_fingerprint(const settings *s, FILE *file)
     fprintf(file, " grid=%" PRId64 "x%" PRId64 " dtype=", s->grid_height, s->grid_width);
     for (int i = 0; i < s->dtype_count; i++)
         fprintf(file, "%s%s", i ? "," : "", atn_dtype_name(s->dtypes[i]));
-    fprintf(file, " device=%s samples=%" PRId64 " iterations=%" PRId64, device_names[s->device],
-            s->samples, s->iterations);
+    fprintf(file, " device=%s isa=%s samples=%" PRId64 " iterations=%" PRId64,
+            device_names[s->device], isa_names[s->isa], s->samples, s->iterations);
     write_texts(file, "variant", &s->variants);
     fprintf(file, " alpha=%.17g", s->alpha);
     write_integers(file, "stage", &s->stages);

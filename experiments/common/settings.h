@@ -34,16 +34,16 @@ enum {
     USES_TOKENS = 1 << 15,    /* --n 196,784 */
     USES_CERTIFY = 1 << 16,   /* --certify M */
     USES_BATCH = 1 << 17,     /* --batch 1,64 */
-    USES_BENCH = 1 << 18,     /* --subject LIST, --emit-tokens FOLDER, --threads LIST, --op */
-    USES_FORMAT = 1 << 19,    /* --format table|csv|json */
-    USES_KEPT = 1 << 20,      /* --baseline FILE, --against FILE, --update REASON */
-    USES_SHARD = 1 << 21,     /* --shard I/N */
-    USES_CHECK = 1 << 22,     /* --tokens FILE.npy, --output FILE.npy, ..., --param NAME=VALUE */
+    USES_BENCH = 1 << 18,  /* --subject LIST, --emit-tokens FOLDER, --threads LIST, --op, --isa */
+    USES_FORMAT = 1 << 19, /* --format table|csv|json */
+    USES_KEPT = 1 << 20,   /* --baseline FILE, --against FILE, --update REASON */
+    USES_SHARD = 1 << 21,  /* --shard I/N */
+    USES_CHECK = 1 << 22,  /* --tokens FILE.npy, --output FILE.npy, ..., --param NAME=VALUE */
     USES_EMIT_CASE = 1 << 23, /* --emit-case FOLDER */
     USES_HEADS = 1 << 24,     /* --heads N */
     USES_HTML = 1 << 25,      /* --html FILE */
     USES_SEED = 1 << 26,      /* --seed 1:5 */
-    USES_THREADS = 1 << 27,   /* --threads N */
+    USES_THREADS = 1 << 27,   /* --threads N, --isa NAME */
     USES_OUT = 1 << 28,       /* --out FOLDER */
     USES_DRY_RUN = 1 << 29,   /* --dry-run */
     USES_SWEEP = 1 << 30,     /* --quick --full --resume */
@@ -88,6 +88,7 @@ typedef struct {
     bool dtypes_given;
     atn_dtype dtypes[ATN_DTYPE_COUNT];
     atn_device device;
+    atn_isa isa; /* as given; atn_isa_choose says what it comes to */
     int64_t samples;
     int64_t iterations; /* -1 where not given */
     text_list variants; /* checked: each is an atn_inverse_name */
@@ -122,16 +123,16 @@ int settings_names(int argc, char **argv, const char **names);
 
 /* Parses the options of argv into s; other words are passed over. used: the union of the options
  * that may appear. On a bad, unknown or unused option: one line on stderr that names the option,
- * what it was given and what it expects, and EXIT_USAGE; EXIT_ENVIRONMENT for a device this build
- * does not have; otherwise EXIT_PASS. After a failure s needs no settings_free. s keeps pointers
- * into argv. An item given twice in a list is an error, and so is an option given twice that takes
- * no list. */
+ * what it was given and what it expects, and EXIT_USAGE; EXIT_ENVIRONMENT for a device or an
+ * instruction set that is not here; otherwise EXIT_PASS. After a failure s needs no settings_free.
+ * s keeps pointers into argv. An item given twice in a list is an error, and so is an option given
+ * twice that takes no list. */
 int settings_parse(settings *s, unsigned used, int argc, char **argv);
 /* The same for the options of another verb than `run`, whose --out is `out` where not given. */
 int settings_parse_verb(settings *s, const char *verb, const char *out, unsigned used, int argc,
                         char **argv);
-/* The same for the options that another run kept, and for no others, on any machine: no device
- * needs to be here. */
+/* The same for the options that another run kept, and for no others, on any machine: neither
+ * device nor instruction set needs to be here. */
 int settings_parse_kept(settings *s, const char *out, int argc, char **argv);
 void settings_free(settings *s);
 

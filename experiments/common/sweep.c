@@ -161,7 +161,7 @@ static void run_point(sweep *w, const work_item *item, atn_context *context)
 static void run_items(sweep *w)
 {
     atn_context *context = NULL;
-    atn_context_options options = {.device = w->s->device, .threads = 1};
+    atn_context_options options = {.device = w->s->device, .threads = 1, .isa = w->s->isa};
     atn_status status = atn_context_create(&options, &context);
     if (status != ATN_OK) {
         report_error("%s: no context: %s", w->e->name, atn_status_message(status));

@@ -177,7 +177,7 @@ static int add_points(sweep *w, const settings *s, atn_context *context)
 {
     int code = EXIT_PASS, tokens = cost_variant(ATN_SIMA, "tokens");
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
-        cost_setting setting = {.op = (atn_operator)op, .dim = HEAD_DIM};
+        cost_setting setting = {.op = (atn_operator)op, .dim = HEAD_DIM, .isa = s->isa};
         setting.landmarks = cost_has_landmarks(setting.op) ? PAPER_LANDMARKS : 0;
         code = exit_worst(code, add_operator(w, s, context, setting));
         setting.variant = tokens;
@@ -190,7 +190,7 @@ static int add_points(sweep *w, const settings *s, atn_context *context)
 static int prepare(const settings *s, void **state, int64_t *points)
 {
     atn_context *context;
-    atn_context_options options = {.threads = 1};
+    atn_context_options options = {.threads = 1, .isa = s->isa};
     atn_status status = atn_context_create(&options, &context);
     if (status != ATN_OK) {
         report_error("no context: %s", atn_status_message(status));

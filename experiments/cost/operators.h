@@ -24,6 +24,7 @@ typedef struct {
     int64_t tokens, heads, dim; /* dim: of one head */
     int64_t landmarks;          /* of operators that have them */
     bool as_they_are;           /* soft, softpp: never averages */
+    atn_isa isa;                /* of the context that measures it */
 } cost_setting;
 
 /* Whether m means something: soft, softpp, linformer (its r) and nystromformer. */

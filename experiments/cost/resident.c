@@ -175,7 +175,8 @@ static void measure(const cost_setting *s, bool backward, report *r)
 {
     cost_setting first = *s;
     atn_context *context;
-    atn_context_options options = {.threads = 1, .allocator = {map_memory, unmap_memory, NULL}};
+    atn_context_options options = {
+        .threads = 1, .allocator = {map_memory, unmap_memory, NULL}, .isa = s->isa};
     prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); /* a huge page is resident as a whole */
     if (atn_context_create(&options, &context) != ATN_OK) {
         snprintf(r->failure, sizeof r->failure, "no context");

@@ -107,18 +107,21 @@ static int check_group(const group *g)
     return EXIT_PASS;
 }
 
-/* Kernels of BLAS round differently: what they give is then no one machine's run to the last bit.
- */
+/* Kernels of BLAS round differently, and so do instruction sets: what they give is then no one
+ * machine's run to the last bit. */
 static void note_kernels(const group *g)
 {
-    const cJSON *first = cJSON_GetObjectItem(g->runs[0].run, "blas");
-    for (int i = 1; i < g->count; i++)
-        if (!cJSON_Compare(first, cJSON_GetObjectItem(g->runs[i].run, "blas"), true)) {
-            report_text("%s: shards ran with different BLAS kernels, which the metadata name: last "
-                        "digits may depend on that\n",
-                        g->e->name);
-            return;
-        }
+    static const char *const names[][2] = {{"blas", "BLAS kernels"}, {"isa", "instruction sets"}};
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+        const cJSON *first = cJSON_GetObjectItem(g->runs[0].run, names[n][0]);
+        bool same = true;
+        for (int i = 1; i < g->count && same; i++)
+            same = cJSON_Compare(first, cJSON_GetObjectItem(g->runs[i].run, names[n][0]), true);
+        if (!same)
+            report_text("%s: shards ran with different %s, which the metadata name: last digits "
+                        "may depend on that\n",
+                        g->e->name, names[n][1]);
+    }
 }
 
 static bool inputs_are_here(const settings *s)

@@ -76,9 +76,10 @@ atn_device atn_context_device(const atn_context *context);
 
 /* ---- Instruction sets ----
  *
- * Contexts of several sets work side by side. Results differ by the rounding of products whose sums
- * are fused: not at all between avx2 and avx512, and from base's on x86-64, which fuses none. BLAS
- * and LAPACK choose their own (OPENBLAS_CORETYPE); CUDA is not concerned. */
+ * Contexts of several sets work side by side. Their results differ by rounding alone: base of
+ * x86-64 rounds a product before it is added to a sum, the others do not; exp, sin and cos may
+ * differ in their last bit. BLAS and LAPACK choose sets of their own (OPENBLAS_CORETYPE). A context
+ * for CUDA has a set for what it does on the host. */
 
 /* The set that a context made with this option computes in. For ATN_ISA_AUTO that is what the
  * environment variable ATTNUM_ISA names, as --isa of the program does, and the widest that build

@@ -777,7 +777,7 @@ Test(bench, steps)
     atn_tensor from = atn_tensor_dense(a, ATN_F64, 1, 1, M, M);
     atn_tensor to = atn_tensor_dense(a + M * M, ATN_F64, 1, 1, M, M);
     atn_inverse_desc desc, paper = atn_inverse_defaults(ATN_INVERSE_NR_PAPER);
-    cr_assert_eq(subject_inverse(&c, &desc), ATN_OK);
+    cr_assert_eq(subject_inverse(&c, ATN_ISA_AUTO, &desc), ATN_OK);
     cr_expect(desc.iterations > 2 && desc.iterations < 20, "%d", desc.iterations);
     subject_matrices(0, 1, M, a);
     const atn_inverse_desc *const descs[] = {&paper, &desc, &desc};
@@ -791,7 +791,7 @@ Test(bench, steps)
     cr_expect(residuals[1] <= wanted && residuals[2] > wanted, "%g: %g, one step less %g", wanted,
               residuals[1], residuals[2]);
     c.inverse = ATN_INVERSE_NR_PAPER;
-    cr_assert_eq(subject_inverse(&c, &desc), ATN_OK);
+    cr_assert_eq(subject_inverse(&c, ATN_ISA_AUTO, &desc), ATN_OK);
     cr_expect_eq(desc.iterations, 20);
     free(a);
     atn_context_free(context);

@@ -170,7 +170,7 @@ Test(settings, defaults)
     cr_expect_str_eq(s.out, "results");
     cr_expect(s.seeds.count == 1 && s.seeds.items[0] == 1);
     cr_expect(s.dtype_count == 2 && s.dtypes[0] == ATN_F32 && s.dtypes[1] == ATN_F64);
-    cr_expect_eq(s.device, ATN_CPU);
+    cr_expect(s.device == ATN_CPU && s.isa == ATN_ISA_AUTO);
     cr_expect_eq(s.iterations, -1);
     cr_expect_eq(s.certify, -1);
     cr_expect(s.samples == 0 && s.alpha == 0 && s.grid_height == 0 && s.grid_width == 0);
@@ -198,11 +198,12 @@ Test(settings, every_option)
 
     cr_assert_eq(parse(&s, ALL,
                        "--input=photos,iid:0.3|--input|x.npy|--grid|3x4|--dtype=f64|"
-                       "--device=cpu|--samples=7|--iterations=0|--full"),
+                       "--device=cpu|--isa|base|--samples=7|--iterations=0|--full"),
                  EXIT_PASS);
     cr_expect(s.inputs.count == 3 && strcmp(s.inputs.items[1], "iid:0.3") == 0 &&
               strcmp(s.inputs.items[2], "x.npy") == 0);
     cr_expect(s.grid_height == 3 && s.grid_width == 4 && s.samples == 7 && s.iterations == 0);
+    cr_expect_eq(s.isa, ATN_ISA_BASE);
     cr_expect(s.dtype_count == 1 && s.dtypes[0] == ATN_F64 && s.effort == EFFORT_FULL);
     settings_free(&s);
 
@@ -293,6 +294,11 @@ static const struct {
     {"--dtype=f32,f64,f32,f64", 2},
     {"--device=gpu", 2},
     {"--device=cuda", 3},
+    {"--isa=", 2},
+    {"--isa=sse2", 2},
+    {"--isa=AVX2", 2},
+    {"--isa=base,avx2", 2},
+    {"--isa=base|--isa=base", 2},
     {"--samples=0", 2},
     {"--samples=1:3", 2},
     {"--iterations=-1", 2},
@@ -585,26 +591,66 @@ Test(settings, kept_options)
     settings s, again;
     cr_assert_eq(parse(&s, ALL,
                        "some/experiment|--seed|3,4|--threads=2|--out=x|--quick|--shard=2/3|"
-                       "--resume|--dry-run|--input|a b.npy|--format=table"),
+                       "--resume|--dry-run|--input|a b.npy|--format=table|--isa=base"),
                  EXIT_PASS);
     cr_expect(s.shard == 2 && s.shards == 3);
-    static const char *const kept[] = {"--seed=3,4", "--quick", "--input=a b.npy"};
-    cr_assert_eq(s.kept.count, 3);
-    for (int i = 0; i < 3; i++)
+    static const char *const kept[] = {"--seed=3,4", "--quick", "--input=a b.npy", "--isa=base"};
+    cr_assert_eq(s.kept.count, 4);
+    for (int i = 0; i < 4; i++)
         cr_expect_str_eq(s.kept.items[i], kept[i]);
     char *command = settings_shard_command(&s, "run some/experiment", 3, 4, "there");
     cr_expect_str_eq(command, "attnum run some/experiment --seed=3,4 --quick '--input=a b.npy' "
-                              "--shard 3/4 --out there --resume");
-    cr_assert_eq(settings_parse_kept(&again, "out", 3, (char **)s.kept.items), EXIT_PASS);
+                              "--isa=base --shard 3/4 --out there --resume");
+    cr_assert_eq(settings_parse_kept(&again, "out", 4, (char **)s.kept.items), EXIT_PASS);
     cr_expect(again.seeds.count == 2 && again.effort == EFFORT_QUICK && again.shards == 0);
     cr_expect_str_eq(again.inputs.items[0], "a b.npy");
     settings_free(&again);
-    char *words[] = {(char[]){"--device=cuda"}};
-    cr_assert_eq(settings_parse_kept(&again, "out", 1, words), EXIT_PASS);
-    cr_expect_eq(again.device, ATN_CUDA);
+    char *words[] = {(char[]){"--device=cuda"}, (char[]){"--isa=avx512"}};
+    setenv("ATTNUM_ISA", "none", 1);
+    cr_assert_eq(settings_parse_kept(&again, "out", 2, words), EXIT_PASS);
+    cr_expect(again.device == ATN_CUDA && again.isa == ATN_ISA_AVX512);
     settings_free(&again);
     settings_free(&s);
     free(command);
+}
+
+/* What the option or the environment asks for, of whatever computes. */
+Test(settings, instruction_sets)
+{
+    static const struct {
+        const char *line, *variable;
+        unsigned used;
+        int code;
+    } rows[] = {
+        {"", "base", USES_THREADS, EXIT_PASS},     {"", "none", USES_THREADS, EXIT_USAGE},
+        {"", "none", USES_BENCH, EXIT_USAGE},      {"--isa=base", "none", USES_THREADS, EXIT_PASS},
+        {"--isa=base", "", USES_BENCH, EXIT_PASS}, {"--isa=base", "", USES_OUT, EXIT_USAGE},
+        {"", "none", USES_OUT, EXIT_PASS},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char *words[MOST_WORDS];
+        settings s;
+        int count = split(rows[i].line, words);
+        setenv("ATTNUM_ISA", rows[i].variable, 1);
+        int code = settings_parse_verb(&s, "verb", "results", rows[i].used, count, words);
+        cr_expect_eq(code, rows[i].code, "'%s', ATTNUM_ISA=%s: %d", rows[i].line, rows[i].variable,
+                     code);
+        if (code == EXIT_PASS)
+            settings_free(&s);
+    }
+    for (int isa = ATN_ISA_BASE; isa < ATN_ISA_COUNT; isa++) {
+        settings s;
+        bool here = atn_isa_choose((atn_isa)isa, NULL, NULL) == ATN_OK;
+        int want = here ? EXIT_PASS : EXIT_ENVIRONMENT;
+        char line[40];
+        setenv("ATTNUM_ISA", atn_isa_name((atn_isa)isa), 1);
+        cr_expect_eq(parse(&s, ALL, ""), want, "%s", atn_isa_name((atn_isa)isa));
+        settings_free(&s);
+        unsetenv("ATTNUM_ISA");
+        snprintf(line, sizeof line, "--isa=%s", atn_isa_name((atn_isa)isa));
+        cr_expect_eq(parse(&s, ALL, line), want, "%s", line);
+        settings_free(&s);
+    }
 }
 
 /* Words of bench are --subject, its --threads a list; another run keeps both. */
@@ -676,6 +722,7 @@ Test(settings, fingerprint_has_what_results_depend_on)
         "--input=iid:2",
         "--dtype=f64",
         "--dtype=f64,f32",
+        "--isa=base",
         "--samples=3",
         "--iterations=3",
         "--variant=eig",
@@ -698,9 +745,9 @@ Test(settings, fingerprint_has_what_results_depend_on)
         "--input=x.npy",
         "--input=x.npy|--grid=2x3",
     };
-    static const char *const same[] = {"--threads=3", "--out=elsewhere", "--resume",
-                                       "--shard=2/3", "--seed=1",        "--dtype=f32,f64",
-                                       "--scale=head"};
+    static const char *const same[] = {"--threads=3",  "--out=elsewhere", "--resume",
+                                       "--shard=2/3",  "--seed=1",        "--dtype=f32,f64",
+                                       "--scale=head", "--isa=auto"};
     enum { DIFFERENT = sizeof different / sizeof *different, SAME = sizeof same / sizeof *same };
     char *prints[DIFFERENT];
     for (int i = 0; i < DIFFERENT; i++)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "conditioning.h"
 #include "data.h"
@@ -42,6 +43,17 @@ bool fixture_skips(int n, int few)
 {
     const char *fewer = getenv("ATTNUM_TEST_FEWER");
     return fixture_device() == ATN_CUDA && n % (fewer ? few * atoi(fewer) : few) != 0;
+}
+
+/* Before any test: without the instruction set that ATTNUM_ISA asks for, the program is skipped. */
+__attribute__((constructor)) static void skip_without_isa(void)
+{
+    const char *reason;
+    atn_status status = atn_isa_choose(ATN_ISA_AUTO, NULL, &reason);
+    if (status == ATN_OK)
+        return;
+    fprintf(stderr, "ATTNUM_ISA is %s: %s\n", getenv("ATTNUM_ISA"), reason);
+    _exit(status == ATN_ERR_DEVICE ? 77 : 2);
 }
 
 atn_context *fixture_context(int threads, allocator_counts *counts)

@@ -3,6 +3,8 @@
 #ifndef SIMD_SETS_H
 #define SIMD_SETS_H
 
+#include <attnum/context.h>
+
 #include "cpu/simd.h"
 
 #define SIMD_OF(set) REAL_NAME(simd, REAL_TYPE, set)
@@ -18,22 +20,24 @@ typedef struct {
     bool fuses; /* products with the sums they are added to */
 } simd_set;
 
-static simd_set sets[3];
+static simd_set sets[ATN_ISA_COUNT];
 
 /* Those the machine can run; returns their number. */
 static inline int find_sets(void)
 {
-    int count = 0;
 #ifdef __x86_64__
-    sets[count++] = (simd_set){"base", &SIMD_OF(base), false};
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        sets[count++] = (simd_set){"avx2", &SIMD_OF(avx2), true};
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
-        sets[count++] = (simd_set){"avx512", &SIMD_OF(avx512), true};
+    static const simd *const kernels[ATN_ISA_COUNT] = {NULL, &SIMD_OF(base), &SIMD_OF(avx2),
+                                                       &SIMD_OF(avx512)};
+    const bool base_fuses = false;
 #else
-    sets[count++] = (simd_set){"base", &SIMD_OF(base), true};
+    static const simd *const kernels[ATN_ISA_COUNT] = {NULL, &SIMD_OF(base)};
+    const bool base_fuses = true;
 #endif
+    int count = 0;
+    for (int isa = ATN_ISA_BASE; isa < ATN_ISA_COUNT; isa++)
+        if (atn_isa_choose((atn_isa)isa, NULL, NULL) == ATN_OK)
+            sets[count++] = (simd_set){atn_isa_name((atn_isa)isa), kernels[isa],
+                                       isa != ATN_ISA_BASE || base_fuses};
     return count;
 }
 
