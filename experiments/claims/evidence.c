@@ -83,8 +83,8 @@ char *evidence_path(const evidence *e, int output, const char *ending)
 /* " --isa NAME", or nothing; to be freed. */
 static char *isa_option(const settings *s)
 {
-    return s->isa == ATN_ISA_AUTO ? must_format("")
-                                  : must_format(" --isa %s", atn_isa_name(s->isa));
+    bool given = s->isa != ATN_ISA_AUTO;
+    return must_format("%s%s", given ? " --isa " : "", given ? atn_isa_name(s->isa) : "");
 }
 
 /* "1,2,3"; to be freed. */

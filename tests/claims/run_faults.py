@@ -8,6 +8,10 @@ pass without the fault and fail with it. A check is
   SUITE FILTER   tests of a Criterion program of tests/, one pattern with * and ?
   claims ID...   the verdicts of these statements, against data/golden/verdicts.csv
 
+The checks of a fault with `isa` run in that instruction set (ATTNUM_ISA), whichever this processor
+would choose: the fault is in one copy of lib/cpu alone. If the processor lacks the set they are left
+out, and a line says so. All other checks run in the set that is chosen here.
+
 The copy lies in a temporary folder, which is removed in the end. Exits with 0 if every fault is
 caught, 1 if one is not, 2 if the list does not fit the sources or a check fails without a fault.
 """
@@ -30,7 +34,10 @@ BUILT = ("meson.build", "meson_options.txt", "lib", "reference", "experiments", 
 KINDS = (
     "wrong scale", "one step too few", "transposed factor", "sorted the wrong way",
     "a clamp left out", "a wrong norm", "a wrong sign", "a wrong comparison", "a wrong column",
+    "the wrong copy",
 )
+ISAS = ("base", "avx2", "avx512")
+SKIPPED = 77
 TEST_SECONDS, CHECK_SECONDS, BUILD_SECONDS = 60, 300, 1800
 
 
@@ -79,6 +86,10 @@ def wrong_fault(fault, golden):
         yield f"its text stands {count} times in {fault['file']}"
     if fault["find"] == fault["replace"]:
         yield "replaces a text by itself"
+    if fault.get("isa", ISAS[0]) not in ISAS:
+        yield f"'{fault['isa']}' is no instruction set"
+    if "isa" in fault and any(check.split()[0] != "operators" for check in fault["checks"]):
+        yield "only the suite operators runs in one instruction set"
     if fault["kind"] not in KINDS:
         yield f"'{fault['kind']}' is no kind of fault"
     if not fault["checks"]:
@@ -94,21 +105,29 @@ def check_list(faults):
         fail("the list does not fit the sources\n" + "\n".join(wrong))
 
 
+def label(check, isa):
+    return f"{check} ({isa})" if isa else check
+
+
+def labels(fault):
+    return "; ".join(label(check, fault.get("isa")) for check in fault["checks"])
+
+
 def print_list(faults):
     for fault in faults:
-        print(f"{fault['name']:26} {fault['kind']:22} {'; '.join(fault['checks'])}")
+        print(f"{fault['name']:26} {fault['kind']:22} {labels(fault)}")
     print(f"{len(faults)} faults fit the sources")
 
 
 # ---- Programs ----
 
 
-def run_program(command, folder, seconds):
+def run_program(command, folder, seconds, isa=None):
     """(exit code, output) of a program; None for the code if it took too long. If it does, or if
     this program is interrupted, it ends with all that it started."""
     environment = os.environ | {
         "LC_ALL": "C", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": str(os.cpu_count() or 1),
-        "TMPDIR": str(folder),
+        "TMPDIR": str(folder), "ATTNUM_ISA": isa or "auto",
     }
     process = subprocess.Popen(
         command, cwd=folder, env=environment, text=True, errors="replace",
@@ -132,21 +151,27 @@ def ended(code):
 # ---- Checks: each returns how it fails, or nothing ----
 
 
-def failing_tests(copy, suite, pattern):
+class Lacking(Exception):
+    """The processor lacks the instruction set that a check is to run in."""
+
+
+def failing_tests(copy, suite, pattern, isa):
     program = copy / f"build/tests/{suite}/test_{suite}"
     code, output = run_program(
         [program, "--jobs", "1", "--timeout", str(TEST_SECONDS), "--filter", pattern],
-        copy / "scratch", CHECK_SECONDS)
+        copy / "scratch", CHECK_SECONDS, isa)
+    if code == SKIPPED:
+        raise Lacking(output.strip())
     plain = re.sub(r"\x1b\[[0-9;]*m", "", output)
     counts = re.findall(r"Tested: (\d+) \| Passing: (\d+)", plain)
     if not counts:
-        return f"{suite} {pattern}: {ended(code)}"
+        return f"{label(f'{suite} {pattern}', isa)}: {ended(code)}"
     tested, passed = map(int, counts[-1])
     if tested == 0:  # Criterion is green
         fail(f"'{suite} {pattern}' runs no test")
     if passed < tested:
-        return f"{suite} {pattern}: {tested - passed} of {tested} fail"
-    return f"{suite} {pattern}: {ended(code)}" if code != 0 else ""
+        return f"{label(f'{suite} {pattern}', isa)}: {tested - passed} of {tested} fail"
+    return f"{label(f'{suite} {pattern}', isa)}: {ended(code)}" if code != 0 else ""
 
 
 def turned_verdicts(copy, ids, golden):
@@ -166,11 +191,11 @@ def turned_verdicts(copy, ids, golden):
     return ", ".join(turned)
 
 
-def how_it_fails(copy, check, golden):
+def how_it_fails(copy, check, isa, golden):
     suite, *rest = check.split()
     if suite == "claims":
         return turned_verdicts(copy, rest, golden)
-    return failing_tests(copy, suite, *rest)
+    return failing_tests(copy, suite, *rest, isa)
 
 
 # ---- The copy ----
@@ -201,15 +226,26 @@ def build(copy, checks):
 
 
 def check_without_faults(copy, faults, golden):
-    checks = sorted({check for fault in faults for check in fault["checks"]})
-    output = build(copy, checks)
+    """The faults whose instruction sets are here."""
+    start, lacking = time.monotonic(), set()
+    checks = sorted({(check, fault.get("isa", "")) for fault in faults for check in fault["checks"]})
+    output = build(copy, [check for check, _ in checks])
     if output:
         fail(f"the sources do not build\n{output}")
-    for check in checks:
-        how = how_it_fails(copy, check, golden)
+    for check, isa in checks:
+        if isa in lacking:
+            continue
+        try:
+            how = how_it_fails(copy, check, isa, golden)
+        except Lacking as reason:
+            print(f"faults in {isa} are left out: {reason}")
+            lacking.add(isa)
+            continue
         if how:
             fail(f"without any fault: {how}")
-    return len(checks)
+    passed = sum(isa not in lacking for _, isa in checks)
+    print(f"{passed} checks pass without a fault, {time.monotonic() - start:.0f} s", flush=True)
+    return [fault for fault in faults if fault.get("isa", "") not in lacking]
 
 
 def seed(copy, fault, golden):
@@ -220,9 +256,10 @@ def seed(copy, fault, golden):
     if build(copy, fault["checks"]):
         caught, how = False, ["it does not compile"]
     else:
-        found = [(check, how_it_fails(copy, check, golden)) for check in fault["checks"]]
+        isa = fault.get("isa", "")
+        found = [(check, how_it_fails(copy, check, isa, golden)) for check in fault["checks"]]
         caught = all(how for _, how in found)
-        how = [how or f"NOT by {check}" for check, how in found]
+        how = [how or f"NOT by {label(check, isa)}" for check, how in found]
     path.write_text(sound)
     return caught, "; ".join(how)
 
@@ -242,14 +279,13 @@ def run(faults, out):
     with tempfile.TemporaryDirectory(prefix="attnum-faults-") as folder:
         copy = pathlib.Path(folder)
         set_up(copy)
-        count = check_without_faults(copy, faults, golden)
-        print(f"{count} checks pass without a fault, {time.monotonic() - start:.0f} s", flush=True)
+        faults = check_without_faults(copy, faults, golden)
         for number, fault in enumerate(faults, 1):
             begun = time.monotonic()
             caught, how = seed(copy, fault, golden)
             missed += not caught
             rows.append((fault["name"], fault["kind"], fault["what"], fault["file"],
-                         "; ".join(fault["checks"]), how))
+                         labels(fault), how))
             print(f"{number}/{len(faults)} {fault['name']}: {'' if caught else 'NOT CAUGHT, '}{how}"
                   f" ({time.monotonic() - begun:.0f} s)", flush=True)
     if out:

@@ -272,10 +272,10 @@ Test(cost, resident_memory_is_the_workspace)
     static const struct {
         cost_setting setting;
         bool backward;
-    } calls[] = {{{ATN_SOFT, 0, 784, 12, 32, 49, false}, true},
-                 {{ATN_SOFT, 0, 3136, 3, 32, 49, false}, true},
-                 {{ATN_SOFTMAX, 0, 300, 2, 64, 0, false}, false},
-                 {{ATN_XNORM, 0, 20000, 1, 32, 0, false}, true}};
+    } calls[] = {{{ATN_SOFT, 0, 784, 12, 32, 49, false, ATN_ISA_AUTO}, true},
+                 {{ATN_SOFT, 0, 3136, 3, 32, 49, false, ATN_ISA_AUTO}, true},
+                 {{ATN_SOFTMAX, 0, 300, 2, 64, 0, false, ATN_ISA_AUTO}, false},
+                 {{ATN_XNORM, 0, 20000, 1, 32, 0, false, ATN_ISA_AUTO}, true}};
     enum { CALLS = 4 };
     int codes[CALLS];
     int64_t bytes[CALLS];
@@ -298,7 +298,7 @@ Test(cost, resident_memory_is_the_workspace)
 /* More than an address space holds. */
 Test(cost, a_call_that_cannot_be_measured_says_so)
 {
-    cost_setting huge = {ATN_SIMA, 0, 10000000000000, 1, 32, 0, false};
+    cost_setting huge = {.op = ATN_SIMA, .tokens = 10000000000000, .heads = 1, .dim = 32};
     int64_t bytes;
     capture();
     int code = resident_measure(&huge, false, &bytes);

@@ -152,9 +152,9 @@ Test(isa, products_are_fused_where_the_set_can)
             }
             atn_convert((atn_dtype)dtype, typed_a, ATN_F64, factors, ROWS * 2);
             atn_convert((atn_dtype)dtype, typed_b, ATN_F64, values, 2 * COLUMNS);
-            cr_assert_eq(atn_product(contexts[isa], (atn_dtype)dtype, &shape, typed_a, typed_b,
-                                     typed_c),
-                         ATN_OK);
+            cr_assert_eq(
+                atn_product(contexts[isa], (atn_dtype)dtype, &shape, typed_a, typed_b, typed_c),
+                ATN_OK);
             atn_convert(ATN_F64, c, (atn_dtype)dtype, typed_c, ROWS * COLUMNS);
             for (int i = 0; i < ROWS * COLUMNS; i++)
                 cr_expect(c[i] == (fuses(isa) ? h * h : 0), "%s, %s: %g at %d",
@@ -174,12 +174,12 @@ Test(isa, operators_side_by_side)
             contexts[isa] = open_context(isa, 2);
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
         attention_choice choice = {.op = (atn_operator)op,
-                                   .dtype = ATN_F32,
+                                   .dtype = ATN_F64,
                                    .shape = {1, 2, 100, 9, 7, 0},
                                    .sampling = ATN_SAMPLING_WINDOW,
                                    .seed = 5};
         attention_case c = attention_case_make(&choice);
-        double kappa[2], ratio, *want = data_allocate(2 * 100 * 7);
+        double kappa[2], ratio, *want = data_allocate(attention_case_outputs(&c));
         attention_run runs[ATN_ISA_COUNT];
         cr_assert_geq(attention_expect(&c, want), 0);
         judge_conditions(&c, want, kappa);
