@@ -147,7 +147,7 @@ static const char *isa_state(atn_isa isa)
     if (atn_isa_choose(isa, NULL, &reason) != ATN_OK)
         return reason;
     bool taken = atn_isa_choose(ATN_ISA_AUTO, &chosen, NULL) == ATN_OK && chosen == isa;
-    return taken ? "found, and taken without --isa" : "found";
+    return taken ? "found; taken without --isa" : "found";
 }
 
 static void list_parts(table *t, const char *kind)

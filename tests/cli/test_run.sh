@@ -100,6 +100,48 @@ for csv in $(cd one && find . -name '*.csv'); do
     check "$csv is the same from 1 and 2 threads" $?
 done
 
+# ---- instruction sets ----
+unset ATTNUM_ISA # whatever these tests run in
+# attnum_in SET ARGUMENT...: with ATTNUM_ISA set
+attnum_in() {
+    export ATTNUM_ISA="$1"
+    shift
+    attnum "$@"
+    unset ATTNUM_ISA
+}
+maps='run spectral/norm-growth --quick --samples 1 --input smooth --m 4'
+attnum list parts --format csv
+expect_exit 0
+cp stdout parts
+for isa in base avx2 avx512; do
+    attnum $maps --isa $isa --out "option-$isa"
+    if ! grep -q "^parts,$isa,found" parts; then # this processor lacks it
+        expect_exit 3
+        expect_one_error "--isa $isa" 'lacks'
+        attnum_in $isa $maps
+        expect_exit 3
+        expect_one_error "ATTNUM_ISA '$isa'" 'lacks'
+        continue
+    fi
+    expect_exit 0
+    attnum_in $isa $maps --out "variable-$isa"
+    expect_exit 0
+    for way in option variable; do
+        grep -q "\"isa\":	*\"$isa\"" $way-$isa/spectral/norm_growth.csv-metadata.json
+        check "the metadata name $isa, chosen by $way" $?
+    done
+    cmp -s option-$isa/spectral/norm_growth.csv variable-$isa/spectral/norm_growth.csv
+    check "the same from --isa and ATTNUM_ISA" $?
+done
+[ "$(grep -c '^parts,[a-z0-9]*,found; taken' parts)" -eq 1 ]
+check "one of them is taken by itself" $?
+attnum $maps --isa sse
+expect_usage "--isa 'sse'" 'base, avx2, avx512'
+attnum_in sse $maps
+expect_usage "ATTNUM_ISA 'sse'" 'base, avx2, avx512'
+attnum_in sse $maps --isa base --dry-run
+expect_exit 0
+
 # ---- a kill at any moment leaves no half-written CSV ----
 attnum run convergence/curves --quick --out never_killed
 expect_exit 0

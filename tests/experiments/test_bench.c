@@ -861,6 +861,8 @@ static void check_shares(const table *t, int64_t row)
 
 static void check_rows(const table *t)
 {
+    atn_isa isa;
+    cr_assert_eq(atn_isa_choose(ATN_ISA_AUTO, &isa, NULL), ATN_OK);
     for (int64_t row = 0; row < table_rows(t); row++) {
         double seconds = cell_real(t, row, "seconds");
         bool rate = cell_is(t, row, "check", "");
@@ -880,7 +882,7 @@ static void check_rows(const table *t)
                    cell_integer(t, row, "steal_ticks") >= 0));
         cr_expect(strlen(cell_text(t, row, "compiler")) > 2 &&
                   strncmp(cell_text(t, row, "blas"), "OpenBLAS ", 9) == 0 &&
-                  *cell_text(t, row, "blas_core"));
+                  *cell_text(t, row, "blas_core") && cell_is(t, row, "isa", atn_isa_name(isa)));
         if (!rate)
             check_shares(t, row);
     }
