@@ -48,7 +48,9 @@ static const set sets[ATN_ISA_COUNT] = {
 static const char *why_not(atn_isa isa)
 {
     const set *s = &sets[isa];
-    return !s->here ? "this build lacks it: it is of another architecture" : s->here() ? NULL : s->lacking;
+    return !s->here    ? "this build lacks it: it is of another architecture"
+           : s->here() ? NULL
+                       : s->lacking;
 }
 
 static atn_isa widest(void)
