@@ -110,6 +110,13 @@ expect_quiet
 [ "$(tail -n +2 part/regress.csv | grep -c ',same$')" -eq 10 ]
 check "ten rows of one operator on one input" $?
 
+# ---- nothing is lost in the instruction sets that this processor does not choose ----
+for isa in $("$program" list parts --format csv | sed -nE 's/^parts,(base|avx[0-9]*),found,.*/\1/p'); do
+    attnum regress --baseline "$golden" --isa "$isa" --input iid --dtype f32 --out "isa-$isa"
+    expect_exit 0
+    expect_quiet
+done
+
 # ---- a device without rows ----
 program=$emulated
 attnum regress --baseline "$golden" --device cuda --operator sima/code --input iid --out cuda

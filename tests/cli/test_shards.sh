@@ -195,6 +195,15 @@ PY
     expect_exit 3
     expect_one_line
 
+    # ---- shards of two instruction sets are joined, with a word about it ----
+    cp -r parts2 sets
+    part=sets/node0/spectral/norm_growth.shard-2-of-2
+    python3 forge.py $part forged_part 'run["isa"] = "another"'
+    mv forged_part $part
+    attnum merge sets/node0 sets/node1 --out sets_merged
+    expect_exit 0
+    expect_stdout 'spectral/norm-growth: shards ran with different instruction sets'
+
     # ---- times of two machines do not go into one table, nor into one journal ----
     sizes='--quick --operator sima --n 32 --batch 1 --dtype f32 --threads 1'
     mkdir -p killed/bench.csv # so that the journal stays
@@ -202,11 +211,13 @@ PY
     expect_exit 3
     rmdir killed/bench.csv
     cp killed/bench.journal journal
-    sed '1s/"cpu":[^,]*,/"cpu":"another",/' journal >killed/bench.journal
-    attnum bench $sizes --out killed --resume
-    expect_exit 2
-    expect_stderr 'program or (of times) machine'
-    expect_no_file killed/bench.csv
+    for part in cpu isa; do
+        sed "1s/\"$part\":[^,]*,/\"$part\":\"another\",/" journal >killed/bench.journal
+        attnum bench $sizes --out killed --resume
+        expect_exit 2
+        expect_stderr 'program or (of times) machine'
+        expect_no_file killed/bench.csv
+    done
     cp journal killed/bench.journal
     attnum bench $sizes --out killed --resume
     expect_exit 0
