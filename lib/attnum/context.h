@@ -2,8 +2,8 @@
 /* A context: the device, the threads, the instruction set, the allocator and the detail of the last
  * error; and the device's memory.
  *
- * There is no global state. Two contexts in two threads do not disturb each other; one context must
- * not be used by two threads at a time.
+ * There is no global state (ATTNUM_ISA is read when a context is made). Two contexts in two threads
+ * do not disturb each other; one context must not be used by two threads at a time.
  *
  * attnum spreads work over batch, heads and token blocks with OpenMP and calls LAPACK from inside
  * those threads, one small matrix per call. Let its BLAS run on one thread
