@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The program attnum: its verbs, and `attnum run`. */
-#include <cblas.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include "bench/bench.h"
 #include "check/check.h"
 #include "claims/claims.h"
+#include "common/blas.h"
 #include "common/experiment.h"
 #include "common/names.h"
 #include "common/printout.h"
@@ -220,8 +220,7 @@ static int run_named(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    /* attnum's own threads do the work; BLAS's would compete with them and change bits. */
-    openblas_set_num_threads(1);
+    blas_on_one_thread();
     setlocale(LC_ALL, "C");
     int code = run_named(argc, argv);
     if (fflush(stdout) != 0 || ferror(stdout)) {

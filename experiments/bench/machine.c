@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bench/machine.h"
 
-#include <cblas.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "build_config.h"
 #include "commit.h"
+#include "common/blas.h"
 #include "common/report.h"
 
 void bench_add_integer_if(table *t, bool known, int64_t value)
@@ -17,15 +17,18 @@ void bench_add_integer_if(table *t, bool known, int64_t value)
         table_missing(t);
 }
 
-/* "OpenBLAS 0.3.21": the first two words. */
+/* "OpenBLAS 0.3.21": the first two words; of another library its file. */
 static void add_blas(table *t)
 {
-    const char *config = openblas_get_config();
-    size_t name = strcspn(config, " ");
-    size_t length = config[name] ? name + 1 + strcspn(config + name + 1, " ") : name;
-    char *text = must_format("%.*s", (int)length, config);
+    blas_description d = blas_describe();
+    size_t name = strcspn(d.config, " ");
+    size_t length = d.config[name] ? name + 1 + strcspn(d.config + name + 1, " ") : name;
+    char *text = must_format("%.*s", (int)length, d.config);
     table_text(t, text);
-    table_text(t, openblas_get_corename());
+    if (d.core)
+        table_text(t, d.core);
+    else
+        table_missing(t);
     free(text);
 }
 

@@ -10,8 +10,8 @@ static void product(atn_dtype dtype, bool transpose_a, bool transpose_b, int64_t
 {
     CBLAS_TRANSPOSE ta = transpose_a ? CblasTrans : CblasNoTrans;
     CBLAS_TRANSPOSE tb = transpose_b ? CblasTrans : CblasNoTrans;
-    blasint m = (blasint)rows, n = (blasint)cols, k = (blasint)inner;
-    blasint lda = transpose_a ? m : k, ldb = transpose_b ? k : n;
+    int m = (int)rows, n = (int)cols, k = (int)inner;
+    int lda = transpose_a ? m : k, ldb = transpose_b ? k : n;
     if (dtype == ATN_F32)
         cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, (float)alpha, a, lda, b, ldb, (float)beta, c,
                     n);
@@ -32,8 +32,8 @@ static double norm1(atn_dtype dtype, int64_t m, const void *a)
 {
     double largest = 0;
     for (int64_t i = 0; i < m; i++) {
-        double sum = dtype == ATN_F32 ? (double)cblas_sasum((blasint)m, (const float *)a + i * m, 1)
-                                      : cblas_dasum((blasint)m, (const double *)a + i * m, 1);
+        double sum = dtype == ATN_F32 ? (double)cblas_sasum((int)m, (const float *)a + i * m, 1)
+                                      : cblas_dasum((int)m, (const double *)a + i * m, 1);
         largest = sum > largest ? sum : largest;
     }
     return largest;
@@ -42,9 +42,9 @@ static double norm1(atn_dtype dtype, int64_t m, const void *a)
 static void scale(atn_dtype dtype, int64_t count, double factor, void *x)
 {
     if (dtype == ATN_F32)
-        cblas_sscal((blasint)count, (float)factor, x, 1);
+        cblas_sscal((int)count, (float)factor, x, 1);
     else
-        cblas_dscal((blasint)count, factor, x, 1);
+        cblas_dscal((int)count, factor, x, 1);
 }
 
 void plain_newton(atn_dtype dtype, int64_t m, int64_t cols, const void *a, const void *w,
@@ -93,13 +93,13 @@ void plain_exponentials(atn_dtype dtype, int64_t count, void *x)
 static void norms_f32(int64_t n, int64_t d, const float *x, float *norms)
 {
     for (int64_t i = 0; i < n; i++)
-        norms[i] = cblas_sdot((blasint)d, x + i * d, 1, x + i * d, 1);
+        norms[i] = cblas_sdot((int)d, x + i * d, 1, x + i * d, 1);
 }
 
 static void norms_f64(int64_t n, int64_t d, const double *x, double *norms)
 {
     for (int64_t i = 0; i < n; i++)
-        norms[i] = cblas_ddot((blasint)d, x + i * d, 1, x + i * d, 1);
+        norms[i] = cblas_ddot((int)d, x + i * d, 1, x + i * d, 1);
 }
 
 static void finish_f32(float s, int64_t n, int64_t m, const float *rows, const float *cols,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "metadata.h"
 
-#include <cblas.h>
 #include <certified.h>
 #include <cjson/cJSON.h>
 #include <gsl/gsl_version.h>
@@ -12,6 +11,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "blas.h"
 #include "build_config.h"
 #include "report.h"
 #include "sha256.h"
@@ -78,13 +78,15 @@ static cJSON *columns_node(const output_spec *output)
 
 static cJSON *blas_node(void)
 {
-    static const char *const parallel[] = {"none", "pthreads", "OpenMP"};
-    int kind = openblas_get_parallel();
+    blas_description d = blas_describe();
     cJSON *blas = cJSON_CreateObject();
-    add_text(blas, "config", openblas_get_config());
-    add_text(blas, "core", openblas_get_corename());
-    add_text(blas, "parallel", kind >= 0 && kind < 3 ? parallel[kind] : NULL);
-    cJSON_AddNumberToObject(blas, "threads", openblas_get_num_threads());
+    add_text(blas, "config", d.config);
+    add_text(blas, "core", d.core);
+    add_text(blas, "parallel", d.parallel);
+    cJSON_AddItemToObject(blas, "threads",
+                          d.threads > 0 ? cJSON_CreateNumber(d.threads) : cJSON_CreateNull());
+    add_text(blas, "file", d.file);
+    add_text(blas, "lapack_file", d.lapack_file);
     return blas;
 }
 

@@ -137,8 +137,8 @@ static void restore_sums(const soft_head *h, real *s)
 {
     if (h->factor && h->set.count > 0)
         cblas_trmm(CblasRowMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit,
-                   (blasint)h->set.count, (blasint)h->soft->shape.value_dim, 1, h->x,
-                   (blasint)h->soft->m, s, (blasint)h->soft->shape.value_dim);
+                   (int)h->set.count, (int)h->soft->shape.value_dim, 1, h->x, (int)h->soft->m, s,
+                   (int)h->soft->shape.value_dim);
 }
 
 /* Eq. 12, dA = -X dX X with dX = R T U^T R:  -(D^1/2 B2) (D^1/2 B1)^T. */
