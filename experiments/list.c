@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "claims/claims.h"
+#include "common/blas.h"
 #include "common/experiment.h"
 #include "common/inputs.h"
 #include "common/names.h"
@@ -173,6 +174,9 @@ static void list_parts(table *t, const char *kind)
     add_row(t, (const char *[COLUMNS]){
                    kind, "gnuplot",
                    find_program("gnuplot") ? "found" : "not found: experiments make no plots"});
+    blas_description d = blas_describe();
+    add_row(t, (const char *[COLUMNS]){kind, "blas", d.config, d.core, NULL, d.file});
+    add_row(t, (const char *[COLUMNS]){kind, "lapack", d.lapack_file});
 }
 
 static void list_device(table *t, const char *kind, atn_device device, int ordinal)

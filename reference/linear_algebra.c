@@ -117,6 +117,8 @@ void ref_complete_basis(int64_t length, int64_t k, int64_t first, double *q)
 
 atn_status ref_spectral_matrix(int64_t n, const double *w, const double *f, double *x)
 {
+    if (n == 0) /* a row of which the reference BLAS refuses */
+        return ATN_OK;
     double *scaled = ref_allocate(n * n);
     if (!scaled)
         return ATN_ERR_MEMORY;

@@ -14,8 +14,8 @@ typedef int integer_function(void);
 typedef char *text_function(void);
 typedef void set_function(int);
 
-/* By name among the libraries of this process, null if it is in none. C has no conversion from what dlsym returns to
- * a function. */
+/* By name among the libraries of this process, null if it is in none. C has no conversion from what
+ * dlsym returns to a function. */
 #define FIND(function, name)                                                                       \
     do {                                                                                           \
         void *found_ = dlsym(RTLD_DEFAULT, name);                                                  \
