@@ -330,20 +330,28 @@ static real plain_entry(int set, const product_case *p, const product_terms *t, 
     return entry;
 }
 
+static void fill_random(int64_t count, real *x)
+{
+    cr_assert(count <= PRODUCT_ROOM);
+    for (int64_t i = 0; i < count; i++)
+        x[i] = (real)(random_unit() - 0.5);
+}
+
 /* Every entry to the last bit, and nothing beside C is written. C's numbers are NaN where they are
  * not added to. */
 static int64_t count_wrong(int set, const product_case *p)
 {
-    static real a[PRODUCT_ROOM], b[sizeof a / sizeof *a], c[sizeof a / sizeof *a],
-        before[sizeof a / sizeof *a];
+    static real a[PRODUCT_ROOM], b[PRODUCT_ROOM], c[PRODUCT_ROOM], before[PRODUCT_ROOM];
     int64_t lda = (p->flip_a ? p->rows : p->inner) + PRODUCT_SLACK,
             ldb = (p->flip_b ? p->inner : p->columns) + PRODUCT_SLACK,
             ldc = p->columns + PRODUCT_SLACK, wrong = 0;
-    for (size_t i = 0; i < sizeof a / sizeof *a; i++) {
-        a[i] = (real)(random_unit() - 0.5);
-        b[i] = (real)(random_unit() - 0.5);
-        c[i] = before[i] = p->add ? (real)(random_unit() - 0.5) : (real)NAN;
-    }
+    int64_t c_count = (p->rows + 1) * ldc; /* each with one row more than is used */
+    fill_random(((p->flip_a ? p->inner : p->rows) + 1) * lda, a);
+    fill_random(((p->flip_b ? p->columns : p->inner) + 1) * ldb, b);
+    fill_random(c_count, before);
+    for (int64_t i = 0; i < c_count && !p->add; i++)
+        before[i] = (real)NAN;
+    memcpy(c, before, (size_t)c_count * sizeof *c);
     product_terms t = {p->rows,
                        p->columns,
                        p->inner,
