@@ -276,7 +276,8 @@ static bool make_choice(choice *c)
 static void choose(const choice *c, int64_t *taken, int64_t *assigned)
 {
     bool scores = c->sampling->kind == ATN_SAMPLING_LEVERAGE;
-    fill_kernel(c);
+    if (c->sampling->kind != ATN_SAMPLING_KMEANS)
+        fill_kernel(c);
     start(c);
     if (scores)
         score(c);

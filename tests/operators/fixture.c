@@ -130,35 +130,49 @@ void fixture_sampling_free(fixture_sampling *s)
     free(s->indices);
 }
 
-int64_t fixture_landmarks(const fixture_sampling *sampling, int64_t n, int64_t d,
-                          const double *tokens, double *landmarks)
+int64_t fixture_landmark_count(const fixture_sampling *sampling, int64_t n)
 {
     const atn_sampling *s = &sampling->desc;
-    int64_t grid = s->height / s->stride * (s->width / s->stride);
+    switch (s->kind) {
+    case ATN_SAMPLING_POOL:
+    case ATN_SAMPLING_CONV:
+    case ATN_SAMPLING_CONV_CODE:
+        return s->height / s->stride * (s->width / s->stride);
+    case ATN_SAMPLING_WINDOW:
+        return (n + s->stride - 1) / s->stride;
+    default:
+        return s->count;
+    }
+}
+
+void fixture_landmarks(const fixture_sampling *sampling, int64_t n, int64_t d, const double *tokens,
+                       double *landmarks)
+{
+    const atn_sampling *s = &sampling->desc;
     switch (s->kind) {
     case ATN_SAMPLING_POOL:
         ref_pool(s->height, s->width, d, s->stride, tokens, landmarks);
-        return grid;
+        break;
     case ATN_SAMPLING_WINDOW:
         ref_window(n, d, s->stride, tokens, landmarks);
-        return (n + s->stride - 1) / s->stride;
+        break;
     case ATN_SAMPLING_CONV:
     case ATN_SAMPLING_CONV_CODE:
         ref_conv(s->height, s->width, d, s->stride, sampling->weights, tokens, landmarks);
         if (s->kind == ATN_SAMPLING_CONV_CODE)
-            ref_norm_gelu(grid, d, sampling->norm_weight, sampling->norm_bias, landmarks);
-        return grid;
+            ref_norm_gelu(fixture_landmark_count(sampling, n), d, sampling->norm_weight,
+                          sampling->norm_bias, landmarks);
+        break;
     default:
         if (ref_sampling_chooses(s->kind)) {
             if (ref_chosen_landmarks(s, n, d, tokens, landmarks) != ATN_OK)
                 abort();
-            return s->count;
+            break;
         }
         for (int64_t l = 0; l < s->count; l++) {
             int64_t token = s->kind == ATN_SAMPLING_FIRST ? l : sampling->indices[l];
             memcpy(landmarks + l * d, tokens + token * d, (size_t)d * sizeof *tokens);
         }
-        return s->count;
     }
 }
 
@@ -281,7 +295,6 @@ fixture_soft fixture_soft_make(const fixture_soft_case *c)
 {
     fixture_soft f = {.c = *c, .n = c->height * c->width};
     int64_t count = c->batch * c->heads;
-    double *scratch;
     f.q = random_values(c->dtype, c->seed + 7, count * f.n * c->dim, 1);
     f.v = random_values(c->dtype, c->seed + 8, count * f.n * c->value_dim, 1);
     f.q_view = guarded_make(c->dtype, c->layout, c->batch, c->heads, f.n, c->dim);
@@ -289,9 +302,7 @@ fixture_soft fixture_soft_make(const fixture_soft_case *c)
     f.out = guarded_make(c->dtype, c->layout, c->batch, c->heads, f.n, c->value_dim);
     f.sampling = fixture_sampling_make(c->sampling, c->dtype, c->height, c->width, c->dim,
                                        c->stride, c->count, true, c->seed);
-    scratch = data_allocate((f.n + 1) * c->dim);
-    f.m = fixture_landmarks(&f.sampling, f.n, c->dim, f.q, scratch);
-    free(scratch);
+    f.m = fixture_landmark_count(&f.sampling, f.n);
     plan_description(&f);
     fixture_soft_load(&f);
     f.infos = calloc((size_t)count + 1, sizeof *f.infos);

@@ -46,9 +46,12 @@ fixture_sampling fixture_sampling_make(atn_sampling_kind kind, atn_dtype dtype, 
                                        bool affine, uint64_t seed);
 void fixture_sampling_free(fixture_sampling *sampling);
 
-/* The landmarks of one head by reference/soft.h; m x d. Returns m. */
-int64_t fixture_landmarks(const fixture_sampling *sampling, int64_t n, int64_t d,
-                          const double *tokens, double *landmarks);
+/* m. */
+int64_t fixture_landmark_count(const fixture_sampling *sampling, int64_t n);
+
+/* The landmarks of one head by reference/soft.h; m x d. */
+void fixture_landmarks(const fixture_sampling *sampling, int64_t n, int64_t d, const double *tokens,
+                       double *landmarks);
 
 /* atn_inverse and atn_inverse_backward of tensors that are copied to the context's device and back.
  */

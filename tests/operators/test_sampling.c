@@ -67,7 +67,7 @@ static void check(atn_context *context, atn_sampling_kind kind, atn_dtype dtype,
                                                shape->stride, shape->count, affine, 3);
     data_normal(11, 6 * n * d, tokens);
     data_round(dtype, 6 * n * d, tokens);
-    m = fixture_landmarks(&s, n, d, tokens, want);
+    m = fixture_landmark_count(&s, n);
     guarded q = guarded_make(dtype, layout, 2, 3, n, d),
             l = guarded_make(dtype, layout, 2, 3, m, d);
     guarded_set(&q, tokens);

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pairs.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 64 }; /* values of a factor */
+
+/* covered[f][g][a][b]: value a of factor f has occurred together with value b of g >= f; of one
+ * factor a value occurs with itself. */
+typedef bool coverage[PAIRS_FACTORS][PAIRS_FACTORS][MOST][MOST];
+
+static void *zeros(size_t count, size_t size)
+{
+    void *memory = calloc(count > 0 ? count : 1, size);
+    if (!memory)
+        abort();
+    return memory;
+}
+
+/* Every combination that is allowed. */
+static pairs all_of(int factors, const int *sizes, bool (*allowed)(const int *values))
+{
+    size_t product = 1;
+    for (int f = 0; f < factors; f++) {
+        if (factors > PAIRS_FACTORS || sizes[f] > MOST)
+            abort();
+        product *= (size_t)sizes[f];
+    }
+    pairs all = {0, zeros(product, sizeof *all.combination)};
+    for (size_t i = 0; i < product; i++) {
+        int *values = all.combination[all.count];
+        size_t rest = i;
+        for (int f = factors - 1; f >= 0; f--) {
+            values[f] = (int)(rest % (size_t)sizes[f]);
+            rest /= (size_t)sizes[f];
+        }
+        all.count += !allowed || allowed(values);
+    }
+    return all;
+}
+
+/* Pairs of a combination that have not occurred; with `mark` they have now. */
+static int new_pairs(int factors, const int *values, coverage *covered, bool mark)
+{
+    int count = 0;
+    for (int f = 0; f < factors; f++)
+        for (int g = f; g < factors; g++) {
+            bool *seen = &(*covered)[f][g][values[f]][values[g]];
+            count += !*seen;
+            *seen = *seen || mark;
+        }
+    return count;
+}
+
+/* The combination that adds most, again and again. Of equals it takes the first after the last one
+ * taken, so that values of more than two factors come together in many ways. */
+static void take_greedily(int factors, const pairs *all, bool *taken)
+{
+    coverage *covered = zeros(1, sizeof *covered);
+    for (int at = 0;;) {
+        int best = -1, most = 0;
+        for (int i = 0; i < all->count; i++) {
+            int candidate = (at + i) % all->count;
+            int count = new_pairs(factors, all->combination[candidate], covered, false);
+            if (count > most)
+                most = count, best = candidate;
+        }
+        if (best < 0)
+            break;
+        new_pairs(factors, all->combination[best], covered, true);
+        taken[best] = true;
+        at = best + 1;
+    }
+    free(covered);
+}
+
+pairs pairs_make(int factors, const int *sizes, bool (*allowed)(const int *values))
+{
+    const char *cases = getenv("ATTNUM_TEST_CASES");
+    pairs p = all_of(factors, sizes, allowed);
+    if (cases && strcmp(cases, "all") == 0)
+        return p;
+    bool *taken = zeros((size_t)p.count, sizeof *taken);
+    take_greedily(factors, &p, taken);
+    int kept = 0;
+    for (int i = 0; i < p.count; i++)
+        if (taken[i])
+            memmove(p.combination[kept++], p.combination[i], sizeof *p.combination);
+    p.count = kept;
+    free(taken);
+    return p;
+}
+
+void pairs_free(pairs *p)
+{
+    free(p->combination);
+    *p = (pairs){0};
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Pairwise testing: of all combinations of several factors' values, so few that any two values of
+ * two factors still occur together. */
+#ifndef TESTS_PAIRS_H
+#define TESTS_PAIRS_H
+
+#include <stdbool.h>
+
+enum { PAIRS_FACTORS = 5 };
+
+/* combination[i] holds a value 0 .. sizes[f] - 1 of each factor f, in the order of nested loops
+ * with the first factor outermost. */
+typedef struct {
+    int count;
+    int (*combination)[PAIRS_FACTORS];
+} pairs;
+
+/* Combinations that `allowed` admits (null: all), such that two values that occur together in one
+ * of those do so in one of these. All of those where the environment variable ATTNUM_TEST_CASES is
+ * "all". */
+pairs pairs_make(int factors, const int *sizes, bool (*allowed)(const int *values));
+void pairs_free(pairs *p);
+
+#endif
