@@ -54,33 +54,51 @@ static int new_pairs(int factors, const int *values, coverage *covered, bool mar
     return count;
 }
 
-/* The combination that adds most, again and again. Of equals it takes the first after the last one
- * taken, so that values of more than two factors come together in many ways. */
+/* How often the values of a combination have been taken. */
+static int uses(int factors, const int *values, int (*used)[MOST], int more)
+{
+    int count = 0;
+    for (int f = 0; f < factors; f++)
+        count += used[f][values[f]] += more;
+    return count;
+}
+
+/* The combination that adds most, again and again. Of equals it takes one whose values were taken
+ * least, and of those the first after the last one taken: every value gets its share, and values of
+ * more than two factors come together in many ways. */
 static void take_greedily(int factors, const pairs *all, bool *taken)
 {
     coverage *covered = zeros(1, sizeof *covered);
+    int used[PAIRS_FACTORS][MOST] = {{0}};
     for (int at = 0;;) {
-        int best = -1, most = 0;
+        int best = -1, most = 0, least = 0;
         for (int i = 0; i < all->count; i++) {
-            int candidate = (at + i) % all->count;
-            int count = new_pairs(factors, all->combination[candidate], covered, false);
-            if (count > most)
-                most = count, best = candidate;
+            const int candidate = (at + i) % all->count, *values = all->combination[candidate];
+            int count = new_pairs(factors, values, covered, false);
+            int before = uses(factors, values, used, 0);
+            if (count > most || (count == most && count > 0 && before < least))
+                most = count, least = before, best = candidate;
         }
         if (best < 0)
             break;
         new_pairs(factors, all->combination[best], covered, true);
+        uses(factors, all->combination[best], used, 1);
         taken[best] = true;
         at = best + 1;
     }
     free(covered);
 }
 
-pairs pairs_make(int factors, const int *sizes, bool (*allowed)(const int *values))
+bool pairs_all(void)
 {
     const char *cases = getenv("ATTNUM_TEST_CASES");
+    return cases && strcmp(cases, "all") == 0;
+}
+
+pairs pairs_make(int factors, const int *sizes, bool (*allowed)(const int *values))
+{
     pairs p = all_of(factors, sizes, allowed);
-    if (cases && strcmp(cases, "all") == 0)
+    if (pairs_all())
         return p;
     bool *taken = zeros((size_t)p.count, sizeof *taken);
     take_greedily(factors, &p, taken);

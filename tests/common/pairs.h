@@ -15,9 +15,11 @@ typedef struct {
     int (*combination)[PAIRS_FACTORS];
 } pairs;
 
+/* Whether the environment variable ATTNUM_TEST_CASES is "all". */
+bool pairs_all(void);
+
 /* Combinations that `allowed` admits (null: all), such that two values that occur together in one
- * of those do so in one of these. All of those where the environment variable ATTNUM_TEST_CASES is
- * "all". */
+ * of those do so in one of these; all of those if pairs_all(). */
 pairs pairs_make(int factors, const int *sizes, bool (*allowed)(const int *values));
 void pairs_free(pairs *p);
 

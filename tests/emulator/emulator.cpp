@@ -277,12 +277,18 @@ static void report(const char *format, ...)
     failed = true;
 }
 
+/* Literals, which are one and the same almost always. */
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || std::strcmp(a, b) == 0;
+}
+
 static bool same_wait(const fiber *a, const fiber *b)
 {
     if (a->waits != b->waits || a->waits == EXITED)
         return a->waits == b->waits;
-    return a->place.line == b->place.line && std::strcmp(a->place.what, b->place.what) == 0 &&
-           std::strcmp(a->place.file, b->place.file) == 0 &&
+    return a->place.line == b->place.line && same_text(a->place.what, b->place.what) &&
+           same_text(a->place.file, b->place.file) &&
            (a->waits == AT_BARRIER || a->mask == b->mask);
 }
 

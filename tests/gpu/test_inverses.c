@@ -11,6 +11,7 @@
 #include "fixture.h"
 #include "linear_algebra.h"
 #include "matrices.h"
+#include "pairs.h"
 #include "ruler.h"
 
 enum { COUNT = 3 };
@@ -138,18 +139,23 @@ Test(cuda_inverse, beyond_shared_memory)
 
 static const int64_t large[] = {65, 100, 128};
 
+static bool can_start(const int *v)
+{
+    return v[0] != ATN_INVERSE_NR_ADAPTIVE && fixture_iterates(v[0]);
+}
+
 Test(cuda_inverse, batched)
 {
+    static const int sizes[] = {ATN_INVERSE_COUNT, ATN_CPU_DTYPE_COUNT, 3};
     atn_context *context = fixture_context(1, NULL);
-    for (int i = 0; i < 3; i++)
-        for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++) {
-            batch b = batch_make((atn_dtype)dtype, large[i], 2);
-            for (int method = 0; fixture_iterates(method); method++)
-                if (method != ATN_INVERSE_NR_ADAPTIVE && !fixture_skips(method + i + dtype, 2))
-                    check(context, &b, (atn_inverse_method)method,
-                          atn_dtype_roundoff((atn_dtype)dtype));
-            batch_free(&b);
-        }
+    pairs chosen = pairs_make(3, sizes, can_start);
+    for (int i = 0; i < chosen.count; i++) {
+        const int *v = chosen.combination[i];
+        batch b = batch_make((atn_dtype)v[1], large[v[2]], 2);
+        check(context, &b, (atn_inverse_method)v[0], atn_dtype_roundoff((atn_dtype)v[1]));
+        batch_free(&b);
+    }
+    pairs_free(&chosen);
     atn_context_free(context);
 }
 

@@ -20,10 +20,9 @@ bool fixture_runs(const atn_operator_info *info);
  * program ends: a loop over operators is never empty. */
 int fixture_next(int op);
 
-/* Of work that the CPU does all of: the n-th piece in every `few` where that device may be an
- * emulated one, which takes a thousand times as long; the environment variable ATTNUM_TEST_FEWER
- * multiplies `few` there. */
-bool fixture_skips(int n, int few);
+/* Whether a test that follows an iteration looks at X_k: some of k = 0 .. 20 where the device may
+ * be an emulated one, which takes a thousand times as long, unless all cases are asked for. */
+bool fixture_looks_at(int k);
 
 /* A context for that device; ends the program if there is none. counts may be null. */
 atn_context *fixture_context(int threads, allocator_counts *counts);

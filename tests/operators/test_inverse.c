@@ -13,6 +13,7 @@
 #include "linear_algebra.h"
 #include "matrices.h"
 #include "newton.h"
+#include "pairs.h"
 #include "soft.h"
 
 /* A few matrices of one size through one atn_inverse call. */
@@ -138,7 +139,7 @@ static void model_step(rounding_model *r, int k)
 }
 
 /* X_k for k = 0 .. 20 against the filter, while the bound says anything. Returns the worst ratio,
- * the iterates judged in *judged. */
+ * and in *judged one more than the last k judged. */
 static double follow_filter(atn_context *context, batch *b, atn_inverse_desc desc, int *judged)
 {
     int64_t m = b->m;
@@ -147,14 +148,16 @@ static double follow_filter(atn_context *context, batch *b, atn_inverse_desc des
     rounding_model r = {m, lambda, 0, desc.ridge, atn_dtype_roundoff(b->x.view.dtype), 0};
     *judged = 0;
     for (int k = 0; k <= 20; k++) {
+        const atn_inverse_info *info = &b->infos[0];
+        if (k > 0)
+            model_step(&r, k - 1);
+        if (!fixture_looks_at(k))
+            continue;
         desc.iterations = k;
         atn_status status = batch_run(context, b, &desc);
-        const atn_inverse_info *info = &b->infos[0];
         r.alpha = info->alpha;
         if (k == 0)
             model_start(&r);
-        else
-            model_step(&r, k - 1);
         if (status < 0 || info->stop == ATN_STOP_NO_ALPHA ||
             ref_filter_matrix(m, b->values, r.alpha, desc.ridge, k, want) != ATN_OK)
             break;
@@ -164,7 +167,7 @@ static double follow_filter(atn_context *context, batch *b, atn_inverse_desc des
         double ratio = difference.frobenius / r.error;
         if (!(ratio <= worst))
             worst = ratio;
-        ++*judged;
+        *judged = k + 1;
         cr_expect(sound(b) && info->iterations == k && info->stop == ATN_STOP_ITERATIONS,
                   "%s k=%d: not symmetric, not written or stopped at %d",
                   atn_inverse_name(desc.method), k, info->iterations);
@@ -232,18 +235,14 @@ static void check_exact(atn_context *context, batch *b, atn_inverse_method metho
     free(want);
 }
 
-static void check_all_methods(atn_context *context, batch *b, const char *what, int fewest)
+/* One of the Newton-Raphson variants or of the exact methods; test_polynomial.c has the others. */
+static void check_method(atn_context *context, batch *b, int method, const char *what, int fewest)
 {
     data_round(b->a.view.dtype, b->m * b->m, b->values);
-    for (int method = 0; method < ATN_INVERSE_COUNT; method++) {
-        atn_inverse_method chosen = (atn_inverse_method)method;
-        if (chosen == ATN_INVERSE_NR_ADAPTIVE)
-            continue; /* has its own tests: it mostly finds no start */
-        if (newton_method(chosen))
-            check_newton(context, b, chosen, what, fewest);
-        else if (!fixture_iterates(chosen)) /* test_polynomial.c has the others */
-            check_exact(context, b, chosen, what);
-    }
+    if (newton_method((atn_inverse_method)method))
+        check_newton(context, b, (atn_inverse_method)method, what, fewest);
+    else
+        check_exact(context, b, (atn_inverse_method)method, what);
 }
 
 /* At kappa m u near 0.1 or above, the bound ends before 20 steps, as it must. */
@@ -253,32 +252,39 @@ static int fewest_judged(atn_dtype dtype, double kappa, int64_t m)
     return loss < 1e-4 ? 21 : loss < 1e-2 ? 12 : 4;
 }
 
+/* The method, and what else. The adaptive rule has its own tests: it mostly finds no start. */
+static bool method_is_judged_here(const int *v)
+{
+    return v[0] != ATN_INVERSE_NR_ADAPTIVE &&
+           (newton_method((atn_inverse_method)v[0]) || !fixture_iterates(v[0]));
+}
+
 Test(inverse, prescribed_spectra)
 {
-    static const int64_t sizes[] = {1, 2, 3, 5, 16, 17, 49};
+    static const int64_t orders[] = {1, 2, 3, 5, 16, 17, 49};
     static const double kappas[] = {1e1, 1e2, 1e3, 1e4, 1e6, 1e8};
+    static const int sizes[] = {ATN_INVERSE_COUNT, ATN_CPU_DTYPE_COUNT,
+                                sizeof orders / sizeof *orders, sizeof kappas / sizeof *kappas, 2};
     atn_context *context = fixture_context(1, NULL);
-    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
-        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
-            for (size_t k = 0; k < sizeof kappas / sizeof *kappas; k++) {
-                int64_t m = sizes[s];
-                if (fixture_skips((int)(s + k) + dtype, 5))
-                    continue;
-                batch b = batch_make((atn_dtype)dtype, k % 2 ? GUARDED_HEADS : GUARDED_DENSE, 1, m);
-                double lambda[64];
-                int mode = m < 3 ? 2 : 3 + (int)(k % 2);
-                char what[64];
-                cr_assert_eq(
-                    ref_latms_symmetric(m, mode, kappas[k], (int64_t)(7 + s), b.values, lambda),
-                    ATN_OK);
-                snprintf(what, sizeof what, "kappa=%g", kappas[k]);
-                check_all_methods(context, &b, what,
-                                  m == 1 ? 1 : fewest_judged((atn_dtype)dtype, kappas[k], m));
-                batch_free(&b);
-            }
+    pairs chosen = pairs_make(5, sizes, method_is_judged_here);
+    for (int i = 0; i < chosen.count; i++) {
+        const int *v = chosen.combination[i];
+        int64_t m = orders[v[2]];
+        double kappa = kappas[v[3]], lambda[64];
+        batch b = batch_make((atn_dtype)v[1], v[4] ? GUARDED_HEADS : GUARDED_DENSE, 1, m);
+        int mode = m < 3 ? 2 : 3 + v[3] % 2;
+        char what[64];
+        cr_assert_eq(ref_latms_symmetric(m, mode, kappa, 7 + v[2], b.values, lambda), ATN_OK);
+        snprintf(what, sizeof what, "kappa=%g", kappa);
+        check_method(context, &b, v[0], what,
+                     m == 1 ? 1 : fewest_judged((atn_dtype)v[1], kappa, m));
+        batch_free(&b);
+    }
+    pairs_free(&chosen);
     atn_context_free(context);
 }
 
+/* The last row is of tokens in 6 dimensions. */
 Test(inverse, kernel_matrices_and_known_matrices)
 {
     static const struct {
@@ -292,24 +298,26 @@ Test(inverse, kernel_matrices_and_known_matrices)
         {REF_BLOCKS, 11, 0.7},        {REF_DUPLICATES, 12, 0.3},
         {REF_IDENTITY, 7, 0},
     };
+    enum { ROWS = sizeof rows / sizeof *rows, M = 33 };
+    static const int sizes[] = {ATN_INVERSE_COUNT, ATN_CPU_DTYPE_COUNT, ROWS + 1};
     atn_context *context = fixture_context(1, NULL);
-    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++) {
-        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-            if (fixture_skips(5 * (int)i + dtype, 1))
-                continue;
-            batch b = batch_make((atn_dtype)dtype, GUARDED_DENSE, 1, rows[i].m);
-            cr_assert_eq(ref_matrix_make(rows[i].matrix, rows[i].m, rows[i].value, b.values, NULL),
+    pairs chosen = pairs_make(3, sizes, method_is_judged_here);
+    for (int i = 0; i < chosen.count; i++) {
+        const int *v = chosen.combination[i];
+        bool kernel = v[2] == ROWS;
+        batch b = batch_make((atn_dtype)v[1], GUARDED_DENSE, 1, kernel ? M : rows[v[2]].m);
+        double tokens[M * 6];
+        data_normal(3, M * 6, tokens);
+        if (kernel)
+            ref_gaussian(M, M, 6, tokens, tokens, 0.4, b.values);
+        else
+            cr_assert_eq(ref_matrix_make(rows[v[2]].matrix, b.m, rows[v[2]].value, b.values, NULL),
                          ATN_OK);
-            check_all_methods(context, &b, ref_matrix_name(rows[i].matrix), 1);
-            batch_free(&b);
-        }
-        batch b = batch_make((atn_dtype)dtype, GUARDED_DENSE, 1, 33);
-        double tokens[33 * 6];
-        data_normal(3, 33 * 6, tokens);
-        ref_gaussian(33, 33, 6, tokens, tokens, 0.4, b.values);
-        check_all_methods(context, &b, "kernel", 4);
+        check_method(context, &b, v[0], kernel ? "kernel" : ref_matrix_name(rows[v[2]].matrix),
+                     kernel ? 4 : 1);
         batch_free(&b);
     }
+    pairs_free(&chosen);
     atn_context_free(context);
 }
 

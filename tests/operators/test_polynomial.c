@@ -14,6 +14,7 @@
 #include "linear_algebra.h"
 #include "matrices.h"
 #include "newton.h"
+#include "pairs.h"
 
 enum { FIRST = ATN_INVERSE_NEWTON_SCHULZ, LAST = ATN_INVERSE_CHEBYSHEV_9, MOST_STEPS = 80 };
 
@@ -163,7 +164,8 @@ static void model_step(model *r, int k)
         r->d = r->d == 0 ? 0 : (double)fabsl(map_once(&r->it, r->d, r->d));
 }
 
-/* X_0, X_1, .. while the bound says anything; returns the worst ratio. */
+/* X_0, X_1, .. while the bound says anything; returns the worst ratio, and in *judged one more than
+ * the last k judged. */
 static double follow(atn_context *context, single *s, atn_inverse_desc desc, int *judged)
 {
     int64_t m = s->m;
@@ -174,13 +176,15 @@ static double follow(atn_context *context, single *s, atn_inverse_desc desc, int
     ref_iteration_of(&desc, m, s->values, &r.it);
     *judged = 0;
     for (int k = 0; k <= 20; k++) {
+        if (k > 0)
+            model_step(&r, k - 1);
+        if (!fixture_looks_at(k))
+            continue;
         desc.iterations = k;
         single_run(context, s, &desc, NULL);
         r.it.low = s->info.interval_low, r.it.high = s->info.interval_high;
         if (k == 0)
             model_start(&r);
-        else
-            model_step(&r, k - 1);
         if (s->status < 0 || ref_iteration_matrix(m, s->values, &r.it, k, want) != ATN_OK)
             break;
         ref_difference difference = guarded_compare(&s->x, 0, 0, want);
@@ -189,7 +193,7 @@ static double follow(atn_context *context, single *s, atn_inverse_desc desc, int
         double ratio = difference.frobenius / r.error;
         if (!(ratio <= worst))
             worst = ratio;
-        ++*judged;
+        *judged = k + 1;
         int saved = desc.start == ATN_START_IDENTITY && k > 0 ? 2 : 0;
         cr_expect(sound(s) && s->info.iterations == k && s->info.stop == ATN_STOP_ITERATIONS &&
                       s->info.products == kinds[desc.method].products * k - saved,
@@ -201,45 +205,52 @@ static double follow(atn_context *context, single *s, atn_inverse_desc desc, int
     return worst;
 }
 
-static void check(atn_context *context, single *s, const char *what, int fewest)
+/* Method, start, whether Chebyshev's interval is given, dtype, matrix. */
+static bool can_be_given(const int *v)
 {
-    for (int method = FIRST; method <= LAST; method++)
-        for (int start = 0; start < 2; start++)
-            for (int given = 0; given <= is_chebyshev(method); given++) {
-                atn_inverse_desc desc = atn_inverse_defaults((atn_inverse_method)method);
-                int judged;
-                desc.start = (atn_start)start;
-                if (given)
-                    desc.interval_low = 0.05, desc.interval_high = 1.2 * ref_norm1(s->m, s->values);
-                double ratio = follow(context, s, desc, &judged);
-                cr_expect(ref_judge(REF_ROUNDING, ratio) == REF_PASS && judged >= fewest,
-                          "%s %s %s m=%ld start %d interval %d: ratio=%.3g, %d iterates judged",
-                          what, atn_inverse_name((atn_inverse_method)method),
-                          atn_dtype_name(s->a.view.dtype), (long)s->m, start, given, ratio, judged);
-            }
+    return !v[2] || is_chebyshev(FIRST + v[0]);
+}
+
+static void check(atn_context *context, single *s, const int *v, const char *what, int fewest)
+{
+    atn_inverse_desc desc = atn_inverse_defaults((atn_inverse_method)(FIRST + v[0]));
+    int judged;
+    desc.start = (atn_start)v[1];
+    if (v[2])
+        desc.interval_low = 0.05, desc.interval_high = 1.2 * ref_norm1(s->m, s->values);
+    double ratio = follow(context, s, desc, &judged);
+    cr_expect(ref_judge(REF_ROUNDING, ratio) == REF_PASS && judged >= fewest,
+              "%s %s %s m=%ld start %d interval %d: ratio=%.3g, %d iterates judged", what,
+              atn_inverse_name(desc.method), atn_dtype_name(s->a.view.dtype), (long)s->m, v[1],
+              v[2], ratio, judged);
 }
 
 Test(polynomial, prescribed_spectra)
 {
-    static const int64_t sizes[] = {1, 2, 5, 17, 49};
-    static const double kappas[] = {10, 1e3};
+    static const struct {
+        int64_t m;
+        double kappa;
+    } rows[] = {{1, 10}, {2, 1e3}, {5, 10}, {17, 1e3}, {49, 10}, {49, 1e3}};
+    static const int sizes[] = {LAST - FIRST + 1, 2, 2, ATN_CPU_DTYPE_COUNT,
+                                sizeof rows / sizeof *rows};
     atn_context *context = fixture_context(1, NULL);
-    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
-        for (int i = 0; i < 5; i++)
-            for (int j = 0; j < 2; j++) {
-                double lambda[64];
-                char what[32];
-                if (fixture_skips(i + 2 * j + dtype, 5))
-                    continue;
-                single s = single_make((atn_dtype)dtype, sizes[i]);
-                snprintf(what, sizeof what, "kappa=%g", kappas[j]);
-                ref_latms_symmetric(s.m, s.m < 3 ? 2 : 3, kappas[j], 7 + i, s.values, lambda);
-                check(context, &s, what, s.m == 1 ? 1 : dtype == ATN_F64 ? 4 : j ? 1 : 2);
-                single_free(&s);
-            }
+    pairs chosen = pairs_make(5, sizes, can_be_given);
+    for (int i = 0; i < chosen.count; i++) {
+        const int *v = chosen.combination[i];
+        int64_t m = rows[v[4]].m;
+        double kappa = rows[v[4]].kappa, lambda[64];
+        char what[32];
+        single s = single_make((atn_dtype)v[3], m);
+        snprintf(what, sizeof what, "kappa=%g", kappa);
+        ref_latms_symmetric(m, m < 3 ? 2 : 3, kappa, 7 + v[4], s.values, lambda);
+        check(context, &s, v, what, m == 1 ? 1 : v[3] == ATN_F64 ? 4 : kappa > 10 ? 1 : 2);
+        single_free(&s);
+    }
+    pairs_free(&chosen);
     atn_context_free(context);
 }
 
+/* The last row is diagonal. */
 Test(polynomial, diagonal_and_known_matrices)
 {
     static const struct {
@@ -248,22 +259,23 @@ Test(polynomial, diagonal_and_known_matrices)
         double value;
     } rows[] = {{REF_EQUICORRELATED, 9, 0.5}, {REF_CIRCULANT, 16, 2},    {REF_TWO, 2, 0.8},
                 {REF_BLOCKS, 11, 0.7},        {REF_DUPLICATES, 12, 0.3}, {REF_IDENTITY, 7, 0}};
+    enum { ROWS = sizeof rows / sizeof *rows, M = 8 };
+    static const int sizes[] = {LAST - FIRST + 1, 2, 2, ATN_CPU_DTYPE_COUNT, ROWS + 1};
     atn_context *context = fixture_context(1, NULL);
-    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++) {
-        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-            if (fixture_skips((int)i + dtype, 4))
-                continue;
-            single s = single_make((atn_dtype)dtype, rows[i].m);
-            ref_matrix_make(rows[i].matrix, rows[i].m, rows[i].value, s.values, NULL);
-            check(context, &s, ref_matrix_name(rows[i].matrix), 1);
-            single_free(&s);
-        }
-        single s = single_make((atn_dtype)dtype, 8);
-        for (int i = 0; i < 8; i++)
-            s.values[i * 9] = pow(2, -i);
-        check(context, &s, "diagonal", 3);
+    pairs chosen = pairs_make(5, sizes, can_be_given);
+    for (int i = 0; i < chosen.count; i++) {
+        const int *v = chosen.combination[i];
+        bool diagonal = v[4] == ROWS;
+        single s = single_make((atn_dtype)v[3], diagonal ? M : rows[v[4]].m);
+        if (!diagonal)
+            ref_matrix_make(rows[v[4]].matrix, s.m, rows[v[4]].value, s.values, NULL);
+        for (int k = 0; diagonal && k < M; k++)
+            s.values[k * (M + 1)] = pow(2, -k);
+        check(context, &s, v, diagonal ? "diagonal" : ref_matrix_name(rows[v[4]].matrix),
+              diagonal ? 3 : 1);
         single_free(&s);
     }
+    pairs_free(&chosen);
     atn_context_free(context);
 }
 
