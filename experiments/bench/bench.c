@@ -123,13 +123,11 @@ typedef struct {
 } bench_state;
 
 static const rounds_plan plans[EFFORT_COUNT] = {
-    [EFFORT_QUICK] = {.warm_ups = 1, .least = 5, .most = 20, .seconds = 0.02},
-    [EFFORT_DEFAULT] = {.warm_ups = 2, .least = 7, .most = 100, .seconds = 0.3},
-    [EFFORT_FULL] = {.warm_ups = 3, .least = 9, .most = 200, .seconds = 2}};
-/* A hot member's part of a round, and a rate's; and how often a group is repeated for others' work
- * beside it. */
+    [EFFORT_QUICK] = {.warm_ups = 1, .least = 5, .most = 20, .seconds = 0.02, .again = 0},
+    [EFFORT_DEFAULT] = {.warm_ups = 2, .least = 7, .most = 100, .seconds = 0.3, .again = 2},
+    [EFFORT_FULL] = {.warm_ups = 3, .least = 9, .most = 200, .seconds = 2, .again = 2}};
+/* A hot member's part of a round, and a rate's. */
 static const double shortest = 5e-5, shortest_rate = 1e-3;
-enum { AGAIN = 2 };
 /* Of a call, on the CPU and on CUDA: longer ones are left out. */
 static const double most_flops[EFFORT_COUNT][2] = {
     [EFFORT_QUICK] = {1e10, 1e12}, [EFFORT_DEFAULT] = {2e11, 1e13}, [EFFORT_FULL] = {2e12, 2e14}};
@@ -270,7 +268,6 @@ static group_plan plan_of(const settings *s)
                        .isa = s->isa};
     plan.plan.shortest = shortest;
     plan.rates.shortest = shortest_rate;
-    plan.plan.again = plan.rates.again = AGAIN;
     return plan;
 }
 

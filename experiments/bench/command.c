@@ -32,7 +32,7 @@ static void print_help(void)
         "bench.csv has a row for each: the median of the rounds, and its share of the best rates\n"
         "of copying, multiply-adds and exp in the same run; bench_ratios.csv puts some beside\n"
         "each other, round by round. Where others were at work the rounds are done again, twice\n"
-        "at most, and then are marked dirty.\n");
+        "at most (not with --quick), and then are marked dirty.\n");
     for (int i = 0; i < SUBJECTS; i++)
         printf("  %-10s %s\n", subjects[i].name, subjects[i].what);
     printf("Without words --operator leaves out all but operators, --variant all but inverses.\n"

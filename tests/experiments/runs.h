@@ -13,7 +13,8 @@ atn_context *make_context(void);
  * next call. */
 int parse_options(settings *s, const experiment *e, const char *options);
 
-/* Returns an exit code. */
+/* Without plots, which take longer than most experiments here; test_sweep.c and tests/cli draw
+ * them. Returns an exit code. */
 int run_experiment(const experiment *e, const char *options);
 
 /* The rows of the first points, at most `most`, as finish leaves them; e has no raw columns. */

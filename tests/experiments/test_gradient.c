@@ -148,7 +148,7 @@ Test(gradient, rows_are_the_closed_form)
 Test(gradient, theory)
 {
     table *t =
-        run_first_points(e, "--input photos,smooth,iid:0.3 --samples 2 --stage 1,3", INT64_MAX);
+        run_first_points(e, "--input photos,smooth,iid:0.3 --samples 1 --stage 1,3", INT64_MAX);
     int64_t rows = 0;
     for (int64_t row = 0; row < table_rows(t); row++) {
         bool f64 = cell_is(t, row, "dtype", "f64"), smooth = cell_is(t, row, "input", "smooth");
@@ -166,7 +166,7 @@ Test(gradient, theory)
                       "row %" PRId64 ": %g, cosine %g", row, error,
                       cell_real(t, row, "eq12_cosine"));
     }
-    cr_expect_eq(rows, 3 * 2 * 2 * 3 * 2);
+    cr_expect_eq(rows, 3 * 2 * 3 * 2);
     table_free(t);
 }
 

@@ -153,11 +153,9 @@ Test(maps, a_wrong_row_fails_the_check)
 }
 
 /* exp(-s |q - k|^2) with s = 1 / (2 sqrt(d)), and softmax of q.k / sqrt(d): by hand. */
-Test(maps, kernel_and_softmax_rows_by_hand)
+static void check_kernel_and_softmax(const table *t, const double *tokens)
 {
-    double *tokens = make_tokens(1, 33), kernel[N], softmax[N], got[N], sum = 0;
-    cr_assert(run_experiment(&attention_maps, "--quick --query 3x11 --out out") == EXIT_PASS);
-    table *t = read_output(&attention_maps, "out", MAPS);
+    double kernel[N], softmax[N], got[N], sum = 0;
     const double *q = tokens + (3 * SIDE + 11) * D;
     for (int i = 0; i < N; i++) {
         const double *k = tokens + i * D;
@@ -172,16 +170,12 @@ Test(maps, kernel_and_softmax_rows_by_hand)
     cr_expect(difference(got, kernel) < 1e-13, "gaussian: %g", difference(got, kernel));
     read_map(t, "softmax", "attention", "row", got);
     cr_expect(difference(got, softmax) < 1e-13, "softmax: %g", difference(got, softmax));
-    table_free(t);
-    free(tokens);
 }
 
 /* SimA Eq. 1: |q^_i|^2 = sum_c q_ic^2 / (sum_j |q_jc|)^2. */
-Test(maps, token_norms_by_hand)
+static void check_token_norms(const table *t, const double *tokens)
 {
-    double *tokens = make_tokens(4, 33), norms[N], got[N];
-    cr_assert(run_experiment(&attention_maps, "--quick --seed 4 --out out") == EXIT_PASS);
-    table *t = read_output(&attention_maps, "out", MAPS);
+    double norms[N], got[N];
     for (int i = 0; i < N; i++) {
         double squared = 0;
         for (int c = 0; c < D; c++) {
@@ -196,6 +190,16 @@ Test(maps, token_norms_by_hand)
     cr_expect(difference(got, norms) < 1e-13, "queries: %g", difference(got, norms));
     read_map(t, "sima", "paper", "key-norm", got);
     cr_expect(difference(got, norms) < 1e-13, "keys: %g", difference(got, norms));
+}
+
+Test(maps, rows_and_token_norms_by_hand)
+{
+    double *tokens = make_tokens(4, 33);
+    cr_assert(run_experiment(&attention_maps, "--quick --seed 4 --query 3x11 --out out") ==
+              EXIT_PASS);
+    table *t = read_output(&attention_maps, "out", MAPS);
+    check_kernel_and_softmax(t, tokens);
+    check_token_norms(t, tokens);
     table_free(t);
     free(tokens);
 }
@@ -229,12 +233,9 @@ static void project(const double *tokens, const double *w, double *part)
 }
 
 /* Y = W V gives W V V^+, W's rows in the span of V's columns: M V = Y whatever else W holds. */
-Test(maps, the_stand_in_is_a_projection_of_the_row)
+static void check_stand_in(const table *t, const table *residuals)
 {
     double *tokens = make_tokens(1, 33), row[N], got[N], want[N];
-    cr_assert(run_experiment(&attention_maps, "--quick --out out") == EXIT_PASS);
-    table *t = read_output(&attention_maps, "out", MAPS),
-          *residuals = read_output(&attention_maps, "out", RESIDUAL);
     read_map(t, "softmax", "attention", "row", row);
     read_map(t, "softmax", "attention", "pseudo-inverse", got);
     project(tokens, row, want);
@@ -260,8 +261,6 @@ Test(maps, the_stand_in_is_a_projection_of_the_row)
         cr_expect(fabs(table_get_real(residuals, i, row_difference) - expected) < 1e-11,
                   "%s %s: %g", op, variant, expected);
     }
-    table_free(residuals);
-    table_free(t);
     free(tokens);
 }
 
@@ -303,13 +302,10 @@ static void make_clusters(const double *tokens, const double *values, bool rows,
 
 /* With rows of T normalised, Y = q^ diag(1/|T_r|) K^T V has one matrix for all channels of V, with
  * rows in the span of K's columns: Y V^+ finds it. */
-Test(maps, the_port_of_xnorm_has_an_attention_matrix)
+static void check_port(const table *maps, const double *tokens, const double *values)
 {
-    double p[D], t[D][D], scaled[D], got[N], want[N];
-    double *tokens = make_tokens(1, 33), *values = make_values(tokens, 1, p);
+    double t[D][D], scaled[D], got[N], want[N];
     const double *q = tokens + (5 * SIDE + 2) * D;
-    cr_assert(run_experiment(&attention_maps, "--quick --query 5x2 --out out") == EXIT_PASS);
-    table *maps = read_output(&attention_maps, "out", MAPS);
     make_clusters(tokens, values, true, t);
     for (int r = 0; r < D; r++) {
         double length = 0; /* T_r . T_r / |T_r| = |T_r| */
@@ -322,20 +318,14 @@ Test(maps, the_port_of_xnorm_has_an_attention_matrix)
         want[i] = dot(scaled, tokens + i * D);
     read_map(maps, "xnorm", "port", "pseudo-inverse", got);
     cr_expect(difference(got, want) < 1e-11, "%g", difference(got, want));
-    table_free(maps);
-    free(values);
-    free(tokens);
 }
 
 /* With columns normalised, rows of Y leave the span of V's rows: V^+ V = I - p p^T, so
  * M V = Y - (Y p) p^T, and the residual is |Y p| / |Y|. */
-Test(maps, xnorm_leaves_the_span_of_a_singular_v)
+static void check_paper(const table *maps, const table *residuals, const double *tokens,
+                        const double *values, const double p[D])
 {
-    double p[D], t[D][D], got[N], row[D] = {0}, along = 0, all = 0;
-    double *tokens = make_tokens(1, 33), *values = make_values(tokens, 1, p);
-    cr_assert(run_experiment(&attention_maps, "--quick --query 5x2 --out out") == EXIT_PASS);
-    table *maps = read_output(&attention_maps, "out", MAPS),
-          *residuals = read_output(&attention_maps, "out", RESIDUAL);
+    double t[D][D], got[N], row[D] = {0}, along = 0, all = 0;
     make_clusters(tokens, values, false, t);
     read_map(maps, "xnorm", "paper", "pseudo-inverse", got);
     for (int i = 0; i < N * D; i++)
@@ -359,6 +349,16 @@ Test(maps, xnorm_leaves_the_span_of_a_singular_v)
     cr_expect(cell_integer(residuals, at, "value_dim") == D &&
                   fabs(residual - sqrt(along / all)) < 1e-11,
               "%g, want %g", residual, sqrt(along / all));
+}
+
+Test(maps, xnorm_has_an_attention_matrix_where_rows_are_normalised)
+{
+    double p[D], *tokens = make_tokens(1, 33), *values = make_values(tokens, 1, p);
+    cr_assert(run_experiment(&attention_maps, "--quick --query 5x2 --out out") == EXIT_PASS);
+    table *maps = read_output(&attention_maps, "out", MAPS),
+          *residuals = read_output(&attention_maps, "out", RESIDUAL);
+    check_port(maps, tokens, values);
+    check_paper(maps, residuals, tokens, values, p);
     table_free(residuals);
     table_free(maps);
     free(values);
@@ -370,11 +370,8 @@ Test(maps, xnorm_leaves_the_span_of_a_singular_v)
 /* Every operator whose output is linear in V and mixes tokens has the row of its default variant;
  * weights stand in the grid's order and sum to 1 where outputs are averages. 1e-9: elu's epsilon,
  * 1e-6 beside a sum of at least n. */
-Test(maps, every_operator_has_its_map)
+static void check_maps(const table *t, const table *summary)
 {
-    cr_assert(run_experiment(&attention_maps, "--quick --out out") == EXIT_PASS);
-    table *t = read_output(&attention_maps, "out", MAPS),
-          *summary = read_output(&attention_maps, "out", SUMMARY);
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
         const atn_operator_info *info = atn_operator_get((atn_operator)op);
         bool row = op != ATN_XCA && op != ATN_XNORM;
@@ -415,6 +412,28 @@ Test(maps, every_operator_has_its_map)
                 cr_expect(least >= 0 && fabs(sum - 1) < 1e-9, "%s %s: %.17g, least %g", op, variant,
                           sum, least);
     }
+}
+
+/* From one thread and two. */
+Test(maps, every_operator_has_its_map)
+{
+    cr_assert(run_experiment(&attention_maps, "--quick --threads 1 --out out1") == EXIT_PASS);
+    cr_assert(run_experiment(&attention_maps, "--quick --threads 2 --out out2") == EXIT_PASS);
+    table *t = read_output(&attention_maps, "out1", MAPS),
+          *summary = read_output(&attention_maps, "out1", SUMMARY),
+          *residuals = read_output(&attention_maps, "out1", RESIDUAL);
+    check_maps(t, summary);
+    check_stand_in(t, residuals);
+    for (int i = 0; i < attention_maps.output_count; i++) {
+        size_t size[2];
+        char *bytes[2] = {read_csv(&attention_maps, "out1", i, &size[0]),
+                          read_csv(&attention_maps, "out2", i, &size[1])};
+        cr_expect(size[0] == size[1] && memcmp(bytes[0], bytes[1], size[0]) == 0,
+                  "%s depends on the number of threads", attention_maps.outputs[i].name);
+        free(bytes[0]);
+        free(bytes[1]);
+    }
+    table_free(residuals);
     table_free(summary);
     table_free(t);
 }
@@ -479,7 +498,7 @@ Test(maps, a_query_must_be_on_the_grid)
         cr_expect(code == EXIT_USAGE && is_one_line_with(line, cases[i].line), "%s: %d, %s",
                   cases[i].options, code, line);
     }
-    cr_expect(run_experiment(&attention_maps, "--quick --query 13x13 --out out") == EXIT_PASS);
+    cr_expect(run_experiment(&attention_maps, "--quick --query 13x13 --dry-run") == EXIT_PASS);
 }
 
 /* The options that a failed check prints draw the same crop last, and run the same operator. */
@@ -512,19 +531,4 @@ Test(maps, a_point_can_be_replayed)
     }
     attention_maps.release(state);
     settings_free(&s);
-}
-
-Test(maps, results_do_not_depend_on_threads)
-{
-    cr_assert(run_experiment(&attention_maps, "--quick --threads 1 --out out1") == EXIT_PASS);
-    cr_assert(run_experiment(&attention_maps, "--quick --threads 2 --out out2") == EXIT_PASS);
-    for (int i = 0; i < attention_maps.output_count; i++) {
-        size_t size[2];
-        char *bytes[2] = {read_csv(&attention_maps, "out1", i, &size[0]),
-                          read_csv(&attention_maps, "out2", i, &size[1])};
-        cr_expect(size[0] == size[1] && memcmp(bytes[0], bytes[1], size[0]) == 0, "%s",
-                  attention_maps.outputs[i].name);
-        free(bytes[0]);
-        free(bytes[1]);
-    }
 }
