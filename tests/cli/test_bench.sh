@@ -156,7 +156,7 @@ SH
 chmod +x passes_tests
 echo 'Test(a, b)' >one_test.c
 ATTNUM=$emulated ATTNUM_GPU_TESTS=$PWD/passes_tests ATTNUM_GPU_SOURCES=$PWD/one_test.c \
-    "$source/scripts/gpu-evidence" --out evidence --experiments spectral/norm-growth \
+    "$source/scripts/gpu-evidence" --out evidence --experiments spectral/eigenvalues \
     --bench "$small" --limit 300 >stdout 2>stderr
 code=$?
 expect_exit 0
