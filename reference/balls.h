@@ -4,7 +4,15 @@
 #ifndef REFERENCE_BALLS_H
 #define REFERENCE_BALLS_H
 
+#include <flint/flint.h>
+/* FLINT 3 holds Arb, which was a library of its own before. */
+#if __FLINT_RELEASE >= 30000
+#include <flint/arb_mat.h>
+#define BALLS_LIBRARY "FLINT " FLINT_VERSION
+#else
 #include <arb_mat.h>
+#define BALLS_LIBRARY "FLINT " FLINT_VERSION ", Arb " ARB_VERSION
+#endif
 
 #include "certified.h"
 

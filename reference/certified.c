@@ -15,7 +15,7 @@ static const int64_t most_entries = INT64_C(1) << 24;
 
 const char *ref_certify_library(void)
 {
-    return "FLINT " FLINT_VERSION ", Arb " ARB_VERSION;
+    return BALLS_LIBRARY;
 }
 
 static bool tokens_coincide(int64_t m, int64_t d, const double *tokens)

@@ -27,7 +27,7 @@
 
 enum { REF_CERTIFY_BITS = 128, REF_CERTIFY_MOST = 4096 };
 
-/* What certifies: "FLINT 2.9.0, Arb 2.23.0". Null: not in this build. */
+/* What certifies: "FLINT 3.1.0", or "FLINT 2.9.0, Arb 2.23.0". Null: not in this build. */
 const char *ref_certify_library(void);
 
 /* lower <= truth <= upper if certified; NaN, NaN otherwise. bits: the precision it took, or the

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Newton-Raphson (IJCV Eq. 10) over the rationals. */
+#include <flint/fmpq.h>
 #include <flint/fmpq_mat.h>
 
 #include "balls.h"

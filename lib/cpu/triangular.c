@@ -37,8 +37,9 @@ solve_tile(int rows, int vectors, const triangle_terms *t, int64_t row, int64_t 
             left[i][v] /= l[i * l_row + i * l_step];
             ((lanes *)(y + i * y_row))[v] = left[i][v];
         }
+        /* gcc 14 unrolls this before it knows i, and warns of rows past the end if it may. */
 #pragma GCC unroll 8
-        for (int below = i + 1; below < rows; below++)
+        for (int below = i + 1; below < rows && below < MOST_ROWS; below++)
 #pragma GCC unroll 4
             for (int v = 0; v < vectors; v++)
                 left[below][v] -= l[below * l_row + i * l_step] * left[i][v];

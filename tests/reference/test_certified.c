@@ -4,7 +4,7 @@
  * it is accurate; and what must be refused. */
 #include <criterion/criterion.h>
 
-#include <arb_mat.h>
+#include <flint/fmpq.h>
 #include <flint/fmpq_mat.h>
 #include <math.h>
 #include <stdlib.h>
