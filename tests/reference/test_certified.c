@@ -6,6 +6,7 @@
 
 #include <flint/fmpq.h>
 #include <flint/fmpq_mat.h>
+#include <flint/fmpq_vec.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
