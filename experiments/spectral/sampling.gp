@@ -12,8 +12,10 @@ add(list, name) = strstrt(list, '"'.name.'"') ? list : list.'"'.name.'" '
 note(name, with, m) = (inputs = add(inputs, name), samplers = add(samplers, with), sizes = add(sizes, m), 0)
 stats csv using (note(strcol("input"), strcol("sampler"), strcol("m"))) nooutput
 stats csv using "kappa" name "KAPPA" nooutput
-# Missing where the best matrix leaves nothing. Bars may end outside.
-stats csv2 using (column("trace_ratio_median") > 2 ? column("trace_ratio_median") : 2) name "RATIO" nooutput
+# Missing where the best matrix leaves nothing, perhaps everywhere: gnuplot 6 leaves out a row as soon as
+# column() meets what is missing. Bars may end outside.
+ratio(_) = strcol("trace_ratio_median") eq "" ? 2 : column("trace_ratio_median")
+stats csv2 using (ratio(0) > 2 ? ratio(0) : 2) name "RATIO" nooutput
 
 array colours[6] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
 colour(k) = colours[(k - 1) % 6 + 1]
