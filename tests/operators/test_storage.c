@@ -394,15 +394,15 @@ static void performer(const problem *p)
     const float *tokens[2] = {p->q, p->k}, *w = data_of(&p->desc->performer.projection);
     float u[2][TOKENS];
     for (int keys = 0; keys < 2; keys++) {
-        double top = -INFINITY;
+        float top = -INFINITY; /* in double gcc 12 fails for aarch64 */
         project(tokens[keys], w, sqrt(c), u[keys]);
         for (int i = 0; i < TOKENS; i++)
-            top = fmax(top, (double)u[keys][i]);
+            top = fmaxf(top, u[keys][i]);
         for (int i = 0; i < N; i++) {
             const float *x = tokens[keys] + i * W;
             float *row = u[keys] + i * W;
             double half = c * ((double)x[0] * (double)x[0] + (double)x[1] * (double)x[1]) / 2;
-            double shift = half + (keys ? top : (double)fmaxf(row[0], row[1]));
+            double shift = half + (double)(keys ? top : fmaxf(row[0], row[1]));
             for (int r = 0; r < W; r++)
                 row[r] = (expf((float)((double)row[r] - shift)) + (float)epsilon) * sqrtf(0.5F);
         }
