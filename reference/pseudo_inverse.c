@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pseudo_inverse.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -28,7 +29,7 @@ static bool orthogonalise(int64_t m, long double *w, long double *v, int64_t i, 
 {
     long double ii = columns_dot(m, w, i, i), jj = columns_dot(m, w, j, j);
     long double ij = columns_dot(m, w, i, j);
-    if (!(fabsl(ij) > 0x1p-63L * sqrtl(ii) * sqrtl(jj)))
+    if (!(fabsl(ij) > LDBL_EPSILON * sqrtl(ii) * sqrtl(jj)))
         return false;
     long double cotangent = (jj - ii) / (2 * ij); /* of twice the angle */
     long double t = copysignl(1, cotangent) / (fabsl(cotangent) + hypotl(1, cotangent));
@@ -65,7 +66,7 @@ int64_t ref_pseudo_inverse_long(int64_t m, const long double *a, double rcond, l
     orthogonalise_all(m, w, v);
     for (int64_t c = 0; c < m; c++)
         largest = fmaxl(largest, columns_dot(m, w, c, c));
-    long double cut = rcond < 0 ? 16 * (long double)m * 0x1p-64L : (long double)rcond;
+    long double cut = rcond < 0 ? 8 * (long double)m * LDBL_EPSILON : (long double)rcond;
     int64_t rank = 0;
     for (int64_t c = 0; c < m; c++) {
         long double squared = columns_dot(m, w, c, c);

@@ -19,7 +19,7 @@
 #define EXP_F64    Sleef_expd4_u10avx2
 #define SINCOS_F32 Sleef_sincosf8_u10avx2
 #define SINCOS_F64 Sleef_sincosd4_u10avx2
-#else
+#else /* without a set's name: any x86-64 processor's; on aarch64 AdvSIMD's */
 #define TOKENS     2
 #define VECTORS    4
 #define EXP_F32    Sleef_expf4_u10
