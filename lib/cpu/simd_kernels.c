@@ -142,6 +142,21 @@ static lanes larger(lanes a, lanes b)
     return (lanes)(((bits)a & mask) | ((bits)b & ~mask));
 }
 
+/* Each lane's partner, whose number differs in one bit. Clang, which has no shuffle by a vector,
+ * makes one of the loop; gcc does not. */
+static lanes partners(lanes x, bits lane, int half)
+{
+#ifdef __clang__
+    (void)lane;
+    lanes y = x;
+    for (int i = 0; i < LANES; i++)
+        y[i] = x[i ^ half];
+    return y;
+#else
+    return __builtin_shuffle(x, lane ^ half);
+#endif
+}
+
 /* Lanes against others, at half the distance each time. */
 static real largest_lane(lanes most)
 {
@@ -150,7 +165,7 @@ static real largest_lane(lanes most)
     bits lane = *(const bits *)numbers;
 #pragma GCC unroll 4
     for (int half = LANES / 2; half > 0; half /= 2)
-        most = larger(most, __builtin_shuffle(most, lane ^ half));
+        most = larger(most, partners(most, lane, half));
     return most[0];
 }
 
