@@ -126,14 +126,12 @@ Test(precision, forward_is_as_exact_as_the_plain_version)
 {
     atn_context *context = fixture_context(1, NULL), *cpu;
     cr_assert_eq(atn_context_create(NULL, &cpu), ATN_OK);
-    for (int op = fixture_next(-1); op < ATN_OPERATOR_COUNT; op = fixture_next(op)) {
-        int variants = atn_operator_get((atn_operator)op)->variant_count;
-        /* every variant and every dtype once, or all of both */
-        for (int variant = 0; variant < variants; variant++)
+    for (int op = fixture_next(-1); op < ATN_OPERATOR_COUNT; op = fixture_next(op))
+        for (int variant = 0; variant < atn_operator_get((atn_operator)op)->variant_count;
+             variant++)
             for (int dtype = 0; dtype < ATN_DTYPE_COUNT; dtype++)
-                if (pairs_all() || dtype % variants == variant % ATN_DTYPE_COUNT)
+                if (pairs_all() || (variant + dtype) % 3 == 0) /* or it takes too long */
                     check_forward(context, cpu, op, variant, (atn_dtype)dtype);
-    }
     atn_context_free(cpu);
     atn_context_free(context);
 }
