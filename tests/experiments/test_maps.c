@@ -200,6 +200,7 @@ Test(maps, rows_and_token_norms_by_hand)
     table *t = read_output(&attention_maps, "out", MAPS);
     check_kernel_and_softmax(t, tokens);
     check_token_norms(t, tokens);
+    cr_expect(cell_integer(t, 0, "query_row") == 3 && cell_integer(t, 0, "query_col") == 11);
     table_free(t);
     free(tokens);
 }
