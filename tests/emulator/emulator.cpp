@@ -17,9 +17,9 @@ dim3 blockDim(0, 0, 0), gridDim(0, 0, 0);
 
 enum { FIBERS = 1024, PAGE = 64 << 10 /* a multiple of every page size in use */ };
 #ifdef EMULATOR_ASAN
-enum { STACK = 256 << 10 };
+enum { STACK = 320 << 10 };
 #else
-enum { STACK = 64 << 10 };
+enum { STACK = 128 << 10 };
 #endif
 
 #if defined __x86_64__ && !defined EMULATOR_UCONTEXT
@@ -171,7 +171,7 @@ static bool ready_fibers(int count)
         }
         if (!it->stack_pointer)
             it->stack_pointer =
-                first_frame(it->bottom, it->bottom + STACK - i % 32 * 128, fiber_main);
+                first_frame(it->bottom, it->bottom + STACK - i % 128 * 512, fiber_main);
     }
     return true;
 }
@@ -418,11 +418,15 @@ void *emulator_shared(void)
     return dynamic_shared;
 }
 
-/* Byte by byte, unseen by ASan: between the variables is what must not be touched. */
+/* Under ASan byte by byte, unseen by it: between the variables is what must not be touched. */
 __attribute__((no_sanitize("address"))) static void poison_variables(void)
 {
+#ifdef EMULATOR_ASAN
     for (volatile char *byte = kernel.shared; byte < kernel.shared_end; byte++)
         *byte = (char)0xff;
+#else
+    std::memset(kernel.shared, 0xff, (size_t)(kernel.shared_end - kernel.shared));
+#endif
 }
 
 static void start_block(size_t shared)
