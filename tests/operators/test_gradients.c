@@ -294,19 +294,23 @@ static void check_row(atn_context *context, atn_context *cpu, int op, int varian
     attention_case_free(&c);
 }
 
+/* On the CPU every row in both dtypes: its f32 is held against its own f64. */
 Test(gradients, backward_is_the_derivative)
 {
     atn_context *context = fixture_context(1, NULL), *cpu;
     cr_assert_eq(atn_context_create(NULL, &cpu), ATN_OK);
-    int row_count = ROWS + (fixture_device() == ATN_CPU ? CPU_LONG_ROWS : LONG_ROWS);
+    bool on_cpu = fixture_device() == ATN_CPU;
+    int row_count = ROWS + (on_cpu ? CPU_LONG_ROWS : LONG_ROWS);
     for (int op = fixture_next(-1); op < ATN_OPERATOR_COUNT; op = fixture_next(op)) {
         const atn_operator_info *info = atn_operator_get((atn_operator)op);
         const int sizes[] = {info->variant_count, row_count, ATN_CPU_DTYPE_COUNT};
-        pairs chosen = pairs_make(3, sizes, NULL);
+        pairs chosen = pairs_make(on_cpu ? 2 : 3, sizes, NULL);
         tally t = {0};
         for (int i = 0; i < chosen.count; i++) {
             const int *v = chosen.combination[i];
-            check_row(context, cpu, op, v[0], v[1], v[2], &t);
+            for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
+                if (on_cpu || dtype == v[2])
+                    check_row(context, cpu, op, v[0], v[1], dtype, &t);
         }
         report(info, &t);
         pairs_free(&chosen);
