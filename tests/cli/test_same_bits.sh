@@ -21,8 +21,8 @@ same_as() {
 }
 
 errors_of one --threads 1
-[ "$(wc -l <one.errors)" -gt 100 ]
-check "more than 100 rows" $?
+[ "$(wc -l <one.errors)" -gt 60 ]
+check "more than 60 rows" $?
 for threads in 3 8; do
     errors_of threads-$threads --threads $threads
     same_as one threads-$threads
