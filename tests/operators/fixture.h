@@ -45,7 +45,7 @@ fixture_sampling fixture_sampling_make(atn_sampling_kind kind, atn_dtype dtype, 
                                        bool affine, uint64_t seed);
 void fixture_sampling_free(fixture_sampling *sampling);
 
-/* m. */
+/* The number of landmarks, m. */
 int64_t fixture_landmark_count(const fixture_sampling *sampling, int64_t n);
 
 /* The landmarks of one head by reference/soft.h; m x d. */

@@ -77,7 +77,7 @@ static void check_row(atn_context *context, int op, int variant, int row, const 
                       tally *t)
 {
     double *kappa = NULL;
-    bool narrow_only = !dtypes[ATN_F64], said = true;
+    bool narrow_only = !dtypes[ATN_F64], judgeable = true;
     for (int turn = 0; turn < ATN_CPU_DTYPE_COUNT; turn++) {
         int dtype = narrow_only == (turn == 0) ? ATN_F32 : ATN_F64;
         const forward_row *f = &rows[row];
@@ -92,7 +92,7 @@ static void check_row(atn_context *context, int op, int variant, int row, const 
                                    .sampling = f->shape.dim < 5 ? ATN_SAMPLING_WINDOW
                                                                 : ATN_SAMPLING_CONV_CODE,
                                    .seed = (uint64_t)(row + 1)};
-        if (!dtypes[dtype] && said)
+        if (!dtypes[dtype] && judgeable)
             continue;
         attention_case c = attention_case_make(&choice);
         double *want = data_allocate(attention_case_outputs(&c));
@@ -101,7 +101,7 @@ static void check_row(atn_context *context, int op, int variant, int row, const 
             kappa = data_allocate(c.shape.batch * c.shape.heads);
             judge_conditions(&c, want, kappa);
         }
-        said = check(context, &c, row, want, kappa, t);
+        judgeable = check(context, &c, row, want, kappa, t);
         free(want);
         attention_case_free(&c);
     }

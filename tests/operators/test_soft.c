@@ -48,7 +48,7 @@ static const char *describe(const fixture_soft_case *c)
     return text;
 }
 
-/* Runs and judges one case. Returns whether anything could be said. */
+/* Runs and judges one case. Returns whether it could be judged. */
 static bool check(atn_context *context, const fixture_soft_case *c)
 {
     fixture_soft f = fixture_soft_make(c);
@@ -124,11 +124,11 @@ static void every_combination(atn_operator op)
         fixture_soft_case c = shaped(op, (atn_dtype)v[2], &small_shapes[v[3]], v[3]);
         c.sampling = (atn_sampling_kind)v[0];
         c.inverse = inverse_for(v[1]);
-        bool said = check(context, &c);
-        judged += said;
+        bool judgeable = check(context, &c);
+        judged += judgeable;
         c.dtype = ATN_F64;
         /* the papers' starts do not invert A = 1 */
-        cr_expect(said || c.count == 1 || (v[2] == ATN_F32 && check(context, &c)),
+        cr_expect(judgeable || c.count == 1 || (v[2] == ATN_F32 && check(context, &c)),
                   "%s could not be judged", describe(&c));
     }
     cr_expect(2 * judged >= chosen.count, "%d of %d judged", judged, chosen.count);
@@ -169,9 +169,9 @@ Test(soft, chunks_and_blocks)
                     continue;
                 c.sampling = kinds[k / 2];
                 c.inverse = inverse_for(methods[(k + (int)i) % 2]);
-                bool said = check(context, &c);
-                cr_expect(said || dtype == ATN_F32, "%s could not be judged", describe(&c));
-                judged += said;
+                bool judgeable = check(context, &c);
+                cr_expect(judgeable || dtype == ATN_F32, "%s could not be judged", describe(&c));
+                judged += judgeable;
                 run++;
             }
     cr_expect(3 * judged >= 2 * run, "%d of %d judged", judged, run);
