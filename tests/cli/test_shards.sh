@@ -246,7 +246,14 @@ mkdir bin
 cat >bin/srun <<'SH'
 #!/bin/sh
 while [ "${1#--}" != "$1" ]; do shift; done
-[ -z "${FAKE_SLEEP:-}" ] || sleep "$FAKE_SLEEP"
+# a step that lasts until the task has been requeued
+if [ -n "${FAKE_WAIT:-}" ]; then
+    : >srun_runs
+    for tenth in $(seq 600); do
+        [ ! -e scontrol_log ] || break
+        sleep 0.1
+    done
+fi
 exec "$@"
 SH
 printf '#!/bin/sh\necho "$@" >>scontrol_log\n' >bin/scontrol
@@ -288,9 +295,12 @@ expect_stderr '8 of 8 points are there already'
 slurm --nonsense
 expect_exit 2
 command='sweep.slurm near its time limit'
-ATTNUM_SHARDS=3 FAKE_SLEEP=2 "$source/scripts/sweep.slurm" $curves --out array >stdout 2>stderr &
+ATTNUM_SHARDS=3 FAKE_WAIT=yes "$source/scripts/sweep.slurm" $curves --out array >stdout 2>stderr &
 task=$!
-sleep 1
+for tenth in $(seq 600); do
+    [ ! -e srun_runs ] || break
+    sleep 0.1
+done
 kill -USR1 $task
 wait $task
 code=$?
