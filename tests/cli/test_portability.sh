@@ -76,8 +76,8 @@ assert "knows no instruction set" in p.not_given(ask(ATTNUM_ISA="avx9000"), here
 other = p.Configuration("netlib", "blas", "b", variables={"LD_LIBRARY_PATH": "/nowhere/blas:/nowhere/lapack"})
 assert "the program takes /" in p.not_given(other, here)
 
-# The file holds rows of this commit alone, and a row that failed is not left out with --resume.
-p.run = lambda *_: (0, "abc1234")
+# The file holds this machine's rows of this commit alone; a row that failed is not left out with --resume.
+p.commit = lambda: "abc1234"
 table = p.Table("t.csv", p.configurations())
 row = dict(kind="k", asked="", found="", passed=1, failed=0, skipped=0, seconds="1.0", detail="")
 table.put(configuration="clang", step="ruler", result="passed", **row)
@@ -86,8 +86,18 @@ again = p.Table("t.csv", p.configurations())
 assert again.has("clang", "ruler") and not again.has("default", "cli") and not again.has("clang", "cli")
 assert [r["configuration"] for r in p.rows_of("t.csv")] == ["default", "clang"]
 for commit in ("abc1235", "abc1234-dirty"):
-    p.run = lambda *_: (0, commit)
+    p.commit = lambda: commit
     assert not p.Table("t.csv", p.configurations()).has("clang", "ruler")
+
+# Another machine's rows stay, and are not taken for this one's.
+p.machine = lambda: "another"
+other = p.Table("t.csv", p.configurations())
+assert not other.has("clang", "ruler") and not other.find("clang", "ruler")
+other.put(configuration="clang", step="ruler", result="failed", **row)
+p.commit = lambda: "abc1236"
+p.Table("t.csv", p.configurations()).put(configuration="cuda", step="cli", result="passed", **row)
+assert {(r["machine"] == "another", r["commit"], r["configuration"]) for r in p.rows_of("t.csv")} == {
+    (False, "abc1234", "default"), (False, "abc1234", "clang"), (True, "abc1236", "cuda")}
 EOF
 check 'is held against what was asked for; rows are kept by commit' $?
 finish
