@@ -540,6 +540,119 @@ Test(inspect, numbers_turn_sentences)
     }
 }
 
+/* Every limit from both sides: a number of head 1's main item, or of all main items, just within
+ * the limit and just beyond it, and what the rule says of each; a null fragment: nothing. The
+ * second number goes with both. */
+static const struct {
+    const char *rule;
+    bool everywhere;
+    size_t offset, second;
+    double within, beyond, second_value;
+    advice_level level_within, level_beyond;
+    const char *says_within, *says_beyond;
+} limits[] = {
+#define UP(limit) limit, (limit) * (1 + 1e-15) /* a few units in the last place above */
+    {"steps", false, PAPER(residual), 0, UP(1e-3), 0, ADVICE_FINE, ADVICE_WARNING, "steps suffice",
+     "do not suffice for 1 of 3"},
+    {"steps", false, PAPER(steps[0]), PAPER(residual), 0, -1, 0.12, ADVICE_WARNING, ADVICE_WARNING,
+     "1e-3 takes 0 steps", "1e-3 is not reached"},
+    /* (1 - 6.588e-6)^(2^20) = 0.001 */
+    {"start", false, AT(margin), 0, -1 + 6.589e-6, -1 + 6.587e-6, 0, ADVICE_FINE, ADVICE_WARNING,
+     "converges", "for 1 of 3 matrices"},
+    {"start", false, AT(margin), 0, -1 + 4 * 49 * 0x1p-53, -1 + 4 * 50 * 0x1p-53, 0, ADVICE_WARNING,
+     ADVICE_WARNING, "is -1 to rounding", "is -1 + 2.2e-14"},
+    {"modes", false, AT(inverted), 0, 49, 48, 0, ADVICE_FINE, ADVICE_WARNING, "49 of 49",
+     "invert 48 of the 49"},
+    {"modes", false, PAPER(residual), AT(inverted), UP(1e-3), 31, ADVICE_WARNING, ADVICE_WARNING,
+     "residual hides modes", "Modes are missing"},
+    {"rank", false, AT(rank_f64), AT(rank_f32), 49, 48, 48, ADVICE_WARNING, ADVICE_WARNING,
+     "full rank in f64 but", "singular in f64 for 1 of 3"},
+    {"rank", false, AT(rank_f32), 0, 49, 48, 0, ADVICE_FINE, ADVICE_WARNING, "and in f32",
+     "singular in f32 for 1 of 3"},
+    {"rank", false, AT(rank_f64), AT(rank_f32), 1, 2, 1, ADVICE_WARNING, ADVICE_WARNING,
+     "has rank 1 of 49", "its rank is 2 of 49"},
+    {"unresolved", false, AT(below_floor), 0, 0, 1, 0, ADVICE_FINE, ADVICE_WARNING, NULL,
+     "for 1 of 3"},
+    {"precision", false, AT(precisions[3].best), 0, UP(0.01), 0, ADVICE_FINE, ADVICE_WARNING,
+     "Every precision is safe", "Not safe: f16"},
+    {"too-many", false, AT(precisions[4].fixed), AT(precisions[4].best), 0.5, 0.5 * (1 + 1e-15),
+     0.05, ADVICE_FINE, ADVICE_WARNING, NULL, "bf16: residual 0.5 after 20"},
+    {"too-many", false, AT(precisions[2].fixed), AT(precisions[2].best), UP(0.01), 1e-9,
+     ADVICE_FINE, ADVICE_WARNING, NULL, "residual 0.01 after 20"},
+    {"too-many", false, AT(precisions[1].best_steps), AT(precisions[1].fixed), 20, 19, 0.5,
+     ADVICE_FINE, ADVICE_WARNING, NULL, "0.001 after 19"},
+    {"faster", true, offsetof(inspection, inverses[ATN_INVERSE_HYPERPOWER_3].products[0]), 0, 18,
+     18 * (1 + 1e-15), 0, ADVICE_TIP, ADVICE_FINE, "in at most 18 products",
+     "No iteration is much faster"},
+    {"faster", true, offsetof(inspection, inverses[ATN_INVERSE_HYPERPOWER_3].products[0]), 0, 0, 1,
+     0, ADVICE_TIP, ADVICE_TIP, "with no products", "in at most 1 products"},
+    {"samplings", true, AT(trace_error), 0, 0.013 * 1.5 * (1 - 1e-15), 0.013 * 1.5 * (1 + 1e-15), 0,
+     ADVICE_FINE, ADVICE_TIP, "the sampling hardly matters", "rather than averages of 4 x 4"},
+    {"samplings", true, AT(trace_error), 0, 0.013 / 1.5 * (1 + 1e-15), 0.013 / 1.5 * (1 - 1e-15), 0,
+     ADVICE_FINE, ADVICE_FINE, "the sampling hardly matters", "keep averages of 4 x 4"},
+    {"reach", false, AT(trace_error), 0, UP(0.5), 0, ADVICE_FINE, ADVICE_WARNING,
+     "at most 0.5 of tr(S) is missed", "50% of tr(S) is missed"},
+    {"reach", false, AT(best_trace_error), AT(trace_error), UP(0.5), 0.93, ADVICE_WARNING,
+     ADVICE_WARNING, "misses 50%", "S is not of low rank"},
+    {"norms", false, AT(soft_norm), 0, UP(100.), 0, ADVICE_FINE, ADVICE_WARNING, "is at most 100",
+     "reaches 100 (head 1"},
+    {"norms", false, AT(softpp_norm), AT(soft_norm), UP(50.), 200, ADVICE_WARNING, ADVICE_WARNING,
+     "50: normalise", "gains little"},
+    {"norms", false, AT(norm_tokens), AT(soft_norm), 784, 783, 99, ADVICE_FINE, ADVICE_FINE,
+     "n = 784);", "estimated from 783 of them"},
+    {"apart", true, AT(norm1), 0, 1.0999, 1.1001, 0, ADVICE_TIP, ADVICE_FINE, "at most 1 + 0.1",
+     NULL},
+#undef UP
+};
+
+static void expect_side(int row, double value, advice_level level, const char *fragment,
+                        const char *other)
+{
+    inspection_list list = healthy_list();
+    for (int64_t i = 0; i < list.count; i += 2)
+        if (limits[row].everywhere || i == 2) {
+            *number_at(list.items[i], limits[row].offset) = value;
+            if (limits[row].second > 0)
+                *number_at(list.items[i], limits[row].second) = limits[row].second_value;
+        }
+    advice_line lines[ADVICE_RULES];
+    int count = advice_make(&list, lines);
+    const advice_line *line = line_of(count, lines, limits[row].rule);
+    cr_expect(!line == !fragment, "row %d: %s", row, line ? line->text : "silence");
+    if (line && fragment)
+        cr_expect(line->level == level && strstr(line->text, fragment) &&
+                      !(other && strstr(line->text, other)),
+                  "%s: %s, expected %s, '%s', not '%s'", limits[row].rule, line->text,
+                  advice_level_name(level), fragment, other ? other : "");
+    advice_free(count, lines);
+    inspections_free(&list);
+}
+
+Test(inspect, limits_from_both_sides)
+{
+    for (int row = 0; row < (int)(sizeof limits / sizeof *limits); row++) {
+        const char *within = limits[row].says_within, *beyond = limits[row].says_beyond;
+        expect_side(row, limits[row].within, limits[row].level_within, within, beyond);
+        expect_side(row, limits[row].beyond, limits[row].level_beyond, beyond, NULL);
+    }
+}
+
+/* Errors too small to choose by. */
+Test(inspect, small_errors_are_no_reason)
+{
+    for (int beyond = 0; beyond < 2; beyond++) {
+        inspection_list list = healthy_list();
+        for (int64_t i = 0; i < list.count; i++)
+            list.items[i]->trace_error = i % 2 == 0 ? 1e-6 * (1 + beyond * 1e-15) : 1e-9;
+        expect_line(&list, "samplings", beyond ? ADVICE_TIP : ADVICE_FINE,
+                    beyond ? "rather than" : "any sampling does");
+        for (int64_t i = 0; i < list.count; i++)
+            list.items[i]->trace_error = i % 2 == 1 ? 1e-6 * (1 + beyond * 1e-15) : 1e-9;
+        expect_line(&list, "samplings", ADVICE_FINE, beyond ? "keep averages" : "any sampling");
+        inspections_free(&list);
+    }
+}
+
 Test(inspect, nothing_is_wrong)
 {
     inspection_list list = healthy_list();
