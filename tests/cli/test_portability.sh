@@ -76,7 +76,7 @@ assert "knows no instruction set" in p.not_given(ask(ATTNUM_ISA="avx9000"), here
 other = p.Configuration("netlib", "blas", "b", variables={"LD_LIBRARY_PATH": "/nowhere/blas:/nowhere/lapack"})
 assert "the program takes /" in p.not_given(other, here)
 
-# The file holds this machine's rows of this commit alone; a row that failed is not left out with --resume.
+# Rows stay until their step runs again; what another commit did, or what failed, is not left out with --resume.
 p.commit = lambda: "abc1234"
 table = p.Table("t.csv", p.configurations())
 row = dict(kind="k", asked="", found="", passed=1, failed=0, skipped=0, seconds="1.0", detail="")
@@ -97,7 +97,7 @@ other.put(configuration="clang", step="ruler", result="failed", **row)
 p.commit = lambda: "abc1236"
 p.Table("t.csv", p.configurations()).put(configuration="cuda", step="cli", result="passed", **row)
 assert {(r["machine"] == "another", r["commit"], r["configuration"]) for r in p.rows_of("t.csv")} == {
-    (False, "abc1234", "default"), (False, "abc1234", "clang"), (True, "abc1236", "cuda")}
+    (False, "abc1234", "default"), (False, "abc1234", "clang"), (True, "abc1234-dirty", "clang"), (True, "abc1236", "cuda")}
 EOF
 check 'is held against what was asked for; rows are kept by commit' $?
 finish

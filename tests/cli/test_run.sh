@@ -175,9 +175,9 @@ cmp -s killed/convergence/curves.csv never_killed/convergence/curves.csv
 check "a resumed run gives the bits of an uninterrupted one" $?
 
 # ---- no space on the disk ----
-command='attnum run with a file size limit of 1 KiB'
+command='attnum run with a file size limit of some KiB'
 (
-    ulimit -f 1
+    ulimit -f 4 # clang's OpenMP library writes 1 KiB of its own before main
     exec "$program" run spectral/eigenvalues --quick --input smooth --out full >stdout 2>stderr
 )
 code=$?
