@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What experiments make of their raw rows: published tables, what they print, what they judge. The
+ * raw rows are those of finish/NAME.csv, whose real numbers are made up, hardly any two the same,
+ * so that a column, a row or a denominator taken for another shows in finish/NAME.txt. With
+ * ATTNUM_TEST_WRITE=FOLDER the test writes those files there (NAME.csv if there is none) from what
+ * the program does now: read what git diff then shows. */
+#include <criterion/criterion.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/report.h"
+#include "registry.h"
+#include "runs.h"
+#include "scratch.h"
+
+TestSuite(finish, .init = scratch_begin, .fini = scratch_end);
+
+/* Few points each; a real column that is kept because rows are found by it, or null. */
+static const struct {
+    const experiment *e;
+    const char *options, *kept;
+} rows[] = {
+    {&convergence_curves,
+     "--input smooth,iid:0.3 --stage 3 --samples 3 --iterations 4 --dtype "
+     "f32,f64 --variant nr-paper,nr-soft,eig",
+     NULL},
+    {&convergence_initialisation, "--input smooth --stage 3 --samples 2 --dtype f64", NULL},
+    {&convergence_gradient, "--input smooth,iid:0.3 --stage 3 --samples 2 --iterations 5", NULL},
+    {&convergence_precision, "--input smooth --m 16 --samples 2 --storage native,bf16", NULL},
+    {&convergence_methods, "--quick --input smooth --stage 3", "condition"},
+    {&spectral_eigenvalues, "--input smooth,iid:0.3 --m 4,9 --samples 2", NULL},
+    {&spectral_norm_growth, "--input smooth,iid:0.3 --m 4,9,16,25 --samples 2", NULL},
+    {&spectral_bounds, "--input smooth,iid:0.3 --m 9,16 --stage 3 --samples 2", NULL},
+    {&spectral_softmax, "--input smooth,iid:0.3 --n 16,64,196 --samples 2", NULL},
+    {&spectral_resolution, "--input photos --n 196,784 --samples 2", NULL},
+    {&spectral_sampling, "--input smooth,iid:0.3 --m 9,16 --stage 3 --samples 2", NULL},
+    {&accuracy_operators,
+     "--input smooth,iid --n 64 --m 16 --operator soft/paper,sima/paper "
+     "--samples 2",
+     NULL},
+    {&cost_counts, "--quick --m 49,64", NULL},
+    {&cost_memory, "--quick", NULL},
+    {&cost_time, "--quick", NULL},
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+/* finish/NAME.EXTENSION in the sources, or in the folder to write to; to be freed. */
+static char *path_of(const experiment *e, const char *extension)
+{
+    const char *folder = getenv("ATTNUM_TEST_WRITE"), *slash = strchr(e->name, '/');
+    return must_format("%s/%.*s_%s.%s", folder ? folder : FINISH_FOLDER, (int)(slash - e->name),
+                       e->name, slash + 1, extension);
+}
+
+/* Made up: a multiple of 1/64 from 1/64 to 128. */
+static double invented(int64_t row, int col)
+{
+    uint64_t x = (uint64_t)row * 64 + (uint64_t)col + 1;
+    x *= UINT64_C(0x9E3779B97F4A7C15);
+    x ^= x >> 29;
+    x *= UINT64_C(0xBF58476D1CE4E5B9);
+    return (double)(1 + (x >> 32) % 8192) / 64;
+}
+
+/* The raw rows of a run, with other numbers. */
+static table *invent(const experiment *e, const char *kept, const void *state, int64_t points)
+{
+    const column *columns;
+    table *run = table_create(e->raw_columns ? e->raw_columns : e->outputs[0].columns,
+                              e->raw_columns ? e->raw_column_count : e->outputs[0].column_count);
+    atn_context *context = make_context();
+    for (int64_t point = 0; point < points; point++)
+        e->run(state, point, context, run);
+    atn_context_free(context);
+    int width = table_columns(run, &columns);
+    table *raw = table_create(columns, width);
+    for (int64_t row = 0; row < table_rows(run); row++)
+        for (int col = 0; col < width; col++)
+            if (columns[col].type == COLUMN_REAL && !table_is_missing(run, row, col) &&
+                isfinite(table_get_real(run, row, col)) &&
+                !(kept && strcmp(columns[col].name, kept) == 0))
+                table_real(raw, invented(row, col));
+            else
+                table_copy(raw, run, row, col);
+    table_free(run);
+    return raw;
+}
+
+/* As CSV, but for reals: ten digits, which no rounding error reaches. */
+static void print_rounded(const table *t, FILE *file)
+{
+    const column *columns;
+    int width = table_columns(t, &columns);
+    for (int col = 0; col < width; col++)
+        fprintf(file, "%s%s", col ? "," : "", columns[col].name);
+    for (int64_t row = 0; row < table_rows(t); row++)
+        for (int col = 0; col < width; col++) {
+            fputc(col ? ',' : '\n', file);
+            if (table_is_missing(t, row, col))
+                continue;
+            switch (columns[col].type) {
+            case COLUMN_TEXT:
+                fputs(table_get_text(t, row, col), file);
+                break;
+            case COLUMN_INTEGER:
+                fprintf(file, "%" PRId64, table_get_integer(t, row, col));
+                break;
+            case COLUMN_REAL:
+                fprintf(file, "%.10g", table_get_real(t, row, col));
+                break;
+            case COLUMN_BOOLEAN:
+                fputs(table_get_boolean(t, row, col) ? "true" : "false", file);
+                break;
+            }
+        }
+    fputc('\n', file);
+}
+
+/* What finish leaves and says: stdout, stderr, the exit code, and the outputs but for raw rows that
+ * are one. To be freed. */
+static char *finished(const experiment *e, const settings *s, const void *state, table *raw)
+{
+    char *text = NULL;
+    size_t size;
+    table *tables[MAX_OUTPUTS];
+    for (int i = 0; i < e->output_count; i++)
+        tables[i] = i == 0 && !e->raw_columns
+                        ? raw
+                        : table_create(e->outputs[i].columns, e->outputs[i].column_count);
+    cr_assert(freopen("stdout.txt", "w", stdout));
+    capture();
+    int code = e->finish ? e->finish(s, state, raw, tables) : EXIT_PASS;
+    const char *said = captured();
+    fflush(stdout);
+    char *printed = (char *)scratch_read("stdout.txt", &size);
+    FILE *file = open_memstream(&text, &size);
+    cr_assert(file);
+    fprintf(file, "exit code %d\n\nstdout\n%s\nstderr\n%s", code, printed, said);
+    for (int i = 0; i < e->output_count; i++)
+        if (tables[i] != raw) {
+            fprintf(file, "\n%s\n", e->outputs[i].name);
+            print_rounded(tables[i], file);
+            table_free(tables[i]);
+        }
+    fclose(file);
+    free(printed);
+    return text;
+}
+
+/* Where two texts part, as the line of each. */
+static void expect_same(const experiment *e, const char *got, const char *want)
+{
+    int line = 1;
+    const char *a = got, *b = want;
+    while (*a && *a == *b) {
+        line += *a == '\n';
+        a++;
+        b++;
+    }
+    while (a > got && a[-1] != '\n')
+        a--;
+    while (b > want && b[-1] != '\n')
+        b--;
+    cr_expect(strcmp(got, want) == 0, "%s, line %d: %.*s, expected %.*s", e->name, line,
+              (int)strcspn(a, "\n"), a, (int)strcspn(b, "\n"), b);
+}
+
+static void check_finish(const experiment *e, const char *options, const char *kept)
+{
+    settings s;
+    void *state = NULL;
+    int64_t points;
+    bool writes = getenv("ATTNUM_TEST_WRITE");
+    char *rows_path = path_of(e, "csv"), *text_path = path_of(e, "txt");
+    cr_assert_eq(parse_options(&s, e, options), EXIT_PASS, "%s", e->name);
+    cr_assert_eq(e->prepare(&s, &state, &points), EXIT_PASS, "%s", e->name);
+    const column *columns = e->raw_columns ? e->raw_columns : e->outputs[0].columns;
+    int width = e->raw_columns ? e->raw_column_count : e->outputs[0].column_count;
+    if (writes && access(rows_path, F_OK) != 0) {
+        table *made = invent(e, kept, state, points);
+        FILE *file = fopen(rows_path, "w");
+        cr_assert(file && table_write_csv(made, file) && fclose(file) == 0, "%s", rows_path);
+        table_free(made);
+    }
+    table *raw = table_read_file(rows_path, columns, width);
+    cr_assert(raw, "%s", rows_path);
+    char *got = finished(e, &s, state, raw);
+    if (writes) {
+        FILE *file = fopen(text_path, "w");
+        cr_assert(file && fputs(got, file) >= 0 && fclose(file) == 0, "%s", text_path);
+    }
+    size_t size;
+    char *want = (char *)scratch_read(text_path, &size);
+    expect_same(e, got, want);
+    free(want);
+    free(got);
+    table_free(raw);
+    if (state)
+        e->release(state);
+    settings_free(&s);
+    free(text_path);
+    free(rows_path);
+}
+
+Test(finish, every_number_goes_where_it_belongs)
+{
+    for (int row = 0; row < ROWS; row++)
+        check_finish(rows[row].e, rows[row].options, rows[row].kept);
+}
