@@ -101,14 +101,12 @@ static atn_inverse_desc describe_rule(const start_rule *rule, const bottleneck *
 }
 
 /* Whether an n exists with |I - c C|_1 <= 1, c = 2 (1/2)^n / |A|_1^2, C = A or A^2, for entries
- * >= 0. Column j, with diagonal d and sum r, has |1 - c d| + c (r - d). If c d >= 1 that is
- * c r - 1 <= 1, because c r <= 2 for both C; otherwise it is 1 + c (r - 2 d), so r <= 2 d must hold
- * whatever c is. Halving c can only take columns from the first case to the second. */
+ * >= 0 and |A|_1 >= 1. Column j, with diagonal d and sum r, has |1 - c d| + c (r - d). If c d <= 1
+ * that is 1 + c (r - 2 d), at most 1 if and only if r <= 2 d, whatever c is. If c d > 1 it is
+ * c r - 1, at most 1 because c r <= 2 for both C, and then r <= 2 / c < 2 d. */
 static bool search_exists(const bottleneck *b, atn_alpha_search search)
 {
     int64_t m = b->m;
-    double norm1 = ref_norm1(m, b->exact);
-    long double c = 2 / ((long double)norm1 * norm1);
     for (int64_t j = 0; j < m; j++) {
         long double sum = 0, diagonal = 0;
         for (int64_t i = 0; i < m; i++) {
@@ -124,7 +122,7 @@ static bool search_exists(const bottleneck *b, atn_alpha_search search)
                 diagonal += i == j ? entry : 0;
             }
         }
-        if (!(c * diagonal >= 1 || sum <= 2 * diagonal))
+        if (!(sum <= 2 * diagonal))
             return false;
     }
     return true;

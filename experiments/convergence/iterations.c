@@ -2,6 +2,7 @@
 #include "convergence/iterations.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 /* Order, and products of a step. */
 static const struct {
@@ -64,4 +65,9 @@ int iteration_first_below(int length, const double *values, double target)
         if (values[k] < target)
             return k;
     return -1;
+}
+
+bool iteration_counts_agree(int a, int b)
+{
+    return a < 0 || b < 0 ? a < 0 && b < 0 : abs(a - b) <= 1;
 }

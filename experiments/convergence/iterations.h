@@ -30,4 +30,7 @@ void iteration_take(const atn_inverse_desc *desc, const atn_inverse_info *info,
 /* The first k with values[k] < target; -1 if there is none. */
 int iteration_first_below(int length, const double *values, double target);
 
+/* Whether two such counts agree: they differ by one step at most, or neither exists. */
+bool iteration_counts_agree(int a, int b);
+
 #endif

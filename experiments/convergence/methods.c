@@ -193,7 +193,7 @@ static void find_steady(const subject *on, const ref_iteration *iteration, int s
         for (int metric = 0; metric < METRICS; metric++) {
             int k = iteration_first_below(out->predicted_length, out->predicted[metric], target);
             int other = iteration_first_below(length, moved[metric], target);
-            out->steady[metric] &= k >= 0 && other >= 0 && abs(k - other) <= 1;
+            out->steady[metric] &= k >= 0 && iteration_counts_agree(k, other);
         }
     }
     free(lambda);
@@ -317,8 +317,7 @@ static int put_row(table *t, const subject *on, const choice *c, const course *r
     else
         table_missing(t);
     table_boolean(t, judged);
-    if (!judged || (known && predicted >= 0 && abs(k - predicted) <= 1) ||
-        (!known && predicted < 0))
+    if (!judged || iteration_counts_agree(k, predicted))
         return EXIT_PASS;
     report_error("%s kappa %g %s from %s, %s: %d steps to 1e-6, expected %d to within 1",
                  on->spectrum, on->condition, atn_inverse_name(c->method),

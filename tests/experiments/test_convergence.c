@@ -12,6 +12,7 @@
 #include <ruler.h>
 
 #include "common/experiment.h"
+#include "common/npy.h"
 #include "common/report.h"
 #include "convergence/bottleneck.h"
 #include "convergence/rounding.h"
@@ -373,6 +374,35 @@ Test(convergence, adaptive_start_exists_only_by_rounding)
                           cell_real(t, row, "residual_t20") > 0.9,
                       "%s", row_name(t, row));
     end_run(&initialisation);
+}
+
+/* Three tokens at equal distances: A has 1 and a, and columns that sum to 1 + 2 a; A^2 has 1 + 2
+ * a^2 and 2 a + a^2. The search through A has an answer if a <= 1/2, that through A^2 if a <= 1/4.
+ */
+Test(convergence, adaptive_start_exists_on_one_side_of_its_limits)
+{
+    static const double off_diagonal[] = {0.2499, 0.2501, 0.4999, 0.5001};
+    for (int i = 0; i < 4; i++) {
+        run r;
+        double a = off_diagonal[i], tokens[9] = {0};
+        int64_t shape[] = {3, 3};
+        int seen = 0;
+        tokens[0] = tokens[4] = tokens[8] = sqrt(-log(a) / 2);
+        cr_assert_eq(npy_write(".", "simplex.npy", ATN_F64, 2, shape, tokens), EXIT_PASS);
+        prepare_run(&r, &convergence_initialisation, "--input simplex.npy --scale 1 --dtype f64");
+        run_points(&r);
+        for (int64_t row = 0; row < table_rows(r.raw); row++) {
+            bool square = cell_is(r.raw, row, "rule", "adaptive-squared");
+            if (!cell_is(r.raw, row, "matrix", "simplex.npy") ||
+                !(square || cell_is(r.raw, row, "rule", "adaptive")))
+                continue;
+            cr_expect_eq(cell_boolean(r.raw, row, "search_exact"), a <= (square ? 0.25 : 0.5),
+                         "%s, a = %g", cell_text(r.raw, row, "rule"), a);
+            seen++;
+        }
+        cr_expect_eq(seen, 2);
+        end_run(&r);
+    }
 }
 
 /* margin is what its description says, and the codes' starts behave as published. */

@@ -2,7 +2,7 @@
 /* What experiments make of their raw rows: published tables, what they print, what they judge. The
  * raw rows are those of finish/NAME.csv, whose real numbers are made up, hardly any two the same,
  * so that a column, a row or a denominator taken for another shows in finish/NAME.txt. With
- * ATTNUM_TEST_WRITE=FOLDER the test writes those files there (NAME.csv if there is none) from what
+ * ATTNUM_TEST_WRITE=FOLDER the tests write those files there (NAME.csv if there is none) from what
  * the program does now: read what git diff then shows. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
@@ -47,12 +47,49 @@ static const struct {
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
-/* finish/NAME.EXTENSION in the sources, or in the folder to write to; to be freed. */
-static char *path_of(const experiment *e, const char *extension)
+static const char *folder_to_write(void)
 {
-    const char *folder = getenv("ATTNUM_TEST_WRITE"), *slash = strchr(e->name, '/');
-    return must_format("%s/%.*s_%s.%s", folder ? folder : FINISH_FOLDER, (int)(slash - e->name),
-                       e->name, slash + 1, extension);
+    return getenv("ATTNUM_TEST_WRITE");
+}
+
+/* The name, "/" as "_", with an extension, in the folder of the sources or in the one to write to.
+ * To be freed. */
+static char *path_of(const char *name, const char *extension)
+{
+    char *file = must_format("%s.%s", name, extension), *slash = strchr(file, '/');
+    if (slash)
+        *slash = '_';
+    const char *folder = folder_to_write();
+    char *path = must_format("%s/%s", folder ? folder : FINISH_FOLDER, file);
+    free(file);
+    return path;
+}
+
+/* Holds a text against that of NAME.txt, or writes it there first. */
+static void expect_kept(const char *name, const char *got)
+{
+    char *path = path_of(name, "txt");
+    if (folder_to_write()) {
+        FILE *file = fopen(path, "w");
+        cr_assert(file && fputs(got, file) >= 0 && fclose(file) == 0, "%s", path);
+    }
+    size_t size;
+    char *want = (char *)scratch_read(path, &size);
+    int line = 1;
+    const char *a = got, *b = want;
+    while (*a && *a == *b) {
+        line += *a == '\n';
+        a++;
+        b++;
+    }
+    while (a > got && a[-1] != '\n')
+        a--;
+    while (b > want && b[-1] != '\n')
+        b--;
+    cr_expect(strcmp(got, want) == 0, "%s, line %d: %.*s, expected %.*s", name, line,
+              (int)strcspn(a, "\n"), a, (int)strcspn(b, "\n"), b);
+    free(want);
+    free(path);
 }
 
 /* Made up: a multiple of 1/64 from 1/64 to 128. */
@@ -150,63 +187,78 @@ static char *finished(const experiment *e, const settings *s, const void *state,
     return text;
 }
 
-/* Where two texts part, as the line of each. */
-static void expect_same(const experiment *e, const char *got, const char *want)
-{
-    int line = 1;
-    const char *a = got, *b = want;
-    while (*a && *a == *b) {
-        line += *a == '\n';
-        a++;
-        b++;
-    }
-    while (a > got && a[-1] != '\n')
-        a--;
-    while (b > want && b[-1] != '\n')
-        b--;
-    cr_expect(strcmp(got, want) == 0, "%s, line %d: %.*s, expected %.*s", e->name, line,
-              (int)strcspn(a, "\n"), a, (int)strcspn(b, "\n"), b);
-}
-
 static void check_finish(const experiment *e, const char *options, const char *kept)
 {
     settings s;
     void *state = NULL;
     int64_t points;
-    bool writes = getenv("ATTNUM_TEST_WRITE");
-    char *rows_path = path_of(e, "csv"), *text_path = path_of(e, "txt");
+    char *path = path_of(e->name, "csv");
     cr_assert_eq(parse_options(&s, e, options), EXIT_PASS, "%s", e->name);
     cr_assert_eq(e->prepare(&s, &state, &points), EXIT_PASS, "%s", e->name);
     const column *columns = e->raw_columns ? e->raw_columns : e->outputs[0].columns;
     int width = e->raw_columns ? e->raw_column_count : e->outputs[0].column_count;
-    if (writes && access(rows_path, F_OK) != 0) {
+    if (folder_to_write() && access(path, F_OK) != 0) {
         table *made = invent(e, kept, state, points);
-        FILE *file = fopen(rows_path, "w");
-        cr_assert(file && table_write_csv(made, file) && fclose(file) == 0, "%s", rows_path);
+        FILE *file = fopen(path, "w");
+        cr_assert(file && table_write_csv(made, file) && fclose(file) == 0, "%s", path);
         table_free(made);
     }
-    table *raw = table_read_file(rows_path, columns, width);
-    cr_assert(raw, "%s", rows_path);
+    table *raw = table_read_file(path, columns, width);
+    cr_assert(raw, "%s", path);
     char *got = finished(e, &s, state, raw);
-    if (writes) {
-        FILE *file = fopen(text_path, "w");
-        cr_assert(file && fputs(got, file) >= 0 && fclose(file) == 0, "%s", text_path);
-    }
-    size_t size;
-    char *want = (char *)scratch_read(text_path, &size);
-    expect_same(e, got, want);
-    free(want);
+    expect_kept(e->name, got);
     free(got);
     table_free(raw);
     if (state)
         e->release(state);
     settings_free(&s);
-    free(text_path);
-    free(rows_path);
+    free(path);
 }
 
 Test(finish, every_number_goes_where_it_belongs)
 {
     for (int row = 0; row < ROWS; row++)
         check_finish(rows[row].e, rows[row].options, rows[row].kept);
+}
+
+/* ---- What an effort takes ---- */
+
+/* "NAME OPTION: 12 points, FIRST ... LAST, CHECKSUM of all". */
+static void print_points(const experiment *e, const char *option, FILE *file)
+{
+    settings s;
+    void *state = NULL;
+    int64_t points;
+    char text[256], first[256] = "";
+    uint64_t checksum = UINT64_C(0xCBF29CE484222325); /* FNV-1a */
+    cr_assert_eq(parse_options(&s, e, option), EXIT_PASS, "%s", e->name);
+    cr_assert_eq(e->prepare(&s, &state, &points), EXIT_PASS, "%s", e->name);
+    for (int64_t point = 0; point < points; point++) {
+        e->describe(state, point, text, sizeof text);
+        if (point == 0)
+            memcpy(first, text, sizeof first);
+        for (const char *c = text; c == text || c[-1]; c++)
+            checksum = (checksum ^ (unsigned char)*c) * UINT64_C(0x100000001B3);
+    }
+    fprintf(file, "%s%s%s: %" PRId64 " points, %s ... %s, %016" PRIx64 "\n", e->name,
+            *option ? " " : "", option, points, first, text, checksum);
+    if (state)
+        e->release(state);
+    settings_free(&s);
+}
+
+Test(finish, points_of_every_effort)
+{
+    static const char *const efforts[] = {"--quick", "", "--full"};
+    char *got = NULL;
+    size_t size;
+    FILE *file = open_memstream(&got, &size);
+    cr_assert(file);
+    for (const experiment *const *e = experiments; *e; e++)
+        for (int i = 0; i < 3; i++)
+            if (*e != &cost_memory || i == 0) /* makes plans for 10^6 tokens first, and 10^7 */
+                print_points(*e, efforts[i], file);
+    fclose(file);
+    expect_kept("points", got);
+    free(got);
 }

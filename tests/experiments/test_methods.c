@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "common/experiment.h"
+#include "convergence/iterations.h"
 #include "registry.h"
 #include "runs.h"
 #include "scratch.h"
@@ -121,6 +122,21 @@ Test(methods, numbers_are_the_steps)
     }
     cr_expect_eq(seen, 3 * 19 * 2);
     table_free(t);
+}
+
+/* Within a step on either side, and both missing; not two steps, nor one missing. */
+Test(methods, counts_agree_within_a_step)
+{
+    static const struct {
+        int a, b;
+        bool agree;
+    } counts[] = {
+        {5, 5, true}, {5, 6, true},   {6, 5, true},   {5, 7, false},  {7, 5, false},
+        {0, 1, true}, {-1, -1, true}, {-1, 0, false}, {0, -1, false}, {-1, 1, false},
+    };
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        cr_expect_eq(iteration_counts_agree(counts[i].a, counts[i].b), counts[i].agree, "%d and %d",
+                     counts[i].a, counts[i].b);
 }
 
 /* ---- Rows about matrices ---- */
