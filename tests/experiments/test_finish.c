@@ -34,7 +34,7 @@ static const struct {
     {&spectral_eigenvalues, "--input smooth,iid:0.3 --m 4,9 --samples 2", NULL},
     {&spectral_norm_growth, "--input smooth,iid:0.3 --m 4,9,16,25 --samples 2", NULL},
     {&spectral_bounds, "--input smooth,iid:0.3 --m 9,16 --stage 3 --samples 2", NULL},
-    {&spectral_softmax, "--input smooth,iid:0.3 --n 16,64,196 --samples 2", NULL},
+    {&spectral_softmax, "--input smooth,iid:0.3 --n 16,64,196 --samples 2", "r"},
     {&spectral_resolution, "--input photos --n 196,784 --samples 2", NULL},
     {&spectral_sampling, "--input smooth,iid:0.3 --m 9,16 --stage 3 --samples 2", NULL},
     {&accuracy_operators,

@@ -849,6 +849,65 @@ Test(spectral, softmax_norm_reaches_the_root_of_n)
               got.highest, got.norm);
 }
 
+/* ---- Rows of softmax ---- */
+
+/* |S|_2 and the eigenvalue of the dominant token's S but for 1, from the 2 x 2 matrix that S is on
+ * (e_1, the mean of the others): weights p of a token on the first, (1 - p) on all others. */
+static void dominant(double n, double r, double *norm, double *eigenvalue)
+{
+    double first = 1 / (1 + (n - 1) * exp(r - r * r)), other = 1 / (1 + (n - 1) * exp(1 - r));
+    double a = first, b = (1 - first) / sqrt(n - 1), c = other * sqrt(n - 1), d = 1 - other;
+    double trace = a * a + b * b + c * c + d * d, root = fabs(a * d - b * c);
+    *norm = (sqrt(trace + 2 * root) + sqrt(trace - 2 * root)) / 2;
+    *eigenvalue = first - other;
+}
+
+Test(spectral, rows_of_softmax)
+{
+    int dominants = 0, others = 0, rotating = 0;
+    cr_assert_eq(
+        run_experiment(&spectral_softmax,
+                       "--quick --input iid:0.3 --n 4,16 --samples 2 --seed 3,5 --out out"),
+        EXIT_PASS);
+    table *t = read_output(&spectral_softmax, "out", 0);
+    for (int64_t row = 0; row < table_rows(t); row++) {
+        double n = cell_number(t, row, "n"), r = cell_real(t, row, "r");
+        double norm = cell_real(t, row, "norm"), allowance = cell_real(t, row, "allowance");
+        bool same = cell_is(t, row, "keys", "tokens");
+        cr_expect(near(cell_real(t, row, "norm_over_root"), norm / sqrt(n), 2 * u));
+        cr_expect(norm >= 1 - allowance && norm <= sqrt(n) * (1 + allowance));
+        cr_expect(near(cell_real(t, row, "radius"), 1, same ? allowance : sqrt(allowance)),
+                  "row %" PRId64 ": radius %.17g", row, cell_real(t, row, "radius"));
+        cr_expect(!same || cell_real(t, row, "largest_imaginary") == 0);
+        rotating += cell_real(t, row, "largest_imaginary") > 0.01;
+        cr_expect_eq(cell_missing(t, row, "r"), !cell_is(t, row, "input", "dominant"));
+        others += !same;
+        if (isnan(r)) {
+            cr_expect(cell_missing(t, row, "closed_form"));
+            cr_expect(allowance >= 10 * (n + 32) * u, "32 channels, logits of 1 at least");
+            continue;
+        }
+        double want, eigenvalue;
+        dominant(n, r, &want, &eigenvalue);
+        cr_expect(near(allowance, 10 * (n + 32 * fmax(1, r * r)) * u, 1e-14), "n %g r %g", n, r);
+        cr_expect(near(norm, want, allowance) &&
+                      near(cell_real(t, row, "closed_form"), want, 1e-14),
+                  "n %g r %g: %.17g, want %.17g", n, r, norm, want);
+        cr_expect(near(cell_real(t, row, "closed_form_ratio"),
+                       fabs(norm - cell_real(t, row, "closed_form")) /
+                           cell_real(t, row, "closed_form") / allowance,
+                       1e-9));
+        double lowest = n > 2 ? fmin(eigenvalue, 0) : eigenvalue;
+        cr_expect(fabs(cell_real(t, row, "lowest") - lowest) <= allowance, "n %g r %g", n, r);
+        dominants++;
+    }
+    cr_expect_eq(dominants, 3 * 12, "n = 2, 4, 16");
+    /* two samples of two inputs for two seeds; those of other keys take a sample more */
+    cr_expect_eq(others, 2 * 2 * 2 * 2);
+    cr_expect(rotating > 0, "S of K != Q has complex eigenvalues");
+    table_free(t);
+}
+
 /* ---- Bounds ---- */
 
 /* S06, S21: |S^|_2 <= lambda_1(S) <= n, whatever the input. */
