@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/growth.h"
 #include "common/report.h"
 #include "registry.h"
 #include "runs.h"
@@ -18,32 +19,39 @@
 
 TestSuite(finish, .init = scratch_begin, .fini = scratch_end);
 
-/* Few points each; a real column that is kept because rows are found by it, or null. */
+/* Few points each. A real column that is kept because rows are found by it, and a text that all
+ * rows have in some column, where a run would give too many; or null. */
 static const struct {
     const experiment *e;
-    const char *options, *kept;
+    const char *options, *kept, *only;
 } rows[] = {
-    {&convergence_curves,
-     "--input smooth,iid:0.3 --stage 3 --samples 3 --iterations 4 --dtype "
-     "f32,f64 --variant nr-paper,nr-soft,eig",
-     NULL},
-    {&convergence_initialisation, "--input smooth --stage 3 --samples 2 --dtype f64", NULL},
-    {&convergence_gradient, "--input smooth,iid:0.3 --stage 3 --samples 2 --iterations 5", NULL},
-    {&convergence_precision, "--input smooth --m 16 --samples 2 --storage native,bf16", NULL},
-    {&convergence_methods, "--quick --input smooth --stage 3", "condition"},
-    {&spectral_eigenvalues, "--input smooth,iid:0.3 --m 4,9 --samples 2", NULL},
-    {&spectral_norm_growth, "--input smooth,iid:0.3 --m 4,9,16,25 --samples 2", NULL},
-    {&spectral_bounds, "--input smooth,iid:0.3 --m 9,16 --stage 3 --samples 2", NULL},
-    {&spectral_softmax, "--input smooth,iid:0.3 --n 16,64,196 --samples 2", "r"},
-    {&spectral_resolution, "--input photos --n 196,784 --samples 2", NULL},
-    {&spectral_sampling, "--input smooth,iid:0.3 --m 9,16 --stage 3 --samples 2", NULL},
-    {&accuracy_operators,
-     "--input smooth,iid --n 64 --m 16 --operator soft/paper,sima/paper "
-     "--samples 2",
-     NULL},
-    {&cost_counts, "--quick --m 49,64", NULL},
-    {&cost_memory, "--quick", NULL},
-    {&cost_time, "--quick", NULL},
+    {.e = &convergence_curves,
+     .options = "--input smooth,iid:0.3 --stage 3 --samples 3 --iterations 4 --dtype "
+                "f32,f64 --variant nr-paper,nr-soft,eig"},
+    {.e = &convergence_initialisation,
+     .options = "--input smooth --stage 3 --samples 2 --dtype f64"},
+    {.e = &convergence_gradient,
+     .options = "--input smooth,iid:0.3 --stage 3 --samples 2 --iterations 5"},
+    {.e = &convergence_precision,
+     .options = "--input smooth --m 16 --samples 2 --storage native,bf16"},
+    {.e = &convergence_methods, .options = "--quick --input smooth --stage 3", .kept = "condition"},
+    {.e = &spectral_eigenvalues, .options = "--input smooth,iid:0.3 --m 4,9 --samples 2"},
+    {.e = &spectral_norm_growth, .options = "--input smooth,iid:0.3 --m 4,9,16,25 --samples 2"},
+    {.e = &spectral_bounds, .options = "--input smooth,iid:0.3 --m 9,16 --stage 3 --samples 2"},
+    {.e = &spectral_softmax,
+     .options = "--input smooth,iid:0.3 --n 16,64,196 --samples 2",
+     .kept = "r"},
+    {.e = &spectral_resolution, .options = "--input photos --n 196,784 --samples 2"},
+    {.e = &spectral_sampling, .options = "--input smooth,iid:0.3 --m 9,16 --stage 3 --samples 2"},
+    {.e = &accuracy_operators,
+     .options = "--input smooth,iid --n 64 --m 16 --operator soft/paper,sima/paper "
+                "--samples 2"},
+    {.e = &attention_half, .options = "--quick", .only = "none"},
+    {.e = &cost_counts, .options = "--quick --m 49,64"},
+    {.e = &cost_memory, .options = "--quick"},
+    {.e = &cost_time, .options = "--quick"},
+    {.e = &bench_growth,
+     .options = "--operator sima,soft --n 784,1568,3136,12544 --m 16,32,64 --threads 1,2"},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
@@ -102,8 +110,19 @@ static double invented(int64_t row, int col)
     return (double)(1 + (x >> 32) % 8192) / 64;
 }
 
+static bool has_text(const table *t, int64_t row, const char *text)
+{
+    const column *columns;
+    int width = table_columns(t, &columns);
+    for (int col = 0; col < width; col++)
+        if (columns[col].type == COLUMN_TEXT && strcmp(table_get_text(t, row, col), text) == 0)
+            return true;
+    return false;
+}
+
 /* The raw rows of a run, with other numbers. */
-static table *invent(const experiment *e, const char *kept, const void *state, int64_t points)
+static table *invent(const experiment *e, const char *kept, const char *only, const void *state,
+                     int64_t points)
 {
     const column *columns;
     table *run = table_create(e->raw_columns ? e->raw_columns : e->outputs[0].columns,
@@ -115,7 +134,7 @@ static table *invent(const experiment *e, const char *kept, const void *state, i
     int width = table_columns(run, &columns);
     table *raw = table_create(columns, width);
     for (int64_t row = 0; row < table_rows(run); row++)
-        for (int col = 0; col < width; col++)
+        for (int col = 0; col < width && (!only || has_text(run, row, only)); col++)
             if (columns[col].type == COLUMN_REAL && !table_is_missing(run, row, col) &&
                 isfinite(table_get_real(run, row, col)) &&
                 !(kept && strcmp(columns[col].name, kept) == 0))
@@ -187,7 +206,8 @@ static char *finished(const experiment *e, const settings *s, const void *state,
     return text;
 }
 
-static void check_finish(const experiment *e, const char *options, const char *kept)
+static void check_finish(const experiment *e, const char *options, const char *kept,
+                         const char *only)
 {
     settings s;
     void *state = NULL;
@@ -198,7 +218,7 @@ static void check_finish(const experiment *e, const char *options, const char *k
     const column *columns = e->raw_columns ? e->raw_columns : e->outputs[0].columns;
     int width = e->raw_columns ? e->raw_column_count : e->outputs[0].column_count;
     if (folder_to_write() && access(path, F_OK) != 0) {
-        table *made = invent(e, kept, state, points);
+        table *made = invent(e, kept, only, state, points);
         FILE *file = fopen(path, "w");
         cr_assert(file && table_write_csv(made, file) && fclose(file) == 0, "%s", path);
         table_free(made);
@@ -218,7 +238,7 @@ static void check_finish(const experiment *e, const char *options, const char *k
 Test(finish, every_number_goes_where_it_belongs)
 {
     for (int row = 0; row < ROWS; row++)
-        check_finish(rows[row].e, rows[row].options, rows[row].kept);
+        check_finish(rows[row].e, rows[row].options, rows[row].kept, rows[row].only);
 }
 
 /* ---- What an effort takes ---- */
