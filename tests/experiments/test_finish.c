@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 #include "bench/growth.h"
+#include "common/npy.h"
 #include "common/report.h"
+#include "inspect/inspect.h"
 #include "registry.h"
 #include "runs.h"
 #include "scratch.h"
@@ -25,6 +27,7 @@ static const struct {
     const experiment *e;
     const char *options, *kept, *only;
 } rows[] = {
+    {.e = &inspect, .options = "--m=9,4 --quick --certify=0"},
     {.e = &convergence_curves,
      .options = "--input smooth,iid:0.3 --stage 3 --samples 3 --iterations 4 --dtype "
                 "f32,f64 --variant nr-paper,nr-soft,eig"},
@@ -214,6 +217,10 @@ static void check_finish(const experiment *e, const char *options, const char *k
     int64_t points;
     char *path = path_of(e->name, "csv");
     cr_assert_eq(parse_options(&s, e, options), EXIT_PASS, "%s", e->name);
+    const char *tokens = "tokens.npy";
+    text_list inputs = s.inputs;
+    if (e == &inspect) /* which takes its input as a word */
+        s.inputs = (text_list){1, &tokens};
     cr_assert_eq(e->prepare(&s, &state, &points), EXIT_PASS, "%s", e->name);
     const column *columns = e->raw_columns ? e->raw_columns : e->outputs[0].columns;
     int width = e->raw_columns ? e->raw_column_count : e->outputs[0].column_count;
@@ -231,12 +238,25 @@ static void check_finish(const experiment *e, const char *options, const char *k
     table_free(raw);
     if (state)
         e->release(state);
+    s.inputs = inputs;
     settings_free(&s);
     free(path);
 }
 
+/* 3 heads of 36 tokens. */
+static void write_tokens(void)
+{
+    enum { HEADS = 3, TOKENS = 36, WIDTH = 4 };
+    double tokens[HEADS * TOKENS * WIDTH];
+    int64_t shape[] = {HEADS, TOKENS, WIDTH};
+    for (int i = 0; i < HEADS * TOKENS * WIDTH; i++)
+        tokens[i] = (1 + i / (TOKENS * WIDTH)) * sin(i * i);
+    cr_assert_eq(npy_write(".", "tokens.npy", ATN_F64, 3, shape, tokens), EXIT_PASS);
+}
+
 Test(finish, every_number_goes_where_it_belongs)
 {
+    write_tokens();
     for (int row = 0; row < ROWS; row++)
         check_finish(rows[row].e, rows[row].options, rows[row].kept, rows[row].only);
 }
