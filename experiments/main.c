@@ -12,6 +12,7 @@
 #include "common/experiment.h"
 #include "common/names.h"
 #include "common/printout.h"
+#include "common/process.h"
 #include "common/report.h"
 #include "common/signals.h"
 #include "inspect/inspect.h"
@@ -220,12 +221,8 @@ static int run_named(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    int code = process_begin();
     blas_on_one_thread();
     setlocale(LC_ALL, "C");
-    int code = run_named(argc, argv);
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        report_error("standard output: cannot write");
-        code = exit_worst(code, EXIT_ENVIRONMENT);
-    }
-    return code;
+    return process_end(code == EXIT_PASS ? run_named(argc, argv) : code);
 }

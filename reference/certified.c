@@ -2,7 +2,9 @@
 /* Norms of inverses and outputs of SOFT, certified by an approximate inverse and its residual. */
 #include "certified.h"
 
+#include <gmp.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "balls.h"
 #include "routes.h"
@@ -16,6 +18,38 @@ static const int64_t most_entries = INT64_C(1) << 24;
 const char *ref_certify_library(void)
 {
     return BALLS_LIBRARY;
+}
+
+static void *(*allocate_elements)(size_t count, size_t size);
+static void *(*resize_elements)(void *memory, size_t count, size_t size);
+
+static void *allocate_bytes(size_t size)
+{
+    return allocate_elements(size, 1);
+}
+
+static void *resize_bytes(void *memory, size_t size)
+{
+    return resize_elements(memory, size, 1);
+}
+
+static void *resize_limbs(void *memory, size_t old_size, size_t size)
+{
+    return resize_elements(memory, size, 1);
+}
+
+static void free_limbs(void *memory, size_t size)
+{
+    free(memory);
+}
+
+void ref_certify_memory(void *(*allocate)(size_t count, size_t size),
+                        void *(*resize)(void *memory, size_t count, size_t size))
+{
+    allocate_elements = allocate;
+    resize_elements = resize;
+    __flint_set_memory_functions(allocate_bytes, allocate, resize_bytes, free);
+    mp_set_memory_functions(allocate_bytes, resize_limbs, free_limbs);
 }
 
 static bool tokens_coincide(int64_t m, int64_t d, const double *tokens)

@@ -16,11 +16,13 @@
  * ATN_ERR_SHAPE (a size below 1, more than REF_CERTIFY_MOST rows),
  * ATN_ERR_VALUE (max_bits outside 53..2^16, and what each names), ATN_ERR_MEMORY,
  * ATN_ERR_LIBRARY. ATN_NONFINITE: NaN or infinity in the input; outputs are NaN and not certified.
- * FLINT itself ends the program where memory runs out. Any number of threads may call at a time. */
+ * FLINT itself ends the program where memory runs out, unless it is given functions that do. Any
+ * number of threads may call at a time. */
 #ifndef REFERENCE_CERTIFIED_H
 #define REFERENCE_CERTIFIED_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <attnum/status.h>
@@ -29,6 +31,11 @@ enum { REF_CERTIFY_BITS = 128, REF_CERTIFY_MOST = 4096 };
 
 /* What certifies: "FLINT 3.1.0", or "FLINT 2.9.0, Arb 2.23.0". Null: not in this build. */
 const char *ref_certify_library(void);
+
+/* What FLINT and GMP are to allocate with, count * size bytes at a time; never null. To be called
+ * before anything else of theirs; what is allocated goes to free. */
+void ref_certify_memory(void *(*allocate)(size_t count, size_t size),
+                        void *(*resize)(void *memory, size_t count, size_t size));
 
 /* lower <= truth <= upper if certified; NaN, NaN otherwise. bits: the precision it took, or the
  * highest that was tried. */

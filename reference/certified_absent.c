@@ -2,11 +2,14 @@
 /* A build without the feature `certify`: nothing is certified, and every routine says so. */
 #include "certified.h"
 
-#include <stddef.h>
-
 const char *ref_certify_library(void)
 {
     return NULL;
+}
+
+void ref_certify_memory(void *(*allocate)(size_t count, size_t size),
+                        void *(*resize)(void *memory, size_t count, size_t size))
+{
 }
 
 atn_status ref_certify_spectrum(const ref_exact_matrix *a, int max_bits,

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* `attnum claims [ID...]`: the evidence first, then the verdicts. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "claims/claims.h"
@@ -143,19 +147,71 @@ static int judge_all(claim_run *run, const selection *chosen, bool keep)
 
 /* ---- The folder ---- */
 
-/* --out, or one that is removed in the end. */
-static int open_folder(const settings *s, char **folder)
+/* A temporary folder, and the process that removes it. */
+typedef struct {
+    char *path;
+    pid_t remover;
+    int alive; /* the end of a pipe: the other one is the remover's */
+} temporary_folder;
+
+/* Waits for the end of the program, however it comes, then removes the folder: for a moment an
+ * experiment may still write there. */
+static _Noreturn void remove_at_end(const char *path, int alive)
+{
+    enum { TRIES = 50 };
+    char none;
+    setsid(); /* what is typed at the terminal is not for this process */
+    for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++)
+        close(i);
+    while (read(alive, &none, 1) < 0 && errno == EINTR)
+        continue;
+    for (int i = 0; i < TRIES && !files_remove_folder(path); i++)
+        nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    _exit(EXIT_PASS);
+}
+
+static int start_remover(temporary_folder *f)
+{
+    int ends[2];
+    if (pipe(ends) != 0)
+        return EXIT_ENVIRONMENT;
+    f->alive = ends[1];
+    fcntl(f->alive, F_SETFD, FD_CLOEXEC);
+    f->remover = fork();
+    if (f->remover == 0) {
+        close(ends[1]);
+        remove_at_end(f->path, ends[0]);
+    }
+    close(ends[0]);
+    return f->remover > 0 ? EXIT_PASS : EXIT_ENVIRONMENT;
+}
+
+static int make_temporary(temporary_folder *f)
 {
     const char *place = getenv("TMPDIR");
-    if (s->out) {
-        *folder = must_format("%s", s->out);
-        return files_make_folder(*folder);
+    *f = (temporary_folder){.alive = -1};
+    f->path = must_format("%s/attnum-claims-XXXXXX", place && *place ? place : "/tmp");
+    if (!mkdtemp(f->path)) {
+        report_error("%s: cannot make a temporary folder: %s; --out names another", f->path,
+                     strerror(errno));
+        return EXIT_ENVIRONMENT;
     }
-    *folder = must_format("%s/attnum-claims-XXXXXX", place && *place ? place : "/tmp");
-    if (mkdtemp(*folder))
+    if (start_remover(f) == EXIT_PASS)
         return EXIT_PASS;
-    report_error("%s: cannot make a temporary folder; --out names another", *folder);
+    report_error("%s: no process to remove it in the end: %s", f->path, strerror(errno));
+    rmdir(f->path);
     return EXIT_ENVIRONMENT;
+}
+
+/* {0} is allowed. */
+static void remove_temporary(temporary_folder *f)
+{
+    if (f->remover > 0) {
+        close(f->alive);
+        while (waitpid(f->remover, NULL, 0) < 0 && errno == EINTR)
+            continue;
+    }
+    free(f->path);
 }
 
 static int run_claims(const settings *s, const selection *chosen)
@@ -163,7 +219,7 @@ static int run_claims(const settings *s, const selection *chosen)
     /* evidence is made by this program itself */
     atn_context_options options = {.device = s->device, .threads = s->threads, .isa = s->isa};
     claim_run run = {.s = s, .seed = (uint64_t)s->seeds.items[0], .program = "/proc/self/exe"};
-    char *folder;
+    temporary_folder temporary = {0};
     report_text("\n");
     if (s->dry_run) {
         print_dry_run(&run, chosen);
@@ -174,16 +230,13 @@ static int run_claims(const settings *s, const selection *chosen)
         return EXIT_ENVIRONMENT;
     }
     evidence_take_signals();
-    int code = open_folder(s, &folder);
-    run.folder = folder;
-    if (code == EXIT_PASS) {
+    int code = s->out ? files_make_folder(s->out) : make_temporary(&temporary);
+    run.folder = s->out ? s->out : temporary.path;
+    if (code == EXIT_PASS)
         code = judge_all(&run, chosen, s->out);
-        if (!s->out)
-            files_remove_folder(folder);
-    }
     evidence_free(&run);
     atn_context_free(run.context);
-    free(folder);
+    remove_temporary(&temporary);
     return code;
 }
 

@@ -7,16 +7,13 @@
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/files.h"
+#include "common/process.h"
 #include "common/report.h"
-
-extern char **environ;
 
 /* Scaled so that one takes seconds and all of them half a minute on two cores. */
 static const evidence rows[] = {
@@ -115,7 +112,7 @@ enum { MAX_WORDS = 64 };
 
 /* A signal handler can reach nothing else. */
 static volatile sig_atomic_t interrupted;
-static volatile pid_t running;
+static volatile int running;
 
 /* The experiment at work is to stop as well, also where the signal was for this process alone. */
 static void interrupt(int number)
@@ -127,9 +124,11 @@ static void interrupt(int number)
 
 void evidence_take_signals(void)
 {
-    struct sigaction stop = {.sa_handler = interrupt};
-    sigaction(SIGINT, &stop, NULL);
-    sigaction(SIGTERM, &stop, NULL);
+    static const int numbers[] = {SIGHUP, SIGINT, SIGTERM};
+    struct sigaction stop = {.sa_handler = interrupt}, old;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN) /* nohup */
+            sigaction(numbers[i], &stop, NULL);
 }
 
 bool evidence_interrupted(void)
@@ -137,33 +136,17 @@ bool evidence_interrupted(void)
     return interrupted;
 }
 
-/* Runs words[0] with what it prints going to `log`. Returns its exit code, -1 if it did not end by
- * itself. */
-static int run_program(const char *const *words, const char *log)
+/* Runs words[0] with what it prints going to `log`. Returns its exit code, or one of process.h. */
+static int run_program(char *const *words, const char *log)
 {
-    posix_spawn_file_actions_t actions;
-    pid_t child;
-    int status = 0;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log, O_WRONLY | O_CREAT | O_TRUNC,
-                                     0666);
-    int failed = posix_spawn(&child, words[0], &actions, NULL, (char *const *)words, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    if (failed) {
-        report_error("%s: cannot run it: %s", words[0], strerror(failed));
-        return -1;
+    int file = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file < 0) {
+        report_error("%s: cannot write: %s", log, strerror(errno));
+        return EXIT_ENVIRONMENT;
     }
-    running = child;
-    if (interrupted) /* between the spawn and here */
-        kill(child, SIGTERM);
-    pid_t ended;
-    do
-        ended = waitpid(child, &status, 0);
-    while (ended < 0 && errno == EINTR);
-    running = 0;
-    if (ended < 0)
-        return -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    int code = process_run(words, NULL, file, -1, &running);
+    close(file);
+    return code;
 }
 
 static int run_experiment(const claim_run *run, const evidence *e, const char *folder)
@@ -178,7 +161,7 @@ static int run_experiment(const claim_run *run, const evidence *e, const char *f
         assert(count < MAX_WORDS - 1);
         words[count++] = word;
     }
-    int code = run_program(words, log);
+    int code = run_program((char *const *)words, log);
     free(log);
     free(options);
     free(isa);
@@ -216,7 +199,8 @@ int evidence_run(claim_run *run, const evidence *e)
     if (interrupted)
         return EXIT_ENVIRONMENT;
     if (code != EXIT_PASS && code != EXIT_CHECK) {
-        report_error("%s: no evidence, its run ended with %d", e->experiment, code);
+        if (code != EXIT_ENVIRONMENT) /* it has said why */
+            report_error("%s: no evidence, its run ended with %d", e->experiment, code);
         return EXIT_ENVIRONMENT;
     }
     return exit_worst(code, read_outputs(run, e));

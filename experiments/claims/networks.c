@@ -362,11 +362,9 @@ static int judge_work(const table *t, const char *work, FILE *measured, FILE *no
 static int judge_n05(const claim_run *run, verdict *v)
 {
     const table *t = evidence_table(run, "time", 0);
-    char *text = NULL;
-    size_t size = 0;
-    FILE *measured = open_memstream(&text, &size);
-    if (!measured)
-        return EXIT_ENVIRONMENT;
+    char *text;
+    size_t size;
+    FILE *measured = must_open_text(&text, &size);
     fprintf(v->notes, "Time over that of softmax attention, 32 channels a head, m = 49, f32, one "
                       "thread: median, and range over repetitions. A pair counts only if its "
                       "ranges do not overlap; softmax attention is 1.\n\n| work | n | linformer | "
@@ -375,7 +373,7 @@ static int judge_n05(const claim_run *run, verdict *v)
     int rankings = judge_work(t, "forward", measured, v->notes);
     rankings += judge_work(t, "backward-closed", measured, v->notes);
     fprintf(measured, rankings ? "fastest first, by medians" : "no finite times");
-    fclose(measured);
+    must_close_text(measured, &text, &size);
     v->kind = rankings ? VERDICT_OBSERVED : VERDICT_NOT_TESTABLE;
     verdict_set(&v->measured, "%s", text);
     free(text);

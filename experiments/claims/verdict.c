@@ -34,17 +34,13 @@ const char *certified_name(certified_state state)
 void verdict_open(verdict *v)
 {
     *v = (verdict){0};
-    v->notes = open_memstream(&v->notes_text, &v->notes_size);
-    if (!v->notes) {
-        report_error("out of memory");
-        exit(EXIT_ENVIRONMENT);
-    }
+    v->notes = must_open_text(&v->notes_text, &v->notes_size);
 }
 
 void verdict_close(verdict *v)
 {
     if (v->notes)
-        fclose(v->notes);
+        must_close_text(v->notes, &v->notes_text, &v->notes_size);
     v->notes = NULL;
 }
 
@@ -63,17 +59,9 @@ void verdict_free(verdict *v)
 void verdict_set(char **text, const char *format, ...)
 {
     va_list arguments;
-    char *made = NULL;
-    size_t size = 0;
-    FILE *memory = open_memstream(&made, &size);
-    if (!memory) {
-        report_error("out of memory");
-        exit(EXIT_ENVIRONMENT);
-    }
     va_start(arguments, format);
-    vfprintf(memory, format, arguments);
+    char *made = must_format_list(format, arguments);
     va_end(arguments);
-    fclose(memory);
     free(*text);
     *text = made;
 }

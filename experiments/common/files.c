@@ -4,8 +4,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -55,42 +57,211 @@ int files_make_folder(const char *path)
     return code;
 }
 
-void files_remove_folder(const char *path)
+/* Empties a folder that is open, and closes it. */
+static void empty_folder(int file)
 {
-    /* a link that cannot be removed is not followed */
-    int file = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *folder = file >= 0 ? fdopendir(file) : NULL;
+    DIR *folder = fdopendir(file);
     struct dirent *entry;
     while (folder && (entry = readdir(folder))) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+            unlinkat(file, entry->d_name, 0) == 0)
             continue;
-        char *inside = must_format("%s/%s", path, entry->d_name);
-        if (unlink(inside) != 0)
-            files_remove_folder(inside);
-        free(inside);
+        /* a link that cannot be removed is not followed */
+        int inside = openat(file, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (inside >= 0)
+            empty_folder(inside);
+        unlinkat(file, entry->d_name, AT_REMOVEDIR);
     }
     if (folder)
         closedir(folder);
-    rmdir(path);
+    else
+        close(file);
 }
 
-void new_file_name(new_file *f, const char *folder, const char *name)
+bool files_remove_folder(const char *path)
 {
-    *f = (new_file){.final = must_format("%s/%s", folder, name),
-                    .temporary = must_format("%s/.%s.tmp", folder, name)};
+    int file = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (file >= 0)
+        empty_folder(file);
+    return rmdir(path) == 0 || errno == ENOENT;
 }
 
-static int report_file(const new_file *f, const char *what)
+/* ---- Reading ---- */
+
+/* Anything but a regular file may wait for ever, or never end. */
+static int open_regular(const char *path, const char *expected)
 {
-    report_error("%s: cannot %s: %s", f->final, what, strerror(errno));
+    struct stat status;
+    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    bool regular = file >= 0 && fstat(file, &status) == 0;
+    const char *wrong = !regular                   ? strerror(errno)
+                        : !S_ISREG(status.st_mode) ? "not a regular file"
+                                                   : NULL;
+    if (!wrong)
+        return file;
+    if (expected)
+        report_error("%s: %s, expected %s", path, wrong, expected);
+    if (file >= 0)
+        close(file);
+    return -1;
+}
+
+FILE *files_open(const char *path, const char *expected)
+{
+    int descriptor = open_regular(path, expected);
+    FILE *file = descriptor >= 0 ? fdopen(descriptor, "rb") : NULL;
+    if (descriptor >= 0 && !file) {
+        report_error("%s: %s, expected %s", path, strerror(errno), expected);
+        close(descriptor);
+    }
+    return file;
+}
+
+char *files_read_descriptor(const char *path, int file, size_t *size)
+{
+    struct stat status;
+    ssize_t got = fstat(file, &status);
+    size_t expected = got == 0 && status.st_size > 0 ? (size_t)status.st_size : 0;
+    char *text = must_allocate(expected + 1, 1);
+    for (*size = 0; got >= 0 && *size < expected; *size += (size_t)got) {
+        do
+            got = pread(file, text + *size, expected - *size, (off_t)*size);
+        while (got < 0 && errno == EINTR);
+        if (got == 0)
+            break;
+    }
+    if (got >= 0)
+        return text;
+    report_error("%s: cannot read: %s", path, strerror(errno));
+    free(text);
+    return NULL;
+}
+
+char *files_read(const char *path, const char *expected, size_t *size)
+{
+    int file = open_regular(path, expected);
+    char *text = file >= 0 ? files_read_descriptor(path, file, size) : NULL;
+    if (file >= 0)
+        close(file);
+    return text;
+}
+
+/* ---- Files of which there is one writer ---- */
+
+/* Whether it is ours alone: no link to another file, no pipe, nobody else's. */
+static bool is_own_file(const struct stat *status)
+{
+    return S_ISREG(status->st_mode) && status->st_nlink == 1 && status->st_uid == geteuid();
+}
+
+static int report_path(const char *path, const char *what)
+{
+    report_error("%s: cannot %s: %s", path, what, strerror(errno));
     return EXIT_ENVIRONMENT;
+}
+
+/* One attempt; *done: there will be no other. final: null, or what the file will be renamed to, so
+ * that whatever else lies there may go. */
+static int try_locked(const char *path, const char *final, int *file, bool *done)
+{
+    const char *name = final ? final : path;
+    struct stat ours, there;
+    *done = true;
+    *file = open(path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+    if (*file < 0 && (errno != ELOOP || !final))
+        return report_path(name, "write");
+    if (*file >= 0) {
+        if (flock(*file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+            report_error("%s: another run is writing here; wait for it or choose another place",
+                         name);
+            return EXIT_ENVIRONMENT;
+        }
+        if (fstat(*file, &ours) != 0)
+            return report_path(name, "read");
+        *done =
+            lstat(path, &there) == 0 && there.st_ino == ours.st_ino && there.st_dev == ours.st_dev;
+        if (!*done || is_own_file(&ours) || (!final && S_ISREG(ours.st_mode)))
+            return EXIT_PASS;
+        if (!final) {
+            report_error("%s: expected a file", name);
+            return EXIT_ENVIRONMENT;
+        }
+    }
+    *done = false;
+    return unlink(path) == 0 ? EXIT_PASS : report_path(name, "write");
+}
+
+/* Another run may remove or rename the file between our opening and our locking it: then the lock
+ * is on a file that nobody else can find. */
+static int open_locked(const char *path, const char *final, int *file)
+{
+    bool done = false;
+    int code = EXIT_PASS;
+    while (code == EXIT_PASS && !done) {
+        code = try_locked(path, final, file, &done);
+        if ((code != EXIT_PASS || !done) && *file >= 0) {
+            close(*file);
+            *file = -1;
+        }
+    }
+    return code;
+}
+
+int files_open_locked(const char *path, int *file)
+{
+    return open_locked(path, NULL, file);
+}
+
+/* ---- Files that are whole or not there ---- */
+
+/* What is under a temporary name now; where a program has more, a kill leaves them. */
+enum { MOST_TEMPORARIES = 64 };
+static _Atomic(const char *) temporaries[MOST_TEMPORARIES];
+static pid_t owner; /* not a child that was forked meanwhile */
+
+static void remember(const char *path)
+{
+    const char *none = NULL;
+    owner = getpid();
+    for (int i = 0; i < MOST_TEMPORARIES; i++, none = NULL)
+        if (atomic_compare_exchange_strong(&temporaries[i], &none, path))
+            return;
+}
+
+static void forget(const char *path)
+{
+    for (int i = 0; i < MOST_TEMPORARIES; i++) {
+        const char *same = path;
+        atomic_compare_exchange_strong(&temporaries[i], &same, NULL);
+    }
+}
+
+void new_files_remove(void)
+{
+    for (int i = 0; i < MOST_TEMPORARIES && owner == getpid(); i++)
+        if (temporaries[i])
+            unlink(temporaries[i]);
 }
 
 int new_file_open(new_file *f, const char *folder, const char *name)
 {
-    new_file_name(f, folder, name);
-    f->file = fopen(f->temporary, "w");
-    return f->file ? EXIT_PASS : report_file(f, "write");
+    *f = (new_file){.final = must_format("%s/%s", folder, name), .lock = -1};
+    char *temporary = must_format("%s/.%s.tmp", folder, name);
+    int code = open_locked(temporary, f->final, &f->lock);
+    if (code != EXIT_PASS) {
+        free(temporary);
+        return code;
+    }
+    f->temporary = temporary;
+    remember(temporary);
+    int copy = ftruncate(f->lock, 0) == 0 ? fcntl(f->lock, F_DUPFD_CLOEXEC, 0) : -1;
+    f->file = copy >= 0 ? fdopen(copy, "w") : NULL;
+    if (f->file)
+        return EXIT_PASS;
+    code = report_path(f->final, "write");
+    if (copy >= 0)
+        close(copy);
+    return code;
 }
 
 int new_file_close(new_file *f)
@@ -104,13 +275,14 @@ int new_file_close(new_file *f)
         return EXIT_PASS;
     if (!written)
         errno = reason;
-    return report_file(f, "write");
+    return report_path(f->final, "write");
 }
 
 int new_file_publish(new_file *f)
 {
     if (rename(f->temporary, f->final) != 0)
-        return report_file(f, "rename to this");
+        return report_path(f->final, "rename to this");
+    forget(f->temporary);
     free(f->temporary);
     f->temporary = NULL;
     return files_sync_folder_of(f->final);
@@ -118,10 +290,16 @@ int new_file_publish(new_file *f)
 
 void new_file_free(new_file *f)
 {
+    if (!f->final) /* never opened */
+        return;
     if (f->file)
         fclose(f->file);
-    if (f->temporary)
+    if (f->temporary) {
         unlink(f->temporary);
+        forget(f->temporary);
+    }
+    if (f->lock >= 0)
+        close(f->lock);
     free(f->temporary);
     free(f->final);
     *f = (new_file){0};

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Files that are whole or not there: written under a temporary name in the same folder, flushed to
- * the disk, then renamed. A temporary name is fixed, so that one left by a kill is used again.
+ * the disk, then renamed. A temporary name is fixed, so that one left by a kill is used again; the
+ * file is locked, and no link that somebody put there is followed.
  *
- * All functions return an exit code; on failure they have reported the reason. */
+ * Functions of type int return an exit code; on failure all have reported the reason. */
 #ifndef EXPERIMENTS_FILES_H
 #define EXPERIMENTS_FILES_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 /* Makes a folder and the ones it lies in. */
@@ -14,23 +16,36 @@ int files_make_folder(const char *path);
 /* Flushes the names in a file's folder to the disk: before that a crash may undo a rename. */
 int files_sync_folder_of(const char *path);
 
-/* Removes a folder and all that is in it; what cannot be removed stays. */
-void files_remove_folder(const char *path);
+/* Removes a folder and all that is in it; whether it is gone. Reports nothing, and may be called in
+ * a forked child. */
+bool files_remove_folder(const char *path);
+
+/* Opens a regular file for reading; null after a failure. What is reported says what was expected;
+ * null: nothing is. */
+FILE *files_open(const char *path, const char *expected);
+/* All of a regular file and a NUL after it, to be freed; likewise. */
+char *files_read(const char *path, const char *expected, size_t *size);
+char *files_read_descriptor(const char *path, int file, size_t *size);
+
+/* Opens a file for reading and appending that no other process has opened this way, and makes it if
+ * there is none. The lock goes with the last descriptor. *file: -1 on failure. */
+int files_open_locked(const char *path, int *file);
 
 typedef struct {
     FILE *file; /* null once closed */
     char *final, *temporary;
+    int lock;
 } new_file;
 
 /* Opens folder/name for writing, under a temporary name. */
 int new_file_open(new_file *f, const char *folder, const char *name);
-/* The same for a file that another program will write to f->temporary. */
-void new_file_name(new_file *f, const char *folder, const char *name);
 /* Flushes, syncs and closes it, still under its temporary name. */
 int new_file_close(new_file *f);
 /* Gives it its final name, on the disk too. */
 int new_file_publish(new_file *f);
-/* Removes what has not been published, and frees the names. */
+/* Removes what has not been published, and frees the names; {0} is allowed. */
 void new_file_free(new_file *f);
+/* Removes all that has not been published, as the program ends; a signal handler may call it. */
+void new_files_remove(void);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "image.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 
 #include <png.h>
 
+#include "files.h"
 #include "report.h"
 
 /* A few bytes of PNG can announce any size; this bounds what is allocated for them. */
@@ -50,11 +50,9 @@ static int decode(const char *path, FILE *file, image *img)
 int image_read_png(const char *path, image *img)
 {
     *img = (image){0};
-    FILE *file = fopen(path, "rb");
-    if (!file) {
-        report_error("%s: %s, expected a PNG file", path, strerror(errno));
+    FILE *file = files_open(path, "a PNG file");
+    if (!file)
         return EXIT_ENVIRONMENT;
-    }
     int status = decode(path, file, img);
     fclose(file);
     return status;

@@ -2,11 +2,9 @@
 #include "journal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "files.h"
@@ -20,6 +18,7 @@ struct journal {
     bool is_new;
     off_t size;    /* up to here it is whole */
     double synced; /* when it was last flushed to the disk */
+    bool failed;   /* and it has been said why */
 };
 
 enum { HEAD_SIZE = 192 };
@@ -155,33 +154,6 @@ static bool load_shard_lines(char *text, size_t size, int64_t *shard, int64_t *s
            *shards <= SHARDS_MOST && *bytes > 0 && p.body[*bytes - 1] == '\n';
 }
 
-/* All of a regular file and a NUL after it; null after a failure that has been reported. */
-static char *read_all(const char *path, int file, size_t *size)
-{
-    struct stat status;
-    if (fstat(file, &status) != 0) {
-        fail(path, "read");
-        return NULL;
-    }
-    if (!S_ISREG(status.st_mode)) {
-        report_error("%s: expected a file", path);
-        return NULL;
-    }
-    char *text = must_allocate((size_t)status.st_size + 1, 1);
-    for (*size = 0; *size < (size_t)status.st_size;) {
-        ssize_t got = read(file, text + *size, (size_t)status.st_size - *size);
-        if (got == 0)
-            break;
-        if (got < 0 && errno != EINTR) {
-            fail(path, "read");
-            free(text);
-            return NULL;
-        }
-        *size += got > 0 ? (size_t)got : 0;
-    }
-    return text;
-}
-
 /* ---- A run's own journal ---- */
 
 /* What stands before the records; to be freed. */
@@ -227,7 +199,7 @@ static int load(const journal *j, const journal_spec *spec, point_record *record
 {
     size_t size, length;
     int code = EXIT_PASS;
-    char *text = read_all(j->path, j->file, &size);
+    char *text = files_read_descriptor(j->path, j->file, &size);
     if (!text)
         return EXIT_ENVIRONMENT;
     *kept = 0;
@@ -253,8 +225,10 @@ static int append(journal *j, const char *text, size_t size)
     while (size > 0) {
         ssize_t done = write(j->file, text, size);
         if (done < 0 && errno != EINTR) {
-            int code = fail(j->path, "write");
-            return ftruncate(j->file, j->size) == 0 ? code : fail(j->path, "write");
+            if (!j->failed)
+                fail(j->path, "write");
+            j->failed = true;
+            return ftruncate(j->file, j->size) == 0 ? EXIT_ENVIRONMENT : fail(j->path, "write");
         }
         text += done > 0 ? done : 0;
         size -= done > 0 ? (size_t)done : 0;
@@ -263,46 +237,14 @@ static int append(journal *j, const char *text, size_t size)
     return EXIT_PASS;
 }
 
-static int lock(const journal *j)
-{
-    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    if (fcntl(j->file, F_SETLK, &all) == 0)
-        return EXIT_PASS;
-    if (errno != EACCES && errno != EAGAIN)
-        return fail(j->path, "lock");
-    report_error("%s: another run is writing here; wait for it or choose another --out", j->path);
-    return EXIT_ENVIRONMENT;
-}
-
-/* Another run may finish, and so remove the file, between our opening and our locking it: then the
- * lock is on a file that nobody else can find. */
-static int open_locked(journal *j)
-{
-    for (;;) {
-        struct stat ours, there;
-        j->file = open(j->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-        if (j->file < 0)
-            return fail(j->path, "write");
-        int code = lock(j);
-        if (code != EXIT_PASS)
-            return code;
-        if (fstat(j->file, &ours) != 0)
-            return fail(j->path, "read");
-        j->is_new = ours.st_size == 0;
-        if (stat(j->path, &there) == 0 && there.st_ino == ours.st_ino &&
-            there.st_dev == ours.st_dev)
-            return EXIT_PASS;
-        close(j->file);
-    }
-}
-
 int journal_open(journal **out, const journal_spec *spec, bool resume, point_record *records)
 {
     journal *j = must_allocate(1, sizeof *j);
     size_t kept = 0;
     *out = j;
     j->path = must_format("%s", spec->path);
-    int code = open_locked(j);
+    int code = files_open_locked(j->path, &j->file);
+    j->is_new = code == EXIT_PASS && lseek(j->file, 0, SEEK_END) == 0;
     if (code == EXIT_PASS && resume)
         code = load(j, spec, records, &kept);
     if (code == EXIT_PASS && ftruncate(j->file, (off_t)kept) != 0)
@@ -329,30 +271,22 @@ int journal_sync(journal *j)
     return fdatasync(j->file) == 0 ? EXIT_PASS : fail(j->path, "write");
 }
 
-/* The rows as CSV, to be freed; null if there is no memory. */
+/* The rows as CSV, to be freed. */
 static char *rows_text(const table *rows, size_t *size)
 {
-    char *text = NULL;
-    FILE *memory = open_memstream(&text, size);
-    bool written = memory != NULL;
-    for (int64_t row = 0; written && row < table_rows(rows); row++)
-        written = table_write_row(rows, row, memory);
-    if (memory)
-        written = fclose(memory) == 0 && written;
-    if (written)
-        return text;
-    report_error("out of memory for %" PRId64 " rows", table_rows(rows));
-    free(text);
-    return NULL;
+    char *text;
+    FILE *memory = must_open_text(&text, size);
+    for (int64_t row = 0; row < table_rows(rows); row++)
+        table_write_row(rows, row, memory);
+    must_close_text(memory, &text, size);
+    return text;
 }
 
 int journal_add(journal *j, int64_t point, const point_record *record)
 {
     char head[HEAD_SIZE];
-    size_t size = 0;
+    size_t size;
     char *text = rows_text(record->rows, &size);
-    if (!text)
-        return EXIT_ENVIRONMENT;
     format_record(head, point, record->code, table_rows(record->rows), size);
     seal(head, text, size);
     char *whole = must_allocate(strlen(head) + size + 1, 1);
@@ -389,11 +323,7 @@ static int refuse(const shard_file *f, const char *why)
 int shard_read(shard_file *f, const char *path)
 {
     *f = (shard_file){.path = must_format("%s", path)};
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0)
-        return fail(path, "read");
-    f->text = read_all(path, file, &f->size);
-    close(file);
+    f->text = files_read(path, "a shard's file", &f->size);
     if (!f->text)
         return EXIT_ENVIRONMENT;
     part p;
@@ -436,9 +366,9 @@ void shard_free(shard_file *f)
 
 bool records_agree(const point_record *a, const point_record *b)
 {
-    size_t size[2] = {0, 0};
+    size_t size[2];
     char *x = rows_text(a->rows, &size[0]), *y = rows_text(b->rows, &size[1]);
-    bool same = x && y && a->code == b->code && size[0] == size[1] && memcmp(x, y, size[0]) == 0;
+    bool same = a->code == b->code && size[0] == size[1] && memcmp(x, y, size[0]) == 0;
     free(x);
     free(y);
     return same;

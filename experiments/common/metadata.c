@@ -13,6 +13,7 @@
 
 #include "blas.h"
 #include "build_config.h"
+#include "files.h"
 #include "report.h"
 #include "sha256.h"
 #include "utf8.h"
@@ -169,7 +170,7 @@ static void add_machine(cJSON *run, const settings *s)
 static char *print_line(const cJSON *node)
 {
     char *printed = cJSON_PrintUnformatted(node);
-    char *line = must_format("%s", printed ? printed : "");
+    char *line = must_format("%s", printed);
     cJSON_free(printed);
     return line;
 }
@@ -250,7 +251,8 @@ static cJSON *shards_node(const settings *s, const run_facts *facts)
     for (int i = 0; i < facts->shard_count; i++) {
         cJSON *run = cJSON_Parse(facts->shards[i].run);
         /* the same by the fingerprint, and not rounded to doubles */
-        cJSON_ReplaceItemInObject(run, "seeds", seeds_node(s));
+        cJSON_DeleteItemFromObject(run, "seeds");
+        cJSON_AddItemToObject(run, "seeds", seeds_node(s));
         cJSON_AddItemToArray(shards, run);
     }
     return shards;
@@ -286,13 +288,12 @@ static cJSON *table_node(const experiment *e, const output_spec *o)
 }
 
 /* Writes and frees it. Write errors stay with the file. */
-static bool write_node(cJSON *root, FILE *file)
+static void write_node(cJSON *root, FILE *file)
 {
     char *text = cJSON_Print(root);
-    fprintf(file, "%s\n", text ? text : "");
+    fprintf(file, "%s\n", text);
     cJSON_free(text);
     cJSON_Delete(root);
-    return text != NULL;
 }
 
 int metadata_write(const experiment *e, const settings *s, const void *state, int output,
@@ -312,10 +313,11 @@ int metadata_write(const experiment *e, const settings *s, const void *state, in
     if (facts->shard_count)
         cJSON_AddItemToObject(run, "shards", shards_node(s, facts));
     cJSON_AddItemToObject(root, "run", run);
-    return write_node(root, file) ? EXIT_PASS : EXIT_ENVIRONMENT;
+    write_node(root, file);
+    return EXIT_PASS;
 }
 
-bool metadata_write_kept(const experiment *e, const output_spec *o, const void *state,
+void metadata_write_kept(const experiment *e, const output_spec *o, const void *state,
                          const char *commit, const char *reason, FILE *file)
 {
     cJSON *root = table_node(e, o), *kept = cJSON_AddObjectToObject(root, "kept");
@@ -323,18 +325,15 @@ bool metadata_write_kept(const experiment *e, const output_spec *o, const void *
     add_text(kept, "commit", commit);
     add_versions(kept);
     cJSON_AddItemToObject(kept, "inputs", inputs_node(e, state));
-    return write_node(root, file);
+    write_node(root, file);
 }
 
 /* Null if there is no such file, or it holds no JSON. */
 static cJSON *read_json(const char *path)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *file = fopen(path, "r");
-    cJSON *root = file && getdelim(&text, &size, '\0', file) > 0 ? cJSON_Parse(text) : NULL;
-    if (file)
-        fclose(file);
+    size_t size;
+    char *text = files_read(path, NULL, &size);
+    cJSON *root = text ? cJSON_Parse(text) : NULL;
     free(text);
     return root;
 }
@@ -358,10 +357,11 @@ bool metadata_matches(const char *path, const char *csv, const char *fingerprint
     const cJSON *run = cJSON_GetObjectItem(root, "run");
     const char *found = cJSON_GetStringValue(cJSON_GetObjectItem(run, "fingerprint"));
     const cJSON *exit_code = cJSON_GetObjectItem(run, "exit_code");
-    bool same =
-        found && strcmp(found, hash) == 0 && cJSON_IsNumber(exit_code) && is_of_csv(root, csv);
+    double value = cJSON_GetNumberValue(exit_code);
+    bool published = value == EXIT_PASS || value == EXIT_CHECK || value == EXIT_SKIPPED;
+    bool same = found && strcmp(found, hash) == 0 && published && is_of_csv(root, csv);
     if (same)
-        *code = exit_code->valueint;
+        *code = (int)value;
     cJSON_Delete(root);
     return same;
 }

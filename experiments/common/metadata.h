@@ -34,7 +34,7 @@ char *metadata_shard(const experiment *e, const settings *s, const void *state,
 
 /* The same of a table that is kept in the sources: instead of a `run` a `kept` object with the
  * reason, the commit and the versions that its rows are of; no date. */
-bool metadata_write_kept(const experiment *e, const output_spec *o, const void *state,
+void metadata_write_kept(const experiment *e, const output_spec *o, const void *state,
                          const char *commit, const char *reason, FILE *file);
 
 /* The processor and the device that s runs on, as a line of JSON. To be freed. */

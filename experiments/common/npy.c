@@ -5,7 +5,6 @@
 #include "npy.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
@@ -229,20 +228,6 @@ static bool read_dictionary(reader *r)
     return true;
 }
 
-/* The size of the file, or -1. A pipe has none to hold against the shape, and opening it may wait
- * for ever. */
-static int64_t regular_size(const char *path)
-{
-    struct stat status;
-    if (stat(path, &status) != 0)
-        report_error("%s: %s, expected a .npy file", path, strerror(errno));
-    else if (!S_ISREG(status.st_mode))
-        report_error("%s: not a regular file, expected a .npy file", path);
-    else
-        return status.st_size;
-    return -1;
-}
-
 /* Reads what comes before the elements. *header is to be freed. */
 static bool read_header(reader *r, FILE *file, int64_t file_size, char **header, int64_t *offset)
 {
@@ -406,15 +391,12 @@ static bool read_file(const char *path, bool any, FILE *file, int64_t size, npy_
 static int read_path(const char *path, bool any, npy_array *array)
 {
     *array = (npy_array){0};
-    int64_t size = regular_size(path);
-    if (size < 0)
+    struct stat status;
+    FILE *file = files_open(path, "a .npy file");
+    if (!file)
         return EXIT_ENVIRONMENT;
-    FILE *file = fopen(path, "rb");
-    if (!file) {
-        report_error("%s: %s, expected a readable .npy file", path, strerror(errno));
-        return EXIT_ENVIRONMENT;
-    }
-    bool good = read_file(path, any, file, size, array);
+    bool good =
+        fstat(fileno(file), &status) == 0 && read_file(path, any, file, status.st_size, array);
     fclose(file);
     return good ? EXIT_PASS : EXIT_ENVIRONMENT;
 }

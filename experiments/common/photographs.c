@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "photographs.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "files.h"
 #include "random.h"
 #include "report.h"
 #include "resources.h"
@@ -96,14 +96,10 @@ int photographs_read(photographs *set)
     char *path = resource_path("images", "SHA256SUMS");
     if (!path)
         return EXIT_ENVIRONMENT;
-    int status = EXIT_ENVIRONMENT;
-    FILE *list = fopen(path, "r");
-    if (list) {
-        status = read_list(set, path, list);
+    FILE *list = files_open(path, "the list of photographs");
+    int status = list ? read_list(set, path, list) : EXIT_ENVIRONMENT;
+    if (list)
         fclose(list);
-    } else {
-        report_error("%s: %s, expected the list of photographs", path, strerror(errno));
-    }
     free(path);
     return status;
 }

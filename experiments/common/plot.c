@@ -1,52 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "plot.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "files.h"
+#include "process.h"
 #include "report.h"
 #include "resources.h"
 #include "signals.h"
 
-enum { NO_PROGRAM = 127 };
-
-/* In the child: gnuplot in the results' folder; what it says on stderr goes to messages. */
-static void become_gnuplot(const char *folder, char **argv, FILE *messages)
-{
-    int nowhere = open("/dev/null", O_RDWR);
-    if (nowhere >= 0 && chdir(folder) == 0 && dup2(nowhere, STDIN_FILENO) >= 0 &&
-        dup2(nowhere, STDOUT_FILENO) >= 0 &&
-        (!messages || dup2(fileno(messages), STDERR_FILENO) >= 0))
-        execvp(argv[0], argv);
-    _exit(NO_PROGRAM);
-}
-
-/* Runs gnuplot; its exit status, or -1 if it did not end by itself. It ends with this program: one
- * that went on after a kill would write to the files of the next run. */
+/* Runs gnuplot, without the user's own settings; what it says on stderr goes to messages. It ends
+ * with this program: one that went on after a kill would write to the files of the next run. */
 static int run_gnuplot(const char *folder, char *variables, char *script, FILE *messages)
 {
-    pid_t parent = getpid();
-    char *argv[] = {(char[]){"gnuplot"}, (char[]){"-d"}, /* not the user's own settings */
-                    (char[]){"-e"},      variables,      script, NULL};
-    pid_t child = fork();
-    if (child == 0) {
-        if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
-            _exit(NO_PROGRAM);
-        become_gnuplot(folder, argv, messages);
-    }
-    int status = -1;
-    if (child > 0)
-        while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-            continue;
-    return child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    volatile int running;
+    char *argv[] = {(char[]){"gnuplot"}, (char[]){"-d"}, (char[]){"-e"}, variables, script, NULL};
+    return process_run(argv, folder, -1, messages ? fileno(messages) : -1, &running);
 }
 
 /* The names are the experiment's own: letters, digits, "_". */
@@ -75,13 +47,14 @@ static bool plot_format(const experiment *e, const char *folder, char *script, c
                         const char *extension)
 {
     new_file f;
+    struct stat status;
     char *name = must_format("%s.%s", e->outputs[0].name, extension);
     char *variables = script_variables(e, terminal, extension);
-    new_file_name(&f, folder, name);
-    unlink(f.temporary);
+    bool opened = new_file_open(&f, folder, name) == EXIT_PASS;
     FILE *messages = tmpfile(); /* null: they go to stderr */
-    int status = signals_stopped() ? -1 : run_gnuplot(folder, variables, script, messages);
-    bool made = status == 0 && access(f.temporary, R_OK) == 0;
+    int code = opened && !signals_stopped() ? run_gnuplot(folder, variables, script, messages)
+                                            : PROCESS_NOT_ENDED;
+    bool made = code == 0 && fstat(f.lock, &status) == 0 && status.st_size > 0;
     if (messages && !made && !signals_stopped())
         show_messages(messages);
     if (messages)
@@ -89,10 +62,10 @@ static bool plot_format(const experiment *e, const char *folder, char *script, c
     if (!made)
         unlink(f.final);
     if (made)
-        made = new_file_publish(&f) == EXIT_PASS;
-    else if (status == NO_PROGRAM)
+        made = new_file_close(&f) == EXIT_PASS && new_file_publish(&f) == EXIT_PASS;
+    else if (code == PROCESS_NO_PROGRAM)
         report_note("%s: no %s: gnuplot is not installed", e->name, name);
-    else if (!signals_stopped())
+    else if (opened && !signals_stopped())
         report_note("%s: no %s: gnuplot failed on %s", e->name, name, script);
     new_file_free(&f);
     free(variables);

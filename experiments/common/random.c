@@ -37,10 +37,8 @@ static uint64_t hash_text(const char *text)
 static gsl_rng *part_create(uint64_t seed)
 {
     gsl_rng *part = gsl_rng_alloc(gsl_rng_ranlxd2);
-    if (!part) {
-        report_error("out of memory: a random generator");
-        exit(EXIT_ENVIRONMENT);
-    }
+    if (!part)
+        end_program("out of memory: a random generator");
     gsl_rng_set(part, (unsigned long)seed);
     return part;
 }

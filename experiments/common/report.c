@@ -2,8 +2,10 @@
 #include "report.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* One write per line, so that threads do not mix theirs. Names of files may hold anything: control
@@ -64,17 +66,29 @@ int exit_worst(int a, int b)
     return EXIT_SKIPPED;
 }
 
-static void die_of_memory(size_t count, size_t size)
+/* Other threads that fail meanwhile wait for the end. */
+void end_program(const char *why)
 {
-    report_error("out of memory: %zu elements of %zu bytes", count, size);
-    exit(EXIT_ENVIRONMENT);
+    static atomic_flag ending = ATOMIC_FLAG_INIT;
+    while (atomic_flag_test_and_set(&ending))
+        pause();
+    report_error("%s", why);
+    fflush(stdout);
+    quick_exit(EXIT_ENVIRONMENT);
+}
+
+static _Noreturn void end_for_memory(size_t count, size_t size)
+{
+    char why[128];
+    snprintf(why, sizeof why, "out of memory: %zu elements of %zu bytes", count, size);
+    end_program(why);
 }
 
 void *must_allocate(size_t count, size_t size)
 {
     void *memory = calloc(count ? count : 1, size ? size : 1);
     if (!memory)
-        die_of_memory(count, size);
+        end_for_memory(count, size);
     return memory;
 }
 
@@ -83,22 +97,46 @@ void *must_resize(void *memory, size_t count, size_t size)
     void *larger =
         size && count > SIZE_MAX / size ? NULL : realloc(memory, count && size ? count * size : 1);
     if (!larger)
-        die_of_memory(count, size);
+        end_for_memory(count, size);
     return larger;
+}
+
+char *must_format_list(const char *format, va_list arguments)
+{
+    va_list again;
+    va_copy(again, arguments);
+    int length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    if (length < 0)
+        end_for_memory(1, strlen(format));
+    char *text = must_allocate((size_t)length + 1, 1);
+    if (vsnprintf(text, (size_t)length + 1, format, arguments) != length)
+        end_for_memory((size_t)length, 1);
+    return text;
 }
 
 char *must_format(const char *format, ...)
 {
-    char *text = NULL;
-    size_t size = 0;
     va_list arguments;
-    FILE *file = open_memstream(&text, &size);
-    if (!file)
-        die_of_memory(1, 1);
     va_start(arguments, format);
-    bool written = vfprintf(file, format, arguments) >= 0;
+    char *text = must_format_list(format, arguments);
     va_end(arguments);
-    if (fclose(file) != 0 || !written)
-        die_of_memory(size, 1);
     return text;
+}
+
+FILE *must_open_text(char **text, size_t *size)
+{
+    *text = NULL;
+    FILE *file = open_memstream(text, size);
+    if (!file)
+        end_for_memory(1, 1);
+    return file;
+}
+
+/* glibc's fclose succeeds, and leaves no text, where its last allocation fails. */
+void must_close_text(FILE *file, char *const *text, const size_t *size)
+{
+    bool written = !ferror(file);
+    if (fclose(file) != 0 || !written || !*text)
+        end_for_memory(*size, 1);
 }

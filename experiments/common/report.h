@@ -3,6 +3,7 @@
 #ifndef EXPERIMENTS_REPORT_H
 #define EXPERIMENTS_REPORT_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -30,11 +31,20 @@ void report_silence(bool silent);
 FILE *report_stream(void);
 void report_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* calloc of count * size; on overflow or failure one line on stderr and exit EXIT_ENVIRONMENT. */
+/* Ends the program, from any thread: one line on stderr, what at_quick_exit was given, and exit
+ * code EXIT_ENVIRONMENT. */
+_Noreturn void end_program(const char *why);
+
+/* calloc of count * size; on overflow or failure it ends the program. */
 void *must_allocate(size_t count, size_t size);
 /* realloc to count * size, the same way; what is new is not set. */
 void *must_resize(void *memory, size_t count, size_t size);
 /* A formatted string, to be freed; never null. */
 char *must_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+char *must_format_list(const char *format, va_list arguments) __attribute__((format(printf, 1, 0)));
+/* open_memstream, and fclose, after which *text is all that was written: never null, to be freed.
+ */
+FILE *must_open_text(char **text, size_t *size);
+void must_close_text(FILE *file, char *const *text, const size_t *size);
 
 #endif

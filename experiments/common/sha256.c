@@ -5,15 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "files.h"
 #include "report.h"
 
 int sha256_add_file(struct sha256_ctx *state, const char *path)
 {
-    FILE *file = fopen(path, "rb");
-    if (!file) {
-        report_error("%s: %s, expected a readable file", path, strerror(errno));
+    FILE *file = files_open(path, "a readable file");
+    if (!file)
         return EXIT_ENVIRONMENT;
-    }
     uint8_t block[16384];
     size_t count;
     while ((count = fread(block, 1, sizeof block, file)) > 0)

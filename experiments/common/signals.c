@@ -17,18 +17,20 @@ bool signals_stopped(void)
     return stopped;
 }
 
+static const int taken[SIGNALS] = {SIGHUP, SIGINT, SIGTERM};
+
 void signals_take(signal_actions *old)
 {
     struct sigaction take = {.sa_handler = stop, .sa_flags = SA_RESTART | (int)SA_RESETHAND};
-    struct sigaction ignore = {.sa_handler = SIG_IGN};
-    sigaction(SIGINT, &take, &old->interrupt);
-    sigaction(SIGTERM, &take, &old->terminate);
-    sigaction(SIGXFSZ, &ignore, &old->file_size);
+    for (int i = 0; i < SIGNALS; i++) {
+        sigaction(taken[i], &take, &old->actions[i]);
+        if (taken[i] == SIGHUP && old->actions[i].sa_handler == SIG_IGN) /* nohup */
+            sigaction(SIGHUP, &old->actions[i], NULL);
+    }
 }
 
 void signals_restore(const signal_actions *old)
 {
-    sigaction(SIGINT, &old->interrupt, NULL);
-    sigaction(SIGTERM, &old->terminate, NULL);
-    sigaction(SIGXFSZ, &old->file_size, NULL);
+    for (int i = 0; i < SIGNALS; i++)
+        sigaction(taken[i], &old->actions[i], NULL);
 }

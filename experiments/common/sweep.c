@@ -190,11 +190,9 @@ static void run_work(sweep *w)
 static char *make_fingerprint(const sweep *w)
 {
     const char *name, *sha256;
-    char *text = NULL;
-    size_t size = 0;
-    FILE *memory = open_memstream(&text, &size);
-    if (!memory)
-        return must_format("?");
+    char *text;
+    size_t size;
+    FILE *memory = must_open_text(&text, &size);
     fprintf(memory, "version=%s experiment=%s points=%" PRId64 " columns=", ATN_VERSION, w->e->name,
             w->points);
     for (int i = 0; i < w->raw_column_count; i++)
@@ -202,7 +200,7 @@ static char *make_fingerprint(const sweep *w)
     settings_fingerprint(w->s, memory);
     for (int i = 0; w->e->input && w->e->input(w->state, i, &name, &sha256); i++)
         fprintf(memory, " %s=%s", name, sha256 ? sha256 : "");
-    fclose(memory);
+    must_close_text(memory, &text, &size);
     for (char *c = text; *c; c++) /* a file's name may hold a line feed */
         if (*c == '\n')
             *c = '?';
@@ -277,8 +275,9 @@ static int write_output(const sweep *w, int output, const table *t, int run_code
         run_facts facts = {w->fingerprint, run_code, w->merged, w->merged_count};
         code =
             metadata_write(w->e, w->s, w->state, output, &facts, files[0].temporary, files[1].file);
-        code = exit_worst(code, new_file_close(&files[1]));
     }
+    if (code == EXIT_PASS)
+        code = new_file_close(&files[1]);
     free(json);
     free(csv);
     return code;

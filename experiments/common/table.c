@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/types.h>
 
+#include "files.h"
 #include "report.h"
 #include "utf8.h"
 
@@ -524,21 +524,6 @@ bool table_read_rows_at(table *t, const char *text, int64_t *row, int *col)
     return text != NULL;
 }
 
-/* The whole file, or null. */
-static char *read_text(const char *path)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *file = fopen(path, "r");
-    ssize_t length = file ? getdelim(&text, &size, '\0', file) : -1;
-    if (file)
-        fclose(file);
-    if (length >= 0 && strlen(text) == (size_t)length)
-        return text;
-    free(text);
-    return NULL;
-}
-
 /* What follows the names of the table's columns and their line's end; null for other names. */
 static const char *skip_header(const table *t, const char *text)
 {
@@ -555,13 +540,16 @@ static const char *skip_header(const table *t, const char *text)
 table *table_read_file(const char *path, const column *columns, int count)
 {
     table *t = table_create(columns, count);
-    char *text = read_text(path);
-    const char *rows = text ? skip_header(t, text) : NULL;
+    static const char expected[] = "the CSV of this version";
+    size_t size;
+    char *text = files_read(path, expected, &size);
+    const char *rows = text && strlen(text) == size ? skip_header(t, text) : NULL;
     bool read = rows && table_read_rows(t, rows);
+    if (text && !read)
+        report_error("%s: expected %s", path, expected);
     free(text);
     if (read)
         return t;
-    report_error("%s: expected the CSV of this version", path);
     table_free(t);
     return NULL;
 }

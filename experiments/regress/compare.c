@@ -127,41 +127,45 @@ static bool is_marginal(const table *compared, int64_t row, int col)
     return strcmp(table_get_text(compared, row, col), ref_verdict_name(REF_MARGINAL)) == 0;
 }
 
-static bool same_group(const table *t, int64_t a, int64_t b)
+/* An operator in a type on a device. */
+static char *group_of(const table *t, int64_t row)
 {
-    static const int cols[] = {ROW_OPERATOR, ROW_DTYPE, ROW_DEVICE};
-    for (size_t i = 0; i < sizeof cols / sizeof *cols; i++)
-        if (strcmp(table_get_text(t, a, cols[i]), table_get_text(t, b, cols[i])) != 0)
-            return false;
-    return true;
+    return must_format("%s\n%s\n%s", table_get_text(t, row, ROW_OPERATOR),
+                       table_get_text(t, row, ROW_DTYPE), table_get_text(t, row, ROW_DEVICE));
 }
 
-/* Counts, for an operator in a type, the marginal rows among those that both sides have. False if
- * an earlier row is one of the group's. */
-static bool count_marginal(const table *t, int64_t first, marginal_growth *g)
+/* Counts a row that both sides have. */
+static void count_marginal(const table *t, int64_t row, marginal_growth *g)
 {
-    *g = (marginal_growth){.row = first};
-    for (int64_t row = 0; row < table_rows(t); row++) {
-        if (!same_group(t, first, row) || table_is_missing(t, row, ROW_KEPT_DEVICE) ||
-            table_is_missing(t, row, ROW_VERDICT))
-            continue;
-        if (row < first && is_marginal(t, row, ROW_VERDICT))
-            return false;
-        g->now += is_marginal(t, row, ROW_VERDICT);
-        g->kept += is_marginal(t, row, ROW_KEPT_VERDICT);
-    }
-    return true;
+    if (table_is_missing(t, row, ROW_KEPT_DEVICE) || table_is_missing(t, row, ROW_VERDICT))
+        return;
+    bool now = is_marginal(t, row, ROW_VERDICT);
+    if (now && g->now == 0)
+        g->row = row;
+    g->now += now;
+    g->kept += is_marginal(t, row, ROW_KEPT_VERDICT);
+}
+
+static int compare_growth(const void *a, const void *b)
+{
+    const marginal_growth *x = a, *y = b;
+    return (x->row > y->row) - (x->row < y->row);
 }
 
 static void count_marginals(const table *t, compare_outcome *o)
 {
-    for (int64_t row = 0; row < table_rows(t); row++) {
-        marginal_growth g;
-        if (!is_marginal(t, row, ROW_VERDICT) || !count_marginal(t, row, &g) || g.now <= g.kept)
-            continue;
-        o->growth = must_resize(o->growth, (size_t)o->growths + 1, sizeof *o->growth);
-        o->growth[o->growths++] = g;
+    row_index index = rows_index_by(t, group_of);
+    o->growth = must_allocate((size_t)index.count, sizeof *o->growth);
+    for (int64_t i = 0, next; i < index.count; i = next) {
+        marginal_growth g = {.row = -1};
+        for (next = i; next < index.count && strcmp(index.items[i].key, index.items[next].key) == 0;
+             next++)
+            count_marginal(t, index.items[next].row, &g);
+        if (g.now > g.kept)
+            o->growth[o->growths++] = g;
     }
+    qsort(o->growth, (size_t)o->growths, sizeof *o->growth, compare_growth);
+    rows_index_free(&index);
 }
 
 /* ---- All rows ---- */
@@ -186,15 +190,13 @@ void compare_rows(const table *now, const table *kept, bool full, table *into, c
 {
     row_index index = rows_index(kept);
     bool *met = must_allocate((size_t)table_rows(kept), sizeof *met);
-    const char *device = NULL, *basis = NULL;
+    const char *bases[] = {[ATN_CPU] = basis_of(kept, atn_device_name(ATN_CPU)),
+                           [ATN_CUDA] = basis_of(kept, atn_device_name(ATN_CUDA))};
     *o = (compare_outcome){0};
     for (int64_t row = 0; row < table_rows(now); row++) {
-        const char *own = table_get_text(now, row, ROW_DEVICE);
-        if (!device || strcmp(device, own) != 0) {
-            device = own;
-            basis = basis_of(kept, device);
-            o->borrowed |= strcmp(basis, device) != 0;
-        }
+        const char *device = table_get_text(now, row, ROW_DEVICE);
+        const char *basis = bases[strcmp(device, atn_device_name(ATN_CUDA)) == 0];
+        o->borrowed |= strcmp(basis, device) != 0;
         int64_t found = rows_find(&index, now, row, basis);
         if (found >= 0)
             met[found] = true;

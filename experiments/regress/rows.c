@@ -2,12 +2,12 @@
 #include "regress/rows.h"
 
 #include <attnum/attnum.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/files.h"
 #include "common/median.h"
 #include "common/report.h"
 
@@ -59,21 +59,30 @@ static int compare_keys(const void *a, const void *b)
     return order ? order : (x->row > y->row) - (x->row < y->row);
 }
 
-/* device: null where the rows name theirs. */
-static row_index index_of(const table *t, const char *device)
+row_index rows_index_by(const table *rows, char *(*key)(const table *rows, int64_t row))
 {
-    row_index index = {.count = table_rows(t)};
+    row_index index = {.count = table_rows(rows)};
     index.items = must_allocate((size_t)index.count, sizeof *index.items);
     for (int64_t row = 0; row < index.count; row++)
-        index.items[row] =
-            (keyed_row){key_of(t, row, device ? device : cell_text(t, row, "device")), row};
+        index.items[row] = (keyed_row){key(rows, row), row};
     qsort(index.items, (size_t)index.count, sizeof *index.items, compare_keys);
     return index;
 }
 
+static char *own_key(const table *t, int64_t row)
+{
+    return key_of(t, row, cell_text(t, row, "device"));
+}
+
+/* Samples are of one device, and do not name it. */
+static char *sample_key(const table *t, int64_t row)
+{
+    return key_of(t, row, "");
+}
+
 row_index rows_index(const table *rows)
 {
-    return index_of(rows, NULL);
+    return rows_index_by(rows, own_key);
 }
 
 void rows_index_free(row_index *index)
@@ -208,7 +217,7 @@ static int compare_groups(const void *a, const void *b)
 
 void rows_gather(const table *raw, const char *device, table *into)
 {
-    row_index index = index_of(raw, device);
+    row_index index = rows_index_by(raw, sample_key);
     row_group *groups = must_allocate((size_t)index.count, sizeof *groups);
     int64_t count = 0;
     for (int64_t i = 0; i < index.count; i++) {
@@ -224,28 +233,6 @@ void rows_gather(const table *raw, const char *device, table *into)
 }
 
 /* ---- Reading ---- */
-
-/* The whole file, to be freed; null, and *what is the reason, if it cannot be read. */
-static char *read_text(const char *path, const char **what)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *file = fopen(path, "r");
-    *what = NULL;
-    ssize_t length = file ? getdelim(&text, &size, '\0', file) : -1;
-    if (!file || ferror(file))
-        *what = strerror(errno);
-    else if (length <= 0)
-        *what = "empty";
-    else if (memchr(text, '\0', (size_t)length))
-        *what = "holds a zero byte";
-    if (file)
-        fclose(file);
-    if (!*what)
-        return text;
-    free(text);
-    return NULL;
-}
 
 /* The number of the columns that a header names, ROW_COLUMNS or COMPARED_COLUMNS, and what follows
  * it; 0, and a line on stderr. */
@@ -391,15 +378,18 @@ static int read_rows(const char *path, const char *text, table *rows)
 
 int rows_read(const char *path, table **rows)
 {
-    const char *what;
-    char *text = read_text(path, &what);
+    size_t size;
+    char *text = files_read(path, "a table of attnum regress", &size);
     *rows = NULL;
-    if (!text) {
-        report_error("%s: cannot read this table: %s", path, what);
+    if (!text)
         return EXIT_ENVIRONMENT;
-    }
     *rows = table_create(regress_columns, ROW_COLUMNS);
-    int code = read_rows(path, text, *rows);
+    int code = EXIT_ENVIRONMENT;
+    if (size == 0 || strlen(text) != size)
+        report_error("%s: %s, expected a table of attnum regress", path,
+                     size == 0 ? "empty" : "holds a zero byte");
+    else
+        code = read_rows(path, text, *rows);
     free(text);
     if (code == EXIT_PASS)
         return code;

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The process of the program: what is set up before anything else, how it ends, and what it starts.
+ * Where memory runs out, in a library too, it ends by end_program (report.h). */
+#ifndef EXPERIMENTS_PROCESS_H
+#define EXPERIMENTS_PROCESS_H
+
+/* Returns an exit code; on failure it has reported the reason. */
+int process_begin(void);
+
+/* What main returns: code, or EXIT_ENVIRONMENT if stdout could not be written. */
+int process_end(int code);
+
+enum { PROCESS_NOT_ENDED = -1, PROCESS_NO_PROGRAM = 127 };
+
+/* Runs argv[0] in a folder (null: this one), what it prints going to the files of these descriptors
+ * (-1: nowhere; stderr -1: this program's). It is killed when this program ends. Returns its exit
+ * code, or one of those above. *running is its number meanwhile, for signal handlers. */
+int process_run(char *const *argv, const char *folder, int to_stdout, int to_stderr,
+                volatile int *running);
+
+#endif
