@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "operators/evaluate.h"
+#include "ref_memory.h"
 
 static atn_status prepare(const ref_attention_problem *given, ref_attention_problem *problem)
 {
@@ -75,7 +76,7 @@ static atn_status differentiate(const ref_attention_problem *problem, const doub
                                 ref_attention_arrays *direction, double **slot, int64_t count,
                                 double *dout, double *gradient)
 {
-    double *unit = calloc((size_t)(count > 0 ? count : 1), sizeof *unit);
+    double *unit = ref_take((size_t)(count > 0 ? count : 0), sizeof *unit);
     atn_status status = unit ? ATN_OK : ATN_ERR_MEMORY;
     *slot = unit;
     for (int64_t i = 0; status >= 0 && i < count; i++) {
@@ -108,7 +109,7 @@ atn_status ref_attention_gradient(const ref_attention_problem *given, const doub
         return status;
     const atn_attention_shape *s = &problem.shape;
     int64_t heads = s->batch * s->heads, size = size_of(s);
-    double *dout = calloc((size_t)(size > 0 ? size : 1), sizeof *dout);
+    double *dout = ref_take((size_t)(size > 0 ? size : 0), sizeof *dout);
     if (!dout)
         return ATN_ERR_MEMORY;
     double *const wanted[] = {gradient->q, gradient->k, gradient->v};

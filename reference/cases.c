@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "data.h"
+#include "ref_memory.h"
 
 /* What each random array is drawn with, so that adding one does not move the others. */
 enum { DRAW_Q, DRAW_K, DRAW_V, DRAW_DOUT, DRAW_MASKS, DRAW_PARAMETERS = 16 };
@@ -28,7 +29,7 @@ static uint64_t stream(const attention_case *c, int draw)
 static void *own(attention_case *c, void *memory)
 {
     if (!memory || c->owned_count == (int)(sizeof c->owned / sizeof *c->owned))
-        abort();
+        ref_give_up("out of memory: a problem");
     return c->owned[c->owned_count++] = memory;
 }
 
@@ -98,7 +99,7 @@ static void give_soft(attention_case *c)
         s->stride = window ? clamp((n + m - 1) / m, 1, n) : clamp(s->height / side, 1, s->height);
         s->count = clamp(m, 1, n);
     }
-    int64_t *indices = own(c, malloc((size_t)(n + 1) * sizeof *indices));
+    int64_t *indices = own(c, ref_take((size_t)(n + 1), sizeof *indices));
     data_permutation(stream(c, DRAW_PARAMETERS), n, indices);
     s->indices = indices;
     double *uniforms = own(c, data_allocate(2 * n));
@@ -211,7 +212,7 @@ static void give_lsh(attention_case *c)
     for (lsh->chunk = clamp(chunk, 1, clamp(n, 1, chunk)); n % lsh->chunk != 0;)
         lsh->chunk--;
     if (c->choice.optional) {
-        int64_t *buckets = own(c, malloc((size_t)(tokens * 3 + 1) * sizeof *buckets));
+        int64_t *buckets = own(c, ref_take((size_t)(tokens * 3 + 1), sizeof *buckets));
         uint64_t state = stream(c, DRAW_PARAMETERS);
         for (int64_t i = 0; i < tokens * 3; i++)
             buckets[i] = (int64_t)(data_next(&state) % BUCKETS);
@@ -262,7 +263,7 @@ static void adjust(attention_case *c)
  * so that every output sees a key. */
 static unsigned char *random_mask(attention_case *c, uint64_t *state, int64_t tokens)
 {
-    unsigned char *mask = own(c, malloc((size_t)(c->shape.batch * tokens + 1)));
+    unsigned char *mask = own(c, ref_take((size_t)(c->shape.batch * tokens + 1), 1));
     for (int64_t i = 0; i < c->shape.batch * tokens; i++) {
         bool kept = i % tokens == tokens - 1 || (c->choice.causal && i % tokens == 0);
         mask[i] = data_next(state) % 3 != 0 || kept;

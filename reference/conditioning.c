@@ -9,6 +9,7 @@
 #include "filters.h"
 #include "linear_algebra.h"
 #include "newton.h"
+#include "ref_memory.h"
 
 /* The relative change of inputs. Both it and its effect are rounded to f64, to 2^-13 of
  * themselves; the output's curvature does not show before kappa comes near 2^40. */
@@ -23,7 +24,7 @@ static double filter_condition(int64_t m, const double *a, double alpha, double 
 {
     double *lambda = data_allocate(m), steepest = 0, largest = 0, steps = ldexp(1, k);
     if (ref_eigenvalues(m, a, lambda, NULL, NULL) < 0)
-        abort();
+        ref_give_up("the reference has no condition number");
     for (int64_t i = 0; i < m; i++) {
         double mu = lambda[i] + ridge, f = ref_filter(alpha, k, mu);
         double power = pow(fabs(1 - alpha * mu * mu), steps - 1);
@@ -43,7 +44,7 @@ static double iteration_condition(int64_t m, const double *a, const atn_inverse_
     int k = inverse->iterations;
     if (!ref_iteration_of(inverse, m, a, &iteration) ||
         ref_eigenvalues(m, a, lambda, NULL, NULL) < 0)
-        abort();
+        ref_give_up("the reference has no condition number");
     for (int64_t i = 0; i < m; i++) {
         double mu = lambda[i] + iteration.ridge, f = ref_iteration_filter(&iteration, k, mu);
         double change = ref_iteration_filter(&iteration, k, mu * (1 + 0x1p-20)) - f;
@@ -60,7 +61,7 @@ double ref_inverse_condition(const atn_inverse_desc *inverse, int64_t m, const d
 {
     double kappa = INFINITY;
     if (ref_condition(m, m, a, &kappa, NULL) < 0)
-        abort();
+        ref_give_up("the reference has no condition number");
     if (inverse->method <= ATN_INVERSE_NR_SOFTPP)
         kappa = fmax(kappa, filter_condition(m, a, alpha, inverse->ridge, inverse->iterations));
     else if (inverse->method < ATN_INVERSE_EIG)
@@ -75,17 +76,17 @@ static void bottleneck_conditions(const attention_case *c, double *kappa)
     int64_t heads = c->shape.batch * c->shape.heads;
     int64_t m = ref_attention_bottlenecks(&problem, NULL, NULL);
     if (m < 0)
-        abort();
+        ref_give_up("the reference has no condition number");
     double *a = data_allocate(heads * m * m), *alpha = data_allocate(heads);
     if (ref_attention_bottlenecks(&problem, a, alpha) < 0)
-        abort();
+        ref_give_up("the reference has no condition number");
     for (int64_t i = 0; i < heads; i++) {
         const double *one = a + i * m * m;
         double condition = INFINITY;
         if (c->choice.op != ATN_NYSTROMFORMER)
             condition = ref_inverse_condition(&c->reference.inverse, m, one, alpha[i]);
         else if (ref_condition(m, m, one, &condition, NULL) < 0)
-            abort();
+            ref_give_up("the reference has no condition number");
         kappa[i] = fmax(kappa[i], condition);
     }
     free(alpha);
@@ -157,7 +158,7 @@ void ref_attention_conditions(const attention_case *c, const double *want, int d
         kappa[i] = 1;
     for (int turn = 0; turn < directions; turn++) {
         if (evaluate_changed(c, &state, output) < 0)
-            abort();
+            ref_give_up("the reference has no condition number");
         for (int64_t i = 0; i < heads; i++) {
             double change = relative_change(size, output + i * size, want + i * size);
             kappa[i] = fmax(kappa[i], 1 + change / step);

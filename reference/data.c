@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "ref_memory.h"
+
 static const double pi = 3.14159265358979323846;
 
 uint64_t data_next(uint64_t *state)
@@ -82,8 +84,8 @@ void data_permutation(uint64_t seed, int64_t count, int64_t *order)
 
 double *data_allocate(int64_t count)
 {
-    double *memory = calloc((size_t)(count > 0 ? count : 1), sizeof *memory);
+    double *memory = ref_take((size_t)(count > 0 ? count : 0), sizeof *memory);
     if (!memory)
-        abort();
+        ref_give_up("out of memory: data");
     return memory;
 }

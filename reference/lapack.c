@@ -11,6 +11,8 @@
 
 #include <lapacke.h>
 
+#include "ref_memory.h"
+
 static atn_status from_info(lapack_int info)
 {
     if (info == 0)
@@ -151,7 +153,7 @@ atn_status ref_route_dsyevr(int64_t n, double *a, double *lambda, double *w)
 {
     lapack_int order = (lapack_int)n, found = 0;
     double *z = ref_allocate(w ? n * n : 1);
-    lapack_int *support = malloc((size_t)(2 * n) * sizeof *support);
+    lapack_int *support = ref_take((size_t)(2 * n), sizeof *support);
     atn_status status = ATN_ERR_MEMORY;
     if (z && support) {
         status =

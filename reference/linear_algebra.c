@@ -8,6 +8,7 @@
 
 #include <cblas.h>
 
+#include "ref_memory.h"
 #include "routes.h"
 
 /* LAPACK counts its work space in 32 bits, some of it several n^2. */
@@ -71,7 +72,7 @@ double *ref_allocate(int64_t count)
 {
     if (count < 0 || (uint64_t)count > PTRDIFF_MAX / sizeof(double))
         return NULL;
-    return malloc((size_t)(count > 0 ? count : 1) * sizeof(double));
+    return ref_take((size_t)count, sizeof(double));
 }
 
 void ref_transpose(int64_t rows, int64_t cols, const double *from, double *to)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "linear_algebra.h"
+#include "ref_memory.h"
 #include "routes.h"
 
 enum { TERMS = 5 };
@@ -183,7 +184,7 @@ atn_status ref_newton_tangents(int64_t m, const double *a, double alpha, double 
     if (count < 0 || !isfinite(alpha) || !isfinite(ridge))
         return ATN_ERR_VALUE;
     int64_t size = m * m;
-    long double *memory = calloc((size_t)size * MATRICES + 1, sizeof *memory);
+    long double *memory = ref_take((size_t)size * MATRICES + 1, sizeof *memory);
     if (!memory)
         return ATN_ERR_MEMORY;
     tangent_work w = {

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "ref_memory.h"
+
 /* x.y of columns i and j. */
 static long double columns_dot(int64_t m, const long double *a, int64_t i, int64_t j)
 {
@@ -55,7 +57,7 @@ static void orthogonalise_all(int64_t m, long double *w, long double *v)
 /* A V = U S, so A+ = V S^-1 U^T = sum over columns c kept of v_c (A V)_c^T / s_c^2. */
 int64_t ref_pseudo_inverse_long(int64_t m, const long double *a, double rcond, long double *x)
 {
-    long double *w = calloc((size_t)(2 * m * m + 1), sizeof *w), *v = w + m * m, largest = 0;
+    long double *w = ref_take((size_t)(2 * m * m + 1), sizeof *w), *v = w + m * m, largest = 0;
     if (!w)
         return -1;
     for (int64_t i = 0; i < m * m; i++) {

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ref_memory.h"
+
 typedef struct {
     const atn_sampling *sampling;
     int64_t n, d, m;
@@ -245,7 +247,7 @@ static void lloyd(const choice *c, const int64_t *seeds, int64_t *assigned)
 
 static void *zeros(int64_t count, size_t size)
 {
-    return calloc((size_t)(count > 0 ? count : 1), size);
+    return ref_take((size_t)(count > 0 ? count : 0), size);
 }
 
 static void free_choice(choice *c)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "linear_algebra.h"
+#include "ref_memory.h"
 #include "routes.h"
 
 void ref_gaussian(int64_t p, int64_t q, int64_t d, const double *x, const double *y, double s,
@@ -75,7 +76,7 @@ static long double *allocate_long(int64_t count)
 {
     if ((uint64_t)count > PTRDIFF_MAX / sizeof(long double))
         return NULL;
-    return malloc((size_t)(count > 0 ? count : 1) * sizeof(long double));
+    return ref_take((size_t)(count > 0 ? count : 0), sizeof(long double));
 }
 
 static void free_work(soft_work *work)

@@ -175,6 +175,8 @@ atn_status answer_library(atn_context *context, const subject *s, atn_dtype dtyp
     free(out.data);
     while (count > 0)
         free(frees[--count]);
+    if (status == ATN_ERR_MEMORY) /* a condition number would become infinite */
+        end_program("out of memory: the library");
     return status;
 }
 

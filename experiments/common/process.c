@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gsl/gsl_errno.h>
+#include <ref_memory.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -37,7 +38,8 @@ static void end_for_gsl(const char *reason, const char *file, int line, int code
 
 static bool ended;
 
-/* Nothing of the program calls exit: libgomp and BLAS do, with 1, where they lack threads or memory.
+/* Nothing of the program calls exit: libgomp and BLAS do, with 1, where they lack threads or
+ * memory.
  */
 static void end_for_library(void)
 {
@@ -89,6 +91,7 @@ int process_begin(void)
         _Exit(EXIT_ENVIRONMENT);
     cJSON_InitHooks(&(cJSON_Hooks){.malloc_fn = allocate_json, .free_fn = free});
     gsl_set_error_handler(end_for_gsl);
+    ref_memory(must_allocate, end_program);
     ref_certify_memory(must_allocate, must_resize);
     at_quick_exit(new_files_remove);
     atexit(end_for_library);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sampling, each kind from its definition (attnum/sampling.h). */
+#include "../ref_memory.h"
 #include "sampling.h"
 #include "soft.h"
 
@@ -149,8 +150,8 @@ static atn_status chosen(const ref_head *h, int64_t m, num *landmarks)
 {
     const atn_sampling *s = &h->desc->sampling;
     bool means = s->kind == ATN_SAMPLING_KMEANS && s->steps > 0;
-    double *tokens = malloc((size_t)(h->n * h->d) * sizeof *tokens);
-    int64_t *taken = malloc((size_t)(m + h->n) * sizeof *taken),
+    double *tokens = ref_take((size_t)(h->n * h->d), sizeof *tokens);
+    int64_t *taken = ref_take((size_t)(m + h->n), sizeof *taken),
             *assigned = taken ? taken + m : NULL;
     atn_status status = ATN_ERR_MEMORY;
     for (int64_t i = 0; tokens && i < h->n * h->d; i++)

@@ -134,8 +134,8 @@ atn_status NUM(ref_lsh)(const ref_head *h, num *out)
     if (!hashed || rounds < 1 || o->chunk < 1 || o->chunk > h->n || ref_has_keys(h) ||
         h->desc->causal)
         return ATN_ERR_VALUE;
-    double *x = calloc((size_t)h->d + 1, sizeof *x);
-    place *sequence = calloc((size_t)(rounds * h->n), sizeof *sequence);
+    double *x = ref_take((size_t)h->d + 1, sizeof *x);
+    place *sequence = ref_take((size_t)(rounds * h->n), sizeof *sequence);
     num *work = ref_zeros(h->n * h->d + 2 * o->chunk + rounds * h->n * (h->dv + 1));
     bool room = x && sequence && work;
     atn_status status = room ? attention(h, x, sequence, work, out) : ATN_ERR_MEMORY;

@@ -8,6 +8,7 @@
 
 #include <attnum/attention.h>
 
+#include "../ref_memory.h"
 #include "num.h"
 
 typedef struct {
@@ -94,7 +95,7 @@ void NUM(ref_soft_weights)(int64_t count, num *x);
 /* Room for count numbers, all 0; null: out of memory. */
 static inline num *ref_zeros(int64_t count)
 {
-    return calloc((size_t)(count > 0 ? count : 1), sizeof(num));
+    return ref_take((size_t)(count > 0 ? count : 0), sizeof(num));
 }
 
 #endif

@@ -5,7 +5,7 @@
 
 atn_status NUM(ref_pseudo_inverse)(int64_t m, const num *a, double rcond, num *x, int64_t *rank)
 {
-    long double *value = calloc((size_t)(2 * m * m + 1), sizeof *value), *inverse = value + m * m;
+    long double *value = ref_take((size_t)(2 * m * m + 1), sizeof *value), *inverse = value + m * m;
     if (!value)
         return ATN_ERR_MEMORY;
     for (int64_t i = 0; i < m * m; i++)
