@@ -160,6 +160,7 @@ for signal in HUP INT TERM KILL; do
     check 'no run goes on, and its folder is gone' $?
 done
 for signal in HUP TERM; do
+    rm -rf ended
     command="attnum run, SIG$signal"
     "$program" run spectral/eigenvalues --out ended >stdout 2>stderr &
     running=$!
