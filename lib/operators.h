@@ -38,6 +38,10 @@ typedef struct {
     /* Checks what is the operator's own. */
     atn_status (*check)(atn_context *context, const atn_attention_desc *desc,
                         const atn_attention_shape *shape);
+    /* Checks the values that the arrays of a checked description have now, where a wrong one would
+     * make a call read other memory or mean nothing; null: any value will do. */
+    atn_status (*check_values)(atn_context *context, const atn_attention_desc *desc,
+                               const atn_attention_shape *shape);
     /* flops, exps and state_bytes of one head, and the bytes of all parameters read, into cost.
      * Everything has been checked. */
     void (*count)(atn_context *context, const atn_attention_desc *desc,

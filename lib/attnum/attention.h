@@ -101,7 +101,8 @@ const atn_operator_info *atn_operator_find(const char *name);
 atn_attention_desc atn_attention_variant(atn_operator op, int variant, atn_dtype dtype);
 atn_attention_desc atn_attention_defaults(atn_operator op, atn_dtype dtype);
 
-/* What a plan of the same description costs; fails as atn_attention_plan does. */
+/* What a plan of the same description costs; fails as atn_attention_plan does, but for the memory
+ * that it would take; *cost is then untouched. */
 atn_status atn_attention_cost(atn_context *context, const atn_attention_desc *desc,
                               const atn_attention_shape *shape, atn_cost *cost);
 
@@ -136,9 +137,10 @@ typedef struct atn_plan atn_plan;
  * Nothing else grows with n, and nothing like n n_k, n m or n M.
  *
  * The description is copied; the arrays it points to (indices, weights, gamma, ...) are not and
- * must outlive the plan; their values are read at every call. Returns ATN_OK or a negative status,
- * the detail in the context: ATN_ERR_UNSUPPORTED says what the operator cannot do and why. A shape
- * with no elements (batch, heads, tokens or value_dim 0) is fine and does nothing. */
+ * must outlive the plan; their values are read at every call. Indices and uniforms are then checked
+ * again, on the CPU only: on CUDA they must keep to their ranges. Returns ATN_OK or a negative
+ * status, the detail in the context: ATN_ERR_UNSUPPORTED says what the operator cannot do and why.
+ * A shape with no elements (batch, heads, tokens or value_dim 0) is fine and does nothing. */
 atn_status atn_attention_plan(atn_context *context, const atn_attention_desc *desc,
                               const atn_attention_shape *shape, atn_plan **plan);
 
@@ -175,7 +177,8 @@ typedef struct {
 
 /* Y = attention(Q, K, V); formulas in operators.h.
  *
- *   out   b x h x n x value_dim; its span must not overlap that of an input
+ *   out   b x h x n x value_dim; its span must not overlap that of an input, of a mask or of an
+ *         array of the description that the operator reads
  *   info  or null
  *
  * Tokens are streamed in blocks. The order of every sum depends on the shape alone, so the bits do
@@ -216,7 +219,8 @@ typedef struct {
  * Gradients of all other operators are those of the
  * formula; where it has a kink (|x|, max, ReLU, argmax) those of the side computed.
  *
- * Gradients must not overlap each other or an input. Status as forward; ATN_NONFINITE: a head whose
+ * Gradients must not overlap each other, an input, a mask or an array of the description that the
+ * operator reads. Status as forward; ATN_NONFINITE: a head whose
  * inputs or gradients are not finite has NaN in its gradients of q, k, v (and parameters get NaN).
  * ATN_ERR_UNSUPPORTED: a parameter that this operator has no gradient for, or that is null in the
  * description; a desc.gradient that does not go with desc.inverse. Cost: 2 to 4 times forward's

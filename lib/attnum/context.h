@@ -9,7 +9,11 @@
  * those threads, one small matrix per call. Let its BLAS run on one thread
  * (OPENBLAS_NUM_THREADS=1 or openblas_set_num_threads(1)): it is faster, and results are then the
  * same bits whatever the number of threads. The library does not set this, because it is a setting
- * of the whole process. */
+ * of the whole process.
+ *
+ * fork: OpenMP's threads are the parent's alone. In a child of a process that has computed on
+ * several threads, GCC's runtime waits forever for them: there a context has one thread, or is used
+ * by a thread that the child has started. */
 #ifndef ATTNUM_CONTEXT_H
 #define ATTNUM_CONTEXT_H
 

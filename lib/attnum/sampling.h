@@ -96,7 +96,7 @@ atn_status atn_sampling_count(atn_context *context, const atn_sampling *sampling
 /* L from Q.
  *
  *   tokens     b x h x n x d
- *   landmarks  b x h x m x d, out; must not overlap tokens
+ *   landmarks  b x h x m x d, out; must not overlap tokens or an array that the sampling reads
  *
  * Cost per head: n d additions (pool, window), 2 m k^2 d^2 flops (conv), a copy (indices, first),
  * 3 n m d flops a step and once for the seeds (kmeans), 3 n m d + n m^2 (rpcholesky, greedy), two

@@ -36,7 +36,7 @@ typedef struct {
 } atn_tensor;
 
 /* A view of dense memory: row_stride = cols, head_stride = rows cols, batch_stride = heads rows
- * cols. */
+ * cols; INT64_MAX where the product is more than that. */
 atn_tensor atn_tensor_dense(void *data, atn_dtype dtype, int64_t batch, int64_t heads, int64_t rows,
                             int64_t cols);
 

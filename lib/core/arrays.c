@@ -1,39 +1,56 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The arrays of a description: where they stand, whether a device can read them, and copies of them
- * on a device. */
+/* The arrays of a description: where they stand, who reads them, whether a device can, and copies
+ * of them on a device. */
 #include <stddef.h>
 
 #include "core/arrays.h"
 #include "core/backend.h"
+#include "core/sampling.h"
+
+enum {
+    SOFT = 1 << ATN_SOFT | 1 << ATN_SOFTPP,
+    CONV = 1 << ATN_SAMPLING_CONV,
+    CONV_CODE = 1 << ATN_SAMPLING_CONV_CODE,
+};
 
 typedef struct {
     const char *name;
     size_t offset;
+    unsigned readers;   /* bit op: operator op reads it, */
+    unsigned samplings; /* with a sampling whose bit is set here; 0: with any */
 } entry;
 
 static const entry tensors[] = {
-    {"sampling weights", offsetof(atn_attention_desc, sampling.weights)},
-    {"norm_weight", offsetof(atn_attention_desc, sampling.norm_weight)},
-    {"norm_bias", offsetof(atn_attention_desc, sampling.norm_bias)},
-    {"residual", offsetof(atn_attention_desc, residual)},
-    {"xnorm.gamma", offsetof(atn_attention_desc, xnorm.gamma)},
-    {"linformer.e", offsetof(atn_attention_desc, linformer.e)},
-    {"linformer.f", offsetof(atn_attention_desc, linformer.f)},
-    {"performer.projection", offsetof(atn_attention_desc, performer.projection)},
-    {"rff.projection", offsetof(atn_attention_desc, rff.projection)},
-    {"xca.temperature", offsetof(atn_attention_desc, xca.temperature)},
-    {"lsh.rotations", offsetof(atn_attention_desc, lsh.rotations)},
+    {"sampling weights", offsetof(atn_attention_desc, sampling.weights), SOFT, CONV | CONV_CODE},
+    {"norm_weight", offsetof(atn_attention_desc, sampling.norm_weight), SOFT, CONV_CODE},
+    {"norm_bias", offsetof(atn_attention_desc, sampling.norm_bias), SOFT, CONV_CODE},
+    {"residual", offsetof(atn_attention_desc, residual), SOFT | 1 << ATN_NYSTROMFORMER, 0},
+    {"xnorm.gamma", offsetof(atn_attention_desc, xnorm.gamma), 1 << ATN_XNORM, 0},
+    {"linformer.e", offsetof(atn_attention_desc, linformer.e), 1 << ATN_LINFORMER, 0},
+    {"linformer.f", offsetof(atn_attention_desc, linformer.f), 1 << ATN_LINFORMER, 0},
+    {"performer.projection", offsetof(atn_attention_desc, performer.projection), 1 << ATN_PERFORMER,
+     0},
+    {"rff.projection", offsetof(atn_attention_desc, rff.projection), 1 << ATN_RFF, 0},
+    {"xca.temperature", offsetof(atn_attention_desc, xca.temperature), 1 << ATN_XCA, 0},
+    {"lsh.rotations", offsetof(atn_attention_desc, lsh.rotations), 1 << ATN_LSH, 0},
 };
 
 enum { TENSORS = sizeof tensors / sizeof *tensors, ARRAYS = TENSORS + 3 };
 
-/* An array of a description: its pointer there, its bytes. */
+/* An array of a description: its pointer there, its bytes, how much of it the operator reads. */
 typedef struct {
     const char *name;
     void **pointer;
     int64_t count;
     size_t size;
+    int64_t read;
 } array;
+
+/* Whether bit `value` is set; values that are no operator or sampling have none. */
+static bool has(unsigned set, int value)
+{
+    return value >= 0 && value < 32 && (set >> value & 1);
+}
 
 /* Elements from a view's first to its last, whatever lies between its heads (residual). */
 static int64_t span(const atn_tensor *t)
@@ -47,10 +64,14 @@ static int64_t span(const atn_tensor *t)
 static array tensor_array(atn_attention_desc *desc, const entry *e)
 {
     atn_tensor *t = (atn_tensor *)((char *)desc + e->offset);
+    bool read = has(e->readers, (int)desc->op) &&
+                (e->samplings == 0 || has(e->samplings, (int)desc->sampling.kind));
+    if (desc->lsh.buckets && t == &desc->lsh.rotations) /* given buckets stand for them */
+        read = false;
     int64_t count = 0;
     if (t->data && atn_tensor_check(t) == ATN_OK)
         count = span(t);
-    return (array){e->name, &t->data, count, atn_dtype_size(t->dtype)};
+    return (array){e->name, &t->data, count, atn_dtype_size(t->dtype), read ? count : 0};
 }
 
 /* -1, which fits no memory, where the product overflows. */
@@ -64,7 +85,8 @@ static int64_t bucket_count(const atn_lsh_options *l, const atn_attention_shape 
     return count;
 }
 
-/* Of operator desc->op or not: what is not null is there. */
+/* Of operator desc->op or not: what is not null is there. `read` is right only for a description
+ * that has been checked. */
 static void list_arrays(atn_attention_desc *desc, const atn_attention_shape *shape,
                         array all[ARRAYS])
 {
@@ -72,11 +94,15 @@ static void list_arrays(atn_attention_desc *desc, const atn_attention_shape *sha
     atn_lsh_options *l = &desc->lsh;
     for (int i = 0; i < TENSORS; i++)
         all[i] = tensor_array(desc, &tensors[i]);
-    all[TENSORS] = (array){"sampling indices", (void **)&s->indices, s->count, sizeof(int64_t)};
-    all[TENSORS + 1] =
-        (array){"sampling uniforms", (void **)&s->uniforms, s->uniform_count, sizeof(double)};
-    all[TENSORS + 2] =
-        (array){"lsh.buckets", (void **)&l->buckets, bucket_count(l, shape), sizeof(int64_t)};
+    bool samples = has(SOFT, (int)desc->op);
+    bool named = samples && s->kind == ATN_SAMPLING_INDICES;
+    int64_t buckets = bucket_count(l, shape);
+    all[TENSORS] = (array){"sampling indices", (void **)&s->indices, s->count, sizeof(int64_t),
+                           named ? s->count : 0};
+    all[TENSORS + 1] = (array){"sampling uniforms", (void **)&s->uniforms, s->uniform_count,
+                               sizeof(double), samples ? core_sampling_uniforms(s) : 0};
+    all[TENSORS + 2] = (array){"lsh.buckets", (void **)&l->buckets, buckets, sizeof(int64_t),
+                               desc->op == ATN_LSH ? buckets : 0};
 }
 
 atn_status core_check_arrays(atn_context *context, const atn_attention_desc *desc,
@@ -93,6 +119,21 @@ atn_status core_check_arrays(atn_context *context, const atn_attention_desc *des
                 return status;
         }
     return ATN_OK;
+}
+
+atn_status core_check_arrays_apart(atn_context *context, const char *out_name,
+                                   const atn_tensor *out, const atn_attention_desc *desc,
+                                   const atn_attention_shape *shape)
+{
+    atn_attention_desc copy = *desc;
+    array all[ARRAYS];
+    atn_status status = ATN_OK;
+    list_arrays(&copy, shape, all);
+    for (int i = 0; status == ATN_OK && i < ARRAYS; i++)
+        if (*all[i].pointer)
+            status = core_check_apart(context, out_name, out, all[i].name, *all[i].pointer,
+                                      all[i].read * (int64_t)all[i].size);
+    return status;
 }
 
 /* Hands out the arrays' places in base; null: only adds up. */

@@ -123,14 +123,24 @@ static atn_status check_plan(atn_context *context, const atn_attention_desc *des
     return status == ATN_OK ? check_desc(context, row, desc, full) : status;
 }
 
+/* Adds up the memory of a prepared state. */
+static atn_status measure_memory(atn_context *context, const operator_family *family, void *state,
+                                 core_arena *arena)
+{
+    *arena = (core_arena){0};
+    family->layout(arena, state);
+    if (arena->overflow)
+        return core_fail(context, ATN_ERR_SHAPE, "the workspace does not fit into memory");
+    return ATN_OK;
+}
+
 /* Runs the operator's layout twice: to add up, then over memory. */
 static atn_status take_memory(atn_context *context, atn_plan *plan)
 {
-    core_arena arena = {0};
-    plan->family->layout(&arena, plan->state);
-    if (arena.overflow)
-        return core_fail(context, ATN_ERR_SHAPE, "the workspace does not fit into memory");
-    atn_status status = context->backend->allocate(context, arena.used, &plan->memory);
+    core_arena arena;
+    atn_status status = measure_memory(context, plan->family, plan->state, &arena);
+    if (status == ATN_OK)
+        status = context->backend->allocate(context, arena.used, &plan->memory);
     if (status != ATN_OK)
         return status;
     arena = (core_arena){.base = plan->memory};
@@ -189,28 +199,34 @@ atn_status atn_attention_cost(atn_context *context, const atn_attention_desc *de
         return core_fail(context, ATN_ERR_NULL, "context, desc, shape or cost is null");
     atn_attention_shape full;
     void *state;
-    *cost = (atn_cost){0};
+    atn_cost counted = {0};
     atn_status status = check_plan(context, desc, shape, &full);
-    if (status != ATN_OK || is_empty(&full))
+    if (status != ATN_OK)
         return status;
+    if (is_empty(&full)) {
+        *cost = counted;
+        return ATN_OK;
+    }
     const operator_row *row = operator_row_get(desc->op);
     const operator_family *family = context->backend->families[row->kind];
     if ((status = core_allocate(context, family->state_size, &state)) != ATN_OK)
         return status;
     status = family->prepare(context, desc, &full, state);
+    core_arena arena;
+    if (status == ATN_OK)
+        status = measure_memory(context, family, state, &arena);
     if (status == ATN_OK) {
-        core_arena arena = {0};
-        family->layout(&arena, state);
-        row->count(context, desc, &full, cost);
+        row->count(context, desc, &full, &counted);
         double heads = (double)full.batch * (double)full.heads, q = (double)full.tokens;
         double k = row->info.capabilities & ATN_CAN_CROSS ? (double)full.key_tokens : 0;
         double d = (double)full.dim, dv = (double)full.value_dim;
-        cost->flops *= heads;
-        cost->exps *= heads;
-        cost->state_bytes *= heads;
-        cost->bytes += heads * (q * (d + dv) + k * d + (double)full.key_tokens * dv) *
-                       (double)atn_dtype_size(desc->dtype);
-        cost->workspace_bytes = (double)arena.used;
+        counted.flops *= heads;
+        counted.exps *= heads;
+        counted.state_bytes *= heads;
+        counted.bytes += heads * (q * (d + dv) + k * d + (double)full.key_tokens * dv) *
+                         (double)atn_dtype_size(desc->dtype);
+        counted.workspace_bytes = (double)arena.used;
+        *cost = counted;
     }
     core_release(context, state);
     return status;
@@ -281,11 +297,32 @@ static atn_status check_inputs(const atn_plan *plan, const atn_attention_inputs 
     return status;
 }
 
-/* An output must not overlap any input, nor an earlier output. */
-static atn_status check_output(const atn_plan *plan, argument *out, const argument in[IN_COUNT],
+/* What a call reads beside its tensors: masks, and the arrays of the description. */
+static atn_status check_apart(const atn_plan *plan, const atn_attention_inputs *inputs,
+                              const char *name, const atn_tensor *out)
+{
+    atn_context *c = plan->context;
+    const atn_attention_shape *s = &plan->shape;
+    atn_status status = ATN_OK;
+    if (plan->empty)
+        return ATN_OK;
+    if (inputs->query_mask)
+        status =
+            core_check_apart(c, name, out, "query_mask", inputs->query_mask, s->batch * s->tokens);
+    if (status == ATN_OK && inputs->key_mask)
+        status =
+            core_check_apart(c, name, out, "key_mask", inputs->key_mask, s->batch * s->key_tokens);
+    return status == ATN_OK ? core_check_arrays_apart(c, name, out, &plan->desc, s) : status;
+}
+
+/* An output must not overlap anything that is read, nor an earlier output. */
+static atn_status check_output(const atn_plan *plan, argument *out,
+                               const atn_attention_inputs *inputs, const argument in[IN_COUNT],
                                const argument *earlier, int count)
 {
     atn_status status = check_argument(plan, out);
+    if (status == ATN_OK)
+        status = check_apart(plan, inputs, out->name, &out->view);
     for (int i = 0; status == ATN_OK && i < IN_COUNT; i++)
         if (in[i].view.data)
             status =
@@ -308,6 +345,15 @@ static atn_attention_inputs views_of(const atn_attention_inputs *inputs, argumen
     };
 }
 
+/* The values of the description's arrays may have changed since the plan was made. Those of a
+ * device cannot be looked at without waiting for it. */
+static atn_status check_values(const atn_plan *plan)
+{
+    if (plan->empty || plan->context->kind != ATN_CPU || !plan->row->check_values)
+        return ATN_OK;
+    return plan->row->check_values(plan->context, &plan->desc, &plan->shape);
+}
+
 static void nothing_done(atn_attention_info *info)
 {
     if (info)
@@ -323,7 +369,9 @@ atn_status atn_attention_forward(atn_plan *plan, const atn_attention_inputs *inp
     argument result = {"out", out, plan->shape.tokens, plan->shape.value_dim, {0}};
     atn_status status = check_inputs(plan, inputs, NULL, false, in);
     if (status == ATN_OK)
-        status = check_output(plan, &result, in, NULL, 0);
+        status = check_output(plan, &result, inputs, in, NULL, 0);
+    if (status == ATN_OK)
+        status = check_values(plan);
     if (status != ATN_OK)
         return status;
     if (plan->empty) {
@@ -348,8 +396,10 @@ atn_status atn_attention_outcome(atn_plan *plan, atn_attention_info *info)
 }
 
 /* The gradient of parameter p: as the parameter, dense, apart from everything else. */
-static atn_status check_parameter_gradient(const atn_plan *plan, int p, atn_tensor *const *earlier,
-                                           const argument *others, int count)
+static atn_status check_parameter_gradient(const atn_plan *plan, int p,
+                                           const atn_attention_inputs *inputs,
+                                           atn_tensor *const *earlier, const argument *others,
+                                           int count)
 {
     const atn_tensor *gradient = earlier[p];
     atn_context *c = plan->context;
@@ -373,8 +423,7 @@ static atn_status check_parameter_gradient(const atn_plan *plan, int p, atn_tens
         if (earlier[i])
             status = core_check_alias(c, name, gradient, atn_parameter_name((atn_parameter)i),
                                       earlier[i]);
-    return status == ATN_OK ? core_check_alias(c, name, gradient, "the parameter", parameter)
-                            : status;
+    return status == ATN_OK ? check_apart(plan, inputs, name, gradient) : status;
 }
 
 /* What is asked of a backward call beside its tensors; fills in[]. */
@@ -401,8 +450,8 @@ enum { OUT_Q, OUT_K, OUT_V, OUT_COUNT };
 
 /* Checks the gradients against each other and the inputs; fills in all[], the gradients of the
  * inputs and then the inputs. */
-static atn_status check_gradients(const atn_plan *plan, const argument in[IN_COUNT],
-                                  const atn_gradients *gradients,
+static atn_status check_gradients(const atn_plan *plan, const atn_attention_inputs *inputs,
+                                  const argument in[IN_COUNT], const atn_gradients *gradients,
                                   argument all[OUT_COUNT + IN_COUNT])
 {
     const atn_attention_shape *s = &plan->shape;
@@ -412,13 +461,13 @@ static atn_status check_gradients(const atn_plan *plan, const argument in[IN_COU
     all[OUT_V] = (argument){"gradient of v", gradients->v, s->key_tokens, s->value_dim, {0}};
     for (int i = 0; status == ATN_OK && i < OUT_COUNT; i++)
         if (i != OUT_K || in[IN_K].tensor)
-            status = check_output(plan, &all[i], in, all, i);
+            status = check_output(plan, &all[i], inputs, in, all, i);
     for (int i = 0; i < IN_COUNT; i++)
         all[OUT_COUNT + i] = in[i];
     for (int p = 0; status == ATN_OK && p < ATN_PARAMETER_COUNT; p++)
         if (gradients->parameters[p])
-            status =
-                check_parameter_gradient(plan, p, gradients->parameters, all, OUT_COUNT + IN_COUNT);
+            status = check_parameter_gradient(plan, p, inputs, gradients->parameters, all,
+                                              OUT_COUNT + IN_COUNT);
     return status;
 }
 
@@ -445,7 +494,9 @@ atn_status atn_attention_backward(atn_plan *plan, const atn_attention_inputs *in
     argument in[IN_COUNT] = {0}, all[OUT_COUNT + IN_COUNT] = {0};
     atn_status status = check_backward(plan, inputs, dout, gradients, in);
     if (status == ATN_OK)
-        status = check_gradients(plan, in, gradients, all);
+        status = check_gradients(plan, inputs, in, gradients, all);
+    if (status == ATN_OK)
+        status = check_values(plan);
     if (status != ATN_OK)
         return status;
     atn_gradients views = *gradients;

@@ -155,15 +155,22 @@ static void span(const atn_tensor *t, const char **begin, const char **end)
     *end = *begin + last * (int64_t)atn_dtype_size(t->dtype);
 }
 
+atn_status core_check_apart(atn_context *context, const char *out_name, const atn_tensor *out,
+                            const char *name, const void *memory, int64_t bytes)
+{
+    const char *a, *a_end, *b = memory;
+    span(out, &a, &a_end);
+    if (bytes > 0 && a < b + bytes && b < a_end)
+        return core_fail(context, ATN_ERR_ALIAS, "%s overlaps %s", out_name, name);
+    return ATN_OK;
+}
+
 atn_status core_check_alias(atn_context *context, const char *out_name, const atn_tensor *out,
                             const char *name, const atn_tensor *other)
 {
-    const char *a, *a_end, *b, *b_end;
-    span(out, &a, &a_end);
-    span(other, &b, &b_end);
-    if (a < b_end && b < a_end)
-        return core_fail(context, ATN_ERR_ALIAS, "%s overlaps %s", out_name, name);
-    return ATN_OK;
+    const char *begin, *end;
+    span(other, &begin, &end);
+    return core_check_apart(context, out_name, out, name, begin, end - begin);
 }
 
 atn_status core_allocate(atn_context *context, size_t bytes, void **memory)
@@ -171,7 +178,8 @@ atn_status core_allocate(atn_context *context, size_t bytes, void **memory)
     *memory = NULL;
     if (bytes == 0)
         return ATN_OK;
-    *memory = context->allocator.allocate(context->allocator.user, bytes);
+    if (bytes <= PTRDIFF_MAX - ALIGNMENT) /* an allocator may round up */
+        *memory = context->allocator.allocate(context->allocator.user, bytes);
     if (!*memory)
         return core_fail(context, ATN_ERR_MEMORY, "out of memory: %zu bytes", bytes);
     return ATN_OK;

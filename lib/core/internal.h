@@ -55,6 +55,10 @@ atn_status core_check_tensor(atn_context *context, const char *name, const atn_t
 atn_status core_check_dense(atn_context *context, const char *name, const atn_tensor *tensor,
                             int dtype, int64_t batch, int64_t heads, int64_t rows, int64_t cols);
 
+/* ATN_ERR_ALIAS if the view's memory overlaps these bytes. */
+atn_status core_check_apart(atn_context *context, const char *out_name, const atn_tensor *out,
+                            const char *name, const void *memory, int64_t bytes);
+
 /* ATN_ERR_ALIAS if the memory of the two views overlaps. */
 atn_status core_check_alias(atn_context *context, const char *out_name, const atn_tensor *out,
                             const char *name, const atn_tensor *other);

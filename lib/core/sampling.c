@@ -6,6 +6,7 @@
 #include <omp.h>
 #include <string.h>
 
+#include "core/arrays.h"
 #include "core/backend.h"
 #include "cpu/table.h"
 
@@ -117,14 +118,18 @@ int64_t core_sampling_choices(const atn_sampling *s, int64_t tokens)
     return s->kind == ATN_SAMPLING_KMEANS && s->steps > 0 ? 2 * s->count + tokens : s->count;
 }
 
+int64_t core_sampling_uniforms(const atn_sampling *s)
+{
+    bool draws = core_sampling_chooses(s->kind) && s->kind != ATN_SAMPLING_GREEDY;
+    int64_t each = draws ? s->kind == ATN_SAMPLING_LEVERAGE ? 2 : 1 : 0, needed;
+    return __builtin_mul_overflow(each, s->count, &needed) ? INT64_MAX : needed;
+}
+
 static atn_status check_uniforms(atn_context *context, const atn_sampling *s)
 {
-    int64_t each = s->kind == ATN_SAMPLING_GREEDY ? 0 : s->kind == ATN_SAMPLING_LEVERAGE ? 2 : 1;
-    int64_t needed;
-    if (each > 0 && !s->uniforms)
+    int64_t needed = core_sampling_uniforms(s);
+    if (needed > 0 && !s->uniforms)
         return core_fail(context, ATN_ERR_NULL, "sampling: uniforms is null");
-    if (__builtin_mul_overflow(each, s->count, &needed))
-        needed = INT64_MAX;
     if (s->uniform_count < needed)
         return core_fail(context, ATN_ERR_SHAPE,
                          "sampling: %" PRId64 " uniforms, expected at least %" PRId64,
@@ -263,6 +268,14 @@ atn_status core_cpu_sample(atn_context *context, const atn_sampling *sampling, i
     return bad ? ATN_NONFINITE : ATN_OK;
 }
 
+static atn_status check_arrays_apart(atn_context *context, const atn_sampling *sampling,
+                                     const atn_tensor *landmarks)
+{
+    atn_attention_desc desc = {.op = ATN_SOFT, .sampling = *sampling};
+    return core_check_arrays_apart(context, "landmarks", landmarks, &desc,
+                                   &(atn_attention_shape){0});
+}
+
 atn_status atn_sample(atn_context *context, const atn_sampling *sampling, const atn_tensor *tokens,
                       atn_tensor *landmarks)
 {
@@ -276,6 +289,7 @@ atn_status atn_sample(atn_context *context, const atn_sampling *sampling, const 
         (status = core_check_tensor(context, "landmarks", landmarks, tokens->dtype, tokens->batch,
                                     tokens->heads, m, tokens->cols)) != ATN_OK ||
         (status = core_check_alias(context, "landmarks", landmarks, "tokens", tokens)) != ATN_OK ||
+        (status = check_arrays_apart(context, sampling, landmarks)) != ATN_OK ||
         (status = core_check_device(context, "tokens", tokens)) != ATN_OK ||
         (status = core_check_device(context, "landmarks", landmarks)) != ATN_OK)
         return status;

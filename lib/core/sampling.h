@@ -11,6 +11,9 @@ atn_status core_check_sampling(atn_context *context, const atn_sampling *samplin
 /* Whether the kind looks at the tokens. */
 bool core_sampling_chooses(atn_sampling_kind kind);
 
+/* How many random numbers it takes; INT64_MAX if that overflows. */
+int64_t core_sampling_uniforms(const atn_sampling *sampling);
+
 /* int64_t's that keep what a sampling chooses of one head's n tokens: the tokens taken; kmeans with
  * steps: also how many tokens each centroid has, and which centroid each token has. 0: nothing. */
 int64_t core_sampling_choices(const atn_sampling *sampling, int64_t tokens);

@@ -83,6 +83,14 @@ atn_status core_check_soft(atn_context *context, const atn_attention_desc *desc,
     return ATN_OK;
 }
 
+/* Indices and random numbers. */
+static atn_status check_values(atn_context *context, const atn_attention_desc *desc,
+                               const atn_attention_shape *shape)
+{
+    int64_t count;
+    return atn_sampling_count(context, &desc->sampling, shape->tokens, shape->dim, &count);
+}
+
 static atn_status prepare(atn_context *context, const atn_attention_desc *desc,
                           const atn_attention_shape *shape, void *state)
 {
@@ -293,6 +301,7 @@ const operator_row core_soft = {
              .variants = soft_variants,
              .variant_count = sizeof soft_variants / sizeof *soft_variants},
     .kind = OPERATOR_SOFT,
+    .check_values = check_values,
     .count = count,
 };
 
@@ -326,5 +335,6 @@ const operator_row core_softpp = {
              .variants = softpp_variants,
              .variant_count = sizeof softpp_variants / sizeof *softpp_variants},
     .kind = OPERATOR_SOFT,
+    .check_values = check_values,
     .count = count,
 };

@@ -31,9 +31,16 @@ double atn_dtype_roundoff(atn_dtype dtype)
     return dtype_known(dtype) ? dtypes[dtype].roundoff : 0;
 }
 
+static int64_t saturated_product(int64_t a, int64_t b)
+{
+    int64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
 atn_tensor atn_tensor_dense(void *data, atn_dtype dtype, int64_t batch, int64_t heads, int64_t rows,
                             int64_t cols)
 {
+    int64_t matrix = saturated_product(rows, cols);
     return (atn_tensor){
         .data = data,
         .dtype = dtype,
@@ -41,8 +48,8 @@ atn_tensor atn_tensor_dense(void *data, atn_dtype dtype, int64_t batch, int64_t 
         .heads = heads,
         .rows = rows,
         .cols = cols,
-        .batch_stride = heads * rows * cols,
-        .head_stride = rows * cols,
+        .batch_stride = saturated_product(heads, matrix),
+        .head_stride = matrix,
         .row_stride = cols,
     };
 }

@@ -4,8 +4,13 @@
  * the second is the reference's word. */
 #include <criterion/criterion.h>
 
+#include <pthread.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "attention_run.h"
 #include "data.h"
 #include "fixture.h"
 #include "matrices.h"
@@ -72,6 +77,82 @@ Test(context, allocator)
     cr_expect_eq(counts.live, 1);
     atn_context_free(context);
     cr_expect_eq(counts.live, 0);
+}
+
+/* Sizes that rounding up to the alignment would carry past the largest. */
+Test(context, no_block_of_any_size)
+{
+    atn_context *context = fixture_context(1, NULL);
+    static const size_t sizes[] = {SIZE_MAX,      SIZE_MAX - 22, SIZE_MAX - 45,   SIZE_MAX - 63,
+                                   SIZE_MAX - 64, PTRDIFF_MAX,   PTRDIFF_MAX - 63};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        void *memory = &memory;
+        atn_status status = atn_allocate(context, sizes[i], &memory);
+        cr_expect(status == ATN_ERR_MEMORY && !memory && *atn_last_error(context),
+                  "%zu bytes: %s, %p", sizes[i], atn_status_name(status), memory);
+    }
+    void *memory;
+    cr_expect_eq(atn_allocate(context, 65, &memory), ATN_OK);
+    cr_expect_eq((uintptr_t)memory % 64, 0);
+    atn_release(context, memory);
+    atn_context_free(context);
+}
+
+/* A context for the CPU, and what it makes of a case. */
+static atn_status run_on(int threads, attention_run *r)
+{
+    atn_context *context;
+    atn_status status = atn_context_create(&(atn_context_options){.threads = threads}, &context);
+    if (status == ATN_OK)
+        status = attention_run_forward(r, context);
+    atn_context_free(context);
+    return status;
+}
+
+static void *run_on_two(void *run)
+{
+    return run_on(2, run) == ATN_OK ? run : NULL;
+}
+
+/* The child of a process that has computed on several threads computes on one, or on several from a
+ * thread that it started itself (context.h). An operator that calls LAPACK, and one that does not.
+ */
+Test(context, computes_after_fork, .timeout = 60)
+{
+    static const atn_operator ops[] = {ATN_SOFT, ATN_SOFTMAX};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        attention_choice choice = {.op = ops[i],
+                                   .dtype = ATN_F64,
+                                   .shape = {2, 3, 40, 5, 3, 0},
+                                   .sampling = ATN_SAMPLING_FIRST,
+                                   .seed = 73};
+        attention_case c = attention_case_make(&choice);
+        c.desc.inverse = atn_inverse_defaults(ATN_INVERSE_EIG);
+        attention_run first = attention_run_make(&c, 0), r = attention_run_make(&c, 0);
+        cr_assert_eq(run_on(2, &first), ATN_OK);
+        fflush(NULL);
+        pid_t child = fork();
+        cr_assert_geq(child, 0);
+        if (child == 0) {
+            pthread_t thread;
+            void *done = NULL;
+            alarm(20);
+            bool good = run_on(1, &r) == ATN_OK && guarded_same_bits(&r.out, &first.out);
+            good = good && pthread_create(&thread, NULL, run_on_two, &r) == 0 &&
+                   pthread_join(thread, &done) == 0 && done &&
+                   guarded_same_bits(&r.out, &first.out);
+            _exit(good ? 0 : 1);
+        }
+        int status;
+        cr_assert_eq(waitpid(child, &status, 0), child);
+        cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s: the child ended with %#x",
+                  attention_case_label(&c), (unsigned)status);
+        cr_expect(run_on(2, &r) == ATN_OK && guarded_same_bits(&r.out, &first.out),
+                  "%s: the parent", attention_case_label(&c));
+        attention_run_free(&r);
+        attention_run_free(&first);
+        attention_case_free(&c);
+    }
 }
 
 Test(context, an_error_is_kept_until_the_next)

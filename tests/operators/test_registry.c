@@ -3,8 +3,10 @@
 #include <criterion/criterion.h>
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "cases.h"
 #include "fixture.h"
 
 Test(registry, every_row_is_complete)
@@ -452,5 +454,57 @@ Test(registry, cost_checks_as_the_plan_does)
     atn_cost cost;
     desc.sampling = (atn_sampling){.kind = ATN_SAMPLING_FIRST, .count = 11};
     cr_expect_eq(atn_attention_cost(context, &desc, &shape, &cost), ATN_ERR_SHAPE);
+    atn_context_free(context);
+}
+
+/* An allocator that has nothing to give. */
+static void *no_memory(void *user, size_t bytes)
+{
+    (void)user;
+    return bytes < 65536 ? malloc(bytes) : NULL;
+}
+
+static void give_back(void *user, void *memory)
+{
+    (void)user;
+    free(memory);
+}
+
+/* Shapes up to where sizes in bytes leave int64_t: cost and plan refuse the same ones. A plan may
+ * lack memory; cost takes none. */
+Test(registry, cost_and_plan_refuse_the_same_shapes)
+{
+    atn_context_options options = {
+        .device = fixture_device(), .threads = 2, .allocator = {no_memory, give_back, NULL}};
+    atn_context *context;
+    cr_assert_eq(atn_context_create(&options, &context), ATN_OK);
+    for (int op = fixture_next(-1); op < ATN_OPERATOR_COUNT; op = fixture_next(op))
+        for (int masked = 0; masked < 2; masked++)
+            for (int power = 20; power < 62; power++) {
+                attention_choice choice = {.op = (atn_operator)op,
+                                           .dtype = ATN_F64,
+                                           .shape = {2, 1, 12, 4, 4, 0},
+                                           .padding = masked,
+                                           .sampling = ATN_SAMPLING_FIRST,
+                                           .seed = 9};
+                attention_case c = attention_case_make(&choice);
+                atn_plan *plan;
+                atn_cost cost = {.flops = -1};
+                c.shape.tokens = (int64_t)1 << power;
+                c.shape.key_tokens = 0;
+                c.desc.lsh.chunk = 4;
+                c.desc.linformer.e =
+                    atn_tensor_dense(c.desc.linformer.e.data, ATN_F64, 1, 1, c.shape.tokens, 3);
+                atn_status costs = atn_attention_cost(context, &c.desc, &c.shape, &cost);
+                atn_status plans = atn_attention_plan(context, &c.desc, &c.shape, &plan);
+                cr_expect(costs == plans || (costs == ATN_OK && plans == ATN_ERR_MEMORY),
+                          "%s, n = 2^%d: cost %s, plan %s", attention_case_label(&c), power,
+                          atn_status_name(costs), atn_status_name(plans));
+                cr_expect((costs == ATN_OK) == (cost.flops >= 0) && (costs == ATN_OK || power > 26),
+                          "%s, n = 2^%d: cost %s, %g flops", attention_case_label(&c), power,
+                          atn_status_name(costs), cost.flops);
+                atn_plan_free(plan);
+                attention_case_free(&c);
+            }
     atn_context_free(context);
 }

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include <float.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -75,6 +76,37 @@ Test(tensor, dense_views_and_matrices)
 }
 
 /* Sizes, strides and what atn_tensor_check must say; data is a pointer nobody may follow. */
+/* Strides that do not fit stay as large as can be, and the view is refused. */
+Test(tensor, dense_views_of_any_size)
+{
+    static const int64_t huge = (int64_t)1 << 40;
+    static double x;
+    static const struct {
+        int64_t sizes[4], batch_stride, head_stride;
+        atn_status status;
+    } views[] = {
+        {{1, 1, huge, huge}, INT64_MAX, INT64_MAX, ATN_ERR_STRIDE},
+        {{1, huge, huge, 2}, INT64_MAX, huge * 2, ATN_ERR_STRIDE},
+        {{huge, huge, 1, 1}, huge, 1, ATN_ERR_STRIDE},
+        {{2, (int64_t)1 << 31, (int64_t)1 << 30, 2},
+         (int64_t)1 << 62,
+         (int64_t)1 << 31,
+         ATN_ERR_STRIDE},
+        {{1, 1, huge, (int64_t)1 << 22}, (int64_t)1 << 62, (int64_t)1 << 62, ATN_ERR_SHAPE},
+        {{0, huge, huge, huge}, INT64_MAX, INT64_MAX, ATN_OK},
+        {{1, INT64_MIN, INT64_MIN, 2}, INT64_MAX, INT64_MAX, ATN_ERR_SHAPE},
+        {{1, 1, -1, INT64_MIN}, INT64_MAX, INT64_MAX, ATN_ERR_SHAPE},
+    };
+    for (size_t i = 0; i < sizeof views / sizeof *views; i++) {
+        const int64_t *s = views[i].sizes;
+        atn_tensor t = atn_tensor_dense(&x, ATN_F64, s[0], s[1], s[2], s[3]);
+        cr_expect(t.batch_stride == views[i].batch_stride && t.head_stride == views[i].head_stride,
+                  "view %zu: strides %" PRId64 " and %" PRId64, i, t.batch_stride, t.head_stride);
+        cr_expect_eq(atn_tensor_check(&t), views[i].status, "view %zu: %s", i,
+                     atn_status_name(atn_tensor_check(&t)));
+    }
+}
+
 Test(tensor, check_table)
 {
     static const int64_t big = INT64_MAX;
