@@ -334,32 +334,24 @@ static void after(const call *c, int64_t piece)
     close_gradients(c, &whole, &h);
 }
 
-/* Whether the sums of parameters' gradients that this head has a share in are finite. */
-static bool finite_sums(const call *c, const head *h)
-{
-    for (int p = 0; p < ATN_PARAMETER_COUNT; p++) {
-        const atn_tensor *t = c->heads->parameters[p];
-        if (h->grad_parameters[p] &&
-            !R(all_finite)(t->rows, t->cols, h->grad_parameters[p], t->cols))
-            return false;
-    }
-    return true;
-}
-
-/* Notes gradients that are not finite; a head that is bad says so in all of them. */
-static void inspect(const call *c, int64_t piece)
+/* A head that is bad says so in all of its gradients. */
+static void spoil(const call *c, int64_t piece)
 {
     head h = direct_head(c, piece);
-    unsigned char *bad = &c->heads->nonfinite[piece];
-    if (!R(all_finite)(h.n, h.d, h.grad_q, h.grad_q_stride) ||
-        !R(all_finite)(h.n_k, h.d, h.grad_k, h.grad_k_stride) ||
-        !R(all_finite)(h.n_k, h.dv, h.grad_v, h.grad_v_stride) || !finite_sums(c, &h))
-        *bad = 1;
-    if (!*bad)
-        return;
+    c->heads->nonfinite[piece] = 1;
     fill_nan(h.n, h.d, h.grad_q, h.grad_q_stride);
     fill_nan(h.n_k, h.d, h.grad_k, h.grad_k_stride);
     fill_nan(h.n_k, h.dv, h.grad_v, h.grad_v_stride);
+}
+
+/* Notes gradients that are not finite. */
+static void inspect(const call *c, int64_t piece)
+{
+    head h = direct_head(c, piece);
+    if (c->heads->nonfinite[piece] || !R(all_finite)(h.n, h.d, h.grad_q, h.grad_q_stride) ||
+        !R(all_finite)(h.n_k, h.d, h.grad_k, h.grad_k_stride) ||
+        !R(all_finite)(h.n_k, h.dv, h.grad_v, h.grad_v_stride))
+        spoil(c, piece);
 }
 
 /* Both passes of a call whose heads need not wait for one another: tokens are still in a cache. */
@@ -461,21 +453,65 @@ void R(heads_forward)(cpu_heads *heads, const atn_attention_inputs *inputs, atn_
     over_heads(&c, false, forward);
 }
 
-/* A parameter's gradient from the sums of the heads. Bad heads have made no sums: they say NaN. */
+/* Whether an entry of the batch is bad in head i. */
+static bool any_bad(const cpu_heads *heads, int64_t i)
+{
+    bool bad = false;
+    for (int64_t b = 0; b < heads->shape.batch; b++)
+        bad |= heads->nonfinite[b * heads->shape.heads + i];
+    return bad;
+}
+
+/* A parameter's gradient from the sums of the heads; those that are bad say NaN. */
 static void finish_parameter(const call *c, int p)
 {
     const cpu_heads *heads = c->heads;
     const atn_tensor *parameter = heads->parameters[p];
     atn_tensor *gradient = c->gradients->parameters[p];
-    int64_t size = parameter->rows * parameter->cols, count = heads->shape.heads;
-    for (int64_t i = 0; i < count; i++) {
+    int64_t size = parameter->rows * parameter->cols;
+    memset(gradient->data, 0, (size_t)(gradient->heads * size) * sizeof(real));
+    for (int64_t i = 0; i < heads->shape.heads; i++) {
         real *to = head_matrix(gradient, i), *sum = (real *)heads->sums[p] + i * size;
-        bool bad = false;
-        for (int64_t b = 0; b < heads->shape.batch; b++)
-            bad |= heads->nonfinite[b * count + i];
+        bool bad = any_bad(heads, i);
         for (int64_t e = 0; e < size; e++)
             to[e] += bad ? (real)NAN : sum[e];
     }
+}
+
+/* Where a parameter's gradient is not finite though all heads are that have a share in it, they are
+ * bad. Returns whether there are such heads. */
+static bool inspect_parameter(const call *c, int p)
+{
+    const cpu_heads *heads = c->heads;
+    const atn_tensor *gradient = c->gradients->parameters[p];
+    int64_t count = heads->shape.heads;
+    bool found = false;
+    for (int64_t matrix = 0; matrix < gradient->heads; matrix++) {
+        int64_t first = gradient->heads == 1 ? 0 : matrix;
+        int64_t end = gradient->heads == 1 ? count : matrix + 1;
+        bool known = R(all_finite)(gradient->rows, gradient->cols, head_matrix(gradient, matrix),
+                                   gradient->cols);
+        for (int64_t i = first; i < end; i++)
+            known |= any_bad(heads, i);
+        for (int64_t i = first; i < end && !known; i++)
+            for (int64_t b = 0; b < heads->shape.batch; b++)
+                spoil(c, b * count + i);
+        found |= !known;
+    }
+    return found;
+}
+
+static void finish_parameters(const call *c)
+{
+    bool found = false;
+    for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
+        if (c->gradients->parameters[p])
+            finish_parameter(c, p);
+    for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
+        found |= c->gradients->parameters[p] && inspect_parameter(c, p);
+    for (int p = 0; found && p < ATN_PARAMETER_COUNT; p++)
+        if (c->gradients->parameters[p])
+            finish_parameter(c, p);
 }
 
 static void backward_in_passes(const call *c, bool in_order)
@@ -508,7 +544,5 @@ void R(heads_backward)(cpu_heads *heads, const atn_attention_inputs *inputs, con
         over_heads(&c, false, all_of_backward);
     if (in_order || c.op->join || c.op->after)
         over_heads(&c, false, inspect);
-    for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
-        if (gradients->parameters[p])
-            finish_parameter(&c, p);
+    finish_parameters(&c);
 }

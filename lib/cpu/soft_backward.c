@@ -435,8 +435,7 @@ static void filter_entry(const call *c, int64_t index)
             entry / window - window / 2, entry % window - window / 2, soft_rows(c->v, head, 0),
             c->v->row_stride, soft_rows(c->dout, head, 0), c->dout->row_stride);
     }
-    bool bad = any_bad(soft, index / size, soft->shape.heads);
-    soft_rows(gradient, index / size, 0)[entry] = bad ? (real)NAN : (real)sum;
+    soft_rows(gradient, index / size, 0)[entry] = (real)sum;
 }
 
 /* Runs a pass over `count` independent pieces. */
@@ -446,6 +445,46 @@ static void over(const call *c, int64_t count, void (*pass)(const call *, int64_
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
     for (int64_t i = 0; i < count; i++)
         pass(c, i);
+}
+
+/* Heads whose part in a parameter's gradient leaves the range, though all that is theirs is finite,
+ * are bad. */
+static void spoil(const call *c, int64_t first, int64_t step)
+{
+    cpu_soft *soft = c->soft;
+    for (int64_t head = first; head < soft->shape.batch * soft->shape.heads; head += step) {
+        soft->nonfinite[head * soft->chunks] = 1;
+        poison(c, head);
+    }
+}
+
+/* Notes gradients of parameters that are not finite. */
+static void inspect_parameters(const call *c)
+{
+    const cpu_soft *soft = c->soft;
+    atn_tensor *const *gradients = c->gradients->parameters;
+    int64_t heads = soft->shape.heads;
+    for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
+        for (int64_t i = 0; gradients[p] && i < gradients[p]->heads; i++) {
+            int64_t first = p == ATN_PARAMETER_RESIDUAL ? i : 0;
+            int64_t step = p == ATN_PARAMETER_RESIDUAL ? heads : 1;
+            if (!R(all_finite)(gradients[p]->rows, gradients[p]->cols,
+                               soft_rows(gradients[p], i, 0), gradients[p]->cols) &&
+                !any_bad(soft, first, step))
+                spoil(c, first, step);
+        }
+}
+
+/* NaN for what bad heads have a share in. */
+static void poison_parameters(const call *c)
+{
+    const cpu_soft *soft = c->soft;
+    atn_tensor *const *gradients = c->gradients->parameters;
+    for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
+        for (int64_t i = 0; gradients[p] && i < gradients[p]->heads; i++)
+            if (p == ATN_PARAMETER_RESIDUAL ? any_bad(soft, i, soft->shape.heads)
+                                            : any_bad(soft, 0, 1))
+                fill_nan(gradients[p], i);
 }
 
 static void differentiate_parameters(const call *c)
@@ -460,10 +499,8 @@ static void differentiate_parameters(const call *c)
         over(c, d, norm_entry);
     if (residual)
         over(c, soft->shape.heads * residual->rows * residual->cols, filter_entry);
-    if (any_bad(soft, 0, 1)) /* one bad head spoils what all heads share */
-        for (int p = ATN_PARAMETER_CONV; p <= ATN_PARAMETER_NORM_BIAS; p++)
-            for (int64_t i = 0; gradients[p] && i < gradients[p]->heads; i++)
-                fill_nan(gradients[p], i);
+    inspect_parameters(c);
+    poison_parameters(c);
 }
 
 atn_status R(soft_backward)(atn_context *context, cpu_soft *soft,

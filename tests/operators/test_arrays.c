@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The arrays that a description points to and the masks of a call: values that change after the plan
- * was made, and outputs that overlap them. */
+/* The arrays that a description points to and the masks of a call: values that change after the
+ * plan was made, and outputs that overlap them. */
 #include <criterion/criterion.h>
 
 #include <math.h>
@@ -141,9 +141,9 @@ enum { MOST_ARRAYS = 12 };
 static void add_tensor(array *all, int *count, const char *name, const atn_tensor *t)
 {
     if (t->data)
-        all[(*count)++] = (array){name, t->data,
-                                  (size_t)(t->batch * t->heads * t->rows * t->cols) *
-                                      atn_dtype_size(t->dtype)};
+        all[(*count)++] =
+            (array){name, t->data,
+                    (size_t)(t->batch * t->heads * t->rows * t->cols) * atn_dtype_size(t->dtype)};
 }
 
 /* What the case's operator reads beside q, k, v and dout, from operators.h. */
@@ -180,16 +180,17 @@ static int list_read(const attention_case *c, array all[MOST_ARRAYS])
     if (d->op == ATN_RFF)
         add_tensor(all, &count, "rff.projection", &d->rff.projection);
     if (d->op == ATN_LSH && d->lsh.buckets)
-        all[count++] = (array){"buckets", (void *)(uintptr_t)d->lsh.buckets,
-                               (size_t)(c->shape.batch * c->shape.heads * d->lsh.rounds *
-                                        c->shape.tokens * 8)};
+        all[count++] = (array){
+            "buckets", (void *)(uintptr_t)d->lsh.buckets,
+            (size_t)(c->shape.batch * c->shape.heads * d->lsh.rounds * c->shape.tokens * 8)};
     else if (d->op == ATN_LSH)
         add_tensor(all, &count, "rotations", &d->lsh.rotations);
     if (c->choice.padding) {
-        all[count++] = (array){"key_mask", c->key_mask, (size_t)(c->shape.batch * c->shape.key_tokens)};
+        all[count++] =
+            (array){"key_mask", c->key_mask, (size_t)(c->shape.batch * c->shape.key_tokens)};
         if (c->query_mask)
-            all[count++] = (array){"query_mask", c->query_mask,
-                                   (size_t)(c->shape.batch * c->shape.tokens)};
+            all[count++] =
+                (array){"query_mask", c->query_mask, (size_t)(c->shape.batch * c->shape.tokens)};
     }
     return count;
 }
@@ -257,17 +258,11 @@ static void check_unread(atn_context *context, attention_run *r)
     array all[MOST_ARRAYS];
     atn_attention_desc desc = c->desc;
     atn_tensor stray = atn_tensor_dense(r->out.view.data, ATN_F64, 1, 1, 1, 1);
-    atn_tensor *const tensors[] = {&desc.sampling.weights,
-                                   &desc.sampling.norm_weight,
-                                   &desc.sampling.norm_bias,
-                                   &desc.residual,
-                                   &desc.xnorm.gamma,
-                                   &desc.linformer.e,
-                                   &desc.linformer.f,
-                                   &desc.performer.projection,
-                                   &desc.rff.projection,
-                                   &desc.xca.temperature,
-                                   &desc.lsh.rotations};
+    atn_tensor *const tensors[] = {
+        &desc.sampling.weights, &desc.sampling.norm_weight, &desc.sampling.norm_bias,
+        &desc.residual,         &desc.xnorm.gamma,          &desc.linformer.e,
+        &desc.linformer.f,      &desc.performer.projection, &desc.rff.projection,
+        &desc.xca.temperature,  &desc.lsh.rotations};
     int count = list_read(c, all);
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
         bool read = false;

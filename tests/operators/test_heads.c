@@ -76,6 +76,71 @@ Test(heads, a_parameters_gradient_that_overflows_is_reported)
     atn_context_free(context);
 }
 
+/* Each head's part of a shared gradient is finite, their sum is not: both say so. */
+Test(heads, a_shared_gradient_that_overflows_is_reported)
+{
+    static float q[2] = {1, 2}, k[2] = {1, 3}, v[2] = {1e19F, 1.1e19F}, dy[2] = {2e19F, 2.1e19F};
+    static float e = 1, f = 1e-30F, dq[2], dk[2], dv[2], df;
+    atn_context *context;
+    cr_assert_eq(atn_context_create(NULL, &context), ATN_OK);
+    atn_attention_desc desc = atn_attention_defaults(ATN_LINFORMER, ATN_F32);
+    desc.linformer.e = dense(&e, ATN_F32, 1, 1, 1);
+    desc.linformer.f = dense(&f, ATN_F32, 1, 1, 1);
+    atn_tensor tq = dense(q, ATN_F32, 2, 1, 1), tk = tq, tv = tq, tdy = tq, tdq = tq, tdk = tq,
+               tdv = tq, tdf = desc.linformer.f;
+    tk.data = k, tv.data = v, tdy.data = dy;
+    tdq.data = dq, tdk.data = dk, tdv.data = dv, tdf.data = &df;
+    atn_attention_inputs inputs = {.q = &tq, .k = &tk, .v = &tv};
+    atn_gradients gradients = {.q = &tdq, .k = &tdk, .v = &tdv};
+    gradients.parameters[ATN_PARAMETER_F] = &tdf;
+    atn_attention_info info;
+    atn_plan *plan;
+    atn_attention_shape shape = {1, 2, 1, 1, 1, 0};
+    cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plan), ATN_OK);
+    cr_expect_eq(atn_attention_backward(plan, &inputs, &tdy, &gradients, &info), ATN_NONFINITE);
+    cr_expect(isnan(df) && isnan(dq[0]) && isnan(dv[1]) && info.failures == 2, "%g %g %g",
+              (double)df, (double)dq[0], (double)dv[1]);
+    v[1] = 1e18F;
+    cr_expect_eq(atn_attention_backward(plan, &inputs, &tdy, &gradients, &info), ATN_OK);
+    cr_expect(fabsf(df / 2.21e38F - 1) < 1e-6F && isfinite(dv[1]), "%g %g", (double)df,
+              (double)dv[1]);
+    atn_plan_free(plan);
+    atn_context_free(context);
+}
+
+/* SOFT: the second token is so far from the landmark that its value and dY meet in the filter's
+ * gradient alone. */
+Test(heads, a_filters_gradient_that_overflows_is_reported)
+{
+    static float q[2] = {0, 100}, v[2] = {1, 1e30F}, dy[2] = {2, 1.5e30F}, dq[2], dv[2];
+    static float filter = 1e-10F, df;
+    atn_context *context;
+    cr_assert_eq(atn_context_create(NULL, &context), ATN_OK);
+    atn_attention_desc desc = atn_attention_defaults(ATN_SOFT, ATN_F32);
+    desc.sampling = (atn_sampling){.kind = ATN_SAMPLING_FIRST, .count = 1};
+    desc.inverse = atn_inverse_defaults(ATN_INVERSE_EIG);
+    desc.residual = dense(&filter, ATN_F32, 1, 1, 1);
+    desc.residual_height = 1, desc.residual_width = 2;
+    atn_tensor tq = dense(q, ATN_F32, 1, 2, 1), tv = tq, tdy = tq, tdq = tq, tdv = tq;
+    atn_tensor tdf = desc.residual;
+    tv.data = v, tdy.data = dy, tdq.data = dq, tdv.data = dv, tdf.data = &df;
+    atn_attention_inputs inputs = {.q = &tq, .v = &tv};
+    atn_gradients gradients = {.q = &tdq, .v = &tdv};
+    atn_attention_info info;
+    atn_plan *plan;
+    atn_attention_shape shape = {1, 1, 2, 1, 1, 0};
+    cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plan), ATN_OK);
+    cr_expect_eq(atn_attention_backward(plan, &inputs, &tdy, &gradients, &info), ATN_OK);
+    cr_expect(isfinite(dq[1]) && fabsf(dv[1] / 1.5e20F - 1) < 1e-6F, "%g %g", (double)dq[1],
+              (double)dv[1]);
+    gradients.parameters[ATN_PARAMETER_RESIDUAL] = &tdf;
+    cr_expect_eq(atn_attention_backward(plan, &inputs, &tdy, &gradients, &info), ATN_NONFINITE);
+    cr_expect(isnan(df) && isnan(dq[0]) && isnan(dv[1]) && info.failures == 1, "%g %g %g",
+              (double)df, (double)dq[0], (double)dv[1]);
+    atn_plan_free(plan);
+    atn_context_free(context);
+}
+
 /* Two heads' derivatives by the norm they share are finite, their sum is not: the head that has the
  * norm is spoilt, not the other. */
 Test(heads, a_coupled_gradient_that_overflows_spoils_one_head)

@@ -199,6 +199,61 @@ Test(masks, padding_is_the_problem_without_it)
     atn_context_free(context);
 }
 
+/* ---- Other numbers of keys than of queries, in a batch ---- */
+
+/* Entries of a batch that leave different tokens out, of n and n_k that differ: a mask that were
+ * read at another entry's or with the other's length would show. */
+static void check_lengths(atn_context *context, int op, int variant, int64_t tokens, int64_t keys)
+{
+    attention_choice choice = {.op = (atn_operator)op,
+                               .variant = variant,
+                               .dtype = ATN_F64,
+                               .shape = {3, 2, tokens, 4, 3, keys},
+                               .cross = true,
+                               .padding = true,
+                               .optional = true,
+                               .seed = 44};
+    attention_case c = attention_case_make(&choice);
+    int64_t count = attention_case_outputs(&c);
+    double *want = data_allocate(count), *got = data_allocate(count);
+    attention_run r = attention_run_make(&c, 1);
+    atn_status expected = attention_expect(&c, want);
+    run(context, &r);
+    check_rows(&r);
+    guarded_get(&r.out, got);
+    attention_slots slots = attention_run_slots(&r), wanted = attention_expect_gradients(&c);
+    int slot;
+    double apart = judge_relative(count, got, want);
+    double error = judge_gradients(&c, want, &slots, &wanted, &slot);
+    cr_expect(c.shape.key_tokens == keys && expected == ATN_OK && apart <= JUDGE_LAW &&
+                  error < JUDGE_GRADIENT,
+              "%s: %s, off by %.3g, gradient of %s by %.3g", attention_case_label(&c),
+              atn_status_name(expected), apart, attention_slot_name(slot), error);
+    attention_slots_free(&wanted);
+    attention_slots_free(&slots);
+    attention_run_free(&r);
+    free(got);
+    free(want);
+    attention_case_free(&c);
+}
+
+Test(masks, other_numbers_of_keys_in_a_batch)
+{
+    atn_context *context = fixture_context(2, NULL);
+    for (int op = fixture_next(-1); op < ATN_OPERATOR_COUNT; op = fixture_next(op)) {
+        const atn_operator_info *info = atn_operator_get((atn_operator)op);
+        for (int variant = 0; variant < info->variant_count; variant++) {
+            atn_attention_desc desc = atn_attention_variant(info->op, variant, ATN_F64);
+            bool grid = op == ATN_COSFORMER && desc.cosformer.weighting == ATN_COSINE_2D;
+            if (!masks(info) || !(info->capabilities & ATN_CAN_LENGTHS) || desc.causal || grid)
+                continue;
+            check_lengths(context, op, variant, 9, 14);
+            check_lengths(context, op, variant, 14, 9);
+        }
+    }
+    atn_context_free(context);
+}
+
 /* ---- Batch entries of nothing but padding ---- */
 
 static void check_backward(atn_context *context, attention_run *r, const double *output)

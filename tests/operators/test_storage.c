@@ -13,6 +13,44 @@
 #include "data.h"
 #include "fixture.h"
 
+/* ---- The end of f16's range ---- */
+
+/* Two equal tokens have the kernel 1: Y is the sum of both values, 65504 or infinity. */
+Test(storage, f16_results_at_the_end_of_the_range)
+{
+    static const struct {
+        float addend, want;
+    } sums[] = {{0, 65504},     {8, 65504},     {15.9921875F, 65504},   {16, INFINITY},
+                {24, INFINITY}, {31, INFINITY}, {31.984375F, INFINITY}, {32, INFINITY}};
+    atn_context *context = fixture_context(1, NULL);
+    if (fixture_device() != ATN_CPU) { /* which has f16 as a type of its own */
+        atn_context_free(context);
+        return;
+    }
+    atn_attention_desc desc = atn_attention_defaults(ATN_GAUSSIAN, ATN_F32);
+    atn_attention_shape shape = {1, 1, 2, 3, 1, 0};
+    atn_plan *plan;
+    desc.storage = ATN_STORAGE_F16;
+    cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plan), ATN_OK);
+    for (size_t i = 0; i < 2 * (sizeof sums / sizeof *sums); i++) {
+        float q[6] = {1, 2, 3, 1, 2, 3}, sign = i % 2 ? -1 : 1, y[2] = {0};
+        float v[2] = {sign * 65504, sign * sums[i / 2].addend};
+        atn_tensor tq = atn_tensor_dense(q, ATN_F32, 1, 1, 2, 3);
+        atn_tensor tv = atn_tensor_dense(v, ATN_F32, 1, 1, 2, 1), ty = tv;
+        ty.data = y;
+        atn_status status =
+            atn_attention_forward(plan, &(atn_attention_inputs){.q = &tq, .v = &tv}, &ty, NULL);
+        bool over = sums[i / 2].want == INFINITY;
+        for (int token = 0; token < 2; token++)
+            cr_expect(over ? status == ATN_NONFINITE && isnan(y[token])
+                           : status == ATN_OK && y[token] == sign * 65504,
+                      "%g + %g: %s, %g", (double)v[0], (double)v[1], atn_status_name(status),
+                      (double)y[token]);
+    }
+    atn_plan_free(plan);
+    atn_context_free(context);
+}
+
 /* ---- Rounding itself ---- */
 
 Test(storage, rounding)
@@ -34,7 +72,13 @@ Test(storage, rounding)
         {ATN_STORAGE_F16, 1 + 0x1p-11F, 1},
         {ATN_STORAGE_F16, 1 + 0x3p-11F, 1 + 0x1p-9F},
         {ATN_STORAGE_F16, 65519, 65504},
+        {ATN_STORAGE_F16, 0x1.ffdffep15F, 65504}, /* the last before 65520 */
+        {ATN_STORAGE_F16, 65520, INFINITY},       /* half way to 65536, which there is not */
         {ATN_STORAGE_F16, -65520, -INFINITY},
+        {ATN_STORAGE_F16, 0x1.ffe002p15F, INFINITY},
+        {ATN_STORAGE_F16, -65535, -INFINITY},
+        {ATN_STORAGE_F16, 0x1.fffffep15F, INFINITY},
+        {ATN_STORAGE_F16, 65536, INFINITY},
         {ATN_STORAGE_F16, 0x1p-15F + 0x1p-25F, 0x1p-15F}, /* subnormal from 2^-14 down */
         {ATN_STORAGE_F16, 0x1p-15F + 0x1p-24F, 0x1p-15F + 0x1p-24F},
         {ATN_STORAGE_F16, -0x1.8p-25F, -0x1p-24F},

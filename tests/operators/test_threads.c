@@ -81,6 +81,48 @@ Test(threads, one_head_has_the_same_bits)
         }
 }
 
+static void check_parameters(int op, bool shared, atn_sampling_kind sampling)
+{
+    attention_choice choice = {.op = (atn_operator)op,
+                               .dtype = ATN_F32,
+                               .shape = {5, 2, 36, 6, 6, 0},
+                               .cross = true,
+                               .padding = shared,
+                               .optional = !shared,
+                               .sampling = sampling,
+                               .seed = 10};
+    attention_case c = attention_case_make(&choice);
+    attention_run r[THREAD_COUNTS];
+    for (int i = 0; i < THREAD_COUNTS; i++) {
+        atn_context *context = fixture_context(thread_counts[i], NULL);
+        r[i] = attention_run_make(&c, 0);
+        atn_status status = attention_run_backward(&r[i], context);
+        cr_expect(status >= 0 && status != ATN_NONFINITE && attention_run_clean(&r[i], true),
+                  "%s: %s", attention_case_label(&c), atn_status_name(status));
+        for (int slot = 0; slot < SLOT_COUNT; slot++)
+            cr_expect(!r[i].gradients[slot].memory ||
+                          guarded_same_bits(&r[i].gradients[slot], &r[0].gradients[slot]),
+                      "%s: gradient of %s, %d threads", attention_case_label(&c),
+                      attention_slot_name(slot), thread_counts[i]);
+        atn_context_free(context);
+    }
+    for (int i = 0; i < THREAD_COUNTS; i++)
+        attention_run_free(&r[i]);
+    attention_case_free(&c);
+}
+
+/* A sum over five entries of a batch: of two, which commute, any order would do. */
+Test(threads, parameter_gradients_have_the_same_bits)
+{
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
+        bool soft = op == ATN_SOFT || op == ATN_SOFTPP;
+        if (!atn_operator_get((atn_operator)op)->differentiable)
+            continue;
+        check_parameters(op, false, ATN_SAMPLING_CONV_CODE);
+        check_parameters(op, true, soft ? ATN_SAMPLING_CONV : ATN_SAMPLING_FIRST);
+    }
+}
+
 Test(threads, choices_have_the_same_bits)
 {
     for (int kind = 0; kind < ATN_SAMPLING_COUNT; kind++) {
