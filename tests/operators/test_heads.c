@@ -126,7 +126,7 @@ Test(heads, a_filters_gradient_that_overflows_is_reported)
     tv.data = v, tdy.data = dy, tdq.data = dq, tdv.data = dv, tdf.data = &df;
     atn_attention_inputs inputs = {.q = &tq, .v = &tv};
     atn_gradients gradients = {.q = &tdq, .v = &tdv};
-    atn_attention_info info;
+    atn_attention_info info = {0};
     atn_plan *plan;
     atn_attention_shape shape = {1, 1, 2, 1, 1, 0};
     cr_assert_eq(atn_attention_plan(context, &desc, &shape, &plan), ATN_OK);
