@@ -34,7 +34,7 @@ BUILT = ("meson.build", "meson_options.txt", "lib", "reference", "experiments", 
 KINDS = (
     "wrong scale", "one step too few", "transposed factor", "sorted the wrong way",
     "a clamp left out", "a wrong norm", "a wrong sign", "a wrong comparison", "a wrong column",
-    "the wrong copy",
+    "the wrong copy", "a check left out",
 )
 ISAS = ("base", "avx2", "avx512")
 SKIPPED = 77
