@@ -136,6 +136,94 @@ Test(precision, forward_is_as_exact_as_the_plain_version)
     atn_context_free(context);
 }
 
+/* ---- SOFT's passes on tensor cores ---- */
+
+/* The run's views without gaps, as these passes need them. */
+static attention_run dense_run(const attention_case *c)
+{
+    const atn_attention_shape *s = &c->shape;
+    attention_run r = attention_run_make(c, 0);
+    guarded_free(&r.v);
+    guarded_free(&r.out);
+    r.v = guarded_make(c->choice.dtype, GUARDED_DENSE, s->batch, s->heads, s->tokens, s->value_dim);
+    r.out =
+        guarded_make(c->choice.dtype, GUARDED_DENSE, s->batch, s->heads, s->tokens, s->value_dim);
+    attention_run_load(&r);
+    return r;
+}
+
+static void run_passes(atn_context *context, attention_case *c, atn_soft_passes passes,
+                       const double *want, ref_difference *into)
+{
+    c->desc.passes = passes;
+    attention_run r = dense_run(c);
+    atn_status status = attention_run_forward(&r, context);
+    cr_expect(status >= 0 && attention_run_clean(&r, false), "%s, %s: %s (%s)",
+              attention_case_label(c), atn_soft_passes_name(passes), atn_status_name(status),
+              atn_last_error(context));
+    merge_heads(c, &r.out, want, into);
+    attention_run_free(&r);
+}
+
+/* Two chunks of tokens, the second of which is not full. */
+static attention_case narrow_case(atn_operator op, atn_dtype dtype, atn_storage storage)
+{
+    attention_choice choice = {.op = op,
+                               .variant = op == ATN_SOFT, /* the published code's */
+                               .dtype = dtype,
+                               .storage = storage,
+                               .shape = {2, 2, 300, 16, 8, 0},
+                               .sampling = ATN_SAMPLING_WINDOW,
+                               .seed = 90};
+    attention_case c = attention_case_make(&choice);
+    c.desc.distance = c.reference.distance = ATN_DISTANCE_CLAMPED;
+    return c;
+}
+
+static void check_passes(atn_context *context, atn_context *cpu, atn_operator op, atn_dtype dtype)
+{
+    static const atn_soft_passes passes[] = {ATN_SOFT_TILES, ATN_SOFT_FUSED, ATN_SOFT_CHAIN};
+    enum { PASSES = sizeof passes / sizeof *passes };
+    ref_difference got[PASSES] = {0}, plain = {0}, nothing = {0};
+    double u = atn_dtype_roundoff(dtype), ratio;
+    attention_case c = narrow_case(op, dtype, ATN_STORAGE_NATIVE);
+    attention_case p = narrow_case(op, plain_forms[dtype].plain, plain_forms[dtype].storage);
+    double *want = data_allocate(attention_case_outputs(&c));
+    give_inputs(&c, &p);
+    attention_expect(&c, want);
+    run_into(cpu, &p, want, &plain);
+    for (int i = 0; i < PASSES; i++)
+        run_passes(context, &c, passes[i], want, &got[i]);
+    answer_nothing(&c, want, &nothing);
+    free(want);
+    attention_case_free(&p);
+    attention_case_free(&c);
+    for (int i = 0; i < PASSES; i++) {
+        ref_verdict verdict = ref_judge_baseline(&got[i], &plain, u, &ratio);
+        fprintf(stderr, "%s %s %s: ratio %.3g; off by %.3g, the plain version by %.3g of %.3g\n",
+                atn_operator_get(op)->name, atn_soft_passes_name(passes[i]), atn_dtype_name(dtype),
+                ratio, got[i].max_abs, plain.max_abs, got[i].want_max);
+        cr_expect(verdict == REF_PASS, "%s %s %s: %s, ratio %.3g", atn_operator_get(op)->name,
+                  atn_soft_passes_name(passes[i]), atn_dtype_name(dtype), ref_verdict_name(verdict),
+                  ratio);
+    }
+    cr_expect(ref_judge_baseline(&nothing, &plain, u, &ratio) == REF_FAIL,
+              "%s %s: zeros would pass", atn_operator_get(op)->name, atn_dtype_name(dtype));
+}
+
+Test(precision, passes_in_narrow_types_are_as_exact_as_the_plain_version)
+{
+    static const atn_dtype types[] = {ATN_TF32, ATN_BF16, ATN_F16};
+    atn_context *context = fixture_context(1, NULL), *cpu;
+    cr_assert_eq(atn_context_create(NULL, &cpu), ATN_OK);
+    for (int i = 0; i < 3; i++) {
+        check_passes(context, cpu, ATN_SOFT, types[i]);
+        check_passes(context, cpu, ATN_SOFTPP, types[i]);
+    }
+    atn_context_free(cpu);
+    atn_context_free(context);
+}
+
 /* ---- Backward ---- */
 
 static const atn_dtype narrow[] = {ATN_TF32, ATN_BF16, ATN_F16};
