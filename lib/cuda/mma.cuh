@@ -182,7 +182,7 @@ static __device__ __forceinline__ void mma_load(uint32_t (&words)[4], const void
 {
 #ifdef ATN_EMULATED
     const void *rows[32];
-    emulator_warp_gather(row, rows);
+    emulator_warp_gather(emulator_shared_row(row), rows);
     for (int i = 0; i < 4; i++)
         memcpy(&words[i], (const char *)rows[8 * i + mma_lane() / 4] + mma_lane() % 4 * 4, 4);
 #else
@@ -199,7 +199,7 @@ static __device__ __forceinline__ void mma_load_transposed(uint32_t (&words)[4],
 {
 #ifdef ATN_EMULATED
     const void *rows[32];
-    emulator_warp_gather(row, rows);
+    emulator_warp_gather(emulator_shared_row(row), rows);
     for (int i = 0; i < 4; i++) {
         uint16_t pair[2];
         for (int j = 0; j < 2; j++)
@@ -218,36 +218,11 @@ static __device__ __forceinline__ void mma_load_transposed(uint32_t (&words)[4],
 
 /* ---- Copies into shared memory that run on ---- */
 
-#ifdef ATN_EMULATED
-/* Hardware may make a copy at once or as late as it is waited for. Here lanes with odd numbers make
- * theirs at once, the others as late as they can. */
-struct mma_copies {
-    enum { MOST = 64 };
-    struct {
-        void *to;
-        const void *from;
-        int bytes, group;
-    } waiting[MOST];
-    int count, group;
-};
-static mma_copies mma_pending[1024];
-
-static inline void mma_make_copy(void *to, const void *from, int bytes)
-{
-    memset(to, 0, 16);
-    memcpy(to, from, (size_t)bytes);
-}
-#endif
-
 /* 16 bytes, of which the last 16 - bytes are 0 and not read; both addresses are multiples of 16. */
 static __device__ __forceinline__ void mma_copy(void *to, const void *from, int bytes)
 {
 #ifdef ATN_EMULATED
-    mma_copies *mine = &mma_pending[threadIdx.x];
-    if (threadIdx.x % 2 || mine->count == mma_copies::MOST)
-        mma_make_copy(to, from, bytes);
-    else
-        mine->waiting[mine->count++] = {to, from, bytes, mine->group};
+    emulator_copy(to, from, bytes);
 #else
     uint32_t address = (uint32_t)__cvta_generic_to_shared(to);
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
@@ -260,7 +235,7 @@ static __device__ __forceinline__ void mma_copy(void *to, const void *from, int 
 static __device__ __forceinline__ void mma_copy_group(void)
 {
 #ifdef ATN_EMULATED
-    mma_pending[threadIdx.x].group++;
+    emulator_copy_group();
 #else
     asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
@@ -270,14 +245,7 @@ static __device__ __forceinline__ void mma_copy_group(void)
 template <int groups> static __device__ __forceinline__ void mma_copy_wait(void)
 {
 #ifdef ATN_EMULATED
-    mma_copies *mine = &mma_pending[threadIdx.x];
-    int left = 0;
-    for (int i = 0; i < mine->count; i++)
-        if (mine->waiting[i].group < mine->group - groups)
-            mma_make_copy(mine->waiting[i].to, mine->waiting[i].from, mine->waiting[i].bytes);
-        else
-            mine->waiting[left++] = mine->waiting[i];
-    mine->count = left;
+    emulator_copy_wait(groups);
 #else
     asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory");
 #endif

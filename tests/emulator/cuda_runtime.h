@@ -16,6 +16,14 @@
 #include <math.h>
 #include <tuple>
 
+#if defined __SANITIZE_ADDRESS__
+#define EMULATOR_ASAN
+#elif defined __has_feature
+#if __has_feature(address_sanitizer)
+#define EMULATOR_ASAN
+#endif
+#endif
+
 #define CUDART_VERSION 13000
 
 #define __host__
@@ -27,8 +35,14 @@
 #define __noinline__    __attribute__((noinline))
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
-/* One section for all, which the start of every block fills with NaN. */
+/* The start of every block fills them all with NaN: they have the program's thread-local memory to
+ * themselves. Under ASan they have a section, where it sees what lies between them; but compilers
+ * forget the section of variables in templates, which keep what they held. */
+#ifdef EMULATOR_ASAN
 #define __shared__ static __attribute__((section("emulator_shared")))
+#else
+#define __shared__ static thread_local
+#endif
 
 /* ---- Vector types ---- */
 
@@ -205,6 +219,16 @@ static inline void emulator_warp_gather(const T &mine, T (&all)[32], EMULATOR_CA
         std::memcpy(&all[i], lanes[i], sizeof mine);
     emulator_warp(here, 0xffffffff, false); /* nobody's `mine` goes before all have read it */
 }
+
+/* Copies of up to 16 bytes, the rest of which is 0, from device to shared memory. Each is made, by
+ * turns that are random but the same in every run, at once or when its thread waits until no more
+ * than its last `groups` groups of copies are under way. What is misplaced fails the launch. */
+void emulator_copy(void *to, const void *from, int bytes);
+void emulator_copy_group(void);
+void emulator_copy_wait(int groups);
+
+/* A row of 16 bytes in shared memory that a matrix is loaded from: the row, if it is one. */
+const void *emulator_shared_row(const void *row);
 
 static inline void __threadfence(void) {}
 
@@ -404,6 +428,7 @@ enum cudaDeviceAttr {
     cudaDevAttrMaxSharedMemoryPerBlock = 8,
     cudaDevAttrClockRate = 13,
     cudaDevAttrMultiProcessorCount = 16,
+    cudaDevAttrMaxThreadsPerMultiProcessor = 39,
     cudaDevAttrMemoryClockRate = 36,
     cudaDevAttrGlobalMemoryBusWidth = 37,
     cudaDevAttrL2CacheSize = 38,
@@ -422,6 +447,11 @@ enum cudaMemoryType {
     cudaMemoryTypeHost = 1,
     cudaMemoryTypeDevice = 2,
     cudaMemoryTypeManaged = 3
+};
+
+struct cudaFuncAttributes {
+    size_t sharedSizeBytes; /* what of it earlier launches have written */
+    int maxDynamicSharedSizeBytes;
 };
 
 struct cudaPointerAttributes {
@@ -502,6 +532,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end);
 
 cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value);
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *kernel);
 }
 
 template <class T> static inline cudaError_t cudaMalloc(T **pointer, size_t size)
@@ -522,7 +553,7 @@ struct emulator_kernel {
     const void *address;  /* by which attributes are kept */
     void (*call)(void *); /* with parameters, once per thread */
     void *parameters;
-    char *shared, *shared_end; /* __shared__ variables of the kernel's program or library */
+    char *shared, *shared_end; /* its program's __shared__ variables, under ASan */
 };
 
 cudaError_t emulator_run(emulator_kernel kernel, dim3 grid, dim3 block, size_t shared,

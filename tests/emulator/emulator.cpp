@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Runs kernels: blocks one after the other, the threads of a block as fibers. A fiber runs until it
- * waits at a barrier or a warp collective or returns; then the next one does. */
+ * waits at a barrier or a warp collective or returns; then the next one does: of the block, or of
+ * its warp until all of that wait at a barrier (EMULATOR_ORDER, emulator.h). */
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <link.h>
 #include <mutex>
 #include <sys/mman.h>
 #include <ucontext.h>
+#include <vector>
 
 #include "internal.h"
 
@@ -115,8 +118,16 @@ static void finish_switch(void *fake_stack, const void **bottom, size_t *size)
 #endif
 }
 
+/* The compiler must not conclude from a function's text which of this file's variables it leaves
+ * alone: others run meanwhile. */
+#ifdef __clang__
+#define EMULATOR_OPAQUE __attribute__((noinline))
+#else
+#define EMULATOR_OPAQUE __attribute__((noipa))
+#endif
+
 /* From a fiber back to the scheduler. */
-static void suspend(void)
+EMULATOR_OPAQUE static void suspend(void)
 {
     fiber *me = current;
     start_switch(&me->fake_stack, scheduler_bottom, scheduler_size);
@@ -138,7 +149,7 @@ static void fiber_main(void)
     }
 }
 
-static void resume(fiber *next)
+EMULATOR_OPAQUE static void resume(fiber *next)
 {
     void *fake_stack = nullptr;
     current = next;
@@ -194,11 +205,11 @@ struct order {
 };
 
 static uint64_t random_state; /* 0: not shuffled */
-static bool backward;
+static bool backward, warp_by_warp;
 
-static uint64_t random_below(uint64_t count) /* splitmix64 */
+static uint64_t random_below(uint64_t *state, uint64_t count) /* splitmix64 */
 {
-    uint64_t x = random_state += 0x9e3779b97f4a7c15u;
+    uint64_t x = *state += 0x9e3779b97f4a7c15u;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
     return (x ^ (x >> 31)) % count;
@@ -220,9 +231,9 @@ static order order_of(uint64_t count)
         return {count, count - 1, count - 1};
     if (!random_state || count == 1)
         return {count, 0, 1 % count};
-    order shuffled = {count, random_below(count), 0};
+    order shuffled = {count, random_below(&random_state, count), 0};
     do
-        shuffled.step = random_below(count);
+        shuffled.step = random_below(&random_state, count);
     while (common_divisor(shuffled.step, count) != 1);
     return shuffled;
 }
@@ -237,16 +248,21 @@ static uint64_t next_of(order *it)
 
 static void read_order(void)
 {
-    const char *text = std::getenv("EMULATOR_ORDER");
+    static const char by_warp[] = "warp-";
+    const char *whole = std::getenv("EMULATOR_ORDER"), *text = whole ? whole : "forward";
     unsigned long long seed = 0;
     char rest;
-    backward = text && std::strcmp(text, "backward") == 0;
+    warp_by_warp = std::strncmp(text, by_warp, sizeof by_warp - 1) == 0;
+    text += warp_by_warp ? sizeof by_warp - 1 : 0;
+    backward = std::strcmp(text, "backward") == 0;
     random_state = 0;
-    if (!text || backward || std::strcmp(text, "forward") == 0)
+    if (backward || std::strcmp(text, "forward") == 0)
         return;
     if (std::sscanf(text, "shuffle:%llu%c", &seed, &rest) != 1) {
-        std::fprintf(stderr, "EMULATOR_ORDER=%s: expected forward, backward or shuffle:SEED\n",
-                     text);
+        std::fprintf(stderr,
+                     "EMULATOR_ORDER=%s: expected forward, backward or shuffle:SEED, or one of "
+                     "these after warp-\n",
+                     whole);
         std::abort();
     }
     random_state = (uint64_t)seed * 2 + 1;
@@ -261,6 +277,7 @@ static bool failed;    /* the kernel did something wrong, which was reported */
 static emulator_votes barrier_votes;
 static unsigned arrived[FIBERS / 32]; /* lanes of each warp that wait for a warp collective */
 static char *dynamic_shared;
+static size_t dynamic_size;
 
 static void report(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static void report(const char *format, ...)
@@ -339,8 +356,13 @@ static void release_barrier(void)
     at_barrier = 0;
 }
 
+static bool copies_left(const fiber *of);
+
 static void leave_block(void)
 {
+    if (copies_left(current) && !failed)
+        report("thread %d returns before its copies into shared memory are made",
+               (int)(current - fibers));
     current->waits = EXITED;
     living--;
     release_barrier();
@@ -418,6 +440,119 @@ void *emulator_shared(void)
     return dynamic_shared;
 }
 
+static bool in_shared(const void *place, size_t size)
+{
+    const char *p = (const char *)place;
+    const struct {
+        const char *start;
+        size_t size;
+    } areas[] = {{dynamic_shared, dynamic_size},
+                 {kernel.shared, (size_t)(kernel.shared_end - kernel.shared)}};
+    for (const auto &area : areas)
+        if (area.start && p >= area.start && (size_t)(p - area.start) <= area.size &&
+            size <= area.size - (size_t)(p - area.start))
+            return true;
+    return false;
+}
+
+const void *emulator_shared_row(const void *row)
+{
+    static const char nowhere[16] = {0};
+    bool right = (uintptr_t)row % 16 == 0 && in_shared(row, 16);
+    if (!right && !failed)
+        report("thread %d loads a row of a matrix from %p: not 16 aligned bytes of shared memory",
+               (int)(current - fibers), row);
+    return right ? row : nowhere;
+}
+
+/* ---- Copies that run on ---- */
+
+struct pending_copy {
+    char *to;
+    const char *from;
+    int bytes, group;
+};
+
+struct pending_copies {
+    std::vector<pending_copy> waiting;
+    int group;
+};
+
+static pending_copies copies[FIBERS];
+static uint64_t copy_state; /* of the random numbers that decide when a copy is made */
+
+static void make_copy(const pending_copy &c)
+{
+    std::memset(c.to, 0, 16);
+    if (c.bytes > 0)
+        std::memcpy(c.to, c.from, (size_t)c.bytes);
+}
+
+void emulator_copy(void *to, const void *from, int bytes)
+{
+    pending_copies *mine = &copies[current - fibers];
+    pending_copy copy = {(char *)to, (const char *)from, bytes, mine->group};
+    const char *wrong = nullptr;
+    if (((uintptr_t)to | (uintptr_t)from) % 16 != 0)
+        wrong = "its addresses are not multiples of 16";
+    else if (bytes < 0 || bytes > 16)
+        wrong = "it is not of 0 to 16 bytes";
+    else if (!in_shared(to, 16))
+        wrong = "it goes to other than the block's shared memory";
+    else if (!emulator_on_device(from, (size_t)bytes))
+        wrong = "it comes from other than the device's memory";
+    if (wrong && !failed)
+        report("thread %d copies %d bytes from %p to %p: %s", (int)(current - fibers), bytes, from,
+               to, wrong);
+    if (wrong)
+        return;
+    if (random_below(&copy_state, 2))
+        make_copy(copy);
+    else
+        mine->waiting.push_back(copy);
+}
+
+static bool copies_left(const fiber *of)
+{
+    return !copies[of - fibers].waiting.empty();
+}
+
+void emulator_copy_group(void)
+{
+    copies[current - fibers].group++;
+}
+
+void emulator_copy_wait(int groups)
+{
+    pending_copies *mine = &copies[current - fibers];
+    size_t left = 0;
+    for (const pending_copy &copy : mine->waiting)
+        if (copy.group < mine->group - groups)
+            make_copy(copy);
+        else
+            mine->waiting[left++] = copy;
+    mine->waiting.resize(left);
+}
+
+/* Where the kernel's program has its thread-local memory: its __shared__ variables. */
+static int find_variables(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    uintptr_t code = (uintptr_t)kernel.address;
+    size_t bytes = 0;
+    bool here = false;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const auto *part = &info->dlpi_phdr[i];
+        uintptr_t start = info->dlpi_addr + part->p_vaddr;
+        here |= part->p_type == PT_LOAD && code >= start && code - start < part->p_memsz;
+        bytes = part->p_type == PT_TLS ? part->p_memsz : bytes;
+    }
+    if (here && info->dlpi_tls_data) {
+        kernel.shared = (char *)info->dlpi_tls_data;
+        kernel.shared_end = kernel.shared + bytes;
+    }
+    return here;
+}
+
 /* Under ASan byte by byte, unseen by it: between the variables is what must not be touched. */
 __attribute__((no_sanitize("address"))) static void poison_variables(void)
 {
@@ -429,34 +564,74 @@ __attribute__((no_sanitize("address"))) static void poison_variables(void)
 #endif
 }
 
+/* How many bytes of variables a block has written, in words: what the kernel has at least. */
+static size_t written_variables(void)
+{
+    size_t bytes = 0;
+#ifndef EMULATOR_ASAN
+    for (const char *at = kernel.shared; at + 8 <= kernel.shared_end; at += 8) {
+        uint64_t word;
+        std::memcpy(&word, at, sizeof word);
+        bytes += word != UINT64_MAX ? sizeof word : 0;
+    }
+#endif
+    return bytes;
+}
+
 static void start_block(size_t shared)
 {
     living = threads;
     at_barrier = 0;
     std::memset(arrived, 0, sizeof arrived);
-    for (int i = 0; i < threads; i++)
+    for (int i = 0; i < threads; i++) {
         fibers[i].waits = READY;
+        copies[i].waiting.clear();
+        copies[i].group = 0;
+    }
     if (shared > 0)
         std::memset(dynamic_shared, 0xff, shared);
     poison_variables();
 }
 
+/* Each of `count` threads from `first` on until it waits; whether any could run. */
+static bool sweep(int first, int count)
+{
+    order pass = order_of((uint64_t)count);
+    bool ran = false;
+    for (int i = 0; i < count && !failed; i++) {
+        fiber *it = &fibers[first + (int)next_of(&pass)];
+        if (it->waits == READY) {
+            ran = true;
+            resume(it);
+        }
+    }
+    return ran;
+}
+
+/* Each warp as far as it can go without the others. */
+static bool sweep_warps(void)
+{
+    order pass = order_of((uint64_t)(threads + 31) / 32);
+    bool ran = false;
+    for (uint64_t i = 0; i < pass.count; i++) {
+        int first = 32 * (int)next_of(&pass);
+        while (sweep(first, threads - first < 32 ? threads - first : 32))
+            ran = true;
+    }
+    return ran;
+}
+
 static void run_block(size_t shared)
 {
     start_block(shared);
-    while (living > 0 && !failed) {
-        order pass = order_of((uint64_t)threads);
-        bool ran = false;
-        for (int i = 0; i < threads && !failed; i++) {
-            fiber *it = &fibers[next_of(&pass)];
-            if (it->waits == READY) {
-                ran = true;
-                resume(it);
-            }
-        }
-        if (!ran)
+    while (living > 0 && !failed)
+        if (!(warp_by_warp ? sweep_warps() : sweep(0, threads)))
             report_waits("its threads wait for each other");
-    }
+    if (!failed && !emulator_shared_known(kernel.address) &&
+        !emulator_shared_fits(kernel.address, written_variables(), shared))
+        report(
+            "%zu bytes of dynamic shared memory and its variables are more than a block may have",
+            shared);
     if (failed)
         abandon_fibers(threads);
 }
@@ -476,6 +651,8 @@ static cudaError_t run_grid(dim3 grid, dim3 block, size_t shared)
     set_threads(block);
     /* Exactly as large as asked for: ASan sees what lies beyond. */
     dynamic_shared = shared > 0 ? (char *)std::malloc(shared) : nullptr;
+    dynamic_size = shared;
+    copy_state = 0;
     if (!ready_fibers(threads) || (shared > 0 && !dynamic_shared))
         return cudaErrorMemoryAllocation;
     failed = false;
@@ -505,6 +682,9 @@ cudaError_t emulator_run(emulator_kernel run, dim3 grid, dim3 block, size_t shar
     emulator_enqueued(stream);
     emulator_access access;
     kernel = run;
+#ifndef EMULATOR_ASAN
+    dl_iterate_phdr(find_variables, nullptr);
+#endif
     error = run_grid(grid, block, shared);
     return error == cudaSuccess ? error : emulator_fail(error);
 }

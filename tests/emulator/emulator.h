@@ -2,9 +2,12 @@
 /* What a test can ask of the emulated CUDA device: that it has none, little memory, that the k-th
  * allocation or launch from now fails; and what was asked of the device so far.
  *
- * EMULATOR_ORDER in the environment says in which order blocks and, from one barrier to the next,
- * the threads of a block run: forward (default), backward, or shuffle:SEED. Kernels without races
- * give the same bits in each. */
+ * EMULATOR_ORDER in the environment says in which order blocks and the threads of a block run:
+ * forward (default), backward, or shuffle:SEED, all threads from one wait to the next; or
+ * warp-forward, warp-backward, warp-shuffle:SEED, the warps in that order, each as far as it can go
+ * without the others. Kernels without races give the same bits in each. A barrier that is missing
+ * before a warp collective shows in the latter alone: with all threads in turn every one comes to
+ * the collective before any goes on. */
 #ifndef EMULATOR_H
 #define EMULATOR_H
 
@@ -27,6 +30,7 @@ typedef struct {
 emulator_counts emulator_counted(void);
 
 void emulator_devices(int count);         /* 0: cudaErrorNoDevice; -1: no driver either */
+void emulator_capability(int capability); /* 80, 86, 89, 90: as EMULATOR_DEVICE says, or 90 */
 void emulator_memory(size_t limit);       /* bytes of the device's memory, 1 GiB at first */
 void emulator_fail_allocation(int64_t k); /* the k-th from now, counted from 1; 0: none */
 void emulator_fail_launch(int64_t k);     /* it and all calls after it: cudaErrorLaunchFailure */

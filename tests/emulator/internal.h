@@ -6,13 +6,6 @@
 #include "cuda_runtime.h"
 #include "emulator.h"
 
-#if defined __SANITIZE_ADDRESS__
-#define EMULATOR_ASAN
-#elif defined __has_feature
-#if __has_feature(address_sanitizer)
-#define EMULATOR_ASAN
-#endif
-#endif
 #ifdef EMULATOR_ASAN
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
@@ -21,10 +14,7 @@
 #define __asan_unpoison_memory_region(address, size) ((void)(address), (void)(size))
 #endif
 
-enum {
-    SHARED_DEFAULT = 48 << 10, /* bytes a block may have without asking */
-    SHARED_OPTIN = 227 << 10   /* and with */
-};
+enum { SHARED_DEFAULT = 48 << 10 }; /* bytes a block may have without asking */
 
 /* The error as the calling thread's last one, returned. Errors of kernels stay for all. */
 cudaError_t emulator_fail(cudaError_t error);
@@ -37,6 +27,11 @@ void emulator_enqueued(cudaStream_t stream);
 
 /* All `size` bytes from `pointer` on lie in one allocation on the device. */
 bool emulator_on_device(const void *pointer, size_t size);
+
+/* Takes note that a kernel has at least `own` bytes of __shared__ variables; whether they and so
+ * much dynamic shared memory are no more than a block may have. */
+bool emulator_shared_fits(const void *kernel, size_t own, size_t shared);
+bool emulator_shared_known(const void *kernel); /* more than none were noted */
 
 /* Checks and counts a launch. */
 cudaError_t emulator_admit(const void *kernel, dim3 grid, dim3 block, size_t shared);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The CUDA runtime's calls, and the faults tests inject into them. */
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <thread>
+#include <utility>
 
 #include "internal.h"
 
@@ -12,7 +15,36 @@
 enum { MULTIPROCESSORS = 4, CLOCK_KHZ = 1000000, L2_CACHE = 4 << 20, BUS_WIDTH = 256 };
 static const size_t usual_memory = (size_t)1 << 30;
 
+/* What tells devices apart that one program is compiled for. */
+struct profile {
+    int capability, shared_optin, shared_each, threads_each; /* each: of a multiprocessor */
+};
+
+static const profile profiles[] = {
+    {80, 163 << 10, 164 << 10, 2048},
+    {86, 99 << 10, 100 << 10, 1536},
+    {89, 99 << 10, 100 << 10, 1536},
+    {90, 227 << 10, 228 << 10, 2048},
+};
+
+static const profile *profile_of(int capability)
+{
+    for (const profile &p : profiles)
+        if (p.capability == capability)
+            return &p;
+    std::fprintf(stderr, "emulator: there is no device of capability %d: 80, 86, 89 or 90\n",
+                 capability);
+    std::abort();
+}
+
+static const profile *usual_profile(void)
+{
+    const char *text = std::getenv("EMULATOR_DEVICE");
+    return profile_of(text ? std::atoi(text) : 90);
+}
+
 struct device {
+    const profile *kind = usual_profile();
     int devices = 1;
     size_t memory = usual_memory;
     int64_t fail_allocation = 0, fail_launch = 0; /* how many more until one fails; 0: none */
@@ -28,11 +60,24 @@ struct allocation {
 };
 
 static std::map<uintptr_t, allocation> allocations; /* by address */
-static std::map<const void *, size_t> shared_limits;
+/* Of a kernel on a device. */
+static std::map<std::pair<const void *, int>, size_t> shared_limits;
+static std::map<const void *, size_t> own_shared; /* bytes of its own that a kernel has written */
 static std::recursive_mutex lock;
 static int accesses; /* scopes of emulator_access that are open, in any thread */
-static thread_local cudaError_t last_error = cudaSuccess;
-static thread_local int current_device;
+
+/* Of each host thread. Thread-local memory is kernels' (cuda_runtime.h). */
+struct host_thread {
+    cudaError_t last_error = cudaSuccess;
+    int device = 0;
+};
+static std::map<std::thread::id, host_thread> host_threads;
+
+/* The calling one's, while `lock` is held. */
+static host_thread *calling(void)
+{
+    return &host_threads[std::this_thread::get_id()];
+}
 
 typedef std::lock_guard<std::recursive_mutex> locked;
 
@@ -42,7 +87,7 @@ cudaError_t emulator_fail(cudaError_t error)
     if (error == cudaErrorLaunchFailure || error == cudaErrorIllegalAddress)
         state.broken = error;
     if (error != cudaSuccess)
-        last_error = error;
+        calling()->last_error = error;
     return error;
 }
 
@@ -80,6 +125,12 @@ void emulator_devices(int count)
     state.devices = count;
 }
 
+void emulator_capability(int capability)
+{
+    locked hold(lock);
+    state.kind = profile_of(capability);
+}
+
 void emulator_memory(size_t limit)
 {
     locked hold(lock);
@@ -111,7 +162,7 @@ void emulator_reset(void)
     state = device();
     counts = emulator_counts();
     counts.live = counts.peak = live;
-    last_error = cudaSuccess;
+    calling()->last_error = cudaSuccess;
 }
 
 /* ---- Errors ---- */
@@ -144,13 +195,14 @@ const char *cudaGetErrorString(cudaError_t error)
 cudaError_t cudaPeekAtLastError(void)
 {
     locked hold(lock);
-    return state.broken != cudaSuccess ? state.broken : last_error;
+    return state.broken != cudaSuccess ? state.broken : calling()->last_error;
 }
 
 cudaError_t cudaGetLastError(void)
 {
+    locked hold(lock);
     cudaError_t error = cudaPeekAtLastError();
-    last_error = cudaSuccess;
+    calling()->last_error = cudaSuccess;
     return error;
 }
 
@@ -178,7 +230,7 @@ cudaError_t cudaSetDevice(int device)
     locked hold(lock);
     cudaError_t error = check_device(device);
     if (error == cudaSuccess)
-        current_device = device;
+        calling()->device = device;
     return error;
 }
 
@@ -187,7 +239,7 @@ cudaError_t cudaGetDevice(int *device)
     locked hold(lock);
     cudaError_t error = emulator_state();
     if (error == cudaSuccess)
-        *device = current_device;
+        *device = calling()->device;
     return error;
 }
 
@@ -201,13 +253,14 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device)
     std::strcpy(properties->name, "emulated");
     properties->totalGlobalMem = state.memory;
     properties->sharedMemPerBlock = SHARED_DEFAULT;
-    properties->sharedMemPerBlockOptin = SHARED_OPTIN;
-    properties->sharedMemPerMultiprocessor = SHARED_OPTIN + 1024;
-    properties->major = 9;
+    properties->sharedMemPerBlockOptin = (size_t)state.kind->shared_optin;
+    properties->sharedMemPerMultiprocessor = (size_t)state.kind->shared_each;
+    properties->major = state.kind->capability / 10;
+    properties->minor = state.kind->capability % 10;
     properties->multiProcessorCount = MULTIPROCESSORS;
     properties->l2CacheSize = L2_CACHE;
     properties->maxThreadsPerBlock = 1024;
-    properties->maxThreadsPerMultiProcessor = 2048;
+    properties->maxThreadsPerMultiProcessor = state.kind->threads_each;
     properties->memoryBusWidth = BUS_WIDTH;
     properties->warpSize = 32;
     return cudaSuccess;
@@ -215,7 +268,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device)
 
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
 {
-    static const struct {
+    const struct {
         enum cudaDeviceAttr attribute;
         int value;
     } attributes[] = {
@@ -226,9 +279,10 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
         {cudaDevAttrMemoryClockRate, CLOCK_KHZ},
         {cudaDevAttrGlobalMemoryBusWidth, BUS_WIDTH},
         {cudaDevAttrL2CacheSize, L2_CACHE},
-        {cudaDevAttrComputeCapabilityMajor, 9},
-        {cudaDevAttrComputeCapabilityMinor, 0},
-        {cudaDevAttrMaxSharedMemoryPerBlockOptin, SHARED_OPTIN},
+        {cudaDevAttrMaxThreadsPerMultiProcessor, state.kind->threads_each},
+        {cudaDevAttrComputeCapabilityMajor, state.kind->capability / 10},
+        {cudaDevAttrComputeCapabilityMinor, state.kind->capability % 10},
+        {cudaDevAttrMaxSharedMemoryPerBlockOptin, state.kind->shared_optin},
     };
     locked hold(lock);
     cudaError_t error = check_device(device);
@@ -289,7 +343,7 @@ cudaError_t cudaMalloc(void **pointer, size_t size)
     std::memset(memory, 0xff, size); /* NaN until written */
     if (accesses == 0)
         __asan_poison_memory_region(memory, size);
-    allocations[(uintptr_t)memory] = {size, current_device};
+    allocations[(uintptr_t)memory] = {size, calling()->device};
     counts.live += size;
     counts.peak = counts.live > counts.peak ? counts.live : counts.peak;
     *pointer = memory;
@@ -587,9 +641,24 @@ cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attr
     if (attribute == cudaFuncAttributePreferredSharedMemoryCarveout)
         return cudaSuccess;
     if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 ||
-        value > SHARED_OPTIN)
+        (size_t)value + own_shared[kernel] > (size_t)state.kind->shared_optin)
         return emulator_fail(cudaErrorInvalidValue);
-    shared_limits[kernel] = (size_t)value;
+    shared_limits[{kernel, calling()->device}] = (size_t)value;
+    return cudaSuccess;
+}
+
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *kernel)
+{
+    locked hold(lock);
+    cudaError_t error = emulator_state();
+    if (error != cudaSuccess)
+        return error;
+    if (!kernel)
+        return emulator_fail(cudaErrorInvalidDeviceFunction);
+    auto raised = shared_limits.find({kernel, calling()->device});
+    attributes->sharedSizeBytes = own_shared[kernel];
+    attributes->maxDynamicSharedSizeBytes =
+        raised == shared_limits.end() ? SHARED_DEFAULT : (int)raised->second;
     return cudaSuccess;
 }
 
@@ -600,11 +669,25 @@ static bool fits(dim3 size, unsigned x, unsigned y, unsigned z)
     return size.x > 0 && size.y > 0 && size.z > 0 && size.x <= x && size.y <= y && size.z <= z;
 }
 
+bool emulator_shared_fits(const void *kernel, size_t own, size_t shared)
+{
+    locked hold(lock);
+    size_t *known = &own_shared[kernel];
+    *known = max(*known, own);
+    return *known + shared <= (size_t)state.kind->shared_optin;
+}
+
+bool emulator_shared_known(const void *kernel)
+{
+    locked hold(lock);
+    return own_shared[kernel] > 0;
+}
+
 cudaError_t emulator_admit(const void *kernel, dim3 grid, dim3 block, size_t shared)
 {
     locked hold(lock);
     cudaError_t error = emulator_state();
-    auto raised = shared_limits.find(kernel);
+    auto raised = shared_limits.find({kernel, calling()->device});
     size_t usual = SHARED_DEFAULT;
     size_t limit = raised == shared_limits.end() ? usual : max(usual, raised->second);
     if (error != cudaSuccess)
@@ -612,7 +695,7 @@ cudaError_t emulator_admit(const void *kernel, dim3 grid, dim3 block, size_t sha
     if (!fits(grid, 0x7fffffff, 65535, 65535) || !fits(block, 1024, 1024, 64) ||
         block.x * block.y * block.z > 1024)
         return cudaErrorInvalidConfiguration;
-    if (shared > limit)
+    if (shared > limit || !emulator_shared_fits(kernel, 0, shared))
         return cudaErrorInvalidValue;
     counts.launches++;
     return due(&state.fail_launch) ? cudaErrorLaunchFailure : cudaSuccess;

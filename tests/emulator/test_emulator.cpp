@@ -4,7 +4,10 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
+#define ATN_EMULATED
+#include "cuda/launch.cuh"
 #include "cuda_runtime.h"
 #include "device_array.h"
 #include "emulator.h"
@@ -13,7 +16,8 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
-static const char *const orders[] = {"forward", "backward", "shuffle:1", "shuffle:2", "shuffle:3"};
+static const char *const orders[] = {"forward",      "backward",      "shuffle:1",     "shuffle:2",
+                                     "warp-forward", "warp-backward", "warp-shuffle:3"};
 static const int order_count = sizeof orders / sizeof *orders;
 static const unsigned all_lanes = 0xffffffff;
 
@@ -77,6 +81,40 @@ Test(emulator, missing_barrier_shows)
         wrong += wrong_sums(tree_sum<true>, orders[i]) > 0;
     cr_expect(wrong > 0 && wrong < order_count, "wrong in %d of %d orders", wrong, order_count);
     cr_expect(wrong_sums(tree_sum<true>, "forward") != wrong_sums(tree_sum<true>, "backward"));
+}
+
+/* A barrier that is missing before a warp's collective: with all threads in turn, whatever their
+ * order, every one of them writes before any reads. */
+template <bool MISSING> static __global__ void read_other_warp(int *out)
+{
+    __shared__ int parts[96];
+    int thread = (int)threadIdx.x;
+    parts[thread] = thread;
+    if (!MISSING)
+        __syncthreads();
+    int first = __shfl_sync(all_lanes, thread, 0);
+    out[thread] = parts[95 - thread] + first;
+}
+
+static int wrong_reads(void (*kernel)(int *), const char *order)
+{
+    int wrong = 0;
+    set_order(order);
+    device_array<int> out(96);
+    cr_assert(launch(kernel, 1, 96, 0, out.data) == cudaSuccess);
+    std::vector<int> got = out.host();
+    for (int i = 0; i < 96; i++)
+        wrong += got[(size_t)i] != 95 - i + i / 32 * 32;
+    return wrong;
+}
+
+Test(emulator, missing_barrier_before_a_warps_collective_shows_warp_by_warp)
+{
+    for (int i = 0; i < order_count; i++) {
+        bool by_warp = std::strncmp(orders[i], "warp-", 5) == 0;
+        cr_expect(wrong_reads(read_other_warp<false>, orders[i]) == 0, "%s", orders[i]);
+        cr_expect((wrong_reads(read_other_warp<true>, orders[i]) > 0) == by_warp, "%s", orders[i]);
+    }
 }
 
 static __global__ void write_places(uint3 *out, dim3 *sizes)
@@ -234,32 +272,48 @@ Test(emulator, gathers)
 
 /* ---- Order ---- */
 
+enum { TICKET_THREADS = 64, TICKET_BLOCKS = 6, TICKETS = 2 * TICKET_THREADS * TICKET_BLOCKS };
+
+/* Two for each thread, the second after the first ones of its warp. */
 static __global__ void ticket(unsigned *tickets, unsigned *out)
 {
-    out[blockIdx.x * blockDim.x + threadIdx.x] = atomicAdd(tickets, 1u);
+    unsigned *mine = out + 2 * TICKET_THREADS * blockIdx.x + threadIdx.x;
+    mine[0] = atomicAdd(tickets, 1u);
+    __syncwarp();
+    mine[TICKET_THREADS] = atomicAdd(tickets, 1u);
+}
+
+static std::vector<unsigned> draw_tickets(const char *order)
+{
+    device_array<unsigned> tickets(std::vector<unsigned>(1, 0)), out(TICKETS);
+    set_order(order);
+    cr_assert(launch(ticket, TICKET_BLOCKS, TICKET_THREADS, 0, tickets.data, out.data) ==
+              cudaSuccess);
+    return out.host();
 }
 
 Test(emulator, orders_are_permutations)
 {
-    const unsigned blocks = 12, threads = 10, all = blocks * threads;
     std::vector<std::vector<unsigned>> seen;
     for (int o = 0; o < order_count; o++) {
-        device_array<unsigned> tickets(std::vector<unsigned>(1, 0)), out(all);
-        std::vector<int> drawn(all);
-        set_order(orders[o]);
-        cr_assert(launch(ticket, blocks, threads, 0, tickets.data, out.data) == cudaSuccess);
-        seen.push_back(out.host());
+        std::vector<int> drawn(TICKETS);
+        seen.push_back(draw_tickets(orders[o]));
         for (unsigned t : seen.back())
-            cr_assert(t < all && drawn[t]++ == 0, "%s", orders[o]);
+            cr_assert(t < TICKETS && drawn[t]++ == 0, "%s", orders[o]);
         for (int before = 0; before < o; before++)
             cr_expect(seen[(size_t)before] != seen.back(), "%s", orders[o]);
-        device_array<unsigned> again_tickets(std::vector<unsigned>(1, 0)), again(all);
-        cr_assert(launch(ticket, blocks, threads, 0, again_tickets.data, again.data) ==
-                  cudaSuccess);
-        cr_expect(again.host() == seen.back(), "%s: not the same twice", orders[o]);
+        cr_expect(draw_tickets(orders[o]) == seen.back(), "%s: not the same twice", orders[o]);
     }
-    for (unsigned i = 0; i < all; i++)
-        cr_expect(seen[0][i] == i && seen[1][i] == all - 1 - i, "%u", i);
+    for (unsigned i = 0; i < TICKETS; i++) {
+        unsigned each = 2 * TICKET_THREADS, block = i / each, second = i % each / TICKET_THREADS;
+        unsigned thread = i % TICKET_THREADS, last = TICKET_THREADS - 1 - thread;
+        cr_expect(seen[0][i] == i, "%u forward", i);
+        cr_expect(seen[1][i] == (TICKET_BLOCKS - 1 - block) * each + second * TICKET_THREADS + last,
+                  "%u backward", i);
+    }
+    std::vector<unsigned> by_warp = draw_tickets("warp-forward");
+    for (unsigned i = 0; i < 2 * TICKET_THREADS; i++)
+        cr_expect(by_warp[i] == i % 64 / 32 * 64 + i / 64 * 32 + i % 32, "%u warp by warp", i);
 }
 
 /* ---- What is wrong and must be seen ---- */
@@ -373,6 +427,76 @@ Test(emulator, divergence)
     }
 }
 
+/* ---- Copies that run on ---- */
+
+typedef enum {
+    COPY_FINE,
+    COPY_NO_WAIT,    /* what was copied is not there yet */
+    COPY_WAIT_SHORT, /* nor the last but one group */
+    COPY_RETURN,     /* before it is */
+    COPY_TO_ODD,
+    COPY_FROM_ODD,
+    COPY_TOO_LONG,
+    COPY_TO_DEVICE,
+    COPY_FROM_SHARED,
+    ROW_ODD,
+    ROW_ON_DEVICE,
+    COPY_CASES
+} copy_case;
+
+/* Two groups of 16 bytes by each thread. */
+static __global__ void copy_groups(int which, char *from, int *out)
+{
+    char *rows = (char *)emulator_shared();
+    unsigned thread = threadIdx.x;
+    char *to = which == COPY_TO_DEVICE ? from : rows;
+    int odd_to = which == COPY_TO_ODD ? 8 : 0, odd_from = which == COPY_FROM_ODD ? 4 : 0;
+    const char *source = which == COPY_FROM_SHARED ? rows : from;
+    emulator_copy(to + 16 * thread + odd_to, source + 16 * thread + odd_from,
+                  which == COPY_TOO_LONG ? 17 : 16);
+    emulator_copy_group();
+    emulator_copy(rows + 16 * (32 + thread), from + 16 * (32 + thread), 5);
+    emulator_copy_group();
+    if (which == COPY_RETURN)
+        return;
+    if (which != COPY_NO_WAIT)
+        emulator_copy_wait(which == COPY_WAIT_SHORT ? 1 : 0);
+    __syncwarp();
+    const char *row = which == ROW_ON_DEVICE ? from : rows + 16 * thread;
+    bool right = std::memcmp(emulator_shared_row(row + (which == ROW_ODD ? 8 : 0)),
+                             from + 16 * thread, 16) == 0;
+    right &= std::memcmp(rows + 16 * (32 + thread), from + 16 * (32 + thread), 5) == 0;
+    for (int i = 5; i < 16; i++)
+        right &= rows[16 * (32 + thread) + i] == 0;
+    out[thread] = right;
+    emulator_copy_wait(0);
+}
+
+Test(emulator, copies_that_run_on)
+{
+    std::vector<char> values(32 * 2 * 16);
+    for (size_t i = 0; i < values.size(); i++)
+        values[i] = (char)(i * 7 + 1);
+    for (int which = 0; which < COPY_CASES; which++)
+        for (int o = 0; o < order_count; o++) {
+            device_array<char> from(values);
+            device_array<int> out(std::vector<int>(32, 0));
+            set_order(orders[o]);
+            cudaError_t got = launch(copy_groups, 1, 32, values.size(), which, from.data, out.data);
+            bool fails = which >= COPY_RETURN;
+            cr_expect(got == (fails ? cudaErrorLaunchFailure : cudaSuccess), "case %d, %s: %s",
+                      which, orders[o], cudaGetErrorName(got));
+            emulator_reset();
+            int right = 0;
+            for (int one : out.host())
+                right += one;
+            cr_expect(fails || (right == 32) == (which == COPY_FINE), "case %d, %s: %d right",
+                      which, orders[o], right);
+            cr_expect(fails || which == COPY_FINE || right > 0, "case %d, %s: every copy is late",
+                      which, orders[o]);
+        }
+}
+
 static __global__ void unwritten(unsigned *out)
 {
     __shared__ unsigned fixed[8];
@@ -479,6 +603,71 @@ Test(emulator, limits_of_launches)
     cr_expect(cudaFuncSetAttribute(touch_shared, attribute, 60000) == cudaSuccess);
     cr_expect(launch(touch_shared, 1, 1, 60001, 0) == cudaErrorInvalidValue);
     cr_expect(launch(nothing, 1, 1, most) == cudaErrorInvalidValue, "another kernel's limit");
+}
+
+/* A launch raises a kernel's limit to all there is, on each device: another host thread's launch of
+ * the same kernel with less memory, before or after it, takes nothing away. */
+Test(emulator, launches_leave_each_other_their_shared_memory)
+{
+    emulator_devices(2);
+    for (int device = 0; device < 2; device++) {
+        cr_assert(cudaSetDevice(device) == cudaSuccess);
+        cr_expect(launch(touch_shared, 1, 1, 60000, 0) == cudaErrorInvalidValue, "not yet raised");
+        cr_expect(cuda_launch(touch_shared, 1, 1, 60000, nullptr, 0) == cudaSuccess);
+        cr_expect(cuda_launch(touch_shared, 1, 1, 50000, nullptr, 0) == cudaSuccess);
+        cr_expect(launch(touch_shared, 1, 1, 60000, 0) == cudaSuccess, "lowered");
+        cr_expect(cuda_launch(touch_shared, 1, 1, 227 << 10, nullptr, 0) == cudaSuccess);
+        cr_expect(cuda_launch(touch_shared, 1, 1, (227 << 10) + 1, nullptr, 0) ==
+                  cudaErrorInvalidValue);
+    }
+}
+
+static __global__ void own_and_dynamic(int *out)
+{
+    __shared__ int own[1000];
+    for (int i = 0; i < 1000; i++)
+        own[i] = i;
+    out[0] = own[999] + ((char *)emulator_shared())[0];
+}
+
+/* What a kernel has of its own counts, too. */
+Test(emulator, own_and_dynamic_shared_memory_together)
+{
+    device_array<int> out(1);
+    const auto attribute = cudaFuncAttributeMaxDynamicSharedMemorySize;
+    cr_assert(cudaFuncSetAttribute(own_and_dynamic, attribute, 227 << 10) == cudaSuccess);
+#if defined __SANITIZE_ADDRESS__
+    return; /* where variables are not all in one place */
+#endif
+    cr_expect(launch(own_and_dynamic, 1, 1, 227 << 10, out.data) == cudaErrorLaunchFailure);
+    emulator_reset();
+    cr_expect(launch(own_and_dynamic, 1, 1, 227 << 10, out.data) == cudaErrorInvalidValue);
+    cr_expect(cudaFuncSetAttribute(own_and_dynamic, attribute, 227 << 10) == cudaErrorInvalidValue);
+    cr_expect(launch(own_and_dynamic, 1, 1, (227 << 10) - 4000, out.data) == cudaSuccess);
+}
+
+Test(emulator, capabilities_have_their_limits)
+{
+    static const struct {
+        int capability, most;
+    } devices[] = {{80, 163}, {86, 99}, {89, 99}, {90, 227}};
+    int ordinal = 0;
+    emulator_devices(4);
+    for (const auto &device : devices) {
+        cudaDeviceProp properties;
+        int most = 0;
+        emulator_capability(device.capability);
+        cr_assert(cudaSetDevice(ordinal) == cudaSuccess); /* whose limit nobody has raised */
+        cr_assert(cudaGetDeviceProperties(&properties, ordinal++) == cudaSuccess);
+        cr_expect(properties.major * 10 + properties.minor == device.capability);
+        cr_expect(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0) ==
+                      cudaSuccess &&
+                  most == device.most << 10);
+        cr_expect(cuda_launch(touch_shared, 1, 1, (size_t)most, nullptr, 0) == cudaSuccess);
+        cr_expect(cudaFuncSetAttribute(touch_shared, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                       most + 1) == cudaErrorInvalidValue);
+    }
+    emulator_reset();
 }
 
 Test(emulator, no_device)

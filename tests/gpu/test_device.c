@@ -539,8 +539,8 @@ Test(device, a_context_may_change_threads)
 /* Blocks and threads run in three orders, twice in one: no bit of a result depends on it. */
 static void check_orders(attention_case c)
 {
-    static const char *const orders[] = {"forward", "forward", "backward", "shuffle:1",
-                                         "shuffle:2"};
+    static const char *const orders[] = {"forward", "backward", "shuffle:1", "warp-forward",
+                                         "warp-backward"};
     enum { ORDERS = sizeof orders / sizeof *orders };
     attention_run runs[ORDERS];
     for (int i = 0; i < ORDERS; i++) {

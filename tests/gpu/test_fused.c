@@ -463,14 +463,15 @@ Test(fused, sums_and_outputs_are_within_their_bounds, .timeout = 300)
 /* Blocks and threads in any order, copies early or late: one result. */
 Test(fused, bits_are_the_same_each_time, .timeout = 300)
 {
-    static const char *const orders[] = {"forward", "backward", "shuffle:1"};
+    static const char *const orders[] = {"backward", "shuffle:1", "warp-forward", "warp-backward"};
+    enum { ORDERS = sizeof orders / sizeof *orders };
     atn_context *context = fixture_context(1, NULL);
     for (int t = 0; t < 3; t++) {
         fused_case c = {.dtype = types[t], .heads = 2, .n = 600, .m = 49, .d = 32, .dv = 32};
         fused_run first = make_run(&c, 5);
         run_passes(&first, context);
         cr_expect(first.f.chunks > 1, "one chunk shows little");
-        for (int i = 1; i < 3; i++) {
+        for (int i = 0; i < ORDERS; i++) {
             fused_run r = make_run(&c, 5);
             setenv("EMULATOR_ORDER", orders[i], 1);
             run_passes(&r, context);
