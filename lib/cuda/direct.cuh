@@ -282,13 +282,19 @@ static __device__ atn_status cholesky(const inverse_problem &p, real **x)
 /* ---- Pivoted Cholesky ----
  *
  * As above, with rows and columns where they are. The diagonal is kept twice, for the steps in
- * turn, and a row's mark is the step that it was the pivot of: so a warp that is ahead changes
- * nothing that one behind still reads. */
+ * turn: so a warp that is ahead changes nothing that one behind still reads. Rows that were pivots
+ * have -infinity there; which step it was is noted, for the end. */
 
 typedef struct {
     real *diagonals; /* two of m */
-    int *marks;
+    int *marks;      /* per row: the step that it was the pivot of; m: none */
 } pivoting;
+
+/* The diagonal that step k reads; what it leaves is step k + 1's. */
+static __device__ __forceinline__ real *diagonal_of(const pivoting &v, int m, int k)
+{
+    return v.diagonals + (k % 2 ? m : 0);
+}
 
 /* Elements: two diagonals and the marks. */
 static inline __host__ __device__ int64_t pivoting_reals(int64_t m)
@@ -300,11 +306,11 @@ static inline __host__ __device__ int64_t pivoting_reals(int64_t m)
  * which every warp finds for itself; its value in *pivot. */
 static __device__ int find_pivot(const pivoting &v, int m, int k, real *pivot)
 {
-    const real *diagonal = v.diagonals + (k % 2 ? m : 0);
+    const real *diagonal = diagonal_of(v, m, k);
     real best = -REAL_INFINITY;
     int row = m;
     for (int i = (int)threadIdx.x % 32; i < m; i += 32)
-        if (v.marks[i] >= k && (diagonal[i] > best || row == m)) {
+        if (diagonal[i] != -REAL_INFINITY && (diagonal[i] > best || row == m)) {
             best = diagonal[i];
             row = i;
         }
@@ -324,14 +330,17 @@ static __device__ int find_pivot(const pivoting &v, int m, int k, real *pivot)
 static __device__ void eliminate(const matrix_shape &shape, const pivoting &v, int k, int row,
                                  real pivot, real *w)
 {
-    real *next = v.diagonals + (k % 2 ? 0 : shape.m);
-    const real *column = w + row * shape.stride;
+    const real *diagonal = diagonal_of(v, shape.m, k), *column = w + row * shape.stride;
+    real *next = diagonal_of(v, shape.m, k + 1);
+    BLOCK_EACH (i, shape.m)
+        if (i == row || diagonal[i] == -REAL_INFINITY)
+            next[i] = -REAL_INFINITY;
     for (int j = (int)threadIdx.x % 32; j < shape.m; j += 32) {
-        real share = column[j] / pivot;
-        if (j == row || v.marks[j] < k)
+        if (j == row || diagonal[j] == -REAL_INFINITY)
             continue;
+        real share = column[j] / pivot;
         for (int i = (int)threadIdx.x / 32; i < shape.m; i += BLOCK_WARPS) {
-            if (i == row || v.marks[i] < k)
+            if (i == row || diagonal[i] == -REAL_INFINITY)
                 continue;
             real left = entry(shape, w, i, j) - column[i] * share;
             entry(shape, w, i, j) = left;
