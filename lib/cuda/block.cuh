@@ -117,7 +117,7 @@ static __device__ void gemm_tiles(bool tf32, int64_t rows, int64_t cols, int64_t
             for (int i = 0; i < SIZE; i++)
 #pragma unroll
                 for (int j = 0; j < SIZE; j++)
-                    sums[i][j] += left[i] * right[j];
+                    sums[i][j] = real_fma(left[i], right[j], sums[i][j]);
         }
 #pragma unroll
         for (int i = 0; i < SIZE; i++)

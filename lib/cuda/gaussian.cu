@@ -17,10 +17,10 @@ static __device__ real squared_distance(const kernel_job &job, const token_rows 
     real direct = 0, x_norm = 0, y_norm = 0, product = 0;
     for (int64_t c = 0; c < job.x.cols; c++) {
         real a = rows_get(x, i, c), b = rows_get(y, j, c);
-        direct += (a - b) * (a - b);
-        x_norm += a * a;
-        y_norm += b * b;
-        product += real_factor(job.tf32, a) * real_factor(job.tf32, b);
+        direct = real_fma(a - b, a - b, direct);
+        x_norm = real_fma(a, a, x_norm);
+        y_norm = real_fma(b, b, y_norm);
+        product = real_fma(real_factor(job.tf32, a), real_factor(job.tf32, b), product);
     }
     if (job.distance == ATN_DISTANCE_DIRECT)
         return direct;

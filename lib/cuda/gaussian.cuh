@@ -38,7 +38,7 @@ static __device__ point_set gaussian_points(const gaussian &k, int64_t count, co
         BLOCK_EACH (i, count) {
             real sum = 0;
             for (int64_t c = 0; c < k.d; c++)
-                sum += rows[i * stride + c] * rows[i * stride + c];
+                sum = real_fma(rows[i * stride + c], rows[i * stride + c], sum);
             norms[i] = sum;
         }
     __syncthreads();
@@ -75,8 +75,10 @@ static __device__ void gaussian_distances(int64_t d, const point_set &x, const p
 #pragma unroll
             for (int i = 0; i < SIZE; i++)
 #pragma unroll
-                for (int j = 0; j < SIZE; j++)
-                    sums[i][j] += (left[i] - right[j]) * (left[i] - right[j]);
+                for (int j = 0; j < SIZE; j++) {
+                    real away = left[i] - right[j];
+                    sums[i][j] = real_fma(away, away, sums[i][j]);
+                }
         }
 #pragma unroll
         for (int i = 0; i < SIZE; i++)
@@ -155,7 +157,8 @@ static __device__ void gaussian_pulls(int64_t d, const real *w, int64_t w_row, i
                 real weight = w[rows[i] * w_row + j * w_col];
 #pragma unroll
                 for (int c = 0; c < SIZE; c++)
-                    sums[i][c] += weight * (left[i][c] - y.rows[j * y.stride + cols[c]]);
+                    sums[i][c] =
+                        real_fma(weight, left[i][c] - y.rows[j * y.stride + cols[c]], sums[i][c]);
             }
 #pragma unroll
         for (int i = 0; i < SIZE; i++)

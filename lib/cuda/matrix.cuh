@@ -118,7 +118,8 @@ static __device__ __forceinline__ void product_tile(const matrix_shape &shape, c
             for (int i = 0; i < MATRIX_TILE; i++)
 #pragma unroll
                 for (int j = 0; j < MATRIX_TILE; j++)
-                    sums[i][j] += real_factor(TF32, a[i].of[n]) * real_factor(TF32, b.of[j]);
+                    sums[i][j] = real_fma(real_factor(TF32, a[i].of[n]), real_factor(TF32, b.of[j]),
+                                          sums[i][j]);
         }
     }
 }

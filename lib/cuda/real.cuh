@@ -38,6 +38,19 @@ typedef double real;
 #error "compile with REAL_F32 or REAL_F64"
 #endif
 
+/* a b + c, rounded once on a device, where nothing is fused unless it says so: for the sums that
+ * most of the arithmetic is in. The emulator rounds twice: its host may have no such operation. */
+static __device__ __forceinline__ real real_fma(real a, real b, real c)
+{
+#if defined ATN_EMULATED
+    return a * b + c;
+#elif defined REAL_F64
+    return fma(a, b, c);
+#else
+    return fmaf(a, b, c);
+#endif
+}
+
 /* Bytes of an element in the caller's memory. */
 static __device__ __forceinline__ int64_t type_bytes(atn_dtype type)
 {

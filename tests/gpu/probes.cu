@@ -107,6 +107,16 @@ static __global__ void loads(bool transposed, const char *a, const char *b, floa
     store_sums(sums, c);
 }
 
+/* ---- Arithmetic ---- */
+
+static __global__ void products_and_sums(float a, float b, float c, float *out)
+{
+    out[0] = a * b + c;
+    out[1] = a * b - c;
+    double x = 1 + 0x1p-27 * (double)a;
+    out[2] = (float)(x * x - 1 - 0x1p-26 * (double)a);
+}
+
 /* ---- Exponentials ---- */
 
 static __global__ void powers(probe_function function, int64_t count, const float *x, float *y)
@@ -208,4 +218,13 @@ int probe_power(probe_function function, int64_t count, const float *x, float *y
     if (!p.error)
         p.error = cuda_launch(powers, dim3(blocks), dim3(256), 0, 0, function, count, on_x, on_y);
     return finish(&p, y, on_y, count);
+}
+
+int probe_arithmetic(float a, float b, float c, float out[3])
+{
+    probe p = {};
+    float *there = (float *)room(&p, 3 * sizeof(float));
+    if (!p.error)
+        p.error = cuda_launch(products_and_sums, dim3(1), dim3(1), 0, 0, a, b, c, there);
+    return finish(&p, out, there, 3);
 }

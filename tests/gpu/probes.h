@@ -20,6 +20,10 @@ int probe_product(probe_type type, const float *a, const float *b, float *c);
  * with `transposed`: B (inner x 8) itself, loaded transposed. */
 int probe_loads(probe_type type, int transposed, const float *a, const float *b, float *c);
 
+/* a b + c and a b - c, and in f64 what (1 + e)^2 - 1 has beside 2 e, e = 2^-27 a, as the compiler
+ * takes them. */
+int probe_arithmetic(float a, float b, float c, float out[3]);
+
 /* y[i] = exp(x[i]) as operators compute it, or 2^x[i] as the fused passes do. */
 typedef enum { PROBE_EXP, PROBE_EXP2 } probe_function;
 int probe_power(probe_function function, int64_t count, const float *x, float *y);

@@ -82,6 +82,18 @@ Test(mma, factors_are_rounded_to_their_type)
     }
 }
 
+/* (1 + 2^-12)^2 = 1 + 2^-11 + 2^-24: the last is lost unless product and sum are one operation. */
+Test(mma, products_and_sums_are_rounded_apart)
+{
+    float x = 1 + 0x1p-12F, out[3];
+    cr_assert_eq(probe_arithmetic(x, x, -1, out), 0);
+    cr_expect(out[0] == 0x1p-11F, "a b + c is %a", (double)out[0]);
+    cr_assert_eq(probe_arithmetic(x, x, 1, out), 0);
+    cr_expect(out[1] == 0x1p-11F, "a b - c is %a", (double)out[1]);
+    cr_assert_eq(probe_arithmetic(1, 1, 1, out), 0);
+    cr_expect(out[2] == 0, "(1 + e)^2 - 1 in f64 is off by %a", (double)out[2]);
+}
+
 Test(mma, nan_and_infinity_stay)
 {
     for (int type = 0; type < PROBE_TYPES; type++) {
