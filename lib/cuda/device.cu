@@ -274,13 +274,24 @@ atn_status device_check_memory(atn_context *context, const char *name, const voi
                      context->device->ordinal);
 }
 
+/* `otherwise` if the device does not say. */
+static int attribute_of(int ordinal, cudaDeviceAttr attribute, int otherwise)
+{
+    int value = 0;
+    if (cudaDeviceGetAttribute(&value, attribute, ordinal) != cudaSuccess)
+        cudaGetLastError();
+    return value > 0 ? value : otherwise;
+}
+
 int device_multiprocessors(const atn_context *context)
 {
-    int count = 0;
-    if (cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, context->device->ordinal) !=
-        cudaSuccess)
-        cudaGetLastError();
-    return count > 0 ? count : 1;
+    return attribute_of(context->device->ordinal, cudaDevAttrMultiProcessorCount, 1);
+}
+
+size_t device_shared(const atn_context *context)
+{
+    return (size_t)attribute_of(context->device->ordinal, cudaDevAttrMaxSharedMemoryPerBlockOptin,
+                                48 << 10);
 }
 
 void *device_stream(const atn_context *context)
@@ -300,9 +311,7 @@ static atn_status blas_result(atn_context *context, cublasStatus_t status)
 /* The sizes that cuBLAS's documentation recommends (cublasSetWorkspace). */
 static size_t blas_workspace(int ordinal)
 {
-    int major = 0;
-    if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ordinal) != cudaSuccess)
-        cudaGetLastError();
+    int major = attribute_of(ordinal, cudaDevAttrComputeCapabilityMajor, 0);
     return (size_t)(major >= 9 ? 32 : 4) << 20;
 }
 

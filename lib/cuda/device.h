@@ -47,6 +47,9 @@ atn_status device_check(atn_context *context);
 
 int device_multiprocessors(const atn_context *context); /* 1 if it does not say */
 
+/* Bytes of shared memory that a block can ask for; 48 KiB if the device does not say. */
+size_t device_shared(const atn_context *context);
+
 /* The context's cudaStream_t. */
 void *device_stream(const atn_context *context);
 

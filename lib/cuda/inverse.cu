@@ -255,13 +255,11 @@ static atn_status find_starts(atn_context *context, const cuda_inverse *inverse,
 static atn_status batch(atn_context *context, const cuda_inverse *inverse, const void *a, void *x)
 {
     inverse_call call = call_of(inverse, a, x);
-    size_t most;
+    atn_status status = ATN_OK;
     if (call.count == 0 || call.shape.m == 0)
         return ATN_OK;
-    atn_status status = cuda_most_shared(context, &most);
-    if (status != ATN_OK)
-        return status;
-    call.in_shared = !call.batched && (size_t)call.reals * sizeof(real) <= most;
+    call.in_shared =
+        !call.batched && (size_t)call.reals * sizeof(real) <= cuda_most_shared(context);
     if (call.desc.method <= ATN_INVERSE_NR_SOFTPP &&
         (call.batched || call.desc.search != ATN_SEARCH_NONE ||
          call.desc.scope == ATN_SCOPE_BATCH)) {

@@ -70,17 +70,9 @@ typedef struct {
 enum { STATIC_SHARED = 2048 };
 
 /* Bytes of shared memory that a block can ask for beside that. */
-static inline atn_status cuda_most_shared(atn_context *context, size_t *bytes)
+static inline size_t cuda_most_shared(const atn_context *context)
 {
-    int ordinal, most = 0;
-    atn_status status = device_result(context, cudaGetDevice(&ordinal), "cudaGetDevice");
-    if (status == ATN_OK)
-        status = device_result(
-            context,
-            cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, ordinal),
-            "the limit of shared memory");
-    *bytes = most > STATIC_SHARED ? (size_t)(most - STATIC_SHARED) : 0;
-    return status;
+    return device_shared(context) - STATIC_SHARED;
 }
 
 static __device__ __forceinline__ bool is_scribe()

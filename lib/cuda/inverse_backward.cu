@@ -263,17 +263,16 @@ static atn_status backward(atn_context *context, const cuda_inverse_adjoint *adj
 {
     const cuda_inverse *inverse = adjoint->inverse;
     adjoint_call call = {};
-    size_t most;
+    atn_status status = ATN_OK;
     if (inverse->count == 0 || inverse->m == 0)
         return ATN_OK;
-    atn_status status = cuda_most_shared(context, &most);
     call.inverse = *inverse;
     call.gradient = adjoint->gradient;
     call.shape.m = (int)inverse->m;
     call.shape.stride = matrix_stride(inverse->m);
     call.shape.tf32 = inverse->dtype == ATN_TF32;
     call.reals = adjoint->reals;
-    call.in_shared = (size_t)call.reals * sizeof(real) <= most;
+    call.in_shared = (size_t)call.reals * sizeof(real) <= cuda_most_shared(context);
     call.work = (real *)adjoint->work;
     call.slopes = adjoint->slopes;
     call.norms = adjoint->slopes + inverse->count;

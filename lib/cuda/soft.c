@@ -28,7 +28,8 @@ static atn_status choose_passes(atn_context *context, cuda_soft *soft)
 {
     const atn_attention_desc *desc = &soft->heads.desc;
     const char *reason;
-    bool fits = soft_fused_fits(desc, &soft->heads.shape, soft->matrices.m, &reason);
+    bool fits = soft_fused_fits(desc, &soft->heads.shape, soft->matrices.m, device_shared(context),
+                                &reason);
     if (desc->passes == ATN_SOFT_CHAIN) {
         soft->chained = soft_chain_fits(desc, &soft->heads.shape, soft->matrices.m, &reason);
         if (!soft->chained)

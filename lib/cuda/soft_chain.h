@@ -26,7 +26,7 @@ typedef struct {
     float *norms;    /* per head: |x|^2, then |l|^2 */
 } soft_chain;
 
-/* As soft_fused_fits. */
+/* As soft_fused_fits, on any device. */
 bool soft_chain_fits(const atn_attention_desc *desc, const atn_attention_shape *shape, int64_t m,
                      const char **reason);
 

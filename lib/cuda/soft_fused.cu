@@ -648,6 +648,16 @@ static int type_of(atn_dtype dtype)
     return dtype == ATN_BF16 ? MMA_BF16 : dtype == ATN_F16 ? MMA_F16 : MMA_TF32;
 }
 
+typedef fused_kernel kernel_table[MMA_TYPES][2];
+static const kernel_table sum_kernels = FUSED_KERNELS(sum_kernel);
+static const kernel_table write_kernels = FUSED_KERNELS(write_kernel);
+
+static const fused_kernel *kernel_for(const kernel_table table, atn_dtype dtype, int64_t d,
+                                      int64_t dv)
+{
+    return &table[type_of(dtype)][d <= NARROW && dv <= NARROW];
+}
+
 static fused_call open_call(const soft_fused *fused)
 {
     fused_call c = {};
@@ -657,14 +667,13 @@ static fused_call open_call(const soft_fused *fused)
     return c;
 }
 
-static atn_status launch(atn_context *context, const fused_kernel table[MMA_TYPES][2],
-                         const fused_call *c, const atn_tensor *other, const char *name)
+static atn_status launch(atn_context *context, const kernel_table table, const fused_call *c,
+                         const atn_tensor *other, const char *name)
 {
     int64_t count = c->q.batch * c->q.heads * c->f.chunks;
     if (count == 0)
         return ATN_OK;
-    const fused_kernel *k =
-        &table[type_of(c->q.dtype)][c->q.cols <= NARROW && other->cols <= NARROW];
+    const fused_kernel *k = kernel_for(table, c->q.dtype, c->q.cols, other->cols);
     unsigned blocks = (unsigned)(count < INT32_MAX ? count : INT32_MAX);
     return device_result(context,
                          cuda_launch(k->kernel, dim3(blocks), dim3(THREADS), k->shared,
@@ -675,21 +684,19 @@ static atn_status launch(atn_context *context, const fused_kernel table[MMA_TYPE
 atn_status soft_fused_sum(atn_context *context, const soft_fused *fused, const atn_tensor *q,
                           const atn_tensor *v)
 {
-    static const fused_kernel kernels[MMA_TYPES][2] = FUSED_KERNELS(sum_kernel);
     fused_call c = open_call(fused);
     c.q = *q;
     c.v = *v;
-    return launch(context, kernels, &c, v, "SOFT's sum over tokens");
+    return launch(context, sum_kernels, &c, v, "SOFT's sum over tokens");
 }
 
 atn_status soft_fused_write(atn_context *context, const soft_fused *fused, const atn_tensor *q,
                             const atn_tensor *y)
 {
-    static const fused_kernel kernels[MMA_TYPES][2] = FUSED_KERNELS(write_kernel);
     fused_call c = open_call(fused);
     c.q = *q;
     c.y = *y;
-    return launch(context, kernels, &c, y, "SOFT's output");
+    return launch(context, write_kernels, &c, y, "SOFT's output");
 }
 
 atn_status soft_fused_finish(atn_context *context, const soft_fused *fused, const atn_tensor *y)
@@ -714,8 +721,14 @@ static bool width_fits(int64_t width, atn_dtype dtype)
            width * (int64_t)atn_dtype_size(dtype) % 16 == 0;
 }
 
+static bool shared_fits(atn_dtype type, const atn_attention_shape *shape, size_t shared)
+{
+    return kernel_for(sum_kernels, type, shape->dim, shape->value_dim)->shared <= shared &&
+           kernel_for(write_kernels, type, shape->dim, shape->value_dim)->shared <= shared;
+}
+
 bool soft_fused_fits(const atn_attention_desc *desc, const atn_attention_shape *shape, int64_t m,
-                     const char **reason)
+                     size_t shared, const char **reason)
 {
     atn_dtype type = desc->dtype;
     double s = atn_kernel_scale(desc->scale, desc->scale_value, shape->heads, shape->dim);
@@ -732,6 +745,8 @@ bool soft_fused_fits(const atn_attention_desc *desc, const atn_attention_shape *
         against = "the number of landmarks";
     else if (!width_fits(shape->dim, type) || !width_fits(shape->value_dim, type))
         against = "dim or value_dim";
+    else if (!shared_fits(type, shape, shared))
+        against = "the device's shared memory";
     else if (!(s > 1e-30 && s < 1e30))
         against = "the scale";
     if (reason)

@@ -39,11 +39,12 @@ typedef struct {
                        infinite */
 } soft_fused;
 
-/* Whether a plan can take these passes; if not, *reason (unless null) says what stands against it,
- * e.g. "distance direct". The inverse in factor form does not fit: its rows K L^-T are bounded, but
- * L^-T is not, and would multiply the rounding of K. */
+/* Whether a plan can take these passes on a device whose blocks can ask for `shared` bytes of
+ * shared memory; if not, *reason (unless null) says what stands against it, e.g. "distance direct".
+ * The inverse in factor form does not fit: its rows K L^-T are bounded, but L^-T is not, and would
+ * multiply the rounding of K. */
 bool soft_fused_fits(const atn_attention_desc *desc, const atn_attention_shape *shape, int64_t m,
-                     const char **reason);
+                     size_t shared, const char **reason);
 
 /* Whether a call's view can be read and written 16 bytes at a time: its data and every distance
  * between rows, heads and entries are multiples of 16 bytes. */

@@ -302,6 +302,49 @@ Test(device, no_device)
     cr_expect_eq(atn_context_create(&options, &second), ATN_ERR_DEVICE);
 }
 
+/* SOFT in tf32 with 64 channels, whose fused passes take 103 KiB of shared memory. */
+Test(device, passes_that_the_device_has_no_room_for)
+{
+    static const int capabilities[] = {80, 86, 89, 90};
+    for (int i = 0; i < 4; i++) {
+        atn_context *context = fixture_context(1, NULL);
+        bool room = capabilities[i] % 10 == 0;
+        emulator_capability(capabilities[i]);
+        for (int wide = 0; wide < 2; wide++) {
+            attention_choice choice = {.op = ATN_SOFT,
+                                       .variant = 1,
+                                       .dtype = ATN_TF32,
+                                       .shape = {1, 1, 100, wide ? 64 : 32, 8, 0},
+                                       .sampling = ATN_SAMPLING_WINDOW,
+                                       .seed = 112};
+            attention_case c = attention_case_make(&choice);
+            c.desc.distance = ATN_DISTANCE_CLAMPED;
+            staged s = staged_open(context);
+            atn_attention_desc desc = staged_desc(&s, &c.desc, &c.shape);
+            for (int passes = ATN_SOFT_AUTO; passes <= ATN_SOFT_FUSED; passes++) {
+                atn_plan *plan = NULL;
+                desc.passes = (atn_soft_passes)passes;
+                bool fits = room || !wide || passes != ATN_SOFT_FUSED;
+                atn_status status = atn_attention_plan(context, &desc, &c.shape, &plan);
+                cr_expect_eq(status, fits ? ATN_OK : ATN_ERR_UNSUPPORTED, "%d, d = %d, %s: %s",
+                             capabilities[i], wide ? 64 : 32, atn_soft_passes_name(desc.passes),
+                             atn_status_name(status));
+                cr_expect(fits || strstr(atn_last_error(context), "shared memory"), "%s",
+                          atn_last_error(context));
+                atn_plan_free(plan);
+            }
+            staged_close(&s);
+            attention_run r = attention_run_make(&c, 0);
+            cr_expect_geq(attention_run_forward(&r, context), 0, "%d: %s", capabilities[i],
+                          atn_last_error(context));
+            attention_run_free(&r);
+            attention_case_free(&c);
+        }
+        atn_context_free(context);
+        emulator_reset();
+    }
+}
+
 /* ---- What is handed over ---- */
 
 static void expect_refused(atn_context *context, atn_status status, atn_status want,
