@@ -133,8 +133,33 @@ template <mma_type TYPE> static inline int mma_owner(int row, int within)
     return row % 8 * 4 + within % each / per_word;
 }
 
-/* The products are exact in double; their sum is rounded once. The hardware rounds more often, and
- * in an order that is not documented. */
+/* terms[0] + ... + terms[count - 1] as an adder of many operands has it: all are cut off, towards
+ * 0, at the last place that the largest has in f32; the sum of what is left is exact and cut off
+ * once more. Tensor cores add so: products are exact, significands are aligned to the largest
+ * exponent and truncated, and the sum is normalised in the end only (Fasi, Higham, Mikaitis,
+ * Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ Computer Science 7, 2021, of V100, T4
+ * and A100). How many places the adder has beyond those of f32, and how many operands at once,
+ * differs from device to device and is not documented: none, and all, lose most. */
+static inline float mma_sum(int count, const double *terms)
+{
+    double plain = 0, largest = 0x1p-126;
+    for (int i = 0; i < count; i++) {
+        plain += terms[i];
+        largest = fabs(terms[i]) > largest ? fabs(terms[i]) : largest;
+    }
+    if (!isfinite(plain))
+        return (float)plain;
+    int exponent;
+    frexp(largest, &exponent);
+    double units = ldexp(1, 24 - exponent);
+    int64_t sum = 0, places = 1;
+    for (int i = 0; i < count; i++)
+        sum += (int64_t)(terms[i] * units);
+    while (sum / places >= 1 << 24 || sum / places <= -(1 << 24))
+        places *= 2;
+    return (float)((double)(sum / places * places) / units);
+}
+
 template <mma_type TYPE>
 static inline void mma_emulated(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])
 {
@@ -142,11 +167,11 @@ static inline void mma_emulated(float (&c)[4], const uint32_t (&a)[4], const uin
     emulator_warp_gather(mine, all);
     for (int e = 0; e < 4; e++) {
         int row = mma_lane() / 4 + e / 2 * 8, column = mma_lane() % 4 * 2 + e % 2;
-        double sum = c[e];
+        double terms[mma_element<TYPE>::INNER + 1] = {c[e]};
         for (int i = 0; i < mma_element<TYPE>::INNER; i++)
-            sum += mma_element_of<TYPE>(all[mma_owner<TYPE>(row, i)].a + row / 8, 2, i) *
-                   mma_element_of<TYPE>(all[mma_owner<TYPE>(column, i)].b, 1, i);
-        c[e] = (float)sum;
+            terms[i + 1] = mma_element_of<TYPE>(all[mma_owner<TYPE>(row, i)].a + row / 8, 2, i) *
+                           mma_element_of<TYPE>(all[mma_owner<TYPE>(column, i)].b, 1, i);
+        c[e] = mma_sum(mma_element<TYPE>::INNER + 1, terms);
     }
 }
 #endif

@@ -3,6 +3,7 @@
  * integers, which every type holds and every sum keeps exactly: what differs is a wrong place. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "probes.h"
 
@@ -68,6 +69,53 @@ Test(mma, products_of_what_was_copied_and_loaded)
             cr_assert_eq(probe_loads(type, transposed, a, rows, c), 0);
             expect_product(transposed ? "transposed" : "loaded", type, a, b, before, c);
         }
+}
+
+/* Exactly, and the largest of what is added. */
+static double exact_sum(int inner, const float *a, const float *b, float before, double *largest)
+{
+    double sum = before;
+    *largest = fabs((double)before);
+    for (int k = 0; k < inner; k++) {
+        double product = (double)a[k] * (double)b[8 * k];
+        sum += product;
+        *largest = fmax(*largest, fabs(product));
+    }
+    return sum;
+}
+
+/* What tensor cores cut off is less than the last place of the largest for each operand, of which
+ * no more than all are added at once, and for their sum (mma.cuh); here in such units, on a device
+ * as it may be. */
+Test(mma, sums_are_cut_off_below_the_largest_operand)
+{
+    for (int type = 0; type < PROBE_TYPES; type++) {
+        int inner = inner_of(type), towards = 0, inexact = 0;
+        double worst = 0;
+        for (int seed = 0; seed < 20; seed++) {
+            float a[256], b[128], before[128], c[128];
+            fill(256, seed, a);
+            fill(128, seed + 40, b);
+            fill(128, seed + 80, before);
+            for (int i = 0; i < 128; i++) {
+                b[i] = ldexpf(b[i], -(i * 7 + seed) % 24);
+                c[i] = before[i] *= 0x1.234568p3F;
+            }
+            cr_assert_eq(probe_product(type, a, b, c), 0);
+            for (int i = 0; i < 128; i++) {
+                double largest,
+                    exact = exact_sum(inner, a + i / 8 * inner, b + i % 8, before[i], &largest);
+                double error = fabs((double)c[i] - exact) / (largest * 0x1p-23);
+                cr_expect(error <= inner + 2, "%s: off by %.3g last places", names[type], error);
+                worst = fmax(worst, error);
+                inexact += (double)c[i] != exact;
+                towards += fabs((double)c[i]) < fabs(exact);
+            }
+        }
+        printf("%s: off by up to %.3g last places, %d of %d towards 0\n", names[type], worst,
+               towards, inexact);
+        cr_expect_gt(inexact, 0);
+    }
 }
 
 /* 1 + 2^-11 is a tie of tf32 and of f16: away from zero, and to even; a factor keeps no more. */
