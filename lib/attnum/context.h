@@ -51,7 +51,8 @@ typedef struct {
     atn_device device;       /* ATN_CPU by default */
     int ordinal;             /* which device; 0 on the CPU */
     void *stream;            /* CUDA: the caller's cudaStream_t, on which everything runs, and which
-                                must outlive the context; null: a stream of the context's own */
+                                must outlive the context; null: one of the context's own,
+                                which does not wait for the default stream, see below */
     int threads;             /* at most 1024; 0: as many as OpenMP would use */
     atn_allocator allocator; /* both functions null: aligned_alloc and free */
     atn_isa isa;             /* ATN_ISA_AUTO by default */
@@ -105,6 +106,11 @@ atn_isa atn_context_isa(const atn_context *context);
  * atn_attention_forward and _backward enqueue their work on the context's stream and return without
  * waiting, unless they are given an info to fill in; atn_attention_outcome asks later. All other
  * functions have finished when they return.
+ *
+ * A context without a stream of yours has one that is not blocking: it waits for nothing that you
+ * enqueued elsewhere, not even on the default stream, nor is it waited for there. Finish what fills
+ * the inputs before a call, and call atn_synchronise before you read its results; or give the
+ * context your stream. Every function leaves the calling thread's current CUDA device as it was.
  *
  * Results are the same bits from run to run. Where products are cuBLAS's (iterative inverses above
  * m = 64, soft's passes as a chain) that holds for one version of cuBLAS on devices of one

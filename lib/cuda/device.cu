@@ -84,13 +84,20 @@ atn_status device_result(atn_context *context, int error, const char *what)
     return device_check(context);
 }
 
-/* Every call may come from another thread than the last. */
-static atn_status enter(atn_context *context)
+/* A device that has failed is entered, too: its memory is given back. */
+atn_status device_enter(atn_context *context, int *before)
 {
+    if (cudaGetDevice(before) != cudaSuccess)
+        *before = context->device->ordinal;
+    cudaError_t error = cudaSetDevice(context->device->ordinal);
     atn_status status = device_check(context);
-    if (status != ATN_OK)
-        return status;
-    return device_result(context, cudaSetDevice(context->device->ordinal), "cudaSetDevice");
+    return status == ATN_OK ? device_result(context, error, "cudaSetDevice") : status;
+}
+
+void device_leave(int before)
+{
+    if (cudaSetDevice(before) != cudaSuccess)
+        cudaGetLastError();
 }
 
 atn_status device_open(atn_context *context, int ordinal, void *stream)
@@ -105,13 +112,15 @@ atn_status device_open(atn_context *context, int ordinal, void *stream)
     memset(memory, 0, sizeof(device));
     context->device->ordinal = ordinal;
     context->device->stream = (cudaStream_t)stream;
-    status = enter(context);
+    int before;
+    status = device_enter(context, &before);
     if (status == ATN_OK && !stream) {
         status = device_result(
             context, cudaStreamCreateWithFlags(&context->device->stream, cudaStreamNonBlocking),
             "cudaStreamCreate");
         context->device->owns_stream = status == ATN_OK;
     }
+    device_leave(before);
     if (status != ATN_OK)
         device_close(context);
     return status;
@@ -128,11 +137,14 @@ static void close_blas(device *d)
 
 void device_close(atn_context *context)
 {
+    int before;
     if (!context->device)
         return;
+    device_enter(context, &before);
     close_blas(context->device);
     if (context->device->owns_stream)
         cudaStreamDestroy(context->device->stream);
+    device_leave(before);
     core_release(context, context->device);
     context->device = NULL;
 }
@@ -140,7 +152,7 @@ void device_close(atn_context *context)
 atn_status device_allocate(atn_context *context, size_t bytes, void **memory)
 {
     *memory = NULL;
-    atn_status status = enter(context);
+    atn_status status = device_check(context);
     if (status != ATN_OK || bytes == 0)
         return status;
     char what[80];
@@ -150,16 +162,13 @@ atn_status device_allocate(atn_context *context, size_t bytes, void **memory)
 
 void device_release(atn_context *context, void *memory)
 {
-    if (!memory)
-        return;
-    cudaSetDevice(context->device->ordinal);
     cudaFree(memory); /* tried even where the device has failed */
 }
 
 static atn_status copy(atn_context *context, void *to, const void *from, size_t bytes,
                        cudaMemcpyKind kind, const char *what)
 {
-    atn_status status = enter(context);
+    atn_status status = device_check(context);
     if (status == ATN_OK && bytes > 0)
         status = device_result(
             context, cudaMemcpyAsync(to, from, bytes, kind, context->device->stream), what);
@@ -178,7 +187,7 @@ atn_status device_download(atn_context *context, void *to, const void *from, siz
 
 atn_status device_copy(atn_context *context, void *to, const void *from, size_t bytes)
 {
-    atn_status status = enter(context);
+    atn_status status = device_check(context);
     if (status != ATN_OK || bytes == 0)
         return status;
     return device_result(
@@ -199,7 +208,7 @@ atn_status device_clear(atn_context *context, void *memory, size_t bytes)
 atn_status device_clear_tensor(atn_context *context, const atn_tensor *t)
 {
     size_t size = atn_dtype_size(t->dtype);
-    atn_status status = enter(context);
+    atn_status status = device_check(context);
     if (t->rows == 0 || t->cols == 0)
         return status;
     for (int64_t i = 0; status == ATN_OK && i < t->batch * t->heads; i++)
@@ -214,7 +223,7 @@ atn_status device_clear_tensor(atn_context *context, const atn_tensor *t)
 
 atn_status device_synchronise(atn_context *context)
 {
-    atn_status status = enter(context);
+    atn_status status = device_check(context);
     if (status != ATN_OK)
         return status;
     return device_result(context, cudaStreamSynchronize(context->device->stream),
@@ -224,7 +233,7 @@ atn_status device_synchronise(atn_context *context)
 atn_status device_mark(atn_context *context, void **mark)
 {
     cudaEvent_t event = static_cast<cudaEvent_t>(*mark);
-    atn_status status = enter(context);
+    atn_status status = device_check(context);
     if (status == ATN_OK && !event) {
         status = device_result(context, cudaEventCreate(&event), "cudaEventCreate");
         *mark = status == ATN_OK ? event : NULL;
@@ -237,8 +246,7 @@ atn_status device_mark(atn_context *context, void **mark)
 
 void device_free_mark(atn_context *context, void *mark)
 {
-    if (cudaSetDevice(context->device->ordinal) == cudaSuccess)
-        cudaEventDestroy(static_cast<cudaEvent_t>(mark));
+    cudaEventDestroy(static_cast<cudaEvent_t>(mark));
 }
 
 atn_status device_between(atn_context *context, const void *from, const void *to, double *seconds)
@@ -246,7 +254,7 @@ atn_status device_between(atn_context *context, const void *from, const void *to
     cudaEvent_t start = static_cast<cudaEvent_t>(const_cast<void *>(from));
     cudaEvent_t stop = static_cast<cudaEvent_t>(const_cast<void *>(to));
     float milliseconds = 0;
-    atn_status status = enter(context);
+    atn_status status = device_check(context);
     if (status == ATN_OK)
         status = device_result(context, cudaEventSynchronize(stop), "work on the device");
     if (status == ATN_OK)
@@ -259,7 +267,7 @@ atn_status device_between(atn_context *context, const void *from, const void *to
 atn_status device_check_memory(atn_context *context, const char *name, const void *memory)
 {
     cudaPointerAttributes attributes;
-    atn_status status = enter(context);
+    atn_status status = device_check(context);
     if (status != ATN_OK)
         return status;
     cudaError_t error = cudaPointerGetAttributes(&attributes, memory);
@@ -334,9 +342,11 @@ static atn_status open_blas(atn_context *context, device *d)
 atn_status device_blas(atn_context *context, void **handle)
 {
     device *d = context->device;
-    atn_status status = enter(context);
+    int before;
+    atn_status status = device_enter(context, &before);
     if (status == ATN_OK && !d->blas)
         status = open_blas(context, d);
+    device_leave(before);
     *handle = status == ATN_OK ? d->blas : NULL;
     return status;
 }

@@ -19,6 +19,13 @@ typedef struct device device; /* context->device */
 atn_status device_open(atn_context *context, int ordinal, void *stream);
 void device_close(atn_context *context);
 
+/* Every call of the library may come from another thread than the last, and leaves that thread's
+ * current device as it was. device_enter makes the context's device the current one and sets
+ * *before to the one that device_leave makes it again, whatever is returned. All below but
+ * device_blas are called in between, by backend.c or heads.c. */
+atn_status device_enter(atn_context *context, int *before);
+void device_leave(int before);
+
 /* Device memory; bytes 0 gives null. */
 atn_status device_allocate(atn_context *context, size_t bytes, void **memory);
 void device_release(atn_context *context, void *memory);

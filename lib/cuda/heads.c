@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Plans the operators that work head by head on CUDA (heads.cu runs them). */
 #include "cuda/heads.h"
+#include "cuda/device.h"
 
 #include <inttypes.h>
 
 #include "core/backend.h"
+#include "cuda/device.h"
 
 /* Tokens a chunk has at least, a multiple of those a block works on at a time, and the most chunks
  * per head: what chunks sum up stays small beside the tokens. The shape alone decides, so the bits
@@ -24,6 +26,29 @@ size_t cuda_heads_element(const cuda_heads *heads)
 const cuda_heads_table *cuda_heads_get(const cuda_heads *heads)
 {
     return heads->desc.dtype == ATN_F64 ? &cuda_heads_f64 : &cuda_heads_f32;
+}
+
+atn_status cuda_heads_forward(atn_context *context, const cuda_heads *heads,
+                              const atn_attention_inputs *inputs, atn_tensor *out)
+{
+    int before;
+    atn_status status = device_enter(context, &before);
+    if (status == ATN_OK)
+        status = cuda_heads_get(heads)->forward(context, heads, inputs, out);
+    device_leave(before);
+    return status;
+}
+
+atn_status cuda_heads_backward(atn_context *context, const cuda_heads *heads,
+                               const atn_attention_inputs *inputs, const atn_tensor *dout,
+                               atn_gradients *gradients)
+{
+    int before;
+    atn_status status = device_enter(context, &before);
+    if (status == ATN_OK)
+        status = cuda_heads_get(heads)->backward(context, heads, inputs, dout, gradients);
+    device_leave(before);
+    return status;
 }
 
 void cuda_heads_cut(cuda_heads *heads, int64_t least)
@@ -149,7 +174,7 @@ static atn_status forward(atn_context *context, void *state, const atn_attention
                           atn_tensor *out, atn_attention_info *info)
 {
     const cuda_heads *heads = state;
-    atn_status status = cuda_heads_get(heads)->forward(context, heads, inputs, out);
+    atn_status status = cuda_heads_forward(context, heads, inputs, out);
     return status == ATN_OK && info ? outcome(context, state, info) : status;
 }
 
@@ -158,7 +183,7 @@ static atn_status backward(atn_context *context, void *state, const atn_attentio
                            atn_attention_info *info)
 {
     const cuda_heads *heads = state;
-    atn_status status = cuda_heads_get(heads)->backward(context, heads, inputs, dout, gradients);
+    atn_status status = cuda_heads_backward(context, heads, inputs, dout, gradients);
     return status == ATN_OK && info ? outcome(context, state, info) : status;
 }
 

@@ -74,6 +74,13 @@ extern const cuda_heads_table cuda_heads_f32, cuda_heads_f64;
 
 const cuda_heads_table *cuda_heads_get(const cuda_heads *heads);
 
+/* The table's, with the context's device as the current one. */
+atn_status cuda_heads_forward(atn_context *context, const cuda_heads *heads,
+                              const atn_attention_inputs *inputs, atn_tensor *out);
+atn_status cuda_heads_backward(atn_context *context, const cuda_heads *heads,
+                               const atn_attention_inputs *inputs, const atn_tensor *dout,
+                               atn_gradients *gradients);
+
 #ifdef __cplusplus
 }
 #endif

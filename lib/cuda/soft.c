@@ -152,7 +152,7 @@ static atn_status forward(atn_context *context, void *state, const atn_attention
                           atn_tensor *out, atn_attention_info *info)
 {
     cuda_soft *soft = state;
-    atn_status status = cuda_heads_get(&soft->heads)->forward(context, &soft->heads, inputs, out);
+    atn_status status = cuda_heads_forward(context, &soft->heads, inputs, out);
     return status == ATN_OK && info ? outcome(context, soft, info) : status;
 }
 
@@ -161,8 +161,7 @@ static atn_status backward(atn_context *context, void *state, const atn_attentio
                            atn_attention_info *info)
 {
     cuda_soft *soft = state;
-    atn_status status =
-        cuda_heads_get(&soft->heads)->backward(context, &soft->heads, inputs, dout, gradients);
+    atn_status status = cuda_heads_backward(context, &soft->heads, inputs, dout, gradients);
     return status == ATN_OK && info ? outcome(context, soft, info) : status;
 }
 

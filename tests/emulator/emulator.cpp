@@ -676,7 +676,9 @@ cudaError_t emulator_run(emulator_kernel run, dim3 grid, dim3 block, size_t shar
 {
     static std::mutex one_at_a_time;
     std::lock_guard<std::mutex> hold(one_at_a_time);
-    cudaError_t error = emulator_admit(run.address, grid, block, shared);
+    cudaError_t error = emulator_check_stream(stream);
+    if (error == cudaSuccess)
+        error = emulator_admit(run.address, grid, block, shared);
     if (error != cudaSuccess)
         return emulator_fail(error);
     emulator_enqueued(stream);

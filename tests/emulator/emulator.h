@@ -30,6 +30,7 @@ typedef struct {
 emulator_counts emulator_counted(void);
 
 void emulator_devices(int count);         /* 0: cudaErrorNoDevice; -1: no driver either */
+int emulator_current_device(void);        /* the calling thread's */
 void emulator_capability(int capability); /* 80, 86, 89, 90: as EMULATOR_DEVICE says, or 90 */
 void emulator_memory(size_t limit);       /* bytes of the device's memory, 1 GiB at first */
 void emulator_fail_allocation(int64_t k); /* the k-th from now, counted from 1; 0: none */

@@ -33,6 +33,9 @@ bool emulator_on_device(const void *pointer, size_t size);
 bool emulator_shared_fits(const void *kernel, size_t own, size_t shared);
 bool emulator_shared_known(const void *kernel); /* more than none were noted */
 
+/* Whether a kernel can go to a stream: one of the current device. */
+cudaError_t emulator_check_stream(cudaStream_t stream);
+
 /* Checks and counts a launch. */
 cudaError_t emulator_admit(const void *kernel, dim3 grid, dim3 block, size_t shared);
 

@@ -131,6 +131,12 @@ void emulator_capability(int capability)
     state.kind = profile_of(capability);
 }
 
+int emulator_current_device(void)
+{
+    locked hold(lock);
+    return calling()->device;
+}
+
 void emulator_memory(size_t limit)
 {
     locked hold(lock);
@@ -544,18 +550,20 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const vo
 
 struct CUstream_st {
     unsigned flags;
+    int device;
 };
 
 struct CUevent_st {
     std::chrono::steady_clock::time_point time;
     bool recorded, timing;
+    int device;
 };
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
 {
     cudaError_t error = emulator_state();
     if (error == cudaSuccess)
-        *stream = new CUstream_st{flags};
+        *stream = new CUstream_st{flags, emulator_current_device()};
     return error;
 }
 
@@ -587,7 +595,8 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
     cudaError_t error = emulator_state();
     if (error == cudaSuccess)
-        *event = new CUevent_st{{}, false, (flags & cudaEventDisableTiming) == 0};
+        *event = new CUevent_st{
+            {}, false, (flags & cudaEventDisableTiming) == 0, emulator_current_device()};
     return error;
 }
 
@@ -607,7 +616,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     cudaError_t error = emulator_state();
-    if (!event)
+    if (!event || (stream && stream->device != event->device))
         return emulator_fail(cudaErrorInvalidResourceHandle);
     event->time = std::chrono::steady_clock::now();
     event->recorded = true;
@@ -663,6 +672,13 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *ke
 }
 
 } /* extern "C" */
+
+/* Only work for the current device can be put in a stream. */
+cudaError_t emulator_check_stream(cudaStream_t stream)
+{
+    return stream && stream->device != emulator_current_device() ? cudaErrorInvalidResourceHandle
+                                                                 : cudaSuccess;
+}
 
 static bool fits(dim3 size, unsigned x, unsigned y, unsigned z)
 {

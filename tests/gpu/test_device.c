@@ -345,6 +345,67 @@ Test(device, passes_that_the_device_has_no_room_for)
     }
 }
 
+/* ---- The caller's device ---- */
+
+static void expect_first(const char *what)
+{
+    cr_expect_eq(emulator_current_device(), 0, "after %s the current device is %d", what,
+                 emulator_current_device());
+}
+
+/* A context of the second device in a thread whose current device is the first: work goes to the
+ * second (launches into its stream fail elsewhere), and the thread's device stays. */
+static void check_second(atn_context *context, atn_operator op)
+{
+    planned p;
+    atn_attention_info info = {0};
+    plan_make(&p, context, make(op, 0, ATN_F32, 9));
+    expect_first("a plan");
+    cr_expect_eq(forward(&p, NULL), ATN_OK, "%s", atn_last_error(context));
+    expect_first("forward");
+    cr_expect_eq(backward(&p, NULL), ATN_OK, "%s", atn_last_error(context));
+    expect_first("backward");
+    cr_expect_geq(atn_attention_outcome(p.plan, &info), 0, "%s", atn_last_error(context));
+    expect_first("the outcome");
+    plan_drop(&p);
+    expect_first("a plan's end");
+}
+
+Test(device, callers_keep_their_device)
+{
+    emulator_devices(2);
+    atn_context_options options = {.device = ATN_CUDA, .ordinal = 1};
+    atn_context *context;
+    void *memory;
+    double number = 1;
+    cr_assert_eq(atn_context_create(&options, &context), ATN_OK);
+    expect_first("a context");
+    cr_expect_eq(atn_allocate(context, 8, &memory), ATN_OK);
+    expect_first("an allocation");
+    cr_expect_eq(atn_upload(context, memory, &number, 8), ATN_OK);
+    cr_expect_eq(atn_download(context, &number, memory, 8), ATN_OK);
+    expect_first("copies");
+    cr_expect_eq(atn_synchronise(context), ATN_OK);
+    atn_release(context, memory);
+    expect_first("giving memory back");
+    for (int op = fixture_next(-1); op < ATN_OPERATOR_COUNT; op = fixture_next(op))
+        check_second(context, (atn_operator)op);
+    guarded a = guarded_make(ATN_F64, GUARDED_DENSE, 1, 1, 3, 3);
+    const double matrix[9] = {2, 1, 0, 1, 2, 1, 0, 1, 2};
+    guarded x = guarded_make(ATN_F64, GUARDED_DENSE, 1, 1, 3, 3);
+    guarded_set(&a, matrix);
+    atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_CHOLESKY);
+    atn_inverse_info info;
+    cr_expect_geq(fixture_inverse(context, &desc, &a, &x, &info, NULL), 0, "%s",
+                  atn_last_error(context));
+    expect_first("an inverse");
+    guarded_free(&a);
+    guarded_free(&x);
+    atn_context_free(context);
+    expect_first("a context's end");
+    cr_expect_eq(emulator_counted().live, 0);
+}
+
 /* ---- What is handed over ---- */
 
 static void expect_refused(atn_context *context, atn_status status, atn_status want,
