@@ -1,13 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # run_suite.sh PROGRAM SOURCE...: runs a Criterion program and holds the number of tests it ran
-# against the number its sources define.
+# against the number its sources define. ATTNUM_TEST_JOBS: how many at the same time; 1 by default.
+# ATTNUM_TEST_FILTER: only these, which are those of the sources.
 set -u
 program=$1
 shift
 output=$(mktemp) || exit 3
 trap 'rm -f "$output"' EXIT
-"$program" --jobs 1 >"$output" 2>&1
+"$program" --jobs "${ATTNUM_TEST_JOBS:-1}" ${ATTNUM_TEST_FILTER:+--filter "$ATTNUM_TEST_FILTER"} >"$output" 2>&1
 status=$?
 cat "$output"
 [ "$status" -ne 77 ] || exit 77 # skipped as a whole, and it has said why
