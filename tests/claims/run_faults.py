@@ -5,7 +5,8 @@
 For every fault of faults.toml the copy is rebuilt with it and the fault's checks are run: each must
 pass without the fault and fail with it. A check is
 
-  SUITE FILTER   tests of a Criterion program of tests/, one pattern with * and ?
+  SUITE FILTER   tests of a Criterion program of tests/, one pattern with * and ?; emulated and fused
+                 are those of tests/gpu with the emulated device
   claims ID...   the verdicts of these statements, against data/golden/verdicts.csv
 
 The checks of a fault with `isa` run in that instruction set (ATTNUM_ISA), whichever this processor
@@ -34,8 +35,15 @@ BUILT = ("meson.build", "meson_options.txt", "lib", "reference", "experiments", 
 KINDS = (
     "wrong scale", "one step too few", "transposed factor", "sorted the wrong way",
     "a clamp left out", "a wrong norm", "a wrong sign", "a wrong comparison", "a wrong column",
-    "the wrong copy", "a check left out",
+    "the wrong copy", "a check left out", "a missing barrier", "a missing wait", "a wrong address",
+    "a wrong limit", "a device left set", "an option ignored", "the wrong rows",
 )
+# Where a suite's program and tests are, unless in the folder of its name.
+PROGRAMS = {
+    "emulated": ("tests/gpu/test_emulated", ("tests/gpu/*.c", "tests/operators/*.c")),
+    "fused": ("tests/gpu/test_fused", ("tests/gpu/test_[efm]*.c",)),
+    "emulator": ("tests/emulator/test_emulator", ("tests/emulator/*.cpp",)),
+}
 ISAS = ("base", "avx2", "avx512")
 SKIPPED = 77
 TEST_SECONDS, CHECK_SECONDS, BUILD_SECONDS = 60, 300, 1800
@@ -59,9 +67,14 @@ def golden_verdicts():
         return {row["id"]: row["verdict"] for row in csv.DictReader(file)}
 
 
+def program_of(suite):
+    """The program of a suite, and what its sources are called."""
+    return PROGRAMS.get(suite, (f"tests/{suite}/test_{suite}", (f"tests/{suite}/*.c",)))
+
+
 def tests_of(suite):
     """The tests that the sources of a suite define, as Criterion names them."""
-    sources = [path.read_text() for path in sorted((ROOT / "tests" / suite).glob("*.c"))]
+    sources = [path.read_text() for name in program_of(suite)[1] for path in sorted(ROOT.glob(name))]
     pairs = re.findall(r"^(?:Test|Theory)\((?:\(.*\), )?(\w+),\s*(\w+)", "\n".join(sources), re.M)
     return ["/".join(pair) for pair in pairs]
 
@@ -122,12 +135,12 @@ def print_list(faults):
 # ---- Programs ----
 
 
-def run_program(command, folder, seconds, isa=None):
+def run_program(command, folder, seconds, isa=None, device=None):
     """(exit code, output) of a program; None for the code if it took too long. If it does, or if
     this program is interrupted, it ends with all that it started."""
     environment = os.environ | {
         "LC_ALL": "C", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": str(os.cpu_count() or 1),
-        "TMPDIR": str(folder), "ATTNUM_ISA": isa or "auto",
+        "TMPDIR": str(folder), "ATTNUM_ISA": isa or "auto", "ATTNUM_TEST_DEVICE": device or "cpu",
     }
     process = subprocess.Popen(
         command, cwd=folder, env=environment, text=True, errors="replace",
@@ -156,10 +169,10 @@ class Lacking(Exception):
 
 
 def failing_tests(copy, suite, pattern, isa):
-    program = copy / f"build/tests/{suite}/test_{suite}"
+    program = copy / "build" / program_of(suite)[0]
     code, output = run_program(
         [program, "--jobs", "1", "--timeout", str(TEST_SECONDS), "--filter", pattern],
-        copy / "scratch", CHECK_SECONDS, isa)
+        copy / "scratch", CHECK_SECONDS, isa, "cuda" if suite in PROGRAMS else None)
     if code == SKIPPED:
         raise Lacking(output.strip())
     plain = re.sub(r"\x1b\[[0-9;]*m", "", output)
@@ -217,7 +230,7 @@ def set_up(copy):
 
 def targets(checks):
     suites = sorted({check.split()[0] for check in checks})
-    return ["experiments/attnum" if s == "claims" else f"tests/{s}/test_{s}" for s in suites]
+    return ["experiments/attnum" if s == "claims" else program_of(s)[0] for s in suites]
 
 
 def build(copy, checks):
