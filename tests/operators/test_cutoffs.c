@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Cut-offs: what is dropped, drawn, halved, stopped or refused at a number, with a case at it or just
- * on either side. Those of blocks and vectors are among the shapes of the other tests. */
+/* Cut-offs: what is dropped, drawn, halved, stopped or refused at a number, with a case at it or
+ * just on either side. Those of blocks and vectors are among the shapes of the other tests. */
 #include <criterion/criterion.h>
 
 #include <limits.h>
@@ -84,14 +84,16 @@ Test(cutoffs, eigenvalues_and_pivots)
                 double cut = 2 * (given ? 0x1p-9 : (double)m * u);
                 desc.rcond = given ? 0x1p-9 : -1;
                 int steps = routes[i].steps > 1 ? routes[i].steps : 0;
-                int64_t at = rank_of(context, &desc, (atn_dtype)dtype, m,
-                                     cut * (1 - 2 * u * steps), routes[i].apply);
+                int64_t at = rank_of(context, &desc, (atn_dtype)dtype, m, cut * (1 - 2 * u * steps),
+                                     routes[i].apply);
                 int64_t above =
                     rank_of(context, &desc, (atn_dtype)dtype, m,
                             after((atn_dtype)dtype, cut, routes[i].steps), routes[i].apply);
-                cr_expect(at == m - 1 && above == m, "%s m=%ld %s rcond=%g: rank %ld at the cut, "
-                          "%ld above", atn_inverse_name(desc.method), (long)m,
-                          atn_dtype_name((atn_dtype)dtype), desc.rcond, (long)at, (long)above);
+                cr_expect(at == m - 1 && above == m,
+                          "%s m=%ld %s rcond=%g: rank %ld at the cut, "
+                          "%ld above",
+                          atn_inverse_name(desc.method), (long)m, atn_dtype_name((atn_dtype)dtype),
+                          desc.rcond, (long)at, (long)above);
             }
     atn_context_free(context);
 }
@@ -131,8 +133,8 @@ Test(cutoffs, rcond_of_an_operator)
     atn_context_free(context);
 }
 
-/* Nystromformer's pseudo-inverse of a 2 x 2 matrix of known singular values, the smaller of which is
- * a millionth above or below rcond times the larger. */
+/* Nystromformer's pseudo-inverse of a 2 x 2 matrix of known singular values, the smaller of which
+ * is a millionth above or below rcond times the larger. */
 Test(cutoffs, rcond_of_nystromformer)
 {
     attention_choice choice = {.op = ATN_NYSTROMFORMER,
@@ -307,8 +309,7 @@ Test(cutoffs, norms_at_the_end_of_the_range)
             got[k] = ldexp(got[k], power);
             first[k] = i == 0 ? got[k] : first[k];
         }
-        cr_expect(memcmp(got, first, sizeof got) == 0 && info.residual == residual &&
-                      residual > 0,
+        cr_expect(memcmp(got, first, sizeof got) == 0 && info.residual == residual && residual > 0,
                   "2^%d: residual %g, %g at 2^0", power, info.residual, residual);
     }
     guarded_free(&x);
@@ -343,8 +344,8 @@ Test(cutoffs, residuals_of_choices)
     atn_context_free(context);
 }
 
-/* A Lloyd step gives a token as far from two centroids to the first, and to the second from the next
- * number on. */
+/* A Lloyd step gives a token as far from two centroids to the first, and to the second from the
+ * next number on. */
 Test(cutoffs, the_nearest_centroid)
 {
     atn_context *context = fixture_context(1, NULL);
@@ -417,12 +418,12 @@ static void set_landmarks(atn_attention_desc *desc, atn_attention_shape *shape, 
 static void set_stride(atn_attention_desc *desc, atn_attention_shape *shape, int64_t value)
 {
     shape->tokens = value * value;
-    desc->sampling = (atn_sampling){.kind = ATN_SAMPLING_CONV,
-                                    .height = value,
-                                    .width = value,
-                                    .stride = value,
-                                    .weights = atn_tensor_dense(&element, ATN_F64, 1, shape->dim,
-                                                                shape->dim, value * value)};
+    desc->sampling = (atn_sampling){
+        .kind = ATN_SAMPLING_CONV,
+        .height = value,
+        .width = value,
+        .stride = value,
+        .weights = atn_tensor_dense(&element, ATN_F64, 1, shape->dim, shape->dim, value * value)};
 }
 
 static void set_tokens(atn_attention_desc *desc, atn_attention_shape *shape, int64_t value)
