@@ -70,7 +70,7 @@ static double number(source *s)
 
 /* ---- Memory whose ends a sanitizer watches ---- */
 
-enum { MOST_BLOCKS = 128, MOST_ELEMENTS = 1 << 14, MOST_BYTES = 1 << 24, MOST_FLOPS = 2000000 };
+enum { MOST_BLOCKS = 128, MOST_ELEMENTS = 1 << 14, MOST_BYTES = 1 << 24, MOST_FLOPS = 300000 };
 
 /* What the arrays of one run lie in. */
 typedef struct {
@@ -675,7 +675,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     source s = {data, size};
     memory m = {.backed = true};
     allocations a = {0};
-    atn_context_options options = {.threads = 1, .allocator = {allocate, release, &a}};
+    atn_context_options options = {.threads = 1 + (int)(size % 3),
+                                   .allocator = {allocate, release, &a}};
     call c = {0};
     atn_cost cost;
     target_expect(atn_context_create(&options, &c.context) == ATN_OK, "there is a context");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the parsers of files and words that anyone may have written are fed: one function per
- * program, which libFuzzer calls with what it invents and replay.c with what is kept in corpus/. It
- * aborts when a promise of the parser does not hold. */
+/* What the parsers of files and words that anyone may have written are fed, and the operators: one
+ * function per program, which libFuzzer calls with what it invents and replay.c with what is kept
+ * in corpus/. It aborts when a promise of what it feeds does not hold. */
 #ifndef TESTS_FUZZ_TARGET_H
 #define TESTS_FUZZ_TARGET_H
 
