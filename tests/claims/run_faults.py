@@ -8,6 +8,8 @@ pass without the fault and fail with it. A check is
   SUITE FILTER   tests of a Criterion program of tests/, one pattern with * and ?; emulated and fused
                  are those of tests/gpu with the emulated device
   claims ID...   the verdicts of these statements, against data/golden/verdicts.csv
+  cli machine    tests/cli/test_machine.sh
+  cli failures NAME...   tests/cli/failures.py --all, of these commands
 
 The checks of a fault with `isa` run in that instruction set (ATTNUM_ISA), whichever this processor
 would choose: the fault is in one copy of lib/cpu alone. If the processor lacks the set they are left
@@ -36,7 +38,7 @@ KINDS = (
     "wrong scale", "one step too few", "transposed factor", "sorted the wrong way",
     "a clamp left out", "a wrong norm", "a wrong sign", "a wrong comparison", "a wrong column",
     "the wrong copy", "a check left out", "a missing barrier", "a missing wait", "a wrong address",
-    "a wrong limit", "a device left set", "an option ignored", "the wrong rows",
+    "a wrong limit", "a device left set", "an option ignored", "the wrong rows", "a failure ignored",
 )
 # Where a suite's program and tests are, unless in the folder of its name.
 PROGRAMS = {
@@ -44,6 +46,7 @@ PROGRAMS = {
     "fused": ("tests/gpu/test_fused", ("tests/gpu/test_[efm]*.c",)),
     "emulator": ("tests/emulator/test_emulator", ("tests/emulator/*.cpp",)),
 }
+CLI = ("machine", "failures")
 ISAS = ("base", "avx2", "avx512")
 SKIPPED = 77
 TEST_SECONDS, CHECK_SECONDS, BUILD_SECONDS = 60, 300, 1800
@@ -87,6 +90,8 @@ def wrong_check(check, golden):
         if unknown or not rest:
             return f"'{check}': no verdict of {', '.join(unknown) or 'no statement'} is kept"
         return ""
+    if suite == "cli":
+        return "" if rest and rest[0] in CLI else f"'{check}' names no test of the command line"
     if len(rest) != 1 or not fnmatch.filter(tests_of(suite), rest[0]):
         return f"'{check}' names no test"
     return ""
@@ -204,8 +209,22 @@ def turned_verdicts(copy, ids, golden):
     return ", ".join(turned)
 
 
+def failing_commands(copy, name, *rest):
+    program, library = copy / "build/experiments/attnum", copy / "build/tests/cli/libfailures.so"
+    if name == "machine":
+        command = ["sh", copy / "tests/cli/test_machine.sh", program, copy]
+    else:
+        command = [sys.executable, copy / "tests/cli/failures.py", program, library, "--all",
+                   "--only", ",".join(rest)]
+    code, output = run_program(command, copy / "scratch", CHECK_SECONDS)
+    failed = len(re.findall(r"^FAIL ", output, re.M))
+    return f"cli {name}: {failed} fail, {ended(code)}" if code != 0 else ""
+
+
 def how_it_fails(copy, check, isa, golden):
     suite, *rest = check.split()
+    if suite == "cli":
+        return failing_commands(copy, *rest)
     if suite == "claims":
         return turned_verdicts(copy, rest, golden)
     return failing_tests(copy, suite, *rest, isa)
@@ -230,7 +249,9 @@ def set_up(copy):
 
 def targets(checks):
     suites = sorted({check.split()[0] for check in checks})
-    return ["experiments/attnum" if s == "claims" else program_of(s)[0] for s in suites]
+    programs = {"claims": ["experiments/attnum"],
+                "cli": ["experiments/attnum", "tests/cli/libfailures.so"]}
+    return [name for s in suites for name in programs.get(s, [program_of(s)[0]])]
 
 
 def build(copy, checks):

@@ -6,25 +6,41 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static char path[64];
+enum { FILES = 2, PATH_SIZE = 64 };
+static char paths[FILES][PATH_SIZE];
+static int files[FILES];
 
-static void remove_file(void)
+static void remove_files(void)
 {
-    unlink(path);
+    for (int i = 0; i < FILES; i++)
+        if (*paths[i])
+            unlink(paths[i]);
+}
+
+/* Makes file i if it is not there yet. */
+static void open_file(int i)
+{
+    if (*paths[i])
+        return;
+    if (!*paths[!i])
+        atexit(remove_files);
+    snprintf(paths[i], PATH_SIZE, "/dev/shm/attnum-fuzz-%ld-%d", (long)getpid(), i);
+    files[i] = open(paths[i], O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    target_expect(files[i] >= 0, "a file in memory can be made");
 }
 
 const char *target_file(const uint8_t *data, size_t size)
 {
-    static int file = -1;
-    if (file < 0) {
-        snprintf(path, sizeof path, "/dev/shm/attnum-fuzz-%ld", (long)getpid());
-        file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        atexit(remove_file);
-    }
-    target_expect(file >= 0 && ftruncate(file, 0) == 0 &&
-                      pwrite(file, data, size, 0) == (ssize_t)size,
+    open_file(0);
+    target_expect(ftruncate(files[0], 0) == 0 && pwrite(files[0], data, size, 0) == (ssize_t)size,
                   "a file in memory can be written");
-    return path;
+    return paths[0];
+}
+
+const char *target_empty_file(void)
+{
+    open_file(1);
+    return paths[1];
 }
 
 void target_expect(int holds, const char *what)

@@ -14,6 +14,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* The path of a file that holds these bytes and lies in memory; there until the next call. */
 const char *target_file(const uint8_t *data, size_t size);
 
+/* The path of a file without a byte. */
+const char *target_empty_file(void);
+
 /* Aborts, saying what is wrong, unless it holds. */
 void target_expect(int holds, const char *what);
 

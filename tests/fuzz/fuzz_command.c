@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* settings_parse: a line of words is a command, or refused; what a run keeps of its options gives the
+ * same options to `attnum merge`. The first byte says which options there are. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/report.h"
+#include "common/settings.h"
+#include "target.h"
+
+enum { MOST_WORDS = 16 };
+
+static char *fingerprint(const settings *s)
+{
+    char *text;
+    size_t size;
+    FILE *memory = must_open_text(&text, &size);
+    settings_fingerprint(s, memory);
+    must_close_text(memory, &text, &size);
+    return text;
+}
+
+/* Splits text at line feeds, in place. */
+static int split(char *text, char *words[MOST_WORDS + 1])
+{
+    int count = 0;
+    for (char *word = text; word && count < MOST_WORDS; count++) {
+        words[count] = word;
+        word = strchr(word, '\n');
+        if (word)
+            *word++ = '\0';
+    }
+    words[count] = NULL;
+    return count;
+}
+
+static void check_kept(const settings *s)
+{
+    settings again;
+    char *before = fingerprint(s), *after;
+    target_expect(settings_parse_kept(&again, "out", s->kept.count, (char **)s->kept.items) == EXIT_PASS,
+                  "what is kept can be read");
+    after = fingerprint(&again);
+    target_expect(strcmp(before, after) == 0, "what is kept are the same options");
+    free(after);
+    free(before);
+    settings_free(&again);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const unsigned used[] = {~0u, 0, USES_RUN, ~(unsigned)USES_RUN};
+    if (size == 0)
+        return 0;
+    settings s;
+    char *text = must_allocate(size, 1), *words[MOST_WORDS + 1];
+    const char *names[MOST_WORDS + 1];
+    memcpy(text, data + 1, size - 1);
+    int count = split(text, words);
+    int found = settings_names(count, words, names);
+    target_expect(found >= -1 && found <= count, "so many words");
+    int code = data[0] & 4 ? settings_parse_verb(&s, "verb", "out", used[data[0] & 3], count, words)
+                           : settings_parse(&s, used[data[0] & 3], count, words);
+    target_expect(code == EXIT_PASS || code == EXIT_USAGE || code == EXIT_ENVIRONMENT,
+                  "an exit code");
+    if (code == EXIT_PASS) {
+        if (!s.help)
+            check_kept(&s);
+        settings_free(&s);
+    }
+    free(text);
+    return 0;
+}
