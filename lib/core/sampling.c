@@ -259,10 +259,13 @@ atn_status core_cpu_sample(atn_context *context, const atn_sampling *sampling, i
 #pragma omp parallel for num_threads(context->threads) schedule(static) reduction(| : bad)
     for (int64_t i = 0; i < tokens->batch * heads; i++) {
         int thread = omp_get_thread_num();
-        bad |= !cpu->sample(
-            sampling, n, d, atn_tensor_matrix(tokens, i / heads, i % heads), tokens->row_stride, m,
-            atn_tensor_matrix(landmarks, i / heads, i % heads), landmarks->row_stride,
-            memory.chosen + thread * memory.choices, memory.work + memory.piece * (size_t)thread);
+        /* without memory there is nothing to count from */
+        int64_t *chosen = memory.chosen ? memory.chosen + thread * memory.choices : NULL;
+        char *work = memory.work ? memory.work + memory.piece * (size_t)thread : NULL;
+        bad |=
+            !cpu->sample(sampling, n, d, atn_tensor_matrix(tokens, i / heads, i % heads),
+                         tokens->row_stride, m, atn_tensor_matrix(landmarks, i / heads, i % heads),
+                         landmarks->row_stride, chosen, work);
     }
     core_release(context, block);
     return bad ? ATN_NONFINITE : ATN_OK;
