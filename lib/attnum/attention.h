@@ -220,8 +220,9 @@ typedef struct {
  * formula; where it has a kink (|x|, max, ReLU, argmax) those of the side computed.
  *
  * Gradients must not overlap each other, an input, a mask or an array of the description that the
- * operator reads. Status as forward; ATN_NONFINITE: a head whose
- * inputs or gradients are not finite has NaN in its gradients of q, k, v (and parameters get NaN).
+ * operator reads. Status as forward; ATN_NONFINITE: a head whose inputs or gradients are not finite
+ * has NaN in its gradients of q, k, v (and parameters get NaN); so have the heads whose sum, a
+ * parameter's gradient, leaves the range though none of them does.
  * ATN_ERR_UNSUPPORTED: a parameter that this operator has no gradient for, or that is null in the
  * description; a desc.gradient that does not go with desc.inverse. Cost: 2 to 4 times forward's
  * flops, no n x m or n x n array. */
