@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* settings_parse: a line of words is a command, or refused; what a run keeps of its options gives the
- * same options to `attnum merge`. The first byte says which options there are. */
+/* settings_parse: a line of words is a command, or refused; what a run keeps of its options gives
+ * the same options to `attnum merge`. The first byte says which options there are. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +38,8 @@ static void check_kept(const settings *s)
 {
     settings again;
     char *before = fingerprint(s), *after;
-    target_expect(settings_parse_kept(&again, "out", s->kept.count, (char **)s->kept.items) == EXIT_PASS,
+    target_expect(settings_parse_kept(&again, "out", s->kept.count, (char **)s->kept.items) ==
+                      EXIT_PASS,
                   "what is kept can be read");
     after = fingerprint(&again);
     target_expect(strcmp(before, after) == 0, "what is kept are the same options");

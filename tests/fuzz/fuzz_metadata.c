@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* metadata_matches: metadata from anywhere are those of a CSV and a run, or not; a machine is the same
- * as itself. */
+/* metadata_matches: metadata from anywhere are those of a CSV and a run, or not; a machine is the
+ * same as itself. */
 #include <stdlib.h>
 #include <string.h>
 

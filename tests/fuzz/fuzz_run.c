@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What `attnum merge` reads in the JSON of a shard: experiment, version and options, or a refusal. */
+/* What `attnum merge` reads in the JSON of a shard: experiment, version and options, or a refusal.
+ */
 #include "merge/command.c"
 #include "target.h"
 
