@@ -191,13 +191,20 @@ static int try_locked(const char *path, const char *final, int *file, bool *done
     return unlink(path) == 0 ? EXIT_PASS : report_path(name, "write");
 }
 
+enum { MOST_ATTEMPTS = 1000 };
+
 /* Another run may remove or rename the file between our opening and our locking it: then the lock
  * is on a file that nobody else can find. */
 static int open_locked(const char *path, const char *final, int *file)
 {
     bool done = false;
     int code = EXIT_PASS;
-    while (code == EXIT_PASS && !done) {
+    for (int attempt = 0; code == EXIT_PASS && !done; attempt++) {
+        if (attempt == MOST_ATTEMPTS) {
+            report_error("%s: other runs keep removing it; choose another place",
+                         final ? final : path);
+            return EXIT_ENVIRONMENT;
+        }
         code = try_locked(path, final, file, &done);
         if ((code != EXIT_PASS || !done) && *file >= 0) {
             close(*file);

@@ -62,7 +62,7 @@ struct allocation {
 static std::map<uintptr_t, allocation> allocations; /* by address */
 /* Of a kernel on a device. */
 static std::map<std::pair<const void *, int>, size_t> shared_limits;
-static std::map<const void *, size_t> own_shared; /* bytes of its own that a kernel has written */
+static std::map<const void *, size_t> own_shared; /* bytes of its own that its first block wrote */
 static std::recursive_mutex lock;
 static int accesses; /* scopes of emulator_access that are open, in any thread */
 
@@ -169,6 +169,17 @@ void emulator_reset(void)
     counts = emulator_counts();
     counts.live = counts.peak = live;
     calling()->last_error = cudaSuccess;
+}
+
+static size_t own_of(const void *kernel)
+{
+    auto known = own_shared.find(kernel);
+    return known == own_shared.end() ? 0 : known->second;
+}
+
+static bool shared_fits(const void *kernel, size_t dynamic)
+{
+    return own_of(kernel) + dynamic <= (size_t)state.kind->shared_optin;
 }
 
 /* ---- Errors ---- */
@@ -650,7 +661,7 @@ cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attr
     if (attribute == cudaFuncAttributePreferredSharedMemoryCarveout)
         return cudaSuccess;
     if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 ||
-        (size_t)value + own_shared[kernel] > (size_t)state.kind->shared_optin)
+        !shared_fits(kernel, (size_t)value))
         return emulator_fail(cudaErrorInvalidValue);
     shared_limits[{kernel, calling()->device}] = (size_t)value;
     return cudaSuccess;
@@ -665,7 +676,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *ke
     if (!kernel)
         return emulator_fail(cudaErrorInvalidDeviceFunction);
     auto raised = shared_limits.find({kernel, calling()->device});
-    attributes->sharedSizeBytes = own_shared[kernel];
+    attributes->sharedSizeBytes = own_of(kernel);
     attributes->maxDynamicSharedSizeBytes =
         raised == shared_limits.end() ? SHARED_DEFAULT : (int)raised->second;
     return cudaSuccess;
@@ -688,15 +699,14 @@ static bool fits(dim3 size, unsigned x, unsigned y, unsigned z)
 bool emulator_shared_fits(const void *kernel, size_t own, size_t shared)
 {
     locked hold(lock);
-    size_t *known = &own_shared[kernel];
-    *known = max(*known, own);
-    return *known + shared <= (size_t)state.kind->shared_optin;
+    own_shared[kernel] = own;
+    return shared_fits(kernel, shared);
 }
 
 bool emulator_shared_known(const void *kernel)
 {
     locked hold(lock);
-    return own_shared[kernel] > 0;
+    return own_shared.count(kernel) > 0;
 }
 
 cudaError_t emulator_admit(const void *kernel, dim3 grid, dim3 block, size_t shared)
@@ -711,7 +721,7 @@ cudaError_t emulator_admit(const void *kernel, dim3 grid, dim3 block, size_t sha
     if (!fits(grid, 0x7fffffff, 65535, 65535) || !fits(block, 1024, 1024, 64) ||
         block.x * block.y * block.z > 1024)
         return cudaErrorInvalidConfiguration;
-    if (shared > limit || !emulator_shared_fits(kernel, 0, shared))
+    if (shared > limit || !shared_fits(kernel, shared))
         return cudaErrorInvalidValue;
     counts.launches++;
     return due(&state.fail_launch) ? cudaErrorLaunchFailure : cudaSuccess;
