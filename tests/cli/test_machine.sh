@@ -134,6 +134,7 @@ check "the second run ends with 0, or says that there is a first ($second)" $?
 check 'the page is whole' $?
 
 # ---- signals ----
+# SIGHUP as a terminal leaves it: under nohup it would be ignored, and so by the program.
 # left: the runs of claims that go on, and their folders.
 left() {
     pgrep -f "$folder/tmp/attnum-claims" | wc -l
@@ -142,7 +143,7 @@ left() {
 mkdir tmp
 for signal in HUP INT TERM KILL; do
     command="attnum claims, SIG$signal"
-    TMPDIR=$folder/tmp setsid "$program" claims S06 >stdout 2>stderr &
+    TMPDIR=$folder/tmp setsid env --default-signal=HUP "$program" claims S06 >stdout 2>stderr &
     running=$!
     for _ in $(seq 100); do
         [ -z "$(ls tmp/*/*/log.txt 2>/dev/null)" ] || break
@@ -162,9 +163,12 @@ done
 for signal in HUP TERM; do
     rm -rf ended
     command="attnum run, SIG$signal"
-    "$program" run spectral/eigenvalues --out ended >stdout 2>stderr &
+    env --default-signal=HUP "$program" run spectral/eigenvalues --out ended >stdout 2>stderr &
     running=$!
-    until [ -s ended/spectral/eigenvalues.journal ]; do sleep 0.05; done
+    for _ in $(seq 400); do
+        [ ! -s ended/spectral/eigenvalues.journal ] || break
+        sleep 0.05
+    done
     kill -$signal $running
     wait $running
     code=$?
