@@ -160,7 +160,7 @@ atn_status device_allocate(atn_context *context, size_t bytes, void **memory)
     return device_result(context, cudaMalloc(memory, bytes), what);
 }
 
-void device_release(atn_context *context, void *memory)
+void device_release(atn_context *, void *memory)
 {
     cudaFree(memory); /* tried even where the device has failed */
 }
@@ -244,7 +244,7 @@ atn_status device_mark(atn_context *context, void **mark)
                          "cudaEventRecord");
 }
 
-void device_free_mark(atn_context *context, void *mark)
+void device_free_mark(atn_context *, void *mark)
 {
     cudaEventDestroy(static_cast<cudaEvent_t>(mark));
 }
