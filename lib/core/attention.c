@@ -297,7 +297,7 @@ static atn_status check_inputs(const atn_plan *plan, const atn_attention_inputs 
     return status;
 }
 
-/* What a call reads beside its tensors: masks, and the arrays of the description. */
+/* What a call reads besides its tensors: masks, and the arrays of the description. */
 static atn_status check_apart(const atn_plan *plan, const atn_attention_inputs *inputs,
                               const char *name, const atn_tensor *out)
 {

@@ -19,10 +19,11 @@ template <class T> static __device__ __forceinline__ T *cuda_shared()
 #endif
 }
 
-/* Lets a kernel's blocks have as much dynamic shared memory as the device offers beside what the
- * kernel has of its own. That is an attribute of the kernel on the current device, in force for
- * all host threads: were it set to what a launch needs, another thread could lower it before the
- * launch. It is set once; a kernel that takes another's place in the table sets it again. */
+/* Lets a kernel's blocks have as much dynamic shared memory as the device offers in addition to
+ * what the kernel has of its own. That is an attribute of the kernel on the current device, in
+ * force for all host threads: were it set to what a launch needs, another thread could lower it
+ * before the launch. It is set once; a kernel that takes another's place in the table sets it
+ * again. */
 static inline cudaError_t cuda_raise_shared(const void *kernel)
 {
     enum { DEVICES = 64, PLACES = 64 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* atn_attention_cost, _plan, _forward, _backward on descriptions and shapes that anyone may have
- * made up: cost and plan agree, statuses tell of the outputs, nothing is written beside them. */
+ * made up: cost and plan agree, statuses tell of the outputs, nothing is written outside them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static bool changes(source *s)
     return take(s) % 4 == 3;
 }
 
-/* Mostly a value of an enumeration, sometimes one beside it. */
+/* Mostly a value of an enumeration, sometimes one just outside it. */
 static int option(source *s, int count)
 {
     int byte = take(s);

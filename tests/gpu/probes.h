@@ -20,7 +20,7 @@ int probe_product(probe_type type, const float *a, const float *b, float *c);
  * with `transposed`: B (inner x 8) itself, loaded transposed. */
 int probe_loads(probe_type type, int transposed, const float *a, const float *b, float *c);
 
-/* a b + c and a b - c, and in f64 what (1 + e)^2 - 1 has beside 2 e, e = 2^-27 a, as the compiler
+/* a b + c and a b - c, and in f64 what (1 + e)^2 - 1 has besides 2 e, e = 2^-27 a, as the compiler
  * takes them. */
 int probe_arithmetic(float a, float b, float c, float out[3]);
 

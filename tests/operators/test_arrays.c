@@ -146,7 +146,7 @@ static void add_tensor(array *all, int *count, const char *name, const atn_tenso
                     (size_t)(t->batch * t->heads * t->rows * t->cols) * atn_dtype_size(t->dtype)};
 }
 
-/* What the case's operator reads beside q, k, v and dout, from operators.h. */
+/* What the case's operator reads besides q, k, v and dout, from operators.h. */
 static int list_read(const attention_case *c, array all[MOST_ARRAYS])
 {
     const atn_attention_desc *d = &c->desc;
