@@ -543,13 +543,18 @@ Test(device, storage_emulation_is_the_cpus)
 
 /* ---- Streams, threads, and the same bits ---- */
 
+/* The emulator's, whose header is C++; both return 0, cudaSuccess. */
+int cudaStreamCreateWithFlags(void **stream, unsigned flags);
+int cudaStreamDestroy(void *stream);
+
 /* Launches, copies and waits are all on the stream that was given, and it outlives the context. */
 Test(device, the_callers_stream_is_used)
 {
-    static char stream; /* the emulator does not look into it */
-    atn_context_options options = {.device = ATN_CUDA, .stream = &stream};
+    void *stream;
+    cr_assert_eq(cudaStreamCreateWithFlags(&stream, 0), 0);
+    atn_context_options options = {.device = ATN_CUDA, .stream = stream};
     atn_context *context;
-    emulator_expect_stream(&stream);
+    emulator_expect_stream(stream);
     cr_assert_eq(atn_context_create(&options, &context), ATN_OK);
     for (int op = fixture_next(-1); op < ATN_OPERATOR_COUNT; op = fixture_next(op)) {
         planned p;
@@ -566,6 +571,7 @@ Test(device, the_callers_stream_is_used)
     cr_expect_eq(atn_synchronise(context), ATN_OK);
     cr_expect_eq(emulator_counted().strays, 1, "a context's own stream is another");
     atn_context_free(context);
+    cr_expect_eq(cudaStreamDestroy(stream), 0);
 }
 
 /* Forward and backward of one operator in a context of the thread's own. */
