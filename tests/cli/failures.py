@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""PROGRAM LIBRARY [--all] [--only NAME] [--seconds S]: every verb on a machine that fails.
+"""PROGRAM PRELOAD [--all] [--only NAME,...] [--k KIND:K]: every verb on a machine that fails.
 
-LIBRARY (failures.c) is preloaded into the program and lets the k-th allocation, the k-th call for a
+PRELOAD (failures.c) is preloaded into the program and lets the k-th allocation, the k-th call for a
 file or the k-th for a process or thread fail; file size limits let writes fail inside stdio. The
 program must then do one of two things:
 
   end with 3, one line on stderr that says why, and each result as it is without failures or missing;
   end as it does without failures, with the same stdout and the same results.
 
-By default a few k of each command run, the same ones every time, for about eight seconds of CPU time;
-with --all every k up to MOST of each kind, and a few hundred beyond. Exits with 0 if all went so, 1 if
-not.
+By default a few k of each command run, the same ones every time; with --all every k up to MOST of each
+kind, and a few hundred beyond. Exits with 0 if all went so, 1 if not.
 """
 import argparse
 import json
@@ -54,8 +53,8 @@ SECONDS, MOST_REASONS = 60, 4
 
 
 class Harness:
-    def __init__(self, program, library, folder):
-        self.program, self.library, self.folder = program, library, folder
+    def __init__(self, program, preload, folder):
+        self.program, self.preload, self.folder = program, preload, folder
         self.inputs = folder / "in"
         self.environment = {
             "PATH": "/nonexistent", "LC_ALL": "C", "OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive",
@@ -189,7 +188,7 @@ def try_command(h, name, text, most, everything):
     if most == 0:
         return
     h.start(words)
-    code, stdout, stderr = h.start(words, LD_PRELOAD=str(h.library), FAILURE_COUNT=str(counted))
+    code, stdout, stderr = h.start(words, LD_PRELOAD=str(h.preload), FAILURE_COUNT=str(counted))
     expected = {"code": code, "stdout": sober(stdout), "results": results(h.folder / "work/out")}
     counts = dict(line.split() for line in counted.read_text().splitlines())
     print(f"      {name}: exit code {code}, {counts}", flush=True)
@@ -199,7 +198,7 @@ def try_command(h, name, text, most, everything):
         for i, k in enumerate(sample(int(counts[kind]), most)):
             for more in ("", "+") if i % 4 == 1 else ("",):
                 try_one(h, name, words, expected, f"{kind}:{k}{more}",
-                        LD_PRELOAD=str(h.library), FAILURE=f"{kind}:{k}{more}")
+                        LD_PRELOAD=str(h.preload), FAILURE=f"{kind}:{k}{more}")
     for limit in (0, 1, 100, 1000, 4096, 5000, 20000) if everything else (1000,):
         if any(len(content) > limit for content in expected["results"].values()):
             try_one(h, name, words, expected, f"file size limit {limit}", limit=limit)
@@ -209,19 +208,19 @@ def try_command(h, name, text, most, everything):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", type=pathlib.Path)
-    parser.add_argument("library", type=pathlib.Path)
-    parser.add_argument("--all", action="store_true", help="many more, which takes half an hour")
+    parser.add_argument("preload", type=pathlib.Path)
+    parser.add_argument("--all", action="store_true", help="many more")
     parser.add_argument("--only", metavar="NAME,...", help="these commands alone")
     parser.add_argument("--k", metavar="KIND:K", help="this failure alone")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="attnum-failures-") as folder:
-        h = Harness(options.program.resolve(), options.library.resolve(), pathlib.Path(folder))
+        h = Harness(options.program.resolve(), options.preload.resolve(), pathlib.Path(folder))
         h.set_up()
         for name, text, most in COMMANDS:
             if options.only and name not in options.only.split(","):
                 continue
             if options.k:
-                print(h.start(h.words(text), LD_PRELOAD=str(h.library), FAILURE=options.k))
+                print(h.start(h.words(text), LD_PRELOAD=str(h.preload), FAILURE=options.k))
             else:
                 try_command(h, name, text, most, options.all)
         used = resource.getrusage(resource.RUSAGE_CHILDREN)

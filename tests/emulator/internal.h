@@ -31,7 +31,7 @@ bool emulator_on_device(const void *pointer, size_t size);
 /* Takes note that a kernel has at least `own` bytes of __shared__ variables; whether they and so
  * much dynamic shared memory are no more than a block may have. */
 bool emulator_shared_fits(const void *kernel, size_t own, size_t shared);
-bool emulator_shared_known(const void *kernel); /* more than none were noted */
+bool emulator_shared_known(const void *kernel); /* whether they were noted */
 
 /* Whether a kernel can go to a stream: one of the current device. */
 cudaError_t emulator_check_stream(cudaStream_t stream);
