@@ -89,6 +89,14 @@ static void take_greedily(int factors, const pairs *all, bool *taken)
     free(covered);
 }
 
+static int share, shares = 1;
+
+void pairs_share(int index, int count)
+{
+    share = index;
+    shares = count;
+}
+
 bool pairs_all(void)
 {
     const char *cases = getenv("ATTNUM_TEST_CASES");
@@ -97,14 +105,19 @@ bool pairs_all(void)
 
 pairs pairs_make(int factors, const int *sizes, bool (*allowed)(const int *values))
 {
-    pairs p = all_of(factors, sizes, allowed);
     if (pairs_all())
-        return p;
+        return all_of(factors, sizes, allowed);
+    int with_share[PAIRS_FACTORS];
+    if (factors >= PAIRS_FACTORS)
+        abort();
+    memcpy(with_share, sizes, (size_t)factors * sizeof *sizes);
+    with_share[factors] = shares;
+    pairs p = all_of(factors + 1, with_share, allowed);
     bool *taken = zeros((size_t)p.count, sizeof *taken);
-    take_greedily(factors, &p, taken);
+    take_greedily(factors + 1, &p, taken);
     int kept = 0;
     for (int i = 0; i < p.count; i++)
-        if (taken[i])
+        if (taken[i] && p.combination[i][factors] == share)
             memmove(p.combination[kept++], p.combination[i], sizeof *p.combination);
     p.count = kept;
     free(taken);

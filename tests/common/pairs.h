@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-enum { PAIRS_FACTORS = 5 };
+enum { PAIRS_FACTORS = 6 }; /* of which a test names 5 at most, because the share is one */
 
 /* combination[i] holds a value 0 .. sizes[f] - 1 of each factor f, in the order of nested loops
  * with the first factor outermost. */
@@ -17,6 +17,11 @@ typedef struct {
 
 /* Whether the environment variable ATTNUM_TEST_CASES is "all". */
 bool pairs_all(void);
+
+/* From now on pairs_make returns share `index` of `count` of its combinations. The share is a factor
+ * like the others: each value of each factor is in every share, any two values of two factors
+ * that may occur together are so in one of the shares. */
+void pairs_share(int index, int count);
 
 /* Combinations that `allowed` admits (null: all), such that two values that occur together in one
  * of those do so in one of these; all of those if pairs_all(). */

@@ -98,11 +98,38 @@ struct fiber {
     int source;
 };
 
-static fiber fibers[FIBERS];
-static fiber *current;
-static void *scheduler_pointer;
-static const void *scheduler_bottom; /* of the stack it runs on, for ASan */
-static size_t scheduler_size;
+struct pending_copy {
+    char *to;
+    const char *from;
+    int bytes, group;
+};
+
+struct pending_copies {
+    std::vector<pending_copy> waiting;
+    int group;
+};
+
+/* Not static: the compiler must not conclude from this file's text which functions leave one of
+ * these alone, because a switch lets other fibers run. */
+namespace shared_state {
+fiber fibers[FIBERS];
+fiber *current;
+void *scheduler_pointer;
+const void *scheduler_bottom; /* of the stack it runs on, for ASan */
+size_t scheduler_size;
+emulator_kernel kernel;
+int threads;    /* of a block */
+int living;     /* that have not returned */
+int at_barrier; /* that wait there */
+bool failed;    /* the kernel did something wrong, which was reported */
+emulator_votes barrier_votes;
+unsigned arrived[FIBERS / 32]; /* lanes of each warp that wait for a warp collective */
+char *dynamic_shared;
+size_t dynamic_size;
+pending_copies copies[FIBERS];
+uint64_t copy_state; /* of the random numbers that decide when a copy is made */
+} // namespace shared_state
+using namespace shared_state;
 
 static void start_switch(void **fake_stack, const void *bottom, size_t size)
 {
@@ -118,16 +145,8 @@ static void finish_switch(void *fake_stack, const void **bottom, size_t *size)
 #endif
 }
 
-/* The compiler must not conclude from a function's text which of this file's variables it leaves
- * alone: others run meanwhile. */
-#ifdef __clang__
-#define EMULATOR_OPAQUE __attribute__((noinline))
-#else
-#define EMULATOR_OPAQUE __attribute__((noipa))
-#endif
-
 /* From a fiber back to the scheduler. */
-EMULATOR_OPAQUE static void suspend(void)
+__attribute__((always_inline)) static inline void suspend(void)
 {
     fiber *me = current;
     start_switch(&me->fake_stack, scheduler_bottom, scheduler_size);
@@ -136,7 +155,6 @@ EMULATOR_OPAQUE static void suspend(void)
 }
 
 static void leave_block(void);
-static emulator_kernel kernel;
 
 /* What a fiber runs: its thread of one block after the other. */
 static void fiber_main(void)
@@ -149,7 +167,7 @@ static void fiber_main(void)
     }
 }
 
-EMULATOR_OPAQUE static void resume(fiber *next)
+__attribute__((always_inline)) static inline void resume(fiber *next)
 {
     void *fake_stack = nullptr;
     current = next;
@@ -269,15 +287,6 @@ static void read_order(void)
 }
 
 /* ---- A block ---- */
-
-static int threads;    /* of a block */
-static int living;     /* that have not returned */
-static int at_barrier; /* that wait there */
-static bool failed;    /* the kernel did something wrong, which was reported */
-static emulator_votes barrier_votes;
-static unsigned arrived[FIBERS / 32]; /* lanes of each warp that wait for a warp collective */
-static char *dynamic_shared;
-static size_t dynamic_size;
 
 static void report(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static void report(const char *format, ...)
@@ -466,20 +475,6 @@ const void *emulator_shared_row(const void *row)
 }
 
 /* ---- Copies that run on ---- */
-
-struct pending_copy {
-    char *to;
-    const char *from;
-    int bytes, group;
-};
-
-struct pending_copies {
-    std::vector<pending_copy> waiting;
-    int group;
-};
-
-static pending_copies copies[FIBERS];
-static uint64_t copy_state; /* of the random numbers that decide when a copy is made */
 
 static void make_copy(const pending_copy &c)
 {

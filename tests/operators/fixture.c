@@ -45,15 +45,27 @@ bool fixture_looks_at(int k)
     return fixture_device() == ATN_CPU || pairs_all() || k <= 3 || k == 6 || k == 11 || k == 20;
 }
 
-/* Before any test: without the instruction set that ATTNUM_ISA asks for, the program is skipped. */
-__attribute__((constructor)) static void skip_without_isa(void)
+/* Before any test: without the instruction set that ATTNUM_ISA asks for, the program is skipped. If
+ * ATTNUM_TEST_CASES is "shared" each set that the processor has takes a share of the combinations,
+ * because what they are held against takes the time and is the same for all. */
+__attribute__((constructor)) static void choose_cases(void)
 {
-    const char *reason;
-    atn_status status = atn_isa_choose(ATN_ISA_AUTO, NULL, &reason);
-    if (status == ATN_OK)
+    const char *reason, *cases = getenv("ATTNUM_TEST_CASES");
+    atn_isa mine, other;
+    atn_status status = atn_isa_choose(ATN_ISA_AUTO, &mine, &reason);
+    if (status != ATN_OK) {
+        fprintf(stderr, "ATTNUM_ISA is %s: %s\n", getenv("ATTNUM_ISA"), reason);
+        _exit(status == ATN_ERR_DEVICE ? 77 : 2);
+    }
+    if (!cases || strcmp(cases, "shared") != 0)
         return;
-    fprintf(stderr, "ATTNUM_ISA is %s: %s\n", getenv("ATTNUM_ISA"), reason);
-    _exit(status == ATN_ERR_DEVICE ? 77 : 2);
+    int index = 0, count = 0;
+    for (int isa = ATN_ISA_AUTO + 1; isa < ATN_ISA_COUNT; isa++)
+        if (atn_isa_choose((atn_isa)isa, &other, &reason) == ATN_OK) {
+            index += other < mine;
+            count++;
+        }
+    pairs_share(index, count);
 }
 
 atn_context *fixture_context(int threads, allocator_counts *counts)

@@ -54,26 +54,42 @@ static bool occurs(const pairs *p, int f, int a, int g, int b)
     return false;
 }
 
+/* A row's combinations in so many shares: each value is in every share, each pair in one. */
+static void check_shares(size_t r, int shares)
+{
+    enum { MOST_SHARES = 3 };
+    const pairs_row *row = &rows[r];
+    pairs few[MOST_SHARES];
+    setenv("ATTNUM_TEST_CASES", "all", 1);
+    pairs all = pairs_make(row->factors, row->sizes, row->allowed);
+    unsetenv("ATTNUM_TEST_CASES");
+    for (int s = 0; s < shares; s++) {
+        pairs_share(s, shares);
+        few[s] = pairs_make(row->factors, row->sizes, row->allowed);
+        cr_expect_leq(few[s].count, row->most, "row %zu: %d combinations", r, few[s].count);
+        for (int i = 0; i < few[s].count; i++)
+            cr_expect(!row->allowed || row->allowed(few[s].combination[i]), "row %zu", r);
+    }
+    int missing = 0;
+    for (int i = 0; i < all.count; i++)
+        for (int f = 0; f < row->factors; f++)
+            for (int g = 0; g < row->factors; g++) {
+                int a = all.combination[i][f], b = all.combination[i][g], in = 0;
+                for (int s = 0; s < shares; s++)
+                    in += occurs(&few[s], f, a, g, b);
+                missing += f == g ? in < shares : in == 0;
+            }
+    cr_expect_eq(missing, 0, "row %zu, %d shares: %d pairs are missing", r, shares, missing);
+    for (int s = 0; s < shares; s++)
+        pairs_free(&few[s]);
+    pairs_free(&all);
+}
+
 Test(pairs, every_pair_occurs)
 {
-    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
-        const pairs_row *row = &rows[r];
-        setenv("ATTNUM_TEST_CASES", "all", 1);
-        pairs all = pairs_make(row->factors, row->sizes, row->allowed);
-        unsetenv("ATTNUM_TEST_CASES");
-        pairs few = pairs_make(row->factors, row->sizes, row->allowed);
-        int missing = 0;
-        for (int i = 0; i < all.count; i++)
-            for (int f = 0; f < row->factors; f++)
-                for (int g = 0; g < row->factors; g++)
-                    missing += !occurs(&few, f, all.combination[i][f], g, all.combination[i][g]);
-        cr_expect_eq(missing, 0, "row %zu: %d pairs are missing", r, missing);
-        cr_expect_leq(few.count, row->most, "row %zu: %d combinations", r, few.count);
-        for (int i = 0; i < few.count; i++)
-            cr_expect(!row->allowed || row->allowed(few.combination[i]), "row %zu", r);
-        pairs_free(&few);
-        pairs_free(&all);
-    }
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+        for (int shares = 1; shares <= 3; shares += 2)
+            check_shares(r, shares);
 }
 
 /* All of them, once each, in the order of nested loops. */
