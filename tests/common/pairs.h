@@ -18,9 +18,9 @@ typedef struct {
 /* Whether the environment variable ATTNUM_TEST_CASES is "all". */
 bool pairs_all(void);
 
-/* From now on pairs_make returns share `index` of `count` of its combinations. The share is a factor
- * like the others: each value of each factor is in every share, any two values of two factors
- * that may occur together are so in one of the shares. */
+/* From now on pairs_make returns share `index` of `count` of its combinations. The share is a
+ * factor like the others: each value of each factor is in every share, any two values of two
+ * factors that may occur together are so in one of the shares. */
 void pairs_share(int index, int count);
 
 /* Combinations that `allowed` admits (null: all), such that two values that occur together in one

@@ -111,7 +111,8 @@ struct pending_copies {
 
 /* Not static: the compiler must not conclude from this file's text which functions leave one of
  * these alone, because a switch lets other fibers run. */
-namespace shared_state {
+namespace shared_state
+{
 fiber fibers[FIBERS];
 fiber *current;
 void *scheduler_pointer;

@@ -167,8 +167,8 @@ Test(options, each_changes_the_numbers)
     for (const experiment *const *e = experiments; *e; e++)
         for (int row = 0; row < ROWS && !(*e)->alone; row++)
             if (((*e)->options | USES_RUN) & rows[row].used) {
-                /* by default every third, and each option once at least */
-                bool chosen = pairs_all() || pair++ % 3 == 0 || tried[row] == 0;
+                /* by default every tenth, and each option once at least */
+                bool chosen = pairs_all() || pair++ % 10 == 0 || tried[row] == 0;
                 tried[row]++;
                 if (chosen)
                     check_option(*e, row);

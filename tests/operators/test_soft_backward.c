@@ -512,6 +512,12 @@ static fixture_soft long_make(int i)
     return make(&c, newton && i % 3 ? ATN_GRADIENT_STEPS : ATN_GRADIENT_CLOSED);
 }
 
+/* From one long case to the next: an emulated device is slow. */
+static int long_step(void)
+{
+    return fixture_device() == ATN_CPU || pairs_all() ? 1 : 3;
+}
+
 static double *random_dout(const fixture_soft *f)
 {
     int64_t count = f->c.batch * f->c.heads * f->n * f->c.value_dim;
@@ -535,9 +541,8 @@ static void expect_same_bits(const backward_run *a, const backward_run *b, const
 Test(soft_backward, threads_change_no_bit)
 {
     static const int thread_counts[] = {1, 7, 2, 3};
-    const bool thorough = fixture_device() == ATN_CPU || pairs_all();
-    const int counts = thorough ? 4 : 2;
-    for (int i = 0; i < 8; i += thorough ? 1 : 3) {
+    const int counts = long_step() == 1 ? 4 : 2;
+    for (int i = 0; i < 8; i += long_step()) {
         fixture_soft f = long_make(i);
         double *dout = random_dout(&f);
         backward_run runs[4];
@@ -559,7 +564,7 @@ Test(soft_backward, threads_change_no_bit)
  * before, no write leaves the workspace, whose size is the one promised. */
 Test(soft_backward, plans_are_used_again)
 {
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 8; i += long_step()) {
         allocator_counts counts = {0};
         atn_context *context = fixture_context(3, &counts);
         fixture_soft f = long_make(i);
@@ -623,7 +628,7 @@ Test(soft_backward, f32_is_as_good_as_f32_can_be)
 {
     atn_context *context = fixture_context(2, NULL);
     double largest = 0;
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 8; i += long_step()) {
         fixture_soft narrow = long_make(i);
         narrow.c.dtype = ATN_F32; /* round the inputs, then give them to both */
         fixture_soft_case c = narrow.c;
@@ -695,7 +700,7 @@ static void expect_head(const backward_run *r, int slot, int64_t b, int64_t h, b
 Test(soft_backward, nonfinite_input_spoils_its_own_head_only)
 {
     atn_context *context = fixture_context(2, NULL);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i += long_step()) {
         fixture_soft sound = long_make(i);
         double *sound_dout = random_dout(&sound);
         backward_run clean = backward_of(&sound, sound_dout, context);
