@@ -50,9 +50,26 @@ static int one_row(const claim_run *run, int64_t n, int64_t d, double rest, doub
     return code;
 }
 
+/* The entry of one token, two channels: the smallest case of a single row each. With an epsilon, as
+ * published, a dead channel is 0. */
+static int single_entry(const claim_run *run, const double q[2], const double k[2], double *entry)
+{
+    atn_attention_desc desc = atn_attention_defaults(ATN_SIMA, ATN_F64);
+    const double one = 1;
+    desc.sima.epsilon = 1e-12;
+    return direct_forward(run, &desc, 1, 2, 1, q, k, &one, entry);
+}
+
 static int judge_m01(const claim_run *run, verdict *v)
 {
     enum { TOKENS = 49, WIDTH = 32 };
+    static const double ones[] = {1, 1}, signs[] = {1, -1}, one_dead[] = {1, 0};
+    double opposed, dead;
+    int code = single_entry(run, ones, signs, &opposed);
+    if (code == EXIT_PASS)
+        code = single_entry(run, ones, one_dead, &dead);
+    if (code != EXIT_PASS)
+        return code;
     static const double rests[] = {0, 1e-3, 1e-2, 0.1, 1};
     const double rounding = 4 * (TOKENS + WIDTH) * 0x1p-53 * WIDTH;
     double most = 0, at_zero = 0, beside = 0, most_sum = 0;
@@ -60,7 +77,7 @@ static int judge_m01(const claim_run *run, verdict *v)
                       "|\n|---|---|---|\n");
     for (size_t i = 0; i < sizeof rests / sizeof *rests; i++) {
         double largest, sum;
-        int code = one_row(run, TOKENS, WIDTH, rests[i], &largest, &sum);
+        code = one_row(run, TOKENS, WIDTH, rests[i], &largest, &sum);
         if (code != EXIT_PASS)
             return code;
         fprintf(v->notes, "| %g | %.6g | %.6g |\n", rests[i], largest, sum);
@@ -74,12 +91,22 @@ static int judge_m01(const claim_run *run, verdict *v)
     fprintf(v->notes, "\nOne row of Q = K is 1 in all %d channels, %d tokens.\n", WIDTH, TOKENS);
     bool bounded = most <= WIDTH + rounding && most_sum <= WIDTH + rounding * TOKENS;
     bool attained = fabs(at_zero - WIDTH) <= rounding && beside < WIDTH - rounding;
-    v->kind = bounded && attained ? VERDICT_HOLDS : VERDICT_FAILS;
-    verdict_set(&v->measured, "largest entry %.10g with a single non-zero row, %.6g otherwise",
-                at_zero, beside);
+    /* what the two rows must be besides the only ones */
+    bool enough = fabs(opposed) > 2 - rounding && fabs(dead) > 2 - rounding;
+    v->kind = !bounded || !attained ? VERDICT_FAILS : enough ? VERDICT_HOLDS : VERDICT_HOLDS_IF;
+    if (v->kind == VERDICT_HOLDS_IF)
+        verdict_set(&v->condition, "no channel of the two rows is zero, and q_c k_c has the same "
+                                   "sign in every channel c");
+    verdict_set(&v->measured,
+                "largest entry %.10g with a single non-zero row, %.6g otherwise; D = 2, one token: "
+                "q = (1, 1) has the entry %g with k = (1, −1) and %g with k = (1, 0)",
+                at_zero, beside, opposed, dead);
     verdict_set(&v->bound, "D = %d", WIDTH);
     if (v->kind == VERDICT_FAILS)
         verdict_set(&v->counterexample, "an entry of %.17g with D = %d (table)", most, WIDTH);
+    else
+        verdict_set(&v->counterexample,
+                    "D = 2, one token, q = (1, 1), k = (1, −1): its entry is %g, not ±2", opposed);
     return EXIT_PASS;
 }
 
@@ -898,15 +925,20 @@ const claim sima_claims[] = {
     {
         .id = "M01",
         .source = "SimA § 2.2",
-        .statement = "The attention values are bounded between −D and D. The extremes happen only "
-                     "when a single row of Q and a single row of K are nonzero.",
+        .statement = "The attention values are bounded between −D and D. The extremes happen when "
+                     "only a single row of Q and a single row of K are nonzero.",
         .method = "The attention matrix of 49 tokens in 32 channels, one of them 1 everywhere, the "
-                  "others 0, 0.001, ... 1.",
-        .corrected = "Sharper: the absolute values of all N² entries sum to at most D, so their "
-                     "mean is at most D/N².",
+                  "others 0, 0.001, ... 1; one token of two channels with a zero, and with two "
+                  "signs.",
+        .corrected = "|entries| ≤ D. An entry is ±D if and only if Q and K have a single non-zero "
+                     "row each, without a zero channel, and q_c k_c has the same sign in every "
+                     "channel. Sharper: the absolute values of all N² entries sum to at most D, so "
+                     "their mean is at most D/N².",
         .proof = "Σ_i |q̂_ic| = 1 in every channel c, and the same for k̂. So "
-                 "Σ_ij |Σ_c q̂_ic k̂_jc| ≤ Σ_c Σ_i |q̂_ic| Σ_j |k̂_jc| = D. An entry is ±D only if "
-                 "|q̂_ic| = |k̂_jc| = 1 for all c, which leaves 0 for all other rows.",
+                 "Σ_ij |Σ_c q̂_ic k̂_jc| ≤ Σ_c Σ_i |q̂_ic| Σ_j |k̂_jc| = D. An entry is ±D if "
+                 "and only if |q̂_ic| = |k̂_jc| = 1 for all c, which leaves 0 for all other rows, "
+                 "and the D products ±1 have one sign; for the only non-zero row, |q̂_ic| is 1 "
+                 "where q_ic ≠ 0, and 0 elsewhere.",
         .judge = judge_m01,
     },
     {

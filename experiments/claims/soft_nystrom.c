@@ -355,25 +355,26 @@ static int judge_s06(const claim_run *run, verdict *v)
 
 /* ---- S07 ---- */
 
-/* What a call of one head costs, counted and as printed with constants 1 (a multiply-add is one
+/* What a call costs, counted and as printed with constants 1 (a multiply-add is one
  * there; 4 bytes an element). */
 typedef struct {
     double flops, printed_flops, bytes, printed_bytes;
 } head_cost;
 
-static int count_head(const claim_run *run, double n, double m, double d, head_cost *c)
+static int count_heads(const claim_run *run, double n, double m, double d, int64_t heads,
+                       head_cost *c)
 {
-    enum { T = 20 };
     cost_setting s = {.op = ATN_SOFT,
                       .variant = cost_variant(ATN_SOFT, "paper"),
                       .tokens = (int64_t)n,
-                      .heads = 1,
-                      .dim = (int64_t)d,
+                      .heads = heads,
+                      .dim = (int64_t)d / heads,
                       .landmarks = (int64_t)m};
     atn_cost cost;
     int code = cost_count(run->context, &s, &cost);
     *c = (head_cost){.flops = cost.flops,
-                     .printed_flops = (d + 4 * m * d + m * m) * n + T * m * m * m + d * m * m,
+                     .printed_flops =
+                         (d + 4 * m * d + m * m) * n + STEPS_OF_PAPER * m * m * m + d * m * m,
                      .bytes = cost.state_bytes,
                      .printed_bytes = 4 * ((2 * m + d) * n + m * m)};
     return code;
@@ -400,7 +401,7 @@ static int measure_growth(const claim_run *run, const growth *g, double d, growt
     *e = (growth_exponents){0};
     for (int k = 0; k <= S07_DOUBLINGS; k++) {
         double n = ldexp(S07_FIRST, k), m = g->stride > 0 ? n / g->stride : g->m;
-        int code = count_head(run, n, m, d, &c);
+        int code = count_heads(run, n, m, d, 1, &c);
         if (code != EXIT_PASS)
             return code;
         e->flops = log2(c.flops / last.flops);
@@ -437,11 +438,7 @@ static void conclude_s07(verdict *v, const growth_exponents *fixed, const growth
     bool bounded = flops_ratio <= most_flops_ratio && bytes_ratio <= most_bytes_ratio;
     /* what does not grow with n is still a thousandth at the last doubling */
     bool linear = fixed->flops <= 1.01 && fixed->bytes <= 1.01;
-    bool above = strided->flops > 1.5 || strided->bytes > 1.5;
-    v->kind = !bounded || !linear ? VERDICT_FAILS : above ? VERDICT_HOLDS_IF : VERDICT_HOLDS;
-    if (v->kind == VERDICT_HOLDS_IF)
-        verdict_set(&v->condition, "m is fixed while n grows; with a fixed stride, m ∝ n, time is "
-                                   "Θ(n³) and space Θ(n²)");
+    v->kind = bounded && linear ? VERDICT_HOLDS : VERDICT_FAILS;
     verdict_set(&v->measured,
                 "exponents of n, m fixed: %.3f (time), %.3f (space); stride fixed: %.3f and %.3f; "
                 "counted over printed at most %.2f (flops) and %.2f (bytes)",
@@ -456,10 +453,33 @@ static void conclude_s07(verdict *v, const growth_exponents *fixed, const growth
                     flops_ratio, bytes_ratio, fixed->flops, fixed->bytes);
     else
         verdict_set(&v->counterexample,
-                    "m = n/16: when n = %.0f doubles, time grows by a factor of %.2f, space by "
-                    "%.2f",
+                    "where m is not fixed, m = n/16: when n = %.0f doubles, time grows by a factor "
+                    "of %.2f, space by %.2f",
                     ldexp(S07_FIRST, S07_DOUBLINGS - 1), exp2(strided->flops),
                     exp2(strided->bytes));
+}
+
+/* Head by head the products with A and the steps are taken h times: m^2 n and T m^3 carry a factor
+ * that the printed order, of one head, has not. */
+static int note_heads(const claim_run *run, verdict *v)
+{
+    enum { TOKENS = 3136, LANDMARKS = 49, WIDTH = 512 };
+    fprintf(v->notes,
+            "\n| heads | counted / printed | counted / (d_e + 4md_e + hm²)n + hTm³ + d_e m² "
+            "|\n|---|---|---|\n");
+    for (int64_t heads = 1; heads <= 16; heads *= 4) {
+        head_cost c;
+        int code = count_heads(run, TOKENS, LANDMARKS, WIDTH, heads, &c);
+        if (code != EXIT_PASS)
+            return code;
+        double m = LANDMARKS,
+               more = (double)(heads - 1) * (m * m * TOKENS + STEPS_OF_PAPER * m * m * m);
+        fprintf(v->notes, "| %" PRId64 " | %.3f | %.3f |\n", heads, c.flops / c.printed_flops,
+                c.flops / (c.printed_flops + more));
+    }
+    fprintf(v->notes, "\nn = %d, m = %d, d_e = %d, T = %d, flops over multiply-adds.\n", TOKENS,
+            LANDMARKS, WIDTH, STEPS_OF_PAPER);
+    return EXIT_PASS;
 }
 
 static int judge_s07(const claim_run *run, verdict *v)
@@ -485,7 +505,7 @@ static int judge_s07(const claim_run *run, verdict *v)
                       "kept between two passes over the tokens, L, A† and PV; the paper keeps P "
                       "and its transpose, which streaming need not.\n");
     conclude_s07(v, &e[0], &e[1], flops_ratio, bytes_ratio);
-    return EXIT_PASS;
+    return note_heads(run, v);
 }
 
 /* ---- The table ---- */
@@ -511,11 +531,13 @@ const claim soft_nystrom_claims[] = {
     },
     {
         .id = "S05",
-        .source = "IJCV § 3.2, Tab. 10",
+        .source = "IJCV § 3.2, Tab. 10; NeurIPS § 3.2, § 4.4, Tab. 4b",
         .statement =
-            "Our experiments show that a convolution layer performs better in accuracy "
-            "(convolution 80.9 %, average pooling and random sampling 80.8 %, biased sampling, the "
-            "first m tokens, 79.9 %).",
+            "Our experiments show that a convolution layer performs better in accuracy (both "
+            "papers, § 3.2). IJCV: convolution 80.9 %, average pooling and random sampling 80.8 %, "
+            "biased sampling, the first m tokens, 79.9 %: convolution yields the best performance. "
+            "NeurIPS: convolution, average pooling and random sampling 79.3 %, biased sampling "
+            "79.0 %: average pooling yields the best performance.",
         .method = "Not accuracy: what each sampling leaves of S, n = 196, m = 16 and 49, five "
                   "inputs, with three draws of what is random; two tokens with one landmark.",
         .corrected = "As approximations of S the samplings have no order that holds for all "
@@ -554,10 +576,12 @@ const claim soft_nystrom_claims[] = {
         .method = "Exact counts of additions and multiplications and of what must be kept, for one "
                   "head and T = 20, while n doubles ten times: with m fixed, as in the paper, and "
                   "with the stride of the sampling fixed, as in the published code.",
-        .corrected = "Both orders hold for every n ≥ m and d. O(n) holds for fixed m only; with "
-                     "m = n/stride, T m³ makes time Θ(n³) and A makes space Θ(n²).",
+        .corrected = "Both orders hold for every n ≥ m and d, for one head; with h heads of d_e/h "
+                     "channels m²n and T m³ carry a factor h. With m = n/stride, as in the "
+                     "published code, T m³ makes time Θ(n³) and A makes space Θ(n²).",
         .proof = "The counts are polynomials with coefficients of at most 5 times (flops) and 2 "
-                 "times (bytes) the printed ones. At fixed m time is affine in n and what is kept "
+                 "times (bytes) the printed ones; each head has products of m × m matrices of its "
+                 "own. At fixed m time is affine in n and what is kept "
                  "does not grow; at fixed n/m the leading terms are m³ and m².",
         .evidence = {"counts"},
         .judge = judge_s07,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* U01 - U05: UFO-ViT. */
+/* U01 - U07: UFO-ViT. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +16,6 @@ static atn_attention_desc xnorm_along(atn_xnorm_axis axis)
     desc.xnorm.axis = axis;
     desc.xnorm.epsilon = 0;
     return desc;
-}
-
-static const char *axis_name(atn_xnorm_axis axis)
-{
-    return axis == ATN_XNORM_COLUMNS ? "columns (paper, Eq. 8)" : "rows (popular port)";
 }
 
 /* ---- U01 ---- */
@@ -60,33 +56,77 @@ static int one_token(const claim_run *run, atn_xnorm_axis axis, double y[2])
     return direct_forward(run, &desc, 1, 1, 2, &q, &q, v, y);
 }
 
-static int judge_u01(const claim_run *run, verdict *v)
+/* Whether an axis of K^T V gives cosines, on normal tokens and on one. */
+static int judge_cosines(const claim_run *run, atn_xnorm_axis axis, verdict *v)
 {
     enum { TOKENS = 196, WIDTH = 32 };
     /* T sums n products of size 1 into about sqrt(n): relative errors of sqrt(n) n u at most. */
     const double rounding = TOKENS * sqrt(TOKENS) * 0x1p-53;
-    double defects[ATN_XNORM_AXIS_COUNT], y[2];
-    fprintf(v->notes,
-            "| KᵀV normalised along | largest distance of Y from the cosine |\n|---|---|\n");
-    for (int axis = 0; axis < ATN_XNORM_AXIS_COUNT; axis++) {
-        int code = cosine_defect(run, (atn_xnorm_axis)axis, TOKENS, WIDTH, &defects[axis]);
-        if (code != EXIT_PASS)
-            return code;
-        fprintf(v->notes, "| %s | %.2g |\n", axis_name((atn_xnorm_axis)axis), defects[axis]);
-    }
-    int code = one_token(run, ATN_XNORM_ROWS, y);
-    bool paper = defects[ATN_XNORM_COLUMNS] <= rounding, port = defects[ATN_XNORM_ROWS] <= rounding;
-    v->kind = !paper ? VERDICT_FAILS : port ? VERDICT_HOLDS : VERDICT_HOLDS_IF;
-    if (v->kind == VERDICT_HOLDS_IF)
-        verdict_set(&v->condition, "KᵀV is normalised over the index that is contracted with Q, "
-                                   "and no query and no cluster is zero");
-    verdict_set(&v->measured, "largest |Y − cosine|: %.2g along columns, %.2g along rows",
-                defects[ATN_XNORM_COLUMNS], defects[ATN_XNORM_ROWS]);
+    double defect, y[2];
+    int code = cosine_defect(run, axis, TOKENS, WIDTH, &defect);
+    if (code == EXIT_PASS)
+        code = one_token(run, axis, y);
+    if (code != EXIT_PASS)
+        return code;
+    bool one = fabs(y[0] - 1) <= rounding && fabs(y[1] - 1) <= rounding;
+    v->kind = defect <= rounding && one ? VERDICT_HOLDS : VERDICT_FAILS;
+    verdict_set(&v->measured,
+                "largest |Y − cosine|: %.2g for %d normal tokens; one token, q = k = 1, v = (3, "
+                "4), whose cosines are 1: Y = (%.6g, %.6g)",
+                defect, TOKENS, y[0], y[1]);
     verdict_set(&v->bound, "rounding, %.2g", rounding);
-    verdict_set(&v->counterexample,
-                "along rows, one token, q = k = 1, v = (3, 4): Y = (%g, %g), both cosines are 1",
-                y[0], y[1]);
-    return code;
+    if (v->kind == VERDICT_FAILS)
+        verdict_set(&v->counterexample,
+                    "one token, q = k = 1, v = (3, 4): Y = (%g, %g), both cosines are 1", y[0],
+                    y[1]);
+    return EXIT_PASS;
+}
+
+static int judge_u01(const claim_run *run, verdict *v)
+{
+    return judge_cosines(run, ATN_XNORM_COLUMNS, v);
+}
+
+/* ---- U06 ---- */
+
+static int judge_u06(const claim_run *run, verdict *v)
+{
+    return judge_cosines(run, ATN_XNORM_ROWS, v);
+}
+
+/* ---- U07 ---- */
+
+/* Eq. 4 to the letter: sum over i = 0 .. h of the whole vector's squared norm. */
+static double printed_length(int64_t h, const double *a)
+{
+    double norm = direct_norm(h, 1, a), sum = 0;
+    for (int64_t i = 0; i <= h; i++)
+        sum += norm * norm;
+    return sqrt(sum);
+}
+
+static int judge_u07(const claim_run *run, verdict *v)
+{
+    enum { WIDEST = 64 };
+    double least = INFINITY, most = 0;
+    fprintf(v->notes, "| h | ‖XN(a)‖₂, γ = 1, as printed | 1/√(h + 1) |\n|---|---|---|\n");
+    for (int64_t h = 1; h <= WIDEST; h *= 4) {
+        double *a = direct_normal(run, "U07", h);
+        double length = direct_norm(h, 1, a) / printed_length(h, a);
+        least = length >= least ? least : length;
+        most = direct_worst(most, length);
+        fprintf(v->notes, "| %" PRId64 " | %.9g | %.9g |\n", h, length, 1 / sqrt((double)h + 1));
+        free(a);
+    }
+    bool unit = fabs(least - 1) <= 0x1p-40 && fabs(most - 1) <= 0x1p-40;
+    v->kind = unit ? VERDICT_HOLDS : VERDICT_FAILS;
+    verdict_set(&v->measured, "length of XN(a) as printed, h = 1 to %d: %.6g to %.6g", WIDEST,
+                least, most);
+    verdict_set(&v->bound, "1, a unit vector");
+    if (v->kind == VERDICT_FAILS)
+        verdict_set(&v->counterexample, "h = 1, a = (1), γ = 1: XN(a) = 1/√(1² + 1²) = %.6g",
+                    1 / printed_length(1, (const double[]){1}));
+    return EXIT_PASS;
 }
 
 /* ---- U02 ---- */
@@ -187,31 +227,62 @@ static double largest_residual(const table *t, const char *variant, bool full_ra
     return largest;
 }
 
+/* How far the rows of M are from those of the attention matrix, relative to these: the operators
+ * that have one and for which that is least and most. */
+typedef struct {
+    int64_t rows, least, most; /* rows of the table; -1 if there is none */
+} row_differences;
+
+static row_differences find_differences(const table *t)
+{
+    row_differences d = {0, -1, -1};
+    for (int64_t row = 0; row < table_rows(t); row++) {
+        if (cell_missing(t, row, "row_difference") ||
+            cell_integer(t, row, "rank") != cell_integer(t, row, "value_dim"))
+            continue;
+        double value = cell_real(t, row, "row_difference");
+        d.rows++;
+        if (d.least < 0 || value < cell_real(t, d.least, "row_difference"))
+            d.least = row;
+        if (d.most < 0 || !(value <= cell_real(t, d.most, "row_difference")))
+            d.most = row;
+    }
+    return d;
+}
+
 static int judge_u04(const claim_run *run, verdict *v)
 {
     const table *t = evidence_table(run, "maps", 3);
     const double rounding = 1e-12; /* cond(V) u stays below it: `rounding` of the CSV */
     double full = largest_residual(t, "paper", true), lost = largest_residual(t, "paper", false);
     double port = fmax(largest_residual(t, "port", true), largest_residual(t, "port", false));
+    row_differences d = find_differences(t);
     double y[2];
     int code = one_token(run, ATN_XNORM_COLUMNS, y);
-    bool with_rank = full >= 0 && full <= rounding, without = lost >= 0 && lost <= rounding;
-    v->kind = !with_rank ? VERDICT_FAILS : without ? VERDICT_HOLDS : VERDICT_HOLDS_IF;
-    if (v->kind == VERDICT_HOLDS_IF)
-        verdict_set(&v->condition, "V has full column rank");
-    verdict_set(&v->measured,
-                "|YV†V − Y|/|Y| along columns: %.2g where V has full column rank, %.2g where not; "
-                "along rows: %.2g",
-                full, lost, port);
-    verdict_set(&v->bound, "rounding, %g", rounding);
+    if (code != EXIT_PASS)
+        return code;
+    v->kind = d.rows > 0 ? VERDICT_OBSERVED : VERDICT_NOT_TESTABLE;
+    if (d.rows > 0)
+        verdict_set(&v->measured,
+                    "a row of M is %.2g (%s) to %.2g (%s) away from the attention matrix's, "
+                    "relative to it, for the operators that have one; |MV − Y|/|Y|: %.2g where V "
+                    "has full column rank, else %.2g along columns; along rows %.2g",
+                    cell_real(t, d.least, "row_difference"), cell_text(t, d.least, "operator"),
+                    cell_real(t, d.most, "row_difference"), cell_text(t, d.most, "operator"), full,
+                    lost, port);
+    else
+        verdict_set(&v->measured, "an operator with an attention matrix");
+    verdict_set(&v->bound, "0 for a map that is the attention matrix");
     verdict_set(&v->counterexample,
-                "one token, q = k = 1, v = (3, 4): Y = (%g, %g), YV†V is %.0f %% away", y[0], y[1],
-                100 * one_token_residual(y));
-    fprintf(v->notes,
-            "MV = Y alone does not make M the attention matrix: any M with that property will do. "
-            "`row_difference` in maps_residual.csv says how far M's row is from the attention "
-            "matrix's, for operators that have one.\n");
-    return code;
+                "no matrix at all: one token, q = k = 1, v = (3, 4): Y = (%g, %g), and no multiple "
+                "of v is less than %.0f %% away",
+                y[0], y[1], 100 * one_token_residual(y));
+    if (full <= rounding)
+        return EXIT_PASS;
+    report_error("U04: YV+V differs from Y by %.2g where V has full column rank, which is proved "
+                 "not to be",
+                 full);
+    return EXIT_CHECK;
 }
 
 /* ---- U05 ---- */
@@ -304,12 +375,10 @@ const claim ufo_vit_claims[] = {
         .statement = "The output is γ² times the cosine between a query and a cluster, a column "
                      "of KᵀV.",
         .method = "The operator against cosines in long double, independent normal Q, K, V, "
-                  "n = 196, d = 32, along both axes that are published.",
-        .corrected = "True of Eq. 8, which normalises columns of KᵀV; the widely used port "
-                     "normalises rows, and its outputs are no cosines.",
+                  "n = 196, d = 32, no query and no cluster zero.",
+        .corrected = "",
         .proof = "Y_ic = Σ_r q_ir T_rc / (|q_i| |T_:c|) is the cosine of q_i and T_:c by "
-                 "definition. With rows, T_rc is divided by |T_r:|, which depends on the index "
-                 "summed over.",
+                 "definition, T = KᵀV.",
         .judge = judge_u01,
     },
     {
@@ -339,15 +408,21 @@ const claim ufo_vit_claims[] = {
         .id = "U04",
         .source = "UFO-ViT § 4.1, Fig. 6",
         .statement =
-            "Because attention maps could not be computed directly, a pseudo-inverse algorithm "
+            "Because [attention maps] could not be computed directly, a pseudo-inverse algorithm "
             "was used to approximate them (read here as M = YV†).",
-        .method = "Does M reproduce the output, MV = Y? On a photograph's tokens, whose values "
-                  "span 31 of 32 dimensions, and on 31 of the channels, which are independent.",
-        .corrected = "MV = Y if and only if the rows of Y lie in the row space of V. With columns "
-                     "normalised every channel of V is weighed by a factor of its own, so no "
-                     "single matrix need act on all channels; with rows normalised one does.",
+        .method = "How near M's rows come to the attention matrix's for operators that have one, "
+                  "and whether M reproduces the output, MV = Y: on a photograph's tokens, whose "
+                  "values span 31 of 32 dimensions, and on 31 of the channels, which are "
+                  "independent.",
+        .corrected =
+            "M is an attention matrix's projection to the columns of V, of rank d_v at most: "
+            "nothing of what an attention matrix does to vectors orthogonal to them is "
+            "in it. MV = Y if and only if the rows of Y lie in the row space of V: always "
+            "where V has full column rank. XNorm along columns weighs every channel of V "
+            "by a factor of its own and has no single matrix.",
         .proof =
-            "V†V is the orthogonal projector on V's row space. Along columns "
+            "For Y = SV, M = SVV†, and VV† is the orthogonal projector on V's column space; V†V is "
+            "that on V's row space, and MV = YV†V. Along columns "
             "Y = Q̂KᵀVD, D = diag(γ/|T_:c|): its rows lie in that space for every Q if and only "
             "if D maps the row space of KᵀV into it, as it does if the space is everything. "
             "Along rows "
@@ -363,6 +438,29 @@ const claim ufo_vit_claims[] = {
         .corrected = "",
         .proof = "",
         .judge = judge_u05,
+    },
+    {
+        .id = "U06",
+        .source = "a widely used port of UFO-ViT",
+        .statement = "With KᵀV normalised along its rows, as the port has it, the output is γ² "
+                     "times the cosine between a query and a column of KᵀV.",
+        .method = "As for U01, along the other axis.",
+        .corrected = "The port's outputs are no cosines; those of Eq. 8, which normalises columns, "
+                     "are (U01).",
+        .proof = "With rows, T_rc is divided by |T_r:|, which depends on the index summed over.",
+        .judge = judge_u06,
+    },
+    {
+        .id = "U07",
+        .source = "UFO-ViT Eq. 4",
+        .statement = "XN(a) := γa/√(Σ_{i=0}^{h} ‖a‖²), a common L2-norm.",
+        .method = "The formula to the letter, h = 1 to 64.",
+        .corrected = "XN(a) = γa/√(Σ_i a_i²), the sum over the h entries of a: what Eq. 6 to 8 and "
+                     "the text use.",
+        .proof = "The printed summand does not depend on i, and i takes h + 1 values: the root is "
+                 "√(h + 1)·‖a‖, and XN(a) has the length γ/√(h + 1). Outputs would be γ²/(h + 1) "
+                 "times cosines.",
+        .judge = judge_u07,
     },
     {0},
 };

@@ -9,8 +9,10 @@
 /* X(code, name, description). VERDICT_NONE is what a judge that forgets leaves behind. */
 #define VERDICT_LIST(X)                                                                            \
     X(VERDICT_NONE, "none", "no verdict")                                                          \
-    X(VERDICT_HOLDS, "holds", "no counterexample in the sweep, and a proof or certified bound")    \
-    X(VERDICT_HOLDS_IF, "holds if", "under a condition that is stated, both sides of it shown")    \
+    X(VERDICT_HOLDS, "holds",                                                                      \
+      "under the conditions it is printed with: no counterexample in the "                         \
+      "sweep, and a proof or certified bound")                                                     \
+    X(VERDICT_HOLDS_IF, "holds if", "a condition that is not printed is needed; both sides shown") \
     X(VERDICT_FAILS, "fails", "there is a counterexample")                                         \
     X(VERDICT_OBSERVED, "observed", "an empirical statement: seen, or not, on these inputs")       \
     X(VERDICT_NOT_TESTABLE, "not testable here", "it would need what this suite does not have")
@@ -29,7 +31,7 @@ const char *certified_name(certified_state state); /* "not needed", "yes", "no" 
 /* Texts are one line each, in plain Unicode; null until set. */
 typedef struct {
     verdict_kind kind;
-    char *condition;      /* of "holds if" alone */
+    char *condition;      /* of "holds if" alone: what the paper does not say */
     char *measured;       /* the numbers, of "observed" also what was seen */
     char *bound;          /* what they are held against */
     char *counterexample; /* the smallest there is, complete enough to be redone by hand */

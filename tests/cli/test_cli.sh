@@ -91,7 +91,7 @@ expect_stdout 'attnum run attention/maps --quick --seed 1,2,3'
 attnum claims S10
 expect_exit 0
 expect_quiet
-expect_stdout 'S10  holds if'
+expect_stdout 'S10  holds'
 expect_stdout '0 < α < 2/λ_max²'
 expect_no_file results
 attnum claims S10 S10 M01 --out kept

@@ -11,7 +11,8 @@ Test(claims_sima, entries_are_bounded_by_the_width)
 {
     claim_run run;
     ledger_open(&run);
-    cr_expect(ledger_judge(&run, "M01") == VERDICT_HOLDS);
+    cr_expect(ledger_judge(&run, "M01") == VERDICT_HOLDS_IF);
+    ledger_expect_measured(&run, "M01", "q = (1, 1) has the entry 0 with k = (1, −1) and 1 with k");
     ledger_close(&run);
 }
 

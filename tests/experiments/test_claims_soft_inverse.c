@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The judges of S16 - S18. */
+/* The judges of S16 - S19. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
 #include "common/report.h"
 #include "ledger.h"
 
-static verdict_kind judge_gradients(const char *error)
+static verdict_kind judge_gradients(const char *id, const char *error)
 {
     claim_run run;
     ledger_open(&run);
@@ -22,16 +22,19 @@ static verdict_kind judge_gradients(const char *error)
                   "eq12_cosine=-0.5 seed=1");
     ledger_row(t, "input=b variant=nr-paper dtype=f64 iteration=5 condition=12 eq12_error=1");
     ledger_row(t, "input=b variant=nr-soft dtype=f64 iteration=20 condition=12 eq12_error=1");
-    verdict_kind kind = ledger_judge(&run, "S16");
+    verdict_kind kind = ledger_judge(&run, id);
     ledger_close(&run);
     return kind;
 }
 
 Test(claims_soft_inverse, eq12_is_right_where_the_inverse_has_converged)
 {
-    cr_expect(judge_gradients("1e-15") == VERDICT_HOLDS_IF);
-    cr_expect(judge_gradients("1e-6") == VERDICT_FAILS);
-    cr_expect(judge_gradients("nan") == VERDICT_FAILS);
+    cr_expect(judge_gradients("S16", "1e-15") == VERDICT_HOLDS);
+    cr_expect(judge_gradients("S16", "1e-6") == VERDICT_FAILS);
+    cr_expect(judge_gradients("S16", "nan") == VERDICT_FAILS);
+    cr_expect(judge_gradients("S19", "1e-15") == VERDICT_HOLDS_IF);
+    cr_expect(judge_gradients("S19", "1e-6") == VERDICT_FAILS);
+    cr_expect(judge_gradients("S19", "nan") == VERDICT_FAILS);
 }
 
 #define CURVE_ROW(variant, iteration, cells)                                                       \

@@ -10,7 +10,10 @@ Test(claims_soft_start, the_limit_of_the_start)
 {
     claim_run run;
     ledger_open(&run);
-    cr_expect(ledger_judge(&run, "S10") == VERDICT_HOLDS_IF);
+    cr_expect(ledger_judge(&run, "S10") == VERDICT_HOLDS);
+    ledger_expect_noted(&run, "S10", " | 1.52291e+283 |");
+    ledger_expect_noted(&run, "S10", " | 8.41849e-287 |");
+    ledger_expect_noted(&run, "S10", " | 1.90072e+19728 |");
     ledger_close(&run);
 }
 
