@@ -415,13 +415,12 @@ const claim ufo_vit_claims[] = {
                   "values span 31 of 32 dimensions, and on 31 of the channels, which are "
                   "independent.",
         .corrected =
-            "M is an attention matrix's projection to the columns of V, of rank d_v at most: "
-            "nothing of what an attention matrix does to vectors orthogonal to them is "
-            "in it. MV = Y if and only if the rows of Y lie in the row space of V: always "
+            "For an operator with an attention matrix S, M = S·VV†: it agrees with S on the columns "
+            "of V and is 0 on all that is orthogonal to them. MV = Y if and only if the rows of Y lie in the row space of V: always "
             "where V has full column rank. XNorm along columns weighs every channel of V "
             "by a factor of its own and has no single matrix.",
         .proof =
-            "For Y = SV, M = SVV†, and VV† is the orthogonal projector on V's column space; V†V is "
+            "For Y = SV, M = SVV†; VV† is the orthogonal projector on V's column space; V†V is "
             "that on V's row space, and MV = YV†V. Along columns "
             "Y = Q̂KᵀVD, D = diag(γ/|T_:c|): its rows lie in that space for every Q if and only "
             "if D maps the row space of KᵀV into it, as it does if the space is everything. "

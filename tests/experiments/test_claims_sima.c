@@ -115,44 +115,43 @@ Test(claims_sima, what_half_precision_loses_is_counted)
 }
 
 /* Times of softmax attention and XCA over those of their exps: one ratio for all. */
-static char *measure_shares(const char *exps, verdict_kind *kind)
+#define M05_ROW(a, n, b, ratio)                                                                    \
+    "statement=M05 a=" a " n=" n " d=64 b_work=" b " ratio_median=" ratio " ratio_min=" ratio      \
+    " ratio_max=" ratio
+
+/* What SimA leaves out is 1 - 1/ratio, the exps are 1/ratio. */
+static void fill_shares(claim_run *run, const char *last)
 {
-    static const char *const sides[][2] = {{"softmax", "196"}, {"softmax", "576"}, {"xca", "196"}};
-    claim_run run;
-    ledger_open(&run);
-    table *t = ledger_table(&run, "time", 0);
-    for (int i = 0; i < 3; i++)
-        for (int j = 0; j < 2; j++) {
-            char *row = must_format("statement=M05 a=%s n=%s d=64 b_work=%s ratio_median=%s "
-                                    "ratio_min=%s ratio_max=%s",
-                                    sides[i][0], sides[i][1], j ? "exps" : "forward",
-                                    j ? exps : "2", j ? exps : "2", j ? exps : "2");
-            ledger_row(t, row);
-            free(row);
-        }
-    *kind = ledger_judge(&run, "M05");
-    char *measured = ledger_measured(&run, "M05");
-    ledger_close(&run);
-    return measured;
+    ledger_open(run);
+    table *t = ledger_table(run, "time", 0);
+    ledger_row(t, M05_ROW("softmax", "196", "forward", "2"));
+    ledger_row(t, M05_ROW("softmax", "196", "exps", "4"));
+    ledger_row(t, M05_ROW("softmax", "576", "forward", "2.5"));
+    ledger_row(t, M05_ROW("softmax", "576", "exps", "5"));
+    ledger_row(t, M05_ROW("xca", "32", "forward", "1.25"));
+    ledger_row(t, M05_ROW("xca", "32", "exps", "8"));
+    ledger_row(t, M05_ROW("xca", "512", "forward", "1.6"));
+    ledger_row(t, last);
 }
 
 Test(claims_sima, shares_of_exp_are_observed)
 {
-    static const struct {
-        const char *ratio, *text;
-        verdict_kind kind;
-    } cases[] = {
-        {"4", "exp does not take half", VERDICT_OBSERVED},
-        {"4", "softmax attention goes from 25 to 25 % (softmax as a whole 50", VERDICT_OBSERVED},
-        {"1.25", "exp takes more than half", VERDICT_OBSERVED},
-        {"nan", "no finite times", VERDICT_NOT_TESTABLE}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        verdict_kind kind;
-        char *measured = measure_shares(cases[i].ratio, &kind);
-        cr_expect(kind == cases[i].kind && strstr(measured, cases[i].text), "%s: %s",
-                  cases[i].ratio, measured);
-        free(measured);
-    }
+    claim_run run;
+    fill_shares(&run, M05_ROW("xca", "512", "exps", "10"));
+    cr_expect(ledger_judge(&run, "M05") == VERDICT_OBSERVED);
+    ledger_expect_measured(&run, "M05", "takes 50 % of softmax attention's time at the first");
+    ledger_expect_measured(&run, "M05", "60 % at the last, the exps by themselves 25 and 20 %");
+    ledger_expect_measured(&run, "M05",
+                           "20 % at the first width and 38 % at the last, the exps 12 "
+                           "and 10 %");
+    ledger_close(&run);
+    fill_shares(&run, M05_ROW("xca", "512", "exps", "inf"));
+    ledger_expect_measured(&run, "M05", "the exps 12 and 12 %");
+    ledger_close(&run);
+    ledger_open(&run);
+    ledger_row(ledger_table(&run, "time", 0), M05_ROW("softmax", "196", "forward", "nan"));
+    cr_expect(ledger_judge(&run, "M05") == VERDICT_NOT_TESTABLE);
+    ledger_close(&run);
 }
 
 #define M06_ROW(input, norm, largest)                                                              \
