@@ -34,6 +34,7 @@ static const char *const order_names[] = {ATN_ORDER_LIST(NAMED_ENTRY)};
 static const half_input cases[] = {
     {.name = "normal", .scale = 1, .widths = true},
     {.name = "aligned", .scale = 1, .aligned = true, .widths = true},
+    {.name = "independent", .scale = 1, .independent = true},
     {.name = "normal-x8", .scale = 8},
     {.name = "normal-x64", .scale = 64},
     {.name = "dead-channel", .scale = 1, .dead = true},
@@ -55,11 +56,11 @@ enum { TYPES = sizeof types / sizeof *types };
 
 /* Sides of the grid of n tokens; widths at n = 784. Lists end with 0. */
 static const struct {
-    int64_t sides[8], widths[8];
+    int64_t sides[9], widths[8];
 } efforts[EFFORT_COUNT] = {
     [EFFORT_QUICK] = {{7, 14, 28, 56}, {16, 32, 64}},
     [EFFORT_DEFAULT] = {{7, 14, 28, 56, 112, 224}, {16, 32, 64, 128, 256}},
-    [EFFORT_FULL] = {{7, 14, 28, 56, 112, 224, 448}, {16, 32, 64, 128, 256, 512, 1024}},
+    [EFFORT_FULL] = {{7, 14, 28, 56, 112, 224, 448, 1024}, {16, 32, 64, 128, 256, 512, 1024}},
 };
 enum { SMALLEST_PATCH = 4 };
 
@@ -178,7 +179,7 @@ static double weight(const void *state, int64_t point)
 static const column columns[] = {
     {"input", COLUMN_TEXT, "",
      "normal: tokens N(0, 1), Q, K and V of three random rotations of them; aligned: Q = K = V; "
-     "-x8, -x64: so many times normal; dead-channel: the first channel of Q and K is 0; photos: "
+     "independent: each of tokens of its own; -x8, -x64: so many times normal; dead-channel: the first channel of Q and K is 0; photos: "
      "rotations of a photograph's tokens"},
     {"n", COLUMN_INTEGER, "", "tokens"},
     {"d", COLUMN_INTEGER, "", "width of queries, keys and values"},

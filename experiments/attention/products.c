@@ -95,12 +95,12 @@ static double *rotate(const half_tokens *g, const double *x, const char *purpose
     return out;
 }
 
-static int draw_tokens(const half_tokens *g, const input *photos, double *x)
+static int draw_tokens(const half_tokens *g, const input *photos, const char *purpose, double *x)
 {
     const half_point *p = g->point;
     if (p->input->photos)
         return input_tokens(photos, p->side, p->side, HALF_CROP / p->side, p->seed, 0, x);
-    random_stream *r = random_create(p->seed, "half tokens", (uint64_t)g->n);
+    random_stream *r = random_create(p->seed, purpose, (uint64_t)g->n);
     for (int64_t i = 0; i < g->n * g->d; i++)
         x[i] = p->input->scale * random_normal(r);
     random_free(r);
@@ -113,9 +113,13 @@ int half_draw(half_tokens *g, const half_point *p, const input *photos)
     *g = (half_tokens){
         .point = p, .n = n, .d = p->d, .queries = n < HALF_QUERIES ? n : HALF_QUERIES};
     double *x = matrix(n, p->d);
-    int code = draw_tokens(g, photos, x);
+    int code = draw_tokens(g, photos, "half tokens", x);
     g->q = rotate(g, x, p->input->aligned ? "half" : "half queries");
+    if (p->input->independent)
+        code = exit_worst(code, draw_tokens(g, photos, "half tokens of keys", x));
     g->k = rotate(g, x, p->input->aligned ? "half" : "half keys");
+    if (p->input->independent)
+        code = exit_worst(code, draw_tokens(g, photos, "half tokens of values", x));
     g->v = rotate(g, x, p->input->aligned ? "half" : "half values");
     for (int64_t i = 0; p->input->dead && i < n; i++)
         g->q[i * g->d] = g->k[i * g->d] = 0;

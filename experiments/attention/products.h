@@ -51,10 +51,11 @@ enum { HALF_QUERIES = 128, HALF_CROP = 224 };
 typedef struct {
     const char *name;
     double scale;
-    bool aligned; /* Q = K = V, one rotation of the tokens; else three */
-    bool dead;    /* the first channel of Q and K is 0 */
-    bool photos;  /* of one crop of HALF_CROP pixels a side; else N(0, 1), times scale */
-    bool widths;  /* also against d */
+    bool aligned;     /* Q = K = V, one rotation of the tokens; else three */
+    bool independent; /* Q, K and V of tokens of their own: K^T V is then a sum of random signs */
+    bool dead;        /* the first channel of Q and K is 0 */
+    bool photos;      /* of one crop of HALF_CROP pixels a side; else N(0, 1), times scale */
+    bool widths;      /* also against d */
 } half_input;
 
 typedef struct {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* M01 - M08: SimA. */
 #include <float.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -301,6 +302,76 @@ static void note_orders(const claim_run *run, const table *t, FILE *notes)
                     100 * cell_real(t, row, "first_vanished"));
 }
 
+/* Correct digits of one value channel in f16, channels first, d = 32: tokens N(0, 1), the values
+ * either drawn, too, or the first channel of K. */
+static int digits_left(const claim_run *run, int64_t n, bool own_values, double *digits)
+{
+    enum { WIDTH = 32 };
+    static const narrow_sima sima = {ATN_STORAGE_F16,
+                                     {.norm = ATN_SIMA_L1, .order = ATN_ORDER_CHANNELS}};
+    double *drawn = direct_normal(run, "M02", (2 * WIDTH + 1) * n);
+    float *q = must_allocate((size_t)((2 * WIDTH + 2) * n), sizeof *q), *k = q + WIDTH * n;
+    float *v = k + WIDTH * n, *y = v + n;
+    long double norms[2][WIDTH] = {{0}}, state[WIDTH] = {0}, error = 0, size = 0;
+    for (int64_t i = 0; i < (2 * WIDTH + 1) * n; i++)
+        q[i] = (float)drawn[i];
+    for (int64_t i = 0; !own_values && i < n; i++)
+        v[i] = k[i * WIDTH];
+    atn_storage_round(ATN_STORAGE_F16, (2 * WIDTH + 1) * n, q);
+    for (int64_t i = 0; i < n; i++)
+        for (int c = 0; c < WIDTH; c++) {
+            norms[0][c] += fabsl((long double)q[i * WIDTH + c]);
+            norms[1][c] += fabsl((long double)k[i * WIDTH + c]);
+            state[c] += (long double)k[i * WIDTH + c] * (long double)v[i];
+        }
+    int code = narrow_forward(run, &sima, n, WIDTH, q, k, v, y);
+    for (int64_t i = 0; i < n; i++) {
+        long double want = 0;
+        for (int c = 0; c < WIDTH; c++)
+            want += (long double)q[i * WIDTH + c] / norms[0][c] * state[c] / norms[1][c];
+        error += (y[i] - want) * (y[i] - want);
+        size += want * want;
+    }
+    *digits = (double)-log10l(sqrtl(error / size));
+    free(q);
+    free(drawn);
+    return code;
+}
+
+enum { DIGIT_SIZES = 3 };
+static const int64_t digit_sizes[DIGIT_SIZES] = {3136, 12544, 147456};
+
+static int note_digits(const claim_run *run, FILE *notes, double independent[DIGIT_SIZES])
+{
+    int code = EXIT_PASS;
+    fprintf(notes,
+            "\nCorrect digits of a value channel in f16, channels first, norms wide, d = 32, "
+            "normal tokens:\n\n| N | V a channel of K | V independent |\n|---|---|---|\n");
+    for (int i = 0; i < DIGIT_SIZES; i++) {
+        double following;
+        code = exit_worst(code, digits_left(run, digit_sizes[i], false, &following));
+        code = exit_worst(code, digits_left(run, digit_sizes[i], true, &independent[i]));
+        fprintf(notes, "| %" PRId64 " | %.1f | %.1f |\n", digit_sizes[i], following,
+                independent[i]);
+    }
+    return code;
+}
+
+/* Y of so many tokens of one channel, Q = K = V = 1, in f16, channels first; exactly 1/N. */
+static int equal_tokens(const claim_run *run, int64_t n, double *y)
+{
+    const narrow_sima sima = {ATN_STORAGE_F16, {.norm = ATN_SIMA_L1, .order = ATN_ORDER_CHANNELS}};
+    float *ones = must_allocate((size_t)n, sizeof *ones);
+    float *out = must_allocate((size_t)n, sizeof *out);
+    for (int64_t i = 0; i < n; i++)
+        ones[i] = 1;
+    int code = narrow_forward(run, &sima, n, 1, ones, ones, ones, out);
+    *y = (double)out[0];
+    free(out);
+    free(ones);
+    return code;
+}
+
 /* What the smallest example says, or which number is in the way of the verdict. */
 static void show_orders(verdict *v, const table *t, double exact, double ratio, int64_t worst,
                         const double y[2])
@@ -328,14 +399,17 @@ static int judge_m02(const claim_run *run, verdict *v)
     /* Either order is within its rounding, so both are within twice that of each other. */
     const double most = 2, narrow = 4 * atn_storage_roundoff(ATN_STORAGE_F16);
     const table *t = evidence_table(run, "half", 0);
-    double exact, y[2];
+    enum { MILLION = 1000000 };
+    double exact, y[2], independent[DIGIT_SIZES], million;
     int64_t worst = -1;
     int code = exact_orders(run, &exact);
     code = exit_worst(code, two_tokens(run, y));
+    code = exit_worst(code, equal_tokens(run, MILLION, &million));
     double ratio = largest_order_ratio(t, &worst), gap = fabs(y[0] - y[1]);
     bool same = exact == 0 && ratio >= 0 && ratio <= most;
     bool apart = gap > narrow * fabs(y[1]), together = gap <= narrow * fabs(y[1]);
     note_orders(run, t, v->notes);
+    code = exit_worst(code, note_digits(run, v->notes, independent));
     v->kind = ratio < 0          ? VERDICT_NONE
               : same && apart    ? VERDICT_HOLDS_IF
               : same && together ? VERDICT_HOLDS
@@ -346,8 +420,11 @@ static int judge_m02(const claim_run *run, verdict *v)
     verdict_set(&v->measured,
                 "whole numbers over powers of two, both orders in f64: off the exact Y by %g. "
                 "Without underflow (f64, f32, bf16): apart by at most %.2g of a rounding bound. "
-                "f16, two tokens: apart by %.3g %% of the output",
-                exact, ratio, 100 * gap / fabs(y[1]));
+                "f16, two tokens: apart by %.3g %% of the output. f16, channels first: %.1f digits "
+                "of independent tokens for N = %" PRId64 ", %.1f for %" PRId64 "; Q = K = V = 1, N "
+                "= 10⁶: %.5g for 10⁻⁶",
+                exact, ratio, 100 * gap / fabs(y[1]), independent[1], digit_sizes[1],
+                independent[2], digit_sizes[2], million);
     verdict_set(&v->bound, "0; %g, the rounding of both orders; %.2g, four roundings of f16", most,
                 narrow);
     if (v->kind != VERDICT_HOLDS)
@@ -954,13 +1031,16 @@ const claim sima_claims[] = {
         .corrected =
             "As long as nothing underflows the orders agree to the accuracy of the arithmetic, "
             "relative to |Q̂||K̂|ᵀ|V|. In f64, f32 and bf16 only extreme tokens underflow; in "
-            "f16 many tokens are enough: entries of Q̂K̂ᵀ average at most D/N² in size (M01), "
-            "and those of 2⁻²⁵ or less are 0 tokens first, while channels first keeps its "
-            "digits (M04).",
+            "f16 many tokens are enough, in either order. Tokens first, entries of Q̂K̂ᵀ average at "
+            "most D/N² in size (M01), and those of 2⁻²⁵ or less are 0. Channels first, |q̂_ic| and "
+            "|k̂_jc| average 1/N: subnormal for N > 2¹⁴, 0 for N ≥ 2²⁵ equal tokens. How many "
+            "digits are left before depends on the tokens: more where V follows K, so that K̂ᵀV is "
+            "of the size of V, fewer where they are independent.",
         .proof = "Multiplication of matrices is associative. If every rounding is a factor 1 + δ, "
                  "|δ| ≤ u, either order is within c u |Q̂||K̂|ᵀ|V| of the exact Y, c depending "
                  "on N "
-                 "and D alone; underflow is no such factor.",
+                 "and D alone; underflow is no such factor. Σ_i |q̂_ic| = 1 over N tokens; f16's "
+                 "smallest normal number is 2⁻¹⁴, and it rounds 2⁻²⁵ to 0.",
         .evidence = {"half"},
         .judge = judge_m02,
     },
@@ -995,7 +1075,8 @@ const claim sima_claims[] = {
             "with room for rounding (divide V by D if not). A norm stored in f16 is infinite "
             "once Σ|x| ≥ 65520, which takes its channel out of the output without a warning "
             "(all channels: Y = 0), and ε = 10⁻¹² is 0 in f16, which makes "
-            "it NaN for a dead channel. The price is underflow.",
+            "it NaN for a dead channel. The price is underflow, from N ≈ 10⁴ on in both "
+            "orders (M02).",
         .proof = "Σ_i |q̂_ic| ≤ 1 and Σ_j |k̂_jc| ≤ 1 in every channel. So |q̂_ic| ≤ 1, "
                  "|(Q̂K̂ᵀ)_ij| ≤ D, |(K̂ᵀV)_ce| ≤ max|V| and |Y_ie| ≤ D max|V|, attained by one "
                  "token "

@@ -263,6 +263,19 @@ static void check_orders(const table *t)
     cr_expect(cell(t, tokens, "ratio") > 4 * cell(t, channels, "ratio"));
 }
 
+/* K^T V is of the size of V if both are rotations of one matrix, and a sum of random signs if not:
+ * outputs are smaller, and more of the digits are below f16's normal numbers. */
+static void check_independent(const table *t)
+{
+    key same = {"normal", "l1", "f64", "wide", "channels", 3136}, own = same;
+    own.input = "independent";
+    double smaller = cell(t, own, "output_largest") / cell(t, same, "output_largest");
+    cr_expect(smaller > 0.01 && smaller < 0.5, "%g", smaller);
+    same.storage = own.storage = "f16";
+    cr_expect(cell(t, own, "digits") < cell(t, same, "digits"));
+    cr_expect(cell(t, own, "digits") > 2);
+}
+
 /* A norm beyond f16 makes 0 of everything, silently; a dead channel makes NaN, as epsilon is 0. */
 static void check_norms(const table *t)
 {
@@ -334,10 +347,11 @@ Test(half, rows_obey_the_laws, .timeout = 120)
 {
     cr_assert(run_experiment(&attention_half, "--quick --out out") == EXIT_PASS);
     table *t = read_output(&attention_half, "out", 0);
-    cr_expect(table_rows(t) == (6 * 4 + 2 * 2) * (2 * 16 + 8));
+    cr_expect(table_rows(t) == (7 * 4 + 2 * 2) * (2 * 16 + 8));
     check_scaling(t);
     check_orders(t);
     check_norms(t);
+    check_independent(t);
     check_bounds(t);
     table_free(t);
     t = read_output(&attention_half, "out", 1);
