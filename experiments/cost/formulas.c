@@ -294,14 +294,21 @@ static int add_crossover(table *t, atn_context *context, int64_t heads)
     return EXIT_PASS;
 }
 
-/* ---- N04: SOFT-Tiny, SOFT (IJCV) Tab. 1 and 9 ---- */
+/* ---- N04: SOFT-Tiny ---- */
 
 /* Stage 4 is left out: its attention is a softmax in the published code, and has no m. So is what
  * sampling costs, which hardly depends on m. */
 static const struct {
-    int64_t tokens, heads, layers;
-} stages[] = {{56 * 56, 2, 2}, {28 * 28, 4, 2}, {14 * 14, 10, 5}};
+    int64_t tokens, heads;
+} stages[] = {{56 * 56, 2}, {28 * 28, 4}, {14 * 14, 10}};
 enum { STAGES = sizeof stages / sizeof *stages };
+
+/* Both papers print the same memory and FLOPs, though Tiny has other depths in each. */
+static const struct {
+    const char *source;
+    int64_t layers[STAGES];
+} tinies[] = {{"NeurIPS Tab. 4a", {1, 2, 3}}, {"SOFT (IJCV) Tab. 9", {2, 2, 5}}};
+enum { TINIES = sizeof tinies / sizeof *tinies };
 
 /* As printed, to two digits. */
 static const struct {
@@ -315,7 +322,8 @@ typedef struct {
     double flops, flops_of_steps, state_bytes, array_bytes;
 } network_count;
 
-static int count_network(atn_context *context, int64_t landmarks, network_count *total)
+static int count_network(atn_context *context, const int64_t *depths, int64_t landmarks,
+                         network_count *total)
 {
     double m = (double)landmarks;
     *total = (network_count){0};
@@ -331,7 +339,7 @@ static int count_network(atn_context *context, int64_t landmarks, network_count 
         int code = cost_count(context, &s, &cost);
         if (code != EXIT_PASS)
             return code;
-        double layers = (double)stages[i].layers, heads = layers * (double)stages[i].heads;
+        double layers = (double)depths[i], heads = layers * (double)stages[i].heads;
         total->flops += layers * cost.flops;
         total->flops_of_steps += heads * STEPS * 4 * pow(m, 3);
         total->state_bytes += layers * cost.state_bytes;
@@ -340,10 +348,10 @@ static int count_network(atn_context *context, int64_t landmarks, network_count 
     return EXIT_PASS;
 }
 
-static void add_network(table *t, int64_t landmarks, const char *quantity, const char *formula,
-                        double printed, double counted, const char *difference)
+static void add_network(table *t, const char *source, int64_t landmarks, const char *quantity,
+                        const char *formula, double printed, double counted, const char *difference)
 {
-    const char *const texts[] = {"N04", "SOFT (IJCV) Tab. 9", "soft", "paper", quantity, formula};
+    const char *const texts[] = {"N04", source, "soft", "paper", quantity, formula};
     for (int i = 0; i < 6; i++)
         table_text(t, texts[i]);
     table_missing(t);
@@ -353,25 +361,26 @@ static void add_network(table *t, int64_t landmarks, const char *quantity, const
     put_values(t, printed, counted, false, difference);
 }
 
-static void add_growth(table *t, int row, const network_count *less, const network_count *more)
+static void add_growth(table *t, const char *source, int row, const network_count *less,
+                       const network_count *more)
 {
     int64_t m = table9[row].landmarks;
     double printed = table9[row].multiply_adds - table9[0].multiply_adds;
     double counted = (more->flops - less->flops) / 2;
     double steps = (more->flops_of_steps - less->flops_of_steps) / 2;
     double bytes = table9[row].bytes - table9[0].bytes;
-    add_network(t, m, "multiply_adds_growth", "FLOPs - FLOPs at m = 36", printed, counted,
+    add_network(t, source, m, "multiply_adds_growth", "FLOPs - FLOPs at m = 36", printed, counted,
                 "what is the same for every m cancels out; the printed difference is +-0.1e9 by "
                 "rounding; 2 flops a multiply-add");
-    add_network(t, m, "multiply_adds_growth_without_steps", "FLOPs - FLOPs at m = 36", printed,
-                counted - steps,
+    add_network(t, source, m, "multiply_adds_growth_without_steps", "FLOPs - FLOPs at m = 36",
+                printed, counted - steps,
                 "the same without the 20 Newton-Raphson steps: the printed growth has no room for "
                 "them");
-    add_network(t, m, "training_bytes_growth", "Memory - Memory at m = 36", bytes,
+    add_network(t, source, m, "training_bytes_growth", "Memory - Memory at m = 36", bytes,
                 TABLE9_BATCH * (more->array_bytes - less->array_bytes),
                 "P, its transpose and A of every layer for a batch of 128; a framework also keeps "
                 "what its backward needs of distances and exponents");
-    add_network(t, m, "state_bytes_growth", "Memory - Memory at m = 36", bytes,
+    add_network(t, source, m, "state_bytes_growth", "Memory - Memory at m = 36", bytes,
                 TABLE9_BATCH * (more->state_bytes - less->state_bytes),
                 "L, A+ and P V of every layer, all that streaming keeps");
 }
@@ -379,16 +388,18 @@ static void add_growth(table *t, int row, const network_count *less, const netwo
 static int add_networks(table *t, atn_context *context)
 {
     network_count counts[TABLE9];
-    for (int i = 0; i < TABLE9; i++) {
-        int code = count_network(context, table9[i].landmarks, &counts[i]);
-        if (code != EXIT_PASS)
-            return code;
-        add_network(t, table9[i].landmarks, "multiply_adds", "FLOPs", table9[i].multiply_adds,
-                    counts[i].flops / 2,
-                    "the whole network against the attention of stages 1 to 3: no ratio to expect");
-        if (i > 0)
-            add_growth(t, i, &counts[0], &counts[i]);
-    }
+    for (int n = 0; n < TINIES; n++)
+        for (int i = 0; i < TABLE9; i++) {
+            int code = count_network(context, tinies[n].layers, table9[i].landmarks, &counts[i]);
+            if (code != EXIT_PASS)
+                return code;
+            add_network(
+                t, tinies[n].source, table9[i].landmarks, "multiply_adds", "FLOPs",
+                table9[i].multiply_adds, counts[i].flops / 2,
+                "the whole network against the attention of stages 1 to 3: no ratio to expect");
+            if (i > 0)
+                add_growth(t, tinies[n].source, i, &counts[0], &counts[i]);
+        }
     return EXIT_PASS;
 }
 

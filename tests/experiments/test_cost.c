@@ -210,31 +210,78 @@ static const struct {
     {"M08", "cosformer", "exps", "0", 784, 0, 12, 0, 0},
     {"U02", "xnorm", "flops", "h N d", 784, 0, 12, 12 * 784. * 32 * 32,
      12 * (4. * 784 * 32 * 32 + 3 * 32 * (784 + 32.))},
-    /* Tab. 9. Arrays: 4 bytes, batch 128, 2 n m + m^2 of 2 x 2, 4 x 2 and 10 x 5 heads with 3136,
-     * 784 and 196 tokens: 2 dm (4 * 3136 + 8 * 784 + 50 * 196) + 62 d(m^2). State: 62 (64 dm +
-     * d(m^2)).
-     */
-    {"N04", "soft", "training_bytes_growth", "Memory - Memory at m = 36", 0, 81, 0, 3.4e9,
-     128 * 4. * (2 * 45 * (4 * 3136 + 8 * 784 + 50 * 196.) + 62 * (6561. - 1296))},
-    {"N04", "soft", "state_bytes_growth", "Memory - Memory at m = 36", 0, 49, 0, .7e9,
-     128 * 4. * 62 * (64. * 13 + 2401 - 1296)},
+};
+
+/* Of SOFT-Tiny, whose stages have 2, 4 and 10 heads and 3136, 784 and 196 tokens. IJCV: 2, 2 and 5
+ * layers, 62 heads, of all their tokens 4 * 3136 + 8 * 784 + 50 * 196; NeurIPS: 1, 2 and 3 layers.
+ */
+#define IJCV_TOKENS    (4 * 3136 + 8 * 784 + 50 * 196.)
+#define NEURIPS_TOKENS (2 * 3136 + 8 * 784 + 30 * 196.)
+enum { IJCV_HEADS = 62, NEURIPS_HEADS = 40 };
+
+static const struct {
+    const char *source, *quantity;
+    double m, printed, counted;
+} growths[] = {
+    /* Arrays: 4 bytes, batch 128, 2 n m + m^2. State: 64 dm + d(m^2) a head. */
+    {"SOFT (IJCV) Tab. 9", "training_bytes_growth", 81, 3.4e9,
+     128 * 4. * (2 * 45 * IJCV_TOKENS + IJCV_HEADS * (6561. - 1296))},
+    {"NeurIPS Tab. 4a", "training_bytes_growth", 81, 3.4e9,
+     128 * 4. * (2 * 45 * NEURIPS_TOKENS + NEURIPS_HEADS * (6561. - 1296))},
+    {"SOFT (IJCV) Tab. 9", "state_bytes_growth", 49, .7e9,
+     128 * 4. * IJCV_HEADS *(64. * 13 + 2401 - 1296)},
     /* Distances 3 d (m^2 + 2 n m), products 4 n m d + 2 m^2 d, steps and residual 84 m^3, halved.
      */
-    {"N04", "soft", "multiply_adds_growth", "FLOPs - FLOPs at m = 36", 0, 64, 0, .1e9,
-     (28 * (192. + 128) * (4 * 3136 + 8 * 784 + 50 * 196.) + 62 * (96. + 64) * (4096 - 1296) +
-      62 * 84. * (262144 - 46656)) /
+    {"SOFT (IJCV) Tab. 9", "multiply_adds_growth", 64, .1e9,
+     (28 * (192. + 128) * IJCV_TOKENS + IJCV_HEADS * (96. + 64) * (4096 - 1296) +
+      IJCV_HEADS * 84. * (262144 - 46656)) /
          2},
-    {"N04", "soft", "multiply_adds_growth_without_steps", "FLOPs - FLOPs at m = 36", 0, 64, 0, .1e9,
-     (28 * (192. + 128) * (4 * 3136 + 8 * 784 + 50 * 196.) + 62 * (96. + 64) * (4096 - 1296) +
-      62 * 4. * (262144 - 46656)) /
+    {"NeurIPS Tab. 4a", "multiply_adds_growth", 64, .1e9,
+     (28 * (192. + 128) * NEURIPS_TOKENS + NEURIPS_HEADS * (96. + 64) * (4096 - 1296) +
+      NEURIPS_HEADS * 84. * (262144 - 46656)) /
+         2},
+    {"SOFT (IJCV) Tab. 9", "multiply_adds_growth_without_steps", 64, .1e9,
+     (28 * (192. + 128) * IJCV_TOKENS + IJCV_HEADS * (96. + 64) * (4096 - 1296) +
+      IJCV_HEADS * 4. * (262144 - 46656)) /
+         2},
+    {"NeurIPS Tab. 4a", "multiply_adds_growth_without_steps", 64, .1e9,
+     (28 * (192. + 128) * NEURIPS_TOKENS + NEURIPS_HEADS * (96. + 64) * (4096 - 1296) +
+      NEURIPS_HEADS * 4. * (262144 - 46656)) /
          2},
 };
-enum { STATEMENTS = sizeof statements / sizeof *statements };
+enum {
+    STATEMENTS = sizeof statements / sizeof *statements,
+    GROWTHS = sizeof growths / sizeof *growths
+};
 
 /* The printed numbers of Tab. 9 are decimals: their differences are rounded. */
 static bool near(double x, double want)
 {
     return fabs(x - want) <= 1e-9 * fabs(want);
+}
+
+static int64_t find_growth(const table *t, int i)
+{
+    for (int64_t row = 0; row < table_rows(t); row++)
+        if (cell_is(t, row, "statement", "N04") && cell_is(t, row, "source", growths[i].source) &&
+            cell_is(t, row, "quantity", growths[i].quantity) &&
+            cell_number(t, row, "m") == growths[i].m)
+            return row;
+    cr_assert(false, "%s %s", growths[i].source, growths[i].quantity);
+    return -1;
+}
+
+Test(cost, growth_of_both_tiny_networks)
+{
+    cr_assert(run_experiment(&cost_counts, "--m 49 --out out") == EXIT_PASS);
+    table *t = read_output(&cost_counts, "out", 1);
+    for (int i = 0; i < GROWTHS; i++) {
+        int64_t row = find_growth(t, i);
+        double printed = cell_number(t, row, "printed"), counted = cell_number(t, row, "counted");
+        cr_expect(near(printed, growths[i].printed) && near(counted, growths[i].counted),
+                  "%s %s: %.17g, %.17g", growths[i].source, growths[i].quantity, printed, counted);
+    }
+    table_free(t);
 }
 
 Test(cost, statements_are_evaluated)
