@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* M01 - M08: SimA. */
+#include <data.h>
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
@@ -309,10 +310,11 @@ static int digits_left(const claim_run *run, int64_t n, bool own_values, double 
     enum { WIDTH = 32 };
     static const narrow_sima sima = {ATN_STORAGE_F16,
                                      {.norm = ATN_SIMA_L1, .order = ATN_ORDER_CHANNELS}};
-    double *drawn = direct_normal(run, "M02", (2 * WIDTH + 1) * n);
+    double *drawn = must_allocate((size_t)((2 * WIDTH + 1) * n), sizeof *drawn);
     float *q = must_allocate((size_t)((2 * WIDTH + 2) * n), sizeof *q), *k = q + WIDTH * n;
     float *v = k + WIDTH * n, *y = v + n;
     long double norms[2][WIDTH] = {{0}}, state[WIDTH] = {0}, error = 0, size = 0;
+    data_normal(run->seed, (2 * WIDTH + 1) * n, drawn);
     for (int64_t i = 0; i < (2 * WIDTH + 1) * n; i++)
         q[i] = (float)drawn[i];
     for (int64_t i = 0; !own_values && i < n; i++)
