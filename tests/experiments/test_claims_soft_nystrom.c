@@ -187,6 +187,8 @@ Test(claims_soft_nystrom, costs_are_linear_while_m_is_fixed)
     claim_run run;
     ledger_open(&run);
     ledger_table(&run, "counts", 1);
+    ledger_expect_noted(&run, "S07", "| 1 | 2.457 | 2.457 |");
+    ledger_expect_noted(&run, "S07", "| 16 | 2.910 | 2.003 |");
     char *measured = ledger_measured(&run, "S07");
     cr_expect(strstr(measured, "0.998 (time), 0.000 (space); stride fixed: 2.999 and 1.999"), "%s",
               measured);
