@@ -340,7 +340,8 @@ static int count_network(atn_context *context, const int64_t *depths, int64_t la
         if (code != EXIT_PASS)
             return code;
         double layers = (double)depths[i], heads = layers * (double)stages[i].heads;
-        total->flops += layers * cost.flops;
+        /* less the residual of A+, which is the library's own */
+        total->flops += layers * cost.flops - heads * 4 * pow(m, 3);
         total->flops_of_steps += heads * STEPS * 4 * pow(m, 3);
         total->state_bytes += layers * cost.state_bytes;
         total->array_bytes += heads * sizeof(float) * (2 * (double)stages[i].tokens * m + m * m);
