@@ -804,7 +804,9 @@ static int judge_m05(const claim_run *run, verdict *v)
                 100 * xca.first, 100 * xca.last, 100 * xca_exps.first, 100 * xca_exps.last);
     verdict_set(
         &v->bound,
-        "printed: networks 58 %% and 22 %% slower, which is 37 and 18 %% of their own time, on a GPU, at 9216 tokens and 8192 dimensions, which are not reached here. Here operators alone, on one "
+        "printed: networks 58 %% and 22 %% slower, which is 37 and 18 %% of their own time, on a "
+        "GPU, at 9216 tokens and 8192 dimensions, which are not reached here. Here operators "
+        "alone, on one "
         "thread of this CPU. Spread of what SimA leaves out: softmax %.0f to %.0f %%, XCA "
         "%.0f to %.0f %%",
         100 * softmax.least, 100 * softmax.most, 100 * xca.least, 100 * xca.most);
@@ -1014,7 +1016,8 @@ const claim sima_claims[] = {
                      "channel. Sharper: the absolute values of all N² entries sum to at most D, so "
                      "their mean is at most D/N².",
         .proof =
-            "Σ_i |q̂_ic| ≤ 1 in every channel c (1 without ε; 0 in a zero channel, taken as 0), and the same for k̂. So "
+            "Σ_i |q̂_ic| ≤ 1 in every channel c (1 without ε; 0 in a zero channel, taken as 0), "
+            "and the same for k̂. So "
             "Σ_ij |Σ_c q̂_ic k̂_jc| ≤ Σ_c Σ_i |q̂_ic| Σ_j |k̂_jc| = D. An entry is ±D if "
             "and only if |q̂_ic| = |k̂_jc| = 1 for all c, which leaves 0 for all other rows, "
             "and the D products ±1 have one sign; for the only non-zero row, |q̂_ic| is 1 "
@@ -1034,7 +1037,14 @@ const claim sima_claims[] = {
             "both orders in f64, f32, bf16, f16, with wide norms. The smallest example in "
             "f16 by the library.",
         .corrected =
-            "As long as nothing underflows or overflows the orders agree to the accuracy of the arithmetic, relative to |Q̂||K̂|ᵀ|V|. In f64, f32 and bf16 only extreme tokens underflow; in f16 many tokens are enough, in either order. |q̂_ic| and |k̂_jc| average 1/N in channels that are not zero, below f16's smallest normal number for N > 2¹⁴; for N ≥ 2²⁵ equal tokens they are 0. Tokens first, moreover, entries of Q̂K̂ᵀ average at most D/N² in size (M01), and those of 2⁻²⁵ or less in size are 0. How many digits are left before depends on the tokens: more where V follows K, so that K̂ᵀV is of the size of V, fewer where they are independent.",
+            "As long as nothing underflows or overflows the orders agree to the accuracy of the "
+            "arithmetic, relative to |Q̂||K̂|ᵀ|V|. In f64, f32 and bf16 only extreme tokens "
+            "underflow; in f16 many tokens are enough, in either order. |q̂_ic| and |k̂_jc| "
+            "average 1/N in channels that are not zero, below f16's smallest normal number for N "
+            "> 2¹⁴; for N ≥ 2²⁵ equal tokens they are 0. Tokens first, moreover, entries of "
+            "Q̂K̂ᵀ average at most D/N² in size (M01), and those of 2⁻²⁵ or less in size are 0. "
+            "How many digits are left before depends on the tokens: more where V follows K, so "
+            "that K̂ᵀV is of the size of V, fewer where they are independent.",
         .proof = "Multiplication of matrices is associative. If every rounding is a factor 1 + δ, "
                  "|δ| ≤ u, either order is within c u |Q̂||K̂|ᵀ|V| of the exact Y, c depending "
                  "on N "
@@ -1074,7 +1084,8 @@ const claim sima_claims[] = {
             "with room for rounding (divide V by D if not). A norm stored in f16 is infinite "
             "once Σ|x| ≥ 65520, which takes its channel out of the output without a warning "
             "(all channels: Y = 0), and ε = 10⁻¹² is 0 in f16, which makes "
-            "it NaN for a dead channel. The price is underflow: tokens first from N ≈ 2⁷√D on, in both orders from N ≈ 2¹⁴ on (M02).",
+            "it NaN for a dead channel. The price is underflow: tokens first from N ≈ 2⁷√D on, "
+            "in both orders from N ≈ 2¹⁴ on (M02).",
         .proof = "Σ_i |q̂_ic| ≤ 1 and Σ_j |k̂_jc| ≤ 1 in every channel. So |q̂_ic| ≤ 1, "
                  "|(Q̂K̂ᵀ)_ij| ≤ D, |(K̂ᵀV)_ce| ≤ max|V| and |Y_ie| ≤ D max|V|, attained by one "
                  "token "

@@ -466,7 +466,9 @@ const claim soft_inverse_claims[] = {
         .id = "S17",
         .source = "IJCV § 3.2, § 4.1, Tab. 2",
         .statement =
-            "The iteration can be avoided in back propagation; this can accelerate the training, as validated in Sec. 4.1 (which has the throughput of NeurIPS Tab. 1, 1730 / 3436 images per second, and says that training is slow mostly because of the iteration).",
+            "The iteration can be avoided in back propagation; this can accelerate the training, "
+            "as validated in Sec. 4.1 (which has the throughput of NeurIPS Tab. 1, 1730 / 3436 "
+            "images per second, and says that training is slow mostly because of the iteration).",
         .method = "SOFT's backward through the 20 steps against Eq. 12, timed in turns, and the "
                   "memory of both plans.",
         .corrected = "",
@@ -499,9 +501,16 @@ const claim soft_inverse_claims[] = {
                   "published code differentiates an iterate, too, that of A + 0.01·I from "
                   "0.9·2/‖·‖₁².",
         .corrected =
-            "With Y = X_k the derivative along an eigenvector is f_k'(λ), and Eq. 12 has −f_k(λ)²: equal up to terms of the size 2^k·|1 − αλ²|^(2^k − 1)/λ² where the mode has converged; about +α2^k against −(α2^k λ)² where it has hardly begun, 2^k αλ² ≪ 1. With A† of a singular A of constant rank whose range moves, Eq. 12 lacks the terms of Golub and Pereyra (1973); equal landmarks that move together move no range.",
+            "With Y = X_k the derivative along an eigenvector is f_k'(λ), and Eq. 12 has "
+            "−f_k(λ)²: equal up to terms of the size 2^k·|1 − αλ²|^(2^k − 1)/λ² where the mode "
+            "has converged; about +α2^k against −(α2^k λ)² where it has hardly begun, 2^k αλ² ≪ "
+            "1. With A† of a singular A of constant rank whose range moves, Eq. 12 lacks the "
+            "terms of Golub and Pereyra (1973); equal landmarks that move together move no range.",
         .proof =
-            "With f_k(λ) = (1 − e^N)/λ, e = 1 − αλ², N = 2^k, f_k' = −(1 − e^N)/λ² + 2αN e^(N−1). For N|e|^(N−1) ≪ 1, f_k ≈ 1/λ and f_k' ≈ −1/λ²; for αλ²N ≪ 1, f_k ≈ αNλ and f_k' ≈ αN > 0. The missing terms have the factor (I − AA†)dA, which is 0 where the null space of A, spanned by e_i − e_j of equal landmarks i and j, stays.",
+            "With f_k(λ) = (1 − e^N)/λ, e = 1 − αλ², N = 2^k, f_k' = −(1 − e^N)/λ² + 2αN "
+            "e^(N−1). For N|e|^(N−1) ≪ 1, f_k ≈ 1/λ and f_k' ≈ −1/λ²; for αλ²N ≪ 1, f_k ≈ αNλ "
+            "and f_k' ≈ αN > 0. The missing terms have the factor (I − AA†)dA, which is 0 where "
+            "the null space of A, spanned by e_i − e_j of equal landmarks i and j, stays.",
         .evidence = {"gradient"},
         .judge = judge_s19,
     },

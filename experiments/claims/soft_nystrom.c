@@ -533,11 +533,18 @@ const claim soft_nystrom_claims[] = {
         .id = "S05",
         .source = "IJCV § 3.2, § 4.4, Tab. 10; NeurIPS § 3.2, § 4.4, Tab. 4b",
         .statement =
-            "Our experiments show that a convolution layer performs better in accuracy (both papers, § 3.2). IJCV: convolution 80.9 %, average pooling and random sampling 80.8 %, biased sampling, the first m tokens, 79.9 %: convolution yields the best performance. NeurIPS: convolution, average pooling and random sampling 79.3 %, biased sampling 79.0 %: average pooling yields the best performance while with less computational overhead comparing to convolution.",
+            "Our experiments show that a convolution layer performs better in accuracy (both "
+            "papers, § 3.2). IJCV: convolution 80.9 %, average pooling and random sampling 80.8 "
+            "%, biased sampling, the first m tokens, 79.9 %: convolution yields the best "
+            "performance. NeurIPS: convolution, average pooling and random sampling 79.3 %, "
+            "biased sampling 79.0 %: average pooling yields the best performance while with less "
+            "computational overhead comparing to convolution.",
         .method = "Not accuracy: what each sampling leaves of S, n = 196, m = 16 and 49, five "
                   "inputs, with three draws of what is random; two tokens with one landmark.",
         .corrected =
-            "As approximations of S pooling and tokens have no order that holds for all tokens. For two tokens at distance x and one landmark, the mean is better than a token if and only if 0 < sx² < −2 ln y₀ = 1.21875..., y₀³ + y₀² + y₀ = 1.",
+            "As approximations of S pooling and tokens have no order that holds for all tokens. "
+            "For two tokens at distance x and one landmark, the mean is better than a token if "
+            "and only if 0 < sx² < −2 ln y₀ = 1.21875..., y₀³ + y₀² + y₀ = 1.",
         .proof = "With y = exp(−sx²/2), K(mean, token)² = y and K(token, token)² = y⁴, so 1 − y "
                  "and (1 − y⁴)/2 of the trace are left. 1 − y < (1 − y⁴)/2 if and only if "
                  "2 < (1 + y)(1 + y²), that is y³ + y² + y > 1, y > 0.54369.",
@@ -569,12 +576,19 @@ const claim soft_nystrom_claims[] = {
         .statement = "Time is O((d_e + 4md_e + m²)n + Tm³ + d_e m²), space O((2m + d_e)n + m²). As "
                      "we keep m a fixed constant, both are O(n).",
         .method =
-            "Exact counts of additions and multiplications and of what must be kept, average pooling, T = 20, for one head while n doubles ten times: with m fixed, as in the paper, and with n/m fixed, as in the published code; and for 1, 4 and 16 heads.",
+            "Exact counts of additions and multiplications and of what must be kept, average "
+            "pooling, T = 20, for one head while n doubles ten times: with m fixed, as in the "
+            "paper, and with n/m fixed, as in the published code; and for 1, 4 and 16 heads.",
         .corrected =
-            "With landmarks from average pooling both orders hold for every n ≥ m and d, for one head; with h heads of d_e/h channels m²n and T m³ in time and mn and m² in space carry a factor h. A convolution of each head's d_e/h channels takes n d_e²/h for sampling instead of n d_e. At fixed m, d_e and h all are O(n). With a fixed ratio n/m, as in the published code, T m³ makes time Θ(n³) and A makes space Θ(n²).",
+            "With landmarks from average pooling both orders hold for every n ≥ m and d, for one "
+            "head; with h heads of d_e/h channels m²n and T m³ in time and mn and m² in space "
+            "carry a factor h. A convolution of each head's d_e/h channels takes n d_e²/h for "
+            "sampling instead of n d_e. At fixed m, d_e and h all are O(n). With a fixed ratio "
+            "n/m, as in the published code, T m³ makes time Θ(n³) and A makes space Θ(n²).",
         .proof =
             "The counts are polynomials with coefficients of at most 5 times (flops) and 2 "
-            "times (bytes) the printed ones (m d_e of pooling is at most n d_e); each head has products of m × m matrices of its "
+            "times (bytes) the printed ones (m d_e of pooling is at most n d_e); each head has "
+            "products of m × m matrices of its "
             "own. At fixed m time is affine in n and what is kept "
             "does not grow; at fixed n/m the leading terms are m³ and m².",
         .evidence = {"counts"},

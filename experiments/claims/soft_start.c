@@ -399,10 +399,10 @@ const claim soft_start_claims[] = {
         .method = "A 2 × 2 matrix with eigenvalues 1 ± 1/2 in f64, from starts on both sides of "
                   "the limit.",
         .corrected = "A_k → A† if and only if 0 < α < 2/λ_max².",
-        .proof =
-            "All iterates are polynomials in A. On an eigenvector with λ ≠ 0 the error "
-            "e_k = 1 − λx_k obeys e_{k+1} = e_k², so e_k = (1 − αλ²)^(2^k): it goes to 0 if "
-            "and only if |1 − αλ²| < 1 for every λ ≠ 0, that is 0 < αλ_max² < 2. On the null space A_0 = αA is 0 and stays 0.",
+        .proof = "All iterates are polynomials in A. On an eigenvector with λ ≠ 0 the error "
+                 "e_k = 1 − λx_k obeys e_{k+1} = e_k², so e_k = (1 − αλ²)^(2^k): it goes to 0 if "
+                 "and only if |1 − αλ²| < 1 for every λ ≠ 0, that is 0 < αλ_max² < 2. On the null "
+                 "space A_0 = αA is 0 and stays 0.",
         .judge = judge_s10,
     },
     {
@@ -433,15 +433,21 @@ const claim soft_start_claims[] = {
                   "f64 when it may halve 64 times, and where 20 steps from there end. Training is "
                   "not tested.",
         .corrected =
-            "If ‖A‖₁ ≤ 2, n_i = 0: the start of Algorithm 2, and nothing changes. If ‖A‖₁ > 2, no n_i exists. On every mode with 0 < αλ² ≤ 1 a smaller start leaves a larger error after every number of steps; over all modes it can be faster only if α(λ_max² + λ_min²) > 2, λ_min the least eigenvalue that is not 0: from α = 2/‖A‖₁² only if λ_max² + λ_min² > ‖A‖₁², near the boundary of S11.",
+            "If ‖A‖₁ ≤ 2, n_i = 0: the start of Algorithm 2, and nothing changes. If ‖A‖₁ > 2, "
+            "no n_i exists. On every mode with 0 < αλ² ≤ 1 a smaller start leaves a larger error "
+            "after every number of steps; over all modes it can be faster only if α(λ_max² + "
+            "λ_min²) > 2, λ_min the least eigenvalue that is not 0: from α = 2/‖A‖₁² only if "
+            "λ_max² + λ_min² > ‖A‖₁², near the boundary of S11.",
         .proof =
             "Let c = 2βⁿ/‖A‖₁² and r_j the sum of column j, entries not negative, A_jj = 1. "
             "Column j of I − cA has the sum |1 − c| + c(r_j − 1). If c ≤ 1 that is 1 + c(r_j "
             "− 2), which is ≤ 1 if and only if r_j ≤ 2, whatever c is; if c > 1 it is cr_j − 1 "
             "≤ 1, because cr_j ≤ 2/‖A‖₁ ≤ 2. For ‖A‖₁ > 2, c < 1/2 for every n, and the "
             "largest column fails. With A² for A, r_j and 1 become the sum and the diagonal "
-            "entry of a column of A², again without c where c(A²)_jj ≤ 1, as ‖A‖₁ > 2 implies: (A²)_jj ≤ ‖A‖₁. The error of a mode is |1 − αλ²|^(2^k) "
-            "(S10), which falls as α grows to 1/λ²; the largest of |1 − αλ²| over λ ≠ 0 falls as α grows to 2/(λ_max² + λ_min²), and rises after it.",
+            "entry of a column of A², again without c where c(A²)_jj ≤ 1, as ‖A‖₁ > 2 implies: "
+            "(A²)_jj ≤ ‖A‖₁. The error of a mode is |1 − αλ²|^(2^k) "
+            "(S10), which falls as α grows to 1/λ²; the largest of |1 − αλ²| over λ ≠ 0 falls as "
+            "α grows to 2/(λ_max² + λ_min²), and rises after it.",
         .evidence = {"initialisation"},
         .judge = judge_s12,
     },

@@ -373,7 +373,9 @@ const claim ufo_vit_claims[] = {
         .id = "U01",
         .source = "UFO-ViT § 3.2, Eq. 3, 5–8, with Eq. 4 as the L2-norm that its text says (U07)",
         .statement =
-            "Relational features are defined by the cosine similarity between patches and clusters: the output is γ² times the cosine between a query and a cluster, a column of KᵀV.",
+            "Relational features are defined by the cosine similarity between patches and "
+            "clusters: the output is γ² times the cosine between a query and a cluster, a column "
+            "of KᵀV.",
         .method = "The operator against cosines in long double, independent normal Q, K, V, "
                   "n = 196, d = 32, no query and no cluster zero.",
         .corrected = "",
@@ -415,9 +417,17 @@ const claim ufo_vit_claims[] = {
                   "values span 31 of 32 dimensions, and on 31 of the channels, which are "
                   "independent.",
         .corrected =
-            "For an operator with an attention matrix S, M = S·VV†: it agrees with S on the columns of V and is 0 on all that is orthogonal to them. MV = Y if and only if the rows of Y lie in the row space of V: always where V has full column rank. XNorm along columns weighs every channel of V by a factor of its own, and where V has not full column rank need have no single matrix.",
+            "For an operator with an attention matrix S, M = S·VV†: it agrees with S on the "
+            "columns of V and is 0 on all that is orthogonal to them. MV = Y if and only if the "
+            "rows of Y lie in the row space of V: always where V has full column rank. XNorm "
+            "along columns weighs every channel of V by a factor of its own, and where V has not "
+            "full column rank need have no single matrix.",
         .proof =
-            "For Y = SV, M = SVV†; VV† is the orthogonal projector on V's column space; V†V is that on V's row space, and MV = YV†V. Along columns Y = Q̂KᵀVD, D = diag(γ/|T_:c|): its rows lie in V's row space for every Q if and only if D maps the row space of KᵀV into it, as it does if that space is everything. Along rows Y = Q̂EKᵀV, E = diag(γ/|T_r:|), lies in it always.",
+            "For Y = SV, M = SVV†; VV† is the orthogonal projector on V's column space; V†V is "
+            "that on V's row space, and MV = YV†V. Along columns Y = Q̂KᵀVD, D = diag(γ/|T_:c|): "
+            "its rows lie in V's row space for every Q if and only if D maps the row space of "
+            "KᵀV into it, as it does if that space is everything. Along rows Y = Q̂EKᵀV, E = "
+            "diag(γ/|T_r:|), lies in it always.",
         .evidence = {"maps"},
         .judge = judge_u04,
     },
@@ -437,9 +447,12 @@ const claim ufo_vit_claims[] = {
                      "times the cosine between a query and a column of KᵀV.",
         .method = "As for U01, along the other axis.",
         .corrected =
-            "The port's outputs are in general no cosines; those of Eq. 8, which normalises columns, are (U01).",
+            "The port's outputs are in general no cosines; those of Eq. 8, which normalises "
+            "columns, are (U01).",
         .proof =
-            "With rows, T_rc is divided by |T_r:|, which depends on the index summed over: one token, q = k = 1, v = (3, 4), has T = (3, 4) and the output (3/5, 4/5), where both cosines are 1.",
+            "With rows, T_rc is divided by |T_r:|, which depends on the index summed over: one "
+            "token, q = k = 1, v = (3, 4), has T = (3, 4) and the output (3/5, 4/5), where both "
+            "cosines are 1.",
         .judge = judge_u06,
     },
     {
@@ -448,9 +461,12 @@ const claim ufo_vit_claims[] = {
         .statement = "XN(a) := γa/√(Σ_{i=0}^{h} ‖a‖²), a common L2-norm.",
         .method = "The formula to the letter, h = 1 to 64.",
         .corrected =
-            "XN(a) = γa/√(Σ_i a_i²), the sum over the entries of a (Eq. 7 and 8 number them 0 to h): of length |γ|, as the text has it.",
+            "XN(a) = γa/√(Σ_i a_i²), the sum over the entries of a (Eq. 7 and 8 number them 0 to "
+            "h): of length |γ|, as the text has it.",
         .proof =
-            "The printed summand does not depend on i, and i takes h + 1 values: the root is √(h + 1)·‖a‖, and for a ≠ 0 XN(a) has the length |γ|/√(h + 1). Outputs would be γ²/(h + 1) times cosines.",
+            "The printed summand does not depend on i, and i takes h + 1 values: the root is √(h "
+            "+ 1)·‖a‖, and for a ≠ 0 XN(a) has the length |γ|/√(h + 1). Outputs would be γ²/(h + "
+            "1) times cosines.",
         .judge = judge_u07,
     },
     {0},
