@@ -179,8 +179,8 @@ static double weight(const void *state, int64_t point)
 static const column columns[] = {
     {"input", COLUMN_TEXT, "",
      "normal: tokens N(0, 1), Q, K and V of three random rotations of them; aligned: Q = K = V; "
-     "independent: each of tokens of its own; -x8, -x64: so many times normal; dead-channel: the first channel of Q and K is 0; photos: "
-     "rotations of a photograph's tokens"},
+     "independent: each of tokens of its own; -x8, -x64: so many times normal; dead-channel: the "
+     "first channel of Q and K is 0; photos: rotations of a photograph's tokens"},
     {"n", COLUMN_INTEGER, "", "tokens"},
     {"d", COLUMN_INTEGER, "", "width of queries, keys and values"},
     {"norm", COLUMN_TEXT, "", "of the columns of Q and K: l1 (paper), l2, none (section 4.6)"},

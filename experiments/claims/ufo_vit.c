@@ -108,20 +108,20 @@ static double printed_length(int64_t h, const double *a)
 static int judge_u07(const claim_run *run, verdict *v)
 {
     enum { WIDEST = 64 };
-    double least = INFINITY, most = 0;
+    const double rounding = 4 * WIDEST * 0x1p-53; /* of sums of h squares */
+    value_range lengths = range_empty;
     fprintf(v->notes, "| h | ‖XN(a)‖₂, γ = 1, as printed | 1/√(h + 1) |\n|---|---|---|\n");
     for (int64_t h = 1; h <= WIDEST; h *= 4) {
         double *a = direct_normal(run, "U07", h);
         double length = direct_norm(h, 1, a) / printed_length(h, a);
-        least = length >= least ? least : length;
-        most = direct_worst(most, length);
+        range_widen(&lengths, length);
         fprintf(v->notes, "| %" PRId64 " | %.9g | %.9g |\n", h, length, 1 / sqrt((double)h + 1));
         free(a);
     }
-    bool unit = fabs(least - 1) <= 0x1p-40 && fabs(most - 1) <= 0x1p-40;
+    bool unit = fabs(lengths.least - 1) <= rounding && fabs(lengths.most - 1) <= rounding;
     v->kind = unit ? VERDICT_HOLDS : VERDICT_FAILS;
     verdict_set(&v->measured, "length of XN(a) as printed, h = 1 to %d: %.6g to %.6g", WIDEST,
-                least, most);
+                lengths.least, lengths.most);
     verdict_set(&v->bound, "1, a unit vector");
     if (v->kind == VERDICT_FAILS)
         verdict_set(&v->counterexample, "h = 1, a = (1), γ = 1: XN(a) = 1/√(1² + 1²) = %.6g",
@@ -277,7 +277,7 @@ static int judge_u04(const claim_run *run, verdict *v)
                 "no matrix at all: one token, q = k = 1, v = (3, 4): Y = (%g, %g), and no multiple "
                 "of v is less than %.0f %% away",
                 y[0], y[1], 100 * one_token_residual(y));
-    if (full <= rounding)
+    if (full >= 0 && full <= rounding)
         return EXIT_PASS;
     report_error("U04: YV+V differs from Y by %.2g where V has full column rank, which is proved "
                  "not to be",

@@ -88,4 +88,5 @@ Test(claims_ufo_vit, outputs_that_are_not_reproduced_are_an_error)
 {
     expect_not_to_be(U04_ROW("paper", "32", "0.1"));
     expect_not_to_be(U04_ROW("paper", "32", "nan"));
+    expect_not_to_be(U04_ROW("paper", "31", "0.1")); /* no row of full column rank */
 }
