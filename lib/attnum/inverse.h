@@ -235,7 +235,8 @@ typedef struct {
  *
  *   a       b x h x m x m, each matrix dense (row_stride = m) and exactly symmetric; it need not be
  *           a kernel matrix
- *   x       b x h x m x m, out, dense, exactly symmetric; must not overlap a
+ *   x       b x h x m x m, out, dense, exactly symmetric; must not overlap a, nor what a trace
+ *           reads and writes
  *   infos   b * h of them, or null
  *   traces  b * h of them, or null
  *

@@ -323,14 +323,14 @@ static atn_status check_storage(atn_context *context, const atn_inverse_desc *de
                      bad / a->heads, bad % a->heads, name);
 }
 
-static atn_status check_traces(atn_context *context, const atn_inverse_desc *desc, int64_t count,
-                               atn_trace *traces)
+static atn_status check_traces(atn_context *context, const atn_inverse_desc *desc,
+                               const atn_tensor *x, atn_trace *traces)
 {
     bool iterates = is_iteration(desc);
-    for (int64_t i = 0; traces && i < count; i++) {
+    for (int64_t i = 0; traces && i < x->batch * x->heads; i++) {
         traces[i].length = 0;
         atn_status status =
-            core_trace_check(context, &traces[i], iterates ? desc->iterations + 1 : 1);
+            core_trace_check(context, &traces[i], iterates ? desc->iterations + 1 : 1, x);
         if (status != ATN_OK)
             return status;
     }
@@ -374,9 +374,9 @@ atn_status atn_inverse(atn_context *context, const atn_inverse_desc *desc, const
         (status = check_matrices(context, a, "x", x)) != ATN_OK ||
         (status = check_storage(context, desc, a)) != ATN_OK)
         return status;
-    int64_t count = a->batch * a->heads;
-    if ((status = check_traces(context, desc, count, traces)) != ATN_OK)
+    if ((status = check_traces(context, desc, x, traces)) != ATN_OK)
         return status;
+    int64_t count = a->batch * a->heads;
     if (count == 0 || a->rows == 0) {
         if (infos)
             memset(infos, 0, (size_t)count * sizeof *infos);

@@ -25,8 +25,10 @@ int64_t core_trace_work(int64_t m)
     return KEPT + MATRICES * m * m + m + (2 * m + 1);
 }
 
-atn_status core_trace_check(atn_context *context, const atn_trace *trace, int entries)
+atn_status core_trace_check(atn_context *context, const atn_trace *trace, int entries,
+                            const atn_tensor *x)
 {
+    atn_status status = ATN_OK;
     if (trace->capacity < entries)
         return core_fail(context, ATN_ERR_SHAPE, "trace: capacity is %d, expected at least %d",
                          trace->capacity, entries);
@@ -34,7 +36,16 @@ atn_status core_trace_check(atn_context *context, const atn_trace *trace, int en
         return core_fail(context, ATN_ERR_NULL, "trace: inverse_error needs pinv");
     if (trace->values[ATN_METRIC_RANGE_RESIDUAL] && !trace->projector)
         return core_fail(context, ATN_ERR_NULL, "trace: range_residual needs projector");
-    return ATN_OK;
+    int64_t matrix = x->rows * x->rows * (int64_t)sizeof(double);
+    if (trace->values[ATN_METRIC_INVERSE_ERROR])
+        status = core_check_apart(context, "x", x, "trace: pinv", trace->pinv, matrix);
+    if (status == ATN_OK && trace->values[ATN_METRIC_RANGE_RESIDUAL])
+        status = core_check_apart(context, "x", x, "trace: projector", trace->projector, matrix);
+    for (int i = 0; i < ATN_METRIC_COUNT && status == ATN_OK; i++)
+        if (trace->values[i])
+            status = core_check_apart(context, "x", x, atn_metric_name((atn_metric)i),
+                                      trace->values[i], entries * (int64_t)sizeof(double));
+    return status;
 }
 
 static void widen(atn_dtype dtype, int64_t count, const void *from, double *to)

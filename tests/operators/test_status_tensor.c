@@ -497,6 +497,13 @@ SPOIL(trace_no_pinv, c->traced = true; c->trace.capacity = 21;
       c->trace.values[ATN_METRIC_INVERSE_ERROR] = memory[1])
 SPOIL(trace_no_projector, c->traced = true; c->trace.capacity = 21;
       c->trace.values[ATN_METRIC_RANGE_RESIDUAL] = memory[1])
+/* memory[2] is x, of which the last element is the first, or the only one, that is shared. */
+SPOIL(trace_pinv_on_x, c->traced = true; c->trace.capacity = 21; c->trace.pinv = memory[2] + 15;
+      c->trace.values[ATN_METRIC_INVERSE_ERROR] = memory[1])
+SPOIL(trace_projector_on_x, c->traced = true; c->trace.capacity = 21;
+      c->trace.projector = memory[2] + 15; c->trace.values[ATN_METRIC_RANGE_RESIDUAL] = memory[1])
+SPOIL(trace_values_on_x, c->traced = true; c->trace.capacity = 21;
+      c->trace.values[ATN_METRIC_NORM] = memory[2] + 15)
 
 static void fill_inverse(call *c)
 {
@@ -541,6 +548,9 @@ Test(errors, inverse)
         {"trace too short", trace_short, ATN_ERR_SHAPE, "capacity is 20, expected at least 21"},
         {"trace without pinv", trace_no_pinv, ATN_ERR_NULL, "pinv"},
         {"trace without projector", trace_no_projector, ATN_ERR_NULL, "projector"},
+        {"x on the trace's pinv", trace_pinv_on_x, ATN_ERR_ALIAS, "x overlaps trace: pinv"},
+        {"x on its projector", trace_projector_on_x, ATN_ERR_ALIAS, "x overlaps trace: projector"},
+        {"x on its values", trace_values_on_x, ATN_ERR_ALIAS, "x overlaps iterate_norm"},
     };
     RUN_TABLE("inverse", rows, fill_inverse, run_inverse);
     atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_EIG);
