@@ -317,6 +317,28 @@ Test(cutoffs, norms_at_the_end_of_the_range)
     atn_context_free(context);
 }
 
+/* A step of Newton-Schulz on A = 1 squares E. From alpha = 1 + e, |E|^2 grows by e^2: by less than
+ * 1 % the step is kept, by more X_0 is. */
+Test(cutoffs, guard_of_the_polynomial_iterations)
+{
+    atn_context *context = fixture_context(1, NULL);
+    for (int side = -1; side <= 1; side += 2) {
+        double a = 1, x, e = sqrt(1.01 * (1 + side * 0x1p-20));
+        atn_tensor ta = atn_tensor_dense(&a, ATN_F64, 1, 1, 1, 1);
+        atn_tensor tx = atn_tensor_dense(&x, ATN_F64, 1, 1, 1, 1);
+        atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_NEWTON_SCHULZ);
+        atn_inverse_info info;
+        desc.iterations = 1;
+        desc.alpha = 1 + e;
+        cr_expect_eq(atn_inverse(context, &desc, &ta, &tx, &info, NULL), ATN_NOT_CONVERGED);
+        cr_expect(info.stop == (side < 0 ? ATN_STOP_ITERATIONS : ATN_STOP_DIVERGED) &&
+                      info.returned == (side < 0),
+                  "e^2 = %.9g: %s, step %d", e * e, atn_stop_name(info.stop), info.returned);
+        cr_expect_float_eq(x, side < 0 ? 1 - e * e : 1 + e, 1e-12);
+    }
+    atn_context_free(context);
+}
+
 /* ---- Choices ---- */
 
 /* With a scale of k 2^-53 the residual of a token at distance 1 from the first landmark is k 2^-52.
