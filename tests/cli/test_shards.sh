@@ -195,6 +195,16 @@ PY
     expect_exit 3
     expect_one_line
 
+    # ---- what a shard's JSON lacks is not missed where the fingerprint has it ----
+    rm -r forged
+    mkdir -p forged/spectral
+    part=spectral/norm_growth.shard-1-of-1
+    python3 forge.py "parts1/node1/$part" "forged/$part" 'del run["seeds"]'
+    attnum merge forged --out forged_out
+    expect_exit 0
+    cmp -s whole/spectral/norm_growth.csv forged_out/spectral/norm_growth.csv
+    check "a merge without the seeds of its shards" $?
+
     # ---- shards of two instruction sets are joined, with a word about it ----
     cp -r parts2 sets
     part=sets/node0/spectral/norm_growth.shard-2-of-2

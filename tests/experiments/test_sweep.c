@@ -40,7 +40,8 @@ enum { POINTS = 5, NOWHERE = -1 };
 /* What is to happen in a run; set before its fork. */
 static struct {
     int kill_at, signal_at, signal, check_at, fail_at, skip_from, finish_code;
-    bool trace; /* a file "trace" gets a byte per point run */
+    int other_at; /* the rows of this point name another */
+    bool trace;   /* a file "trace" gets a byte per point run */
 } plan;
 
 static const column raw_columns[] = {
@@ -103,7 +104,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
     }
     leave_trace();
     for (int64_t row = 0; row <= point; row++) {
-        table_integer(raw, point);
+        table_integer(raw, point == plan.other_at ? 9 : point);
         table_text(raw, labels[(point + row) % 5]);
         if (row % 4 == 3)
             table_missing(raw);
@@ -869,7 +870,19 @@ Test(sweep, a_shard_twice)
     char *changed = read_file(in_folder(shard_name(1, 2)), &other);
     write_file(in_folder("out/copy"), changed, other);
     write_file(in_folder(shard_name(1, 2)), shard, size);
-    cr_expect_eq(merge_shards(2, "out/copy"), EXIT_ENVIRONMENT, "other bytes");
+    cr_expect_eq(merge_shards(2, "out/copy"), EXIT_ENVIRONMENT, "another code");
+    cr_expect(holds("stderr", "'point 0 of seed 1' has other rows in another file of this shard"));
+    cr_expect_not(has_csv());
+    free(changed);
+    plan.check_at = NOWHERE;
+    plan.other_at = 0; /* the same code, rows of the same length */
+    unlink(in_folder(shard_name(1, 2)));
+    cr_assert_eq(run_shard(1, 2, ""), EXIT_PASS);
+    changed = read_file(in_folder(shard_name(1, 2)), &other);
+    cr_expect(other == size && memcmp(changed, shard, size) != 0);
+    write_file(in_folder("out/copy"), changed, other);
+    write_file(in_folder(shard_name(1, 2)), shard, size);
+    cr_expect_eq(merge_shards(2, "out/copy"), EXIT_ENVIRONMENT, "another value");
     cr_expect(holds("stderr", "'point 0 of seed 1' has other rows in another file of this shard"));
     cr_expect_not(has_csv());
     free(changed);
