@@ -10,9 +10,8 @@
 
 /* ---- M01 ---- */
 
-/* The attention matrix Q^ K^^T (n x n), as the operator's output for V = I. */
-static int attention_matrix(const claim_run *run, int64_t n, int64_t d, const double *q,
-                            const double *k, double *matrix)
+int sima_attention_matrix(const claim_run *run, int64_t n, int64_t d, const double *q,
+                          const double *k, double *matrix)
 {
     atn_attention_desc desc = atn_attention_defaults(ATN_SIMA, ATN_F64);
     double *identity = must_allocate((size_t)(n * n), sizeof *identity);
@@ -39,7 +38,7 @@ static int one_row(const claim_run *run, int64_t n, int64_t d, double rest, doub
     double *matrix = must_allocate((size_t)(n * n), sizeof *matrix);
     for (int64_t i = 0; i < n * d; i++)
         q[i] = i < d ? 1 : rest;
-    int code = attention_matrix(run, n, d, q, q, matrix);
+    int code = sima_attention_matrix(run, n, d, q, q, matrix);
     *largest = largest_entry(n * n, matrix);
     *sum = 0;
     for (int64_t i = 0; i < n * n; i++)

@@ -12,16 +12,8 @@
 
 /* ---- SimA in a narrow type ---- */
 
-/* One value channel of the operator in f32, what it stores rounded to `storage`. */
-typedef struct {
-    atn_storage storage;
-    atn_sima_options options;
-} narrow_sima;
-
-/* y (n) of q, k (n x d) and v (n), which the storage must hold; not finite if anything is not.
- * Returns an exit code. */
-static int narrow_forward(const claim_run *run, const narrow_sima *sima, int64_t n, int64_t d,
-                          const float *q, const float *k, const float *v, float *y)
+int sima_narrow_forward(const claim_run *run, const sima_narrow *sima, int64_t n, int64_t d,
+                        const float *q, const float *k, const float *v, float *y)
 {
     atn_attention_desc desc = atn_attention_defaults(ATN_SIMA, ATN_F32);
     desc.storage = sima->storage;
@@ -90,12 +82,10 @@ static double chosen_cell(const table *t, const half_choice *c, const char *name
 
 /* ---- M02 ---- */
 
-/* Whole numbers whose columns have a power of two as their l1 norm: Q^ and K^ and all that follows
- * from them is held by f64 without rounding. */
-enum { WHOLE_TOKENS = 8, WHOLE_WIDTH = 4, WHOLE_VALUES = 3 };
-static const int64_t whole_norms[2] = {32, 64}; /* of Q and of K */
+/* The l1 norms of the columns of Q and of K. */
+static const int64_t whole_norms[2] = {32, 64};
 
-static void fill_whole(int side, double x[WHOLE_TOKENS * WHOLE_WIDTH])
+void sima_fill_whole(int side, double x[WHOLE_TOKENS * WHOLE_WIDTH])
 {
     for (int64_t c = 0; c < WHOLE_WIDTH; c++) {
         int64_t left = whole_norms[side];
@@ -115,8 +105,8 @@ static int exact_orders(const claim_run *run, double *apart)
     double v[WHOLE_TOKENS * WHOLE_VALUES], state[WHOLE_WIDTH * WHOLE_VALUES];
     double want[WHOLE_TOKENS * WHOLE_VALUES], y[WHOLE_TOKENS * WHOLE_VALUES];
     int code = EXIT_PASS;
-    fill_whole(0, q);
-    fill_whole(1, k);
+    sima_fill_whole(0, q);
+    sima_fill_whole(1, k);
     for (int i = 0; i < WHOLE_TOKENS * WHOLE_VALUES; i++)
         v[i] = 7 * i % 11 - 5;
     direct_multiply_transposed(WHOLE_WIDTH, WHOLE_TOKENS, WHOLE_VALUES, k, v, state);
@@ -144,8 +134,8 @@ static int two_tokens(const claim_run *run, double y[2])
     int code = EXIT_PASS;
     for (int i = 0; i < 2; i++) {
         float out[2] = {0, 0};
-        narrow_sima sima = {ATN_STORAGE_F16, {.norm = ATN_SIMA_L1, .order = orders[i]}};
-        code = exit_worst(code, narrow_forward(run, &sima, 2, 1, x, x, v, out));
+        sima_narrow sima = {ATN_STORAGE_F16, {.norm = ATN_SIMA_L1, .order = orders[i]}};
+        code = exit_worst(code, sima_narrow_forward(run, &sima, 2, 1, x, x, v, out));
         y[i] = (double)out[1];
     }
     return code;
@@ -206,7 +196,7 @@ static void note_orders(const claim_run *run, const table *t, FILE *notes)
 static int digits_left(const claim_run *run, int64_t n, bool own_values, double *digits)
 {
     enum { WIDTH = 32 };
-    static const narrow_sima sima = {ATN_STORAGE_F16,
+    static const sima_narrow sima = {ATN_STORAGE_F16,
                                      {.norm = ATN_SIMA_L1, .order = ATN_ORDER_CHANNELS}};
     double *drawn = must_allocate((size_t)((2 * WIDTH + 1) * n), sizeof *drawn);
     float *q = must_allocate((size_t)((2 * WIDTH + 2) * n), sizeof *q), *k = q + WIDTH * n;
@@ -224,7 +214,7 @@ static int digits_left(const claim_run *run, int64_t n, bool own_values, double 
             norms[1][c] += fabsl((long double)k[i * WIDTH + c]);
             state[c] += (long double)k[i * WIDTH + c] * (long double)v[i];
         }
-    int code = narrow_forward(run, &sima, n, WIDTH, q, k, v, y);
+    int code = sima_narrow_forward(run, &sima, n, WIDTH, q, k, v, y);
     for (int64_t i = 0; i < n; i++) {
         long double want = 0;
         for (int c = 0; c < WIDTH; c++)
@@ -260,12 +250,12 @@ static int note_digits(const claim_run *run, FILE *notes, double independent[DIG
 /* Y of so many tokens of one channel, Q = K = V = 1, in f16, channels first; exactly 1/N. */
 static int equal_tokens(const claim_run *run, int64_t n, double *y)
 {
-    const narrow_sima sima = {ATN_STORAGE_F16, {.norm = ATN_SIMA_L1, .order = ATN_ORDER_CHANNELS}};
+    const sima_narrow sima = {ATN_STORAGE_F16, {.norm = ATN_SIMA_L1, .order = ATN_ORDER_CHANNELS}};
     float *ones = must_allocate((size_t)n, sizeof *ones);
     float *out = must_allocate((size_t)n, sizeof *out);
     for (int64_t i = 0; i < n; i++)
         ones[i] = 1;
-    int code = narrow_forward(run, &sima, n, 1, ones, ones, ones, out);
+    int code = sima_narrow_forward(run, &sima, n, 1, ones, ones, ones, out);
     *y = (double)out[0];
     free(out);
     free(ones);
@@ -346,21 +336,21 @@ static int judge_small_norms(const claim_run *run, small_norms *s)
     static const float large[2] = {32768, 32768}, ones[2] = {1, 1}, zero = 0, one = 1;
     static const float values[2] = {20000, 40000};
     const float epsilon = 1e-12f, norm = in_f16(large[0] + large[1]);
-    const narrow_sima normed = {ATN_STORAGE_F16, {.norm = ATN_SIMA_L1, .epsilon = 1e-12}};
-    const narrow_sima factors = {ATN_STORAGE_F16, {.norm = ATN_SIMA_NONE}};
-    const narrow_sima rounded = {ATN_STORAGE_F16,
+    const sima_narrow normed = {ATN_STORAGE_F16, {.norm = ATN_SIMA_L1, .epsilon = 1e-12}};
+    const sima_narrow factors = {ATN_STORAGE_F16, {.norm = ATN_SIMA_NONE}};
+    const sima_narrow rounded = {ATN_STORAGE_F16,
                                  {.norm = ATN_SIMA_L1, .epsilon = (double)in_f16(epsilon)}};
     float divided[2] = {in_f16(large[0] / norm), in_f16(large[1] / norm)}, y[2] = {-1, -1};
-    int code = narrow_forward(run, &normed, 2, 1, large, large, ones, y);
+    int code = sima_narrow_forward(run, &normed, 2, 1, large, large, ones, y);
     s->wide = (double)y[0];
-    code = exit_worst(code, narrow_forward(run, &factors, 2, 1, divided, divided, ones, y));
+    code = exit_worst(code, sima_narrow_forward(run, &factors, 2, 1, divided, divided, ones, y));
     s->stored = (double)y[0];
-    code = exit_worst(code, narrow_forward(run, &normed, 1, 1, &zero, &zero, &one, y));
+    code = exit_worst(code, sima_narrow_forward(run, &normed, 1, 1, &zero, &zero, &one, y));
     s->dead_wide = (double)y[0];
-    code = exit_worst(code, narrow_forward(run, &rounded, 1, 1, &zero, &zero, &one, y));
+    code = exit_worst(code, sima_narrow_forward(run, &rounded, 1, 1, &zero, &zero, &one, y));
     s->dead_stored = (double)y[0];
     for (int i = 0; i < 2; i++) {
-        code = exit_worst(code, narrow_forward(run, &normed, 1, 2, ones, ones, &values[i], y));
+        code = exit_worst(code, sima_narrow_forward(run, &normed, 1, 2, ones, ones, &values[i], y));
         s->values[i] = (double)y[0];
     }
     return code;
@@ -485,9 +475,9 @@ static int one_entry(const claim_run *run, atn_storage storage, atn_sima_norm no
                      double *entry)
 {
     static const float value = 1;
-    narrow_sima sima = {storage, {.norm = norm, .order = ATN_ORDER_TOKENS}};
+    sima_narrow sima = {storage, {.norm = norm, .order = ATN_ORDER_TOKENS}};
     float y = -1;
-    int code = narrow_forward(run, &sima, 1, 1, &scale, &scale, &value, &y);
+    int code = sima_narrow_forward(run, &sima, 1, 1, &scale, &scale, &value, &y);
     *entry = (double)y;
     return code;
 }
