@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* U01 - U07: UFO-ViT. */
+/* U01 - U11: UFO-ViT's XNorm; its networks are in ufo_vit_network.c. */
+#include <data.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -368,6 +369,343 @@ static int judge_u05(const claim_run *run, verdict *v)
     return EXIT_PASS;
 }
 
+/* ---- U08 ---- */
+
+/* Tokens X (n x c) and the weights that make Q, K and V of them (c x c each). */
+enum { LAYER_TOKENS = 49, LAYER_WIDTH = 8, LAYER_OUTPUTS = LAYER_TOKENS * LAYER_WIDTH };
+enum { WEIGHTS_Q, WEIGHTS_K, WEIGHTS_V, WEIGHTS };
+typedef struct {
+    double x[LAYER_OUTPUTS], w[WEIGHTS][LAYER_WIDTH * LAYER_WIDTH];
+} drawn_layer;
+
+/* Seeds apart draw other weights and the same tokens. */
+static void draw_layer(const claim_run *run, uint64_t apart, drawn_layer *l)
+{
+    data_normal(run->seed, LAYER_OUTPUTS, l->x);
+    data_normal(run->seed + 1000 + apart, (int64_t)WEIGHTS * LAYER_WIDTH * LAYER_WIDTH, l->w[0]);
+}
+
+static void scale_weights(const double factors[WEIGHTS], drawn_layer *l)
+{
+    for (int i = 0; i < WEIGHTS; i++)
+        for (int j = 0; j < LAYER_WIDTH * LAYER_WIDTH; j++)
+            l->w[i][j] *= factors[i];
+}
+
+static int layer_outputs(const claim_run *run, const atn_attention_desc *desc, const drawn_layer *l,
+                         double y[LAYER_OUTPUTS])
+{
+    double made[WEIGHTS][LAYER_OUTPUTS];
+    for (int i = 0; i < WEIGHTS; i++)
+        direct_multiply(LAYER_TOKENS, LAYER_WIDTH, LAYER_WIDTH, l->x, l->w[i], made[i]);
+    return direct_forward(run, desc, LAYER_TOKENS, LAYER_WIDTH, LAYER_WIDTH, made[WEIGHTS_Q],
+                          made[WEIGHTS_K], made[WEIGHTS_V], y);
+}
+
+static double largest_difference(int64_t count, const double *a, const double *b)
+{
+    double largest = 0;
+    for (int64_t i = 0; i < count; i++)
+        largest = direct_worst(largest, fabs(a[i] - b[i]));
+    return largest;
+}
+
+/* In how many columns (clusters) the token with the largest output is the same. */
+static int same_regions(const double *a, const double *b)
+{
+    int same = 0;
+    for (int c = 0; c < LAYER_WIDTH; c++) {
+        int first = 0, second = 0;
+        for (int i = 1; i < LAYER_TOKENS; i++) {
+            first = a[i * LAYER_WIDTH + c] > a[first * LAYER_WIDTH + c] ? i : first;
+            second = b[i * LAYER_WIDTH + c] > b[second * LAYER_WIDTH + c] ? i : second;
+        }
+        same += first == second;
+    }
+    return same;
+}
+
+/* What becomes of an operator's outputs if the weights are multiplied by powers of two, by other
+ * positive numbers, or drawn anew. */
+typedef struct {
+    double exact, rounded, redrawn; /* largest differences */
+    int kept, lost;                 /* regions that stay: multiplied, drawn anew */
+} start_effects;
+
+static int observe_start(const claim_run *run, const atn_attention_desc *desc, start_effects *e)
+{
+    static const double powers[WEIGHTS] = {4, 0.125, 16}, factors[WEIGHTS] = {3, 0.1, 7};
+    double y[LAYER_OUTPUTS], other[LAYER_OUTPUTS];
+    drawn_layer l;
+    draw_layer(run, 0, &l);
+    int code = layer_outputs(run, desc, &l, y);
+    scale_weights(powers, &l);
+    code = exit_worst(code, layer_outputs(run, desc, &l, other));
+    e->exact = largest_difference(LAYER_OUTPUTS, y, other);
+    draw_layer(run, 0, &l);
+    scale_weights(factors, &l);
+    code = exit_worst(code, layer_outputs(run, desc, &l, other));
+    e->rounded = largest_difference(LAYER_OUTPUTS, y, other);
+    e->kept = same_regions(y, other);
+    draw_layer(run, 1, &l);
+    code = exit_worst(code, layer_outputs(run, desc, &l, other));
+    e->redrawn = largest_difference(LAYER_OUTPUTS, y, other);
+    e->lost = LAYER_WIDTH - same_regions(y, other);
+    return code;
+}
+
+/* Two tokens X = I, W_K = I, W_V = (1, 0): the cluster is (1, 0), and W_Q is I or swaps the
+ * channels. */
+static int move_region(const claim_run *run, double y[2][2])
+{
+    static const double identity[4] = {1, 0, 0, 1}, swap[4] = {0, 1, 1, 0}, values[2] = {1, 0};
+    const atn_attention_desc desc = xnorm_along(ATN_XNORM_COLUMNS);
+    int code = direct_forward(run, &desc, 2, 2, 1, identity, identity, values, y[0]);
+    return exit_worst(code, direct_forward(run, &desc, 2, 2, 1, swap, identity, values, y[1]));
+}
+
+static int judge_u08(const claim_run *run, verdict *v)
+{
+    enum { OPERATORS = 3 };
+    static const char *const names[OPERATORS] = {"XNorm", "Q(KᵀV)", "softmax(QKᵀ/√d)V"};
+    const double rounding = 8 * LAYER_TOKENS * sqrt(LAYER_TOKENS) * 0x1p-53;
+    atn_attention_desc descs[OPERATORS] = {xnorm_along(ATN_XNORM_COLUMNS),
+                                           atn_attention_defaults(ATN_SIMA, ATN_F64),
+                                           atn_attention_defaults(ATN_SOFTMAX, ATN_F64)};
+    start_effects e[OPERATORS];
+    double moved[2][2];
+    descs[1].sima = (atn_sima_options){.norm = ATN_SIMA_NONE, .order = ATN_ORDER_CHANNELS};
+    int code = move_region(run, moved);
+    fprintf(v->notes,
+            "%d normal tokens, %d channels. Regions: the token with the largest output "
+            "in each of the %d columns.\n\n| operator | W_Q, W_K, W_V × 4, 1/8, 16: Y "
+            "changes by | × 3, 0.1, 7 | regions kept | drawn anew | regions lost "
+            "|\n|---|---|---|---|---|---|\n",
+            LAYER_TOKENS, LAYER_WIDTH, LAYER_WIDTH);
+    for (int i = 0; i < OPERATORS; i++) {
+        code = exit_worst(code, observe_start(run, &descs[i], &e[i]));
+        fprintf(v->notes, "| %s | %.3g | %.3g | %d | %.3g | %d |\n", names[i], e[i].exact,
+                e[i].rounded, e[i].kept, e[i].redrawn, e[i].lost);
+    }
+    if (code != EXIT_PASS)
+        return code;
+    bool scales = e[0].exact == 0 && e[0].rounded <= rounding;
+    bool redrawn = e[0].redrawn <= rounding && moved[0][0] == moved[1][0];
+    v->kind = !scales ? VERDICT_FAILS : redrawn ? VERDICT_HOLDS : VERDICT_HOLDS_IF;
+    if (v->kind == VERDICT_HOLDS_IF)
+        verdict_set(&v->condition, "initialisations differ by positive factors of W_Q, W_K and W_V "
+                                   "alone");
+    verdict_set(&v->measured,
+                "XNorm, W_Q, W_K and W_V × 4, 1/8 and 16: outputs change by %g, × 3, 0.1 and 7 by "
+                "%.2g; drawn anew by %.2g, with the largest output at another token in %d of %d "
+                "columns. Without norms Q(KᵀV) has its largest outputs at the same tokens in %d of "
+                "%d columns × 3, 0.1, 7, softmax attention in %d",
+                e[0].exact, e[0].rounded, e[0].redrawn, e[0].lost, LAYER_WIDTH, e[1].kept,
+                LAYER_WIDTH, e[2].kept);
+    verdict_set(&v->bound, "0; rounding, %.2g", rounding);
+    if (v->kind == VERDICT_HOLDS_IF)
+        verdict_set(&v->counterexample,
+                    "two tokens X = I, W_K = I, W_V = (1, 0)ᵀ, γ = 1: the output is (%g, %g) with "
+                    "W_Q = I and (%g, %g) with W_Q = ((0, 1), (1, 0)): attention moves from one "
+                    "token to the other",
+                    moved[0][0], moved[0][1], moved[1][0], moved[1][1]);
+    else if (v->kind == VERDICT_FAILS)
+        verdict_set(&v->counterexample, "49 normal tokens: outputs change by %g and %g", e[0].exact,
+                    e[0].rounded);
+    return EXIT_PASS;
+}
+
+/* ---- U09 ---- */
+
+/* A W_proj, and Eq. 9 to the letter: [.]_ij = sum over m of w_mj A_ij. */
+static void project(int64_t n, int64_t h, const double *a, const double *w, double *right,
+                    double *printed)
+{
+    direct_multiply(n, h, h, a, w, right);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < h; j++) {
+            printed[i * h + j] = 0;
+            for (int64_t m = 0; m < h; m++)
+                printed[i * h + j] += w[m * h + j] * a[i * h + j];
+        }
+}
+
+/* Distance of the printed form, and of W_proj A (n = h), over the size of A W_proj, for normal
+ * tokens. */
+static int projection_defects(const claim_run *run, double *printed, double *left)
+{
+    enum { SIDE = 8, COUNT = SIDE * SIDE };
+    const atn_attention_desc desc = xnorm_along(ATN_XNORM_COLUMNS);
+    double x[4][COUNT], a[COUNT], want[COUNT], y[COUNT];
+    data_normal(run->seed, (int64_t)4 * COUNT, x[0]);
+    int code = direct_forward(run, &desc, SIDE, SIDE, SIDE, x[0], x[1], x[2], a);
+    project(SIDE, SIDE, a, x[3], want, y);
+    double size = direct_norm(COUNT, 1, want);
+    for (int i = 0; i < COUNT; i++)
+        y[i] -= want[i];
+    *printed = direct_norm(COUNT, 1, y) / size;
+    direct_multiply(SIDE, SIDE, SIDE, x[3], a, y);
+    for (int i = 0; i < COUNT; i++)
+        y[i] -= want[i];
+    *left = direct_norm(COUNT, 1, y) / size;
+    return code;
+}
+
+static int judge_u09(const claim_run *run, verdict *v)
+{
+    static const double one = 1, values[2] = {1, -1}, swap[4] = {0, 1, 1, 0};
+    const double rounding = 64 * 0x1p-53;
+    const atn_attention_desc desc = xnorm_along(ATN_XNORM_COLUMNS);
+    double a[2], right[2], printed[2], defect, left;
+    int code = direct_forward(run, &desc, 1, 1, 2, &one, &one, values, a);
+    code = exit_worst(code, projection_defects(run, &defect, &left));
+    if (code != EXIT_PASS)
+        return code;
+    project(1, 2, a, swap, right, printed);
+    double apart = largest_difference(2, right, printed);
+    v->kind =
+        defect <= rounding && left <= rounding && apart <= rounding ? VERDICT_HOLDS : VERDICT_FAILS;
+    verdict_set(&v->measured,
+                "8 normal tokens, h = 8: the printed sum is off A(x)W_proj by %.2g of its size, "
+                "W_proj A(x) by %.2g; one token, h = 2: off by %g",
+                defect, left, apart);
+    verdict_set(&v->bound, "0 but for rounding, %.1g", rounding);
+    if (v->kind == VERDICT_FAILS)
+        verdict_set(&v->counterexample,
+                    "one token, q = k = 1, v = (1, −1): A(x) = (%g, %g). With W_proj = ((0, 1), "
+                    "(1, 0)) A(x)W_proj = (%g, %g); Eq. 9 gives (%g, %g)",
+                    a[0], a[1], right[0], right[1], printed[0], printed[1]);
+    return EXIT_PASS;
+}
+
+/* ---- U10 ---- */
+
+static double potential(double k, double x)
+{
+    return 0.5 * k * x * x;
+}
+
+/* The width of the potential at a height, by bisection. */
+static double width_at(double k, double height)
+{
+    double inside = 0, outside = 64;
+    for (int i = 0; i < 60; i++) {
+        double middle = (inside + outside) / 2;
+        *(potential(k, middle) < height ? &inside : &outside) = middle;
+    }
+    return 2 * outside;
+}
+
+/* Where Eq. 11 takes a particle from x = 1 in so many steps, f(x) = -k x. */
+static double particle_after(int steps, double k)
+{
+    double x = 1;
+    for (int i = 0; i < steps; i++)
+        x += -k * x;
+    return x;
+}
+
+/* Its least value at x = -4, -3.75, ... 4. */
+static double depth_of(double k)
+{
+    double least = INFINITY;
+    for (int i = -16; i <= 16; i++)
+        least = fmin(least, potential(k, 0.25 * i));
+    return least;
+}
+
+static int judge_u10(const claim_run *run, verdict *v)
+{
+    (void)run;
+    enum { SIZES = 6, STEPS = 4 };
+    const double height = 0.5;
+    double widths[SIZES], depths[SIZES], places[SIZES];
+    bool wider = true, deeper = true, kept = true;
+    fprintf(v->notes,
+            "| k | least U | width where U = 1/2 | U at x = 1 | x after %d steps of Eq. 11 "
+            "from x = 1 |\n|---|---|---|---|---|\n",
+            STEPS);
+    for (int i = 0; i < SIZES; i++) {
+        double k = ldexp(1, 2 * i);
+        widths[i] = width_at(k, height);
+        depths[i] = depth_of(k);
+        wider = wider && (i == 0 || widths[i] > widths[i - 1]);
+        deeper = deeper && (i == 0 || depths[i] < depths[i - 1]);
+        places[i] = particle_after(STEPS, k);
+        kept = kept && fabs(places[i]) <= 1;
+        fprintf(v->notes, "| %g | %g | %g | %g | %g |\n", k, depths[i], widths[i], potential(k, 1),
+                places[i]);
+    }
+    v->kind = wider && deeper && kept ? VERDICT_HOLDS : VERDICT_FAILS;
+    verdict_set(&v->measured,
+                "k = 1, 4, … %g: the width at U = 1/2 goes from %g to %g, the least U from %g to "
+                "%g. Eq. 11 takes a particle from x = 1 to %g in %d steps with k = 1, to %g with k "
+                "= 4",
+                ldexp(1, 2 * (SIZES - 1)), widths[0], widths[SIZES - 1], depths[0],
+                depths[SIZES - 1], places[0], STEPS, places[1]);
+    verdict_set(&v->bound, "a width that rises with k, a least U that falls, |x| ≤ 1");
+    if (v->kind == VERDICT_FAILS)
+        verdict_set(&v->counterexample,
+                    "at U = 1/2 the potential is %g wide for k = 1 and %g for k = 4; its least "
+                    "value is %g and %g. k = 4 and Eq. 11: x = 1, %g, %g, …",
+                    widths[0], widths[1], depths[0], depths[1], particle_after(1, 4),
+                    particle_after(2, 4));
+    return EXIT_PASS;
+}
+
+/* ---- U11 ---- */
+
+static int state_bytes(const claim_run *run, int64_t n, double *bytes)
+{
+    enum { WIDTH = 32 };
+    const atn_attention_desc desc = xnorm_along(ATN_XNORM_COLUMNS);
+    atn_attention_shape shape = {
+        .batch = 1, .heads = 1, .tokens = n, .dim = WIDTH, .value_dim = WIDTH};
+    atn_cost cost;
+    atn_status status = atn_attention_cost(run->context, &desc, &shape, &cost);
+    *bytes = cost.state_bytes;
+    if (status >= 0)
+        return EXIT_PASS;
+    report_error("U11: %s", atn_status_message(status));
+    return EXIT_ENVIRONMENT;
+}
+
+/* One token, q = k = 1, v = (3, 4), with K normalised over the tokens, the one factor of K^T V that
+ * has a spatial dimension. */
+static void over_space(double y[2])
+{
+    const double q = 1, k = 1, values[2] = {3, 4};
+    double unit = k / direct_norm(1, 1, &k), state[2];
+    direct_multiply_transposed(1, 1, 2, &unit, values, state);
+    for (int c = 0; c < 2; c++)
+        y[c] = q / direct_norm(1, 1, &q) * state[c];
+}
+
+static int judge_u11(const claim_run *run, verdict *v)
+{
+    enum { FEW = 196, MANY = 784 };
+    double bytes[2], eight[2], space[2];
+    int code = state_bytes(run, FEW, &bytes[0]);
+    code = exit_worst(code, state_bytes(run, MANY, &bytes[1]));
+    code = exit_worst(code, one_token(run, ATN_XNORM_COLUMNS, eight));
+    if (code != EXIT_PASS)
+        return code;
+    over_space(space);
+    bool grows = bytes[1] > bytes[0], same = space[0] == eight[0] && space[1] == eight[1];
+    v->kind = grows || same ? VERDICT_HOLDS : VERDICT_FAILS;
+    verdict_set(&v->measured,
+                "KᵀV of %d and of %d tokens has %g and %g bytes (d = h = 32, f64). One token, q = "
+                "k = 1, v = (3, 4): (%g, %g) with K normalised over the tokens, (%g, %g) by Eq. 8",
+                FEW, MANY, bytes[0], bytes[1], space[0], space[1], eight[0], eight[1]);
+    verdict_set(&v->bound, "bytes that grow with N, or one output in both readings");
+    if (v->kind == VERDICT_FAILS)
+        verdict_set(&v->counterexample,
+                    "one token of one channel, two values: KᵀV is 1 × 2, and neither side is that "
+                    "of space; K over the tokens gives (%g, %g), Eq. 8 (%g, %g)",
+                    space[0], space[1], eight[0], eight[1]);
+    return EXIT_PASS;
+}
+
 const claim ufo_vit_claims[] = {
     {
         .id = "U01",
@@ -468,6 +806,75 @@ const claim ufo_vit_claims[] = {
             "+ 1)·‖a‖, and for a ≠ 0 XN(a) has the length |γ|/√(h + 1). Outputs would be γ²/(h + "
             "1) times cosines.",
         .judge = judge_u07,
+    },
+    {
+        .id = "U08",
+        .source = "UFO-ViT § 1, 3.2",
+        .statement = "[T]his scheme prevents SA from being dependent on initialization. … If they "
+                     "have arbitrary values, the region of attention is dependent on the "
+                     "initialization.",
+        .method = "Normal tokens and weights: W_Q, W_K and W_V multiplied by positive numbers, and "
+                  "drawn anew; XNorm beside Q(KᵀV) and softmax attention; two tokens by hand.",
+        .corrected =
+            "XNorm's output does not change under W_Q → aW_Q, W_K → bW_K, W_V → W_V·diag(c), a, "
+            "b, c_e > 0, nor under one rotation of W_Q and W_K; a negative factor changes signs. "
+            "Other weights give other outputs, and attention at other tokens. The region does not "
+            "depend on such a, b and c without norms either: Q(KᵀV) is multiplied by abc_e, column "
+            "by column. It is softmax attention whose region depends on the size of the weights.",
+        .proof =
+            "q_i → aq_i and T_:e → bc_e T_:e, T = KᵀV, and XN(tx) = XN(x) for t > 0, x ≠ 0 "
+            "(without ε). With QR and KR, RᵀR = I, T becomes RᵀT: its columns keep their lengths, "
+            "and (q_iR)·(RᵀT_:e) = q_i·T_:e. Q(KᵀV)_ie becomes abc_e times itself, so that the "
+            "order of the tokens in a column stays. All heads alike; γ is not scaled. The example "
+            "shows the rest.",
+        .judge = judge_u08,
+    },
+    {
+        .id = "U09",
+        .source = "UFO-ViT Eq. 9",
+        .statement = "Finally, the projection weight scales and aggregates the dot product terms "
+                     "using a weighted sum. [W_proj A(x)]_ij = Σ_{m=1}^{h} w_mj q̂_i·k̂_j.",
+        .method = "The printed sum to the letter against A(x)W_proj, and W_proj A(x): one token of "
+                  "two clusters, and 8 normal tokens of 8, where all three are defined.",
+        .corrected = "[A(x)W_proj]_ij = Σ_m w_mj q̂_i·k̂_m. As printed the sum is (Σ_m w_mj) "
+                     "q̂_i·k̂_j: it scales the clusters and aggregates nothing. W_proj A(x) is not "
+                     "defined unless W_proj has N columns.",
+        .proof = "[A(x)]_im = q̂_i·k̂_m (Eq. 6), and the product of matrices sums over the inner "
+                 "index. q̂_i·k̂_j does not depend on m. The two agree if and only if Σ_m w_mj "
+                 "(q̂_i·k̂_m − q̂_i·k̂_j) = 0 for all i and j: always for h = 1 or a diagonal "
+                 "W_proj.",
+        .judge = judge_u09,
+    },
+    {
+        .id = "U10",
+        .source = "UFO-ViT § 3.2, Eq. 14",
+        .statement = "U = ½kx². … Assume that a small number of k values are too large. The shape "
+                     "of their potentials is wide and deep. (See Eq.14.) If a certain particle "
+                     "moves around them, it cannot easily escape.",
+        .method = "Width and minimum of the parabola for k = 1, 4, … 1024, and the steps of Eq. 11 "
+                  "with f(x) = −kx (Eq. 13).",
+        .corrected = "A large k makes the potential narrow and steep: its width at a height U is "
+                     "2√(2U/k), and its minimum 0 for every k. It takes ½kr² to get r away; but by "
+                     "Eq. 11 with f(x) = −kx a particle is drawn to 0 only for 0 < k < 2, and "
+                     "escapes for k > 2.",
+        .proof = "½kx² = U at x = ±√(2U/k), k > 0, U > 0, and ½kx² ≥ 0 = ½k·0². x_{t+1} = x_t − "
+                 "kx_t, so x_t = (1 − k)^t x_0, and |1 − k| > 1 for k > 2.",
+        .judge = judge_u10,
+    },
+    {
+        .id = "U11",
+        .source = "UFO-ViT § 3.1, Eq. 3",
+        .statement = "It is a common L2-norm, but it is applied along two dimensions: the spatial "
+                     "dimension of KᵀV and the channel dimension of Q.",
+        .method = "The size of KᵀV as N grows; one token with K normalised over the tokens, and by "
+                  "Eq. 8.",
+        .corrected = "KᵀV has no spatial dimension: it is summed over the tokens (Eq. 5). What "
+                     "Eq. 8 normalises are its columns, along the channels of K, so that both "
+                     "norms are along the dimension in which Q and KᵀV are multiplied.",
+        .proof = "K is N × d and V N × h: KᵀV is d × h for every N. Normalising K over the tokens "
+                 "instead leaves V's size in the output: v → cv multiplies it by c, where a cosine "
+                 "(Eq. 8) does not change for c > 0.",
+        .judge = judge_u11,
     },
     {0},
 };

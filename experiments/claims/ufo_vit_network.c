@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* U12 - U15: UFO-ViT's networks and what they cost as the resolution grows. */
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "claims/claims.h"
+#include "claims/direct.h"
+#include "common/report.h"
+#include "networks/configurations.h"
+
+/* The first row of that name in a table; there must be one. */
+static const printed_row *find_row(const char *paper, const char *number, const char *name)
+{
+    const printed_row *row = printed_rows;
+    while (strcmp(row->paper, paper) != 0 || strcmp(row->table, number) != 0 ||
+           strcmp(row->name, name) != 0) {
+        row++;
+        assert(row < printed_rows + printed_row_count);
+    }
+    return row;
+}
+
+static int count_at(const claim_run *run, const printed_row *row, int resolution,
+                    network_count *count)
+{
+    change resized = row->change;
+    resized.resolution = resolution;
+    return network_counts(run->context, row->network, &resized, count);
+}
+
+/* ---- U12 ---- */
+
+/* One layer of softmax attention on side x side tokens, D = 384, 6 heads. */
+typedef struct {
+    double exps;
+    double products;    /* multiply-adds of QK^T and of the product with V */
+    double projections; /* of W_Q, W_K, W_V and the output's */
+    double network;     /* of all of DeiT-S, 16 x 16 pixels a token */
+} attention_cost;
+
+static int count_attention(const claim_run *run, int64_t side, attention_cost *c)
+{
+    enum { WIDTH = 384, HEADS = 6, PATCH = 16 };
+    int64_t n = side * side;
+    atn_attention_shape shape = {
+        .batch = 1, .heads = HEADS, .tokens = n, .dim = WIDTH / HEADS, .value_dim = WIDTH / HEADS};
+    atn_attention_desc softmax = atn_attention_defaults(ATN_SOFTMAX, ATN_F32);
+    atn_attention_desc products = atn_attention_defaults(ATN_SIMA, ATN_F32);
+    atn_cost cost;
+    network_count whole;
+    products.sima = (atn_sima_options){.norm = ATN_SIMA_NONE, .order = ATN_ORDER_TOKENS};
+    atn_status status = atn_attention_cost(run->context, &softmax, &shape, &cost);
+    c->exps = cost.exps;
+    if (status == ATN_OK)
+        status = atn_attention_cost(run->context, &products, &shape, &cost);
+    if (status < 0) {
+        report_error("U12: %s", atn_status_message(status));
+        return EXIT_ENVIRONMENT;
+    }
+    c->products = cost.flops / 2;
+    c->projections = layer_times(4, layer_linear(WIDTH, WIDTH, false, n)).macs;
+    int code = count_at(run, find_row("SimA", "Tab. 1", "DeiT-S"), (int)side * PATCH, &whole);
+    c->network = network_total(&whole).macs;
+    return code;
+}
+
+static int judge_u12(const claim_run *run, verdict *v)
+{
+    enum { DOUBLINGS = 3, SIZES = DOUBLINGS + 1, TIMES = 16 };
+    attention_cost c[SIZES];
+    double layer[DOUBLINGS];
+    value_range quadratic = range_empty;
+    for (int i = 0; i < SIZES; i++) {
+        int code = count_attention(run, 14 << i, &c[i]);
+        if (code != EXIT_PASS)
+            return code;
+    }
+    fprintf(v->notes, "How many times as much the doubled width and height takes, D = 384, 6 "
+                      "heads, 16 × 16 pixels a token:\n\n| pixels | exps | two products | with "
+                      "the four projections | all of DeiT-S |\n|---|---|---|---|---|\n");
+    for (int i = 0; i < DOUBLINGS; i++) {
+        double exps = c[i + 1].exps / c[i].exps, products = c[i + 1].products / c[i].products;
+        layer[i] = (c[i + 1].products + c[i + 1].projections) / (c[i].products + c[i].projections);
+        range_widen(&quadratic, exps);
+        range_widen(&quadratic, products);
+        fprintf(v->notes, "| %d → %d | %.6g | %.6g | %.3f | %.3f |\n", 224 << i, 448 << i, exps,
+                products, layer[i], c[i + 1].network / c[i].network);
+    }
+    bool terms = quadratic.least == TIMES && quadratic.most == TIMES;
+    bool all = layer[0] == TIMES && layer[DOUBLINGS - 1] == TIMES;
+    v->kind = !terms ? VERDICT_FAILS : all ? VERDICT_HOLDS : VERDICT_HOLDS_IF;
+    if (v->kind == VERDICT_HOLDS_IF)
+        verdict_set(&v->condition, "only what is quadratic in N is counted: the two products, the "
+                                   "exps, and the N × N matrix where it is stored");
+    verdict_set(
+        &v->measured,
+        "two products and exps: %.6g to %.6g times; a layer of self-attention with its "
+        "four projections, D = 384: %.2f times from 224 to 448 pixels, %.2f to 896, %.2f to "
+        "1792",
+        quadratic.least, quadratic.most, layer[0], layer[1], layer[2]);
+    verdict_set(&v->bound, "%d", TIMES);
+    if (v->kind != VERDICT_HOLDS)
+        verdict_set(&v->counterexample,
+                    "D = 384, 14 × 14 to 28 × 28 tokens: (%.9g + %.9g) multiply-adds of products "
+                    "and projections for (%.9g + %.9g): %.2f times",
+                    c[1].products, c[1].projections, c[0].products, c[0].projections, layer[0]);
+    return EXIT_PASS;
+}
+
+/* ---- U13 ---- */
+
+static int64_t parameters_of(const network_count *count, bool positions)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < count->count; i++)
+        if ((strcmp(count->parts[i].part, "positions") == 0) == positions)
+            sum += count->parts[i].count.parameters;
+    return sum;
+}
+
+static int judge_u13(const claim_run *run, verdict *v)
+{
+    static const char *const names[] = {"UFO-ViT-T", "UFO-ViT-S", "UFO-ViT-M", "UFO-ViT-B"};
+    enum { NETWORKS = sizeof names / sizeof *names, SMALL = 224, LARGE = 384 };
+    value_range growth = range_empty, others = range_empty;
+    int64_t example[2] = {0, 0};
+    fprintf(v->notes,
+            "| network | learned positions, %d pixels | %d | other parameters, %d | %d "
+            "|\n|---|---|---|---|---|\n",
+            SMALL, LARGE, SMALL, LARGE);
+    for (int i = 0; i < NETWORKS; i++) {
+        const printed_row *row = find_row("UFO-ViT", "Tab. 1", names[i]);
+        network_count small, large;
+        int code = count_at(run, row, SMALL, &small);
+        code = exit_worst(code, count_at(run, row, LARGE, &large));
+        if (code != EXIT_PASS)
+            return code;
+        int64_t positions[2] = {parameters_of(&small, true), parameters_of(&large, true)};
+        int64_t rest[2] = {parameters_of(&small, false), parameters_of(&large, false)};
+        range_widen(&growth, (double)(positions[1] - positions[0]));
+        range_widen(&others, (double)(rest[1] - rest[0]));
+        fprintf(v->notes, "| %s | %" PRId64 " | %" PRId64 " | %" PRId64 " | %" PRId64 " |\n",
+                names[i], positions[0], positions[1], rest[0], rest[1]);
+        if (i == 0)
+            memcpy(example, positions, sizeof example);
+    }
+    bool same = growth.least == 0 && growth.most == 0 && others.least == 0 && others.most == 0;
+    v->kind = same ? VERDICT_HOLDS : VERDICT_FAILS;
+    verdict_set(&v->measured,
+                "from %d to %d pixels the learned positions grow by %.9g to %.9g parameters, all "
+                "others by %.9g to %.9g",
+                SMALL, LARGE, growth.least, growth.most, others.least, others.most);
+    verdict_set(&v->bound, "0");
+    if (v->kind == VERDICT_FAILS)
+        verdict_set(&v->counterexample,
+                    "UFO-ViT-T, learned positions of 192 channels: %" PRId64 " for 14 × 14 tokens, "
+                    "%" PRId64 " for 24 × 24",
+                    example[0], example[1]);
+    return EXIT_PASS;
+}
+
+/* ---- U14 ---- */
+
+static int judge_u14(const claim_run *run, verdict *v)
+{
+    static const int resolutions[] = {224, 384, 512, 1024};
+    enum { SIZES = sizeof resolutions / sizeof *resolutions };
+    const printed_row *deit = find_row("SimA", "Tab. 1", "DeiT-S");
+    const printed_row *ufo = find_row("UFO-ViT", "Tab. 1", "UFO-ViT-S");
+    double ratios[SIZES];
+    bool more = true;
+    fprintf(v->notes, "Multiply-adds of one image, 10⁹:\n\n| pixels | DeiT-S | UFO-ViT-S | DeiT-S "
+                      "over UFO-ViT-S |\n|---|---|---|---|\n");
+    for (int i = 0; i < SIZES; i++) {
+        network_count counts[2];
+        int code = count_at(run, deit, resolutions[i], &counts[0]);
+        code = exit_worst(code, count_at(run, ufo, resolutions[i], &counts[1]));
+        if (code != EXIT_PASS)
+            return code;
+        double macs[2] = {network_total(&counts[0]).macs, network_total(&counts[1]).macs};
+        ratios[i] = macs[0] / macs[1];
+        fprintf(v->notes, "| %d | %.3f | %.3f | %.3f |\n", resolutions[i], macs[0] * 1e-9,
+                macs[1] * 1e-9, ratios[i]);
+    }
+    for (int i = 0; i < SIZES; i++)
+        more = more && ratios[i] > (i > 0 ? ratios[i - 1] : 1);
+    v->kind = VERDICT_OBSERVED;
+    verdict_set(&v->measured,
+                "a lower throughput is %s by counts: DeiT-S takes %.2f times the multiply-adds of "
+                "UFO-ViT-S at %d pixels, %.2f times at %d",
+                more ? "not to be expected" : "to be expected", ratios[0], resolutions[0],
+                ratios[SIZES - 1], resolutions[SIZES - 1]);
+    verdict_set(&v->bound, "below 1 for a network that DeiT outruns by its counts. Counts are not "
+                           "times: the throughput itself would need that GPU");
+    return EXIT_PASS;
+}
+
+/* ---- U15 ---- */
+
+static int judge_u15(const claim_run *run, verdict *v)
+{
+    enum { DEPTH = 12 };
+    static const char parameters[] = "26", gflops[] = "1.2"; /* as printed */
+    const printed_row *deeper = find_row("SimA", "Tab. 1", "XCiT-T24/16");
+    network_count wide, counted;
+    network tiny = *deeper->network;
+    printed_row row = *deeper;
+    tiny.stages[0].depth = DEPTH;
+    row.network = &tiny;
+    int code = count_at(run, &row, RESOLUTION, &counted);
+    code = exit_worst(code,
+                      count_at(run, find_row("SimA", "Tab. 1", "XCiT-S12/16"), RESOLUTION, &wide));
+    if (code != EXIT_PASS)
+        return code;
+    double millions = (double)network_total(&counted).parameters * 1e-6;
+    double macs = network_total(&counted).macs * 1e-9;
+    const char *found = printed_verdict(millions, parameters);
+    const char *found_macs = printed_verdict(macs, gflops);
+    bool right = strcmp(found, "agrees") == 0 && strcmp(found_macs, "agrees") == 0;
+    v->kind = right ? VERDICT_HOLDS : VERDICT_FAILS;
+    verdict_set(&v->measured,
+                "XCiT-T12/16: %.2f million parameters (printed: %s, %s), %.2f·10⁹ multiply-adds "
+                "(printed: %s, %s); XCiT-S12/16 has %.2f million",
+                millions, parameters, found, macs, gflops, found_macs,
+                (double)network_total(&wide).parameters * 1e-6);
+    verdict_set(&v->bound, "%s million and %s·10⁹, to the printed digits", parameters, gflops);
+    if (v->kind == VERDICT_FAILS)
+        verdict_set(&v->counterexample,
+                    "XCiT-T12/16: %d layers of %d channels, %.2f million "
+                    "parameters, %.2f·10⁹ multiply-adds",
+                    DEPTH, tiny.stages[0].dim, millions, macs);
+    return EXIT_PASS;
+}
+
+const claim ufo_vit_network_claims[] = {
+    {
+        .id = "U12",
+        .source = "UFO-ViT § 1",
+        .statement = "For vision tasks, N is proportional to the input resolution. This means that "
+                     "SA consumes 16 times the computational resources if the width and height of "
+                     "the input image are doubled.",
+        .method = "Exact counts of a layer of softmax attention, D = 384, 6 heads, and of DeiT-S, "
+                  "from 224 to 448, 896 and 1792 pixels.",
+        .corrected = "The products, the exps and a stored N × N matrix grow 16 times. A layer with "
+                     "its projections (Eq. 2 and W_proj) grows 4(2D + 4N)/(2D + N) times: always "
+                     "between 4 and 16, near 16 only for N far above 2D.",
+        .proof = "N becomes 4N. The two products take 2N²D multiply-adds, the four projections "
+                 "4ND²: (2·16N²D + 4·4ND²)/(2N²D + 4ND²) = 4(4N + 2D)/(N + 2D), which rises from "
+                 "4 to 16 as N/D grows, and is neither for N, D > 0.",
+        .judge = judge_u12,
+    },
+    {
+        .id = "U13",
+        .source = "UFO-ViT § 1",
+        .statement =
+            "Also, the weights used in our model are irrelevant to the resolution. … "
+            "MLP-based structures … require additional post-processing to adjust to various "
+            "resolutions.",
+        .method = "Parameters of the four networks, counted layer by layer at 224 and 384 pixels "
+                  "with the learned positions of § 3.3.",
+        .corrected =
+            "All other weights are; but § 3.3 learns a positional encoding, a vector for each "
+            "token, and resizes it \"with bicubic interpolation\" for other resolutions: N·D "
+            "parameters, and a post-processing too.",
+        .proof = "Projections, γ, norms, affine layers, convolutions and MLPs act on one token or "
+                 "a window of fixed size, and KᵀV is d × h for every N. An encoding that is "
+                 "learned for each of N tokens has N·D numbers, and N = (pixels/16)².",
+        .judge = judge_u13,
+    },
+    {
+        .id = "U14",
+        .source = "UFO-ViT § 4.3, Fig. 9",
+        .statement = "Our model is faster than other models showing similar performance. … In "
+                     "addition, the GPU throughput of our model is significantly lower than that "
+                     "of DeiT for higher input resolution.",
+        .method = "Multiply-adds of UFO-ViT-S and DeiT-S, counted layer by layer at 224 to 1024 "
+                  "pixels.",
+        .corrected = "Observed, by counts: the lead of UFO-ViT-S over DeiT-S grows with the "
+                     "resolution, and a significantly lower throughput contradicts § 1's \"faster "
+                     "inference speed\"; \"higher\" is probably meant.",
+        .proof = "",
+        .judge = judge_u14,
+    },
+    {
+        .id = "U15",
+        .source = "UFO-ViT Tab. 4",
+        .statement = "XCiT-T12/16: 26 M parameters, 1.2 GFLOPs.",
+        .method = "The network counted layer by layer (XCiT's stem, LPI and class attention, 12 "
+                  "layers of 192 channels, 4 heads).",
+        .corrected = "XCiT-T12/16 has about 7 million parameters, as XCiT-T12/8 has in SimA's Tab. "
+                     "1; 26 million are those of XCiT-S12/16, in the same table.",
+        .proof = "Linear maps of a layer have 4D² + 8D² weights: 12 layers and two of class "
+                 "attention 14·12·192² = 6.2 million for D = 192 (24.8 million for D = 384). Stem, "
+                 "positions, LPI, norms, biases and classifier are the rest.",
+        .judge = judge_u15,
+    },
+    {0},
+};
