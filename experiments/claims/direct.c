@@ -27,6 +27,16 @@ int direct_forward(const claim_run *run, const atn_attention_desc *desc, int64_t
     return EXIT_ENVIRONMENT;
 }
 
+int direct_cost(const claim_run *run, const atn_attention_desc *desc,
+                const atn_attention_shape *shape, atn_cost *cost)
+{
+    atn_status status = atn_attention_cost(run->context, desc, shape, cost);
+    if (status >= 0)
+        return EXIT_PASS;
+    report_error("%s: %s", atn_operator_get(desc->op)->name, atn_status_message(status));
+    return EXIT_ENVIRONMENT;
+}
+
 int direct_invert(const claim_run *run, const atn_inverse_desc *desc, int64_t m, const double *a,
                   double *x, atn_inverse_info *info, atn_trace *trace)
 {

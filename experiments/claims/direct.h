@@ -9,6 +9,10 @@
 int direct_forward(const claim_run *run, const atn_attention_desc *desc, int64_t n, int64_t d,
                    int64_t dv, const double *q, const double *k, const double *v, double *y);
 
+/* What a call costs. Returns an exit code; reports a failure. */
+int direct_cost(const claim_run *run, const atn_attention_desc *desc,
+                const atn_attention_shape *shape, atn_cost *cost);
+
 enum { DIRECT_SMALL = 4, STEPS_OF_PAPER = 20 };
 
 /* The inverse of a small symmetric A (m x m, m at most DIRECT_SMALL) by a method, in f64. x and

@@ -117,14 +117,10 @@ static int order_flops(const claim_run *run, atn_order order, int64_t heads, int
     atn_attention_desc desc = atn_attention_defaults(ATN_SIMA, ATN_F32);
     desc.sima.order = order;
     atn_attention_shape shape = {.batch = 1, .heads = heads, .tokens = n, .dim = d, .value_dim = d};
-    atn_cost cost;
-    atn_status status = atn_attention_cost(run->context, &desc, &shape, &cost);
-    if (status < 0) {
-        report_error("M03: %s", atn_status_message(status));
-        return EXIT_ENVIRONMENT;
-    }
+    atn_cost cost = {0};
+    int code = direct_cost(run, &desc, &shape, &cost);
     *flops = cost.flops;
-    return EXIT_PASS;
+    return code;
 }
 
 /* flops[0] tokens first, flops[1] channels first. */

@@ -10,6 +10,11 @@
 int sima_attention_matrix(const claim_run *run, int64_t n, int64_t d, const double *q,
                           const double *k, double *matrix);
 
+/* ---- sima_values.c ---- */
+
+/* Divides every column of x (n x d) by its l1 norm, none 0, in long double. */
+void sima_divide_by_norms(int64_t n, int64_t d, double *x);
+
 /* ---- sima_half.c ---- */
 
 /* Judges of rows of sima.c. */

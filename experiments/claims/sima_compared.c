@@ -13,14 +13,10 @@ static int flops_of(const claim_run *run, const atn_attention_desc *desc, int64_
                     int64_t dv, double *flops)
 {
     atn_attention_shape shape = {.batch = 1, .heads = 1, .tokens = n, .dim = d, .value_dim = dv};
-    atn_cost cost;
-    atn_status status = atn_attention_cost(run->context, desc, &shape, &cost);
-    if (status < 0) {
-        report_error("%s: %s", atn_operator_get(desc->op)->name, atn_status_message(status));
-        return EXIT_ENVIRONMENT;
-    }
+    atn_cost cost = {0};
+    int code = direct_cost(run, desc, &shape, &cost);
     *flops = cost.flops;
-    return EXIT_PASS;
+    return code;
 }
 
 /* ---- M14 ---- */

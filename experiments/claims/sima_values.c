@@ -150,7 +150,7 @@ typedef struct {
     double least_softmax;
 } sign_counts;
 
-static void divide_by_norms(int64_t n, int64_t d, double *x)
+void sima_divide_by_norms(int64_t n, int64_t d, double *x)
 {
     for (int64_t c = 0; c < d; c++) {
         long double norm = 0;
@@ -188,8 +188,8 @@ static int count_signs(const claim_run *run, double times, sign_counts *found)
     code = exit_worst(code, softmax_matrix(run, TOKENS, WIDTH, q, k, softmax));
     for (int64_t i = 0; i < TOKENS * TOKENS; i++)
         raw[i] = dot_product(WIDTH, q + i / TOKENS * WIDTH, k + i % TOKENS * WIDTH);
-    divide_by_norms(TOKENS, WIDTH, q);
-    divide_by_norms(TOKENS, WIDTH, k);
+    sima_divide_by_norms(TOKENS, WIDTH, q);
+    sima_divide_by_norms(TOKENS, WIDTH, k);
     *found = (sign_counts){.least_softmax = INFINITY};
     for (int64_t i = 0; i < TOKENS * TOKENS; i++) {
         double own = dot_product(WIDTH, q + i / TOKENS * WIDTH, k + i % TOKENS * WIDTH);

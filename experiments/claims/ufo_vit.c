@@ -136,14 +136,10 @@ static int count_flops(const claim_run *run, int64_t n, int64_t d, double *flops
 {
     atn_attention_desc desc = xnorm_along(ATN_XNORM_COLUMNS);
     atn_attention_shape shape = {.batch = 1, .heads = 1, .tokens = n, .dim = d, .value_dim = d};
-    atn_cost cost;
-    atn_status status = atn_attention_cost(run->context, &desc, &shape, &cost);
-    if (status < 0) {
-        report_error("U02: %s", atn_status_message(status));
-        return EXIT_ENVIRONMENT;
-    }
+    atn_cost cost = {0};
+    int code = direct_cost(run, &desc, &shape, &cost);
     *flops = cost.flops;
-    return EXIT_PASS;
+    return code;
 }
 
 /* A function is affine in n if its second differences vanish; counts are exact. */
@@ -661,13 +657,10 @@ static int state_bytes(const claim_run *run, int64_t n, double *bytes)
     const atn_attention_desc desc = xnorm_along(ATN_XNORM_COLUMNS);
     atn_attention_shape shape = {
         .batch = 1, .heads = 1, .tokens = n, .dim = WIDTH, .value_dim = WIDTH};
-    atn_cost cost;
-    atn_status status = atn_attention_cost(run->context, &desc, &shape, &cost);
+    atn_cost cost = {0};
+    int code = direct_cost(run, &desc, &shape, &cost);
     *bytes = cost.state_bytes;
-    if (status >= 0)
-        return EXIT_PASS;
-    report_error("U11: %s", atn_status_message(status));
-    return EXIT_ENVIRONMENT;
+    return code;
 }
 
 /* One token, q = k = 1, v = (3, 4), with K normalised over the tokens, the one factor of K^T V that

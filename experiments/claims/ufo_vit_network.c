@@ -48,20 +48,16 @@ static int count_attention(const claim_run *run, int64_t side, attention_cost *c
         .batch = 1, .heads = HEADS, .tokens = n, .dim = WIDTH / HEADS, .value_dim = WIDTH / HEADS};
     atn_attention_desc softmax = atn_attention_defaults(ATN_SOFTMAX, ATN_F32);
     atn_attention_desc products = atn_attention_defaults(ATN_SIMA, ATN_F32);
-    atn_cost cost;
+    atn_cost cost = {0};
     network_count whole;
     products.sima = (atn_sima_options){.norm = ATN_SIMA_NONE, .order = ATN_ORDER_TOKENS};
-    atn_status status = atn_attention_cost(run->context, &softmax, &shape, &cost);
+    int code = direct_cost(run, &softmax, &shape, &cost);
     c->exps = cost.exps;
-    if (status == ATN_OK)
-        status = atn_attention_cost(run->context, &products, &shape, &cost);
-    if (status < 0) {
-        report_error("U12: %s", atn_status_message(status));
-        return EXIT_ENVIRONMENT;
-    }
+    code = exit_worst(code, direct_cost(run, &products, &shape, &cost));
     c->products = cost.flops / 2;
     c->projections = layer_times(4, layer_linear(WIDTH, WIDTH, false, n)).macs;
-    int code = count_at(run, find_row("SimA", "Tab. 1", "DeiT-S"), (int)side * PATCH, &whole);
+    code = exit_worst(
+        code, count_at(run, find_row("SimA", "Tab. 1", "DeiT-S"), (int)side * PATCH, &whole));
     c->network = network_total(&whole).macs;
     return code;
 }

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The judges of M17 - M19, which compute all they need themselves. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ledger.h"
+
+/* The number behind a text of what is measured. */
+static double number_after(const char *measured, const char *text)
+{
+    const char *at = strstr(measured, text);
+    cr_assert(at, "%s in: %s", text, measured);
+    return strtod(at + strlen(text), NULL);
+}
+
+static void expect_example(const claim_run *run, const char *id, const char *text)
+{
+    char *example = ledger_counterexample(run, id);
+    cr_expect(strstr(example, text), "%s: %s", id, example);
+    free(example);
+}
+
+/* One head adds five matrices of the others' size to each head's own: sqrt(5) for SimA. */
+Test(claims_sima_network, one_head_is_the_sum_of_the_heads)
+{
+    claim_run run;
+    ledger_open(&run);
+    cr_expect(ledger_judge(&run, "M17") == VERDICT_OBSERVED);
+    ledger_expect_measured(&run, "M17", "is off the sum of those of two by 0.");
+    ledger_expect_measured(&run, "M17", "1 times the flops with QKᵀ first, 6 with KᵀV first");
+    char *measured = ledger_measured(&run, "M17");
+    double changed = number_after(measured, "the output changes by ");
+    cr_expect(changed > 1.9 && changed < 2.6, "%s", measured);
+    free(measured);
+    ledger_close(&run);
+}
+
+Test(claims_sima_network, exps_remain_in_gelu)
+{
+    claim_run run;
+    ledger_open(&run);
+    cr_expect(ledger_judge(&run, "M18") == VERDICT_HOLDS_IF);
+    ledger_expect_measured(&run, "M18", "exps of SimA's attention: 0.");
+    ledger_expect_measured(&run, "M18", "3631104, where DeiT-S has 6425352; 43 % are removed");
+    ledger_expect_noted(&run, "M18", "| 224 | 2794248 | 0 | 3631104 | 43.5 % |");
+    expect_example(&run, "M18", "0 exps in attention, and 3631104 activations");
+    ledger_close(&run);
+}
+
+Test(claims_sima_network, sizes_follow_magnitudes)
+{
+    claim_run run;
+    ledger_open(&run);
+    cr_expect(ledger_judge(&run, "M19") == VERDICT_OBSERVED);
+    char *measured = ledger_measured(&run, "M19");
+    double sizes = number_after(measured, "of |entries| ");
+    double entries = number_after(measured, "of the entries ");
+    cr_expect(sizes > 0.4 && sizes < 0.8 && entries > -0.2 && entries < 0.2, "%s", measured);
+    free(measured);
+    expect_example(&run, "M19",
+                   "2 with k = (1, 1) and 0 with k = (1, −1), where |q̂||k̂| is 2 and 2");
+    ledger_close(&run);
+}
