@@ -42,7 +42,7 @@ extern const claim softpp_norm_claims[];      /* S30 */
 extern const claim sima_claims[];             /* M01 - M08 */
 extern const claim sima_values_claims[];      /* M09 - M13 */
 extern const claim sima_compared_claims[];    /* M14 - M16 */
-extern const claim sima_network_claims[];     /* M17 - M19 */
+extern const claim sima_network_claims[];     /* M17 - M20 */
 extern const claim ufo_vit_claims[];          /* U01 - U11 */
 extern const claim ufo_vit_network_claims[];  /* U12 - U15 */
 extern const claim network_claims[];          /* N01 - N05 */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* M17 - M19: what can be said without training of SimA in a network: heads, activations, maps. */
+/* M17 - M20: what can be said without training of SimA and its rivals in a network: heads,
+ * activations, maps. */
 #include <data.h>
 #include <inttypes.h>
 #include <math.h>
@@ -13,6 +14,7 @@
 
 /* ---- M17 ---- */
 
+enum { MODEL_TOKEN = 384 }; /* D of DeiT-S */
 enum { HEADS = 6, HEAD_WIDTH = 8, MODEL_WIDTH = HEADS * HEAD_WIDTH, HEAD_TOKENS = 196 };
 
 /* Columns first, first + 1, ... of x (n x width), `taken` of them. */
@@ -82,7 +84,6 @@ static int change_of_heads(const claim_run *run, atn_operator op, double *change
 /* Flops of the products of one head over those of six, D = 384. */
 static int flops_of_heads(const claim_run *run, atn_order order, double *times)
 {
-    enum { WIDTH = 384 };
     atn_attention_desc desc = atn_attention_defaults(ATN_SIMA, ATN_F32);
     desc.sima = (atn_sima_options){.norm = ATN_SIMA_NONE, .order = order};
     double flops[2];
@@ -92,8 +93,8 @@ static int flops_of_heads(const claim_run *run, atn_order order, double *times)
         atn_attention_shape shape = {.batch = 1,
                                      .heads = heads,
                                      .tokens = HEAD_TOKENS,
-                                     .dim = WIDTH / heads,
-                                     .value_dim = WIDTH / heads};
+                                     .dim = MODEL_TOKEN / heads,
+                                     .value_dim = MODEL_TOKEN / heads};
         atn_cost cost = {0};
         code = exit_worst(code, direct_cost(run, &desc, &shape, &cost));
         flops[i] = cost.flops;
@@ -140,10 +141,13 @@ typedef struct {
 
 static int count_exps(const claim_run *run, int64_t pixels, block_exps *e)
 {
-    enum { PATCH = 16, WIDTH = 384, LAYERS = 12 };
+    enum { PATCH = 16, LAYERS = 12 };
     int64_t n = (pixels / PATCH) * (pixels / PATCH) + 1; /* with the class token */
-    atn_attention_shape shape = {
-        .batch = 1, .heads = HEADS, .tokens = n, .dim = WIDTH / HEADS, .value_dim = WIDTH / HEADS};
+    atn_attention_shape shape = {.batch = 1,
+                                 .heads = HEADS,
+                                 .tokens = n,
+                                 .dim = MODEL_TOKEN / HEADS,
+                                 .value_dim = MODEL_TOKEN / HEADS};
     static const atn_operator operators[2] = {ATN_SOFTMAX, ATN_SIMA};
     double *const counts[2] = {&e->softmax, &e->sima};
     int code = EXIT_PASS;
@@ -153,7 +157,7 @@ static int count_exps(const claim_run *run, int64_t pixels, block_exps *e)
         code = exit_worst(code, direct_cost(run, &desc, &shape, &cost));
         *counts[i] = LAYERS * cost.exps;
     }
-    e->gelu = (double)(LAYERS * n * MLP_RATIO * WIDTH);
+    e->gelu = (double)(LAYERS * n * MLP_RATIO * MODEL_TOKEN);
     return code;
 }
 
@@ -279,6 +283,83 @@ static int judge_m19(const claim_run *run, verdict *v)
     return EXIT_PASS;
 }
 
+/* ---- M20 ---- */
+
+static int flops_of_call(const claim_run *run, atn_operator op, int64_t n, int64_t heads,
+                         double *flops)
+{
+    const atn_attention_desc desc = atn_attention_defaults(op, ATN_F32);
+    int64_t d = MODEL_TOKEN / heads;
+    atn_attention_shape shape = {.batch = 1, .heads = heads, .tokens = n, .dim = d, .value_dim = d};
+    atn_cost cost = {0};
+    int code = direct_cost(run, &desc, &shape, &cost);
+    *flops = cost.flops;
+    return code;
+}
+
+/* The smallest N for which XCA takes no more flops than softmax attention; 0 if there is none up to
+ * 2 D. *later: for all larger N up to 16 D, in steps of D, it takes fewer. */
+static int find_crossing(const claim_run *run, int64_t heads, int64_t *crossing, bool *later)
+{
+    *crossing = 0;
+    *later = true;
+    for (int64_t n = 1; n <= 16 * MODEL_TOKEN; n += *crossing ? MODEL_TOKEN : 1) {
+        double softmax, xca;
+        int code = flops_of_call(run, ATN_SOFTMAX, n, heads, &softmax);
+        code = exit_worst(code, flops_of_call(run, ATN_XCA, n, heads, &xca));
+        if (code != EXIT_PASS || (*crossing == 0 && n > 2 * MODEL_TOKEN))
+            return code;
+        if (*crossing > 0)
+            *later = *later && xca < softmax;
+        else if (xca <= softmax)
+            *crossing = n;
+    }
+    return EXIT_PASS;
+}
+
+static int judge_m20(const claim_run *run, verdict *v)
+{
+    static const int64_t heads[] = {1, 2, 6, 12};
+    enum { SHAPES = sizeof heads / sizeof *heads, FAR = 8 }; /* N << D: N < D/8; N >> D: N > 8 D */
+    int64_t crossing[SHAPES];
+    bool far_below[SHAPES], far_above[SHAPES], all = true;
+    fprintf(v->notes,
+            "D = %d, exact counts:\n\n| H | D/H | XCA takes no more flops from N = "
+            "|\n|---|---|---|\n",
+            MODEL_TOKEN);
+    for (int i = 0; i < SHAPES; i++) {
+        int code = find_crossing(run, heads[i], &crossing[i], &far_above[i]);
+        if (code != EXIT_PASS)
+            return code;
+        far_below[i] = crossing[i] >= MODEL_TOKEN / FAR;
+        far_above[i] = far_above[i] && crossing[i] > 0 && crossing[i] <= FAR * MODEL_TOKEN;
+        all = all && far_below[i] && far_above[i];
+        fprintf(v->notes, "| %" PRId64 " | %" PRId64 " | %" PRId64 " |\n", heads[i],
+                MODEL_TOKEN / heads[i], crossing[i]);
+    }
+    double softmax, xca;
+    int code = flops_of_call(run, ATN_SOFTMAX, MODEL_TOKEN / FAR, heads[SHAPES - 1], &softmax);
+    code =
+        exit_worst(code, flops_of_call(run, ATN_XCA, MODEL_TOKEN / FAR, heads[SHAPES - 1], &xca));
+    if (code != EXIT_PASS)
+        return code;
+    v->kind = all ? VERDICT_HOLDS : far_below[0] && far_above[0] ? VERDICT_HOLDS_IF : VERDICT_FAILS;
+    if (v->kind == VERDICT_HOLDS_IF)
+        verdict_set(&v->condition, "there is one head, or D is read as the width D/H of a head");
+    verdict_set(&v->measured,
+                "D = %d: XCA takes no more flops than softmax attention from N = %" PRId64
+                " on with one head, %" PRId64 " with %" PRId64 ", %" PRId64 " with %" PRId64,
+                MODEL_TOKEN, crossing[0], crossing[2], heads[2], crossing[SHAPES - 1],
+                heads[SHAPES - 1]);
+    verdict_set(&v->bound, "D/%d to %dD, read as far from D", FAR, FAR);
+    if (v->kind != VERDICT_HOLDS)
+        verdict_set(&v->counterexample,
+                    "D = %d, H = %" PRId64 ", N = %d: N is D/%d, and XCA takes %.0f flops, softmax "
+                    "attention %.0f",
+                    MODEL_TOKEN, heads[SHAPES - 1], MODEL_TOKEN / FAR, FAR, xca, softmax);
+    return EXIT_PASS;
+}
+
 const claim sima_network_claims[] = {
     {
         .id = "M17",
@@ -332,6 +413,22 @@ const claim sima_network_claims[] = {
                  "Cov(l|c|, l) = E|c|·Var l > 0 unless l is constant or c = 0, and Cov(lc, l) = "
                  "E c·Var l, 0 where cosines of both signs balance.",
         .judge = judge_m19,
+    },
+    {
+        .id = "M20",
+        .source = "SimA § 2.1",
+        .statement =
+            "Compared to vanilla self-attention (MSA), XCA has complexity of O(D²N). Since "
+            "XCA is linear on N, it is more efficient when N ≫ D and it is less efficient "
+            "when N ≪ D.",
+        .method = "Exact counts of softmax attention and XCA, D = 384, 1 to 12 heads: the smallest "
+                  "N for which XCA takes no more flops; ≪ and ≫ read as a factor of 8.",
+        .corrected = "With H heads the products of XCA take 4ND²/H flops and those of softmax "
+                     "attention 4N²D: they cross at N = D/H, the width of a head, whatever D is.",
+        .proof = "A head of d = D/H channels takes 2Nd² for KᵀQ and as many for the product with "
+                 "V, softmax attention 2N²d twice. The quotient is N/d. What else the two do is "
+                 "O(Nd + d²) and O(N²) a head, and moves the crossing by a factor near 1.",
+        .judge = judge_m20,
     },
     {0},
 };

@@ -245,10 +245,11 @@ static int judge_m10(const claim_run *run, verdict *v)
               : as_printed && normalised ? VERDICT_HOLDS_IF
                                          : VERDICT_FAILS;
     if (v->kind == VERDICT_HOLDS_IF)
-        verdict_set(&v->condition,
-                    "the vectors are rows of Q̂ and of K̂, and a large angle is one above 90° "
-                    "(between rows of Q and K 180° alone is enough, and any angle above 0° will "
-                    "do)");
+        verdict_set(
+            &v->condition,
+            "the vectors are rows of Q̂ and of K̂, and a large angle is one above 90° "
+            "(between rows of Q and K only 180° makes a value negative for certain, and any "
+            "angle above 0° may)");
     verdict_set(&v->measured,
                 "one token: q·k = %g, at an angle of %.1f°, has the value %g, q·k = %g, at %.1f°, "
                 "the value %g. %" PRId64 " normal pairs, one of 32 channels 100 times as large: "

@@ -809,11 +809,12 @@ const claim ufo_vit_claims[] = {
         .method = "Normal tokens and weights: W_Q, W_K and W_V multiplied by positive numbers, and "
                   "drawn anew; XNorm beside Q(KᵀV) and softmax attention; two tokens by hand.",
         .corrected =
-            "XNorm's output does not change under W_Q → aW_Q, W_K → bW_K, W_V → W_V·diag(c), a, "
-            "b, c_e > 0, nor under one rotation of W_Q and W_K; a negative factor changes signs. "
-            "Other weights give other outputs, and attention at other tokens. The region does not "
-            "depend on such a, b and c without norms either: Q(KᵀV) is multiplied by abc_e, column "
-            "by column. It is softmax attention whose region depends on the size of the weights.",
+            "XNorm's output does not change under W_Q → aW_Q, W_K → bW_K, W_V → W_V·diag(c), a, b, "
+            "c_e > 0, nor under a rotation of both, W_QR and W_KR; a negative factor changes "
+            "signs. Other weights give other outputs, and attention at other tokens. The region "
+            "does not depend on such a, b and c without norms either: Q(KᵀV) is multiplied by "
+            "abc_e, column by column. It is softmax attention whose region depends on the size of "
+            "the weights.",
         .proof =
             "q_i → aq_i and T_:e → bc_e T_:e, T = KᵀV, and XN(tx) = XN(x) for t > 0, x ≠ 0 "
             "(without ε). With QR and KR, RᵀR = I, T becomes RᵀT: its columns keep their lengths, "

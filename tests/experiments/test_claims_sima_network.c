@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The judges of M17 - M19, which compute all they need themselves. */
+/* The judges of M17 - M20, which compute all they need themselves. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,5 +60,22 @@ Test(claims_sima_network, sizes_follow_magnitudes)
     free(measured);
     expect_example(&run, "M19",
                    "2 with k = (1, 1) and 0 with k = (1, −1), where |q̂||k̂| is 2 and 2");
+    ledger_close(&run);
+}
+
+/* N/d = 1 but for the norms of XCA and the scaling and sums of softmax. */
+Test(claims_sima_network, xca_pays_from_the_width_of_a_head_on)
+{
+    claim_run run;
+    ledger_open(&run);
+    cr_expect(ledger_judge(&run, "M20") == VERDICT_HOLDS_IF);
+    char *measured = ledger_measured(&run, "M20");
+    double one = number_after(measured, "attention from N = ");
+    double many = number_after(measured, " with 6, ");
+    cr_expect(one > 380 && one < 390 && many > 30 && many < 36, "%s", measured);
+    free(measured);
+    expect_example(&run, "M20",
+                   "H = 12, N = 48: N is D/8, and XCA takes 2506752 flops, softmax "
+                   "attention 3612672");
     ledger_close(&run);
 }
