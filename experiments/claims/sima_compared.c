@@ -280,7 +280,7 @@ static int judge_m16(const claim_run *run, verdict *v)
 const claim sima_compared_claims[] = {
     {
         .id = "M14",
-        .source = "SimA App. A.3, Tab. 2",
+        .source = "SimA Tab. 2, App. A.3",
         .statement =
             "CosFormer with cosine re-weighting requires 4× more FLOPs compared to SimA in "
             "multiplying Q, K, and V matrices. … for every attention value, CosFormer needs 4 dot "

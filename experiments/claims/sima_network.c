@@ -374,9 +374,9 @@ const claim sima_network_claims[] = {
                   "exact counts, D = 384.",
         .corrected =
             "For given weights one head is not six: its attention matrix is the sum of those of "
-            "the heads, Q̂K̂ᵀ = Σ_h Q̂_hK̂_hᵀ, since ℓ1 norms are of single channels, and every "
-            "value channel gets all of it. Its products take H times the flops with KᵀV first, as "
-            "many with QKᵀ first.",
+            "the heads, Q̂K̂ᵀ = Σ_h Q̂_hK̂_hᵀ, since ℓ1 norms are of single channels, and every value "
+            "channel gets all of it. Its products take H times the flops of theirs with KᵀV first, "
+            "and as many with QKᵀ first.",
         .proof = "Q̂K̂ᵀ = Σ_c q̂_c k̂_cᵀ over all channels, each in one head, and q̂_c, k̂_c do not "
                  "depend on the heads. KᵀV and Q(KᵀV) take 4ND² flops in one head, H·4N(D/H)² in "
                  "H; QKᵀ and the product with V 4N²D and H·4N²D/H.",
@@ -404,7 +404,7 @@ const claim sima_network_claims[] = {
         .source = "SimA § 4.7",
         .statement = "The dot product Q̂K̂ᵀ is correlated with the magnitude of Q̂ and K̂ vectors.",
         .method = "Correlation over all pairs of 96 normal tokens of different lengths, K "
-                  "independent of Q and K = Q; two tokens by hand.",
+                  "independent of Q and K = Q; one token by hand.",
         .corrected =
             "Observed on random tokens: the sizes of the entries are correlated with |q̂_i||k̂_j|, "
             "the entries themselves hardly. Where cosines are independent of "
@@ -427,7 +427,7 @@ const claim sima_network_claims[] = {
                      "attention 4N²D: they cross at N = D/H, the width of a head, whatever D is.",
         .proof = "A head of d = D/H channels takes 2Nd² for KᵀQ and as many for the product with "
                  "V, softmax attention 2N²d twice. The quotient is N/d. What else the two do is "
-                 "O(Nd + d²) and O(N²) a head, and moves the crossing by a factor near 1.",
+                 "O(Nd + d²) and O(N²) a head, and moves the crossing little (table).",
         .judge = judge_m20,
     },
     {0},

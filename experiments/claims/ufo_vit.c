@@ -845,8 +845,9 @@ const claim ufo_vit_claims[] = {
         .statement = "U = ½kx². … Assume that a small number of k values are too large. The shape "
                      "of their potentials is wide and deep. (See Eq.14.) If a certain particle "
                      "moves around them, it cannot easily escape.",
-        .method = "Width and minimum of the parabola for k = 1, 4, … 1024, and the steps of Eq. 11 "
-                  "with f(x) = −kx (Eq. 13).",
+        .method =
+            "Width and minimum of the parabola for k = 1, 4, … 1024, and the steps of Eq. 11 where "
+            "f(x) is the force, −kx (Eq. 12, 13).",
         .corrected = "A large k makes the potential narrow and steep: its width at a height U is "
                      "2√(2U/k), and its minimum 0 for every k. It takes ½kr² to get r away; but by "
                      "Eq. 11 with f(x) = −kx a particle is drawn to 0 only for 0 < k < 2, and "

@@ -217,7 +217,7 @@ static int judge_u15(const claim_run *run, verdict *v)
     bool right = strcmp(found, "agrees") == 0 && strcmp(found_macs, "agrees") == 0;
     v->kind = right ? VERDICT_HOLDS : VERDICT_FAILS;
     verdict_set(&v->measured,
-                "XCiT-T12/16: %.2f million parameters (printed: %s, %s), %.2f·10⁹ multiply-adds "
+                "XCiT-T12/16: %.2f million parameters (printed: %s, %s), %.3f·10⁹ multiply-adds "
                 "(printed: %s, %s); XCiT-S12/16 has %.2f million",
                 millions, parameters, found, macs, gflops, found_macs,
                 (double)network_total(&wide).parameters * 1e-6);
@@ -225,7 +225,7 @@ static int judge_u15(const claim_run *run, verdict *v)
     if (v->kind == VERDICT_FAILS)
         verdict_set(&v->counterexample,
                     "XCiT-T12/16: %d layers of %d channels, %.2f million "
-                    "parameters, %.2f·10⁹ multiply-adds",
+                    "parameters, %.3f·10⁹ multiply-adds",
                     DEPTH, tiny.stages[0].dim, millions, macs);
     return EXIT_PASS;
 }
