@@ -33,8 +33,16 @@ Test(claims_soft_convergence, rounding_ends_the_decrease)
     ledger_expect_measured(&run, "S13", "0 of 399 starts with αλ_max² < 2");
     ledger_expect_measured(&run, "S13", "0 of 399 between 2 and 4");
     ledger_expect_measured(&run, "S13",
-                           "it grows for 3 of 5 matrices, from a level of at most 1·√u on");
+                           "residual grows for 3 of 5 matrices, from a level of at most 1·√u on");
     ledger_expect_measured(&run, "S13", "‖X_k − A†‖₂ for 4");
+    ledger_expect_measured(&run, "S13", "in ‖·‖₁ ‖X_k − A†‖ grows from all 8 of 8");
+    ledger_expect_measured(&run, "S13", "λ_min = 2e-08 to 0.0053, in 90 steps");
+    ledger_expect_noted(&run, "S13", "in the ratio 1.442 to 0.536 + 0.536, against the triangle");
+    char *counterexample = ledger_counterexample(&run, "S13");
+    cr_expect(strstr(counterexample, "‖X_k − A⁻¹‖₁ is 91/18 for k = 0 and 13177/2592, more,") &&
+                  strstr(counterexample, "inside App. B's hypothesis but outside SOFT"),
+              "%s", counterexample);
+    free(counterexample);
     ledger_expect_noted(&run, "S13", "| f64 | 1 | 1 | 1 | 1 | 0.5 | 1 |");
     ledger_expect_noted(&run, "S13", "| bf16 | 2 | 2 | 1 | 0 | 1 | 1 |");
     ledger_expect_noted(&run, "S13", "from 15/256 to 6975/65536");

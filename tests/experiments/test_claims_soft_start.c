@@ -31,7 +31,11 @@ Test(claims_soft_start, the_papers_start_fails_where_row_sums_are_equal)
     ledger_row(t, START_ROW("safe", "matrix=b margin=-0.8 residual_t20=0.004"));
     cr_expect(ledger_judge(&run, "S11") == VERDICT_FAILS);
     ledger_expect_measured(&run, "S11", "between 0.75 and 0.75 for 1 larger");
-    ledger_expect_measured(&run, "S11", "at most 0.001 for all of these");
+    ledger_expect_measured(&run, "S11", "Of ordinary inputs: 1 for a blank image, 1 for landmarks");
+    ledger_expect_measured(&run, "S11", "At most 0.001 for all of these");
+    ledger_expect_noted(&run, "S11", "| line of 3: [1 ½ 1/16; ½ 1 ½; 1/16 ½ 1] | no | ");
+    ledger_expect_noted(&run, "S11", "| right angle: [1 ½ ¼; ½ 1 ½; ¼ ½ 1] | no | ");
+    ledger_expect_noted(&run, "S11", "| blank image: 3 equal landmarks | yes | 1 | ");
     ledger_close(&run);
 }
 
