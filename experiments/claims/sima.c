@@ -6,6 +6,7 @@
 #include "claims/claims.h"
 #include "claims/direct.h"
 #include "claims/sima.h"
+#include "common/inputs.h"
 #include "common/report.h"
 
 /* ---- M01 ---- */
@@ -339,88 +340,247 @@ static int judge_m05(const claim_run *run, verdict *v)
 
 /* ---- M07 ---- */
 
+enum { MAP_SAMPLES = 6, MAP_SIDE = 14, MAP_PATCH = 16, MAP_TOKENS = MAP_SIDE * MAP_SIDE };
+
+/* Means, variances and covariance as they come. */
+typedef struct {
+    long double count, x, y, xx, yy, xy;
+} moments;
+
+static void add_pair(moments *m, double x, double y)
+{
+    m->count++;
+    m->x += x;
+    m->y += y;
+    m->xx += (long double)x * x;
+    m->yy += (long double)y * y;
+    m->xy += (long double)x * y;
+}
+
+static double correlation(const moments *m)
+{
+    long double xx = m->count * m->xx - m->x * m->x, yy = m->count * m->yy - m->y * m->y;
+    return (double)((m->count * m->xy - m->x * m->y) / sqrtl(xx * yy));
+}
+
+/* x (n x d) with columns of l1 norm 1, and the Euclidean norms of its rows. */
+static void normalise_columns(int64_t n, int64_t d, double *x, double *norms)
+{
+    for (int64_t c = 0; c < d; c++) {
+        long double sum = 0;
+        for (int64_t i = 0; i < n; i++)
+            sum += fabs(x[i * d + c]);
+        for (int64_t i = 0; i < n; i++)
+            x[i * d + c] /= (double)sum;
+    }
+    for (int64_t i = 0; i < n; i++)
+        norms[i] = direct_norm(d, 1, x + i * d);
+}
+
+/* What one image's magnitudes have to do with its attention. */
+typedef struct {
+    double query_ratio, key_ratio; /* the largest norm over the least */
+    double maps;                   /* correlation of |q^_i| and |k^_i| over tokens */
+    double product, size; /* of |q^_i| |k^_j| with the entry, and its absolute value, over pairs */
+} magnitude;
+
+static double norm_ratio(int64_t n, const double *norms)
+{
+    value_range r = range_empty;
+    for (int64_t i = 0; i < n; i++)
+        range_widen(&r, norms[i]);
+    return r.most / r.least;
+}
+
+/* Of Q and K (n x d), which are overwritten. */
+static magnitude measure_magnitude(int64_t n, int64_t d, double *q, double *k)
+{
+    double *norms = must_allocate((size_t)(2 * n), sizeof *norms), *keys = norms + n;
+    moments maps = {0}, product = {0}, size = {0};
+    normalise_columns(n, d, q, norms);
+    normalise_columns(n, d, k, keys);
+    for (int64_t i = 0; i < n; i++) {
+        add_pair(&maps, norms[i], keys[i]);
+        for (int64_t j = 0; j < n; j++) {
+            double entry = 0;
+            for (int64_t c = 0; c < d; c++)
+                entry += q[i * d + c] * k[j * d + c];
+            add_pair(&product, norms[i] * keys[j], entry);
+            add_pair(&size, norms[i] * keys[j], fabs(entry));
+        }
+    }
+    magnitude m = {norm_ratio(n, norms), norm_ratio(n, keys), correlation(&maps),
+                   correlation(&product), correlation(&size)};
+    free(norms);
+    return m;
+}
+
+/* One channel, two tokens q = (1, 2) and k = (sign, 2 sign). */
+static double signed_correlation(double sign)
+{
+    double q[2] = {1, 2}, k[2] = {sign, 2 * sign};
+    return measure_magnitude(2, 1, q, k).product;
+}
+
+typedef struct {
+    value_range ratio, maps, product, size;
+} magnitudes;
+
+static void add_magnitude(magnitudes *all, const magnitude *m)
+{
+    range_widen(&all->ratio, m->query_ratio);
+    range_widen(&all->ratio, m->key_ratio);
+    range_widen(&all->maps, m->maps);
+    range_widen(&all->product, m->product);
+    range_widen(&all->size, m->size);
+}
+
+/* Photographs' tokens X, Q = X W_q and K = X W_k with independent normal W. */
+static int measure_photographs(const claim_run *run, FILE *notes, magnitudes *all)
+{
+    double *x = must_allocate(3 * MAP_TOKENS * TOKEN_DIM, sizeof *x);
+    double *q = x + MAP_TOKENS * TOKEN_DIM, *k = q + MAP_TOKENS * TOKEN_DIM;
+    double *weights = must_allocate(2 * TOKEN_DIM * TOKEN_DIM, sizeof *weights);
+    input *in;
+    data_normal(run->seed, 2 * TOKEN_DIM * TOKEN_DIM, weights);
+    int code = input_open("photos", 0, 0, &in);
+    bool open = code == EXIT_PASS;
+    *all = (magnitudes){range_empty, range_empty, range_empty, range_empty};
+    for (int i = 0; i < MAP_SAMPLES && code == EXIT_PASS; i++) {
+        code = input_tokens(in, MAP_SIDE, MAP_SIDE, MAP_PATCH, run->seed, i, x);
+        if (code != EXIT_PASS)
+            break;
+        direct_multiply(MAP_TOKENS, TOKEN_DIM, TOKEN_DIM, x, weights, q);
+        direct_multiply(MAP_TOKENS, TOKEN_DIM, TOKEN_DIM, x, weights + TOKEN_DIM * TOKEN_DIM, k);
+        magnitude m = measure_magnitude(MAP_TOKENS, TOKEN_DIM, q, k);
+        add_magnitude(all, &m);
+        fprintf(notes, "| %d | %.3g | %.3g | %.2f | %.2f | %.2f |\n", i, m.query_ratio, m.key_ratio,
+                m.maps, m.product, m.size);
+    }
+    if (open)
+        input_free(in);
+    free(weights);
+    free(x);
+    return code;
+}
+
 static int judge_m07(const claim_run *run, verdict *v)
 {
     const table *t = evidence_table(run, "maps", 2);
-    double least = INFINITY, most = 0;
-    for (int64_t row = 0; row < table_rows(t); row++) {
-        if (!cell_is(t, row, "operator", "sima") || cell_is(t, row, "kind", "row"))
-            continue;
-        double ratio = cell_real(t, row, "largest") / cell_real(t, row, "least");
-        least = fmin(least, ratio);
-        most = fmax(most, ratio);
-        fprintf(v->notes, "- %s, %s: norms from %.3g to %.3g\n", cell_text(t, row, "photo"),
-                cell_text(t, row, "kind"), cell_real(t, row, "least"),
-                cell_real(t, row, "largest"));
-    }
-    fprintf(v->notes, "\nThe maps are in the plot. LayerNorm has given all tokens the same norm "
-                      "before; what differs is how unusual a token's channels are.\n");
-    v->kind = most > 0 ? VERDICT_OBSERVED : VERDICT_NOT_TESTABLE;
+    double agreeing = signed_correlation(1), opposed = signed_correlation(-1);
+    magnitudes all;
+    fprintf(v->notes, "| photograph | largest over least ‖q̂_i‖ | ‖k̂_i‖ | correlation of both | of "
+                      "‖q̂_i‖‖k̂_j‖ with (Q̂K̂ᵀ)_ij | with its size |\n|---|---|---|---|---|---|\n");
+    int code = measure_photographs(run, v->notes, &all);
+    fprintf(v->notes,
+            "\n%d tokens of a photograph's patches, projected to Q and K by independent "
+            "random matrices. The figure has K = Q, one map:\n\n",
+            MAP_TOKENS);
+    for (int64_t row = 0; row < table_rows(t); row++)
+        if (cell_is(t, row, "operator", "sima") && !cell_is(t, row, "kind", "row"))
+            fprintf(v->notes, "- %s, %s: norms from %.3g to %.3g\n", cell_text(t, row, "photo"),
+                    cell_text(t, row, "kind"), cell_real(t, row, "least"),
+                    cell_real(t, row, "largest"));
+    fprintf(v->notes, "\nLayerNorm has given all tokens the same norm before; what differs is how "
+                      "unusual a token's channels are.\n");
+    v->kind = all.size.least <= all.size.most ? VERDICT_OBSERVED : VERDICT_NOT_TESTABLE;
     verdict_set(&v->measured,
-                "largest over least token norm: %.2g to %.2g, on tokens that are no "
-                "trained features",
-                least, most);
-    verdict_set(&v->bound, "1 is a flat map. Whether the norms of a trained network mark what "
-                           "matters would need that network");
-    return EXIT_PASS;
+                "independent random projections Q ≠ K of photographs, %d samples: the correlation "
+                "of ‖q̂_i‖‖k̂_j‖ with (Q̂K̂ᵀ)_ij is %.2f to %.2f, with its absolute value %.2f to "
+                "%.2f, that of the two maps %.2f to %.2f; largest over least norm: %.2g to %.2g",
+                MAP_SAMPLES, all.product.least, all.product.most, all.size.least, all.size.most,
+                all.maps.least, all.maps.most, all.ratio.least, all.ratio.most);
+    verdict_set(&v->bound,
+                "correlations of 1, or 0 for none; a ratio of 1 is a flat map. These are "
+                "no trained features: whether the norms of a trained network mark what "
+                "matters is for small trained networks to tell");
+    verdict_set(&v->counterexample,
+                "to the correlation by itself: one channel, two tokens, q = (1, 2), k = (−1, −2): "
+                "Q̂K̂ᵀ = −[1 2; 2 4]/9, correlation %g with the products of magnitudes; with k = "
+                "(1, 2) it is %g",
+                opposed, agreeing);
+    return code;
 }
 
 /* ---- M08 ---- */
 
-/* Rows of Table 1 that the statement is about, and what the paper charges them with. */
-static bool is_counted(const table *t, int64_t row, const char *operator)
-{
-    return cell_is(t, row, "statement", "M08") && cell_is(t, row, "operator", operator) &&
-           cell_is(t, row, "quantity", "exps");
-}
+/* The attention blocks of SimA's tables that this library has. P once: as in SOFT's Algorithm 1 and
+ * its published code. */
+static const struct {
+    const char *operator, * name, *quantity;
+} charged[] = {
+    {"softmax", "softmax attention", "exps"},
+    {"xca", "XCA", "exps"},
+    {"sima", "SimA", "exps"},
+    {"soft", "SOFT", "exps_if_p_is_kept"},
+    {"linformer", "Linformer", "exps"},
+    {"nystromformer", "Nyströmformer", "exps"},
+    {"performer", "Performer", "exps"},
+    {"efficient", "efficient attention", "exps"},
+    {"cosformer", "CosFormer without re-weighting", "exps"},
+};
+enum { CHARGED = sizeof charged / sizeof *charged, CHARGED_XCA = 1, CHARGED_SOFT = 3 };
 
-/* Whether printed = counted in every row of an operator that reads D as a head's width. */
-static bool counts_agree(const table *t, const char *operator)
+/* The row of an attention block with D as the caption has it, the token dimension; the table also
+ * has XCA's with D of a head, which is exact. -1 if there is none. */
+static int64_t find_charged(const table *t, int i)
 {
-    bool any = false;
     for (int64_t row = 0; row < table_rows(t); row++)
-        if (is_counted(t, row, operator) && cell_boolean(t, row, "exact")) {
-            any = true;
-            if (!(cell_real(t, row, "printed") == cell_real(t, row, "counted")))
-                return false;
-        }
-    return any;
+        if (cell_is(t, row, "statement", "M08") &&
+            cell_is(t, row, "operator", charged[i].operator) &&
+            cell_is(t, row, "quantity", charged[i].quantity) && cell_integer(t, row, "n") == 784 &&
+            cell_integer(t, row, "heads") == 12 &&
+            !(i == CHARGED_XCA && cell_boolean(t, row, "exact")))
+            return row;
+    return -1;
 }
 
 static int judge_m08(const claim_run *run, verdict *v)
 {
     const table *t = evidence_table(run, "counts", 1);
-    double largest = 0;
-    int64_t found = -1;
-    fprintf(v->notes, "| operator | printed | n | m | D | H | printed exps | counted | ratio |\n"
-                      "|---|---|---|---|---|---|---|---|---|\n");
-    for (int64_t row = 0; row < table_rows(t); row++) {
-        if (!cell_is(t, row, "statement", "M08") || cell_integer(t, row, "n") != 784 ||
-            cell_integer(t, row, "heads") != 12 || !cell_is(t, row, "quantity", "exps"))
+    int64_t rows[CHARGED];
+    int agree = 0, found = 0;
+    char *text;
+    size_t size;
+    FILE *wrong = must_open_text(&text, &size);
+    fprintf(v->notes, "| attention block | printed | printed exps | counted | counted / printed "
+                      "|\n|---|---|---|---|---|\n");
+    for (int i = 0; i < CHARGED; i++) {
+        rows[i] = find_charged(t, i);
+        if (rows[i] < 0)
             continue;
-        fprintf(v->notes, "| %s | %s | 784 | %s | %lld | 12 | %.9g | %.9g | %.3g |\n",
-                cell_text(t, row, "operator"), cell_text(t, row, "formula"),
-                cell_missing(t, row, "m") ? "" : "49", (long long)cell_integer(t, row, "d"),
-                cell_real(t, row, "printed"), cell_real(t, row, "counted"),
-                cell_real(t, row, "ratio"));
-        if (is_counted(t, row, "soft") && cell_real(t, row, "ratio") > largest) {
-            largest = cell_real(t, row, "ratio");
-            found = row;
-        }
+        double printed = cell_real(t, rows[i], "printed"),
+               counted = cell_real(t, rows[i], "counted");
+        found++;
+        fprintf(v->notes, "| %s | %s | %.9g | %.9g | ", charged[i].name,
+                cell_text(t, rows[i], "formula"), printed, counted);
+        if (printed != 0)
+            fprintf(v->notes, "%.3g", counted / printed);
+        fprintf(v->notes, " |\n");
+        agree += counted == printed;
+        if (!(counted == printed))
+            fprintf(wrong, "%s%s %.4g", agree + 1 < found ? ", " : "", charged[i].name,
+                    counted / printed);
     }
-    bool others = counts_agree(t, "softmax") && counts_agree(t, "xca") && counts_agree(t, "sima");
-    bool charged = found >= 0 && largest >= 1;
-    v->kind = others && charged ? VERDICT_HOLDS : VERDICT_FAILS;
+    must_close_text(wrong, &text, &size);
+    fprintf(v->notes, "\nN = 784, D = 384, H = 12, m = r = 49, Performer's 110 features of a head. "
+                      "Swin, Twins and PVT are no operators of this library.\n");
+    v->kind = found < CHARGED ? VERDICT_NONE : agree < CHARGED ? VERDICT_FAILS : VERDICT_HOLDS;
     verdict_set(&v->measured,
-                "softmax HN², XCA HD² (D of a head) and SimA 0 %s; SOFT evaluates %.3g of the HN² "
-                "it is charged with",
-                others ? "agree to the unit" : "DISAGREE", largest);
+                "%d of %d formulas give the number of exps, with D and H as the caption defines "
+                "them. Counted over printed otherwise: %s",
+                agree, found, text);
+    free(text);
     verdict_set(&v->bound, "1");
-    if (v->kind == VERDICT_FAILS && found >= 0)
-        verdict_set(&v->counterexample, "SOFT, n = 784, m = 49, 12 heads: %.9g exps, printed %.9g",
-                    cell_real(t, found, "counted"), cell_real(t, found, "printed"));
-    else if (v->kind == VERDICT_FAILS)
-        verdict_set(&v->counterexample, "the table");
+    if (v->kind == VERDICT_FAILS)
+        verdict_set(&v->counterexample,
+                    "N = 784, D = 384, H = 12: XCA, whose heads have matrices of D/H × D/H, "
+                    "evaluates %.9g exps, printed HD² = %.9g; SOFT, m = 49, %.9g, printed HN² = "
+                    "%.9g",
+                    cell_real(t, rows[CHARGED_XCA], "counted"),
+                    cell_real(t, rows[CHARGED_XCA], "printed"),
+                    cell_real(t, rows[CHARGED_SOFT], "counted"),
+                    cell_real(t, rows[CHARGED_SOFT], "printed"));
     return EXIT_PASS;
 }
 
@@ -549,27 +709,42 @@ const claim sima_claims[] = {
     },
     {
         .id = "M07",
-        .source = "SimA § 4.7, Fig. 3",
+        .source = "SimA § 4.7, Fig. 3, 4",
         .statement =
-            "We believe the magnitude of the tokens of Q̂ and K̂ can highlight the important "
-            "regions of an image.",
-        .method = "Token norms of a photograph's patches, as maps.",
-        .corrected = "",
-        .proof = "",
+            "The dot product Q̂K̂ᵀ is correlated with the magnitude of Q̂ and K̂ vectors. Hence, we "
+            "believe this magnitude can highlight the important tokens or image regions.",
+        .method = "Photographs' tokens projected to Q ≠ K by independent random matrices: norms of "
+                  "q̂_i and k̂_j, and their correlation with all entries of Q̂K̂ᵀ. One channel and "
+                  "two tokens by hand. Not trained features.",
+        .corrected =
+            "|(Q̂K̂ᵀ)_ij| ≤ ‖q̂_i‖‖k̂_j‖: magnitude bounds the size of an entry, and says nothing of "
+            "its sign. With one channel, Q > 0 and tokens not all alike, the correlation with the "
+            "entries is 1 for K = Q and −1 for K = −Q.",
+        .proof = "Cauchy–Schwarz. With one channel of one sign, the entries are ±‖q̂_i‖‖k̂_j‖, one "
+                 "sign for all, and the products are not all equal.",
         .evidence = {"maps"},
         .judge = judge_m07,
     },
     {
         .id = "M08",
-        .source = "SimA Tab. 1, 2",
-        .statement = "exp operations of an attention block: HN² for softmax attention, HD² for "
-                     "XCA, 0 for SimA, and HN² for SOFT.",
-        .method = "Exact counts of the operators beside the printed formulas.",
-        .corrected = "SOFT evaluates H(Nm + m²) exponentials with P kept, H(2Nm + m²) with P made "
-                     "twice; with m fixed that is linear in N. The other three are right, with D "
-                     "the width of a head.",
-        .proof = "SOFT's exponentials are the entries of P (m × N) and A (m × m) of each head; no "
-                 "N × N matrix is formed.",
+        .source = "SimA Tab. 1, 2, § 3",
+        .statement =
+            "Softmax column indicates the number of exp(·) operations in the attention block. N is "
+            "the number of tokens, D is the token dimension, H is the number of heads: HN² for "
+            "softmax attention and SOFT, HD² for XCA, HN for Linformer and Nyströmformer, ND for "
+            "Performer and Efficient Attention, 0 for CosFormer and SimA. SOFT removes Softmax "
+            "without reducing the number of exp(·) operations.",
+        .method = "Exact counts of the operators beside the printed formulas, with N, D and H as "
+                  "the caption has them; SOFT's with P formed once, as in its published code.",
+        .corrected =
+            "XCA evaluates H(D/H)² exponentials, H² times fewer than printed; SOFT H(Nm + m²) with "
+            "P formed once, Nm more if it is formed again for the output; Linformer HNr with r "
+            "keys, Nyströmformer H(2Nm + m²), Performer 2HNM with M features, Efficient Attention "
+            "2ND. HN² for softmax attention and 0 for CosFormer without re-weighting and SimA are "
+            "right.",
+        .proof = "One exponential for each entry of what is exponentiated: N × N a head; D/H × D/H "
+                 "a head; P (m × N) and A (m × m); N × r; N × m, m × m and m × N; the N × M "
+                 "features of Q and of K; the N × D/H entries of Q and of K a head.",
         .evidence = {"counts"},
         .judge = judge_m08,
     },
