@@ -435,44 +435,115 @@ static int judge_s24(const claim_run *run, verdict *v)
 /* ---- S25 ---- */
 
 /* Of one input: how far the trace m is spread over the eigenvalues, of the first sample. */
-static void note_spectrum(FILE *notes, const table *t, int64_t first, int64_t *above, int64_t *half)
+static void note_spectrum(FILE *notes, const table *t, int64_t first)
 {
     const char *input = cell_text(t, first, "input");
-    int64_t m = cell_integer(t, first, "m");
+    int64_t m = cell_integer(t, first, "m"), above = 0, half = 0;
     double sum = 0;
-    *above = *half = 0;
     for (int64_t row = first; row < first + m; row++) {
         sum += cell_real(t, row, "eigenvalue");
-        *above += !cell_boolean(t, row, "below_floor");
-        if (*half == 0 && sum >= (double)m / 2)
-            *half = row - first + 1;
+        above += !cell_boolean(t, row, "below_floor");
+        if (half == 0 && sum >= (double)m / 2)
+            half = row - first + 1;
     }
     fprintf(notes, "| %s | %" PRId64 " | %.4g | %.3g | %" PRId64 " | %" PRId64 " |\n", input, m,
-            cell_real(t, first, "eigenvalue"), cell_real(t, first + m - 1, "eigenvalue"), *half,
-            *above);
+            cell_real(t, first, "eigenvalue"), cell_real(t, first + m - 1, "eigenvalue"), half,
+            above);
+}
+
+/* Leading eigenvalues of S over the lengths of spectral/resolution, and how they grow. */
+typedef struct {
+    int64_t pairs, falls;            /* of nested sequences, the shorter within the longer */
+    value_range exponent, share, at; /* of n in lambda_1, enlarged; lambda_1/n; at the largest n */
+    int64_t largest;                 /* that n */
+} leading;
+
+static bool is_kernel(const table *t, int64_t row, const char *view)
+{
+    return cell_is(t, row, "operator", "gaussian") && cell_is(t, row, "view", view);
+}
+
+/* The same tokens, cut from more of the scene: of b's, a's are the central ones. */
+static bool is_longer(const table *t, int64_t a, int64_t b)
+{
+    return is_kernel(t, b, "cropped") && cell_is(t, b, "input", cell_text(t, a, "input")) &&
+           cell_integer(t, b, "sample") == cell_integer(t, a, "sample") &&
+           cell_integer(t, b, "seed") == cell_integer(t, a, "seed") &&
+           cell_integer(t, b, "n") > cell_integer(t, a, "n");
+}
+
+static leading measure_leading(const table *t, const table *fits)
+{
+    leading l = {.exponent = range_empty, .share = range_empty, .at = range_empty};
+    for (int64_t a = 0; a < table_rows(t); a++) {
+        if (is_kernel(t, a, "enlarged"))
+            l.largest = cell_integer(t, a, "n") > l.largest ? cell_integer(t, a, "n") : l.largest;
+        for (int64_t b = 0; is_kernel(t, a, "cropped") && b < table_rows(t); b++) {
+            if (!is_longer(t, a, b))
+                continue;
+            l.pairs++;
+            l.falls += !(cell_real(t, b, "norm_upper") >= cell_real(t, a, "norm"));
+        }
+    }
+    for (int64_t row = 0; row < table_rows(t); row++) {
+        if (!is_kernel(t, row, "enlarged"))
+            continue;
+        double n = (double)cell_integer(t, row, "n"), norm = cell_real(t, row, "norm");
+        range_widen(&l.share, norm / n);
+        if (cell_integer(t, row, "n") == l.largest)
+            range_widen(&l.at, norm);
+    }
+    for (int64_t row = 0; row < table_rows(fits); row++)
+        if (is_kernel(fits, row, "enlarged") && !cell_missing(fits, row, "exponent"))
+            range_widen(&l.exponent, cell_real(fits, row, "exponent"));
+    return l;
+}
+
+static void note_leading(FILE *notes, const table *t)
+{
+    fprintf(notes, "| input | view | n | λ₁ of S | λ₁/n |\n|---|---|---|---|---|\n");
+    for (int64_t row = 0; row < table_rows(t); row++)
+        if (is_kernel(t, row, "enlarged") || is_kernel(t, row, "cropped"))
+            fprintf(notes, "| %s | %s | %" PRId64 " | %.4g | %.3g |\n", cell_text(t, row, "input"),
+                    cell_text(t, row, "view"), cell_integer(t, row, "n"), cell_real(t, row, "norm"),
+                    cell_real(t, row, "norm") / (double)cell_integer(t, row, "n"));
+    fprintf(notes, "\nEnlarged: the same scene at more points; cropped: more of the scene, the "
+                   "shorter sequence within the longer.\n\n");
 }
 
 static int judge_s25(const claim_run *run, verdict *v)
 {
     const table *t = evidence_table(run, "eigenvalues", 0);
-    int64_t least = INT64_MAX, most = 0, above, half;
+    const table *lengths = evidence_table(run, "resolution", 0);
+    leading l = measure_leading(lengths, evidence_table(run, "resolution", 1));
+    note_leading(v->notes, lengths);
     fprintf(v->notes,
+            "Figure 6a is the spectrum of one matrix, of one length. Such spectra:\n\n"
             "| input | m | λ₁ | λ_m | eigenvalues that hold half of the trace | above the "
             "rounding floor m·u·λ₁ |\n|---|---|---|---|---|---|\n");
     for (int64_t row = 0; row < table_rows(t); row += cell_integer(t, row, "m"))
         if (cell_integer(t, row, "sample") == 0 &&
-            cell_integer(t, row, "seed") == run->s->seeds.items[0]) {
-            note_spectrum(v->notes, t, row, &above, &half);
-            least = above < least ? above : least;
-            most = above > most ? above : most;
-        }
-    v->kind = VERDICT_OBSERVED;
+            cell_integer(t, row, "seed") == run->s->seeds.items[0])
+            note_spectrum(v->notes, t, row);
+    v->kind = l.pairs > 0 && l.at.least <= l.at.most ? VERDICT_OBSERVED : VERDICT_NOT_TESTABLE;
     verdict_set(&v->measured,
-                "of 1024 eigenvalues, %" PRId64 " to %" PRId64 " are above rounding, by input",
-                least, most);
-    verdict_set(&v->bound,
-                "the paper shows one matrix of a trained network, which is not to be had");
-    return EXIT_PASS;
+                "λ₁ ~ n^p: p = %.2f to %.2f by input, λ₁/n = %.2g to %.2g; where one sequence is "
+                "part of another the longer has the smaller λ₁ in %" PRId64 " of %" PRId64
+                " pairs. At n = %" PRId64 " alone λ₁ is %.3g to %.4g, by input",
+                l.exponent.least, l.exponent.most, l.share.least, l.share.most, l.falls, l.pairs,
+                l.largest, l.at.least, l.at.most);
+    verdict_set(&v->bound, "1 ≤ λ₁ ≤ n (S21). Figure 6a shows one matrix of a trained network, "
+                           "which is not to be had, and no second length");
+    verdict_set(&v->counterexample,
+                "to n deciding it: two tokens at distance δ, λ₁ = 1 + exp(−sδ²): %g for δ = 0, "
+                "%.4f for δ = 4, s = 1/2",
+                1 + exp(-0.0), 1 + exp(-8.0));
+    if (l.falls == 0)
+        return EXIT_PASS;
+    report_error("S25: a longer sequence has the smaller leading eigenvalue in %" PRId64
+                 " pairs, which is proved not to be",
+                 l.falls);
+    return EXIT_CHECK;
 }
 
 /* ---- S26 ---- */
@@ -877,13 +948,23 @@ const claim softpp_claims[] = {
     },
     {
         .id = "S25",
-        .source = "IJCV Fig. 6a",
-        .statement =
-            "The eigenvalues of a 1024 × 1024 bottleneck matrix decay from large to small.",
-        .method = "The spectrum at m = 1024 on photographs and synthetic tokens.",
-        .corrected = "",
-        .proof = "",
-        .evidence = {"eigenvalues"},
+        .source = "IJCV § 4.4, Fig. 6a",
+        .statement = "The leading eigenvalue of Gaussian kernel self-attention is conditioned on "
+                     "the token sequence length (Proposition 4), as shown in Figure 6a.",
+        .method = "λ₁ of S = K(Q, Q) for 196 to 1936 tokens of the same scene and of more of it, "
+                  "photographs and synthetic; the spectrum at m = 1024, which is what Figure 6a "
+                  "shows.",
+        .corrected =
+            "Tokens added to a sequence never lower λ₁. It lies between the mean row sum and n, "
+            "and n does not decide it: it is n if and only if all tokens coincide, and as near to "
+            "1 as one likes for tokens far apart. One matrix of one length, as in Figure 6a, "
+            "cannot show how λ₁ depends on the length.",
+        .proof =
+            "S of the shorter sequence is a principal submatrix, and its λ₁ the largest "
+            "Rayleigh quotient over vectors that are 0 elsewhere. The bounds are S21; λ₁ is at "
+            "most the largest row sum, 1 + (n − 1)ε if all distances give entries of at most "
+            "ε, and at least the diagonal's 1.",
+        .evidence = {"eigenvalues", "resolution"},
         .judge = judge_s25,
     },
     {

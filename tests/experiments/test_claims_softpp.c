@@ -5,7 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/report.h"
 #include "ledger.h"
+#include "scratch.h"
+
+TestSuite(claims_softpp, .init = scratch_begin, .fini = scratch_end);
 
 static verdict_kind judge_bounds(const char *row)
 {
@@ -42,14 +46,59 @@ Test(claims_softpp, no_power_of_m_bounds_the_inverse)
     ledger_close(&run);
 }
 
-Test(claims_softpp, spectra_and_growth_are_observed)
+#define LENGTH_ROW(view, cells)                                                                    \
+    "input=a sample=0 seed=1 operator=gaussian landmarks=none view=" view " " cells
+
+/* Two lengths, the shorter within the longer, whose lambda_1 may lie below `upper`. */
+static void fill_lengths(claim_run *run, const char *upper)
+{
+    ledger_open(run);
+    table *spectra = ledger_table(run, "eigenvalues", 0);
+    ledger_row(spectra, "input=a m=2 index=1 eigenvalue=1.5 below_floor=false sample=0 seed=1");
+    ledger_row(spectra, "input=a m=2 index=2 eigenvalue=0.5 below_floor=true sample=0 seed=1");
+    table *t = ledger_table(run, "resolution", 0);
+    ledger_row(t, LENGTH_ROW("cropped", "n=4 norm=3 norm_upper=3"));
+    char *cells = must_format(LENGTH_ROW("cropped", "n=16 norm=2 norm_upper=%s"), upper);
+    ledger_row(t, cells);
+    free(cells);
+    ledger_row(t, LENGTH_ROW("enlarged", "n=4 norm=3 norm_upper=3"));
+    ledger_row(t, LENGTH_ROW("enlarged", "n=16 norm=8 norm_upper=8"));
+    ledger_row(t, "input=b sample=0 seed=1 operator=gaussian view=enlarged n=16 norm=4");
+    ledger_row(t, "input=a sample=0 seed=1 operator=softmax view=enlarged n=16 norm=99");
+    table *fits = ledger_table(run, "resolution", 1);
+    ledger_row(fits, "input=a view=enlarged operator=gaussian landmarks=none exponent=0.75");
+    ledger_row(fits, "input=b view=enlarged operator=gaussian landmarks=none exponent=1");
+    ledger_row(fits, "input=a view=enlarged operator=softmax landmarks=none exponent=9");
+}
+
+Test(claims_softpp, the_leading_eigenvalue_is_held_against_the_length)
+{
+    claim_run run;
+    fill_lengths(&run, "3");
+    cr_expect(ledger_judge(&run, "S25") == VERDICT_OBSERVED);
+    ledger_expect_measured(&run, "S25", "p = 0.75 to 1.00 by input, λ₁/n = 0.25 to 0.75;");
+    ledger_expect_measured(&run, "S25",
+                           "the smaller λ₁ in 0 of 1 pairs. At n = 16 alone λ₁ is 4 "
+                           "to 8, by input");
+    ledger_expect_noted(&run, "S25", "| a | 2 | 1.5 | 0.5 | 1 | 1 |");
+    ledger_close(&run);
+    fill_lengths(&run, "2.9");
+    capture();
+    cr_expect(ledger_code(&run, "S25") == EXIT_CHECK);
+    cr_expect(is_one_line_with(captured(), "a longer sequence has the smaller leading eigenvalue"));
+    ledger_close(&run);
+    ledger_open(&run);
+    ledger_table(&run, "eigenvalues", 0);
+    ledger_table(&run, "resolution", 0);
+    ledger_table(&run, "resolution", 1);
+    cr_expect(ledger_judge(&run, "S25") == VERDICT_NOT_TESTABLE, "without a length");
+    ledger_close(&run);
+}
+
+Test(claims_softpp, growth_is_observed)
 {
     claim_run run;
     ledger_open(&run);
-    table *spectra = ledger_table(&run, "eigenvalues", 0);
-    ledger_row(spectra, "input=a m=2 index=1 eigenvalue=1.5 below_floor=false sample=0 seed=1");
-    ledger_row(spectra, "input=a m=2 index=2 eigenvalue=0.5 below_floor=true sample=0 seed=1");
-    cr_expect(ledger_judge(&run, "S25") == VERDICT_OBSERVED);
     ledger_table(&run, "norm-growth", 1);
     ledger_row(ledger_table(&run, "norm-growth", 0),
                "input=a m=4 pinv_norm=8 normalised_norm=4 iterate_norm=8 iterate_cap=9 "
