@@ -284,84 +284,131 @@ static int judge_u04(const claim_run *run, verdict *v)
 
 /* ---- U05 ---- */
 
-typedef enum { RANGE_BOTH, RANGE_QUERY, RANGE_STATE, RANGE_LAYER_NORM, RANGES } range_kind;
+/* What a normalisation does with the lines it takes: tokens (rows) of Q, clusters (columns) of
+ * K^T V. LN takes a line, IN a channel over all lines, GN a group of channels over all of them. */
+typedef struct {
+    const char *name;
+    bool query, state;
+    bool by_line;
+    int64_t channels; /* of a group; 0: all */
+    bool standardise; /* to mean 0 and variance 1, else to length 1 */
+} range_kind;
 
-static const char *const range_names[RANGES] = {
-    [RANGE_BOTH] = "XNorm of Q and of KᵀV",
-    [RANGE_QUERY] = "ℓ2 norm of Q alone",
-    [RANGE_STATE] = "ℓ2 norm of KᵀV alone",
-    [RANGE_LAYER_NORM] = "LayerNorm of Q and of KᵀV",
+enum { RANGE_BOTH, RANGE_QUERY, RANGE_STATE, RANGE_LN, RANGE_GN, RANGE_IN, RANGES };
+static const range_kind range_kinds[RANGES] = {
+    [RANGE_BOTH] = {"XNorm of Q and of KᵀV", true, true, true, 0, false},
+    [RANGE_QUERY] = {"ℓ2 norm of Q alone", true, false, true, 0, false},
+    [RANGE_STATE] = {"ℓ2 norm of KᵀV alone", false, true, true, 0, false},
+    [RANGE_LN] = {"LN of Q and of KᵀV", true, true, true, 0, true},
+    [RANGE_GN] = {"GN, 4 groups", true, true, false, 8, true},
+    [RANGE_IN] = {"IN", true, true, false, 1, true},
 };
 
-/* The line x[0], x[step], ... made to unit length, or to mean 0 and variance 1. */
-static void normalise_line(bool layer_norm, int64_t count, int64_t step, double *x)
+/* Lines and channels that are normalised together; x[line * line_step + channel * step]. */
+typedef struct {
+    int64_t first_line, lines, first_channel, channels;
+} range_group;
+
+static void normalise_group(const range_group *g, bool standardise, int64_t line_step, int64_t step,
+                            double *x)
 {
-    double mean = 0;
-    for (int64_t i = 0; layer_norm && i < count; i++)
-        mean += x[i * step] / (double)count;
-    for (int64_t i = 0; i < count; i++)
-        x[i * step] -= mean;
-    double divisor = direct_norm(count, step, x) / (layer_norm ? sqrt((double)count) : 1);
-    for (int64_t i = 0; i < count; i++)
-        x[i * step] /= divisor;
+    double *start = x + g->first_line * line_step + g->first_channel * step;
+    double mean = 0, sum = 0, count = (double)(g->lines * g->channels);
+    for (int64_t i = 0; standardise && i < g->lines; i++)
+        for (int64_t c = 0; c < g->channels; c++)
+            mean += start[i * line_step + c * step] / count;
+    for (int64_t i = 0; i < g->lines; i++)
+        for (int64_t c = 0; c < g->channels; c++) {
+            double *value = &start[i * line_step + c * step];
+            *value -= mean;
+            sum += *value * *value;
+        }
+    double divisor = sqrt(standardise ? sum / count : sum);
+    for (int64_t i = 0; i < g->lines; i++)
+        for (int64_t c = 0; c < g->channels; c++)
+            start[i * line_step + c * step] /= divisor;
 }
 
-/* The largest |Y| of n equal-law tokens of deviation `size`, d channels. */
-static double output_range(const claim_run *run, range_kind kind, int64_t n, int64_t d, double size)
+static void normalise(const range_kind *kind, int64_t lines, int64_t channels, int64_t line_step,
+                      int64_t step, double *x)
 {
-    double *q = direct_normal(run, "U05 q", n * d), *k = direct_normal(run, "U05 k", n * d);
+    int64_t high = kind->by_line ? 1 : lines, wide = kind->channels ? kind->channels : channels;
+    for (int64_t i = 0; i < lines; i += high)
+        for (int64_t c = 0; c < channels; c += wide) {
+            range_group g = {i, high, c, wide};
+            normalise_group(&g, kind->standardise, line_step, step, x);
+        }
+}
+
+/* The largest |Y| of n equal-law tokens of deviation `size`, d channels; V = K or independent. */
+static double output_range(const claim_run *run, const range_kind *kind, bool own_values, int64_t n,
+                           int64_t d, double size)
+{
+    double *q = must_allocate((size_t)(3 * n * d), sizeof *q), *k = q + n * d;
+    double *v = own_values ? k + n * d : k;
     double *state = must_allocate((size_t)(d * d), sizeof *state), largest = 0;
     double *y = must_allocate((size_t)(n * d), sizeof *y);
-    for (int64_t i = 0; i < n * d; i++) {
+    data_normal(run->seed, 3 * n * d, q);
+    for (int64_t i = 0; i < 3 * n * d; i++)
         q[i] *= size;
-        k[i] *= size;
-    }
-    direct_multiply_transposed(d, n, d, k, k, state); /* V = K: a sum that does not cancel */
-    for (int64_t i = 0; i < n && kind != RANGE_STATE; i++)
-        normalise_line(kind == RANGE_LAYER_NORM, d, 1, q + i * d);
-    for (int64_t c = 0; c < d && kind != RANGE_QUERY; c++)
-        normalise_line(kind == RANGE_LAYER_NORM, d, d, state + c);
+    direct_multiply_transposed(d, n, d, k, v, state);
+    if (kind->query)
+        normalise(kind, n, d, d, 1, q);
+    if (kind->state)
+        normalise(kind, d, d, 1, d, state);
     direct_multiply(n, d, d, q, state, y);
     for (int64_t i = 0; i < n * d; i++)
-        largest = isnan(largest) || fabs(y[i]) <= largest ? largest : fabs(y[i]);
+        largest = direct_worst(largest, fabs(y[i]));
     free(y);
     free(state);
-    free(k);
     free(q);
     return largest;
 }
 
+enum { U05_WIDTH = 32, U05_FEW = 196, U05_MANY = 3136 };
+
+/* By how much more tokens, and larger ones, enlarge the largest output. */
+typedef struct {
+    double more, larger;
+} range_growth;
+
+static void tabulate_ranges(const claim_run *run, bool own_values, verdict *v,
+                            range_growth growth[RANGES])
+{
+    for (int i = 0; i < RANGES; i++) {
+        const range_kind *kind = &range_kinds[i];
+        double few = output_range(run, kind, own_values, U05_FEW, U05_WIDTH, 1);
+        double many = output_range(run, kind, own_values, U05_MANY, U05_WIDTH, 1);
+        double large = output_range(run, kind, own_values, U05_FEW, U05_WIDTH, 10);
+        growth[i] = (range_growth){many / few, large / few};
+        fprintf(v->notes, "| %s | %s | %.3g | %.3g | %.3g |\n", kind->name,
+                own_values ? "independent" : "K", few, many, large);
+    }
+}
+
 static int judge_u05(const claim_run *run, verdict *v)
 {
-    enum { WIDTH = 32, FEW = 196, MANY = 3136 };
-    double ranges[RANGES][3];
+    range_growth own[RANGES], same[RANGES];
     fprintf(v->notes,
-            "| normalisation | n = %d | n = %d | n = %d, tokens × 10 |\n|---|---|---|---|\n", FEW,
-            MANY, FEW);
-    for (int kind = 0; kind < RANGES; kind++) {
-        ranges[kind][0] = output_range(run, (range_kind)kind, FEW, WIDTH, 1);
-        ranges[kind][1] = output_range(run, (range_kind)kind, MANY, WIDTH, 1);
-        ranges[kind][2] = output_range(run, (range_kind)kind, FEW, WIDTH, 10);
-        fprintf(v->notes, "| %s | %.3g | %.3g | %.3g |\n", range_names[kind], ranges[kind][0],
-                ranges[kind][1], ranges[kind][2]);
-    }
-    fprintf(
-        v->notes,
-        "\nThe table shows the largest |Y| with V = K, %d channels. LayerNorm bounds the output "
-        "as XNorm does, so range alone does not tell why it failed.\n",
-        WIDTH);
+            "Largest |Y|, %d channels, normal Q and K:\n\n| normalisation | V | n = %d | "
+            "n = %d | n = %d, tokens × 10 |\n|---|---|---|---|---|\n",
+            U05_WIDTH, U05_FEW, U05_MANY, U05_FEW);
+    tabulate_ranges(run, true, v, own);
+    tabulate_ranges(run, false, v, same);
+    fprintf(v->notes, "\nWith V = K the sums KᵀV do not cancel: it is the extreme case, not the "
+                      "usual one.\n");
     v->kind = VERDICT_OBSERVED;
-    verdict_set(&v->measured,
-                "largest output, %d to %d tokens: XNorm × %.2g, Q alone × %.2g, KᵀV alone × %.2g; "
-                "tokens × 10: × %.2g, × %.2g, × %.2g",
-                FEW, MANY, ranges[RANGE_BOTH][1] / ranges[RANGE_BOTH][0],
-                ranges[RANGE_QUERY][1] / ranges[RANGE_QUERY][0],
-                ranges[RANGE_STATE][1] / ranges[RANGE_STATE][0],
-                ranges[RANGE_BOTH][2] / ranges[RANGE_BOTH][0],
-                ranges[RANGE_QUERY][2] / ranges[RANGE_QUERY][0],
-                ranges[RANGE_STATE][2] / ranges[RANGE_STATE][0]);
-    verdict_set(&v->bound, "γ² for XNorm, d for LayerNorm; none for one side alone. That training "
-                           "fails would need training");
+    verdict_set(
+        &v->measured,
+        "largest output, %d to %d tokens, V independent: XNorm × %.2g, LN × %.2g, GN × "
+        "%.2g, IN × %.2g; ℓ2 of Q alone × %.2g (V = K: × %.2g), of KᵀV alone × %.2g. Tokens "
+        "× 10: × %.2g, × %.2g, × %.2g, × %.2g; × %.2g, × %.2g",
+        U05_FEW, U05_MANY, own[RANGE_BOTH].more, own[RANGE_LN].more, own[RANGE_GN].more,
+        own[RANGE_IN].more, own[RANGE_QUERY].more, same[RANGE_QUERY].more, own[RANGE_STATE].more,
+        own[RANGE_BOTH].larger, own[RANGE_LN].larger, own[RANGE_GN].larger, own[RANGE_IN].larger,
+        own[RANGE_QUERY].larger, own[RANGE_STATE].larger);
+    verdict_set(&v->bound, "γ² for XNorm, d for LN; none for one side alone. That training fails "
+                           "needs training: small trained networks can tell");
     return EXIT_PASS;
 }
 
@@ -764,11 +811,20 @@ const claim ufo_vit_claims[] = {
     },
     {
         .id = "U05",
-        .source = "UFO-ViT Tab. 3",
-        .statement = "With LN, GN or IN instead of XNorm, or a single ℓ2 norm, training fails.",
-        .method = "The range of the output against the number and the size of tokens, V = K.",
-        .corrected = "",
-        .proof = "",
+        .source = "UFO-ViT Tab. 3, § 4.1",
+        .statement = "We show that most of the other normalization methods failed to train. XNorm "
+                     "→ LN, GN, IN: Failed. XNorm → Single L2-norm: Failed.",
+        .method = "The range of the output against the number and the size of tokens: XNorm, LN, "
+                  "GN of 4 groups and IN in its place, and one ℓ2 norm alone; V independent of K, "
+                  "and V = K for comparison. Nothing is trained.",
+        .corrected =
+            "LN bounds the output whatever the number and the size of the tokens, as XNorm does: "
+            "range does not tell why it failed. With one ℓ2 norm the output is not bounded: tokens "
+            "c times as large make it c² times (Q normalised) or c times as large (KᵀV).",
+        .proof =
+            "XNorm: Y_ic is γ² times a cosine. LN: a line has the length √d or less, so |Y_ic| "
+            "≤ d by Cauchy–Schwarz. Scaling: Q̂ and the normalised KᵀV do not change with c > "
+            "0; KᵀV takes c², Q takes c.",
         .judge = judge_u05,
     },
     {

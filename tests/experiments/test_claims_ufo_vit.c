@@ -17,6 +17,10 @@ Test(claims_ufo_vit, what_is_computed_by_the_judges_themselves)
     cr_expect(ledger_judge(&run, "U01") == VERDICT_HOLDS);
     cr_expect(ledger_judge(&run, "U02") == VERDICT_HOLDS);
     cr_expect(ledger_judge(&run, "U05") == VERDICT_OBSERVED);
+    ledger_expect_measured(&run, "U05", "× 10: × 1, × 1, × 1, × 1; × 1e+02, × 10");
+    ledger_expect_measured(&run, "U05", "ℓ2 of Q alone × 4.1 (V = K: × 17), of KᵀV alone × 1.1");
+    ledger_expect_noted(&run, "U05", "| GN, 4 groups | independent | ");
+    ledger_expect_noted(&run, "U05", "| IN | K | ");
     cr_expect(ledger_judge(&run, "U06") == VERDICT_FAILS);
     ledger_expect_measured(&run, "U06", "Y = (0.6, 0.8)");
     cr_expect(ledger_judge(&run, "U07") == VERDICT_FAILS);
