@@ -46,6 +46,7 @@ extern const claim sima_network_claims[];     /* M17 - M20 */
 extern const claim ufo_vit_claims[];          /* U01 - U11 */
 extern const claim ufo_vit_network_claims[];  /* U12 - U15 */
 extern const claim network_claims[];          /* N01 - N05 */
+extern const claim table_claims[];            /* N06 - N10 */
 
 /* Every claim, ended by null. */
 extern const claim *const *claims_all(void);

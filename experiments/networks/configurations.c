@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sources: the papers' tables; the published code of SOFT for what its papers leave out (biases,
- * the filter on V, LayerNorm on landmarks, softmax in stage 4); and for SimA's hosts DeiT
- * (arXiv:2012.12877), XCiT (arXiv:2106.09681) and CvT (arXiv:2103.15808). */
+ * the filter on V, LayerNorm on landmarks, softmax in stage 4); for SimA's hosts and what UFO-ViT
+ * is compared with DeiT (arXiv:2012.12877), XCiT (arXiv:2106.09681) and CvT (arXiv:2103.15808); and
+ * for what SOFT is compared with PVT (arXiv:2102.12122). */
 #include "networks/configurations.h"
 
 #include <math.h>
@@ -92,7 +93,35 @@ SOFT_PAIR(ijcv_small, IJCV_DETAILS, 96, 192, 384, 768, 2, 2, 5, 2);
 SOFT_PAIR(ijcv_medium, IJCV_DETAILS, 96, 192, 384, 768, 2, 2, 18, 2);
 SOFT_PAIR(ijcv_large, IJCV_DETAILS, 128, 256, 512, 1024, 2, 2, 18, 2);
 
-/* ---- SimA's hosts ---- */
+/* ---- PVT ---- */
+
+/* PVT Tab. 1: patches of 4 pixels, then of 2, each with a LayerNorm; MLP ratios 8, 8, 4, 4; the
+ * convolution before K and V has kernel and stride 8, 4, 2; a class token in stage 4. */
+static const embedding_step pvt_first_steps[] = {{4, 4, 0, 1}};
+static const embedding_step pvt_next_steps[] = {{2, 2, 0, 1}};
+static const embedding pvt_first = {STEPS(pvt_first_steps), .bias = true, .norm = true};
+static const embedding pvt_next = {STEPS(pvt_next_steps), .bias = true, .norm = true};
+
+#define PVT_STAGE(stem, d, layers, h, shorter, ratio, token)                                       \
+    {                                                                                              \
+        .embed = &stem, .block = &plain, .depth = layers, .dim = d, .heads = h,                    \
+        .attention = {ATN_SOFTMAX, "attention"}, .reduction = shorter, .mlp_ratio = ratio,         \
+        .class_token = token, .positions = true                                                    \
+    }
+#define PVT(n1, n2, n3, n4)                                                                        \
+    {                                                                                              \
+        .stages = {PVT_STAGE(pvt_first, 64, n1, 1, 8, 8, false),                                   \
+                   PVT_STAGE(pvt_next, 128, n2, 2, 4, 8, false),                                   \
+                   PVT_STAGE(pvt_next, 320, n3, 5, 2, 4, false),                                   \
+                   PVT_STAGE(pvt_next, 512, n4, 8, 0, 4, true)},                                   \
+        .stage_count = 4, .assumption = "all sizes from PVT Tab. 1 (arXiv:2102.12122)"             \
+    }
+static const network pvt_tiny = PVT(2, 2, 2, 2);
+static const network pvt_small = PVT(3, 4, 6, 3);
+static const network pvt_medium = PVT(3, 4, 18, 3);
+static const network pvt_large = PVT(3, 8, 27, 3);
+
+/* ---- SimA's hosts, and what UFO-ViT is compared with ---- */
 
 #define XCIT(stem, d, layers, h)                                                                   \
     {                                                                                              \
@@ -111,18 +140,27 @@ static const network xcit_t24_16 = XCIT(xcit16, 192, 24, 4);
 static const network xcit_t20_16 = XCIT(xcit16, 192, 20, 4);
 static const network xcit_t12_8 = XCIT(xcit8, 192, 12, 4);
 static const network xcit_s12_16 = XCIT(xcit16, 384, 12, 8);
+static const network xcit_t12_16 = XCIT(xcit16, 192, 12, 4);
+static const network xcit_s24_16 = XCIT(xcit16, 384, 24, 8);
+static const network xcit_m24_16 = XCIT(xcit16, 512, 24, 8);
+static const network xcit_s24_8 = XCIT(xcit8, 384, 24, 8);
 
-static const network deit_s = {.stages = {{.embed = &deit_patches,
-                                           .block = &plain,
-                                           .depth = 12,
-                                           .dim = 384,
-                                           .heads = 6,
-                                           .attention = {ATN_SOFTMAX, "attention"},
-                                           .class_token = true,
-                                           .positions = true}},
-                               .stage_count = 1,
-                               .assumption =
-                                   "biases, positions and class token of DeiT (arXiv:2012.12877)"};
+#define DEIT(d, h)                                                                                 \
+    {                                                                                              \
+        .stages = {{.embed = &deit_patches,                                                        \
+                    .block = &plain,                                                               \
+                    .depth = 12,                                                                   \
+                    .dim = d,                                                                      \
+                    .heads = h,                                                                    \
+                    .attention = {ATN_SOFTMAX, "attention"},                                       \
+                    .class_token = true,                                                           \
+                    .positions = true}},                                                           \
+        .stage_count = 1,                                                                          \
+        .assumption = "biases, positions and class token of DeiT (arXiv:2012.12877)"               \
+    }
+static const network deit_ti = DEIT(192, 3);
+static const network deit_s = DEIT(384, 6);
+static const network deit_b = DEIT(768, 12);
 
 #define CVT_STAGE(stem, d, layers, h, token)                                                       \
     {                                                                                              \
@@ -215,6 +253,11 @@ static const network ufo_b_lpi = UFO(ufo_lpi, 512, 24, 128, 8);
 #define UFO_DETAILS                                                                                \
     "stem, norms, affine layers and class attention are not specified, and parameters depend on "  \
     "them"
+#define ANOTHER_XCIT "26M are those of XCiT-S12/16, in the same table"
+#define DEIT_CUT     "the printed numbers are cut, not rounded"
+#define XCIT_LAST    "the last printed digit: what the printed FLOPs leave out is not known"
+#define PVT_TWICE                                                                                  \
+    "counted with the products of attention, which the table says its FLOPs were corrected for"
 #define UFO_384 "positions are counted for 24 x 24 tokens, printed for 14 x 14; " UFO_DETAILS
 
 /* A table's row under two readings. */
@@ -287,6 +330,15 @@ static const network ufo_b_lpi = UFO(ufo_lpi, 512, 24, 128, 8);
         paper_, table_, "Tiny with average pooling", &net, "12.96", "1.9", AVERAGES, CODE, why     \
     }
 
+#define PVT_ROW(paper_, name_, net, params, flops)                                                 \
+    {                                                                                              \
+        paper_, "Tab. 3", name_, &net, params, flops, UNCHANGED, AS_PRINTED, PVT_TWICE             \
+    }
+#define HOST_ROW(name_, net, params, flops, why)                                                   \
+    {                                                                                              \
+        UFO_VIT, "Tab. 4", name_, &net, params, flops, UNCHANGED, AS_PRINTED, why                  \
+    }
+
 const printed_row printed_rows[] = {
     SOFT_LINEAR(NIPS, "Tab. 1", tiny, ""),
     BOTH(NIPS, "Tab. 3", "SOFT-Tiny", tiny, "13", "1.9", NIPS_FLOPS, NIPS_FLOPS),
@@ -298,6 +350,10 @@ const printed_row printed_rows[] = {
     BOTH(NIPS, "Tab. 3", "SOFT-Medium", medium, "45", "7.2", CUT, NOT_1X1),
     BOTH(NIPS, "Tab. 3", "SOFT-Large", large, "64", "11.0", CUT, NOT_1X1),
     BOTH(NIPS, "Tab. 3", "SOFT-Huge", huge, "87", "16.3", NIPS_FLOPS, NOT_1X1),
+    PVT_ROW(NIPS, "PVT-Tiny", pvt_tiny, "13", "1.9"),
+    PVT_ROW(NIPS, "PVT-Small", pvt_small, "24", "4.0"),
+    PVT_ROW(NIPS, "PVT-Medium", pvt_medium, "44", "7.0"),
+    PVT_ROW(NIPS, "PVT-Large", pvt_large, "61", "10.1"),
     SOFT_LANDMARKS(NIPS, "Tab. 4a", tiny, STEPS_LEFT_OUT),
     SOFT_SAMPLINGS(NIPS, "Tab. 4b", tiny, STEPS_LEFT_OUT),
     SOFT_LINEAR(IJCV, "Tab. 2", ijcv_tiny, OTHER_TINY "; "),
@@ -307,6 +363,9 @@ const printed_row printed_rows[] = {
     SOFT_TWICE("Small", ijcv_small, "27", "4.5", STAGE_4, STAGE_4),
     SOFT_TWICE("Medium", ijcv_medium, "48", "8.7", STAGE_4, STAGE_4),
     SOFT_TWICE("Large", ijcv_large, "85", "15.4", STAGE_4, STAGE_4),
+    PVT_ROW(IJCV, "PVT-Tiny", pvt_tiny, "13", "1.9"),
+    PVT_ROW(IJCV, "PVT-Small", pvt_small, "24", "4.0"),
+    PVT_ROW(IJCV, "PVT-Medium", pvt_medium, "44", "7.0"),
     SOFT_LANDMARKS(IJCV, "Tab. 9", ijcv_tiny, OTHER_TINY),
     SOFT_SAMPLINGS(IJCV, "Tab. 10", ijcv_tiny, OTHER_TINY),
     {SIMA, "Tab. 1", "XCiT-T24/16", &xcit_t24_16, "12", "2.3", UNCHANGED, AS_PRINTED, ""},
@@ -359,6 +418,14 @@ const printed_row printed_rows[] = {
     {UFO_VIT, "Tab. 1", "UFO-ViT-M", &ufo_m_lpi, "37.3", "7.0", UNCHANGED, "LPI", UFO_DETAILS},
     {UFO_VIT, "Tab. 1", "UFO-ViT-B", &ufo_b, "63.7", "11.9", UNCHANGED, "depthwise", UFO_DETAILS},
     {UFO_VIT, "Tab. 1", "UFO-ViT-B", &ufo_b_lpi, "63.7", "11.9", UNCHANGED, "LPI", UFO_DETAILS},
+    HOST_ROW("DeiT-Ti", deit_ti, "5", "1.3", DEIT_CUT),
+    HOST_ROW("XCiT-T12/16", xcit_t12_16, "26", "1.2", ANOTHER_XCIT),
+    HOST_ROW("DeiT-S", deit_s, "22", "4.6", ""),
+    HOST_ROW("XCiT-S12/16", xcit_s12_16, "26", "4.8", XCIT_LAST),
+    HOST_ROW("XCiT-S24/16", xcit_s24_16, "48", "9.1", ""),
+    HOST_ROW("DeiT-B", deit_b, "86", "17.5", DEIT_CUT),
+    HOST_ROW("XCiT-M24", xcit_m24_16, "84", "16.2", ""),
+    HOST_ROW("XCiT-S24/8", xcit_s24_8, "48", "36.0", XCIT_LAST),
     {UFO_VIT, "Tab. 4", "UFO-ViT-T", &ufo_t, "10", "1.9", UNCHANGED, "depthwise", UFO_DETAILS},
     {UFO_VIT, "Tab. 4", "UFO-ViT-S", &ufo_s, "21", "3.7", UNCHANGED, "depthwise", UFO_DETAILS},
     {UFO_VIT, "Tab. 4", "UFO-ViT-M", &ufo_m, "37", "7.0", UNCHANGED, "depthwise", UFO_DETAILS},

@@ -64,6 +64,8 @@ static bool shares_keys(atn_operator op)
 
 static int64_t key_side(const place *p)
 {
+    if (p->stage->reduction > 1)
+        return p->grid / p->stage->reduction;
     return p->stage->block->key_stride > 1 ? p->grid / p->stage->block->key_stride : p->grid;
 }
 
@@ -128,6 +130,11 @@ static void put_projections(network_count *sheet, const place *p, const attentio
     put(sheet, p->number, "projections", layer_times(s->depth, sum));
     if (s->block->projection_kernel > 0)
         put(sheet, p->number, "projections", layer_times(s->depth, projection_convolutions(p)));
+    if (s->reduction > 1) {
+        layer_count shorter = layer_conv(s->dim, s->dim, s->reduction, 1, true, key_side(p));
+        put(sheet, p->number, "projections",
+            layer_times(s->depth, layer_add(shorter, layer_norm(s->dim))));
+    }
 }
 
 static int put_blocks(network_count *sheet, atn_context *context, const place *p)
@@ -144,7 +151,8 @@ static int put_blocks(network_count *sheet, atn_context *context, const place *p
     put(sheet, p->number, "attention", layer_times(s->depth, count));
     if (block->local != LOCAL_NONE)
         put(sheet, p->number, "local", layer_times(s->depth, local(block, s->dim, p->grid)));
-    put(sheet, p->number, "mlp", layer_times(s->depth, layer_mlp(s->dim, MLP_RATIO, p->tokens)));
+    int64_t ratio = s->mlp_ratio > 0 ? s->mlp_ratio : MLP_RATIO;
+    put(sheet, p->number, "mlp", layer_times(s->depth, layer_mlp(s->dim, ratio, p->tokens)));
     return code;
 }
 

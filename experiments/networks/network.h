@@ -51,6 +51,9 @@ typedef struct {
     attention_name attention;
     int stride;       /* SOFT's landmarks: side of a window; 0: none */
     int residual;     /* side of the published code's filter on V; 0: none */
+    int reduction;    /* PVT: kernel and stride of a convolution, with a LayerNorm, before K and V;
+                         0: none */
+    int mlp_ratio;    /* 0: MLP_RATIO */
     bool class_token; /* appended to this stage's tokens */
     bool positions;   /* a learned vector for each token */
 } network_stage;

@@ -39,13 +39,18 @@ table *ledger_table(claim_run *run, const char *name, int output)
     return *place = table_create(spec->columns, spec->column_count);
 }
 
-/* The value of a column among the cells, to be freed, or null. */
+/* The value of a column among the cells, to be freed, or null. A ~ stands for a blank. */
 static char *find_cell(const char *cells, const char *name)
 {
     size_t length = strlen(name);
     for (const char *word = cells; *word; word += strcspn(word, " "), word += strspn(word, " "))
-        if (strncmp(word, name, length) == 0 && word[length] == '=')
-            return must_format("%.*s", (int)(strcspn(word, " ") - length - 1), word + length + 1);
+        if (strncmp(word, name, length) == 0 && word[length] == '=') {
+            char *value =
+                must_format("%.*s", (int)(strcspn(word, " ") - length - 1), word + length + 1);
+            for (char *blank = value; (blank = strchr(blank, '~'));)
+                *blank = ' ';
+            return value;
+        }
     return NULL;
 }
 

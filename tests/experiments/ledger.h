@@ -12,7 +12,8 @@ void ledger_close(claim_run *run);
 /* An empty table as the evidence's output, in place of what was there. */
 table *ledger_table(claim_run *run, const char *evidence, int output);
 
-/* A row from "column=value column=value", values without blanks; the other columns are missing. */
+/* A row from "column=value column=value", ~ for a blank in a value; the other columns are missing.
+ */
 void ledger_row(table *t, const char *cells);
 
 /* What the judge of a claim says; its texts are checked for completeness. */

@@ -67,6 +67,22 @@ Test(claims_networks, printed_flops_have_no_room_for_the_steps)
               VERDICT_FAILS);
 }
 
+/* PVT-Tiny is no network of SOFT's, and what the 15 M of IJCV's Tiny rest on is counted. */
+Test(claims_networks, the_digit_behind_tiny_is_told)
+{
+    claim_run run;
+    ledger_open(&run);
+    table *t = ledger_table(&run, "networks", 0);
+    ledger_row(t, "paper=SOFT~(IJCV) table=Tab.~3 network=PVT-Tiny params_verdict=disagrees");
+    ledger_row(t, "paper=SOFT~(IJCV) table=Tab.~3 network=SOFT-Tiny params_verdict=agrees");
+    ledger_row(t, "paper=SOFT~(IJCV) table=Tab.~9 network=Tiny~with~m params_verdict=agrees");
+    cr_expect(ledger_judge(&run, "N02") == VERDICT_HOLDS);
+    ledger_expect_measured(&run, "N02", "of 2 rows, parameters agree in 2");
+    ledger_expect_noted(&run, "N02", "| 3 | 13.18 | agrees | disagrees |");
+    ledger_expect_noted(&run, "N02", "| 5 | 15.45 | disagrees | disagrees |");
+    ledger_close(&run);
+}
+
 /* Two readings of one network, and one network more. */
 static verdict_kind judge_tables(const char *paper, const char *reading, const char *other)
 {

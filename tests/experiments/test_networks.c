@@ -209,6 +209,15 @@ static const struct {
     {"SimA", "Tab. 1", "XCiT-T24/16", "as described", 12116896, 1},
     {"SimA", "Tab. 1", "XCiT-T12/8", "as described", 6706504, 1},
     {"SimA", "Tab. 1", "CvT-13", "as described", 19997480, 1},
+    {"UFO-ViT", "Tab. 4", "DeiT-Ti", "as described", 5717416, 1},
+    {"UFO-ViT", "Tab. 4", "DeiT-B", "as described", 86567656, 1},
+    {"UFO-ViT", "Tab. 4", "XCiT-T12/16", "as described", 6716272, 1},
+    {"UFO-ViT", "Tab. 4", "XCiT-S24/16", "as described", 47671384, 1},
+    {"UFO-ViT", "Tab. 4", "XCiT-M24", "as described", 84395752, 1},
+    {NIPS, "Tab. 3", "PVT-Tiny", "as described", 13.2e6, 1e5},
+    {NIPS, "Tab. 3", "PVT-Small", "as described", 24.5e6, 1e5},
+    {NIPS, "Tab. 3", "PVT-Medium", "as described", 44.2e6, 1e5},
+    {NIPS, "Tab. 3", "PVT-Large", "as described", 61.4e6, 1e5},
     /* less tau of 8 heads in 12 blocks */
     {"SimA", "Tab. 1", "XCiT-S12/16 → SimA", "as described", 26253304 - 96, 1},
 };
@@ -274,6 +283,16 @@ static const struct {
     {NIPS, "Tab. 4a", "Tiny with m = 81", "landmarks given", "attention", 3, 3 * 10 * 9,
      30 * ((6561 + 2 * 196. * 81) * 33.5 + 42. * 81 * 81 * 81 + 2 * 196. * 81 * 32 + 6561. * 32 +
            196. * 32 * 9)},
+    /* PVT: 8 x 8 tokens make one key; none in stage 4, which has a class token */
+    {NIPS, "Tab. 3", "PVT-Small", "as described", "projections", 1,
+     3 * (4 * (4096 + 64) + 64 * 4096 + 3 * 64),
+     3 * (4096 * (2 * TOKENS + 2 * 49) + 4096 * TOKENS)},
+    {NIPS, "Tab. 3", "PVT-Small", "as described", "mlp", 2, 4 * (2 * 8 * 16384 + (8 + 1) * 128),
+     4 * 2 * 8 * 16384 * 784.},
+    {NIPS, "Tab. 3", "PVT-Small", "as described", "attention", 1, 0,
+     3 * (TOKENS * 49 * 129 + TOKENS * 32)},
+    {NIPS, "Tab. 3", "PVT-Small", "as described", "projections", 4, 3 * 4 * (262144 + 512),
+     3 * 4 * 262144 * 50.},
     /* XCiT: 3 -> 48 -> 96 -> 192 -> 384, 64 sines and cosines, LPI */
     {"SimA", "Tab. 1", "XCiT-S12/16", "as described", "embedding", 1,
      9 * (144 + 4608 + 18432 + 73728) + 2 * 720,

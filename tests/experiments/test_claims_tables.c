@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The judges of N06 - N10. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/report.h"
+#include "ledger.h"
+
+Test(claims_tables, what_is_computed_by_the_judges_themselves)
+{
+    claim_run run;
+    ledger_open(&run);
+    cr_expect(ledger_judge(&run, "N06") == VERDICT_FAILS);
+    ledger_expect_measured(&run, "N06", "1 of 2 in IJCV's, 0 of 2 in NeurIPS's");
+    char *counterexample = ledger_counterexample(&run, "N06");
+    cr_expect(strstr(counterexample, "IJCV Tab. 3: Twins-SVT-S has 24 M, 3.7 GFLOPs and 81.7 %; "
+                                     "the smallest row of the paper's own above it is SOFT-Small, "
+                                     "27 M, 4.5 GFLOPs, 82.5 %"),
+              "%s", counterexample);
+    free(counterexample);
+    cr_expect(ledger_judge(&run, "N09") == VERDICT_HOLDS);
+    ledger_expect_measured(&run, "N09", "5 of 5 operators");
+    ledger_expect_measured(&run, "N09", "with a fixed stride SOFT's flops have degree 3");
+    ledger_expect_noted(&run, "N09", "| softmax | O(n²) | 2 | 2 |");
+    ledger_close(&run);
+}
+
+#define PVT_ROW(network, verdict, printed, counted, ratio)                                         \
+    "paper=SOFT~(IJCV) table=Tab.~3 network=" network " gmacs_verdict=" verdict                    \
+    " printed_gflops=" printed " counted_gmacs=" counted " gmacs_ratio=" ratio
+#define PVT_PART(network, part, macs)                                                              \
+    "paper=SOFT~(IJCV) table=Tab.~3 network=" network " part=" part " macs=" macs
+
+/* A network that agrees, and another, whose two stages have products of 1e8 together. */
+static void fill_daggers(claim_run *run, const char *other)
+{
+    ledger_open(run);
+    table *t = ledger_table(run, "networks", 0), *parts = ledger_table(run, "networks", 1);
+    ledger_row(t, PVT_ROW("PVT-a", "agrees", "1.9", "1.93", "1.016"));
+    ledger_row(t, other);
+    ledger_row(t, "paper=SOFT~(IJCV) table=Tab.~3 network=SOFT-a gmacs_verdict=disagrees "
+                  "counted_gmacs=4 counted_gmacs_no_inverse=3");
+    ledger_row(parts, PVT_PART("PVT-a", "attention", "0.2e9"));
+    ledger_row(parts, PVT_PART("PVT-b", "attention", "0.06e9"));
+    ledger_row(parts, PVT_PART("PVT-b", "attention", "0.04e9"));
+    ledger_row(parts, PVT_PART("PVT-b", "mlp", "9e9"));
+}
+
+Test(claims_tables, daggers_are_held_against_the_products)
+{
+    claim_run run;
+    fill_daggers(&run, PVT_ROW("PVT-b", "disagrees", "3.2", "3.0", "0.9375"));
+    cr_expect(ledger_judge(&run, "N07") == VERDICT_FAILS);
+    ledger_expect_measured(&run, "N07", "of 2 rows with a dagger 1 agree with the count that has");
+    ledger_expect_measured(&run, "N07", "exceed the latter by 3 to 3 times the products");
+    ledger_expect_measured(&run, "N07", "0 of 1 readings");
+    ledger_expect_measured(&run, "N07", "which are 25 to 25 % of it");
+    char *counterexample = ledger_counterexample(&run, "N07");
+    cr_expect(strstr(counterexample, "PVT-b: 3.2·10⁹ printed, 3·10⁹ counted with the products, "
+                                     "2.9·10⁹ without"),
+              "%s", counterexample);
+    free(counterexample);
+    ledger_close(&run);
+    fill_daggers(&run, PVT_ROW("PVT-b", "agrees", "3.0", "3.0", "1"));
+    cr_expect(ledger_judge(&run, "N07") == VERDICT_HOLDS);
+    ledger_close(&run);
+}
+
+#define TINY_ROW(paper, table, verdict, counted)                                                   \
+    "paper=SOFT~(" paper ") table=Tab.~" table " network=SOFT params_verdict=" verdict             \
+    " counted_params_m=" counted
+
+static verdict_kind judge_tiny(const char *nips, const char *ijcv)
+{
+    claim_run run;
+    ledger_open(&run);
+    table *t = ledger_table(&run, "networks", 0);
+    ledger_row(t, nips);
+    ledger_row(t, ijcv);
+    verdict_kind kind = ledger_judge(&run, "N08");
+    ledger_expect_measured(&run, "N08", "5 of 5 rows have the memory, parameters, FLOPs and");
+    ledger_expect_measured(&run, "N08", "3 another accuracy");
+    ledger_close(&run);
+    return kind;
+}
+
+Test(claims_tables, costs_are_those_of_the_other_papers_network)
+{
+    const char *nips = TINY_ROW("NeurIPS", "1", "agrees", "13.07");
+    cr_expect(judge_tiny(nips, TINY_ROW("IJCV", "2", "disagrees", "15.45")) == VERDICT_FAILS);
+    cr_expect(judge_tiny(nips, TINY_ROW("IJCV", "2", "agrees", "13.18")) == VERDICT_HOLDS);
+    cr_expect(judge_tiny(TINY_ROW("NeurIPS", "1", "disagrees", "14"),
+                         TINY_ROW("IJCV", "2", "disagrees", "15.45")) == VERDICT_OBSERVED);
+}
+
+#define HOST_ROW(network, printed, counted, ratio, gflops, gmacs)                                  \
+    "paper=UFO-ViT table=Tab.~4 network=" network " printed_params_m=" printed                     \
+    " counted_params_m=" counted " params_ratio=" ratio " printed_gflops=" gflops                  \
+    " counted_gmacs=" gmacs
+
+/* Beside a row that is cut. */
+static verdict_kind judge_host(const char *row, const char *measured)
+{
+    claim_run run;
+    ledger_open(&run);
+    table *t = ledger_table(&run, "networks", 0);
+    ledger_row(t, HOST_ROW("DeiT-Ti", "5", "5.72", "1.144", "1.3", "1.255"));
+    ledger_row(t, HOST_ROW("UFO-ViT-T", "5", "9", "1.8", "1.3", "9"));
+    ledger_row(t, row);
+    verdict_kind kind = ledger_judge(&run, "N10");
+    ledger_expect_measured(&run, "N10", measured);
+    ledger_close(&run);
+    return kind;
+}
+
+Test(claims_tables, other_networks_are_counted)
+{
+    cr_expect(judge_host(HOST_ROW("XCiT-a", "26", "6.7", "0.2577", "1.2", "1.2"),
+                         "of 2 rows, parameters are off in 1, FLOPs in 0") == VERDICT_FAILS);
+    cr_expect(judge_host(HOST_ROW("XCiT-a", "26", "26.4", "1.015", "1.2", "1.4"),
+                         "parameters are off in 0, FLOPs in 1") == VERDICT_FAILS);
+    cr_expect(judge_host(HOST_ROW("XCiT-a", "26", "26.4", "1.015", "36.0", "35.93"),
+                         "parameters are off in 0, FLOPs in 0") == VERDICT_OBSERVED);
+    cr_expect(judge_host(HOST_ROW("XCiT-a", "26", "nan", "nan", "1.2", "1.2"),
+                         "parameters are off in 1") == VERDICT_FAILS);
+}
