@@ -47,6 +47,7 @@ extern const claim ufo_vit_claims[];          /* U01 - U11 */
 extern const claim ufo_vit_network_claims[];  /* U12 - U15 */
 extern const claim network_claims[];          /* N01 - N05 */
 extern const claim table_claims[];            /* N06 - N10 */
+extern const claim accuracy_claims[];         /* A01 - A20 */
 
 /* Every claim, ended by null. */
 extern const claim *const *claims_all(void);

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A01 - A20, and that the ledger passes over no table of the four papers. */
+#include <criterion/criterion.h>
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/report.h"
+#include "ledger.h"
+
+Test(claims_accuracies, what_is_out_of_reach_says_what_it_needs_and_what_will_tell)
+{
+    claim_run run;
+    ledger_open(&run);
+    int rows = 0;
+    for (const claim *c = accuracy_claims; c->id; c++) {
+        verdict v;
+        verdict_open(&v);
+        cr_assert(c->judge(&run, &v) == EXIT_PASS, "%s", c->id);
+        verdict_close(&v);
+        cr_expect(!verdict_lacks(&v), "%s lacks %s", c->id, verdict_lacks(&v));
+        bool contradicted = strcmp(c->id, "A06") == 0;
+        cr_expect(v.kind == (contradicted ? VERDICT_FAILS : VERDICT_NOT_TESTABLE), "%s: %s", c->id,
+                  verdict_name(v.kind));
+        cr_expect(strstr(v.measured, "would need "), "%s", c->id);
+        cr_expect(strstr(v.bound, "small trained networks: "), "%s", c->id);
+        verdict_free(&v);
+        rows++;
+    }
+    cr_expect(rows == 20, "%d", rows);
+    ledger_close(&run);
+}
+
+Test(claims_accuracies, a_table_that_contradicts_its_sentence_refutes_it)
+{
+    claim_run run;
+    ledger_open(&run);
+    ledger_expect_measured(&run, "A01", "the table bears out 13 of 13 comparisons");
+    ledger_expect_measured(&run, "A02", "bears out 4 of 4 comparisons");
+    ledger_expect_measured(&run, "A06", "bears out 7 of 8 comparisons");
+    char *counterexample = ledger_counterexample(&run, "A06");
+    cr_expect(strstr(counterexample, "DLabV3+ with ResNet-101 (62 M), 46.5 against 46.9"), "%s",
+              counterexample);
+    free(counterexample);
+    ledger_close(&run);
+}
+
+/* ---- Tables ---- */
+
+/* "IJCV Tab. 2, 3, 9a; NeurIPS Tab. 1": whether the numbers after a paper's "Tab. ", up to what is
+ * no number, have one. */
+static bool lists(const char *numbers, int wanted)
+{
+    for (const char *at = numbers; isdigit((unsigned char)*at);) {
+        char *end;
+        if (strtol(at, &end, 10) == wanted)
+            return true;
+        end += islower((unsigned char)*end) ? 1 : 0;
+        if (strncmp(end, ", ", 2) != 0)
+            return false;
+        at = end + 2;
+    }
+    return false;
+}
+
+static bool names_table(const char *source, const char *paper, int number)
+{
+    static const char *const all[] = {"IJCV", "NeurIPS", "SimA", "UFO-ViT"};
+    bool mine = false;
+    for (const char *at = source; *at; at++) {
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+            if (strncmp(at, all[i], strlen(all[i])) == 0)
+                mine = strcmp(all[i], paper) == 0;
+        if (mine && strncmp(at, "Tab. ", 5) == 0 && lists(at + 5, number))
+            return true;
+    }
+    return false;
+}
+
+/* The tables of sizes alone, IJCV's first and NeurIPS's second, are what N02 counts. */
+static const struct {
+    const char *paper;
+    int first, last, left_out;
+} tables[] = {{"IJCV", 1, 12, 1}, {"NeurIPS", 1, 6, 2}, {"SimA", 1, 5, 0}, {"UFO-ViT", 1, 5, 0}};
+
+Test(claims_accuracies, every_table_of_the_papers_has_a_row)
+{
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        for (int number = tables[i].first; number <= tables[i].last; number++) {
+            bool found = number == tables[i].left_out;
+            for (int c = 0; claims_all()[c] && !found; c++)
+                found = names_table(claims_all()[c]->source, tables[i].paper, number);
+            cr_expect(found, "%s Tab. %d", tables[i].paper, number);
+        }
+    cr_expect(names_table("IJCV Tab. 9, 10; NeurIPS Tab. 4a, 5", "NeurIPS", 5));
+    cr_expect(!names_table("IJCV Tab. 9, 10; NeurIPS Tab. 4a, 5", "IJCV", 5));
+}
