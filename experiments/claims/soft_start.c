@@ -436,14 +436,17 @@ const claim soft_start_claims[] = {
         .corrected = "From α = 2/‖A‖₁² the iteration converges if and only if λ_max < ‖A‖₁, that "
                      "is, for a matrix of positive entries, unless all row sums are equal: one "
                      "landmark, two landmarks, the corners of a regular polygon. Such matrices are "
-                     "rare among all, but two kinds are ordinary: for a blank image, whose "
-                     "landmarks are equal, and for landmarks so far apart that A is I to rounding, "
-                     "X_1 = 0 and stays so. Any α = c/‖A‖₁² with 0 < c < 2 converges for every A.",
+                     "rare among all, but two kinds are ordinary. For a blank image, whose "
+                     "landmarks are equal, X_1 = 0 and stays so; for landmarks so far apart that A "
+                     "is I to rounding, X_20 is 0 to rounding. Any α = c/‖A‖₁² with 0 < c < 2 "
+                     "converges for every A.",
         .proof = "λ_max ≤ ‖A‖₁, so αλ_max² ≤ c, and S10 gives convergence for c < 2. For c = 2 it "
                  "fails if and only if λ_max = ‖A‖₁, which for positive entries holds if and only "
                  "if all row sums are equal (Perron–Frobenius). Then A·1 = r·1, α = 2/r², and "
                  "X_1·1 = αr(2 − αr²)·1 = 0. Equal landmarks: A = 11ᵀ, r = m, and X_1 is a "
-                 "multiple of 11ᵀ, hence 0. A = I: α = 2, X_0 = 2I, X_1 = 4I − 4I = 0.",
+                 "multiple of 11ᵀ, hence 0. If A = I + E with |E_ij| ≤ ε, m fixed, then α = 2 + "
+                 "O(ε), λ = 1 + O(ε), and 1 − αλ² = −1 + O(ε), whose 2²⁰th power is 1 + O(2²⁰ε): "
+                 "X_20 = O(2²⁰ε).",
         .evidence = {"initialisation"},
         .judge = judge_s11,
     },

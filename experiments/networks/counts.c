@@ -190,7 +190,7 @@ const experiment networks_counts = {
     .name = "networks/counts",
     .summary = "parameters and multiply-adds of every tabulated network, beside the printed ones",
     .source = "SOFT (NeurIPS) Tab. 1, 3, 4, SOFT (IJCV) Tab. 2, 3, 9, 10, SimA Tab. 1, 2, 4, "
-              "UFO-ViT Tab. 1, 4; N02-N04",
+              "UFO-ViT Tab. 1, 4; N02-N04, N07, N08, N10",
     .example = "attnum run networks/counts",
     .options = 0,
     .defaults = "always the same: every configuration, 224 x 224 but where a table says 384",
