@@ -358,21 +358,6 @@ static void tabulate_rises(const claim_run *run, verdict *v)
                       "m·u·‖A‖₂).\n");
 }
 
-/* |X A X - X| of A = [1], X_0 = 1/16: x = p/q becomes (2 p q - p^2)/q^2, and p (q - p)/q^2 is its
- * residual. All in whole numbers. */
-static void note_reflexive(verdict *v)
-{
-    int64_t p0 = 1, q0 = 16, p1 = 2 * p0 * q0 - p0 * p0, q1 = q0 * q0;
-    int64_t r0 = p0 * (q0 - p0), r1 = p1 * (q1 - p1);
-    bool grows = r1 > r0 * q1; /* r1/q1^2 > r0/q0^2, q1 = q0^2 */
-    fprintf(v->notes,
-            "\n‖X_k A X_k − X_k‖, of which the paper says that it cannot be proved to decrease, %s "
-            "for A = [1], X_0 = %" PRId64 "/%" PRId64 ": from %" PRId64 "/%" PRId64 " to %" PRId64
-            "/%" PRId64 ". On an eigenvalue λ it is e(1 − e)/λ, e = (1 − "
-            "αλ²)^(2^k), which a step, e → e², makes larger if and only if e > (√5 − 1)/2.\n",
-            grows ? "grows" : "falls", p0, q0, r0, q1, r1, q1 * q1);
-}
-
 static void certify_s13(verdict *v, const exact_run *exact, atn_status status)
 {
     v->certified = exact->falls ? CERTIFIED_YES : CERTIFIED_NO;
@@ -443,7 +428,6 @@ static int judge_s13(const claim_run *run, verdict *v)
     if (code != EXIT_PASS)
         return code;
     tabulate_rises(run, v);
-    note_reflexive(v);
     certify_s13(v, &exact, status);
     rise_summary rises = summarise_rises(run, NULL);
     bool exact_falls = inside == 0 && (exact.falls || status == ATN_ERR_UNSUPPORTED);

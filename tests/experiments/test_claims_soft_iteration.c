@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The judges of S43 - S45, which need no evidence. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ledger.h"
+
+TestSuite(claims_soft_iteration);
+
+/* x = 1/10, 19/100, 3439/10000: x - x^2. (16/81, 2176/6561) = (0.1975, 0.3317). */
+Test(claims_soft_iteration, the_other_residual_rises_first)
+{
+    claim_run run;
+    ledger_open(&run);
+    cr_expect(ledger_judge(&run, "S43") == VERDICT_HOLDS);
+    ledger_expect_measured(&run, "S43", "= 9/100, ‖X₁AX₁ − X₁‖ = 1539/10000");
+    ledger_expect_measured(&run, "S43", "Of 999 modes 0 < 1 − αλ² < 1, 0 rise or fall");
+    ledger_expect_noted(&run, "S43", "| 2 | 22563279/100000000 |");
+    ledger_expect_noted(&run, "S43", "| 0 | 0.1975 |");
+    ledger_expect_noted(&run, "S43", "| 1 | 0.3317 |");
+    ledger_close(&run);
+}
+
+/* 20 steps are 40 products of 2 m^3 flops; the times are not judged. */
+Test(claims_soft_iteration, steps_are_timed_and_counted)
+{
+    claim_run run;
+    ledger_open(&run);
+    cr_expect(ledger_judge(&run, "S44") == VERDICT_OBSERVED);
+    ledger_expect_measured(&run, "S44", "40 products of m × m matrices, 80m³ flops");
+    ledger_expect_noted(&run, "S44", "| 20 steps of Alg. 2 |");
+    ledger_close(&run);
+}
+
+/* m = 16: 4 levels, a root and 2 products with 256 processors; 5120 have no less to do than 3 m^2
+ * operations in all, m (m - 1) + m + 2 m^2. */
+Test(claims_soft_iteration, only_the_depth_is_logarithmic)
+{
+    claim_run run;
+    ledger_open(&run);
+    cr_expect(ledger_judge(&run, "S45") == VERDICT_HOLDS_IF);
+    ledger_expect_noted(&run, "S45", "| 16 | 7 | 7 | 768 |");
+    ledger_expect_noted(&run, "S45", "| 16384 | 17 | 157295 |");
+    ledger_expect_measured(&run, "S45", "log₂m + 3 at most");
+    ledger_expect_measured(&run, "S45", "Operations: 7203 for m = 49");
+    ledger_close(&run);
+}
