@@ -7,7 +7,7 @@
 enum { MAX_CLAIMS = 128 };
 
 static const claim *const groups[] = {
-    soft_kernel_claims, soft_nystrom_claims, soft_start_claims, soft_convergence_claims, soft_inverse_claims, softpp_claims, softpp_norm_claims, sima_claims, sima_values_claims, ufo_vit_claims, network_claims, sima_compared_claims, ufo_vit_network_claims, sima_network_claims, table_claims, accuracy_claims, soft_derivation_claims, soft_dependence_claims, soft_iteration_claims,
+    soft_kernel_claims, soft_nystrom_claims, soft_start_claims, soft_convergence_claims, soft_inverse_claims, softpp_claims, softpp_norm_claims, sima_claims, sima_values_claims, ufo_vit_claims, network_claims, sima_compared_claims, ufo_vit_network_claims, sima_network_claims, table_claims, accuracy_claims, soft_derivation_claims, soft_dependence_claims, soft_iteration_claims, soft_comparison_claims,
 };
 
 const claim *const *claims_all(void)

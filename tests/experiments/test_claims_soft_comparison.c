@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The judges of S40 - S42, which need no evidence. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ledger.h"
+
+TestSuite(claims_soft_comparison);
+
+static void expect_counterexample(const claim_run *run, const char *id, const char *text)
+{
+    char *counterexample = ledger_counterexample(run, id);
+    cr_expect(strstr(counterexample, text), "%s: %s, expected: %s", id, counterexample, text);
+    free(counterexample);
+}
+
+/* (3 e^3 + e^4)/4 six times from 1 - 0.1^2 is 2.08e-5. From 2/|A|_1^2 SOFT inverts no 2 x 2. */
+Test(claims_soft_comparison, steps_that_suffice_invert_nearly_singular_matrices)
+{
+    claim_run run;
+    ledger_open(&run);
+    cr_expect(ledger_judge(&run, "S40") == VERDICT_HOLDS_IF);
+    ledger_expect_measured(&run, "S40", "over ½ for 4 of 7 matrices after Nyströmformer's 6");
+    ledger_expect_measured(&run, "S40", "for 2 after SOFT's 20");
+    ledger_expect_measured(&run, "S40", "for 7 from the paper's 2/‖A‖₁²");
+    ledger_expect_measured(&run, "S40", "for 7 of 7, with up to 22 steps");
+    ledger_expect_noted(&run, "S40", "| 0.1 | 2.08e-05 | 2.08e-05 | 7 |");
+    ledger_close(&run);
+}
+
+/* 1 + (e^(x/4) - 1)(e^(y/4) - 1)/(e^(1/16) - 1) at x = -3, summed over y = 0, 1/4, -3, 3: -1.3493
+ */
+Test(claims_soft_comparison, row_sums_need_no_square_matrix_but_may_be_negative)
+{
+    claim_run run;
+    ledger_open(&run);
+    cr_expect(ledger_judge(&run, "S41") == VERDICT_FAILS);
+    expect_counterexample(&run, "S41", "[0.5 0.5; 0.2689 0.7311]");
+    expect_counterexample(&run, "S41", "the row of −3 sums to -1.3493");
+    ledger_close(&run);
+}
+
+/* sqrt(1 - 1/2): two singular values of 1 */
+Test(claims_soft_comparison, spatial_reduction_mixes_more_than_linformer)
+{
+    claim_run run;
+    ledger_open(&run);
+    cr_expect(ledger_judge(&run, "S42") == VERDICT_FAILS);
+    ledger_expect_measured(&run, "S42", "below is 0.7071 of its Frobenius norm away");
+    char *measured = ledger_measured(&run, "S42");
+    const char *pooling = strstr(measured, "to average pooling ");
+    cr_assert(pooling, "%s", measured);
+    cr_expect(strtod(pooling + strlen("to average pooling "), NULL) < 1e-14, "%s", measured);
+    free(measured);
+    ledger_close(&run);
+}
