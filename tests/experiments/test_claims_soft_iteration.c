@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The judges of S43 - S45, which need no evidence. */
+/* The judges of S43 - S46, which need no evidence. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,5 +44,28 @@ Test(claims_soft_iteration, only_the_depth_is_logarithmic)
     ledger_expect_noted(&run, "S45", "| 16384 | 17 | 157295 |");
     ledger_expect_measured(&run, "S45", "log₂m + 3 at most");
     ledger_expect_measured(&run, "S45", "Operations: 7203 for m = 49");
+    ledger_close(&run);
+}
+
+static double number_after(const char *text, const char *before)
+{
+    const char *at = strstr(text, before);
+    cr_assert(at, "%s: no %s", text, before);
+    return strtod(at + strlen(before), NULL);
+}
+
+/* ceil(log2(2^21 - 1)) rounds; residuals of about u kappa and u kappa^2. */
+Test(claims_soft_iteration, independent_products_cost_accuracy)
+{
+    claim_run run;
+    ledger_open(&run);
+    cr_expect(ledger_judge(&run, "S46") == VERDICT_HOLDS_IF);
+    char *measured = ledger_measured(&run, "S46");
+    cr_expect(strstr(measured, "take 21 rounds of products for T = 20 instead of 40"), "%s",
+              measured);
+    double condition = number_after(strstr(measured, " times for "), "κ(A) = ");
+    double worse = number_after(strstr(measured, "κ(A) = "), ", ");
+    cr_expect(worse > condition / 10 && worse < 30 * condition, "%s", measured);
+    free(measured);
     ledger_close(&run);
 }
