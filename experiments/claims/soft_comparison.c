@@ -117,7 +117,7 @@ static int judge_s40(const claim_run *run, verdict *v)
 
 /* ---- S41: decomposing before normalising ---- */
 
-enum { SIDE = 12, TOKENS = SIDE * SIDE, WIDTH = 32, LANDMARKS = 36 };
+enum { SIDE = 12, TOKENS = SIDE * SIDE, WIDTH = 32, LANDMARKS = 36, SOFTMAX_DRAWS = 8 };
 
 /* Softmax attention with K = Q of n tokens, and two approximations from m of them: E^ = P^T A+ P
  * with its rows divided by their sums, and Nystroemformer's three softmaxes,
@@ -241,58 +241,81 @@ static int approximate_softmax(int64_t n, int64_t m, int64_t d, const double *to
     return code;
 }
 
-/* Smooth tokens, or independent ones. */
-static int approximate_field(const claim_run *run, bool smooth, normalised_errors *result)
+/* Of draws of smooth tokens, or of independent ones: errors where all row sums are positive. */
+typedef struct {
+    int negative; /* draws with a row sum that is not positive */
+    double sums_apart;
+    value_range direct, product;
+} field_errors;
+
+static int approximate_field(const claim_run *run, bool smooth, field_errors *f)
 {
     double *tokens = must_allocate(TOKENS * WIDTH, sizeof *tokens);
     int64_t order[TOKENS];
-    if (smooth)
-        data_smooth(run->seed, SIDE, SIDE, WIDTH, tokens);
-    else
-        data_normal(run->seed, TOKENS * WIDTH, tokens);
-    data_permutation(run->seed, TOKENS, order);
-    int code = approximate_softmax(TOKENS, LANDMARKS, WIDTH, tokens, order, result);
+    int code = EXIT_PASS;
+    *f = (field_errors){.direct = range_empty, .product = range_empty};
+    for (uint64_t draw = 0; draw < SOFTMAX_DRAWS && code == EXIT_PASS; draw++) {
+        uint64_t seed = run->seed * SOFTMAX_DRAWS + draw;
+        normalised_errors e;
+        if (smooth)
+            data_smooth(seed, SIDE, SIDE, WIDTH, tokens);
+        else
+            data_normal(seed, TOKENS * WIDTH, tokens);
+        data_permutation(seed, TOKENS, order);
+        code = approximate_softmax(TOKENS, LANDMARKS, WIDTH, tokens, order, &e);
+        f->sums_apart = direct_worst(f->sums_apart, e.sums_apart);
+        f->negative += !(e.least_sum > 0);
+        if (!(e.least_sum > 0))
+            continue;
+        range_widen(&f->direct, e.direct);
+        range_widen(&f->product, e.product);
+    }
     free(tokens);
     return code;
 }
 
 static int judge_s41(const claim_run *run, verdict *v)
 {
+    static const char *const names[2] = {"independent", "smooth"};
     static const double pair[2] = {0, 1}, wide[4] = {0, 0.25, -3, 3};
     static const int64_t first[2] = {0, 1};
-    normalised_errors small, negative, smooth, independent;
+    normalised_errors small = {0}, negative = {0};
+    field_errors fields[2];
     int code = approximate_softmax(2, 1, 1, pair, first, &small);
     if (code == EXIT_PASS)
         code = approximate_softmax(4, 2, 1, wide, first, &negative);
-    if (code == EXIT_PASS)
-        code = approximate_field(run, true, &smooth);
-    if (code == EXIT_PASS)
-        code = approximate_field(run, false, &independent);
+    double apart = direct_worst(small.sums_apart, negative.sums_apart);
+    fprintf(v->notes, "| tokens | draws with a row sum ≤ 0 | others: error of D̂⁻¹Ê | of "
+                      "Nyströmformer's product |\n|---|---|---|---|\n");
+    for (int i = 0; i < 2 && code == EXIT_PASS; i++) {
+        code = approximate_field(run, i == 1, &fields[i]);
+        apart = direct_worst(apart, fields[i].sums_apart);
+        fprintf(v->notes, "| %s | %d of %d | %.3g to %.3g | %.3g to %.3g |\n", names[i],
+                fields[i].negative, SOFTMAX_DRAWS, fields[i].direct.least, fields[i].direct.most,
+                fields[i].product.least, fields[i].product.most);
+    }
     if (code != EXIT_PASS)
         return code;
-    double apart = direct_worst(direct_worst(small.sums_apart, negative.sums_apart),
-                                direct_worst(smooth.sums_apart, independent.sums_apart));
-    bool feasible = apart <= 1 && small.least_sum > 0;
     fprintf(v->notes,
-            "| tokens | n | m | least row sum of Ê over n | error of D̂⁻¹Ê | error of "
-            "Nyströmformer's product |\n|---|---|---|---|---|---|\n"
-            "| smooth | %d | %d | %.3g | %.3g | %.3g |\n| independent | %d | %d | %.3g | %.3g | "
-            "%.3g |\n\nRelative to ‖S‖_F; the same m tokens are landmarks, inverses are exact.\n",
-            TOKENS, LANDMARKS, smooth.least_sum, smooth.direct, smooth.product, TOKENS, LANDMARKS,
-            independent.least_sum, independent.direct, independent.product);
+            "\nRelative to ‖S‖_F; n = %d tokens of width %d, the same m = %d random ones are the "
+            "landmarks, inverses are exact.\n",
+            TOKENS, WIDTH, LANDMARKS);
+    bool feasible = apart <= 1 && small.least_sum > 0;
     v->kind = feasible ? VERDICT_FAILS : VERDICT_HOLDS;
     verdict_set(&v->measured,
-                "PᵀA†(P1), in O(nm), is Ê1 to %.2g of what rounding may do. Its least entry over n "
-                "is %.3g for smooth and %.3g for independent tokens (n = %d, m = %d), the error of "
-                "D̂⁻¹Ê %.3g and %.3g of ‖S‖_F, Nyströmformer's %.3g and %.3g",
-                apart, smooth.least_sum, independent.least_sum, TOKENS, LANDMARKS, smooth.direct,
-                independent.direct, smooth.product, independent.product);
+                "PᵀA†(P1), in O(nm), is Ê1 to %.2g of what rounding may do. Some entry is ≤ 0 for "
+                "%d of %d draws of smooth tokens, %d of %d of independent ones (n = %d, m = %d); "
+                "for the others the error of D̂⁻¹Ê is at most %.3g and %.3g of ‖S‖_F, "
+                "Nyströmformer's %.3g and %.3g",
+                apart, fields[1].negative, SOFTMAX_DRAWS, fields[0].negative, SOFTMAX_DRAWS, TOKENS,
+                LANDMARKS, fields[1].direct.most, fields[0].direct.most, fields[1].product.most,
+                fields[0].product.most);
     verdict_set(&v->bound, "D̂ = diag(Ê1) without an n × n matrix");
     verdict_set(&v->counterexample,
                 "K = Q, d = 1, q = (0, 1), landmark 0: P = [1 1], A = 1, Ê1 = Pᵀ(P1) = (2, 2), so "
-                "D̂⁻¹Ê = [½ ½; ½ ½] for S = [0.5 0.5; %.4f %.4f]. But Ê1 need not be positive: "
-                "tokens 0, ¼, −3, 3, landmarks 0 and ¼: the row of −3 sums to %.4f",
-                1 / (1 + exp(1)), exp(1) / (1 + exp(1)), 4 * negative.least_sum);
+                "D̂⁻¹Ê = [½ ½; ½ ½] for S = [½ ½; %.4f %.4f], %.3f of ‖S‖_F away. But Ê1 need not "
+                "be positive: tokens 0, ¼, −3, 3, landmarks 0 and ¼: the row of −3 sums to %.4f",
+                1 / (1 + exp(1)), exp(1) / (1 + exp(1)), small.direct, 4 * negative.least_sum);
     return EXIT_PASS;
 }
 
@@ -381,13 +404,14 @@ const claim soft_comparison_claims[] = {
                      "normalization on the full attention matrix, a direct application of matrix "
                      "decomposition is infeasible.",
         .method = "Nyström on E = exp(QQᵀ/√d), rows divided by their sums afterwards, against "
-                  "softmax attention and Nyströmformer's product of three softmaxes; 144 tokens, "
-                  "36 landmarks; four tokens.",
+                  "softmax attention and Nyströmformer's product of three softmaxes; 144 smooth "
+                  "or independent tokens, 36 landmarks, 8 draws; two and four tokens.",
         .corrected =
             "Normalisation needs no n × n matrix: with K = Q decompose E = exp(QQᵀ/√d_e), Ê = "
             "PᵀA†P, and divide its rows by Ê1 = PᵀA†(P1), O(nm + m²) more than Ê takes, and exact "
             "where Ê = E. What is in the way is another thing: row sums of Ê may be 0 or negative. "
-            "Observed: they are for smooth tokens, where Nyströmformer's product is nearer to S.",
+            "Observed: for some smooth tokens they are; otherwise errors are about those of "
+            "Nyströmformer's product, or up to a few times as large.",
         .proof =
             "Softmax attention is D⁻¹E, D = diag(E1): normalisation is a diagonal factor, and the "
             "row sums of a product are the product times 1. 0 ⪯ Ê ⪯ E (S04: the kernel is "

@@ -445,7 +445,7 @@ const claim soft_dependence_claims[] = {
                   "inputs with 144 tokens, 36 pooled landmarks and exact A†; three tokens, two of "
                   "them equal landmarks that noise separates.",
         .corrected =
-            "No function of ‖ΔS‖ bounds ‖ΔŜ‖ (exact A†): Ŝ jumps where landmarks come to "
+            "‖ΔŜ‖/‖ΔS‖ has no bound (exact A†): Ŝ jumps where landmarks come to "
             "coincide, for example when noise first separates two equal tokens. And for two "
             "tokens, one of them the landmark, ‖ΔŜ‖_F > ‖ΔS‖_F whenever their distance changes.",
         .proof =

@@ -36,7 +36,8 @@ Test(claims_soft_comparison, row_sums_need_no_square_matrix_but_may_be_negative)
     claim_run run;
     ledger_open(&run);
     cr_expect(ledger_judge(&run, "S41") == VERDICT_FAILS);
-    expect_counterexample(&run, "S41", "[0.5 0.5; 0.2689 0.7311]");
+    expect_counterexample(&run, "S41", "[½ ½; 0.2689 0.7311], 0.311 of ‖S‖_F away");
+    ledger_expect_noted(&run, "S41", "| independent | 0 of 8 |");
     expect_counterexample(&run, "S41", "the row of −3 sums to -1.3493");
     ledger_close(&run);
 }
