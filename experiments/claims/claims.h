@@ -41,8 +41,8 @@ extern const claim softpp_claims[];           /* S20 - S29 */
 extern const claim softpp_norm_claims[];      /* S30 */
 extern const claim soft_derivation_claims[];  /* S31 - S36 */
 extern const claim soft_dependence_claims[];  /* S37 - S39 */
-extern const claim soft_comparison_claims[];  /* S40 - S42 */
-extern const claim soft_iteration_claims[];   /* S43 - S46 */
+extern const claim soft_comparison_claims[];  /* S40 - S43 */
+extern const claim soft_iteration_claims[];   /* S44 - S47 */
 extern const claim sima_claims[];             /* M01 - M08 */
 extern const claim sima_values_claims[];      /* M09 - M13 */
 extern const claim sima_compared_claims[];    /* M14 - M16 */

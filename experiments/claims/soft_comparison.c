@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* S40 - S42: what the SOFT papers say of other linear attentions. */
+/* S40 - S43: what the SOFT papers say of other linear attentions. */
 #include <data.h>
 #include <inttypes.h>
 #include <linear_algebra.h>
@@ -126,6 +126,7 @@ typedef struct {
     double least_sum;  /* of a row of E^, over n */
     double sums_apart; /* of P^T (A+ (P 1)) and the row sums of E^, over what rounding may do */
     double direct, product; /* errors, relative, in the Frobenius norm */
+    double last_entry;      /* of the product of three softmaxes */
 } normalised_errors;
 
 /* exp(x_i . x_j / sqrt(d)) of rows of `tokens`. */
@@ -236,6 +237,7 @@ static int approximate_softmax(int64_t n, int64_t m, int64_t d, const double *to
             divisor[i] += p[l * n + i];
     }
     result->product = relative_error(n, e, e_hat, divisor);
+    result->last_entry = e_hat[n * n - 1] / divisor[n - 1];
     free(product);
     free(room);
     return code;
@@ -319,7 +321,89 @@ static int judge_s41(const claim_run *run, verdict *v)
     return EXIT_PASS;
 }
 
-/* ---- S42: spatial reduction and Linformer ---- */
+/* ---- S42: three softmaxes ---- */
+
+enum { THREE = 3, SPANS = 4 };
+static const double spans[SPANS] = {2, 4, 8, 16};
+
+/* Errors for the tokens 0, 1/t, t, d = 1, the first two of them landmarks, of Nystroemformer's
+ * product (entry: the last of its last row) and of SOFT, each relative to its own S. */
+typedef struct {
+    double product, soft, entry;
+} span_errors;
+
+/* The last row in closed form: B_1 + c (B_2 - B_1), B_1 and B_2 softmax of t = 0 and 1/t against
+ * the tokens, c = (g(1) - 1/2)/(g(1/t^2) - 1/2), g the logistic function. */
+static double span_entry(double t)
+{
+    double near = exp(1 / (t * t)), share = exp(1) / (1 + near + exp(1));
+    return 1.0 / 3 + tanh(0.5) / tanh(0.5 / (t * t)) * (share - 1.0 / 3);
+}
+
+static int measure_span(const claim_run *run, double t, span_errors *e)
+{
+    static const int64_t first[2] = {0, 1};
+    static const double identity[THREE * THREE] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
+    const double tokens[THREE] = {0, 1 / t, t};
+    double s_hat[THREE * THREE], square = 0, whole = 0;
+    normalised_errors normalised = {0};
+    atn_attention_desc desc = atn_attention_defaults(ATN_SOFT, ATN_F64);
+    desc.sampling = (atn_sampling){.kind = ATN_SAMPLING_INDICES, .count = 2, .indices = first};
+    desc.inverse = atn_inverse_defaults(ATN_INVERSE_EIG);
+    int code = direct_forward(run, &desc, THREE, 1, THREE, tokens, NULL, identity, s_hat);
+    if (code == EXIT_PASS)
+        code = approximate_softmax(THREE, 2, 1, tokens, first, &normalised);
+    for (int i = 0; i < THREE * THREE; i++) {
+        double s = exp(-0.5 * pow(tokens[i / THREE] - tokens[i % THREE], 2));
+        square += pow(s - s_hat[i], 2);
+        whole += s * s;
+    }
+    *e = (span_errors){normalised.product, sqrt(square / whole), normalised.last_entry};
+    return code;
+}
+
+static int judge_s42(const claim_run *run, verdict *v)
+{
+    span_errors e[SPANS];
+    double soft = 0, apart = 0;
+    fprintf(v->notes, "| t | error of Nyströmformer's product | its last entry | in closed form | "
+                      "error of SOFT |\n|---|---|---|---|---|\n");
+    for (int i = 0; i < SPANS; i++) {
+        int code = measure_span(run, spans[i], &e[i]);
+        if (code != EXIT_PASS)
+            return code;
+        double closed = span_entry(spans[i]);
+        fprintf(v->notes, "| %g | %.4g | %.4g | %.4g | %.4g |\n", spans[i], e[i].product,
+                e[i].entry, closed, e[i].soft);
+        soft = direct_worst(soft, e[i].soft);
+        apart = direct_worst(apart, fabs(e[i].entry / closed - 1));
+    }
+    fprintf(v->notes, "\nTokens 0, 1/t, t, d = 1, landmarks 0 and 1/t, exact inverses; each error "
+                      "relative to ‖S‖_F of the S that is approximated.\n");
+    const span_errors *last = &e[SPANS - 1], *before = &e[SPANS - 2];
+    double exponent = log2(last->product / before->product);
+    v->kind = exponent > 1 && last->product > 1 ? VERDICT_HOLDS : VERDICT_FAILS;
+    verdict_set(&v->measured,
+                "relative error of Nyströmformer's product for the tokens 0, 1/t, t: %.3g for t = "
+                "%g to %.3g for t = %g, growing as t^%.2f in the end; SOFT's for the same tokens "
+                "and landmarks: at most %.3g",
+                e[0].product, spans[0], last->product, spans[SPANS - 1], exponent, soft);
+    verdict_set(&v->bound, "1, SOFT's: ‖S − Ŝ‖_F ≤ ‖S‖_F");
+    verdict_set(&v->counterexample,
+                "K = Q, d = 1, tokens 0, 1/%g, %g, landmarks 0 and 1/%g: S₃₃ ≤ 1, and the product "
+                "of the three softmaxes has %.4f there",
+                spans[SPANS - 1], spans[SPANS - 1], spans[SPANS - 1], last->entry);
+    /* A's inverse has a norm of about 2 t^2 */
+    double allowed = 256 * atn_dtype_roundoff(ATN_F64) * pow(spans[SPANS - 1], 2);
+    if (apart <= allowed && soft <= 1)
+        return EXIT_PASS;
+    report_error("S42: an entry differs from its closed form by %g, or SOFT's error of %g is above "
+                 "1, which is excluded",
+                 apart, soft);
+    return EXIT_CHECK;
+}
+
+/* ---- S43: spatial reduction and Linformer ---- */
 
 /* The map that takes tokens x_1, ..., x_w of a window to sum_p x_p W_p has the rows W_p, each as a
  * vector, in a matrix; Linformer's E (X W) has multiples of W there: rank 1. nearest: how far the
@@ -335,11 +419,11 @@ static int nearest_linformer(int64_t window, int64_t width, const double *weight
     free(sigma);
     if (status == ATN_OK)
         return EXIT_PASS;
-    report_error("S42: singular values: %s", atn_status_message(status));
+    report_error("S43: singular values: %s", atn_status_message(status));
     return EXIT_ENVIRONMENT;
 }
 
-static int judge_s42(const claim_run *run, verdict *v)
+static int judge_s43(const claim_run *run, verdict *v)
 {
     enum { WINDOW = 16, CHANNELS = 8, NUMBERS = WINDOW * CHANNELS * CHANNELS };
     /* W_1 = diag(1, 0), W_2 = diag(0, 1), W_3 = W_4 = 0 */
@@ -421,6 +505,28 @@ const claim soft_comparison_claims[] = {
     },
     {
         .id = "S42",
+        .source = "IJCV § 2.2; NeurIPS § 2",
+        .statement =
+            "As a workaround ..., softmax is simply applied to all the ingredient matrices "
+            "in (Xiong et al., 2021) [Nyströmformer]. Such an approximation is not "
+            "guaranteed theoretically.",
+        .method = "The product of Nyströmformer's three softmaxes for three tokens and two "
+                  "landmarks, with exact inverses, beside SOFT's Ŝ for the same tokens.",
+        .corrected =
+            "No bound by n, m and norms of S holds for the error of Nyströmformer's product, even "
+            "with K = Q, landmarks that are tokens and an exact inverse; 0 ⪯ S − Ŝ ⪯ S, and so "
+            "‖S − Ŝ‖ ≤ ‖S‖ in ‖·‖₂ and ‖·‖_F, does hold for SOFT's (S04).",
+        .proof =
+            "Tokens 0, ε, 1/ε, landmarks 0 and ε, g(x) = 1/(1 + e^−x): the middle softmax has rows "
+            "(½, ½) and (1 − g(ε²), g(ε²)), the left one (1 − g(1), g(1)) for the last token, "
+            "which is the first of them plus c times their difference, c = (g(1) − ½)/(g(ε²) − ½) ≈ "
+            "0.92/ε². So the product's last row is B₁ + c(B₂ − B₁), B₁ = (1, 1, 1)/3 and B₂ = "
+            "softmax(0, ε², 1), which do not come near each other as ε → 0; entries of S are at "
+            "most 1.",
+        .judge = judge_s42,
+    },
+    {
+        .id = "S43",
         .source = "IJCV § 4.1; NeurIPS § 4.2",
         .statement = "Note that the spatial reduction module of (Wang et al., 2021) [PVT] is a "
                      "special case of Linformer (Wang et al., 2020).",
@@ -434,7 +540,7 @@ const claim soft_comparison_claims[] = {
         .proof =
             "Both are linear in X. The coefficient of x_p in row r of E(XW) is E_rp W; so W_p = "
             "E_rp W for every p of the window, and E_rp = 0 elsewhere (W ≠ 0).",
-        .judge = judge_s42,
+        .judge = judge_s43,
     },
     {0},
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The judges of S40 - S42, which need no evidence. */
+/* The judges of S40 - S43, which need no evidence. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,14 +42,25 @@ Test(claims_soft_comparison, row_sums_need_no_square_matrix_but_may_be_negative)
     ledger_close(&run);
 }
 
+/* 1/3 + tanh(1/2)/tanh(1/8) (e/(1 + e^(1/4) + e) - 1/3) = 1.1140 at t = 2; SOFT stays below 1. */
+Test(claims_soft_comparison, three_softmaxes_have_no_bound)
+{
+    claim_run run;
+    ledger_open(&run);
+    cr_expect(ledger_judge(&run, "S42") == VERDICT_HOLDS);
+    ledger_expect_noted(&run, "S42", "| 1.114 | 1.114 |");
+    ledger_expect_measured(&run, "S42", "growing as t^2.06");
+    ledger_close(&run);
+}
+
 /* sqrt(1 - 1/2): two singular values of 1 */
 Test(claims_soft_comparison, spatial_reduction_mixes_more_than_linformer)
 {
     claim_run run;
     ledger_open(&run);
-    cr_expect(ledger_judge(&run, "S42") == VERDICT_FAILS);
-    ledger_expect_measured(&run, "S42", "below is 0.7071 of its Frobenius norm away");
-    char *measured = ledger_measured(&run, "S42");
+    cr_expect(ledger_judge(&run, "S43") == VERDICT_FAILS);
+    ledger_expect_measured(&run, "S43", "below is 0.7071 of its Frobenius norm away");
+    char *measured = ledger_measured(&run, "S43");
     const char *pooling = strstr(measured, "to average pooling ");
     cr_assert(pooling, "%s", measured);
     cr_expect(strtod(pooling + strlen("to average pooling "), NULL) < 1e-14, "%s", measured);
