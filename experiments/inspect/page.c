@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/html.h"
 #include "common/report.h"
 #include "convergence/iterations.h"
 #include "inspect/summary.h"
@@ -31,21 +32,11 @@ void page_close(page_file *page)
 
 /* ---- Style ---- */
 
-static const char style[] =
-    ":root{color-scheme:light dark;--bg:#fff;--fg:#1d2433;--soft:#5b6577;--line:#dfe3ea;"
-    "--card:#f6f7f9;--warning:#b3261e;--tip:#8a5a00;--fine:#1b7040;"
-    "--c0:#0b62a8;--c1:#d1480b;--c2:#0e8a63;--c3:#b8478e;--c4:#c98a00;--c5:#3a9bd9;--c6:#6f4fa0;"
-    "--c7:#6b7280}\n"
-    "@media (prefers-color-scheme:dark){:root{--bg:#14171d;--fg:#e6e9ef;--soft:#a2acbd;"
-    "--line:#333a47;--card:#1d222b;--warning:#ff8a80;--tip:#f0b850;--fine:#6fd39b;"
-    "--c0:#5aaef2;--c1:#ff8a50;--c2:#4fcf9f;--c3:#e88cc4;--c4:#f2c14e;--c5:#8fd0ff;--c6:#b79be6;"
-    "--c7:#a7afbd}}\n"
-    "*{box-sizing:border-box}\n"
-    "body{margin:0;background:var(--bg);color:var(--fg);font:16px/1.5 system-ui,sans-serif}\n"
-    "main{max-width:1120px;margin:0 auto;padding:20px 16px 48px}\n"
-    "h1{font-size:1.6rem;margin:.2em 0}h2{font-size:1.2rem;margin:2em 0 .5em}\n"
-    "p{margin:.4em 0}.soft,footer{color:var(--soft)}\n"
-    "p,li,h1,code{overflow-wrap:anywhere}\n"
+static const char own_style[] =
+    ":root{--c0:#0b62a8;--c1:#d1480b;--c2:#0e8a63;--c3:#b8478e;--c4:#c98a00;--c5:#3a9bd9;"
+    "--c6:#6f4fa0;--c7:#6b7280}\n"
+    "@media screen and (prefers-color-scheme:dark){:root{--c0:#5aaef2;--c1:#ff8a50;--c2:#4fcf9f;"
+    "--c3:#e88cc4;--c4:#f2c14e;--c5:#8fd0ff;--c6:#b79be6;--c7:#a7afbd}}\n"
     ".headline{font-size:1.15rem;font-weight:600}\n"
     "ul.advice{list-style:none;margin:0;padding:0}\n"
     "ul.advice li{background:var(--card);border-left:5px solid;border-radius:4px;margin:.5em 0;"
@@ -57,10 +48,9 @@ static const char style[] =
     ".basis{color:var(--soft);font-size:.85rem;white-space:nowrap}\n"
     ".figures{display:grid;gap:20px;grid-template-columns:repeat(auto-fit,minmax(min(100%,440px),"
     "1fr))}\n"
-    "figure{margin:0;padding:14px;border:1px solid var(--line);border-radius:6px}\n"
     "figcaption{font-size:.9rem;color:var(--soft)}figcaption b{color:var(--fg);display:block;"
     "font-size:1rem}\n"
-    "svg{width:100%;height:auto;display:block;margin:.5em 0}\n"
+    "svg{margin:.5em 0}\n"
     "svg text{fill:var(--fg);font:13px system-ui,sans-serif}\n"
     "svg .tick,svg .note{fill:var(--soft);font-size:12px}svg .power{font-size:9px}\n"
     ".grid{stroke:var(--line)}.level{stroke:var(--soft);stroke-dasharray:5 4}\n"
@@ -69,21 +59,23 @@ static const char style[] =
     ".key{display:flex;flex-wrap:wrap;gap:.2em 1em;list-style:none;margin:0 0 .5em;padding:0;"
     "font-size:.85rem}\n"
     ".key svg{width:26px;height:12px;display:inline-block;margin:0 .35em 0 0;vertical-align:"
-    "middle}\n"
-    ".scroll{overflow-x:auto}\n"
-    "table{border-collapse:collapse;font-size:.85rem;font-variant-numeric:tabular-nums}\n"
-    "th,td{padding:.25em .7em;text-align:right;border-bottom:1px solid var(--line);white-space:"
-    "nowrap}\n"
-    "th{vertical-align:bottom;font-weight:600;white-space:normal}td.text,th.text{text-align:left}\n"
-    "footer{margin-top:2.5em;font-size:.85rem}\n";
+    "middle}\n";
 
-/* Classes of the plots' colours; every other line is dashed, so that colour is not all there is. */
-static void write_colours(FILE *file)
+/* The page's own rules, to be freed. Every other line is dashed, so that colour is not all there
+ * is.
+ */
+static char *make_style(void)
 {
+    char *style;
+    size_t size;
+    FILE *text = must_open_text(&style, &size);
+    fputs(own_style, text);
     for (int i = 0; i < SVG_COLOURS; i++)
-        fprintf(file,
+        fprintf(text,
                 ".s%d{stroke:var(--c%d)%s}.dot.c%d{fill:var(--c%d)}.ring.c%d{stroke:var(--c%d)}\n",
                 i, i, i % 2 ? ";stroke-dasharray:7 3" : "", i, i, i, i);
+    must_close_text(text, &style, &size);
+    return style;
 }
 
 /* ---- Pieces ---- */
@@ -93,13 +85,13 @@ static void write_advice(FILE *file, const page_content *content)
     static const char *const titles[] = {"Warning", "Tip", "In order"};
     char *headline = advice_headline(content->line_count, content->lines);
     fputs("<h2>Advice</h2>\n<p class=\"headline\">", file);
-    svg_text(file, headline);
+    html_text(file, headline);
     fputs("</p>\n<ul class=\"advice\">\n", file);
     for (int i = 0; i < content->line_count; i++) {
         const advice_line *line = &content->lines[i];
         fprintf(file, "<li class=\"%s\"><b>%s</b>", advice_level_name(line->level),
                 titles[line->level]);
-        svg_text(file, line->text);
+        html_text(file, line->text);
         fprintf(file, " <span class=\"basis\">%s</span></li>\n", line->basis);
     }
     fputs("</ul>\n", file);
@@ -113,7 +105,7 @@ static void write_cell(FILE *file, const table *t, const column *c, int64_t row,
     if (table_is_missing(t, row, col))
         fputs("–", file);
     else if (text)
-        svg_text(file, table_get_text(t, row, col));
+        html_text(file, table_get_text(t, row, col));
     else if (c->type == COLUMN_INTEGER)
         fprintf(file, "%" PRId64, table_get_integer(t, row, col));
     else if (isinf(table_get_real(t, row, col)))
@@ -127,14 +119,13 @@ static void write_table(FILE *file, const char *title, const char *text, const t
 {
     const column *columns;
     int count = table_columns(t, &columns);
-    fprintf(file,
-            "<h2>%s</h2>\n<p class=\"soft\">%s</p>\n<div class=\"scroll\" role=\"region\" "
-            "aria-label=\"%s\" tabindex=\"0\"><table>\n<thead><tr>",
-            title, text, title);
+    fprintf(file, "<h2>%s</h2>\n<p class=\"soft\">%s</p>\n", title, text);
+    html_begin_table(file, title);
+    fputs("<thead><tr>", file);
     for (int i = 0; i < count; i++) {
         fprintf(file, "<th scope=\"col\"%s>",
                 columns[i].type == COLUMN_TEXT ? " class=\"text\"" : "");
-        svg_text(file, columns[i].name);
+        html_text(file, columns[i].name);
         fputs("</th>", file);
     }
     fputs("</tr></thead>\n<tbody>\n", file);
@@ -144,14 +135,15 @@ static void write_table(FILE *file, const char *title, const char *text, const t
             write_cell(file, t, &columns[i], row, i);
         fputs("</tr>\n", file);
     }
-    fputs("</tbody></table></div>\n", file);
+    fputs("</tbody>", file);
+    html_end_table(file);
 }
 
 /* A figure: its head, then the caller's plot, then its foot with the key. */
 static void begin_figure(FILE *file, const char *title)
 {
     fputs("<figure><figcaption><b>", file);
-    svg_text(file, title);
+    html_text(file, title);
     fputs("</b></figcaption>\n", file);
 }
 
@@ -175,14 +167,14 @@ static void end_figure(FILE *file, const char *caption, int count, const key_ite
             fprintf(file, "<circle class=\"%s c%d\" cx=\"13\" cy=\"6\" r=\"4\"/>",
                     key[i].kind == KEY_RING ? "ring" : "dot", c);
         fputs("</svg>", file);
-        svg_text(file, key[i].name);
+        html_text(file, key[i].name);
         fputs("</li>", file);
         free(key[i].name);
     }
     if (count > 0)
         fputs("</ul>\n", file);
     fputs("<figcaption>", file);
-    svg_text(file, caption);
+    html_text(file, caption);
     fputs("</figcaption></figure>\n", file);
 }
 
@@ -520,17 +512,12 @@ static void write_tables(FILE *file, const page_content *content)
 
 static void write_page(FILE *file, const page_content *content)
 {
-    fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
-          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
-          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-          "'unsafe-inline'\"/>\n<title>",
-          file);
-    svg_text(file, content->name);
-    fputs(": are these tokens safe?</title>\n<style>\n", file);
-    fputs(style, file);
-    write_colours(file);
-    fputs("</style>\n</head>\n<body>\n<main>\n<h1>Are these tokens safe?</h1>\n<p>", file);
-    svg_text(file, content->subject);
+    char *title = must_format("%s: are these tokens safe?", content->name);
+    char *style = make_style();
+    html_page page = {.title = title, .style = style};
+    html_begin(file, &page);
+    fputs("<h1>Are these tokens safe?</h1>\n<p>", file);
+    html_text(file, content->subject);
     fputs(
         "</p>\n<p class=\"soft\">For softmax-free attention with landmarks: S = K(Q, Q) is replaced "
         "by Ŝ = Pᵀ A⁺ P with A = K(L, L) and P = K(L, Q), and A is inverted by an iteration.</p>\n",
@@ -538,9 +525,9 @@ static void write_page(FILE *file, const page_content *content)
     write_advice(file, content);
     write_figures(file, content);
     write_tables(file, content);
-    fputs("<footer><p>attnum " ATN_VERSION ": <code>", file);
-    svg_text(file, content->command);
-    fputs("</code></p></footer>\n</main>\n</body>\n</html>\n", file);
+    html_end(file, &page, content->command);
+    free(style);
+    free(title);
 }
 
 int page_write(page_file *page, const page_content *content)

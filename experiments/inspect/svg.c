@@ -2,37 +2,13 @@
 #include "inspect/svg.h"
 
 #include <math.h>
-#include <string.h>
 
-#include "common/utf8.h"
+#include "common/html.h"
 
 /* Units of the picture; a row of a plot with rows is as high as a line of text and a half. */
 enum { WIDTH = 480, HEIGHT = 330, LEFT = 62, RIGHT = 14, TOP = 12, BOTTOM = 46 };
 enum { ROW_LEFT = 112, ROW_HEIGHT = 30, MOST_TICKS = 6 };
 enum { SPILL = 5 }; /* so much of a dot at the edge may stand out */
-
-void svg_text(FILE *file, const char *text)
-{
-    static const struct {
-        char character;
-        const char *entity;
-    } entities[] = {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
-    while (*text) {
-        size_t length = utf8_length(text);
-        const char *entity = NULL;
-        for (size_t i = 0; i < sizeof entities / sizeof *entities; i++)
-            if (*text == entities[i].character)
-                entity = entities[i].entity;
-        bool control = length == 1 && ((unsigned char)*text < 0x20 || *text == 0x7f);
-        if (entity)
-            fputs(entity, file);
-        else if (length == 0 || control)
-            fputc('?', file);
-        else
-            fwrite(text, 1, length, file);
-        text += length ? length : 1;
-    }
-}
 
 /* ---- Places ---- */
 
@@ -139,7 +115,7 @@ static void write_x_axis(FILE *file, const svg_plot *plot)
     }
     fprintf(file, "<text class=\"label\" text-anchor=\"middle\" x=\"%.1f\" y=\"%.1f\">",
             (left_of(plot) + WIDTH - RIGHT) / 2, bottom + 38);
-    svg_text(file, plot->x.label);
+    html_text(file, plot->x.label);
     fputs("</text>\n", file);
 }
 
@@ -159,7 +135,7 @@ static void write_y_axis(FILE *file, const svg_plot *plot)
             "<text class=\"label\" text-anchor=\"middle\" transform=\"translate(14 %.1f) "
             "rotate(-90)\">",
             (TOP + height_of(plot) - BOTTOM) / 2);
-    svg_text(file, plot->y.label);
+    html_text(file, plot->y.label);
     fputs("</text>\n", file);
 }
 
@@ -171,7 +147,7 @@ static void write_rows(FILE *file, const svg_plot *plot)
                 "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>"
                 "<text class=\"tick\" text-anchor=\"end\" x=\"%d\" y=\"%.1f\">",
                 ROW_LEFT, WIDTH - RIGHT, at, at, ROW_LEFT - 8, at + 4);
-        svg_text(file, plot->rows[i]);
+        html_text(file, plot->rows[i]);
         fputs("</text>\n", file);
     }
 }
@@ -185,9 +161,9 @@ void svg_begin(FILE *file, const svg_plot *plot, int id)
             "<svg viewBox=\"0 0 %d %.0f\" role=\"img\" aria-labelledby=\"title%d text%d\">\n"
             "<title id=\"title%d\">",
             WIDTH, height_of(plot), id, id, id);
-    svg_text(file, plot->title);
+    html_text(file, plot->title);
     fprintf(file, "</title>\n<desc id=\"text%d\">", id);
-    svg_text(file, plot->description);
+    html_text(file, plot->description);
     fprintf(file,
             "</desc>\n<clipPath id=\"clip%d\"><rect x=\"%.0f\" y=\"%d\" width=\"%.0f\" "
             "height=\"%.0f\"/></clipPath>\n",
@@ -208,7 +184,7 @@ void svg_level(FILE *file, const svg_plot *plot, double y, const char *text)
             "<line class=\"level\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>"
             "<text class=\"note\" text-anchor=\"end\" x=\"%d\" y=\"%.1f\">",
             LEFT, WIDTH - RIGHT, at, at, WIDTH - RIGHT - 4, at - 4);
-    svg_text(file, text);
+    html_text(file, text);
     fputs("</text>\n", file);
 }
 
@@ -219,7 +195,7 @@ void svg_upright(FILE *file, const svg_plot *plot, double x, const char *text)
             "<line class=\"level\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%.1f\"/>"
             "<text class=\"note\" x=\"%.1f\" y=\"%d\">",
             at, at, TOP, height_of(plot) - BOTTOM, at + 4, TOP + 12);
-    svg_text(file, text);
+    html_text(file, text);
     fputs("</text>\n", file);
 }
 
@@ -246,7 +222,7 @@ void svg_dot(FILE *file, const svg_plot *plot, int colour, bool hollow, double x
         return;
     fprintf(file, "<circle class=\"%s c%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"><title>",
             hollow ? "ring" : "dot", colour % SVG_COLOURS, place_x(plot, inside), place_y(plot, y));
-    svg_text(file, text);
+    html_text(file, text);
     fputs("</title></circle>\n", file);
 }
 

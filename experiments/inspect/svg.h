@@ -22,9 +22,6 @@ typedef struct {
     int row_count;
 } svg_plot;
 
-/* Text with &, <, >, quotes and all that is no character escaped. */
-void svg_text(FILE *file, const char *text);
-
 /* An element <svg>; id must be its own on the page. Then what is drawn, in order, then the end. */
 void svg_begin(FILE *file, const svg_plot *plot, int id);
 /* A dashed line across, with a text on it. */

@@ -16,7 +16,6 @@
 #include "inspect/advice.h"
 #include "inspect/inspect.h"
 #include "inspect/measure.h"
-#include "inspect/svg.h"
 #include "runs.h"
 #include "scratch.h"
 
@@ -786,25 +785,4 @@ Test(inspect, raw_rows_keep_every_number)
     inspections_free(&list);
     inspection_free(i);
     table_free(raw);
-}
-
-Test(inspect, hostile_text_is_escaped)
-{
-    static const struct {
-        const char *text, *want;
-    } rows[] = {
-        {"a<b>&\"'", "a&lt;b&gt;&amp;&quot;&#39;"},
-        {"\x01\n\x7f", "???"},
-        {"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f"},
-        {"\xff\xc3", "??"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        char *text = NULL;
-        size_t size;
-        FILE *file = open_memstream(&text, &size);
-        svg_text(file, rows[i].text);
-        fclose(file);
-        cr_expect_str_eq(text, rows[i].want);
-        free(text);
-    }
 }
