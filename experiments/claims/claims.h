@@ -16,6 +16,25 @@
 
 enum { MAX_EVIDENCE = 4 };
 
+/* X(code, name, method, reference): the papers. The name is what a claim's source has. */
+#define PAPER_LIST(X)                                                                              \
+    X(PAPER_NEURIPS, "NeurIPS", "SOFT",                                                            \
+      "Lu et al., SOFT: Softmax-free Transformer with Linear Complexity, NeurIPS 2021")            \
+    X(PAPER_IJCV, "IJCV", "SOFT++", "Lu et al., Softmax-free Linear Transformers, IJCV 2024")      \
+    X(PAPER_SIMA, "SimA", "SimA",                                                                  \
+      "Koohpayegani and Pirsiavash, SimA: Simple Softmax-free Attention for Vision Transformers, " \
+      "WACV 2024")                                                                                 \
+    X(PAPER_UFO_VIT, "UFO-ViT", "UFO-ViT",                                                         \
+      "Song, UFO-ViT: High Performance Linear Vision Transformer without Softmax, 2021")
+
+#define PAPER_ENTRY(code, name, method, reference) code,
+typedef enum { PAPER_LIST(PAPER_ENTRY) PAPER_COUNT } claim_paper;
+#undef PAPER_ENTRY
+
+const char *paper_name(claim_paper p);
+const char *paper_method(claim_paper p);
+const char *paper_reference(claim_paper p);
+
 typedef struct claim {
     const char *id;        /* "S22" */
     const char *source;    /* "IJCV Prop. 5" */
@@ -55,6 +74,9 @@ extern const claim accuracy_claims[];         /* A01 - A20 */
 
 /* Every claim, ended by null. */
 extern const claim *const *claims_all(void);
+
+/* Whether the statement is in a paper; some are in two. */
+bool claim_is_in(const claim *c, claim_paper p);
 
 extern const verb claims_verb;
 

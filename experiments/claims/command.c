@@ -112,9 +112,7 @@ static void print_tally(const judged *all, int count)
 {
     report_text("%d verdict%s:", count, count == 1 ? "" : "s");
     for (int kind = VERDICT_NONE, printed = 0; kind < VERDICT_COUNT; kind++) {
-        int number = 0;
-        for (int i = 0; i < count; i++)
-            number += all[i].verdict.kind == (verdict_kind)kind;
+        int number = report_count(all, count, (verdict_kind)kind);
         if (number > 0)
             report_text("%s %s %d", printed++ ? "," : "", verdict_name((verdict_kind)kind), number);
     }
@@ -137,7 +135,8 @@ static int judge_all(claim_run *run, const selection *chosen, bool keep)
     if (keep && code != EXIT_ENVIRONMENT) {
         code = exit_worst(code, report_write(run, all, chosen->count, code));
         if (code != EXIT_ENVIRONMENT)
-            report_text("→ %s/claims.csv, %s/claims.md\n", run->folder, run->folder);
+            report_text("→ %s/claims.csv, %s/claims.md, %s/claims.html\n", run->folder, run->folder,
+                        run->folder);
     }
     for (int i = 0; i < chosen->count; i++)
         verdict_free(&all[i].verdict);
@@ -243,9 +242,9 @@ static int run_claims(const settings *s, const selection *chosen)
 static void print_help(void)
 {
     printf("Tests the papers' statements (attnum list claims), and prints a verdict for each with\n"
-           "the numbers behind it. Without an ID: all of them, half a minute on two cores. --out\n"
-           "keeps the evidence and writes claims.csv and the report claims.md; without it nothing\n"
-           "is kept.\n\nexample: attnum claims S11 S22\n");
+           "the numbers behind it. Without an ID: all of them, 45 s on two cores. --out keeps\n"
+           "the evidence and writes claims.csv and the report, claims.html for browsers and\n"
+           "claims.md; without it nothing is kept.\n\nexample: attnum claims S11 S22\n");
 }
 
 static int run(const settings *s, int count, const char *const *words)

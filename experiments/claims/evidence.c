@@ -96,14 +96,26 @@ static char *join_seeds(const settings *s)
     return text;
 }
 
-char *evidence_command(const claim_run *run, const evidence *e)
+/* "attnum VERB WORDS" with the options that change numbers; to be freed. */
+static char *command_line(const claim_run *run, const char *verb, const char *word,
+                          const char *options)
 {
     char *seeds = join_seeds(run->s), *isa = isa_option(run->s);
-    char *command = must_format("attnum run %s%s%s --seed %s%s", e->experiment,
-                                *e->options ? " " : "", e->options, seeds, isa);
+    char *command = must_format("attnum %s %s%s%s --seed %s%s", verb, word, *options ? " " : "",
+                                options, seeds, isa);
     free(isa);
     free(seeds);
     return command;
+}
+
+char *evidence_command(const claim_run *run, const evidence *e)
+{
+    return command_line(run, "run", e->experiment, e->options);
+}
+
+char *evidence_claim_command(const claim_run *run, const char *id)
+{
+    return command_line(run, "claims", id, "");
 }
 
 /* ---- Running ---- */

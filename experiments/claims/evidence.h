@@ -39,8 +39,9 @@ void evidence_free(claim_run *run);
 void evidence_take_signals(void);
 bool evidence_interrupted(void);
 
-/* The command that makes it, for the report; to be freed. */
+/* The commands that make it, and that judge a claim again, for the report; to be freed. */
 char *evidence_command(const claim_run *run, const evidence *e);
+char *evidence_claim_command(const claim_run *run, const char *id);
 /* The path of an output's CSV, or of the plot, below run->folder; to be freed. */
 char *evidence_path(const evidence *e, int output, const char *ending);
 

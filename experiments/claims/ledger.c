@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All claims in one list. */
+/* All claims in one list, and the papers. */
 #include <stddef.h>
+#include <string.h>
 
 #include "claims/claims.h"
 
@@ -18,4 +19,32 @@ const claim *const *claims_all(void)
         for (const claim *c = groups[g]; c->id && count < MAX_CLAIMS; c++)
             all[count++] = c;
     return all;
+}
+
+static const struct {
+    const char *name, *method, *reference;
+} papers[] = {
+#define PAPER_ENTRY(code, name, method, reference) {name, method, reference},
+    PAPER_LIST(PAPER_ENTRY)
+#undef PAPER_ENTRY
+};
+
+const char *paper_name(claim_paper p)
+{
+    return papers[p].name;
+}
+
+const char *paper_method(claim_paper p)
+{
+    return papers[p].method;
+}
+
+const char *paper_reference(claim_paper p)
+{
+    return papers[p].reference;
+}
+
+bool claim_is_in(const claim *c, claim_paper p)
+{
+    return strstr(c->source, papers[p].name);
 }

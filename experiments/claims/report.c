@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "claims/page.h"
 #include "common/files.h"
 #include "common/metadata.h"
 #include "common/printout.h"
@@ -13,6 +14,43 @@
 static const char *or_empty(const char *text)
 {
     return text ? text : "";
+}
+
+const char *const report_introduction =
+    "Every number below is computed by this command; nothing is copied from a paper but the "
+    "statements. Proved: by the proof that is given. Certified: by rational, whole-number or ball "
+    "arithmetic, where rounding could be blamed. Observed: seen, or not, on these inputs. Proved "
+    "and observed: the proof covers what it says, the rest is observed.";
+
+int report_count(const judged *all, int count, verdict_kind kind)
+{
+    int found = 0;
+    for (int i = 0; i < count; i++)
+        found += all[i].verdict.kind == kind;
+    return found;
+}
+
+char *report_basis(const judged *j)
+{
+    static const char observation[] = "Observed:"; /* a corrected statement that is no theorem */
+    bool proved = *j->claim->proof, certified = j->verdict.certified == CERTIFIED_YES;
+    bool observed = j->verdict.kind == VERDICT_OBSERVED || (!proved && !certified) ||
+                    strncmp(j->claim->corrected, observation, strlen(observation)) == 0;
+    const char *const words[] = {
+        proved ? "proved" : NULL,
+        certified                              ? "certified"
+        : j->verdict.certified == CERTIFIED_NO ? "not certified"
+                                               : NULL,
+        observed && j->verdict.kind != VERDICT_NOT_TESTABLE ? "observed" : NULL,
+    };
+    char *basis = must_format("%s", "");
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (words[i]) {
+            char *longer = must_format("%s%s%s", basis, *basis ? ", " : "", words[i]);
+            free(basis);
+            basis = longer;
+        }
+    return basis;
 }
 
 /* ---- stdout ---- */
@@ -165,13 +203,10 @@ static void write_metadata(const claim_run *run, const judged *all, int count, i
 static void write_counts(const judged *all, int count, FILE *file)
 {
     fprintf(file, "| verdict | statements | what it means |\n|---|---|---|\n");
-    for (int kind = VERDICT_NONE + 1; kind < VERDICT_COUNT; kind++) {
-        int number = 0;
-        for (int i = 0; i < count; i++)
-            number += all[i].verdict.kind == (verdict_kind)kind;
-        fprintf(file, "| %s | %d | %s |\n", verdict_name((verdict_kind)kind), number,
+    for (int kind = VERDICT_NONE + 1; kind < VERDICT_COUNT; kind++)
+        fprintf(file, "| %s | %d | %s |\n", verdict_name((verdict_kind)kind),
+                report_count(all, count, (verdict_kind)kind),
                 verdict_description((verdict_kind)kind));
-    }
     fprintf(file, "\n");
 }
 
@@ -184,13 +219,14 @@ static void write_cell(const char *text, FILE *file)
 
 static void write_summary(const judged *all, int count, FILE *file)
 {
-    fprintf(file, "| id | source | statement | verdict | certified |\n|---|---|---|---|---|\n");
+    fprintf(file, "| id | source | statement | verdict | rests on |\n|---|---|---|---|---|\n");
     for (int i = 0; i < count; i++) {
         const claim *c = all[i].claim;
         fprintf(file, "| [%s](#%s) | %s | ", c->id, c->id, c->source);
         write_cell(c->statement, file);
-        fprintf(file, " | **%s** | %s |\n", verdict_name(all[i].verdict.kind),
-                certified_name(all[i].verdict.certified));
+        char *basis = report_basis(&all[i]);
+        fprintf(file, " | **%s** | %s |\n", verdict_name(all[i].verdict.kind), basis);
+        free(basis);
     }
     fprintf(file, "\n");
 }
@@ -232,10 +268,12 @@ static void write_plots(const claim *c, FILE *file)
 static void write_claim(const claim_run *run, const judged *j, FILE *file)
 {
     const verdict *v = &j->verdict;
+    char *again = evidence_claim_command(run, j->claim->id), *basis = report_basis(j);
     fprintf(file, "## <a id=\"%s\"></a>%s: %s\n\n", j->claim->id, j->claim->id,
             verdict_name(v->kind));
     fprintf(file, "> %s\n>\n> %s\n\n", j->claim->statement, j->claim->source);
     write_field("Condition", v->condition, file);
+    write_field("Rests on", basis, file);
     write_field("What was done", j->claim->method, file);
     write_field("Measured", v->measured, file);
     write_field("Held against", v->bound, file);
@@ -246,18 +284,16 @@ static void write_claim(const claim_run *run, const judged *j, FILE *file)
     write_field("Corrected", j->claim->corrected, file);
     write_field("Proof", j->claim->proof, file);
     write_evidence(run, j->claim, file);
-    fprintf(file, "**Again.** `attnum claims %s`\n\n", j->claim->id);
+    fprintf(file, "**Again.** `%s`\n\n", again);
     write_plots(j->claim, file);
+    free(basis);
+    free(again);
 }
 
 static void write_markdown(const claim_run *run, const judged *all, int count, int code, FILE *file)
 {
-    fprintf(file,
-            "# The papers' statements, tested\n\nattnum %s, `%s`. Every number below is "
-            "computed by this command; nothing is copied from a paper but the statements. "
-            "Certified: by rational, whole-number or ball arithmetic; not needed: a proof, "
-            "exact counts, or an observation.\n\n",
-            ATN_VERSION, run->s->command);
+    fprintf(file, "# The papers' statements, tested\n\nattnum %s, `%s`. %s\n\n", ATN_VERSION,
+            run->s->command, report_introduction);
     write_counts(all, count, file);
     write_summary(all, count, file);
     for (int i = 0; i < count; i++)
@@ -273,7 +309,8 @@ int report_write(const claim_run *run, const judged *all, int count, int code)
         void (*write)(const claim_run *run, const judged *all, int count, int code, FILE *file);
     } kinds[] = {{"claims.csv", write_csv},
                  {"claims.csv-metadata.json", write_metadata},
-                 {"claims.md", write_markdown}};
+                 {"claims.md", write_markdown},
+                 {"claims.html", claims_page_write}};
     enum { KINDS = sizeof kinds / sizeof *kinds };
     new_file files[KINDS] = {0};
     int written = EXIT_PASS;

@@ -18,7 +18,7 @@ static const char common_style[] =
     "--line:#333a47;--card:#1d222b;--warning:#ff8a80;--tip:#f0b850;--fine:#6fd39b;"
     "--note:#5aaef2}}\n"
     "*{box-sizing:border-box}\n"
-    "body{margin:0;background:var(--bg);color:var(--fg);font:16px/1.5 system-ui,sans-serif}\n"
+    "body{margin:0;background:var(--bg);color:var(--fg);font:1rem/1.5 system-ui,sans-serif}\n"
     "main{max-width:1120px;margin:0 auto;padding:20px 16px 48px}\n"
     "h1{font-size:1.6rem;margin:.2em 0}h2{font-size:1.2rem;margin:2em 0 .5em}\n"
     "p{margin:.4em 0}.soft,main>footer{color:var(--soft)}\n"

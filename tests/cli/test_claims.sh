@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # test_claims.sh PROGRAM GOLDEN: the verdicts whose evidence takes a second at most, against GOLDEN
-# (id,verdict), and that every statement is there.
+# (id,verdict), that every statement is there, and the report.
 set -u
 golden=$(realpath "$2")
+scripts=$(realpath "$(dirname "$0")")
 . "$(dirname "$0")/checks.sh"
 
 attnum list claims --format csv
@@ -31,4 +32,16 @@ if attnum list parts && grep -q 'certify  *FLINT' stdout; then
 fi
 [ -s kept/norm-growth/spectral/norm_growth.csv ] && grep -q 'norm-growth/spectral/norm_growth.csv' kept/claims.md
 check "the evidence is beside the report" $?
+if command -v python3 >/dev/null; then
+    python3 "$scripts/claims_page.py" kept >parsed 2>&1
+    good=$?
+    sed 's/^/      /' parsed
+    check "claims.html: well-formed, whole, and nothing outside it" $good
+else
+    echo "SKIP  claims.html: needs python3"
+fi
+if command -v gnuplot >/dev/null; then
+    grep -q '<image id="figure-norm-growth"' kept/claims.html && grep -q '<use href="#figure-norm-growth"' kept/claims.html
+    check "the plots are in it" $?
+fi
 finish

@@ -8,6 +8,7 @@
 
 #include "claims/claims.h"
 #include "claims/report.h"
+#include "common/files.h"
 #include "common/report.h"
 #include "runs.h"
 #include "scratch.h"
@@ -30,6 +31,16 @@ Test(claims, every_row_of_the_ledger_is_whole)
             cr_expect(strcmp(c->id, claims_all()[j]->id) != 0, "%s twice", c->id);
         for (int j = 0; c->evidence[j]; j++)
             cr_expect(evidence_find(c->evidence[j]), "%s: no evidence %s", c->id, c->evidence[j]);
+    }
+}
+
+Test(claims, every_statement_is_in_a_paper)
+{
+    for (int i = 0; claims_all()[i]; i++) {
+        int found = 0;
+        for (int p = 0; p < PAPER_COUNT; p++)
+            found += claim_is_in(claims_all()[i], (claim_paper)p);
+        cr_expect(found > 0, "%s: %s", claims_all()[i]->id, claims_all()[i]->source);
     }
 }
 
@@ -126,6 +137,36 @@ Test(claims, the_largest_row_is_found_and_a_nan_is_the_largest)
     table_free(t);
 }
 
+/* What a verdict rests on, of made-up ones. */
+Test(claims, a_basis_is_proof_certificate_and_observation)
+{
+    static const struct {
+        verdict_kind kind;
+        const char *corrected, *proof;
+        certified_state certified;
+        const char *want;
+    } rows[] = {
+        {VERDICT_HOLDS, "", "p", CERTIFIED_NOT_NEEDED, "proved"},
+        {VERDICT_FAILS, "c", "p", CERTIFIED_YES, "proved, certified"},
+        {VERDICT_FAILS, "", "", CERTIFIED_YES, "certified"},
+        {VERDICT_FAILS, "c", "p", CERTIFIED_NO, "proved, not certified"},
+        {VERDICT_HOLDS_IF, "", "", CERTIFIED_NOT_NEEDED, "observed"},
+        {VERDICT_HOLDS_IF, "", "", CERTIFIED_NO, "not certified, observed"},
+        {VERDICT_OBSERVED, "", "", CERTIFIED_NOT_NEEDED, "observed"},
+        {VERDICT_OBSERVED, "c", "p", CERTIFIED_NOT_NEEDED, "proved, observed"},
+        {VERDICT_FAILS, "Observed: c", "p", CERTIFIED_NOT_NEEDED, "proved, observed"},
+        {VERDICT_NOT_TESTABLE, "", "", CERTIFIED_NOT_NEEDED, ""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        claim c = {.corrected = rows[i].corrected, .proof = rows[i].proof};
+        judged j = {&c, {.kind = rows[i].kind, .certified = rows[i].certified}};
+        char *basis = report_basis(&j);
+        cr_expect(strcmp(basis, rows[i].want) == 0, "row %zu: %s, expected %s", i, basis,
+                  rows[i].want);
+        free(basis);
+    }
+}
+
 static int no_judge(const claim_run *run, verdict *v)
 {
     return EXIT_PASS;
@@ -133,42 +174,92 @@ static int no_judge(const claim_run *run, verdict *v)
 
 static const claim made_up = {
     .id = "X1",
-    .source = "a paper",
-    .statement = "|x| is small, \"always\"",
-    .method = "looking",
+    .source = "a paper & IJCV",
+    .statement = "|x| < 1, \"always\"",
+    .method = "<script>alert('X1')</script>",
     .corrected = "y",
-    .proof = "z",
+    .proof = "z </section>",
     .evidence = {"maps"},
     .judge = no_judge,
 };
 
+static void expect_text(const char *name, const char *const *wanted)
+{
+    size_t size;
+    char *text = (char *)scratch_read(name, &size);
+    for (int i = 0; wanted[i]; i++)
+        cr_expect(strstr(text, wanted[i]), "%s: expected %s in\n%s", name, wanted[i], text);
+    free(text);
+}
+
+/* The beginning of a PNG of 300 x 200: all that is looked at. */
+static const char png[] = "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\1\x2c\0\0\0\xc8";
+
+static const char *const csv_texts[] = {
+    "id,source,statement,verdict,condition,measured,bound,counterexample,"
+    "certified,evidence_csv,corrected\n"
+    "X1,a paper & IJCV,\"|x| < 1, \"\"always\"\"\",fails,,1,2,"
+    "\"a | b, \"\"c\"\"\",yes,"
+    "maps/attention/maps.csv,y\n",
+    NULL};
+static const char *const markdown_texts[] = {"| [X1](#X1) | a paper & IJCV | \\|x\\| < 1",
+                                             "**Smallest counterexample.** a | b",
+                                             "`attnum run attention/maps --quick --seed 1`",
+                                             "`attnum claims X1 --seed 1`",
+                                             "**Rests on.** proved, certified",
+                                             "| fails | 1 |",
+                                             "| holds | 0 |",
+                                             NULL};
+static const char *const page_texts[] = {
+    "<tr data-id=\"X1\" data-verdict=\"fails\" data-papers=\"IJCV\"><th scope=\"row\"><a "
+    "href=\"#X1\">X1</a>",
+    "<section id=\"X1\">",
+    "<p>|x| &lt; 1, &quot;always&quot;</p><cite>a paper &amp; IJCV</cite>",
+    "<dt>What was done</dt><dd>&lt;script&gt;alert(&#39;<a "
+    "href=\"#X1\">X1</a>&#39;)&lt;/script&gt;</dd>",
+    "<dt>Measured</dt><dd>1</dd>",
+    "<dt>Held against</dt><dd>2</dd>",
+    "<dt>Smallest counterexample</dt><dd>a | b, &quot;c&quot;</dd>",
+    "<dt>Certificate</dt><dd>d</dd>",
+    "<dt>Corrected</dt><dd>y</dd>",
+    "<dt>Proof</dt><dd>z &lt;/section&gt;</dd>",
+    "<p>a &amp; b</p>\n</div>",
+    ">attnum run attention/maps --quick --seed 1</code>gives <a "
+    "href=\"maps/attention/maps.csv\">maps/attention/maps.csv</a>,",
+    ">attnum claims X1 --seed 1</code>",
+    NULL};
+static const char *const without_plot[] = {"<p class=\"soft\">No plot of attention/maps is shown",
+                                           NULL};
+static const char *const with_plot[] = {
+    "<svg viewBox=\"0 0 300 200\" role=\"img\" aria-label=\"Plot of attention/maps\"><use "
+    "href=\"#figure-maps\"/></svg>",
+    "<image id=\"figure-maps\" width=\"300\" height=\"200\" "
+    "href=\"data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAASwAAADI\"/>",
+    NULL};
+
 Test(claims, reports_quote_what_they_write)
 {
     settings s;
-    size_t size;
     cr_assert(settings_parse_verb(&s, "claims", NULL, claims_verb.options, 0, NULL) == EXIT_PASS &&
               !s.out);
     claim_run run = {.s = &s, .folder = "."};
     judged j = {.claim = &made_up};
     fill(&j.verdict, VERDICT_FAILS);
+    j.verdict.notes_text = must_format("%s", "a & b");
     cr_assert(report_write(&run, &j, 1, EXIT_PASS) == EXIT_PASS);
-    char *csv = (char *)scratch_read("claims.csv", &size);
-    cr_expect(strcmp(csv, "id,source,statement,verdict,condition,measured,bound,counterexample,"
-                          "certified,evidence_csv,corrected\n"
-                          "X1,a paper,\"|x| is small, \"\"always\"\"\",fails,,1,2,"
-                          "\"a | b, \"\"c\"\"\",yes,"
-                          "maps/attention/maps.csv,y\n") == 0,
-              "%s", csv);
-    char *text = (char *)scratch_read("claims.md", &size);
-    cr_expect(strstr(text, "| [X1](#X1) | a paper | \\|x\\| is small"), "%s", text);
-    cr_expect(strstr(text, "**Smallest counterexample.** a | b"), "%s", text);
-    cr_expect(strstr(text, "`attnum run attention/maps --quick --seed 1`"), "%s", text);
-    cr_expect(strstr(text, "| fails | 1 |") && strstr(text, "| holds | 0 |"), "%s", text);
-    char *json = (char *)scratch_read("claims.csv-metadata.json", &size);
-    cr_expect(strstr(json, "attnum claims") && strstr(json, "counterexample"), "%s", json);
-    free(json);
-    free(text);
-    free(csv);
+    expect_text("claims.csv", csv_texts);
+    expect_text("claims.md", markdown_texts);
+    expect_text("claims.html", page_texts);
+    expect_text("claims.html", without_plot);
+    expect_text("claims.csv-metadata.json",
+                (const char *const[]){"attnum claims", "counterexample", NULL});
+    cr_assert(files_make_folder("maps/attention") == EXIT_PASS);
+    scratch_write("maps/attention/maps.png", png, sizeof png - 1);
+    cr_assert(report_write(&run, &j, 1, EXIT_PASS) == EXIT_PASS);
+    expect_text("claims.html", with_plot);
+    scratch_write("maps/attention/maps.png", png, sizeof png - 2); /* cut off */
+    cr_assert(report_write(&run, &j, 1, EXIT_PASS) == EXIT_PASS);
+    expect_text("claims.html", without_plot);
     verdict_free(&j.verdict);
     settings_free(&s);
 }

@@ -1,10 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Pages: what is text stays text, and the ledger's Markdown becomes what it says. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "claims/markdown.h"
 #include "common/html.h"
+
+static char *text;
+static size_t size;
+
+static FILE *begin(void)
+{
+    return open_memstream(&text, &size);
+}
+
+static void expect_written(FILE *file, const char *want)
+{
+    fclose(file);
+    cr_expect(strcmp(text, want) == 0, "%s, expected:\n%s", text, want);
+    free(text);
+}
 
 Test(html, hostile_text_is_escaped)
 {
@@ -17,12 +34,101 @@ Test(html, hostile_text_is_escaped)
         {"\xff\xc3", "??"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        char *text = NULL;
-        size_t size;
-        FILE *file = open_memstream(&text, &size);
+        FILE *file = begin();
         html_text(file, rows[i].text);
+        expect_written(file, rows[i].want);
+    }
+}
+
+/* RFC 4648, 10. */
+Test(html, base64)
+{
+    static const char *const rows[][2] = {{"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        FILE *file = begin();
+        html_base64(file, strlen(rows[i][0]), rows[i][0]);
+        expect_written(file, rows[i][1]);
+    }
+}
+
+/* A page allows its own script, by its SHA-256, and no other. */
+Test(html, frame)
+{
+    static const struct {
+        const char *script, *policy, *end;
+    } rows[] = {
+        {NULL, "\"default-src 'none'; img-src data:; style-src", "</main>\n</body>\n</html>\n"},
+        {"abc",
+         "\"default-src 'none'; img-src data:; script-src "
+         "'sha256-ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0='; style-src 'unsafe-inline'\"",
+         "</main>\n<script>abc</script>\n</body>\n</html>\n"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        html_page page = {.title = "a & b", .style = "p{c:d}", .script = rows[i].script};
+        FILE *file = begin();
+        html_begin(file, &page);
+        html_end(file, &page, "attnum '<x>'");
         fclose(file);
-        cr_expect_str_eq(text, rows[i].want);
+        cr_expect(strncmp(text, "<!DOCTYPE html>", 15) == 0 &&
+                      strstr(text, "<title>a &amp; b</title>") && strstr(text, "p{c:d}</style>") &&
+                      strstr(text, "<code>attnum &#39;&lt;x&gt;&#39;</code>") &&
+                      strstr(text, rows[i].policy) && strstr(text, rows[i].end),
+                  "%s", text);
+        cr_expect(!strstr(text, "<script>") == !rows[i].script, "%s", text);
         free(text);
+    }
+}
+
+static const char *const anchors[] = {"S10", "S11", NULL};
+
+Test(html, lines_of_markdown)
+{
+    static const char *const rows[][2] = {
+        {"", ""},
+        {"a_k * b* < c", "a_k * b* &lt; c"},
+        {"run `a --b '<c>'` now", "run <code>a --b &#39;&lt;c&gt;&#39;</code> now"},
+        {"half a `code", "half a `code"},
+        {"``", "<code></code>"},
+        {"by S10, (S11)–S10", "by <a href=\"#S10\">S10</a>, (<a href=\"#S11\">S11</a>)–<a "
+                              "href=\"#S10\">S10</a>"},
+        {"S1 S100 XS10 S10a S_10 S12 XCiT-S10 S10-x `S10`",
+         "S1 S100 XS10 S10a S_10 S12 XCiT-S10 S10-x <code>S10</code>"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        FILE *file = begin();
+        markdown_line(&(markdown){file, "label", anchors}, rows[i][0]);
+        expect_written(file, rows[i][1]);
+    }
+}
+
+#define TABLE                                                                                      \
+    "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"a &amp; b\"><table>\n"
+
+Test(html, blocks_of_markdown)
+{
+    static const char *const rows[][2] = {
+        {"", ""},
+        {"\n\n", ""},
+        {"a\nb\n\nc & S10", "<p>a\nb</p>\n<p>c &amp; <a href=\"#S10\">S10</a></p>\n"},
+        {"a\n- b < c\n- d\ne\n",
+         "<p>a</p>\n<ul>\n<li>b &lt; c</li>\n<li>d</li>\n</ul>\n<p>e</p>\n"},
+        {"|", "<p>|</p>\n"},
+        {"| a | n |\n|---|---|\n| \\|x\\| < 1 | −2 |\n| | 1e-3 to 4 |\nb\n",
+         TABLE "<thead><tr><th class=\"text\">a</th><th>n</th></tr>\n</thead>\n"
+               "<tbody><tr><td class=\"text\">|x| &lt; 1</td><td>−2</td></tr>\n"
+               "<tr><td class=\"text\"></td><td>1e-3 to 4</td></tr>\n</tbody></table></div>\n"
+               "<p>b</p>\n"},
+        /* missing cells, one too many, no bar at the end, numbers and other things in a column */
+        {"| a | b\n|---|---|\n|2/3|\n| inf | 3 of 4 | x |",
+         TABLE "<thead><tr><th class=\"text\">a</th><th>b</th></tr>\n</thead>\n"
+               "<tbody><tr><td class=\"text\">2/3</td><td></td></tr>\n"
+               "<tr><td class=\"text\">inf</td><td>3 of 4</td></tr>\n</tbody></table></div>\n"},
+        {"| a |\n|---|",
+         TABLE "<thead><tr><th class=\"text\">a</th></tr>\n</thead>\n</table></div>\n"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        FILE *file = begin();
+        markdown_blocks(&(markdown){file, "a & b", anchors}, rows[i][0]);
+        expect_written(file, rows[i][1]);
     }
 }

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The Markdown of the ledger as HTML: in every text `code`, in notes also paragraphs, lists of
+ * lines that begin with "- ", and tables. All else stands for itself: "*" and "_" are mathematics.
+ */
+#ifndef EXPERIMENTS_CLAIMS_MARKDOWN_H
+#define EXPERIMENTS_CLAIMS_MARKDOWN_H
+
+#include <stdio.h>
+
+typedef struct {
+    FILE *file;
+    const char *label;          /* of tables, for those who cannot see them */
+    const char *const *anchors; /* words that become links to "#word"; null after the last */
+} markdown;
+
+/* One line of text. */
+void markdown_line(const markdown *m, const char *text);
+/* Notes. */
+void markdown_blocks(const markdown *m, const char *text);
+
+#endif
