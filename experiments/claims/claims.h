@@ -40,8 +40,8 @@ typedef struct claim {
     const char *source;    /* "IJCV Prop. 5" */
     const char *statement; /* as the paper has it, briefly */
     const char *method;    /* what is done, on which inputs */
-    /* What stands: the repaired or sharper statement, proved in `proof`; "" where the printed one
-     * is all there is to say. */
+    /* What stands: the repaired or sharper statement, proved in `proof`, or "Observed: ..." if it
+     * is no theorem; "" where the printed one is all there is to say. */
     const char *corrected;
     const char *proof; /* a few lines of mathematics; "" for an observation */
     /* Names of evidence (evidence.c); null after the last. */

@@ -35,7 +35,7 @@ static const char style[] =
     "form{display:flex;flex-wrap:wrap;gap:.6em 1em;align-items:center;background:var(--card);"
     "border-radius:6px;padding:.7em .9em;margin:.5em 0 1em}\n"
     "select,input,button{font:inherit;color:inherit;background:var(--bg);border:1px solid "
-    "var(--soft);border-radius:4px;padding:.2em .5em;max-width:100%}input{width:9em}\n"
+    "var(--soft);border-radius:4px;padding:.2em .5em;max-width:100%}select{width:10rem}input{width:9rem}\n"
     "section{border-top:1px solid var(--line);margin-top:2.2em;padding-top:1em}\n"
     "h3{font-size:1.15rem;margin:0;display:flex;flex-wrap:wrap;gap:.3em .7em;"
     "align-items:baseline}\n"
@@ -391,7 +391,7 @@ static void write_commands(const page *p, const claim *c)
     }
     if (c->evidence[0])
         fputs("</ul></dd></div>\n", file);
-    fputs("<div><dt>Again</dt><dd>", file);
+    fputs("<div><dt>Run again</dt><dd>", file);
     write_command(file, again);
     fputs("</dd></div>\n", file);
     free(again);

@@ -284,7 +284,7 @@ static void write_claim(const claim_run *run, const judged *j, FILE *file)
     write_field("Corrected", j->claim->corrected, file);
     write_field("Proof", j->claim->proof, file);
     write_evidence(run, j->claim, file);
-    fprintf(file, "**Again.** `%s`\n\n", again);
+    fprintf(file, "**Run again.** `%s`\n\n", again);
     write_plots(j->claim, file);
     free(basis);
     free(again);
