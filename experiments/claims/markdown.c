@@ -119,7 +119,7 @@ static void write_row(const markdown *m, const char *tag, int columns, char *con
     fputs("</tr>\n", m->file);
 }
 
-/* "|---|", below the names of the columns. */
+/* "|---|", as below the names of the columns. */
 static bool is_rule(const char *line)
 {
     return line[strspn(line, "|-: ")] == '\0';
@@ -132,7 +132,7 @@ static void write_table(const markdown *m, int count, char *const *lines)
     char **cells = must_allocate((size_t)count * (size_t)columns, sizeof *cells);
     bool *numeric = must_allocate((size_t)columns, sizeof *numeric);
     for (int i = 0; i < count; i++)
-        if (!is_rule(lines[i]))
+        if (i != 1 || !is_rule(lines[i]))
             split_cells(lines[i], columns, cells + columns * rows++);
     for (int i = 0; i < columns; i++) {
         numeric[i] = rows > 1;

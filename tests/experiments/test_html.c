@@ -123,6 +123,9 @@ Test(html, blocks_of_markdown)
          TABLE "<thead><tr><th class=\"text\">a</th><th>b</th></tr>\n</thead>\n"
                "<tbody><tr><td class=\"text\">2/3</td><td></td></tr>\n"
                "<tr><td class=\"text\">inf</td><td>3 of 4</td></tr>\n</tbody></table></div>\n"},
+        {"| a |\n|---|\n| - |",
+         TABLE "<thead><tr><th class=\"text\">a</th></tr>\n</thead>\n<tbody><tr><td "
+               "class=\"text\">-</td></tr>\n</tbody></table></div>\n"},
         {"| a |\n|---|",
          TABLE "<thead><tr><th class=\"text\">a</th></tr>\n</thead>\n</table></div>\n"},
     };
