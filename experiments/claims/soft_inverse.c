@@ -490,8 +490,8 @@ const claim soft_inverse_claims[] = {
             "(S12). After 20 steps they also differ in the modes they have reached.",
         .proof =
             "A is positive semidefinite with the diagonal 1, so λ_max ≤ ‖A‖₁ and ‖A‖₁ ≥ 1. Alg. 2 "
-            "and the SOFT++ code start from α = 2β/‖A‖₁², β = 1 or a power of ½ (in a batch, of "
-            "the largest norm, so that β is smaller still): αλ_max² ≤ 2, and by S10 they converge "
+            "and the SOFT++ code start from α = 2β/‖A‖₁², β = 1 or a power of ½ (in a batch, by "
+            "the largest norm, which makes α smaller still): αλ_max² ≤ 2, and by S10 they converge "
             "to A† unless it is 2, that is, unless β = 1 and λ_max = ‖A‖₁. The SOFT code iterates "
             "on A + 0.01·I, which has an inverse, from 1.8/‖A‖₁²: α(λ_max + 0.01)² ≤ 1.8·1.01² < "
             "2, and S10 holds for it. § 3.2: S12. After 20 steps a mode's error is "
