@@ -34,6 +34,16 @@ Test(claims, every_row_of_the_ledger_is_whole)
     }
 }
 
+/* What corrects a paper is a theorem with its proof, or says that it is an observation. */
+Test(claims, every_correction_is_proved_or_an_observation)
+{
+    for (int i = 0; claims_all()[i]; i++) {
+        const claim *c = claims_all()[i];
+        cr_expect(!*c->corrected || *c->proof || strncmp(c->corrected, "Observed:", 9) == 0,
+                  "%s: a corrected statement without a proof: %s", c->id, c->corrected);
+    }
+}
+
 Test(claims, every_statement_is_in_a_paper)
 {
     for (int i = 0; claims_all()[i]; i++) {
