@@ -50,27 +50,32 @@ typedef struct claim {
     int (*judge)(const claim_run *run, verdict *v);
 } claim;
 
-/* The groups, each ended by a claim without id, in the order of the ledger. */
-extern const claim soft_kernel_claims[];      /* S01 - S03 */
-extern const claim soft_nystrom_claims[];     /* S04 - S07 */
-extern const claim soft_start_claims[];       /* S10 - S12 */
-extern const claim soft_convergence_claims[]; /* S13 - S15 */
-extern const claim soft_inverse_claims[];     /* S16 - S19 */
-extern const claim softpp_claims[];           /* S20 - S29 */
-extern const claim softpp_norm_claims[];      /* S30 */
-extern const claim soft_derivation_claims[];  /* S31 - S36 */
-extern const claim soft_dependence_claims[];  /* S37 - S39 */
-extern const claim soft_comparison_claims[];  /* S40 - S43 */
-extern const claim soft_iteration_claims[];   /* S44 - S47 */
-extern const claim sima_claims[];             /* M01 - M08 */
-extern const claim sima_values_claims[];      /* M09 - M13 */
-extern const claim sima_compared_claims[];    /* M14 - M16 */
-extern const claim sima_network_claims[];     /* M17 - M20 */
-extern const claim ufo_vit_claims[];          /* U01 - U11 */
-extern const claim ufo_vit_network_claims[];  /* U12 - U15 */
-extern const claim network_claims[];          /* N01 - N05 */
-extern const claim table_claims[];            /* N06 - N10 */
-extern const claim accuracy_claims[];         /* A01 - A20 */
+/* The groups, in the order of the ledger: tables, each ended by a claim without id. X(table) */
+#define CLAIM_GROUP_LIST(X)                                                                        \
+    X(soft_kernel_claims)      /* S01 - S03 */                                                     \
+    X(soft_nystrom_claims)     /* S04 - S07 */                                                     \
+    X(soft_start_claims)       /* S10 - S12 */                                                     \
+    X(soft_convergence_claims) /* S13 - S15 */                                                     \
+    X(soft_inverse_claims)     /* S16 - S19 */                                                     \
+    X(softpp_claims)           /* S20 - S29 */                                                     \
+    X(softpp_norm_claims)      /* S30 */                                                           \
+    X(soft_derivation_claims)  /* S31 - S36 */                                                     \
+    X(soft_dependence_claims)  /* S37 - S39 */                                                     \
+    X(soft_comparison_claims)  /* S40 - S43 */                                                     \
+    X(soft_iteration_claims)   /* S44 - S47 */                                                     \
+    X(sima_claims)             /* M01 - M08 */                                                     \
+    X(sima_values_claims)      /* M09 - M13 */                                                     \
+    X(sima_compared_claims)    /* M14 - M16 */                                                     \
+    X(sima_network_claims)     /* M17 - M20 */                                                     \
+    X(ufo_vit_claims)          /* U01 - U11 */                                                     \
+    X(ufo_vit_network_claims)  /* U12 - U15 */                                                     \
+    X(network_claims)          /* N01 - N05 */                                                     \
+    X(table_claims)            /* N06 - N10 */                                                     \
+    X(accuracy_claims)         /* A01 - A20 */
+
+#define CLAIM_GROUP_EXTERN(table) extern const claim table[];
+CLAIM_GROUP_LIST(CLAIM_GROUP_EXTERN)
+#undef CLAIM_GROUP_EXTERN
 
 /* Every claim, ended by null. */
 extern const claim *const *claims_all(void);

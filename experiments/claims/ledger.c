@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* All claims in one list, and the papers. */
+#include <assert.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "claims/claims.h"
 
-enum { MAX_CLAIMS = 128 };
+enum { MAX_CLAIMS = 256 };
 
 static const claim *const groups[] = {
-    soft_kernel_claims, soft_nystrom_claims, soft_start_claims, soft_convergence_claims, soft_inverse_claims, softpp_claims, softpp_norm_claims, sima_claims, sima_values_claims, ufo_vit_claims, network_claims, sima_compared_claims, ufo_vit_network_claims, sima_network_claims, table_claims, accuracy_claims, soft_derivation_claims, soft_dependence_claims, soft_iteration_claims, soft_comparison_claims,
+#define CLAIM_GROUP_ENTRY(table) table,
+    CLAIM_GROUP_LIST(CLAIM_GROUP_ENTRY)
+#undef CLAIM_GROUP_ENTRY
 };
 
 const claim *const *claims_all(void)
@@ -16,8 +19,10 @@ const claim *const *claims_all(void)
     static const claim *all[MAX_CLAIMS + 1];
     int count = 0;
     for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)
-        for (const claim *c = groups[g]; c->id && count < MAX_CLAIMS; c++)
+        for (const claim *c = groups[g]; c->id; c++) {
+            assert(count < MAX_CLAIMS);
             all[count++] = c;
+        }
     return all;
 }
 

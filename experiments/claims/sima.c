@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* M01 - M08: SimA. The judges of M02, M04 and M06 are in sima_half.c. */
+#include <data.h>
 #include <math.h>
 #include <stdlib.h>
 
