@@ -28,7 +28,7 @@ static const char style[] =
     ".verdict[data-verdict=\"observed\"]{color:var(--note)}\n"
     ".prose td,.prose th{white-space:normal;vertical-align:top;text-align:left;font-size:1rem;"
     "padding:.45em .7em .45em 0}.prose td:last-child{padding-right:0}\n"
-    ".prose .number{text-align:right}\n"
+    ".prose .number{text-align:right;width:1%}\n"
     ".prose .soft{font-size:.85rem}.prose table{width:100%}\n"
     ".clamp{display:-webkit-box;-webkit-box-orient:vertical;-webkit-line-clamp:3;line-clamp:3;"
     "overflow:hidden;overflow-wrap:anywhere}\n"
@@ -226,15 +226,14 @@ static void write_counts(const page *p)
     FILE *file = p->text.file;
     fputs("<div class=\"prose\">\n", file);
     html_begin_table(file, "Verdicts");
-    fputs("<thead><tr><th scope=\"col\">verdict</th>"
-          "<th scope=\"col\" class=\"number\">statements</th><th scope=\"col\">what it means"
-          "</th></tr></thead>\n<tbody>\n",
+    fputs("<thead><tr><th scope=\"col\" class=\"number\">number</th>"
+          "<th scope=\"col\">verdict, and what it means</th></tr></thead>\n<tbody>\n",
           file);
     for (int kind = VERDICT_NONE + 1; kind < VERDICT_COUNT; kind++) {
-        fputs("<tr><td>", file);
-        write_verdict(file, (verdict_kind)kind);
-        fprintf(file, "</td><td class=\"number\">%d</td><td>",
+        fprintf(file, "<tr><td class=\"number\">%d</td><td>",
                 report_count(p->all, p->count, (verdict_kind)kind));
+        write_verdict(file, (verdict_kind)kind);
+        fputs(" ", file);
         html_text(file, verdict_description((verdict_kind)kind));
         fputs("</td></tr>\n", file);
     }
