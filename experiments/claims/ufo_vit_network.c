@@ -273,7 +273,7 @@ const claim ufo_vit_network_claims[] = {
                      "of DeiT for higher input resolution.",
         .method = "Multiply-adds of UFO-ViT-S and DeiT-S, counted layer by layer at 224 to 1024 "
                   "pixels.",
-        .corrected = "Observed, by counts: the lead of UFO-ViT-S over DeiT-S grows with the "
+        .corrected = "Observed: by counts, the lead of UFO-ViT-S over DeiT-S grows with the "
                      "resolution, and a significantly lower throughput contradicts § 1's \"faster "
                      "inference speed\"; \"higher\" is probably meant.",
         .proof = "",
