@@ -97,7 +97,7 @@ static int judge_m14(const claim_run *run, verdict *v)
 {
     static const int64_t widths[] = {32, 48, 64};
     enum { WIDTHS = sizeof widths / sizeof *widths };
-    const double rounding = 0x1p-44;
+    const double rounding = 0x1p-44; /* sums of fewer than 2^6 products, of size 2^3 at most */
     value_range tokens = range_empty, channels = range_empty, whole = range_empty;
     double apart;
     flop_ratios smallest;

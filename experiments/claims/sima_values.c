@@ -80,7 +80,8 @@ static int compare_channels(const claim_run *run, value_range *bare, value_range
 static int judge_m09(const claim_run *run, verdict *v)
 {
     static const double alone[2] = {1, 0}, equal[2] = {1, 1};
-    const double rounding = 4 * SHARE_TOKENS * roundoff;
+    const double rounding =
+        4 * SHARE_TOKENS * roundoff; /* two norms and a sum over N tokens each */
     value_range bare, sums, largest;
     channel_share first, second;
     int code = compare_channels(run, &bare, &sums, &largest, v->notes);
@@ -479,7 +480,7 @@ static int absorb_exactly(const claim_run *run, double *apart)
     return code;
 }
 
-/* The same with D = 3 and normal tokens, V itself divided: in units of a rounding bound. */
+/* The same with D = 3 and normal tokens, V itself divided: in units of the bound of M11. */
 static int absorb_rounded(const claim_run *run, double *apart)
 {
     enum { TOKENS = 49, WIDTH = 3, VALUES = 8 };
@@ -626,7 +627,7 @@ static int judge_m13(const claim_run *run, verdict *v)
     enum { TOKENS = 196, NORMS = 3 };
     static const atn_sima_norm norms[NORMS] = {ATN_SIMA_L1, ATN_SIMA_L2, ATN_SIMA_NONE};
     static const char *const names[NORMS] = {"ℓ1", "ℓ2", "none"};
-    const double rounding = 8 * TOKENS * roundoff;
+    const double rounding = 8 * TOKENS * roundoff; /* norms and a sum over N tokens */
     norm_effects e[NORMS];
     int code = EXIT_PASS;
     fprintf(v->notes,

@@ -511,6 +511,7 @@ static int judge_u08(const claim_run *run, verdict *v)
 {
     enum { OPERATORS = 3 };
     static const char *const names[OPERATORS] = {"XNorm", "Q(KᵀV)", "softmax(QKᵀ/√d)V"};
+    /* As in U01, and Q, K and V are rounded too. */
     const double rounding = 8 * LAYER_TOKENS * sqrt(LAYER_TOKENS) * 0x1p-53;
     atn_attention_desc descs[OPERATORS] = {xnorm_along(ATN_XNORM_COLUMNS),
                                            atn_attention_defaults(ATN_SIMA, ATN_F64),
@@ -597,7 +598,7 @@ static int projection_defects(const claim_run *run, double *printed, double *lef
 static int judge_u09(const claim_run *run, verdict *v)
 {
     static const double one = 1, values[2] = {1, -1}, swap[4] = {0, 1, 1, 0};
-    const double rounding = 64 * 0x1p-53;
+    const double rounding = 64 * 0x1p-53; /* sums of 8 products */
     const atn_attention_desc desc = xnorm_along(ATN_XNORM_COLUMNS);
     double a[2], right[2], printed[2], defect, left;
     int code = direct_forward(run, &desc, 1, 1, 2, &one, &one, values, a);
@@ -634,7 +635,10 @@ static double width_at(double k, double height)
     double inside = 0, outside = 64;
     for (int i = 0; i < 60; i++) {
         double middle = (inside + outside) / 2;
-        *(potential(k, middle) < height ? &inside : &outside) = middle;
+        if (potential(k, middle) < height)
+            inside = middle;
+        else
+            outside = middle;
     }
     return 2 * outside;
 }
