@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* S40 - S43: what the SOFT papers say of other linear attentions. */
+/* S41 - S44: what the SOFT papers say of other linear attentions. */
 #include <data.h>
 #include <inttypes.h>
 #include <linear_algebra.h>
@@ -10,7 +10,7 @@
 #include "claims/direct.h"
 #include "common/report.h"
 
-/* ---- S40: Nystroemformer's iteration on nearly singular matrices ---- */
+/* ---- S41: Nystroemformer's iteration on nearly singular matrices ---- */
 
 enum { RATIOS = 7, STEPS_OF_NYSTROMFORMER = 6 };
 static const double ratios[RATIOS] = {0.5, 0.1, 0.03, 1e-2, 1e-3, 1e-4, 1e-5};
@@ -67,7 +67,7 @@ static int compare_iterations(const claim_run *run, double ratio, comparison_row
     return code;
 }
 
-static int judge_s40(const claim_run *run, verdict *v)
+static int judge_s41(const claim_run *run, verdict *v)
 {
     comparison_row rows[RATIOS];
     int open[2] = {0}, boundary = 0, reached = 0;
@@ -111,11 +111,11 @@ static int judge_s40(const claim_run *run, verdict *v)
     /* A's smaller eigenvalue is exact to u/ratio, and so is e */
     if (apart <= 256 * atn_dtype_roundoff(ATN_F64) / ratios[RATIOS - 1])
         return EXIT_PASS;
-    report_error("S40: 6 steps of nystromformer differ from the closed form by %g", apart);
+    report_error("S41: 6 steps of nystromformer differ from the closed form by %g", apart);
     return EXIT_CHECK;
 }
 
-/* ---- S41: decomposing before normalising ---- */
+/* ---- S42: decomposing before normalising ---- */
 
 enum { SIDE = 12, TOKENS = SIDE * SIDE, WIDTH = 32, LANDMARKS = 36, SOFTMAX_DRAWS = 8 };
 
@@ -162,7 +162,7 @@ static int make_factors(int64_t n, int64_t m, int64_t d, const double *tokens, c
     atn_status status = ref_symmetric_pinv(m, a, -1, pinv, NULL, NULL, NULL);
     if (status >= 0)
         return EXIT_PASS;
-    report_error("S41: pseudo-inverse: %s", atn_status_message(status));
+    report_error("S42: pseudo-inverse: %s", atn_status_message(status));
     return EXIT_ENVIRONMENT;
 }
 
@@ -276,7 +276,7 @@ static int approximate_field(const claim_run *run, bool smooth, field_errors *f)
     return code;
 }
 
-static int judge_s41(const claim_run *run, verdict *v)
+static int judge_s42(const claim_run *run, verdict *v)
 {
     static const char *const names[2] = {"independent", "smooth"};
     static const double pair[2] = {0, 1}, wide[4] = {0, 0.25, -3, 3};
@@ -321,7 +321,7 @@ static int judge_s41(const claim_run *run, verdict *v)
     return EXIT_PASS;
 }
 
-/* ---- S42: three softmaxes ---- */
+/* ---- S43: three softmaxes ---- */
 
 enum { THREE = 3, SPANS = 4 };
 static const double spans[SPANS] = {2, 4, 8, 16};
@@ -362,7 +362,7 @@ static int measure_span(const claim_run *run, double t, span_errors *e)
     return code;
 }
 
-static int judge_s42(const claim_run *run, verdict *v)
+static int judge_s43(const claim_run *run, verdict *v)
 {
     span_errors e[SPANS];
     double soft = 0, apart = 0;
@@ -397,13 +397,13 @@ static int judge_s42(const claim_run *run, verdict *v)
     double allowed = 256 * atn_dtype_roundoff(ATN_F64) * pow(spans[SPANS - 1], 2);
     if (apart <= allowed && soft <= 1)
         return EXIT_PASS;
-    report_error("S42: an entry differs from its closed form by %g, or SOFT's error of %g is above "
+    report_error("S43: an entry differs from its closed form by %g, or SOFT's error of %g is above "
                  "1, which is excluded",
                  apart, soft);
     return EXIT_CHECK;
 }
 
-/* ---- S43: spatial reduction and Linformer ---- */
+/* ---- S44: spatial reduction and Linformer ---- */
 
 /* The map that takes tokens x_1, ..., x_w of a window to sum_p x_p W_p has the rows W_p, each as a
  * vector, in a matrix; Linformer's E (X W) has multiples of W there: rank 1. nearest: how far the
@@ -419,11 +419,11 @@ static int nearest_linformer(int64_t window, int64_t width, const double *weight
     free(sigma);
     if (status == ATN_OK)
         return EXIT_PASS;
-    report_error("S43: singular values: %s", atn_status_message(status));
+    report_error("S44: singular values: %s", atn_status_message(status));
     return EXIT_ENVIRONMENT;
 }
 
-static int judge_s43(const claim_run *run, verdict *v)
+static int judge_s44(const claim_run *run, verdict *v)
 {
     enum { WINDOW = 16, CHANNELS = 8, NUMBERS = WINDOW * CHANNELS * CHANNELS };
     /* W_1 = diag(1, 0), W_2 = diag(0, 1), W_3 = W_4 = 0 */
@@ -459,7 +459,7 @@ static int judge_s43(const claim_run *run, verdict *v)
 
 const claim soft_comparison_claims[] = {
     {
-        .id = "S40",
+        .id = "S41",
         .source = "IJCV § 2.2; NeurIPS § 2",
         .statement = "[Nyströmformer] suffers from several theoretical defects ... (2) With a "
                      "polynomial iteration method, it is not guaranteed that the generalized "
@@ -479,10 +479,10 @@ const claim soft_comparison_claims[] = {
             "‖A‖₂² ≤ ‖A‖₁‖A‖_∞, and a step makes e³(3 + e)/4 ≤ e³ of it; 1 − t ≤ exp(−t). On σ = 0 "
             "x stays 0. SOFT, A = [1 a; a 1]: αλ_max² = 2, so e = −1, then 1, and x = 0 from then "
             "on.",
-        .judge = judge_s40,
+        .judge = judge_s41,
     },
     {
-        .id = "S41",
+        .id = "S42",
         .source = "IJCV § 2.2; NeurIPS § 2",
         .statement = "(1) As the standard self-attention needs to apply row-wise softmax "
                      "normalization on the full attention matrix, a direct application of matrix "
@@ -501,10 +501,10 @@ const claim soft_comparison_claims[] = {
             "row sums of a product are the product times 1. 0 ⪯ Ê ⪯ E (S04: the kernel is "
             "positive definite), but entries of Ê may be negative: for landmarks 0 and ¼, d = 1, "
             "Ê(x, y) = 1 + (e^(x/4) − 1)(e^(y/4) − 1)/(e^(1/16) − 1).",
-        .judge = judge_s41,
+        .judge = judge_s42,
     },
     {
-        .id = "S42",
+        .id = "S43",
         .source = "IJCV § 2.2; NeurIPS § 2",
         .statement =
             "As a workaround ..., softmax is simply applied to all the ingredient matrices "
@@ -519,14 +519,14 @@ const claim soft_comparison_claims[] = {
         .proof =
             "Tokens 0, ε, 1/ε, landmarks 0 and ε, g(x) = 1/(1 + e^−x): the middle softmax has rows "
             "(½, ½) and (1 − g(ε²), g(ε²)), the left one (1 − g(1), g(1)) for the last token, "
-            "which is the first of them plus c times their difference, c = (g(1) − ½)/(g(ε²) − ½) ≈ "
-            "0.92/ε². So the product's last row is B₁ + c(B₂ − B₁), B₁ = (1, 1, 1)/3 and B₂ = "
-            "softmax(0, ε², 1), which do not come near each other as ε → 0; entries of S are at "
+            "which is the first of them plus c times their difference, c = (g(1) − ½)/(g(ε²) − ½), "
+            "about 0.92/ε². So the product's last row is B₁ + c(B₂ − B₁), B₁ = (1, 1, 1)/3 and "
+            "B₂ = softmax(0, ε², 1), which do not come near each other as ε → 0; entries of S are at "
             "most 1.",
-        .judge = judge_s42,
+        .judge = judge_s43,
     },
     {
-        .id = "S43",
+        .id = "S44",
         .source = "IJCV § 4.1; NeurIPS § 4.2",
         .statement = "Note that the spatial reduction module of (Wang et al., 2021) [PVT] is a "
                      "special case of Linformer (Wang et al., 2020).",
@@ -540,7 +540,7 @@ const claim soft_comparison_claims[] = {
         .proof =
             "Both are linear in X. The coefficient of x_p in row r of E(XW) is E_rp W; so W_p = "
             "E_rp W for every p of the window, and E_rp = 0 elsewhere (W ≠ 0).",
-        .judge = judge_s43,
+        .judge = judge_s44,
     },
     {0},
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* S37 - S39: how S^ depends on the number of landmarks, on which tokens they are, and on noise. */
+/* S38 - S40: how S^ depends on the number of landmarks, on which tokens they are, and on noise. */
 #include <data.h>
 #include <inttypes.h>
 #include <linear_algebra.h>
@@ -36,7 +36,7 @@ static int spectral_norm(const char *id, int64_t n, const double *s, double *nor
     return EXIT_ENVIRONMENT;
 }
 
-/* ---- S37 ---- */
+/* ---- S38 ---- */
 
 enum { NESTED_TOKENS = 64, NESTED_WIDTH = 4, NESTED_SIZES = 7 }; /* m = 1, 2, 4, ..., 64 */
 
@@ -48,7 +48,7 @@ static int norm_of_first(const claim_run *run, int64_t n, int64_t d, const doubl
     atn_sampling sampling = {.kind = ATN_SAMPLING_FIRST, .count = m};
     int code = approximate(run, &sampling, n, d, tokens, s_hat);
     if (code == EXIT_PASS)
-        code = spectral_norm("S37", n, s_hat, norm);
+        code = spectral_norm("S38", n, s_hat, norm);
     free(s_hat);
     return code;
 }
@@ -89,7 +89,7 @@ static value_range measured_exponents(const table *t, FILE *notes)
     return exponents;
 }
 
-static int judge_s37(const claim_run *run, verdict *v)
+static int judge_s38(const claim_run *run, verdict *v)
 {
     static const double pair[2] = {0, 1};
     double one = NAN, two = NAN, nested[NESTED_SIZES];
@@ -121,11 +121,11 @@ static int judge_s37(const claim_run *run, verdict *v)
                 one, two, two / one);
     if (rises)
         return EXIT_PASS;
-    report_error("S37: the norm of S^ falls while landmarks are added, which is excluded");
+    report_error("S38: the norm of S^ falls while landmarks are added, which is excluded");
     return EXIT_CHECK;
 }
 
-/* ---- Tokens of S38 and S39 ---- */
+/* ---- Tokens of S39 and S40 ---- */
 
 enum { SIDE = 12, TOKENS = SIDE * SIDE, WIDTH = 32, CLUSTERS = 8 };
 
@@ -150,7 +150,7 @@ static void make_field(uint64_t seed, field kind, double *tokens)
                 centres[i * 5 % CLUSTERS * WIDTH + c] + 0.1 * tokens[i * WIDTH + c];
 }
 
-/* ---- S38 ---- */
+/* ---- S39 ---- */
 
 enum { DRAWS = 8, STRIDES = 4 };
 static const int64_t strides[STRIDES] = {6, 4, 3, 2};
@@ -213,7 +213,7 @@ static int sample_field(const claim_run *run, field kind, sampling_errors *e, FI
     return code;
 }
 
-static int judge_s38(const claim_run *run, verdict *v)
+static int judge_s39(const claim_run *run, verdict *v)
 {
     sampling_errors e[FIELDS];
     value_range spread = range_empty, random = range_empty, pooled = range_empty;
@@ -254,7 +254,7 @@ static int judge_s38(const claim_run *run, verdict *v)
     return EXIT_PASS;
 }
 
-/* ---- S39 ---- */
+/* ---- S40 ---- */
 
 enum { NOISES = 3, NOISE_DRAWS = 3 };
 static const double noises[NOISES] = {0.01, 0.1, 0.5};
@@ -337,7 +337,7 @@ static int separate_landmarks(const claim_run *run, double apart, double *ratio,
     return code;
 }
 
-static int judge_s39(const claim_run *run, verdict *v)
+static int judge_s40(const claim_run *run, verdict *v)
 {
     enum { POWERS = 3 };
     attention_pair *pairs = must_allocate(2, sizeof *pairs);
@@ -396,7 +396,7 @@ static int judge_s39(const claim_run *run, verdict *v)
 
 const claim soft_dependence_claims[] = {
     {
-        .id = "S37",
+        .id = "S38",
         .source = "IJCV § 1 (iii), § 3.3 after Prop. 5",
         .statement = "This proposition indicates that ‖Ŝ‖₂ is proportional quadratically with the "
                      "length m of bottleneck token sequence. We prove that the preliminary SOFT "
@@ -415,10 +415,10 @@ const claim soft_dependence_claims[] = {
             "order ⪯, and its largest eigenvalue with it. Equal tokens and landmarks: Ŝ = S, all "
             "ones. Prop. 5 bounds ‖A†‖₂, not ‖Ŝ‖₂, and is itself false (S22).",
         .evidence = {"bounds-landmarks"},
-        .judge = judge_s37,
+        .judge = judge_s38,
     },
     {
-        .id = "S38",
+        .id = "S39",
         .source = "IJCV § 3.2; NeurIPS § 3.2",
         .statement =
             "However, we find empirically that random sampling is considerably sensitive to the "
@@ -434,10 +434,10 @@ const claim soft_dependence_claims[] = {
             "so tr(S − Ŝ), the sum of squared distances to it, does not rise for any draw, and "
             "falls if the new token's feature is not in the span: while a draw leaves something, "
             "there is such a token, and it is drawn with positive probability.",
-        .judge = judge_s38,
+        .judge = judge_s39,
     },
     {
-        .id = "S39",
+        .id = "S40",
         .source = "IJCV App. D",
         .statement = "(II) The model becomes more robust against the underlying token noise due "
                      "to the auto-encoder style reconstruction.",
@@ -454,7 +454,7 @@ const claim soft_dependence_claims[] = {
             "by the point, which are orthogonal, and Ŝ₃₃ to (1 + 2s)k(0, 1)², while S changes by "
             "O(ε). Two tokens: Ŝ = [1 a; a a²], so if a becomes b, ‖ΔS‖_F² = 2(b − a)² and "
             "‖ΔŜ‖_F² = 2(b − a)² + (b² − a²)².",
-        .judge = judge_s39,
+        .judge = judge_s40,
     },
     {0},
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* S44 - S47: what the iteration and the normalisation leave open or cost: the other residual, SVD
+/* S45 - S48: what the iteration and the normalisation leave open or cost: the other residual, SVD
  * and Cholesky beside it, and parallel sums. */
 #include <data.h>
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 #include "common/report.h"
 #include "cost/pairs.h"
 
-/* ---- S44: |X A X - X| ---- */
+/* ---- S45: |X A X - X| ---- */
 
 /* A = [1], X_0 = 1/10: X_k = p/q in whole numbers, and the residual p (q - p)/q^2. */
 enum { WHOLE_STEPS = 3, GRID_POINTS = 999, PAIR_STEPS = 8 };
@@ -65,7 +65,7 @@ static int count_exceptions(void)
     return exceptions;
 }
 
-static int judge_s44(const claim_run *run, verdict *v)
+static int judge_s45(const claim_run *run, verdict *v)
 {
     fraction x = {1, 10}, first = reflexive_residual(x), next = {0, 1};
     double norms[PAIR_STEPS + 1], pair_peak = 0;
@@ -110,12 +110,12 @@ static int judge_s44(const claim_run *run, verdict *v)
                 rises > 0 ? "whole numbers, without rounding" : "the example does not rise");
     if (exceptions == 0)
         return EXIT_PASS;
-    report_error("S44: %d of %d modes rise or fall where the proof says otherwise", exceptions,
+    report_error("S45: %d of %d modes rise or fall where the proof says otherwise", exceptions,
                  GRID_POINTS);
     return EXIT_CHECK;
 }
 
-/* ---- S45: SVD, Cholesky and the iteration ---- */
+/* ---- S46: SVD, Cholesky and the iteration ---- */
 
 enum { BOTTLENECK = 49, BOTTLENECK_WIDTH = 4, PAIRS = 5 };
 
@@ -184,7 +184,7 @@ static int time_ways(inversion steps, pair_result results[WAYS], int64_t *produc
         pair_side a = {invert, &way}, b = {invert, &steps};
         results[i] = pair_time(&pair_machine, &a, &b, &plan);
         if (way.code != EXIT_PASS || steps.code != EXIT_PASS) {
-            report_error("S45: %s or 20 steps fail", ways[i].name);
+            report_error("S46: %s or 20 steps fail", ways[i].name);
             return EXIT_ENVIRONMENT;
         }
     }
@@ -192,7 +192,7 @@ static int time_ways(inversion steps, pair_result results[WAYS], int64_t *produc
     return EXIT_PASS;
 }
 
-static int judge_s45(const claim_run *run, verdict *v)
+static int judge_s46(const claim_run *run, verdict *v)
 {
     enum { COUNT = BOTTLENECK * BOTTLENECK };
     double a[COUNT], x[COUNT], u[COUNT], vt[COUNT];
@@ -227,7 +227,7 @@ static int judge_s45(const claim_run *run, verdict *v)
     return EXIT_PASS;
 }
 
-/* ---- S46: sums in parallel ---- */
+/* ---- S47: sums in parallel ---- */
 
 /* Rounds of one operation each that P processors need for row sums of an m x m matrix by pairwise
  * addition, for D^-1/2, and for scaling A+ from both sides. */
@@ -239,7 +239,7 @@ static double count_rounds(double m, double processors)
     return rounds + ceil(m / processors) + 2 * ceil(m * m / processors);
 }
 
-static int judge_s46(const claim_run *run, verdict *v)
+static int judge_s47(const claim_run *run, verdict *v)
 {
     enum { FIXED = 5120, FIRST = 4, LAST = 14 }; /* a V100, on which the paper runs, has 5120 */
     double exponent = NAN, surplus = 0;
@@ -272,7 +272,7 @@ static int judge_s46(const claim_run *run, verdict *v)
     return EXIT_PASS;
 }
 
-/* ---- S47: steps one after another ---- */
+/* ---- S48: steps one after another ---- */
 
 enum { SPREADS = 3, LONG_RUN = 40 };
 static const double spreads[SPREADS] = {8, 2, 1}; /* the tokens' scale: A's condition grows */
@@ -345,11 +345,11 @@ static int compare_steps(const claim_run *run, double spread, step_comparison *c
     free(room);
     if (status == ATN_OK)
         return EXIT_PASS;
-    report_error("S47: eigenvalues: %s", atn_status_message(status));
+    report_error("S48: eigenvalues: %s", atn_status_message(status));
     return EXIT_ENVIRONMENT;
 }
 
-static int judge_s47(const claim_run *run, verdict *v)
+static int judge_s48(const claim_run *run, verdict *v)
 {
     step_comparison c[SPREADS];
     const double u = atn_dtype_roundoff(ATN_F64);
@@ -395,7 +395,7 @@ static int judge_s47(const claim_run *run, verdict *v)
 
 const claim soft_iteration_claims[] = {
     {
-        .id = "S44",
+        .id = "S45",
         .source = "IJCV § 3.2, after Prop. 2",
         .statement = "Note although ‖A − AA_kA‖ monotonically decreases to 0, ‖A_kAA_k − A_k‖ "
                      "cannot be proved to be so yet.",
@@ -411,10 +411,10 @@ const claim soft_iteration_claims[] = {
             "if e(1 + e) > 1, that is e > (√5 − 1)/2. If α < (3 − √5)/(2λ_max²) every mode starts "
             "above that and rises, and with it their maximum and sum of squares. For k ≥ 1, e ≥ 0; "
             "modes below (√5 − 1)/2 fall and stay below, or are 0.",
-        .judge = judge_s44,
+        .judge = judge_s45,
     },
     {
-        .id = "S45",
+        .id = "S46",
         .source = "IJCV § 3.2; NeurIPS § 3.2",
         .statement = "Nevertheless, SVD is not friendly to the training process on GPU hence "
                      "harming the model training efficiency. To solve this issue, we adopt the "
@@ -428,10 +428,10 @@ const claim soft_iteration_claims[] = {
         .proof =
             "A = LLᵀ takes m³/3 flops to leading order, L⁻¹ another m³/3, L⁻ᵀL⁻¹ a third. A step "
             "takes two products of 2m³ flops each.",
-        .judge = judge_s45,
+        .judge = judge_s46,
     },
     {
-        .id = "S46",
+        .id = "S47",
         .source = "IJCV § 3.3",
         .statement = "This yields a tiny increase of O(m²) in the computational complexity, which "
                      "can be further reduced to O(log m) on GPU by parallel reduction algorithm.",
@@ -445,10 +445,10 @@ const claim soft_iteration_claims[] = {
             "Depth: ⌈log₂m⌉ levels of pairwise additions, a root and two multiplications. Work: "
             "each addition joins two numbers to one, so m(m − 1) join m rows of m, in whatever "
             "order. m² results have to be formed, P in a round at most.",
-        .judge = judge_s46,
+        .judge = judge_s47,
     },
     {
-        .id = "S47",
+        .id = "S48",
         .source = "IJCV § 4.1; NeurIPS § 4.2",
         .statement = "Note that the slow training speed of our model is mostly due to the "
                      "Newton-Raphson iteration which can only be applied sequentially for "
@@ -468,7 +468,7 @@ const claim soft_iteration_claims[] = {
             "λ of A, λx_T = (1 − e_0)Π_{j<T}(1 + e_j), e_j = e_0^(2^j), and the product is (1 − "
             "e_0^(2^T))/(1 − e_0): δ in the e_0 of the product alone changes it by δ/(1 − e_0), "
             "1 − e_0 = αλ², relatively.",
-        .judge = judge_s47,
+        .judge = judge_s48,
     },
     {0},
 };

@@ -150,6 +150,13 @@ void ledger_expect_noted(const claim_run *run, const char *id, const char *text)
     free(notes);
 }
 
+void ledger_expect_counterexample(const claim_run *run, const char *id, const char *text)
+{
+    char *counterexample = ledger_counterexample(run, id);
+    cr_expect(strstr(counterexample, text), "%s: %s, expected: %s", id, counterexample, text);
+    free(counterexample);
+}
+
 int ledger_code(const claim_run *run, const char *id)
 {
     verdict v;

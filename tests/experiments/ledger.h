@@ -27,6 +27,8 @@ void ledger_expect_measured(const claim_run *run, const char *id, const char *te
 void ledger_expect_noted(const claim_run *run, const char *id, const char *text);
 /* The smallest counterexample it gives, to be freed. */
 char *ledger_counterexample(const claim_run *run, const char *id);
+/* That it contains a text. */
+void ledger_expect_counterexample(const claim_run *run, const char *id, const char *text);
 /* The exit code alone. */
 int ledger_code(const claim_run *run, const char *id);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The judges of S40 - S43, which need no evidence. */
+/* The judges of S41 - S44, which need no evidence. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,24 +8,17 @@
 
 TestSuite(claims_soft_comparison);
 
-static void expect_counterexample(const claim_run *run, const char *id, const char *text)
-{
-    char *counterexample = ledger_counterexample(run, id);
-    cr_expect(strstr(counterexample, text), "%s: %s, expected: %s", id, counterexample, text);
-    free(counterexample);
-}
-
 /* (3 e^3 + e^4)/4 six times from 1 - 0.1^2 is 2.08e-5. From 2/|A|_1^2 SOFT inverts no 2 x 2. */
 Test(claims_soft_comparison, steps_that_suffice_invert_nearly_singular_matrices)
 {
     claim_run run;
     ledger_open(&run);
-    cr_expect(ledger_judge(&run, "S40") == VERDICT_HOLDS_IF);
-    ledger_expect_measured(&run, "S40", "over ½ for 4 of 7 matrices after Nyströmformer's 6");
-    ledger_expect_measured(&run, "S40", "for 2 after SOFT's 20");
-    ledger_expect_measured(&run, "S40", "for 7 from the paper's 2/‖A‖₁²");
-    ledger_expect_measured(&run, "S40", "for 7 of 7, with up to 22 steps");
-    ledger_expect_noted(&run, "S40", "| 0.1 | 2.08e-05 | 2.08e-05 | 7 |");
+    cr_expect(ledger_judge(&run, "S41") == VERDICT_HOLDS_IF);
+    ledger_expect_measured(&run, "S41", "over ½ for 4 of 7 matrices after Nyströmformer's 6");
+    ledger_expect_measured(&run, "S41", "for 2 after SOFT's 20");
+    ledger_expect_measured(&run, "S41", "for 7 from the paper's 2/‖A‖₁²");
+    ledger_expect_measured(&run, "S41", "for 7 of 7, with up to 22 steps");
+    ledger_expect_noted(&run, "S41", "| 0.1 | 2.08e-05 | 2.08e-05 | 7 |");
     ledger_close(&run);
 }
 
@@ -35,10 +28,10 @@ Test(claims_soft_comparison, row_sums_need_no_square_matrix_but_may_be_negative)
 {
     claim_run run;
     ledger_open(&run);
-    cr_expect(ledger_judge(&run, "S41") == VERDICT_FAILS);
-    expect_counterexample(&run, "S41", "[½ ½; 0.2689 0.7311], 0.311 of ‖S‖_F away");
-    ledger_expect_noted(&run, "S41", "| independent | 0 of 8 |");
-    expect_counterexample(&run, "S41", "the row of −3 sums to -1.3493");
+    cr_expect(ledger_judge(&run, "S42") == VERDICT_FAILS);
+    ledger_expect_counterexample(&run, "S42", "[½ ½; 0.2689 0.7311], 0.311 of ‖S‖_F away");
+    ledger_expect_noted(&run, "S42", "| independent | 0 of 8 |");
+    ledger_expect_counterexample(&run, "S42", "the row of −3 sums to -1.3493");
     ledger_close(&run);
 }
 
@@ -47,9 +40,9 @@ Test(claims_soft_comparison, three_softmaxes_have_no_bound)
 {
     claim_run run;
     ledger_open(&run);
-    cr_expect(ledger_judge(&run, "S42") == VERDICT_HOLDS);
-    ledger_expect_noted(&run, "S42", "| 1.114 | 1.114 |");
-    ledger_expect_measured(&run, "S42", "growing as t^2.06");
+    cr_expect(ledger_judge(&run, "S43") == VERDICT_HOLDS);
+    ledger_expect_noted(&run, "S43", "| 1.114 | 1.114 |");
+    ledger_expect_measured(&run, "S43", "growing as t^2.06");
     ledger_close(&run);
 }
 
@@ -58,9 +51,9 @@ Test(claims_soft_comparison, spatial_reduction_mixes_more_than_linformer)
 {
     claim_run run;
     ledger_open(&run);
-    cr_expect(ledger_judge(&run, "S43") == VERDICT_FAILS);
-    ledger_expect_measured(&run, "S43", "below is 0.7071 of its Frobenius norm away");
-    char *measured = ledger_measured(&run, "S43");
+    cr_expect(ledger_judge(&run, "S44") == VERDICT_FAILS);
+    ledger_expect_measured(&run, "S44", "below is 0.7071 of its Frobenius norm away");
+    char *measured = ledger_measured(&run, "S44");
     const char *pooling = strstr(measured, "to average pooling ");
     cr_assert(pooling, "%s", measured);
     cr_expect(strtod(pooling + strlen("to average pooling "), NULL) < 1e-14, "%s", measured);

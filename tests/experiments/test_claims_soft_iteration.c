@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The judges of S44 - S47, which need no evidence. */
+/* The judges of S45 - S48, which need no evidence. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +13,12 @@ Test(claims_soft_iteration, the_other_residual_rises_first)
 {
     claim_run run;
     ledger_open(&run);
-    cr_expect(ledger_judge(&run, "S44") == VERDICT_HOLDS);
-    ledger_expect_measured(&run, "S44", "= 9/100, ‖X₁AX₁ − X₁‖ = 1539/10000");
-    ledger_expect_measured(&run, "S44", "Of 999 modes 0 < 1 − αλ² < 1, 0 rise or fall");
-    ledger_expect_noted(&run, "S44", "| 2 | 22563279/100000000 |");
-    ledger_expect_noted(&run, "S44", "| 0 | 0.1975 |");
-    ledger_expect_noted(&run, "S44", "| 1 | 0.3317 |");
+    cr_expect(ledger_judge(&run, "S45") == VERDICT_HOLDS);
+    ledger_expect_measured(&run, "S45", "= 9/100, ‖X₁AX₁ − X₁‖ = 1539/10000");
+    ledger_expect_measured(&run, "S45", "Of 999 modes 0 < 1 − αλ² < 1, 0 rise or fall");
+    ledger_expect_noted(&run, "S45", "| 2 | 22563279/100000000 |");
+    ledger_expect_noted(&run, "S45", "| 0 | 0.1975 |");
+    ledger_expect_noted(&run, "S45", "| 1 | 0.3317 |");
     ledger_close(&run);
 }
 
@@ -27,9 +27,9 @@ Test(claims_soft_iteration, steps_are_timed_and_counted)
 {
     claim_run run;
     ledger_open(&run);
-    cr_expect(ledger_judge(&run, "S45") == VERDICT_OBSERVED);
-    ledger_expect_measured(&run, "S45", "40 products of m × m matrices, 80m³ flops");
-    ledger_expect_noted(&run, "S45", "| 20 steps of Alg. 2 |");
+    cr_expect(ledger_judge(&run, "S46") == VERDICT_OBSERVED);
+    ledger_expect_measured(&run, "S46", "40 products of m × m matrices, 80m³ flops");
+    ledger_expect_noted(&run, "S46", "| 20 steps of Alg. 2 |");
     ledger_close(&run);
 }
 
@@ -39,11 +39,11 @@ Test(claims_soft_iteration, only_the_depth_is_logarithmic)
 {
     claim_run run;
     ledger_open(&run);
-    cr_expect(ledger_judge(&run, "S46") == VERDICT_HOLDS_IF);
-    ledger_expect_noted(&run, "S46", "| 16 | 7 | 7 | 768 |");
-    ledger_expect_noted(&run, "S46", "| 16384 | 17 | 157295 |");
-    ledger_expect_measured(&run, "S46", "log₂m + 3 at most");
-    ledger_expect_measured(&run, "S46", "Operations: 7203 for m = 49");
+    cr_expect(ledger_judge(&run, "S47") == VERDICT_HOLDS_IF);
+    ledger_expect_noted(&run, "S47", "| 16 | 7 | 7 | 768 |");
+    ledger_expect_noted(&run, "S47", "| 16384 | 17 | 157295 |");
+    ledger_expect_measured(&run, "S47", "log₂m + 3 at most");
+    ledger_expect_measured(&run, "S47", "Operations: 7203 for m = 49");
     ledger_close(&run);
 }
 
@@ -59,8 +59,8 @@ Test(claims_soft_iteration, independent_products_cost_accuracy)
 {
     claim_run run;
     ledger_open(&run);
-    cr_expect(ledger_judge(&run, "S47") == VERDICT_HOLDS_IF);
-    char *measured = ledger_measured(&run, "S47");
+    cr_expect(ledger_judge(&run, "S48") == VERDICT_HOLDS_IF);
+    char *measured = ledger_measured(&run, "S48");
     cr_expect(strstr(measured, "take 21 rounds of products for T = 20 instead of 40"), "%s",
               measured);
     double condition = number_after(strstr(measured, " times for "), "κ(A) = ");

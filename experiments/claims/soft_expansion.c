@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* S31 - S36: what the papers derive their Nystroem form from: symmetry and semi-definiteness, and
- * the expansions of the kernel in App. A. */
+/* S34 - S37: the expansions of the kernel that App. A derives the Nystroem form from. */
 #include <data.h>
 #include <inttypes.h>
 #include <linear_algebra.h>
@@ -11,261 +10,6 @@
 #include "claims/claims.h"
 #include "claims/direct.h"
 #include "common/report.h"
-
-/* ---- S31, S32: softmax attention of two tokens of width 1, K = Q ---- */
-
-enum { GRID_MOST = 2 }; /* tokens -2 ... 2 */
-
-/* S, and the smaller eigenvalue of the symmetric part of I - S. */
-typedef struct {
-    double s[4], least;
-} softmax_pair;
-
-static int make_softmax_pair(const claim_run *run, double first, double second, softmax_pair *pair)
-{
-    static const double identity[4] = {1, 0, 0, 1};
-    const double q[2] = {first, second};
-    atn_attention_desc desc = atn_attention_defaults(ATN_SOFTMAX, ATN_F64);
-    int code = direct_forward(run, &desc, 2, 1, 2, q, NULL, identity, pair->s);
-    double diagonal[2] = {1 - pair->s[0], 1 - pair->s[3]};
-    pair->least = (diagonal[0] + diagonal[1]) / 2 -
-                  hypot((diagonal[0] - diagonal[1]) / 2, (pair->s[1] + pair->s[2]) / 2);
-    return code;
-}
-
-static double asymmetry(const softmax_pair *pair)
-{
-    return fabs(pair->s[1] - pair->s[2]);
-}
-
-/* Over all pairs of the grid. Row sums are equal if and only if |q_1| = |q_2|: exceptions are pairs
- * for which what is proved does not come out. */
-typedef struct {
-    int pairs, equal, symmetric, semidefinite, exceptions;
-} pair_count;
-
-static int count_pairs(const claim_run *run, pair_count *c)
-{
-    const double rounding = 16 * atn_dtype_roundoff(ATN_F64);
-    *c = (pair_count){0};
-    for (int i = -GRID_MOST; i <= GRID_MOST; i++)
-        for (int j = -GRID_MOST; j <= GRID_MOST; j++) {
-            softmax_pair pair;
-            int code = make_softmax_pair(run, i, j, &pair);
-            if (code != EXIT_PASS)
-                return code;
-            bool equal = abs(i) == abs(j), symmetric = asymmetry(&pair) <= rounding,
-                 semidefinite = pair.least >= -rounding;
-            c->pairs++;
-            c->equal += equal;
-            c->symmetric += symmetric;
-            c->semidefinite += semidefinite;
-            c->exceptions += symmetric != equal || semidefinite != equal;
-        }
-    return EXIT_PASS;
-}
-
-/* The count, and the smallest example: tokens 0 and 1. */
-static int make_examples(const claim_run *run, const char *id, pair_count *c, softmax_pair *example)
-{
-    int code = count_pairs(run, c);
-    if (code == EXIT_PASS)
-        code = make_softmax_pair(run, 0, 1, example);
-    if (code != EXIT_PASS || c->exceptions == 0)
-        return code;
-    report_error("%s: %d of %d softmax matrices are not symmetric or semi-definite where that is "
-                 "proved, or are where it is excluded",
-                 id, c->exceptions, c->pairs);
-    return EXIT_CHECK;
-}
-
-static int judge_s31(const claim_run *run, verdict *v)
-{
-    pair_count c;
-    softmax_pair example;
-    int code = make_examples(run, "S31", &c, &example);
-    if (code != EXIT_PASS)
-        return code;
-    v->kind = c.symmetric == c.pairs ? VERDICT_HOLDS : VERDICT_FAILS;
-    verdict_set(&v->measured,
-                "K = Q, d = 1, two tokens from {−%d, ..., %d}: %d of %d matrices are symmetric, "
-                "those with |q₁| = |q₂|; |S₁₂ − S₂₁| for the tokens 0 and 1: %.4f",
-                GRID_MOST, GRID_MOST, c.symmetric, c.pairs, asymmetry(&example));
-    verdict_set(&v->bound, "S = Sᵀ");
-    verdict_set(&v->counterexample,
-                "K = Q, d = 1, q = (0, 1): S = [1/2 1/2; 1/(1 + e) e/(1 + e)] = [%.4f %.4f; %.4f "
-                "%.4f]",
-                example.s[0], example.s[1], example.s[2], example.s[3]);
-    return EXIT_PASS;
-}
-
-static int judge_s32(const claim_run *run, verdict *v)
-{
-    pair_count c;
-    softmax_pair example;
-    int code = make_examples(run, "S32", &c, &example);
-    if (code != EXIT_PASS)
-        return code;
-    /* x^T (I - S) x at x = (2, 3) */
-    const double *s = example.s, form = 4 * (1 - s[0]) - 6 * (s[1] + s[2]) + 9 * (1 - s[3]);
-    v->kind = c.semidefinite == c.pairs && form >= 0 ? VERDICT_HOLDS : VERDICT_FAILS;
-    verdict_set(&v->measured,
-                "K = Q, d = 1, two tokens from {−%d, ..., %d}: xᵀL_rw x ≥ 0 for all x in %d of "
-                "%d matrices, those with |q₁| = |q₂|; for the tokens 0 and 1 the symmetric part "
-                "has the eigenvalue %.4f. The eigenvalues of L_rw, 0 and 2 − S₁₁ − S₂₂ = %.4f, "
-                "are not negative, as the paper concludes",
-                GRID_MOST, GRID_MOST, c.semidefinite, c.pairs, example.least, 2 - s[0] - s[3]);
-    verdict_set(&v->bound, "xᵀL_rw x ≥ 0");
-    verdict_set(&v->counterexample,
-                "K = Q, d = 1, q = (0, 1): L_rw = [1/2 −1/2; −p p], p = 1/(1 + e); x = (2, 3): "
-                "xᵀL_rw x = 3p − 1 = %.4f",
-                form);
-    return EXIT_PASS;
-}
-
-/* ---- S33: what the Nystroem form needs ---- */
-
-enum { MATRIX_MOST = 4, RANDOM_MATRICES = 1000 };
-
-/* Whole numbers, n x n, and the first m (1 or 2) rows and columns for landmarks. */
-typedef struct {
-    int n, m;
-    int64_t s[MATRIX_MOST * MATRIX_MOST];
-} whole_matrix;
-
-static int64_t determinant_of_landmarks(const whole_matrix *w)
-{
-    const int64_t *s = w->s;
-    return w->m == 1 ? s[0] : s[0] * s[w->n + 1] - s[1] * s[w->n];
-}
-
-/* Whether det(A) S = C adj(A) R, C and R the columns and rows of the landmarks: without rounding,
- * for entries of at most 2^15. For det(A) other than 0 that is S = C A^-1 R. */
-static bool is_reproduced(const whole_matrix *w)
-{
-    const int64_t *s = w->s, det = determinant_of_landmarks(w);
-    int n = w->n;
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < n; j++) {
-            int64_t product = s[i * n] * s[j];
-            if (w->m == 2)
-                product = s[i * n] * (s[n + 1] * s[j] - s[1] * s[n + j]) +
-                          s[i * n + 1] * (s[0] * s[n + j] - s[n] * s[j]);
-            if (det * s[i * n + j] != product)
-                return false;
-        }
-    return true;
-}
-
-static bool is_symmetric(const whole_matrix *w)
-{
-    for (int i = 0; i < w->n; i++)
-        for (int j = 0; j < i; j++)
-            if (w->s[i * w->n + j] != w->s[j * w->n + i])
-                return false;
-    return true;
-}
-
-static int64_t quadratic_form(const whole_matrix *w, const int64_t *x)
-{
-    int64_t form = 0;
-    for (int i = 0; i < w->n; i++)
-        for (int j = 0; j < w->n; j++)
-            form += x[i] * w->s[i * w->n + j] * x[j];
-    return form;
-}
-
-/* Whether x^T S x takes both signs for x with entries -3 ... 3. */
-static bool is_indefinite(const whole_matrix *w)
-{
-    enum { ENTRIES = 7 };
-    bool negative = false, positive = false;
-    for (int code = 0; code < ENTRIES * ENTRIES * ENTRIES * ENTRIES; code++) {
-        int64_t x[MATRIX_MOST];
-        for (int i = 0, rest = code; i < MATRIX_MOST; i++, rest /= ENTRIES)
-            x[i] = rest % ENTRIES - ENTRIES / 2;
-        int64_t form = quadratic_form(w, x);
-        negative |= form < 0;
-        positive |= form > 0;
-    }
-    return negative && positive;
-}
-
-/* S = L R, 4 x 2 by 2 x 4, entries -3 ... 3: of rank 2 where A is not singular. */
-static void draw_product(uint64_t *state, whole_matrix *w)
-{
-    enum { N = MATRIX_MOST, RANK = 2 };
-    int64_t left[N * RANK], right[RANK * N];
-    for (int i = 0; i < N * RANK; i++) {
-        left[i] = (int64_t)(data_next(state) >> 8) % 7 - 3;
-        right[i] = (int64_t)(data_next(state) >> 8) % 7 - 3;
-    }
-    *w = (whole_matrix){.n = N, .m = RANK};
-    for (int i = 0; i < N; i++)
-        for (int j = 0; j < N; j++)
-            for (int l = 0; l < RANK; l++)
-                w->s[i * N + j] += left[i * RANK + l] * right[l * N + j];
-}
-
-/* Of random matrices with det(A) other than 0. raised: with 1 added to the last entry, which makes
- * the rank 3. */
-typedef struct {
-    int matrices, reproduced, lawless, raised; /* lawless: not symmetric, and indefinite */
-} whole_count;
-
-static whole_count count_whole_matrices(uint64_t seed)
-{
-    whole_count c = {0};
-    while (c.matrices < RANDOM_MATRICES) {
-        whole_matrix w;
-        draw_product(&seed, &w);
-        if (determinant_of_landmarks(&w) == 0)
-            continue;
-        bool reproduced = is_reproduced(&w);
-        c.matrices++;
-        c.reproduced += reproduced;
-        c.lawless += reproduced && !is_symmetric(&w) && is_indefinite(&w);
-        w.s[MATRIX_MOST * MATRIX_MOST - 1]++;
-        c.raised += is_reproduced(&w);
-    }
-    return c;
-}
-
-static int judge_s33(const claim_run *run, verdict *v)
-{
-    /* three times the softmax attention of q = (1, 1), k = (0, ln 2) */
-    static const whole_matrix smallest = {.n = 2, .m = 1, .s = {1, 2, 1, 2}};
-    static const double q[2] = {1, 1}, k[2] = {0, 0.693147180559945309}, identity[4] = {1, 0, 0, 1};
-    double softmax[4], difference = 0;
-    atn_attention_desc desc = atn_attention_defaults(ATN_SOFTMAX, ATN_F64);
-    int code = direct_forward(run, &desc, 2, 1, 2, q, k, identity, softmax);
-    if (code != EXIT_PASS)
-        return code;
-    for (int i = 0; i < 4; i++)
-        difference = direct_worst(difference, fabs(3 * softmax[i] - (double)smallest.s[i]));
-    bool normalised = difference <= 16 * atn_dtype_roundoff(ATN_F64);
-    bool lawless = !is_symmetric(&smallest) && is_indefinite(&smallest);
-    bool refuted = is_reproduced(&smallest) && lawless && normalised;
-    whole_count c = count_whole_matrices(run->seed);
-    v->kind = refuted ? VERDICT_FAILS : VERDICT_HOLDS;
-    verdict_set(&v->measured,
-                "of %d random whole-number 4 × 4 matrices of rank 2 with det A ≠ 0, m = 2, Ŝ = S "
-                "in %d, of which %d are neither symmetric nor semi-definite; with 1 added to S₄₄, "
-                "rank 3, in %d",
-                c.matrices, c.reproduced, c.lawless, c.raised);
-    verdict_set(&v->bound, "Ŝ = S, exactly");
-    verdict_set(&v->counterexample,
-                "S = [1 2; 1 2]/3, softmax attention of q = (1, 1), k = (0, ln 2), d = 1: rows sum "
-                "to 1, S ≠ Sᵀ, and xᵀSx is %" PRId64 "/3 for x = (1, 0), %" PRId64
-                "/3 for x = (3, −2). m = 1: [1; 1]/3 · (1/3)⁻¹ · [1 2]/3 = S",
-                quadratic_form(&smallest, (const int64_t[]){1, 0}),
-                quadratic_form(&smallest, (const int64_t[]){3, -2}));
-    v->certified = refuted ? CERTIFIED_YES : CERTIFIED_NO;
-    verdict_set(&v->certificate, refuted ? "whole numbers: det(A)·S = C adj(A) R, entry by entry, "
-                                           "without rounding"
-                                         : "the example is not reproduced");
-    return EXIT_PASS;
-}
 
 /* ---- S34: how many terms the kernel has ---- */
 
@@ -360,7 +104,71 @@ static int judge_s34(const claim_run *run, verdict *v)
     return EXIT_CHECK;
 }
 
-/* ---- S35, S36: eigenvalues and eigenvectors from landmarks ---- */
+/* ---- S35: the factor of Eq. 26 ---- */
+
+/* Over all i and m points 0, 1, ...: the norm over the points of (1/lambda_i) sum_t k(x_j, x_t)
+ * phi_i(x_t) over that of phi_i(x_j) = sqrt(m) U_ji, which is 1 if this is an extension of phi_i.
+ */
+static int extension_ratios(int m, value_range *ratios)
+{
+    double k[POINTS_MOST * POINTS_MOST], lambda[POINTS_MOST], u[POINTS_MOST * POINTS_MOST];
+    double extended[POINTS_MOST];
+    line_kernel(m, k);
+    atn_status status = ref_eigenvalues(m, k, lambda, u, NULL);
+    if (status != ATN_OK) {
+        report_error("S35: eigenvalues: %s", atn_status_message(status));
+        return EXIT_ENVIRONMENT;
+    }
+    *ratios = range_empty;
+    for (int i = 0; i < m; i++) {
+        for (int j = 0; j < m; j++) {
+            extended[j] = 0;
+            for (int t = 0; t < m; t++)
+                extended[j] += k[j * m + t] * sqrt(m) * u[t * m + i] / lambda[i];
+        }
+        range_widen(ratios, direct_norm(m, 1, extended) / (sqrt(m) * direct_norm(m, m, &u[i])));
+    }
+    return EXIT_PASS;
+}
+
+static int judge_s35(const claim_run *run, verdict *v)
+{
+    value_range printed = range_empty, corrected = range_empty;
+    double pair = NAN;
+    (void)run;
+    fprintf(v->notes, "| m | as printed, over φ_i, all i | √m | without √m |\n|---|---|---|---|\n");
+    for (int m = 1; m <= POINTS_MOST; m++) {
+        value_range ratios;
+        int code = extension_ratios(m, &ratios);
+        if (code != EXIT_PASS)
+            return code;
+        fprintf(v->notes, "| %d | %.6f to %.6f | %.6f | %.6f to %.6f |\n", m,
+                sqrt(m) * ratios.least, sqrt(m) * ratios.most, sqrt(m), ratios.least, ratios.most);
+        range_widen(&printed, sqrt(m) * ratios.least);
+        range_widen(&printed, sqrt(m) * ratios.most);
+        range_widen(&corrected, ratios.least);
+        range_widen(&corrected, ratios.most);
+        if (m == 2)
+            pair = sqrt(m) * ratios.least;
+    }
+    fprintf(v->notes, "\nAt the points x_1, ..., x_m themselves: 0, 1, ..., d = 1, s = 1/2.\n");
+    const double rounding = 1024 * atn_dtype_roundoff(ATN_F64);
+    bool right = printed.least >= 1 - rounding && printed.most <= 1 + rounding;
+    v->kind = right ? VERDICT_HOLDS : VERDICT_FAILS;
+    verdict_set(&v->measured,
+                "right side over left side at x_1, ..., x_m, m = 1 to %d, all i: %.4f to %.4f as "
+                "printed, %.15g to %.15g without √m",
+                POINTS_MOST, printed.least, printed.most, corrected.least, corrected.most);
+    verdict_set(&v->bound, "1");
+    verdict_set(
+        &v->counterexample,
+        "m = 2, points 0 and 1, A = [1 a; a 1]: φ₁ = (1, 1) by Eq. 25, λ₁^(m) = 1 + a; the right "
+        "side at both points is (√2/(1 + a))(1 + a) = %.4f",
+        pair);
+    return EXIT_PASS;
+}
+
+/* ---- S36, S37: eigenvalues and eigenvectors from landmarks ---- */
 
 enum {
     SIDE = 14,
@@ -408,7 +216,7 @@ static int make_spectrum(const claim_run *run, int input, spectrum *full)
     atn_status status = ref_eigenvalues(TOKENS, full->s, full->lambda, full->w, NULL);
     if (status == ATN_OK)
         return EXIT_PASS;
-    report_error("S35, S36: eigenvalues: %s", atn_status_message(status));
+    report_error("S36, S37: eigenvalues: %s", atn_status_message(status));
     return EXIT_ENVIRONMENT;
 }
 
@@ -426,7 +234,7 @@ static int expand_landmarks(const spectrum *full, landmark_spectrum *part)
     atn_status status = ref_eigenvalues(LANDMARKS, part->a, part->lambda, part->u, NULL);
     if (status == ATN_OK)
         return EXIT_PASS;
-    report_error("S35, S36: eigenvalues of landmarks: %s", atn_status_message(status));
+    report_error("S36, S37: eigenvalues of landmarks: %s", atn_status_message(status));
     return EXIT_ENVIRONMENT;
 }
 
@@ -495,7 +303,7 @@ static void note_eigenvalues(const spectrum *full, const eigenvalue_errors *e, c
 /* The leading eigenvalue is called approximated if all draws come so near, relatively. */
 static const double approximately = 0.25;
 
-static int judge_s35(const claim_run *run, verdict *v)
+static int judge_s36(const claim_run *run, verdict *v)
 {
     spectrum *full = must_allocate(1, sizeof *full);
     eigenvalue_errors e[SPECTRUM_INPUTS];
@@ -547,7 +355,7 @@ static int judge_s35(const claim_run *run, verdict *v)
                 1 + coupling);
     if (trace <= 64.0 * TOKENS * atn_dtype_roundoff(ATN_F64))
         return EXIT_PASS;
-    report_error("S35: estimates sum to n but for %g, where they are proved to sum to n", trace);
+    report_error("S36: estimates sum to n but for %g, where they are proved to sum to n", trace);
     return EXIT_CHECK;
 }
 
@@ -597,7 +405,7 @@ static int compare_eigenvectors(const spectrum *full, const landmark_spectrum *p
     free(extended);
     if (status == ATN_OK)
         return EXIT_PASS;
-    report_error("S36: %s", atn_status_message(status));
+    report_error("S37: %s", atn_status_message(status));
     return EXIT_ENVIRONMENT;
 }
 
@@ -633,7 +441,7 @@ static double line_product(void)
     return product;
 }
 
-static int judge_s36(const claim_run *run, verdict *v)
+static int judge_s37(const claim_run *run, verdict *v)
 {
     eigenvector_errors e[SPECTRUM_INPUTS];
     const double rounding = 64 * atn_dtype_roundoff(ATN_F64), a = exp(-0.5);
@@ -675,65 +483,7 @@ static int judge_s36(const claim_run *run, verdict *v)
 
 /* ---- The table ---- */
 
-const claim soft_derivation_claims[] = {
-    {
-        .id = "S31",
-        .source = "IJCV § 3.1; NeurIPS § 3.1",
-        .statement = "IJCV: To maintain the symmetric properties of the attention matrix as "
-                     "defined in Eq. (3) [softmax of scaled dot-products], we opt for identical "
-                     "projection matrices W_q and W_k in Eq. (1), effectively setting Q = K. "
-                     "NeurIPS: To preserve the symmetric property of attention matrix as in Eq "
-                     "(3), we set the project matrices W_q and W_k in Eq (1) identical.",
-        .method = "Softmax attention with K = Q of all pairs of tokens −2, ..., 2, d = 1.",
-        .corrected =
-            "With K = Q the logits of Eq. (3) are symmetric, softmax attention need not be: S = "
-            "D⁻¹E, E_ij = exp(q_i·q_j/√d_e), D the row sums of E, is symmetric if and only if all "
-            "row sums of E are equal; for n = 2, if and only if ‖q₁‖ = ‖q₂‖. It is always similar "
-            "to the symmetric D^-½ED^-½.",
-        .proof =
-            "S_ij = S_ji says E_ij/D_i = E_ij/D_j, and E_ij > 0, so D_i = D_j for all i and j. For "
-            "n = 2, D₁ − D₂ = exp(‖q₁‖²/√d_e) − exp(‖q₂‖²/√d_e). D^½SD^-½ = D^-½ED^-½.",
-        .judge = judge_s31,
-    },
-    {
-        .id = "S32",
-        .source = "IJCV § 3.3, proof of Prop. 3",
-        .statement = "L_rw [= I − D⁻¹A] is a real semi-definite matrix, so all the eigenvalue of "
-                     "L_rw is non-negative.",
-        .method = "The symmetric part of I − S for softmax attention with K = Q of all pairs of "
-                  "tokens −2, ..., 2, d = 1.",
-        .corrected =
-            "For symmetric A with positive entries and row sums D the eigenvalues of L_rw are real "
-            "and not negative, since it is similar to the semi-definite I − D^-½AD^-½. L_rw itself "
-            "is semi-definite, xᵀL_rw x ≥ 0 for every x, if and only if all row sums are equal, "
-            "that is, if and only if it is symmetric (S31).",
-        .proof =
-            "Row sums of S = D⁻¹A are 1, so 1ᵀL_rw 1 = 0. Were xᵀL_rw x ≥ 0 for all x, 1 would be "
-            "a minimum, and (L_rw + L_rwᵀ)1 = 0; with L_rw 1 = 0 also Sᵀ1 = 1, that is Au = 1 for "
-            "u_i = 1/D_i, so u = D⁻¹Au: each u_i is a mean of all u_j with positive weights, at "
-            "the largest u_i too, so they are all equal. Conversely S is then symmetric with "
-            "eigenvalues of at most 1. D^-½AD^-½ has the eigenvalues of S, at most ‖S‖_∞ = 1.",
-        .judge = judge_s32,
-    },
-    {
-        .id = "S33",
-        .source = "IJCV § 3.2; NeurIPS § 3.2",
-        .statement = "We make this choice because our S is positive semi-definite (i.e., a Gram "
-                     "matrix) without follow-up normalization which are all necessary conditions "
-                     "for Nyström.",
-        .method = "Matrices of whole numbers, compared without rounding: the smallest that is "
-                  "softmax attention, and 1000 random ones of rank 2, with two landmarks.",
-        .corrected =
-            "For any real S = [A B; C D], square or not, [A; C]A†[A B] = S if and only if rank(A) "
-            "= rank(S): S need not be symmetric nor semi-definite, and may be normalised, for "
-            "dividing its rows by positive numbers changes neither rank. Semi-definiteness is "
-            "sufficient for 0 ⪯ S − Ŝ (S04), where the ranks differ.",
-        .proof =
-            "If the ranks are equal, the columns of B and the rows of [C D] are combinations of "
-            "those of A and of [A B]: B = AX, C = YA, D = YB = YAX, and [A; YA]A†[A AX] = S by "
-            "AA†A = A. Conversely the left side has at most the rank of A.",
-        .judge = judge_s33,
-    },
+const claim soft_expansion_claims[] = {
     {
         .id = "S34",
         .source = "IJCV App. A, Eq. 19",
@@ -755,6 +505,24 @@ const claim soft_derivation_claims[] = {
     },
     {
         .id = "S35",
+        .source = "IJCV App. A, Eq. 25, 26",
+        .statement = "φ_i(x_j) ≈ √m U_{j,i}^(m), λ_i ≈ λ_i^(m)/m, φ_i(y) ≈ (√m/λ_i^(m)) Σ_{t=1}^m "
+                     "k(y, x_t)φ_i(x_t), λ_i is eigenvalue of S and λ_i^(m) is the eigenvalue of "
+                     "S^(m).",
+        .method = "Both sides of Eq. 26 at the points x_1, ..., x_m, m = 1 to 9, with φ_i of "
+                  "Eq. 25.",
+        .corrected =
+            "φ_i(y) ≈ (1/λ_i^(m)) Σ_t k(y, x_t)φ_i(x_t) = (√m/λ_i^(m)) Σ_t k(y, x_t)U_{t,i}, with "
+            "equality at x_1, ..., x_m; as printed the right side is √m times as large. λ_i is an "
+            "eigenvalue of the operator of Eq. 20, not of S: those are about nλ_i (Eq. 28).",
+        .proof =
+            "Eq. 22 with q = m: φ_i(y) ≈ (1/(mλ_i)) Σ_t k(y, x_t)φ_i(x_t), and mλ_i ≈ λ_i^(m). At "
+            "y = x_j the sum is √m(S^(m)U^(m))_ji = λ_i^(m)√m U_ji = λ_i^(m)φ_i(x_j). With m = n, "
+            "Eq. 25 gives λ_i = λ_i^(n)/n, and λ_i^(n) is the eigenvalue of S.",
+        .judge = judge_s35,
+    },
+    {
+        .id = "S36",
         .source = "IJCV App. A, Eq. 29",
         .statement = "λ̃_i^(n) ≈ nλ_i^(m)/m [λ̃: the approximation for the eigenvalues of S, "
                      "λ^(m): the eigenvalues of S^(m), the kernel matrix of m landmarks].",
@@ -775,10 +543,10 @@ const claim soft_derivation_claims[] = {
             "‖C‖_F = ‖S‖_F/n. Hoffman and Wielandt: the ordered eigenvalues of two symmetric "
             "matrices differ by at most ‖C_m − C‖_F, root of the sum of squares. S^(m) has trace "
             "m, S has trace n.",
-        .judge = judge_s35,
+        .judge = judge_s36,
     },
     {
-        .id = "S36",
+        .id = "S37",
         .source = "IJCV App. A, Eq. 27, 30",
         .statement = "Denote S̃ as the rank-m approximation of S and Ũ, Λ̃ as the approximation "
                      "for spectral decomposition of S ... S̃ = ŨΛ̃Ũᵀ, ũ_t^(n) ≈ √(m/n) "
@@ -795,9 +563,9 @@ const claim soft_derivation_claims[] = {
             "With A = UΛUᵀ, Ũ = √(m/n) S_{n,m}UΛ⁻¹ and Λ̃ = (n/m)Λ, the factors n/m cancel. ŨᵀŨ = "
             "(m/n)Λ⁻¹Uᵀ(A² + BBᵀ)UΛ⁻¹ is I if and only if A² + BBᵀ = (n/m)A². S − S̃ is "
             "semi-definite (S04), so 0 if its trace is. Where ũ_t is near u_t: both belong to "
-            "eigenvectors of C_m and C (S35), so by Davis and Kahan "
+            "eigenvectors of C_m and C (S36), so by Davis and Kahan "
             "their angle is about 1/√m over the gap of λ_t/n, if that is small.",
-        .judge = judge_s36,
+        .judge = judge_s37,
     },
     {0},
 };
