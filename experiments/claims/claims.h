@@ -59,10 +59,11 @@ typedef struct claim {
     X(soft_inverse_claims)     /* S16 - S19 */                                                     \
     X(softpp_claims)           /* S20 - S29 */                                                     \
     X(softpp_norm_claims)      /* S30 */                                                           \
-    X(soft_derivation_claims)  /* S31 - S36 */                                                     \
-    X(soft_dependence_claims)  /* S37 - S39 */                                                     \
-    X(soft_comparison_claims)  /* S40 - S43 */                                                     \
-    X(soft_iteration_claims)   /* S44 - S47 */                                                     \
+    X(soft_symmetry_claims)    /* S31 - S33 */                                                     \
+    X(soft_expansion_claims)   /* S34 - S37 */                                                     \
+    X(soft_dependence_claims)  /* S38 - S40 */                                                     \
+    X(soft_comparison_claims)  /* S41 - S44 */                                                     \
+    X(soft_iteration_claims)   /* S45 - S48 */                                                     \
     X(sima_claims)             /* M01 - M08 */                                                     \
     X(sima_values_claims)      /* M09 - M13 */                                                     \
     X(sima_compared_claims)    /* M14 - M16 */                                                     \
@@ -76,21 +77,6 @@ typedef struct claim {
 #define CLAIM_GROUP_EXTERN(table) extern const claim table[];
 CLAIM_GROUP_LIST(CLAIM_GROUP_EXTERN)
 #undef CLAIM_GROUP_EXTERN
-/* The groups, each ended by a claim without id, in the order of the ledger. */
-extern const claim soft_kernel_claims[];      /* S01 - S03 */
-extern const claim soft_nystrom_claims[];     /* S04 - S07 */
-extern const claim soft_start_claims[];       /* S10 - S12 */
-extern const claim soft_convergence_claims[]; /* S13 - S15 */
-extern const claim soft_inverse_claims[];     /* S16 - S19 */
-extern const claim softpp_claims[];           /* S20 - S29 */
-extern const claim soft_symmetry_claims[];    /* S31 - S33 */
-extern const claim soft_expansion_claims[];   /* S34 - S37 */
-extern const claim soft_dependence_claims[];  /* S38 - S40 */
-extern const claim soft_comparison_claims[];  /* S41 - S44 */
-extern const claim soft_iteration_claims[];   /* S45 - S48 */
-extern const claim sima_claims[];             /* M01 - M08 */
-extern const claim ufo_vit_claims[];          /* U01 - U07 */
-extern const claim network_claims[];          /* N01 - N05 */
 
 /* Every claim, ended by null. */
 extern const claim *const *claims_all(void);

@@ -9,7 +9,9 @@
 enum { MAX_CLAIMS = 256 };
 
 static const claim *const groups[] = {
-    soft_kernel_claims, soft_nystrom_claims, soft_start_claims, soft_convergence_claims, soft_inverse_claims, softpp_claims, soft_symmetry_claims, soft_expansion_claims, soft_dependence_claims, soft_comparison_claims, soft_iteration_claims, sima_claims, ufo_vit_claims, network_claims,
+#define CLAIM_GROUP_ENTRY(table) table,
+    CLAIM_GROUP_LIST(CLAIM_GROUP_ENTRY)
+#undef CLAIM_GROUP_ENTRY
 };
 
 const claim *const *claims_all(void)
