@@ -14,13 +14,6 @@ static double number_after(const char *measured, const char *text)
     return strtod(at + strlen(text), NULL);
 }
 
-static void expect_example(const claim_run *run, const char *id, const char *text)
-{
-    char *example = ledger_counterexample(run, id);
-    cr_expect(strstr(example, text), "%s: %s", id, example);
-    free(example);
-}
-
 /* One head adds five matrices of the others' size to each head's own: sqrt(5) for SimA. */
 Test(claims_sima_network, one_head_is_the_sum_of_the_heads)
 {
@@ -44,7 +37,7 @@ Test(claims_sima_network, exps_remain_in_gelu)
     ledger_expect_measured(&run, "M18", "exps of SimA's attention: 0.");
     ledger_expect_measured(&run, "M18", "3631104, where DeiT-S has 6425352; 43 % are removed");
     ledger_expect_noted(&run, "M18", "| 224 | 2794248 | 0 | 3631104 | 43.5 % |");
-    expect_example(&run, "M18", "0 exps in attention, and 3631104 activations");
+    ledger_expect_counterexample(&run, "M18", "0 exps in attention, and 3631104 activations");
     ledger_close(&run);
 }
 
@@ -58,8 +51,8 @@ Test(claims_sima_network, sizes_follow_magnitudes)
     double entries = number_after(measured, "of the entries ");
     cr_expect(sizes > 0.4 && sizes < 0.8 && entries > -0.2 && entries < 0.2, "%s", measured);
     free(measured);
-    expect_example(&run, "M19",
-                   "2 with k = (1, 1) and 0 with k = (1, −1), where |q̂||k̂| is 2 and 2");
+    ledger_expect_counterexample(
+        &run, "M19", "2 with k = (1, 1) and 0 with k = (1, −1), where |q̂||k̂| is 2 and 2");
     ledger_close(&run);
 }
 
@@ -74,8 +67,8 @@ Test(claims_sima_network, xca_pays_from_the_width_of_a_head_on)
     double many = number_after(measured, " with 6, ");
     cr_expect(one > 380 && one < 390 && many > 30 && many < 36, "%s", measured);
     free(measured);
-    expect_example(&run, "M20",
-                   "H = 12, N = 48: N is D/8, and XCA takes 2506752 flops, softmax "
-                   "attention 3612672");
+    ledger_expect_counterexample(&run, "M20",
+                                 "H = 12, N = 48: N is D/8, and XCA takes 2506752 flops, softmax "
+                                 "attention 3612672");
     ledger_close(&run);
 }

@@ -97,13 +97,6 @@ Test(claims_ufo_vit, outputs_that_are_not_reproduced_are_an_error)
     expect_not_to_be(U04_ROW("paper", "31", "0.1")); /* no row of full column rank */
 }
 
-static void expect_example(const claim_run *run, const char *id, const char *text)
-{
-    char *example = ledger_counterexample(run, id);
-    cr_expect(strstr(example, text), "%s: %s", id, example);
-    free(example);
-}
-
 Test(claims_ufo_vit, the_size_of_weights_does_not_matter_but_weights_do)
 {
     claim_run run;
@@ -111,7 +104,7 @@ Test(claims_ufo_vit, the_size_of_weights_does_not_matter_but_weights_do)
     cr_expect(ledger_judge(&run, "U08") == VERDICT_HOLDS_IF);
     ledger_expect_measured(&run, "U08", "× 4, 1/8 and 16: outputs change by 0, ×");
     ledger_expect_measured(&run, "U08", "same tokens in 8 of 8 columns × 3, 0.1, 7");
-    expect_example(&run, "U08", "the output is (1, 0) with W_Q = I and (0, 1) with");
+    ledger_expect_counterexample(&run, "U08", "the output is (1, 0) with W_Q = I and (0, 1) with");
     char *measured = ledger_measured(&run, "U08"), *drawn = strstr(measured, "drawn anew by ");
     cr_expect(drawn && strtod(drawn + strlen("drawn anew by "), NULL) > 0.5, "%s", measured);
     free(measured);
@@ -124,8 +117,8 @@ Test(claims_ufo_vit, the_printed_projection_aggregates_nothing)
     ledger_open(&run);
     cr_expect(ledger_judge(&run, "U09") == VERDICT_FAILS);
     ledger_expect_measured(&run, "U09", "one token, h = 2: off by 2");
-    expect_example(&run, "U09", "A(x) = (1, -1).");
-    expect_example(&run, "U09", "A(x)W_proj = (-1, 1); Eq. 9 gives (1, -1)");
+    ledger_expect_counterexample(&run, "U09", "A(x) = (1, -1).");
+    ledger_expect_counterexample(&run, "U09", "A(x)W_proj = (-1, 1); Eq. 9 gives (1, -1)");
     ledger_close(&run);
 }
 
@@ -136,8 +129,8 @@ Test(claims_ufo_vit, stiff_potentials_are_narrow)
     cr_expect(ledger_judge(&run, "U10") == VERDICT_FAILS);
     ledger_expect_measured(&run, "U10", "goes from 2 to 0.0625, the least U from 0 to 0");
     ledger_expect_measured(&run, "U10", "to 0 in 4 steps with k = 1, to 81 with k = 4");
-    expect_example(&run, "U10", "2 wide for k = 1 and 1 for k = 4");
-    expect_example(&run, "U10", "x = 1, -3, 9, …");
+    ledger_expect_counterexample(&run, "U10", "2 wide for k = 1 and 1 for k = 4");
+    ledger_expect_counterexample(&run, "U10", "x = 1, -3, 9, …");
     ledger_close(&run);
 }
 
@@ -147,6 +140,6 @@ Test(claims_ufo_vit, clusters_have_no_spatial_dimension)
     ledger_open(&run);
     cr_expect(ledger_judge(&run, "U11") == VERDICT_FAILS);
     ledger_expect_measured(&run, "U11", "has 8192 and 8192 bytes");
-    expect_example(&run, "U11", "K over the tokens gives (3, 4), Eq. 8 (1, 1)");
+    ledger_expect_counterexample(&run, "U11", "K over the tokens gives (3, 4), Eq. 8 (1, 1)");
     ledger_close(&run);
 }

@@ -1,17 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The judges of U12 - U15, which count all they need themselves. */
 #include <criterion/criterion.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "ledger.h"
-
-static void expect_example(const claim_run *run, const char *id, const char *text)
-{
-    char *example = ledger_counterexample(run, id);
-    cr_expect(strstr(example, text), "%s: %s", id, example);
-    free(example);
-}
 
 /* (2 16 N^2 D + 4 4 N D^2) / (2 N^2 D + 4 N D^2) = 4 (4 N + 2 D) / (N + 2 D), D = 384. */
 Test(claims_ufo_vit_network, sixteen_times_without_projections)
@@ -22,7 +13,7 @@ Test(claims_ufo_vit_network, sixteen_times_without_projections)
     ledger_expect_measured(&run, "U12", "two products and exps: 16 to 16 times");
     ledger_expect_measured(&run, "U12", "6.44 times from 224 to 448 pixels, 10.06 to 896, 13.64");
     ledger_expect_noted(&run, "U12", "| 448 → 896 | 16 | 16 | 10.062 | ");
-    expect_example(&run, "U12", "(472055808 + 462422016) multiply-adds");
+    ledger_expect_counterexample(&run, "U12", "(472055808 + 462422016) multiply-adds");
     ledger_close(&run);
 }
 
@@ -32,7 +23,7 @@ Test(claims_ufo_vit_network, learned_positions_depend_on_the_resolution)
     ledger_open(&run);
     cr_expect(ledger_judge(&run, "U13") == VERDICT_FAILS);
     ledger_expect_measured(&run, "U13", "grow by 72960 to 194560 parameters, all others by 0 to 0");
-    expect_example(&run, "U13", "37632 for 14 × 14 tokens, 110592 for 24 × 24");
+    ledger_expect_counterexample(&run, "U13", "37632 for 14 × 14 tokens, 110592 for 24 × 24");
     ledger_close(&run);
 }
 
