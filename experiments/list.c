@@ -112,6 +112,14 @@ static void list_inputs(table *t, const char *kind)
                                            input_kinds[i].parameter});
 }
 
+static void list_samplings(table *t, const char *kind)
+{
+#define ADD_ROW(code, name, description)                                                           \
+    add_row(t, (const char *[COLUMNS]){kind, name, description});
+    SAMPLING_LIST(ADD_ROW)
+#undef ADD_ROW
+}
+
 static void list_references(table *t, const char *kind)
 {
 #define ADD_ROW(code, name, description)                                                           \
@@ -215,9 +223,10 @@ static const struct {
     const char *name;
     void (*list)(table *t, const char *kind);
 } kinds[] = {
-    {"operators", list_operators},     {"variants", list_variants}, {"inverses", list_inverses},
-    {"experiments", list_experiments}, {"claims", list_claims},     {"inputs", list_inputs},
-    {"references", list_references},   {"parts", list_parts},       {"devices", list_devices},
+    {"operators", list_operators},     {"variants", list_variants},     {"inverses", list_inverses},
+    {"experiments", list_experiments}, {"claims", list_claims},         {"inputs", list_inputs},
+    {"samplings", list_samplings},     {"references", list_references}, {"parts", list_parts},
+    {"devices", list_devices},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 

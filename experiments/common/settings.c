@@ -266,6 +266,7 @@ static const char *const distance_names[] = {ATN_DISTANCE_LIST(SECOND) NULL};
 static const char *const scale_names[] = {ATN_SCALE_LIST(SECOND) NULL};
 static const char *const storage_names[] = {ATN_STORAGE_LIST(SECOND) NULL};
 static const char *const isa_names[] = {ATN_ISA_LIST(SECOND) NULL};
+static const char *const sampling_names[] = {SAMPLING_LIST(SECOND) NULL};
 #undef SECOND
 static const char *const format_names[] = {"table", "csv", "json", NULL};
 static const char *const device_names[] = {[ATN_CPU] = "cpu", [ATN_CUDA] = "cuda", NULL};
@@ -360,21 +361,45 @@ bool settings_take_variant(const settings *s, const atn_operator_info *info, int
     return taken;
 }
 
-static char *parse_storages(settings *s, const option *o, const char *value)
+/* Names of one list, each once: what they stand for goes to found, `count` of them so far. Returns
+ * what is wrong, or null. */
+static char *parse_names(const char *value, const char *const *names, int *count, int *found)
 {
     text_list given = {0};
     char *wrong = split(value, &given);
     for (int i = 0; i < given.count && !wrong; i++) {
-        int found = names_find(storage_names, given.items[i]);
-        if (found < 0)
-            wrong = names_expected(storage_names, given.items[i]);
-        for (int j = 0; j < s->storage_count && !wrong; j++)
-            if (s->storages[j] == (atn_storage)found)
+        int name = names_find(names, given.items[i]);
+        if (name < 0)
+            wrong = names_expected(names, given.items[i]);
+        for (int j = 0; j < *count && !wrong; j++)
+            if (found[j] == name)
                 wrong = must_format("%s is given twice", given.items[i]);
         if (!wrong)
-            s->storages[s->storage_count++] = (atn_storage)found;
+            found[(*count)++] = name;
     }
     free_texts(&given);
+    return wrong;
+}
+
+static char *parse_storages(settings *s, const option *o, const char *value)
+{
+    int found[ATN_STORAGE_COUNT];
+    for (int i = 0; i < s->storage_count; i++)
+        found[i] = s->storages[i];
+    char *wrong = parse_names(value, storage_names, &s->storage_count, found);
+    for (int i = 0; i < s->storage_count; i++)
+        s->storages[i] = (atn_storage)found[i];
+    return wrong;
+}
+
+static char *parse_samplings(settings *s, const option *o, const char *value)
+{
+    int found[SAMPLING_COUNT];
+    for (int i = 0; i < s->sampling_count; i++)
+        found[i] = s->samplings[i];
+    char *wrong = parse_names(value, sampling_names, &s->sampling_count, found);
+    for (int i = 0; i < s->sampling_count; i++)
+        s->samplings[i] = (sampling_kind)found[i];
     return wrong;
 }
 
@@ -535,6 +560,10 @@ static const option options[] = {
     {"scale", "S", USES_SCALE,
      "the kernel's s: head, 1/(2 sqrt(d)); embed, 1/(2 sqrt(heads d)); or a number (default head)",
      .parse = parse_scale},
+    {"sampling", "LIST", USES_SAMPLING,
+     "how landmarks come from tokens: pool, published, published-centred (see attnum list "
+     "samplings)",
+     .parse = parse_samplings},
     {"distance", "NAME", USES_DISTANCE, "direct, expanded or clamped (default direct)",
      .parse = parse_distance},
     {"certify", "M", USES_CERTIFY,
@@ -553,9 +582,9 @@ static const option options[] = {
     {"emit-tokens", "FOLDER", USES_BENCH,
      "write the tokens that are timed to FOLDER as .npy files, and stop", .parse = parse_path,
      FIELD(emit), .aside = true},
-    {"heads", "N", USES_HEADS, "the most heads looked at, evenly spread (default 8)",
+    {"heads", "N", USES_INSPECT, "the most heads looked at, evenly spread (default 8)",
      .parse = parse_integer, FIELD(heads), .least = 1, .most = 1000000},
-    {"html", "FILE", USES_HTML, "write a report to FILE, one page that needs nothing else",
+    {"html", "FILE", USES_INSPECT, "write a report to FILE, one page that needs nothing else",
      .parse = parse_path, FIELD(html), .aside = true},
     {"format", "NAME", USES_FORMAT,
      "table, csv or json: text for people, or the published tables alone (default table)",
@@ -961,6 +990,8 @@ char *settings_replay(const settings *s, const char *experiment, unsigned used,
     add_option(&command, point->stage > 0, "--stage", must_format("%" PRId64, point->stage));
     add_option(&command, point->tokens > 0, "--n", must_format("%" PRId64, point->tokens));
     add_option(&command, point->landmarks > 0, "--m", must_format("%" PRId64, point->landmarks));
+    add_option(&command, used & USES_SAMPLING && point->sampling, "--sampling",
+               must_format("%s", point->sampling ? point->sampling : ""));
     add_option(&command, true, "--seed", must_format("%" PRId64, point->seed));
     add_option(&command, used & USES_SAMPLES, "--samples", must_format("%" PRId64, point->samples));
     add_option(&command, used & USES_DTYPE, "--dtype", join(s->dtype_count, dtypes));
@@ -1051,6 +1082,9 @@ void settings_fingerprint(const settings *s, FILE *file)
     fprintf(file, " storage=");
     for (int i = 0; i < s->storage_count; i++)
         fprintf(file, "%s%s", i ? "," : "", atn_storage_name(s->storages[i]));
+    fprintf(file, " sampling=");
+    for (int i = 0; i < s->sampling_count; i++)
+        fprintf(file, "%s%s", i ? "," : "", sampling_names[s->samplings[i]]);
     fprintf(file, " scale=%s:%.17g distance=%s query=%" PRId64 "x%" PRId64, scale_names[s->scale],
             s->scale_value, distance_names[s->distance], s->query_row, s->query_col);
     const char *library = ref_certify_library();

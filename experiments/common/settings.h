@@ -11,6 +11,7 @@
 
 #include <attnum/attnum.h>
 
+#include "sampling.h"
 #include "table.h"
 
 /* Bits of experiment::options and verb::options. --help is always there; `attnum run` adds USES_RUN
@@ -40,8 +41,8 @@ enum {
     USES_SHARD = 1 << 21,  /* --shard I/N */
     USES_CHECK = 1 << 22,  /* --tokens FILE.npy, --output FILE.npy, ..., --param NAME=VALUE */
     USES_EMIT_CASE = 1 << 23, /* --emit-case FOLDER */
-    USES_HEADS = 1 << 24,     /* --heads N */
-    USES_HTML = 1 << 25,      /* --html FILE */
+    USES_INSPECT = 1 << 24,   /* --heads N, --html FILE */
+    USES_SAMPLING = 1 << 25,  /* --sampling pool,published,...: sampling_name */
     USES_SEED = 1 << 26,      /* --seed 1:5 */
     USES_THREADS = 1 << 27,   /* --threads N, --isa NAME */
     USES_OUT = 1 << 28,       /* --out FOLDER */
@@ -102,6 +103,8 @@ typedef struct {
     text_list operators;          /* checked: each is an operator's name, or one and a variant's */
     int storage_count;
     atn_storage storages[ATN_STORAGE_COUNT];
+    int sampling_count;
+    sampling_kind samplings[SAMPLING_COUNT];
     integer_list tokens;
     int64_t certify; /* -1 where not given */
     integer_list batches;
@@ -157,6 +160,7 @@ typedef struct {
     int64_t samples;                   /* so many that the point's own is the last of them */
     int64_t landmarks;                 /* --m; 0: none */
     int64_t tokens;                    /* --n; 0: none */
+    const char *sampling;              /* --sampling; null: none */
     const atn_operator_info *operator; /* --operator, with variant; null: none */
     int variant;
     bool by_effort; /* --quick and --full decide whether it is there */

@@ -44,19 +44,19 @@ static void narrow(atn_dtype dtype, int64_t count, const double *from, void *to)
             ((double *)to)[i] = from[i];
 }
 
-static void widen(bottleneck *b)
+static void widen(atn_dtype dtype, int64_t count, const void *from, double *to)
 {
-    b->finite = true;
-    for (int64_t i = 0; i < b->m * b->m; i++) {
-        b->exact[i] = b->dtype == ATN_F32 ? (double)((float *)b->a)[i] : ((double *)b->a)[i];
-        b->finite &= isfinite(b->exact[i]) != 0;
-    }
+    for (int64_t i = 0; i < count; i++)
+        to[i] = dtype == ATN_F32 ? (double)((const float *)from)[i] : ((const double *)from)[i];
 }
 
 static int find_spectrum(bottleneck *b)
 {
     double disagreement;
-    widen(b);
+    widen(b->dtype, b->m * b->m, b->a, b->exact);
+    b->finite = true;
+    for (int64_t i = 0; i < b->m * b->m; i++)
+        b->finite &= isfinite(b->exact[i]) != 0;
     atn_status status = ref_eigenvalues(b->m, b->exact, b->lambda, NULL, &disagreement);
     if (!b->finite)
         for (int64_t i = 0; i < b->m; i++)
@@ -73,19 +73,38 @@ static int find_spectrum(bottleneck *b)
     return EXIT_PASS;
 }
 
-int bottleneck_from_tokens(bottleneck *b, const bottleneck_plan *plan, atn_context *context,
-                           const double *tokens)
+/* A = K(L, L) and, where wanted, P = K(L, Q). */
+static atn_status compare(bottleneck *b, const bottleneck_plan *plan, atn_context *context,
+                          const atn_tensor *q, const atn_tensor *l, double *cross)
 {
+    double scale = sampling_kernel_scale(plan->sampling, plan->scale);
+    int64_t size = plan->tokens * b->m;
+    atn_tensor a = atn_tensor_dense(b->a, b->dtype, 1, 1, b->m, b->m);
+    atn_status status = staged_gaussian_self(context, plan->distance, scale, l, &a);
+    if (status < 0 || !cross)
+        return status;
+    void *narrow = must_allocate((size_t)size, atn_dtype_size(b->dtype));
+    atn_tensor k = atn_tensor_dense(narrow, b->dtype, 1, 1, b->m, plan->tokens);
+    status = staged_gaussian_cross(context, plan->distance, scale, l, q, &k);
+    widen(b->dtype, size, narrow, cross);
+    free(narrow);
+    return status;
+}
+
+int bottleneck_from_tokens(bottleneck *b, const case_draw *draw, atn_context *context,
+                           const double *tokens, double *cross)
+{
+    const bottleneck_plan *plan = &draw->c->plan;
     size_t size = atn_dtype_size(b->dtype);
     void *rounded = must_allocate((size_t)plan->tokens * (size_t)plan->dim, size);
     void *landmarks = must_allocate((size_t)b->m * (size_t)plan->dim, size);
     narrow(b->dtype, plan->tokens * plan->dim, tokens, rounded);
     atn_tensor q = atn_tensor_dense(rounded, b->dtype, 1, 1, plan->tokens, plan->dim);
     atn_tensor l = atn_tensor_dense(landmarks, b->dtype, 1, 1, b->m, plan->dim);
-    atn_tensor a = atn_tensor_dense(b->a, b->dtype, 1, 1, b->m, b->m);
-    atn_status status = staged_sample(context, &plan->sampling, &q, &l);
+    atn_status status =
+        sampling_take(plan->sampling, context, &plan->windows, draw->seed, draw->sample, &q, &l);
     if (status >= 0)
-        status = staged_gaussian_self(context, plan->distance, plan->scale, &l, &a);
+        status = compare(b, plan, context, &q, &l, cross);
     free(landmarks);
     free(rounded);
     if (status < 0) {

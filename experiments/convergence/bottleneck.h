@@ -19,10 +19,11 @@ void bottleneck_free(bottleneck *b);
 
 /* These fill in a, exact and lambda, and return an exit code: EXIT_CHECK if the two routes to the
  * eigenvalues disagree, EXIT_ENVIRONMENT if the library or the reference fails; both having
- * reported it. From tokens (n x d): rounded to the dtype, then sampled and compared in it. From a
+ * reported it. From the tokens of a draw (n x d): rounded to the dtype, then sampled and compared
+ * in it; cross (m x n, f64, or null) receives P = K(L, Q), which the dtype computed. From a
  * symmetric matrix: rounded to the dtype. */
-int bottleneck_from_tokens(bottleneck *b, const bottleneck_plan *plan, atn_context *context,
-                           const double *tokens);
+int bottleneck_from_tokens(bottleneck *b, const case_draw *draw, atn_context *context,
+                           const double *tokens, double *cross);
 int bottleneck_from_matrix(bottleneck *b, const double *matrix);
 
 /* X by a method, into b->x. trace may be null. Returns an exit code. */

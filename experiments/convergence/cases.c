@@ -24,7 +24,7 @@ static void plan_stage(bottleneck_plan *plan, int64_t stage)
     plan->tokens = side * side;
     plan->dim = TOKEN_DIM;
     plan->landmarks = (side / stride) * (side / stride);
-    plan->sampling =
+    plan->windows =
         (atn_sampling){.kind = ATN_SAMPLING_POOL, .height = side, .width = side, .stride = stride};
 }
 
@@ -46,7 +46,7 @@ static void plan_file(bottleneck_plan *plan, const input *in)
     if (height > 0 && plan->landmarks <= MOST_LANDMARKS) {
         plan->height = height;
         plan->width = width;
-        plan->sampling = (atn_sampling){
+        plan->windows = (atn_sampling){
             .kind = ATN_SAMPLING_POOL, .height = height, .width = width, .stride = stride};
         return;
     }
@@ -54,7 +54,7 @@ static void plan_file(bottleneck_plan *plan, const input *in)
     plan->height = plan->tokens;
     plan->width = 1;
     plan->landmarks = (plan->tokens + stride - 1) / stride;
-    plan->sampling = (atn_sampling){.kind = ATN_SAMPLING_WINDOW, .stride = stride};
+    plan->windows = (atn_sampling){.kind = ATN_SAMPLING_WINDOW, .stride = stride};
 }
 
 static int make_plan(const settings *s, const input *in, int64_t stage, bottleneck_plan *plan)
@@ -88,20 +88,14 @@ static int count_file_samples(const settings *s, const input *in, int64_t *sampl
     return EXIT_USAGE;
 }
 
-static int add_case(case_list *list, const input *in, const char *text, int64_t stage,
-                    int64_t samples)
+/* Adds a case that is planned but for its sampling. */
+static int add_case(case_list *list, const input_case *like, sampling_kind sampling)
 {
     input_case *c = &list->items[list->count];
-    *c = (input_case){in, text, .samples = samples, .seeds = list->s->seeds.count,
-                      .first_point = list->points};
-    int code = make_plan(list->s, in, stage, &c->plan);
-    if (code == EXIT_PASS && input_is_file(in)) {
-        c->seeds = 1;
-        code = count_file_samples(list->s, in, &c->samples);
-    }
-    if (code != EXIT_PASS)
-        return code;
     int64_t points;
+    *c = *like;
+    c->plan.sampling = sampling;
+    c->first_point = list->points;
     if (__builtin_mul_overflow(c->samples, c->seeds, &points) ||
         __builtin_add_overflow(list->points, points, &list->points)) {
         report_error("--samples, --seed: too many points");
@@ -109,6 +103,27 @@ static int add_case(case_list *list, const input *in, const char *text, int64_t 
     }
     list->count++;
     return EXIT_PASS;
+}
+
+/* A case for every sampling: of --sampling, else of the defaults those that are possible. */
+static int add_cases(case_list *list, const input *in, const char *text, int64_t stage,
+                     int64_t samples, bool all)
+{
+    const settings *s = list->s;
+    input_case c = {in, text, .samples = samples, .seeds = s->seeds.count};
+    int code = make_plan(s, in, stage, &c.plan);
+    if (code == EXIT_PASS && input_is_file(in)) {
+        c.seeds = 1;
+        code = count_file_samples(s, in, &c.samples);
+    }
+    sampling_kind kinds[SAMPLING_COUNT];
+    if (code != EXIT_PASS)
+        return code;
+    int count = sampling_choose(s->sampling_count, s->samplings, all, input_name(in),
+                                &c.plan.windows, c.plan.dim, kinds);
+    for (int i = 0; i < count && code == EXIT_PASS; i++)
+        code = add_case(list, &c, kinds[i]);
+    return count > 0 ? code : EXIT_USAGE;
 }
 
 /* Rows tell inputs apart by name, and a file's name is without its folders. */
@@ -125,7 +140,7 @@ static int check_name(const case_list *list, const char *text)
 }
 
 static int add_input(case_list *list, const char *name, const int64_t *stages, int stage_count,
-                     int64_t samples)
+                     int64_t samples, bool samplings)
 {
     input *in;
     int code = input_open(name, list->s->grid_height, list->s->grid_width, &in);
@@ -136,7 +151,7 @@ static int add_input(case_list *list, const char *name, const int64_t *stages, i
     if (input_is_file(in))
         stage_count = 1;
     for (int i = 0; i < stage_count && code == EXIT_PASS; i++)
-        code = add_case(list, in, name, stages[i], samples);
+        code = add_cases(list, in, name, stages[i], samples, samplings);
     return code;
 }
 
@@ -151,11 +166,12 @@ int case_list_open(const settings *s, const case_defaults *defaults, case_list *
         stage_count++;
     *list = (case_list){.s = s};
     list->inputs = must_allocate((size_t)count, sizeof *list->inputs);
-    list->items = must_allocate((size_t)count * (size_t)stage_count, sizeof *list->items);
+    list->items =
+        must_allocate((size_t)count * (size_t)stage_count * SAMPLING_COUNT, sizeof *list->items);
     for (int i = 0; i < count && code == EXIT_PASS; i++)
-        code = add_input(list, given ? s->inputs.items[i] : defaults->inputs[i].input, stages,
-                         stage_count,
-                         s->samples ? s->samples : defaults->inputs[given ? 0 : i].samples);
+        code = add_input(
+            list, given ? s->inputs.items[i] : defaults->inputs[i].input, stages, stage_count,
+            s->samples ? s->samples : defaults->inputs[given ? 0 : i].samples, defaults->samplings);
     return code;
 }
 
@@ -189,8 +205,11 @@ case_draw case_list_draw(const case_list *list, int64_t point)
 
 void case_draw_describe(const case_draw *draw, char *buffer, size_t size)
 {
-    snprintf(buffer, size, "%s stage %" PRId64 " seed %" PRIu64 " sample %" PRId64,
-             input_name(draw->c->in), draw->c->plan.stage, draw->seed, draw->sample);
+    const bottleneck_plan *plan = &draw->c->plan;
+    bool pooled = plan->sampling == SAMPLING_POOL;
+    snprintf(buffer, size, "%s stage %" PRId64 " seed %" PRIu64 " sample %" PRId64 "%s%s",
+             input_name(draw->c->in), plan->stage, draw->seed, draw->sample, pooled ? "" : " ",
+             pooled ? "" : sampling_name(plan->sampling));
 }
 
 settings_point case_list_replay(const case_list *list, int64_t point)
@@ -198,6 +217,7 @@ settings_point case_list_replay(const case_list *list, int64_t point)
     case_draw draw = case_list_draw(list, point);
     return (settings_point){.input = draw.c->text,
                             .stage = draw.c->plan.stage,
+                            .sampling = sampling_name(draw.c->plan.sampling),
                             .seed = (int64_t)draw.seed,
                             .samples = draw.sample + 1};
 }
@@ -206,8 +226,10 @@ int case_draw_tokens(const case_draw *draw, double **tokens)
 {
     const bottleneck_plan *plan = &draw->c->plan;
     *tokens = must_allocate((size_t)plan->tokens, (size_t)plan->dim * sizeof **tokens);
-    return input_tokens(draw->c->in, plan->height, plan->width, plan->patch, draw->seed,
-                        draw->sample, *tokens);
+    int code = input_tokens(draw->c->in, plan->height, plan->width, plan->patch, draw->seed,
+                            draw->sample, *tokens);
+    sampling_prepare(plan->sampling, plan->tokens, plan->dim, plan->scale, *tokens);
+    return code;
 }
 
 void case_sweep_describe(const void *state, int64_t point, char *buffer, size_t size)

@@ -14,17 +14,19 @@
  * 2 to m = 49. Files have tokens of their own, called stage 0. They are average-pooled on their
  * grid with the largest stride that leaves at least 49 landmarks, or all tokens if there are fewer;
  * without a grid, and on a grid so thin that over 196 are left, windows of floor(n / 49)
- * consecutive tokens are averaged. */
+ * consecutive tokens are averaged. The published sampling has its convolution in place of the
+ * averages. */
 typedef struct {
     int64_t stage, height, width, patch; /* the grid that tokens are drawn on */
     int64_t tokens, dim, landmarks;      /* n, d, m */
-    atn_sampling sampling;
+    atn_sampling windows;                /* as they are pooled */
+    sampling_kind sampling;
     atn_distance distance;
-    double scale; /* the kernel's s */
+    double scale; /* the kernel's s between tokens as they are */
 } bottleneck_plan;
 
-/* An input at a stage. A file has one stage, its matrices are its samples, and no seed changes
- * them. */
+/* An input at a stage, sampled in one way. A file has one stage, its matrices are its samples, and
+ * no seed changes them. */
 typedef struct {
     const input *in;
     const char *text; /* the input as --input takes it */
@@ -46,10 +48,11 @@ typedef struct {
 } default_input;
 
 /* What to take where the command line does not say: inputs; samples, for --input those of the first
- * default input; stages, ended by 0. */
+ * default input; stages, ended by 0; all samplings that are possible, or pooling alone. */
 typedef struct {
     const default_input *inputs;
     const int64_t *stages;
+    bool samplings;
 } case_defaults;
 
 /* Opens the inputs of --input and plans their stages. Returns an exit code; on failure it has
@@ -74,7 +77,7 @@ void case_sweep_describe(const void *state, int64_t point, char *buffer, size_t 
 void case_sweep_replay(const void *state, int64_t point, settings_point *options);
 double case_sweep_weight(const void *state, int64_t point);
 void case_sweep_release(void *state);
-/* A draw's tokens, n x d, to be freed. Returns an exit code. */
+/* A draw's tokens, n x d, prepared for its sampling, to be freed. Returns an exit code. */
 int case_draw_tokens(const case_draw *draw, double **tokens);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How the Newton-Raphson inverse of A converges, iteration by iteration: SOFT (IJCV) Fig. 5, on
- * photographs and synthetic tokens, for every published choice of the start.
+ * photographs and synthetic tokens, for every published choice of the start and of landmarks.
  *
- * A point is one A (input, stage, seed, sample), with all variants and dtypes. Its raw rows are
- * gathered into curves, one per (input, stage, variant, dtype). */
+ * A point is one A (input, stage, sampling, seed, sample), with all variants and dtypes. Its raw
+ * rows are gathered into curves, one per (input, stage, sampling, variant, dtype). */
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -16,6 +16,7 @@
 #include "common/experiment.h"
 #include "common/median.h"
 #include "common/report.h"
+#include "convergence/attention_error.h"
 #include "convergence/bottleneck.h"
 #include "convergence/rounding.h"
 #include "registry.h"
@@ -24,7 +25,19 @@ enum { DEFAULT_ITERATIONS = 20 };
 
 /* ---- Columns ---- */
 
-enum { RESIDUAL, INVERSE_ERROR, RANGE_RESIDUAL, PREDICTED, ROUNDING_RATIO, MEASURES };
+enum {
+    RESIDUAL,
+    INVERSE_ERROR,
+    RANGE_RESIDUAL,
+    ATTENTION_ERROR,
+    PREDICTED,
+    ROUNDING_RATIO,
+    MEASURES
+};
+
+/* A matrix counts as converged on its range where the residual there is at most this: the papers'
+ * own ends there for every A (claim S14). */
+static const double range_level = 1e-3;
 
 static const column raw_columns[] = {
     {"curve", COLUMN_INTEGER, "", "case, variant and dtype, as one number"},
@@ -36,6 +49,7 @@ static const column raw_columns[] = {
     {"residual", COLUMN_REAL, "", "|A X A - A|_2 / |A|_2"},
     {"inverse_error", COLUMN_REAL, "", "|X - A+|_2 / |A+|_2"},
     {"range_residual", COLUMN_REAL, "", "|Pi - A X|_2"},
+    {"attention_error", COLUMN_REAL, "", "|P^T (X - A+) P|_2 / |P^T A+ P|_2"},
     {"predicted_residual", COLUMN_REAL, "", "the residual of the closed-form filter"},
     {"rounding_ratio", COLUMN_REAL, "",
      "|residual - predicted| / estimated rounding error (rounding.h)"},
@@ -56,6 +70,7 @@ static const column curve_columns[] = {
     {"stage", COLUMN_INTEGER, "", "stage of SOFT-Tiny; 0 for a file's own tokens"},
     {"n", COLUMN_INTEGER, "", "tokens"},
     {"m", COLUMN_INTEGER, "", "landmarks"},
+    {"sampling", COLUMN_TEXT, "", "how landmarks come from tokens (attnum list samplings)"},
     {"variant", COLUMN_TEXT, "",
      "which inverse; each is applied to one matrix at a time, so nr-softpp's start is each "
      "matrix's own, where the published code takes one for its batch"},
@@ -74,6 +89,10 @@ static const column curve_columns[] = {
     {"range_residual_mean", COLUMN_REAL, "",
      "mean of |Pi - A X_k|_2, Pi the projector on the eigenvectors that A+ keeps"},
     {"range_residual_max", COLUMN_REAL, "", "its maximum"},
+    {"attention_error_mean", COLUMN_REAL, "",
+     "mean of |P^T (X_k - A+) P|_2 / |P^T A+ P|_2, P = K(L, Q): what the error of X_k does to the "
+     "attention matrix"},
+    {"attention_error_max", COLUMN_REAL, "", "its maximum"},
     {"predicted_residual_mean", COLUMN_REAL, "",
      "mean of the residual that exact arithmetic gives on the eigenvalues of the same A; missing "
      "for exact methods and the polynomial iterations"},
@@ -87,10 +106,11 @@ static const column curve_columns[] = {
     {"samples_converged", COLUMN_INTEGER, "",
      "matrices for which the method reports success; for iterations that the last iterate has "
      "|B X B - B|_F <= sqrt(u) |B|_F, B what is inverted"},
+    {"samples_on_range", COLUMN_INTEGER, "", "matrices of the row with |Pi - A X_k|_2 <= 1e-3"},
     {"samples_below_floor", COLUMN_INTEGER, "",
      "matrices whose A+ has no floating-point reference: two routes keep different numbers of "
-     "eigenvalues, because one lies at the cut; inverse_error and range_residual of these, which "
-     "are in the means and maxima, hold for one choice of A+"},
+     "eigenvalues, because one lies at the cut; inverse_error, range_residual and attention_error "
+     "of these, which are in the means and maxima, hold for one choice of A+"},
 };
 
 static const output_spec outputs[] = {
@@ -100,16 +120,16 @@ static const output_spec outputs[] = {
 
 /* ---- What there is to do ---- */
 
-static const default_input quick_inputs[] = {{"photos", 8}, {"smooth", 4}, {0}};
+static const default_input quick_inputs[] = {{"photos", 4}, {"smooth", 2}, {0}};
 static const default_input usual_inputs[] = {{"photos", 100}, {"smooth", 50}, {"iid", 50}, {0}};
 static const default_input full_inputs[] = {
     {"photos", 300},   {"smooth", 300},  {"noisy", 300},    {"iid", 300},        {"iid:0.3", 300},
     {"clusters", 300}, {"constant", 10}, {"circulant", 10}, {"duplicates", 300}, {0}};
 static const int64_t all_stages[] = {1, 2, 3, 0};
 static const case_defaults defaults[EFFORT_COUNT] = {
-    [EFFORT_QUICK] = {quick_inputs, all_stages},
-    [EFFORT_DEFAULT] = {usual_inputs, all_stages},
-    [EFFORT_FULL] = {full_inputs, all_stages},
+    [EFFORT_QUICK] = {quick_inputs, all_stages, true},
+    [EFFORT_DEFAULT] = {usual_inputs, all_stages, true},
+    [EFFORT_FULL] = {full_inputs, all_stages, true},
 };
 
 static const atn_inverse_method default_methods[] = {ATN_INVERSE_NR_PAPER, ATN_INVERSE_NR,
@@ -180,51 +200,65 @@ static int prepare(const settings *s, void **state, int64_t *points)
 
 /* ---- A point ---- */
 
-enum { ITERATE_NORM = RANGE_RESIDUAL + 1, TRACED };
+enum { ITERATE_NORM = ATTENTION_ERROR + 1, VALUES };
 
-/* What a variant's trace is held against, and room for it. */
+/* What a variant's iterates are held against, and room for them. */
 typedef struct {
     bottleneck a;
     double *pinv, *projector;
-    double *values[TRACED];
+    attention_error attention;
+    double *values[VALUES], *iterates;
     double condition;
     bool below_floor; /* pinv and projector are one of several possible */
 } reference;
 
-/* The first of them are measures. */
-static const atn_metric traced[TRACED] = {
-    [RESIDUAL] = ATN_METRIC_RESIDUAL,
-    [INVERSE_ERROR] = ATN_METRIC_INVERSE_ERROR,
-    [RANGE_RESIDUAL] = ATN_METRIC_RANGE_RESIDUAL,
-    [ITERATE_NORM] = ATN_METRIC_NORM,
+/* What the library traces. */
+static const struct {
+    int value;
+    atn_metric metric;
+} traced[] = {
+    {RESIDUAL, ATN_METRIC_RESIDUAL},
+    {INVERSE_ERROR, ATN_METRIC_INVERSE_ERROR},
+    {RANGE_RESIDUAL, ATN_METRIC_RANGE_RESIDUAL},
+    {ITERATE_NORM, ATN_METRIC_NORM},
 };
+enum { TRACED = sizeof traced / sizeof *traced };
 
 static reference reference_create(atn_dtype dtype, int64_t m, int entries)
 {
     reference r = {.a = bottleneck_create(dtype, m)};
     r.pinv = must_allocate((size_t)(m * m), sizeof *r.pinv);
     r.projector = must_allocate((size_t)(m * m), sizeof *r.projector);
-    for (int i = 0; i < TRACED; i++)
+    r.attention = attention_error_create(m);
+    r.iterates = must_allocate((size_t)entries, (size_t)(m * m) * sizeof *r.iterates);
+    for (int i = 0; i < VALUES; i++)
         r.values[i] = must_allocate((size_t)entries, sizeof *r.values[i]);
     return r;
 }
 
 static void reference_free(reference *r)
 {
-    for (int i = 0; i < TRACED; i++)
+    for (int i = 0; i < VALUES; i++)
         free(r->values[i]);
+    free(r->iterates);
+    attention_error_free(&r->attention);
     free(r->projector);
     free(r->pinv);
     bottleneck_free(&r->a);
 }
 
-static int reference_fill(reference *r, const bottleneck_plan *plan, atn_context *context,
+static int reference_fill(reference *r, const case_draw *draw, atn_context *context,
                           const double *tokens)
 {
-    int code = bottleneck_from_tokens(&r->a, plan, context, tokens);
+    int64_t n = draw->c->plan.tokens;
+    double *p = must_allocate((size_t)r->a.m, (size_t)n * sizeof *p);
+    int code = bottleneck_from_tokens(&r->a, draw, context, tokens, p);
+    double rcond = (double)r->a.m * atn_dtype_roundoff(r->a.dtype);
+    if (code == EXIT_PASS || code == EXIT_CHECK)
+        code = exit_worst(code, attention_error_set(&r->attention, n, r->a.exact, rcond, p));
+    free(p);
     if (code != EXIT_PASS && code != EXIT_CHECK)
         return code;
-    double rcond = (double)r->a.m * atn_dtype_roundoff(r->a.dtype);
     atn_status status =
         ref_symmetric_pinv(r->a.m, r->a.exact, rcond, r->pinv, r->projector, NULL, NULL);
     if (status < 0) {
@@ -318,12 +352,18 @@ static int run_variant(const sweep *w, int64_t curve, reference *r, atn_context 
     curve_key key = key_of(w, curve);
     atn_inverse_desc desc = describe_inverse(w, key.method, &r->a);
     atn_inverse_info info;
-    atn_trace trace = {.capacity = w->iterations + 1, .pinv = r->pinv, .projector = r->projector};
+    atn_trace trace = {.capacity = w->iterations + 1,
+                       .pinv = r->pinv,
+                       .projector = r->projector,
+                       .iterates = r->iterates};
     for (int i = 0; i < TRACED; i++)
-        trace.values[traced[i]] = r->values[i];
+        trace.values[traced[i].metric] = r->values[traced[i].value];
     int code = bottleneck_invert(&r->a, context, &desc, &info, &trace);
     if (code != EXIT_PASS)
         return code;
+    for (int k = 0; k < trace.length; k++)
+        r->values[ATTENTION_ERROR][k] =
+            attention_error_of(&r->attention, r->iterates + k * r->a.m * r->a.m);
     variant_trace traced_variant = {
         .r = r,
         .alpha = info.alpha,
@@ -336,11 +376,12 @@ static int run_variant(const sweep *w, int64_t curve, reference *r, atn_context 
 }
 
 /* All variants on the A that one dtype makes of the tokens. */
-static int run_dtype(const sweep *w, const input_case *c, int dtype, const double *tokens,
+static int run_dtype(const sweep *w, const case_draw *draw, int dtype, const double *tokens,
                      atn_context *context, table *raw)
 {
+    const input_case *c = draw->c;
     reference r = reference_create(w->s->dtypes[dtype], c->plan.landmarks, w->iterations + 1);
-    int checked = reference_fill(&r, &c->plan, context, tokens);
+    int checked = reference_fill(&r, draw, context, tokens);
     int code = checked == EXIT_CHECK ? EXIT_PASS : checked;
     for (int v = 0; v < w->method_count && code == EXIT_PASS; v++) {
         int64_t curve = ((c - w->cases.items) * w->method_count + v) * w->s->dtype_count + dtype;
@@ -357,7 +398,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
     double *tokens;
     int code = case_draw_tokens(&draw, &tokens);
     for (int i = 0; i < w->s->dtype_count && (code == EXIT_PASS || code == EXIT_CHECK); i++)
-        code = exit_worst(code, run_dtype(w, draw.c, i, tokens, context, raw));
+        code = exit_worst(code, run_dtype(w, &draw, i, tokens, context, raw));
     free(tokens);
     return code;
 }
@@ -387,7 +428,7 @@ static void add_to_summary(summary *s, double value, bool first)
 }
 
 typedef struct {
-    int64_t samples;
+    int64_t samples, on_range;
     summary measures[MEASURES];
 } curve_point;
 
@@ -434,6 +475,7 @@ static void add_to_curve(curve *c, const table *raw, int64_t row)
     for (int i = 0; i < MEASURES; i++)
         add_to_summary(&p->measures[i], table_get_real(raw, row, RAW_MEASURES + i),
                        p->samples == 0);
+    p->on_range += table_get_real(raw, row, RAW_MEASURES + RANGE_RESIDUAL) <= range_level;
     p->samples++;
 }
 
@@ -449,6 +491,7 @@ static void add_curve_row(table *t, const sweep *w, const curve_key *key, const 
     table_integer(t, plan->stage);
     table_integer(t, plan->tokens);
     table_integer(t, plan->landmarks);
+    table_text(t, sampling_name(plan->sampling));
     table_text(t, atn_inverse_name(key->method));
     table_text(t, atn_dtype_name(key->dtype));
     table_text(t, w->s->device == ATN_CUDA ? "cuda" : "cpu");
@@ -461,11 +504,14 @@ static void add_curve_row(table *t, const sweep *w, const curve_key *key, const 
     table_real_if(t, known, s[INVERSE_ERROR].most);
     table_real_if(t, known, s[RANGE_RESIDUAL].sum / samples);
     table_real_if(t, known, s[RANGE_RESIDUAL].most);
+    table_real_if(t, known, s[ATTENTION_ERROR].sum / samples);
+    table_real_if(t, known, s[ATTENTION_ERROR].most);
     table_real_if(t, predicted, s[PREDICTED].sum / samples);
     table_real(t, condition);
     table_real_if(t, predicted, s[ROUNDING_RATIO].most);
     table_integer(t, c->without_start);
     table_integer(t, c->converged);
+    table_integer(t, p->on_range);
     table_integer(t, c->below_floor);
 }
 
@@ -498,28 +544,32 @@ static void print_curve(table *t, const sweep *w, const curve_key *key, const cu
              known ? "" : " (no start found)");
     table_text(t, input_name(key->c->in));
     table_integer(t, key->c->plan.stage);
+    table_text(t, sampling_name(key->c->plan.sampling));
     table_text(t, atn_inverse_name(key->method));
     table_text(t, atn_dtype_name(key->dtype));
     for (int i = 0; i < SHOWN; i++) /* an exact method has one X */
         table_real_if(t, known && (iterates || i + 1 == SHOWN),
                       mean_at(c, iterates ? shown[i] : 0, RESIDUAL));
     table_real_if(t, known, mean_at(c, iterates ? w->iterations : 0, RANGE_RESIDUAL));
+    table_real_if(t, known, mean_at(c, iterates ? w->iterations : 0, ATTENTION_ERROR));
     table_text(t, share);
 }
 
 static void print_curves(const sweep *w, const curve *curves)
 {
     int last = w->iterations;
-    char names[SHOWN + 1][32];
+    char names[SHOWN + 2][32];
     snprintf(names[0], sizeof names[0], "residual k=%d", last / 4);
     snprintf(names[1], sizeof names[1], "k=%d", last / 2);
     snprintf(names[2], sizeof names[2], "k=%d", last);
     snprintf(names[3], sizeof names[3], "on range k=%d", last);
+    snprintf(names[4], sizeof names[4], "of S^ k=%d", last);
     const column columns[] = {
         {"input", COLUMN_TEXT, "", ""},     {"stage", COLUMN_INTEGER, "", ""},
-        {"variant", COLUMN_TEXT, "", ""},   {"dtype", COLUMN_TEXT, "", ""},
-        {names[0], COLUMN_REAL, "", ""},    {names[1], COLUMN_REAL, "", ""},
-        {names[2], COLUMN_REAL, "", ""},    {names[3], COLUMN_REAL, "", ""},
+        {"sampling", COLUMN_TEXT, "", ""},  {"variant", COLUMN_TEXT, "", ""},
+        {"dtype", COLUMN_TEXT, "", ""},     {names[0], COLUMN_REAL, "", ""},
+        {names[1], COLUMN_REAL, "", ""},    {names[2], COLUMN_REAL, "", ""},
+        {names[3], COLUMN_REAL, "", ""},    {names[4], COLUMN_REAL, "", ""},
         {"converged", COLUMN_TEXT, "", ""},
     };
     table *t = table_create(columns, sizeof columns / sizeof *columns);
@@ -527,8 +577,8 @@ static void print_curves(const sweep *w, const curve *curves)
         curve_key key = key_of(w, i);
         print_curve(t, w, &key, &curves[i]);
     }
-    report_text(
-        "mean |A X A - A|_2 / |A|_2, the papers' metric, and mean |Pi - A X|_2 on A's range\n");
+    report_text("mean |A X A - A|_2 / |A|_2, the papers' metric, |Pi - A X|_2 on A's range, and "
+                "|P^T (X - A+) P|_2 / |S^|_2\n");
     table_print(t, table_rows(t), report_stream());
     table_free(t);
 }
@@ -551,11 +601,11 @@ const experiment convergence_curves = {
     .source = "SOFT IJCV Fig. 5, NIPS Fig. 4; S10-S14, S18",
     .example = "attnum run convergence/curves --input photos --samples 20 --dtype f32",
     .options = USES_INPUT | USES_GRID | USES_DTYPE | USES_DEVICE | USES_SAMPLES | USES_ITERATIONS |
-               USES_VARIANT | USES_ALPHA | USES_STAGE | USES_SCALE | USES_DISTANCE,
+               USES_VARIANT | USES_ALPHA | USES_STAGE | USES_SCALE | USES_DISTANCE | USES_SAMPLING,
     .defaults =
-        "Stages 1, 2, 3; 20 iterations; nr-paper, nr (alpha = 1.8/|A|_1^2), nr-adaptive, nr-soft, "
+        "Stages 1, 2, 3; all samplings (a file without a grid: pool); 20 iterations; nr-paper, nr (alpha = 1.8/|A|_1^2), nr-adaptive, nr-soft, "
         "nr-softpp. Every sample is a batch of its own, so nr-softpp's start is each matrix's own.\n"
-        "quick: 8 samples of photos, 4 of smooth. default: 100 of photos, 50 each of smooth, iid.\n"
+        "quick: 4 samples of photos, 2 of smooth. default: 100 of photos, 50 each of smooth, iid.\n"
         "full: 300 each of photos, smooth, noisy, iid, iid:0.3, clusters, duplicates; 10 each of\n"
         "constant and circulant. A FILE.npy is one stage, 0, and its matrices are its samples:\n"
         "pooled on its grid to 49 landmarks or somewhat more; without a grid, in windows.",

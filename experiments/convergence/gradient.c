@@ -25,6 +25,7 @@ enum { DEFAULT_ITERATIONS = 20, LINES_SHOWN = 60 };
 static const column columns[] = {
     {"input", COLUMN_TEXT, "", "where the tokens come from"},
     {"m", COLUMN_INTEGER, "", "landmarks"},
+    {"sampling", COLUMN_TEXT, "", "how landmarks come from tokens (attnum list samplings)"},
     {"variant", COLUMN_TEXT, "",
      "the start alpha and the ridge; each matrix has its own alpha, which is a constant here"},
     {"iteration", COLUMN_INTEGER, "", "k of the iterate X_k"},
@@ -227,6 +228,7 @@ static int put_row(table *t, matrix *x, atn_context *context, const case_draw *d
         return code;
     table_text(t, input_name(draw->c->in));
     table_integer(t, x->a.m);
+    table_text(t, sampling_name(draw->c->plan.sampling));
     table_text(t, atn_inverse_name(method));
     table_integer(t, k);
     table_real(t, bottleneck_largest(&x->a) / bottleneck_smallest(&x->a, false));
@@ -244,7 +246,7 @@ static int run_dtype(const sweep *w, const case_draw *draw, atn_dtype dtype, con
                      atn_context *context, table *raw)
 {
     matrix x = matrix_create(dtype, draw->c->plan.landmarks, w->iterations);
-    int checked = bottleneck_from_tokens(&x.a, &draw->c->plan, context, tokens);
+    int checked = bottleneck_from_tokens(&x.a, draw, context, tokens, NULL);
     int code = checked == EXIT_CHECK ? EXIT_PASS : checked;
     draw_direction(&x, draw);
     for (int v = 0; v < w->method_count && code == EXIT_PASS; v++) {
@@ -276,14 +278,19 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
 static int finish(const settings *s, const void *state, const table *raw, table **tables)
 {
     const sweep *w = state;
-    static const char *const names[] = {"input", "variant", "dtype"};
+    static const char *const names[] = {"input", "sampling", "variant", "dtype"};
     static const char *const numbers[] = {"condition", "eq12_error", "eq12_cosine",
                                           "through_steps_error"};
     static const column shown[] = {
-        {"input", COLUMN_TEXT, "", ""},      {"variant", COLUMN_TEXT, "", ""},
-        {"dtype", COLUMN_TEXT, "", ""},      {"stage", COLUMN_INTEGER, "", ""},
-        {"condition", COLUMN_REAL, "", ""},  {"Eq. 12", COLUMN_REAL, "", ""},
-        {"its cosine", COLUMN_REAL, "", ""}, {"through the steps", COLUMN_REAL, "", ""},
+        {"input", COLUMN_TEXT, "", ""},
+        {"sampling", COLUMN_TEXT, "", ""},
+        {"variant", COLUMN_TEXT, "", ""},
+        {"dtype", COLUMN_TEXT, "", ""},
+        {"stage", COLUMN_INTEGER, "", ""},
+        {"condition", COLUMN_REAL, "", ""},
+        {"Eq. 12", COLUMN_REAL, "", ""},
+        {"its cosine", COLUMN_REAL, "", ""},
+        {"through the steps", COLUMN_REAL, "", ""},
     };
     table *t = table_create(shown, sizeof shown / sizeof *shown);
     for (int64_t row = 0; row < table_rows(raw); row++) {
@@ -291,7 +298,7 @@ static int finish(const settings *s, const void *state, const table *raw, table 
             cell_integer(raw, row, "sample") != 0 ||
             cell_integer(raw, row, "seed") != s->seeds.items[0])
             continue;
-        for (int i = 0; i < 3; i++)
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
             table_text(t, cell_text(raw, row, names[i]));
         table_integer(t, cell_integer(raw, row, "stage"));
         for (int i = 0; i < 4; i++)
@@ -310,10 +317,12 @@ const experiment convergence_gradient = {
     .source = "SOFT IJCV Eq. 12; S16",
     .example = "attnum run convergence/gradient --input smooth,iid --samples 2 --dtype f64",
     .options = USES_INPUT | USES_GRID | USES_DTYPE | USES_DEVICE | USES_SAMPLES | USES_ITERATIONS |
-               USES_VARIANT | USES_STAGE | USES_SCALE | USES_DISTANCE,
-    .defaults = "20 iterations; nr-paper, nr-soft, nr-softpp, each with a matrix's own alpha.\n"
-                "quick: 1 sample each of photos, smooth, iid at stage 1. default: 5 each of those "
-                "and\nclusters. full: 20 each of seven inputs at stages 1, 2, 3.",
+               USES_VARIANT | USES_STAGE | USES_SCALE | USES_DISTANCE | USES_SAMPLING,
+    .defaults =
+        "Pooled landmarks; 20 iterations; nr-paper, nr-soft, nr-softpp, each with a matrix's "
+        "own alpha.\n"
+        "quick: 1 sample each of photos, smooth, iid at stage 1. default: 5 each of those "
+        "and\nclusters. full: 20 each of seven inputs at stages 1, 2, 3.",
     .outputs = outputs,
     .output_count = 1,
     .plot = "convergence/gradient.gp",

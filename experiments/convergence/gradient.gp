@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A column of panels per input, its first stage and sample. Above: the relative error of Eq. 12 and
+# A column of panels per input and sampling, its first stage and sample. Above: the relative error of Eq. 12 and
 # of going back through the steps. Below: the cosine of the angle between Eq. 12 and the truth.
 
 set encoding utf8
 inputs = ""; variants = ""; dtypes = ""; last = 1; seed = ""
 has(list, word) = strstrt(" ".list, " ".word." ") > 0
 with_word(list, word) = has(list, word) ? list : list.word." "
-# The inputs, each in quotes: a file's name may hold spaces; and the first stage of each.
+# The inputs with their samplings, each in quotes: a file's name may hold spaces; and the first stage
+# of each.
 stages = ""
+panel() = stringcolumn("input").(stringcolumn("sampling") eq "pool" ? "" : ", ".stringcolumn("sampling"))
 note(name) = strstrt(inputs, '"'.name.'"') ? 0 : \
     (inputs = inputs.'"'.name.'" ', stages = stages.stringcolumn("stage")." ", 0)
-stats csv using (seed = seed eq "" ? stringcolumn("seed") : seed, note(stringcolumn("input")), \
+stats csv using (seed = seed eq "" ? stringcolumn("seed") : seed, note(panel()), \
     variants = with_word(variants, stringcolumn("variant")), \
     dtypes = with_word(dtypes, stringcolumn("dtype")), \
     last = column("iteration") > last ? column("iteration") : last, 0) nooutput
@@ -23,7 +25,7 @@ colour(j) = colours[(j - 1) % 7 + 1]
 dash(d) = d eq main ? 2 : 3
 width(j) = 2.2 + 1.5 * (words(variants) - j)
 
-here(i, j, d) = stringcolumn("input") eq word(inputs, i) && \
+here(i, j, d) = panel() eq word(inputs, i) && \
     stringcolumn("stage") eq word(stages, i) && stringcolumn("seed") eq seed && \
     stringcolumn("sample") eq "0" && stringcolumn("variant") eq word(variants, j) && \
     stringcolumn("dtype") eq d

@@ -531,7 +531,7 @@ static int run_input(const sweep *w, const case_draw *draw, atn_context *context
     int code = case_draw_tokens(draw, &tokens);
     for (int i = 0; i < w->s->dtype_count && (code == EXIT_PASS || code == EXIT_CHECK); i++) {
         bottleneck b = bottleneck_create(w->s->dtypes[i], draw->c->plan.landmarks);
-        int made = bottleneck_from_tokens(&b, &draw->c->plan, context, tokens);
+        int made = bottleneck_from_tokens(&b, draw, context, tokens, NULL);
         if (made == EXIT_PASS || made == EXIT_CHECK)
             made = exit_worst(made, run_matrix(&b, on, context, raw));
         code = exit_worst(code, made);

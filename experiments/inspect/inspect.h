@@ -8,10 +8,7 @@
 #include "common/experiment.h"
 #include "common/verb.h"
 
-enum {
-    INSPECT_OPTIONS =
-        USES_GRID | USES_LANDMARKS | USES_SCALE | USES_CERTIFY | USES_HEADS | USES_HTML
-};
+enum { INSPECT_OPTIONS = USES_GRID | USES_LANDMARKS | USES_SCALE | USES_CERTIFY | USES_INSPECT };
 
 extern const experiment inspect; /* s->inputs holds the tokens alone */
 extern const verb inspect_verb;

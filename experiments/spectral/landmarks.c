@@ -169,13 +169,18 @@ static atn_tensor matrix_view(double *data, int64_t rows, int64_t cols)
     return atn_tensor_dense(data, ATN_F64, 1, 1, rows, cols);
 }
 
+static atn_sampling windows_of(const token_grid *grid)
+{
+    return (atn_sampling){.kind = grid->windows ? ATN_SAMPLING_WINDOW : ATN_SAMPLING_POOL,
+                          .height = grid->height,
+                          .width = grid->width,
+                          .stride = grid->stride};
+}
+
 int pool_tokens(const token_grid *grid, atn_context *context, int64_t dim, double *tokens,
                 double *landmarks)
 {
-    atn_sampling pool = {.kind = grid->windows ? ATN_SAMPLING_WINDOW : ATN_SAMPLING_POOL,
-                         .height = grid->height,
-                         .width = grid->width,
-                         .stride = grid->stride};
+    atn_sampling pool = windows_of(grid);
     atn_tensor from = matrix_view(tokens, grid_tokens(grid), dim);
     atn_tensor to = matrix_view(landmarks, grid_landmarks(grid), dim);
     return check_status(context, staged_sample(context, &pool, &from, &to), "landmarks");
@@ -199,13 +204,18 @@ double kernel_scale(const settings *s, int64_t dim)
     return atn_kernel_scale(s->scale, s->scale_value, 1, dim);
 }
 
+static int make_scaled_kernel(const settings *s, double scale, atn_context *context, int64_t count,
+                              int64_t dim, double *tokens, double *kernel)
+{
+    atn_tensor from = matrix_view(tokens, count, dim), to = matrix_view(kernel, count, count);
+    atn_status status = staged_gaussian_self(context, s->distance, scale, &from, &to);
+    return check_status(context, status, "kernel matrix");
+}
+
 int make_kernel(const settings *s, atn_context *context, int64_t count, int64_t dim, double *tokens,
                 double *kernel)
 {
-    atn_tensor from = matrix_view(tokens, count, dim), to = matrix_view(kernel, count, count);
-    atn_status status =
-        staged_gaussian_self(context, s->distance, kernel_scale(s, dim), &from, &to);
-    return check_status(context, status, "kernel matrix");
+    return make_scaled_kernel(s, kernel_scale(s, dim), context, count, dim, tokens, kernel);
 }
 
 int make_cross_kernel(const settings *s, atn_context *context, int64_t rows, int64_t cols,
@@ -418,8 +428,10 @@ int landmark_sweep_open_inputs(const settings *s, const char *const *usual_input
 void landmark_sweep_describe(const void *state, int64_t point, char *buffer, size_t size)
 {
     const landmark_point *p = &((const landmark_sweep *)state)->points[point];
-    snprintf(buffer, size, "%s m=%" PRId64 " sample=%" PRId64 " seed=%" PRIu64, input_name(p->in),
-             p->m, p->sample, p->seed);
+    bool pooled = p->sampling == SAMPLING_POOL;
+    snprintf(buffer, size, "%s m=%" PRId64 " sample=%" PRId64 " seed=%" PRIu64 "%s%s",
+             input_name(p->in), p->m, p->sample, p->seed, pooled ? "" : " ",
+             pooled ? "" : sampling_name(p->sampling));
 }
 
 double landmark_sweep_weight(const void *state, int64_t point)
@@ -446,12 +458,68 @@ void landmark_sweep_release(void *state)
     free(sweep);
 }
 
-int landmark_sweep_landmarks(const landmark_point *point, atn_context *context, double **landmarks)
+/* Adds those of `count` points that can be sampled this way. Returns an exit code. */
+static int add_sampled(landmark_sweep *sweep, sampling_kind kind, int64_t count,
+                       const landmark_point *points)
 {
-    size_t width = (size_t)input_dim(point->in) * sizeof **landmarks;
-    *landmarks = must_allocate((size_t)point->m, width);
-    int code = make_landmarks(point->in, &point->grid, point->seed, point->sample, context, NULL,
-                              *landmarks);
+    const settings *s = sweep->s;
+    for (int64_t i = 0; i < count; i++) {
+        landmark_point point = points[i];
+        atn_sampling windows = windows_of(&point.grid);
+        sampling_kind kinds[SAMPLING_COUNT];
+        int chosen = sampling_choose(s->sampling_count, s->samplings, true, input_name(point.in),
+                                     &windows, input_dim(point.in), kinds);
+        if (chosen == 0)
+            return EXIT_USAGE;
+        point.sampling = kind;
+        for (int j = 0; j < chosen; j++)
+            if (kinds[j] == kind)
+                landmark_sweep_add(sweep, &point);
+    }
+    return EXIT_PASS;
+}
+
+int landmark_sweep_vary_sampling(landmark_sweep *sweep)
+{
+    const settings *s = sweep->s;
+    int64_t count = sweep->count, last;
+    int kinds = s->sampling_count > 0 ? s->sampling_count : SAMPLING_COUNT, code = EXIT_PASS;
+    landmark_point *points = sweep->points;
+    sweep->points = NULL;
+    sweep->count = sweep->capacity = 0;
+    for (int64_t first = 0; first < count && code == EXIT_PASS; first = last) {
+        for (last = first; last < count && points[last].in == points[first].in &&
+                           points[last].seed == points[first].seed;)
+            last++;
+        for (int i = 0; i < kinds && code == EXIT_PASS; i++)
+            code = add_sampled(sweep, s->sampling_count > 0 ? s->samplings[i] : (sampling_kind)i,
+                               last - first, points + first);
+    }
+    free(points);
+    return code;
+}
+
+int landmark_sweep_landmarks(const landmark_sweep *sweep, const landmark_point *point,
+                             atn_context *context, double **landmarks, double *scale)
+{
+    int64_t dim = input_dim(point->in), n = grid_tokens(&point->grid);
+    double s = kernel_scale(sweep->s, dim);
+    double *tokens = must_allocate((size_t)n, (size_t)dim * sizeof *tokens);
+    *landmarks = must_allocate((size_t)point->m, (size_t)dim * sizeof **landmarks);
+    *scale = sampling_kernel_scale(point->sampling, s);
+    int code =
+        make_landmarks(point->in, &point->grid, point->seed, point->sample, context, tokens, NULL);
+    if (code == EXIT_PASS) {
+        atn_sampling windows = windows_of(&point->grid);
+        atn_tensor from = matrix_view(tokens, n, dim);
+        atn_tensor to = matrix_view(*landmarks, point->m, dim);
+        sampling_prepare(point->sampling, n, dim, s, tokens);
+        code = check_status(context,
+                            sampling_take(point->sampling, context, &windows, point->seed,
+                                          point->sample, &from, &to),
+                            "landmarks");
+    }
+    free(tokens);
     if (code == EXIT_PASS)
         return code;
     free(*landmarks);
@@ -463,13 +531,13 @@ int landmark_sweep_matrix(const landmark_sweep *sweep, const landmark_point *poi
                           atn_context *context, double **a)
 {
     int64_t m = point->m;
-    double *landmarks;
+    double *landmarks, scale;
     *a = NULL;
-    int code = landmark_sweep_landmarks(point, context, &landmarks);
+    int code = landmark_sweep_landmarks(sweep, point, context, &landmarks, &scale);
     if (code != EXIT_PASS)
         return code;
     *a = must_allocate((size_t)m, (size_t)m * sizeof **a);
-    code = make_kernel(sweep->s, context, m, input_dim(point->in), landmarks, *a);
+    code = make_scaled_kernel(sweep->s, scale, context, m, input_dim(point->in), landmarks, *a);
     free(landmarks);
     if (code == EXIT_PASS)
         return code;
@@ -494,6 +562,7 @@ void landmark_sweep_replay(const void *state, int64_t point, settings_point *opt
     *options = (settings_point){.input = input_text(sweep, p->in),
                                 .stage = p->stage,
                                 .landmarks = p->in ? p->m : 0,
+                                .sampling = sampling_name(p->sampling),
                                 .seed = (int64_t)p->seed,
                                 .samples = p->sample + 1};
 }

@@ -102,6 +102,7 @@ typedef struct {
     int64_t stage;   /* of spectral/bounds; 0: none */
     int64_t m, sample;
     token_grid grid;
+    sampling_kind sampling;
     double distance; /* of two tokens of spectral/bounds' own */
     int kind;        /* of spectral/resolution and spectral/softmax: how tokens are made */
     double norm;     /* of spectral/softmax's dominant token */
@@ -145,8 +146,15 @@ bool landmark_sweep_input(const void *state, int index, const char **name, const
 void landmark_sweep_release(void *state);
 void landmark_sweep_replay(const void *state, int64_t point, settings_point *options);
 
-/* The landmarks of a point, m x input_dim, to be freed. Returns an exit code. */
-int landmark_sweep_landmarks(const landmark_point *point, atn_context *context, double **landmarks);
+/* Takes every point once for each of --sampling, or, where that was not given, for every sampling
+ * that is possible, an input's points of one sampling after those of another; points have pooled
+ * landmarks otherwise. Returns an exit code. */
+int landmark_sweep_vary_sampling(landmark_sweep *sweep);
+
+/* The landmarks of a point, m x input_dim, to be freed, and the kernel's scale between them.
+ * Returns an exit code. */
+int landmark_sweep_landmarks(const landmark_sweep *sweep, const landmark_point *point,
+                             atn_context *context, double **landmarks, double *scale);
 
 /* A of a point, m x m, to be freed. Returns an exit code. */
 int landmark_sweep_matrix(const landmark_sweep *sweep, const landmark_point *point,

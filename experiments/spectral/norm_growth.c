@@ -146,6 +146,7 @@ int growth_certify(int64_t m, int64_t dim, const double *landmarks, double scale
 static const column columns[] = {
     {"input", COLUMN_TEXT, "", "where the tokens come from"},
     {"m", COLUMN_INTEGER, "", "number of landmarks: A is m x m"},
+    {"sampling", COLUMN_TEXT, "", "how landmarks come from tokens (attnum list samplings)"},
     {"sample", COLUMN_INTEGER, "", "which sample of the input, from 0"},
     {"lambda_min", COLUMN_REAL, "",
      "the smallest eigenvalue of A in f64, by dsyevd, checked by dsyevr; noise below m u lambda_max"},
@@ -206,6 +207,7 @@ static void add_row(const landmark_point *p, const growth_norms *norms, table *r
 {
     table_text(raw, input_name(p->in));
     table_integer(raw, p->m);
+    table_text(raw, sampling_name(p->sampling));
     table_integer(raw, p->sample);
     table_real(raw, norms->lambda_min);
     table_real(raw, norms->lambda_max);
@@ -237,8 +239,10 @@ static int certify(const landmark_sweep *sweep, const landmark_point *p, atn_con
     int64_t most = s->certify >= 0 ? s->certify : ref_certify_library() ? USUAL_CERTIFY : 0;
     if (p->m > most || !(norms->pinv_below_floor || norms->normalised_below_floor))
         return EXIT_PASS;
-    double *landmarks, scale = s->scale == ATN_SCALE_VALUE ? s->scale_value : 0;
-    int code = landmark_sweep_landmarks(p, context, &landmarks);
+    double *landmarks, scale;
+    int code = landmark_sweep_landmarks(sweep, p, context, &landmarks, &scale);
+    if (p->sampling == SAMPLING_POOL && s->scale == ATN_SCALE_HEAD)
+        scale = 0; /* 1/(2 sqrt(d)) itself, not the double nearest to it */
     if (code == EXIT_PASS)
         code = growth_certify(p->m, input_dim(p->in), landmarks, scale, norms);
     free(landmarks);
@@ -274,14 +278,19 @@ static int prepare(const settings *s, void **state, int64_t *points)
 {
     static const int64_t quick[] = {4, 9, 16, 25, 36, 49, 64, 100, 144, 256, 0};
     static const int64_t usual[] = {4, 9, 16, 25, 36, 49, 64, 100, 144, 256, 441, 1024, 0};
-    return landmark_sweep_open(s, s->effort == EFFORT_QUICK ? quick : usual, usual_samples, state,
-                               points);
+    int code = landmark_sweep_open(s, s->effort == EFFORT_QUICK ? quick : usual, usual_samples,
+                                   state, points);
+    if (code == EXIT_PASS)
+        code = landmark_sweep_vary_sampling(*state);
+    *points = ((landmark_sweep *)*state)->count;
+    return code;
 }
 
 /* ---- norm_growth_fit.csv ---- */
 
 static const column fit_columns[] = {
     {"input", COLUMN_TEXT, "", "where the tokens come from"},
+    {"sampling", COLUMN_TEXT, "", "how landmarks come from tokens"},
     {"quantity", COLUMN_TEXT, "", "the fitted column of norm_growth.csv"},
     {"law", COLUMN_TEXT, "", "power: c m^p; exponential_sqrt: c exp(p sqrt(m))"},
     {"exponent", COLUMN_REAL, "", "p, by least squares on the logarithms"},
@@ -306,30 +315,29 @@ static const struct fitted_column {
 };
 enum { FITTED = sizeof fitted / sizeof *fitted };
 
-/* The points of one input and quantity that count. */
+/* The points of one input, sampling and quantity that count. */
 typedef struct {
     double *m, *y;
     int64_t count;
 } growth_points;
 
-static void take_points(const table *raw, const char *name, const struct fitted_column *f,
-                        growth_points *taken)
+static void take_points(const table *raw, const char *name, const char *sampling,
+                        const struct fitted_column *f, growth_points *taken)
 {
-    int input_column = table_column(raw, "input"), m_column = table_column(raw, "m");
-    int y_column = table_column(raw, f->quantity);
+    int m_column = table_column(raw, "m"), y_column = table_column(raw, f->quantity);
     taken->count = 0;
     for (int64_t row = 0; row < table_rows(raw); row++) {
         double y = table_get_real(raw, row, y_column);
-        if (strcmp(table_get_text(raw, row, input_column), name) != 0 || !(y > 0) ||
-            (f->below_floor && cell_boolean(raw, row, f->below_floor)))
+        if (!cell_is(raw, row, "input", name) || !cell_is(raw, row, "sampling", sampling) ||
+            !(y > 0) || (f->below_floor && cell_boolean(raw, row, f->below_floor)))
             continue;
         taken->m[taken->count] = (double)table_get_integer(raw, row, m_column);
         taken->y[taken->count++] = y;
     }
 }
 
-static void add_fit(table *fits, const char *name, const char *quantity, growth_law law,
-                    const growth_points *taken)
+static void add_fit(table *fits, const char *name, const char *sampling, const char *quantity,
+                    growth_law law, const growth_points *taken)
 {
     growth_fit fit = {0};
     double least = INFINITY, most = 0;
@@ -340,6 +348,7 @@ static void add_fit(table *fits, const char *name, const char *quantity, growth_
     }
     const double numbers[] = {fit.exponent, fit.std_error, fit.residual};
     table_text(fits, name);
+    table_text(fits, sampling);
     table_text(fits, quantity);
     table_text(fits, growth_law_name(law));
     for (int i = 0; i < 3; i++)
@@ -368,19 +377,23 @@ static void say_what_is_certified(const table *raw)
     report_text("%s\n", bounds > singular ? remedy : "");
 }
 
+static const char *const keys[] = {"input", "sampling"};
+enum { KEYS = sizeof keys / sizeof *keys };
+
 static int finish(const settings *s, const void *state, const table *raw, table **tables)
 {
-    const landmark_sweep *sweep = state;
     size_t rows = (size_t)table_rows(raw);
     growth_points taken = {must_allocate(rows, sizeof(double)), must_allocate(rows, sizeof(double)),
                            0};
-    for (int i = 0; i < sweep->inputs.count; i++)
-        for (int j = 0; j < FITTED; j++) {
-            const char *name = input_name(sweep->inputs.items[i]);
-            take_points(raw, name, &fitted[j], &taken);
-            add_fit(tables[1], name, fitted[j].quantity, LAW_POWER, &taken);
-            add_fit(tables[1], name, fitted[j].quantity, LAW_EXPONENTIAL, &taken);
-        }
+    for (int64_t row = 0; row < table_rows(raw); row++)
+        if (table_row_is_first(raw, row, keys, KEYS))
+            for (int j = 0; j < FITTED; j++) {
+                const char *name = cell_text(raw, row, "input");
+                const char *sampling = cell_text(raw, row, "sampling");
+                take_points(raw, name, sampling, &fitted[j], &taken);
+                add_fit(tables[1], name, sampling, fitted[j].quantity, LAW_POWER, &taken);
+                add_fit(tables[1], name, sampling, fitted[j].quantity, LAW_EXPONENTIAL, &taken);
+            }
     free(taken.m);
     free(taken.y);
     say_what_is_certified(raw);
@@ -400,11 +413,12 @@ const experiment spectral_norm_growth = {
     .source = "SOFT (IJCV) Fig. 6b, Prop. 5, 6; S22, S23, S26",
     .example = "attnum run spectral/norm-growth --input smooth --m 4,16,64,256",
     .options = USES_DEVICE | USES_INPUT | USES_GRID | USES_SAMPLES | USES_LANDMARKS | USES_SCALE |
-               USES_DISTANCE | USES_CERTIFY,
+               USES_DISTANCE | USES_CERTIFY | USES_SAMPLING,
     .defaults =
         "inputs photos, smooth, smooth:8, noisy, iid, iid:0.3, clusters; m = 4, 9, 16, 25, 36, 49, "
         "64, 100, 144, 256, 441, 1024 (--quick: to 256), a file without --m: the nearest it has to "
-        "each, pooled on its grid, or in windows of consecutive tokens where no grid is known; "
+        "each, pooled on its grid, or in windows of consecutive tokens where no grid is known; all "
+        "samplings (without a grid: pool); "
         "5 samples, 1 for m > 256 (--quick: 2; "
         "--full: 100 for all m); --certify 256, 0 in a build without FLINT and Arb",
     .outputs = outputs,

@@ -122,16 +122,15 @@ int attention_norms_measure(atn_context *context, int64_t m, int64_t n, double *
 
 /* ---- Without forming A+ ---- */
 
-/* r (m x m) with P = r Q^T for P (m x n, m <= n) and orthonormal columns in Q. */
-static int factor_cross_kernel(int64_t m, int64_t n, const double *p, double *r)
+int factor_cross_kernel(int64_t m, int64_t n, const double *p, double *r)
 {
     double *copy = allocate_matrix(m, n), *tau = allocate_matrix(m, 1);
     memcpy(copy, p, (size_t)m * (size_t)n * sizeof *copy);
     /* the rows of P are the columns of P^T = Q r^T */
     int info = LAPACKE_dgeqrf(LAPACK_COL_MAJOR, (int)n, (int)m, copy, (int)n, tau);
     for (int64_t i = 0; i < m; i++)
-        for (int64_t j = 0; j <= i; j++)
-            r[i * m + j] = copy[i * n + j];
+        for (int64_t j = 0; j < m; j++)
+            r[i * m + j] = j <= i ? copy[i * n + j] : 0;
     free(tau);
     free(copy);
     if (info == 0)

@@ -23,6 +23,9 @@ typedef struct {
 int attention_norms_measure(atn_context *context, int64_t m, int64_t n, double *a, const double *p,
                             attention_norms *norms);
 
+/* r (m x m) with P = r Q^T for P (m x n, m <= n) and orthonormal columns in Q. */
+int factor_cross_kernel(int64_t m, int64_t n, const double *p, double *r);
+
 /* |P^T X P|_2 for what stands for A+ in SOFT, and for D^-1/2 A+ D^-1/2 in SOFT++. A+ is never
  * formed: with A = W diag(lambda) W^T and P = r Q^T (QR), P^T A+ P has the norm of Z^T Z,
  * Z = diag(lambda)^-1/2 W^T r, which loses half the digits that an explicit A+ would. */

@@ -222,10 +222,11 @@ typedef enum { ATN_METRIC_LIST(ATN_NAMED_ENTRY) ATN_METRIC_COUNT } atn_metric;
 const char *atn_metric_name(atn_metric metric); /* null if out of range */
 
 /* The trace of one matrix: one entry per X_0 .. X_T for the iterations, one for the exact methods.
- * A metric is recorded where its array is not null. */
+ * A metric is recorded where its array is not null, and so are the X_k themselves. */
 typedef struct {
     int capacity;                     /* in: entries each array holds */
     double *values[ATN_METRIC_COUNT]; /* in: arrays; out: values[metric][k] */
+    double *iterates;                 /* in: room for so many m x m matrices, or null; out: X_k */
     const double *pinv;               /* in: A+, m x m; for ATN_METRIC_INVERSE_ERROR */
     const double *projector;          /* in: Pi, m x m; for ATN_METRIC_RANGE_RESIDUAL */
     int length;                       /* out: entries written */

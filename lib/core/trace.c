@@ -186,6 +186,8 @@ void core_trace_record(atn_trace *trace, atn_dtype dtype, int64_t m, const void 
         r.norms->pinv_norm = trace->pinv ? norm_of(&r, trace->pinv) : 0;
     }
     widen(dtype, m * m, x, r.x);
+    if (trace->iterates)
+        memcpy(trace->iterates + trace->length * m * m, r.x, (size_t)(m * m) * sizeof *r.x);
     multiply(m, r.a, r.x, r.a_x);
     for (int i = 0; i < ATN_METRIC_COUNT; i++)
         if (trace->values[i])

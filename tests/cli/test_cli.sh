@@ -25,7 +25,7 @@ attnum lits
 expect_usage "'lits'" 'did you mean list?'
 
 # ---- list ----
-kinds='operators variants inverses experiments claims inputs references parts devices'
+kinds='operators variants inverses experiments claims inputs samplings references parts devices'
 attnum list
 expect_exit 0
 expect_quiet

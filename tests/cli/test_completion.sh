@@ -104,7 +104,7 @@ offers_only ''
 for line in 'bench --operator softp:softpp' 'bench --operator softmax,si:softmax,sima' \
     'bench --operator softpp/p:softpp/paper' 'bench --variant chebyshev-9,eig,piv:chebyshev-9,eig,pivoted-cholesky' \
     'bench --device c:cpu cuda' 'bench --isa a:auto avx2 avx512' 'claims --isa b:base' 'bench --dtype f32,f6:f32,f64' 'list --format j:json' \
-    'run accuracy/operators --storage b:bf16' 'run spectral/bounds --distance d:direct' \
+    'run accuracy/operators --storage b:bf16' 'run spectral/norm-growth --sampling po:pool' 'run spectral/bounds --distance d:direct' \
     'run convergence/curves --input photos,smo:photos,smooth' 'run convergence/curves --input to:tokens.npy' \
     'bench --out f:folder' 'claims --out e:empty' 'merge --out f:folder' 'merge --format c:csv' \
     'inspect --scale e:embed' 'inspect --heads 8:' 'check --operator softp:softpp' 'check --dtype f1:f16' \

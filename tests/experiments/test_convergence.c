@@ -159,7 +159,7 @@ static int check_inputs(atn_dtype dtype, double most_condition, tally *t)
                 "--input photos,smooth,noisy,iid,iid:0.3,clusters --samples 1");
     case_list list;
     static const int64_t stages[] = {1, 2, 3, 0};
-    case_defaults defaults = {NULL, stages};
+    case_defaults defaults = {NULL, stages, false};
     cr_assert_eq(case_list_open(&r.s, &defaults, &list), EXIT_PASS);
     atn_context *context;
     cr_assert_eq(atn_context_create(NULL, &context), ATN_OK);
@@ -170,7 +170,7 @@ static int check_inputs(atn_dtype dtype, double most_condition, tally *t)
         case_draw_describe(&draw, name, sizeof name);
         bottleneck b = bottleneck_create(dtype, draw.c->plan.landmarks);
         cr_assert_eq(case_draw_tokens(&draw, &tokens), EXIT_PASS);
-        cr_assert_eq(bottleneck_from_tokens(&b, &draw.c->plan, context, tokens), EXIT_PASS);
+        cr_assert_eq(bottleneck_from_tokens(&b, &draw, context, tokens, NULL), EXIT_PASS);
         if (bottleneck_largest(&b) <= most_condition * bottleneck_smallest(&b, false)) {
             used++;
             check_matrix(&b, name, t);
@@ -586,6 +586,7 @@ static void check_row(const run *r, int64_t row, int64_t curve)
         {"residual", "residual_mean", "residual_min", "residual_max"},
         {"inverse_error", "inverse_error_mean", NULL, "inverse_error_max"},
         {"range_residual", "range_residual_mean", NULL, "range_residual_max"},
+        {"attention_error", "attention_error_mean", NULL, "attention_error_max"},
         {"predicted_residual", "predicted_residual_mean", NULL, NULL},
         {"rounding_ratio", NULL, NULL, "rounding_ratio_max"},
     };
@@ -610,7 +611,7 @@ Test(convergence, published_rows_are_those_of_the_raw_ones)
     run r;
     prepare_run(&r, &convergence_curves,
                 "--input smooth,constant --stage 2,3 --samples 3 --seed 1,2 --iterations 6 "
-                "--variant nr-paper,nr-adaptive,eig");
+                "--variant nr-paper,nr-adaptive,eig --sampling pool");
     cr_assert_eq(r.points, 2 * 2 * 3 * 2);
     run_points(&r);
     finish_run(&r);
@@ -642,7 +643,7 @@ static void add_raw(table *raw, int64_t k, bool started, double condition, bool 
     table_boolean(raw, started && value < 1);
     table_real(raw, condition);
     table_boolean(raw, below_floor);
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 6; i++)
         if (started)
             table_real(raw, value);
         else
@@ -656,8 +657,8 @@ Test(convergence, nothing_is_dropped_in_silence)
     run r;
     prepare_run(&r, &convergence_curves,
                 "--input smooth --stage 3 --samples 4 --iterations 1 --variant nr-paper "
-                "--dtype f64");
-    static const double values[2][3] = {{0.5, INFINITY, 2}, {0.5, NAN, 2}};
+                "--dtype f64 --sampling pool");
+    static const double values[2][3] = {{0.5, INFINITY, 2}, {0x1p-10, NAN, 2}};
     for (int sample = 0; sample < 3; sample++)
         for (int k = 0; k < 2; k++)
             add_raw(r.raw, k, true, sample + 1, sample == 1, values[k][sample]);
@@ -675,6 +676,8 @@ Test(convergence, nothing_is_dropped_in_silence)
     cr_expect_eq(cell_integer(t, 0, "samples_converged"), 1);
     cr_expect_eq(cell_integer(t, 0, "samples_below_floor"), 2, "one of them without a start");
     cr_expect_eq(cell_real(t, 0, "condition_median"), 2.5, "of 1, 2, 3, inf");
+    cr_expect(cell_integer(t, 0, "samples_on_range") == 0 &&
+              cell_integer(t, 1, "samples_on_range") == 1);
     end_run(&r);
 }
 

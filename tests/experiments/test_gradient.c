@@ -42,7 +42,7 @@ static void find_spectrum(const char *options, spectrum *x)
     void *state;
     int64_t points;
     static const int64_t stages[] = {3, 0};
-    case_defaults defaults = {NULL, stages};
+    case_defaults defaults = {NULL, stages, false};
     case_list list;
     double *tokens, g[SIZE], *w = must_allocate(SIZE, sizeof *w);
     atn_context *context;
@@ -53,7 +53,7 @@ static void find_spectrum(const char *options, spectrum *x)
     cr_assert_eq(draw.c->plan.landmarks, M);
     bottleneck b = bottleneck_create(ATN_F64, M);
     cr_assert_eq(case_draw_tokens(&draw, &tokens), EXIT_PASS);
-    cr_assert_eq(bottleneck_from_tokens(&b, &draw.c->plan, context, tokens), EXIT_PASS);
+    cr_assert_eq(bottleneck_from_tokens(&b, &draw, context, tokens, NULL), EXIT_PASS);
     cr_assert_eq(ref_eigenvalues(M, b.exact, x->lambda, w, NULL), ATN_OK);
     x->norm1 = ref_norm1(M, b.exact);
     random_stream *r = random_create(draw.seed, "gradient", (uint64_t)draw.sample);

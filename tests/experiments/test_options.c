@@ -35,12 +35,13 @@ static const struct {
     {USES_STAGE, "--stage 3", "--stage 2", true, 0, NULL},
     {USES_LANDMARKS, "--m 16", "--m 4", false, USES_OPERATOR, "--operator soft"},
     {USES_SCALE, "--scale head", "--scale 0.3", false, 0, NULL},
+    {USES_SAMPLING, "--sampling pool", "--sampling published", false, 0, NULL},
     {USES_DISTANCE, "--distance direct", "--distance expanded", false, 0, NULL},
     {USES_QUERY, "--query 3x4", "--query 5x6", false, 0, NULL},
     {USES_OPERATOR, "--operator sima", "--operator efficient", false, 0, NULL},
     {USES_STORAGE, "--storage f16", "--storage bf16", false, USES_DTYPE, "--dtype f32"},
     {USES_TOKENS, "--n 784", "--n 196", false, 0, NULL},
-    {USES_CERTIFY, "--certify 0", "--certify 100", false, USES_INPUT, "--input line.npy"},
+    {USES_CERTIFY, "--certify 0", "--certify 100", false, USES_INPUT, "--input line.npy --m 49"},
     {USES_SEED, "--seed 1", "--seed 2", false, 0, NULL},
 };
 enum { ROWS = sizeof rows / sizeof *rows };

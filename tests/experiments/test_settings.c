@@ -176,6 +176,7 @@ Test(settings, defaults)
     cr_expect(s.samples == 0 && s.alpha == 0 && s.grid_height == 0 && s.grid_width == 0);
     cr_expect(s.inputs.count == 0 && s.variants.count == 0 && s.stages.count == 0);
     cr_expect(s.operators.count == 0 && s.tokens.count == 0 && s.storage_count == 0);
+    cr_expect_eq(s.sampling_count, 0);
     cr_expect(s.scale == ATN_SCALE_HEAD && s.distance == ATN_DISTANCE_DIRECT);
     cr_expect(s.query_row == -1 && s.query_col == -1);
     cr_expect_not(s.dry_run || s.resume || s.help);
@@ -220,8 +221,11 @@ Test(settings, every_option)
 
     cr_assert_eq(parse(&s, ALL,
                        "--operator=soft/exact,lsh|--operator=soft/code|--n=4,9|--n=16|"
-                       "--storage=f16,native|--storage=tf32"),
+                       "--storage=f16,native|--storage=tf32|--sampling=published-centred|"
+                       "--sampling=pool"),
                  EXIT_PASS);
+    cr_expect(s.sampling_count == 2 && s.samplings[0] == SAMPLING_PUBLISHED_CENTRED &&
+              s.samplings[1] == SAMPLING_POOL);
     cr_expect(s.operators.count == 3 && strcmp(s.operators.items[2], "soft/code") == 0);
     cr_expect(s.tokens.count == 3 && s.tokens.items[2] == 16);
     cr_expect(s.storage_count == 3 && s.storages[0] == ATN_STORAGE_F16 &&
@@ -343,6 +347,10 @@ static const struct {
     {"--storage=f32", 2},
     {"--storage=bf16,bf16", 2},
     {"--storage=bf16|--storage=bf16", 2},
+    {"--sampling=", 2},
+    {"--sampling=conv", 2},
+    {"--sampling=pool,pool", 2},
+    {"--sampling=published|--sampling=published", 2},
     {"--m=0", 2},
     {"--m=32769", 2},
     {"--m=64:4", 2},
@@ -453,6 +461,7 @@ Test(settings, an_option_the_experiment_does_not_use)
         {"--query=1x1", USES_QUERY},
         {"--operator=soft", USES_OPERATOR},
         {"--storage=f16", USES_STORAGE},
+        {"--sampling=pool", USES_SAMPLING},
         {"--n=4", USES_TOKENS},
         {"--certify=0", USES_CERTIFY},
     };
@@ -512,6 +521,10 @@ Test(settings, the_command_of_a_point)
           .tokens = 9,
           .operator= atn_operator_find("sima"),
           .variant = 1}},
+        {"--sampling=pool,published",
+         "attnum run a/b --input iid --sampling published --seed 1 --out replay",
+         USES_INPUT | USES_SAMPLING,
+         {.input = "iid", .seed = 1, .sampling = "published"}},
         {"--certify=0",
          "attnum run a/b --input iid --seed 1 --certify 0 --out replay",
          USES_INPUT | USES_CERTIFY,
@@ -740,6 +753,8 @@ Test(settings, fingerprint_has_what_results_depend_on)
         "--operator=soft/paper",
         "--storage=bf16",
         "--storage=bf16,f16",
+        "--sampling=pool",
+        "--sampling=published,pool",
         "--n=4",
         "--certify=0",
         "--input=x.npy",

@@ -128,7 +128,10 @@ Test(spectral, a_file_gives_the_nearest_it_has)
         const char *options;
         int64_t m[8], samples;
     } cases[] = {
-        {&spectral_norm_growth, "--input tokens.npy --seed 3,1", {4, 9, 16, 49, 196}, 2},
+        {&spectral_norm_growth,
+         "--input tokens.npy --seed 3,1 --sampling pool",
+         {4, 9, 16, 49, 196},
+         2},
         {&spectral_norm_growth, "--input line.npy", {4, 9, 15, 20, 30, 60}, 1},
         {&spectral_eigenvalues, "--input tokens.npy --samples 2 --seed 1,2", {196}, 2},
         {&spectral_eigenvalues, "--input line.npy --m 20", {20}, 1},
@@ -586,7 +589,7 @@ Test(spectral, fits_leave_out_lower_bounds_only)
 {
     cr_assert(run_experiment(&spectral_norm_growth,
                              "--input smooth,iid,constant --m 4,9,16,25,49,64 --scale 1e-7 "
-                             "--out out --samples 2 --certify 0") == EXIT_PASS);
+                             "--out out --samples 2 --certify 0 --sampling pool") == EXIT_PASS);
     table *t = read_output(&spectral_norm_growth, "out", 0);
     table *fits = read_output(&spectral_norm_growth, "out", 1);
     cr_assert(table_rows(t) == 36 && table_rows(fits) == 3 * 4 * 2, "%" PRId64 " %" PRId64,

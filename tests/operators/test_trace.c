@@ -151,6 +151,8 @@ Test(trace, recording_does_not_change_x)
             traced_make(&t, (atn_dtype)dtype);
             atn_inverse_desc desc = atn_inverse_defaults((atn_inverse_method)method);
             atn_trace silent = {.capacity = CAPACITY};
+            double *iterates = calloc(CAPACITY, M * M * sizeof *iterates);
+            t.trace.iterates = iterates;
             guarded plain = guarded_make((atn_dtype)dtype, GUARDED_DENSE, 1, 1, M, M);
             guarded none = guarded_make((atn_dtype)dtype, GUARDED_DENSE, 1, 1, M, M);
             fixture_inverse(context, &desc, &t.ga, &plain, NULL, NULL);
@@ -159,6 +161,13 @@ Test(trace, recording_does_not_change_x)
             cr_expect(guarded_same_bits(&plain, &t.gx) && guarded_same_bits(&plain, &none), "%s",
                       atn_inverse_name((atn_inverse_method)method));
             cr_expect_eq(guarded_unwritten(&plain), 0);
+            const double *last = iterates + (t.trace.length - 1) * M * M;
+            bool found = t.trace.length > 0; /* nr-adaptive finds no start */
+            cr_expect_eq(found, method != ATN_INVERSE_NR_ADAPTIVE);
+            for (int i = 0; i < M * M && found; i++)
+                cr_expect_eq(last[i], guarded_at(&plain, 0, 0, i / M, i % M), "%s",
+                             atn_inverse_name((atn_inverse_method)method));
+            free(iterates);
             guarded_free(&none);
             guarded_free(&plain);
             traced_free(&t);
