@@ -363,8 +363,9 @@ static void certify_s13(verdict *v, const exact_run *exact, atn_status status)
     v->certified = exact->falls ? CERTIFIED_YES : CERTIFIED_NO;
     if (exact->falls)
         verdict_set(&v->certificate,
-                    "rational arithmetic (%s): without rounding ‖A X_k A e₁ − A e₁‖₂ of the "
-                    "counterexample falls in each of the first %d steps, to %.3g",
+                    "the example in ‖·‖₁ is in whole numbers; rational arithmetic (%s): without "
+                    "rounding ‖A X_k A e₁ − A e₁‖₂ of the singular A falls in each of the first %d "
+                    "steps, to %.3g",
                     ref_certify_library(), S13_EXACT_STEPS, exact->upper[S13_EXACT_STEPS]);
     else
         verdict_set(&v->certificate, "%s",
