@@ -138,8 +138,9 @@ typedef struct {
 static daggers check_daggers(const table *t, const table *parts, FILE *notes)
 {
     daggers d = {.excess = range_empty, .worst = -1};
-    fprintf(notes, "| table | network | printed | counted without products of attention | with | "
-                   "10⁹ |\n|---|---|---|---|---|---|\n");
+    fprintf(notes,
+            "10⁹ multiply-adds:\n\n| table | network | printed | counted without the products of "
+            "attention | with them | which |\n|---|---|---|---|---|---|\n");
     for (int64_t row = 0; row < table_rows(t); row++) {
         if (strncmp(cell_text(t, row, "network"), "PVT", 3) != 0)
             continue;
