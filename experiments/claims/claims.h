@@ -69,7 +69,7 @@ typedef struct claim {
     X(sima_compared_claims)    /* M14 - M16 */                                                     \
     X(sima_network_claims)     /* M17 - M20 */                                                     \
     X(ufo_vit_claims)          /* U01 - U11 */                                                     \
-    X(ufo_vit_network_claims)  /* U12 - U15 */                                                     \
+    X(ufo_vit_network_claims)  /* U12 - U14 */                                                     \
     X(network_claims)          /* N01 - N05 */                                                     \
     X(table_claims)            /* N06 - N10 */                                                     \
     X(accuracy_claims)         /* A01 - A20 */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* U12 - U15: UFO-ViT's networks and what they cost as the resolution grows. */
+/* U12 - U14: UFO-ViT's networks and what they cost as the resolution grows. */
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
@@ -193,43 +193,6 @@ static int judge_u14(const claim_run *run, verdict *v)
     return EXIT_PASS;
 }
 
-/* ---- U15 ---- */
-
-static int judge_u15(const claim_run *run, verdict *v)
-{
-    enum { DEPTH = 12 };
-    static const char parameters[] = "26", gflops[] = "1.2"; /* as printed */
-    const printed_row *deeper = find_row("SimA", "Tab. 1", "XCiT-T24/16");
-    network_count wide, counted;
-    network tiny = *deeper->network;
-    printed_row row = *deeper;
-    tiny.stages[0].depth = DEPTH;
-    row.network = &tiny;
-    int code = count_at(run, &row, RESOLUTION, &counted);
-    code = exit_worst(code,
-                      count_at(run, find_row("SimA", "Tab. 1", "XCiT-S12/16"), RESOLUTION, &wide));
-    if (code != EXIT_PASS)
-        return code;
-    double millions = (double)network_total(&counted).parameters * 1e-6;
-    double macs = network_total(&counted).macs * 1e-9;
-    const char *found = printed_verdict(millions, parameters);
-    const char *found_macs = printed_verdict(macs, gflops);
-    bool right = strcmp(found, "agrees") == 0 && strcmp(found_macs, "agrees") == 0;
-    v->kind = right ? VERDICT_HOLDS : VERDICT_FAILS;
-    verdict_set(&v->measured,
-                "XCiT-T12/16: %.2f million parameters (printed: %s, %s), %.3f·10⁹ multiply-adds "
-                "(printed: %s, %s); XCiT-S12/16 has %.2f million",
-                millions, parameters, found, macs, gflops, found_macs,
-                (double)network_total(&wide).parameters * 1e-6);
-    verdict_set(&v->bound, "%s million and %s·10⁹, to the printed digits", parameters, gflops);
-    if (v->kind == VERDICT_FAILS)
-        verdict_set(&v->counterexample,
-                    "XCiT-T12/16: %d layers of %d channels, %.2f million "
-                    "parameters, %.3f·10⁹ multiply-adds",
-                    DEPTH, tiny.stages[0].dim, millions, macs);
-    return EXIT_PASS;
-}
-
 const claim ufo_vit_network_claims[] = {
     {
         .id = "U12",
@@ -278,19 +241,6 @@ const claim ufo_vit_network_claims[] = {
                      "inference speed\"; \"higher\" is probably meant.",
         .proof = "",
         .judge = judge_u14,
-    },
-    {
-        .id = "U15",
-        .source = "UFO-ViT Tab. 4",
-        .statement = "XCiT-T12/16: 26 M parameters, 1.2 GFLOPs.",
-        .method = "The network counted layer by layer (XCiT's stem, LPI and class attention, 12 "
-                  "layers of 192 channels, 4 heads).",
-        .corrected = "XCiT-T12/16 has about 7 million parameters, as XCiT-T12/8 has in SimA's Tab. "
-                     "1; 26 million are those of XCiT-S12/16, in the same table.",
-        .proof = "Linear maps of a layer have 4D² + 8D² weights: 12 layers and two of class "
-                 "attention 14·12·192² = 6.2 million for D = 192 (24.8 million for D = 384). Stem, "
-                 "positions, LPI, norms, biases and classifier are the rest.",
-        .judge = judge_u15,
     },
     {0},
 };
