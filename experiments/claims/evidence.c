@@ -20,12 +20,25 @@ static const evidence rows[] = {
     {"bounds", "spectral/bounds", "--quick"},
     {"bounds-landmarks", "spectral/bounds",
      "--quick --input photos,smooth,iid --stage 2 --m 4,16,49,196"},
-    {"curves", "convergence/curves", "--input photos,smooth,iid --samples 12 --dtype f64"},
+    {"curves", "convergence/curves",
+     "--input photos,smooth,iid --samples 10 --dtype f64 --sampling pool "
+     "--variant nr-paper,nr-adaptive,nr-soft,nr-softpp"},
+    {"curves-published", "convergence/curves",
+     "--input photos --samples 10 --dtype f64 --sampling published,published-centred "
+     "--variant nr-paper,nr-soft"},
+    {"curves-fields", "convergence/curves",
+     "--input smooth,iid --samples 2 --dtype f64 --sampling published --variant nr-paper"},
     {"eigenvalues", "spectral/eigenvalues",
      "--m 1024 --samples 1 --input photos,smooth,iid,iid:0.3"},
     {"gradient", "convergence/gradient", "--quick"},
+    {"gradient-published", "convergence/gradient",
+     "--input photos,iid --samples 1 --dtype f64 --variant nr-paper "
+     "--sampling published,published-centred"},
     {"initialisation", "convergence/initialisation", ""},
-    {"norm-growth", "spectral/norm-growth", "--quick"},
+    {"norm-growth", "spectral/norm-growth", "--quick --sampling pool"},
+    {"norm-growth-published", "spectral/norm-growth",
+     "--input photos,smooth,clusters --m 16,49,100,144 --samples 2 "
+     "--sampling published,published-centred"},
     {"precision", "convergence/precision", "--quick"},
     {"sampling", "spectral/sampling", "--quick"},
     {"sampling-photos", "spectral/sampling", "--input photos --stage 2 --m 49 --samples 2"},

@@ -9,10 +9,10 @@ with_word(list, word) = has(list, word) ? list : list.word." "
 # The inputs with their samplings, each in quotes: a file's name may hold spaces; and the first stage
 # of each.
 stages = ""
-panel() = stringcolumn("input").(stringcolumn("sampling") eq "pool" ? "" : ", ".stringcolumn("sampling"))
+panel(name) = name.(stringcolumn("sampling") eq "pool" ? "" : ", ".stringcolumn("sampling"))
 note(name) = strstrt(inputs, '"'.name.'"') ? 0 : \
     (inputs = inputs.'"'.name.'" ', stages = stages.stringcolumn("stage")." ", 0)
-stats csv using (seed = seed eq "" ? stringcolumn("seed") : seed, note(panel()), \
+stats csv using (seed = seed eq "" ? stringcolumn("seed") : seed, note(panel(stringcolumn("input"))), \
     variants = with_word(variants, stringcolumn("variant")), \
     dtypes = with_word(dtypes, stringcolumn("dtype")), \
     last = column("iteration") > last ? column("iteration") : last, 0) nooutput
@@ -25,7 +25,7 @@ colour(j) = colours[(j - 1) % 7 + 1]
 dash(d) = d eq main ? 2 : 3
 width(j) = 2.2 + 1.5 * (words(variants) - j)
 
-here(i, j, d) = panel() eq word(inputs, i) && \
+here(i, j, d) = panel(stringcolumn("input")) eq word(inputs, i) && \
     stringcolumn("stage") eq word(stages, i) && stringcolumn("seed") eq seed && \
     stringcolumn("sample") eq "0" && stringcolumn("variant") eq word(variants, j) && \
     stringcolumn("dtype") eq d

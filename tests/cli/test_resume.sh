@@ -11,7 +11,7 @@ kills=20
 
 # Three CSVs, one from another, and plots.
 experiment='convergence/curves spectral/norm-growth'
-options='--quick --input smooth --samples 2 --threads 2'
+options='--quick --input smooth --samples 2 --sampling pool --threads 2'
 journals='convergence/curves.journal spectral/norm_growth.journal'
 
 # heads FILE: the points whose records the journal holds, one a line; the last may be torn.

@@ -61,7 +61,7 @@ expect_no_file results
 attnum $curves tokens.npy --out good
 expect_exit 0
 expect_quiet
-head -n 1 good/convergence/curves.csv | grep -q '^input,stage,n,m,variant,dtype,device,iteration,'
+head -n 1 good/convergence/curves.csv | grep -q '^input,stage,n,m,sampling,variant,dtype,device,iteration,'
 check "CSV header" $?
 for suffix in csv csv-metadata.json png svg; do
     [ -s "good/convergence/curves.$suffix" ]
@@ -154,7 +154,7 @@ attnum_in sse $maps --isa base --dry-run
 expect_exit 0
 
 # ---- a kill at any moment leaves no half-written CSV ----
-killed='run convergence/curves --quick --input smooth --samples 2'
+killed='run convergence/curves --quick --input smooth --samples 2 --sampling pool'
 attnum $killed --out never_killed
 expect_exit 0
 for delay in 0.05 0.1 0.2 0.3 0.5 0.7; do

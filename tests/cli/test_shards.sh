@@ -19,7 +19,7 @@ same_csvs() {
 several='run spectral/norm-growth spectral/bounds networks/counts --quick --input smooth --m 4,16,49'
 attnum $several --out whole
 expect_exit 0
-attnum run spectral/norm-growth --quick --input smooth --m 4,16,49 --dry-run
+attnum run spectral/norm-growth --quick --input smooth --m 4,16,49 --sampling pool --dry-run
 points=$(tail -n 1 stdout | sed 's/.*: \([0-9]*\) points/\1/')
 [ "$points" -lt 7 ]
 check "fewer than 7 points, $points" $?
@@ -44,10 +44,10 @@ check "a merged run is complete" $?
 
 # ---- each point is in one shard ----
 for shard in 1 2 3; do
-    attnum run spectral/norm-growth --quick --input smooth --m 4,16,49 --shard $shard/3 --dry-run
+    attnum run spectral/norm-growth --quick --input smooth --m 4,16,49 --sampling pool --shard $shard/3 --dry-run
     sed '1d;$d' stdout >>dealt
 done
-attnum run spectral/norm-growth --quick --input smooth --m 4,16,49 --dry-run
+attnum run spectral/norm-growth --quick --input smooth --m 4,16,49 --sampling pool --dry-run
 sed '1d;$d' stdout | sort >all
 sort dealt | cmp -s - all
 check "3 shards have all points once" $?
@@ -280,7 +280,7 @@ slurm() {
     "$source/scripts/sweep.slurm" "$@" >stdout 2>stderr </dev/null
     code=$?
 }
-curves='convergence/curves --quick --input smooth'
+curves='convergence/curves --quick --input smooth --sampling pool'
 attnum run $curves --out curves
 for task in 1 2 3; do
     command="sweep.slurm, killed"

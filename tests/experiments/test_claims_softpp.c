@@ -40,8 +40,17 @@ Test(claims_softpp, no_power_of_m_bounds_the_inverse)
     claim_run run;
     ledger_open(&run);
     ledger_table(&run, "norm-growth", 1);
+    ledger_row(ledger_table(&run, "norm-growth-published", 1),
+               "input=a sampling=published quantity=pinv_norm law=power exponent=2.5 std_error=0.5 "
+               "m_min=4 m_max=9");
     cr_expect(ledger_judge(&run, "S22") == VERDICT_FAILS);
     cr_expect(ledger_judge(&run, "S23") == VERDICT_FAILS);
+    ledger_expect_noted(&run, "S22", "| a | published | 2.5 | 0.5 | 4 to 9 |");
+    /* 1/5 and 1/25, whatever the proof says of |I - D^-1 A|_1: 2 (1 - 1/7) */
+    ledger_expect_measured(&run, "S22", "12 tokens, all connected (k = 1)");
+    ledger_expect_measured(&run, "S22", "Two fields of equal tokens, m = 12: 0.2");
+    ledger_expect_measured(&run, "S23", "Two fields of equal tokens, m = 12: 0.04");
+    ledger_expect_noted(&run, "S22", "at most at (m − k)/m = 0.8333, is 1.714.");
     cr_expect(ledger_judge(&run, "S24") == VERDICT_HOLDS);
     ledger_close(&run);
 }
@@ -95,15 +104,26 @@ Test(claims_softpp, the_leading_eigenvalue_is_held_against_the_length)
     ledger_close(&run);
 }
 
+#define GAIN_ROW(cells) "input=a m=4 pinv_norm=8 iterate_norm=3 iterate_cap=9 " cells
+
 Test(claims_softpp, growth_is_observed)
 {
     claim_run run;
     ledger_open(&run);
     ledger_table(&run, "norm-growth", 1);
-    ledger_row(ledger_table(&run, "norm-growth", 0),
-               "input=a m=4 pinv_norm=8 normalised_norm=4 iterate_norm=8 iterate_cap=9 "
-               "below_floor=false");
+    ledger_table(&run, "norm-growth-published", 1);
+    table *pooled = ledger_table(&run, "norm-growth", 0);
+    table *published = ledger_table(&run, "norm-growth-published", 0);
+    ledger_row(pooled, GAIN_ROW("sampling=pool normalised_norm=4 below_floor=false"));
+    ledger_row(pooled, GAIN_ROW("sampling=pool normalised_norm=1 below_floor=true"));
+    ledger_row(published, GAIN_ROW("sampling=published normalised_norm=16 below_floor=false"));
+    ledger_row(published, GAIN_ROW("sampling=published normalised_norm=2 below_floor=false"));
     cr_expect(ledger_judge(&run, "S26") == VERDICT_OBSERVED);
+    ledger_expect_measured(&run, "S26",
+                           "pool 1 of 1 (after 20 steps the iterate has less than half of it in "
+                           "1), published 1 of 2");
+    ledger_expect_measured(&run, "S26", "by a factor of at most 1·m");
+    ledger_expect_noted(&run, "S26", "| published | 2 | 1 | 0.12 to 1 | 2 |");
     ledger_close(&run);
 }
 
