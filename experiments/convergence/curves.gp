@@ -49,7 +49,7 @@ step(ok) = ok ? column("iteration") : NaN
 # Blocks stand a little apart, and columns in them a little less.
 block_gap = 0.018
 column_gap = 0.008
-first = 0.068
+first = columns > 4 ? 0.068 : 0.092
 wide = (0.992 - first - block_gap * (words(samplings) - 1)) / columns
 left(b, i) = first + (b - 1) * (block_gap + wide * words(stages)) + (i - 1) * wide
 right(b, i) = left(b, i) + wide - column_gap

@@ -50,7 +50,7 @@ set xrange [0:last]
 unset key
 
 do for [row = 1:2] {
-    set tmargin at screen row == 1 ? 0.875 : 0.475
+    set tmargin at screen row == 1 ? 0.855 : 0.475
     set bmargin at screen row == 1 ? 0.520 : 0.195
     set format x row == 1 ? "" : "%g"
     set xlabel row == 1 ? "" : "iteration k" offset 0,0.3
@@ -66,7 +66,7 @@ do for [row = 1:2] {
         set rmargin at screen right(i)
         set format y i > 1 ? "" : row == 1 ? "10^{%T}" : "%g"
         set ylabel i > 1 ? "" : row == 1 ? "relative error" : "cosine of Eq. 12 and truth"
-        set title row == 2 ? "" : sprintf("%s, condition %.1e", word(inputs, i), \
+        set title row == 2 ? "" : sprintf("%s\ncondition %.1e", word(inputs, i), \
             conditions[i]) offset 0,-0.6 noenhanced
         if (row == 1) {
             plot for [j = 1:words(variants)] csv using \

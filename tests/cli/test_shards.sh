@@ -16,7 +16,7 @@ same_csvs() {
 }
 
 # ---- several experiments in 1, 2, 3 and 7 shards; norm-growth has 6 points ----
-several='run spectral/norm-growth spectral/bounds networks/counts --quick --input smooth --m 4,16,49'
+several='run spectral/norm-growth spectral/bounds networks/counts --quick --input smooth --m 4,16,49 --sampling pool'
 attnum $several --out whole
 expect_exit 0
 attnum run spectral/norm-growth --quick --input smooth --m 4,16,49 --sampling pool --dry-run
@@ -58,7 +58,7 @@ rm holes/node0/spectral/norm_growth.shard-2-of-3
 attnum merge holes --out holed
 expect_exit 3
 expect_one_error 'spectral/norm-growth: shard 2 of 3 is missing' \
-    'attnum run spectral/norm-growth --quick --input=smooth --m=4,16,49 --shard 2/3 --out holes --resume'
+    'attnum run spectral/norm-growth --quick --input=smooth --m=4,16,49 --sampling=pool --shard 2/3 --out holes --resume'
 expect_no_file holed/spectral/norm_growth.csv
 [ -s holed/spectral/bounds.csv ]
 check "the other experiments are merged" $?
@@ -280,7 +280,7 @@ slurm() {
     "$source/scripts/sweep.slurm" "$@" >stdout 2>stderr </dev/null
     code=$?
 }
-curves='convergence/curves --quick --input smooth --sampling pool'
+curves='convergence/curves --quick --input smooth --samples 4 --sampling pool'
 attnum run $curves --out curves
 for task in 1 2 3; do
     command="sweep.slurm, killed"
