@@ -280,7 +280,7 @@ slurm() {
     "$source/scripts/sweep.slurm" "$@" >stdout 2>stderr </dev/null
     code=$?
 }
-curves='convergence/curves --quick --input smooth --samples 4 --sampling pool'
+curves='convergence/curves --quick --input smooth --samples 8 --sampling pool'
 attnum run $curves --out curves
 for task in 1 2 3; do
     command="sweep.slurm, killed"
