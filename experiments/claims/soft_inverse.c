@@ -462,7 +462,8 @@ const claim soft_inverse_claims[] = {
                      "of X.",
         .method = "Eq. 12 with Y = X₂₀ where that is the inverse to rounding, against the "
                   "derivative of X₂₀ in long double: along an eigenvector of 2 × 2 matrices, and "
-                  "for m = 49.",
+                  "for m = 49, with landmarks by pooling and by the published operator (random "
+                  "weights).",
         .corrected = "",
         .proof = "d(Y X) = 0 gives dY = −Y dX Y, and tr(GᵀY dX Y) = ⟨YᵀGYᵀ, dX⟩ for G = ∇_Y L.",
         .evidence = {"gradient", "gradient-published"},
@@ -510,7 +511,8 @@ const claim soft_inverse_claims[] = {
         .source = "ours, of IJCV Eq. 12 with an iterate",
         .statement = "Eq. 12 with the iterate X₂₀ in place of the inverse is the gradient of X₂₀.",
         .method = "Eq. 12 with Y = X₂₀ against the derivative of X₂₀ in long double, α held fixed: "
-                  "along an eigenvector of 2 × 2 matrices, and for m = 49; a singular matrix. The "
+                  "along an eigenvector of 2 × 2 matrices, and for m = 49, with landmarks by "
+                  "pooling and by the published operator (random weights); a singular matrix. The "
                   "published code differentiates an iterate, too, that of A + 0.01·I from "
                   "0.9·2/‖·‖₁².",
         .corrected =

@@ -653,19 +653,19 @@ const claim softpp_claims[] = {
                   "operator.",
         .corrected =
             "For no m ≥ 2 is ‖A⁻¹‖₂ bounded, whatever connects the tokens. With k fields of equal "
-            "tokens and nothing across, ‖A†‖₂ = 1/(smallest field) ≤ 1, but A† jumps there: once "
-            "two tokens of a field are apart, however little, it is as large as one likes. If "
-            "‖A‖₁ < 2 then ‖A⁻¹‖₂ ≤ 1/(2 − ‖A‖₁). For m equally spaced tokens on a fixed segment "
-            "it grows faster than any power of m, and any exponential.",
+            "tokens and nothing across, ‖A†‖₂ = 1/(smallest field) ≤ 1, but A† jumps there: with "
+            "all tokens different and two of them at distance δ, ‖A⁻¹‖₂ ≥ 1/(sδ²). If ‖A‖₁ < 2 "
+            "then ‖A⁻¹‖₂ ≤ 1/(2 − ‖A‖₁). For m equally spaced tokens on a fixed segment it grows "
+            "faster than any power of m, and any exponential.",
         .proof =
             "λ_min(A) is at most that of the block of two tokens at distance δ, 1 − exp(−sδ²) ≤ "
             "sδ² (Cauchy's interlacing), so ‖A⁻¹‖₂ ≥ 1/(sδ²), unbounded as δ → 0, for every m ≥ 2. "
             "A block of p equal tokens is 11ᵀ, of norm p, and (11ᵀ)† = 11ᵀ/p². The printed proof "
             "has ‖I − D⁻¹A‖₁ ≤ (m − k)/m < 1. Below 1, all Σ_{i≠j} a_ij/d_i < 1/d_j, so Ax < 2x "
             "for x_i = 1/d_i > 0, and λ_max(A) < 2 (Collatz and Wielandt), which is at least the "
-            "mean row sum: D's mean is below 2, not of the order of m. For one field of equal tokens the norm "
-            "is 2(m − 1)/m, and D⁻¹A is singular. If ‖A‖₁ < 2, Gershgorin's discs give λ_min ≥ 2 − "
-            "‖A‖₁. For spacing h, the (m − 1)-th finite difference as a test vector gives λ_min ≤ "
+            "mean row sum: D's mean is below 2, not of the order of m. For one field of equal "
+            "tokens the norm is 2(m − 1)/m, and D⁻¹A is singular. If ‖A‖₁ < 2, Gershgorin's discs "
+            "give λ_min ≥ 2 − ‖A‖₁. For spacing h, the (m − 1)-th finite difference as a test vector gives λ_min ≤ "
             "(sh²)^(m−1)·(m − 1)!, which with h = L/(m − 1) is about (sL²/(e(m − 1)))^(m−1).",
         .evidence = {"norm-growth", "norm-growth-published"},
         .judge = judge_s22,

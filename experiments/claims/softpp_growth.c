@@ -275,7 +275,8 @@ static int judge_growth(const claim_run *run, norm_of norm, bool normalised, int
      * give 1. */
     double expected = 0.25 * pow(far->spacing / near->spacing, 2);
     bool unbounded = ratio > expected && closer / segment > 1e6;
-    v->kind = unbounded ? VERDICT_FAILS : VERDICT_HOLDS;
+    bool known = isfinite(ratio) && isfinite(closer / segment);
+    v->kind = unbounded ? VERDICT_FAILS : known ? VERDICT_HOLDS : VERDICT_OBSERVED;
     verdict_set(&v->measured,
                 "%" PRId64 " tokens, all connected (k = 1): %s is at least %.3g on a segment of "
                 "length 2, %.3g on one of length 1/2 (%s). m = 2: it grows %.4g-fold while the "

@@ -603,8 +603,9 @@ const experiment convergence_curves = {
     .options = USES_INPUT | USES_GRID | USES_DTYPE | USES_DEVICE | USES_SAMPLES | USES_ITERATIONS |
                USES_VARIANT | USES_ALPHA | USES_STAGE | USES_SCALE | USES_DISTANCE | USES_SAMPLING,
     .defaults =
-        "Stages 1, 2, 3; all samplings (a file without a grid: pool); 20 iterations; nr-paper, nr (alpha = 1.8/|A|_1^2), nr-adaptive, nr-soft, "
-        "nr-softpp. Every sample is a batch of its own, so nr-softpp's start is each matrix's own.\n"
+        "Stages 1, 2, 3; all samplings (a file without a grid: pool); 20 iterations; nr-paper, nr\n"
+        "(alpha = 1.8/|A|_1^2), nr-adaptive, nr-soft, nr-softpp. Every sample is a batch of its own,\n"
+        "so nr-softpp's start is each matrix's own.\n"
         "quick: 4 samples of photos, 2 of smooth. default: 100 of photos, 50 each of smooth, iid.\n"
         "full: 300 each of photos, smooth, noisy, iid, iid:0.3, clusters, duplicates; 10 each of\n"
         "constant and circulant. A FILE.npy is one stage, 0, and its matrices are its samples:\n"
