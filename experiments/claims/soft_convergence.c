@@ -395,7 +395,7 @@ static void conclude_s13(verdict *v, const rounded_run *rounded, const line_summ
         "%d ever smaller starts of the example. Rounded: the residual grows for %" PRId64
         " of %" PRId64 " matrices, from a level of at most %.2g·√u on, ‖X_k − A†‖₂ for %" PRId64
         "; for positive definite kernel matrices, λ_min = %.2g to %.2g, in %d steps to at most "
-        "%.2g to %.3g times its floor, for a singular matrix that is none without end",
+        "%.2g to %.3g times its floor, for a singular matrix that is no kernel matrix, without end",
         inside, outside, growing, STAR_STARTS, rises->residual, rises->rows, rises->level,
         rises->error, lines->least_lowest, lines->most_lowest, S13_STEPS, lines->least_jitter,
         lines->most_jitter);
@@ -900,12 +900,12 @@ const claim soft_convergence_claims[] = {
     {
         .id = "S13",
         .source = "IJCV Prop. 2",
-        .statement = "‖A A_k A − A‖ and ‖A_k − A†‖ decrease to 0 monotonously, if α is "
+        .statement = "‖A A_k A − A‖ and ‖A_k − A†‖ decreases to 0 monotonously, if α is "
                      "sufficiently small.",
         .method =
-            "The closed form for 798 starts on both sides of the limit. In ‖·‖₁ one step from eight "
-            "starts, in whole numbers. Rounded: 8 steps over the rationals and 90 in f64 on a "
-            "singular 3 × 3 matrix that App. B allows, 90 in f64 on positive definite kernel "
+            "The closed form for 798 starts on both sides of the limit. In ‖·‖₁ one step from "
+            "eight starts, in whole numbers. Rounded: 8 steps over the rationals and 90 in f64 on "
+            "a singular 3 × 3 matrix that App. B allows, 90 in f64 on positive definite kernel "
             "matrices of three landmarks on a line; matrices of inputs in five precisions.",
         .corrected =
             "For 0 < α < 2/λ_max² both fall in every step, in ‖·‖₂ and ‖·‖_F, until they are "

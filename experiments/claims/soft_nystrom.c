@@ -513,15 +513,19 @@ static int judge_s07(const claim_run *run, verdict *v)
 const claim soft_nystrom_claims[] = {
     {
         .id = "S04",
-        .source = "IJCV Eq. 7, 9, App. A",
-        .statement = "S = [A B; Bᵀ C] is approximated by Ŝ = [A; Bᵀ] A† [A B] = PᵀA†P, P = [A B]: "
-                     "on the sampled tokens Ŝ has A and B, as S.",
+        .source = "IJCV Eq. 7, 9, § 3.2",
+        .statement = "[O]ur design associates the input tokens w.r.t. a small space spanned by a "
+                     "set of sampled tokens, giving a proper estimation of the original attention "
+                     "relationships subject to a low-rank constraint. This method is proved in "
+                     "Appendix A. (App. A proves it of sub-matrices of S, Ŝ = [A; Bᵀ] A† [A B]: on "
+                     "the sampled tokens Ŝ has A and B, as S. Eq. 9 has landmarks from a "
+                     "convolution.)",
         .method = "S and Ŝ densely, Ŝ through a Cholesky factor of A in long double, n = 196, for "
                   "nine samplings, five inputs and two m; the smallest pooled example.",
         .corrected = "0 ⪯ S − Ŝ for any landmarks, tokens or not, so tr(S − Ŝ) ≥ λ_{m+1} + ... + "
                      "λ_n. Rows of Ŝ at landmarks that are tokens are those of S. How near Ŝ comes "
-                     "otherwise is up to the tokens: for S = I and landmarks that are tokens a "
-                     "share 1 − m/n of the trace is left.",
+                     "otherwise is up to the tokens: as S tends to I, m different tokens "
+                     "as landmarks leave a share that tends to 1 − m/n of the trace.",
         .proof = "The kernel is ⟨φ(q), φ(k)⟩. Ŝ_ij = ⟨Πφ(q_i), Πφ(q_j)⟩, Π the projection to the "
                  "span of the landmarks' φ, whatever points they are; so S − Ŝ is the Gram matrix "
                  "of (1 − Π)φ(q_i), and its row i is 0 where φ(q_i) is in the span. Ŝ has rank at "
@@ -583,8 +587,10 @@ const claim soft_nystrom_claims[] = {
             "With landmarks from average pooling both orders hold for every n ≥ m and d, for one "
             "head; with h heads of d_e/h channels m²n and T m³ in time and mn and m² in space "
             "carry a factor h. A convolution of each head's d_e/h channels takes n d_e²/h for "
-            "sampling instead of n d_e. At fixed m, d_e and h all are O(n). With a fixed ratio "
-            "n/m, as in the published code, T m³ makes time Θ(n³) and A makes space Θ(n²).",
+            "sampling instead of n d_e. With the printed d_e/h = 32 and m = 49 these are 32·n·d_e "
+            "< 4·m·n·d_e and h·m²·n = (49/32)·m·n·d_e, both inside the printed order. At fixed m, "
+            "d_e and h all are O(n). With a fixed ratio n/m, as in the published code, T m³ makes "
+            "time Θ(n³) and A makes space Θ(n²).",
         .proof =
             "The counts are polynomials with coefficients of at most 5 times (flops) and 2 "
             "times (bytes) the printed ones (m d_e of pooling is at most n d_e); each head has "

@@ -438,8 +438,8 @@ const claim soft_start_claims[] = {
                      "landmark, two landmarks, the corners of a regular polygon. Such matrices are "
                      "rare among all, but two kinds are ordinary. For a blank image, whose "
                      "landmarks are equal, X_1 = 0 and stays so; for landmarks so far apart that A "
-                     "is I to rounding, X_20 is 0 to rounding. Any α = c/‖A‖₁² with 0 < c < 2 "
-                     "converges for every A.",
+                     "is I to rounding, X_20 is O(2²⁰ε), practically 0. Any α = c/‖A‖₁² with 0 < c "
+                     "< 2 converges for every A.",
         .proof = "λ_max ≤ ‖A‖₁, so αλ_max² ≤ c, and S10 gives convergence for c < 2. For c = 2 it "
                  "fails if and only if λ_max = ‖A‖₁, which for positive entries holds if and only "
                  "if all row sums are equal (Perron–Frobenius). Then A·1 = r·1, α = 2/r², and "
@@ -453,7 +453,8 @@ const claim soft_start_claims[] = {
     {
         .id = "S12",
         .source = "IJCV § 3.2",
-        .statement = "In ‖I − A·2βⁿ/‖A‖₁²‖₁ ≤ 1, β = 0.5, we find the smallest n_i that holds this "
+        .statement = "[I]n practice, we find that using an alternative form ... In ‖I − "
+                     "A·2βⁿ/‖A‖₁²‖₁ ≤ 1, β = 0.5, we find the smallest n_i that holds this "
                      "inequality; α = 2β^n_i/‖A‖₁² gives more stable training and faster "
                      "convergence.",
         .method = "Whether an n exists: without rounding for small matrices, by the proof below "
@@ -465,7 +466,7 @@ const claim soft_start_claims[] = {
             "no n_i exists. On every mode with 0 < αλ² ≤ 1 a smaller start leaves a larger error "
             "after every number of steps; over all modes it can be faster only if α(λ_max² + "
             "λ_min²) > 2, λ_min the least eigenvalue that is not 0: from α = 2/‖A‖₁² only if "
-            "λ_max² + λ_min² > ‖A‖₁², near the boundary of S11.",
+            "λ_max² + λ_min² > ‖A‖₁².",
         .proof =
             "Let c = 2βⁿ/‖A‖₁² and r_j the sum of column j, entries not negative, A_jj = 1. "
             "Column j of I − cA has the sum |1 − c| + c(r_j − 1). If c ≤ 1 that is 1 + c(r_j "

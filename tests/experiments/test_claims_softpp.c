@@ -87,7 +87,7 @@ Test(claims_softpp, the_leading_eigenvalue_is_held_against_the_length)
     cr_expect(ledger_judge(&run, "S25") == VERDICT_OBSERVED);
     ledger_expect_measured(&run, "S25", "p = 0.75 to 1.00 by input, λ₁/n = 0.25 to 0.75;");
     ledger_expect_measured(&run, "S25",
-                           "the smaller λ₁ in 0 of 1 pairs. At n = 16 alone λ₁ is 4 "
+                           "the smaller λ₁ in 0 of 1 pairs. Enlarged to n = 16, λ₁ is 4 "
                            "to 8, by input");
     ledger_expect_noted(&run, "S25", "| a | 2 | 1.5 | 0.5 | 1 | 1 |");
     ledger_close(&run);

@@ -56,6 +56,8 @@ Test(claims_softpp_norm, ten_landmarks_exceed_the_number_of_tokens)
     cr_expect(strstr(notes, "| 9 | 2.078 | 0.967564 | 0.850505 |"), "%s", notes);
     cr_expect(strstr(notes, "| 10 | 2.234 | 0.968446 | 1.08859 |"), "%s", notes);
     cr_expect(strstr(measured, "above n = 1 from m = 10 on"), "%s", measured);
+    cr_expect(strstr(measured, "(m = 207, f64): Ŝ = 1.000000, normalised 1.716366"), "%s",
+              measured);
     if (ref_certify_library()) {
         cr_expect(strstr(notes, "19/64, token 57/16 | 0.98390417 | 21.4141162 |"), "%s", notes);
         cr_expect(strstr(notes, "token 5/2 | 0.972443165 | 1.04939699 |"), "%s", notes);
