@@ -387,7 +387,8 @@ static void conclude_s13(verdict *v, const rounded_run *rounded, const line_summ
               : growing == 0           ? VERDICT_HOLDS
                                        : VERDICT_OBSERVED;
     if (v->kind == VERDICT_HOLDS_IF)
-        verdict_set(&v->condition, "the norm is ‖·‖₂ or ‖·‖_F");
+        verdict_set(&v->condition,
+                    "the norm is ‖·‖₂, § 4.4's metric but not printed in Prop. 2, or ‖·‖_F");
     verdict_set(
         &v->measured,
         "without rounding: %d of 399 starts with αλ_max² < 2 at which the residual grows, "

@@ -530,13 +530,12 @@ static void note_time_law(const table *fits, verdict *v)
 {
     for (int64_t row = 0; row < table_rows(fits); row++)
         if (cell_is(fits, row, "statement", "S29") && !cell_missing(fits, row, "exponent"))
-            fprintf(
-                v->notes,
-                "The difference without steps grows as m^p, p = %.2f ± %.2f (times, not counts; %" PRId64
-                " sizes from m = %" PRId64 " to %" PRId64 ").\n",
-                cell_real(fits, row, "exponent"), cell_real(fits, row, "std_error"),
-                cell_integer(fits, row, "points"), cell_integer(fits, row, "from"),
-                cell_integer(fits, row, "to"));
+            fprintf(v->notes,
+                    "The difference without steps grows as m^p, p = %.2f ± %.2f (times, not "
+                    "counts; %" PRId64 " sizes from m = %" PRId64 " to %" PRId64 ").\n",
+                    cell_real(fits, row, "exponent"), cell_real(fits, row, "std_error"),
+                    cell_integer(fits, row, "points"), cell_integer(fits, row, "from"),
+                    cell_integer(fits, row, "to"));
 }
 
 static overhead tabulate_overhead(const table *t, const table *fits, verdict *v)
