@@ -79,7 +79,7 @@ static const ref_enclosure *normalised_norm(const line_matrix *line)
     return &line->spectrum.normalised_norm;
 }
 
-/* The least exponent p that |.| ~ m^p can have between two enclosures. */
+/* The least exponent p that a norm ~ m^p can have between two enclosures. */
 static double least_exponent(norm_of norm, const line_matrix *from, const line_matrix *to)
 {
     return log(norm(to)->lower / norm(from)->upper) / log((double)to->m / (double)from->m);
@@ -226,7 +226,7 @@ static int note_ideal_fields(norm_of norm, bool normalised, const char *name, do
     int code = measure_ideal_fields(normalised, ideal, defect);
     fprintf(v->notes,
             "The fields of the text: m = 12, two fields of %" PRId64 " and %" PRId64
-            " equal tokens, nothing across. |.| is %.4g, 1/(smallest field)%s; ‖I − D⁻¹A‖₁, which "
+            " equal tokens, nothing across. The norm is %.4g, 1/(smallest field)%s; ‖I − D⁻¹A‖₁, which "
             "the proof has at most at (m − k)/m = %.4g, is %.4g.\n\n| tokens of a field apart | "
             "%s, certified |\n|---|---|\n| 0 | %.4g |\n",
             fields[0], fields[1], *ideal, normalised ? "²" : "",
