@@ -2,6 +2,7 @@
 #include "claims/direct.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/random.h"
@@ -105,4 +106,14 @@ void range_widen(value_range *r, double value)
 {
     r->least = isnan(value) || value < r->least ? value : r->least;
     r->most = direct_worst(r->most, value);
+}
+
+const char *range_say(const value_range *r, int digits, char text[RANGE_TEXT])
+{
+    char most[RANGE_TEXT / 2];
+    snprintf(text, RANGE_TEXT / 2, "%.*g", digits, r->least);
+    snprintf(most, sizeof most, "%.*g", digits, r->most);
+    if (strcmp(text, most) != 0)
+        snprintf(text, RANGE_TEXT, "%.*g to %s", digits, r->least, most);
+    return text;
 }

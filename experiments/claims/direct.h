@@ -43,4 +43,8 @@ typedef struct {
 extern const value_range range_empty;
 void range_widen(value_range *r, double value);
 
+/* "1 to 2", or one number where both read alike in so many digits; returns `text`. */
+enum { RANGE_TEXT = 64 };
+const char *range_say(const value_range *r, int digits, char text[RANGE_TEXT]);
+
 #endif

@@ -470,8 +470,9 @@ static int judge_m07(const claim_run *run, verdict *v)
     const table *t = evidence_table(run, "maps", 2);
     double agreeing = signed_correlation(1), opposed = signed_correlation(-1);
     magnitudes all;
-    fprintf(v->notes, "| photograph | largest over least ‖q̂_i‖ | ‖k̂_i‖ | correlation of both | of "
-                      "‖q̂_i‖‖k̂_j‖ with (Q̂K̂ᵀ)_ij | with its size |\n|---|---|---|---|---|---|\n");
+    fprintf(v->notes, "| photograph | largest over least ‖q̂_i‖ | ‖k̂_i‖ | correlation of both | "
+                      "of ‖q̂_i‖‖k̂_j‖ with (Q̂K̂ᵀ)_ij | with its size "
+                      "|\n|---|---|---|---|---|---|\n");
     int code = measure_photographs(run, v->notes, &all);
     fprintf(v->notes,
             "\n%d tokens of a photograph's patches, projected to Q and K by independent "
@@ -716,15 +717,15 @@ const claim sima_claims[] = {
         .id = "M07",
         .source = "SimA § 4.7, Fig. 3, 4",
         .statement =
-            "The dot product Q̂K̂ᵀ is correlated with the magnitude of Q̂ and K̂ vectors. Hence, we "
-            "believe this magnitude can highlight the important tokens or image regions.",
+            "The dot product Q̂K̂ᵀ is correlated with the magnitude of Q̂ and K̂ vectors. Hence, "
+            "we believe this magnitude can highlight the important tokens or image regions.",
         .method = "Photographs' tokens projected to Q ≠ K by independent random matrices: norms of "
                   "q̂_i and k̂_j, and their correlation with all entries of Q̂K̂ᵀ. One channel and "
                   "two tokens by hand. Not trained features.",
         .corrected =
-            "|(Q̂K̂ᵀ)_ij| ≤ ‖q̂_i‖‖k̂_j‖: magnitude bounds the size of an entry, and says nothing of "
-            "its sign. With one channel, Q > 0 and tokens not all alike, the correlation with the "
-            "entries is 1 for K = Q and −1 for K = −Q.",
+            "|(Q̂K̂ᵀ)_ij| ≤ ‖q̂_i‖‖k̂_j‖: magnitude bounds the size of an entry, and says nothing "
+            "of its sign. With one channel, Q > 0 and tokens not all alike, the correlation with "
+            "the entries is 1 for K = Q and −1 for K = −Q.",
         .proof = "Cauchy–Schwarz. With one channel of one sign, the entries are ±‖q̂_i‖‖k̂_j‖, one "
                  "sign for all, and the products are not all equal.",
         .evidence = {"maps"},

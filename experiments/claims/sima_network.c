@@ -374,12 +374,12 @@ const claim sima_network_claims[] = {
                   "exact counts, D = 384.",
         .corrected =
             "For given weights one head is not six: its attention matrix is the sum of those of "
-            "the heads, Q̂K̂ᵀ = Σ_h Q̂_hK̂_hᵀ, since ℓ1 norms are of single channels, and every value "
-            "channel gets all of it. Its products take H times the flops of theirs with KᵀV first, "
-            "and as many with QKᵀ first.",
-        .proof = "Q̂K̂ᵀ = Σ_c q̂_c k̂_cᵀ over all channels, each in one head, and q̂_c, k̂_c do not "
-                 "depend on the heads. KᵀV and Q(KᵀV) take 4ND² flops in one head, H·4N(D/H)² in "
-                 "H; QKᵀ and the product with V 4N²D and H·4N²D/H.",
+            "the heads, Q̂K̂ᵀ = Σ_h Q̂_hK̂_hᵀ, since ℓ1 norms are of single channels, and every "
+            "value channel gets all of it. Its products take H times the flops of theirs with KᵀV "
+            "first, and as many with QKᵀ first.",
+        .proof = "Q̂K̂ᵀ = Σ_c q̂_c k̂_cᵀ over all channels, each in one head, and q̂_c, k̂_c do "
+                 "not depend on the heads. KᵀV and Q(KᵀV) take 4ND² flops in one head, H·4N(D/H)² "
+                 "in H; QKᵀ and the product with V 4N²D and H·4N²D/H.",
         .judge = judge_m17,
     },
     {
