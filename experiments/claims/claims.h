@@ -23,7 +23,7 @@ enum { MAX_EVIDENCE = 4 };
     X(PAPER_IJCV, "IJCV", "SOFT++", "Lu et al., Softmax-free Linear Transformers, IJCV 2024")      \
     X(PAPER_SIMA, "SimA", "SimA",                                                                  \
       "Koohpayegani and Pirsiavash, SimA: Simple Softmax-free Attention for Vision Transformers, " \
-      "WACV 2024")                                                                                 \
+      "anonymous submission; later WACV 2024, which may differ")                                   \
     X(PAPER_UFO_VIT, "UFO-ViT", "UFO-ViT",                                                         \
       "Song, UFO-ViT: High Performance Linear Vision Transformer without Softmax, 2021")
 

@@ -256,8 +256,7 @@ static void write_summary(const page *p)
     fputs("<a class=\"skip\" href=\"#statements\">Skip to the statements</a>\n"
           "<h1>The papers' statements, tested</h1>\n<p>",
           file);
-    fprintf(file, "%d statement%s of four papers on softmax-free attention. ", p->count,
-            p->count == 1 ? "" : "s");
+    fprintf(file, "%d statement%s on softmax-free attention. ", p->count, p->count == 1 ? "" : "s");
     html_text(file, report_introduction);
     fputs("</p>\n<p class=\"soft\">attnum " ATN_VERSION ": <code>", file);
     html_text(file, p->run->s->command);
@@ -408,6 +407,7 @@ static void write_claim(page *p, const judged *j)
     write_field(p, "What was done", j->claim->method);
     write_field(p, "Measured", v->measured);
     write_field(p, "Held against", v->bound);
+    write_field(p, "What would test it", v->would_test);
     write_field(p, "Smallest counterexample", v->counterexample);
     write_field(p, "Certificate", v->certificate);
     fputs("</dl>\n", file);

@@ -17,10 +17,12 @@ static const char *or_empty(const char *text)
 }
 
 const char *const report_introduction =
-    "Every number below is computed by this command; nothing is copied from a paper but the "
-    "statements. Proved: by the proof that is given. Certified: by rational, whole-number or ball "
-    "arithmetic, where rounding could be blamed. Observed: seen, or not, on these inputs. Proved "
-    "and observed: the proof covers what it says, the rest is observed.";
+    "Some are printed in two papers, and a few are about published code or ours. Numbers are "
+    "computed by this command, except where a row says 'as printed' or 'printed'. Proved: the "
+    "verdict (for 'fails' the counterexample) is proved by the proof that is given. Certified: by "
+    "rational or whole-number arithmetic or by ball arithmetic, which is interval arithmetic with "
+    "rigorous error bounds, where rounding could be blamed. Observed: measured on these inputs. "
+    "Proved and observed: the proof covers what it says, the rest is observed.";
 
 int report_count(const judged *all, int count, verdict_kind kind)
 {
@@ -97,6 +99,7 @@ void report_print(const claim_run *run, const judged *j)
     print_field("condition", v->condition);
     print_field("measured", v->measured);
     print_field("bound", v->bound);
+    print_field("would test", v->would_test);
     print_field("example", v->counterexample);
     print_field("certificate", v->certificate);
     print_field("corrected", j->claim->corrected);
@@ -277,6 +280,7 @@ static void write_claim(const claim_run *run, const judged *j, FILE *file)
     write_field("What was done", j->claim->method, file);
     write_field("Measured", v->measured, file);
     write_field("Held against", v->bound, file);
+    write_field("What would test it", v->would_test, file);
     write_field("Smallest counterexample", v->counterexample, file);
     write_field("Certificate", v->certificate, file);
     if (*or_empty(v->notes_text))
@@ -292,8 +296,10 @@ static void write_claim(const claim_run *run, const judged *j, FILE *file)
 
 static void write_markdown(const claim_run *run, const judged *all, int count, int code, FILE *file)
 {
-    fprintf(file, "# The papers' statements, tested\n\nattnum %s, `%s`. %s\n\n", ATN_VERSION,
-            run->s->command, report_introduction);
+    fprintf(file,
+            "# The papers' statements, tested\n\nattnum %s, `%s`. %d statement%s on softmax-free "
+            "attention. %s\n\n",
+            ATN_VERSION, run->s->command, count, count == 1 ? "" : "s", report_introduction);
     write_counts(all, count, file);
     write_summary(all, count, file);
     for (int i = 0; i < count; i++)

@@ -50,6 +50,7 @@ void verdict_free(verdict *v)
     free(v->condition);
     free(v->measured);
     free(v->bound);
+    free(v->would_test);
     free(v->counterexample);
     free(v->certificate);
     free(v->notes_text);

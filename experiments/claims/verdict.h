@@ -10,12 +10,14 @@
 #define VERDICT_LIST(X)                                                                            \
     X(VERDICT_NONE, "none", "no verdict")                                                          \
     X(VERDICT_HOLDS, "holds",                                                                      \
-      "under the conditions it is printed with: no counterexample in the "                         \
-      "sweep, and a proof or certified bound")                                                     \
+      "under the conditions it is printed with: no counterexample on "                             \
+      "these inputs, and a proof or certified bound")                                              \
     X(VERDICT_HOLDS_IF, "holds if", "a condition that is not printed is needed; both sides shown") \
     X(VERDICT_FAILS, "fails", "there is a counterexample")                                         \
-    X(VERDICT_OBSERVED, "observed", "an empirical statement: seen, or not, on these inputs")       \
-    X(VERDICT_NOT_TESTABLE, "not testable here", "it would need what this suite does not have")
+    X(VERDICT_OBSERVED, "observed",                                                                \
+      "an empirical statement, measured here; the row says whether these inputs show it")          \
+    X(VERDICT_NOT_TESTABLE, "not testable here",                                                   \
+      "it would need training on ImageNet or COCO, or hardware, which this command does not have")
 
 #define VERDICT_ENTRY(code, name, description) code,
 typedef enum { VERDICT_LIST(VERDICT_ENTRY) VERDICT_COUNT } verdict_kind;
@@ -34,6 +36,7 @@ typedef struct {
     char *condition;      /* of "holds if" alone: what the paper does not say */
     char *measured;       /* the numbers, of "observed" also what was seen */
     char *bound;          /* what they are held against */
+    char *would_test;     /* where it is out of reach here: what would tell */
     char *counterexample; /* the smallest there is, complete enough to be redone by hand */
     /* Whether rounding could be blamed, and if so what ball or rational arithmetic proves. */
     certified_state certified;
