@@ -6,6 +6,7 @@
 #include <linear_algebra.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "claims/claims.h"
 #include "claims/direct.h"
@@ -274,8 +275,9 @@ static int judge_s47(const claim_run *run, verdict *v)
 
 /* ---- S48: steps one after another ---- */
 
-enum { SPREADS = 3, LONG_RUN = 40 };
-static const double spreads[SPREADS] = {8, 2, 1}; /* the tokens' scale: A's condition grows */
+enum { SPREADS = 4, LONG_RUN = 80, LAST_STEPS = 2 };
+/* The tokens' scale: A's condition grows, in the end beyond 1/sqrt(u). */
+static const double spreads[SPREADS] = {2, 1, 0.5, 0.25};
 
 /* One step of X <- 2X - XAX, whose second product waits for the first. */
 static void dependent_step(const double *a, double *x, double *room)
@@ -302,26 +304,28 @@ static void independent_step(double *x, double *e, double *room)
     }
 }
 
-/* |I - A X|_F */
+/* |I - A X|_F; of an X that overflowed NaN, without the sign that machines give it. */
 static double identity_residual(const double *a, const double *x, double *room)
 {
     enum { M = BOTTLENECK, COUNT = M * M };
     direct_multiply(M, M, M, a, x, room);
     for (int i = 0; i < M; i++)
         room[i * M + i] -= 1;
-    return direct_norm(COUNT, 1, room);
+    return fabs(direct_norm(COUNT, 1, room));
 }
 
-/* What is left after so many steps from 1.8/|A|_1^2, both ways; f64, products rounded once. */
+/* What is left after so many steps from 1.8/|A|_1^2, both ways, and with independent products in
+ * all steps but the last one and the last two; f64, products rounded once. */
 typedef struct {
-    double condition, dependent, independent;
+    double condition, dependent, independent, mixed[LAST_STEPS];
 } step_comparison;
 
 static int compare_steps(const claim_run *run, double spread, step_comparison *c)
 {
     enum { M = BOTTLENECK, COUNT = M * M };
-    double *room = must_allocate(6 * COUNT, sizeof *room), lambda[M], norm = 0;
-    double *a = room, *x = a + COUNT, *y = x + COUNT, *e = y + COUNT, *products = e + COUNT;
+    double *room = must_allocate(7 * COUNT, sizeof *room), lambda[M], norm = 0;
+    double *a = room, *x = a + COUNT, *y = x + COUNT, *e = y + COUNT, *z = e + COUNT,
+           *products = z + COUNT;
     make_bottleneck(run->seed, spread, a);
     for (int i = 0; i < M; i++) {
         double sum = 0;
@@ -334,7 +338,13 @@ static int compare_steps(const claim_run *run, double spread, step_comparison *c
     direct_multiply(M, M, M, a, x, e);
     for (int i = 0; i < COUNT; i++)
         e[i] = (i % (M + 1) == 0) - e[i];
-    for (int k = 0; k < LONG_RUN; k++) {
+    for (int left = LONG_RUN; left > 0; left--) {
+        if (left <= LAST_STEPS) {
+            memcpy(z, y, COUNT * sizeof *z);
+            for (int i = 0; i < left; i++)
+                dependent_step(a, z, products);
+            c->mixed[left - 1] = identity_residual(a, z, products);
+        }
         dependent_step(a, x, products);
         independent_step(y, e, products);
     }
@@ -352,42 +362,44 @@ static int compare_steps(const claim_run *run, double spread, step_comparison *c
 static int judge_s48(const claim_run *run, verdict *v)
 {
     step_comparison c[SPREADS];
-    const double u = atn_dtype_roundoff(ATN_F64);
-    value_range worse = range_empty;
-    fprintf(v->notes, "| κ(A) | ‖I − AX‖_F, 2X − XAX | X + XE, E² | over uκ | over uκ² "
-                      "|\n|---|---|---|---|---|\n");
+    const double as_good = 10; /* within a digit */
+    int lost = 0;
+    fprintf(v->notes, "| κ(A) | uκ² | ‖I − AX‖_F, 2X − XAX | X + XE, E² | the last step 2X − XAX | "
+                      "the last two |\n|---|---|---|---|---|---|\n");
     for (int i = 0; i < SPREADS; i++) {
         int code = compare_steps(run, spreads[i], &c[i]);
         if (code != EXIT_PASS)
             return code;
-        fprintf(v->notes, "| %.3g | %.2g | %.2g | %.2g | %.2g |\n", c[i].condition, c[i].dependent,
-                c[i].independent, c[i].dependent / (u * c[i].condition),
-                c[i].independent / (u * c[i].condition * c[i].condition));
-        range_widen(&worse, c[i].independent / c[i].dependent);
+        fprintf(v->notes, "| %.3g | %.1g | %.2g | %.2g | %.2g | %.2g |\n", c[i].condition,
+                atn_dtype_roundoff(ATN_F64) * c[i].condition * c[i].condition, c[i].dependent,
+                c[i].independent, c[i].mixed[0], c[i].mixed[1]);
+        lost += !(c[i].mixed[1] <= as_good * c[i].dependent);
     }
     fprintf(v->notes, "\nm = %d, f64, %d steps from 1.8/‖A‖₁².\n", BOTTLENECK, LONG_RUN);
     /* X_T has degree 2^(T+1) - 1 in A, and a round of products doubles degrees at most */
     int rounds = (int)ceil(log2(ldexp(1, STEPS_OF_PAPER + 1) - 1));
-    const double as_good = 10; /* within a digit */
-    v->kind = !(worse.most > as_good)    ? VERDICT_FAILS
-              : !(worse.least > as_good) ? VERDICT_HOLDS_IF
-                                         : VERDICT_HOLDS;
+    v->kind = lost == 0 ? VERDICT_FAILS : lost < SPREADS ? VERDICT_HOLDS_IF : VERDICT_HOLDS;
     if (v->kind == VERDICT_HOLDS_IF)
-        verdict_set(&v->condition, "a smaller residual than about uκ(A)² is asked for; and "
-                                   "inverses by factorisation are left aside");
+        verdict_set(&v->condition,
+                    "inverses by factorisation are left aside (S46), and uκ(A)² is not small "
+                    "against 1 (κ(A) from about %.0e in f32, %.0e in f64, on); not tested: how "
+                    "much of the training time the steps take",
+                    1 / sqrt(atn_dtype_roundoff(ATN_F32)), 1 / sqrt(atn_dtype_roundoff(ATN_F64)));
+    const step_comparison *far = &c[0], *close = &c[SPREADS - 1];
     verdict_set(&v->measured,
-                "X + XE and E² instead of 2X − XAX take %d rounds of products for T = %d instead "
-                "of %d; their ‖I − AX‖_F is %.2g times as large for κ(A) = %.3g, %.2g times for "
-                "κ(A) = %.3g (f64, %d steps). How much of the training time the steps are on a GPU "
-                "is not tested",
-                rounds, STEPS_OF_PAPER, 2 * STEPS_OF_PAPER, c[0].independent / c[0].dependent,
-                c[0].condition, c[SPREADS - 1].independent / c[SPREADS - 1].dependent,
-                c[SPREADS - 1].condition, LONG_RUN);
+                "X + XE and E² in all steps but the last take %d rounds of products for T = %d "
+                "instead of %d one after another, in all but the last two %d. ‖I − AX‖_F for κ(A) "
+                "= %.3g: %.2g one after another, %.2g with E² to the end, %.2g with the last "
+                "step 2X − XAX, %.2g with the last two; for κ(A) = %.3g: %.2g, %.2g, %.2g and "
+                "%.2g (nan: overflow; f64, %d steps)",
+                rounds + 1, STEPS_OF_PAPER, 2 * STEPS_OF_PAPER, rounds + 2, far->condition,
+                far->dependent, far->independent, far->mixed[0], far->mixed[1], close->condition,
+                close->dependent, close->independent, close->mixed[0], close->mixed[1], LONG_RUN);
     verdict_set(&v->bound, "at least %d rounds; the same residual", rounds);
     verdict_set(&v->counterexample,
-                "49 tokens far apart, κ(A) = %.3g: ‖I − AX‖_F = %.2g one after another, %.2g with "
-                "independent products",
-                c[0].condition, c[0].dependent, c[0].independent);
+                "49 random tokens, κ(A) = %.3g: ‖I − AX‖_F = %.2g one after another, %.2g in %d "
+                "rounds",
+                far->condition, far->dependent, far->mixed[0], rounds + 1);
     return EXIT_PASS;
 }
 
@@ -453,21 +465,25 @@ const claim soft_iteration_claims[] = {
         .statement = "Note that the slow training speed of our model is mostly due to the "
                      "Newton-Raphson iteration which can only be applied sequentially for "
                      "ensuring the accuracy of Moore-Penrose inverse.",
-        .method = "40 steps in f64 for kernel matrices of 49 tokens, as printed and in a form "
-                  "whose two products per step are independent; products that have to wait for "
-                  "each other.",
+        .method = "80 steps in f64 for kernel matrices of 49 tokens: as printed, in a form whose "
+                  "two products per step are independent, and in that form up to the last step or "
+                  "the last two; products that have to wait for each other.",
         .corrected =
             "X_{k+1} = X_k + X_kE_k, E_{k+1} = E_k², E_0 = I − AX_0, gives the same X_T in exact "
-            "arithmetic in T + 1 rounds of products, instead of 2T one after another; no scheme "
-            "of products and linear combinations that gives X_T for every A takes fewer. But it "
-            "does not correct its rounding: to first order a relative error of u in E_0 changes "
-            "AX_T by up to about uκ².",
+            "arithmetic in T + 1 rounds of products, instead of 2T. For given α and T ≥ 1 no "
+            "scheme of products and linear combinations, with coefficients that do not depend on "
+            "A, that gives X_T for every A takes fewer: so far the authors' 'only sequentially' is "
+            "right. It does not correct its rounding: to first order a relative error of u in E_0 "
+            "changes AX_T by up to about uκ². But if the last j steps are 2X − XAX, T + 1 + j "
+            "rounds, that is squared j times, down to what rounding leaves of steps one after "
+            "another: for uκ² ≪ 1 a few such steps suffice.",
         .proof =
             "I − A(X + XE) = E − (I − E)E = E² for E = I − AX. X_T is a polynomial of degree "
             "2^(T+1) − 1 in A, and a round of products at most doubles degrees. On an eigenvalue "
             "λ of A, λx_T = (1 − e_0)Π_{j<T}(1 + e_j), e_j = e_0^(2^j), and the product is (1 − "
             "e_0^(2^T))/(1 − e_0): δ in the e_0 of the product alone changes it by δ/(1 − e_0), "
-            "1 − e_0 = αλ², relatively.",
+            "1 − e_0 = αλ², relatively. I − A(2X − XAX) = (I − AX)² for any X, also a rounded one. "
+            "(uκ²)^(2^j) ≤ uκ for some j if uκ² < 1.",
         .judge = judge_s48,
     },
     {0},
