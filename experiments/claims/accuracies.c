@@ -191,9 +191,9 @@ static const comparison best_items[] = {
 static const trained best = {
     IMAGENET, ATTENTIONS, true, COUNT(best_items),
     .note =
-        "Compared are all rows of the style Transformer with the paper's own of their group. None is "
-        "higher; a row that is as high shares what is the best. No table of either paper has a RegNet "
-        "row, so that this part of the sentence has nothing to compare."};
+        "Compared are all rows of the style Transformer with the paper's own of their group. None "
+        "is higher; a row that is as high shares what is the best. No table of either paper has a "
+        "RegNet row, so that this part of the sentence has nothing to compare."};
 JUDGE(best)
 
 static const trained soft_speed = {IMAGENET ", and throughput on a V100",
@@ -231,8 +231,8 @@ static const trained soft_coco = {
     DENSE "COCO", "no detector; whether SOFT trains with many tokens as SOFT++ does", false,
     COUNT(soft_coco_items),
     .note =
-        "The sentence cites PVT, not its successor: in Tab. 5 PVTv2-B1 is above SOFT++-Tiny, with 41.8 "
-        "against 41.2 box AP and 38.8 against 38.2 mask AP."};
+        "The sentence cites PVT, not its successor: in Tab. 5 PVTv2-B1 is above SOFT++-Tiny, with "
+        "41.8 against 41.2 box AP and 38.8 against 38.2 mask AP."};
 JUDGE(soft_coco)
 
 static const comparison soft_segmentation_items[] = {

@@ -522,9 +522,9 @@ const claim network_claims[] = {
         .corrected =
             "The printed FLOPs leave no room for the Newton–Raphson steps: none agrees with "
             "them, and most agree to a few percent without. The IJCV tables print parameters "
-            "and FLOPs of NeurIPS's Tiny network for one that has 15 M. The 15 M rest on a digit of "
-            "IJCV's Tab. 1 in an extracted text, 5 blocks in stage 3. With 3 they would be 13.18 "
-            "M, the 13 M of Tab. 2 and 3, but not the 13.07 M of Tab. 10, which NeurIPS's "
+            "and FLOPs of NeurIPS's Tiny network for one that has 15 M. The 15 M rest on a digit "
+            "of IJCV's Tab. 1 in an extracted text, 5 blocks in stage 3. With 3 they would be "
+            "13.18 M, the 13 M of Tab. 2 and 3, but not the 13.07 M of Tab. 10, which NeurIPS's "
             "depths give; and the 5 blocks of the same table's Small give 27.2 M and 4.49·10⁹, as "
             "printed. No one reading fits both numbers of NeurIPS's Small.",
         .proof =
@@ -544,9 +544,9 @@ const claim network_claims[] = {
         .corrected =
             "UFO-ViT's tables and SimA's Tab. 1 and 4 are right to 2 % or better (DeiT and CvT "
             "with Q̂K̂ᵀ multiplied first). SimA's Tab. 2 is not: it prints 22 M for the "
-            "network that its Tab. 1 has with 26 M, the same 22 M for XCiT with Efficient Attention "
-            "and with CosFormer, and 12 M and 1.9·10⁹ for XCiT-T20/16, which has 10.3 M and "
-            "1.97·10⁹. (That T20 is XCiT-T with 20 layers, and the latter two XCiT-S12/16 with "
+            "network that its Tab. 1 has with 26 M, the same 22 M for XCiT with Efficient "
+            "Attention and with CosFormer, and 12 M and 1.9·10⁹ for XCiT-T20/16, which has 10.3 M "
+            "and 1.97·10⁹. (That T20 is XCiT-T with 20 layers, and the latter two XCiT-S12/16 with "
             "another attention, is assumed: the paper gives no sizes.)",
         .proof =
             "By counting: counts_parts.csv has the parameters and products of every layer of every "
@@ -565,8 +565,8 @@ const claim network_claims[] = {
         .statement = "m = 36, 49, 64, 81: 1.9, 1.9, 2.0, 2.1 GFLOPs and 15.1, 15.8, 16.9, 18.5 GB.",
         .method =
             "A squared difference counts 1.5 multiply-adds a channel here, 1 in counts.csv "
-            "of N02. The network's parts that do not depend on m cancel in differences: growth from "
-            "m = 36, counted layer by layer for both papers' Tiny, against the printed "
+            "of N02. The network's parts that do not depend on m cancel in differences: growth "
+            "from m = 36, counted layer by layer for both papers' Tiny, against the printed "
             "growth, which is the same in both.",
         .corrected =
             "Printed is the growth without the 20 Newton–Raphson steps: NeurIPS's Tiny, whose "

@@ -442,8 +442,8 @@ const claim table_claims[] = {
                   "the same table, as printed. Read here as: every Twins row.",
         .corrected =
             "No SOFT row of NeurIPS's Tab. 3 is above a Twins row with fewer parameters and fewer "
-            "FLOPs: SOFT-Small beats Twins-SVT-S with fewer FLOPs and as many parameters, 24 M, and "
-            "nothing beats Twins-SVT-L."
+            "FLOPs: SOFT-Small beats Twins-SVT-S with fewer FLOPs and as many parameters, 24 M, "
+            "and nothing beats Twins-SVT-L."
             " By IJCV's Tab. 3 SOFT++-Medium beats Twins-SVT-L with less of both (48 M and 8.7 G "
             "for 99 M and 14.8 G); Twins-SVT-S (24 M, 3.7 G) is beaten only with more of both "
             "(27 M, 4.5 G).",
@@ -467,10 +467,10 @@ const claim table_claims[] = {
             "second time. By the same standard SOFT's own FLOPs lack the products of the 20 "
             "Newton–Raphson steps.",
         .proof =
-            "By counting: counts_parts.csv has every layer. The products by hand: with keys reduced "
-            "R² times a layer has n queries and n/R² keys, and two products of 2n(n/R²)d "
-            "multiply-adds together. PVT-Small's stages of 3, 4, 6 and 3 layers have n = 3136, 784, "
-            "196, 50 (with the class token), n/R² = 49, 49, 49, 50 and d = 64, 128, 320, 512: "
+            "By counting: counts_parts.csv has every layer. The products by hand: with keys "
+            "reduced R² times a layer has n queries and n/R² keys, and two products of 2n(n/R²)d "
+            "multiply-adds together. PVT-Small's stages of 3, 4, 6 and 3 layers have n = 3136, "
+            "784, 196, 50 (with the class token), n/R² = 49, 49, 49, 50 and d = 64, 128, 320, 512: "
             "3·19.7 + 4·9.8 + 6·6.1 + 3·2.6 = 143 million. Printed are 4.0·10⁹, from 3.95·10⁹ "
             "on: the 3.82·10⁹ counted with the products would need 130 million more.",
         .evidence = {"networks"},
@@ -485,8 +485,8 @@ const claim table_claims[] = {
                   "counted. That of IJCV rests on the depths that its Tab. 1 prints (N02).",
         .corrected =
             "All five rows of IJCV's Tab. 2 repeat the costs of NeurIPS's Tab. 1, whose Tiny has "
-            "depths 1, 2, 3, 2 and not 2, 2, 5, 2; three have other accuracies. SOFT++ is printed with "
-            "SOFT's throughput to the last digit.",
+            "depths 1, 2, 3, 2 and not 2, 2, 5, 2; three have other accuracies. SOFT++ is printed "
+            "with SOFT's throughput to the last digit.",
         .proof = "Comparison of the printed rows; the parameters are counted.",
         .evidence = {"networks"},
         .judge = judge_n08,
