@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A01 - A20: what only trained networks can tell. Where a sentence says what its own table shows,
+/* A01 - A21: what only trained networks can tell. Where a sentence says what its own table shows,
  * the printed numbers are compared; the numbers themselves are out of reach here. */
 #include <stdlib.h>
 
@@ -314,6 +314,17 @@ static const trained soft_heatmaps = {
     "the trained networks, and a measure of what such pictures show: the paper has none",
     "the same rows of attention for small networks, side by side", false, NO_COUNT};
 JUDGE(soft_heatmaps)
+
+static const comparison ineffective_items[] = {
+    {"IJCV Tab. 2: Transformer, Linformer", 80.0, 78.2},
+    {"IJCV Tab. 2: Transformer, Performer", 80.0, 76.1},
+    {"IJCV Tab. 2: Transformer, Nyströmformer", 80.0, 80.1},
+    {"NeurIPS Tab. 1: Transformer, Linformer", 79.1, 78.2},
+    {"NeurIPS Tab. 1: Transformer, Performer", 79.1, 76.1},
+    {"NeurIPS Tab. 1: Transformer, Nyströmformer", 79.1, 78.6},
+};
+static const trained ineffective = {IMAGENET, ATTENTIONS, false, COUNT(ineffective_items)};
+JUDGE(ineffective)
 
 /* ---- SimA ---- */
 
@@ -775,6 +786,19 @@ const claim accuracy_claims[] = {
             "results in the overall regime\". The accuracies themselves are not tested.",
         .proof = "Comparison of the printed rows.",
         .judge = judge_ufo_coco,
+    },
+    {
+        .id = "A21",
+        .source = "IJCV § 1, Tab. 2; NeurIPS § 1, Tab. 1",
+        .statement = "We empirically found that none of these methods are effective when applied "
+                     "to vision.",
+        .method = "Not trained here. Read as: each of Linformer, Performer and Nyströmformer is "
+                  "printed with a lower accuracy than the Transformer whose attention it replaces.",
+        .corrected = "As printed, NeurIPS's Tab. 1 has all three below the Transformer, but IJCV's "
+                     "Tab. 2 has Nyströmformer above it, 80.1 against 80.0, with 2.0·10⁹ FLOPs "
+                     "against 3.9·10⁹. The accuracies themselves are not tested.",
+        .proof = "Comparison of the printed rows.",
+        .judge = judge_ineffective,
     },
     {0},
 };

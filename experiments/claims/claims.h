@@ -72,8 +72,8 @@ typedef struct claim {
     X(ufo_vit_network_claims)  /* U12 - U14 */                                                     \
     X(network_claims)          /* N01 - N05 */                                                     \
     X(table_claims)            /* N06 - N10 */                                                     \
-    X(memory_claims)           /* N11 */                                                           \
-    X(accuracy_claims)         /* A01 - A20 */
+    X(resource_claims)         /* N11, N12 */                                                      \
+    X(accuracy_claims)         /* A01 - A21 */
 
 #define CLAIM_GROUP_EXTERN(table) extern const claim table[];
 CLAIM_GROUP_LIST(CLAIM_GROUP_EXTERN)

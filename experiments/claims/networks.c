@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* N01 - N05: costs and networks. */
+/* N01 - N05, N11 and N12: costs and networks. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -313,6 +313,62 @@ static int judge_n03(const claim_run *run, verdict *v)
     return judge_networks(run, &others, v);
 }
 
+/* ---- N12 ---- */
+
+static bool is_ufo_row(const table *t, int64_t row)
+{
+    return cell_is(t, row, "paper", "UFO-ViT") && cell_is(t, row, "table", "Tab. 4");
+}
+
+/* The network at 224 pixels whose name, with "/384", is that of a row; -1 if there is none. */
+static int64_t before_tuning(const table *t, int64_t tuned)
+{
+    const char *name = cell_text(t, tuned, "network"), *end = strstr(name, "/384");
+    for (int64_t row = 0; end && row < table_rows(t); row++) {
+        const char *other = cell_text(t, row, "network");
+        if (is_ufo_row(t, row) && strlen(other) == (size_t)(end - name) &&
+            strncmp(other, name, strlen(other)) == 0)
+            return row;
+    }
+    return -1;
+}
+
+static int judge_n12(const claim_run *run, verdict *v)
+{
+    const table *t = evidence_table(run, "networks", 0);
+    double least = INFINITY;
+    fprintf(v->notes,
+            "10⁹ multiply-adds at 224 and at 384 pixels:\n\n| network | printed | counted | "
+            "counted, ratio |\n|---|---|---|---|\n");
+    for (int64_t row = 0; row < table_rows(t); row++) {
+        int64_t before = is_ufo_row(t, row) ? before_tuning(t, row) : -1;
+        if (before < 0)
+            continue;
+        double ratio = cell_real(t, row, "counted_gmacs") / cell_real(t, before, "counted_gmacs");
+        fprintf(v->notes, "| %s | %.1f, %.1f | %.2f, %.2f | %.3f |\n",
+                cell_text(t, before, "network"), cell_real(t, before, "printed_gflops"),
+                cell_real(t, row, "printed_gflops"), cell_real(t, before, "counted_gmacs"),
+                cell_real(t, row, "counted_gmacs"), ratio);
+        if (!(ratio >= least)) {
+            least = ratio;
+            verdict_set(
+                &v->counterexample,
+                "%s: printed %.1f·10⁹ FLOPs at 224 pixels and %.1f·10⁹ at 384, counted %.2f "
+                "and %.2f",
+                cell_text(t, before, "network"), cell_real(t, before, "printed_gflops"),
+                cell_real(t, row, "printed_gflops"), cell_real(t, before, "counted_gmacs"),
+                cell_real(t, row, "counted_gmacs"));
+        }
+    }
+    v->kind = isinf(least) ? VERDICT_NONE : least > 2 ? VERDICT_FAILS : VERDICT_OBSERVED;
+    verdict_set(&v->measured,
+                "from 224 to 384 pixels the tokens grow %.3g-fold, the multiply-adds %.3g-fold at "
+                "least",
+                (384. / 224) * (384. / 224), least);
+    verdict_set(&v->bound, "2: what more than doubles is significantly more");
+    return EXIT_PASS;
+}
+
 /* ---- N04 ---- */
 
 /* The printed FLOPs are rounded to 0.1e9, so their differences are off by at most that. */
@@ -607,7 +663,7 @@ const claim network_claims[] = {
     {0},
 };
 
-const claim memory_claims[] = {
+const claim resource_claims[] = {
     {
         .id = "N11",
         .source = "IJCV § 1, NeurIPS § 1",
@@ -627,6 +683,22 @@ const claim memory_claims[] = {
             "beside the O(nd) of Q, K, V and the output.",
         .evidence = {"memory"},
         .judge = judge_n11,
+    },
+    {
+        .id = "N12",
+        .source = "UFO-ViT § 1 (3), Tab. 4",
+        .statement = "For various resolutions, the required computational resources were not "
+                     "significantly increased.",
+        .method = "The networks that Tab. 4 has at 224 and at 384 pixels, counted layer by layer.",
+        .corrected = "The FLOPs grow as the tokens do, with the square of the side: linearly in "
+                     "their number, where softmax attention's grow faster.",
+        .proof =
+            "By counting: counts_parts.csv has every layer. All but the classifier and the maps of "
+            "class attention's one query act on each of N tokens alike, and UFO-ViT's attention "
+            "has 2Nd² multiply-adds for a head of d channels, so that all of these are "
+            "multiplied by (24·24)/(14·14) = 2.94.",
+        .evidence = {"networks"},
+        .judge = judge_n12,
     },
     {0},
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The judges of N01 - N05. */
+/* The judges of N01 - N05, N11 and N12. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -197,4 +197,27 @@ Test(claims_networks, throughput_is_ranked_beyond_its_spread)
         cr_expect(kind == cases[i].kind && strstr(measured, cases[i].text), "%s", measured);
         free(measured);
     }
+}
+
+#define UFO_ROW(network, counted)                                                                  \
+    "paper=UFO-ViT table=Tab.~4 network=" network " printed_gflops=7 counted_gmacs=" counted
+
+static verdict_kind judge_resolution(const char *tuned)
+{
+    claim_run run;
+    ledger_open(&run);
+    table *t = ledger_table(&run, "networks", 0);
+    ledger_row(t, UFO_ROW("UFO-ViT", "1"));
+    ledger_row(t, UFO_ROW("UFO-ViT-M", "10"));
+    ledger_row(t, UFO_ROW("Swin-B/384", "99"));
+    ledger_row(t, tuned);
+    verdict_kind kind = ledger_judge(&run, "N12");
+    ledger_close(&run);
+    return kind;
+}
+
+Test(claims_networks, more_pixels_cost_more)
+{
+    cr_expect(judge_resolution(UFO_ROW("UFO-ViT-M/384", "29")) == VERDICT_FAILS);
+    cr_expect(judge_resolution(UFO_ROW("UFO-ViT-M/384", "12")) == VERDICT_OBSERVED);
 }
