@@ -469,8 +469,8 @@ const claim soft_iteration_claims[] = {
         .method = "A = [1] in whole numbers; two landmarks with coupling ½; modes on a grid.",
         .corrected =
             "It is not so: for every symmetric A ≠ 0 and every 0 < α < (3 − √5)/(2λ_max²), as "
-            "small as one likes, ‖A_kAA_k − A_k‖₂ and ‖·‖_F rise in the first step. For 0 < α < 2/λ_max² "
-            "they tend to 0, and fall from the first k ≥ 1 on at which (1 − αλ²)^(2^k) < "
+            "small as one likes, ‖A_kAA_k − A_k‖₂ and ‖·‖_F rise in the first step. For 0 < α < "
+            "2/λ_max² they tend to 0, and fall from the first k ≥ 1 on at which (1 − αλ²)^(2^k) < "
             "(√5 − 1)/2 for every eigenvalue λ ≠ 0 of A, until they are 0.",
         .proof =
             "On an eigenvalue λ ≠ 0 of A, A_kAA_k − A_k has −e(1 − e)/λ, e = (1 − αλ²)^(2^k), and "
