@@ -86,8 +86,10 @@ static int judge_s34(const claim_run *run, verdict *v)
     fprintf(v->notes, "\nPoints 0, 1, 2, ..., d = 1, s = 1/2.\n");
     v->kind = !beyond ? VERDICT_HOLDS : expanded ? VERDICT_HOLDS_IF : VERDICT_FAILS;
     if (v->kind == VERDICT_HOLDS_IF)
-        verdict_set(&v->condition, "n = ∞; or x and y are among n given tokens, and p is their "
-                                   "empirical distribution");
+        verdict_set(&v->condition, "n = ∞; or x and y are among n given different tokens, and p "
+                                   "is their empirical distribution (n is the number of tokens "
+                                   "elsewhere in the paper, here 'the dimension of a feature "
+                                   "space')");
     verdict_set(&v->measured,
                 "n + 1 points for n = 1 to %d: λ_min of K is at least %.3g, so K has rank n + 1 "
                 "and is no sum of n terms; with n + 1 terms on these points alone the error is "
@@ -334,8 +336,8 @@ static int judge_s36(const claim_run *run, verdict *v)
     bool bad = !(fabs(2 / (1 + coupling) - 1) <= approximately);
     v->kind = !bad ? VERDICT_HOLDS : good ? VERDICT_HOLDS_IF : VERDICT_FAILS;
     if (v->kind == VERDICT_HOLDS_IF)
-        verdict_set(&v->condition, "landmarks are drawn from the tokens at random, and λ_i is well "
-                                   "above n/√m");
+        verdict_set(&v->condition, "λ_i is well above n/√m, and λ̃ is read as λ̃ ≈ λ(S), as its "
+                                   "name says");
     verdict_set(
         &v->measured,
         "estimate over λ_i, i = 1: %.3f to %.3f for close tokens (0.3 N(0, I)), %.3f to %.3f "
@@ -464,8 +466,8 @@ static int judge_s37(const claim_run *run, verdict *v)
         close->cosine[0] >= 1 - approximately && fabs(close->length[0] - 1) <= approximately;
     v->kind = orthonormal ? VERDICT_HOLDS : good ? VERDICT_HOLDS_IF : VERDICT_FAILS;
     if (v->kind == VERDICT_HOLDS_IF)
-        verdict_set(&v->condition, "landmarks are drawn from the tokens at random, and λ_t is away "
-                                   "from 0 and from the other eigenvalues by well over n/√m");
+        verdict_set(&v->condition, "λ_t is away from 0 and from the other eigenvalues by well over "
+                                   "n/√m");
     verdict_set(
         &v->measured,
         "t = 1: ‖ũ_t‖₂ = %.3f, cosine to u_t %.4f for close tokens (0.3 N(0, I)), %.3f and "
@@ -477,8 +479,9 @@ static int judge_s37(const claim_run *run, verdict *v)
     verdict_set(&v->bound, "ŨᵀŨ = I");
     verdict_set(&v->counterexample,
                 "tokens 0 and 1, d = 1, s = 1/2, a = e^-½, m = 1, landmark 0: ũ₁ = (1, a)/√2 has "
-                "length %.4f, and u₁ = (1, 1)/√2. Tokens 0, 1, 2, landmarks 0 and 1: ũ₁·ũ₂ = %.4f",
-                length, product);
+                "length %.4f, and u₁ = (1, 1)/√2. Tokens 0, 1, 2, landmarks 0 and 1: |ũ₁·ũ₂| = "
+                "%.4f",
+                length, fabs(product));
     return EXIT_PASS;
 }
 
@@ -488,8 +491,10 @@ const claim soft_expansion_claims[] = {
     {
         .id = "S34",
         .source = "IJCV App. A, Eq. 19",
-        .statement = "Gaussian kernel ... can be written in the feature space as: k(x, y) = "
-                     "Σ_{i=1}^n λ_i φ_i(x)φ_i(y), n is the dimension of a feature space.",
+        .statement =
+            "Gaussian kernel ... can be written in the feature space as: k(x, y) = "
+            "Σ_{i=1}^n λ_i φ_i(x)φ_i(y), n is the dimension of a feature space, λ_i denotes "
+            "the eigenvalue and φ_i denotes the eigenfunction of kernel k.",
         .method = "Kernel matrices of n + 1 points on a line for n = 1 to 8: their determinant in "
                   "closed form and by eigenvalues, and the sum of n + 1 terms on these points.",
         .corrected =
@@ -514,8 +519,9 @@ const claim soft_expansion_claims[] = {
                   "Eq. 25.",
         .corrected =
             "φ_i(y) ≈ (1/λ_i^(m)) Σ_t k(y, x_t)φ_i(x_t) = (√m/λ_i^(m)) Σ_t k(y, x_t)U_{t,i}, with "
-            "equality at x_1, ..., x_m; as printed the right side is √m times as large. λ_i is an "
-            "eigenvalue of the operator of Eq. 20, not of S: those are about nλ_i (Eq. 28).",
+            "equality at x_1, ..., x_m for λ_i^(m) > 0 and φ_i(x_j) by Eq. 25; as printed the "
+            "right side is √m times as large, so for m ≥ 2 wrong. λ_i is an eigenvalue of the "
+            "operator of Eq. 20, not of S: those are about nλ_i (Eq. 28).",
         .proof =
             "Eq. 22 with q = m: φ_i(y) ≈ (1/(mλ_i)) Σ_t k(y, x_t)φ_i(x_t), and mλ_i ≈ λ_i^(m). At "
             "y = x_j the sum is √m(S^(m)U^(m))_ji = λ_i^(m)√m U_ji = λ_i^(m)φ_i(x_j). With m = n, "
@@ -535,8 +541,8 @@ const claim soft_expansion_claims[] = {
             "((n/m)λ_i^(m) − λ_i)² is at most (n² − ‖S‖_F²)/m, with λ^(m) and λ continued by "
             "zeros: eigenvalues well above n/√m are found, smaller ones need not be. Whatever the "
             "landmarks, the m estimates sum to n, so for m ≤ n to λ_{m+1} + ... + λ_n more than "
-            "the m eigenvalues that they stand for; for S = I each is too large by a factor of "
-            "n/m.",
+            "the m eigenvalues that they stand for; for S = I (to rounding) and m different "
+            "tokens as landmarks each is n/m times too large.",
         .proof =
             "λ_i/n and λ_i^(m)/m are the eigenvalues of C = (1/n)Σφφᵀ over the tokens and C_m = "
             "(1/m)Σφφᵀ over the landmarks, φ their features, |φ| = 1, in the span of all. C_m is "
@@ -556,16 +562,19 @@ const claim soft_expansion_claims[] = {
                   "for 196 smooth, independent and close tokens with 49 landmarks; two and three "
                   "tokens.",
         .corrected =
-            "ŨΛ̃Ũᵀ = S_{n,m}S_{m,m}†S_{m,n} exactly, over the t with λ_t^(m) > 0; but it is no "
-            "spectral decomposition. If S = [A B; Bᵀ C] and A is not singular, ŨᵀŨ = I if and only "
+            "ŨΛ̃Ũᵀ = S_{n,m}S_{m,m}†S_{m,n} exactly, over the t with λ_t^(m) > 0; but in general "
+            "it is no spectral decomposition. If S = [A B; Bᵀ C] and A is not singular, ŨᵀŨ = I if and only "
             "if BBᵀ = (n/m − 1)A², for example if the tokens are n/m copies of the landmarks. The "
             "λ̃ sum to n, the eigenvalues of S̃ to tr S̃, which is less unless S̃ = S.",
         .proof =
             "With A = UΛUᵀ, Ũ = √(m/n) S_{n,m}UΛ⁻¹ and Λ̃ = (n/m)Λ, the factors n/m cancel. ŨᵀŨ = "
             "(m/n)Λ⁻¹Uᵀ(A² + BBᵀ)UΛ⁻¹ is I if and only if A² + BBᵀ = (n/m)A². S − S̃ is "
-            "semi-definite (S04), so 0 if its trace is. Where ũ_t is near u_t: both belong to "
-            "eigenvectors of C_m and C (S36), so by Davis and Kahan "
-            "their angle is about 1/√m over the gap of λ_t/n, if that is small.",
+            "semi-definite (S04), so 0 if its trace is. Where ũ_t is near u_t: let C_m v = μv and Cw "
+            "= λw, unit vectors, μ > 0, E = C − C_m (S36; without replacement the variance is "
+            "smaller by (n − m)/(n − 1)). ũ_t = (⟨φ_i, v⟩)_i/√(nμ), so |ũ_t|² = vᵀCv/μ = 1 + "
+            "vᵀEv/μ; and (λ_j − μ)⟨w_j, v⟩ = ⟨w_j, Ev⟩ for every eigenpair (λ_j, w_j) of C, so the "
+            "part of ũ_t orthogonal to u_t has squared length Σ_j λ_j⟨w_j, Ev⟩²/(μ(λ_j − μ)²) ≤ (1 "
+            "+ δ/μ)‖E‖²/δ², over the j of all other eigenpairs, if |λ_j − μ| ≥ δ for these.",
         .judge = judge_s37,
     },
     {0},

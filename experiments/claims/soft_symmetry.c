@@ -258,8 +258,8 @@ static int judge_s33(const claim_run *run, verdict *v)
                 quadratic_form(&smallest, (const int64_t[]){1, 0}),
                 quadratic_form(&smallest, (const int64_t[]){3, -2}));
     v->certified = refuted ? CERTIFIED_YES : CERTIFIED_NO;
-    verdict_set(&v->certificate, refuted ? "whole numbers: det(A)·S = C adj(A) R, entry by entry, "
-                                           "without rounding"
+    verdict_set(&v->certificate, refuted ? "whole numbers: det(A)·S = [A; C] adj(A) [A B], entry "
+                                           "by entry, without rounding"
                                          : "the example is not reproduced");
     return EXIT_PASS;
 }
@@ -270,17 +270,19 @@ const claim soft_symmetry_claims[] = {
     {
         .id = "S31",
         .source = "IJCV § 3.1; NeurIPS § 3.1",
-        .statement = "IJCV: To maintain the symmetric properties of the attention matrix as "
-                     "defined in Eq. (3) [softmax of scaled dot-products], we opt for identical "
-                     "projection matrices W_q and W_k in Eq. (1), effectively setting Q = K. "
-                     "NeurIPS: To preserve the symmetric property of attention matrix as in Eq "
-                     "(3), we set the project matrices W_q and W_k in Eq (1) identical.",
+        .statement =
+            "IJCV: To maintain the symmetric properties of the attention matrix as "
+            "defined in Eq. (3) [softmax of scaled dot-products], we opt for identical "
+            "projection matrices W_q and W_k in Eq. (1), effectively setting Q = K. "
+            "NeurIPS: To preserve the symmetric property of attention matrix as in Eq "
+            "(3), we set the project matrices W_q and W_k in Eq (1) identical (i.e., Q = K).",
         .method = "Softmax attention with K = Q of all pairs of tokens −2, ..., 2, d = 1.",
         .corrected =
             "With K = Q the logits of Eq. (3) are symmetric, softmax attention need not be: S = "
             "D⁻¹E, E_ij = exp(q_i·q_j/√d_e), D the row sums of E, is symmetric if and only if all "
             "row sums of E are equal; for n = 2, if and only if ‖q₁‖ = ‖q₂‖. It is always similar "
-            "to the symmetric D^-½ED^-½.",
+            "to the symmetric D^-½ED^-½. With Eq. 4, to which the sentence leads, K = Q does make "
+            "the matrix symmetric (S01).",
         .proof =
             "S_ij = S_ji says E_ij/D_i = E_ij/D_j, and E_ij > 0, so D_i = D_j for all i and j. For "
             "n = 2, D₁ − D₂ = exp(‖q₁‖²/√d_e) − exp(‖q₂‖²/√d_e). D^½SD^-½ = D^-½ED^-½.",
@@ -289,21 +291,23 @@ const claim soft_symmetry_claims[] = {
     {
         .id = "S32",
         .source = "IJCV § 3.3, proof of Prop. 3",
-        .statement = "L_rw [= I − D⁻¹A] is a real semi-definite matrix, so all the eigenvalue of "
-                     "L_rw is non-negative.",
+        .statement = "According to (Von Luxburg, 2007), L_rw [= I − D⁻¹A] is a real semi-definite "
+                     "matrix, so all the eigenvalue of L_rw is non-negative.",
         .method = "The symmetric part of I − S for softmax attention with K = Q of all pairs of "
                   "tokens −2, ..., 2, d = 1.",
         .corrected =
             "For symmetric A with positive entries and row sums D the eigenvalues of L_rw are real "
             "and not negative, since it is similar to the semi-definite I − D^-½AD^-½. L_rw itself "
             "is semi-definite, xᵀL_rw x ≥ 0 for every x, if and only if all row sums are equal, "
-            "that is, if and only if it is symmetric (S31).",
+            "that is, if and only if it is symmetric (S31). In the inner product xᵀDy it is "
+            "self-adjoint and semi-definite, which is how the cited tutorial has to be read; "
+            "'fails' is for xᵀL_rw x, and the conclusion about eigenvalues is right.",
         .proof =
             "Row sums of S = D⁻¹A are 1, so 1ᵀL_rw 1 = 0. Were xᵀL_rw x ≥ 0 for all x, 1 would be "
             "a minimum, and (L_rw + L_rwᵀ)1 = 0; with L_rw 1 = 0 also Sᵀ1 = 1, that is Au = 1 for "
             "u_i = 1/D_i, so u = D⁻¹Au: each u_i is a mean of all u_j with positive weights, at "
             "the largest u_i too, so they are all equal. Conversely S is then symmetric with "
-            "eigenvalues of at most 1. D^-½AD^-½ has the eigenvalues of S, at most ‖S‖_∞ = 1.",
+            "eigenvalues of at most 1. xᵀDL_rw x = xᵀ(D − A)x = ½Σ A_ij(x_i − x_j)² ≥ 0. D^-½AD^-½ has the eigenvalues of S, at most ‖S‖_∞ = 1.",
         .judge = judge_s32,
     },
     {
@@ -315,7 +319,8 @@ const claim soft_symmetry_claims[] = {
         .method = "Matrices of whole numbers, compared without rounding: the smallest that is "
                   "softmax attention, and 1000 random ones of rank 2, with two landmarks.",
         .corrected =
-            "For any real S = [A B; C D], square or not, [A; C]A†[A B] = S if and only if rank(A) "
+            "Read as conditions for Ŝ of Eq. 7 to approximate S; the derivation in App. A does use "
+            "a Gram matrix. For any real S = [A B; C D], square or not, [A; C]A†[A B] = S if and only if rank(A) "
             "= rank(S): S need not be symmetric nor semi-definite, and may be normalised, for "
             "dividing its rows by positive numbers changes neither rank. Semi-definiteness is "
             "sufficient for 0 ⪯ S − Ŝ (S04), where the ranks differ.",
