@@ -39,6 +39,7 @@ Test(claims_soft_dependence, random_landmarks_are_compared_with_pooling)
     cr_expect(ledger_judge(&run, "S39") == VERDICT_OBSERVED);
     ledger_expect_measured(&run, "S39", "falls in 3 of 3 inputs step by step");
     ledger_expect_noted(&run, "S39", "| independent | 36 |");
+    ledger_expect_measured(&run, "S39", "79.3 and 79.3 %; S05");
     char *measured = ledger_measured(&run, "S39");
     const char *spread = strstr(measured, "draws is 1 to ");
     cr_assert(spread, "%s", measured);
@@ -55,8 +56,9 @@ Test(claims_soft_dependence, separating_two_landmarks_moves_the_approximation_fa
     ledger_open(&run);
     cr_expect(ledger_judge(&run, "S40") == VERDICT_OBSERVED);
     ledger_expect_noted(&run, "S40", "| 2^-8 | 110.2 | 0.3693 |");
+    ledger_expect_measured(&run, "S40", "at most at these ε with 20 published steps");
     ledger_expect_noted(&run, "S40", "| clusters | 0.5 N(0, I) |");
-    ledger_expect_measured(&run, "S40", "of 27 cases");
+    ledger_expect_measured(&run, "S40", "below 1 in 24 of 27 cases; relative");
     ledger_expect_counterexample(&run, "S40", "goes from e⁻¹ = 0.3679 to 0.7358");
     ledger_close(&run);
 }
