@@ -411,7 +411,8 @@ static int judge_s42(const claim_run *run, verdict *v)
                 fields[0].product.most);
     verdict_set(&v->bound, "D̂ = diag(Ê1) without an n × n matrix");
     verdict_set(&v->counterexample,
-                "K = Q, d = 1, tokens 0, 1, 0, landmarks 0 and 1: Ê = E, and D̂⁻¹Ê is S to %.1g, no "
+                "K = Q, d = 1, tokens 0, 1, 0, landmarks 0 and 1: Ê = E, and D̂⁻¹Ê is S to %.1g, "
+                "no "
                 "3 × 3 matrix formed. But Ê1 need not be positive: tokens 0, ¼, −3, 3, landmarks 0 "
                 "and ¼: the row of −3 sums to %.4f",
                 small.direct, 4 * negative.least_sum);
@@ -544,7 +545,8 @@ static int judge_s44(const claim_run *run, verdict *v)
                     "linear projections E it does not");
     verdict_set(
         &v->measured,
-        "the nearest Linformer with a linear projection to the spatial reduction below is %.4f of its Frobenius "
+        "the nearest Linformer with a linear projection to the spatial reduction below is %.4f of "
+        "its Frobenius "
         "norm away; to one of 4 × 4 windows and 8 channels with random weights %.4f; to "
         "average pooling %.1g",
         off, random_off, pool_off);
@@ -577,12 +579,14 @@ const claim soft_comparison_claims[] = {
         .corrected =
             "In exact arithmetic Nyströmformer's iteration, from Aᵀ/(‖A‖₁‖A‖_∞), converges to A† "
             "for every real A ≠ 0: on a singular value σ > 0, |1 − σx_k| ≤ "
-            "exp(−3^k σ²/(‖A‖₁‖A‖_∞)) after k steps. SOFT's, a polynomial iteration too, has no better guarantee: "
+            "exp(−3^k σ²/(‖A‖₁‖A‖_∞)) after k steps. SOFT's, a polynomial iteration too, has no "
+            "better guarantee: "
             "from 2/‖A‖₁² it converges to A† for no kernel matrix of two different landmarks.",
         .proof =
             "On a singular vector pair e = 1 − σx starts as 1 − σ²/(‖A‖₁‖A‖_∞), in [0, 1) since "
             "‖A‖₂² ≤ ‖A‖₁‖A‖_∞, and a step makes e³(3 + e)/4 ≤ e³ of it; 1 − t ≤ exp(−t). On σ = 0 "
-            "x stays 0, but a step multiplies what rounding puts there by 13/4. SOFT, A = [1 a; a 1]: αλ_max² = 2, so e = −1, then 1, and x = 0 from then "
+            "x stays 0, but a step multiplies what rounding puts there by 13/4. SOFT, A = [1 a; a "
+            "1]: αλ_max² = 2, so e = −1, then 1, and x = 0 from then "
             "on.",
         .judge = judge_s41,
     },
@@ -596,8 +600,10 @@ const claim soft_comparison_claims[] = {
                   "softmax attention and Nyströmformer's product of three softmaxes; 144 smooth "
                   "or independent tokens, 36 landmarks, 8 draws; two and four tokens.",
         .corrected =
-            "The reason given fails: normalisation needs no n × n matrix, K = Q or not. For Ê = [A; "
-            "C]A†[A B] of E = exp(QKᵀ/√d_e) = [A B; C D] (S33) divide the rows by Ê1 = [A; C](A†([A "
+            "The reason given fails: normalisation needs no n × n matrix, K = Q or not. For Ê = "
+            "[A; "
+            "C]A†[A B] of E = exp(QKᵀ/√d_e) = [A B; C D] (S33) divide the rows by Ê1 = [A; "
+            "C](A†([A "
             "B]1)), O(nm + m²) more than Ê takes, and exact where Ê = E; for K = Q also 0 ⪯ Ê ⪯ E. "
             "What is in the way is another thing: row sums of Ê may be 0 or negative. Observed: "
             "for some draws of smooth tokens they are, with K = Q; otherwise errors are about "
@@ -605,7 +611,8 @@ const claim soft_comparison_claims[] = {
         .proof =
             "Softmax attention is D⁻¹E, D = diag(E1): normalisation is a diagonal factor, and the "
             "row sums of a product are the product times 1. K = Q: E is positive semi-definite, as "
-            "its kernel is, so Ê = PᵀA†P, P = [A B], has 0 ⪯ Ê ⪯ E (as in S04). Entries of Ê may be "
+            "its kernel is, so Ê = PᵀA†P, P = [A B], has 0 ⪯ Ê ⪯ E (as in S04). Entries of Ê may "
+            "be "
             "negative: for landmarks 0 and ¼, d = 1, Ê(x, y) = 1 + (e^(x/4) − 1)(e^(y/4) − "
             "1)/(e^(1/16) − 1).",
         .judge = judge_s42,
@@ -628,7 +635,8 @@ const claim soft_comparison_claims[] = {
             "(½, ½) and (1 − g(ε²), g(ε²)), the left one (1 − g(1), g(1)) for the last token, "
             "which is the first of them plus c times their difference, c = (g(1) − ½)/(g(ε²) − ½), "
             "about 0.92/ε². So the product's last row is B₁ + c(B₂ − B₁), B₁ = (1, 1, 1)/3 and "
-            "B₂ = softmax(0, ε², 1), which do not come near each other as ε → 0; entries of S are at "
+            "B₂ = softmax(0, ε², 1), which do not come near each other as ε → 0; entries of S are "
+            "at "
             "most 1.",
         .judge = judge_s43,
     },

@@ -243,17 +243,17 @@ static int judge_s39(const claim_run *run, verdict *v)
     }
     fprintf(v->notes, "\nThe share tr(S − Ŝ)/tr(S); n = %d tokens of width %d.\n", TOKENS, WIDTH);
     v->kind = VERDICT_OBSERVED;
-    verdict_set(
-        &v->measured,
-        "accuracy is not tested: it needs training; at the one m for which the papers "
-        "print both, random sampling and average pooling have the same (80.8 and 80.8, "
-        "79.3 and 79.3 %%; S05). From m = 4 to %d the share "
-        "tr(S − Ŝ)/tr(S) of random tokens falls in %d of %d inputs step by step, %.3g- to %.3g-fold in all, "
-        "with pooling %.3g- to %.3g-fold: steeper for random tokens in %d of %d inputs. At "
-        "one m the largest of %d draws is %.3g to %.3g times the least",
-        (int)((SIDE / strides[STRIDES - 1]) * (SIDE / strides[STRIDES - 1])), falls, FIELDS,
-        random.least, random.most, pooled.least, pooled.most, steeper, FIELDS, DRAWS, spread.least,
-        spread.most);
+    verdict_set(&v->measured,
+                "accuracy is not tested: it needs training; at the one m for which the papers "
+                "print both, random sampling and average pooling have the same (80.8 and 80.8, "
+                "79.3 and 79.3 %%; S05). From m = 4 to %d the share "
+                "tr(S − Ŝ)/tr(S) of random tokens falls in %d of %d inputs step by step, %.3g- to "
+                "%.3g-fold in all, "
+                "with pooling %.3g- to %.3g-fold: steeper for random tokens in %d of %d inputs. At "
+                "one m the largest of %d draws is %.3g to %.3g times the least",
+                (int)((SIDE / strides[STRIDES - 1]) * (SIDE / strides[STRIDES - 1])), falls, FIELDS,
+                random.least, random.most, pooled.least, pooled.most, steeper, FIELDS, DRAWS,
+                spread.least, spread.most);
     verdict_set(&v->bound,
                 "as sensitive, in the sense of falling faster, as pooling: the same factors, and a "
                 "spread of 1");

@@ -563,13 +563,15 @@ const claim soft_expansion_claims[] = {
                   "tokens.",
         .corrected =
             "ŨΛ̃Ũᵀ = S_{n,m}S_{m,m}†S_{m,n} exactly, over the t with λ_t^(m) > 0; but in general "
-            "it is no spectral decomposition. If S = [A B; Bᵀ C] and A is not singular, ŨᵀŨ = I if and only "
+            "it is no spectral decomposition. If S = [A B; Bᵀ C] and A is not singular, ŨᵀŨ = I if "
+            "and only "
             "if BBᵀ = (n/m − 1)A², for example if the tokens are n/m copies of the landmarks. The "
             "λ̃ sum to n, the eigenvalues of S̃ to tr S̃, which is less unless S̃ = S.",
         .proof =
             "With A = UΛUᵀ, Ũ = √(m/n) S_{n,m}UΛ⁻¹ and Λ̃ = (n/m)Λ, the factors n/m cancel. ŨᵀŨ = "
             "(m/n)Λ⁻¹Uᵀ(A² + BBᵀ)UΛ⁻¹ is I if and only if A² + BBᵀ = (n/m)A². S − S̃ is "
-            "semi-definite (S04), so 0 if its trace is. Where ũ_t is near u_t: let C_m v = μv and Cw "
+            "semi-definite (S04), so 0 if its trace is. Where ũ_t is near u_t: let C_m v = μv and "
+            "Cw "
             "= λw, unit vectors, μ > 0, E = C − C_m (S36; without replacement the variance is "
             "smaller by (n − m)/(n − 1)). ũ_t = (⟨φ_i, v⟩)_i/√(nμ), so |ũ_t|² = vᵀCv/μ = 1 + "
             "vᵀEv/μ; and (λ_j − μ)⟨w_j, v⟩ = ⟨w_j, Ev⟩ for every eigenpair (λ_j, w_j) of C, so the "

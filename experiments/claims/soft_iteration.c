@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* S45 - S48: what the iteration and the normalisation leave open or cost: the other residual, SVD
+/* S45 - S49: what the iteration and the normalisation leave open or cost: the other residual, SVD
  * and Cholesky beside it, and parallel sums. */
 #include <data.h>
 #include <inttypes.h>
@@ -458,6 +458,99 @@ static int judge_s48(const claim_run *run, verdict *v)
     return EXIT_PASS;
 }
 
+/* ---- S49: the differential of X Y = I ---- */
+
+/* 2 x 2 matrices of whole numbers, by rows. */
+typedef struct {
+    int64_t m[4];
+} whole_pair;
+
+static whole_pair whole_product(whole_pair a, whole_pair b)
+{
+    const int64_t *x = a.m, *y = b.m;
+    return (whole_pair){{x[0] * y[0] + x[1] * y[2], x[0] * y[1] + x[1] * y[3],
+                         x[2] * y[0] + x[3] * y[2], x[2] * y[1] + x[3] * y[3]}};
+}
+
+static whole_pair whole_sum(whole_pair a, whole_pair b, int64_t factor)
+{
+    for (int i = 0; i < 4; i++)
+        a.m[i] += factor * b.m[i];
+    return a;
+}
+
+static bool is_zero(whole_pair a)
+{
+    return a.m[0] == 0 && a.m[1] == 0 && a.m[2] == 0 && a.m[3] == 0;
+}
+
+static int64_t whole_determinant(whole_pair x)
+{
+    return x.m[0] * x.m[3] - x.m[1] * x.m[2];
+}
+
+/* What both sums leave: Y dX + X dY as printed, dX Y + X dY; det X = 1 or -1. */
+typedef struct {
+    whole_pair printed, product_rule;
+} differential;
+
+static differential differentiate(whole_pair x, whole_pair dx)
+{
+    int64_t det = whole_determinant(x);
+    whole_pair y = {{det * x.m[3], -det * x.m[1], -det * x.m[2], det * x.m[0]}};
+    whole_pair dy = whole_sum((whole_pair){{0}}, whole_product(y, whole_product(dx, y)), -1);
+    whole_pair xdy = whole_product(x, dy);
+    return (differential){whole_sum(whole_product(y, dx), xdy, 1),
+                          whole_sum(whole_product(dx, y), xdy, 1)};
+}
+
+static int judge_s49(const claim_run *run, verdict *v)
+{
+    enum { VALUES = 3, MATRICES = VALUES * VALUES * VALUES * VALUES };
+    int cases = 0, printed = 0, right = 0, commuting = 0, exceptions = 0;
+    (void)run;
+    for (int number = 0; number < MATRICES; number++) {
+        whole_pair x;
+        for (int i = 0, rest = number; i < 4; i++, rest /= VALUES)
+            x.m[i] = rest % VALUES - 1;
+        if (llabs(whole_determinant(x)) != 1)
+            continue;
+        for (int entry = 0; entry < 4; entry++) {
+            whole_pair dx = {{0}};
+            dx.m[entry] = 1;
+            differential d = differentiate(x, dx);
+            bool commute = is_zero(whole_sum(whole_product(x, dx), whole_product(dx, x), -1));
+            cases++;
+            printed += is_zero(d.printed);
+            right += is_zero(d.product_rule);
+            commuting += commute;
+            exceptions += is_zero(d.printed) != commute;
+        }
+    }
+    const differential d = differentiate((whole_pair){{1, 1, 0, 1}}, (whole_pair){{0, 0, 1, 0}});
+    const bool refuted = !is_zero(d.printed) && is_zero(d.product_rule);
+    v->kind = refuted ? VERDICT_FAILS : VERDICT_HOLDS;
+    verdict_set(&v->measured,
+                "all X with entries −1, 0, 1 and det X = ±1, dX one entry: of %d cases Y dX + X dY "
+                "is 0 in %d, those in which X and dX commute (%d), dX Y + X dY in %d",
+                cases, printed, commuting, right);
+    verdict_set(&v->bound, "0");
+    verdict_set(&v->counterexample,
+                "X = [1 1; 0 1], Y = [1 −1; 0 1], dX = [0 0; 1 0]: dY = −Y dX Y = [1 −1; −1 1], "
+                "and "
+                "Y dX + X dY = [%" PRId64 " %" PRId64 "; %" PRId64 " %" PRId64
+                "], dX Y + X dY = [%" PRId64 " %" PRId64 "; %" PRId64 " %" PRId64 "]",
+                d.printed.m[0], d.printed.m[1], d.printed.m[2], d.printed.m[3], d.product_rule.m[0],
+                d.product_rule.m[1], d.product_rule.m[2], d.product_rule.m[3]);
+    v->certified = refuted ? CERTIFIED_YES : CERTIFIED_NO;
+    verdict_set(&v->certificate,
+                refuted ? "whole numbers, without rounding" : "the example does not refute it");
+    if (exceptions == 0)
+        return EXIT_PASS;
+    report_error("S49: %d of %d sums are not as proved", exceptions, cases);
+    return EXIT_CHECK;
+}
+
 /* ---- The table ---- */
 
 const claim soft_iteration_claims[] = {
@@ -511,7 +604,8 @@ const claim soft_iteration_claims[] = {
                   "scaling, P = m², m²/log₂m and 5120, m = 16 to 16384.",
         .corrected =
             "Parallel reduction leaves the work at m(m − 1) additions, m inverse roots and 2m² "
-            "multiplications and brings the depth to O(log m). m²/log m processors for every matrix "
+            "multiplications and brings the depth to O(log m). m²/log m processors for every "
+            "matrix "
             "reach that time, to a constant factor. On P processors it is at least m²/P, so Ω(m²) "
             "on any given GPU.",
         .proof =
@@ -547,6 +641,22 @@ const claim soft_iteration_claims[] = {
             "1 − e_0 = αλ², relatively. I − A(2X − XAX) = (I − AX)² for any X, also a rounded one. "
             "(uκ²)^(2^j) ≤ uκ for some j if uκ² < 1.",
         .judge = judge_s48,
+    },
+    {
+        .id = "S49",
+        .source = "IJCV App. B, proof of Eq. 12",
+        .statement = "Since XY = I, we take derivatives on the both sides YdX + XdY = 0",
+        .method = "Both sums in whole numbers, for 2 × 2 matrices.",
+        .corrected =
+            "dX Y + X dY = 0, from which the paper's next line, dY = −Y dX Y, and Eq. 12 (S16) do "
+            "follow. The printed sum is Y dX − dX Y: 0 if and only if X and dX commute, for all dX "
+            "only if X = cI. (§ 3.3 calls ‖XY‖₂ ≤ ‖X‖₂‖Y‖₂ the triangle inequality; it is "
+            "submultiplicativity.)",
+        .proof =
+            "d(XY) = dX Y + X dY, and XY = I is constant; from the left by Y: dY = −Y dX Y. So X "
+            "dY "
+            "= −dX Y. Y dX = dX Y, multiplied by X from both sides, is dX X = X dX.",
+        .judge = judge_s49,
     },
     {0},
 };

@@ -307,7 +307,8 @@ const claim soft_symmetry_claims[] = {
             "a minimum, and (L_rw + L_rwᵀ)1 = 0; with L_rw 1 = 0 also Sᵀ1 = 1, that is Au = 1 for "
             "u_i = 1/D_i, so u = D⁻¹Au: each u_i is a mean of all u_j with positive weights, at "
             "the largest u_i too, so they are all equal. Conversely S is then symmetric with "
-            "eigenvalues of at most 1. xᵀDL_rw x = xᵀ(D − A)x = ½Σ A_ij(x_i − x_j)² ≥ 0. D^-½AD^-½ has the eigenvalues of S, at most ‖S‖_∞ = 1.",
+            "eigenvalues of at most 1. xᵀDL_rw x = xᵀ(D − A)x = ½Σ A_ij(x_i − x_j)² ≥ 0. D^-½AD^-½ "
+            "has the eigenvalues of S, at most ‖S‖_∞ = 1.",
         .judge = judge_s32,
     },
     {
@@ -320,7 +321,8 @@ const claim soft_symmetry_claims[] = {
                   "softmax attention, and 1000 random ones of rank 2, with two landmarks.",
         .corrected =
             "Read as conditions for Ŝ of Eq. 7 to approximate S; the derivation in App. A does use "
-            "a Gram matrix. For any real S = [A B; C D], square or not, [A; C]A†[A B] = S if and only if rank(A) "
+            "a Gram matrix. For any real S = [A B; C D], square or not, [A; C]A†[A B] = S if and "
+            "only if rank(A) "
             "= rank(S): S need not be symmetric nor semi-definite, and may be normalised, for "
             "dividing its rows by positive numbers changes neither rank. Semi-definiteness is "
             "sufficient for 0 ⪯ S − Ŝ (S04), where the ranks differ.",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The judges of S45 - S48, which need no evidence. */
+/* The judges of S45 - S49, which need no evidence. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +83,21 @@ Test(claims_soft_iteration, an_ordinary_last_step_restores_the_accuracy)
            last = number_after(measured, "to the end, ");
     cr_expect(independent > dependent * condition / 10, "%s", measured);
     cr_expect(last < 3 * dependent, "%s", measured);
+    free(measured);
+    ledger_close(&run);
+}
+
+/* Y dX = [-1 0; 1 0], X dY = [0 0; -1 1] */
+Test(claims_soft_iteration, factors_of_a_differential_keep_their_order)
+{
+    claim_run run;
+    ledger_open(&run);
+    cr_expect(ledger_judge(&run, "S49") == VERDICT_FAILS);
+    ledger_expect_counterexample(&run, "S49",
+                                 "Y dX + X dY = [-1 0; 0 1], dX Y + X dY = [0 0; 0 0]");
+    char *measured = ledger_measured(&run, "S49");
+    double cases = number_after(measured, "of "), right = number_after(measured, "dX Y + X dY in ");
+    cr_expect(cases > 0 && cases == right, "%s", measured);
     free(measured);
     ledger_close(&run);
 }
