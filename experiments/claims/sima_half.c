@@ -141,6 +141,24 @@ static int two_tokens(const claim_run *run, double y[2])
     return code;
 }
 
+/* Two tokens in four channels, Q = (1; 0), K = (1; -1) in all of them, V = (3e38, 3e38), in f32:
+ * the first output, exactly 0, tokens first and channels first. The first row of Q^K^^T is (2, -2),
+ * and 6e38 is not held by f32. */
+static int huge_values(const claim_run *run, double y[2])
+{
+    static const float q[8] = {1, 1, 1, 1}, k[8] = {1, 1, 1, 1, -1, -1, -1, -1};
+    static const float v[2] = {3e38f, 3e38f};
+    static const atn_order orders[2] = {ATN_ORDER_TOKENS, ATN_ORDER_CHANNELS};
+    int code = EXIT_PASS;
+    for (int i = 0; i < 2; i++) {
+        float out[2] = {-1, -1};
+        sima_narrow sima = {ATN_STORAGE_NATIVE, {.norm = ATN_SIMA_L1, .order = orders[i]}};
+        code = exit_worst(code, sima_narrow_forward(run, &sima, 2, 4, q, k, v, out));
+        y[i] = (double)out[0];
+    }
+    return code;
+}
+
 static bool has_underflow(const table *t, int64_t row)
 {
     return !(
@@ -174,6 +192,14 @@ static double largest_order_ratio(const table *t, int64_t *worst)
     return largest;
 }
 
+/* What the inputs of attention/half are, below its tables. */
+static void note_inputs(FILE *notes)
+{
+    fprintf(notes, "\nnormal: Q, K and V are three rotations of one matrix of tokens, so that V "
+                   "follows K; independent: each is of tokens of its own. Sums are accumulated in "
+                   "f32; only Q, K, V, Q̂, K̂, the first product and Y are rounded to f16.\n");
+}
+
 static void note_orders(const claim_run *run, const table *t, FILE *notes)
 {
     const half_choice tokens = {
@@ -189,6 +215,7 @@ static void note_orders(const claim_run *run, const table *t, FILE *notes)
                     cell_real(t, row, "order_difference"),
                     100 * cell_real(t, row, "first_subnormal"),
                     100 * cell_real(t, row, "first_vanished"));
+    note_inputs(notes);
 }
 
 /* Correct digits of one value channel in f16, channels first, d = 32: tokens N(0, 1), the values
@@ -264,7 +291,7 @@ static int equal_tokens(const claim_run *run, int64_t n, double *y)
 
 /* What the smallest example says, or which number is in the way of the verdict. */
 static void show_orders(verdict *v, const table *t, double exact, double ratio, int64_t worst,
-                        const double y[2])
+                        const double y[2], const double huge[2])
 {
     double want = 0x1p-13 / ((1 + 0x1p-13) * (1 + 0x1p-13));
     if (exact != 0)
@@ -278,10 +305,13 @@ static void show_orders(verdict *v, const table *t, double exact, double ratio, 
                     (long long)cell_integer(t, worst, "d"), cell_text(t, worst, "storage"), ratio);
     else
         verdict_set(&v->counterexample,
-                    "two tokens of one channel, Q = K = (1, 2⁻¹³), V = (0, 8192), in f16: the "
-                    "second output is %g tokens first and %g channels first, exactly "
-                    "2⁻¹³/(1 + 2⁻¹³)² = %.6g: its weight for itself, 2⁻²⁶, is 0 in f16",
-                    y[0], y[1], want);
+                    "underflow: two tokens of one channel, Q = K = (1, 2⁻¹³), V = (0, 8192), in "
+                    "f16: the second output is %g tokens first and %g channels first, exactly "
+                    "2⁻¹³/(1 + 2⁻¹³)² = %.6g: its weight for itself, 2⁻²⁶, is 0 in f16. Overflow: "
+                    "two tokens, Q = (1; 0), K = (1; −1) in each of four channels, V = (3·10³⁸, "
+                    "3·10³⁸), in f32: the first output is %s tokens first and %g channels first, "
+                    "exactly 0: its weights are 2 and −2, and 6·10³⁸ is infinite in f32",
+                    y[0], y[1], want, isfinite(huge[0]) ? "finite" : "not finite", huge[1]);
 }
 
 int sima_judge_m02(const claim_run *run, verdict *v)
@@ -290,14 +320,17 @@ int sima_judge_m02(const claim_run *run, verdict *v)
     const double most = 2, narrow = 4 * atn_storage_roundoff(ATN_STORAGE_F16);
     const table *t = evidence_table(run, "half", 0);
     enum { MILLION = 1000000 };
-    double exact, y[2], independent[DIGIT_SIZES], million;
+    double exact, y[2], huge[2], independent[DIGIT_SIZES], million;
     int64_t worst = -1;
     int code = exact_orders(run, &exact);
     code = exit_worst(code, two_tokens(run, y));
+    code = exit_worst(code, huge_values(run, huge));
     code = exit_worst(code, equal_tokens(run, MILLION, &million));
     double ratio = largest_order_ratio(t, &worst), gap = fabs(y[0] - y[1]);
     bool same = exact == 0 && ratio >= 0 && ratio <= most;
-    bool apart = gap > narrow * fabs(y[1]), together = gap <= narrow * fabs(y[1]);
+    bool overflows = !isfinite(huge[0]) && huge[1] == 0;
+    bool apart = gap > narrow * fabs(y[1]) && overflows;
+    bool together = gap <= narrow * fabs(y[1]) && huge[0] == huge[1];
     note_orders(run, t, v->notes);
     code = exit_worst(code, note_digits(run, v->notes, independent));
     v->kind = ratio < 0          ? VERDICT_NONE
@@ -305,20 +338,23 @@ int sima_judge_m02(const claim_run *run, verdict *v)
               : same && together ? VERDICT_HOLDS
                                  : VERDICT_FAILS;
     if (v->kind == VERDICT_HOLDS_IF)
-        verdict_set(&v->condition, "arithmetic is exact; with rounding, to its accuracy, if no "
-                                   "entry of Q̂, K̂ and of the product formed first underflows");
+        verdict_set(&v->condition,
+                    "arithmetic is exact; with rounding, to its accuracy, if nothing underflows or "
+                    "overflows (entries of Q̂, K̂, the product formed first, Y, and sums on the "
+                    "way)");
     verdict_set(&v->measured,
                 "whole numbers over powers of two, both orders in f64: off the exact Y by %g. "
                 "Without underflow: apart by at most %.2g of a rounding bound. "
-                "f16, two tokens: apart by %.3g %% of the output. f16, channels first: %.1f digits "
+                "f16, two tokens: apart by %.3g %% of the second output. f32, huge values: %s "
+                "tokens first, %g channels first. f16, channels first: %.1f digits "
                 "of independent tokens for N = %" PRId64 ", %.1f for %" PRId64 "; Q = K = V = 1, N "
                 "= 10⁶: %.5g for 10⁻⁶",
-                exact, ratio, 100 * gap / fabs(y[1]), independent[1], digit_sizes[1],
-                independent[2], digit_sizes[2], million);
+                exact, ratio, 100 * gap / fabs(y[1]), isfinite(huge[0]) ? "finite" : "not finite",
+                huge[1], independent[1], digit_sizes[1], independent[2], digit_sizes[2], million);
     verdict_set(&v->bound, "0; %g, the rounding of both orders; %.2g, four roundings of f16", most,
                 narrow);
     if (v->kind != VERDICT_HOLDS)
-        show_orders(v, t, exact, ratio, worst, y);
+        show_orders(v, t, exact, ratio, worst, y, huge);
     return code;
 }
 
@@ -392,14 +428,15 @@ static f16_rows count_f16(const table *t, const char *form)
 
 static void note_norms(const claim_run *run, const table *t, FILE *notes)
 {
-    static const char *const inputs[] = {"normal", "normal-x64", "dead-channel"};
+    static const char *const inputs[] = {"normal", "independent", "normal-x64", "dead-channel"};
+    enum { INPUTS = sizeof inputs / sizeof *inputs };
     fprintf(notes,
             "Correct digits of the output in f16, d = 32. Weights are the entries of Q̂K̂ᵀ. The "
             "last column stores norms and ε = 10⁻¹² in f16; 0 digits: the output is 0 or not "
             "finite.\n\n| tokens | n | norms wide, channels "
             "first | norms wide, tokens first | weights that are 0 | norms in f16, channels first "
             "|\n|---|---|---|---|---|---|\n");
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < INPUTS; i++)
         for (int64_t row = 0; row < table_rows(t); row++) {
             half_choice c = {inputs[i], "l1", "f16", "wide", "tokens", 0, run->seed};
             if (!is_chosen(t, row, &c))
@@ -412,6 +449,9 @@ static void note_norms(const claim_run *run, const table *t, FILE *notes)
             fprintf(notes, "| %s | %lld | %.1f | %.1f | %.1f %% | %.1f |\n", inputs[i],
                     (long long)c.n, channels, tokens, 100 * zero, chosen_cell(t, &c, "digits"));
         }
+    note_inputs(notes);
+    fprintf(notes, "Mixed precision, as by PyTorch's autocast, which takes norms in f32, is the "
+                   "columns \"norms wide\".\n");
 }
 
 static void show_norms(verdict *v, const table *t, const small_norms *s, const f16_rows *wide)
@@ -462,7 +502,7 @@ int sima_judge_m04(const claim_run *run, verdict *v)
                 "weights are 0 in f16 (norms wide)",
                 wide.nonfinite, wide.rows, stored.nonfinite, stored.rows, stored.lost,
                 100 * wide.vanished);
-    verdict_set(&v->bound, "|Q̂K̂ᵀ| ≤ D, |K̂ᵀV| ≤ max|V|, |Y| ≤ D max|V|");
+    verdict_set(&v->bound, "|Q̂K̂ᵀ| ≤ D, |K̂ᵀV| ≤ max|V|, |Y| ≤ D max|V| but for rounding");
     if (v->kind != VERDICT_HOLDS)
         show_norms(v, t, &s, &wide);
     return code;
@@ -556,9 +596,10 @@ int sima_judge_m06(const claim_run *run, verdict *v)
                                                   : VERDICT_FAILS;
     verdict_set(&v->measured,
                 "one token, q = k = s: the entry is s² for s up to 2⁶⁰ in f32, with ℓ1 norms 1. In "
-                "f16, s = 256: %s, with ℓ1 norms %g. Tokens 8 and 64 times as large: other than "
-                "64 and 4096 times in %d of %d rows. Without norms f16 overflows in %d of %d rows",
-                bare_text, normed_f16, otherwise, seen, overflown, rows);
+                "f16, s = 256: %s, with ℓ1 norms %g. Tokens 8 and 64 times as large: the largest "
+                "entry is 64 and 4096 times as large without norms, 1 with them, in %d of %d rows. "
+                "Without norms f16 overflows in %d of %d rows",
+                bare_text, normed_f16, seen - otherwise, seen, overflown, rows);
     verdict_set(&v->bound, "none for QKᵀ, D for Q̂K̂ᵀ (M01). Only the range is judged: that "
                            "training "
                            "ends in NaN would need training");

@@ -248,7 +248,8 @@ static int judge_m10(const claim_run *run, verdict *v)
                 "one token: q = (1), k = (−1), at an angle of %.0f°, has the value %g; q·k = %g, "
                 "at %.1f°, has the value %g, q·k = %g, at %.1f°, the value %g. %" PRId64 " normal "
                 "pairs, one of 32 channels 100 times as large: %.0f %% of the values have another "
-                "sign than q_i·k_j, %" PRId64 " than q̂_i·k̂_j. Softmax attention: least weight %.1g",
+                "sign than q_i·k_j, %" PRId64 " than q̂_i·k̂_j. Softmax attention: least weight "
+                "%.1g",
                 r[OPPOSITE].angle, r[OPPOSITE].value, r[NEGATIVE].dot, r[NEGATIVE].angle,
                 r[NEGATIVE].value, r[POSITIVE].dot, r[POSITIVE].angle, r[POSITIVE].value,
                 uneven.pairs, 100 * (double)uneven.raw / (double)uneven.pairs,
