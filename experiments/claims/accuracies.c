@@ -726,7 +726,7 @@ const claim accuracy_claims[] = {
         .source = "SimA Tab. 1, § 4.5",
         .statement = "DeiT-S → SimA with ReLU gets accuracy of 79.6 which is only 0.2 points lower "
                      "than DeiT-S → SimA with GELU activation function.",
-        .method = "Not trained here. That SimA evaluates no exponential is M08.",
+        .method = "Not trained here. That SimA evaluates no exponential is M18.",
         .corrected = "",
         .proof = "",
         .judge = judge_relu,

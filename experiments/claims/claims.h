@@ -68,6 +68,7 @@ typedef struct claim {
     X(sima_values_claims)      /* M09 - M13 */                                                     \
     X(sima_compared_claims)    /* M14 - M16 */                                                     \
     X(sima_network_claims)     /* M17 - M20 */                                                     \
+    X(sima_reweighting_claims) /* M21 */                                                           \
     X(ufo_vit_claims)          /* U01 - U11 */                                                     \
     X(ufo_vit_network_claims)  /* U12 - U14 */                                                     \
     X(network_claims)          /* N01 - N05 */                                                     \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* M14 - M16: what SimA says of other methods. */
+/* M14 - M16, M21: what SimA says of other methods. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -97,12 +97,10 @@ static int judge_m14(const claim_run *run, verdict *v)
 {
     static const int64_t widths[] = {32, 48, 64};
     enum { WIDTHS = sizeof widths / sizeof *widths };
-    const double rounding = 0x1p-44; /* sums of fewer than 2^6 products, of size 2^3 at most */
     value_range tokens = range_empty, channels = range_empty, whole = range_empty;
-    double apart;
+    char text[3][RANGE_TEXT];
     flop_ratios smallest;
-    int code = one_dot_product(run, &apart);
-    code = exit_worst(code, compare_flops(run, 1, 1, &smallest));
+    int code = compare_flops(run, 1, 1, &smallest);
     fprintf(v->notes,
             "CosFormer's flops over SimA's, N = %d, a head of d channels:\n\n"
             "| d | products, KᵀV first | products, QKᵀ first | all, KᵀV first "
@@ -119,30 +117,64 @@ static int judge_m14(const claim_run *run, verdict *v)
         fprintf(v->notes, "| %" PRId64 " | %.6g | %.6g | %.4g |\n", widths[i], r.products[1],
                 r.products[0], r.whole);
     }
-    fprintf(
-        v->notes,
-        "\nApp. A.3 concludes by Eq. 12 of CosFormer, which multiplies KᵀV first. Its argument, "
-        "and Tab. 2, are not restricted to that order, and SimA's is chosen at the test time.\n");
     bool linear = channels.least == TERMS && channels.most == TERMS;
-    bool quadratic = tokens.least == TERMS && tokens.most == TERMS;
-    v->kind = !linear                         ? VERDICT_FAILS
-              : quadratic && apart > rounding ? VERDICT_HOLDS
-                                              : VERDICT_HOLDS_IF;
-    if (v->kind == VERDICT_HOLDS_IF)
-        verdict_set(&v->condition, "KᵀV is multiplied first");
+    v->kind = linear && smallest.products[1] == TERMS ? VERDICT_HOLDS : VERDICT_FAILS;
     verdict_set(&v->measured,
-                "flops of the products, CosFormer over SimA: %.6g to %.6g with KᵀV first, %.6g to "
-                "%.6g with QKᵀ first and four terms; with all that the operators do, %.4g to %.4g, "
-                "KᵀV first. One dot product a pair, times its weight, is off the library's "
-                "CosFormer by %.1g",
-                channels.least, channels.most, tokens.least, tokens.most, whole.least, whole.most,
-                apart);
-    verdict_set(&v->bound, "4; 0 but for rounding, %.1g", rounding);
-    if (v->kind != VERDICT_HOLDS)
+                "flops of the products, CosFormer over SimA: %s with KᵀV first, %s with QKᵀ first "
+                "and four terms; with all that the operators do, %s, KᵀV first; one token, one "
+                "channel, one value: %.6g with KᵀV first, %.6g with QKᵀ first",
+                range_say(&channels, 6, text[0]), range_say(&tokens, 6, text[1]),
+                range_say(&whole, 4, text[2]), smallest.products[1], smallest.products[0]);
+    verdict_set(&v->bound, "4, with KᵀV first as in the Eq. 12 that is printed");
+    if (v->kind == VERDICT_FAILS)
         verdict_set(&v->counterexample,
-                    "one token, one channel, one value: %.6g times the flops with QKᵀ first, %.6g "
-                    "with KᵀV first",
-                    smallest.products[0], smallest.products[1]);
+                    "one token, one channel, one value: %.6g times the flops with KᵀV first",
+                    smallest.products[1]);
+    return EXIT_PASS;
+}
+
+/* ---- M21 ---- */
+
+/* The attention value of one pair whose indices differ by 1 in both directions of a 2 x 2 grid, in
+ * the angles of CosFormer: by the four dot products of the expansion, and by one. */
+typedef struct {
+    double four, one;
+} pair_value;
+
+static pair_value value_of_pair(const double q[2], const double k[2])
+{
+    const double eighth = acos(0) / 2;
+    /* cos and sin of the indices of the query, 1 and 1, and of the key, 0 and 0 */
+    const double query[2] = {cos(eighth), sin(eighth)}, key[2] = {1, 0};
+    pair_value value = {0, (q[0] * k[0] + q[1] * k[1]) * cos(eighth) * cos(eighth)};
+    for (int x = 0; x < 2; x++)
+        for (int y = 0; y < 2; y++)
+            for (int c = 0; c < 2; c++)
+                value.four += q[c] * query[x] * query[y] * (k[c] * key[x] * key[y]);
+    return value;
+}
+
+static int judge_m21(const claim_run *run, verdict *v)
+{
+    static const double q[2] = {1, 2}, k[2] = {1, 1};
+    const double rounding = 0x1p-44; /* sums of fewer than 2^6 products, of size 2^3 at most */
+    const pair_value pair = value_of_pair(q, k);
+    double apart;
+    int code = one_dot_product(run, &apart);
+    if (code != EXIT_PASS)
+        return code;
+    bool enough = apart <= rounding && fabs(pair.four - pair.one) <= rounding;
+    v->kind = enough ? VERDICT_FAILS : VERDICT_HOLDS;
+    verdict_set(&v->measured,
+                "2 × 2 tokens of whole numbers: one dot product a pair, times its weight, is off "
+                "the library's CosFormer, of four terms, by %.1g",
+                apart);
+    verdict_set(&v->bound, "0 but for rounding, %.1g", rounding);
+    if (v->kind == VERDICT_FAILS)
+        verdict_set(&v->counterexample,
+                    "q = (1, 2), k = (1, 1), i − j = m − n = π/4: the four dot products add up to "
+                    "%.6g, and q·k cos²(π/4) is %.6g, with one",
+                    pair.four, pair.one);
     return EXIT_PASS;
 }
 
@@ -183,38 +215,46 @@ static int smallest_reduction(const claim_run *run, bool kept, int64_t found[2],
 
 static int judge_m15(const claim_run *run, verdict *v)
 {
-    static const int64_t stages[] = {56 * 56, 28 * 28, 14 * 14};
+    static const int64_t stages[] = {56 * 56, 28 * 28, 14 * 14, 7 * 7};
     enum { STAGES = sizeof stages / sizeof *stages };
-    value_range share = range_empty;
+    value_range share = range_empty, share_twice = range_empty;
+    double last = NAN;
     int64_t twice[2], once[2];
     double exps[2], exps_twice, exps_once;
+    char text[2][RANGE_TEXT];
     int code = smallest_reduction(run, false, twice, &exps_twice);
     code = exit_worst(code, smallest_reduction(run, true, once, &exps_once));
     fprintf(v->notes,
-            "exps of a head, m = %d, at the stages of SOFT-Tiny:\n\n| N | N² | SOFT | of "
-            "N² | P kept |\n|---|---|---|---|---|\n",
+            "exps of a head, m = %d, at the four stages of SOFT-Tiny:\n\n| N | N² | SOFT | of N² "
+            "| this library, which forms P twice |\n|---|---|---|---|---|\n",
             PAPER_LANDMARKS);
     for (int i = 0; i < STAGES; i++) {
         double pairs = (double)(stages[i] * stages[i]);
         code = exit_worst(code, soft_exps(run, stages[i], PAPER_LANDMARKS, exps));
-        range_widen(&share, exps[0] / pairs);
+        last = exps[1] / pairs;
+        if (stages[i] > PAPER_LANDMARKS) {
+            range_widen(&share, exps[1] / pairs);
+            range_widen(&share_twice, exps[0] / pairs);
+        }
         fprintf(v->notes, "| %" PRId64 " | %.9g | %.9g | %.3g | %.9g |\n", stages[i], pairs,
-                exps[0], exps[0] / pairs, exps[1]);
+                exps[1], exps[1] / pairs, exps[0]);
     }
     if (code != EXIT_PASS)
         return code;
-    bool reduces = twice[0] > 0 || share.least < 1;
+    bool reduces = once[0] > 0 || share.least < 1;
     v->kind = reduces ? VERDICT_FAILS : VERDICT_HOLDS;
     verdict_set(&v->measured,
-                "SOFT's exps over N² at the stages of SOFT-Tiny, m = %d: %.3g to %.3g",
-                PAPER_LANDMARKS, share.least, share.most);
+                "SOFT's exps over N² at stages 1 to 3 of SOFT-Tiny, m = %d: %s, by this library, "
+                "which forms P twice, %s; in stage 4 (49 tokens, m = 49) nothing is reduced: %.3g",
+                PAPER_LANDMARKS, range_say(&share, 3, text[0]), range_say(&share_twice, 3, text[1]),
+                last);
     verdict_set(&v->bound, "1");
-    if (reduces && twice[0] > 0)
+    if (reduces && once[0] > 0)
         verdict_set(&v->counterexample,
                     "N = %" PRId64 ", m = %" PRId64 ", one head: %g exps for N² = %" PRId64
-                    "; with P kept, N = %" PRId64 ", m = %" PRId64 ": %g for %" PRId64,
-                    twice[0], twice[1], exps_twice, twice[0] * twice[0], once[0], once[1],
-                    exps_once, once[0] * once[0]);
+                    "; by this library N = %" PRId64 ", m = %" PRId64 ": %g for %" PRId64,
+                    once[0], once[1], exps_once, once[0] * once[0], twice[0], twice[1], exps_twice,
+                    twice[0] * twice[0]);
     else if (reduces)
         verdict_set(&v->counterexample, "a stage in the table");
     return EXIT_PASS;
@@ -262,14 +302,19 @@ static int judge_m16(const claim_run *run, verdict *v)
     judge_locality(printed, &negative, &rising);
     judge_locality(cosformer, &negative_there, &rising_there);
     bool local = negative == 0 && rising == 0;
-    v->kind = local ? VERDICT_HOLDS : VERDICT_FAILS;
+    bool local_there = negative_there == 0 && rising_there == 0;
+    v->kind = local ? VERDICT_HOLDS : local_there ? VERDICT_HOLDS_IF : VERDICT_FAILS;
+    if (v->kind == VERDICT_HOLDS_IF)
+        verdict_set(&v->condition,
+                    "the indices are angles, π/2R and π/2C times the positions on a grid of R rows "
+                    "× C columns (the factor of CosFormer's Eq. 10, not printed here)");
     verdict_set(&v->measured,
                 "cos(i − j) at distances 0 to %d: negative first at %d, rising first at %d, %.3f "
                 "at %d where it is %.3f at 1; the library's CosFormer, angle π(i − j)/2M: %s",
                 GRID - 1, negative, rising, printed[6], 6, printed[1],
-                negative_there == 0 && rising_there == 0 ? "neither" : "negative or rising");
+                local_there ? "neither" : "negative or rising");
     verdict_set(&v->bound, "weights that are not negative and fall with the distance");
-    if (v->kind == VERDICT_FAILS)
+    if (v->kind != VERDICT_HOLDS)
         verdict_set(&v->counterexample,
                     "three tokens in a row, i − j = 2: the weight is cos 2 = %.3f; seven in a row: "
                     "cos 6 = %.3f is above cos 1 = %.3f",
@@ -283,22 +328,21 @@ const claim sima_compared_claims[] = {
         .source = "SimA Tab. 2, App. A.3",
         .statement =
             "CosFormer with cosine re-weighting requires 4× more FLOPs compared to SimA in "
-            "multiplying Q, K, and V matrices. … for every attention value, CosFormer needs 4 dot "
-            "products between Q and K vectors while our method needs only one dot product.",
+            "multiplying Q, K, and V matrices. … Hence, following Eq. 12 of the CosFormer paper, "
+            "CosFormer needs 4 times more FLOPS compared to our method in calculating the "
+            "attention values (multiplying Q, K, and V matrices).",
         .method = "Exact counts: the products of Q, K and V with queries and keys 4d wide, the "
                   "four terms side by side, over those with d, in both orders; the operators with "
-                  "all they do. 2 × 2 tokens of whole numbers by one dot product a pair.",
+                  "all they do. KᵀV first is the order of the Eq. 12 that is printed; the 4 dot "
+                  "products are M21.",
         .corrected =
-            "With KᵀV first, as in the Eq. 12 of CosFormer that App. A.3 names, the products take "
-            "exactly 4 times the flops (read as 4 times as many). But no attention value is formed "
-            "there. Where they are, QKᵀ first, four terms take (4d + d_v)/(d + d_v) times the "
-            "flops, 2.5 for d_v = d; and one dot product is enough, since the weight of a pair is "
-            "a number known beforehand: 1 + 1/(2(d + d_v)) times the flops.",
+            "With KᵀV first, as in Eq. 12 of CosFormer, the products take exactly 4 times the "
+            "flops (read as 4 times as many). With QKᵀ first four terms would take (4d + d_v)/(d + "
+            "d_v) times the flops, 2.5 for d_v = d; but there one dot product is enough (M21).",
         .proof =
             "The four terms are a product of queries and keys of 4d features. KᵀV and Q(KᵀV) take "
             "2N·4d·d_v flops each for 2N·d·d_v. QKᵀ takes 2N²·4d for 2N²d, its product with V "
-            "2N²d_v in both. cos(i − j)cos(m − n) does not depend on Q and K: (q·k) times it is "
-            "one multiplication more than SimA's 2(d + d_v) flops a pair.",
+            "2N²d_v in both.",
         .judge = judge_m14,
     },
     {
@@ -306,33 +350,57 @@ const claim sima_compared_claims[] = {
         .source = "SimA § 3",
         .statement = "All these methods either use exponential function. For example, SOFT … "
                      "removes Softmax without reducing the number of exp(·) operations.",
-        .method = "Exact counts of SOFT's exps against N² of a head: the smallest N and m, and the "
-                  "stages of SOFT-Tiny with m = 49.",
+        .method = "The second sentence is judged. Exact counts of SOFT's exps, P kept, against N² "
+                  "of a head: the smallest N and m, and the stages of SOFT-Tiny with m = 49. This "
+                  "library forms P twice.",
         .corrected =
-            "SOFT evaluates 2Nm + m² exps a head, Nm + m² if P is kept: fewer than N² if and only "
-            "if N > (1 + √2)m, or N > (1 + √5)m/2. With all tokens as landmarks (m = N) it does "
-            "not reduce them.",
-        .proof = "The exps are the entries of P (m × N), in both passes or once, and of A (m × m). "
-                 "N² − 2Nm − m² > 0 if and only if N/m > 1 + √2; N² − Nm − m² > 0 if and only if "
-                 "N/m > (1 + √5)/2.",
+            "SOFT evaluates Nm + m² exps a head (this library 2Nm + m², as it forms P twice): "
+            "fewer than N² if and only if N > (1 + √5)m/2 (for this library N > (1 + √2)m). With "
+            "all tokens as landmarks (m = N) it does not reduce them.",
+        .proof = "The exps are the entries of P (m × N), once or in both passes, and of A (m × m). "
+                 "N² − Nm − m² > 0 if and only if N/m > (1 + √5)/2; N² − 2Nm − m² > 0 if and only "
+                 "if N/m > 1 + √2.",
         .judge = judge_m15,
     },
     {
         .id = "M16",
         .source = "SimA App. A.3",
         .statement =
-            "[T]o take advantage of the induced locality … one may introduce two cosine weights to "
-            "Eq 10 of CosFormer …: one in x direction and the other one in y direction to come up "
-            "with: Q_{i,m}K_{j,n}ᵀ cos(i−j)cos(m−n).",
+            "[W]e need to index the tokens with two indices to take advantage of the induced "
+            "locality. To do so, one may introduce two cosine weights to Eq 10 of CosFormer …: one "
+            "in x direction and the other one in y direction to come up with: "
+            "Q_{i,m}K_{j,n}ᵀ cos(i−j)cos(m−n)",
         .method = "The printed weights of a row of 14 tokens by their distance, and those of the "
                   "library's CosFormer.",
-        .corrected = "The angles need CosFormer's factor: cos(π(i − j)/2H)cos(π(m − n)/2W) on a "
-                     "grid of H × W tokens is positive and falls with either distance. The "
+        .corrected = "The angles need CosFormer's factor: cos(π(i − j)/2R)cos(π(m − n)/2C) on a "
+                     "grid of R rows × C columns is positive and falls with either distance. The "
                      "expansion into four terms holds with any factor.",
-        .proof = "|i − j| ≤ H − 1 keeps π|i − j|/2H in [0, π/2), where the cosine is positive and "
-                 "falls. cos 2 < 0, as π/2 < 2 < 3π/2, and cos 6 = cos(2π − 6) > cos 1, as 0 < "
-                 "2π − 6 < 1. cos(a − b) = cos a cos b + sin a sin b for all a and b.",
+        .proof = "|i − j| ≤ R − 1 keeps π|i − j|/2R in [0, π/2), and so in the columns, where the "
+                 "cosine is positive and falls. cos 2 < 0, as π/2 < 2 < 3π/2, and cos 6 = cos(2π − "
+                 "6) > cos 1, as 0 < 2π − 6 < 1. cos(a − b) = cos a cos b + sin a sin b for all a "
+                 "and b.",
         .judge = judge_m16,
+    },
+    {0},
+};
+
+const claim sima_reweighting_claims[] = {
+    {
+        .id = "M21",
+        .source = "SimA App. A.3",
+        .statement = "Hence, for every attention value, CosFormer needs 4 dot products between Q "
+                     "and K vectors while our method needs only one dot product.",
+        .method = "2 × 2 tokens of whole numbers: the library's CosFormer, of four terms, against "
+                  "one dot product a pair, times its weight. One pair by hand.",
+        .corrected =
+            "One dot product is enough: the weight of a pair is a number known beforehand, so that "
+            "an attention value takes one multiplication more than SimA's: 1 + 1/(2(d + d_v)) "
+            "times the flops with QKᵀ first. With KᵀV first, where four terms are needed (M14), no "
+            "attention value is formed.",
+        .proof = "cos(i − j)cos(m − n) does not depend on Q and K, and the four terms of the "
+                 "expansion add up to (q·k) times it. SimA takes 2d flops for q·k and 2d_v for its "
+                 "product with V, a pair.",
+        .judge = judge_m21,
     },
     {0},
 };

@@ -20,6 +20,7 @@ Test(claims_sima_network, one_head_is_the_sum_of_the_heads)
     claim_run run;
     ledger_open(&run);
     cr_expect(ledger_judge(&run, "M17") == VERDICT_OBSERVED);
+    ledger_expect_measured(&run, "M17", "not testable here (A15). Whole numbers: the attention");
     ledger_expect_measured(&run, "M17", "is off the sum of those of two by 0.");
     ledger_expect_measured(&run, "M17", "1 times the flops with QKᵀ first, 6 with KᵀV first");
     char *measured = ledger_measured(&run, "M17");
@@ -46,6 +47,7 @@ Test(claims_sima_network, sizes_follow_magnitudes)
     claim_run run;
     ledger_open(&run);
     cr_expect(ledger_judge(&run, "M19") == VERDICT_OBSERVED);
+    ledger_expect_measured(&run, "M19", "in a trained network is not testable here. 96 normal");
     char *measured = ledger_measured(&run, "M19");
     double sizes = number_after(measured, "of |entries| ");
     double entries = number_after(measured, "of the entries ");
@@ -61,14 +63,12 @@ Test(claims_sima_network, xca_pays_from_the_width_of_a_head_on)
 {
     claim_run run;
     ledger_open(&run);
-    cr_expect(ledger_judge(&run, "M20") == VERDICT_HOLDS_IF);
+    cr_expect(ledger_judge(&run, "M20") == VERDICT_HOLDS);
     char *measured = ledger_measured(&run, "M20");
     double one = number_after(measured, "attention from N = ");
     double many = number_after(measured, " with 6, ");
     cr_expect(one > 380 && one < 390 && many > 30 && many < 36, "%s", measured);
     free(measured);
-    ledger_expect_counterexample(&run, "M20",
-                                 "H = 12, N = 48: N is D/8, and XCA takes 2506752 flops, softmax "
-                                 "attention 3612672");
+    ledger_expect_noted(&run, "M20", "DeiT-B, D = 768, H = 12, N = 96: N is D/8, and XCA takes 19");
     ledger_close(&run);
 }
