@@ -663,8 +663,9 @@ const claim sima_claims[] = {
     {
         .id = "M04",
         .source = "SimA § 1",
-        .statement = "Since we normalize the vectors before multiplying, our method is numerically "
-                     "more stable, so we use half-precision floating point without overflowing.",
+        .statement = "[S]ince we normalize the vectors before multiplying, our method is "
+                     "numerically more stable so we use half-precision floating point without "
+                     "overflowing.",
         .method = "f16 emulated, norms wide or stored in f16: random tokens, 8 and 64 times as "
                   "large, with a dead channel, and photographs. The smallest examples by the "
                   "library.",

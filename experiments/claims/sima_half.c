@@ -196,8 +196,9 @@ static double largest_order_ratio(const table *t, int64_t *worst)
 static void note_inputs(FILE *notes)
 {
     fprintf(notes, "\nnormal: Q, K and V are three rotations of one matrix of tokens, so that V "
-                   "follows K; independent: each is of tokens of its own. Sums are accumulated in "
-                   "f32; only Q, K, V, Q̂, K̂, the first product and Y are rounded to f16.\n");
+                   "follows K; independent: each is of tokens of its own. As emulated, sums are "
+                   "accumulated in f32; only Q, K, V, Q̂, K̂, the first product and Y are rounded "
+                   "to f16 or bf16.\n");
 }
 
 static void note_orders(const claim_run *run, const table *t, FILE *notes)
@@ -600,9 +601,7 @@ int sima_judge_m06(const claim_run *run, verdict *v)
                 "entry is 64 and 4096 times as large without norms, 1 with them, in %d of %d rows. "
                 "Without norms f16 overflows in %d of %d rows",
                 bare_text, normed_f16, seen - otherwise, seen, overflown, rows);
-    verdict_set(&v->bound, "none for QKᵀ, D for Q̂K̂ᵀ (M01). Only the range is judged: that "
-                           "training "
-                           "ends in NaN would need training");
+    verdict_set(&v->bound, "none for QKᵀ, D for Q̂K̂ᵀ (M01). Training is M13");
     if (v->kind == VERDICT_FAILS && in_the_way != 0)
         verdict_set(&v->counterexample, "one token, q = k = %g, v = 1: not the square, or not 1",
                     (double)in_the_way);
