@@ -63,7 +63,7 @@ typedef struct claim {
     X(soft_expansion_claims)   /* S34 - S37 */                                                     \
     X(soft_dependence_claims)  /* S38 - S40 */                                                     \
     X(soft_comparison_claims)  /* S41 - S44 */                                                     \
-    X(soft_iteration_claims)   /* S45 - S48 */                                                     \
+    X(soft_iteration_claims)   /* S45 - S49 */                                                     \
     X(sima_claims)             /* M01 - M08 */                                                     \
     X(sima_values_claims)      /* M09 - M13 */                                                     \
     X(sima_compared_claims)    /* M14 - M16 */                                                     \
