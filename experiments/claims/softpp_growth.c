@@ -224,13 +224,14 @@ static int note_ideal_fields(norm_of norm, bool normalised, const char *name, do
                              double *defect, verdict *v)
 {
     int code = measure_ideal_fields(normalised, ideal, defect);
-    fprintf(v->notes,
-            "The fields of the text: m = 12, two fields of %" PRId64 " and %" PRId64
-            " equal tokens, nothing across. The norm is %.4g, 1/(smallest field)%s; ‖I − D⁻¹A‖₁, which "
-            "the proof has at most at (m − k)/m = %.4g, is %.4g.\n\n| tokens of a field apart | "
-            "%s, certified |\n|---|---|\n| 0 | %.4g |\n",
-            fields[0], fields[1], *ideal, normalised ? "²" : "",
-            (double)(LARGEST - FIELDS) / LARGEST, *defect, name, *ideal);
+    fprintf(
+        v->notes,
+        "The fields of the text: m = 12, two fields of %" PRId64 " and %" PRId64
+        " equal tokens, nothing across. The norm is %.4g, 1/(smallest field)%s; ‖I − D⁻¹A‖₁, "
+        "which the proof has at most at (m − k)/m = %.4g, is %.4g.\n\n| tokens of a field apart | "
+        "%s, certified |\n|---|---|\n| 0 | %.4g |\n",
+        fields[0], fields[1], *ideal, normalised ? "²" : "", (double)(LARGEST - FIELDS) / LARGEST,
+        *defect, name, *ideal);
     for (int i = 0; i < FIELD_SPREADS && code == EXIT_PASS; i++) {
         line_matrix line;
         code = certify_fields(spreads[i], &line);
