@@ -541,7 +541,8 @@ static int judge_s44(const claim_run *run, verdict *v)
     if (v->kind == VERDICT_HOLDS_IF)
         verdict_set(&v->condition,
                     "Linformer includes its 'general projections' (its § 4: a convolution with "
-                    "kernel and stride n/k, tokens in the order of the windows); with its "
+                    "kernel and stride n/k, of all channels, before the heads' projections, tokens "
+                    "in the order of the windows); with its "
                     "linear projections E it does not");
     verdict_set(
         &v->measured,
@@ -648,16 +649,20 @@ const claim soft_comparison_claims[] = {
         .method = "The distance of linear maps from windows of tokens to Linformer's, by singular "
                   "values.",
         .corrected =
-            "Of Linformer with a convolution for projection it is, before its LayerNorm, a special "
-            "case. Of Linformer with a linear projection: spatial reduction maps a window of "
-            "tokens to Σ_p x_p W_p with a C × C matrix for each place p, and is E(XW), tokens "
-            "mixed by one E for all channels (heads may have their own) and channels by W, if and "
-            "only if all W_p are multiples of one matrix, as in average pooling; for C = 1 they "
-            "always are.",
+            "Of Linformer with a convolution over all channels, applied to the tokens before the "
+            "heads' projections, it is, before its LayerNorm, a special case; with one applied to "
+            "a head's d_h < C channels, XW_i, in general not. Of Linformer with a linear "
+            "projection: spatial reduction maps a window of tokens to Σ_p x_p W_p with a C × C "
+            "matrix for each place p, and is E(XW), one E for all channels and channels mixed by "
+            "W, if and only if all W_p are multiples of one matrix, as in average pooling; for C = "
+            "1 they always are. If each head has its own E_i, its keys need only that W_p W_i^K, "
+            "for all p, are multiples of one C × d_h matrix.",
         .proof =
             "A convolution whose kernel and stride are the window's size is Σ_p x_p W_p with any "
             "W_p. Both are linear in X. The coefficient of x_p in row r of E(XW) is E_rp W; so W_p "
-            "= E_rp W for every p of the window, and E_rp = 0 elsewhere (W ≠ 0).",
+            "= E_rp W for every p of the window, and E_rp = 0 elsewhere (W ≠ 0). With heads: the "
+            "same for W_p W_i^K = E_i,rp W. A convolution of XW_i gives Σ_p x_p W_i V_p, whose "
+            "columns lie in W_i's range: not W_p W_i^K in general.",
         .judge = judge_s44,
     },
     {0},

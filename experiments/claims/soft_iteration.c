@@ -436,7 +436,9 @@ static int judge_s48(const claim_run *run, verdict *v)
     v->kind = lost == 0 ? VERDICT_FAILS : lost < SPREADS ? VERDICT_HOLDS_IF : VERDICT_HOLDS;
     if (v->kind == VERDICT_HOLDS_IF)
         verdict_set(&v->condition,
-                    "inverses by factorisation are left aside (S46), and uκ(A)² is not small "
+                    "'sequentially' is read as the 2T products one after another (that T + 1 "
+                    "rounds are is proved for all), inverses by factorisation are left aside "
+                    "(S46), and uκ(A)² is not small "
                     "against 1 (κ(A) from about %.0e in f32, %.0e in f64, on); not tested: how "
                     "much of the training time the steps take",
                     1 / sqrt(atn_dtype_roundoff(ATN_F32)), 1 / sqrt(atn_dtype_roundoff(ATN_F64)));
@@ -630,7 +632,8 @@ const claim soft_iteration_claims[] = {
             "scheme of products and linear combinations, with coefficients that do not depend on "
             "A, that gives X_T for every A takes fewer: so far the authors' 'only sequentially' is "
             "right. It does not correct its rounding: to first order a relative error of u in E_0 "
-            "changes AX_T by up to about uκ². But if the last j steps are 2X − XAX, T + 1 + j "
+            "changes AX_T by up to about u/(αλ_min²), which is uκ² times (‖A‖₁/λ_max)²/2 ≤ m/2. "
+            "But if the last j steps are 2X − XAX, T + 1 + j "
             "rounds, that is squared j times, down to what rounding leaves of steps one after "
             "another: for uκ² ≪ 1 a few such steps suffice.",
         .proof =

@@ -287,12 +287,13 @@ static int judge_growth(const claim_run *run, norm_of norm, bool normalised, int
     verdict_set(&v->bound, "a constant times m%s, of m = 12: %d", power == 2 ? "²" : "",
                 power == 2 ? LARGEST * LARGEST : LARGEST);
     if (unbounded)
-        verdict_set(&v->counterexample,
-                    "d = 1, s = ½, k = 1: m = 12 tokens at 0, 1/22, ..., 11/22: %s ≥ %.4g. The "
-                    "smallest is m = 2 (where k ≪ m is no more): tokens 0 and 2^-%d, A = [1 a; a "
-                    "1], a = exp(−2^-%d), %s = %.9g",
-                    name, closer, 4 * (CLOSE_SIZES - 1), 8 * (CLOSE_SIZES - 1) + 1, name,
-                    close_norm(normalised, near->spacing));
+        verdict_set(
+            &v->counterexample,
+            "d = 1, s = ½, k = 1: m = 12 tokens at 0, 1/22, ..., 11/22: %s ≥ %.4g. The "
+            "smallest is m = 2 (where k ≪ m no longer holds): tokens 0 and 2^-%d, A = [1 a; a "
+            "1], a = exp(−2^-%d), %s = %.9g",
+            name, closer, 4 * (CLOSE_SIZES - 1), 8 * (CLOSE_SIZES - 1) + 1, name,
+            close_norm(normalised, near->spacing));
     v->certified = certified ? CERTIFIED_YES : CERTIFIED_NO;
     if (certified)
         verdict_set(&v->certificate,
@@ -384,7 +385,7 @@ int judge_s26(const claim_run *run, verdict *v)
     char *list = must_format("%s", "");
     double most_gain = 0, most_of_cap = 0;
     fprintf(v->notes, "| sampling | matrices | normalisation lowers the norm | by a factor, over m "
-                      "| less than half of it after 20 steps |\n|---|---|---|---|---|\n");
+                      "| less than half of ‖A⁻¹‖₂ after 20 steps |\n|---|---|---|---|---|\n");
     for (int i = 0; i < SAMPLING_COUNT; i++) {
         const char *name = sampling_name((sampling_kind)i);
         gain_summary s = summarise_gains(run, name);
@@ -402,8 +403,10 @@ int judge_s26(const claim_run *run, verdict *v)
     }
     fprintf(v->notes, "\n");
     v->kind = VERDICT_OBSERVED;
-    verdict_set(&v->measured, "normalisation lowers ‖A⁻¹‖₂ in:%s; by a factor of at most %.4g·m",
-                list, most_gain);
+    verdict_set(
+        &v->measured,
+        "normalisation lowers ‖A⁻¹‖₂ (as it must, S30) in:%s; by a factor of at most %.4g·m", list,
+        most_gain);
     verdict_set(&v->bound,
                 "a factor of m for the gain; 0.638·√(2²¹)/‖A‖₁ for the iterate's norm, of which "
                 "it reaches a share of up to %.3g",

@@ -241,7 +241,9 @@ static int judge_s30(const claim_run *run, verdict *v)
                 inputs.lowered, inputs.pairs, inputs.ratio.least, inputs.ratio.most,
                 APART_LANDMARKS, resolved.plain, resolved.normalised, resolved.steps, least,
                 largest_in_the_limit(MOST_LANDMARKS, &(double){0}).normalised, MOST_LANDMARKS);
-    verdict_set(&v->bound, "‖Ŝ‖₂, which is at most λ₁(S) ≤ n (S06)");
+    verdict_set(
+        &v->bound,
+        "‖Ŝ‖₂, which is at most λ₁(S) ≤ n (S06). The paper says 'suggests ... can': that it can is true; what fails is that it must, and that the bound n survives normalisation");
     v->certified = certified ? CERTIFIED_YES : CERTIFIED_NO;
     if (certified) {
         verdict_set(&v->counterexample,
@@ -271,7 +273,7 @@ static int judge_s30(const claim_run *run, verdict *v)
             "It does not take ill-conditioned landmarks: 0, ±1/2, ±1, ±3/2 once and ±5/2 a hundred "
             "times each have eigenvalues of A between 5.7e-5 and 100.5 but for those that are 0, "
             "and the library's SOFT++ with the exact inverse exceeds n in f64. 20 steps do not "
-            "reach the mode that matters. None of it is seen on these inputs. Open: whether and "
+            "reach the mode that matters. No input here shows an increase. Open: whether and "
             "how it is bounded by a function of m, and whether 3 ≤ m ≤ 8 landmarks can exceed "
             "‖Ŝ‖₂, or m ≤ 9 exceed n.\n");
     return code;
@@ -283,7 +285,7 @@ const claim softpp_norm_claims[] = {
         .source = "IJCV § 3.3, after Prop. 6",
         .statement = "This proposition suggests that symmetric normalization can lower the largest "
                      "eigenvalue of A†, reducing the "
-                     "spectral norm of Ŝ (read here as: of every Ŝ).",
+                     "spectral norm of Ŝ [read here as: of every Ŝ].",
         .method =
             "Ŝ and P^T D^-½A†D^-½P of one token and a few landmarks, certified; both norms on "
             "every input.",
