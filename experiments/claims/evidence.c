@@ -50,7 +50,7 @@ static const evidence rows[] = {
      "--input photos,smooth,iid --m 49 --samples 5 --scale 0.022097086912079608"},
     {"maps", "attention/maps", "--quick"},
     {"counts", "cost/counts", ""},
-    {"half", "attention/half", "--n 49,784,12544"},
+    {"half", "attention/half", "--n 49,784,9216"},
     {"memory", "cost/memory", "--quick"},
     {"resolution", "spectral/resolution", "--n 196,784,1936 --samples 1"},
     {"softmax", "spectral/softmax", "--quick"},
