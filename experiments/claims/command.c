@@ -242,7 +242,7 @@ static int run_claims(const settings *s, const selection *chosen)
 static void print_help(void)
 {
     printf("Tests the papers' statements (attnum list claims), and prints a verdict for each with\n"
-           "the numbers behind it. Without an ID: all of them, 45 s on two cores. --out keeps\n"
+           "the numbers behind it. Without an ID: all of them, 55 s on two cores. --out keeps\n"
            "the evidence and writes claims.csv and the report, claims.html for browsers and\n"
            "claims.md; without it nothing is kept.\n\nexample: attnum claims S11 S22\n");
 }

@@ -15,7 +15,7 @@
 #include "common/process.h"
 #include "common/report.h"
 
-/* Scaled so that one takes seconds and all of them three quarters of a minute on two cores. */
+/* Scaled so that one takes seconds and all of them less than a minute on two cores. */
 static const evidence rows[] = {
     {"bounds", "spectral/bounds", "--quick"},
     {"bounds-landmarks", "spectral/bounds",
