@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/random.h"
@@ -36,6 +37,18 @@ int direct_cost(const claim_run *run, const atn_attention_desc *desc,
         return EXIT_PASS;
     report_error("%s: %s", atn_operator_get(desc->op)->name, atn_status_message(status));
     return EXIT_ENVIRONMENT;
+}
+
+int direct_attention_matrix(const claim_run *run, atn_operator op, int64_t n, int64_t d,
+                            const double *q, const double *k, double *matrix)
+{
+    atn_attention_desc desc = atn_attention_defaults(op, ATN_F64);
+    double *identity = must_allocate((size_t)(n * n), sizeof *identity);
+    for (int64_t i = 0; i < n; i++)
+        identity[i * n + i] = 1;
+    int code = direct_forward(run, &desc, n, d, n, q, k, identity, matrix);
+    free(identity);
+    return code;
 }
 
 int direct_invert(const claim_run *run, const atn_inverse_desc *desc, int64_t m, const double *a,

@@ -13,6 +13,11 @@ int direct_forward(const claim_run *run, const atn_attention_desc *desc, int64_t
 int direct_cost(const claim_run *run, const atn_attention_desc *desc,
                 const atn_attention_shape *shape, atn_cost *cost);
 
+/* The attention matrix (n x n) of an operator's first variant, one head in f64: its output for
+ * V = I. Returns an exit code; reports a failure. */
+int direct_attention_matrix(const claim_run *run, atn_operator op, int64_t n, int64_t d,
+                            const double *q, const double *k, double *matrix);
+
 enum { DIRECT_SMALL = 4, STEPS_OF_PAPER = 20 };
 
 /* The inverse of a small symmetric A (m x m, m at most DIRECT_SMALL) by a method, in f64. x and

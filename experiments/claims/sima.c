@@ -12,18 +12,6 @@
 
 /* ---- M01 ---- */
 
-int sima_attention_matrix(const claim_run *run, int64_t n, int64_t d, const double *q,
-                          const double *k, double *matrix)
-{
-    atn_attention_desc desc = atn_attention_defaults(ATN_SIMA, ATN_F64);
-    double *identity = must_allocate((size_t)(n * n), sizeof *identity);
-    for (int64_t i = 0; i < n; i++)
-        identity[i * n + i] = 1;
-    int code = direct_forward(run, &desc, n, d, n, q, k, identity, matrix);
-    free(identity);
-    return code;
-}
-
 static double largest_entry(int64_t count, const double *matrix)
 {
     double largest = 0;
@@ -40,7 +28,7 @@ static int one_row(const claim_run *run, int64_t n, int64_t d, double rest, doub
     double *matrix = must_allocate((size_t)(n * n), sizeof *matrix);
     for (int64_t i = 0; i < n * d; i++)
         q[i] = i < d ? 1 : rest;
-    int code = sima_attention_matrix(run, n, d, q, q, matrix);
+    int code = direct_attention_matrix(run, ATN_SIMA, n, d, q, q, matrix);
     *largest = largest_entry(n * n, matrix);
     *sum = 0;
     for (int64_t i = 0; i < n * n; i++)

@@ -5,11 +5,6 @@
 
 #include "claims/claims.h"
 
-/* The attention matrix Q^ K^^T (n x n), as the operator's output for V = I. Returns an exit code;
- * reports a failure. */
-int sima_attention_matrix(const claim_run *run, int64_t n, int64_t d, const double *q,
-                          const double *k, double *matrix);
-
 /* ---- sima_values.c ---- */
 
 /* Divides every column of x (n x d) by its l1 norm, none 0, in long double. */

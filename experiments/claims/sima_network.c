@@ -35,12 +35,12 @@ static int sum_of_heads(const claim_run *run, double *apart)
     double q_head[WHOLE_TOKENS * HALF], k_head[WHOLE_TOKENS * HALF], head[2][SIZE];
     sima_fill_whole(0, q);
     sima_fill_whole(1, k);
-    int code = sima_attention_matrix(run, WHOLE_TOKENS, WHOLE_WIDTH, q, k, single);
+    int code = direct_attention_matrix(run, ATN_SIMA, WHOLE_TOKENS, WHOLE_WIDTH, q, k, single);
     for (int h = 0; h < 2; h++) {
         take_columns(WHOLE_TOKENS, WHOLE_WIDTH, (int64_t)h * HALF, HALF, q, q_head);
         take_columns(WHOLE_TOKENS, WHOLE_WIDTH, (int64_t)h * HALF, HALF, k, k_head);
-        code = exit_worst(code,
-                          sima_attention_matrix(run, WHOLE_TOKENS, HALF, q_head, k_head, head[h]));
+        code = exit_worst(code, direct_attention_matrix(run, ATN_SIMA, WHOLE_TOKENS, HALF, q_head,
+                                                        k_head, head[h]));
     }
     *apart = 0;
     for (int i = 0; i < SIZE; i++)
@@ -241,7 +241,7 @@ static int correlate(const claim_run *run, bool shared, magnitude_correlation *m
     for (int64_t i = 0; i < (int64_t)2 * TOKENS * WIDTH; i++)
         x[i] *= exp(0.5 * factors[i / WIDTH]);
     k = shared ? x : k;
-    int code = sima_attention_matrix(run, TOKENS, WIDTH, x, k, matrix);
+    int code = direct_attention_matrix(run, ATN_SIMA, TOKENS, WIDTH, x, k, matrix);
     normalised_lengths(TOKENS, WIDTH, x, lengths[0]);
     normalised_lengths(TOKENS, WIDTH, k, lengths[1]);
     for (int64_t i = 0; i < PAIRS; i++) {
@@ -262,8 +262,8 @@ static int judge_m19(const claim_run *run, verdict *v)
     double same, opposed, lengths[2];
     int code = correlate(run, false, &apart);
     code = exit_worst(code, correlate(run, true, &shared));
-    code = exit_worst(code, sima_attention_matrix(run, 1, 2, ones, ones, &same));
-    code = exit_worst(code, sima_attention_matrix(run, 1, 2, ones, signs, &opposed));
+    code = exit_worst(code, direct_attention_matrix(run, ATN_SIMA, 1, 2, ones, ones, &same));
+    code = exit_worst(code, direct_attention_matrix(run, ATN_SIMA, 1, 2, ones, signs, &opposed));
     if (code != EXIT_PASS)
         return code;
     normalised_lengths(1, 2, ones, &lengths[0]);

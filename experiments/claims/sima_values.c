@@ -24,7 +24,7 @@ static int share_of_channel(const claim_run *run, int64_t n, const double *q, co
                             channel_share *share)
 {
     double *matrix = must_allocate((size_t)(n * n), sizeof *matrix), sums[2] = {0, 0};
-    int code = sima_attention_matrix(run, n, 1, q, k, matrix);
+    int code = direct_attention_matrix(run, ATN_SIMA, n, 1, q, k, matrix);
     *share = (channel_share){0, 0, 0};
     for (int64_t i = 0; i < n * n; i++) {
         share->sum += fabs(matrix[i]);
@@ -138,7 +138,7 @@ static double dot_product(int64_t d, const double *q, const double *k)
 static int judge_sign(const claim_run *run, const sign_example *e, sign_result *r)
 {
     double matrix[4];
-    int code = sima_attention_matrix(run, e->n, e->d, e->q, e->k, matrix);
+    int code = direct_attention_matrix(run, ATN_SIMA, e->n, e->d, e->q, e->k, matrix);
     double cosine =
         dot_product(e->d, e->q, e->k) / (direct_norm(e->d, 1, e->q) * direct_norm(e->d, 1, e->k));
     *r = (sign_result){dot_product(e->d, e->q, e->k),
@@ -164,18 +164,6 @@ void sima_divide_by_norms(int64_t n, int64_t d, double *x)
     }
 }
 
-static int softmax_matrix(const claim_run *run, int64_t n, int64_t d, const double *q,
-                          const double *k, double *matrix)
-{
-    atn_attention_desc desc = atn_attention_defaults(ATN_SOFTMAX, ATN_F64);
-    double *identity = must_allocate((size_t)(n * n), sizeof *identity);
-    for (int64_t i = 0; i < n; i++)
-        identity[i * n + i] = 1;
-    int code = direct_forward(run, &desc, n, d, n, q, k, identity, matrix);
-    free(identity);
-    return code;
-}
-
 /* Tokens N(0, 1), the first channel of Q and K `times` as large. */
 static int count_signs(const claim_run *run, double times, sign_counts *found)
 {
@@ -187,8 +175,9 @@ static int count_signs(const claim_run *run, double times, sign_counts *found)
     data_normal(run->seed, (int64_t)2 * TOKENS * WIDTH, q);
     for (int64_t i = 0; i < 2 * TOKENS; i++)
         q[i * WIDTH] *= times;
-    int code = sima_attention_matrix(run, TOKENS, WIDTH, q, k, matrix);
-    code = exit_worst(code, softmax_matrix(run, TOKENS, WIDTH, q, k, softmax));
+    int code = direct_attention_matrix(run, ATN_SIMA, TOKENS, WIDTH, q, k, matrix);
+    code =
+        exit_worst(code, direct_attention_matrix(run, ATN_SOFTMAX, TOKENS, WIDTH, q, k, softmax));
     for (int64_t i = 0; i < TOKENS * TOKENS; i++)
         raw[i] = dot_product(WIDTH, q + i / TOKENS * WIDTH, k + i % TOKENS * WIDTH);
     sima_divide_by_norms(TOKENS, WIDTH, q);
