@@ -773,9 +773,10 @@ const claim accuracy_claims[] = {
     {
         .id = "A20",
         .source = "UFO-ViT Tab. 5, § 4.2",
-        .statement = "Our models significantly outperform the CNN-based models. In addition, they "
-                     "achieve higher or more competitive results than do state-of-the-art vision "
-                     "transformers.",
+        .statement =
+            "[O]ur models significantly outperform the CNN-based models. In addition, they "
+            "achieve higher or more competitive results than do state-of-the-art vision "
+            "transformers.",
         .method = "Not trained here. The printed box and mask AP of each model against every row "
                   "of its group in Tab. 5.",
         .corrected =

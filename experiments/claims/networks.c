@@ -673,8 +673,9 @@ const claim resource_claims[] = {
             "matrix needs to be computed and saved during inference.",
         .method = "As for N01: the memory of this library's exact softmax attention, which streams "
                   "tokens and keys in blocks.",
-        .corrected = "Exact softmax attention needs memory linear in n, as the others do; what is "
-                     "quadratic is its time, and the memory where the matrix is saved (N01).",
+        .corrected =
+            "Exact softmax attention needs memory linear in n, as the others do; what is "
+            "quadratic is the time, n² exps a head, of this and of the usual algorithm, and the memory where the matrix is saved (N01).",
         .proof =
             "For one query with scores s_j and values v_j keep μ = max s_j, z = Σ exp(s_j − μ) "
             "and o = Σ exp(s_j − μ) v_j over the keys seen. A key with score s changes them to "

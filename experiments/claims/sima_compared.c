@@ -125,7 +125,7 @@ static int judge_m14(const claim_run *run, verdict *v)
                 "channel, one value: %.6g with KᵀV first, %.6g with QKᵀ first",
                 range_say(&channels, 6, text[0]), range_say(&tokens, 6, text[1]),
                 range_say(&whole, 4, text[2]), smallest.products[1], smallest.products[0]);
-    verdict_set(&v->bound, "4, with KᵀV first as in the Eq. 12 that is printed");
+    verdict_set(&v->bound, "4, with KᵀV first as in CosFormer's Eq. 12, which App. A.3 names");
     if (v->kind == VERDICT_FAILS)
         verdict_set(&v->counterexample,
                     "one token, one channel, one value: %.6g times the flops with KᵀV first",
@@ -331,10 +331,11 @@ const claim sima_compared_claims[] = {
             "multiplying Q, K, and V matrices. … Hence, following Eq. 12 of the CosFormer paper, "
             "CosFormer needs 4 times more FLOPS compared to our method in calculating the "
             "attention values (multiplying Q, K, and V matrices).",
-        .method = "Exact counts: the products of Q, K and V with queries and keys 4d wide, the "
-                  "four terms side by side, over those with d, in both orders; the operators with "
-                  "all they do. KᵀV first is the order of the Eq. 12 that is printed; the 4 dot "
-                  "products are M21.",
+        .method =
+            "Exact counts: the products of Q, K and V with queries and keys 4d wide, the "
+            "four terms side by side, over those with d, in both orders; the operators with "
+            "all they do. KᵀV first is the order of CosFormer's Eq. 12, which App. A.3 names; the 4 dot "
+            "products are M21.",
         .corrected =
             "With KᵀV first, as in Eq. 12 of CosFormer, the products take exactly 4 times the "
             "flops (read as 4 times as many). With QKᵀ first four terms would take (4d + d_v)/(d + "
@@ -350,9 +351,10 @@ const claim sima_compared_claims[] = {
         .source = "SimA § 3",
         .statement = "All these methods either use exponential function. For example, SOFT … "
                      "removes Softmax without reducing the number of exp(·) operations.",
-        .method = "The second sentence is judged. Exact counts of SOFT's exps, P kept, against N² "
-                  "of a head: the smallest N and m, and the stages of SOFT-Tiny with m = 49. This "
-                  "library forms P twice.",
+        .method =
+            "The second sentence is judged. Exact counts of SOFT's exps, P formed once and kept, against N² "
+            "of a head: the smallest N and m, and the stages of SOFT-Tiny with m = 49. This "
+            "library forms P twice.",
         .corrected =
             "SOFT evaluates Nm + m² exps a head (this library 2Nm + m², as it forms P twice): "
             "fewer than N² if and only if N > (1 + √5)m/2 (for this library N > (1 + √2)m). With "
@@ -395,7 +397,7 @@ const claim sima_reweighting_claims[] = {
         .corrected =
             "One dot product is enough: the weight of a pair is a number known beforehand, so that "
             "an attention value takes one multiplication more than SimA's: 1 + 1/(2(d + d_v)) "
-            "times the flops with QKᵀ first. With KᵀV first, where four terms are needed (M14), no "
+            "times the flops with QKᵀ first. With KᵀV first, where four terms are needed (M14; two on a single row or column of tokens), no "
             "attention value is formed.",
         .proof = "cos(i − j)cos(m − n) does not depend on Q and K, and the four terms of the "
                  "expansion add up to (q·k) times it. SimA takes 2d flops for q·k and 2d_v for its "

@@ -349,7 +349,7 @@ int sima_judge_m02(const claim_run *run, verdict *v)
                 "f16, two tokens: apart by %.3g %% of the second output. f32, huge values: %s "
                 "tokens first, %g channels first. f16, channels first: %.1f digits "
                 "of independent tokens for N = %" PRId64 ", %.1f for %" PRId64 "; Q = K = V = 1, N "
-                "= 10⁶: %.5g for 10⁻⁶",
+                "= 10⁶: %.5g instead of 10⁻⁶",
                 exact, ratio, 100 * gap / fabs(y[1]), isfinite(huge[0]) ? "finite" : "not finite",
                 huge[1], independent[1], digit_sizes[1], independent[2], digit_sizes[2], million);
     verdict_set(&v->bound, "0; %g, the rounding of both orders; %.2g, four roundings of f16", most,

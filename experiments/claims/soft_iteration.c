@@ -653,7 +653,9 @@ const claim soft_iteration_claims[] = {
         .corrected =
             "dX Y + X dY = 0, from which the paper's next line, dY = −Y dX Y, and Eq. 12 (S16) do "
             "follow. The printed sum is Y dX − dX Y: 0 if and only if X and dX commute, for all dX "
-            "only if X = cI. (§ 3.3 calls ‖XY‖₂ ≤ ‖X‖₂‖Y‖₂ the triangle inequality; it is "
+            "only if X = cI, c ≠ 0; SOFT's A and its differentials commute for m = 2, for m > 2 in "
+            "general not. (§ "
+            "3.3 calls ‖XY‖₂ ≤ ‖X‖₂‖Y‖₂ the triangle inequality; it is "
             "submultiplicativity.)",
         .proof =
             "d(XY) = dX Y + X dY, and XY = I is constant; from the left by Y: dY = −Y dX Y. So X "

@@ -194,7 +194,7 @@ static int judge_n07(const claim_run *run, verdict *v)
     verdict_set(&v->measured,
                 "of %d rows with a dagger %d agree with the count that has the products of "
                 "attention, %d with the one that has not; the others exceed the latter by %.3g to "
-                "%.3g times the products. The papers' own: %d of %d readings of SOFT and SOFT++ "
+                "%.3g times the products. Of SOFT's own rows: %d of %d readings of SOFT and SOFT++ "
                 "agree with the count that has the Newton–Raphson steps, which are %.0f to %.0f %% "
                 "of it",
                 d.rows, d.agree, d.without, d.excess.least, d.excess.most, o.with_steps, o.rows,
