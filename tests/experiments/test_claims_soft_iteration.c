@@ -31,9 +31,8 @@ Test(claims_soft_iteration, steps_are_timed_and_counted)
     ledger_open(&run);
     cr_expect(ledger_judge(&run, "S46") == VERDICT_OBSERVED);
     ledger_expect_measured(&run, "S46", "40 products of m × m matrices, 80m³ flops");
-    ledger_expect_measured(&run, "S46",
-                           "Cholesky breaks down in f64 and breaks down in f32, 20 "
-                           "steps give finite numbers");
+    /* whether LAPACK's Cholesky breaks down there is its rounding, and told only */
+    ledger_expect_measured(&run, "S46", "20 steps give finite numbers");
     ledger_expect_noted(&run, "S46", "| 20 steps of Alg. 2 |");
     ledger_close(&run);
 }
