@@ -50,6 +50,8 @@ const char *ref_verdict_name(ref_verdict verdict); /* "pass", "marginal", "FAIL"
       "a bound that holds for every input: crossing it is a finding")                              \
     X(REF_BASELINE, "baseline", 1, 1.5, "max |got - want| / (2 max |plain - want| + 2 ulp)",       \
       "another order of the same sums may be twice as unlucky as the plain one, not more")         \
+    X(REF_REACH, "reachable", 1, 1.5, "error / (2 error that good kernels reach + w |want|)",      \
+      "as above, of several good kernels; w: one rounding, and those of a sum that is shared")     \
     X(REF_REGRESSION, "regression", 1, 1, "error / (2 kept error + 2 kappa u)",                    \
       "as above; below two roundings of every stored number luck decides")                         \
     X(REF_EXACT, "exact", 0.5, 0.5, "0 if equal, 1 if not", "identities that hold to the last bit")

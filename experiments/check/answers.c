@@ -182,12 +182,8 @@ atn_status answer_library(atn_context *context, const subject *s, atn_dtype dtyp
 
 /* ---- Conditions ---- */
 
-/* The relative change of inputs: its square is below f64's rounding of what it changes, and that
- * rounding leaves 7 digits of its effect. */
-static const double step = 0x1p-28;
-
 /* x (1 + or - step), signs at random. To be freed; null for null. */
-static double *changed(uint64_t *state, int64_t count, const double *x)
+static double *changed(uint64_t *state, double step, int64_t count, const double *x)
 {
     double *y = x ? must_allocate((size_t)count, sizeof *y) : NULL;
     for (int64_t i = 0; y && i < count; i++)
@@ -195,73 +191,19 @@ static double *changed(uint64_t *state, int64_t count, const double *x)
     return y;
 }
 
-/* A subject whose inputs, parameters and dY are changed at random. frees: what to free afterwards.
- */
-enum { MOST_CHANGED = 4 + ATN_PARAMETER_COUNT };
-static subject change_inputs(const subject *s, uint64_t *state, double *frees[MOST_CHANGED])
+subject change_inputs(const subject *s, double step, uint64_t *state, double *owned[MOST_CHANGED])
 {
+    const attention_case *c = &s->c;
     subject moved = *s;
-    moved.c.q = frees[0] = changed(state, attention_case_queries(&s->c), s->c.q);
-    moved.c.k = frees[1] = changed(state, attention_case_keys(&s->c), s->c.k);
-    moved.c.v = frees[2] = changed(state, attention_case_values(&s->c), s->c.v);
-    moved.grad_output = frees[3] = changed(state, attention_case_outputs(&s->c), s->grad_output);
+    moved.c.q = owned[0] = changed(state, step, attention_case_queries(c), c->q);
+    moved.c.k = owned[1] = changed(state, step, attention_case_keys(c), c->k);
+    moved.c.v = owned[2] = changed(state, step, attention_case_values(c), c->v);
+    moved.grad_output = owned[3] = changed(state, step, attention_case_outputs(c), s->grad_output);
     for (int p = 0; p < ATN_PARAMETER_COUNT; p++) {
         atn_tensor *t = atn_attention_parameter(&moved.c.reference, (atn_parameter)p);
-        t->data = frees[4 + p] = changed(state, t->heads * t->rows * t->cols, t->data);
+        t->data = owned[4 + p] = changed(state, step, t->heads * t->rows * t->cols, t->data);
     }
     return moved;
-}
-
-/* Each row's norm of got - want per unit of change, if that is more than what is there. */
-static void raise_changes(int64_t rows, int64_t cols, const double *got, const double *want,
-                          double *changes)
-{
-    for (int64_t i = 0; i < rows; i++) {
-        ref_difference d = ref_compare_f64(1, cols, got + i * cols, cols, want + i * cols, cols);
-        changes[i] = fmax(changes[i], d.frobenius / step);
-    }
-}
-
-void answer_conditions(atn_context *context, const subject *s, result_kind kind, const double *want,
-                       double *kappa, double *changes)
-{
-    enum { DIRECTIONS = 2 };
-    int64_t heads = result_heads(&s->c, kind);
-    int64_t size = result_rows(&s->judged, kind) * result_cols(&s->judged, kind);
-    double *got = must_allocate((size_t)(heads * size), sizeof *got);
-    uint64_t state = s->c.choice.seed;
-    for (int64_t i = 0; i < heads; i++)
-        kappa[i] = 1;
-    for (int turn = 0; turn < DIRECTIONS; turn++) {
-        double *frees[MOST_CHANGED];
-        subject moved = change_inputs(s, &state, frees);
-        atn_status status = answer_library(context, &moved, ATN_F64, ATN_STORAGE_NATIVE, kind, got);
-        for (int64_t i = 0; i < heads; i++) {
-            ref_difference d =
-                ref_compare_f64(1, size, got + i * size, size, want + i * size, size);
-            double change = d.want_frobenius > 0 ? d.relative_frobenius / step : 0;
-            kappa[i] = status < 0 ? INFINITY : fmax(kappa[i], 1 + change);
-        }
-        if (changes)
-            raise_changes(heads * result_rows(&s->judged, kind), result_cols(&s->judged, kind), got,
-                          want, changes);
-        for (int i = 0; i < MOST_CHANGED; i++)
-            free(frees[i]);
-    }
-    free(got);
-}
-
-void answer_exact_conditions(const subject *s, const double *want, double *kappa)
-{
-    enum { DIRECTIONS = 2 };
-    double *all = NULL;
-    if (s->c.shape.tokens != s->judged.shape.tokens) {
-        ref_attention_problem problem = attention_case_problem(&s->c);
-        all = must_allocate((size_t)result_size(&s->c, RESULT_OUTPUT), sizeof *all);
-        ref_attention(&problem, all);
-    }
-    ref_attention_conditions(&s->c, all ? all : want, DIRECTIONS, kappa);
-    free(all);
 }
 
 void answer_inverse_conditions(const subject *s, double *kappa)

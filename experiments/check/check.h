@@ -136,36 +136,83 @@ void answer_exact_conditions(const subject *s, const double *want, double *kappa
 atn_status answer_library(atn_context *context, const subject *s, atn_dtype dtype,
                           atn_storage storage, result_kind kind, double *to);
 
-/* By how much a result changes, per head and relative to it, under relative changes of the inputs,
- * per unit of change: kappa, by the library in f64. At least 1. changes (or null): of every row,
- * the norm of its change, per unit of change. */
-void answer_conditions(atn_context *context, const subject *s, result_kind kind, const double *want,
-                       double *kappa, double *changes);
+/* The subject with every input, parameter and dY changed by a relative `step`, signs at random.
+ * owned: what to free afterwards. */
+enum { MOST_CHANGED = 4 + ATN_PARAMETER_COUNT };
+subject change_inputs(const subject *s, double step, uint64_t *state, double *owned[MOST_CHANGED]);
 
 /* Raises kappa to what the inverse makes of rounding (ref_inverse_condition), where there is one.
  */
 void answer_inverse_conditions(const subject *s, double *kappa);
 
+/* ---- What a good kernel reaches (reach.c) ---- */
+
+enum { MOST_RUNS = 4, NOISES = 4, MOST_DIRECTIONS = 4 + ATN_PARAMETER_COUNT };
+
+/* Arrays of the result's size, judged rows only. Errors of runs say what is reached in the type
+ * that is claimed; noise and directions are derivatives in f64 and know no type. */
+typedef struct {
+    int runs;
+    double *errors[MOST_RUNS]; /* of the library in the claimed type and storage: as it is, with
+                                  inputs that are changed by a rounding, with expanded distances */
+    int noises;
+    double *noise[NOISES]; /* change of the result per unit of relative change, at random, of every
+                              number that goes in */
+    int directions;
+    double *direction[MOST_DIRECTIONS]; /* change of the result per unit of relative change of one
+                                           thing as a whole */
+    const char *direction_names[MOST_DIRECTIONS];
+} reach;
+
+/* The derivatives. Costs NOISES calls in f64, and one for each direction. */
+void reach_differentiate(atn_context *context, const subject *s, result_kind kind,
+                         const double *want, reach *r);
+/* The runs in the type that the subject claims, in the place of those of another type. exact: want
+ * is not the library's own answer in f64. */
+void reach_run(atn_context *context, const subject *s, result_kind kind, const double *want,
+               bool exact, reach *r);
+void reach_free(reach *r);
+
 /* ---- Judging (judge.c) ---- */
 
-/* forward: the error against what rounding explains, kappa N u (ref_judge_head). row: the same of
- * the worst row, which among thousands does not show in their norm; a row may be wrong by what
- * rounding does to it, by its own share in the changes that kappa was found with, or by what it
- * does to a row of mean length, if these are more. plain: against the library's own error in the
- * same precision (ref_judge_baseline), where kappa N u is too large for the former to say anything,
- * there is no exact answer, or the library itself does not pass: underflow, say, of which kappa
- * knows nothing. */
-typedef enum { RULE_NONE, RULE_FORWARD, RULE_ROW, RULE_PLAIN, RULE_COUNT } rule_used;
-const char *rule_name(rule_used rule);
+/* What is measured of the errors of a head. Each is the norm of a part of the error: of all of it,
+ * of its worst row or column; of its projection on what is wanted, in groups of rows and columns
+ * (a wrong factor), on ones (a wrong mean), on one direction (reach). A ratio holds it against what
+ * good kernels of that type reach (ref_rule REF_REACH):
+ *
+ *     ratio = measured / (multiple * reached + truncation * norm of what is wanted)
+ *
+ * reached is the largest of the runs' and of noise * rounding. With u the roundoff of what is
+ * stored and u_s that of sums:
+ *
+ *     rounding = u / sqrt(8 ln 2) + s, truncation = u / (2 ln 2) + s, s = sqrt(terms) u_s / 2
+ *
+ * which is the root mean square of the relative error of rounding to nearest, and the mean of that
+ * of truncation, for mantissas as they are distributed in products (uniform logarithms); sums one
+ * after the other of so many terms err by about s (N. J. Higham, T. Mary, A new approach to
+ * probabilistic rounding error analysis, SIAM J. Sci. Comput. 41, 2019), and where they are shared
+ * (a norm, a denominator) as one factor. A part that is larger is no rounding, however small. */
+typedef enum { PART_ENERGY, PART_FACTOR, PART_MEAN, PART_DIRECTION } part_kind;
+
+typedef struct {
+    const char *name, *help;
+    part_kind kind;
+    int64_t rows, cols; /* of a group; 0: all */
+    bool worst;         /* of the groups, not all of them together */
+    double multiple;
+} statistic;
+
+extern const statistic statistics[];
+extern const int statistic_count;
 
 typedef struct {
     ref_verdict verdict;
-    rule_used rule;
-    const char *reason; /* why it is skipped, or only marginal; "" */
-    double ratio;       /* by that rule; NaN: none */
-    double expected; /* kappa times rounding: the relative error that rounding explains; or NaN */
-    double plain;    /* relative error of the library in the same precision; NaN: not known */
-    bool suspicious; /* no FAIL, but by far not as near as the library in that precision */
+    const char *rule;   /* the statistic whose ratio is largest; "none" */
+    const char *reason; /* why it is skipped; "" */
+    double ratio;       /* of it; NaN: none */
+    double expected;  /* kappa times rounding: what rounding may do to the relative error; or NaN */
+    double reachable; /* the relative error that good kernels reach; NaN: not known */
+    double allowed;   /* the relative error that passes */
     ref_difference difference;
 } judgement;
 
@@ -175,26 +222,29 @@ typedef struct {
         *c; /* for the mean of its values, a trivial output; null: of no interest */
     int64_t head;
     int64_t rows, cols;
-    const double *want, *plain; /* plain null: not known */
-    const double *changes;      /* of each row (answer_conditions); null: rows are not judged */
-    double kappa;               /* NaN: not known */
-    double rounding, unit;
+    const double *want;
+    reach reach;       /* pointers into the result's */
+    double factor;     /* of all that is reached; 0: 1 */
+    double kappa;      /* NaN: not known */
+    double rounding;   /* what kappa magnifies: N u and the storage's u */
+    double unit, sums; /* u and s */
 } yardstick;
 
 judgement judge_head(const yardstick *y, const double *got);
 
-/* What rounding may do where nothing magnifies it, N u and the storage's u; and the storage's u. */
+/* What rounding may do where nothing magnifies it, N u and the storage's u; the storage's u; and s
+ * of the statistics. */
 double subject_rounding(const subject *s);
 double subject_unit(const subject *s);
+double subject_sums(const subject *s);
 
 /* Everything about a result. */
 typedef struct {
     bool exact;        /* want is the exact answer, not the library's in f64 */
     atn_status status; /* of want */
     double *want;
-    double *plain;   /* null where there is none */
-    double *kappa;   /* of each head; NaN: not known */
-    double *changes; /* of each row of each head; null: not known */
+    reach reach;
+    double *kappa; /* of each head; NaN: not known */
     judgement *heads;
     ref_verdict verdict; /* the worst head's */
 } result_verdict;
@@ -233,6 +283,12 @@ typedef struct {
     bool explains; /* by the same ruler, and much nearer than what was claimed */
     bool rounding; /* the formula is what was claimed, its arithmetic is not */
 } finding;
+
+/* What else a result could be, if it FAILs or passes though it is over twice as far from the answer
+ * as the library in the same type: nearest first. In the latter case a known mistake that explains
+ * it makes the verdict FAIL. Returns how many findings there are. */
+int explain_result(atn_context *context, const subject *s, result_kind kind, result_verdict *v,
+                   finding findings[MOST_FINDINGS]);
 
 /* What else a result could be, nearest first: each known mistake by itself, then types, then pairs
  * of mistakes. Only what is nearer than what was claimed. Returns how many. */

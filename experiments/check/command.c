@@ -36,49 +36,23 @@ static void print_more(const settings *s)
     }
 }
 
-/* What passes, but far from as near as the library, is a mistake if a known one explains it. */
-static bool is_suspicious(const subject *s, result_kind kind, const result_verdict *v)
+static ref_verdict judge_one(atn_context *context, const subject *s, result_kind kind,
+                             check_tables *tables, int *code)
 {
-    bool suspicious = false;
-    for (int64_t i = 0; i < result_heads(&s->c, kind); i++)
-        suspicious |= v->heads[i].suspicious;
-    return suspicious;
-}
-
-/* Zeros, and what is not finite, are as far from everything. */
-static bool can_be_explained(const subject *s, result_kind kind)
-{
-    const double *got = s->results[kind];
-    bool finite = true, zero = true;
-    for (int64_t i = 0; i < result_size(&s->judged, kind); i++) {
-        finite &= isfinite(got[i]) != 0;
-        zero &= got[i] == 0;
-    }
-    if (!finite || zero)
-        report_text("%s\n", zero ? "it is zero throughout" : "it holds NaN or infinity");
-    return finite && !zero;
-}
-
-static ref_verdict judge_and_explain(atn_context *context, const subject *s, result_kind kind,
-                                     result_verdict *v, check_tables *tables)
-{
+    result_verdict v = {.want = NULL};
     finding findings[MOST_FINDINGS];
-    bool failed = v->verdict == REF_FAIL, suspicious = is_suspicious(s, kind, v);
-    print_verdict(s, kind, v, tables);
-    if ((!failed && !suspicious) || !can_be_explained(s, kind))
-        return v->verdict;
-    int count = diagnose(context, s, kind, v, findings);
-    bool known = count && findings[0].explains;
-    bool mistaken = known && !findings[0].rounding;
-    if (failed || known)
-        print_findings(kind, count, findings, tables);
-    if (!failed && mistaken)
-        report_text("%s: FAIL: rounding would allow it, but it is nearer to that than to what "
-                    "was claimed\n",
-                    result_name(kind));
-    while (count > 0)
-        free(findings[--count].text);
-    return mistaken ? REF_FAIL : v->verdict;
+    *code = judge_result(context, s, kind, &v);
+    if (*code == EXIT_PASS) {
+        ref_verdict by_rounding = v.verdict;
+        int count = explain_result(context, s, kind, &v, findings);
+        print_verdict(s, kind, &v, tables);
+        print_findings(s, kind, &v, by_rounding, count, findings, tables);
+        while (count > 0)
+            free(findings[--count].text);
+    }
+    ref_verdict verdict = v.verdict;
+    result_verdict_free(&v);
+    return verdict;
 }
 
 static int judge_all(atn_context *context, const subject *s, check_tables *tables)
@@ -86,14 +60,8 @@ static int judge_all(atn_context *context, const subject *s, check_tables *table
     ref_verdict worst = REF_SKIPPED;
     int code = EXIT_PASS;
     for (int kind = 0; kind < RESULT_COUNT && code == EXIT_PASS; kind++) {
-        result_verdict v = {.want = NULL};
-        if (!s->results[kind])
-            continue;
-        code = judge_result(context, s, (result_kind)kind, &v);
-        if (code == EXIT_PASS)
-            worst =
-                worse_verdict(worst, judge_and_explain(context, s, (result_kind)kind, &v, tables));
-        result_verdict_free(&v);
+        if (s->results[kind])
+            worst = worse_verdict(worst, judge_one(context, s, (result_kind)kind, tables, &code));
     }
     if (code != EXIT_PASS)
         return code;

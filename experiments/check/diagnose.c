@@ -98,45 +98,48 @@ static void sort_attempts(const diagnosis *d, attempt *attempts, int count)
 
 /* ---- Whether it explains the output ---- */
 
-/* kappa of what the trial computes, and not less than that of what was claimed, whose inverse it
- * may share. */
-static void trial_conditions(const diagnosis *d, const trial *t, const double *want, double *kappa)
-{
-    for (int64_t i = 0; i < d->heads; i++)
-        kappa[i] = NAN;
-    if (d->v->exact)
-        answer_conditions(d->context, &t->s, t->of, want, kappa, NULL);
-    for (int64_t i = 0; i < d->heads && d->v->exact; i++)
-        kappa[i] = fmax(kappa[i], d->v->kappa[i]);
-}
-
-/* By the ruler that judged what was claimed, with this as what is wanted; and it must leave at most
- * a tenth. */
-static bool explains(const diagnosis *d, const attempt *a)
+/* Judges what was given as an answer to the trial, by the same ruler. Where the trial is no problem
+ * of the library's own, roundings are as large, relatively, as those of what was claimed. */
+static bool passes(const diagnosis *d, const trial *t, const double *want)
 {
     int64_t heads = d->heads, size = d->size / heads;
-    trial t;
-    if (!(a->error <= d->claimed / 10) || !build(d, a, &t))
-        return false;
-    double *want = must_allocate((size_t)(2 * d->size + heads), sizeof *want);
-    double *plain = want + d->size, *kappa = plain + d->size;
-    trial_answer(d->context, &t, ATN_F64, ATN_STORAGE_NATIVE, want);
-    bool narrow = d->s->dtype != ATN_F64 &&
-                  trial_answer(d->context, &t, d->s->dtype, d->s->storage, plain) >= 0;
-    bool good = true;
-    if (t.dense || t.move_count || t.kept || t.missing) /* of that they are not known */
-        memcpy(kappa, d->v->kappa, (size_t)heads * sizeof *kappa);
-    else
-        trial_conditions(d, &t, want, kappa);
-    for (int64_t i = 0; i < heads; i++) {
-        yardstick y = head_yardstick(d->s, d->kind, d->v, i);
-        y.want = want + i * size;
-        y.plain = narrow ? plain + i * size : NULL;
-        y.kappa = kappa[i];
-        y.changes = NULL; /* of what was claimed */
-        judgement j = judge_head(&y, d->s->results[d->kind] + i * size);
-        good &= (j.verdict == REF_PASS || j.verdict == REF_MARGINAL) && !j.suspicious;
+    bool borrowed = t->dense || t->move_count || t->kept || t->missing || t->of != t->kind;
+    result_verdict v = *d->v;
+    v.want = (double *)want;
+    if (!borrowed) {
+        v.reach = (reach){0};
+        reach_differentiate(d->context, &t->s, d->kind, want, &v.reach);
+        reach_run(d->context, &t->s, d->kind, want, false, &v.reach);
     }
+    bool good = true;
+    for (int64_t i = 0; i < heads && good; i++) {
+        yardstick y = head_yardstick(d->s, d->kind, &v, i);
+        y.c = NULL;
+        y.reach.directions = 0; /* what was changed may lie along one */
+        if (borrowed) {
+            ref_difference known =
+                ref_compare_f64(1, size, y.want, size, d->v->want + i * size, size);
+            ref_difference own = ref_compare_f64(1, size, y.want, size, y.want, size);
+            y.factor = known.want_frobenius > 0 ? own.want_frobenius / known.want_frobenius : 1;
+        }
+        ref_verdict verdict = judge_head(&y, d->s->results[d->kind] + i * size).verdict;
+        good = verdict == REF_PASS || verdict == REF_MARGINAL;
+    }
+    if (!borrowed)
+        reach_free(&v.reach);
+    return good;
+}
+
+/* It must pass where what was claimed does not, and be clearly nearer. */
+static bool explains(const diagnosis *d, const attempt *a)
+{
+    trial t;
+    if (!(a->error <= 0.7 * d->claimed))
+        return false;
+    bool good = false;
+    double *want = must_allocate((size_t)d->size, sizeof *want);
+    if (build(d, a, &t) && trial_answer(d->context, &t, ATN_F64, ATN_STORAGE_NATIVE, want) >= 0)
+        good = passes(d, &t, want);
     free(want);
     trial_free(&t);
     return good;
@@ -144,64 +147,95 @@ static bool explains(const diagnosis *d, const attempt *a)
 
 /* ---- Types ---- */
 
-static const atn_dtype types[] = {ATN_F32, ATN_TF32, ATN_F16, ATN_BF16};
-enum { TYPES = sizeof types / sizeof *types };
+/* bf16's numbers are tf32's, f16's most often, too: what is stored is the first's. */
+static const atn_dtype types[] = {ATN_BF16, ATN_F16, ATN_TF32, ATN_F32};
+enum { TYPES = sizeof types / sizeof *types, MOST_TYPES = 2 * TYPES };
 
-/* How far the output is from the library's error in a narrower type, as a factor: 1 is as near as
- * that; infinity where the output does not pass in that type. */
-static double distance_to_type(const diagnosis *d, const subject *in_type)
+/* What of the arithmetic may have been in a narrower type. */
+typedef enum { NARROW_VALUES, NARROW_SUMS } narrow_part;
+
+/* How far the result is from what that reaches, as a factor: 1 is as near as that; infinity where
+ * it is much better or worse, or its error has a structure that roundings do not have. */
+static double distance_to_type(const diagnosis *d, atn_dtype type, narrow_part part)
 {
-    subject s = *in_type;
-    result_verdict v = *d->v;
+    const double most_factor = 8;
     int64_t heads = d->heads, size = d->size / heads;
     double farthest = 1;
-    v.plain = d->answer;
-    if (answer_library(d->context, &s, s.dtype, s.storage, d->kind, d->answer) < 0)
-        return INFINITY;
-    for (int64_t i = 0; i < heads; i++) {
-        yardstick y = head_yardstick(&s, d->kind, &v, i);
-        judgement j = judge_head(&y, s.results[d->kind] + i * size);
-        double factor = j.difference.relative_frobenius / j.plain;
-        bool good = (j.verdict == REF_PASS || j.verdict == REF_MARGINAL) && !j.suspicious;
-        farthest = fmax(farthest, good && factor > 0.02 ? fmax(factor, 1 / factor) : INFINITY);
+    subject narrow = *d->s;
+    result_verdict v = *d->v;
+    subject_claim(&narrow, type);
+    memset(v.reach.errors, 0, sizeof v.reach.errors);
+    v.reach.runs = 0;
+    if (part == NARROW_VALUES)
+        reach_run(d->context, &narrow, d->kind, v.want, v.exact, &v.reach);
+    for (int64_t i = 0; i < heads && isfinite(farthest); i++) {
+        yardstick y = head_yardstick(&narrow, d->kind, &v, i);
+        if (part == NARROW_SUMS) {
+            y.sums *= atn_dtype_roundoff(type) / atn_dtype_roundoff(narrow.dtype);
+            y.unit = 0;
+        }
+        const double *got = d->s->results[d->kind] + i * size;
+        judgement j = judge_head(&y, got);
+        double factor = j.difference.relative_frobenius / j.reachable;
+        y.factor = fmin(factor, 1); /* the structure, for an error of this size */
+        y.unit *= y.factor, y.sums *= y.factor;
+        ref_verdict verdict = judge_head(&y, got).verdict;
+        bool good = (verdict == REF_PASS || verdict == REF_MARGINAL) && factor > 1 / most_factor;
+        farthest = fmax(farthest, good ? fmax(factor, 1 / factor) : INFINITY);
     }
+    while (v.reach.runs > 0)
+        free(v.reach.errors[--v.reach.runs]);
     return farthest;
 }
 
-/* Distances as published kernels form them cancel where tokens are long. */
-static bool find_distances(const diagnosis *d, finding *found)
+/* Whether every number of the result is one of a narrower type's. */
+static bool is_stored_in(const diagnosis *d, atn_dtype type)
 {
-    static const unsigned kernels = 1u << ATN_SOFT | 1u << ATN_SOFTPP | 1u << ATN_GAUSSIAN;
-    subject s = *d->s;
-    if (!(kernels >> s.c.choice.op & 1) || s.c.reference.distance == ATN_DISTANCE_EXPANDED)
-        return false;
-    s.c.reference.distance = ATN_DISTANCE_EXPANDED;
-    if (!isfinite(distance_to_type(d, &s)))
-        return false;
-    *found = (finding){must_format("distances as |x|^2 + |y|^2 - 2 x.y (--distance expanded)"),
-                       d->claimed, true, true};
+    const double *got = d->s->results[d->kind];
+    for (int64_t i = 0; i < d->size; i++) {
+        float value = (float)got[i];
+        uint32_t narrow;
+        double back;
+        atn_convert(type, &narrow, ATN_F32, &value, 1);
+        atn_convert(ATN_F64, &back, type, &narrow, 1);
+        if (back != got[i])
+            return false;
+    }
     return true;
 }
 
-/* The type whose error is most like the output's. */
-static bool find_type(const diagnosis *d, finding *found)
+/* What of the arithmetic may be narrower, nearest first. Returns how many. */
+static int find_types(const diagnosis *d, finding findings[MOST_TYPES])
 {
-    double nearest = INFINITY;
-    atn_dtype type = ATN_F64;
+    static const char *const texts[] = {"computed in %s", "sums in %s"};
+    double distances[MOST_TYPES];
+    int found = 0;
+    bool stored = false;
     for (int i = 0; i < TYPES; i++) {
-        subject s = *d->s;
-        subject_claim(&s, types[i]);
-        bool narrower = atn_dtype_roundoff(types[i]) > subject_unit(d->s);
-        double distance = narrower ? distance_to_type(d, &s) : INFINITY;
-        if (distance < nearest) {
-            nearest = distance;
-            type = types[i];
+        if (!(atn_dtype_roundoff(types[i]) > subject_unit(d->s)))
+            continue;
+        for (int part = NARROW_VALUES; part <= NARROW_SUMS; part++) {
+            double distance = distance_to_type(d, types[i], (narrow_part)part);
+            if (part == NARROW_VALUES && !stored && isfinite(distance) &&
+                is_stored_in(d, types[i])) {
+                stored = true;
+                distance = 0;
+            }
+            if (!isfinite(distance))
+                continue;
+            int at = found++;
+            for (; at > 0 && distances[at - 1] > distance; at--) {
+                distances[at] = distances[at - 1];
+                findings[at] = findings[at - 1];
+            }
+            distances[at] = distance;
+            findings[at] =
+                (finding){distance == 0 ? must_format("stored in %s", atn_dtype_name(types[i]))
+                                        : must_format(texts[part], atn_dtype_name(types[i])),
+                          d->claimed, true, true};
         }
     }
-    if (type == ATN_F64)
-        return false;
-    *found = (finding){must_format("computed in %s", atn_dtype_name(type)), d->claimed, true, true};
-    return true;
+    return found;
 }
 
 /* ---- All of them ---- */
@@ -271,15 +305,12 @@ static int collect(diagnosis *d, const attempt *attempts, int count, finding *fi
     return found;
 }
 
-/* Below it errors are equal: a few times the library's in the same precision. */
+/* Below it errors are equal: what good kernels reach. */
 static double error_floor(const diagnosis *d)
 {
-    double floor = subject_rounding(d->s);
-    if (d->v->plain) {
-        ref_difference plain =
-            ref_compare_f64(1, d->size, d->v->plain, d->size, d->v->want, d->size);
-        floor = 4 * plain.relative_frobenius + subject_unit(d->s);
-    }
+    double floor = 0;
+    for (int64_t i = 0; i < d->heads; i++)
+        floor = fmax(floor, d->v->heads[i].reachable);
     return fmin(floor, d->claimed / 100);
 }
 
@@ -297,15 +328,18 @@ int diagnose(atn_context *context, const subject *s, result_kind kind, const res
     attempt *singles = try_singles(&d), *pairs = NULL;
     found = collect(&d, singles, d.count, findings, 0);
     if (!found || !findings[0].explains) {
-        finding type;
-        bool fits = find_distances(&d, &type) || find_type(&d, &type);
+        finding narrow[MOST_TYPES];
+        int fits = find_types(&d, narrow);
         if (!fits)
             pairs = try_pairs(&d, singles, &pair_count);
-        if (fits || (pair_count && explains(&d, &pairs[0]))) {
+        if (fits || (pair_count && explains(&d, &pairs[0])))
             while (found > 0)
                 free(findings[--found].text);
-            if (fits)
-                findings[found++] = type;
+        for (int i = 0; i < fits; i++) {
+            if (found < MOST_FINDINGS)
+                findings[found++] = narrow[i];
+            else
+                free(narrow[i].text);
         }
         found = found ? found : collect(&d, pairs, pair_count, findings, 0);
     }
@@ -313,4 +347,47 @@ int diagnose(atn_context *context, const subject *s, result_kind kind, const res
     free(d.all);
     free(d.answer);
     return found;
+}
+
+/* Nothing but zeros, and what is not finite, are as far from everything. */
+static bool can_be_explained(const subject *s, result_kind kind)
+{
+    const double *got = s->results[kind];
+    bool zero = true;
+    for (int64_t i = 0; i < result_size(&s->judged, kind); i++) {
+        if (!isfinite(got[i]))
+            return false;
+        zero &= got[i] == 0;
+    }
+    return !zero;
+}
+
+/* Farther than another order of the same sums should get. */
+static bool is_suspicious(const subject *s, result_kind kind, const result_verdict *v)
+{
+    int64_t heads = result_heads(&s->judged, kind), size = result_size(&s->judged, kind) / heads;
+    bool suspicious = false;
+    for (int64_t i = 0; i < heads && v->reach.runs; i++) {
+        double square = 0;
+        for (int64_t j = i * size; j < (i + 1) * size; j++)
+            square += v->reach.errors[0][j] * v->reach.errors[0][j];
+        suspicious |= v->heads[i].difference.frobenius >
+                      2 * sqrt(square) + subject_unit(s) * v->heads[i].difference.want_frobenius;
+    }
+    return suspicious;
+}
+
+int explain_result(atn_context *context, const subject *s, result_kind kind, result_verdict *v,
+                   finding findings[MOST_FINDINGS])
+{
+    bool failed = v->verdict == REF_FAIL;
+    if ((!failed && !is_suspicious(s, kind, v)) || !can_be_explained(s, kind))
+        return 0;
+    int count = diagnose(context, s, kind, v, findings);
+    bool mistaken = count && findings[0].explains && !findings[0].rounding;
+    if (mistaken && v->verdict != REF_SKIPPED)
+        v->verdict = REF_FAIL;
+    while (!failed && !mistaken && count > 0)
+        free(findings[--count].text);
+    return count;
 }

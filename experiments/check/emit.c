@@ -127,7 +127,8 @@ static void write_parameters(emission *e)
 
 /* The relative error (Frobenius, of a head) that passes, for each precision; null where nothing can
  * be said: ill-conditioned, or a trivial output would pass as well. */
-static cJSON *tolerance_node(const subject *given, result_kind kind, const result_verdict *v)
+static cJSON *tolerance_node(atn_context *context, const subject *given, result_kind kind,
+                             result_verdict *v)
 {
     static const atn_dtype precisions[] = {ATN_F64, ATN_F32, ATN_TF32, ATN_BF16, ATN_F16};
     cJSON *node = cJSON_CreateObject();
@@ -136,12 +137,12 @@ static cJSON *tolerance_node(const subject *given, result_kind kind, const resul
         subject s = *given;
         double least = INFINITY;
         subject_claim(&s, precisions[i]);
+        reach_run(context, &s, kind, v->want, v->exact, &v->reach);
         for (int64_t head = 0; head < heads; head++) {
             yardstick y = head_yardstick(&s, kind, v, head);
-            y.plain = NULL;
-            double tolerance = ref_threshold_get(REF_FORWARD)->pass * y.kappa * y.rounding;
-            if (judge_head(&y, y.want).verdict == REF_PASS)
-                least = fmin(least, tolerance);
+            judgement j = judge_head(&y, y.want);
+            if (j.verdict == REF_PASS)
+                least = fmin(least, j.allowed);
             else
                 least = -1;
         }
@@ -182,7 +183,7 @@ static void write_answer(emission *e, atn_context *context, result_kind kind)
     }
     if (e->code == EXIT_PASS) {
         write_wanted(e, kind, name, v.want);
-        cJSON_AddItemToObject(e->tolerances, name, tolerance_node(&e->s, kind, &v));
+        cJSON_AddItemToObject(e->tolerances, name, tolerance_node(context, &e->s, kind, &v));
     }
     result_verdict_free(&v);
     free(name);

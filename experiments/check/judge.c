@@ -2,19 +2,11 @@
 #include <conditioning.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "accuracy/operators.h"
 #include "check/check.h"
 #include "common/report.h"
-
-const char *rule_name(rule_used rule)
-{
-    static const char *const names[] = {[RULE_NONE] = "none",
-                                        [RULE_FORWARD] = "forward",
-                                        [RULE_ROW] = "row",
-                                        [RULE_PLAIN] = "same-precision"};
-    return names[rule];
-}
 
 double subject_rounding(const subject *s)
 {
@@ -27,6 +19,12 @@ double subject_unit(const subject *s)
                                             : atn_storage_roundoff(s->storage);
 }
 
+double subject_sums(const subject *s)
+{
+    double terms = (double)attention_case_terms(&s->judged);
+    return sqrt(terms) / 2 * atn_dtype_roundoff(s->dtype);
+}
+
 ref_verdict worse_verdict(ref_verdict a, ref_verdict b)
 {
     static const int rank[] = {
@@ -34,22 +32,255 @@ ref_verdict worse_verdict(ref_verdict a, ref_verdict b)
     return rank[a] > rank[b] ? a : b;
 }
 
-static ref_difference compare(const yardstick *y, const double *got)
+/* ---- Statistics ---- */
+
+#define TILE(rows)                                                                                 \
+    {                                                                                              \
+        "factor of " #rows " rows", "a wrong factor of a tile of " #rows " rows", PART_FACTOR,     \
+            rows, 0, true, 2                                                                       \
+    }
+
+/* Rows and columns are small: the worst of many is far out by chance. */
+const statistic statistics[] = {
+    {"size", "the error as a whole", PART_ENERGY, 0, 0, true, 2},
+    {"row", "the worst row by itself", PART_ENERGY, 1, 0, true, 6},
+    {"column", "the worst column by itself", PART_ENERGY, 0, 1, true, 4},
+    {"factor", "a wrong factor", PART_FACTOR, 0, 0, false, 2},
+    {"factors of rows", "a wrong factor for each row", PART_FACTOR, 1, 0, false, 2},
+    {"factors of columns", "a wrong factor for each column", PART_FACTOR, 0, 1, false, 2},
+    {"factor of a column", "a wrong factor of one column", PART_FACTOR, 0, 1, true, 3},
+    TILE(16),
+    TILE(32),
+    TILE(64),
+    TILE(128),
+    TILE(256),
+    {"mean", "a wrong mean", PART_MEAN, 0, 0, false, 2},
+    {"means of rows", "wrong means of rows", PART_MEAN, 1, 0, false, 2},
+    {"means of columns", "wrong means of columns", PART_MEAN, 0, 1, false, 2},
+    {"direction", "along V, or as if Q, K or a parameter were larger", PART_DIRECTION, 0, 0, false,
+     2},
+};
+const int statistic_count = sizeof statistics / sizeof *statistics;
+
+/* A statistic's groups: blocks of rows x cols, the last ones smaller. */
+typedef struct {
+    int64_t rows, cols, down, across;
+} grouping;
+
+static grouping groups_of(const statistic *t, const yardstick *y)
 {
-    return ref_compare_f64(y->rows, y->cols, got, y->cols, y->want, y->cols);
+    grouping g = {t->rows ? t->rows : y->rows, t->cols ? t->cols : y->cols, 0, 0};
+    g.down = (y->rows + g.rows - 1) / g.rows;
+    g.across = (y->cols + g.cols - 1) / g.cols;
+    return g;
 }
 
-/* ---- The same-precision rule ---- */
+/* Sums over a group. */
+typedef struct {
+    double ee, ew, ww, e, count;
+} moments;
 
-/* Whether an answer of one row for all tokens would not FAIL by that rule. */
-static bool row_passes(const yardstick *y, const ref_difference *plain, const double *row)
+static moments moments_of(const yardstick *y, const grouping *g, int64_t group, const double *e)
 {
-    double *answer = must_allocate((size_t)(y->rows * y->cols), sizeof *answer);
+    moments m = {0};
+    int64_t top = group / g->across * g->rows, left = group % g->across * g->cols;
+    for (int64_t i = top; i < top + g->rows && i < y->rows; i++)
+        for (int64_t j = left; j < left + g->cols && j < y->cols; j++) {
+            double error = e[i * y->cols + j], want = y->want[i * y->cols + j];
+            m.ee += error * error;
+            m.ew += error * want;
+            m.ww += want * want;
+            m.e += error;
+            m.count++;
+        }
+    return m;
+}
+
+/* The square of the norm of the part of the error that lies in a group. mean: of what is wanted, a
+ * group's: an error counts for less where more is wanted than that, and relative errors of what is
+ * next to nothing count for nothing. */
+static double square_of(part_kind kind, const moments *m, double mean, bool worst)
+{
+    double wanted = worst ? fmax(m->ww, mean) : m->ww;
+    if (kind == PART_ENERGY)
+        return mean > 0 ? m->ee * mean / fmax(m->ww, mean) : m->ee;
+    if (kind == PART_MEAN)
+        return m->e * m->e / m->count;
+    if (!(wanted > 0))
+        return 0;
+    return worst ? m->ew * m->ew / wanted * mean / wanted : m->ew * m->ew / wanted;
+}
+
+static double square_norm(int64_t count, const double *x)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += x[i] * x[i];
+    return sum;
+}
+
+/* The norm of the error's projection on a direction. */
+static double along(const yardstick *y, const double *e, const double *direction)
+{
+    const double least = 0x1p-40; /* a direction that changes nothing is f64's rounding */
+    double product = 0, size = y->rows * y->cols;
+    double square = square_norm((int64_t)size, direction);
+    for (int64_t i = 0; i < (int64_t)size; i++)
+        product += e[i] * direction[i];
+    bool real = square > least * square_norm((int64_t)size, y->want);
+    return real ? fabs(product) / sqrt(square) : 0;
+}
+
+/* V of a head as a direction of the output; null: it is not of the output's shape. */
+static const double *values_of(const yardstick *y)
+{
+    if (!y->c || y->c->shape.key_tokens != y->rows)
+        return NULL;
+    return y->c->v + y->head * y->rows * y->cols;
+}
+
+/* The direction's number is that of the reach's list; behind it V. */
+static double measure_direction(const yardstick *y, int direction, const double *e)
+{
+    const double *d =
+        direction < y->reach.directions ? y->reach.direction[direction] : values_of(y);
+    return d ? along(y, e, d) : 0;
+}
+
+static double measure(const yardstick *y, const statistic *t, int direction, const double *e)
+{
+    if (t->kind == PART_DIRECTION)
+        return measure_direction(y, direction, e);
+    grouping g = groups_of(t, y);
+    int64_t groups = g.down * g.across;
+    double mean = square_norm(y->rows * y->cols, y->want) / (double)groups, sum = 0, most = 0;
+    for (int64_t i = 0; i < groups; i++) {
+        moments m = moments_of(y, &g, i, e);
+        double square = square_of(t->kind, &m, mean, t->worst);
+        sum += square;
+        most = isnan(square) || square > most ? square : most;
+    }
+    return sqrt(t->worst ? most : sum);
+}
+
+/* ---- What is reached ---- */
+
+/* By how much the mean over few noises may fall short of the next: 1 + 3 / sqrt(f), f the number of
+ * independent numbers that they are made of. Two independent ones are as far from orthogonal as
+ * 1/sqrt(f). */
+static double chance(const yardstick *y)
+{
+    int64_t size = y->rows * y->cols;
+    double sum = 0, pairs = 0;
+    for (int i = 0; i < y->reach.noises; i++)
+        for (int j = 0; j < i; j++) {
+            const double *a = y->reach.noise[i], *b = y->reach.noise[j];
+            double product = 0, squares = square_norm(size, a) * square_norm(size, b);
+            for (int64_t k = 0; k < size; k++)
+                product += a[k] * b[k];
+            sum += squares > 0 ? product * product / squares : 1;
+            pairs++;
+        }
+    double independent = pairs > 0 ? fmin(pairs / sum, (double)size) : 1;
+    return 1 + 3 / sqrt(fmax(independent, 1));
+}
+
+/* The largest that a good kernel's runs and roundings make of a statistic. */
+static double reached(const yardstick *y, const statistic *t, int direction, double spread)
+{
+    double most = 0, squares = 0;
+    for (int i = 0; i < y->reach.runs; i++) {
+        double value = measure(y, t, direction, y->reach.errors[i]);
+        most = isfinite(value) ? fmax(most, value) : most;
+    }
+    for (int i = 0; i < y->reach.noises; i++) {
+        double value = measure(y, t, direction, y->reach.noise[i]);
+        squares += value * value / y->reach.noises;
+    }
+    double rounding = y->unit / sqrt(8 * log(2)) + y->sums;
+    most = fmax(most, spread * rounding * sqrt(squares));
+    return y->factor > 0 ? y->factor * most : most;
+}
+
+/* What passes: the bounds of all statistics for a head. */
+typedef struct {
+    double norm;   /* of what is wanted */
+    double *bound; /* statistic_count, the last with MOST_DIRECTIONS + 1 */
+    double reached;
+} bounds;
+
+static int directions_of(const statistic *t, const yardstick *y)
+{
+    return t->kind == PART_DIRECTION ? y->reach.directions + 1 : 1;
+}
+
+static bounds find_bounds(const yardstick *y)
+{
+    bounds b = {.norm = sqrt(square_norm(y->rows * y->cols, y->want))};
+    b.bound = must_allocate((size_t)statistic_count + MOST_DIRECTIONS + 1, sizeof *b.bound);
+    double spread = chance(y), truncation = y->unit / (2 * log(2)) + y->sums;
+    for (int i = 0, at = 0; i < statistic_count; i++) {
+        const statistic *t = &statistics[i];
+        grouping g = groups_of(t, y);
+        double norm = t->worst ? b.norm / sqrt((double)(g.down * g.across)) : b.norm;
+        for (int j = 0; j < directions_of(t, y); j++) {
+            double most = reached(y, t, j, spread);
+            b.reached = i == 0 ? most : b.reached;
+            b.bound[at++] = t->multiple * most + truncation * norm;
+        }
+    }
+    return b;
+}
+
+static const char *rule_name(const yardstick *y, const statistic *t, int direction)
+{
+    return t->kind != PART_DIRECTION         ? t->name
+           : direction < y->reach.directions ? y->reach.direction_names[direction]
+                                             : "V";
+}
+
+/* The ratio of the first statistic that FAILs, and its name; where none does, the largest of all.
+ * Nothing over nothing is 0. */
+static double deciding_ratio(const yardstick *y, const bounds *b, const double *e,
+                             const char **rule)
+{
+    double deciding = 0;
+    *rule = statistics[0].name;
+    for (int i = 0, at = 0; i < statistic_count; i++)
+        for (int j = 0; j < directions_of(&statistics[i], y); j++, at++) {
+            double value = measure(y, &statistics[i], j, e);
+            double ratio = value > 0 ? value / b->bound[at] : value;
+            if (ratio <= deciding * (1 + 0x1p-10)) /* the more general of equal ones */
+                continue;
+            deciding = ratio;
+            *rule = rule_name(y, &statistics[i], j);
+            if (ref_judge(REF_REACH, ratio) == REF_FAIL)
+                return ratio;
+        }
+    return deciding;
+}
+
+/* ---- A head ---- */
+
+/* got - want; to be freed. */
+static double *error_of(const yardstick *y, const double *got)
+{
+    double *e = must_allocate((size_t)(y->rows * y->cols), sizeof *e);
     for (int64_t i = 0; i < y->rows * y->cols; i++)
-        answer[i] = row[i % y->cols];
-    ref_difference difference = compare(y, answer);
-    free(answer);
-    return ref_judge_baseline(&difference, plain, y->unit, NULL) != REF_FAIL;
+        e[i] = got[i] - y->want[i];
+    return e;
+}
+
+/* Whether an answer of one row for all tokens would not FAIL. */
+static bool row_passes(const yardstick *y, const bounds *b, const double *row)
+{
+    const char *rule;
+    double *e = must_allocate((size_t)(y->rows * y->cols), sizeof *e);
+    for (int64_t i = 0; i < y->rows * y->cols; i++)
+        e[i] = row[i % y->cols] - y->want[i];
+    double ratio = deciding_ratio(y, b, e, &rule);
+    free(e);
+    return ref_judge(REF_REACH, ratio) != REF_FAIL;
 }
 
 /* The mean of the rows of x that are there. */
@@ -66,168 +297,26 @@ static void mean_row(int64_t rows, int64_t cols, const double *x, const unsigned
 }
 
 /* Zeros, the mean of the rows that are wanted, the mean of the values: what says nothing about
- * tokens must FAIL, or a pass says nothing either. One row is its own mean. */
-static bool is_trivial(const yardstick *y, const ref_difference *plain)
+ * tokens must FAIL, or a pass says nothing either. One row is its own mean; zeros may be what is
+ * wanted. */
+static bool is_trivial(const yardstick *y, const bounds *b)
 {
     double *row = must_allocate((size_t)y->cols, sizeof *row);
-    bool trivial = row_passes(y, plain, row);
-    if (y->rows > 1) {
+    bool trivial = b->norm > 0 && row_passes(y, b, row);
+    bool many = y->rows > 1 && b->norm > 0;
+    if (many && !(y->c && y->c->shape.key_tokens == 1)) {
         mean_row(y->rows, y->cols, y->want, NULL, row);
-        trivial |= row_passes(y, plain, row);
+        trivial |= row_passes(y, b, row);
     }
-    if (y->c && y->rows > 1 && y->c->shape.key_tokens > 1) {
+    if (many && y->c && y->c->shape.key_tokens > 1) {
         int64_t keys = y->c->shape.key_tokens;
         const unsigned char *mask =
             y->c->key_mask ? y->c->key_mask + y->head / y->c->shape.heads * keys : NULL;
         mean_row(keys, y->cols, y->c->v + y->head * keys * y->cols, mask, row);
-        trivial |= row_passes(y, plain, row);
+        trivial |= row_passes(y, b, row);
     }
     free(row);
     return trivial;
-}
-
-static void judge_by_plain(const yardstick *y, judgement *j)
-{
-    ref_difference plain = compare(y, y->plain);
-    ref_verdict verdict = ref_judge_baseline(&j->difference, &plain, y->unit, &j->ratio);
-    j->rule = RULE_PLAIN;
-    j->reason = "";
-    j->verdict = verdict;
-    if (verdict == REF_SKIPPED)
-        j->reason = "the library is not finite either";
-    else if (verdict != REF_FAIL && is_trivial(y, &plain)) {
-        j->verdict = REF_SKIPPED;
-        j->reason = "trivial outputs would pass";
-    }
-}
-
-/* ---- The forward rule ---- */
-
-/* Whether zeros, or the mean row, would be marginal at least. */
-static bool passes_trivially(const yardstick *y)
-{
-    double tolerance = ref_threshold_get(REF_FORWARD)->fail * y->kappa * y->rounding;
-    bool one_row = y->rows == 1 || (y->c && y->c->shape.key_tokens == 1);
-    bool zero = true; /* zeros are then what is wanted */
-    for (int64_t i = 0; i < y->rows * y->cols; i++)
-        zero &= y->want[i] == 0;
-    return !zero && (!(tolerance < 1) ||
-                     (!one_row && !ref_discriminates(y->rows, y->cols, y->want, tolerance)));
-}
-
-static void judge_forward(const yardstick *y, judgement *j)
-{
-    bool trivial;
-    if (y->c)
-        j->verdict = ref_judge_head(y->c, y->head, &j->difference, y->want, y->kappa, y->rounding,
-                                    &j->ratio, &trivial);
-    else {
-        double tolerance = ref_threshold_get(REF_FORWARD)->pass * y->kappa * y->rounding;
-        j->verdict = ref_judge_forward(&j->difference, y->kappa, 1, y->rounding, &j->ratio);
-        trivial = j->verdict != REF_FAIL && j->verdict != REF_SKIPPED && y->rows > 1 &&
-                  !ref_discriminates(y->rows, y->cols, y->want, tolerance);
-    }
-    trivial |= j->verdict != REF_FAIL && j->verdict != REF_SKIPPED && passes_trivially(y);
-    j->rule = RULE_FORWARD;
-    if (j->verdict == REF_SKIPPED)
-        j->reason = isnan(y->kappa) ? "no exact answer" : "ill-conditioned";
-    else if (trivial) {
-        j->verdict = REF_SKIPPED;
-        j->reason = "trivial outputs would pass";
-    }
-}
-
-/* The largest of the rows' ratios. */
-static double row_ratio(const yardstick *y, const judgement *j, const double *got)
-{
-    double mean = j->difference.want_frobenius / sqrt((double)y->rows), worst = 0;
-    for (int64_t i = 0; i < y->rows; i++) {
-        ref_difference d =
-            ref_compare_f64(1, y->cols, got + i * y->cols, y->cols, y->want + i * y->cols, y->cols);
-        double allowed = fmax(y->kappa * fmax(d.want_frobenius, mean), y->changes[i]);
-        double ratio = d.frobenius > 0 ? d.frobenius / (allowed * y->rounding) : 0;
-        worst = isnan(worst) || ratio <= worst ? worst : ratio;
-    }
-    return worst;
-}
-
-static void judge_rows(const yardstick *y, const double *got, judgement *j)
-{
-    double ratio = row_ratio(y, j, got);
-    ref_verdict verdict = ref_judge(REF_FORWARD, ratio);
-    if (worse_verdict(verdict, j->verdict) == j->verdict)
-        return;
-    j->rule = RULE_ROW;
-    j->ratio = ratio;
-    j->verdict = verdict;
-}
-
-/* Whether the library's own output does not pass by the forward rule. */
-static bool plain_misses(const yardstick *y)
-{
-    ref_difference plain = compare(y, y->plain);
-    double ratio;
-    return isfinite(plain.frobenius) &&
-           ref_judge_forward(&plain, y->kappa, 1, y->rounding, &ratio) == REF_FAIL;
-}
-
-/* Over twenty times the library's own error: conditioning allows it, but hardly another order of
- * the same sums. It is no failure by itself, but marginal, and a reason to ask what else it is. */
-static bool is_suspicious(const judgement *j, const yardstick *y)
-{
-    ref_difference plain = compare(y, y->plain);
-    double floor = fmax(j->plain, y->unit), most = fmax(plain.max_abs, y->unit * plain.want_max);
-    return j->verdict != REF_FAIL &&
-           !(j->difference.relative_frobenius <= 20 * floor && j->difference.max_abs <= 20 * most);
-}
-
-judgement judge_head(const yardstick *y, const double *got)
-{
-    judgement j = {.verdict = REF_SKIPPED,
-                   .reason = "",
-                   .ratio = NAN,
-                   .expected = y->kappa * y->rounding,
-                   .plain = NAN,
-                   .difference = compare(y, got)};
-    for (int64_t i = 0; i < y->rows * y->cols; i++)
-        if (!isfinite(y->want[i])) {
-            j.reason = "undefined: the answer is not finite";
-            return j;
-        }
-    judge_forward(y, &j);
-    if (y->plain)
-        j.plain = compare(y, y->plain).relative_frobenius;
-    if (y->changes && (j.verdict == REF_PASS || j.verdict == REF_MARGINAL))
-        judge_rows(y, got, &j);
-    if (y->plain && (j.verdict == REF_SKIPPED || (j.verdict == REF_FAIL && plain_misses(y))))
-        judge_by_plain(y, &j);
-    if (j.verdict == REF_SKIPPED)
-        j.rule = RULE_NONE;
-    j.suspicious = y->plain && is_suspicious(&j, y);
-    if (j.suspicious && j.verdict == REF_PASS) {
-        j.verdict = REF_MARGINAL;
-        j.reason = "over 20 times the library's error";
-    }
-    return j;
-}
-
-/* ---- A result ---- */
-
-yardstick head_yardstick(const subject *s, result_kind kind, const result_verdict *v, int64_t head)
-{
-    int64_t rows = result_rows(&s->judged, kind), cols = result_cols(&s->judged, kind);
-    return (yardstick){
-        .c = kind == RESULT_OUTPUT ? &s->judged : NULL,
-        .head = head,
-        .rows = rows,
-        .cols = cols,
-        .want = v->want + head * rows * cols,
-        .plain = v->plain ? v->plain + head * rows * cols : NULL,
-        .changes = v->changes ? v->changes + head * rows : NULL,
-        .kappa = v->kappa[head],
-        .rounding = subject_rounding(s),
-        .unit = subject_unit(s),
-    };
 }
 
 static bool is_finite(int64_t count, const double *x)
@@ -238,64 +327,101 @@ static bool is_finite(int64_t count, const double *x)
     return true;
 }
 
-/* Raises a gradient's kappa to that of its head's output, a parameter's to that of all of them. */
-static void raise_conditions(const subject *s, result_kind kind, const double *output,
-                             double *kappa)
+/* Why nothing can be said; null: something can. */
+static const char *why_undefined(const yardstick *y, const double *got)
 {
-    int64_t heads = result_heads(&s->c, kind), all = result_heads(&s->c, RESULT_OUTPUT);
-    bool shared = kind >= RESULT_PARAMETERS;
-    for (int64_t i = 0; i < heads; i++)
-        for (int64_t j = shared ? 0 : i; j < (shared ? all : i + 1); j++)
-            kappa[i] = isnan(output[j]) ? NAN : fmax(kappa[i], output[j]);
-}
-
-/* kappa of the output's heads, whose inverse a gradient goes through as well. */
-static void find_output_conditions(const subject *s, bool exact, double *kappa)
-{
-    int64_t size = result_size(&s->judged, RESULT_OUTPUT);
-    double *output = must_allocate((size_t)size, sizeof *output);
-    if (!exact)
-        answer_inverse_conditions(s, kappa);
-    else if (answer_exact(s, RESULT_OUTPUT, output) == ATN_OK)
-        answer_exact_conditions(s, output, kappa);
-    else
-        for (int64_t i = 0; i < result_heads(&s->c, RESULT_OUTPUT); i++)
-            kappa[i] = NAN;
-    free(output);
-}
-
-static void find_conditions(atn_context *context, const subject *s, result_kind kind,
-                            result_verdict *v)
-{
-    int64_t heads = result_heads(&s->c, kind), all = result_heads(&s->c, RESULT_OUTPUT);
-    if (v->exact && !is_finite(result_size(&s->judged, kind), v->want)) {
-        for (int64_t i = 0; i < heads; i++)
-            v->kappa[i] = NAN;
-        return;
-    }
-    v->changes = must_allocate((size_t)(heads * result_rows(&s->judged, kind)), sizeof *v->changes);
-    answer_conditions(context, s, kind, v->want, v->kappa, v->changes);
-    if (v->exact && kind == RESULT_OUTPUT) {
-        answer_exact_conditions(s, v->want, v->kappa);
-        return;
-    }
-    double *kappa = must_allocate((size_t)all, sizeof *kappa);
-    find_output_conditions(s, v->exact, kappa);
-    raise_conditions(s, kind, kappa, v->kappa);
-    free(kappa);
-}
-
-/* The library in the precision that is claimed; null where it has none, or nothing else to be held
- * against than itself. */
-static double *find_plain(atn_context *context, const subject *s, result_kind kind, bool exact)
-{
-    if (!exact && s->dtype == ATN_F64)
-        return NULL;
-    double *plain = must_allocate((size_t)result_size(&s->judged, kind), sizeof *plain);
-    if (answer_library(context, s, s->dtype, s->storage, kind, plain) >= 0)
-        return plain;
-    free(plain);
+    int64_t size = y->rows * y->cols;
+    if (!is_finite(size, y->want))
+        return "undefined: the answer is not finite";
+    if (y->reach.noises < NOISES)
+        return "no derivatives to tell what rounding does";
+    for (int i = 0; i < y->reach.noises; i++)
+        if (!is_finite(size, y->reach.noise[i]))
+            return "no derivatives to tell what rounding does";
+    if (!is_finite(size, got) && y->reach.runs && !is_finite(size, y->reach.errors[0]))
+        return "the library is not finite either";
     return NULL;
+}
+
+judgement judge_head(const yardstick *y, const double *got)
+{
+    judgement j = {.verdict = REF_SKIPPED,
+                   .rule = "none",
+                   .reason = "",
+                   .ratio = NAN,
+                   .expected = y->kappa * y->rounding,
+                   .reachable = NAN,
+                   .allowed = NAN,
+                   .difference = ref_compare_f64(y->rows, y->cols, got, y->cols, y->want, y->cols)};
+    const char *why = why_undefined(y, got);
+    if (why) {
+        j.reason = why;
+        return j;
+    }
+    double *e = error_of(y, got);
+    bounds b = find_bounds(y);
+    j.ratio = deciding_ratio(y, &b, e, &j.rule);
+    j.verdict = ref_judge(REF_REACH, j.ratio);
+    j.reachable = b.norm > 0 ? b.reached / b.norm : NAN;
+    j.allowed = b.norm > 0 ? b.bound[0] / b.norm : NAN;
+    if (j.verdict != REF_FAIL && is_trivial(y, &b)) {
+        j.verdict = REF_SKIPPED;
+        j.rule = "none";
+        j.reason = "trivial outputs would pass";
+    }
+    free(b.bound);
+    free(e);
+    return j;
+}
+
+/* ---- A result ---- */
+
+yardstick head_yardstick(const subject *s, result_kind kind, const result_verdict *v, int64_t head)
+{
+    int64_t rows = result_rows(&s->judged, kind), cols = result_cols(&s->judged, kind);
+    yardstick y = {
+        .c = kind == RESULT_OUTPUT ? &s->judged : NULL,
+        .head = head,
+        .rows = rows,
+        .cols = cols,
+        .want = v->want + head * rows * cols,
+        .reach = v->reach,
+        .kappa = v->kappa[head],
+        .rounding = subject_rounding(s),
+        .unit = subject_unit(s),
+        .sums = subject_sums(s),
+    };
+    for (int i = 0; i < y.reach.runs; i++)
+        y.reach.errors[i] += head * rows * cols;
+    for (int i = 0; i < y.reach.noises; i++)
+        y.reach.noise[i] += head * rows * cols;
+    for (int i = 0; i < y.reach.directions; i++)
+        y.reach.direction[i] += head * rows * cols;
+    return y;
+}
+
+/* kappa of each head by the noises; a gradient's inverse is that of its head's output, a
+ * parameter's that of all heads. */
+static void find_conditions(const subject *s, result_kind kind, result_verdict *v)
+{
+    int64_t heads = result_heads(&s->c, kind), all = result_heads(&s->c, RESULT_OUTPUT);
+    int64_t size = result_size(&s->judged, kind) / heads;
+    bool shared = kind >= RESULT_PARAMETERS;
+    double *inverse = must_allocate((size_t)all, sizeof *inverse);
+    for (int64_t i = 0; i < all; i++)
+        inverse[i] = 1;
+    answer_inverse_conditions(s, inverse);
+    for (int64_t i = 0; i < heads; i++) {
+        double norm = sqrt(square_norm(size, v->want + i * size));
+        v->kappa[i] = v->reach.noises ? 1 : NAN;
+        for (int j = 0; j < v->reach.noises; j++) {
+            double change = sqrt(square_norm(size, v->reach.noise[j] + i * size));
+            v->kappa[i] = fmax(v->kappa[i], norm > 0 ? 1 + change / norm : 1);
+        }
+        for (int64_t j = shared ? 0 : i; j < (shared ? all : i + 1); j++)
+            v->kappa[i] = isnan(inverse[j]) ? NAN : fmax(v->kappa[i], inverse[j]);
+    }
+    free(inverse);
 }
 
 int judge_result(atn_context *context, const subject *s, result_kind kind, result_verdict *v)
@@ -314,8 +440,9 @@ int judge_result(atn_context *context, const subject *s, result_kind kind, resul
                      atn_status_message(v->status));
         return v->status == ATN_ERR_MEMORY ? EXIT_ENVIRONMENT : EXIT_USAGE;
     }
-    find_conditions(context, s, kind, v);
-    v->plain = find_plain(context, s, kind, v->exact);
+    reach_differentiate(context, s, kind, v->want, &v->reach);
+    reach_run(context, s, kind, v->want, v->exact, &v->reach);
+    find_conditions(s, kind, v);
     for (int64_t i = 0; i < heads; i++) {
         yardstick y = head_yardstick(s, kind, v, i);
         v->heads[i] = judge_head(&y, s->results[kind] + i * size);
@@ -327,9 +454,8 @@ int judge_result(atn_context *context, const subject *s, result_kind kind, resul
 void result_verdict_free(result_verdict *v)
 {
     free(v->heads);
-    free(v->changes);
     free(v->kappa);
-    free(v->plain);
     free(v->want);
+    reach_free(&v->reach);
     *v = (result_verdict){.want = NULL};
 }
