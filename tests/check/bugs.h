@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The bugs of the corpus, one line each: real ones, as the issue trackers of attention kernels have
+ * them (README.md says where), in the words of this project. */
+#ifndef CHECK_BUGS_H
+#define CHECK_BUGS_H
+
+#include <attnum/operators.h>
+
+#define OP(name) (1u << ATN_##name)
+#define EVERY    (~0u)
+#define SOFTS    (OP(SOFT) | OP(SOFTPP))
+#define KERNELS  (SOFTS | OP(GAUSSIAN))
+#define LOGITS   (OP(SOFTMAX) | OP(LINFORMER) | OP(NYSTROMFORMER))
+#define KEYED    (EVERY & ~SOFTS)
+#define LENGTHS  (KEYED & ~OP(XCA) & ~OP(LINFORMER) & ~OP(NYSTROMFORMER))
+#define RATIOS   (OP(ELU) | OP(COSFORMER) | OP(PERFORMER))
+#define TOKENS   (OP(SIMA) | OP(XNORM) | OP(EFFICIENT) | OP(XCA) | OP(RFF) | RATIOS)
+
+/* What a problem must have for the bug to show. */
+enum { NEEDS_HEADS = 1, NEEDS_BATCH = 2, NEEDS_CAUSAL = 4, NEEDS_PADDING = 8, NEEDS_DEAD = 16,
+       NEEDS_LARGE = 32, NEEDS_TINY = 64 };
+
+/* X(code, name, operators, needs, words). words: of a finding that names it rightly: one of the
+ * alternatives between |, each with all of its parts between & (case does not matter). */
+#define BUG_LIST(X)                                                                                \
+    /* The output as a whole. */                                                                   \
+    X(OUTPUT_1_05, "output x 1.05", EVERY, 0, "constant|factor")                                   \
+    X(OUTPUT_1_02, "output x 1.02", EVERY, 0, "constant|factor")                                   \
+    X(OUTPUT_1_005, "output x 1.005", EVERY, 0, "constant|factor")                                 \
+    X(CHANNEL_10, "one channel + 10 %", EVERY, 0, "column|channel")                                \
+    X(CHANNEL_2, "one channel + 2 %", EVERY, 0, "column|channel")                                  \
+    X(SECOND_ROWS, "every second row x 1.01", EVERY, 0, "row")                                     \
+    X(ONE_HEAD_1_02, "one head x 1.02", EVERY, NEEDS_HEADS, "head")                                \
+    X(TILE_ZERO, "a 64-row tile of one head is zero", EVERY, 0, "zero|missing|tile")               \
+    X(TAIL_NOT_WRITTEN, "the last rows (n mod 64) are not written", EVERY, 0,                      \
+      "last|tail|zero|tile")                                                                       \
+    X(TILE_STALE, "a tile's accumulator keeps the tile before", EVERY, 0,                          \
+      "tile|accumul|stale|rows")                                                                   \
+    X(HEADS_SWAPPED, "two heads swapped", EVERY, NEEDS_HEADS, "heads")                             \
+    X(BATCH_SWAPPED, "two batch entries swapped", EVERY, NEEDS_BATCH, "batch")                     \
+    X(HEADS_FIRST, "output as batch x tokens x heads x width", EVERY, NEEDS_HEADS,                 \
+      "tokens x heads|layout|laid out")                                                            \
+    X(ROWS_SHIFTED, "output's rows shifted by one", EVERY, 0, "shift")                             \
+    X(CHANNELS_SWAPPED, "two channels swapped", EVERY, 0, "channel|column")                        \
+    X(LAST_CHANNELS, "the last channels (d mod 16, or 8) not written", EVERY, 0,                   \
+      "channel|column")                                                                            \
+    X(HEAD_ZERO, "one head not written", EVERY, NEEDS_HEADS, "head&zero|head&written|head")        \
+    X(BATCH_TWICE, "the second batch entry has the first added", EVERY, NEEDS_BATCH,               \
+      "batch|accumul")                                                                             \
+    X(NAN_ROW, "one row is NaN", EVERY, 0, "nan|finite")                                           \
+    X(OFFSET, "a constant added: 1 % of the output's size", EVERY, 0, "bias|offset|added|mean")    \
+    X(VALUES_ADDED, "V added: a residual connection", KEYED, 0, "values added|residual")           \
+    X(RESULT_BF16, "results rounded to bf16, though more is claimed", EVERY, 0, "bf16")            \
+    X(RESULT_F16, "results rounded to f16, though more is claimed", EVERY, 0, "f16")               \
+    X(RESULT_F32, "results rounded to f32, f64 claimed", EVERY, 0, "f32")                          \
+    X(TRUNCATED, "results cut off instead of rounded", EVERY, 0, "toward|truncat|cut|bias")        \
+    /* Arithmetic. */                                                                              \
+    X(SUMS_BF16, "sums kept in bf16", EVERY, 0, "bf16")                                            \
+    X(SUMS_F16, "sums kept in f16", EVERY, 0, "f16|tf32")                                          \
+    X(SUMS_F32, "sums kept in f32, f64 claimed", EVERY, 0, "f32")                                  \
+    X(STORED_BF16, "intermediate results in bf16, f32 claimed", EVERY &~SOFTS, 0, "bf16")          \
+    X(STORED_F16, "intermediate results in f16, f32 claimed", EVERY &~SOFTS, 0, "f16|tf32")        \
+    X(OPERANDS_TF32, "products in tf32, f32 claimed", EVERY &~SOFTS, 0, "tf32|f16")                \
+    X(OPERANDS_BF16, "products in bf16, f32 claimed", EVERY &~SOFTS, 0, "bf16")                    \
+    X(FLUSHED, "subnormal numbers flushed to zero", EVERY, NEEDS_TINY, "subnormal|flush|zero")     \
+    X(FAST_EXP, "exp by a parabola, 0.2 % off", KERNELS | LOGITS | OP(EFFICIENT), 0, "exp")        \
+    /* Inputs. */                                                                                  \
+    X(KEYS_OF_HEAD_0, "head 0's K for every head", KEYED, NEEDS_HEADS, "head&k|stride|k of head")  \
+    X(VALUES_OF_HEAD_0, "head 0's V for every head", EVERY, NEEDS_HEADS, "head&v|stride")          \
+    X(BATCH_STRIDE, "batch entry 0's K and V for every one", EVERY, NEEDS_BATCH, "batch|stride")   \
+    X(VALUES_SHIFTED, "V's rows shifted by one", EVERY, 0, "shift")                                \
+    X(KEYS_SHIFTED, "K's rows shifted by one", KEYED, 0, "shift")                                  \
+    X(KEYS_ARE_QUERIES, "Q for K", KEYED, 0, "keys ignored|k = q")                                 \
+    X(QUERIES_KEYS, "Q and K exchanged", KEYED, 0, "queries and keys")                             \
+    X(KEYS_VALUES, "K and V exchanged", KEYED, 0, "keys and values")                               \
+    X(LAST_TOKEN, "the last token left out", LENGTHS, 0, "last|tail|drop|left out|token")          \
+    X(LAST_4, "the last 4 tokens left out", LENGTHS, 0, "last|tail|drop|left out|token")           \
+    X(TAIL_16, "the last n mod 16 (or 16) tokens left out", LENGTHS, 0,                            \
+      "last|tail|drop|left out|token")                                                             \
+    X(TAIL_64, "the last n mod 64 (or 64) tokens left out", LENGTHS, 0,                            \
+      "last|tail|drop|left out|token")                                                             \
+    X(FIRST_TOKEN, "the first token left out", LENGTHS, 0, "first")                                \
+    X(ZEROS_BEHIND, "zeros up to the next 64 count as tokens", LENGTHS, 0,                         \
+      "zero&token|padd|phantom|tile")                                                              \
+    X(STATE_TAIL, "the product with V leaves out the last n mod 16 (or 16) tokens", EVERY, 0,      \
+      "last|tail|drop|left out")                                                                   \
+    X(STATE_TWICE, "the product with V counts 16 tokens twice", EVERY, 0, "twice|tile|token")      \
+    X(STATE_STALE, "the head before is still in the accumulator", TOKENS, NEEDS_HEADS,             \
+      "head|accumul|stale")                                                                        \
+    X(STATE_INITIAL, "the state starts at 0.1, not at 0", TOKENS, 0, "initial|start|added|offset") \
+    X(STATE_TRANSPOSED, "the state is transposed", OP(SIMA) | OP(XNORM) | OP(EFFICIENT) |          \
+      OP(XCA) | OP(ELU), 0, "transpos")                                                            \
+    /* Masks. */                                                                                   \
+    X(CAUSAL_IGNORED, "causal mask ignored", EVERY, NEEDS_CAUSAL, "causal")                        \
+    X(CAUSAL_NEXT, "causal mask off by one: j <= i + 1", EVERY, NEEDS_CAUSAL, "causal|off by one") \
+    X(CAUSAL_STRICT, "causal mask off by one: j < i", EVERY, NEEDS_CAUSAL, "causal|off by one")    \
+    X(CAUSAL_REVERSED, "causal mask on the wrong side", EVERY, NEEDS_CAUSAL, "causal|side")        \
+    X(CAUSAL_TILES, "causal mask by tiles of 16 only", EVERY, NEEDS_CAUSAL, "causal|tile")         \
+    X(PADDING_IGNORED, "padding mask ignored", EVERY &~SOFTS, NEEDS_PADDING, "mask|padd")          \
+    X(PADDING_INVERTED, "padding mask inverted", EVERY &~SOFTS, NEEDS_PADDING, "mask|padd")        \
+    X(PADDING_OF_BATCH_0, "batch entry 0's mask for every one", EVERY &~SOFTS,                     \
+      NEEDS_PADDING | NEEDS_BATCH, "mask|padd")                                                    \
+    /* Scales and exponentials. */                                                                 \
+    X(SCALE_MISSING, "scale missing", KERNELS | LOGITS | OP(PERFORMER) | OP(RFF), 0,               \
+      "not scaled|scale 1|scale")                                                                  \
+    X(SCALE_TWICE, "scale applied twice", KERNELS | LOGITS, 0, "twice|scale")                      \
+    X(SCALE_NO_ROOT, "1/d for 1/sqrt(d)", KERNELS | LOGITS, 0, "square root|scale")                \
+    X(SCALE_D_PLUS_1, "d + 1 for d in the scale", KERNELS | LOGITS, 0, "scale")                    \
+    X(SCALE_EMBED, "width of all heads in the scale", KERNELS | LOGITS, NEEDS_HEADS,               \
+      "embed|scale")                                                                               \
+    X(SCALE_BF16, "the scale rounded to bf16", KERNELS | LOGITS, 0, "scale")                       \
+    X(SCALE_NO_HALF, "the kernel's scale without its half", KERNELS, 0, "half|scale")              \
+    X(EXP2, "exp2 without the factor log2(e)", KERNELS | LOGITS | OP(EFFICIENT), 0,                \
+      "log2|exp2|base 2")                                                                          \
+    /* Distances. */                                                                               \
+    X(DISTANCE_ROOT, "the distance, not its square", KERNELS, 0, "square|distance")                \
+    X(DISTANCE_CROSS, "|x|^2 + |y|^2 - x.y: the 2 missing", KERNELS, 0, "distance|2 x.y|cross")    \
+    X(DISTANCE_KEYS, "|x|^2 - 2 x.y: |y|^2 missing", KERNELS, 0, "distance|norm")                  \
+    /* Softmax. */                                                                                 \
+    X(NOT_DIVIDED, "not divided by the sum", OP(SOFTMAX) | OP(EFFICIENT) | RATIOS, 0,              \
+      "normalis|divid|sum")                                                                        \
+    X(WRONG_AXIS, "softmax over the wrong axis", OP(SOFTMAX) | OP(EFFICIENT) | OP(XCA), 0, "axis") \
+    X(RESCALE_FORGOTTEN, "online softmax: one block not rescaled", OP(SOFTMAX), 0,                 \
+      "rescal|maximum|online|block")                                                               \
+    X(SUM_NOT_RESCALED, "online softmax: the sum not rescaled", OP(SOFTMAX), 0,                    \
+      "rescal|maximum|online|sum")                                                                 \
+    X(SUM_OF_LAST_BLOCK, "online softmax: the sum of the last block alone", OP(SOFTMAX), 0,        \
+      "sum|block|online")                                                                          \
+    X(QUERY_WEIGHTS, "softmax of Q left out", OP(EFFICIENT), 0, "q|softmax")                       \
+    X(KEY_WEIGHTS, "softmax of K over channels", OP(EFFICIENT), 0, "axis|channel")                 \
+    X(LOGITS_SCALED, "Q divided by sqrt(d) first", OP(EFFICIENT) | OP(SIMA) | OP(ELU), 0, "scale|sqrt") \
+    /* Norms. */                                                                                   \
+    X(NORM_AXIS, "norms over the wrong axis", OP(SIMA) | OP(XNORM) | OP(XCA), 0,                   \
+      "axis|channels, not|over channels|rows")                                                     \
+    X(NORM_AXIS_KEYS, "K alone normed over the wrong axis", OP(SIMA) | OP(XCA), 0,                 \
+      "k&channels|axis")                                                                           \
+    X(NORM_LARGEST, "amax for the norm's sum", OP(SIMA), 0, "max")                                 \
+    X(NORM_MEAN, "mean for the norm's sum", OP(SIMA), 0, "mean|constant|divided by n")             \
+    X(NORM_OTHER, "l2 for l1, or l1 for l2", OP(SIMA) | OP(XNORM) | OP(XCA), 0, "l2|l1|norm")      \
+    X(NORM_SQUARED, "norm without its square root", OP(XNORM) | OP(XCA), 0, "square root|squares") \
+    X(NORM_ALL, "one norm for the whole matrix", OP(SIMA) | OP(XNORM) | OP(XCA), 0,                \
+      "whole|one norm|frobenius|all")                                                              \
+    X(NORM_TILE, "norms of the first 64 tokens for all", OP(SIMA) | OP(XCA), 0, "norm|tile|first") \
+    X(NORM_OF_Q_MISSING, "Q not normalised", OP(SIMA) | OP(XNORM) | OP(XCA), 0,                    \
+      "q not|queries not|normal")                                                                  \
+    X(NORM_OF_K_MISSING, "K not normalised", OP(SIMA) | OP(XCA), 0, "k not|keys not|normal")       \
+    X(NORM_OF_K, "Q divided by K's norms", OP(SIMA) | OP(XCA), 0, "norm")                          \
+    X(EPSILON_FORGOTTEN, "epsilon forgotten, a dead channel", OP(SIMA) | OP(XCA), NEEDS_DEAD,      \
+      "epsilon")                                                                                   \
+    X(EPSILON_LARGE, "epsilon too large", OP(SIMA) | OP(XNORM) | OP(XCA) | RATIOS, 0, "epsilon")   \
+    X(GAMMA_ONCE, "gamma applied to Q alone", OP(XNORM), 0, "gamma")                               \
+    X(GAMMA_OF_HEAD_0, "head 0's gamma or tau for all", OP(XNORM) | OP(XCA), NEEDS_HEADS,          \
+      "gamma|temperature|tau")                                                                     \
+    X(GAMMA_IGNORED, "gamma or tau ignored", OP(XNORM) | OP(XCA), 0, "gamma|temperature|tau")      \
+    X(TAU_DIVIDES, "divided by tau", OP(XCA), 0, "tau|temperature")                                \
+    /* Linear attention's ratios. */                                                               \
+    X(DIVIDED_BY_N, "divided by n for the normaliser", RATIOS, 0, "divid|normalis")                \
+    X(SUM_OF_QUERIES, "sum of phi(q) in the denominator", RATIOS, 0, "denominator|phi(q)")         \
+    X(CAUSAL_DENOMINATOR, "causal denominator", OP(ELU), 0, "denominator|causal")                  \
+    X(FULL_DENOMINATOR, "denominator over all keys, causal numerator", OP(ELU), NEEDS_CAUSAL,      \
+      "denominator")                                                                               \
+    X(ELU_WITHOUT_1, "elu without its 1", OP(ELU), 0, "elu|1 +")                                   \
+    X(FEATURES_OF_K_ONLY, "phi applied to K alone", OP(ELU) | OP(COSFORMER), 0, "phi|feature|relu") \
+    X(SIN_MISSING, "the sines' half missing", OP(COSFORMER) | OP(RFF), 0, "sin")                   \
+    X(WEIGHTS_IGNORED, "cosines left out", OP(COSFORMER), 0, "weighting|cos")                      \
+    X(LENGTH_WRONG, "M = n + 64 in the cosines", OP(COSFORMER), 0, "length|m =")                   \
+    X(FEATURE_COUNT, "1/M or 1/sqrt(M) forgotten", OP(RFF), 0, "constant|sqrt(m)|features")        \
+    X(FEATURE_SCALE, "sqrt(s) for sqrt(2 s)", OP(RFF), 0, "scale|2 s")                             \
+    X(HALF_SQUARE, "|x|^2/2 left out of the features", OP(PERFORMER), 0, "|x|^2|square|feature")   \
+    X(STABILISER_PER_KEY, "a stabiliser of its own for each key", OP(PERFORMER), 0, "stabilise")   \
+    X(FEATURE_EPSILON, "the features' epsilon forgotten", OP(PERFORMER), 0, "epsilon")             \
+    /* SOFT, Nystromformer, Linformer. */                                                          \
+    X(INVERSE_MISSING, "A+ left out", SOFTS | OP(NYSTROMFORMER), 0, "a+|inverse")                  \
+    X(STEPS_FEW, "half of the steps of the inverse", SOFTS | OP(NYSTROMFORMER), 0,                 \
+      "iterations|steps")                                                                          \
+    X(STEPS_ONE_LESS, "one step less", SOFTS | OP(NYSTROMFORMER), 0, "iterations|steps")           \
+    X(RIDGE, "the ridge left out, or one of 0.01 added", SOFTS, 0, "ridge|variant")                \
+    X(LANDMARKS_FIRST, "the first tokens as landmarks", SOFTS, 0, "first tokens|landmarks")        \
+    X(LANDMARKS_SUM, "landmarks: sums, not means", SOFTS | OP(NYSTROMFORMER), 0, "landmark|mean")  \
+    X(LANDMARKS_WINDOW, "landmarks of consecutive tokens, not of the grid", SOFTS, 0,              \
+      "consecutive|landmarks")                                                                     \
+    X(START_TRANSPOSED, "the iteration starts from A, not A^T", OP(NYSTROMFORMER), 0,              \
+      "transpos|start")                                                                            \
+    X(NORMALISATION_MISSING, "D left out", OP(SOFTPP), 0, "normalisation")                         \
+    X(NORMALISATION_ROOT, "D^-1 for D^-1/2", OP(SOFTPP), 0, "square root of d|d^-1")               \
+    X(PROJECTIONS_SWAPPED, "E and F exchanged", OP(LINFORMER), 0, "e and f")                       \
+    X(PROJECTION_SHIFTED, "E's rows off by one", OP(LINFORMER), 0, "e&shift|row|e")                \
+    X(PROJECTION_ONE, "E for F as well", OP(LINFORMER), 0, "f ignored|f = e")                      \
+    /* Gradients alone: the output is right. */                                                    \
+    X(NORM_DETACHED, "norms detached", OP(SIMA) | OP(XNORM) | OP(XCA), 0, "detach|norm")           \
+    X(SIGN_MISSING, "sign(q) missing in the norm's derivative", OP(SIMA), 0, "sign")               \
+    X(SUM_DETACHED, "the denominator detached (softmax: the row term)",                            \
+      OP(SOFTMAX) | OP(EFFICIENT) | RATIOS, 0, "detach|row term|denominator|sum")                  \
+    X(KEY_SUM_DETACHED, "the denominator's keys detached", RATIOS, 0, "detach|denominator|keys")   \
+    X(STABILISER_DETACHED, "stabiliser detached", OP(PERFORMER), 0, "detach|stabilise")            \
+    X(INVERSE_DETACHED, "inverse detached", SOFTS | OP(NYSTROMFORMER), 0, "detach|inverse")        \
+    X(ALPHA_DETACHED, "the inverse's start detached", OP(NYSTROMFORMER), 0, "detach|alpha|start")  \
+    X(LANDMARKS_DETACHED, "landmarks detached", SOFTS | OP(NYSTROMFORMER), 0, "landmark|detach")   \
+    X(SIDE_DETACHED, "K(L, Q) detached", SOFTS, 0, "detach|k(l, q)")                               \
+    X(BACKWARD_UNMASKED, "no causal mask in the backward pass", OP(SOFTMAX), NEEDS_CAUSAL,         \
+      "causal|mask")                                                                               \
+    X(GRADIENT_SIGN, "dQ of the wrong sign", EVERY, 0, "sign")                                     \
+    X(GRADIENT_DOUBLED, "dQ doubled", EVERY, 0, "doubled|factor|constant")                 \
+    X(GRADIENT_HALVED, "dQ halved", EVERY, 0, "halved|factor|constant")                            \
+    X(GRADIENT_1_02, "gradients x 1.02", EVERY, 0, "constant|factor")                              \
+    X(GRADIENT_1_005, "gradients x 1.005", EVERY, 0, "constant|factor")                            \
+    X(GRADIENT_CHANNEL, "one channel of dQ and dV + 5 %", EVERY, 0, "column|channel")              \
+    X(GRADIENT_UNSCALED, "dQ without the scale", KERNELS | LOGITS, 0, "scale|constant")            \
+    X(GRADIENTS_SWAPPED, "dQ and dK exchanged", KEYED, 0, "in its place|exchang|swap")             \
+    X(GRADIENT_TAIL, "the last tile of dV not written", EVERY, 0, "last|tail|zero|tile")           \
+    X(GRADIENT_TAIL_DY, "dK and dV without the last tile of queries", EVERY, 0,                    \
+      "last|tail|tile|queries")                                                                    \
+    X(GRADIENT_TILE, "16 rows of dQ added twice", EVERY, 0, "twice|tile|row")              \
+    X(GRADIENT_BATCH, "a parameter's gradient of one batch entry alone",                           \
+      OP(XNORM) | OP(XCA) | OP(LINFORMER), NEEDS_BATCH, "batch")                                   \
+    X(GRADIENT_OF_ONES, "ones for dY", EVERY, 0, "dy not used|ones")                               \
+    X(GRADIENT_DY_TRANSPOSED, "dY read as width x tokens", EVERY, 0, "dy read|transpos")           \
+    X(GRADIENT_HEADS, "heads of the gradients swapped", EVERY, NEEDS_HEADS, "heads")               \
+    X(GRADIENT_BF16, "gradients rounded to bf16, though more is claimed", EVERY, 0, "bf16")
+
+#define BUG_ENTRY(code, name, operators, needs, words) BUG_##code,
+typedef enum { NO_BUG = -1, BUG_LIST(BUG_ENTRY) BUG_COUNT } bug;
+#undef BUG_ENTRY
+
+typedef struct {
+    const char *code, *name;
+    unsigned operators, needs;
+    const char *words;
+} bug_info;
+
+extern const bug_info bugs[BUG_COUNT];
+
+#endif

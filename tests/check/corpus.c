@@ -1,0 +1,677 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What `attnum check` makes of kernels that are right, and of kernels with one known bug each:
+ * how many bugs it detects, how many right kernels it calls wrong, how many bugs it names. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include <data.h>
+
+#include "common/report.h"
+#include "kernels.h"
+
+/* ---- What there is ---- */
+
+typedef enum { NORMAL, LARGE, TINY, DEAD } filling;
+
+/* numbers: what the inputs are rounded to, bf16 or f32. A problem that is `short` is tried in few
+ * arithmetics; findings are asked for where it is `diagnosed`. */
+typedef struct {
+    int64_t n, keys, d, heads, batch;
+    atn_dtype numbers;
+    filling filling;
+    bool causal, padding, gradients, diagnosed, quick, few;
+    unsigned operators;
+} problem;
+
+#define LINEAR (OP(SIMA) | OP(XNORM) | OP(EFFICIENT) | OP(XCA) | OP(ELU))
+
+static const problem problems[] = {
+    {16, 16, 8, 2, 1, ATN_BF16, .gradients = true, .quick = true, .operators = EVERY},
+    {96, 96, 16, 2, 2, ATN_BF16, .gradients = true, .diagnosed = true, .operators = EVERY},
+    {200, 200, 32, 2, 1, ATN_F32, .gradients = true, .operators = EVERY},
+    {256, 256, 32, 2, 1, ATN_BF16, .gradients = true, .few = true, .operators = EVERY},
+    {1000, 1000, 64, 1, 1, ATN_BF16, .few = true, .operators = EVERY},
+    {333, 333, 80, 1, 1, ATN_F32, .few = true, .operators = EVERY},
+    {4096, 4096, 64, 1, 1, ATN_BF16, .few = true, .operators = OP(SIMA) | OP(ELU)},
+    {72, 200, 16, 2, 1, ATN_F32, .operators = LENGTHS},
+    {128, 128, 16, 2, 1, ATN_BF16, .causal = true, .gradients = true, .diagnosed = true,
+     .operators = OP(SOFTMAX) | OP(ELU) | OP(COSFORMER)},
+    {120, 120, 16, 2, 2, ATN_BF16, .padding = true, .diagnosed = true, .operators = KEYED},
+    {64, 64, 16, 2, 1, ATN_BF16, DEAD, .gradients = true, .diagnosed = true,
+     .operators = OP(SIMA) | OP(XCA)},
+    {64, 64, 16, 2, 1, ATN_F32, LARGE, .gradients = true, .operators = EVERY & ~OP(PERFORMER)},
+    {64, 64, 16, 2, 1, ATN_BF16, TINY, .operators = LINEAR | OP(SOFTMAX)},
+};
+enum { PROBLEMS = sizeof problems / sizeof *problems };
+
+/* The variant of an operator that kernels.c writes out; of the others the first. */
+static const struct {
+    atn_operator op;
+    const char *variant;
+} variants[] = {{ATN_SOFT, "code"},
+                {ATN_SOFTPP, "paper"},
+                {ATN_SIMA, "code"},
+                {ATN_NYSTROMFORMER, "exact"}};
+
+/* Types that every right kernel may be in. wide: sums and what is stored are f32. buggy: bugs are
+ * tried in it. */
+static const struct {
+    arithmetic a;
+    bool wide, buggy, few;
+} arithmetics[] = {
+#define A(text, claimed_, stored_, operands_, summed_, order_, group_, fused_)                    \
+    {.name = text, .claimed = ATN_##claimed_, .stored = ATN_##stored_,                             \
+     .operands = ATN_##operands_, .summed = ATN_##summed_, .order = SUM_##order_,                  \
+     .group = group_, .fused = fused_}
+    {A("f64", F64, F64, F64, F64, FORWARD, 0, false), true, true, true},
+    {A("f64-pairs", F64, F64, F64, F64, PAIRS, 8, true), true, false, false},
+    {A("f32", F32, F32, F32, F32, FORWARD, 0, false), true, false, true},
+    {A("f32-backward", F32, F32, F32, F32, BACKWARD, 0, false), true, false, false},
+    {A("f32-blocks-8", F32, F32, F32, F32, BLOCKS, 8, false), true, false, false},
+    {A("f32-blocks-16", F32, F32, F32, F32, BLOCKS, 16, true), true, false, false},
+    {A("f32-blocks-32", F32, F32, F32, F32, BLOCKS, 32, true), true, false, false},
+    {A("f32-blocks-64", F32, F32, F32, F32, BLOCKS, 64, true), true, true, true},
+    {A("f32-blocks-128", F32, F32, F32, F32, BLOCKS, 128, true), true, false, false},
+    {A("f32-pairs", F32, F32, F32, F32, PAIRS, 16, true), true, false, false},
+    {A("f32-lanes-4", F32, F32, F32, F32, LANES, 4, false), true, false, false},
+    {A("f32-lanes-32", F32, F32, F32, F32, LANES, 32, true), true, false, false},
+    {A("f32-f64-sums", F32, F32, F32, F64, FORWARD, 0, false), true, false, false},
+    {A("tf32", TF32, F32, TF32, F32, BLOCKS, 8, true), false, true, true},
+    {A("tf32-lanes", TF32, F32, TF32, F32, LANES, 8, true), false, false, false},
+    {A("tf32-f32", TF32, F32, F32, F32, BLOCKS, 64, true), true, false, false},
+    {A("bf16-f32", BF16, F32, F32, F32, BLOCKS, 64, true), true, true, true},
+    {A("bf16-f32-pairs", BF16, F32, F32, F32, PAIRS, 16, true), true, false, false},
+    {A("bf16-tensor", BF16, F32, BF16, F32, BLOCKS, 16, true), false, true, true},
+    {A("bf16-tensor-lanes", BF16, F32, BF16, F32, LANES, 4, true), false, false, false},
+    {A("bf16-eager", BF16, BF16, BF16, F32, BLOCKS, 64, true), false, true, false},
+    {A("bf16-eager-backward", BF16, BF16, BF16, F32, BACKWARD, 0, false), false, false, false},
+    {A("f16-f32", F16, F32, F32, F32, BLOCKS, 64, true), true, true, true},
+    {A("f16-tensor", F16, F32, F16, F32, BLOCKS, 16, true), false, true, false},
+    {A("f16-eager", F16, F16, F16, F32, BLOCKS, 64, true), false, false, false},
+#undef A
+};
+enum { ARITHMETICS = sizeof arithmetics / sizeof *arithmetics };
+
+/* ---- What is asked for ---- */
+
+typedef struct {
+    bool quick, goals;
+    const char *op, *bug, *type, *out;
+    enum { DIAGNOSE_SOME, DIAGNOSE_ALL, DIAGNOSE_NONE } diagnose;
+    uint64_t seed;
+} wishes;
+
+/* ---- Counts ---- */
+
+typedef struct {
+    int64_t right, marginal, skipped, alarms; /* results of right kernels */
+    int64_t wrong, expected, detected, hesitant; /* of buggy ones; hesitant: marginal */
+    int64_t unexpected; /* detected, though their error is too small for that to be asked */
+    int64_t asked, named;
+} counts;
+
+typedef struct {
+    const wishes *w;
+    atn_context *context;
+    FILE *csv;
+    counts types[ATN_DTYPE_COUNT];
+    int64_t missed[BUG_COUNT], expected[BUG_COUNT], asked[BUG_COUNT], unnamed[BUG_COUNT];
+    int64_t kernels[2]; /* right, buggy */
+} corpus;
+
+/* ---- The judge: the one place that knows its functions ---- */
+
+/* A problem, and what its results are held against, found once for all kernels. */
+typedef struct {
+    const problem *p;
+    attention_case c;
+    subject s;
+    result_verdict against[ATN_DTYPE_COUNT][RESULT_COUNT];
+    bool known[ATN_DTYPE_COUNT][RESULT_COUNT];
+} exam;
+
+typedef struct {
+    ref_verdict verdict;
+    double ratio; /* the worst head's */
+    double error; /* |got - want|_F / |want|_F, all heads */
+    int found;
+    finding findings[MOST_FINDINGS];
+} opinion;
+
+/* Another type than one whose answer is known has only the library's own error to be found. */
+static void know_type(exam *e, atn_context *context, subject *s, result_kind kind,
+                      const result_verdict *known, result_verdict *v)
+{
+    *v = *known;
+    v->heads = NULL;
+    v->plain = must_allocate((size_t)result_size(&e->c, kind), sizeof *v->plain);
+    bool narrower = !v->exact || s->dtype != ATN_F64;
+    if (!narrower || answer_library(context, s, s->dtype, s->storage, kind, v->plain) < 0) {
+        free(v->plain);
+        v->plain = NULL;
+    }
+}
+
+static const result_verdict *held_against(exam *e, atn_context *context, subject *s,
+                                          atn_dtype claimed, result_kind kind)
+{
+    result_verdict *v = &e->against[claimed][kind];
+    if (e->known[claimed][kind])
+        return v;
+    e->known[claimed][kind] = true;
+    for (int type = 0; type < ATN_DTYPE_COUNT; type++)
+        if (type != (int)claimed && e->known[type][kind]) {
+            know_type(e, context, s, kind, &e->against[type][kind], v);
+            return v;
+        }
+    if (judge_result(context, s, kind, v) != EXIT_PASS)
+        end_program("the judge has no answer");
+    return v;
+}
+
+static double error_of(int64_t count, const double *got, const double *want)
+{
+    return ref_compare_f64(1, count, got, count, want, count).relative_frobenius;
+}
+
+static opinion judge(corpus *all, exam *e, atn_dtype claimed, result_kind kind, double *got,
+                     bool diagnosed)
+{
+    subject s = e->s;
+    opinion o = {.verdict = REF_SKIPPED, .ratio = NAN};
+    int64_t heads = result_heads(&e->c, kind), size = result_size(&e->c, kind);
+    subject_claim(&s, claimed);
+    s.results[kind] = got;
+    result_verdict v = *held_against(e, all->context, &s, claimed, kind);
+    v.heads = must_allocate((size_t)heads, sizeof *v.heads);
+    v.verdict = REF_SKIPPED;
+    for (int64_t i = 0; i < heads; i++) {
+        yardstick y = head_yardstick(&s, kind, &v, i);
+        v.heads[i] = judge_head(&y, got + i * (size / heads));
+        v.verdict = worse_verdict(v.verdict, v.heads[i].verdict);
+        o.ratio = o.ratio >= v.heads[i].ratio ? o.ratio : v.heads[i].ratio;
+    }
+    o.verdict = v.verdict;
+    o.error = error_of(size, got, v.want);
+    if (diagnosed && (v.verdict == REF_FAIL || v.verdict == REF_MARGINAL))
+        o.found = diagnose(all->context, &s, kind, &v, o.findings);
+    free(v.heads);
+    return o;
+}
+
+static void opinion_free(opinion *o)
+{
+    while (o->found > 0)
+        free(o->findings[--o->found].text);
+}
+
+/* ---- Problems ---- */
+
+static int variant_of(atn_operator op)
+{
+    const atn_operator_info *info = atn_operator_get(op);
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)
+        for (int v = 0; variants[i].op == op && v < info->variant_count; v++)
+            if (strcmp(info->variants[v].name, variants[i].variant) == 0)
+                return v;
+    return 0;
+}
+
+static void refill(const problem *p, int64_t count, int64_t cols, bool tokens, double *x)
+{
+    for (int64_t i = 0; i < count; i++) {
+        if (p->filling == LARGE && tokens)
+            x[i] *= 3;
+        if (p->filling == TINY && !tokens)
+            x[i] *= 0x1p-17;
+        if (p->filling == DEAD && tokens && i % cols == cols / 2)
+            x[i] = 0;
+        x[i] = round_to(p->filling == TINY ? ATN_F16 : ATN_F64, round_to(p->numbers, x[i]));
+    }
+}
+
+static void refill_parameters(const problem *p, attention_case *c)
+{
+    for (int i = 0; i < ATN_PARAMETER_COUNT; i++) {
+        atn_tensor *w = atn_attention_parameter(&c->reference, (atn_parameter)i);
+        for (int64_t j = 0; w->data && j < w->heads * w->rows * w->cols; j++)
+            ((double *)w->data)[j] = round_to(p->numbers, ((double *)w->data)[j]);
+    }
+}
+
+static exam make_exam(const problem *p, atn_operator op, uint64_t seed)
+{
+    attention_choice choice = {.op = op,
+                               .variant = variant_of(op),
+                               .dtype = ATN_F32,
+                               .shape = {p->batch, p->heads, p->n, p->d, p->d, p->keys},
+                               .cross = true,
+                               .padding = p->padding,
+                               .causal = p->causal,
+                               .optional =
+                                   op == ATN_XNORM || op == ATN_XCA || op == ATN_LINFORMER,
+                               .sampling = ATN_SAMPLING_POOL,
+                               .landmarks = p->n >= 64 ? 16 : 4,
+                               .features = 32,
+                               .seed = seed};
+    exam e = {.p = p, .c = attention_case_make(&choice)};
+    attention_case *c = &e.c;
+    c->reference.dtype = ATN_F64;
+    refill(p, attention_case_queries(c), p->d, true, c->q);
+    if (c->k)
+        refill(p, attention_case_keys(c), p->d, true, c->k);
+    refill(p, attention_case_values(c), p->d, false, c->v);
+    refill(&(problem){.numbers = p->numbers}, attention_case_outputs(c), p->d, false, c->dout);
+    refill_parameters(p, c);
+    e.s = (subject){.c = *c, .judged = *c, .grad_output = c->dout};
+    return e;
+}
+
+static void exam_free(exam *e)
+{
+    for (int kind = 0; kind < RESULT_COUNT; kind++) {
+        bool first = true;
+        for (int type = 0; type < ATN_DTYPE_COUNT; type++) {
+            result_verdict *v = &e->against[type][kind];
+            if (!e->known[type][kind])
+                continue;
+            if (!first) /* they share these */
+                v->want = v->kappa = v->changes = NULL;
+            first = false;
+            result_verdict_free(v);
+        }
+    }
+    attention_case_free(&e->c);
+}
+
+/* ---- Rows ---- */
+
+/* Whether a text has all parts of one of the alternatives. */
+static bool says(const char *text, const char *words)
+{
+    char *copy = must_format("%s", words), *rest = copy, *alternative;
+    bool found = false;
+    while (!found && (alternative = strtok_r(rest, "|", &rest))) {
+        found = true;
+        for (char *part; (part = strtok_r(alternative, "&", &alternative));) {
+            bool here = false;
+            for (const char *at = text; *at && !here; at++)
+                here = strncasecmp(at, part, strlen(part)) == 0;
+            found &= here;
+        }
+    }
+    free(copy);
+    return found;
+}
+
+enum { FIRST_FINDINGS = 3 };
+
+static bool is_named(const opinion *o, bug b)
+{
+    for (int i = 0; i < o->found && i < FIRST_FINDINGS; i++)
+        if (says(o->findings[i].text, bugs[b].words))
+            return true;
+    return false;
+}
+
+static void write_text(FILE *to, const char *text)
+{
+    for (; *text; text++)
+        fputc(*text == ',' ? ';' : *text, to);
+}
+
+static void write_row(corpus *all, const exam *e, const kernel_choice *choice, result_kind kind,
+                      const opinion *o, double right, bool expected)
+{
+    const atn_attention_shape *s = &e->c.shape;
+    bug b = choice->bug;
+    if (!all->csv)
+        return;
+    fprintf(all->csv, "%s,%s,%s,%s,%lld,%lld,%lld,%lld,%lld,%llu,%s,%s,",
+            atn_operator_get(e->c.choice.op)->name, atn_dtype_name(choice->arithmetic.claimed),
+            choice->arithmetic.name, arrangement_name(choice->arrangement), (long long)s->tokens,
+            (long long)s->key_tokens, (long long)s->dim, (long long)s->heads, (long long)s->batch,
+            (unsigned long long)e->c.choice.seed, result_name(kind),
+            b == NO_BUG ? "right" : bugs[b].code);
+    fprintf(all->csv, "%.3g,%.3g,%s,%.3g", o->error, right, ref_verdict_name(o->verdict), o->ratio);
+    for (int i = 0; i < FIRST_FINDINGS; i++) {
+        fputc(',', all->csv);
+        write_text(all->csv, i < o->found ? o->findings[i].text : "");
+    }
+    fprintf(all->csv, ",%d,%d,%d\n", b != NO_BUG && is_named(o, b), o->verdict == REF_FAIL,
+            expected);
+}
+
+static void count_right(corpus *all, atn_dtype type, const opinion *o)
+{
+    counts *c = &all->types[type];
+    c->right++;
+    c->marginal += o->verdict == REF_MARGINAL;
+    c->skipped += o->verdict == REF_SKIPPED;
+    c->alarms += o->verdict == REF_FAIL;
+}
+
+static void count_wrong(corpus *all, atn_dtype type, bug b, const opinion *o, bool expected,
+                        bool asked)
+{
+    counts *c = &all->types[type];
+    c->wrong++;
+    c->expected += expected;
+    c->detected += expected && o->verdict == REF_FAIL;
+    c->hesitant += expected && o->verdict == REF_MARGINAL;
+    c->unexpected += !expected && o->verdict == REF_FAIL;
+    all->expected[b] += expected;
+    all->missed[b] += expected && o->verdict != REF_FAIL;
+    if (asked && o->verdict == REF_FAIL) {
+        bool named = is_named(o, b);
+        c->asked++, c->named += named;
+        all->asked[b]++, all->unnamed[b] += !named;
+    }
+}
+
+/* ---- Kernels ---- */
+
+/* Whether a right kernel would be right in it: an inverse, and f16's range, need more. */
+static bool is_sound(const exam *e, int i)
+{
+    atn_operator op = e->c.choice.op;
+    bool inverts = op == ATN_SOFT || op == ATN_SOFTPP || op == ATN_NYSTROMFORMER;
+    bool f16 = arithmetics[i].a.stored == ATN_F16 || arithmetics[i].a.operands == ATN_F16;
+    bool small = op == ATN_SIMA || e->p->filling != NORMAL; /* 1/n^2 is subnormal in f16 */
+    if (e->p->filling == TINY && arithmetics[i].a.claimed != ATN_F16)
+        return false;
+    return arithmetics[i].wide || !(inverts || (f16 && small));
+}
+
+static bool is_wanted(const wishes *w, const exam *e, int i, bool buggy)
+{
+    const arithmetic *a = &arithmetics[i].a;
+    if (!is_sound(e, i) || (w->type && strcmp(w->type, atn_dtype_name(a->claimed)) != 0))
+        return false;
+    if (e->p->few && !arithmetics[i].few)
+        return false;
+    return !buggy || arithmetics[i].buggy;
+}
+
+static bool bug_is_of(const exam *e, bug b)
+{
+    const problem *p = e->p;
+    unsigned has = (p->heads > 1 ? NEEDS_HEADS : 0) | (p->batch > 1 ? NEEDS_BATCH : 0) |
+                   (p->causal ? NEEDS_CAUSAL : 0) | (p->padding ? NEEDS_PADDING : 0) |
+                   (p->filling == DEAD ? NEEDS_DEAD : 0) | (p->filling == LARGE ? NEEDS_LARGE : 0) |
+                   (p->filling == TINY ? NEEDS_TINY : 0);
+    bool special = p->causal || p->padding || p->filling == DEAD || p->filling == TINY;
+    if (!(bugs[b].operators >> e->c.choice.op & 1) || (bugs[b].needs & ~has))
+        return false;
+    /* what the other problems try as well is left to them */
+    return !special || (bugs[b].needs & (NEEDS_CAUSAL | NEEDS_PADDING | NEEDS_DEAD | NEEDS_TINY));
+}
+
+/* Where a result is what the right kernel has, the bug is not in it. NaN is. */
+static bool differs(int64_t count, const double *a, const double *b)
+{
+    return memcmp(a, b, (size_t)count * sizeof *a) != 0;
+}
+
+static void try_right(corpus *all, exam *e, const kernel_choice *choice, double *got[RESULT_COUNT])
+{
+    for (int kind = 0; kind < RESULT_COUNT; kind++) {
+        if (!got[kind])
+            continue;
+        opinion o =
+            judge(all, e, choice->arithmetic.claimed, (result_kind)kind, got[kind], false);
+        count_right(all, choice->arithmetic.claimed, &o);
+        write_row(all, e, choice, (result_kind)kind, &o, o.error, false);
+        if (o.verdict == REF_FAIL)
+            report_note("false alarm: %s %s %s n=%lld %s: error %.3g, ratio %.3g",
+                        atn_operator_get(e->c.choice.op)->name, choice->arithmetic.name,
+                        arrangement_name(choice->arrangement), (long long)e->p->n,
+                        result_name((result_kind)kind), o.error, o.ratio);
+        opinion_free(&o);
+    }
+    all->kernels[0]++;
+}
+
+/* Findings are asked for of one type of a problem, but for all where that is wished. */
+static bool asks(const corpus *all, const exam *e, const arithmetic *a)
+{
+    bool some = e->p->diagnosed && (a->claimed == ATN_F32 || a->claimed == ATN_BF16);
+    return all->w->diagnose == DIAGNOSE_ALL || (all->w->diagnose == DIAGNOSE_SOME && some);
+}
+
+static void try_bug(corpus *all, exam *e, const kernel_choice *choice,
+                    double *const right[RESULT_COUNT])
+{
+    double *got[RESULT_COUNT];
+    const atn_dtype type = choice->arithmetic.claimed;
+    bool asked = asks(all, e, &choice->arithmetic), any = false;
+    kernel_run(&e->c, choice, got);
+    for (int kind = 0; kind < RESULT_COUNT; kind++) {
+        int64_t size = got[kind] ? result_size(&e->c, (result_kind)kind) : 0;
+        if (!got[kind] || !differs(size, got[kind], right[kind]))
+            continue;
+        opinion o = judge(all, e, type, (result_kind)kind, got[kind], asked);
+        double least = error_of(size, right[kind], e->against[type][kind].want);
+        bool expected = !(o.error <= 2 * least);
+        count_wrong(all, type, choice->bug, &o, expected, asked);
+        write_row(all, e, choice, (result_kind)kind, &o, least, expected);
+        opinion_free(&o);
+        any = true;
+    }
+    all->kernels[1] += any;
+    kernel_free(got);
+}
+
+static void try_arithmetic(corpus *all, exam *e, int i)
+{
+    const wishes *w = all->w;
+    for (int a = 0; a < ARRANGEMENT_COUNT; a++) {
+        kernel_choice choice = {arithmetics[i].a, (arrangement)a, NO_BUG, e->p->gradients};
+        double *right[RESULT_COUNT];
+        if (!arrangement_is_of((arrangement)a, e->c.choice.op) ||
+            (a == ARRANGED_TOKENS_FIRST && e->p->n > 1000))
+            continue;
+        kernel_run(&e->c, &choice, right);
+        if (!w->bug || strcmp(w->bug, "right") == 0)
+            try_right(all, e, &choice, right);
+        for (int b = 0; b < BUG_COUNT; b++) {
+            choice.bug = (bug)b;
+            bool asked = !w->bug || strcasecmp(w->bug, bugs[b].code) == 0;
+            if (a == ARRANGED_PLAIN && asked && is_wanted(w, e, i, true) && bug_is_of(e, choice.bug))
+                try_bug(all, e, &choice, right);
+        }
+        kernel_free(right);
+    }
+}
+
+static void try_problem(corpus *all, const problem *p, atn_operator op)
+{
+    if (!(p->operators >> op & 1) || (all->w->quick && !p->quick))
+        return;
+    exam e = make_exam(p, op, all->w->seed + (uint64_t)(p - problems));
+    for (int i = 0; i < ARITHMETICS; i++)
+        if (is_wanted(all->w, &e, i, false) && (!all->w->quick || arithmetics[i].few))
+            try_arithmetic(all, &e, i);
+    exam_free(&e);
+}
+
+/* ---- What is said ---- */
+
+static double share(int64_t part, int64_t all)
+{
+    return all > 0 ? 100 * (double)part / (double)all : 100;
+}
+
+static counts print_types(const corpus *all)
+{
+    counts sum = {0};
+    int64_t *into = (int64_t *)&sum;
+    printf("%-6s %7s %6s %8s %7s | %6s %8s %8s %9s %9s | %6s %6s\n", "type", "right", "alarms",
+           "marginal", "skipped", "buggy", "expected", "detected", "marginal", "missed", "asked",
+           "named");
+    for (int type = 0; type <= ATN_DTYPE_COUNT; type++) {
+        const counts *c = type < ATN_DTYPE_COUNT ? &all->types[type] : &sum;
+        if (c->right + c->wrong == 0)
+            continue;
+        printf("%-6s %7lld %6lld %8lld %7lld | %6lld %8lld %8lld %9lld %9lld | %6lld %6lld\n",
+               type < ATN_DTYPE_COUNT ? atn_dtype_name((atn_dtype)type) : "all",
+               (long long)c->right, (long long)c->alarms, (long long)c->marginal,
+               (long long)c->skipped, (long long)c->wrong, (long long)c->expected,
+               (long long)c->detected, (long long)c->hesitant,
+               (long long)(c->expected - c->detected - c->hesitant), (long long)c->asked,
+               (long long)c->named);
+        for (size_t i = 0; type < ATN_DTYPE_COUNT && i < sizeof sum / sizeof *into; i++)
+            into[i] += ((const int64_t *)c)[i];
+    }
+    return sum;
+}
+
+static void print_bugs(const corpus *all)
+{
+    printf("\nbugs that were not detected, or not named, everywhere:\n");
+    for (int b = 0; b < BUG_COUNT; b++)
+        if (all->missed[b] || all->unnamed[b])
+            printf("  %-24s detected %4lld of %4lld, named %3lld of %3lld  %s\n", bugs[b].code,
+                   (long long)(all->expected[b] - all->missed[b]), (long long)all->expected[b],
+                   (long long)(all->asked[b] - all->unnamed[b]), (long long)all->asked[b],
+                   bugs[b].name);
+}
+
+/* The goals: every bug, no false alarm, 1 % marginal, 95 % named. */
+static int print_all(const corpus *all)
+{
+    counts c = print_types(all);
+    print_bugs(all);
+    printf("\n%lld right and %lld buggy kernels, %d kinds of bugs\n", (long long)all->kernels[0],
+           (long long)all->kernels[1], BUG_COUNT);
+    printf("detected: %.2f %% of %lld results whose error is over twice the right kernel's\n",
+           share(c.detected, c.expected), (long long)c.expected);
+    printf("false alarms: %lld of %lld results of right kernels, %.2f %% marginal\n",
+           (long long)c.alarms, (long long)c.right, c.right ? share(c.marginal, c.right) : 0);
+    printf("named: %.2f %% of %lld\n", share(c.named, c.asked), (long long)c.asked);
+    bool met = c.detected == c.expected && c.alarms == 0 && 100 * c.marginal <= c.right &&
+               100 * c.named >= 95 * c.asked;
+    return !all->w->goals || met ? EXIT_PASS : EXIT_CHECK;
+}
+
+/* ---- Our own rounding ---- */
+
+/* Against the library's conversions, so that neither is wrong by itself. */
+static int check_rounding(void)
+{
+    static const atn_storage storages[ATN_DTYPE_COUNT] = {
+        [ATN_TF32] = ATN_STORAGE_TF32, [ATN_BF16] = ATN_STORAGE_BF16, [ATN_F16] = ATN_STORAGE_F16};
+    enum { COUNT = 1 << 14 };
+    double x[COUNT];
+    data_normal(1, COUNT, x);
+    for (int type = 0; type < ATN_DTYPE_COUNT; type++)
+        for (int i = 0; storages[type] && i < COUNT; i++) {
+            float value = (float)ldexp(x[i], i % 48 - 30), rounded = value;
+            atn_storage_round(storages[type], 1, &rounded);
+            if (round_to((atn_dtype)type, (double)value) != (double)rounded) {
+                report_error("corpus: %a is rounded to %a and %a in %s", (double)value,
+                             round_to((atn_dtype)type, (double)value), (double)rounded,
+                             atn_dtype_name((atn_dtype)type));
+                return EXIT_CHECK;
+            }
+        }
+    return EXIT_PASS;
+}
+
+/* ---- The command ---- */
+
+static const char usage[] =
+    "corpus [--quick] [--goals] [--operator NAME] [--bug CODE|right] [--type f64|f32|tf32|bf16|f16]\n"
+    "       [--diagnose some|all|none] [--seed N] [--out FILE.csv] [--list]\n";
+
+static int list_bugs(void)
+{
+    for (int b = 0; b < BUG_COUNT; b++)
+        printf("%-24s %s\n", bugs[b].code, bugs[b].name);
+    return EXIT_PASS;
+}
+
+/* False: not understood. */
+static bool read_wish(wishes *w, const char *name, const char *value)
+{
+    const struct {
+        const char *name, **to;
+    } texts[] = {
+        {"--operator", &w->op}, {"--bug", &w->bug}, {"--type", &w->type}, {"--out", &w->out}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (strcmp(name, texts[i].name) == 0) {
+            *texts[i].to = value;
+            return true;
+        }
+    if (strcmp(name, "--seed") == 0)
+        w->seed = strtoull(value, NULL, 10);
+    else if (strcmp(name, "--diagnose") == 0)
+        w->diagnose = strcmp(value, "all") == 0    ? DIAGNOSE_ALL
+                      : strcmp(value, "none") == 0 ? DIAGNOSE_NONE
+                                                   : DIAGNOSE_SOME;
+    else
+        return false;
+    return true;
+}
+
+static bool read_wishes(wishes *w, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--quick") == 0)
+            w->quick = true;
+        else if (strcmp(argv[i], "--goals") == 0)
+            w->goals = true;
+        else if (i + 1 == argc || !read_wish(w, argv[i], argv[i + 1]))
+            return false;
+        else
+            i++;
+    }
+    return true;
+}
+
+static int run(corpus *all)
+{
+    atn_context_options options = {.threads = 1};
+    if (atn_context_create(&options, &all->context) != ATN_OK) {
+        report_error("corpus: no context");
+        return EXIT_ENVIRONMENT;
+    }
+    all->csv = all->w->out ? fopen(all->w->out, "w") : NULL;
+    if (all->csv)
+        fprintf(all->csv, "operator,type,arithmetic,arrangement,n,keys,d,heads,batch,seed,result,"
+                          "kernel,error,right_error,verdict,ratio,finding_1,finding_2,finding_3,"
+                          "named,detected,expected\n");
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
+        const char *name = atn_operator_get((atn_operator)op)->name;
+        if (!kernel_exists((atn_operator)op) || (all->w->op && strcmp(all->w->op, name) != 0))
+            continue;
+        for (int i = 0; i < PROBLEMS; i++)
+            try_problem(all, &problems[i], (atn_operator)op);
+        if (all->csv)
+            fflush(all->csv);
+    }
+    atn_context_free(all->context);
+    int code = print_all(all);
+    if (all->w->out && (!all->csv || ferror(all->csv) || fclose(all->csv) != 0)) {
+        report_error("%s: cannot be written", all->w->out);
+        code = EXIT_ENVIRONMENT;
+    }
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    wishes w = {.seed = 1};
+    corpus all = {.w = &w};
+    if (argc == 2 && strcmp(argv[1], "--list") == 0)
+        return list_bugs();
+    if (!read_wishes(&w, argc, argv)) {
+        fputs(usage, stderr);
+        return EXIT_USAGE;
+    }
+    int code = check_rounding();
+    return code == EXIT_PASS ? run(&all) : code;
+}

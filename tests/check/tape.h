@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Matrices, operations on them one at a time as in PyTorch's eager mode, each of which stores its
+ * result rounded (arithmetic.h), and their derivatives by going back over the tape. */
+#ifndef CHECK_TAPE_H
+#define CHECK_TAPE_H
+
+#include "arithmetic.h"
+
+typedef struct tape tape;
+typedef int node;      /* a matrix of the tape */
+enum { NO_NODE = -1 }; /* none */
+
+tape *tape_create(const arithmetic *a);
+void tape_free(tape *t);
+
+/* A matrix from outside, rounded to the claimed type; and one that has no derivative. */
+node tape_input(tape *t, int64_t rows, int64_t cols, const double *values);
+node tape_constant(tape *t, int64_t rows, int64_t cols, const double *values);
+/* 1 where there is something, 0 elsewhere; constant. Null: all there. */
+node tape_flags(tape *t, int64_t rows, const unsigned char *there);
+
+int64_t tape_rows(const tape *t, node x);
+int64_t tape_cols(const tape *t, node x);
+const double *tape_value(const tape *t, node x);
+
+/* op(a) op(b), op = transposed or not. */
+node tape_product(tape *t, bool transpose_a, bool transpose_b, node a, node b);
+
+/* A matrix that has one row or column stands for as many as the other has. */
+typedef enum { TAPE_ADD, TAPE_SUB, TAPE_MUL, TAPE_DIV, TAPE_MAX } tape_pair;
+node tape_with(tape *t, tape_pair op, node a, node b);
+
+typedef enum {
+    TAPE_EXP,
+    TAPE_EXP2,
+    TAPE_SQUARE,
+    TAPE_SQRT,
+    TAPE_ABS,
+    TAPE_ABS_UNSIGNED, /* |x|, whose derivative is taken for 1: a bug */
+    TAPE_RELU,
+    TAPE_ELU,    /* exp(x) - 1 for x < 0 */
+    TAPE_ELU_1,  /* 1 + elu(x): exp(x) for x < 0 */
+    TAPE_COS,
+    TAPE_SIN,
+    TAPE_SCALE,  /* x times a number */
+    TAPE_SHIFT,  /* x plus a number */
+    TAPE_LEAST,  /* max(x, a number) */
+} tape_single;
+node tape_of(tape *t, tape_single op, node x, double number);
+
+/* Over the rows (1 x cols), or over the columns (rows x 1). */
+typedef enum { OVER_ROWS, OVER_COLS } tape_axis;
+node tape_sum(tape *t, tape_axis axis, node x);
+node tape_largest(tape *t, tape_axis axis, node x);
+
+/* |a_i - b_j|^2 as a sum of squares. */
+node tape_distances(tape *t, node a, node b);
+
+node tape_slice(tape *t, node x, int64_t first, int64_t count);   /* of the rows */
+node tape_columns(tape *t, node x, int64_t first, int64_t count); /* of the columns */
+node tape_below(tape *t, node a, node b);                         /* rows of b below those of a */
+node tape_pick(tape *t, node x, int64_t count, const int64_t *rows);
+/* x where flags (which may have one row or column) are not 0, elsewhere a number. */
+node tape_where(tape *t, node flags, node x, double otherwise);
+node tape_transposed(tape *t, node x);
+node tape_detached(tape *t, node x);
+
+/* Derivatives of sum dy * y. Once per tape. */
+void tape_backward(tape *t, node y, const double *dy);
+const double *tape_gradient(const tape *t, node x); /* null: none */
+
+#endif
