@@ -182,26 +182,38 @@ atn_status answer_library(atn_context *context, const subject *s, atn_dtype dtyp
 
 /* ---- Conditions ---- */
 
-/* x (1 + or - step), signs at random. To be freed; null for null. */
-static double *changed(uint64_t *state, double step, int64_t count, const double *x)
+/* x (1 + or - step), signs at random, rounded to a storage. To be freed; null for null. */
+static double *changed(uint64_t *state, double step, atn_storage storage, int64_t count,
+                       const double *x)
 {
     double *y = x ? must_allocate((size_t)count, sizeof *y) : NULL;
-    for (int64_t i = 0; y && i < count; i++)
-        y[i] = x[i] * (data_next(state) & 1 ? 1 + step : 1 - step);
+    for (int64_t i = 0; y && i < count; i++) {
+        y[i] = step > 0 ? x[i] * (data_next(state) & 1 ? 1 + step : 1 - step) : x[i];
+        if (storage != ATN_STORAGE_NATIVE) {
+            float narrow = (float)y[i];
+            atn_storage_round(storage, 1, &narrow);
+            y[i] = narrow;
+        }
+    }
     return y;
 }
 
-subject change_inputs(const subject *s, double step, uint64_t *state, double *owned[MOST_CHANGED])
+subject change_inputs(const subject *s, double step, atn_storage storage, uint64_t *state,
+                      double *owned[MOST_CHANGED])
 {
     const attention_case *c = &s->c;
+    const double *const from[] = {c->q, c->k, c->v, s->grad_output};
+    const int64_t counts[] = {attention_case_queries(c), attention_case_keys(c),
+                              attention_case_values(c), attention_case_outputs(c)};
     subject moved = *s;
-    moved.c.q = owned[0] = changed(state, step, attention_case_queries(c), c->q);
-    moved.c.k = owned[1] = changed(state, step, attention_case_keys(c), c->k);
-    moved.c.v = owned[2] = changed(state, step, attention_case_values(c), c->v);
-    moved.grad_output = owned[3] = changed(state, step, attention_case_outputs(c), s->grad_output);
+    double **const to[] = {&moved.c.q, &moved.c.k, &moved.c.v, &moved.grad_output};
+    for (int i = 0; i < 4; i++)
+        *to[i] = owned[i] = changed(state, step, storage, counts[i], from[i]);
     for (int p = 0; p < ATN_PARAMETER_COUNT; p++) {
         atn_tensor *t = atn_attention_parameter(&moved.c.reference, (atn_parameter)p);
-        t->data = owned[4 + p] = changed(state, step, t->heads * t->rows * t->cols, t->data);
+        double by = t->rows * t->cols > 1 ? step : 0;
+        t->data = owned[4 + p] =
+            changed(state, by, storage, t->heads * t->rows * t->cols, t->data);
     }
     return moved;
 }

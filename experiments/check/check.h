@@ -136,10 +136,12 @@ void answer_exact_conditions(const subject *s, const double *want, double *kappa
 atn_status answer_library(atn_context *context, const subject *s, atn_dtype dtype,
                           atn_storage storage, result_kind kind, double *to);
 
-/* The subject with every input, parameter and dY changed by a relative `step`, signs at random.
- * owned: what to free afterwards. */
+/* The subject with every input, parameter and dY changed by a relative `step`, signs at random,
+ * and rounded to a storage. A parameter of one number for each head is rounded only: its change
+ * would be a factor, not noise. owned: what to free afterwards. */
 enum { MOST_CHANGED = 4 + ATN_PARAMETER_COUNT };
-subject change_inputs(const subject *s, double step, uint64_t *state, double *owned[MOST_CHANGED]);
+subject change_inputs(const subject *s, double step, atn_storage storage, uint64_t *state,
+                      double *owned[MOST_CHANGED]);
 
 /* Raises kappa to what the inverse makes of rounding (ref_inverse_condition), where there is one.
  */
@@ -249,7 +251,12 @@ typedef struct {
     ref_verdict verdict; /* the worst head's */
 } result_verdict;
 
-/* Returns an exit code: EXIT_PASS whatever the verdict. To be freed in any case. */
+/* What is wanted of a result and what good kernels reach, whatever the result is. Returns an exit
+ * code. To be freed in any case. */
+int find_wanted(atn_context *context, const subject *s, result_kind kind, result_verdict *v);
+/* The verdicts on the result by that. */
+void judge_heads(const subject *s, result_kind kind, result_verdict *v);
+/* Both. Returns an exit code: EXIT_PASS whatever the verdict. To be freed in any case. */
 int judge_result(atn_context *context, const subject *s, result_kind kind, result_verdict *v);
 void result_verdict_free(result_verdict *v);
 ref_verdict worse_verdict(ref_verdict a, ref_verdict b);
@@ -282,10 +289,11 @@ typedef struct {
     double error;  /* what is left: |got - that|_F / |that|_F over all heads */
     bool explains; /* by the same ruler, and much nearer than what was claimed */
     bool rounding; /* the formula is what was claimed, its arithmetic is not */
+    bool fitted;   /* a number in it was fitted to the result */
 } finding;
 
-/* What else a result could be, if it FAILs or passes though it is over twice as far from the answer
- * as the library in the same type: nearest first. In the latter case a known mistake that explains
+/* What else a result could be, if it FAILs, or passes though it is farther from the answer than
+ * good kernels get: nearest first. In the latter case a known mistake that explains
  * it makes the verdict FAIL. Returns how many findings there are. */
 int explain_result(atn_context *context, const subject *s, result_kind kind, result_verdict *v,
                    finding findings[MOST_FINDINGS]);

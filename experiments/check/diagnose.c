@@ -232,7 +232,7 @@ static int find_types(const diagnosis *d, finding findings[MOST_TYPES])
             findings[at] =
                 (finding){distance == 0 ? must_format("stored in %s", atn_dtype_name(types[i]))
                                         : must_format(texts[part], atn_dtype_name(types[i])),
-                          d->claimed, true, true};
+                          d->claimed, true, true, false};
         }
     }
     return found;
@@ -292,6 +292,13 @@ static attempt *try_pairs(diagnosis *d, const attempt *singles, int *count)
     return pairs;
 }
 
+/* Whether it was fitted to the result: it comes nearer whatever that is. */
+static bool is_fitted(const diagnosis *d, const attempt *a)
+{
+    return hypothesis_is_fit(&d->all[a->first]) ||
+           (a->second >= 0 && hypothesis_is_fit(&d->all[a->second]));
+}
+
 /* The nearest of the attempts, those that explain the output before the others. */
 static int collect(diagnosis *d, const attempt *attempts, int count, finding *findings, int found)
 {
@@ -300,7 +307,8 @@ static int collect(diagnosis *d, const attempt *attempts, int count, finding *fi
             const attempt *a = &attempts[i];
             if (!(a->error < 0.9 * d->claimed) || explains(d, a) != (pass == 0))
                 continue;
-            findings[found++] = (finding){attempt_text(d, a), a->error, pass == 0, false};
+            findings[found++] = (finding){attempt_text(d, a), a->error, pass == 0, false,
+                                          is_fitted(d, a)};
         }
     return found;
 }
@@ -362,18 +370,12 @@ static bool can_be_explained(const subject *s, result_kind kind)
     return !zero;
 }
 
-/* Farther than another order of the same sums should get. */
-static bool is_suspicious(const subject *s, result_kind kind, const result_verdict *v)
+/* Farther than good kernels get. */
+static bool is_suspicious(int64_t heads, const result_verdict *v)
 {
-    int64_t heads = result_heads(&s->judged, kind), size = result_size(&s->judged, kind) / heads;
     bool suspicious = false;
-    for (int64_t i = 0; i < heads && v->reach.runs; i++) {
-        double square = 0;
-        for (int64_t j = i * size; j < (i + 1) * size; j++)
-            square += v->reach.errors[0][j] * v->reach.errors[0][j];
-        suspicious |= v->heads[i].difference.frobenius >
-                      2 * sqrt(square) + subject_unit(s) * v->heads[i].difference.want_frobenius;
-    }
+    for (int64_t i = 0; i < heads; i++)
+        suspicious |= v->heads[i].difference.relative_frobenius > v->heads[i].reachable;
     return suspicious;
 }
 
@@ -381,10 +383,10 @@ int explain_result(atn_context *context, const subject *s, result_kind kind, res
                    finding findings[MOST_FINDINGS])
 {
     bool failed = v->verdict == REF_FAIL;
-    if ((!failed && !is_suspicious(s, kind, v)) || !can_be_explained(s, kind))
+    if ((!failed && !is_suspicious(result_heads(&s->judged, kind), v)) || !can_be_explained(s, kind))
         return 0;
     int count = diagnose(context, s, kind, v, findings);
-    bool mistaken = count && findings[0].explains && !findings[0].rounding;
+    bool mistaken = count && findings[0].explains && !findings[0].rounding && !findings[0].fitted;
     if (mistaken && v->verdict != REF_SKIPPED)
         v->verdict = REF_FAIL;
     while (!failed && !mistaken && count > 0)

@@ -792,6 +792,11 @@ char *hypothesis_text(const hypothesis *h, const subject *s)
     }
 }
 
+bool hypothesis_is_fit(const hypothesis *h)
+{
+    return h->row == ROW_MOVE && result_moves[h->value].move == any_multiple;
+}
+
 /* ---- Trials ---- */
 
 trial trial_start(const subject *s, result_kind kind)

@@ -42,6 +42,9 @@ hypothesis *hypotheses_of(const subject *s, result_kind kind, int *count);
 /* What was changed, as text; to be freed. */
 char *hypothesis_text(const hypothesis *h, const subject *s);
 
+/* Whether a number in it is fitted to the result. */
+bool hypothesis_is_fit(const hypothesis *h);
+
 trial trial_start(const subject *s, result_kind kind);
 /* Makes the change. False: it cannot be made here, or nothing would change. */
 bool trial_change(trial *t, const hypothesis *h);

@@ -424,12 +424,11 @@ static void find_conditions(const subject *s, result_kind kind, result_verdict *
     free(inverse);
 }
 
-int judge_result(atn_context *context, const subject *s, result_kind kind, result_verdict *v)
+int find_wanted(atn_context *context, const subject *s, result_kind kind, result_verdict *v)
 {
-    int64_t heads = result_heads(&s->c, kind);
-    int64_t size = result_rows(&s->judged, kind) * result_cols(&s->judged, kind);
+    int64_t heads = result_heads(&s->c, kind), size = result_size(&s->judged, kind);
     *v = (result_verdict){.exact = reference_takes(s, kind), .verdict = REF_SKIPPED};
-    v->want = must_allocate((size_t)(heads * size), sizeof *v->want);
+    v->want = must_allocate((size_t)size, sizeof *v->want);
     v->kappa = must_allocate((size_t)heads, sizeof *v->kappa);
     v->heads = must_allocate((size_t)heads, sizeof *v->heads);
     v->status = v->exact ? answer_exact(s, kind, v->want)
@@ -443,12 +442,26 @@ int judge_result(atn_context *context, const subject *s, result_kind kind, resul
     reach_differentiate(context, s, kind, v->want, &v->reach);
     reach_run(context, s, kind, v->want, v->exact, &v->reach);
     find_conditions(s, kind, v);
+    return EXIT_PASS;
+}
+
+void judge_heads(const subject *s, result_kind kind, result_verdict *v)
+{
+    int64_t heads = result_heads(&s->c, kind), size = result_size(&s->judged, kind) / heads;
+    v->verdict = REF_SKIPPED;
     for (int64_t i = 0; i < heads; i++) {
         yardstick y = head_yardstick(s, kind, v, i);
         v->heads[i] = judge_head(&y, s->results[kind] + i * size);
         v->verdict = worse_verdict(v->verdict, v->heads[i].verdict);
     }
-    return EXIT_PASS;
+}
+
+int judge_result(atn_context *context, const subject *s, result_kind kind, result_verdict *v)
+{
+    int code = find_wanted(context, s, kind, v);
+    if (code == EXIT_PASS)
+        judge_heads(s, kind, v);
+    return code;
 }
 
 void result_verdict_free(result_verdict *v)

@@ -91,7 +91,7 @@ void reach_differentiate(atn_context *context, const subject *s, result_kind kin
         memcpy(at, want, (size_t)size * sizeof *at);
     while (r->noises < NOISES) {
         double *owned[MOST_CHANGED];
-        subject moved = change_inputs(s, step, &state, owned);
+        subject moved = change_inputs(s, step, ATN_STORAGE_NATIVE, &state, owned);
         double *x = derivative(context, &moved, kind, step, at);
         for (int i = 0; i < MOST_CHANGED; i++)
             free(owned[i]);
@@ -105,18 +105,24 @@ void reach_differentiate(atn_context *context, const subject *s, result_kind kin
 
 /* ---- Runs ---- */
 
-static void add_run(atn_context *context, const subject *s, atn_storage storage, result_kind kind,
-                    const double *want, reach *r)
+/* The library's error in the type that is claimed, with inputs changed by a relative step. Backward
+ * calls emulate no narrow type: they run in f32, on inputs that are rounded to it. */
+static void add_run(atn_context *context, const subject *s, double step, uint64_t *state,
+                    result_kind kind, const double *want, reach *r)
 {
     int64_t size = result_size(&s->judged, kind);
-    double *x = must_allocate((size_t)size, sizeof *x);
-    bool good = answer_library(context, s, s->dtype, storage, kind, x) >= 0;
-    if (good)
+    double *x = must_allocate((size_t)size, sizeof *x), *owned[MOST_CHANGED];
+    bool emulated = kind == RESULT_OUTPUT && step == 0;
+    subject moved =
+        change_inputs(s, step, step == 0 ? s->storage : ATN_STORAGE_NATIVE, state, owned);
+    if (answer_library(context, &moved, s->dtype, emulated ? s->storage : ATN_STORAGE_NATIVE, kind,
+                       x) >= 0) {
         subtract(size, want, 1, x);
-    if (good)
         r->errors[r->runs++] = x;
-    else
+    } else
         free(x);
+    for (int i = 0; i < MOST_CHANGED; i++)
+        free(owned[i]);
 }
 
 void reach_run(atn_context *context, const subject *s, result_kind kind, const double *want,
@@ -126,21 +132,14 @@ void reach_run(atn_context *context, const subject *s, result_kind kind, const d
     uint64_t state = s->c.choice.seed + 1;
     while (r->runs > 0)
         free(r->errors[--r->runs]);
-    /* backward calls emulate no narrow type */
-    atn_storage storage = kind == RESULT_OUTPUT ? s->storage : ATN_STORAGE_NATIVE;
     if (exact || s->dtype != ATN_F64)
-        add_run(context, s, storage, kind, want, r);
-    for (int i = 0; i < 2; i++) {
-        double *owned[MOST_CHANGED];
-        subject moved = change_inputs(s, subject_unit(s) / 2, &state, owned);
-        add_run(context, &moved, ATN_STORAGE_NATIVE, kind, want, r);
-        for (int j = 0; j < MOST_CHANGED; j++)
-            free(owned[j]);
-    }
+        add_run(context, s, 0, &state, kind, want, r);
+    for (int i = 0; i < 2; i++)
+        add_run(context, s, subject_unit(s) / 2, &state, kind, want, r);
     if (distances >> s->c.choice.op & 1 && s->c.reference.distance != ATN_DISTANCE_EXPANDED) {
         subject expanded = *s;
         expanded.c.reference.distance = ATN_DISTANCE_EXPANDED;
-        add_run(context, &expanded, storage, kind, want, r);
+        add_run(context, &expanded, 0, &state, kind, want, r);
     }
 }
 

@@ -141,20 +141,6 @@ typedef struct {
     finding findings[MOST_FINDINGS];
 } opinion;
 
-/* Another type than one whose answer is known has only the library's own error to be found. */
-static void know_type(exam *e, atn_context *context, subject *s, result_kind kind,
-                      const result_verdict *known, result_verdict *v)
-{
-    *v = *known;
-    v->heads = NULL;
-    v->plain = must_allocate((size_t)result_size(&e->c, kind), sizeof *v->plain);
-    bool narrower = !v->exact || s->dtype != ATN_F64;
-    if (!narrower || answer_library(context, s, s->dtype, s->storage, kind, v->plain) < 0) {
-        free(v->plain);
-        v->plain = NULL;
-    }
-}
-
 static const result_verdict *held_against(exam *e, atn_context *context, subject *s,
                                           atn_dtype claimed, result_kind kind)
 {
@@ -164,10 +150,13 @@ static const result_verdict *held_against(exam *e, atn_context *context, subject
     e->known[claimed][kind] = true;
     for (int type = 0; type < ATN_DTYPE_COUNT; type++)
         if (type != (int)claimed && e->known[type][kind]) {
-            know_type(e, context, s, kind, &e->against[type][kind], v);
+            *v = e->against[type][kind]; /* but for the runs in that type */
+            memset(v->reach.errors, 0, sizeof v->reach.errors);
+            v->reach.runs = 0;
+            reach_run(context, s, kind, v->want, v->exact, &v->reach);
             return v;
         }
-    if (judge_result(context, s, kind, v) != EXIT_PASS)
+    if (find_wanted(context, s, kind, v) != EXIT_PASS)
         end_program("the judge has no answer");
     return v;
 }
@@ -186,19 +175,13 @@ static opinion judge(corpus *all, exam *e, atn_dtype claimed, result_kind kind, 
     subject_claim(&s, claimed);
     s.results[kind] = got;
     result_verdict v = *held_against(e, all->context, &s, claimed, kind);
-    v.heads = must_allocate((size_t)heads, sizeof *v.heads);
-    v.verdict = REF_SKIPPED;
-    for (int64_t i = 0; i < heads; i++) {
-        yardstick y = head_yardstick(&s, kind, &v, i);
-        v.heads[i] = judge_head(&y, got + i * (size / heads));
-        v.verdict = worse_verdict(v.verdict, v.heads[i].verdict);
+    judge_heads(&s, kind, &v);
+    for (int64_t i = 0; i < heads; i++)
         o.ratio = o.ratio >= v.heads[i].ratio ? o.ratio : v.heads[i].ratio;
-    }
-    o.verdict = v.verdict;
     o.error = error_of(size, got, v.want);
-    if (diagnosed && (v.verdict == REF_FAIL || v.verdict == REF_MARGINAL))
-        o.found = diagnose(all->context, &s, kind, &v, o.findings);
-    free(v.heads);
+    if (diagnosed || v.verdict != REF_FAIL)
+        o.found = explain_result(all->context, &s, kind, &v, o.findings);
+    o.verdict = v.verdict;
     return o;
 }
 
@@ -278,8 +261,10 @@ static void exam_free(exam *e)
             result_verdict *v = &e->against[type][kind];
             if (!e->known[type][kind])
                 continue;
-            if (!first) /* they share these */
-                v->want = v->kappa = v->changes = NULL;
+            if (!first) { /* they share these */
+                v->want = v->kappa = NULL, v->heads = NULL;
+                v->reach.noises = v->reach.directions = 0;
+            }
             first = false;
             result_verdict_free(v);
         }
