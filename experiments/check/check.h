@@ -204,6 +204,7 @@ typedef struct {
     double multiple;
 } statistic;
 
+enum { MOST_STATISTICS = 24 + MOST_DIRECTIONS };
 extern const statistic statistics[];
 extern const int statistic_count;
 
@@ -232,7 +233,16 @@ typedef struct {
     double unit, sums; /* u and s */
 } yardstick;
 
-judgement judge_head(const yardstick *y, const double *got);
+/* What passes, whatever the result is: by find_bounds. */
+typedef struct {
+    const char *why; /* nothing can be said but FAIL; null: something can */
+    double norm;     /* of what is wanted */
+    double reached;  /* of the error as a whole */
+    double bound[MOST_STATISTICS];
+} bounds;
+
+bounds find_bounds(const yardstick *y);
+judgement judge_head(const yardstick *y, const bounds *b, const double *got);
 
 /* What rounding may do where nothing magnifies it, N u and the storage's u; the storage's u; and s
  * of the statistics. */
@@ -247,6 +257,7 @@ typedef struct {
     double *want;
     reach reach;
     double *kappa; /* of each head; NaN: not known */
+    bounds *bounds;
     judgement *heads;
     ref_verdict verdict; /* the worst head's */
 } result_verdict;
@@ -254,6 +265,11 @@ typedef struct {
 /* What is wanted of a result and what good kernels reach, whatever the result is. Returns an exit
  * code. To be freed in any case. */
 int find_wanted(atn_context *context, const subject *s, result_kind kind, result_verdict *v);
+/* The same for the type that the subject claims now; but for what depends on it v shares known's
+ * arrays. To be freed by claim_free. */
+void claim_another(atn_context *context, const subject *s, result_kind kind,
+                   const result_verdict *known, result_verdict *v);
+void claim_free(result_verdict *v);
 /* The verdicts on the result by that. */
 void judge_heads(const subject *s, result_kind kind, result_verdict *v);
 /* Both. Returns an exit code: EXIT_PASS whatever the verdict. To be freed in any case. */

@@ -122,7 +122,8 @@ static bool passes(const diagnosis *d, const trial *t, const double *want)
             ref_difference own = ref_compare_f64(1, size, y.want, size, y.want, size);
             y.factor = known.want_frobenius > 0 ? own.want_frobenius / known.want_frobenius : 1;
         }
-        ref_verdict verdict = judge_head(&y, d->s->results[d->kind] + i * size).verdict;
+        bounds b = find_bounds(&y);
+        ref_verdict verdict = judge_head(&y, &b, d->s->results[d->kind] + i * size).verdict;
         good = verdict == REF_PASS || verdict == REF_MARGINAL;
     }
     if (!borrowed)
@@ -162,29 +163,27 @@ static double distance_to_type(const diagnosis *d, atn_dtype type, narrow_part p
     int64_t heads = d->heads, size = d->size / heads;
     double farthest = 1;
     subject narrow = *d->s;
-    result_verdict v = *d->v;
+    result_verdict v;
     subject_claim(&narrow, type);
-    memset(v.reach.errors, 0, sizeof v.reach.errors);
-    v.reach.runs = 0;
-    if (part == NARROW_VALUES)
-        reach_run(d->context, &narrow, d->kind, v.want, v.exact, &v.reach);
+    claim_another(d->context, &narrow, d->kind, d->v, &v);
     for (int64_t i = 0; i < heads && isfinite(farthest); i++) {
         yardstick y = head_yardstick(&narrow, d->kind, &v, i);
         if (part == NARROW_SUMS) {
             y.sums *= atn_dtype_roundoff(type) / atn_dtype_roundoff(narrow.dtype);
             y.unit = 0;
+            y.reach.runs = 0;
         }
         const double *got = d->s->results[d->kind] + i * size;
-        judgement j = judge_head(&y, got);
-        double factor = j.difference.relative_frobenius / j.reachable;
+        bounds b = find_bounds(&y);
+        double factor = judge_head(&y, &b, got).difference.frobenius / b.reached;
         y.factor = fmin(factor, 1); /* the structure, for an error of this size */
         y.unit *= y.factor, y.sums *= y.factor;
-        ref_verdict verdict = judge_head(&y, got).verdict;
+        b = find_bounds(&y);
+        ref_verdict verdict = judge_head(&y, &b, got).verdict;
         bool good = (verdict == REF_PASS || verdict == REF_MARGINAL) && factor > 1 / most_factor;
         farthest = fmax(farthest, good ? fmax(factor, 1 / factor) : INFINITY);
     }
-    while (v.reach.runs > 0)
-        free(v.reach.errors[--v.reach.runs]);
+    claim_free(&v);
     return farthest;
 }
 

@@ -128,7 +128,7 @@ static void write_parameters(emission *e)
 /* The relative error (Frobenius, of a head) that passes, for each precision; null where nothing can
  * be said: ill-conditioned, or a trivial output would pass as well. */
 static cJSON *tolerance_node(atn_context *context, const subject *given, result_kind kind,
-                             result_verdict *v)
+                             const result_verdict *known)
 {
     static const atn_dtype precisions[] = {ATN_F64, ATN_F32, ATN_TF32, ATN_BF16, ATN_F16};
     cJSON *node = cJSON_CreateObject();
@@ -136,16 +136,17 @@ static cJSON *tolerance_node(atn_context *context, const subject *given, result_
     for (size_t i = 0; i < sizeof precisions / sizeof *precisions; i++) {
         subject s = *given;
         double least = INFINITY;
+        result_verdict v;
         subject_claim(&s, precisions[i]);
-        reach_run(context, &s, kind, v->want, v->exact, &v->reach);
+        claim_another(context, &s, kind, known, &v);
         for (int64_t head = 0; head < heads; head++) {
-            yardstick y = head_yardstick(&s, kind, v, head);
-            judgement j = judge_head(&y, y.want);
-            if (j.verdict == REF_PASS)
-                least = fmin(least, j.allowed);
+            const bounds *b = &v.bounds[head];
+            if (!b->why && b->norm > 0)
+                least = fmin(least, b->bound[0] / b->norm);
             else
                 least = -1;
         }
+        claim_free(&v);
         cJSON_AddItemToObject(node, atn_dtype_name(precisions[i]),
                               least > 0 ? cJSON_CreateNumber(least) : cJSON_CreateNull());
     }

@@ -202,22 +202,15 @@ static double reached(const yardstick *y, const statistic *t, int direction, dou
     return y->factor > 0 ? y->factor * most : most;
 }
 
-/* What passes: the bounds of all statistics for a head. */
-typedef struct {
-    double norm;   /* of what is wanted */
-    double *bound; /* statistic_count, the last with MOST_DIRECTIONS + 1 */
-    double reached;
-} bounds;
-
 static int directions_of(const statistic *t, const yardstick *y)
 {
     return t->kind == PART_DIRECTION ? y->reach.directions + 1 : 1;
 }
 
-static bounds find_bounds(const yardstick *y)
+/* The bounds of every statistic, without `trivial`. */
+static bounds measure_bounds(const yardstick *y)
 {
     bounds b = {.norm = sqrt(square_norm(y->rows * y->cols, y->want))};
-    b.bound = must_allocate((size_t)statistic_count + MOST_DIRECTIONS + 1, sizeof *b.bound);
     double spread = chance(y), truncation = y->unit / (2 * log(2)) + y->sums;
     for (int i = 0, at = 0; i < statistic_count; i++) {
         const statistic *t = &statistics[i];
@@ -327,50 +320,57 @@ static bool is_finite(int64_t count, const double *x)
     return true;
 }
 
-/* Why nothing can be said; null: something can. */
-static const char *why_undefined(const yardstick *y, const double *got)
+/* Why nothing can be said whatever the result; null: something can. */
+static const char *why_undefined(const yardstick *y)
 {
     int64_t size = y->rows * y->cols;
     if (!is_finite(size, y->want))
         return "undefined: the answer is not finite";
-    if (y->reach.noises < NOISES)
-        return "no derivatives to tell what rounding does";
-    for (int i = 0; i < y->reach.noises; i++)
-        if (!is_finite(size, y->reach.noise[i]))
+    for (int i = 0; i < NOISES; i++)
+        if (i >= y->reach.noises || !is_finite(size, y->reach.noise[i]))
             return "no derivatives to tell what rounding does";
-    if (!is_finite(size, got) && y->reach.runs && !is_finite(size, y->reach.errors[0]))
-        return "the library is not finite either";
     return NULL;
 }
 
-judgement judge_head(const yardstick *y, const double *got)
+bounds find_bounds(const yardstick *y)
 {
+    bounds b = {.why = why_undefined(y)};
+    if (b.why)
+        return b;
+    b = measure_bounds(y);
+    if (is_trivial(y, &b))
+        b.why = "trivial outputs would pass";
+    return b;
+}
+
+judgement judge_head(const yardstick *y, const bounds *b, const double *got)
+{
+    int64_t size = y->rows * y->cols;
     judgement j = {.verdict = REF_SKIPPED,
                    .rule = "none",
                    .reason = "",
                    .ratio = NAN,
                    .expected = y->kappa * y->rounding,
-                   .reachable = NAN,
-                   .allowed = NAN,
-                   .difference = ref_compare_f64(y->rows, y->cols, got, y->cols, y->want, y->cols)};
-    const char *why = why_undefined(y, got);
-    if (why) {
-        j.reason = why;
-        return j;
+                   .reachable = b->norm > 0 ? b->reached / b->norm : NAN,
+                   .allowed = b->norm > 0 ? b->bound[0] / b->norm : NAN,
+                   .difference =
+                       ref_compare_f64(y->rows, y->cols, got, y->cols, y->want, y->cols)};
+    bool measured = b->norm > 0 || !b->why;
+    if (!is_finite(size, got) && y->reach.runs && !is_finite(size, y->reach.errors[0])) {
+        measured = false;
+        j.reason = "the library is not finite either";
     }
-    double *e = error_of(y, got);
-    bounds b = find_bounds(y);
-    j.ratio = deciding_ratio(y, &b, e, &j.rule);
-    j.verdict = ref_judge(REF_REACH, j.ratio);
-    j.reachable = b.norm > 0 ? b.reached / b.norm : NAN;
-    j.allowed = b.norm > 0 ? b.bound[0] / b.norm : NAN;
-    if (j.verdict != REF_FAIL && is_trivial(y, &b)) {
+    if (measured) {
+        double *e = error_of(y, got);
+        j.ratio = deciding_ratio(y, b, e, &j.rule);
+        j.verdict = ref_judge(REF_REACH, j.ratio);
+        free(e);
+    }
+    if (b->why && j.verdict != REF_FAIL) {
         j.verdict = REF_SKIPPED;
         j.rule = "none";
-        j.reason = "trivial outputs would pass";
+        j.reason = b->why;
     }
-    free(b.bound);
-    free(e);
     return j;
 }
 
@@ -424,6 +424,36 @@ static void find_conditions(const subject *s, result_kind kind, result_verdict *
     free(inverse);
 }
 
+static bounds *find_all_bounds(const subject *s, result_kind kind, const result_verdict *v)
+{
+    int64_t heads = result_heads(&s->c, kind);
+    bounds *all = must_allocate((size_t)heads, sizeof *all);
+    for (int64_t i = 0; i < heads; i++) {
+        yardstick y = head_yardstick(s, kind, v, i);
+        all[i] = find_bounds(&y);
+    }
+    return all;
+}
+
+void claim_another(atn_context *context, const subject *s, result_kind kind,
+                   const result_verdict *known, result_verdict *v)
+{
+    *v = *known;
+    memset(v->reach.errors, 0, sizeof v->reach.errors);
+    v->reach.runs = 0;
+    reach_run(context, s, kind, v->want, v->exact, &v->reach);
+    v->bounds = find_all_bounds(s, kind, v);
+    v->heads = must_allocate((size_t)result_heads(&s->c, kind), sizeof *v->heads);
+}
+
+void claim_free(result_verdict *v)
+{
+    while (v->reach.runs > 0)
+        free(v->reach.errors[--v->reach.runs]);
+    free(v->bounds);
+    free(v->heads);
+}
+
 int find_wanted(atn_context *context, const subject *s, result_kind kind, result_verdict *v)
 {
     int64_t heads = result_heads(&s->c, kind), size = result_size(&s->judged, kind);
@@ -442,6 +472,7 @@ int find_wanted(atn_context *context, const subject *s, result_kind kind, result
     reach_differentiate(context, s, kind, v->want, &v->reach);
     reach_run(context, s, kind, v->want, v->exact, &v->reach);
     find_conditions(s, kind, v);
+    v->bounds = find_all_bounds(s, kind, v);
     return EXIT_PASS;
 }
 
@@ -451,7 +482,7 @@ void judge_heads(const subject *s, result_kind kind, result_verdict *v)
     v->verdict = REF_SKIPPED;
     for (int64_t i = 0; i < heads; i++) {
         yardstick y = head_yardstick(s, kind, v, i);
-        v->heads[i] = judge_head(&y, s->results[kind] + i * size);
+        v->heads[i] = judge_head(&y, &v->bounds[i], s->results[kind] + i * size);
         v->verdict = worse_verdict(v->verdict, v->heads[i].verdict);
     }
 }
@@ -467,6 +498,7 @@ int judge_result(atn_context *context, const subject *s, result_kind kind, resul
 void result_verdict_free(result_verdict *v)
 {
     free(v->heads);
+    free(v->bounds);
     free(v->kappa);
     free(v->want);
     reach_free(&v->reach);

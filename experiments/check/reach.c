@@ -10,7 +10,7 @@
 
 /* The relative change of inputs: its square is below f64's rounding of what it changes, and that
  * rounding leaves 7 digits of its effect. */
-static const double step = 0x1p-28;
+static const double small = 0x1p-28;
 
 /* x becomes (x - want) / divisor. */
 static void subtract(int64_t count, const double *want, double divisor, double *x)
@@ -46,7 +46,7 @@ static double *scaled(const double *x, int64_t count, double factor)
 static void add_direction(atn_context *context, const subject *moved, result_kind kind,
                           const double *at, const char *name, reach *r)
 {
-    double *x = derivative(context, moved, kind, step, at);
+    double *x = derivative(context, moved, kind, small, at);
     if (!x)
         return;
     r->direction_names[r->directions] = name;
@@ -59,13 +59,13 @@ static void find_directions(atn_context *context, const subject *s, result_kind 
 {
     const attention_case *c = &s->c;
     subject moved = *s;
-    double *x = scaled(c->q, attention_case_queries(c), 1 + step);
+    double *x = scaled(c->q, attention_case_queries(c), 1 + small);
     moved.c.q = x;
     add_direction(context, &moved, kind, at, "size of Q", r);
     free(x);
     moved = *s;
     if (c->k) {
-        moved.c.k = x = scaled(c->k, attention_case_keys(c), 1 + step);
+        moved.c.k = x = scaled(c->k, attention_case_keys(c), 1 + small);
         add_direction(context, &moved, kind, at, "size of K", r);
         free(x);
     }
@@ -74,7 +74,7 @@ static void find_directions(atn_context *context, const subject *s, result_kind 
         atn_tensor *t = atn_attention_parameter(&moved.c.reference, (atn_parameter)p);
         if (!t->data || !(atn_operator_get(c->choice.op)->differentiable >> p & 1))
             continue;
-        t->data = x = scaled(t->data, t->heads * t->rows * t->cols, 1 + step);
+        t->data = x = scaled(t->data, t->heads * t->rows * t->cols, 1 + small);
         add_direction(context, &moved, kind, at, atn_parameter_name((atn_parameter)p), r);
         free(x);
     }
@@ -85,14 +85,14 @@ void reach_differentiate(atn_context *context, const subject *s, result_kind kin
 {
     uint64_t state = s->c.choice.seed;
     int64_t size = result_size(&s->judged, kind);
-    /* from the library's own f64, so that its distance from want is not divided by step */
+    /* from the library's own f64, so that its distance from want is not divided by that */
     double *at = must_allocate((size_t)size, sizeof *at);
     if (answer_library(context, s, ATN_F64, ATN_STORAGE_NATIVE, kind, at) < 0)
         memcpy(at, want, (size_t)size * sizeof *at);
     while (r->noises < NOISES) {
         double *owned[MOST_CHANGED];
-        subject moved = change_inputs(s, step, ATN_STORAGE_NATIVE, &state, owned);
-        double *x = derivative(context, &moved, kind, step, at);
+        subject moved = change_inputs(s, small, ATN_STORAGE_NATIVE, &state, owned);
+        double *x = derivative(context, &moved, kind, small, at);
         for (int i = 0; i < MOST_CHANGED; i++)
             free(owned[i]);
         if (!x)

@@ -150,10 +150,7 @@ static const result_verdict *held_against(exam *e, atn_context *context, subject
     e->known[claimed][kind] = true;
     for (int type = 0; type < ATN_DTYPE_COUNT; type++)
         if (type != (int)claimed && e->known[type][kind]) {
-            *v = e->against[type][kind]; /* but for the runs in that type */
-            memset(v->reach.errors, 0, sizeof v->reach.errors);
-            v->reach.runs = 0;
-            reach_run(context, s, kind, v->want, v->exact, &v->reach);
+            claim_another(context, s, kind, &e->against[type][kind], v);
             return v;
         }
     if (find_wanted(context, s, kind, v) != EXIT_PASS)
@@ -261,12 +258,11 @@ static void exam_free(exam *e)
             result_verdict *v = &e->against[type][kind];
             if (!e->known[type][kind])
                 continue;
-            if (!first) { /* they share these */
-                v->want = v->kappa = NULL, v->heads = NULL;
-                v->reach.noises = v->reach.directions = 0;
-            }
+            if (first)
+                result_verdict_free(v);
+            else
+                claim_free(v);
             first = false;
-            result_verdict_free(v);
         }
     }
     attention_case_free(&e->c);

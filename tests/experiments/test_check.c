@@ -288,7 +288,8 @@ static judgement judge_doctored(pattern *error, double size, double reached, uns
                    .kappa = 1,
                    .rounding = unit,
                    .unit = unit};
-    return judge_head(&y, got);
+    bounds b = find_bounds(&y);
+    return judge_head(&y, &b, got);
 }
 
 /* A kernel may err twice what is reached and by a truncation: the part of a statistic's error where
@@ -357,14 +358,17 @@ Test(check, noise_is_what_is_reached)
     yardstick y = {.rows = 8, .cols = 8, .want = want, .kappa = 1, .unit = 0x1p-11, .rounding = 1};
     y.reach = (reach){.noises = NOISES, .noise = {noise[0], noise[1], noise[2], noise[3]}};
     const double rounding = 0x1p-11 / sqrt(8 * log(2));
-    judgement j = judge_head(&y, got); /* orthogonal: made of 64 */
+    bounds b = find_bounds(&y);
+    judgement j = judge_head(&y, &b, got); /* orthogonal: made of 64 */
     cr_expect_float_eq(j.reachable, 3 * rounding * (1 + 3.0 / 8), 1e-6, "%g", j.reachable);
     cr_expect_float_eq(j.allowed, 2 * j.reachable + 0x1p-11 / (2 * log(2)), 1e-6, "%g", j.allowed);
     y.reach.noise[1] = y.reach.noise[2] = y.reach.noise[3] = noise[0]; /* of one */
-    j = judge_head(&y, got);
+    b = find_bounds(&y);
+    j = judge_head(&y, &b, got);
     cr_expect_float_eq(j.reachable, 3 * rounding * 4, 1e-6, "%g", j.reachable);
     y.reach.noises--;
-    j = judge_head(&y, got);
+    b = find_bounds(&y);
+    j = judge_head(&y, &b, got);
     cr_expect_eq(j.verdict, REF_SKIPPED);
 }
 
@@ -436,7 +440,8 @@ static ref_verdict verdict_by(const subject *s, result_kind kind, const result_v
     int64_t size = result_rows(&s->judged, kind) * result_cols(&s->judged, kind);
     for (int64_t i = 0; i < result_heads(&s->judged, kind); i++) {
         yardstick y = head_yardstick(s, kind, v, i);
-        worst = worse_verdict(worst, judge_head(&y, s->results[kind] + i * size).verdict);
+        judgement j = judge_head(&y, &v->bounds[i], s->results[kind] + i * size);
+        worst = worse_verdict(worst, j.verdict);
     }
     return worst;
 }
@@ -837,17 +842,19 @@ Test(check, expanded_distances_are_no_failure)
 
 /* Of every head, in a type; where narrow types' conditioning allows everything it says so. */
 static void expect_told_from_zeros(atn_context *context, const subject *problem, result_kind kind,
-                                   result_verdict *v, atn_dtype claimed)
+                                   const result_verdict *known, atn_dtype claimed)
 {
     subject s = *problem;
     int64_t size = result_rows(&s.judged, kind) * result_cols(&s.judged, kind);
     double *zeros = must_allocate((size_t)size, sizeof *zeros);
     bool wide = claimed == ATN_F64 || claimed == ATN_F32;
     subject_claim(&s, claimed);
-    reach_run(context, &s, kind, v->want, true, &v->reach);
+    result_verdict v;
+    claim_another(context, &s, kind, known, &v);
     for (int64_t i = 0; i < result_heads(&s.judged, kind); i++) {
-        yardstick y = head_yardstick(&s, kind, v, i);
-        ref_verdict right = judge_head(&y, y.want).verdict, zero = judge_head(&y, zeros).verdict;
+        yardstick y = head_yardstick(&s, kind, &v, i);
+        ref_verdict right = judge_head(&y, &v.bounds[i], y.want).verdict;
+        ref_verdict zero = judge_head(&y, &v.bounds[i], zeros).verdict;
         cr_expect(right == REF_PASS || (!wide && right == REF_SKIPPED), "%s %s %s: %s",
                   attention_case_label(&s.c), result_name(kind), atn_dtype_name(claimed),
                   ref_verdict_name(right));
@@ -855,6 +862,7 @@ static void expect_told_from_zeros(atn_context *context, const subject *problem,
                   attention_case_label(&s.c), result_name(kind), atn_dtype_name(claimed),
                   ref_verdict_name(zero));
     }
+    claim_free(&v);
     free(zeros);
 }
 
@@ -1067,7 +1075,8 @@ Test(check, zeros_are_never_marginal)
             static double noise[] = {1, 2, -3, 1, -2, 3, -1, 1, -1};
             yardstick y = {.rows = rows, .cols = 3, .want = want, .kappa = 1, .unit = unit};
             y.reach = (reach){.noises = NOISES, .noise = {noise, noise, noise, noise}};
-            ref_verdict verdict = judge_head(&y, zeros).verdict;
+            bounds b = find_bounds(&y);
+            ref_verdict verdict = judge_head(&y, &b, zeros).verdict;
             cr_expect(verdict == REF_FAIL || verdict == REF_SKIPPED, "%g, %d rows: %s", unit, rows,
                       ref_verdict_name(verdict));
         }
