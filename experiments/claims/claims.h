@@ -74,7 +74,7 @@ typedef struct claim {
     X(network_claims)          /* N01 - N05 */                                                     \
     X(table_claims)            /* N06 - N10 */                                                     \
     X(resource_claims)         /* N11, N12 */                                                      \
-    X(accuracy_claims)         /* A01 - A21 */
+    X(accuracy_claims)         /* A01 - A22 */
 
 #define CLAIM_GROUP_EXTERN(table) extern const claim table[];
 CLAIM_GROUP_LIST(CLAIM_GROUP_EXTERN)
