@@ -692,17 +692,18 @@ const claim sima_claims[] = {
             "Operators alone on one thread of a CPU, where the paper has whole networks on a GPU: "
             "a share here neither confirms nor refutes the printed one.",
         .corrected =
-            "By counts the share of the exps tends to a constant within the operator: exps and "
-            "products both grow as N² in softmax attention (one exp to 4d_h flops, d_h = D/H) and "
-            "as D²/H in XCA (one to 4N). Only in a whole network can softmax's share grow on with "
-            "N, as its linear layers grow as N; with D they grow as D², as fast as XCA's exps for "
-            "a fixed H.",
+            "Let an exp take as long as e flops of products, whatever N and D. Of exps and "
+            "products together the exps then take e/(e + 4d_h) in softmax attention, d_h = D/H, "
+            "for every N, and e/(e + 4N) in XCA for every d_h: neither share grows with what Fig. 1 "
+            "enlarges. Beside the linear layers of their block, too, softmax's exps take e/(e + "
+            "4d_h + 24D·d_h/N), which grows with N, but not beyond e/(e + 4d_h); XCA's take e/(e + "
+            "4N + 24NH), which for a fixed H does not change with D.",
         .proof =
             "A head of softmax attention has N² exps and 2N²d_h flops in each of its two products, "
-            "one of XCA d_h² exps and 2Nd_h² flops in each; the rest is O(N² + Nd_h) and O(d_h² + "
-            "Nd_h). The linear layers of a block (Q, K, V, W_proj and an MLP of 4D) take 24ND² "
-            "flops: HN² exps to 24ND², which grows with N, and D²/H to 24ND², 1/(24NH) for every "
-            "D.",
+            "one of XCA d_h² exps and 2Nd_h² flops in each: one exp to 4d_h flops, and one to 4N. "
+            "What else the two do is left aside (2N² + Nd_h flops in softmax attention). The linear "
+            "layers of a block (Q, K, V, W_proj and an MLP of 4D) take 24ND² flops: for one of HN² "
+            "exps 24D²/(HN) = 24D·d_h/N, for one of H d_h² = D²/H exps 24NH.",
         .evidence = {"time"},
         .judge = judge_m05,
     },

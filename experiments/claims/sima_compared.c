@@ -306,8 +306,9 @@ static int judge_m16(const claim_run *run, verdict *v)
     v->kind = local ? VERDICT_HOLDS : local_there ? VERDICT_HOLDS_IF : VERDICT_FAILS;
     if (v->kind == VERDICT_HOLDS_IF)
         verdict_set(&v->condition,
-                    "the indices are angles, π/2R and π/2C times the positions on a grid of R rows "
-                    "× C columns (the factor of CosFormer's Eq. 10, not printed here)");
+                    "each difference of positions is multiplied by a factor ω, 0 < ω(M − 1) ≤ π/2 "
+                    "for M positions in its direction, as by the π/2M of CosFormer's Eq. 10; none "
+                    "is printed here");
     verdict_set(&v->measured,
                 "cos(i − j) at distances 0 to %d: negative first at %d, rising first at %d, %.3f "
                 "at %d where it is %.3f at 1; the library's CosFormer, angle π(i − j)/2M: %s",
@@ -374,13 +375,16 @@ const claim sima_compared_claims[] = {
             "Q_{i,m}K_{j,n}ᵀ cos(i−j)cos(m−n)",
         .method = "The printed weights of a row of 14 tokens by their distance, and those of the "
                   "library's CosFormer.",
-        .corrected = "The angles need CosFormer's factor: cos(π(i − j)/2R)cos(π(m − n)/2C) on a "
-                     "grid of R rows × C columns is positive and falls with either distance. The "
-                     "expansion into four terms holds with any factor.",
-        .proof = "|i − j| ≤ R − 1 keeps π|i − j|/2R in [0, π/2), and so in the columns, where the "
-                 "cosine is positive and falls. cos 2 < 0, as π/2 < 2 < 3π/2, and cos 6 = cos(2π − "
-                 "6) > cos 1, as 0 < 2π − 6 < 1. cos(a − b) = cos a cos b + sin a sin b for all a "
-                 "and b.",
+        .corrected =
+            "With a factor ω in each direction, 0 < ω(M − 1) ≤ π/2 for its M positions, cos(ω(i − "
+            "j)) is not negative and falls with the distance, and so does the product of both. "
+            "CosFormer's π/2M is such a factor; as printed, 1, it is one for M = 2 alone. The "
+            "expansion into four terms holds with any factor.",
+        .proof = "|i − j| ≤ M − 1 keeps ω|i − j| in [0, π/2], where the cosine is not negative and "
+                 "falls. π(M − 1)/2M < π/2, and ω = 1 satisfies M − 1 ≤ π/2 for M = 2 and for no "
+                 "larger one: cos 2 < 0, as π/2 < 2 < 3π/2. Nor do the printed weights fall: cos 6 "
+                 "= cos(2π − 6) > cos 1, as 0 < 2π − 6 < 1. cos(a − b) = cos a cos b + sin a sin b "
+                 "for all a and b.",
         .judge = judge_m16,
     },
     {0},

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* U12 - U14: UFO-ViT's networks and what they cost as the resolution grows. */
-#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -9,18 +8,6 @@
 #include "claims/direct.h"
 #include "common/report.h"
 #include "networks/configurations.h"
-
-/* The first row of that name in a table; there must be one. */
-static const printed_row *find_row(const char *paper, const char *number, const char *name)
-{
-    const printed_row *row = printed_rows;
-    while (strcmp(row->paper, paper) != 0 || strcmp(row->table, number) != 0 ||
-           strcmp(row->name, name) != 0) {
-        row++;
-        assert(row < printed_rows + printed_row_count);
-    }
-    return row;
-}
 
 static int count_at(const claim_run *run, const printed_row *row, int resolution,
                     network_count *count)
@@ -56,8 +43,8 @@ static int count_attention(const claim_run *run, int64_t side, attention_cost *c
     code = exit_worst(code, direct_cost(run, &products, &shape, &cost));
     c->products = cost.flops / 2;
     c->projections = layer_times(4, layer_linear(WIDTH, WIDTH, false, n)).macs;
-    code = exit_worst(
-        code, count_at(run, find_row("SimA", "Tab. 1", "DeiT-S"), (int)side * PATCH, &whole));
+    code = exit_worst(code, count_at(run, printed_row_find("SimA", "Tab. 1", "DeiT-S"),
+                                     (int)side * PATCH, &whole));
     c->network = network_total(&whole).macs;
     return code;
 }
@@ -129,7 +116,7 @@ static int judge_u13(const claim_run *run, verdict *v)
             "|\n|---|---|---|---|---|\n",
             SMALL, LARGE, SMALL, LARGE);
     for (int i = 0; i < NETWORKS; i++) {
-        const printed_row *row = find_row("UFO-ViT", "Tab. 1", names[i]);
+        const printed_row *row = printed_row_find("UFO-ViT", "Tab. 1", names[i]);
         network_count small, large;
         int code = count_at(run, row, SMALL, &small);
         code = exit_worst(code, count_at(run, row, LARGE, &large));
@@ -165,8 +152,8 @@ static int judge_u14(const claim_run *run, verdict *v)
 {
     static const int resolutions[] = {224, 384, 512, 1024};
     enum { SIZES = sizeof resolutions / sizeof *resolutions };
-    const printed_row *deit = find_row("SimA", "Tab. 1", "DeiT-S");
-    const printed_row *ufo = find_row("UFO-ViT", "Tab. 1", "UFO-ViT-S");
+    const printed_row *deit = printed_row_find("SimA", "Tab. 1", "DeiT-S");
+    const printed_row *ufo = printed_row_find("UFO-ViT", "Tab. 1", "UFO-ViT-S");
     double ratios[SIZES];
     bool more = true;
     fprintf(v->notes, "Multiply-adds of one image, 10⁹:\n\n| pixels | DeiT-S | UFO-ViT-S | DeiT-S "

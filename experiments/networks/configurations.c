@@ -5,6 +5,7 @@
  * for what SOFT is compared with PVT (arXiv:2102.12122). */
 #include "networks/configurations.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -451,6 +452,17 @@ const printed_row printed_rows[] = {
 };
 
 const int printed_row_count = sizeof printed_rows / sizeof *printed_rows;
+
+const printed_row *printed_row_find(const char *paper, const char *number, const char *name)
+{
+    const printed_row *row = printed_rows;
+    while (strcmp(row->paper, paper) != 0 || strcmp(row->table, number) != 0 ||
+           strcmp(row->name, name) != 0) {
+        row++;
+        assert(row < printed_rows + printed_row_count);
+    }
+    return row;
+}
 
 /* The last digit's unit: "13.07" gives 0.01. */
 static double unit_of(const char *printed)

@@ -20,6 +20,9 @@ typedef struct {
 extern const printed_row printed_rows[];
 extern const int printed_row_count;
 
+/* The first row of that name in a table; there must be one. */
+const printed_row *printed_row_find(const char *paper, const char *number, const char *name);
+
 /* "agrees": rounded to the printed digits, `counted` is what is printed; "within 2 %" of it; or
  * "disagrees". */
 const char *printed_verdict(double counted, const char *printed);

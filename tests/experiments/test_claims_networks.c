@@ -220,4 +220,13 @@ Test(claims_networks, more_pixels_cost_more)
 {
     cr_expect(judge_resolution(UFO_ROW("UFO-ViT-M/384", "29")) == VERDICT_FAILS);
     cr_expect(judge_resolution(UFO_ROW("UFO-ViT-M/384", "12")) == VERDICT_OBSERVED);
+    claim_run run;
+    ledger_open(&run);
+    table *t = ledger_table(&run, "networks", 0);
+    ledger_row(t, UFO_ROW("UFO-ViT-M", "10"));
+    ledger_row(t, UFO_ROW("UFO-ViT-M/384", "29"));
+    ledger_expect_measured(&run, "N12",
+                           "2.9 times the multiply-adds for 2.939 times the tokens "
+                           "(DeiT-S, for comparison: 3.37");
+    ledger_close(&run);
 }
