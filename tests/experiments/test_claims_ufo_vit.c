@@ -47,6 +47,7 @@ Test(claims_ufo_vit, memory_is_linear_up_to_the_error_of_the_fit)
     ledger_open(&run);
     ledger_row(ledger_table(&run, "memory", 1), U03_ROW "quantity=bytes_total exponent=0.9979");
     ledger_expect_noted(&run, "U03", "0.9979 is below 1 by a constant part (affine");
+    ledger_expect_measured(&run, "U03", "has 8192 bytes for 784 tokens and 8192 for 2352");
     ledger_close(&run);
     cr_expect(judge_memory(U03_ROW "quantity=bytes_total exponent=0.997") == VERDICT_HOLDS);
     cr_expect(judge_memory(U03_ROW "quantity=bytes_total exponent=1.01") == VERDICT_FAILS);
