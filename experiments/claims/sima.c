@@ -611,18 +611,23 @@ const claim sima_claims[] = {
             "cheaper is M03.",
         .corrected =
             "As long as nothing underflows or overflows the orders agree to the accuracy of the "
-            "arithmetic, relative to |Q̂||K̂|ᵀ|V|. In f64, f32 and bf16 only extreme tokens "
+            "arithmetic, relative to |Q̂||K̂|ᵀ|V|: in whatever order terms are added up to N ≤ 2²² "
+            "where sums are taken in f32 (M04: a running sum stops at 2²⁴ equal terms). In f64, f32 and bf16 only extreme tokens "
             "underflow; in f16 many tokens are enough, in either order. |q̂_ic| and |k̂_jc| "
             "average 1/N in channels that are not zero, below f16's smallest normal number for N "
-            "> 2¹⁴; for N ≥ 2²⁵ equal tokens they are 0. Tokens first, moreover, entries of "
+            "> 2¹⁴; for N ≥ 2²⁵ equal tokens they are 0, if their norms are right to rounding (a "
+            "running sum in f32 gives 2²⁴ for all of them, and 2⁻²⁴ stays). Tokens first, moreover, entries of "
             "Q̂K̂ᵀ average at most D/N² in size (M01), and those of 2⁻²⁵ or less in size are 0. "
             "How many digits are left before depends on the tokens: more where V follows K, so "
             "that K̂ᵀV is of the size of V, fewer where they are independent.",
-        .proof = "Multiplication of matrices is associative. If every rounding is a factor 1 + δ, "
-                 "|δ| ≤ u, either order is within c u |Q̂||K̂|ᵀ|V| of the exact Y, c depending "
-                 "on N "
-                 "and D alone; underflow and overflow are no such factors. Σ_i |q̂_ic| = 1 over N "
-                 "tokens; f16's smallest normal number is 2⁻¹⁴, and it rounds 2⁻²⁵ to 0.",
+        .proof =
+            "Multiplication of matrices is associative. If every rounding is a factor 1 + δ, "
+            "|δ| ≤ u, a sum of N terms is within Nu/(1 − Nu) times the sum of their sizes of "
+            "the exact one, in any order. With Nu ≤ ¼, which N ≤ 2²² is for f32's u = 2⁻²⁴, "
+            "the quotients by such norms are right to a factor of 1 ± Nu/(1 − 2Nu), and either "
+            "order is within cu|Q̂||K̂|ᵀ|V| of the exact Y, c depending on N and D alone; "
+            "underflow and overflow are no such factors. Σ_i |q̂_ic| = 1 over N "
+            "tokens; f16's smallest normal number is 2⁻¹⁴, and it rounds 2⁻²⁵ to 0.",
         .evidence = {"half"},
         .judge = sima_judge_m02,
     },
@@ -658,21 +663,33 @@ const claim sima_claims[] = {
                   "large, with a dead channel, and photographs. The smallest examples by the "
                   "library.",
         .corrected =
-            "Nothing overflows if norms and ε are kept in f32 or wider and D max|V| < 65504 with "
-            "room for rounding, which may enlarge it by (1 + 2⁻¹¹)(1 + 2⁻¹¹ + N·2⁻²⁵), twice for N "
-            "= 2²⁵, besides what f32's sums round (divide V by D if not, M12). D: the channels of "
-            "one head (D/H of § 2.1's D). A norm stored in f16 is infinite "
+            "Nothing overflows if norms and ε are summed and kept in f32 or wider and D max|V| is "
+            "at most 60000, for N ≤ 2¹⁹ tokens and D ≤ 2¹³ channels of one head (D/H of § 2.1's "
+            "D), in whatever order sums are taken: |Y| ≤ D max|V| becomes |Y| < 1.09 D max|V| + ½. "
+            "For many more tokens that order matters: a running sum in f32 stops at 2²⁴ equal "
+            "terms, and with such norms Σ_j |k̂_jc| is N/2²⁴. Where D max|V| is larger, V/D "
+            "in place of V gives Y/D, which is at most max|V| in size: exactly if D is a power of "
+            "two and nothing underflows, else to rounding (M12). A norm stored in f16 is infinite "
             "once Σ|x| ≥ 65520, which takes its channel out of the output without a warning "
             "(all channels: Y = 0), and ε = 10⁻¹² is 0 in f16, which makes "
             "it NaN for a dead channel. The price is underflow: tokens first from N ≈ 2⁷√D on, "
             "in both orders from N ≈ 2¹⁴ on (M02).",
-        .proof = "Σ_i |q̂_ic| ≤ 1 and Σ_j |k̂_jc| ≤ 1 in every channel. So |q̂_ic| ≤ 1, "
-                 "|(Q̂K̂ᵀ)_ij| ≤ D, |(K̂ᵀV)_ce| ≤ max|V| and |Y_ie| ≤ D max|V|, attained by one "
-                 "token with all channels 1. Rounded to f16, |q̂_ic| is at most 1, and Σ_j |k̂_jc| "
-                 "at most 1 + 2⁻¹¹ + N·2⁻²⁵: each term is off by a factor of 1 + 2⁻¹¹ at most, or, "
-                 "if it is subnormal, by 2⁻²⁵. Rounding the first product is one more factor: "
-                 "where it is subnormal, Σ_c |k̂_jc| is a multiple of 2⁻²⁴ that f16 holds, and "
-                 "bounds it tokens first.",
+        .proof =
+            "Σ_i |q̂_ic| ≤ 1 and Σ_j |k̂_jc| ≤ 1 in every channel. So |q̂_ic| ≤ 1, "
+            "|(Q̂K̂ᵀ)_ij| ≤ D, |(K̂ᵀV)_ce| ≤ max|V| and |Y_ie| ≤ D max|V|, attained by one "
+            "token with all channels 1. Rounded, u = 2⁻²⁴: a sum of N products in f32, in any "
+            "order, is within Nu times the sum of their sizes (Jeannerod and Rump 2013), and one "
+            "of sizes is not below the largest of them, as rounding is monotone. So |q̂_ic| ≤ 1 "
+            "still, and Σ_j |k̂_jc| ≤ S = (1 + 2⁻¹¹)(1 + u)/(1 − Nu) + N·2⁻²⁵, each term being off "
+            "by a factor of 1 + 2⁻¹¹ at most in f16 or, if it is subnormal, by 2⁻²⁵. Channels "
+            "first, |(K̂ᵀV)_ce| ≤ S(1 + Nu) max|V|; rounded to f16 it is so but for a factor 1 + "
+            "2⁻¹¹, or it is subnormal and at most 2⁻¹⁴, which makes D·2⁻¹⁴ ≤ ½ of |Y_ie|. Tokens "
+            "first, an entry of Q̂K̂ᵀ is a sum of products of size |k̂_jc| at most. Where it is "
+            "normal, its rounding is a factor 1 + 2⁻¹¹ at most. Where it is subnormal, it is not "
+            "above σ = Σ_c |k̂_jc| even when rounded: σ is above 2⁻¹⁴, or a multiple of 2⁻²⁴ below "
+            "that f32 and f16 hold, as they do its partial sums, and rounding is monotone. So its "
+            "rows have Σ_j |entries| ≤ (1 + 2⁻¹¹)(1 + Du)DS. Either way |Y_ie| ≤ (1 + 2⁻¹¹)(1 + "
+            "Nu)(1 + Du)S·D max|V| + ½, and f16 rounds what is below 65520 to a finite number.",
         .evidence = {"half"},
         .judge = sima_judge_m04,
     },

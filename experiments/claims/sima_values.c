@@ -757,14 +757,16 @@ const claim sima_values_claims[] = {
             "With H heads D is the width of one. A bias of V, which the pseudo-code allows, must "
             "be divided too. In f64 and f32 the two agree bit by bit if D is a power of two and "
             "nothing underflows or overflows, else to rounding. In f16 |Y| ≤ max|V| of the V "
-            "before the division, but for rounding: the condition of M04 falls to max|V| below "
-            "65504 with the same room for rounding. Without that room it is false: D = 3, one "
+            "before the division, but for rounding: the condition of M04 falls to max|V| at most "
+            "60000, for its N and D. Without room for rounding it is false: D = 3, one "
             "token, Q = K = (1, 1, 1), V = 65504 has V/3 rounded to 21840 and the output 65520, "
             "infinite in f16. The price is that weights below 2⁻¹⁴D are subnormal after it.",
-        .proof = "(Q̂K̂ᵀ/D)(XW_v) = Q̂K̂ᵀ(X(W_v/D)): a number commutes with matrices; |entries of "
-                 "Q̂K̂ᵀ| ≤ D (M01). Division by a power of two is exact and commutes with every "
-                 "rounding that neither underflows nor overflows. |Y| ≤ D max|V/D| (M04). f16's "
-                 "smallest normal number is 2⁻¹⁴.",
+        .proof =
+            "(Q̂K̂ᵀ/D)(XW_v) = Q̂K̂ᵀ(X(W_v/D)): a number commutes with matrices; |entries of "
+            "Q̂K̂ᵀ| ≤ D (M01). Division by a power of two is exact and commutes with every "
+            "rounding that neither underflows nor overflows. |Y| ≤ D max|V/D| (M04), and rounded "
+            "V/D is at most (1 + 2⁻¹¹)max|V|/D + 2⁻²⁵: 1.083·60000 + 1 < 65520. f16's "
+            "smallest normal number is 2⁻¹⁴.",
         .judge = judge_m12,
     },
     {

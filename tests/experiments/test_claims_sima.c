@@ -135,6 +135,10 @@ Test(claims_sima, what_half_precision_loses_is_counted)
     cr_expect(strstr(measured, "wide: 0 of 1 outputs in f16 are not finite"), "%s", measured);
     cr_expect(strstr(measured, "1 of 3 not finite, 1 finite without a correct"), "%s", measured);
     cr_expect(strstr(measured, "up to 25 % of the weights are 0"), "%s", measured);
+    /* (1 + 2^-11)^2 (1 + 2^-5) (1 + 2^-24) / (1 - 2^-5) ..., and sums that stop at 2^24 */
+    cr_expect(strstr(measured, "at most 1.082 times for N = 2¹⁹"), "%s", measured);
+    cr_expect(strstr(measured, "1.004 times for N = 2¹⁴; a running"), "%s", measured);
+    cr_expect(strstr(measured, "in f32 stops at 16777216. "), "%s", measured);
     free(measured);
     ledger_close(&run);
 }
