@@ -69,11 +69,13 @@ typedef struct claim {
     X(sima_compared_claims)    /* M14 - M16 */                                                     \
     X(sima_network_claims)     /* M17 - M20 */                                                     \
     X(sima_reweighting_claims) /* M21 */                                                           \
+    X(sima_counts_claims)      /* M22 - M28 */                                                     \
     X(ufo_vit_claims)          /* U01 - U11 */                                                     \
     X(ufo_vit_network_claims)  /* U12 - U14 */                                                     \
     X(network_claims)          /* N01 - N05 */                                                     \
     X(table_claims)            /* N06 - N10 */                                                     \
     X(resource_claims)         /* N11, N12 */                                                      \
+    X(repeated_claims)         /* N13 */                                                           \
     X(accuracy_claims)         /* A01 - A22 */
 
 #define CLAIM_GROUP_EXTERN(table) extern const claim table[];

@@ -552,7 +552,7 @@ static int judge_m08(const claim_run *run, verdict *v)
     }
     must_close_text(wrong, &text, &size);
     fprintf(v->notes, "\nN = 784, D = 384, H = 12, m = r = 49, Performer's 110 features of a head. "
-                      "Swin, Twins and PVT are no operators of this library.\n");
+                      "The column's entries of Swin, Twins, PVT and CvT are M22 to M24.\n");
     v->kind = found < CHARGED ? VERDICT_NONE : agree < CHARGED ? VERDICT_FAILS : VERDICT_HOLDS;
     verdict_set(&v->measured,
                 "%d of %d formulas give the number of exps, with D and H as the caption defines "

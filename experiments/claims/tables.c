@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* N06 - N10: what the papers' tables say about costs, held against each other and against counts.
- * Printed numbers are quotations. */
+/* N06 - N10, N13: what the papers' tables say about costs, held against each other and against
+ * counts. Printed numbers are quotations. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -128,19 +128,14 @@ static double attention_gmacs(const table *parts, const table *t, int64_t row)
     return sum;
 }
 
-/* Those of the two products alone, 1e9: n queries times n_k keys times d channels each, n_k the
- * tokens of the grid whose side is divided by the stage's reduction. For PVT, whose every step of
- * embedding is one convolution. */
-static double product_gmacs(const network *pvt)
+/* Those of the two products of softmax attention alone, 1e9: queries times keys times channels. */
+static double product_gmacs(const network *n)
 {
     double sum = 0;
-    int64_t side = RESOLUTION;
-    for (int i = 0; i < pvt->stage_count; i++) {
-        const network_stage *s = &pvt->stages[i];
-        side /= s->embed->steps[0].stride;
-        int64_t shorter = s->reduction > 0 ? side / s->reduction : side;
-        int64_t queries = side * side + s->class_token, keys = shorter * shorter + s->class_token;
-        sum += 2e-9 * (double)(s->depth * queries * keys * s->dim);
+    for (int i = 0; i < n->stage_count; i++) {
+        int64_t tokens, keys;
+        network_stage_tokens(n, i, RESOLUTION, &tokens, &keys);
+        sum += 2e-9 * (double)(n->stages[i].depth * tokens * keys * n->stages[i].dim);
     }
     return sum;
 }
@@ -464,6 +459,40 @@ static int judge_n10(const claim_run *run, verdict *v)
     return EXIT_PASS;
 }
 
+/* ---- N13 ---- */
+
+/* SimA Tab. 2: millions of parameters, 1e9 FLOPs, top-1 accuracy, in the order of linear_rows. */
+static const model repeated[LINEAR_ROWS] = {{NIPS, "Transformer", 13, 3.9, 79.1},
+                                            {NIPS, "Linformer", 13, 1.9, 78.2},
+                                            {NIPS, "Performer", 13, 2.2, 76.1},
+                                            {NIPS, "Nyströmformer", 13, 2.0, 78.6},
+                                            {NIPS, "SOFT", 13, 1.9, 79.3}};
+
+static int judge_n13(const claim_run *run, verdict *v)
+{
+    enum { PARAMETERS = 1, FLOPS }; /* in linear_row.costs */
+    int same = 0;
+    fprintf(v->notes, "| method | SimA Tab. 2: parameters, FLOPs, accuracy | NeurIPS Tab. 1 "
+                      "|\n|---|---|---|\n");
+    for (int i = 0; i < LINEAR_ROWS; i++) {
+        const linear_row *theirs = &linear_rows[NIPS][i];
+        same += repeated[i].parameters == theirs->costs[PARAMETERS] &&
+                repeated[i].flops == theirs->costs[FLOPS] &&
+                repeated[i].accuracy == theirs->accuracy;
+        fprintf(v->notes, "| %s | %g M, %.1f, %.1f | %g M, %.1f, %.1f |\n", theirs->name,
+                repeated[i].parameters, repeated[i].flops, repeated[i].accuracy,
+                theirs->costs[PARAMETERS], theirs->costs[FLOPS], theirs->accuracy);
+    }
+    v->kind = VERDICT_OBSERVED;
+    verdict_set(&v->measured,
+                "%d of %d rows of others that both tables have repeat NeurIPS Tab. 1 in "
+                "parameters, FLOPs and accuracy to the last digit. Whether they were trained again "
+                "no table tells",
+                same, LINEAR_ROWS);
+    verdict_set(&v->bound, "the digits of NeurIPS Tab. 1");
+    return EXIT_PASS;
+}
+
 /* ---- The table ---- */
 
 const claim table_claims[] = {
@@ -561,6 +590,24 @@ const claim table_claims[] = {
                  "norms, biases and classifier are the rest.",
         .evidence = {"networks"},
         .judge = judge_n10,
+    },
+    {0},
+};
+
+const claim repeated_claims[] = {
+    {
+        .id = "N13",
+        .source = "SimA Tab. 2, § 4.1, against NeurIPS Tab. 1",
+        .statement = "We train all methods with ImageNet-1K training set and report Top-1 accuracy "
+                     "on ImageNet-1K validation set.",
+        .method = "The five rows of SimA's Tab. 2 whose methods NeurIPS's Tab. 1 has, compared "
+                  "with it as printed.",
+        .corrected =
+            "Observed: the rows of Transformer, Linformer, Performer, Nyströmformer and SOFT are "
+            "those of NeurIPS's Tab. 1, where these attentions stand in SOFT's Tiny network; SimA "
+            "stands in XCiT's networks beside them.",
+        .proof = "",
+        .judge = judge_n13,
     },
     {0},
 };

@@ -74,6 +74,17 @@ static int64_t key_tokens(const place *p)
     return key_side(p) * key_side(p) + (p->tokens - p->grid * p->grid);
 }
 
+void network_stage_tokens(const network *n, int stage, int resolution, int64_t *tokens,
+                          int64_t *keys)
+{
+    place p = {.stage = &n->stages[stage], .grid = resolution};
+    for (int i = 0; i <= stage; i++)
+        for (int j = 0; j < n->stages[i].embed->count; j++)
+            p.grid /= n->stages[i].embed->steps[j].stride;
+    *tokens = p.tokens = p.grid * p.grid + (p.stage->class_token ? 1 : 0);
+    *keys = key_tokens(&p);
+}
+
 static layer_count projection_convolutions(const place *p)
 {
     int64_t dim = p->stage->dim, kernel = p->stage->block->projection_kernel;

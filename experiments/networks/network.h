@@ -96,6 +96,11 @@ typedef struct {
 /* Counts one image. Returns an exit code; a failure has been reported. */
 int network_counts(atn_context *context, const network *n, const change *c, network_count *count);
 
+/* How many queries and keys the attention of a stage (from 0) has in an image of so many pixels a
+ * side, class token included. */
+void network_stage_tokens(const network *n, int stage, int resolution, int64_t *tokens,
+                          int64_t *keys);
+
 layer_count network_total(const network_count *count);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The judges of N06 - N10. */
+/* The judges of N06 - N10 and N13. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +19,9 @@ Test(claims_tables, what_is_computed_by_the_judges_themselves)
                                      "24 M, 3.3 GFLOPs, 82.2 %"),
               "%s", counterexample);
     free(counterexample);
+    cr_expect(ledger_judge(&run, "N13") == VERDICT_OBSERVED);
+    ledger_expect_measured(&run, "N13", "5 of 5 rows of others that both tables have repeat");
+    ledger_expect_noted(&run, "N13", "| SOFT | 13 M, 1.9, 79.3 | 13 M, 1.9, 79.3 |");
     cr_expect(ledger_judge(&run, "N09") == VERDICT_HOLDS);
     ledger_expect_measured(&run, "N09", "5 of 5 operators");
     ledger_expect_measured(&run, "N09", "with a fixed stride SOFT's flops have degree 3");
