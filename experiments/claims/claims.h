@@ -71,7 +71,8 @@ typedef struct claim {
     X(sima_reweighting_claims) /* M21 */                                                           \
     X(sima_counts_claims)      /* M22 - M28 */                                                     \
     X(ufo_vit_claims)          /* U01 - U11 */                                                     \
-    X(ufo_vit_network_claims)  /* U12 - U14 */                                                     \
+    X(ufo_vit_network_claims)  /* U12 - U16 */                                                     \
+    X(ufo_vit_spring_claims)   /* U17 - U21 */                                                     \
     X(network_claims)          /* N01 - N05 */                                                     \
     X(table_claims)            /* N06 - N10 */                                                     \
     X(resource_claims)         /* N11, N12 */                                                      \

@@ -55,8 +55,8 @@ static int compare_windows(const claim_run *run, int pixels, window_ratios *r, F
                                            WINDOW * WINDOW, &counted[0]));
         code = exit_worst(code, count_exps(run, windows, twins_heads[i], WINDOW * WINDOW,
                                            WINDOW * WINDOW, &counted[1]));
-        code = exit_worst(code,
-                          count_exps(run, 1, twins_heads[i], n, reduced * reduced, &counted[2]));
+        code =
+            exit_worst(code, count_exps(run, 1, twins_heads[i], n, reduced * reduced, &counted[2]));
         range_widen(&r->windows, counted[0] / swin);
         range_widen(&r->windows, counted[1] / twins);
         range_widen(&r->reduced, counted[2] / twins);
@@ -70,8 +70,9 @@ static int judge_m22(const claim_run *run, verdict *v)
 {
     window_ratios printed, larger;
     char text[4][RANGE_TEXT];
-    fprintf(v->notes, "exps of a block, M = %d:\n\n| pixels | N | HM²N, Swin-T | counted | HM²N, "
-                      "Twins-SVT-S | windows | reduced grid |\n|---|---|---|---|---|---|---|\n",
+    fprintf(v->notes,
+            "exps of a block, M = %d:\n\n| pixels | N | HM²N, Swin-T | counted | HM²N, "
+            "Twins-SVT-S | windows | reduced grid |\n|---|---|---|---|---|---|---|\n",
             WINDOW);
     int code = compare_windows(run, 224, &printed, v->notes);
     code = exit_worst(code, compare_windows(run, 448, &larger, v->notes));
@@ -130,9 +131,10 @@ static int judge_m23(const claim_run *run, verdict *v)
     bool as_tokens = by_tokens.least == 1 && by_tokens.most == 1;
     v->kind = as_side ? VERDICT_HOLDS : as_tokens ? VERDICT_HOLDS_IF : VERDICT_FAILS;
     if (v->kind == VERDICT_HOLDS_IF)
-        verdict_set(&v->condition, "R is how many times fewer keys there are than tokens (64, 16, 4 "
-                                   "and 1 in PVT-S's stages), not PVT's own R (8, 4, 2, 1), which "
-                                   "divides both sides of the grid");
+        verdict_set(&v->condition,
+                    "R is how many times fewer keys there are than tokens (64, 16, 4 "
+                    "and 1 in PVT-S's stages), not PVT's own R (8, 4, 2, 1), which "
+                    "divides both sides of the grid");
     verdict_set(&v->measured,
                 "exps counted over HN²/R in PVT-Small's four stages: %s with PVT's own R, %s with "
                 "R the number of tokens for each key",
@@ -192,7 +194,8 @@ static int judge_m25(const claim_run *run, verdict *v)
 {
     /* BERT-large, 8 sequences of 512 tokens */
     enum { BATCH = 8, TOKENS = 512, WIDTH = 1024, HEADS = 16 };
-    const double projections = layer_times(BATCH, layer_linear(WIDTH, 3 * WIDTH, true, TOKENS)).macs;
+    const double projections =
+        layer_times(BATCH, layer_linear(WIDTH, 3 * WIDTH, true, TOKENS)).macs;
     const double products = (double)BATCH * TOKENS * TOKENS * WIDTH;
     double exps;
     int code = count_exps(run, BATCH, HEADS, TOKENS, TOKENS, &exps), longer = 0, fewer = 0;
@@ -225,8 +228,8 @@ static int judge_m25(const claim_run *run, verdict *v)
 /* ---- M26 ---- */
 
 /* What is counted over the order that is printed, D = 384: of exps with softmax attention over HN²
- * and with XCA over HD², of softmax attention's flops over N²D, and of the numbers in Q, K, V, Y and
- * H matrices of N x N over N²D. */
+ * and with XCA over HD², of softmax attention's flops over N²D, and of the numbers in Q, K, V, Y
+ * and H matrices of N x N over N²D. */
 enum { ORDER_SOFTMAX, ORDER_XCA, ORDER_FLOPS, ORDER_MEMORY, ORDERS };
 
 static int compare_orders(const claim_run *run, int64_t n, int64_t heads, double ratios[ORDERS])
@@ -235,11 +238,8 @@ static int compare_orders(const claim_run *run, int64_t n, int64_t heads, double
     const double h = (double)heads, tokens = (double)n, d = WIDTH;
     atn_attention_desc softmax = atn_attention_defaults(ATN_SOFTMAX, ATN_F32);
     atn_attention_desc xca = atn_attention_defaults(ATN_XCA, ATN_F32);
-    atn_attention_shape shape = {.batch = 1,
-                                 .heads = heads,
-                                 .tokens = n,
-                                 .dim = WIDTH / heads,
-                                 .value_dim = WIDTH / heads};
+    atn_attention_shape shape = {
+        .batch = 1, .heads = heads, .tokens = n, .dim = WIDTH / heads, .value_dim = WIDTH / heads};
     atn_cost costs[2] = {{0}};
     int code = direct_cost(run, &softmax, &shape, &costs[0]);
     code = exit_worst(code, direct_cost(run, &xca, &shape, &costs[1]));
@@ -277,14 +277,13 @@ static int judge_m26(const claim_run *run, verdict *v)
         }
     }
     v->kind = bounded ? VERDICT_HOLDS : VERDICT_FAILS;
-    verdict_set(&v->measured,
-                "D = 384, H = 1 to 12, N = 1 to 3136: softmax attention's exps are %s of HN², XCA's "
-                "%s of HD²; softmax attention's flops are %s of N²D, its numbers with the matrix "
-                "stored %s of N²D; no quotient grows with N",
-                range_say(&ranges[ORDER_SOFTMAX], 4, text[0]),
-                range_say(&ranges[ORDER_XCA], 4, text[1]),
-                range_say(&ranges[ORDER_FLOPS], 4, text[2]),
-                range_say(&ranges[ORDER_MEMORY], 4, text[3]));
+    verdict_set(
+        &v->measured,
+        "D = 384, H = 1 to 12, N = 1 to 3136: softmax attention's exps are %s of HN², XCA's "
+        "%s of HD²; softmax attention's flops are %s of N²D, its numbers with the matrix "
+        "stored %s of N²D; no quotient grows with N",
+        range_say(&ranges[ORDER_SOFTMAX], 4, text[0]), range_say(&ranges[ORDER_XCA], 4, text[1]),
+        range_say(&ranges[ORDER_FLOPS], 4, text[2]), range_say(&ranges[ORDER_MEMORY], 4, text[3]));
     verdict_set(&v->bound, "O(·) is an upper bound: quotients that do not grow with N");
     if (v->kind == VERDICT_FAILS)
         verdict_set(&v->counterexample, "a quotient of the table that grows");
@@ -487,8 +486,9 @@ const claim sima_counts_claims[] = {
                      "D/H × D/H, and its exps D²/H, which falls with H; softmax attention stores "
                      "4ND + HN² numbers at most, fewer than N²D by the width of a head for large "
                      "N, and O(ND) if its matrix is not stored (N11).",
-        .proof = "HN² exps; H(D/H)² = D²/H ≤ HD²; two products of 2N²D flops each and 2HN² + ND for "
-                 "scaling, sums and quotients, H ≤ D; 4ND + HN² ≤ 5N²D, and (HN²)/(N²D) = H/D.",
+        .proof =
+            "HN² exps; H(D/H)² = D²/H ≤ HD²; two products of 2N²D flops each and 2HN² + ND for "
+            "scaling, sums and quotients, H ≤ D; 4ND + HN² ≤ 5N²D, and (HN²)/(N²D) = H/D.",
         .judge = judge_m26,
     },
     {
@@ -503,7 +503,8 @@ const claim sima_counts_claims[] = {
             "CvT-13 in our experiments which 13 blocks in total.",
         .method = "The networks with these settings counted layer by layer, against the parameters "
                   "and FLOPs of Tab. 1; XCiT-T24/16 with the layers of XCiT-T12/8 and with 24.",
-        .corrected = "XCiT-T24/16 is similar to XCiT-T12/8 with patches of 16 pixels and 24 layers.",
+        .corrected =
+            "XCiT-T24/16 is similar to XCiT-T12/8 with patches of 16 pixels and 24 layers.",
         .proof = "By counting. By hand: 12 layers and two of class attention have 14·12·192² = 6.2 "
                  "M parameters in their linear maps, 24 layers and two 11.5 M; 12 stands for 11.5 "
                  "or more.",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* U12 - U14: UFO-ViT's networks and what they cost as the resolution grows. */
+/* U12 - U16: UFO-ViT's networks and what they cost as the resolution grows. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -182,6 +182,108 @@ static int judge_u14(const claim_run *run, verdict *v)
     return EXIT_PASS;
 }
 
+/* ---- U15 ---- */
+
+/* The largest power of two, at least 1, of images that fit. */
+static double doubled_batch(double capacity, double memory)
+{
+    double batch = 1;
+    while (2 * batch * memory <= capacity)
+        batch *= 2;
+    return batch;
+}
+
+/* By what factors the memory of an image may differ where batches of powers of two differ by 4: of
+ * hundredths of factors up to 12, and capacities for 64 to 128 images of the smaller memory. */
+static value_range factors_behind(double times)
+{
+    value_range factors = range_empty;
+    for (int hundredths = 100; hundredths <= 1200; hundredths++)
+        for (int capacity = 6400; capacity <= 12800; capacity += 5) {
+            double factor = hundredths / 100., room = capacity / 100.;
+            if (doubled_batch(room, 1) == times * doubled_batch(room, factor))
+                range_widen(&factors, factor);
+        }
+    return factors;
+}
+
+static int judge_u15(const claim_run *run, verdict *v)
+{
+    enum { TIMES = 4 };
+    value_range factors = factors_behind(TIMES);
+    (void)run;
+    v->kind = VERDICT_NOT_TESTABLE;
+    verdict_set(&v->measured,
+                "would need the GPU (V100, 16 GB) and the networks in the authors' framework. A "
+                "quotient of %d between batches that are doubled until they do not fit is seen for "
+                "images that take %.2f to %.2f times the memory",
+                TIMES, factors.least, factors.most);
+    verdict_set(&v->bound, "no value of Fig. 7 is printed");
+    return EXIT_PASS;
+}
+
+/* ---- U16 ---- */
+
+/* Numbers that a block holds at once for an image, whichever is more: tokens, Q, K, V, what stands
+ * between Q and V, and the output; or tokens and the MLP's inner layer. */
+static double block_numbers(double tokens, double dim, double width, double between)
+{
+    return fmax(tokens * dim + 4 * tokens * width + between, (1 + MLP_RATIO) * tokens * dim);
+}
+
+/* DeiT-S with and without its N x N matrices stored, and the first stage of Swin-T (96 channels, 3
+ * heads, windows of 7 x 7 tokens of 4 x 4 pixels), over UFO-ViT-S. */
+typedef struct {
+    double stored, streamed, swin;
+} memory_ratios;
+
+static memory_ratios compare_memory(int pixels)
+{
+    enum { SWIN_PATCH = 4, SWIN_DIM = 96, SWIN_HEADS = 3, SWIN_WINDOW = 49 };
+    const network *deit = printed_row_find("SimA", "Tab. 1", "DeiT-S")->network;
+    const network *ufo = printed_row_find("UFO-ViT", "Tab. 1", "UFO-ViT-S")->network;
+    const network_stage *a = &deit->stages[0], *b = &ufo->stages[0];
+    int64_t tokens[2], keys;
+    network_stage_tokens(deit, 0, pixels, &tokens[0], &keys);
+    network_stage_tokens(ufo, 0, pixels, &tokens[1], &keys);
+    double n = (double)tokens[0], fine = pow(pixels / SWIN_PATCH, 2);
+    double state = pow(b->width, 2) / b->heads; /* K^T V of all heads */
+    double own = block_numbers((double)tokens[1], b->dim, b->width, state);
+    return (memory_ratios){
+        .stored = block_numbers(n, a->dim, a->dim, a->heads * n * n) / own,
+        .streamed = block_numbers(n, a->dim, a->dim, 0) / own,
+        .swin = block_numbers(fine, SWIN_DIM, SWIN_DIM, SWIN_HEADS * SWIN_WINDOW * fine) / own};
+}
+
+static int judge_u16(const claim_run *run, verdict *v)
+{
+    static const int resolutions[] = {224, 448, 672, 896};
+    enum { SIZES = sizeof resolutions / sizeof *resolutions };
+    memory_ratios r[SIZES];
+    bool less = true;
+    (void)run;
+    fprintf(v->notes, "Numbers of the largest block, over UFO-ViT-S's:\n\n| pixels | DeiT-S, "
+                      "matrix stored | not stored | Swin-T |\n|---|---|---|---|\n");
+    for (int i = 0; i < SIZES; i++) {
+        r[i] = compare_memory(resolutions[i]);
+        less = less && r[i].stored > 1 && r[i].swin > 1;
+        fprintf(v->notes, "| %d | %.3f | %.3f | %.3f |\n", resolutions[i], r[i].stored,
+                r[i].streamed, r[i].swin);
+    }
+    v->kind = VERDICT_OBSERVED;
+    verdict_set(&v->measured,
+                "memory on the GPU is not testable here. By counts of a block's arrays it is %sto "
+                "be expected: DeiT-S's are %.2f times UFO-ViT-S's at %d pixels and %.1f times at "
+                "%d if its N × N matrices are stored, %.3f and %.3f times if not; Swin-T's %.2f "
+                "and %.2f times",
+                less ? "" : "NOT ", r[0].stored, resolutions[0], r[SIZES - 1].stored,
+                resolutions[SIZES - 1], r[0].streamed, r[SIZES - 1].streamed, r[0].swin,
+                r[SIZES - 1].swin);
+    verdict_set(&v->bound, "1: above it UFO-ViT-S holds less. Counts of arrays are not what a "
+                           "framework allocates");
+    return EXIT_PASS;
+}
+
 const claim ufo_vit_network_claims[] = {
     {
         .id = "U12",
@@ -233,6 +335,36 @@ const claim ufo_vit_network_claims[] = {
                      "inference speed\"; \"higher\" is probably meant.",
         .proof = "",
         .judge = judge_u14,
+    },
+    {
+        .id = "U15",
+        .source = "UFO-ViT § 4.3, Fig. 7",
+        .statement = "Our model can process up to a 4× batch size compared with other models "
+                     "showing similar performance. (See Figure 7). … We scaled batch size by 2 "
+                     "until OOM causes.",
+        .method = "Not measured here. What a quotient of 4 says of memory if batches are doubled: "
+                  "all factors from 1 to 12 in hundredths, against capacities.",
+        .corrected = "A quotient of 4 between batches that are powers of two is compatible with "
+                     "any quotient of memory between 2 and 8.",
+        .proof = "Let an image take a and b of the memory C, and 2^i a ≤ C < 2^{i+1} a, 2^j b ≤ C "
+                 "< 2^{j+1} b. Then 2^{i−j−1} < b/a < 2^{i−j+1}, and i − j = 2.",
+        .judge = judge_u15,
+    },
+    {
+        .id = "U16",
+        .source = "UFO-ViT § 4.3, Fig. 8",
+        .statement = "[W]e determined that our models consumed much less memory for larger "
+                     "resolutions compared to DeiT models and Swin Transformers. … Moreover, our "
+                     "models required significantly less memory than the other models.",
+        .method = "Numbers that the largest block holds at once for an image (UFO-ViT-S, DeiT-S "
+                  "with its N × N matrices stored and without, Swin-T's first stage, sizes of "
+                  "the latter from its paper), at 224 to 896 pixels. Linearity is U03.",
+        .corrected =
+            "Observed: by counts UFO-ViT-S holds less than both. Its lead over DeiT-S grows with "
+            "the resolution only if DeiT-S stores its N × N matrices, which it need not (N11); "
+            "over Swin-T, whose windows are linear in N too, it does not grow.",
+        .proof = "",
+        .judge = judge_u16,
     },
     {0},
 };

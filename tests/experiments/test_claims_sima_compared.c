@@ -47,6 +47,7 @@ Test(claims_sima_compared, printed_cosines_are_not_local)
     cr_expect(ledger_judge(&run, "M16") == VERDICT_HOLDS_IF);
     ledger_expect_measured(&run, "M16", "negative first at 2, rising first at 4, 0.960 at 6");
     ledger_expect_measured(&run, "M16", "angle π(i − j)/2M: neither");
+    ledger_expect_noted(&run, "M16", "| 7 | 0.7539 | 0.7071 |"); /* cos 7 and cos π/4 */
     ledger_expect_counterexample(&run, "M16", "cos 2 = -0.416");
     ledger_close(&run);
 }

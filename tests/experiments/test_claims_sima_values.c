@@ -34,6 +34,9 @@ Test(claims_sima_values, signs_are_those_of_normalised_vectors)
     char *measured = ledger_measured(&run, "M10");
     double share = strtod(strstr(measured, "as large: ") + strlen("as large: "), NULL);
     cr_expect(share > 35 && share < 50, "%s", measured);
+    /* 49 weights add up to 1, so the least of them is below 1/49 */
+    double least = strtod(strstr(measured, "least weight ") + strlen("least weight "), NULL);
+    cr_expect(least >= 0 && least < 1. / 49, "%s", measured);
     free(measured);
     ledger_close(&run);
 }

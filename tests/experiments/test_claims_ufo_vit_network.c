@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The judges of U12 - U14, which count all they need themselves. */
+/* The judges of U12 - U16, which count all they need themselves. */
 #include <criterion/criterion.h>
 
 #include "ledger.h"
@@ -35,5 +35,28 @@ Test(claims_ufo_vit_network, counts_favour_linear_attention_at_high_resolutions)
     ledger_expect_measured(&run, "U14",
                            "testable here. A lower one is not to be expected by counts: DeiT");
     ledger_expect_measured(&run, "U14", "3.14 times at 1024");
+    ledger_close(&run);
+}
+
+/* Powers of two 4 apart: 2 to 8 times the memory, both ends excluded. */
+Test(claims_ufo_vit_network, doubled_batches_tell_little_of_memory)
+{
+    claim_run run;
+    ledger_open(&run);
+    cr_expect(ledger_judge(&run, "U15") == VERDICT_NOT_TESTABLE);
+    ledger_expect_measured(&run, "U15", "images that take 2.01 to 7.99 times the memory");
+    ledger_close(&run);
+}
+
+/* At 224 pixels DeiT-S holds 5 197 384 + 6 197^2 numbers, UFO-ViT-S's MLP 5 196 384, Swin-T's first
+ * stage 3136 (5 96 + 3 49). */
+Test(claims_ufo_vit_network, stored_matrices_make_the_difference)
+{
+    claim_run run;
+    ledger_open(&run);
+    cr_expect(ledger_judge(&run, "U16") == VERDICT_OBSERVED);
+    ledger_expect_measured(&run, "U16", "it is to be expected: DeiT-S's are 1.62 times");
+    ledger_expect_measured(&run, "U16", "1.005 and 1.000 times if not; Swin-T's 5.22 and 5.22");
+    ledger_expect_noted(&run, "U16", "| 896 | 10.807 | 1.000 | 5.225 |");
     ledger_close(&run);
 }
