@@ -635,7 +635,7 @@ const claim accuracy_claims[] = {
         .source = "IJCV Tab. 2, 3, § 4.1; NeurIPS Tab. 1, 3, § 4.2, 4.3",
         .statement =
             "Our approach SOFT/SOFT++ achieve the best classification accuracy among all the "
-            "linearization methods. Our SOFT and SOFT++ outperform the most similar (in "
+            "linearization methods. … Our SOFT and SOFT++ outperform the most similar (in "
             "architecture configuration) Transformer counterparts PVT at all variants.",
         .method = read_method,
         .corrected = "",
@@ -679,7 +679,7 @@ const claim accuracy_claims[] = {
         .source = "IJCV Tab. 4, 5, § 4.2",
         .statement =
             "Our SOFT++ outperforms the CNN ResNet and Transformer counterparts PVT across "
-            "all complexity groups in both object detection and instance segmentation. "
+            "all complexity groups in both object detection and instance segmentation … "
             "Note, SOFT cannot converge in training.",
         .method = read_method,
         .corrected = "",
@@ -729,7 +729,7 @@ const claim accuracy_claims[] = {
         .statement =
             "The conv-based pyramidal architecture is clearly superior to a non-pyramidal design, "
             "and our non-pyramidal counterpart is even slightly better than DeiT-S whilst enjoying "
-            "linear complexity. Our non-overlapped convolution variant still outperforms PVT with "
+            "linear complexity. … Our non-overlapped convolution variant still outperforms PVT with "
             "the same non-overlapped convolution by a clear margin.",
         .method = read_method,
         .corrected = "",
@@ -752,7 +752,7 @@ const claim accuracy_claims[] = {
         .source = "IJCV App. D (I), § 3.1",
         .statement =
             "The model now focuses the attentive learning on latent salient information captured "
-            "by the m bottleneck tokens. This explains why a model with an approximated gram "
+            "by the m bottleneck tokens. … This explains why a model with an approximated gram "
             "matrix performs better than one with a directly computed matrix. (When using our "
             "kernel-based self-attention matrix S without linearization, the training of a "
             "transformer fails to converge.)",
@@ -766,7 +766,7 @@ const claim accuracy_claims[] = {
         .source = "IJCV Fig. 4, 7, § 4.1, App. E; NeurIPS Fig. 3",
         .statement =
             "SOFT exhibits robustness and versatility in capturing local and long distance "
-            "relations among pixels. SOFT exhibits better semantic diversity of the multi-head "
+            "relations among pixels. … SOFT exhibits better semantic diversity of the multi-head "
             "mechanism than other methods.",
         .method = no_table,
         .corrected = "",
@@ -789,7 +789,7 @@ const claim accuracy_claims[] = {
         .source = "SimA Tab. 3, 4, § 4.2, 4.3",
         .statement =
             "In comparison to other transformers, our method gets on-par performance while "
-            "it is free of Softmax overhead. Our exp(.) free method performs comparably "
+            "it is free of Softmax overhead … Our exp(.) free method performs comparably "
             "with the baselines with 100 epochs of training.",
         .method = read_method,
         .corrected = "",

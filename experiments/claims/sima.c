@@ -552,7 +552,7 @@ static int judge_m08(const claim_run *run, verdict *v)
     }
     must_close_text(wrong, &text, &size);
     fprintf(v->notes, "\nN = 784, D = 384, H = 12, m = r = 49, Performer's 110 features of a head. "
-                      "The column's entries of Swin, Twins, PVT and CvT are M22 to M24.\n");
+                      "M22 to M24 have the entries of Swin, Twins, PVT and CvT.\n");
     v->kind = found < CHARGED ? VERDICT_NONE : agree < CHARGED ? VERDICT_FAILS : VERDICT_HOLDS;
     verdict_set(&v->measured,
                 "%d of %d formulas give the number of exps, with D and H as the caption defines "
@@ -698,9 +698,9 @@ const claim sima_claims[] = {
         .source = "SimA § 2.2, Fig. 1",
         .statement =
             "Softmax will be bottleneck when increasing the number of tokens (higher image "
-            "resolutions) in MSA and number of channels (higher capacity transformers) in XCA. At "
+            "resolutions) in MSA and number of channels (higher capacity transformers) in XCA. … At "
             "1536 × 1536 resolution, DeiT is 58% slower than our method due to the overhead of "
-            "exp(·) function in Softmax. With 8192 dimensions, XCiT is 22% slower due to Softmax "
+            "exp(·) function in Softmax. … With 8192 dimensions, XCiT is 22% slower due to Softmax "
             "overhead.",
         .method =
             "Times of softmax attention and SimA tokens first, of XCA and SimA channels "
@@ -768,7 +768,8 @@ const claim sima_claims[] = {
             "Nyströmformer, ND for Performer and Efficient Attention, 0 for \"CosFormer w/o "
             "re-weighting\" and SimA.]",
         .method = "Exact counts of the operators beside the printed formulas, with N, D and H as "
-                  "the caption has them; SOFT's with P formed once, as in its published code.",
+                  "the caption has them; SOFT's with P formed once, as in its published code. § "
+                  "2.2's orders are M26, the entries of Swin, Twins, PVT and CvT M22 to M24.",
         .corrected =
             "XCA evaluates H(D/H)² exponentials, H² times fewer than printed; SOFT H(Nm + m²) with "
             "P formed once, Nm more if it is formed again for the output; Linformer HNr with r "

@@ -219,7 +219,7 @@ static int judge_m25(const claim_run *run, verdict *v)
                 "and V, %.4g·10⁹ for QKᵀ, %.4g·10⁶ exps",
                 longer, COMPONENTS - 1, fewer, BATCH, TOKENS, 2e-9 * projections, 2e-9 * products,
                 1e-6 * exps);
-    verdict_set(&v->bound, "the printed numbers; 25.7 is 25.77 cut, not rounded");
+    verdict_set(&v->bound, "the printed numbers");
     if (v->kind == VERDICT_FAILS)
         verdict_set(&v->counterexample, "a row of the table");
     return code;
@@ -483,9 +483,9 @@ const claim sima_counts_claims[] = {
                   "orders; memory is that of Q, K, V, the output and an N × N matrix a head. As "
                   "exact numbers of exps the first two are M08.",
         .corrected = "As upper bounds the four hold. With heads of D/H channels XCA's matrices are "
-                     "D/H × D/H, and its exps D²/H, which falls with H; softmax attention stores "
-                     "4ND + HN² numbers at most, fewer than N²D by the width of a head for large "
-                     "N, and O(ND) if its matrix is not stored (N11).",
+                     "D/H × D/H, and its exps D²/H, which falls with H. Softmax attention stores "
+                     "4ND + HN² numbers at most, for large N N²D over the width of a head, and "
+                     "O(ND) if its matrix is not stored (N11).",
         .proof =
             "HN² exps; H(D/H)² = D²/H ≤ HD²; two products of 2N²D flops each and 2HN² + ND for "
             "scaling, sums and quotients, H ≤ D; 4ND + HN² ≤ 5N²D, and (HN²)/(N²D) = H/D.",

@@ -135,9 +135,7 @@ static int judge_u19(const claim_run *run, verdict *v)
     (void)run;
     for (int i = 0; i < CLUSTERS; i++)
         printed -= strengths[i]; /* Eq. 15 at x = 1 */
-    v->kind = one != printed   ? VERDICT_FAILS
-              : two == printed ? VERDICT_HOLDS
-                               : VERDICT_HOLDS_IF;
+    v->kind = one != printed ? VERDICT_FAILS : two == printed ? VERDICT_HOLDS : VERDICT_HOLDS_IF;
     if (v->kind == VERDICT_HOLDS_IF)
         verdict_set(&v->condition, "all clusters have one centre, the origin");
     verdict_set(&v->measured,
@@ -297,10 +295,11 @@ const claim ufo_vit_spring_claims[] = {
         .method = "The first outcome is judged: 24 steps of Eq. 11 where f(x) is the force, −k_c "
                   "x_c in each channel (U10, U18), for a particle with two channels and four pairs "
                   "of k. The second names no quantity.",
-        .corrected = "Let all k be above 0. A particle turns to the direction of the k with the largest |1 − k|: of the "
-                     "largest k if it and the smallest are more than 2 together, of the smallest "
-                     "if they are less. It grows only if a k is above 2; if all are between 0 and "
-                     "2, every particle goes to 0, a third outcome.",
+        .corrected =
+            "Let all k be above 0. A particle turns to the direction of the k with the largest |1 − k|: of the "
+            "largest k if it and the smallest are more than 2 together, of the smallest "
+            "if they are less. It grows only if a k is above 2; if all are between 0 and "
+            "2, every particle goes to 0, a third outcome.",
         .proof = "After t steps a channel has (1 − k_c)^t times what it had: the channel with the "
                  "largest |1 − k_c| outgrows all others. It is that of the largest or of the "
                  "smallest k, |1 − k| being convex, and k_max − 1 > 1 − k_min if and only if k_max "

@@ -10,8 +10,9 @@ Test(claims_ufo_vit_springs, a_velocity_is_no_force)
     ledger_open(&run);
     cr_expect(ledger_judge(&run, "U17") == VERDICT_HOLDS_IF);
     ledger_expect_measured(&run, "U17", "after 1, 1, 2: velocity 1, force 1; after 0, 1, 2:");
-    ledger_expect_counterexample(&run, "U17", "the residual is 1 in both, and no force acts: the "
-                                              "velocity changes by 0");
+    ledger_expect_counterexample(&run, "U17",
+                                 "the residual is 1 in both, and no force acts: the "
+                                 "velocity changes by 0");
     ledger_close(&run);
 }
 
@@ -21,8 +22,9 @@ Test(claims_ufo_vit_springs, a_dot_product_is_no_vector)
     ledger_open(&run);
     cr_expect(ledger_judge(&run, "U18") == VERDICT_FAILS);
     ledger_expect_measured(&run, "U18", "x = 2: −k·x is -6, −dU/dx -6.");
-    ledger_expect_counterexample(&run, "U18", "product is 0, where U = 1 is not at its least and "
-                                              "pulls with (-1, 1)");
+    ledger_expect_counterexample(&run, "U18",
+                                 "product is 0, where U = 1 is not at its least and "
+                                 "pulls with (-1, 1)");
     ledger_close(&run);
 }
 
@@ -32,9 +34,10 @@ Test(claims_ufo_vit_springs, clusters_have_centres)
     claim_run run;
     ledger_open(&run);
     cr_expect(ledger_judge(&run, "U19") == VERDICT_HOLDS_IF);
-    ledger_expect_measured(&run, "U19", "the force -4; clusters at 0 and 0 give -4, those at −1 "
-                                        "and 1 -2. A particle rests at 0 between the former, at "
-                                        "0.5 between");
+    ledger_expect_measured(&run, "U19",
+                           "the force -4; clusters at 0 and 0 give -4, those at −1 "
+                           "and 1 -2. A particle rests at 0 between the former, at "
+                           "0.5 between");
     ledger_close(&run);
 }
 
@@ -44,8 +47,9 @@ Test(claims_ufo_vit_springs, particles_turn_to_the_smaller_k_too)
     claim_run run;
     ledger_open(&run);
     cr_expect(ledger_judge(&run, "U20") == VERDICT_HOLDS_IF);
-    ledger_expect_measured(&run, "U20", "for k = (4, ½), 1 for (1.75, ½), 5.96e-08 for (1.25, ½) "
-                                        "and 0 for (1, ½)");
+    ledger_expect_measured(&run, "U20",
+                           "for k = (4, ½), 1 for (1.75, ½), 5.96e-08 for (1.25, ½) "
+                           "and 0 for (1, ½)");
     ledger_expect_noted(&run, "U20", "| (4, 0.5) | 4.5 | 1 | 2.82e+11 |");
     ledger_close(&run);
 }
