@@ -622,8 +622,8 @@ const claim sima_claims[] = {
             "that K̂ᵀV is of the size of V, fewer where they are independent.",
         .proof =
             "Multiplication of matrices is associative. If every rounding is a factor 1 + δ, "
-            "|δ| ≤ u, a sum of N terms is within Nu/(1 − Nu) times the sum of their sizes of "
-            "the exact one, in any order. With Nu ≤ ¼, which N ≤ 2²² is for f32's u = 2⁻²⁴, "
+            "|δ| ≤ u, a sum of N terms, in any order, is off the exact one by at most Nu/(1 − Nu) "
+            "times the sum of their sizes. With Nu ≤ ¼, which N ≤ 2²² is for f32's u = 2⁻²⁴, "
             "the quotients by such norms are right to a factor of 1 ± Nu/(1 − 2Nu), and either "
             "order is within cu|Q̂||K̂|ᵀ|V| of the exact Y, c depending on N and D alone; "
             "underflow and overflow are no such factors. Σ_i |q̂_ic| = 1 over N "
