@@ -612,14 +612,15 @@ const claim sima_claims[] = {
         .corrected =
             "As long as nothing underflows or overflows the orders agree to the accuracy of the "
             "arithmetic, relative to |Q̂||K̂|ᵀ|V|: in whatever order terms are added up to N ≤ 2²² "
-            "where sums are taken in f32 (M04: a running sum stops at 2²⁴ equal terms). In f64, f32 and bf16 only extreme tokens "
-            "underflow; in f16 many tokens are enough, in either order. |q̂_ic| and |k̂_jc| "
-            "average 1/N in channels that are not zero, below f16's smallest normal number for N "
-            "> 2¹⁴; for N ≥ 2²⁵ equal tokens they are 0, if their norms are right to rounding (a "
-            "running sum in f32 gives 2²⁴ for all of them, and 2⁻²⁴ stays). Tokens first, moreover, entries of "
-            "Q̂K̂ᵀ average at most D/N² in size (M01), and those of 2⁻²⁵ or less in size are 0. "
-            "How many digits are left before depends on the tokens: more where V follows K, so "
-            "that K̂ᵀV is of the size of V, fewer where they are independent.",
+            "where sums are taken in f32 (M04: a running sum stops at 2²⁴ equal terms). In f64, "
+            "f32 and bf16 only extreme tokens underflow; in f16 many tokens are enough, in either "
+            "order. |q̂_ic| and |k̂_jc| average 1/N in channels that are not zero, below f16's "
+            "smallest normal number for N > 2¹⁴; for N ≥ 2²⁵ equal tokens they are 0, if their "
+            "norms are right to rounding (a running sum in f32 gives 2²⁴ for all of them, and 2⁻²⁴ "
+            "stays). Tokens first, moreover, entries of Q̂K̂ᵀ average at most D/N² in size (M01), "
+            "and those of 2⁻²⁵ or less in size are 0. How many digits are left before depends on "
+            "the tokens: more where V follows K, so that K̂ᵀV is of the size of V, fewer where they "
+            "are independent.",
         .proof =
             "Multiplication of matrices is associative. If every rounding is a factor 1 + δ, "
             "|δ| ≤ u, a sum of N terms, in any order, is off the exact one by at most Nu/(1 − Nu) "
@@ -698,8 +699,8 @@ const claim sima_claims[] = {
         .source = "SimA § 2.2, Fig. 1",
         .statement =
             "Softmax will be bottleneck when increasing the number of tokens (higher image "
-            "resolutions) in MSA and number of channels (higher capacity transformers) in XCA. … At "
-            "1536 × 1536 resolution, DeiT is 58% slower than our method due to the overhead of "
+            "resolutions) in MSA and number of channels (higher capacity transformers) in XCA. … "
+            "At 1536 × 1536 resolution, DeiT is 58% slower than our method due to the overhead of "
             "exp(·) function in Softmax. … With 8192 dimensions, XCiT is 22% slower due to Softmax "
             "overhead.",
         .method =

@@ -499,8 +499,8 @@ const claim sima_counts_claims[] = {
             "384, number of heads= 6 and layers= 12. … XCiT-S12/16 has a patch size of 16, "
             "embedding dimension of 384, 8 heads, 12 layers, and 2 class attention layers. "
             "XCiT-T12/8 is similar to XCiT-S12/16 with a patch size of 8, embedding dimension of "
-            "192, and 4 heads. XCiT-T24/16 is similar to XCiT-T12/8 with patch size of 16. … We use "
-            "CvT-13 in our experiments which 13 blocks in total.",
+            "192, and 4 heads. XCiT-T24/16 is similar to XCiT-T12/8 with patch size of 16. … We "
+            "use CvT-13 in our experiments which 13 blocks in total.",
         .method = "The networks with these settings counted layer by layer, against the parameters "
                   "and FLOPs of Tab. 1; XCiT-T24/16 with the layers of XCiT-T12/8 and with 24.",
         .corrected =

@@ -525,11 +525,10 @@ int sima_judge_m04(const claim_run *run, verdict *v)
                     ROOM);
     verdict_set(
         &v->measured,
-        "norms wide: %d of %d outputs in f16 are not finite; norms in f16: %d of %d not "
-        "finite, %d finite without a correct digit. Rounding enlarges D max|V| "
-        "at most %.4g times for N = 2¹⁹, D = 2¹³ (proof), %.4g times for N = 2¹⁴; a running sum of ones "
-        "in f32 stops at %.9g. The price: up to %.0f %% of the weights are 0 in f16 (norms "
-        "wide)",
+        "norms wide: %d of %d outputs in f16 are not finite; norms in f16: %d of %d not finite, %d "
+        "finite without a correct digit. Rounding enlarges D max|V| at most %.4g times for N = "
+        "2¹⁹, D = 2¹³ (proof), %.4g times for N = 2¹⁴; a running sum of ones in f32 stops at %.9g. "
+        "The price: up to %.0f %% of the weights are 0 in f16 (norms wide)",
         wide.nonfinite, wide.rows, stored.nonfinite, stored.rows, stored.lost, enlarged,
         largest_enlargement(1 << 14, MOST_WIDTH), (double)where_sums_stop(), 100 * wide.vanished);
     verdict_set(&v->bound, "|Q̂K̂ᵀ| ≤ D, |K̂ᵀV| ≤ max|V|, |Y| ≤ D max|V| but for rounding");

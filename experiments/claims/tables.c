@@ -532,17 +532,17 @@ const claim table_claims[] = {
             "The former are what PVT's own paper prints, 1.9, 3.8, 6.7 and 9.8 (Wang et al. 2021, "
             "arXiv:2102.12122, cited from outside these four papers): it did not overlook them. "
             "The printed FLOPs of Small, Medium and Large are too many even with them: they exceed "
-            "the counts without by about twice the products or more. By the same standard SOFT's own FLOPs lack the products of the 20 "
-            "Newton–Raphson steps.",
+            "the counts without by about twice the products or more. By the same standard SOFT's "
+            "own FLOPs lack the products of the 20 Newton–Raphson steps.",
         .proof =
             "By counting: counts_parts.csv has every layer; its part 'attention' also has the "
             "scaling and softmax (n·n/R² numbers a head, 2 flops each, and nd for the quotients, "
             "as half as many multiply-adds: 2 million for PVT-Small). The products by hand: with "
             "keys reduced R² times a layer has n queries and n/R² keys, and two products of "
-            "2n(n/R²)d multiply-adds together. PVT-Small's stages of 3, 4, 6 and 3 layers have n = 3136, "
-            "784, 196, 50 (with the class token), n/R² = 49, 49, 49, 50 and d = 64, 128, 320, 512: "
-            "3·19.7 + 4·9.8 + 6·6.1 + 3·2.6 = 143 million. Printed are 4.0·10⁹, from 3.95·10⁹ "
-            "on: the 3.82·10⁹ counted with the products would need 130 million more.",
+            "2n(n/R²)d multiply-adds together. PVT-Small's stages of 3, 4, 6 and 3 layers have n = "
+            "3136, 784, 196, 50 (with the class token), n/R² = 49, 49, 49, 50 and d = 64, 128, "
+            "320, 512: 3·19.7 + 4·9.8 + 6·6.1 + 3·2.6 = 143 million. Printed are 4.0·10⁹, from "
+            "3.95·10⁹ on: the 3.82·10⁹ counted with the products would need 130 million more.",
         .evidence = {"networks"},
         .judge = judge_n07,
     },
