@@ -77,7 +77,9 @@ typedef struct claim {
     X(table_claims)            /* N06 - N10 */                                                     \
     X(resource_claims)         /* N11, N12 */                                                      \
     X(repeated_claims)         /* N13 */                                                           \
-    X(accuracy_claims)         /* A01 - A22 */
+    X(linear_claims)           /* N14, N15 */                                                      \
+    X(soft_table_claims)       /* N16 - N19 */                                                     \
+    X(accuracy_claims)         /* A01 - A24 */
 
 #define CLAIM_GROUP_EXTERN(table) extern const claim table[];
 CLAIM_GROUP_LIST(CLAIM_GROUP_EXTERN)

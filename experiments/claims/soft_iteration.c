@@ -462,49 +462,80 @@ static int judge_s48(const claim_run *run, verdict *v)
 
 /* ---- S49: the differential of X Y = I ---- */
 
-/* 2 x 2 matrices of whole numbers, by rows. */
-typedef struct {
-    int64_t m[4];
-} whole_pair;
+enum { WHOLE_MOST = 3 };
 
-static whole_pair whole_product(whole_pair a, whole_pair b)
+/* An n x n matrix of whole numbers, by rows. */
+typedef struct {
+    int n;
+    int64_t m[WHOLE_MOST * WHOLE_MOST];
+} whole_square;
+
+static whole_square whole_product(whole_square a, whole_square b)
 {
-    const int64_t *x = a.m, *y = b.m;
-    return (whole_pair){{x[0] * y[0] + x[1] * y[2], x[0] * y[1] + x[1] * y[3],
-                         x[2] * y[0] + x[3] * y[2], x[2] * y[1] + x[3] * y[3]}};
+    whole_square c = {.n = a.n};
+    for (int i = 0; i < a.n; i++)
+        for (int j = 0; j < a.n; j++)
+            for (int l = 0; l < a.n; l++)
+                c.m[i * a.n + j] += a.m[i * a.n + l] * b.m[l * a.n + j];
+    return c;
 }
 
-static whole_pair whole_sum(whole_pair a, whole_pair b, int64_t factor)
+/* a + factor b */
+static whole_square whole_sum(whole_square a, whole_square b, int64_t factor)
 {
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < a.n * a.n; i++)
         a.m[i] += factor * b.m[i];
     return a;
 }
 
-static bool is_zero(whole_pair a)
+static bool is_zero(whole_square a)
 {
-    return a.m[0] == 0 && a.m[1] == 0 && a.m[2] == 0 && a.m[3] == 0;
+    int64_t any = 0;
+    for (int i = 0; i < a.n * a.n; i++)
+        any |= a.m[i];
+    return any == 0;
 }
 
-static int64_t whole_determinant(whole_pair x)
+static int64_t whole_determinant(whole_square x)
 {
     return x.m[0] * x.m[3] - x.m[1] * x.m[2];
 }
 
-/* What both sums leave: Y dX + X dY as printed, dX Y + X dY; det X = 1 or -1. */
+/* "[1 2; 3 4]", entries over a divisor; returns `text`. */
+enum { SQUARE_TEXT = 128 };
+static const char *say_square(whole_square a, double divisor, char text[SQUARE_TEXT])
+{
+    int length = 0;
+    for (int i = 0; i < a.n * a.n; i++)
+        length += snprintf(text + length, (size_t)(SQUARE_TEXT - length), "%s%g",
+                           i == 0         ? "["
+                           : i % a.n == 0 ? "; "
+                                          : " ",
+                           (double)a.m[i] / divisor);
+    snprintf(text + length, (size_t)(SQUARE_TEXT - length), "]");
+    return text;
+}
+
+/* What both sums leave, times scale^3: Y dX + X dY as printed, dX Y + X dY. X = x/scale and Y =
+ * y/scale are inverses of each other. */
 typedef struct {
-    whole_pair printed, product_rule;
+    whole_square printed, product_rule;
 } differential;
 
-static differential differentiate(whole_pair x, whole_pair dx)
+static differential differentiate(whole_square x, whole_square y, int64_t scale, whole_square dx)
 {
-    int64_t det = whole_determinant(x);
-    whole_pair y = {{det * x.m[3], -det * x.m[1], -det * x.m[2], det * x.m[0]}};
-    whole_pair dy = whole_sum((whole_pair){{0}}, whole_product(y, whole_product(dx, y)), -1);
-    whole_pair xdy = whole_product(x, dy);
-    return (differential){whole_sum(whole_product(y, dx), xdy, 1),
-                          whole_sum(whole_product(dx, y), xdy, 1)};
+    whole_square zero = {.n = x.n};
+    whole_square dy = whole_sum(zero, whole_product(y, whole_product(dx, y)), -1);
+    whole_square xdy = whole_product(x, dy);
+    return (differential){whole_sum(xdy, whole_product(y, dx), scale * scale),
+                          whole_sum(xdy, whole_product(dx, y), scale * scale)};
 }
+
+/* Landmarks at the corners of a triangle of equal sides, couplings 1/2, and 2 A^-1. dA: the first
+ * landmark moves around the third, so that the coupling of the first two alone changes. */
+static const whole_square triangle = {3, {2, 1, 1, 1, 2, 1, 1, 1, 2}},
+                          triangle_inverse = {3, {3, -1, -1, -1, 3, -1, -1, -1, 3}},
+                          triangle_moves = {3, {0, 1, 0, 1, 0, 0, 0, 0, 0}};
 
 static int judge_s49(const claim_run *run, verdict *v)
 {
@@ -512,15 +543,17 @@ static int judge_s49(const claim_run *run, verdict *v)
     int cases = 0, printed = 0, right = 0, commuting = 0, exceptions = 0;
     (void)run;
     for (int number = 0; number < MATRICES; number++) {
-        whole_pair x;
+        whole_square x = {.n = 2};
         for (int i = 0, rest = number; i < 4; i++, rest /= VALUES)
             x.m[i] = rest % VALUES - 1;
-        if (llabs(whole_determinant(x)) != 1)
+        int64_t det = whole_determinant(x);
+        if (llabs(det) != 1)
             continue;
+        whole_square y = {2, {det * x.m[3], -det * x.m[1], -det * x.m[2], det * x.m[0]}};
         for (int entry = 0; entry < 4; entry++) {
-            whole_pair dx = {{0}};
+            whole_square dx = {.n = 2};
             dx.m[entry] = 1;
-            differential d = differentiate(x, dx);
+            differential d = differentiate(x, y, 1, dx);
             bool commute = is_zero(whole_sum(whole_product(x, dx), whole_product(dx, x), -1));
             cases++;
             printed += is_zero(d.printed);
@@ -529,24 +562,30 @@ static int judge_s49(const claim_run *run, verdict *v)
             exceptions += is_zero(d.printed) != commute;
         }
     }
-    const differential d = differentiate((whole_pair){{1, 1, 0, 1}}, (whole_pair){{0, 0, 1, 0}});
-    const bool refuted = !is_zero(d.printed) && is_zero(d.product_rule);
+    const whole_square x = {2, {1, 1, 0, 1}}, y = {2, {1, -1, 0, 1}}, dx = {2, {0, 0, 1, 0}};
+    const differential d = differentiate(x, y, 1, dx),
+                       soft = differentiate(triangle, triangle_inverse, 2, triangle_moves);
+    const bool refuted = !is_zero(d.printed) && is_zero(d.product_rule) && !is_zero(soft.printed) &&
+                         is_zero(soft.product_rule);
+    char printed_text[SQUARE_TEXT], right_text[SQUARE_TEXT], soft_text[SQUARE_TEXT],
+        soft_right[SQUARE_TEXT];
     v->kind = refuted ? VERDICT_FAILS : VERDICT_HOLDS;
     verdict_set(&v->measured,
                 "all X with entries −1, 0, 1 and det X = ±1, dX one entry: of %d cases Y dX + X dY "
                 "is 0 in %d, those in which X and dX commute (%d), dX Y + X dY in %d",
                 cases, printed, commuting, right);
     verdict_set(&v->bound, "0");
-    verdict_set(&v->counterexample,
-                "X = [1 1; 0 1], Y = [1 −1; 0 1], dX = [0 0; 1 0]: dY = −Y dX Y = [1 −1; −1 1], "
-                "and "
-                "Y dX + X dY = [%" PRId64 " %" PRId64 "; %" PRId64 " %" PRId64
-                "], dX Y + X dY = [%" PRId64 " %" PRId64 "; %" PRId64 " %" PRId64 "]",
-                d.printed.m[0], d.printed.m[1], d.printed.m[2], d.printed.m[3], d.product_rule.m[0],
-                d.product_rule.m[1], d.product_rule.m[2], d.product_rule.m[3]);
+    verdict_set(
+        &v->counterexample,
+        "SOFT's A of three landmarks with couplings ½, X = [1 ½ ½; ½ 1 ½; ½ ½ 1]; the first "
+        "moves around the third, dX = [0 1 0; 1 0 0; 0 0 0]: dY = −Y dX Y, Y dX + X dY = "
+        "%s, dX Y + X dY = %s. The smallest of all X: [1 1; 0 1], Y = [1 −1; 0 1], dX = [0 0; 1 0]: "
+        "Y dX + X dY = %s, dX Y + X dY = %s",
+        say_square(soft.printed, 8, soft_text), say_square(soft.product_rule, 8, soft_right),
+        say_square(d.printed, 1, printed_text), say_square(d.product_rule, 1, right_text));
     v->certified = refuted ? CERTIFIED_YES : CERTIFIED_NO;
     verdict_set(&v->certificate,
-                refuted ? "whole numbers, without rounding" : "the example does not refute it");
+                refuted ? "whole numbers, without rounding" : "the examples do not refute it");
     if (exceptions == 0)
         return EXIT_PASS;
     report_error("S49: %d of %d sums are not as proved", exceptions, cases);
@@ -649,12 +688,13 @@ const claim soft_iteration_claims[] = {
         .id = "S49",
         .source = "IJCV App. B, proof of Eq. 12",
         .statement = "Since XY = I, we take derivatives on the both sides YdX + XdY = 0",
-        .method = "Both sums in whole numbers, for 2 × 2 matrices.",
+        .method = "Both sums in whole numbers, for 2 × 2 matrices and for SOFT's A of three "
+                  "landmarks.",
         .corrected =
             "dX Y + X dY = 0, from which the paper's next line, dY = −Y dX Y, and Eq. 12 (S16) do "
             "follow. The printed sum is Y dX − dX Y: 0 if and only if X and dX commute, for all dX "
-            "only if X = cI, c ≠ 0; SOFT's A and its differentials commute for m = 2, for m > 2 in "
-            "general not. (§ "
+            "only if X = cI, c ≠ 0; SOFT's A and its differentials commute for m = 2, for m = 3 as in "
+            "the example they do not. (§ "
             "3.3 calls ‖XY‖₂ ≤ ‖X‖₂‖Y‖₂ the triangle inequality; it is "
             "submultiplicativity.)",
         .proof =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* N06 - N10, N13: what the papers' tables say about costs, held against each other and against
- * counts. Printed numbers are quotations. */
+/* N06 - N10 and N13 - N15: what the papers' tables say about costs, held against each other and
+ * against counts. Printed numbers are quotations. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -318,6 +318,139 @@ static int judge_n08(const claim_run *run, verdict *v)
     return EXIT_PASS;
 }
 
+/* ---- N14 ---- */
+
+/* Columns of costs, and rows of a table. */
+enum {
+    MEMORY = 0,
+    FLOPS = 2,
+    TRAINING = 3,
+    INFERENCE = 4,
+    LINFORMER = 1,
+    PERFORMER,
+    NYSTROMFORMER,
+    SOFT
+};
+
+/* Slower first. */
+static const int slower_in_training[][2] = {{SOFT, NYSTROMFORMER},
+                                            {SOFT, PERFORMER},
+                                            {SOFT, LINFORMER},
+                                            {NYSTROMFORMER, PERFORMER},
+                                            {NYSTROMFORMER, LINFORMER}};
+enum { SLOWER = sizeof slower_in_training / sizeof *slower_in_training };
+
+static int judge_n14(const claim_run *run, verdict *v)
+{
+    value_range training = range_empty, inference = range_empty;
+    int borne_out = 0;
+    (void)run;
+    fprintf(v->notes,
+            "| table | method | images per second, training | SOFT's over it | inference | "
+            "SOFT's over it |\n|---|---|---|---|---|---|\n");
+    for (int p = 0; p < PAPERS; p++) {
+        const linear_row *rows = linear_rows[p], *soft = &rows[SOFT];
+        for (int i = LINFORMER; i < SOFT; i++) {
+            double slower[2] = {soft->costs[TRAINING] / rows[i].costs[TRAINING],
+                                soft->costs[INFERENCE] / rows[i].costs[INFERENCE]};
+            range_widen(&inference, slower[1]);
+            if (i == NYSTROMFORMER)
+                range_widen(&training, slower[0]);
+            fprintf(v->notes, "| %s | %s | %g | %.3f | %g | %.3f |\n", short_names[p], rows[i].name,
+                    rows[i].costs[TRAINING], slower[0], rows[i].costs[INFERENCE], slower[1]);
+        }
+        for (int i = 0; i < SLOWER; i++) {
+            const linear_row *a = &rows[slower_in_training[i][0]],
+                             *b = &rows[slower_in_training[i][1]];
+            bool slower = a->costs[TRAINING] < b->costs[TRAINING];
+            borne_out += slower;
+            if (!slower && !v->counterexample)
+                verdict_set(&v->counterexample, "as printed in %s: %s %g images per second, %s %g",
+                            short_names[p], a->name, a->costs[TRAINING], b->name,
+                            b->costs[TRAINING]);
+        }
+    }
+    char trained[RANGE_TEXT], inferred[RANGE_TEXT];
+    v->kind = v->counterexample ? VERDICT_FAILS : VERDICT_NOT_TESTABLE;
+    verdict_set(&v->measured,
+                "as printed, %d of %d comparisons of training are as the sentence has them; SOFT "
+                "trains at %s of Nyströmformer's throughput and infers at %s of the others'. The "
+                "throughputs themselves would need the networks on the GPUs of the paper",
+                borne_out, PAPERS * SLOWER, range_say(&training, 3, trained),
+                range_say(&inference, 3, inferred));
+    verdict_set(&v->bound, "the printed throughputs; 'on-par' and 'slightly' have no tolerance");
+    verdict_set(&v->would_test, "in part, the attentions alone: N05 times them on a CPU");
+    return EXIT_PASS;
+}
+
+/* ---- N15 ---- */
+
+/* Images that the memory is printed for: of the Transformer, and of the others. */
+static const double transformer_batch = 256, linear_batch = 1024;
+
+/* The first reading of a method in counts.csv; -1 if there is none. */
+static int64_t linear_count(const table *t, int paper, const char *name)
+{
+    static const char *const where[PAPERS] = {"Tab. 1", "Tab. 2"};
+    for (int64_t row = 0; row < table_rows(t); row++)
+        if (cell_is(t, row, "paper", papers[paper]) && cell_is(t, row, "table", where[paper]) &&
+            cell_is(t, row, "network", name))
+            return row;
+    return -1;
+}
+
+static int judge_n15(const claim_run *run, verdict *v)
+{
+    const table *t = evidence_table(run, "networks", 0);
+    value_range flops = range_empty, parameters = range_empty, memory = range_empty,
+                of_image = range_empty;
+    fprintf(v->notes,
+            "| table | method | multiply-adds over the Transformer's, counted | printed | "
+            "parameters | GB printed, over | and for one image |\n"
+            "|---|---|---|---|---|---|---|\n");
+    for (int p = 0; p < PAPERS; p++) {
+        const linear_row *all = linear_rows[p];
+        int64_t whole = linear_count(t, p, all[0].name);
+        for (int i = LINFORMER; i <= SOFT; i++) {
+            int64_t row = linear_count(t, p, all[i].name);
+            bool counted = whole >= 0 && row >= 0;
+            double work =
+                counted ? cell_real(t, row, "counted_gmacs") / cell_real(t, whole, "counted_gmacs")
+                        : NAN;
+            double size = counted ? cell_real(t, row, "counted_params_m") /
+                                        cell_real(t, whole, "counted_params_m")
+                                  : NAN;
+            double gigabytes = all[i].costs[MEMORY] / all[0].costs[MEMORY];
+            double image = gigabytes * transformer_batch / linear_batch;
+            range_widen(&flops, work);
+            range_widen(&parameters, size);
+            range_widen(&memory, gigabytes);
+            range_widen(&of_image, image);
+            fprintf(v->notes, "| %s | %s | %.3f | %.3f | %.3f | %.3f | %.3f |\n", short_names[p],
+                    all[i].name, work, all[i].costs[FLOPS] / all[0].costs[FLOPS], size, gigabytes,
+                    image);
+        }
+    }
+    fprintf(v->notes,
+            "\nThe steps of iterated inverses are counted. The Transformer's memory is "
+            "printed for %g images, the others' for %g.\n",
+            transformer_batch, linear_batch);
+    char work[RANGE_TEXT], size[RANGE_TEXT], gigabytes[RANGE_TEXT], image[RANGE_TEXT];
+    bool less = flops.most < 1 && memory.most < 1;
+    v->kind = isnan(flops.most) ? VERDICT_NONE : less ? VERDICT_OBSERVED : VERDICT_FAILS;
+    verdict_set(&v->measured,
+                "over the Transformer in the same Tiny: multiply-adds %s, parameters %s, counted; "
+                "memory as printed %s, for one image %s. The memory itself would need the GPUs",
+                range_say(&flops, 3, work), range_say(&parameters, 4, size),
+                range_say(&memory, 3, gigabytes), range_say(&of_image, 3, image));
+    verdict_set(&v->bound,
+                "less than 1 of FLOPs and memory, about 1 of parameters; 'substantially' "
+                "and 'similar' have no tolerance");
+    if (v->kind == VERDICT_FAILS)
+        verdict_set(&v->counterexample, "a row of the table with 1 or more");
+    return EXIT_PASS;
+}
+
 /* ---- N09 ---- */
 
 /* The column "Complexity" of NeurIPS Tab. 1. */
@@ -470,7 +603,7 @@ static const model repeated[LINEAR_ROWS] = {{NIPS, "Transformer", 13, 3.9, 79.1}
 
 static int judge_n13(const claim_run *run, verdict *v)
 {
-    enum { PARAMETERS = 1, FLOPS }; /* in linear_row.costs */
+    enum { PARAMETERS = 1 }; /* in linear_row.costs */
     int same = 0;
     fprintf(v->notes, "| method | SimA Tab. 2: parameters, FLOPs, accuracy | NeurIPS Tab. 1 "
                       "|\n|---|---|---|\n");
@@ -608,6 +741,36 @@ const claim repeated_claims[] = {
             "stands in XCiT's networks beside them.",
         .proof = "",
         .judge = judge_n13,
+    },
+    {0},
+};
+
+const claim linear_claims[] = {
+    {
+        .id = "N14",
+        .source = "IJCV § 4.1 (iii), Tab. 2; NeurIPS § 4.2 (iii), Tab. 1",
+        .statement =
+            "Our inference speed is on-par with other compared linear Transformers and our "
+            "training speed is slightly slower than Nystromformer and both are slower than "
+            "Performer and Linformer.",
+        .method =
+            "Not timed here. The printed throughputs are compared; IJCV's are NeurIPS's (N08).",
+        .corrected = "",
+        .proof = "",
+        .judge = judge_n14,
+    },
+    {
+        .id = "N15",
+        .source = "IJCV § 4.1 (i), Tab. 2; NeurIPS § 4.2 (i), Tab. 1",
+        .statement = "Linear Transformer methods substantially reduce the memory and FLOPs while "
+                     "maintain similar parameter size comparing to the Transformer on the Tiny "
+                     "architecture.",
+        .method = "Both papers' Tiny with each attention, counted layer by layer as for N02; the "
+                  "printed memory is compared.",
+        .corrected = "",
+        .proof = "",
+        .evidence = {"networks"},
+        .judge = judge_n15,
     },
     {0},
 };

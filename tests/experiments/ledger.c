@@ -126,6 +126,16 @@ char *ledger_measured(const claim_run *run, const char *id)
     return measured;
 }
 
+char *ledger_bound(const claim_run *run, const char *id)
+{
+    verdict v;
+    int code = judge(run, id, &v);
+    cr_assert(code == EXIT_PASS && v.bound, "%s: exit code %d", id, code);
+    char *bound = must_format("%s", v.bound);
+    verdict_free(&v);
+    return bound;
+}
+
 char *ledger_notes(const claim_run *run, const char *id)
 {
     verdict v;

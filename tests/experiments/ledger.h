@@ -20,6 +20,8 @@ void ledger_row(table *t, const char *cells);
 verdict_kind ledger_judge(const claim_run *run, const char *id);
 /* The numbers it gives, to be freed. */
 char *ledger_measured(const claim_run *run, const char *id);
+/* What they are held against, to be freed. */
+char *ledger_bound(const claim_run *run, const char *id);
 /* Its notes, to be freed. */
 char *ledger_notes(const claim_run *run, const char *id);
 /* That they contain a text. */

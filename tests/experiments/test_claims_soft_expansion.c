@@ -50,6 +50,11 @@ Test(claims_soft_expansion, eigenvalues_are_estimated_to_n_over_root_m)
     char *measured = ledger_measured(&run, "S36");
     double root = number_after(measured, "(estimate − λ_i)²: ");
     cr_expect(root > 2.8 && root < 28, "%s", measured);
+    /* n/sqrt(m) = 28 times a root of less than 1 */
+    char *bound = ledger_bound(&run, "S36");
+    double most = number_after(bound, "root of the mean: ");
+    cr_expect(root < 2 * most && most < 28, "%s", bound);
+    free(bound);
     free(measured);
     ledger_expect_counterexample(&run, "S36", "(n/m)λ₁^(m) = 2, and λ₁(S) = 1 + e⁻⁸ = 1.00034");
     ledger_close(&run);
@@ -63,5 +68,18 @@ Test(claims_soft_expansion, extended_eigenvectors_are_not_orthonormal)
     cr_expect(ledger_judge(&run, "S37") == VERDICT_HOLDS_IF);
     ledger_expect_counterexample(&run, "S37", "has length 0.8270");
     ledger_expect_counterexample(&run, "S37", "|ũ₁·ũ₂| = 0.1843");
+    /* the first eigenvalue of close tokens is far from all others */
+    char *bound = ledger_bound(&run, "S37");
+    cr_expect(number_after(bound, "γ > ε for ") >= 1, "%s", bound);
+    cr_expect(strstr(bound, "0 of them outside"), "%s", bound);
+    free(bound);
+    /* epsilon, in the last column, is mostly below 1/sqrt(m) */
+    char *notes = ledger_notes(&run, "S37");
+    const char *cell = strstr(notes, "| close | 1 |");
+    cr_assert(cell, "%s", notes);
+    for (int i = 0; i < 6; i++)
+        cell = strchr(cell, '|') + 1;
+    cr_expect(strtod(cell, NULL) > 0 && strtod(cell, NULL) < 1. / 7, "%s", notes);
+    free(notes);
     ledger_close(&run);
 }

@@ -38,6 +38,21 @@ Test(claims_soft_inverse, eq12_is_right_where_the_inverse_has_converged)
     cr_expect(judge_gradients("S19", "nan") == VERDICT_FAILS);
 }
 
+/* -64/63 = -1/(2.625 * 0.375), both converged; (f(m) - f(l))/(m - l) for l = 4, f = 1/4, and m of
+ * 5e-10, where f is nearly 0: 1/16. */
+Test(claims_soft_inverse, across_eigenvectors_the_derivative_is_the_divided_difference)
+{
+    claim_run run;
+    ledger_open(&run);
+    ledger_table(&run, "gradient", 0);
+    ledger_table(&run, "gradient-published", 0);
+    ledger_expect_measured(&run, "S19", "in 9 directions");
+    ledger_expect_measured(&run, "S19", "5 of 5 with the wrong sign");
+    ledger_expect_noted(&run, "S19", "| 2.62 | 0.375 | -1.01587 | -1.01587 | -1.01587 |");
+    ledger_expect_noted(&run, "S19", "| 4 | 4.66e-10 | +0.0624891 | +0.0624891 | -1.37");
+    ledger_close(&run);
+}
+
 #define CURVE_ROW(variant, iteration, cells)                                                       \
     "input=a stage=1 dtype=f64 samples=2 rounding_ratio_max=0.1 variant=" variant                  \
     " iteration=" iteration " " cells

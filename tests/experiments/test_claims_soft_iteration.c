@@ -86,7 +86,8 @@ Test(claims_soft_iteration, an_ordinary_last_step_restores_the_accuracy)
     ledger_close(&run);
 }
 
-/* Y dX = [-1 0; 1 0], X dY = [0 0; -1 1] */
+/* Y dX = [-1 0; 1 0], X dY = [0 0; -1 1]. Three landmarks: 2 Y dX = [-1 3 0; 3 -1 0; -1 -1 0], and
+ * 2 X dY = -2 dX Y is less its transpose. */
 Test(claims_soft_iteration, factors_of_a_differential_keep_their_order)
 {
     claim_run run;
@@ -94,6 +95,9 @@ Test(claims_soft_iteration, factors_of_a_differential_keep_their_order)
     cr_expect(ledger_judge(&run, "S49") == VERDICT_FAILS);
     ledger_expect_counterexample(&run, "S49",
                                  "Y dX + X dY = [-1 0; 0 1], dX Y + X dY = [0 0; 0 0]");
+    ledger_expect_counterexample(&run, "S49",
+                                 "Y dX + X dY = [0 0 0.5; 0 0 0.5; -0.5 -0.5 0], dX Y + X dY = "
+                                 "[0 0 0; 0 0 0; 0 0 0]");
     char *measured = ledger_measured(&run, "S49");
     double cases = number_after(measured, "of "), right = number_after(measured, "dX Y + X dY in ");
     cr_expect(cases > 0 && cases == right, "%s", measured);

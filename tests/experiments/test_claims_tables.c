@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The judges of N06 - N10 and N13. */
+/* The judges of N06 - N10 and N13 - N15. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,4 +143,54 @@ Test(claims_tables, other_networks_are_counted)
                          "parameters are off in 0, FLOPs in 0") == VERDICT_OBSERVED);
     cr_expect(judge_host(HOST_ROW("XCiT-a", "nan", "nan", "disagrees", "agrees"),
                          "parameters are off in 1") == VERDICT_FAILS);
+}
+
+/* 1730/1891; 3436/3779 and 3436/3518. */
+Test(claims_tables, printed_throughputs_are_compared)
+{
+    claim_run run;
+    ledger_open(&run);
+    cr_expect(ledger_judge(&run, "N14") == VERDICT_NOT_TESTABLE);
+    ledger_expect_measured(&run, "N14", "10 of 10 comparisons of training");
+    ledger_expect_measured(&run, "N14", "trains at 0.915 of Nyströmformer's");
+    ledger_expect_measured(&run, "N14", "infers at 0.909 to 0.977 of the others'");
+    ledger_close(&run);
+}
+
+static void fill_linear(claim_run *run, const char *soft)
+{
+    static const char *const names[] = {"Transformer", "Linformer", "Performer", "Nyströmformer"};
+    static const char *const tables[][2] = {{"NeurIPS", "1"}, {"IJCV", "2"}};
+    ledger_open(run);
+    table *t = ledger_table(run, "networks", 0);
+    ledger_row(t, "paper=SOFT~(NeurIPS) table=Tab.~3 network=SOFT counted_gmacs=99 "
+                  "counted_params_m=99");
+    for (int p = 0; p < 2; p++)
+        for (int i = 0; i < 5; i++) {
+            char *row = must_format("paper=SOFT~(%s) table=Tab.~%s network=%s counted_gmacs=%s "
+                                    "counted_params_m=%d",
+                                    tables[p][0], tables[p][1], i < 4 ? names[i] : "SOFT",
+                                    i == 0  ? "4"
+                                    : i < 4 ? "2"
+                                            : soft,
+                                    i == 1 ? 11 : 10);
+            ledger_row(t, row);
+            free(row);
+        }
+}
+
+/* 11.7/19.0 and 17.2/19.0, a quarter of it for an image. */
+Test(claims_tables, linear_attentions_are_held_against_the_transformer)
+{
+    claim_run run;
+    fill_linear(&run, "3");
+    cr_expect(ledger_judge(&run, "N15") == VERDICT_OBSERVED);
+    ledger_expect_measured(&run, "N15",
+                           "multiply-adds 0.5 to 0.75, parameters 1 to 1.1, counted; "
+                           "memory as printed 0.616 to 0.905, for one image 0.154 to "
+                           "0.226.");
+    ledger_close(&run);
+    fill_linear(&run, "4");
+    cr_expect(ledger_judge(&run, "N15") == VERDICT_FAILS);
+    ledger_close(&run);
 }
