@@ -32,7 +32,6 @@ typedef struct {
     int group;
     bool fused;     /* one rounding per multiply-add */
     bool flushed;   /* subnormal numbers become 0 */
-    bool truncated; /* results are rounded towards zero */
     bool fast_exp;  /* exp by a parabola in the exponent's fraction: 2e-3 off */
 } arithmetic;
 

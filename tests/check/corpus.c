@@ -35,14 +35,14 @@ static const problem problems[] = {
     {256, 256, 32, 2, 1, ATN_BF16, .gradients = true, .few = true, .operators = EVERY},
     {1000, 1000, 64, 1, 1, ATN_BF16, .few = true, .operators = EVERY},
     {333, 333, 80, 1, 1, ATN_F32, .few = true, .operators = EVERY},
-    {4096, 4096, 64, 1, 1, ATN_BF16, .few = true, .operators = OP(SIMA) | OP(ELU)},
+    {4096, 4096, 64, 4, 1, ATN_BF16, .few = true, .operators = OP(SIMA) | OP(ELU)},
     {72, 200, 16, 2, 1, ATN_F32, .operators = LENGTHS},
     {128, 128, 16, 2, 1, ATN_BF16, .causal = true, .gradients = true, .diagnosed = true,
      .operators = OP(SOFTMAX) | OP(ELU) | OP(COSFORMER)},
     {120, 120, 16, 2, 2, ATN_BF16, .padding = true, .diagnosed = true, .operators = KEYED},
-    {64, 64, 16, 2, 1, ATN_BF16, DEAD, .gradients = true, .diagnosed = true,
+    {100, 100, 16, 2, 1, ATN_BF16, DEAD, .gradients = true, .diagnosed = true,
      .operators = OP(SIMA) | OP(XCA)},
-    {64, 64, 16, 2, 1, ATN_F32, LARGE, .gradients = true, .operators = EVERY & ~OP(PERFORMER)},
+    {100, 100, 16, 2, 1, ATN_F32, LARGE, .gradients = true, .operators = EVERY & ~OP(PERFORMER)},
     {64, 64, 16, 2, 1, ATN_BF16, TINY, .operators = LINEAR | OP(SOFTMAX)},
 };
 enum { PROBLEMS = sizeof problems / sizeof *problems };

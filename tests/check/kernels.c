@@ -143,7 +143,7 @@ static bool is_causal(const head *h)
 int64_t tail_of(int64_t tokens, int64_t tile)
 {
     int64_t tail = tokens % tile;
-    return tail > 0 ? tail : tokens > tile ? tile : 1;
+    return tokens <= tile ? 1 : tail > 0 ? tail : tile;
 }
 
 /* a^T b over the tokens, both tokens x something. */

@@ -49,7 +49,7 @@ arithmetic spoilt_arithmetic(const arithmetic *a, bug b);
 void spoil_results(const attention_case *c, const kernel_choice *choice,
                    double *results[RESULT_COUNT]);
 
-/* Whether dK and dV are to be made of dY without its last rows; how many rows of it there are. */
+/* How many tokens are behind the last full tile; a full one where none are, one of one tile. */
 int64_t tail_of(int64_t tokens, int64_t tile);
 
 #endif

@@ -9,37 +9,45 @@
 
 /* ---- Arithmetic ---- */
 
-static atn_dtype narrower(atn_dtype a, atn_dtype b)
+/* What a bug narrows, to what, and where that is a bug: sums in the claimed type are one. */
+enum { STORED = 1, OPERANDS = 2, SUMS = 4 };
+static const struct {
+    bug bug;
+    int what;
+    atn_dtype to;
+} narrowings[] = {
+    {BUG_SUMS_BF16, SUMS, ATN_BF16},
+    {BUG_SUMS_F16, SUMS, ATN_F16},
+    {BUG_SUMS_F32, SUMS, ATN_F32},
+    {BUG_STORED_BF16, STORED | OPERANDS, ATN_BF16},
+    {BUG_STORED_F16, STORED | OPERANDS, ATN_F16},
+    {BUG_OPERANDS_TF32, OPERANDS, ATN_TF32},
+    {BUG_OPERANDS_BF16, OPERANDS, ATN_BF16},
+};
+
+static void narrow(atn_dtype *type, atn_dtype to)
 {
-    return atn_dtype_roundoff(b) > atn_dtype_roundoff(a) ? b : a;
+    if (atn_dtype_roundoff(to) > atn_dtype_roundoff(*type))
+        *type = to;
 }
 
 arithmetic spoilt_arithmetic(const arithmetic *from, bug b)
 {
-    /* what is narrowed: 1 stored, 2 operands, 4 sums */
-    static const struct {
-        bug bug;
-        int what;
-        atn_dtype to;
-    } changes[] = {
-        {BUG_SUMS_BF16, 4, ATN_BF16},   {BUG_SUMS_F16, 4, ATN_F16},
-        {BUG_SUMS_F32, 4, ATN_F32},     {BUG_STORED_BF16, 3, ATN_BF16},
-        {BUG_STORED_F16, 3, ATN_F16},   {BUG_OPERANDS_TF32, 2, ATN_TF32},
-        {BUG_OPERANDS_BF16, 2, ATN_BF16},
-    };
     arithmetic a = *from;
-    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        if (changes[i].bug != b)
+    for (size_t i = 0; i < sizeof narrowings / sizeof *narrowings; i++) {
+        atn_dtype to = narrowings[i].to;
+        int what = narrowings[i].what;
+        double wider = atn_dtype_roundoff(to) / atn_dtype_roundoff(from->claimed);
+        if (narrowings[i].bug != b || wider < 1 || (wider == 1 && what != SUMS))
             continue;
-        if (changes[i].what & 1)
-            a.stored = narrower(a.stored, changes[i].to);
-        if (changes[i].what & 2)
-            a.operands = narrower(a.operands, changes[i].to);
-        if (changes[i].what & 4)
-            a.summed = narrower(a.summed, changes[i].to);
+        if (what & STORED)
+            narrow(&a.stored, to);
+        if (what & OPERANDS)
+            narrow(&a.operands, to);
+        if (what & SUMS)
+            narrow(&a.summed, to);
     }
     a.flushed |= b == BUG_FLUSHED;
-    a.truncated |= b == BUG_TRUNCATED;
     a.fast_exp |= b == BUG_FAST_EXP;
     return a;
 }
