@@ -822,9 +822,10 @@ static given give_inputs(head *h)
                           has(h, BUG_VALUES_SHIFTED));
     h->query_there = flags_of(h, h->c->query_mask, s->tokens);
     h->key_there = flags_of(h, h->c->key_mask, s->key_tokens);
-    if (has(h, BUG_KEYS_ARE_QUERIES))
+    bool alike = s->tokens == s->key_tokens;
+    if (has(h, BUG_KEYS_ARE_QUERIES) && alike)
         h->k = h->q;
-    if (has(h, BUG_QUERIES_KEYS))
+    if (has(h, BUG_QUERIES_KEYS) && alike)
         swap(&h->q, &h->k);
     if (has(h, BUG_KEYS_VALUES))
         swap(&h->k, &h->v);
