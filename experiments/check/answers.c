@@ -212,8 +212,7 @@ subject change_inputs(const subject *s, double step, atn_storage storage, uint64
     for (int p = 0; p < ATN_PARAMETER_COUNT; p++) {
         atn_tensor *t = atn_attention_parameter(&moved.c.reference, (atn_parameter)p);
         double by = t->rows * t->cols > 1 ? step : 0;
-        t->data = owned[4 + p] =
-            changed(state, by, storage, t->heads * t->rows * t->cols, t->data);
+        t->data = owned[4 + p] = changed(state, by, storage, t->heads * t->rows * t->cols, t->data);
     }
     return moved;
 }

@@ -149,7 +149,7 @@ void answer_inverse_conditions(const subject *s, double *kappa);
 
 /* ---- What a good kernel reaches (reach.c) ---- */
 
-enum { MOST_RUNS = 4, NOISES = 4, MOST_DIRECTIONS = 4 + ATN_PARAMETER_COUNT };
+enum { MOST_RUNS = 4, NOISES = 6, MOST_DIRECTIONS = 4 + ATN_PARAMETER_COUNT };
 
 /* Arrays of the result's size, judged rows only. Errors of runs say what is reached in the type
  * that is claimed; noise and directions are derivatives in f64 and know no type. */
@@ -182,8 +182,10 @@ void reach_free(reach *r);
  * (a wrong factor), on ones (a wrong mean), on one direction (reach). A ratio holds it against what
  * good kernels of that type reach (ref_rule REF_REACH):
  *
- *     ratio = measured / (multiple * reached + truncation * norm of what is wanted)
+ *     ratio = measured / (multiple * reached + chance + truncation * norm of what is wanted)
  *
+ * chance, of all but energies, is 4 / sqrt(f) times the error as a whole that is reached: f
+ * independent numbers, by how far noises are from orthogonal, lie along a direction by chance.
  * reached is the largest of the runs' and of noise * rounding. With u the roundoff of what is
  * stored and u_s that of sums:
  *
@@ -231,6 +233,8 @@ typedef struct {
     double kappa;      /* NaN: not known */
     double rounding;   /* what kappa magnifies: N u and the storage's u */
     double unit, sums; /* u and s */
+    double stages;     /* square root of the roundings between what goes in and the result: 4 of
+                          gradients in narrow types, of which there are no runs, else 1 */
 } yardstick;
 
 /* What passes, whatever the result is: by find_bounds. */
@@ -283,18 +287,29 @@ yardstick head_yardstick(const subject *s, result_kind kind, const result_verdic
 /* How D = diag(A 1) enters SOFT++: D^-1/2 A+ D^-1/2 (paper), D^-1 A+ D^-1, (D^-1/2 A D^-1/2)+. */
 typedef enum { NORMALISE_NOT, NORMALISE_ROOT, NORMALISE_FULL, NORMALISE_INNER } normaliser;
 
-/* Y of soft or softpp in f64 from the library's building blocks, all rows of the case, with the
- * landmarks multiplied by a factor after they are sampled. */
-atn_status dense_soft(atn_context *context, const attention_case *c, normaliser normalise,
-                      double landmark_factor, double *out);
+/* What is computed: landmarks multiplied by a factor after they are sampled, the elements of A
+ * changed by a relative `change`, at random. */
+typedef struct {
+    normaliser normalise;
+    bool inverse_missing; /* P^T P V */
+    double landmark_factor, change;
+    uint64_t seed; /* of the changes */
+} dense_form;
+
+/* What is claimed: as soft and softpp are. */
+dense_form dense_claimed(const attention_case *c);
+
+/* Y of soft or softpp in f64 from the library's building blocks, all rows of the case. */
+atn_status dense_soft(atn_context *context, const attention_case *c, const dense_form *form,
+                      double *out);
 
 /* What a gradient of Q goes through: K(Q, L), K(L, Q), and in these L as well. */
 enum { PART_QUERIES = 1, PART_KEYS = 2, PART_LANDMARKS = 4, PART_ALL = 7 };
 
 /* The part of Q's gradient that these make, the inverse being constant, for dY. Landmarks must be
  * averages of tokens that do not depend on them. */
-atn_status dense_soft_gradient(atn_context *context, const attention_case *c, const double *dout,
-                               int parts, double *out);
+atn_status dense_soft_gradient(atn_context *context, const attention_case *c,
+                               const dense_form *form, const double *dout, int parts, double *out);
 
 /* ---- Diagnosis (hypotheses.c) ---- */
 

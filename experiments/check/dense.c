@@ -2,6 +2,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include <data.h>
+
 #include "check/check.h"
 #include "common/report.h"
 
@@ -66,9 +68,20 @@ static atn_tensor take(const attention_case *c, int64_t rows, int64_t cols)
     return atn_tensor_dense(values, ATN_F64, s->batch, s->heads, rows, cols);
 }
 
-static atn_status factorise(atn_context *context, const attention_case *c, normaliser normalise,
-                            double landmark_factor, factors *f)
+/* a_ij (1 + or - change), at random and symmetrically. */
+static void change_symmetrically(int64_t m, double change, uint64_t *state, double *a)
 {
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j <= i; j++) {
+            a[i * m + j] *= data_next(state) & 1 ? 1 + change : 1 - change;
+            a[j * m + i] = a[i * m + j];
+        }
+}
+
+static atn_status factorise(atn_context *context, const attention_case *c, const dense_form *form,
+                            factors *f)
+{
+    normaliser normalise = form->normalise;
     const atn_attention_desc *desc = &c->reference;
     const atn_attention_shape *s = &c->shape;
     double scale = atn_kernel_scale(desc->scale, desc->scale_value, s->heads, s->dim);
@@ -77,14 +90,20 @@ static atn_status factorise(atn_context *context, const attention_case *c, norma
     atn_tensor q = atn_tensor_dense((void *)c->q, ATN_F64, s->batch, s->heads, s->tokens, s->dim);
     atn_status status = atn_sample(context, &desc->sampling, &q, &f->l);
     for (int64_t i = 0; i < heads * m * s->dim; i++)
-        ((double *)f->l.data)[i] *= landmark_factor;
+        ((double *)f->l.data)[i] *= form->landmark_factor;
     if (status == ATN_OK)
         status = atn_gaussian_self(context, desc->distance, scale, &f->l, &f->a);
     if (status == ATN_OK)
         status = atn_gaussian_cross(context, desc->distance, scale, &f->l, &q, &f->p);
+    uint64_t state = form->seed;
+    for (int64_t i = 0; status == ATN_OK && form->change > 0 && i < heads; i++)
+        change_symmetrically(m, form->change, &state, a + i * m * m);
     for (int64_t i = 0; status == ATN_OK && normalise == NORMALISE_INNER && i < heads; i++)
         divide_rows(m, a + i * m * m, 0.5, a + i * m * m);
-    if (status == ATN_OK)
+    if (status == ATN_OK && form->inverse_missing)
+        for (int64_t i = 0; i < heads * m * m; i++)
+            x[i] = i % (m * m) % (m + 1) == 0;
+    else if (status == ATN_OK)
         status = atn_inverse(context, &desc->inverse, &f->a, &f->x, NULL, NULL);
     for (int64_t i = 0; status >= 0 && i < heads; i++)
         if (normalise == NORMALISE_ROOT || normalise == NORMALISE_FULL)
@@ -92,8 +111,8 @@ static atn_status factorise(atn_context *context, const attention_case *c, norma
     return status;
 }
 
-atn_status dense_soft(atn_context *context, const attention_case *c, normaliser normalise,
-                      double landmark_factor, double *out)
+atn_status dense_soft(atn_context *context, const attention_case *c, const dense_form *form,
+                      double *out)
 {
     const atn_attention_shape *s = &c->shape;
     int64_t m = 0, n = s->tokens;
@@ -103,7 +122,7 @@ atn_status dense_soft(atn_context *context, const attention_case *c, normaliser 
     if (status != ATN_OK)
         return status;
     factors f = {take(c, m, s->dim), take(c, m, m), take(c, m, m), take(c, m, n)};
-    status = factorise(context, c, normalise, landmark_factor, &f);
+    status = factorise(context, c, form, &f);
     for (int64_t i = 0; status >= 0 && i < s->batch * s->heads; i++)
         multiply(m, n, s->value_dim, (double *)f.p.data + i * m * n, (double *)f.x.data + i * m * m,
                  c->v + i * n * s->value_dim, out + i * n * s->value_dim);
@@ -186,8 +205,8 @@ static void head_gradient(const attention_case *c, const factors *f, int64_t hea
     free(dp);
 }
 
-atn_status dense_soft_gradient(atn_context *context, const attention_case *c, const double *dout,
-                               int parts, double *out)
+atn_status dense_soft_gradient(atn_context *context, const attention_case *c,
+                               const dense_form *form, const double *dout, int parts, double *out)
 {
     const atn_attention_shape *s = &c->shape;
     int64_t m = 0, n = s->tokens;
@@ -196,12 +215,11 @@ atn_status dense_soft_gradient(atn_context *context, const attention_case *c, co
                             : atn_sampling_count(context, &c->reference.sampling, n, s->dim, &m);
     if (status != ATN_OK)
         return status;
-    normaliser normalise = c->reference.op == ATN_SOFTPP ? NORMALISE_ROOT : NORMALISE_NOT;
     double *weights = must_allocate((size_t)(m * n), sizeof *weights);
     factors f = {take(c, m, s->dim), take(c, m, m), take(c, m, m), take(c, m, n)};
     status = sampling_weights(context, &c->reference.sampling, m, n, weights);
     if (status >= 0)
-        status = factorise(context, c, normalise, 1, &f);
+        status = factorise(context, c, form, &f);
     for (int64_t i = 0; i < s->batch * s->heads * n * s->dim; i++)
         out[i] = 0;
     for (int64_t i = 0; status >= 0 && i < s->batch * s->heads; i++)
@@ -209,4 +227,10 @@ atn_status dense_soft_gradient(atn_context *context, const attention_case *c, co
     free(weights);
     free(f.l.data), free(f.a.data), free(f.x.data), free(f.p.data);
     return status;
+}
+
+dense_form dense_claimed(const attention_case *c)
+{
+    return (dense_form){.normalise = c->reference.op == ATN_SOFTPP ? NORMALISE_ROOT : NORMALISE_NOT,
+                        .landmark_factor = 1};
 }

@@ -185,7 +185,7 @@ static const char *const operator_texts[] = {
 static bool run_dense(trial *t, normaliser normalise)
 {
     t->dense = true;
-    t->normalise = normalise;
+    t->form.normalise = normalise;
     return true;
 }
 
@@ -210,7 +210,7 @@ static bool leave_landmarks(trial *t, int value)
 {
     if (t->dense)
         return false;
-    t->landmark_factor = pow((double)t->s.c.shape.dim, 0.25);
+    t->form.landmark_factor = pow((double)t->s.c.shape.dim, 0.25);
     return run_dense(t, t->s.c.choice.op == ATN_SOFTPP ? NORMALISE_ROOT : NORMALISE_NOT);
 }
 
@@ -801,7 +801,7 @@ bool hypothesis_is_fit(const hypothesis *h)
 
 trial trial_start(const subject *s, result_kind kind)
 {
-    return (trial){.s = *s, .kind = kind, .of = kind, .landmark_factor = 1};
+    return (trial){.s = *s, .kind = kind, .of = kind, .form = dense_claimed(&s->c)};
 }
 
 void trial_free(trial *t)
@@ -863,7 +863,7 @@ static atn_status answer_dense(atn_context *context, const trial *t, double *to)
     if (t->of == RESULT_VALUES)
         c.v = t->s.grad_output;
     double *all = must_allocate((size_t)result_size(&t->s.c, t->of), sizeof *all);
-    atn_status status = dense_soft(context, &c, t->normalise, t->landmark_factor, all);
+    atn_status status = dense_soft(context, &c, &t->form, all);
     keep_judged_rows(&t->s, t->of, all, to);
     free(all);
     return status;
@@ -876,13 +876,13 @@ static atn_status answer_parts(atn_context *context, const trial *t, double *to)
     if (t->of != RESULT_TOKENS || t->dense)
         return ATN_ERR_UNSUPPORTED;
     if (t->kept)
-        return dense_soft_gradient(context, c, t->s.grad_output, t->kept, to);
+        return dense_soft_gradient(context, c, &t->form, t->s.grad_output, t->kept, to);
     int64_t size = result_size(c, RESULT_TOKENS);
     double *part = must_allocate((size_t)size, sizeof *part);
     atn_status status =
         answer_library(context, &t->s, ATN_F64, ATN_STORAGE_NATIVE, RESULT_TOKENS, to);
     if (status >= 0)
-        status = dense_soft_gradient(context, c, t->s.grad_output, t->missing, part);
+        status = dense_soft_gradient(context, c, &t->form, t->s.grad_output, t->missing, part);
     for (int64_t i = 0; i < size; i++)
         to[i] -= part[i];
     free(part);

@@ -18,9 +18,8 @@ struct trial {
     result_kind kind; /* what is judged, */
     result_kind of;   /* and what is computed: of the same shape */
     bool dense;
-    normaliser normalise;   /* dense */
-    double landmark_factor; /* dense */
-    int kept, missing;      /* soft's gradient of Q: all that it is, or what is not there (PART_) */
+    dense_form form;   /* dense */
+    int kept, missing; /* soft's gradient of Q: all that it is, or what is not there (PART_) */
     result_move *moves[MOST_MOVES];
     int move_count;
     void *owned[12];

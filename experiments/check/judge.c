@@ -165,7 +165,7 @@ static double measure(const yardstick *y, const statistic *t, int direction, con
 
 /* ---- What is reached ---- */
 
-/* By how much the mean over few noises may fall short of the next: 1 + 3 / sqrt(f), f the number of
+/* By how much the mean over few noises may fall short of the next: 1 + 4 / sqrt(f), f the number of
  * independent numbers that they are made of. Two independent ones are as far from orthogonal as
  * 1/sqrt(f). */
 static double chance(const yardstick *y)
@@ -182,7 +182,7 @@ static double chance(const yardstick *y)
             pairs++;
         }
     double independent = pairs > 0 ? fmin(pairs / sum, (double)size) : 1;
-    return 1 + 3 / sqrt(fmax(independent, 1));
+    return 1 + 4 / sqrt(fmax(independent, 1));
 }
 
 /* The largest that a good kernel's runs and roundings make of a statistic. */
@@ -197,7 +197,7 @@ static double reached(const yardstick *y, const statistic *t, int direction, dou
         double value = measure(y, t, direction, y->reach.noise[i]);
         squares += value * value / y->reach.noises;
     }
-    double rounding = y->unit / sqrt(8 * log(2)) + y->sums;
+    double rounding = y->stages * y->unit / sqrt(8 * log(2)) + y->sums;
     most = fmax(most, spread * rounding * sqrt(squares));
     return y->factor > 0 ? y->factor * most : most;
 }
@@ -219,7 +219,11 @@ static bounds measure_bounds(const yardstick *y)
         for (int j = 0; j < directions_of(t, y); j++) {
             double most = reached(y, t, j, spread);
             b.reached = i == 0 ? most : b.reached;
-            b.bound[at++] = t->multiple * most + truncation * norm;
+            b.bound[at++] = t->multiple * most + truncation * norm +
+                            (t->kind != PART_ENERGY ? (spread - 1) * b.reached * norm / b.norm : 0);
+            /* of a narrow type's backward pass nobody knows where a rounding is magnified */
+            if (t->kind == PART_MEAN && y->stages > 1)
+                b.bound[at - 1] = INFINITY;
         }
     }
     return b;
@@ -353,8 +357,7 @@ judgement judge_head(const yardstick *y, const bounds *b, const double *got)
                    .expected = y->kappa * y->rounding,
                    .reachable = b->norm > 0 ? b->reached / b->norm : NAN,
                    .allowed = b->norm > 0 ? b->bound[0] / b->norm : NAN,
-                   .difference =
-                       ref_compare_f64(y->rows, y->cols, got, y->cols, y->want, y->cols)};
+                   .difference = ref_compare_f64(y->rows, y->cols, got, y->cols, y->want, y->cols)};
     bool measured = b->norm > 0 || !b->why;
     if (!is_finite(size, got) && y->reach.runs && !is_finite(size, y->reach.errors[0])) {
         measured = false;
@@ -390,6 +393,7 @@ yardstick head_yardstick(const subject *s, result_kind kind, const result_verdic
         .rounding = subject_rounding(s),
         .unit = subject_unit(s),
         .sums = subject_sums(s),
+        .stages = kind != RESULT_OUTPUT && s->storage != ATN_STORAGE_NATIVE ? 4 : 1,
     };
     for (int i = 0; i < y.reach.runs; i++)
         y.reach.errors[i] += head * rows * cols;

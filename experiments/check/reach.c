@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <data.h>
+
 #include "check/check.h"
 #include "common/report.h"
 
@@ -80,6 +82,39 @@ static void find_directions(atn_context *context, const subject *s, result_kind 
     }
 }
 
+/* What a rounding of A's elements does besides, which those of tokens hardly move; nothing where
+ * the result is no form of P^T X P. Appended landmarks have rows, too, that nobody judges. */
+static void add_inverse_noise(atn_context *context, const subject *s, result_kind kind,
+                              uint64_t seed, double *noise)
+{
+    attention_case c = s->c;
+    dense_form form = dense_claimed(&c);
+    if ((c.choice.op != ATN_SOFT && c.choice.op != ATN_SOFTPP) || kind >= RESULT_PARAMETERS ||
+        c.key_mask || c.query_mask)
+        return;
+    int64_t size = result_size(&c, kind), judged = result_size(&s->judged, kind);
+    double *at = must_allocate((size_t)(2 * size), sizeof *at), *moved = at + size;
+    atn_status status = ATN_OK;
+    if (kind == RESULT_VALUES)
+        c.v = s->grad_output;
+    form.seed = seed;
+    for (int i = 0; i < 2 && status >= 0; i++) {
+        form.change = i ? small : 0;
+        status = kind == RESULT_TOKENS
+                     ? dense_soft_gradient(context, &c, &form, s->grad_output, PART_ALL, moved)
+                     : dense_soft(context, &c, &form, moved);
+        if (i == 0)
+            memcpy(at, moved, (size_t)size * sizeof *at);
+    }
+    if (status >= 0) {
+        keep_judged_rows(s, kind, at, at);
+        keep_judged_rows(s, kind, moved, moved);
+        for (int64_t i = 0; i < judged; i++)
+            noise[i] += (moved[i] - at[i]) / small;
+    }
+    free(at);
+}
+
 void reach_differentiate(atn_context *context, const subject *s, result_kind kind,
                          const double *want, reach *r)
 {
@@ -97,6 +132,7 @@ void reach_differentiate(atn_context *context, const subject *s, result_kind kin
             free(owned[i]);
         if (!x)
             break;
+        add_inverse_noise(context, s, kind, data_next(&state), x);
         r->noise[r->noises++] = x;
     }
     find_directions(context, s, kind, at, r);

@@ -15,10 +15,8 @@ typedef struct {
 } format;
 
 static const format formats[ATN_DTYPE_COUNT] = {
-    [ATN_F64] = {53, -1022, DBL_MIN, DBL_MAX},
-    [ATN_F32] = {24, -126, FLT_MIN, FLT_MAX},
-    [ATN_TF32] = {11, -126, FLT_MIN, 0x1.ffcp127},
-    [ATN_BF16] = {8, -126, FLT_MIN, 0x1.fep127},
+    [ATN_F64] = {53, -1022, DBL_MIN, DBL_MAX},     [ATN_F32] = {24, -126, FLT_MIN, FLT_MAX},
+    [ATN_TF32] = {11, -126, FLT_MIN, 0x1.ffcp127}, [ATN_BF16] = {8, -126, FLT_MIN, 0x1.fep127},
     [ATN_F16] = {11, -14, 0x1p-14, 65504},
 };
 
@@ -100,8 +98,8 @@ static void add_f32(int64_t cols, double a, const double *b, double *sum)
 static void add_narrow(const arithmetic *s, int64_t cols, double a, const double *b, double *sum)
 {
     for (int64_t j = 0; j < cols; j++)
-        sum[j] = round_to(s->summed,
-                          sum[j] + (s->fused ? a * b[j] : round_to(s->summed, a * b[j])));
+        sum[j] =
+            round_to(s->summed, sum[j] + (s->fused ? a * b[j] : round_to(s->summed, a * b[j])));
 }
 
 static void add_product(const arithmetic *s, int64_t cols, double a, const double *b, double *sum)
@@ -132,8 +130,9 @@ void sum_of_products(const arithmetic *s, int64_t terms, int64_t cols, const dou
                      const double *b, double *out)
 {
     bool grouped = s->order >= SUM_BLOCKS;
-    int64_t groups = !grouped ? 1 : s->order == SUM_LANES ? s->group
-                                                          : (terms + s->group - 1) / s->group;
+    int64_t groups = !grouped                ? 1
+                     : s->order == SUM_LANES ? s->group
+                                             : (terms + s->group - 1) / s->group;
     groups = groups > 0 ? groups : 1;
     double *sums = must_allocate((size_t)(groups * cols), sizeof *sums);
     for (int64_t i = 0; i < terms; i++) {

@@ -30,9 +30,9 @@ typedef struct {
     atn_dtype summed;   /* accumulators */
     sum_order order;
     int group;
-    bool fused;     /* one rounding per multiply-add */
-    bool flushed;   /* subnormal numbers become 0 */
-    bool fast_exp;  /* exp by a parabola in the exponent's fraction: 2e-3 off */
+    bool fused;    /* one rounding per multiply-add */
+    bool flushed;  /* subnormal numbers become 0 */
+    bool fast_exp; /* exp by a parabola in the exponent's fraction: 2e-3 off */
 } arithmetic;
 
 /* x in a type, to nearest, ties to even; overflow gives infinity. */

@@ -17,8 +17,15 @@
 #define TOKENS   (OP(SIMA) | OP(XNORM) | OP(EFFICIENT) | OP(XCA) | OP(RFF) | RATIOS)
 
 /* What a problem must have for the bug to show. */
-enum { NEEDS_HEADS = 1, NEEDS_BATCH = 2, NEEDS_CAUSAL = 4, NEEDS_PADDING = 8, NEEDS_DEAD = 16,
-       NEEDS_LARGE = 32, NEEDS_TINY = 64 };
+enum {
+    NEEDS_HEADS = 1,
+    NEEDS_BATCH = 2,
+    NEEDS_CAUSAL = 4,
+    NEEDS_PADDING = 8,
+    NEEDS_DEAD = 16,
+    NEEDS_LARGE = 32,
+    NEEDS_TINY = 64
+};
 
 /* X(code, name, operators, needs, words). words: of a finding that names it rightly: one of the
  * alternatives between |, each with all of its parts between & (case does not matter). */
@@ -42,8 +49,7 @@ enum { NEEDS_HEADS = 1, NEEDS_BATCH = 2, NEEDS_CAUSAL = 4, NEEDS_PADDING = 8, NE
       "tokens x heads|layout|laid out")                                                            \
     X(ROWS_SHIFTED, "output's rows shifted by one", EVERY, 0, "shift")                             \
     X(CHANNELS_SWAPPED, "two channels swapped", EVERY, 0, "channel|column")                        \
-    X(LAST_CHANNELS, "the last channels (d mod 16, or 8) not written", EVERY, 0,                   \
-      "channel|column")                                                                            \
+    X(LAST_CHANNELS, "the last channels (d mod 16, or 8) not written", EVERY, 0, "channel|column") \
     X(HEAD_ZERO, "one head not written", EVERY, NEEDS_HEADS, "head&zero|head&written|head")        \
     X(BATCH_TWICE, "the second batch entry has the first added", EVERY, NEEDS_BATCH,               \
       "batch|accumul")                                                                             \
@@ -58,10 +64,10 @@ enum { NEEDS_HEADS = 1, NEEDS_BATCH = 2, NEEDS_CAUSAL = 4, NEEDS_PADDING = 8, NE
     X(SUMS_BF16, "sums kept in bf16", EVERY, 0, "bf16")                                            \
     X(SUMS_F16, "sums kept in f16", EVERY, 0, "f16|tf32")                                          \
     X(SUMS_F32, "sums kept in f32, f64 claimed", EVERY, 0, "f32")                                  \
-    X(STORED_BF16, "intermediate results in bf16, f32 claimed", EVERY &~SOFTS, 0, "bf16")          \
-    X(STORED_F16, "intermediate results in f16, f32 claimed", EVERY &~SOFTS, 0, "f16|tf32")        \
-    X(OPERANDS_TF32, "products in tf32, f32 claimed", EVERY &~SOFTS, 0, "tf32|f16")                \
-    X(OPERANDS_BF16, "products in bf16, f32 claimed", EVERY &~SOFTS, 0, "bf16")                    \
+    X(STORED_BF16, "intermediate results in bf16, f32 claimed", EVERY & ~SOFTS, 0, "bf16")         \
+    X(STORED_F16, "intermediate results in f16, f32 claimed", EVERY & ~SOFTS, 0, "f16|tf32")       \
+    X(OPERANDS_TF32, "products in tf32, f32 claimed", EVERY & ~SOFTS, 0, "tf32|f16")               \
+    X(OPERANDS_BF16, "products in bf16, f32 claimed", EVERY & ~SOFTS, 0, "bf16")                   \
     X(FLUSHED, "subnormal numbers flushed to zero", EVERY, NEEDS_TINY, "subnormal|flush|zero")     \
     X(FAST_EXP, "exp by a parabola, 0.2 % off", KERNELS | LOGITS | OP(EFFICIENT), 0, "exp")        \
     /* Inputs. */                                                                                  \
@@ -88,17 +94,17 @@ enum { NEEDS_HEADS = 1, NEEDS_BATCH = 2, NEEDS_CAUSAL = 4, NEEDS_PADDING = 8, NE
     X(STATE_STALE, "the head before is still in the accumulator", TOKENS, NEEDS_HEADS,             \
       "head|accumul|stale")                                                                        \
     X(STATE_INITIAL, "the state starts at 0.1, not at 0", TOKENS, 0, "initial|start|added|offset") \
-    X(STATE_TRANSPOSED, "the state is transposed", OP(SIMA) | OP(XNORM) | OP(EFFICIENT) |          \
-      OP(XCA) | OP(ELU), 0, "transpos")                                                            \
+    X(STATE_TRANSPOSED, "the state is transposed",                                                 \
+      OP(SIMA) | OP(XNORM) | OP(EFFICIENT) | OP(XCA) | OP(ELU), 0, "transpos")                     \
     /* Masks. */                                                                                   \
     X(CAUSAL_IGNORED, "causal mask ignored", EVERY, NEEDS_CAUSAL, "causal")                        \
     X(CAUSAL_NEXT, "causal mask off by one: j <= i + 1", EVERY, NEEDS_CAUSAL, "causal|off by one") \
     X(CAUSAL_STRICT, "causal mask off by one: j < i", EVERY, NEEDS_CAUSAL, "causal|off by one")    \
     X(CAUSAL_REVERSED, "causal mask on the wrong side", EVERY, NEEDS_CAUSAL, "causal|side")        \
     X(CAUSAL_TILES, "causal mask by tiles of 16 only", EVERY, NEEDS_CAUSAL, "causal|tile")         \
-    X(PADDING_IGNORED, "padding mask ignored", EVERY &~SOFTS, NEEDS_PADDING, "mask|padd")          \
-    X(PADDING_INVERTED, "padding mask inverted", EVERY &~SOFTS, NEEDS_PADDING, "mask|padd")        \
-    X(PADDING_OF_BATCH_0, "batch entry 0's mask for every one", EVERY &~SOFTS,                     \
+    X(PADDING_IGNORED, "padding mask ignored", EVERY & ~SOFTS, NEEDS_PADDING, "mask|padd")         \
+    X(PADDING_INVERTED, "padding mask inverted", EVERY & ~SOFTS, NEEDS_PADDING, "mask|padd")       \
+    X(PADDING_OF_BATCH_0, "batch entry 0's mask for every one", EVERY & ~SOFTS,                    \
       NEEDS_PADDING | NEEDS_BATCH, "mask|padd")                                                    \
     /* Scales and exponentials. */                                                                 \
     X(SCALE_MISSING, "scale missing", KERNELS | LOGITS | OP(PERFORMER) | OP(RFF), 0,               \
@@ -128,7 +134,8 @@ enum { NEEDS_HEADS = 1, NEEDS_BATCH = 2, NEEDS_CAUSAL = 4, NEEDS_PADDING = 8, NE
       "sum|block|online")                                                                          \
     X(QUERY_WEIGHTS, "softmax of Q left out", OP(EFFICIENT), 0, "q|softmax")                       \
     X(KEY_WEIGHTS, "softmax of K over channels", OP(EFFICIENT), 0, "axis|channel")                 \
-    X(LOGITS_SCALED, "Q divided by sqrt(d) first", OP(EFFICIENT) | OP(SIMA) | OP(ELU), 0, "scale|sqrt") \
+    X(LOGITS_SCALED, "Q divided by sqrt(d) first", OP(EFFICIENT) | OP(SIMA) | OP(ELU), 0,          \
+      "scale|sqrt")                                                                                \
     /* Norms. */                                                                                   \
     X(NORM_AXIS, "norms over the wrong axis", OP(SIMA) | OP(XNORM) | OP(XCA), 0,                   \
       "axis|channels, not|over channels|rows")                                                     \
@@ -160,7 +167,8 @@ enum { NEEDS_HEADS = 1, NEEDS_BATCH = 2, NEEDS_CAUSAL = 4, NEEDS_PADDING = 8, NE
     X(FULL_DENOMINATOR, "denominator over all keys, causal numerator", OP(ELU), NEEDS_CAUSAL,      \
       "denominator")                                                                               \
     X(ELU_WITHOUT_1, "elu without its 1", OP(ELU), 0, "elu|1 +")                                   \
-    X(FEATURES_OF_K_ONLY, "phi applied to K alone", OP(ELU) | OP(COSFORMER), 0, "phi|feature|relu") \
+    X(FEATURES_OF_K_ONLY, "phi applied to K alone", OP(ELU) | OP(COSFORMER), 0,                    \
+      "phi|feature|relu")                                                                          \
     X(SIN_MISSING, "the sines' half missing", OP(COSFORMER) | OP(RFF), 0, "sin")                   \
     X(WEIGHTS_IGNORED, "cosines left out", OP(COSFORMER), 0, "weighting|cos")                      \
     X(LENGTH_WRONG, "M = n + 64 in the cosines", OP(COSFORMER), 0, "length|m =")                   \
@@ -200,7 +208,7 @@ enum { NEEDS_HEADS = 1, NEEDS_BATCH = 2, NEEDS_CAUSAL = 4, NEEDS_PADDING = 8, NE
     X(BACKWARD_UNMASKED, "no causal mask in the backward pass", OP(SOFTMAX), NEEDS_CAUSAL,         \
       "causal|mask")                                                                               \
     X(GRADIENT_SIGN, "dQ of the wrong sign", EVERY, 0, "sign")                                     \
-    X(GRADIENT_DOUBLED, "dQ doubled", EVERY, 0, "doubled|factor|constant")                 \
+    X(GRADIENT_DOUBLED, "dQ doubled", EVERY, 0, "doubled|factor|constant")                         \
     X(GRADIENT_HALVED, "dQ halved", EVERY, 0, "halved|factor|constant")                            \
     X(GRADIENT_1_02, "gradients x 1.02", EVERY, 0, "constant|factor")                              \
     X(GRADIENT_1_005, "gradients x 1.005", EVERY, 0, "constant|factor")                            \
@@ -210,7 +218,7 @@ enum { NEEDS_HEADS = 1, NEEDS_BATCH = 2, NEEDS_CAUSAL = 4, NEEDS_PADDING = 8, NE
     X(GRADIENT_TAIL, "the last tile of dV not written", EVERY, 0, "last|tail|zero|tile")           \
     X(GRADIENT_TAIL_DY, "dK and dV without the last tile of queries", EVERY, 0,                    \
       "last|tail|tile|queries")                                                                    \
-    X(GRADIENT_TILE, "16 rows of dQ added twice", EVERY, 0, "twice|tile|row")              \
+    X(GRADIENT_TILE, "16 rows of dQ added twice", EVERY, 0, "twice|tile|row")                      \
     X(GRADIENT_BATCH, "a parameter's gradient of one batch entry alone",                           \
       OP(XNORM) | OP(XCA) | OP(LINFORMER), NEEDS_BATCH, "batch")                                   \
     X(GRADIENT_OF_ONES, "ones for dY", EVERY, 0, "dy not used|ones")                               \

@@ -53,21 +53,66 @@ static bool is(const head *h, arrangement a)
 
 /* ---- Words for the operations ---- */
 
-static node plus(head *h, node a, node b) { return tape_with(h->t, TAPE_ADD, a, b); }
-static node minus(head *h, node a, node b) { return tape_with(h->t, TAPE_SUB, a, b); }
-static node times(head *h, node a, node b) { return tape_with(h->t, TAPE_MUL, a, b); }
-static node over(head *h, node a, node b) { return tape_with(h->t, TAPE_DIV, a, b); }
-static node scaled(head *h, node x, double f) { return tape_of(h->t, TAPE_SCALE, x, f); }
-static node shifted(head *h, node x, double f) { return tape_of(h->t, TAPE_SHIFT, x, f); }
-static node at_least(head *h, node x, double f) { return tape_of(h->t, TAPE_LEAST, x, f); }
-static node square(head *h, node x) { return tape_of(h->t, TAPE_SQUARE, x, 0); }
-static node root(head *h, node x) { return tape_of(h->t, TAPE_SQRT, x, 0); }
-static node dot(head *h, node a, node b) { return tape_product(h->t, false, false, a, b); }
-static node dot_tn(head *h, node a, node b) { return tape_product(h->t, true, false, a, b); }
-static node dot_nt(head *h, node a, node b) { return tape_product(h->t, false, true, a, b); }
-static node sum(head *h, tape_axis axis, node x) { return tape_sum(h->t, axis, x); }
-static node detached(head *h, node x) { return tape_detached(h->t, x); }
-static int64_t rows_of(const head *h, node x) { return tape_rows(h->t, x); }
+static node plus(head *h, node a, node b)
+{
+    return tape_with(h->t, TAPE_ADD, a, b);
+}
+static node minus(head *h, node a, node b)
+{
+    return tape_with(h->t, TAPE_SUB, a, b);
+}
+static node times(head *h, node a, node b)
+{
+    return tape_with(h->t, TAPE_MUL, a, b);
+}
+static node over(head *h, node a, node b)
+{
+    return tape_with(h->t, TAPE_DIV, a, b);
+}
+static node scaled(head *h, node x, double f)
+{
+    return tape_of(h->t, TAPE_SCALE, x, f);
+}
+static node shifted(head *h, node x, double f)
+{
+    return tape_of(h->t, TAPE_SHIFT, x, f);
+}
+static node at_least(head *h, node x, double f)
+{
+    return tape_of(h->t, TAPE_LEAST, x, f);
+}
+static node square(head *h, node x)
+{
+    return tape_of(h->t, TAPE_SQUARE, x, 0);
+}
+static node root(head *h, node x)
+{
+    return tape_of(h->t, TAPE_SQRT, x, 0);
+}
+static node dot(head *h, node a, node b)
+{
+    return tape_product(h->t, false, false, a, b);
+}
+static node dot_tn(head *h, node a, node b)
+{
+    return tape_product(h->t, true, false, a, b);
+}
+static node dot_nt(head *h, node a, node b)
+{
+    return tape_product(h->t, false, true, a, b);
+}
+static node sum(head *h, tape_axis axis, node x)
+{
+    return tape_sum(h->t, axis, x);
+}
+static node detached(head *h, node x)
+{
+    return tape_detached(h->t, x);
+}
+static int64_t rows_of(const head *h, node x)
+{
+    return tape_rows(h->t, x);
+}
 
 static node detached_if(head *h, bug b, node x)
 {
@@ -304,8 +349,8 @@ static node softmax(head *h)
 static node kernel_of(head *h, node x, node y)
 {
     node squares;
-    bool expanded = is(h, ARRANGED_EXPANDED) || has(h, BUG_DISTANCE_CROSS) ||
-                    has(h, BUG_DISTANCE_KEYS);
+    bool expanded =
+        is(h, ARRANGED_EXPANDED) || has(h, BUG_DISTANCE_CROSS) || has(h, BUG_DISTANCE_KEYS);
     if (!expanded)
         squares = tape_distances(h->t, x, y);
     else {
@@ -348,7 +393,7 @@ static node landmarks_of(head *h)
         if (landmark_of(h, i, m) >= 0)
             member[landmark_of(h, i, m) * n + i] = 1;
     double count = has(h, BUG_LANDMARKS_FIRST) || has(h, BUG_LANDMARKS_SUM) ? 1
-                   : has(h, BUG_LANDMARKS_WINDOW) ? (double)n / (double)m
+                   : has(h, BUG_LANDMARKS_WINDOW)                           ? (double)n / (double)m
                                                   : (double)(s->stride * s->stride);
     node l = scaled(h, dot(h, tape_constant(h->t, m, n, member), h->q), 1 / count);
     free(member);
@@ -494,9 +539,8 @@ static node efficient(head *h)
     if (axis == OVER_COLS)
         keys = h->k;
     node k = softmax_over(h, axis, keys);
-    node q = has(h, BUG_QUERY_WEIGHTS)
-                 ? h->q
-                 : softmax_over(h, other(h, BUG_WRONG_AXIS, OVER_COLS), h->q);
+    node q = has(h, BUG_QUERY_WEIGHTS) ? h->q
+                                       : softmax_over(h, other(h, BUG_WRONG_AXIS, OVER_COLS), h->q);
     if (is(h, ARRANGED_TOKENS_FIRST))
         return weigh(h, dot_nt(h, q, k), h->v);
     return dot(h, q, state(h, k, h->v));
@@ -523,7 +567,7 @@ static node ratio_by_tokens(head *h, const features *f)
 {
     node all = there(h, seen(h, false), dot_nt(h, f->q, f->k));
     node a = is_causal(h) ? there(h, seen(h, true), all) : all;
-    node for_sum = has(h, BUG_CAUSAL_DENOMINATOR)  ? there(h, seen(h, true), all)
+    node for_sum = has(h, BUG_CAUSAL_DENOMINATOR) ? there(h, seen(h, true), all)
                    : has(h, BUG_FULL_DENOMINATOR) ? all
                                                   : a;
     node y = weigh(h, a, h->v);
@@ -567,8 +611,8 @@ static node turned(head *h, node x, int64_t first)
 {
     int64_t n = rows_of(h, x), q = h->c->shape.tokens;
     int64_t most = q > h->c->shape.key_tokens ? q : h->c->shape.key_tokens;
-    double length = (double)(h->c->reference.cosformer.length > 0 ? h->c->reference.cosformer.length
-                                                                   : most);
+    double length =
+        (double)(h->c->reference.cosformer.length > 0 ? h->c->reference.cosformer.length : most);
     length += has(h, BUG_LENGTH_WRONG) ? 64 : 0;
     double *cosines = must_allocate((size_t)n, sizeof *cosines);
     double *sines = must_allocate((size_t)n, sizeof *sines);
@@ -581,8 +625,8 @@ static node turned(head *h, node x, int64_t first)
     free(cosines), free(sines);
     if (has(h, BUG_SIN_MISSING))
         return c;
-    return tape_transposed(h->t, tape_below(h->t, tape_transposed(h->t, c),
-                                            tape_transposed(h->t, s)));
+    return tape_transposed(h->t,
+                           tape_below(h->t, tape_transposed(h->t, c), tape_transposed(h->t, s)));
 }
 
 static node cosformer(head *h)
@@ -611,8 +655,8 @@ static node performer_features(head *h, node x, bool keys)
     double scale = has(h, BUG_SCALE_MISSING) ? 1 : 1 / sqrt(sqrt((double)h->c->shape.dim));
     node y = scaled(h, x, scale), wx = dot_nt(h, y, constant_of(h, &o->projection));
     node half = scaled(h, sum(h, OVER_COLS, square(h, y)), 0.5);
-    node most = tape_largest(
-        h->t, OVER_COLS, keys ? tape_where(h->t, h->key_there, wx, -INFINITY) : wx);
+    node most =
+        tape_largest(h->t, OVER_COLS, keys ? tape_where(h->t, h->key_there, wx, -INFINITY) : wx);
     if (keys && !has(h, BUG_STABILISER_PER_KEY))
         most = tape_largest(h->t, OVER_ROWS, most);
     node exponent = has(h, BUG_HALF_SQUARE) ? wx : minus(h, wx, half);
@@ -723,11 +767,20 @@ static node nystromformer(head *h)
 /* ---- All of them ---- */
 
 static node (*const kernels[ATN_OPERATOR_COUNT])(head *) = {
-    [ATN_SOFT] = soft,           [ATN_SOFTPP] = soft,     [ATN_GAUSSIAN] = gaussian,
-    [ATN_SOFTMAX] = softmax,     [ATN_SIMA] = sima,       [ATN_XNORM] = xnorm,
-    [ATN_LINFORMER] = linformer, [ATN_XCA] = xca,         [ATN_EFFICIENT] = efficient,
-    [ATN_ELU] = elu,             [ATN_COSFORMER] = cosformer, [ATN_PERFORMER] = performer,
-    [ATN_RFF] = rff,             [ATN_NYSTROMFORMER] = nystromformer,
+    [ATN_SOFT] = soft,
+    [ATN_SOFTPP] = soft,
+    [ATN_GAUSSIAN] = gaussian,
+    [ATN_SOFTMAX] = softmax,
+    [ATN_SIMA] = sima,
+    [ATN_XNORM] = xnorm,
+    [ATN_LINFORMER] = linformer,
+    [ATN_XCA] = xca,
+    [ATN_EFFICIENT] = efficient,
+    [ATN_ELU] = elu,
+    [ATN_COSFORMER] = cosformer,
+    [ATN_PERFORMER] = performer,
+    [ATN_RFF] = rff,
+    [ATN_NYSTROMFORMER] = nystromformer,
 };
 
 bool kernel_exists(atn_operator op)
@@ -948,9 +1001,8 @@ void kernel_run(const attention_case *c, const kernel_choice *choice, double *re
 {
     double *dy = arriving(c, choice->bug);
     for (int kind = 0; kind < RESULT_COUNT; kind++)
-        results[kind] = kind == RESULT_OUTPUT || choice->gradients
-                            ? room_for(c, (result_kind)kind)
-                            : NULL;
+        results[kind] =
+            kind == RESULT_OUTPUT || choice->gradients ? room_for(c, (result_kind)kind) : NULL;
     run_heads(c, choice, dy, results);
     if (choice->bug == BUG_GRADIENT_TAIL_DY && choice->gradients)
         run_without_tail(c, choice, results);

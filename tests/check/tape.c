@@ -7,8 +7,21 @@
 
 #include "common/report.h"
 
-typedef enum { IS_LEAF, IS_PRODUCT, IS_PAIR, IS_SINGLE, IS_SUM, IS_LARGEST, IS_DISTANCES, IS_SLICE,
-               IS_COLUMNS, IS_BELOW, IS_PICK, IS_WHERE, IS_TRANSPOSED } node_kind;
+typedef enum {
+    IS_LEAF,
+    IS_PRODUCT,
+    IS_PAIR,
+    IS_SINGLE,
+    IS_SUM,
+    IS_LARGEST,
+    IS_DISTANCES,
+    IS_SLICE,
+    IS_COLUMNS,
+    IS_BELOW,
+    IS_PICK,
+    IS_WHERE,
+    IS_TRANSPOSED
+} node_kind;
 
 typedef struct {
     node_kind kind;
@@ -16,7 +29,7 @@ typedef struct {
     double *value, *gradient; /* gradient null: nothing has arrived */
     bool differentiable;
     node a, b;
-    int op;                     /* tape_pair, tape_single, tape_axis */
+    int op; /* tape_pair, tape_single, tape_axis */
     bool transpose_a, transpose_b;
     double number;
     int64_t first;
@@ -130,8 +143,8 @@ static double *transposed(int64_t rows, int64_t cols, const double *x)
 static double *operand(const arithmetic *s, bool transpose, int64_t rows, int64_t cols,
                        const double *x)
 {
-    double *y = transpose ? transposed(cols, rows, x)
-                          : must_allocate((size_t)(rows * cols), sizeof *y);
+    double *y =
+        transpose ? transposed(cols, rows, x) : must_allocate((size_t)(rows * cols), sizeof *y);
     if (!transpose)
         memcpy(y, x, (size_t)(rows * cols) * sizeof *y);
     for (int64_t i = 0; s->operands != s->stored && i < rows * cols; i++)
@@ -177,11 +190,16 @@ static int64_t place(const step *s, int64_t i, int64_t j)
 static double pair_value(tape_pair op, double a, double b)
 {
     switch (op) {
-    case TAPE_ADD: return a + b;
-    case TAPE_SUB: return a - b;
-    case TAPE_MUL: return a * b;
-    case TAPE_DIV: return a / b;
-    case TAPE_MAX: return a >= b ? a : b;
+    case TAPE_ADD:
+        return a + b;
+    case TAPE_SUB:
+        return a - b;
+    case TAPE_MUL:
+        return a * b;
+    case TAPE_DIV:
+        return a / b;
+    case TAPE_MAX:
+        return a >= b ? a : b;
     }
     return NAN;
 }
@@ -217,20 +235,33 @@ static double fast_exp2(double x)
 static double single_value(const arithmetic *s, tape_single op, double x, double number)
 {
     switch (op) {
-    case TAPE_EXP: return s->fast_exp ? fast_exp2(x * log2e) : exp(x);
-    case TAPE_EXP2: return s->fast_exp ? fast_exp2(x) : exp2(x);
-    case TAPE_SQUARE: return x * x;
-    case TAPE_SQRT: return sqrt(x);
+    case TAPE_EXP:
+        return s->fast_exp ? fast_exp2(x * log2e) : exp(x);
+    case TAPE_EXP2:
+        return s->fast_exp ? fast_exp2(x) : exp2(x);
+    case TAPE_SQUARE:
+        return x * x;
+    case TAPE_SQRT:
+        return sqrt(x);
     case TAPE_ABS:
-    case TAPE_ABS_UNSIGNED: return fabs(x);
-    case TAPE_RELU: return x > 0 ? x : 0;
-    case TAPE_ELU: return x >= 0 ? x : expm1(x);
-    case TAPE_ELU_1: return x >= 0 ? x + 1 : exp(x);
-    case TAPE_COS: return cos(x);
-    case TAPE_SIN: return sin(x);
-    case TAPE_SCALE: return x * number;
-    case TAPE_SHIFT: return x + number;
-    case TAPE_LEAST: return x >= number || isnan(x) ? x : number;
+    case TAPE_ABS_UNSIGNED:
+        return fabs(x);
+    case TAPE_RELU:
+        return x > 0 ? x : 0;
+    case TAPE_ELU:
+        return x >= 0 ? x : expm1(x);
+    case TAPE_ELU_1:
+        return x >= 0 ? x + 1 : exp(x);
+    case TAPE_COS:
+        return cos(x);
+    case TAPE_SIN:
+        return sin(x);
+    case TAPE_SCALE:
+        return x * number;
+    case TAPE_SHIFT:
+        return x + number;
+    case TAPE_LEAST:
+        return x >= number || isnan(x) ? x : number;
     }
     return NAN;
 }
@@ -239,20 +270,34 @@ static double single_value(const arithmetic *s, tape_single op, double x, double
 static double single_slope(tape_single op, double x, double y, double number)
 {
     switch (op) {
-    case TAPE_EXP: return y;
-    case TAPE_EXP2: return y * ln2;
-    case TAPE_SQUARE: return 2 * x;
-    case TAPE_SQRT: return 0.5 / y;
-    case TAPE_ABS: return (x > 0) - (x < 0);
-    case TAPE_ABS_UNSIGNED: return 1;
-    case TAPE_RELU: return x > 0;
-    case TAPE_ELU: return x >= 0 ? 1 : y + 1;
-    case TAPE_ELU_1: return x >= 0 ? 1 : y;
-    case TAPE_COS: return -sin(x);
-    case TAPE_SIN: return cos(x);
-    case TAPE_SCALE: return number;
-    case TAPE_SHIFT: return 1;
-    case TAPE_LEAST: return x >= number;
+    case TAPE_EXP:
+        return y;
+    case TAPE_EXP2:
+        return y * ln2;
+    case TAPE_SQUARE:
+        return 2 * x;
+    case TAPE_SQRT:
+        return 0.5 / y;
+    case TAPE_ABS:
+        return (x > 0) - (x < 0);
+    case TAPE_ABS_UNSIGNED:
+        return 1;
+    case TAPE_RELU:
+        return x > 0;
+    case TAPE_ELU:
+        return x >= 0 ? 1 : y + 1;
+    case TAPE_ELU_1:
+        return x >= 0 ? 1 : y;
+    case TAPE_COS:
+        return -sin(x);
+    case TAPE_SIN:
+        return cos(x);
+    case TAPE_SCALE:
+        return number;
+    case TAPE_SHIFT:
+        return 1;
+    case TAPE_LEAST:
+        return x >= number;
     }
     return NAN;
 }
@@ -344,7 +389,8 @@ node tape_slice(tape *t, node x, int64_t first, int64_t count)
     int64_t cols = tape_cols(t, x);
     node z = add_step(t, IS_SLICE, count, cols, x, NO_NODE);
     at(t, z)->first = first;
-    memcpy(at(t, z)->value, at(t, x)->value + first * cols, (size_t)(count * cols) * sizeof(double));
+    memcpy(at(t, z)->value, at(t, x)->value + first * cols,
+           (size_t)(count * cols) * sizeof(double));
     return z;
 }
 
@@ -476,11 +522,16 @@ static void product_backward(tape *t, const step *s)
 static double pair_slope(tape_pair op, bool first, double a, double b, double z, double g)
 {
     switch (op) {
-    case TAPE_ADD: return g;
-    case TAPE_SUB: return first ? g : -g;
-    case TAPE_MUL: return g * (first ? b : a);
-    case TAPE_DIV: return first ? g / b : -g * z / b;
-    case TAPE_MAX: return (a >= b) == first ? g : 0;
+    case TAPE_ADD:
+        return g;
+    case TAPE_SUB:
+        return first ? g : -g;
+    case TAPE_MUL:
+        return g * (first ? b : a);
+    case TAPE_DIV:
+        return first ? g / b : -g * z / b;
+    case TAPE_MAX:
+        return (a >= b) == first ? g : 0;
     }
     return NAN;
 }
@@ -494,11 +545,10 @@ static void pair_backward(tape *t, const step *s)
         if (!wanted(t, x))
             continue;
         for (int64_t i = 0; i < s->rows * s->cols; i++)
-            to[i] = round_stored(
-                &t->s, pair_slope((tape_pair)s->op, turn == 0,
-                                  a->value[place(a, i / s->cols, i % s->cols)],
-                                  b->value[place(b, i / s->cols, i % s->cols)], s->value[i],
-                                  s->gradient[i]));
+            to[i] = round_stored(&t->s, pair_slope((tape_pair)s->op, turn == 0,
+                                                   a->value[place(a, i / s->cols, i % s->cols)],
+                                                   b->value[place(b, i / s->cols, i % s->cols)],
+                                                   s->value[i], s->gradient[i]));
         arrive(t, x, s->rows, s->cols, to);
     }
     free(to);
@@ -508,8 +558,8 @@ static void single_backward(tape *t, const step *s)
 {
     double *to = room_of(t, s->a);
     for (int64_t i = 0; i < s->rows * s->cols; i++) {
-        double slope = single_slope((tape_single)s->op, at(t, s->a)->value[i], s->value[i],
-                                    s->number);
+        double slope =
+            single_slope((tape_single)s->op, at(t, s->a)->value[i], s->value[i], s->number);
         to[i] = s->gradient[i] * round_stored(&t->s, slope);
     }
     arrive(t, s->a, s->rows, s->cols, to);
@@ -597,12 +647,12 @@ static void transposed_backward(tape *t, const step *s)
 void tape_backward(tape *t, node y, const double *dy)
 {
     static void (*const backward[])(tape *, const step *) = {
-        [IS_PRODUCT] = product_backward,     [IS_PAIR] = pair_backward,
-        [IS_SINGLE] = single_backward,       [IS_SUM] = along_backward,
-        [IS_LARGEST] = along_backward,       [IS_DISTANCES] = distances_backward,
-        [IS_SLICE] = part_backward,          [IS_COLUMNS] = part_backward,
-        [IS_BELOW] = below_backward,         [IS_PICK] = part_backward,
-        [IS_WHERE] = where_backward,         [IS_TRANSPOSED] = transposed_backward,
+        [IS_PRODUCT] = product_backward, [IS_PAIR] = pair_backward,
+        [IS_SINGLE] = single_backward,   [IS_SUM] = along_backward,
+        [IS_LARGEST] = along_backward,   [IS_DISTANCES] = distances_backward,
+        [IS_SLICE] = part_backward,      [IS_COLUMNS] = part_backward,
+        [IS_BELOW] = below_backward,     [IS_PICK] = part_backward,
+        [IS_WHERE] = where_backward,     [IS_TRANSPOSED] = transposed_backward,
     };
     double *arrived = room_of(t, y);
     for (int64_t i = 0; i < tape_rows(t, y) * tape_cols(t, y); i++)

@@ -38,13 +38,13 @@ typedef enum {
     TAPE_ABS,
     TAPE_ABS_UNSIGNED, /* |x|, whose derivative is taken for 1: a bug */
     TAPE_RELU,
-    TAPE_ELU,    /* exp(x) - 1 for x < 0 */
-    TAPE_ELU_1,  /* 1 + elu(x): exp(x) for x < 0 */
+    TAPE_ELU,   /* exp(x) - 1 for x < 0 */
+    TAPE_ELU_1, /* 1 + elu(x): exp(x) for x < 0 */
     TAPE_COS,
     TAPE_SIN,
-    TAPE_SCALE,  /* x times a number */
-    TAPE_SHIFT,  /* x plus a number */
-    TAPE_LEAST,  /* max(x, a number) */
+    TAPE_SCALE, /* x times a number */
+    TAPE_SHIFT, /* x plus a number */
+    TAPE_LEAST, /* max(x, a number) */
 } tape_single;
 node tape_of(tape *t, tape_single op, node x, double number);
 
