@@ -152,7 +152,7 @@ Test(claims_networks, tables_must_agree_in_some_reading)
     " ratio_min=" least " ratio_max=" most
 
 /* Forward, Linformer 0.1, Performer as given, Nystromformer 0.3, SOFT 0.4 of softmax. */
-static char *measure_ranking(const char *performer, verdict_kind *kind)
+static char *measure_ranking(const char *performer)
 {
     claim_run run;
     ledger_open(&run);
@@ -161,7 +161,7 @@ static char *measure_ranking(const char *performer, verdict_kind *kind)
     ledger_row(t, performer);
     ledger_row(t, N05_ROW("nystromformer", "forward", "0.3", "0.29", "0.31"));
     ledger_row(t, N05_ROW("soft", "forward", "0.4", "0.39", "0.41"));
-    *kind = ledger_judge(&run, "N05");
+    cr_expect(ledger_judge(&run, "N05") == VERDICT_NOT_TESTABLE);
     char *measured = ledger_measured(&run, "N05");
     ledger_close(&run);
     return measured;
@@ -171,30 +171,21 @@ Test(claims_networks, throughput_is_ranked_beyond_its_spread)
 {
     static const struct {
         const char *performer, *text;
-        verdict_kind kind;
     } cases[] = {
         {N05_ROW("performer", "forward", "0.2", "0.19", "0.21"),
-         "linformer, performer, nystromformer, soft, softmax (10 of 10 pairs as printed, 0 rev",
-         VERDICT_OBSERVED},
+         "linformer, performer, nystromformer, soft, softmax (10 of 10 pairs as printed, 0 rev"},
         {N05_ROW("performer", "forward", "0.35", "0.28", "0.38"),
-         "linformer, nystromformer, performer, soft, softmax (9 of 10 pairs as printed, 0 rev",
-         VERDICT_OBSERVED},
+         "linformer, nystromformer, performer, soft, softmax (9 of 10 pairs as printed, 0 rev"},
         {N05_ROW("performer", "forward", "0.25", "0.19", "0.3"),
-         "linformer, performer, nystromformer, soft, softmax (9 of 10 pairs as printed, 0 rev",
-         VERDICT_OBSERVED},
+         "linformer, performer, nystromformer, soft, softmax (9 of 10 pairs as printed, 0 rev"},
         {N05_ROW("performer", "forward", "1.2", "1.1", "1.3"),
-         "linformer, nystromformer, soft, softmax, performer (7 of 10 pairs as printed, 3 rev",
-         VERDICT_OBSERVED},
-        {N05_ROW("performer", "forward", "0.2", "0.19", "nan"), "no finite times",
-         VERDICT_NOT_TESTABLE},
-        {N05_ROW("performer", "backward-closed", "0.2", "0.19", "0.21"), "no finite times",
-         VERDICT_NOT_TESTABLE}};
+         "linformer, nystromformer, soft, softmax, performer (7 of 10 pairs as printed, 3 rev"},
+        {N05_ROW("performer", "forward", "0.2", "0.19", "nan"), "no finite times"},
+        {N05_ROW("performer", "backward-closed", "0.2", "0.19", "0.21"), "no finite times"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        verdict_kind kind;
-        char *measured = measure_ranking(cases[i].performer, &kind);
-        cr_expect(strncmp(measured, "the printed order itself would need", 35) == 0, "%s",
-                  measured);
-        cr_expect(kind == cases[i].kind && strstr(measured, cases[i].text), "%s", measured);
+        char *measured = measure_ranking(cases[i].performer);
+        cr_expect(strstr(measured, "would need the whole networks") == measured, "%s", measured);
+        cr_expect(strstr(measured, cases[i].text) != NULL, "%s", measured);
         free(measured);
     }
 }
