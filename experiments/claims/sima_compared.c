@@ -377,7 +377,8 @@ const claim sima_compared_claims[] = {
                   "library's CosFormer.",
         .corrected =
             "With a factor ω in each direction, 0 < ω(M − 1) ≤ π/2 for its M positions, cos(ω(i − "
-            "j)) is not negative and falls with the distance, and so does the product of both. "
+            "j)) is not negative and falls with the distance, and the product of both is not negative "
+            "and falls with either distance where it is not 0. "
             "CosFormer's π/2M is such a factor; as printed, 1, it is one for M = 2 alone. The "
             "expansion into four terms holds with any factor.",
         .proof = "|i − j| ≤ M − 1 keeps ω|i − j| in [0, π/2], where the cosine is not negative and "

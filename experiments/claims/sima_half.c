@@ -505,7 +505,8 @@ int sima_judge_m04(const claim_run *run, verdict *v)
     /* Numbers that f16 holds: no rounding. */
     bool good = s.wide == 0.5 && s.dead_wide == 0 && s.values[0] == 40000;
     double enlarged = largest_enlargement(MOST_TOKENS, MOST_WIDTH);
-    /* what is subnormal channels first adds 2^-14 a channel; f16 rounds 65520 to infinity */
+    /* what is subnormal channels first adds less than 2^-14 a channel; f16 rounds 65520 to infinity
+     */
     bool room = ROOM * enlarged + MOST_WIDTH * 0x1p-14 < 65520;
     bool safe = good && room && wide.nonfinite == 0;
     /* Both sides of every part of the condition. */
@@ -518,11 +519,12 @@ int sima_judge_m04(const claim_run *run, verdict *v)
               : safe && always ? VERDICT_HOLDS
                                : VERDICT_FAILS;
     if (v->kind == VERDICT_HOLDS_IF)
-        verdict_set(&v->condition,
-                    "norms and ε are summed and kept in f32 or wider, and D max|V| is below f16's "
-                    "largest number, 65504, with room for rounding: at most %d, for N ≤ 2¹⁹ and D "
-                    "≤ 2¹³",
-                    ROOM);
+        verdict_set(
+            &v->condition,
+            "norms and ε are kept and all sums taken in f32 or wider, and D max|V| is below f16's "
+            "largest number, 65504, with room for rounding: at most %d, for N ≤ 2¹⁹ and D "
+            "≤ 2¹³",
+            ROOM);
     verdict_set(
         &v->measured,
         "norms wide: %d of %d outputs in f16 are not finite; norms in f16: %d of %d not finite, %d "

@@ -188,7 +188,8 @@ static int judge_u20(const claim_run *run, verdict *v)
     v->kind = all ? VERDICT_HOLDS : as_said ? VERDICT_HOLDS_IF : VERDICT_FAILS;
     if (v->kind == VERDICT_HOLDS_IF)
         verdict_set(&v->condition, "\"too large\" means that the largest and the smallest k are "
-                                   "more than 2 together");
+                                   "more than 2 together, and the particle is not at 0 in the "
+                                   "direction of the largest");
     verdict_set(&v->measured,
                 "after %d steps a particle has %.3g of its length in the direction of the larger k "
                 "for k = (4, ½), %.3g for (1.75, ½), %.3g for (1.25, ½) and %.3g for (1, ½), where "
@@ -252,7 +253,9 @@ const claim ufo_vit_spring_claims[] = {
                   "is the residual, and the force, mass times the change of velocity.",
         .corrected = "The force is the change of the residual from layer to layer, f(x_t) − "
                      "f(x_{t−1}). It is the residual itself where the particle was at rest before, "
-                     "and 0 where two layers have the same residual.",
+                     "and 0 where two layers have the same residual. (Where "
+                     "friction outweighs mass a velocity does express a force, but then by that "
+                     "friction and not by a unit mass.)",
         .proof = "F = mΔv/Δt with m = Δt = 1 and v = Δx/Δt = f is Δv = f(x_t) − f(x_{t−1}), which "
                  "is f(x_t) if and only if f(x_{t−1}) = 0.",
         .judge = judge_u17,
@@ -273,14 +276,16 @@ const claim ufo_vit_spring_claims[] = {
     {
         .id = "U19",
         .source = "UFO-ViT Fig. 4, § 3.2, Eq. 15",
-        .statement = "Each patch, represented as a particle, is interfered by parabolic potentials "
-                     "generated from h clusters. … For multiple molecules, the linearity of "
-                     "elasticity can be used: F = −Σ_{i=1}^{n} k_i·x",
+        .statement =
+            "Each patch, represented as a particle, is interfered by parabolic potentials "
+            "generated from h clusters. … The above formulation is generally used to "
+            "approximate the potential energy of a molecule at x ≈ 0. For multiple molecules, "
+            "the linearity of elasticity can be used: F = −Σ_{i=1}^{n} k_i·x",
         .method = "Two springs in one dimension: Eq. 15, the sum of forces with both centres at "
                   "the origin, and with centres at −1 and 1. What Eq. 9 says is U09.",
         .corrected = "F = −Σ k_i(x − c_i) for clusters at c_i: a particle rests at Σk_ic_i/Σk_i. "
                      "By Eq. 15 it rests at 0 whatever the clusters are: n of them act as one with "
-                     "Σk_i.",
+                     "Σk_i. That x ≈ 0 does not help: at 0 the clusters' force is Σk_ic_i.",
         .proof = "Forces add up. −Σk_i(x − c_i) = −(Σk_i)x + Σk_ic_i, which is Eq. 15 for every x "
                  "if and only if Σk_ic_i = 0, for all k_i only if all c_i = 0.",
         .judge = judge_u19,
@@ -297,7 +302,7 @@ const claim ufo_vit_spring_claims[] = {
                   "of k. The second names no quantity.",
         .corrected =
             "Let all k be above 0. A particle turns to the direction of the k with the largest |1 "
-            "− k|: of the largest k if it and the smallest are more than 2 together, of the "
+            "− k|, unless it is at 0 there: of the largest k if it and the smallest are more than 2 together, of the "
             "smallest if they are less. It grows only if a k is above 2; if all are between 0 and "
             "2, every particle goes to 0, a third outcome.",
         .proof = "After t steps a channel has (1 − k_c)^t times what it had: the channel with the "
@@ -318,7 +323,8 @@ const claim ufo_vit_spring_claims[] = {
                   "biases).",
         .corrected = "An FFN adds g(x_t): a term of each token's own, made by the same weights for "
                      "all. A driven force g(t) would be one for all tokens, and no difference "
-                     "between two of them would depend on it.",
+                     "between two of them would depend on it. (With a g of each token's own every "
+                     "F is of this form, g = F + k·x, and Eq. 16 says nothing.)",
         .proof = "With g(t) the difference of two tokens becomes (1 − k) times itself, whatever g "
                  "is. With GELU it becomes (1 − k)(x − y) + GELU(x) − GELU(y), and GELU(x) − "
                  "GELU(−x) = x, as x(Φ(x) + Φ(−x)) = x.",
