@@ -17,12 +17,13 @@ static const char *or_empty(const char *text)
 }
 
 const char *const report_introduction =
-    "Some are printed in two papers, and a few are about published code or ours. Numbers are "
-    "computed by this command, except where a row says 'as printed' or 'printed'. Proved: the "
-    "verdict (for 'fails' the counterexample) is proved by the proof that is given. Certified: by "
-    "rational or whole-number arithmetic or by ball arithmetic, which is interval arithmetic with "
-    "rigorous error bounds, where rounding could be blamed. Observed: measured on these inputs. "
-    "Proved and observed: the proof covers what it says, the rest is observed.";
+    "Some are printed in two papers, and a few are about published code or ours. Quotations leave "
+    "out citations. Numbers are computed by this command, except where a row says 'as printed' or "
+    "'printed'. Proved: the verdict (for 'fails' the counterexample) is proved by the proof that "
+    "is given. Certified: by rational or whole-number arithmetic or by ball arithmetic, which is "
+    "interval arithmetic with rigorous error bounds, where rounding could be blamed. Observed: "
+    "measured on these inputs. Proved and observed: the proof covers what it says, the rest is "
+    "observed.";
 
 int report_count(const judged *all, int count, verdict_kind kind)
 {

@@ -664,33 +664,34 @@ const claim sima_claims[] = {
                   "large, with a dead channel, and photographs. The smallest examples by the "
                   "library.",
         .corrected =
-            "Nothing overflows if norms and ε are kept and all sums taken in f32 or wider and D max|V| "
-            "is at most 60000, for N ≤ 2¹⁹ tokens and D ≤ 2¹³ channels of one head (D/H of § 2.1's "
-            "D), in whatever order sums are taken: |Y| ≤ D max|V| becomes |Y| < 1.09 D max|V| + ½. "
-            "For many more tokens that order matters: a running sum in f32 stops at 2²⁴ equal "
-            "terms, and with such norms Σ_j |k̂_jc| is N/2²⁴. Where D max|V| is larger, V/D "
-            "in place of V gives Y/D, which is at most max|V| in size: exactly if D is a power of "
-            "two and nothing underflows, else to rounding (M12). A norm stored in f16 is infinite "
-            "once Σ|x| ≥ 65520, which takes its channel out of the output without a warning "
-            "(all channels: Y = 0), and ε = 10⁻¹² is 0 in f16, which makes "
-            "it NaN for a dead channel. The price is underflow: tokens first from N ≈ 2⁷√D on, "
-            "in both orders from N ≈ 2¹⁴ on (M02).",
+            "Nothing overflows if norms and ε are kept and all sums taken in f32 or wider and D "
+            "max|V| is at most 60000, for N ≤ 2¹⁹ tokens and D ≤ 2¹³ channels of one head (D/H of "
+            "§ 2.1's D), in whatever order sums are taken: |Y| ≤ D max|V| becomes |Y| < 1.09 D "
+            "max|V| + ½. For many more tokens that order matters: a running sum in f32 stops at "
+            "2²⁴ equal terms, and with such norms Σ_j |k̂_jc| is N/2²⁴. Where D max|V| is larger, "
+            "V/D in place of V gives Y/D, which is at most max|V| in size: exactly if D is a "
+            "power of two and nothing underflows, else to rounding (M12). A norm stored in f16 is "
+            "infinite once Σ|x| ≥ 65520, which takes its channel out of the output without a "
+            "warning (all channels: Y = 0), and ε = 10⁻¹² is 0 in f16, which makes it NaN for a "
+            "dead channel. The price is underflow: tokens first from N ≈ 2⁷√D on, in both orders "
+            "from N ≈ 2¹⁴ on (M02).",
         .proof =
-            "Σ_i |q̂_ic| ≤ 1 and Σ_j |k̂_jc| ≤ 1 in every channel. So |q̂_ic| ≤ 1, "
-            "|(Q̂K̂ᵀ)_ij| ≤ D, |(K̂ᵀV)_ce| ≤ max|V| and |Y_ie| ≤ D max|V|, attained by one "
-            "token with all channels 1. Rounded, u = 2⁻²⁴: a sum of N products in f32, in any "
-            "order, is within Nu times the sum of their sizes (Jeannerod and Rump 2013), and one "
-            "of sizes is not below the largest of them, as rounding is monotone. So |q̂_ic| ≤ 1 "
-            "still, and Σ_j |k̂_jc| ≤ S = (1 + 2⁻¹¹)(1 + u)/(1 − Nu) + N·2⁻²⁵, each term being off "
-            "by a factor of 1 + 2⁻¹¹ at most in f16 or, if it is subnormal, by 2⁻²⁵. Channels "
-            "first, |(K̂ᵀV)_ce| ≤ S(1 + Nu) max|V|; rounded to f16 it is so but for a factor 1 + "
-            "2⁻¹¹ or, if it is subnormal, for 2⁻²⁵ more, which makes less than ½ of |Y_ie|. Tokens "
+            "Σ_i |q̂_ic| ≤ 1 and Σ_j |k̂_jc| ≤ 1 in every channel. So |q̂_ic| ≤ 1, |(Q̂K̂ᵀ)_ij| ≤ "
+            "D, |(K̂ᵀV)_ce| ≤ max|V| and |Y_ie| ≤ D max|V|, attained by one token with all "
+            "channels 1. Rounded, u = 2⁻²⁴: a sum of N products in f32, in any order, is within "
+            "Nu times the sum of their sizes (Jeannerod and Rump 2013), and one of sizes is not "
+            "below the largest of them, as rounding is monotone. So |q̂_ic| ≤ 1 still, and Σ_j "
+            "|k̂_jc| ≤ S = (1 + 2⁻¹¹)(1 + u)/(1 − Nu) + N·2⁻²⁵, each term being off by a factor "
+            "of 1 + 2⁻¹¹ at most in f16 or, if it is subnormal, by 2⁻²⁵. Channels first, "
+            "|(K̂ᵀV)_ce| ≤ S(1 + Nu) max|V|; rounded to f16 it is so but for a factor 1 + 2⁻¹¹ "
+            "or, if it is subnormal, for 2⁻²⁵ more, which makes less than ½ of |Y_ie|. Tokens "
             "first, an entry of Q̂K̂ᵀ is a sum of products of size |k̂_jc| at most. Where it is "
             "normal, its rounding is a factor 1 + 2⁻¹¹ at most. Where it is subnormal, it is not "
-            "above σ = Σ_c |k̂_jc| even when rounded: σ is 2⁻¹⁴ or more, or a multiple of 2⁻²⁴ below "
-            "that f32 and f16 hold, as they do its partial sums, and rounding is monotone. So its "
-            "rows have Σ_j |entries| ≤ (1 + 2⁻¹¹)(1 + Du)DS. Either way |Y_ie| ≤ (1 + 2⁻¹¹)(1 + "
-            "Nu)(1 + Du)S·D max|V| + ½, and f16 rounds what is below 65520 to a finite number.",
+            "above σ = Σ_c |k̂_jc| even when rounded: σ is 2⁻¹⁴ or more, or a multiple of 2⁻²⁴ "
+            "below that f32 and f16 hold, as they do its partial sums, and rounding is monotone. "
+            "So its rows have Σ_j |entries| ≤ (1 + 2⁻¹¹)(1 + Du)DS. Either way |Y_ie| ≤ (1 + "
+            "2⁻¹¹)(1 + Nu)(1 + Du)S·D max|V| + ½, and f16 rounds what is below 65520 to a finite "
+            "number.",
         .evidence = {"half"},
         .judge = sima_judge_m04,
     },

@@ -568,10 +568,10 @@ const claim soft_inverse_claims[] = {
                      "inverse of X, i.e., Y = X⁻¹, ∇_Y L is the gradient of loss L on Y and ∇_X L "
                      "is the gradient of loss L on X.",
         .method =
-            "Eq. 12 with Y = X₂₀ where that is the inverse to rounding, against the "
-            "derivative of X₂₀ in long double: along an eigenvector of 2 × 2 matrices, across "
-            "two eigenvectors of 4 × 4 ones, and for m = 49, with landmarks by pooling and by the published operator (random "
-            "weights).",
+            "Eq. 12 with Y = X₂₀ where that is the inverse to rounding, against the derivative of "
+            "X₂₀ in long double: along an eigenvector of 2 × 2 matrices, across two eigenvectors "
+            "of 4 × 4 ones, and for m = 49, with landmarks by pooling and by the published "
+            "operator (random weights).",
         .corrected = "",
         .proof = "d(Y X) = 0 gives dY = −Y dX Y, and tr(GᵀY dX Y) = ⟨YᵀGYᵀ, dX⟩ for G = ∇_Y L.",
         .evidence = {"gradient", "gradient-published"},

@@ -563,8 +563,9 @@ const claim soft_nystrom_claims[] = {
             "biased sampling 79.0 %: average pooling yields the best performance while with less "
             "computational overhead comparing to convolution.",
         .method =
-            "Not trained here. A related number: what each sampling leaves of S, n = 196, m = 16 and 49, five "
-            "inputs, with three draws of what is random; two tokens with one landmark.",
+            "Not trained here. A related number: what each sampling leaves of S, n = 196, m = 16 "
+            "and 49, five inputs, with three draws of what is random; two tokens with one "
+            "landmark.",
         .corrected =
             "As approximations of S pooling and tokens have no order that holds for all tokens. "
             "For two tokens at distance x and one landmark, the mean is better than a token if "

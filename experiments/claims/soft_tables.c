@@ -561,13 +561,13 @@ const claim soft_table_claims[] = {
             "RetinaNet, Mask R-CNN and UperNet by their papers' descriptions. The rows of PVT, "
             "counted likewise, show whether these heads are the ones.",
         .corrected =
-            "Small, Medium and Large are printed as networks with softmax attention in stage 4, as "
-            "in the published code, to 2 % in every row and rounded or cut; Tab. 3 prints the "
+            "Small, Medium and Large are printed as networks with softmax attention in stage 4, "
+            "as in the published code, to 2 % in every row and rounded or cut; Tab. 3 prints the "
             "same names with SOFT in stage 4, 1.2 to 2.1 M less (N02). Tiny is not the network of "
-            "IJCV's Tab. 1, in either reading: its numbers are near those of NeurIPS's Tiny. That, "
-            "and the verdict, rest on a digit of Tab. 1 in an extracted text (N02): with 3 blocks for "
-            "5 in stage 3 Tiny would have 22.9 and 32.8 M with softmax attention in stage 4, 22.4 and "
-            "32.3 M with SOFT, each printed number within 2 % of one reading.",
+            "IJCV's Tab. 1, in either reading: its numbers are near those of NeurIPS's Tiny. "
+            "That, and the verdict, rest on a digit of Tab. 1 in an extracted text (N02): with 3 "
+            "blocks for 5 in stage 3 Tiny would have 22.9 and 32.8 M with softmax attention in "
+            "stage 4, 22.4 and 32.3 M with SOFT, each printed number within 2 % of one reading.",
         .proof =
             "By counting. RetinaNet by hand: eight convolutions of 3 × 3 on 256 channels in its "
             "heads, three in the pyramid and P7, 12·590080; classes and boxes, 1659600 + 82980; "

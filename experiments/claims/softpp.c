@@ -405,10 +405,10 @@ static int judge_s27(const claim_run *run, verdict *v)
     v->kind = VERDICT_NOT_TESTABLE;
     verdict_set(
         &v->measured,
-        "would need SOFT and SOFT++ trained on ImageNet-1K, tested at %d, %d and %d pixels; "
-        "as printed, SOFT++ is above SOFT at %d of %d. A related number, not accuracy, is the growth of the norm, ‖Ŝ‖₂ ~ n^p: p = %.2f to %.2f at "
-        "m = 49, normalised %.2f to %.2f; at stride 2 %.2f to %.2f, normalised %.2f to "
-        "%.2f",
+        "would need SOFT and SOFT++ trained on ImageNet-1K, tested at %d, %d and %d pixels; as "
+        "printed, SOFT++ is above SOFT at %d of %d. A related number, not accuracy, is the growth "
+        "of the norm, ‖Ŝ‖₂ ~ n^p: p = %.2f to %.2f at m = 49, normalised %.2f to %.2f; at stride "
+        "2 %.2f to %.2f, normalised %.2f to %.2f",
         deployed[0].side, deployed[1].side, deployed[2].side, superior, DEPLOYED, least[0], most[0],
         least[1], most[1], least[3], most[3], least[4], most[4]);
     verdict_set(&v->bound, "the printed top-1, which no number here is of; of the norm, p = 1 for "
@@ -789,9 +789,8 @@ const claim softpp_claims[] = {
                      "difficulties. As Proposition 4 reveals, this is due to lacking normalization "
                      "that leads to explosion of the spectral norm especially in long token "
                      "sequence cases.",
-        .method =
-            "Not trained here. A related number: ‖S‖₂ of the whole kernel matrix against n, beside softmax attention's on the "
-            "same tokens.",
+        .method = "Not trained here. A related number: ‖S‖₂ of the whole kernel matrix against n, "
+                  "beside softmax attention's on the same tokens.",
         .corrected = "",
         .proof = "",
         .evidence = {"resolution"},

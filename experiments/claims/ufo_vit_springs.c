@@ -302,9 +302,9 @@ const claim ufo_vit_spring_claims[] = {
                   "of k. The second names no quantity.",
         .corrected =
             "Let all k be above 0. A particle turns to the direction of the k with the largest |1 "
-            "− k|, unless it is at 0 there: of the largest k if it and the smallest are more than 2 together, of the "
-            "smallest if they are less. It grows only if a k is above 2; if all are between 0 and "
-            "2, every particle goes to 0, a third outcome.",
+            "− k|, unless it is at 0 there: of the largest k if it and the smallest are more than "
+            "2 together, of the smallest if they are less. It grows only if a k is above 2; if "
+            "all are between 0 and 2, every particle goes to 0, a third outcome.",
         .proof = "After t steps a channel has (1 − k_c)^t times what it had: the channel with the "
                  "largest |1 − k_c| outgrows all others. It is that of the largest or of the "
                  "smallest k, |1 − k| being convex, and k_max − 1 > 1 − k_min if and only if k_max "
