@@ -206,6 +206,7 @@ typedef struct {
     double multiple;
 } statistic;
 
+enum { STATISTIC_ROW = 1, STATISTIC_COLUMN = 2 }; /* places in the table */
 enum { MOST_STATISTICS = 24 + MOST_DIRECTIONS };
 extern const statistic statistics[];
 extern const int statistic_count;
@@ -233,7 +234,7 @@ typedef struct {
     double kappa;      /* NaN: not known */
     double rounding;   /* what kappa magnifies: N u and the storage's u */
     double unit, sums; /* u and s */
-    double stages;     /* square root of the roundings between what goes in and the result: 4 of
+    double stages;     /* square root of the roundings between what goes in and the result: 2 of
                           gradients in narrow types, of which there are no runs, else 1 */
 } yardstick;
 
@@ -310,6 +311,12 @@ enum { PART_QUERIES = 1, PART_KEYS = 2, PART_LANDMARKS = 4, PART_ALL = 7 };
  * averages of tokens that do not depend on them. */
 atn_status dense_soft_gradient(atn_context *context, const attention_case *c,
                                const dense_form *form, const double *dout, int parts, double *out);
+
+/* ---- Where (where.c) ---- */
+
+/* Which heads, rows or columns of a result that FAILs are wrong, if the rest is right: "batch 0,
+ * head 1 alone: rows 64 to 127: zero"; to be freed. Null: no part by itself. */
+char *where_wrong(const subject *s, result_kind kind, const result_verdict *v);
 
 /* ---- Diagnosis (hypotheses.c) ---- */
 

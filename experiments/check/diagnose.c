@@ -237,6 +237,15 @@ static int find_types(const diagnosis *d, finding findings[MOST_TYPES])
     return found;
 }
 
+/* Which part alone is wrong. */
+static int find_place(const diagnosis *d, finding findings[1])
+{
+    char *text = where_wrong(d->s, d->kind, d->v);
+    if (text)
+        findings[0] = (finding){text, d->claimed, false, false, false};
+    return text != NULL;
+}
+
 /* ---- All of them ---- */
 
 static char *attempt_text(const diagnosis *d, const attempt *a)
@@ -335,18 +344,19 @@ int diagnose(atn_context *context, const subject *s, result_kind kind, const res
     attempt *singles = try_singles(&d), *pairs = NULL;
     found = collect(&d, singles, d.count, findings, 0);
     if (!found || !findings[0].explains) {
-        finding narrow[MOST_TYPES];
-        int fits = find_types(&d, narrow);
-        if (!fits)
+        finding more[MOST_TYPES + 1];
+        int count = find_place(&d, more);
+        count += find_types(&d, more + count);
+        if (!count)
             pairs = try_pairs(&d, singles, &pair_count);
-        if (fits || (pair_count && explains(&d, &pairs[0])))
+        if (count || (pair_count && explains(&d, &pairs[0])))
             while (found > 0)
                 free(findings[--found].text);
-        for (int i = 0; i < fits; i++) {
+        for (int i = 0; i < count; i++) {
             if (found < MOST_FINDINGS)
-                findings[found++] = narrow[i];
+                findings[found++] = more[i];
             else
-                free(narrow[i].text);
+                free(more[i].text);
         }
         found = found ? found : collect(&d, pairs, pair_count, findings, 0);
     }

@@ -26,24 +26,36 @@ static result_kind parameter_result(atn_parameter which)
     return (result_kind)(RESULT_PARAMETERS + (int)which);
 }
 
-static double *own(trial *t, int64_t count)
+void trial_keep(trial *t, void *memory)
 {
-    double *x = must_allocate((size_t)count, sizeof *x);
     if (t->owned_count == (int)(sizeof t->owned / sizeof *t->owned))
         abort();
-    t->owned[t->owned_count++] = x;
+    t->owned[t->owned_count++] = memory;
+}
+
+static bool add_move(trial *t, result_move *move)
+{
+    if (t->move_count == MOST_MOVES)
+        return false;
+    t->moves[t->move_count++] = move;
+    return true;
+}
+
+double *trial_own(trial *t, int64_t count)
+{
+    double *x = must_allocate((size_t)count, sizeof *x);
+    trial_keep(t, x);
     return x;
 }
 
 static double *copy(trial *t, const double *x, int64_t count)
 {
-    double *y = own(t, count);
+    double *y = trial_own(t, count);
     memcpy(y, x, (size_t)count * sizeof *y);
     return y;
 }
 
-/* K as an array of its own. */
-static void separate_keys(trial *t)
+void trial_separate_keys(trial *t)
 {
     attention_case *c = &t->s.c;
     if (!c->k && !c->query_mask)
@@ -78,14 +90,28 @@ static const char *const scale_texts[] = {
     "scale 1: none",
     "scale 1/(4 sqrt(d)): halved twice",
     "scale 1/d",
+    "scale 1/(2 sqrt(d + 1))",
+    "scale 1/(2 sqrt(d - 1))",
+    "exp2 without the factor log2(e)",
+    "the scale multiplied by log2(e), but exp",
+    "scale 1/(2 sqrt(d)) rounded to bf16",
+    "scale 1/(4 d): scaled twice",
     NULL,
 };
+
+static double in_bf16(double x)
+{
+    float narrow = (float)x;
+    atn_storage_round(ATN_STORAGE_BF16, 1, &narrow);
+    return narrow;
+}
 
 static bool set_scale(trial *t, int value)
 {
     atn_attention_desc *desc = &t->s.c.reference;
     const atn_attention_shape *s = &t->s.c.shape;
     double d = (double)s->dim, h = (double)s->heads;
+    double now = atn_kernel_scale(desc->scale, desc->scale_value, s->heads, s->dim);
     const double scales[] = {1 / (2 * sqrt(d)),
                              1 / (2 * sqrt(h * d)),
                              1 / sqrt(d),
@@ -93,8 +119,13 @@ static bool set_scale(trial *t, int value)
                              0.5,
                              1,
                              1 / (4 * sqrt(d)),
-                             1 / d};
-    double now = atn_kernel_scale(desc->scale, desc->scale_value, s->heads, s->dim);
+                             1 / d,
+                             1 / (2 * sqrt(d + 1)),
+                             1 / (2 * sqrt(d - 1)),
+                             now * log(2),
+                             now / log(2),
+                             in_bf16(now),
+                             now * now};
     desc->scale = ATN_SCALE_VALUE;
     desc->scale_value = scales[value];
     return fabs(now - scales[value]) > 1e-12 * now;
@@ -106,6 +137,12 @@ static const char *const logit_texts[] = {
     "logits not scaled",
     "logits scaled by 1/sqrt(heads d), of the embedding",
     "logits multiplied by sqrt(d)",
+    "logits scaled by 1/sqrt(d + 1)",
+    "logits scaled by 1/sqrt(d - 1)",
+    "exp2 without the factor log2(e)",
+    "logits multiplied by log2(e), but exp",
+    "the logits' scale rounded to bf16",
+    "logits scaled twice",
     NULL,
 };
 
@@ -113,8 +150,11 @@ static bool set_logits(trial *t, int value)
 {
     atn_attention_desc *desc = &t->s.c.reference;
     double d = (double)t->s.c.shape.dim, h = (double)t->s.c.shape.heads;
-    const double scales[] = {1 / sqrt(d), 1 / d, 1, 1 / sqrt(h * d), sqrt(d)};
     double now = desc->logit_scale != 0 ? desc->logit_scale : 1 / sqrt(d);
+    const double scales[] = {1 / sqrt(d),     1 / d,        1,
+                             1 / sqrt(h * d), sqrt(d),      1 / sqrt(d + 1),
+                             1 / sqrt(d - 1), now * log(2), now / log(2),
+                             in_bf16(now),    now * now};
     desc->logit_scale = scales[value];
     return fabs(now - scales[value]) > 1e-12 * fabs(now);
 }
@@ -214,6 +254,22 @@ static bool leave_landmarks(trial *t, int value)
     return run_dense(t, t->s.c.choice.op == ATN_SOFTPP ? NORMALISE_ROOT : NORMALISE_NOT);
 }
 
+static bool leave_inverse_out(trial *t, int value)
+{
+    t->form.inverse_missing = true;
+    return !t->dense && run_dense(t, t->form.normalise);
+}
+
+/* Sums of the tokens whose mean a landmark is. */
+static bool sum_landmarks(trial *t, int value)
+{
+    int64_t m = subject_landmarks(&t->s);
+    if (t->dense || has_landmarks(t) || m < 1)
+        return false;
+    t->form.landmark_factor = (double)t->s.c.shape.tokens / (double)m;
+    return run_dense(t, t->form.normalise);
+}
+
 static const char *const sampling_texts[] = {
     "landmarks: averages over the grid", "landmarks: averages of consecutive tokens",
     "landmarks: the first tokens", "landmarks: every n/m-th token", NULL};
@@ -234,7 +290,7 @@ static bool set_sampling(trial *t, int value)
         s->stride = (n + m - 1) / m;
     else if (value == 3) {
         int64_t *indices = must_allocate((size_t)m, sizeof *indices);
-        t->owned[t->owned_count++] = indices;
+        trial_keep(t, indices);
         for (int64_t i = 0; i < m; i++)
             indices[i] = i * n / m;
         s->indices = indices;
@@ -325,44 +381,158 @@ static bool invert_temperature(trial *t, int value)
 
 /* ---- Norms of tokens ---- */
 
-/* x (rows x d of every head) divided by the norms of its lines: over columns, or along rows. */
-static void normalise(trial *t, double **x, int64_t rows, bool along, bool squares)
+/* What a line's numbers are divided by. */
+typedef enum { NORM_SUM, NORM_SQUARES, NORM_LARGEST } norm_kind;
+
+static void add_to_norm(norm_kind kind, double x, double *norm)
 {
-    const atn_attention_shape *s = &t->s.c.shape;
-    int64_t d = s->dim, heads = s->batch * s->heads, lines = along ? rows : d;
-    double *y = copy(t, *x, heads * rows * d);
-    double *sums = must_allocate((size_t)(heads * lines), sizeof *sums);
-    for (int pass = 0; pass < 2; pass++)
-        for (int64_t i = 0; i < heads * rows * d; i++) {
-            double *sum = &sums[i / (rows * d) * lines + (along ? i / d % rows : i % d)];
-            if (pass == 0)
-                *sum += squares ? y[i] * y[i] : fabs(y[i]);
-            else
-                y[i] = *sum > 0 ? y[i] / *sum : 0;
-        }
-    free(sums);
-    *x = y;
+    if (kind == NORM_LARGEST)
+        *norm = fmax(*norm, fabs(x));
+    else
+        *norm += kind == NORM_SUM ? fabs(x) : x * x;
 }
 
-static const char *const sima_texts[] = {"norms over channels, not over tokens", "K not normalised",
-                                         "Q not normalised", "l2 norms without the square root",
-                                         NULL};
+/* The norms of x (rows x d of every head): of columns, of rows, or of all. */
+typedef enum { LINES_COLUMNS, LINES_ROWS, LINES_ALL } line_kind;
+
+static double *norms_of(trial *t, const double *x, int64_t rows, line_kind lines, norm_kind kind)
+{
+    const atn_attention_shape *s = &t->s.c.shape;
+    int64_t d = s->dim, heads = s->batch * s->heads, size = rows * d;
+    double *sums = must_allocate((size_t)(heads * (rows + d)), sizeof *sums);
+    double *norms = trial_own(t, heads * size);
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t i = 0; i < heads * size; i++) {
+            int64_t line = lines == LINES_ROWS ? i / d % rows : lines == LINES_COLUMNS ? i % d : 0;
+            double *sum = &sums[i / size * (rows + d) + line];
+            if (pass == 0)
+                add_to_norm(kind, x[i], sum);
+            else
+                norms[i] = *sum;
+        }
+    free(sums);
+    return norms;
+}
+
+static double *divided(trial *t, const double *x, int64_t count, const double *norms)
+{
+    double *y = copy(t, x, count);
+    for (int64_t i = 0; i < count; i++)
+        y[i] = norms[i] > 0 ? y[i] / norms[i] : 0;
+    return y;
+}
+
+/* What Q and K of SimA are divided by in the place of the l1 norms of their columns. */
+static const struct {
+    const char *text;
+    bool of_q, of_k; /* whether it is changed; the other has its right norm */
+    bool none;
+    line_kind lines;
+    norm_kind kind;
+} sima_norms[] = {
+    {"norms over channels, not over tokens", true, true, false, LINES_ROWS, NORM_SUM},
+    {"K not normalised", false, true, true, LINES_ROWS, NORM_SUM},
+    {"Q not normalised", true, false, true, LINES_ROWS, NORM_SUM},
+    {"l2 norms without the square root", true, true, false, LINES_COLUMNS, NORM_SQUARES},
+    {"K normalised over channels, not over tokens", false, true, false, LINES_ROWS, NORM_SUM},
+    {"Q normalised over channels, not over tokens", true, false, false, LINES_ROWS, NORM_SUM},
+    {"the maximum (amax) in the place of the norm's sum", true, true, false, LINES_COLUMNS,
+     NORM_LARGEST},
+    {"one norm for the whole matrix", true, true, false, LINES_ALL, NORM_SUM},
+};
+enum { SIMA_NORMS = sizeof sima_norms / sizeof *sima_norms };
 
 static bool set_sima(trial *t, int value)
 {
     attention_case *c = &t->s.c;
     atn_sima_options *o = &c->reference.sima;
-    if (o->norm == ATN_SIMA_NONE || (o->norm == ATN_SIMA_L2 && value != 3))
+    if (o->norm != ATN_SIMA_L1)
         return false;
     if (t->kind == RESULT_TOKENS || t->kind == RESULT_KEYS) /* would go through the norms */
         return false;
-    separate_keys(t);
+    trial_separate_keys(t);
     o->norm = ATN_SIMA_NONE;
-    if (value != 2)
-        normalise(t, &c->q, c->shape.tokens, value == 0, value == 3);
-    if (value != 1)
-        normalise(t, &c->k, c->shape.key_tokens, value == 0, value == 3);
+    double **const inputs[] = {&c->q, &c->k};
+    const int64_t rows[] = {c->shape.tokens, c->shape.key_tokens};
+    for (int i = 0; i < 2; i++) {
+        bool changed = i ? sima_norms[value].of_k : sima_norms[value].of_q;
+        int64_t count = c->shape.batch * c->shape.heads * rows[i] * c->shape.dim;
+        line_kind lines = changed ? sima_norms[value].lines : LINES_COLUMNS;
+        norm_kind kind = changed ? sima_norms[value].kind : NORM_SUM;
+        if (!changed || !sima_norms[value].none)
+            *inputs[i] =
+                divided(t, *inputs[i], count, norms_of(t, *inputs[i], rows[i], lines, kind));
+    }
     return true;
+}
+
+/* Q^ (V^T K^): the state K^T V transposed. */
+static bool transpose_state(trial *t, int value)
+{
+    attention_case *c = &t->s.c;
+    int norms = 3;
+    if (c->shape.dim != c->shape.value_dim || t->kind != RESULT_OUTPUT || !set_sima(t, norms))
+        return false;
+    c->q = t->s.judged.q, c->k = t->s.judged.k ? t->s.judged.k : t->s.judged.q;
+    const int64_t rows[] = {c->shape.tokens, c->shape.key_tokens};
+    double **const inputs[] = {&c->q, &c->k};
+    for (int i = 0; i < 2; i++)
+        *inputs[i] =
+            divided(t, *inputs[i], c->shape.batch * c->shape.heads * rows[i] * c->shape.dim,
+                    norms_of(t, *inputs[i], rows[i], LINES_COLUMNS, NORM_SUM));
+    return swap_pointers(&c->k, &c->v, true);
+}
+
+/* The gradient by what is normalised, without what goes through the norm, or as if all were
+ * positive. */
+static void divide_by_norms(const trial *t, const double *from, double *to, bool derivative)
+{
+    const attention_case *c = &t->s.judged;
+    bool keys = t->kind == RESULT_KEYS;
+    const double *x = keys ? c->k : c->q;
+    int64_t rows = result_rows(c, t->kind), d = c->shape.dim, heads = result_heads(c, t->kind);
+    for (int64_t line = 0; line < heads * d; line++) {
+        int64_t at = line / d * rows * d + line % d;
+        double norm = 0, along = 0;
+        for (int64_t i = 0; i < rows; i++)
+            norm += fabs(x[at + i * d]);
+        for (int64_t i = 0; i < rows; i++)
+            along += from[at + i * d] * x[at + i * d] / norm;
+        for (int64_t i = 0; i < rows; i++)
+            to[at + i * d] = (from[at + i * d] - (derivative ? along : 0)) / norm;
+    }
+}
+
+static void detach_norms(const trial *t, const double *from, double *to)
+{
+    divide_by_norms(t, from, to, false);
+}
+
+static void forget_sign(const trial *t, const double *from, double *to)
+{
+    divide_by_norms(t, from, to, true);
+}
+
+static const char *const sima_gradient_texts[] = {"norms detached: no gradient through them",
+                                                  "sign(q) missing in the norm's derivative", NULL};
+
+static bool set_sima_gradient(trial *t, int value)
+{
+    attention_case *c = &t->s.c;
+    result_kind kind = t->kind;
+    if ((kind != RESULT_TOKENS && kind != RESULT_KEYS) || !c->k || t->of != kind)
+        return false;
+    t->kind = RESULT_OUTPUT; /* of which the norms are those of values */
+    bool set = set_sima(t, 3);
+    t->kind = kind;
+    if (!set)
+        return false;
+    const int64_t rows[] = {c->shape.tokens, c->shape.key_tokens};
+    double **const inputs[] = {&c->q, &c->k}, *const from[] = {t->s.judged.q, t->s.judged.k};
+    for (int i = 0; i < 2; i++)
+        *inputs[i] = divided(t, from[i], c->shape.batch * c->shape.heads * rows[i] * c->shape.dim,
+                             norms_of(t, from[i], rows[i], LINES_COLUMNS, NORM_SUM));
+    return add_move(t, value ? forget_sign : detach_norms);
 }
 
 /* ---- Gradients ---- */
@@ -392,7 +562,7 @@ static bool keep_role(trial *t, int value)
     unsigned can = atn_operator_get(t->s.c.reference.op)->capabilities;
     if (t->s.c.k || t->of != RESULT_TOKENS || !(can & ATN_CAN_CROSS))
         return false;
-    separate_keys(t);
+    trial_separate_keys(t);
     t->of = value ? RESULT_KEYS : RESULT_TOKENS;
     return true;
 }
@@ -437,7 +607,7 @@ static bool change_arriving(trial *t, int value)
     if (has_landmarks(t))
         return false;
     const double *from = t->s.grad_output;
-    double *to = t->s.grad_output = own(t, B * H * N * D);
+    double *to = t->s.grad_output = trial_own(t, B * H * N * D);
     for (int64_t b = 0; b < B; b++)
         for (int64_t h = 0; h < H; h++)
             for (int64_t i = 0; i < N; i++)
@@ -449,14 +619,6 @@ static bool change_arriving(trial *t, int value)
 }
 
 /* ---- The result ---- */
-
-static bool add_move(trial *t, result_move *move)
-{
-    if (t->move_count == MOST_MOVES)
-        return false;
-    t->moves[t->move_count++] = move;
-    return true;
-}
 
 /* Where element (b, h, i, c) of the result stands; sizes are those of `judged`. */
 #define EACH_ELEMENT(t)                                                                            \
@@ -670,12 +832,16 @@ static const struct {
     {OF_GRADIENT, BIT(ATN_LINFORMER), projection_texts, NULL, 2, keep_projection},
     {OF_GRADIENT, ALL, arriving_texts, NULL, 3, change_arriving},
     {OF_BOTH, SOFT, normalisation_texts, NULL, 4, set_normalisation},
-    {OF_BOTH, KERNEL, scale_texts, NULL, 8, set_scale},
-    {OF_BOTH, LOGITS, logit_texts, NULL, 5, set_logits},
+    {OF_BOTH, KERNEL, scale_texts, NULL, 14, set_scale},
+    {OF_BOTH, LOGITS, logit_texts, NULL, 11, set_logits},
     {OF_BOTH, SOFT, NULL, "landmarks not scaled by d^-1/4, as in published code", 1,
      leave_landmarks},
+    {OF_BOTH, SOFT, NULL, "A+ left out: no inverse", 1, leave_inverse_out},
+    {OF_BOTH, SOFT, NULL, "landmarks: sums of tokens, not means", 1, sum_landmarks},
     {OF_BOTH, SOFT, sampling_texts, NULL, 4, set_sampling},
-    {OF_BOTH, BIT(ATN_SIMA), sima_texts, NULL, 4, set_sima},
+    {OF_BOTH, BIT(ATN_SIMA), NULL, NULL, SIMA_NORMS, set_sima},
+    {OF_OUTPUT, BIT(ATN_SIMA), NULL, "the state K^T V transposed", 1, transpose_state},
+    {OF_GRADIENT, BIT(ATN_SIMA), sima_gradient_texts, NULL, 2, set_sima_gradient},
     {OF_BOTH, ALL, NULL, "height and width of the grid swapped", 1, swap_grid},
     {OF_BOTH, ALL, NULL, "queries and keys swapped", 1, swap_queries_keys},
     {OF_BOTH, ALL, NULL, "keys ignored: K = Q", 1, ignore_keys},
@@ -684,8 +850,17 @@ static const struct {
     {OF_BOTH, BIT(ATN_LINFORMER), NULL, "E and F swapped", 1, swap_e_f},
     {OF_BOTH, BIT(ATN_XCA), NULL, "divided by tau", 1, invert_temperature},
     {OF_BOTH, PLAIN, operator_texts, NULL, 5, set_operator},
+    {OF_BOTH, ALL, left_out_texts, NULL, TAILS, leave_out_tail},
+    {OF_BOTH, ALL, NULL, "left out: the first token", 1, leave_out_first},
+    {OF_BOTH, ALL, product_texts, NULL, TAILS, leave_out_of_product},
+    {OF_BOTH, ALL, twice_texts, NULL, TAILS, count_tail_twice},
+    {OF_BOTH, ALL, first_texts, NULL, 6, change_first_tile},
+    {OF_BOTH, ALL, padded_texts, NULL, 4, count_padding},
+    {OF_BOTH, ALL, shift_texts, NULL, 10, shift_inputs},
+    {OF_BOTH, ALL, stride_texts, NULL, 8, change_stride},
+    {OF_BOTH, ALL, mask_texts, NULL, 3, change_mask},
 };
-enum { CHANGES = sizeof changes / sizeof *changes, MOST_REALS = 6 };
+enum { CHANGES = sizeof changes / sizeof *changes, MOST_REALS = 9 };
 
 /* Numbers that published code has, by parameter. */
 static const struct {
@@ -693,7 +868,7 @@ static const struct {
     int count;
     double values[MOST_REALS];
 } reals[] = {
-    {"epsilon", 5, {0, 1e-12, 1e-8, 1e-6, 1e-5}},
+    {"epsilon", 9, {0, 1e-12, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1}},
     {"ridge", 4, {0, 1e-4, 1e-3, 0.01}},
     {"numerator", 4, {1, 1.8, 2, 0.9}},
     {"search_limit", 2, {1, 1.01}},
@@ -704,7 +879,16 @@ static const struct {
 enum { REALS = sizeof reals / sizeof *reals };
 
 /* What a hypothesis is of: rows below CHANGES are of the table of changes. */
-enum { ROW_VARIANT = CHANGES, ROW_MOVE, ROW_NAME, ROW_FLAG, ROW_INT, ROW_REAL, ROW_IGNORED };
+enum {
+    ROW_VARIANT = CHANGES,
+    ROW_MOVE,
+    ROW_RESULT,
+    ROW_NAME,
+    ROW_FLAG,
+    ROW_INT,
+    ROW_REAL,
+    ROW_IGNORED
+};
 
 enum { MOST_STEPS = 40 };
 
@@ -752,13 +936,17 @@ hypothesis *hypotheses_of(const subject *s, result_kind kind, int *count)
     for (int i = 0; i < RESULT_MOVES; i++)
         if (result_moves[i].of & of)
             add(&l, ROW_MOVE, NULL, i, 0);
+    for (int i = 0; i < result_change_count; i++)
+        add(&l, ROW_RESULT, NULL, i, 0);
     *count = l.count;
     return l.items;
 }
 
 static char *move_text(const hypothesis *h)
 {
-    const char *text = result_moves[h->value].text, *at = strstr(text, "%s");
+    const char *text =
+        h->row == ROW_MOVE ? result_moves[h->value].text : result_changes[h->value].text;
+    const char *at = strstr(text, "%s");
     if (!at)
         return must_format("%s", text);
     return must_format("%.*s%s%s", (int)(at - text), text,
@@ -773,6 +961,7 @@ char *hypothesis_text(const hypothesis *h, const subject *s)
         return must_format("variant %s/%s", info->name, info->variants[h->value].name);
     }
     case ROW_MOVE:
+    case ROW_RESULT:
         return move_text(h);
     case ROW_NAME:
         return must_format("%s=%s", h->p->name, h->p->choices[h->value]);
@@ -787,14 +976,16 @@ char *hypothesis_text(const hypothesis *h, const subject *s)
     case ROW_IGNORED:
         return must_format("%s ignored", h->p->name);
     default:
-        return must_format("%s", changes[h->row].texts ? changes[h->row].texts[h->value]
-                                                       : changes[h->row].text);
+        return must_format("%s", changes[h->row].change == set_sima ? sima_norms[h->value].text
+                                 : changes[h->row].texts ? changes[h->row].texts[h->value]
+                                                         : changes[h->row].text);
     }
 }
 
 bool hypothesis_is_fit(const hypothesis *h)
 {
-    return h->row == ROW_MOVE && result_moves[h->value].move == any_multiple;
+    return h->row == ROW_RESULT ? result_changes[h->value].fitted
+                                : h->row == ROW_MOVE && result_moves[h->value].move == any_multiple;
 }
 
 /* ---- Trials ---- */
@@ -833,6 +1024,8 @@ bool trial_change(trial *t, const hypothesis *h)
         return set_variant(t, h->value);
     if (h->row == ROW_MOVE)
         return move_result(t, h->value);
+    if (h->row == ROW_RESULT)
+        return result_change_fits(t, h->value) && add_move(t, result_changes[h->value].move);
     if (h->row == ROW_NAME)
         return set_name(t, h);
     if (h->row == ROW_FLAG) {

@@ -22,9 +22,51 @@ struct trial {
     int kept, missing; /* soft's gradient of Q: all that it is, or what is not there (PART_) */
     result_move *moves[MOST_MOVES];
     int move_count;
-    void *owned[12];
+    void *owned[16];
     int owned_count;
 };
+
+/* What a right result may have become afterwards (results.c). fitted: with numbers that are fitted
+ * to the result that is judged. */
+typedef struct {
+    int64_t batch, heads, rows, cols, size;
+} result_sizes;
+
+typedef struct {
+    const char *text; /* %s: "output" or "gradient" */
+    result_move *move;
+    bool fitted;
+    bool (*applies)(const result_sizes *s);
+} result_change;
+
+extern const result_change result_changes[];
+extern const int result_change_count;
+bool result_change_fits(const trial *t, int row);
+
+/* What may have been read in the place of the inputs (inputs.c): a change and the texts of its
+ * values, ended by null. */
+enum { TAILS = 14 };
+extern const char *const left_out_texts[],
+    *const product_texts[], *const twice_texts[], *const first_texts[],
+                                                      *const padded_texts[],
+                                                          *const shift_texts[],
+                                                              *const stride_texts[],
+                                                                  *const mask_texts[];
+bool leave_out_tail(trial *t, int value);
+bool leave_out_first(trial *t, int value);
+bool leave_out_of_product(trial *t, int value);
+bool count_tail_twice(trial *t, int value);
+bool change_first_tile(trial *t, int value);
+bool count_padding(trial *t, int value);
+bool shift_inputs(trial *t, int value);
+bool change_stride(trial *t, int value);
+bool change_mask(trial *t, int value);
+
+/* Room for so many numbers, 0 at first, and memory of another kind: both freed with the trial. */
+double *trial_own(trial *t, int64_t count);
+void trial_keep(trial *t, void *memory);
+/* K as an array of its own. */
+void trial_separate_keys(trial *t);
 
 /* One of the hypotheses about a result of an operator. */
 typedef struct {

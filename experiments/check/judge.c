@@ -393,7 +393,7 @@ yardstick head_yardstick(const subject *s, result_kind kind, const result_verdic
         .rounding = subject_rounding(s),
         .unit = subject_unit(s),
         .sums = subject_sums(s),
-        .stages = kind != RESULT_OUTPUT && s->storage != ATN_STORAGE_NATIVE ? 4 : 1,
+        .stages = kind != RESULT_OUTPUT && s->storage != ATN_STORAGE_NATIVE ? 2 : 1,
     };
     for (int i = 0; i < y.reach.runs; i++)
         y.reach.errors[i] += head * rows * cols;

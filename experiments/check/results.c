@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a right result may have become after it was computed: in another order, shifted, or multiplied
+ * by factors and increased by constants, which are fitted. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check/hypotheses.h"
+#include "common/report.h"
+
+static result_sizes sizes_of(const trial *t)
+{
+    const attention_case *c = &t->s.judged;
+    result_sizes s = {.batch = t->kind < RESULT_PARAMETERS ? c->shape.batch : 1,
+               .rows = result_rows(c, t->kind),
+               .cols = result_cols(c, t->kind)};
+    s.heads = result_heads(c, t->kind) / s.batch;
+    s.size = s.rows * s.cols;
+    return s;
+}
+
+/* ---- Order ---- */
+
+static double square_distance(int64_t count, int64_t stride, const double *a, const double *b)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += (a[i * stride] - b[i * stride]) * (a[i * stride] - b[i * stride]);
+    return sum;
+}
+
+/* Each of `count` parts of got is given the part of `from` that is nearest: of `length` elements,
+ * `stride` apart, parts `step` apart. */
+static void match(int64_t count, int64_t step, int64_t length, int64_t stride, const double *got,
+                  const double *from, double *to)
+{
+    for (int64_t i = 0; i < count; i++) {
+        int64_t nearest = i;
+        double least = square_distance(length, stride, got + i * step, from + i * step);
+        for (int64_t j = 0; j < count; j++) {
+            double distance = square_distance(length, stride, got + i * step, from + j * step);
+            if (distance < least) {
+                least = distance;
+                nearest = j;
+            }
+        }
+        for (int64_t k = 0; k < length; k++)
+            to[i * step + k * stride] = from[nearest * step + k * stride];
+    }
+}
+
+static void match_heads(const trial *t, const double *from, double *to)
+{
+    result_sizes s = sizes_of(t);
+    for (int64_t b = 0; b < s.batch; b++) {
+        int64_t at = b * s.heads * s.size;
+        match(s.heads, s.size, s.size, 1, t->s.results[t->kind] + at, from + at, to + at);
+    }
+}
+
+static void match_batches(const trial *t, const double *from, double *to)
+{
+    result_sizes s = sizes_of(t);
+    match(s.batch, s.heads * s.size, s.heads * s.size, 1, t->s.results[t->kind], from, to);
+}
+
+static void match_columns(const trial *t, const double *from, double *to)
+{
+    result_sizes s = sizes_of(t);
+    for (int64_t i = 0; i < s.batch * s.heads; i++)
+        match(s.cols, 1, s.rows, s.cols, t->s.results[t->kind] + i * s.size, from + i * s.size,
+              to + i * s.size);
+}
+
+/* Rows by one down or up; what comes in at the end is anybody's. */
+static void shift_rows(const trial *t, int64_t by, const double *from, double *to)
+{
+    result_sizes s = sizes_of(t);
+    for (int64_t i = 0; i < s.batch * s.heads; i++)
+        for (int64_t row = 0; row < s.rows; row++) {
+            int64_t at = (i * s.rows + row) * s.cols;
+            bool there = row - by >= 0 && row - by < s.rows;
+            memcpy(to + at, there ? from + at - by * s.cols : t->s.results[t->kind] + at,
+                   (size_t)s.cols * sizeof *to);
+        }
+}
+
+static void shift_down(const trial *t, const double *from, double *to)
+{
+    shift_rows(t, 1, from, to);
+}
+
+static void shift_up(const trial *t, const double *from, double *to)
+{
+    shift_rows(t, -1, from, to);
+}
+
+/* ---- Fits ---- */
+
+typedef enum { FIT_FACTORS, FIT_CONSTANTS } fit_kind;
+
+/* The factor or the constant that fits best, for each block of rows x cols of every head; 0: all. */
+static void fit(const trial *t, fit_kind kind, int64_t rows, int64_t cols, const double *from,
+                double *to)
+{
+    result_sizes s = sizes_of(t);
+    const double *got = t->s.results[t->kind];
+    rows = rows ? rows : s.rows, cols = cols ? cols : s.cols;
+    int64_t across = s.cols / cols, groups = s.rows / rows * across;
+    double *sums = must_allocate((size_t)(2 * groups), sizeof *sums);
+    for (int64_t head = 0; head < s.batch * s.heads; head++) {
+        memset(sums, 0, (size_t)(2 * groups) * sizeof *sums);
+        for (int pass = 0; pass < 2; pass++)
+            for (int64_t i = 0; i < s.size; i++) {
+                int64_t at = head * s.size + i;
+                double *sum = sums + 2 * (i / s.cols / rows * across + i % s.cols / cols);
+                double fitted = sum[1] > 0 ? sum[0] / sum[1] : 0;
+                if (pass == 1)
+                    to[at] = kind == FIT_FACTORS ? fitted * from[at] : from[at] + fitted;
+                else {
+                    sum[0] += kind == FIT_FACTORS ? got[at] * from[at] : got[at] - from[at];
+                    sum[1] += kind == FIT_FACTORS ? from[at] * from[at] : 1;
+                }
+            }
+    }
+    free(sums);
+}
+
+static void fit_heads(const trial *t, const double *from, double *to)
+{
+    fit(t, FIT_FACTORS, 0, 0, from, to);
+}
+
+static void fit_rows(const trial *t, const double *from, double *to)
+{
+    fit(t, FIT_FACTORS, 1, 0, from, to);
+}
+
+static void fit_columns(const trial *t, const double *from, double *to)
+{
+    fit(t, FIT_FACTORS, 0, 1, from, to);
+}
+
+static void fit_constant(const trial *t, const double *from, double *to)
+{
+    fit(t, FIT_CONSTANTS, 0, 0, from, to);
+}
+
+static void fit_constants_of_rows(const trial *t, const double *from, double *to)
+{
+    fit(t, FIT_CONSTANTS, 1, 0, from, to);
+}
+
+static void fit_constants_of_columns(const trial *t, const double *from, double *to)
+{
+    fit(t, FIT_CONSTANTS, 0, 1, from, to);
+}
+
+/* ---- The table ---- */
+
+/* Whether there is more than one head, batch entry or column. */
+static bool has_heads(const result_sizes *s)
+{
+    return s->heads > 1;
+}
+
+static bool has_batches(const result_sizes *s)
+{
+    return s->batch > 1;
+}
+
+static bool has_columns(const result_sizes *s)
+{
+    return s->cols > 1 && s->rows > 1;
+}
+
+const result_change result_changes[] = {
+    {"%s's rows shifted down by one", shift_down, false, has_columns},
+    {"%s's rows shifted up by one", shift_up, false, has_columns},
+    {"heads in another order, or one in another's place", match_heads, false, has_heads},
+    {"batch entries in another order, or one in another's place", match_batches, false,
+     has_batches},
+    {"columns (channels) in another order", match_columns, false, has_columns},
+    {"each head multiplied by a factor of its own", fit_heads, true, has_heads},
+    {"each column (channel) multiplied by a factor of its own", fit_columns, true, has_columns},
+    {"each row multiplied by a factor of its own: another normaliser, or none", fit_rows, true,
+     has_columns},
+    {"a constant added", fit_constant, true, has_columns},
+    {"a constant added to each column (a bias)", fit_constants_of_columns, true, has_columns},
+    {"a constant added to each row", fit_constants_of_rows, true, has_columns},
+};
+const int result_change_count = sizeof result_changes / sizeof *result_changes;
+
+bool result_change_fits(const trial *t, int row)
+{
+    result_sizes s = sizes_of(t);
+    return result_changes[row].applies(&s);
+}
