@@ -12,6 +12,7 @@
 #include "common/blas.h"
 #include "common/experiment.h"
 #include "common/inputs.h"
+#include "common/layout.h"
 #include "common/names.h"
 #include "common/report.h"
 #include "common/table.h"
@@ -120,6 +121,14 @@ static void list_samplings(table *t, const char *kind)
 #undef ADD_ROW
 }
 
+static void list_layouts(table *t, const char *kind)
+{
+#define ADD_ROW(axes, others, description)                                                         \
+    add_row(t, (const char *[COLUMNS]){kind, axes, description "; also " others});
+    LAYOUT_LIST(ADD_ROW)
+#undef ADD_ROW
+}
+
 static void list_references(table *t, const char *kind)
 {
 #define ADD_ROW(code, name, description)                                                           \
@@ -223,9 +232,11 @@ static const struct {
     const char *name;
     void (*list)(table *t, const char *kind);
 } kinds[] = {
-    {"operators", list_operators},     {"variants", list_variants},     {"inverses", list_inverses},
-    {"experiments", list_experiments}, {"claims", list_claims},         {"inputs", list_inputs},
-    {"samplings", list_samplings},     {"references", list_references}, {"parts", list_parts},
+    {"operators", list_operators},   {"variants", list_variants},
+    {"inverses", list_inverses},     {"experiments", list_experiments},
+    {"claims", list_claims},         {"inputs", list_inputs},
+    {"samplings", list_samplings},   {"layouts", list_layouts},
+    {"references", list_references}, {"parts", list_parts},
     {"devices", list_devices},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };

@@ -47,7 +47,7 @@ bool reference_takes(const subject *s, result_kind kind)
     double heads = (double)shape->batch * (double)shape->heads;
     double times = kind == RESULT_OUTPUT ? 3 : 8 * (double)result_size(&s->c, kind);
     return reference_bytes(s) <= most_reference_bytes &&
-           heads * head_work(s) * times <= most_reference_work;
+           heads * head_work(s) * times <= (s->most_work > 0 ? s->most_work : most_reference_work);
 }
 
 void keep_judged_rows(const subject *s, result_kind kind, const double *from, double *to)

@@ -94,6 +94,13 @@ static npy_array *read_file(subject *s, const char *path, bool any)
     return a;
 }
 
+/* The same of an array of tokens, values or outputs, whose dimensions --layout orders. */
+static npy_array *read_tokens(const settings *given, subject *s, const char *path, bool any)
+{
+    npy_array *a = read_file(s, path, any);
+    return a && layout_read(&given->layout, path, a) == EXIT_PASS ? a : NULL;
+}
+
 /* Whether an array is what was expected; -1: of any size. */
 static bool has_shape(const npy_array *a, const char *path, const char *what, int64_t batch,
                       int64_t heads, int64_t rows, int64_t cols)
@@ -184,32 +191,76 @@ static int report_missing(const settings *s)
     return missing ? EXIT_USAGE : EXIT_PASS;
 }
 
+/* Fewer heads of keys and values than of tokens are each for as many heads of tokens in turn, as
+ * grouped attention has them: head i takes number i / (heads / fewer). The array is then of all
+ * heads. */
+static void repeat_heads(npy_array *a, int64_t heads)
+{
+    int64_t size = a->rows * a->cols, times = heads / a->heads;
+    double *all = must_allocate((size_t)(a->batch * heads * size), sizeof *all);
+    for (int64_t i = 0; i < a->batch * heads; i++)
+        memcpy(all + i * size, a->data + i / times * size, (size_t)size * sizeof *all);
+    free(a->data);
+    a->data = all;
+    a->heads = heads;
+}
+
+static bool is_grouped(const npy_array *a, const npy_array *q)
+{
+    return a->heads < q->heads && q->heads % a->heads == 0;
+}
+
+/* Keys (or null: K = Q) and values, of as many heads as the tokens or grouped. */
+static bool fit_heads(const settings *s, const npy_array *q, npy_array *k, npy_array *v,
+                      subject *to)
+{
+    npy_array *first = k ? k : v;
+    int64_t heads = first && is_grouped(first, q) ? first->heads : q->heads;
+    int64_t keys = k ? k->rows : q->rows;
+    if ((k && !has_shape(k, s->check.keys, "the tokens' batch, heads and width", q->batch, heads,
+                         -1, q->cols)) ||
+        (v && !has_shape(v, s->check.values, "the batch, heads and number of keys", q->batch, heads,
+                         keys, -1)))
+        return false;
+    to->key_heads = heads;
+    if (k)
+        repeat_heads(k, q->heads);
+    if (v)
+        repeat_heads(v, q->heads);
+    return true;
+}
+
+int subject_read_inputs(const settings *s, subject *to)
+{
+    attention_case *c = &to->c;
+    npy_array *q = read_tokens(s, to, s->check.tokens, false), *k = NULL, *v = NULL;
+    if (q && s->check.keys)
+        k = read_tokens(s, to, s->check.keys, false);
+    if (q && s->check.values && (k || !s->check.keys))
+        v = read_tokens(s, to, s->check.values, false);
+    if (!q || (s->check.keys && !k) || (s->check.values && !v) || !fit_heads(s, q, k, v, to))
+        return EXIT_ENVIRONMENT;
+    to->doubt = s->layout.axes ? NULL : layout_doubt(s->check.tokens, q);
+    c->shape = (atn_attention_shape){
+        q->batch, q->heads, q->rows, q->cols, v ? v->cols : q->cols, k ? k->rows : q->rows};
+    c->q = q->data, c->k = k ? k->data : NULL, c->v = v ? v->data : NULL;
+    return EXIT_PASS;
+}
+
 static int read_inputs(const settings *s, subject *to)
 {
     attention_case *c = &to->c;
-    const npy_array *q = read_file(to, s->check.tokens, false), *k = NULL, *v = NULL;
-    if (q && s->check.keys)
-        k = read_file(to, s->check.keys, false);
-    if (q && (k || !s->check.keys))
-        v = read_file(to, s->check.values, false);
-    if (!v)
-        return EXIT_ENVIRONMENT;
-    int64_t keys = k ? k->rows : q->rows;
-    if ((k && !has_shape(k, s->check.keys, "the tokens' batch, heads and width", q->batch, q->heads,
-                         -1, q->cols)) ||
-        !has_shape(v, s->check.values, "the batch, heads and number of keys", q->batch, q->heads,
-                   keys, -1))
-        return EXIT_ENVIRONMENT;
+    int code = subject_read_inputs(s, to);
+    if (code != EXIT_PASS)
+        return code;
     const atn_operator_info *info = atn_operator_get(c->choice.op);
-    if (k && !(info->capabilities & ATN_CAN_CROSS)) {
+    if (c->k && !(info->capabilities & ATN_CAN_CROSS)) {
         report_error("--keys: %s takes none: %s", info->name, info->unsupported);
         return EXIT_USAGE;
     }
-    c->shape = (atn_attention_shape){q->batch, q->heads, q->rows, q->cols, v->cols, keys};
     c->choice.shape = c->shape;
-    c->choice.cross = k != NULL;
+    c->choice.cross = c->k != NULL;
     c->choice.seed = 1;
-    c->q = q->data, c->k = k ? k->data : NULL, c->v = v->data;
     return EXIT_PASS;
 }
 
@@ -232,6 +283,14 @@ static int read_mask(subject *to, const char *path, int64_t count, unsigned char
     }
     to->c.choice.padding = to->c.reference.padding = true;
     return EXIT_PASS;
+}
+
+int subject_read_masks(const settings *s, subject *to)
+{
+    attention_case *c = &to->c;
+    int code = read_mask(to, s->check.mask, c->shape.key_tokens, &c->key_mask);
+    return code == EXIT_PASS ? read_mask(to, s->check.query_mask, c->shape.tokens, &c->query_mask)
+                             : code;
 }
 
 /* --grid, or the square that holds the tokens, wherever an operator has one. */
@@ -282,7 +341,7 @@ static int append_landmarks(const settings *s, subject *to)
         report_error("--landmarks: expected no --param residual beside them");
         return EXIT_USAGE;
     }
-    const npy_array *l = read_file(to, s->check.landmarks, false);
+    const npy_array *l = read_tokens(s, to, s->check.landmarks, false);
     if (!l || !has_shape(l, s->check.landmarks, "landmarks of every head, as wide as tokens",
                          shape->batch, shape->heads, -1, shape->dim))
         return EXIT_ENVIRONMENT;
@@ -323,10 +382,17 @@ static int choose_stride(subject *to)
 
 /* ---- What is judged ---- */
 
-static int read_result(subject *to, result_kind kind, const char *path)
+static int read_result(const settings *s, subject *to, result_kind kind, const char *path)
 {
     const attention_case *c = &to->c;
-    npy_array *a = read_file(to, path, true);
+    if ((kind == RESULT_KEYS || kind == RESULT_VALUES) && to->key_heads < c->shape.heads) {
+        report_error("--gradient %s: sums over groups of heads are not judged; expected keys and "
+                     "values of all %" PRId64 " heads, not of %" PRId64,
+                     gradient_name(kind), c->shape.heads, to->key_heads);
+        return EXIT_USAGE;
+    }
+    npy_array *a =
+        kind < RESULT_PARAMETERS ? read_tokens(s, to, path, true) : read_file(to, path, true);
     if (!a)
         return EXIT_ENVIRONMENT;
     npy_array have = *a;
@@ -372,14 +438,14 @@ static int read_results(const settings *s, subject *to)
     const atn_attention_shape *shape = &to->c.shape;
     int first = to->file_count, code = EXIT_PASS;
     if (s->check.output)
-        code = read_result(to, RESULT_OUTPUT, s->check.output);
+        code = read_result(s, to, RESULT_OUTPUT, s->check.output);
     for (int i = 0; i < s->check.gradients.count && code == EXIT_PASS; i++) {
         const char *text = s->check.gradients.items[i];
         result_kind kind = find_gradient(&to->c, text);
-        code = kind == RESULT_COUNT ? EXIT_USAGE : read_result(to, kind, strchr(text, '=') + 1);
+        code = kind == RESULT_COUNT ? EXIT_USAGE : read_result(s, to, kind, strchr(text, '=') + 1);
     }
     if (code == EXIT_PASS && s->check.grad_output) {
-        const npy_array *a = read_file(to, s->check.grad_output, false);
+        const npy_array *a = read_tokens(s, to, s->check.grad_output, false);
         if (!a || !has_shape(a, s->check.grad_output, "that of the output", shape->batch,
                              shape->heads, shape->tokens, shape->value_dim))
             return EXIT_ENVIRONMENT;
@@ -419,8 +485,7 @@ int subject_read(const settings *s, atn_context *context, subject *to)
     c->reference.distance = s->distance;
     if ((code = set_grid(s, to)) != EXIT_PASS ||
         (code = parameters_set(&s->check.parameters, to)) != EXIT_PASS ||
-        (code = read_mask(to, s->check.mask, c->shape.key_tokens, &c->key_mask)) != EXIT_PASS ||
-        (code = read_mask(to, s->check.query_mask, c->shape.tokens, &c->query_mask)) != EXIT_PASS ||
+        (code = subject_read_masks(s, to)) != EXIT_PASS ||
         (code = read_results(s, to)) != EXIT_PASS)
         return code;
     c->choice.causal = c->reference.causal;
@@ -440,5 +505,6 @@ void subject_free(subject *s)
         free(s->files[i].data);
     for (int i = 0; i < s->owned_count; i++)
         free(s->owned[i]);
+    free(s->doubt);
     *s = (subject){.file_count = 0};
 }

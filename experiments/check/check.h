@@ -41,8 +41,11 @@ typedef struct {
     attention_case judged; /* the same without the appended landmarks */
     atn_dtype dtype;       /* ATN_F32 or ATN_F64: what the output claims to be computed in, */
     atn_storage storage;   /* and what it claims to be stored in */
+    double most_work;      /* multiplications that the exact answer may take; 0: a minute's */
     double *results[RESULT_COUNT]; /* null: not given */
     double *grad_output;           /* null: not given; of the shape of c's output */
+    int64_t key_heads; /* of keys and values as they were given, fewer if heads share them */
+    char *doubt;       /* why the files' layout may be another than the one assumed; null: no why */
     npy_array files[MOST_FILES];
     int file_count;
     void *owned[8];
@@ -51,6 +54,10 @@ typedef struct {
 
 /* Reads what the options name. Returns an exit code; the subject is to be freed in any case. */
 int subject_read(const settings *s, atn_context *context, subject *to);
+/* The part of it that tokens, keys and values are; the latter two need not be there. */
+int subject_read_inputs(const settings *s, subject *to);
+/* And the masks, once the numbers of tokens and keys are known. */
+int subject_read_masks(const settings *s, subject *to);
 void subject_free(subject *s);
 
 /* Whether a case has it: the gradient of keys or of a parameter that are not there it has not. */

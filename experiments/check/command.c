@@ -97,6 +97,8 @@ static int judge(const settings *s)
         code = subject_read(s, reading, &judged);
     if (code == EXIT_PASS)
         code = make_context(s, threads_for(s, reading, &judged), &context);
+    if (code == EXIT_PASS && judged.doubt)
+        report_note("%s", judged.doubt);
     if (code == EXIT_PASS) {
         check_tables tables = check_tables_create();
         printout_begin(s);
@@ -119,7 +121,7 @@ static int run(const settings *s, int count, const char *const *words)
 const verb check_verb = {
     .name = "check",
     .summary = "judges somebody else's output, or writes cases to test with",
-    .options = USES_CHECK | USES_EMIT_CASE | USES_OPERATOR | USES_DTYPE | USES_GRID | USES_SCALE |
+    .options = USES_CHECK | USES_EMIT_CASE | USES_OPERATOR | USES_DTYPE | USES_SCALE |
                USES_DISTANCE | USES_THREADS | USES_FORMAT,
     .help = print_help,
     .help_more = print_more,

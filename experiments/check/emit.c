@@ -1,23 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Small problems with their exact answers, for kernels in any language: a folder of .npy files for
- * each variant, and manifest.json, which says what they are. */
+/* Problems with their answers, for kernels in any language: a folder of .npy files for each, and
+ * manifest.json, which says what they are. */
 #include <attnum/version.h>
 #include <cjson/cJSON.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/check.h"
+#include "check/plan.h"
 #include "common/files.h"
 #include "common/report.h"
 #include "common/sha256.h"
 
-enum { BATCH = 1, HEADS = 2, TOKENS = 16, WIDTH = 8 };
+/* Multiplications in long double that an exact answer may take here, about half a second's; there
+ * are some hundred answers. Beyond, the library in f64 answers. */
+static const double most_emission_work = 3e8;
+
+/* Cases of more numbers than this are worth several threads. */
+enum { SMALL_CASE = 1 << 15 };
 
 /* A case being written. */
 typedef struct {
     const char *folder; /* of all cases */
-    char *name;         /* of this one's folder: "soft-paper" */
+    const case_plan *plan;
+    char *name; /* of this one's folder: "soft-paper" */
     subject s;
     cJSON *files, *command, *tolerances, *parameters;
     int code;
@@ -33,16 +40,17 @@ static cJSON *shape_node(int dimensions, const int64_t *shape)
     return node;
 }
 
-/* Values as name.npy, an entry in the manifest, and the command's option, whose value is prefix and
- * file. */
-static void write_array(emission *e, const char *name, const char *option, const char *prefix,
-                        atn_dtype dtype, int dimensions, const int64_t *shape, const double *values)
+/* Values as name.npy, an entry in the manifest, and the command's option (null: none), whose value
+ * is prefix and file. Returns the entry; null if it could not be written. */
+static cJSON *write_array(emission *e, const char *name, const char *option, const char *prefix,
+                          atn_dtype dtype, int dimensions, const int64_t *shape,
+                          const double *values)
 {
     int64_t count = 1;
     for (int i = 0; i < dimensions; i++)
         count *= shape[i];
     if (e->code != EXIT_PASS)
-        return;
+        return NULL;
     char *folder = must_format("%s/%s", e->folder, e->name), *file = must_format("%s.npy", name);
     char *path = must_format("%s/%s", folder, file), *local = must_format("%s/%s", e->name, file);
     void *typed = must_allocate((size_t)count, atn_dtype_size(dtype));
@@ -58,11 +66,63 @@ static void write_array(emission *e, const char *name, const char *option, const
     cJSON_AddStringToObject(node, "file", local);
     cJSON_AddItemToObject(node, "shape", shape_node(dimensions, shape));
     cJSON_AddStringToObject(node, "sha256", hex);
-    char *word = must_format("%s%s", prefix, local);
-    cJSON_AddItemToArray(e->command, cJSON_CreateString(option));
-    cJSON_AddItemToArray(e->command, cJSON_CreateString(word));
-    free(word);
+    if (option) {
+        char *word = must_format("%s%s", prefix, local);
+        cJSON_AddItemToArray(e->command, cJSON_CreateString(option));
+        cJSON_AddItemToArray(e->command, cJSON_CreateString(word));
+        free(word);
+    }
     free(typed), free(local), free(path), free(file), free(folder);
+    return node;
+}
+
+/* The same of an array of b x h x rows x cols, in the layout that files have. */
+static cJSON *write_heads(emission *e, const char *name, const char *option, const char *prefix,
+                          atn_dtype dtype, const int64_t bhnd[4], const double *values)
+{
+    int64_t shape[4], count = bhnd[0] * bhnd[1] * bhnd[2] * bhnd[3];
+    double *moved = must_allocate((size_t)count, sizeof *moved);
+    layout_write(&e->plan->layout, bhnd, values, moved);
+    int dimensions = layout_shape(&e->plan->layout, bhnd, shape);
+    cJSON *node = write_array(e, name, option, prefix, dtype, dimensions, shape, moved);
+    free(moved);
+    return node;
+}
+
+/* Keys, values or their gradients, of all heads that share them: those of the first, or the sum
+ * over all of them, which the gradient is. b x key heads x size; to be freed. */
+static double *group_heads(const emission *e, int64_t size, bool sum, const double *x)
+{
+    const case_plan *plan = e->plan;
+    int64_t times = plan->heads / plan->key_heads, batch = e->s.c.shape.batch;
+    double *groups = must_allocate((size_t)(batch * plan->key_heads * size), sizeof *groups);
+    for (int64_t i = 0; i < batch * plan->heads; i++)
+        for (int64_t j = 0; j < size && (sum || i % times == 0); j++)
+            groups[i / times * size + j] += x[i * size + j];
+    return groups;
+}
+
+static void write_grouped(emission *e, const char *name, const char *option, int64_t cols,
+                          const double *x)
+{
+    const atn_attention_shape *s = &e->s.c.shape;
+    const int64_t bhnd[] = {s->batch, e->plan->key_heads, s->key_tokens, cols};
+    double *groups = group_heads(e, s->key_tokens * cols, false, x);
+    write_heads(e, name, option, "", e->plan->given.dtype, bhnd, groups);
+    free(groups);
+}
+
+static void write_mask(emission *e, const char *name, const char *option, int64_t count,
+                       const unsigned char *mask)
+{
+    const int64_t shape[] = {e->s.c.shape.batch, count};
+    if (!mask)
+        return;
+    double *values = must_allocate((size_t)(shape[0] * count), sizeof *values);
+    for (int64_t i = 0; i < shape[0] * count; i++)
+        values[i] = mask[i];
+    write_array(e, name, option, "", ATN_F32, 2, shape, values);
+    free(values);
 }
 
 static void write_inputs(emission *e)
@@ -70,14 +130,15 @@ static void write_inputs(emission *e)
     const attention_case *c = &e->s.c;
     const atn_attention_shape *s = &c->shape;
     const int64_t tokens[] = {s->batch, s->heads, s->tokens, s->dim};
-    const int64_t keys[] = {s->batch, s->heads, s->key_tokens, s->dim};
-    const int64_t values[] = {s->batch, s->heads, s->key_tokens, s->value_dim};
     const int64_t outputs[] = {s->batch, s->heads, s->tokens, s->value_dim};
-    write_array(e, "tokens", "--tokens", "", ATN_F32, 4, tokens, c->q);
+    atn_dtype dtype = e->plan->given.dtype;
+    write_heads(e, "tokens", "--tokens", "", dtype, tokens, c->q);
     if (c->k)
-        write_array(e, "keys", "--keys", "", ATN_F32, 4, keys, c->k);
-    write_array(e, "values", "--values", "", ATN_F32, 4, values, c->v);
-    write_array(e, "grad_output", "--grad-output", "", ATN_F32, 4, outputs, c->dout);
+        write_grouped(e, "keys", "--keys", s->dim, c->k);
+    write_grouped(e, "values", "--values", s->value_dim, c->v);
+    write_mask(e, "mask", "--mask", s->key_tokens, c->key_mask);
+    write_mask(e, "query_mask", "--query-mask", s->tokens, c->query_mask);
+    write_heads(e, "grad_output", "--grad-output", "", dtype, outputs, c->dout);
 }
 
 /* ---- Parameters ---- */
@@ -153,17 +214,30 @@ static cJSON *tolerance_node(atn_context *context, const subject *given, result_
     return node;
 }
 
-/* An answer as output.npy, grad_tokens.npy, ..., batch x heads x rows x cols; of a parameter, which
- * has no batch, the last three. */
-static void write_wanted(emission *e, result_kind kind, const char *name, const double *want)
+/* An answer as output.npy, grad_tokens.npy, ...; of a parameter, which has no batch and no layout,
+ * heads x rows x cols. The gradient of keys that heads share is no argument of `check`. */
+static void write_wanted(emission *e, result_kind kind, const char *name, const result_verdict *v)
 {
     const attention_case *c = &e->s.c;
-    bool shared = kind >= RESULT_PARAMETERS, output = kind == RESULT_OUTPUT;
-    const int64_t shape[] = {c->shape.batch, shared ? result_heads(c, kind) : c->shape.heads,
-                             result_rows(c, kind), result_cols(c, kind)};
+    bool output = kind == RESULT_OUTPUT, shared = kind == RESULT_KEYS || kind == RESULT_VALUES;
+    int64_t shape[] = {c->shape.batch, c->shape.heads, result_rows(c, kind), result_cols(c, kind)};
     char *prefix = output ? must_format("%s", "") : must_format("%s=", gradient_name(kind));
-    write_array(e, name, output ? "--output" : "--gradient", prefix, ATN_F64, shared ? 3 : 4,
-                shared ? shape + 1 : shape, want);
+    const char *option = output ? "--output" : "--gradient";
+    cJSON *node = NULL;
+    if (kind >= RESULT_PARAMETERS) {
+        shape[1] = result_heads(c, kind);
+        node = write_array(e, name, option, prefix, ATN_F64, 3, shape + 1, v->want);
+    } else if (shared && case_plan_is_grouped(e->plan)) {
+        double *sums = group_heads(e, shape[2] * shape[3], true, v->want);
+        shape[1] = e->plan->key_heads;
+        node = write_heads(e, name, NULL, "", ATN_F64, shape, sums);
+        free(sums);
+    } else
+        node = write_heads(e, name, option, prefix, ATN_F64, shape, v->want);
+    if (node)
+        cJSON_AddStringToObject(node, "answer", v->exact ? "exact" : "baseline");
+    if (node && v->status != ATN_OK) /* defined all the same: steps that were too few, say */
+        cJSON_AddStringToObject(node, "status", atn_status_message(v->status));
     free(prefix);
 }
 
@@ -178,12 +252,8 @@ static void write_answer(emission *e, atn_context *context, result_kind kind)
     e->s.results[kind] = none;
     e->code = judge_result(context, &e->s, kind, &v);
     e->s.results[kind] = NULL;
-    if (e->code == EXIT_PASS && v.status != ATN_OK) {
-        report_error("%s: %s: %s", e->name, name, atn_status_message(v.status));
-        e->code = EXIT_CHECK;
-    }
     if (e->code == EXIT_PASS) {
-        write_wanted(e, kind, name, v.want);
+        write_wanted(e, kind, name, &v);
         cJSON_AddItemToObject(e->tolerances, name, tolerance_node(context, &e->s, kind, &v));
     }
     result_verdict_free(&v);
@@ -193,40 +263,82 @@ static void write_answer(emission *e, atn_context *context, result_kind kind)
 
 /* ---- A case ---- */
 
-/* Numbers that every type holds: those of bf16. Parameters that may be left out are there where a
- * kernel has to have them. */
-static attention_case make_case(atn_operator op, int variant)
-{
-    attention_choice choice = {.op = op,
-                               .variant = variant,
-                               .dtype = ATN_F32,
-                               .shape = {BATCH, HEADS, TOKENS, WIDTH, WIDTH, 0},
-                               .cross = true,
-                               .optional = op == ATN_XNORM || op == ATN_XCA || op == ATN_LINFORMER,
-                               .sampling = ATN_SAMPLING_POOL,
-                               .seed = 1,
-                               .storage = ATN_STORAGE_BF16};
-    attention_case c = attention_case_make(&choice);
-    c.reference.storage = ATN_STORAGE_NATIVE;
-    c.reference.dtype = ATN_F64;
-    c.reference.sampling.count = c.reference.sampling.steps = 0; /* of other samplings */
-    return c;
-}
-
 static void add_word(emission *e, const char *word)
 {
     cJSON_AddItemToArray(e->command, cJSON_CreateString(word));
 }
 
-static cJSON *start_case(emission *e, const atn_operator_info *info, int variant)
+static void add_option(emission *e, const char *option, char *value)
+{
+    add_word(e, option);
+    add_word(e, value);
+    free(value);
+}
+
+/* The operator, and what makes files into what they are: the layout and the grid, which no file
+ * says, and the kernel. */
+static void start_command(emission *e, const atn_operator_info *info, int variant)
+{
+    const settings *s = e->plan->s;
+    const atn_attention_desc *desc = &e->s.c.reference;
+    const atn_sampling *grid = &desc->sampling;
+    bool soft = info->op == ATN_SOFT || info->op == ATN_SOFTPP;
+    add_option(e, "--operator", must_format("%s/%s", info->name, info->variants[variant].name));
+    if (s->layout.axes)
+        add_option(e, "--layout", layout_name(&e->plan->layout));
+    if (soft && grid->kind == ATN_SAMPLING_POOL)
+        add_option(e, "--grid", must_format("%" PRId64 "x%" PRId64, grid->height, grid->width));
+    else if (desc->cosformer.height > 0)
+        add_option(
+            e, "--grid",
+            must_format("%" PRId64 "x%" PRId64, desc->cosformer.height, desc->cosformer.width));
+    if (s->scale != ATN_SCALE_HEAD)
+        add_option(e, "--scale",
+                   s->scale == ATN_SCALE_VALUE ? must_format("%.17g", s->scale_value)
+                                               : must_format("embed"));
+    if (s->distance != ATN_DISTANCE_DIRECT)
+        add_option(e, "--distance", must_format("%s", atn_distance_name(s->distance)));
+}
+
+static cJSON *size_node(const emission *e)
+{
+    const attention_case *c = &e->s.c;
+    const atn_attention_shape *s = &c->shape;
+    const struct {
+        const char *name;
+        int64_t value;
+    } sizes[] = {{"batch", s->batch},
+                 {"heads", s->heads},
+                 {"tokens", s->tokens},
+                 {"key_heads", e->plan->key_heads},
+                 {"width", s->dim},
+                 {"key_tokens", s->key_tokens},
+                 {"value_width", s->value_dim}};
+    cJSON *node = cJSON_CreateObject();
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        cJSON_AddNumberToObject(node, sizes[i].name, (double)sizes[i].value);
+    cJSON_AddBoolToObject(node, "keys_are_tokens", !c->k);
+    cJSON_AddBoolToObject(node, "causal", c->reference.causal);
+    cJSON_AddBoolToObject(node, "padding", c->key_mask != NULL);
+    return node;
+}
+
+static cJSON *start_case(emission *e, const atn_operator_info *info, int variant,
+                         const case_point *point)
 {
     cJSON *node = cJSON_CreateObject();
-    char *name = must_format("%s/%s", info->name, info->variants[variant].name);
+    char *order = layout_name(&e->plan->layout);
+    cJSON_AddStringToObject(node, "name", e->name);
     cJSON_AddStringToObject(node, "operator", info->name);
     cJSON_AddStringToObject(node, "variant", info->variants[variant].name);
     cJSON_AddStringToObject(node, "description", info->variants[variant].description);
     cJSON_AddStringToObject(node, "formula", info->formula);
     cJSON_AddStringToObject(node, "source", info->source);
+    cJSON_AddStringToObject(node, "version", ATN_VERSION);
+    cJSON_AddStringToObject(node, "dtype", atn_dtype_name(e->plan->inputs));
+    cJSON_AddStringToObject(node, "layout", order);
+    cJSON_AddNumberToObject(node, "seed", (double)point->of[AXIS_SEED]);
+    cJSON_AddItemToObject(node, "sizes", size_node(e));
     e->parameters = cJSON_AddObjectToObject(node, "parameters");
     const int64_t grid[] = {e->s.c.reference.sampling.height, e->s.c.reference.sampling.width};
     if (info->op == ATN_SOFT || info->op == ATN_SOFTPP)
@@ -234,30 +346,44 @@ static cJSON *start_case(emission *e, const atn_operator_info *info, int variant
     e->files = cJSON_AddObjectToObject(node, "files");
     e->tolerances = cJSON_AddObjectToObject(node, "tolerance");
     e->command = cJSON_AddArrayToObject(node, "check");
-    add_word(e, "--operator");
-    add_word(e, name);
-    free(name);
+    start_command(e, info, variant);
+    free(order);
     return node;
 }
 
-static int emit_case(const char *folder, atn_context *context, const atn_operator_info *info,
-                     int variant, cJSON *cases)
+/* --param, of the one operator that has them. */
+static int set_parameters(emission *e)
 {
-    attention_case c = make_case(info->op, variant);
-    emission e = {.folder = folder,
-                  .name = must_format("%s-%s", info->name, info->variants[variant].name),
-                  .s = {.c = c, .judged = c, .grad_output = c.dout}};
+    int code = parameters_set(&e->plan->s->check.parameters, &e->s);
+    e->s.c.choice.causal = e->s.c.reference.causal;
+    e->s.judged = e->s.c;
+    return code;
+}
+
+static int emit_case(const case_plan *plan, atn_context *context, const atn_operator_info *info,
+                     int variant, const case_point *point, attention_case *c, cJSON *cases)
+{
+    emission e = {.folder = plan->s->emit_case,
+                  .plan = plan,
+                  .name = case_plan_name(plan, info, variant, point),
+                  .s = {.c = *c, .grad_output = c->dout, .most_work = most_emission_work}};
+    char *path = must_format("%s/%s", e.folder, e.name);
+    e.code = set_parameters(&e);
     subject_claim(&e.s, ATN_F64);
-    char *path = must_format("%s/%s", folder, e.name);
-    cJSON_AddItemToArray(cases, start_case(&e, info, variant));
-    e.code = files_make_folder(path);
+    if (e.code == EXIT_PASS) {
+        cJSON_AddItemToArray(cases, start_case(&e, info, variant, point));
+        e.code = files_make_folder(e.folder);
+    }
+    if (e.code == EXIT_PASS)
+        e.code = files_make_folder(path);
     write_inputs(&e);
-    write_parameters(&e);
+    if (e.code == EXIT_PASS)
+        write_parameters(&e);
     for (int kind = 0; kind < RESULT_COUNT; kind++)
         write_answer(&e, context, (result_kind)kind);
     free(path);
     free(e.name);
-    attention_case_free(&c);
+    subject_free(&e.s);
     return e.code;
 }
 
@@ -280,37 +406,111 @@ static int write_manifest(const char *folder, const cJSON *manifest)
 }
 
 static const char about[] =
-    "Problems and their exact answers (dense, in long double, rounded to f64). Arrays are batch x "
-    "heads x tokens x width, rows first; inputs are numbers that bf16 holds. tolerance: the "
-    "relative error |yours - output| / |output| (Frobenius norms, of each batch entry and head) "
-    "that rounding in that precision explains; null: nothing can be said. check: the arguments of "
-    "attnum check for the answers themselves, --output and --gradient files to be replaced by yours.";
+    "Problems and their answers, rounded to f64: exact ones (dense, in long double), or, where that "
+    "takes too long, a baseline, the library in f64; each file says which. layout: the order of the "
+    "dimensions of tokens, keys, values, outputs and their gradients: batch, heads, n tokens, d "
+    "width. Inputs are numbers that dtype holds; every file of them is f4 but for f64. Fewer "
+    "key_heads than heads: head i takes key head i / (heads / key_heads), and the gradients of keys "
+    "and values are sums over the heads that share them. tolerance: the relative error |yours - "
+    "output| / |output| (Frobenius norms, of each batch entry and head) that rounding in that "
+    "precision explains; null: nothing can be said. check: the arguments of attnum check for the "
+    "answers themselves, --output and --gradient files to be replaced by yours.";
 
-int emit_cases(const settings *s)
+/* Cases of an operator that it cannot do, and what it lacks for the last of them. */
+typedef struct {
+    int count;
+    const char *why;
+} omission;
+
+static int emit_operator(const case_plan *plan, atn_context *context, const atn_operator_info *info,
+                         omission *left_out, cJSON *cases)
 {
-    atn_context *context = NULL;
-    atn_context_options options = {.threads = 1, .isa = s->isa}; /* small problems */
-    if (atn_context_create(&options, &context) != ATN_OK) {
-        report_error("the library: no context");
-        return EXIT_ENVIRONMENT;
+    int code = EXIT_PASS;
+    for (int variant = 0; variant < info->variant_count; variant++)
+        for (int64_t i = 0; i < case_plan_count(plan) && code == EXIT_PASS; i++) {
+            if (!settings_take_variant(plan->s, info, variant))
+                continue;
+            case_point point = case_plan_point(plan, i);
+            attention_case c = case_plan_make(plan, &point, info->op, variant);
+            const char *misfit = case_plan_misfit(plan, &point, &c);
+            if (misfit)
+                *left_out = (omission){left_out->count + 1, misfit};
+            else
+                code = emit_case(plan, context, info, variant, &point, &c, cases);
+            attention_case_free(&c);
+        }
+    return code;
+}
+
+static int say_what_is_there(const char *folder, int count, const omission *left_out)
+{
+    int last = -1;
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
+        last = left_out[op].count ? op : last;
+    if (count == 0) {
+        report_error("--emit-case: no operator can do it; %s: %s",
+                     atn_operator_get((atn_operator)last)->name, left_out[last].why);
+        return EXIT_USAGE;
     }
+    printf("%d case%s in %s\n", count, count == 1 ? "" : "s", folder);
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
+        if (left_out[op].count)
+            printf("left out: %d of %s: %s\n", left_out[op].count,
+                   atn_operator_get((atn_operator)op)->name, left_out[op].why);
+    return EXIT_PASS;
+}
+
+static int emit_plan(const case_plan *plan, atn_context *context)
+{
+    omission left_out[ATN_OPERATOR_COUNT] = {0};
     cJSON *manifest = cJSON_CreateObject();
     cJSON_AddStringToObject(manifest, "attnum", ATN_VERSION);
     cJSON_AddStringToObject(manifest, "about", about);
     cJSON *cases = cJSON_AddArrayToObject(manifest, "cases");
-    int code = files_make_folder(s->emit_case);
-    for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
-        const atn_operator_info *info = atn_operator_get((atn_operator)op);
-        for (int variant = 0; variant < info->variant_count && code == EXIT_PASS; variant++)
-            if (settings_take_variant(s, info, variant))
-                code = emit_case(s->emit_case, context, info, variant, cases);
+    int code = EXIT_PASS;
+    for (int op = 0; op < ATN_OPERATOR_COUNT && code == EXIT_PASS; op++)
+        code =
+            emit_operator(plan, context, atn_operator_get((atn_operator)op), &left_out[op], cases);
+    int count = cJSON_GetArraySize(cases);
+    if (code == EXIT_PASS && count > 0)
+        code = write_manifest(plan->s->emit_case, manifest);
+    if (code == EXIT_PASS)
+        code = say_what_is_there(plan->s->emit_case, count, left_out);
+    cJSON_Delete(manifest);
+    return code;
+}
+
+static int64_t largest_case(const case_plan *plan)
+{
+    int64_t most = 0;
+    for (int64_t i = 0; i < case_plan_count(plan); i++) {
+        case_point point = case_plan_point(plan, i);
+        int64_t size = point.of[AXIS_BATCH] * plan->heads * point.of[AXIS_N] * point.of[AXIS_D];
+        most = size > most ? size : most;
+    }
+    return most;
+}
+
+int emit_cases(const settings *s)
+{
+    case_plan plan;
+    atn_context *context = NULL;
+    int code = case_plan_read(s, &plan);
+    if (code == EXIT_PASS && s->check.parameters.count && s->operators.count != 1) {
+        report_error("--param: expected one --operator beside it, whose parameters they are");
+        code = EXIT_USAGE;
+    }
+    if (code == EXIT_PASS) {
+        atn_context_options options = {.threads = largest_case(&plan) > SMALL_CASE ? s->threads : 1,
+                                       .isa = s->isa};
+        if (atn_context_create(&options, &context) != ATN_OK) {
+            report_error("the library: no context");
+            code = EXIT_ENVIRONMENT;
+        }
     }
     if (code == EXIT_PASS)
-        code = write_manifest(s->emit_case, manifest);
-    if (code == EXIT_PASS)
-        printf("%d case%s in %s\n", cJSON_GetArraySize(cases),
-               cJSON_GetArraySize(cases) == 1 ? "" : "s", s->emit_case);
-    cJSON_Delete(manifest);
+        code = emit_plan(&plan, context);
     atn_context_free(context);
+    case_plan_free(&plan);
     return code;
 }

@@ -22,7 +22,12 @@ void print_subject(const subject *s)
                 info->formula, p->batch, p->heads, p->tokens, p->dim, p->value_dim);
     if (p->key_tokens != p->tokens)
         report_text(", %" PRId64 " keys", p->key_tokens);
+    if (s->key_heads > 0 && s->key_heads < p->heads)
+        report_text(", keys and values of %" PRId64 " heads, each for %" PRId64 " of the tokens'",
+                    s->key_heads, p->heads / s->key_heads);
     report_text("%s%s\n", c->k ? "" : ", K = Q", c->reference.causal ? ", causal" : "");
+    if (!c->k && info->capabilities & ATN_CAN_CROSS)
+        report_text("No --keys were given: the tokens are taken for keys as well, K = Q.\n");
     if (s->c.choice.op == ATN_SOFT || s->c.choice.op == ATN_SOFTPP)
         report_text("%" PRId64 " landmarks: %s\n", subject_landmarks(s),
                     s->c.shape.tokens > p->tokens
@@ -151,11 +156,13 @@ static void print_basis(const subject *s, const result_verdict *v)
 {
     if (v->exact)
         report_text("against the exact answer: dense, in long double\n");
+    else if (reference_bytes(s) > most_reference_bytes)
+        report_text("against a baseline, the library in f64: the exact answer would take %.2g GB, "
+                    "and it is computed up to %.2g GB\n",
+                    reference_bytes(s) / 1e9, most_reference_bytes / 1e9);
     else
-        report_text(
-            "against a baseline, the library in f64: the exact answer would take %.2g GB and "
-            "work of\nits own; it is computed up to %.2g GB and about a minute\n",
-            reference_bytes(s) / 1e9, most_reference_bytes / 1e9);
+        report_text("against a baseline, the library in f64: the exact answer would take more than "
+                    "the minute or so of work that it is given\n");
 }
 
 void print_verdict(const subject *s, result_kind kind, const result_verdict *v, check_tables *t)

@@ -372,7 +372,7 @@ static bool read_elements(const reader *r, FILE *file, int64_t count, npy_array 
     }
     int64_t sizes[MAX_DIMS] = {1, 1, 1, 1};
     memcpy(sizes + MAX_DIMS - r->dims, r->shape, (size_t)r->dims * sizeof *sizes);
-    *array = (npy_array){sizes[0], sizes[1], sizes[2], sizes[3], data, ""};
+    *array = (npy_array){sizes[0], sizes[1], sizes[2], sizes[3], data, "", r->dims};
     strcpy(array->dtype, r->type->name);
     return true;
 }

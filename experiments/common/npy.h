@@ -4,6 +4,7 @@
 #ifndef EXPERIMENTS_NPY_H
 #define EXPERIMENTS_NPY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <attnum/tensor.h>
@@ -11,8 +12,9 @@
 /* Tokens: b x h x n x d, C order, f64. Missing leading dimensions are 1. */
 typedef struct {
     int64_t batch, heads, rows, cols;
-    double *data;  /* to be freed */
-    char dtype[8]; /* as in the file: "<f4" */
+    double *data;   /* to be freed */
+    char dtype[8];  /* as in the file: "<f4" */
+    int dimensions; /* that the file has */
 } npy_array;
 
 /* Takes 2, 3 or 4 dimensions, f2, f4 or f8, either byte order, C or Fortran order. Returns an exit

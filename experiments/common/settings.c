@@ -268,6 +268,9 @@ static const char *const storage_names[] = {ATN_STORAGE_LIST(SECOND) NULL};
 static const char *const isa_names[] = {ATN_ISA_LIST(SECOND) NULL};
 static const char *const sampling_names[] = {SAMPLING_LIST(SECOND) NULL};
 #undef SECOND
+#define CASE_MASK_NAME(code, name) name,
+static const char *const mask_names[] = {CASE_MASK_LIST(CASE_MASK_NAME) NULL};
+#undef CASE_MASK_NAME
 static const char *const format_names[] = {"table", "csv", "json", NULL};
 static const char *const device_names[] = {[ATN_CPU] = "cpu", [ATN_CUDA] = "cuda", NULL};
 
@@ -403,6 +406,22 @@ static char *parse_samplings(settings *s, const option *o, const char *value)
     return wrong;
 }
 
+const char *case_mask_name(case_mask mask)
+{
+    return mask_names[mask];
+}
+
+static char *parse_masks(settings *s, const option *o, const char *value)
+{
+    int found[CASE_MASK_COUNT], count = s->cases.masks.count, before = count;
+    for (int i = 0; i < count; i++)
+        found[i] = (int)s->cases.masks.items[i];
+    char *wrong = parse_names(value, mask_names, &count, found);
+    for (int i = before; i < count; i++)
+        add_integer(&s->cases.masks, found[i]);
+    return wrong;
+}
+
 static char *add_dtype(settings *s, const char *name)
 {
     const char *names[ATN_DTYPE_COUNT + 1] = {0};
@@ -447,6 +466,11 @@ static char *parse_distance(settings *s, const option *o, const char *value)
     int found = names_find(distance_names, value);
     s->distance = (atn_distance)found;
     return found < 0 ? names_expected(distance_names, value) : NULL;
+}
+
+static char *parse_layout(settings *s, const option *o, const char *value)
+{
+    return layout_parse(value, &s->layout);
 }
 
 static char *parse_scale(settings *s, const option *o, const char *value)
@@ -535,19 +559,20 @@ static char *parse_flag(settings *s, const option *o, const char *value)
 static const option options[] = {
     {"input", "LIST", USES_INPUT, "NAME[:PARAMETER] (see attnum list inputs) or FILE.npy",
      .parse = parse_inputs},
-    {"grid", "HxW", USES_GRID, "the grid that the tokens of FILE.npy stand on", .parse = parse_grid,
-     .most = INT32_MAX},
+    {"grid", "HxW", USES_GRID | USES_CHECK, "the grid that the tokens of FILE.npy stand on",
+     .parse = parse_grid, .most = INT32_MAX},
     {"operator", "LIST", USES_OPERATOR, "NAME[/VARIANT] (see attnum list variants; default all)",
      .parse = parse_operators},
     {"subject", "LIST", USES_BENCH, "what is timed, as the words before the options name it",
      .parse = parse_subjects},
     {"op", "LIST", USES_BENCH, "the same as --operator", .parse = parse_operators},
-    {"n", "LIST", USES_TOKENS, "numbers of tokens", .parse = parse_integers, FIELD(tokens),
+    {"n", "LIST", USES_TOKENS | USES_EMIT_CASE, "numbers of tokens", .parse = parse_integers,
+     FIELD(tokens), .least = 1, .most = 1000000},
+    {"m", "LIST", USES_LANDMARKS | USES_EMIT_CASE, "numbers of landmarks", .parse = parse_integers,
+     FIELD(landmarks), .least = 1, .most = 32768},
+    {"batch", "LIST", USES_BATCH | USES_EMIT_CASE,
+     "numbers of sequences, or of matrices, in a call", .parse = parse_integers, FIELD(batches),
      .least = 1, .most = 1000000},
-    {"m", "LIST", USES_LANDMARKS, "numbers of landmarks", .parse = parse_integers, FIELD(landmarks),
-     .least = 1, .most = 32768},
-    {"batch", "LIST", USES_BATCH, "numbers of sequences, or of matrices, in a call",
-     .parse = parse_integers, FIELD(batches), .least = 1, .most = 1000000},
     {"stage", "LIST", USES_STAGE, "stages 1, 2, 3: patches of 4, 8, 16 pixels",
      .parse = parse_integers, FIELD(stages), .least = 1, .most = 3},
     {"samples", "N", USES_SAMPLES, "samples drawn per input and seed", .parse = parse_integer,
@@ -584,6 +609,20 @@ static const option options[] = {
      FIELD(emit), .aside = true},
     {"heads", "N", USES_INSPECT, "the most heads looked at, evenly spread (default 8)",
      .parse = parse_integer, FIELD(heads), .least = 1, .most = 1000000},
+    {"heads", "N", USES_EMIT_CASE, "heads of the tokens of emitted cases (default 2)",
+     .parse = parse_integer, FIELD(heads), .least = 1, .most = 1000000},
+    {"kv-heads", "N", USES_EMIT_CASE,
+     "heads of their keys and values, each for heads/N of the tokens' (default all)",
+     .parse = parse_integer, FIELD(cases.key_heads), .least = 1, .most = 1000000},
+    {"d", "LIST", USES_EMIT_CASE, "widths of their tokens (default 16)", .parse = parse_integers,
+     FIELD(cases.widths), .least = 1, .most = 4096},
+    {"value-width", "N", USES_EMIT_CASE, "the width of their values (default that of the tokens)",
+     .parse = parse_integer, FIELD(cases.value_width), .least = 1, .most = 4096},
+    {"key-tokens", "N", USES_EMIT_CASE, "the number of their keys (default that of the tokens)",
+     .parse = parse_integer, FIELD(cases.key_tokens), .least = 1, .most = 1000000},
+    {"masks", "LIST", USES_EMIT_CASE,
+     "their masks: none, padding, causal, both (default none); operators without are left out",
+     .parse = parse_masks},
     {"html", "FILE", USES_INSPECT, "write a report to FILE, one page that needs nothing else",
      .parse = parse_path, FIELD(html), .aside = true},
     {"format", "NAME", USES_FORMAT,
@@ -595,29 +634,35 @@ static const option options[] = {
      .parse = parse_path, FIELD(against)},
     {"update", "REASON", USES_KEPT, "keep this run's rows as the baseline, and why",
      .parse = parse_reason},
-#define CHECK_FILE(name, field, help)                                                              \
+    {"layout", "NAME", USES_CHECK | USES_EMIT_CASE | USES_INSPECT,
+     "the order of dimensions in files (see attnum list layouts; default bhnd, hnd or nd)",
+     .parse = parse_layout},
+#define CHECK_FILE(name, field, and_in, help)                                                      \
     {                                                                                              \
-        name, "FILE.npy", USES_CHECK, help, .parse = parse_path, FIELD(check.field)                \
+        name, "FILE.npy", USES_CHECK | (and_in), help, .parse = parse_path, FIELD(check.field)     \
     }
-    CHECK_FILE("tokens", tokens, "Q, .npy: n x d, or h x n x d, or b x h x n x d"),
-    CHECK_FILE("keys", keys, "K (default: K = Q)"),
-    CHECK_FILE("values", values, "V"),
-    CHECK_FILE("output", output, "what your kernel made of it; it may hold NaN"),
-    CHECK_FILE("landmarks", landmarks, "soft, softpp: L itself, m x d per head, not a sampling"),
-    CHECK_FILE("mask", mask, "which keys are there: 1 or 0 as f2, f4 or f8, batch x keys"),
-    CHECK_FILE("query-mask", query_mask,
+    CHECK_FILE("tokens", tokens, USES_EMIT_CASE, "Q, .npy: n x d, or h x n x d, or b x h x n x d"),
+    CHECK_FILE("keys", keys, USES_EMIT_CASE, "K (default: K = Q)"),
+    CHECK_FILE("values", values, USES_EMIT_CASE, "V"),
+    CHECK_FILE("output", output, 0, "what your kernel made of it; it may hold NaN"),
+    CHECK_FILE("landmarks", landmarks, USES_INSPECT,
+               "soft, softpp: L itself, m x d per head, not a sampling"),
+    CHECK_FILE("mask", mask, USES_EMIT_CASE,
+               "which keys are there: 1 or 0 as f2, f4 or f8, batch x keys"),
+    CHECK_FILE("query-mask", query_mask, USES_EMIT_CASE,
                "the same of queries (default: all, or the keys' if K = Q)"),
-    CHECK_FILE("grad-output", grad_output, "dY, which your gradients are for"),
+    CHECK_FILE("grad-output", grad_output, 0, "dY, which your gradients are for"),
 #undef CHECK_FILE
     {"gradient", "LIST", USES_CHECK,
      "your gradients, NAME=FILE.npy: tokens, keys, values, or a parameter that has one (gamma, ...)",
      .parse = parse_named, FIELD(check.gradients)},
-    {"param", "LIST", USES_CHECK, "NAME=VALUE, or NAME=FILE.npy (see --operator NAME --help)",
-     .parse = parse_named, FIELD(check.parameters)},
+    {"param", "LIST", USES_CHECK | USES_EMIT_CASE,
+     "NAME=VALUE, or NAME=FILE.npy (see --operator NAME --help)", .parse = parse_named,
+     FIELD(check.parameters)},
     {"emit-case", "FOLDER", USES_EMIT_CASE,
-     "write inputs and exact answers of every variant (or --operator) to FOLDER, and stop",
+     "write inputs and answers of every variant (or --operator) to FOLDER, and stop",
      .parse = parse_path, FIELD(emit_case)},
-    {"seed", "LIST", USES_SEED, "seeds of everything drawn at random (default 1)",
+    {"seed", "LIST", USES_SEED | USES_EMIT_CASE, "seeds of everything drawn at random (default 1)",
      .parse = parse_integers, FIELD(seeds), .least = 0, .most = INT64_MAX},
     {"quick", NULL, USES_SWEEP, "a small version, for a first look", .parse = parse_quick},
     {"full", NULL, USES_SWEEP, "the papers' scale", .parse = parse_full},
@@ -793,6 +838,25 @@ static int check_together(const settings *s, unsigned used, bool here)
     return EXIT_USAGE;
 }
 
+/* What `check` takes to judge and what it takes to write cases are two sets of options; those of
+ * both say so. */
+static int check_purpose(const settings *s, unsigned used, const bool given[OPTION_COUNT])
+{
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        unsigned purpose = options[i].used & used;
+        if (!given[i])
+            continue;
+        if (s->emit_case && purpose == USES_CHECK)
+            report_error("--%s: not with --emit-case, which makes its own", options[i].name);
+        else if (!s->emit_case && purpose == USES_EMIT_CASE)
+            report_error("--%s: only --emit-case takes it", options[i].name);
+        else
+            continue;
+        return EXIT_USAGE;
+    }
+    return EXIT_PASS;
+}
+
 /* Appends a word as a shell would have to read it. */
 static char *quote_word(char *command, const char *word)
 {
@@ -850,6 +914,8 @@ static int parse_all(settings *s, unsigned used, bool here, int argc, char **arg
             code = parse_option(s, used, argc, argv, &i, given);
         else if (used & USES_BENCH)
             code = parse_subject(s, used, argv[i]);
+    if (code == EXIT_PASS)
+        code = check_purpose(s, used, given);
     if (code == EXIT_PASS)
         code = check_together(s, used, here);
     if (code != EXIT_PASS) {
@@ -916,6 +982,8 @@ void settings_free(settings *s)
     free(s->landmarks.items);
     free(s->batches.items);
     free(s->thread_counts.items);
+    free(s->cases.widths.items);
+    free(s->cases.masks.items);
     free(s->command);
     *s = (settings){0};
 }

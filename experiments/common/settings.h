@@ -11,6 +11,7 @@
 
 #include <attnum/attnum.h>
 
+#include "layout.h"
 #include "sampling.h"
 #include "table.h"
 
@@ -40,8 +41,8 @@ enum {
     USES_KEPT = 1 << 20,   /* --baseline FILE, --against FILE, --update REASON */
     USES_SHARD = 1 << 21,  /* --shard I/N */
     USES_CHECK = 1 << 22,  /* --tokens FILE.npy, --output FILE.npy, ..., --param NAME=VALUE */
-    USES_EMIT_CASE = 1 << 23, /* --emit-case FOLDER */
-    USES_INSPECT = 1 << 24,   /* --heads N, --html FILE */
+    USES_EMIT_CASE = 1 << 23, /* --emit-case FOLDER, and --n, --d, ... of what it writes */
+    USES_INSPECT = 1 << 24,   /* --heads N, --html FILE, --skip-tokens N, ... */
     USES_SAMPLING = 1 << 25,  /* --sampling pool,published,...: sampling_name */
     USES_SEED = 1 << 26,      /* --seed 1:5 */
     USES_THREADS = 1 << 27,   /* --threads N, --isa NAME */
@@ -72,6 +73,25 @@ typedef struct {
     text_list gradients;  /* NAME=FILE */
     text_list parameters; /* NAME=VALUE */
 } check_settings;
+
+/* X(code, name): which masks emitted cases have. */
+#define CASE_MASK_LIST(X)                                                                          \
+    X(CASE_MASK_NONE, "none")                                                                      \
+    X(CASE_MASK_PADDING, "padding")                                                                \
+    X(CASE_MASK_CAUSAL, "causal")                                                                  \
+    X(CASE_MASK_BOTH, "both")
+#define CASE_MASK_ENTRY(code, name) code,
+typedef enum { CASE_MASK_LIST(CASE_MASK_ENTRY) CASE_MASK_COUNT } case_mask;
+#undef CASE_MASK_ENTRY
+
+const char *case_mask_name(case_mask mask);
+
+/* Sizes of emitted cases besides --n, --m, --batch, --heads and --seed; 0: not given. */
+typedef struct {
+    integer_list widths;
+    integer_list masks; /* of case_mask */
+    int64_t value_width, key_heads, key_tokens;
+} case_settings;
 
 /* Lists are empty (count 0) and numbers 0 where the command line says nothing: the experiment then
  * takes its own default for the effort. */
@@ -115,8 +135,11 @@ typedef struct {
     table_format format;
     const char *baseline, *against, *update; /* null where not given */
     check_settings check;
+    layout layout;         /* its axes are null where not given */
+    int64_t skip_tokens;   /* inspect */
     const char *emit_case; /* null where not given */
-    char *command;         /* the whole command line, quoted for a shell */
+    case_settings cases;
+    char *command;  /* the whole command line, quoted for a shell */
     text_list kept; /* as given, "--name=value" each: the options that a result may depend on */
 } settings;
 

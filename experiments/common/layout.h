@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* In which order a file of tokens has its dimensions. The program works on b x h x n x d, batch,
+ * heads, tokens, width, and brings every other order to that when it reads. */
+#ifndef EXPERIMENTS_LAYOUT_H
+#define EXPERIMENTS_LAYOUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "npy.h"
+
+/* X(axes, other names, who has it). The letters are the axes in their order; without h, heads lie
+ * side by side in the width, and the name may say how many: bnd:8. */
+#define LAYOUT_LIST(X)                                                                             \
+    X("bhnd", "bhsd", "PyTorch's scaled_dot_product_attention, Triton's tutorial")                 \
+    X("bnhd", "bshd bthd btnh", "FlashAttention, JAX's dot_product_attention (there BTNH)")        \
+    X("nbhd", "sbhd", "TransformerEngine's and Megatron's sbhd")                                   \
+    X("hnd", "hsd", "one sequence, heads first: FlashInfer's HND")                                 \
+    X("nhd", "shd thd", "one sequence, tokens first: FlashInfer's NHD, TransformerEngine's thd")   \
+    X("bnd", "bsd btd", "width h d, bnd:HEADS: before MultiheadAttention parts the heads")         \
+    X("nbd", "sbd tbd", "the same, tokens first: PyTorch's MultiheadAttention by default")         \
+    X("nd", "sd td", "one sequence, width h d, nd:HEADS")
+
+typedef struct {
+    const char *axes; /* as the list has it; null: b x h x n x d, the first of which may be missing */
+    int64_t heads;    /* packed into the width; 0: not said, then one */
+} layout;
+
+/* "bnhd", "bshd", "bnd:8". Returns what is wrong with it, to be freed, or null. */
+char *layout_parse(const char *text, layout *l);
+/* "bnhd" or "bnd:8", as layout_parse takes it; "bhnd" where none was given. To be freed. */
+char *layout_name(const layout *l);
+/* Whether heads lie side by side in the width. */
+bool layout_is_packed(const layout *l);
+
+/* Brings an array, as npy_read has it, to b x h x n x d. Returns an exit code; on failure one line
+ * on stderr says which dimensions were expected. */
+int layout_read(const layout *l, const char *path, npy_array *a);
+
+/* The dimensions that an array of b x h x n x d has in a layout; returns how many. */
+int layout_shape(const layout *l, const int64_t bhnd[4], int64_t shape[4]);
+/* Its elements in that order; one array is not the other. */
+void layout_write(const layout *l, const int64_t bhnd[4], const double *from, double *to);
+
+/* What suggests that an array that was taken for b x h x n x d without being asked is none: more
+ * heads than tokens, far more sequences than tokens, a width that no head has. To be freed; null:
+ * nothing does. */
+char *layout_doubt(const char *path, const npy_array *a);
+
+#endif
