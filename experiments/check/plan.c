@@ -9,7 +9,8 @@
 
 #include "common/report.h"
 
-/* Where nothing is said: a tile of 64 tokens and a tail of 8, as narrow as tiles of a GPU can be. */
+/* Where nothing is said: a tile of 64 tokens and a tail of 8, as narrow as tiles of a GPU can be.
+ */
 static const int64_t usual[AXES] = {
     [AXIS_N] = 72, [AXIS_D] = 16, [AXIS_BATCH] = 1, [AXIS_MASKS] = CASE_MASK_NONE};
 enum { USUAL_HEADS = 2 };
@@ -114,12 +115,13 @@ static int choose_heads(case_plan *plan)
     const settings *s = plan->s;
     bool given = plan->given.c.q != NULL;
     plan->heads = given ? plan->given.c.shape.heads : s->heads > 0 ? s->heads : USUAL_HEADS;
-    plan->key_heads = given                      ? plan->given.key_heads
+    plan->key_heads = given                    ? plan->given.key_heads
                       : s->cases.key_heads > 0 ? s->cases.key_heads
-                                                 : plan->heads;
+                                               : plan->heads;
     if (plan->heads % plan->key_heads == 0)
         return EXIT_PASS;
-    report_error("--kv-heads %" PRId64 ": expected a divisor of the %" PRId64 " heads of the tokens",
+    report_error("--kv-heads %" PRId64 ": expected a divisor of the %" PRId64
+                 " heads of the tokens",
                  plan->key_heads, plan->heads);
     return EXIT_USAGE;
 }
@@ -245,7 +247,9 @@ static attention_choice choose(const case_plan *plan, const case_point *point, a
         .sampling = ATN_SAMPLING_POOL,
         .seed = (uint64_t)point->of[AXIS_SEED],
         .storage = plan->given.storage,
-        .landmarks = m > 0 ? m : n >= MANY_TOKENS ? SOFT_LANDMARKS : 0,
+        .landmarks = m > 0              ? m
+                     : n >= MANY_TOKENS ? SOFT_LANDMARKS
+                                        : 0,
     };
     if (sizes->value_width > 0)
         choice.shape.value_dim = sizes->value_width;

@@ -107,8 +107,8 @@ static void move(const layout *l, const int64_t bhnd[AXES], bool reading, const 
         for (int64_t h = 0; h < bhnd[HEADS]; h++)
             for (int64_t n = 0; n < bhnd[TOKENS]; n++)
                 for (int64_t d = 0; d < bhnd[WIDTH]; d++, place++) {
-                    int64_t there = b * steps[BATCH] + h * steps[HEADS] + n * steps[TOKENS] +
-                                    d * steps[WIDTH];
+                    int64_t there =
+                        b * steps[BATCH] + h * steps[HEADS] + n * steps[TOKENS] + d * steps[WIDTH];
                     to[reading ? place : there] = from[reading ? there : place];
                 }
 }

@@ -22,8 +22,9 @@
     X("nd", "sd td", "one sequence, width h d, nd:HEADS")
 
 typedef struct {
-    const char *axes; /* as the list has it; null: b x h x n x d, the first of which may be missing */
-    int64_t heads;    /* packed into the width; 0: not said, then one */
+    const char
+        *axes;     /* as the list has it; null: b x h x n x d, the first of which may be missing */
+    int64_t heads; /* packed into the width; 0: not said, then one */
 } layout;
 
 /* "bnhd", "bshd", "bnd:8". Returns what is wrong with it, to be freed, or null. */
