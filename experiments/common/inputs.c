@@ -22,6 +22,7 @@ struct input {
     photographs photographs;
     npy_array file;
     int64_t grid_height, grid_width;
+    char *doubt;
     char file_sha256[SHA256_HEX_SIZE];
 };
 
@@ -319,13 +320,36 @@ static int set_grid(input *in, int64_t height, int64_t width)
     return EXIT_PASS;
 }
 
-static int open_file(input *in, const char *path, int64_t grid_height, int64_t grid_width)
+/* Leaves out the first tokens of every head. */
+static int skip_tokens(input *in, int64_t skipped)
+{
+    npy_array *a = &in->file;
+    if (skipped >= a->rows) {
+        report_error("--skip-tokens %lld: %s has %lld tokens per matrix, expected more",
+                     (long long)skipped, in->name, (long long)a->rows);
+        return EXIT_USAGE;
+    }
+    int64_t size = a->rows * a->cols, kept = (a->rows - skipped) * a->cols;
+    for (int64_t i = 0; i < a->batch * a->heads; i++)
+        memmove(a->data + i * kept, a->data + i * size + skipped * a->cols,
+                (size_t)kept * sizeof *a->data);
+    a->rows -= skipped;
+    return EXIT_PASS;
+}
+
+static int open_file(input *in, const char *path, const input_reading *how)
 {
     struct sha256_ctx state;
     sha256_init(&state);
     int status = npy_read(path, &in->file);
+    if (status == EXIT_PASS && !how->layout.axes)
+        in->doubt = layout_doubt(path, &in->file);
     if (status == EXIT_PASS)
-        status = set_grid(in, grid_height, grid_width);
+        status = layout_read(&how->layout, path, &in->file);
+    if (status == EXIT_PASS)
+        status = skip_tokens(in, how->skipped);
+    if (status == EXIT_PASS)
+        status = set_grid(in, how->grid_height, how->grid_width);
     if (status == EXIT_PASS)
         status = sha256_add_file(&state, path);
     if (status == EXIT_PASS)
@@ -334,6 +358,12 @@ static int open_file(input *in, const char *path, int64_t grid_height, int64_t g
 }
 
 int input_open(const char *text, int64_t grid_height, int64_t grid_width, input **in)
+{
+    const input_reading how = {.grid_height = grid_height, .grid_width = grid_width};
+    return input_open_as(text, &how, in);
+}
+
+int input_open_as(const char *text, const input_reading *how, input **in)
 {
     *in = NULL;
     bool is_path = ends_with(text, ".npy");
@@ -346,7 +376,7 @@ int input_open(const char *text, int64_t grid_height, int64_t grid_width, input 
     opened->name = must_format("%s", is_path && base ? base + 1 : text);
     int status;
     if (is_path) {
-        status = open_file(opened, text, grid_height, grid_width);
+        status = open_file(opened, text, how);
     } else {
         const char *colon = strchr(text, ':');
         status = set_parameter(opened, colon ? colon + 1 : NULL);
@@ -366,6 +396,7 @@ void input_free(input *in)
         return;
     photographs_free(&in->photographs);
     free(in->file.data);
+    free(in->doubt);
     free(in->name);
     free(in);
 }
@@ -383,6 +414,16 @@ const char *input_sha256(const input *in)
 bool input_is_file(const input *in)
 {
     return in->kind->make == make_file;
+}
+
+const char *input_doubt(const input *in)
+{
+    return in->doubt;
+}
+
+int64_t input_heads(const input *in)
+{
+    return in->file.heads;
 }
 
 void input_file_shape(const input *in, int64_t *matrices, int64_t *tokens, int64_t *dim,

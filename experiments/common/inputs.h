@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "image.h"
+#include "layout.h"
 
 typedef struct input input;
 
@@ -36,6 +37,19 @@ enum { TOKEN_DIM = 32 }; /* d of one head, as in every SOFT model */
  * --grid, 0 where not given; only files use them. Returns an exit code; on failure one line on
  * stderr. All photographs are read and checked against their SHA-256 here. */
 int input_open(const char *text, int64_t grid_height, int64_t grid_width, input **in);
+
+/* How a file is read: its grid, as above, of the tokens that are left without the first `skipped`
+ * of every head (class tokens), and the order of its dimensions. */
+typedef struct {
+    int64_t grid_height, grid_width, skipped;
+    layout layout;
+} input_reading;
+/* The same; of the readings only files use any, and for others none may be given. */
+int input_open_as(const char *text, const input_reading *how, input **in);
+/* Why a file's dimensions may be in another order than was taken; null: no why. */
+const char *input_doubt(const input *in);
+/* Heads of a file's batch entry; of others 0. */
+int64_t input_heads(const input *in);
 void input_free(input *in);
 
 /* The name as given, for the `input` column; a file's name without its folders. */

@@ -589,6 +589,12 @@ static const option options[] = {
      "how landmarks come from tokens: pool, published, published-centred (see attnum list "
      "samplings)",
      .parse = parse_samplings},
+    {"sampling", "NAME", USES_INSPECT,
+     "whose safety the conclusion is about: pool, window, random, first, kmeans, leverage, "
+     "rpcholesky, greedy, given (default the first there is)",
+     .parse = parse_path, FIELD(asked)},
+    {"skip-tokens", "N", USES_INSPECT, "leave out the first N tokens of every head: class tokens",
+     .parse = parse_integer, FIELD(skip_tokens), .least = 0, .most = 1000000},
     {"distance", "NAME", USES_DISTANCE, "direct, expanded or clamped (default direct)",
      .parse = parse_distance},
     {"certify", "M", USES_CERTIFY,
@@ -1158,4 +1164,12 @@ void settings_fingerprint(const settings *s, FILE *file)
     const char *library = ref_certify_library();
     fprintf(file, " certify=%" PRId64 ":%s heads=%" PRId64, s->certify, library ? library : "none",
             s->heads);
+    if (s->layout.axes)
+        fprintf(file, " layout=%s:%" PRId64, s->layout.axes, s->layout.heads);
+    if (s->skip_tokens)
+        fprintf(file, " skip-tokens=%" PRId64, s->skip_tokens);
+    if (s->asked)
+        fprintf(file, " asked=%s", s->asked);
+    if (s->check.landmarks)
+        fprintf(file, " landmarks=given");
 }

@@ -137,6 +137,7 @@ typedef struct {
     check_settings check;
     layout layout;         /* its axes are null where not given */
     int64_t skip_tokens;   /* inspect */
+    const char *asked;     /* inspect: --sampling, not checked; null where not given */
     const char *emit_case; /* null where not given */
     case_settings cases;
     char *command;  /* the whole command line, quoted for a shell */

@@ -42,11 +42,12 @@ static extremes find_extremes(const inspection_list *list, measure of, double li
     return e;
 }
 
-/* "head 3, m = 49"; to be freed. */
+/* "batch 0, head 3, m = 49"; to be freed. */
 static char *place(const inspection_list *list, const inspection *i)
 {
-    return inspections_heads(list) > 1 ? must_format("head %g, m = %g", i->head, i->m)
-                                       : must_format("m = %g", i->m);
+    return inspections_heads(list) > 1
+               ? must_format("batch %g, head %g, m = %g", i->batch, i->head, i->m)
+               : must_format("m = %g", i->m);
 }
 
 /* What a measured number that is no number stands for: the worst there is. */
@@ -101,7 +102,7 @@ static void note(advice_line *line, const inspection *i, const char *of, const c
     if (line->number_count == ADVICE_NUMBERS)
         abort();
     line->numbers[line->number_count++] =
-        (advice_number){i ? i->head : NAN, i ? i->m : NAN, of, name, value};
+        (advice_number){i ? i->batch : NAN, i ? i->head : NAN, i ? i->m : NAN, of, name, value};
 }
 
 /* How many matrices there are, and what of them is as the line says. */
@@ -170,17 +171,19 @@ static char *say_steps(const inspection_list *list, advice_line *line)
     if (e.over > 0) {
         line->level = ADVICE_WARNING;
         char *takes = say_reached(e.most);
-        text = must_format("%d Newton-Raphson steps do not suffice for %" PRId64 " of %" PRId64
-                           " matrices: at %s, the residual |AXA - A|/|A| after %d is %.2g (closed "
-                           "form %.2g), and %s; lambda_min/lambda_max is %s.",
-                           (int)PAPER_STEPS, e.over, e.known, at, (int)PAPER_STEPS, f->residual,
-                           f->predicted, takes, spread);
+        text =
+            must_format("In f64, %d Newton-Raphson steps do not suffice for %" PRId64 " of %" PRId64
+                        " matrices: at %s, the residual |AXA - A|/|A| after %d is %.2g (closed "
+                        "form %.2g), and %s; lambda_min/lambda_max is %s.",
+                        (int)PAPER_STEPS, e.over, e.known, at, (int)PAPER_STEPS, f->residual,
+                        f->predicted, takes, spread);
         free(takes);
     } else {
         char *range = say_range(paper_steps(steps.least), paper_steps(steps.most));
-        text = must_format("%d Newton-Raphson steps suffice: the largest residual |AXA - A|/|A| "
-                           "after them is %.2g (%s, closed form %.2g), and 1e-3 takes %s steps.",
-                           (int)PAPER_STEPS, f->residual, at, f->predicted, range);
+        text = must_format(
+            "In f64, %d Newton-Raphson steps suffice: the largest residual |AXA - A|/|A| "
+            "after them is %.2g (%s, closed form %.2g), and 1e-3 takes %s steps.",
+            (int)PAPER_STEPS, f->residual, at, f->predicted, range);
         free(range);
     }
     free(spread);
@@ -461,12 +464,100 @@ static char *say_too_many(const inspection_list *list, advice_line *line)
     }
     if (*cases) {
         line->level = ADVICE_WARNING;
-        text = must_format("20 steps are too many: rounding grows back in %s. Stop with stopping = "
-                           "best.",
-                           cases);
+        text =
+            must_format("Rounding grows back within 20 steps in some types: %s, from 1.8/|A|_1^2. "
+                        "Stop there with stopping = best.",
+                        cases);
     }
     free(cases);
     return text;
+}
+
+/* ---- The conclusion ---- */
+
+/* The inspections that a setting is about. */
+static bool is_asked(const inspection *i, const inspect_setting *setting)
+{
+    return (setting->sampling < 0 ? i->main : i->sampling == setting->sampling) &&
+           !isnan(i->precisions[setting->precision].rank);
+}
+
+/* The one whose number, at an offset into a precision's facts, is largest; null: none is known. */
+static const inspection *worst_asked(const inspection_list *list, const inspect_setting *setting,
+                                     int p, size_t offset)
+{
+    const inspection *worst = NULL;
+    double most = -1;
+    for (int64_t i = 0; i < list->count; i++) {
+        if (!is_asked(list->items[i], setting))
+            continue;
+        const char *facts = (const char *)&list->items[i]->precisions[p];
+        double value = or_infinite(*(const double *)(facts + offset));
+        worst = value > most ? list->items[i] : worst;
+        most = fmax(most, value);
+    }
+    return worst;
+}
+
+/* What would be safe where a setting is not: stopping earlier or later, or the narrowest wider
+ * type. To be freed. */
+static char *say_remedy(const inspection_list *list, const inspect_setting *setting,
+                        const inspection *best)
+{
+    const precision_facts *f = &best->precisions[setting->precision];
+    if (f->best <= inspect_safe_residual)
+        return must_format("With stopping = best it is at most %.2g (%g steps there)", f->best,
+                           f->best_steps);
+    for (int p = setting->precision - 1; p >= 0; p--) {
+        const inspection *i = worst_asked(list, setting, p, offsetof(precision_facts, asked));
+        if (i && i->precisions[p].asked <= inspect_safe_residual)
+            return must_format("In %s it is at most %.2g", precision_name(precisions[p]),
+                               i->precisions[p].asked);
+    }
+    return must_format("No wider type is safe in as many steps");
+}
+
+advice_line advice_conclude(const inspection_list *list, const inspect_setting *setting)
+{
+    advice_line line = {.rule = "conclusion", .basis = "measured", .level = ADVICE_WARNING};
+    int p = setting->precision;
+    const char *type = precision_name(precisions[p]);
+    const inspection *worst = worst_asked(list, setting, p, offsetof(precision_facts, asked));
+    const inspection *best = worst_asked(list, setting, p, offsetof(precision_facts, best));
+    int64_t known = 0, over = 0;
+    for (int64_t i = 0; i < list->count; i++)
+        if (is_asked(list->items[i], setting)) {
+            known++;
+            over += !(list->items[i]->precisions[p].asked <= inspect_safe_residual);
+        }
+    note_count(&line, over, known);
+    if (!worst) {
+        line.text = must_format(
+            "Nothing was measured for %s, %s: this sampling does not apply to these tokens", type,
+            inspect_samplings[setting->sampling < 0 ? 0 : setting->sampling].name);
+        return line;
+    }
+    double residual = worst->precisions[p].asked;
+    note(&line, worst, type, "residual_asked", residual);
+    note(&line, best, type, "best_residual", best->precisions[p].best);
+    char *at = place(list, worst);
+    char *what = must_format("%s, sampling %s, %d steps", type,
+                             inspect_samplings[worst->sampling].name, setting->steps);
+    if (over > 0) {
+        char *remedy = say_remedy(list, setting, best);
+        line.text = must_format("%s: NOT SAFE for %" PRId64 " of %" PRId64
+                                " matrices: the residual |AXA - A|/|A| is %.2g (%s), above %g. %s.",
+                                what, over, known, residual, at, inspect_safe_residual, remedy);
+        free(remedy);
+    } else {
+        line.level = ADVICE_FINE;
+        line.text = must_format("%s: safe: the residual |AXA - A|/|A| is at most %.2g (%s) over "
+                                "%" PRId64 " matrices, below %g.",
+                                what, residual, at, known, inspect_safe_residual);
+    }
+    free(what);
+    free(at);
+    return line;
 }
 
 /* ---- Other methods ---- */
@@ -557,7 +648,7 @@ static char *say_sampling(int sampling, const sampling_errors *e)
         return must_format("averages of %g x %g tokens", e->stride, e->stride);
     if (sampling == 1)
         return must_format("averages of %g consecutive tokens", e->stride);
-    return must_format("%s", words[sampling]);
+    return must_format("%s", sampling == SAMPLING_GIVEN ? "the given landmarks" : words[sampling]);
 }
 
 static char *say_error(const sampling_errors *e)
@@ -600,7 +691,7 @@ static void note_errors(advice_line *line, const inspection *i, int sampling,
     advice_number *first = &line->numbers[line->number_count];
     note(line, i, name, "trace_error", e->error);
     note(line, i, name, "trace_ratio", e->ratio);
-    first[0].head = first[1].head = NAN;
+    first[0].batch = first[1].batch = first[0].head = first[1].head = NAN;
 }
 
 static char *say_samplings(const inspection_list *list, advice_line *line)
@@ -705,7 +796,7 @@ static double soft_norm_of(const inspection *i)
     return over_all_tokens(i, i->soft_norm);
 }
 
-/* "head 3, m = 49, n = 784", and what it is estimated from. To be freed. */
+/* "batch 0, head 3, m = 49, n = 784", and what it is estimated from. To be freed. */
 static char *say_norm_basis(const inspection_list *list, const inspection *i)
 {
     char *at = place(list, i);

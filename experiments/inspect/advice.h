@@ -10,9 +10,9 @@
 
 typedef enum { ADVICE_WARNING, ADVICE_TIP, ADVICE_FINE } advice_level;
 
-/* A number behind a sentence; head and m: NaN if it is of all. */
+/* A number behind a sentence; batch, head and m: NaN if it is of all. */
 typedef struct {
-    double head, m;
+    double batch, head, m;
     const char *of, *name; /* of an inverse, a precision or a sampling; null: of the matrix */
     double value;
 } advice_number;
@@ -33,6 +33,13 @@ enum { ADVICE_RULES = 13 };
 /* One line at most per rule; returns how many, warnings first, then tips. */
 int advice_make(const inspection_list *list, advice_line lines[ADVICE_RULES]);
 void advice_free(int count, advice_line *lines);
+
+/* Whether A can be inverted in a type, by a sampling (-1: the main one), in so many steps of the
+ * papers' iteration: the line that stands before all others. */
+typedef struct {
+    int precision, sampling, steps;
+} inspect_setting;
+advice_line advice_conclude(const inspection_list *list, const inspect_setting *setting);
 
 const char *advice_level_name(advice_level level); /* "warning", "tip", "fine" */
 /* "No warnings: ..." or how many warnings there are. To be freed. */

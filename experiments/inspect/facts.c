@@ -20,6 +20,7 @@ const inspect_sampling inspect_samplings[SAMPLINGS] = {
     {"leverage", LEVERAGE, false},
     {"rpcholesky", RPCHOLESKY, false},
     {"greedy", GREEDY, false},
+    [SAMPLING_GIVEN] = {"given", -1, false},
 };
 
 /* ---- Fields ---- */
@@ -76,7 +77,8 @@ void inspection_free(inspection *i)
 /* ---- Raw rows ---- */
 
 const column inspect_raw_columns[INSPECT_RAW_COLUMNS] = {
-    {"head", COLUMN_INTEGER, "", "which head"},
+    {"batch", COLUMN_INTEGER, "", "which batch entry"},
+    {"head", COLUMN_INTEGER, "", "which head of it"},
     {"m", COLUMN_INTEGER, "", "landmarks"},
     {"sampling", COLUMN_INTEGER, "", "which of inspect_samplings"},
     {"main", COLUMN_BOOLEAN, "", "whether it is the first that applies"},
@@ -87,10 +89,21 @@ const column inspect_raw_columns[INSPECT_RAW_COLUMNS] = {
 };
 
 enum raw_part { PART_SPECTRUM = FACTS_COUNT, PART_CURVE };
-enum { RAW_HEAD, RAW_M, RAW_SAMPLING, RAW_MAIN, RAW_PART, RAW_WHICH, RAW_INDEX, RAW_VALUE };
+enum {
+    RAW_BATCH,
+    RAW_HEAD,
+    RAW_M,
+    RAW_SAMPLING,
+    RAW_MAIN,
+    RAW_PART,
+    RAW_WHICH,
+    RAW_INDEX,
+    RAW_VALUE
+};
 
 static void put(const inspection *i, int part, int which, int64_t index, double value, table *raw)
 {
+    table_integer(raw, (int64_t)i->batch);
     table_integer(raw, (int64_t)i->head);
     table_integer(raw, (int64_t)i->m);
     table_integer(raw, i->sampling);
@@ -154,7 +167,8 @@ static void take(inspection *i, const table *raw, int64_t row)
 
 static bool belongs(const inspection *i, const table *raw, int64_t row)
 {
-    return i->head == (double)table_get_integer(raw, row, RAW_HEAD) &&
+    return i->batch == (double)table_get_integer(raw, row, RAW_BATCH) &&
+           i->head == (double)table_get_integer(raw, row, RAW_HEAD) &&
            i->m == (double)table_get_integer(raw, row, RAW_M) &&
            i->sampling == (int)table_get_integer(raw, row, RAW_SAMPLING);
 }
@@ -170,6 +184,7 @@ inspection_list inspections_read(const table *raw)
                 list.items = must_resize(list.items, (size_t)capacity, sizeof(inspection *));
             }
             inspection *i = inspection_create(table_get_integer(raw, row, RAW_M));
+            i->batch = (double)table_get_integer(raw, row, RAW_BATCH);
             i->head = (double)table_get_integer(raw, row, RAW_HEAD);
             i->sampling = (int)table_get_integer(raw, row, RAW_SAMPLING);
             i->main = table_get_boolean(raw, row, RAW_MAIN);
@@ -220,14 +235,16 @@ int inspections_landmarks(const inspection_list *list, double *m)
     return count;
 }
 
+bool inspection_same_head(const inspection *a, const inspection *b)
+{
+    return a->batch == b->batch && a->head == b->head;
+}
+
 int64_t inspections_heads(const inspection_list *list)
 {
     int64_t heads = 0;
-    double last = -1;
-    for (int64_t i = 0; i < list->count; i++) {
-        heads += list->items[i]->head != last;
-        last = list->items[i]->head;
-    }
+    for (int64_t i = 0; i < list->count; i++)
+        heads += i == 0 || !inspection_same_head(list->items[i], list->items[i - 1]);
     return heads;
 }
 

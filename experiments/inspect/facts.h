@@ -14,13 +14,13 @@
 
 typedef struct {
     const char *name;
-    int sampler;  /* its place in samplers[] */
+    int sampler;  /* its place in samplers[]; -1: none, they are given */
     bool windows; /* of consecutive tokens, on no grid */
 } inspect_sampling;
 
 /* Those that need no weights. The first that applies is the one SOFT has without training, and is
  * looked at closest. */
-enum { SAMPLINGS = 8 };
+enum { SAMPLINGS = 9, SAMPLING_GIVEN = 8 }; /* the last: --landmarks */
 extern const inspect_sampling inspect_samplings[SAMPLINGS];
 
 /* ---- Numbers ---- */
@@ -44,11 +44,12 @@ typedef struct {
 typedef struct {
     double best, best_steps; /* the library's stopping = best */
     double fixed;            /* after the papers' 20 steps */
+    double asked;            /* after as many as --iterations says */
     double rank;
 } precision_facts;
 
 typedef struct {
-    double head, m, stride, tokens;
+    double batch, head, m, stride, tokens;
     int sampling; /* in inspect_samplings */
     bool main;    /* the first that applies */
     double lambda_max, lambda_min, below_floor, lambda_min_lower, lambda_min_upper, singular;
@@ -130,7 +131,8 @@ typedef struct {
       "|A X A - A|_2 / |A|_2 of the X that the library's stopping = best returns, from "           \
       "1.8/|A|_1^2; measured in f64, on A as rounded to the precision")                            \
     X("best_steps", best_steps, COLUMN_INTEGER, "the k of that X_k")                               \
-    X("residual_20", fixed, COLUMN_REAL, "the same of X_20; infinite if it overflowed before")
+    X("residual_20", fixed, COLUMN_REAL, "the same of X_20; infinite if it overflowed before")     \
+    X("residual_asked", asked, COLUMN_REAL, "the same after the steps of --iterations, or 20")
 
 typedef struct {
     const char *name;
@@ -155,7 +157,7 @@ typedef struct {
 } inspection_list;
 
 /* Raw rows: one number each. */
-enum { INSPECT_RAW_COLUMNS = 8 };
+enum { INSPECT_RAW_COLUMNS = 9 };
 extern const column inspect_raw_columns[INSPECT_RAW_COLUMNS];
 void inspection_write(const inspection *i, table *raw);
 inspection_list inspections_read(const table *raw);
@@ -166,6 +168,7 @@ int64_t inspections_find(const inspection_list *list, int64_t start, double m, i
 /* The numbers of landmarks, ascending, into m (room for count); returns how many there are. */
 int inspections_landmarks(const inspection_list *list, double *m);
 int64_t inspections_heads(const inspection_list *list);
+bool inspection_same_head(const inspection *a, const inspection *b);
 /* The number of landmarks nearest to the papers' 49. */
 double inspections_usual(const inspection_list *list);
 

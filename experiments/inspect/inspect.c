@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/names.h"
 #include "common/report.h"
+#include "common/sha256.h"
 #include "inspect/advice.h"
 #include "inspect/facts.h"
 #include "inspect/measure.h"
@@ -19,13 +21,14 @@ enum { USUAL_HEADS = 8, MOST_INSPECTED = 1024 };
 /* ---- Columns ---- */
 
 #define HEAD_COLUMNS                                                                               \
-    {"head", COLUMN_INTEGER, "", "which of the file's b h matrices, from 0, b running slowest"},   \
+    {"batch", COLUMN_INTEGER, "", "from 0; inputs by name are one"},                               \
+        {"head", COLUMN_INTEGER, "", "of that batch entry, from 0"},                               \
         {"m", COLUMN_INTEGER, "", "landmarks: A = K(L, L) is m x m"},                              \
     {                                                                                              \
         "sampling", COLUMN_TEXT, "",                                                               \
             "how landmarks are taken: pool, averages on the grid; window, of consecutive tokens; " \
             "random, first, kmeans (10 Lloyd steps), leverage, rpcholesky, greedy as in "          \
-            "attnum/sampling.h"                                                                    \
+            "attnum/sampling.h; given, those of --landmarks"                                       \
     }
 
 #define AS_COLUMN(name, member, type, text) {name, type, "", text},
@@ -33,7 +36,7 @@ enum { USUAL_HEADS = 8, MOST_INSPECTED = 1024 };
 static const column matrix_columns[] = {
     HEAD_COLUMNS,
     {"main", COLUMN_BOOLEAN, "",
-     "the sampling that SOFT has without training: pool, on no grid window; for m above 64, unless "
+     "the sampling that SOFT has without training: pool, on no grid window; or given; for m above 64, unless "
      "--full is given, the only one whose inverses and precisions are measured"},
     MATRIX_FACTS(AS_COLUMN)};
 static const column inverse_columns[] = {
@@ -65,7 +68,8 @@ static const column advice_columns[] = {
 };
 static const column number_columns[] = {
     RULE_COLUMN,
-    {"head", COLUMN_INTEGER, "", "whose number it is; missing: all heads'"},
+    {"batch", COLUMN_INTEGER, "", "whose number it is; missing: all heads'"},
+    {"head", COLUMN_INTEGER, "", "the same"},
     {"m", COLUMN_INTEGER, "", "of how many landmarks; missing: over all that were looked at"},
     {"of", COLUMN_TEXT, "", "the inverse, precision or sampling it is of; missing: the matrix's"},
     {"number", COLUMN_TEXT, "",
@@ -95,6 +99,7 @@ static const output_spec outputs[] = {
 typedef struct {
     inspect_plan plan; /* first */
     input *in;
+    char landmarks_sha256[SHA256_HEX_SIZE];
     page_file *page; /* open where --html was asked for */
 } inspect_state;
 
@@ -105,9 +110,73 @@ static void plan_tokens(inspect_plan *plan)
     plan->grid = stage_grid(plan->in, 2);
     plan->tokens = grid_tokens(&plan->grid);
     plan->dim = input_dim(plan->in);
-    plan->matrices = USUAL_HEADS;
-    if (input_is_file(plan->in))
-        input_file_shape(plan->in, &plan->matrices, &plan->tokens, &plan->dim, &height, &width);
+    plan->matrices = plan->per_batch = USUAL_HEADS;
+    if (!input_is_file(plan->in))
+        return;
+    input_file_shape(plan->in, &plan->matrices, &plan->tokens, &plan->dim, &height, &width);
+    plan->per_batch = input_heads(plan->in);
+    if (input_doubt(plan->in))
+        report_note("%s", input_doubt(plan->in));
+}
+
+/* --landmarks: of one head, for all of them, or of as many as there are. */
+static int read_landmarks(inspect_state *w)
+{
+    inspect_plan *plan = &w->plan;
+    const char *path = plan->s->check.landmarks;
+    npy_array *l = &plan->given;
+    struct sha256_ctx state;
+    if (!path)
+        return EXIT_PASS;
+    if (plan->s->landmarks.count > 0) {
+        report_error("--m: not with --landmarks, whose file decides");
+        return EXIT_USAGE;
+    }
+    int code = npy_read(path, l);
+    if (code == EXIT_PASS)
+        code = layout_read(&plan->s->layout, path, l);
+    sha256_init(&state);
+    if (code == EXIT_PASS)
+        code = sha256_add_file(&state, path);
+    sha256_hex(&state, w->landmarks_sha256);
+    int64_t heads = l->batch * l->heads;
+    if (code == EXIT_PASS && (l->cols != plan->dim || (heads != 1 && heads != plan->matrices) ||
+                              l->rows > plan->tokens || l->rows > MOST_INSPECTED)) {
+        report_error("%s: shape: %" PRId64 " landmarks of width %" PRId64 " for %" PRId64
+                     " heads, expected at most %" PRId64 " of width %" PRId64
+                     " for 1 head or all %" PRId64,
+                     path, l->rows, l->cols, heads,
+                     plan->tokens < MOST_INSPECTED ? plan->tokens : MOST_INSPECTED, plan->dim,
+                     plan->matrices);
+        code = EXIT_ENVIRONMENT;
+    }
+    return code;
+}
+
+/* What the conclusion is about: --dtype, --sampling and --iterations, or f32, the main sampling and
+ * the papers' 20 steps. */
+static int plan_setting(inspect_plan *plan)
+{
+    const settings *s = plan->s;
+    const char *names[SAMPLINGS + 1] = {0};
+    if (s->dtypes_given && s->dtype_count != 1) {
+        report_error("--dtype: several are given, expected the one that the conclusion is about");
+        return EXIT_USAGE;
+    }
+    const char *type = s->dtypes_given ? atn_dtype_name(s->dtypes[0]) : atn_dtype_name(ATN_F32);
+    for (int p = 0; p < PRECISIONS; p++)
+        if (strcmp(precision_name(precisions[p]), type) == 0)
+            plan->precision = p;
+    plan->steps = s->iterations >= 0 ? (int)s->iterations : PAPER_STEPS;
+    for (int i = 0; i < SAMPLINGS; i++)
+        names[i] = inspect_samplings[i].name;
+    plan->sampling = s->asked ? names_find(names, s->asked) : -1;
+    if (!s->asked || plan->sampling >= 0)
+        return EXIT_PASS;
+    char *expected = names_expected(names, s->asked);
+    report_error("--sampling '%s': %s", s->asked, expected);
+    free(expected);
+    return EXIT_USAGE;
 }
 
 /* The number of landmarks nearest to m that averages can give: on the grid, or in windows where
@@ -133,6 +202,10 @@ static int add_landmarks(inspect_plan *plan, int64_t m)
     }
     inspect_landmarks *l = &plan->landmarks[plan->landmark_count];
     l->m = plan_landmarks(plan, m < plan->tokens ? m : plan->tokens, &l->grid);
+    if (plan->given.data && l->m != m) { /* averages give another number, and are left out */
+        l->grid = (token_grid){.height = plan->tokens, .width = 1, .windows = true};
+        l->m = m;
+    }
     int code = asked ? check_landmarks(plan->s, plan->in, m, l->m) : EXIT_PASS;
     for (int i = 0; i < plan->landmark_count; i++)
         if (plan->landmarks[i].m == l->m) /* few tokens give few numbers */
@@ -148,6 +221,9 @@ static int plan_points(inspect_plan *plan)
     const settings *s = plan->s;
     int code = EXIT_PASS, count = s->landmarks.count;
     const int64_t *m = count > 0 ? s->landmarks.items : usual[s->effort];
+    const int64_t given[2] = {plan->given.rows};
+    if (plan->given.data)
+        m = given;
     while (s->landmarks.count == 0 && m[count] > 0)
         count++;
     plan->landmarks = must_allocate((size_t)count, sizeof *plan->landmarks);
@@ -174,16 +250,26 @@ static int prepare(const settings *s, void **state, int64_t *points)
         report_error("--scale embed: a matrix is one head here; expected head or a number");
         return EXIT_USAGE;
     }
-    int code = input_open(s->inputs.items[0], s->grid_height, s->grid_width, &w->in);
+    const input_reading how = {s->grid_height, s->grid_width, s->skip_tokens, s->layout};
+    int code = input_open_as(s->inputs.items[0], &how, &w->in);
     if (code != EXIT_PASS)
         return code;
     w->plan.in = w->in;
-    if (!input_is_file(w->in) && s->grid_height > 0) {
-        report_error("--grid: only FILE.npy takes it");
+    const char *of_files = s->grid_height > 0   ? "grid"
+                           : s->layout.axes     ? "layout"
+                           : s->skip_tokens > 0 ? "skip-tokens"
+                           : s->check.landmarks ? "landmarks"
+                                                : NULL;
+    if (!input_is_file(w->in) && of_files) {
+        report_error("--%s: only FILE.npy takes it", of_files);
         return EXIT_USAGE;
     }
     plan_tokens(&w->plan);
-    code = plan_points(&w->plan);
+    code = read_landmarks(w);
+    if (code == EXIT_PASS)
+        code = plan_setting(&w->plan);
+    if (code == EXIT_PASS)
+        code = plan_points(&w->plan);
     if (code == EXIT_PASS && s->html && !s->dry_run)
         code = page_open(w->page, s->html);
     *points = w->plan.head_count;
@@ -195,6 +281,7 @@ static void release(void *state)
     inspect_state *w = state;
     page_close(w->page);
     free(w->page);
+    free(w->plan.given.data);
     free(w->plan.heads);
     free(w->plan.landmarks);
     input_free(w->in);
@@ -204,15 +291,18 @@ static void release(void *state)
 static void describe(const void *state, int64_t point, char *buffer, size_t size)
 {
     const inspect_plan *plan = state;
-    snprintf(buffer, size, "%s head %" PRId64, input_name(plan->in), plan->heads[point]);
+    snprintf(buffer, size, "%s batch %" PRId64 " head %" PRId64, input_name(plan->in),
+             plan->heads[point] / plan->per_batch, plan->heads[point] % plan->per_batch);
 }
 
 static bool get_input(const void *state, int index, const char **name, const char **sha256)
 {
-    const inspect_plan *plan = state;
-    *name = input_name(plan->in);
-    *sha256 = input_sha256(plan->in);
-    return index == 0;
+    const inspect_state *w = state;
+    const char *landmarks = w->plan.s->check.landmarks;
+    const char *slash = landmarks ? strrchr(landmarks, '/') : NULL;
+    *name = index == 0 ? input_name(w->in) : slash ? slash + 1 : landmarks;
+    *sha256 = index == 0 ? input_sha256(w->in) : w->landmarks_sha256;
+    return index == 0 || (index == 1 && landmarks);
 }
 
 static int run(const void *state, int64_t point, atn_context *context, table *raw)
@@ -237,6 +327,7 @@ static void add_number(table *t, column_type type, double value)
 
 static void add_keys(table *t, const inspection *i)
 {
+    table_integer(t, (int64_t)i->batch);
     table_integer(t, (int64_t)i->head);
     table_integer(t, (int64_t)i->m);
     table_text(t, inspect_samplings[i->sampling].name);
@@ -285,6 +376,7 @@ static void add_advice(const advice_line *line, table **tables)
         const advice_number *number = &line->numbers[i];
         table *t = tables[OUT_NUMBERS];
         table_text(t, line->rule);
+        add_number(t, COLUMN_INTEGER, number->batch);
         add_number(t, COLUMN_INTEGER, number->head);
         add_number(t, COLUMN_INTEGER, number->m);
         if (number->of)
@@ -316,10 +408,15 @@ static char *say_subject(const inspect_plan *plan)
                           plan->tokens > MOST_CHOICE ? ", norms and choices are of 8192 of them"
                                                      : "")
             : must_format("%s", "");
-    char *text = must_format("%s: %s, %" PRId64 " tokens of width %" PRId64 ", %s, kernel scale "
+    char *without =
+        plan->s->skip_tokens > 0
+            ? must_format(" (without the first %" PRId64 " of every head)", plan->s->skip_tokens)
+            : must_format("%s", "");
+    char *text = must_format("%s: %s, %" PRId64 " tokens of width %" PRId64 "%s, %s, kernel scale "
                              "%.4g%s",
-                             input_name(plan->in), heads, plan->tokens, plan->dim, place,
+                             input_name(plan->in), heads, plan->tokens, plan->dim, without, place,
                              kernel_scale(plan->s, plan->dim), part);
+    free(without);
     free(part);
     free(heads);
     free(place);
@@ -335,10 +432,13 @@ static int finish(const settings *s, const void *state, const table *raw, table 
         add_rows(list.items[i], tables);
     char *subject = say_subject(&w->plan);
     table *summary = inspect_summary(&list);
+    advice_line conclusion = advice_conclude(
+        &list, &(inspect_setting){w->plan.precision, w->plan.sampling, w->plan.steps});
     int count = advice_make(&list, lines), code = EXIT_PASS;
+    add_advice(&conclusion, tables);
     for (int i = 0; i < count; i++)
         add_advice(&lines[i], tables);
-    report_text("%s\n\n", subject);
+    report_text("%s\n\nConclusion: %s\n\n", subject, conclusion.text);
     table_print(summary, table_rows(summary), report_stream());
     if (report_stream())
         advice_print(count, lines, report_stream());
@@ -348,11 +448,13 @@ static int finish(const settings *s, const void *state, const table *raw, table 
                                                    .command = s->command,
                                                    .list = &list,
                                                    .summary = summary,
+                                                   .conclusion = &conclusion,
                                                    .lines = lines,
                                                    .line_count = count});
     if (s->html && code == EXIT_PASS)
         report_text("→ %s\n", s->html);
     advice_free(count, lines);
+    advice_free(1, &conclusion);
     table_free(summary);
     free(subject);
     inspections_free(&list);

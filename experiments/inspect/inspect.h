@@ -8,7 +8,10 @@
 #include "common/experiment.h"
 #include "common/verb.h"
 
-enum { INSPECT_OPTIONS = USES_GRID | USES_LANDMARKS | USES_SCALE | USES_CERTIFY | USES_INSPECT };
+enum {
+    INSPECT_OPTIONS = USES_GRID | USES_LANDMARKS | USES_SCALE | USES_CERTIFY | USES_INSPECT |
+                      USES_DTYPE | USES_ITERATIONS
+};
 
 extern const experiment inspect; /* s->inputs holds the tokens alone */
 extern const verb inspect_verb;

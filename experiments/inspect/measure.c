@@ -241,7 +241,8 @@ static int run_precision(bottleneck *b, atn_context *context, const atn_inverse_
     return code == EXIT_PASS ? find_residual(b, residual) : code;
 }
 
-static int measure_precision(bottleneck *b, atn_context *context, precision p, precision_facts *out)
+static int measure_precision(bottleneck *b, atn_context *context, precision p, int steps,
+                             precision_facts *out)
 {
     atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_NR_PAPER);
     double unused;
@@ -249,6 +250,10 @@ static int measure_precision(bottleneck *b, atn_context *context, precision p, p
     desc.storage = p.storage;
     desc.iterations = PAPER_STEPS;
     int code = run_precision(b, context, &desc, &out->fixed, &unused);
+    out->asked = out->fixed;
+    desc.iterations = steps;
+    if (goes_on(code) && steps != PAPER_STEPS)
+        code = exit_worst(code, run_precision(b, context, &desc, &out->asked, &unused));
     desc.stopping = ATN_STOPPING_BEST;
     desc.iterations = precision_last(p);
     if (goes_on(code))
@@ -257,7 +262,7 @@ static int measure_precision(bottleneck *b, atn_context *context, precision p, p
     return code;
 }
 
-int measure_precisions(int64_t m, const double *a, atn_context *context, inspection *out)
+int measure_precisions(int64_t m, const double *a, int steps, atn_context *context, inspection *out)
 {
     double *rounded = allocate(m, m);
     int code = EXIT_PASS;
@@ -266,8 +271,8 @@ int measure_precisions(int64_t m, const double *a, atn_context *context, inspect
         precision_round(precisions[i], m * m, a, rounded);
         code = exit_worst(code, bottleneck_from_matrix(&b, rounded));
         if (goes_on(code))
-            code = exit_worst(code,
-                              measure_precision(&b, context, precisions[i], &out->precisions[i]));
+            code = exit_worst(
+                code, measure_precision(&b, context, precisions[i], steps, &out->precisions[i]));
         bottleneck_free(&b);
     }
     free(rounded);
@@ -348,6 +353,8 @@ static int64_t sampling_grid(const inspect_plan *plan, const inspect_landmarks *
                              const inspect_sampling *with, token_grid *grid)
 {
     *grid = l->grid;
+    if (with->sampler < 0)
+        return plan->given.data ? l->m : 0;
     if (samplers[with->sampler].kind != ATN_SAMPLING_POOL)
         return l->m;
     if (!with->windows)
@@ -359,10 +366,17 @@ static int64_t sampling_grid(const inspect_plan *plan, const inspect_landmarks *
     return grid_landmarks(grid) == l->m ? l->m : 0;
 }
 
+/* Without a sampler those that are given. */
 static int take_landmarks(const head_data *data, const sampler *with, const token_grid *grid,
                           int64_t m, double *landmarks)
 {
     const inspect_plan *plan = data->plan;
+    if (!with) { /* the same for all heads, or each its own */
+        int64_t size = m * plan->dim, own = plan->given.batch * plan->given.heads > 1;
+        memcpy(landmarks, plan->given.data + own * data->head * size,
+               (size_t)size * sizeof *landmarks);
+        return EXIT_PASS;
+    }
     bool chooses = with->kind != ATN_SAMPLING_POOL && with->kind != ATN_SAMPLING_FIRST;
     const sampler_source from = {.name = input_name(plan->in),
                                  .grid = grid,
@@ -436,12 +450,12 @@ static int measure_sampling(const head_data *data, double *landmarks, inspection
         code = exit_worst(code, measure_norms(data, landmarks, a, out));
     if (goes_on(code))
         measure_approximation(data, landmarks, out);
-    bool close = out->main || plan->s->effort == EFFORT_FULL ||
+    bool close = out->main || out->sampling == plan->sampling || plan->s->effort == EFFORT_FULL ||
                  (plan->s->effort == EFFORT_DEFAULT && m <= MOST_CLOSE);
     if (goes_on(code) && close)
         code = exit_worst(code, measure_inverses(m, a, data->context, out));
     if (goes_on(code) && close)
-        code = exit_worst(code, measure_precisions(m, a, data->context, out));
+        code = exit_worst(code, measure_precisions(m, a, plan->steps, data->context, out));
     free(a);
     return code;
 }
@@ -453,16 +467,18 @@ static int inspect_landmarks_of(const head_data *data, const inspect_landmarks *
     bool main = true;
     int code = EXIT_PASS;
     for (int i = 0; i < SAMPLINGS && goes_on(code); i++) {
-        const sampler *with = &samplers[inspect_samplings[i].sampler];
+        int place = inspect_samplings[i].sampler;
+        const sampler *with = place < 0 ? NULL : &samplers[place];
         token_grid grid;
         if (sampling_grid(plan, l, &inspect_samplings[i], &grid) != l->m)
             continue;
         inspection *out = inspection_create(l->m);
-        out->head = (double)data->head;
+        out->batch = (double)(data->head / plan->per_batch);
+        out->head = (double)(data->head % plan->per_batch);
         out->sampling = i;
-        out->main = main;
+        out->main = plan->given.data ? i == SAMPLING_GIVEN : main;
         out->tokens = (double)plan->tokens;
-        if (with->kind == ATN_SAMPLING_POOL)
+        if (with && with->kind == ATN_SAMPLING_POOL)
             out->stride = (double)grid.stride;
         code = exit_worst(code, take_landmarks(data, with, &grid, l->m, landmarks));
         if (goes_on(code))

@@ -3,6 +3,7 @@
 #ifndef EXPERIMENTS_INSPECT_MEASURE_H
 #define EXPERIMENTS_INSPECT_MEASURE_H
 
+#include "common/npy.h"
 #include "common/table.h"
 #include "inspect/facts.h"
 #include "spectral/landmarks.h"
@@ -20,8 +21,11 @@ typedef struct {
 typedef struct {
     const settings *s;
     const input *in;
-    token_grid grid; /* of the tokens */
-    int64_t tokens, dim, matrices;
+    token_grid grid;                          /* of the tokens */
+    int64_t tokens, dim, matrices, per_batch; /* heads of a batch entry */
+    npy_array given;                          /* --landmarks, of one head or of all; or no data */
+    int sampling;                             /* that the conclusion is about; -1: the main one */
+    int precision, steps;                     /* and its type, in precisions[], and steps */
     inspect_landmarks *landmarks;
     int landmark_count;
     int64_t *heads; /* those looked at */
@@ -35,6 +39,7 @@ int inspect_head(const inspect_plan *plan, int64_t head, atn_context *context, t
  * hangs on it; what each iteration does; what each precision does. Return exit codes. */
 int measure_spectrum(int64_t m, const double *a, inspection *out);
 int measure_inverses(int64_t m, const double *a, atn_context *context, inspection *out);
-int measure_precisions(int64_t m, const double *a, atn_context *context, inspection *out);
+int measure_precisions(int64_t m, const double *a, int steps, atn_context *context,
+                       inspection *out);
 
 #endif

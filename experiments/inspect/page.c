@@ -85,6 +85,8 @@ static void write_advice(FILE *file, const page_content *content)
     static const char *const titles[] = {"Warning", "Tip", "In order"};
     char *headline = advice_headline(content->line_count, content->lines);
     fputs("<h2>Advice</h2>\n<p class=\"headline\">", file);
+    html_text(file, content->conclusion->text);
+    fputs("</p>\n<p class=\"headline\">", file);
     html_text(file, headline);
     fputs("</p>\n<ul class=\"advice\">\n", file);
     for (int i = 0; i < content->line_count; i++) {
@@ -220,7 +222,8 @@ static void draw_spectrum(FILE *file, const svg_plot *plot, const inspection *i)
 
 static void write_spectrum(FILE *file, const inspection_list *list, const inspection *hard)
 {
-    char *title = must_format("Spectrum of A, head %g, m = %g", hard->head, hard->m);
+    char *title =
+        must_format("Spectrum of A, batch %g, head %g, m = %g", hard->batch, hard->head, hard->m);
     key_item key[SAMPLINGS];
     int keys = 0;
     svg_plot plot = {
@@ -232,7 +235,7 @@ static void write_spectrum(FILE *file, const inspection_list *list, const inspec
         .y = {"λᵢ / λ₁", hard->m * atn_dtype_roundoff(ATN_F32) / 10, 2, true},
     };
     for (int64_t i = 0; i < list->count; i++)
-        if (list->items[i]->head == hard->head && list->items[i]->m == hard->m)
+        if (inspection_same_head(list->items[i], hard) && list->items[i]->m == hard->m)
             plot.y.low = fmin(plot.y.low, least_shown(list->items[i]) / 10);
     begin_figure(file, title);
     svg_begin(file, &plot, 0);
@@ -241,7 +244,7 @@ static void write_spectrum(FILE *file, const inspection_list *list, const inspec
             svg_level(file, &plot, hard->m * atn_dtype_roundoff(floors[i].dtype), floors[i].text);
     for (int64_t i = 0; i < list->count; i++) {
         const inspection *item = list->items[i];
-        if (item->head != hard->head || item->m != hard->m)
+        if (!inspection_same_head(item, hard) || item->m != hard->m)
             continue;
         draw_spectrum(file, &plot, item);
         key[keys++] = (key_item){must_format("%s", inspect_samplings[item->sampling].name),
@@ -280,7 +283,8 @@ static void draw_curve(FILE *file, const svg_plot *plot, int colour, atn_inverse
 static void write_curves(FILE *file, const inspection *hard)
 {
     const double published = products_at(ATN_INVERSE_NR_PAPER, PAPER_STEPS);
-    char *title = must_format("Residuals of the inverses, head %g, m = %g", hard->head, hard->m);
+    char *title = must_format("Residuals of the inverses, batch %g, head %g, m = %g", hard->batch,
+                              hard->head, hard->m);
     key_item key[SHOWN];
     int keys = 0;
     double most = published + 10;
@@ -359,7 +363,7 @@ static void draw_dot(FILE *file, const svg_plot *plot, const landmark_rows *rows
                      const inspection *i, bool hollow, double x, int row)
 {
     int which = which_m(rows, i->m);
-    char *text = must_format("head %g, m = %g: %.3g", i->head, i->m, x);
+    char *text = must_format("batch %g, head %g, m = %g: %.3g", i->batch, i->head, i->m, x);
     svg_dot(file, plot, which, hollow, x, row + beside(rows, which), text);
     free(text);
 }
@@ -465,8 +469,8 @@ static void write_precisions(FILE *file, const inspection_list *list, const land
     key[keys++] = (key_item){must_format("after 20 steps"), SVG_COLOURS - 1, KEY_RING};
     end_figure(file,
                "Dots: the best any step reaches (the library's stopping = best). Right of 0.01 a "
-               "precision is called unsafe; a ring far right of its dot: 20 steps are too many, or "
-               "too few. A dot on the left edge is there or beyond it.",
+               "precision is called unsafe; a ring far right of its dot: the best step is another "
+               "than the 20th. A dot on the left edge is there or beyond it.",
                keys, key);
 }
 

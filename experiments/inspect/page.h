@@ -22,7 +22,7 @@ typedef struct {
     const char *subject, *name, *command;
     const inspection_list *list;
     const table *summary;
-    const advice_line *lines;
+    const advice_line *conclusion, *lines;
     int line_count;
 } page_content;
 

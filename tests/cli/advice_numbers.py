@@ -13,7 +13,7 @@ def rows(name):
 
 
 def place(row):
-    return row["head"], row["m"]
+    return row["batch"], row["head"], row["m"]
 
 
 main = {place(row): row for row in rows("inspect") if row["main"] == "true"}

@@ -44,6 +44,30 @@ mkdir folder.html
 attnum inspect zeros.npy --html folder.html --out other
 expect_exit 3
 expect_one_error 'folder.html'
+attnum inspect zeros.npy --skip-tokens 4
+expect_exit 2
+expect_one_error '--skip-tokens 4' '4 tokens'
+attnum inspect zeros.npy --layout bnhd
+expect_exit 3
+expect_one_error 'zeros.npy' '2 dimensions' 'the 4 of --layout bnhd'
+attnum inspect zeros.npy --landmarks zeros.npy --m 2
+expect_exit 2
+expect_one_error '--m: not with --landmarks'
+head -c 24 /dev/zero | npy narrow.npy '<f8' '1, 3'
+attnum inspect zeros.npy --landmarks narrow.npy
+expect_exit 3
+expect_one_error 'narrow.npy' 'of width 2'
+attnum inspect zeros.npy --sampling windows
+expect_exit 2
+expect_one_error "--sampling 'windows'" 'did you mean window'
+attnum inspect zeros.npy --dtype f32,bf16
+expect_exit 2
+expect_one_error '--dtype: several'
+for option in '--layout nd' '--skip-tokens 1' '--landmarks zeros.npy'; do
+    attnum inspect iid $option
+    expect_exit 2
+    expect_one_error "${option%% *}: only FILE.npy takes it"
+done
 [ -z "$(find . -name '.*.tmp')" ]
 check "nothing half-written stays" $?
 expect_no_file results
@@ -66,6 +90,19 @@ expect_exit 0
 expect_no_file dry
 expect_no_file page.html
 
+# ---- another layout: said where it shows, and not where it is given ----
+head -c 512 /dev/zero | npy heads.npy '<f8' '1, 16, 2, 2'
+attnum inspect heads.npy --out heads --quick --m 2
+expect_exit 0
+expect_stderr '1 x 16 x 2 x 2 is taken for b x h x n x d, more heads than tokens'
+attnum inspect heads.npy --out given --quick --m 2 --layout bhnd
+expect_exit 0
+expect_quiet
+attnum inspect heads.npy --out tokens --quick --m 4 --layout bshd
+expect_exit 0
+expect_quiet
+expect_stdout '2 heads, 16 tokens of width 2'
+
 # ---- a real run: tokens that attnum wrote, in a file whose name is hostile ----
 attnum bench --quick --operator soft --n 196 --batch 1 --emit-tokens tokens
 name="<script>&\"it's\".npy"
@@ -74,6 +111,11 @@ attnum inspect "./$name" --out results --threads 2 --html report.html --m 16,49
 expect_exit 0
 expect_quiet
 expect_stdout 'grid 14x14'
+[ "$(sed -n '4s/:.*//p' stdout)" = Conclusion ]
+check "the conclusion stands before all else" $?
+! grep -q '20 steps are too many' stdout
+check "no word against that on the steps" $?
+expect_stdout 'batch 0, head '
 expect_stdout '[measured]'
 expect_stdout '[predicted]'
 attnum inspect "./$name" --out again --threads 1 --m 16,49
@@ -86,7 +128,7 @@ for csv in inspect inspect_inverses inspect_precisions inspect_spectrum inspect_
 done
 [ "$(grep -c ',pool,true,' results/inspect.csv)" -eq "$(grep -c ',window,false,' results/inspect.csv)" ]
 check "a row per head, m and sampling" $?
-head -n 1 results/inspect.csv | grep -q '^head,m,sampling,main,tokens,.*,kappa,.*,trace_ratio$'
+head -n 1 results/inspect.csv | grep -q '^batch,head,m,sampling,main,tokens,.*,kappa,.*,trace_ratio$'
 check "the columns" $?
 
 # ---- the report: one page, well formed, that asks for nothing outside it ----

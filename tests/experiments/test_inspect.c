@@ -11,6 +11,7 @@
 #include <matrices.h>
 #include <newton.h>
 
+#include "common/layout.h"
 #include "common/npy.h"
 #include "common/report.h"
 #include "inspect/advice.h"
@@ -202,13 +203,13 @@ Test(inspect, precisions)
     atn_context *context = make_context();
     inspection *i = inspection_create(M);
     cr_assert_eq(ref_matrix_make(REF_IDENTITY, M, 0, a, NULL), ATN_OK);
-    cr_assert_eq(measure_precisions(M, a, context, i), EXIT_PASS);
+    cr_assert_eq(measure_precisions(M, a, PAPER_STEPS, context, i), EXIT_PASS);
     for (int p = 0; p < PRECISIONS; p++)
         cr_expect(i->precisions[p].best == 0 && i->precisions[p].fixed == 0 &&
                       i->precisions[p].rank == M && advice_is_safe(&i->precisions[p]),
                   "%s", precision_name(precisions[p]));
     cr_assert_eq(ref_latms_symmetric(M, 3, 1e6, 3, a, lambda), ATN_OK);
-    cr_assert_eq(measure_precisions(M, a, context, i), EXIT_PASS);
+    cr_assert_eq(measure_precisions(M, a, PAPER_STEPS, context, i), EXIT_PASS);
     for (int p = 1; p < PRECISIONS; p++) { /* floors are about 0.14 sqrt(u), the wider the lower */
         double u = precision_roundoff(precisions[p]);
         cr_expect(i->precisions[p].best <= 2 * sqrt(u) && i->precisions[p].best >= u / 100,
@@ -223,15 +224,13 @@ Test(inspect, precisions)
 
 /* ---- Tokens ---- */
 
-/* Writes tokens.npy, heads x n x d, and inspects it. */
-static inspection_list inspect_tokens(int64_t heads, int64_t n, int64_t d, const double *tokens,
-                                      const char *options)
+/* Inspects tokens.npy. */
+static inspection_list inspect_file(const char *options)
 {
     settings s;
     void *state = NULL;
-    int64_t points, shape[] = {heads, n, d};
+    int64_t points;
     const char *name = "tokens.npy";
-    cr_assert_eq(npy_write(".", name, ATN_F64, 3, shape, tokens), EXIT_PASS);
     cr_assert_eq(parse_options(&s, &inspect, options), EXIT_PASS);
     text_list none = s.inputs;
     s.inputs = (text_list){1, &name};
@@ -247,6 +246,15 @@ static inspection_list inspect_tokens(int64_t heads, int64_t n, int64_t d, const
     s.inputs = none;
     settings_free(&s);
     return list;
+}
+
+/* Writes tokens.npy, heads x n x d, and inspects it. */
+static inspection_list inspect_tokens(int64_t heads, int64_t n, int64_t d, const double *tokens,
+                                      const char *options)
+{
+    const int64_t shape[] = {heads, n, d};
+    cr_assert_eq(npy_write(".", "tokens.npy", ATN_F64, 3, shape, tokens), EXIT_PASS);
+    return inspect_file(options);
 }
 
 enum { POOL, WINDOW, RANDOM, FIRST };
@@ -323,7 +331,7 @@ Test(inspect, ring_of_tokens)
     }
     cr_assert_eq(ref_matrix_make(REF_CIRCULANT, N, 9 * s, a, lambda), ATN_OK);
     inspection_list list = inspect_tokens(1, N, 2, tokens, "--m=25,4");
-    for (int sampling = POOL; sampling < SAMPLINGS; sampling++) {
+    for (int sampling = POOL; sampling < SAMPLING_GIVEN; sampling++) {
         const inspection *i = find(&list, N, sampling);
         for (int j = 0; j < N; j++)
             cr_expect(fabs(i->lambda[j] - lambda[j]) <= 1e-13 * lambda[0], "sampling %d: %d",
@@ -412,6 +420,85 @@ Test(inspect, many_tokens_are_sampled)
     free(tokens);
 }
 
+/* Every number that two inspections have is the same. */
+static void expect_same(const inspection_list *a, const inspection_list *b, const char *what)
+{
+    cr_assert_eq(a->count, b->count, "%s", what);
+    for (int64_t i = 0; i < a->count; i++) {
+        const inspection *x = a->items[i], *y = b->items[i];
+        cr_expect(x->batch == y->batch && x->head == y->head && x->sampling == y->sampling, "%s",
+                  what);
+        for (const fact_field *f = fact_fields[FACTS_MATRIX]; f->name; f++)
+            cr_expect(fact_get(f, x) == fact_get(f, y) ||
+                          (isnan(fact_get(f, x)) && isnan(fact_get(f, y))),
+                      "%s: %s: %g, %g", what, f->name, fact_get(f, x), fact_get(f, y));
+    }
+}
+
+/* Another order of dimensions, and class tokens in front: the same tokens, the same numbers. */
+Test(inspect, layouts_and_class_tokens)
+{
+    enum { BATCH = 2, PER_BATCH = 3, N = 16, D = 2, ALL = BATCH * PER_BATCH };
+    double tokens[ALL * N * D], more[ALL * (N + 2) * D], moved[ALL * N * D];
+    const int64_t bhnd[] = {BATCH, PER_BATCH, N, D};
+    int64_t shape[4];
+    layout l;
+    for (int i = 0; i < ALL * N * D; i++)
+        tokens[i] = sin(i * i);
+    for (int i = 0; i < ALL; i++) {
+        for (int j = 0; j < 2 * D; j++)
+            more[i * (N + 2) * D + j] = 100 + i + j;
+        memcpy(more + i * (N + 2) * D + 2 * D, tokens + i * N * D, N * D * sizeof *tokens);
+    }
+    cr_assert_eq(npy_write(".", "tokens.npy", ATN_F64, 4, bhnd, tokens), EXIT_PASS);
+    inspection_list want = inspect_file("--m=4 --quick --heads=4");
+    cr_expect(want.items[want.count - 1]->batch == 1 && want.items[want.count - 1]->head == 1,
+              "of 6 heads 0, 1, 3, 4");
+    cr_assert(!layout_parse("bnd:3", &l));
+    layout_write(&l, bhnd, tokens, moved);
+    int dimensions = layout_shape(&l, bhnd, shape);
+    cr_assert_eq(npy_write(".", "tokens.npy", ATN_F64, dimensions, shape, moved), EXIT_PASS);
+    inspection_list got = inspect_file("--m=4 --quick --heads=4 --layout=bnd:3");
+    expect_same(&got, &want, "bnd:3");
+    inspections_free(&got);
+    const int64_t longer[] = {BATCH, PER_BATCH, N + 2, D};
+    cr_assert_eq(npy_write(".", "tokens.npy", ATN_F64, 4, longer, more), EXIT_PASS);
+    got = inspect_file("--m=4 --quick --heads=4 --skip-tokens=2");
+    expect_same(&got, &want, "two class tokens");
+    inspections_free(&got);
+    inspections_free(&want);
+}
+
+/* Landmarks that are given: the first tokens as `first` takes them, for each head its own. */
+Test(inspect, given_landmarks)
+{
+    enum { N = 12, D = 2, M = 5 };
+    double tokens[2 * N * D], landmarks[2 * M * D];
+    const int64_t shape[] = {2, M, D};
+    for (int i = 0; i < 2 * N * D; i++)
+        tokens[i] = sin(i * i);
+    for (int i = 0; i < 2 * M * D; i++)
+        landmarks[i] = tokens[i / (M * D) * N * D + i % (M * D)];
+    cr_assert_eq(npy_write(".", "l.npy", ATN_F64, 3, shape, landmarks), EXIT_PASS);
+    inspection_list list = inspect_tokens(2, N, D, tokens, "--landmarks=l.npy");
+    int compared = 0;
+    for (int64_t i = 0; i < list.count; i++) {
+        const inspection *a = list.items[i];
+        cr_expect_eq(a->main, a->sampling == SAMPLING_GIVEN);
+        for (int64_t j = 0; j < list.count && a->sampling == SAMPLING_GIVEN; j++) {
+            const inspection *b = list.items[j];
+            if (b->sampling != FIRST || !inspection_same_head(a, b))
+                continue;
+            compared++;
+            cr_expect(a->m == M && a->kappa == b->kappa && a->trace_error == b->trace_error &&
+                          a->soft_norm == b->soft_norm,
+                      "head %g: %g %g", a->head, a->kappa, b->kappa);
+        }
+    }
+    cr_expect_eq(compared, 2);
+    inspections_free(&list);
+}
+
 /* ---- Doctored numbers ---- */
 
 enum { HEADS = 3 };
@@ -439,8 +526,8 @@ static inspection *healthy(double head, int sampling)
                                          .products = {24, 44},
                                          .steps_run = 25};
     for (int p = 0; p < PRECISIONS; p++)
-        i->precisions[p] =
-            (precision_facts){.best = 1e-3, .best_steps = 18, .fixed = 2e-3, .rank = 49};
+        i->precisions[p] = (precision_facts){
+            .best = 1e-3, .best_steps = 18, .fixed = 2e-3, .asked = 2e-3, .rank = 49};
     return i;
 }
 
@@ -473,7 +560,7 @@ static const struct {
     {"start", "is -1 to rounding", ADVICE_WARNING, AT(margin), 0, -1, 0},
     {"start", "is -1 + 1e-06", ADVICE_WARNING, AT(margin), 0, -1 + 1e-6, 0},
     {"start", "where it is -0.8", ADVICE_WARNING, AT(margin), 0, -1, 0},
-    {"start", "least -1 + 0.001 (head 1", ADVICE_FINE, AT(margin), 0, -0.999, 0},
+    {"start", "least -1 + 0.001 (batch 0, head 1", ADVICE_FINE, AT(margin), 0, -0.999, 0},
     {"modes", "invert 31 of the 49 modes", ADVICE_WARNING, AT(inverted), 0, 31, 0},
     {"modes", "residual hides modes", ADVICE_WARNING, AT(inverted), PAPER(residual), 31, 1e-3},
     {"modes", "Modes are missing", ADVICE_WARNING, AT(inverted), PAPER(residual), 31, 2e-3},
@@ -492,24 +579,27 @@ static const struct {
      0.8},
     {"reach", "not of low rank", ADVICE_WARNING, AT(trace_error), AT(best_trace_error), 0.93, 0.8},
     {"reach", "misses 4%.", ADVICE_WARNING, AT(trace_error), AT(best_trace_error), 0.93, 0.04},
-    {"reach", "at most 0.21 of tr(S) is missed (head", ADVICE_FINE, AT(trace_error), 0, 0.21, 0},
+    {"reach", "at most 0.21 of tr(S) is missed (batch 0, head", ADVICE_FINE, AT(trace_error), 0,
+     0.21, 0},
     {"reach", "as far as f64 resolves it", ADVICE_FINE, AT(trace_error), AT(rank_f64), 0.21, 48},
     {"reach", "as far as f64 resolves it", ADVICE_WARNING, AT(trace_error), AT(rank_f64), 0.93, 48},
     {"reach", "on 500 of its 784 tokens", ADVICE_FINE, AT(trace_error), AT(compared), 0.21, 500},
-    {"norms", "reaches 1834 (head 1", ADVICE_WARNING, AT(soft_norm), AT(softpp_norm), 1834, 38},
+    {"norms", "reaches 1834 (batch 0, head 1", ADVICE_WARNING, AT(soft_norm), AT(softpp_norm), 1834,
+     38},
     {"norms", "38: normalise", ADVICE_WARNING, AT(soft_norm), AT(softpp_norm), 1834, 38},
     {"norms", "gains little", ADVICE_WARNING, AT(soft_norm), AT(softpp_norm), 1834, 1800},
-    {"norms", "at most 99 (head 1, m = 49, n = 784);", ADVICE_FINE, AT(soft_norm), 0, 99, 0},
-    {"norms", "reaches 396 (head 1, m = 49, n = 784, estimated from 196 of them)", ADVICE_WARNING,
-     AT(soft_norm), AT(norm_tokens), 99, 196},
+    {"norms", "at most 99 (batch 0, head 1, m = 49, n = 784);", ADVICE_FINE, AT(soft_norm), 0, 99,
+     0},
+    {"norms", "reaches 396 (batch 0, head 1, m = 49, n = 784, estimated from 196 of them)",
+     ADVICE_WARNING, AT(soft_norm), AT(norm_tokens), 99, 196},
     {"norms", "normalisation it is 40: normalise", ADVICE_WARNING, AT(softpp_norm), AT(norm_tokens),
      2, 39.2},
-    {"precision", "Not safe: f16 (0.031 after 11 steps at head 1, m = 49)", ADVICE_WARNING,
+    {"precision", "Not safe: f16 (0.031 after 11 steps at batch 0, head 1, m = 49)", ADVICE_WARNING,
      AT(precisions[3].best), AT(precisions[3].best_steps), 0.031, 11},
-    {"precision", "Not safe: f64 (nan after 18 steps at head 1", ADVICE_WARNING,
+    {"precision", "Not safe: f64 (nan after 18 steps at batch 0, head 1", ADVICE_WARNING,
      AT(precisions[0].best), 0, NAN, 0},
     {"precision", "Every precision is safe", ADVICE_FINE, AT(precisions[3].best), 0, 0.0099, 0},
-    {"too-many", "bf16: residual 3.2 after 20, 0.001 after 18 (head 1", ADVICE_WARNING,
+    {"too-many", "bf16: residual 3.2 after 20, 0.001 after 18 (batch 0, head 1", ADVICE_WARNING,
      AT(precisions[4].fixed), 0, 3.2, 0},
 };
 
@@ -594,7 +684,7 @@ static const struct {
     {"reach", false, AT(best_trace_error), AT(trace_error), UP(0.5), 0.93, ADVICE_WARNING,
      ADVICE_WARNING, "misses 50%", "S is not of low rank"},
     {"norms", false, AT(soft_norm), 0, UP(100.), 0, ADVICE_FINE, ADVICE_WARNING, "is at most 100",
-     "reaches 100 (head 1"},
+     "reaches 100 (batch 0, head 1"},
     {"norms", false, AT(softpp_norm), AT(soft_norm), UP(50.), 200, ADVICE_WARNING, ADVICE_WARNING,
      "50: normalise", "gains little"},
     {"norms", false, AT(norm_tokens), AT(soft_norm), 784, 783, 99, ADVICE_FINE, ADVICE_FINE,
@@ -634,6 +724,63 @@ Test(inspect, limits_from_both_sides)
         expect_side(row, limits[row].within, limits[row].level_within, within, beyond);
         expect_side(row, limits[row].beyond, limits[row].level_beyond, beyond, NULL);
     }
+}
+
+/* ---- The conclusion ---- */
+
+static void expect_conclusion(const inspection_list *list, inspect_setting setting,
+                              advice_level level, const char *fragment)
+{
+    advice_line line = advice_conclude(list, &setting);
+    cr_expect(line.level == level && strstr(line.text, fragment), "%s, expected %s, '%s'",
+              line.text, advice_level_name(level), fragment);
+    advice_free(1, &line);
+}
+
+enum { F64, F32, TF32, F16, BF16 };
+
+Test(inspect, one_conclusion_for_a_setting)
+{
+    inspection_list list = healthy_list();
+    const inspect_setting bf16 = {BF16, -1, 20}, window = {BF16, WINDOW, 7};
+    precision_facts *f = &list.items[2]->precisions[BF16];
+    expect_conclusion(&list, bf16, ADVICE_FINE, "bf16, sampling pool, 20 steps: safe");
+    f->asked = 0.01;
+    expect_conclusion(&list, bf16, ADVICE_FINE,
+                      "at most 0.01 (batch 0, head 1, m = 49) over 3 matrices");
+    f->asked = 0.01 * (1 + 1e-15);
+    f->best = 0.004, f->best_steps = 11;
+    expect_conclusion(&list, bf16, ADVICE_WARNING, "NOT SAFE for 1 of 3 matrices");
+    expect_conclusion(&list, bf16, ADVICE_WARNING, "stopping = best it is at most 0.004 (11 steps");
+    f->asked = NAN;
+    expect_conclusion(&list, bf16, ADVICE_WARNING, "is nan (batch 0, head 1");
+    f->best = 0.02;
+    list.items[2]->precisions[F16].asked = 0.5;
+    expect_conclusion(&list, bf16, ADVICE_WARNING, "In tf32 it is at most 0.002");
+    for (int p = F64; p <= BF16; p++)
+        list.items[2]->precisions[p].asked = 0.5;
+    expect_conclusion(&list, bf16, ADVICE_WARNING, "No wider type is safe");
+    expect_conclusion(&list, window, ADVICE_FINE, "bf16, sampling window, 7 steps: safe");
+    expect_conclusion(&list, (inspect_setting){BF16, FIRST, 20}, ADVICE_WARNING,
+                      "Nothing was measured for bf16, first");
+    inspections_free(&list);
+}
+
+/* --iterations reaches the type that is asked about, and 20 is what residual_20 is. */
+Test(inspect, steps_that_are_asked_for)
+{
+    enum { M = 8 };
+    double a[M * M], lambda[M];
+    atn_context *context = make_context();
+    cr_assert_eq(ref_latms_symmetric(M, 3, 1e3, 3, a, lambda), ATN_OK);
+    inspection *i = inspection_create(M);
+    cr_assert_eq(measure_precisions(M, a, 20, context, i), EXIT_PASS);
+    cr_expect(i->precisions[F32].asked == i->precisions[F32].fixed);
+    cr_assert_eq(measure_precisions(M, a, 3, context, i), EXIT_PASS);
+    cr_expect(i->precisions[F32].asked > 0.1 && i->precisions[F32].fixed < 0.1, "%g %g",
+              i->precisions[F32].asked, i->precisions[F32].fixed);
+    inspection_free(i);
+    atn_context_free(context);
 }
 
 /* Errors too small to choose by. */
