@@ -7,7 +7,7 @@ source=$(realpath "$2")
 . "$(dirname "$0")/checks.sh"
 
 # ---- emission ----
-attnum check --emit-case cases --operator soft/code,softpp,sima/paper,softmax/attention,xnorm/paper,elu/stable
+attnum check --emit-case cases --n 16 --d 8 --operator soft/code,softpp,sima/paper,softmax/attention,xnorm/paper,elu/stable
 expect_exit 0
 expect_quiet
 expect_stdout '8 cases in cases'
@@ -15,7 +15,7 @@ for file in tokens values output grad_output grad_tokens grad_values; do
     [ -s "cases/soft-code/$file.npy" ]
     check "soft-code/$file.npy is there" $?
 done
-mkdir again && (cd again && "$program" check --emit-case cases --operator soft/code >/dev/null)
+mkdir again && (cd again && "$program" check --emit-case cases --n 16 --d 8 --operator soft/code >/dev/null)
 command='emission again'
 cmp -s cases/soft-code/grad_tokens.npy again/cases/soft-code/grad_tokens.npy
 check "the same bytes" $?
@@ -34,6 +34,47 @@ arguments() {
 forward() {
     arguments "$1" | sed 's/--grad[a-z-]* *[^ ]*//g'
 }
+
+# ---- other sizes, layouts and inputs: what is written is read again ----
+# arguments_in FOLDER NAME: the arguments that its manifest gives for the case of that name.
+arguments_in() {
+    awk -v name="\"$2\"," '$1 == "\"name\":" { on = $2 == name } on && /"check":/' "$1/manifest.json" |
+        sed 's/.*\[//; s/\].*//; s/[",]/ /g; s/  */ /g' | sed "s# \([^ =]*\.npy\)# $1/\1#g; s#=\([^ ]*\.npy\)#=$1/\1#g"
+}
+attnum check --emit-case sizes --operator sima/code,softmax/attention --n 20,33 --d 8 --heads 4 --kv-heads 2 \
+    --layout bshd --masks none,padding --value-width 5
+expect_exit 0
+expect_quiet
+expect_stdout '8 cases in sizes'
+for name in sima-code-n20-none softmax-attention-n33-padding; do
+    attnum check $(arguments_in sizes $name)
+    expect_exit 0
+    expect_quiet
+    expect_stdout '4 heads'
+    expect_stdout 'keys and values of 2 heads'
+    expect_stdout 'grad-tokens (exact): pass'
+done
+attnum check $(arguments_in sizes sima-code-n20-none) --gradient keys=sizes/sima-code-n20-none/grad_keys.npy
+expect_usage '--gradient keys: sums over groups of heads'
+attnum check --emit-case mine --operator soft/code,sima/code --tokens cases/soft-code/tokens.npy
+expect_exit 0
+cmp -s mine/soft-code/tokens.npy cases/soft-code/tokens.npy
+check "given tokens are the tokens" $?
+attnum check $(arguments_in mine sima-code)
+expect_exit 0
+expect_stdout 'No --keys were given'
+attnum check --emit-case few --masks causal --operator sima/code,elu/stable
+expect_exit 0
+expect_stdout 'left out: 1 of sima: it has no causal form'
+
+# ---- another layout: said where it shows, and not where it is given ----
+attnum check --emit-case many --operator sima/code --heads 20 --n 4 --d 8
+attnum check $(arguments_in many sima-code)
+expect_exit 0
+expect_one_error '1 x 20 x 4 x 8 is taken for b x h x n x d, more heads than tokens'
+attnum check $(arguments_in many sima-code) --layout bhnd
+expect_exit 0
+expect_quiet
 
 # ---- true outputs pass, in every precision ----
 for name in soft/code softpp/code softpp/paper softpp/exact sima/paper softmax/attention xnorm/paper elu/stable; do
