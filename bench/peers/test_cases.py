@@ -3,6 +3,7 @@
 """Kernels in Python against the cases that `attnum check --emit-case FOLDER` writes.
 
     attnum check --emit-case cases                     # every operator and variant, with gradients
+    attnum check --emit-case cases --n 72,1000 --d 64 --heads 8 --kv-heads 2 --layout bnhd    # or others
     pytest bench/peers/test_cases.py                   # or: python3 bench/peers/test_cases.py
     ATTNUM_CASES=elsewhere pytest bench/peers/test_cases.py
 
@@ -10,7 +11,8 @@ Needs NumPy; with PyTorch the same formulas also run there, in f32 and bf16, and
 autograd. Optional: nothing in the build or the tests of attnum needs it.
 
 Your own kernel takes the place of one of the functions below: it gets a Case and the arrays q, k, v (batch x
-heads x tokens x width) and returns the output; KERNELS says which cases it is for. What it may differ stands in
+heads x tokens x width, whatever the layout of the files; keys that heads share are repeated) and returns the
+output; KERNELS says which cases it is for. Those with masks are left out: no kernel here has one. What it may differ stands in
 the case's `tolerance`, for the precision that it has: the relative error of each batch entry and head. What
 fails here, `attnum check` explains: the arguments stand in the case's `check`."""
 import hashlib
@@ -39,8 +41,9 @@ class Case:
     """An entry of the manifest; arrays are read when they are asked for, and held against their SHA-256."""
 
     def __init__(self, entry):
-        self.name = entry["operator"] + "/" + entry["variant"]
+        self.kernel, self.name = entry["operator"] + "/" + entry["variant"], entry["name"]
         self.parameters, self.tolerance, self.files = entry["parameters"], entry["tolerance"], entry["files"]
+        self.layout, self.sizes = entry["layout"], entry["sizes"]
 
     def array(self, name):
         path = FOLDER / self.files[name]["file"]
@@ -48,16 +51,37 @@ class Case:
             raise ValueError(f"{path}: not the file of the manifest")
         return numpy.load(path).astype(numpy.float64)
 
+    def heads(self, name):
+        """An array of tokens, values or outputs as batch x heads x tokens x width."""
+        array, axes = self.array(name), self.layout.split(":")[0]
+        if "h" not in axes: # side by side in the width
+            count = int(self.layout.split(":")[1])
+            array, axes = array.reshape(*array.shape[:-1], count, -1), axes[:-1] + "hd"
+        if "b" not in axes:
+            array, axes = array[None], "b" + axes
+        return array.transpose([axes.index(axis) for axis in "bhnd"])
+
+    def group(self):
+        return self.sizes["heads"] // self.sizes["key_heads"]
+
     def inputs(self):
-        q = self.array("tokens")
-        return q, self.array("keys") if "keys" in self.files else q, self.array("values")
+        q = self.heads("tokens")
+        k = self.heads("keys").repeat(self.group(), 1) if "keys" in self.files else q
+        return q, k, self.heads("values").repeat(self.group(), 1)
+
+    def wanted(self, name, got):
+        """The answer, and ours in its form: the sum over the heads that share keys."""
+        if name in ("grad_keys", "grad_values") and self.group() > 1:
+            got = got.reshape(got.shape[0], -1, self.group(), *got.shape[2:]).sum(2)
+        return self.heads(name), got
 
 
-def read_cases():
+def read_cases(kernel):
     if not (FOLDER / "manifest.json").exists():
-        return {}
-    entries = json.loads((FOLDER / "manifest.json").read_text())["cases"]
-    return {case.name: case for case in map(Case, entries)}
+        return []
+    cases = map(Case, json.loads((FOLDER / "manifest.json").read_text())["cases"])
+    return [case for case in cases
+            if case.kernel == kernel and not case.sizes["causal"] and not case.sizes["padding"]]
 
 
 # ---- Kernels: the formulas, over NumPy's or PyTorch's operations (xp) ----
@@ -73,7 +97,7 @@ def total(x, axis):
 
 def softmax(xp, case, q, k, v):
     logits = q @ transpose(k) / q.shape[-1] ** 0.5
-    weights = xp.exp(logits - logits.max()) # one maximum for all of them: these are small cases
+    weights = xp.exp(logits - logits.max()) # one maximum for all of them: numbers are small here
     return weights / total(weights, -1) @ v
 
 
@@ -98,7 +122,8 @@ def xnorm(xp, case, q, k, v):
 def soft_exact(xp, case, q, k, v):
     height, width = case.parameters["grid"]
     s = case.parameters["stride"]
-    grid = q.reshape(*q.shape[:2], height // s, s, width // s, s, q.shape[-1])
+    grid = q.reshape(*q.shape[:2], height, width, q.shape[-1])[:, :, :height // s * s, :width // s * s]
+    grid = grid.reshape(*q.shape[:2], height // s, s, width // s, s, q.shape[-1])
     landmarks = grid.mean((3, 5)).reshape(*q.shape[:2], -1, q.shape[-1])
     p, a = kernel_matrix(xp, case, landmarks, q), kernel_matrix(xp, case, landmarks, landmarks)
     return transpose(p) @ xp.linalg.solve(a, p @ v)
@@ -116,7 +141,7 @@ def like(xp, array, other):
 
 def judge(case, name, precision, got):
     """The largest relative error of a head, which must be below the tolerance; NaN is not."""
-    want, tolerance = case.array(name), case.tolerance[name][precision]
+    (want, got), tolerance = case.wanted(name, got), case.tolerance[name][precision]
     axes = (-2, -1)
     error = (((got - want) ** 2).sum(axes) / (want ** 2).sum(axes)) ** 0.5
     if tolerance is None:
@@ -135,11 +160,11 @@ def run_torch(case, kernel):
         dtype = {"f64": torch.float64, "f32": torch.float32, "bf16": torch.bfloat16}[precision]
         if precision == "bf16" and kernel is soft_exact: # no solver for bf16
             continue
-        q, k, v = (torch.from_numpy(x).to(dtype).requires_grad_() for x in case.inputs())
+        q, k, v = (torch.from_numpy(x.copy()).to(dtype).requires_grad_() for x in case.inputs())
         if "keys" not in case.files:
             k = q
         y = kernel(torch, case, q, k, v)
-        y.backward(torch.from_numpy(case.array("grad_output")).to(dtype))
+        y.backward(torch.from_numpy(case.heads("grad_output").copy()).to(dtype))
         results = {"output": y, "grad_tokens": q.grad, "grad_values": v.grad}
         if "keys" in case.files:
             results["grad_keys"] = k.grad
@@ -148,8 +173,7 @@ def run_torch(case, kernel):
 
 
 def run_all(run, name):
-    case = read_cases().get(name)
-    return [] if case is None else list(run(case, KERNELS[name]))
+    return [(case.name, *row) for case in read_cases(name) for row in run(case, KERNELS[name])]
 
 
 if pytest:
@@ -157,8 +181,8 @@ if pytest:
         results = run_all(run, name)
         if not results:
             pytest.skip(f"no case {name} in {FOLDER}: attnum check --emit-case {FOLDER}")
-        for result, precision, verdict, error in results:
-            assert verdict != "FAIL", f"{name} {result} {precision}: relative error {error:.3g}"
+        for case, result, precision, verdict, error in results:
+            assert verdict != "FAIL", f"{case} {result} {precision}: relative error {error:.3g}"
 
     @pytest.mark.skipif(numpy is None, reason="needs NumPy")
     @pytest.mark.parametrize("name", KERNELS)
@@ -173,10 +197,10 @@ if pytest:
     @pytest.mark.skipif(numpy is None, reason="needs NumPy")
     @pytest.mark.parametrize("name", KERNELS)
     def test_mistakes_fail(name):
-        case = read_cases().get(name)
+        case = next(iter(read_cases(name)), None)
         if case is None:
             pytest.skip(f"no case {name} in {FOLDER}")
-        want = case.array("output")
+        want = case.heads("output")
         for wrong in (numpy.zeros_like(want), want[..., ::-1, :], want * (1 + 1e-3), want + numpy.nan):
             assert judge(case, "output", "f32", wrong)[0] == "FAIL"
 
@@ -188,8 +212,8 @@ def main():
     failed = 0
     for run in (run_numpy, run_torch) if torch else (run_numpy,):
         for name in KERNELS:
-            for result, precision, verdict, error in run_all(run, name):
-                print(f"{run.__name__[4:]} {name} {result} {precision}: {verdict}, relative error {error:.2g}")
+            for case, result, precision, verdict, error in run_all(run, name):
+                print(f"{run.__name__[4:]} {case} {result} {precision}: {verdict}, relative error {error:.2g}")
                 failed += verdict == "FAIL"
     return 1 if failed else 0
 

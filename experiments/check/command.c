@@ -15,12 +15,16 @@ static void print_help(void)
         "file). Where it fails, known mistakes are tried: published variants, scales, norms, steps,\n"
         "samplings, layouts, roles, types, and pairs of them. --grad-output dY and --gradient\n"
         "tokens=dQ.npy,values=dV.npy judge gradients in the same way, with an output or without.\n"
-        "Arrays are .npy, f2, f4 or f8, n x d, h x n x d or b x h x n x d.\n"
-        "Exit code: 0 pass or marginal, 1 FAIL, 77 nothing can be said.\n\n"
+        "Arrays are .npy, f2, f4 or f8, n x d, h x n x d or b x h x n x d, or as --layout says\n"
+        "(attnum list layouts); keys and values may have fewer heads, which tokens' heads share.\n"
+        "Exit code: 0 pass or marginal, 1 FAIL, 77 nothing can be said.\n"
+        "--emit-case writes cases for your own tests: every combination of the lists of --n, --d,\n"
+        "--batch, --m, --seed and --masks (default 1 x 2 x 72 x 16), or of --tokens, with answers\n"
+        "that are exact where that is cheap (manifest.json says which).\n\n"
         "example: attnum check --operator softpp/code --tokens q.npy --values v.npy --output y.npy "
         "--param stride=2\n"
         "         attnum check --operator softpp --help\n"
-        "         attnum check --emit-case cases --operator softpp,sima\n");
+        "         attnum check --emit-case cases --operator softpp,sima --n 72,1000 --layout bnhd\n");
 }
 
 /* Parameters of the operators that were named. */

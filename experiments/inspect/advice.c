@@ -545,13 +545,13 @@ advice_line advice_conclude(const inspection_list *list, const inspect_setting *
                              inspect_samplings[worst->sampling].name, setting->steps);
     if (over > 0) {
         char *remedy = say_remedy(list, setting, best);
-        line.text = must_format("%s: NOT SAFE for %" PRId64 " of %" PRId64
+        line.text = must_format("%s: A is NOT inverted safely for %" PRId64 " of %" PRId64
                                 " matrices: the residual |AXA - A|/|A| is %.2g (%s), above %g. %s.",
                                 what, over, known, residual, at, inspect_safe_residual, remedy);
         free(remedy);
     } else {
         line.level = ADVICE_FINE;
-        line.text = must_format("%s: safe: the residual |AXA - A|/|A| is at most %.2g (%s) over "
+        line.text = must_format("%s: A is inverted safely: the residual |AXA - A|/|A| is at most %.2g (%s) over "
                                 "%" PRId64 " matrices, below %g.",
                                 what, residual, at, known, inspect_safe_residual);
     }

@@ -294,7 +294,7 @@ if python3 -c 'import numpy' 2>/dev/null; then
     ATTNUM_CASES=$PWD/cases python3 "$source/bench/peers/test_cases.py" >stdout 2>stderr
     code=$?
     expect_exit 0
-    expect_stdout 'softmax/attention output f64: pass'
+    expect_stdout 'softmax-attention output f64: pass'
 fi
 
 finish
