@@ -551,9 +551,10 @@ advice_line advice_conclude(const inspection_list *list, const inspect_setting *
         free(remedy);
     } else {
         line.level = ADVICE_FINE;
-        line.text = must_format("%s: A is inverted safely: the residual |AXA - A|/|A| is at most %.2g (%s) over "
-                                "%" PRId64 " matrices, below %g.",
-                                what, residual, at, known, inspect_safe_residual);
+        line.text = must_format(
+            "%s: A is inverted safely: the residual |AXA - A|/|A| is at most %.2g (%s) over "
+            "%" PRId64 " matrices, below %g.",
+            what, residual, at, known, inspect_safe_residual);
     }
     free(what);
     free(at);

@@ -292,6 +292,40 @@ Test(emit, inputs_are_numbers_of_the_type)
     }
 }
 
+/* Masks are there where they were asked for, and leave something out. */
+Test(emit, masks)
+{
+    static const struct {
+        const char *name;
+        bool padding, causal;
+    } rows[] = {{"none", false, false},
+                {"padding", true, false},
+                {"causal", false, true},
+                {"both", true, true}};
+    cJSON *manifest, *cases = emitted("--operator elu/stable --n 32 --d 4 --masks "
+                                      "none,padding,causal,both",
+                                      &manifest);
+    cr_assert_eq(cJSON_GetArraySize(cases), 4);
+    for (int i = 0; i < 4; i++) {
+        const cJSON *node = cJSON_GetArrayItem(cases, i),
+                    *sizes = cJSON_GetObjectItem(node, "sizes");
+        cr_expect(strstr(text_of(node, "name"), rows[i].name));
+        cr_expect_eq(cJSON_IsTrue(cJSON_GetObjectItem(sizes, "padding")), rows[i].padding);
+        cr_expect_eq(cJSON_IsTrue(cJSON_GetObjectItem(sizes, "causal")), rows[i].causal);
+        cr_expect_eq(file_of(node, "mask") != NULL, rows[i].padding, "%s", rows[i].name);
+        cr_expect_eq(file_of(node, "query_mask") != NULL, rows[i].padding, "%s", rows[i].name);
+        if (!rows[i].padding)
+            continue;
+        npy_array mask = read_array(node, "mask");
+        double sum = 0;
+        for (int j = 0; j < 32; j++)
+            sum += mask.data[j];
+        cr_expect(sum > 8 && sum < 30, "%g of 32 are there", sum);
+        free(mask.data);
+    }
+    cJSON_Delete(manifest);
+}
+
 /* ---- What is left out, and refused ---- */
 
 Test(emit, what_an_operator_cannot_do_is_left_out)

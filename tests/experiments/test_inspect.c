@@ -744,7 +744,8 @@ Test(inspect, one_conclusion_for_a_setting)
     inspection_list list = healthy_list();
     const inspect_setting bf16 = {BF16, -1, 20}, window = {BF16, WINDOW, 7};
     precision_facts *f = &list.items[2]->precisions[BF16];
-    expect_conclusion(&list, bf16, ADVICE_FINE, "bf16, sampling pool, 20 steps: A is inverted safely");
+    expect_conclusion(&list, bf16, ADVICE_FINE,
+                      "bf16, sampling pool, 20 steps: A is inverted safely");
     f->asked = 0.01;
     expect_conclusion(&list, bf16, ADVICE_FINE,
                       "at most 0.01 (batch 0, head 1, m = 49) over 3 matrices");
@@ -760,7 +761,8 @@ Test(inspect, one_conclusion_for_a_setting)
     for (int p = F64; p <= BF16; p++)
         list.items[2]->precisions[p].asked = 0.5;
     expect_conclusion(&list, bf16, ADVICE_WARNING, "No wider type is safe");
-    expect_conclusion(&list, window, ADVICE_FINE, "bf16, sampling window, 7 steps: A is inverted safely");
+    expect_conclusion(&list, window, ADVICE_FINE,
+                      "bf16, sampling window, 7 steps: A is inverted safely");
     expect_conclusion(&list, (inspect_setting){BF16, FIRST, 20}, ADVICE_WARNING,
                       "Nothing was measured for bf16, first");
     inspections_free(&list);

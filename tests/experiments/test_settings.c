@@ -461,7 +461,7 @@ Test(settings, an_option_the_experiment_does_not_use)
         {"--query=1x1", USES_QUERY},
         {"--operator=soft", USES_OPERATOR},
         {"--storage=f16", USES_STORAGE},
-        {"--sampling=pool", USES_SAMPLING},
+        {"--sampling=pool", USES_SAMPLING | USES_INSPECT},
         {"--n=4", USES_TOKENS},
         {"--certify=0", USES_CERTIFY},
     };
