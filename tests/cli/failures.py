@@ -39,8 +39,12 @@ COMMANDS = (
     ("claims", "claims S01 --out out", 1),
     ("claims-certified", "claims S10 U01 S23", 1),
     ("inspect", "inspect {in}/case/sima-paper/tokens.npy --quick --html out/x.html --out out", 1),
+    ("inspect-landmarks", "inspect {in}/case/sima-paper/tokens.npy --quick --layout bhnd --landmarks "
+     "{in}/case/sima-paper/values.npy --out out", 1),
     ("check", "check {check}", 2),
-    ("check-emit", "check --emit-case out --operator sima/paper", 2),
+    ("check-emit", "check --emit-case out --operator sima/paper --n 9,16 --d 8", 2),
+    ("check-emit-tokens", "check --emit-case out --operator sima/paper --layout bhnd --tokens "
+     "{in}/case/sima-paper/tokens.npy", 1),
     ("regress-files", "regress {in}/golden.csv --against {in}/golden.csv", 4),
     ("regress", "regress --operator sima --input smooth --n 64 --storage native --out out", 0),
     ("bench", "bench exp --quick --threads 1 --out out", 0),
@@ -94,7 +98,8 @@ class Harness:
         for i in ("1", "2"):
             self.must("run", *GROWTH.split(), "--shard", f"{i}/2", "--out", f"{self.inputs}/shards")
         self.must("run", *GROWTH.split(), "--out", f"{self.inputs}/whole")
-        self.must("check", "--emit-case", f"{self.inputs}/case", "--operator", "sima/paper")
+        self.must("check", "--emit-case", f"{self.inputs}/case", "--operator", "sima/paper", "--n", "16",
+                  "--d", "8")
         manifest = json.loads((self.inputs / "case/manifest.json").read_text())
         self.check = [re.sub(r"^((?:\w+=)?)(?=sima-paper/)", rf"\1{self.inputs}/case/", word)
                       for word in manifest["cases"][0]["check"]] + ["--dtype", "f64"]

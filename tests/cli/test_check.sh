@@ -76,6 +76,17 @@ attnum check $(arguments_in many sima-code) --layout bhnd
 expect_exit 0
 expect_quiet
 
+# ---- why there is no exact answer: its memory, or its work ----
+attnum check --emit-case large --operator elu/stable --n 6000 --d 4 --heads 1
+attnum check $(arguments_in large elu-stable | sed 's/--grad[a-z-]* *[^ ]*//g')
+expect_exit 0
+expect_stdout 'the exact answer would take 1.2 GB, and it is computed up to 1.1 GB'
+attnum check --emit-case long --operator elu/stable --n 2400 --d 4 --heads 64
+attnum check $(arguments_in long elu-stable | sed 's/--grad[a-z-]* *[^ ]*//g')
+expect_exit 0
+expect_stdout 'the exact answer would take more than the minute or so of work'
+expect_no_stdout 'GB'
+
 # ---- true outputs pass, in every precision ----
 for name in soft/code softpp/code softpp/paper softpp/exact sima/paper softmax/attention xnorm/paper elu/stable; do
     attnum check $(arguments $name)
