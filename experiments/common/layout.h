@@ -17,9 +17,11 @@
     X("nbhd", "sbhd", "TransformerEngine's and Megatron's sbhd")                                   \
     X("hnd", "hsd", "one sequence, heads first: FlashInfer's HND")                                 \
     X("nhd", "shd thd", "one sequence, tokens first: FlashInfer's NHD, TransformerEngine's thd")   \
-    X("bnd", "bsd btd", "width h d, bnd:HEADS: before MultiheadAttention parts the heads")         \
+    X("bnd", "bsd btd",                                                                            \
+      "heads side by side in the width, bnd:HEADS: PyTorch's "                                     \
+      "MultiheadAttention, batch first")                                                           \
     X("nbd", "sbd tbd", "the same, tokens first: PyTorch's MultiheadAttention by default")         \
-    X("nd", "sd td", "one sequence, width h d, nd:HEADS")
+    X("nd", "sd td", "one sequence, heads side by side in the width, nd:HEADS")
 
 typedef struct {
     const char

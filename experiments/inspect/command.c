@@ -8,11 +8,12 @@ static void print_help(void)
 {
     printf(
         "Looks at the bottleneck matrices A = K(L, L) that the tokens of FILE.npy (n x d, h x n x d\n"
-        "or b x h x n x d) give under each way to take m landmarks: their spectra and conditioning,\n"
-        "the steps each iteration takes to invert them, predicted and measured, the precisions that\n"
-        "are safe, the attention matrix's norms and errors. Then says in plain words what to do, with\n"
-        "the numbers behind it; first of all, whether A can be inverted in the type, by the sampling\n"
-        "and in the steps of --dtype, --sampling and --iterations (f32, the first there is, 20).\n"
+        "or b x h x n x d, or as --layout says) give under each way to take m landmarks: their\n"
+        "spectra and conditioning, the steps each iteration takes to invert them, predicted and\n"
+        "measured, the precisions that are safe, the attention matrix's norms and errors. Then says\n"
+        "in plain words what to do, with the numbers behind it; first of all, whether A can be\n"
+        "inverted in the type, by the sampling and in the steps of --dtype, --sampling and\n"
+        "--iterations (f32, the first there is, 20).\n"
         "Inputs by name (attnum list inputs) are taken too. Samplings by trained weights (conv,\n"
         "conv-code) are left out; --landmarks takes what they make.\n"
         "%s\n\nexample: %s\n",

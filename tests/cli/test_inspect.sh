@@ -137,6 +137,8 @@ command='report.html'
 check "no address, no script" $?
 ! grep -oE 'url\([^)]*\)' report.html | grep -qv '^url(#clip[0-9]*)$'
 check "urls are the page's own" $?
+grep -qE 'A is (NOT )?inverted safely' report.html
+check "the conclusion is there" $?
 grep -q '&lt;script&gt;&amp;' report.html
 check "the file's name is escaped" $?
 [ "$(grep -c '<svg viewBox="0 0 480' report.html)" -eq 5 ]

@@ -181,7 +181,8 @@ static void expect_answers(const char *options)
 
 Test(emit, arguments_read_the_same_problem)
 {
-    expect_answers("--n 12 --d 8");
+    expect_answers("--n 8 --d 4");
+    expect_answers("--n 20 --d 4 --operator soft/code,softpp/paper,cosformer/2d");
     expect_answers("--n 13 --d 4 --value-width 4 --operator soft,softpp,cosformer,lsh");
     expect_answers("--n 9 --d 4 --masks none,padding,causal,both --operator softmax,elu,sima");
     expect_answers("--n 9 --d 4 --heads 4 --kv-heads 2 --operator softmax,performer,gaussian");
