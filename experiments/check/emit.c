@@ -143,16 +143,58 @@ static void write_inputs(emission *e)
 
 /* ---- Parameters ---- */
 
-static void write_parameter(emission *e, const parameter *p)
+/* An array of a parameter, of f32 if its numbers are such. */
+static void write_values(emission *e, const parameter *p, int dimensions, const int64_t *shape,
+                         const double *values)
+{
+    int64_t count = 1;
+    atn_dtype dtype = ATN_F32;
+    char *prefix = must_format("%s=", p->name);
+    for (int i = 0; i < dimensions; i++)
+        count *= shape[i];
+    for (int64_t i = 0; i < count; i++)
+        if ((double)(float)values[i] != values[i])
+            dtype = ATN_F64;
+    write_array(e, p->name, "--param", prefix, dtype, dimensions, shape, values);
+    free(prefix);
+}
+
+static void write_whole_numbers(emission *e, const parameter *p, int dimensions,
+                                const int64_t *shape, const int64_t *numbers)
+{
+    int64_t count = 1;
+    for (int i = 0; i < dimensions; i++)
+        count *= shape[i];
+    double *values = must_allocate((size_t)count, sizeof *values);
+    for (int64_t i = 0; i < count; i++)
+        values[i] = (double)numbers[i];
+    write_values(e, p, dimensions, shape, values);
+    free(values);
+}
+
+/* What a parameter has in a file, where the case uses it. */
+static void write_parameter_file(emission *e, const parameter *p)
 {
     const atn_attention_desc *desc = &e->s.c.reference;
     const atn_tensor *t = (const atn_tensor *)((const char *)desc + p->offset);
-    if (p->kind == PARAMETER_TENSOR && t->data) {
-        const int64_t shape[] = {t->heads, t->rows, t->cols};
-        char *prefix = must_format("%s=", p->name);
-        write_array(e, p->name, "--param", prefix, ATN_F32, 3, shape, t->data);
-        free(prefix);
-    }
+    const atn_sampling *sampling = &desc->sampling;
+    const atn_attention_shape *s = &e->s.c.shape;
+    if (p->kind == PARAMETER_TENSOR && t->data)
+        write_values(e, p, 3, (const int64_t[]){t->heads, t->rows, t->cols}, t->data);
+    if (p->kind == PARAMETER_INDICES && sampling->kind == ATN_SAMPLING_INDICES)
+        write_whole_numbers(e, p, 2, (const int64_t[]){1, sampling->count}, sampling->indices);
+    if (p->kind == PARAMETER_UNIFORMS && sampling->kind >= ATN_SAMPLING_KMEANS)
+        write_values(e, p, 2, (const int64_t[]){1, sampling->uniform_count}, sampling->uniforms);
+    if (p->kind == PARAMETER_BUCKETS && desc->lsh.buckets)
+        write_whole_numbers(e, p, 4,
+                            (const int64_t[]){s->batch, s->heads, desc->lsh.rounds, s->tokens},
+                            desc->lsh.buckets);
+}
+
+static void write_parameter(emission *e, const parameter *p)
+{
+    const atn_attention_desc *desc = &e->s.c.reference;
+    write_parameter_file(e, p);
     char *text = parameter_text(p, desc);
     if (!text || (p->kind == PARAMETER_INTEGER && strcmp(text, "0") == 0)) {
         free(text);
@@ -286,7 +328,7 @@ static void start_command(emission *e, const atn_operator_info *info, int varian
     add_option(e, "--operator", must_format("%s/%s", info->name, info->variants[variant].name));
     if (s->layout.axes)
         add_option(e, "--layout", layout_name(&e->plan->layout));
-    if (soft && grid->kind == ATN_SAMPLING_POOL)
+    if (soft && grid->kind != ATN_SAMPLING_WINDOW)
         add_option(e, "--grid", must_format("%" PRId64 "x%" PRId64, grid->height, grid->width));
     else if (desc->cosformer.height > 0)
         add_option(

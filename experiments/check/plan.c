@@ -317,6 +317,10 @@ const char *case_plan_misfit(const case_plan *plan, const case_point *point,
 {
     attention_choice asked = choose(plan, point, c->choice.op, c->choice.variant);
     bool keys = case_plan_is_grouped(plan) || plan->given.c.k;
+    bool landmarks = asked.op == ATN_SOFT || asked.op == ATN_SOFTPP || asked.op == ATN_LINFORMER ||
+                     asked.op == ATN_NYSTROMFORMER;
+    if (!landmarks && point->of[AXIS_M] != plan->values[AXIS_M][0])
+        return "it has no landmarks, and is there once";
     if (asked.padding && !c->choice.padding)
         return "it takes no padding masks";
     if (asked.causal && !c->choice.causal)

@@ -168,7 +168,7 @@ static void expect_answers(const char *options)
             cr_assert(answer_library(context, &to, ATN_F64, ATN_STORAGE_NATIVE, (result_kind)kind,
                                      want) >= 0);
             ref_difference d = ref_compare_f64(1, count, to.results[kind], count, want, count);
-            cr_expect(d.relative_frobenius < 1e-6, "%s %s: %s: %g", options, text_of(node, "name"),
+            cr_expect(d.relative_frobenius < 1e-9, "%s %s: %s: %g", options, text_of(node, "name"),
                       result_name((result_kind)kind), d.relative_frobenius);
             free(want);
         }
@@ -187,6 +187,11 @@ Test(emit, arguments_read_the_same_problem)
     expect_answers("--n 9 --d 4 --masks none,padding,causal,both --operator softmax,elu,sima");
     expect_answers("--n 9 --d 4 --heads 4 --kv-heads 2 --operator softmax,performer,gaussian");
     expect_answers("--n 16 --d 4 --operator soft/code --param stride=2,iterations=7 --scale embed");
+    expect_answers("--n 9 --d 4 --dtype f64 --operator xnorm,rff,linformer");
+    expect_answers("--n 16 --d 4 --operator soft/exact --param sampling=kmeans,count=5,steps=2");
+    const int64_t shape[] = {1, 3};
+    cr_assert_eq(npy_write(".", "i.npy", ATN_F64, 2, shape, (const double[]){2, 7, 11}), EXIT_PASS);
+    expect_answers("--n 16 --d 4 --operator soft/exact --param sampling=indices,indices=i.npy");
     static const char *const layouts[] = {"bhnd", "bnhd", "nbhd", "bnd", "nbd"};
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
         char *options = must_format("--n 9 --d 4 --batch 2 --heads 3 --value-width 5 --operator "
@@ -343,6 +348,7 @@ Test(emit, what_an_operator_cannot_do_is_left_out)
         {"--n 8 --d 4 --operator xca/code,elu/stable --value-width 3", 1},
         {"--n 8 --d 4 --operator xca/code,elu/stable --key-tokens 6", 1},
         {"--n 8 --d 4 --operator lsh,elu/stable --key-tokens 8", 2},
+        {"--n 8 --d 4 --operator nystromformer/exact,elu/stable --m 2,4", 3},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         cr_expect_eq(count_of(rows[i].options), rows[i].cases, "%s", rows[i].options);
