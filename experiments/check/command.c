@@ -24,7 +24,7 @@ static void print_help(void)
         "example: attnum check --operator softpp/code --tokens q.npy --values v.npy --output y.npy "
         "--param stride=2\n"
         "         attnum check --operator softpp --help\n"
-        "         attnum check --emit-case cases --operator softpp,sima --n 72,1000 --layout bnhd\n");
+        "         attnum check --emit-case cases --operator sima --n 72,1000 --layout bnhd\n");
 }
 
 /* Parameters of the operators that were named. */

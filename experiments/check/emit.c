@@ -448,15 +448,16 @@ static int write_manifest(const char *folder, const cJSON *manifest)
 }
 
 static const char about[] =
-    "Problems and their answers, rounded to f64: exact ones (dense, in long double), or, where that "
-    "takes too long, a baseline, the library in f64; each file says which. layout: the order of the "
-    "dimensions of tokens, keys, values, outputs and their gradients: batch, heads, n tokens, d "
-    "width. Inputs are numbers that dtype holds; every file of them is f4 but for f64. Fewer "
-    "key_heads than heads: head i takes key head i / (heads / key_heads), and the gradients of keys "
-    "and values are sums over the heads that share them. tolerance: the relative error |yours - "
-    "output| / |output| (Frobenius norms, of each batch entry and head) that rounding in that "
-    "precision explains; null: nothing can be said. check: the arguments of attnum check for the "
-    "answers themselves, --output and --gradient files to be replaced by yours.";
+    "Problems and their answers, rounded to f64: exact ones (dense, in long double), or, where "
+    "that takes too long, a baseline, the library in f64; each file says which. layout: the "
+    "order of the dimensions of tokens, keys, values, outputs and their gradients: batch, "
+    "heads, n tokens, d width. Inputs are numbers that dtype holds; every file of them is f4 "
+    "but for f64. Fewer key_heads than heads: head i takes key head i / (heads / key_heads), "
+    "and the gradients of keys and values are sums over the heads that share them. tolerance: "
+    "the relative error |yours - output| / |output| (Frobenius norms, of each batch entry and "
+    "head) that rounding in that precision explains; null: nothing can be said. check: the "
+    "arguments of attnum check for the answers themselves, --output and --gradient files to be "
+    "replaced by yours.";
 
 /* Cases of an operator that it cannot do, and what it lacks for the last of them. */
 typedef struct {

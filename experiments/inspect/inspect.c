@@ -36,8 +36,8 @@ enum { USUAL_HEADS = 8, MOST_INSPECTED = 1024 };
 static const column matrix_columns[] = {
     HEAD_COLUMNS,
     {"main", COLUMN_BOOLEAN, "",
-     "the sampling that SOFT has without training: pool, on no grid window; or given; for m above 64, unless "
-     "--full is given, the only one whose inverses and precisions are measured"},
+     "the sampling that SOFT has without training, pool, on no grid window; or given; for m above "
+     "64, unless --full is given, the only one whose inverses and precisions are measured"},
     MATRIX_FACTS(AS_COLUMN)};
 static const column inverse_columns[] = {
     HEAD_COLUMNS,
