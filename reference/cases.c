@@ -56,10 +56,14 @@ static double *normal(attention_case *c, int draw, int64_t count, double factor)
 
 /* ---- Parameters, in f64 ---- */
 
-/* A tensor of `mean` plus `factor` times normal numbers. */
+/* A tensor of `mean` plus `factor` times normal numbers. That of an outline points to a number that
+ * nobody reads: with 10^7 tokens Linformer's E has gigabytes. */
 static atn_tensor tensor(attention_case *c, int draw, int64_t heads, int64_t rows, int64_t cols,
                          double mean, double factor)
 {
+    static double unread;
+    if (c->choice.outline)
+        return atn_tensor_dense(&unread, ATN_F64, 1, heads, rows, cols);
     int64_t count = heads * rows * cols;
     double *values = normal(c, DRAW_PARAMETERS + draw, count, factor);
     for (int64_t i = 0; i < count; i++)
@@ -83,6 +87,20 @@ static void grid_of(int64_t n, int64_t *height, int64_t *width)
     *width = n > 0 ? n / *height : 0;
 }
 
+static void give_draws(attention_case *c, atn_sampling *s)
+{
+    int64_t n = c->shape.tokens;
+    int64_t *indices = own(c, ref_take((size_t)(n + 1), sizeof *indices));
+    data_permutation(stream(c, DRAW_PARAMETERS), n, indices);
+    s->indices = indices;
+    double *uniforms = own(c, data_allocate(2 * n));
+    uint64_t state = stream(c, DRAW_PARAMETERS + 5);
+    for (int64_t i = 0; i < 2 * n; i++)
+        uniforms[i] = (double)(data_next(&state) >> 11) * 0x1p-53;
+    s->uniforms = uniforms;
+    s->uniform_count = 2 * n;
+}
+
 /* At most 9 landmarks, never 2: A then has equal row sums and the papers' start stands on the edge
  * of divergence. */
 static void give_soft(attention_case *c)
@@ -99,15 +117,10 @@ static void give_soft(attention_case *c)
         s->stride = window ? clamp((n + m - 1) / m, 1, n) : clamp(s->height / side, 1, s->height);
         s->count = clamp(m, 1, n);
     }
-    int64_t *indices = own(c, ref_take((size_t)(n + 1), sizeof *indices));
-    data_permutation(stream(c, DRAW_PARAMETERS), n, indices);
-    s->indices = indices;
-    double *uniforms = own(c, data_allocate(2 * n));
-    uint64_t state = stream(c, DRAW_PARAMETERS + 5);
-    for (int64_t i = 0; i < 2 * n; i++)
-        uniforms[i] = (double)(data_next(&state) >> 11) * 0x1p-53;
-    s->uniforms = uniforms;
-    s->uniform_count = 2 * n;
+    if (c->choice.outline)
+        s->indices = own(c, ref_take((size_t)s->count, sizeof *s->indices));
+    else
+        give_draws(c, s);
     s->steps = 2;
     if (s->kind == ATN_SAMPLING_CONV || s->kind == ATN_SAMPLING_CONV_CODE) {
         int64_t window_cells = s->stride * s->stride;
@@ -304,10 +317,12 @@ static void describe(attention_case *c)
         const double *values = t->data;
         if (!values)
             continue;
+        t->dtype = c->choice.dtype;
+        if (c->choice.outline)
+            continue;
         int64_t count = t->heads * t->rows * t->cols;
         t->data = own(c, data_allocate(count));
         atn_convert(c->choice.dtype, t->data, ATN_F64, values, count);
-        t->dtype = c->choice.dtype;
     }
 }
 

@@ -23,6 +23,7 @@ typedef struct {
     uint64_t seed;
     atn_storage storage; /* f32 only: what q, k, v and the parameters are rounded to */
     bool bare;           /* no inputs: q, k, v and dout are null; the parameters are all there */
+    bool outline;        /* to be counted, never run: sizes of parameters without their numbers */
     /* Sizes; 0: small ones, for tests. landmarks of soft and softpp: pool takes the nearest square
      * number that its grid has, window about as many, indices and first as many as asked. */
     int64_t landmarks;              /* soft, softpp; linformer's rows; nystromformer */

@@ -100,7 +100,7 @@ static int count_call(atn_context *context, const growth_point *p, int64_t token
 {
     cost_setting setting = p->setting;
     setting.tokens = tokens;
-    attention_case c = cost_case(&setting);
+    attention_case c = cost_outline(&setting);
     take_inverse(p, &c);
     atn_status status = atn_attention_cost(context, &c.desc, &c.shape, cost);
     attention_case_free(&c);

@@ -120,7 +120,7 @@ static void put_sizes(table *t, const attention_case *c)
 
 static void put_row(table *t, const cost_setting *s, const atn_cost *cost)
 {
-    attention_case c = cost_case(s);
+    attention_case c = cost_outline(s);
     const atn_operator_info *info = atn_operator_get(s->op);
     table_text(t, info->name);
     table_integer(t, s->tokens);

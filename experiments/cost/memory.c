@@ -86,7 +86,7 @@ static double (*const materialised[ATN_OPERATOR_COUNT])(const cost_setting *,
 
 static double materialised_bytes(const cost_setting *s)
 {
-    attention_case c = cost_case(s);
+    attention_case c = cost_outline(s);
     double elements = materialised[s->op](s, &c);
     attention_case_free(&c);
     return (double)s->heads * elements * sizeof(float);

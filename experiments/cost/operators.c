@@ -26,7 +26,7 @@ int cost_variant(atn_operator op, const char *name)
     return variant;
 }
 
-attention_case cost_case(const cost_setting *s)
+static attention_case make_case(const cost_setting *s, bool outline)
 {
     bool windows = !s->as_they_are && s->landmarks > 0 && s->tokens % s->landmarks == 0;
     int64_t buckets = s->tokens / LSH_CHUNK / 2 * 2;
@@ -39,6 +39,7 @@ attention_case cost_case(const cost_setting *s)
         .sampling = windows ? ATN_SAMPLING_WINDOW : ATN_SAMPLING_INDICES,
         .seed = 1,
         .bare = true,
+        .outline = outline,
         .landmarks = s->landmarks,
         .features = (int64_t)((double)s->dim * log((double)s->dim)),
         .chunk = LSH_CHUNK,
@@ -46,6 +47,16 @@ attention_case cost_case(const cost_setting *s)
         .buckets = buckets > 2 ? buckets : 2,
     };
     return attention_case_make(&choice);
+}
+
+attention_case cost_case(const cost_setting *s)
+{
+    return make_case(s, false);
+}
+
+attention_case cost_outline(const cost_setting *s)
+{
+    return make_case(s, true);
 }
 
 /* m as asked: nothing but the landmarks' number may differ between operators. */
@@ -60,7 +71,7 @@ static bool has_its_landmarks(atn_context *context, const cost_setting *s, const
 
 int cost_count(atn_context *context, const cost_setting *setting, atn_cost *cost)
 {
-    attention_case c = cost_case(setting);
+    attention_case c = cost_outline(setting);
     char text[200];
     int code = EXIT_PASS;
     cost_describe(setting, text, sizeof text);

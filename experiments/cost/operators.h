@@ -39,6 +39,8 @@ int cost_variant(atn_operator op, const char *name);
  * d) features, lsh has 8 rounds, chunks of 49 tokens, or the next smaller number that divides n,
  * and n/49 buckets (as the published code has a bucket per chunk), less one if that is odd. */
 attention_case cost_case(const cost_setting *setting);
+/* The same without the parameters' numbers: to be counted, never run. */
+attention_case cost_outline(const cost_setting *setting);
 
 /* Counts a call. Returns an exit code; a failure has been reported. */
 int cost_count(atn_context *context, const cost_setting *setting, atn_cost *cost);

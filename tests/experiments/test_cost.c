@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "common/report.h"
 #include "cost/resident.h"
@@ -451,4 +452,42 @@ Test(cost, memory_of_all_operators)
     check_fits(t, fits);
     table_free(t);
     table_free(fits);
+}
+
+/* ---- Counting without the parameters' numbers ---- */
+
+Test(cost, an_outline_counts_as_the_case_does)
+{
+    static const int64_t tokens[] = {784, 1000}; /* windows of soft, and tokens as they are */
+    atn_context *context = make_context();
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
+        for (int i = 0; i < 2; i++) {
+            cost_setting s = {.op = (atn_operator)op, .tokens = tokens[i], .heads = 2, .dim = 32};
+            s.landmarks = cost_has_landmarks(s.op) ? PAPER_LANDMARKS : 0;
+            atn_cost expected, found;
+            attention_case c = cost_case(&s);
+            cr_assert(atn_attention_cost(context, &c.desc, &c.shape, &expected) == ATN_OK);
+            cr_assert(cost_count(context, &s, &found) == EXIT_PASS);
+            cr_expect(memcmp(&found, &expected, sizeof found) == 0,
+                      "%s n=%" PRId64 ": %g flops, %g", atn_operator_get(s.op)->name, s.tokens,
+                      found.flops, expected.flops);
+            attention_case_free(&c);
+        }
+    atn_context_free(context);
+}
+
+/* In MiB, at most so far. */
+static double resident_peak(void)
+{
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    return (double)used.ru_maxrss / 1024;
+}
+
+/* With 2 10^7 tokens Linformer's E would be 8 GB of random numbers. */
+Test(cost, a_dry_run_makes_no_parameters)
+{
+    double before = resident_peak();
+    cr_assert(run_experiment(&cost_memory, "--full --dry-run") == EXIT_PASS);
+    cr_expect(resident_peak() - before < 100, "%g MiB, %g before", resident_peak(), before);
 }
