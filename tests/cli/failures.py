@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """PROGRAM PRELOAD [--all] [--only NAME,...] [--k KIND:K]: every verb on a machine that fails.
+PROGRAM PRELOAD --valgrind [--only NAME,...]: every verb once under valgrind.
 
 PRELOAD (failures.c) is preloaded into the program and lets the k-th allocation, the k-th call for a
 file or the k-th for a process or thread fail; file size limits let writes fail inside stdio. The
@@ -11,6 +12,9 @@ program must then do one of two things:
 
 By default a few k of each command run, the same ones every time; with --all every k up to MOST of each
 kind, and a few hundred beyond. Exits with 0 if all went so, 1 if not.
+
+Under valgrind a run must end as it does without, read no memory that nobody wrote or that is not its own,
+and leave none behind that nothing points to. Exits with 77 where there is no valgrind.
 """
 import argparse
 import json
@@ -37,7 +41,8 @@ COMMANDS = (
     ("run-complete", f"run {GROWTH} --resume --format json --out {{in}}/whole", 2),
     ("merge", "merge {in}/shards --out out", 3),
     ("claims", "claims S01 --out out", 1),
-    ("claims-certified", "claims S10 U01 S23", 1),
+    ("claims-certified", "claims S10 U01", 1),
+    ("claims-evidence", "claims S23", 1),
     ("inspect", "inspect {in}/case/sima-paper/tokens.npy --quick --html out/x.html --out out", 1),
     ("inspect-landmarks", "inspect {in}/case/sima-paper/tokens.npy --quick --layout bhnd --landmarks "
      "{in}/case/sima-paper/values.npy --out out", 1),
@@ -54,6 +59,12 @@ COMMANDS = (
     ("mistake", "run spectral/bonds", 4),
 )
 SECONDS, MOST_REASONS = 60, 4
+# What a process has that ends by _exit after a fork is its parent's.
+VALGRIND = ("-q", "--leak-check=full", "--show-leak-kinds=definite,indirect", "--error-exitcode=99",
+            "--errors-for-leak-kinds=definite,indirect", "--child-silent-after-fork=yes")
+VALGRIND_SECONDS = 600
+# The first takes minutes; the other starts itself as /proc/self/exe, which is valgrind.
+NOT_UNDER_VALGRIND = ("run-photographs", "claims-evidence")
 
 
 class Harness:
@@ -65,7 +76,7 @@ class Harness:
             "OPENBLAS_NUM_THREADS": "1", "TMPDIR": str(folder / "tmp")}
         self.failed = self.runs = 0
 
-    def start(self, words, limit=None, **more):
+    def start(self, words, limit=None, under=(), seconds=SECONDS, **more):
         shutil.rmtree(self.folder / "work", ignore_errors=True)
         shutil.rmtree(self.folder / "tmp", ignore_errors=True)
         (self.folder / "tmp").mkdir()
@@ -77,16 +88,16 @@ class Harness:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
         self.runs += 1
         process = subprocess.Popen(
-            [self.program, *words], cwd=self.folder / "work", env=self.environment | more,
+            [*under, self.program, *words], cwd=self.folder / "work", env=self.environment | more,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             preexec_fn=set_limits, start_new_session=True)
         try:
-            stdout, stderr = process.communicate(timeout=SECONDS)
+            stdout, stderr = process.communicate(timeout=seconds)
             return process.returncode, stdout, stderr.decode(errors="replace")
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
-            return f"more than {SECONDS} s", b"", ""
+            return f"more than {seconds} s", b"", ""
 
     def must(self, *words):
         code, _, stderr = self.start(words)
@@ -210,6 +221,16 @@ def try_command(h, name, text, most, everything):
     print(f"      {name}: {h.runs - before} runs", flush=True)
 
 
+def try_valgrind(h, valgrind, name, text):
+    words = h.words(text)
+    expected, _, _ = h.start(words)
+    code, _, stderr = h.start(words, under=(valgrind, *VALGRIND), seconds=VALGRIND_SECONDS)
+    said = [line for line in stderr.splitlines() if line.startswith("==")]
+    h.failed += code != expected or bool(said)
+    print("\n".join([f"{'FAIL' if code != expected or said else '    '}  {name}: exit code {code}, expected {expected}",
+                     *said]), flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", type=pathlib.Path)
@@ -217,14 +238,22 @@ def main():
     parser.add_argument("--all", action="store_true", help="many more")
     parser.add_argument("--only", metavar="NAME,...", help="these commands alone")
     parser.add_argument("--k", metavar="KIND:K", help="this failure alone")
+    parser.add_argument("--valgrind", action="store_true", help="under valgrind, on a machine that does not fail")
     options = parser.parse_args()
+    valgrind = shutil.which("valgrind")
+    if options.valgrind and not valgrind:
+        print("there is no valgrind")
+        return 77
     with tempfile.TemporaryDirectory(prefix="attnum-failures-") as folder:
         h = Harness(options.program.resolve(), options.preload.resolve(), pathlib.Path(folder))
         h.set_up()
         for name, text, most in COMMANDS:
             if options.only and name not in options.only.split(","):
                 continue
-            if options.k:
+            if options.valgrind:
+                if name not in NOT_UNDER_VALGRIND:
+                    try_valgrind(h, valgrind, name, text)
+            elif options.k:
                 print(h.start(h.words(text), LD_PRELOAD=str(h.preload), FAILURE=options.k))
             else:
                 try_command(h, name, text, most, options.all)
