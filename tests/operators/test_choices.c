@@ -182,6 +182,30 @@ Test(choices, leverage_has_a_ridge_for_every_landmark)
     }
 }
 
+/* m^2 2^-50 is the least ridge. The pilots 0 and 2^-24 have a kernel of 1 - t with t = 2^-48, the
+ * least ridge of two landmarks, so that each has the score 1 - lambda / (2 (lambda + t)), and a
+ * token far away 1: numbers above 1 minus its share draw it. */
+Test(choices, leverage_has_a_least_ridge)
+{
+    static const struct {
+        double ridge, lambda;
+    } cases[] = {{0x1p-50, 0x1p-48}, {0.99 * 0x1p-48, 0x1p-48}, {0x1p-47, 0x1p-47}};
+    double tokens[] = {0, 0x1p-24, 10}, landmarks[2];
+    atn_context *context = fixture_context(1, NULL);
+    for (int i = 0; i < 3; i++)
+        for (int above = 0; above < 2; above++) {
+            double lambda = cases[i].lambda, score = 1 - lambda / (2 * (lambda + 0x1p-48));
+            double border = 1 - 1 / (2 * score + 1);
+            double uniforms[] = {0, 0, border + (above ? 0.01 : -0.01), 0};
+            atn_sampling s = {.kind = ATN_SAMPLING_LEVERAGE, .count = 2, .scale = 1};
+            s.ridge = cases[i].ridge, s.uniforms = uniforms, s.uniform_count = 4;
+            cr_assert_eq(sample(context, &s, 3, 1, tokens, landmarks), ATN_OK);
+            cr_expect_eq(landmarks[0] == 10, above, "ridge %g, %g: token at %g", cases[i].ridge,
+                         uniforms[2], landmarks[0]);
+        }
+    atn_context_free(context);
+}
+
 /* ---- Answers by hand ---- */
 
 /* u = 0.5 of the squares 1, 100, 144 is the last; then {0, 1} and {10, 12}. */
