@@ -20,19 +20,18 @@ def short(seconds):
     return f"{value * 1e6:.3g} µs" if value < 1e-3 else f"{value * 1e3:.3g} ms"
 
 
-def replace_table(name, table, words):
-    """Puts table between the marks of that name in README.md, or in the file that words name. With --check
-    nothing is written, and the result is 1 if something else stands there."""
+def replace_table(name, table, readme, check):
+    """Puts table between the marks of that name in the file. With check nothing is written, and the result is
+    1 if something else stands there."""
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    files = [w for w in words if w != "--check"]
-    path = pathlib.Path(files[0]) if files else ROOT / "README.md"
+    path = pathlib.Path(readme)
     text = path.read_text()
     if text.count(begin) != 1 or text.count(end) != 1:
         print(f"{path}: expected one '{begin}' and one '{end}'", file=sys.stderr)
         return 3
     before, rest = text.split(begin)
     made = f"{before}{begin}\n{table}\n{end}{rest.split(end)[1]}"
-    if "--check" in words:
+    if check:
         return 0 if made == text else 1
     path.write_text(made)
     return 0

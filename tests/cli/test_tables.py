@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""SOURCE: README's tables from files of results (scripts/gpu-table, scripts/performance-table), of which
+tests/cli/tables holds small ones and, in README.md, what they give: one of their rows is the right one for
+each cell, the others differ from it in one respect. No two columns of a row are equal, so that one taken for
+another shows."""
+import csv
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SOURCE = pathlib.Path(sys.argv[1])
+TABLES = SOURCE / "tests/cli/tables"
+FLAGS = ("dirty", "ratio_dirty", "holds")
+failed = 0
+
+
+def check(what, right):
+    global failed
+    failed += not right
+    print(f"{'ok  ' if right else 'FAIL'}  {what}")
+
+
+def run(script, data, readme, *words):
+    command = [sys.executable, SOURCE / "scripts" / script, "--data", data, *words, readme]
+    return subprocess.run(command, stderr=subprocess.DEVNULL).returncode
+
+
+def make(data, readme):
+    return [run("gpu-table", data, readme), run("performance-table", data, readme)]
+
+
+def check_columns(path):
+    with open(path, newline="") as file:
+        for number, row in enumerate(csv.DictReader(file), 2):
+            cells = [text for name, text in row.items() if text and name not in FLAGS]
+            twice = sorted({text for text in cells if cells.count(text) > 1})
+            check(f"{path.name} line {number}: columns differ {twice or ''}", not twice)
+
+
+def main():
+    for path in sorted(TABLES.rglob("*.csv")):
+        check_columns(path)
+    with tempfile.TemporaryDirectory(prefix="attnum-tables-") as name:
+        folder = pathlib.Path(name)
+        expected, made = (TABLES / "README.md").read_text(), folder / "made.md"
+        lines = expected.splitlines(keepends=True)
+        inside = [sum("begin -->" in line for line in lines[:i]) > sum("end -->" in line for line in lines[:i + 1])
+                  for i in range(len(lines))]
+        made.write_text("".join(line for line, skip in zip(lines, inside) if not skip or "<!--" in line))
+        empty = made.read_text()
+        for script in ("gpu-table", "performance-table"):
+            check(f"{script} --check: other tables are told", run(script, TABLES, made, "--check") == 1)
+        check("--check writes nothing", made.read_text() == empty)
+        check("tables are made", make(TABLES, made) == [0, 0])
+        check("they are those expected", made.read_text() == expected)
+        if made.read_text() != expected:
+            print(made.read_text())
+        for script in ("gpu-table", "performance-table"):
+            check(f"{script} --check: the same tables are told", run(script, TABLES, made, "--check") == 0)
+
+        data = folder / "data"
+        shutil.copytree(TABLES, data)
+        rates = (data / "bench.csv").read_text()
+        (data / "bench.csv").write_text(rates.replace("24,25,26,,0", "24,25,26,,1"))
+        run("performance-table", data, made)
+        check("shares of rates beside which others were at work are marked",
+              made.read_text() == re.sub(r"(\| \d+ %) \|", r"\1\\* |", expected))
+        (data / "peers.csv").unlink()
+        run("performance-table", data, made)
+        check("without peers the machine is bench.csv's", "(the machine, cc 1.2, " in made.read_text())
+        for path in data.rglob("*.csv"):
+            path.unlink()
+        (data / "gpu/versions.json").unlink()
+        make(data, made)
+        check("without files the tables say so", all(
+            f"No {what} recorded yet." in made.read_text() for what in ("GPU run is", "times are", "growth is")))
+        made.write_text("no marks\n")
+        check("marks that are missing are an error", make(TABLES, made) == [3, 3])
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
