@@ -114,10 +114,12 @@ struct emulator_votes {
 emulator_votes emulator_barrier(emulator_place here, bool vote);
 
 /* Waits until all lanes of `mask` are here and returns their votes. Lane `source` of them lends its
- * `mine`, which is copied to this lane's `taken`; all bits set if it is not in the mask. */
+ * `mine`, which is copied to this lane's `taken`; all bits set if it is not in the mask. Ordered:
+ * what they have stored in shared memory before is there for all of them after. */
 enum { EMULATOR_NO_LANE = -1, EMULATOR_ALL_LANES = -2 /* taken: 32 pointers to each's mine */ };
 unsigned emulator_warp(emulator_place here, unsigned mask, bool vote, const void *mine = nullptr,
-                       size_t size = 0, int source = EMULATOR_NO_LANE, void *taken = nullptr);
+                       size_t size = 0, int source = EMULATOR_NO_LANE, void *taken = nullptr,
+                       bool ordered = false);
 
 static inline void __syncthreads(EMULATOR_CALLER)
 {
@@ -142,7 +144,8 @@ static inline int __syncthreads_count(int vote, EMULATOR_CALLER)
 
 static inline void __syncwarp(unsigned mask = 0xffffffff, EMULATOR_CALLER)
 {
-    emulator_warp(EMULATOR_HERE("__syncwarp"), mask, false);
+    emulator_warp(EMULATOR_HERE("__syncwarp"), mask, false, nullptr, 0, EMULATOR_NO_LANE, nullptr,
+                  true);
 }
 
 static inline unsigned __ballot_sync(unsigned mask, int vote, EMULATOR_CALLER)

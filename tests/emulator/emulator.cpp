@@ -90,6 +90,8 @@ struct fiber {
     wait_kind waits;
     emulator_place place;
     bool vote;
+    bool ordered; /* what it has stored is there for others when they go on */
+    std::vector<std::pair<char *, char>> stores; /* bytes of shared memory that are not yet */
     /* of warp collectives */
     unsigned mask, ballot;
     const void *mine;
@@ -428,7 +430,7 @@ static void release_warp(int first, const fiber *me)
 }
 
 unsigned emulator_warp(emulator_place here, unsigned mask, bool vote, const void *mine, size_t size,
-                       int source, void *taken)
+                       int source, void *taken, bool ordered)
 {
     int thread = (int)(current - fibers), lane = thread % 32;
     current->waits = AT_WARP;
@@ -439,6 +441,7 @@ unsigned emulator_warp(emulator_place here, unsigned mask, bool vote, const void
     current->size = size;
     current->source = source;
     current->taken = taken;
+    current->ordered = ordered;
     arrived[thread / 32] |= 1u << lane;
     release_warp(thread - lane, current);
     suspend();
@@ -574,6 +577,50 @@ static size_t written_variables(void)
     return bytes;
 }
 
+/* ---- Stores that others see late: a shuffle, a vote or a matrix product orders no memory ---- */
+
+static bool late_stores;
+static std::vector<char> as_stored; /* shared memory as the threads see it that have not stored late */
+
+static void read_stores(void)
+{
+    const char *text = std::getenv("EMULATOR_STORES");
+    late_stores = text && std::strcmp(text, "late") == 0;
+    if (text && !late_stores && std::strcmp(text, "at once") != 0) {
+        std::fprintf(stderr, "EMULATOR_STORES=%s: expected 'late' or 'at once'\n", text);
+        std::abort();
+    }
+}
+
+/* f(a place of the block's shared memory, which byte of it that is), byte by byte. */
+template <class F> __attribute__((no_sanitize("address"))) static void each_shared_byte(F f)
+{
+    size_t i = 0;
+    for (char *at = dynamic_shared; at && at < dynamic_shared + dynamic_size; at++)
+        f(at, i++);
+    for (char *at = kernel.shared; at < kernel.shared_end; at++)
+        f(at, i++);
+}
+
+/* Resumes a thread, which sees what it has stored itself. */
+static void resume_late(fiber *it)
+{
+    as_stored.resize(dynamic_size + (size_t)(kernel.shared_end - kernel.shared));
+    each_shared_byte([](char *at, size_t i) { as_stored[i] = *at; });
+    for (const auto &store : it->stores)
+        *store.first = store.second;
+    it->stores.clear();
+    resume(it);
+    if (it->waits != AT_WARP || it->ordered)
+        return;
+    each_shared_byte([it](char *at, size_t i) {
+        if (*at == as_stored[i])
+            return;
+        it->stores.push_back({at, *at});
+        *at = as_stored[i];
+    });
+}
+
 static void start_block(size_t shared)
 {
     living = threads;
@@ -581,6 +628,7 @@ static void start_block(size_t shared)
     std::memset(arrived, 0, sizeof arrived);
     for (int i = 0; i < threads; i++) {
         fibers[i].waits = READY;
+        fibers[i].stores.clear();
         copies[i].waiting.clear();
         copies[i].group = 0;
     }
@@ -598,7 +646,7 @@ static bool sweep(int first, int count)
         fiber *it = &fibers[first + (int)next_of(&pass)];
         if (it->waits == READY) {
             ran = true;
-            resume(it);
+            late_stores ? resume_late(it) : resume(it);
         }
     }
     return ran;
@@ -655,6 +703,7 @@ static cudaError_t run_grid(dim3 grid, dim3 block, size_t shared)
     gridDim = grid;
     blockDim = block;
     read_order();
+    read_stores();
     order pass = order_of(blocks);
     for (uint64_t i = 0; i < blocks && !failed; i++) {
         uint64_t at = next_of(&pass);

@@ -123,6 +123,46 @@ Test(emulator, missing_barrier_before_a_warps_collective_shows_warp_by_warp)
     }
 }
 
+/* Lanes that hand values to their neighbours through shared memory, and what they wait at. */
+enum { BY_SYNCWARP, BY_SHUFFLE, BY_VOTE, BY_BARRIER };
+
+template <int BY> static __global__ void hand_on(int *out)
+{
+    int *parts = parts_of_a_block(), thread = (int)threadIdx.x, none = 0;
+    parts[thread] = thread;
+    if (BY == BY_SYNCWARP)
+        __syncwarp();
+    if (BY == BY_SHUFFLE)
+        none = __shfl_xor_sync(all_lanes, 0, 1);
+    if (BY == BY_VOTE)
+        none = __any_sync(all_lanes, 0);
+    if (BY == BY_BARRIER)
+        __syncthreads();
+    out[thread] = parts[thread] + parts[thread ^ 1] + none;
+}
+
+static int wrong_hands(void (*kernel)(int *))
+{
+    int wrong = 0;
+    device_array<int> out(96);
+    cr_assert(launch(kernel, 1, 96, 0, out.data) == cudaSuccess);
+    std::vector<int> got = out.host();
+    for (int i = 0; i < 96; i++)
+        wrong += got[(size_t)i] != i + (i ^ 1);
+    return wrong;
+}
+
+Test(emulator, shuffles_and_votes_do_not_order_memory)
+{
+    for (int late = 0; late < 2; late++) {
+        setenv("EMULATOR_STORES", late ? "late" : "at once", 1);
+        cr_expect(wrong_hands(hand_on<BY_SYNCWARP>) == 0);
+        cr_expect(wrong_hands(hand_on<BY_BARRIER>) == 0);
+        cr_expect((wrong_hands(hand_on<BY_SHUFFLE>) > 0) == late);
+        cr_expect((wrong_hands(hand_on<BY_VOTE>) > 0) == late);
+    }
+}
+
 static __global__ void write_places(uint3 *out, dim3 *sizes)
 {
     unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
