@@ -2,6 +2,8 @@
 /* Runs kernels: blocks one after the other, the threads of a block as fibers. A fiber runs until it
  * waits at a barrier or a warp collective or returns; then the next one does: of the block, or of
  * its warp until all of that wait at a barrier (EMULATOR_ORDER, emulator.h). */
+#include <algorithm>
+#include <array>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -580,7 +582,8 @@ static size_t written_variables(void)
 /* ---- Stores that others see late: a shuffle, a vote or a matrix product orders no memory ---- */
 
 static bool late_stores;
-static std::vector<char> as_stored; /* shared memory as the threads see it that have not stored late */
+static std::vector<char>
+    as_stored; /* shared memory as the threads see it that have not stored late */
 
 static void read_stores(void)
 {
@@ -592,32 +595,60 @@ static void read_stores(void)
     }
 }
 
-/* f(a place of the block's shared memory, which byte of it that is), byte by byte. */
-template <class F> __attribute__((no_sanitize("address"))) static void each_shared_byte(F f)
+/* The block's shared memory, but for variables under ASan, between which nothing must be touched.
+ */
+struct shared_area {
+    char *start;
+    size_t size;
+};
+
+static std::array<shared_area, 2> shared_areas(void)
 {
-    size_t i = 0;
-    for (char *at = dynamic_shared; at && at < dynamic_shared + dynamic_size; at++)
-        f(at, i++);
-    for (char *at = kernel.shared; at < kernel.shared_end; at++)
-        f(at, i++);
+#ifdef EMULATOR_ASAN
+    return {{{dynamic_shared, dynamic_size}, {nullptr, 0}}};
+#else
+    return {{{dynamic_shared, dynamic_size},
+             {kernel.shared, (size_t)(kernel.shared_end - kernel.shared)}}};
+#endif
+}
+
+/* f(what has changed since the last time, up to 4096 bytes, what it was, how many). */
+template <class F> static void each_change(F f)
+{
+    const size_t most = 4096;
+    char *before = as_stored.data();
+    for (const shared_area &area : shared_areas())
+        for (size_t i = 0; i < area.size; i += most) {
+            size_t size = std::min(most, area.size - i);
+            if (std::memcmp(area.start + i, before, size) != 0)
+                f(area.start + i, before, size);
+            before += size;
+        }
+}
+
+static void start_stores(void)
+{
+    size_t size = 0;
+    for (const shared_area &area : shared_areas())
+        size += area.size;
+    as_stored.assign(size, 0);
+    each_change([](char *now, char *before, size_t count) { std::memcpy(before, now, count); });
 }
 
 /* Resumes a thread, which sees what it has stored itself. */
 static void resume_late(fiber *it)
 {
-    as_stored.resize(dynamic_size + (size_t)(kernel.shared_end - kernel.shared));
-    each_shared_byte([](char *at, size_t i) { as_stored[i] = *at; });
     for (const auto &store : it->stores)
         *store.first = store.second;
     it->stores.clear();
     resume(it);
-    if (it->waits != AT_WARP || it->ordered)
-        return;
-    each_shared_byte([it](char *at, size_t i) {
-        if (*at == as_stored[i])
-            return;
-        it->stores.push_back({at, *at});
-        *at = as_stored[i];
+    bool held = it->waits == AT_WARP && !it->ordered;
+    each_change([=](char *now, char *before, size_t count) {
+        for (size_t i = 0; i < count; i++) {
+            if (held && now[i] != before[i])
+                it->stores.push_back({now + i, now[i]});
+            (held ? now : before)[i] = (held ? before : now)[i];
+        }
     });
 }
 
@@ -635,6 +666,8 @@ static void start_block(size_t shared)
     if (shared > 0)
         std::memset(dynamic_shared, 0xff, shared);
     poison_variables();
+    if (late_stores)
+        start_stores();
 }
 
 /* Each of `count` threads from `first` on until it waits; whether any could run. */

@@ -128,7 +128,7 @@ enum { BY_SYNCWARP, BY_SHUFFLE, BY_VOTE, BY_BARRIER };
 
 template <int BY> static __global__ void hand_on(int *out)
 {
-    int *parts = parts_of_a_block(), thread = (int)threadIdx.x, none = 0;
+    int *parts = (int *)emulator_shared(), thread = (int)threadIdx.x, none = 0;
     parts[thread] = thread;
     if (BY == BY_SYNCWARP)
         __syncwarp();
@@ -145,7 +145,7 @@ static int wrong_hands(void (*kernel)(int *))
 {
     int wrong = 0;
     device_array<int> out(96);
-    cr_assert(launch(kernel, 1, 96, 0, out.data) == cudaSuccess);
+    cr_assert(launch(kernel, 1, 96, 96 * sizeof(int), out.data) == cudaSuccess);
     std::vector<int> got = out.host();
     for (int i = 0; i < 96; i++)
         wrong += got[(size_t)i] != i + (i ^ 1);

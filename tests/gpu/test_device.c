@@ -2,6 +2,7 @@
 /* What CUDA's contexts and plans owe their callers, with faults made by the emulator. */
 #include <criterion/criterion.h>
 
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -646,12 +647,31 @@ Test(device, a_context_may_change_threads)
     atn_context_free(context);
 }
 
-/* Blocks and threads run in three orders, twice in one: no bit of a result depends on it. */
+static const char *const orders[] = {"forward", "backward", "shuffle:1", "warp-forward",
+                                     "warp-backward"};
+enum { ORDERS = sizeof orders / sizeof *orders };
+
+/* A NaN in the last channel of the last value, which is not for a block's first thread. */
+Test(device, a_nan_is_found_in_every_order)
+{
+    attention_case c = make(ATN_SIMA, 0, ATN_F32, 70);
+    c.v[attention_case_values(&c) - 1] = NAN;
+    for (int i = 0; i < ORDERS; i++) {
+        attention_run r = attention_run_make(&c, 1);
+        atn_context *context = fixture_context(1, NULL);
+        setenv("EMULATOR_ORDER", orders[i], 1);
+        atn_status status = attention_run_forward(&r, context);
+        cr_expect(status == ATN_NONFINITE && r.info.failures == 1, "%s: %s, %ld failures",
+                  orders[i], atn_status_name(status), (long)r.info.failures);
+        atn_context_free(context);
+        attention_run_free(&r);
+    }
+    attention_case_free(&c);
+}
+
+/* Blocks and threads run in five orders: no bit of a result depends on it. */
 static void check_orders(attention_case c)
 {
-    static const char *const orders[] = {"forward", "backward", "shuffle:1", "warp-forward",
-                                         "warp-backward"};
-    enum { ORDERS = sizeof orders / sizeof *orders };
     attention_run runs[ORDERS];
     for (int i = 0; i < ORDERS; i++) {
         runs[i] = attention_run_make(&c, 1);
@@ -673,4 +693,26 @@ Test(device, the_same_bits_in_every_order)
             check_orders(make(op, variant, dtypes[variant % 3], variant % 2 ? 300 : 70));
     }
     check_orders(make_large(ATN_F32));
+}
+
+/* Nor does one depend on when other threads see what one has stored, before a barrier. An inverse
+ * has so much shared memory that comparing it at every shuffle takes minutes; the others take 20 s,
+ * so that only the slow tests run them all. */
+Test(device, the_same_bits_with_late_stores)
+{
+    for (int op = fixture_next(-1); op < ATN_OPERATOR_COUNT; op = fixture_next(op)) {
+        bool inverts = op == ATN_SOFT || op == ATN_SOFTPP || op == ATN_NYSTROMFORMER;
+        if (inverts || (op != ATN_SIMA && !getenv("ATTNUM_TEST_CASES")))
+            continue;
+        attention_case c = make(op, 0, ATN_F32, 9);
+        attention_run at_once = attention_run_make(&c, 1), late = attention_run_make(&c, 1);
+        cr_expect(run_in_thread(&at_once), "%s", attention_case_label(&c));
+        setenv("EMULATOR_STORES", "late", 1);
+        cr_expect(run_in_thread(&late) && same_results(&at_once, &late), "%s: other bits",
+                  attention_case_label(&c));
+        setenv("EMULATOR_STORES", "at once", 1);
+        attention_run_free(&at_once);
+        attention_run_free(&late);
+        attention_case_free(&c);
+    }
 }

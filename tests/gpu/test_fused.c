@@ -515,6 +515,24 @@ Test(fused, bits_are_the_same_each_time, .timeout = 300)
     atn_context_free(context);
 }
 
+/* Nor does the result depend on when other lanes see what one has stored, before a barrier. */
+Test(fused, bits_are_the_same_with_late_stores, .timeout = 300)
+{
+    atn_context *context = fixture_context(1, NULL);
+    for (int t = 0; t < 3; t++) {
+        fused_case c = {.dtype = types[t], .heads = 1, .n = 40, .m = 9, .d = 32, .dv = 32};
+        fused_run at_once = make_run(&c, 5), late = make_run(&c, 5);
+        run_passes(&at_once, context);
+        setenv("EMULATOR_STORES", "late", 1);
+        run_passes(&late, context);
+        unsetenv("EMULATOR_STORES");
+        cr_expect(guarded_same_bits(&at_once.y_view, &late.y_view), "%s", label(&c));
+        free_run(&at_once);
+        free_run(&late);
+    }
+    atn_context_free(context);
+}
+
 /* Far from the origin the norms cancel: the bound grows with them, the results keep to it, and an
  * unclamped distance may fall below 0. */
 Test(fused, tokens_far_from_the_origin, .timeout = 300)
