@@ -19,6 +19,16 @@ template <class T> static __device__ __forceinline__ T *cuda_shared()
 #endif
 }
 
+/* Memory as vectors of 8 or 16 bytes. A device loads and stores them only where they are aligned to
+ * their size; the emulator fails the launch where they are not. */
+template <class T, class M> static __device__ __forceinline__ T *cuda_vectors(M *memory)
+{
+#ifdef ATN_EMULATED
+    emulator_check_aligned(memory, alignof(T));
+#endif
+    return reinterpret_cast<T *>(memory);
+}
+
 /* Lets a kernel's blocks have as much dynamic shared memory as the device offers in addition to
  * what the kernel has of its own. That is an attribute of the kernel on the current device, in
  * force for all host threads: were it set to what a launch needs, another thread could lower it

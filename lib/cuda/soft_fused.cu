@@ -86,8 +86,8 @@ static __device__ __forceinline__ void store_rows(const byte_rows &to, int64_t f
     for (int i = 0; i < COUNT * pieces / 32; i++) {
         int e = mma_lane() + 32 * i, row = e / pieces, at = e % pieces * 16;
         if (first + row < end && at < to.bytes)
-            *(uint4 *)(to.memory + (first + row) * to.stride + at) =
-                *(const uint4 *)(from + row * Z::STRIDE + at);
+            *cuda_vectors<uint4>(to.memory + (first + row) * to.stride + at) =
+                *cuda_vectors<const uint4>(from + row * Z::STRIDE + at);
     }
 }
 
@@ -409,7 +409,8 @@ static __device__ void sum_chunk(const fused_call &c, int64_t piece, int64_t chu
         mma_copy_wait<Z::STAGES - 2>();
         __syncwarp();
         fetch((stage + Z::STAGES - 1) % Z::STAGES);
-        add_tile<TYPE, Z>(c, mine + stage * Z::TILE, (const uint4 *)words, norms, sums, &bad);
+        add_tile<TYPE, Z>(c, mine + stage * Z::TILE, cuda_vectors<const uint4>(words), norms, sums,
+                          &bad);
         stage = (stage + 1) % Z::STAGES;
     }
     mma_copy_wait<0>();
@@ -489,7 +490,7 @@ static __device__ __forceinline__ void keep_rows(const float (&sums)[Z::COLUMNS]
         char *at = row + e % 2 * 8 * Z::STRIDE + e / 2 * 8 * mma_element<TYPE>::SIZE;
         *bad |= !(fabsf(x) < storable<TYPE>()) || !(fabsf(y) < storable<TYPE>());
         if (TYPE == MMA_TF32)
-            *(float2 *)at = make_float2(x, y);
+            *cuda_vectors<float2>(at) = make_float2(x, y);
         else
             *(uint32_t *)at = mma_word<TYPE>(x, y);
     }
@@ -574,8 +575,8 @@ static __device__ void write_chunk(const fused_call &c, int64_t piece, int64_t c
         __syncwarp();
         fetch((stage + Z::STAGES - 1) % Z::STAGES);
         char *tile = mine + stage * Z::TILE;
-        multiply_tile<TYPE, Z>(c, tile, (const uint4 *)words, norms, (const uint4 *)weights,
-                               1 / scale, &bad);
+        multiply_tile<TYPE, Z>(c, tile, cuda_vectors<const uint4>(words), norms,
+                               cuda_vectors<const uint4>(weights), 1 / scale, &bad);
         store_rows<Z, WRITE_TOKENS>(y, i, end, tile);
         stage = (stage + 1) % Z::STAGES;
     }

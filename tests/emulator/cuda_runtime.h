@@ -233,6 +233,9 @@ void emulator_copy_wait(int groups);
 /* A row of 16 bytes in shared memory that a matrix is loaded from: the row, if it is one. */
 const void *emulator_shared_row(const void *row);
 
+/* Fails the launch where memory is not aligned to so many bytes: what a vector in it must be. */
+void emulator_check_aligned(const void *memory, size_t alignment);
+
 static inline void __threadfence(void) {}
 
 static inline void __threadfence_block(void) {}

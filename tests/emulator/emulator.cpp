@@ -480,6 +480,15 @@ const void *emulator_shared_row(const void *row)
     return right ? row : nowhere;
 }
 
+/* The thread goes no further, because the processor may fault. */
+void emulator_check_aligned(const void *memory, size_t alignment)
+{
+    if ((uintptr_t)memory % alignment == 0 || failed)
+        return;
+    report("thread %d has a vector of %zu bytes at %p", (int)(current - fibers), alignment, memory);
+    suspend();
+}
+
 /* ---- Copies that run on ---- */
 
 static void make_copy(const pending_copy &c)

@@ -123,6 +123,22 @@ Test(emulator, missing_barrier_before_a_warps_collective_shows_warp_by_warp)
     }
 }
 
+/* Thread i's vector is at 16 i + 8 bytes. */
+template <class T> static __global__ void store_vectors(int *out)
+{
+    char *at = (char *)emulator_shared() + 16 * threadIdx.x + 8;
+    emulator_check_aligned(at, alignof(T));
+    out[threadIdx.x] = 1;
+}
+
+Test(emulator, vectors_are_aligned)
+{
+    device_array<int> out(32);
+    cr_expect(launch(store_vectors<float2>, 1, 32, 32 * 16 + 8, out.data) == cudaSuccess);
+    cr_expect(launch(store_vectors<float4>, 1, 32, 32 * 16 + 8, out.data) ==
+              cudaErrorLaunchFailure);
+}
+
 /* Lanes that hand values to their neighbours through shared memory, and what they wait at. */
 enum { BY_SYNCWARP, BY_SHUFFLE, BY_VOTE, BY_BARRIER };
 
