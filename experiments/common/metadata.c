@@ -3,6 +3,7 @@
 
 #include <certified.h>
 #include <cjson/cJSON.h>
+#include <errno.h>
 #include <gsl/gsl_version.h>
 #include <inttypes.h>
 #include <lapacke.h>
@@ -45,6 +46,8 @@ static char *cpu_model(void)
     static const char key[] = "model name";
     char line[512], *model = NULL;
     FILE *file = fopen("/proc/cpuinfo", "r");
+    if (!file && errno == ENOMEM)
+        end_program("out of memory: the processor's name");
     while (file && !model && fgets(line, sizeof line, file)) {
         const char *colon = strchr(line, ':');
         line[strcspn(line, "\n")] = '\0';
