@@ -288,19 +288,15 @@ static void write_answer(emission *e, atn_context *context, result_kind kind)
     result_verdict v = {.want = NULL};
     if (e->code != EXIT_PASS || !result_exists(&e->s.c, kind))
         return;
-    double *none = must_allocate((size_t)result_size(&e->s.c, kind), sizeof *none);
     char *name =
         kind == RESULT_OUTPUT ? must_format("output") : must_format("grad_%s", gradient_name(kind));
-    e->s.results[kind] = none;
-    e->code = judge_result(context, &e->s, kind, &v);
-    e->s.results[kind] = NULL;
+    e->code = find_wanted(context, &e->s, kind, &v);
     if (e->code == EXIT_PASS) {
         write_wanted(e, kind, name, &v);
         cJSON_AddItemToObject(e->tolerances, name, tolerance_node(context, &e->s, kind, &v));
     }
     result_verdict_free(&v);
     free(name);
-    free(none);
 }
 
 /* ---- A case ---- */

@@ -62,38 +62,35 @@ const statistic statistics[] = {
 };
 const int statistic_count = sizeof statistics / sizeof *statistics;
 
-/* A statistic's groups: blocks of rows x cols, the last ones smaller. */
-typedef struct {
-    int64_t rows, cols, down, across;
-} grouping;
-
-static grouping groups_of(const statistic *t, const yardstick *y)
+static double square_norm(int64_t count, const double *x)
 {
-    grouping g = {t->rows ? t->rows : y->rows, t->cols ? t->cols : y->cols, 0, 0};
-    g.down = (y->rows + g.rows - 1) / g.rows;
-    g.across = (y->cols + g.cols - 1) / g.cols;
-    return g;
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += x[i] * x[i];
+    return sum;
 }
 
-/* Sums over a group. */
+/* Sums over a row, a column, or a group of them: of error and of what is wanted. */
 typedef struct {
     double ee, ew, ww, e, count;
 } moments;
 
-static moments moments_of(const yardstick *y, const grouping *g, int64_t group, const double *e)
+static void add_moments(moments *to, const moments *m)
 {
-    moments m = {0};
-    int64_t top = group / g->across * g->rows, left = group % g->across * g->cols;
-    for (int64_t i = top; i < top + g->rows && i < y->rows; i++)
-        for (int64_t j = left; j < left + g->cols && j < y->cols; j++) {
+    to->ee += m->ee, to->ew += m->ew, to->ww += m->ww, to->e += m->e, to->count += m->count;
+}
+
+/* Of every row, and behind them of every column. */
+static void find_moments(const yardstick *y, const double *e, moments *lines)
+{
+    memset(lines, 0, (size_t)(y->rows + y->cols) * sizeof *lines);
+    for (int64_t i = 0; i < y->rows; i++)
+        for (int64_t j = 0; j < y->cols; j++) {
             double error = e[i * y->cols + j], want = y->want[i * y->cols + j];
-            m.ee += error * error;
-            m.ew += error * want;
-            m.ww += want * want;
-            m.e += error;
-            m.count++;
+            const moments m = {error * error, error * want, want * want, error, 1};
+            add_moments(&lines[i], &m);
+            add_moments(&lines[y->rows + j], &m);
         }
-    return m;
 }
 
 /* The square of the norm of the part of the error that lies in a group. mean: of what is wanted, a
@@ -111,24 +108,48 @@ static double square_of(part_kind kind, const moments *m, double mean, bool wors
     return worst ? m->ew * m->ew / wanted * mean / wanted : m->ew * m->ew / wanted;
 }
 
-static double square_norm(int64_t count, const double *x)
+/* A statistic's groups are of so many lines, which are rows or columns. */
+typedef struct {
+    bool columns;
+    int64_t lines, length, count;
+} grouping;
+
+static grouping groups_of(const statistic *t, const yardstick *y)
 {
-    double sum = 0;
-    for (int64_t i = 0; i < count; i++)
-        sum += x[i] * x[i];
-    return sum;
+    bool columns = t->cols > 0;
+    int64_t lines = columns ? y->cols : y->rows;
+    int64_t length = columns ? t->cols : t->rows ? t->rows : y->rows;
+    return (grouping){columns, lines, length, (lines + length - 1) / length};
 }
 
-/* The norm of the error's projection on a direction. */
+/* all: the square norm of what is wanted. */
+static double measure(const yardstick *y, const statistic *t, double all, const moments *lines)
+{
+    grouping g = groups_of(t, y);
+    double wanted = all / (double)g.count, sum = 0, most = 0;
+    lines += g.columns ? y->rows : 0;
+    for (int64_t first = 0; first < g.lines; first += g.length) {
+        moments m = {0};
+        for (int64_t i = first; i < first + g.length && i < g.lines; i++)
+            add_moments(&m, &lines[i]);
+        double square = square_of(t->kind, &m, wanted, t->worst);
+        sum += square;
+        most = isnan(square) || square > most ? square : most;
+    }
+    return sqrt(t->worst ? most : sum);
+}
+
+/* The norm of the error's projection on a direction; null: 0. */
 static double along(const yardstick *y, const double *e, const double *direction)
 {
     const double least = 0x1p-40; /* a direction that changes nothing is f64's rounding */
-    double product = 0, size = y->rows * y->cols;
-    double square = square_norm((int64_t)size, direction);
-    for (int64_t i = 0; i < (int64_t)size; i++)
+    int64_t size = y->rows * y->cols;
+    double product = 0, square = direction ? square_norm(size, direction) : 0;
+    if (!(square > least * square_norm(size, y->want)))
+        return 0;
+    for (int64_t i = 0; i < size; i++)
         product += e[i] * direction[i];
-    bool real = square > least * square_norm((int64_t)size, y->want);
-    return real ? fabs(product) / sqrt(square) : 0;
+    return fabs(product) / sqrt(square);
 }
 
 /* V of a head as a direction of the output; null: it is not of the output's shape. */
@@ -139,28 +160,26 @@ static const double *values_of(const yardstick *y)
     return y->c->v + y->head * y->rows * y->cols;
 }
 
-/* The direction's number is that of the reach's list; behind it V. */
-static double measure_direction(const yardstick *y, int direction, const double *e)
+/* How many numbers a statistic has: one for each direction of the reach, and V. */
+static int directions_of(const statistic *t, const yardstick *y)
 {
-    const double *d =
-        direction < y->reach.directions ? y->reach.direction[direction] : values_of(y);
-    return d ? along(y, e, d) : 0;
+    return t->kind == PART_DIRECTION ? y->reach.directions + 1 : 1;
 }
 
-static double measure(const yardstick *y, const statistic *t, int direction, const double *e)
+/* All statistics of an error, in the order of the table. */
+static void measure_all(const yardstick *y, const double *e, double values[MOST_STATISTICS])
 {
-    if (t->kind == PART_DIRECTION)
-        return measure_direction(y, direction, e);
-    grouping g = groups_of(t, y);
-    int64_t groups = g.down * g.across;
-    double mean = square_norm(y->rows * y->cols, y->want) / (double)groups, sum = 0, most = 0;
-    for (int64_t i = 0; i < groups; i++) {
-        moments m = moments_of(y, &g, i, e);
-        double square = square_of(t->kind, &m, mean, t->worst);
-        sum += square;
-        most = isnan(square) || square > most ? square : most;
-    }
-    return sqrt(t->worst ? most : sum);
+    moments *lines = must_allocate((size_t)(y->rows + y->cols), sizeof *lines);
+    find_moments(y, e, lines);
+    double all = 0;
+    for (int64_t i = 0; i < y->rows; i++)
+        all += lines[i].ww;
+    for (int i = 0, at = 0; i < statistic_count; i++)
+        for (int j = 0; j < directions_of(&statistics[i], y); j++, at++)
+            values[at] = statistics[i].kind != PART_DIRECTION ? measure(y, &statistics[i], all, lines)
+                         : j < y->reach.directions ? along(y, e, y->reach.direction[j])
+                                                   : along(y, e, values_of(y));
+    free(lines);
 }
 
 /* ---- What is reached ---- */
@@ -185,46 +204,46 @@ static double chance(const yardstick *y)
     return 1 + 4 / sqrt(fmax(independent, 1));
 }
 
-/* The largest that a good kernel's runs and roundings make of a statistic. */
-static double reached(const yardstick *y, const statistic *t, int direction, double spread)
+/* The largest that a good kernel's runs and roundings make of every statistic. */
+static void find_reached(const yardstick *y, double spread, double most[MOST_STATISTICS])
 {
-    double most = 0, squares = 0;
-    for (int i = 0; i < y->reach.runs; i++) {
-        double value = measure(y, t, direction, y->reach.errors[i]);
-        most = isfinite(value) ? fmax(most, value) : most;
-    }
-    for (int i = 0; i < y->reach.noises; i++) {
-        double value = measure(y, t, direction, y->reach.noise[i]);
-        squares += value * value / y->reach.noises;
-    }
+    double values[MOST_STATISTICS], squares[MOST_STATISTICS] = {0};
     double rounding = y->stages * y->unit / sqrt(8 * log(2)) + y->sums;
-    most = fmax(most, spread * rounding * sqrt(squares));
-    return y->factor > 0 ? y->factor * most : most;
+    for (int at = 0; at < MOST_STATISTICS; at++)
+        values[at] = most[at] = 0;
+    for (int i = 0; i < y->reach.noises; i++) {
+        measure_all(y, y->reach.noise[i], values);
+        for (int at = 0; at < MOST_STATISTICS; at++)
+            squares[at] += values[at] * values[at] / y->reach.noises;
+    }
+    for (int at = 0; at < MOST_STATISTICS; at++)
+        most[at] = spread * rounding * sqrt(squares[at]);
+    for (int i = 0; i < y->reach.runs; i++) {
+        measure_all(y, y->reach.errors[i], values);
+        for (int at = 0; at < MOST_STATISTICS; at++)
+            most[at] = isfinite(values[at]) ? fmax(most[at], values[at]) : most[at];
+    }
+    for (int at = 0; at < MOST_STATISTICS && y->factor > 0; at++)
+        most[at] *= y->factor;
 }
 
-static int directions_of(const statistic *t, const yardstick *y)
-{
-    return t->kind == PART_DIRECTION ? y->reach.directions + 1 : 1;
-}
-
-/* The bounds of every statistic, without `trivial`. */
+/* The bounds of every statistic, but not yet whether trivial outputs would pass. */
 static bounds measure_bounds(const yardstick *y)
 {
     bounds b = {.norm = sqrt(square_norm(y->rows * y->cols, y->want))};
-    double spread = chance(y), truncation = y->unit / (2 * log(2)) + y->sums;
+    double most[MOST_STATISTICS], spread = chance(y);
+    double truncation = y->unit / (2 * log(2)) + y->sums;
+    find_reached(y, spread, most);
+    b.reached = most[0];
     for (int i = 0, at = 0; i < statistic_count; i++) {
         const statistic *t = &statistics[i];
-        grouping g = groups_of(t, y);
-        double norm = t->worst ? b.norm / sqrt((double)(g.down * g.across)) : b.norm;
-        for (int j = 0; j < directions_of(t, y); j++) {
-            double most = reached(y, t, j, spread);
-            b.reached = i == 0 ? most : b.reached;
-            b.bound[at++] = t->multiple * most + truncation * norm +
-                            (t->kind != PART_ENERGY ? (spread - 1) * b.reached * norm / b.norm : 0);
-            /* of a narrow type's backward pass nobody knows where a rounding is magnified */
-            if (t->kind == PART_MEAN && y->stages > 1)
-                b.bound[at - 1] = INFINITY;
-        }
+        double part = t->worst ? 1 / sqrt((double)groups_of(t, y).count) : 1;
+        double by_chance = t->kind != PART_ENERGY ? (spread - 1) * b.reached * part : 0;
+        /* of a narrow type's backward pass nobody knows where a rounding is magnified */
+        bool unknown = t->kind == PART_MEAN && y->stages > 1;
+        for (int j = 0; j < directions_of(t, y); j++, at++)
+            b.bound[at] = unknown ? INFINITY
+                                  : t->multiple * most[at] + by_chance + truncation * part * b.norm;
     }
     return b;
 }
@@ -241,12 +260,12 @@ static const char *rule_name(const yardstick *y, const statistic *t, int directi
 static double deciding_ratio(const yardstick *y, const bounds *b, const double *e,
                              const char **rule)
 {
-    double deciding = 0;
+    double deciding = 0, values[MOST_STATISTICS];
     *rule = statistics[0].name;
+    measure_all(y, e, values);
     for (int i = 0, at = 0; i < statistic_count; i++)
         for (int j = 0; j < directions_of(&statistics[i], y); j++, at++) {
-            double value = measure(y, &statistics[i], j, e);
-            double ratio = value > 0 ? value / b->bound[at] : value;
+            double ratio = values[at] > 0 ? values[at] / b->bound[at] : values[at];
             if (ratio <= deciding * (1 + 0x1p-10)) /* the more general of equal ones */
                 continue;
             deciding = ratio;
