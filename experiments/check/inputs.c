@@ -24,7 +24,7 @@ static double *copied(trial *t, const double *x, int64_t count)
 /* The last so many tokens; of a modulus, those behind its last multiple. */
 static const struct {
     int64_t count, modulus;
-} tails[TAILS] = {{1, 0},  {2, 0},  {3, 0},   {4, 0},  {8, 0},  {16, 0}, {32, 0},
+} tails[TAILS] = {{1, 0},  {2, 0},   {3, 0},  {4, 0},  {8, 0},  {16, 0},  {32, 0},
                   {64, 0}, {128, 0}, {0, 16}, {0, 32}, {0, 64}, {0, 128}, {0, 256}};
 
 #define TAIL_TEXTS(what)                                                                           \
@@ -131,10 +131,9 @@ bool change_first_tile(trial *t, int value)
            multiply_values(t, 0, counts[value], value < 3 ? 2 : 0);
 }
 
-const char *const padded_texts[] = {"zeros up to the next 16 count as tokens",
-                                    "zeros up to the next 32 count as tokens",
-                                    "zeros up to the next 64 count as tokens",
-                                    "zeros up to the next 128 count as tokens", NULL};
+const char *const padded_texts[] = {
+    "zeros up to the next 16 count as tokens", "zeros up to the next 32 count as tokens",
+    "zeros up to the next 64 count as tokens", "zeros up to the next 128 count as tokens", NULL};
 
 /* x of every head with rows of 0 behind. */
 static double *lengthened(trial *t, const double *x, int64_t cols, int64_t rows, int64_t more)
@@ -142,14 +141,16 @@ static double *lengthened(trial *t, const double *x, int64_t cols, int64_t rows,
     int64_t heads = t->s.c.shape.batch * t->s.c.shape.heads;
     double *y = trial_own(t, heads * (rows + more) * cols);
     for (int64_t i = 0; i < heads; i++)
-        memcpy(y + i * (rows + more) * cols, x + i * rows * cols, (size_t)(rows * cols) * sizeof *y);
+        memcpy(y + i * (rows + more) * cols, x + i * rows * cols,
+               (size_t)(rows * cols) * sizeof *y);
     return y;
 }
 
 bool count_padding(trial *t, int value)
 {
     attention_case *c = &t->s.c;
-    const int64_t tile = (int64_t)16 << value, keys = c->shape.key_tokens, more = -keys & (tile - 1);
+    const int64_t tile = (int64_t)16 << value, keys = c->shape.key_tokens,
+                  more = -keys & (tile - 1);
     bool fits = can(t, ATN_CAN_LENGTHS) && !c->key_mask && !c->reference.causal &&
                 (t->of == RESULT_OUTPUT || t->of == RESULT_TOKENS) && more > 0;
     if (!fits || (value > 0 && more == (-keys & (tile / 2 - 1))))
@@ -164,13 +165,17 @@ bool count_padding(trial *t, int value)
 
 /* ---- Shifts and strides ---- */
 
-const char *const shift_texts[] = {
-    "K's rows shifted down by one, the first 0",  "K's rows shifted up by one, the last 0",
-    "K's rows shifted down by one, cyclically",   "K's rows shifted up by one, cyclically",
-    "V's rows shifted down by one, the first 0",  "V's rows shifted up by one, the last 0",
-    "V's rows shifted down by one, cyclically",   "V's rows shifted up by one, cyclically",
-    "V's rows shifted down by one, the first as it was",
-    "K's rows shifted down by one, the first as it was", NULL};
+const char *const shift_texts[] = {"K's rows shifted down by one, the first 0",
+                                   "K's rows shifted up by one, the last 0",
+                                   "K's rows shifted down by one, cyclically",
+                                   "K's rows shifted up by one, cyclically",
+                                   "V's rows shifted down by one, the first 0",
+                                   "V's rows shifted up by one, the last 0",
+                                   "V's rows shifted down by one, cyclically",
+                                   "V's rows shifted up by one, cyclically",
+                                   "V's rows shifted down by one, the first as it was",
+                                   "K's rows shifted down by one, the first as it was",
+                                   NULL};
 
 bool shift_inputs(trial *t, int value)
 {

@@ -176,7 +176,8 @@ static void measure_all(const yardstick *y, const double *e, double values[MOST_
         all += lines[i].ww;
     for (int i = 0, at = 0; i < statistic_count; i++)
         for (int j = 0; j < directions_of(&statistics[i], y); j++, at++)
-            values[at] = statistics[i].kind != PART_DIRECTION ? measure(y, &statistics[i], all, lines)
+            values[at] = statistics[i].kind != PART_DIRECTION
+                             ? measure(y, &statistics[i], all, lines)
                          : j < y->reach.directions ? along(y, e, y->reach.direction[j])
                                                    : along(y, e, values_of(y));
     free(lines);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a right result may have become after it was computed: in another order, shifted, or multiplied
- * by factors and increased by constants, which are fitted. */
+/* What a right result may have become after it was computed: in another order, shifted, or
+ * multiplied by factors and increased by constants, which are fitted. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +12,8 @@ static result_sizes sizes_of(const trial *t)
 {
     const attention_case *c = &t->s.judged;
     result_sizes s = {.batch = t->kind < RESULT_PARAMETERS ? c->shape.batch : 1,
-               .rows = result_rows(c, t->kind),
-               .cols = result_cols(c, t->kind)};
+                      .rows = result_rows(c, t->kind),
+                      .cols = result_cols(c, t->kind)};
     s.heads = result_heads(c, t->kind) / s.batch;
     s.size = s.rows * s.cols;
     return s;
@@ -99,7 +99,8 @@ static void shift_up(const trial *t, const double *from, double *to)
 
 typedef enum { FIT_FACTORS, FIT_CONSTANTS } fit_kind;
 
-/* The factor or the constant that fits best, for each block of rows x cols of every head; 0: all. */
+/* The factor or the constant that fits best, for each block of rows x cols of every head; 0: all.
+ */
 static void fit(const trial *t, fit_kind kind, int64_t rows, int64_t cols, const double *from,
                 double *to)
 {

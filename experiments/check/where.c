@@ -14,7 +14,8 @@ typedef struct {
     int64_t first, last; /* of the wrong ones */
 } lines;
 
-/* A line is wrong where its error is over what the worst row or column of a good kernel may have. */
+/* A line is wrong where its error is over what the worst row or column of a good kernel may have.
+ */
 static lines examine(const yardstick *y, const bounds *b, const double *got, bool columns)
 {
     int64_t count = columns ? y->cols : y->rows, length = columns ? y->rows : y->cols;
@@ -53,8 +54,8 @@ static char *lines_text(const lines *l, const char *what)
     if (l->last - l->first + 1 == l->wrong)
         return must_format("%ss %" PRId64 " to %" PRId64 "%s%s", what, l->first, l->last, tail,
                            state);
-    return must_format("%" PRId64 " %ss from %" PRId64 " to %" PRId64 "%s", l->wrong, what, l->first,
-                       l->last, state);
+    return must_format("%" PRId64 " %ss from %" PRId64 " to %" PRId64 "%s", l->wrong, what,
+                       l->first, l->last, state);
 }
 
 /* What of a head is wrong; null: no part by itself. */

@@ -134,7 +134,9 @@ void sum_of_products(const arithmetic *s, int64_t terms, int64_t cols, const dou
                      : s->order == SUM_LANES ? s->group
                                              : (terms + s->group - 1) / s->group;
     groups = groups > 0 ? groups : 1;
-    double *sums = must_allocate((size_t)(groups * cols), sizeof *sums);
+    double few[128] = {0}; /* distances are many small sums */
+    bool fits = groups * cols <= (int64_t)(sizeof few / sizeof *few);
+    double *sums = fits ? few : must_allocate((size_t)(groups * cols), sizeof *sums);
     for (int64_t i = 0; i < terms; i++) {
         int64_t k = s->order == SUM_BACKWARD ? terms - 1 - i : i;
         int64_t g = !grouped ? 0 : s->order == SUM_LANES ? k % s->group : k / s->group;
@@ -142,5 +144,6 @@ void sum_of_products(const arithmetic *s, int64_t terms, int64_t cols, const dou
     }
     combine(s, groups, cols, sums);
     memcpy(out, sums, (size_t)cols * sizeof *out);
-    free(sums);
+    if (!fits)
+        free(sums);
 }

@@ -39,8 +39,7 @@ enum {
     X(SECOND_ROWS, "every second row x 1.01", EVERY, 0, "row")                                     \
     X(ONE_HEAD_1_02, "one head x 1.02", EVERY, NEEDS_HEADS, "head")                                \
     X(TILE_ZERO, "a 64-row tile of one head is zero", EVERY, 0, "zero|missing|tile")               \
-    X(TAIL_NOT_WRITTEN, "the last rows (n mod 64) are not written", EVERY, 0,                      \
-      "last|tail|zero|tile")                                                                       \
+    X(TAIL_NOT_WRITTEN, "the last rows (n mod 64) are not written", EVERY, 0, "last|tail|zero")    \
     X(TILE_STALE, "a tile's accumulator keeps the tile before", EVERY, 0,                          \
       "tile|accumul|stale|rows")                                                                   \
     X(HEADS_SWAPPED, "two heads swapped", EVERY, NEEDS_HEADS, "heads")                             \
@@ -50,14 +49,16 @@ enum {
     X(ROWS_SHIFTED, "output's rows shifted by one", EVERY, 0, "shift")                             \
     X(CHANNELS_SWAPPED, "two channels swapped", EVERY, 0, "channel|column")                        \
     X(LAST_CHANNELS, "the last channels (d mod 16, or 8) not written", EVERY, 0, "channel|column") \
-    X(HEAD_ZERO, "one head not written", EVERY, NEEDS_HEADS, "head&zero|head&written|head")        \
+    X(HEAD_ZERO, "one head not written", EVERY, NEEDS_HEADS,                                       \
+      "head&zero|head&missing|head&written")                                                       \
     X(BATCH_TWICE, "the second batch entry has the first added", EVERY, NEEDS_BATCH,               \
       "batch|accumul")                                                                             \
     X(NAN_ROW, "one row is NaN", EVERY, 0, "nan|finite")                                           \
-    X(OFFSET, "a constant added: 1 % of the output's size", EVERY, 0, "bias|offset|added|mean")    \
+    X(OFFSET, "a constant added: 1 % of the output's size", EVERY, 0,                              \
+      "bias|offset|constant added|mean")                                                           \
     X(VALUES_ADDED, "V added: a residual connection", KEYED, 0, "values added|residual")           \
     X(RESULT_BF16, "results rounded to bf16, though more is claimed", EVERY, 0, "bf16")            \
-    X(RESULT_F16, "results rounded to f16, though more is claimed", EVERY, 0, "f16")               \
+    X(RESULT_F16, "results rounded to f16, though more is claimed", EVERY, 0, "f16|tf32")          \
     X(RESULT_F32, "results rounded to f32, f64 claimed", EVERY, 0, "f32")                          \
     X(TRUNCATED, "results cut off instead of rounded", EVERY, 0, "toward|truncat|cut|bias")        \
     /* Arithmetic. */                                                                              \
@@ -68,10 +69,13 @@ enum {
     X(STORED_F16, "intermediate results in f16, f32 claimed", EVERY & ~SOFTS, 0, "f16|tf32")       \
     X(OPERANDS_TF32, "products in tf32, f32 claimed", EVERY & ~SOFTS, 0, "tf32|f16")               \
     X(OPERANDS_BF16, "products in bf16, f32 claimed", EVERY & ~SOFTS, 0, "bf16")                   \
+    X(PARTIALS_BF16, "sums over tokens kept in bf16 between tiles of 16", EVERY, 0, "bf16")        \
+    X(EXP_OVERFLOW, "exponentials in f16, without the maximum", LOGITS | OP(EFFICIENT),            \
+      NEEDS_LARGE, "overflow|nan|finite|maximum|f16")                                              \
     X(FLUSHED, "subnormal numbers flushed to zero", EVERY, NEEDS_TINY, "subnormal|flush|zero")     \
     X(FAST_EXP, "exp by a parabola, 0.2 % off", KERNELS | LOGITS | OP(EFFICIENT), 0, "exp")        \
     /* Inputs. */                                                                                  \
-    X(KEYS_OF_HEAD_0, "head 0's K for every head", KEYED, NEEDS_HEADS, "head&k|stride|k of head")  \
+    X(KEYS_OF_HEAD_0, "head 0's K for every head", KEYED, NEEDS_HEADS, "head&k|stride")            \
     X(VALUES_OF_HEAD_0, "head 0's V for every head", EVERY, NEEDS_HEADS, "head&v|stride")          \
     X(BATCH_STRIDE, "batch entry 0's K and V for every one", EVERY, NEEDS_BATCH, "batch|stride")   \
     X(VALUES_SHIFTED, "V's rows shifted by one", EVERY, 0, "shift")                                \
@@ -79,21 +83,22 @@ enum {
     X(KEYS_ARE_QUERIES, "Q for K", KEYED, 0, "keys ignored|k = q")                                 \
     X(QUERIES_KEYS, "Q and K exchanged", KEYED, 0, "queries and keys")                             \
     X(KEYS_VALUES, "K and V exchanged", KEYED, 0, "keys and values")                               \
-    X(LAST_TOKEN, "the last token left out", LENGTHS, 0, "last|tail|drop|left out|token")          \
-    X(LAST_4, "the last 4 tokens left out", LENGTHS, 0, "last|tail|drop|left out|token")           \
+    X(LAST_TOKEN, "the last token left out", LENGTHS, 0, "last|tail|left out|missing")             \
+    X(LAST_4, "the last 4 tokens left out", LENGTHS, 0, "last|tail|left out|missing")              \
     X(TAIL_16, "the last n mod 16 (or 16) tokens left out", LENGTHS, 0,                            \
-      "last|tail|drop|left out|token")                                                             \
+      "last|tail|left out|missing")                                                                \
     X(TAIL_64, "the last n mod 64 (or 64) tokens left out", LENGTHS, 0,                            \
-      "last|tail|drop|left out|token")                                                             \
+      "last|tail|left out|missing")                                                                \
     X(FIRST_TOKEN, "the first token left out", LENGTHS, 0, "first")                                \
     X(ZEROS_BEHIND, "zeros up to the next 64 count as tokens", LENGTHS, 0,                         \
       "zero&token|padd|phantom|tile")                                                              \
     X(STATE_TAIL, "the product with V leaves out the last n mod 16 (or 16) tokens", EVERY, 0,      \
-      "last|tail|drop|left out")                                                                   \
+      "last|tail|left out|missing")                                                                \
     X(STATE_TWICE, "the product with V counts 16 tokens twice", EVERY, 0, "twice|tile|token")      \
     X(STATE_STALE, "the head before is still in the accumulator", TOKENS, NEEDS_HEADS,             \
-      "head|accumul|stale")                                                                        \
-    X(STATE_INITIAL, "the state starts at 0.1, not at 0", TOKENS, 0, "initial|start|added|offset") \
+      "head before|previous|accumul|stale")                                                        \
+    X(STATE_INITIAL, "the state starts at 0.1, not at 0", TOKENS & ~OP(XCA), 0,                    \
+      "initial|offset|constant added")                                                             \
     X(STATE_TRANSPOSED, "the state is transposed",                                                 \
       OP(SIMA) | OP(XNORM) | OP(EFFICIENT) | OP(XCA) | OP(ELU), 0, "transpos")                     \
     /* Masks. */                                                                                   \
@@ -119,9 +124,11 @@ enum {
     X(EXP2, "exp2 without the factor log2(e)", KERNELS | LOGITS | OP(EFFICIENT), 0,                \
       "log2|exp2|base 2")                                                                          \
     /* Distances. */                                                                               \
-    X(DISTANCE_ROOT, "the distance, not its square", KERNELS, 0, "square|distance")                \
-    X(DISTANCE_CROSS, "|x|^2 + |y|^2 - x.y: the 2 missing", KERNELS, 0, "distance|2 x.y|cross")    \
-    X(DISTANCE_KEYS, "|x|^2 - 2 x.y: |y|^2 missing", KERNELS, 0, "distance|norm")                  \
+    X(DISTANCE_ROOT, "the distance, not its square", KERNELS, 0,                                   \
+      "not squared|square root|distance itself")                                                   \
+    X(DISTANCE_CROSS, "|x|^2 + |y|^2 - x.y: the 2 missing", KERNELS, 0, "2 missing|cross|- x.y")   \
+    X(DISTANCE_KEYS, "|x|^2 - 2 x.y: |y|^2 missing", KERNELS, 0,                                   \
+      "norm of y|norms of k|missing&distance")                                                     \
     /* Softmax. */                                                                                 \
     X(NOT_DIVIDED, "not divided by the sum", OP(SOFTMAX) | OP(EFFICIENT) | RATIOS, 0,              \
       "normalis|divid|sum")                                                                        \
@@ -132,28 +139,31 @@ enum {
       "rescal|maximum|online|sum")                                                                 \
     X(SUM_OF_LAST_BLOCK, "online softmax: the sum of the last block alone", OP(SOFTMAX), 0,        \
       "sum|block|online")                                                                          \
-    X(QUERY_WEIGHTS, "softmax of Q left out", OP(EFFICIENT), 0, "q|softmax")                       \
+    X(QUERY_WEIGHTS, "softmax of Q left out", OP(EFFICIENT), 0, "q&softmax")                       \
     X(KEY_WEIGHTS, "softmax of K over channels", OP(EFFICIENT), 0, "axis|channel")                 \
     X(LOGITS_SCALED, "Q divided by sqrt(d) first", OP(EFFICIENT) | OP(SIMA) | OP(ELU), 0,          \
-      "scale|sqrt")                                                                                \
+      "scale|sqrt|constant")                                                                       \
     /* Norms. */                                                                                   \
     X(NORM_AXIS, "norms over the wrong axis", OP(SIMA) | OP(XNORM) | OP(XCA), 0,                   \
       "axis|channels, not|over channels|rows")                                                     \
     X(NORM_AXIS_KEYS, "K alone normed over the wrong axis", OP(SIMA) | OP(XCA), 0,                 \
-      "k&channels|axis")                                                                           \
+      "k&channels|k&axis")                                                                         \
     X(NORM_LARGEST, "amax for the norm's sum", OP(SIMA), 0, "max")                                 \
     X(NORM_MEAN, "mean for the norm's sum", OP(SIMA), 0, "mean|constant|divided by n")             \
-    X(NORM_OTHER, "l2 for l1, or l1 for l2", OP(SIMA) | OP(XNORM) | OP(XCA), 0, "l2|l1|norm")      \
+    X(NORM_OTHER, "l2 for l1, or l1 for l2", OP(SIMA) | OP(XNORM) | OP(XCA), 0,                    \
+      "l2|l1|norm=l1|norm=l2")                                                                     \
     X(NORM_SQUARED, "norm without its square root", OP(XNORM) | OP(XCA), 0, "square root|squares") \
     X(NORM_ALL, "one norm for the whole matrix", OP(SIMA) | OP(XNORM) | OP(XCA), 0,                \
-      "whole|one norm|frobenius|all")                                                              \
-    X(NORM_TILE, "norms of the first 64 tokens for all", OP(SIMA) | OP(XCA), 0, "norm|tile|first") \
+      "whole|one norm|frobenius")                                                                  \
+    X(NORM_TILE, "norms of the first 64 tokens for all", OP(SIMA) | OP(XCA), 0, "tile|first 64")   \
     X(NORM_OF_Q_MISSING, "Q not normalised", OP(SIMA) | OP(XNORM) | OP(XCA), 0,                    \
       "q not|queries not|normal")                                                                  \
     X(NORM_OF_K_MISSING, "K not normalised", OP(SIMA) | OP(XCA), 0, "k not|keys not|normal")       \
-    X(NORM_OF_K, "Q divided by K's norms", OP(SIMA) | OP(XCA), 0, "norm")                          \
+    X(NORM_OF_K, "Q divided by K's norms", OP(SIMA) | OP(XCA), 0, "k's norm|norms of k|norm of k") \
     X(EPSILON_FORGOTTEN, "epsilon forgotten, a dead channel", OP(SIMA) | OP(XCA), NEEDS_DEAD,      \
       "epsilon")                                                                                   \
+    X(ROOT_OF_ZERO, "the root's derivative at 0, a dead channel", OP(XCA), NEEDS_DEAD,             \
+      "nan|finite|epsilon|root")                                                                   \
     X(EPSILON_LARGE, "epsilon too large", OP(SIMA) | OP(XNORM) | OP(XCA) | RATIOS, 0, "epsilon")   \
     X(GAMMA_ONCE, "gamma applied to Q alone", OP(XNORM), 0, "gamma")                               \
     X(GAMMA_OF_HEAD_0, "head 0's gamma or tau for all", OP(XNORM) | OP(XCA), NEEDS_HEADS,          \
@@ -192,19 +202,21 @@ enum {
     X(NORMALISATION_MISSING, "D left out", OP(SOFTPP), 0, "normalisation")                         \
     X(NORMALISATION_ROOT, "D^-1 for D^-1/2", OP(SOFTPP), 0, "square root of d|d^-1")               \
     X(PROJECTIONS_SWAPPED, "E and F exchanged", OP(LINFORMER), 0, "e and f")                       \
-    X(PROJECTION_SHIFTED, "E's rows off by one", OP(LINFORMER), 0, "e&shift|row|e")                \
+    X(PROJECTION_SHIFTED, "E's rows off by one", OP(LINFORMER), 0, "shift|off by one")             \
     X(PROJECTION_ONE, "E for F as well", OP(LINFORMER), 0, "f ignored|f = e")                      \
     /* Gradients alone: the output is right. */                                                    \
-    X(NORM_DETACHED, "norms detached", OP(SIMA) | OP(XNORM) | OP(XCA), 0, "detach|norm")           \
-    X(SIGN_MISSING, "sign(q) missing in the norm's derivative", OP(SIMA), 0, "sign")               \
+    X(NORM_DETACHED, "norms detached", OP(SIMA) | OP(XNORM) | OP(XCA), 0, "detach")                \
+    X(SIGN_MISSING, "sign(q) missing in the norm's derivative", OP(SIMA), 0, "sign(|sign of q")    \
     X(SUM_DETACHED, "the denominator detached (softmax: the row term)",                            \
-      OP(SOFTMAX) | OP(EFFICIENT) | RATIOS, 0, "detach|row term|denominator|sum")                  \
-    X(KEY_SUM_DETACHED, "the denominator's keys detached", RATIOS, 0, "detach|denominator|keys")   \
-    X(STABILISER_DETACHED, "stabiliser detached", OP(PERFORMER), 0, "detach|stabilise")            \
-    X(INVERSE_DETACHED, "inverse detached", SOFTS | OP(NYSTROMFORMER), 0, "detach|inverse")        \
-    X(ALPHA_DETACHED, "the inverse's start detached", OP(NYSTROMFORMER), 0, "detach|alpha|start")  \
-    X(LANDMARKS_DETACHED, "landmarks detached", SOFTS | OP(NYSTROMFORMER), 0, "landmark|detach")   \
-    X(SIDE_DETACHED, "K(L, Q) detached", SOFTS, 0, "detach|k(l, q)")                               \
+      OP(SOFTMAX) | OP(EFFICIENT) | RATIOS, 0, "detach|row term")                                  \
+    X(KEY_SUM_DETACHED, "the denominator's keys detached", RATIOS, 0, "detach")                    \
+    X(STABILISER_DETACHED, "stabiliser detached", OP(PERFORMER), 0, "detach")                      \
+    X(INVERSE_DETACHED, "inverse detached", SOFTS | OP(NYSTROMFORMER), 0,                          \
+      "inverse detached|detach&inverse")                                                           \
+    X(ALPHA_DETACHED, "the inverse's start detached", OP(NYSTROMFORMER), 0, "detach")              \
+    X(LANDMARKS_DETACHED, "landmarks detached", SOFTS | OP(NYSTROMFORMER), 0,                      \
+      "landmarks detached")                                                                        \
+    X(SIDE_DETACHED, "K(L, Q) detached", SOFTS, 0, "k(l, q) detached|k(l; q) detached")            \
     X(BACKWARD_UNMASKED, "no causal mask in the backward pass", OP(SOFTMAX), NEEDS_CAUSAL,         \
       "causal|mask")                                                                               \
     X(GRADIENT_SIGN, "dQ of the wrong sign", EVERY, 0, "sign")                                     \

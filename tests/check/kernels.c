@@ -191,6 +191,19 @@ int64_t tail_of(int64_t tokens, int64_t tile)
     return tokens <= tile ? 1 : tail > 0 ? tail : tile;
 }
 
+/* a^T b tile by tile, what there is so far in bf16. */
+static node sum_of_tiles(head *h, node a, node b)
+{
+    int64_t n = rows_of(h, a), tile = 16;
+    node total = NO_NODE;
+    for (int64_t first = 0; first < n; first += tile) {
+        int64_t count = n - first < tile ? n - first : tile;
+        node s = dot_tn(h, tape_slice(h->t, a, first, count), tape_slice(h->t, b, first, count));
+        total = tape_of(h->t, TAPE_AS_BF16, first ? plus(h, total, s) : s, 0);
+    }
+    return total;
+}
+
 /* a^T b over the tokens, both tokens x something. */
 static node over_tokens(head *h, node a, node b)
 {
@@ -200,6 +213,8 @@ static node over_tokens(head *h, node a, node b)
     if (has(h, BUG_STATE_TWICE))
         return dot_tn(h, tape_below(h->t, a, tape_slice(h->t, a, 0, tile)),
                       tape_below(h->t, b, tape_slice(h->t, b, 0, tile)));
+    if (has(h, BUG_PARTIALS_BF16))
+        return sum_of_tiles(h, a, b);
     return dot_tn(h, a, b);
 }
 
@@ -223,7 +238,7 @@ static node state(head *h, node a, node b)
 /* Weights (n x n_k) times values. */
 static node weigh(head *h, node weights, node values)
 {
-    if (has(h, BUG_STATE_TAIL) || has(h, BUG_STATE_TWICE))
+    if (has(h, BUG_STATE_TAIL) || has(h, BUG_STATE_TWICE) || has(h, BUG_PARTIALS_BF16))
         return over_tokens(h, tape_transposed(h->t, weights), values);
     return dot(h, weights, values);
 }
@@ -265,6 +280,8 @@ static double kernel_scale(const head *h)
 /* exp(x - max): the maximum cancels, whatever it is, and so does its derivative. */
 static node weights_of(head *h, tape_axis axis, node x)
 {
+    if (has(h, BUG_EXP_OVERFLOW))
+        return tape_of(h->t, TAPE_AS_F16, exponential(h, x), 0);
     if (!is(h, ARRANGED_UNSHIFTED))
         x = minus(h, x, detached(h, tape_largest(h->t, axis, x)));
     return exponential(h, x);
@@ -442,13 +459,11 @@ static node soft(head *h)
 
 /* ---- Norms ---- */
 
-/* l1 or l2 norms along an axis. */
-static node norms(head *h, node x, tape_axis axis, bool squares)
+/* What a norm is made of: sums of |x| or of squares, along an axis. */
+static node norm_sums(head *h, node x, tape_axis axis, bool squares)
 {
     const tape_single absolute = has(h, BUG_SIGN_MISSING) ? TAPE_ABS_UNSIGNED : TAPE_ABS;
     int64_t count = axis == OVER_ROWS ? rows_of(h, x) : tape_cols(h->t, x);
-    if (has(h, BUG_NORM_OTHER))
-        squares = !squares;
     if (has(h, BUG_NORM_TILE) && axis == OVER_ROWS && count > 16)
         x = tape_slice(h->t, x, 0, count > 64 ? 64 : 16);
     node terms = squares ? square(h, x) : tape_of(h->t, absolute, x, 0);
@@ -457,9 +472,23 @@ static node norms(head *h, node x, tape_axis axis, bool squares)
         s = sum(h, axis == OVER_ROWS ? OVER_COLS : OVER_ROWS, s);
     if (has(h, BUG_NORM_MEAN))
         s = scaled(h, s, 1 / (double)count);
-    if (has(h, BUG_EPSILON_LARGE))
-        s = shifted(h, s, 0.01 * (double)count);
-    s = squares && !has(h, BUG_NORM_SQUARED) ? root(h, s) : s;
+    return has(h, BUG_EPSILON_LARGE) ? shifted(h, s, 0.01 * (double)count) : s;
+}
+
+/* l1 or l2 norms of at least epsilon; squares are raised before their root, whose derivative at 0
+ * is infinite. */
+static node norms(head *h, node x, tape_axis axis, bool squares, double epsilon)
+{
+    if (has(h, BUG_NORM_OTHER))
+        squares = !squares;
+    node s = norm_sums(h, x, axis, squares);
+    bool raised = epsilon > 0 && !has(h, BUG_EPSILON_FORGOTTEN), late = has(h, BUG_ROOT_OF_ZERO);
+    if (raised && !late)
+        s = at_least(h, s, squares ? epsilon * epsilon : epsilon);
+    if (squares && !has(h, BUG_NORM_SQUARED))
+        s = root(h, s);
+    if (raised && late)
+        s = at_least(h, s, epsilon);
     return detached_if(h, BUG_NORM_DETACHED, s);
 }
 
@@ -467,8 +496,7 @@ static node norms(head *h, node x, tape_axis axis, bool squares)
 static node column_norms(head *h, node x, double epsilon, bool keys, bool squares)
 {
     bool wrong = has(h, BUG_NORM_AXIS) || (keys && has(h, BUG_NORM_AXIS_KEYS));
-    node s = norms(h, x, wrong ? OVER_COLS : OVER_ROWS, squares);
-    return has(h, BUG_EPSILON_FORGOTTEN) ? s : at_least(h, s, epsilon);
+    return norms(h, x, wrong ? OVER_COLS : OVER_ROWS, squares, epsilon);
 }
 
 static node normalised(head *h, node x, double epsilon, bool keys, bool squares)
@@ -504,8 +532,8 @@ static node xnorm(head *h)
     node gamma = h->parameters[ATN_PARAMETER_GAMMA];
     h->k = there(h, h->key_there, h->k);
     bool wrong = has(h, BUG_NORM_AXIS);
-    node s = state(h, h->k, h->v), q_norm = norms(h, h->q, OVER_COLS, true);
-    node unit = over(h, s, norms(h, s, wrong ? OVER_COLS : OVER_ROWS, true));
+    node s = state(h, h->k, h->v), q_norm = norms(h, h->q, OVER_COLS, true, 0);
+    node unit = over(h, s, norms(h, s, wrong ? OVER_COLS : OVER_ROWS, true, 0));
     if (!has(h, BUG_GAMMA_IGNORED) && !has(h, BUG_GAMMA_ONCE))
         unit = times(h, unit, gamma);
     if (is(h, ARRANGED_DIVIDED_LATE))

@@ -18,7 +18,6 @@ typedef enum {
     IS_SLICE,
     IS_COLUMNS,
     IS_BELOW,
-    IS_PICK,
     IS_WHERE,
     IS_TRANSPOSED
 } node_kind;
@@ -33,7 +32,6 @@ typedef struct {
     bool transpose_a, transpose_b;
     double number;
     int64_t first;
-    int64_t *picked;
 } step;
 
 struct tape {
@@ -53,7 +51,6 @@ void tape_free(tape *t)
 {
     for (int i = 0; i < t->count; i++) {
         free(t->steps[i].value), free(t->steps[i].gradient);
-        free(t->steps[i].picked);
     }
     free(t->steps);
     free(t);
@@ -187,19 +184,14 @@ static int64_t place(const step *s, int64_t i, int64_t j)
     return (s->rows == 1 ? 0 : i) * s->cols + (s->cols == 1 ? 0 : j);
 }
 
+#define PAIR_VALUE(code, value, by_a, by_b)                                                        \
+    case code:                                                                                     \
+        return value;
+
 static double pair_value(tape_pair op, double a, double b)
 {
     switch (op) {
-    case TAPE_ADD:
-        return a + b;
-    case TAPE_SUB:
-        return a - b;
-    case TAPE_MUL:
-        return a * b;
-    case TAPE_DIV:
-        return a / b;
-    case TAPE_MAX:
-        return a >= b ? a : b;
+        TAPE_PAIR_LIST(PAIR_VALUE)
     }
     return NAN;
 }
@@ -232,72 +224,32 @@ static double fast_exp2(double x)
     return isfinite(x) ? ldexp(1 + f * (0.6565 + 0.3435 * f), (int)fmax(whole, -2000)) : exp2(x);
 }
 
-static double single_value(const arithmetic *s, tape_single op, double x, double number)
+static double exponential(const arithmetic *s, double x)
+{
+    return s->fast_exp ? fast_exp2(x * log2e) : exp(x);
+}
+
+#define SINGLE_VALUE(code, value, slope)                                                           \
+    case code:                                                                                     \
+        return value;
+
+static double single_value(const arithmetic *s, tape_single op, double x, double c)
 {
     switch (op) {
-    case TAPE_EXP:
-        return s->fast_exp ? fast_exp2(x * log2e) : exp(x);
-    case TAPE_EXP2:
-        return s->fast_exp ? fast_exp2(x) : exp2(x);
-    case TAPE_SQUARE:
-        return x * x;
-    case TAPE_SQRT:
-        return sqrt(x);
-    case TAPE_ABS:
-    case TAPE_ABS_UNSIGNED:
-        return fabs(x);
-    case TAPE_RELU:
-        return x > 0 ? x : 0;
-    case TAPE_ELU:
-        return x >= 0 ? x : expm1(x);
-    case TAPE_ELU_1:
-        return x >= 0 ? x + 1 : exp(x);
-    case TAPE_COS:
-        return cos(x);
-    case TAPE_SIN:
-        return sin(x);
-    case TAPE_SCALE:
-        return x * number;
-    case TAPE_SHIFT:
-        return x + number;
-    case TAPE_LEAST:
-        return x >= number || isnan(x) ? x : number;
+        TAPE_SINGLE_LIST(SINGLE_VALUE)
     }
     return NAN;
 }
 
+#define SINGLE_SLOPE(code, value, slope)                                                           \
+    case code:                                                                                     \
+        return slope;
+
 /* From x and what was made of it, as eager mode keeps them. */
-static double single_slope(tape_single op, double x, double y, double number)
+static double single_slope(tape_single op, double x, double y, double c)
 {
     switch (op) {
-    case TAPE_EXP:
-        return y;
-    case TAPE_EXP2:
-        return y * ln2;
-    case TAPE_SQUARE:
-        return 2 * x;
-    case TAPE_SQRT:
-        return 0.5 / y;
-    case TAPE_ABS:
-        return (x > 0) - (x < 0);
-    case TAPE_ABS_UNSIGNED:
-        return 1;
-    case TAPE_RELU:
-        return x > 0;
-    case TAPE_ELU:
-        return x >= 0 ? 1 : y + 1;
-    case TAPE_ELU_1:
-        return x >= 0 ? 1 : y;
-    case TAPE_COS:
-        return -sin(x);
-    case TAPE_SIN:
-        return cos(x);
-    case TAPE_SCALE:
-        return number;
-    case TAPE_SHIFT:
-        return 1;
-    case TAPE_LEAST:
-        return x >= number;
+        TAPE_SINGLE_LIST(SINGLE_SLOPE)
     }
     return NAN;
 }
@@ -413,17 +365,6 @@ node tape_below(tape *t, node a, node b)
     return z;
 }
 
-node tape_pick(tape *t, node x, int64_t count, const int64_t *rows)
-{
-    int64_t cols = tape_cols(t, x);
-    node z = add_step(t, IS_PICK, count, cols, x, NO_NODE);
-    int64_t *picked = at(t, z)->picked = must_allocate((size_t)count, sizeof *picked);
-    memcpy(picked, rows, (size_t)count * sizeof *picked);
-    for (int64_t i = 0; i < count * cols; i++)
-        at(t, z)->value[i] = at(t, x)->value[rows[i / cols] * cols + i % cols];
-    return z;
-}
-
 node tape_where(tape *t, node flags, node x, double otherwise)
 {
     int64_t rows = tape_rows(t, x), cols = tape_cols(t, x);
@@ -518,20 +459,15 @@ static void product_backward(tape *t, const step *s)
     }
 }
 
-/* What one of the two gets for each element, of a gradient g. */
-static double pair_slope(tape_pair op, bool first, double a, double b, double z, double g)
+#define PAIR_SLOPE(code, value, by_a, by_b)                                                        \
+    case code:                                                                                     \
+        return first ? by_a : by_b;
+
+/* The derivative by the first or the second. */
+static double pair_slope(tape_pair op, bool first, double a, double b, double z)
 {
     switch (op) {
-    case TAPE_ADD:
-        return g;
-    case TAPE_SUB:
-        return first ? g : -g;
-    case TAPE_MUL:
-        return g * (first ? b : a);
-    case TAPE_DIV:
-        return first ? g / b : -g * z / b;
-    case TAPE_MAX:
-        return (a >= b) == first ? g : 0;
+        TAPE_PAIR_LIST(PAIR_SLOPE)
     }
     return NAN;
 }
@@ -544,11 +480,12 @@ static void pair_backward(tape *t, const step *s)
         node x = turn ? s->b : s->a;
         if (!wanted(t, x))
             continue;
-        for (int64_t i = 0; i < s->rows * s->cols; i++)
-            to[i] = round_stored(&t->s, pair_slope((tape_pair)s->op, turn == 0,
-                                                   a->value[place(a, i / s->cols, i % s->cols)],
-                                                   b->value[place(b, i / s->cols, i % s->cols)],
-                                                   s->value[i], s->gradient[i]));
+        for (int64_t i = 0; i < s->rows * s->cols; i++) {
+            int64_t row = i / s->cols, col = i % s->cols;
+            double slope = pair_slope((tape_pair)s->op, turn == 0, a->value[place(a, row, col)],
+                                      b->value[place(b, row, col)], s->value[i]);
+            to[i] = round_stored(&t->s, s->gradient[i] * slope);
+        }
         arrive(t, x, s->rows, s->cols, to);
     }
     free(to);
@@ -610,9 +547,8 @@ static void part_backward(tape *t, const step *s)
     const step *from = at(t, s->a);
     double *to = room_of(t, s->a);
     for (int64_t i = 0; i < s->rows * s->cols; i++)
-        to[s->kind == IS_SLICE     ? s->first * s->cols + i
-           : s->kind == IS_COLUMNS ? i / s->cols * from->cols + s->first + i % s->cols
-                                   : s->picked[i / s->cols] * s->cols + i % s->cols] +=
+        to[s->kind == IS_SLICE ? s->first * s->cols + i
+                               : i / s->cols * from->cols + s->first + i % s->cols] =
             s->gradient[i];
     arrive(t, s->a, from->rows, from->cols, to);
     free(to);
@@ -647,12 +583,17 @@ static void transposed_backward(tape *t, const step *s)
 void tape_backward(tape *t, node y, const double *dy)
 {
     static void (*const backward[])(tape *, const step *) = {
-        [IS_PRODUCT] = product_backward, [IS_PAIR] = pair_backward,
-        [IS_SINGLE] = single_backward,   [IS_SUM] = along_backward,
-        [IS_LARGEST] = along_backward,   [IS_DISTANCES] = distances_backward,
-        [IS_SLICE] = part_backward,      [IS_COLUMNS] = part_backward,
-        [IS_BELOW] = below_backward,     [IS_PICK] = part_backward,
-        [IS_WHERE] = where_backward,     [IS_TRANSPOSED] = transposed_backward,
+        [IS_PRODUCT] = product_backward,
+        [IS_PAIR] = pair_backward,
+        [IS_SINGLE] = single_backward,
+        [IS_SUM] = along_backward,
+        [IS_LARGEST] = along_backward,
+        [IS_DISTANCES] = distances_backward,
+        [IS_SLICE] = part_backward,
+        [IS_COLUMNS] = part_backward,
+        [IS_BELOW] = below_backward,
+        [IS_WHERE] = where_backward,
+        [IS_TRANSPOSED] = transposed_backward,
     };
     double *arrived = room_of(t, y);
     for (int64_t i = 0; i < tape_rows(t, y) * tape_cols(t, y); i++)

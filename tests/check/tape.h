@@ -26,26 +26,40 @@ const double *tape_value(const tape *t, node x);
 /* op(a) op(b), op = transposed or not. */
 node tape_product(tape *t, bool transpose_a, bool transpose_b, node a, node b);
 
-/* A matrix that has one row or column stands for as many as the other has. */
-typedef enum { TAPE_ADD, TAPE_SUB, TAPE_MUL, TAPE_DIV, TAPE_MAX } tape_pair;
-node tape_with(tape *t, tape_pair op, node a, node b);
+/* A matrix that has one row or column stands for as many as the other has. X(code, value,
+ * derivative by a, by b), z being the value. */
+#define TAPE_PAIR_LIST(X)                                                                          \
+    X(TAPE_ADD, a + b, 1, 1)                                                                       \
+    X(TAPE_SUB, a - b, 1, -1)                                                                      \
+    X(TAPE_MUL, a *b, b, a)                                                                        \
+    X(TAPE_DIV, a / b, 1 / b, -z / b)                                                              \
+    X(TAPE_MAX, a >= b ? a : b, a >= b, !(a >= b))
 
-typedef enum {
-    TAPE_EXP,
-    TAPE_EXP2,
-    TAPE_SQUARE,
-    TAPE_SQRT,
-    TAPE_ABS,
-    TAPE_ABS_UNSIGNED, /* |x|, whose derivative is taken for 1: a bug */
-    TAPE_RELU,
-    TAPE_ELU,   /* exp(x) - 1 for x < 0 */
-    TAPE_ELU_1, /* 1 + elu(x): exp(x) for x < 0 */
-    TAPE_COS,
-    TAPE_SIN,
-    TAPE_SCALE, /* x times a number */
-    TAPE_SHIFT, /* x plus a number */
-    TAPE_LEAST, /* max(x, a number) */
-} tape_single;
+/* X(code, value, derivative), y being the value, c a number. */
+#define TAPE_SINGLE_LIST(X)                                                                        \
+    X(TAPE_EXP, exponential(s, x), y)                                                              \
+    X(TAPE_EXP2, exponential(s, x *ln2), y *ln2)                                                   \
+    X(TAPE_SQUARE, x *x, 2 * x)                                                                    \
+    X(TAPE_SQRT, sqrt(x), 0.5 / y)                                                                 \
+    X(TAPE_ABS, fabs(x), (x > 0) - (x < 0))                                                        \
+    X(TAPE_ABS_UNSIGNED, fabs(x), 1) /* a bug */                                                   \
+    X(TAPE_RELU, x > 0 ? x : 0, x > 0)                                                             \
+    X(TAPE_ELU, x >= 0 ? x : expm1(x), x >= 0 ? 1 : y + 1)                                         \
+    X(TAPE_ELU_1, x >= 0 ? x + 1 : exp(x), x >= 0 ? 1 : y) /* 1 + elu(x) */                        \
+    X(TAPE_COS, cos(x), -sin(x))                                                                   \
+    X(TAPE_SIN, sin(x), cos(x))                                                                    \
+    X(TAPE_SCALE, x *c, c)                                                                         \
+    X(TAPE_SHIFT, x + c, 1)                                                                        \
+    X(TAPE_AS_BF16, round_to(ATN_BF16, x), 1)                                                      \
+    X(TAPE_AS_F16, round_to(ATN_F16, x), 1)                                                        \
+    X(TAPE_LEAST, x >= c || isnan(x) ? x : c, x >= c)
+
+#define TAPE_ENTRY(code, ...) code,
+typedef enum { TAPE_PAIR_LIST(TAPE_ENTRY) } tape_pair;
+typedef enum { TAPE_SINGLE_LIST(TAPE_ENTRY) } tape_single;
+#undef TAPE_ENTRY
+
+node tape_with(tape *t, tape_pair op, node a, node b);
 node tape_of(tape *t, tape_single op, node x, double number);
 
 /* Over the rows (1 x cols), or over the columns (rows x 1). */
@@ -59,7 +73,6 @@ node tape_distances(tape *t, node a, node b);
 node tape_slice(tape *t, node x, int64_t first, int64_t count);   /* of the rows */
 node tape_columns(tape *t, node x, int64_t first, int64_t count); /* of the columns */
 node tape_below(tape *t, node a, node b);                         /* rows of b below those of a */
-node tape_pick(tape *t, node x, int64_t count, const int64_t *rows);
 /* x where flags (which may have one row or column) are not 0, elsewhere a number. */
 node tape_where(tape *t, node flags, node x, double otherwise);
 node tape_transposed(tape *t, node x);
