@@ -237,15 +237,6 @@ static int find_types(const diagnosis *d, finding findings[MOST_TYPES])
     return found;
 }
 
-/* Which part alone is wrong. */
-static int find_place(const diagnosis *d, finding findings[1])
-{
-    char *text = where_wrong(d->s, d->kind, d->v);
-    if (text)
-        findings[0] = (finding){text, d->claimed, false, false, false};
-    return text != NULL;
-}
-
 /* ---- All of them ---- */
 
 static char *attempt_text(const diagnosis *d, const attempt *a)
@@ -344,9 +335,8 @@ int diagnose(atn_context *context, const subject *s, result_kind kind, const res
     attempt *singles = try_singles(&d), *pairs = NULL;
     found = collect(&d, singles, d.count, findings, 0);
     if (!found || !findings[0].explains) {
-        finding more[MOST_TYPES + 1];
-        int count = find_place(&d, more);
-        count += find_types(&d, more + count);
+        finding more[MOST_TYPES];
+        int count = find_types(&d, more);
         if (!count)
             pairs = try_pairs(&d, singles, &pair_count);
         if (count || (pair_count && explains(&d, &pairs[0])))
@@ -395,10 +385,28 @@ static double total_error(const subject *s, result_kind kind, const result_verdi
     return ref_compare_f64(1, size, s->results[kind], size, v->want, size).relative_frobenius;
 }
 
+/* Which part alone is wrong: before what was fitted to it and what does not explain it. */
+static int add_place(const subject *s, result_kind kind, const result_verdict *v, int count,
+                     finding findings[MOST_FINDINGS])
+{
+    char *text = where_wrong(s, kind, v);
+    bool second = count && findings[0].explains && !findings[0].fitted;
+    if (!text)
+        return count;
+    if (count == MOST_FINDINGS)
+        free(findings[--count].text);
+    for (int i = count++; i > second; i--)
+        findings[i] = findings[i - 1];
+    findings[second] = (finding){text, total_error(s, kind, v), false, false, false};
+    return count;
+}
+
 int explain_result(atn_context *context, const subject *s, result_kind kind, result_verdict *v,
                    finding findings[MOST_FINDINGS])
 {
     bool failed = v->verdict == REF_FAIL;
+    if (failed && !can_be_explained(s, kind))
+        return add_place(s, kind, v, 0, findings);
     if ((!failed && !is_suspicious(result_heads(&s->judged, kind), v)) ||
         !can_be_explained(s, kind))
         return 0;
@@ -410,5 +418,5 @@ int explain_result(atn_context *context, const subject *s, result_kind kind, res
         v->verdict = REF_FAIL;
     while (!failed && !mistaken && count > 0)
         free(findings[--count].text);
-    return count;
+    return failed ? add_place(s, kind, v, count, findings) : count;
 }

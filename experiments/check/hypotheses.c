@@ -854,6 +854,7 @@ static const struct {
     {OF_BOTH, ALL, NULL, "left out: the first token", 1, leave_out_first},
     {OF_BOTH, ALL, product_texts, NULL, TAILS, leave_out_of_product},
     {OF_BOTH, ALL, twice_texts, NULL, TAILS, count_tail_twice},
+    {OF_GRADIENT, ALL, arriving_tail_texts, NULL, TAILS, leave_out_arriving},
     {OF_BOTH, ALL, first_texts, NULL, 6, change_first_tile},
     {OF_BOTH, ALL, padded_texts, NULL, 4, count_padding},
     {OF_BOTH, ALL, shift_texts, NULL, 10, shift_inputs},

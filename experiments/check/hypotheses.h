@@ -51,11 +51,12 @@ extern const char *const left_out_texts[],
                                                       *const padded_texts[],
                                                           *const shift_texts[],
                                                               *const stride_texts[],
-                                                                  *const mask_texts[];
+                                                                  *const mask_texts[], *const arriving_tail_texts[];
 bool leave_out_tail(trial *t, int value);
 bool leave_out_first(trial *t, int value);
 bool leave_out_of_product(trial *t, int value);
 bool count_tail_twice(trial *t, int value);
+bool leave_out_arriving(trial *t, int value);
 bool change_first_tile(trial *t, int value);
 bool count_padding(trial *t, int value);
 bool shift_inputs(trial *t, int value);

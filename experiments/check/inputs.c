@@ -116,6 +116,20 @@ bool count_tail_twice(trial *t, int value)
     return multiply_tail(t, value, 2);
 }
 
+const char *const arriving_tail_texts[] = {TAIL_TEXTS("left out of the sum over queries:")};
+
+bool leave_out_arriving(trial *t, int value)
+{
+    const atn_attention_shape *s = &t->s.judged.shape;
+    int64_t count = tail_of(t, value), rows = s->tokens, cols = s->value_dim;
+    if (count == 0 || count >= rows || t->s.c.shape.tokens != rows)
+        return false;
+    t->s.grad_output = copied(t, t->s.grad_output, attention_case_outputs(&t->s.c));
+    for (int64_t i = 0; i < attention_case_outputs(&t->s.c); i++)
+        t->s.grad_output[i] *= i / cols % rows >= rows - count ? 0 : 1;
+    return true;
+}
+
 const char *const first_texts[] = {"counted twice: the first 16 tokens",
                                    "counted twice: the first 32 tokens",
                                    "counted twice: the first 64 tokens",

@@ -31,6 +31,7 @@ static lines examine(const yardstick *y, const bounds *b, const double *got, boo
             square += have * have;
             norm += want * want;
         }
+        /* NaN is wrong */
         if (sqrt(error * (mean > 0 ? mean / fmax(norm, mean) : 1)) <= allowed)
             continue;
         l.wrong++;
@@ -88,7 +89,7 @@ char *where_wrong(const subject *s, result_kind kind, const result_verdict *v)
         if (v->heads[i].verdict != REF_FAIL)
             continue;
         wrong++;
-        if (worst < 0 || v->heads[i].ratio > v->heads[worst].ratio)
+        if (worst < 0 || !(v->heads[i].ratio <= v->heads[worst].ratio))
             worst = i;
     }
     if (worst < 0)
