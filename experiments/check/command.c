@@ -12,8 +12,10 @@ static void print_help(void)
     printf(
         "Judges what your kernel computed, of one operator, against the exact answer,\n"
         "in the precision that it claims (--dtype f64, f32, tf32, bf16, f16; default: that of the\n"
-        "file). Where it fails, known mistakes are tried: published variants, scales, norms, steps,\n"
-        "samplings, layouts, roles, types, and pairs of them. --grad-output dY and --gradient\n"
+        "file). It passes if its error, as a whole and in its structure (a factor, a wrong row, a\n"
+        "mean, a direction), is within twice what good kernels of that type reach. Where it fails,\n"
+        "known mistakes are tried: published variants, scales, norms, steps, samplings, layouts,\n"
+        "strides, tails, masks, roles, types, and pairs of them. --grad-output dY and --gradient\n"
         "tokens=dQ.npy,values=dV.npy judge gradients in the same way, with an output or without.\n"
         "Arrays are .npy, f2, f4 or f8, n x d, h x n x d or b x h x n x d, or as --layout says\n"
         "(attnum list layouts); keys and values may have fewer heads, which tokens' heads share.\n"

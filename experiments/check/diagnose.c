@@ -66,10 +66,20 @@ static bool is_affordable(const diagnosis *d, const trial *t)
     return cost_of(d, &t->s.c) <= 20 * cost_of(d, &d->s->c) + 1e8;
 }
 
+/* Factors or constants of rows, columns or heads: beside another mistake they come nearer to
+ * anything. */
+static bool has_many_numbers(const hypothesis *h)
+{
+    return hypothesis_numbers(h) > 1;
+}
+
 static void try_attempt(diagnosis *d, attempt *a)
 {
     trial t;
     a->error = INFINITY;
+    if (a->second >= 0 &&
+        (has_many_numbers(&d->all[a->first]) || has_many_numbers(&d->all[a->second])))
+        return;
     if (build(d, a, &t) && is_affordable(d, &t) &&
         trial_answer(d->context, &t, ATN_F64, ATN_STORAGE_NATIVE, d->answer) >= 0)
         a->error = error_left(d, d->answer);
@@ -294,8 +304,8 @@ static attempt *try_pairs(diagnosis *d, const attempt *singles, int *count)
 /* Whether it was fitted to the result: it comes nearer whatever that is. */
 static bool is_fitted(const diagnosis *d, const attempt *a)
 {
-    return hypothesis_is_fit(&d->all[a->first]) ||
-           (a->second >= 0 && hypothesis_is_fit(&d->all[a->second]));
+    return hypothesis_numbers(&d->all[a->first]) > 0 ||
+           (a->second >= 0 && hypothesis_numbers(&d->all[a->second]) > 0);
 }
 
 /* The nearest of the attempts, those that explain the output before the others. */

@@ -983,10 +983,11 @@ char *hypothesis_text(const hypothesis *h, const subject *s)
     }
 }
 
-bool hypothesis_is_fit(const hypothesis *h)
+int hypothesis_numbers(const hypothesis *h)
 {
-    return h->row == ROW_RESULT ? result_changes[h->value].fitted
-                                : h->row == ROW_MOVE && result_moves[h->value].move == any_multiple;
+    if (h->row == ROW_RESULT)
+        return result_changes[h->value].fitted ? 2 : 0;
+    return h->row == ROW_MOVE && result_moves[h->value].move == any_multiple;
 }
 
 /* ---- Trials ---- */

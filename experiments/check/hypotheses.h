@@ -51,7 +51,8 @@ extern const char *const left_out_texts[],
                                                       *const padded_texts[],
                                                           *const shift_texts[],
                                                               *const stride_texts[],
-                                                                  *const mask_texts[], *const arriving_tail_texts[];
+                                                                  *const mask_texts[],
+                                                                      *const arriving_tail_texts[];
 bool leave_out_tail(trial *t, int value);
 bool leave_out_first(trial *t, int value);
 bool leave_out_of_product(trial *t, int value);
@@ -84,8 +85,8 @@ hypothesis *hypotheses_of(const subject *s, result_kind kind, int *count);
 /* What was changed, as text; to be freed. */
 char *hypothesis_text(const hypothesis *h, const subject *s);
 
-/* Whether a number in it is fitted to the result. */
-bool hypothesis_is_fit(const hypothesis *h);
+/* How many numbers in it are fitted to the result: 0, 1, or 2 for many. */
+int hypothesis_numbers(const hypothesis *h);
 
 trial trial_start(const subject *s, result_kind kind);
 /* Makes the change. False: it cannot be made here, or nothing would change. */
