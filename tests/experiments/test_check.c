@@ -854,6 +854,317 @@ Test(check, expanded_distances_are_no_failure)
     atn_context_free(context);
 }
 
+/* ---- What bf16 used to let through ---- */
+
+/* An output of SimA, exact and then spoilt, rounded to bf16, which is claimed. */
+static ref_verdict verdict_in_bf16(void (*spoil)(double *y, int64_t rows, int64_t cols))
+{
+    enum { ROWS = 256, COLS = 32 };
+    attention_choice choice = {.op = ATN_SIMA,
+                               .dtype = ATN_F32,
+                               .shape = {1, 1, ROWS, COLS, COLS, 0},
+                               .cross = true,
+                               .seed = 5,
+                               .storage = ATN_STORAGE_BF16};
+    attention_case c = attention_case_make(&choice);
+    c.reference.dtype = ATN_F64;
+    c.reference.storage = ATN_STORAGE_NATIVE;
+    subject s = {.c = c, .judged = c};
+    subject_claim(&s, ATN_BF16);
+    double *y = give_output(&s);
+    if (spoil)
+        spoil(y, ROWS, COLS);
+    for (int i = 0; i < ROWS * COLS; i++) {
+        float narrow = (float)y[i];
+        atn_storage_round(ATN_STORAGE_BF16, 1, &narrow);
+        y[i] = (double)narrow;
+    }
+    ref_verdict verdict = verdict_of(&s);
+    release(&s);
+    return verdict;
+}
+
+static void by_1_02(double *y, int64_t rows, int64_t cols)
+{
+    for (int64_t i = 0; i < rows * cols; i++)
+        y[i] *= 1.02;
+}
+
+static void channel_by_1_1(double *y, int64_t rows, int64_t cols)
+{
+    for (int64_t i = 3; i < rows * cols; i += cols)
+        y[i] *= 1.1;
+}
+
+static void second_rows_by_1_02(double *y, int64_t rows, int64_t cols)
+{
+    for (int64_t i = 0; i < rows * cols; i++)
+        y[i] *= i / cols % 2 ? 1.02 : 1;
+}
+
+static void noise_of_2_percent(double *y, int64_t rows, int64_t cols)
+{
+    for (int64_t i = 0; i < rows * cols; i++)
+        y[i] *= 1 + 0.03 * sin(17.0 * (double)i);
+}
+
+/* Truncated instead of rounded: next to each other in bf16, and of one sign. */
+static void truncated(double *y, int64_t rows, int64_t cols)
+{
+    for (int64_t i = 0; i < rows * cols; i++) {
+        int exponent;
+        double mantissa = frexp(y[i], &exponent);
+        y[i] = ldexp(trunc(ldexp(mantissa, 8)), exponent - 8);
+    }
+}
+
+Test(check, bf16_lets_no_factor_through)
+{
+    cr_expect_eq(verdict_in_bf16(NULL), REF_PASS);
+    cr_expect_neq(verdict_in_bf16(truncated), REF_FAIL);
+    cr_expect_eq(verdict_in_bf16(by_1_02), REF_FAIL);
+    cr_expect_eq(verdict_in_bf16(channel_by_1_1), REF_FAIL);
+    cr_expect_eq(verdict_in_bf16(second_rows_by_1_02), REF_FAIL);
+    cr_expect_eq(verdict_in_bf16(noise_of_2_percent), REF_FAIL);
+}
+
+/* What is left out of 16384 tokens is within what rounding may do in bf16, and yet seen. */
+Test(check, rounding_excuses_no_token_that_is_left_out)
+{
+    enum { KEYS = 16384 };
+    attention_choice choice = {.op = ATN_SIMA,
+                               .dtype = ATN_F32,
+                               .shape = {1, 1, 64, 8, 8, KEYS},
+                               .cross = true,
+                               .seed = 2,
+                               .storage = ATN_STORAGE_BF16};
+    attention_case c = attention_case_make(&choice), without;
+    atn_context *context = make_context();
+    c.reference.dtype = ATN_F64;
+    c.reference.storage = ATN_STORAGE_NATIVE;
+    subject s = {.c = c, .judged = c}, spoilt;
+    subject_claim(&s, ATN_BF16);
+    double *y = s.results[RESULT_OUTPUT] = must_allocate(64 * 8, sizeof *y);
+    spoilt = s;
+    without = c;
+    unsigned char *mask = without.key_mask = must_allocate(KEYS, sizeof *mask);
+    memset(mask, 1, KEYS);
+    mask[KEYS - 1] = 0;
+    without.reference.padding = true;
+    spoilt.c = without;
+    cr_assert(answer_library(context, &spoilt, ATN_F64, ATN_STORAGE_NATIVE, RESULT_OUTPUT, y) >= 0);
+    result_verdict v;
+    finding findings[MOST_FINDINGS];
+    cr_assert_eq(judge_result(context, &s, RESULT_OUTPUT, &v), EXIT_PASS);
+    cr_expect_neq(v.verdict, REF_FAIL, "%s %g", v.heads[0].rule, v.heads[0].ratio);
+    int count = explain_result(context, &s, RESULT_OUTPUT, &v, findings);
+    cr_expect_eq(v.verdict, REF_FAIL);
+    cr_expect(count && strcmp(findings[0].text, "left out: the last token") == 0, "%s",
+              count ? findings[0].text : "nothing");
+    while (count > 0)
+        free(findings[--count].text);
+    result_verdict_free(&v);
+    free(mask);
+    free(y);
+    attention_case_free(&s.c);
+    atn_context_free(context);
+}
+
+/* One column that is 2 % off is as far from the answer as bf16 would be, but is not like it. */
+Test(check, a_type_explains_only_what_has_no_structure)
+{
+    atn_context *context = make_context();
+    subject s = problem_of(ATN_SIMA, 0, ATN_F32);
+    double *y = give_output(&s);
+    for (int i = 3; i < HEADS * TOKENS * WIDTH; i += WIDTH)
+        y[i] *= 1.02;
+    bool explains;
+    char *text = first_finding(context, &s, &explains);
+    cr_expect(explains && strstr(text, "each column (channel) multiplied by a factor of its own"),
+              "%s", text);
+    free(text);
+    /* nor is an error that is too small for it */
+    for (int i = 0; i < HEADS * TOKENS * WIDTH; i++)
+        y[i] = 0;
+    cr_assert_eq(answer_exact(&s, RESULT_OUTPUT, y), ATN_OK);
+    for (int i = 0; i < HEADS * TOKENS * WIDTH; i++)
+        y[i] *= 1 + 1e-5 * sin(17.0 * i);
+    text = first_finding(context, &s, &explains);
+    cr_expect(!explains || !strstr(text, " in bf16"), "%s", text);
+    free(text);
+    release(&s);
+    atn_context_free(context);
+}
+
+/* ---- Where ---- */
+
+typedef struct {
+    int first_head, heads, first_row, rows, first_col, cols;
+    double factor;
+} spoilt_block;
+
+Test(check, it_is_said_where_a_result_is_wrong)
+{
+    static const struct {
+        spoilt_block block;
+        const char *text;
+    } rows[] = {
+        {{1, 1, 4, 4, 0, WIDTH, 0}, "batch 0, head 1 alone: rows 4 to 7: zero"},
+        {{1, 1, 12, 4, 0, WIDTH, 0}, "batch 0, head 1 alone: rows 12 to 15, the last ones: zero"},
+        {{0, 1, 5, 1, 0, WIDTH, 2}, "batch 0, head 0 alone: row 5"},
+        {{0, 1, 0, TOKENS, 6, 2, 0}, "batch 0, head 0 alone: columns 6 to 7, the last ones: zero"},
+        {{0, 2, 0, TOKENS, 3, 1, 1.5}, "2 of 2 heads; in batch 0, head 1 column 3 alone"},
+        {{0, 1, 2, 1, 0, WIDTH, NAN}, "batch 0, head 0 alone: row 2: NaN or infinity"},
+        {{1, 1, 0, TOKENS, 0, WIDTH, 3}, "batch 0, head 1 alone, the other heads are right"},
+        {{0, 2, 0, TOKENS, 0, WIDTH, 3}, NULL},
+    };
+    atn_context *context = make_context();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        subject s = problem_of(ATN_SIMA, 0, ATN_F32);
+        const spoilt_block *b = &rows[i].block;
+        double *y = give_output(&s);
+        for (int h = b->first_head; h < b->first_head + b->heads; h++)
+            for (int row = b->first_row; row < b->first_row + b->rows; row++)
+                for (int col = b->first_col; col < b->first_col + b->cols; col++)
+                    y[(h * TOKENS + row) * WIDTH + col] *= b->factor * (h ? 2 : 1);
+        result_verdict v;
+        cr_assert_eq(judge_result(context, &s, RESULT_OUTPUT, &v), EXIT_PASS);
+        char *text = where_wrong(&s, RESULT_OUTPUT, &v);
+        bool same = rows[i].text ? text && strcmp(text, rows[i].text) == 0 : !text;
+        cr_expect(same, "'%s', expected '%s'", text ? text : "", rows[i].text ? rows[i].text : "");
+        free(text);
+        result_verdict_free(&v);
+        release(&s);
+    }
+    atn_context_free(context);
+}
+
+/* ---- What was read in the place of the inputs ---- */
+
+enum { KEYS = 21 };
+
+static void without_last_keys(subject *s, int count)
+{
+    static unsigned char mask[KEYS];
+    for (int i = 0; i < KEYS; i++)
+        mask[i] = i < KEYS - count;
+    s->c.key_mask = mask;
+    s->c.reference.padding = true;
+}
+
+static void without_the_last(subject *s)
+{
+    without_last_keys(s, 1);
+}
+
+static void without_the_tile(subject *s)
+{
+    without_last_keys(s, KEYS % 16);
+}
+
+static void times_of_rows(subject *s, int from, int to, double factor)
+{
+    for (int i = 0; i < HEADS * KEYS * WIDTH; i++)
+        s->c.v[i] *= i / WIDTH % KEYS >= from && i / WIDTH % KEYS < to ? factor : 1;
+}
+
+static void product_without_4(subject *s)
+{
+    times_of_rows(s, KEYS - 4, KEYS, 0);
+}
+
+static void first_tile_twice(subject *s)
+{
+    times_of_rows(s, 0, 16, 2);
+}
+
+static void values_of_head_0(subject *s)
+{
+    memcpy(s->c.v + KEYS * WIDTH, s->c.v, KEYS * WIDTH * sizeof *s->c.v);
+}
+
+static void keys_of_head_0(subject *s)
+{
+    memcpy(s->c.k + KEYS * WIDTH, s->c.k, KEYS * WIDTH * sizeof *s->c.k);
+}
+
+static void values_shifted(subject *s)
+{
+    for (int h = 0; h < HEADS; h++) {
+        double *v = s->c.v + h * KEYS * WIDTH;
+        memmove(v + WIDTH, v, (KEYS - 1) * WIDTH * sizeof *v);
+        memset(v, 0, WIDTH * sizeof *v);
+    }
+}
+
+static void log2_forgotten(subject *s)
+{
+    s->c.reference.logit_scale = log(2) / sqrt(WIDTH);
+}
+
+Test(check, wrong_inputs_are_named)
+{
+    static const struct {
+        void (*change)(subject *s);
+        const char *name;
+    } rows[] = {
+        {without_the_last, "left out: the last token"},
+        {without_the_tile, "left out: the last tile, n mod 16"},
+        {product_without_4, "left out of the product with V: the last 4 tokens"},
+        {first_tile_twice, "counted twice: the first 16 tokens"},
+        {values_of_head_0, "V of head 0 for every head"},
+        {keys_of_head_0, "K of head 0 for every head"},
+        {values_shifted, "V's rows shifted down by one, the first 0"},
+        {log2_forgotten, "exp2 without the factor log2(e)"},
+    };
+    atn_context *context = make_context();
+    attention_choice choice = {.op = ATN_SOFTMAX,
+                               .dtype = ATN_F32,
+                               .shape = {1, HEADS, TOKENS, WIDTH, WIDTH, KEYS},
+                               .cross = true,
+                               .seed = 3};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        attention_case wrong = attention_case_make(&choice), right = attention_case_make(&choice);
+        wrong.reference.dtype = right.reference.dtype = ATN_F64;
+        subject s = {.c = wrong, .judged = wrong};
+        rows[i].change(&s);
+        double *y = give_output(&s);
+        s.c = s.judged = right;
+        subject_claim(&s, ATN_F64);
+        s.results[RESULT_OUTPUT] = y;
+        bool explains;
+        char *text = first_finding(context, &s, &explains);
+        cr_expect(explains && strcmp(text, rows[i].name) == 0, "%s: %s", rows[i].name, text);
+        free(text);
+        release(&s);
+        attention_case_free(&wrong);
+    }
+    atn_context_free(context);
+}
+
+/* Heads that were exchanged are not each other's factors. */
+Test(check, heads_in_another_order_are_found)
+{
+    atn_context *context = make_context();
+    attention_choice choice = {
+        .op = ATN_SIMA, .dtype = ATN_F32, .shape = {1, 3, TOKENS, WIDTH, WIDTH, 0}, .seed = 3};
+    attention_case c = attention_case_make(&choice);
+    c.reference.dtype = ATN_F64;
+    subject s = {.c = c, .judged = c};
+    subject_claim(&s, ATN_F64);
+    double *y = give_output(&s), kept[TOKENS * WIDTH];
+    memcpy(kept, y, sizeof kept);
+    memcpy(y, y + TOKENS * WIDTH, sizeof kept);
+    memcpy(y + TOKENS * WIDTH, kept, sizeof kept);
+    bool explains;
+    char *text = first_finding(context, &s, &explains);
+    cr_expect(explains && strcmp(text, "heads in another order, or one in another's place") == 0,
+              "%s", text);
+    free(text);
+    release(&s);
+    atn_context_free(context);
+}
+
 /* ---- Gradients ---- */
 
 /* Of every head, in a type; where narrow types' conditioning allows everything it says so. */
