@@ -71,7 +71,9 @@ static int judge_all(atn_context *context, const subject *s, check_tables *table
     }
     if (code != EXIT_PASS)
         return code;
-    return worst == REF_FAIL ? EXIT_CHECK : worst == REF_SKIPPED ? EXIT_SKIPPED : EXIT_PASS;
+    code = worst == REF_FAIL ? EXIT_CHECK : worst == REF_SKIPPED ? EXIT_SKIPPED : EXIT_PASS;
+    check_tables_summarise(tables, s, worst, code);
+    return code;
 }
 
 /* Hundreds of calls that take less than threads take to start are left to one. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "check/report.h"
 
+#include <attnum/version.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -61,14 +62,58 @@ static const column mistake_columns[] = {
     {"result", COLUMN_TEXT, "", "the output, or a gradient"},
 };
 
-static const output_spec outputs[] = {
-    {"heads", "A verdict per head.", columns, COLUMNS},
-    {"mistakes", "What explains a result that fails.", mistake_columns, 4},
+static const column result_columns[] = {
+    {"result", COLUMN_TEXT, "", "the output, or a gradient"},
+    {"answer", COLUMN_TEXT, "", "exact, or a baseline: the library's in f64"},
+    {"verdict", COLUMN_TEXT, "", "the worst head's, and FAIL if a known mistake explains it"},
+};
+
+static const column summary_columns[] = {
+    {"version", COLUMN_TEXT, "", "attnum's"},
+    {"operator", COLUMN_TEXT, "", ""},
+    {"variant", COLUMN_TEXT, "", ""},
+    {"dtype", COLUMN_TEXT, "", "the precision that is claimed"},
+    {"batch", COLUMN_INTEGER, "", ""},
+    {"heads", COLUMN_INTEGER, "", ""},
+    {"tokens", COLUMN_INTEGER, "", ""},
+    {"keys", COLUMN_INTEGER, "", "tokens, where none are given"},
+    {"width", COLUMN_INTEGER, "", ""},
+    {"value_width", COLUMN_INTEGER, "", ""},
+    {"verdict", COLUMN_TEXT, "", "the worst result's"},
+    {"exit_code", COLUMN_INTEGER, "", "the program's"},
+};
+
+enum { TABLE_HEADS, TABLE_MISTAKES, TABLE_RESULTS, TABLE_SUMMARY };
+static const output_spec outputs[CHECK_TABLES] = {
+    [TABLE_HEADS] = {"heads", "A verdict per head.", columns, COLUMNS},
+    [TABLE_MISTAKES] = {"mistakes", "What explains a result that fails.", mistake_columns, 4},
+    [TABLE_RESULTS] = {"results", "A verdict per result.", result_columns, 3},
+    [TABLE_SUMMARY] = {"summary", "The verdict, and on what.", summary_columns, 12},
 };
 
 check_tables check_tables_create(void)
 {
-    return (check_tables){{table_create(columns, COLUMNS), table_create(mistake_columns, 4)}};
+    check_tables t;
+    for (int i = 0; i < CHECK_TABLES; i++)
+        t.tables[i] = table_create(outputs[i].columns, outputs[i].column_count);
+    return t;
+}
+
+void check_tables_summarise(check_tables *tables, const subject *s, ref_verdict verdict,
+                            int exit_code)
+{
+    const atn_attention_shape *p = &s->judged.shape;
+    const atn_operator_info *info = atn_operator_get(s->c.choice.op);
+    const int64_t sizes[] = {p->batch, p->heads, p->tokens, p->key_tokens, p->dim, p->value_dim};
+    table *t = tables->tables[TABLE_SUMMARY];
+    table_text(t, ATN_VERSION);
+    table_text(t, info->name);
+    table_text(t, info->variants[s->c.choice.variant].name);
+    table_text(t, subject_precision(s));
+    for (int i = 0; i < 6; i++)
+        table_integer(t, sizes[i]);
+    table_text(t, ref_verdict_name(verdict));
+    table_integer(t, exit_code);
 }
 
 void check_tables_publish(check_tables *t)
@@ -173,7 +218,7 @@ void print_verdict(const subject *s, result_kind kind, const result_verdict *v, 
     print_basis(s, v);
     print_heads(&s->judged, kind, v);
     for (int64_t i = 0; i < heads; i++) {
-        put_head(t->tables[0], kind, &v->heads[i], i / per_batch, i % per_batch);
+        put_head(t->tables[TABLE_HEADS], kind, &v->heads[i], i / per_batch, i % per_batch);
     }
     report_text(
         "error: |yours - wanted|_F / |wanted|_F; expected: what rounding in %s may do at worst;\n"
@@ -206,6 +251,10 @@ void print_findings(const subject *s, result_kind kind, const result_verdict *v,
     static const column shown[] = {{"what else it could be", COLUMN_TEXT, "", ""},
                                    {"error left", COLUMN_REAL, "", ""},
                                    {"", COLUMN_TEXT, "", ""}};
+    table *results = tables->tables[TABLE_RESULTS];
+    table_text(results, result_name(kind));
+    table_text(results, v->exact ? "exact" : "baseline");
+    table_text(results, ref_verdict_name(v->verdict));
     if (!count) {
         if (v->verdict == REF_FAIL)
             print_plain_facts(s, kind);
@@ -216,10 +265,10 @@ void print_findings(const subject *s, result_kind kind, const result_verdict *v,
         table_text(t, findings[i].text);
         table_real(t, findings[i].error);
         table_text(t, findings[i].explains ? "explains it" : "nearest, does not explain");
-        table_text(tables->tables[1], findings[i].text);
-        table_real(tables->tables[1], findings[i].error);
-        table_boolean(tables->tables[1], findings[i].explains);
-        table_text(tables->tables[1], result_name(kind));
+        table_text(tables->tables[TABLE_MISTAKES], findings[i].text);
+        table_real(tables->tables[TABLE_MISTAKES], findings[i].error);
+        table_boolean(tables->tables[TABLE_MISTAKES], findings[i].explains);
+        table_text(tables->tables[TABLE_MISTAKES], result_name(kind));
     }
     report_text("\n");
     table_print(t, count, report_stream());

@@ -6,7 +6,7 @@
 #include "check/check.h"
 #include "common/table.h"
 
-enum { CHECK_TABLES = 2 };
+enum { CHECK_TABLES = 4 };
 
 /* All that was said, for programs (--format). */
 typedef struct {
@@ -14,6 +14,8 @@ typedef struct {
 } check_tables;
 
 check_tables check_tables_create(void);
+void check_tables_summarise(check_tables *tables, const subject *s, ref_verdict verdict,
+                            int exit_code);
 void check_tables_publish(check_tables *t); /* and frees them */
 
 /* For people; the last two add to the tables. */

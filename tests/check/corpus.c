@@ -528,9 +528,12 @@ static void try_problem(corpus *all, const problem *p, atn_operator op)
     for (int i = 0; i < ARITHMETICS; i++)
         if (is_wanted(all->w, &e, i, false))
             try_arrangements(all, &e, i);
-    for (int i = 0; i < ARITHMETICS; i++)
-        if (is_wanted(all->w, &e, i, true) && (!all->w->quick || arithmetics[i].few))
+    for (int i = 0; i < ARITHMETICS; i++) {
+        atn_dtype type = arithmetics[i].a.claimed;
+        bool usual = arithmetics[i].few && (type == ATN_F32 || type == ATN_BF16);
+        if (is_wanted(all->w, &e, i, true) && (!all->w->quick || usual))
             try_bugs(all, &e, i);
+    }
     exam_free(&e);
 }
 

@@ -97,11 +97,11 @@ fi
 attnum check --emit-case cases --operator sima/code,sima/l2
 case=cases/sima-code
 wrong="--operator sima/l2 --tokens $case/tokens.npy --keys $case/keys.npy --values $case/values.npy --output $case/output.npy"
-# expect_tables: two tables on stdout, and nothing between or beside them
+# expect_tables: four tables on stdout, and nothing between or beside them
 expect_tables() {
-    awk 'BEGIN { RS = ""; FS = "\n" } { print > ("judged/check/" (NR == 1 ? "heads" : "mistakes") ".csv") }
-        END { exit NR != 2 }' stdout
-    check "two tables" $?
+    awk 'BEGIN { RS = ""; FS = "\n"; split("heads mistakes results summary", name, " ") }
+        { print > ("judged/check/" name[NR] ".csv") } END { exit NR != 4 }' stdout
+    check "four tables" $?
 }
 mkdir -p judged/check
 attnum check $wrong --format csv
@@ -112,6 +112,10 @@ expect_tables
 check "a verdict per head" $?
 grep -q '^variant sima/code,.*,true,output$' judged/check/mistakes.csv
 check "what it is instead" $?
+grep -q '^output,exact,FAIL$' judged/check/results.csv
+check "a verdict per result" $?
+grep -q '^[0-9.]*,sima,l2,f64,.*,FAIL,1$' judged/check/summary.csv
+check "one for all, with what was judged" $?
 attnum check $wrong --format json
 expect_exit 1
 expect_quiet
