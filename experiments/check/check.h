@@ -335,6 +335,7 @@ typedef struct {
     bool explains; /* by the same ruler, and much nearer than what was claimed */
     bool rounding; /* the formula is what was claimed, its arithmetic is not */
     bool fitted;   /* a number in it was fitted to the result */
+    bool place;    /* not what it is, but where it is wrong */
 } finding;
 
 /* What else a result could be, if it FAILs, or passes though it is farther from the answer than

@@ -241,7 +241,11 @@ static int find_types(const diagnosis *d, finding findings[MOST_TYPES])
             findings[at] =
                 (finding){distance == 0 ? must_format("stored in %s", atn_dtype_name(types[i]))
                                         : must_format(texts[part], atn_dtype_name(types[i])),
-                          d->claimed, true, true, false};
+                          d->claimed,
+                          true,
+                          true,
+                          false,
+                          false};
         }
     }
     return found;
@@ -317,7 +321,7 @@ static int collect(diagnosis *d, const attempt *attempts, int count, finding *fi
             if (!(a->error < 0.9 * d->claimed) || explains(d, a) != (pass == 0))
                 continue;
             findings[found++] =
-                (finding){attempt_text(d, a), a->error, pass == 0, false, is_fitted(d, a)};
+                (finding){attempt_text(d, a), a->error, pass == 0, false, is_fitted(d, a), false};
         }
     return found;
 }
@@ -407,7 +411,7 @@ static int add_place(const subject *s, result_kind kind, const result_verdict *v
         free(findings[--count].text);
     for (int i = count++; i > second; i--)
         findings[i] = findings[i - 1];
-    findings[second] = (finding){text, total_error(s, kind, v), false, false, false};
+    findings[second] = (finding){.text = text, .error = total_error(s, kind, v), .place = true};
     return count;
 }
 

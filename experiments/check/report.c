@@ -229,24 +229,14 @@ void print_verdict(const subject *s, result_kind kind, const result_verdict *v, 
                 ref_verdict_name(v->verdict));
 }
 
-/* What needs no search to be seen. */
-static void print_plain_facts(const subject *s, result_kind kind)
+/* What a finding says of the result. */
+static const char *finding_kind(const finding *f)
 {
-    const double *got = s->results[kind];
-    bool finite = true, zero = true;
-    for (int64_t i = 0; i < result_size(&s->judged, kind); i++) {
-        finite &= isfinite(got[i]) != 0;
-        zero &= got[i] == 0;
-    }
-    if (!finite || zero)
-        report_text("%s\n", zero ? "it is zero throughout" : "it holds NaN or infinity");
-    else
-        report_text("\nno known mistake comes nearer\n");
+    return f->place ? "alone is wrong" : f->explains ? "explains it" : "nearest, does not explain";
 }
 
-void print_findings(const subject *s, result_kind kind, const result_verdict *v,
-                    ref_verdict by_rounding, int count, const finding *findings,
-                    check_tables *tables)
+void print_findings(result_kind kind, const result_verdict *v, ref_verdict by_rounding, int count,
+                    const finding *findings, check_tables *tables)
 {
     static const column shown[] = {{"what else it could be", COLUMN_TEXT, "", ""},
                                    {"error left", COLUMN_REAL, "", ""},
@@ -257,14 +247,14 @@ void print_findings(const subject *s, result_kind kind, const result_verdict *v,
     table_text(results, ref_verdict_name(v->verdict));
     if (!count) {
         if (v->verdict == REF_FAIL)
-            print_plain_facts(s, kind);
+            report_text("\nno known mistake comes nearer\n");
         return;
     }
     table *t = table_create(shown, 3);
     for (int i = 0; i < count; i++) {
         table_text(t, findings[i].text);
         table_real(t, findings[i].error);
-        table_text(t, findings[i].explains ? "explains it" : "nearest, does not explain");
+        table_text(t, finding_kind(&findings[i]));
         table_text(tables->tables[TABLE_MISTAKES], findings[i].text);
         table_real(tables->tables[TABLE_MISTAKES], findings[i].error);
         table_boolean(tables->tables[TABLE_MISTAKES], findings[i].explains);

@@ -59,6 +59,8 @@ static char *lines_text(const lines *l, const char *what)
                        l->first, l->last, state);
 }
 
+static const char all_zero[] = "zero throughout", all_nonfinite[] = "NaN or infinity throughout";
+
 /* What of a head is wrong; null: no part by itself. */
 static char *head_text(const yardstick *y, const bounds *b, const double *got)
 {
@@ -69,7 +71,9 @@ static char *head_text(const yardstick *y, const bounds *b, const double *got)
         few_columns && (!few_rows || columns.wrong * rows.count < rows.wrong * columns.count);
     if (few_rows || few_columns)
         return by_columns ? lines_text(&columns, "column") : lines_text(&rows, "row");
-    return rows.zero == rows.count ? must_format("all: zero") : NULL;
+    return rows.zero == rows.count        ? must_format("%s", all_zero)
+           : rows.nonfinite == rows.count ? must_format("%s", all_nonfinite)
+                                          : NULL;
 }
 
 /* "of batch 0, head 1"; a parameter's matrices are for the whole batch. */
@@ -99,6 +103,10 @@ char *where_wrong(const subject *s, result_kind kind, const result_verdict *v)
     char *place = place_text(s, kind, worst);
     if (part && wrong == 1 && heads > 1)
         text = must_format("%s alone: %s", place, part);
+    else if (part && (strcmp(part, all_zero) == 0 || strcmp(part, all_nonfinite) == 0))
+        text = wrong == heads ? must_format("it is %s", part)
+                              : must_format("%" PRId64 " of %" PRId64 " heads, %s among them: %s",
+                                            wrong, heads, place, part);
     else if (part && wrong > 1)
         text = must_format("%" PRId64 " of %" PRId64 " heads; in %s %s alone", wrong, heads, place,
                            part);

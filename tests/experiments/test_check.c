@@ -1035,6 +1035,9 @@ Test(check, it_is_said_where_a_result_is_wrong)
         {{0, 1, 2, 1, 0, WIDTH, NAN}, "batch 0, head 0 alone: row 2: NaN or infinity"},
         {{1, 1, 0, TOKENS, 0, WIDTH, 3}, "batch 0, head 1 alone, the other heads are right"},
         {{0, 2, 0, TOKENS, 0, WIDTH, 3}, NULL},
+        {{1, 1, 0, TOKENS, 0, WIDTH, 0}, "batch 0, head 1 alone: zero throughout"},
+        {{0, 2, 0, TOKENS, 0, WIDTH, 0}, "it is zero throughout"},
+        {{0, 2, 0, TOKENS, 0, WIDTH, INFINITY}, "it is NaN or infinity throughout"},
     };
     atn_context *context = make_context();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
