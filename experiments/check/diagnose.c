@@ -253,9 +253,26 @@ static int find_types(const diagnosis *d, finding findings[MOST_TYPES])
 
 /* ---- All of them ---- */
 
+/* The factor that fits best. */
+static double fitted_factor(const diagnosis *d)
+{
+    const double *got = d->s->results[d->kind];
+    double product = 0, square = 0;
+    for (int64_t i = 0; i < d->size; i++) {
+        product += got[i] * d->v->want[i];
+        square += d->v->want[i] * d->v->want[i];
+    }
+    return product / square;
+}
+
 static char *attempt_text(const diagnosis *d, const attempt *a)
 {
     char *first = hypothesis_text(&d->all[a->first], d->s);
+    if (a->second < 0 && hypothesis_numbers(&d->all[a->first]) == 1) {
+        char *with = must_format("%s, %.5g", first, fitted_factor(d));
+        free(first);
+        return with;
+    }
     if (a->second < 0)
         return first;
     char *second = hypothesis_text(&d->all[a->second], d->s);
@@ -318,6 +335,8 @@ static int collect(diagnosis *d, const attempt *attempts, int count, finding *fi
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < count && i < MOST_FINDINGS && found < MOST_FINDINGS; i++) {
             const attempt *a = &attempts[i];
+            if (found && findings[0].explains && has_many_numbers(&d->all[a->first]))
+                continue; /* what fits anything adds nothing to what explains it */
             if (!(a->error < 0.9 * d->claimed) || explains(d, a) != (pass == 0))
                 continue;
             findings[found++] =

@@ -774,7 +774,7 @@ Test(check, mistakes_made_by_hand_are_named)
         {ATN_LSH, transpose_heads, "output transposed: width x tokens"},
         {ATN_XNORM, keep_queries, "queries not normalised"},
         {ATN_SIMA, rows_of_norm_1, "norms over channels, not over tokens"},
-        {ATN_EFFICIENT, triple, "output multiplied by a constant"},
+        {ATN_EFFICIENT, triple, "output multiplied by a constant, 3"},
     };
     atn_context *context = make_context();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
