@@ -296,7 +296,7 @@ yardstick head_yardstick(const subject *s, result_kind kind, const result_verdic
 typedef enum { NORMALISE_NOT, NORMALISE_ROOT, NORMALISE_FULL, NORMALISE_INNER } normaliser;
 
 /* What is computed: landmarks multiplied by a factor after they are sampled, the elements of A
- * changed by a relative `change`, at random. */
+ * and P changed by a relative `change`, at random. */
 typedef struct {
     normaliser normalise;
     bool inverse_missing; /* P^T P V */

@@ -68,7 +68,14 @@ static atn_tensor take(const attention_case *c, int64_t rows, int64_t cols)
     return atn_tensor_dense(values, ATN_F64, s->batch, s->heads, rows, cols);
 }
 
-/* a_ij (1 + or - change), at random and symmetrically. */
+/* x (1 + or - change), at random. */
+static void change_each(int64_t count, double change, uint64_t *state, double *x)
+{
+    for (int64_t i = 0; i < count; i++)
+        x[i] *= data_next(state) & 1 ? 1 + change : 1 - change;
+}
+
+/* The same of a_ij, symmetrically. */
 static void change_symmetrically(int64_t m, double change, uint64_t *state, double *a)
 {
     for (int64_t i = 0; i < m; i++)
@@ -98,6 +105,8 @@ static atn_status factorise(atn_context *context, const attention_case *c, const
     uint64_t state = form->seed;
     for (int64_t i = 0; status == ATN_OK && form->change > 0 && i < heads; i++)
         change_symmetrically(m, form->change, &state, a + i * m * m);
+    if (status == ATN_OK && form->change > 0)
+        change_each(heads * m * s->tokens, form->change, &state, f->p.data);
     for (int64_t i = 0; status == ATN_OK && normalise == NORMALISE_INNER && i < heads; i++)
         divide_rows(m, a + i * m * m, 0.5, a + i * m * m);
     if (status == ATN_OK && form->inverse_missing)

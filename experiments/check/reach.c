@@ -82,8 +82,8 @@ static void find_directions(atn_context *context, const subject *s, result_kind 
     }
 }
 
-/* What a rounding of A's elements does besides, which those of tokens hardly move; nothing where
- * the result is no form of P^T X P. Appended landmarks have rows, too, that nobody judges. */
+/* What a rounding of A's and P's elements does besides, which those of tokens hardly move; nothing
+ * where the result is no form of P^T X P. Appended landmarks have rows, too, that nobody judges. */
 static void add_inverse_noise(atn_context *context, const subject *s, result_kind kind,
                               uint64_t seed, double *noise)
 {
@@ -92,8 +92,6 @@ static void add_inverse_noise(atn_context *context, const subject *s, result_kin
     if ((c.choice.op != ATN_SOFT && c.choice.op != ATN_SOFTPP) || kind >= RESULT_PARAMETERS ||
         c.key_mask || c.query_mask)
         return;
-    /* A is rounded, and so is each of the last step's products, as one error of twice the size */
-    const double last_products = 2;
     int64_t size = result_size(&c, kind), judged = result_size(&s->judged, kind);
     double *at = must_allocate((size_t)(2 * size), sizeof *at), *moved = at + size;
     atn_status status = ATN_OK;
@@ -112,7 +110,7 @@ static void add_inverse_noise(atn_context *context, const subject *s, result_kin
         keep_judged_rows(s, kind, at, at);
         keep_judged_rows(s, kind, moved, moved);
         for (int64_t i = 0; i < judged; i++)
-            noise[i] += last_products * (moved[i] - at[i]) / small;
+            noise[i] += (moved[i] - at[i]) / small;
     }
     free(at);
 }

@@ -544,6 +544,7 @@ void emulator_copy_wait(int groups)
     mine->waiting.resize(left);
 }
 
+#ifndef EMULATOR_ASAN
 /* Where the kernel's program has its thread-local memory: its __shared__ variables. */
 static int find_variables(struct dl_phdr_info *info, size_t size, void *unused)
 {
@@ -562,6 +563,7 @@ static int find_variables(struct dl_phdr_info *info, size_t size, void *unused)
     }
     return here;
 }
+#endif
 
 /* Under ASan byte by byte, unseen by it: between the variables is what must not be touched. */
 __attribute__((no_sanitize("address"))) static void poison_variables(void)
