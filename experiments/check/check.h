@@ -167,6 +167,9 @@ typedef struct {
     int noises;
     double *noise[NOISES]; /* change of the result per unit of relative change, at random, of every
                               number that goes in */
+    int inverses;
+    double
+        *inverse[NOISES]; /* the same of the roundings in A's inverse and of P's, of soft, softpp */
     int directions;
     double *direction[MOST_DIRECTIONS]; /* change of the result per unit of relative change of one
                                            thing as a whole */
@@ -193,8 +196,9 @@ void reach_free(reach *r);
  *
  * chance, of all but energies, is 4 / sqrt(f) times the error as a whole that is reached: f
  * independent numbers, by how far noises are from orthogonal, lie along a direction by chance.
- * reached is the largest of the runs' and of noise * rounding. With u the roundoff of what is
- * stored and u_s that of sums:
+ * reached is the largest of the runs' and of noise * rounding (with u_s / sqrt(8 ln 2) where an
+ * inverse magnifies it, which good kernels have in the type of sums). With u the roundoff of what
+ * is stored and u_s that of sums:
  *
  *     rounding = u / sqrt(8 ln 2) + s, truncation = u / (2 ln 2) + s, s = sqrt(terms) u_s / 2
  *
@@ -241,6 +245,7 @@ typedef struct {
     double kappa;      /* NaN: not known */
     double rounding;   /* what kappa magnifies: N u and the storage's u */
     double unit, sums; /* u and s */
+    double summed;     /* u_s */
     double stages;     /* square root of the roundings between what goes in and the result: 2 of
                           gradients in narrow types, of which there are no runs, else 1 */
 } yardstick;
@@ -295,8 +300,8 @@ yardstick head_yardstick(const subject *s, result_kind kind, const result_verdic
 /* How D = diag(A 1) enters SOFT++: D^-1/2 A+ D^-1/2 (paper), D^-1 A+ D^-1, (D^-1/2 A D^-1/2)+. */
 typedef enum { NORMALISE_NOT, NORMALISE_ROOT, NORMALISE_FULL, NORMALISE_INNER } normaliser;
 
-/* What is computed: landmarks multiplied by a factor after they are sampled, the elements of A
- * and P changed by a relative `change`, at random. */
+/* What is computed: landmarks multiplied by a factor after they are sampled, P and A's
+ * inverse changed as roundings of relative size `change` would do, at random. */
 typedef struct {
     normaliser normalise;
     bool inverse_missing; /* P^T P V */

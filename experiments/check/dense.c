@@ -75,14 +75,22 @@ static void change_each(int64_t count, double change, uint64_t *state, double *x
         x[i] *= data_next(state) & 1 ? 1 + change : 1 - change;
 }
 
-/* The same of a_ij, symmetrically. */
-static void change_symmetrically(int64_t m, double change, uint64_t *state, double *a)
+/* X changed at random by what rounding does where X A X is formed, or A is inverted: by `change`
+ * times |X| |A| |X| (N. J. Higham, Accuracy and Stability of Numerical Algorithms, sec. 14.1). */
+static void change_inverse(int64_t m, double change, uint64_t *state, const double *a, double *x)
 {
+    double *xa = must_allocate((size_t)(2 * m * m), sizeof *xa), *xax = xa + m * m;
     for (int64_t i = 0; i < m; i++)
-        for (int64_t j = 0; j <= i; j++) {
-            a[i * m + j] *= data_next(state) & 1 ? 1 + change : 1 - change;
-            a[j * m + i] = a[i * m + j];
-        }
+        for (int64_t k = 0; k < m; k++)
+            for (int64_t j = 0; j < m; j++)
+                xa[i * m + j] += fabs(x[i * m + k] * a[k * m + j]);
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t k = 0; k < m; k++)
+            for (int64_t j = 0; j < m; j++)
+                xax[i * m + j] += xa[i * m + k] * fabs(x[k * m + j]);
+    for (int64_t i = 0; i < m * m; i++)
+        x[i] += (data_next(state) & 1 ? change : -change) * xax[i];
+    free(xa);
 }
 
 static atn_status factorise(atn_context *context, const attention_case *c, const dense_form *form,
@@ -103,8 +111,6 @@ static atn_status factorise(atn_context *context, const attention_case *c, const
     if (status == ATN_OK)
         status = atn_gaussian_cross(context, desc->distance, scale, &f->l, &q, &f->p);
     uint64_t state = form->seed;
-    for (int64_t i = 0; status == ATN_OK && form->change > 0 && i < heads; i++)
-        change_symmetrically(m, form->change, &state, a + i * m * m);
     if (status == ATN_OK && form->change > 0)
         change_each(heads * m * s->tokens, form->change, &state, f->p.data);
     for (int64_t i = 0; status == ATN_OK && normalise == NORMALISE_INNER && i < heads; i++)
@@ -114,6 +120,8 @@ static atn_status factorise(atn_context *context, const attention_case *c, const
             x[i] = i % (m * m) % (m + 1) == 0;
     else if (status == ATN_OK)
         status = atn_inverse(context, &desc->inverse, &f->a, &f->x, NULL, NULL);
+    for (int64_t i = 0; status >= 0 && form->change > 0 && i < heads; i++)
+        change_inverse(m, form->change, &state, a + i * m * m, x + i * m * m);
     for (int64_t i = 0; status >= 0 && i < heads; i++)
         if (normalise == NORMALISE_ROOT || normalise == NORMALISE_FULL)
             divide_rows(m, a + i * m * m, normalise == NORMALISE_ROOT ? 0.5 : 1, x + i * m * m);

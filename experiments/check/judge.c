@@ -188,13 +188,13 @@ static void measure_all(const yardstick *y, const double *e, double values[MOST_
 /* By how much the mean over few noises may fall short of the next: 1 + 4 / sqrt(f), f the number of
  * independent numbers that they are made of. Two independent ones are as far from orthogonal as
  * 1/sqrt(f). */
-static double chance(const yardstick *y)
+static double chance(const yardstick *y, int count, double *const noise[])
 {
     int64_t size = y->rows * y->cols;
     double sum = 0, pairs = 0;
-    for (int i = 0; i < y->reach.noises; i++)
+    for (int i = 0; i < count; i++)
         for (int j = 0; j < i; j++) {
-            const double *a = y->reach.noise[i], *b = y->reach.noise[j];
+            const double *a = noise[i], *b = noise[j];
             double product = 0, squares = square_norm(size, a) * square_norm(size, b);
             for (int64_t k = 0; k < size; k++)
                 product += a[k] * b[k];
@@ -205,20 +205,36 @@ static double chance(const yardstick *y)
     return 1 + 4 / sqrt(fmax(independent, 1));
 }
 
-/* The largest that a good kernel's runs and roundings make of every statistic. */
-static void find_reached(const yardstick *y, double spread, double most[MOST_STATISTICS])
+/* The root mean squares of every statistic over noises, times a rounding and their chance; the
+ * chance is raised to that of the larger noise. */
+static void add_noise(const yardstick *y, int count, double *const noise[], double rounding,
+                      double most[MOST_STATISTICS], double *spread)
 {
-    double values[MOST_STATISTICS], squares[MOST_STATISTICS] = {0};
-    double rounding = y->stages * y->unit / sqrt(8 * log(2)) + y->sums;
-    for (int at = 0; at < MOST_STATISTICS; at++)
-        values[at] = most[at] = 0;
-    for (int i = 0; i < y->reach.noises; i++) {
-        measure_all(y, y->reach.noise[i], values);
+    double values[MOST_STATISTICS] = {0}, squares[MOST_STATISTICS] = {0};
+    double own = chance(y, count, noise);
+    for (int i = 0; i < count; i++) {
+        measure_all(y, noise[i], values);
         for (int at = 0; at < MOST_STATISTICS; at++)
-            squares[at] += values[at] * values[at] / y->reach.noises;
+            squares[at] += values[at] * values[at] / count;
     }
+    if (own * rounding * sqrt(squares[0]) > most[0])
+        *spread = own;
     for (int at = 0; at < MOST_STATISTICS; at++)
-        most[at] = spread * rounding * sqrt(squares[at]);
+        most[at] = fmax(most[at], own * rounding * sqrt(squares[at]));
+}
+
+/* The largest that a good kernel's runs and roundings make of every statistic. */
+static void find_reached(const yardstick *y, double most[MOST_STATISTICS], double *spread)
+{
+    double values[MOST_STATISTICS] = {0};
+    const double mean_square = 1 / sqrt(8 * log(2)); /* of rounding to nearest */
+    for (int at = 0; at < MOST_STATISTICS; at++)
+        most[at] = 0;
+    *spread = 1;
+    add_noise(y, y->reach.noises, y->reach.noise, y->stages * y->unit * mean_square + y->sums, most,
+              spread);
+    if (y->reach.inverses)
+        add_noise(y, y->reach.inverses, y->reach.inverse, y->summed * mean_square, most, spread);
     for (int i = 0; i < y->reach.runs; i++) {
         measure_all(y, y->reach.errors[i], values);
         for (int at = 0; at < MOST_STATISTICS; at++)
@@ -232,9 +248,9 @@ static void find_reached(const yardstick *y, double spread, double most[MOST_STA
 static bounds measure_bounds(const yardstick *y)
 {
     bounds b = {.norm = sqrt(square_norm(y->rows * y->cols, y->want))};
-    double most[MOST_STATISTICS], spread = chance(y);
+    double most[MOST_STATISTICS], spread;
     double truncation = y->unit / (2 * log(2)) + y->sums;
-    find_reached(y, spread, most);
+    find_reached(y, most, &spread);
     b.reached = most[0];
     for (int i = 0, at = 0; i < statistic_count; i++) {
         const statistic *t = &statistics[i];
@@ -413,12 +429,15 @@ yardstick head_yardstick(const subject *s, result_kind kind, const result_verdic
         .rounding = subject_rounding(s),
         .unit = subject_unit(s),
         .sums = subject_sums(s),
+        .summed = atn_dtype_roundoff(s->dtype),
         .stages = kind != RESULT_OUTPUT && s->storage != ATN_STORAGE_NATIVE ? 2 : 1,
     };
     for (int i = 0; i < y.reach.runs; i++)
         y.reach.errors[i] += head * rows * cols;
     for (int i = 0; i < y.reach.noises; i++)
         y.reach.noise[i] += head * rows * cols;
+    for (int i = 0; i < y.reach.inverses; i++)
+        y.reach.inverse[i] += head * rows * cols;
     for (int i = 0; i < y.reach.directions; i++)
         y.reach.direction[i] += head * rows * cols;
     return y;

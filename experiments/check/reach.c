@@ -82,18 +82,19 @@ static void find_directions(atn_context *context, const subject *s, result_kind 
     }
 }
 
-/* What a rounding of A's and P's elements does besides, which those of tokens hardly move; nothing
- * where the result is no form of P^T X P. Appended landmarks have rows, too, that nobody judges. */
-static void add_inverse_noise(atn_context *context, const subject *s, result_kind kind,
-                              uint64_t seed, double *noise)
+/* What roundings of P and of A's inverse do, which those of tokens do not show; null where the
+ * result is no form of P^T X P. Appended landmarks have rows, too, that nobody judges. */
+static double *inverse_noise(atn_context *context, const subject *s, result_kind kind,
+                             uint64_t seed)
 {
     attention_case c = s->c;
     dense_form form = dense_claimed(&c);
     if ((c.choice.op != ATN_SOFT && c.choice.op != ATN_SOFTPP) || kind >= RESULT_PARAMETERS ||
         c.key_mask || c.query_mask)
-        return;
-    int64_t size = result_size(&c, kind), judged = result_size(&s->judged, kind);
-    double *at = must_allocate((size_t)(2 * size), sizeof *at), *moved = at + size;
+        return NULL;
+    int64_t size = result_size(&c, kind);
+    double *at = must_allocate((size_t)size, sizeof *at);
+    double *moved = must_allocate((size_t)size, sizeof *moved);
     atn_status status = ATN_OK;
     if (kind == RESULT_VALUES)
         c.v = s->grad_output;
@@ -106,13 +107,15 @@ static void add_inverse_noise(atn_context *context, const subject *s, result_kin
         if (i == 0)
             memcpy(at, moved, (size_t)size * sizeof *at);
     }
-    if (status >= 0) {
-        keep_judged_rows(s, kind, at, at);
-        keep_judged_rows(s, kind, moved, moved);
-        for (int64_t i = 0; i < judged; i++)
-            noise[i] += (moved[i] - at[i]) / small;
-    }
+    keep_judged_rows(s, kind, at, at);
+    keep_judged_rows(s, kind, moved, moved);
+    subtract(result_size(&s->judged, kind), at, small, moved);
     free(at);
+    if (status < 0) {
+        free(moved);
+        moved = NULL;
+    }
+    return moved;
 }
 
 void reach_differentiate(atn_context *context, const subject *s, result_kind kind,
@@ -132,8 +135,9 @@ void reach_differentiate(atn_context *context, const subject *s, result_kind kin
             free(owned[i]);
         if (!x)
             break;
-        add_inverse_noise(context, s, kind, data_next(&state), x);
         r->noise[r->noises++] = x;
+        if ((x = inverse_noise(context, s, kind, data_next(&state))))
+            r->inverse[r->inverses++] = x;
     }
     find_directions(context, s, kind, at, r);
     free(at);
@@ -185,6 +189,8 @@ void reach_free(reach *r)
         free(r->errors[--r->runs]);
     while (r->noises > 0)
         free(r->noise[--r->noises]);
+    while (r->inverses > 0)
+        free(r->inverse[--r->inverses]);
     while (r->directions > 0)
         free(r->direction[--r->directions]);
 }
