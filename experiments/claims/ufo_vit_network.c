@@ -171,10 +171,11 @@ static int judge_u14(const claim_run *run, verdict *v)
     }
     for (int i = 0; i < SIZES; i++)
         more = more && ratios[i] > (i > 0 ? ratios[i - 1] : 1);
-    v->kind = VERDICT_OBSERVED;
+    v->kind = VERDICT_NOT_TESTABLE;
     verdict_set(&v->measured,
-                "the throughput is not testable here. A lower one is %s by counts: DeiT-S takes "
-                "%.2f times the multiply-adds of UFO-ViT-S at %d pixels, %.2f times at %d",
+                "would need the GPU and the networks in the authors' framework. A related number, "
+                "not the throughput: a lower one is %s by counts, for DeiT-S takes %.2f times the "
+                "multiply-adds of UFO-ViT-S at %d pixels, %.2f times at %d",
                 more ? "not to be expected" : "to be expected", ratios[0], resolutions[0],
                 ratios[SIZES - 1], resolutions[SIZES - 1]);
     verdict_set(&v->bound, "a ratio of 1: above it UFO-ViT-S takes fewer multiply-adds than "
