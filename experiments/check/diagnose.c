@@ -86,13 +86,20 @@ static void try_attempt(diagnosis *d, attempt *a)
     trial_free(&t);
 }
 
-/* Below the floor there is no nearer; the order of the table then decides. */
+/* Below the floor there is no nearer; the order of the table then decides. What has many numbers
+ * fitted comes nearer by them alone, and must do so clearly. */
 static const diagnosis *sorting;
+
+static double sorting_error(const attempt *a)
+{
+    bool many = a->second < 0 && has_many_numbers(&sorting->all[a->first]);
+    return fmax(many ? 1.5 * a->error : a->error, sorting->floor);
+}
 
 static int compare_attempts(const void *left, const void *right)
 {
     const attempt *a = left, *b = right;
-    double x = fmax(a->error, sorting->floor), y = fmax(b->error, sorting->floor);
+    double x = sorting_error(a), y = sorting_error(b);
     if (x != y)
         return x < y ? -1 : 1;
     if (a->first != b->first)
