@@ -135,10 +135,6 @@ atn_status answer_exact(const subject *s, result_kind kind, double *to);
  * one. */
 void keep_judged_rows(const subject *s, result_kind kind, const double *from, double *to);
 
-/* kappa of each head's output by the reference (ref_attention_conditions). With appended landmarks
- * their rows count too. */
-void answer_exact_conditions(const subject *s, const double *want, double *kappa);
-
 /* What the library makes of it in a type and storage. Negative: it cannot. */
 atn_status answer_library(atn_context *context, const subject *s, atn_dtype dtype,
                           atn_storage storage, result_kind kind, double *to);
@@ -168,8 +164,8 @@ typedef struct {
     double *noise[NOISES]; /* change of the result per unit of relative change, at random, of every
                               number that goes in */
     int inverses;
-    double
-        *inverse[NOISES]; /* the same of the roundings in A's inverse and of P's, of soft, softpp */
+    /* the same of the roundings in A's inverse and of P's, of soft and softpp */
+    double *inverse[NOISES];
     int directions;
     double *direction[MOST_DIRECTIONS]; /* change of the result per unit of relative change of one
                                            thing as a whole */
