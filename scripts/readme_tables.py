@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the scripts that make README's tables share: rows of CSV files, and the text between two marks."""
+"""What the scripts that make bench/README's tables share: rows of CSV files, and the text between two marks."""
 import csv
 import pathlib
 import sys

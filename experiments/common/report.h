@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* The program's exit codes (README, "Exit codes"). */
+/* The program's exit codes (experiments/README.md). */
 enum {
     EXIT_PASS = 0,        /* all checks pass or marginal */
     EXIT_CHECK = 1,       /* a check failed */

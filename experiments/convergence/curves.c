@@ -100,8 +100,8 @@ static const column curve_columns[] = {
      "median of the condition number of A in the dtype; only an order of magnitude above 1 / (m u)"},
     {"rounding_ratio_max", COLUMN_REAL, "",
      "maximum of |residual - predicted| / an estimate, no proved bound, of what rounding does to it "
-     "(experiments/README.md); up to about 1 rounding explains the difference; nan where an iterate "
-     "overflowed"},
+     "(experiments/convergence/curves.md); up to about 1 rounding explains the difference; nan "
+     "where an iterate overflowed"},
     {"samples_without_start", COLUMN_INTEGER, "", "matrices for which the variant found no start"},
     {"samples_converged", COLUMN_INTEGER, "",
      "matrices for which the method reports success; for iterations that the last iterate has "

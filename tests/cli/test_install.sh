@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# test_install.sh SOURCE BUILD: installs into an empty folder, then compiles the README's C
-# examples against what was installed, by pkg-config alone, and runs them; then runs the installed
-# program from another folder.
+# test_install.sh SOURCE BUILD: installs into an empty folder, then compiles the C examples
+# of README.md and lib/README.md against what was installed, by pkg-config alone, and runs them;
+# then runs the installed program from another folder.
 set -eu
 source=$1
 build=$2
@@ -19,9 +19,9 @@ libdir=$(dirname "$(find "$target" -name libattnum.so)")
 PKG_CONFIG_PATH=$(dirname "$pc")
 export PKG_CONFIG_PATH
 
-# every C block of the README becomes a file of its own
+# every C block becomes a file of its own
 awk -v out="$target/example" '/^```c$/ { n++; inside = 1; next } /^```$/ { inside = 0 }
-    inside { print > (out n ".c") }' "$source/README.md"
+    inside { print > (out n ".c") }' "$source/README.md" "$source/lib/README.md"
 flags=$(pkg-config --define-variable=prefix="$prefix" --cflags --libs attnum)
 sanitize=
 case $(nm -D "$libdir/libattnum.so") in
@@ -34,8 +34,9 @@ for number in 1 2; do
     LD_LIBRARY_PATH=$libdir "$example" >"$example.out"
     cat "$example.out"
 done
-# the first prints what its comment says
-grep -qx 'not converged: X\[0\]\[0\] = 0' "$target/example1.out"
+# they print what their comments say
+grep -q 'y\[0\] = 10.2994' "$target/example1.out"
+grep -qx 'not converged: X\[0\]\[0\] = 0' "$target/example2.out"
 
 for file in share/man/man1/attnum.1 share/bash-completion/completions/attnum; do
     [ -s "$prefix/$file" ] || { echo "$file is not installed"; exit 1; }

@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""SOURCE ATTNUM: every link of a page to a file of the sources, and to a heading there, leads somewhere, and every
+experiment of the program has its page, which experiments/README.md lists."""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+SOURCE = pathlib.Path(sys.argv[1])
+FOLDERS = ("", "bench", "data", "experiments", "lib", "reference", "tests")
+LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
+
+
+def anchors(path):
+    """The headings' names as they stand in links: lower case, spaces as hyphens, no punctuation."""
+    headings = re.findall(r"(?m)^#+ (.*)$", path.read_text())
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def broken(page):
+    for target, anchor in LINK.findall(page.read_text()):
+        if "://" in target:
+            continue
+        file = page.parent / target if target else page
+        if not file.exists():
+            yield f"{page.relative_to(SOURCE)}: no file {target}"
+        elif anchor and anchor not in anchors(file):
+            yield f"{page.relative_to(SOURCE)}: no heading {anchor} in {target or 'this page'}"
+
+
+def listed(kind):
+    output = subprocess.run([sys.argv[2], "list", kind, "--format", "json"], check=True, capture_output=True, text=True)
+    return [row["name"] for row in json.loads(output.stdout)]
+
+
+pages = [page for folder in FOLDERS
+         for page in (SOURCE / folder).glob("**/*.md" if folder else "*.md") if page.parent.name != "tables"]
+faults = [text for page in pages for text in broken(page)]
+index = (SOURCE / "experiments/README.md").read_text()
+for name in listed("experiments"):
+    page = name.replace("-", "_") + ".md"
+    if not (SOURCE / "experiments" / page).exists() or f"({page})" not in index:
+        faults.append(f"{name}: no page experiments/{page} that experiments/README.md lists")
+print("\n".join(faults) or f"{len(pages)} pages: links and lists are whole")
+sys.exit(1 if faults else 0)
