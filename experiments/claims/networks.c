@@ -35,10 +35,10 @@ static double memory_exponent(const table *fits, const char *operator, const cha
     return NAN;
 }
 
-/* An exponent between 1 and 2 is nearer to one of them. */
+/* As drawn: nearest to 2, or to 1. */
 static bool is_drawn_so(double exponent, bool quadratic)
 {
-    return quadratic ? exponent > 1.5 && exponent < 2.5 : exponent < 1.5;
+    return fabs(exponent - (quadratic ? 2 : 1)) < 0.5;
 }
 
 static int judge_n01(const claim_run *run, verdict *v)
@@ -84,9 +84,9 @@ static int judge_n01(const claim_run *run, verdict *v)
 static int judge_n11(const claim_run *run, verdict *v)
 {
     double exponent = memory_exponent(evidence_table(run, "memory", 1), "softmax", "bytes_total");
-    v->kind = isnan(exponent)  ? VERDICT_NOT_TESTABLE
-              : exponent < 1.5 ? VERDICT_FAILS
-                               : VERDICT_OBSERVED;
+    v->kind = isnan(exponent)                ? VERDICT_NOT_TESTABLE
+              : is_drawn_so(exponent, false) ? VERDICT_FAILS
+                                             : VERDICT_OBSERVED;
     verdict_set(&v->measured,
                 "exponent of n in the bytes of this library's softmax attention, which forms the "
                 "matrix block by block: %.3f, measured with all that a call needs",
