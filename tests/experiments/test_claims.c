@@ -210,6 +210,7 @@ Test(claims, a_basis_is_proof_certificate_and_observation)
         {VERDICT_OBSERVED, "c", "p", CERTIFIED_NOT_NEEDED, "proved, observed"},
         {VERDICT_FAILS, "Observed: c", "p", CERTIFIED_NOT_NEEDED, "proved, observed"},
         {VERDICT_NOT_TESTABLE, "", "", CERTIFIED_NOT_NEEDED, ""},
+        {VERDICT_NOT_TESTABLE, "c", "p", CERTIFIED_YES, ""},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         claim c = {.corrected = rows[i].corrected, .proof = rows[i].proof};
