@@ -682,7 +682,8 @@ const claim resource_claims[] = {
                   "tokens and keys in blocks.",
         .corrected =
             "Exact softmax attention needs memory linear in n, as the others do; what is "
-            "quadratic is the time, n² exps a head, of this and of the usual algorithm, and the memory where the matrix is saved (N01).",
+            "quadratic is the time, n² exps a head, of this and of the usual algorithm, and the "
+            "memory where the matrix is saved (N01).",
         .proof =
             "For one query with scores s_j and values v_j keep μ = max s_j, z = Σ exp(s_j − μ) "
             "and o = Σ exp(s_j − μ) v_j over the keys seen. A key with score s changes them to "

@@ -267,9 +267,9 @@ static int judge_s46(const claim_run *run, verdict *v)
         &v->measured,
         "would need a GPU: the statement is about kernels and their launches there, and "
         "the program judges on a CPU. A related number, not that efficiency: on this "
-        "machine, m = %d, f64, one thread, the least of %d times: SVD %.2g, eigendecomposition %.2g, Cholesky %.2g times as long as "
-        "the 20 steps, which are %" PRId64 " products of m × m matrices, %" PRId64
-        "m³ flops, where Cholesky takes m³. Tokens "
+        "machine, m = %d, f64, one thread, the least of %d times: SVD %.2g, "
+        "eigendecomposition %.2g, Cholesky %.2g times as long as the 20 steps, which are %" PRId64
+        " products of m × m matrices, %" PRId64 "m³ flops, where Cholesky takes m³. Tokens "
         "0, 0.1, ..., 4.8, d = 1, s = ½: Cholesky %s in f64 and %s in f32, 20 steps give "
         "%s numbers",
         BOTTLENECK, REPEATS, least[WAY_SVD] / least[WAY_STEPS],
