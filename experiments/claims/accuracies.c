@@ -370,9 +370,10 @@ static const trained main_difference = {
     false,
     COUNT(main_difference_items),
     .reading = "'main' is read as",
-    .note = "What is left is not the attention's alone: PVT-Tiny has 2, 2, 2 and 2 blocks with MLP "
-            "ratios 8, 8, 4 and 4, the SOFT-Tiny of NeurIPS 1, 2, 3 and 2, of IJCV 2, 2, 5 and 2, "
-            "with ratios of 4, and another stem. No row has PVT's network with SOFT's attention."};
+    .note =
+        "What is left is not the attention's alone: PVT-Tiny has 2, 2, 2 and 2 blocks with MLP "
+        "ratios 8, 8, 4 and 4, the SOFT-Tiny of NeurIPS 1, 2, 3 and 2, of IJCV 2, 2, 5 (N02) and "
+        "2, with ratios of 4, and another stem. No row has PVT's network with SOFT's attention."};
 JUDGE(main_difference)
 
 /* ---- SimA ---- */

@@ -16,23 +16,22 @@
 
 enum { MAX_EVIDENCE = 4 };
 
-/* X(code, name, method, reference): the papers. The name is what a claim's source has. */
+/* X(code, name, reference): the papers. The name is what a claim's source has. */
 #define PAPER_LIST(X)                                                                              \
-    X(PAPER_NEURIPS, "NeurIPS", "SOFT",                                                            \
+    X(PAPER_NEURIPS, "NeurIPS",                                                                    \
       "Lu et al., SOFT: Softmax-free Transformer with Linear Complexity, NeurIPS 2021")            \
-    X(PAPER_IJCV, "IJCV", "SOFT++", "Lu et al., Softmax-free Linear Transformers, IJCV 2024")      \
-    X(PAPER_SIMA, "SimA", "SimA",                                                                  \
+    X(PAPER_IJCV, "IJCV", "Lu et al., Softmax-free Linear Transformers, IJCV 2024")                \
+    X(PAPER_SIMA, "SimA",                                                                          \
       "Koohpayegani and Pirsiavash, SimA: Simple Softmax-free Attention for Vision Transformers, " \
       "anonymous submission; later WACV 2024, which may differ")                                   \
-    X(PAPER_UFO_VIT, "UFO-ViT", "UFO-ViT",                                                         \
+    X(PAPER_UFO_VIT, "UFO-ViT",                                                                    \
       "Song, UFO-ViT: High Performance Linear Vision Transformer without Softmax, 2021")
 
-#define PAPER_ENTRY(code, name, method, reference) code,
+#define PAPER_ENTRY(code, name, reference) code,
 typedef enum { PAPER_LIST(PAPER_ENTRY) PAPER_COUNT } claim_paper;
 #undef PAPER_ENTRY
 
 const char *paper_name(claim_paper p);
-const char *paper_method(claim_paper p);
 const char *paper_reference(claim_paper p);
 
 typedef struct claim {

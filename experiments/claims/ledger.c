@@ -27,9 +27,9 @@ const claim *const *claims_all(void)
 }
 
 static const struct {
-    const char *name, *method, *reference;
+    const char *name, *reference;
 } papers[] = {
-#define PAPER_ENTRY(code, name, method, reference) {name, method, reference},
+#define PAPER_ENTRY(code, name, reference) {name, reference},
     PAPER_LIST(PAPER_ENTRY)
 #undef PAPER_ENTRY
 };
@@ -37,11 +37,6 @@ static const struct {
 const char *paper_name(claim_paper p)
 {
     return papers[p].name;
-}
-
-const char *paper_method(claim_paper p)
-{
-    return papers[p].method;
 }
 
 const char *paper_reference(claim_paper p)

@@ -282,8 +282,7 @@ static void write_filter(const page *p)
           "<label>Paper <select name=\"paper\"><option value=\"\">all</option>",
           file);
     for (int i = 0; i < PAPER_COUNT; i++)
-        fprintf(file, "<option value=\"%s\">%s (%s)</option>", paper_name((claim_paper)i),
-                paper_method((claim_paper)i), paper_name((claim_paper)i));
+        fprintf(file, "<option>%s</option>", paper_name((claim_paper)i));
     fputs("</select></label>\n<label>Verdict <select name=\"verdict\"><option value=\"\">all"
           "</option>",
           file);

@@ -36,6 +36,8 @@ int report_count(const judged *all, int count, verdict_kind kind)
 char *report_basis(const judged *j)
 {
     static const char observation[] = "Observed:"; /* a corrected statement that is no theorem */
+    if (j->verdict.kind == VERDICT_NOT_TESTABLE)   /* a proof is of what is said beside it */
+        return must_format("%s", "");
     bool proved = *j->claim->proof, certified = j->verdict.certified == CERTIFIED_YES;
     bool observed = j->verdict.kind == VERDICT_OBSERVED || (!proved && !certified) ||
                     strncmp(j->claim->corrected, observation, strlen(observation)) == 0;
@@ -44,7 +46,7 @@ char *report_basis(const judged *j)
         certified                              ? "certified"
         : j->verdict.certified == CERTIFIED_NO ? "not certified"
                                                : NULL,
-        observed && j->verdict.kind != VERDICT_NOT_TESTABLE ? "observed" : NULL,
+        observed ? "observed" : NULL,
     };
     char *basis = must_format("%s", "");
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)

@@ -32,8 +32,9 @@ static int count_exps(const claim_run *run, int64_t batch, int64_t heads, int64_
 
 enum { WINDOW = 7, PYRAMID = 4 };
 
-/* Swin-T (arXiv:2103.14030, Tab. 7) and Twins-SVT-S (arXiv:2104.13840 and its code): windows of M x
- * M tokens, and in every second block of Twins-SVT keys of a grid whose side is divided by R. */
+/* Swin-T (swin_tiny_patch4_window7_224.yaml of microsoft/Swin-Transformer) and Twins-SVT-S
+ * (alt_gvt_small in gvt.py of Meituan-AutoML/Twins): windows of M x M tokens, and in every second
+ * block of Twins-SVT keys of a grid whose side is divided by R. */
 static const int64_t swin_heads[PYRAMID] = {3, 6, 12, 24}, twins_heads[PYRAMID] = {2, 4, 8, 16};
 static const int64_t twins_reduction[PYRAMID] = {8, 4, 2, 1};
 
@@ -404,8 +405,10 @@ const claim sima_counts_claims[] = {
         .method = "Exact counts of a block at each of the four stages, 224 pixels, and 448 for "
                   "comparison: Swin-T's windows, and of Twins-SVT-S the blocks with windows and "
                   "those whose keys are of a reduced grid. Heads, windows and reductions are those "
-                  "of their papers and code, cited from outside these four papers. The other "
-                  "entries of the column are M08, M23 and M24.",
+                  "of their published code, cited from outside these four papers "
+                  "(swin_tiny_patch4_window7_224.yaml of microsoft/Swin-Transformer, alt_gvt_small "
+                  "in gvt.py of Meituan-AutoML/Twins). The other entries of the column are M08, "
+                  "M23 and M24.",
         .corrected = "HM²N is right for blocks with windows wherever M divides the sides of the "
                      "grid. Every second block of Twins-SVT-S has HN·N/R² exps instead, keys "
                      "being of a grid R times smaller on each side: that is HM²N too at 224 "

@@ -290,6 +290,18 @@ static int equal_tokens(const claim_run *run, int64_t n, double *y)
     return code;
 }
 
+/* Past f16's smallest normal number, which is 1/N for N = 2^14, and past 2^20. */
+enum { EQUAL_SIZES = 2 };
+static const int64_t equal_sizes[EQUAL_SIZES] = {1000000, 3 << 20};
+
+/* 1/N, the entry of Q^ for equal tokens, as f16 has it. */
+static double stored_share(int64_t n)
+{
+    float share = 1 / (float)n;
+    atn_storage_round(ATN_STORAGE_F16, 1, &share);
+    return (double)share;
+}
+
 /* What the smallest example says, or which number is in the way of the verdict. */
 static void show_orders(verdict *v, const table *t, double exact, double ratio, int64_t worst,
                         const double y[2], const double huge[2])
@@ -320,13 +332,14 @@ int sima_judge_m02(const claim_run *run, verdict *v)
     /* Either order is within its rounding, so both are within twice that of each other. */
     const double most = 2, narrow = 4 * atn_storage_roundoff(ATN_STORAGE_F16);
     const table *t = evidence_table(run, "half", 0);
-    enum { MILLION = 1000000 };
-    double exact, y[2], huge[2], independent[DIGIT_SIZES], million;
+    enum { VANISHED = (1 << 25) + 2 };
+    double exact, y[2], huge[2], independent[DIGIT_SIZES], equal[EQUAL_SIZES];
     int64_t worst = -1;
     int code = exact_orders(run, &exact);
     code = exit_worst(code, two_tokens(run, y));
     code = exit_worst(code, huge_values(run, huge));
-    code = exit_worst(code, equal_tokens(run, MILLION, &million));
+    for (int i = 0; i < EQUAL_SIZES; i++)
+        code = exit_worst(code, equal_tokens(run, equal_sizes[i], &equal[i]));
     double ratio = largest_order_ratio(t, &worst), gap = fabs(y[0] - y[1]);
     bool same = exact == 0 && ratio >= 0 && ratio <= most;
     bool overflows = !isfinite(huge[0]) && huge[1] == 0;
@@ -343,15 +356,18 @@ int sima_judge_m02(const claim_run *run, verdict *v)
                     "arithmetic is exact; with rounding, to its accuracy, if nothing underflows or "
                     "overflows (entries of Q̂, K̂, the product formed first, Y, and sums on the "
                     "way)");
-    verdict_set(&v->measured,
-                "whole numbers over powers of two, both orders in f64: off the exact Y by %g. "
-                "Without underflow: apart by at most %.2g of a rounding bound. "
-                "f16, two tokens: apart by %.3g %% of the second output. f32, huge values: %s "
-                "tokens first, %g channels first. f16, channels first: %.1f digits "
-                "of independent tokens for N = %" PRId64 ", %.1f for %" PRId64 "; Q = K = V = 1, N "
-                "= 10⁶: %.5g instead of 10⁻⁶",
-                exact, ratio, 100 * gap / fabs(y[1]), isfinite(huge[0]) ? "finite" : "not finite",
-                huge[1], independent[1], digit_sizes[1], independent[2], digit_sizes[2], million);
+    verdict_set(
+        &v->measured,
+        "whole numbers over powers of two, both orders in f64: off the exact Y by %g. "
+        "Without underflow: apart by at most %.2g of a rounding bound. "
+        "f16, two tokens: apart by %.3g %% of the second output. f32, huge values: %s "
+        "tokens first, %g channels first. f16, channels first: %.1f digits "
+        "of independent tokens for N = %" PRId64 ", %.1f for %" PRId64 "; Q = K = V = 1: %.5g "
+        "instead of 10⁻⁶ for N = 10⁶, %.3g instead of %.3g for %" PRId64 ", and in f16 1/N "
+        "itself is %g for %d",
+        exact, ratio, 100 * gap / fabs(y[1]), isfinite(huge[0]) ? "finite" : "not finite", huge[1],
+        independent[1], digit_sizes[1], independent[2], digit_sizes[2], equal[0], equal[1],
+        1 / (double)equal_sizes[1], equal_sizes[1], stored_share(VANISHED), VANISHED);
     verdict_set(&v->bound, "0; %g, the rounding of both orders; %.2g, four roundings of f16", most,
                 narrow);
     if (v->kind != VERDICT_HOLDS)

@@ -409,8 +409,8 @@ const claim sima_network_claims[] = {
                   "independent of Q and K = Q; one token by hand.",
         .corrected =
             "Observed on random tokens: the sizes of the entries are correlated with |q̂_i||k̂_j|, "
-            "the entries themselves hardly. Where cosines are independent of "
-            "lengths this must be so.",
+            "the entries themselves hardly. Where cosines are independent of lengths and 0 in the "
+            "mean this must be so.",
         .proof = "The entry is l·c, l = |q̂_i||k̂_j|, c the cosine. If c is independent of l, "
                  "Cov(l|c|, l) = E|c|·Var l > 0 unless l is constant or c = 0, and Cov(lc, l) = "
                  "E c·Var l, 0 where cosines of both signs balance.",

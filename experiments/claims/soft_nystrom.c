@@ -598,8 +598,10 @@ const claim soft_nystrom_claims[] = {
     {
         .id = "S07",
         .source = "IJCV § 3.2, Complexity",
-        .statement = "Time is O((d_e + 4md_e + m²)n + Tm³ + d_e m²), space O((2m + d_e)n + m²). As "
-                     "we keep m a fixed constant, both are O(n).",
+        .statement = "The total time complexity is O((d_e + 4md_e + m²)n + Tm³ + d_em²). The space "
+                     "complexity is decided by four decomposed matrices with … O((2m + d_e)n + "
+                     "m²). As we keep m (m ≪ n) a fixed constant in our model, both time and space "
+                     "complexity are O(n), making SOFT a linear self-attention.",
         .method =
             "Exact counts of additions and multiplications and of what must be kept, average "
             "pooling, T = 20, for one head while n doubles ten times: with m fixed, as in the "

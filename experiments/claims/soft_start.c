@@ -416,7 +416,7 @@ const claim soft_start_claims[] = {
     {
         .id = "S10",
         .source = "IJCV Prop. 1",
-        .statement = "When α is sufficiently small, A_k converges to A†.",
+        .statement = "When α is sufficiently small, A_{k+1} = 2A_k − A_kAA_k, A_k converges to A†.",
         .method = "A 2 × 2 matrix with eigenvalues 1 ± 1/2 in f64, from starts on both sides of "
                   "the limit.",
         .corrected = "A_k → A† if and only if 0 < α < 2/λ_max².",

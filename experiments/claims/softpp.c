@@ -655,7 +655,8 @@ const claim softpp_claims[] = {
     {
         .id = "S21",
         .source = "IJCV Prop. 4",
-        .statement = "In Gaussian kernel-based self-attention the largest eigenvalue is at most n.",
+        .statement = "In Gaussian kernel-based self-attention, if λ₁ ≥ λ₂ ≥ ⋯ ≥ λ_n ≥ 0 are "
+                     "eigenvalues of self-attention matrix S_gaussian ∈ ℝ^(n×n), then λ₁ ≤ n.",
         .method = "The largest eigenvalue of S = K(Q, Q) by two routes, on every input, against n "
                   "and against row sums.",
         .corrected = "Sharper: mean row sum ≤ λ₁ ≤ largest row sum, with λ₁ = n if and only if all "
@@ -722,8 +723,9 @@ const claim softpp_claims[] = {
         .id = "S24",
         .source = "IJCV Lemmas 1, 2 (App. C)",
         .statement =
-            "‖F‖₂ ≤ ‖F‖₁ for non-singular symmetric F; if ‖F‖_p < 1 then (I − F)⁻¹ = ΣF^k and ‖(I "
-            "− F)⁻¹‖_p ≤ 1/(1 − ‖F‖_p).",
+            "If F is a non-singular and symmetric matrix, then ‖F‖₂ ≤ ‖F‖₁. (Lemma 1) If F is a "
+            "real matrix and ‖F‖_p < 1, then (I − F)⁻¹ = Σ_{k=0}^∞ F^k with ‖(I − F)⁻¹‖_p ≤ "
+            "1/(1 − ‖F‖_p). (Lemma 2)",
         .method = "Random symmetric matrices from 1 × 1 to 49 × 49; the series summed to 60 terms.",
         .corrected = "",
         .proof = "‖F‖₂² ≤ ‖F‖₁‖F‖_∞ for every F, and both are equal for a symmetric one (that F be "

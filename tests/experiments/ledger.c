@@ -83,14 +83,19 @@ void ledger_row(table *t, const char *cells)
     cr_assert(found == given, "a column is misspelt in: %s", cells);
 }
 
-static int judge(const claim_run *run, const char *id, verdict *v)
+const claim *ledger_find(const char *id)
 {
     int found = 0;
     while (claims_all()[found] && strcmp(claims_all()[found]->id, id) != 0)
         found++;
     cr_assert(claims_all()[found], "no claim %s", id);
+    return claims_all()[found];
+}
+
+static int judge(const claim_run *run, const char *id, verdict *v)
+{
     verdict_open(v);
-    int code = claims_all()[found]->judge(run, v);
+    int code = ledger_find(id)->judge(run, v);
     verdict_close(v);
     return code;
 }

@@ -16,6 +16,8 @@ table *ledger_table(claim_run *run, const char *evidence, int output);
  */
 void ledger_row(table *t, const char *cells);
 
+/* The row of a claim. */
+const claim *ledger_find(const char *id);
 /* What the judge of a claim says; its texts are checked for completeness. */
 verdict_kind ledger_judge(const claim_run *run, const char *id);
 /* The numbers it gives, to be freed. */

@@ -35,7 +35,9 @@ Test(claims_networks, memory_is_quadratic_where_a_matrix_is_stored)
     cr_expect(judge_memory("N01", "2", "0.995", "1", "0.99") == VERDICT_HOLDS);
     cr_expect(judge_memory("N01", "2", "2", "1", "0.99") == VERDICT_HOLDS);
     cr_expect(judge_memory("N01", "2", "0.995", "1", "2") == VERDICT_HOLDS_IF);
+    cr_expect(judge_memory("N01", "2", "0.995", "1", "0.4") == VERDICT_HOLDS_IF);
     cr_expect(judge_memory("N01", "1", "1", "1", "0.99") == VERDICT_FAILS);
+    cr_expect(judge_memory("N01", "2", "0.995", "0", "0.99") == VERDICT_FAILS);
     cr_expect(judge_memory("N01", "2", "0.995", "2", "0.99") == VERDICT_FAILS);
     cr_expect(judge_memory("N01", "nan", "nan", "1", "0.99") == VERDICT_FAILS);
     cr_expect(judge_memory("N01", "2", "nan", "1", "0.99") == VERDICT_NOT_TESTABLE);
@@ -45,6 +47,7 @@ Test(claims_networks, a_matrix_need_not_be_saved)
 {
     cr_expect(judge_memory("N11", "2", "0.995", "1", "0.99") == VERDICT_FAILS);
     cr_expect(judge_memory("N11", "2", "2", "1", "0.99") == VERDICT_OBSERVED);
+    cr_expect(judge_memory("N11", "2", "0.2", "1", "0.99") == VERDICT_OBSERVED);
     cr_expect(judge_memory("N11", "2", "nan", "1", "0.99") == VERDICT_NOT_TESTABLE);
 }
 
@@ -209,8 +212,8 @@ static verdict_kind judge_resolution(const char *tuned)
 
 Test(claims_networks, more_pixels_cost_more)
 {
-    cr_expect(judge_resolution(UFO_ROW("UFO-ViT-M/384", "29")) == VERDICT_FAILS);
-    cr_expect(judge_resolution(UFO_ROW("UFO-ViT-M/384", "12")) == VERDICT_OBSERVED);
+    cr_expect(judge_resolution(UFO_ROW("UFO-ViT-M/384", "29")) == VERDICT_OBSERVED);
+    cr_expect(judge_resolution(UFO_ROW("UFO-ViT-M/384", "10")) == VERDICT_HOLDS);
     claim_run run;
     ledger_open(&run);
     table *t = ledger_table(&run, "networks", 0);

@@ -29,7 +29,7 @@ Test(claims_soft_iteration, steps_are_timed_and_counted)
 {
     claim_run run;
     ledger_open(&run);
-    cr_expect(ledger_judge(&run, "S46") == VERDICT_OBSERVED);
+    cr_expect(ledger_judge(&run, "S46") == VERDICT_NOT_TESTABLE);
     ledger_expect_measured(&run, "S46", "40 products of m × m matrices, 80m³ flops");
     /* whether LAPACK's Cholesky breaks down there is its rounding, and told only */
     ledger_expect_measured(&run, "S46", "20 steps give finite numbers");

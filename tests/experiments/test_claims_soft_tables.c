@@ -11,8 +11,9 @@ Test(claims_soft_tables, one_memory_is_printed_for_two_batches)
 {
     claim_run run;
     ledger_open(&run);
-    cr_expect(ledger_judge(&run, "N16") == VERDICT_HOLDS_IF);
+    cr_expect(ledger_judge(&run, "N16") == VERDICT_NOT_TESTABLE);
     ledger_expect_measured(&run, "N16", "at least 12.12·10⁶ numbers an image: 23.1 GB for 1024");
+    ledger_expect_measured(&run, "N16", "which one GPU cannot hold in 15.8");
     ledger_expect_noted(&run, "N16", "| 128 | 15.8 | 2.89 | 5.78 |");
     ledger_close(&run);
 }
@@ -36,12 +37,13 @@ Test(claims_soft_tables, detectors_are_counted_with_their_heads)
 {
     claim_run run;
     ledger_open(&run);
-    cr_expect(ledger_judge(&run, "N18") == VERDICT_FAILS);
+    cr_expect(ledger_judge(&run, "N18") == VERDICT_OBSERVED);
     ledger_expect_measured(&run, "N18", "PVT's rows: 8 of 8 agree.");
-    ledger_expect_measured(&run, "N18", "6 of 11 agree and 3 more are within 2 %");
-    ledger_expect_measured(&run, "N18", "1 and 6; in neither reading within 2 %: 2");
-    ledger_expect_counterexample(&run, "N18",
-                                 "RetinaNet, SOFT++-Tiny: 23 M printed, 24.66 M counted");
+    ledger_expect_measured(&run, "N18", "6 of 9 agree and 3 more are within 2 %");
+    ledger_expect_measured(&run, "N18", "1 and 6; in neither reading within 2 %: 0");
+    ledger_expect_noted(&run, "N18", "| Tab. 4, RetinaNet | SOFT++-Tiny | 23 | 25.19 | 24.66 |");
+    ledger_expect_noted(&run, "N18",
+                        "| Tab. 5, Mask R-CNN | Tiny, 3 blocks in stage 3 | 32 | 32.83 | 32.31 |");
     ledger_expect_noted(&run, "N18", "| Tab. 7, UperNet | SOFT++-Large | 121 | 120.80 | 118.70 |");
     ledger_close(&run);
 }

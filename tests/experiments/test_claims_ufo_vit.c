@@ -29,28 +29,41 @@ Test(claims_ufo_vit, what_is_computed_by_the_judges_themselves)
     ledger_close(&run);
 }
 
+#define U03_WAY "operator=xnorm variant=paper mode=forward heads=12 "
+#define U03_ROW U03_WAY "n_min=784 n_max=2352 std_error=0.001 "
+
+/* 28672 bytes beside inputs and output: (28672 + 3 x)/(28672 + x) = 3^0.9964 for x = 4816896. */
+static void open_memory(claim_run *run, const char *fit)
+{
+    ledger_open(run);
+    ledger_row(ledger_table(run, "memory", 0),
+               U03_WAY "n=784 bytes_measured=28672 bytes_io=4816896");
+    ledger_row(ledger_table(run, "memory", 1), fit);
+}
+
 static verdict_kind judge_memory(const char *row)
 {
     claim_run run;
-    ledger_open(&run);
-    ledger_row(ledger_table(&run, "memory", 1), row);
+    open_memory(&run, row);
     verdict_kind kind = ledger_judge(&run, "U03");
     ledger_close(&run);
     return kind;
 }
 
-#define U03_ROW "operator=xnorm mode=forward n_min=784 n_max=2352 std_error=0.001 "
-
 Test(claims_ufo_vit, memory_is_linear_up_to_the_error_of_the_fit)
 {
     claim_run run;
-    ledger_open(&run);
-    ledger_row(ledger_table(&run, "memory", 1), U03_ROW "quantity=bytes_total exponent=0.9979");
+    open_memory(&run, U03_ROW "quantity=bytes_total exponent=0.9979");
     ledger_expect_noted(&run, "U03", "0.9979 is below 1 by a constant part (affine");
     ledger_expect_measured(&run, "U03", "has 8192 bytes for 784 tokens and 8192 for 2352");
+    char *bound = ledger_bound(&run, "U03");
+    cr_expect(strstr(bound, "down to 0.9964 by"), "%s", bound);
+    free(bound);
     ledger_close(&run);
     cr_expect(judge_memory(U03_ROW "quantity=bytes_total exponent=0.997") == VERDICT_HOLDS);
     cr_expect(judge_memory(U03_ROW "quantity=bytes_total exponent=1.01") == VERDICT_FAILS);
+    cr_expect(judge_memory(U03_ROW "quantity=bytes_total exponent=0.99") == VERDICT_FAILS);
+    cr_expect(judge_memory(U03_ROW "quantity=bytes_total exponent=0.5") == VERDICT_FAILS);
     cr_expect(judge_memory(U03_ROW "quantity=bytes_total exponent=nan") == VERDICT_FAILS);
     cr_expect(judge_memory(U03_ROW "quantity=bytes_measured exponent=2") == VERDICT_NOT_TESTABLE);
 }
