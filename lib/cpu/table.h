@@ -16,7 +16,7 @@ typedef struct {
     const int *pivots;
 } cpu_factor;
 
-/* The memory inverse_batch works in, laid out by core_inverse_layout: per thread work, ints and
+/* The memory inverse_batch works in, laid out by cpu_inverse_layout: per thread work, ints and
  * trace_work; per matrix one start, one info, m pivots and a factor. */
 typedef struct {
     int64_t reals, ints; /* elements per thread */
@@ -29,7 +29,7 @@ typedef struct {
     cpu_factor *factors;
 } cpu_inverse_memory;
 
-/* The memory inverse_backward_batch works in, laid out in core/inverse.c. */
+/* The memory inverse_backward_batch works in, laid out in inverse/plan.c. */
 typedef struct {
     cpu_inverse_memory inverse;
     int64_t reals;  /* elements per thread */
@@ -51,7 +51,7 @@ typedef struct {
     int64_t m, block, chunk, chunks;
     cpu_inverse_memory inverse;
     int64_t choice_count;
-    int64_t *choices; /* per head: choice_count, what the sampling chose (core/sampling.h) */
+    int64_t *choices; /* per head: choice_count, what the sampling chose (sampling/plan.h) */
     void *landmarks;  /* per head: m x d */
     void *pivoted;    /* per head, for a factor: the pivots' landmarks in their order, m x d */
     void *a, *x;      /* per head: m x m; x holds A+ or the factor L */
