@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Nystromformer's Z, which stands for the pseudo-inverse of its m x m factor A. */
-#ifndef CPU_NYSTROM_H
-#define CPU_NYSTROM_H
+#ifndef INVERSE_CPU_NYSTROM_H
+#define INVERSE_CPU_NYSTROM_H
 
 #include "cpu/heads.h"
 

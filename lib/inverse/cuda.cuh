@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the inverses' kernels share: one matrix in the hands of one block. */
-#ifndef CUDA_INVERSE_CUH
-#define CUDA_INVERSE_CUH
+#ifndef INVERSE_CUDA_CUH
+#define INVERSE_CUDA_CUH
 
 #include "cuda/device.h"
 #include "cuda/launch.cuh"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The inverses of attnum/inverse.h on CUDA, as the rest of the library sees them. Everything but
  * the structs themselves is device memory. */
-#ifndef CUDA_INVERSE_H
-#define CUDA_INVERSE_H
+#ifndef INVERSE_CUDA_H
+#define INVERSE_CUDA_H
 
 #include "core/internal.h"
 #include "inverse/stopping.h"

@@ -19,8 +19,8 @@
  * (device_blas sees to both), and not the block form's. Factors of products are f32 or f64
  * throughout (CUBLAS_COMPUTE_32F, _64F, default math mode: no TF32) but for the dtype tf32, whose
  * steps have CUBLAS_COMPUTE_32F_FAST_TF32. */
-#ifndef CUDA_BATCHED_CUH
-#define CUDA_BATCHED_CUH
+#ifndef INVERSE_CUDA_BATCHED_CUH
+#define INVERSE_CUDA_BATCHED_CUH
 
 #include "inverse/cuda_newton.cuh"
 #include "inverse/cuda_polynomial.cuh"

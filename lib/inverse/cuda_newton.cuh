@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The Newton-Raphson inverse of one matrix, SOFT (IJCV) Eq. 10, and its start;
  * inverse/cpu_newton.c. */
-#ifndef CUDA_NEWTON_CUH
-#define CUDA_NEWTON_CUH
+#ifndef INVERSE_CUDA_NEWTON_CUH
+#define INVERSE_CUDA_NEWTON_CUH
 
 #include "inverse/cuda.cuh"
 

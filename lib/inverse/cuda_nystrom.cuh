@@ -2,8 +2,8 @@
 /* Nystromformer's Z, which stands for the pseudo-inverse of its m x m factor A, and its derivative:
  * the order-3 iteration (Xiong et al. 2021; Razavi et al. 2014), or by singular values. As
  * inverse/cpu_nystrom.c, by block.cuh's rules; all matrices are dense. */
-#ifndef CUDA_NYSTROM_INVERSE_CUH
-#define CUDA_NYSTROM_INVERSE_CUH
+#ifndef INVERSE_CUDA_NYSTROM_CUH
+#define INVERSE_CUDA_NYSTROM_CUH
 
 #include "operators/norms/cuda.cuh"
 

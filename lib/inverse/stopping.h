@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ATN_STOPPING_BEST, for any iteration towards an inverse whose iterates have a residual. Here, as
  * kernels call it too. */
-#ifndef CORE_STOPPING_H
-#define CORE_STOPPING_H
+#ifndef INVERSE_STOPPING_H
+#define INVERSE_STOPPING_H
 
 #include "core/internal.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef CORE_TRACE_H
-#define CORE_TRACE_H
+#ifndef INVERSE_TRACE_H
+#define INVERSE_TRACE_H
 
 #include "core/internal.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Gaussian kernel matrices, SOFT (IJCV) Eq. 4, 5, 8, a tile at a time, as in kernel/cpu.c, and
  * what their derivative takes. By block.cuh's rules. */
-#ifndef CUDA_GAUSSIAN_CUH
-#define CUDA_GAUSSIAN_CUH
+#ifndef KERNEL_CUDA_CUH
+#define KERNEL_CUDA_CUH
 
 #include "cuda/block.cuh"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Gaussian kernel matrices on CUDA. */
-#ifndef CUDA_GAUSSIAN_H
-#define CUDA_GAUSSIAN_H
+#ifndef KERNEL_CUDA_H
+#define KERNEL_CUDA_H
 
 #include "core/internal.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the samplings' files share, for one `real`. */
-#ifndef CUDA_SAMPLING_CUH
-#define CUDA_SAMPLING_CUH
+#ifndef SAMPLING_CUDA_CUH
+#define SAMPLING_CUDA_CUH
 
 #include "cuda/heads.cuh"
 #include "sampling/cuda.h"

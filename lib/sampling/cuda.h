@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Landmarks on CUDA and the way back from them, for all heads of a call. Everything but the structs
  * themselves is device memory. */
-#ifndef CUDA_SAMPLING_H
-#define CUDA_SAMPLING_H
+#ifndef SAMPLING_CUDA_H
+#define SAMPLING_CUDA_H
 
 #include "core/internal.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef CORE_SAMPLING_H
-#define CORE_SAMPLING_H
+#ifndef SAMPLING_PLAN_H
+#define SAMPLING_PLAN_H
 
 #include "core/internal.h"
 

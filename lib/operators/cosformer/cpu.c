@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cosFormer's features (Qin et al. 2022), for linear.c: ReLU(x) times the factors that
+/* cosFormer's features (Qin et al. 2022), for features/cpu.c: ReLU(x) times the factors that
  * make the cosine of a difference a sum of products,
  *
  *   cos(a - b) = sin a sin b + cos a cos b,

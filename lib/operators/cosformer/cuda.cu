@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cosFormer's features (Qin et al. 2022), for linear.cuh: ReLU(x) times the factors of
+/* cosFormer's features (Qin et al. 2022), for features/cuda.cuh: ReLU(x) times the factors of
  * operators/cosformer/cpu.c, whose products are cosines of differences. */
 #include "operators/features/cuda.cuh"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Linear attention's features (Katharopoulos et al. 2020), for linear.cuh:
+/* Linear attention's features (Katharopoulos et al. 2020), for features/cuda.cuh:
  * phi(x) = 1 + elu(x), channel by channel. */
 #include "operators/features/cuda.cuh"
 

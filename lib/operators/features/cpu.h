@@ -9,8 +9,8 @@
  * 2020). An operator brings phi and its derivative for a block of tokens. Memory is the
  * state (S, z), its gradient and a few blocks of tokens; causal backward keeps two numbers per
  * query. */
-#ifndef CPU_LINEAR_H
-#define CPU_LINEAR_H
+#ifndef FEATURES_CPU_H
+#define FEATURES_CPU_H
 
 #include "cpu/heads.h"
 

@@ -9,8 +9,8 @@
  * the same of queries and keys, and what lies within one tile comes in through
  *
  *   A_ij = phi(q_i).phi(k_j),   W_ij = dL/dA_ij = dY_i.v_j / D_i + e_i,   both 0 for j after i. */
-#ifndef CUDA_LINEAR_CUH
-#define CUDA_LINEAR_CUH
+#ifndef FEATURES_CUDA_CUH
+#define FEATURES_CUDA_CUH
 
 #include "cuda/heads.cuh"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the rows of performer, rff, elu and cosformer share; their arithmetic is in
  * operators/features/cpu.c. */
-#ifndef CORE_LINEAR_H
-#define CORE_LINEAR_H
+#ifndef FEATURES_PLAN_H
+#define FEATURES_PLAN_H
 
 #include "operators/checks.h"
 

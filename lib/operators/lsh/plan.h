@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* LSH attention's rounds. */
-#ifndef CORE_LSH_H
-#define CORE_LSH_H
+#ifndef LSH_PLAN_H
+#define LSH_PLAN_H
 
 #include "core/internal.h"
 

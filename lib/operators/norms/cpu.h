@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Norms that arrays are divided by, kept in double, and their derivatives: x^ = x / max(|x|, e).
  * Where e is the larger the norm is a constant. */
-#ifndef CPU_NORMS_H
-#define CPU_NORMS_H
+#ifndef NORMS_CPU_H
+#define NORMS_CPU_H
 
 #include "cpu/heads.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Norms that arrays are divided by, kept in double, and their derivatives, as in
  * operators/norms/cpu.h: x^ = x / max(|x|, e); where e is the larger the norm is a constant. */
-#ifndef CUDA_NORMS_CUH
-#define CUDA_NORMS_CUH
+#ifndef NORMS_CUDA_CUH
+#define NORMS_CUDA_CUH
 
 #include "cuda/heads.cuh"
 

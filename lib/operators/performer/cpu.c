@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Performer's random features (Choromanski et al. 2021), for linear.c.
+/* Performer's random features (Choromanski et al. 2021), for features/cpu.c.
  * With u_r = w_r.x' and x' = sqrt(c) x,
  *
  *   phi_r = (exp(u_r - offset) + feature_epsilon) / sqrt(M),   offset = |x'|^2 / 2 + t,

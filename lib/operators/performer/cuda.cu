@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Performer's random features (Choromanski et al. 2021), for linear.cuh.
+/* Performer's random features (Choromanski et al. 2021), for features/cuda.cuh.
  * With u_r = w_r.x' and x' = sqrt(c) x,
  *
  *   phi_r = (exp(u_r - offset) + feature_epsilon) / sqrt(M),   offset = |x'|^2 / 2 + t,

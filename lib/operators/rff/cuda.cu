@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Random Fourier features (Rahimi and Recht 2007) of SOFT's kernel, for linear.cuh: with
+/* Random Fourier features (Rahimi and Recht 2007) of SOFT's kernel, for features/cuda.cuh: with
  * u_r = sqrt(2 s) w_r.x,   phi = [cos u, sin u] / sqrt(M),   M rows w_r. A head keeps them. */
 #include "kernel/cuda.cuh"
 #include "operators/features/cuda.cuh"

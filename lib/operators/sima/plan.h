@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SimA's order of products. */
-#ifndef CORE_SIMA_H
-#define CORE_SIMA_H
+#ifndef SIMA_PLAN_H
+#define SIMA_PLAN_H
 
 #include "core/internal.h"
 

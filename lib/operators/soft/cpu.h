@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the forward and the backward pass of SOFT and SOFT++ share, for one `real`. */
-#ifndef CPU_SOFT_H
-#define CPU_SOFT_H
+#ifndef SOFT_CPU_H
+#define SOFT_CPU_H
 
 #include <omp.h>
 

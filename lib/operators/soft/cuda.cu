@@ -627,7 +627,7 @@ static atn_tensor in_state(const head_launch *l, int64_t index)
     return t;
 }
 
-/* Whether this call's forward passes are those of soft_fused.h or soft_chain.h. */
+/* Whether this call's forward passes are those of cuda_fused.h or cuda_chain.h. */
 static bool is_fused(const head_launch *l)
 {
     const head_call *c = &l->call;

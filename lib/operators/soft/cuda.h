@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SOFT and SOFT++ on CUDA, as the rest of the library sees them. */
-#ifndef CUDA_SOFT_H
-#define CUDA_SOFT_H
+#ifndef SOFT_CUDA_H
+#define SOFT_CUDA_H
 
 #include "cuda/heads.h"
 #include "inverse/cuda.h"
@@ -37,8 +37,8 @@ typedef struct {
     cuda_inverse inverse;
     cuda_inverse_adjoint adjoint;
     soft_matrices matrices;
-    bool fused;   /* the forward passes may run as in soft_fused.h, if the views allow it */
-    bool chained; /* they run as in soft_chain.h */
+    bool fused;   /* the forward passes may run as in cuda_fused.h, if the views allow it */
+    bool chained; /* they run as in cuda_chain.h */
     soft_chain chain;
     bool backward; /* whether there is memory for it */
 } cuda_soft;

@@ -8,8 +8,8 @@
  * More than that code has: norms are not products with ones, K(Q, L) is formed once and kept for
  * the second product, Q L^T and the distances are f32 for narrow types. NaN is looked for, which
  * costs one more reading of Y. */
-#ifndef CUDA_SOFT_CHAIN_H
-#define CUDA_SOFT_CHAIN_H
+#ifndef SOFT_CUDA_CHAIN_H
+#define SOFT_CUDA_CHAIN_H
 
 #include "operators/soft/cuda_fused.h"
 

@@ -13,8 +13,8 @@
  * whatever the type. That is `expanded`, and with distances below 0 taken as 0 `clamped`; `direct`
  * promises no cancellation and does not come here. f16: W is scaled by a power of two for the
  * product, so that no A+ is too large for it. */
-#ifndef CUDA_SOFT_FUSED_H
-#define CUDA_SOFT_FUSED_H
+#ifndef SOFT_CUDA_FUSED_H
+#define SOFT_CUDA_FUSED_H
 
 #include "core/internal.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Softmax attention and the softmax of one row, for every operator that is made of them. */
-#ifndef CPU_SOFTMAX_H
-#define CPU_SOFTMAX_H
+#ifndef SOFTMAX_CPU_H
+#define SOFTMAX_CPU_H
 
 #include "cpu/heads.h"
 

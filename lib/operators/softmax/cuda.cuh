@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Softmax attention of a head, and the softmax of rows, for every operator that is made of them;
  * as operators/softmax/cpu.c and operators/softmax/cpu_rows.c. By block.cuh's rules. */
-#ifndef CUDA_SOFTMAX_CUH
-#define CUDA_SOFTMAX_CUH
+#ifndef SOFTMAX_CUDA_CUH
+#define SOFTMAX_CUDA_CUH
 
 #include "cuda/heads.cuh"
 

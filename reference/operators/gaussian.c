@@ -2,7 +2,7 @@
 /* Y_i = sum_j exp(-s |q_i - k_j|^2) v_j: SOFT (IJCV) Eq. 4, Appendix D. */
 #include "problem.h"
 
-atn_status NUM(ref_gaussian_attention)(const ref_head *h, num *out)
+atn_status NUM(ref_gaussian)(const ref_head *h, num *out)
 {
     long double s = NUM(ref_kernel_scale)(h);
     for (int64_t i = 0; i < h->n; i++)
