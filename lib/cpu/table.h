@@ -60,9 +60,10 @@ typedef struct {
     void *sums;       /* per head and chunk: m x value_dim */
     void *weights;    /* per head: m x value_dim, what the kernel's rows are applied to */
     void *kernel;     /* per thread: block x padded */
-    int64_t turned_reals;
-    void *turned;  /* per thread, for a factor: turned_reals, what it is applied to, by pivots */
-    void *scratch; /* per thread, scratch_bytes: sampling, A */
+    int64_t transposed_reals;
+    void *transposed; /* per thread, for a factor: transposed_reals, what it is applied to, by
+                         pivots */
+    void *scratch;    /* per thread, scratch_bytes: sampling, A */
     size_t scratch_bytes;
     unsigned char *nonfinite; /* per head and chunk */
     bool backward;            /* whether there is memory for it: all that follows */
@@ -71,10 +72,11 @@ typedef struct {
     void *slopes;             /* per thread: the derivative by a block of the kernel */
     void *grad_sums;          /* per head and chunk: K(L,Q) dY, as sums */
     void *grad_weights;       /* per head: m x value_dim, weights' for dY */
-    void *pulls;              /* per head and chunk: m x d, what tokens pull at landmarks with */
-    void *grad_landmarks;     /* per head: m x d */
-    double *alpha_slopes;     /* per head: the derivative by alpha, then by |A|_1 */
-    double *norm_sums;        /* per head: 2 d, gradients of norm weight and bias */
+    void
+        *landmark_partials; /* per head and chunk: m x d, partial sums of the landmarks' gradient */
+    void *grad_landmarks;   /* per head: m x d */
+    double *alpha_slopes;   /* per head: the derivative by alpha, then by |A|_1 */
+    double *norm_sums;      /* per head: 2 d, gradients of norm weight and bias */
 } cpu_soft;
 
 /* A planned operator that works head by head (heads.c). */

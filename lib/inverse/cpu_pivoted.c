@@ -53,7 +53,7 @@ static int64_t eliminate(const simd *kernels, int64_t m, const real *a, real cut
         for (int64_t j = m; j < padded; j++)
             row[j] = 0; /* nothing computes with what nobody wrote */
         kernels->eliminate(k, rows + k, stride, rows + first, stride, columns, row + first);
-        kernels->settle(columns, real_sqrt(value), row + first, rest + first);
+        kernels->scale_and_downdate(columns, real_sqrt(value), row + first, rest + first);
         row[k] = real_sqrt(value);
     }
     return m;

@@ -169,7 +169,7 @@ static __device__ nystrom_singular nystrom_singular_of(int64_t m, real *work)
 }
 
 /* A's rows sum to 1, so |A| is about 1 or more: singular values below this are 0, of which rounding
- * made something. They would be turned for ever, getting smaller. */
+ * made something. They would be rotated for ever, getting smaller. */
 static __device__ __forceinline__ double vanishing_value(void)
 {
     return sizeof(real) == sizeof(double) ? 1e-100 : 1e-30;

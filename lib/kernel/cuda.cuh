@@ -171,9 +171,9 @@ static __device__ void gaussian_pulls(int64_t d, const real *w, int64_t w_row, i
 }
 
 /* W is x.count x y.count, or the transpose of w. */
-static __device__ void gaussian_pull(const gaussian &k, int trans_w, const real *w,
-                                     int64_t w_stride, const point_set &x, const point_set &y,
-                                     real *grad, int64_t grad_stride)
+static __device__ void gaussian_backward(const gaussian &k, int trans_w, const real *w,
+                                         int64_t w_stride, const point_set &x, const point_set &y,
+                                         real *grad, int64_t grad_stride)
 {
     int64_t w_row = trans_w ? 1 : w_stride, w_col = trans_w ? w_stride : 1;
     if (x.count * k.d >= 16 * BLOCK_THREADS)

@@ -38,7 +38,7 @@ static void find_waves(const int64_t *at, int64_t rows, int64_t length, waves *w
     double quarter = acos(0.0);
     for (int64_t i = 0; i < rows; i++)
         w->cosines[i] = quarter * ((double)at[i] / (double)length);
-    R(simd).circle_f64(rows, w->cosines, w->sines);
+    R(simd).sincos_f64(rows, w->cosines, w->sines);
 }
 
 static void factors_along(const head *h, const token_block *b)
@@ -106,7 +106,8 @@ static void map(const void *own, const token_block *b)
         }
 }
 
-static void pull(void *own, const token_block *b, real *slopes, real *grad, int64_t grad_stride)
+static void map_backward(void *own, const token_block *b, real *slopes, real *grad,
+                         int64_t grad_stride)
 {
     const head *h = own;
     int64_t d = h->d, count = factor_count(h->desc);
@@ -130,7 +131,7 @@ static feature_map map_of(head *h)
                          .epsilon = h->desc->cosformer.epsilon,
                          .own = h,
                          .map = map,
-                         .pull = pull};
+                         .map_backward = map_backward};
 }
 
 static void forward(const head *h)

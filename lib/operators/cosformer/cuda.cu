@@ -70,7 +70,7 @@ struct cosine_features {
         __syncthreads();
     }
 
-    static __device__ void pull(const head &h, const linear &l, const token_tile &t)
+    static __device__ void map_backward(const head &h, const linear &l, const token_tile &t)
     {
         int64_t count = l.map.kept;
         token_rows rows = linear_rows(h, t);

@@ -179,7 +179,7 @@ static __device__ void write_output(const head &h)
 /* ---- Backward ---- */
 
 /* dS over the chunk, and the gradient by its queries. */
-static __device__ void push_queries(const head &h)
+static __device__ void backward_queries(const head &h)
 {
     head_memory m = memory_of(h);
     tiles t = tiles_of(h);
@@ -223,7 +223,7 @@ static __device__ void load_keys(const head &h, const head_memory &m, int64_t fi
 }
 
 /* The gradients by the chunk's keys and values. */
-static __device__ void push_keys(const head &h)
+static __device__ void backward_keys(const head &h)
 {
     head_memory m = memory_of(h);
     tiles t = tiles_of(h);
@@ -260,9 +260,9 @@ static void forward(head_launch *l)
 static void backward(head_launch *l)
 {
     make_state(l);
-    OVER_CHUNKS(l, push_queries);
+    OVER_CHUNKS(l, backward_queries);
     OVER_HEADS(l, finish_queries);
-    OVER_CHUNKS(l, push_keys);
+    OVER_CHUNKS(l, backward_keys);
 }
 
 extern "C" const head_operator R(cuda_operator_efficient) = {sizes, forward, backward};

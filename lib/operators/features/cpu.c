@@ -314,7 +314,7 @@ static void scale_grad_out(const linear *l, const token_block *queries)
 }
 
 /* dq of a block, and its 1 / D and e. */
-static void pull_queries(const linear *l, const token_block *queries, const token_block *keys)
+static void finish_queries(const linear *l, const token_block *queries, const token_block *keys)
 {
     const head *h = l->h;
     int64_t m = l->m;
@@ -337,8 +337,8 @@ static void pull_queries(const linear *l, const token_block *queries, const toke
         product(CblasNoTrans, CblasNoTrans, queries->rows, m, keys->rows, l->grad_weights,
                 HEAD_BLOCK, keys->phi, m, true, l->slopes, m);
     }
-    l->map->pull(l->map->own, queries, l->slopes, h->grad_q + queries->first * h->grad_q_stride,
-                 h->grad_q_stride);
+    l->map->map_backward(l->map->own, queries, l->slopes,
+                         h->grad_q + queries->first * h->grad_q_stride, h->grad_q_stride);
 }
 
 /* dS += sum_i phi(q_i) dY_i^T / D_i, dz += sum_i e_i phi(q_i). */
@@ -351,7 +351,7 @@ static void absorb_queries(const linear *l, const token_block *queries)
 }
 
 /* dk and dv of a block; queries: those of the same block, or null. */
-static void pull_keys(const linear *l, const token_block *keys, const token_block *queries)
+static void finish_keys(const linear *l, const token_block *keys, const token_block *queries)
 {
     const head *h = l->h;
     int64_t m = l->m;
@@ -374,8 +374,8 @@ static void pull_keys(const linear *l, const token_block *keys, const token_bloc
         product(CblasTrans, CblasNoTrans, keys->rows, l->dv, queries->rows, l->weights, HEAD_BLOCK,
                 l->grad_n, l->dv, true, grad_v, h->grad_v_stride);
     }
-    l->map->pull(l->map->own, keys, l->slopes, h->grad_k + keys->first * h->grad_k_stride,
-                 h->grad_k_stride);
+    l->map->map_backward(l->map->own, keys, l->slopes, h->grad_k + keys->first * h->grad_k_stride,
+                         h->grad_k_stride);
 }
 
 static void backward_all(const linear *l)
@@ -383,12 +383,12 @@ static void backward_all(const linear *l)
     absorb_all_keys(l);
     for (int64_t step = 0; step < steps(l, false); step++) {
         token_block queries = load(l, false, step);
-        pull_queries(l, &queries, NULL);
+        finish_queries(l, &queries, NULL);
         absorb_queries(l, &queries);
     }
     for (int64_t step = 0; step < steps(l, true); step++) {
         token_block keys = load(l, true, step);
-        pull_keys(l, &keys, NULL);
+        finish_keys(l, &keys, NULL);
     }
 }
 
@@ -396,12 +396,12 @@ static void backward_causal(const linear *l)
 {
     for (int64_t step = 0; step < steps(l, false); step++) {
         token_block queries = load(l, false, step), keys = load(l, true, step);
-        pull_queries(l, &queries, &keys);
+        finish_queries(l, &queries, &keys);
         absorb_keys(l, &keys);
     }
     for (int64_t step = steps(l, false) - 1; step >= 0; step--) {
         token_block queries = load(l, false, step), keys = load(l, true, step);
-        pull_keys(l, &keys, &queries);
+        finish_keys(l, &keys, &queries);
         absorb_queries(l, &queries);
     }
 }

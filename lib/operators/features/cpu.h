@@ -27,7 +27,7 @@ typedef struct {
     const real *x;
     int64_t stride;
     real *phi;  /* rows x features */
-    real *kept; /* rows x kept: what map leaves for pull */
+    real *kept; /* rows x kept: what map leaves for map_backward */
 } R(token_block);
 typedef R(token_block) token_block;
 
@@ -42,9 +42,9 @@ typedef struct {
     /* Fills phi and kept. */
     void (*map)(const void *own, const token_block *block);
     /* Given slopes = dL/dphi (rows x features, to be overwritten like kept), adds dL/dx to grad. */
-    void (*pull)(void *own, const token_block *block, real *slopes, real *grad,
-                 int64_t grad_stride);
-    /* After the last pull. */
+    void (*map_backward)(void *own, const token_block *block, real *slopes, real *grad,
+                         int64_t grad_stride);
+    /* After the last map_backward. */
     void (*finish)(void *own);
 } R(feature_map);
 typedef R(feature_map) feature_map;

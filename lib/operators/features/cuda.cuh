@@ -22,7 +22,7 @@ typedef enum {
 
 /* What a description says of phi. */
 typedef struct {
-    int64_t features, kept;          /* M; elements per token that map leaves for pull */
+    int64_t features, kept;          /* M; elements per token that map leaves for map_backward */
     int64_t head_reals, chunk_reals; /* of phi's own, at the start of a head's and a chunk's memory;
                                         a multiple of doubles */
     linear_denominator denominator;
@@ -45,8 +45,8 @@ typedef struct {
  *
  *   feature_map describe(const atn_attention_desc &desc, int64_t d)
  *   void map(const head &h, const linear &l, const token_tile &t)     fills t.phi and l.kept
- *   void pull(const head &h, const linear &l, const token_tile &t)    given l.slopes = dL/dphi (to
- *       be overwritten), and l.kept as map left it for this tile, makes l.x = dL/dx
+ *   void map_backward(const head &h, const linear &l, const token_tile &t)    given l.slopes =
+ * dL/dphi (to be overwritten), and l.kept as map left it for this tile, makes l.x = dL/dx
  *
  * map may use l.x. A chunk's work, elements: */
 typedef struct {
@@ -470,7 +470,7 @@ template <class F> static __device__ void linear_push_queries(const head &h)
         }
         linear_scale_grad_out(h, l, queries);
         linear_absorb_queries(h, l, queries);
-        F::pull(h, l, queries);
+        F::map_backward(h, l, queries);
         block_add(h.grad_q, queries.first, queries.rows, h.d, l.x);
     }
 }
@@ -512,7 +512,7 @@ template <class F> static __device__ void linear_push_keys(const head &h)
             linear_absorb_queries(h, l, queries);
         }
         block_add(h.grad_v, keys.first, keys.rows, h.dv, l.v);
-        F::pull(h, l, keys);
+        F::map_backward(h, l, keys);
         block_add(h.grad_k, keys.first, keys.rows, h.d, l.x);
     }
 }

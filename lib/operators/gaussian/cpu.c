@@ -85,9 +85,9 @@ static void distance_gradients(const head *h, const pieces *p, int64_t i0, int64
             real *grad_q = h->grad_q + (i0 + i) * h->grad_q_stride;
             real *grad_k = h->grad_k + (j0 + j) * h->grad_k_stride;
             for (int64_t c = 0; c < h->d; c++) {
-                real pull = w * (q[c] - k[c]);
-                grad_q[c] -= pull;
-                grad_k[c] += pull;
+                real change = w * (q[c] - k[c]);
+                grad_q[c] -= change;
+                grad_k[c] += change;
             }
         }
 }

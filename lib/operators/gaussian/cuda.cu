@@ -81,7 +81,7 @@ static __device__ void slope(const head &h, const tiles &t, int64_t rows, int64_
         [&](int64_t i, int64_t j, real sum) { weights[i * HEAD_TILE + j] *= two_s * sum; });
 }
 
-static __device__ void push_queries(const head &h)
+static __device__ void backward_queries(const head &h)
 {
     tiles t = tiles_of(h);
     real *dy = t.rest, *grad = dy + HEAD_TILE * h.dv;
@@ -97,15 +97,15 @@ static __device__ void push_queries(const head &h)
             block_load(h.v, j, count, h.dv, t.k);
             slope(h, t, rows, count, dy, t.k);
             block_load(h.k, j, count, h.d, t.k);
-            gaussian_pull(t.kernel, AS_IT_IS, t.weights, HEAD_TILE, queries, keys, grad, h.d);
+            gaussian_backward(t.kernel, AS_IT_IS, t.weights, HEAD_TILE, queries, keys, grad, h.d);
         }
         block_add(h.grad_q, i, rows, h.d, grad);
     }
 }
 
 /* What queries i .. i + rows - 1 add to dK and dV of keys j .. j + count - 1. */
-static __device__ void push_key_tile(const head &h, const tiles &t, int64_t i, int64_t rows,
-                                     int64_t j, int64_t count, real *grad_k, real *grad_v)
+static __device__ void backward_key_tile(const head &h, const tiles &t, int64_t i, int64_t rows,
+                                         int64_t j, int64_t count, real *grad_k, real *grad_v)
 {
     point_set queries = load_queries(h, t, i, rows), keys = load_keys(h, t, j, count);
     gaussian_tile(t.kernel, queries, keys, t.weights, HEAD_TILE);
@@ -116,10 +116,10 @@ static __device__ void push_key_tile(const head &h, const tiles &t, int64_t i, i
     slope(h, t, rows, count, t.q, t.k);
     block_load(h.q, i, rows, h.d, t.q);
     block_load(h.k, j, count, h.d, t.k);
-    gaussian_pull(t.kernel, TRANSPOSED, t.weights, HEAD_TILE, keys, queries, grad_k, h.d);
+    gaussian_backward(t.kernel, TRANSPOSED, t.weights, HEAD_TILE, keys, queries, grad_k, h.d);
 }
 
-static __device__ void push_keys(const head &h)
+static __device__ void backward_keys(const head &h)
 {
     tiles t = tiles_of(h);
     real *grad_k = t.rest, *grad_v = grad_k + HEAD_TILE * h.d;
@@ -128,7 +128,7 @@ static __device__ void push_keys(const head &h)
         block_fill(count * h.d, 0, grad_k);
         block_fill(count * h.dv, 0, grad_v);
         for (int64_t i = 0; i < h.n; i += HEAD_TILE)
-            push_key_tile(h, t, i, head_smaller(HEAD_TILE, h.n - i), j, count, grad_k, grad_v);
+            backward_key_tile(h, t, i, head_smaller(HEAD_TILE, h.n - i), j, count, grad_k, grad_v);
         block_add(h.grad_k, j, count, h.d, grad_k);
         block_add(h.grad_v, j, count, h.dv, grad_v);
     }
@@ -141,8 +141,8 @@ static void forward(head_launch *l)
 
 static void backward(head_launch *l)
 {
-    OVER_CHUNKS(l, push_queries);
-    OVER_CHUNKS(l, push_keys);
+    OVER_CHUNKS(l, backward_queries);
+    OVER_CHUNKS(l, backward_keys);
 }
 
 extern "C" const head_operator R(cuda_operator_gaussian) = {sizes, forward, backward};

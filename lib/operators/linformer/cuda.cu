@@ -133,12 +133,12 @@ static __device__ void measure(const head &h)
     softmax_measure(head_of_sums(h), memory_of(h).statistics);
 }
 
-static __device__ void push_queries(const head &h)
+static __device__ void backward_queries(const head &h)
 {
     softmax_grad_queries(head_of_sums(h), memory_of(h).statistics);
 }
 
-static __device__ void push_sums(const head &h)
+static __device__ void backward_sums(const head &h)
 {
     head_memory m = memory_of(h);
     block_fill(m.r * (h.d + h.dv), 0, head_partial(h));
@@ -153,8 +153,9 @@ static __device__ void finish_grad_sums(const head &h)
 
 /* The tokens' part for tokens j .. j + count - 1 and rows c .. c + cols - 1 of X': adds M dX' to
  * grad, and X dX'^T to the matrix's gradient. */
-static __device__ void push_token_tile(const head &h, const projection &x, int64_t j, int64_t count,
-                                       int64_t c, int64_t cols, const real *grad_sums, real *grad)
+static __device__ void backward_token_tile(const head &h, const projection &x, int64_t j,
+                                           int64_t count, int64_t c, int64_t cols,
+                                           const real *grad_sums, real *grad)
 {
     int64_t r = h.desc->linformer.e.cols;
     real *matrix = h.work, *tokens = matrix + HEAD_TILE * HEAD_TILE;
@@ -171,7 +172,7 @@ static __device__ void push_token_tile(const head &h, const projection &x, int64
                     });
 }
 
-static __device__ void push_tokens_of(const head &h, const projection &x)
+static __device__ void backward_tokens_of(const head &h, const projection &x)
 {
     head_memory m = memory_of(h);
     real *grad = h.work + HEAD_TILE * (HEAD_TILE + x.width);
@@ -179,20 +180,20 @@ static __device__ void push_tokens_of(const head &h, const projection &x)
         int64_t count = head_smaller(HEAD_TILE, h.end_key - j);
         block_fill(count * x.width, 0, grad);
         for (int64_t c = 0; c < m.r; c += HEAD_TILE)
-            push_token_tile(h, x, j, count, c, head_smaller(HEAD_TILE, m.r - c),
-                            m.grad_sums + x.offset, grad);
+            backward_token_tile(h, x, j, count, c, head_smaller(HEAD_TILE, m.r - c),
+                                m.grad_sums + x.offset, grad);
         block_add(x.grad_tokens, j, count, x.width, grad);
     }
 }
 
-static __device__ void push_keys(const head &h)
+static __device__ void backward_keys(const head &h)
 {
-    push_tokens_of(h, keys_projection(h));
+    backward_tokens_of(h, keys_projection(h));
 }
 
-static __device__ void push_values(const head &h)
+static __device__ void backward_values(const head &h)
 {
-    push_tokens_of(h, values_projection(h));
+    backward_tokens_of(h, values_projection(h));
 }
 
 static void forward(head_launch *l)
@@ -207,11 +208,11 @@ static void backward(head_launch *l)
     OVER_CHUNKS(l, sum_tokens);
     OVER_HEADS(l, finish_sums);
     OVER_CHUNKS(l, measure);
-    OVER_CHUNKS(l, push_queries);
-    OVER_CHUNKS(l, push_sums);
+    OVER_CHUNKS(l, backward_queries);
+    OVER_CHUNKS(l, backward_sums);
     OVER_HEADS(l, finish_grad_sums);
-    OVER_CHUNKS(l, push_keys);
-    OVER_CHUNKS(l, push_values);
+    OVER_CHUNKS(l, backward_keys);
+    OVER_CHUNKS(l, backward_values);
 }
 
 extern "C" const head_operator R(cuda_operator_linformer) = {sizes, forward, backward};

@@ -167,8 +167,8 @@ void R(columns_apply)(const column_norms *c, int64_t rows, const real *x, int64_
             out[i * c->d + e] = (real)divide(c, e, (double)x[i * stride + e]);
 }
 
-void R(columns_give)(const column_norms *c, const double *along, int64_t rows, const real *x,
-                     int64_t stride, const real *g, real *out, int64_t out_stride)
+void R(columns_backward)(const column_norms *c, const double *along, int64_t rows, const real *x,
+                         int64_t stride, const real *g, real *out, int64_t out_stride)
 {
     bool l1 = c->norm == ATN_SIMA_L1;
     for (int64_t i = 0; i < rows; i++, x += stride, g += c->d, out += out_stride)
@@ -179,8 +179,8 @@ void R(columns_give)(const column_norms *c, const double *along, int64_t rows, c
         }
 }
 
-void R(columns_push)(const column_norms *c, double *along, int64_t rows, const real *normalised,
-                     real *g)
+void R(columns_backward_partial)(const column_norms *c, double *along, int64_t rows,
+                                 const real *normalised, real *g)
 {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t e = 0; e < c->d; e++)
@@ -188,8 +188,8 @@ void R(columns_push)(const column_norms *c, double *along, int64_t rows, const r
     R(columns_apply)(c, rows, g, c->d, g);
 }
 
-void R(columns_pull)(const column_norms *c, const double *along, int64_t rows, const real *x,
-                     int64_t stride, real *out, int64_t out_stride)
+void R(columns_backward_finish)(const column_norms *c, const double *along, int64_t rows,
+                                const real *x, int64_t stride, real *out, int64_t out_stride)
 {
     if (c->norm == ATN_SIMA_NONE)
         return;

@@ -61,14 +61,14 @@ void R(columns_apply)(const column_norms *c, int64_t rows, const real *x, int64_
  *   dx = (g - along d|x|/dx) / |x|,   along = sum over all tokens of g x^,
  *   d|x|/dx = sign(x), +1 at 0 (l1), or x^ (l2).
  *
- * columns_give adds both for a block to out where along is known. Where it is not, columns_push
- * makes a block's g the first in place and adds to along; columns_pull takes the second from out,
- * when along is whole. */
-void R(columns_give)(const column_norms *c, const double *along, int64_t rows, const real *x,
-                     int64_t stride, const real *g, real *out, int64_t out_stride);
-void R(columns_push)(const column_norms *c, double *along, int64_t rows, const real *normalised,
-                     real *g);
-void R(columns_pull)(const column_norms *c, const double *along, int64_t rows, const real *x,
-                     int64_t stride, real *out, int64_t out_stride);
+ * columns_backward adds both for a block to out where along is known. Where it is not,
+ * columns_backward_partial makes a block's g the first in place and adds to along;
+ * columns_backward_finish takes the second from out, when along is whole. */
+void R(columns_backward)(const column_norms *c, const double *along, int64_t rows, const real *x,
+                         int64_t stride, const real *g, real *out, int64_t out_stride);
+void R(columns_backward_partial)(const column_norms *c, double *along, int64_t rows,
+                                 const real *normalised, real *g);
+void R(columns_backward_finish)(const column_norms *c, const double *along, int64_t rows,
+                                const real *x, int64_t stride, real *out, int64_t out_stride);
 
 #endif

@@ -151,11 +151,13 @@ static __device__ void columns_load(const column_norms &c, const token_rows &x, 
  *   dx = (g - along d|x|/dx) / |x|,   along = sum over all tokens of g x^,
  *   d|x|/dx = sign(x), +1 at 0 (l1), or x^ (l2).
  *
- * columns_push adds a tile's share to along, which is one chunk's, and the first term to the rows
- * of the gradient; columns_pull takes the second from the chunk's rows, when along is whole. */
-static __device__ void columns_push(const column_norms &c, int64_t count, const real *normalised,
-                                    const real *g, double *along, const token_rows &grad,
-                                    int64_t first)
+ * columns_backward_partial adds a tile's share to along, which is one chunk's, and the first term
+ * to the rows of the gradient; columns_backward_finish takes the second from the chunk's rows, when
+ * along is whole. */
+static __device__ void columns_backward_partial(const column_norms &c, int64_t count,
+                                                const real *normalised, const real *g,
+                                                double *along, const token_rows &grad,
+                                                int64_t first)
 {
     BLOCK_EACH (e, c.d) {
         double sum = along[e];
@@ -171,8 +173,9 @@ static __device__ void columns_push(const column_norms &c, int64_t count, const 
     __syncthreads();
 }
 
-static __device__ void columns_pull(const column_norms &c, const double *along, const token_rows &x,
-                                    int64_t first, int64_t end, const token_rows &grad)
+static __device__ void columns_backward_finish(const column_norms &c, const double *along,
+                                               const token_rows &x, int64_t first, int64_t end,
+                                               const token_rows &grad)
 {
     if (c.norm != ATN_SIMA_NONE)
         BLOCK_EACH (e, (end - first) * c.d) {
@@ -240,8 +243,8 @@ static __device__ void lines_normalise(const line_layout &l, double gamma, doubl
 }
 
 /* The gradient by x from `scale` times that by x^, in place: (g - (g.x^) x^) / |x|, or g / e. */
-static __device__ void lines_pull(const line_layout &l, double scale, const real *normalised,
-                                  const double *divisors, const double *varies, real *grad)
+static __device__ void lines_backward(const line_layout &l, double scale, const real *normalised,
+                                      const double *divisors, const double *varies, real *grad)
 {
     for (int64_t line = threadIdx.x / 32; line < l.lines; line += BLOCK_WARPS) {
         const real *x = normalised + line * l.start;

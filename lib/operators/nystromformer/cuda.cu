@@ -511,14 +511,14 @@ static __device__ void measure_queries(const head &h)
     softmax_measure(p.exact ? h : tokens_to_landmarks(h, p), p.token_statistics);
 }
 
-static __device__ void push_queries(const head &h)
+static __device__ void backward_queries(const head &h)
 {
     head_memory p = memory_of(h);
     softmax_grad_queries(p.exact ? h : tokens_to_landmarks(h, p), p.token_statistics);
 }
 
 /* What the chunk's queries give to the landmarks' keys and values; exact: the chunk's keys. */
-static __device__ void push_landmarks(const head &h)
+static __device__ void backward_landmarks(const head &h)
 {
     head_memory p = memory_of(h);
     if (p.exact) {
@@ -552,7 +552,7 @@ static __device__ void through_z(const head &h)
 }
 
 /* B, by the keys: their own rows, and a part of the landmarks' queries. */
-static __device__ void push_keys(const head &h)
+static __device__ void backward_keys(const head &h)
 {
     head_memory p = memory_of(h);
     if (p.exact)
@@ -590,14 +590,14 @@ static __device__ void through_a(const head &h)
                p.grad_key_means, h.d);
 }
 
-static __device__ void push_query_means(const head &h)
+static __device__ void backward_query_means(const head &h)
 {
     head_memory p = memory_of(h);
     if (!p.exact)
         means_backward(h, p.m, h.length, h.first, h.end, p.grad_query_means, h.grad_q);
 }
 
-static __device__ void push_key_means(const head &h)
+static __device__ void backward_key_means(const head &h)
 {
     head_memory p = memory_of(h);
     if (!p.exact)
@@ -619,15 +619,15 @@ static void backward(head_launch *l)
     if (l->call.plan.desc.residual.data)
         residual_backward(l);
     OVER_CHUNKS(l, measure_queries);
-    OVER_CHUNKS(l, push_queries);
-    OVER_CHUNKS(l, push_landmarks);
+    OVER_CHUNKS(l, backward_queries);
+    OVER_CHUNKS(l, backward_landmarks);
     OVER_HEADS(l, through_z);
-    OVER_CHUNKS(l, push_keys);
+    OVER_CHUNKS(l, backward_keys);
     if (is_coupled(l))
         OVER_ALL(l, backward_join);
     OVER_HEADS(l, through_a);
-    OVER_CHUNKS(l, push_query_means);
-    OVER_CHUNKS(l, push_key_means);
+    OVER_CHUNKS(l, backward_query_means);
+    OVER_CHUNKS(l, backward_key_means);
 }
 
 extern "C" const head_operator R(cuda_operator_nystromformer) = {sizes, forward, backward};

@@ -134,7 +134,8 @@ static void map(const void *own, const token_block *b)
 /* Makes slopes dL/du of one row of exponentials, with E_r = exp(u_r - offset) / sqrt(M), which kept
  * holds but for the root: slopes_r E_r, and what goes through the offset; top: where u is largest.
  * Returns dL/d(|x'|^2 / 2). A free factor changes nothing, so nothing goes through it. */
-static double pull_offset(performer *p, const token_block *b, int64_t i, int64_t top, real *slopes)
+static double offset_backward(performer *p, const token_block *b, int64_t i, int64_t top,
+                            real *slopes)
 {
     const real *exps = b->kept + i * p->m;
     real factor = (real)p->factor;
@@ -150,8 +151,8 @@ static double pull_offset(performer *p, const token_block *b, int64_t i, int64_t
     return -total;
 }
 
-static void pull_exponentials(performer *p, const token_block *b, real *slopes, real *grad,
-                              int64_t grad_stride)
+static void exponentials_backward(performer *p, const token_block *b, real *slopes, real *grad,
+                                int64_t grad_stride)
 {
     bool stabilised = !b->keys && p->stabilise && !p->free_queries;
     int64_t top[HEAD_BLOCK] = {0};
@@ -161,19 +162,20 @@ static void pull_exponentials(performer *p, const token_block *b, real *slopes, 
     }
     load_exponentials(p, b, b->kept);
     for (int64_t i = 0; i < b->rows; i++) {
-        double half_slope = p->c * pull_offset(p, b, i, top[i], slopes + i * p->m);
+        double half_slope = p->c * offset_backward(p, b, i, top[i], slopes + i * p->m);
         for (int64_t c = 0; c < p->h->d; c++)
             grad[i * grad_stride + c] += (real)(half_slope * (double)b->x[i * b->stride + c]);
     }
 }
 
-static void pull(void *own, const token_block *b, real *slopes, real *grad, int64_t grad_stride)
+static void map_backward(void *own, const token_block *b, real *slopes, real *grad,
+                         int64_t grad_stride)
 {
     performer *p = own;
     int64_t d = p->h->d, count = b->rows * p->m;
     real root_c = (real)p->root_c;
     if (p->exponential)
-        pull_exponentials(p, b, slopes, grad, grad_stride);
+        exponentials_backward(p, b, slopes, grad, grad_stride);
     else
         for (int64_t e = 0; e < count; e++)
             slopes[e] = b->kept[e] > 0 ? slopes[e] : 0;
@@ -224,7 +226,7 @@ static feature_map map_of(performer *p)
                          .own = p,
                          .prepare = prepare,
                          .map = map,
-                         .pull = pull,
+                         .map_backward = map_backward,
                          .finish = finish};
 }
 

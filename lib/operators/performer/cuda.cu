@@ -139,8 +139,8 @@ static __device__ void keep_offset(const head &h, const linear &l, const perform
 /* Makes slopes of one row dL/du sqrt(c), by one warp, with E_r = exp(u_r - offset) / sqrt(M):
  * slopes_r E_r, and what goes through the offset. A free factor changes nothing, so nothing goes
  * through it. */
-static __device__ void pull_exponentials(const linear &l, const performer_options &p,
-                                         const token_tile &t, int64_t i)
+static __device__ void exponentials_backward(const linear &l, const performer_options &p,
+                                           const token_tile &t, int64_t i)
 {
     kept_tokens kept = kept_of(l);
     real *slopes = l.slopes + i * l.m;
@@ -195,13 +195,13 @@ struct random_features {
         __syncthreads();
     }
 
-    static __device__ void pull(const head &h, const linear &l, const token_tile &t)
+    static __device__ void map_backward(const head &h, const linear &l, const token_tile &t)
     {
         performer_options p = options_of(*h.desc, h.d);
         kept_tokens kept = kept_of(l);
         if (p.exponential)
             for (int64_t i = threadIdx.x / 32; i < t.rows; i += BLOCK_WARPS)
-                pull_exponentials(l, p, t, i);
+                exponentials_backward(l, p, t, i);
         else
             BLOCK_EACH (e, t.rows * l.m)
                 l.slopes[e] = kept.u[e] > 0 ? l.slopes[e] * (real)p.root_c : 0;
@@ -274,7 +274,7 @@ static __device__ void finish_stabiliser(const head &h)
 }
 
 /* It is one number: its slope goes to where it came from. */
-static __device__ void pull_stabiliser(const head &h)
+static __device__ void stabiliser_backward(const head &h)
 {
     performer_options p = options_of(*h.desc, h.d);
     key_stabiliser from = *stabiliser_of_head(h);
@@ -315,7 +315,7 @@ static void backward(head_launch *l)
     prepare(l);
     linear_backward<random_features>(l);
     if (options_of_call(l).shifts)
-        OVER_HEADS(l, pull_stabiliser);
+        OVER_HEADS(l, stabiliser_backward);
 }
 
 extern "C" const head_operator R(cuda_operator_performer) = {linear_sizes<random_features>, forward,

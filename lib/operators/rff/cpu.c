@@ -26,7 +26,7 @@ static void map(const void *own, const token_block *b)
               cosines, f->m);
     for (int64_t e = 0; e < b->rows * f->m; e++)
         cosines[e] *= root;
-    R(simd).circle(b->rows * f->m, cosines, sines);
+    R(simd).sincos(b->rows * f->m, cosines, sines);
     for (int64_t i = 0; i < b->rows; i++) {
         real *phi = b->phi + i * 2 * f->m;
         for (int64_t r = 0; r < f->m; r++)
@@ -36,7 +36,8 @@ static void map(const void *own, const token_block *b)
     }
 }
 
-static void pull(void *own, const token_block *b, real *slopes, real *grad, int64_t grad_stride)
+static void map_backward(void *own, const token_block *b, real *slopes, real *grad,
+                         int64_t grad_stride)
 {
     const fourier *f = own;
     for (int64_t i = 0; i < b->rows; i++) {
@@ -67,7 +68,7 @@ static feature_map map_of(fourier *f)
                          .denominator = LINEAR_PLAIN,
                          .own = f,
                          .map = map,
-                         .pull = pull};
+                         .map_backward = map_backward};
 }
 
 static void forward(const head *h)

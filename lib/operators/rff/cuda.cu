@@ -35,7 +35,7 @@ struct fourier_features {
         __syncthreads();
     }
 
-    static __device__ void pull(const head &h, const linear &l, const token_tile &t)
+    static __device__ void map_backward(const head &h, const linear &l, const token_tile &t)
     {
         int64_t m = l.m / 2;
         real by = root(h);

@@ -129,7 +129,7 @@ static void backward_channels(const head *h, const pieces *p)
         real_gemm(CblasNoTrans, CblasNoTrans, rows, h->d, h->dv,
                   h->grad_out + i * h->grad_out_stride, h->grad_out_stride, p->transposed, h->d, 0,
                   p->grad_q, h->d);
-        R(columns_give)
+        R(columns_backward)
         (&p->queries, p->along_queries, rows, h->q + i * h->q_stride, h->q_stride, p->grad_q,
          h->grad_q + i * h->grad_q_stride, h->grad_q_stride);
     }
@@ -141,7 +141,7 @@ static void backward_channels(const head *h, const pieces *p)
                   1, h->grad_v + j * h->grad_v_stride, h->grad_v_stride);
         real_gemm(CblasNoTrans, CblasNoTrans, rows, h->d, h->dv, h->v + j * h->v_stride,
                   h->v_stride, p->transposed, h->d, 0, p->grad_k, h->d);
-        R(columns_give)
+        R(columns_backward)
         (&p->keys, p->along_keys, rows, h->k + j * h->k_stride, h->k_stride, p->grad_k,
          h->grad_k + j * h->grad_k_stride, h->grad_k_stride);
     }
@@ -176,25 +176,25 @@ static void forward_tokens(const head *h, const pieces *p)
 }
 
 /* From grad, by a block of normalised columns, the first term of the gradient. */
-static void give_back(const column_norms *c, double *along, int64_t rows, const real *normalised,
-                      real *grad, real *to, int64_t stride)
+static void scatter_gradient(const column_norms *c, double *along, int64_t rows,
+                             const real *normalised, real *grad, real *to, int64_t stride)
 {
-    R(columns_push)(c, along, rows, normalised, grad);
+    R(columns_backward_partial)(c, along, rows, normalised, grad);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t e = 0; e < c->d; e++)
             to[i * stride + e] += grad[i * c->d + e];
 }
 
-static void give_back_queries(const head *h, const pieces *p, int64_t i, int64_t rows)
+static void scatter_queries(const head *h, const pieces *p, int64_t i, int64_t rows)
 {
-    give_back(&p->queries, p->along_queries, rows, p->q, p->grad_q,
-              h->grad_q + i * h->grad_q_stride, h->grad_q_stride);
+    scatter_gradient(&p->queries, p->along_queries, rows, p->q, p->grad_q,
+                     h->grad_q + i * h->grad_q_stride, h->grad_q_stride);
 }
 
-static void give_back_keys(const head *h, const pieces *p, int64_t j, int64_t rows)
+static void scatter_keys(const head *h, const pieces *p, int64_t j, int64_t rows)
 {
-    give_back(&p->keys, p->along_keys, rows, p->k, p->grad_k, h->grad_k + j * h->grad_k_stride,
-              h->grad_k_stride);
+    scatter_gradient(&p->keys, p->along_keys, rows, p->k, p->grad_k,
+                     h->grad_k + j * h->grad_k_stride, h->grad_k_stride);
 }
 
 /* One block of queries against one of keys; its share of dQ^ stays in p->grad_q. */
@@ -211,7 +211,7 @@ static void backward_pair(const head *h, const pieces *p, const real *dy, int64_
               p->grad_q, h->d);
     real_gemm(CblasTrans, CblasNoTrans, keys, h->d, rows, p->slopes, HEAD_BLOCK, p->q, h->d, 0,
               p->grad_k, h->d);
-    give_back_keys(h, p, j, keys);
+    scatter_keys(h, p, j, keys);
 }
 
 static void backward_tokens(const head *h, const pieces *p)
@@ -223,11 +223,11 @@ static void backward_tokens(const head *h, const pieces *p)
         for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK)
             backward_pair(h, p, h->grad_out + i * h->grad_out_stride, rows, j,
                           head_smaller(HEAD_BLOCK, h->n_k - j));
-        give_back_queries(h, p, i, rows);
+        scatter_queries(h, p, i, rows);
     }
-    R(columns_pull)
+    R(columns_backward_finish)
     (&p->queries, p->along_queries, h->n, h->q, h->q_stride, h->grad_q, h->grad_q_stride);
-    R(columns_pull)
+    R(columns_backward_finish)
     (&p->keys, p->along_keys, h->n_k, h->k, h->k_stride, h->grad_k, h->grad_k_stride);
 }
 

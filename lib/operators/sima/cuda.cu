@@ -126,7 +126,7 @@ static __device__ void write_output(const head &h)
 }
 
 /* dS over the chunk, and dQ but for what the norms take off. */
-static __device__ void push_queries(const head &h)
+static __device__ void backward_queries(const head &h)
 {
     head_memory m = memory_of(h);
     tiles t = tiles_of(h);
@@ -142,7 +142,7 @@ static __device__ void push_queries(const head &h)
                    grad_sum, h.dv);
         block_gemm(h.tf32, AS_IT_IS, TRANSPOSED, rows, h.d, h.dv, t.g, h.dv, m.sum, h.dv, false,
                    t.grad, h.d);
-        columns_push(m.queries, rows, t.q, t.grad, along, h.grad_q, i);
+        columns_backward_partial(m.queries, rows, t.q, t.grad, along, h.grad_q, i);
     }
 }
 
@@ -151,7 +151,7 @@ static __device__ void finish_queries(const head &h)
     head_add_chunks(h, sum_offset(h) + h.d * h.dv, h.d * h.dv, memory_of(h).grad_sum);
 }
 
-static __device__ void push_keys(const head &h)
+static __device__ void backward_keys(const head &h)
 {
     if (h.n == 0) /* no output; a dead channel of K is none of it */
         return;
@@ -168,7 +168,7 @@ static __device__ void push_keys(const head &h)
         block_add(h.grad_v, j, rows, h.dv, t.g);
         block_gemm(h.tf32, AS_IT_IS, TRANSPOSED, rows, h.d, h.dv, t.v, h.dv, m.grad_sum, h.dv,
                    false, t.grad, h.d);
-        columns_push(m.keys, rows, t.k, t.grad, along, h.grad_k, j);
+        columns_backward_partial(m.keys, rows, t.k, t.grad, along, h.grad_k, j);
     }
 }
 
@@ -208,7 +208,7 @@ static __device__ void slope(const head &h, const tiles &t, int64_t rows, int64_
                t.slopes, HEAD_TILE);
 }
 
-static __device__ void push_queries_by_tokens(const head &h)
+static __device__ void backward_queries_by_tokens(const head &h)
 {
     head_memory m = memory_of(h);
     tiles t = tiles_of(h);
@@ -227,13 +227,13 @@ static __device__ void push_queries_by_tokens(const head &h)
             block_gemm(h.tf32, AS_IT_IS, AS_IT_IS, rows, h.d, keys, t.slopes, HEAD_TILE, t.k, h.d,
                        true, t.grad, h.d);
         }
-        columns_push(m.queries, rows, t.q, t.grad, along, h.grad_q, i);
+        columns_backward_partial(m.queries, rows, t.q, t.grad, along, h.grad_q, i);
     }
 }
 
 /* All of dV and dK of the chunk's keys, one tile of them after the other against all queries. The
  * tile of V gives way to dV only after the last query. */
-static __device__ void push_keys_by_tokens(const head &h)
+static __device__ void backward_keys_by_tokens(const head &h)
 {
     if (h.n == 0) /* no output; a dead channel of K is none of it */
         return;
@@ -254,7 +254,7 @@ static __device__ void push_keys_by_tokens(const head &h)
             block_gemm(h.tf32, TRANSPOSED, AS_IT_IS, keys, h.d, rows, t.slopes, HEAD_TILE, t.q, h.d,
                        true, t.grad, h.d);
         }
-        columns_push(m.keys, keys, t.k, t.grad, along, h.grad_k, j);
+        columns_backward_partial(m.keys, keys, t.k, t.grad, along, h.grad_k, j);
     }
 }
 
@@ -287,19 +287,19 @@ static __device__ void finish_along(const head &h)
     columns_add_along(h, h.d, keys_offset(h), m.along_keys);
 }
 
-static __device__ void pull_queries(const head &h)
+static __device__ void finish_query_gradient(const head &h)
 {
     head_memory m = memory_of(h);
-    columns_pull(m.queries, m.along_queries, h.q, h.first, h.end, h.grad_q);
+    columns_backward_finish(m.queries, m.along_queries, h.q, h.first, h.end, h.grad_q);
 }
 
 /* Apart from the queries', whose rows these may be. */
-static __device__ void pull_keys(const head &h)
+static __device__ void finish_key_gradient(const head &h)
 {
     if (h.n == 0) /* no output; a dead channel of K is none of it */
         return;
     head_memory m = memory_of(h);
-    columns_pull(m.keys, m.along_keys, h.k, h.first_key, h.end_key, h.grad_k);
+    columns_backward_finish(m.keys, m.along_keys, h.k, h.first_key, h.end_key, h.grad_k);
 }
 
 static bool tokens_first(const head_launch *l)
@@ -327,19 +327,19 @@ static void backward(head_launch *l)
     OVER_CHUNKS(l, sum_norms);
     OVER_HEADS(l, finish_norms);
     if (tokens_first(l)) {
-        OVER_CHUNKS(l, push_queries_by_tokens);
-        OVER_CHUNKS(l, push_keys_by_tokens);
+        OVER_CHUNKS(l, backward_queries_by_tokens);
+        OVER_CHUNKS(l, backward_keys_by_tokens);
         OVER_CHUNKS(l, grad_values_by_tokens);
     } else {
         OVER_CHUNKS(l, sum_keys);
         OVER_HEADS(l, finish_keys);
-        OVER_CHUNKS(l, push_queries);
+        OVER_CHUNKS(l, backward_queries);
         OVER_HEADS(l, finish_queries);
-        OVER_CHUNKS(l, push_keys);
+        OVER_CHUNKS(l, backward_keys);
     }
     OVER_HEADS(l, finish_along);
-    OVER_CHUNKS(l, pull_queries);
-    OVER_CHUNKS(l, pull_keys);
+    OVER_CHUNKS(l, finish_query_gradient);
+    OVER_CHUNKS(l, finish_key_gradient);
 }
 
 extern "C" const head_operator R(cuda_operator_sima) = {sizes, forward, backward};

@@ -43,7 +43,7 @@ static void take_backward(core_arena *arena, cpu_soft *soft)
     soft->grad_reals = R(soft_backward_work)(soft);
     soft->grad_sums = core_take(arena, heads * soft->chunks * m * dv, sizeof(real));
     soft->grad_weights = core_take(arena, heads * m * dv, sizeof(real));
-    soft->pulls = core_take(arena, heads * soft->chunks * m * d, sizeof(real));
+    soft->landmark_partials = core_take(arena, heads * soft->chunks * m * d, sizeof(real));
     soft->grad_landmarks = core_take(arena, heads * m * d, sizeof(real));
     soft->slopes = core_take(arena, soft->threads * soft_block_reals(soft), sizeof(real));
     soft->grad_work = core_take(arena, soft->threads * soft->grad_reals, sizeof(real));
@@ -78,8 +78,8 @@ void R(soft_layout)(core_arena *arena, cpu_soft *soft)
     soft->sums = core_take(arena, heads * soft->chunks * m * dv, sizeof(real));
     soft->weights = core_take(arena, heads * m * dv, sizeof(real));
     soft->kernel = core_take(arena, soft->threads * soft_block_reals(soft), sizeof(real));
-    soft->turned_reals = is_factored(soft) ? m * whole_vectors(dv > BLOCK ? dv : BLOCK) : 0;
-    soft->turned = core_take(arena, soft->threads * soft->turned_reals, sizeof(real));
+    soft->transposed_reals = is_factored(soft) ? m * whole_vectors(dv > BLOCK ? dv : BLOCK) : 0;
+    soft->transposed = core_take(arena, soft->threads * soft->transposed_reals, sizeof(real));
     soft->scratch = core_take(arena, soft->threads, soft->scratch_bytes);
     soft->nonfinite = core_take(arena, heads * soft->chunks, 1);
     arena->overflow |= piece.overflow;
@@ -183,10 +183,10 @@ void R(soft_solve)(const soft_head *h, int64_t p, real *block)
     int64_t count = h->set.count, padded = h->set.padded, width = whole_vectors(p);
     if (!h->factor || count == 0)
         return;
-    real *turned = soft_thread(h->soft->turned, h->soft->turned_reals);
-    R(simd).transpose(p, count, block, padded, turned, width);
-    real_solve(CblasNoTrans, count, h->x, h->soft->m, width, turned, width);
-    R(simd).transpose(count, p, turned, width, block, padded);
+    real *transposed = soft_thread(h->soft->transposed, h->soft->transposed_reals);
+    R(simd).transpose(p, count, block, padded, transposed, width);
+    real_solve(CblasNoTrans, count, h->x, h->soft->m, width, transposed, width);
+    R(simd).transpose(count, p, transposed, width, block, padded);
     R(store)(h->soft->desc.storage, p, count, block, padded);
 }
 

@@ -20,7 +20,7 @@ typedef struct {
 /* What a head has for its gradients: T, B2 and the landmarks' gradient. B1 is in `weights`. */
 typedef struct {
     soft_head h;
-    real *t, *b2, *pulls, *landmarks;
+    real *t, *b2, *landmark_partials, *landmarks;
 } grad_head;
 
 static grad_head grad_head_of(const cpu_soft *soft, int64_t head)
@@ -30,7 +30,7 @@ static grad_head grad_head_of(const cpu_soft *soft, int64_t head)
         .h = R(soft_head_of)(soft, head),
         .t = (real *)soft->grad_sums + head * soft->chunks * m * dv,
         .b2 = (real *)soft->grad_weights + head * m * dv,
-        .pulls = (real *)soft->pulls + head * soft->chunks * m * d,
+        .landmark_partials = (real *)soft->landmark_partials + head * soft->chunks * m * d,
         .landmarks = (real *)soft->grad_landmarks + head * m * d,
     };
 }
@@ -122,14 +122,14 @@ static void apply_inverse(const soft_head *h, const real *s, real *b)
         real_gemm(CblasNoTrans, CblasNoTrans, m, dv, m, h->x, m, s, dv, 0, b, dv);
         return;
     }
-    real *turned = soft_thread(h->soft->turned, h->soft->turned_reals);
+    real *transposed = soft_thread(h->soft->transposed, h->soft->transposed_reals);
     for (int64_t i = 0; i < count; i++) {
-        memcpy(turned + i * width, s + i * dv, (size_t)dv * sizeof *s);
-        memset(turned + i * width + dv, 0, (size_t)(width - dv) * sizeof *turned);
+        memcpy(transposed + i * width, s + i * dv, (size_t)dv * sizeof *s);
+        memset(transposed + i * width + dv, 0, (size_t)(width - dv) * sizeof *transposed);
     }
-    real_solve(CblasTrans, count, h->x, m, width, turned, width);
+    real_solve(CblasTrans, count, h->x, m, width, transposed, width);
     for (int64_t i = 0; i < count; i++)
-        memcpy(b + i * dv, turned + i * width, (size_t)dv * sizeof *b);
+        memcpy(b + i * dv, transposed + i * width, (size_t)dv * sizeof *b);
 }
 
 /* From L^-1 S back to S, in factor form. */
@@ -193,8 +193,8 @@ static void row_sum_gradient(const grad_head *g, real *t, real *grad_a)
 }
 
 /* With weight w = dK K:  d x -= 2 s w (x - y), d y the opposite. */
-static inline void pull(real two_s_w, int64_t d, const real *x, const real *y, real *grad_x,
-                        real *grad_y)
+static inline void distance_backward(real two_s_w, int64_t d, const real *x, const real *y,
+                                     real *grad_x, real *grad_y)
 {
     for (int64_t c = 0; c < d; c++) {
         real change = two_s_w * (x[c] - y[c]);
@@ -204,15 +204,15 @@ static inline void pull(real two_s_w, int64_t d, const real *x, const real *y, r
 }
 
 /* Both L of A = K(L, L). */
-static void pull_landmarks(const grad_head *g, const real *grad_a)
+static void self_kernel_backward(const grad_head *g, const real *grad_a)
 {
     int64_t m = g->h.soft->m, d = g->h.soft->shape.dim;
     real two_s = (real)(2 * g->h.soft->s);
     const real *l = g->h.landmarks;
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < i; j++)
-            pull(two_s * (grad_a[i * m + j] + grad_a[j * m + i]) * g->h.a[i * m + j], d, l + i * d,
-                 l + j * d, g->landmarks + i * d, g->landmarks + j * d);
+            distance_backward(two_s * (grad_a[i * m + j] + grad_a[j * m + i]) * g->h.a[i * m + j],
+                              d, l + i * d, l + j * d, g->landmarks + i * d, g->landmarks + j * d);
 }
 
 static void differentiate_inverse(const call *c, int64_t head)
@@ -234,7 +234,7 @@ static void differentiate_inverse(const call *c, int64_t head)
     if (soft->normalise)
         row_sum_gradient(&g, rest, grad_a);
     memset(g.landmarks, 0, (size_t)(m * d) * sizeof(real));
-    pull_landmarks(&g, grad_a);
+    self_kernel_backward(&g, grad_a);
     if (is_bad(soft, head))
         soft->alpha_slopes[head] = 0; /* its NaN is not the other heads' */
 }
@@ -258,11 +258,11 @@ static void value_gradient(const grad_head *g, int64_t p, const real *block, rea
 }
 
 /* With weights w = dK K:  d x_i += 2 s w_ij (l_j - x_i), d l_j the opposite. slopes holds dK, then
- * the weights. The landmarks' part goes to pulls by way of block_pulls, so that f32 sums stay
- * short. */
-static void pull_tokens(const grad_head *g, int64_t p, const real *tokens, int64_t stride,
-                        const real *block, real *slopes, real *grad_q, int64_t grad_stride,
-                        real *block_pulls, real *pulls)
+ * the weights. The landmarks' part goes to landmark_partials by way of block_partials, so that f32
+ * sums stay short. */
+static void finish_tokens(const grad_head *g, int64_t p, const real *tokens, int64_t stride,
+                          const real *block, real *slopes, real *grad_q, int64_t grad_stride,
+                          real *block_partials, real *landmark_partials)
 {
     const soft_head *h = &g->h;
     int64_t d = h->set.d, count = h->set.count;
@@ -274,12 +274,12 @@ static void pull_tokens(const grad_head *g, int64_t p, const real *tokens, int64
     for (int64_t i = 0; i < p; i++)
         R(simd).add_differences(count, slopes + i * padded, 1, d, tokens + i * stride, h->set.rows,
                                 d, grad_q + i * grad_stride);
-    memset(block_pulls, 0, (size_t)(count * d) * sizeof(real));
+    memset(block_partials, 0, (size_t)(count * d) * sizeof(real));
     for (int64_t j = 0; j < count; j++)
         R(simd).add_differences(p, slopes + j, padded, d, h->set.rows + j * d, tokens, stride,
-                                block_pulls + j * d);
+                                block_partials + j * d);
     for (int64_t i = 0; i < count * d; i++)
-        pulls[i] += block_pulls[i];
+        landmark_partials[i] += block_partials[i];
 }
 
 static void differentiate_tokens(const call *c, int64_t piece)
@@ -293,8 +293,9 @@ static void differentiate_tokens(const call *c, int64_t piece)
     const atn_tensor *grad_q = c->gradients->q, *grad_v = c->gradients->v;
     real *block = soft_thread(soft->kernel, soft_block_reals(soft));
     real *slopes = soft_thread(soft->slopes, soft_block_reals(soft));
-    real *work = soft_thread(soft->grad_work, soft->grad_reals), *pulls = g.pulls + chunk * size;
-    memset(pulls, 0, (size_t)size * sizeof *pulls);
+    real *work = soft_thread(soft->grad_work, soft->grad_reals),
+         *landmark_partials = g.landmark_partials + chunk * size;
+    memset(landmark_partials, 0, (size_t)size * sizeof *landmark_partials);
     for (int64_t i = chunk * soft->chunk; i < end; i += soft->block) {
         int64_t p = soft_smaller(soft->block, end - i);
         const real *tokens = soft_rows(c->q, head, i);
@@ -304,23 +305,23 @@ static void differentiate_tokens(const call *c, int64_t piece)
                   c->dout->row_stride, h->weights, dv, 0, slopes, padded);
         real_gemm(CblasNoTrans, CblasTrans, p, count, dv, soft_rows(c->v, head, i),
                   c->v->row_stride, g.b2, dv, 1, slopes, padded);
-        pull_tokens(&g, p, tokens, c->q->row_stride, block, slopes, soft_rows(grad_q, head, i),
-                    grad_q->row_stride, work, pulls);
+        finish_tokens(&g, p, tokens, c->q->row_stride, block, slopes, soft_rows(grad_q, head, i),
+                      grad_q->row_stride, work, landmark_partials);
     }
 }
 
 /* ---- After them: the landmarks' gradients go to the tokens they come from ---- */
 
 /* What alpha has from |A|_1, through the row that has that norm. A > 0. */
-static void pull_norm_row(const grad_head *g, double slope)
+static void finish_norm_row(const grad_head *g, double slope)
 {
     int64_t m = g->h.soft->m, d = g->h.soft->shape.dim, row = R(norm1_row)(m, g->h.a);
     real two_s_slope = (real)(2 * g->h.soft->s * slope);
     const real *l = g->h.landmarks;
     for (int64_t j = 0; j < m; j++)
         if (j != row)
-            pull(two_s_slope * g->h.a[row * m + j], d, l + row * d, l + j * d,
-                 g->landmarks + row * d, g->landmarks + j * d);
+            distance_backward(two_s_slope * g->h.a[row * m + j], d, l + row * d, l + j * d,
+                              g->landmarks + row * d, g->landmarks + j * d);
 }
 
 static void differentiate_landmarks(const call *c, int64_t head)
@@ -330,11 +331,11 @@ static void differentiate_landmarks(const call *c, int64_t head)
     int64_t m = soft->m, d = soft->shape.dim;
     const atn_tensor *grad_q = c->gradients->q;
     double *norm_sums = soft->norm_sums + head * 2 * d;
-    R(soft_add_chunks)(soft, m * d, g.pulls);
+    R(soft_add_chunks)(soft, m * d, g.landmark_partials);
     for (int64_t i = 0; i < g.h.set.count * d; i++)
-        g.landmarks[landmark_at(&g.h, i / d) * d + i % d] += g.pulls[i];
+        g.landmarks[landmark_at(&g.h, i / d) * d + i % d] += g.landmark_partials[i];
     if (soft->alpha_slopes[head] != 0)
-        pull_norm_row(&g, soft->alpha_slopes[head]);
+        finish_norm_row(&g, soft->alpha_slopes[head]);
     memset(norm_sums, 0, (size_t)(2 * d) * sizeof *norm_sums);
     R(sample_backward)
     (&soft->desc.sampling, soft->shape.tokens, d, soft_rows(c->q, head, 0), c->q->row_stride, m,

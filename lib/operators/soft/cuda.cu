@@ -421,7 +421,7 @@ static __device__ void row_sum_gradient(const head &h, const soft_matrices &s, c
 }
 
 /* Both L of A = K(L, L). With weight W = 2 s dA A:  d x -= W (x - y). */
-static __device__ void pull_landmarks(const head &h, const soft_matrices &s)
+static __device__ void self_kernel_backward(const head &h, const soft_matrices &s)
 {
     soft_memory g = memory_of(h, s);
     gaussian k = gaussian_of(*h.desc, h.heads, h.d);
@@ -434,7 +434,7 @@ static __device__ void pull_landmarks(const head &h, const soft_matrices &s)
         g.grad_x[e] = i == j ? 0 : two_s * (g.grad_a[e] + g.grad_a[j * g.m + i]) * g.a[e];
     }
     block_fill(g.m * h.d, 0, g.grad_landmarks);
-    gaussian_pull(k, AS_IT_IS, g.grad_x, g.m, l, l, g.grad_landmarks, h.d);
+    gaussian_backward(k, AS_IT_IS, g.grad_x, g.m, l, l, g.grad_landmarks, h.d);
 }
 
 /* ---- Backward, second pass: the tokens' gradients over one chunk ---- */
@@ -480,7 +480,7 @@ static __device__ __forceinline__ real *pulls_of(const head &h, const soft_block
     return head_partial(h) + 2 * b.g.m * h.dv;
 }
 
-/* slopes = 2 s dK K, what tokens and landmarks pull at each other with. */
+/* slopes = 2 s dK K, the coefficients of the differences of tokens and landmarks. */
 static __device__ __noinline__ void weigh_slopes(const soft_block &b, int64_t cols)
 {
     real two_s = (real)(2 * b.k.s);
@@ -490,18 +490,18 @@ static __device__ __noinline__ void weigh_slopes(const soft_block &b, int64_t co
 }
 
 /* With the landmarks that are loaded, in the slopes' columns from j on. */
-static __device__ __noinline__ void pull_at_tokens(const head &h, const soft_block &b, int64_t i,
-                                                   int64_t j)
+static __device__ __noinline__ void backward_at_tokens(const head &h, const soft_block &b, int64_t i,
+                                                     int64_t j)
 {
-    gaussian_pull(b.k, AS_IT_IS, b.t.slopes + j, b.t.columns, b.tokens, b.landmarks,
-                  gradient_rows(h.grad_q, i), h.grad_q.stride);
+    gaussian_backward(b.k, AS_IT_IS, b.t.slopes + j, b.t.columns, b.tokens, b.landmarks,
+                      gradient_rows(h.grad_q, i), h.grad_q.stride);
 }
 
-static __device__ __noinline__ void pull_at_landmarks(const head &h, const soft_block &b,
-                                                      int64_t first, int64_t j)
+static __device__ __noinline__ void backward_at_landmarks(const head &h, const soft_block &b,
+                                                        int64_t first, int64_t j)
 {
-    gaussian_pull(b.k, TRANSPOSED, b.t.slopes + j, b.t.columns, b.landmarks, b.tokens,
-                  pulls_of(h, b) + first * h.d, h.d);
+    gaussian_backward(b.k, TRANSPOSED, b.t.slopes + j, b.t.columns, b.landmarks, b.tokens,
+                      pulls_of(h, b) + first * h.d, h.d);
 }
 
 /* Tokens from i on that are loaded, landmarks from `first` on. */
@@ -516,8 +516,8 @@ static __device__ __noinline__ void differentiate_columns(const head &h, soft_bl
     weigh_slopes(*b, cols);
     for (int64_t j = 0; j < cols; j += HEAD_TILE) {
         load_landmarks(b, first + j, head_smaller(HEAD_TILE, cols - j));
-        pull_at_tokens(h, *b, i, j);
-        pull_at_landmarks(h, *b, first + j, j);
+        backward_at_tokens(h, *b, i, j);
+        backward_at_landmarks(h, *b, first + j, j);
     }
 }
 
@@ -749,7 +749,7 @@ static void backward(head_launch *l)
     SOFT_OVER_CHUNKS(l, sum_tokens<true>);
     SOFT_OVER_ALL_HEADS(l, differentiate_inverse);
     adjoint(l);
-    SOFT_OVER_HEADS(l, pull_landmarks);
+    SOFT_OVER_HEADS(l, self_kernel_backward);
     SOFT_OVER_CHUNKS(l, differentiate_tokens);
     SOFT_OVER_HEADS(l, finish_landmarks);
     differentiate_landmarks(l);

@@ -20,12 +20,12 @@ static __device__ void measure(const head &h)
     softmax_measure(h, h.state);
 }
 
-static __device__ void push_queries(const head &h)
+static __device__ void backward_queries(const head &h)
 {
     softmax_grad_queries(h, h.state);
 }
 
-static __device__ void push_keys(const head &h)
+static __device__ void backward_keys(const head &h)
 {
     softmax_grad_keys(h, h.state, 0, h.n);
 }
@@ -38,8 +38,8 @@ static void forward(head_launch *l)
 static void backward(head_launch *l)
 {
     OVER_CHUNKS(l, measure);
-    OVER_CHUNKS(l, push_queries);
-    OVER_CHUNKS(l, push_keys);
+    OVER_CHUNKS(l, backward_queries);
+    OVER_CHUNKS(l, backward_keys);
 }
 
 extern "C" const head_operator R(cuda_operator_softmax) = {sizes, forward, backward};

@@ -164,11 +164,11 @@ static void backward_tokens(const head *h, const pieces *p)
         load(h, p, &r);
         real_gemm(CblasNoTrans, CblasNoTrans, r.count, d, d, p->k, d, p->transposed, d, 0, p->grad,
                   d);
-        R(columns_give)
+        R(columns_backward)
         (&p->queries, p->along_queries, r.count, h->q + r.query * h->q_stride, h->q_stride, p->grad,
          h->grad_q + r.query * h->grad_q_stride, h->grad_q_stride);
         real_gemm(CblasNoTrans, CblasNoTrans, r.count, d, d, p->q, d, p->slopes, d, 0, p->grad, d);
-        R(columns_give)
+        R(columns_backward)
         (&p->keys, p->along_keys, r.count, h->k + r.key * h->k_stride, h->k_stride, p->grad,
          h->grad_k + r.key * h->grad_k_stride, h->grad_k_stride);
     }

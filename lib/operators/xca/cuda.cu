@@ -210,7 +210,7 @@ static __device__ void write_output(const head &all)
 /* ---- Backward ---- */
 
 /* dA over the chunk, and the gradient by its values. */
-static __device__ void push_values(const head &all)
+static __device__ void backward_values(const head &all)
 {
     const head &h = paired(all);
     head_memory m = memory_of(h);
@@ -247,7 +247,7 @@ static __device__ void finish_values(const head &h)
 }
 
 /* The gradients by the chunk's queries and keys but for what the norms take off. */
-static __device__ void push_tokens(const head &all)
+static __device__ void backward_tokens(const head &all)
 {
     const head &h = paired(all);
     head_memory m = memory_of(h);
@@ -261,10 +261,10 @@ static __device__ void push_tokens(const head &all)
         columns_load(m.keys, h.k, i, rows, t.k);
         block_gemm(h.tf32, AS_IT_IS, TRANSPOSED, rows, h.d, h.d, t.k, h.d, m.slopes, h.d, false,
                    t.grad, h.d);
-        columns_push(m.queries, rows, t.q, t.grad, along_queries, h.grad_q, i);
+        columns_backward_partial(m.queries, rows, t.q, t.grad, along_queries, h.grad_q, i);
         block_gemm(h.tf32, AS_IT_IS, AS_IT_IS, rows, h.d, h.d, t.q, h.d, m.slopes, h.d, false,
                    t.grad, h.d);
-        columns_push(m.keys, rows, t.k, t.grad, along_keys, h.grad_k, i);
+        columns_backward_partial(m.keys, rows, t.k, t.grad, along_keys, h.grad_k, i);
     }
 }
 
@@ -275,12 +275,12 @@ static __device__ void finish_along(const head &h)
     columns_add_along(h, h.d, keys_offset(h), m.along_keys);
 }
 
-static __device__ void pull_tokens(const head &all)
+static __device__ void finish_tokens(const head &all)
 {
     const head &h = paired(all);
     head_memory m = memory_of(h);
-    columns_pull(m.queries, m.along_queries, h.q, h.first, h.end, h.grad_q);
-    columns_pull(m.keys, m.along_keys, h.k, h.first, h.end, h.grad_k);
+    columns_backward_finish(m.queries, m.along_queries, h.q, h.first, h.end, h.grad_q);
+    columns_backward_finish(m.keys, m.along_keys, h.k, h.first, h.end, h.grad_k);
 }
 
 /* ---- Either ---- */
@@ -306,11 +306,11 @@ static void forward(head_launch *l)
 static void backward(head_launch *l)
 {
     make_weights(l);
-    OVER_CHUNKS(l, push_values);
+    OVER_CHUNKS(l, backward_values);
     OVER_HEADS(l, finish_values);
-    OVER_CHUNKS(l, push_tokens);
+    OVER_CHUNKS(l, backward_tokens);
     OVER_HEADS(l, finish_along);
-    OVER_CHUNKS(l, pull_tokens);
+    OVER_CHUNKS(l, finish_tokens);
 }
 
 extern "C" const head_operator R(cuda_operator_xca) = {sizes, forward, backward};

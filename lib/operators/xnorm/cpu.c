@@ -61,8 +61,8 @@ static double divisor_of(const head *h, int64_t count, int64_t step, const real 
 }
 
 /* The gradient by x from `scale` times that by x_, in place. */
-static void pull_back(double scale, double divisor, double varies, int64_t count, int64_t step,
-                      const real *x_, real *grad)
+static void finish_gradient(double scale, double divisor, double varies, int64_t count,
+                            int64_t step, const real *x_, real *grad)
 {
     enum { LANES = 8 }; /* of the sum, as R(dot)'s */
     double lanes[LANES] = {0}, along = 0, factor = scale / divisor;
@@ -134,8 +134,8 @@ static void backward_queries(const head *h, const pieces *p, double gamma)
         real_gemm(CblasNoTrans, CblasNoTrans, rows, h->d, h->dv, dy, h->grad_out_stride,
                   p->transposed, h->d, 0, to, h->grad_q_stride);
         for (int64_t r = 0; r < rows; r++)
-            pull_back(gamma * gamma, divisors[r], varies[r], h->d, 1, p->q + r * h->d,
-                      to + r * h->grad_q_stride);
+            finish_gradient(gamma * gamma, divisors[r], varies[r], h->d, 1, p->q + r * h->d,
+                            to + r * h->grad_q_stride);
     }
 }
 
@@ -150,8 +150,8 @@ static void backward_state(const head *h, const pieces *p, double gamma)
     if (grad_gamma)
         *grad_gamma += (real)(2 * gamma * sum);
     for (int64_t i = 0; i < l.lines; i++)
-        pull_back(gamma * gamma, p->divisors[i], p->varies[i], l.count, l.step,
-                  p->state + i * l.start, p->grad_state + i * l.start);
+        finish_gradient(gamma * gamma, p->divisors[i], p->varies[i], l.count, l.step,
+                        p->state + i * l.start, p->grad_state + i * l.start);
 }
 
 /* Overwrites, but where dK is dQ's memory. */

@@ -128,7 +128,7 @@ static __device__ void finish_keys_without_gamma(const head &h)
 }
 
 /* D over the chunk, and the gradient by its queries. */
-static __device__ void push_queries(const head &h)
+static __device__ void backward_queries(const head &h)
 {
     head_memory m = memory_of(h);
     tiles t = tiles_of(h);
@@ -144,7 +144,7 @@ static __device__ void push_queries(const head &h)
                    grad_sum, h.dv);
         block_gemm(h.tf32, AS_IT_IS, TRANSPOSED, rows, h.d, h.dv, t.v, h.dv, m.sum, h.dv, false,
                    t.grad, h.d);
-        lines_pull(queries, gamma * gamma, t.q, t.divisors, t.varies, t.grad);
+        lines_backward(queries, gamma * gamma, t.q, t.divisors, t.varies, t.grad);
         block_add(h.grad_q, i, rows, h.d, t.grad);
     }
 }
@@ -163,11 +163,12 @@ static __device__ void finish_queries(const head &h)
     sum = block_sum(sum);
     if (grad_gamma && threadIdx.x == 0)
         *grad_gamma += (real)(2 * gamma * sum);
-    lines_pull(lines_of(h.desc, h.d, h.dv), gamma * gamma, m.sum, m.divisors, m.varies, m.grad_sum);
+    lines_backward(lines_of(h.desc, h.d, h.dv), gamma * gamma, m.sum, m.divisors, m.varies,
+                   m.grad_sum);
 }
 
 /* The gradients by the chunk's keys and values. */
-static __device__ void push_keys(const head &h)
+static __device__ void backward_keys(const head &h)
 {
     if (h.n == 0)
         return;
@@ -197,9 +198,9 @@ static void backward(head_launch *l)
 {
     OVER_CHUNKS(l, sum_keys);
     OVER_HEADS(l, finish_keys_without_gamma);
-    OVER_CHUNKS(l, push_queries);
+    OVER_CHUNKS(l, backward_queries);
     OVER_HEADS(l, finish_queries);
-    OVER_CHUNKS(l, push_keys);
+    OVER_CHUNKS(l, backward_keys);
 }
 
 extern "C" const head_operator R(cuda_operator_xnorm) = {sizes, forward, backward};

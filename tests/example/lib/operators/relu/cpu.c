@@ -20,7 +20,8 @@ static void map(const void *own, const token_block *b)
         }
 }
 
-static void pull(void *own, const token_block *b, real *slopes, real *grad, int64_t grad_stride)
+static void map_backward(void *own, const token_block *b, real *slopes, real *grad,
+                         int64_t grad_stride)
 {
     const head *h = own;
     for (int64_t i = 0; i < b->rows; i++)
@@ -36,7 +37,7 @@ static feature_map map_of(head *h)
                          .epsilon = h->desc->relu.epsilon,
                          .own = h,
                          .map = map,
-                         .pull = pull};
+                         .map_backward = map_backward};
 }
 
 static void forward(const head *h)

@@ -23,7 +23,7 @@ struct relu_features {
         __syncthreads();
     }
 
-    static __device__ void pull(const head &h, const linear &l, const token_tile &t)
+    static __device__ void map_backward(const head &h, const linear &l, const token_tile &t)
     {
         token_rows rows = linear_rows(h, t);
         BLOCK_EACH (e, t.rows * h.d)
