@@ -72,8 +72,7 @@ static double chunk_pairs(const cost_setting *s, const attention_case *c)
     return (double)c->desc.lsh.rounds * (double)s->tokens * 2 * (double)c->desc.lsh.chunk;
 }
 
-static double (*const materialised[ATN_OPERATOR_COUNT])(const cost_setting *,
-                                                        const attention_case *) = {
+static double (*const materialised[])(const cost_setting *, const attention_case *) = {
     [ATN_SOFT] = three_factors,   [ATN_SOFTPP] = three_factors,
     [ATN_GAUSSIAN] = all_pairs,   [ATN_SOFTMAX] = all_pairs,
     [ATN_SIMA] = sima_arrays,     [ATN_XNORM] = queries_mapped,
@@ -83,6 +82,8 @@ static double (*const materialised[ATN_OPERATOR_COUNT])(const cost_setting *,
     [ATN_ELU] = both_mapped,      [ATN_COSFORMER] = both_weighted,
     [ATN_LSH] = chunk_pairs,
 };
+_Static_assert(sizeof materialised / sizeof *materialised == ATN_OPERATOR_COUNT,
+               "the last operator's arrays are missing");
 
 static double materialised_bytes(const cost_setting *s)
 {

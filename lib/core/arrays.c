@@ -5,7 +5,7 @@
 
 #include "core/arrays.h"
 #include "core/backend.h"
-#include "core/sampling.h"
+#include "sampling/plan.h"
 
 enum {
     SOFT = 1 << ATN_SOFT | 1 << ATN_SOFTPP,

@@ -163,7 +163,7 @@ atn_status atn_attention_plan(atn_context *context, const atn_attention_desc *de
         return status;
     *plan = made;
     const operator_row *row = operator_row_get(desc->op);
-    const operator_family *family = context->backend->families[row->kind];
+    const operator_family *family = context->backend->families[operator_kind_get(desc->op)];
     **plan =
         (atn_plan){.context = context, .row = row, .family = family, .desc = *desc, .shape = full};
     (*plan)->empty = is_empty(&full);
@@ -208,7 +208,7 @@ atn_status atn_attention_cost(atn_context *context, const atn_attention_desc *de
         return ATN_OK;
     }
     const operator_row *row = operator_row_get(desc->op);
-    const operator_family *family = context->backend->families[row->kind];
+    const operator_family *family = context->backend->families[operator_kind_get(desc->op)];
     if ((status = core_allocate(context, family->state_size, &state)) != ATN_OK)
         return status;
     status = family->prepare(context, desc, &full, state);
@@ -478,7 +478,7 @@ static atn_status clear_gradients(const atn_plan *plan, const atn_gradients *gra
     atn_status status = ATN_OK;
     for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
         all[3 + p] = gradients->parameters[p];
-    bool cleared = context->backend->clears[plan->row->kind] && !plan->empty;
+    bool cleared = context->backend->clears[operator_kind_get(plan->desc.op)] && !plan->empty;
     for (int i = cleared ? 3 : 0; status == ATN_OK && i < 3 + ATN_PARAMETER_COUNT; i++)
         if (all[i])
             status = context->backend->clear(context, all[i]);

@@ -4,7 +4,7 @@
 #ifndef CORE_BACKEND_H
 #define CORE_BACKEND_H
 
-#include "operators.h"
+#include "operators/operator.h"
 
 typedef struct core_backend {
     /* How many devices, and why there are none. */
@@ -39,6 +39,10 @@ typedef struct core_backend {
     atn_status (*inverse_backward)(atn_context *context, const atn_inverse_desc *desc,
                                    atn_gradient gradient, const atn_tensor *a, const atn_tensor *dx,
                                    atn_tensor *da, atn_inverse_info *infos);
+    /* atn_inverse_apply, likewise; null: the device has none. */
+    atn_status (*inverse_apply)(atn_context *context, const atn_inverse_desc *desc,
+                                const atn_tensor *a, const atn_tensor *w, atn_tensor *y,
+                                atn_inverse_info *infos);
     /* atn_gaussian_cross, or atn_gaussian_self if y is null; arguments are checked. */
     atn_status (*gaussian)(atn_context *context, atn_distance distance, double s,
                            const atn_tensor *x, const atn_tensor *y, const atn_tensor *out);
@@ -62,7 +66,7 @@ typedef struct core_backend {
     bool clears[OPERATOR_KIND_COUNT];
 } core_backend;
 
-extern const core_backend core_cpu_backend, core_cuda_backend;
+extern const core_backend cpu_backend, cuda_backend;
 
 /* ATN_OK if the context's device computes in the tensor's type and can read its memory. */
 atn_status core_check_device(atn_context *context, const char *name, const atn_tensor *tensor);

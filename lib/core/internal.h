@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the library's own files share: the context's inside, memory, and failing with a reason. */
+/* What the library's own files share: the context, memory, and failing with a reason. */
 #ifndef CORE_INTERNAL_H
 #define CORE_INTERNAL_H
 

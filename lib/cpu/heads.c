@@ -5,21 +5,11 @@
 #include <omp.h>
 #include <string.h>
 
-static const head_operator *const operators[ATN_OPERATOR_COUNT] = {
-    [ATN_GAUSSIAN] = &R(gaussian_attention),
-    [ATN_SOFTMAX] = &R(softmax),
-    [ATN_LINFORMER] = &R(linformer),
-    [ATN_SIMA] = &R(sima),
-    [ATN_XNORM] = &R(xnorm),
-    [ATN_XCA] = &R(xca),
-    [ATN_EFFICIENT] = &R(efficient),
-    [ATN_NYSTROMFORMER] = &R(nystromformer),
-    [ATN_PERFORMER] = &R(performer),
-    [ATN_RFF] = &R(rff),
-    [ATN_ELU] = &R(elu),
-    [ATN_COSFORMER] = &R(cosformer),
-    [ATN_LSH] = &R(lsh),
-};
+/* SOFT and SOFT++ are not run here. */
+#define HEADS_ROW(code, name)       &R(cpu_operator_##name),
+#define SOFT_ROW(code, name)        NULL,
+#define CPU_ROW(code, name, family) family##_ROW(code, name)
+static const head_operator *const operators[] = {OPERATOR_LIST(CPU_ROW)};
 
 void R(store)(atn_storage storage, int64_t rows, int64_t cols, real *a, int64_t stride)
 {

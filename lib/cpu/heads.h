@@ -5,6 +5,7 @@
 #define CPU_HEADS_H
 
 #include "cpu/blocks.h"
+#include "operators/list.h"
 
 /* One head of a call. Padding has been left out: n and n_k count the tokens that are there. */
 typedef struct {
@@ -52,19 +53,11 @@ typedef struct {
 } R(head_operator);
 typedef R(head_operator) head_operator;
 
-extern const head_operator R(gaussian_attention);
-extern const head_operator R(softmax);
-extern const head_operator R(linformer);
-extern const head_operator R(sima);
-extern const head_operator R(xnorm);
-extern const head_operator R(xca);
-extern const head_operator R(efficient);
-extern const head_operator R(nystromformer);
-extern const head_operator R(performer);
-extern const head_operator R(rff);
-extern const head_operator R(elu);
-extern const head_operator R(cosformer);
-extern const head_operator R(lsh);
+/* Each operator's own, in its folder's cpu.c. */
+#define HEADS_EXTERN(code, name) extern const head_operator R(cpu_operator_##name);
+#define SOFT_EXTERN(code, name)
+#define CPU_EXTERN(code, name, family) family##_EXTERN(code, name)
+OPERATOR_LIST(CPU_EXTERN)
 
 /* Tokens that are worked on at a time: blocks of 64 x 64 stay in a first-level cache. */
 enum { HEAD_BLOCK = 64 };

@@ -44,8 +44,8 @@ typedef struct {
     /* x_i = exp(factor (x_i - shift)) */
     void (*exponentials)(int64_t count, real factor, real shift, real *x);
     /* sines_i = sin(x_i), x_i = cos(x_i) */
-    void (*circle)(int64_t count, real *x, real *sines);
-    void (*circle_f64)(int64_t count, double *x, double *sines); /* the same in either copy */
+    void (*sincos)(int64_t count, real *x, real *sines);
+    void (*sincos_f64)(int64_t count, double *x, double *sines); /* the same in either copy */
     /* rows x columns become columns x rows, which are `width` >= rows apart; what lies between is
      * 0. */
     void (*transpose)(int64_t rows, int64_t columns, const real *from, int64_t stride, real *to,
@@ -57,7 +57,7 @@ typedef struct {
     void (*eliminate)(int64_t count, const real *factors, int64_t factor_stride, const real *rows,
                       int64_t stride, int64_t columns, real *row);
     /* row_j /= divisor, then rest_j -= row_j^2; columns as above. */
-    void (*settle)(int64_t columns, real divisor, real *row, real *rest);
+    void (*scale_and_downdate)(int64_t columns, real divisor, real *row, real *rest);
     /* out_c += w_0 (row_0c - x_c) + w_1 (row_1c - x_c) + ... for d columns, in four sums: terms k,
      * k + 4, ... of as many as are a multiple of four, and the rest with the first. */
     void (*add_differences)(int64_t count, const real *weights, int64_t weight_stride, int64_t d,

@@ -113,7 +113,7 @@ static void exponentials(int64_t count, real factor, real shift, real *x)
 }
 
 /* Sines and cosines in vectors of one type. */
-#define CIRCLE(name, element, vector, sincos)                                                      \
+#define SINCOS_LOOP(name, element, vector, sincos)                                                 \
     static void name(int64_t count, element *x, element *sines)                                    \
     {                                                                                              \
         enum { WIDTH = sizeof(vector) / sizeof(element) };                                         \
@@ -133,8 +133,8 @@ static void exponentials(int64_t count, real factor, real shift, real *x)
         memcpy(x + i, &both.y, rest);                                                              \
     }
 
-CIRCLE(circle, real, lanes, SINCOS)
-CIRCLE(circle_f64, double, lanes_f64, SINCOS_F64)
+SINCOS_LOOP(sincos_real, real, lanes, SINCOS)
+SINCOS_LOOP(sincos_f64, double, lanes_f64, SINCOS_F64)
 
 static lanes larger(lanes a, lanes b)
 {
@@ -218,7 +218,7 @@ static void eliminate(int64_t count, const real *factors, int64_t factor_stride,
         eliminate_tile(1, count, factors, factor_stride, rows + j, stride, row + j);
 }
 
-static void settle(int64_t columns, real divisor, real *row, real *rest)
+static void scale_and_downdate(int64_t columns, real divisor, real *row, real *rest)
 {
     for (int64_t j = 0; j < columns; j += LANES) {
         lanes *at = (lanes *)(row + j);
@@ -298,12 +298,12 @@ static int multiply_adds(int64_t steps, real *sum)
 const simd R(simd) = {
     .distances = distances,
     .exponentials = exponentials,
-    .circle = circle,
-    .circle_f64 = circle_f64,
+    .sincos = sincos_real,
+    .sincos_f64 = sincos_f64,
     .transpose = R(transpose_padded),
     .largest = largest,
     .eliminate = eliminate,
-    .settle = settle,
+    .scale_and_downdate = scale_and_downdate,
     .add_differences = add_differences,
     .multiply_adds = multiply_adds,
     .smallest_eigenvalue = R(smallest_eigenvalue),

@@ -16,7 +16,7 @@ typedef struct {
     const int *pivots;
 } cpu_factor;
 
-/* The memory inverse_batch works in, laid out by core_inverse_layout: per thread work, ints and
+/* The memory inverse_batch works in, laid out by cpu_inverse_layout: per thread work, ints and
  * trace_work; per matrix one start, one info, m pivots and a factor. */
 typedef struct {
     int64_t reals, ints; /* elements per thread */
@@ -29,7 +29,7 @@ typedef struct {
     cpu_factor *factors;
 } cpu_inverse_memory;
 
-/* The memory inverse_backward_batch works in, laid out in core/inverse.c. */
+/* The memory inverse_backward_batch works in, laid out in inverse/plan.c. */
 typedef struct {
     cpu_inverse_memory inverse;
     int64_t reals;  /* elements per thread */
@@ -51,7 +51,7 @@ typedef struct {
     int64_t m, block, chunk, chunks;
     cpu_inverse_memory inverse;
     int64_t choice_count;
-    int64_t *choices; /* per head: choice_count, what the sampling chose (core/sampling.h) */
+    int64_t *choices; /* per head: choice_count, what the sampling chose (sampling/plan.h) */
     void *landmarks;  /* per head: m x d */
     void *pivoted;    /* per head, for a factor: the pivots' landmarks in their order, m x d */
     void *a, *x;      /* per head: m x m; x holds A+ or the factor L */
@@ -60,9 +60,10 @@ typedef struct {
     void *sums;       /* per head and chunk: m x value_dim */
     void *weights;    /* per head: m x value_dim, what the kernel's rows are applied to */
     void *kernel;     /* per thread: block x padded */
-    int64_t turned_reals;
-    void *turned;  /* per thread, for a factor: turned_reals, what it is applied to, by pivots */
-    void *scratch; /* per thread, scratch_bytes: sampling, A */
+    int64_t transposed_reals;
+    void *transposed; /* per thread, for a factor: transposed_reals, what it is applied to, by
+                         pivots */
+    void *scratch;    /* per thread, scratch_bytes: sampling, A */
     size_t scratch_bytes;
     unsigned char *nonfinite; /* per head and chunk */
     bool backward;            /* whether there is memory for it: all that follows */
@@ -71,10 +72,11 @@ typedef struct {
     void *slopes;             /* per thread: the derivative by a block of the kernel */
     void *grad_sums;          /* per head and chunk: K(L,Q) dY, as sums */
     void *grad_weights;       /* per head: m x value_dim, weights' for dY */
-    void *pulls;              /* per head and chunk: m x d, what tokens pull at landmarks with */
-    void *grad_landmarks;     /* per head: m x d */
-    double *alpha_slopes;     /* per head: the derivative by alpha, then by |A|_1 */
-    double *norm_sums;        /* per head: 2 d, gradients of norm weight and bias */
+    void
+        *landmark_partials; /* per head and chunk: m x d, partial sums of the landmarks' gradient */
+    void *grad_landmarks;   /* per head: m x d */
+    double *alpha_slopes;   /* per head: the derivative by alpha, then by |A|_1 */
+    double *norm_sums;      /* per head: 2 d, gradients of norm weight and bias */
 } cpu_soft;
 
 /* A planned operator that works head by head (heads.c). */

@@ -3,12 +3,12 @@
 #include "core/backend.h"
 
 #include "cuda/device.h"
-#include "cuda/gaussian.h"
 #include "cuda/heads.h"
-#include "cuda/inverse.h"
-#include "cuda/sampling.h"
-#include "cuda/soft.h"
 #include "cuda/timing.h"
+#include "inverse/cuda.h"
+#include "kernel/cuda.h"
+#include "operators/soft/cuda.h"
+#include "sampling/cuda.h"
 
 /* ---- Calls with the context's device as the current one ---- */
 
@@ -127,7 +127,7 @@ static atn_status multiply_add(atn_context *context, atn_dtype dtype, int64_t st
     ENTERED(cuda_multiply_add(context, dtype, steps, scratch, flops));
 }
 
-const core_backend core_cuda_backend = {
+const core_backend cuda_backend = {
     .count = device_count,
     .describe = device_describe,
     .open = device_open,

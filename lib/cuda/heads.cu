@@ -2,48 +2,15 @@
 /* Runs the operators that work head by head, for one `real`. */
 #include "cuda/heads.cuh"
 
-/* Those of operators.c that say they can. */
-static const head_operator *operator_of(atn_operator op)
-{
-    switch (op) {
-    case ATN_SOFT:
-    case ATN_SOFTPP:
-        return &R(cuda_soft);
-    case ATN_GAUSSIAN:
-        return &R(cuda_gaussian_attention);
-    case ATN_SOFTMAX:
-        return &R(cuda_softmax);
-    case ATN_LINFORMER:
-        return &R(cuda_linformer);
-    case ATN_SIMA:
-        return &R(cuda_sima);
-    case ATN_XNORM:
-        return &R(cuda_xnorm);
-    case ATN_XCA:
-        return &R(cuda_xca);
-    case ATN_EFFICIENT:
-        return &R(cuda_efficient);
-    case ATN_PERFORMER:
-        return &R(cuda_performer);
-    case ATN_RFF:
-        return &R(cuda_rff);
-    case ATN_ELU:
-        return &R(cuda_elu);
-    case ATN_COSFORMER:
-        return &R(cuda_cosformer);
-    case ATN_NYSTROMFORMER:
-        return &R(cuda_nystromformer);
-    case ATN_LSH:
-        return &R(cuda_lsh);
-    default:
-        return NULL;
-    }
-}
+#define HEADS_ROW(name)              &R(cuda_operator_##name),
+#define SOFT_ROW(name)               &R(cuda_operator_soft),
+#define CUDA_ROW(code, name, family) family##_ROW(name)
+static const head_operator *const operators[] = {OPERATOR_LIST(CUDA_ROW)};
 
 static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
                   head_sizes *sizes)
 {
-    operator_of(desc->op)->sizes(desc, shape, sizes);
+    operators[desc->op]->sizes(desc, shape, sizes);
 }
 
 /* ---- Around every call ---- */
@@ -264,7 +231,7 @@ static atn_status forward(atn_context *context, const cuda_heads *heads,
                           const atn_attention_inputs *inputs, atn_tensor *out)
 {
     head_launch l = open_call(context, heads, inputs);
-    const head_operator *op = operator_of(heads->desc.op);
+    const head_operator *op = operators[heads->desc.op];
     l.call.out = *out;
     if (op->inspects && op->inspects(&l)) {
         op->forward(&l);
@@ -345,7 +312,7 @@ static atn_status backward(atn_context *context, const cuda_heads *heads,
     open_parameters(&l, gradients);
     find_bad<inputs_bad>(&l);
     find_bad<gradient_of_output_bad>(&l);
-    operator_of(heads->desc.op)->backward(&l);
+    operators[heads->desc.op]->backward(&l);
     find_bad<gradients_bad>(&l);
     for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
         if (c->wanted & 1u << p && l.status == ATN_OK)

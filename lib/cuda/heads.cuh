@@ -9,6 +9,7 @@
 #include "cuda/device.h"
 #include "cuda/heads.h"
 #include "cuda/launch.cuh"
+#include "operators/list.h"
 
 /* Tokens that a block works on at a time. */
 enum { HEAD_TILE = 64 };
@@ -293,21 +294,13 @@ typedef struct {
     bool (*inspects)(const head_launch *launch) = NULL;
 } head_operator;
 
+/* Each operator's own, in its folder's cuda.cu; SOFT++ is SOFT's. */
 extern "C" {
-extern const head_operator R(cuda_gaussian_attention);
-extern const head_operator R(cuda_softmax);
-extern const head_operator R(cuda_linformer);
-extern const head_operator R(cuda_sima);
-extern const head_operator R(cuda_xnorm);
-extern const head_operator R(cuda_xca);
-extern const head_operator R(cuda_efficient);
-extern const head_operator R(cuda_nystromformer);
-extern const head_operator R(cuda_performer);
-extern const head_operator R(cuda_rff);
-extern const head_operator R(cuda_elu);
-extern const head_operator R(cuda_cosformer);
-extern const head_operator R(cuda_lsh);
-extern const head_operator R(cuda_soft);
+#define HEADS_EXTERN(name) extern const head_operator R(cuda_operator_##name);
+#define SOFT_EXTERN(name)
+#define CUDA_EXTERN(code, name, family) family##_EXTERN(name)
+OPERATOR_LIST(CUDA_EXTERN)
+extern const head_operator R(cuda_operator_soft);
 }
 
 #endif

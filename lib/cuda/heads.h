@@ -3,7 +3,7 @@
 #ifndef CUDA_HEADS_H
 #define CUDA_HEADS_H
 
-#include "operators.h"
+#include "operators/operator.h"
 
 #ifdef __cplusplus
 extern "C" {

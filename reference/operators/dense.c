@@ -24,7 +24,7 @@ num NUM(ref_norm1)(int64_t m, const num *a)
     return largest;
 }
 
-num NUM(ref_softmax)(int64_t count, num *logits)
+num NUM(ref_softmax_row)(int64_t count, num *logits)
 {
     bool none = true;
     long double largest = -INFINITY;

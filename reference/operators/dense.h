@@ -13,7 +13,7 @@ num NUM(ref_norm1)(int64_t m, const num *a);
 
 /* Logits become weights exp(x_j) / sum exp; returns log sum exp. A logit of -INFINITY has weight 0;
  * where no logit is above that, all weights are 0. */
-num NUM(ref_softmax)(int64_t count, num *logits);
+num NUM(ref_softmax_row)(int64_t count, num *logits);
 
 /* row (dv) += sum_j weights_j v_j over the keys that are there. */
 void NUM(ref_weigh)(const ref_head *h, const num *weights, num *row);

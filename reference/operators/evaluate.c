@@ -14,23 +14,11 @@
 #define NUM_RESULT(y) num_value(y)
 #endif
 
-static NUM(ref_operator) *const operators[ATN_OPERATOR_COUNT] = {
-    [ATN_SOFT] = NUM(ref_soft),
-    [ATN_SOFTPP] = NUM(ref_soft),
-    [ATN_GAUSSIAN] = NUM(ref_gaussian_attention),
-    [ATN_SIMA] = NUM(ref_sima),
-    [ATN_XNORM] = NUM(ref_xnorm),
-    [ATN_PERFORMER] = NUM(ref_performer),
-    [ATN_RFF] = NUM(ref_rff),
-    [ATN_XCA] = NUM(ref_xca),
-    [ATN_EFFICIENT] = NUM(ref_efficient),
-    [ATN_ELU] = NUM(ref_elu),
-    [ATN_COSFORMER] = NUM(ref_cosformer),
-    [ATN_SOFTMAX] = NUM(ref_softmax_attention),
-    [ATN_LINFORMER] = NUM(ref_linformer),
-    [ATN_NYSTROMFORMER] = NUM(ref_nystromformer),
-    [ATN_LSH] = NUM(ref_lsh),
-};
+/* SOFT++ is SOFT's. */
+#define HEADS_ROW(name)             NUM(ref_##name),
+#define SOFT_ROW(name)              NUM(ref_soft),
+#define REF_ROW(code, name, family) family##_ROW(name)
+static NUM(ref_operator) *const operators[] = {OPERATOR_LIST(REF_ROW)};
 
 ref_head NUM(ref_head_of)(const problem *p, int64_t batch, int64_t head)
 {

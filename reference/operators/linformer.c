@@ -29,7 +29,7 @@ atn_status NUM(ref_linformer)(const ref_head *h, num *out)
     for (int64_t i = 0; room && i < h->n; i++) {
         for (int64_t l = 0; l < r; l++)
             weights[l] = scale * NUM(ref_dot)(h->d, h->q + i * h->d, keys + l * h->d);
-        NUM(ref_softmax)(r, weights);
+        NUM(ref_softmax_row)(r, weights);
         if (ref_query(h, i))
             NUM(ref_multiply)(1, r, h->dv, weights, values, out + i * h->dv);
     }

@@ -84,7 +84,7 @@ static num attend(const ref_head *h, int64_t count, const place *sequence, int64
         num product = NUM(ref_dot)(h->d, h->q + token * h->d, keys + other * h->d);
         weights[l] = other == token ? (num)o->self_logit : scale * product;
     }
-    num log_sum = NUM(ref_softmax)(2 * o->chunk, weights);
+    num log_sum = NUM(ref_softmax_row)(2 * o->chunk, weights);
     for (int64_t l = 0; l < 2 * o->chunk; l++) {
         int64_t other = sequence[seen_from(at, l, o->chunk, count)].token;
         for (int64_t c = 0; c < h->dv; c++)
@@ -99,7 +99,7 @@ static void join(const ref_head *h, const num *y, num *log_sums, num *out)
     int64_t rounds = rounds_of(h);
     for (int64_t i = 0; i < h->n; i++) {
         num *weights = log_sums + i * rounds;
-        NUM(ref_softmax)(rounds, weights);
+        NUM(ref_softmax_row)(rounds, weights);
         for (int64_t r = 0; ref_query(h, i) && r < rounds; r++)
             for (int64_t c = 0; c < h->dv; c++)
                 out[i * h->dv + c] += weights[r] * y[(r * h->n + i) * h->dv + c];

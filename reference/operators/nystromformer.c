@@ -14,7 +14,7 @@ static void attend(const ref_head *h, int64_t p, int64_t q, const num *x, const 
             num logit = c * NUM(ref_dot)(h->d, x + i * h->d, y + j * h->d);
             weights[i * q + j] = !there || there[j] ? logit : -INFINITY;
         }
-        NUM(ref_softmax)(q, weights + i * q);
+        NUM(ref_softmax_row)(q, weights + i * q);
     }
 }
 

@@ -8,6 +8,8 @@
 
 #include <attnum/attention.h>
 
+#include "operators/list.h"
+
 #include "../ref_memory.h"
 #include "num.h"
 
@@ -34,20 +36,12 @@ typedef NUM(ref_head) ref_head;
 /* Y of one head, n x dv, holding zeros when called: rows of queries that are not there stay so. */
 typedef atn_status NUM(ref_operator)(const ref_head *h, num *out);
 
+/* Each operator's, in the file of its name. */
+#define HEADS_EXTERN(name) extern NUM(ref_operator) NUM(ref_##name);
+#define SOFT_EXTERN(name)
+#define REF_EXTERN(code, name, family) family##_EXTERN(name)
+OPERATOR_LIST(REF_EXTERN)
 extern NUM(ref_operator) NUM(ref_soft);
-extern NUM(ref_operator) NUM(ref_gaussian_attention);
-extern NUM(ref_operator) NUM(ref_sima);
-extern NUM(ref_operator) NUM(ref_xnorm);
-extern NUM(ref_operator) NUM(ref_performer);
-extern NUM(ref_operator) NUM(ref_rff);
-extern NUM(ref_operator) NUM(ref_xca);
-extern NUM(ref_operator) NUM(ref_efficient);
-extern NUM(ref_operator) NUM(ref_elu);
-extern NUM(ref_operator) NUM(ref_cosformer);
-extern NUM(ref_operator) NUM(ref_softmax_attention);
-extern NUM(ref_operator) NUM(ref_linformer);
-extern NUM(ref_operator) NUM(ref_nystromformer);
-extern NUM(ref_operator) NUM(ref_lsh);
 
 /* Head (batch, head) of a problem; for operators that look at other heads. */
 ref_head NUM(ref_head_of)(const problem *p, int64_t batch, int64_t head);

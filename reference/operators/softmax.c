@@ -2,7 +2,7 @@
 /* Y_i = sum_j softmax_j(c q_i.k_j) v_j (Vaswani et al. 2017, Eq. 1); causal: over j <= i. */
 #include "dense.h"
 
-atn_status NUM(ref_softmax_attention)(const ref_head *h, num *out)
+atn_status NUM(ref_softmax)(const ref_head *h, num *out)
 {
     if (h->desc->causal && h->n_k != h->n)
         return ATN_ERR_VALUE;
@@ -14,7 +14,7 @@ atn_status NUM(ref_softmax_attention)(const ref_head *h, num *out)
             num logit = c * NUM(ref_dot)(h->d, h->q + i * h->d, h->k + j * h->d);
             weights[j] = seen ? logit : -INFINITY;
         }
-        NUM(ref_softmax)(h->n_k, weights);
+        NUM(ref_softmax_row)(h->n_k, weights);
         if (ref_query(h, i))
             NUM(ref_weigh)(h, weights, out + i * h->dv);
     }

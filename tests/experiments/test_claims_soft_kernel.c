@@ -12,7 +12,7 @@
 
 TestSuite(claims_soft_kernel, .init = scratch_begin, .fini = scratch_end);
 
-/* What it rests on is computed by the judge: a fault in lib/cpu/gaussian.c must turn it. The
+/* What it rests on is computed by the judge: a fault in lib/kernel/cpu.c must turn it. The
  * published code's distance, which the paper does not print, must not. */
 Test(claims_soft_kernel, the_bottom_entries_alone_need_a_condition)
 {

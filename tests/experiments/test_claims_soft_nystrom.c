@@ -37,7 +37,7 @@ static verdict_kind judge_sampled_rows(const char *row)
 #define RANDOM_ROW(ratio)                                                                          \
     SAMPLING_ROW("random", "negative_ratio=0 exact_error=0.5 exact_ratio=" ratio)
 
-/* The smallest example is computed by the judge: a fault in lib/cpu/sampling.c must turn it. */
+/* The smallest example is computed by the judge: a fault in lib/sampling/cpu.c must turn it. */
 Test(claims_soft_nystrom, rows_of_landmarks_that_are_tokens_are_exact)
 {
     cr_expect(judge_sampled_rows(RANDOM_ROW("0.9")) == VERDICT_HOLDS_IF);

@@ -199,8 +199,8 @@ Test(claims_softpp, growth_with_resolution_is_no_accuracy)
     "statement=S29 a_work=forward n=784 m=16 pairs=3 ratio_min=0.5 ratio_max=2 "                   \
     "difference_seconds=1e-6 " cells
 
-/* What it rests on is counted by the judge: a fault in lib/core/soft.c must turn it. Times are
- * told.
+/* What it rests on is counted by the judge: a fault in lib/operators/soft/plan.c must turn it.
+ * Times are told.
  */
 Test(claims_softpp, the_normalisation_counts_as_the_square)
 {

@@ -28,7 +28,7 @@ static attention_case make(int op, int variant, atn_dtype dtype, int64_t tokens)
     return attention_case_make(&choice);
 }
 
-/* SOFT++ with more landmarks than a block inverts by itself (cuda/inverse.h). */
+/* SOFT++ with more landmarks than a block inverts by itself (inverse/cuda.h). */
 static attention_case make_large(atn_dtype dtype)
 {
     attention_choice choice = {.op = ATN_SOFTPP,

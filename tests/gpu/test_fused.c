@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The fused passes of SOFT and SOFT++ (cuda/soft_fused.h): every sum against f64 and a bound
- * derived from what is rounded, and the output by the same-precision rule: its error is at most
- * twice that of the plain chain in the same type (P formed, rounded and multiplied), and 2 ulps. */
+/* The fused passes of SOFT and SOFT++ (operators/soft/cuda_fused.h): every sum against f64 and a
+ * bound derived from what is rounded, and the output by the same-precision rule: its error is at
+ * most twice that of the plain chain in the same type (P formed, rounded and multiplied), and 2
+ * ulps. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,9 +10,9 @@
 #include <string.h>
 
 #include "cuda/device.h"
-#include "cuda/soft_fused.h"
 #include "data.h"
 #include "fixture.h"
+#include "operators/soft/cuda_fused.h"
 #include "staged.h"
 
 typedef struct {

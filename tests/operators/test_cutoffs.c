@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "attention_judge.h"
-#include "core/stopping.h"
 #include "data.h"
 #include "fixture.h"
+#include "inverse/stopping.h"
 
 /* ---- Exact inverses ---- */
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/pivoted.h"
+#include "inverse/cpu_pivoted.h"
 #include "simd_sets.h"
 
 enum { MOST = 131 };
@@ -450,7 +450,7 @@ Test(pivoted, loops_are_in_order)
                     row[j] = rest[j] = (real)(0.125 * j - 3);
                 sets[set].kernels->eliminate(count, factors + 2, STRIDE - 3, rows, STRIDE, columns,
                                              row);
-                sets[set].kernels->settle(columns, 3, row, rest);
+                sets[set].kernels->scale_and_downdate(columns, 3, row, rest);
                 for (int j = 0; j < STRIDE; j++) {
                     real left = (real)(0.125 * j - 3), diagonal = left;
                     for (int k = 0; k < count && j < columns; k++)

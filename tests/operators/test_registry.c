@@ -51,7 +51,7 @@ Test(registry, what_each_operator_can)
     const unsigned bit = 1;
     const struct {
         unsigned can, differentiable;
-    } claims[ATN_OPERATOR_COUNT] = {
+    } claims[] = {
         [ATN_SOFT] = {0, bit << ATN_PARAMETER_CONV | bit << ATN_PARAMETER_NORM_WEIGHT |
                              bit << ATN_PARAMETER_NORM_BIAS | bit << ATN_PARAMETER_RESIDUAL},
         [ATN_SOFTPP] = {0, bit << ATN_PARAMETER_CONV | bit << ATN_PARAMETER_NORM_WEIGHT |
@@ -70,6 +70,7 @@ Test(registry, what_each_operator_can)
         [ATN_COSFORMER] = {M | X | L | C, 0},
         [ATN_LSH] = {0, 0},
     };
+    _Static_assert(sizeof claims / sizeof *claims == ATN_OPERATOR_COUNT, "one operator is missing");
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
         const atn_operator_info *info = atn_operator_get((atn_operator)op);
         unsigned all = claims[op].can | ATN_CAN_F32 | ATN_CAN_F64 | ATN_CAN_CPU | ATN_CAN_CUDA |

@@ -124,7 +124,7 @@ Test(simd, sines_and_cosines_are_within_an_ulp)
         for (int block = 0; block < BLOCKS; block++) {
             for (int i = 0; i < COUNT; i++)
                 cosines[i] = x[i] = circle_argument(block, (i + random_unit()) / COUNT);
-            sets[set].kernels->circle(COUNT, cosines, sines);
+            sets[set].kernels->sincos(COUNT, cosines, sines);
             for (int i = 0; i < COUNT; i++) {
                 double error = fmax(ulps(cosines[i], cosl((long double)x[i])),
                                     ulps(sines[i], sinl((long double)x[i])));
@@ -149,7 +149,7 @@ Test(simd, sines_and_cosines_in_double)
             double x[COUNT + 1], sines[COUNT + 1];
             for (int i = 0; i <= COUNT; i++)
                 x[i] = sines[i] = 0.0621 * i;
-            sets[set].kernels->circle_f64(count, x, sines);
+            sets[set].kernels->sincos_f64(count, x, sines);
             for (int i = 0; i < count; i++) {
                 double angle = 0.0621 * i;
                 cr_expect(fabs(x[i] - cos(angle)) <= 0x1p-52 * fabs(cos(angle)) &&
@@ -170,7 +170,7 @@ Test(simd, sines_and_cosines_take_any_count)
                 real x[MOST + 6], cosines[MOST + 6], sines[MOST + 6];
                 for (int i = 0; i < MOST + 6; i++)
                     cosines[i] = sines[i] = x[i] = (real)(0.37 * i - 5);
-                sets[set].kernels->circle(count, cosines + first + 1, sines + first + 1);
+                sets[set].kernels->sincos(count, cosines + first + 1, sines + first + 1);
                 for (int i = 0; i < MOST + 6; i++) {
                     bool in = i > first && i <= first + count;
                     bool good = in ? ulps(cosines[i], cosl((long double)x[i])) <= 1.0 &&
@@ -186,7 +186,7 @@ Test(simd, sines_and_cosines_of_what_is_special)
 {
     for (int set = 0, count = find_sets(); set < count; set++) {
         real x[] = {0, (real)-0.0, (real)NAN, (real)INFINITY}, sines[4];
-        sets[set].kernels->circle(4, x, sines);
+        sets[set].kernels->sincos(4, x, sines);
         cr_expect(x[0] == 1 && x[1] == 1, "%s: cos(0) is 1 exactly", sets[set].name);
         cr_expect(sines[0] == 0 && sines[1] == 0, "%s: sin(0) is 0", sets[set].name);
         cr_expect(isnan(x[2]) && isnan(sines[2]), "%s: NaN", sets[set].name);

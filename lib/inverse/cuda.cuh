@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the inverses' kernels share: one matrix in the hands of one block. */
+#ifndef INVERSE_CUDA_CUH
+#define INVERSE_CUDA_CUH
+
+#include "cuda/device.h"
+#include "cuda/launch.cuh"
+#include "cuda/matrix.cuh"
+#include "inverse/cuda.h"
+#include "inverse/plan.h"
+#include "inverse/stopping.h"
+
+/* How Q(E) is made of E, products and maps in turn (polynomial.cuh). */
+enum { POLYNOMIAL_OPERATIONS = 5 };
+
+typedef struct {
+    signed char kind, left, right, out; /* of a map: left says which */
+} polynomial_operation;
+
+typedef struct {
+    polynomial_operation operations[POLYNOMIAL_OPERATIONS];
+} polynomial_program;
+
+/* What every block of a call is told. */
+typedef struct {
+    atn_inverse_desc desc;
+    core_polynomial polynomial;
+    polynomial_program program;
+    matrix_shape shape;
+    int64_t count, reals;
+    bool in_shared, keep_factor, batched;
+    bool started; /* starts, halvings and infos are there */
+    atn_storage result;
+    double roundoff;       /* what X is judged by: the storage's, the result's or the dtype's */
+    double dtype_roundoff; /* the dtype's */
+    double tolerance, cut; /* relative */
+    const real *a;
+    real *x, *work;
+    double *starts;
+    unsigned char *accepted;
+    int *pivots;
+    atn_inverse_info *infos;
+    real *iterates;
+    int *recorded;
+} inverse_call;
+
+/* Batched calls (batched.cuh), whose starts are there; and A^2 of all matrices into X. */
+atn_status R(cuda_batched)(atn_context *context, const cuda_inverse *inverse,
+                           const inverse_call *call);
+atn_status R(cuda_batched_squares)(atn_context *context, const cuda_inverse *inverse,
+                                   const inverse_call *call);
+int64_t R(cuda_batched_reals)(const atn_inverse_desc *desc, int64_t m);
+
+/* One matrix. Thread 0 writes the info; what decides about the way is known to all threads. */
+typedef struct {
+    const inverse_call *call;
+    const atn_inverse_desc *desc;
+    matrix_shape shape;
+    const real *a; /* dense, device memory */
+    real *x;       /* likewise: scratch of the method */
+    real *work;    /* zero */
+    double alpha;  /* Newton-Raphson: the start, halved already; < 0: no such n */
+    int *pivots;
+    real *iterates; /* where X_0 goes, or null */
+    int *recorded;
+    atn_inverse_info *info; /* shared memory */
+} inverse_problem;
+
+/* What kernels have of their own in shared memory is less than this. */
+enum { STATIC_SHARED = 2048 };
+
+/* Bytes of shared memory that a block can ask for beside that. */
+static inline size_t cuda_most_shared(const atn_context *context)
+{
+    return device_shared(context) - STATIC_SHARED;
+}
+
+static __device__ __forceinline__ bool is_scribe()
+{
+    return threadIdx.x == 0;
+}
+
+/* The n-th matrix of the work. */
+static __device__ __forceinline__ real *work_matrix(const inverse_problem &p, int n)
+{
+    return p.work + n * matrix_reals(p.shape.m);
+}
+
+/* For traces: an iterate. */
+static __device__ void record(const inverse_problem &p, const real *x)
+{
+    if (!p.iterates)
+        return;
+    int64_t size = (int64_t)p.shape.m * p.shape.m;
+    matrix_save(p.shape, x, p.iterates + *p.recorded * size);
+    if (is_scribe())
+        ++*p.recorded;
+    __syncthreads();
+}
+
+/* Rounds X to what it will be stored as. */
+static __device__ void store_result(const inverse_problem &p, real *x)
+{
+    matrix_store(p.shape, p.desc->storage, x);
+    matrix_store(p.shape, p.call->result, x);
+}
+
+/* B = A + ridge I. */
+static __device__ void load_shifted(const inverse_problem &p, real *b)
+{
+    matrix_load(p.shape, p.a, b);
+    if (p.desc->ridge == 0)
+        return;
+    matrix_add_diagonal(p.shape, (real)p.desc->ridge, b);
+    matrix_store(p.shape, p.desc->storage, b);
+}
+
+/* X = 0 for want of a start. */
+static __device__ void report_no_start(const inverse_problem &p, atn_stop stop)
+{
+    if (is_scribe()) {
+        p.info->status = ATN_NOT_CONVERGED;
+        p.info->stop = stop;
+        p.info->residual = 1;
+    }
+    __syncthreads();
+}
+
+static __device__ atn_status without_start(const inverse_problem &p, atn_stop stop, real **x)
+{
+    *x = work_matrix(p, 0);
+    matrix_fill(p.shape, 0, *x);
+    report_no_start(p, stop);
+    return ATN_NOT_CONVERGED;
+}
+
+/* Step k = 1, 2, ... was taken, with this update. */
+static __device__ void take_update(const inverse_problem &p, int k, double update)
+{
+    atn_inverse_info *info = p.info;
+    if (!is_scribe())
+        return;
+    info->iterations = k;
+    info->last_update = update;
+    if (update < HUGE_VAL && (info->best_iteration == 0 || update < info->best_update)) {
+        info->best_update = update;
+        info->best_iteration = k;
+    }
+}
+
+static __device__ __forceinline__ double relative_update(double change, double size)
+{
+    return size > 0 ? sqrt(change / size) : (change > 0 ? HUGE_VAL : 0) + 0 * size;
+}
+
+/* ---- From A to an info ---- */
+
+static __device__ inverse_problem problem_of(const inverse_call &call, int64_t i, real *work,
+                                             int *recorded, atn_inverse_info *info)
+{
+    int64_t m = call.shape.m,
+            entries = call.desc.method < ATN_INVERSE_EIG ? call.desc.iterations + 1 : 1;
+    inverse_problem p = {&call,
+                         &call.desc,
+                         call.shape,
+                         call.a + i * m * m,
+                         call.x + i * m * m,
+                         work,
+                         0,
+                         call.pivots + i * m,
+                         call.iterates ? call.iterates + i * entries * m * m : NULL,
+                         recorded,
+                         info};
+    return p;
+}
+
+/* Whether A is finite; if not, X = 0. */
+static __device__ bool accepts(const inverse_problem &p)
+{
+    bool bad = false;
+    BLOCK_EACH (e, (int64_t)p.shape.m * p.shape.m)
+        bad |= !isfinite(p.a[e]);
+    if (!__syncthreads_or(bad))
+        return true;
+    BLOCK_EACH (e, (int64_t)p.shape.m * p.shape.m)
+        p.x[e] = 0;
+    BLOCK_EACH (i, p.shape.m)
+        p.pivots[i] = (int)i;
+    if (is_scribe()) {
+        p.info->status = ATN_NONFINITE;
+        p.info->stop = ATN_STOP_NONFINITE;
+    }
+    __syncthreads();
+    return false;
+}
+
+/* What a residual above the tolerance is called. */
+static __device__ atn_status failure_of(atn_stop stop)
+{
+    return stop == ATN_STOP_DIRECT     ? ATN_SINGULAR
+           : stop == ATN_STOP_ROUNDING ? ATN_STAGNATED
+                                       : ATN_NOT_CONVERGED;
+}
+
+/* Judges what a method that ended well left, and stores it. */
+static __device__ void conclude(const inverse_problem &p, atn_status status, const real *x)
+{
+    bool finite = matrix_finite(p.shape, x);
+    MATRIX_ENTRIES (i, j, p.shape) /* 1 / lambda may have left the range of the type */
+        p.x[(int64_t)i * p.shape.m + j] = finite ? entry(p.shape, x, i, j) : 0;
+    if (!is_scribe())
+        return;
+    bool good = p.call->keep_factor || p.info->residual <= p.call->tolerance;
+    if (!finite)
+        p.info->residual = 1;
+    if (status == ATN_OK && !(good && finite))
+        status = failure_of(p.info->stop);
+    p.info->status = status;
+}
+
+static __device__ void open_info(const inverse_call &call, int64_t i, atn_inverse_info *info)
+{
+    atn_inverse_info none = {};
+    if (call.started)
+        none = call.infos[i];
+    none.residual = NAN; /* until measured */
+    none.status = ATN_OK;
+    *info = none;
+}
+
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Efficient attention (Shen et al. 2021): Y = rho_q S, S = rho_k^T V, with rho_q the softmax of Q
+ * over channels and rho_k that of K over tokens, in blocks of tokens.
+ *
+ * Backward, with G = dY and dS = rho_q^T G:
+ *   dQ = rho_q o (G S^T - (rho_q o G S^T) 1),   dV = rho_k dS,   dK = rho_k o (V dS^T - 1 t^T),
+ * where t_c = sum_j (V dS^T)_jc rho_k,jc is row c of S o dS. */
+#include <string.h>
+
+#include "cpu/simd.h"
+#include "operators/norms/cpu.h"
+#include "operators/softmax/cpu.h"
+
+/* work: per channel of K the sum of exps, one over it and t, the maximum; a block of rho_q or rho_k
+ * (in `backward` of exps) and of a gradient; S and dS. */
+typedef struct {
+    double *sums, *one_over, *along;
+    real *maxima, *rho, *grad;
+    real *state, *grad_state;
+} pieces;
+
+static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
+                  int64_t *thread_reals, int64_t *head_reals)
+{
+    (void)desc;
+    int64_t d = shape->dim;
+    *thread_reals = R(norm_doubles)(3 * d) + d + 2 * HEAD_BLOCK * d + 2 * d * shape->value_dim;
+    *head_reals = 0;
+}
+
+static pieces split(const head *h)
+{
+    real *free = h->work;
+    pieces p = {.sums = R(norm_take)(&free, 3 * h->d)};
+    p.one_over = p.sums + h->d;
+    p.along = p.one_over + h->d;
+    p.maxima = head_take(&free, h->d);
+    p.rho = head_take(&free, HEAD_BLOCK * h->d);
+    p.grad = head_take(&free, HEAD_BLOCK * h->d);
+    p.state = head_take(&free, h->d * h->dv);
+    p.grad_state = head_take(&free, h->d * h->dv);
+    return p;
+}
+
+/* A block of rho_q. */
+static void load_queries(const head *h, const pieces *p, int64_t first, int64_t rows)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        const real *q = h->q + (first + i) * h->q_stride;
+        real largest = R(simd).largest(h->d, q, -INFINITY);
+        for (int64_t c = 0; c < h->d; c++)
+            p->rho[i * h->d + c] = q[c] - largest;
+    }
+    R(simd).exponentials(rows * h->d, 1, 0, p->rho);
+    for (int64_t i = 0; i < rows; i++) {
+        real *rho = p->rho + i * h->d;
+        double sum = R(sum)(h->d, rho), one_over = 1 / sum;
+        for (int64_t c = 0; c < h->d; c++)
+            rho[c] = (real)R(norm_divide)((double)rho[c], sum, one_over);
+    }
+    R(store)(h->desc->storage, rows, h->d, p->rho, h->d);
+}
+
+static void find_maxima(const head *h, const pieces *p)
+{
+    for (int64_t j = 0; j < h->n_k; j++) {
+        const real *k = h->k + j * h->k_stride;
+        for (int64_t c = 0; c < h->d; c++)
+            p->maxima[c] = j == 0 || k[c] > p->maxima[c] ? k[c] : p->maxima[c];
+    }
+}
+
+/* exp(k - max) of a block of keys; add: its sums as well. */
+static void load_exps(const head *h, const pieces *p, int64_t first, int64_t rows, bool add)
+{
+    for (int64_t j = 0; j < rows; j++) {
+        const real *k = h->k + (first + j) * h->k_stride;
+        for (int64_t c = 0; c < h->d; c++)
+            p->rho[j * h->d + c] = k[c] - p->maxima[c];
+    }
+    R(simd).exponentials(rows * h->d, 1, 0, p->rho);
+    for (int64_t j = 0; add && j < rows; j++) {
+        const real *rho = p->rho + j * h->d;
+        for (int64_t c = 0; c < h->d; c++)
+            p->sums[c] += (double)rho[c];
+    }
+}
+
+/* A block of rho_k, the sums being known. */
+static void load_keys(const head *h, const pieces *p, int64_t first, int64_t rows)
+{
+    load_exps(h, p, first, rows, false);
+    for (int64_t c = 0; c < h->d; c++)
+        p->one_over[c] = 1 / p->sums[c];
+    for (int64_t j = 0; j < rows; j++) {
+        real *restrict rho = p->rho + j * h->d;
+        for (int64_t c = 0; c < h->d; c++)
+            rho[c] = (real)R(norm_divide)((double)rho[c], p->sums[c], p->one_over[c]);
+    }
+    R(store)(h->desc->storage, rows, h->d, p->rho, h->d);
+}
+
+/* S, maxima and sums. S is divided by the sums at its end; only where rho_k itself would be stored
+ * in a narrow type the sums must come first. */
+static void make_state(const head *h, const pieces *p)
+{
+    bool narrow = h->desc->storage != ATN_STORAGE_NATIVE;
+    memset(p->sums, 0, (size_t)h->d * sizeof(double));
+    find_maxima(h, p);
+    for (int64_t j = 0; narrow && j < h->n_k; j += HEAD_BLOCK)
+        load_exps(h, p, j, head_smaller(HEAD_BLOCK, h->n_k - j), true);
+    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, h->n_k - j);
+        if (narrow)
+            load_keys(h, p, j, rows);
+        else
+            load_exps(h, p, j, rows, true);
+        real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, rows, p->rho, h->d, h->v + j * h->v_stride,
+                  h->v_stride, j > 0, p->state, h->dv);
+    }
+    if (h->n_k == 0)
+        memset(p->state, 0, (size_t)(h->d * h->dv) * sizeof(real));
+    for (int64_t c = 0; !narrow && h->n_k > 0 && c < h->d; c++) /* no keys: S is an empty sum */
+        for (int64_t e = 0; e < h->dv; e++)
+            p->state[c * h->dv + e] = (real)((double)p->state[c * h->dv + e] / p->sums[c]);
+    R(store)(h->desc->storage, h->d, h->dv, p->state, h->dv);
+}
+
+static void forward(const head *h)
+{
+    pieces p = split(h);
+    make_state(h, &p);
+    for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
+        load_queries(h, &p, i, rows);
+        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, p.rho, h->d, p.state, h->dv, 0,
+                  h->out + i * h->out_stride, h->out_stride);
+    }
+    R(store)(h->desc->storage, h->n, h->dv, h->out, h->out_stride);
+}
+
+/* dS, and the gradient by the queries. */
+static void backward_queries(const head *h, const pieces *p)
+{
+    memset(p->grad_state, 0, (size_t)(h->d * h->dv) * sizeof(real));
+    for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
+        const real *dy = h->grad_out + i * h->grad_out_stride;
+        real *to = h->grad_q + i * h->grad_q_stride;
+        load_queries(h, p, i, rows);
+        real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, rows, p->rho, h->d, dy, h->grad_out_stride,
+                  1, p->grad_state, h->dv);
+        real_gemm(CblasNoTrans, CblasTrans, rows, h->d, h->dv, dy, h->grad_out_stride, p->state,
+                  h->dv, 0, to, h->grad_q_stride);
+        for (int64_t r = 0; r < rows; r++)
+            R(softmax_row_backward)(h->d, 1, p->rho + r * h->d, to + r * h->grad_q_stride);
+    }
+}
+
+/* t and dS, divided by the sums because load_exps leaves that out. */
+static void finish_grad_state(const head *h, const pieces *p)
+{
+    for (int64_t c = 0; c < h->d; c++) {
+        real *row = p->grad_state + c * h->dv;
+        p->along[c] = R(dot)(h->dv, p->state + c * h->dv, row) / p->sums[c];
+        for (int64_t e = 0; e < h->dv; e++)
+            row[e] = (real)((double)row[e] / p->sums[c]);
+    }
+}
+
+/* Overwrites, but where dK is dQ's memory. */
+static void backward_keys(const head *h, const pieces *p)
+{
+    bool add = h->grad_k == h->grad_q;
+    finish_grad_state(h, p);
+    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, h->n_k - j);
+        load_exps(h, p, j, rows, false);
+        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, p->rho, h->d, p->grad_state, h->dv,
+                  0, h->grad_v + j * h->grad_v_stride, h->grad_v_stride);
+        real_gemm(CblasNoTrans, CblasTrans, rows, h->d, h->dv, h->v + j * h->v_stride, h->v_stride,
+                  p->grad_state, h->dv, 0, p->grad, h->d);
+        for (int64_t r = 0; r < rows; r++) {
+            const real *rho = p->rho + r * h->d, *grad = p->grad + r * h->d;
+            real *restrict to = h->grad_k + (j + r) * h->grad_k_stride;
+            for (int64_t c = 0; c < h->d; c++)
+                to[c] =
+                    (add ? to[c] : 0) + (real)((double)rho[c] * ((double)grad[c] - p->along[c]));
+        }
+    }
+}
+
+static void backward(const head *h)
+{
+    pieces p = split(h);
+    make_state(h, &p);
+    backward_queries(h, &p);
+    backward_keys(h, &p);
+}
+
+const head_operator R(cpu_operator_efficient) = {
+    .sizes = sizes, .forward = forward, .backward = backward, .overwrites = true};

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Linear attention's features (Katharopoulos et al. 2020), for features/cpu.c:
+ * phi(x) = 1 + elu(x), channel by channel. */
+#include "operators/features/cpu.h"
+
+#include "cpu/simd.h"
+
+static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
+                  int64_t *thread_reals, int64_t *head_reals)
+{
+    *thread_reals = R(linear_reals)(shape->dim, shape->dim, desc, shape);
+    *head_reals = 0;
+}
+
+/* kept = phi', which is exp(min(x, 0)): phi is that and max(x, 0), of which one term is exact and
+ * the other 1 or 0. Published code makes an array of elu(x), which a narrow type rounds, and adds 1
+ * to it. */
+static void map(const void *own, const token_block *b)
+{
+    const head *h = own;
+    bool naive = h->desc->elu.form == ATN_ELU_NAIVE;
+    real *restrict slopes = b->kept, *restrict phi = b->phi, one = (real)naive;
+    for (int64_t i = 0; i < b->rows; i++)
+        for (int64_t c = 0; c < h->d; c++) {
+            real x = b->x[i * b->stride + c];
+            slopes[i * h->d + c] = x < 0 ? x : 0;
+        }
+    R(simd).exponentials(b->rows * h->d, 1, 0, slopes);
+    for (int64_t i = 0; i < b->rows; i++)
+        for (int64_t c = 0; c < h->d; c++) {
+            real x = b->x[i * b->stride + c], slope = slopes[i * h->d + c];
+            phi[i * h->d + c] = (slope - one) + (x > 0 ? x : 0);
+        }
+    if (!naive)
+        return;
+    R(store)(h->desc->storage, b->rows, h->d, phi, h->d);
+    for (int64_t e = 0; e < b->rows * h->d; e++)
+        phi[e] += 1;
+}
+
+static void map_backward(void *own, const token_block *b, real *slopes, real *grad,
+                         int64_t grad_stride)
+{
+    const head *h = own;
+    for (int64_t i = 0; i < b->rows; i++) {
+        real *restrict to = grad + i * grad_stride;
+        for (int64_t c = 0; c < h->d; c++)
+            to[c] += slopes[i * h->d + c] * b->kept[i * h->d + c];
+    }
+}
+
+static feature_map map_of(head *h)
+{
+    return (feature_map){.features = h->d,
+                         .kept = h->d,
+                         .denominator = LINEAR_ADDED,
+                         .epsilon = h->desc->elu.epsilon,
+                         .own = h,
+                         .map = map,
+                         .map_backward = map_backward};
+}
+
+static void forward(const head *h)
+{
+    head own = *h;
+    feature_map features = map_of(&own);
+    R(linear_forward)(h, &features);
+}
+
+static void backward(const head *h)
+{
+    head own = *h;
+    feature_map features = map_of(&own);
+    R(linear_backward)(h, &features);
+}
+
+const head_operator R(cpu_operator_elu) = {
+    .sizes = sizes, .forward = forward, .backward = backward};

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Linear attention, streamed in blocks of tokens (linear.h).
+ *
+ * Backward, with N_i = phi(q_i)^T S, e_i = dL/d(phi(q_i).z) = -(dY_i.N_i) / D_i^2 (0 where D is
+ * constant):
+ *
+ *   dphi(q_i) = S dY_i / D_i + e_i z,      dS = sum_i phi(q_i) dY_i^T / D_i,
+ *   dphi(k_j) = dS v_j + dz,               dz = sum_i e_i phi(q_i),          dv_j = dS^T phi(k_j).
+ *
+ * Causal: S and z are prefix sums, swept forwards for dq; dS and dz are suffix sums, swept
+ * backwards for dk and dv. Blocks are then runs of HEAD_BLOCK positions. The state is that of all
+ * blocks before (after), and what is in the same block comes in through
+ *
+ *   A_ij = phi(q_i).phi(k_j),   W_ij = dL/dA_ij = dY_i.v_j / D_i + e_i,   both 0 for j after i. */
+#include "operators/features/cpu.h"
+
+#include <string.h>
+
+#include "operators/norms/cpu.h"
+
+typedef struct {
+    const head *h;
+    const feature_map *map;
+    bool causal;
+    int64_t m, dv;
+    real *s, *z, *grad_s, *grad_z; /* m x dv, m */
+    real *slopes;                  /* HEAD_BLOCK x m: dL/dphi of a block */
+    real *grad_n;                  /* HEAD_BLOCK x dv: dY / D of a block */
+    real *inverse, *grad_sums;     /* 1 / D and e of a block or, causal, of all queries */
+    real *phi[2], *kept[2];        /* of a block of queries, of a block of keys */
+    real *weights, *grad_weights;  /* causal: A and W, HEAD_BLOCK x HEAD_BLOCK */
+} linear;
+
+int64_t R(linear_reals)(int64_t features, int64_t kept, const atn_attention_desc *desc,
+                        const atn_attention_shape *shape)
+{
+    int64_t rows = desc->causal ? shape->tokens : HEAD_BLOCK;
+    int64_t within = desc->causal ? 2 * HEAD_BLOCK * HEAD_BLOCK : 0;
+    return 2 * features * (shape->value_dim + 1) + HEAD_BLOCK * (features + shape->value_dim) +
+           2 * rows + 2 * HEAD_BLOCK * (features + kept) + within;
+}
+
+/* The state is empty: S = 0, z = z_0. */
+static linear open_linear(const head *h, const feature_map *map)
+{
+    int64_t m = map->features, rows = h->desc->causal ? h->length : HEAD_BLOCK;
+    real *free = h->work;
+    linear l = {.h = h, .map = map, .causal = h->desc->causal, .m = m, .dv = h->dv};
+    l.s = head_take(&free, m * h->dv);
+    l.grad_s = head_take(&free, m * h->dv);
+    l.z = head_take(&free, m);
+    l.grad_z = head_take(&free, m);
+    l.slopes = head_take(&free, HEAD_BLOCK * m);
+    l.grad_n = head_take(&free, HEAD_BLOCK * h->dv);
+    l.inverse = head_take(&free, rows);
+    l.grad_sums = head_take(&free, rows);
+    for (int keys = 0; keys < 2; keys++) {
+        l.phi[keys] = head_take(&free, HEAD_BLOCK * m);
+        l.kept[keys] = head_take(&free, HEAD_BLOCK * map->kept);
+    }
+    if (l.causal) {
+        l.weights = head_take(&free, HEAD_BLOCK * HEAD_BLOCK);
+        l.grad_weights = head_take(&free, HEAD_BLOCK * HEAD_BLOCK);
+    }
+    memset(l.s, 0, (size_t)(m * h->dv) * sizeof(real));
+    for (int64_t r = 0; r < m; r++)
+        l.z[r] = (real)map->start;
+    if (map->prepare)
+        map->prepare(map->own, l.kept[1]);
+    return l;
+}
+
+/* ---- Blocks ---- */
+
+/* How many of the ascending positions lie before `position`; null: 0, 1, 2, ... */
+static int64_t count_before(const int64_t *positions, int64_t count, int64_t position)
+{
+    int64_t low = 0, high = count;
+    if (!positions)
+        return head_smaller(position, count);
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (positions[middle] < position)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Causal: the same step is the same run of positions for queries and keys. */
+static int64_t steps(const linear *l, bool keys)
+{
+    int64_t count = keys ? l->h->n_k : l->h->n;
+    return ((l->causal ? l->h->length : count) + HEAD_BLOCK - 1) / HEAD_BLOCK;
+}
+
+static token_block load(const linear *l, bool keys, int64_t step)
+{
+    const head *h = l->h;
+    const int64_t *positions = keys ? h->key_positions : h->positions;
+    int64_t count = keys ? h->n_k : h->n, begin = step * HEAD_BLOCK;
+    if (!l->causal)
+        positions = NULL;
+    token_block b = {.keys = keys, .stride = keys ? h->k_stride : h->q_stride};
+    b.first = count_before(positions, count, begin);
+    b.rows = count_before(positions, count, begin + HEAD_BLOCK) - b.first;
+    b.x = (keys ? h->k : h->q) + b.first * b.stride;
+    b.phi = l->phi[keys];
+    b.kept = l->kept[keys];
+    if (b.rows > 0)
+        l->map->map(l->map->own, &b);
+    R(store)(h->desc->storage, b.rows, l->m, b.phi, l->m);
+    return b;
+}
+
+static bool sees(const linear *l, int64_t query, int64_t key)
+{
+    return !l->causal ||
+           core_position(l->h->key_positions, key) <= core_position(l->h->positions, query);
+}
+
+/* to += sum_i weights_i rows_i; null: weights 1. A block's sum is made in double. */
+static void add_rows(const linear *l, const token_block *b, const real *weights, real *to)
+{
+    double factors[HEAD_BLOCK];
+    if (l->map->denominator == LINEAR_PLAIN) /* z is not used */
+        return;
+    for (int64_t i = 0; i < b->rows; i++)
+        factors[i] = weights ? (double)weights[i] : 1;
+    R(add_rows)(b->rows, l->m, factors, b->phi, l->m, to);
+}
+
+/* out = op(A) op(B) or, with add, out +=; nothing to add where the sums are empty. */
+static void product(CBLAS_TRANSPOSE trans_a, CBLAS_TRANSPOSE trans_b, int64_t rows, int64_t cols,
+                    int64_t inner, const real *a, int64_t lda, const real *b, int64_t ldb, bool add,
+                    real *out, int64_t ldc)
+{
+    if (rows > 0 && cols > 0 && inner > 0)
+        real_gemm(trans_a, trans_b, rows, cols, inner, a, lda, b, ldb, add, out, ldc);
+}
+
+/* S += sum_j phi(k_j) v_j^T, z += sum_j phi(k_j). */
+static void absorb_keys(const linear *l, const token_block *keys)
+{
+    const head *h = l->h;
+    product(CblasTrans, CblasNoTrans, l->m, l->dv, keys->rows, keys->phi, l->m,
+            h->v + keys->first * h->v_stride, h->v_stride, true, l->s, l->dv);
+    add_rows(l, keys, NULL, l->z);
+}
+
+static void absorb_all_keys(const linear *l)
+{
+    for (int64_t step = 0; step < steps(l, true); step++) {
+        token_block keys = load(l, true, step);
+        absorb_keys(l, &keys);
+    }
+}
+
+/* How many keys of a block, in order, row i of a block of queries sees. */
+static int64_t seen_within(const linear *l, const token_block *queries, int64_t i,
+                           const token_block *keys)
+{
+    const int64_t *positions = l->h->key_positions;
+    int64_t after = core_position(l->h->positions, queries->first + i) + 1;
+    return positions ? count_before(positions + keys->first, keys->rows, after)
+                     : count_before(NULL, keys->rows, after - keys->first);
+}
+
+/* A of a block, 0 where the key comes after the query. */
+static void weights_within(const linear *l, const token_block *queries, const token_block *keys)
+{
+    product(CblasNoTrans, CblasTrans, queries->rows, keys->rows, l->m, queries->phi, l->m,
+            keys->phi, l->m, false, l->weights, HEAD_BLOCK);
+    for (int64_t i = 0; i < queries->rows; i++) {
+        int64_t seen = seen_within(l, queries, i, keys);
+        memset(l->weights + i * HEAD_BLOCK + seen, 0, (size_t)(keys->rows - seen) * sizeof(real));
+    }
+}
+
+/* phi(q).z of row i of a block; keys: those of the same block, or null. */
+static double weight_sum(const linear *l, const token_block *queries, int64_t i,
+                         const token_block *keys)
+{
+    double sum = R(dot)(l->m, queries->phi + i * l->m, l->z);
+    return keys ? sum + R(sum)(keys->rows, l->weights + i * HEAD_BLOCK) : sum;
+}
+
+/* D and, where it varies with the sum, that it does. A query that sees no key has N = 0: D = 1
+ * makes that 0 rather than 0/0. */
+static double denominator(const linear *l, const token_block *queries, int64_t i,
+                          const token_block *keys, bool *varies)
+{
+    const feature_map *map = l->map;
+    *varies = false;
+    if (map->denominator == LINEAR_PLAIN || l->h->n_k == 0 || !sees(l, queries->first + i, 0))
+        return 1;
+    double sum = weight_sum(l, queries, i, keys);
+    *varies = map->denominator == LINEAR_ADDED || sum > map->epsilon;
+    if (map->denominator == LINEAR_ADDED)
+        return sum + map->epsilon;
+    return *varies ? sum : map->epsilon;
+}
+
+/* ---- Forward ---- */
+
+static void answer(const linear *l, const token_block *queries, const token_block *keys)
+{
+    const head *h = l->h;
+    real *out = h->out + queries->first * h->out_stride;
+    product(CblasNoTrans, CblasNoTrans, queries->rows, l->dv, l->m, queries->phi, l->m, l->s, l->dv,
+            false, out, h->out_stride);
+    if (keys) {
+        weights_within(l, queries, keys);
+        product(CblasNoTrans, CblasNoTrans, queries->rows, l->dv, keys->rows, l->weights,
+                HEAD_BLOCK, h->v + keys->first * h->v_stride, h->v_stride, true, out,
+                h->out_stride);
+    }
+    for (int64_t i = 0; i < queries->rows; i++) {
+        bool varies;
+        double d = denominator(l, queries, i, keys, &varies);
+        double one_over = 1 / d;
+        for (int64_t c = 0; c < l->dv; c++) {
+            real *y = &out[i * h->out_stride + c];
+            *y = (real)R(norm_divide)((double)*y, d, one_over);
+        }
+    }
+    R(store)(h->desc->storage, queries->rows, l->dv, out, h->out_stride);
+}
+
+void R(linear_forward)(const head *h, const feature_map *map)
+{
+    linear l = open_linear(h, map);
+    if (!l.causal) {
+        absorb_all_keys(&l);
+        R(store)(h->desc->storage, l.m, l.dv, l.s, l.dv);
+        R(store)(h->desc->storage, 1, l.m, l.z, l.m);
+    }
+    for (int64_t step = 0; step < steps(&l, false); step++) {
+        token_block queries = load(&l, false, step);
+        if (!l.causal) {
+            answer(&l, &queries, NULL);
+            continue;
+        }
+        token_block keys = load(&l, true, step);
+        answer(&l, &queries, &keys);
+        absorb_keys(&l, &keys);
+    }
+}
+
+/* ---- Backward ---- */
+
+/* Where 1 / D and e of a block stand. */
+static int64_t rows_at(const linear *l, const token_block *queries)
+{
+    return l->causal ? queries->first : 0;
+}
+
+/* A and dY V^T of a block. */
+static void products_within(const linear *l, const token_block *queries, const token_block *keys)
+{
+    const head *h = l->h;
+    weights_within(l, queries, keys);
+    product(CblasNoTrans, CblasTrans, queries->rows, keys->rows, l->dv,
+            h->grad_out + queries->first * h->grad_out_stride, h->grad_out_stride,
+            h->v + keys->first * h->v_stride, h->v_stride, false, l->grad_weights, HEAD_BLOCK);
+}
+
+/* Makes W of dY V^T. */
+static void finish_grad_weights(const linear *l, const token_block *queries,
+                                const token_block *keys)
+{
+    const real *inverse = l->inverse + rows_at(l, queries), *e = l->grad_sums + rows_at(l, queries);
+    for (int64_t i = 0; i < queries->rows; i++) {
+        int64_t seen = seen_within(l, queries, i, keys);
+        real *w = l->grad_weights + i * HEAD_BLOCK, factor = inverse[i], along = e[i];
+        for (int64_t j = 0; j < seen; j++)
+            w[j] = w[j] * factor + along;
+        memset(w + seen, 0, (size_t)(keys->rows - seen) * sizeof(real));
+    }
+}
+
+/* 1 / D and e of a block; slopes holds dY S^T, so that dY_i.N_i = phi(q_i).slopes_i. A and dY V^T
+ * agree on which keys are seen: A is 0 for the others. */
+static void differentiate_denominators(const linear *l, const token_block *queries,
+                                       const token_block *keys)
+{
+    real *inverse = l->inverse + rows_at(l, queries), *e = l->grad_sums + rows_at(l, queries);
+    for (int64_t i = 0; i < queries->rows; i++) {
+        bool varies;
+        double d = denominator(l, queries, i, keys, &varies), along = 0;
+        if (varies) {
+            along = R(dot)(l->m, queries->phi + i * l->m, l->slopes + i * l->m);
+            if (keys)
+                along += R(dot)(keys->rows, l->weights + i * HEAD_BLOCK,
+                                l->grad_weights + i * HEAD_BLOCK);
+        }
+        inverse[i] = (real)(1 / d);
+        e[i] = (real)(-along / d / d);
+    }
+}
+
+/* grad_n = dY / D. */
+static void scale_grad_out(const linear *l, const token_block *queries)
+{
+    const head *h = l->h;
+    const real *inverse = l->inverse + rows_at(l, queries);
+    for (int64_t i = 0; i < queries->rows; i++) {
+        const real *grad_out = h->grad_out + (queries->first + i) * h->grad_out_stride;
+        real factor = inverse[i], *restrict grad_n = l->grad_n + i * l->dv;
+        for (int64_t c = 0; c < l->dv; c++)
+            grad_n[c] = factor * grad_out[c];
+    }
+}
+
+/* dq of a block, and its 1 / D and e. */
+static void finish_queries(const linear *l, const token_block *queries, const token_block *keys)
+{
+    const head *h = l->h;
+    int64_t m = l->m;
+    if (queries->rows == 0)
+        return;
+    product(CblasNoTrans, CblasTrans, queries->rows, m, l->dv,
+            h->grad_out + queries->first * h->grad_out_stride, h->grad_out_stride, l->s, l->dv,
+            false, l->slopes, m);
+    if (keys)
+        products_within(l, queries, keys);
+    differentiate_denominators(l, queries, keys);
+    const real *inverse = l->inverse + rows_at(l, queries), *e = l->grad_sums + rows_at(l, queries);
+    for (int64_t i = 0; i < queries->rows; i++) {
+        real factor = inverse[i], along = e[i], *restrict slopes = l->slopes + i * m;
+        for (int64_t r = 0; r < m; r++)
+            slopes[r] = factor * slopes[r] + along * l->z[r];
+    }
+    if (keys) {
+        finish_grad_weights(l, queries, keys);
+        product(CblasNoTrans, CblasNoTrans, queries->rows, m, keys->rows, l->grad_weights,
+                HEAD_BLOCK, keys->phi, m, true, l->slopes, m);
+    }
+    l->map->map_backward(l->map->own, queries, l->slopes,
+                         h->grad_q + queries->first * h->grad_q_stride, h->grad_q_stride);
+}
+
+/* dS += sum_i phi(q_i) dY_i^T / D_i, dz += sum_i e_i phi(q_i). */
+static void absorb_queries(const linear *l, const token_block *queries)
+{
+    scale_grad_out(l, queries);
+    product(CblasTrans, CblasNoTrans, l->m, l->dv, queries->rows, queries->phi, l->m, l->grad_n,
+            l->dv, true, l->grad_s, l->dv);
+    add_rows(l, queries, l->grad_sums + rows_at(l, queries), l->grad_z);
+}
+
+/* dk and dv of a block; queries: those of the same block, or null. */
+static void finish_keys(const linear *l, const token_block *keys, const token_block *queries)
+{
+    const head *h = l->h;
+    int64_t m = l->m;
+    const real *v = h->v + keys->first * h->v_stride;
+    real *grad_v = h->grad_v + keys->first * h->grad_v_stride;
+    if (keys->rows == 0)
+        return;
+    for (int64_t j = 0; j < keys->rows; j++)
+        memcpy(l->slopes + j * m, l->grad_z, (size_t)m * sizeof(real));
+    product(CblasNoTrans, CblasTrans, keys->rows, m, l->dv, v, h->v_stride, l->grad_s, l->dv, true,
+            l->slopes, m);
+    product(CblasNoTrans, CblasNoTrans, keys->rows, l->dv, m, keys->phi, m, l->grad_s, l->dv, true,
+            grad_v, h->grad_v_stride);
+    if (queries) {
+        products_within(l, queries, keys);
+        finish_grad_weights(l, queries, keys);
+        scale_grad_out(l, queries);
+        product(CblasTrans, CblasNoTrans, keys->rows, m, queries->rows, l->grad_weights, HEAD_BLOCK,
+                queries->phi, m, true, l->slopes, m);
+        product(CblasTrans, CblasNoTrans, keys->rows, l->dv, queries->rows, l->weights, HEAD_BLOCK,
+                l->grad_n, l->dv, true, grad_v, h->grad_v_stride);
+    }
+    l->map->map_backward(l->map->own, keys, l->slopes, h->grad_k + keys->first * h->grad_k_stride,
+                         h->grad_k_stride);
+}
+
+static void backward_all(const linear *l)
+{
+    absorb_all_keys(l);
+    for (int64_t step = 0; step < steps(l, false); step++) {
+        token_block queries = load(l, false, step);
+        finish_queries(l, &queries, NULL);
+        absorb_queries(l, &queries);
+    }
+    for (int64_t step = 0; step < steps(l, true); step++) {
+        token_block keys = load(l, true, step);
+        finish_keys(l, &keys, NULL);
+    }
+}
+
+static void backward_causal(const linear *l)
+{
+    for (int64_t step = 0; step < steps(l, false); step++) {
+        token_block queries = load(l, false, step), keys = load(l, true, step);
+        finish_queries(l, &queries, &keys);
+        absorb_keys(l, &keys);
+    }
+    for (int64_t step = steps(l, false) - 1; step >= 0; step--) {
+        token_block queries = load(l, false, step), keys = load(l, true, step);
+        finish_keys(l, &keys, &queries);
+        absorb_queries(l, &queries);
+    }
+}
+
+void R(linear_backward)(const head *h, const feature_map *map)
+{
+    linear l = open_linear(h, map);
+    memset(l.grad_s, 0, (size_t)(l.m * l.dv) * sizeof(real));
+    memset(l.grad_z, 0, (size_t)l.m * sizeof(real));
+    if (l.causal)
+        backward_causal(&l);
+    else
+        backward_all(&l);
+    if (map->finish)
+        map->finish(map->own);
+}

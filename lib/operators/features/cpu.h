@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Linear attention with a feature map phi: what performer, rff, elu and cosformer share. With M
+ * features,
+ *
+ *   Y_i = phi(q_i)^T S / D_i,   S = sum_j phi(k_j) v_j^T,   D_i from phi(q_i).z,
+ *   z = z_0 + sum_j phi(k_j),
+ *
+ * sums over all keys or, causal, over those at positions up to query i's (Katharopoulos et al.
+ * 2020). An operator brings phi and its derivative for a block of tokens. Memory is the
+ * state (S, z), its gradient and a few blocks of tokens; causal backward keeps two numbers per
+ * query. */
+#ifndef FEATURES_CPU_H
+#define FEATURES_CPU_H
+
+#include "cpu/heads.h"
+
+typedef enum {
+    LINEAR_PLAIN,   /* D = 1 */
+    LINEAR_ADDED,   /* D = phi(q).z + epsilon */
+    LINEAR_CLAMPED, /* D = max(phi(q).z, epsilon) */
+} linear_denominator;
+
+/* Tokens first .. first + rows - 1 of the queries or keys that are there. */
+typedef struct {
+    bool keys;
+    int64_t first, rows;
+    const real *x;
+    int64_t stride;
+    real *phi;  /* rows x features */
+    real *kept; /* rows x kept: what map leaves for map_backward */
+} R(token_block);
+typedef R(token_block) token_block;
+
+/* phi. `own` is the operator's and is handed to its functions; prepare and finish may be null. */
+typedef struct {
+    int64_t features, kept; /* M, and elements per token */
+    linear_denominator denominator;
+    double epsilon, start; /* of D; every component of z_0 */
+    void *own;
+    /* Before everything else; work holds HEAD_BLOCK x kept. */
+    void (*prepare)(void *own, real *work);
+    /* Fills phi and kept. */
+    void (*map)(const void *own, const token_block *block);
+    /* Given slopes = dL/dphi (rows x features, to be overwritten like kept), adds dL/dx to grad. */
+    void (*map_backward)(void *own, const token_block *block, real *slopes, real *grad,
+                         int64_t grad_stride);
+    /* After the last map_backward. */
+    void (*finish)(void *own);
+} R(feature_map);
+typedef R(feature_map) feature_map;
+
+/* Elements per thread. */
+int64_t R(linear_reals)(int64_t features, int64_t kept, const atn_attention_desc *desc,
+                        const atn_attention_shape *shape);
+void R(linear_forward)(const head *h, const feature_map *map);
+void R(linear_backward)(const head *h, const feature_map *map);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Exact Gaussian kernel attention, SOFT (IJCV) Appendix D: Y = K(Q,K) V, in blocks of queries and
+ * keys. */
+#include <string.h>
+
+#include "cpu/heads.h"
+
+/* work: a block's keys made ready, the kernel block, the block of dY V^T (backward). */
+typedef struct {
+    landmark_set set;
+    real *kernel, *slopes;
+    double s;
+} pieces;
+
+static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
+                  int64_t *thread_reals, int64_t *head_reals)
+{
+    (void)desc;
+    int64_t block = HEAD_BLOCK * R(landmark_padded)(HEAD_BLOCK);
+    *thread_reals =
+        HEAD_BLOCK * shape->dim + R(landmark_elements)(HEAD_BLOCK, shape->dim) + 2 * block;
+    *head_reals = 0;
+}
+
+static pieces split(const head *h)
+{
+    int64_t padded = R(landmark_padded)(HEAD_BLOCK);
+    pieces p = {.set = {.d = h->d, .rows = h->work}};
+    p.set.transposed = p.set.rows + HEAD_BLOCK * h->d;
+    p.kernel = p.set.transposed + R(landmark_elements)(HEAD_BLOCK, h->d);
+    p.slopes = p.kernel + HEAD_BLOCK * padded;
+    p.s = atn_kernel_scale(h->desc->scale, h->desc->scale_value, h->heads, h->d);
+    return p;
+}
+
+/* Makes keys first .. first + count - 1 ready. */
+static void load_keys(const head *h, pieces *p, int64_t first, int64_t count)
+{
+    p->set.count = count;
+    p->set.padded = R(landmark_padded)(count);
+    p->set.norms = p->set.transposed + h->d * p->set.padded;
+    for (int64_t j = 0; j < count; j++)
+        memcpy(p->set.rows + j * h->d, h->k + (first + j) * h->k_stride,
+               (size_t)h->d * sizeof(real));
+    R(landmark_prepare)(&p->set);
+}
+
+/* Rows i .. i + rows - 1 of the kernel against the keys that are ready. */
+static void kernel_block(const head *h, const pieces *p, int64_t i, int64_t rows)
+{
+    R(gaussian_block)
+    (h->desc->distance, p->s, rows, h->q + i * h->q_stride, h->q_stride, &p->set, p->kernel,
+     p->set.padded);
+    R(store)(h->desc->storage, rows, p->set.count, p->kernel, p->set.padded);
+}
+
+static void forward(const head *h)
+{
+    pieces p = split(h);
+    for (int64_t i = 0; i < h->n; i++)
+        memset(h->out + i * h->out_stride, 0, (size_t)h->dv * sizeof(real));
+    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
+        int64_t keys = head_smaller(HEAD_BLOCK, h->n_k - j);
+        load_keys(h, &p, j, keys);
+        for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
+            int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
+            kernel_block(h, &p, i, rows);
+            real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, keys, p.kernel, p.set.padded,
+                      h->v + j * h->v_stride, h->v_stride, 1, h->out + i * h->out_stride,
+                      h->out_stride);
+        }
+    }
+    R(store)(h->desc->storage, h->n, h->dv, h->out, h->out_stride);
+}
+
+/* With W_ij = K_ij dY_i.v_j:  dq_i -= 2 s sum_j W_ij (q_i - k_j), dk_j the opposite. */
+static void distance_gradients(const head *h, const pieces *p, int64_t i0, int64_t rows, int64_t j0)
+{
+    real two_s = (real)(2 * p->s);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < p->set.count; j++) {
+            int64_t at = i * p->set.padded + j;
+            real w = two_s * p->kernel[at] * p->slopes[at];
+            const real *q = h->q + (i0 + i) * h->q_stride, *k = p->set.rows + j * h->d;
+            real *grad_q = h->grad_q + (i0 + i) * h->grad_q_stride;
+            real *grad_k = h->grad_k + (j0 + j) * h->grad_k_stride;
+            for (int64_t c = 0; c < h->d; c++) {
+                real change = w * (q[c] - k[c]);
+                grad_q[c] -= change;
+                grad_k[c] += change;
+            }
+        }
+}
+
+static void backward(const head *h)
+{
+    pieces p = split(h);
+    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
+        int64_t keys = head_smaller(HEAD_BLOCK, h->n_k - j);
+        load_keys(h, &p, j, keys);
+        for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
+            int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
+            const real *dy = h->grad_out + i * h->grad_out_stride;
+            kernel_block(h, &p, i, rows);
+            real_gemm(CblasTrans, CblasNoTrans, keys, h->dv, rows, p.kernel, p.set.padded, dy,
+                      h->grad_out_stride, 1, h->grad_v + j * h->grad_v_stride, h->grad_v_stride);
+            real_gemm(CblasNoTrans, CblasTrans, rows, keys, h->dv, dy, h->grad_out_stride,
+                      h->v + j * h->v_stride, h->v_stride, 0, p.slopes, p.set.padded);
+            distance_gradients(h, &p, i, rows, j);
+        }
+    }
+}
+
+const head_operator R(cpu_operator_gaussian) = {
+    .sizes = sizes,
+    .forward = forward,
+    .backward = backward,
+    .queries_apart = HEAD_BLOCK,
+};

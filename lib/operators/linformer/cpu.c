@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Linformer (Wang et al. 2020): Y = softmax(c Q K'^T) V' with K' = E^T K and V' = F^T V,
+ * both summed over blocks of tokens. */
+#include <string.h>
+
+#include "operators/checks.h"
+#include "operators/softmax/cpu.h"
+
+/* One of the two sums over tokens, X' = M^T X: E with K or F with V. */
+typedef struct {
+    const real *matrix, *tokens;
+    int64_t width, stride;
+    real *sums, *grad_sums; /* r x width */
+    real *grad_tokens;
+    int64_t grad_stride;
+    real *grad_matrix; /* null: not wanted */
+} projection;
+
+/* state: K', V' and their gradients. work: two blocks of tokens by r. */
+typedef struct {
+    int64_t r;
+    double c;
+    projection keys, values;
+    real *weights, *slopes;
+} pieces;
+
+static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
+                  int64_t *thread_reals, int64_t *head_reals)
+{
+    int64_t r = desc->linformer.e.cols;
+    *thread_reals = 2 * HEAD_BLOCK * r;
+    *head_reals = 2 * r * (shape->dim + shape->value_dim);
+}
+
+static pieces split(const head *h)
+{
+    const atn_linformer_options *options = &h->desc->linformer;
+    real *state = h->state, *work = h->work;
+    bool shared = !options->f.data;
+    pieces p = {.r = options->e.cols, .c = core_logit_scale(h->desc, h->d)};
+    p.keys = (projection){.matrix = head_matrix(&options->e, h->index),
+                          .tokens = h->k,
+                          .width = h->d,
+                          .stride = h->k_stride,
+                          .grad_tokens = h->grad_k,
+                          .grad_stride = h->grad_k_stride,
+                          .grad_matrix = h->grad_parameters[ATN_PARAMETER_E]};
+    p.values =
+        (projection){.matrix = head_matrix(shared ? &options->e : &options->f, h->index),
+                     .tokens = h->v,
+                     .width = h->dv,
+                     .stride = h->v_stride,
+                     .grad_tokens = h->grad_v,
+                     .grad_stride = h->grad_v_stride,
+                     .grad_matrix = h->grad_parameters[shared ? ATN_PARAMETER_E : ATN_PARAMETER_F]};
+    p.keys.sums = head_take(&state, p.r * h->d);
+    p.values.sums = head_take(&state, p.r * h->dv);
+    p.keys.grad_sums = head_take(&state, p.r * h->d);
+    p.values.grad_sums = head_take(&state, p.r * h->dv);
+    p.weights = head_take(&work, HEAD_BLOCK * p.r);
+    p.slopes = head_take(&work, HEAD_BLOCK * p.r);
+    return p;
+}
+
+/* The rows of E or F that belong to keys first .. first + count - 1; gathered, if need be, in
+ * p->weights. */
+static const real *rows_of(const head *h, const pieces *p, const real *matrix, int64_t first,
+                           int64_t count)
+{
+    if (!h->key_positions)
+        return matrix + first * p->r;
+    R(gather_rows)(count, h->key_positions + first, p->r, matrix, p->r, p->weights);
+    return p->weights;
+}
+
+static void project(const head *h, const pieces *p, const projection *x)
+{
+    memset(x->sums, 0, (size_t)(p->r * x->width) * sizeof(real));
+    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
+        int64_t count = head_smaller(HEAD_BLOCK, h->n_k - j);
+        real_gemm(CblasTrans, CblasNoTrans, p->r, x->width, count,
+                  rows_of(h, p, x->matrix, j, count), p->r, x->tokens + j * x->stride, x->stride, 1,
+                  x->sums, x->width);
+    }
+    R(store)(h->desc->storage, p->r, x->width, x->sums, x->width);
+}
+
+static void before(const head *h)
+{
+    pieces p = split(h);
+    project(h, &p, &p.keys);
+    project(h, &p, &p.values);
+}
+
+/* Rows first .. first + count - 1 of softmax(c Q K'^T), in p->weights. */
+static void load_weights(const head *h, const pieces *p, int64_t first, int64_t count)
+{
+    real_gemm(CblasNoTrans, CblasTrans, count, p->r, h->d, h->q + first * h->q_stride, h->q_stride,
+              p->keys.sums, h->d, 0, p->weights, p->r);
+    for (int64_t i = 0; i < count; i++)
+        R(softmax_row)(p->r, p->c, p->weights + i * p->r, p->weights + i * p->r);
+    R(store)(h->desc->storage, count, p->r, p->weights, p->r);
+}
+
+static void forward(const head *h)
+{
+    pieces p = split(h);
+    for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
+        int64_t count = head_smaller(HEAD_BLOCK, h->n - i);
+        load_weights(h, &p, i, count);
+        real_gemm(CblasNoTrans, CblasNoTrans, count, h->dv, p.r, p.weights, p.r, p.values.sums,
+                  h->dv, 0, h->out + i * h->out_stride, h->out_stride);
+    }
+    R(store)(h->desc->storage, h->n, h->dv, h->out, h->out_stride);
+}
+
+/* The queries' part: dQ, dK' and dV'. */
+static void through_queries(const head *h, const pieces *p, int64_t first, int64_t count)
+{
+    const real *q = h->q + first * h->q_stride;
+    const real *dy = h->grad_out + first * h->grad_out_stride;
+    load_weights(h, p, first, count);
+    real_gemm(CblasTrans, CblasNoTrans, p->r, h->dv, count, p->weights, p->r, dy,
+              h->grad_out_stride, 1, p->values.grad_sums, h->dv);
+    real_gemm(CblasNoTrans, CblasTrans, count, p->r, h->dv, dy, h->grad_out_stride, p->values.sums,
+              h->dv, 0, p->slopes, p->r);
+    for (int64_t i = 0; i < count; i++)
+        R(softmax_row_backward)(p->r, p->c, p->weights + i * p->r, p->slopes + i * p->r);
+    real_gemm(CblasNoTrans, CblasNoTrans, count, h->d, p->r, p->slopes, p->r, p->keys.sums, h->d, 1,
+              h->grad_q + first * h->grad_q_stride, h->grad_q_stride);
+    real_gemm(CblasTrans, CblasNoTrans, p->r, h->d, count, p->slopes, p->r, q, h->q_stride, 1,
+              p->keys.grad_sums, h->d);
+}
+
+/* The tokens' part: dX += M dX', dM += X dX'^T. */
+static void through_tokens(const head *h, const pieces *p, const projection *x)
+{
+    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
+        int64_t count = head_smaller(HEAD_BLOCK, h->n_k - j);
+        real_gemm(CblasNoTrans, CblasNoTrans, count, x->width, p->r,
+                  rows_of(h, p, x->matrix, j, count), p->r, x->grad_sums, x->width, 1,
+                  x->grad_tokens + j * x->grad_stride, x->grad_stride);
+        if (!x->grad_matrix)
+            continue;
+        real_gemm(CblasNoTrans, CblasTrans, count, p->r, x->width, x->tokens + j * x->stride,
+                  x->stride, x->grad_sums, x->width, 0, p->slopes, p->r);
+        for (int64_t i = 0; i < count; i++) {
+            real *to = x->grad_matrix + core_position(h->key_positions, j + i) * p->r;
+            for (int64_t c = 0; c < p->r; c++)
+                to[c] += p->slopes[i * p->r + c];
+        }
+    }
+}
+
+static void backward(const head *h)
+{
+    pieces p = split(h);
+    memset(p.keys.grad_sums, 0, (size_t)(p.r * (h->d + h->dv)) * sizeof(real));
+    for (int64_t i = 0; i < h->n; i += HEAD_BLOCK)
+        through_queries(h, &p, i, head_smaller(HEAD_BLOCK, h->n - i));
+    through_tokens(h, &p, &p.keys);
+    through_tokens(h, &p, &p.values);
+}
+
+const head_operator R(cpu_operator_linformer) = {
+    .sizes = sizes,
+    .before = before,
+    .forward = forward,
+    .backward = backward,
+    .queries_apart = HEAD_BLOCK,
+};

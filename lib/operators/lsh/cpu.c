@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reformer's LSH attention (Kitaev et al. 2020). Weighting the rounds by their
+ * exp(lse_r) makes one softmax of them all: over every key a token sees in any round, with those it
+ * sees more than once counted so often. That softmax is what is streamed here. */
+#include <string.h>
+
+#include "operators/checks.h"
+#include "operators/lsh/plan.h"
+#include "operators/norms/cpu.h"
+#include "operators/softmax/cpu.h"
+
+static const double smallest_norm = 1e-12;
+
+typedef struct {
+    real c;
+    int64_t rounds, chunk, sequence; /* rounds n */
+    /* int32_t in the memory of as many reals: the sequence; of one round, a copy and buckets */
+    int32_t *order, *copy, *buckets;
+    double *norms, *varies; /* per token: max(|q|, 1e-12), and whether that is |q| */
+    real *peaks, *sums;     /* per token: of its softmax; sums become their inverses */
+    real *out;              /* per token: h->out, or memory for backward */
+    int64_t out_stride;
+    real *means;                   /* per token, backward: dY.Y */
+    real *grad_keys;               /* per token, backward: the derivative by q / |q| */
+    real *q, *grad_q;              /* a block's queries */
+    real *rows;                    /* and their out or dY */
+    real *k, *v, *grad_k, *grad_v; /* a block's keys */
+    real *weights, *slopes;
+    double block_sums[HEAD_BLOCK];
+    real block_peaks[HEAD_BLOCK];
+} pieces;
+
+/* Tokens that stand side by side in the sequence. */
+typedef struct {
+    int64_t count;
+    const int32_t *tokens;
+} block;
+
+static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
+                  int64_t *thread_reals, int64_t *head_reals)
+{
+    int64_t n = shape->tokens, d = shape->dim, dv = shape->value_dim;
+    *head_reals = 0;
+    *thread_reals = n * (core_lsh_rounds(&desc->lsh) + 2 + 3 + d + dv) + R(norm_doubles)(2 * n) +
+                    HEAD_BLOCK * (4 * d + 3 * dv + 2 * HEAD_BLOCK);
+}
+
+static pieces split(const head *h)
+{
+    _Static_assert(sizeof(int32_t) <= sizeof(real), "tokens are kept in the memory of reals");
+    real *work = h->work;
+    int64_t n = h->n, d = h->d, dv = h->dv;
+    pieces p = {.c = (real)core_logit_scale(h->desc, d),
+                .rounds = core_lsh_rounds(&h->desc->lsh),
+                .chunk = h->desc->lsh.chunk};
+    p.sequence = p.rounds * n;
+    p.order = (int32_t *)head_take(&work, p.sequence);
+    p.copy = (int32_t *)head_take(&work, n);
+    p.buckets = (int32_t *)head_take(&work, n);
+    p.norms = R(norm_take)(&work, 2 * n);
+    p.varies = p.norms + n;
+    p.peaks = head_take(&work, n);
+    p.sums = head_take(&work, n);
+    p.means = head_take(&work, n);
+    p.grad_keys = head_take(&work, n * d);
+    p.out = h->out ? h->out : head_take(&work, n * dv);
+    p.out_stride = h->out ? h->out_stride : dv;
+    p.q = head_take(&work, HEAD_BLOCK * d);
+    p.grad_q = head_take(&work, HEAD_BLOCK * d);
+    p.k = head_take(&work, HEAD_BLOCK * d);
+    p.grad_k = head_take(&work, HEAD_BLOCK * d);
+    p.rows = head_take(&work, HEAD_BLOCK * dv);
+    p.v = head_take(&work, HEAD_BLOCK * dv);
+    p.grad_v = head_take(&work, HEAD_BLOCK * dv);
+    p.weights = head_take(&work, HEAD_BLOCK * HEAD_BLOCK);
+    p.slopes = head_take(&work, HEAD_BLOCK * HEAD_BLOCK);
+    return p;
+}
+
+/* ---- Buckets and the order they give ---- */
+
+/* The first maximum of a row of [x, -x], of which columns first .. first + count - 1 of x come. */
+typedef struct {
+    real highest, lowest;
+    int64_t highest_at, lowest_at;
+} extremes;
+
+static void look_at(extremes *e, int64_t first, int64_t count, const real *x)
+{
+    for (int64_t j = 0; j < count; j++) {
+        if (x[j] > e->highest || first + j == 0) {
+            e->highest = x[j];
+            e->highest_at = first + j;
+        }
+        if (x[j] < e->lowest || first + j == 0) {
+            e->lowest = x[j];
+            e->lowest_at = first + j;
+        }
+    }
+}
+
+/* Buckets of tokens i .. i + rows - 1 in one round. */
+static void hash_block(const head *h, const pieces *p, int64_t round, int64_t i, int64_t rows)
+{
+    const atn_tensor *rotations = &h->desc->lsh.rotations;
+    const real *rotation = atn_tensor_matrix(rotations, 0, round);
+    int64_t half = rotations->cols;
+    extremes e[HEAD_BLOCK] = {0};
+    for (int64_t first = 0; first < half; first += HEAD_BLOCK) {
+        int64_t count = head_smaller(HEAD_BLOCK, half - first);
+        real_gemm(CblasNoTrans, CblasNoTrans, rows, count, h->d, h->q + i * h->q_stride,
+                  h->q_stride, rotation + first, half, 0, p->weights, HEAD_BLOCK);
+        R(store)(h->desc->storage, rows, count, p->weights, HEAD_BLOCK);
+        for (int64_t t = 0; t < rows; t++)
+            look_at(&e[t], first, count, p->weights + t * HEAD_BLOCK);
+    }
+    for (int64_t t = 0; t < rows; t++)
+        p->buckets[i + t] =
+            (int32_t)(e[t].highest >= -e[t].lowest ? e[t].highest_at : half + e[t].lowest_at);
+}
+
+/* Merges the sorted runs [first, middle) and [middle, last) of `from` into `to`; of equal buckets
+ * the left run's come first. given: buckets as the caller gave them, or null. */
+static void merge(const pieces *p, const int64_t *given, const int32_t *from, int64_t first,
+                  int64_t middle, int64_t last, int32_t *to)
+{
+    int64_t left = first, right = middle;
+    for (int64_t at = first; at < last; at++) {
+        bool take_left = right == last;
+        if (left < middle && right < last)
+            take_left = given ? given[from[left]] <= given[from[right]]
+                              : p->buckets[from[left]] <= p->buckets[from[right]];
+        to[at] = take_left ? from[left++] : from[right++];
+    }
+}
+
+/* One round's tokens by bucket, equal ones in the tokens' order. */
+static void sort_round(const pieces *p, const int64_t *given, int64_t n, int32_t *order)
+{
+    int32_t *from = order, *to = p->copy;
+    for (int64_t i = 0; i < n; i++)
+        order[i] = (int32_t)i;
+    for (int64_t width = 1; width < n; width *= 2) {
+        for (int64_t first = 0; first < n; first += 2 * width)
+            merge(p, given, from, first, head_smaller(first + width, n),
+                  head_smaller(first + 2 * width, n), to);
+        int32_t *sorted = to;
+        to = from;
+        from = sorted;
+    }
+    if (from != order)
+        memcpy(order, from, (size_t)n * sizeof *order);
+}
+
+static void sort_tokens(const head *h, const pieces *p)
+{
+    const int64_t *all = h->desc->lsh.buckets;
+    for (int64_t round = 0; round < p->rounds; round++) {
+        int64_t at = (h->batch * h->heads + h->index) * p->rounds + round;
+        for (int64_t i = 0; !all && i < h->n; i += HEAD_BLOCK)
+            hash_block(h, p, round, i, head_smaller(HEAD_BLOCK, h->n - i));
+        sort_round(p, all ? all + at * h->n : NULL, h->n, p->order + round * h->n);
+    }
+}
+
+/* ---- Walking over what sees what ---- */
+
+/* One pass: queries are opened, meet their keys block by block, and are closed. */
+typedef struct {
+    void (*open)(const head *h, pieces *p, const block *queries);
+    void (*meet)(const head *h, pieces *p, const block *queries, const block *keys);
+    void (*close)(const head *h, pieces *p, const block *queries);
+} pass;
+
+static block block_at(const pieces *p, int64_t start, int64_t offset)
+{
+    return (block){head_smaller(HEAD_BLOCK, p->chunk - offset), p->order + start + offset};
+}
+
+static void walk(const head *h, pieces *p, const pass *over)
+{
+    for (int64_t start = 0; start < p->sequence; start += p->chunk) {
+        /* the chunk before; before the first stands the last */
+        const int64_t seen[2] = {(start > 0 ? start : p->sequence) - p->chunk, start};
+        for (int64_t i = 0; i < p->chunk; i += HEAD_BLOCK) {
+            block queries = block_at(p, start, i);
+            over->open(h, p, &queries);
+            for (int side = 0; side < 2; side++)
+                for (int64_t j = 0; j < p->chunk; j += HEAD_BLOCK) {
+                    block keys = block_at(p, seen[side], j);
+                    over->meet(h, p, &queries, &keys);
+                }
+            over->close(h, p, &queries);
+        }
+    }
+}
+
+static void gather(const block *b, int64_t cols, const real *from, int64_t stride, real *to)
+{
+    for (int64_t i = 0; i < b->count; i++)
+        memcpy(to + i * cols, from + b->tokens[i] * stride, (size_t)cols * sizeof *to);
+}
+
+static void scatter_add(const block *b, int64_t cols, const real *from, real *to, int64_t stride)
+{
+    for (int64_t i = 0; i < b->count; i++)
+        for (int64_t c = 0; c < cols; c++)
+            to[b->tokens[i] * stride + c] += from[i * cols + c];
+}
+
+/* weights = the logits; k and v are the keys' from here on. */
+static void meet_logits(const head *h, const pieces *p, const block *queries, const block *keys)
+{
+    gather(keys, h->d, h->q, h->q_stride, p->k);
+    gather(keys, h->dv, h->v, h->v_stride, p->v);
+    for (int64_t j = 0; j < keys->count; j++)
+        for (int64_t c = 0; c < h->d; c++)
+            p->k[j * h->d + c] = (real)((double)p->k[j * h->d + c] / p->norms[keys->tokens[j]]);
+    R(store)(h->desc->storage, keys->count, h->d, p->k, h->d);
+    real_gemm(CblasNoTrans, CblasTrans, queries->count, keys->count, h->d, p->q, h->d, p->k, h->d,
+              0, p->weights, HEAD_BLOCK);
+    for (int64_t i = 0; i < queries->count; i++)
+        for (int64_t j = 0; j < keys->count; j++)
+            p->weights[i * HEAD_BLOCK + j] = queries->tokens[i] == keys->tokens[j]
+                                                 ? (real)h->desc->lsh.self_logit
+                                                 : p->c * p->weights[i * HEAD_BLOCK + j];
+}
+
+/* ---- Forward ---- */
+
+static void open_forward(const head *h, pieces *p, const block *queries)
+{
+    gather(queries, h->d, h->q, h->q_stride, p->q);
+    gather(queries, h->dv, p->out, p->out_stride, p->rows);
+    for (int64_t i = 0; i < queries->count; i++) {
+        p->block_peaks[i] = p->peaks[queries->tokens[i]];
+        p->block_sums[i] = (double)p->sums[queries->tokens[i]];
+    }
+}
+
+static void meet_forward(const head *h, pieces *p, const block *queries, const block *keys)
+{
+    meet_logits(h, p, queries, keys);
+    for (int64_t i = 0; i < queries->count; i++) {
+        int64_t at;
+        real *weights = p->weights + i * HEAD_BLOCK;
+        double shrink = R(softmax_raise)(keys->count, 1, weights, &p->block_peaks[i], &at);
+        p->block_sums[i] = p->block_sums[i] * shrink +
+                           R(softmax_weigh)(keys->count, 1, p->block_peaks[i], weights);
+        R(scale_row)(h->dv, shrink, p->rows + i * h->dv);
+    }
+    R(store)(h->desc->storage, queries->count, keys->count, p->weights, HEAD_BLOCK);
+    real_gemm(CblasNoTrans, CblasNoTrans, queries->count, h->dv, keys->count, p->weights,
+              HEAD_BLOCK, p->v, h->dv, 1, p->rows, h->dv);
+}
+
+static void close_forward(const head *h, pieces *p, const block *queries)
+{
+    for (int64_t i = 0; i < queries->count; i++) {
+        int64_t token = queries->tokens[i];
+        memcpy(p->out + token * p->out_stride, p->rows + i * h->dv, (size_t)h->dv * sizeof(real));
+        p->peaks[token] = p->block_peaks[i];
+        p->sums[token] = (real)p->block_sums[i];
+    }
+}
+
+static void token_norms(const head *h, const pieces *p)
+{
+    for (int64_t i = 0; i < h->n; i++)
+        p->norms[i] = R(norm_divisor)(R(line_norm)(h->d, 1, h->q + i * h->q_stride), smallest_norm,
+                                      &p->varies[i]);
+}
+
+/* Leaves Y in p->out and the inverse sums in p->sums. */
+static void run_forward(const head *h, pieces *p)
+{
+    static const pass forward_pass = {open_forward, meet_forward, close_forward};
+    sort_tokens(h, p);
+    token_norms(h, p);
+    for (int64_t i = 0; i < h->n; i++) {
+        p->peaks[i] = -INFINITY;
+        p->sums[i] = 0;
+        memset(p->out + i * p->out_stride, 0, (size_t)h->dv * sizeof(real));
+    }
+    walk(h, p, &forward_pass);
+    for (int64_t i = 0; i < h->n; i++) {
+        p->sums[i] = 1 / p->sums[i];
+        for (int64_t c = 0; c < h->dv; c++)
+            p->out[i * p->out_stride + c] *= p->sums[i];
+    }
+    R(store)(h->desc->storage, h->n, h->dv, p->out, p->out_stride);
+}
+
+static void forward(const head *h)
+{
+    pieces p = split(h);
+    run_forward(h, &p);
+}
+
+/* ---- Backward ---- */
+
+static void open_backward(const head *h, pieces *p, const block *queries)
+{
+    gather(queries, h->d, h->q, h->q_stride, p->q);
+    gather(queries, h->dv, h->grad_out, h->grad_out_stride, p->rows);
+    memset(p->grad_q, 0, (size_t)(queries->count * h->d) * sizeof(real));
+}
+
+/* From logits to weights, and from the derivative by the weights to that by q.k. */
+static void slopes_of(const pieces *p, const block *queries, const block *keys)
+{
+    for (int64_t i = 0; i < queries->count; i++) {
+        int64_t token = queries->tokens[i];
+        for (int64_t j = 0; j < keys->count; j++) {
+            real *weight = &p->weights[i * HEAD_BLOCK + j], *slope = &p->slopes[i * HEAD_BLOCK + j];
+            bool self = token == keys->tokens[j];
+            *weight = real_exp(*weight - p->peaks[token]) * p->sums[token];
+            *slope = self ? 0 : p->c * *weight * (*slope - p->means[token]);
+        }
+    }
+}
+
+static void meet_backward(const head *h, pieces *p, const block *queries, const block *keys)
+{
+    int64_t d = h->d, dv = h->dv;
+    meet_logits(h, p, queries, keys);
+    real_gemm(CblasNoTrans, CblasTrans, queries->count, keys->count, dv, p->rows, dv, p->v, dv, 0,
+              p->slopes, HEAD_BLOCK);
+    slopes_of(p, queries, keys);
+    real_gemm(CblasTrans, CblasNoTrans, keys->count, dv, queries->count, p->weights, HEAD_BLOCK,
+              p->rows, dv, 0, p->grad_v, dv);
+    scatter_add(keys, dv, p->grad_v, h->grad_v, h->grad_v_stride);
+    real_gemm(CblasNoTrans, CblasNoTrans, queries->count, d, keys->count, p->slopes, HEAD_BLOCK,
+              p->k, d, 1, p->grad_q, d);
+    real_gemm(CblasTrans, CblasNoTrans, keys->count, d, queries->count, p->slopes, HEAD_BLOCK, p->q,
+              d, 0, p->grad_k, d);
+    scatter_add(keys, d, p->grad_k, p->grad_keys, d);
+}
+
+static void close_backward(const head *h, pieces *p, const block *queries)
+{
+    scatter_add(queries, h->d, p->grad_q, h->grad_q, h->grad_q_stride);
+}
+
+/* Through k = q / max(|q|, 1e-12):   dq += (dk - k (k.dk)) / |q|, or dk / 1e-12. */
+static void normalised_backward(const head *h, const pieces *p)
+{
+    for (int64_t i = 0; i < h->n; i++) {
+        const real *q = h->q + i * h->q_stride, *grad = p->grad_keys + i * h->d;
+        double norm = p->norms[i], along = p->varies[i] * R(dot)(h->d, q, grad) / norm / norm;
+        for (int64_t c = 0; c < h->d; c++)
+            h->grad_q[i * h->grad_q_stride + c] +=
+                (real)(((double)grad[c] - along * (double)q[c]) / norm);
+    }
+}
+
+static void backward(const head *h)
+{
+    static const pass backward_pass = {open_backward, meet_backward, close_backward};
+    pieces p = split(h);
+    run_forward(h, &p);
+    for (int64_t i = 0; i < h->n; i++)
+        p.means[i] =
+            (real)R(dot)(h->dv, h->grad_out + i * h->grad_out_stride, p.out + i * p.out_stride);
+    memset(p.grad_keys, 0, (size_t)(h->n * h->d) * sizeof(real));
+    walk(h, &p, &backward_pass);
+    normalised_backward(h, &p);
+}
+
+const head_operator R(cpu_operator_lsh) = {
+    .sizes = sizes, .forward = forward, .backward = backward};

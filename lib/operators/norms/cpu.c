@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Norms that arrays are divided by, kept in double. */
+#include "operators/norms/cpu.h"
+
+#include <string.h>
+
+int64_t R(norm_doubles)(int64_t count)
+{
+    return (count + 1) * (int64_t)(sizeof(double) / sizeof(real)); /* one more to start aligned */
+}
+
+double *R(norm_take)(real **free, int64_t count)
+{
+    uintptr_t start = ((uintptr_t)*free + sizeof(double) - 1) / sizeof(double) * sizeof(double);
+    *free += R(norm_doubles)(count);
+    return (double *)start;
+}
+
+double R(norm_divisor)(double norm, double epsilon, double *varies)
+{
+    *varies = !(norm < epsilon);
+    double larger = norm < epsilon ? epsilon : norm;
+    return larger < INFINITY ? larger : NAN;
+}
+
+/* The power of two that brings x to about 1; scaling by it rounds nothing. */
+static double unit_of(double x)
+{
+    int exponent;
+    frexp(x, &exponent);
+    exponent = exponent > 1000 ? 1000 : exponent < -1000 ? -1000 : exponent;
+    return ldexp(1, -exponent);
+}
+
+/* What lies apart, `unit` times it; in as many sums side by side as those of R(dot). */
+static double squares_apart(int64_t count, int64_t step, const real *x, double unit)
+{
+    enum { LANES = 8 };
+    double lanes[LANES] = {0}, sum = 0;
+    for (int64_t i = 0; i < count; i++) {
+        double scaled = (double)x[i * step] * unit;
+        lanes[i % LANES] += scaled * scaled;
+    }
+    for (int lane = 0; lane < LANES; lane++)
+        sum += lanes[lane];
+    return sum;
+}
+
+double R(line_norm)(int64_t count, int64_t step, const real *x)
+{
+    double largest = 0;
+    if (step == 1)
+        return R(frobenius)(count, x);
+    for (int64_t i = 0; i < count; i++)
+        largest = core_max(largest, fabs((double)x[i * step]));
+    if (!(largest > 0 && largest < INFINITY))
+        return largest;
+    double unit = unit_of(largest);
+    return sqrt(squares_apart(count, step, x, unit)) / unit;
+}
+
+int64_t R(columns_reals)(int64_t d)
+{
+    return R(norm_doubles)(4 * d);
+}
+
+column_norms R(columns_start)(atn_sima_norm norm, int64_t d, real **free)
+{
+    column_norms c = {.norm = norm, .d = d, .units = R(norm_take)(free, 4 * d)};
+    c.divisors = c.units + d;
+    c.reciprocals = c.divisors + d;
+    c.varies = c.reciprocals + d;
+    memset(c.units, 0, (size_t)(4 * d) * sizeof(double));
+    for (int64_t e = 0; sizeof(real) < sizeof(double) && e < d; e++)
+        c.units[e] = 1;
+    return c;
+}
+
+/* |x| or (x unit)^2 */
+static inline double term(atn_sima_norm norm, double x, double unit)
+{
+    double scaled = x * unit;
+    return norm == ATN_SIMA_L1 ? fabs(x) : scaled * scaled;
+}
+
+/* sums += terms of each column, four rows at a time: a sum then is read and written a quarter as
+ * often. */
+static inline __attribute__((always_inline)) void add_terms(atn_sima_norm norm, int64_t rows,
+                                                            int64_t count, const real *x,
+                                                            int64_t stride, const double *units,
+                                                            double *restrict sums)
+{
+    int64_t i = 0;
+    for (; i + 4 <= rows; i += 4, x += 4 * stride)
+        for (int64_t e = 0; e < count; e++) {
+            double low =
+                term(norm, (double)x[e], units[e]) + term(norm, (double)x[stride + e], units[e]);
+            double high = term(norm, (double)x[2 * stride + e], units[e]) +
+                          term(norm, (double)x[3 * stride + e], units[e]);
+            sums[e] += low + high;
+        }
+    for (; i < rows; i++, x += stride)
+        for (int64_t e = 0; e < count; e++)
+            sums[e] += term(norm, (double)x[e], units[e]);
+}
+
+/* Moves column e to a unit in which `largest` is at most about 1; 0 stands for no unit yet. */
+static void fit_unit(column_norms *c, int64_t e, double largest)
+{
+    if (largest == 0 || (c->units[e] > 0 && largest * c->units[e] <= 1))
+        return;
+    double unit = unit_of(largest), ratio = c->units[e] > 0 ? unit / c->units[e] : 0;
+    c->divisors[e] = c->divisors[e] * ratio * ratio;
+    c->units[e] = unit;
+}
+
+/* f64: units in which nothing of these rows, squared, leaves its range. f32's squares are well
+ * within that of double. */
+static void fit_units(column_norms *c, int64_t rows, const real *x, int64_t stride)
+{
+    for (int64_t first = 0; first < c->d; first += HEAD_BLOCK) {
+        int64_t count = head_smaller(HEAD_BLOCK, c->d - first);
+        double largest[HEAD_BLOCK] = {0};
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t e = 0; e < count; e++) {
+                double size = fabs((double)x[i * stride + first + e]);
+                largest[e] = size > largest[e] ? size : largest[e];
+            }
+        for (int64_t e = 0; e < count; e++)
+            fit_unit(c, first + e, largest[e]);
+    }
+}
+
+void R(columns_add)(column_norms *c, int64_t rows, const real *x, int64_t stride)
+{
+    if (c->norm == ATN_SIMA_L1)
+        add_terms(ATN_SIMA_L1, rows, c->d, x, stride, c->units, c->divisors);
+    if (c->norm != ATN_SIMA_L2)
+        return;
+    if (sizeof(real) == sizeof(double))
+        fit_units(c, rows, x, stride);
+    add_terms(ATN_SIMA_L2, rows, c->d, x, stride, c->units, c->divisors);
+}
+
+void R(columns_finish)(column_norms *c, double epsilon)
+{
+    for (int64_t e = 0; e < c->d; e++) {
+        double norm = c->divisors[e];
+        if (c->norm == ATN_SIMA_L2 && norm > 0)
+            norm = sqrt(norm) / c->units[e];
+        c->divisors[e] = 1;
+        if (c->norm != ATN_SIMA_NONE)
+            c->divisors[e] = R(norm_divisor)(norm, epsilon, &c->varies[e]);
+        c->reciprocals[e] = 1 / c->divisors[e];
+    }
+}
+
+static double divide(const column_norms *c, int64_t e, double x)
+{
+    return R(norm_divide)(x, c->divisors[e], c->reciprocals[e]);
+}
+
+void R(columns_apply)(const column_norms *c, int64_t rows, const real *x, int64_t stride, real *out)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t e = 0; e < c->d; e++)
+            out[i * c->d + e] = (real)divide(c, e, (double)x[i * stride + e]);
+}
+
+void R(columns_backward)(const column_norms *c, const double *along, int64_t rows, const real *x,
+                         int64_t stride, const real *g, real *out, int64_t out_stride)
+{
+    bool l1 = c->norm == ATN_SIMA_L1;
+    for (int64_t i = 0; i < rows; i++, x += stride, g += c->d, out += out_stride)
+        for (int64_t e = 0; e < c->d; e++) {
+            double value = (double)x[e];
+            double slope = l1 ? (value < 0 ? -1 : 1) : divide(c, e, value);
+            out[e] += (real)divide(c, e, (double)g[e] - c->varies[e] * along[e] * slope);
+        }
+}
+
+void R(columns_backward_partial)(const column_norms *c, double *along, int64_t rows,
+                                 const real *normalised, real *g)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t e = 0; e < c->d; e++)
+            along[e] += (double)g[i * c->d + e] * (double)normalised[i * c->d + e];
+    R(columns_apply)(c, rows, g, c->d, g);
+}
+
+void R(columns_backward_finish)(const column_norms *c, const double *along, int64_t rows,
+                                const real *x, int64_t stride, real *out, int64_t out_stride)
+{
+    if (c->norm == ATN_SIMA_NONE)
+        return;
+    bool l1 = c->norm == ATN_SIMA_L1;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t e = 0; e < c->d; e++) {
+            double value = (double)x[i * stride + e];
+            double slope = l1 ? (value < 0 ? -1 : 1) : divide(c, e, value);
+            out[i * out_stride + e] -= (real)divide(c, e, c->varies[e] * along[e] * slope);
+        }
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Nystromformer (Xiong et al. 2021): Y = F Z (B V), with three softmax attentions: tokens to
+ * landmarks (F), landmarks among themselves (A, which Z inverts), landmarks to tokens (B). F and B
+ * are heads of their own for operators/softmax/cpu.c, which never holds their weights. */
+#include <string.h>
+
+#include "inverse/cpu_nystrom.h"
+#include "operators/checks.h"
+#include "operators/softmax/cpu.h"
+
+/* ---- Memory ---- */
+
+/* The head's state begins with these numbers. */
+enum {
+    OWN_NORM,   /* |A|_1 */
+    NORM,       /* what Z_0 is divided by: its own or the batch's largest */
+    IS_LARGEST, /* 1: NORM is this head's own */
+    NORM_SLOPE, /* the derivative by NORM; after backward_join, what is this head's to pass on */
+    IS_COUPLED, /* 1: NORM is the batch's */
+    NUMBERS
+};
+
+typedef struct {
+    bool exact; /* m = n = n_k */
+    int64_t m;
+    /* state */
+    real *numbers, *a, *query_means, *key_means;
+    real *grad_a, *grad_query_means, *grad_key_means;
+    /* work, after softmax.c's */
+    real *summary, *grad_summary; /* U = B V */
+    real *solved, *grad_solved;   /* Z U */
+    real *grad_z, *inverse_work;
+} pieces;
+
+static bool is_exact(const atn_attention_desc *desc, int64_t n, int64_t n_k)
+{
+    return desc->nystromformer.landmarks == n && n == n_k;
+}
+
+static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
+                  int64_t *thread_reals, int64_t *head_reals)
+{
+    int64_t m = desc->nystromformer.landmarks, d = shape->dim, dv = shape->value_dim;
+    *head_reals = NUMBERS;
+    *thread_reals = R(softmax_reals)(d, dv);
+    if (is_exact(desc, shape->tokens, shape->key_tokens))
+        return;
+    *head_reals += 2 * m * m + 4 * m * d;
+    *thread_reals += m * (4 * dv + m) + R(nystrom_inverse_work)(&desc->nystromformer, m);
+}
+
+static pieces split(const head *h)
+{
+    int64_t m = h->desc->nystromformer.landmarks;
+    real *state = h->state, *work = h->work + R(softmax_reals)(h->d, h->dv);
+    pieces p = {.exact = is_exact(h->desc, h->length, h->key_length), .m = m};
+    p.numbers = head_take(&state, NUMBERS);
+    if (p.exact)
+        return p;
+    p.a = head_take(&state, m * m);
+    p.query_means = head_take(&state, m * h->d);
+    p.key_means = head_take(&state, m * h->d);
+    p.grad_a = head_take(&state, m * m);
+    p.grad_query_means = head_take(&state, m * h->d);
+    p.grad_key_means = head_take(&state, m * h->d);
+    p.summary = head_take(&work, m * h->dv);
+    p.grad_summary = head_take(&work, m * h->dv);
+    p.solved = head_take(&work, m * h->dv);
+    p.grad_solved = head_take(&work, m * h->dv);
+    p.grad_z = head_take(&work, m * m);
+    p.inverse_work = work;
+    return p;
+}
+
+/* B: the landmarks attend to the tokens. */
+static head landmarks_to_tokens(const head *h, const pieces *p)
+{
+    head b = *h;
+    b.n = p->m;
+    b.q = p->query_means;
+    b.out = p->summary;
+    b.grad_out = p->grad_summary;
+    b.grad_q = p->grad_query_means;
+    b.q_stride = b.grad_q_stride = h->d;
+    b.out_stride = b.grad_out_stride = h->dv;
+    return b;
+}
+
+/* F: the tokens attend to the landmarks, whose values are Z B V. */
+static head tokens_to_landmarks(const head *h, const pieces *p)
+{
+    head f = *h;
+    f.n_k = p->m;
+    f.k = p->key_means;
+    f.v = p->solved;
+    f.grad_k = p->grad_key_means;
+    f.grad_v = p->grad_solved;
+    f.k_stride = f.grad_k_stride = h->d;
+    f.v_stride = f.grad_v_stride = h->dv;
+    return f;
+}
+
+/* ---- Segment means ---- */
+
+/* m segments of `length` positions: the first `few` hold `size` of them, the others one more. */
+typedef struct {
+    int64_t size, few;
+} segments;
+
+static segments segments_of(int64_t m, int64_t length)
+{
+    return (segments){length / m, m - length % m};
+}
+
+static int64_t segment_end(const segments *s, int64_t segment)
+{
+    int64_t extra = segment + 1 - s->few;
+    return (segment + 1) * s->size + (extra > 0 ? extra : 0);
+}
+
+static int64_t segment_size(const segments *s, int64_t segment)
+{
+    return s->size + (segment >= s->few);
+}
+
+/* The first token from `first` on that stands at `end` or later. */
+static int64_t tokens_before(int64_t count, const int64_t *positions, int64_t first, int64_t end)
+{
+    while (first < count && core_position(positions, first) < end)
+        first++;
+    return first;
+}
+
+/* Sums over a segment in double; tokens that are not there count as zeros. */
+static void one_mean(int64_t first, int64_t last, int64_t d, const real *x, int64_t stride,
+                     int64_t size, real *mean)
+{
+    for (int64_t c0 = 0; c0 < d; c0 += HEAD_BLOCK) {
+        double sums[HEAD_BLOCK] = {0};
+        int64_t channels = head_smaller(HEAD_BLOCK, d - c0);
+        for (int64_t i = first; i < last; i++)
+            for (int64_t c = 0; c < channels; c++)
+                sums[c] += (double)x[i * stride + c0 + c];
+        for (int64_t c = 0; c < channels; c++)
+            mean[c0 + c] = (real)(sums[c] / (double)size);
+    }
+}
+
+static void means(int64_t m, int64_t length, int64_t count, const int64_t *positions, int64_t d,
+                  const real *x, int64_t stride, real *out)
+{
+    segments s = segments_of(m, length);
+    for (int64_t i = 0, first = 0; i < m; i++) {
+        int64_t last = tokens_before(count, positions, first, segment_end(&s, i));
+        one_mean(first, last, d, x, stride, segment_size(&s, i), out + i * d);
+        first = last;
+    }
+}
+
+static void means_backward(int64_t m, int64_t length, int64_t count, const int64_t *positions,
+                           int64_t d, const real *grad, real *grad_x, int64_t stride)
+{
+    segments s = segments_of(m, length);
+    for (int64_t i = 0, first = 0; i < m; i++) {
+        int64_t last = tokens_before(count, positions, first, segment_end(&s, i));
+        for (int64_t t = first; t < last; t++)
+            for (int64_t c = 0; c < d; c++)
+                grad_x[t * stride + c] += grad[i * d + c] / (real)segment_size(&s, i);
+        first = last;
+    }
+}
+
+/* ---- A and its norm ---- */
+
+/* |A|_1: the largest column sum (A >= 0), and the first column that has it. */
+static real column_norm(int64_t m, const real *a, int64_t *column)
+{
+    double norm = 0;
+    *column = 0;
+    for (int64_t j = 0; j < m; j++) {
+        double sum = 0;
+        for (int64_t i = 0; i < m; i++)
+            sum += (double)a[i * m + j];
+        if (sum > norm) {
+            norm = sum;
+            *column = j;
+        }
+    }
+    return (real)norm;
+}
+
+static void before(const head *h)
+{
+    pieces p = split(h);
+    int64_t m = p.m, d = h->d, column;
+    memset(p.numbers, 0, NUMBERS * sizeof(real));
+    if (p.exact)
+        return;
+    means(m, h->length, h->n, h->positions, d, h->q, h->q_stride, p.query_means);
+    means(m, h->key_length, h->n_k, h->key_positions, d, h->k, h->k_stride, p.key_means);
+    R(store)(h->desc->storage, m, d, p.query_means, d);
+    R(store)(h->desc->storage, m, d, p.key_means, d);
+    real_gemm(CblasNoTrans, CblasTrans, m, m, d, p.query_means, d, p.key_means, d, 0, p.a, m);
+    for (int64_t i = 0; i < m; i++)
+        R(softmax_row)(m, core_logit_scale(h->desc, d), p.a + i * m, p.a + i * m);
+    R(store)(h->desc->storage, m, m, p.a, m);
+    p.numbers[OWN_NORM] = p.numbers[NORM] = column_norm(m, p.a, &column);
+    p.numbers[IS_LARGEST] = 1;
+    p.numbers[IS_COUPLED] = h->desc->nystromformer.inverse == ATN_NYSTROM_ORIGINAL;
+}
+
+/* The published code starts all heads of a batch from one norm, the largest. */
+static void join(int64_t count, real *const *states)
+{
+    int64_t largest = 0;
+    if (count == 0 || states[0][IS_COUPLED] == 0)
+        return;
+    for (int64_t i = 0; i < count; i++) {
+        states[i][IS_LARGEST] = 0;
+        if (states[i][OWN_NORM] > states[largest][OWN_NORM])
+            largest = i;
+    }
+    states[largest][IS_LARGEST] = 1;
+    for (int64_t i = 0; i < count; i++)
+        states[i][NORM] = states[largest][OWN_NORM];
+}
+
+/* All heads' derivatives by the norm are its owner's; those that are not finite spoil their own
+ * head alone. */
+static void backward_join(int64_t count, real *const *states)
+{
+    double sum = 0;
+    if (count == 0 || states[0][IS_COUPLED] == 0)
+        return;
+    for (int64_t i = 0; i < count; i++)
+        sum += real_abs(states[i][NORM_SLOPE]) < INFINITY ? (double)states[i][NORM_SLOPE] : 0;
+    for (int64_t i = 0; i < count; i++)
+        states[i][NORM_SLOPE] = states[i][IS_LARGEST] != 0 ? (real)sum : 0;
+}
+
+/* ---- The residual on V ---- */
+
+/* Query i and the keys that stand within the filter around it. */
+static void residual(const head *h)
+{
+    const atn_tensor *filter = &h->desc->residual;
+    const real *taps = head_matrix(filter, h->index);
+    int64_t half = filter->rows / 2, first = 0;
+    for (int64_t i = 0; i < h->n; i++) {
+        int64_t start = core_position(h->positions, i) - half;
+        first = tokens_before(h->n_k, h->key_positions, first, start);
+        for (int64_t j = first; j < h->n_k; j++) {
+            int64_t tap = core_position(h->key_positions, j) - start;
+            if (tap >= filter->rows)
+                break;
+            for (int64_t c = 0; c < h->dv; c++)
+                h->out[i * h->out_stride + c] += taps[tap] * h->v[j * h->v_stride + c];
+        }
+    }
+}
+
+static void residual_backward(const head *h)
+{
+    const atn_tensor *filter = &h->desc->residual;
+    const real *taps = head_matrix(filter, h->index);
+    int64_t half = filter->rows / 2;
+    real *grad = h->grad_parameters[ATN_PARAMETER_RESIDUAL];
+    for (int64_t tap = 0; tap < filter->rows; tap++) {
+        double sum = 0;
+        for (int64_t i = 0, j = 0; i < h->n; i++) {
+            int64_t position = core_position(h->positions, i) + tap - half;
+            j = tokens_before(h->n_k, h->key_positions, j, position);
+            if (j == h->n_k || core_position(h->key_positions, j) != position)
+                continue;
+            const real *dy = h->grad_out + i * h->grad_out_stride;
+            sum += grad ? R(dot)(h->dv, dy, h->v + j * h->v_stride) : 0;
+            for (int64_t c = 0; c < h->dv; c++)
+                h->grad_v[j * h->grad_v_stride + c] += taps[tap] * dy[c];
+        }
+        if (grad)
+            grad[tap] += (real)sum;
+    }
+}
+
+/* ---- Forward ---- */
+
+static nystrom_problem inverse_problem_of(const head *h, const pieces *p)
+{
+    return (nystrom_problem){h->desc, p->m, p->a, p->numbers[NORM], p->inverse_work};
+}
+
+/* U = B V and Z U; returns Z. */
+static const real *solve(const head *h, const pieces *p)
+{
+    head b = landmarks_to_tokens(h, p);
+    nystrom_problem inverse = inverse_problem_of(h, p);
+    const real *z = R(nystrom_inverse)(&inverse);
+    R(softmax_forward)(&b);
+    real_gemm(CblasNoTrans, CblasNoTrans, p->m, h->dv, p->m, z, p->m, p->summary, h->dv, 0,
+              p->solved, h->dv);
+    R(store)(h->desc->storage, p->m, h->dv, p->solved, h->dv);
+    return z;
+}
+
+static void forward(const head *h)
+{
+    pieces p = split(h);
+    if (p.exact) {
+        R(softmax_forward)(h);
+    } else {
+        solve(h, &p);
+        head f = tokens_to_landmarks(h, &p);
+        R(softmax_forward)(&f);
+    }
+    if (h->desc->residual.data) {
+        residual(h);
+        R(store)(h->desc->storage, h->n, h->dv, h->out, h->out_stride);
+    }
+}
+
+/* ---- Backward ---- */
+
+static void clear(int64_t count, real *values)
+{
+    memset(values, 0, (size_t)count * sizeof *values);
+}
+
+static void backward(const head *h)
+{
+    pieces p = split(h);
+    int64_t m = p.m, dv = h->dv;
+    if (h->desc->residual.data)
+        residual_backward(h);
+    if (p.exact) {
+        R(softmax_backward)(h);
+        return;
+    }
+    clear(m * m, p.grad_a);
+    clear(m * h->d, p.grad_query_means);
+    clear(m * h->d, p.grad_key_means);
+    clear(m * dv, p.grad_solved);
+    const real *z = solve(h, &p);
+    head f = tokens_to_landmarks(h, &p), b = landmarks_to_tokens(h, &p);
+    R(softmax_backward)(&f);
+    real_gemm(CblasTrans, CblasNoTrans, m, dv, m, z, m, p.grad_solved, dv, 0, p.grad_summary, dv);
+    real_gemm(CblasNoTrans, CblasTrans, m, m, dv, p.grad_solved, dv, p.summary, dv, 0, p.grad_z, m);
+    R(softmax_backward)(&b);
+    nystrom_problem inverse = inverse_problem_of(h, &p);
+    R(nystrom_inverse_backward)(&inverse, p.grad_z, p.grad_a, &p.numbers[NORM_SLOPE]);
+}
+
+/* What comes through A, once the norm's derivative is known: its softmax and the means. */
+static void after(const head *h)
+{
+    pieces p = split(h);
+    int64_t m = p.m, d = h->d, column;
+    if (p.exact)
+        return;
+    column_norm(m, p.a, &column);
+    for (int64_t i = 0; i < m; i++) {
+        real *slopes = p.grad_a + i * m;
+        slopes[column] += p.numbers[NORM_SLOPE];
+        R(softmax_row_backward)(m, core_logit_scale(h->desc, d), p.a + i * m, slopes);
+    }
+    real_gemm(CblasNoTrans, CblasNoTrans, m, d, m, p.grad_a, m, p.key_means, d, 1,
+              p.grad_query_means, d);
+    real_gemm(CblasTrans, CblasNoTrans, m, d, m, p.grad_a, m, p.query_means, d, 1, p.grad_key_means,
+              d);
+    means_backward(m, h->length, h->n, h->positions, d, p.grad_query_means, h->grad_q,
+                   h->grad_q_stride);
+    means_backward(m, h->key_length, h->n_k, h->key_positions, d, p.grad_key_means, h->grad_k,
+                   h->grad_k_stride);
+}
+
+const head_operator R(cpu_operator_nystromformer) = {.sizes = sizes,
+                                                     .forward = forward,
+                                                     .backward = backward,
+                                                     .before = before,
+                                                     .join = join,
+                                                     .backward_join = backward_join,
+                                                     .after = after};

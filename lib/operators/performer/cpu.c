@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Performer's random features (Choromanski et al. 2021), for features/cpu.c.
+ * With u_r = w_r.x' and x' = sqrt(c) x,
+ *
+ *   phi_r = (exp(u_r - offset) + feature_epsilon) / sqrt(M),   offset = |x'|^2 / 2 + t,
+ *
+ * or max(u_r, 0) + feature_epsilon. */
+#include "operators/features/cpu.h"
+#include "operators/checks.h"
+
+#include "cpu/simd.h"
+
+/* Where the formula leaves a factor of phi(q), or of all phi(k), free, as it does without epsilons,
+ * the factor is chosen so that the largest feature is 1: nothing overflows or vanishes, whatever
+ * t. Not for causal keys: a factor from all keys would make early queries round by later keys. */
+typedef struct {
+    const head *h;
+    const real *w; /* m x d */
+    int64_t m;
+    double c, root_c, factor; /* factor: 1 / sqrt(M) */
+    bool exponential, stabilise;
+    bool free_queries, free_keys;
+    double key_shift;             /* of keys: offset = |x'|^2 / 2 + key_shift */
+    int64_t top_key, top_feature; /* where w.x' of keys is largest; -1: no key */
+    double grad_shift;            /* dL/dt of keys */
+} performer;
+
+static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
+                  int64_t *thread_reals, int64_t *head_reals)
+{
+    int64_t m = desc->performer.projection.rows;
+    *thread_reals = R(linear_reals)(m, m, desc, shape);
+    *head_reals = 0;
+}
+
+/* u of `rows` tokens. */
+static void project(const performer *p, int64_t rows, const real *x, int64_t stride, real *u)
+{
+    int64_t d = p->h->d;
+    real root_c = (real)p->root_c;
+    real_gemm(CblasNoTrans, CblasTrans, rows, p->m, d, x, stride, p->w, d, 0, u, p->m);
+    for (int64_t e = 0; e < rows * p->m; e++)
+        u[e] *= root_c;
+}
+
+/* |x'|^2 / 2 */
+static double half_square(const performer *p, const real *x)
+{
+    return p->c * R(dot)(p->h->d, x, x) / 2;
+}
+
+static real largest(int64_t count, const real *u)
+{
+    return R(simd).largest(count, u, -INFINITY);
+}
+
+/* The first that is the largest. */
+static int64_t find(int64_t count, const real *u, real largest)
+{
+    int64_t at = 0;
+    while (at < count - 1 && u[at] != largest)
+        at++;
+    return at;
+}
+
+/* Finds key_shift: one look at all keys. */
+static void prepare(void *own, real *work)
+{
+    performer *p = own;
+    const head *h = p->h;
+    double top = -INFINITY;
+    p->top_key = -1;
+    if (!p->exponential || !(p->stabilise || p->free_keys))
+        return;
+    for (int64_t j0 = 0; j0 < h->n_k; j0 += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, h->n_k - j0);
+        project(p, rows, h->k + j0 * h->k_stride, h->k_stride, work);
+        for (int64_t j = 0; j < rows; j++) {
+            const real *u = work + j * p->m;
+            real most = largest(p->m, u);
+            double value = (double)most;
+            if (p->free_keys)
+                value -= half_square(p, h->k + (j0 + j) * h->k_stride);
+            if (value > top || p->top_key < 0) {
+                top = value;
+                p->top_key = j0 + j;
+                p->top_feature = find(p->m, u, most);
+            }
+        }
+    }
+    if (p->top_key >= 0)
+        p->key_shift = top;
+}
+
+/* What row i's exponents are lessened by. */
+static double offset_of(const performer *p, const token_block *b, int64_t i)
+{
+    const real *u = b->kept + i * p->m;
+    if (!b->keys && p->free_queries)
+        return (double)largest(p->m, u);
+    double half = half_square(p, b->x + i * b->stride);
+    if (b->keys)
+        return half + p->key_shift;
+    return p->stabilise ? half + (double)largest(p->m, u) : half;
+}
+
+/* exp(u - offset) of a block; to may be kept. */
+static void load_exponentials(const performer *p, const token_block *b, real *to)
+{
+    for (int64_t i = 0; i < b->rows; i++) {
+        double offset = offset_of(p, b, i);
+        for (int64_t r = i * p->m; r < (i + 1) * p->m; r++)
+            to[r] = (real)((double)b->kept[r] - offset);
+    }
+    R(simd).exponentials(b->rows * p->m, 1, 0, to);
+}
+
+static void map(const void *own, const token_block *b)
+{
+    const performer *p = own;
+    real epsilon = (real)p->h->desc->performer.feature_epsilon, factor = (real)p->factor;
+    int64_t count = b->rows * p->m;
+    project(p, b->rows, b->x, b->stride, b->kept);
+    if (!p->exponential) {
+        for (int64_t e = 0; e < count; e++)
+            b->phi[e] = (b->kept[e] > 0 ? b->kept[e] : 0) + epsilon;
+        return;
+    }
+    load_exponentials(p, b, b->phi);
+    for (int64_t e = 0; e < count; e++)
+        b->phi[e] = (b->phi[e] + epsilon) * factor;
+}
+
+/* Makes slopes dL/du of one row of exponentials, with E_r = exp(u_r - offset) / sqrt(M), which kept
+ * holds but for the root: slopes_r E_r, and what goes through the offset; top: where u is largest.
+ * Returns dL/d(|x'|^2 / 2). A free factor changes nothing, so nothing goes through it. */
+static double offset_backward(performer *p, const token_block *b, int64_t i, int64_t top,
+                            real *slopes)
+{
+    const real *exps = b->kept + i * p->m;
+    real factor = (real)p->factor;
+    for (int64_t r = 0; r < p->m; r++)
+        slopes[r] *= exps[r] * factor;
+    if (!b->keys && p->free_queries)
+        return 0;
+    double total = R(sum)(p->m, slopes);
+    if (b->keys)
+        p->grad_shift -= total;
+    else if (p->stabilise)
+        slopes[top] -= (real)total;
+    return -total;
+}
+
+static void exponentials_backward(performer *p, const token_block *b, real *slopes, real *grad,
+                                int64_t grad_stride)
+{
+    bool stabilised = !b->keys && p->stabilise && !p->free_queries;
+    int64_t top[HEAD_BLOCK] = {0};
+    for (int64_t i = 0; stabilised && i < b->rows; i++) {
+        const real *u = b->kept + i * p->m;
+        top[i] = find(p->m, u, largest(p->m, u));
+    }
+    load_exponentials(p, b, b->kept);
+    for (int64_t i = 0; i < b->rows; i++) {
+        double half_slope = p->c * offset_backward(p, b, i, top[i], slopes + i * p->m);
+        for (int64_t c = 0; c < p->h->d; c++)
+            grad[i * grad_stride + c] += (real)(half_slope * (double)b->x[i * b->stride + c]);
+    }
+}
+
+static void map_backward(void *own, const token_block *b, real *slopes, real *grad,
+                         int64_t grad_stride)
+{
+    performer *p = own;
+    int64_t d = p->h->d, count = b->rows * p->m;
+    real root_c = (real)p->root_c;
+    if (p->exponential)
+        exponentials_backward(p, b, slopes, grad, grad_stride);
+    else
+        for (int64_t e = 0; e < count; e++)
+            slopes[e] = b->kept[e] > 0 ? slopes[e] : 0;
+    for (int64_t e = 0; e < count; e++)
+        slopes[e] *= root_c;
+    real_gemm(CblasNoTrans, CblasNoTrans, b->rows, d, p->m, slopes, p->m, p->w, d, 1, grad,
+              grad_stride);
+}
+
+/* The stabiliser of the keys is one number: its slope goes to where it came from. */
+static void finish(void *own)
+{
+    performer *p = own;
+    if (p->top_key < 0 || p->free_keys)
+        return;
+    const real *w = p->w + p->top_feature * p->h->d;
+    real *grad = p->h->grad_k + p->top_key * p->h->grad_k_stride;
+    for (int64_t c = 0; c < p->h->d; c++)
+        grad[c] += (real)(p->grad_shift * p->root_c * (double)w[c]);
+}
+
+static performer open_performer(const head *h)
+{
+    const atn_performer_options *o = &h->desc->performer;
+    double c = core_logit_scale(h->desc, h->d);
+    bool exponential = o->features == ATN_FEATURES_EXP;
+    bool free_queries = exponential && o->feature_epsilon == 0;
+    return (performer){
+        .h = h,
+        .w = head_matrix(&o->projection, h->index),
+        .m = o->projection.rows,
+        .c = c,
+        .root_c = sqrt(c),
+        .factor = 1 / sqrt((double)o->projection.rows),
+        .exponential = exponential,
+        .stabilise = o->stabilise,
+        .free_queries = free_queries,
+        .free_keys = free_queries && o->denominator_epsilon == 0 && !h->desc->causal,
+    };
+}
+
+static feature_map map_of(performer *p)
+{
+    return (feature_map){.features = p->m,
+                         .kept = p->m,
+                         .denominator = LINEAR_ADDED,
+                         .start = p->h->desc->performer.denominator_epsilon,
+                         .own = p,
+                         .prepare = prepare,
+                         .map = map,
+                         .map_backward = map_backward,
+                         .finish = finish};
+}
+
+static void forward(const head *h)
+{
+    performer p = open_performer(h);
+    feature_map features = map_of(&p);
+    R(linear_forward)(h, &features);
+}
+
+static void backward(const head *h)
+{
+    performer p = open_performer(h);
+    feature_map features = map_of(&p);
+    R(linear_backward)(h, &features);
+}
+
+const head_operator R(cpu_operator_performer) = {
+    .sizes = sizes, .forward = forward, .backward = backward};

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SimA (Eq. 1-2): Y = Q^ K^^T V with normalised columns, either product first, in blocks of tokens.
+ *
+ * Backward, with G = dY, S = K^^T V and dS = Q^^T G:
+ *   dQ^ = G S^T = (G V^T) K^,   dK^ = V dS^T = (G V^T)^T Q^,   dV = K^ dS = (Q^ K^^T)^T G,
+ *
+ * and the sums over tokens of dQ^ o Q^ and of dK^ o K^, for the norms, both are (S o dS) 1. */
+#include <string.h>
+
+#include "operators/norms/cpu.h"
+#include "operators/sima/plan.h"
+
+/* work: norms; blocks of Q^, K^ and their gradients; S and dS or, tokens first, blocks of Q^ K^^T
+ * and G V^T; channels first, S^T or dS^T. */
+typedef struct {
+    bool tokens_first;
+    column_norms queries, keys;
+    double *along_queries, *along_keys;
+    real *q, *k, *grad_q, *grad_k;
+    real *state, *grad_state, *transposed;
+    real *weights, *slopes;
+} pieces;
+
+static int64_t state_reals(bool tokens_first, int64_t d, int64_t dv)
+{
+    return tokens_first ? HEAD_BLOCK * HEAD_BLOCK : d * dv;
+}
+
+static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
+                  int64_t *thread_reals, int64_t *head_reals)
+{
+    int64_t d = shape->dim, dv = shape->value_dim;
+    bool tokens = core_sima_tokens_first(&desc->sima, shape->tokens, shape->key_tokens, d, dv);
+    *thread_reals = 2 * R(columns_reals)(d) + R(norm_doubles)(2 * d) + 4 * HEAD_BLOCK * d +
+                    3 * state_reals(tokens, d, dv);
+    *head_reals = 0;
+}
+
+/* The norms of all tokens of x. */
+static column_norms norms_of(const head *h, int64_t n, const real *x, int64_t stride, real **free)
+{
+    column_norms c = R(columns_start)(h->desc->sima.norm, h->d, free);
+    for (int64_t i = 0; i < n; i += HEAD_BLOCK)
+        R(columns_add)(&c, head_smaller(HEAD_BLOCK, n - i), x + i * stride, stride);
+    R(columns_finish)(&c, h->desc->sima.epsilon);
+    return c;
+}
+
+static pieces prepare(const head *h)
+{
+    real *free = h->work;
+    pieces p = {.tokens_first =
+                    core_sima_tokens_first(&h->desc->sima, h->length, h->key_length, h->d, h->dv)};
+    p.queries = norms_of(h, h->n, h->q, h->q_stride, &free);
+    p.keys = norms_of(h, h->n_k, h->k, h->k_stride, &free);
+    p.along_queries = R(norm_take)(&free, 2 * h->d);
+    p.along_keys = p.along_queries + h->d;
+    memset(p.along_queries, 0, (size_t)(2 * h->d) * sizeof(double));
+    p.q = head_take(&free, HEAD_BLOCK * h->d);
+    p.k = head_take(&free, HEAD_BLOCK * h->d);
+    p.grad_q = head_take(&free, HEAD_BLOCK * h->d);
+    p.grad_k = head_take(&free, HEAD_BLOCK * h->d);
+    p.state = p.weights = head_take(&free, state_reals(p.tokens_first, h->d, h->dv));
+    p.grad_state = p.slopes = head_take(&free, state_reals(p.tokens_first, h->d, h->dv));
+    p.transposed = head_take(&free, state_reals(p.tokens_first, h->d, h->dv));
+    return p;
+}
+
+static void load_queries(const head *h, const pieces *p, int64_t i, int64_t rows)
+{
+    R(columns_apply)(&p->queries, rows, h->q + i * h->q_stride, h->q_stride, p->q);
+    R(store)(h->desc->storage, rows, h->d, p->q, h->d);
+}
+
+static void load_keys(const head *h, const pieces *p, int64_t j, int64_t rows)
+{
+    R(columns_apply)(&p->keys, rows, h->k + j * h->k_stride, h->k_stride, p->k);
+    R(store)(h->desc->storage, rows, h->d, p->k, h->d);
+}
+
+/* ---- Channels first: S = K^^T V ---- */
+
+static void sum_state(const head *h, const pieces *p)
+{
+    memset(p->state, 0, (size_t)(h->d * h->dv) * sizeof(real));
+    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, h->n_k - j);
+        load_keys(h, p, j, rows);
+        real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, rows, p->k, h->d, h->v + j * h->v_stride,
+                  h->v_stride, 1, p->state, h->dv);
+    }
+    R(store)(h->desc->storage, h->d, h->dv, p->state, h->dv);
+}
+
+static void forward_channels(const head *h, const pieces *p)
+{
+    sum_state(h, p);
+    for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
+        load_queries(h, p, i, rows);
+        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, p->q, h->d, p->state, h->dv, 0,
+                  h->out + i * h->out_stride, h->out_stride);
+    }
+}
+
+/* dS, and then what the norms' gradients need of it. */
+static void sum_grad_state(const head *h, const pieces *p)
+{
+    memset(p->grad_state, 0, (size_t)(h->d * h->dv) * sizeof(real));
+    for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
+        load_queries(h, p, i, rows);
+        real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, rows, p->q, h->d,
+                  h->grad_out + i * h->grad_out_stride, h->grad_out_stride, 1, p->grad_state,
+                  h->dv);
+    }
+    for (int64_t c = 0; c < h->d; c++)
+        p->along_queries[c] = p->along_keys[c] =
+            R(dot)(h->dv, p->state + c * h->dv, p->grad_state + c * h->dv);
+}
+
+static void backward_channels(const head *h, const pieces *p)
+{
+    sum_state(h, p);
+    sum_grad_state(h, p);
+    R(simd).transpose(h->d, h->dv, p->state, h->dv, p->transposed, h->d);
+    for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
+        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->d, h->dv,
+                  h->grad_out + i * h->grad_out_stride, h->grad_out_stride, p->transposed, h->d, 0,
+                  p->grad_q, h->d);
+        R(columns_backward)
+        (&p->queries, p->along_queries, rows, h->q + i * h->q_stride, h->q_stride, p->grad_q,
+         h->grad_q + i * h->grad_q_stride, h->grad_q_stride);
+    }
+    R(simd).transpose(h->d, h->dv, p->grad_state, h->dv, p->transposed, h->d);
+    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, h->n_k - j);
+        load_keys(h, p, j, rows);
+        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, p->k, h->d, p->grad_state, h->dv,
+                  1, h->grad_v + j * h->grad_v_stride, h->grad_v_stride);
+        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->d, h->dv, h->v + j * h->v_stride,
+                  h->v_stride, p->transposed, h->d, 0, p->grad_k, h->d);
+        R(columns_backward)
+        (&p->keys, p->along_keys, rows, h->k + j * h->k_stride, h->k_stride, p->grad_k,
+         h->grad_k + j * h->grad_k_stride, h->grad_k_stride);
+    }
+}
+
+/* ---- Tokens first: Q^ K^^T, a block at a time ---- */
+
+/* weights = rows of Q^ K^^T, for the queries and keys that are loaded. */
+static void weigh(const head *h, const pieces *p, int64_t rows, int64_t keys)
+{
+    real_gemm(CblasNoTrans, CblasTrans, rows, keys, h->d, p->q, h->d, p->k, h->d, 0, p->weights,
+              HEAD_BLOCK);
+    R(store)(h->desc->storage, rows, keys, p->weights, HEAD_BLOCK);
+}
+
+static void forward_tokens(const head *h, const pieces *p)
+{
+    for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
+        real *out = h->out + i * h->out_stride;
+        load_queries(h, p, i, rows);
+        for (int64_t r = 0; r < rows; r++)
+            memset(out + r * h->out_stride, 0, (size_t)h->dv * sizeof(real));
+        for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) {
+            int64_t keys = head_smaller(HEAD_BLOCK, h->n_k - j);
+            load_keys(h, p, j, keys);
+            weigh(h, p, rows, keys);
+            real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, keys, p->weights, HEAD_BLOCK,
+                      h->v + j * h->v_stride, h->v_stride, 1, out, h->out_stride);
+        }
+    }
+}
+
+/* From grad, by a block of normalised columns, the first term of the gradient. */
+static void scatter_gradient(const column_norms *c, double *along, int64_t rows,
+                             const real *normalised, real *grad, real *to, int64_t stride)
+{
+    R(columns_backward_partial)(c, along, rows, normalised, grad);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t e = 0; e < c->d; e++)
+            to[i * stride + e] += grad[i * c->d + e];
+}
+
+static void scatter_queries(const head *h, const pieces *p, int64_t i, int64_t rows)
+{
+    scatter_gradient(&p->queries, p->along_queries, rows, p->q, p->grad_q,
+                     h->grad_q + i * h->grad_q_stride, h->grad_q_stride);
+}
+
+static void scatter_keys(const head *h, const pieces *p, int64_t j, int64_t rows)
+{
+    scatter_gradient(&p->keys, p->along_keys, rows, p->k, p->grad_k,
+                     h->grad_k + j * h->grad_k_stride, h->grad_k_stride);
+}
+
+/* One block of queries against one of keys; its share of dQ^ stays in p->grad_q. */
+static void backward_pair(const head *h, const pieces *p, const real *dy, int64_t rows, int64_t j,
+                          int64_t keys)
+{
+    load_keys(h, p, j, keys);
+    weigh(h, p, rows, keys);
+    real_gemm(CblasTrans, CblasNoTrans, keys, h->dv, rows, p->weights, HEAD_BLOCK, dy,
+              h->grad_out_stride, 1, h->grad_v + j * h->grad_v_stride, h->grad_v_stride);
+    real_gemm(CblasNoTrans, CblasTrans, rows, keys, h->dv, dy, h->grad_out_stride,
+              h->v + j * h->v_stride, h->v_stride, 0, p->slopes, HEAD_BLOCK);
+    real_gemm(CblasNoTrans, CblasNoTrans, rows, h->d, keys, p->slopes, HEAD_BLOCK, p->k, h->d, 1,
+              p->grad_q, h->d);
+    real_gemm(CblasTrans, CblasNoTrans, keys, h->d, rows, p->slopes, HEAD_BLOCK, p->q, h->d, 0,
+              p->grad_k, h->d);
+    scatter_keys(h, p, j, keys);
+}
+
+static void backward_tokens(const head *h, const pieces *p)
+{
+    for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
+        load_queries(h, p, i, rows);
+        memset(p->grad_q, 0, (size_t)(rows * h->d) * sizeof(real));
+        for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK)
+            backward_pair(h, p, h->grad_out + i * h->grad_out_stride, rows, j,
+                          head_smaller(HEAD_BLOCK, h->n_k - j));
+        scatter_queries(h, p, i, rows);
+    }
+    R(columns_backward_finish)
+    (&p->queries, p->along_queries, h->n, h->q, h->q_stride, h->grad_q, h->grad_q_stride);
+    R(columns_backward_finish)
+    (&p->keys, p->along_keys, h->n_k, h->k, h->k_stride, h->grad_k, h->grad_k_stride);
+}
+
+/* ---- Either ---- */
+
+static void forward(const head *h)
+{
+    pieces p = prepare(h);
+    (p.tokens_first ? forward_tokens : forward_channels)(h, &p);
+    R(store)(h->desc->storage, h->n, h->dv, h->out, h->out_stride);
+}
+
+static void backward(const head *h)
+{
+    if (h->n == 0) /* no output; a dead channel of K is none of it */
+        return;
+    pieces p = prepare(h);
+    (p.tokens_first ? backward_tokens : backward_channels)(h, &p);
+}
+
+const head_operator R(cpu_operator_sima) = {
+    .sizes = sizes, .forward = forward, .backward = backward};

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SOFT and SOFT++ forward, tokens streamed twice in blocks: SOFT (IJCV) Alg. 1, Eq. 9 and 17.
+ *
+ *   explicit inverse X:          U = P V,              Y = P^T (X U)
+ *   factor A[piv,piv] = L L^T:   U = (L^-1 P) V,       Y = (L^-1 P)^T U      on the pivots' rows
+ *
+ * The factor form of SOFT never meets a large number: |L^-1 P e_i|^2 = S^_ii <= 1. SOFT++ replaces
+ * X by D^-1/2 X D^-1/2, and L by D^1/2 L. */
+#include "operators/soft/cpu.h"
+
+#include <string.h>
+
+#include "inverse/plan.h"
+#include "inverse/plan_cpu.h"
+#include "sampling/plan.h"
+
+/* Tokens per kernel block: 128 x 64 elements stay in a second-level cache of any size. */
+enum { BLOCK = 128 };
+
+/* At least this many tokens per chunk, and 32 m, so that all chunks' sums (m x value_dim each)
+ * take no more than 1/32 of the values. */
+enum { CHUNK = 1024, CHUNK_PER_LANDMARK = 32 };
+
+static int64_t head_count(const cpu_soft *soft)
+{
+    return soft->shape.batch * soft->shape.heads;
+}
+
+static int64_t round_up(int64_t value, int64_t multiple)
+{
+    return (value + multiple - 1) / multiple * multiple;
+}
+
+static bool is_factored(const cpu_soft *soft)
+{
+    return soft->desc.inverse.method == ATN_INVERSE_PIVOTED_CHOLESKY;
+}
+
+/* What backward needs on top. */
+static void take_backward(core_arena *arena, cpu_soft *soft)
+{
+    int64_t m = soft->m, d = soft->shape.dim, dv = soft->shape.value_dim, heads = head_count(soft);
+    soft->grad_reals = R(soft_backward_work)(soft);
+    soft->grad_sums = core_take(arena, heads * soft->chunks * m * dv, sizeof(real));
+    soft->grad_weights = core_take(arena, heads * m * dv, sizeof(real));
+    soft->landmark_partials = core_take(arena, heads * soft->chunks * m * d, sizeof(real));
+    soft->grad_landmarks = core_take(arena, heads * m * d, sizeof(real));
+    soft->slopes = core_take(arena, soft->threads * soft_block_reals(soft), sizeof(real));
+    soft->grad_work = core_take(arena, soft->threads * soft->grad_reals, sizeof(real));
+    soft->alpha_slopes = core_take(arena, heads, sizeof(double));
+    soft->norm_sums = core_take(arena, heads * 2 * d, sizeof(double));
+}
+
+void R(soft_layout)(core_arena *arena, cpu_soft *soft)
+{
+    const atn_attention_shape *shape = &soft->shape;
+    int64_t m = soft->m, d = shape->dim, heads = head_count(soft);
+    soft->block = BLOCK;
+    soft->chunk = round_up(m * CHUNK_PER_LANDMARK > CHUNK ? m * CHUNK_PER_LANDMARK : CHUNK, BLOCK);
+    soft->chunks = (shape->tokens + soft->chunk - 1) / soft->chunk;
+    int64_t dv = shape->value_dim;
+    int64_t scratch = R(gaussian_work)(m, d),
+            sampling = R(sample_work)(&soft->desc.sampling, shape->tokens, d);
+    core_arena piece = {0};
+    core_take(&piece, scratch > sampling ? scratch : sampling, sizeof(real));
+    soft->scratch_bytes = piece.used;
+
+    cpu_inverse_layout(arena, soft->cpu, &soft->desc.inverse, REAL_DTYPE, m, heads, soft->threads,
+                       false, &soft->inverse);
+    soft->choice_count = core_sampling_choices(&soft->desc.sampling, shape->tokens);
+    soft->choices = core_take(arena, heads * soft->choice_count, sizeof *soft->choices);
+    soft->landmarks = core_take(arena, heads * m * d, sizeof(real));
+    soft->pivoted = core_take(arena, is_factored(soft) ? heads * m * d : 0, sizeof(real));
+    soft->a = core_take(arena, heads * m * m, sizeof(real));
+    soft->x = core_take(arena, heads * m * m, sizeof(real));
+    soft->prepared = core_take(arena, heads * R(landmark_elements)(m, d), sizeof(real));
+    soft->roots = core_take(arena, heads * m, sizeof(real));
+    soft->sums = core_take(arena, heads * soft->chunks * m * dv, sizeof(real));
+    soft->weights = core_take(arena, heads * m * dv, sizeof(real));
+    soft->kernel = core_take(arena, soft->threads * soft_block_reals(soft), sizeof(real));
+    soft->transposed_reals = is_factored(soft) ? m * whole_vectors(dv > BLOCK ? dv : BLOCK) : 0;
+    soft->transposed = core_take(arena, soft->threads * soft->transposed_reals, sizeof(real));
+    soft->scratch = core_take(arena, soft->threads, soft->scratch_bytes);
+    soft->nonfinite = core_take(arena, heads * soft->chunks, 1);
+    arena->overflow |= piece.overflow;
+    if (soft->backward)
+        take_backward(arena, soft);
+}
+
+soft_head R(soft_head_of)(const cpu_soft *soft, int64_t head)
+{
+    int64_t m = soft->m, d = soft->shape.dim, dv = soft->shape.value_dim;
+    bool factored = is_factored(soft);
+    soft_head h = {
+        .soft = soft,
+        .landmarks = (real *)soft->landmarks + head * m * d,
+        .a = (real *)soft->a + head * m * m,
+        .x = (real *)soft->x + head * m * m,
+        .roots = (real *)soft->roots + head * m,
+        .sums = (real *)soft->sums + head * soft->chunks * m * dv,
+        .weights = (real *)soft->weights + head * m * dv,
+        .factor = factored ? &soft->inverse.factors[head] : NULL,
+    };
+    h.set.count = factored ? h.factor->rank : m;
+    h.set.padded = R(landmark_padded)(m);
+    h.set.d = d;
+    h.set.rows = factored ? (real *)soft->pivoted + head * m * d : h.landmarks;
+    h.set.transposed = (real *)soft->prepared + head * R(landmark_elements)(m, d);
+    h.set.norms = h.set.transposed + d * h.set.padded;
+    return h;
+}
+
+static void bottleneck(cpu_soft *soft, const atn_tensor *q, int64_t head)
+{
+    soft_head h = R(soft_head_of)(soft, head);
+    void *scratch = (char *)soft->scratch + soft->scratch_bytes * (size_t)omp_get_thread_num();
+    const void *tokens = atn_tensor_matrix(q, head / q->heads, head % q->heads);
+    R(sample)
+    (&soft->desc.sampling, q->rows, q->cols, tokens, q->row_stride, soft->m, h.landmarks, q->cols,
+     soft->choices + head * soft->choice_count, scratch);
+    R(store)(soft->desc.storage, soft->m, q->cols, h.landmarks, q->cols);
+    R(gaussian_self)
+    (soft->desc.distance, soft->s, soft->m, q->cols, h.landmarks, q->cols, h.a, soft->m, scratch);
+    R(store)(soft->desc.storage, soft->m, soft->m, h.a, soft->m);
+}
+
+/* D^1/2, D = diag(A 1) (Eq. 17). */
+static void fill_roots(const soft_head *h)
+{
+    for (int64_t i = 0; i < h->soft->m; i++) {
+        double sum = 0;
+        for (int64_t j = 0; j < h->soft->m; j++)
+            sum += (double)h->a[i * h->soft->m + j];
+        h->roots[i] = (real)sqrt(sum);
+    }
+}
+
+static void normalise(const soft_head *h)
+{
+    int64_t m = h->soft->m;
+    fill_roots(h);
+    if (h->factor) {
+        for (int64_t i = 0; i < h->factor->rank; i++)
+            for (int64_t j = 0; j <= i; j++)
+                h->x[i * m + j] *= h->roots[h->factor->pivots[i]];
+    } else {
+        for (int64_t i = 0; i < m; i++)
+            for (int64_t j = 0; j < m; j++)
+                h->x[i * m + j] /= h->roots[i] * h->roots[j];
+    }
+    R(store)(h->soft->desc.storage, m, m, h->x, m);
+}
+
+/* The pivots' landmarks in their order. */
+static void pick_pivots(const soft_head *h)
+{
+    int64_t d = h->soft->shape.dim;
+    for (int64_t i = 0; i < h->factor->rank; i++)
+        memcpy(h->set.rows + i * d, h->landmarks + h->factor->pivots[i] * d,
+               (size_t)d * sizeof(real));
+}
+
+static void prepare_head(const cpu_soft *soft, int64_t head)
+{
+    soft_head h = R(soft_head_of)(soft, head);
+    if (soft->normalise)
+        normalise(&h);
+    if (h.factor)
+        pick_pivots(&h);
+    R(landmark_prepare)(&h.set);
+}
+
+void R(soft_kernel)(const soft_head *h, int64_t p, const real *tokens, int64_t stride, real *block)
+{
+    const cpu_soft *soft = h->soft;
+    R(gaussian_block)
+    (soft->desc.distance, soft->s, p, tokens, stride, &h->set, block, h->set.padded);
+    R(store)(soft->desc.storage, p, h->set.count, block, h->set.padded);
+}
+
+void R(soft_solve)(const soft_head *h, int64_t p, real *block)
+{
+    int64_t count = h->set.count, padded = h->set.padded, width = whole_vectors(p);
+    if (!h->factor || count == 0)
+        return;
+    real *transposed = soft_thread(h->soft->transposed, h->soft->transposed_reals);
+    R(simd).transpose(p, count, block, padded, transposed, width);
+    real_solve(CblasNoTrans, count, h->x, h->soft->m, width, transposed, width);
+    R(simd).transpose(count, p, transposed, width, block, padded);
+    R(store)(h->soft->desc.storage, p, count, block, padded);
+}
+
+/* The kernel's rows for p tokens, in factor form times L^-T, in the thread's memory. */
+static real *features(const soft_head *h, int64_t p, const real *tokens, int64_t stride)
+{
+    real *block = soft_thread(h->soft->kernel, soft_block_reals(h->soft));
+    R(soft_kernel)(h, p, tokens, stride, block);
+    R(soft_solve)(h, p, block);
+    return block;
+}
+
+/* U over one chunk of tokens, into the chunk's own sum. */
+static void first_pass(cpu_soft *soft, const atn_tensor *q, const atn_tensor *v, int64_t head,
+                       int64_t chunk)
+{
+    soft_head h = R(soft_head_of)(soft, head);
+    int64_t dv = v->cols, end = soft_chunk_end(soft, chunk);
+    real *sum = h.sums + chunk * soft->m * dv;
+    unsigned char *nonfinite = &soft->nonfinite[head * soft->chunks + chunk];
+    *nonfinite = soft->inverse.infos[head].status == ATN_NONFINITE;
+    memset(sum, 0, (size_t)(soft->m * dv) * sizeof(real));
+    for (int64_t t = chunk * soft->chunk; t < end; t += soft->block) {
+        int64_t p = soft_smaller(soft->block, end - t);
+        const real *tokens = soft_rows(q, head, t), *values = soft_rows(v, head, t);
+        if (!R(all_finite)(p, q->cols, tokens, q->row_stride) ||
+            !R(all_finite)(p, dv, values, v->row_stride))
+            *nonfinite = 1;
+        const real *f = features(&h, p, tokens, q->row_stride);
+        real_gemm(CblasTrans, CblasNoTrans, h.set.count, dv, p, f, h.set.padded, values,
+                  v->row_stride, 1, sum, dv);
+    }
+}
+
+void R(soft_add_chunks)(const cpu_soft *soft, int64_t size, real *sums)
+{
+    for (int64_t chunk = 1; chunk < soft->chunks; chunk++)
+        for (int64_t i = 0; i < size; i++)
+            sums[i] += sums[chunk * size + i];
+}
+
+/* U from its chunks, then X U. */
+static void middle(const cpu_soft *soft, int64_t head)
+{
+    soft_head h = R(soft_head_of)(soft, head);
+    int64_t dv = soft->shape.value_dim, size = soft->m * dv;
+    R(soft_add_chunks)(soft, size, h.sums);
+    R(store)(soft->desc.storage, soft->m, dv, h.sums, dv);
+    if (h.factor)
+        memcpy(h.weights, h.sums, (size_t)size * sizeof(real));
+    else
+        real_gemm(CblasNoTrans, CblasNoTrans, soft->m, dv, soft->m, h.x, soft->m, h.sums, dv, 0,
+                  h.weights, dv);
+    R(store)(soft->desc.storage, soft->m, dv, h.weights, dv);
+}
+
+/* These rows of the output are final: stores them, and notes if they have overflowed. */
+static void finish(cpu_soft *soft, const atn_tensor *out, int64_t head, int64_t chunk,
+                   int64_t first, int64_t rows)
+{
+    real *from = soft_rows(out, head, first);
+    R(store)(soft->desc.storage, rows, out->cols, from, out->row_stride);
+    if (!R(all_finite)(rows, out->cols, from, out->row_stride))
+        soft->nonfinite[head * soft->chunks + chunk] = 1;
+}
+
+static void second_pass(cpu_soft *soft, const atn_tensor *q, atn_tensor *out, int64_t head,
+                        int64_t chunk)
+{
+    soft_head h = R(soft_head_of)(soft, head);
+    int64_t dv = out->cols, end = soft_chunk_end(soft, chunk);
+    for (int64_t t = chunk * soft->chunk; t < end; t += soft->block) {
+        int64_t p = soft_smaller(soft->block, end - t);
+        const real *f = features(&h, p, soft_rows(q, head, t), q->row_stride);
+        real_gemm(CblasNoTrans, CblasNoTrans, p, dv, h.set.count, f, h.set.padded, h.weights, dv,
+                  false, soft_rows(out, head, t), out->row_stride);
+        if (!soft->desc.residual.data)
+            finish(soft, out, head, chunk, t, p); /* while they are in the cache */
+    }
+}
+
+/* The published code's depthwise convolution on V, on the rows of the grid this chunk starts. */
+static void add_residual(const cpu_soft *soft, const atn_tensor *v, atn_tensor *out, int64_t head,
+                         int64_t chunk)
+{
+    const atn_tensor *filter = &soft->desc.residual;
+    int64_t width = soft->desc.residual_width, height = soft->desc.residual_height;
+    int64_t y0 = chunk * height / soft->chunks, y1 = (chunk + 1) * height / soft->chunks;
+    R(depthwise_rows)
+    (height, width, v->cols, filter->rows, filter->cols, soft_rows(filter, head % filter->heads, 0),
+     soft_rows(v, head, 0), v->row_stride, y0, y1, soft_rows(out, head, 0), out->row_stride);
+}
+
+static void finish_chunk(cpu_soft *soft, const atn_tensor *out, int64_t head, int64_t chunk)
+{
+    int64_t first = chunk * soft->chunk;
+    finish(soft, out, head, chunk, first, soft_chunk_end(soft, chunk) - first);
+}
+
+/* A head that met NaN or infinity, in its input or by overflow, says so in every output. */
+static void poison(cpu_soft *soft, atn_tensor *out, int64_t head)
+{
+    bool bad = false;
+    for (int64_t chunk = 0; chunk < soft->chunks; chunk++)
+        bad |= soft->nonfinite[head * soft->chunks + chunk];
+    if (!bad)
+        return;
+    soft->inverse.infos[head].status = ATN_NONFINITE;
+    for (int64_t t = 0; t < out->rows; t++)
+        for (int64_t c = 0; c < out->cols; c++)
+            soft_rows(out, head, t)[c] = (real)NAN;
+}
+
+static atn_status invert(atn_context *context, cpu_soft *soft)
+{
+    int64_t b = soft->shape.batch, h = soft->shape.heads, m = soft->m;
+    atn_tensor a = atn_tensor_dense(soft->a, REAL_DTYPE, b, h, m, m);
+    atn_tensor x = atn_tensor_dense(soft->x, REAL_DTYPE, b, h, m, m);
+    return R(inverse_batch)(context, &soft->desc.inverse, &a, &x, true, &soft->inverse, NULL);
+}
+
+atn_status R(soft_open)(atn_context *context, cpu_soft *soft, const atn_tensor *q)
+{
+    int64_t heads = head_count(soft);
+    int threads = soft->threads;
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
+    for (int64_t i = 0; i < heads; i++)
+        bottleneck(soft, q, i);
+    atn_status status = invert(context, soft);
+    if (status < 0)
+        return status;
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
+    for (int64_t i = 0; i < heads; i++)
+        prepare_head(soft, i);
+    return ATN_OK;
+}
+
+/* One thread takes a head from its first token to its last output: Q is still in a cache when it is
+ * read again. */
+static void forward_by_heads(cpu_soft *soft, const atn_tensor *q, const atn_tensor *v,
+                             atn_tensor *out)
+{
+    int threads = soft->threads;
+    int64_t heads = head_count(soft), chunks = soft->chunks;
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
+    for (int64_t i = 0; i < heads; i++) {
+        for (int64_t chunk = 0; chunk < chunks; chunk++)
+            first_pass(soft, q, v, i, chunk);
+        middle(soft, i);
+        for (int64_t chunk = 0; chunk < chunks; chunk++)
+            second_pass(soft, q, out, i, chunk);
+    }
+}
+
+static void forward_by_chunks(cpu_soft *soft, const atn_tensor *q, const atn_tensor *v,
+                              atn_tensor *out)
+{
+    int threads = soft->threads;
+    int64_t heads = head_count(soft), pieces = heads * soft->chunks;
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
+    for (int64_t i = 0; i < pieces; i++)
+        first_pass(soft, q, v, i / soft->chunks, i % soft->chunks);
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
+    for (int64_t i = 0; i < heads; i++)
+        middle(soft, i);
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
+    for (int64_t i = 0; i < pieces; i++)
+        second_pass(soft, q, out, i / soft->chunks, i % soft->chunks);
+}
+
+static void add_residuals(cpu_soft *soft, const atn_tensor *v, atn_tensor *out)
+{
+    int threads = soft->threads;
+    int64_t pieces = head_count(soft) * soft->chunks;
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
+    for (int64_t i = 0; i < pieces; i++)
+        add_residual(soft, v, out, i / soft->chunks, i % soft->chunks);
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
+    for (int64_t i = 0; i < pieces; i++)
+        finish_chunk(soft, out, i / soft->chunks, i % soft->chunks);
+}
+
+atn_status R(soft_forward)(atn_context *context, cpu_soft *soft, const atn_tensor *q,
+                           const atn_tensor *v, atn_tensor *out)
+{
+    enum { MANY = 8 }; /* heads a thread: then it matters little that some threads get one more */
+    int64_t heads = head_count(soft);
+    int threads = soft->threads;
+    atn_status status = R(soft_open)(context, soft, q);
+    if (status < 0)
+        return status;
+    if (heads % threads == 0 || heads >= MANY * threads)
+        forward_by_heads(soft, q, v, out);
+    else
+        forward_by_chunks(soft, q, v, out);
+    if (soft->desc.residual.data)
+        add_residuals(soft, v, out);
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
+    for (int64_t i = 0; i < heads; i++)
+        poison(soft, out, i);
+    return ATN_OK;
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Softmax attention (Vaswani et al. 2017, Eq. 1) over blocks of queries and keys: a row's maximum
+ * and sum are carried along the keys (Milakov and Gimelshein 2018), so that n x n logits
+ * are never held. */
+#include <string.h>
+
+#include "operators/checks.h"
+#include "operators/softmax/cpu.h"
+
+#include "cpu/simd.h"
+
+/* A block of queries meets a block of keys, which has been transposed for it, in strips of its
+ * rows: the keys and a strip of weights stay in a first-level cache. A last strip may have
+ * MOST_ROWS. */
+enum { QUERIES = 192, ROWS = 48, MOST_ROWS = 64, KEYS = 512 / sizeof(real) };
+
+/* A block of queries and where their softmax stands after the keys seen so far. Sums are relative
+ * to exp(c largest). */
+typedef struct {
+    int64_t first, count;
+    real largest[QUERIES];       /* q.k; -infinity: no key seen */
+    int64_t largest_at[QUERIES]; /* its key */
+    double sum[QUERIES];         /* of the weights */
+    double pivot[QUERIES];       /* backward: dP at largest_at */
+    double slope[QUERIES];       /* backward: of weight (dP - pivot), then that over sum */
+} queries;
+
+/* A block of keys: K^T and V^T (backward), with columns up to a multiple of SIMD_COLUMNS. */
+typedef struct {
+    int64_t first, count, width;
+    real *keys, *values;
+} key_block;
+
+/* K^T, V^T (backward); a strip of weights, and of dY V^T (backward). */
+int64_t R(softmax_reals)(int64_t d, int64_t dv)
+{
+    return (int64_t)KEYS * (d + dv + 2 * MOST_ROWS);
+}
+
+static real *weights_of(const head *h)
+{
+    return h->work + KEYS * (h->d + h->dv);
+}
+
+static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
+                  int64_t *thread_reals, int64_t *head_reals)
+{
+    (void)desc;
+    *thread_reals = R(softmax_reals)(shape->dim, shape->value_dim);
+    *head_reals = 0;
+}
+
+static void open_queries(const head *h, int64_t first, queries *b)
+{
+    b->first = first;
+    b->count = head_smaller(QUERIES, h->n - first);
+    for (int64_t i = 0; i < b->count; i++) {
+        b->largest[i] = -(real)INFINITY;
+        b->largest_at[i] = -1;
+        b->sum[i] = b->pivot[i] = b->slope[i] = 0;
+    }
+}
+
+/* How many rows the strip from `row` on has. */
+static int64_t strip_rows(const queries *b, int64_t row)
+{
+    int64_t left = b->count - row;
+    return left <= MOST_ROWS ? left : ROWS;
+}
+
+static bool sees(const head *h, int64_t i, int64_t j)
+{
+    return !h->desc->causal || core_position(h->key_positions, j) <= core_position(h->positions, i);
+}
+
+/* Of the block's keys, how many query i sees: the first ones, as positions ascend. */
+static int64_t keys_seen(const head *h, int64_t i, int64_t first, int64_t keys)
+{
+    while (keys > 0 && !sees(h, i, first + keys - 1))
+        keys--;
+    return keys;
+}
+
+/* The next block of keys, transposed; false: the queries see no more. */
+static bool next_keys(const head *h, const queries *b, bool values, key_block *k)
+{
+    k->first += k->count;
+    if (k->first >= h->n_k || !sees(h, b->first + b->count - 1, k->first))
+        return false;
+    k->count = head_smaller(KEYS, h->n_k - k->first);
+    k->width = whole_vectors(k->count);
+    k->keys = h->work;
+    k->values = h->work + KEYS * h->d;
+    R(simd).transpose(k->count, h->d, h->k + k->first * h->k_stride, h->k_stride, k->keys,
+                      k->width);
+    if (values)
+        R(simd).transpose(k->count, h->dv, h->v + k->first * h->v_stride, h->v_stride, k->values,
+                          k->width);
+    return true;
+}
+
+/* q_i.k_j for a strip of queries; columns beyond the keys are 0. */
+static void products(const head *h, const queries *b, int64_t row, int64_t rows, const key_block *k,
+                     real *out)
+{
+    real_gemm(CblasNoTrans, CblasNoTrans, rows, k->width, h->d,
+              h->q + (b->first + row) * h->q_stride, h->q_stride, k->keys, k->width, 0, out, KEYS);
+}
+
+/* What a block of keys is to a strip of queries. */
+typedef struct {
+    int64_t seen[MOST_ROWS];  /* of its keys: the first ones */
+    double before[MOST_ROWS]; /* what the sums over earlier keys were, in the unit they have now */
+    double shrink[MOST_ROWS]; /* and what they had to be multiplied by for that */
+} strip;
+
+/* Makes products weights, and 0 where a key is not seen. Row by row for each step: rows do not
+ * wait for one another. */
+static void advance(const head *h, queries *b, int64_t row, int64_t rows, const key_block *k,
+                    real *products, strip *s)
+{
+    double c = core_logit_scale(h->desc, h->d);
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t at = -1;
+        s->seen[i] = keys_seen(h, b->first + row + i, k->first, k->count);
+        s->shrink[i] =
+            R(softmax_raise)(s->seen[i], c, products + i * KEYS, &b->largest[row + i], &at);
+        if (at >= 0)
+            b->largest_at[row + i] = k->first + at;
+    }
+    for (int64_t i = 0; i < rows; i++) {
+        real *weights = products + i * KEYS;
+        s->before[i] = b->sum[row + i] * s->shrink[i];
+        b->sum[row + i] =
+            s->before[i] + R(softmax_weigh)(s->seen[i], c, b->largest[row + i], weights);
+        for (int64_t j = s->seen[i]; j < k->count; j++)
+            weights[j] = 0;
+    }
+}
+
+static void forward_strip(const head *h, queries *b, int64_t row, int64_t rows, const key_block *k)
+{
+    real *weights = weights_of(h), *out = h->out + (b->first + row) * h->out_stride;
+    strip s;
+    if (!sees(h, b->first + row + rows - 1, k->first))
+        return;
+    products(h, b, row, rows, k, weights);
+    advance(h, b, row, rows, k, weights, &s);
+    for (int64_t i = 0; i < rows; i++)
+        R(scale_row)(h->dv, s.shrink[i], out + i * h->out_stride);
+    R(store)(h->desc->storage, rows, k->count, weights, KEYS);
+    real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, k->count, weights, KEYS,
+              h->v + k->first * h->v_stride, h->v_stride, 1, out, h->out_stride);
+}
+
+static void forward_block(const head *h, queries *b)
+{
+    real *out = h->out + b->first * h->out_stride;
+    for (int64_t i = 0; i < b->count; i++)
+        memset(out + i * h->out_stride, 0, (size_t)h->dv * sizeof(real));
+    for (key_block k = {0}; next_keys(h, b, false, &k);)
+        for (int64_t row = 0, rows; (rows = strip_rows(b, row)) > 0; row += rows)
+            forward_strip(h, b, row, rows, &k);
+    for (int64_t i = 0; i < b->count; i++)
+        if (b->sum[i] != 0) /* 0: no key seen, a row of 0 */
+            R(scale_row)(h->dv, 1 / b->sum[i], out + i * h->out_stride);
+}
+
+void R(softmax_forward)(const head *h)
+{
+    queries b;
+    for (int64_t i = 0; i < h->n; i += QUERIES) {
+        open_queries(h, i, &b);
+        forward_block(h, &b);
+    }
+    R(store)(h->desc->storage, h->n, h->dv, h->out, h->out_stride);
+}
+
+/* dP = dY V^T */
+static void weight_gradients(const head *h, const queries *b, int64_t row, int64_t rows,
+                             const key_block *k, real *out)
+{
+    real_gemm(CblasNoTrans, CblasNoTrans, rows, k->width, h->dv,
+              h->grad_out + (b->first + row) * h->grad_out_stride, h->grad_out_stride, k->values,
+              k->width, 0, out, KEYS);
+}
+
+/* sum_j weight_j (slope_j - pivot), side by side */
+static double sum_from_pivot(int64_t count, const real *weights, const real *slopes, double pivot)
+{
+    enum { LANES = 8 };
+    double lanes[LANES] = {0}, sum = 0;
+    int64_t whole = count - count % LANES;
+    for (int64_t j = 0; j < whole; j += LANES)
+        for (int lane = 0; lane < LANES; lane++)
+            lanes[lane] += (double)weights[j + lane] * ((double)slopes[j + lane] - pivot);
+    for (int64_t j = whole; j < count; j++)
+        sum += (double)weights[j] * ((double)slopes[j] - pivot);
+    for (int lane = 0; lane < LANES; lane++)
+        sum += lanes[lane];
+    return sum;
+}
+
+/* One row of `measure`: its weights and dP at a block's keys. */
+static void measure_row(queries *b, int64_t row, const key_block *k, int64_t seen, double before,
+                        double shrink, const real *weights, const real *slopes)
+{
+    b->slope[row] *= shrink;
+    if (b->largest_at[row] >= k->first) {
+        double pivot = (double)slopes[b->largest_at[row] - k->first];
+        b->slope[row] += before * (b->pivot[row] - pivot);
+        b->pivot[row] = pivot;
+    }
+    b->slope[row] += sum_from_pivot(seen, weights, slopes, b->pivot[row]);
+}
+
+/* Products and dP of a strip; false: it sees none of the keys. */
+static bool load_strip(const head *h, const queries *b, int64_t row, int64_t rows,
+                       const key_block *k)
+{
+    real *weights = weights_of(h), *slopes = weights + KEYS * MOST_ROWS;
+    if (!sees(h, b->first + row + rows - 1, k->first))
+        return false;
+    products(h, b, row, rows, k, weights);
+    weight_gradients(h, b, row, rows, k, slopes);
+    return true;
+}
+
+/* The maxima and sums of all rows, and pivot + slope = sum_j P_ij dP_ij = dY_i.Y_i, without Y (Dao
+ * et al. 2022). Relative to dP where P is largest: where P is nearly 1, dP less the mean of
+ * dP would be the rounding error of the mean. */
+static void measure(const head *h, queries *b)
+{
+    real *weights = weights_of(h), *slopes = weights + KEYS * MOST_ROWS;
+    strip s;
+    for (key_block k = {0}; next_keys(h, b, true, &k);)
+        for (int64_t row = 0, rows; (rows = strip_rows(b, row)) > 0; row += rows) {
+            if (!load_strip(h, b, row, rows, &k))
+                continue;
+            advance(h, b, row, rows, &k, weights, &s);
+            for (int64_t i = 0; i < rows; i++)
+                measure_row(b, row + i, &k, s.seen[i], s.before[i], s.shrink[i], weights + i * KEYS,
+                            slopes + i * KEYS);
+        }
+    for (int64_t i = 0; i < b->count; i++)
+        if (b->sum[i] != 0)
+            b->slope[i] /= b->sum[i];
+}
+
+/* A measured row: products become P, dP becomes c dS = c P (dP - mean). */
+static void finish_row(double c, const queries *b, int64_t row, int64_t seen, int64_t keys,
+                       real *product, real *slope)
+{
+    double sum = b->sum[row], reciprocal = 1 / sum, pivot = b->pivot[row], mean = b->slope[row];
+    R(simd).exponentials(seen, (real)c, b->largest[row], product);
+    for (int64_t j = 0; j < seen; j++) {
+        double weight = (double)product[j];
+        weight = sizeof(real) < sizeof(double) ? weight * reciprocal : weight / sum;
+        product[j] = (real)weight;
+        slope[j] = (real)(c * weight * ((double)slope[j] - pivot - mean));
+    }
+    for (int64_t j = seen; j < keys; j++)
+        product[j] = slope[j] = 0;
+}
+
+/* dV += P^T dY, dQ += c dS K, dK += c dS^T Q */
+static void backward_strip(const head *h, const queries *b, int64_t row, int64_t rows,
+                           const key_block *k)
+{
+    double c = core_logit_scale(h->desc, h->d);
+    real *weights = weights_of(h), *slopes = weights + KEYS * MOST_ROWS;
+    int64_t first = b->first + row, keys = k->count;
+    if (!load_strip(h, b, row, rows, k))
+        return;
+    for (int64_t i = 0; i < rows; i++)
+        finish_row(c, b, row + i, keys_seen(h, first + i, k->first, keys), keys, weights + i * KEYS,
+                   slopes + i * KEYS);
+    real_gemm(CblasTrans, CblasNoTrans, keys, h->dv, rows, weights, KEYS,
+              h->grad_out + first * h->grad_out_stride, h->grad_out_stride, 1,
+              h->grad_v + k->first * h->grad_v_stride, h->grad_v_stride);
+    real_gemm(CblasNoTrans, CblasNoTrans, rows, h->d, keys, slopes, KEYS,
+              h->k + k->first * h->k_stride, h->k_stride, 1, h->grad_q + first * h->grad_q_stride,
+              h->grad_q_stride);
+    real_gemm(CblasTrans, CblasNoTrans, keys, h->d, rows, slopes, KEYS, h->q + first * h->q_stride,
+              h->q_stride, 1, h->grad_k + k->first * h->grad_k_stride, h->grad_k_stride);
+}
+
+void R(softmax_backward)(const head *h)
+{
+    queries b;
+    for (int64_t i = 0; i < h->n; i += QUERIES) {
+        open_queries(h, i, &b);
+        measure(h, &b);
+        for (key_block k = {0}; next_keys(h, &b, true, &k);)
+            for (int64_t row = 0, rows; (rows = strip_rows(&b, row)) > 0; row += rows)
+                backward_strip(h, &b, row, rows, &k);
+    }
+}
+
+const head_operator R(cpu_operator_softmax) = {
+    .sizes = sizes,
+    .forward = R(softmax_forward),
+    .backward = R(softmax_backward),
+    .queries_apart = QUERIES,
+};

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Cross-covariance attention (XCiT, El-Nouby et al. 2021): Y = V A^T, A = softmax(tau C), C = Q^^T
+ * K^, over the tokens of which both query and key are there.
+ *
+ * Backward, with G = dY and L = tau C:
+ *   dV = G A,   dA = G^T V,   dL = A o (dA - (A o dA) 1),   dtau = dL.C,   dC = tau dL,
+ *   dQ^ = K^ dC^T,   dK^ = Q^ dC,
+ *
+ * and for the norms the sums over tokens of dQ^ o Q^ and dK^ o K^ are those of dC o C over rows and
+ * over columns. */
+#include <string.h>
+
+#include "operators/norms/cpu.h"
+#include "operators/softmax/cpu.h"
+
+/* work: norms; blocks of Q^, of K^ and of one gradient; C, A, dC and its transpose. */
+typedef struct {
+    column_norms queries, keys;
+    double *along_queries, *along_keys;
+    real *q, *k, *grad;
+    real *covariance, *weights, *slopes, *transposed;
+    double tau;
+} pieces;
+
+/* Tokens that are there both as query and as key, and follow one another in both. */
+typedef struct {
+    int64_t query, key, count;
+} run;
+
+static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
+                  int64_t *thread_reals, int64_t *head_reals)
+{
+    (void)desc;
+    int64_t d = shape->dim;
+    *thread_reals =
+        2 * R(columns_reals)(d) + R(norm_doubles)(2 * d) + 3 * HEAD_BLOCK * d + 4 * d * d;
+    *head_reals = 0;
+}
+
+/* The next run of at most `most` tokens after this one; false at the end. */
+static bool next_run(const head *h, int64_t most, run *r)
+{
+    int64_t query = r->query + r->count, key = r->key + r->count, count = 0;
+    while (query + count < h->n && key + count < h->n_k && count < most) {
+        int64_t at = core_position(h->positions, query + count);
+        int64_t key_at = core_position(h->key_positions, key + count);
+        if (at == key_at) {
+            count++;
+            continue;
+        }
+        if (count > 0)
+            break;
+        query += at < key_at;
+        key += key_at < at;
+    }
+    *r = (run){query, key, count};
+    return count > 0;
+}
+
+/* A block of Q^ and K^. */
+static void load(const head *h, const pieces *p, const run *r)
+{
+    R(columns_apply)
+    (&p->queries, r->count, h->q + r->query * h->q_stride, h->q_stride, p->q);
+    R(columns_apply)(&p->keys, r->count, h->k + r->key * h->k_stride, h->k_stride, p->k);
+    R(store)(h->desc->storage, r->count, h->d, p->q, h->d);
+    R(store)(h->desc->storage, r->count, h->d, p->k, h->d);
+}
+
+static pieces split(const head *h)
+{
+    const atn_tensor *tau = &h->desc->xca.temperature;
+    int64_t block = HEAD_BLOCK * h->d, square = h->d * h->d;
+    real *free = h->work;
+    pieces p = {.tau = tau->data ? (double)*head_matrix(tau, h->index) : 1};
+    p.queries = R(columns_start)(ATN_SIMA_L2, h->d, &free);
+    p.keys = R(columns_start)(ATN_SIMA_L2, h->d, &free);
+    p.along_queries = R(norm_take)(&free, 2 * h->d);
+    p.along_keys = p.along_queries + h->d;
+    p.q = head_take(&free, block);
+    p.k = head_take(&free, block);
+    p.grad = head_take(&free, block);
+    p.covariance = head_take(&free, square);
+    p.weights = head_take(&free, square);
+    p.slopes = head_take(&free, square);
+    p.transposed = head_take(&free, square);
+    return p;
+}
+
+/* The norms, C and A. */
+static pieces make_weights(const head *h)
+{
+    pieces p = split(h);
+    int64_t d = h->d;
+    for (run r = {0}; next_run(h, HEAD_BLOCK, &r);) {
+        R(columns_add)(&p.queries, r.count, h->q + r.query * h->q_stride, h->q_stride);
+        R(columns_add)(&p.keys, r.count, h->k + r.key * h->k_stride, h->k_stride);
+    }
+    R(columns_finish)(&p.queries, h->desc->xca.epsilon);
+    R(columns_finish)(&p.keys, h->desc->xca.epsilon);
+    memset(p.covariance, 0, (size_t)(d * d) * sizeof(real));
+    for (run r = {0}; next_run(h, HEAD_BLOCK, &r);) {
+        load(h, &p, &r);
+        real_gemm(CblasTrans, CblasNoTrans, d, d, r.count, p.q, d, p.k, d, 1, p.covariance, d);
+    }
+    R(store)(h->desc->storage, d, d, p.covariance, d);
+    for (int64_t a = 0; a < d; a++)
+        R(softmax_row)(d, p.tau, p.covariance + a * d, p.weights + a * d);
+    R(store)(h->desc->storage, d, d, p.weights, d);
+    return p;
+}
+
+static void clear_rows(const head *h, int64_t from, int64_t to)
+{
+    for (int64_t i = from; i < to; i++)
+        memset(h->out + i * h->out_stride, 0, (size_t)h->d * sizeof(real));
+}
+
+static void forward(const head *h)
+{
+    pieces p = make_weights(h);
+    int64_t d = h->d, done = 0;
+    for (run r = {0}; next_run(h, h->n, &r); done = r.query + r.count) {
+        clear_rows(h, done, r.query);
+        real_gemm(CblasNoTrans, CblasTrans, r.count, d, d, h->v + r.key * h->v_stride, h->v_stride,
+                  p.weights, d, 0, h->out + r.query * h->out_stride, h->out_stride);
+    }
+    clear_rows(h, done, h->n);
+    R(store)(h->desc->storage, h->n, d, h->out, h->out_stride);
+}
+
+/* dC from dA in place; returns dtau. */
+static double backward_weights(const head *h, const pieces *p)
+{
+    int64_t d = h->d;
+    double grad_tau = 0;
+    for (int64_t a = 0; a < d; a++) {
+        real *slopes = p->slopes + a * d;
+        R(softmax_row_backward)(d, 1, p->weights + a * d, slopes);
+        grad_tau += R(dot)(d, slopes, p->covariance + a * d);
+        R(scale_row)(d, p->tau, slopes);
+    }
+    return grad_tau;
+}
+
+static void sum_along(const pieces *p, int64_t d)
+{
+    memset(p->along_keys, 0, (size_t)d * sizeof(double));
+    for (int64_t a = 0; a < d; a++) {
+        const real *slopes = p->slopes + a * d, *covariance = p->covariance + a * d;
+        p->along_queries[a] = R(dot)(d, slopes, covariance);
+        for (int64_t c = 0; c < d; c++)
+            p->along_keys[c] += (double)slopes[c] * (double)covariance[c];
+    }
+}
+
+/* The gradients by Q and K from dC. */
+static void backward_tokens(const head *h, const pieces *p)
+{
+    int64_t d = h->d;
+    sum_along(p, d);
+    R(simd).transpose(d, d, p->slopes, d, p->transposed, d);
+    for (run r = {0}; next_run(h, HEAD_BLOCK, &r);) {
+        load(h, p, &r);
+        real_gemm(CblasNoTrans, CblasNoTrans, r.count, d, d, p->k, d, p->transposed, d, 0, p->grad,
+                  d);
+        R(columns_backward)
+        (&p->queries, p->along_queries, r.count, h->q + r.query * h->q_stride, h->q_stride, p->grad,
+         h->grad_q + r.query * h->grad_q_stride, h->grad_q_stride);
+        real_gemm(CblasNoTrans, CblasNoTrans, r.count, d, d, p->q, d, p->slopes, d, 0, p->grad, d);
+        R(columns_backward)
+        (&p->keys, p->along_keys, r.count, h->k + r.key * h->k_stride, h->k_stride, p->grad,
+         h->grad_k + r.key * h->grad_k_stride, h->grad_k_stride);
+    }
+}
+
+static void backward(const head *h)
+{
+    pieces p = make_weights(h);
+    int64_t d = h->d;
+    real *grad_tau = h->grad_parameters[ATN_PARAMETER_TEMPERATURE];
+    memset(p.slopes, 0, (size_t)(d * d) * sizeof(real));
+    for (run r = {0}; next_run(h, HEAD_BLOCK, &r);) {
+        const real *dy = h->grad_out + r.query * h->grad_out_stride;
+        real_gemm(CblasTrans, CblasNoTrans, d, d, r.count, dy, h->grad_out_stride,
+                  h->v + r.key * h->v_stride, h->v_stride, 1, p.slopes, d);
+        real_gemm(CblasNoTrans, CblasNoTrans, r.count, d, d, dy, h->grad_out_stride, p.weights, d,
+                  1, h->grad_v + r.key * h->grad_v_stride, h->grad_v_stride);
+    }
+    double sum = backward_weights(h, &p);
+    if (grad_tau)
+        *grad_tau += (real)sum;
+    backward_tokens(h, &p);
+}
+
+const head_operator R(cpu_operator_xca) = {
+    .sizes = sizes, .forward = forward, .backward = backward};

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* UFO-ViT's cross-normalisation (Eq. 4-8): T = K^T V summed over blocks of keys, then Y = q^ T^ a
+ * block of queries at a time.
+ *
+ * Backward, with q_ and T_ normalised but for gamma, Y = gamma^2 q_ T_, and D = q_^T dY:
+ *   dgamma = 2 gamma D.T_,   dT_ = gamma^2 D,   dq_ = gamma^2 dY T_^T,   dK = V dT^T,   dV = K dT,
+ * and through a norm, x_ = x / max(|x|, e):   dx = (dx_ - (dx_.x_) x_) / |x|, or dx_ / e. */
+#include <string.h>
+
+#include "operators/norms/cpu.h"
+
+/* work: divisors of T's lines; a block of q^; T, D or dT, and a transpose. */
+typedef struct {
+    double *divisors, *varies;
+    real *q;
+    real *state, *grad_state, *transposed;
+} pieces;
+
+/* The lines of T that are normalised: columns over d, or rows over d_v. */
+typedef struct {
+    int64_t lines, start, count, step; /* line l: count elements from l start on, step apart */
+} line_layout;
+
+static void sizes(const atn_attention_desc *desc, const atn_attention_shape *shape,
+                  int64_t *thread_reals, int64_t *head_reals)
+{
+    (void)desc;
+    int64_t d = shape->dim, dv = shape->value_dim;
+    *thread_reals = R(norm_doubles)(2 * (d + dv)) + HEAD_BLOCK * d + 3 * d * dv;
+    *head_reals = 0;
+}
+
+static pieces split(const head *h)
+{
+    real *free = h->work;
+    pieces p = {.divisors = R(norm_take)(&free, 2 * (h->d + h->dv))};
+    p.varies = p.divisors + h->d + h->dv;
+    p.q = head_take(&free, HEAD_BLOCK * h->d);
+    p.state = head_take(&free, h->d * h->dv);
+    p.grad_state = head_take(&free, h->d * h->dv);
+    p.transposed = head_take(&free, h->d * h->dv);
+    return p;
+}
+
+static line_layout lines_of(const head *h)
+{
+    return h->desc->xnorm.axis == ATN_XNORM_COLUMNS ? (line_layout){h->dv, 1, h->d, h->dv}
+                                                    : (line_layout){h->d, h->dv, h->dv, 1};
+}
+
+static double gamma_of(const head *h)
+{
+    const atn_tensor *gamma = &h->desc->xnorm.gamma;
+    return gamma->data ? (double)*head_matrix(gamma, h->index) : 1;
+}
+
+/* The divisor of a line. */
+static double divisor_of(const head *h, int64_t count, int64_t step, const real *x, double *varies)
+{
+    return R(norm_divisor)(R(line_norm)(count, step, x), h->desc->xnorm.epsilon, varies);
+}
+
+/* The gradient by x from `scale` times that by x_, in place. */
+static void finish_gradient(double scale, double divisor, double varies, int64_t count,
+                            int64_t step, const real *x_, real *grad)
+{
+    enum { LANES = 8 }; /* of the sum, as R(dot)'s */
+    double lanes[LANES] = {0}, along = 0, factor = scale / divisor;
+    for (int64_t i = 0; i < count; i++)
+        lanes[i % LANES] += (double)grad[i * step] * (double)x_[i * step];
+    for (int lane = 0; lane < LANES; lane++)
+        along += lanes[lane];
+    along *= varies;
+    for (int64_t i = 0; i < count; i++)
+        grad[i * step] = (real)(factor * ((double)grad[i * step] - along * (double)x_[i * step]));
+}
+
+/* T, and then its lines normalised. */
+static void make_state(const head *h, const pieces *p, double gamma)
+{
+    line_layout l = lines_of(h);
+    memset(p->state, 0, (size_t)(h->d * h->dv) * sizeof(real));
+    for (int64_t j = 0; j < h->n_k; j += HEAD_BLOCK) /* short sums: a long one rounds more */
+        real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, head_smaller(HEAD_BLOCK, h->n_k - j),
+                  h->k + j * h->k_stride, h->k_stride, h->v + j * h->v_stride, h->v_stride, true,
+                  p->state, h->dv);
+    R(store)(h->desc->storage, h->d, h->dv, p->state, h->dv);
+    for (int64_t i = 0; i < l.lines; i++) {
+        real *line = p->state + i * l.start;
+        p->divisors[i] = divisor_of(h, l.count, l.step, line, &p->varies[i]);
+        R(norm_scale)(gamma, p->divisors[i], l.count, line, l.step, line, l.step);
+    }
+    R(store)(h->desc->storage, h->d, h->dv, p->state, h->dv);
+}
+
+/* A block of queries normalised, and their divisors. */
+static void load_queries(const head *h, const pieces *p, double gamma, int64_t first, int64_t rows,
+                         double *divisors, double *varies)
+{
+    const real *q = h->q + first * h->q_stride;
+    for (int64_t i = 0; i < rows; i++)
+        divisors[i] = divisor_of(h, h->d, 1, q + i * h->q_stride, &varies[i]);
+    for (int64_t i = 0; i < rows; i++)
+        R(norm_scale)(gamma, divisors[i], h->d, q + i * h->q_stride, 1, p->q + i * h->d, 1);
+    R(store)(h->desc->storage, rows, h->d, p->q, h->d);
+}
+
+static void forward(const head *h)
+{
+    pieces p = split(h);
+    double gamma = gamma_of(h), divisors[HEAD_BLOCK], varies[HEAD_BLOCK];
+    make_state(h, &p, gamma);
+    for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
+        load_queries(h, &p, gamma, i, rows, divisors, varies);
+        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->dv, h->d, p.q, h->d, p.state, h->dv, 0,
+                  h->out + i * h->out_stride, h->out_stride);
+    }
+    R(store)(h->desc->storage, h->n, h->dv, h->out, h->out_stride);
+}
+
+/* D, and the gradient by the queries. */
+static void backward_queries(const head *h, const pieces *p, double gamma)
+{
+    double divisors[HEAD_BLOCK], varies[HEAD_BLOCK];
+    R(simd).transpose(h->d, h->dv, p->state, h->dv, p->transposed, h->d);
+    for (int64_t i = 0; i < h->n; i += HEAD_BLOCK) {
+        int64_t rows = head_smaller(HEAD_BLOCK, h->n - i);
+        const real *dy = h->grad_out + i * h->grad_out_stride;
+        real *to = h->grad_q + i * h->grad_q_stride;
+        load_queries(h, p, 1, i, rows, divisors, varies);
+        real_gemm(CblasTrans, CblasNoTrans, h->d, h->dv, rows, p->q, h->d, dy, h->grad_out_stride,
+                  1, p->grad_state, h->dv);
+        real_gemm(CblasNoTrans, CblasNoTrans, rows, h->d, h->dv, dy, h->grad_out_stride,
+                  p->transposed, h->d, 0, to, h->grad_q_stride);
+        for (int64_t r = 0; r < rows; r++)
+            finish_gradient(gamma * gamma, divisors[r], varies[r], h->d, 1, p->q + r * h->d,
+                            to + r * h->grad_q_stride);
+    }
+}
+
+/* The gradient by gamma from D, and dT in place of D. */
+static void backward_state(const head *h, const pieces *p, double gamma)
+{
+    line_layout l = lines_of(h);
+    real *grad_gamma = h->grad_parameters[ATN_PARAMETER_GAMMA];
+    double sum = 0;
+    for (int64_t i = 0; grad_gamma && i < h->d * h->dv; i++)
+        sum += (double)p->grad_state[i] * (double)p->state[i];
+    if (grad_gamma)
+        *grad_gamma += (real)(2 * gamma * sum);
+    for (int64_t i = 0; i < l.lines; i++)
+        finish_gradient(gamma * gamma, p->divisors[i], p->varies[i], l.count, l.step,
+                        p->state + i * l.start, p->grad_state + i * l.start);
+}
+
+/* Overwrites, but where dK is dQ's memory. */
+static void backward_keys(const head *h, const pieces *p)
+{
+    real_gemm(CblasNoTrans, CblasTrans, h->n_k, h->d, h->dv, h->v, h->v_stride, p->grad_state,
+              h->dv, h->grad_k == h->grad_q, h->grad_k, h->grad_k_stride);
+    real_gemm(CblasNoTrans, CblasNoTrans, h->n_k, h->dv, h->d, h->k, h->k_stride, p->grad_state,
+              h->dv, 0, h->grad_v, h->grad_v_stride);
+}
+
+static void backward(const head *h)
+{
+    pieces p = split(h);
+    double gamma = gamma_of(h);
+    memset(p.grad_state, 0, (size_t)(h->d * h->dv) * sizeof(real));
+    if (h->n > 0) { /* else no output, whatever the norms of T */
+        make_state(h, &p, 1);
+        backward_queries(h, &p, gamma);
+        backward_state(h, &p, gamma);
+    }
+    backward_keys(h, &p);
+}
+
+const head_operator R(cpu_operator_xnorm) = {
+    .sizes = sizes, .forward = forward, .backward = backward, .overwrites = true};

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Landmarks from tokens, SOFT (IJCV) section 3.2. */
+#include "cpu/blocks.h"
+#include "sampling/plan.h"
+
+typedef struct {
+    const atn_sampling *sampling;
+    int64_t n, d, m, stride, landmark_stride;
+    const real *tokens;
+    real *landmarks, *work;
+    int64_t *choices;
+} job;
+
+static void add_row(int64_t d, const real *row, real *sum)
+{
+    for (int64_t c = 0; c < d; c++)
+        sum[c] += row[c];
+}
+
+/* sum / count for every coordinate. */
+static void divide_row(int64_t d, int64_t count, real *sum)
+{
+    for (int64_t c = 0; c < d; c++)
+        sum[c] /= (real)count;
+}
+
+static void clear_row(int64_t d, real *row)
+{
+    for (int64_t c = 0; c < d; c++)
+        row[c] = 0;
+}
+
+static void pool(const job *j)
+{
+    int64_t k = j->sampling->stride, width = j->sampling->width, across = width / k;
+    for (int64_t l = 0; l < j->m; l++) {
+        real *sum = j->landmarks + l * j->landmark_stride;
+        const real *corner = j->tokens + (l / across * k * width + l % across * k) * j->stride;
+        clear_row(j->d, sum);
+        for (int64_t y = 0; y < k; y++)
+            for (int64_t x = 0; x < k; x++)
+                add_row(j->d, corner + (y * width + x) * j->stride, sum);
+        divide_row(j->d, k * k, sum);
+    }
+}
+
+static void window(const job *j)
+{
+    int64_t k = j->sampling->stride;
+    for (int64_t l = 0; l < j->m; l++) {
+        int64_t count = j->n - l * k < k ? j->n - l * k : k;
+        real *sum = j->landmarks + l * j->landmark_stride;
+        clear_row(j->d, sum);
+        for (int64_t i = 0; i < count; i++)
+            add_row(j->d, j->tokens + (l * k + i) * j->stride, sum);
+        divide_row(j->d, count, sum);
+    }
+}
+
+/* One window laid out as the weights are, in channel major: work is d x k k. */
+static void gather_window(const job *j, int64_t l)
+{
+    int64_t k = j->sampling->stride, width = j->sampling->width, across = width / k;
+    const real *corner = j->tokens + (l / across * k * width + l % across * k) * j->stride;
+    for (int64_t y = 0; y < k; y++)
+        for (int64_t x = 0; x < k; x++)
+            for (int64_t c = 0; c < j->d; c++)
+                j->work[c * k * k + y * k + x] = corner[(y * width + x) * j->stride + c];
+}
+
+static void conv(const job *j)
+{
+    int64_t inner = j->d * j->sampling->stride * j->sampling->stride;
+    for (int64_t l = 0; l < j->m; l++) {
+        gather_window(j, l);
+        real_gemm(CblasNoTrans, CblasTrans, 1, j->d, inner, j->work, inner,
+                  j->sampling->weights.data, inner, 0, j->landmarks + l * j->landmark_stride, j->d);
+    }
+}
+
+/* LayerNorm over d with eps 1e-5, then GELU(x) = x Phi(x), as the published code applies to the
+ * convolution's output (neither stands in the papers). */
+static void norm_gelu(int64_t d, const real *weight, const real *bias, real *row)
+{
+    double mean = 0, variance = 0;
+    for (int64_t c = 0; c < d; c++)
+        mean += (double)row[c] / (double)d;
+    for (int64_t c = 0; c < d; c++)
+        variance += ((double)row[c] - mean) * ((double)row[c] - mean) / (double)d;
+    double inverse = 1 / sqrt(variance + 1e-5);
+    for (int64_t c = 0; c < d; c++) {
+        double x = ((double)row[c] - mean) * inverse;
+        x = x * (weight ? (double)weight[c] : 1) + (bias ? (double)bias[c] : 0);
+        row[c] = (real)(x * 0.5 * erfc(-x / sqrt(2.0)));
+    }
+}
+
+static void conv_code(const job *j)
+{
+    conv(j);
+    for (int64_t l = 0; l < j->m; l++)
+        norm_gelu(j->d, j->sampling->norm_weight.data, j->sampling->norm_bias.data,
+                  j->landmarks + l * j->landmark_stride);
+}
+
+static void copy_row(const job *j, int64_t l, int64_t token)
+{
+    for (int64_t c = 0; c < j->d; c++)
+        j->landmarks[l * j->landmark_stride + c] = j->tokens[token * j->stride + c];
+}
+
+static void indices(const job *j)
+{
+    for (int64_t l = 0; l < j->m; l++)
+        copy_row(j, l, j->sampling->indices[l]);
+}
+
+static void first(const job *j)
+{
+    for (int64_t l = 0; l < j->m; l++)
+        copy_row(j, l, l);
+}
+
+static void chosen(const job *j)
+{
+    const double *centroids =
+        R(choose)(j->sampling, j->n, j->d, j->tokens, j->stride, j->choices, (void *)j->work);
+    for (int64_t l = 0; l < j->m; l++)
+        if (!centroids)
+            copy_row(j, l, j->choices[l]);
+        else
+            for (int64_t c = 0; c < j->d; c++)
+                j->landmarks[l * j->landmark_stride + c] = (real)centroids[l * j->d + c];
+}
+
+static void (*const samplers[ATN_SAMPLING_COUNT])(const job *) = {
+    [ATN_SAMPLING_POOL] = pool,         [ATN_SAMPLING_WINDOW] = window,
+    [ATN_SAMPLING_CONV] = conv,         [ATN_SAMPLING_CONV_CODE] = conv_code,
+    [ATN_SAMPLING_INDICES] = indices,   [ATN_SAMPLING_FIRST] = first,
+    [ATN_SAMPLING_KMEANS] = chosen,     [ATN_SAMPLING_LEVERAGE] = chosen,
+    [ATN_SAMPLING_RPCHOLESKY] = chosen, [ATN_SAMPLING_GREEDY] = chosen,
+};
+
+int64_t R(sample_work)(const atn_sampling *sampling, int64_t n, int64_t d)
+{
+    bool gathers = sampling->kind == ATN_SAMPLING_CONV || sampling->kind == ATN_SAMPLING_CONV_CODE;
+    return gathers ? d * sampling->stride * sampling->stride
+                   : R(choose_work)(sampling, n, d) * (int64_t)(sizeof(double) / sizeof(real));
+}
+
+/* Landmarks that are not there: NaN, and choices that are valid ones. */
+static void refuse(const job *j)
+{
+    for (int64_t i = 0; i < core_sampling_choices(j->sampling, j->n); i++)
+        j->choices[i] = i < j->m ? i : 0;
+    for (int64_t l = 0; l < j->m; l++)
+        for (int64_t c = 0; c < j->d; c++)
+            j->landmarks[l * j->landmark_stride + c] = (real)NAN;
+}
+
+bool R(sample)(const atn_sampling *sampling, int64_t n, int64_t d, const void *tokens,
+               int64_t stride, int64_t m, void *landmarks, int64_t landmark_stride,
+               int64_t *choices, void *work)
+{
+    job j = {sampling, n, d, m, stride, landmark_stride, tokens, landmarks, work, choices};
+    bool usable = !core_sampling_chooses(sampling->kind) || R(all_finite)(n, d, tokens, stride);
+    if (usable)
+        samplers[sampling->kind](&j);
+    else
+        refuse(&j);
+    return usable;
+}
