@@ -610,7 +610,7 @@ static atn_status run_soft(call *c)
 Test(errors, attention)
 {
     static const spoiled rows[] = {
-        {"unknown operator", op_unknown, ATN_ERR_VALUE, "operator 15"},
+        {"unknown operator", op_unknown, ATN_ERR_VALUE, "unknown operator"},
         {"unknown dtype", plan_dtype, ATN_ERR_DTYPE, "dtype 5"},
         {"unknown scale", plan_scale, ATN_ERR_VALUE, "scale"},
         {"scale NaN", plan_scale_value, ATN_ERR_VALUE, "scale is"},

@@ -19,11 +19,12 @@ static void count(atn_context *context, const atn_attention_desc *desc,
     core_count_linear(desc, shape, d, true, cost);
 }
 
-/* No law for doubled tokens: epsilon does not double. */
+/* Not stochastic, and no law for doubled tokens: a query without positive channels has Y = 0, and
+ * epsilon does not double. */
 static const atn_variant variants[] = {
     {.name = "code",
      .description = "epsilon 1e-15 added to the sum (published code)",
-     .properties = ATN_IS_PERMUTABLE | ATN_IS_LINEAR | ATN_IS_STOCHASTIC,
+     .properties = ATN_IS_PERMUTABLE | ATN_IS_LINEAR,
      .desc = {.relu = {.epsilon = 1e-15}}},
 };
 
