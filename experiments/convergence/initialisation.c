@@ -320,8 +320,10 @@ static int run_known(const sweep *w, int64_t point, atn_context *context, table 
     }
     for (int i = 0; i < w->s->dtype_count && (code == EXIT_PASS || code == EXIT_CHECK); i++) {
         bottleneck b = bottleneck_create(w->s->dtypes[i], m);
-        code = exit_worst(code, bottleneck_from_matrix(&b, matrix));
-        code = exit_worst(code, put_rules(raw, &b, context, name, NULL));
+        int made = bottleneck_from_matrix(&b, matrix);
+        if (made == EXIT_PASS || made == EXIT_CHECK)
+            made = exit_worst(made, put_rules(raw, &b, context, name, NULL));
+        code = exit_worst(code, made);
         bottleneck_free(&b);
     }
     free(matrix);

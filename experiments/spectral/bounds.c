@@ -43,6 +43,23 @@ typedef enum {
     QUANTITIES
 } quantity;
 
+/* What of a point has no reference in f64: |A^-1|_2, |D^-1/2 A^-1 D^-1/2|_2, A+ (two routes keep
+ * different eigenvalues of A). */
+enum { FLOOR_PLAIN = 1, FLOOR_NORMALISED = 2, FLOOR_PINV = 4 };
+
+/* What each quantity hangs on. */
+static const unsigned floors_of[QUANTITIES] = {
+    [SOFT_NORM] = FLOOR_PLAIN | FLOOR_PINV,
+    [SOFTPP_NORM] = FLOOR_PLAIN | FLOOR_PINV,
+    [PRODUCT] = FLOOR_PLAIN | FLOOR_PINV,
+    [SOFTPP_PRODUCT] = FLOOR_PLAIN | FLOOR_PINV,
+    [PINV_NORM] = FLOOR_PLAIN,
+    [PINV_NORM_INF] = FLOOR_PLAIN | FLOOR_PINV,
+    [NORMALISED_NORM] = FLOOR_NORMALISED,
+    [NORMALISED_LOWEST] = FLOOR_PLAIN,
+    [NORMALISED_HIGHEST] = FLOOR_PLAIN,
+};
+
 /* What a point looks at: an input's tokens and landmarks; i.i.d. tokens with norms of very
  * different size, for softmax; two tokens at a given distance, as their own landmarks. */
 typedef enum { FROM_INPUT = 1, FROM_NORMS = 2, FROM_PAIR = 4 } origin;
@@ -123,12 +140,13 @@ static const column columns[] = {
      "what A+ keeps; for softmax (S20) 10 d L u more, L the largest |q|^2 / sqrt(d); u = 2^-53"},
     {"proved", COLUMN_BOOLEAN, "", "whether the statement is true, so that `within` must be"},
     {"below_floor", COLUMN_BOOLEAN, "",
-     "lambda_min < m u lambda_max, for A or for D^1/2 A D^1/2, or two routes to A+ keep different "
-     "eigenvalues: S22-printed, S23-printed and the pairs hold a lower bound of the norm, "
+     "f64 cannot tell what the row holds. S22: lambda_min(A) < m u lambda_max; S23: the same of "
+     "D^1/2 A D^1/2; S06 with A+: lambda_min(A) is, or two routes to A+ keep different eigenvalues. "
+     "S22-printed, S23-printed and the pairs then hold a lower bound of the norm, "
      "1/(2 m u lambda_max), if rounding moved lambda_min by less than m u lambda_max (not "
      "certified), or have no row if two landmarks coincide, where that is none of A+; "
-     "S22-corrected, S23-corrected and S23-lower have no row; A+ is without eigenvalues <= m u "
-     "lambda_max"},
+     "S22-corrected, S23-corrected and S23-lower have no row where any of this is so; A+ is without "
+     "eigenvalues <= m u lambda_max"},
     {"seed", COLUMN_INTEGER, "", "the seed of the input"},
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };
@@ -231,7 +249,7 @@ typedef struct {
     double values[QUANTITIES];
     double kappa;  /* of what A+ keeps of A */
     double logits; /* d times the largest of softmax's */
-    bool below_floor;
+    unsigned floors;
 } measures;
 
 /* S20: the tokens alone, as queries and keys of softmax. */
@@ -284,15 +302,16 @@ static void take_inverse_norms(int64_t m, const double *a, const growth_norms *g
                                const attention_norms *norms, measures *out)
 {
     double *values = out->values;
-    out->below_floor =
-        growth->pinv_below_floor || growth->normalised_below_floor || norms->below_floor;
-    if (out->below_floor && has_twins(m, a))
+    out->floors = (growth->pinv_below_floor ? FLOOR_PLAIN : 0) |
+                  (growth->normalised_below_floor ? FLOOR_NORMALISED : 0) |
+                  (norms->below_floor ? FLOOR_PINV : 0);
+    if (out->floors && has_twins(m, a))
         return;
     values[LANDMARKS] = (double)m;
     values[LANDMARKS_SQUARED] = (double)m * (double)m;
     values[PINV_NORM] = growth->pinv_norm;
     values[NORMALISED_NORM] = growth->normalised_norm;
-    if (out->below_floor)
+    if (out->floors)
         return;
     values[NORMALISED_LOWEST] = 1 / (growth->d_max * growth->lambda_min);
     values[NORMALISED_HIGHEST] = 1 / (growth->d_min * growth->lambda_min);
@@ -396,6 +415,7 @@ static bool add_row(const landmark_point *p, const statement *st, const measures
     double left = measured->values[st->measured], right = measured->values[st->bound];
     double allowance = 10 * atn_dtype_roundoff(ATN_F64) *
                        ((double)grid_tokens(&p->grid) + magnified[st->magnified]);
+    unsigned hangs_on = floors_of[st->measured] | floors_of[st->bound];
     bool within = left <= right * (1 + allowance);
     origin_name(p, name, sizeof name);
     table_text(raw, st->name);
@@ -409,7 +429,7 @@ static bool add_row(const landmark_point *p, const statement *st, const measures
     table_boolean(raw, within);
     table_real(raw, allowance);
     table_boolean(raw, st->proved);
-    table_boolean(raw, measured->below_floor);
+    table_boolean(raw, (measured->floors & hangs_on) != 0);
     table_integer(raw, (int64_t)p->seed);
     if (st->proved && !within)
         report_error("%s: %s n=%" PRId64 " sample=%" PRId64 ": %.17g, expected at most %.17g",

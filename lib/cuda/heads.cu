@@ -150,24 +150,47 @@ static __global__ void add_parameter(const __grid_constant__ head_call c, int p,
         for (int64_t m = 0; m < members; m++)
             for (int64_t b = 0; b < s.batch; b++) {
                 int64_t piece = b * s.heads + (members == 1 ? e / size : m);
-                sum += c.plan.nonfinite[piece]
-                           ? (real)NAN
-                           : ((const real *)c.plan.sums[p])[piece * size + e % size];
+                sum += ((const real *)c.plan.sums[p])[piece * size + e % size];
             }
         real_store(to.data, to.dtype, e, sum);
     }
 }
 
-/* The gradient of a parameter that the operator itself has added up: NaN if any head is bad. */
+/* Whether piece i of the batch has a share in a matrix of a parameter's gradient: every head in the
+ * only one, or each in its own. */
+static __device__ bool has_share(const head_call &c, const atn_tensor &to, int64_t i,
+                                 int64_t matrix)
+{
+    return to.heads == 1 || i % c.plan.shape.heads == matrix;
+}
+
+/* Heads whose sum leaves the range, though none of them does, are bad. (Threads that meet others'
+ * notes leave them to it.) */
+static __global__ void note_bad_parameter(const __grid_constant__ head_call c, atn_tensor to)
+{
+    int64_t pieces = c.plan.shape.batch * c.plan.shape.heads, size = to.rows * to.cols;
+    THREAD_EACH (e, to.heads * size) {
+        bool known = isfinite(real_load(to.data, to.dtype, e));
+        for (int64_t i = 0; i < pieces && !known; i++)
+            known = has_share(c, to, i, e / size) && c.plan.nonfinite[i];
+        for (int64_t i = 0; i < pieces && !known; i++)
+            if (has_share(c, to, i, e / size))
+                c.plan.nonfinite[i] = 1;
+    }
+}
+
+/* NaN in the matrices that bad heads have a share in; a row of blocks for each. */
 static __global__ void spoil_parameter(const __grid_constant__ head_call c, atn_tensor to)
 {
-    int64_t pieces = c.plan.shape.batch * c.plan.shape.heads;
-    bool bad = false;
-    BLOCK_EACH (i, pieces)
-        bad |= c.plan.nonfinite[i] != 0;
-    if (__syncthreads_or(bad))
-        THREAD_EACH (e, to.heads * to.rows * to.cols)
-            real_store(to.data, to.dtype, e, (real)NAN);
+    int64_t pieces = c.plan.shape.batch * c.plan.shape.heads, size = to.rows * to.cols;
+    for (int64_t matrix = blockIdx.y; matrix < to.heads; matrix += gridDim.y) {
+        bool bad = false;
+        BLOCK_EACH (i, pieces)
+            bad |= has_share(c, to, i, matrix) && c.plan.nonfinite[i];
+        if (__syncthreads_or(bad))
+            THREAD_EACH (e, size)
+                real_store(to.data, to.dtype, matrix * size + e, (real)NAN);
+    }
 }
 
 /* ---- Calls ---- */
@@ -283,14 +306,40 @@ static void inspect_parameter(head_launch *l, int p)
               "the search for NaN");
 }
 
+/* A parameter's gradient as matrices that heads have shares in: the operator itself adds up those
+ * that all share. */
+static atn_tensor shares_of(const head_launch *l, int p, const atn_tensor *to)
+{
+    atn_tensor shares = *to;
+    if (l->call.plan.sum_sizes[p] == 0) {
+        shares.rows *= shares.heads;
+        shares.heads = 1;
+    }
+    return shares;
+}
+
+static void add_heads(head_launch *l, int p, const atn_tensor *to)
+{
+    dim3 blocks = blocks_for(entries(to)), threads(BLOCK_THREADS);
+    if (l->call.plan.sum_sizes[p] > 0)
+        head_note(l, cuda_launch(add_parameter, blocks, threads, 0, stream_of(l), l->call, p, *to),
+                  "parameters' gradients");
+    if (l->status == ATN_OK)
+        head_note(l,
+                  cuda_launch(note_bad_parameter, blocks, threads, 0, stream_of(l), l->call,
+                              shares_of(l, p, to)),
+                  "the search for NaN");
+}
+
 static void finish_parameter(head_launch *l, int p, const atn_tensor *to)
 {
-    dim3 blocks = blocks_for(entries(to)), threads = dim3(BLOCK_THREADS);
-    head_note(l,
-              l->call.plan.sum_sizes[p] > 0
-                  ? cuda_launch(add_parameter, blocks, threads, 0, stream_of(l), l->call, p, *to)
-                  : cuda_launch(spoil_parameter, blocks, threads, 0, stream_of(l), l->call, *to),
-              "parameters' gradients");
+    atn_tensor shares = shares_of(l, p, to);
+    dim3 blocks = blocks_for(shares.rows * shares.cols);
+    blocks.y = (unsigned)(shares.heads < 1 ? 1 : head_smaller(shares.heads, 65535));
+    head_note(
+        l,
+        cuda_launch(spoil_parameter, blocks, dim3(BLOCK_THREADS), 0, stream_of(l), l->call, shares),
+        "parameters' gradients");
 }
 
 static atn_status backward(atn_context *context, const cuda_heads *heads,
@@ -317,6 +366,9 @@ static atn_status backward(atn_context *context, const cuda_heads *heads,
     for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
         if (c->wanted & 1u << p && l.status == ATN_OK)
             inspect_parameter(&l, p);
+    for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
+        if (gradients->parameters[p] && l.status == ATN_OK)
+            add_heads(&l, p, gradients->parameters[p]);
     round_gradient(&l, &c->grad_q, gradients->q);
     round_gradient(&l, &c->grad_v, gradients->v);
     finish(&l, gradients->q, NULL);

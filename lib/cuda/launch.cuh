@@ -58,12 +58,13 @@ static inline cudaError_t cuda_raise_shared(const void *kernel)
     return error;
 }
 
-/* Enqueues kernel(arguments...). More than 48 KiB of shared memory must be asked for by name. */
+/* Enqueues kernel(arguments...). More than 48 KiB of shared memory must be asked for by name: of
+ * dynamic memory and what the kernel has of its own, less than 16 KiB where it takes both. */
 template <class... P, class... A>
 static cudaError_t cuda_launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
                                cudaStream_t stream, A... arguments)
 {
-    if (shared > 48 * 1024) {
+    if (shared > 32 * 1024) {
         cudaError_t error = cuda_raise_shared(reinterpret_cast<const void *>(kernel));
         if (error != cudaSuccess)
             return error;

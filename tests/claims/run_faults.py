@@ -8,7 +8,7 @@ pass without the fault and fail with it. A check is
   SUITE FILTER   tests of a Criterion program of tests/, one pattern with * and ?; emulated and fused
                  are those of tests/gpu with the emulated device
   claims ID...   the verdicts of these statements, against data/golden/verdicts.csv
-  cli machine    tests/cli/test_machine.sh
+  cli check, cli machine   tests/cli/test_check.sh, tests/cli/test_machine.sh
   cli failures NAME...   tests/cli/failures.py --all, of these commands
 
 The checks of a fault with `isa` run in that instruction set (ATTNUM_ISA), whichever this processor
@@ -46,7 +46,7 @@ PROGRAMS = {
     "fused": ("tests/gpu/test_fused", ("tests/gpu/test_[efm]*.c",)),
     "emulator": ("tests/emulator/test_emulator", ("tests/emulator/*.cpp",)),
 }
-CLI = ("machine", "failures")
+CLI = ("check", "machine", "failures")
 ISAS = ("base", "avx2", "avx512")
 SKIPPED = 77
 TEST_SECONDS, CHECK_SECONDS, BUILD_SECONDS = 60, 300, 1800
@@ -211,8 +211,8 @@ def turned_verdicts(copy, ids, golden):
 
 def failing_commands(copy, name, *rest):
     program, library = copy / "build/experiments/attnum", copy / "build/tests/cli/libfailures.so"
-    if name == "machine":
-        command = ["sh", copy / "tests/cli/test_machine.sh", program, copy]
+    if name != "failures":
+        command = ["sh", copy / f"tests/cli/test_{name}.sh", program, copy]
     else:
         command = [sys.executable, copy / "tests/cli/failures.py", program, library, "--all",
                    "--only", ",".join(rest)]

@@ -33,8 +33,11 @@
 #define __constant__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__    __attribute__((noinline))
-#define __launch_bounds__(...)
-#define __align__(bytes) __attribute__((aligned(bytes)))
+/* A block of more threads does not start (emulator.cpp): so many bytes are left free before a
+ * kernel, and a section of its program lists where. gcc 12 cannot take an enumerator as it is. */
+#define __launch_bounds__(...)     EMULATOR_BOUNDS(__VA_ARGS__, )
+#define EMULATOR_BOUNDS(most, ...) __attribute__((patchable_function_entry((most) + 0, (most) + 0)))
+#define __align__(bytes)           __attribute__((aligned(bytes)))
 /* The start of every block fills them all with NaN: they have the program's thread-local memory to
  * themselves. Under ASan they have a section, where it sees what lies between them; but compilers
  * forget the section of variables in templates, which keep what they held. */
@@ -560,6 +563,7 @@ struct emulator_kernel {
     void (*call)(void *); /* with parameters, once per thread */
     void *parameters;
     char *shared, *shared_end; /* its program's __shared__ variables, under ASan */
+    const char *const *bounds, *const *bounds_end; /* its program's list of __launch_bounds__ */
 };
 
 cudaError_t emulator_run(emulator_kernel kernel, dim3 grid, dim3 block, size_t shared,
@@ -571,6 +575,8 @@ void *emulator_shared(void);
 extern "C" {
 extern char __start_emulator_shared[] __attribute__((weak, visibility("hidden")));
 extern char __stop_emulator_shared[] __attribute__((weak, visibility("hidden")));
+extern char *__start___patchable_function_entries[] __attribute__((weak, visibility("hidden")));
+extern char *__stop___patchable_function_entries[] __attribute__((weak, visibility("hidden")));
 }
 
 template <class... P> struct emulator_call {
@@ -590,8 +596,13 @@ cudaError_t emulator_launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t 
 {
     static_assert(sizeof...(P) == sizeof...(A), "as many arguments as the kernel has parameters");
     emulator_call<P...> call = {kernel, std::tuple<P...>(static_cast<P>(arguments)...)};
-    emulator_kernel run = {(const void *)kernel, emulator_call<P...>::call, &call,
-                           __start_emulator_shared, __stop_emulator_shared};
+    emulator_kernel run = {(const void *)kernel,
+                           emulator_call<P...>::call,
+                           &call,
+                           __start_emulator_shared,
+                           __stop_emulator_shared,
+                           __start___patchable_function_entries,
+                           __stop___patchable_function_entries};
     return emulator_run(run, grid, block, shared, stream);
 }
 

@@ -20,7 +20,7 @@ dim3 blockDim(0, 0, 0), gridDim(0, 0, 0);
 
 /* ---- Fibers: a stack each and the registers a call preserves ---- */
 
-enum { FIBERS = 1024, PAGE = 64 << 10 /* a multiple of every page size in use */ };
+enum { FIBERS = MOST_THREADS, PAGE = 64 << 10 /* a multiple of every page size in use */ };
 #ifdef EMULATOR_ASAN
 enum { STACK = 320 << 10 };
 #else
@@ -733,6 +733,21 @@ static void set_threads(dim3 block)
     }
 }
 
+/* The most threads of a block that a kernel is for: the length of the gap before it, if the last
+ * gap that begins before it reaches it. Other processors' empty instructions are longer. */
+static unsigned launch_bound(const emulator_kernel &of)
+{
+    const char *code = (const char *)of.address, *gap = nullptr;
+    for (const char *const *it = of.bounds; it < of.bounds_end; it++)
+        if (*it < code && (!gap || *it > gap))
+            gap = *it;
+#ifdef __x86_64__
+    if (gap && std::all_of(gap, code, [](char byte) { return byte == '\x90'; }))
+        return (unsigned)(code - gap);
+#endif
+    return MOST_THREADS;
+}
+
 static cudaError_t run_grid(dim3 grid, dim3 block, size_t shared)
 {
     uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z;
@@ -767,7 +782,7 @@ cudaError_t emulator_run(emulator_kernel run, dim3 grid, dim3 block, size_t shar
     std::lock_guard<std::mutex> hold(one_at_a_time);
     cudaError_t error = emulator_check_stream(stream);
     if (error == cudaSuccess)
-        error = emulator_admit(run.address, grid, block, shared);
+        error = emulator_admit(run.address, launch_bound(run), grid, block, shared);
     if (error != cudaSuccess)
         return emulator_fail(error);
     emulator_enqueued(stream);

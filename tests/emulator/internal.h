@@ -36,8 +36,11 @@ bool emulator_shared_known(const void *kernel); /* whether they were noted */
 /* Whether a kernel can go to a stream: one of the current device. */
 cudaError_t emulator_check_stream(cudaStream_t stream);
 
-/* Checks and counts a launch. */
-cudaError_t emulator_admit(const void *kernel, dim3 grid, dim3 block, size_t shared);
+enum { MOST_THREADS = 1024 /* of a block */ };
+
+/* Checks and counts a launch of a kernel that is for blocks of at most `bound` threads. */
+cudaError_t emulator_admit(const void *kernel, unsigned bound, dim3 grid, dim3 block,
+                           size_t shared);
 
 /* Device memory may be touched from here to the end of the scope, not by the host in between: under
  * ASan it is poisoned outside. */

@@ -36,7 +36,7 @@ template <class T> static bool reachable_array(const char *what, const T *data, 
 /* A library's kernel is counted, and fails, as a launch. */
 static inline bool enqueue(void)
 {
-    return emulator_fail(emulator_admit(nullptr, 1, 1, 0)) == cudaSuccess;
+    return emulator_fail(emulator_admit(nullptr, 1, 1, 1, 0)) == cudaSuccess;
 }
 
 /* Handles own a little device memory, as the libraries' do. */

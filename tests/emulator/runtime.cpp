@@ -276,7 +276,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device)
     properties->minor = state.kind->capability % 10;
     properties->multiProcessorCount = MULTIPROCESSORS;
     properties->l2CacheSize = L2_CACHE;
-    properties->maxThreadsPerBlock = 1024;
+    properties->maxThreadsPerBlock = MOST_THREADS;
     properties->maxThreadsPerMultiProcessor = state.kind->threads_each;
     properties->memoryBusWidth = BUS_WIDTH;
     properties->warpSize = 32;
@@ -289,7 +289,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
         enum cudaDeviceAttr attribute;
         int value;
     } attributes[] = {
-        {cudaDevAttrMaxThreadsPerBlock, 1024},
+        {cudaDevAttrMaxThreadsPerBlock, MOST_THREADS},
         {cudaDevAttrMaxSharedMemoryPerBlock, SHARED_DEFAULT},
         {cudaDevAttrClockRate, CLOCK_KHZ},
         {cudaDevAttrMultiProcessorCount, MULTIPROCESSORS},
@@ -678,7 +678,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *ke
     auto raised = shared_limits.find({kernel, calling()->device});
     attributes->sharedSizeBytes = own_of(kernel);
     attributes->maxDynamicSharedSizeBytes =
-        raised == shared_limits.end() ? SHARED_DEFAULT : (int)raised->second;
+        raised == shared_limits.end() ? SHARED_DEFAULT - (int)own_of(kernel) : (int)raised->second;
     return cudaSuccess;
 }
 
@@ -696,11 +696,21 @@ static bool fits(dim3 size, unsigned x, unsigned y, unsigned z)
     return size.x > 0 && size.y > 0 && size.z > 0 && size.x <= x && size.y <= y && size.z <= z;
 }
 
+/* Whether a block may have so much dynamic shared memory beside what its kernel has of its own:
+ * more than 48 KiB of both together only where that was asked for. */
+static bool launch_fits(const void *kernel, size_t dynamic)
+{
+    auto raised = shared_limits.find({kernel, calling()->device});
+    bool usual = own_of(kernel) + dynamic <= SHARED_DEFAULT;
+    return usual || (raised != shared_limits.end() && dynamic <= raised->second &&
+                     shared_fits(kernel, dynamic));
+}
+
 bool emulator_shared_fits(const void *kernel, size_t own, size_t shared)
 {
     locked hold(lock);
     own_shared[kernel] = own;
-    return shared_fits(kernel, shared);
+    return launch_fits(kernel, shared);
 }
 
 bool emulator_shared_known(const void *kernel)
@@ -709,19 +719,16 @@ bool emulator_shared_known(const void *kernel)
     return own_shared.count(kernel) > 0;
 }
 
-cudaError_t emulator_admit(const void *kernel, dim3 grid, dim3 block, size_t shared)
+cudaError_t emulator_admit(const void *kernel, unsigned bound, dim3 grid, dim3 block, size_t shared)
 {
     locked hold(lock);
     cudaError_t error = emulator_state();
-    auto raised = shared_limits.find({kernel, calling()->device});
-    size_t usual = SHARED_DEFAULT;
-    size_t limit = raised == shared_limits.end() ? usual : max(usual, raised->second);
     if (error != cudaSuccess)
         return error;
-    if (!fits(grid, 0x7fffffff, 65535, 65535) || !fits(block, 1024, 1024, 64) ||
-        block.x * block.y * block.z > 1024)
+    if (!fits(grid, 0x7fffffff, 65535, 65535) || !fits(block, MOST_THREADS, MOST_THREADS, 64) ||
+        block.x * block.y * block.z > MOST_THREADS)
         return cudaErrorInvalidConfiguration;
-    if (shared > limit || !shared_fits(kernel, shared))
+    if (block.x * block.y * block.z > bound || !launch_fits(kernel, shared))
         return cudaErrorInvalidValue;
     counts.launches++;
     return due(&state.fail_launch) ? cudaErrorLaunchFailure : cudaSuccess;

@@ -684,6 +684,21 @@ Test(emulator, launches_leave_each_other_their_shared_memory)
     }
 }
 
+template <int> static __global__ void __launch_bounds__(96, 2) at_most_96(void) {}
+
+static __global__ void after_it(void) {}
+
+/* A block of more threads than its kernel is declared for does not start on a device either: the
+ * compiler has given each thread more registers than so many can have. */
+Test(emulator, launch_bounds)
+{
+    cr_expect(launch(at_most_96<1>, 3, 96, 0) == cudaSuccess);
+    cr_expect(launch(at_most_96<1>, 3, 97, 0) == cudaErrorInvalidValue);
+    cr_expect(launch(at_most_96<2>, 1, dim3(8, 3, 4), 0) == cudaSuccess);
+    cr_expect(launch(at_most_96<2>, 1, dim3(7, 7, 2), 0) == cudaErrorInvalidValue);
+    cr_expect(launch(after_it, 1, 1024, 0) == cudaSuccess, "another kernel's bound");
+}
+
 static __global__ void own_and_dynamic(int *out)
 {
     __shared__ int own[1000];
@@ -706,6 +721,28 @@ Test(emulator, own_and_dynamic_shared_memory_together)
     cr_expect(launch(own_and_dynamic, 1, 1, 227 << 10, out.data) == cudaErrorInvalidValue);
     cr_expect(cudaFuncSetAttribute(own_and_dynamic, attribute, 227 << 10) == cudaErrorInvalidValue);
     cr_expect(launch(own_and_dynamic, 1, 1, (227 << 10) - 4000, out.data) == cudaSuccess);
+}
+
+template <int> static __global__ void own_and_usual(int *out)
+{
+    __shared__ int own[1000];
+    for (int i = 0; i < 1000; i++)
+        own[i] = i;
+    out[0] = own[999] + ((char *)emulator_shared())[0];
+}
+
+/* So it does within the 48 KiB that a block may have without asking; cuda_launch asks. */
+Test(emulator, own_shared_memory_counts_without_asking)
+{
+    const size_t usual = 48 << 10;
+    device_array<int> out(1);
+#if defined __SANITIZE_ADDRESS__
+    return;
+#endif
+    cr_expect(launch(own_and_usual<1>, 1, 1, usual - 4000, out.data) == cudaSuccess);
+    cr_expect(launch(own_and_usual<1>, 1, 1, usual - 3999, out.data) == cudaErrorInvalidValue);
+    cr_expect(cuda_launch(own_and_usual<1>, 1, 1, usual - 3999, nullptr, out.data) == cudaSuccess);
+    cr_expect(launch(own_and_usual<2>, 1, 1, usual, out.data) == cudaErrorLaunchFailure);
 }
 
 Test(emulator, capabilities_have_their_limits)

@@ -1014,6 +1014,61 @@ Test(check, a_type_explains_only_what_has_no_structure)
     atn_context_free(context);
 }
 
+/* Whether any finding names f16. */
+static bool names_f16(atn_context *context, const subject *s)
+{
+    result_verdict v;
+    finding findings[MOST_FINDINGS];
+    bool named = false;
+    cr_assert_eq(judge_result(context, s, RESULT_OUTPUT, &v), EXIT_PASS);
+    cr_expect_eq(v.verdict, REF_FAIL);
+    for (int count = diagnose(context, s, RESULT_OUTPUT, &v, findings); count > 0;) {
+        named |= strstr(findings[--count].text, "f16") && !strstr(findings[count].text, "bf16");
+        free(findings[count].text);
+    }
+    result_verdict_free(&v);
+    return named;
+}
+
+/* A kernel that claims f32, takes its inputs in f16 and gives its sums out in f32: nothing of it is
+ * a number of f16. An error of the same size that is a factor, or in one row, is not f16's. */
+Test(check, what_is_computed_in_f16_is_named_and_nothing_that_is_as_large)
+{
+    static const atn_operator ops[] = {ATN_SIMA, ATN_SOFTMAX, ATN_ELU};
+    enum { SIZE = HEADS * TOKENS * WIDTH };
+    atn_context *context = make_context();
+    for (size_t o = 0; o < sizeof ops / sizeof *ops; o++) {
+        subject s = problem_of(ops[o], 0, ATN_F32);
+        double *const inputs[] = {s.c.q, s.c.k, s.c.v}, *y = give_output(&s);
+        double kept[3][SIZE], want[SIZE];
+        memcpy(want, y, sizeof want);
+        for (int x = 0; x < 3; x++) {
+            memcpy(kept[x], inputs[x], sizeof kept[x]);
+            for (int i = 0; i < SIZE; i++) {
+                float value = (float)inputs[x][i];
+                atn_storage_round(ATN_STORAGE_F16, 1, &value);
+                inputs[x][i] = (double)value;
+            }
+        }
+        cr_assert_eq(answer_exact(&s, RESULT_OUTPUT, y), ATN_OK);
+        for (int x = 0; x < 3; x++)
+            memcpy(inputs[x], kept[x], sizeof kept[x]);
+        bool explains;
+        char *text = first_finding(context, &s, &explains);
+        cr_expect(explains && strcmp(text, "computed in f16") == 0, "%s", text);
+        free(text);
+        double error = ref_compare_f64(1, SIZE, y, SIZE, want, SIZE).relative_frobenius;
+        for (int i = 0; i < SIZE; i++)
+            y[i] = want[i] * (1 + error);
+        cr_expect(!names_f16(context, &s), "a factor of %g", 1 + error);
+        for (int i = 0; i < SIZE; i++)
+            y[i] = want[i] * (i / WIDTH % TOKENS == 5 ? 1 + error * sqrt(TOKENS) : 1);
+        cr_expect(!names_f16(context, &s), "a row's factor of %g", 1 + error * sqrt(TOKENS));
+        release(&s);
+    }
+    atn_context_free(context);
+}
+
 /* ---- Where ---- */
 
 typedef struct {

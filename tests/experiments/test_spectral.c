@@ -15,6 +15,7 @@
 #include <newton.h>
 #include <soft.h>
 
+#include "common/npy.h"
 #include "common/report.h"
 #include "registry.h"
 #include "runs.h"
@@ -1018,6 +1019,41 @@ Test(spectral, pairs_below_the_floor_are_bounded_from_below)
                   "%s: %g", statement, cell_real(t, row, "measured"));
     }
     cr_expect(rows == 2, "%d rows below the floor", rows);
+    table_free(t);
+}
+
+/* The same matrix as in normalisation_may_put_a_row_below_the_floor, of tokens: eight at distances
+ * with exp(-d^2) = 1/2, two nearly alike far away. What hangs on the normalised matrix alone is
+ * below the floor, what hangs on A is not, nor is what hangs on neither. */
+Test(spectral, a_row_of_bounds_is_below_the_floor_for_its_own_sake)
+{
+    enum { COUNT = 10 };
+    static const struct {
+        const char *statement;
+        bool below;
+    } want[] = {{"S06-printed", false}, {"S06-iterate", false}, {"S20-corrected", false},
+                {"S21-printed", false}, {"S22-printed", false}, {"S23-printed", true}};
+    enum { WANTED = sizeof want / sizeof *want };
+    double tokens[COUNT * COUNT] = {0};
+    int found[WANTED] = {0};
+    const int64_t shape[] = {COUNT, COUNT};
+    for (int i = 0; i < 8; i++)
+        tokens[i * COUNT + i] = sqrt(log(2) / 2), tokens[i * COUNT + 8] = 100;
+    tokens[9 * COUNT + 9] = sqrt(70 * u);
+    cr_assert_eq(npy_write(".", "tokens.npy", ATN_F64, 2, shape, tokens), EXIT_PASS);
+    cr_assert(run_experiment(&spectral_bounds, "--input tokens.npy --m 10 --scale 1 --out out") ==
+              EXIT_PASS);
+    table *t = read_output(&spectral_bounds, "out", 0);
+    for (int64_t row = 0; row < table_rows(t); row++)
+        for (int i = 0; i < WANTED; i++)
+            if (cell_is(t, row, "input", "tokens.npy") &&
+                cell_is(t, row, "statement", want[i].statement)) {
+                found[i]++;
+                cr_expect(cell_boolean(t, row, "below_floor") == want[i].below, "%s: %.12g",
+                          want[i].statement, cell_real(t, row, "measured"));
+            }
+    for (int i = 0; i < WANTED; i++)
+        cr_expect(found[i] == 1, "%s: %d rows", want[i].statement, found[i]);
     table_free(t);
 }
 

@@ -760,6 +760,90 @@ Test(soft_backward, overflow_is_not_ok)
     atn_context_free(context);
 }
 
+/* Moves the last token of a head so far away that no landmark sees it: its value and dY meet in the
+ * gradients of what is convolved alone. */
+static void part_with(fixture_soft *f, double *dout, int64_t head, double far, double v, double dy)
+{
+    int64_t last = (head + 1) * f->n - 1;
+    f->q[last * f->c.dim] = far;
+    f->v[last * f->c.value_dim] = v;
+    dout[last * f->c.value_dim] = dy;
+}
+
+/* Head 0 of two batch entries shares a filter, whose gradient leaves the range where all else is
+ * finite: the head whose part does is spoilt, or both if only the sum does; never the other's. */
+Test(soft_backward, a_filters_gradient_that_overflows_spoils_its_own_heads)
+{
+    static const struct {
+        double v[2], dy[2];
+        bool bad[2];
+    } rows[] = {
+        {{1, 1e30}, {1, 1e30}, {false, true}},
+        {{1e30, 1}, {1e30, 1}, {true, false}},
+        {{1e25, -1e25}, {1e25, 1e25}, {true, true}}, /* though the sum would be 0 */
+        {{1.5e19, 1.5e19}, {1.5e19, 1.5e19}, {true, true}},
+        {{1.5e19, 1e18}, {1.5e19, 1e18}, {false, false}},
+    };
+    atn_context *context = fixture_context(2, NULL);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        fixture_soft_case c = usual(ATN_SOFT, ATN_F32);
+        c.window = 3;
+        fixture_soft f = make(&c, ATN_GRADIENT_CLOSED);
+        double *dout = random_dout(&f);
+        for (int b = 0; b < 2; b++)
+            part_with(&f, dout, b * c.heads, 100, rows[i].v[b], rows[i].dy[b]);
+        fixture_soft_load(&f);
+        backward_run r = backward_of(&f, dout, context);
+        int bad = rows[i].bad[0] + rows[i].bad[1];
+        cr_expect((r.status == ATN_NONFINITE) == (bad > 0) && r.info.failures == bad,
+                  "%zu: %s, %ld failures", i, atn_status_name(r.status), (long)r.info.failures);
+        for (int64_t head = 0; head < 4; head++)
+            for (int slot = SLOT_Q; slot <= SLOT_V; slot++)
+                expect_head(&r, slot, head / 2, head % 2, head % 2 == 0 && rows[i].bad[head / 2]);
+        for (int64_t h = 0; h < 2; h++)
+            expect_head(&r, SLOT_PARAMETERS + ATN_PARAMETER_RESIDUAL, 0, h, h == 0 && bad > 0);
+        backward_free(&r);
+        free(dout);
+        fixture_soft_free(&f);
+    }
+    atn_context_free(context);
+}
+
+/* All heads share the landmarks' convolution: a gradient of its weights that leaves the range
+ * spoils all of them, and is told from one that does not. */
+Test(soft_backward, a_convolutions_gradient_that_overflows_is_told)
+{
+    atn_context *context = fixture_context(2, NULL);
+    for (int overflows = 0; overflows < 2; overflows++) {
+        fixture_soft_case c = usual(ATN_SOFT, ATN_F32);
+        c.sampling = ATN_SAMPLING_CONV;
+        c.width = 8, c.height = 6, c.count = 12;
+        fixture_soft f = make(&c, ATN_GRADIENT_CLOSED);
+        int64_t cells = c.stride * c.stride;
+        double *dout = random_dout(&f);
+        for (int64_t i = 0; i < c.dim * cells; i++) /* no landmark holds channel 0 */
+            f.sampling.weights[i / cells * c.dim * cells + i % cells] = 0;
+        guarded_set(&f.sampling.tensors[0], f.sampling.weights);
+        for (int64_t i = 2 * f.n * c.value_dim; i < 3 * f.n * c.value_dim; i++) {
+            f.v[i] *= 1e12;
+            dout[i] *= 1e12;
+        }
+        part_with(&f, dout, 2, overflows ? 1e17 : 1e6, 0, 0);
+        fixture_soft_load(&f);
+        backward_run r = backward_of(&f, dout, context);
+        cr_expect((r.status == ATN_NONFINITE) == overflows && r.info.failures == 4 * overflows,
+                  "%s, %ld failures", atn_status_name(r.status), (long)r.info.failures);
+        for (int64_t head = 0; head < 4; head++)
+            for (int slot = SLOT_Q; slot <= SLOT_V; slot++)
+                expect_head(&r, slot, head / 2, head % 2, overflows);
+        expect_head(&r, SLOT_PARAMETERS + ATN_PARAMETER_CONV, 0, 0, overflows);
+        backward_free(&r);
+        free(dout);
+        fixture_soft_free(&f);
+    }
+    atn_context_free(context);
+}
+
 /* SOFT++'s default gradient goes with its default inverse. Another inverse runs forward as it is;
  * backward says what to set, and has touched nothing. */
 Test(soft_backward, gradients_that_do_not_go_with_the_inverse)

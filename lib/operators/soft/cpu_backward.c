@@ -407,6 +407,17 @@ static void conv_channel(const call *c, int64_t channel)
     }
 }
 
+/* A head's part in an entry of a parameter's gradient; the head is bad if it leaves the range. */
+static double part_of(const call *c, int64_t head, double part)
+{
+    unsigned char *nonfinite = &c->soft->nonfinite[head * c->soft->chunks];
+    if (!isfinite((real)part)) {
+#pragma omp atomic write
+        *nonfinite = 1;
+    }
+    return part;
+}
+
 /* One entry of the norm's weight and of its bias. */
 static void norm_entry(const call *c, int64_t entry)
 {
@@ -415,8 +426,8 @@ static void norm_entry(const call *c, int64_t entry)
     for (int part = 0; part < 2; part++) {
         const atn_tensor *gradient = c->gradients->parameters[ATN_PARAMETER_NORM_WEIGHT + part];
         double sum = 0;
-        for (int64_t i = 0; i < soft->shape.batch * soft->shape.heads; i++)
-            sum += soft->norm_sums[i * 2 * d + part * d + entry];
+        for (int64_t i = 0; gradient && i < soft->shape.batch * soft->shape.heads; i++)
+            sum += part_of(c, i, soft->norm_sums[i * 2 * d + part * d + entry]);
         if (gradient)
             ((real *)gradient->data)[entry] = (real)sum;
     }
@@ -431,10 +442,11 @@ static void filter_entry(const call *c, int64_t index)
     double sum = 0;
     for (int64_t b = 0; b < soft->shape.batch; b++) {
         int64_t head = b * soft->shape.heads + index / size;
-        sum += R(depthwise_entry_sum)(
+        double part = R(depthwise_entry_sum)(
             soft->desc.residual_height, soft->desc.residual_width, c->v->cols,
             entry / window - window / 2, entry % window - window / 2, soft_rows(c->v, head, 0),
             c->v->row_stride, soft_rows(c->dout, head, 0), c->dout->row_stride);
+        sum += part_of(c, head, part);
     }
     soft_rows(gradient, index / size, 0)[entry] = (real)sum;
 }
@@ -500,6 +512,7 @@ static void differentiate_parameters(const call *c)
         over(c, d, norm_entry);
     if (residual)
         over(c, soft->shape.heads * residual->rows * residual->cols, filter_entry);
+    over(c, soft->shape.batch * soft->shape.heads, poison);
     inspect_parameters(c);
     poison_parameters(c);
 }
