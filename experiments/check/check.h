@@ -138,6 +138,14 @@ void keep_judged_rows(const subject *s, result_kind kind, const double *from, do
 /* What the library makes of it in a type and storage. Negative: it cannot. */
 atn_status answer_library(atn_context *context, const subject *s, atn_dtype dtype,
                           atn_storage storage, result_kind kind, double *to);
+/* The same of several gradients, or of the output alone, by one call. */
+atn_status answer_library_all(atn_context *context, const subject *s, atn_dtype dtype,
+                              atn_storage storage, int count, const result_kind *kinds,
+                              double *const *to);
+
+/* Whether several threads are worth it: hundreds of calls that take less than threads take to
+ * start, and to wait for the next, are left to one. */
+bool is_worth_threads(atn_context *context, const attention_case *c);
 
 /* The subject with every input, parameter and dY changed by a relative `step`, signs at random,
  * and rounded to a storage. A parameter of one number for each head is rounded only: its change
@@ -172,13 +180,18 @@ typedef struct {
     const char *direction_names[MOST_DIRECTIONS];
 } reach;
 
-/* The derivatives. Costs NOISES calls in f64, and one for each direction. */
-void reach_differentiate(atn_context *context, const subject *s, result_kind kind,
-                         const double *want, reach *r);
-/* The runs in the type that the subject claims, in the place of those of another type. exact: want
- * is not the library's own answer in f64. */
-void reach_run(atn_context *context, const subject *s, result_kind kind, const double *want,
-               bool exact, reach *r);
+/* Results that the same calls of the library make: the output alone, or gradients. */
+typedef struct result_verdict result_verdict;
+typedef struct {
+    int count;
+    result_kind kinds[RESULT_COUNT];
+    result_verdict *of[RESULT_COUNT]; /* of the kind of the same place */
+} result_group;
+
+/* The derivatives of each. Costs NOISES calls in f64, and one for each direction. */
+void reach_differentiate(atn_context *context, const subject *s, const result_group *g);
+/* The runs in the type that the subject claims, in the place of those of another type. */
+void reach_run(atn_context *context, const subject *s, const result_group *g);
 void reach_free(reach *r);
 
 /* ---- Judging (judge.c) ---- */
@@ -264,7 +277,7 @@ double subject_unit(const subject *s);
 double subject_sums(const subject *s);
 
 /* Everything about a result. */
-typedef struct {
+struct result_verdict {
     bool exact;        /* want is the exact answer, not the library's in f64 */
     atn_status status; /* of want */
     double *want;
@@ -273,19 +286,20 @@ typedef struct {
     bounds *bounds;
     judgement *heads;
     ref_verdict verdict; /* the worst head's */
-} result_verdict;
+};
 
-/* What is wanted of a result and what good kernels reach, whatever the result is. Returns an exit
- * code. To be freed in any case. */
-int find_wanted(atn_context *context, const subject *s, result_kind kind, result_verdict *v);
-/* The same for the type that the subject claims now; but for what depends on it v shares known's
- * arrays. To be freed by claim_free. */
-void claim_another(atn_context *context, const subject *s, result_kind kind,
-                   const result_verdict *known, result_verdict *v);
+result_group group_of_one(result_kind kind, result_verdict *v);
+/* What is wanted of results and what good kernels reach, whatever the results are. Returns an exit
+ * code. Each is to be freed in any case. */
+int find_wanted(atn_context *context, const subject *s, const result_group *g);
+/* The same for the type that the subject claims now; but for what depends on it the results of g
+ * share the arrays of known, which are of the same kinds. To be freed by claim_free. */
+void claim_another(atn_context *context, const subject *s, const result_group *known,
+                   const result_group *g);
 void claim_free(result_verdict *v);
 /* The verdicts on the result by that. */
 void judge_heads(const subject *s, result_kind kind, result_verdict *v);
-/* Both. Returns an exit code: EXIT_PASS whatever the verdict. To be freed in any case. */
+/* Both, of one. Returns an exit code: EXIT_PASS whatever the verdict. To be freed in any case. */
 int judge_result(atn_context *context, const subject *s, result_kind kind, result_verdict *v);
 void result_verdict_free(result_verdict *v);
 ref_verdict worse_verdict(ref_verdict a, ref_verdict b);

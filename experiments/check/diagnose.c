@@ -124,9 +124,11 @@ static bool passes(const diagnosis *d, const trial *t, const double *want)
     result_verdict v = *d->v;
     v.want = (double *)want;
     if (!borrowed) {
+        result_group g = group_of_one(d->kind, &v);
         v.reach = (reach){0};
-        reach_differentiate(d->context, &t->s, d->kind, want, &v.reach);
-        reach_run(d->context, &t->s, d->kind, want, false, &v.reach);
+        v.exact = false;
+        reach_differentiate(d->context, &t->s, &g);
+        reach_run(d->context, &t->s, &g);
     }
     bool good = true;
     for (int64_t i = 0; i < heads && good; i++) {
@@ -182,9 +184,10 @@ static double distance_to_type(const diagnosis *d, atn_dtype type, narrow_part p
     int64_t heads = d->heads, size = d->size / heads;
     double farthest = 1;
     subject narrow = *d->s;
-    result_verdict v;
+    result_verdict v, known = *d->v;
+    result_group g = group_of_one(d->kind, &v), of_known = group_of_one(d->kind, &known);
     subject_claim(&narrow, type);
-    claim_another(d->context, &narrow, d->kind, d->v, &v);
+    claim_another(d->context, &narrow, &of_known, &g);
     for (int64_t i = 0; i < heads && isfinite(farthest); i++) {
         yardstick y = head_yardstick(&narrow, d->kind, &v, i);
         if (part == NARROW_SUMS) {

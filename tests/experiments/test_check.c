@@ -1197,8 +1197,9 @@ static void expect_told_from_zeros(atn_context *context, const subject *problem,
     double *zeros = must_allocate((size_t)size, sizeof *zeros);
     bool wide = claimed == ATN_F64 || claimed == ATN_F32;
     subject_claim(&s, claimed);
-    result_verdict v;
-    claim_another(context, &s, kind, known, &v);
+    result_verdict v, other = *known;
+    result_group g = group_of_one(kind, &v), of_known = group_of_one(kind, &other);
+    claim_another(context, &s, &of_known, &g);
     for (int64_t i = 0; i < result_heads(&s.judged, kind); i++) {
         yardstick y = head_yardstick(&s, kind, &v, i);
         ref_verdict right = judge_head(&y, &v.bounds[i], y.want).verdict;
