@@ -11,10 +11,10 @@
 #include "common/report.h"
 #include "common/staging.h"
 
-const double most_reference_bytes = 0x1p30;
-
-/* Multiplications in long double that one waits for: about a minute. */
-static const double most_reference_work = 1.5e10;
+/* Multiplications in long double that one waits for, about three seconds', and that are done in
+ * one: what is larger takes no longer by the library in f64. In three seconds no more than half a
+ * GB is taken. */
+static const double most_reference_work = 5e8, reference_speed = 1.5e8;
 
 /* What the reference forms of a head: pairs of tokens, or of tokens and landmarks. */
 static double pairs_of(const subject *s)
@@ -38,16 +38,30 @@ static double head_work(const subject *s)
 
 double reference_bytes(const subject *s)
 {
-    return 2.0 * sizeof(long double) * pairs_of(s);
+    const attention_case *c = &s->c;
+    double numbers = (double)(attention_case_queries(c) + attention_case_keys(c) +
+                              attention_case_values(c) + 2 * attention_case_outputs(c));
+    return sizeof(long double) * (2 * pairs_of(s) + numbers);
+}
+
+static double reference_work(const subject *s, result_kind kind)
+{
+    const atn_attention_shape *shape = &s->c.shape;
+    double heads = (double)shape->batch * (double)shape->heads;
+    return heads * head_work(s) *
+           (kind == RESULT_OUTPUT ? 3 : 8 * (double)result_size(&s->c, kind));
+}
+
+double reference_seconds(const subject *s, result_kind kind)
+{
+    return reference_work(s, kind) / reference_speed;
 }
 
 bool reference_takes(const subject *s, result_kind kind)
 {
-    const atn_attention_shape *shape = &s->c.shape;
-    double heads = (double)shape->batch * (double)shape->heads;
-    double times = kind == RESULT_OUTPUT ? 3 : 8 * (double)result_size(&s->c, kind);
-    return reference_bytes(s) <= most_reference_bytes &&
-           heads * head_work(s) * times <= (s->most_work > 0 ? s->most_work : most_reference_work);
+    double most = s->most_work > 0 ? s->most_work : most_reference_work;
+    return s->reference == REFERENCE_EXACT ||
+           (s->reference == REFERENCE_AUTO && reference_work(s, kind) <= most);
 }
 
 void keep_judged_rows(const subject *s, result_kind kind, const double *from, double *to)

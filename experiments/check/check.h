@@ -41,7 +41,8 @@ typedef struct {
     attention_case judged; /* the same without the appended landmarks */
     atn_dtype dtype;       /* ATN_F32 or ATN_F64: what the output claims to be computed in, */
     atn_storage storage;   /* and what it claims to be stored in */
-    double most_work;      /* multiplications that the exact answer may take; 0: a minute's */
+    double most_work;      /* multiplications that the exact answer may take; 0: a few seconds' */
+    reference_choice reference;    /* what is taken for right, whatever it takes */
     double *results[RESULT_COUNT]; /* null: not given */
     double *grad_output;           /* null: not given; of the shape of c's output */
     int64_t key_heads; /* of keys and values as they were given, fewer if heads share them */
@@ -122,11 +123,11 @@ void parameters_help(const atn_operator_info *info, int variant);
 
 /* Answers are f64, dense, rows x cols of every head, without appended landmarks. */
 
-/* Whether the dense reference can be asked for it: memory and work. */
+/* Whether the dense reference is asked for it: as the user says, or where it takes seconds. */
 bool reference_takes(const subject *s, result_kind kind);
-/* Bytes that it would take, and the most that are given to it. */
+/* What it would take, roughly. */
 double reference_bytes(const subject *s);
-extern const double most_reference_bytes;
+double reference_seconds(const subject *s, result_kind kind);
 
 /* The exact answer, dense, in long double. Negative: the reference does not take such a problem. */
 atn_status answer_exact(const subject *s, result_kind kind, double *to);
@@ -237,6 +238,7 @@ typedef struct {
     const char *reason; /* why it is skipped; "" */
     double ratio;       /* of it; NaN: none */
     double expected;  /* kappa times rounding: what rounding may do to the relative error; or NaN */
+    double own;       /* the same of what is wanted, if that is the library's in f64; 0 if exact */
     double reachable; /* the relative error that good kernels reach; NaN: not known */
     double allowed;   /* the relative error that passes */
     ref_difference difference;
@@ -253,6 +255,7 @@ typedef struct {
     double factor;     /* of all that is reached; 0: 1 */
     double kappa;      /* NaN: not known */
     double rounding;   /* what kappa magnifies: N u and the storage's u */
+    double own;        /* what it magnifies in what is wanted: N u of f64; 0: that is exact */
     double unit, sums; /* u and s */
     double summed;     /* u_s */
     double stages;     /* square root of the roundings between what goes in and the result: 2 of

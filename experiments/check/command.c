@@ -5,6 +5,7 @@
 
 #include "check/report.h"
 #include "common/printout.h"
+#include "common/process.h"
 #include "common/report.h"
 
 static void print_help(void)
@@ -50,9 +51,31 @@ static void judge_one(atn_context *context, const subject *s, result_kind kind, 
     ref_verdict by_rounding = v->verdict;
     int count = explain_result(context, s, kind, v, findings);
     print_verdict(s, kind, v, tables);
-    print_findings(kind, v, by_rounding, count, findings, tables);
+    print_findings(s, kind, v, by_rounding, count, findings, tables);
     while (count > 0)
         free(findings[--count].text);
+}
+
+/* What an exact answer takes that was asked for; false: more memory than there is. */
+static bool can_wait(const subject *s, const result_group *g)
+{
+    const double patience = 5;
+    double seconds = 0, have = process_available_memory(), need = reference_bytes(s);
+    for (int i = 0; i < g->count; i++) {
+        seconds += reference_seconds(s, g->kinds[i]);
+        if (g->kinds[i] != RESULT_OUTPUT)
+            need = 2 * reference_bytes(s); /* numbers with a derivative */
+    }
+    if (s->reference != REFERENCE_EXACT || !g->count)
+        return true;
+    if (need > have)
+        report_error(
+            "--reference exact: it takes %.2g GB, and %.2g GB of memory are left; expected "
+            "auto or f64",
+            need / 1e9, have / 1e9);
+    else if (seconds > patience)
+        report_note("the exact answer may take %.2g s and %.2g GB", seconds, need / 1e9);
+    return need <= have;
 }
 
 /* Results that the same calls make, one after the other. */
@@ -67,7 +90,9 @@ static int judge_group(atn_context *context, const subject *s, int first, int en
             g.of[g.count] = &v[g.count];
             g.count++;
         }
-    int code = g.count ? find_wanted(context, s, &g) : EXIT_PASS;
+    int code = can_wait(s, &g) ? EXIT_PASS : EXIT_ENVIRONMENT;
+    if (g.count && code == EXIT_PASS)
+        code = find_wanted(context, s, &g);
     for (int i = 0; i < g.count; i++) {
         if (code == EXIT_PASS) {
             judge_one(context, s, g.kinds[i], g.of[i], tables);

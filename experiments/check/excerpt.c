@@ -34,8 +34,7 @@ static void keep_parameters(atn_attention_desc *desc, const atn_attention_shape 
     }
     if (desc->lsh.buckets)
         desc->lsh.buckets += index * desc->lsh.rounds * shape->tokens;
-    desc->scale_value =
-        atn_kernel_scale(desc->scale, desc->scale_value, shape->heads, shape->dim);
+    desc->scale_value = atn_kernel_scale(desc->scale, desc->scale_value, shape->heads, shape->dim);
     desc->scale = ATN_SCALE_VALUE;
 }
 

@@ -391,6 +391,7 @@ judgement judge_head(const yardstick *y, const bounds *b, const double *got)
                    .reason = "",
                    .ratio = NAN,
                    .expected = y->kappa * y->rounding,
+                   .own = y->own > 0 ? y->kappa * y->own : 0,
                    .reachable = b->norm > 0 ? b->reached / b->norm : NAN,
                    .allowed = b->norm > 0 ? b->bound[0] / b->norm : NAN,
                    .difference = ref_compare_f64(y->rows, y->cols, got, y->cols, y->want, y->cols)};
@@ -404,6 +405,11 @@ judgement judge_head(const yardstick *y, const bounds *b, const double *got)
         j.ratio = deciding_ratio(y, b, e, &j.rule);
         j.verdict = ref_judge(REF_REACH, j.ratio);
         free(e);
+    }
+    if (j.verdict == REF_FAIL && j.difference.relative_frobenius <= j.own) {
+        j.verdict = REF_SKIPPED;
+        j.rule = "none";
+        j.reason = "what it is held against may err as much: --reference exact";
     }
     if (b->why && j.verdict != REF_FAIL) {
         j.verdict = REF_SKIPPED;
@@ -427,6 +433,8 @@ yardstick head_yardstick(const subject *s, result_kind kind, const result_verdic
         .reach = v->reach,
         .kappa = v->kappa[head],
         .rounding = subject_rounding(s),
+        .own =
+            v->exact ? 0 : (double)attention_case_terms(&s->judged) * atn_dtype_roundoff(ATN_F64),
         .unit = subject_unit(s),
         .sums = subject_sums(s),
         .summed = atn_dtype_roundoff(s->dtype),
