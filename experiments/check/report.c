@@ -235,7 +235,7 @@ static void print_basis(const subject *s, result_kind kind, const result_verdict
 {
     char *why = basis_text(s, kind, v);
     if (v->exact)
-        report_text("against the exact answer, dense, in long double: %s\n", why);
+        report_text("against the exact answer: dense, in long double, as %s\n", why);
     else
         report_text(
             "against a baseline, the library in f64: %s\nrounding in the baseline may reach "
