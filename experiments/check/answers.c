@@ -11,10 +11,9 @@
 #include "common/report.h"
 #include "common/staging.h"
 
-const double most_reference_bytes = 0x1p30;
-
-/* Multiplications in long double that one waits for: about a minute. */
-static const double most_reference_work = 1.5e10;
+/* Multiplications in long double that one waits for, some six seconds', and that are done in one:
+ * what is larger takes about as long by the library in f64. */
+static const double most_reference_work = 1e9, reference_speed = 1.5e8;
 
 /* What the reference forms of a head: pairs of tokens, or of tokens and landmarks. */
 static double pairs_of(const subject *s)
@@ -38,16 +37,30 @@ static double head_work(const subject *s)
 
 double reference_bytes(const subject *s)
 {
-    return 2.0 * sizeof(long double) * pairs_of(s);
+    const attention_case *c = &s->c;
+    double numbers = (double)(attention_case_queries(c) + attention_case_keys(c) +
+                              attention_case_values(c) + 2 * attention_case_outputs(c));
+    return sizeof(long double) * (2 * pairs_of(s) + numbers);
+}
+
+static double reference_work(const subject *s, result_kind kind)
+{
+    const atn_attention_shape *shape = &s->c.shape;
+    double heads = (double)shape->batch * (double)shape->heads;
+    return heads * head_work(s) *
+           (kind == RESULT_OUTPUT ? 3 : 8 * (double)result_size(&s->c, kind));
+}
+
+double reference_seconds(const subject *s, result_kind kind)
+{
+    return reference_work(s, kind) / reference_speed;
 }
 
 bool reference_takes(const subject *s, result_kind kind)
 {
-    const atn_attention_shape *shape = &s->c.shape;
-    double heads = (double)shape->batch * (double)shape->heads;
-    double times = kind == RESULT_OUTPUT ? 3 : 8 * (double)result_size(&s->c, kind);
-    return reference_bytes(s) <= most_reference_bytes &&
-           heads * head_work(s) * times <= (s->most_work > 0 ? s->most_work : most_reference_work);
+    double most = s->most_work > 0 ? s->most_work : most_reference_work;
+    return s->reference == REFERENCE_EXACT ||
+           (s->reference == REFERENCE_AUTO && reference_work(s, kind) <= most);
 }
 
 void keep_judged_rows(const subject *s, result_kind kind, const double *from, double *to)
@@ -110,10 +123,10 @@ static int convert_tensors(atn_attention_desc *desc, atn_dtype dtype, atn_storag
     return count;
 }
 
-/* One of the gradients; the others that a call wants are thrown away. */
+/* The gradients of `out` that have memory; the others that a call wants are thrown away. */
 static atn_status call_backward(atn_context *context, const subject *s,
-                                const atn_attention_desc *desc, result_kind kind,
-                                const atn_attention_inputs *inputs, atn_tensor *out)
+                                const atn_attention_desc *desc, const atn_attention_inputs *inputs,
+                                atn_tensor out[RESULT_COUNT])
 {
     const attention_case *c = &s->c;
     const atn_attention_shape *p = &c->shape;
@@ -121,25 +134,25 @@ static atn_status call_backward(atn_context *context, const subject *s,
     atn_tensor dout = typed(p->batch, p->heads, p->tokens, p->value_dim, s->grad_output,
                             desc->dtype, desc->storage);
     for (int i = RESULT_TOKENS; i < RESULT_PARAMETERS; i++)
-        gradients[i] = i == (int)kind ? *out
-                                      : typed(p->batch, p->heads, result_rows(c, (result_kind)i),
-                                              result_cols(c, (result_kind)i), NULL, desc->dtype,
-                                              desc->storage);
+        gradients[i] =
+            out[i].data ? out[i]
+                        : typed(p->batch, p->heads, result_rows(c, (result_kind)i),
+                                result_cols(c, (result_kind)i), NULL, desc->dtype, desc->storage);
     atn_gradients to = {.q = &gradients[RESULT_TOKENS],
                         .k = c->k ? &gradients[RESULT_KEYS] : NULL,
                         .v = &gradients[RESULT_VALUES]};
-    if (kind >= RESULT_PARAMETERS)
-        to.parameters[kind - RESULT_PARAMETERS] = out;
+    for (int i = 0; i < ATN_PARAMETER_COUNT; i++)
+        to.parameters[i] = out[RESULT_PARAMETERS + i].data ? &out[RESULT_PARAMETERS + i] : NULL;
     atn_status status = staged_backward(context, desc, p, inputs, &dout, &to, NULL);
     for (int i = RESULT_TOKENS; i < RESULT_PARAMETERS; i++)
-        if (i != (int)kind)
+        if (!out[i].data)
             free(gradients[i].data);
     free(dout.data);
     return status;
 }
 
 static atn_status call(atn_context *context, const subject *s, const atn_attention_desc *desc,
-                       result_kind kind, atn_tensor *out)
+                       atn_tensor out[RESULT_COUNT])
 {
     const attention_case *c = &s->c;
     const atn_attention_shape *p = &c->shape;
@@ -149,35 +162,65 @@ static atn_status call(atn_context *context, const subject *s, const atn_attenti
     atn_tensor k = typed(p->batch, p->heads, p->key_tokens, p->dim, c->k, dtype, storage);
     atn_tensor v = typed(p->batch, p->heads, p->key_tokens, p->value_dim, c->v, dtype, storage);
     atn_attention_inputs inputs = {&q, c->k ? &k : NULL, &v, c->query_mask, c->key_mask};
-    atn_status status = kind == RESULT_OUTPUT ? staged_forward(context, desc, p, &inputs, out, NULL)
-                                              : call_backward(context, s, desc, kind, &inputs, out);
+    atn_status status = out[RESULT_OUTPUT].data
+                            ? staged_forward(context, desc, p, &inputs, &out[RESULT_OUTPUT], NULL)
+                            : call_backward(context, s, desc, &inputs, out);
     free(q.data), free(k.data), free(v.data);
+    return status;
+}
+
+/* A result as f64, judged rows only. */
+static void unpack(const subject *s, result_kind kind, const atn_tensor *out, double *to)
+{
+    int64_t size = result_size(&s->c, kind);
+    double *all = must_allocate((size_t)size, sizeof *all);
+    atn_convert(ATN_F64, all, out->dtype, out->data, size);
+    keep_judged_rows(s, kind, all, to);
+    free(all);
+}
+
+atn_status answer_library_all(atn_context *context, const subject *s, atn_dtype dtype,
+                              atn_storage storage, int count, const result_kind *kinds,
+                              double *const *to)
+{
+    const attention_case *c = &s->c;
+    atn_attention_desc desc = c->reference;
+    atn_tensor out[RESULT_COUNT] = {{0}};
+    void *frees[MOST_FILES];
+    desc.dtype = dtype;
+    desc.storage = storage;
+    int converted = convert_tensors(&desc, dtype, storage, frees);
+    for (int i = 0; i < count; i++) {
+        int64_t batch = kinds[i] < RESULT_PARAMETERS ? c->shape.batch : 1;
+        out[kinds[i]] = typed(batch, result_heads(c, kinds[i]) / batch, result_rows(c, kinds[i]),
+                              result_cols(c, kinds[i]), NULL, dtype, storage);
+    }
+    atn_status status = call(context, s, &desc, out);
+    for (int i = 0; i < count; i++) {
+        unpack(s, kinds[i], &out[kinds[i]], to[i]);
+        free(out[kinds[i]].data);
+    }
+    while (converted > 0)
+        free(frees[--converted]);
+    if (status == ATN_ERR_MEMORY) /* a condition number would become infinite */
+        end_program("out of memory: the library");
     return status;
 }
 
 atn_status answer_library(atn_context *context, const subject *s, atn_dtype dtype,
                           atn_storage storage, result_kind kind, double *to)
 {
-    const attention_case *c = &s->c;
+    return answer_library_all(context, s, dtype, storage, 1, &kind, &to);
+}
+
+bool is_worth_threads(atn_context *context, const attention_case *c)
+{
+    const double small_flops = 1e8;
     atn_attention_desc desc = c->reference;
-    void *frees[MOST_FILES];
-    desc.dtype = dtype;
-    desc.storage = storage;
-    int count = convert_tensors(&desc, dtype, storage, frees);
-    int64_t size = result_size(c, kind), batch = kind < RESULT_PARAMETERS ? c->shape.batch : 1;
-    atn_tensor out = typed(batch, result_heads(c, kind) / batch, result_rows(c, kind),
-                           result_cols(c, kind), NULL, dtype, storage);
-    atn_status status = call(context, s, &desc, kind, &out);
-    double *all = must_allocate((size_t)size, sizeof *all);
-    atn_convert(ATN_F64, all, dtype, out.data, size);
-    keep_judged_rows(s, kind, all, to);
-    free(all);
-    free(out.data);
-    while (count > 0)
-        free(frees[--count]);
-    if (status == ATN_ERR_MEMORY) /* a condition number would become infinite */
-        end_program("out of memory: the library");
-    return status;
+    atn_cost cost = {0};
+    desc.dtype = ATN_F64;
+    atn_attention_cost(context, &desc, &c->shape, &cost);
+    return cost.flops > small_flops;
 }
 
 /* ---- Conditions ---- */

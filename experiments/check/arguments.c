@@ -471,7 +471,7 @@ static int check_problem(atn_context *context, const subject *s)
 int subject_read(const settings *s, atn_context *context, subject *to)
 {
     attention_case *c = &to->c;
-    *to = (subject){.c = {.choice = {.bare = true}}};
+    *to = (subject){.c = {.choice = {.bare = true}}, .reference = s->check.reference};
     int code = choose_operator(s, &c->choice);
     if (code == EXIT_PASS)
         code = report_missing(s);

@@ -41,7 +41,8 @@ typedef struct {
     attention_case judged; /* the same without the appended landmarks */
     atn_dtype dtype;       /* ATN_F32 or ATN_F64: what the output claims to be computed in, */
     atn_storage storage;   /* and what it claims to be stored in */
-    double most_work;      /* multiplications that the exact answer may take; 0: a minute's */
+    double most_work;      /* multiplications that the exact answer may take; 0: a few seconds' */
+    reference_choice reference;    /* what is taken for right, whatever it takes */
     double *results[RESULT_COUNT]; /* null: not given */
     double *grad_output;           /* null: not given; of the shape of c's output */
     int64_t key_heads; /* of keys and values as they were given, fewer if heads share them */
@@ -122,11 +123,11 @@ void parameters_help(const atn_operator_info *info, int variant);
 
 /* Answers are f64, dense, rows x cols of every head, without appended landmarks. */
 
-/* Whether the dense reference can be asked for it: memory and work. */
+/* Whether the dense reference is asked for it: as the user says, or where it takes seconds. */
 bool reference_takes(const subject *s, result_kind kind);
-/* Bytes that it would take, and the most that are given to it. */
+/* What it would take, roughly. */
 double reference_bytes(const subject *s);
-extern const double most_reference_bytes;
+double reference_seconds(const subject *s, result_kind kind);
 
 /* The exact answer, dense, in long double. Negative: the reference does not take such a problem. */
 atn_status answer_exact(const subject *s, result_kind kind, double *to);
@@ -138,6 +139,14 @@ void keep_judged_rows(const subject *s, result_kind kind, const double *from, do
 /* What the library makes of it in a type and storage. Negative: it cannot. */
 atn_status answer_library(atn_context *context, const subject *s, atn_dtype dtype,
                           atn_storage storage, result_kind kind, double *to);
+/* The same of several gradients, or of the output alone, by one call. */
+atn_status answer_library_all(atn_context *context, const subject *s, atn_dtype dtype,
+                              atn_storage storage, int count, const result_kind *kinds,
+                              double *const *to);
+
+/* Whether several threads are worth it: hundreds of calls that take less than threads take to
+ * start, and to wait for the next, are left to one. */
+bool is_worth_threads(atn_context *context, const attention_case *c);
 
 /* The subject with every input, parameter and dY changed by a relative `step`, signs at random,
  * and rounded to a storage. A parameter of one number for each head is rounded only: its change
@@ -172,13 +181,18 @@ typedef struct {
     const char *direction_names[MOST_DIRECTIONS];
 } reach;
 
-/* The derivatives. Costs NOISES calls in f64, and one for each direction. */
-void reach_differentiate(atn_context *context, const subject *s, result_kind kind,
-                         const double *want, reach *r);
-/* The runs in the type that the subject claims, in the place of those of another type. exact: want
- * is not the library's own answer in f64. */
-void reach_run(atn_context *context, const subject *s, result_kind kind, const double *want,
-               bool exact, reach *r);
+/* Results that the same calls of the library make: the output alone, or gradients. */
+typedef struct result_verdict result_verdict;
+typedef struct {
+    int count;
+    result_kind kinds[RESULT_COUNT];
+    result_verdict *of[RESULT_COUNT]; /* of the kind of the same place */
+} result_group;
+
+/* The derivatives of each. Costs NOISES calls in f64, and one for each direction. */
+void reach_differentiate(atn_context *context, const subject *s, const result_group *g);
+/* The runs in the type that the subject claims, in the place of those of another type. */
+void reach_run(atn_context *context, const subject *s, const result_group *g);
 void reach_free(reach *r);
 
 /* ---- Judging (judge.c) ---- */
@@ -224,6 +238,7 @@ typedef struct {
     const char *reason; /* why it is skipped; "" */
     double ratio;       /* of it; NaN: none */
     double expected;  /* kappa times rounding: what rounding may do to the relative error; or NaN */
+    double own;       /* the same of what is wanted, if that is the library's in f64; 0 if exact */
     double reachable; /* the relative error that good kernels reach; NaN: not known */
     double allowed;   /* the relative error that passes */
     ref_difference difference;
@@ -240,6 +255,7 @@ typedef struct {
     double factor;     /* of all that is reached; 0: 1 */
     double kappa;      /* NaN: not known */
     double rounding;   /* what kappa magnifies: N u and the storage's u */
+    double own;        /* what it magnifies in what is wanted: N u of f64; 0: that is exact */
     double unit, sums; /* u and s */
     double summed;     /* u_s */
     double stages;     /* square root of the roundings between what goes in and the result: 2 of
@@ -264,7 +280,7 @@ double subject_unit(const subject *s);
 double subject_sums(const subject *s);
 
 /* Everything about a result. */
-typedef struct {
+struct result_verdict {
     bool exact;        /* want is the exact answer, not the library's in f64 */
     atn_status status; /* of want */
     double *want;
@@ -273,19 +289,20 @@ typedef struct {
     bounds *bounds;
     judgement *heads;
     ref_verdict verdict; /* the worst head's */
-} result_verdict;
+};
 
-/* What is wanted of a result and what good kernels reach, whatever the result is. Returns an exit
- * code. To be freed in any case. */
-int find_wanted(atn_context *context, const subject *s, result_kind kind, result_verdict *v);
-/* The same for the type that the subject claims now; but for what depends on it v shares known's
- * arrays. To be freed by claim_free. */
-void claim_another(atn_context *context, const subject *s, result_kind kind,
-                   const result_verdict *known, result_verdict *v);
+result_group group_of_one(result_kind kind, result_verdict *v);
+/* What is wanted of results and what good kernels reach, whatever the results are. Returns an exit
+ * code. Each is to be freed in any case. */
+int find_wanted(atn_context *context, const subject *s, const result_group *g);
+/* The same for the type that the subject claims now; but for what depends on it the results of g
+ * share the arrays of known, which are of the same kinds. To be freed by claim_free. */
+void claim_another(atn_context *context, const subject *s, const result_group *known,
+                   const result_group *g);
 void claim_free(result_verdict *v);
 /* The verdicts on the result by that. */
 void judge_heads(const subject *s, result_kind kind, result_verdict *v);
-/* Both. Returns an exit code: EXIT_PASS whatever the verdict. To be freed in any case. */
+/* Both, of one. Returns an exit code: EXIT_PASS whatever the verdict. To be freed in any case. */
 int judge_result(atn_context *context, const subject *s, result_kind kind, result_verdict *v);
 void result_verdict_free(result_verdict *v);
 ref_verdict worse_verdict(ref_verdict a, ref_verdict b);

@@ -5,6 +5,7 @@
 
 #include "check/report.h"
 #include "common/printout.h"
+#include "common/process.h"
 #include "common/report.h"
 
 static void print_help(void)
@@ -42,49 +43,77 @@ static void print_more(const settings *s)
     }
 }
 
-static ref_verdict judge_one(atn_context *context, const subject *s, result_kind kind,
-                             check_tables *tables, int *code)
+static void judge_one(atn_context *context, const subject *s, result_kind kind, result_verdict *v,
+                      check_tables *tables)
 {
-    result_verdict v = {.want = NULL};
     finding findings[MOST_FINDINGS];
-    *code = judge_result(context, s, kind, &v);
-    if (*code == EXIT_PASS) {
-        ref_verdict by_rounding = v.verdict;
-        int count = explain_result(context, s, kind, &v, findings);
-        print_verdict(s, kind, &v, tables);
-        print_findings(kind, &v, by_rounding, count, findings, tables);
-        while (count > 0)
-            free(findings[--count].text);
+    judge_heads(s, kind, v);
+    ref_verdict by_rounding = v->verdict;
+    int count = explain_result(context, s, kind, v, findings);
+    print_verdict(s, kind, v, tables);
+    print_findings(s, kind, v, by_rounding, count, findings, tables);
+    while (count > 0)
+        free(findings[--count].text);
+}
+
+/* What an exact answer takes that was asked for; false: more memory than there is. */
+static bool can_wait(const subject *s, const result_group *g)
+{
+    const double patience = 5;
+    double seconds = 0, have = process_available_memory(), need = reference_bytes(s);
+    for (int i = 0; i < g->count; i++) {
+        seconds += reference_seconds(s, g->kinds[i]);
+        if (g->kinds[i] != RESULT_OUTPUT)
+            need = 2 * reference_bytes(s); /* numbers with a derivative */
     }
-    ref_verdict verdict = v.verdict;
-    result_verdict_free(&v);
-    return verdict;
+    if (s->reference != REFERENCE_EXACT || !g->count)
+        return true;
+    if (need > have)
+        report_error(
+            "--reference exact: it takes %.2g GB, and %.2g GB of memory are left; expected "
+            "auto or f64",
+            need / 1e9, have / 1e9);
+    else if (seconds > patience)
+        report_note("the exact answer may take %.2g s and %.2g GB", seconds, need / 1e9);
+    return need <= have;
+}
+
+/* Results that the same calls make, one after the other. */
+static int judge_group(atn_context *context, const subject *s, int first, int end,
+                       check_tables *tables, ref_verdict *worst)
+{
+    result_verdict v[RESULT_COUNT] = {{0}};
+    result_group g = {0};
+    for (int kind = first; kind < end; kind++)
+        if (s->results[kind]) {
+            g.kinds[g.count] = (result_kind)kind;
+            g.of[g.count] = &v[g.count];
+            g.count++;
+        }
+    int code = can_wait(s, &g) ? EXIT_PASS : EXIT_ENVIRONMENT;
+    if (g.count && code == EXIT_PASS)
+        code = find_wanted(context, s, &g);
+    for (int i = 0; i < g.count; i++) {
+        if (code == EXIT_PASS) {
+            judge_one(context, s, g.kinds[i], g.of[i], tables);
+            *worst = worse_verdict(*worst, g.of[i]->verdict);
+        }
+        result_verdict_free(g.of[i]);
+    }
+    return code;
 }
 
 static int judge_all(atn_context *context, const subject *s, check_tables *tables)
 {
     ref_verdict worst = REF_SKIPPED;
-    int code = EXIT_PASS;
-    for (int kind = 0; kind < RESULT_COUNT && code == EXIT_PASS; kind++) {
-        if (s->results[kind])
-            worst = worse_verdict(worst, judge_one(context, s, (result_kind)kind, tables, &code));
-    }
+    int code = judge_group(context, s, RESULT_OUTPUT, RESULT_TOKENS, tables, &worst);
+    if (code == EXIT_PASS)
+        code = judge_group(context, s, RESULT_TOKENS, RESULT_COUNT, tables, &worst);
     if (code != EXIT_PASS)
         return code;
     code = worst == REF_FAIL ? EXIT_CHECK : worst == REF_SKIPPED ? EXIT_SKIPPED : EXIT_PASS;
     check_tables_summarise(tables, s, worst, code);
     return code;
-}
-
-/* Hundreds of calls that take less than threads take to start are left to one. */
-static int threads_for(const settings *s, atn_context *context, const subject *judged)
-{
-    const double small_flops = 1e7;
-    atn_attention_desc desc = judged->c.reference;
-    atn_cost cost = {0};
-    desc.dtype = ATN_F64;
-    atn_attention_cost(context, &desc, &judged->c.shape, &cost);
-    return cost.flops > small_flops ? s->threads : 1;
 }
 
 static int make_context(const settings *s, int threads, atn_context **context)
@@ -104,7 +133,7 @@ static int judge(const settings *s)
     if (code == EXIT_PASS)
         code = subject_read(s, reading, &judged);
     if (code == EXIT_PASS)
-        code = make_context(s, threads_for(s, reading, &judged), &context);
+        code = make_context(s, is_worth_threads(reading, &judged.c) ? s->threads : 1, &context);
     if (code == EXIT_PASS && judged.doubt)
         report_note("%s", judged.doubt);
     if (code == EXIT_PASS) {

@@ -11,10 +11,17 @@
 /* For trying pairs: some ten seconds. What it costs to start a call counts as well. */
 static const double most_pair_flops = 1e10, call_flops = 1e5;
 
+/* What trying all single ones on all heads may cost, some ten seconds. Beyond, each is tried on the
+ * head that is farthest from what was claimed, where it can be on EXCERPT_ROWS of its queries, and
+ * the nearest then on all: what explains every head explains that one. */
+static const double most_single_flops = 5e10;
+enum { EXCERPT_ROWS = 512, MOST_NEAREST = 10 };
+
 /* One or two changes, and what they leave. */
 typedef struct {
     int first, second; /* of the hypotheses; second -1: none */
     double error;
+    enum { UNKNOWN, EXPLAINS, DOES_NOT } known;
 } attempt;
 
 typedef struct {
@@ -29,6 +36,9 @@ typedef struct {
     double claimed; /* what is left of the error by what was claimed */
     double floor;   /* errors below it are equal */
     double *answer; /* room for one */
+    double *base;   /* the library's answer in f64 to what was claimed, or null */
+    int64_t worst;  /* the head that is farthest from what was claimed; -1: all are looked at */
+    int64_t rows;   /* of its queries that are looked at, where they can be; 0: all */
 } diagnosis;
 
 /* |got - want|_F / |want|_F over all heads; infinity where they cannot be compared. */
@@ -73,6 +83,18 @@ static bool has_many_numbers(const hypothesis *h)
     return hypothesis_numbers(h) > 1;
 }
 
+/* The answer of a trial in f64, by moves alone where it is made of nothing else. */
+static atn_status answer_of(const diagnosis *d, const attempt *a, const trial *t, double *to)
+{
+    bool moved = hypothesis_is_of_result(&d->all[a->first]) &&
+                 (a->second < 0 || hypothesis_is_of_result(&d->all[a->second]));
+    if (!moved || !d->base)
+        return trial_answer(d->context, t, ATN_F64, ATN_STORAGE_NATIVE, to);
+    memcpy(to, d->base, (size_t)d->size * sizeof *to);
+    trial_move(t, to);
+    return ATN_OK;
+}
+
 static void try_attempt(diagnosis *d, attempt *a)
 {
     trial t;
@@ -80,10 +102,50 @@ static void try_attempt(diagnosis *d, attempt *a)
     if (a->second >= 0 &&
         (has_many_numbers(&d->all[a->first]) || has_many_numbers(&d->all[a->second])))
         return;
-    if (build(d, a, &t) && is_affordable(d, &t) &&
-        trial_answer(d->context, &t, ATN_F64, ATN_STORAGE_NATIVE, d->answer) >= 0)
+    if (build(d, a, &t) && is_affordable(d, &t) && answer_of(d, a, &t, d->answer) >= 0)
         a->error = error_left(d, d->answer);
     trial_free(&t);
+}
+
+/* The error that `want` leaves in evenly spaced rows of a head; all: it has the others as well. */
+static double excerpt_error(const diagnosis *d, int64_t head, const double *want, int64_t rows,
+                            bool all)
+{
+    int64_t n = result_rows(&d->s->judged, d->kind), cols = result_cols(&d->s->judged, d->kind);
+    const double *got = d->s->results[d->kind] + head * n * cols;
+    double left = 0, norm = 0;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < cols; j++) {
+            double x = want[(all ? i * n / rows : i) * cols + j];
+            double error = got[i * n / rows * cols + j] - x;
+            left += error * error;
+            norm += x * x;
+        }
+    return left / norm >= 0 ? sqrt(left / norm) : INFINITY;
+}
+
+/* What the claimed answer leaves. */
+static double claimed_error(const diagnosis *d, int64_t head, int64_t rows)
+{
+    return excerpt_error(d, head, d->v->want + head * (d->size / d->heads), rows, true);
+}
+
+/* The same for a hypothesis by itself; false: it has to be tried on all. */
+static bool try_excerpt(diagnosis *d, attempt *a)
+{
+    trial t;
+    a->error = INFINITY;
+    bool built = build(d, a, &t) && is_affordable(d, &t);
+    bool kept = !built || trial_keep_head(&t, d->worst);
+    if (built && kept) {
+        int64_t rows = result_rows(&d->s->judged, d->kind);
+        if (d->rows && trial_keep_rows(&t, d->rows))
+            rows = d->rows;
+        if (trial_answer(d->context, &t, ATN_F64, ATN_STORAGE_NATIVE, d->answer) >= 0)
+            a->error = excerpt_error(d, d->worst, d->answer, rows, false);
+    }
+    trial_free(&t);
+    return kept;
 }
 
 /* Below the floor there is no nearer; the order of the table then decides. What has many numbers
@@ -119,14 +181,16 @@ static void sort_attempts(const diagnosis *d, attempt *attempts, int count)
  * of the library's own, roundings are as large, relatively, as those of what was claimed. */
 static bool passes(const diagnosis *d, const trial *t, const double *want)
 {
-    int64_t heads = d->heads, size = d->size / heads;
+    int64_t heads = result_heads(&t->s.judged, d->kind), size = d->size / d->heads;
     bool borrowed = t->dense || t->move_count || t->kept || t->missing || t->of != t->kind;
     result_verdict v = *d->v;
     v.want = (double *)want;
     if (!borrowed) {
+        result_group g = group_of_one(d->kind, &v);
         v.reach = (reach){0};
-        reach_differentiate(d->context, &t->s, d->kind, want, &v.reach);
-        reach_run(d->context, &t->s, d->kind, want, false, &v.reach);
+        v.exact = false;
+        reach_differentiate(d->context, &t->s, &g);
+        reach_run(d->context, &t->s, &g);
     }
     bool good = true;
     for (int64_t i = 0; i < heads && good; i++) {
@@ -142,7 +206,7 @@ static bool passes(const diagnosis *d, const trial *t, const double *want)
         if (d->s->dtype == ATN_F64) /* in which the trial's answer is no better */
             y.unit *= 2, y.sums *= 2, y.summed *= 2, y.factor = 2 * fmax(y.factor, 1);
         bounds b = find_bounds(&y);
-        ref_verdict verdict = judge_head(&y, &b, d->s->results[d->kind] + i * size).verdict;
+        ref_verdict verdict = judge_head(&y, &b, t->s.results[d->kind] + i * size).verdict;
         good = verdict == REF_PASS || verdict == REF_MARGINAL;
     }
     if (!borrowed)
@@ -150,19 +214,36 @@ static bool passes(const diagnosis *d, const trial *t, const double *want)
     return good;
 }
 
+/* Whether it may pass: on the worst head alone it does, or it cannot be asked that. */
+static bool may_pass(const diagnosis *d, const attempt *a, double *want)
+{
+    trial t;
+    bool good = d->worst < 0 || !build(d, a, &t) || !trial_keep_head(&t, d->worst) || t.dense ||
+                t.kept || t.missing || t.of != t.kind ||
+                (trial_answer(d->context, &t, ATN_F64, ATN_STORAGE_NATIVE, want) >= 0 &&
+                 passes(d, &t, want));
+    if (d->worst >= 0)
+        trial_free(&t);
+    return good;
+}
+
 /* It must pass where what was claimed does not, and be clearly nearer. */
-static bool explains(const diagnosis *d, const attempt *a)
+static bool explains(const diagnosis *d, attempt *a)
 {
     trial t;
     if (!(a->error <= 0.7 * d->claimed))
         return false;
-    bool good = false;
+    if (a->known != UNKNOWN)
+        return a->known == EXPLAINS;
+    a->known = DOES_NOT;
     double *want = must_allocate((size_t)d->size, sizeof *want);
-    if (build(d, a, &t) && trial_answer(d->context, &t, ATN_F64, ATN_STORAGE_NATIVE, want) >= 0)
-        good = passes(d, &t, want);
+    if (may_pass(d, a, want)) {
+        if (build(d, a, &t) && answer_of(d, a, &t, want) >= 0 && passes(d, &t, want))
+            a->known = EXPLAINS;
+        trial_free(&t);
+    }
     free(want);
-    trial_free(&t);
-    return good;
+    return a->known == EXPLAINS;
 }
 
 /* ---- Types ---- */
@@ -182,9 +263,10 @@ static double distance_to_type(const diagnosis *d, atn_dtype type, narrow_part p
     int64_t heads = d->heads, size = d->size / heads;
     double farthest = 1;
     subject narrow = *d->s;
-    result_verdict v;
+    result_verdict v, known = *d->v;
+    result_group g = group_of_one(d->kind, &v), of_known = group_of_one(d->kind, &known);
     subject_claim(&narrow, type);
-    claim_another(d->context, &narrow, d->kind, d->v, &v);
+    claim_another(d->context, &narrow, &of_known, &g);
     for (int64_t i = 0; i < heads && isfinite(farthest); i++) {
         yardstick y = head_yardstick(&narrow, d->kind, &v, i);
         if (part == NARROW_SUMS) {
@@ -290,19 +372,39 @@ static char *attempt_text(const diagnosis *d, const attempt *a)
     return both;
 }
 
+/* Of those that were tried on an excerpt, the nearest on all. */
+static void try_nearest(diagnosis *d, attempt *tried, int count, attempt *attempts)
+{
+    if (!count)
+        return;
+    int64_t rows = d->rows ? d->rows : result_rows(&d->s->judged, d->kind);
+    double claimed = claimed_error(d, d->worst, rows);
+    sort_attempts(d, tried, count);
+    for (int i = 0; i < count && i < MOST_NEAREST; i++)
+        if (tried[i].error < fmax(0.95 * claimed, d->floor))
+            try_attempt(d, &attempts[tried[i].first]);
+}
+
 static attempt *try_singles(diagnosis *d)
 {
     attempt *attempts = must_allocate((size_t)d->count, sizeof *attempts);
+    attempt *tried = must_allocate((size_t)d->count, sizeof *tried);
+    int excerpts = 0;
     progress shown = progress_start(d->count, 0, d->count);
     for (int i = 0; i < d->count; i++) {
         char *text = hypothesis_text(&d->all[i], d->s);
         progress_show(&shown, text);
-        attempts[i] = (attempt){i, -1, INFINITY};
-        try_attempt(d, &attempts[i]);
+        attempts[i] = (attempt){i, -1, INFINITY, UNKNOWN};
+        if (d->worst < 0 || hypothesis_is_of_result(&d->all[i]) || !try_excerpt(d, &attempts[i]))
+            try_attempt(d, &attempts[i]);
+        else
+            tried[excerpts++] = attempts[i], attempts[i].error = INFINITY;
         progress_add(&shown, 1);
         free(text);
     }
     progress_end(&shown);
+    try_nearest(d, tried, excerpts, attempts);
+    free(tried);
     sort_attempts(d, attempts, d->count);
     return attempts;
 }
@@ -321,7 +423,7 @@ static attempt *try_pairs(diagnosis *d, const attempt *singles, int *count)
         pairs = must_resize(pairs, (size_t)(*count + i), sizeof *pairs);
         for (int j = 0; j < i; j++) {
             int a = singles[i].first, b = singles[j].first;
-            pairs[*count] = (attempt){a < b ? a : b, a < b ? b : a, INFINITY};
+            pairs[*count] = (attempt){a < b ? a : b, a < b ? b : a, INFINITY, UNKNOWN};
             try_attempt(d, &pairs[(*count)++]);
         }
         progress_add(&shown, 1);
@@ -339,11 +441,11 @@ static bool is_fitted(const diagnosis *d, const attempt *a)
 }
 
 /* The nearest of the attempts, those that explain the output before the others. */
-static int collect(diagnosis *d, const attempt *attempts, int count, finding *findings, int found)
+static int collect(diagnosis *d, attempt *attempts, int count, finding *findings, int found)
 {
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < count && i < MOST_FINDINGS && found < MOST_FINDINGS; i++) {
-            const attempt *a = &attempts[i];
+            attempt *a = &attempts[i];
             if (found && findings[0].explains && has_many_numbers(&d->all[a->first]))
                 continue; /* what fits anything adds nothing to what explains it */
             if (!(a->error < 0.9 * d->claimed) || explains(d, a) != (pass == 0))
@@ -363,6 +465,37 @@ static double error_floor(const diagnosis *d)
     return fmin(floor, d->claimed / 100);
 }
 
+/* Where trying everything on all heads would take too long: the head that is farthest from what was
+ * claimed, and rows of it if they are as far. */
+static void choose_excerpt(diagnosis *d)
+{
+    int64_t n = result_rows(&d->s->judged, d->kind);
+    int calls = d->kind == RESULT_OUTPUT ? 1 : 4; /* backward takes up to four times forward */
+    double most = 0;
+    d->worst = -1;
+    if (d->count * calls * cost_of(d, &d->s->c) <= most_single_flops || d->heads < 2)
+        return;
+    for (int64_t i = 0; i < d->heads; i++) {
+        double error = claimed_error(d, i, n);
+        if (error > most && isfinite(error)) {
+            most = error;
+            d->worst = i;
+        }
+    }
+    if (d->worst >= 0 && n > EXCERPT_ROWS && claimed_error(d, d->worst, EXCERPT_ROWS) > most / 2)
+        d->rows = EXCERPT_ROWS;
+}
+
+/* The library's own answer to what was claimed, of which moves are made. */
+static void find_base(diagnosis *d, double *room)
+{
+    d->base = room;
+    if (!d->v->exact)
+        memcpy(room, d->v->want, (size_t)d->size * sizeof *room);
+    else if (answer_library(d->context, d->s, ATN_F64, ATN_STORAGE_NATIVE, d->kind, room) < 0)
+        d->base = NULL;
+}
+
 int diagnose(atn_context *context, const subject *s, result_kind kind, const result_verdict *v,
              finding findings[MOST_FINDINGS])
 {
@@ -374,6 +507,9 @@ int diagnose(atn_context *context, const subject *s, result_kind kind, const res
     d.claimed = error_left(&d, v->want);
     d.floor = error_floor(&d);
     d.all = hypotheses_of(s, kind, &d.count);
+    double *base = must_allocate((size_t)d.size, sizeof *base);
+    find_base(&d, base);
+    choose_excerpt(&d);
     attempt *singles = try_singles(&d), *pairs = NULL;
     found = collect(&d, singles, d.count, findings, 0);
     if (!found || !findings[0].explains) {
@@ -394,6 +530,7 @@ int diagnose(atn_context *context, const subject *s, result_kind kind, const res
     }
     free(pairs), free(singles);
     free(d.all);
+    free(base);
     free(d.answer);
     return found;
 }

@@ -17,8 +17,10 @@
  * are some hundred answers. Beyond, the library in f64 answers. */
 static const double most_emission_work = 3e8;
 
-/* Cases of more numbers than this are worth several threads. */
-enum { SMALL_CASE = 1 << 15 };
+/* Of one thread, and of as many as may be. */
+typedef struct {
+    atn_context *single, *many;
+} contexts;
 
 /* A case being written. */
 typedef struct {
@@ -228,32 +230,49 @@ static void write_parameters(emission *e)
 
 /* ---- Answers ---- */
 
-/* The relative error (Frobenius, of a head) that passes, for each precision; null where nothing can
- * be said: ill-conditioned, or a trivial output would pass as well. */
-static cJSON *tolerance_node(atn_context *context, const subject *given, result_kind kind,
-                             const result_verdict *known)
+static char *answer_name(result_kind kind)
+{
+    return kind == RESULT_OUTPUT ? must_format("output")
+                                 : must_format("grad_%s", gradient_name(kind));
+}
+
+/* The relative error (Frobenius, of a head) that passes; below 0 where nothing can be said:
+ * ill-conditioned, or a trivial output would pass as well. */
+static double least_tolerance(const result_verdict *v, int64_t heads)
+{
+    double least = INFINITY;
+    for (int64_t head = 0; head < heads; head++) {
+        const bounds *b = &v->bounds[head];
+        least = !b->why && b->norm > 0 ? fmin(least, b->bound[0] / b->norm) : -1;
+    }
+    return least;
+}
+
+/* Of each result for each precision. */
+static void write_tolerances(emission *e, atn_context *context, const result_group *known)
 {
     static const atn_dtype precisions[] = {ATN_F64, ATN_F32, ATN_TF32, ATN_BF16, ATN_F16};
-    cJSON *node = cJSON_CreateObject();
-    int64_t heads = result_heads(&given->c, kind);
-    for (size_t i = 0; i < sizeof precisions / sizeof *precisions; i++) {
-        subject s = *given;
-        double least = INFINITY;
-        result_verdict v;
-        subject_claim(&s, precisions[i]);
-        claim_another(context, &s, kind, known, &v);
-        for (int64_t head = 0; head < heads; head++) {
-            const bounds *b = &v.bounds[head];
-            if (!b->why && b->norm > 0)
-                least = fmin(least, b->bound[0] / b->norm);
-            else
-                least = -1;
-        }
-        claim_free(&v);
-        cJSON_AddItemToObject(node, atn_dtype_name(precisions[i]),
-                              least > 0 ? cJSON_CreateNumber(least) : cJSON_CreateNull());
+    cJSON *nodes[RESULT_COUNT];
+    for (int i = 0; i < known->count; i++) {
+        char *name = answer_name(known->kinds[i]);
+        nodes[i] = cJSON_AddObjectToObject(e->tolerances, name);
+        free(name);
     }
-    return node;
+    for (size_t i = 0; i < sizeof precisions / sizeof *precisions; i++) {
+        subject s = e->s;
+        result_verdict v[RESULT_COUNT];
+        result_group g = *known;
+        for (int j = 0; j < g.count; j++)
+            g.of[j] = &v[j];
+        subject_claim(&s, precisions[i]);
+        claim_another(context, &s, known, &g);
+        for (int j = 0; j < g.count; j++) {
+            double least = least_tolerance(&v[j], result_heads(&s.c, g.kinds[j]));
+            cJSON_AddItemToObject(nodes[j], atn_dtype_name(precisions[i]),
+                                  least > 0 ? cJSON_CreateNumber(least) : cJSON_CreateNull());
+            claim_free(&v[j]);
+        }
+    }
 }
 
 /* An answer as output.npy, grad_tokens.npy, ...; of a parameter, which has no batch and no layout,
@@ -283,20 +302,28 @@ static void write_wanted(emission *e, result_kind kind, const char *name, const 
     free(prefix);
 }
 
-static void write_answer(emission *e, atn_context *context, result_kind kind)
+/* Answers that the same calls make. */
+static void write_answers(emission *e, atn_context *context, int first, int end)
 {
-    result_verdict v = {.want = NULL};
-    if (e->code != EXIT_PASS || !result_exists(&e->s.c, kind))
-        return;
-    char *name =
-        kind == RESULT_OUTPUT ? must_format("output") : must_format("grad_%s", gradient_name(kind));
-    e->code = find_wanted(context, &e->s, kind, &v);
-    if (e->code == EXIT_PASS) {
-        write_wanted(e, kind, name, &v);
-        cJSON_AddItemToObject(e->tolerances, name, tolerance_node(context, &e->s, kind, &v));
+    result_verdict v[RESULT_COUNT] = {{0}};
+    result_group g = {0};
+    for (int kind = first; kind < end && e->code == EXIT_PASS; kind++)
+        if (result_exists(&e->s.c, (result_kind)kind)) {
+            g.kinds[g.count] = (result_kind)kind;
+            g.of[g.count] = &v[g.count];
+            g.count++;
+        }
+    if (g.count)
+        e->code = find_wanted(context, &e->s, &g);
+    for (int i = 0; i < g.count && e->code == EXIT_PASS; i++) {
+        char *name = answer_name(g.kinds[i]);
+        write_wanted(e, g.kinds[i], name, g.of[i]);
+        free(name);
     }
-    result_verdict_free(&v);
-    free(name);
+    if (g.count && e->code == EXIT_PASS)
+        write_tolerances(e, context, &g);
+    for (int i = 0; i < g.count; i++)
+        result_verdict_free(g.of[i]);
 }
 
 /* ---- A case ---- */
@@ -398,7 +425,7 @@ static int set_parameters(emission *e)
     return code;
 }
 
-static int emit_case(const case_plan *plan, atn_context *context, const atn_operator_info *info,
+static int emit_case(const case_plan *plan, const contexts *with, const atn_operator_info *info,
                      int variant, const case_point *point, attention_case *c, cJSON *cases)
 {
     emission e = {.folder = plan->s->emit_case,
@@ -417,8 +444,9 @@ static int emit_case(const case_plan *plan, atn_context *context, const atn_oper
     write_inputs(&e);
     if (e.code == EXIT_PASS)
         write_parameters(&e);
-    for (int kind = 0; kind < RESULT_COUNT; kind++)
-        write_answer(&e, context, (result_kind)kind);
+    atn_context *context = is_worth_threads(with->single, &e.s.c) ? with->many : with->single;
+    write_answers(&e, context, RESULT_OUTPUT, RESULT_TOKENS);
+    write_answers(&e, context, RESULT_TOKENS, RESULT_COUNT);
     free(path);
     free(e.name);
     subject_free(&e.s);
@@ -461,7 +489,7 @@ typedef struct {
     const char *why;
 } omission;
 
-static int emit_operator(const case_plan *plan, atn_context *context, const atn_operator_info *info,
+static int emit_operator(const case_plan *plan, const contexts *with, const atn_operator_info *info,
                          omission *left_out, cJSON *cases)
 {
     int code = EXIT_PASS;
@@ -475,7 +503,7 @@ static int emit_operator(const case_plan *plan, atn_context *context, const atn_
             if (misfit)
                 *left_out = (omission){left_out->count + 1, misfit};
             else
-                code = emit_case(plan, context, info, variant, &point, &c, cases);
+                code = emit_case(plan, with, info, variant, &point, &c, cases);
             attention_case_free(&c);
         }
     return code;
@@ -499,7 +527,7 @@ static int say_what_is_there(const char *folder, int count, const omission *left
     return EXIT_PASS;
 }
 
-static int emit_plan(const case_plan *plan, atn_context *context)
+static int emit_plan(const case_plan *plan, const contexts *with)
 {
     omission left_out[ATN_OPERATOR_COUNT] = {0};
     cJSON *manifest = cJSON_CreateObject();
@@ -508,8 +536,7 @@ static int emit_plan(const case_plan *plan, atn_context *context)
     cJSON *cases = cJSON_AddArrayToObject(manifest, "cases");
     int code = EXIT_PASS;
     for (int op = 0; op < ATN_OPERATOR_COUNT && code == EXIT_PASS; op++)
-        code =
-            emit_operator(plan, context, atn_operator_get((atn_operator)op), &left_out[op], cases);
+        code = emit_operator(plan, with, atn_operator_get((atn_operator)op), &left_out[op], cases);
     int count = cJSON_GetArraySize(cases);
     if (code == EXIT_PASS && count > 0)
         code = write_manifest(plan->s->emit_case, manifest);
@@ -519,37 +546,32 @@ static int emit_plan(const case_plan *plan, atn_context *context)
     return code;
 }
 
-static int64_t largest_case(const case_plan *plan)
+static int make_contexts(const settings *s, contexts *to)
 {
-    int64_t most = 0;
-    for (int64_t i = 0; i < case_plan_count(plan); i++) {
-        case_point point = case_plan_point(plan, i);
-        int64_t size = point.of[AXIS_BATCH] * plan->heads * point.of[AXIS_N] * point.of[AXIS_D];
-        most = size > most ? size : most;
-    }
-    return most;
+    atn_context_options single = {.threads = 1, .isa = s->isa},
+                        many = {.threads = s->threads, .isa = s->isa};
+    if (atn_context_create(&single, &to->single) == ATN_OK &&
+        atn_context_create(&many, &to->many) == ATN_OK)
+        return EXIT_PASS;
+    report_error("the library: no context");
+    return EXIT_ENVIRONMENT;
 }
 
 int emit_cases(const settings *s)
 {
     case_plan plan;
-    atn_context *context = NULL;
+    contexts with = {0};
     int code = case_plan_read(s, &plan);
     if (code == EXIT_PASS && s->check.parameters.count && s->operators.count != 1) {
         report_error("--param: expected one --operator beside it, whose parameters they are");
         code = EXIT_USAGE;
     }
-    if (code == EXIT_PASS) {
-        atn_context_options options = {.threads = largest_case(&plan) > SMALL_CASE ? s->threads : 1,
-                                       .isa = s->isa};
-        if (atn_context_create(&options, &context) != ATN_OK) {
-            report_error("the library: no context");
-            code = EXIT_ENVIRONMENT;
-        }
-    }
     if (code == EXIT_PASS)
-        code = emit_plan(&plan, context);
-    atn_context_free(context);
+        code = make_contexts(s, &with);
+    if (code == EXIT_PASS)
+        code = emit_plan(&plan, &with);
+    atn_context_free(with.many);
+    atn_context_free(with.single);
     case_plan_free(&plan);
     return code;
 }

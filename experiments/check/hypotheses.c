@@ -990,6 +990,11 @@ int hypothesis_numbers(const hypothesis *h)
     return h->row == ROW_MOVE && result_moves[h->value].move == any_multiple;
 }
 
+bool hypothesis_is_of_result(const hypothesis *h)
+{
+    return h->row == ROW_MOVE || h->row == ROW_RESULT;
+}
+
 /* ---- Trials ---- */
 
 trial trial_start(const subject *s, result_kind kind)
@@ -1084,10 +1089,20 @@ static atn_status answer_parts(atn_context *context, const trial *t, double *to)
     return status;
 }
 
+void trial_move(const trial *t, double *to)
+{
+    int64_t size = result_size(&t->s.judged, t->kind);
+    double *from = must_allocate((size_t)size, sizeof *from);
+    for (int i = 0; i < t->move_count; i++) {
+        memcpy(from, to, (size_t)size * sizeof *from);
+        t->moves[i](t, from, to);
+    }
+    free(from);
+}
+
 atn_status trial_answer(atn_context *context, const trial *t, atn_dtype dtype, atn_storage storage,
                         double *to)
 {
-    int64_t size = result_size(&t->s.judged, t->kind);
     bool parts = t->kept || t->missing;
     if ((t->dense || parts) && dtype != ATN_F64)
         return ATN_ERR_UNSUPPORTED;
@@ -1096,11 +1111,7 @@ atn_status trial_answer(atn_context *context, const trial *t, atn_dtype dtype, a
     atn_status status = parts      ? answer_parts(context, t, to)
                         : t->dense ? answer_dense(context, t, to)
                                    : answer_library(context, &t->s, dtype, storage, t->of, to);
-    double *from = must_allocate((size_t)size, sizeof *from);
-    for (int i = 0; i < t->move_count && status >= 0; i++) {
-        memcpy(from, to, (size_t)size * sizeof *from);
-        t->moves[i](t, from, to);
-    }
-    free(from);
+    if (status >= 0)
+        trial_move(t, to);
     return status;
 }

@@ -88,12 +88,24 @@ char *hypothesis_text(const hypothesis *h, const subject *s);
 /* How many numbers in it are fitted to the result: 0, 1, or 2 for many. */
 int hypothesis_numbers(const hypothesis *h);
 
+/* Whether it is what became of the result that was claimed. */
+bool hypothesis_is_of_result(const hypothesis *h);
+
 trial trial_start(const subject *s, result_kind kind);
 /* Makes the change. False: it cannot be made here, or nothing would change. */
 bool trial_change(trial *t, const hypothesis *h);
 /* The result's judged rows in a type. Negative: it cannot be computed. */
 atn_status trial_answer(atn_context *context, const trial *t, atn_dtype dtype, atn_storage storage,
                         double *to);
+/* What is done to the result, to `to`. */
+void trial_move(const trial *t, double *to);
 void trial_free(trial *t);
+
+/* What is left of a trial, after its changes, is one head of all batches'. False: it does not stand
+ * by itself. */
+bool trial_keep_head(trial *t, int64_t index);
+/* And of its queries so many, evenly spaced: of n, row i is row i n / rows. False: rows do not
+ * stand by themselves. */
+bool trial_keep_rows(trial *t, int64_t rows);
 
 #endif

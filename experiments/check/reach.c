@@ -23,18 +23,19 @@ static void subtract(int64_t count, const double *want, double divisor, double *
 
 /* ---- Derivatives ---- */
 
-/* The derivative by whatever `moved` has changed by `by`; null: it has none. */
-static double *derivative(atn_context *context, const subject *moved, result_kind kind, double by,
-                          const double *at)
+/* The derivatives by whatever `moved` has changed by `by`. False: there are none. */
+static bool derive(atn_context *context, const subject *moved, const result_group *g, double by,
+                   const double *const *at, double *to[RESULT_COUNT])
 {
-    int64_t size = result_size(&moved->judged, kind);
-    double *x = must_allocate((size_t)size, sizeof *x);
-    if (answer_library(context, moved, ATN_F64, ATN_STORAGE_NATIVE, kind, x) >= 0) {
-        subtract(size, at, by, x);
-        return x;
-    }
-    free(x);
-    return NULL;
+    for (int i = 0; i < g->count; i++)
+        to[i] = must_allocate((size_t)result_size(&moved->judged, g->kinds[i]), sizeof **to);
+    bool found = answer_library_all(context, moved, ATN_F64, ATN_STORAGE_NATIVE, g->count, g->kinds,
+                                    to) >= 0;
+    for (int i = 0; i < g->count && found; i++)
+        subtract(result_size(&moved->judged, g->kinds[i]), at[i], by, to[i]);
+    for (int i = 0; i < g->count && !found; i++)
+        free(to[i]);
+    return found;
 }
 
 static double *scaled(const double *x, int64_t count, double factor)
@@ -45,30 +46,33 @@ static double *scaled(const double *x, int64_t count, double factor)
     return y;
 }
 
-static void add_direction(atn_context *context, const subject *moved, result_kind kind,
-                          const double *at, const char *name, reach *r)
+static void add_direction(atn_context *context, const subject *moved, const result_group *g,
+                          const double *const *at, const char *name)
 {
-    double *x = derivative(context, moved, kind, small, at);
-    if (!x)
+    double *x[RESULT_COUNT];
+    if (!derive(context, moved, g, small, at, x))
         return;
-    r->direction_names[r->directions] = name;
-    r->direction[r->directions++] = x;
+    for (int i = 0; i < g->count; i++) {
+        reach *r = &g->of[i]->reach;
+        r->direction_names[r->directions] = name;
+        r->direction[r->directions++] = x[i];
+    }
 }
 
 /* By the size of Q, of K, of each parameter: what a wrong scale or constant would do. */
-static void find_directions(atn_context *context, const subject *s, result_kind kind,
-                            const double *at, reach *r)
+static void find_directions(atn_context *context, const subject *s, const result_group *g,
+                            const double *const *at)
 {
     const attention_case *c = &s->c;
     subject moved = *s;
     double *x = scaled(c->q, attention_case_queries(c), 1 + small);
     moved.c.q = x;
-    add_direction(context, &moved, kind, at, "size of Q", r);
+    add_direction(context, &moved, g, at, "size of Q");
     free(x);
     moved = *s;
     if (c->k) {
         moved.c.k = x = scaled(c->k, attention_case_keys(c), 1 + small);
-        add_direction(context, &moved, kind, at, "size of K", r);
+        add_direction(context, &moved, g, at, "size of K");
         free(x);
     }
     for (int p = 0; p < ATN_PARAMETER_COUNT; p++) {
@@ -77,109 +81,157 @@ static void find_directions(atn_context *context, const subject *s, result_kind 
         if (!t->data || !(atn_operator_get(c->choice.op)->differentiable >> p & 1))
             continue;
         t->data = x = scaled(t->data, t->heads * t->rows * t->cols, 1 + small);
-        add_direction(context, &moved, kind, at, atn_parameter_name((atn_parameter)p), r);
+        add_direction(context, &moved, g, at, atn_parameter_name((atn_parameter)p));
         free(x);
     }
 }
 
-/* What roundings of P and of A's inverse do, which those of tokens do not show; null where the
- * result is no form of P^T X P. Appended landmarks have rows, too, that nobody judges. */
-static double *inverse_noise(atn_context *context, const subject *s, result_kind kind,
-                             uint64_t seed)
+/* A result from P and A's inverse, changed at random by `change`; null where it is no form of
+ * P^T X P. Appended landmarks have rows, too, that nobody judges. */
+static double *inverse_answer(atn_context *context, const subject *s, result_kind kind,
+                              double change, uint64_t seed)
 {
     attention_case c = s->c;
     dense_form form = dense_claimed(&c);
     if ((c.choice.op != ATN_SOFT && c.choice.op != ATN_SOFTPP) || kind >= RESULT_PARAMETERS ||
         c.key_mask || c.query_mask)
         return NULL;
-    int64_t size = result_size(&c, kind);
-    double *at = must_allocate((size_t)size, sizeof *at);
-    double *moved = must_allocate((size_t)size, sizeof *moved);
-    atn_status status = ATN_OK;
+    double *x = must_allocate((size_t)result_size(&c, kind), sizeof *x);
     if (kind == RESULT_VALUES)
         c.v = s->grad_output;
+    form.change = change;
     form.seed = seed;
-    for (int i = 0; i < 2 && status >= 0; i++) {
-        form.change = i ? small : 0;
-        status = kind == RESULT_TOKENS
-                     ? dense_soft_gradient(context, &c, &form, s->grad_output, PART_ALL, moved)
-                     : dense_soft(context, &c, &form, moved);
-        if (i == 0)
-            memcpy(at, moved, (size_t)size * sizeof *at);
-    }
-    keep_judged_rows(s, kind, at, at);
-    keep_judged_rows(s, kind, moved, moved);
-    subtract(result_size(&s->judged, kind), at, small, moved);
-    free(at);
+    atn_status status = kind == RESULT_TOKENS
+                            ? dense_soft_gradient(context, &c, &form, s->grad_output, PART_ALL, x)
+                            : dense_soft(context, &c, &form, x);
+    keep_judged_rows(s, kind, x, x);
     if (status < 0) {
-        free(moved);
-        moved = NULL;
+        free(x);
+        return NULL;
     }
-    return moved;
+    return x;
 }
 
-void reach_differentiate(atn_context *context, const subject *s, result_kind kind,
-                         const double *want, reach *r)
+/* What roundings of P and of A's inverse do, which those of tokens do not show. at: the answer
+ * without them; null: there is none. */
+static void add_inverse_noise(atn_context *context, const subject *s, result_kind kind,
+                              const double *at, uint64_t seed, reach *r)
+{
+    double *x = at ? inverse_answer(context, s, kind, small, seed) : NULL;
+    if (!x)
+        return;
+    subtract(result_size(&s->judged, kind), at, small, x);
+    r->inverse[r->inverses++] = x;
+}
+
+/* The library's own answers in f64, so that their distance from what is wanted is not divided by a
+ * small change. They are what is wanted where that is not exact. */
+static void find_origins(atn_context *context, const subject *s, const result_group *g,
+                         const double *at[RESULT_COUNT], double *owned[RESULT_COUNT])
+{
+    result_kind kinds[RESULT_COUNT];
+    double *to[RESULT_COUNT];
+    int count = 0;
+    for (int i = 0; i < g->count; i++) {
+        at[i] = g->of[i]->want;
+        owned[i] = NULL;
+        if (!g->of[i]->exact)
+            continue;
+        kinds[count] = g->kinds[i];
+        to[count++] = owned[i] =
+            must_allocate((size_t)result_size(&s->judged, g->kinds[i]), sizeof **to);
+    }
+    bool found =
+        count && answer_library_all(context, s, ATN_F64, ATN_STORAGE_NATIVE, count, kinds, to) >= 0;
+    for (int i = 0; i < g->count && found; i++)
+        at[i] = owned[i] ? owned[i] : at[i];
+}
+
+void reach_differentiate(atn_context *context, const subject *s, const result_group *g)
 {
     uint64_t state = s->c.choice.seed;
-    int64_t size = result_size(&s->judged, kind);
-    /* from the library's own f64, so that its distance from want is not divided by that */
-    double *at = must_allocate((size_t)size, sizeof *at);
-    if (answer_library(context, s, ATN_F64, ATN_STORAGE_NATIVE, kind, at) < 0)
-        memcpy(at, want, (size_t)size * sizeof *at);
-    while (r->noises < NOISES) {
-        double *owned[MOST_CHANGED];
-        subject moved = change_inputs(s, small, ATN_STORAGE_NATIVE, &state, owned);
-        double *x = derivative(context, &moved, kind, small, at);
+    const double *at[RESULT_COUNT];
+    double *owned[RESULT_COUNT], *unchanged[RESULT_COUNT], *x[RESULT_COUNT];
+    find_origins(context, s, g, at, owned);
+    for (int i = 0; i < g->count; i++)
+        unchanged[i] = inverse_answer(context, s, g->kinds[i], 0, 0);
+    for (int noise = 0; noise < NOISES; noise++) {
+        double *changed[MOST_CHANGED];
+        subject moved = change_inputs(s, small, ATN_STORAGE_NATIVE, &state, changed);
+        bool found = derive(context, &moved, g, small, at, x);
         for (int i = 0; i < MOST_CHANGED; i++)
-            free(owned[i]);
-        if (!x)
+            free(changed[i]);
+        if (!found)
             break;
-        r->noise[r->noises++] = x;
-        if ((x = inverse_noise(context, s, kind, data_next(&state))))
-            r->inverse[r->inverses++] = x;
+        uint64_t seed = data_next(&state);
+        for (int i = 0; i < g->count; i++) {
+            reach *r = &g->of[i]->reach;
+            r->noise[r->noises++] = x[i];
+            add_inverse_noise(context, s, g->kinds[i], unchanged[i], seed, r);
+        }
     }
-    find_directions(context, s, kind, at, r);
-    free(at);
+    find_directions(context, s, g, at);
+    for (int i = 0; i < g->count; i++)
+        free(owned[i]), free(unchanged[i]);
 }
 
 /* ---- Runs ---- */
 
-/* The library's error in the type that is claimed, with inputs changed by a relative step. Backward
- * calls emulate no narrow type: they run in f32, on inputs that are rounded to it. */
+/* The library's errors in the type that is claimed, with inputs changed by a relative step.
+ * Backward calls emulate no narrow type: they run in f32, on inputs that are rounded to it. */
 static void add_run(atn_context *context, const subject *s, double step, uint64_t *state,
-                    result_kind kind, const double *want, reach *r)
+                    const result_group *g)
 {
-    int64_t size = result_size(&s->judged, kind);
-    double *x = must_allocate((size_t)size, sizeof *x), *owned[MOST_CHANGED];
-    bool emulated = kind == RESULT_OUTPUT && step == 0;
+    double *x[RESULT_COUNT], *owned[MOST_CHANGED];
+    bool emulated = g->count && g->kinds[0] == RESULT_OUTPUT && step == 0;
+    for (int i = 0; i < g->count; i++)
+        x[i] = must_allocate((size_t)result_size(&s->judged, g->kinds[i]), sizeof **x);
     subject moved =
         change_inputs(s, step, step == 0 ? s->storage : ATN_STORAGE_NATIVE, state, owned);
-    if (answer_library(context, &moved, s->dtype, emulated ? s->storage : ATN_STORAGE_NATIVE, kind,
-                       x) >= 0) {
-        subtract(size, want, 1, x);
-        r->errors[r->runs++] = x;
-    } else
-        free(x);
+    bool found =
+        answer_library_all(context, &moved, s->dtype, emulated ? s->storage : ATN_STORAGE_NATIVE,
+                           g->count, g->kinds, x) >= 0;
+    for (int i = 0; i < g->count; i++) {
+        reach *r = &g->of[i]->reach;
+        if (found) {
+            subtract(result_size(&s->judged, g->kinds[i]), g->of[i]->want, 1, x[i]);
+            r->errors[r->runs++] = x[i];
+        } else
+            free(x[i]);
+    }
     for (int i = 0; i < MOST_CHANGED; i++)
         free(owned[i]);
 }
 
-void reach_run(atn_context *context, const subject *s, result_kind kind, const double *want,
-               bool exact, reach *r)
+/* What is not the library's own answer in that type. */
+static result_group with_errors(const subject *s, const result_group *g)
+{
+    result_group some = {0};
+    for (int i = 0; i < g->count; i++) {
+        if (!g->of[i]->exact && s->dtype == ATN_F64)
+            continue;
+        some.kinds[some.count] = g->kinds[i];
+        some.of[some.count++] = g->of[i];
+    }
+    return some;
+}
+
+void reach_run(atn_context *context, const subject *s, const result_group *g)
 {
     static const unsigned distances = 1u << ATN_SOFT | 1u << ATN_SOFTPP | 1u << ATN_GAUSSIAN;
     uint64_t state = s->c.choice.seed + 1;
-    while (r->runs > 0)
-        free(r->errors[--r->runs]);
-    if (exact || s->dtype != ATN_F64)
-        add_run(context, s, 0, &state, kind, want, r);
+    result_group some = with_errors(s, g);
+    for (int i = 0; i < g->count; i++)
+        while (g->of[i]->reach.runs > 0)
+            free(g->of[i]->reach.errors[--g->of[i]->reach.runs]);
+    if (some.count)
+        add_run(context, s, 0, &state, &some);
     for (int i = 0; i < 2; i++)
-        add_run(context, s, subject_unit(s) / 2, &state, kind, want, r);
+        add_run(context, s, subject_unit(s) / 2, &state, g);
     if (distances >> s->c.choice.op & 1 && s->c.reference.distance != ATN_DISTANCE_EXPANDED) {
         subject expanded = *s;
         expanded.c.reference.distance = ATN_DISTANCE_EXPANDED;
-        add_run(context, &expanded, 0, &state, kind, want, r);
+        add_run(context, &expanded, 0, &state, g);
     }
 }
 

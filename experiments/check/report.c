@@ -66,6 +66,9 @@ static const column result_columns[] = {
     {"result", COLUMN_TEXT, "", "the output, or a gradient"},
     {"answer", COLUMN_TEXT, "", "exact, or a baseline: the library's in f64"},
     {"verdict", COLUMN_TEXT, "", "the worst head's, and FAIL if a known mistake explains it"},
+    {"why", COLUMN_TEXT, "", "that answer"},
+    {"answer_error", COLUMN_REAL, "", "what rounding in a baseline may reach; 0: exact"},
+    {"answer_blurs", COLUMN_BOOLEAN, "", "that is over a tenth of what passes"},
 };
 
 static const column summary_columns[] = {
@@ -87,7 +90,7 @@ enum { TABLE_HEADS, TABLE_MISTAKES, TABLE_RESULTS, TABLE_SUMMARY };
 static const output_spec outputs[CHECK_TABLES] = {
     [TABLE_HEADS] = {"heads", "A verdict per head.", columns, COLUMNS},
     [TABLE_MISTAKES] = {"mistakes", "What explains a result that fails.", mistake_columns, 4},
-    [TABLE_RESULTS] = {"results", "A verdict per result.", result_columns, 3},
+    [TABLE_RESULTS] = {"results", "A verdict per result.", result_columns, 6},
     [TABLE_SUMMARY] = {"summary", "The verdict, and on what.", summary_columns, 12},
 };
 
@@ -197,17 +200,52 @@ static void print_heads(const attention_case *c, result_kind kind, const result_
     free(shown);
 }
 
-static void print_basis(const subject *s, const result_verdict *v)
+/* Why it is held against that. */
+static char *basis_text(const subject *s, result_kind kind, const result_verdict *v)
 {
+    if (s->reference != REFERENCE_AUTO)
+        return must_format("--reference asks for it");
+    return v->exact ? must_format("it is cheap")
+                    : must_format("an exact one might take %.2g s", reference_seconds(s, kind));
+}
+
+/* The largest relative error that rounding may make in what a result is held against; NaN: not
+ * known. */
+static double largest_own(const subject *s, result_kind kind, const result_verdict *v)
+{
+    double most = 0;
+    for (int64_t i = 0; i < result_heads(&s->c, kind); i++) {
+        double own = v->heads[i].own;
+        most = isnan(own) || own > most ? own : most;
+    }
+    return most;
+}
+
+/* Whether that is not small against what passes, in some head. */
+static bool blurs(const subject *s, result_kind kind, const result_verdict *v)
+{
+    const double small = 0.1;
+    for (int64_t i = 0; i < result_heads(&s->c, kind); i++)
+        if (!(v->heads[i].own <= small * v->heads[i].allowed) && v->heads[i].own != 0)
+            return true;
+    return false;
+}
+
+static void print_basis(const subject *s, result_kind kind, const result_verdict *v)
+{
+    char *why = basis_text(s, kind, v);
     if (v->exact)
-        report_text("against the exact answer: dense, in long double\n");
-    else if (reference_bytes(s) > most_reference_bytes)
-        report_text("against a baseline, the library in f64: the exact answer would take %.2g GB, "
-                    "and it is computed up to %.2g GB\n",
-                    reference_bytes(s) / 1e9, most_reference_bytes / 1e9);
+        report_text("against the exact answer: dense, in long double, as %s\n", why);
     else
-        report_text("against a baseline, the library in f64: the exact answer would take more than "
-                    "the minute or so of work that it is given\n");
+        report_text(
+            "against a baseline, the library in f64: %s\nrounding in the baseline may reach "
+            "%.2g (condition number times N u), %s\n",
+            why, largest_own(s, kind, v),
+            blurs(s, kind, v)
+                ? "over a tenth of what passes: a smaller error may be its own, and\nonly "
+                  "--reference exact tells"
+                : "small beside what passes");
+    free(why);
 }
 
 void print_verdict(const subject *s, result_kind kind, const result_verdict *v, check_tables *t)
@@ -215,7 +253,7 @@ void print_verdict(const subject *s, result_kind kind, const result_verdict *v, 
     const ref_threshold *rule = ref_threshold_get(REF_REACH);
     int64_t heads = result_heads(&s->c, kind), per_batch = heads_per_batch(&s->c, kind);
     report_text("\n%s, ", result_name(kind));
-    print_basis(s, v);
+    print_basis(s, kind, v);
     print_heads(&s->judged, kind, v);
     for (int64_t i = 0; i < heads; i++) {
         put_head(t->tables[TABLE_HEADS], kind, &v->heads[i], i / per_batch, i % per_batch);
@@ -235,8 +273,9 @@ static const char *finding_kind(const finding *f)
     return f->place ? "alone is wrong" : f->explains ? "explains it" : "nearest, does not explain";
 }
 
-void print_findings(result_kind kind, const result_verdict *v, ref_verdict by_rounding, int count,
-                    const finding *findings, check_tables *tables)
+void print_findings(const subject *s, result_kind kind, const result_verdict *v,
+                    ref_verdict by_rounding, int count, const finding *findings,
+                    check_tables *tables)
 {
     static const column shown[] = {{"what else it could be", COLUMN_TEXT, "", ""},
                                    {"error left", COLUMN_REAL, "", ""},
@@ -245,6 +284,12 @@ void print_findings(result_kind kind, const result_verdict *v, ref_verdict by_ro
     table_text(results, result_name(kind));
     table_text(results, v->exact ? "exact" : "baseline");
     table_text(results, ref_verdict_name(v->verdict));
+    char *why = basis_text(s, kind, v);
+    double own = largest_own(s, kind, v);
+    table_text(results, why);
+    table_real_if(results, !isnan(own), own);
+    table_boolean(results, blurs(s, kind, v));
+    free(why);
     if (!count) {
         if (v->verdict == REF_FAIL)
             report_text("\nno known mistake comes nearer\n");

@@ -22,7 +22,8 @@ void check_tables_publish(check_tables *t); /* and frees them */
 void print_subject(const subject *s);
 void print_verdict(const subject *s, result_kind kind, const result_verdict *v, check_tables *t);
 /* by_rounding: the verdict before the findings were known. */
-void print_findings(result_kind kind, const result_verdict *v, ref_verdict by_rounding, int count,
-                    const finding *findings, check_tables *tables);
+void print_findings(const subject *s, result_kind kind, const result_verdict *v,
+                    ref_verdict by_rounding, int count, const finding *findings,
+                    check_tables *tables);
 
 #endif

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gsl/gsl_errno.h>
+#include <math.h>
 #include <ref_memory.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -148,4 +149,17 @@ int process_run(char *const *argv, const char *folder, int to_stdout, int to_std
             return PROCESS_NOT_ENDED;
     *running = 0;
     return WIFEXITED(status) ? WEXITSTATUS(status) : PROCESS_NOT_ENDED;
+}
+
+double process_available_memory(void)
+{
+    FILE *file = fopen("/proc/meminfo", "r");
+    char line[200];
+    double kibibytes = INFINITY;
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "MemAvailable: %lf", &kibibytes) == 1)
+            break;
+    if (file)
+        fclose(file);
+    return kibibytes * 1024;
 }

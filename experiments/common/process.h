@@ -18,4 +18,7 @@ enum { PROCESS_NOT_ENDED = -1, PROCESS_NO_PROGRAM = 127 };
 int process_run(char *const *argv, const char *folder, int to_stdout, int to_stderr,
                 volatile int *running);
 
+/* Memory that the machine has left, in bytes; infinite if it does not say. */
+double process_available_memory(void);
+
 #endif

@@ -271,6 +271,9 @@ static const char *const sampling_names[] = {SAMPLING_LIST(SECOND) NULL};
 #define CASE_MASK_NAME(code, name) name,
 static const char *const mask_names[] = {CASE_MASK_LIST(CASE_MASK_NAME) NULL};
 #undef CASE_MASK_NAME
+#define REFERENCE_CHOICE_NAME(code, name) name,
+static const char *const reference_names[] = {REFERENCE_CHOICE_LIST(REFERENCE_CHOICE_NAME) NULL};
+#undef REFERENCE_CHOICE_NAME
 static const char *const format_names[] = {"table", "csv", "json", NULL};
 static const char *const device_names[] = {[ATN_CPU] = "cpu", [ATN_CUDA] = "cuda", NULL};
 
@@ -526,6 +529,13 @@ static char *parse_format(settings *s, const option *o, const char *value)
     return found < 0 ? names_expected(format_names, value) : NULL;
 }
 
+static char *parse_reference(settings *s, const option *o, const char *value)
+{
+    int found = names_find(reference_names, value);
+    s->check.reference = (reference_choice)found;
+    return found < 0 ? names_expected(reference_names, value) : NULL;
+}
+
 /* ---- Flags ---- */
 
 static char *set_effort(settings *s, effort wanted)
@@ -665,6 +675,9 @@ static const option options[] = {
     {"param", "LIST", USES_CHECK | USES_EMIT_CASE,
      "NAME=VALUE, or NAME=FILE.npy (see --operator NAME --help)", .parse = parse_named,
      FIELD(check.parameters)},
+    {"reference", "NAME", USES_CHECK,
+     "what is right: auto, exact or f64 (default auto: exact where that takes seconds)",
+     .parse = parse_reference},
     {"emit-case", "FOLDER", USES_EMIT_CASE,
      "write inputs and answers of every variant (or --operator) to FOLDER, and stop",
      .parse = parse_path, FIELD(emit_case)},

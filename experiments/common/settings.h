@@ -66,12 +66,23 @@ typedef struct {
     int64_t *items;
 } integer_list;
 
+/* X(code, name): what `check` holds a result against. */
+#define REFERENCE_CHOICE_LIST(X)                                                                   \
+    X(REFERENCE_AUTO, "auto")                                                                      \
+    X(REFERENCE_EXACT, "exact")                                                                    \
+    X(REFERENCE_F64, "f64")
+
+#define REFERENCE_CHOICE_CODE(code, name) code,
+typedef enum { REFERENCE_CHOICE_LIST(REFERENCE_CHOICE_CODE) REFERENCE_CHOICES } reference_choice;
+#undef REFERENCE_CHOICE_CODE
+
 /* What `check` is given: paths, null where not given. */
 typedef struct {
     const char *tokens, *keys, *values, *output, *landmarks, *mask, *query_mask;
     const char *grad_output;
     text_list gradients;  /* NAME=FILE */
     text_list parameters; /* NAME=VALUE */
+    reference_choice reference;
 } check_settings;
 
 /* X(code, name): which masks emitted cases have. */

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/process.h"
 #include "common/report.h"
 #include "cost/calls.h"
 
@@ -259,24 +260,10 @@ int resident_measure(const cost_setting *setting, bool backward, int64_t *bytes)
  * few of the stack and of what the libraries write to. */
 static const double resident_slack = 16 * 4096;
 
-/* Of the machine, in bytes; infinite if it does not say. */
-static double available_memory(void)
-{
-    FILE *file = fopen("/proc/meminfo", "r");
-    char line[200];
-    double kibibytes = INFINITY;
-    while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "MemAvailable: %lf", &kibibytes) == 1)
-            break;
-    if (file)
-        fclose(file);
-    return kibibytes * 1024;
-}
-
 bool resident_fits(const cost_setting *s, bool backward, double workspace, int processes)
 {
     double need = resident_io_bytes(s, backward) + workspace + resident_parameter_bytes(s);
-    double share = available_memory() / processes;
+    double share = process_available_memory() / processes;
     if (need < 0.9 * share)
         return true;
     char text[200];

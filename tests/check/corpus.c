@@ -164,12 +164,14 @@ static const result_verdict *held_against(exam *e, atn_context *context, subject
     if (e->known[claimed][kind])
         return v;
     e->known[claimed][kind] = true;
+    result_group g = group_of_one(kind, v);
     for (int type = 0; type < ATN_DTYPE_COUNT; type++)
         if (type != (int)claimed && e->known[type][kind]) {
-            claim_another(context, s, kind, &e->against[type][kind], v);
+            result_group known = group_of_one(kind, &e->against[type][kind]);
+            claim_another(context, s, &known, &g);
             return v;
         }
-    if (find_wanted(context, s, kind, v) != EXIT_PASS)
+    if (find_wanted(context, s, &g) != EXIT_PASS)
         end_program("the judge has no answer");
     return v;
 }

@@ -76,16 +76,32 @@ attnum check $(arguments_in many sima-code) --layout bhnd
 expect_exit 0
 expect_quiet
 
-# ---- why there is no exact answer: its memory, or its work ----
-attnum check --emit-case large --operator elu/stable --n 6000 --d 4 --heads 1
-attnum check $(arguments_in large elu-stable | sed 's/--grad[a-z-]* *[^ ]*//g')
+# ---- why there is no exact answer, what the baseline may err, and what may be asked for ----
+attnum check --emit-case long --operator elu/stable --n 6000 --d 4 --heads 1
+long=$(arguments_in long elu-stable | sed 's/--grad[a-z-]* *[^ ]*//g')
+attnum check $long --dtype f32
 expect_exit 0
-expect_stdout 'the exact answer would take 1.2 GB, and it is computed up to 1.1 GB'
-attnum check --emit-case long --operator elu/stable --n 2400 --d 4 --heads 64
-attnum check $(arguments_in long elu-stable | sed 's/--grad[a-z-]* *[^ ]*//g')
+expect_stdout 'an exact one might take'
+expect_stdout 'small beside what passes'
+expect_stdout 'output (baseline): pass'
+attnum check $long --dtype f64
+expect_stdout 'only --reference exact tells'
+attnum check $(arguments sima/paper) --reference f64 --format json
 expect_exit 0
-expect_stdout 'the exact answer would take more than the minute or so of work'
-expect_no_stdout 'GB'
+expect_stdout '"answer": "baseline"'
+expect_stdout '"why": "--reference asks for it"'
+expect_stdout '"answer_blurs": true'
+expect_no_stdout '"answer_error": 0,'
+attnum check $(arguments sima/paper) --reference exact
+expect_exit 0
+expect_quiet
+expect_stdout 'as --reference asks for it'
+expect_stdout 'output (exact): pass'
+attnum check --emit-case enormous --operator elu/stable --n 200000 --d 4 --heads 1
+attnum check $(arguments_in enormous elu-stable | sed 's/--grad[a-z-]* *[^ ]*//g') --reference exact
+expect_exit 3
+expect_stderr '--reference exact: it takes 1.3e+03 GB'
+rm -r enormous
 
 # ---- true outputs pass, in every precision ----
 for name in soft/code softpp/code softpp/paper softpp/exact sima/paper softmax/attention xnorm/paper elu/stable; do

@@ -108,7 +108,7 @@ for line in 'bench --operator softp:softpp' 'bench --operator softmax,si:softmax
     'run convergence/curves --input photos,smo:photos,smooth' 'run convergence/curves --input to:tokens.npy' \
     'bench --out f:folder' 'claims --out e:empty' 'merge --out f:folder' 'merge --format c:csv' \
     'inspect --scale e:embed' 'inspect --heads 8:' 'check --operator softp:softpp' 'check --dtype f1:f16' \
-    'check --emit-case e:empty' 'check --distance e:expanded' 'regress --storage tf:tf32' \
+    'check --emit-case e:empty' 'check --distance e:expanded' 'check --reference e:exact' 'regress --storage tf:tf32' \
     'regress --input photos,cl:photos,clusters' 'regress --update a:' \
     'inspect --html o:other.txt' \
     'bench --n 7:' 'bench --threads :'; do

@@ -578,6 +578,90 @@ Test(check, every_mistake_of_the_others_is_named)
         expect_all_named((atn_operator)op, 0, RESULT_OUTPUT);
 }
 
+/* Whether one head of a changed problem, and rows of it where they can be kept, are those of all.
+ * Returns whether they were kept. */
+static bool expect_head_of_all(atn_context *context, const subject *s, const hypothesis *h,
+                               int64_t head, int64_t rows)
+{
+    int64_t size = result_size(&s->judged, h->kind), n = result_rows(&s->judged, h->kind);
+    int64_t cols = result_cols(&s->judged, h->kind);
+    double *all = must_allocate((size_t)(size + n * cols), sizeof *all), *one = all + size;
+    double left = 0, norm = 0;
+    trial t = trial_start(s, h->kind), part = trial_start(s, h->kind);
+    bool kept = !hypothesis_is_of_result(h) && trial_change(&t, h) && trial_change(&part, h) &&
+                trial_answer(context, &t, ATN_F64, ATN_STORAGE_NATIVE, all) >= 0 &&
+                trial_keep_head(&part, head) && (rows == n || trial_keep_rows(&part, rows));
+    if (kept && trial_answer(context, &part, ATN_F64, ATN_STORAGE_NATIVE, one) >= 0)
+        for (int64_t i = 0; i < rows * cols; i++) {
+            double want = all[(head * n + i / cols * n / rows) * cols + i % cols];
+            left += (one[i] - want) * (one[i] - want);
+            norm += want * want;
+        }
+    char *text = hypothesis_text(h, s);
+    cr_expect(!(left > 1e-24 * norm), "%s %s: %s: head %d alone is another by %g",
+              attention_case_label(&s->c), result_name(h->kind), text, (int)head,
+              sqrt(left / norm));
+    free(text);
+    trial_free(&part), trial_free(&t);
+    free(all);
+    return kept;
+}
+
+Test(check, one_head_of_a_trial_is_that_of_all)
+{
+    static const result_kind kinds[] = {RESULT_OUTPUT, RESULT_TOKENS};
+    atn_context *context = make_context();
+    for (int i = 0; i < 2 * ATN_OPERATOR_COUNT; i++) {
+        subject s = problem_of((atn_operator)(i / 2), i / 2 == ATN_SOFTPP, ATN_F64);
+        int count, kept = 0, of_rows = 0;
+        hypothesis *all = hypotheses_of(&s, kinds[i % 2], &count);
+        for (int j = 0; j < count; j++) {
+            kept += expect_head_of_all(context, &s, &all[j], j % HEADS, TOKENS);
+            of_rows += expect_head_of_all(context, &s, &all[j], j % HEADS, 3);
+        }
+        bool by_rows = i == 2 * ATN_SOFTMAX || i == 2 * ATN_GAUSSIAN;
+        cr_expect(!by_rows || of_rows >= 5, "%s: only %d are of some rows",
+                  attention_case_label(&s.c), of_rows);
+        cr_expect(kept >= 5 || i / 2 == ATN_NYSTROMFORMER, "%s: only %d are of one head",
+                  attention_case_label(&s.c), kept);
+        free(all);
+        attention_case_free(&s.c);
+    }
+    atn_context_free(context);
+}
+
+/* Of many tokens hypotheses are tried on a part, and what that finds is found on all. */
+Test(check, mistakes_of_many_tokens_are_named)
+{
+    static const char mistake[] = "logits not scaled";
+    attention_choice choice = {.op = ATN_SOFTMAX,
+                               .dtype = ATN_F32,
+                               .shape = {1, HEADS, 2304, WIDTH, WIDTH, 0},
+                               .cross = true,
+                               .seed = 3};
+    atn_context *context = make_context();
+    attention_case c = attention_case_make(&choice);
+    c.reference.dtype = ATN_F64;
+    subject s = {.c = c, .judged = c, .most_work = 1};
+    subject_claim(&s, ATN_F32);
+    result_verdict v = wanted_of(context, &s, RESULT_OUTPUT);
+    int count;
+    hypothesis *all = hypotheses_of(&s, RESULT_OUTPUT, &count);
+    for (int i = 0; i < count; i++) {
+        char *own = hypothesis_text(&all[i], &s);
+        if (strcmp(own, mistake) == 0) {
+            char *said = diagnose_change(context, &s, &all[i], &v);
+            cr_expect(said && strcmp(said, mistake) == 0, "%s", said ? said : "not made");
+            free(said);
+        }
+        free(own);
+    }
+    free(all);
+    result_verdict_free(&v);
+    attention_case_free(&s.c);
+    atn_context_free(context);
+}
+
 /* What a change is called, where it is the only one of its kind. */
 static void expect_named(atn_operator op, int variant, const char *name)
 {
@@ -1252,8 +1336,9 @@ static void expect_told_from_zeros(atn_context *context, const subject *problem,
     double *zeros = must_allocate((size_t)size, sizeof *zeros);
     bool wide = claimed == ATN_F64 || claimed == ATN_F32;
     subject_claim(&s, claimed);
-    result_verdict v;
-    claim_another(context, &s, kind, known, &v);
+    result_verdict v, other = *known;
+    result_group g = group_of_one(kind, &v), of_known = group_of_one(kind, &other);
+    claim_another(context, &s, &of_known, &g);
     for (int64_t i = 0; i < result_heads(&s.judged, kind); i++) {
         yardstick y = head_yardstick(&s, kind, &v, i);
         ref_verdict right = judge_head(&y, &v.bounds[i], y.want).verdict;
