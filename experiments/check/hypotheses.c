@@ -21,7 +21,7 @@
 
 /* ---- Arrays ---- */
 
-static result_kind parameter_result(atn_parameter which)
+result_kind parameter_result(atn_parameter which)
 {
     return (result_kind)(RESULT_PARAMETERS + (int)which);
 }
@@ -33,7 +33,7 @@ void trial_keep(trial *t, void *memory)
     t->owned[t->owned_count++] = memory;
 }
 
-static bool add_move(trial *t, result_move *move)
+bool trial_add_move(trial *t, result_move *move)
 {
     if (t->move_count == MOST_MOVES)
         return false;
@@ -48,7 +48,7 @@ double *trial_own(trial *t, int64_t count)
     return x;
 }
 
-static double *copy(trial *t, const double *x, int64_t count)
+double *trial_copy(trial *t, const double *x, int64_t count)
 {
     double *y = trial_own(t, count);
     memcpy(y, x, (size_t)count * sizeof *y);
@@ -72,9 +72,7 @@ static bool swap_gradients(trial *t, result_kind a, result_kind b)
     return true;
 }
 
-/* A change of arrays also is one of what is judged, whose values say what is trivial; appended
- * landmarks stay where they are. */
-static bool has_landmarks(const trial *t)
+bool trial_has_landmarks(const trial *t)
 {
     return t->s.c.shape.tokens != t->s.judged.shape.tokens;
 }
@@ -220,86 +218,6 @@ static const char *const operator_texts[] = {
     "another operator: gaussian",  "another operator: softmax", "another operator: sima",
     "another operator: efficient", "another operator: elu",     NULL};
 
-/* ---- SOFT ---- */
-
-static bool run_dense(trial *t, normaliser normalise)
-{
-    t->dense = true;
-    t->form.normalise = normalise;
-    return true;
-}
-
-static bool set_normalisation(trial *t, int value)
-{
-    atn_attention_desc *desc = &t->s.c.reference;
-    const normaliser kinds[] = {NORMALISE_NOT, NORMALISE_ROOT, NORMALISE_FULL, NORMALISE_INNER};
-    if (t->dense || kinds[value] == (desc->op == ATN_SOFTPP ? NORMALISE_ROOT : NORMALISE_NOT))
-        return false;
-    if (value > 1)
-        return run_dense(t, kinds[value]);
-    desc->op = t->s.c.choice.op = value ? ATN_SOFTPP : ATN_SOFT;
-    return true;
-}
-
-static const char *const normalisation_texts[] = {
-    "no normalisation by D", "normalised: D^-1/2 A+ D^-1/2", "D^-1 A+ D^-1: no square root of D",
-    "(D^-1/2 A D^-1/2)+: normalised before it is inverted", NULL};
-
-/* The published code divides Q by d^(1/4) and leaves the landmarks as they are. */
-static bool leave_landmarks(trial *t, int value)
-{
-    if (t->dense)
-        return false;
-    t->form.landmark_factor = pow((double)t->s.c.shape.dim, 0.25);
-    return run_dense(t, t->s.c.choice.op == ATN_SOFTPP ? NORMALISE_ROOT : NORMALISE_NOT);
-}
-
-static bool leave_inverse_out(trial *t, int value)
-{
-    t->form.inverse_missing = true;
-    return !t->dense && run_dense(t, t->form.normalise);
-}
-
-/* Sums of the tokens whose mean a landmark is. */
-static bool sum_landmarks(trial *t, int value)
-{
-    int64_t m = subject_landmarks(&t->s);
-    if (t->dense || has_landmarks(t) || m < 1)
-        return false;
-    t->form.landmark_factor = (double)t->s.c.shape.tokens / (double)m;
-    return run_dense(t, t->form.normalise);
-}
-
-static const char *const sampling_texts[] = {
-    "landmarks: averages over the grid", "landmarks: averages of consecutive tokens",
-    "landmarks: the first tokens", "landmarks: every n/m-th token", NULL};
-
-static bool set_sampling(trial *t, int value)
-{
-    atn_sampling *s = &t->s.c.reference.sampling;
-    int64_t n = t->s.c.shape.tokens, m = subject_landmarks(&t->s);
-    static const atn_sampling_kind kinds[] = {ATN_SAMPLING_POOL, ATN_SAMPLING_WINDOW,
-                                              ATN_SAMPLING_FIRST, ATN_SAMPLING_INDICES};
-    if (has_landmarks(t) || m < 1 || m > n || (value < 3 && s->kind == kinds[value]))
-        return false;
-    if (value == 0) {
-        s->stride = (int64_t)llround(sqrt((double)n / (double)m));
-        if (s->height < 1 || s->stride < 1)
-            return false;
-    } else if (value == 1)
-        s->stride = (n + m - 1) / m;
-    else if (value == 3) {
-        int64_t *indices = must_allocate((size_t)m, sizeof *indices);
-        trial_keep(t, indices);
-        for (int64_t i = 0; i < m; i++)
-            indices[i] = i * n / m;
-        s->indices = indices;
-    }
-    s->count = m;
-    s->kind = kinds[value];
-    return true;
-}
-
 /* ---- Grids ---- */
 
 static bool swap_grid(trial *t, int value)
@@ -350,7 +268,7 @@ static bool swap_queries_values(trial *t, int value)
 {
     attention_case *c = &t->s.c;
     bool fits = c->shape.dim == c->shape.value_dim && c->shape.tokens == c->shape.key_tokens;
-    return fits && !has_landmarks(t) && swap_pointers(&c->q, &c->v, true) &&
+    return fits && !trial_has_landmarks(t) && swap_pointers(&c->q, &c->v, true) &&
            swap_gradients(t, RESULT_TOKENS, RESULT_VALUES);
 }
 
@@ -372,249 +290,10 @@ static bool invert_temperature(trial *t, int value)
     atn_tensor *tau = &t->s.c.reference.xca.temperature;
     if (!tau->data || t->kind == parameter_result(ATN_PARAMETER_TEMPERATURE))
         return false;
-    double *values = copy(t, tau->data, tau->heads);
+    double *values = trial_copy(t, tau->data, tau->heads);
     for (int64_t i = 0; i < tau->heads; i++)
         values[i] = 1 / values[i];
     tau->data = values;
-    return true;
-}
-
-/* ---- Norms of tokens ---- */
-
-/* What a line's numbers are divided by. */
-typedef enum { NORM_SUM, NORM_SQUARES, NORM_LARGEST } norm_kind;
-
-static void add_to_norm(norm_kind kind, double x, double *norm)
-{
-    if (kind == NORM_LARGEST)
-        *norm = fmax(*norm, fabs(x));
-    else
-        *norm += kind == NORM_SUM ? fabs(x) : x * x;
-}
-
-/* The norms of x (rows x d of every head): of columns, of rows, or of all. */
-typedef enum { LINES_COLUMNS, LINES_ROWS, LINES_ALL } line_kind;
-
-static double *norms_of(trial *t, const double *x, int64_t rows, line_kind lines, norm_kind kind)
-{
-    const atn_attention_shape *s = &t->s.c.shape;
-    int64_t d = s->dim, heads = s->batch * s->heads, size = rows * d;
-    double *sums = must_allocate((size_t)(heads * (rows + d)), sizeof *sums);
-    double *norms = trial_own(t, heads * size);
-    for (int pass = 0; pass < 2; pass++)
-        for (int64_t i = 0; i < heads * size; i++) {
-            int64_t line = lines == LINES_ROWS ? i / d % rows : lines == LINES_COLUMNS ? i % d : 0;
-            double *sum = &sums[i / size * (rows + d) + line];
-            if (pass == 0)
-                add_to_norm(kind, x[i], sum);
-            else
-                norms[i] = *sum;
-        }
-    free(sums);
-    return norms;
-}
-
-static double *divided(trial *t, const double *x, int64_t count, const double *norms)
-{
-    double *y = copy(t, x, count);
-    for (int64_t i = 0; i < count; i++)
-        y[i] = norms[i] > 0 ? y[i] / norms[i] : 0;
-    return y;
-}
-
-/* What Q and K of SimA are divided by in the place of the l1 norms of their columns. */
-static const struct {
-    const char *text;
-    bool of_q, of_k; /* whether it is changed; the other has its right norm */
-    bool none;
-    line_kind lines;
-    norm_kind kind;
-} sima_norms[] = {
-    {"norms over channels, not over tokens", true, true, false, LINES_ROWS, NORM_SUM},
-    {"K not normalised", false, true, true, LINES_ROWS, NORM_SUM},
-    {"Q not normalised", true, false, true, LINES_ROWS, NORM_SUM},
-    {"l2 norms without the square root", true, true, false, LINES_COLUMNS, NORM_SQUARES},
-    {"K normalised over channels, not over tokens", false, true, false, LINES_ROWS, NORM_SUM},
-    {"Q normalised over channels, not over tokens", true, false, false, LINES_ROWS, NORM_SUM},
-    {"the maximum (amax) in the place of the norm's sum", true, true, false, LINES_COLUMNS,
-     NORM_LARGEST},
-    {"one norm for the whole matrix", true, true, false, LINES_ALL, NORM_SUM},
-};
-enum { SIMA_NORMS = sizeof sima_norms / sizeof *sima_norms };
-
-static bool set_sima(trial *t, int value)
-{
-    attention_case *c = &t->s.c;
-    atn_sima_options *o = &c->reference.sima;
-    if (o->norm != ATN_SIMA_L1)
-        return false;
-    if (t->kind == RESULT_TOKENS || t->kind == RESULT_KEYS) /* would go through the norms */
-        return false;
-    trial_separate_keys(t);
-    o->norm = ATN_SIMA_NONE;
-    double **const inputs[] = {&c->q, &c->k};
-    const int64_t rows[] = {c->shape.tokens, c->shape.key_tokens};
-    for (int i = 0; i < 2; i++) {
-        bool changed = i ? sima_norms[value].of_k : sima_norms[value].of_q;
-        int64_t count = c->shape.batch * c->shape.heads * rows[i] * c->shape.dim;
-        line_kind lines = changed ? sima_norms[value].lines : LINES_COLUMNS;
-        norm_kind kind = changed ? sima_norms[value].kind : NORM_SUM;
-        if (!changed || !sima_norms[value].none)
-            *inputs[i] =
-                divided(t, *inputs[i], count, norms_of(t, *inputs[i], rows[i], lines, kind));
-    }
-    return true;
-}
-
-/* Q^ (V^T K^): the state K^T V transposed. */
-static bool transpose_state(trial *t, int value)
-{
-    attention_case *c = &t->s.c;
-    int norms = 3;
-    if (c->shape.dim != c->shape.value_dim || t->kind != RESULT_OUTPUT || !set_sima(t, norms))
-        return false;
-    c->q = t->s.judged.q, c->k = t->s.judged.k ? t->s.judged.k : t->s.judged.q;
-    const int64_t rows[] = {c->shape.tokens, c->shape.key_tokens};
-    double **const inputs[] = {&c->q, &c->k};
-    for (int i = 0; i < 2; i++)
-        *inputs[i] =
-            divided(t, *inputs[i], c->shape.batch * c->shape.heads * rows[i] * c->shape.dim,
-                    norms_of(t, *inputs[i], rows[i], LINES_COLUMNS, NORM_SUM));
-    return swap_pointers(&c->k, &c->v, true);
-}
-
-/* The gradient by what is normalised, without what goes through the norm, or as if all were
- * positive. */
-static void divide_by_norms(const trial *t, const double *from, double *to, bool derivative)
-{
-    const attention_case *c = &t->s.judged;
-    bool keys = t->kind == RESULT_KEYS;
-    const double *x = keys ? c->k : c->q;
-    int64_t rows = result_rows(c, t->kind), d = c->shape.dim, heads = result_heads(c, t->kind);
-    for (int64_t line = 0; line < heads * d; line++) {
-        int64_t at = line / d * rows * d + line % d;
-        double norm = 0, along = 0;
-        for (int64_t i = 0; i < rows; i++)
-            norm += fabs(x[at + i * d]);
-        for (int64_t i = 0; i < rows; i++)
-            along += from[at + i * d] * x[at + i * d] / norm;
-        for (int64_t i = 0; i < rows; i++)
-            to[at + i * d] = (from[at + i * d] - (derivative ? along : 0)) / norm;
-    }
-}
-
-static void detach_norms(const trial *t, const double *from, double *to)
-{
-    divide_by_norms(t, from, to, false);
-}
-
-static void forget_sign(const trial *t, const double *from, double *to)
-{
-    divide_by_norms(t, from, to, true);
-}
-
-static const char *const sima_gradient_texts[] = {"norms detached: no gradient through them",
-                                                  "sign(q) missing in the norm's derivative", NULL};
-
-static bool set_sima_gradient(trial *t, int value)
-{
-    attention_case *c = &t->s.c;
-    result_kind kind = t->kind;
-    if ((kind != RESULT_TOKENS && kind != RESULT_KEYS) || !c->k || t->of != kind)
-        return false;
-    t->kind = RESULT_OUTPUT; /* of which the norms are those of values */
-    bool set = set_sima(t, 3);
-    t->kind = kind;
-    if (!set)
-        return false;
-    const int64_t rows[] = {c->shape.tokens, c->shape.key_tokens};
-    double **const inputs[] = {&c->q, &c->k}, *const from[] = {t->s.judged.q, t->s.judged.k};
-    for (int i = 0; i < 2; i++)
-        *inputs[i] = divided(t, from[i], c->shape.batch * c->shape.heads * rows[i] * c->shape.dim,
-                             norms_of(t, from[i], rows[i], LINES_COLUMNS, NORM_SUM));
-    return add_move(t, value ? forget_sign : detach_norms);
-}
-
-/* ---- Gradients ---- */
-
-static const char *const in_place_texts[] = {
-    "the output in its place", "the gradient of tokens in its place",
-    "the gradient of keys in its place", "the gradient of values in its place", NULL};
-
-/* Another result of the same shape. */
-static bool set_result(trial *t, int value)
-{
-    const attention_case *c = &t->s.judged;
-    result_kind of = (result_kind)value;
-    if (of == t->of || t->of != t->kind || t->kind >= RESULT_PARAMETERS || !result_exists(c, of) ||
-        has_landmarks(t))
-        return false;
-    t->of = of;
-    return result_rows(c, of) == result_rows(c, t->kind) &&
-           result_cols(c, of) == result_cols(c, t->kind);
-}
-
-static const char *const role_texts[] = {"the part of Q as queries alone: that of K = Q is missing",
-                                         "the part of K = Q alone: that of Q is missing", NULL};
-
-static bool keep_role(trial *t, int value)
-{
-    unsigned can = atn_operator_get(t->s.c.reference.op)->capabilities;
-    if (t->s.c.k || t->of != RESULT_TOKENS || !(can & ATN_CAN_CROSS))
-        return false;
-    trial_separate_keys(t);
-    t->of = value ? RESULT_KEYS : RESULT_TOKENS;
-    return true;
-}
-
-static const char *const projection_texts[] = {"E's sum alone: that of F = E is missing",
-                                               "the sum of F = E alone: E's is missing", NULL};
-
-static bool keep_projection(trial *t, int value)
-{
-    atn_linformer_options *o = &t->s.c.reference.linformer;
-    if (o->f.data || t->of != parameter_result(ATN_PARAMETER_E))
-        return false;
-    o->f = o->e;
-    t->of = parameter_result(value ? ATN_PARAMETER_F : ATN_PARAMETER_E);
-    return true;
-}
-
-static const char *const part_texts[] = {"inverse detached: no gradient through A+",
-                                         "landmarks detached: no gradient through L",
-                                         "K(L, Q) detached: K(Q, L)'s gradient alone",
-                                         "K(Q, L) detached: K(L, Q)'s gradient alone", NULL};
-
-static bool keep_parts(trial *t, int value)
-{
-    if (t->of != RESULT_TOKENS || has_landmarks(t) || t->kept || t->missing)
-        return false;
-    if (value < 2)
-        t->kept = value ? PART_QUERIES | PART_KEYS : PART_ALL;
-    else
-        t->missing = (value == 2 ? PART_KEYS : PART_QUERIES) | PART_LANDMARKS;
-    return true;
-}
-
-static const char *const arriving_texts[] = {"dY transposed: read as width x tokens",
-                                             "dY read as batch x tokens x heads x width",
-                                             "dY not used: ones in its place", NULL};
-
-static bool change_arriving(trial *t, int value)
-{
-    const atn_attention_shape *s = &t->s.c.shape;
-    int64_t B = s->batch, H = s->heads, N = s->tokens, D = s->value_dim, at = 0;
-    if (has_landmarks(t))
-        return false;
-    const double *from = t->s.grad_output;
-    double *to = t->s.grad_output = trial_own(t, B * H * N * D);
-    for (int64_t b = 0; b < B; b++)
-        for (int64_t h = 0; h < H; h++)
-            for (int64_t i = 0; i < N; i++)
-                for (int64_t c = 0; c < D; c++, at++)
-                    to[at] = value == 0   ? from[((b * H + h) * D + c) * N + i]
-                             : value == 1 ? from[((b * N + i) * H + h) * D + c]
-                                          : 1;
     return true;
 }
 
@@ -793,7 +472,8 @@ enum { RESULT_MOVES = sizeof result_moves / sizeof *result_moves };
 static bool can_add_values(const trial *t)
 {
     const atn_attention_shape *s = &t->s.judged.shape;
-    bool of_values = t->kind == RESULT_OUTPUT || (t->kind == RESULT_VALUES && !has_landmarks(t));
+    bool of_values =
+        t->kind == RESULT_OUTPUT || (t->kind == RESULT_VALUES && !trial_has_landmarks(t));
     return of_values && s->tokens == s->key_tokens;
 }
 
@@ -812,7 +492,7 @@ static bool move_result(trial *t, int value)
         return false;
     if ((move == queries_as_they_are || move == queries_over_squares) && c->choice.op != ATN_XNORM)
         return false;
-    return add_move(t, move);
+    return trial_add_move(t, move);
 }
 
 /* ---- The tables ---- */
@@ -839,7 +519,7 @@ static const struct {
     {OF_BOTH, SOFT, NULL, "A+ left out: no inverse", 1, leave_inverse_out},
     {OF_BOTH, SOFT, NULL, "landmarks: sums of tokens, not means", 1, sum_landmarks},
     {OF_BOTH, SOFT, sampling_texts, NULL, 4, set_sampling},
-    {OF_BOTH, BIT(ATN_SIMA), NULL, NULL, SIMA_NORMS, set_sima},
+    {OF_BOTH, BIT(ATN_SIMA), sima_norm_texts, NULL, SIMA_NORMS, set_sima},
     {OF_OUTPUT, BIT(ATN_SIMA), NULL, "the state K^T V transposed", 1, transpose_state},
     {OF_GRADIENT, BIT(ATN_SIMA), sima_gradient_texts, NULL, 2, set_sima_gradient},
     {OF_BOTH, ALL, NULL, "height and width of the grid swapped", 1, swap_grid},
@@ -977,9 +657,8 @@ char *hypothesis_text(const hypothesis *h, const subject *s)
     case ROW_IGNORED:
         return must_format("%s ignored", h->p->name);
     default:
-        return must_format("%s", changes[h->row].change == set_sima ? sima_norms[h->value].text
-                                 : changes[h->row].texts ? changes[h->row].texts[h->value]
-                                                         : changes[h->row].text);
+        return must_format("%s", changes[h->row].texts ? changes[h->row].texts[h->value]
+                                                       : changes[h->row].text);
     }
 }
 
@@ -1027,7 +706,7 @@ bool trial_change(trial *t, const hypothesis *h)
     if (h->row == ROW_MOVE)
         return move_result(t, h->value);
     if (h->row == ROW_RESULT)
-        return result_change_fits(t, h->value) && add_move(t, result_changes[h->value].move);
+        return result_change_fits(t, h->value) && trial_add_move(t, result_changes[h->value].move);
     if (h->row == ROW_NAME)
         return set_name(t, h);
     if (h->row == ROW_FLAG) {

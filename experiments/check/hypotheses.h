@@ -64,9 +64,41 @@ bool shift_inputs(trial *t, int value);
 bool change_stride(trial *t, int value);
 bool change_mask(trial *t, int value);
 
-/* Room for so many numbers, 0 at first, and memory of another kind: both freed with the trial. */
+/* Another gradient, a part of it, or of another dY (gradients.c). */
+extern const char *const in_place_texts[],
+    *const role_texts[], *const projection_texts[], *const part_texts[], *const arriving_texts[];
+bool set_result(trial *t, int value);
+bool keep_role(trial *t, int value);
+bool keep_projection(trial *t, int value);
+bool keep_parts(trial *t, int value);
+bool change_arriving(trial *t, int value);
+
+/* SOFT by another form of its landmarks (landmarks.c). */
+extern const char *const normalisation_texts[], *const sampling_texts[];
+bool set_normalisation(trial *t, int value);
+bool leave_landmarks(trial *t, int value);
+bool leave_inverse_out(trial *t, int value);
+bool sum_landmarks(trial *t, int value);
+bool set_sampling(trial *t, int value);
+
+/* Other norms (norms.c). */
+enum { SIMA_NORMS = 8 };
+extern const char *const sima_norm_texts[], *const sima_gradient_texts[];
+bool set_sima(trial *t, int value);
+bool transpose_state(trial *t, int value);
+bool set_sima_gradient(trial *t, int value);
+
+/* Room for so many numbers, 0 at first, a copy of them, and memory of another kind: all freed with
+ * the trial. */
 double *trial_own(trial *t, int64_t count);
+double *trial_copy(trial *t, const double *x, int64_t count);
 void trial_keep(trial *t, void *memory);
+/* Whether landmarks are appended: a change of arrays also is one of what is judged, whose values
+ * say what is trivial; those stay where they are. */
+bool trial_has_landmarks(const trial *t);
+/* One more thing that is done to the result; false: there is no room. */
+bool trial_add_move(trial *t, result_move *move);
+result_kind parameter_result(atn_parameter which);
 /* K as an array of its own. */
 void trial_separate_keys(trial *t);
 

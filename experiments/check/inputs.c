@@ -12,13 +12,6 @@ static bool can(const trial *t, unsigned capability)
     return atn_operator_get(t->s.c.reference.op)->capabilities & capability;
 }
 
-static double *copied(trial *t, const double *x, int64_t count)
-{
-    double *y = trial_own(t, count);
-    memcpy(y, x, (size_t)count * sizeof *y);
-    return y;
-}
-
 /* ---- Tails ---- */
 
 /* The last so many tokens; of a modulus, those behind its last multiple. */
@@ -92,7 +85,7 @@ static bool multiply_values(trial *t, int64_t from, int64_t to, double factor)
 {
     attention_case *c = &t->s.c;
     const atn_attention_shape *s = &c->shape;
-    c->v = copied(t, c->v, attention_case_values(c));
+    c->v = trial_copy(t, c->v, attention_case_values(c));
     for (int64_t i = 0; i < attention_case_values(c); i++) {
         int64_t row = i / s->value_dim % s->key_tokens;
         c->v[i] *= row >= from && row < to ? factor : 1;
@@ -124,7 +117,7 @@ bool leave_out_arriving(trial *t, int value)
     int64_t count = tail_of(t, value), rows = s->tokens, cols = s->value_dim;
     if (count == 0 || count >= rows || t->s.c.shape.tokens != rows)
         return false;
-    t->s.grad_output = copied(t, t->s.grad_output, attention_case_outputs(&t->s.c));
+    t->s.grad_output = trial_copy(t, t->s.grad_output, attention_case_outputs(&t->s.c));
     for (int64_t i = 0; i < attention_case_outputs(&t->s.c); i++)
         t->s.grad_output[i] *= i / cols % rows >= rows - count ? 0 : 1;
     return true;
