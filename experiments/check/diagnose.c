@@ -15,6 +15,7 @@ static const double most_pair_flops = 1e10, call_flops = 1e5;
 typedef struct {
     int first, second; /* of the hypotheses; second -1: none */
     double error;
+    double number; /* what a search found */
 } attempt;
 
 typedef struct {
@@ -73,16 +74,22 @@ static bool has_many_numbers(const hypothesis *h)
     return hypothesis_numbers(h) > 1;
 }
 
+/* Whether it is tried by itself alone: what has many numbers, or is dear. */
+static bool is_alone(const hypothesis *h)
+{
+    return has_many_numbers(h) || hypothesis_searches(h);
+}
+
 static void try_attempt(diagnosis *d, attempt *a)
 {
     trial t;
     a->error = INFINITY;
-    if (a->second >= 0 &&
-        (has_many_numbers(&d->all[a->first]) || has_many_numbers(&d->all[a->second])))
+    if (a->second >= 0 && (is_alone(&d->all[a->first]) || is_alone(&d->all[a->second])))
         return;
     if (build(d, a, &t) && is_affordable(d, &t) &&
         trial_answer(d->context, &t, ATN_F64, ATN_STORAGE_NATIVE, d->answer) >= 0)
         a->error = error_left(d, d->answer);
+    a->number = t.number;
     trial_free(&t);
 }
 
@@ -120,7 +127,8 @@ static void sort_attempts(const diagnosis *d, attempt *attempts, int count)
 static bool passes(const diagnosis *d, const trial *t, const double *want)
 {
     int64_t heads = d->heads, size = d->size / heads;
-    bool borrowed = t->dense || t->move_count || t->kept || t->missing || t->of != t->kind;
+    bool borrowed =
+        t->dense || t->normed || t->move_count || t->kept || t->missing || t->of != t->kind;
     result_verdict v = *d->v;
     v.want = (double *)want;
     if (!borrowed) {
@@ -278,7 +286,8 @@ static char *attempt_text(const diagnosis *d, const attempt *a)
 {
     char *first = hypothesis_text(&d->all[a->first], d->s);
     if (a->second < 0 && hypothesis_numbers(&d->all[a->first]) == 1) {
-        char *with = must_format("%s, %.5g", first, fitted_factor(d));
+        bool sought = hypothesis_searches(&d->all[a->first]);
+        char *with = must_format("%s, %.5g", first, sought ? a->number : fitted_factor(d));
         free(first);
         return with;
     }
@@ -297,7 +306,7 @@ static attempt *try_singles(diagnosis *d)
     for (int i = 0; i < d->count; i++) {
         char *text = hypothesis_text(&d->all[i], d->s);
         progress_show(&shown, text);
-        attempts[i] = (attempt){i, -1, INFINITY};
+        attempts[i] = (attempt){.first = i, .second = -1, .error = INFINITY};
         try_attempt(d, &attempts[i]);
         progress_add(&shown, 1);
         free(text);
@@ -321,7 +330,7 @@ static attempt *try_pairs(diagnosis *d, const attempt *singles, int *count)
         pairs = must_resize(pairs, (size_t)(*count + i), sizeof *pairs);
         for (int j = 0; j < i; j++) {
             int a = singles[i].first, b = singles[j].first;
-            pairs[*count] = (attempt){a < b ? a : b, a < b ? b : a, INFINITY};
+            pairs[*count] = (attempt){.first = a < b ? a : b, .second = a < b ? b : a};
             try_attempt(d, &pairs[(*count)++]);
         }
         progress_add(&shown, 1);

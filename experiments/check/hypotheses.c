@@ -285,18 +285,6 @@ static bool swap_e_f(trial *t, int value)
     return swap_gradients(t, parameter_result(ATN_PARAMETER_E), parameter_result(ATN_PARAMETER_F));
 }
 
-static bool invert_temperature(trial *t, int value)
-{
-    atn_tensor *tau = &t->s.c.reference.xca.temperature;
-    if (!tau->data || t->kind == parameter_result(ATN_PARAMETER_TEMPERATURE))
-        return false;
-    double *values = trial_copy(t, tau->data, tau->heads);
-    for (int64_t i = 0; i < tau->heads; i++)
-        values[i] = 1 / values[i];
-    tau->data = values;
-    return true;
-}
-
 /* ---- The result ---- */
 
 /* Where element (b, h, i, c) of the result stands; sizes are those of `judged`. */
@@ -361,26 +349,6 @@ static void values_added(const trial *t, const double *from, double *to)
 {
     const double *v = t->kind == RESULT_OUTPUT ? t->s.judged.v : t->s.grad_output;
     EACH_ELEMENT(t) to[at] = from[at] + v[at];
-}
-
-/* By |q_i|, or one over it; UFO-ViT divides queries by it. */
-static double query_norm(const trial *t, int64_t row)
-{
-    int64_t d = t->s.judged.shape.dim;
-    double sum = 0;
-    for (int64_t c = 0; c < d; c++)
-        sum += t->s.judged.q[row * d + c] * t->s.judged.q[row * d + c];
-    return sqrt(sum);
-}
-
-static void queries_as_they_are(const trial *t, const double *from, double *to)
-{
-    EACH_ELEMENT(t) to[at] = from[at] * query_norm(t, (b * H + h) * N + i);
-}
-
-static void queries_over_squares(const trial *t, const double *from, double *to)
-{
-    EACH_ELEMENT(t) to[at] = from[at] / query_norm(t, (b * H + h) * N + i);
 }
 
 /* The factor that fits best. */
@@ -462,8 +430,6 @@ static const struct {
     {OF_BOTH, "tokens in reverse order", tokens_reversed},
     {OF_BOTH, "%s's grid transposed: columns first", grid_columns_first},
     {OF_BOTH, "values added: a residual connection", values_added},
-    {OF_OUTPUT, "queries not normalised", queries_as_they_are},
-    {OF_OUTPUT, "queries divided by |q|^2: no square root", queries_over_squares},
     {OF_BOTH, "%s multiplied by a constant", any_multiple},
 };
 enum { RESULT_MOVES = sizeof result_moves / sizeof *result_moves };
@@ -489,8 +455,6 @@ static bool move_result(trial *t, int value)
         return false;
     if (move == grid_columns_first &&
         (s->height < 2 || s->height * s->width != result_rows(c, t->kind)))
-        return false;
-    if ((move == queries_as_they_are || move == queries_over_squares) && c->choice.op != ATN_XNORM)
         return false;
     return trial_add_move(t, move);
 }
@@ -519,16 +483,12 @@ static const struct {
     {OF_BOTH, SOFT, NULL, "A+ left out: no inverse", 1, leave_inverse_out},
     {OF_BOTH, SOFT, NULL, "landmarks: sums of tokens, not means", 1, sum_landmarks},
     {OF_BOTH, SOFT, sampling_texts, NULL, 4, set_sampling},
-    {OF_BOTH, BIT(ATN_SIMA), sima_norm_texts, NULL, SIMA_NORMS, set_sima},
-    {OF_OUTPUT, BIT(ATN_SIMA), NULL, "the state K^T V transposed", 1, transpose_state},
-    {OF_GRADIENT, BIT(ATN_SIMA), sima_gradient_texts, NULL, 2, set_sima_gradient},
     {OF_BOTH, ALL, NULL, "height and width of the grid swapped", 1, swap_grid},
     {OF_BOTH, ALL, NULL, "queries and keys swapped", 1, swap_queries_keys},
     {OF_BOTH, ALL, NULL, "keys ignored: K = Q", 1, ignore_keys},
     {OF_BOTH, ALL, NULL, "keys and values swapped", 1, swap_keys_values},
     {OF_BOTH, ALL, NULL, "queries and values swapped", 1, swap_queries_values},
     {OF_BOTH, BIT(ATN_LINFORMER), NULL, "E and F swapped", 1, swap_e_f},
-    {OF_BOTH, BIT(ATN_XCA), NULL, "divided by tau", 1, invert_temperature},
     {OF_BOTH, PLAIN, operator_texts, NULL, 5, set_operator},
     {OF_BOTH, ALL, left_out_texts, NULL, TAILS, leave_out_tail},
     {OF_BOTH, ALL, NULL, "left out: the first token", 1, leave_out_first},
@@ -562,13 +522,15 @@ enum { REALS = sizeof reals / sizeof *reals };
 /* What a hypothesis is of: rows below CHANGES are of the table of changes. */
 enum {
     ROW_VARIANT = CHANGES,
+    ROW_NORM,
     ROW_MOVE,
     ROW_RESULT,
     ROW_NAME,
     ROW_FLAG,
     ROW_INT,
     ROW_REAL,
-    ROW_IGNORED
+    ROW_IGNORED,
+    ROW_OF_HEAD_0
 };
 
 enum { MOST_STEPS = 40 };
@@ -596,8 +558,10 @@ static void add_parameter(list *l, const parameter *p)
     for (int i = 0; i < REALS && p->kind == PARAMETER_REAL; i++)
         for (int j = 0; strcmp(reals[i].name, p->name) == 0 && j < reals[i].count; j++)
             add(l, ROW_REAL, p, 0, reals[i].values[j]);
-    if (p->kind == PARAMETER_TENSOR)
+    if (p->kind == PARAMETER_TENSOR) {
         add(l, ROW_IGNORED, p, 0, 0);
+        add(l, ROW_OF_HEAD_0, p, 0, 0);
+    }
 }
 
 hypothesis *hypotheses_of(const subject *s, result_kind kind, int *count)
@@ -611,6 +575,9 @@ hypothesis *hypotheses_of(const subject *s, result_kind kind, int *count)
         for (int j = 0;
              changes[i].operators & BIT(op) && changes[i].of & of && j < changes[i].values; j++)
             add(&l, i, NULL, j, 0);
+    for (int i = 0; i < norm_change_count(); i++)
+        if (norm_change_is_of(i, op, of == OF_GRADIENT))
+            add(&l, ROW_NORM, NULL, i, 0);
     for (const parameter *p = parameters; p->name; p++)
         if (parameter_is_of(p, op))
             add_parameter(&l, p);
@@ -656,6 +623,10 @@ char *hypothesis_text(const hypothesis *h, const subject *s)
         return must_format("%s=%g", h->p->name, h->real);
     case ROW_IGNORED:
         return must_format("%s ignored", h->p->name);
+    case ROW_OF_HEAD_0:
+        return must_format("%s of head 0 for every head", h->p->name);
+    case ROW_NORM:
+        return norm_change_text(h->value, s->c.choice.op);
     default:
         return must_format("%s", changes[h->row].texts ? changes[h->row].texts[h->value]
                                                        : changes[h->row].text);
@@ -666,7 +637,13 @@ int hypothesis_numbers(const hypothesis *h)
 {
     if (h->row == ROW_RESULT)
         return result_changes[h->value].fitted ? 2 : 0;
-    return h->row == ROW_MOVE && result_moves[h->value].move == any_multiple;
+    return hypothesis_searches(h) ||
+           (h->row == ROW_MOVE && result_moves[h->value].move == any_multiple);
+}
+
+bool hypothesis_searches(const hypothesis *h)
+{
+    return h->row == ROW_NORM && norm_change_is_fitted(h->value);
 }
 
 /* ---- Trials ---- */
@@ -693,6 +670,19 @@ static bool set_name(trial *t, const hypothesis *h)
     return true;
 }
 
+/* A tensor of one matrix for each head, all of them head 0's. */
+static bool share_head_0(trial *t, atn_tensor *tensor)
+{
+    int64_t size = tensor->rows * tensor->cols;
+    if (!tensor->data || tensor->heads < 2)
+        return false;
+    double *values = trial_copy(t, tensor->data, tensor->heads * size);
+    for (int64_t i = size; i < tensor->heads * size; i++)
+        values[i] = values[i % size];
+    tensor->data = values;
+    return true;
+}
+
 bool trial_change(trial *t, const hypothesis *h)
 {
     char *field = (char *)&t->s.c.reference + (h->p ? h->p->offset : 0);
@@ -703,6 +693,10 @@ bool trial_change(trial *t, const hypothesis *h)
                changes[h->row].change(t, h->value);
     if (h->row == ROW_VARIANT)
         return set_variant(t, h->value);
+    if (h->row == ROW_NORM)
+        return change_norm(t, h->value);
+    if (h->row == ROW_OF_HEAD_0)
+        return share_head_0(t, (atn_tensor *)field);
     if (h->row == ROW_MOVE)
         return move_result(t, h->value);
     if (h->row == ROW_RESULT)
@@ -763,18 +757,19 @@ static atn_status answer_parts(atn_context *context, const trial *t, double *to)
     return status;
 }
 
-atn_status trial_answer(atn_context *context, const trial *t, atn_dtype dtype, atn_storage storage,
+atn_status trial_answer(atn_context *context, trial *t, atn_dtype dtype, atn_storage storage,
                         double *to)
 {
     int64_t size = result_size(&t->s.judged, t->kind);
     bool parts = t->kept || t->missing;
-    if ((t->dense || parts) && dtype != ATN_F64)
+    if ((t->dense || parts || t->normed) && dtype != ATN_F64)
         return ATN_ERR_UNSUPPORTED;
     if (t->of >= RESULT_PARAMETERS && !result_exists(&t->s.c, t->of))
         return ATN_ERR_UNSUPPORTED;
-    atn_status status = parts      ? answer_parts(context, t, to)
-                        : t->dense ? answer_dense(context, t, to)
-                                   : answer_library(context, &t->s, dtype, storage, t->of, to);
+    atn_status status = parts       ? answer_parts(context, t, to)
+                        : t->dense  ? answer_dense(context, t, to)
+                        : t->normed ? answer_normed(t, to)
+                                    : answer_library(context, &t->s, dtype, storage, t->of, to);
     double *from = must_allocate((size_t)size, sizeof *from);
     for (int i = 0; i < t->move_count && status >= 0; i++) {
         memcpy(from, to, (size_t)size * sizeof *from);

@@ -29,7 +29,7 @@ static const struct {
         what " the last tile, n mod 256", NULL
 
 const char *const left_out_texts[] = {TAIL_TEXTS("left out:")};
-const char *const product_texts[] = {TAIL_TEXTS("left out of the product with V:")};
+const char *const product_texts[] = {TAIL_TEXTS("left out of the product alone:")};
 const char *const twice_texts[] = {TAIL_TEXTS("counted twice:")};
 
 /* How many keys; 0: none, or as many as another row of the table has. */
@@ -85,6 +85,8 @@ static bool multiply_values(trial *t, int64_t from, int64_t to, double factor)
 {
     attention_case *c = &t->s.c;
     const atn_attention_shape *s = &c->shape;
+    if (is_normed(c->reference.op))
+        return weigh_tokens(t, from, to, factor);
     c->v = trial_copy(t, c->v, attention_case_values(c));
     for (int64_t i = 0; i < attention_case_values(c); i++) {
         int64_t row = i / s->value_dim % s->key_tokens;
@@ -126,9 +128,9 @@ bool leave_out_arriving(trial *t, int value)
 const char *const first_texts[] = {"counted twice: the first 16 tokens",
                                    "counted twice: the first 32 tokens",
                                    "counted twice: the first 64 tokens",
-                                   "left out of the product with V: the first token",
-                                   "left out of the product with V: the first 16 tokens",
-                                   "left out of the product with V: the first 64 tokens",
+                                   "left out of the product alone: the first token",
+                                   "left out of the product alone: the first 16 tokens",
+                                   "left out of the product alone: the first 64 tokens",
                                    NULL};
 
 bool change_first_tile(trial *t, int value)
