@@ -244,6 +244,8 @@ typedef struct {
     double summed;     /* u_s */
     double stages;     /* square root of the roundings between what goes in and the result: 2 of
                           gradients in narrow types, of which there are no runs, else 1 */
+    bool nearest;      /* nothing is excused that lies along a direction by more than chance: not
+                          truncation, nor what sums share */
 } yardstick;
 
 /* What passes, whatever the result is: by find_bounds. */

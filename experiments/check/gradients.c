@@ -83,3 +83,29 @@ bool change_arriving(trial *t, int value)
                                           : 1;
     return true;
 }
+
+const char *const summed_texts[] = {"the sum over the batch: of entry 0 alone",
+                                    "the sum over the batch: of the last entry alone",
+                                    "the sum over the batch: without entry 0",
+                                    "the sum over the batch: without the last entry",
+                                    "the sum over heads: of head 0 alone",
+                                    "the sum over heads: of the last head alone",
+                                    NULL};
+
+/* A parameter's gradient of some of what shares it: dY of the others is 0. */
+bool sum_some(trial *t, int value)
+{
+    const atn_attention_shape *s = &t->s.c.shape;
+    int64_t size = s->tokens * s->value_dim, count = s->batch * s->heads;
+    bool of_heads = value >= 4, last = value % 2 == 1, alone = value < 2 || of_heads;
+    int64_t summed = of_heads ? s->heads : s->batch;
+    if (t->kind < RESULT_PARAMETERS || summed < 2 ||
+        (of_heads && result_heads(&t->s.c, t->kind) > 1))
+        return false;
+    double *dy = t->s.grad_output = trial_copy(t, t->s.grad_output, count * size);
+    for (int64_t i = 0; i < count * size; i++) {
+        int64_t at = of_heads ? i / size % s->heads : i / size / s->heads;
+        dy[i] *= (at == (last ? summed - 1 : 0)) == alone;
+    }
+    return true;
+}

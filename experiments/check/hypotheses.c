@@ -475,6 +475,7 @@ static const struct {
     {OF_GRADIENT, ALL, role_texts, NULL, 2, keep_role},
     {OF_GRADIENT, BIT(ATN_LINFORMER), projection_texts, NULL, 2, keep_projection},
     {OF_GRADIENT, ALL, arriving_texts, NULL, 3, change_arriving},
+    {OF_GRADIENT, ALL, summed_texts, NULL, 6, sum_some},
     {OF_BOTH, SOFT, normalisation_texts, NULL, 4, set_normalisation},
     {OF_BOTH, KERNEL, scale_texts, NULL, 14, set_scale},
     {OF_BOTH, LOGITS, logit_texts, NULL, 11, set_logits},

@@ -74,12 +74,14 @@ bool change_mask(trial *t, int value);
 
 /* Another gradient, a part of it, or of another dY (gradients.c). */
 extern const char *const in_place_texts[],
-    *const role_texts[], *const projection_texts[], *const part_texts[], *const arriving_texts[];
+    *const role_texts[], *const projection_texts[], *const part_texts[], *const arriving_texts[],
+                                                                             *const summed_texts[];
 bool set_result(trial *t, int value);
 bool keep_role(trial *t, int value);
 bool keep_projection(trial *t, int value);
 bool keep_parts(trial *t, int value);
 bool change_arriving(trial *t, int value);
+bool sum_some(trial *t, int value);
 
 /* SOFT by another form of its landmarks (landmarks.c). */
 extern const char *const normalisation_texts[], *const sampling_texts[];

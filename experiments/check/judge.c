@@ -249,7 +249,7 @@ static bounds measure_bounds(const yardstick *y)
 {
     bounds b = {.norm = sqrt(square_norm(y->rows * y->cols, y->want))};
     double most[MOST_STATISTICS], spread;
-    double truncation = y->unit / (2 * log(2)) + y->sums;
+    double truncation = y->nearest ? 0 : y->unit / (2 * log(2)) + y->sums;
     find_reached(y, most, &spread);
     b.reached = most[0];
     for (int i = 0, at = 0; i < statistic_count; i++) {

@@ -104,7 +104,7 @@ char *where_wrong(const subject *s, result_kind kind, const result_verdict *v)
     if (part && wrong == 1 && heads > 1)
         text = must_format("%s alone: %s", place, part);
     else if (part && (strcmp(part, all_zero) == 0 || strcmp(part, all_nonfinite) == 0))
-        text = wrong == heads ? must_format("it is %s", part)
+        text = wrong == heads ? must_format("it is %s: every row and column", part)
                               : must_format("%" PRId64 " of %" PRId64 " heads, %s among them: %s",
                                             wrong, heads, place, part);
     else if (part && wrong > 1)
