@@ -84,11 +84,14 @@ bool change_arriving(trial *t, int value);
 bool sum_some(trial *t, int value);
 
 /* SOFT by another form of its landmarks (landmarks.c). */
-extern const char *const normalisation_texts[], *const sampling_texts[];
+extern const char *const normalisation_texts[], *const sampling_texts[],
+                                                    *const inverse_texts[], *const distance_texts[];
 bool set_normalisation(trial *t, int value);
 bool leave_landmarks(trial *t, int value);
 bool leave_inverse_out(trial *t, int value);
 bool sum_landmarks(trial *t, int value);
+bool set_distance(trial *t, int value);
+bool average_segments(trial *t, int value);
 bool set_sampling(trial *t, int value);
 
 /* Other norms or another state (norms.c), by number. fitted: with a number that is found by a

@@ -4,6 +4,7 @@
 
 #include "check/hypotheses.h"
 #include "common/report.h"
+
 static bool run_dense(trial *t, normaliser normalise)
 {
     t->dense = true;
@@ -36,10 +37,35 @@ bool leave_landmarks(trial *t, int value)
     return run_dense(t, t->s.c.choice.op == ATN_SOFTPP ? NORMALISE_ROOT : NORMALISE_NOT);
 }
 
+const char *const inverse_texts[] = {"A+ left out: no inverse", "A+ left out, and so is D", NULL};
+
 bool leave_inverse_out(trial *t, int value)
 {
+    if (t->dense || (value && t->s.c.reference.op != ATN_SOFTPP))
+        return false;
     t->form.inverse_missing = true;
-    return !t->dense && run_dense(t, t->form.normalise);
+    return run_dense(t, value ? NORMALISE_NOT : t->form.normalise);
+}
+
+const char *const distance_texts[] = {"distance |q|^2 + |l|^2 - q.l: the 2 missing",
+                                      "distance |q|^2 - 2 q.l: the norms of L (of K) missing",
+                                      "distance |l|^2 - 2 q.l: the norms of Q missing",
+                                      "distance -2 q.l: both norms missing",
+                                      "the distance itself, not squared",
+                                      NULL};
+
+bool set_distance(trial *t, int value)
+{
+    bool fits = !t->form.distance && !t->kept && !t->missing;
+    t->form.distance = (dense_distance)(value + 1);
+    return fits && run_dense(t, t->form.normalise);
+}
+
+bool average_segments(trial *t, int value)
+{
+    bool fits = !t->form.segments && !t->kept && !t->missing && !trial_has_landmarks(t);
+    t->form.segments = true;
+    return fits && run_dense(t, t->form.normalise);
 }
 
 /* Sums of the tokens whose mean a landmark is. */

@@ -31,8 +31,9 @@ static lines examine(const yardstick *y, const bounds *b, const double *got, boo
             square += have * have;
             norm += want * want;
         }
-        /* NaN is wrong */
-        if (sqrt(error * (mean > 0 ? mean / fmax(norm, mean) : 1)) <= allowed)
+        /* NaN is wrong, and so is nothing where something is wanted, however little that says */
+        bool nothing = square == 0 && norm > 0;
+        if (!nothing && sqrt(error * (mean > 0 ? mean / fmax(norm, mean) : 1)) <= allowed)
             continue;
         l.wrong++;
         l.zero += square == 0;
