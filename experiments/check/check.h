@@ -242,8 +242,10 @@ typedef struct {
     double rounding;   /* what kappa magnifies: N u and the storage's u */
     double unit, sums; /* u and s */
     double summed;     /* u_s */
-    double stages;     /* square root of the roundings between what goes in and the result: 2 of
-                          gradients in narrow types, of which there are no runs, else 1 */
+    double stages;     /* square root of the number of arrays, one made of the other, that are
+                          rounded to what is stored, where no run shows it: 4 of gradients in
+                          narrow types (weights or state, their derivative, that of what they are
+                          made of, the result), whose roundings are independent; else 1 */
     bool nearest;      /* nothing is excused that lies along a direction by more than chance: not
                           truncation, nor what sums share */
 } yardstick;
