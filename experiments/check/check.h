@@ -258,8 +258,12 @@ typedef struct {
     double own;        /* what it magnifies in what is wanted: N u of f64; 0: that is exact */
     double unit, sums; /* u and s */
     double summed;     /* u_s */
-    double stages;     /* square root of the roundings between what goes in and the result: 2 of
-                          gradients in narrow types, of which there are no runs, else 1 */
+    double stages;     /* square root of the number of arrays, one made of the other, that are
+                          rounded to what is stored, where no run shows it: 4 of gradients in
+                          narrow types (weights or state, their derivative, that of what they are
+                          made of, the result), whose roundings are independent; else 1 */
+    bool nearest;      /* nothing is excused that lies along a direction by more than chance: not
+                          truncation, nor what sums share */
 } yardstick;
 
 /* What passes, whatever the result is: by find_bounds. */
@@ -313,10 +317,23 @@ yardstick head_yardstick(const subject *s, result_kind kind, const result_verdic
 /* How D = diag(A 1) enters SOFT++: D^-1/2 A+ D^-1/2 (paper), D^-1 A+ D^-1, (D^-1/2 A D^-1/2)+. */
 typedef enum { NORMALISE_NOT, NORMALISE_ROOT, NORMALISE_FULL, NORMALISE_INNER } normaliser;
 
+/* The kernel's squared distance, |q|^2 + |l|^2 - 2 q.l. */
+typedef enum {
+    DISTANCE_CLAIMED,
+    DISTANCE_HALF_PRODUCT, /* |q|^2 + |l|^2 - q.l */
+    DISTANCE_NO_LANDMARKS, /* |q|^2 - 2 q.l */
+    DISTANCE_NO_QUERIES,   /* |l|^2 - 2 q.l */
+    DISTANCE_PRODUCT,      /* -2 q.l */
+    DISTANCE_ROOT,         /* its root */
+    DISTANCE_COUNT
+} dense_distance;
+
 /* What is computed: landmarks multiplied by a factor after they are sampled, P and A's
  * inverse changed as roundings of relative size `change` would do, at random. */
 typedef struct {
     normaliser normalise;
+    dense_distance distance;
+    bool segments;        /* landmark l is the mean of the tokens i with floor(i m/n) = l */
     bool inverse_missing; /* P^T P V */
     double landmark_factor, change;
     uint64_t seed; /* of the changes */

@@ -93,6 +93,92 @@ static void change_inverse(int64_t m, double change, uint64_t *state, const doub
     free(xa);
 }
 
+/* ---- Other kernels and landmarks ---- */
+
+static double product_of(int64_t d, const double *x, const double *y)
+{
+    double sum = 0;
+    for (int64_t c = 0; c < d; c++)
+        sum += x[c] * y[c];
+    return sum;
+}
+
+/* exp(-s distance) of x and a landmark. */
+static double kernel_of(dense_distance distance, double scale, int64_t d, const double *x,
+                        const double *l)
+{
+    static const double norms_x[DISTANCE_COUNT] = {1, 1, 1, 0, 0, 1};
+    static const double norms_l[DISTANCE_COUNT] = {1, 1, 0, 1, 0, 1};
+    double product = product_of(d, x, l) * (distance == DISTANCE_HALF_PRODUCT ? 1 : 2);
+    double square =
+        norms_x[distance] * product_of(d, x, x) + norms_l[distance] * product_of(d, l, l) - product;
+    return exp(-scale * (distance == DISTANCE_ROOT ? sqrt(fmax(square, 0)) : square));
+}
+
+/* A, its rows the x of the kernel, and P (m x n), its columns. */
+static void fill_kernels(const attention_case *c, dense_distance distance, double scale,
+                         const double *q, const double *l, int64_t m, double *a, double *p)
+{
+    int64_t n = c->shape.tokens, d = c->shape.dim;
+    for (int64_t i = 0; i < m; i++) {
+        for (int64_t j = 0; j < m; j++)
+            a[i * m + j] = kernel_of(distance, scale, d, l + i * d, l + j * d);
+        for (int64_t j = 0; j < n; j++)
+            p[i * n + j] = kernel_of(distance, scale, d, q + j * d, l + i * d);
+    }
+}
+
+/* x y, m x m. */
+static void multiply_squares(int64_t m, const double *x, const double *y, double *to)
+{
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < m; j++) {
+            to[i * m + j] = 0;
+            for (int64_t k = 0; k < m; k++)
+                to[i * m + j] += x[i * m + k] * y[k * m + j];
+        }
+}
+
+/* X <- 2 X - X B X from alpha B, B = A + ridge I, alpha = numerator / |A|_1^2: of an A that is not
+ * symmetric, as code that does not look would do it. */
+static void iterate_inverse(const atn_inverse_desc *o, int64_t m, const double *a, double *x)
+{
+    double *b = must_allocate((size_t)(3 * m * m), sizeof *b), *xb = b + m * m, *xbx = xb + m * m;
+    double norm = 0;
+    for (int64_t j = 0; j < m; j++) {
+        double sum = 0;
+        for (int64_t i = 0; i < m; i++)
+            sum += fabs(a[i * m + j]);
+        norm = fmax(norm, sum);
+    }
+    for (int64_t i = 0; i < m * m; i++) {
+        b[i] = a[i] + (i % (m + 1) == 0 ? o->ridge : 0);
+        x[i] = o->numerator / (norm * norm) * b[i];
+    }
+    for (int k = 0; k < o->iterations; k++) {
+        multiply_squares(m, x, b, xb);
+        multiply_squares(m, xb, x, xbx);
+        for (int64_t i = 0; i < m * m; i++)
+            x[i] = 2 * x[i] - xbx[i];
+    }
+    free(b);
+}
+
+/* Means of n/m consecutive tokens, some one more than others. */
+static void segment_means(int64_t n, int64_t m, int64_t d, const double *q, double *l)
+{
+    for (int64_t k = 0; k < m; k++) {
+        int64_t first = (k * n + m - 1) / m, end = ((k + 1) * n + m - 1) / m;
+        for (int64_t c = 0; c < d; c++) {
+            l[k * d + c] = 0;
+            for (int64_t i = first; i < end; i++)
+                l[k * d + c] += q[i * d + c] / (double)(end - first);
+        }
+    }
+}
+
+/* ---- The factors ---- */
+
 static atn_status factorise(atn_context *context, const attention_case *c, const dense_form *form,
                             factors *f)
 {
@@ -104,12 +190,19 @@ static atn_status factorise(atn_context *context, const attention_case *c, const
     double *a = f->a.data, *x = f->x.data;
     atn_tensor q = atn_tensor_dense((void *)c->q, ATN_F64, s->batch, s->heads, s->tokens, s->dim);
     atn_status status = atn_sample(context, &desc->sampling, &q, &f->l);
+    for (int64_t i = 0; i < heads && form->segments; i++)
+        segment_means(s->tokens, m, s->dim, c->q + i * s->tokens * s->dim,
+                      (double *)f->l.data + i * m * s->dim);
     for (int64_t i = 0; i < heads * m * s->dim; i++)
         ((double *)f->l.data)[i] *= form->landmark_factor;
     if (status == ATN_OK)
         status = atn_gaussian_self(context, desc->distance, scale, &f->l, &f->a);
     if (status == ATN_OK)
         status = atn_gaussian_cross(context, desc->distance, scale, &f->l, &q, &f->p);
+    for (int64_t i = 0; status == ATN_OK && form->distance && i < heads; i++)
+        fill_kernels(c, form->distance, scale, c->q + i * s->tokens * s->dim,
+                     (double *)f->l.data + i * m * s->dim, m, a + i * m * m,
+                     (double *)f->p.data + i * m * s->tokens);
     uint64_t state = form->seed;
     if (status == ATN_OK && form->change > 0)
         change_each(heads * m * s->tokens, form->change, &state, f->p.data);
@@ -118,6 +211,9 @@ static atn_status factorise(atn_context *context, const attention_case *c, const
     if (status == ATN_OK && form->inverse_missing)
         for (int64_t i = 0; i < heads * m * m; i++)
             x[i] = i % (m * m) % (m + 1) == 0;
+    else if (form->distance == DISTANCE_NO_LANDMARKS || form->distance == DISTANCE_NO_QUERIES)
+        for (int64_t i = 0; i < heads; i++)
+            iterate_inverse(&desc->inverse, m, a + i * m * m, x + i * m * m);
     else if (status == ATN_OK)
         status = atn_inverse(context, &desc->inverse, &f->a, &f->x, NULL, NULL);
     for (int64_t i = 0; status >= 0 && form->change > 0 && i < heads; i++)

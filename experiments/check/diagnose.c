@@ -22,6 +22,7 @@ typedef struct {
     int first, second; /* of the hypotheses; second -1: none */
     double error;
     enum { UNKNOWN, EXPLAINS, DOES_NOT } known;
+    double number; /* what a search found */
 } attempt;
 
 typedef struct {
@@ -84,7 +85,7 @@ static bool has_many_numbers(const hypothesis *h)
 }
 
 /* The answer of a trial in f64, by moves alone where it is made of nothing else. */
-static atn_status answer_of(const diagnosis *d, const attempt *a, const trial *t, double *to)
+static atn_status answer_of(const diagnosis *d, const attempt *a, trial *t, double *to)
 {
     bool moved = hypothesis_is_of_result(&d->all[a->first]) &&
                  (a->second < 0 || hypothesis_is_of_result(&d->all[a->second]));
@@ -95,15 +96,21 @@ static atn_status answer_of(const diagnosis *d, const attempt *a, const trial *t
     return ATN_OK;
 }
 
+/* Whether it is tried by itself alone: what has many numbers, or is dear. */
+static bool is_alone(const hypothesis *h)
+{
+    return has_many_numbers(h) || hypothesis_searches(h);
+}
+
 static void try_attempt(diagnosis *d, attempt *a)
 {
     trial t;
     a->error = INFINITY;
-    if (a->second >= 0 &&
-        (has_many_numbers(&d->all[a->first]) || has_many_numbers(&d->all[a->second])))
+    if (a->second >= 0 && (is_alone(&d->all[a->first]) || is_alone(&d->all[a->second])))
         return;
     if (build(d, a, &t) && is_affordable(d, &t) && answer_of(d, a, &t, d->answer) >= 0)
         a->error = error_left(d, d->answer);
+    a->number = t.number;
     trial_free(&t);
 }
 
@@ -182,7 +189,8 @@ static void sort_attempts(const diagnosis *d, attempt *attempts, int count)
 static bool passes(const diagnosis *d, const trial *t, const double *want)
 {
     int64_t heads = result_heads(&t->s.judged, d->kind), size = d->size / d->heads;
-    bool borrowed = t->dense || t->move_count || t->kept || t->missing || t->of != t->kind;
+    bool borrowed =
+        t->dense || t->normed || t->move_count || t->kept || t->missing || t->of != t->kind;
     result_verdict v = *d->v;
     v.want = (double *)want;
     if (!borrowed) {
@@ -248,98 +256,175 @@ static bool explains(const diagnosis *d, attempt *a)
 
 /* ---- Types ---- */
 
-/* bf16's numbers are tf32's, f16's most often, too: what is stored is the first's. */
+/* bf16's numbers are tf32's, f16's most often, too: what is stored is the first's. f16 and tf32
+ * have one roundoff. */
 static const atn_dtype types[] = {ATN_BF16, ATN_F16, ATN_TF32, ATN_F32};
 enum { TYPES = sizeof types / sizeof *types, MOST_TYPES = 2 * TYPES };
 
 /* What of the arithmetic may have been in a narrower type. */
 typedef enum { NARROW_VALUES, NARROW_SUMS } narrow_part;
 
-/* How far the result is from what that reaches, as a factor: 1 is as near as that; infinity where
- * it is much better or worse, or its error has a structure that roundings do not have. */
-static double distance_to_type(const diagnosis *d, atn_dtype type, narrow_part part)
+/* How far the result is from what a type reaches, as a factor: 1 is as near as that, infinity where
+ * it is much better or worse, or its error has a structure that roundings do not have. Of that
+ * truncation is excused much, which a mistake of its size may have as well: a type explains the
+ * result only if its error is like that of rounding to nearest, which has none. Sums may be of any
+ * size between few roundings and many, and share theirs: they are likely, but explain nothing. */
+typedef struct {
+    double distance;
+    bool explains;
+} nearness;
+
+/* Whether a head's error is one of roundings, for an error of this size. */
+static bool is_like(yardstick y, double factor, bool nearest, const double *got)
+{
+    y.factor = fmin(factor, 1);
+    y.unit *= y.factor, y.sums *= y.factor;
+    y.nearest = nearest;
+    bounds b = find_bounds(&y);
+    ref_verdict verdict = judge_head(&y, &b, got).verdict;
+    return verdict == REF_PASS || (verdict == REF_MARGINAL && !nearest);
+}
+
+/* The error over what is reached. */
+static double factor_of(const yardstick *y, const double *got)
+{
+    bounds b = find_bounds(y);
+    return judge_head(y, &b, got).difference.frobenius / b.reached;
+}
+
+/* The most and the least that sums in a type make: each of their terms is rounded, and all that an
+ * inverse magnifies; or each sum once, as where only tiles' sums are kept in it. */
+static void narrow_sums(atn_dtype type, atn_dtype computed, yardstick *most, yardstick *least)
+{
+    double u = atn_dtype_roundoff(type);
+    most->unit = least->unit = 0;
+    most->reach.runs = least->reach.runs = 0;
+    most->sums *= u / atn_dtype_roundoff(computed);
+    most->summed = u;
+    least->sums = u / sqrt(8 * log(2));
+}
+
+static nearness nearness_to_type(const diagnosis *d, atn_dtype type, narrow_part part)
 {
     const double most_factor = 8;
     int64_t heads = d->heads, size = d->size / heads;
-    double farthest = 1;
+    nearness n = {1, true};
     subject narrow = *d->s;
     result_verdict v, known = *d->v;
     result_group g = group_of_one(d->kind, &v), of_known = group_of_one(d->kind, &known);
     subject_claim(&narrow, type);
     claim_another(d->context, &narrow, &of_known, &g);
-    for (int64_t i = 0; i < heads && isfinite(farthest); i++) {
-        yardstick y = head_yardstick(&narrow, d->kind, &v, i);
-        if (part == NARROW_SUMS) {
-            y.sums *= atn_dtype_roundoff(type) / atn_dtype_roundoff(narrow.dtype);
-            y.unit = 0;
-            y.reach.runs = 0;
-        }
+    for (int64_t i = 0; i < heads && isfinite(n.distance); i++) {
         const double *got = d->s->results[d->kind] + i * size;
-        bounds b = find_bounds(&y);
-        double factor = judge_head(&y, &b, got).difference.frobenius / b.reached;
-        y.factor = fmin(factor, 1); /* the structure, for an error of this size */
-        y.unit *= y.factor, y.sums *= y.factor;
-        b = find_bounds(&y);
-        ref_verdict verdict = judge_head(&y, &b, got).verdict;
-        bool good = (verdict == REF_PASS || verdict == REF_MARGINAL) && factor > 1 / most_factor;
-        farthest = fmax(farthest, good ? fmax(factor, 1 / factor) : INFINITY);
+        yardstick most = head_yardstick(&narrow, d->kind, &v, i), least = most;
+        if (part == NARROW_SUMS)
+            narrow_sums(type, narrow.dtype, &most, &least);
+        double factor = factor_of(&most, got);
+        double distance = fmax(fmax(factor, 1 / factor_of(&least, got)), 1);
+        bool good = is_like(most, factor, false, got) && distance < most_factor;
+        n.distance = fmax(n.distance, good ? distance : INFINITY);
+        n.explains &= part == NARROW_VALUES && good && is_like(most, factor, true, got);
     }
     claim_free(&v);
-    return farthest;
+    return n;
 }
 
-/* Whether every number of the result is one of a narrower type's. */
+static double in_type(atn_dtype type, double x)
+{
+    float value = (float)x;
+    uint32_t narrow;
+    double back;
+    atn_convert(type, &narrow, ATN_F32, &value, 1);
+    atn_convert(ATN_F64, &back, type, &narrow, 1);
+    return back;
+}
+
+/* Whether every number of the result is one of a narrower type's: it surely is stored in it. */
 static bool is_stored_in(const diagnosis *d, atn_dtype type)
 {
     const double *got = d->s->results[d->kind];
-    for (int64_t i = 0; i < d->size; i++) {
-        float value = (float)got[i];
-        uint32_t narrow;
-        double back;
-        atn_convert(type, &narrow, ATN_F32, &value, 1);
-        atn_convert(ATN_F64, &back, type, &narrow, 1);
-        if (back != got[i])
+    for (int64_t i = 0; i < d->size; i++)
+        if (in_type(type, got[i]) != got[i])
+            return false;
+    return true;
+}
+
+/* Whether no head errs by more than twice what a good kernel does and the rounding of what it
+ * writes, as the statistic "size" has it. */
+static bool is_rounding_of_result(const diagnosis *d, atn_dtype type)
+{
+    double rounding = atn_dtype_roundoff(type) / sqrt(8 * log(2));
+    for (int64_t i = 0; i < d->heads; i++) {
+        const judgement *j = &d->v->heads[i];
+        if (!(j->difference.relative_frobenius <= 2 * (j->reachable + rounding)))
             return false;
     }
     return true;
 }
 
-/* What of the arithmetic may be narrower, nearest first. Returns how many. */
+/* Nearest first. */
+static void sort_types(int count, finding findings[MOST_TYPES], double distances[MOST_TYPES])
+{
+    for (int i = 1; i < count; i++) {
+        const finding f = findings[i];
+        double distance = distances[i];
+        int at = i;
+        for (; at > 0 && distances[at - 1] > distance; at--) {
+            distances[at] = distances[at - 1];
+            findings[at] = findings[at - 1];
+        }
+        distances[at] = distance;
+        findings[at] = f;
+    }
+}
+
+/* What of the arithmetic may be narrower, nearest first; one of two types of one roundoff is named
+ * with the other. Returns how many. */
 static int find_types(const diagnosis *d, finding findings[MOST_TYPES])
 {
-    static const char *const texts[] = {"computed in %s", "sums in %s"};
+    static const char *const texts[] = {"computed in", "sums in"};
     double distances[MOST_TYPES];
     int found = 0;
-    bool stored = false;
-    for (int i = 0; i < TYPES; i++) {
-        if (!(atn_dtype_roundoff(types[i]) > subject_unit(d->s)))
-            continue;
-        for (int part = NARROW_VALUES; part <= NARROW_SUMS; part++) {
-            double distance = distance_to_type(d, types[i], (narrow_part)part);
-            if (part == NARROW_VALUES && !stored && isfinite(distance) &&
-                is_stored_in(d, types[i])) {
+    for (int part = NARROW_VALUES; part <= NARROW_SUMS; part++) {
+        bool stored = false;
+        const char *before = NULL;
+        for (int i = 0; i < TYPES; i++) {
+            const char *name = atn_dtype_name(types[i]), *text = texts[part];
+            bool twin = i > 0 && atn_dtype_roundoff(types[i]) == atn_dtype_roundoff(types[i - 1]);
+            nearness n = {INFINITY, false};
+            if (atn_dtype_roundoff(types[i]) > subject_unit(d->s))
+                n = nearness_to_type(d, types[i], (narrow_part)part);
+            if (part == NARROW_VALUES && !stored && is_stored_in(d, types[i]) &&
+                atn_dtype_roundoff(types[i]) > subject_unit(d->s) &&
+                (isfinite(n.distance) || is_rounding_of_result(d, types[i]))) {
                 stored = true;
-                distance = 0;
+                n = (nearness){0, true};
+                text = "stored in";
             }
-            if (!isfinite(distance))
+            const char *last = before;
+            before = isfinite(n.distance) && n.distance > 0 ? name : NULL;
+            if (!isfinite(n.distance) || (twin && found && distances[found - 1] == 0))
                 continue;
-            int at = found++;
-            for (; at > 0 && distances[at - 1] > distance; at--) {
-                distances[at] = distances[at - 1];
-                findings[at] = findings[at - 1];
-            }
-            distances[at] = distance;
-            findings[at] =
-                (finding){distance == 0 ? must_format("stored in %s", atn_dtype_name(types[i]))
-                                        : must_format(texts[part], atn_dtype_name(types[i])),
-                          d->claimed,
-                          true,
-                          true,
-                          false,
-                          false};
+            if (twin && last)
+                free(findings[--found].text);
+            finding f = {.error = d->claimed, .explains = n.explains, .rounding = true};
+            f.text = twin && last ? must_format("%s %s or %s", text, last, name)
+                                  : must_format("%s %s", text, name);
+            distances[found] = n.distance;
+            findings[found++] = f;
         }
     }
+    sort_types(found, findings, distances);
     return found;
+}
+
+/* The first that explains the result; count: none. */
+static int explaining(const finding *findings, int count)
+{
+    int i = 0;
+    while (i < count && !findings[i].explains)
+        i++;
+    return i;
 }
 
 /* ---- All of them ---- */
@@ -360,7 +445,8 @@ static char *attempt_text(const diagnosis *d, const attempt *a)
 {
     char *first = hypothesis_text(&d->all[a->first], d->s);
     if (a->second < 0 && hypothesis_numbers(&d->all[a->first]) == 1) {
-        char *with = must_format("%s, %.5g", first, fitted_factor(d));
+        bool sought = hypothesis_searches(&d->all[a->first]);
+        char *with = must_format("%s, %.5g", first, sought ? a->number : fitted_factor(d));
         free(first);
         return with;
     }
@@ -394,7 +480,7 @@ static attempt *try_singles(diagnosis *d)
     for (int i = 0; i < d->count; i++) {
         char *text = hypothesis_text(&d->all[i], d->s);
         progress_show(&shown, text);
-        attempts[i] = (attempt){i, -1, INFINITY, UNKNOWN};
+        attempts[i] = (attempt){.first = i, .second = -1, .error = INFINITY};
         if (d->worst < 0 || hypothesis_is_of_result(&d->all[i]) || !try_excerpt(d, &attempts[i]))
             try_attempt(d, &attempts[i]);
         else
@@ -423,7 +509,7 @@ static attempt *try_pairs(diagnosis *d, const attempt *singles, int *count)
         pairs = must_resize(pairs, (size_t)(*count + i), sizeof *pairs);
         for (int j = 0; j < i; j++) {
             int a = singles[i].first, b = singles[j].first;
-            pairs[*count] = (attempt){a < b ? a : b, a < b ? b : a, INFINITY, UNKNOWN};
+            pairs[*count] = (attempt){.first = a < b ? a : b, .second = a < b ? b : a};
             try_attempt(d, &pairs[(*count)++]);
         }
         progress_add(&shown, 1);
@@ -514,17 +600,21 @@ int diagnose(atn_context *context, const subject *s, result_kind kind, const res
     found = collect(&d, singles, d.count, findings, 0);
     if (!found || !findings[0].explains) {
         finding more[MOST_TYPES];
-        int count = find_types(&d, more);
-        if (!count)
+        int count = find_types(&d, more), first = explaining(more, count);
+        if (first == count)
             pairs = try_pairs(&d, singles, &pair_count);
-        if (count || (pair_count && explains(&d, &pairs[0])))
+        bool paired = pair_count && explains(&d, &pairs[0]);
+        if (count || paired)
             while (found > 0)
                 free(findings[--found].text);
+        if (paired)
+            found = collect(&d, pairs, pair_count, findings, 0);
         for (int i = 0; i < count; i++) {
+            int at = first == count || i > first ? i : i == 0 ? first : i - 1;
             if (found < MOST_FINDINGS)
-                findings[found++] = more[i];
+                findings[found++] = more[at];
             else
-                free(more[i].text);
+                free(more[at].text);
         }
         found = found ? found : collect(&d, pairs, pair_count, findings, 0);
     }

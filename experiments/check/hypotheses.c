@@ -21,7 +21,7 @@
 
 /* ---- Arrays ---- */
 
-static result_kind parameter_result(atn_parameter which)
+result_kind parameter_result(atn_parameter which)
 {
     return (result_kind)(RESULT_PARAMETERS + (int)which);
 }
@@ -33,7 +33,7 @@ void trial_keep(trial *t, void *memory)
     t->owned[t->owned_count++] = memory;
 }
 
-static bool add_move(trial *t, result_move *move)
+bool trial_add_move(trial *t, result_move *move)
 {
     if (t->move_count == MOST_MOVES)
         return false;
@@ -48,7 +48,7 @@ double *trial_own(trial *t, int64_t count)
     return x;
 }
 
-static double *copy(trial *t, const double *x, int64_t count)
+double *trial_copy(trial *t, const double *x, int64_t count)
 {
     double *y = trial_own(t, count);
     memcpy(y, x, (size_t)count * sizeof *y);
@@ -72,9 +72,7 @@ static bool swap_gradients(trial *t, result_kind a, result_kind b)
     return true;
 }
 
-/* A change of arrays also is one of what is judged, whose values say what is trivial; appended
- * landmarks stay where they are. */
-static bool has_landmarks(const trial *t)
+bool trial_has_landmarks(const trial *t)
 {
     return t->s.c.shape.tokens != t->s.judged.shape.tokens;
 }
@@ -220,86 +218,6 @@ static const char *const operator_texts[] = {
     "another operator: gaussian",  "another operator: softmax", "another operator: sima",
     "another operator: efficient", "another operator: elu",     NULL};
 
-/* ---- SOFT ---- */
-
-static bool run_dense(trial *t, normaliser normalise)
-{
-    t->dense = true;
-    t->form.normalise = normalise;
-    return true;
-}
-
-static bool set_normalisation(trial *t, int value)
-{
-    atn_attention_desc *desc = &t->s.c.reference;
-    const normaliser kinds[] = {NORMALISE_NOT, NORMALISE_ROOT, NORMALISE_FULL, NORMALISE_INNER};
-    if (t->dense || kinds[value] == (desc->op == ATN_SOFTPP ? NORMALISE_ROOT : NORMALISE_NOT))
-        return false;
-    if (value > 1)
-        return run_dense(t, kinds[value]);
-    desc->op = t->s.c.choice.op = value ? ATN_SOFTPP : ATN_SOFT;
-    return true;
-}
-
-static const char *const normalisation_texts[] = {
-    "no normalisation by D", "normalised: D^-1/2 A+ D^-1/2", "D^-1 A+ D^-1: no square root of D",
-    "(D^-1/2 A D^-1/2)+: normalised before it is inverted", NULL};
-
-/* The published code divides Q by d^(1/4) and leaves the landmarks as they are. */
-static bool leave_landmarks(trial *t, int value)
-{
-    if (t->dense)
-        return false;
-    t->form.landmark_factor = pow((double)t->s.c.shape.dim, 0.25);
-    return run_dense(t, t->s.c.choice.op == ATN_SOFTPP ? NORMALISE_ROOT : NORMALISE_NOT);
-}
-
-static bool leave_inverse_out(trial *t, int value)
-{
-    t->form.inverse_missing = true;
-    return !t->dense && run_dense(t, t->form.normalise);
-}
-
-/* Sums of the tokens whose mean a landmark is. */
-static bool sum_landmarks(trial *t, int value)
-{
-    int64_t m = subject_landmarks(&t->s);
-    if (t->dense || has_landmarks(t) || m < 1)
-        return false;
-    t->form.landmark_factor = (double)t->s.c.shape.tokens / (double)m;
-    return run_dense(t, t->form.normalise);
-}
-
-static const char *const sampling_texts[] = {
-    "landmarks: averages over the grid", "landmarks: averages of consecutive tokens",
-    "landmarks: the first tokens", "landmarks: every n/m-th token", NULL};
-
-static bool set_sampling(trial *t, int value)
-{
-    atn_sampling *s = &t->s.c.reference.sampling;
-    int64_t n = t->s.c.shape.tokens, m = subject_landmarks(&t->s);
-    static const atn_sampling_kind kinds[] = {ATN_SAMPLING_POOL, ATN_SAMPLING_WINDOW,
-                                              ATN_SAMPLING_FIRST, ATN_SAMPLING_INDICES};
-    if (has_landmarks(t) || m < 1 || m > n || (value < 3 && s->kind == kinds[value]))
-        return false;
-    if (value == 0) {
-        s->stride = (int64_t)llround(sqrt((double)n / (double)m));
-        if (s->height < 1 || s->stride < 1)
-            return false;
-    } else if (value == 1)
-        s->stride = (n + m - 1) / m;
-    else if (value == 3) {
-        int64_t *indices = must_allocate((size_t)m, sizeof *indices);
-        trial_keep(t, indices);
-        for (int64_t i = 0; i < m; i++)
-            indices[i] = i * n / m;
-        s->indices = indices;
-    }
-    s->count = m;
-    s->kind = kinds[value];
-    return true;
-}
-
 /* ---- Grids ---- */
 
 static bool swap_grid(trial *t, int value)
@@ -350,7 +268,7 @@ static bool swap_queries_values(trial *t, int value)
 {
     attention_case *c = &t->s.c;
     bool fits = c->shape.dim == c->shape.value_dim && c->shape.tokens == c->shape.key_tokens;
-    return fits && !has_landmarks(t) && swap_pointers(&c->q, &c->v, true) &&
+    return fits && !trial_has_landmarks(t) && swap_pointers(&c->q, &c->v, true) &&
            swap_gradients(t, RESULT_TOKENS, RESULT_VALUES);
 }
 
@@ -365,257 +283,6 @@ static bool swap_e_f(trial *t, int value)
     o->e = o->f;
     o->f = kept;
     return swap_gradients(t, parameter_result(ATN_PARAMETER_E), parameter_result(ATN_PARAMETER_F));
-}
-
-static bool invert_temperature(trial *t, int value)
-{
-    atn_tensor *tau = &t->s.c.reference.xca.temperature;
-    if (!tau->data || t->kind == parameter_result(ATN_PARAMETER_TEMPERATURE))
-        return false;
-    double *values = copy(t, tau->data, tau->heads);
-    for (int64_t i = 0; i < tau->heads; i++)
-        values[i] = 1 / values[i];
-    tau->data = values;
-    return true;
-}
-
-/* ---- Norms of tokens ---- */
-
-/* What a line's numbers are divided by. */
-typedef enum { NORM_SUM, NORM_SQUARES, NORM_LARGEST } norm_kind;
-
-static void add_to_norm(norm_kind kind, double x, double *norm)
-{
-    if (kind == NORM_LARGEST)
-        *norm = fmax(*norm, fabs(x));
-    else
-        *norm += kind == NORM_SUM ? fabs(x) : x * x;
-}
-
-/* The norms of x (rows x d of every head): of columns, of rows, or of all. */
-typedef enum { LINES_COLUMNS, LINES_ROWS, LINES_ALL } line_kind;
-
-static double *norms_of(trial *t, const double *x, int64_t rows, line_kind lines, norm_kind kind)
-{
-    const atn_attention_shape *s = &t->s.c.shape;
-    int64_t d = s->dim, heads = s->batch * s->heads, size = rows * d;
-    double *sums = must_allocate((size_t)(heads * (rows + d)), sizeof *sums);
-    double *norms = trial_own(t, heads * size);
-    for (int pass = 0; pass < 2; pass++)
-        for (int64_t i = 0; i < heads * size; i++) {
-            int64_t line = lines == LINES_ROWS ? i / d % rows : lines == LINES_COLUMNS ? i % d : 0;
-            double *sum = &sums[i / size * (rows + d) + line];
-            if (pass == 0)
-                add_to_norm(kind, x[i], sum);
-            else
-                norms[i] = *sum;
-        }
-    free(sums);
-    return norms;
-}
-
-static double *divided(trial *t, const double *x, int64_t count, const double *norms)
-{
-    double *y = copy(t, x, count);
-    for (int64_t i = 0; i < count; i++)
-        y[i] = norms[i] > 0 ? y[i] / norms[i] : 0;
-    return y;
-}
-
-/* What Q and K of SimA are divided by in the place of the l1 norms of their columns. */
-static const struct {
-    const char *text;
-    bool of_q, of_k; /* whether it is changed; the other has its right norm */
-    bool none;
-    line_kind lines;
-    norm_kind kind;
-} sima_norms[] = {
-    {"norms over channels, not over tokens", true, true, false, LINES_ROWS, NORM_SUM},
-    {"K not normalised", false, true, true, LINES_ROWS, NORM_SUM},
-    {"Q not normalised", true, false, true, LINES_ROWS, NORM_SUM},
-    {"l2 norms without the square root", true, true, false, LINES_COLUMNS, NORM_SQUARES},
-    {"K normalised over channels, not over tokens", false, true, false, LINES_ROWS, NORM_SUM},
-    {"Q normalised over channels, not over tokens", true, false, false, LINES_ROWS, NORM_SUM},
-    {"the maximum (amax) in the place of the norm's sum", true, true, false, LINES_COLUMNS,
-     NORM_LARGEST},
-    {"one norm for the whole matrix", true, true, false, LINES_ALL, NORM_SUM},
-};
-enum { SIMA_NORMS = sizeof sima_norms / sizeof *sima_norms };
-
-static bool set_sima(trial *t, int value)
-{
-    attention_case *c = &t->s.c;
-    atn_sima_options *o = &c->reference.sima;
-    if (o->norm != ATN_SIMA_L1)
-        return false;
-    if (t->kind == RESULT_TOKENS || t->kind == RESULT_KEYS) /* would go through the norms */
-        return false;
-    trial_separate_keys(t);
-    o->norm = ATN_SIMA_NONE;
-    double **const inputs[] = {&c->q, &c->k};
-    const int64_t rows[] = {c->shape.tokens, c->shape.key_tokens};
-    for (int i = 0; i < 2; i++) {
-        bool changed = i ? sima_norms[value].of_k : sima_norms[value].of_q;
-        int64_t count = c->shape.batch * c->shape.heads * rows[i] * c->shape.dim;
-        line_kind lines = changed ? sima_norms[value].lines : LINES_COLUMNS;
-        norm_kind kind = changed ? sima_norms[value].kind : NORM_SUM;
-        if (!changed || !sima_norms[value].none)
-            *inputs[i] =
-                divided(t, *inputs[i], count, norms_of(t, *inputs[i], rows[i], lines, kind));
-    }
-    return true;
-}
-
-/* Q^ (V^T K^): the state K^T V transposed. */
-static bool transpose_state(trial *t, int value)
-{
-    attention_case *c = &t->s.c;
-    int norms = 3;
-    if (c->shape.dim != c->shape.value_dim || t->kind != RESULT_OUTPUT || !set_sima(t, norms))
-        return false;
-    c->q = t->s.judged.q, c->k = t->s.judged.k ? t->s.judged.k : t->s.judged.q;
-    const int64_t rows[] = {c->shape.tokens, c->shape.key_tokens};
-    double **const inputs[] = {&c->q, &c->k};
-    for (int i = 0; i < 2; i++)
-        *inputs[i] =
-            divided(t, *inputs[i], c->shape.batch * c->shape.heads * rows[i] * c->shape.dim,
-                    norms_of(t, *inputs[i], rows[i], LINES_COLUMNS, NORM_SUM));
-    return swap_pointers(&c->k, &c->v, true);
-}
-
-/* The gradient by what is normalised, without what goes through the norm, or as if all were
- * positive. */
-static void divide_by_norms(const trial *t, const double *from, double *to, bool derivative)
-{
-    const attention_case *c = &t->s.judged;
-    bool keys = t->kind == RESULT_KEYS;
-    const double *x = keys ? c->k : c->q;
-    int64_t rows = result_rows(c, t->kind), d = c->shape.dim, heads = result_heads(c, t->kind);
-    for (int64_t line = 0; line < heads * d; line++) {
-        int64_t at = line / d * rows * d + line % d;
-        double norm = 0, along = 0;
-        for (int64_t i = 0; i < rows; i++)
-            norm += fabs(x[at + i * d]);
-        for (int64_t i = 0; i < rows; i++)
-            along += from[at + i * d] * x[at + i * d] / norm;
-        for (int64_t i = 0; i < rows; i++)
-            to[at + i * d] = (from[at + i * d] - (derivative ? along : 0)) / norm;
-    }
-}
-
-static void detach_norms(const trial *t, const double *from, double *to)
-{
-    divide_by_norms(t, from, to, false);
-}
-
-static void forget_sign(const trial *t, const double *from, double *to)
-{
-    divide_by_norms(t, from, to, true);
-}
-
-static const char *const sima_gradient_texts[] = {"norms detached: no gradient through them",
-                                                  "sign(q) missing in the norm's derivative", NULL};
-
-static bool set_sima_gradient(trial *t, int value)
-{
-    attention_case *c = &t->s.c;
-    result_kind kind = t->kind;
-    if ((kind != RESULT_TOKENS && kind != RESULT_KEYS) || !c->k || t->of != kind)
-        return false;
-    t->kind = RESULT_OUTPUT; /* of which the norms are those of values */
-    bool set = set_sima(t, 3);
-    t->kind = kind;
-    if (!set)
-        return false;
-    const int64_t rows[] = {c->shape.tokens, c->shape.key_tokens};
-    double **const inputs[] = {&c->q, &c->k}, *const from[] = {t->s.judged.q, t->s.judged.k};
-    for (int i = 0; i < 2; i++)
-        *inputs[i] = divided(t, from[i], c->shape.batch * c->shape.heads * rows[i] * c->shape.dim,
-                             norms_of(t, from[i], rows[i], LINES_COLUMNS, NORM_SUM));
-    return add_move(t, value ? forget_sign : detach_norms);
-}
-
-/* ---- Gradients ---- */
-
-static const char *const in_place_texts[] = {
-    "the output in its place", "the gradient of tokens in its place",
-    "the gradient of keys in its place", "the gradient of values in its place", NULL};
-
-/* Another result of the same shape. */
-static bool set_result(trial *t, int value)
-{
-    const attention_case *c = &t->s.judged;
-    result_kind of = (result_kind)value;
-    if (of == t->of || t->of != t->kind || t->kind >= RESULT_PARAMETERS || !result_exists(c, of) ||
-        has_landmarks(t))
-        return false;
-    t->of = of;
-    return result_rows(c, of) == result_rows(c, t->kind) &&
-           result_cols(c, of) == result_cols(c, t->kind);
-}
-
-static const char *const role_texts[] = {"the part of Q as queries alone: that of K = Q is missing",
-                                         "the part of K = Q alone: that of Q is missing", NULL};
-
-static bool keep_role(trial *t, int value)
-{
-    unsigned can = atn_operator_get(t->s.c.reference.op)->capabilities;
-    if (t->s.c.k || t->of != RESULT_TOKENS || !(can & ATN_CAN_CROSS))
-        return false;
-    trial_separate_keys(t);
-    t->of = value ? RESULT_KEYS : RESULT_TOKENS;
-    return true;
-}
-
-static const char *const projection_texts[] = {"E's sum alone: that of F = E is missing",
-                                               "the sum of F = E alone: E's is missing", NULL};
-
-static bool keep_projection(trial *t, int value)
-{
-    atn_linformer_options *o = &t->s.c.reference.linformer;
-    if (o->f.data || t->of != parameter_result(ATN_PARAMETER_E))
-        return false;
-    o->f = o->e;
-    t->of = parameter_result(value ? ATN_PARAMETER_F : ATN_PARAMETER_E);
-    return true;
-}
-
-static const char *const part_texts[] = {"inverse detached: no gradient through A+",
-                                         "landmarks detached: no gradient through L",
-                                         "K(L, Q) detached: K(Q, L)'s gradient alone",
-                                         "K(Q, L) detached: K(L, Q)'s gradient alone", NULL};
-
-static bool keep_parts(trial *t, int value)
-{
-    if (t->of != RESULT_TOKENS || has_landmarks(t) || t->kept || t->missing)
-        return false;
-    if (value < 2)
-        t->kept = value ? PART_QUERIES | PART_KEYS : PART_ALL;
-    else
-        t->missing = (value == 2 ? PART_KEYS : PART_QUERIES) | PART_LANDMARKS;
-    return true;
-}
-
-static const char *const arriving_texts[] = {"dY transposed: read as width x tokens",
-                                             "dY read as batch x tokens x heads x width",
-                                             "dY not used: ones in its place", NULL};
-
-static bool change_arriving(trial *t, int value)
-{
-    const atn_attention_shape *s = &t->s.c.shape;
-    int64_t B = s->batch, H = s->heads, N = s->tokens, D = s->value_dim, at = 0;
-    if (has_landmarks(t))
-        return false;
-    const double *from = t->s.grad_output;
-    double *to = t->s.grad_output = trial_own(t, B * H * N * D);
-    for (int64_t b = 0; b < B; b++)
-        for (int64_t h = 0; h < H; h++)
-            for (int64_t i = 0; i < N; i++)
-                for (int64_t c = 0; c < D; c++, at++)
-                    to[at] = value == 0   ? from[((b * H + h) * D + c) * N + i]
-                             : value == 1 ? from[((b * N + i) * H + h) * D + c]
-                                          : 1;
-    return true;
 }
 
 /* ---- The result ---- */
@@ -682,26 +349,6 @@ static void values_added(const trial *t, const double *from, double *to)
 {
     const double *v = t->kind == RESULT_OUTPUT ? t->s.judged.v : t->s.grad_output;
     EACH_ELEMENT(t) to[at] = from[at] + v[at];
-}
-
-/* By |q_i|, or one over it; UFO-ViT divides queries by it. */
-static double query_norm(const trial *t, int64_t row)
-{
-    int64_t d = t->s.judged.shape.dim;
-    double sum = 0;
-    for (int64_t c = 0; c < d; c++)
-        sum += t->s.judged.q[row * d + c] * t->s.judged.q[row * d + c];
-    return sqrt(sum);
-}
-
-static void queries_as_they_are(const trial *t, const double *from, double *to)
-{
-    EACH_ELEMENT(t) to[at] = from[at] * query_norm(t, (b * H + h) * N + i);
-}
-
-static void queries_over_squares(const trial *t, const double *from, double *to)
-{
-    EACH_ELEMENT(t) to[at] = from[at] / query_norm(t, (b * H + h) * N + i);
 }
 
 /* The factor that fits best. */
@@ -783,8 +430,6 @@ static const struct {
     {OF_BOTH, "tokens in reverse order", tokens_reversed},
     {OF_BOTH, "%s's grid transposed: columns first", grid_columns_first},
     {OF_BOTH, "values added: a residual connection", values_added},
-    {OF_OUTPUT, "queries not normalised", queries_as_they_are},
-    {OF_OUTPUT, "queries divided by |q|^2: no square root", queries_over_squares},
     {OF_BOTH, "%s multiplied by a constant", any_multiple},
 };
 enum { RESULT_MOVES = sizeof result_moves / sizeof *result_moves };
@@ -793,7 +438,8 @@ enum { RESULT_MOVES = sizeof result_moves / sizeof *result_moves };
 static bool can_add_values(const trial *t)
 {
     const atn_attention_shape *s = &t->s.judged.shape;
-    bool of_values = t->kind == RESULT_OUTPUT || (t->kind == RESULT_VALUES && !has_landmarks(t));
+    bool of_values =
+        t->kind == RESULT_OUTPUT || (t->kind == RESULT_VALUES && !trial_has_landmarks(t));
     return of_values && s->tokens == s->key_tokens;
 }
 
@@ -810,9 +456,7 @@ static bool move_result(trial *t, int value)
     if (move == grid_columns_first &&
         (s->height < 2 || s->height * s->width != result_rows(c, t->kind)))
         return false;
-    if ((move == queries_as_they_are || move == queries_over_squares) && c->choice.op != ATN_XNORM)
-        return false;
-    return add_move(t, move);
+    return trial_add_move(t, move);
 }
 
 /* ---- The tables ---- */
@@ -831,24 +475,24 @@ static const struct {
     {OF_GRADIENT, ALL, role_texts, NULL, 2, keep_role},
     {OF_GRADIENT, BIT(ATN_LINFORMER), projection_texts, NULL, 2, keep_projection},
     {OF_GRADIENT, ALL, arriving_texts, NULL, 3, change_arriving},
+    {OF_GRADIENT, ALL, summed_texts, NULL, 6, sum_some},
     {OF_BOTH, SOFT, normalisation_texts, NULL, 4, set_normalisation},
     {OF_BOTH, KERNEL, scale_texts, NULL, 14, set_scale},
     {OF_BOTH, LOGITS, logit_texts, NULL, 11, set_logits},
     {OF_BOTH, SOFT, NULL, "landmarks not scaled by d^-1/4, as in published code", 1,
      leave_landmarks},
-    {OF_BOTH, SOFT, NULL, "A+ left out: no inverse", 1, leave_inverse_out},
+    {OF_BOTH, SOFT, inverse_texts, NULL, 2, leave_inverse_out},
+    {OF_BOTH, SOFT, distance_texts, NULL, 5, set_distance},
+    {OF_BOTH, SOFT, NULL, "landmarks: averages of n/m consecutive tokens, uneven", 1,
+     average_segments},
     {OF_BOTH, SOFT, NULL, "landmarks: sums of tokens, not means", 1, sum_landmarks},
     {OF_BOTH, SOFT, sampling_texts, NULL, 4, set_sampling},
-    {OF_BOTH, BIT(ATN_SIMA), NULL, NULL, SIMA_NORMS, set_sima},
-    {OF_OUTPUT, BIT(ATN_SIMA), NULL, "the state K^T V transposed", 1, transpose_state},
-    {OF_GRADIENT, BIT(ATN_SIMA), sima_gradient_texts, NULL, 2, set_sima_gradient},
     {OF_BOTH, ALL, NULL, "height and width of the grid swapped", 1, swap_grid},
     {OF_BOTH, ALL, NULL, "queries and keys swapped", 1, swap_queries_keys},
     {OF_BOTH, ALL, NULL, "keys ignored: K = Q", 1, ignore_keys},
     {OF_BOTH, ALL, NULL, "keys and values swapped", 1, swap_keys_values},
     {OF_BOTH, ALL, NULL, "queries and values swapped", 1, swap_queries_values},
     {OF_BOTH, BIT(ATN_LINFORMER), NULL, "E and F swapped", 1, swap_e_f},
-    {OF_BOTH, BIT(ATN_XCA), NULL, "divided by tau", 1, invert_temperature},
     {OF_BOTH, PLAIN, operator_texts, NULL, 5, set_operator},
     {OF_BOTH, ALL, left_out_texts, NULL, TAILS, leave_out_tail},
     {OF_BOTH, ALL, NULL, "left out: the first token", 1, leave_out_first},
@@ -882,13 +526,15 @@ enum { REALS = sizeof reals / sizeof *reals };
 /* What a hypothesis is of: rows below CHANGES are of the table of changes. */
 enum {
     ROW_VARIANT = CHANGES,
+    ROW_NORM,
     ROW_MOVE,
     ROW_RESULT,
     ROW_NAME,
     ROW_FLAG,
     ROW_INT,
     ROW_REAL,
-    ROW_IGNORED
+    ROW_IGNORED,
+    ROW_OF_HEAD_0
 };
 
 enum { MOST_STEPS = 40 };
@@ -916,8 +562,10 @@ static void add_parameter(list *l, const parameter *p)
     for (int i = 0; i < REALS && p->kind == PARAMETER_REAL; i++)
         for (int j = 0; strcmp(reals[i].name, p->name) == 0 && j < reals[i].count; j++)
             add(l, ROW_REAL, p, 0, reals[i].values[j]);
-    if (p->kind == PARAMETER_TENSOR)
+    if (p->kind == PARAMETER_TENSOR) {
         add(l, ROW_IGNORED, p, 0, 0);
+        add(l, ROW_OF_HEAD_0, p, 0, 0);
+    }
 }
 
 hypothesis *hypotheses_of(const subject *s, result_kind kind, int *count)
@@ -931,6 +579,9 @@ hypothesis *hypotheses_of(const subject *s, result_kind kind, int *count)
         for (int j = 0;
              changes[i].operators & BIT(op) && changes[i].of & of && j < changes[i].values; j++)
             add(&l, i, NULL, j, 0);
+    for (int i = 0; i < norm_change_count(); i++)
+        if (norm_change_is_of(i, op, of == OF_GRADIENT))
+            add(&l, ROW_NORM, NULL, i, 0);
     for (const parameter *p = parameters; p->name; p++)
         if (parameter_is_of(p, op))
             add_parameter(&l, p);
@@ -976,10 +627,13 @@ char *hypothesis_text(const hypothesis *h, const subject *s)
         return must_format("%s=%g", h->p->name, h->real);
     case ROW_IGNORED:
         return must_format("%s ignored", h->p->name);
+    case ROW_OF_HEAD_0:
+        return must_format("%s of head 0 for every head", h->p->name);
+    case ROW_NORM:
+        return norm_change_text(h->value, s->c.choice.op);
     default:
-        return must_format("%s", changes[h->row].change == set_sima ? sima_norms[h->value].text
-                                 : changes[h->row].texts ? changes[h->row].texts[h->value]
-                                                         : changes[h->row].text);
+        return must_format("%s", changes[h->row].texts ? changes[h->row].texts[h->value]
+                                                       : changes[h->row].text);
     }
 }
 
@@ -987,7 +641,13 @@ int hypothesis_numbers(const hypothesis *h)
 {
     if (h->row == ROW_RESULT)
         return result_changes[h->value].fitted ? 2 : 0;
-    return h->row == ROW_MOVE && result_moves[h->value].move == any_multiple;
+    return hypothesis_searches(h) ||
+           (h->row == ROW_MOVE && result_moves[h->value].move == any_multiple);
+}
+
+bool hypothesis_searches(const hypothesis *h)
+{
+    return h->row == ROW_NORM && norm_change_is_fitted(h->value);
 }
 
 bool hypothesis_is_of_result(const hypothesis *h)
@@ -1019,6 +679,19 @@ static bool set_name(trial *t, const hypothesis *h)
     return true;
 }
 
+/* A tensor of one matrix for each head, all of them head 0's. */
+static bool share_head_0(trial *t, atn_tensor *tensor)
+{
+    int64_t size = tensor->rows * tensor->cols;
+    if (!tensor->data || tensor->heads < 2)
+        return false;
+    double *values = trial_copy(t, tensor->data, tensor->heads * size);
+    for (int64_t i = size; i < tensor->heads * size; i++)
+        values[i] = values[i % size];
+    tensor->data = values;
+    return true;
+}
+
 bool trial_change(trial *t, const hypothesis *h)
 {
     char *field = (char *)&t->s.c.reference + (h->p ? h->p->offset : 0);
@@ -1029,10 +702,14 @@ bool trial_change(trial *t, const hypothesis *h)
                changes[h->row].change(t, h->value);
     if (h->row == ROW_VARIANT)
         return set_variant(t, h->value);
+    if (h->row == ROW_NORM)
+        return change_norm(t, h->value);
+    if (h->row == ROW_OF_HEAD_0)
+        return share_head_0(t, (atn_tensor *)field);
     if (h->row == ROW_MOVE)
         return move_result(t, h->value);
     if (h->row == ROW_RESULT)
-        return result_change_fits(t, h->value) && add_move(t, result_changes[h->value].move);
+        return result_change_fits(t, h->value) && trial_add_move(t, result_changes[h->value].move);
     if (h->row == ROW_NAME)
         return set_name(t, h);
     if (h->row == ROW_FLAG) {
@@ -1100,17 +777,18 @@ void trial_move(const trial *t, double *to)
     free(from);
 }
 
-atn_status trial_answer(atn_context *context, const trial *t, atn_dtype dtype, atn_storage storage,
+atn_status trial_answer(atn_context *context, trial *t, atn_dtype dtype, atn_storage storage,
                         double *to)
 {
     bool parts = t->kept || t->missing;
-    if ((t->dense || parts) && dtype != ATN_F64)
+    if ((t->dense || parts || t->normed) && dtype != ATN_F64)
         return ATN_ERR_UNSUPPORTED;
     if (t->of >= RESULT_PARAMETERS && !result_exists(&t->s.c, t->of))
         return ATN_ERR_UNSUPPORTED;
-    atn_status status = parts      ? answer_parts(context, t, to)
-                        : t->dense ? answer_dense(context, t, to)
-                                   : answer_library(context, &t->s, dtype, storage, t->of, to);
+    atn_status status = parts       ? answer_parts(context, t, to)
+                        : t->dense  ? answer_dense(context, t, to)
+                        : t->normed ? answer_normed(t, to)
+                                    : answer_library(context, &t->s, dtype, storage, t->of, to);
     if (status >= 0)
         trial_move(t, to);
     return status;

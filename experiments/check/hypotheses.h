@@ -4,6 +4,7 @@
 #define EXPERIMENTS_CHECK_HYPOTHESES_H
 
 #include "check/check.h"
+#include "check/normed.h"
 
 enum { MOST_MOVES = 2 };
 
@@ -12,13 +13,20 @@ typedef struct trial trial;
 /* What is done to the result: to may not be from. */
 typedef void result_move(const trial *t, const double *from, double *to);
 
+/* A number that is found by a search: epsilon, or what the state starts at. */
+typedef enum { SEARCH_NOT, SEARCH_EPSILON, SEARCH_INITIAL } trial_search;
+
 /* A problem with changes. */
 struct trial {
     subject s;        /* the subject's, but for what was changed */
     result_kind kind; /* what is judged, */
     result_kind of;   /* and what is computed: of the same shape */
     bool dense;
-    dense_form form;   /* dense */
+    dense_form form; /* dense */
+    bool normed;
+    norm_form norms; /* normed */
+    trial_search search;
+    double number;     /* what it found */
     int kept, missing; /* soft's gradient of Q: all that it is, or what is not there (PART_) */
     result_move *moves[MOST_MOVES];
     int move_count;
@@ -64,9 +72,51 @@ bool shift_inputs(trial *t, int value);
 bool change_stride(trial *t, int value);
 bool change_mask(trial *t, int value);
 
-/* Room for so many numbers, 0 at first, and memory of another kind: both freed with the trial. */
+/* Another gradient, a part of it, or of another dY (gradients.c). */
+extern const char *const in_place_texts[],
+    *const role_texts[], *const projection_texts[], *const part_texts[], *const arriving_texts[],
+                                                                             *const summed_texts[];
+bool set_result(trial *t, int value);
+bool keep_role(trial *t, int value);
+bool keep_projection(trial *t, int value);
+bool keep_parts(trial *t, int value);
+bool change_arriving(trial *t, int value);
+bool sum_some(trial *t, int value);
+
+/* SOFT by another form of its landmarks (landmarks.c). */
+extern const char *const normalisation_texts[], *const sampling_texts[],
+                                                    *const inverse_texts[], *const distance_texts[];
+bool set_normalisation(trial *t, int value);
+bool leave_landmarks(trial *t, int value);
+bool leave_inverse_out(trial *t, int value);
+bool sum_landmarks(trial *t, int value);
+bool set_distance(trial *t, int value);
+bool average_segments(trial *t, int value);
+bool set_sampling(trial *t, int value);
+
+/* Other norms or another state (norms.c), by number. fitted: with a number that is found by a
+ * search. */
+int norm_change_count(void);
+bool norm_change_is_of(int value, atn_operator op, bool gradient);
+bool norm_change_is_fitted(int value);
+char *norm_change_text(int value, atn_operator op);
+bool change_norm(trial *t, int value);
+/* Tokens from, ..., to - 1 enter the state so many times. */
+bool weigh_tokens(trial *t, int64_t from, int64_t to, double factor);
+/* The result of a normed trial, all rows; sets its number where that is sought. */
+atn_status answer_normed(trial *t, double *to);
+
+/* Room for so many numbers, 0 at first, a copy of them, and memory of another kind: all freed with
+ * the trial. */
 double *trial_own(trial *t, int64_t count);
+double *trial_copy(trial *t, const double *x, int64_t count);
 void trial_keep(trial *t, void *memory);
+/* Whether landmarks are appended: a change of arrays also is one of what is judged, whose values
+ * say what is trivial; those stay where they are. */
+bool trial_has_landmarks(const trial *t);
+/* One more thing that is done to the result; false: there is no room. */
+bool trial_add_move(trial *t, result_move *move);
+result_kind parameter_result(atn_parameter which);
 /* K as an array of its own. */
 void trial_separate_keys(trial *t);
 
@@ -85,8 +135,10 @@ hypothesis *hypotheses_of(const subject *s, result_kind kind, int *count);
 /* What was changed, as text; to be freed. */
 char *hypothesis_text(const hypothesis *h, const subject *s);
 
-/* How many numbers in it are fitted to the result: 0, 1, or 2 for many. */
+/* How many numbers in it are fitted to the result: 0, 1, or 2 for many; and whether by a search,
+ * which takes many answers. */
 int hypothesis_numbers(const hypothesis *h);
+bool hypothesis_searches(const hypothesis *h);
 
 /* Whether it is what became of the result that was claimed. */
 bool hypothesis_is_of_result(const hypothesis *h);
@@ -95,7 +147,7 @@ trial trial_start(const subject *s, result_kind kind);
 /* Makes the change. False: it cannot be made here, or nothing would change. */
 bool trial_change(trial *t, const hypothesis *h);
 /* The result's judged rows in a type. Negative: it cannot be computed. */
-atn_status trial_answer(atn_context *context, const trial *t, atn_dtype dtype, atn_storage storage,
+atn_status trial_answer(atn_context *context, trial *t, atn_dtype dtype, atn_storage storage,
                         double *to);
 /* What is done to the result, to `to`. */
 void trial_move(const trial *t, double *to);

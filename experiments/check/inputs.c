@@ -12,13 +12,6 @@ static bool can(const trial *t, unsigned capability)
     return atn_operator_get(t->s.c.reference.op)->capabilities & capability;
 }
 
-static double *copied(trial *t, const double *x, int64_t count)
-{
-    double *y = trial_own(t, count);
-    memcpy(y, x, (size_t)count * sizeof *y);
-    return y;
-}
-
 /* ---- Tails ---- */
 
 /* The last so many tokens; of a modulus, those behind its last multiple. */
@@ -36,7 +29,7 @@ static const struct {
         what " the last tile, n mod 256", NULL
 
 const char *const left_out_texts[] = {TAIL_TEXTS("left out:")};
-const char *const product_texts[] = {TAIL_TEXTS("left out of the product with V:")};
+const char *const product_texts[] = {TAIL_TEXTS("left out of the product alone:")};
 const char *const twice_texts[] = {TAIL_TEXTS("counted twice:")};
 
 /* How many keys; 0: none, or as many as another row of the table has. */
@@ -92,7 +85,9 @@ static bool multiply_values(trial *t, int64_t from, int64_t to, double factor)
 {
     attention_case *c = &t->s.c;
     const atn_attention_shape *s = &c->shape;
-    c->v = copied(t, c->v, attention_case_values(c));
+    if (is_normed(c->reference.op))
+        return weigh_tokens(t, from, to, factor);
+    c->v = trial_copy(t, c->v, attention_case_values(c));
     for (int64_t i = 0; i < attention_case_values(c); i++) {
         int64_t row = i / s->value_dim % s->key_tokens;
         c->v[i] *= row >= from && row < to ? factor : 1;
@@ -124,7 +119,7 @@ bool leave_out_arriving(trial *t, int value)
     int64_t count = tail_of(t, value), rows = s->tokens, cols = s->value_dim;
     if (count == 0 || count >= rows || t->s.c.shape.tokens != rows)
         return false;
-    t->s.grad_output = copied(t, t->s.grad_output, attention_case_outputs(&t->s.c));
+    t->s.grad_output = trial_copy(t, t->s.grad_output, attention_case_outputs(&t->s.c));
     for (int64_t i = 0; i < attention_case_outputs(&t->s.c); i++)
         t->s.grad_output[i] *= i / cols % rows >= rows - count ? 0 : 1;
     return true;
@@ -133,9 +128,9 @@ bool leave_out_arriving(trial *t, int value)
 const char *const first_texts[] = {"counted twice: the first 16 tokens",
                                    "counted twice: the first 32 tokens",
                                    "counted twice: the first 64 tokens",
-                                   "left out of the product with V: the first token",
-                                   "left out of the product with V: the first 16 tokens",
-                                   "left out of the product with V: the first 64 tokens",
+                                   "left out of the product alone: the first token",
+                                   "left out of the product alone: the first 16 tokens",
+                                   "left out of the product alone: the first 64 tokens",
                                    NULL};
 
 bool change_first_tile(trial *t, int value)

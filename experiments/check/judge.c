@@ -244,23 +244,32 @@ static void find_reached(const yardstick *y, double most[MOST_STATISTICS], doubl
         most[at] *= y->factor;
 }
 
+/* The part of an error that may lie in a mean where each row has one rounding that all of its
+ * numbers share. In a backward pass these are a softmax's row term, or what goes through a norm or
+ * a denominator, which no noise of the inputs shows: they cancel there with the rest. A row's mean
+ * then is all of its error, and that of n rows, independent of each other, 1/sqrt(n) of it, with
+ * 4 standard deviations 4/sqrt(n). Only narrow types store such a number so coarsely. */
+static double shared_by_rows(const yardstick *y, const statistic *t)
+{
+    return y->stages == 1 ? 0 : t->rows ? 1 : fmin(1, 4 / sqrt((double)y->rows));
+}
+
 /* The bounds of every statistic, but not yet whether trivial outputs would pass. */
 static bounds measure_bounds(const yardstick *y)
 {
     bounds b = {.norm = sqrt(square_norm(y->rows * y->cols, y->want))};
     double most[MOST_STATISTICS], spread;
-    double truncation = y->unit / (2 * log(2)) + y->sums;
+    double truncation = y->nearest ? 0 : y->unit / (2 * log(2)) + y->sums;
     find_reached(y, most, &spread);
     b.reached = most[0];
     for (int i = 0, at = 0; i < statistic_count; i++) {
         const statistic *t = &statistics[i];
         double part = t->worst ? 1 / sqrt((double)groups_of(t, y).count) : 1;
         double by_chance = t->kind != PART_ENERGY ? (spread - 1) * b.reached * part : 0;
-        /* of a narrow type's backward pass nobody knows where a rounding is magnified */
-        bool unknown = t->kind == PART_MEAN && y->stages > 1;
+        double shared = t->kind == PART_MEAN ? shared_by_rows(y, t) * b.reached : 0;
         for (int j = 0; j < directions_of(t, y); j++, at++)
-            b.bound[at] = unknown ? INFINITY
-                                  : t->multiple * most[at] + by_chance + truncation * part * b.norm;
+            b.bound[at] =
+                t->multiple * fmax(most[at], shared) + by_chance + truncation * part * b.norm;
     }
     return b;
 }
@@ -438,7 +447,7 @@ yardstick head_yardstick(const subject *s, result_kind kind, const result_verdic
         .unit = subject_unit(s),
         .sums = subject_sums(s),
         .summed = atn_dtype_roundoff(s->dtype),
-        .stages = kind != RESULT_OUTPUT && s->storage != ATN_STORAGE_NATIVE ? 2 : 1,
+        .stages = kind != RESULT_OUTPUT && s->storage != ATN_STORAGE_NATIVE ? sqrt(4) : 1,
     };
     for (int i = 0; i < y.reach.runs; i++)
         y.reach.errors[i] += head * rows * cols;

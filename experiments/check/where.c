@@ -31,8 +31,9 @@ static lines examine(const yardstick *y, const bounds *b, const double *got, boo
             square += have * have;
             norm += want * want;
         }
-        /* NaN is wrong */
-        if (sqrt(error * (mean > 0 ? mean / fmax(norm, mean) : 1)) <= allowed)
+        /* NaN is wrong, and so is nothing where something is wanted, however little that says */
+        bool nothing = square == 0 && norm > 0;
+        if (!nothing && sqrt(error * (mean > 0 ? mean / fmax(norm, mean) : 1)) <= allowed)
             continue;
         l.wrong++;
         l.zero += square == 0;
@@ -104,7 +105,7 @@ char *where_wrong(const subject *s, result_kind kind, const result_verdict *v)
     if (part && wrong == 1 && heads > 1)
         text = must_format("%s alone: %s", place, part);
     else if (part && (strcmp(part, all_zero) == 0 || strcmp(part, all_nonfinite) == 0))
-        text = wrong == heads ? must_format("it is %s", part)
+        text = wrong == heads ? must_format("it is %s: every row and column", part)
                               : must_format("%" PRId64 " of %" PRId64 " heads, %s among them: %s",
                                             wrong, heads, place, part);
     else if (part && wrong > 1)

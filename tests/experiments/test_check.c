@@ -422,6 +422,103 @@ Test(check, dense_soft_is_the_library)
     atn_context_free(context);
 }
 
+/* The same of what norms.c changes: every result, with masks and of keys of its own. */
+Test(check, normed_is_the_library)
+{
+    static const atn_operator normed[] = {ATN_SIMA, ATN_XNORM, ATN_XCA};
+    static const norm_form claimed;
+    atn_context *context = make_context();
+    for (int i = 0; i < 3 * 3 * 4; i++) {
+        attention_choice choice = {.op = normed[i / 12],
+                                   .variant = i / 4 % 3,
+                                   .dtype = ATN_F64,
+                                   .shape = {2, HEADS, TOKENS, WIDTH, WIDTH - 2, TOKENS + 3},
+                                   .cross = i & 1,
+                                   .padding = i & 2,
+                                   .optional = true,
+                                   .seed = 5};
+        if (choice.variant >= atn_operator_get(choice.op)->variant_count)
+            continue;
+        attention_case c = attention_case_make(&choice);
+        subject s = {.c = c, .judged = c, .grad_output = c.dout};
+        subject_claim(&s, ATN_F64);
+        for (int kind = 0; kind < RESULT_COUNT; kind++) {
+            int64_t size = result_exists(&c, kind) ? result_size(&c, kind) : 0;
+            double *y = must_allocate((size_t)(2 * size + 1), sizeof *y);
+            if (size) {
+                cr_assert(answer_library(context, &s, ATN_F64, ATN_STORAGE_NATIVE, kind, y) >= 0);
+                cr_assert(normed_answer(&c, &claimed, c.dout, kind, y + size) >= 0);
+            }
+            ref_difference apart = ref_compare_f64(1, size, y + size, size, y, size);
+            cr_expect(!size || apart.relative_frobenius < 1e-13, "%s, %s: %g",
+                      attention_case_label(&c), result_name(kind), apart.relative_frobenius);
+            free(y);
+        }
+        attention_case_free(&c);
+    }
+    atn_context_free(context);
+}
+
+/* sum of dY Y of a normed trial. */
+static double through(const trial *t)
+{
+    int64_t size = result_size(&t->s.c, RESULT_OUTPUT);
+    double *y = must_allocate((size_t)size, sizeof *y), sum = 0;
+    cr_assert(normed_answer(&t->s.c, &t->norms, NULL, RESULT_OUTPUT, y) >= 0);
+    for (int64_t i = 0; i < size; i++)
+        sum += y[i] * t->s.grad_output[i];
+    free(y);
+    return sum;
+}
+
+/* Its gradient is as long as the slope along it is steep. */
+static void expect_derivative(trial *t, result_kind kind, double *x, const char *label)
+{
+    const double by = 1e-5;
+    int64_t size = result_size(&t->s.c, kind);
+    double *slope = must_allocate((size_t)(2 * size), sizeof *slope), *kept = slope + size;
+    double sides[2], square = 0;
+    cr_assert(normed_answer(&t->s.c, &t->norms, t->s.grad_output, kind, slope) >= 0);
+    memcpy(kept, x, (size_t)size * sizeof *x);
+    for (int64_t i = 0; i < size; i++)
+        square += slope[i] * slope[i];
+    for (int side = 0; side < 2; side++) {
+        for (int64_t i = 0; i < size; i++)
+            x[i] = kept[i] + (side ? by : -by) * slope[i] / sqrt(square);
+        sides[side] = through(t);
+    }
+    memcpy(x, kept, (size_t)size * sizeof *x);
+    double measured = (sides[1] - sides[0]) / (2 * by);
+    cr_expect(fabs(measured - sqrt(square)) <= 1e-5 * sqrt(square), "%s, %s: %g for %g", label,
+              result_name(kind), sqrt(square), measured);
+    free(slope);
+}
+
+/* Every change of norms has its own, but those of gradients, and of heads that hold others' sums.
+ */
+Test(check, other_norms_have_their_derivatives)
+{
+    static const atn_operator normed[] = {ATN_SIMA, ATN_XNORM, ATN_XCA};
+    for (int op = 0; op < 3; op++)
+        for (int i = 0; i < norm_change_count(); i++) {
+            subject s = problem_of(normed[op], 0, ATN_F64);
+            trial t = trial_start(&s, RESULT_TOKENS);
+            bool made = norm_change_is_of(i, normed[op], false) && change_norm(&t, i);
+            bool maximum = normed[op] == ATN_XCA && t.norms.of[NORM_OF_STATE].kind == NORM_NOT;
+            if (made && !t.norms.stale && !maximum) {
+                char *label = norm_change_text(i, normed[op]);
+                for (int place = 0; place < NORM_PLACES; place++)
+                    t.norms.of[place].epsilon = 0.25;
+                expect_derivative(&t, RESULT_TOKENS, s.c.q, label);
+                expect_derivative(&t, RESULT_KEYS, s.c.k, label);
+                expect_derivative(&t, RESULT_VALUES, s.c.v, label);
+                free(label);
+            }
+            trial_free(&t);
+            release(&s);
+        }
+}
+
 static int set_parameters(subject *s, const char *a, const char *b)
 {
     const char *items[] = {a, b};
@@ -540,7 +637,7 @@ static void expect_all_named(atn_operator op, int variant, result_kind kind)
     for (int i = 0; i < count; i++) {
         char *own = hypothesis_text(&all[i], &s);
         bool step = strncmp(own, "iterations=", 11) == 0 && all[i].value % 6 != 0;
-        bool fit = strstr(own, "multiplied by a constant") != NULL;
+        bool fit = hypothesis_numbers(&all[i]) == 1; /* to what is judged: nothing yet */
         char *said = step || fit ? NULL : diagnose_change(context, &s, &all[i], &v);
         bool good = !said || strcmp(own, said) == 0;
         for (int j = 0; j < count && !good; j++) {
@@ -703,7 +800,7 @@ Test(check, mistakes_have_names)
         {ATN_SOFTPP, 0, "no normalisation by D"},
         {ATN_SOFTPP, 0, "D^-1 A+ D^-1: no square root of D"},
         {ATN_SOFTPP, 0, "(D^-1/2 A D^-1/2)+: normalised before it is inverted"},
-        {ATN_SIMA, 0, "norms over channels, not over tokens"},
+        {ATN_SIMA, 0, "Q and K normalised over channels, not over tokens"},
         {ATN_SIMA, 0, "variant sima/l2"},
         {ATN_XNORM, 0, "variant xnorm/port"},
         {ATN_XNORM, 0, "gamma ignored"},
@@ -835,6 +932,30 @@ static void rows_of_norm_1(subject *s, double *y)
         memcpy(both[x], kept[x], sizeof kept[x]);
 }
 
+/* Head 1's output by head 0's keys and values as well: what its accumulator still holds. */
+static void keep_head_0(subject *s, double *y)
+{
+    enum { SIZE = TOKENS * WIDTH };
+    double more[HEADS * SIZE], k[HEADS * SIZE], v[HEADS * SIZE];
+    subject other = *s;
+    for (int i = 0; i < HEADS * SIZE; i++) {
+        k[i] = s->c.k[i % SIZE];
+        v[i] = s->c.v[i % SIZE];
+    }
+    other.c.k = k, other.c.v = v;
+    cr_assert_eq(answer_exact(&other, RESULT_OUTPUT, more), ATN_OK);
+    for (int i = SIZE; i < HEADS * SIZE; i++)
+        y[i] += more[i];
+}
+
+/* gamma^2 becomes gamma. */
+static void gamma_once(subject *s, double *y)
+{
+    const double *gamma = s->c.reference.xnorm.gamma.data;
+    for (int i = 0; i < HEADS * TOKENS * WIDTH; i++)
+        y[i] /= gamma[i / (TOKENS * WIDTH)];
+}
+
 static void triple(subject *s, double *y)
 {
     for (int i = 0; i < HEADS * TOKENS * WIDTH; i++)
@@ -856,8 +977,10 @@ Test(check, mistakes_made_by_hand_are_named)
         {ATN_SOFT, strided_tokens, "landmarks: every n/m-th token"},
         {ATN_ELU, swap_layout, "output laid out as batch x tokens x heads x width"},
         {ATN_LSH, transpose_heads, "output transposed: width x tokens"},
-        {ATN_XNORM, keep_queries, "queries not normalised"},
-        {ATN_SIMA, rows_of_norm_1, "norms over channels, not over tokens"},
+        {ATN_XNORM, keep_queries, "Q not normalised"},
+        {ATN_SIMA, rows_of_norm_1, "Q and K normalised over channels, not over tokens"},
+        {ATN_SIMA, keep_head_0, "the accumulator still holds the head before"},
+        {ATN_XNORM, gamma_once, "gamma applied once, not to Q and to K^T V"},
         {ATN_EFFICIENT, triple, "output multiplied by a constant, 3"},
     };
     atn_context *context = make_context();
@@ -1139,7 +1262,7 @@ Test(check, what_is_computed_in_f16_is_named_and_nothing_that_is_as_large)
             memcpy(inputs[x], kept[x], sizeof kept[x]);
         bool explains;
         char *text = first_finding(context, &s, &explains);
-        cr_expect(explains && strcmp(text, "computed in f16") == 0, "%s", text);
+        cr_expect(explains && strncmp(text, "computed in f16", strlen("computed in f16")) == 0, "%s", text);
         free(text);
         double error = ref_compare_f64(1, SIZE, y, SIZE, want, SIZE).relative_frobenius;
         for (int i = 0; i < SIZE; i++)
@@ -1150,6 +1273,31 @@ Test(check, what_is_computed_in_f16_is_named_and_nothing_that_is_as_large)
         cr_expect(!names_f16(context, &s), "a row's factor of %g", 1 + error * sqrt(TOKENS));
         release(&s);
     }
+    atn_context_free(context);
+}
+
+/* A mistake that nobody knows, of a size that bf16's roundings or its sums have, is explained by
+ * neither: a little of V is in the output. */
+Test(check, a_type_explains_nothing_by_its_size)
+{
+    static const atn_operator ops[] = {ATN_SOFTMAX, ATN_SIMA, ATN_XNORM};
+    atn_context *context = make_context();
+    for (size_t op = 0; op < sizeof ops / sizeof *ops; op++)
+        for (double part = 1e-3; part < 0.05; part *= 2) {
+            subject s = problem_of(ops[op], 0, ATN_F32);
+            double *y = give_output(&s), wanted = 0, values = 0;
+            for (int i = 0; i < HEADS * TOKENS * WIDTH; i++) {
+                wanted += y[i] * y[i];
+                values += s.c.v[i] * s.c.v[i];
+            }
+            for (int i = 0; i < HEADS * TOKENS * WIDTH; i++)
+                y[i] += part * sqrt(wanted / values) * s.c.v[i];
+            bool explains;
+            char *text = first_finding(context, &s, &explains);
+            cr_expect(!explains, "%s, %g of V: %s", attention_case_label(&s.c), part, text);
+            free(text);
+            release(&s);
+        }
     atn_context_free(context);
 }
 
@@ -1175,8 +1323,9 @@ Test(check, it_is_said_where_a_result_is_wrong)
         {{1, 1, 0, TOKENS, 0, WIDTH, 3}, "batch 0, head 1 alone, the other heads are right"},
         {{0, 2, 0, TOKENS, 0, WIDTH, 3}, NULL},
         {{1, 1, 0, TOKENS, 0, WIDTH, 0}, "batch 0, head 1 alone: zero throughout"},
-        {{0, 2, 0, TOKENS, 0, WIDTH, 0}, "it is zero throughout"},
-        {{0, 2, 0, TOKENS, 0, WIDTH, INFINITY}, "it is NaN or infinity throughout"},
+        {{0, 2, 0, TOKENS, 0, WIDTH, 0}, "it is zero throughout: every row and column"},
+        {{0, 2, 0, TOKENS, 0, WIDTH, INFINITY},
+         "it is NaN or infinity throughout: every row and column"},
     };
     atn_context *context = make_context();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -1270,7 +1419,7 @@ Test(check, wrong_inputs_are_named)
     } rows[] = {
         {without_the_last, "left out: the last token"},
         {without_the_tile, "left out: the last tile, n mod 16"},
-        {product_without_4, "left out of the product with V: the last 4 tokens"},
+        {product_without_4, "left out of the product alone: the last 4 tokens"},
         {first_tile_twice, "counted twice: the first 16 tokens"},
         {values_of_head_0, "V of head 0 for every head"},
         {keys_of_head_0, "K of head 0 for every head"},
@@ -1498,6 +1647,26 @@ static void landmarks_detached(subject *s, double *dy)
     cr_assert_eq(answer_exact(&longer, RESULT_TOKENS, dy), ATN_OK);
 }
 
+/* SimA's gradient by what is normalised, divided by the norms: these taken for constants. */
+static void norms_detached(subject *s, double *dy)
+{
+    enum { SIZE = TOKENS * WIDTH };
+    double *const from[] = {s->c.q, s->c.k}, hats[2][HEADS * SIZE], norms[2][HEADS * WIDTH] = {{0}};
+    subject plain = *s;
+    for (int x = 0; x < 2; x++)
+        for (int pass = 0; pass < 2; pass++)
+            for (int i = 0; i < HEADS * SIZE; i++) {
+                double *norm = &norms[x][i / SIZE * WIDTH + i % WIDTH];
+                *norm += pass ? 0 : fabs(from[x][i]);
+                hats[x][i] = from[x][i] / *norm;
+            }
+    plain.c.q = hats[0], plain.c.k = hats[1];
+    plain.c.reference.sima.norm = ATN_SIMA_NONE;
+    cr_assert_eq(answer_exact(&plain, RESULT_TOKENS, dy), ATN_OK);
+    for (int i = 0; i < HEADS * SIZE; i++)
+        dy[i] /= norms[0][i / SIZE * WIDTH + i % WIDTH];
+}
+
 /* The claim: K = Q where keys are dropped, and an inverse of 4 steps, which has not converged. */
 static subject gradient_problem(atn_operator op, atn_gradient gradient, bool self)
 {
@@ -1532,6 +1701,8 @@ Test(check, mistakes_of_gradients_made_by_hand_are_named)
         {ATN_SOFT, ATN_GRADIENT_CLOSED, false, through_the_steps, "gradient=steps"},
         {ATN_SOFT, ATN_GRADIENT_STEPS, false, landmarks_detached,
          "landmarks detached: no gradient through L"},
+        {ATN_SIMA, ATN_GRADIENT_STEPS, false, norms_detached,
+         "norms detached: no gradient through those of Q and K"},
         {ATN_SOFTMAX, ATN_GRADIENT_STEPS, true, queries_alone,
          "the part of Q as queries alone: that of K = Q is missing"},
         {ATN_GAUSSIAN, ATN_GRADIENT_STEPS, true, keys_alone,
