@@ -4,6 +4,7 @@
 #define EXPERIMENTS_CHECK_HYPOTHESES_H
 
 #include "check/check.h"
+#include "check/weights.h"
 
 enum { MOST_MOVES = 2 };
 
@@ -18,7 +19,8 @@ struct trial {
     result_kind kind; /* what is judged, */
     result_kind of;   /* and what is computed: of the same shape */
     bool dense;
-    dense_form form;   /* dense */
+    dense_form form;              /* dense */
+    const weight_change *weights; /* null: as they are */
     int kept, missing; /* soft's gradient of Q: all that it is, or what is not there (PART_) */
     result_move *moves[MOST_MOVES];
     int move_count;
