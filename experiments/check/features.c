@@ -71,7 +71,8 @@ static void soft_lines(const feature_input *in, feature_map kind, double *phi)
         if (is_there(in, i / d))
             most[LINE] = fmax(most[LINE], in->x[i]);
     for (int64_t i = 0; i < n * d; i++)
-        sums[LINE] += phi[i] = is_there(in, i / d) ? exponential_of(in->form, in->x[i] - most[LINE]) : 0;
+        sums[LINE] += phi[i] =
+            is_there(in, i / d) ? exponential_of(in->form, in->x[i] - most[LINE]) : 0;
     for (int64_t i = 0; i < n * d && kind < MAP_EXP_CHANNELS; i++)
         phi[i] /= sums[LINE] > 0 ? sums[LINE] : 1;
     free(sums), free(most);

@@ -24,6 +24,10 @@ void features_forward(const feature_input *in, double *phi);
 /* dx from dphi, which is overwritten. */
 void features_backward(const feature_input *in, const double *phi, double *dphi, double *dx);
 
+/* Nystromformer, which is no W V of one softmax, with a change (nystrom.c). */
+bool nystrom_exists(const attention_case *c, const weight_form *form);
+void nystrom_answer(const weight_form *form, const subject *s, result_kind kind, double *to);
+
 /* exp(x), or what stands for it. */
 double exponential_of(const weight_form *form, double x);
 

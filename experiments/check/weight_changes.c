@@ -9,7 +9,8 @@
 #define CAUSAL    (OP(SOFTMAX) | RATIOS)
 #define PRODUCTS  (RATIOS | OP(RFF) | OP(EFFICIENT))
 #define UNDIVIDED (OP(GAUSSIAN) | OP(RFF))
-#define EXPS      (LOGITS | OP(GAUSSIAN) | OP(EFFICIENT))
+#define NYSTROM   OP(NYSTROMFORMER)
+#define EXPS      (LOGITS | OP(GAUSSIAN) | OP(EFFICIENT) | NYSTROM)
 
 /* One row for every size of block that kernels have. */
 #define BLOCKS(what, of, when, only_output, ...)                                                   \
@@ -18,16 +19,43 @@
         {what " (blocks of 64)", of, when, only_output, false, 0, {.block = 64, __VA_ARGS__}},     \
         {what " (blocks of 128)", of, when, only_output, false, 0, {.block = 128, __VA_ARGS__}},   \
     {                                                                                              \
-        what " (blocks of 256)", of, when, only_output, false, 0, {.block = 256, __VA_ARGS__}      \
+        what " (blocks of 256)", of, when, only_output, false, 0,                                  \
+        {                                                                                          \
+            .block = 256, __VA_ARGS__                                                              \
+        }                                                                                          \
     }
 /* Any result; the output alone; gradients alone. */
-#define ANY(what, of, when, ...)      {what, of, when, false, false, 0, {__VA_ARGS__}}
-#define OUTPUT(what, of, when, ...)   {what, of, when, true, false, 0, {__VA_ARGS__}}
-#define GRADIENT(what, of, ...)       {what, of, ANY_MASK, false, true, 0, {__VA_ARGS__}}
-#define FITTED(what, of, count, ...)  {what, of, ANY_MASK, true, false, count, {__VA_ARGS__}}
-#define BOTH_MASKS(kind)              .numerator = kind, .denominator = kind
-#define BOTH_MAPS(kind)               .queries = kind, .keys = kind
-#define BOTH_FACTORS(kind)            .of_queries = kind, .of_keys = kind
+#define ANY(what, of, when, ...)                                                                   \
+    {                                                                                              \
+        what, of, when, false, false, 0,                                                           \
+        {                                                                                          \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+#define OUTPUT(what, of, when, ...)                                                                \
+    {                                                                                              \
+        what, of, when, true, false, 0,                                                            \
+        {                                                                                          \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+#define GRADIENT(what, of, ...)                                                                    \
+    {                                                                                              \
+        what, of, ANY_MASK, false, true, 0,                                                        \
+        {                                                                                          \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+#define FITTED(what, of, count, ...)                                                               \
+    {                                                                                              \
+        what, of, ANY_MASK, true, false, count,                                                    \
+        {                                                                                          \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+#define BOTH_MASKS(kind)   .numerator = kind, .denominator = kind
+#define BOTH_MAPS(kind)    .queries = kind, .keys = kind
+#define BOTH_FACTORS(kind) .of_queries = kind, .of_keys = kind
 
 /* Coefficients of exp and of 2^f to start fits from. */
 #define OF_EXP  .fitted = {1, 0.5, 0.16666666666666666}
@@ -53,8 +81,8 @@ const weight_change weight_changes[] = {
         .denominator = SEEN_BEFORE),
     ANY("causal numerator, though nothing is causal, denominator over all keys", CAUSAL,
         IF_NOT_CAUSAL, .numerator = SEEN_BEFORE),
-    ANY("padded keys counted in the denominator: masked after the division",
-        OP(SOFTMAX) | RATIOS, IF_PADDED, .pads_denominator = true),
+    ANY("padded keys counted in the denominator: masked after the division", OP(SOFTMAX) | RATIOS,
+        IF_PADDED, .pads_denominator = true),
     ANY("padding mask in the denominator alone", OP(SOFTMAX) | RATIOS, IF_PADDED,
         .pads_numerator = true),
     OUTPUT("mask multiplies the logits: those not seen are 0, not -infinity", OP(SOFTMAX),
@@ -102,8 +130,7 @@ const weight_change weight_changes[] = {
     /* Softmax in blocks, with a maximum that grows. */
     BLOCKS("online softmax: the accumulator never rescaled", LOGITS, ANY_MASK, false,
            .accumulator = RESCALE_NEVER),
-    BLOCKS("online softmax: the sum never rescaled", LOGITS, ANY_MASK, false,
-           .sum = RESCALE_NEVER),
+    BLOCKS("online softmax: the sum never rescaled", LOGITS, ANY_MASK, false, .sum = RESCALE_NEVER),
     BLOCKS("online softmax: neither accumulator nor sum rescaled", LOGITS, ANY_MASK, false,
            .accumulator = RESCALE_NEVER, .sum = RESCALE_NEVER),
     BLOCKS("online softmax: the accumulator not rescaled in the second block", LOGITS, ANY_MASK,
@@ -115,11 +142,11 @@ const weight_change weight_changes[] = {
     ANY("online softmax: the sum never rescaled (key by key)", LOGITS, ANY_MASK,
         .sum = RESCALE_NEVER, .block = 1),
     /* Exponentials. */
-    OUTPUT("exp of logits in bf16", EXPS & ~OP(EFFICIENT), ANY_MASK,
+    OUTPUT("exp of logits in bf16", (LOGITS | OP(GAUSSIAN)), ANY_MASK,
            .exponential = EXP_OF_BF16_FIRST),
     OUTPUT("exp of logits less their maximum in bf16", LOGITS, ANY_MASK,
            .exponential = EXP_OF_BF16),
-    OUTPUT("exp of logits in f16", EXPS & ~OP(EFFICIENT), ANY_MASK,
+    OUTPUT("exp of logits in f16", (LOGITS | OP(GAUSSIAN)), ANY_MASK,
            .exponential = EXP_OF_F16_FIRST),
     OUTPUT("exp of logits less their maximum in f16", LOGITS, ANY_MASK, .exponential = EXP_OF_F16),
     OUTPUT("exp as (1 + x/256)^256", EXPS, ANY_MASK, .exponential = EXP_POWER_256),
@@ -133,8 +160,8 @@ const weight_change weight_changes[] = {
            .exponential = EXP_FLOOR, .unshifted = true, OF_EXP2),
     FITTED("fast exp without the maximum: 2^i times a polynomial, i the nearest", LOGITS, 3,
            .exponential = EXP_NEAREST, .unshifted = true, OF_EXP2),
-    FITTED("exp(x) without the maximum as a polynomial of x", LOGITS, 3,
-           .exponential = EXP_SERIES, .unshifted = true, OF_EXP),
+    FITTED("exp(x) without the maximum as a polynomial of x", LOGITS, 3, .exponential = EXP_SERIES,
+           .unshifted = true, OF_EXP),
     /* Distances. */
     ANY("|q|^2 + |k|^2 - q.k: the 2 missing in the distance", OP(GAUSSIAN), ANY_MASK,
         .distance = DISTANCE_NO_2),
@@ -159,8 +186,7 @@ const weight_change weight_changes[] = {
     ANY("Q divided by d, a scale that the operator has not", OP(ELU) | OP(EFFICIENT), ANY_MASK,
         .of_queries = FACTOR_D),
     ANY("exp2 without the factor log2(e)", OP(EFFICIENT), ANY_MASK, BOTH_FACTORS(FACTOR_LOG2)),
-    ANY("exp2 of Q without the factor log2(e)", OP(EFFICIENT), ANY_MASK,
-        .of_queries = FACTOR_LOG2),
+    ANY("exp2 of Q without the factor log2(e)", OP(EFFICIENT), ANY_MASK, .of_queries = FACTOR_LOG2),
     ANY("exp2 of K without the factor log2(e)", OP(EFFICIENT), ANY_MASK, .of_keys = FACTOR_LOG2),
     ANY("Q and K multiplied by log2(e), but exp", OP(EFFICIENT), ANY_MASK,
         BOTH_FACTORS(FACTOR_LOG2E)),
@@ -194,15 +220,13 @@ const weight_change weight_changes[] = {
         .queries = MAP_OVER_TOKENS),
     ANY("softmax of K over the wrong axis: channels, not tokens", OP(EFFICIENT), ANY_MASK,
         .keys = MAP_OVER_CHANNELS),
-    ANY("both softmaxes over the wrong axis", OP(EFFICIENT), ANY_MASK,
-        .queries = MAP_OVER_TOKENS, .keys = MAP_OVER_CHANNELS),
+    ANY("both softmaxes over the wrong axis", OP(EFFICIENT), ANY_MASK, .queries = MAP_OVER_TOKENS,
+        .keys = MAP_OVER_CHANNELS),
     ANY("softmax of K over all of the matrix, not over tokens", OP(EFFICIENT), ANY_MASK,
         .keys = MAP_OVER_ALL),
-    ANY("softmax of Q not divided by its sum: exp(x)", OP(EFFICIENT), ANY_MASK,
-        .queries = MAP_EXP),
+    ANY("softmax of Q not divided by its sum: exp(x)", OP(EFFICIENT), ANY_MASK, .queries = MAP_EXP),
     ANY("softmax of K not divided by its sum: exp(x)", OP(EFFICIENT), ANY_MASK, .keys = MAP_EXP),
-    ANY("softmaxes not divided by their sums: exp(x)", OP(EFFICIENT), ANY_MASK,
-        BOTH_MAPS(MAP_EXP)),
+    ANY("softmaxes not divided by their sums: exp(x)", OP(EFFICIENT), ANY_MASK, BOTH_MAPS(MAP_EXP)),
     ANY("softmax of Q not divided by its sum: exp(x - max)", OP(EFFICIENT), ANY_MASK,
         .queries = MAP_EXP_CHANNELS),
     ANY("softmax of K not divided by its sum: exp(x - max)", OP(EFFICIENT), ANY_MASK,
@@ -218,8 +242,27 @@ const weight_change weight_changes[] = {
            .state = STATE_OF_HEAD_BEFORE),
     OUTPUT("the states of all heads before are still in the accumulator", PRODUCTS, IF_NOT_CAUSAL,
            .state = STATE_OF_ALL_BEFORE),
+    /* Nystromformer. */
+    ANY("A+ left out: no inverse", NYSTROM, ANY_MASK, .nystrom = NYSTROM_NO_INVERSE),
+    ANY("A+ transposed", NYSTROM, ANY_MASK, .nystrom = NYSTROM_INVERSE_TRANSPOSED),
+    ANY("the iteration for A+ starts from A, not transposed", NYSTROM, ANY_MASK,
+        .nystrom = NYSTROM_START_A),
+    OUTPUT("the iteration for A+ starts from A^T over |A|_1 |A|_inf", NYSTROM, ANY_MASK,
+           .nystrom = NYSTROM_BOTH_NORMS),
+    ANY("landmarks: sums of tokens, not means", NYSTROM, ANY_MASK, .nystrom = NYSTROM_SUMS),
+    ANY("landmarks: the first token of each segment", NYSTROM, ANY_MASK,
+        .nystrom = NYSTROM_FIRST_TOKENS),
+    ANY("landmarks: the longer segments come first", NYSTROM, ANY_MASK,
+        .nystrom = NYSTROM_LONGER_FIRST),
+    ANY("softmaxes not divided by their sums", NYSTROM, ANY_MASK, .divide = DIVIDE_NOT),
     /* What carries no gradient. */
-    GRADIENT("denominator detached: no gradient through the sum", DIVIDED | OP(EFFICIENT),
+    GRADIENT("inverse detached: no gradient through A+", NYSTROM,
+             .nystrom = NYSTROM_DETACH_INVERSE),
+    GRADIENT("the inverse's start detached: no gradient through |A|_1", NYSTROM,
+             .nystrom = NYSTROM_DETACH_START),
+    GRADIENT("landmarks detached: no gradient through the means", NYSTROM,
+             .nystrom = NYSTROM_DETACH_LANDMARKS),
+    GRADIENT("denominator detached: no gradient through the sum", DIVIDED | OP(EFFICIENT) | NYSTROM,
              .detach_sum = true),
     GRADIENT("the keys' sum detached: no gradient through it", RATIOS, .detach_keys = true),
     GRADIENT("stabiliser detached: no gradient through the maximum", OP(PERFORMER),
@@ -253,13 +296,13 @@ bool weight_change_fits(const weight_change *change, const subject *s, result_ki
                           [IF_PADDED] = padded,
                           [IF_MASKED] = causal || padded};
     feature_input of_q = {.c = c, .form = form};
-    int64_t keys = c->reference.op == ATN_LINFORMER ? c->reference.linformer.e.cols
-                                                    : c->shape.key_tokens;
+    int64_t keys =
+        c->reference.op == ATN_LINFORMER ? c->reference.linformer.e.cols : c->shape.key_tokens;
     if (!(change->operators >> c->reference.op & 1) || !masks[change->needs] ||
-        (!features_exist(c) && c->reference.op == ATN_COSFORMER))
+        (!features_exist(c) && c->reference.op == ATN_COSFORMER) ||
+        (c->reference.op == ATN_NYSTROMFORMER && !nystrom_exists(c, form)))
         return false;
-    if (kind == RESULT_OUTPUT ? change->gradient_only
-                              : kind > RESULT_VALUES || change->output_only)
+    if (kind == RESULT_OUTPUT ? change->gradient_only : kind > RESULT_VALUES || change->output_only)
         return false;
     if (form->block >= keys ||
         (form->state == STATE_TRANSPOSED && feature_width(&of_q) != c->shape.value_dim) ||

@@ -34,8 +34,8 @@ static double *room(int64_t count)
 static double factor_of(const attention_case *c, input_factor kind)
 {
     double d = (double)c->shape.dim;
-    const double factors[] = {[FACTOR_1] = 1,       [FACTOR_ROOT] = 1 / sqrt(d),
-                              [FACTOR_D] = 1 / d,   [FACTOR_FOURTH] = 1 / sqrt(sqrt(d)),
+    const double factors[] = {[FACTOR_1] = 1,         [FACTOR_ROOT] = 1 / sqrt(d),
+                              [FACTOR_D] = 1 / d,     [FACTOR_FOURTH] = 1 / sqrt(sqrt(d)),
                               [FACTOR_LOG2] = log(2), [FACTOR_LOG2E] = 1 / log(2)};
     return factors[kind];
 }
@@ -169,9 +169,9 @@ static double kernel_factor(const weighing *h)
 
 /* a, b, c of a |q|^2 + b |k|^2 - c q.k */
 static const double distances[DISTANCE_COUNT][3] = {
-    [DISTANCE_RIGHT] = {1, 1, 2},       [DISTANCE_NO_2] = {1, 1, 1},
-    [DISTANCE_NO_KEYS] = {1, 0, 2},     [DISTANCE_NO_QUERIES] = {0, 1, 2},
-    [DISTANCE_PRODUCT] = {0, 0, 2},     [DISTANCE_PLUS] = {1, 1, -2},
+    [DISTANCE_RIGHT] = {1, 1, 2},   [DISTANCE_NO_2] = {1, 1, 1},
+    [DISTANCE_NO_KEYS] = {1, 0, 2}, [DISTANCE_NO_QUERIES] = {0, 1, 2},
+    [DISTANCE_PRODUCT] = {0, 0, 2}, [DISTANCE_PLUS] = {1, 1, -2},
     [DISTANCE_ROOT] = {1, 1, 2}};
 
 static double square(int64_t count, const double *x)
@@ -266,8 +266,8 @@ static double logit_of(const weighing *h, int64_t i, int64_t j, double x)
     const weight_form *form = h->form;
     bool seen = (!h->key_there || h->key_there[j]) && sees(h, SEEN_CLAIMED, i, j);
     if (form->exponential == EXP_OF_BF16_FIRST || form->exponential == EXP_OF_F16_FIRST)
-        x = in_storage(
-            form->exponential == EXP_OF_F16_FIRST ? ATN_STORAGE_F16 : ATN_STORAGE_BF16, x);
+        x = in_storage(form->exponential == EXP_OF_F16_FIRST ? ATN_STORAGE_F16 : ATN_STORAGE_BF16,
+                       x);
     return seen || !(form->mask_set || form->mask_added) ? x
            : form->mask_set                              ? form->masked
                                                          : x + form->masked;
@@ -326,10 +326,9 @@ static void exponentials(weighing *h)
         if (h->form->accumulator != RESCALE_EACH || h->form->sum != RESCALE_EACH)
             leave_rescaling_out(h, i);
         for (int64_t j = 0; j < h->keys; j++)
-            h->e[i * h->keys + j] =
-                h->f[i * h->keys + j] != 0 || h->g[i * h->keys + j] != 0
-                    ? exponential_of(h->form, x[j] - (is_shifted(h) ? most : 0))
-                    : 0;
+            h->e[i * h->keys + j] = h->f[i * h->keys + j] != 0 || h->g[i * h->keys + j] != 0
+                                        ? exponential_of(h->form, x[j] - (is_shifted(h) ? most : 0))
+                                        : 0;
     }
 }
 
@@ -358,9 +357,7 @@ static void find_weights(weighing *h)
 static divisor divisor_of(const weighing *h)
 {
     bool divides = h->op != ATN_GAUSSIAN && h->op != ATN_RFF && h->op != ATN_EFFICIENT;
-    return h->form->divide != DIVIDE_CLAIMED ? h->form->divide
-           : divides                         ? DIVIDE_ROWS
-                                             : DIVIDE_NOT;
+    return h->form->divide != DIVIDE_CLAIMED ? h->form->divide : divides ? DIVIDE_ROWS : DIVIDE_NOT;
 }
 
 /* D from a sum, with the operator's epsilon. */
@@ -447,9 +444,9 @@ static void apply_state(const subject *s, const weighing *h, double *y)
 {
     int64_t which = h->batch * h->c->shape.heads + h->head;
     double *own = room(h->width * h->dv);
-    int64_t first = h->form->state == STATE_TRANSPOSED        ? which
+    int64_t first = h->form->state == STATE_TRANSPOSED       ? which
                     : h->form->state == STATE_OF_HEAD_BEFORE ? which - 1
-                                                              : 0;
+                                                             : 0;
     for (int64_t i = first < 0 ? 0 : first; i < which + (first == which); i++) {
         weighing other = weighing_start(s, h->form, i);
         other.width = h->width;
@@ -499,9 +496,8 @@ static void divisors_backward(weighing *h, double *dw, double *dphi_q)
     for (int64_t i = 0; i < h->n * h->width && rows && !h->form->detach_sum; i++) {
         int64_t r = i % h->width;
         double by = dby[i / h->width];
-        dphi_q[i] += h->op == ATN_PERFORMER
-                         ? by * h->c->reference.performer.denominator_epsilon
-                         : 0;
+        dphi_q[i] +=
+            h->op == ATN_PERFORMER ? by * h->c->reference.performer.denominator_epsilon : 0;
         dphi_q[i] += h->form->detach_keys ? by * z[r] : h->z ? by * h->z[r] : 0;
         dz[r] += by * h->phi_q[i];
     }
@@ -581,6 +577,10 @@ static void head_gradient(const subject *s, weighing *h, result_kind kind, int64
 
 static void answer(const weight_form *form, const subject *s, result_kind kind, double *to)
 {
+    if (s->c.reference.op == ATN_NYSTROMFORMER) {
+        nystrom_answer(form, s, kind, to);
+        return;
+    }
     for (int64_t i = 0; i < s->c.shape.batch * s->c.shape.heads; i++) {
         weighing h = weighing_start(s, form, i);
         if (kind == RESULT_OUTPUT)

@@ -47,14 +47,14 @@ typedef enum { RESCALE_EACH, RESCALE_NEVER, RESCALE_NOT_SECOND, RESCALE_NOT_LAST
 
 typedef enum {
     EXP_RIGHT,
-    EXP_OF_BF16,         /* of the logit in bf16, after the maximum is subtracted */
-    EXP_OF_BF16_FIRST,   /* and before */
+    EXP_OF_BF16,       /* of the logit in bf16, after the maximum is subtracted */
+    EXP_OF_BF16_FIRST, /* and before */
     EXP_OF_F16,
     EXP_OF_F16_FIRST,
-    EXP_SERIES,          /* 1 + c0 x + c1 x^2 + c2 x^3 */
-    EXP_FLOOR,           /* 2^i (1 + c0 f + c1 f^2 + c2 f^3), i the floor of x log2(e), f the rest */
-    EXP_NEAREST,         /* and i the nearest integer */
-    EXP_POWER_256,       /* (1 + x / 256)^256 */
+    EXP_SERIES,    /* 1 + c0 x + c1 x^2 + c2 x^3 */
+    EXP_FLOOR,     /* 2^i (1 + c0 f + c1 f^2 + c2 f^3), i the floor of x log2(e), f the rest */
+    EXP_NEAREST,   /* and i the nearest integer */
+    EXP_POWER_256, /* (1 + x / 256)^256 */
     EXP_POWER_1024
 } exponential_form;
 
@@ -73,11 +73,11 @@ typedef enum {
 /* What Q and K are multiplied by first. */
 typedef enum {
     FACTOR_1,
-    FACTOR_ROOT,      /* 1/sqrt(d) */
-    FACTOR_FOURTH,    /* d^-1/4 */
-    FACTOR_D,         /* 1/d */
-    FACTOR_LOG2,      /* log(2): exp2 for exp */
-    FACTOR_LOG2E      /* log2(e) */
+    FACTOR_ROOT,   /* 1/sqrt(d) */
+    FACTOR_FOURTH, /* d^-1/4 */
+    FACTOR_D,      /* 1/d */
+    FACTOR_LOG2,   /* log(2): exp2 for exp */
+    FACTOR_LOG2E   /* log2(e) */
 } input_factor;
 
 typedef enum {
@@ -103,7 +103,27 @@ typedef enum {
 
 typedef enum { STABILISED, STABILISED_NOT, STABILISED_EACH, STABILISED_DETACHED } stabiliser;
 
-typedef enum { STATE_RIGHT, STATE_TRANSPOSED, STATE_OF_HEAD_BEFORE, STATE_OF_ALL_BEFORE } state_form;
+typedef enum {
+    STATE_RIGHT,
+    STATE_TRANSPOSED,
+    STATE_OF_HEAD_BEFORE,
+    STATE_OF_ALL_BEFORE
+} state_form;
+
+/* Nystromformer's landmarks, its inverse and where that starts, and what carries no gradient. */
+typedef enum {
+    NYSTROM_RIGHT,
+    NYSTROM_NO_INVERSE,
+    NYSTROM_INVERSE_TRANSPOSED,
+    NYSTROM_START_A,    /* Z_0 = A, not its transpose, over the norm */
+    NYSTROM_BOTH_NORMS, /* A^T over |A|_1 |A|_inf */
+    NYSTROM_SUMS,       /* landmarks: sums */
+    NYSTROM_FIRST_TOKENS,
+    NYSTROM_LONGER_FIRST, /* segments */
+    NYSTROM_DETACH_INVERSE,
+    NYSTROM_DETACH_START,
+    NYSTROM_DETACH_LANDMARKS
+} nystrom_form;
 
 /* What is done otherwise; 0: nothing. */
 typedef struct {
@@ -119,14 +139,14 @@ typedef struct {
     distance_form distance;
     input_factor of_queries, of_keys;
     feature_map queries, keys;
-    int sines; /* 0: as they are; 1: left out; 2: of the other sign for queries */
+    int sines;      /* 0: as they are; 1: left out; 2: of the other sign for queries */
     bool no_square; /* performer's |x|^2/2 */
     stabiliser stabilise;
     state_form state;
     bool detach_sum, detach_keys; /* D is a constant, or the keys' part of it */
     double raise;                 /* added to D */
-    bool no_inverse, summed_landmarks, start_untransposed; /* nystromformer */
-    double fitted[3];             /* c0, c1, c2; or what is added to D */
+    nystrom_form nystrom;
+    double fitted[3]; /* c0, c1, c2; or what is added to D */
 } weight_form;
 
 /* What may have been done otherwise. numbers: how many are fitted to the result. */

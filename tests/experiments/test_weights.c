@@ -48,9 +48,9 @@ static void expect_equal(atn_context *context, const subject *s, result_kind kin
     free(want), free(y);
 }
 
-static const atn_operator operators[] = {ATN_GAUSSIAN,  ATN_SOFTMAX, ATN_LINFORMER,
-                                         ATN_PERFORMER, ATN_RFF,     ATN_EFFICIENT,
-                                         ATN_ELU,       ATN_COSFORMER};
+static const atn_operator operators[] = {ATN_GAUSSIAN,  ATN_SOFTMAX,   ATN_LINFORMER,
+                                         ATN_PERFORMER, ATN_RFF,       ATN_EFFICIENT,
+                                         ATN_ELU,       ATN_COSFORMER, ATN_NYSTROMFORMER};
 enum { OPERATORS = sizeof operators / sizeof *operators };
 
 Test(weights, without_a_change_are_those_of_the_library)
@@ -99,8 +99,8 @@ static void expect_derivative(const subject *s, const weight_change *change, res
 static bool keeps_the_maximum(const weight_change *change)
 {
     divisor by = change->form.divide;
-    return !change->form.unshifted && (by == DIVIDE_NOT || by == DIVIDE_COUNT ||
-                                       by == DIVIDE_SEEN || by == DIVIDE_COLUMNS);
+    return !change->form.unshifted &&
+           (by == DIVIDE_NOT || by == DIVIDE_COUNT || by == DIVIDE_SEEN || by == DIVIDE_COLUMNS);
 }
 
 Test(weights, gradients_are_derivatives)
