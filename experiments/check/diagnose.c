@@ -168,7 +168,8 @@ static bool explains(const diagnosis *d, const attempt *a)
 
 /* ---- Types ---- */
 
-/* bf16's numbers are tf32's, f16's most often, too: what is stored is the first's. */
+/* bf16's numbers are tf32's, f16's most often, too: what is stored is the first's, though its error
+ * may be so much smaller than what computing in that type reaches that it is another's. */
 static const atn_dtype types[] = {ATN_BF16, ATN_F16, ATN_TF32, ATN_F32};
 enum { TYPES = sizeof types / sizeof *types, MOST_TYPES = 2 * TYPES };
 
@@ -223,21 +224,31 @@ static bool is_stored_in(const diagnosis *d, atn_dtype type)
     return true;
 }
 
+/* The narrowest type that the result's numbers are all in; TYPES: none that is narrower. */
+static int narrowest_stored(const diagnosis *d)
+{
+    int i = 0;
+    while (i < TYPES &&
+           !(atn_dtype_roundoff(types[i]) > subject_unit(d->s) && is_stored_in(d, types[i])))
+        i++;
+    return i;
+}
+
 /* What of the arithmetic may be narrower, nearest first. Returns how many. */
 static int find_types(const diagnosis *d, finding findings[MOST_TYPES])
 {
     static const char *const texts[] = {"computed in %s", "sums in %s"};
     double distances[MOST_TYPES];
-    int found = 0;
-    bool stored = false;
+    int found = 0, stored = narrowest_stored(d);
+    bool named = false;
     for (int i = 0; i < TYPES; i++) {
         if (!(atn_dtype_roundoff(types[i]) > subject_unit(d->s)))
             continue;
         for (int part = NARROW_VALUES; part <= NARROW_SUMS; part++) {
             double distance = distance_to_type(d, types[i], (narrow_part)part);
-            if (part == NARROW_VALUES && !stored && isfinite(distance) &&
+            if (part == NARROW_VALUES && !named && isfinite(distance) && i >= stored &&
                 is_stored_in(d, types[i])) {
-                stored = true;
+                named = true;
                 distance = 0;
             }
             if (!isfinite(distance))
@@ -249,7 +260,7 @@ static int find_types(const diagnosis *d, finding findings[MOST_TYPES])
             }
             distances[at] = distance;
             findings[at] =
-                (finding){distance == 0 ? must_format("stored in %s", atn_dtype_name(types[i]))
+                (finding){distance == 0 ? must_format("stored in %s", atn_dtype_name(types[stored]))
                                         : must_format(texts[part], atn_dtype_name(types[i])),
                           d->claimed,
                           true,

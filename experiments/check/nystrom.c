@@ -225,6 +225,7 @@ static nystrom head_start(const subject *s, const weight_form *form, int64_t whi
     nystrom h = {.c = c,
                  .form = form,
                  .batch = which / p->heads,
+                 .head = which % p->heads,
                  .n = p->tokens,
                  .keys = p->key_tokens,
                  .m = c->reference.nystromformer.landmarks,
@@ -262,6 +263,22 @@ static void clear_padded(const nystrom *h, double *y)
         y[i] = h->query_there[i / h->dv] ? y[i] : 0;
 }
 
+/* Adds the residual: V convolved over tokens, or, for gradients, dY with the filter reversed. */
+static void convolve(const nystrom *h, bool reversed, const double *x, double *to)
+{
+    const atn_tensor *w = &h->c->reference.residual;
+    const double *filter = w->data ? (const double *)w->data + h->head * w->rows : NULL;
+    for (int64_t i = 0; filter && i < h->n; i++)
+        for (int64_t f = 0; f < w->rows; f++) {
+            int64_t j = i + (reversed ? w->rows / 2 - f : f - w->rows / 2);
+            bool there = j >= 0 && j < h->n && (reversed || !h->key_there || h->key_there[j]);
+            for (int64_t c = 0; there && c < h->dv; c++)
+                to[i * h->dv + c] += filter[f] * x[j * h->dv + c];
+        }
+    for (int64_t i = 0; filter && reversed && h->key_there && i < h->keys * h->dv; i++)
+        to[i] = h->key_there[i / h->dv] ? to[i] : 0;
+}
+
 static void head_output(nystrom *h, double *y)
 {
     bool transposed = h->form->nystrom == NYSTROM_INVERSE_TRANSPOSED;
@@ -271,9 +288,9 @@ static void head_output(nystrom *h, double *y)
     if (h->form->nystrom == NYSTROM_NO_INVERSE)
         memcpy(h->zbv, h->bv, (size_t)(h->m * h->dv) * sizeof *h->bv);
     else
-        multiply_matrices(transposed, false, h->m, h->dv, h->m, 1, inverse_of(h), h->bv, 0,
-                          h->zbv);
+        multiply_matrices(transposed, false, h->m, h->dv, h->m, 1, inverse_of(h), h->bv, 0, h->zbv);
     multiply_matrices(false, false, h->n, h->dv, h->m, 1, h->f, h->zbv, 0, y);
+    convolve(h, false, h->v, y);
     clear_padded(h, y);
 }
 
@@ -299,6 +316,7 @@ static double head_gradient(nystrom *h, const double *arriving)
                       transposed ? dzbv : h->bv, 0, dz);
     multiply_matrices(false, true, m, keys, dv, 1, dbv, h->v, 0, db);
     multiply_matrices(true, false, keys, dv, m, 1, h->b, dbv, 0, h->dv_);
+    convolve(h, true, dy, h->dv_);
     if (!none && form != NYSTROM_DETACH_INVERSE)
         dnorm = invert_backward(h, dz, h->da);
     soft_backward(h, n, m, h->q, h->k_means, h->f, df, h->dq, dk_means);
@@ -330,7 +348,7 @@ bool nystrom_exists(const attention_case *c, const weight_form *form)
     bool whole = o->landmarks == c->shape.tokens && o->landmarks == c->shape.key_tokens;
     return c->reference.op == ATN_NYSTROMFORMER && o->inverse != ATN_NYSTROM_PINV && !whole &&
            o->landmarks > 0 && o->landmarks <= c->shape.tokens &&
-           o->landmarks <= c->shape.key_tokens && !c->reference.residual.data &&
+           o->landmarks <= c->shape.key_tokens &&
            (form->nystrom != NYSTROM_LONGER_FIRST ||
             c->shape.tokens % o->landmarks + c->shape.key_tokens % o->landmarks > 0);
 }

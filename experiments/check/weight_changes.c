@@ -292,7 +292,7 @@ bool weight_change_fits(const weight_change *change, const subject *s, result_ki
     const bool causal = c->reference.causal, padded = c->key_mask != NULL;
     const bool masks[] = {[ANY_MASK] = true,
                           [IF_CAUSAL] = causal,
-                          [IF_NOT_CAUSAL] = !causal && c->shape.tokens == c->shape.key_tokens,
+                          [IF_NOT_CAUSAL] = !causal,
                           [IF_PADDED] = padded,
                           [IF_MASKED] = causal || padded};
     feature_input of_q = {.c = c, .form = form};

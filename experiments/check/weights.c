@@ -656,7 +656,7 @@ static void improve(weight_form *form, int numbers, const subject *s, int64_t si
 /* Goes on while steps leave clearly less. */
 static void fit(const weight_change *change, const subject *s, const double *got, double *to)
 {
-    enum { MOST_STEPS = 12 };
+    enum { MOST_STEPS = 20 };
     weight_form form = change->form;
     int64_t size = attention_case_outputs(&s->c);
     double *y = room(size), left = INFINITY;
@@ -666,7 +666,7 @@ static void fit(const weight_change *change, const subject *s, const double *got
         if (!(now < left))
             break;
         memcpy(to, y, (size_t)size * sizeof *to);
-        bool slow = now > 0.95 * left;
+        bool slow = now > 0.995 * left;
         left = now;
         if (slow)
             break;
