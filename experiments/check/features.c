@@ -144,6 +144,12 @@ static bool is_stabilised(const feature_input *in)
     return in->c->reference.performer.stabilise && in->form->stabilise != STABILISED_NOT;
 }
 
+static double square_factor(const feature_input *in)
+{
+    static const double factors[] = {1, 0, 2};
+    return factors[in->form->squares];
+}
+
 /* exp(w.x' - |x'|^2/2 - t), tokens x M. */
 static double *positive_features(const feature_input *in, const double *wx)
 {
@@ -154,8 +160,7 @@ static double *positive_features(const feature_input *in, const double *wx)
         if (is_stabilised(in) && (i == 0 || !in->keys || in->form->stabilise == STABILISED_EACH))
             at = largest_at(in, wx, i);
         for (int64_t r = 0; r < m; r++)
-            e[i * m + r] =
-                exp(wx[i * m + r] - (in->form->no_square ? 0 : half) - (at < 0 ? 0 : wx[at]));
+            e[i * m + r] = exp(wx[i * m + r] - square_factor(in) * half - (at < 0 ? 0 : wx[at]));
     }
     return e;
 }
@@ -186,7 +191,7 @@ static void performer_backward(const feature_input *in, double *dphi, double *dx
         sums[i / m] += e ? dphi[i] : 0;
     }
     for (int64_t i = 0; i < in->tokens * d; i++)
-        dx[i] = in->form->no_square ? 0 : -factor * factor * sums[i / d] * in->x[i];
+        dx[i] = -square_factor(in) * factor * factor * sums[i / d] * in->x[i];
     int64_t at = largest_at(in, wx, 0);
     for (int64_t i = 0; e && is_stabilised(in) && i < in->tokens; i++) {
         if (!in->keys || in->form->stabilise == STABILISED_EACH)
@@ -245,7 +250,8 @@ static double angle_factor(const feature_input *in, int64_t token, bool second)
     int64_t length = in->c->reference.cosformer.length;
     if (length <= 0)
         length = s->tokens > s->key_tokens ? s->tokens : s->key_tokens;
-    double angle = acos(0) * (double)token / (double)length;
+    double turn = in->form->whole_turn ? acos(-1) : acos(0);
+    double angle = turn * (double)token / (double)length;
     return second ? sine_factor(in) * sin(angle) : cos(angle);
 }
 

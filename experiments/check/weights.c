@@ -130,6 +130,10 @@ static bool sees(const weighing *h, seen_kind kind, int64_t i, int64_t j)
         return j / block <= i / block;
     case SEEN_BLOCKS_DONE:
         return j / block < i / block || j == i;
+    case SEEN_WINDOW:
+        return (!causal || j <= i) && i - j < block && j - i < block;
+    case SEEN_NOT_ITSELF:
+        return (!causal || j <= i) && j != i;
     case SEEN_LAST_BLOCK:
         return causal ? j <= i && j / block == i / block : j / block == last;
     case SEEN_FIRST_BLOCK:
@@ -276,9 +280,12 @@ static double logit_of(const weighing *h, int64_t i, int64_t j, double x)
 /* By what an accumulator's part of a block of keys is too large: the rescalings that are left out,
  * of maxima that grow from block to block (M. Milakov, N. Gimelshein, Online normalizer calculation
  * for softmax, 2018, Alg. 3). */
-static double excess(rescaling kind, int64_t blocks, int64_t block, const double *most)
+static double excess(rescaling kind, int64_t blocks, int64_t block, const double *most,
+                     const double *own)
 {
     double sum = 0;
+    if (kind == RESCALE_OWN)
+        return isfinite(own[block]) ? exp(most[blocks - 1] - own[block]) : 1;
     for (int64_t t = block + 1; t < blocks && kind != RESCALE_EACH; t++) {
         bool missed = kind == RESCALE_NEVER || (kind == RESCALE_NOT_SECOND && t == 1) ||
                       (kind == RESCALE_NOT_LAST && t == blocks - 1);
@@ -291,22 +298,22 @@ static void leave_rescaling_out(weighing *h, int64_t i)
 {
     const weight_form *form = h->form;
     int64_t blocks = (h->keys + form->block - 1) / form->block;
-    double *most = room(blocks);
+    double *most = room(blocks), *own = room(blocks);
     for (int64_t j = 0; j < h->keys; j++) {
         int64_t at = i * h->keys + j, t = j / form->block;
-        if (j % form->block == 0)
-            most[t] = t > 0 ? most[t - 1] : -INFINITY;
-        most[t] = h->g[at] != 0 ? fmax(most[t], h->x[at]) : most[t];
+        double x = h->g[at] != 0 ? h->x[at] : -INFINITY;
+        own[t] = fmax(j % form->block == 0 ? -INFINITY : own[t], x);
+        most[t] = t > 0 ? fmax(most[t - 1], own[t]) : own[t];
     }
     for (int64_t t = 0; t < blocks; t++) {
-        double f = excess(form->accumulator, blocks, t, most);
-        double g = excess(form->sum, blocks, t, most);
+        double f = excess(form->accumulator, blocks, t, most, own);
+        double g = excess(form->sum, blocks, t, most, own);
         for (int64_t j = t * form->block; j < h->keys && j < (t + 1) * form->block; j++) {
             h->f[i * h->keys + j] *= f;
             h->g[i * h->keys + j] *= g;
         }
     }
-    free(most);
+    free(own), free(most);
 }
 
 static bool is_shifted(const weighing *h)
@@ -397,6 +404,21 @@ static double row_divisor(const weighing *h, divisor kind, int64_t i, double all
                                     : 1;
 }
 
+/* Numerators over the sum of their block and the number of blocks. */
+static void divide_blocks(weighing *h)
+{
+    int64_t block = h->form->block, blocks = (h->keys + block - 1) / block;
+    for (int64_t i = 0; i < h->n; i++)
+        for (int64_t first = 0; first < h->keys; first += block) {
+            int64_t last = first + block < h->keys ? first + block : h->keys;
+            double sum = 0;
+            for (int64_t j = i * h->keys + first; j < i * h->keys + last; j++)
+                sum += h->g[j] * h->e[j];
+            for (int64_t j = i * h->keys + first; j < i * h->keys + last; j++)
+                h->f[j] *= sum > 0 ? 1 / (sum * (double)blocks) : 0;
+        }
+}
+
 static void find_divisors(weighing *h)
 {
     divisor kind = divisor_of(h);
@@ -412,6 +434,8 @@ static void find_divisors(weighing *h)
     }
     for (int64_t i = 0; kind != DIVIDE_COLUMNS && i < h->n; i++)
         h->by[i] = row_divisor(h, kind, i, all);
+    if (kind == DIVIDE_BLOCKS)
+        divide_blocks(h);
     h->w = room(h->n * h->keys);
     for (int64_t i = 0; i < h->n * h->keys; i++) {
         double by = h->by[kind == DIVIDE_COLUMNS ? i % h->keys : i / h->keys];

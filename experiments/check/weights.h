@@ -23,6 +23,8 @@ typedef enum {
     SEEN_AFTER,       /* j >= i */
     SEEN_BLOCKS,      /* of the query's block of tokens and those before */
     SEEN_BLOCKS_DONE, /* of the blocks before it, and itself */
+    SEEN_WINDOW,      /* of the claimed keys those less than a block away */
+    SEEN_NOT_ITSELF,  /* of the claimed keys those of other tokens */
     SEEN_LAST_BLOCK,
     SEEN_FIRST_BLOCK
 } seen_kind;
@@ -39,11 +41,18 @@ typedef enum {
     DIVIDE_ROOT,    /* sqrt(sum_j E_ij^2) */
     DIVIDE_ALL,     /* the sum of all of E */
     DIVIDE_QUERIES, /* phi(q_i) . sum_j phi(q_j) */
-    DIVIDE_TWICE    /* the square of the sum */
+    DIVIDE_TWICE,   /* the square of the sum */
+    DIVIDE_BLOCKS   /* each block of keys by its own sum, and the mean of all blocks */
 } divisor;
 
 /* When an online softmax, whose maximum has grown, does not rescale an accumulator. */
-typedef enum { RESCALE_EACH, RESCALE_NEVER, RESCALE_NOT_SECOND, RESCALE_NOT_LAST } rescaling;
+typedef enum {
+    RESCALE_EACH,
+    RESCALE_NEVER,
+    RESCALE_NOT_SECOND,
+    RESCALE_NOT_LAST,
+    RESCALE_OWN /* each block keeps its own maximum */
+} rescaling;
 
 typedef enum {
     EXP_RIGHT,
@@ -139,8 +148,9 @@ typedef struct {
     distance_form distance;
     input_factor of_queries, of_keys;
     feature_map queries, keys;
-    int sines;      /* 0: as they are; 1: left out; 2: of the other sign for queries */
-    bool no_square; /* performer's |x|^2/2 */
+    int sines;       /* 0: as they are; 1: left out; 2: of the other sign for queries */
+    int squares;     /* performer's |x|^2/2: 0: as it is; 1: left out; 2: |x|^2 */
+    bool whole_turn; /* cosformer's angles with pi for pi/2 */
     stabiliser stabilise;
     state_form state;
     bool detach_sum, detach_keys; /* D is a constant, or the keys' part of it */
