@@ -66,8 +66,7 @@ static bool is_affordable(const diagnosis *d, const trial *t)
     return cost_of(d, &t->s.c) <= 20 * cost_of(d, &d->s->c) + 1e8;
 }
 
-/* Factors or constants of rows, columns or heads: beside another mistake they come nearer to
- * anything. */
+/* Factors or constants of rows, columns or heads. */
 static bool has_many_numbers(const hypothesis *h)
 {
     return hypothesis_numbers(h) > 1;
@@ -77,9 +76,6 @@ static void try_attempt(diagnosis *d, attempt *a)
 {
     trial t;
     a->error = INFINITY;
-    if (a->second >= 0 &&
-        (has_many_numbers(&d->all[a->first]) || has_many_numbers(&d->all[a->second])))
-        return;
     if (build(d, a, &t) && is_affordable(d, &t) &&
         trial_answer(d->context, &t, ATN_F64, ATN_STORAGE_NATIVE, d->answer) >= 0)
         a->error = error_left(d, d->answer);
@@ -323,22 +319,27 @@ static attempt *try_singles(diagnosis *d)
 static attempt *try_pairs(diagnosis *d, const attempt *singles, int *count)
 {
     attempt *pairs = NULL;
+    int *usable = must_allocate((size_t)d->count, sizeof *usable), usable_count = 0;
+    for (int i = 0; i < d->count; i++)
+        if (hypothesis_pairs(&d->all[singles[i].first]))
+            usable[usable_count++] = singles[i].first;
     /* of the problem alone, so that findings do not depend on the machine */
     int calls = d->kind == RESULT_OUTPUT ? 1 : 4; /* backward takes up to four times forward */
     double most = most_pair_flops / (calls * cost_of(d, &d->s->c));
-    progress shown = progress_start(d->count, 0, d->count);
+    progress shown = progress_start(usable_count, 0, usable_count);
     *count = 0;
-    for (int i = 1; i < d->count && *count + i <= most; i++) {
+    for (int i = 1; i < usable_count && *count + i <= most; i++) {
         progress_show(&shown, "pairs");
         pairs = must_resize(pairs, (size_t)(*count + i), sizeof *pairs);
         for (int j = 0; j < i; j++) {
-            int a = singles[i].first, b = singles[j].first;
+            int a = usable[i], b = usable[j];
             pairs[*count] = (attempt){a < b ? a : b, a < b ? b : a, INFINITY};
             try_attempt(d, &pairs[(*count)++]);
         }
         progress_add(&shown, 1);
     }
     progress_end(&shown);
+    free(usable);
     sort_attempts(d, pairs, *count);
     return pairs;
 }

@@ -1027,6 +1027,11 @@ int hypothesis_numbers(const hypothesis *h)
     return h->row == ROW_MOVE && result_moves[h->value].move == any_multiple;
 }
 
+bool hypothesis_pairs(const hypothesis *h)
+{
+    return hypothesis_numbers(h) <= 1 && h->row != ROW_WEIGHTS;
+}
+
 /* ---- Trials ---- */
 
 trial trial_start(const subject *s, result_kind kind)

@@ -87,6 +87,10 @@ hypothesis *hypotheses_of(const subject *s, result_kind kind, int *count);
 /* What was changed, as text; to be freed. */
 char *hypothesis_text(const hypothesis *h, const subject *s);
 
+/* Whether it is tried beside another: not where numbers are fitted, which come nearer to anything
+ * then, or where the library does not compute it, which takes longer. */
+bool hypothesis_pairs(const hypothesis *h);
+
 /* How many numbers in it are fitted to the result: 0, 1, or 2 for many. */
 int hypothesis_numbers(const hypothesis *h);
 
