@@ -317,22 +317,26 @@ yardstick head_yardstick(const subject *s, result_kind kind, const result_verdic
 /* How D = diag(A 1) enters SOFT++: D^-1/2 A+ D^-1/2 (paper), D^-1 A+ D^-1, (D^-1/2 A D^-1/2)+. */
 typedef enum { NORMALISE_NOT, NORMALISE_ROOT, NORMALISE_FULL, NORMALISE_INNER } normaliser;
 
-/* The kernel's squared distance, |q|^2 + |l|^2 - 2 q.l. */
+/* The kernel's squared distance as a |q|^2 + b |k|^2 - c q.k; SOFT's keys are its landmarks. */
 typedef enum {
-    DISTANCE_CLAIMED,
-    DISTANCE_HALF_PRODUCT, /* |q|^2 + |l|^2 - q.l */
-    DISTANCE_NO_LANDMARKS, /* |q|^2 - 2 q.l */
-    DISTANCE_NO_QUERIES,   /* |l|^2 - 2 q.l */
-    DISTANCE_PRODUCT,      /* -2 q.l */
-    DISTANCE_ROOT,         /* its root */
+    DISTANCE_RIGHT,
+    DISTANCE_NO_2,
+    DISTANCE_NO_KEYS,
+    DISTANCE_NO_QUERIES,
+    DISTANCE_PRODUCT,
+    DISTANCE_ROOT, /* of the right one */
+    DISTANCE_PLUS,
     DISTANCE_COUNT
-} dense_distance;
+} distance_form;
+
+/* a, b and c */
+extern const double distance_terms[DISTANCE_COUNT][3];
 
 /* What is computed: landmarks multiplied by a factor after they are sampled, P and A's
  * inverse changed as roundings of relative size `change` would do, at random. */
 typedef struct {
     normaliser normalise;
-    dense_distance distance;
+    distance_form distance;
     bool segments;        /* landmark l is the mean of the tokens i with floor(i m/n) = l */
     bool inverse_missing; /* P^T P V */
     double landmark_factor, change;

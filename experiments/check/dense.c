@@ -104,19 +104,24 @@ static double product_of(int64_t d, const double *x, const double *y)
 }
 
 /* exp(-s distance) of x and a landmark. */
-static double kernel_of(dense_distance distance, double scale, int64_t d, const double *x,
+const double distance_terms[DISTANCE_COUNT][3] = {
+    [DISTANCE_RIGHT] = {1, 1, 2},   [DISTANCE_NO_2] = {1, 1, 1},
+    [DISTANCE_NO_KEYS] = {1, 0, 2}, [DISTANCE_NO_QUERIES] = {0, 1, 2},
+    [DISTANCE_PRODUCT] = {0, 0, 2}, [DISTANCE_ROOT] = {1, 1, 2},
+    [DISTANCE_PLUS] = {1, 1, -2},
+};
+
+static double kernel_of(distance_form distance, double scale, int64_t d, const double *x,
                         const double *l)
 {
-    static const double norms_x[DISTANCE_COUNT] = {1, 1, 1, 0, 0, 1};
-    static const double norms_l[DISTANCE_COUNT] = {1, 1, 0, 1, 0, 1};
-    double product = product_of(d, x, l) * (distance == DISTANCE_HALF_PRODUCT ? 1 : 2);
-    double square =
-        norms_x[distance] * product_of(d, x, x) + norms_l[distance] * product_of(d, l, l) - product;
+    const double *terms = distance_terms[distance];
+    double square = terms[0] * product_of(d, x, x) + terms[1] * product_of(d, l, l) -
+                    terms[2] * product_of(d, x, l);
     return exp(-scale * (distance == DISTANCE_ROOT ? sqrt(fmax(square, 0)) : square));
 }
 
 /* A, its rows the x of the kernel, and P (m x n), its columns. */
-static void fill_kernels(const attention_case *c, dense_distance distance, double scale,
+static void fill_kernels(const attention_case *c, distance_form distance, double scale,
                          const double *q, const double *l, int64_t m, double *a, double *p)
 {
     int64_t n = c->shape.tokens, d = c->shape.dim;
@@ -211,7 +216,7 @@ static atn_status factorise(atn_context *context, const attention_case *c, const
     if (status == ATN_OK && form->inverse_missing)
         for (int64_t i = 0; i < heads * m * m; i++)
             x[i] = i % (m * m) % (m + 1) == 0;
-    else if (form->distance == DISTANCE_NO_LANDMARKS || form->distance == DISTANCE_NO_QUERIES)
+    else if (form->distance == DISTANCE_NO_KEYS || form->distance == DISTANCE_NO_QUERIES)
         for (int64_t i = 0; i < heads; i++)
             iterate_inverse(&desc->inverse, m, a + i * m * m, x + i * m * m);
     else if (status == ATN_OK)

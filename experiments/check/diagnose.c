@@ -77,8 +77,7 @@ static bool is_affordable(const diagnosis *d, const trial *t)
     return cost_of(d, &t->s.c) <= 20 * cost_of(d, &d->s->c) + 1e8;
 }
 
-/* Factors or constants of rows, columns or heads: beside another mistake they come nearer to
- * anything. */
+/* Factors or constants of rows, columns or heads. */
 static bool has_many_numbers(const hypothesis *h)
 {
     return hypothesis_numbers(h) > 1;
@@ -96,18 +95,10 @@ static atn_status answer_of(const diagnosis *d, const attempt *a, trial *t, doub
     return ATN_OK;
 }
 
-/* Whether it is tried by itself alone: what has many numbers, or is dear. */
-static bool is_alone(const hypothesis *h)
-{
-    return has_many_numbers(h) || hypothesis_searches(h);
-}
-
 static void try_attempt(diagnosis *d, attempt *a)
 {
     trial t;
     a->error = INFINITY;
-    if (a->second >= 0 && (is_alone(&d->all[a->first]) || is_alone(&d->all[a->second])))
-        return;
     if (build(d, a, &t) && is_affordable(d, &t) && answer_of(d, a, &t, d->answer) >= 0)
         a->error = error_left(d, d->answer);
     a->number = t.number;
@@ -189,8 +180,8 @@ static void sort_attempts(const diagnosis *d, attempt *attempts, int count)
 static bool passes(const diagnosis *d, const trial *t, const double *want)
 {
     int64_t heads = result_heads(&t->s.judged, d->kind), size = d->size / d->heads;
-    bool borrowed =
-        t->dense || t->normed || t->move_count || t->kept || t->missing || t->of != t->kind;
+    bool borrowed = t->dense || t->normed || t->weights || t->move_count || t->kept || t->missing ||
+                    t->of != t->kind;
     result_verdict v = *d->v;
     v.want = (double *)want;
     if (!borrowed) {
@@ -256,8 +247,9 @@ static bool explains(const diagnosis *d, attempt *a)
 
 /* ---- Types ---- */
 
-/* bf16's numbers are tf32's, f16's most often, too: what is stored is the first's. f16 and tf32
- * have one roundoff. */
+/* bf16's numbers are tf32's, f16's most often, too: what is stored is the first's, though its error
+ * may be so much smaller than what computing in that type reaches that it is another's. f16 and
+ * tf32 have one roundoff. */
 static const atn_dtype types[] = {ATN_BF16, ATN_F16, ATN_TF32, ATN_F32};
 enum { TYPES = sizeof types / sizeof *types, MOST_TYPES = 2 * TYPES };
 
@@ -378,13 +370,23 @@ static void sort_types(int count, finding findings[MOST_TYPES], double distances
     }
 }
 
+/* The narrowest type that the result's numbers are all in; TYPES: none that is narrower. */
+static int narrowest_stored(const diagnosis *d)
+{
+    int i = 0;
+    while (i < TYPES &&
+           !(atn_dtype_roundoff(types[i]) > subject_unit(d->s) && is_stored_in(d, types[i])))
+        i++;
+    return i;
+}
+
 /* What of the arithmetic may be narrower, nearest first; one of two types of one roundoff is named
  * with the other. Returns how many. */
 static int find_types(const diagnosis *d, finding findings[MOST_TYPES])
 {
     static const char *const texts[] = {"computed in", "sums in"};
     double distances[MOST_TYPES];
-    int found = 0;
+    int found = 0, narrowest = narrowest_stored(d);
     for (int part = NARROW_VALUES; part <= NARROW_SUMS; part++) {
         bool stored = false;
         const char *before = NULL;
@@ -394,12 +396,13 @@ static int find_types(const diagnosis *d, finding findings[MOST_TYPES])
             nearness n = {INFINITY, false};
             if (atn_dtype_roundoff(types[i]) > subject_unit(d->s))
                 n = nearness_to_type(d, types[i], (narrow_part)part);
-            if (part == NARROW_VALUES && !stored && is_stored_in(d, types[i]) &&
+            if (part == NARROW_VALUES && !stored && i >= narrowest && is_stored_in(d, types[i]) &&
                 atn_dtype_roundoff(types[i]) > subject_unit(d->s) &&
                 (isfinite(n.distance) || is_rounding_of_result(d, types[i]))) {
                 stored = true;
                 n = (nearness){0, true};
                 text = "stored in";
+                name = atn_dtype_name(types[narrowest]);
             }
             const char *last = before;
             before = isfinite(n.distance) && n.distance > 0 ? name : NULL;
@@ -499,22 +502,27 @@ static attempt *try_singles(diagnosis *d)
 static attempt *try_pairs(diagnosis *d, const attempt *singles, int *count)
 {
     attempt *pairs = NULL;
+    int *usable = must_allocate((size_t)d->count, sizeof *usable), usable_count = 0;
+    for (int i = 0; i < d->count; i++)
+        if (hypothesis_pairs(&d->all[singles[i].first]))
+            usable[usable_count++] = singles[i].first;
     /* of the problem alone, so that findings do not depend on the machine */
     int calls = d->kind == RESULT_OUTPUT ? 1 : 4; /* backward takes up to four times forward */
     double most = most_pair_flops / (calls * cost_of(d, &d->s->c));
-    progress shown = progress_start(d->count, 0, d->count);
+    progress shown = progress_start(usable_count, 0, usable_count);
     *count = 0;
-    for (int i = 1; i < d->count && *count + i <= most; i++) {
+    for (int i = 1; i < usable_count && *count + i <= most; i++) {
         progress_show(&shown, "pairs");
         pairs = must_resize(pairs, (size_t)(*count + i), sizeof *pairs);
         for (int j = 0; j < i; j++) {
-            int a = singles[i].first, b = singles[j].first;
+            int a = usable[i], b = usable[j];
             pairs[*count] = (attempt){.first = a < b ? a : b, .second = a < b ? b : a};
             try_attempt(d, &pairs[(*count)++]);
         }
         progress_add(&shown, 1);
     }
     progress_end(&shown);
+    free(usable);
     sort_attempts(d, pairs, *count);
     return pairs;
 }

@@ -55,7 +55,8 @@ static void keep_case(attention_case *c, int64_t index)
 bool trial_keep_head(trial *t, int64_t index)
 {
     subject *s = &t->s;
-    if (t->kind >= RESULT_PARAMETERS || t->of >= RESULT_PARAMETERS || t->move_count ||
+    bool of_others = t->weights || (t->normed && t->norms.stale != STALE_NOT);
+    if (t->kind >= RESULT_PARAMETERS || t->of >= RESULT_PARAMETERS || t->move_count || of_others ||
         !heads_are_independent(&s->c.reference))
         return false;
     for (int kind = 0; kind < RESULT_PARAMETERS; kind++)

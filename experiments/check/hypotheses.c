@@ -285,6 +285,34 @@ static bool swap_e_f(trial *t, int value)
     return swap_gradients(t, parameter_result(ATN_PARAMETER_E), parameter_result(ATN_PARAMETER_F));
 }
 
+/* ---- cosFormer's length ---- */
+
+static const char *const length_texts[] = {"length M = n + 1",
+                                           "length M = n + 16",
+                                           "length M = n + 32",
+                                           "length M = n + 64",
+                                           "length M = 2 n",
+                                           "length M of whole tiles of 16",
+                                           "length M of whole tiles of 64",
+                                           "length M = 512",
+                                           "length M = 1024",
+                                           "length M = 2048",
+                                           "length M = 4096",
+                                           "length M = n",
+                                           NULL};
+
+static bool set_length(trial *t, int value)
+{
+    atn_cosformer_options *o = &t->s.c.reference.cosformer;
+    const atn_attention_shape *s = &t->s.c.shape;
+    int64_t n = s->tokens > s->key_tokens ? s->tokens : s->key_tokens;
+    const int64_t lengths[] = {n + 1,         n + 16, n + 32, n + 64, 2 * n, n + (-n & 15),
+                               n + (-n & 63), 512,    1024,   2048,   4096,  n};
+    bool changed = lengths[value] != (o->length > 0 ? o->length : n) && lengths[value] >= n;
+    o->length = lengths[value];
+    return changed;
+}
+
 /* ---- The result ---- */
 
 /* Where element (b, h, i, c) of the result stands; sizes are those of `judged`. */
@@ -493,6 +521,7 @@ static const struct {
     {OF_BOTH, ALL, NULL, "keys and values swapped", 1, swap_keys_values},
     {OF_BOTH, ALL, NULL, "queries and values swapped", 1, swap_queries_values},
     {OF_BOTH, BIT(ATN_LINFORMER), NULL, "E and F swapped", 1, swap_e_f},
+    {OF_BOTH, BIT(ATN_COSFORMER), length_texts, NULL, 12, set_length},
     {OF_BOTH, PLAIN, operator_texts, NULL, 5, set_operator},
     {OF_BOTH, ALL, left_out_texts, NULL, TAILS, leave_out_tail},
     {OF_BOTH, ALL, NULL, "left out: the first token", 1, leave_out_first},
@@ -503,7 +532,7 @@ static const struct {
     {OF_BOTH, ALL, padded_texts, NULL, 4, count_padding},
     {OF_BOTH, ALL, shift_texts, NULL, 10, shift_inputs},
     {OF_BOTH, ALL, stride_texts, NULL, 8, change_stride},
-    {OF_BOTH, ALL, mask_texts, NULL, 3, change_mask},
+    {OF_BOTH, ALL, mask_texts, NULL, 5, change_mask},
 };
 enum { CHANGES = sizeof changes / sizeof *changes, MOST_REALS = 9 };
 
@@ -527,6 +556,7 @@ enum { REALS = sizeof reals / sizeof *reals };
 enum {
     ROW_VARIANT = CHANGES,
     ROW_NORM,
+    ROW_WEIGHTS,
     ROW_MOVE,
     ROW_RESULT,
     ROW_NAME,
@@ -585,6 +615,9 @@ hypothesis *hypotheses_of(const subject *s, result_kind kind, int *count)
     for (const parameter *p = parameters; p->name; p++)
         if (parameter_is_of(p, op))
             add_parameter(&l, p);
+    for (int i = 0; i < weight_change_count; i++)
+        if (weight_change_fits(&weight_changes[i], s, kind))
+            add(&l, ROW_WEIGHTS, NULL, i, 0);
     for (int i = 0; i < RESULT_MOVES; i++)
         if (result_moves[i].of & of)
             add(&l, ROW_MOVE, NULL, i, 0);
@@ -612,6 +645,8 @@ char *hypothesis_text(const hypothesis *h, const subject *s)
         const atn_operator_info *info = atn_operator_get(s->c.choice.op);
         return must_format("variant %s/%s", info->name, info->variants[h->value].name);
     }
+    case ROW_WEIGHTS:
+        return must_format("%s", weight_changes[h->value].text);
     case ROW_MOVE:
     case ROW_RESULT:
         return move_text(h);
@@ -641,6 +676,8 @@ int hypothesis_numbers(const hypothesis *h)
 {
     if (h->row == ROW_RESULT)
         return result_changes[h->value].fitted ? 2 : 0;
+    if (h->row == ROW_WEIGHTS) /* as many: none of them is said */
+        return weight_changes[h->value].numbers > 0 ? 2 : 0;
     return hypothesis_searches(h) ||
            (h->row == ROW_MOVE && result_moves[h->value].move == any_multiple);
 }
@@ -653,6 +690,11 @@ bool hypothesis_searches(const hypothesis *h)
 bool hypothesis_is_of_result(const hypothesis *h)
 {
     return h->row == ROW_MOVE || h->row == ROW_RESULT;
+}
+
+bool hypothesis_pairs(const hypothesis *h)
+{
+    return hypothesis_numbers(h) <= 1 && !hypothesis_searches(h) && h->row != ROW_WEIGHTS;
 }
 
 /* ---- Trials ---- */
@@ -692,6 +734,13 @@ static bool share_head_0(trial *t, atn_tensor *tensor)
     return true;
 }
 
+static bool set_weights(trial *t, const weight_change *change)
+{
+    bool fits = !t->weights && weight_change_fits(change, &t->s, t->of);
+    t->weights = change;
+    return fits;
+}
+
 bool trial_change(trial *t, const hypothesis *h)
 {
     char *field = (char *)&t->s.c.reference + (h->p ? h->p->offset : 0);
@@ -706,6 +755,8 @@ bool trial_change(trial *t, const hypothesis *h)
         return change_norm(t, h->value);
     if (h->row == ROW_OF_HEAD_0)
         return share_head_0(t, (atn_tensor *)field);
+    if (h->row == ROW_WEIGHTS)
+        return set_weights(t, &weight_changes[h->value]);
     if (h->row == ROW_MOVE)
         return move_result(t, h->value);
     if (h->row == ROW_RESULT)
@@ -781,14 +832,16 @@ atn_status trial_answer(atn_context *context, trial *t, atn_dtype dtype, atn_sto
                         double *to)
 {
     bool parts = t->kept || t->missing;
-    if ((t->dense || parts || t->normed) && dtype != ATN_F64)
+    if ((t->dense || parts || t->normed || t->weights) && dtype != ATN_F64)
         return ATN_ERR_UNSUPPORTED;
     if (t->of >= RESULT_PARAMETERS && !result_exists(&t->s.c, t->of))
         return ATN_ERR_UNSUPPORTED;
     atn_status status = parts       ? answer_parts(context, t, to)
                         : t->dense  ? answer_dense(context, t, to)
                         : t->normed ? answer_normed(t, to)
-                                    : answer_library(context, &t->s, dtype, storage, t->of, to);
+                        : t->weights
+                            ? weights_answer(t->weights, &t->s, t->of, t->s.results[t->kind], to)
+                            : answer_library(context, &t->s, dtype, storage, t->of, to);
     if (status >= 0)
         trial_move(t, to);
     return status;

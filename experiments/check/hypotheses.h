@@ -5,6 +5,7 @@
 
 #include "check/check.h"
 #include "check/normed.h"
+#include "check/weights.h"
 
 enum { MOST_MOVES = 2 };
 
@@ -26,7 +27,8 @@ struct trial {
     bool normed;
     norm_form norms; /* normed */
     trial_search search;
-    double number;     /* what it found */
+    double number;                /* what it found */
+    const weight_change *weights; /* null: as they are */
     int kept, missing; /* soft's gradient of Q: all that it is, or what is not there (PART_) */
     result_move *moves[MOST_MOVES];
     int move_count;
@@ -134,6 +136,10 @@ hypothesis *hypotheses_of(const subject *s, result_kind kind, int *count);
 
 /* What was changed, as text; to be freed. */
 char *hypothesis_text(const hypothesis *h, const subject *s);
+
+/* Whether it is tried with another: not where numbers are fitted, which come nearer to anything
+ * then, or where the library does not compute it, which takes longer. */
+bool hypothesis_pairs(const hypothesis *h);
 
 /* How many numbers in it are fitted to the result: 0, 1, or 2 for many; and whether by a search,
  * which takes many answers. */

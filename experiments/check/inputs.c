@@ -253,22 +253,40 @@ bool change_stride(trial *t, int value)
 
 /* ---- Masks ---- */
 
-const char *const mask_texts[] = {"padding mask ignored", "padding mask inverted",
-                                  "padding mask of batch 0 for every batch entry", NULL};
+const char *const mask_texts[] = {"padding mask of keys ignored",
+                                  "padding mask of keys inverted",
+                                  "padding mask of batch 0 for every batch entry",
+                                  "padding masks of queries and keys ignored",
+                                  "padding masks of queries and keys inverted",
+                                  NULL};
+
+/* A mask inverted, or as batch entry 0 has it; null for null. */
+static unsigned char *changed_mask(trial *t, const unsigned char *mask, int64_t rows, bool invert)
+{
+    int64_t count = t->s.c.shape.batch * rows;
+    unsigned char *to = mask ? must_allocate((size_t)count, sizeof *to) : NULL;
+    if (to)
+        trial_keep(t, to);
+    for (int64_t i = 0; to && i < count; i++)
+        to[i] = invert ? !mask[i] : mask[i % rows];
+    return to;
+}
 
 bool change_mask(trial *t, int value)
 {
     attention_case *c = &t->s.c;
-    int64_t keys = c->shape.key_tokens;
-    if (!c->key_mask)
+    const unsigned char *queries = c->query_mask;
+    bool both = value > 2;
+    if (!c->key_mask || (both && c->k && !queries))
         return false;
-    if (value == 0) {
+    if (!both)
+        trial_separate_keys(t);
+    if (value % 3 == 0)
         c->key_mask = NULL;
-        c->reference.padding = c->choice.padding = c->query_mask != NULL;
-        return true;
-    }
-    unsigned char *mask = own_mask(t);
-    for (int64_t i = 0; i < c->shape.batch * keys; i++)
-        mask[i] = value == 1 ? !mask[i] : mask[i % keys];
+    else
+        c->key_mask = changed_mask(t, c->key_mask, c->shape.key_tokens, value != 2);
+    if (both)
+        c->query_mask = value == 3 ? NULL : changed_mask(t, queries, c->shape.tokens, true);
+    c->reference.padding = c->choice.padding = c->key_mask || c->query_mask;
     return true;
 }

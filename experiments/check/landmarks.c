@@ -57,7 +57,7 @@ const char *const distance_texts[] = {"distance |q|^2 + |l|^2 - q.l: the 2 missi
 bool set_distance(trial *t, int value)
 {
     bool fits = !t->form.distance && !t->kept && !t->missing;
-    t->form.distance = (dense_distance)(value + 1);
+    t->form.distance = (distance_form)(value + 1);
     return fits && run_dense(t, t->form.normalise);
 }
 

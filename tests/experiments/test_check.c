@@ -1451,6 +1451,100 @@ Test(check, wrong_inputs_are_named)
     atn_context_free(context);
 }
 
+/* ---- Weights ---- */
+
+/* 2^i (1 + f - c) for 2^(i + f): N. N. Schraudolph, A fast, compact approximation of the
+ * exponential function, 1999. */
+static double fast_exp(double x)
+{
+    double y = x / log(2), whole = floor(y);
+    return ldexp(1 + (y - whole) - 0.0430, (int)whole);
+}
+
+static bool every_key(int64_t i, int64_t j)
+{
+    return true;
+}
+
+static bool before(int64_t i, int64_t j)
+{
+    return j <= i;
+}
+
+static bool before_by_tiles(int64_t i, int64_t j)
+{
+    return j / 16 <= i / 16;
+}
+
+static bool from_32_on(int64_t i, int64_t j)
+{
+    return j >= 32;
+}
+
+enum { LONGER = 56 };
+
+/* A wrong softmax attention: which keys its sums are over. */
+typedef struct {
+    bool causal; /* as claimed */
+    double (*exponential)(double x);
+    bool (*seen)(int64_t i, int64_t j), (*counted)(int64_t i, int64_t j);
+    const char *name;
+} wrong_softmax;
+
+static void attend_wrongly(const subject *s, const wrong_softmax *how, double *y)
+{
+    for (int64_t row = 0; row < HEADS * LONGER; row++) {
+        int64_t i = row % LONGER, first = row - i;
+        double sum = 0;
+        for (int64_t j = 0; j < LONGER; j++) {
+            double x = 0;
+            for (int c = 0; c < WIDTH; c++)
+                x += s->c.q[row * WIDTH + c] * s->c.k[(first + j) * WIDTH + c] / sqrt(WIDTH);
+            double e = how->exponential(x);
+            sum += how->counted(i, j) ? e : 0;
+            for (int c = 0; c < WIDTH && how->seen(i, j); c++)
+                y[row * WIDTH + c] += e * s->c.v[(first + j) * WIDTH + c];
+        }
+        for (int c = 0; c < WIDTH; c++)
+            y[row * WIDTH + c] /= sum;
+    }
+}
+
+Test(check, wrong_weights_are_named)
+{
+    static const wrong_softmax rows[] = {
+        {false, fast_exp, every_key, every_key,
+         "fast exp without the maximum: 2^i times a polynomial, i rounded down"},
+        {true, exp, before, every_key, "causal mask after the division: denominator over all keys"},
+        {true, exp, before_by_tiles, before_by_tiles,
+         "causal mask by tiles only: all of the diagonal one is seen (blocks of 16)"},
+        {false, exp, every_key, from_32_on,
+         "denominator of the last block of keys alone (blocks of 32)"},
+    };
+    atn_context *context = make_context();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        attention_choice choice = {.op = ATN_SOFTMAX,
+                                   .dtype = ATN_F32,
+                                   .shape = {1, HEADS, LONGER, WIDTH, WIDTH, 0},
+                                   .cross = true,
+                                   .causal = rows[i].causal,
+                                   .seed = 3};
+        attention_case c = attention_case_make(&choice);
+        c.reference.dtype = ATN_F64;
+        subject s = {.c = c, .judged = c};
+        subject_claim(&s, ATN_F64);
+        double *y = must_allocate(HEADS * LONGER * WIDTH, sizeof *y);
+        attend_wrongly(&s, &rows[i], y);
+        s.results[RESULT_OUTPUT] = y;
+        bool explains;
+        char *text = first_finding(context, &s, &explains);
+        cr_expect(explains && strcmp(text, rows[i].name) == 0, "%s: %s", rows[i].name, text);
+        free(text);
+        release(&s);
+    }
+    atn_context_free(context);
+}
+
 /* Heads that were exchanged are not each other's factors. */
 Test(check, heads_in_another_order_are_found)
 {
