@@ -325,6 +325,52 @@ atn_status dense_soft_gradient(atn_context *context, const attention_case *c,
 /* Which heads, rows or columns of a result that FAILs are wrong, if the rest is right: "batch 0,
  * head 1 alone: rows 64 to 127: zero"; to be freed. Null: no part by itself. */
 char *where_wrong(const subject *s, result_kind kind, const result_verdict *v);
+/* "batch 0, head 1"; a parameter's matrices are for the whole batch. To be freed. */
+char *where_head(const subject *s, result_kind kind, int64_t head);
+
+/* ---- Maps of errors (map.c) ---- */
+
+/* What a block of a result holds, or heads; the gravest last. CELL_ZERO: it is wrong, and zero. */
+typedef enum {
+    CELL_PASSES,
+    CELL_UNKNOWN,
+    CELL_OVER,
+    CELL_ZERO,
+    CELL_NONFINITE,
+    CELL_STATES
+} cell_state;
+
+typedef struct {
+    cell_state state;
+    double over; /* the error, in units of what passes */
+} map_cell;
+
+/* A head's rows and columns, or a result's batch and heads, in blocks: down x across cells. */
+typedef struct {
+    int64_t rows, cols, block_rows, block_cols, down, across;
+    map_cell *cells;
+} error_map;
+
+error_map map_head(const subject *s, result_kind kind, const result_verdict *v, int64_t head,
+                   int64_t most_rows, int64_t most_cols);
+error_map map_heads(const subject *s, result_kind kind, const result_verdict *v, int64_t most_rows,
+                    int64_t most_cols);
+void map_free(error_map *m);
+/* The last row or column of a cell. */
+int64_t map_last_row(const error_map *m, int64_t down);
+int64_t map_last_col(const error_map *m, int64_t across);
+/* Whether nothing in it says where: all cells are alike, to a factor of 100. */
+bool map_is_uniform(const error_map *m);
+
+/* What levels of errors begin at: 1, which passes, and the last ones a power of ten apart. */
+enum { MOST_LEVELS = 6 };
+typedef struct {
+    int count;
+    double over[MOST_LEVELS];
+} map_levels;
+
+map_levels map_levels_of(const error_map *m, int most);
+int map_level(const map_levels *levels, double over); /* from 0 */
 
 /* ---- Diagnosis (hypotheses.c) ---- */
 

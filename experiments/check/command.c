@@ -52,6 +52,7 @@ static ref_verdict judge_one(atn_context *context, const subject *s, result_kind
         ref_verdict by_rounding = v.verdict;
         int count = explain_result(context, s, kind, &v, findings);
         print_verdict(s, kind, &v, tables);
+        print_maps(s, kind, &v);
         print_findings(kind, &v, by_rounding, count, findings, tables);
         while (count > 0)
             free(findings[--count].text);

@@ -10,7 +10,7 @@
 #include "common/printout.h"
 #include "common/report.h"
 
-enum { MOST_HEADS = 16 };
+enum { MOST_HEADS = 16, MOST_MAPS = 3, MAP_ROWS = 16, MAP_COLS = 64, MAP_LEVELS = 3, TICK = 8 };
 
 void print_subject(const subject *s)
 {
@@ -227,6 +227,151 @@ void print_verdict(const subject *s, result_kind kind, const result_verdict *v, 
         subject_precision(s), subject_precision(s), statistic_count, rule->pass, rule->fail);
     report_text("%s %s: %s\n", result_name(kind), v->exact ? "(exact)" : "(baseline)",
                 ref_verdict_name(v->verdict));
+}
+
+/* ---- Maps ---- */
+
+/* Levels end with the last of these, whatever their number. */
+static char cell_character(const map_levels *levels, const map_cell *cell)
+{
+    static const char over[MAP_LEVELS + 1] = ":+#";
+    static const char states[CELL_STATES] = {
+        [CELL_PASSES] = '.', [CELL_UNKNOWN] = '?', [CELL_ZERO] = '0', [CELL_NONFINITE] = 'N'};
+    return cell->state != CELL_OVER
+               ? states[cell->state]
+               : over[MAP_LEVELS - levels->count + map_level(levels, cell->over)];
+}
+
+/* Of the characters that are there. */
+static void print_legend(const error_map *m, const map_levels *levels)
+{
+    static const char *const names[CELL_STATES] = {[CELL_PASSES] = "up to 1: passes",
+                                                   [CELL_UNKNOWN] = "nothing can be said",
+                                                   [CELL_ZERO] = "zero",
+                                                   [CELL_NONFINITE] = "NaN or infinity"};
+    bool there[CELL_STATES] = {false}, level_there[MOST_LEVELS] = {false};
+    for (int64_t i = 0; i < m->down * m->across; i++) {
+        there[m->cells[i].state] = true;
+        if (m->cells[i].state == CELL_OVER)
+            level_there[map_level(levels, m->cells[i].over)] = true;
+    }
+    const char *between = "";
+    for (int i = 0; i < CELL_STATES; i++) {
+        if (there[i] && i != CELL_OVER) {
+            report_text("%s%c %s", between, cell_character(levels, &(map_cell){(cell_state)i, 0}),
+                        names[i]);
+            between = "    ";
+        }
+        for (int j = 0; i == CELL_OVER && j < levels->count; j++)
+            if (level_there[j]) {
+                char c = cell_character(levels, &(map_cell){CELL_OVER, 1.01 * levels->over[j]});
+                report_text("%s%c over %g", between, c, levels->over[j]);
+                between = "    ";
+            }
+    }
+    report_text("\n");
+}
+
+/* What the rows and columns of a map are of: one, and several. */
+static const char *const of_rows[] = {"row", "rows"}, *const of_columns[] = {"column", "columns"},
+                         *const of_batch[] = {"batch", "batches"},
+                         *const of_heads[] = {"head", "heads"};
+
+/* Cells as characters. */
+static void print_map(const error_map *m, const char *const rows[2], const char *const cols[2])
+{
+    map_levels levels = map_levels_of(m, MAP_LEVELS);
+    bool many = m->block_rows > 1;
+    int digits = snprintf(NULL, 0, "%" PRId64, m->rows - 1);
+    int width = (int)strlen(rows[many]) + 1 + digits + (many ? 4 + digits : 0);
+    const char *col = cols[m->block_cols > 1];
+    width = width > (int)strlen(col) ? width : (int)strlen(col);
+    for (int64_t i = 0; i < m->down; i++) {
+        char *label = many ? must_format("%s %*" PRId64 " to %*" PRId64, rows[1], digits,
+                                         i * m->block_rows, digits, map_last_row(m, i))
+                           : must_format("%s %*" PRId64, rows[0], digits, i);
+        report_text("%*s  ", width, label);
+        for (int64_t j = 0; j < m->across; j++)
+            report_text("%c", cell_character(&levels, &m->cells[i * m->across + j]));
+        report_text("\n");
+        free(label);
+    }
+    report_text("%*s  ", width, col);
+    for (int64_t j = 0; j < m->across; j += TICK)
+        report_text("%-*" PRId64, j + TICK < m->across ? TICK : 0, j * m->block_cols);
+    report_text("\n");
+    print_legend(m, &levels);
+}
+
+char *map_blocks(const error_map *m)
+{
+    return must_format("%" PRId64 " %s x %" PRId64 " %s", m->block_rows, of_rows[m->block_rows > 1],
+                       m->block_cols, of_columns[m->block_cols > 1]);
+}
+
+char *map_missing(const error_map *m, const judgement *j)
+{
+    static const char *const states[CELL_STATES] = {[CELL_OVER] = "is over what passes",
+                                                    [CELL_ZERO] = "is zero",
+                                                    [CELL_NONFINITE] = "has NaN or infinity"};
+    if (!map_is_uniform(m))
+        return NULL;
+    char *block = map_blocks(m);
+    char *text = m->cells[0].state == CELL_PASSES
+                     ? must_format("no block of %s is over what passes by itself; the test that "
+                                   "FAILs is \"%s\"",
+                                   block, j->rule)
+                     : must_format("every block of %s %s", block, states[m->cells[0].state]);
+    free(block);
+    return text;
+}
+
+/* What of a head is wrong, as a map or a sentence, unless the sentence before was the same. Returns
+ * whether it was said. */
+static bool print_place(const subject *s, result_kind kind, const result_verdict *v, int64_t head,
+                        char **before)
+{
+    error_map m = map_head(s, kind, v, head, MAP_ROWS, MAP_COLS);
+    char *place = where_head(s, kind, head), *missing = map_missing(&m, &v->heads[head]);
+    bool again = missing && *before && strcmp(missing, *before) == 0;
+    if (missing && !again)
+        report_text("\n%s: %s\n", place, missing);
+    if (!missing) {
+        char *block = map_blocks(&m);
+        report_text("\n%s: errors over what passes, in blocks of %s\n", place, block);
+        print_map(&m, of_rows, of_columns);
+        free(block);
+    }
+    free(*before);
+    *before = missing;
+    free(place);
+    map_free(&m);
+    return !again;
+}
+
+void print_maps(const subject *s, result_kind kind, const result_verdict *v)
+{
+    int64_t heads = result_heads(&s->judged, kind), failed = 0, said = 0;
+    bool *seen = must_allocate((size_t)heads, sizeof *seen);
+    char *before = NULL;
+    for (int64_t i = 0; i < heads; i++)
+        failed += v->heads[i].verdict == REF_FAIL;
+    if (failed && heads > MOST_HEADS) {
+        error_map m = map_heads(s, kind, v, MAP_ROWS, MAP_COLS);
+        report_text("\n%" PRId64 " of %" PRId64 " heads FAIL; ratios:\n", failed, heads);
+        print_map(&m, of_batch, of_heads);
+        map_free(&m);
+    }
+    for (int i = 0; said < MOST_MAPS && i < MOST_HEADS && i < failed; i++) {
+        int64_t head = worst_head(heads, v->heads, seen);
+        seen[head] = true;
+        said += print_place(s, kind, v, head, &before);
+    }
+    if (failed > said)
+        report_text("\n%" PRId64 " more %s\n", failed - said,
+                    failed - said > 1 ? "heads FAIL" : "head FAILs");
+    free(before);
+    free(seen);
 }
 
 /* What a finding says of the result. */

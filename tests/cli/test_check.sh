@@ -189,6 +189,35 @@ attnum check $sima --output zeros.npy
 expect_exit 1
 expect_stdout 'output (exact): FAIL'
 expect_stdout 'zero throughout'
+expect_stdout 'batch 0, head 0: every block of 1 row x 1 column is zero'
+expect_stdout '1 more head FAILs'
+# rows 8 to 11 of head 1, columns 4 to 7
+{
+    tail -c 2048 cases/sima-paper/output.npy | head -c 1536
+    for row in 8 9 10 11; do
+        tail -c 2048 cases/sima-paper/output.npy | tail -c +$((1024 + row * 64 + 1)) | head -c 32
+        head -c 32 /dev/zero
+    done
+    tail -c 256 cases/sima-paper/output.npy
+} | npy tile.npy '<f8' '1, 2, 16, 8'
+attnum check $sima --output tile.npy
+expect_exit 1
+expect_stdout 'batch 0, head 1: errors over what passes, in blocks of 1 row x 1 column'
+sed -n '/^batch 0, head 1: errors/,/^\./p' stdout | sed 1d >map
+{
+    for row in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
+        cells=........
+        case $row in 8 | 9 | 10 | 11) cells=....0000 ;; esac
+        printf 'row %2d  %s\n' "$row" "$cells"
+    done
+    printf 'column  0\n. up to 1: passes    0 zero\n'
+} | cmp -s - map
+check "the map shows the tile" $?
+attnum check $sima --output tile.npy --format json
+expect_exit 1
+expect_no_stdout 'errors over'
+python3 -m json.tool stdout >/dev/null
+check "JSON is JSON, without a map" $?
 attnum check $sima --output nan.npy --dtype bf16
 expect_exit 1
 expect_stdout 'output (exact): FAIL'
