@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "check/page.h"
 #include "check/report.h"
 #include "common/printout.h"
 #include "common/report.h"
@@ -19,6 +20,7 @@ static void print_help(void)
         "tokens=dQ.npy,values=dV.npy judge gradients in the same way, with an output or without.\n"
         "Arrays are .npy, f2, f4 or f8, n x d, h x n x d or b x h x n x d, or as --layout says\n"
         "(attnum list layouts); keys and values may have fewer heads, which tokens' heads share.\n"
+        "--html FILE keeps all that is said, with maps of what FAILs, as one page.\n"
         "Exit code: 0 pass or marginal, 1 FAIL, 77 nothing can be said.\n"
         "--emit-case writes cases for your own tests: every combination of the lists of --n, --d,\n"
         "--batch, --m, --seed and --masks (default 1 x 2 x 72 x 16), or of --tokens, with answers\n"
@@ -43,7 +45,7 @@ static void print_more(const settings *s)
 }
 
 static ref_verdict judge_one(atn_context *context, const subject *s, result_kind kind,
-                             check_tables *tables, int *code)
+                             check_tables *tables, check_page *page, int *code)
 {
     result_verdict v = {.want = NULL};
     finding findings[MOST_FINDINGS];
@@ -54,6 +56,7 @@ static ref_verdict judge_one(atn_context *context, const subject *s, result_kind
         print_verdict(s, kind, &v, tables);
         print_maps(s, kind, &v);
         print_findings(kind, &v, by_rounding, count, findings, tables);
+        check_page_add(page, s, kind, &v, by_rounding, count, findings);
         while (count > 0)
             free(findings[--count].text);
     }
@@ -62,17 +65,21 @@ static ref_verdict judge_one(atn_context *context, const subject *s, result_kind
     return verdict;
 }
 
-static int judge_all(atn_context *context, const subject *s, check_tables *tables)
+static int judge_all(const settings *given, atn_context *context, const subject *s,
+                     check_tables *tables, check_page *page)
 {
     ref_verdict worst = REF_SKIPPED;
     int code = EXIT_PASS;
     for (int kind = 0; kind < RESULT_COUNT && code == EXIT_PASS; kind++) {
         if (s->results[kind])
-            worst = worse_verdict(worst, judge_one(context, s, (result_kind)kind, tables, &code));
+            worst =
+                worse_verdict(worst, judge_one(context, s, (result_kind)kind, tables, page, &code));
     }
     if (code != EXIT_PASS)
         return code;
     code = worst == REF_FAIL ? EXIT_CHECK : worst == REF_SKIPPED ? EXIT_SKIPPED : EXIT_PASS;
+    int written = check_page_write(page, given, s, worst);
+    code = written == EXIT_PASS ? code : written;
     check_tables_summarise(tables, s, worst, code);
     return code;
 }
@@ -101,7 +108,10 @@ static int judge(const settings *s)
 {
     subject judged = {.file_count = 0};
     atn_context *reading = NULL, *context = NULL;
-    int code = make_context(s, 1, &reading);
+    check_page page = {.figures = 0};
+    int code = check_page_open(&page, s->html);
+    if (code == EXIT_PASS)
+        code = make_context(s, 1, &reading);
     if (code == EXIT_PASS)
         code = subject_read(s, reading, &judged);
     if (code == EXIT_PASS)
@@ -112,10 +122,11 @@ static int judge(const settings *s)
         check_tables tables = check_tables_create();
         printout_begin(s);
         print_subject(&judged);
-        code = judge_all(context, &judged, &tables);
+        code = judge_all(s, context, &judged, &tables, &page);
         check_tables_publish(&tables);
         printout_end();
     }
+    check_page_free(&page);
     subject_free(&judged);
     atn_context_free(context);
     atn_context_free(reading);
@@ -124,6 +135,10 @@ static int judge(const settings *s)
 
 static int run(const settings *s, int count, const char *const *words)
 {
+    if (s->emit_case && s->html) {
+        report_error("--html: expected no --emit-case beside it, which judges nothing");
+        return EXIT_USAGE;
+    }
     return s->emit_case ? emit_cases(s) : judge(s);
 }
 

@@ -226,6 +226,61 @@ expect_exit 1
 sed -n '/^what else/{n;p;}' stdout | grep -q "called Fortran's.*explains it"
 check "the order is named" $?
 
+# ---- the page: whole or not at all, well formed, and it asks for nothing outside it ----
+name="<script>&\"it's\".npy"
+cp tile.npy "$name"
+attnum check $sima --output "./$name" --html report.html
+expect_exit 1
+expect_quiet
+expect_stdout 'report.html'
+command='report.html'
+! grep -qiE 'https?:|//[a-z]|<script|<link|<iframe|@import|src=|href=' report.html
+check "no address, no script" $?
+! grep -oE 'url\([^)]*\)' report.html | grep -qv '^url(#hatch)$'
+check "urls are the page's own" $?
+grep -q '&lt;script&gt;&amp;' report.html
+check "the file's name is escaped" $?
+grep -q '<h1>sima/paper in f64 <span class="verdict" data-verdict="FAIL">FAIL</span>' report.html
+check "the verdict" $?
+grep -q '<title>rows 8 to 11, columns 4 to 7: zero</title>' report.html
+check "the tile, as one rectangle of the map" $?
+[ "$(grep -c '<title id=' report.html)" -eq 1 ]
+check "one map, of the head that FAILs" $?
+grep -q '<td class="text">batch 0, head 1 alone: rows 8 to 11</td>' report.html
+check "the finding" $?
+grep -q '<td class="text">epsilon</td><td class="text">0</td>' report.html
+check "the parameters" $?
+! grep -qE '(nan|inf)[" ]' report.html
+check "no number that is none in a drawing" $?
+if command -v python3 >/dev/null; then
+    python3 -c 'import sys, xml.dom.minidom as x; x.parse(sys.argv[1])' report.html >parsed 2>&1
+    check "well-formed" $?
+fi
+attnum check $(forward sima/paper) --html report.html --format json
+expect_exit 0
+grep -q 'data-verdict="pass">pass' report.html && ! grep -q '<title id=\|data-verdict="FAIL">' report.html
+check "a pass, and no map" $?
+attnum check $sima --output nan.npy --html nan.html
+expect_exit 1
+grep -q '<rect class="none"' nan.html && ! grep -qE '="[^"]*(nan|inf)[^"]*"' nan.html
+check "NaN has its colour, and no coordinate is NaN" $?
+attnum check $(arguments sima/paper) --html report.html
+[ "$(grep -c '^<section>' report.html)" -eq "$(grep -c 'exact): pass' stdout)" ]
+check "a section for every result" $?
+attnum check $sima --output none.npy --html unwritten.html
+expect_exit 3
+expect_one_error 'none.npy'
+expect_no_file unwritten.html
+attnum check $sima --output tile.npy --html nowhere/page.html
+expect_exit 3
+expect_one_error 'nowhere/page.html'
+mkdir folder.html
+attnum check $sima --output tile.npy --html folder.html
+expect_exit 3
+expect_one_error 'folder.html'
+attnum check --emit-case html --operator sima --html page.html
+expect_usage '--html' '--emit-case'
+
 # ---- landmarks as they are: tokens 1 to 4 of either head, picked or given ----
 printf '\000\000\200\077\000\000\000\100\000\000\100\100\000\000\200\100' | npy indices.npy '<f4' '1, 4'
 soft=$(forward soft/code | sed 's#--output *[^ ]*##; s/--param sampling=[a-z]*//; s/--param stride=2//')
