@@ -31,6 +31,15 @@ const char *gradient_name(result_kind kind);
 
 enum { MOST_FILES = 64 };
 
+/* One of --mistake's: a problem that would be computed in the place of what was claimed, or what
+ * that gives. */
+typedef struct {
+    char *name;
+    bool changed; /* the description is another */
+    atn_attention_desc reference;
+    const double *results[RESULT_COUNT]; /* null: to be computed, if it is changed */
+} own_mistake;
+
 /* A problem and what somebody else made of it.
  *
  * Landmarks that are given are tokens that nobody judges: m of them are appended to every head's
@@ -45,7 +54,9 @@ typedef struct {
     double *results[RESULT_COUNT]; /* null: not given */
     double *grad_output;           /* null: not given; of the shape of c's output */
     int64_t key_heads; /* of keys and values as they were given, fewer if heads share them */
-    char *doubt;       /* why the files' layout may be another than the one assumed; null: no why */
+    own_mistake *mistakes;
+    int mistake_count;
+    char *doubt; /* why the files' layout may be another than the one assumed; null: no why */
     npy_array files[MOST_FILES];
     int file_count;
     void *owned[8];
@@ -59,6 +70,15 @@ int subject_read_inputs(const settings *s, subject *to);
 /* And the masks, once the numbers of tokens and keys are known. */
 int subject_read_masks(const settings *s, subject *to);
 void subject_free(subject *s);
+
+/* Reads a result, without NaN unless `any` is allowed; what: "--gradient", or who names it. Returns
+ * an exit code. */
+int subject_read_result(const settings *s, const char *path, const char *what, bool any,
+                        const attention_case *c, result_kind kind, subject *to,
+                        const double **result);
+/* Whether the library can compute a description; what: "soft", or who names it. */
+int subject_check_problem(atn_context *context, const char *what, const atn_attention_desc *desc,
+                          const atn_attention_shape *shape);
 
 /* Whether a case has it: the gradient of keys or of a parameter that are not there it has not. */
 bool result_exists(const attention_case *c, result_kind kind);
@@ -108,6 +128,8 @@ bool parameter_is_of(const parameter *p, atn_operator op);
 /* Sets what NAME=VALUE says, in order, but the inverse first, which brings defaults of its own.
  * Returns an exit code. */
 int parameters_set(const text_list *given, subject *to);
+/* The same; what is wrong with them is said of this place, not of --param. */
+int parameters_set_in(const char *place, const text_list *given, subject *to);
 
 /* The value as text, to be freed; null: a tensor, or nothing is set. */
 char *parameter_text(const parameter *p, const atn_attention_desc *desc);
@@ -117,6 +139,11 @@ atn_tensor parameter_tensor(const npy_array *a);
 
 /* The parameters of an operator, and what a variant sets. */
 void parameters_help(const atn_operator_info *info, int variant);
+
+/* ---- Mistakes of one's own (mistakes.c) ---- */
+
+/* Reads --mistake, of a subject that is complete otherwise. Returns an exit code. */
+int mistakes_read(const settings *s, atn_context *context, subject *to);
 
 /* ---- Answers (answers.c) ---- */
 

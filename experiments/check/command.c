@@ -20,6 +20,8 @@ static void print_help(void)
         "tokens=dQ.npy,values=dV.npy judge gradients in the same way, with an output or without.\n"
         "Arrays are .npy, f2, f4 or f8, n x d, h x n x d or b x h x n x d, or as --layout says\n"
         "(attnum list layouts); keys and values may have fewer heads, which tokens' heads share.\n"
+        "--mistake FILE adds mistakes of your own, lines \"our scale: logit_scale=0.2\" or\n"
+        "\"odd channels negated: output=negated.npy\", which are named if they explain it.\n"
         "--html FILE keeps all that is said, with maps of what FAILs, as one page.\n"
         "Exit code: 0 pass or marginal, 1 FAIL, 77 nothing can be said.\n"
         "--emit-case writes cases for your own tests: every combination of the lists of --n, --d,\n"

@@ -120,7 +120,8 @@ static void sort_attempts(const diagnosis *d, attempt *attempts, int count)
 static bool passes(const diagnosis *d, const trial *t, const double *want)
 {
     int64_t heads = d->heads, size = d->size / heads;
-    bool borrowed = t->dense || t->move_count || t->kept || t->missing || t->of != t->kind;
+    bool given = t->own && t->own->results[t->kind];
+    bool borrowed = given || t->dense || t->move_count || t->kept || t->missing || t->of != t->kind;
     result_verdict v = *d->v;
     v.want = (double *)want;
     if (!borrowed) {

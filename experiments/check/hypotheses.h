@@ -18,8 +18,9 @@ struct trial {
     result_kind kind; /* what is judged, */
     result_kind of;   /* and what is computed: of the same shape */
     bool dense;
-    dense_form form;   /* dense */
-    int kept, missing; /* soft's gradient of Q: all that it is, or what is not there (PART_) */
+    dense_form form;        /* dense */
+    int kept, missing;      /* soft's gradient of Q: all that it is, or what is not there (PART_) */
+    const own_mistake *own; /* null: none */
     result_move *moves[MOST_MOVES];
     int move_count;
     void *owned[16];

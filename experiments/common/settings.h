@@ -69,7 +69,7 @@ typedef struct {
 /* What `check` is given: paths, null where not given. */
 typedef struct {
     const char *tokens, *keys, *values, *output, *landmarks, *mask, *query_mask;
-    const char *grad_output;
+    const char *grad_output, *mistakes;
     text_list gradients;  /* NAME=FILE */
     text_list parameters; /* NAME=VALUE */
 } check_settings;

@@ -281,6 +281,81 @@ expect_one_error 'folder.html'
 attnum check --emit-case html --operator sima --html page.html
 expect_usage '--html' '--emit-case'
 
+# ---- mistakes of one's own: named if they explain it, and only then ----
+{ tail -c 2048 cases/sima-paper/output.npy | head -c 1024 && tail -c 1024 cases/sima-paper/grad_values.npy; } |
+    npy mixed.npy '<f8' '1, 2, 16, 8'
+cat >mistakes.txt <<'END'
+# of our kernel
+
+the second head's buffer was taken for another: output=mixed.npy
+the norm of the old kernel: norm=l2 epsilon=0.5
+END
+# expect_first TEXT: the first finding, which explains it.
+expect_first() {
+    expect_exit 1
+    sed -n '/^what else/{n;p;}' stdout | grep "^$1 " | grep -q 'explains it'
+    check "'$1' is named first, and explains it" $?
+}
+attnum check $sima --output mixed.npy
+expect_exit 1
+expect_no_stdout 'explains it'
+attnum check $sima --output mixed.npy --mistake mistakes.txt --html mistake.html
+expect_first "the second head's buffer was taken for another"
+expect_no_stdout 'the norm of the old kernel'
+grep -q 'the second head&#39;s buffer was taken for another</td>' mistake.html
+check "the page names it" $?
+attnum check $sima --output mixed.npy --mistake mistakes.txt --format csv
+expect_stdout "the second head's buffer was taken for another,"
+mkdir l2 && (cd l2 && "$program" check --emit-case cases --n 16 --d 8 --operator sima/paper --param norm=l2,epsilon=0.5 >/dev/null)
+attnum check $sima --output l2/cases/sima-paper/output.npy --mistake mistakes.txt
+expect_first 'the norm of the old kernel'
+attnum check $(forward sima/paper) --mistake mistakes.txt
+expect_exit 0
+expect_no_stdout 'the norm of the old kernel'
+attnum check $sima --output tile.npy --mistake mistakes.txt
+expect_exit 1
+! grep -E "old kernel|buffer" stdout | grep -q 'explains it'
+check "what does not fit explains nothing" $?
+edit='s/logit_scale=0/logit_scale=0.2/'
+printf 'our scale: logit_scale=0\n' >scale.txt
+attnum check $(forward softmax/attention | sed "$edit") --mistake scale.txt
+expect_first 'our scale'
+attnum check $(forward soft/code) --scale 0.3 --mistake scale.txt
+expect_usage 'scale.txt, line 1' 'logit_scale: not a parameter of soft'
+printf 'our scale: scale=0.17677669529663689\n' >scale.txt # 1/(2 sqrt(8))
+attnum check $(forward soft/code) --scale 0.3 --mistake scale.txt
+expect_first 'our scale'
+# hostile files: one line that says where
+head -c 512 /dev/zero | npy short.npy '<f8' '1, 2, 8, 4'
+for line in x ': output=zeros.npy' 'a:' 'a: b' 'a: =1' 'a: output=' 'a: epsilon=x' 'a: norm=l7' 'a: scale=0' 'a: scale=nan' \
+    'a: iterations=3' "$(printf 'a\033[31m: epsilon=1')"; do
+    printf '# a comment\n\n%s\n' "$line" >bad.txt
+    attnum check $sima --output tile.npy --mistake bad.txt
+    expect_usage 'bad.txt, line 3'
+done
+for line in output=none.npy output=short.npy output=nan.npy grad-tokens=short.npy; do
+    echo "a: $line" >bad.txt
+    attnum check $sima --output tile.npy --mistake bad.txt
+    expect_exit 3
+    expect_one_error "${line#*=}"
+    case $line in *short*) expect_stderr 'shape: 1 x 2 x 8 x 4, expected 1 x 2 x 16 x 8' ;; esac
+done
+for bad in none.txt folder.html; do
+    attnum check $sima --output tile.npy --mistake $bad
+    expect_exit 3
+    expect_one_error "$bad"
+done
+attnum check $sima --output tile.npy --mistake zeros.npy
+expect_usage 'zeros.npy' 'a text file'
+i=0
+while [ $i -lt 70 ]; do
+    echo "mistake $i: output=zeros.npy"
+    i=$((i + 1))
+done >bad.txt
+attnum check $sima --output tile.npy --mistake bad.txt
+expect_exit 3
+expect_one_error 'at most 64 files'
+
 # ---- landmarks as they are: tokens 1 to 4 of either head, picked or given ----
 printf '\000\000\200\077\000\000\000\100\000\000\100\100\000\000\200\100' | npy indices.npy '<f4' '1, 4'
 soft=$(forward soft/code | sed 's#--output *[^ ]*##; s/--param sampling=[a-z]*//; s/--param stride=2//')

@@ -789,6 +789,51 @@ Test(check, mistakes_made_by_hand_are_named)
     atn_context_free(context);
 }
 
+/* What --mistake names: a description that no known mistake has, and a result. */
+Test(check, mistakes_of_ones_own_are_named)
+{
+    enum { SIZE = HEADS * TOKENS * WIDTH };
+    static double given[SIZE], changed[SIZE];
+    static char names[][8] = {"result", "epsilon"};
+    subject s = problem_of(ATN_SIMA, 0, ATN_F32), other = s;
+    double *y = give_output(&s);
+    own_mistake mistakes[] = {{.name = names[0], .results = {given}},
+                              {.name = names[1], .changed = true, .reference = s.c.reference}};
+    other.c.reference.sima.epsilon = mistakes[1].reference.sima.epsilon = 12;
+    cr_assert_eq(answer_exact(&other, RESULT_OUTPUT, changed), ATN_OK);
+    for (int i = 0; i < SIZE; i++)
+        given[i] = i % 3 ? y[i] : -y[i];
+    static const struct {
+        const double *output;
+        bool reversed, own; /* tokens are; the mistakes are known */
+        const char *text;
+    } rows[] = {
+        {given, false, true, "result"},
+        {given, false, false, NULL},
+        {changed, false, true, "epsilon"},
+        {changed, false, false, NULL},
+        {given, true, true, "result and tokens in reverse order"},
+        {changed, true, true, "epsilon and tokens in reverse order"},
+    };
+    atn_context *context = make_context();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        bool explains;
+        s.mistakes = mistakes;
+        s.mistake_count = rows[i].own ? 2 : 0;
+        for (int j = 0; j < SIZE; j++) {
+            int row = j / WIDTH % TOKENS, from = rows[i].reversed ? TOKENS - 1 - row : row;
+            y[j] = rows[i].output[j + (from - row) * WIDTH];
+        }
+        char *text = first_finding(context, &s, &explains);
+        cr_expect(rows[i].text ? explains && strcmp(text, rows[i].text) == 0 : !explains,
+                  "row %zu: '%s'", i, text);
+        free(text);
+    }
+    s.mistake_count = 0;
+    release(&s);
+    atn_context_free(context);
+}
+
 Test(check, pairs_and_types_are_found)
 {
     atn_context *context = make_context();
