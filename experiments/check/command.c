@@ -137,10 +137,6 @@ static int judge(const settings *s)
 
 static int run(const settings *s, int count, const char *const *words)
 {
-    if (s->emit_case && s->html) {
-        report_error("--html: expected no --emit-case beside it, which judges nothing");
-        return EXIT_USAGE;
-    }
     return s->emit_case ? emit_cases(s) : judge(s);
 }
 
