@@ -29,7 +29,7 @@ static const char style[] =
     "h3{font-size:1rem;margin:1.6em 0 .5em}"
     ".figures{grid-template-columns:repeat(auto-fill,minmax(min(100%,340px),1fr));"
     "align-items:start}\n"
-    ".wrap td{white-space:normal;overflow-wrap:anywhere;vertical-align:top}\n"
+    ".wrap td{white-space:normal;vertical-align:top}.facts td{overflow-wrap:anywhere}\n"
     ".facts th{display:none}.facts td:first-child{white-space:nowrap;color:var(--soft)}\n"
     ".cells{shape-rendering:crispEdges}.m0{fill:var(--m0)}.m1{fill:var(--m1)}.m2{fill:var(--m2)}"
     ".m3{fill:var(--m3)}.m4{fill:var(--m4)}.m5{fill:var(--m5)}\n"
