@@ -88,6 +88,10 @@ int64_t subject_landmarks(const subject *to)
 static npy_array *read_file(subject *s, const char *path, bool any)
 {
     npy_array *a = &s->files[s->file_count];
+    if (s->file_count == MOST_FILES) {
+        report_error("%s: expected at most %d files", path, MOST_FILES);
+        return NULL;
+    }
     if ((any ? npy_read_any(path, a) : npy_read(path, a)) != EXIT_PASS)
         return NULL;
     s->file_count++;
@@ -382,17 +386,18 @@ static int choose_stride(subject *to)
 
 /* ---- What is judged ---- */
 
-static int read_result(const settings *s, subject *to, result_kind kind, const char *path)
+int subject_read_result(const settings *s, const char *path, const char *what, bool any,
+                        const attention_case *c, result_kind kind, subject *to,
+                        const double **result)
 {
-    const attention_case *c = &to->c;
     if ((kind == RESULT_KEYS || kind == RESULT_VALUES) && to->key_heads < c->shape.heads) {
-        report_error("--gradient %s: sums over groups of heads are not judged; expected keys and "
-                     "values of all %" PRId64 " heads, not of %" PRId64,
-                     gradient_name(kind), c->shape.heads, to->key_heads);
+        report_error("%s %s: sums over groups of heads are not judged; expected keys and values of "
+                     "all %" PRId64 " heads, not of %" PRId64,
+                     what, gradient_name(kind), c->shape.heads, to->key_heads);
         return EXIT_USAGE;
     }
     npy_array *a =
-        kind < RESULT_PARAMETERS ? read_tokens(s, to, path, true) : read_file(to, path, true);
+        kind < RESULT_PARAMETERS ? read_tokens(s, to, path, any) : read_file(to, path, any);
     if (!a)
         return EXIT_ENVIRONMENT;
     npy_array have = *a;
@@ -408,8 +413,16 @@ static int read_result(const settings *s, subject *to, result_kind kind, const c
                                          : "that of what it is a gradient of",
                    batch, heads, result_rows(c, kind), result_cols(c, kind)))
         return EXIT_ENVIRONMENT;
-    to->results[kind] = a->data;
+    *result = a->data;
     return EXIT_PASS;
+}
+
+static int read_result(const settings *s, subject *to, result_kind kind, const char *path)
+{
+    const double *result = NULL;
+    int code = subject_read_result(s, path, "--gradient", true, &to->c, kind, to, &result);
+    to->results[kind] = (double *)result;
+    return code;
 }
 
 /* The one of --gradient NAME=FILE; RESULT_COUNT: there is none, and that was said. */
@@ -455,16 +468,17 @@ static int read_results(const settings *s, subject *to)
 }
 
 /* The library knows what fits together. */
-static int check_problem(atn_context *context, const subject *s)
+int subject_check_problem(atn_context *context, const char *what, const atn_attention_desc *desc,
+                          const atn_attention_shape *shape)
 {
-    atn_attention_desc desc = s->c.reference;
+    atn_attention_desc in_f64 = *desc;
     atn_plan *plan = NULL;
-    desc.dtype = ATN_F64;
-    atn_status status = atn_attention_plan(context, &desc, &s->c.shape, &plan);
+    in_f64.dtype = ATN_F64;
+    atn_status status = atn_attention_plan(context, &in_f64, shape, &plan);
     atn_plan_free(plan);
     if (status == ATN_OK)
         return EXIT_PASS;
-    report_error("%s: %s", atn_operator_get(s->c.choice.op)->name, atn_last_error(context));
+    report_error("%s: %s", what, atn_last_error(context));
     return status == ATN_ERR_MEMORY ? EXIT_ENVIRONMENT : EXIT_USAGE;
 }
 
@@ -496,7 +510,10 @@ int subject_read(const settings *s, atn_context *context, subject *to)
     to->judged = *c;
     if (s->check.landmarks)
         code = append_landmarks(s, to);
-    return code == EXIT_PASS ? check_problem(context, to) : code;
+    if (code == EXIT_PASS)
+        code = subject_check_problem(context, atn_operator_get(c->choice.op)->name, &c->reference,
+                                     &c->shape);
+    return code == EXIT_PASS ? mistakes_read(s, context, to) : code;
 }
 
 void subject_free(subject *s)
@@ -505,6 +522,9 @@ void subject_free(subject *s)
         free(s->files[i].data);
     for (int i = 0; i < s->owned_count; i++)
         free(s->owned[i]);
+    for (int i = 0; i < s->mistake_count; i++)
+        free(s->mistakes[i].name);
+    free(s->mistakes);
     free(s->doubt);
     *s = (subject){.file_count = 0};
 }

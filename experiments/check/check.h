@@ -31,6 +31,15 @@ const char *gradient_name(result_kind kind);
 
 enum { MOST_FILES = 64 };
 
+/* One of --mistake's: a problem that would be computed in the place of what was claimed, or what
+ * that gives. */
+typedef struct {
+    char *name;
+    bool changed; /* the description is another */
+    atn_attention_desc reference;
+    const double *results[RESULT_COUNT]; /* null: to be computed, if it is changed */
+} own_mistake;
+
 /* A problem and what somebody else made of it.
  *
  * Landmarks that are given are tokens that nobody judges: m of them are appended to every head's
@@ -46,7 +55,9 @@ typedef struct {
     double *results[RESULT_COUNT]; /* null: not given */
     double *grad_output;           /* null: not given; of the shape of c's output */
     int64_t key_heads; /* of keys and values as they were given, fewer if heads share them */
-    char *doubt;       /* why the files' layout may be another than the one assumed; null: no why */
+    own_mistake *mistakes;
+    int mistake_count;
+    char *doubt; /* why the files' layout may be another than the one assumed; null: no why */
     npy_array files[MOST_FILES];
     int file_count;
     void *owned[8];
@@ -60,6 +71,15 @@ int subject_read_inputs(const settings *s, subject *to);
 /* And the masks, once the numbers of tokens and keys are known. */
 int subject_read_masks(const settings *s, subject *to);
 void subject_free(subject *s);
+
+/* Reads a result, without NaN unless `any` is allowed; what: "--gradient", or who names it. Returns
+ * an exit code. */
+int subject_read_result(const settings *s, const char *path, const char *what, bool any,
+                        const attention_case *c, result_kind kind, subject *to,
+                        const double **result);
+/* Whether the library can compute a description; what: "soft", or who names it. */
+int subject_check_problem(atn_context *context, const char *what, const atn_attention_desc *desc,
+                          const atn_attention_shape *shape);
 
 /* Whether a case has it: the gradient of keys or of a parameter that are not there it has not. */
 bool result_exists(const attention_case *c, result_kind kind);
@@ -109,6 +129,8 @@ bool parameter_is_of(const parameter *p, atn_operator op);
 /* Sets what NAME=VALUE says, in order, but the inverse first, which brings defaults of its own.
  * Returns an exit code. */
 int parameters_set(const text_list *given, subject *to);
+/* The same; what is wrong with them is said of this place, not of --param. */
+int parameters_set_in(const char *place, const text_list *given, subject *to);
 
 /* The value as text, to be freed; null: a tensor, or nothing is set. */
 char *parameter_text(const parameter *p, const atn_attention_desc *desc);
@@ -118,6 +140,11 @@ atn_tensor parameter_tensor(const npy_array *a);
 
 /* The parameters of an operator, and what a variant sets. */
 void parameters_help(const atn_operator_info *info, int variant);
+
+/* ---- Mistakes of one's own (mistakes.c) ---- */
+
+/* Reads --mistake, of a subject that is complete otherwise. Returns an exit code. */
+int mistakes_read(const settings *s, atn_context *context, subject *to);
 
 /* ---- Answers (answers.c) ---- */
 
@@ -363,6 +390,52 @@ atn_status dense_soft_gradient(atn_context *context, const attention_case *c,
 /* Which heads, rows or columns of a result that FAILs are wrong, if the rest is right: "batch 0,
  * head 1 alone: rows 64 to 127: zero"; to be freed. Null: no part by itself. */
 char *where_wrong(const subject *s, result_kind kind, const result_verdict *v);
+/* "batch 0, head 1"; a parameter's matrices are for the whole batch. To be freed. */
+char *where_head(const subject *s, result_kind kind, int64_t head);
+
+/* ---- Maps of errors (map.c) ---- */
+
+/* What a block of a result holds, or heads; the gravest last. CELL_ZERO: it is wrong, and zero. */
+typedef enum {
+    CELL_PASSES,
+    CELL_UNKNOWN,
+    CELL_OVER,
+    CELL_ZERO,
+    CELL_NONFINITE,
+    CELL_STATES
+} cell_state;
+
+typedef struct {
+    cell_state state;
+    double over; /* the error, in units of what passes */
+} map_cell;
+
+/* A head's rows and columns, or a result's batch and heads, in blocks: down x across cells. */
+typedef struct {
+    int64_t rows, cols, block_rows, block_cols, down, across;
+    map_cell *cells;
+} error_map;
+
+error_map map_head(const subject *s, result_kind kind, const result_verdict *v, int64_t head,
+                   int64_t most_rows, int64_t most_cols);
+error_map map_heads(const subject *s, result_kind kind, const result_verdict *v, int64_t most_rows,
+                    int64_t most_cols);
+void map_free(error_map *m);
+/* The last row or column of a cell. */
+int64_t map_last_row(const error_map *m, int64_t down);
+int64_t map_last_col(const error_map *m, int64_t across);
+/* Whether nothing in it says where: all cells are alike, to a factor of 100. */
+bool map_is_uniform(const error_map *m);
+
+/* What levels of errors begin at: 1, which passes, and the last ones a power of ten apart. */
+enum { MOST_LEVELS = 6 };
+typedef struct {
+    int count;
+    double over[MOST_LEVELS];
+} map_levels;
+
+map_levels map_levels_of(const error_map *m, int most);
+int map_level(const map_levels *levels, double over); /* from 0 */
 
 /* ---- Diagnosis (hypotheses.c) ---- */
 

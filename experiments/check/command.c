@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "check/page.h"
 #include "check/report.h"
 #include "common/printout.h"
 #include "common/process.h"
@@ -21,6 +22,9 @@ static void print_help(void)
         "gradients in the same way, with an output or without.\n"
         "Arrays are .npy, f2, f4 or f8, n x d, h x n x d or b x h x n x d, or as --layout says\n"
         "(attnum list layouts); keys and values may have fewer heads, which tokens' heads share.\n"
+        "--mistake FILE adds mistakes of your own, lines \"our scale: logit_scale=0.2\" or\n"
+        "\"odd channels negated: output=negated.npy\", which are named if they explain it.\n"
+        "--html FILE keeps all that is said, with maps of what FAILs, as one page.\n"
         "Exit code: 0 pass or marginal, 1 FAIL, 77 nothing can be said.\n"
         "--emit-case writes cases for your own tests: every combination of the lists of --n, --d,\n"
         "--batch, --m, --seed and --masks (default 1 x 2 x 72 x 16), or of --tokens, with answers\n"
@@ -45,14 +49,16 @@ static void print_more(const settings *s)
 }
 
 static void judge_one(atn_context *context, const subject *s, result_kind kind, result_verdict *v,
-                      check_tables *tables)
+                      check_tables *tables, check_page *page)
 {
     finding findings[MOST_FINDINGS];
     judge_heads(s, kind, v);
     ref_verdict by_rounding = v->verdict;
     int count = explain_result(context, s, kind, v, findings);
     print_verdict(s, kind, v, tables);
+    print_maps(s, kind, v);
     print_findings(s, kind, v, by_rounding, count, findings, tables);
+    check_page_add(page, s, kind, v, by_rounding, count, findings);
     while (count > 0)
         free(findings[--count].text);
 }
@@ -81,7 +87,7 @@ static bool can_wait(const subject *s, const result_group *g)
 
 /* Results that the same calls make, one after the other. */
 static int judge_group(atn_context *context, const subject *s, int first, int end,
-                       check_tables *tables, ref_verdict *worst)
+                       check_tables *tables, check_page *page, ref_verdict *worst)
 {
     result_verdict v[RESULT_COUNT] = {{0}};
     result_group g = {0};
@@ -96,7 +102,7 @@ static int judge_group(atn_context *context, const subject *s, int first, int en
         code = find_wanted(context, s, &g);
     for (int i = 0; i < g.count; i++) {
         if (code == EXIT_PASS) {
-            judge_one(context, s, g.kinds[i], g.of[i], tables);
+            judge_one(context, s, g.kinds[i], g.of[i], tables, page);
             *worst = worse_verdict(*worst, g.of[i]->verdict);
         }
         result_verdict_free(g.of[i]);
@@ -104,15 +110,18 @@ static int judge_group(atn_context *context, const subject *s, int first, int en
     return code;
 }
 
-static int judge_all(atn_context *context, const subject *s, check_tables *tables)
+static int judge_all(const settings *given, atn_context *context, const subject *s,
+                     check_tables *tables, check_page *page)
 {
     ref_verdict worst = REF_SKIPPED;
-    int code = judge_group(context, s, RESULT_OUTPUT, RESULT_TOKENS, tables, &worst);
+    int code = judge_group(context, s, RESULT_OUTPUT, RESULT_TOKENS, tables, page, &worst);
     if (code == EXIT_PASS)
-        code = judge_group(context, s, RESULT_TOKENS, RESULT_COUNT, tables, &worst);
+        code = judge_group(context, s, RESULT_TOKENS, RESULT_COUNT, tables, page, &worst);
     if (code != EXIT_PASS)
         return code;
     code = worst == REF_FAIL ? EXIT_CHECK : worst == REF_SKIPPED ? EXIT_SKIPPED : EXIT_PASS;
+    int written = check_page_write(page, given, s, worst);
+    code = written == EXIT_PASS ? code : written;
     check_tables_summarise(tables, s, worst, code);
     return code;
 }
@@ -130,7 +139,10 @@ static int judge(const settings *s)
 {
     subject judged = {.file_count = 0};
     atn_context *reading = NULL, *context = NULL;
-    int code = make_context(s, 1, &reading);
+    check_page page = {.figures = 0};
+    int code = check_page_open(&page, s->html);
+    if (code == EXIT_PASS)
+        code = make_context(s, 1, &reading);
     if (code == EXIT_PASS)
         code = subject_read(s, reading, &judged);
     if (code == EXIT_PASS)
@@ -141,10 +153,11 @@ static int judge(const settings *s)
         check_tables tables = check_tables_create();
         printout_begin(s);
         print_subject(&judged);
-        code = judge_all(context, &judged, &tables);
+        code = judge_all(s, context, &judged, &tables, &page);
         check_tables_publish(&tables);
         printout_end();
     }
+    check_page_free(&page);
     subject_free(&judged);
     atn_context_free(context);
     atn_context_free(reading);

@@ -180,8 +180,9 @@ static void sort_attempts(const diagnosis *d, attempt *attempts, int count)
 static bool passes(const diagnosis *d, const trial *t, const double *want)
 {
     int64_t heads = result_heads(&t->s.judged, d->kind), size = d->size / d->heads;
-    bool borrowed = t->dense || t->normed || t->weights || t->move_count || t->kept || t->missing ||
-                    t->of != t->kind;
+    bool given = t->own && t->own->results[t->kind];
+    bool borrowed = given || t->dense || t->normed || t->weights || t->move_count || t->kept ||
+                    t->missing || t->of != t->kind;
     result_verdict v = *d->v;
     v.want = (double *)want;
     if (!borrowed) {

@@ -55,7 +55,7 @@ static void keep_case(attention_case *c, int64_t index)
 bool trial_keep_head(trial *t, int64_t index)
 {
     subject *s = &t->s;
-    bool of_others = t->weights || (t->normed && t->norms.stale != STALE_NOT);
+    bool of_others = t->own || t->weights || (t->normed && t->norms.stale != STALE_NOT);
     if (t->kind >= RESULT_PARAMETERS || t->of >= RESULT_PARAMETERS || t->move_count || of_others ||
         !heads_are_independent(&s->c.reference))
         return false;

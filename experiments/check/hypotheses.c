@@ -554,7 +554,8 @@ enum { REALS = sizeof reals / sizeof *reals };
 
 /* What a hypothesis is of: rows below CHANGES are of the table of changes. */
 enum {
-    ROW_VARIANT = CHANGES,
+    ROW_OWN = CHANGES, /* --mistake */
+    ROW_VARIANT,
     ROW_NORM,
     ROW_WEIGHTS,
     ROW_MOVE,
@@ -603,6 +604,9 @@ hypothesis *hypotheses_of(const subject *s, result_kind kind, int *count)
     const int of = kind == RESULT_OUTPUT ? OF_OUTPUT : OF_GRADIENT;
     atn_operator op = s->c.choice.op;
     list l = {kind, NULL, 0};
+    for (int i = 0; i < s->mistake_count; i++)
+        if (s->mistakes[i].changed || s->mistakes[i].results[kind])
+            add(&l, ROW_OWN, NULL, i, 0);
     for (int i = 0; i < atn_operator_get(op)->variant_count; i++)
         add(&l, ROW_VARIANT, NULL, i, 0);
     for (int i = 0; i < CHANGES; i++)
@@ -641,6 +645,8 @@ static char *move_text(const hypothesis *h)
 char *hypothesis_text(const hypothesis *h, const subject *s)
 {
     switch (h->row) {
+    case ROW_OWN:
+        return must_format("%s", s->mistakes[h->value].name);
     case ROW_VARIANT: {
         const atn_operator_info *info = atn_operator_get(s->c.choice.op);
         return must_format("variant %s/%s", info->name, info->variants[h->value].name);
@@ -741,11 +747,26 @@ static bool set_weights(trial *t, const weight_change *change)
     return fits;
 }
 
+/* Of --mistake; it comes before all other changes. */
+static bool set_own(trial *t, int value)
+{
+    t->own = &t->s.mistakes[value];
+    if (t->own->changed)
+        t->s.c.reference = t->own->reference;
+    return true;
+}
+
 bool trial_change(trial *t, const hypothesis *h)
 {
     char *field = (char *)&t->s.c.reference + (h->p ? h->p->offset : 0);
     if (h->p && !parameter_is_of(h->p, t->s.c.reference.op))
         return false;
+    /* a result that is given can only be moved */
+    if (t->own && (h->row == ROW_OWN ||
+                   (t->own->results[t->kind] && h->row != ROW_MOVE && h->row != ROW_RESULT)))
+        return false;
+    if (h->row == ROW_OWN)
+        return set_own(t, h->value);
     if (h->row < CHANGES)
         return (changes[h->row].operators & BIT(t->s.c.reference.op)) &&
                changes[h->row].change(t, h->value);
@@ -836,7 +857,11 @@ atn_status trial_answer(atn_context *context, trial *t, atn_dtype dtype, atn_sto
         return ATN_ERR_UNSUPPORTED;
     if (t->of >= RESULT_PARAMETERS && !result_exists(&t->s.c, t->of))
         return ATN_ERR_UNSUPPORTED;
-    atn_status status = parts       ? answer_parts(context, t, to)
+    const double *given = t->own ? t->own->results[t->kind] : NULL;
+    if (given)
+        memcpy(to, given, (size_t)result_size(&t->s.judged, t->kind) * sizeof *to);
+    atn_status status = given       ? ATN_OK
+                        : parts     ? answer_parts(context, t, to)
                         : t->dense  ? answer_dense(context, t, to)
                         : t->normed ? answer_normed(t, to)
                         : t->weights

@@ -157,9 +157,12 @@ static int find_choice(const parameter *p, const char *text)
     return names_find(p->choices ? p->choices : flags, text);
 }
 
+/* What the parameters that are set stand in. */
+static const char *origin = "--param";
+
 static int fail(const char *name, const char *value, const char *expected)
 {
-    report_error("--param %s=%s: expected %s", name, value, expected);
+    report_error("%s %s=%s: expected %s", origin, name, value, expected);
     return EXIT_USAGE;
 }
 
@@ -169,7 +172,7 @@ static int set_choice(const parameter *p, const char *value, void *field)
     int found = find_choice(p, value);
     if (found < 0) {
         char *expected = names_expected(p->choices ? p->choices : flags, value);
-        report_error("--param %s=%s: %s", p->name, value, expected);
+        report_error("%s %s=%s: %s", origin, p->name, value, expected);
         free(expected);
         return EXIT_USAGE;
     }
@@ -294,7 +297,7 @@ static int report_unknown(const char *text, size_t length, atn_operator op)
         if (parameter_is_of(p, op))
             names[count++] = p->name;
     char *name = must_format("%.*s", (int)length, text), *expected = names_expected(names, name);
-    report_error("--param %s: not a parameter of %s; %s", name, atn_operator_get(op)->name,
+    report_error("%s %s: not a parameter of %s; %s", origin, name, atn_operator_get(op)->name,
                  count ? expected : "it has none");
     free(expected);
     free(name);
@@ -321,6 +324,15 @@ int parameters_set(const text_list *given, subject *to)
             if (p && pass == 0 && code == EXIT_PASS && sets_inverse(p))
                 to->c.reference.inverse = atn_inverse_defaults(to->c.reference.inverse.method);
         }
+    return code;
+}
+
+int parameters_set_in(const char *place, const text_list *given, subject *to)
+{
+    const char *before = origin;
+    origin = place;
+    int code = parameters_set(given, to);
+    origin = before;
     return code;
 }
 

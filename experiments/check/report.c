@@ -10,30 +10,43 @@
 #include "common/printout.h"
 #include "common/report.h"
 
-enum { MOST_HEADS = 16 };
+enum { MOST_MAPS = 3, MAP_ROWS = 16, MAP_COLS = 64, MAP_LEVELS = 3, TICK = 8 };
 
-void print_subject(const subject *s)
+char *subject_text(const subject *s)
 {
     const attention_case *c = &s->judged;
     const atn_attention_shape *p = &c->shape;
     const atn_operator_info *info = atn_operator_get(c->choice.op);
-    report_text("%s/%s in %s: %s\n%" PRId64 " x %" PRId64 " heads, %" PRId64
-                " tokens of width %" PRId64 ", values of width %" PRId64,
-                info->name, info->variants[c->choice.variant].name, subject_precision(s),
-                info->formula, p->batch, p->heads, p->tokens, p->dim, p->value_dim);
+    char *text;
+    size_t size;
+    FILE *file = must_open_text(&text, &size);
+    fprintf(file,
+            "%" PRId64 " x %" PRId64 " heads, %" PRId64 " tokens of width %" PRId64
+            ", values of width %" PRId64,
+            p->batch, p->heads, p->tokens, p->dim, p->value_dim);
     if (p->key_tokens != p->tokens)
-        report_text(", %" PRId64 " keys", p->key_tokens);
+        fprintf(file, ", %" PRId64 " keys", p->key_tokens);
     if (s->key_heads > 0 && s->key_heads < p->heads)
-        report_text(", keys and values of %" PRId64 " heads, each for %" PRId64 " of the tokens'",
-                    s->key_heads, p->heads / s->key_heads);
-    report_text("%s%s\n", c->k ? "" : ", K = Q", c->reference.causal ? ", causal" : "");
+        fprintf(file, ", keys and values of %" PRId64 " heads, each for %" PRId64 " of the tokens'",
+                s->key_heads, p->heads / s->key_heads);
+    fprintf(file, "%s%s\n", c->k ? "" : ", K = Q", c->reference.causal ? ", causal" : "");
     if (!c->k && info->capabilities & ATN_CAN_CROSS)
-        report_text("No --keys were given: the tokens are taken for keys as well, K = Q.\n");
+        fputs("No --keys were given: the tokens are taken for keys as well, K = Q.\n", file);
     if (s->c.choice.op == ATN_SOFT || s->c.choice.op == ATN_SOFTPP)
-        report_text("%" PRId64 " landmarks: %s\n", subject_landmarks(s),
-                    s->c.shape.tokens > p->tokens
-                        ? "given"
-                        : atn_sampling_name(s->c.reference.sampling.kind));
+        fprintf(file, "%" PRId64 " landmarks: %s\n", subject_landmarks(s),
+                s->c.shape.tokens > p->tokens ? "given"
+                                              : atn_sampling_name(s->c.reference.sampling.kind));
+    must_close_text(file, &text, &size);
+    return text;
+}
+
+void print_subject(const subject *s)
+{
+    const atn_operator_info *info = atn_operator_get(s->judged.choice.op);
+    char *text = subject_text(s);
+    report_text("%s/%s in %s: %s\n%s", info->name, info->variants[s->judged.choice.variant].name,
+                subject_precision(s), info->formula, text);
+    free(text);
 }
 
 static const column columns[] = {
@@ -126,7 +139,8 @@ void check_tables_publish(check_tables *t)
         table_free(t->tables[i]);
 }
 
-static void put_head(table *t, result_kind kind, const judgement *j, int64_t batch, int64_t head)
+/* All but the result. */
+static void put_head(table *t, const judgement *j, int64_t batch, int64_t head)
 {
     const ref_difference *d = &j->difference;
     table_integer(t, batch);
@@ -150,15 +164,13 @@ static void put_head(table *t, result_kind kind, const judgement *j, int64_t bat
         table_text(t, j->reason);
     else
         table_missing(t);
-    table_text(t, result_name(kind));
 }
 
-/* Which head is worst: by verdict, then by error. */
-static int64_t worst_head(int64_t heads, const judgement *all, const bool *shown)
+int64_t worst_head(int64_t heads, const judgement *all, const bool *shown)
 {
     int64_t worst = -1;
     for (int64_t i = 0; i < heads; i++) {
-        if (shown[i])
+        if (shown && shown[i])
             continue;
         if (worst < 0) {
             worst = i;
@@ -178,30 +190,30 @@ static int64_t heads_per_batch(const attention_case *c, result_kind kind)
     return kind >= RESULT_PARAMETERS ? result_heads(c, kind) : c->shape.heads;
 }
 
-static void print_heads(const attention_case *c, result_kind kind, const result_verdict *v)
+table *heads_table(const subject *s, result_kind kind, const result_verdict *v)
 {
-    const char *names[SHOWN];
-    int64_t heads = result_heads(c, kind), per_batch = heads_per_batch(c, kind), count = heads;
+    int64_t heads = result_heads(&s->judged, kind), per_batch = heads_per_batch(&s->judged, kind);
     bool *shown = must_allocate((size_t)heads, sizeof *shown);
-    table *t = table_create(columns, COLUMNS);
-    if (count > MOST_HEADS)
-        count = MOST_HEADS;
-    for (int64_t i = 0; i < count; i++) {
-        int64_t at = heads > MOST_HEADS ? worst_head(heads, v->heads, shown) : i;
+    table *t = table_create(columns, SHOWN);
+    for (int64_t i = 0; i < heads && i < MANY_HEADS; i++) {
+        int64_t at = heads > MANY_HEADS ? worst_head(heads, v->heads, shown) : i;
         shown[at] = true;
-        put_head(t, kind, &v->heads[at], at / per_batch, at % per_batch);
+        put_head(t, &v->heads[at], at / per_batch, at % per_batch);
     }
-    for (int i = 0; i < SHOWN; i++)
-        names[i] = columns[i].name;
-    table_print_columns(t, names, SHOWN, count, report_stream());
-    if (count < heads)
-        report_text("the worst %" PRId64 " of %" PRId64 " heads\n", count, heads);
-    table_free(t);
     free(shown);
+    return t;
+}
+
+char *heads_text(const subject *s, result_kind kind)
+{
+    int64_t heads = result_heads(&s->judged, kind);
+    return heads > MANY_HEADS
+               ? must_format("the worst %d of %" PRId64 " heads\n", MANY_HEADS, heads)
+               : NULL;
 }
 
 /* Why it is held against that. */
-static char *basis_text(const subject *s, result_kind kind, const result_verdict *v)
+static char *reason_text(const subject *s, result_kind kind, const result_verdict *v)
 {
     if (s->reference != REFERENCE_AUTO)
         return must_format("--reference asks for it");
@@ -231,40 +243,204 @@ static bool blurs(const subject *s, result_kind kind, const result_verdict *v)
     return false;
 }
 
-static void print_basis(const subject *s, result_kind kind, const result_verdict *v)
+char *basis_text(const subject *s, result_kind kind, const result_verdict *v)
 {
-    char *why = basis_text(s, kind, v);
+    char *why = reason_text(s, kind, v), *text;
     if (v->exact)
-        report_text("against the exact answer: dense, in long double, as %s\n", why);
+        text = must_format("against the exact answer: dense, in long double, as %s\n", why);
     else
-        report_text(
+        text = must_format(
             "against a baseline, the library in f64: %s\nrounding in the baseline may reach "
             "%.2g (condition number times N u), %s\n",
             why, largest_own(s, kind, v),
             blurs(s, kind, v)
                 ? "over a tenth of what passes: a smaller error may be its own, and\nonly "
                   "--reference exact tells"
-                : "small beside what passes");
+                : "small against what passes");
     free(why);
+    return text;
 }
 
-void print_verdict(const subject *s, result_kind kind, const result_verdict *v, check_tables *t)
+char *ratio_text(const subject *s)
 {
     const ref_threshold *rule = ref_threshold_get(REF_REACH);
-    int64_t heads = result_heads(&s->c, kind), per_batch = heads_per_batch(&s->c, kind);
-    report_text("\n%s, ", result_name(kind));
-    print_basis(s, kind, v);
-    print_heads(&s->judged, kind, v);
-    for (int64_t i = 0; i < heads; i++) {
-        put_head(t->tables[TABLE_HEADS], kind, &v->heads[i], i / per_batch, i % per_batch);
-    }
-    report_text(
+    return must_format(
         "error: |yours - wanted|_F / |wanted|_F; expected: what rounding in %s may do at worst;\n"
         "reachable: what good kernels in %s reach. ratio: the largest of %d tests, of the error as a\n"
         "whole and of its structure, over what passes; pass below %g, FAIL from %g\n",
         subject_precision(s), subject_precision(s), statistic_count, rule->pass, rule->fail);
-    report_text("%s %s: %s\n", result_name(kind), v->exact ? "(exact)" : "(baseline)",
-                ref_verdict_name(v->verdict));
+}
+
+void print_verdict(const subject *s, result_kind kind, const result_verdict *v, check_tables *t)
+{
+    int64_t heads = result_heads(&s->c, kind), per_batch = heads_per_batch(&s->c, kind);
+    char *basis = basis_text(s, kind, v), *some = heads_text(s, kind), *ratio = ratio_text(s);
+    table *shown = heads_table(s, kind, v);
+    report_text("\n%s, %s", result_name(kind), basis);
+    table_print(shown, table_rows(shown), report_stream());
+    report_text("%s%s%s %s: %s\n", some ? some : "", ratio, result_name(kind),
+                v->exact ? "(exact)" : "(baseline)", ref_verdict_name(v->verdict));
+    for (int64_t i = 0; i < heads; i++) {
+        put_head(t->tables[TABLE_HEADS], &v->heads[i], i / per_batch, i % per_batch);
+        table_text(t->tables[TABLE_HEADS], result_name(kind));
+    }
+    table_free(shown);
+    free(ratio), free(some), free(basis);
+}
+
+/* ---- Maps ---- */
+
+/* Levels end with the last of these, whatever their number. */
+static char cell_character(const map_levels *levels, const map_cell *cell)
+{
+    static const char over[MAP_LEVELS + 1] = ":+#";
+    static const char states[CELL_STATES] = {
+        [CELL_PASSES] = '.', [CELL_UNKNOWN] = '?', [CELL_ZERO] = '0', [CELL_NONFINITE] = 'N'};
+    return cell->state != CELL_OVER
+               ? states[cell->state]
+               : over[MAP_LEVELS - levels->count + map_level(levels, cell->over)];
+}
+
+const char *const cell_state_names[CELL_STATES] = {[CELL_PASSES] = "up to 1: passes",
+                                                   [CELL_UNKNOWN] = "nothing can be said",
+                                                   [CELL_ZERO] = "zero",
+                                                   [CELL_NONFINITE] = "NaN or infinity"};
+
+/* Of the characters that are there. */
+static void print_legend(const error_map *m, const map_levels *levels)
+{
+    bool there[CELL_STATES] = {false}, level_there[MOST_LEVELS] = {false};
+    for (int64_t i = 0; i < m->down * m->across; i++) {
+        there[m->cells[i].state] = true;
+        if (m->cells[i].state == CELL_OVER)
+            level_there[map_level(levels, m->cells[i].over)] = true;
+    }
+    const char *between = "";
+    for (int i = 0; i < CELL_STATES; i++) {
+        if (there[i] && i != CELL_OVER) {
+            report_text("%s%c %s", between, cell_character(levels, &(map_cell){(cell_state)i, 0}),
+                        cell_state_names[i]);
+            between = "    ";
+        }
+        for (int j = 0; i == CELL_OVER && j < levels->count; j++)
+            if (level_there[j]) {
+                char c = cell_character(levels, &(map_cell){CELL_OVER, 1.01 * levels->over[j]});
+                report_text("%s%c over %g", between, c, levels->over[j]);
+                between = "    ";
+            }
+    }
+    report_text("\n");
+}
+
+const char *const of_rows[] = {"row", "rows"};
+const char *const of_columns[] = {"column", "columns"};
+const char *const of_batch[] = {"batch", "batches"};
+const char *const of_heads[] = {"head", "heads"};
+
+/* Cells as characters. */
+static void print_map(const error_map *m, const char *const rows[2], const char *const cols[2])
+{
+    map_levels levels = map_levels_of(m, MAP_LEVELS);
+    bool many = m->block_rows > 1;
+    int digits = snprintf(NULL, 0, "%" PRId64, m->rows - 1);
+    int width = (int)strlen(rows[many]) + 1 + digits + (many ? 4 + digits : 0);
+    const char *col = cols[m->block_cols > 1];
+    width = width > (int)strlen(col) ? width : (int)strlen(col);
+    for (int64_t i = 0; i < m->down; i++) {
+        char *label = many ? must_format("%s %*" PRId64 " to %*" PRId64, rows[1], digits,
+                                         i * m->block_rows, digits, map_last_row(m, i))
+                           : must_format("%s %*" PRId64, rows[0], digits, i);
+        report_text("%*s  ", width, label);
+        for (int64_t j = 0; j < m->across; j++)
+            report_text("%c", cell_character(&levels, &m->cells[i * m->across + j]));
+        report_text("\n");
+        free(label);
+    }
+    report_text("%*s  ", width, col);
+    for (int64_t j = 0; j < m->across; j += TICK)
+        report_text("%-*" PRId64, j + TICK < m->across ? TICK : 0, j * m->block_cols);
+    report_text("\n");
+    print_legend(m, &levels);
+}
+
+char *map_blocks(const error_map *m)
+{
+    return must_format("%" PRId64 " %s x %" PRId64 " %s", m->block_rows, of_rows[m->block_rows > 1],
+                       m->block_cols, of_columns[m->block_cols > 1]);
+}
+
+char *map_missing(const error_map *m, const judgement *j)
+{
+    static const char *const states[CELL_STATES] = {[CELL_OVER] = "is over what passes",
+                                                    [CELL_ZERO] = "is zero",
+                                                    [CELL_NONFINITE] = "has NaN or infinity"};
+    if (!map_is_uniform(m))
+        return NULL;
+    char *block = map_blocks(m);
+    char *text = m->cells[0].state == CELL_PASSES
+                     ? must_format("no block of %s is over what passes by itself; the test that "
+                                   "FAILs is \"%s\"",
+                                   block, j->rule)
+                     : must_format("every block of %s %s", block, states[m->cells[0].state]);
+    free(block);
+    return text;
+}
+
+/* What of a head is wrong, as a map or a sentence, unless the sentence before was the same. Returns
+ * whether it was said. */
+static bool print_place(const subject *s, result_kind kind, const result_verdict *v, int64_t head,
+                        char **before)
+{
+    error_map m = map_head(s, kind, v, head, MAP_ROWS, MAP_COLS);
+    char *place = where_head(s, kind, head), *missing = map_missing(&m, &v->heads[head]);
+    bool again = missing && *before && strcmp(missing, *before) == 0;
+    if (missing && !again)
+        report_text("\n%s: %s\n", place, missing);
+    if (!missing) {
+        char *block = map_blocks(&m);
+        report_text("\n%s: errors over what passes, in blocks of %s\n", place, block);
+        print_map(&m, of_rows, of_columns);
+        free(block);
+    }
+    free(*before);
+    *before = missing;
+    free(place);
+    map_free(&m);
+    return !again;
+}
+
+int64_t heads_that_fail(const subject *s, result_kind kind, const result_verdict *v, int most,
+                        int64_t *heads)
+{
+    int64_t all = result_heads(&s->judged, kind), failed = 0;
+    bool *seen = must_allocate((size_t)all, sizeof *seen);
+    for (int64_t i = 0; i < all; i++)
+        failed += v->heads[i].verdict == REF_FAIL;
+    for (int i = 0; i < most && i < failed; i++) {
+        heads[i] = worst_head(all, v->heads, seen);
+        seen[heads[i]] = true;
+    }
+    free(seen);
+    return failed;
+}
+
+void print_maps(const subject *s, result_kind kind, const result_verdict *v)
+{
+    int64_t all = result_heads(&s->judged, kind), heads[MANY_HEADS], said = 0;
+    int64_t failed = heads_that_fail(s, kind, v, MANY_HEADS, heads);
+    char *before = NULL;
+    if (failed && all > MANY_HEADS) {
+        error_map m = map_heads(s, kind, v, MAP_ROWS, MAP_COLS);
+        report_text("\n%" PRId64 " of %" PRId64 " heads FAIL; ratios:\n", failed, all);
+        print_map(&m, of_batch, of_heads);
+        map_free(&m);
+    }
+    for (int i = 0; said < MOST_MAPS && i < MANY_HEADS && i < failed; i++)
+        said += print_place(s, kind, v, heads[i], &before);
+    if (failed > said)
+        report_text("\n%" PRId64 " more %s\n", failed - said,
+                    failed - said > 1 ? "heads FAIL" : "head FAILs");
+    free(before);
 }
 
 /* What a finding says of the result. */
@@ -273,43 +449,58 @@ static const char *finding_kind(const finding *f)
     return f->place ? "alone is wrong" : f->explains ? "explains it" : "nearest, does not explain";
 }
 
-void print_findings(const subject *s, result_kind kind, const result_verdict *v,
-                    ref_verdict by_rounding, int count, const finding *findings,
-                    check_tables *tables)
+table *findings_table(int count, const finding *findings)
 {
     static const column shown[] = {{"what else it could be", COLUMN_TEXT, "", ""},
                                    {"error left", COLUMN_REAL, "", ""},
                                    {"", COLUMN_TEXT, "", ""}};
-    table *results = tables->tables[TABLE_RESULTS];
-    table_text(results, result_name(kind));
-    table_text(results, v->exact ? "exact" : "baseline");
-    table_text(results, ref_verdict_name(v->verdict));
-    char *why = basis_text(s, kind, v);
-    double own = largest_own(s, kind, v);
-    table_text(results, why);
-    table_real_if(results, !isnan(own), own);
-    table_boolean(results, blurs(s, kind, v));
-    free(why);
-    if (!count) {
-        if (v->verdict == REF_FAIL)
-            report_text("\nno known mistake comes nearer\n");
-        return;
-    }
     table *t = table_create(shown, 3);
     for (int i = 0; i < count; i++) {
         table_text(t, findings[i].text);
         table_real(t, findings[i].error);
         table_text(t, finding_kind(&findings[i]));
-        table_text(tables->tables[TABLE_MISTAKES], findings[i].text);
-        table_real(tables->tables[TABLE_MISTAKES], findings[i].error);
-        table_boolean(tables->tables[TABLE_MISTAKES], findings[i].explains);
-        table_text(tables->tables[TABLE_MISTAKES], result_name(kind));
     }
-    report_text("\n");
-    table_print(t, count, report_stream());
-    table_free(t);
-    if (by_rounding != REF_FAIL && v->verdict == REF_FAIL)
-        report_text("%s: FAIL: rounding would allow it, but it is nearer to that than to what "
-                    "was claimed\n",
-                    result_name(kind));
+    return t;
+}
+
+char *findings_text(const result_verdict *v, ref_verdict by_rounding, int count)
+{
+    if (v->verdict == REF_FAIL && !count)
+        return must_format("no known mistake comes nearer\n");
+    if (v->verdict == REF_FAIL && by_rounding != REF_FAIL)
+        return must_format("FAIL: rounding would allow it, but it is nearer to that than to what "
+                           "was claimed\n");
+    return NULL;
+}
+
+void print_findings(const subject *s, result_kind kind, const result_verdict *v,
+                    ref_verdict by_rounding, int count, const finding *findings,
+                    check_tables *tables)
+{
+    table *results = tables->tables[TABLE_RESULTS], *mistakes = tables->tables[TABLE_MISTAKES];
+    table *shown = findings_table(count, findings);
+    char *text = findings_text(v, by_rounding, count);
+    table_text(results, result_name(kind));
+    table_text(results, v->exact ? "exact" : "baseline");
+    table_text(results, ref_verdict_name(v->verdict));
+    char *why = reason_text(s, kind, v);
+    double own = largest_own(s, kind, v);
+    table_text(results, why);
+    table_real_if(results, !isnan(own), own);
+    table_boolean(results, blurs(s, kind, v));
+    free(why);
+    for (int i = 0; i < count; i++) {
+        table_text(mistakes, findings[i].text);
+        table_real(mistakes, findings[i].error);
+        table_boolean(mistakes, findings[i].explains);
+        table_text(mistakes, result_name(kind));
+    }
+    if (count || text)
+        report_text("\n");
+    if (count)
+        table_print(shown, count, report_stream());
+    if (text)
+        report_text("%s%s%s", count ? result_name(kind) : "", count ? ": " : "", text);
+    free(text);
+    table_free(shown);
 }

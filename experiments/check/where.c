@@ -77,8 +77,7 @@ static char *head_text(const yardstick *y, const bounds *b, const double *got)
                                           : NULL;
 }
 
-/* "of batch 0, head 1"; a parameter's matrices are for the whole batch. */
-static char *place_text(const subject *s, result_kind kind, int64_t head)
+char *where_head(const subject *s, result_kind kind, int64_t head)
 {
     int64_t heads = s->judged.shape.heads;
     if (kind >= RESULT_PARAMETERS)
@@ -101,7 +100,7 @@ char *where_wrong(const subject *s, result_kind kind, const result_verdict *v)
         return NULL;
     yardstick y = head_yardstick(s, kind, v, worst);
     char *part = head_text(&y, &v->bounds[worst], s->results[kind] + worst * size), *text = NULL;
-    char *place = place_text(s, kind, worst);
+    char *place = where_head(s, kind, worst);
     if (part && wrong == 1 && heads > 1)
         text = must_format("%s alone: %s", place, part);
     else if (part && (strcmp(part, all_zero) == 0 || strcmp(part, all_nonfinite) == 0))

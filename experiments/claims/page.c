@@ -20,8 +20,6 @@ static const char style[] =
     "code{font-size:.9em;background:var(--card);border-radius:3px;padding:.1em .3em}"
     "code.command{display:block;white-space:pre;overflow-x:auto;padding:.3em .5em}\n"
     ".skip{position:absolute;left:-99rem}.skip:focus{position:static}\n"
-    ".verdict{border:1px solid;border-radius:99px;padding:.05em .65em;font-size:.85rem;"
-    "font-weight:600;white-space:nowrap;color:var(--soft)}\n"
     ".verdict[data-verdict=\"holds\"]{color:var(--fine)}"
     ".verdict[data-verdict=\"holds if\"]{color:var(--tip)}"
     ".verdict[data-verdict=\"fails\"]{color:var(--warning)}"

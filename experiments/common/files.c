@@ -271,6 +271,17 @@ int new_file_open(new_file *f, const char *folder, const char *name)
     return code;
 }
 
+int new_file_open_path(new_file *f, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash == path ? must_format("/")
+                   : slash       ? must_format("%.*s", (int)(slash - path), path)
+                                 : must_format(".");
+    int code = new_file_open(f, folder, slash ? slash + 1 : path);
+    free(folder);
+    return code;
+}
+
 int new_file_close(new_file *f)
 {
     FILE *file = f->file;

@@ -39,6 +39,8 @@ typedef struct {
 
 /* Opens folder/name for writing, under a temporary name. */
 int new_file_open(new_file *f, const char *folder, const char *name);
+/* The same of a path. Before anything is measured, a bad path shows at once. */
+int new_file_open_path(new_file *f, const char *path);
 /* Flushes, syncs and closes it, still under its temporary name. */
 int new_file_close(new_file *f);
 /* Gives it its final name, on the disk too. */

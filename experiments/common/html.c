@@ -2,6 +2,8 @@
 #include "html.h"
 
 #include <attnum/version.h>
+#include <inttypes.h>
+#include <math.h>
 #include <nettle/base64.h>
 #include <nettle/sha2.h>
 #include <stdbool.h>
@@ -25,6 +27,19 @@ static const char common_style[] =
     "p,li,h1,code{overflow-wrap:anywhere}\n"
     "figure{margin:0;padding:14px;border:1px solid var(--line);border-radius:6px}\n"
     "svg{width:100%;height:auto;display:block}\n"
+    ".figures{display:grid;gap:20px;grid-template-columns:repeat(auto-fit,minmax(min(100%,440px),"
+    "1fr))}\n"
+    ".figures figcaption{font-size:.9rem;color:var(--soft)}"
+    "figcaption b{color:var(--fg);display:block;font-size:1rem}\n"
+    ".figures svg{margin:.5em 0}"
+    ".figures text{fill:var(--fg);font:13px system-ui,sans-serif}\n"
+    ".figures .tick,.figures .note{fill:var(--soft);font-size:12px}\n"
+    ".key{display:flex;flex-wrap:wrap;gap:.2em 1em;list-style:none;margin:0 0 .5em;padding:0;"
+    "font-size:.85rem}\n"
+    ".key svg{width:26px;height:12px;display:inline-block;margin:0 .35em 0 0;"
+    "vertical-align:middle}\n"
+    ".verdict{border:1px solid;border-radius:99px;padding:.05em .65em;font-size:.85rem;"
+    "font-weight:600;white-space:nowrap;color:var(--soft)}\n"
     ".scroll{overflow-x:auto}\n"
     "table{border-collapse:collapse;font-size:.85rem;font-variant-numeric:tabular-nums}\n"
     "th,td{padding:.25em .7em;text-align:right;border-bottom:1px solid var(--line);white-space:"
@@ -112,4 +127,51 @@ void html_begin_table(FILE *file, const char *label)
 void html_end_table(FILE *file)
 {
     fputs("</table></div>\n", file);
+}
+
+static void write_cell(FILE *file, const table *t, const column *c, int64_t row, int col)
+{
+    bool text = c->type == COLUMN_TEXT;
+    fputs(text ? "<td class=\"text\">" : "<td>", file);
+    if (table_is_missing(t, row, col))
+        fputs("–", file);
+    else if (text)
+        html_text(file, table_get_text(t, row, col));
+    else if (c->type == COLUMN_INTEGER)
+        fprintf(file, "%" PRId64, table_get_integer(t, row, col));
+    else if (isinf(table_get_real(t, row, col)))
+        fputs("∞", file);
+    else
+        fprintf(file, "%.3g", table_get_real(t, row, col));
+    fputs("</td>", file);
+}
+
+void html_table(FILE *file, const char *label, const table *t)
+{
+    const column *columns;
+    int count = table_columns(t, &columns);
+    html_begin_table(file, label);
+    fputs("<thead><tr>", file);
+    for (int i = 0; i < count; i++) {
+        fprintf(file, "<th scope=\"col\"%s>",
+                columns[i].type == COLUMN_TEXT ? " class=\"text\"" : "");
+        html_text(file, columns[i].name);
+        fputs("</th>", file);
+    }
+    fputs("</tr></thead>\n<tbody>\n", file);
+    for (int64_t row = 0; row < table_rows(t); row++) {
+        fputs("<tr>", file);
+        for (int i = 0; i < count; i++)
+            write_cell(file, t, &columns[i], row, i);
+        fputs("</tr>\n", file);
+    }
+    fputs("</tbody>", file);
+    html_end_table(file);
+}
+
+void html_begin_figure(FILE *file, const char *title)
+{
+    fputs("<figure><figcaption><b>", file);
+    html_text(file, title);
+    fputs("</b></figcaption>\n", file);
 }

@@ -6,6 +6,8 @@
 
 #include <stdio.h>
 
+#include "table.h"
+
 typedef struct {
     const char *title;
     const char *style;  /* rules that follow those of every page */
@@ -25,5 +27,10 @@ void html_end(FILE *file, const html_page *page, const char *command);
  * for those who cannot see it. */
 void html_begin_table(FILE *file, const char *label);
 void html_end_table(FILE *file);
+/* All of a table; numbers to three digits, what is missing a dash. */
+void html_table(FILE *file, const char *label, const table *t);
+
+/* <figure> and its title; figures stand in a <div class="figures">. */
+void html_begin_figure(FILE *file, const char *title);
 
 #endif

@@ -79,7 +79,7 @@ typedef enum { REFERENCE_CHOICE_LIST(REFERENCE_CHOICE_CODE) REFERENCE_CHOICES } 
 /* What `check` is given: paths, null where not given. */
 typedef struct {
     const char *tokens, *keys, *values, *output, *landmarks, *mask, *query_mask;
-    const char *grad_output;
+    const char *grad_output, *mistakes;
     text_list gradients;  /* NAME=FILE */
     text_list parameters; /* NAME=VALUE */
     reference_choice reference;

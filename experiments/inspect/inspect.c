@@ -100,7 +100,7 @@ typedef struct {
     inspect_plan plan; /* first */
     input *in;
     char landmarks_sha256[SHA256_HEX_SIZE];
-    page_file *page; /* open where --html was asked for */
+    new_file *page; /* open where --html was asked for */
 } inspect_state;
 
 /* The tokens' grid: a file's own, photographs and fields in 28 x 28 patches. */
@@ -271,7 +271,7 @@ static int prepare(const settings *s, void **state, int64_t *points)
     if (code == EXIT_PASS)
         code = plan_points(&w->plan);
     if (code == EXIT_PASS && s->html && !s->dry_run)
-        code = page_open(w->page, s->html);
+        code = new_file_open_path(w->page, s->html);
     *points = w->plan.head_count;
     return code;
 }
@@ -279,7 +279,7 @@ static int prepare(const settings *s, void **state, int64_t *points)
 static void release(void *state)
 {
     inspect_state *w = state;
-    page_close(w->page);
+    new_file_free(w->page);
     free(w->page);
     free(w->plan.given.data);
     free(w->plan.heads);

@@ -12,24 +12,6 @@
 #include "inspect/summary.h"
 #include "inspect/svg.h"
 
-/* ---- The file ---- */
-
-int page_open(page_file *page, const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    char *folder = slash == path ? must_format("/")
-                   : slash       ? must_format("%.*s", (int)(slash - path), path)
-                                 : must_format(".");
-    int code = new_file_open(&page->file, folder, slash ? slash + 1 : path);
-    free(folder);
-    return code;
-}
-
-void page_close(page_file *page)
-{
-    new_file_free(&page->file);
-}
-
 /* ---- Style ---- */
 
 static const char own_style[] =
@@ -46,20 +28,10 @@ static const char own_style[] =
     "li b{margin-right:.4em}li.warning b{color:var(--warning)}li.tip b{color:var(--tip)}"
     "li.fine b{color:var(--fine)}\n"
     ".basis{color:var(--soft);font-size:.85rem;white-space:nowrap}\n"
-    ".figures{display:grid;gap:20px;grid-template-columns:repeat(auto-fit,minmax(min(100%,440px),"
-    "1fr))}\n"
-    "figcaption{font-size:.9rem;color:var(--soft)}figcaption b{color:var(--fg);display:block;"
-    "font-size:1rem}\n"
-    "svg{margin:.5em 0}\n"
-    "svg text{fill:var(--fg);font:13px system-ui,sans-serif}\n"
-    "svg .tick,svg .note{fill:var(--soft);font-size:12px}svg .power{font-size:9px}\n"
+    "svg .power{font-size:9px}\n"
     ".grid{stroke:var(--line)}.level{stroke:var(--soft);stroke-dasharray:5 4}\n"
     ".line{fill:none;stroke-width:2;stroke-linejoin:round}\n"
-    ".dot{fill-opacity:.75;stroke:none}.ring{fill:var(--bg);fill-opacity:.5;stroke-width:2}\n"
-    ".key{display:flex;flex-wrap:wrap;gap:.2em 1em;list-style:none;margin:0 0 .5em;padding:0;"
-    "font-size:.85rem}\n"
-    ".key svg{width:26px;height:12px;display:inline-block;margin:0 .35em 0 0;vertical-align:"
-    "middle}\n";
+    ".dot{fill-opacity:.75;stroke:none}.ring{fill:var(--bg);fill-opacity:.5;stroke-width:2}\n";
 
 /* The page's own rules, to be freed. Every other line is dashed, so that colour is not all there
  * is.
@@ -100,53 +72,10 @@ static void write_advice(FILE *file, const page_content *content)
     free(headline);
 }
 
-static void write_cell(FILE *file, const table *t, const column *c, int64_t row, int col)
-{
-    bool text = c->type == COLUMN_TEXT;
-    fputs(text ? "<td class=\"text\">" : "<td>", file);
-    if (table_is_missing(t, row, col))
-        fputs("–", file);
-    else if (text)
-        html_text(file, table_get_text(t, row, col));
-    else if (c->type == COLUMN_INTEGER)
-        fprintf(file, "%" PRId64, table_get_integer(t, row, col));
-    else if (isinf(table_get_real(t, row, col)))
-        fputs("∞", file);
-    else
-        fprintf(file, "%.3g", table_get_real(t, row, col));
-    fputs("</td>", file);
-}
-
 static void write_table(FILE *file, const char *title, const char *text, const table *t)
 {
-    const column *columns;
-    int count = table_columns(t, &columns);
     fprintf(file, "<h2>%s</h2>\n<p class=\"soft\">%s</p>\n", title, text);
-    html_begin_table(file, title);
-    fputs("<thead><tr>", file);
-    for (int i = 0; i < count; i++) {
-        fprintf(file, "<th scope=\"col\"%s>",
-                columns[i].type == COLUMN_TEXT ? " class=\"text\"" : "");
-        html_text(file, columns[i].name);
-        fputs("</th>", file);
-    }
-    fputs("</tr></thead>\n<tbody>\n", file);
-    for (int64_t row = 0; row < table_rows(t); row++) {
-        fputs("<tr>", file);
-        for (int i = 0; i < count; i++)
-            write_cell(file, t, &columns[i], row, i);
-        fputs("</tr>\n", file);
-    }
-    fputs("</tbody>", file);
-    html_end_table(file);
-}
-
-/* A figure: its head, then the caller's plot, then its foot with the key. */
-static void begin_figure(FILE *file, const char *title)
-{
-    fputs("<figure><figcaption><b>", file);
-    html_text(file, title);
-    fputs("</b></figcaption>\n", file);
+    html_table(file, title, t);
 }
 
 /* What a line or a dot stands for. */
@@ -156,6 +85,7 @@ typedef struct {
     enum { KEY_LINE, KEY_DOT, KEY_RING } kind;
 } key_item;
 
+/* The foot of a figure, with the key. */
 static void end_figure(FILE *file, const char *caption, int count, const key_item *key)
 {
     if (count > 0)
@@ -237,7 +167,7 @@ static void write_spectrum(FILE *file, const inspection_list *list, const inspec
     for (int64_t i = 0; i < list->count; i++)
         if (inspection_same_head(list->items[i], hard) && list->items[i]->m == hard->m)
             plot.y.low = fmin(plot.y.low, least_shown(list->items[i]) / 10);
-    begin_figure(file, title);
+    html_begin_figure(file, title);
     svg_begin(file, &plot, 0);
     for (int i = 0; i < FLOORS; i++)
         if (hard->m * atn_dtype_roundoff(floors[i].dtype) >= plot.y.low)
@@ -299,7 +229,7 @@ static void write_curves(FILE *file, const inspection *hard)
         .x = {"products of m × m matrices", 0, most, false},
         .y = {"‖AXA − A‖ / ‖A‖", 1e-10, 4, true},
     };
-    begin_figure(file, title);
+    html_begin_figure(file, title);
     svg_begin(file, &plot, 1);
     svg_level(file, &plot, inspect_targets[0], "10⁻³");
     svg_level(file, &plot, inspect_targets[1], "10⁻⁶");
@@ -395,7 +325,7 @@ static void write_errors(FILE *file, const inspection_list *list, const landmark
     }
     if (known == 0)
         return; /* every error is rounding */
-    begin_figure(file, plot.title);
+    html_begin_figure(file, plot.title);
     svg_begin(file, &plot, 2);
     for (int64_t i = 0; i < list->count; i++)
         draw_dot(file, &plot, rows, list->items[i], false, list->items[i]->trace_ratio,
@@ -420,7 +350,7 @@ static void write_norms(FILE *file, const inspection_list *list, const landmark_
                      .row_count = 4};
     for (int pass = 0; pass < 2; pass++) {
         if (pass == 1) {
-            begin_figure(file, plot.title);
+            html_begin_figure(file, plot.title);
             svg_begin(file, &plot, 3);
         }
         for (int64_t i = 0; i < list->count; i++) {
@@ -455,7 +385,7 @@ static void write_precisions(FILE *file, const inspection_list *list, const land
                      .row_count = PRECISIONS};
     for (int p = 0; p < PRECISIONS; p++)
         names[p] = precision_name(precisions[p]);
-    begin_figure(file, plot.title);
+    html_begin_figure(file, plot.title);
     svg_begin(file, &plot, 4);
     svg_upright(file, &plot, inspect_safe_residual, "0.01");
     for (int64_t i = 0; i < list->count; i++)
@@ -534,9 +464,9 @@ static void write_page(FILE *file, const page_content *content)
     free(title);
 }
 
-int page_write(page_file *page, const page_content *content)
+int page_write(new_file *page, const page_content *content)
 {
-    write_page(page->file.file, content);
-    int code = new_file_close(&page->file);
-    return code == EXIT_PASS ? new_file_publish(&page->file) : code;
+    write_page(page->file, content);
+    int code = new_file_close(page);
+    return code == EXIT_PASS ? new_file_publish(page) : code;
 }

@@ -8,16 +8,6 @@
 #include "inspect/advice.h"
 #include "inspect/facts.h"
 
-/* The page's file, whole or not there; {0} before it is opened. */
-typedef struct {
-    new_file file;
-} page_file;
-
-/* Opens path for writing, before anything is measured: a bad path shows at once. */
-int page_open(page_file *page, const char *path);
-/* Removes what was not published; {0} is allowed. */
-void page_close(page_file *page);
-
 typedef struct {
     const char *subject, *name, *command;
     const inspection_list *list;
@@ -27,6 +17,6 @@ typedef struct {
 } page_content;
 
 /* Writes and publishes it. Returns an exit code. */
-int page_write(page_file *page, const page_content *content);
+int page_write(new_file *page, const page_content *content);
 
 #endif

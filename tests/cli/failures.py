@@ -48,6 +48,7 @@ COMMANDS = (
     ("inspect-landmarks", "inspect {in}/case/sima-paper/tokens.npy --quick --layout bhnd --landmarks "
      "{in}/case/sima-paper/values.npy --out out", 1),
     ("check", "check {check}", 2),
+    ("check-html", "check {check} --html out/x.html", 1),
     ("check-emit", "check --emit-case out --operator sima/paper --n 9,16 --d 8", 2),
     ("check-emit-tokens", "check --emit-case out --operator sima/paper --layout bhnd --tokens "
      "{in}/case/sima-paper/tokens.npy", 1),

@@ -220,6 +220,35 @@ attnum check $one --output one_output.npy
 expect_exit 0
 attnum check $one --output zeros.npy
 expect_exit 1
+expect_stdout 'batch 0, head 0: every block of 1 row x 1 column is zero'
+expect_stdout '1 more head FAILs'
+# rows 8 to 11 of head 1, columns 4 to 7
+{
+    tail -c 2048 cases/sima-paper/output.npy | head -c 1536
+    for row in 8 9 10 11; do
+        tail -c 2048 cases/sima-paper/output.npy | tail -c +$((1024 + row * 64 + 1)) | head -c 32
+        head -c 32 /dev/zero
+    done
+    tail -c 256 cases/sima-paper/output.npy
+} | npy tile.npy '<f8' '1, 2, 16, 8'
+attnum check $sima --output tile.npy
+expect_exit 1
+expect_stdout 'batch 0, head 1: errors over what passes, in blocks of 1 row x 1 column'
+sed -n '/^batch 0, head 1: errors/,/^\./p' stdout | sed 1d >map
+{
+    for row in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
+        cells=........
+        case $row in 8 | 9 | 10 | 11) cells=....0000 ;; esac
+        printf 'row %2d  %s\n' "$row" "$cells"
+    done
+    printf 'column  0\n. up to 1: passes    0 zero\n'
+} | cmp -s - map
+check "the map shows the tile" $?
+attnum check $sima --output tile.npy --format json
+expect_exit 1
+expect_no_stdout 'errors over'
+python3 -m json.tool stdout >/dev/null
+check "JSON is JSON, without a map" $?
 attnum check $sima --output nan.npy --dtype bf16
 expect_exit 1
 expect_stdout 'output (exact): FAIL'
@@ -227,6 +256,136 @@ attnum check $sima --output fortran.npy
 expect_exit 1
 sed -n '/^what else/{n;p;}' stdout | grep -q "called Fortran's.*explains it"
 check "the order is named" $?
+
+# ---- the page: whole or not at all, well formed, and it asks for nothing outside it ----
+name="<script>&\"it's\".npy"
+cp tile.npy "$name"
+attnum check $sima --output "./$name" --html report.html
+expect_exit 1
+expect_quiet
+expect_stdout 'report.html'
+command='report.html'
+! grep -qiE 'https?:|//[a-z]|<script|<link|<iframe|@import|src=|href=' report.html
+check "no address, no script" $?
+! grep -oE 'url\([^)]*\)' report.html | grep -qv '^url(#hatch)$'
+check "urls are the page's own" $?
+grep -q '&lt;script&gt;&amp;' report.html
+check "the file's name is escaped" $?
+grep -q '<h1>sima/paper in f64 <span class="verdict" data-verdict="FAIL">FAIL</span>' report.html
+check "the verdict" $?
+grep -q '<title>rows 8 to 11, columns 4 to 7: zero</title>' report.html
+check "the tile, as one rectangle of the map" $?
+[ "$(grep -c '<title id=' report.html)" -eq 1 ]
+check "one map, of the head that FAILs" $?
+grep -q '<td class="text">batch 0, head 1 alone: rows 8 to 11</td>' report.html
+check "the finding" $?
+grep -q '<td class="text">epsilon</td><td class="text">0</td>' report.html
+check "the parameters" $?
+! grep -qE '(nan|inf)[" ]' report.html
+check "no number that is none in a drawing" $?
+if command -v python3 >/dev/null; then
+    python3 -c 'import sys, xml.dom.minidom as x; x.parse(sys.argv[1])' report.html >parsed 2>&1
+    check "well-formed" $?
+fi
+attnum check $(forward sima/paper) --html report.html --format json
+expect_exit 0
+grep -q 'data-verdict="pass">pass' report.html && ! grep -q '<title id=\|data-verdict="FAIL">' report.html
+check "a pass, and no map" $?
+attnum check $sima --output nan.npy --html nan.html
+expect_exit 1
+grep -q '<rect class="none"' nan.html && ! grep -qE '="[^"]*(nan|inf)[^"]*"' nan.html
+check "NaN has its colour, and no coordinate is NaN" $?
+attnum check $(arguments sima/paper) --html report.html
+[ "$(grep -c '^<section>' report.html)" -eq "$(grep -c 'exact): pass' stdout)" ]
+check "a section for every result" $?
+attnum check $sima --output none.npy --html unwritten.html
+expect_exit 3
+expect_one_error 'none.npy'
+expect_no_file unwritten.html
+attnum check $sima --output tile.npy --html nowhere/page.html
+expect_exit 3
+expect_one_error 'nowhere/page.html'
+mkdir folder.html
+attnum check $sima --output tile.npy --html folder.html
+expect_exit 3
+expect_one_error 'folder.html'
+attnum check --emit-case html --operator sima --html page.html
+expect_usage '--html' '--emit-case'
+
+# ---- mistakes of one's own: named if they explain it, and only then ----
+{ tail -c 2048 cases/sima-paper/output.npy | head -c 1024 && tail -c 1024 cases/sima-paper/grad_values.npy; } |
+    npy mixed.npy '<f8' '1, 2, 16, 8'
+cat >mistakes.txt <<'END'
+# of our kernel
+
+the second head's buffer was taken for another: output=mixed.npy
+the norm of the old kernel: norm=l2 epsilon=0.5
+END
+# expect_first TEXT: the first finding, which explains it.
+expect_first() {
+    expect_exit 1
+    sed -n '/^what else/{n;p;}' stdout | grep "^$1 " | grep -q 'explains it'
+    check "'$1' is named first, and explains it" $?
+}
+attnum check $sima --output mixed.npy
+expect_exit 1
+expect_no_stdout 'explains it'
+attnum check $sima --output mixed.npy --mistake mistakes.txt --html mistake.html
+expect_first "the second head's buffer was taken for another"
+expect_no_stdout 'the norm of the old kernel'
+grep -q 'the second head&#39;s buffer was taken for another</td>' mistake.html
+check "the page names it" $?
+attnum check $sima --output mixed.npy --mistake mistakes.txt --format csv
+expect_stdout "the second head's buffer was taken for another,"
+mkdir l2 && (cd l2 && "$program" check --emit-case cases --n 16 --d 8 --operator sima/paper --param norm=l2,epsilon=0.5 >/dev/null)
+attnum check $sima --output l2/cases/sima-paper/output.npy --mistake mistakes.txt
+expect_first 'the norm of the old kernel'
+attnum check $(forward sima/paper) --mistake mistakes.txt
+expect_exit 0
+expect_no_stdout 'the norm of the old kernel'
+attnum check $sima --output tile.npy --mistake mistakes.txt
+expect_exit 1
+! grep -E "old kernel|buffer" stdout | grep -q 'explains it'
+check "what does not fit explains nothing" $?
+edit='s/logit_scale=0/logit_scale=0.2/'
+printf 'our scale: logit_scale=0\n' >scale.txt
+attnum check $(forward softmax/attention | sed "$edit") --mistake scale.txt
+expect_first 'our scale'
+attnum check $(forward soft/code) --scale 0.3 --mistake scale.txt
+expect_usage 'scale.txt, line 1' 'logit_scale: not a parameter of soft'
+printf 'our scale: scale=0.17677669529663689\n' >scale.txt # 1/(2 sqrt(8))
+attnum check $(forward soft/code) --scale 0.3 --mistake scale.txt
+expect_first 'our scale'
+# hostile files: one line that says where
+head -c 512 /dev/zero | npy short.npy '<f8' '1, 2, 8, 4'
+for line in x ': output=zeros.npy' 'a:' 'a: b' 'a: =1' 'a: output=' 'a: epsilon=x' 'a: norm=l7' 'a: scale=0' 'a: scale=nan' \
+    'a: iterations=3' "$(printf 'a\033[31m: epsilon=1')"; do
+    printf '# a comment\n\n%s\n' "$line" >bad.txt
+    attnum check $sima --output tile.npy --mistake bad.txt
+    expect_usage 'bad.txt, line 3'
+done
+for line in output=none.npy output=short.npy output=nan.npy grad-tokens=short.npy; do
+    echo "a: $line" >bad.txt
+    attnum check $sima --output tile.npy --mistake bad.txt
+    expect_exit 3
+    expect_one_error "${line#*=}"
+    case $line in *short*) expect_stderr 'shape: 1 x 2 x 8 x 4, expected 1 x 2 x 16 x 8' ;; esac
+done
+for bad in none.txt folder.html; do
+    attnum check $sima --output tile.npy --mistake $bad
+    expect_exit 3
+    expect_one_error "$bad"
+done
+attnum check $sima --output tile.npy --mistake zeros.npy
+expect_usage 'zeros.npy' 'a text file'
+i=0
+while [ $i -lt 70 ]; do
+    echo "mistake $i: output=zeros.npy"
+    i=$((i + 1))
+done >bad.txt
+attnum check $sima --output tile.npy --mistake bad.txt
+expect_exit 3
+expect_one_error 'at most 64 files'
 
 # ---- landmarks as they are: tokens 1 to 4 of either head, picked or given ----
 printf '\000\000\200\077\000\000\000\100\000\000\100\100\000\000\200\100' | npy indices.npy '<f4' '1, 4'

@@ -996,6 +996,51 @@ Test(check, mistakes_made_by_hand_are_named)
     atn_context_free(context);
 }
 
+/* What --mistake names: a description that no known mistake has, and a result. */
+Test(check, mistakes_of_ones_own_are_named)
+{
+    enum { SIZE = HEADS * TOKENS * WIDTH };
+    static double given[SIZE], changed[SIZE];
+    static char names[][8] = {"result", "epsilon"};
+    subject s = problem_of(ATN_SIMA, 0, ATN_F32), other = s;
+    double *y = give_output(&s);
+    own_mistake mistakes[] = {{.name = names[0], .results = {given}},
+                              {.name = names[1], .changed = true, .reference = s.c.reference}};
+    other.c.reference.sima.epsilon = mistakes[1].reference.sima.epsilon = 12;
+    cr_assert_eq(answer_exact(&other, RESULT_OUTPUT, changed), ATN_OK);
+    for (int i = 0; i < SIZE; i++)
+        given[i] = i % 3 ? y[i] : -y[i];
+    static const struct {
+        const double *output;
+        bool reversed, own; /* tokens are; the mistakes are known */
+        const char *text;
+    } rows[] = {
+        {given, false, true, "result"},
+        {given, false, false, NULL},
+        {changed, false, true, "epsilon"},
+        {changed, false, false, NULL},
+        {given, true, true, "result and tokens in reverse order"},
+        {changed, true, true, "epsilon and tokens in reverse order"},
+    };
+    atn_context *context = make_context();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        bool explains;
+        s.mistakes = mistakes;
+        s.mistake_count = rows[i].own ? 2 : 0;
+        for (int j = 0; j < SIZE; j++) {
+            int row = j / WIDTH % TOKENS, from = rows[i].reversed ? TOKENS - 1 - row : row;
+            y[j] = rows[i].output[j + (from - row) * WIDTH];
+        }
+        char *text = first_finding(context, &s, &explains);
+        cr_expect(rows[i].text ? explains && strcmp(text, rows[i].text) == 0 : !explains,
+                  "row %zu: '%s'", i, text);
+        free(text);
+    }
+    s.mistake_count = 0;
+    release(&s);
+    atn_context_free(context);
+}
+
 Test(check, pairs_and_types_are_found)
 {
     atn_context *context = make_context();
@@ -1308,6 +1353,15 @@ typedef struct {
     double factor;
 } spoilt_block;
 
+/* Head 1 by twice the factor. */
+static void spoil(double *y, const spoilt_block *b)
+{
+    for (int h = b->first_head; h < b->first_head + b->heads; h++)
+        for (int row = b->first_row; row < b->first_row + b->rows; row++)
+            for (int col = b->first_col; col < b->first_col + b->cols; col++)
+                y[(h * TOKENS + row) * WIDTH + col] *= b->factor * (h ? 2 : 1);
+}
+
 Test(check, it_is_said_where_a_result_is_wrong)
 {
     static const struct {
@@ -1332,10 +1386,7 @@ Test(check, it_is_said_where_a_result_is_wrong)
         subject s = problem_of(ATN_SIMA, 0, ATN_F32);
         const spoilt_block *b = &rows[i].block;
         double *y = give_output(&s);
-        for (int h = b->first_head; h < b->first_head + b->heads; h++)
-            for (int row = b->first_row; row < b->first_row + b->rows; row++)
-                for (int col = b->first_col; col < b->first_col + b->cols; col++)
-                    y[(h * TOKENS + row) * WIDTH + col] *= b->factor * (h ? 2 : 1);
+        spoil(y, b);
         result_verdict v;
         cr_assert_eq(judge_result(context, &s, RESULT_OUTPUT, &v), EXIT_PASS);
         char *text = where_wrong(&s, RESULT_OUTPUT, &v);
@@ -1346,6 +1397,81 @@ Test(check, it_is_said_where_a_result_is_wrong)
         release(&s);
     }
     atn_context_free(context);
+}
+
+/* A character a cell, lines parted by '/'. */
+static char *map_text(const error_map *m)
+{
+    static const char states[CELL_STATES] = ".?o0N";
+    char *text = must_allocate((size_t)(m->down * (m->across + 1) + 1), 1), *at = text;
+    for (int64_t i = 0; i < m->down * m->across; i++) {
+        if (i > 0 && i % m->across == 0)
+            *at++ = '/';
+        *at++ = states[m->cells[i].state];
+    }
+    return text;
+}
+
+Test(check, maps_show_where_a_result_is_wrong)
+{
+    static const struct {
+        spoilt_block block;
+        int head, most_rows, most_cols;
+        const char *text;
+        bool uniform;
+    } rows[] = {
+        {{1, 1, 4, 4, 0, WIDTH, 0}, 1, 4, 4, "..../0000/..../....", false},
+        {{1, 1, 4, 4, 0, WIDTH, 0}, 0, 4, 4, "..../..../..../....", true},
+        {{0, 1, 5, 1, 0, WIDTH, 2}, 0, 4, 4, "..../oooo/..../....", false},
+        {{0, 1, 0, TOKENS, 6, 2, 0}, 0, 3, 5, "...0/...0", false},
+        {{0, 1, 2, 1, 3, 1, NAN}, 0, 8, 2, "../N./../../../../../..", false},
+        {{0, 1, 2, 1, 3, 1, 0}, 0, 8, 2, "../o./../../../../../..", false},
+        {{0, 2, 0, TOKENS, 0, WIDTH, 3}, 1, 2, 2, "oo/oo", true},
+        {{0, 2, 0, TOKENS, 0, WIDTH, 0}, 1, 2, 2, "00/00", true},
+    };
+    atn_context *context = make_context();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        subject s = problem_of(ATN_SIMA, 0, ATN_F32);
+        spoil(give_output(&s), &rows[i].block);
+        result_verdict v;
+        cr_assert_eq(judge_result(context, &s, RESULT_OUTPUT, &v), EXIT_PASS);
+        error_map m =
+            map_head(&s, RESULT_OUTPUT, &v, rows[i].head, rows[i].most_rows, rows[i].most_cols);
+        char *text = map_text(&m);
+        cr_expect(m.rows == TOKENS && m.cols == WIDTH &&
+                      map_last_row(&m, m.down - 1) == TOKENS - 1 &&
+                      map_last_col(&m, m.across - 1) == WIDTH - 1,
+                  "%s", text);
+        cr_expect_str_eq(text, rows[i].text);
+        cr_expect_eq(map_is_uniform(&m), rows[i].uniform, "%s", text);
+        free(text);
+        map_free(&m);
+        error_map heads = map_heads(&s, RESULT_OUTPUT, &v, 4, 4);
+        text = map_text(&heads);
+        for (int h = 0; h < HEADS; h++)
+            cr_expect_eq(text[h] == '.', v.heads[h].verdict == REF_PASS, "head %d: %s", h, text);
+        free(text);
+        map_free(&heads);
+        result_verdict_free(&v);
+        release(&s);
+    }
+    atn_context_free(context);
+}
+
+Test(check, levels_of_maps_are_powers_of_ten_below_the_largest)
+{
+    map_cell cells[] = {
+        {CELL_PASSES, 0.5}, {CELL_OVER, 3}, {CELL_OVER, 740}, {CELL_OVER, 7.7e4}, {CELL_PASSES, 1}};
+    error_map m = {1, 5, 1, 1, 1, 5, cells};
+    map_levels levels = map_levels_of(&m, 3);
+    const int want[] = {0, 0, 1, 2};
+    cr_expect(levels.count == 3 && levels.over[0] == 1 && levels.over[1] == 700 &&
+                  levels.over[2] == 7000,
+              "%d: %g %g %g", levels.count, levels.over[0], levels.over[1], levels.over[2]);
+    for (int i = 0; i < 4; i++)
+        cr_expect_eq(map_level(&levels, cells[i].over), want[i], "%g", cells[i].over);
+    cells[2].over = cells[3].over = 15; /* nothing between 1 and what is near the largest */
+    cr_expect_eq(map_levels_of(&m, 3).count, 1);
 }
 
 /* ---- What was read in the place of the inputs ---- */

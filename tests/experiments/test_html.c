@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Pages: what is text stays text, and the ledger's Markdown becomes what it says. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,6 +78,25 @@ Test(html, frame)
         cr_expect(!strstr(text, "<script>") == !rows[i].script, "%s", text);
         free(text);
     }
+}
+
+Test(html, tables)
+{
+    static const column columns[] = {
+        {"a <b>", COLUMN_TEXT, "", ""}, {"n", COLUMN_INTEGER, "", ""}, {"x", COLUMN_REAL, "", ""}};
+    table *t = table_create(columns, 3);
+    table_text(t, "c & d"), table_integer(t, 12345678), table_real(t, 1.23456e-7);
+    table_missing(t), table_missing(t), table_real(t, INFINITY);
+    FILE *file = begin();
+    html_table(file, "a & b", t);
+    expect_written(file,
+                   "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"a &amp; b\">"
+                   "<table>\n<thead><tr><th scope=\"col\" class=\"text\">a &lt;b&gt;</th>"
+                   "<th scope=\"col\">n</th><th scope=\"col\">x</th></tr></thead>\n<tbody>\n"
+                   "<tr><td class=\"text\">c &amp; d</td><td>12345678</td><td>1.23e-07</td></tr>\n"
+                   "<tr><td class=\"text\">–</td><td>–</td><td>∞</td></tr>\n"
+                   "</tbody></table></div>\n");
+    table_free(t);
 }
 
 static const char *const anchors[] = {"S10", "S11", NULL};
