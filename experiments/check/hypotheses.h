@@ -29,7 +29,7 @@ struct trial {
     trial_search search;
     double number;                /* what it found */
     const weight_change *weights; /* null: as they are */
-    int kept, missing; /* soft's gradient of Q: all that it is, or what is not there (PART_) */
+    int kept, missing;      /* soft's gradient of Q: all that it is, or what is not there (PART_) */
     const own_mistake *own; /* null: none */
     result_move *moves[MOST_MOVES];
     int move_count;

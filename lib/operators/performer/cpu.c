@@ -135,7 +135,7 @@ static void map(const void *own, const token_block *b)
  * holds but for the root: slopes_r E_r, and what goes through the offset; top: where u is largest.
  * Returns dL/d(|x'|^2 / 2). A free factor changes nothing, so nothing goes through it. */
 static double offset_backward(performer *p, const token_block *b, int64_t i, int64_t top,
-                            real *slopes)
+                              real *slopes)
 {
     const real *exps = b->kept + i * p->m;
     real factor = (real)p->factor;
@@ -152,7 +152,7 @@ static double offset_backward(performer *p, const token_block *b, int64_t i, int
 }
 
 static void exponentials_backward(performer *p, const token_block *b, real *slopes, real *grad,
-                                int64_t grad_stride)
+                                  int64_t grad_stride)
 {
     bool stabilised = !b->keys && p->stabilise && !p->free_queries;
     int64_t top[HEAD_BLOCK] = {0};

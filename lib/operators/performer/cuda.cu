@@ -140,7 +140,7 @@ static __device__ void keep_offset(const head &h, const linear &l, const perform
  * slopes_r E_r, and what goes through the offset. A free factor changes nothing, so nothing goes
  * through it. */
 static __device__ void exponentials_backward(const linear &l, const performer_options &p,
-                                           const token_tile &t, int64_t i)
+                                             const token_tile &t, int64_t i)
 {
     kept_tokens kept = kept_of(l);
     real *slopes = l.slopes + i * l.m;

@@ -490,15 +490,15 @@ static __device__ __noinline__ void weigh_slopes(const soft_block &b, int64_t co
 }
 
 /* With the landmarks that are loaded, in the slopes' columns from j on. */
-static __device__ __noinline__ void backward_at_tokens(const head &h, const soft_block &b, int64_t i,
-                                                     int64_t j)
+static __device__ __noinline__ void backward_at_tokens(const head &h, const soft_block &b,
+                                                       int64_t i, int64_t j)
 {
     gaussian_backward(b.k, AS_IT_IS, b.t.slopes + j, b.t.columns, b.tokens, b.landmarks,
                       gradient_rows(h.grad_q, i), h.grad_q.stride);
 }
 
 static __device__ __noinline__ void backward_at_landmarks(const head &h, const soft_block &b,
-                                                        int64_t first, int64_t j)
+                                                          int64_t first, int64_t j)
 {
     gaussian_backward(b.k, TRANSPOSED, b.t.slopes + j, b.t.columns, b.landmarks, b.tokens,
                       pulls_of(h, b) + first * h.d, h.d);
