@@ -25,7 +25,8 @@ struct trial {
     bool dense;
     dense_form form; /* dense */
     bool normed;
-    norm_form norms; /* normed */
+    norm_form norms;                    /* normed: for so many */
+    int64_t normed_tokens, normed_keys; /* tokens and keys */
     trial_search search;
     double number;                /* what it found */
     const weight_change *weights; /* null: as they are */

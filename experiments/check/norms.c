@@ -185,6 +185,13 @@ static void change_state(const norm_form *from, norm_form *to)
     to->transposed |= from->transposed;
 }
 
+static void set_normed(trial *t)
+{
+    t->normed = true;
+    t->normed_tokens = t->s.c.shape.tokens;
+    t->normed_keys = t->s.c.shape.key_tokens;
+}
+
 bool change_norm(trial *t, int value)
 {
     const norm_change *n = change_of(value);
@@ -198,7 +205,7 @@ bool change_norm(trial *t, int value)
         if (places >> i & 1 && !change_division(n, rows[i], &t->norms.of[i]))
             return false;
     change_state(&n->form, &t->norms);
-    t->normed = true;
+    set_normed(t);
     t->search = n->search;
     return true;
 }
@@ -211,7 +218,7 @@ bool weigh_tokens(trial *t, int64_t from, int64_t to, double factor)
         weights[i] =
             (t->norms.weights ? t->norms.weights[i] : 1) * (i >= from && i < to ? factor : 1);
     t->norms.weights = weights;
-    t->normed = true;
+    set_normed(t);
     return to > from;
 }
 
@@ -312,6 +319,9 @@ static search start_search(const trial *t)
 atn_status answer_normed(trial *t, double *to)
 {
     norm_form form = t->norms;
+    /* ranges of rows and weights are of other tokens */
+    if (t->normed_tokens != t->s.c.shape.tokens || t->normed_keys != t->s.c.shape.key_tokens)
+        return ATN_ERR_UNSUPPORTED;
     if (t->search) {
         search s = start_search(t);
         t->number = find_number(&s);
