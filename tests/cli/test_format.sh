@@ -112,7 +112,7 @@ expect_tables
 check "a verdict per head" $?
 grep -q '^variant sima/code,.*,true,output$' judged/check/mistakes.csv
 check "what it is instead" $?
-grep -q '^output,exact,FAIL$' judged/check/results.csv
+grep -q '^output,exact,FAIL,it is cheap,0,false$' judged/check/results.csv
 check "a verdict per result" $?
 grep -q '^[0-9.]*,sima,l2,f64,.*,FAIL,1$' judged/check/summary.csv
 check "one for all, with what was judged" $?
