@@ -23,10 +23,10 @@ struct trial {
     result_kind kind; /* what is judged, */
     result_kind of;   /* and what is computed: of the same shape */
     bool dense;
-    dense_form form; /* dense */
-    bool normed;
-    norm_form norms;                    /* normed: for so many */
-    int64_t normed_tokens, normed_keys; /* tokens and keys */
+    dense_form form;                    /* dense */
+    bool normed;                        /* norms or weights of tokens are changed (norms.c) */
+    norm_form norms;                    /* normed */
+    int64_t normed_tokens, normed_keys; /* how many there were when norms was set */
     trial_search search;
     double number;                /* what it found */
     const weight_change *weights; /* null: as they are */

@@ -72,11 +72,10 @@ typedef struct {
     void *slopes;             /* per thread: the derivative by a block of the kernel */
     void *grad_sums;          /* per head and chunk: K(L,Q) dY, as sums */
     void *grad_weights;       /* per head: m x value_dim, weights' for dY */
-    void
-        *landmark_partials; /* per head and chunk: m x d, partial sums of the landmarks' gradient */
-    void *grad_landmarks;   /* per head: m x d */
-    double *alpha_slopes;   /* per head: the derivative by alpha, then by |A|_1 */
-    double *norm_sums;      /* per head: 2 d, gradients of norm weight and bias */
+    void *landmark_partials;  /* per head and chunk: m x d, sums for the landmarks' gradient */
+    void *grad_landmarks;     /* per head: m x d */
+    double *alpha_slopes;     /* per head: the derivative by alpha, then by |A|_1 */
+    double *norm_sums;        /* per head: 2 d, gradients of norm weight and bias */
 } cpu_soft;
 
 /* A planned operator that works head by head (heads.c). */
