@@ -362,6 +362,14 @@ static atn_status backward(atn_context *context, const cuda_heads *heads,
     find_bad<inputs_bad>(&l);
     find_bad<gradient_of_output_bad>(&l);
     operators[heads->desc.op]->backward(&l);
+    round_gradient(&l, &c->grad_q, gradients->q);
+    round_gradient(&l, &c->grad_v, gradients->v);
+    if (gradients->k)
+        round_gradient(&l, &c->grad_k, gradients->k);
+    /* Rounding may overflow, too: what the caller gets is searched for infinity. */
+    c->grad_q = *gradients->q;
+    c->grad_v = *gradients->v;
+    c->grad_k = gradients->k ? *gradients->k : c->grad_q;
     find_bad<gradients_bad>(&l);
     for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
         if (c->wanted & 1u << p && l.status == ATN_OK)
@@ -369,14 +377,10 @@ static atn_status backward(atn_context *context, const cuda_heads *heads,
     for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
         if (gradients->parameters[p] && l.status == ATN_OK)
             add_heads(&l, p, gradients->parameters[p]);
-    round_gradient(&l, &c->grad_q, gradients->q);
-    round_gradient(&l, &c->grad_v, gradients->v);
     finish(&l, gradients->q, NULL);
     finish(&l, gradients->v, NULL);
-    if (gradients->k) {
-        round_gradient(&l, &c->grad_k, gradients->k);
+    if (gradients->k)
         finish(&l, gradients->k, NULL);
-    }
     for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
         if (gradients->parameters[p] && l.status == ATN_OK)
             finish_parameter(&l, p, gradients->parameters[p]);
