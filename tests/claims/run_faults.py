@@ -284,48 +284,79 @@ def check_without_faults(copy, faults, golden):
     return [fault for fault in faults if fault.get("isa", "") not in lacking]
 
 
+MISSED = "NOT CAUGHT"
+
+
 def seed(copy, fault, golden):
-    """(whether every check catches the fault, how)."""
+    """How every check catches the fault; begins with MISSED if one does not."""
     path = copy / fault["file"]
     sound = path.read_text()
     path.write_text(sound.replace(fault["find"], fault["replace"]))
-    if build(copy, fault["checks"]):
-        caught, how = False, ["it does not compile"]
-    else:
+    try:
+        if build(copy, fault["checks"]):
+            return f"{MISSED}: it does not compile"
         isa = fault.get("isa", "")
         found = [(check, how_it_fails(copy, check, isa, golden)) for check in fault["checks"]]
-        caught = all(how for _, how in found)
-        how = [how or f"NOT by {label(check, isa)}" for check, how in found]
-    path.write_text(sound)
-    return caught, "; ".join(how)
+    finally:
+        path.write_text(sound)
+    missed = [label(check, isa) for check, how in found if not how]
+    caught = "; ".join(how for _, how in found if how)
+    return f"{MISSED} by {', '.join(missed)}; {caught}" if missed else caught
 
 
 # ---- The run ----
 
 
-def write_rows(path, rows):
-    with open(path, "w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("fault", "kind", "what", "file", "checks", "caught"))
-        writer.writerows(rows)
+COLUMNS = ("commit", "fault", "kind", "what", "file", "checks", "caught")
 
 
-def run(faults, out):
-    start, golden, rows, missed = time.monotonic(), golden_verdicts(), [], 0
+def commit():
+    """The commit of the sources, with -dirty if they have changed since (evidence is no source);
+    nothing without git."""
+    def git(*words):
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    try:
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!data/evidence")
+        return git("rev-parse", "--short=7", "HEAD") + ("-dirty" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def read_rows(path):
+    """The rows of an earlier run, by fault."""
+    if not path or not os.path.exists(path):
+        return {}
+    with open(path, newline="") as file:
+        return {row["fault"]: row for row in csv.DictReader(file)}
+
+
+def write_rows(path, rows, names):
+    """Faults that are no longer in the list lose their row. The file is whole at any time."""
+    temporary = f"{path}.{os.getpid()}"
+    with open(temporary, "w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows[name] for name in names if name in rows)
+    os.replace(temporary, path)
+
+
+def run(faults, out, names):
+    start, golden, missed = time.monotonic(), golden_verdicts(), 0
+    rows, at = read_rows(out), commit()
     with tempfile.TemporaryDirectory(prefix="attnum-faults-") as folder:
         copy = pathlib.Path(folder)
         set_up(copy)
         faults = check_without_faults(copy, faults, golden)
         for number, fault in enumerate(faults, 1):
             begun = time.monotonic()
-            caught, how = seed(copy, fault, golden)
-            missed += not caught
-            rows.append((fault["name"], fault["kind"], fault["what"], fault["file"],
-                         labels(fault), how))
-            print(f"{number}/{len(faults)} {fault['name']}: {'' if caught else 'NOT CAUGHT, '}{how}"
-                  f" ({time.monotonic() - begun:.0f} s)", flush=True)
-    if out:
-        write_rows(out, rows)
+            how = seed(copy, fault, golden)
+            missed += how.startswith(MISSED)
+            print(f"{number}/{len(faults)} {fault['name']}: {how} ({time.monotonic() - begun:.0f} s)", flush=True)
+            if out:
+                rows[fault["name"]] = dict(zip(COLUMNS, (
+                    at, fault["name"], fault["kind"], fault["what"], fault["file"], labels(fault),
+                    how)))
+                write_rows(out, rows, names)
     print(f"{len(faults) - missed} of {len(faults)} faults caught in "
           f"{(time.monotonic() - start) / 60:.1f} minutes")
     return 1 if missed else 0
@@ -337,7 +368,10 @@ def parse_options():
     parser.add_argument("--list", action="store_true",
                         help="hold the list against the sources, print it and stop")
     parser.add_argument("--only", metavar="NAME,...", help="these faults alone")
-    parser.add_argument("--out", metavar="FILE", help="a CSV of the faults and what caught them")
+    parser.add_argument("--out", metavar="FILE", help="a CSV of the faults and what caught them; rows of "
+                        "faults that do not run now are kept")
+    parser.add_argument("--resume", action="store_true",
+                        help="leave out faults that FILE has a row of, from these sources")
     return parser.parse_args()
 
 
@@ -360,7 +394,15 @@ def main():
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, frame: sys.exit(128 + number))
     try:
-        return run(choose(faults, options.only), options.out)
+        names, chosen = [fault["name"] for fault in faults], choose(faults, options.only)
+        if options.resume and re.fullmatch("[0-9a-f]+", commit()):
+            done = {name for name, row in read_rows(options.out).items()
+                    if row.get("commit") == commit() and not row["caught"].startswith(MISSED)}
+            chosen = [fault for fault in chosen if fault["name"] not in done]
+        if not chosen:
+            print("every fault has a row of these sources")
+            return 0
+        return run(chosen, options.out, names)
     except KeyboardInterrupt:
         print("run_faults: interrupted", file=sys.stderr)
         return 130
