@@ -9,6 +9,18 @@
 
 static settings parsed;
 
+/* What was judged last, until the evidence changes. */
+static const claim *judged;
+static verdict last;
+static int last_code;
+
+static void forget(void)
+{
+    if (judged)
+        verdict_free(&last);
+    judged = NULL;
+}
+
 void ledger_open(claim_run *run)
 {
     int evidences = 0;
@@ -24,6 +36,7 @@ void ledger_open(claim_run *run)
 
 void ledger_close(claim_run *run)
 {
+    forget();
     evidence_free(run);
     atn_context_free(run->context);
     settings_free(&parsed);
@@ -31,6 +44,7 @@ void ledger_close(claim_run *run)
 
 table *ledger_table(claim_run *run, const char *name, int output)
 {
+    forget();
     const evidence *e = evidence_find(name);
     cr_assert(e, "%s", name);
     const output_spec *spec = &evidence_experiment(e)->outputs[output];
@@ -70,6 +84,7 @@ static void add_cell(table *t, column_type type, const char *value)
 
 void ledger_row(table *t, const char *cells)
 {
+    forget();
     const column *columns;
     int count = table_columns(t, &columns), found = 0, given = 0;
     for (const char *at = cells; (at = strchr(at, '=')); at++)
@@ -92,64 +107,43 @@ const claim *ledger_find(const char *id)
     return claims_all()[found];
 }
 
-static int judge(const claim_run *run, const char *id, verdict *v)
+/* The claim's verdict on the run as it is, judged once for all questions about it. */
+static const verdict *judge(const claim_run *run, const char *id, int *code)
 {
-    verdict_open(v);
-    int code = ledger_find(id)->judge(run, v);
-    verdict_close(v);
-    return code;
+    const claim *asked = ledger_find(id);
+    if (judged != asked) {
+        forget();
+        verdict_open(&last);
+        last_code = asked->judge(run, &last);
+        verdict_close(&last);
+        judged = asked;
+    }
+    *code = last_code;
+    return &last;
 }
 
 verdict_kind ledger_judge(const claim_run *run, const char *id)
 {
-    verdict v;
-    int code = judge(run, id, &v);
+    int code;
+    const verdict *v = judge(run, id, &code);
     cr_assert(code == EXIT_PASS, "%s: exit code %d", id, code);
-    cr_expect(!verdict_lacks(&v), "%s lacks %s", id, verdict_lacks(&v));
-    verdict_kind kind = v.kind;
-    verdict_free(&v);
-    return kind;
+    cr_expect(!verdict_lacks(v), "%s lacks %s", id, verdict_lacks(v));
+    return v->kind;
 }
 
-char *ledger_counterexample(const claim_run *run, const char *id)
-{
-    verdict v;
-    int code = judge(run, id, &v);
-    cr_assert(code == EXIT_PASS && v.counterexample, "%s: exit code %d", id, code);
-    char *counterexample = must_format("%s", v.counterexample);
-    verdict_free(&v);
-    return counterexample;
-}
-
-char *ledger_measured(const claim_run *run, const char *id)
-{
-    verdict v;
-    int code = judge(run, id, &v);
-    cr_assert(code == EXIT_PASS, "%s: exit code %d", id, code);
-    char *measured = must_format("%s", v.measured);
-    verdict_free(&v);
-    return measured;
-}
-
-char *ledger_bound(const claim_run *run, const char *id)
-{
-    verdict v;
-    int code = judge(run, id, &v);
-    cr_assert(code == EXIT_PASS && v.bound, "%s: exit code %d", id, code);
-    char *bound = must_format("%s", v.bound);
-    verdict_free(&v);
-    return bound;
-}
-
-char *ledger_notes(const claim_run *run, const char *id)
-{
-    verdict v;
-    int code = judge(run, id, &v);
-    cr_assert(code == EXIT_PASS, "%s: exit code %d", id, code);
-    char *notes = must_format("%s", v.notes_text);
-    verdict_free(&v);
-    return notes;
-}
+/* One of its texts, to be freed. */
+#define LEDGER_TEXT(name, member)                                                                  \
+    char *ledger_##name(const claim_run *run, const char *id)                                      \
+    {                                                                                              \
+        int code;                                                                                  \
+        const verdict *v = judge(run, id, &code);                                                  \
+        cr_assert(code == EXIT_PASS && v->member, "%s: exit code %d", id, code);                   \
+        return must_format("%s", v->member);                                                       \
+    }
+LEDGER_TEXT(counterexample, counterexample)
+LEDGER_TEXT(measured, measured)
+LEDGER_TEXT(bound, bound)
+LEDGER_TEXT(notes, notes_text)
 
 void ledger_expect_measured(const claim_run *run, const char *id, const char *text)
 {
@@ -174,8 +168,7 @@ void ledger_expect_counterexample(const claim_run *run, const char *id, const ch
 
 int ledger_code(const claim_run *run, const char *id)
 {
-    verdict v;
-    int code = judge(run, id, &v);
-    verdict_free(&v);
+    int code;
+    judge(run, id, &code);
     return code;
 }
