@@ -415,15 +415,16 @@ static int judge_s12(const claim_run *run, verdict *v)
 const claim soft_start_claims[] = {
     {
         .id = "S10",
-        .source = "IJCV Prop. 1",
+        .source = "IJCV Prop. 1, NeurIPS Theorem 1",
         .statement = "When α is sufficiently small, A_{k+1} = 2A_k − A_kAA_k, A_k converges to A†.",
         .method = "A 2 × 2 matrix with eigenvalues 1 ± 1/2 in f64, from starts on both sides of "
                   "the limit.",
-        .corrected = "A_k → A† if and only if 0 < α < 2/λ_max².",
-        .proof = "All iterates are polynomials in A. On an eigenvector with λ ≠ 0 the error "
-                 "e_k = 1 − λx_k obeys e_{k+1} = e_k², so e_k = (1 − αλ²)^(2^k): it goes to 0 if "
-                 "and only if |1 − αλ²| < 1 for every λ ≠ 0, that is 0 < αλ_max² < 2. On the null "
-                 "space A_0 = αA is 0 and stays 0.",
+        .corrected = "For symmetric A ≠ 0 and A_0 = αA, A_k → A† if and only if 0 < α < 2/λ_max², "
+                     "λ_max the largest eigenvalue in size.",
+        .proof = "All iterates are polynomials in A. On an eigenvector with λ ≠ 0, where A_k has "
+                 "the eigenvalue x_k, e_k = 1 − λx_k obeys e_{k+1} = e_k², so e_k = (1 − "
+                 "αλ²)^(2^k): it goes to 0 if and only if |1 − αλ²| < 1 for every λ ≠ 0, that is 0 "
+                 "< αλ_max² < 2. On the null space A_0 = αA is 0 and stays 0.",
         .judge = judge_s10,
     },
     {
