@@ -406,7 +406,7 @@ const claim sima_network_claims[] = {
         .source = "SimA § 4.7",
         .statement = "The dot product Q̂K̂ᵀ is correlated with the magnitude of Q̂ and K̂ vectors.",
         .method = "Correlation over all pairs of 96 normal tokens of different lengths, K "
-                  "independent of Q and K = Q; one token by hand.",
+                  "independent of Q and K = Q; one token by hand. Photographs' tokens are M07's.",
         .corrected =
             "Observed on random tokens: the sizes of the entries are correlated with |q̂_i||k̂_j|, "
             "the entries themselves hardly. Where cosines are independent of lengths and 0 in the "

@@ -597,7 +597,7 @@ const claim soft_nystrom_claims[] = {
     },
     {
         .id = "S07",
-        .source = "IJCV § 3.2, Complexity",
+        .source = "IJCV § 3.2, NeurIPS § 3.2, Complexity",
         .statement = "The total time complexity is O((d_e + 4md_e + m²)n + Tm³ + d_em²). The space "
                      "complexity is decided by four decomposed matrices with … O((2m + d_e)n + "
                      "m²). As we keep m (m ≪ n) a fixed constant in our model, both time and space "
@@ -611,9 +611,11 @@ const claim soft_nystrom_claims[] = {
             "head; with h heads of d_e/h channels m²n and T m³ in time and mn and m² in space "
             "carry a factor h. A convolution of each head's d_e/h channels takes n d_e²/h for "
             "sampling instead of n d_e. With the printed d_e/h = 32 and m = 49 these are 32·n·d_e "
-            "< 4·m·n·d_e and h·m²·n = (49/32)·m·n·d_e, both inside the printed order. At fixed m, "
-            "d_e and h all are O(n). With a fixed ratio n/m, as in the published code, T m³ makes "
-            "time Θ(n³) and A makes space Θ(n²).",
+            "< 4·m·n·d_e and h·m²·n = (49/32)·m·n·d_e, both inside the printed order. (Tab. 10's "
+            "0.11 M parameters for convolutions are of 32 channels, shared by a block's heads; one "
+            "of all d_e channels, as § 4.4 has it to the letter, takes n d_e², which is not.) At "
+            "fixed m, d_e and h all are O(n). With a fixed ratio n/m, as in the published code, T "
+            "m³ makes time Θ(n³) and A makes space Θ(n²).",
         .proof =
             "The counts are polynomials with coefficients of at most 5 times (flops) and 2 "
             "times (bytes) the printed ones (m d_e of pooling is at most n d_e); each head has "

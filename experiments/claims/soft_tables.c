@@ -521,12 +521,13 @@ const claim soft_table_claims[] = {
                   "Tiny, against both printed numbers. Memory on a GPU is not measured.",
         .corrected =
             "Without recomputation what the layers keep of 1024 images takes more than 23 GB in 16 "
-            "bits, so 15.8 GB cannot be what one GPU takes for them; of 128 images it takes 5.8 "
-            "GB in 32 bits, which does not exclude 15.8 GB on one. Both sentences can be right "
-            "only if the 1024 are on two GPUs or more, or something is recomputed, of which the "
-            "papers say nothing. That is necessary; whether 15.8 GB are then right is not shown "
-            "here. (128 is the batch_size of the published code's configuration of Tiny, cited "
-            "from outside these papers.)",
+            "bits, so 15.8 GB cannot be what one GPU takes to train on them at once; of 128 images "
+            "it takes 5.8 GB in 32 bits, which does not exclude 15.8 GB on one. Both sentences can "
+            "be right only if the 1024 are shared by two GPUs or more (training is \"on 32G NVIDIA "
+            "V100 GPUs\", how many is not printed) or passed in parts, if something is recomputed "
+            "or kept in fewer bits, or if no backward pass is measured. That is necessary; whether "
+            "15.8 GB are then right is not shown here. (128 is the batch_size of the published "
+            "code's configuration of Tiny, cited from outside these papers.)",
         .proof =
             "Each convolution, linear map, norm and GELU needs its input for its gradient, and "
             "Q and V those of P and PV: 15 numbers a channel and token in a block. Stages 1 to 4 "

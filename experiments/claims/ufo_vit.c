@@ -847,7 +847,8 @@ const claim ufo_vit_claims[] = {
         .proof = "Forward, the state KᵀV is d × d_v and is summed over blocks of tokens; nothing "
                  "else is kept between the passes. Backward keeps Q, K and V and makes gradients "
                  "of their size: linear in n. The other layers of a network act on single tokens "
-                 "or on windows of a fixed size, so that what they keep is linear in n, too.",
+                 "or on windows of a fixed size, or have one query for all tokens (class "
+                 "attention), so that what they keep is linear in n, too.",
         .evidence = {"memory"},
         .judge = judge_u03,
     },

@@ -120,14 +120,20 @@ Test(claims, an_incomplete_verdict_is_told_from_a_complete_one)
 /* What rows said before a reader found it wrong, where no number of a judge tells: none of it may
  * come back, and what corrects it stays. */
 static const struct {
-    const char *id, *was, *is;
+    const char *id, *was, *is; /* was: null where only what was left out is put in */
 } repaired[] = {
     {"M01", "happen only when", "extremes happen when only a single row"},
     {"M02", "channels first keeps its digits", "fewer where they are independent"},
+    {"M02", "N > 2²⁰", "f16's smallest normal number for N > 2¹⁴"},
     {"M05", "DeiT is 58 % slower than SimA, with", "Not measured here"},
+    {"M05", "more than half of the time", "neither share grows with what Fig. 1 enlarges"},
     {"M08", "The other three are right", "D is the token dimension"},
     {"M22", "those of their papers and code", "alt_gvt_small"},
+    {"N02", NULL, "The 15 M rest on a digit of IJCV's Tab. 1 in an extracted text"},
     {"N04", "the attention grows by 1.5·10⁹", "NeurIPS's Tiny, whose Tab. 4a has the same numbers"},
+    {"N04", "74, 169 and 292", "grows by 42, 92 and 150 million multiply-adds"},
+    {"N04", NULL, "IJCV's deeper Tiny by 65, 142 and 232 million"},
+    {"N04", NULL, "would add 7.8·10⁸ to the former's growth at m = 81"},
     {"N08", "That of IJCV rests on the depths", "does not rest on that digit"},
     {"N12", "are not above 2", "Nothing printed says what increase is significant"},
     {"N16", "With as many images on each GPU both sentences can be right", "only if the 1024"},
@@ -139,6 +145,10 @@ static const struct {
     {"S13", "as for the singular A above", "only where A is singular to rounding"},
     {"S16", "For singular A of constant rank the terms", "is an non-singular matrix"},
     {"S17", "accelerate the training.", "as validated in Sec. 4.1"},
+    {"S19", NULL, "that of A + 0.01·I from 0.9·2/‖·‖₁²"},
+    {"S19", NULL, "landmarks that move together move no range"},
+    {"S22", NULL, "‖A†‖₂ = 1/(smallest field) ≤ 1"},
+    {"S23", NULL, "1/(smallest field)² ≤ 1"},
     {"S22", "If A is k-connected, ‖A†‖₂", "For no m ≥ 2 is ‖A⁻¹‖₂ bounded"},
     {"S23", "for m ≥ 2 no function of m", "jumps there as in S22"},
     {"S25", "decay from large to small", "is conditioned on the token sequence length"},
@@ -154,7 +164,8 @@ Test(claims, what_was_wrong_does_not_come_back)
         const claim *c = ledger_find(repaired[i].id);
         char *text = must_format("%s\n%s\n%s\n%s\n%s", c->source, c->statement, c->method,
                                  c->corrected, c->proof);
-        cr_expect(!strstr(text, repaired[i].was), "%s says again: %s", c->id, repaired[i].was);
+        cr_expect(!repaired[i].was || !strstr(text, repaired[i].was), "%s says again: %s", c->id,
+                  repaired[i].was);
         cr_expect(strstr(text, repaired[i].is), "%s no longer says: %s", c->id, repaired[i].is);
         free(text);
     }

@@ -184,6 +184,14 @@ Test(claims_sima, shares_of_exp_stand_beside_what_is_printed)
     ledger_row(ledger_table(&run, "time", 0), M05_ROW("softmax", "196", "forward", "nan"));
     ledger_expect_measured(&run, "M05", "no finite times");
     ledger_close(&run);
+    ledger_open(&run); /* 67 % in exps, of another loop, where SimA leaves out 20 % */
+    table *t = ledger_table(&run, "time", 0);
+    ledger_row(t, M05_ROW("softmax", "196", "forward", "1.25"));
+    ledger_row(t, M05_ROW("softmax", "196", "exps", "1.5"));
+    ledger_row(t, M05_ROW("xca", "32", "forward", "1.25"));
+    ledger_row(t, M05_ROW("xca", "32", "exps", "8"));
+    ledger_expect_measured(&run, "M05", "times of no use, as the exps by themselves take longer");
+    ledger_close(&run);
 }
 
 #define M06_ROW(input, norm, largest)                                                              \
@@ -227,6 +235,10 @@ Test(claims_sima, magnitudes_are_held_against_the_dot_product)
     cr_expect(ledger_judge(&run, "M07") == VERDICT_OBSERVED);
     ledger_expect_measured(&run, "M07", "random projections Q ≠ K of photographs, 6 samples");
     ledger_expect_noted(&run, "M07", "- a.png, query-norm: norms from 1 to 3");
+    char *measured = ledger_measured(&run, "M07"), *maps = strstr(measured, "two maps ");
+    maps = maps ? strstr(maps, " to ") : NULL; /* 1 for K = Q */
+    cr_expect(maps && strtod(maps + strlen(" to "), NULL) < 0.99, "%s", measured);
+    free(measured);
     char *counterexample = ledger_counterexample(&run, "M07");
     cr_expect(strstr(counterexample, "correlation -1 with the products of magnitudes; with k = "
                                      "(1, 2) it is 1"),

@@ -47,6 +47,10 @@ Test(claims_soft_inverse, across_eigenvectors_the_derivative_is_the_divided_diff
     ledger_table(&run, "gradient", 0);
     ledger_table(&run, "gradient-published", 0);
     ledger_expect_measured(&run, "S19", "in 9 directions");
+    /* of rank 1 for every t, but a_22 = (1 + t)^2 */
+    ledger_expect_noted(&run, "S19",
+                        "A singular A whose diagonal leaves 1, as no kernel matrix's "
+                        "does: [1 1; 1 1] moved");
     ledger_expect_measured(&run, "S19", "5 of 5 with the wrong sign");
     ledger_expect_noted(&run, "S19", "| 2.62 | 0.375 | -1.01587 | -1.01587 | -1.01587 |");
     ledger_expect_noted(&run, "S19", "| 4 | 4.66e-10 | +0.0624891 | +0.0624891 | -1.37");
@@ -91,6 +95,10 @@ Test(claims_soft_inverse, times_are_observed_with_their_spread)
                            "at 1 of 2 sizes: the backward through the steps takes 1.25 to 2");
     ledger_expect_measured(&run, "S17",
                            "at 1 sizes at least the 20 iterates more memory (6 pairs; in 3");
+    char *bound = ledger_bound(&run, "S17");
+    cr_expect(strstr(bound, "with and without Eq. 12: it has the throughput of NeurIPS Tab. 1"),
+              "%s", bound);
+    free(bound);
     ledger_row(t, SPEED_ROW("m=2 ratio_median=nan ratio_min=nan a_workspace_bytes=420"));
     ledger_expect_measured(&run, "S17", "at 1 of 3 sizes");
     ledger_expect_measured(&run, "S17", "to nan times");

@@ -18,6 +18,7 @@ Test(claims_ufo_vit, what_is_computed_by_the_judges_themselves)
     cr_expect(ledger_judge(&run, "U02") == VERDICT_HOLDS);
     cr_expect(ledger_judge(&run, "U05") == VERDICT_OBSERVED);
     ledger_expect_measured(&run, "U05", "not testable here (A18). Largest output, 196 to 3136");
+    ledger_expect_measured(&run, "U05", "XNorm × 1, LN × 1.1, GN × 0.97, IN × 0.93;");
     ledger_expect_measured(&run, "U05", "× 10: × 1, × 1, × 1, × 1; × 1e+02, × 10");
     ledger_expect_measured(&run, "U05", "ℓ2 of Q alone × 4.1 (V = K: × 17), of KᵀV alone × 1.1");
     ledger_expect_noted(&run, "U05", "| GN, 4 groups | independent | ");
