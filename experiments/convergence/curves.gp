@@ -6,7 +6,7 @@ set encoding utf8
 
 # What the CSV says of that input: its samplings, stages, variants and dtypes in their order, the
 # variants that have iterates, those that find no start for some, and the range of the values.
-pick = ""; m_text = ""; count = 0; last = 1; bottom = 0.1; top = 1.0
+pick = ""; inputs = ""; m_text = ""; count = 0; last = 1; bottom = 0.1; top = 1.0
 samplings = ""; stages = ""; variants = ""; dtypes = ""; started = ""; failed = ""
 has(list, word) = strstrt(" ".list, " ".word." ") > 0
 with_word(list, word) = has(list, word) ? list : list.word." "
@@ -26,18 +26,17 @@ scan(ok) = !ok ? 0 : ( \
     top = upper(upper(top, column("residual_max")), column("range_residual_max")), 0)
 set table $nothing
 plot csv using (pick = pick eq "" ? stringcolumn("input") : pick, \
+    inputs = listed(inputs, stringcolumn("input")), \
     scan(stringcolumn("input") eq pick)):(0) with table
 unset table
 bottom = 10 ** floor(log10(bottom))
 top = 10 ** ceil(log10(top) - 1e-9)
 columns = words(samplings) * words(stages)
 
-# Colours that stay apart for every kind of colour vision (Okabe and Ito). Curves that coincide stay
-# visible: the ones drawn first are the widest.
-colours = "#0072B2 #D55E00 #CC79A7 #009E73 #E69F00 #56B4E9 #000000 #999999"
+# Curves that coincide stay visible: the ones drawn first are the widest.
 place(v) = strstrt(" ".variants, " ".v." ")
 number(v) = place(v) > 1 ? words(variants[1:place(v) - 1]) + 1 : 1
-colour(v) = word(colours, (number(v) - 1) % words(colours) + 1)
+colour(v) = colour_of(v)
 width(v) = 1.6 + 0.7 * (words(variants) - number(v))
 main = has(dtypes, "f64") ? "f64" : word(dtypes, 1)
 dash(d) = d eq main ? 1 : 2
@@ -128,7 +127,10 @@ unset border
 unset tics
 set xrange [0:1]
 set yrange [0:1]
-set key at screen 0.5, screen 0.088 center top horizontal maxrows 3 Left reverse width 1 samplen 3
+said = leave_out(words(inputs) > 1 ? "input ".joined(inputs, 2)." (alone in --input it is drawn)" : "")
+eval footer
+set key at screen 0.5, screen 0.098 center top horizontal maxrows 3 Left reverse width columns > 4 ? 1 : -4 samplen 3 \
+    font columns > 4 ? ",13" : ",11"
 plot for [v in variants] NaN with lines lw 4 lc rgb colour(v) \
         title v.(!has(started, v) ? " (finds no start)" : has(failed, v) ? " (where it finds a start)" \
         : "").(v eq "nr-softpp" ? " (batch of one)" : ""), \

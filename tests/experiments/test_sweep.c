@@ -1064,6 +1064,8 @@ static void set_script(experiment *plotted, const char *script)
     chosen = plotted;
     mkdir(in_folder("plots"), 0777);
     mkdir(in_folder("plots/made"), 0777);
+    mkdir(in_folder("plots/common"), 0777);
+    write_file(in_folder("plots/common/plots.gp"), "", 0);
     write_file(in_folder("plots/made/up.gp"), script, strlen(script));
     setenv("ATTNUM_DATADIR", folder, 1);
 }
