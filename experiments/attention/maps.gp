@@ -12,7 +12,7 @@ stats csv3 using (stage = column("stage"), sample = column("sample"), seed = col
   photo = strcol("photo"), 0) nooutput
 crops = ""
 stats csv3 using (crops = listed(crops, strcol("stage")." ".strcol("sample")." ".strcol("seed")), 0) nooutput
-said = leave_out(words(crops) > 1 ? "crops but the last" : "")
+said = leave_out(words(crops) > 1 ? "crops before the last" : "")
 in_crop(any_stage) = column("sample") == sample && column("seed") == seed && (any_stage || column("stage") == stage)
 
 stats csv3 using (in_crop(0) ? 1 : NaN) name "MAPS" nooutput

@@ -60,7 +60,7 @@ titles_centred = "the same, tokens centred"
 block_title(p) = p eq "pool" ? titles_pool : p eq "published" ? titles_published : \
     p eq "published-centred" ? titles_centred : p
 
-set terminal @terminal size columns > 4 ? 1720 : 1280,1060 font "Sans,13"
+set terminal @terminal size columns > 4 ? 1720 : 1280,1090 font "Sans,13"
 set output out
 set multiplot title sprintf("Newton–Raphson inverse of A on %s: %d matrices per panel, m = %s", \
     pick, count, m_text) font ",17" offset 0,0.1
@@ -75,8 +75,8 @@ unset key
 do for [row = 1:3] {
     metric = word("residual range_residual attention_error", row)
     bands = row == 1 ? words(started) : 0 # the CSV has no minimum and no prediction for the others
-    set tmargin at screen 0.90 - (row - 1) * 0.255
-    set bmargin at screen 0.90 - (row - 1) * 0.255 - 0.222
+    set tmargin at screen 0.90 - (row - 1) * 0.25
+    set bmargin at screen 0.90 - (row - 1) * 0.25 - 0.218
     set format x (row < 3 ? "" : "%g")
     do for [b = 1:words(samplings)] {
         p = word(samplings, b)
@@ -121,7 +121,7 @@ do for [row = 1:3] {
 reset
 set lmargin at screen 0.05
 set rmargin at screen 0.99
-set tmargin at screen 0.08
+set tmargin at screen 0.11
 set bmargin at screen 0.00
 unset border
 unset tics
@@ -129,8 +129,9 @@ set xrange [0:1]
 set yrange [0:1]
 said = leave_out(words(inputs) > 1 ? "input ".joined(inputs, 2)." (alone in --input it is drawn)" : "")
 eval footer
-set key at screen 0.5, screen 0.098 center top horizontal maxrows 3 Left reverse width columns > 4 ? 1 : -4 samplen 3 \
-    font columns > 4 ? ",13" : ",11"
+legend_font = columns > 4 ? ",13" : ",10"
+set key at screen 0.5, screen 0.108 center top horizontal maxrows 3 Left reverse width (columns > 4 ? 1 : -4) samplen 3 \
+    font legend_font
 plot for [v in variants] NaN with lines lw 4 lc rgb colour(v) \
         title v.(!has(started, v) ? " (finds no start)" : has(failed, v) ? " (where it finds a start)" \
         : "").(v eq "nr-softpp" ? " (batch of one)" : ""), \

@@ -93,7 +93,7 @@ do for [row = 1:2] {
 reset
 set lmargin at screen 0.05
 set rmargin at screen 0.99
-set tmargin at screen 0.10
+set tmargin at screen 0.125
 set bmargin at screen 0.00
 unset border
 unset tics
@@ -102,7 +102,7 @@ set yrange [0:1]
 said = leave_out(words(inputs) > shown ? "inputs ".joined(inputs, shown + 1) : "")
 said = leave_out(more eq "" ? "" : "further".more)
 eval footer
-set key at screen 0.5, screen 0.115 center top horizontal maxrows 2 Left reverse width 1 samplen 3
+set key at screen 0.5, screen 0.122 center top horizontal maxrows 2 Left reverse width 1 samplen 3
 plot for [j = 1:words(variants)] NaN with lines lw 4 lc rgb colour(j) \
         title word(variants, j).(word(variants, j) eq "nr-softpp" ? " (batch of one)" : ""), \
     NaN with lines lw 3 lc rgb "#444444" title "Eq. 12, ".main, \

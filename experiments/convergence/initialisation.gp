@@ -62,7 +62,7 @@ do for [i = 1:words(dtypes)] {
     if (i == words(dtypes)) {
         samples = ""
         stats csv using (samples = listed(samples, stringcolumn("sample")." ".stringcolumn("seed")), 0) nooutput
-        said = leave_out(strstrt(samples, '"1 ') ? "samples but the first" : "")
+        said = leave_out(strstrt(samples, '"1 ') ? "samples after the first" : "")
         set label 1 "*  found only because rounding makes the test true: in exact arithmetic there is none" \
             at screen 0.210, screen 34.0 / (235 + 36 * rows) font ",12"
         eval footer

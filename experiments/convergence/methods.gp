@@ -61,7 +61,7 @@ do for [row = 1:2] {
 
 seeds = ""
 stats csv using (stringcolumn("spectrum") eq "rotated" ? (seeds = listed(seeds, stringcolumn("seed")), 0) : 0) nooutput
-said = leave_out(words(seeds) > 1 ? "seeds but the first" : "")
+said = leave_out(words(seeds) > 1 ? "seeds after the first" : "")
 said = leave_out(words(dtypes) > 1 ? "dtypes other than ".main : "")
 
 # The legend, in a strip of its own.

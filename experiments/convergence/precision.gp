@@ -30,7 +30,7 @@ x(ok, name) = ok ? column(name) : NaN
 deficient(i, p) = shown_first(i, p) && column("rank") < column("m") && \
     stringcolumn("coincident") eq "false"
 
-height = down == 1 ? 560 : 900
+height = down == 1 ? 585 : 925
 set terminal @terminal size 1480,height font "Sans,14"
 set output out
 set multiplot title "The residual of Newton-Raphson iterates in five precisions: ".\
@@ -45,7 +45,7 @@ unset mytics
 set xrange [0:1.5 * last]
 unset key
 
-strip = 105.0 / height
+strip = 130.0 / height
 top = 1 - 65.0 / height
 step = (top - strip - 0.06) / down
 do for [i = 1:shown] {
@@ -81,21 +81,21 @@ stats csv using (all_samples = listed(all_samples, stringcolumn("sample")), \
     all_seeds = listed(all_seeds, stringcolumn("seed")), 0) nooutput
 said = leave_out(words(inputs) > shown ? "inputs ".joined(inputs, shown + 1) : "")
 said = leave_out(others ? "m below an input's largest" : "")
-said = leave_out(words(all_samples) > 1 ? "samples but the first" : "")
-said = leave_out(words(all_seeds) > 1 ? "seeds but the first" : "")
+said = leave_out(words(all_samples) > 1 ? "samples after the first" : "")
+said = leave_out(words(all_seeds) > 1 ? "seeds after the first" : "")
 
 # The legend, in a strip of its own.
 reset
 set lmargin at screen 0.05
 set rmargin at screen 0.99
-set tmargin at screen 0.08
+set tmargin at screen 100.0 / height
 set bmargin at screen 0.00
 unset border
 unset tics
 set xrange [0:1]
 set yrange [0:1]
 eval footer
-set key at screen 0.5, screen 70.0 / height center top horizontal maxrows 2 Left reverse width -3 \
+set key at screen 0.5, screen 95.0 / height center top horizontal maxrows 2 Left reverse width -3 \
     samplen 2.5
 plot for [j = 1:words(precisions)] NaN with lines lw 4 lc rgb colour_of(word(precisions, j)) title word(precisions, j), \
     NaN with points pt 7 ps 0.9 lc rgb "#444444" title "best iterate k*", \

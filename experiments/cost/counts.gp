@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Flops and exps of a forward call against n, a line per operator's default variant.
 set encoding utf8
-set terminal @terminal size 1500,800 font ",14"
+set terminal @terminal size 1500,820 font ",14"
 set output out
 set datafile missing NaN # rows of other operators do not interrupt a line
 
@@ -37,7 +37,7 @@ set grid xtics ytics linetype 1 linecolor rgb "#dddddd" linewidth 0.7
 set border 3
 set tics nomirror
 set tmargin at screen 0.86
-set bmargin at screen 0.13
+set bmargin at screen 0.155
 set multiplot title sprintf("Exact counts of a forward call, d = %d, h = %d", D_max, H_max) font ",17"
 
 set lmargin at screen 0.05
@@ -52,7 +52,7 @@ set rmargin at screen 0.785
 set title "number of exponentials, sines and cosines".none noenhanced
 ms = ""
 stats csv using (strcol("m") eq "" ? 0 : (ms = listed(ms, strcol("m")), 0)) nooutput
-said = leave_out("variants but each operator's first")
+said = leave_out("variants other than each operator's first")
 said = leave_out(words(ms) > 1 ? "m = ".joined(ms, 2) : "")
 eval footer
 set key at screen 0.995, screen 0.86 right top vertical Left reverse samplen 2.5 spacing 1.35 noenhanced

@@ -100,7 +100,7 @@ unset border
 unset tics
 set xrange [0:1]
 set yrange [0:1]
-said = leave_out("forward+backward, variants but each operator's default")
+said = leave_out("forward+backward; variants other than each operator's default")
 eval footer
 set key at screen 0.80, screen 0.885 left top vertical maxrows 40 Left reverse samplen 2.5 spacing 1.45 noenhanced
 plot for [i = 1:split] NaN with linespoints linewidth 1.8 pointtype mark_of(word(operators, i)) pointsize 1.1 \

@@ -42,17 +42,18 @@ do for [i = 1:words(inputs)] {
 }
 drawn_floor(i) = deepest[i] <= floors[i] ? floors[i] : NaN
 label_of(i) = word(inputs, i).(largest[i] == M_max ? "" : sprintf(" (m = %d)", largest[i])) \
-  .(lost[i] ? sprintf("; %d are ≤ 0", lost[i]) : "")
+  .(lost[i] ? sprintf("; %d values ≤ 0 left out", lost[i]) : "")
 
 # What there is more of.
-sizes = ""
+smaller = 0
 seeds = ""
-stats csv using (sizes = listed(sizes, strcol("m")), seeds = listed(seeds, strcol("seed")), 0) nooutput
+largest_of(name) = (sum [i = 1:words(inputs)] (word(inputs, i) eq name ? largest[i] : 0))
+stats csv using (smaller = smaller + (column("m") < largest_of(strcol("input"))), \
+  seeds = listed(seeds, strcol("seed")), 0) nooutput
 stats csv using "sample" name "SAMPLE" nooutput
-others(m) = words(sizes) > 1 ? "other m than an input's largest" : ""
-said = leave_out(others(0))
-said = leave_out(SAMPLE_max > 0 ? "samples but the first" : "")
-said = leave_out(words(seeds) > 1 ? "seeds but the first" : "")
+said = leave_out(smaller ? "m below an input's largest" : "")
+said = leave_out(SAMPLE_max > 0 ? "samples after the first" : "")
+said = leave_out(words(seeds) > 1 ? "seeds after the first" : "")
 
 set title sprintf("Eigenvalues of the bottleneck matrix A, m = %d", M_max)
 set xlabel "index i"
@@ -68,10 +69,12 @@ set tics nomirror
 
 set bmargin 5
 marked = M_max > 32 ? int(M_max / 32) : 1
+dotted(i) = int(column("index")) % marked == 0 || column("index") == largest[i] ? below(i) : NaN
 eval footer
 plot for [i = 1:words(inputs)] csv using "index":(below(i)) \
-       with linespoints dashtype 3 linewidth 1.5 pointtype 6 pointsize 0.4 pointinterval marked \
-       linecolor rgb colour_of(word(inputs, i)) notitle, \
+       with lines dashtype 3 linewidth 1.5 linecolor rgb colour_of(word(inputs, i)) notitle, \
+     for [i = 1:words(inputs)] csv using "index":(dotted(i)) \
+       with points pointtype 6 pointsize 0.5 linecolor rgb colour_of(word(inputs, i)) notitle, \
      for [i = 1:words(inputs)] csv using "index":(above(i)) \
        with lines linewidth 3 linecolor rgb colour_of(word(inputs, i)) notitle, \
      for [i = 1:words(inputs)] csv using "index":(above(i)) every marked::(marked * i / 8) \
@@ -81,4 +84,4 @@ plot for [i = 1:words(inputs)] csv using "index":(below(i)) \
      for [i = 1:words(inputs)] drawn_floor(i) with lines dashtype 2 linewidth 1.5 \
        linecolor rgb colour_of(word(inputs, i)) notitle, \
      NaN with lines dashtype 2 linewidth 1.5 linecolor rgb "#444444" title "floor m u λ₁ of an input", \
-     NaN with linespoints dashtype 3 linewidth 1.5 pointtype 6 pointsize 0.4 linecolor rgb "#444444" title "below it: rounding"
+     NaN with linespoints dashtype 3 linewidth 1.5 pointtype 6 pointsize 0.5 linecolor rgb "#444444" title "below it: rounding"

@@ -9,7 +9,7 @@ stats csv using "n" name "N" nooutput
 stats csv using "norm" name "NORM" nooutput
 across = words(inputs)
 views = "enlarged cropped"
-set terminal @terminal size 330 * across + 480, 900 font ",13"
+set terminal @terminal size 330 * across + 480, 940 font ",13"
 set output out
 
 # A line per operator, inverse and rule of landmarks; "-" is whatever there is.
@@ -53,8 +53,8 @@ left = 95.0 / (330 * across + 480)
 panel = 330.0 / (330 * across + 480)
 set multiplot title "Spectral norms as the input grows\n{/*0.85 SOFT and SOFT++ as published: 20 Newton–Raphson steps; lines: means over samples}" font ",16"
 do for [view = 1:2] {
-  set tmargin at screen (view == 1 ? 0.87 : 0.45)
-  set bmargin at screen (view == 1 ? 0.53 : 0.09)
+  set tmargin at screen (view == 1 ? 0.87 : 0.465)
+  set bmargin at screen (view == 1 ? 0.545 : 0.125)
   do for [i = 1:across] {
     set lmargin at screen left + (i - 1) * panel
     set rmargin at screen left + (i - 0.1) * panel
