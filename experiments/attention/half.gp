@@ -22,8 +22,9 @@ set grid xtics ytics linetype 1 linecolor rgb "#dddddd" linewidth 0.7
 set border 3
 set tics nomirror
 set key Left reverse samplen 2.2 spacing 1.15
-stats csv using (column("d") != D_min ? 1 : NaN) name "WIDER" nooutput
-said = leave_out(WIDER_records ? "other widths d" : "")
+wider = 0
+stats csv using (wider = wider + (column("d") != D_min), 0) nooutput
+said = leave_out(wider ? "other widths d" : "")
 set multiplot layout 2,2 margins 0.065, 0.98, 0.085, 0.92 spacing 0.085, 0.11 title sprintf("SimA in half precision, d = %d, one head; solid: (Q̂K̂^T)V, dashed: Q̂(K̂^TV)", D_min) font ",16"
 
 colour(i) = colour_of(storages[i])

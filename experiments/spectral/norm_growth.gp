@@ -47,7 +47,8 @@ row_title(p) = p eq "pool" ? "pooled landmarks" : p eq "published" ? "the publis
 across = words(inputs)
 down = words(samplings)
 wide = across < 3 ? 2 * across : across
-set terminal @terminal size 330 + 215 * wide, 200 + 260 * down font ",12"
+legend_height = across < 4 ? 160 : 125
+set terminal @terminal size 330 + 215 * wide, 75 + legend_height + 260 * down font ",12"
 set output out
 
 set logscale xy
@@ -64,9 +65,9 @@ set tics nomirror
 unset key
 
 # In pixels, so that the strip for the legend is as high whatever the number of rows.
-height = 200.0 + 260 * down
+height = 75.0 + legend_height + 260 * down
 top = 1 - 75 / height
-bottom = 125 / height
+bottom = legend_height / height
 left = 95.0 / (330 + 215 * wide)
 step = (0.99 - left) / across
 strip = (top - bottom) / down
@@ -120,14 +121,14 @@ do for [r = 1:down] {
 reset
 set lmargin at screen 0.02
 set rmargin at screen 0.99
-set tmargin at screen 70 / height
+set tmargin at screen (legend_height - 50) / height
 set bmargin at screen 0
 unset border
 unset tics
 set xrange [0:1]
 set yrange [0:1]
 eval footer
-set key at screen 0.5, screen 78 / height center top horizontal maxrows (across < 4 ? 4 : 2) \
+set key at screen 0.5, screen (legend_height - 47) / height center top horizontal maxrows (across < 4 ? 4 : 2) \
   Left reverse width 1 samplen 3
 plot 2 with linespoints linecolor rgb plain linewidth 2 pointtype 1 title "|A^{-1}|_2: samples, mean", \
      2 with linespoints linecolor rgb normalised linewidth 2 pointtype 1 title "|D^{-1/2} A^{-1} D^{-1/2}|_2", \

@@ -13,8 +13,8 @@ note(name, with, m) = (inputs = add(inputs, name), samplers = add(samplers, with
 stats csv using (note(strcol("input"), strcol("sampler"), strcol("m"))) nooutput
 stats csv using "kappa" name "KAPPA" nooutput
 # Missing where the best matrix leaves nothing, perhaps everywhere: gnuplot 6 leaves out a row as soon as
-# column() meets what is missing. Bars may end outside.
-ratio(_) = strcol("trace_ratio_median") eq "" ? 2 : column("trace_ratio_median")
+# column() meets what is missing.
+ratio(_) = strcol("trace_ratio_max") eq "" ? 2 : column("trace_ratio_max")
 stats csv2 using (ratio(0) > 2 ? ratio(0) : 2) name "RATIO" nooutput
 
 place_of(name) = sum [k = 1:words(samplers)] (word(samplers, k) eq name ? k : 0)
