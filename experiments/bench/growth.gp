@@ -22,7 +22,7 @@ place(name) = words(tokens[1:strstrt(" ".tokens, " ".name." ")]) + (strstrt(" ".
 is(i, threads) = strcol("over") eq "n" && strcol("operator") eq word(tokens, i) && column("threads") == threads
 is_line(i, threads) = strcol("over") eq "m" && line_name(0) eq word(landmarks, i) && column("threads") == threads
 
-# Filled and hollow.
+# Solid and dashed.
 stats csv using "threads" name "THREADS" nooutput
 few = THREADS_min
 many = THREADS_max
@@ -55,7 +55,7 @@ set tics nomirror
 set format x "10^{%T}"
 set key noenhanced Left reverse samplen 2 spacing 1.12
 set multiplot title sprintf("How one forward call grows: f32, %d heads of %d   {/*0.8 %s}", fixed_heads, fixed_d, \
-  few == many ? threads_of(few) : "(filled: ".threads_of(few)."; hollow, dashed: ".threads_of(many).")") font ",16"
+  few == many ? threads_of(few) : "(solid: ".threads_of(few)."; dashed: ".threads_of(many).")") font ",16"
 set tmargin at screen 0.85
 set bmargin at screen 0.13
 
