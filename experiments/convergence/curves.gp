@@ -127,7 +127,7 @@ unset border
 unset tics
 set xrange [0:1]
 set yrange [0:1]
-said = leave_out(words(inputs) > 1 ? "input ".joined(inputs, 2)." (alone in --input it is drawn)" : "")
+said = leave_out(words(inputs) > 1 ? (words(inputs) > 2 ? "inputs " : "input ").joined(inputs, 2)." (drawn where --input names it alone)" : "")
 eval footer
 legend_font = columns > 4 ? ",13" : ",10"
 set key at screen 0.5, screen 0.108 center top horizontal maxrows 3 Left reverse width (columns > 4 ? 1 : -4) samplen 3 \

@@ -55,7 +55,9 @@ said = leave_out(smaller ? "m below an input's largest" : "")
 said = leave_out(SAMPLE_max > 0 ? "samples after the first" : "")
 said = leave_out(words(seeds) > 1 ? "seeds after the first" : "")
 
-set title sprintf("Eigenvalues of the bottleneck matrix A, m = %d", M_max)
+at = strstrt(run, " --scale=")
+scale = at ? ", scale ".word(run[at + 9:*], 1) : ""
+set title sprintf("Eigenvalues of the bottleneck matrix A, m = %d%s", M_max, scale)
 set xlabel "index i"
 set ylabel "eigenvalue λ_i"
 set logscale xy
