@@ -22,9 +22,12 @@ set grid xtics ytics linetype 1 linecolor rgb "#dddddd" linewidth 0.7
 set border 3
 set tics nomirror
 set key Left reverse samplen 2.2 spacing 1.15
-set multiplot layout 2,2 title sprintf("SimA in half precision, d = %d, one head; lines: (Q̂K̂^T)V, dashed: Q̂(K̂^TV)", D_min) font ",16"
+wider = 0
+stats csv using (wider = wider + (column("d") != D_min), 0) nooutput
+said = leave_out(wider ? "other widths d" : "")
+set multiplot layout 2,2 margins 0.065, 0.98, 0.085, 0.92 spacing 0.085, 0.11 title sprintf("SimA in half precision, d = %d, one head; solid: (Q̂K̂^T)V, dashed: Q̂(K̂^TV)", D_min) font ",16"
 
-array colours[5] = ["#000000", "#0072B2", "#009E73", "#D55E00", "#CC79A7"]
+colour(i) = colour_of(storages[i])
 array storages[4] = ["f64", "f32", "bf16", "f16"]
 
 set title "how far the orders are apart, ℓ1 norms; hollow: photographs"
@@ -33,9 +36,9 @@ set logscale y
 set format y "10^{%T}"
 set key at graph 0.04, graph 0.48 left top
 plot for [i = 1:4] csv using "n":(cell("normal", "l1", "wide", "tokens", storages[i], "order_difference")) \
-       with linespoints linewidth 1.8 pointtype 7 linecolor rgb colours[i] title storages[i], \
+       with linespoints linewidth 1.8 pointtype mark_of(storages[i]) linecolor rgb colour(i) title storages[i], \
      for [i = 1:4] csv using "n":(cell("photos", "l1", "wide", "tokens", storages[i], "order_difference")) \
-       with linespoints linewidth 1.2 pointtype 6 linecolor rgb colours[i] notitle
+       with linespoints linewidth 1.2 pointtype 6 linecolor rgb colour(i) notitle
 
 set title "correct digits in f16, ℓ1 norms"
 set ylabel "−log_{10} relative error"
@@ -47,9 +50,9 @@ array forms[5] = ["wide", "stored", "summed", "stored", "stored"]
 array names[5] = ["norms wide", "norms stored in f16", "norms summed in f16", "×64, stored", "dead channel, stored"]
 set key at graph 0.03, graph 0.38 left top
 plot for [i = 1:5] csv using "n":(cell(inputs[i], "l1", forms[i], "tokens", "f16", "digits")) \
-       with linespoints linewidth 1.8 pointtype 7 linecolor rgb colours[i] title names[i], \
+       with linespoints linewidth 1.8 pointtype step_mark(i) linecolor rgb step_colour(i) title names[i], \
      for [i = 1:5] csv using "n":(cell(inputs[i], "l1", forms[i], "channels", "f16", "digits")) \
-       with linespoints linewidth 1.8 dashtype 2 pointtype 6 linecolor rgb colours[i] notitle
+       with linespoints linewidth 1.8 dashtype 2 pointtype 6 linecolor rgb step_colour(i) notitle
 
 set title "too small for f16's normal numbers, ℓ1 norms wide"
 set ylabel "share of the entries"
@@ -58,16 +61,16 @@ set yrange [-0.02:1.05]
 set key at graph 0.02, graph 0.97 left top
 low(order, what) = cell("normal", "l1", "wide", order, "f16", what)
 plot csv using "n":(low("tokens", "first_subnormal") + low("tokens", "first_vanished")) with linespoints linewidth 1.8 \
-       pointtype 7 linecolor rgb colours[2] title "Q̂K̂^T", \
-     csv using "n":(low("tokens", "first_vanished")) with linespoints linewidth 1.8 pointtype 6 \
-       linecolor rgb colours[2] title "of them 0", \
+       pointtype step_mark(2) linecolor rgb step_colour(2) title "Q̂K̂^T", \
+     csv using "n":(low("tokens", "first_vanished")) with linespoints linewidth 1.8 pointtype step_mark(2) - 1 \
+       linecolor rgb step_colour(2) title "of them 0", \
      csv using "n":(low("tokens", "factors_subnormal") + low("tokens", "factors_vanished")) with linespoints linewidth 1.8 \
-       pointtype 7 linecolor rgb colours[4] title "Q̂ and K̂", \
+       pointtype step_mark(4) linecolor rgb step_colour(4) title "Q̂ and K̂", \
      csv using "n":(low("channels", "first_subnormal") + low("channels", "first_vanished")) with linespoints linewidth 1.8 \
-       dashtype 2 pointtype 6 linecolor rgb colours[3] title "K̂^TV"
+       dashtype 2 pointtype 6 linecolor rgb step_colour(3) title "K̂^TV"
 
 set title "largest entries, and the largest finite number of f16"
-set ylabel ""
+set ylabel "largest absolute value of an entry"
 unset yrange
 set logscale y
 set format y "10^{%T}"
@@ -75,10 +78,11 @@ set key at graph 0.03, graph 0.235 left top
 array norms[3] = ["none", "none", "l1"]
 array sizes[3] = ["normal", "normal-x64", "normal"]
 array marks[3] = ["QK^T, K^TV", "the same, tokens ×64", "Q̂K̂^T, K̂^TV"]
+eval footer
 plot csv using "n":(cell("normal", "l1", "wide", "tokens", "f16", "limit")) with lines linewidth 2.5 \
        linecolor rgb "#999999" title "f16's limit", \
      for [i = 1:3] csv using "n":(cell(sizes[i], norms[i], "wide", "tokens", "f64", "first_largest")) \
-       with linespoints linewidth 1.8 pointtype 7 linecolor rgb colours[i + 1] title marks[i], \
+       with linespoints linewidth 1.8 pointtype step_mark(i + 1) linecolor rgb step_colour(i + 1) title marks[i], \
      for [i = 1:3] csv using "n":(cell(sizes[i], norms[i], "wide", "channels", "f64", "first_largest")) \
-       with linespoints linewidth 1.8 dashtype 2 pointtype 6 linecolor rgb colours[i + 1] notitle
+       with linespoints linewidth 1.8 dashtype 2 pointtype 6 linecolor rgb step_colour(i + 1) notitle
 unset multiplot

@@ -10,6 +10,9 @@ set output out
 # ---- The last crop: its maps, and where their rows are ----
 stats csv3 using (stage = column("stage"), sample = column("sample"), seed = column("seed"), \
   photo = strcol("photo"), 0) nooutput
+crops = ""
+stats csv3 using (crops = listed(crops, strcol("stage")." ".strcol("sample")." ".strcol("seed")), 0) nooutput
+said = leave_out(words(crops) > 1 ? "crops before the last" : "")
 in_crop(any_stage) = column("sample") == sample && column("seed") == seed && (any_stage || column("stage") == stage)
 
 stats csv3 using (in_crop(0) ? 1 : NaN) name "MAPS" nooutput
@@ -117,7 +120,10 @@ do for [d = 0:1] {
   set label 1 (d ? "negative" : "least weight") at graph -0.03, graph 0.5 right
   set label 2 (d ? "positive weight" : "largest") at graph 1.03, graph 0.5 left
   if (d) { set label 3 "0" at graph 0.5, graph 0.5 center front }
-  set label 4 (d ? "" : note) at screen 0.5, screen 0.015 center
+  if (d) {
+    eval footer
+  }
+  set label 4 (d ? "" : note) at screen 0.5, screen 0.0245 center
   plot $ramp using 1:2:(150):(150):(150) with rgbimage, \
        $ramp using 1:2:(t = d ? 2 * $1 - 1 : $1, red(d, t)):(green(d, t)):(blue(d, t)):(alpha(d, t)) with rgbalpha
 }

@@ -15,16 +15,14 @@ add_landmarks(name) = strstrt(" ".landmarks, " ".name." ") ? 0 : (landmarks = la
 stats csv using (strcol("over") eq "n" ? add_tokens(strcol("operator")) : 0) nooutput
 stats csv using (strcol("over") eq "m" ? add_landmarks(line_name(0)) : 0) nooutput
 
-array colours[12] = ["#0072B2", "#56B4E9", "#D55E00", "#E69F00", "#009E73", "#CC79A7", "#8B5A2B", "#000000", "#6A3D9A", "#A6A600", "#7F7F7F", "#B2182B"]
 taker = 1 # of an operator with k, q, v and the output: the second, if there is one
-array marks[6] = [7, 5, 9, 11, 13, 6]
-colour(i) = colours[(i - 1) % 12 + 1]
-mark(i) = marks[(i - 1) % 6 + 1]
+of_token(i) = word(tokens, i)
+of_line(i) = word(landmarks, i)
 place(name) = words(tokens[1:strstrt(" ".tokens, " ".name." ")]) + (strstrt(" ".tokens, " ".name." ") == 1 ? 1 : 0)
 is(i, threads) = strcol("over") eq "n" && strcol("operator") eq word(tokens, i) && column("threads") == threads
 is_line(i, threads) = strcol("over") eq "m" && line_name(0) eq word(landmarks, i) && column("threads") == threads
 
-# Filled and hollow.
+# Solid and dashed.
 stats csv using "threads" name "THREADS" nooutput
 few = THREADS_min
 many = THREADS_max
@@ -57,7 +55,7 @@ set tics nomirror
 set format x "10^{%T}"
 set key noenhanced Left reverse samplen 2 spacing 1.12
 set multiplot title sprintf("How one forward call grows: f32, %d heads of %d   {/*0.8 %s}", fixed_heads, fixed_d, \
-  few == many ? threads_of(few) : "(filled: ".threads_of(few)."; hollow, dashed: ".threads_of(many).")") font ",16"
+  few == many ? threads_of(few) : "(solid: ".threads_of(few)."; dashed: ".threads_of(many).")") font ",16"
 set tmargin at screen 0.85
 set bmargin at screen 0.13
 
@@ -71,9 +69,9 @@ if (words(tokens)) {
   set format y "10^{%T}"
   set key title "exponent of n" at screen 0.302, screen 0.84 left top
   plot for [i = 1:words(tokens)] csv using "n":(is(i, many) ? 1e9 * column("seconds") / column("n") : NaN) \
-         with linespoints linewidth 1 dashtype 2 pointtype 6 pointsize 0.5 linecolor rgb colour(i) notitle, \
+         with linespoints linewidth 1 dashtype 2 pointtype 6 pointsize 0.5 linecolor rgb colour_of(of_token(i)) notitle, \
        for [i = 1:words(tokens)] csv using "n":(is(i, few) ? 1e9 * column("seconds") / column("n") : NaN) \
-         with linespoints linewidth 1.8 pointtype mark(i) pointsize 0.8 linecolor rgb colour(i) \
+         with linespoints linewidth 1.8 pointtype mark_of(of_token(i)) pointsize 0.8 linecolor rgb colour_of(of_token(i)) \
          title sprintf("%s  %s", exponents[i], word(tokens, i))
 
   set lmargin at screen 0.475
@@ -82,7 +80,7 @@ if (words(tokens)) {
   unset key
   plot csv using "n":(is(taker, few) ? column("bytes_io") / 1024 : NaN) with lines linewidth 3 linecolor rgb "#cccccc", \
        for [i = 1:words(tokens)] csv using "n":(is(i, few) ? column("bytes_measured") / 1024 : NaN) \
-         with linespoints linewidth 1.8 pointtype mark(i) pointsize 0.8 linecolor rgb colour(i)
+         with linespoints linewidth 1.8 pointtype mark_of(of_token(i)) pointsize 0.8 linecolor rgb colour_of(of_token(i))
 }
 
 if (words(landmarks)) {
@@ -101,11 +99,12 @@ if (words(landmarks)) {
   set yrange [T_min * 0.7:T_max * 1.5]
   set key notitle left top at graph 0.03, graph 0.98
   line_ms(i, threads) = is_line(i, threads) && column("n") == LINE_min ? 1e3 * column("seconds") : NaN
+  eval footer
   plot T_min * 0.8 * x / L_min with lines linewidth 1.5 linecolor rgb "#bbbbbb" notitle, \
        T_max * (x / L_max) ** 3 with lines linewidth 1.5 linecolor rgb "#bbbbbb" notitle, \
        for [i = 1:words(landmarks)] csv using "m":(line_ms(i, many)) with linespoints linewidth 1 dashtype 2 \
-         pointtype 6 pointsize 0.5 linecolor rgb colour(2 * i) notitle, \
+         pointtype 6 pointsize 0.5 linecolor rgb colour_of(of_line(i)) notitle, \
        for [i = 1:words(landmarks)] csv using "m":(line_ms(i, few)) with linespoints linewidth 1.8 \
-         pointtype mark(i) pointsize 0.8 linecolor rgb colour(2 * i) title word(landmarks, i)
+         pointtype mark_of(of_line(i)) pointsize 0.8 linecolor rgb colour_of(of_line(i)) title word(landmarks, i)
 }
 unset multiplot

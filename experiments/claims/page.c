@@ -207,6 +207,11 @@ static void write_figures(const page *p, const claim *c)
                 "<figcaption>%s: ",
                 f->width, f->height, x->name, f->e->name, x->name);
         html_text(file, x->summary);
+        if (*f->e->options) {
+            fputs(" (", file);
+            html_text(file, f->e->options);
+            fputs(")", file);
+        }
         fputs("</figcaption></figure>\n", file);
     }
 }

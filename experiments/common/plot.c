@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,19 +15,56 @@
 
 /* Runs gnuplot, without the user's own settings; what it says on stderr goes to messages. It ends
  * with this program: one that went on after a kill would write to the files of the next run. */
-static int run_gnuplot(const char *folder, char *variables, char *script, FILE *messages)
+static int run_gnuplot(const char *folder, char *variables, char *scripts[2], FILE *messages)
 {
     volatile int running;
-    char *argv[] = {(char[]){"gnuplot"}, (char[]){"-d"}, (char[]){"-e"}, variables, script, NULL};
+    char *argv[] = {(char[]){"gnuplot"},
+                    (char[]){"-d"},
+                    (char[]){"-e"},
+                    variables,
+                    scripts[0],
+                    scripts[1],
+                    NULL};
     return process_run(argv, folder, -1, messages ? fileno(messages) : -1, &running);
 }
 
-/* The names are the experiment's own: letters, digits, "_". */
-static char *script_variables(const experiment *e, const char *terminal, const char *extension)
+/* A string of gnuplot's, to be freed: in single quotes, which are doubled within. */
+static char *quote(const char *text)
 {
+    char *quoted = must_allocate(2 * strlen(text) + 3, 1), *end = quoted;
+    *end++ = '\'';
+    for (; *text; text++) {
+        if (*text == '\'')
+            *end++ = '\'';
+        *end++ = *text;
+    }
+    *end = '\'';
+    return quoted;
+}
+
+/* The experiment and the options of this run: two runs' figures differ in them. To be freed. */
+static char *describe_run(const experiment *e, const settings *s)
+{
+    char *text = must_format("%s", e->name);
+    for (int i = 0; i < s->kept.count; i++) {
+        char *longer = must_format("%s %s", text, s->kept.items[i]);
+        free(text);
+        text = longer;
+    }
+    char *quoted = quote(text);
+    free(text);
+    return quoted;
+}
+
+/* The outputs' names are the experiment's own: letters, digits, "_". */
+static char *script_variables(const experiment *e, const settings *s, const char *terminal,
+                              const char *extension)
+{
+    char *run = describe_run(e, s);
     char *text = must_format("set datafile separator comma; set datafile columnheaders; "
-                             "terminal='%s'; out='.%s.%s.tmp'; csv='%s.csv'",
-                             terminal, e->outputs[0].name, extension, e->outputs[0].name);
+                             "terminal='%s'; out='.%s.%s.tmp'; run=%s; csv='%s.csv'",
+                             terminal, e->outputs[0].name, extension, run, e->outputs[0].name);
+    free(run);
     for (int i = 1; i < e->output_count; i++) {
         char *longer = must_format("%s; csv%d='%s.csv'", text, i + 1, e->outputs[i].name);
         free(text);
@@ -43,16 +81,16 @@ static void show_messages(FILE *messages)
         fputc(c, stderr);
 }
 
-static bool plot_format(const experiment *e, const char *folder, char *script, const char *terminal,
-                        const char *extension)
+static bool plot_format(const experiment *e, const settings *s, const char *folder,
+                        char *scripts[2], const char *terminal, const char *extension)
 {
     new_file f;
     struct stat status;
     char *name = must_format("%s.%s", e->outputs[0].name, extension);
-    char *variables = script_variables(e, terminal, extension);
+    char *variables = script_variables(e, s, terminal, extension);
     bool opened = new_file_open(&f, folder, name) == EXIT_PASS;
     FILE *messages = tmpfile(); /* null: they go to stderr */
-    int code = opened && !signals_stopped() ? run_gnuplot(folder, variables, script, messages)
+    int code = opened && !signals_stopped() ? run_gnuplot(folder, variables, scripts, messages)
                                             : PROCESS_NOT_ENDED;
     bool made = code == 0 && fstat(f.lock, &status) == 0 && status.st_size > 0;
     if (messages && !made && !signals_stopped())
@@ -66,20 +104,21 @@ static bool plot_format(const experiment *e, const char *folder, char *script, c
     else if (code == PROCESS_NO_PROGRAM)
         report_note("%s: no %s: gnuplot is not installed", e->name, name);
     else if (opened && !signals_stopped())
-        report_note("%s: no %s: gnuplot failed on %s", e->name, name, script);
+        report_note("%s: no %s: gnuplot failed on %s", e->name, name, scripts[1]);
     new_file_free(&f);
     free(variables);
     free(name);
     return made;
 }
 
-bool plot_experiment(const experiment *e, const char *folder)
+bool plot_experiment(const experiment *e, const settings *s, const char *folder)
 {
     char *script = resource_path("plots", e->plot);
-    if (!script)
-        return false;
-    bool png = plot_format(e, folder, script, "pngcairo", "png");
-    bool svg = plot_format(e, folder, script, "svg", "svg");
+    char *common = script ? resource_path("plots", "common/plots.gp") : NULL;
+    char *scripts[2] = {common, script};
+    bool png = common && plot_format(e, s, folder, scripts, "pngcairo", "png");
+    bool svg = common && plot_format(e, s, folder, scripts, "svg", "svg");
+    free(common);
     free(script);
     return png && svg;
 }

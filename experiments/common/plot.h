@@ -6,8 +6,10 @@
  *   csv        the CSV's name; csv2, csv3, ... those of the experiment's further outputs
  *   terminal   "pngcairo" or "svg", for: set terminal @terminal size 1200,800
  *   out        for: set output out
+ *   run        the experiment's name and the options that its results depend on
  *
- * and with the data file settings for our CSVs (comma, column headers). */
+ * and with the data file settings for our CSVs (comma, column headers). common/plots.gp, which
+ * holds the colours, runs before it. */
 #ifndef EXPERIMENTS_PLOT_H
 #define EXPERIMENTS_PLOT_H
 
@@ -15,9 +17,9 @@
 
 #include "experiment.h"
 
-/* Plots e's CSVs in folder. False, and one line on stderr, if the plots could not be made; then
- * there are none, not even old ones. */
-bool plot_experiment(const experiment *e, const char *folder);
+/* Plots e's CSVs, of a run with these settings, in folder. False, and one line on stderr, if the
+ * plots could not be made; then there are none, not even old ones. */
+bool plot_experiment(const experiment *e, const settings *s, const char *folder);
 
 /* Whether e's plots are in folder. */
 bool plot_is_there(const experiment *e, const char *folder);

@@ -350,7 +350,7 @@ static int finish(sweep *w, double start)
         code = is_fault(published) ? published : code;
     }
     if (!is_fault(code)) {
-        bool plots = !w->e->plot || plot_experiment(w->e, w->folder);
+        bool plots = !w->e->plot || plot_experiment(w->e, w->s, w->folder);
         print_summary(w, tables, progress_seconds() - start, code == EXIT_CHECK, plots);
         printout_tables(w->e->name, w->e->outputs, tables, w->e->output_count);
     }
@@ -434,7 +434,7 @@ static int skip_complete(const sweep *w, int code)
     report_note("%s: already complete in %s%s", w->e->name, w->folder,
                 code == EXIT_CHECK ? "; a check failed in it" : "");
     if (w->e->plot && !plot_is_there(w->e, w->folder))
-        plot_experiment(w->e, w->folder);
+        plot_experiment(w->e, w->s, w->folder);
     return printout_takes_tables() && !print_complete(w) ? EXIT_ENVIRONMENT : code;
 }
 

@@ -6,7 +6,7 @@ set encoding utf8
 
 # What the CSV says of that input: its samplings, stages, variants and dtypes in their order, the
 # variants that have iterates, those that find no start for some, and the range of the values.
-pick = ""; m_text = ""; count = 0; last = 1; bottom = 0.1; top = 1.0
+pick = ""; inputs = ""; m_text = ""; count = 0; last = 1; bottom = 0.1; top = 1.0
 samplings = ""; stages = ""; variants = ""; dtypes = ""; started = ""; failed = ""
 has(list, word) = strstrt(" ".list, " ".word." ") > 0
 with_word(list, word) = has(list, word) ? list : list.word." "
@@ -26,18 +26,17 @@ scan(ok) = !ok ? 0 : ( \
     top = upper(upper(top, column("residual_max")), column("range_residual_max")), 0)
 set table $nothing
 plot csv using (pick = pick eq "" ? stringcolumn("input") : pick, \
+    inputs = listed(inputs, stringcolumn("input")), \
     scan(stringcolumn("input") eq pick)):(0) with table
 unset table
 bottom = 10 ** floor(log10(bottom))
 top = 10 ** ceil(log10(top) - 1e-9)
 columns = words(samplings) * words(stages)
 
-# Colours that stay apart for every kind of colour vision (Okabe and Ito). Curves that coincide stay
-# visible: the ones drawn first are the widest.
-colours = "#0072B2 #D55E00 #CC79A7 #009E73 #E69F00 #56B4E9 #000000 #999999"
+# Curves that coincide stay visible: the ones drawn first are the widest.
 place(v) = strstrt(" ".variants, " ".v." ")
 number(v) = place(v) > 1 ? words(variants[1:place(v) - 1]) + 1 : 1
-colour(v) = word(colours, (number(v) - 1) % words(colours) + 1)
+colour(v) = colour_of(v)
 width(v) = 1.6 + 0.7 * (words(variants) - number(v))
 main = has(dtypes, "f64") ? "f64" : word(dtypes, 1)
 dash(d) = d eq main ? 1 : 2
@@ -61,7 +60,7 @@ titles_centred = "the same, tokens centred"
 block_title(p) = p eq "pool" ? titles_pool : p eq "published" ? titles_published : \
     p eq "published-centred" ? titles_centred : p
 
-set terminal @terminal size columns > 4 ? 1720 : 1280,1060 font "Sans,13"
+set terminal @terminal size columns > 4 ? 1720 : 1280,1090 font "Sans,13"
 set output out
 set multiplot title sprintf("Newton–Raphson inverse of A on %s: %d matrices per panel, m = %s", \
     pick, count, m_text) font ",17" offset 0,0.1
@@ -76,8 +75,8 @@ unset key
 do for [row = 1:3] {
     metric = word("residual range_residual attention_error", row)
     bands = row == 1 ? words(started) : 0 # the CSV has no minimum and no prediction for the others
-    set tmargin at screen 0.90 - (row - 1) * 0.255
-    set bmargin at screen 0.90 - (row - 1) * 0.255 - 0.222
+    set tmargin at screen 0.90 - (row - 1) * 0.25
+    set bmargin at screen 0.90 - (row - 1) * 0.25 - 0.218
     set format x (row < 3 ? "" : "%g")
     do for [b = 1:words(samplings)] {
         p = word(samplings, b)
@@ -122,13 +121,17 @@ do for [row = 1:3] {
 reset
 set lmargin at screen 0.05
 set rmargin at screen 0.99
-set tmargin at screen 0.08
+set tmargin at screen 0.11
 set bmargin at screen 0.00
 unset border
 unset tics
 set xrange [0:1]
 set yrange [0:1]
-set key at screen 0.5, screen 0.088 center top horizontal maxrows 3 Left reverse width 1 samplen 3
+said = leave_out(words(inputs) > 1 ? (words(inputs) > 2 ? "inputs " : "input ").joined(inputs, 2)." (drawn where --input names it alone)" : "")
+eval footer
+legend_font = columns > 4 ? ",13" : ",10"
+set key at screen 0.5, screen 0.108 center top horizontal maxrows 3 Left reverse width (columns > 4 ? 1 : -4) samplen 3 \
+    font legend_font
 plot for [v in variants] NaN with lines lw 4 lc rgb colour(v) \
         title v.(!has(started, v) ? " (finds no start)" : has(failed, v) ? " (where it finds a start)" \
         : "").(v eq "nr-softpp" ? " (batch of one)" : ""), \

@@ -17,11 +17,15 @@ stats csv using (seed = seed eq "" ? stringcolumn("seed") : seed, note(panel(str
     dtypes = with_word(dtypes, stringcolumn("dtype")), \
     last = column("iteration") > last ? column("iteration") : last, 0) nooutput
 main = has(dtypes, "f64") ? "f64" : word(dtypes, 1)
+all_stages = ""; all_seeds = ""; all_samples = ""
+stats csv using (all_stages = listed(all_stages, stringcolumn("stage")), \
+    all_seeds = listed(all_seeds, stringcolumn("seed")), \
+    all_samples = listed(all_samples, stringcolumn("sample")), 0) nooutput
+more = (words(all_stages) > 1 ? " stages" : "").(words(all_seeds) > 1 ? " seeds" : "").(words(all_samples) > 1 ? " samples" : "")
 shown = words(inputs) < 5 ? words(inputs) : 5
 
-# Okabe and Ito's palette; where curves coincide the one drawn first is the widest.
-array colours[7] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
-colour(j) = colours[(j - 1) % 7 + 1]
+# Where curves coincide the one drawn first is the widest.
+colour(j) = colour_of(word(variants, j))
 dash(d) = d eq main ? 2 : 3
 width(j) = 2.2 + 1.5 * (words(variants) - j)
 
@@ -89,13 +93,16 @@ do for [row = 1:2] {
 reset
 set lmargin at screen 0.05
 set rmargin at screen 0.99
-set tmargin at screen 0.10
+set tmargin at screen 0.125
 set bmargin at screen 0.00
 unset border
 unset tics
 set xrange [0:1]
 set yrange [0:1]
-set key at screen 0.5, screen 0.105 center top horizontal maxrows 2 Left reverse width 1 samplen 3
+said = leave_out(words(inputs) > shown ? "inputs ".joined(inputs, shown + 1) : "")
+said = leave_out(more eq "" ? "" : "further".more)
+eval footer
+set key at screen 0.5, screen 0.122 center top horizontal maxrows 2 Left reverse width 1 samplen 3
 plot for [j = 1:words(variants)] NaN with lines lw 4 lc rgb colour(j) \
         title word(variants, j).(word(variants, j) eq "nr-softpp" ? " (batch of one)" : ""), \
     NaN with lines lw 3 lc rgb "#444444" title "Eq. 12, ".main, \

@@ -53,14 +53,20 @@ do for [j = 1:words(rules)] { set xtics add (word(rules, j) j) }
 set tmargin at screen top
 set bmargin at screen bottom
 set style fill solid noborder
-set label 1 "*  found only because rounding makes the test true: in exact arithmetic there is none" \
-    at screen 0.210, screen 14.0 / (235 + 36 * rows) font ",12"
 width = 0.785 / words(dtypes)
 do for [i = 1:words(dtypes)] {
     d = word(dtypes, i)
     set lmargin at screen 0.210 + (i - 1) * width
     set rmargin at screen 0.210 + i * width - 0.012
     set title d font ",14" offset 0,-0.5
+    if (i == words(dtypes)) {
+        samples = ""
+        stats csv using (samples = listed(samples, stringcolumn("sample")." ".stringcolumn("seed")), 0) nooutput
+        said = leave_out(strstrt(samples, '"1 ') ? "samples after the first" : "")
+        set label 1 "*  found only because rounding makes the test true: in exact arithmetic there is none" \
+            at screen 0.210, screen 34.0 / (235 + 36 * rows) font ",12"
+        eval footer
+    }
     plot missing = start(0), csv using \
             (this(d) ? x(0) : NaN):(y):(x(0) - 0.48):(x(0) + 0.48):(y - 0.46):(y + 0.46): \
             (stringcolumn("status_t20") eq "no start" ? NaN : exponent(0)) \

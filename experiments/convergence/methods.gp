@@ -16,11 +16,8 @@ stats csv using (methods = with_word(methods, stringcolumn("method")), \
     0) nooutput
 main = has(dtypes, "f64") ? "f64" : word(dtypes, 1)
 
-# Okabe and Ito's palette, one colour per family; within it the order is the point's shape.
-array colours[10] = ["#000000", "#888888", "#0072B2", "#56B4E9", "#56B4E9", "#56B4E9", "#009E73", \
-    "#D55E00", "#D55E00", "#D55E00"]
-array shapes[10] = [7, 7, 7, 9, 5, 13, 7, 11, 9, 13]
-array dashes[10] = [1, 1, 1, 1, 2, 3, 1, 1, 2, 3]
+colour(j) = colour_of(word(methods, j))
+mark(j) = mark_of(word(methods, j))
 main_interval(name) = name[1:9] eq "chebyshev" ? "exact" : "norm"
 here(spectrum, name, start, interval, metric) = stringcolumn("spectrum") eq spectrum && \
     (spectrum eq "dense" || (stringcolumn("seed") eq seed && stringcolumn("dtype") eq main)) && \
@@ -52,15 +49,20 @@ do for [row = 1:2] {
         set title row == 2 ? "" : i == 1 ? "from X_0 = α A" : "from X_0 = α I" offset 0,-0.5
         plot for [j = 1:words(methods)] csv using \
                 (x(here("dense", word(methods, j), start, main_interval(word(methods, j)), metric))): \
-                (column("products")) with lines lw 2.2 dt dashes[j] lc rgb colours[j], \
+                (column("products")) with lines lw 2.2 lc rgb colour(j), \
             for [j = 1:words(methods)] csv using \
                 (x(here("rotated", word(methods, j), start, main_interval(word(methods, j)), metric))): \
-                (column("products")) with points pt shapes[j] ps 1.1 lc rgb colours[j], \
+                (column("products")) with points pt mark(j) ps 1.1 lc rgb colour(j), \
             for [j = 8:words(methods)] csv using \
                 (x(here("rotated", word(methods, j), start, "estimated", metric))): \
-                (column("products")) with points pt shapes[j] - 1 ps 1.5 lw 1.5 lc rgb "#AA3377"
+                (column("products")) with points pt mark(j) - 1 ps 2.2 lw 1.5 lc rgb colour(j)
     }
 }
+
+seeds = ""
+stats csv using (stringcolumn("spectrum") eq "rotated" ? (seeds = listed(seeds, stringcolumn("seed")), 0) : 0) nooutput
+said = leave_out(words(seeds) > 1 ? "seeds after the first" : "")
+said = leave_out(words(dtypes) > 1 ? "dtypes other than ".main : "")
 
 # The legend, in a strip of its own.
 reset
@@ -72,10 +74,11 @@ unset border
 unset tics
 set xrange [0:1]
 set yrange [0:1]
-set key at screen 0.5, screen 0.150 center top vertical maxrows 5 Left reverse width -2 samplen 2.5 font ",13"
-plot for [j = 1:words(methods)] NaN with linespoints lw 2.2 dt dashes[j] pt shapes[j] \
-        lc rgb colours[j] title word(methods, j), \
-    NaN with points pt 10 ps 1.5 lw 1.5 lc rgb "#AA3377" title "chebyshev, interval estimated", \
+eval footer
+set key at screen 0.5, screen 0.155 center top vertical maxrows 5 Left reverse width -2 samplen 2.5 font ",13"
+plot for [j = 1:words(methods)] NaN with linespoints lw 2.2 pt mark(j) \
+        lc rgb colour(j) title word(methods, j), \
+    NaN with points pt 10 ps 2.2 lw 1.5 lc rgb "#444444" title "chebyshev, interval estimated", \
     NaN with lines lw 2.2 lc rgb "#444444" title "numbers, ‖A‖_1 = 1.2 λ_{max}", \
     NaN with points pt 7 lc rgb "#444444" title "matrix in ".main.", its own ‖A‖_1"
 unset multiplot

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Flops and exps of a forward call against n, a line per operator's default variant.
 set encoding utf8
-set terminal @terminal size 1500,760 font ",14"
+set terminal @terminal size 1500,820 font ",14"
 set output out
 set datafile missing NaN # rows of other operators do not interrupt a line
 
@@ -22,11 +22,7 @@ do for [i = 1:words(operators)] {
   stats csv using (column("n") == N_min ? note(i) : 0) nooutput
 }
 
-# Okabe and Ito's palette; lines that lie on each other differ in the size of their marks.
-array colours[8] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8B5A2B", "#000000"]
-colour(i) = colours[(i - 1) % 8 + 1]
-array marks[5] = [6, 4, 8, 12, 10]
-mark(i) = marks[(i - 1) % 5 + 1]
+# Lines that lie on each other differ in the size of their marks.
 size(i) = 0.8 + 0.4 * ((i - 1) % 4)
 name(i) = word(operators, i).(word(landmarks, i) eq "m" ? "" : " (m = ".word(landmarks, i)[2:*].")")
 
@@ -41,22 +37,27 @@ set grid xtics ytics linetype 1 linecolor rgb "#dddddd" linewidth 0.7
 set border 3
 set tics nomirror
 set tmargin at screen 0.86
-set bmargin at screen 0.10
+set bmargin at screen 0.155
 set multiplot title sprintf("Exact counts of a forward call, d = %d, h = %d", D_max, H_max) font ",17"
 
 set lmargin at screen 0.05
 set rmargin at screen 0.385
-set title "additions and multiplications"
+set title "number of additions and multiplications"
 unset key
 plot for [i = 1:words(operators)] csv using "n":(chosen(i, "flops")) with linespoints \
-  linewidth 1.8 pointtype mark(i) pointsize size(i) linecolor rgb colour(i) notitle
+  linewidth 1.8 pointtype mark_of(word(operators, i)) pointsize size(i) linecolor rgb colour_of(word(operators, i)) notitle
 
 set lmargin at screen 0.45
 set rmargin at screen 0.785
-set title "exponentials, sines and cosines".none noenhanced
+set title "number of exponentials, sines and cosines".none noenhanced
+ms = ""
+stats csv using (strcol("m") eq "" ? 0 : (ms = listed(ms, strcol("m")), 0)) nooutput
+said = leave_out("variants other than each operator's first")
+said = leave_out(words(ms) > 1 ? "m = ".joined(ms, 2) : "")
+eval footer
 set key at screen 0.995, screen 0.86 right top vertical Left reverse samplen 2.5 spacing 1.35 noenhanced
 plot for [i = 1:words(operators)] csv using "n":(chosen(i, "exps")) with linespoints \
-  linewidth 1.8 pointtype mark(i) pointsize size(i) linecolor rgb colour(i) notitle, \
+  linewidth 1.8 pointtype mark_of(word(operators, i)) pointsize size(i) linecolor rgb colour_of(word(operators, i)) notitle, \
   for [i = 1:words(operators)] NaN with linespoints \
-  linewidth 1.8 pointtype mark(i) pointsize size(i) linecolor rgb colour(i) title name(i)
+  linewidth 1.8 pointtype mark_of(word(operators, i)) pointsize size(i) linecolor rgb colour_of(word(operators, i)) title name(i)
 unset multiplot

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SOFT (IJCV) Fig. 1b, UFO-ViT Fig. 8: memory of a forward call beyond its inputs and output: measured
-# (lines), and as the papers' descriptions hold it (dashed). Left the operators of Fig. 1b, right the
-# others; above the papers' n, below far beyond.
+# (lines), and as the papers' descriptions hold it (dashed, small marks). Left the operators of Fig. 1b, right
+# the others; above the papers' n, below far beyond.
 set encoding utf8
 set terminal @terminal size 1500,1150 font ",13"
 set output out
@@ -30,11 +30,6 @@ of(i, h, mode) = strcol("operator") eq word(operators, i) && strcol("variant") e
   && column("heads") == h && strcol("mode") eq mode
 bytes(i, h, what) = of(i, h, "forward") && column(what) > 0 ? column(what) / mebi : NaN
 
-array colours[10] = ["#D55E00", "#E69F00", "#009E73", "#CC79A7", "#0072B2", "#56B4E9", "#8B5A2B", "#000000", "#6A3D9A", "#A6A600"]
-colour(i) = colours[((i > split ? i - split : i) - 1) % 10 + 1]
-width(i) = 1.4 + 1.4 * (i % 2) # of two that lie on each other both are seen
-array marks[5] = [6, 4, 8, 12, 10]
-mark(i) = marks[(i - 1) % 5 + 1]
 last_of(side) = side == 1 ? split : words(operators)
 first_of(side) = side == 1 ? 1 : split + 1
 
@@ -45,12 +40,20 @@ set format x "10^{%T}"
 set grid xtics ytics linetype 1 linecolor rgb "#dddddd" linewidth 0.7
 set border 3
 set tics nomirror
-set multiplot title sprintf("Memory of a forward call beyond its inputs and output, f32, batch 1, m = %d\n{/*0.85 lines: resident memory measured in streamed calls; dashed: the arrays the papers' descriptions hold; grey: q, k, v and the output themselves}", M_max) font ",16"
+set multiplot title sprintf("Memory of a forward call beyond its inputs and output, f32, batch 1, m = %d", M_max) font ",16"
 stats csv using (column("heads") == H_max ? column("n") : NaN) name "NEAR" nooutput
 stats csv using (column("heads") == H_min ? column("n") : NaN) name "FAR" nooutput
 stats csv using (column("bytes_workspace") / mebi) name "LOW" nooutput # measured may be missing
 stats csv using (column("bytes_materialised") / mebi) name "HIGH" nooutput
 set yrange [10 ** floor(log10(LOW_min)):10 ** ceil(log10(HIGH_max))]
+
+# Operators of a side without a measured call in these heads: quadratic ones stop at the papers' n.
+measured = ""
+mark_measured(heads) = bytes_of_any(heads) ? (measured = listed(measured, strcol("operator")), 0) : 0
+bytes_of_any(heads) = strcol("mode") eq "forward" && column("heads") == heads && column("bytes_measured") > 0
+unmeasured(i, last) = i > last ? "" : (strstrt(measured, '"'.word(operators, i).'"') ? "" \
+  : " ".word(operators, i)).unmeasured(i + 1, last)
+set label 1 at graph 0.03, graph 0.96 left noenhanced font ",11"
 
 do for [row = 1:2] {
   heads = row == 1 ? H_max : H_min
@@ -60,29 +63,53 @@ do for [row = 1:2] {
   if (row == 1) {
     set xtics ("" 0)
     do for [k = 0:3] { set xtics add (sprintf("%d", low * 2 ** k) low * 2 ** k) }
+    set xtics add (sprintf("%d", high) high)
   } else {
     set xtics autofreq
   }
   set tmargin at screen (row == 1 ? 0.885 : 0.43)
   set bmargin at screen (row == 1 ? 0.545 : 0.09)
   do for [side = 1:2] {
-    set lmargin at screen (side == 1 ? 0.06 : 0.49)
-    set rmargin at screen (side == 1 ? 0.40 : 0.83)
+    set lmargin at screen (side == 1 ? 0.06 : 0.45)
+    set rmargin at screen (side == 1 ? 0.39 : 0.78)
     set ylabel (side == 1 ? "MiB" : "")
     set title sprintf("%s; h = %d, d = %d", side == 1 ? "the operators of SOFT's Fig. 1b" : "the others", heads, row == 1 ? D_max : D_min) offset 0, -0.4
     unset key
-    if (row == 1) {
-      set key title (side == 1 ? "left" : "right") left at screen 0.99, screen (side == 1 ? 0.43 : 0.885) \
-        right top vertical Left reverse samplen 2.5 spacing 1.3 noenhanced
-    }
-    plot csv using "n":(bytes(taker, heads, "bytes_io")) with lines linewidth 2.5 \
-           linecolor rgb "#bbbbbb" notitle, \
+    measured = ""
+    stats csv using (mark_measured(heads)) nooutput
+    none = unmeasured(first_of(side), last_of(side))
+    set label 1 none eq "" ? "" : "not run at such n:".none
+    plot csv using "n":(bytes(taker, heads, "bytes_io")) with linespoints linewidth 2.5 pointtype 7 pointsize 0.6 \
+           linecolor rgb "#bbbbbb", \
          for [i = first_of(side):last_of(side)] csv using "n":(bytes(i, heads, "bytes_materialised")) \
-           with lines linewidth width(i) dashtype 2 linecolor rgb colour(i) notitle, \
+           with linespoints linewidth 1.5 dashtype 2 pointtype mark_of(word(operators, i)) pointsize 0.6 \
+           linecolor rgb colour_of(word(operators, i)), \
          for [i = first_of(side):last_of(side)] csv using "n":(bytes(i, heads, "bytes_measured")) \
-           with linespoints linewidth 1.8 pointtype mark(i) pointsize 1 linecolor rgb colour(i) notitle, \
-         for [i = first_of(side):last_of(side)] NaN with linespoints linewidth 1.8 pointtype mark(i) \
-           pointsize 1 linecolor rgb colour(i) title word(operators, i)
+           with linespoints linewidth 1.8 pointtype mark_of(word(operators, i)) pointsize 1.1 \
+           linecolor rgb colour_of(word(operators, i))
   }
 }
+
+# One legend for all panels, in a cell of its own.
+reset
+set lmargin at screen 0.80
+set rmargin at screen 0.995
+set tmargin at screen 0.885
+set bmargin at screen 0.09
+unset border
+unset tics
+set xrange [0:1]
+set yrange [0:1]
+said = leave_out("forward+backward; variants other than each operator's default")
+eval footer
+set key at screen 0.80, screen 0.885 left top vertical maxrows 40 Left reverse samplen 2.5 spacing 1.45 noenhanced
+plot for [i = 1:split] NaN with linespoints linewidth 1.8 pointtype mark_of(word(operators, i)) pointsize 1.1 \
+       linecolor rgb colour_of(word(operators, i)) title word(operators, i), \
+     NaN with lines linecolor rgb "#ffffff" title " ", \
+     for [i = split + 1:words(operators)] NaN with linespoints linewidth 1.8 pointtype mark_of(word(operators, i)) \
+       pointsize 1.1 linecolor rgb colour_of(word(operators, i)) title word(operators, i), \
+     NaN with lines linecolor rgb "#ffffff" title " ", \
+     NaN with lines linewidth 1.8 linecolor rgb "#444444" title "measured", \
+     NaN with lines linewidth 1.5 dashtype 2 linecolor rgb "#444444" title "the papers' arrays", \
+     NaN with lines linewidth 2.5 linecolor rgb "#bbbbbb" title "q, k, v and the output"
 unset multiplot

@@ -8,7 +8,6 @@ set datafile missing NaN
 
 is(statement, work) = strcol("statement") eq statement && strcol("a_work") eq work
 pair(statement, a, b) = strcol("statement") eq statement && strcol("a") eq a && strcol("b_work") eq b
-array colours[6] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#000000"]
 
 # The values of a column in the rows of a statement, as words in the order of the file.
 values = " "
@@ -30,21 +29,21 @@ set xlabel "landmarks m" offset 0, 0.4
 stats csv using (is("S17", "backward-steps") ? add_value(strcol("n")) : 0) nooutput
 set key left top
 plot for [i = 1:words(values)] csv using "m":(is("S17", "backward-steps") && strcol("n") eq word(values, i) ? column("ratio_median") : NaN):"ratio_min":"ratio_max" \
-       with yerrorlines linewidth 1.6 pointtype 7 linecolor rgb colours[i] title "n = ".word(values, i)
+       with yerrorlines linewidth 1.6 pointtype step_mark(i) linecolor rgb step_colour(i) title "n = ".word(values, i)
 
 set lmargin at screen 0.28
 set rmargin at screen 0.45
 set title "SOFT++ / SOFT, forward"
 set offsets 0, 0, graph 0.25, 0
 plot for [i = 1:words(values)] csv using "m":(is("S29", "forward") && strcol("n") eq word(values, i) ? column("ratio_median") : NaN):"ratio_min":"ratio_max" \
-       with yerrorlines linewidth 1.6 pointtype 7 linecolor rgb colours[i] title "n = ".word(values, i)
+       with yerrorlines linewidth 1.6 pointtype step_mark(i) linecolor rgb step_colour(i) title "n = ".word(values, i)
 
 set lmargin at screen 0.525
 set rmargin at screen 0.70
 unset offsets
 set title "time of the normalisation, T = 0 steps"
 set xlabel "m = n" offset 0, 0.4
-set ylabel "s" offset 1, 0
+set ylabel "seconds" offset 1, 0
 set logscale y
 set format y "10^{%T}"
 # A difference of two times may come out below 0 on a busy machine: the law is then missing, or every point.
@@ -56,7 +55,7 @@ stats csv using (is("S29", "forward-unstepped") && column("difference_seconds") 
                  ? (least = column("difference_seconds"), 0) : 0) nooutput
 if (least == 0) { set yrange [1e-7:1e-5] } # gnuplot finds no range of its own
 plot csv using "m":(is("S29", "forward-unstepped") ? column("difference_seconds") : NaN) with linespoints \
-       linewidth 1.6 pointtype 7 linecolor rgb colours[1] title law enhanced
+       linewidth 1.6 pointtype 7 linecolor rgb step_colour(1) title law enhanced
 set yrange [*:*]
 
 set lmargin at screen 0.78
@@ -69,7 +68,7 @@ set format y "%g"
 values = " "
 stats csv using (is("M03", "forward") ? add_value(strcol("d")) : 0) nooutput
 plot for [i = 1:words(values)] csv using (column("n") / column("d")):(is("M03", "forward") && strcol("d") eq word(values, i) ? column("ratio_median") : NaN):"ratio_min":"ratio_max" \
-       with yerrorlines linewidth 1.6 pointtype 7 linecolor rgb colours[i] title "d = ".word(values, i), \
+       with yerrorlines linewidth 1.6 pointtype step_mark(i) linecolor rgb step_colour(i) title "d = ".word(values, i), \
      1 with lines linewidth 1.2 linecolor rgb "#888888" notitle
 
 set xrange [*:*] extend
@@ -83,18 +82,18 @@ set title "softmax attention: share of its time"
 set xlabel "tokens n" offset 0, 0.4
 set key left top
 plot csv using "n":(pair("M05", "softmax", "forward") ? 1 - 1 / column("ratio_median") : NaN) with linespoints linewidth 1.6 \
-       pointtype 7 linecolor rgb colours[1] title "beyond SimA, same order", \
+       pointtype 7 linecolor rgb step_colour(1) title "beyond SimA, same order", \
      csv using "n":(pair("M05", "softmax", "exps") ? 1 / column("ratio_median") : NaN) with linespoints linewidth 1.6 \
-       pointtype 6 linecolor rgb colours[2] title "exp alone"
+       pointtype 6 linecolor rgb step_colour(2) title "exp alone"
 
 set lmargin at screen 0.28
 set rmargin at screen 0.45
 set title "XCA: share of its time"
 set xlabel "width d" offset 0, 0.4
 plot csv using "d":(pair("M05", "xca", "forward") ? 1 - 1 / column("ratio_median") : NaN) with linespoints linewidth 1.6 \
-       pointtype 7 linecolor rgb colours[1] title "beyond SimA, same order", \
+       pointtype 7 linecolor rgb step_colour(1) title "beyond SimA, same order", \
      csv using "d":(pair("M05", "xca", "exps") ? 1 / column("ratio_median") : NaN) with linespoints linewidth 1.6 \
-       pointtype 6 linecolor rgb colours[2] title "exp alone"
+       pointtype 6 linecolor rgb step_colour(2) title "exp alone"
 
 unset logscale x
 set yrange [*:*]
@@ -113,9 +112,10 @@ set xrange [0.4:words(names) + 0.6]
 set xtics rotate by 40 right noenhanced scale 0 ()
 do for [i = 1:words(names)] { set xtics add (word(names, i) i) }
 set key right bottom
+eval footer
 plot for [i = 1:words(values)] csv using (place(strcol("a"))):(is("N05", "forward") && strcol("n") eq word(values, i) ? column("ratio_median") : NaN):"ratio_min":"ratio_max" \
-       with yerrorbars linewidth 1.4 pointtype 7 linecolor rgb colours[i] title "n = ".word(values, i), \
+       with yerrorbars linewidth 1.4 pointtype step_mark(i) linecolor rgb step_colour(i) title "n = ".word(values, i), \
      for [i = 1:words(values)] csv using (place(strcol("a")) + 0.25):(is("N05", "backward-closed") && strcol("n") eq word(values, i) ? column("ratio_median") : NaN):"ratio_min":"ratio_max" \
-       with yerrorbars linewidth 1.4 pointtype 6 linecolor rgb colours[i] notitle, \
+       with yerrorbars linewidth 1.4 pointtype step_mark(i) - 1 linecolor rgb step_colour(i) notitle, \
      1 with lines linewidth 1.2 linecolor rgb "#888888" notitle
 unset multiplot

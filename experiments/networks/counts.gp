@@ -13,17 +13,13 @@ array label[rows]
 array height[rows]
 k = 0
 y = -1
-papers = ""
 is_new(name) = k == 1 || paper[k - 1] ne name
 note(x) = (k = k + 1, paper[k] = strcol("paper"), y = y + (is_new(paper[k]) ? 2.2 : 1), height[k] = y, \
-  papers = is_new(paper[k]) ? papers.'"'.paper[k].'" ' : papers, \
   label[k] = sprintf("%s, %s  {/=10 %s}", strcol("network"), strcol("reading"), strcol("table")), 0)
 stats csv using (note(0)) nooutput
 
-array colours[4] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7"]
-index_of(name) = sum [i = 1:words(papers)] (word(papers, i) eq name ? i : 0)
-colour(name) = int("0x".substr(colours[(index_of(name) - 1) % 4 + 1], 2, 7))
-here(name) = strcol("paper") eq name
+counted = "#D55E00"
+without = "#0072B2"
 at(i) = height[int(column(0)) + 1]
 
 stats csv using (column("params_ratio")) name "P" nooutput
@@ -32,7 +28,7 @@ least = P_min < G_min ? P_min : G_min
 most = P_max > G_max ? P_max : G_max
 set logscale x
 set xrange [least / 1.04:most * 1.04]
-set xtics nomirror (0.9, 1, 1.1, 1.2, 1.5, 2)
+set xtics nomirror (0.3, 0.5, 0.7, 0.85, 1, 1.2, 1.5, 2)
 set yrange [y + 1:0]
 set border 1
 set grid xtics linetype 1 linecolor rgb "#e4e4e4" linewidth 0.7
@@ -40,35 +36,32 @@ set ytics scale 0 ()
 do for [i = 1:rows] { set ytics add (label[i] height[i]) }
 do for [i = 1:rows] {
   if (i == 1 || paper[i] ne paper[i - 1]) {
-    set label i "{/:Bold ".paper[i]."}" at graph -0.02, first height[i] - 1 right \
-      textcolor rgb colour(paper[i])
+    set label i "{/:Bold ".paper[i]."}" at graph -0.02, first height[i] - 1 right
   }
 }
 # Within 2 % of what is printed.
 set object 1 rectangle from 0.98, graph 0 to 1.02, graph 1 behind fillcolor rgb "#eeeeee" fillstyle solid noborder
 set arrow 1000 from 1, graph 0 to 1, graph 1 nohead linewidth 1.5 linecolor rgb "#444444"
 set tmargin at screen 0.955
-set bmargin at screen 0.035
-set multiplot title "Networks: counted / printed; grey: within 2 %" font ",17"
+set bmargin at screen 0.05
+set multiplot title "Networks: parameters and multiply-adds, counted / printed in the papers; grey: within 2 %" font ",17"
 
 set lmargin at screen 0.30
 set rmargin at screen 0.63
 set title "parameters"
 unset key
-plot for [i = 1:words(papers)] csv using (here(word(papers, i)) ? column("params_ratio") : NaN):(at(0)) \
-  with points pointtype 7 pointsize 0.9 linecolor rgb colour(word(papers, i)) notitle
+plot csv using (column("params_ratio")):(at(0)) with points pointtype 6 pointsize 0.9 linewidth 1.6 \
+  linecolor rgb counted
 
 set lmargin at screen 0.66
 set rmargin at screen 0.99
 set title "multiply-adds (the papers' FLOPs)"
 unset ytics
 do for [i = 1:rows] { unset label i }
-set key at screen 0.985, screen 0.30 right top vertical Left reverse samplen 1 spacing 1.3 \
-  box linecolor rgb "#cccccc" opaque
-plot for [i = 1:words(papers)] csv using (here(word(papers, i)) ? column("gmacs_ratio") : NaN):(at(0)) \
-    with points pointtype 6 pointsize 0.9 linewidth 1.6 linecolor rgb colour(word(papers, i)) notitle, \
-  for [i = 1:words(papers)] csv using (here(word(papers, i)) ? column("no_inverse_ratio") : NaN):(at(0)) \
-    with points pointtype 7 pointsize 0.9 linecolor rgb colour(word(papers, i)) notitle, \
-  NaN with points pointtype 6 linewidth 1.6 linecolor rgb "#444444" title "all", \
-  NaN with points pointtype 7 linecolor rgb "#444444" title "without the inverse's steps"
+set key at screen 0.99, screen 0.024 right top horizontal Left reverse samplen 1
+eval footer
+plot csv using (column("no_inverse_ratio")):(at(0)) with points pointtype 7 pointsize 0.9 linecolor rgb without \
+    title "without the steps of the inverse", \
+  csv using (column("gmacs_ratio")):(at(0)) with points pointtype 6 pointsize 0.9 linewidth 1.6 linecolor rgb counted \
+    title "all"
 unset multiplot

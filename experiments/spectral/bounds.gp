@@ -24,9 +24,6 @@ formula = '"|P^TA^+P|_2 ≤ |P|_2^2 |A^+|_2" "|P^TA^+P|_2 ≤ λ_1(S)" "|P^TX_{2
 "1/(d_{max} λ_{min}) ≤ |D^{-½}A^{-1}D^{-½}|_2"'
 rows = words(order)
 
-array colours[12] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8B5A2B", \
-  "#6A3D9A", "#888800", "#003366", "#000000", "#999999"]
-colour(i) = colours[(i - 1) % 12 + 1]
 row_of(name) = sum [k = 1:rows] (word(order, k) eq name ? k : 0)
 
 array seen[rows]
@@ -43,7 +40,7 @@ set lmargin at screen 0.395
 set rmargin at screen 0.79
 set tmargin at screen 0.93
 set bmargin at screen 0.08
-set title "Norm bounds: measured / bound"
+set title "Norm bounds: measured / bound, a point per matrix"
 set xlabel "measured / bound"
 set logscale x
 set format x "10^{%T}"
@@ -65,11 +62,11 @@ do for [k = 1:rows] {
 set label 100 "hold" at graph 1.01, screen 0.945 left
 set object 1 rectangle from 1, graph 0 to graph 1, graph 1 behind fillcolor rgb "#fdeeee" fillstyle solid noborder
 set arrow from 1, graph 0 to 1, graph 1 nohead linewidth 2 linecolor rgb "#444444"
-set key at screen 0.995, screen 0.93 right top vertical Left reverse samplen 1 spacing 1.2 noenhanced
+set key at screen 0.862, screen 0.935 left top vertical Left reverse samplen 1 spacing 1.2 noenhanced
 
-plot for [i = 1:words(inputs)] csv using "ratio":(height(i, "true")) with points pointtype 7 \
-       pointsize 0.8 linecolor rgb colour(i) title word(inputs, i), \
+eval footer
+plot for [i = 1:words(inputs)] csv using "ratio":(height(i, "true")) with points pointtype mark_of(word(inputs, i)) \
+       pointsize 0.8 linecolor rgb colour_of(word(inputs, i)) title word(inputs, i), \
      for [i = 1:words(inputs)] csv using "ratio":(height(i, "false")) with points pointtype 2 \
-       pointsize 0.9 linewidth 2 linecolor rgb colour(i) notitle, \
-     NaN with points pointtype 7 linecolor rgb "#444444" title "bound holds", \
-     NaN with points pointtype 2 linewidth 2 linecolor rgb "#444444" title "bound crossed"
+       pointsize 0.9 linewidth 2 linecolor rgb colour_of(word(inputs, i)) notitle, \
+          NaN with points pointtype 2 linewidth 2 linecolor rgb "#444444" title "a bound crossed"

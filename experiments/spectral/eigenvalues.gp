@@ -18,35 +18,72 @@ do for [i = 1:words(inputs)] {
 stats csv using "seed" every ::0::0 name "SEED" nooutput
 stats csv using "eigenvalue" name "LAMBDA" nooutput
 
-# Okabe and Ito's palette; black stands for what is not an input.
-array colours[8] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8B5A2B", "#6A3D9A"]
-colour(i) = colours[(i - 1) % 8 + 1]
-u = 2.0 ** -53
-floor_line = M_max * u * LAMBDA_max
-
+# What is drawn of an input: its largest m, the first sample of the first seed. Values below its own floor, m u
+# lambda_1, are dotted with a hollow point here and there; values up to 0 have no place on a logarithmic axis and are counted.
 chosen(i) = strcol("input") eq word(inputs, i) && column("m") == largest[i] \
   && column("sample") == 0 && column("seed") == SEED_min
 above(i) = chosen(i) && strcol("below_floor") eq "false" ? column("eigenvalue") : NaN
 below(i) = chosen(i) && strcol("below_floor") eq "true" && column("eigenvalue") > 0 \
   ? column("eigenvalue") : NaN
+array floors[words(inputs)]
+array lost[words(inputs)]
+array deepest[words(inputs)]
+least = LAMBDA_max
+note(i) = (value = column("eigenvalue"), \
+  floors[i] = column("index") == 1 ? largest[i] * 2.0 ** -53 * value : floors[i], \
+  lost[i] = lost[i] + !(value > 0), \
+  deepest[i] = value > 0 && value < deepest[i] ? value : deepest[i], 0)
+do for [i = 1:words(inputs)] {
+  floors[i] = 0
+  lost[i] = 0
+  deepest[i] = LAMBDA_max
+  stats csv using (chosen(i) ? note(i) : 0) nooutput
+  least = deepest[i] < least ? deepest[i] : least
+}
+drawn_floor(i) = deepest[i] <= floors[i] ? floors[i] : NaN
+label_of(i) = word(inputs, i).(largest[i] == M_max ? "" : sprintf(" (m = %d)", largest[i])) \
+  .(lost[i] ? sprintf("; %d values ≤ 0 left out", lost[i]) : "")
 
-label_of(i) = word(inputs, i).(largest[i] == M_max ? "" : sprintf(" (m = %d)", largest[i]))
+# What there is more of.
+smaller = 0
+seeds = ""
+largest_of(name) = (sum [i = 1:words(inputs)] (word(inputs, i) eq name ? largest[i] : 0))
+stats csv using (smaller = smaller + (column("m") < largest_of(strcol("input"))), \
+  seeds = listed(seeds, strcol("seed")), 0) nooutput
+stats csv using "sample" name "SAMPLE" nooutput
+said = leave_out(smaller ? "m below an input's largest" : "")
+said = leave_out(SAMPLE_max > 0 ? "samples after the first" : "")
+said = leave_out(words(seeds) > 1 ? "seeds after the first" : "")
 
-set title sprintf("Eigenvalues of the bottleneck matrix A, m = %d", M_max)
+at = strstrt(run, " --scale=")
+scale = at ? ", scale ".word(run[at + 9:*], 1) : ""
+set title sprintf("Eigenvalues of the bottleneck matrix A, m = %d%s", M_max, scale)
 set xlabel "index i"
 set ylabel "eigenvalue λ_i"
 set logscale xy
 set format y "10^{%T}"
 set xrange [1:M_max * 1.1]
-set yrange [floor_line / 3e4:LAMBDA_max * 3]
+set yrange [least / 3:LAMBDA_max * 3]
 set grid xtics ytics linetype 1 linecolor rgb "#dddddd" linewidth 0.7
 set key outside right top vertical Left reverse samplen 2 spacing 1.2 noenhanced
 set border 3
 set tics nomirror
 
+set bmargin 5
+marked = M_max > 32 ? int(M_max / 32) : 1
+dotted(i) = int(column("index")) % marked == 0 || column("index") == largest[i] ? below(i) : NaN
+eval footer
 plot for [i = 1:words(inputs)] csv using "index":(below(i)) \
-       with points pointtype 6 pointsize 0.4 linewidth 1 linecolor rgb "#999999" notitle, \
+       with lines dashtype 3 linewidth 1.5 linecolor rgb colour_of(word(inputs, i)) notitle, \
+     for [i = 1:words(inputs)] csv using "index":(dotted(i)) \
+       with points pointtype 6 pointsize 0.5 linecolor rgb colour_of(word(inputs, i)) notitle, \
      for [i = 1:words(inputs)] csv using "index":(above(i)) \
-       with lines linewidth 3 linecolor rgb colour(i) title label_of(i), \
-     floor_line with lines dashtype 2 linewidth 2 linecolor rgb "#000000" title "floor: m u max λ₁", \
-     NaN with points pointtype 6 pointsize 0.8 linewidth 1 linecolor rgb "#999999" title "below the floor"
+       with lines linewidth 3 linecolor rgb colour_of(word(inputs, i)) notitle, \
+     for [i = 1:words(inputs)] csv using "index":(above(i)) every marked::(marked * i / 8) \
+       with points pointtype mark_of(word(inputs, i)) pointsize 0.9 linecolor rgb colour_of(word(inputs, i)) notitle, \
+     for [i = 1:words(inputs)] NaN with linespoints linewidth 3 pointtype mark_of(word(inputs, i)) \
+       linecolor rgb colour_of(word(inputs, i)) title label_of(i), \
+     for [i = 1:words(inputs)] drawn_floor(i) with lines dashtype 2 linewidth 1.5 \
+       linecolor rgb colour_of(word(inputs, i)) notitle, \
+     NaN with lines dashtype 2 linewidth 1.5 linecolor rgb "#444444" title "floor m u λ₁ of an input", \
+     NaN with linespoints dashtype 3 linewidth 1.5 pointtype 6 pointsize 0.5 linecolor rgb "#444444" title "below it: rounding"

@@ -4,7 +4,7 @@ set encoding utf8
 
 # The inputs and samplings in the order of the file, inputs each in quotes: a file's name may hold
 # spaces. present lists (input, sampling) that there are; floored lists (input, sampling, m, flag)
-# with lower bounds among their rows: a mean over these would say nothing.
+# with lower bounds among their rows: a mean over these would say nothing, and the line ends before them.
 inputs = ""
 samplings = ""
 present = ""
@@ -47,7 +47,8 @@ row_title(p) = p eq "pool" ? "pooled landmarks" : p eq "published" ? "the publis
 across = words(inputs)
 down = words(samplings)
 wide = across < 3 ? 2 * across : across
-set terminal @terminal size 330 + 215 * wide, 190 + 260 * down font ",12"
+legend_height = across < 4 ? 160 : 125
+set terminal @terminal size 330 + 215 * wide, 75 + legend_height + 260 * down font ",12"
 set output out
 
 set logscale xy
@@ -64,9 +65,9 @@ set tics nomirror
 unset key
 
 # In pixels, so that the strip for the legend is as high whatever the number of rows.
-height = 190.0 + 260 * down
+height = 75.0 + legend_height + 260 * down
 top = 1 - 75 / height
-bottom = 115 / height
+bottom = legend_height / height
 left = 95.0 / (330 + 215 * wide)
 step = (0.99 - left) / across
 strip = (top - bottom) / down
@@ -109,10 +110,10 @@ do for [r = 1:down] {
            with points pointtype 12 pointsize 1.2 linewidth 1.5 linecolor rgb plain, \
          csv using "m":(certified(name, p, "normalised_norm", "normalised_lower")) \
            with points pointtype 12 pointsize 1.2 linewidth 1.5 linecolor rgb normalised, \
-         csv using "m":(below(name, p, "pinv_norm", plain_floor)) \
-           with points pointtype 8 pointsize 1.2 linewidth 1 linecolor rgb plain, \
-         csv using "m":(below(name, p, "normalised_norm", normalised_floor)) \
-           with points pointtype 8 pointsize 1.2 linewidth 1 linecolor rgb normalised
+         csv using "m":(below(name, p, "pinv_norm", plain_floor)):(0):(29 * column("pinv_norm")) \
+           with vectors size graph 0.02, 25 filled linewidth 1.2 linecolor rgb plain, \
+         csv using "m":(below(name, p, "normalised_norm", normalised_floor)):(0):(29 * column("normalised_norm")) \
+           with vectors size graph 0.02, 25 filled linewidth 1.2 linecolor rgb normalised
   }
 }
 
@@ -120,18 +121,19 @@ do for [r = 1:down] {
 reset
 set lmargin at screen 0.02
 set rmargin at screen 0.99
-set tmargin at screen 60 / height
+set tmargin at screen (legend_height - 50) / height
 set bmargin at screen 0
 unset border
 unset tics
 set xrange [0:1]
 set yrange [0:1]
-set key at screen 0.5, screen 68 / height center top horizontal maxrows (across < 4 ? 4 : 2) \
+eval footer
+set key at screen 0.5, screen (legend_height - 47) / height center top horizontal maxrows (across < 4 ? 4 : 2) \
   Left reverse width 1 samplen 3
 plot 2 with linespoints linecolor rgb plain linewidth 2 pointtype 1 title "|A^{-1}|_2: samples, mean", \
      2 with linespoints linecolor rgb normalised linewidth 2 pointtype 1 title "|D^{-1/2} A^{-1} D^{-1/2}|_2", \
      2 with points pointtype 12 pointsize 1.2 linewidth 1.5 linecolor rgb grey title "certified: f64 cannot tell", \
-     2 with points pointtype 8 pointsize 1.2 linewidth 1 linecolor rgb grey title "a lower bound only", \
+     2 with points pointtype 9 pointsize 1 linewidth 1 linecolor rgb grey title "arrow: at least the value at its foot", \
      2 with lines linecolor rgb plain linewidth 2 dashtype 2 title "|X_{20}|_2 (iterate): mean", \
      2 with lines linecolor rgb normalised linewidth 2 dashtype 2 title "|D^{-1/2} X_{20} D^{-1/2}|_2", \
      2 with lines linecolor rgb grey linewidth 1.5 dashtype 3 title "m^2 (Prop. 5, constant 1)", \

@@ -9,7 +9,7 @@ stats csv using "n" name "N" nooutput
 stats csv using "norm" name "NORM" nooutput
 across = words(inputs)
 views = "enlarged cropped"
-set terminal @terminal size 330 * across + 480, 900 font ",13"
+set terminal @terminal size 330 * across + 480, 940 font ",13"
 set output out
 
 # A line per operator, inverse and rule of landmarks; "-" is whatever there is.
@@ -19,7 +19,14 @@ rules = "none m49 stride2 m49 stride4 stride2 none"
 names = '"exact Gaussian: |S|_2" "SOFT, m = 49: |Ŝ|_2" "SOFT, stride 2, m = n/4" "SOFT++, m = 49" \
 "SOFT++, stride 4, m = n/16" "SOFT++, stride 2, m = n/4" "softmax, the same tokens"'
 lines = words(operators)
-array colours[7] = ["#c8c8c8", "#0072B2", "#56B4E9", "#D55E00", "#E69F00", "#009E73", "#CC79A7"]
+styled = "gaussian soft/m49 soft/stride2 softpp/m49 softpp/stride4 softpp/stride2 softmax"
+colour(k) = k == 1 ? "#c8c8c8" : colour_of(word(styled, k))
+mark(k) = mark_of(word(styled, k))
+rest = 0
+is_drawn(k) = strcol("operator") eq word(operators, k) && strcol("landmarks") eq word(rules, k) && \
+  (word(inverses, k) eq "-" || strcol("inverse") eq word(inverses, k) || (k > 3 && strcol("inverse") eq "exact"))
+stats csv using ((sum [k = 1:lines] is_drawn(k)) ? 0 : (rest = rest + 1, 0)) nooutput
+said = leave_out(rest ? sprintf("%d rows of other operators, inverses or landmarks", rest) : "")
 array widths[7] = [9, 2, 2, 2, 2, 2, 2]
 array dashes[7] = [1, 1, 2, 1, 1, 1, 1]
 chosen(i, view, k) = strcol("input") eq word(inputs, i) && strcol("view") eq word(views, view) \
@@ -46,8 +53,8 @@ left = 95.0 / (330 * across + 480)
 panel = 330.0 / (330 * across + 480)
 set multiplot title "Spectral norms as the input grows\n{/*0.85 SOFT and SOFT++ as published: 20 Newton–Raphson steps; lines: means over samples}" font ",16"
 do for [view = 1:2] {
-  set tmargin at screen (view == 1 ? 0.87 : 0.45)
-  set bmargin at screen (view == 1 ? 0.53 : 0.09)
+  set tmargin at screen (view == 1 ? 0.87 : 0.465)
+  set bmargin at screen (view == 1 ? 0.545 : 0.125)
   do for [i = 1:across] {
     set lmargin at screen left + (i - 1) * panel
     set rmargin at screen left + (i - 0.1) * panel
@@ -56,13 +63,13 @@ do for [view = 1:2] {
     set ylabel (i == 1 ? "spectral norm" : "") offset 1, 0
     set format y (i == 1 ? "10^{%T}" : "")
     plot for [k = 1:lines] csv using "n":(shown(i, view, k)) smooth unique with lines \
-           linewidth widths[k] dashtype dashes[k] linecolor rgb colours[k], \
-         for [k = 2:lines] csv using "n":(shown(i, view, k)) with points pointtype 7 \
-           pointsize 0.4 linecolor rgb colours[k], \
+           linewidth widths[k] dashtype dashes[k] linecolor rgb colour(k), \
+         for [k = 2:lines] csv using "n":(shown(i, view, k)) with points pointtype mark(k) \
+           pointsize 0.5 linecolor rgb colour(k), \
          for [k = 4:6] csv using "n":(exact(i, view, k, "false")) with points pointtype 2 \
-           pointsize 0.8 linewidth 1.3 linecolor rgb colours[k], \
+           pointsize 0.8 linewidth 1.3 linecolor rgb colour(k), \
          for [k = 4:6] csv using "n":(exact(i, view, k, "true")) with points pointtype 8 \
-           pointsize 1 linewidth 1.3 linecolor rgb colours[k], \
+           pointsize 1 linewidth 1.3 linecolor rgb colour(k), \
          x with lines linewidth 1.2 dashtype 3 linecolor rgb "#444444", \
          sqrt(x) with lines linewidth 1.2 dashtype 4 linecolor rgb "#888888"
   }
@@ -82,9 +89,10 @@ unset grid
 unset logscale
 set xrange [0:1]
 set yrange [0:1]
+eval footer
 set key inside left top Left reverse vertical samplen 3 spacing 1.5
-plot for [k = 1:lines] 2 with linespoints linewidth widths[k] dashtype dashes[k] pointtype 7 \
-       pointsize 0.5 linecolor rgb colours[k] title word(names, k), \
+plot for [k = 1:lines] 2 with linespoints linewidth widths[k] dashtype dashes[k] pointtype mark(k) \
+       pointsize 0.8 linecolor rgb colour(k) title word(names, k), \
      2 with points pointtype 2 pointsize 1 linewidth 1.3 linecolor rgb "#444444" \
        title "SOFT++ with A^+ itself", \
      2 with points pointtype 8 pointsize 1.1 linewidth 1.3 linecolor rgb "#444444" \

@@ -1064,6 +1064,9 @@ static void set_script(experiment *plotted, const char *script)
     chosen = plotted;
     mkdir(in_folder("plots"), 0777);
     mkdir(in_folder("plots/made"), 0777);
+    mkdir(in_folder("plots/common"), 0777);
+    static const char common[] = "first = 'common, then '\n";
+    write_file(in_folder("plots/common/plots.gp"), common, sizeof common - 1);
     write_file(in_folder("plots/made/up.gp"), script, strlen(script));
     setenv("ATTNUM_DATADIR", folder, 1);
 }
@@ -1079,9 +1082,11 @@ Test(sweep, plots)
     if (system("command -v gnuplot >/dev/null") != 0)
         cr_skip_test("no gnuplot");
     set_script(&plotted, "set terminal @terminal size 300,200\nset output out\n"
+                         "set title first.run noenhanced\n"
                          "plot csv using 'point':'value', csv2 using 'rows':'total'\n");
-    cr_expect_eq(run_child(""), EXIT_PASS);
+    cr_expect_eq(run_child("--seed 3"), EXIT_PASS);
     cr_expect(has_plots());
+    cr_expect(holds("out/made/raw.svg", "common, then made/up --seed=3"));
     cr_expect_not(holds("stderr", "attnum: "));
     cr_expect(holds("out/made/raw.svg", "<svg"));
     size_t size;
@@ -1091,7 +1096,7 @@ Test(sweep, plots)
 
     unlink(in_folder("out/made/raw.svg"));
     plan.trace = true;
-    cr_expect_not(runs_again("--resume", EXIT_PASS));
+    cr_expect_not(runs_again("--seed 3 --resume", EXIT_PASS));
     cr_expect(has_plots(), "a complete run gets the plots it lacks");
 
     set_script(&plotted, "this is no gnuplot\n");
