@@ -18,7 +18,7 @@
 #include "scratch.h"
 #include "spectral/landmarks.h"
 
-TestSuite(published, .init = scratch_begin, .fini = scratch_end);
+TestSuite(convergence_bottleneck, .init = scratch_begin, .fini = scratch_end);
 
 enum { SIDE = 14, N = SIDE * SIDE, STRIDE = 2, M = 49, D = 32, CELLS = STRIDE * STRIDE };
 
@@ -141,7 +141,7 @@ static void check_published(bool centred)
     free(options);
 }
 
-Test(published, landmarks_are_those_of_the_definition)
+Test(convergence_bottleneck, landmarks_are_those_of_the_definition)
 {
     check_published(false);
     check_published(true);
@@ -149,7 +149,7 @@ Test(published, landmarks_are_those_of_the_definition)
 
 /* The spectral experiments take the same landmarks: of a file of the same tokens, A has the same
  * eigenvalues. */
-Test(published, both_kinds_of_sweep_agree)
+Test(convergence_bottleneck, both_kinds_of_sweep_agree)
 {
     drawn c;
     const int64_t shape[] = {N, D};
@@ -199,7 +199,7 @@ static void expect_samplings(const char *file, const char *sampling, int times)
 
 /* A convolution needs a grid: without one there is pooling alone, or a refusal; and one of stride 1
  * of tokens 10000 wide would have 10^8 weights. */
-Test(published, where_it_is_not_possible)
+Test(convergence_bottleneck, where_it_is_not_possible)
 {
     enum { WIDE = 10000 };
     double *tokens = must_allocate(4 * WIDE, sizeof *tokens);
@@ -272,7 +272,7 @@ static void check_error(const char *options, int steps, double least)
     free_case(&c);
 }
 
-Test(published, attention_error_is_that_of_dense_matrices)
+Test(convergence_bottleneck, attention_error_is_that_of_dense_matrices)
 {
     check_error("--input iid --sampling pool --samples 1", 8, 1e-3);
     check_error("--input smooth --sampling pool --samples 1", 5, 1e-3);
@@ -282,7 +282,7 @@ Test(published, attention_error_is_that_of_dense_matrices)
 
 /* Two equal landmarks: A has a null space, which A+ and the iterates leave alone. What is not
  * finite is NaN. */
-Test(published, attention_error_of_a_singular_matrix)
+Test(convergence_bottleneck, attention_error_of_a_singular_matrix)
 {
     double a[4] = {1, 1, 1, 1}, x[4] = {0.125, 0.125, 0.125, 0.125}, p[6] = {1, 0.5, 0, 1, 0.5, 0};
     attention_error e = attention_error_create(2);

@@ -54,7 +54,7 @@ static const atn_operator operators[] = {ATN_GAUSSIAN,  ATN_SOFTMAX,   ATN_LINFO
                                          ATN_ELU,       ATN_COSFORMER, ATN_NYSTROMFORMER};
 enum { OPERATORS = sizeof operators / sizeof *operators };
 
-Test(weights, without_a_change_are_those_of_the_library)
+Test(check_weights, without_a_change_are_those_of_the_library)
 {
     atn_context *context = make_context();
     for (int i = 0; i < OPERATORS; i++)
@@ -104,7 +104,7 @@ static bool keeps_the_maximum(const weight_change *change)
            (by == DIVIDE_NOT || by == DIVIDE_COUNT || by == DIVIDE_SEEN || by == DIVIDE_COLUMNS);
 }
 
-Test(weights, gradients_are_derivatives)
+Test(check_weights, gradients_are_derivatives)
 {
     int tried = 0;
     for (int i = 0; i < OPERATORS; i++)

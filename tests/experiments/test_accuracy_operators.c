@@ -17,7 +17,7 @@
 #include "runs.h"
 #include "scratch.h"
 
-TestSuite(accuracy, .init = scratch_begin, .fini = scratch_end);
+TestSuite(accuracy_operators, .init = scratch_begin, .fini = scratch_end);
 
 /* ---- Verdicts ---- */
 
@@ -66,7 +66,7 @@ static void expect_fault(const accuracy *a, const char *what)
               ref_verdict_name(a->verdict), a->reason, a->ratio);
 }
 
-Test(accuracy, rounded_answers_pass)
+Test(accuracy_operators, rounded_answers_pass)
 {
     for (int storage = 0; storage < ATN_STORAGE_COUNT; storage++) {
         answers a = make_answers((atn_storage)storage);
@@ -136,7 +136,7 @@ static void average(answers *a)
     }
 }
 
-Test(accuracy, spoilt_answers_fail)
+Test(accuracy_operators, spoilt_answers_fail)
 {
     static const struct {
         const char *name;
@@ -161,7 +161,7 @@ Test(accuracy, spoilt_answers_fail)
     }
 }
 
-Test(accuracy, skipped_for_a_reason)
+Test(accuracy_operators, skipped_for_a_reason)
 {
     answers a = make_answers(ATN_STORAGE_NATIVE);
     accuracy skipped = judge(&a, ATN_F32, 1e6); /* 1e6 N u = 3.8 */
@@ -177,7 +177,7 @@ Test(accuracy, skipped_for_a_reason)
     attention_case_free(&a.c);
 }
 
-Test(accuracy, without_a_reference)
+Test(accuracy_operators, without_a_reference)
 {
     static const struct {
         atn_status status, reference;
@@ -204,7 +204,7 @@ Test(accuracy, without_a_reference)
 static const experiment *const e = &accuracy_operators;
 
 /* Tools read the first ten columns by position. */
-Test(accuracy, the_first_columns)
+Test(accuracy_operators, the_first_columns)
 {
     static const char begin[] = "operator,variant,dtype,n,m,d,input,ratio,digits,verdict,";
     cr_assert_eq(run_experiment(e, "--operator lsh --input iid --n 16 --out r"), EXIT_PASS);
@@ -216,7 +216,7 @@ Test(accuracy, the_first_columns)
 
 /* A row for every variant, type and input, in the registry's order; no verdict but those there are,
  * and no FAIL of f32 or f64. */
-Test(accuracy, every_variant_in_every_type)
+Test(accuracy_operators, every_variant_in_every_type)
 {
     static const char *const dtypes[] = {"f32", "f64", "bf16", "f16"};
     static const char *const inputs[] = {"photos", "constant"};
@@ -253,7 +253,7 @@ Test(accuracy, every_variant_in_every_type)
 }
 
 /* Bytes do not depend on threads, nor on what else was run. */
-Test(accuracy, always_the_same)
+Test(accuracy_operators, always_the_same)
 {
     cr_assert_eq(run_experiment(e, "--operator soft,sima,performer/favor,lsh --input smooth,iid "
                                    "--n 16,36 --m 4 --threads 1 --out r1"),
@@ -275,7 +275,7 @@ Test(accuracy, always_the_same)
 }
 
 /* Each number of landmarks once; none for operators that have none; a file's own tokens. */
-Test(accuracy, points)
+Test(accuracy_operators, points)
 {
     static const struct {
         const char *options;
@@ -346,7 +346,7 @@ static double softmax_error(const double *tokens, int64_t n, int64_t d)
     return sqrt(error / size);
 }
 
-Test(accuracy, errors_are_the_librarys)
+Test(accuracy_operators, errors_are_the_librarys)
 {
     input *in;
     double *tokens = must_allocate(36 * TOKEN_DIM, sizeof *tokens);
@@ -368,7 +368,7 @@ Test(accuracy, errors_are_the_librarys)
 }
 
 /* Narrow types see tokens that they hold: the average of equal tokens is then exact. */
-Test(accuracy, tokens_are_rounded_first)
+Test(accuracy_operators, tokens_are_rounded_first)
 {
     cr_assert_eq(run_experiment(e, "--operator softmax/attention --input constant --n 16 --storage "
                                    "bf16,f16,tf32 --out r"),
@@ -383,7 +383,7 @@ Test(accuracy, tokens_are_rounded_first)
 
 /* Unnormalised products of large tokens leave f16's range and not bf16's: a result of the types,
  * which the table has and the run's exit code has not. */
-Test(accuracy, an_overflow_of_f16_is_a_result)
+Test(accuracy_operators, an_overflow_of_f16_is_a_result)
 {
     cr_assert_eq(run_experiment(e, "--operator sima/none --input circulant:100 --n 36 --out r"),
                  EXIT_PASS);

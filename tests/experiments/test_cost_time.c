@@ -14,11 +14,11 @@
 #include "runs.h"
 #include "scratch.h"
 
-TestSuite(time, .init = scratch_begin, .fini = scratch_end);
+TestSuite(cost_time, .init = scratch_begin, .fini = scratch_end);
 
 /* ---- Statistics ---- */
 
-Test(time, medians)
+Test(cost_time, medians)
 {
     double odd[] = {5, 1, 9}, even[] = {4, 1, 3, 10}, one[] = {7}, bad[] = {1, NAN, 2};
     pair_statistics s = pair_statistics_of(3, odd);
@@ -32,7 +32,7 @@ Test(time, medians)
     cr_expect(isnan(pair_statistics_of(0, NULL).median));
 }
 
-Test(time, crossovers)
+Test(cost_time, crossovers)
 {
     const double x[] = {1, 2, 4, 8};
     const double power[] = {0.25, 0.5, 2, 4}, never[] = {0.1, 0.2, 0.3, 0.4};
@@ -48,7 +48,7 @@ Test(time, crossovers)
 
 /* ---- The machine's ticks ---- */
 
-Test(time, ticks_are_read)
+Test(cost_time, ticks_are_read)
 {
     machine_ticks t = {.own = 77};
     cr_expect(machine_ticks_parse("cpu  10 2 3 100 5 1 6 7 9 9\ncpu0 1 1 1 1 1 1 1 1\n", &t));
@@ -58,7 +58,7 @@ Test(time, ticks_are_read)
         cr_expect(!machine_ticks_parse(bad[i], &t), "%s", bad[i]);
 }
 
-Test(time, others_make_a_pair_dirty)
+Test(cost_time, others_make_a_pair_dirty)
 {
     /* Since zero: all, idle, steal, own. Of 200, 2 + 20 may be others', 2 + 4 stolen. */
     static const struct {
@@ -139,7 +139,7 @@ static pair_result time_toy(toy *m, double a, double b, const pair_plan *plan)
 
 static const pair_plan five = {.pairs = 5, .again = 4, .least = 0, .most_once = 100};
 
-Test(time, pairs_are_interleaved)
+Test(cost_time, pairs_are_interleaved)
 {
     toy m = {.slow = 1, .growth = 1, .outlier_at = -1};
     pair_result r = time_toy(&m, 3, 2, &five);
@@ -152,7 +152,7 @@ Test(time, pairs_are_interleaved)
 
 /* A machine that becomes a fifth slower with every piece: times grow, ratios of neighbours do not.
  */
-Test(time, ratios_outlive_a_slow_machine)
+Test(cost_time, ratios_outlive_a_slow_machine)
 {
     toy m = {.slow = 1, .growth = 1.2, .outlier_at = -1};
     pair_result r = time_toy(&m, 3, 2, &five);
@@ -163,7 +163,7 @@ Test(time, ratios_outlive_a_slow_machine)
     cr_expect(r.seconds[0] == 3);
 }
 
-Test(time, short_work_is_repeated)
+Test(cost_time, short_work_is_repeated)
 {
     toy m = {.slow = 1, .growth = 1, .outlier_at = -1};
     pair_plan plan = five;
@@ -173,7 +173,7 @@ Test(time, short_work_is_repeated)
     cr_expect(r.seconds[0] == 3 && r.seconds[1] == 0.5 && r.ratio.median == 6);
 }
 
-Test(time, long_work_gets_fewer_pairs)
+Test(cost_time, long_work_gets_fewer_pairs)
 {
     pair_plan plan = {.pairs = 9, .most_once = 2.5};
     toy m = {.slow = 1, .growth = 1, .outlier_at = -1};
@@ -188,7 +188,7 @@ Test(time, long_work_gets_fewer_pairs)
     cr_expect(time_toy(&fourth, 2, 3, &plan).pairs == 2);
 }
 
-Test(time, dirty_pairs_are_timed_again_up_to_a_limit)
+Test(cost_time, dirty_pairs_are_timed_again_up_to_a_limit)
 {
     toy few = {.slow = 1, .growth = 1, .outlier_at = -1, .dirty_pairs = 3};
     pair_result r = time_toy(&few, 3, 2, &five);
@@ -207,7 +207,7 @@ Test(time, dirty_pairs_are_timed_again_up_to_a_limit)
 }
 
 /* Time goes forward, and more work takes more of it. */
-Test(time, the_machine_has_a_clock)
+Test(cost_time, the_machine_has_a_clock)
 {
     double start = pair_machine.seconds(pair_machine.state);
     volatile double x = 1;
@@ -248,7 +248,7 @@ static void check_row(const table *t, int64_t row)
     }
 }
 
-Test(time, rows_of_a_quick_run, .timeout = 240)
+Test(cost_time, rows_of_a_quick_run, .timeout = 240)
 {
     cr_assert(run_experiment(&cost_time, "--quick --threads 2 --out out") == EXIT_PASS);
     table *t = read_output(&cost_time, "out", 0);
@@ -290,7 +290,7 @@ static int alone_run(const void *state, int64_t point, atn_context *context, tab
     return EXIT_PASS;
 }
 
-Test(time, points_that_measure_time_run_alone)
+Test(cost_time, points_that_measure_time_run_alone)
 {
     static const experiment alone = {.name = "cost/alone",
                                      .alone = true,

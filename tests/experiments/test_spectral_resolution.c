@@ -23,7 +23,7 @@
 #include "spectral/nonnegative.h"
 #include "spectral/operator_norms.h"
 
-TestSuite(resolution, .init = scratch_begin, .fini = scratch_end);
+TestSuite(spectral_resolution, .init = scratch_begin, .fini = scratch_end);
 
 static const double u = 0x1p-53;
 
@@ -64,7 +64,7 @@ static int refuse_rows(void *state, int64_t first, int64_t count, double *out)
 }
 
 /* Neither symmetric nor a whole number of blocks. */
-Test(resolution, two_bounds_hold_the_dense_norm)
+Test(spectral_resolution, two_bounds_hold_the_dense_norm)
 {
     static const int sizes[] = {1, 2, 5, 64, 65, 150};
     for (int k = 0; k < 6; k++) {
@@ -97,7 +97,7 @@ Test(resolution, two_bounds_hold_the_dense_norm)
 
 /* Where the matrix falls apart later vectors may have zeros: the upper bound is an earlier one's.
  */
-Test(resolution, two_bounds_hold_for_reducible_matrices)
+Test(spectral_resolution, two_bounds_hold_for_reducible_matrices)
 {
     double a[9] = {1, 0, 0, 0, 3, 0, 0, 0, 2}, zero[4] = {0, 0, 1, 0};
     norm_bracket got;
@@ -112,7 +112,7 @@ Test(resolution, two_bounds_hold_for_reducible_matrices)
 }
 
 /* Small and full of zeros: Ritz vectors on the way have entries of either sign. */
-Test(resolution, two_bounds_hold_for_sparse_matrices)
+Test(spectral_resolution, two_bounds_hold_for_sparse_matrices)
 {
     int64_t wide = 0;
     for (uint64_t seed = 1; seed <= 2000; seed++) {
@@ -135,7 +135,7 @@ Test(resolution, two_bounds_hold_for_sparse_matrices)
 }
 
 /* Too large to be kept: |x y^T|_2 = |x| |y|. */
-Test(resolution, large_matrices_are_made_again_in_every_step)
+Test(spectral_resolution, large_matrices_are_made_again_in_every_step)
 {
     enum { COUNT = 4100 };
     double *xy = make_matrix(2, COUNT), x = 0, y = 0, total = 0;
@@ -195,7 +195,7 @@ static double dense_norm(dense *d, const double *inverse, bool normalise)
     return norm;
 }
 
-Test(resolution, norms_without_an_inverse_are_those_of_the_dense_matrices)
+Test(spectral_resolution, norms_without_an_inverse_are_those_of_the_dense_matrices)
 {
     static const char *const names[] = {"smooth", "iid", "photos", "clusters"};
     atn_context *context = make_context();
@@ -229,7 +229,7 @@ Test(resolution, norms_without_an_inverse_are_those_of_the_dense_matrices)
 
 /* A = diag(l), P = A B: P^T A+ P = B^T A B in what is kept. With B of orthogonal rows |b_i|^2 = b_i
  * the norm is max l_i b_i, so that one row at a time shows which cut drops it. */
-Test(resolution, the_cuts_are_m_u_and_1000_m_u)
+Test(spectral_resolution, the_cuts_are_m_u_and_1000_m_u)
 {
     enum { SIZE = 4, COLS = 8 };
     static const double lowest[] = {1e-2, 500 * SIZE * 0x1p-53, 2 * SIZE * 0x1p-53,
@@ -272,7 +272,7 @@ static int64_t find_row(const table *t, const char *view, int64_t n, const char 
 
 /* All tokens equal: S is of ones, |S|_2 = n = |S^|_2, and D = m I makes n/m of it: S27's laws to
  * the letter. Softmax averages. nr-paper stands on its boundary: X_20 is rounding. */
-Test(resolution, equal_tokens_follow_the_laws_exactly)
+Test(spectral_resolution, equal_tokens_follow_the_laws_exactly)
 {
     static const struct {
         const char *landmarks, *operator, * inverse;
@@ -413,7 +413,7 @@ static void expect_dense_norms(const table *t, const char *view, const double *t
 
 /* Seed 5: cropped, the middle of the scene; enlarged, its pixels resampled.
  */
-Test(resolution, rows_are_the_norms_of_the_scene)
+Test(spectral_resolution, rows_are_the_norms_of_the_scene)
 {
     enum { SIDE = 22, SCENE = 64, PATCH = 4 };
     double *scene = make_matrix(SCENE * SCENE, TOKEN_DIM),
@@ -444,7 +444,7 @@ Test(resolution, rows_are_the_norms_of_the_scene)
 }
 
 /* S06, S21, S20 on rows; the strides that divide; what is below the floor and out of the fits. */
-Test(resolution, rows_keep_the_bounds_and_fits_leave_out_the_floor)
+Test(spectral_resolution, rows_keep_the_bounds_and_fits_leave_out_the_floor)
 {
     int64_t floored = 0, left_out = 0, fitted = 0;
     cr_assert(run_experiment(&spectral_resolution,
@@ -483,7 +483,7 @@ Test(resolution, rows_keep_the_bounds_and_fits_leave_out_the_floor)
 }
 
 /* Tokens on a ring, too many to keep S: every row sums to |S|_2, and softmax's columns to 1. */
-Test(resolution, large_inputs_have_the_norms_of_a_ring)
+Test(spectral_resolution, large_inputs_have_the_norms_of_a_ring)
 {
     enum { COUNT = 65 * 65 };
     double sum = 0, radius = 20;
@@ -525,7 +525,7 @@ static void write_grid(const char *name)
     scratch_write(name, bytes, sizeof bytes);
 }
 
-Test(resolution, a_file_is_cropped_on_its_grid)
+Test(spectral_resolution, a_file_is_cropped_on_its_grid)
 {
     write_grid("tokens.npy");
     cr_assert(run_experiment(&spectral_resolution,
@@ -545,7 +545,7 @@ Test(resolution, a_file_is_cropped_on_its_grid)
     table_free(t);
 }
 
-Test(resolution, what_an_input_cannot_give_is_a_usage_error)
+Test(spectral_resolution, what_an_input_cannot_give_is_a_usage_error)
 {
     static const struct {
         const experiment *e;
@@ -611,21 +611,21 @@ static void expect_replay(const experiment *e, const char *options, int64_t at)
     settings_free(&s);
 }
 
-Test(resolution, a_point_can_be_replayed)
+Test(spectral_resolution, a_point_can_be_replayed)
 {
     expect_replay(&spectral_resolution, "--input iid,smooth --n 196,256 --seed 4 --samples 2", 15);
 }
 
 /* ---- softmax.csv ---- */
 
-Test(resolution, softmax_points_can_be_replayed)
+Test(spectral_resolution, softmax_points_can_be_replayed)
 {
     expect_replay(&spectral_softmax, "--input iid,smooth --n 16,64 --seed 4 --samples 2", 3);
     expect_replay(&spectral_softmax, "--input iid,smooth --n 16,64 --seed 4 --samples 2", 14);
 }
 
 /* Keys that are the queries, moved on by one: S is the permutation, with cube roots of unity. */
-Test(resolution, keys_of_their_own_have_complex_eigenvalues)
+Test(spectral_resolution, keys_of_their_own_have_complex_eigenvalues)
 {
     double queries[9] = {0}, keys[9] = {0};
     cross_norms got;
@@ -643,7 +643,7 @@ Test(resolution, keys_of_their_own_have_complex_eigenvalues)
 }
 
 /* S = [x 1-x; y 1-y]: eigenvalues 1 and x - y. */
-Test(resolution, two_queries_and_two_keys)
+Test(spectral_resolution, two_queries_and_two_keys)
 {
     double queries[2] = {-1, 2}, keys[2] = {0.5, 1.5};
     double x = 1 / (1 + exp(-1)), y = 1 / (1 + exp(2)), d = x - y;
@@ -660,7 +660,7 @@ Test(resolution, two_queries_and_two_keys)
     cr_expect(near(got.radius, 1, 1e-14) && near(got.lowest, -d, 1e-14));
 }
 
-Test(resolution, softmax_has_the_eigenvalues_of_prop_3_and_norms_to_the_root_of_n)
+Test(spectral_resolution, softmax_has_the_eigenvalues_of_prop_3_and_norms_to_the_root_of_n)
 {
     int64_t dominant = 0, other = 0, above = 0;
     double negative = 0, complex_part = 0;

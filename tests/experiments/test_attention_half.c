@@ -14,7 +14,7 @@
 #include "runs.h"
 #include "scratch.h"
 
-TestSuite(half, .init = scratch_begin, .fini = scratch_end);
+TestSuite(attention_half, .init = scratch_begin, .fini = scratch_end);
 
 /* ---- Norms and numbers ---- */
 
@@ -51,7 +51,7 @@ static const struct {
     {HALF_WIDE, ATN_STORAGE_NATIVE, ATN_SIMA_L1, 1, 100, 10, 100},
 };
 
-Test(half, norms_in_narrow_types)
+Test(attention_half, norms_in_narrow_types)
 {
     static double x[2 * 12345];
     for (size_t i = 0; i < sizeof divisors / sizeof *divisors; i++) {
@@ -80,7 +80,7 @@ static const struct {
     {ATN_F64, ATN_STORAGE_NATIVE, 1e300, 0, 0, 0}, {ATN_F64, ATN_STORAGE_NATIVE, 1e-310, 0, 1, 0},
 };
 
-Test(half, numbers_are_counted)
+Test(attention_half, numbers_are_counted)
 {
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         half_census c = {0};
@@ -192,7 +192,7 @@ static bool is_near(double x, double want)
     return fabs(x - want) <= 1e-13 * fabs(want);
 }
 
-Test(half, ranges_are_those_of_the_formulas)
+Test(attention_half, ranges_are_those_of_the_formulas)
 {
     static double x[N * D], normalised[N * D];
     double measures[4], norm_largest = 0;
@@ -343,7 +343,7 @@ static void check_fits(const table *t)
         cr_expect(found[i] == 1, "%d: %d", i, found[i]);
 }
 
-Test(half, rows_obey_the_laws, .timeout = 120)
+Test(attention_half, rows_obey_the_laws, .timeout = 120)
 {
     cr_assert(run_experiment(&attention_half, "--quick --out out") == EXIT_PASS);
     table *t = read_output(&attention_half, "out", 0);
@@ -359,7 +359,7 @@ Test(half, rows_obey_the_laws, .timeout = 120)
     table_free(t);
 }
 
-Test(half, threads_change_no_bit)
+Test(attention_half, threads_change_no_bit)
 {
     cr_assert(run_experiment(&attention_half, "--n 49,196 --threads 1 --out out") == EXIT_PASS);
     size_t sizes[2];
@@ -371,7 +371,7 @@ Test(half, threads_change_no_bit)
     free(two);
 }
 
-Test(half, tokens_stand_on_a_square_grid)
+Test(attention_half, tokens_stand_on_a_square_grid)
 {
     capture();
     cr_expect(run_experiment(&attention_half, "--n 50 --out out") == EXIT_USAGE);
