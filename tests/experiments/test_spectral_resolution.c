@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* spectral/resolution and spectral/softmax: their norms against dense references and closed forms,
- * their fits against what can be recomputed from their rows. */
+/* spectral/resolution: its norms against dense references and closed forms, its fits against what
+ * can be recomputed from its rows. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <data.h>
-#include <dominant.h>
 #include <linear_algebra.h>
-#include <newton.h>
 #include <pseudo_inverse.h>
 #include <soft.h>
 
@@ -20,243 +17,13 @@
 #include "runs.h"
 #include "scratch.h"
 #include "spectral/landmarks.h"
-#include "spectral/nonnegative.h"
-#include "spectral/operator_norms.h"
 
 TestSuite(spectral_resolution, .init = scratch_begin, .fini = scratch_end);
-
-static const double u = 0x1p-53;
-
-/* |got - want| <= tolerance |want|, false for NaN. */
-static bool near(double got, double want, double tolerance)
-{
-    return fabs(got - want) <= tolerance * fabs(want);
-}
-
-static double *make_matrix(int64_t rows, int64_t cols)
-{
-    return must_allocate((size_t)rows, (size_t)cols * sizeof(double));
-}
-
-/* ---- Norms between two bounds ---- */
-
-typedef struct {
-    int64_t n;
-    const double *values; /* n x n, or (outer) x and y, each n: M = x y^T */
-    bool outer;
-    int64_t calls;
-} source_state;
-
-static int give_rows(void *state, int64_t first, int64_t count, double *out)
-{
-    source_state *s = state;
-    s->calls++;
-    for (int64_t i = 0; i < count; i++)
-        for (int64_t j = 0; j < s->n; j++)
-            out[i * s->n + j] = s->outer ? s->values[first + i] * s->values[s->n + j]
-                                         : s->values[(first + i) * s->n + j];
-    return EXIT_PASS;
-}
-
-static int refuse_rows(void *state, int64_t first, int64_t count, double *out)
-{
-    return EXIT_ENVIRONMENT;
-}
-
-/* Neither symmetric nor a whole number of blocks. */
-Test(spectral_resolution, two_bounds_hold_the_dense_norm)
-{
-    static const int sizes[] = {1, 2, 5, 64, 65, 150};
-    for (int k = 0; k < 6; k++) {
-        int n = sizes[k];
-        double *a = make_matrix(n, n), norm, total = 0, largest = 0;
-        norm_bracket got;
-        data_uniform(7, n * n, a);
-        for (int i = 0; i < n; i++) {
-            double row = 0;
-            for (int j = 0; j < n; j++)
-                row += a[i * n + j] = pow(a[i * n + j], 8) * (i == j ? 30 : 1);
-            total += row;
-            largest = fmax(largest, row);
-        }
-        cr_assert(ref_spectral_norm(n, n, a, &norm) == ATN_OK);
-        source_state state = {n, a, false, 0};
-        cr_assert(nonnegative_norm(&(row_source){n, give_rows, &state}, &got) == EXIT_PASS);
-        double slack = 10 * n * u;
-        cr_expect(got.lower <= norm * (1 + slack) && got.upper >= norm * (1 - slack) &&
-                      got.upper <= got.lower * (1 + 1e-6),
-                  "n=%d: %.17g in %.17g .. %.17g", n, norm, got.lower, got.upper);
-        cr_expect(near(got.lower, norm, 1e-9), "n=%d: %.17g, want %.17g", n, got.lower, norm);
-        cr_expect(near(got.row_sum_mean, total / n, slack) && near(got.row_sum_max, largest, slack),
-                  "n=%d: rows %g %g, want %g %g", n, got.row_sum_mean, got.row_sum_max, total / n,
-                  largest);
-        cr_expect(state.calls == 1, "n=%d: made %" PRId64 " times", n, state.calls);
-        free(a);
-    }
-}
-
-/* Where the matrix falls apart later vectors may have zeros: the upper bound is an earlier one's.
- */
-Test(spectral_resolution, two_bounds_hold_for_reducible_matrices)
-{
-    double a[9] = {1, 0, 0, 0, 3, 0, 0, 0, 2}, zero[4] = {0, 0, 1, 0};
-    norm_bracket got;
-    source_state state = {3, a, false, 0};
-    cr_assert(nonnegative_norm(&(row_source){3, give_rows, &state}, &got) == EXIT_PASS);
-    cr_expect(near(got.lower, 3, 1e-13) && near(got.upper, 3, 1e-13), "%g .. %g", got.lower,
-              got.upper);
-    state = (source_state){2, zero, false, 0};
-    cr_assert(nonnegative_norm(&(row_source){2, give_rows, &state}, &got) == EXIT_PASS);
-    cr_expect(near(got.lower, 1, 1e-13) && near(got.upper, 1, 1e-13), "%g .. %g", got.lower,
-              got.upper);
-}
-
-/* Small and full of zeros: Ritz vectors on the way have entries of either sign. */
-Test(spectral_resolution, two_bounds_hold_for_sparse_matrices)
-{
-    int64_t wide = 0;
-    for (uint64_t seed = 1; seed <= 2000; seed++) {
-        int n = 3 + (int)(seed % 6);
-        double *a = make_matrix(n, n), norm;
-        norm_bracket got;
-        data_uniform(seed, n * n, a);
-        for (int i = 0; i < n * n; i++)
-            a[i] = a[i] < 0.7 ? 0 : floor(40 * (a[i] - 0.7)) + 1;
-        cr_assert(ref_spectral_norm(n, n, a, &norm) == ATN_OK);
-        source_state state = {n, a, false, 0};
-        cr_assert(nonnegative_norm(&(row_source){n, give_rows, &state}, &got) == EXIT_PASS);
-        cr_expect(got.lower <= norm * (1 + 1e-14) && got.upper >= norm * (1 - 1e-14) &&
-                      near(got.lower, norm, 1e-6),
-                  "seed %d: %.17g in %.17g .. %.17g", (int)seed, norm, got.lower, got.upper);
-        wide += got.upper > got.lower * (1 + 1e-6);
-        free(a);
-    }
-    cr_expect(wide > 0 && wide < 2000, "%" PRId64 " without a tight upper bound", wide);
-}
-
-/* Too large to be kept: |x y^T|_2 = |x| |y|. */
-Test(spectral_resolution, large_matrices_are_made_again_in_every_step)
-{
-    enum { COUNT = 4100 };
-    double *xy = make_matrix(2, COUNT), x = 0, y = 0, total = 0;
-    norm_bracket got;
-    data_uniform(3, 2 * COUNT, xy);
-    for (int i = 0; i < COUNT; i++) {
-        x += xy[i] * xy[i];
-        y += xy[COUNT + i] * xy[COUNT + i];
-        total += xy[COUNT + i];
-    }
-    source_state state = {COUNT, xy, true, 0};
-    cr_assert(nonnegative_norm(&(row_source){COUNT, give_rows, &state}, &got) == EXIT_PASS);
-    cr_expect(near(got.lower, sqrt(x * y), 1e-12) && near(got.upper, sqrt(x * y), 1e-6),
-              "%g .. %g, want %g", got.lower, got.upper, sqrt(x * y));
-    cr_expect(got.row_sum_max <= total * (1 + 1e-12) && got.row_sum_max > 0.9 * total);
-    cr_expect(got.steps > 1 && state.calls == got.steps * ((COUNT + 63) / 64),
-              "%d steps, %" PRId64 " calls", got.steps, state.calls);
-    cr_expect(nonnegative_norm(&(row_source){3, refuse_rows, NULL}, &got) == EXIT_ENVIRONMENT);
-    cr_expect(nonnegative_norm(&(row_source){5000, refuse_rows, NULL}, &got) == EXIT_ENVIRONMENT);
-    free(xy);
-}
-
-/* ---- SOFT's norms ---- */
-
-enum { N = 196, M = 49 };
-typedef struct {
-    double tokens[N * TOKEN_DIM], landmarks[M * TOKEN_DIM], a[M * M], p[M * N], x[M * M];
-    double s_hat[N * N];
-} dense;
 
 static double scale(void)
 {
     return 1 / (2 * sqrt(TOKEN_DIM));
 }
-
-static dense *make_dense(atn_context *context, const char *name)
-{
-    settings s = {.inputs = {1, &name}};
-    dense *made = must_allocate(1, sizeof *made);
-    token_grid grid = {14, 14, 16, 2, false};
-    input_set set;
-    cr_assert(input_set_open(&s, NULL, &set) == EXIT_PASS);
-    cr_assert(make_landmarks(set.items[0], &grid, 1, 0, context, made->tokens, made->landmarks) ==
-              EXIT_PASS);
-    input_set_free(&set);
-    ref_gaussian(M, M, TOKEN_DIM, made->landmarks, made->landmarks, scale(), made->a);
-    ref_gaussian(M, N, TOKEN_DIM, made->landmarks, made->tokens, scale(), made->p);
-    return made;
-}
-
-static double dense_norm(dense *d, const double *inverse, bool normalise)
-{
-    double norm = NAN;
-    cr_assert(ref_soft(N, M, TOKEN_DIM, 0, d->tokens, d->landmarks, NULL, scale(), inverse,
-                       normalise, d->s_hat, NULL) == ATN_OK);
-    cr_assert(ref_spectral_norm(N, N, d->s_hat, &norm) == ATN_OK);
-    return norm;
-}
-
-Test(spectral_resolution, norms_without_an_inverse_are_those_of_the_dense_matrices)
-{
-    static const char *const names[] = {"smooth", "iid", "photos", "clusters"};
-    atn_context *context = make_context();
-    for (int i = 0; i < 4; i++) {
-        dense *d = make_dense(context, names[i]);
-        form_norms got;
-        double lambda[M], n1 = ref_norm1(M, d->a);
-        cr_assert(form_norms_measure(context, M, N, d->a, d->p, &got) == EXIT_PASS);
-        cr_assert(ref_eigenvalues(M, d->a, lambda, NULL, NULL) == ATN_OK);
-        double exact = 10 * u * (N + M * lambda[0] / lambda[M - 1]), iterate = 1e-7;
-        double want[6] = {dense_norm(d, NULL, false), dense_norm(d, NULL, true)};
-        cr_assert(ref_filter_matrix(M, d->a, 2 / (n1 * n1), 0, 20, d->x) == ATN_OK);
-        want[2] = dense_norm(d, d->x, false);
-        want[3] = dense_norm(d, d->x, true);
-        cr_assert(ref_filter_matrix(M, d->a, 1.8 / (n1 * n1), 0.01, 20, d->x) == ATN_OK);
-        want[4] = dense_norm(d, d->x, false);
-        cr_assert(make_iterate_of(context, ATN_INVERSE_NR_SOFTPP, M, d->a, d->x) == EXIT_PASS);
-        want[5] = dense_norm(d, d->x, true);
-        const double have[6] = {got.soft.exact,   got.softpp.exact,   got.soft.paper,
-                                got.softpp.paper, got.soft.published, got.softpp.published};
-        for (int k = 0; k < 6; k++)
-            cr_expect(near(have[k], want[k], k < 2 ? exact : iterate), "%s %d: %.15g, want %.15g",
-                      names[i], k, have[k], want[k]);
-        cr_expect(got.rank == M && got.soft.coarse == got.soft.exact &&
-                      got.softpp.coarse == got.softpp.exact,
-                  "%s: rank %" PRId64, names[i], got.rank);
-        free(d);
-    }
-    atn_context_free(context);
-}
-
-/* A = diag(l), P = A B: P^T A+ P = B^T A B in what is kept. With B of orthogonal rows |b_i|^2 = b_i
- * the norm is max l_i b_i, so that one row at a time shows which cut drops it. */
-Test(spectral_resolution, the_cuts_are_m_u_and_1000_m_u)
-{
-    enum { SIZE = 4, COLS = 8 };
-    static const double lowest[] = {1e-2, 500 * SIZE * 0x1p-53, 2 * SIZE * 0x1p-53,
-                                    0.5 * SIZE * 0x1p-53};
-    static const int64_t ranks[] = {4, 4, 4, 3};
-    atn_context *context = make_context();
-    for (int k = 0; k < 4; k++) {
-        double a[SIZE * SIZE] = {0}, p[SIZE * COLS] = {0}, l = lowest[k];
-        for (int i = 0; i < SIZE; i++) {
-            a[i * SIZE + i] = i < 3 ? 1 : l;
-            p[i * COLS + 2 * i] = i < 3 ? 1 : l * sqrt(10 / l);
-        }
-        form_norms got;
-        cr_assert(form_norms_measure(context, SIZE, COLS, a, p, &got) == EXIT_PASS);
-        /* the last direction has norm 10, of SOFT++ 10/l: d = l there */
-        bool kept = ranks[k] == 4, kept_by_coarse = k == 0;
-        cr_expect(got.rank == ranks[k] && near(got.soft.exact, kept ? 10 : 1, 1e-12) &&
-                      near(got.soft.coarse, kept_by_coarse ? 10 : 1, 1e-12),
-                  "l=%g: rank %" PRId64 " %g %g", l, got.rank, got.soft.exact, got.soft.coarse);
-        cr_expect(near(got.softpp.exact, kept ? 10 / l : 1, 1e-12) &&
-                      near(got.softpp.coarse, kept_by_coarse ? 10 / l : 1, 1e-12),
-                  "l=%g: %g %g", l, got.softpp.exact, got.softpp.coarse);
-    }
-    atn_context_free(context);
-}
-
-/* ---- resolution.csv ---- */
 
 /* The row of one norm; -1 if there is none. */
 static int64_t find_row(const table *t, const char *view, int64_t n, const char *landmarks,
@@ -302,7 +69,7 @@ Test(spectral_resolution, equal_tokens_follow_the_laws_exactly)
             double want = strcmp(operator, "softmax") == 0  ? 1
                           : strcmp(operator, "softpp") == 0 ? n / m
                                                             : n * ridge;
-            cr_expect(near(cell_real(t, row, "norm"), want, 1e-9),
+            cr_expect(close_to(cell_real(t, row, "norm"), want, 1e-9),
                       "%s %s n=%g: %.15g, want %.15g", operator, inverse, n,
                       cell_real(t, row, "norm"), want);
         }
@@ -375,9 +142,9 @@ static void expect_dense_norms(const table *t, const char *view, const double *t
     double mean = 0;
     for (int i = 0; i < COUNT * COUNT; i++)
         mean += s[i] / COUNT;
-    cr_expect(near(cell_real(t, row, "norm"), norm, 1e-10) &&
-                  near(cell_real(t, row, "norm_upper"), norm, 2e-6) &&
-                  near(cell_real(t, row, "row_sum_mean"), mean, 1e-12),
+    cr_expect(close_to(cell_real(t, row, "norm"), norm, 1e-10) &&
+                  close_to(cell_real(t, row, "norm_upper"), norm, 2e-6) &&
+                  close_to(cell_real(t, row, "row_sum_mean"), mean, 1e-12),
               "%s: gaussian %.12g, want %.12g", view, cell_real(t, row, "norm"), norm);
     for (int i = 0; i < COUNT; i++) {
         double total = 0;
@@ -392,8 +159,8 @@ static void expect_dense_norms(const table *t, const char *view, const double *t
     }
     cr_assert(ref_spectral_norm(COUNT, COUNT, s, &norm) == ATN_OK);
     row = find_row(t, view, COUNT, "none", "softmax", "");
-    cr_expect(near(cell_real(t, row, "norm"), norm, 1e-10), "%s: softmax %.12g, want %.12g", view,
-              cell_real(t, row, "norm"), norm);
+    cr_expect(close_to(cell_real(t, row, "norm"), norm, 1e-10), "%s: softmax %.12g, want %.12g",
+              view, cell_real(t, row, "norm"), norm);
     static const char *const rules[] = {"m49", "stride2"};
     /* 10 sqrt(u), check_soft's; of SOFT++ as much as hangs on eigenvalues near the cut */
     static const double tolerances[] = {1e-7, 1e-3};
@@ -402,7 +169,7 @@ static void expect_dense_norms(const table *t, const char *view, const double *t
         ref_pool(SIDE, SIDE, TOKEN_DIM, stride, tokens, landmarks);
         norm = long_norm(COUNT, m, tokens, landmarks, k % 2);
         row = find_row(t, view, COUNT, rules[k / 2], k % 2 ? "softpp" : "soft", "exact");
-        cr_expect(near(cell_real(t, row, "norm"), norm, tolerances[k % 2]) &&
+        cr_expect(close_to(cell_real(t, row, "norm"), norm, tolerances[k % 2]) &&
                       cell_integer(t, row, "m") == m && cell_integer(t, row, "stride") == stride,
                   "%s %s %d: %.12g, want %.12g (cut %g)", view, rules[k / 2], k % 2,
                   cell_real(t, row, "norm"), norm, cell_real(t, row, "cut_change"));
@@ -497,12 +264,12 @@ Test(spectral_resolution, large_inputs_have_the_norms_of_a_ring)
     int64_t kernel = find_row(t, "enlarged", COUNT, "none", "gaussian", "");
     int64_t softmax = find_row(t, "enlarged", COUNT, "none", "softmax", "");
     cr_assert(kernel >= 0 && softmax >= 0 && table_rows(t) == 2 + 6);
-    cr_expect(near(cell_real(t, kernel, "norm"), sum, 1e-12) &&
-                  near(cell_real(t, kernel, "norm_upper"), sum, 1e-6),
+    cr_expect(close_to(cell_real(t, kernel, "norm"), sum, 1e-12) &&
+                  close_to(cell_real(t, kernel, "norm_upper"), sum, 1e-6),
               "%.15g .. %.15g, want %.15g", cell_real(t, kernel, "norm"),
               cell_real(t, kernel, "norm_upper"), sum);
-    cr_expect(near(cell_real(t, softmax, "norm"), 1, 1e-12) &&
-              near(cell_real(t, softmax, "norm_upper"), 1, 1e-6));
+    cr_expect(close_to(cell_real(t, softmax, "norm"), 1, 1e-12) &&
+              close_to(cell_real(t, softmax, "norm_upper"), 1, 1e-6));
     table_free(t);
 }
 
@@ -536,7 +303,7 @@ Test(spectral_resolution, a_file_is_cropped_on_its_grid)
     for (int i = 0; i < 3; i++) {
         int64_t row = find_row(t, "cropped", (int64_t)norms[i][0], "none", "gaussian", "");
         cr_assert(row >= 0);
-        cr_expect(near(cell_real(t, row, "norm"), norms[i][1], 1e-12), "n=%g: %g", norms[i][0],
+        cr_expect(close_to(cell_real(t, row, "norm"), norms[i][1], 1e-12), "n=%g: %g", norms[i][0],
                   cell_real(t, row, "norm"));
     }
     cr_expect(find_row(t, "cropped", 100, "none", "gaussian", "") < 0);
@@ -571,140 +338,7 @@ Test(spectral_resolution, what_an_input_cannot_give_is_a_usage_error)
     }
 }
 
-/* The command that a failed check prints makes the same rows. */
-static void expect_replay(const experiment *e, const char *options, int64_t at)
-{
-    settings s;
-    void *state = NULL;
-    int64_t points;
-    atn_context *context = make_context();
-    table *want = table_create(e->outputs[0].columns, e->outputs[0].column_count);
-    cr_assert(parse_options(&s, e, options) == EXIT_PASS);
-    cr_assert(e->prepare(&s, &state, &points) == EXIT_PASS && at < points);
-    cr_assert(e->run(state, at, context, want) == EXIT_PASS);
-    settings_point point;
-    e->replay(state, at, &point);
-    char *line = settings_replay(&s, e->name, e->options, &point);
-    char *start = must_format("attnum run %s ", e->name), *command = strstr(line, start);
-    cr_assert(command, "%s", line);
-    command = must_format("%s --out out", command + strlen(start));
-    char *folder = strstr(command, "--out "); /* one of its own, and then ours */
-    cr_assert(folder);
-    memset(folder, ' ', strcspn(folder + 6, " ") + 6);
-    cr_assert(run_experiment(e, command) == EXIT_PASS, "%s", command);
-    table *got = read_output(e, "out", 0);
-    for (int64_t row = 0; row < table_rows(want); row++) {
-        bool found = false;
-        for (int64_t i = 0; i < table_rows(got); i++)
-            found |= cell_real(got, i, "norm") == cell_real(want, row, "norm") &&
-                     cell_integer(got, i, "sample") == cell_integer(want, row, "sample") &&
-                     cell_integer(got, i, "n") == cell_integer(want, row, "n");
-        cr_expect(found, "%s: row %" PRId64, line, row);
-    }
-    table_free(got);
-    free(command);
-    free(start);
-    free(line);
-    table_free(want);
-    atn_context_free(context);
-    e->release(state);
-    settings_free(&s);
-}
-
 Test(spectral_resolution, a_point_can_be_replayed)
 {
     expect_replay(&spectral_resolution, "--input iid,smooth --n 196,256 --seed 4 --samples 2", 15);
-}
-
-/* ---- softmax.csv ---- */
-
-Test(spectral_resolution, softmax_points_can_be_replayed)
-{
-    expect_replay(&spectral_softmax, "--input iid,smooth --n 16,64 --seed 4 --samples 2", 3);
-    expect_replay(&spectral_softmax, "--input iid,smooth --n 16,64 --seed 4 --samples 2", 14);
-}
-
-/* Keys that are the queries, moved on by one: S is the permutation, with cube roots of unity. */
-Test(spectral_resolution, keys_of_their_own_have_complex_eigenvalues)
-{
-    double queries[9] = {0}, keys[9] = {0};
-    cross_norms got;
-    for (int i = 0; i < 3; i++)
-        queries[4 * i] = keys[3 * i + (i + 1) % 3] = 40;
-    cr_assert(softmax_cross_measure(3, 3, queries, keys, &got) == EXIT_PASS);
-    cr_expect(near(got.radius, 1, 1e-14) && near(got.lowest, -0.5, 1e-14) &&
-                  near(got.largest_imaginary, sqrt(0.75), 1e-14) && near(got.norm, 1, 1e-14) &&
-                  near(got.logit, 1600 / sqrt(3), 1e-14),
-              "%g %g %g %g", got.radius, got.lowest, got.largest_imaginary, got.norm);
-    keys[0] = 1e200;
-    queries[0] = 1e200;
-    cr_assert(softmax_cross_measure(3, 3, queries, keys, &got) == EXIT_PASS);
-    cr_expect(isnan(got.radius) && isnan(got.norm) && isinf(got.logit));
-}
-
-/* S = [x 1-x; y 1-y]: eigenvalues 1 and x - y. */
-Test(spectral_resolution, two_queries_and_two_keys)
-{
-    double queries[2] = {-1, 2}, keys[2] = {0.5, 1.5};
-    double x = 1 / (1 + exp(-1)), y = 1 / (1 + exp(2)), d = x - y;
-    double f = x * x + (1 - x) * (1 - x) + y * y + (1 - y) * (1 - y);
-    cross_norms got;
-    cr_assert(softmax_cross_measure(2, 1, queries, keys, &got) == EXIT_PASS);
-    cr_expect(near(got.radius, 1, 1e-14) && near(got.lowest, d, 1e-14) &&
-                  got.largest_imaginary == 0 &&
-                  near(got.norm, sqrt((f + sqrt(f * f - 4 * d * d)) / 2), 1e-14),
-              "%g %g %g", got.radius, got.lowest, got.norm);
-    queries[0] = 2;
-    queries[1] = -1; /* S's rows exchanged: the eigenvalue is y - x */
-    cr_assert(softmax_cross_measure(2, 1, queries, keys, &got) == EXIT_PASS);
-    cr_expect(near(got.radius, 1, 1e-14) && near(got.lowest, -d, 1e-14));
-}
-
-Test(spectral_resolution, softmax_has_the_eigenvalues_of_prop_3_and_norms_to_the_root_of_n)
-{
-    int64_t dominant = 0, other = 0, above = 0;
-    double negative = 0, complex_part = 0;
-    cr_assert(run_experiment(&spectral_softmax,
-                             "--input iid,smooth --n 4,16,64 --samples 3 --out out") == EXIT_PASS);
-    table *t = read_output(&spectral_softmax, "out", 0);
-    for (int64_t row = 0; row < table_rows(t); row++) {
-        double n = (double)cell_integer(t, row, "n"), norm = cell_real(t, row, "norm");
-        double r = cell_real(t, row, "r"), lowest = cell_real(t, row, "lowest");
-        bool same = cell_is(t, row, "keys", "tokens");
-        cr_expect(near(cell_real(t, row, "radius"), 1, 1e-12) && norm >= 1 - 1e-13 &&
-                      norm <= sqrt(n) * (1 + 1e-13) &&
-                      near(cell_real(t, row, "norm_over_root"), norm / sqrt(n), 4 * u),
-                  "row %" PRId64, row);
-        cr_expect(!same || (lowest >= -1e-13 && cell_real(t, row, "largest_imaginary") == 0));
-        cr_expect(isnan(r) == !cell_is(t, row, "input", "dominant"));
-        other += !same;
-        negative = fmin(negative, lowest);
-        complex_part = fmax(complex_part, cell_real(t, row, "largest_imaginary"));
-        if (isnan(r))
-            continue;
-        dominant++;
-        above += norm > 1 + 1e-9;
-        double want = (double)ref_dominant_softmax((int64_t)n, 1, r).norm;
-        cr_expect(cell_real(t, row, "closed_form") == want && near(norm, want, 1e-12) &&
-                      cell_real(t, row, "closed_form_ratio") <= 1,
-                  "n=%g r=%g: %.15g, want %.15g", n, r, norm, want);
-        cr_expect(r != 48 || near(norm, sqrt(n), 1e-9), "n=%g: %g", n, norm);
-    }
-    cr_expect(dominant == 4 * 12 && above == 4 * 11, "%" PRId64 " rows, %" PRId64 " above 1",
-              dominant, above);
-    cr_expect(other == 3 * 3 * 3 && negative < -0.01 && complex_part > 0.01,
-              "%" PRId64 " rows with other keys, %g, %g", other, negative, complex_part);
-    table_free(t);
-    t = read_output(&spectral_softmax, "out", 1);
-    for (int64_t row = 0; row < table_rows(t); row++) {
-        double r = cell_real(t, row, "r"), exponent = cell_real(t, row, "exponent");
-        bool far = r == 48;
-        cr_expect(!far || (fabs(exponent - 0.5) < 1e-9 && cell_integer(t, row, "points") == 4 &&
-                           near(cell_real(t, row, "norm_max"), 8, 1e-9) &&
-                           near(cell_real(t, row, "root_share_max"), 1, 1e-9)),
-                  "r=48: %g", exponent);
-        cr_expect(r != 1 || fabs(exponent) < 1e-12, "r=1: %g", exponent);
-    }
-    cr_expect(table_rows(t) == 3 * 2 + 12, "%" PRId64 " fits", table_rows(t));
-    table_free(t);
 }
