@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Newton-Raphson iterates against the closed form, within the estimate of rounding; and that estimate
- * itself. */
+/* Newton-Raphson iterates against the closed form, within the estimate of rounding; and that
+ * estimate itself. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* spectral/eigenvalues: its rows are the spectrum of one matrix, and the floor is where it should be. */
+/* spectral/eigenvalues: its rows are the spectrum of one matrix, and the floor is where it should
+ * be. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <math.h>

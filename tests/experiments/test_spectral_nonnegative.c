@@ -61,7 +61,8 @@ Test(spectral_nonnegative, two_bounds_hold_the_dense_norm)
                       got.upper <= got.lower * (1 + 1e-6),
                   "n=%d: %.17g in %.17g .. %.17g", n, norm, got.lower, got.upper);
         cr_expect(close_to(got.lower, norm, 1e-9), "n=%d: %.17g, want %.17g", n, got.lower, norm);
-        cr_expect(close_to(got.row_sum_mean, total / n, slack) && close_to(got.row_sum_max, largest, slack),
+        cr_expect(close_to(got.row_sum_mean, total / n, slack) &&
+                      close_to(got.row_sum_max, largest, slack),
                   "n=%d: rows %g %g, want %g %g", n, got.row_sum_mean, got.row_sum_max, total / n,
                   largest);
         cr_expect(state.calls == 1, "n=%d: made %" PRId64 " times", n, state.calls);

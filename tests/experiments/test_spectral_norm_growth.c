@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* spectral/norm-growth: norms against closed forms, fits against what can be recomputed from the rows,
- * certified values. */
+/* spectral/norm-growth: norms against closed forms, fits against what can be recomputed from the
+ * rows, certified values. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <math.h>
@@ -92,10 +92,11 @@ Test(spectral_norm_growth, norms_of_near_duplicates)
                   got.normalised_norm);
         cr_expect(close_to(got.d_min, 1, u) && close_to(got.d_max, d, 4 * u), "delta=%g: d %g..%g",
                   deltas[i], got.d_min, got.d_max);
-        cr_expect(close_to(got.iterate_norm, fmax(pair, single), 1e-7 + tolerance) &&
-                      close_to(got.normalised_iterate_norm, fmax(pair / d, single), 1e-7 + tolerance),
-                  "delta=%g: iterate %g, want %g; normalised %g", deltas[i], got.iterate_norm,
-                  fmax(pair, single), got.normalised_iterate_norm);
+        cr_expect(
+            close_to(got.iterate_norm, fmax(pair, single), 1e-7 + tolerance) &&
+                close_to(got.normalised_iterate_norm, fmax(pair / d, single), 1e-7 + tolerance),
+            "delta=%g: iterate %g, want %g; normalised %g", deltas[i], got.iterate_norm,
+            fmax(pair, single), got.normalised_iterate_norm);
     }
     atn_context_free(context);
 }
@@ -113,11 +114,12 @@ Test(spectral_norm_growth, below_the_floor_norms_are_lower_bounds)
         growth_norms got;
         cr_assert(ref_matrix_make(cases[i].matrix, M, cases[i].value, a, lambda) == ATN_OK);
         int code = growth_measure(context, M, a, &got);
-        cr_expect(code == EXIT_PASS && got.pinv_below_floor && got.normalised_below_floor &&
-                      close_to(got.pinv_norm, 1 / (2 * M * u * got.lambda_max), 4 * u) &&
-                      close_to(got.normalised_norm, 1 / (2 * M * u * got.normalised_lambda_max), 4 * u),
-                  "%s: %g at lambda_max=%g", ref_matrix_name(cases[i].matrix), got.pinv_norm,
-                  got.lambda_max);
+        cr_expect(
+            code == EXIT_PASS && got.pinv_below_floor && got.normalised_below_floor &&
+                close_to(got.pinv_norm, 1 / (2 * M * u * got.lambda_max), 4 * u) &&
+                close_to(got.normalised_norm, 1 / (2 * M * u * got.normalised_lambda_max), 4 * u),
+            "%s: %g at lambda_max=%g", ref_matrix_name(cases[i].matrix), got.pinv_norm,
+            got.lambda_max);
         cr_expect(got.pinv_norm * cases[i].lambda_min <= 1, "%s: above the norm",
                   ref_matrix_name(cases[i].matrix));
     }

@@ -81,7 +81,8 @@ Test(spectral_operator_norms, small_norms_are_those_of_the_dense_matrices)
         double iterate = dense_norm(d, scale, d->x, false);
         double tolerance = 10 * u * (N + M * lambda[0] * got.pinv_norm);
         cr_expect(close_to(got.soft, soft, tolerance) && close_to(got.softpp, softpp, tolerance) &&
-                      close_to(got.iterate, iterate, tolerance) && close_to(got.p_norm, p_norm, 1e-13),
+                      close_to(got.iterate, iterate, tolerance) &&
+                      close_to(got.p_norm, p_norm, 1e-13),
                   "%s: soft %.12g, want %.12g; softpp %.12g, want %.12g; iterate %.12g, want %.12g "
                   "(tolerance %.2g)",
                   names[i], got.soft, soft, got.softpp, softpp, got.iterate, iterate, tolerance);
@@ -117,8 +118,8 @@ Test(spectral_operator_norms, norms_without_an_inverse_are_those_of_the_dense_ma
         const double have[6] = {got.soft.exact,   got.softpp.exact,   got.soft.paper,
                                 got.softpp.paper, got.soft.published, got.softpp.published};
         for (int k = 0; k < 6; k++)
-            cr_expect(close_to(have[k], want[k], k < 2 ? exact : iterate), "%s %d: %.15g, want %.15g",
-                      names[i], k, have[k], want[k]);
+            cr_expect(close_to(have[k], want[k], k < 2 ? exact : iterate),
+                      "%s %d: %.15g, want %.15g", names[i], k, have[k], want[k]);
         cr_expect(got.rank == M && got.soft.coarse == got.soft.exact &&
                       got.softpp.coarse == got.softpp.exact,
                   "%s: rank %" PRId64, names[i], got.rank);
@@ -212,8 +213,8 @@ Test(spectral_operator_norms, softmax_norm_reaches_the_root_of_n)
     for (int i = 0; i < COUNT; i++)
         tokens[i] = i ? 1 : 1e5;
     cr_assert(softmax_norms_measure(COUNT, 1, tokens, &got) == EXIT_PASS);
-    cr_expect(close_to(got.norm, 5, 1e-13) && close_to(got.highest, 1, 1e-13), "lambda_1=%.17g |S|=%.17g",
-              got.highest, got.norm);
+    cr_expect(close_to(got.norm, 5, 1e-13) && close_to(got.highest, 1, 1e-13),
+              "lambda_1=%.17g |S|=%.17g", got.highest, got.norm);
 }
 
 /* Keys that are the queries, moved on by one: S is the permutation, with cube roots of unity. */
@@ -225,8 +226,8 @@ Test(spectral_operator_norms, keys_of_their_own_have_complex_eigenvalues)
         queries[4 * i] = keys[3 * i + (i + 1) % 3] = 40;
     cr_assert(softmax_cross_measure(3, 3, queries, keys, &got) == EXIT_PASS);
     cr_expect(close_to(got.radius, 1, 1e-14) && close_to(got.lowest, -0.5, 1e-14) &&
-                  close_to(got.largest_imaginary, sqrt(0.75), 1e-14) && close_to(got.norm, 1, 1e-14) &&
-                  close_to(got.logit, 1600 / sqrt(3), 1e-14),
+                  close_to(got.largest_imaginary, sqrt(0.75), 1e-14) &&
+                  close_to(got.norm, 1, 1e-14) && close_to(got.logit, 1600 / sqrt(3), 1e-14),
               "%g %g %g %g", got.radius, got.lowest, got.largest_imaginary, got.norm);
     keys[0] = 1e200;
     queries[0] = 1e200;

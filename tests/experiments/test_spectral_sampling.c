@@ -104,9 +104,9 @@ Test(spectral_sampling, sampling_keeps_what_is_proved)
                       norm >= cell_real(t, row, "best_spectral_error") && norm <= 1,
                   "row %" PRId64 ": %g %g", row, trace, norm);
         cr_expect(close_to(cell_real(t, row, "trace_ratio"),
-                       trace / cell_real(t, row, "best_trace_error"), 1e-12) &&
+                           trace / cell_real(t, row, "best_trace_error"), 1e-12) &&
                       close_to(cell_real(t, row, "spectral_ratio"),
-                           norm / cell_real(t, row, "best_spectral_error"), 1e-12),
+                               norm / cell_real(t, row, "best_spectral_error"), 1e-12),
                   "row %" PRId64, row);
         cr_expect_eq(subset,
                      strcmp(name, "pool") != 0 && strcmp(name, "conv") != 0 &&

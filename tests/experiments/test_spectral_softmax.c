@@ -53,14 +53,15 @@ Test(spectral_softmax, rows_of_softmax)
         }
         double want, eigenvalue;
         dominant(n, r, &want, &eigenvalue);
-        cr_expect(close_to(allowance, 10 * (n + 32 * fmax(1, r * r)) * u, 1e-14), "n %g r %g", n, r);
+        cr_expect(close_to(allowance, 10 * (n + 32 * fmax(1, r * r)) * u, 1e-14), "n %g r %g", n,
+                  r);
         cr_expect(close_to(norm, want, allowance) &&
                       close_to(cell_real(t, row, "closed_form"), want, 1e-14),
                   "n %g r %g: %.17g, want %.17g", n, r, norm, want);
         cr_expect(close_to(cell_real(t, row, "closed_form_ratio"),
-                       fabs(norm - cell_real(t, row, "closed_form")) /
-                           cell_real(t, row, "closed_form") / allowance,
-                       1e-9));
+                           fabs(norm - cell_real(t, row, "closed_form")) /
+                               cell_real(t, row, "closed_form") / allowance,
+                           1e-9));
         double lowest = n > 2 ? fmin(eigenvalue, 0) : eigenvalue;
         cr_expect(fabs(cell_real(t, row, "lowest") - lowest) <= allowance, "n %g r %g", n, r);
         dominants++;

@@ -235,7 +235,8 @@ static void check_exact(atn_context *context, batch *b, atn_inverse_method metho
     free(want);
 }
 
-/* One of the Newton-Raphson variants or of the exact methods; test_polynomial.c has the others. */
+/* One of the Newton-Raphson variants or of the exact methods; test_inverse_polynomial.c has the
+ * others. */
 static void check_method(atn_context *context, batch *b, int method, const char *what, int fewest)
 {
     data_round(b->a.view.dtype, b->m * b->m, b->values);

@@ -106,7 +106,7 @@ static const int64_t shapes[][2] = {{1, 1},   {3, 1},    {1, 2}, {2, 2},    {5, 
                                     {65, 64}, {266, 64}, {0, 4}, {130, 33}, {40, 100}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-Test(orthogonal, rows_of_a_block_are_orthogonal_and_as_long_as_told)
+Test(features_orthogonal, rows_of_a_block_are_orthogonal_and_as_long_as_told)
 {
     atn_context *context = fixture_context(2, NULL);
     int blocks = 0;
@@ -132,7 +132,7 @@ Test(orthogonal, rows_of_a_block_are_orthogonal_and_as_long_as_told)
 }
 
 /* A reflection turns a block's first row to the side its first number is not on. */
-Test(orthogonal, signs_are_as_the_reflections_leave_them)
+Test(features_orthogonal, signs_are_as_the_reflections_leave_them)
 {
     atn_context *context = fixture_context(1, NULL);
     features f = make(ATN_F64, 40, 4);
@@ -146,7 +146,7 @@ Test(orthogonal, signs_are_as_the_reflections_leave_them)
 }
 
 /* Orthonormal rows exist whatever the numbers. */
-Test(orthogonal, equal_rows_and_zeros)
+Test(features_orthogonal, equal_rows_and_zeros)
 {
     atn_context *context = fixture_context(1, NULL);
     for (int kind = 0; kind < 2; kind++) {
@@ -165,7 +165,7 @@ Test(orthogonal, equal_rows_and_zeros)
     atn_context_free(context);
 }
 
-Test(orthogonal, what_is_not_finite)
+Test(features_orthogonal, what_is_not_finite)
 {
     static const double bad[] = {NAN, INFINITY, -INFINITY};
     atn_context *context = fixture_context(1, NULL);
@@ -191,7 +191,7 @@ static atn_tensor changed(atn_tensor t, int64_t batch, int64_t rows, int64_t col
 }
 
 /* What is wrong with the arguments, and what must then be said. */
-Test(orthogonal, statuses)
+Test(features_orthogonal, statuses)
 {
     atn_context *context = fixture_context(1, NULL);
     features f = make(ATN_F64, 6, 4);
@@ -237,7 +237,7 @@ Test(orthogonal, statuses)
     atn_context_free(context);
 }
 
-Test(orthogonal, one_allocation_that_may_fail)
+Test(features_orthogonal, one_allocation_that_may_fail)
 {
     allocator_counts counts = {0};
     atn_context *context = fixture_context(1, &counts);

@@ -225,7 +225,7 @@ static void check(atn_context *context, single *s, const int *v, const char *wha
               v[2], ratio, judged);
 }
 
-Test(polynomial, prescribed_spectra)
+Test(inverse_polynomial, prescribed_spectra)
 {
     static const struct {
         int64_t m;
@@ -251,7 +251,7 @@ Test(polynomial, prescribed_spectra)
 }
 
 /* The last row is diagonal. */
-Test(polynomial, diagonal_and_known_matrices)
+Test(inverse_polynomial, diagonal_and_known_matrices)
 {
     static const struct {
         ref_matrix matrix;
@@ -280,7 +280,7 @@ Test(polynomial, diagonal_and_known_matrices)
 }
 
 /* A + ridge I is what is inverted, and judged. */
-Test(polynomial, ridge)
+Test(inverse_polynomial, ridge)
 {
     atn_context *context = fixture_context(1, NULL);
     single s = single_make(ATN_F64, 12);
@@ -301,7 +301,7 @@ Test(polynomial, ridge)
 }
 
 /* alpha, where it is given. */
-Test(polynomial, alpha)
+Test(inverse_polynomial, alpha)
 {
     atn_context *context = fixture_context(1, NULL);
     single s = single_make(ATN_F64, 2);
@@ -323,7 +323,7 @@ Test(polynomial, alpha)
 /* ---- The interval ---- */
 
 /* high is |A|_1; low a Ritz value: in the spectrum's hull, for m <= the steps its lower end. */
-Test(polynomial, estimated_interval)
+Test(inverse_polynomial, estimated_interval)
 {
     static const int64_t sizes[] = {1, 2, 3, 8, 16, 17, 40};
     atn_context *context = fixture_context(1, NULL);
@@ -352,7 +352,7 @@ Test(polynomial, estimated_interval)
     atn_context_free(context);
 }
 
-Test(polynomial, given_interval)
+Test(inverse_polynomial, given_interval)
 {
     atn_context *context = fixture_context(1, NULL);
     single s = single_make(ATN_F64, 6);
@@ -382,7 +382,7 @@ Test(polynomial, given_interval)
 }
 
 /* What goes with some methods only. */
-Test(polynomial, constants_out_of_range)
+Test(inverse_polynomial, constants_out_of_range)
 {
     atn_context *context = fixture_context(1, NULL);
     single s = single_make(ATN_F64, 2);
@@ -448,7 +448,7 @@ static void check_guarded(atn_context *context, single *s, const char *what, dou
 }
 
 /* A times a power of 2 goes the same way to the bit, as far as squares under- or overflow too. */
-Test(polynomial, powers_of_two_change_nothing)
+Test(inverse_polynomial, powers_of_two_change_nothing)
 {
     enum { M = 12 };
     atn_context *context = fixture_context(1, NULL);
@@ -486,7 +486,7 @@ Test(polynomial, powers_of_two_change_nothing)
 }
 
 /* Rank 1, rank m / 2 with duplicated tokens, and an eigenvalue of -u m. */
-Test(polynomial, rank_deficient_from_the_identity)
+Test(inverse_polynomial, rank_deficient_from_the_identity)
 {
     enum { M = 48 };
     atn_context *context = fixture_context(1, NULL);
@@ -507,7 +507,7 @@ Test(polynomial, rank_deficient_from_the_identity)
 }
 
 /* From alpha A the null space of exact duplicates stays out: no guard is needed. */
-Test(polynomial, duplicates_from_the_matrix)
+Test(inverse_polynomial, duplicates_from_the_matrix)
 {
     enum { M = 12 };
     atn_context *context = fixture_context(1, NULL);
@@ -531,7 +531,7 @@ Test(polynomial, duplicates_from_the_matrix)
 }
 
 /* An alpha that does not fit, and an interval that leaves the largest eigenvalue out. */
-Test(polynomial, starts_that_do_not_fit)
+Test(inverse_polynomial, starts_that_do_not_fit)
 {
     enum { M = 6 };
     atn_context *context = fixture_context(1, NULL);
@@ -561,7 +561,7 @@ Test(polynomial, starts_that_do_not_fit)
 }
 
 /* The guard does not disturb what converges, however long: rounding noise is not divergence. */
-Test(polynomial, long_runs_stay)
+Test(inverse_polynomial, long_runs_stay)
 {
     atn_context *context = fixture_context(1, NULL);
     for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
@@ -586,7 +586,7 @@ Test(polynomial, long_runs_stay)
 
 /* ---- Statuses and traces ---- */
 
-Test(polynomial, statuses)
+Test(inverse_polynomial, statuses)
 {
     enum { M = 10 };
     atn_context *context = fixture_context(1, NULL);
@@ -615,7 +615,7 @@ Test(polynomial, statuses)
 }
 
 /* One entry per X_0 .. X_T, each what a run of k steps leaves; updates from them. */
-Test(polynomial, traces_and_updates)
+Test(inverse_polynomial, traces_and_updates)
 {
     enum { M = 9, T = 6 };
     atn_context *context = fixture_context(1, NULL);
@@ -659,7 +659,7 @@ Test(polynomial, traces_and_updates)
 }
 
 /* The other methods count their products too. */
-Test(polynomial, products_of_other_methods)
+Test(inverse_polynomial, products_of_other_methods)
 {
     atn_context *context = fixture_context(1, NULL);
     single s = single_make(ATN_F64, 5);
