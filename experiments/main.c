@@ -25,9 +25,9 @@
 typedef struct {
     const experiment **items;
     int count;
-} selection;
+} experiment_selection;
 
-static void select_one(selection *chosen, const experiment *e)
+static void select_one(experiment_selection *chosen, const experiment *e)
 {
     for (int i = 0; i < chosen->count; i++)
         if (chosen->items[i] == e)
@@ -59,7 +59,7 @@ static int report_unknown_experiment(const char *word)
     return EXIT_USAGE;
 }
 
-static int select_named(selection *chosen, const char *name)
+static int select_named(experiment_selection *chosen, const char *name)
 {
     bool all = strcmp(name, "all") == 0, found = all;
     for (int i = 0; experiments[i]; i++)
@@ -71,7 +71,7 @@ static int select_named(selection *chosen, const char *name)
 }
 
 /* The experiments named among the words, in the order given. */
-static int select_experiments(selection *chosen, int argc, char **argv)
+static int select_experiments(experiment_selection *chosen, int argc, char **argv)
 {
     const char **names = must_allocate((size_t)argc, sizeof *names);
     int count = settings_names(argc, argv, names);
@@ -104,7 +104,7 @@ static void help_experiment(const experiment *e)
     printf("\n");
 }
 
-static void help_run(const selection *chosen, unsigned used)
+static void help_run(const experiment_selection *chosen, unsigned used)
 {
     if (chosen->count == 0) {
         printf(
@@ -121,7 +121,7 @@ static void help_run(const selection *chosen, unsigned used)
     settings_help(used | USES_RUN);
 }
 
-static int run_selected(const selection *chosen, const settings *s)
+static int run_selected(const experiment_selection *chosen, const settings *s)
 {
     int code = EXIT_SKIPPED;
     printout_begin(s);
@@ -133,7 +133,7 @@ static int run_selected(const selection *chosen, const settings *s)
 
 static int run_command(int argc, char **argv)
 {
-    selection chosen = {0};
+    experiment_selection chosen = {0};
     unsigned used = 0;
     settings s;
     int code = select_experiments(&chosen, argc, argv);

@@ -135,7 +135,7 @@ typedef struct {
     input_set inputs;
     accuracy_point *points;
     int64_t count, capacity;
-} sweep;
+} accuracy_sweep;
 
 static const char *const usual_inputs[] = {"photos",    "smooth",     "smooth:8", "noisy",
                                            "iid",       "iid:0.3",    "clusters", "constant",
@@ -220,7 +220,7 @@ static int64_t count_samples(const settings *s, const input *in)
     return samples < matrices ? samples : matrices;
 }
 
-static void add_point(sweep *w, const accuracy_point *point)
+static void add_point(accuracy_sweep *w, const accuracy_point *point)
 {
     if (w->count == w->capacity) {
         w->capacity = w->capacity ? 2 * w->capacity : 256;
@@ -230,7 +230,7 @@ static void add_point(sweep *w, const accuracy_point *point)
 }
 
 /* The points of a variant on n tokens of an input: each number of landmarks, seed and sample. */
-static void add_points(sweep *w, accuracy_point point)
+static void add_points(accuracy_sweep *w, accuracy_point point)
 {
     const settings *s = w->s;
     int64_t taken = -1;
@@ -260,7 +260,7 @@ static bool is_usual(const settings *s, const struct usual_tokens *tokens, const
     return found;
 }
 
-static void add_input_points(sweep *w, accuracy_point point)
+static void add_input_points(accuracy_sweep *w, accuracy_point point)
 {
     const settings *s = w->s;
     if (input_is_file(point.in)) {
@@ -282,7 +282,7 @@ static void add_input_points(sweep *w, accuracy_point point)
 }
 
 /* In the registry's order. */
-static void add_all(sweep *w)
+static void add_all(accuracy_sweep *w)
 {
     const settings *s = w->s;
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
@@ -298,7 +298,7 @@ static void add_all(sweep *w)
     }
 }
 
-static int check_numbers(const sweep *w)
+static int check_numbers(const accuracy_sweep *w)
 {
     const settings *s = w->s;
     for (int i = 0; i < s->tokens.count; i++)
@@ -325,7 +325,7 @@ static int check_numbers(const sweep *w)
 
 static int prepare(const settings *s, void **state, int64_t *points)
 {
-    sweep *w = must_allocate(1, sizeof *w);
+    accuracy_sweep *w = must_allocate(1, sizeof *w);
     *state = w;
     w->s = s;
     int code = input_set_open(s, usual_inputs, &w->inputs);
@@ -339,7 +339,7 @@ static int prepare(const settings *s, void **state, int64_t *points)
 
 static void release(void *state)
 {
-    sweep *w = state;
+    accuracy_sweep *w = state;
     input_set_free(&w->inputs);
     free(w->points);
     free(w);
@@ -347,7 +347,7 @@ static void release(void *state)
 
 static void describe(const void *state, int64_t point, char *buffer, size_t size)
 {
-    const accuracy_point *p = &((const sweep *)state)->points[point];
+    const accuracy_point *p = &((const accuracy_sweep *)state)->points[point];
     const atn_operator_info *info = atn_operator_get(p->op);
     snprintf(buffer, size, "%s/%s %s n=%" PRId64 " m=%" PRId64 " sample=%" PRId64 " seed=%" PRIu64,
              info->name, info->variants[p->variant].name, input_name(p->in), p->n, p->m, p->sample,
@@ -356,13 +356,13 @@ static void describe(const void *state, int64_t point, char *buffer, size_t size
 
 static double weight(const void *state, int64_t point)
 {
-    double n = (double)((const sweep *)state)->points[point].n;
+    double n = (double)((const accuracy_sweep *)state)->points[point].n;
     return n * n;
 }
 
 static bool input_at(const void *state, int index, const char **name, const char **sha256)
 {
-    const input_set *set = &((const sweep *)state)->inputs;
+    const input_set *set = &((const accuracy_sweep *)state)->inputs;
     if (index < 0 || index >= set->count)
         return false;
     *name = input_name(set->items[index]);
@@ -372,7 +372,7 @@ static bool input_at(const void *state, int index, const char **name, const char
 
 static void replay(const void *state, int64_t point, settings_point *options)
 {
-    const accuracy_point *p = &((const sweep *)state)->points[point];
+    const accuracy_point *p = &((const accuracy_sweep *)state)->points[point];
     *options = (settings_point){.input = p->text,
                                 .seed = (int64_t)p->seed,
                                 .samples = p->sample + 1,
@@ -390,10 +390,10 @@ typedef struct {
     double *tokens, *want;
     int64_t *buckets; /* lsh */
     atn_status reference;
-} trial;
+} accuracy_trial;
 
 /* Q = K = V = the tokens, rounded. */
-static void load_tokens(trial *t, const double *tokens)
+static void load_tokens(accuracy_trial *t, const double *tokens)
 {
     attention_case *c = &t->c;
     int64_t count = attention_case_queries(c);
@@ -408,7 +408,7 @@ static void load_tokens(trial *t, const double *tokens)
 
 /* The buckets are given, by the reference's hash: near a border between two of them rounding may
  * move a token, and that is no question of digits. */
-static void hash_tokens(trial *t)
+static void hash_tokens(accuracy_trial *t)
 {
     attention_case *c = &t->c;
     ref_attention_problem problem = attention_case_problem(c);
@@ -419,10 +419,11 @@ static void hash_tokens(trial *t)
 }
 
 /* Returns an exit code; the trial is to be freed in any case. */
-static int make_trial(const accuracy_point *p, atn_storage storage, const double *tokens, trial *t)
+static int make_trial(const accuracy_point *p, atn_storage storage, const double *tokens,
+                      accuracy_trial *t)
 {
     attention_choice choice = choice_of(p, storage);
-    *t = (trial){.c = attention_case_make(&choice)};
+    *t = (accuracy_trial){.c = attention_case_make(&choice)};
     load_tokens(t, tokens);
     if (p->op == ATN_LSH)
         hash_tokens(t);
@@ -436,7 +437,7 @@ static int make_trial(const accuracy_point *p, atn_storage storage, const double
     return EXIT_ENVIRONMENT;
 }
 
-static void free_trial(trial *t)
+static void free_trial(accuracy_trial *t)
 {
     free(t->want);
     free(t->buckets);
@@ -445,7 +446,7 @@ static void free_trial(trial *t)
 }
 
 /* The library's answer, in memory to be freed. Returns an exit code. */
-static int forward(const trial *t, atn_dtype dtype, atn_context *context, void **out,
+static int forward(const accuracy_trial *t, atn_dtype dtype, atn_context *context, void **out,
                    atn_status *status)
 {
     const attention_case *c = &t->c;
@@ -499,8 +500,8 @@ static void put_row(table *raw, const accuracy_point *p, const char *dtype, doub
 
 /* One row. Only f32 and f64 are the library's to answer for: what a narrow type does to a published
  * choice is a result. */
-static int run_dtype(const accuracy_point *p, const trial *t, atn_dtype dtype, double kappa,
-                     atn_context *context, table *raw)
+static int run_dtype(const accuracy_point *p, const accuracy_trial *t, atn_dtype dtype,
+                     double kappa, atn_context *context, table *raw)
 {
     const atn_operator_info *info = atn_operator_get(p->op);
     atn_storage storage = t->c.choice.storage;
@@ -524,10 +525,11 @@ static int run_dtype(const accuracy_point *p, const trial *t, atn_dtype dtype, d
 }
 
 /* The rows of one storage. kappa is that of the first trial made, whose numbers are f32's. */
-static int run_storage(const sweep *w, const accuracy_point *p, atn_storage storage, bool wanted,
-                       const double *tokens, double *kappa, atn_context *context, table *raw)
+static int run_storage(const accuracy_sweep *w, const accuracy_point *p, atn_storage storage,
+                       bool wanted, const double *tokens, double *kappa, atn_context *context,
+                       table *raw)
 {
-    trial t;
+    accuracy_trial t;
     int code = make_trial(p, storage, tokens, &t);
     bool native = storage == ATN_STORAGE_NATIVE;
     if (code == EXIT_PASS && native)
@@ -554,7 +556,7 @@ static const atn_storage usual_storages[] = {ATN_STORAGE_NATIVE, ATN_STORAGE_BF1
 
 static int run(const void *state, int64_t point, atn_context *context, table *raw)
 {
-    const sweep *w = state;
+    const accuracy_sweep *w = state;
     const settings *s = w->s;
     const accuracy_point *p = &w->points[point];
     bool given = s->storage_count > 0, wanted = !given;

@@ -194,7 +194,7 @@ static void add_time(table *t, const case_group *g, const group_member *m)
         time = rounds_seconds(&g->rounds, m->place);
     bench_add_integer_if(t, timed, g->rounds.rounds);
     bench_add_integer_if(t, timed, timed ? g->rounds.calls[m->place] : 0);
-    bench_add_integer_if(t, timed && m->subject.arrays->sets > 0, m->subject.arrays->sets);
+    bench_add_integer_if(t, timed && m->workload.arrays->sets > 0, m->workload.arrays->sets);
     table_real_if(t, timed, time.median);
     table_real_if(t, timed, time.least);
     table_real_if(t, timed, time.largest);
@@ -203,7 +203,7 @@ static void add_time(table *t, const case_group *g, const group_member *m)
 
 static void add_work(table *t, const group_member *m)
 {
-    const subject *s = &m->subject;
+    const workload *s = &m->workload;
     const atn_inverse_info *info = m->place >= 0 ? s->infos : NULL;
     bool judged = m->checked || m->left_out, counted = m->place >= 0 && s->flops + s->exps > 0;
     table_text(t, judged ? check_name(m->check.kind) : "");

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "bench/plain.h"
-#include "bench/subject.h"
+#include "bench/workload.h"
 #include "common/report.h"
 #include "common/staging.h"
 
@@ -61,7 +61,7 @@ static void move(uint64_t stream, int64_t count, double *values)
 {
     const double u = atn_dtype_roundoff(ATN_F32);
     float *signs = must_allocate((size_t)count, sizeof *signs);
-    subject_numbers(stream, count, signs);
+    workload_numbers(stream, count, signs);
     for (int64_t i = 0; i < count; i++)
         values[i] *= signs[i] < 0 ? 1 - u : 1 + u;
     free(signs);
@@ -153,7 +153,7 @@ static void give_tokens(attention_case *c)
     void *typed = must_allocate((size_t)count, atn_dtype_size(c->choice.dtype));
     for (int i = 0; i < RESULTS; i++)
         if (all[i]) {
-            subject_tokens(0, i, heads, c->shape.tokens, c->shape.dim, values);
+            workload_tokens(0, i, heads, c->shape.tokens, c->shape.dim, values);
             atn_convert(c->choice.dtype, typed, ATN_F32, values, count);
             atn_convert(ATN_F64, all[i], c->choice.dtype, typed, count);
         }
@@ -309,7 +309,7 @@ static atn_status invert(atn_context *context, const few_matrices *f, bench_make
     atn_tensor to =
         atn_tensor_dense(must_typed(dtype, f->count, NULL), dtype, f->batch, 1, m, f->cols);
     atn_inverse_desc desc;
-    atn_status status = subject_inverse(f->c, atn_context_isa(context), &desc);
+    atn_status status = workload_inverse(f->c, atn_context_isa(context), &desc);
     if (dtype == ATN_F64)
         give_constants(f->c->dtype, m, &desc);
     if (status == ATN_OK && dtype == ATN_F64 && estimates_interval(&desc))
@@ -347,8 +347,8 @@ static void make_matrices(const bench_case *c, few_matrices *f)
     f->a = must_allocate((size_t)(f->batch * m * m), sizeof *f->a);
     f->w = must_allocate((size_t)(f->batch * sides), sizeof *f->w);
     float *values = must_allocate((size_t)(f->batch * sides), sizeof *values);
-    subject_matrices(0, f->batch, m, f->a);
-    subject_tokens(0, 1, f->batch, m, BENCH_RIGHT_SIDES, values);
+    workload_matrices(0, f->batch, m, f->a);
+    workload_tokens(0, 1, f->batch, m, BENCH_RIGHT_SIDES, values);
     atn_convert(ATN_F64, f->w, ATN_F32, values, f->batch * sides);
     round_to(dtype, f->batch * m * m, f->a);
     round_to(dtype, f->batch * sides, f->w);
@@ -414,7 +414,8 @@ static void run_plainly(const part_inputs *p, atn_dtype dtype, double *result)
         atn_convert(ATN_F64, result, dtype, a, p->counts[2]);
     } else {
         if (c->work == BENCH_KERNEL)
-            plain_kernel(dtype, subject_scale(c), c->tokens, c->landmarks, c->dim, a, b, work, out);
+            plain_kernel(dtype, workload_scale(c), c->tokens, c->landmarks, c->dim, a, b, work,
+                         out);
         else
             plain_product(dtype, c->transpose_a, c->transpose_b, c->tokens, c->landmarks, c->dim, a,
                           b, out);
@@ -427,10 +428,10 @@ static void run_plainly(const part_inputs *p, atn_dtype dtype, double *result)
 }
 
 /* Its inputs and its result as it is timed; exp once, and not over and over. */
-static void run_part(atn_context *context, subject *s, part_inputs *p, double *result)
+static void run_part(atn_context *context, workload *s, part_inputs *p, double *result)
 {
     const bench_case *c = s->c;
-    const subject_arrays *a = s->arrays;
+    const workload_arrays *a = s->arrays;
     const void *out = c->work == BENCH_EXP ? s->work : a->outputs[0].data;
     const void *in[2] = {c->work == BENCH_EXP ? s->work : a->inputs[0][0].data,
                          a->inputs[0][1].data};
@@ -439,7 +440,7 @@ static void run_part(atn_context *context, subject *s, part_inputs *p, double *r
         if (p->counts[i] > 0)
             atn_convert(ATN_F64, p->values[i], c->dtype, in[i], p->counts[i]);
     if (c->work != BENCH_EXP)
-        subject_try(s);
+        workload_try(s);
     else if (c->maker == BENCH_OURS)
         s->status = atn_exponentials(context, c->dtype, 1, c->tokens, s->work, &exps);
     else
@@ -462,14 +463,14 @@ static part_inputs make_inputs(const bench_case *c)
 static atn_status check_part(atn_context *context, atn_context *cpu, const bench_case *c,
                              check_result *worst)
 {
-    subject_store store;
-    subject s;
+    workload_store store;
+    workload s;
     part_inputs p = make_inputs(c);
     int64_t count = p.counts[2];
     double *got = must_allocate((size_t)count * 3, sizeof *got);
     double *want = got + count, *plain = want + count;
-    subject_store_open(context, 1, c, &store);
-    subject_open(&store, context, c, &s);
+    workload_store_open(context, 1, c, &store);
+    workload_open(&store, context, c, &s);
     if (s.status == ATN_OK)
         run_part(context, &s, &p, got);
     if (s.status == ATN_OK) {
@@ -479,8 +480,8 @@ static atn_status check_part(atn_context *context, atn_context *cpu, const bench
                              condition_of(count, plain, want), 0);
     }
     atn_status status = s.status;
-    subject_close(&s);
-    subject_store_close(&store);
+    workload_close(&s);
+    workload_store_close(&store);
     for (int i = 0; i < 2; i++)
         free(p.values[i]);
     free(got);

@@ -5,12 +5,12 @@
 
 #include "bench/check.h"
 #include "bench/rounds.h"
-#include "bench/subject.h"
+#include "bench/workload.h"
 
 typedef struct {
     const bench_case *c;
     atn_context *context; /* of the case's threads; shared with members of as many */
-    subject subject;
+    workload workload;
     check_result check;
     bool checked, left_out; /* left out: what the device lacks the memory for, or cannot do */
     int place;              /* in the rounds; -1: not timed */
@@ -19,7 +19,7 @@ typedef struct {
 typedef struct {
     int count;
     group_member *members;
-    subject_store store;
+    workload_store store;
     rounds_result rounds;
 } case_group;
 

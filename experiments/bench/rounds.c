@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/subject.h"
+#include "bench/workload.h"
 #include "common/median.h"
 #include "common/progress.h"
 #include "common/report.h"
@@ -30,7 +30,7 @@ atn_status rounds_flush_open(atn_context *context, rounds_flush *flush)
     if (status != ATN_OK)
         return status;
     float *values = must_allocate(flush->half, 1);
-    subject_numbers(0, (int64_t)(flush->half / sizeof *values), values);
+    workload_numbers(0, (int64_t)(flush->half / sizeof *values), values);
     status = atn_upload(context, memory, values, flush->half);
     free(values);
     flush->memory = memory;

@@ -20,7 +20,7 @@
 typedef struct {
     const claim **items;
     int count;
-} selection;
+} claim_selection;
 
 static int count_claims(void)
 {
@@ -42,7 +42,7 @@ static int report_unknown(const char *word)
     return EXIT_USAGE;
 }
 
-static int select_claim(selection *chosen, const char *id)
+static int select_claim(claim_selection *chosen, const char *id)
 {
     for (int i = 0; i < chosen->count; i++)
         if (strcmp(chosen->items[i]->id, id) == 0)
@@ -56,7 +56,7 @@ static int select_claim(selection *chosen, const char *id)
 }
 
 /* The claims whose ids are among the words; all if there is none. */
-static int select_claims(selection *chosen, int count, const char *const *ids)
+static int select_claims(claim_selection *chosen, int count, const char *const *ids)
 {
     int code = EXIT_PASS;
     chosen->items = must_allocate((size_t)count_claims() + 1, sizeof *chosen->items);
@@ -69,7 +69,7 @@ static int select_claims(selection *chosen, int count, const char *const *ids)
 
 /* ---- Evidence and verdicts ---- */
 
-static int gather_evidence(claim_run *run, const selection *chosen)
+static int gather_evidence(claim_run *run, const claim_selection *chosen)
 {
     int code = EXIT_PASS;
     for (int i = 0; i < chosen->count; i++)
@@ -95,7 +95,7 @@ static int judge_one(const claim_run *run, const claim *c, judged *j)
     return code;
 }
 
-static void print_dry_run(const claim_run *run, const selection *chosen)
+static void print_dry_run(const claim_run *run, const claim_selection *chosen)
 {
     for (int i = 0; i < chosen->count; i++) {
         printf("%s\n", chosen->items[i]->id);
@@ -119,7 +119,7 @@ static void print_tally(const judged *all, int count)
     report_text("\n");
 }
 
-static int judge_all(claim_run *run, const selection *chosen, bool keep)
+static int judge_all(claim_run *run, const claim_selection *chosen, bool keep)
 {
     judged *all = must_allocate((size_t)chosen->count, sizeof *all);
     int code = gather_evidence(run, chosen);
@@ -213,7 +213,7 @@ static void remove_temporary(temporary_folder *f)
     free(f->path);
 }
 
-static int run_claims(const settings *s, const selection *chosen)
+static int run_claims(const settings *s, const claim_selection *chosen)
 {
     /* evidence is made by this program itself */
     atn_context_options options = {.device = s->device, .threads = s->threads, .isa = s->isa};
@@ -249,7 +249,7 @@ static void print_help(void)
 
 static int run(const settings *s, int count, const char *const *words)
 {
-    selection chosen = {0};
+    claim_selection chosen = {0};
     int code = select_claims(&chosen, count, words);
     if (code == EXIT_PASS) {
         printout_begin(s);

@@ -55,22 +55,22 @@ static void seal(char head[HEAD_SIZE], const char *body, size_t bytes)
 typedef struct {
     char *line, *body;
     size_t left; /* bytes from the body on to the end of the file */
-} part;
+} journal_section;
 
 /* Finds the first line of the part at text, and ends it with NUL. */
-static bool open_part(part *p, char *text, size_t size)
+static bool open_part(journal_section *p, char *text, size_t size)
 {
     char *end = memchr(text, '\n', size);
     if (!end || memchr(text, '\0', (size_t)(end - text)))
         return false;
     *end = '\0';
-    *p = (part){text, end + 1, size - (size_t)(end + 1 - text)};
+    *p = (journal_section){text, end + 1, size - (size_t)(end + 1 - text)};
     return true;
 }
 
 /* Puts the line feed back. Whether head, sealed over the body, is the part's line: no other is
  * ever written. */
-static bool close_part(part *p, char head[HEAD_SIZE], size_t bytes)
+static bool close_part(journal_section *p, char head[HEAD_SIZE], size_t bytes)
 {
     p->body[-1] = '\n';
     if (bytes > p->left)
@@ -96,7 +96,7 @@ static void format_shard(char head[HEAD_SIZE], int64_t shard, int64_t shards, si
 static char *load_record(char *text, size_t size, const column *columns, int column_count,
                          int64_t points, point_record *records)
 {
-    part p;
+    journal_section p;
     char head[HEAD_SIZE];
     int64_t point = -1, rows = 0;
     int code = 0;
@@ -140,7 +140,7 @@ static size_t load_records(char *text, size_t size, size_t at, const column *col
 static bool load_shard_lines(char *text, size_t size, int64_t *shard, int64_t *shards, char **body,
                              size_t *bytes)
 {
-    part p;
+    journal_section p;
     char head[HEAD_SIZE];
     *shard = *shards = 0;
     *bytes = 0;
@@ -326,7 +326,7 @@ int shard_read(shard_file *f, const char *path)
     f->text = files_read(path, "a shard's file", &f->size);
     if (!f->text)
         return EXIT_ENVIRONMENT;
-    part p;
+    journal_section p;
     char *body;
     size_t bytes, start = strlen(magic);
     if (!open_part(&p, f->text, f->size) || strncmp(p.line, magic, start) != 0)

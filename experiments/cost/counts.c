@@ -12,9 +12,9 @@
 typedef struct {
     cost_setting *items; /* variant 0; landmarks 0 where there are none */
     int64_t count;
-} sweep;
+} counts_sweep;
 
-static void add_settings(sweep *w, atn_operator op, const integer_list *landmarks)
+static void add_settings(counts_sweep *w, atn_operator op, const integer_list *landmarks)
 {
     static const int64_t none[] = {0};
     bool has = cost_has_landmarks(op);
@@ -41,7 +41,7 @@ static int prepare(const settings *s, void **state, int64_t *points)
                          landmarks.items[i], PAPER_TOKENS - 1);
             return EXIT_USAGE;
         }
-    sweep *w = must_allocate(1, sizeof *w);
+    counts_sweep *w = must_allocate(1, sizeof *w);
     *state = w;
     w->items = must_allocate((size_t)ATN_OPERATOR_COUNT * PAPER_MULTIPLES * (size_t)landmarks.count,
                              sizeof *w->items);
@@ -53,20 +53,20 @@ static int prepare(const settings *s, void **state, int64_t *points)
 
 static void release(void *state)
 {
-    sweep *w = state;
+    counts_sweep *w = state;
     free(w->items);
     free(w);
 }
 
 static void describe(const void *state, int64_t point, char *buffer, size_t size)
 {
-    cost_describe(&((const sweep *)state)->items[point], buffer, size);
+    cost_describe(&((const counts_sweep *)state)->items[point], buffer, size);
 }
 
 static void replay(const void *state, int64_t point, settings_point *options)
 {
     *options = (settings_point){
-        .input = "", .seed = 1, .landmarks = ((const sweep *)state)->items[point].landmarks};
+        .input = "", .seed = 1, .landmarks = ((const counts_sweep *)state)->items[point].landmarks};
 }
 
 /* ---- counts.csv ---- */
@@ -147,7 +147,7 @@ static bool counts_alike(const atn_cost *a, const atn_cost *b)
 
 static int run(const void *state, int64_t point, atn_context *context, table *raw)
 {
-    cost_setting s = ((const sweep *)state)->items[point];
+    cost_setting s = ((const counts_sweep *)state)->items[point];
     atn_cost costs[MOST_VARIANTS];
     int variants = atn_operator_get(s.op)->variant_count, code = EXIT_PASS;
     for (s.variant = 0; s.variant < variants && s.variant < MOST_VARIANTS; s.variant++) {

@@ -320,13 +320,13 @@ enum { TABLE9 = sizeof table9 / sizeof *table9, TABLE9_BATCH = 128 };
 /* The attention of stages 1 to 3. */
 typedef struct {
     double flops, flops_of_steps, state_bytes, array_bytes;
-} network_count;
+} attention_count;
 
 static int count_network(atn_context *context, const int64_t *depths, int64_t landmarks,
-                         network_count *total)
+                         attention_count *total)
 {
     double m = (double)landmarks;
-    *total = (network_count){0};
+    *total = (attention_count){0};
     for (int i = 0; i < STAGES; i++) {
         cost_setting s = {.op = ATN_SOFT,
                           .variant = cost_variant(ATN_SOFT, "paper"),
@@ -362,8 +362,8 @@ static void add_network(table *t, const char *source, int64_t landmarks, const c
     put_values(t, printed, counted, false, difference);
 }
 
-static void add_growth(table *t, const char *source, int row, const network_count *less,
-                       const network_count *more)
+static void add_growth(table *t, const char *source, int row, const attention_count *less,
+                       const attention_count *more)
 {
     int64_t m = table9[row].landmarks;
     double printed = table9[row].multiply_adds - table9[0].multiply_adds;
@@ -388,7 +388,7 @@ static void add_growth(table *t, const char *source, int row, const network_coun
 
 static int add_networks(table *t, atn_context *context)
 {
-    network_count counts[TABLE9];
+    attention_count counts[TABLE9];
     for (int n = 0; n < TINIES; n++)
         for (int i = 0; i < TABLE9; i++) {
             int code = count_network(context, tinies[n].layers, table9[i].landmarks, &counts[i]);

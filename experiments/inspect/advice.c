@@ -613,11 +613,11 @@ typedef struct {
     int64_t count;
     double error, ratio; /* medians over heads; ratio NaN where it is not known everywhere */
     double stride;
-} sampling_errors;
+} sampling_summary;
 
-static sampling_errors errors_of(const inspection_list *list, double m, int sampling)
+static sampling_summary errors_of(const inspection_list *list, double m, int sampling)
 {
-    sampling_errors e = {0, NAN, NAN, NAN};
+    sampling_summary e = {0, NAN, NAN, NAN};
     double *errors = must_allocate((size_t)list->count, sizeof *errors);
     double *ratios = must_allocate((size_t)list->count, sizeof *ratios);
     for (int64_t i = inspections_find(list, 0, m, sampling); i >= 0;
@@ -637,7 +637,7 @@ static sampling_errors errors_of(const inspection_list *list, double m, int samp
 }
 
 /* What landmarks by a sampling are; to be freed. */
-static char *say_sampling(int sampling, const sampling_errors *e)
+static char *say_sampling(int sampling, const sampling_summary *e)
 {
     static const char *const words[SAMPLINGS] = {[2] = "random tokens",
                                                  "the first tokens",
@@ -652,7 +652,7 @@ static char *say_sampling(int sampling, const sampling_errors *e)
     return must_format("%s", sampling == SAMPLING_GIVEN ? "the given landmarks" : words[sampling]);
 }
 
-static char *say_error(const sampling_errors *e)
+static char *say_error(const sampling_summary *e)
 {
     return isnan(e->ratio) ? must_format("%.2g of tr(S)", e->error)
                            : must_format("%.2g times the best possible", e->ratio);
@@ -673,7 +673,7 @@ static char *say_basis(const inspection_list *list, const inspection *i, int64_t
 }
 
 /* The errors of every sampling with m landmarks; best and worst start as the main one. */
-static void rank_samplings(const inspection_list *list, double m, sampling_errors e[SAMPLINGS],
+static void rank_samplings(const inspection_list *list, double m, sampling_summary e[SAMPLINGS],
                            int *best, int *worst)
 {
     for (int i = 0; i < SAMPLINGS; i++)
@@ -686,7 +686,7 @@ static void rank_samplings(const inspection_list *list, double m, sampling_error
 
 /* Medians over heads. */
 static void note_errors(advice_line *line, const inspection *i, int sampling,
-                        const sampling_errors *e)
+                        const sampling_summary *e)
 {
     const char *name = inspect_samplings[sampling].name;
     advice_number *first = &line->numbers[line->number_count];
@@ -703,7 +703,7 @@ static char *say_samplings(const inspection_list *list, advice_line *line)
         return NULL;
     const inspection *i = list->items[first];
     int own = i->sampling, best = own, worst = own;
-    sampling_errors e[SAMPLINGS];
+    sampling_summary e[SAMPLINGS];
     rank_samplings(list, m, e, &best, &worst);
     if (i->m == i->tokens) {
         note_errors(line, i, own, &e[own]);

@@ -422,7 +422,7 @@ static void measure_approximation(const head_data *data, const double *landmarks
     int64_t n = data->compared.count, m = (int64_t)out->m;
     double best = 0, size = (double)n, noise = size * size * atn_dtype_roundoff(ATN_F64);
     double *s_hat = allocate(n, n);
-    nystrom made = {.pivots = must_allocate((size_t)m, sizeof *made.pivots)};
+    nystrom_approximation made = {.pivots = must_allocate((size_t)m, sizeof *made.pivots)};
     nystrom_make(n, m, data->plan->dim, subset_tokens(data, &data->compared), landmarks,
                  data->scale, s_hat, &made);
     for (int64_t i = n - 1; i >= m; i--)

@@ -36,12 +36,12 @@ typedef struct {
     const char *inputs[8];
     void *sweep;
     int64_t points;
-} part;
+} accuracy_part;
 
 typedef struct {
     const settings *s;
     int64_t seeds[SAMPLES];
-    part parts[PARTS];
+    accuracy_part parts[PARTS];
     int count;
     char *path;  /* of what the rows are held against */
     table *kept; /* null: under --update, if there is none yet */
@@ -65,7 +65,7 @@ static void choose_types(settings *s)
 }
 
 /* The inputs of a part that were asked for. False if there is none. */
-static bool choose_inputs(part *p, const char *const *few, const settings *s)
+static bool choose_inputs(accuracy_part *p, const char *const *few, const settings *s)
 {
     int count = 0;
     for (int i = 0; few[i]; i++) {
@@ -82,7 +82,7 @@ static bool choose_inputs(part *p, const char *const *few, const settings *s)
 static void add_part(regress_state *r, int index)
 {
     const settings *s = r->s;
-    part *p = &r->parts[r->count];
+    accuracy_part *p = &r->parts[r->count];
     p->s = *s;
     p->s.effort = EFFORT_QUICK;
     p->s.seeds = (integer_list){SAMPLES, r->seeds};
@@ -122,7 +122,7 @@ static int prepare(const settings *s, void **state, int64_t *points)
         add_part(r, i);
     *points = 0;
     for (int i = 0; i < r->count && code == EXIT_PASS; i++) {
-        part *p = &r->parts[i];
+        accuracy_part *p = &r->parts[i];
         code = accuracy_operators.prepare(&p->s, &p->sweep, &p->points);
         *points += p->points;
     }
@@ -142,9 +142,9 @@ static void release(void *state)
 
 /* ---- Points: those of the parts, one part after the other ---- */
 
-static const part *part_of(const void *state, int64_t *point)
+static const accuracy_part *part_of(const void *state, int64_t *point)
 {
-    const part *p = ((const regress_state *)state)->parts;
+    const accuracy_part *p = ((const regress_state *)state)->parts;
     for (; *point >= p->points; p++)
         *point -= p->points;
     return p;
@@ -152,13 +152,13 @@ static const part *part_of(const void *state, int64_t *point)
 
 static void describe(const void *state, int64_t point, char *buffer, size_t size)
 {
-    const part *p = part_of(state, &point);
+    const accuracy_part *p = part_of(state, &point);
     accuracy_operators.describe(p->sweep, point, buffer, size);
 }
 
 static double weight(const void *state, int64_t point)
 {
-    const part *p = part_of(state, &point);
+    const accuracy_part *p = part_of(state, &point);
     return accuracy_operators.weight(p->sweep, point);
 }
 
@@ -171,7 +171,7 @@ static bool input_at(const void *state, int index, const char **name, const char
 
 static int run(const void *state, int64_t point, atn_context *context, table *raw)
 {
-    const part *p = part_of(state, &point);
+    const accuracy_part *p = part_of(state, &point);
     return accuracy_operators.run(p->sweep, point, context, raw);
 }
 

@@ -250,10 +250,10 @@ typedef struct {
     double kappa;  /* of what A+ keeps of A */
     double logits; /* d times the largest of softmax's */
     unsigned floors;
-} measures;
+} bound_quantities;
 
 /* S20: the tokens alone, as queries and keys of softmax. */
-static int measure_softmax(int64_t n, int64_t dim, const double *tokens, measures *out)
+static int measure_softmax(int64_t n, int64_t dim, const double *tokens, bound_quantities *out)
 {
     softmax_norms norms;
     int code = softmax_norms_measure(n, dim, tokens, &norms);
@@ -267,7 +267,7 @@ static int measure_softmax(int64_t n, int64_t dim, const double *tokens, measure
 
 /* S21: S = K(Q, Q). */
 static int measure_kernel(const landmark_sweep *sweep, atn_context *context, int64_t n, int64_t dim,
-                          double *tokens, measures *out)
+                          double *tokens, bound_quantities *out)
 {
     double *s = must_allocate((size_t)n, (size_t)n * sizeof *s), total = 0, largest = 0;
     int code = make_kernel(sweep->s, context, n, dim, tokens, s);
@@ -299,7 +299,7 @@ static bool has_twins(int64_t m, const double *a)
 
 /* S22, S23: A and its inverse. */
 static void take_inverse_norms(int64_t m, const double *a, const growth_norms *growth,
-                               const attention_norms *norms, measures *out)
+                               const attention_norms *norms, bound_quantities *out)
 {
     double *values = out->values;
     out->floors = (growth->pinv_below_floor ? FLOOR_PLAIN : 0) |
@@ -322,7 +322,7 @@ static void take_inverse_norms(int64_t m, const double *a, const growth_norms *g
 
 /* S06: the attention matrices P^T X P. */
 static void take_attention_norms(const growth_norms *growth, const attention_norms *norms,
-                                 measures *out)
+                                 bound_quantities *out)
 {
     double *values = out->values;
     out->kappa = growth->lambda_max * norms->pinv_norm;
@@ -335,7 +335,7 @@ static void take_attention_norms(const growth_norms *growth, const attention_nor
 
 static int measure_landmarks(const landmark_sweep *sweep, atn_context *context, int64_t n,
                              int64_t dim, double *tokens, int64_t m, double *landmarks,
-                             measures *out)
+                             bound_quantities *out)
 {
     double *a = must_allocate((size_t)m, (size_t)m * sizeof *a);
     double *p = must_allocate((size_t)m, (size_t)n * sizeof *p);
@@ -382,12 +382,12 @@ static int make_point_tokens(const landmark_point *p, atn_context *context, int6
 }
 
 static int measure_point(const landmark_sweep *sweep, const landmark_point *p, atn_context *context,
-                         measures *out)
+                         bound_quantities *out)
 {
     int64_t n = grid_tokens(&p->grid), m = p->m, dim = p->in ? input_dim(p->in) : TOKEN_DIM;
     double *tokens = must_allocate((size_t)n, (size_t)dim * sizeof *tokens);
     double *landmarks = must_allocate((size_t)m + 1, (size_t)dim * sizeof *landmarks);
-    *out = (measures){.kappa = 0};
+    *out = (bound_quantities){.kappa = 0};
     for (int i = 0; i < QUANTITIES; i++)
         out->values[i] = NAN;
     out->values[ONE] = 1;
@@ -407,7 +407,7 @@ static int measure_point(const landmark_sweep *sweep, const landmark_point *p, a
 /* ---- Rows ---- */
 
 /* False if a proved statement is violated. */
-static bool add_row(const landmark_point *p, const statement *st, const measures *measured,
+static bool add_row(const landmark_point *p, const statement *st, const bound_quantities *measured,
                     table *raw)
 {
     char name[256];
@@ -441,7 +441,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
 {
     const landmark_sweep *sweep = state;
     const landmark_point *p = &sweep->points[point];
-    measures measured;
+    bound_quantities measured;
     int code = measure_point(sweep, p, context, &measured);
     if (code != EXIT_PASS && code != EXIT_CHECK)
         return code;

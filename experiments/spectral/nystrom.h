@@ -10,7 +10,7 @@ typedef struct {
     int64_t *pivots;  /* their numbers, room for m */
     double shortfall; /* tr(K(Q,Q) - S^) = n - tr(S^), in long double until here */
     double rounding;  /* |S^ as computed - S^ of the kept landmarks|_F is less, to first order */
-} nystrom;
+} nystrom_approximation;
 
 /* S^ of n tokens and m landmarks, n x n, exactly symmetric; kernel exp(-s |x - y|^2).
  *
@@ -19,7 +19,7 @@ typedef struct {
  * entries are at most 1, in f64. A landmark whose pivot is at most m u, u = 2^-53, is left out: S^
  * is then that of fewer landmarks, which is below the other, so that S - S^ stays semi-definite. */
 void nystrom_make(int64_t n, int64_t m, int64_t d, const double *tokens, const double *landmarks,
-                  double s, double *s_hat, nystrom *result);
+                  double s, double *s_hat, nystrom_approximation *result);
 
 typedef struct {
     double lowest;                  /* lambda_min(S - S^) */

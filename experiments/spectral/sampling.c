@@ -193,7 +193,7 @@ typedef struct {
     int64_t rank_f64, rank_f32;
     double lowest, rounding, exact;
     int64_t pivots;
-} measures;
+} sampler_errors;
 
 static int take_landmarks(const point_data *data, const sampler *with, int64_t draw,
                           double *landmarks)
@@ -210,7 +210,7 @@ static int take_landmarks(const point_data *data, const sampler *with, int64_t d
     return sampler_take(with, &from, p->m, draw, data->context, landmarks);
 }
 
-static int measure_bottleneck(const point_data *data, const double *landmarks, measures *out)
+static int measure_bottleneck(const point_data *data, const double *landmarks, sampler_errors *out)
 {
     int64_t m = data->p->m;
     double *a = must_allocate((size_t)m, (size_t)m * sizeof *a);
@@ -228,7 +228,7 @@ static int measure_bottleneck(const point_data *data, const double *landmarks, m
 
 /* The largest |row| entry of the tokens that equal a pivot. */
 static double largest_on_pivots(const point_data *data, const double *landmarks,
-                                const nystrom *made, const double *difference)
+                                const nystrom_approximation *made, const double *difference)
 {
     int64_t n = data->n;
     size_t bytes = (size_t)data->dim * sizeof(double);
@@ -244,7 +244,7 @@ static double largest_on_pivots(const point_data *data, const double *landmarks,
 
 /* Eigenvalues of S - S^ by one route, held against the trace and the Frobenius norm, which they
  * must add up to within n times their own rounding. */
-static int measure_difference(const point_data *data, const double *difference, measures *out)
+static int measure_difference(const point_data *data, const double *difference, sampler_errors *out)
 {
     int64_t n = data->n;
     double u = atn_dtype_roundoff(ATN_F64), trace = 0, sum = 0, squares = 0;
@@ -269,12 +269,12 @@ static int measure_difference(const point_data *data, const double *difference, 
 }
 
 static int measure_approximation(const point_data *data, const sampler *with,
-                                 const double *landmarks, measures *out)
+                                 const double *landmarks, sampler_errors *out)
 {
     int64_t n = data->n, m = data->p->m;
     double *difference = must_allocate((size_t)n, (size_t)n * sizeof *difference);
     double *product = must_allocate((size_t)n, VALUE_DIM * sizeof *product);
-    nystrom made = {.pivots = must_allocate((size_t)m, sizeof *made.pivots)};
+    nystrom_approximation made = {.pivots = must_allocate((size_t)m, sizeof *made.pivots)};
     nystrom_make(n, m, data->dim, data->tokens, landmarks, kernel_scale(data->sweep->s, data->dim),
                  difference, &made);
     for (int64_t i = 0; i < n * n; i++)
@@ -309,8 +309,8 @@ static double best_spectral(const point_data *data)
     return data->p->m < data->n ? fmax(data->lambda[data->p->m], 0) : 0;
 }
 
-static void add_row(const point_data *data, const sampler *with, int64_t draw, const measures *got,
-                    table *raw)
+static void add_row(const point_data *data, const sampler *with, int64_t draw,
+                    const sampler_errors *got, table *raw)
 {
     double n = (double)data->n, m = (double)data->p->m, u = atn_dtype_roundoff(ATN_F64);
     double norm = data->lambda[0], trace = best_trace(data), spectral = best_spectral(data);
@@ -343,7 +343,7 @@ static void add_row(const point_data *data, const sampler *with, int64_t draw, c
 }
 
 /* Sums of n eigenvalues may be off by n times what one may. */
-static int judge(const point_data *data, const sampler *with, const measures *got)
+static int judge(const point_data *data, const sampler *with, const sampler_errors *got)
 {
     double n = (double)data->n, own = n * atn_dtype_roundoff(ATN_F64) * data->lambda[0];
     char *what =
@@ -363,7 +363,7 @@ static int judge(const point_data *data, const sampler *with, const measures *go
 static int run_draw(const point_data *data, const sampler *with, int64_t draw, table *raw)
 {
     double *landmarks = must_allocate((size_t)data->p->m, (size_t)data->dim * sizeof *landmarks);
-    measures got = {.trace = 0};
+    sampler_errors got = {.trace = 0};
     int code = take_landmarks(data, with, draw, landmarks);
     if (code == EXIT_PASS)
         code = measure_bottleneck(data, landmarks, &got);

@@ -11,7 +11,7 @@
 #include "bench/group.h"
 #include "bench/plain.h"
 #include "bench/rounds.h"
-#include "bench/subject.h"
+#include "bench/workload.h"
 #include "common/blas.h"
 #include "common/npy.h"
 #include "common/progress.h"
@@ -539,29 +539,29 @@ Test(bench, failing_member)
     good.transpose_b = true;
     bench_case bad = good; /* libxsmm has no A B^T */
     bad.maker = BENCH_LIBXSMM;
-    subject_store store;
-    subject first, s, second, again;
-    subject_store_open(context, 1, &good, &store);
-    const subject_arrays *arrays = &store.types[good.dtype];
-    subject_open(&store, context, &bad, &first);
+    workload_store store;
+    workload first, s, second, again;
+    workload_store_open(context, 1, &good, &store);
+    const workload_arrays *arrays = &store.types[good.dtype];
+    workload_open(&store, context, &bad, &first);
     cr_expect(first.status == ATN_ERR_UNSUPPORTED && !arrays->open && store.owned_count == 0);
-    subject_open(&store, context, &good, &s);
+    workload_open(&store, context, &good, &s);
     cr_expect(arrays->open && store.owned_count == 3);
-    const subject_arrays before = *arrays;
-    subject_open(&store, context, &bad, &second);
-    subject_open(&store, context, &bad, &again);
+    const workload_arrays before = *arrays;
+    workload_open(&store, context, &bad, &second);
+    workload_open(&store, context, &bad, &again);
     cr_expect(arrays->open && arrays->inputs[0][0].data == before.inputs[0][0].data &&
               arrays->outputs[0].data == before.outputs[0].data && store.owned_count == 3);
-    cr_expect_eq(subject_try(&s), ATN_OK);
+    cr_expect_eq(workload_try(&s), ATN_OK);
     store.owned_count = STORE_OWNED;
-    cr_expect_null(subject_take_array(&store, &s, 2, 2).data);
+    cr_expect_null(workload_take_array(&store, &s, 2, 2).data);
     cr_expect_eq(s.status, ATN_ERR_MEMORY);
     store.owned_count = 3;
-    subject_close(&again);
-    subject_close(&second);
-    subject_close(&s);
-    subject_close(&first);
-    subject_store_close(&store);
+    workload_close(&again);
+    workload_close(&second);
+    workload_close(&s);
+    workload_close(&first);
+    workload_store_close(&store);
     atn_context_free(context);
 }
 
@@ -575,7 +575,7 @@ static bool is_told(const bench_case *c)
 }
 
 /* What is timed passes, in both types; and outputs are written by the work itself. */
-Test(bench, subjects)
+Test(bench, workloads)
 {
     atn_context *context = make_context();
     bench_list list = cases_of("operators inverses kernel gemm exp "
@@ -584,14 +584,14 @@ Test(bench, subjects)
     for (int64_t group = 0; group < list.groups; group++) {
         int64_t count;
         const bench_case *cases = bench_group(&list, group, &count);
-        subject_store store;
-        subject_store_open(context, count, cases, &store);
+        workload_store store;
+        workload_store_open(context, count, cases, &store);
         for (int64_t i = 0; i < count && group > 0; i++) {
             char text[300];
             check_result check;
-            subject s;
+            workload s;
             bench_describe(&cases[i], text, sizeof text);
-            subject_open(&store, context, &cases[i], &s);
+            workload_open(&store, context, &cases[i], &s);
             if (s.status != ATN_ERR_UNSUPPORTED) { /* libxsmm has no A B^T */
                 cr_expect_eq(check_case(context, &cases[i], &check), ATN_OK, "%s", text);
                 cr_expect_eq(check.kind, is_told(&cases[i]) ? CHECK_PASS : CHECK_OPEN,
@@ -604,17 +604,17 @@ Test(bench, subjects)
                               check.bound != 8 * check.error,
                           "%s: its bound is made of its own error", text);
                 cr_expect_eq(s.status, ATN_OK, "%s: %s", text, atn_last_error(context));
-                cr_expect_eq(subject_try(&s), ATN_OK, "%s", text);
+                cr_expect_eq(workload_try(&s), ATN_OK, "%s", text);
                 cr_expect(s.bytes > 0 && (s.flops + s.exps > 0 || cases[i].work == BENCH_BACKWARD),
                           "%s", text);
-                for (int set = 0; set <= SUBJECT_SETS; set++)
-                    subject_run(&s, set);
-                cr_expect_eq(subject_outcome(&s), ATN_OK, "%s", text);
+                for (int set = 0; set <= WORKLOAD_SETS; set++)
+                    workload_run(&s, set);
+                cr_expect_eq(workload_outcome(&s), ATN_OK, "%s", text);
             } else
                 cr_expect(cases[i].maker == BENCH_LIBXSMM && cases[i].transpose_b, "%s", text);
-            subject_close(&s);
+            workload_close(&s);
         }
-        subject_store_close(&store);
+        workload_store_close(&store);
     }
     bench_list_free(&list);
     atn_context_free(context);
@@ -631,15 +631,15 @@ Test(bench, unwritten)
                     .heads = 1,
                     .landmarks = 5,
                     .threads = 1};
-    subject_store store;
-    subject s;
-    subject_store_open(context, 1, &c, &store);
-    subject_open(&store, context, &c, &s);
-    cr_expect_eq(subject_try(&s), ATN_OK);
+    workload_store store;
+    workload s;
+    workload_store_open(context, 1, &c, &store);
+    workload_open(&store, context, &c, &s);
+    cr_expect_eq(workload_try(&s), ATN_OK);
     c.batch = 2;
-    cr_expect_eq(subject_try(&s), ATN_NONFINITE, "the last was not written");
-    subject_close(&s);
-    subject_store_close(&store);
+    cr_expect_eq(workload_try(&s), ATN_NONFINITE, "the last was not written");
+    workload_close(&s);
+    workload_store_close(&store);
     atn_context_free(context);
 }
 
@@ -661,45 +661,45 @@ Test(bench, inputs)
     bench_list list = cases_of("--operator=sima --n=10 --batch=6 --dtype=f32");
     const bench_case *c = find_case(&list, BENCH_FORWARD, BENCH_OURS);
     float *values = must_allocate((size_t)elements, sizeof *values);
-    subject_store store;
-    subject s, again;
+    workload_store store;
+    workload s, again;
     bench_case members[] = {*c, *c, *c};
     members[1].dtype = ATN_F64;
-    subject_store_open(context, 3, members, &store);
+    workload_store_open(context, 3, members, &store);
     cr_expect_eq(store.type_count, 2, "members of a type share arrays");
-    subject_open(&store, context, c, &s);
-    subject_open(&store, context, c, &again);
-    cr_assert_eq(s.arrays->sets, SUBJECT_SETS);
+    workload_open(&store, context, c, &s);
+    workload_open(&store, context, c, &again);
+    cr_assert_eq(s.arrays->sets, WORKLOAD_SETS);
     cr_expect_eq(s.arrays, again.arrays, "members share them");
-    for (int set = 0; set < SUBJECT_SETS; set++)
-        for (int input = 0; input < SUBJECT_INPUTS; input++) {
-            subject_tokens(set, input, 12, 10, 32, values);
+    for (int set = 0; set < WORKLOAD_SETS; set++)
+        for (int input = 0; input < WORKLOAD_INPUTS; input++) {
+            workload_tokens(set, input, 12, 10, 32, values);
             cr_expect(memcmp(values, s.arrays->inputs[set][input].data,
                              (size_t)elements * sizeof *values) == 0,
                       "input %d of set %d", input, set);
         }
     cr_expect(memcmp(s.arrays->inputs[0][0].data, s.arrays->inputs[1][0].data, 64) != 0,
               "sets differ");
-    subject_close(&again);
-    subject_close(&s);
-    subject_store_close(&store);
+    workload_close(&again);
+    workload_close(&s);
+    workload_store_close(&store);
     free(values);
     bench_list_free(&list);
     atn_context_free(context);
 }
 
 /* A case run once: what it counts. */
-static subject count_work(const char *options, bench_work work, bench_maker maker)
+static workload count_work(const char *options, bench_work work, bench_maker maker)
 {
     atn_context *context = make_context();
     bench_list list = cases_of(options);
-    subject_store store;
-    subject s;
-    subject_store_open(context, 1, find_case(&list, work, maker), &store);
-    subject_open(&store, context, find_case(&list, work, maker), &s);
-    cr_expect_eq(subject_try(&s), ATN_OK, "%s", options);
-    subject_close(&s);
-    subject_store_close(&store);
+    workload_store store;
+    workload s;
+    workload_store_open(context, 1, find_case(&list, work, maker), &store);
+    workload_open(&store, context, find_case(&list, work, maker), &s);
+    cr_expect_eq(workload_try(&s), ATN_OK, "%s", options);
+    workload_close(&s);
+    workload_store_close(&store);
     bench_list_free(&list);
     atn_context_free(context);
     return s;
@@ -710,7 +710,7 @@ Test(bench, counts)
     const double cube = 12.0 * 12 * 12, side = 2.0 * 12 * 12 * BENCH_RIGHT_SIDES;
     static const char *const three = "--m=12 --batch=3 --dtype=f32 --threads=1 --variant=";
     char *options = must_format("%snr-paper", three);
-    subject s = count_work(options, BENCH_SOLVE, BENCH_OPENBLAS);
+    workload s = count_work(options, BENCH_SOLVE, BENCH_OPENBLAS);
     cr_expect_eq(s.flops, 3 * (40 * 2 * cube + side), "%g", s.flops);
     s = count_work(options, BENCH_SOLVE, BENCH_OURS);
     cr_expect_eq(s.flops, 3 * (40 * 2 * cube + side), "%g", s.flops);
@@ -731,7 +731,7 @@ Test(bench, counts)
     s = count_work(parts, BENCH_GEMM, BENCH_OURS);
     cr_expect(s.flops == 2 * cube && s.exps == 0 && s.bytes == 8.0 * 3 * 12 * 12);
     s = count_work(parts, BENCH_EXP, BENCH_LIBM);
-    cr_expect(s.exps == 2 * 2048.0 * SUBJECT_EXPONENTIALS && s.flops == 0);
+    cr_expect(s.exps == 2 * 2048.0 * WORKLOAD_EXPONENTIALS && s.flops == 0);
 }
 
 /* What ours is held against are the published steps, 20 of them: where they have not converged one
@@ -778,9 +778,9 @@ Test(bench, steps)
     atn_tensor from = atn_tensor_dense(a, ATN_F64, 1, 1, M, M);
     atn_tensor to = atn_tensor_dense(a + M * M, ATN_F64, 1, 1, M, M);
     atn_inverse_desc desc, paper = atn_inverse_defaults(ATN_INVERSE_NR_PAPER);
-    cr_assert_eq(subject_inverse(&c, ATN_ISA_AUTO, &desc), ATN_OK);
+    cr_assert_eq(workload_inverse(&c, ATN_ISA_AUTO, &desc), ATN_OK);
     cr_expect(desc.iterations > 2 && desc.iterations < 20, "%d", desc.iterations);
-    subject_matrices(0, 1, M, a);
+    workload_matrices(0, 1, M, a);
     const atn_inverse_desc *const descs[] = {&paper, &desc, &desc};
     for (int i = 0; i < 3; i++) {
         atn_inverse_info info;
@@ -792,7 +792,7 @@ Test(bench, steps)
     cr_expect(residuals[1] <= wanted && residuals[2] > wanted, "%g: %g, one step less %g", wanted,
               residuals[1], residuals[2]);
     c.inverse = ATN_INVERSE_NR_PAPER;
-    cr_assert_eq(subject_inverse(&c, ATN_ISA_AUTO, &desc), ATN_OK);
+    cr_assert_eq(workload_inverse(&c, ATN_ISA_AUTO, &desc), ATN_OK);
     cr_expect_eq(desc.iterations, 20);
     free(a);
     atn_context_free(context);
@@ -812,7 +812,7 @@ Test(bench, tokens)
         char *path = must_format("tokens/tokens_b2_h2_n50_d32_%c.npy", "qkv"[input]);
         cr_assert_eq(npy_read(path, &array), EXIT_PASS);
         cr_expect(array.batch == 2 && array.heads == 2 && array.rows == 50 && array.cols == 32);
-        subject_tokens(0, input, 4, 50, 32, values);
+        workload_tokens(0, input, 4, 50, 32, values);
         for (int i = 0; i < 2 * 2 * 50 * 32; i++)
             cr_assert_eq(array.data[i], (double)values[i], "%s, element %d", path, i);
         free(array.data);

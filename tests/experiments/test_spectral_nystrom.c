@@ -25,7 +25,7 @@ Test(spectral_nystrom, nystrom_is_the_dense_matrix)
     double tokens[NY_N * NY_D], landmarks[NY_M * NY_D] = {0, 0, 3, 1, 4.5, 0.5, 11, 1};
     double got[NY_N * NY_N], want[NY_N * NY_N], a[NY_M * NY_M], kappa, trace = 0;
     int64_t pivots[NY_M];
-    nystrom made = {.pivots = pivots};
+    nystrom_approximation made = {.pivots = pivots};
     for (int i = 0; i < NY_N; i++) {
         tokens[2 * i] = i;
         tokens[2 * i + 1] = i % 2;
@@ -53,7 +53,7 @@ Test(spectral_nystrom, nystrom_leaves_out_what_is_rounding)
     double tokens[NY_N] = {0, 1, 2, 3, 4, 5}, landmarks[] = {1, 4, 1, 4 + 1e-9}, lambda[NY_N];
     double with[NY_N * NY_N], without[NY_N * NY_N];
     int64_t pivots[NY_N];
-    nystrom made = {.pivots = pivots};
+    nystrom_approximation made = {.pivots = pivots};
     nystrom_make(NY_N, 4, 1, tokens, landmarks, 0.5, with, &made);
     cr_expect(made.kept == 2 && made.rounding < 1e-13, "%" PRId64 " %.3g", made.kept,
               made.rounding);

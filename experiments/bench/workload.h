@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A member of a group ready to be run: its plan, and several sets of random inputs in the device's
  * memory, which the members of a group share. */
-#ifndef EXPERIMENTS_BENCH_SUBJECT_H
-#define EXPERIMENTS_BENCH_SUBJECT_H
+#ifndef EXPERIMENTS_BENCH_WORKLOAD_H
+#define EXPERIMENTS_BENCH_WORKLOAD_H
 
 #include "bench/cases.h"
 #include "bench/xsmm.h"
 
-enum { SUBJECT_SETS = 3, SUBJECT_INPUTS = 3, SUBJECT_OUTPUTS = 3 };
-enum { SUBJECT_OWNED = 8, STORE_OWNED = 128 };
+enum { WORKLOAD_SETS = 3, WORKLOAD_INPUTS = 3, WORKLOAD_OUTPUTS = 3 };
+enum { WORKLOAD_OWNED = 8, STORE_OWNED = 128 };
 
 /* The arrays of one type. */
 typedef struct {
@@ -16,29 +16,29 @@ typedef struct {
     int sets; /* of inputs; fewer where memory is short, and one where all is in cache */
     /* Q, K, V; A and W; tokens and landmarks; the factors; x. K's data is null where an operator
      * takes none. */
-    atn_tensor inputs[SUBJECT_SETS][SUBJECT_INPUTS];
+    atn_tensor inputs[WORKLOAD_SETS][WORKLOAD_INPUTS];
     atn_tensor dout;
-    atn_tensor outputs[SUBJECT_OUTPUTS]; /* Y; the gradients of Q, K, V; or X, and Y = X W; ... */
-} subject_arrays;
+    atn_tensor outputs[WORKLOAD_OUTPUTS]; /* Y; the gradients of Q, K, V; or X, and Y = X W; ... */
+} workload_arrays;
 
 /* What the members of a group share. */
 typedef struct {
     atn_context *context; /* whose memory it is */
     int type_count;       /* that the group has */
-    subject_arrays types[ATN_DTYPE_COUNT];
+    workload_arrays types[ATN_DTYPE_COUNT];
     void *owned[STORE_OWNED];
     int owned_count;
-} subject_store;
+} workload_store;
 
 /* For a group's cases, by whose types the device's memory is divided. */
-void subject_store_open(atn_context *context, int64_t count, const bench_case *cases,
-                        subject_store *store);
-void subject_store_close(subject_store *store);
+void workload_store_open(atn_context *context, int64_t count, const bench_case *cases,
+                         workload_store *store);
+void workload_store_close(workload_store *store);
 
 typedef struct {
     atn_context *context;
     const bench_case *c;
-    subject_arrays *arrays;
+    workload_arrays *arrays;
     atn_plan *plan;
     atn_inverse_desc inverse;
     atn_inverse_info *infos; /* of a batch's matrices */
@@ -49,67 +49,68 @@ typedef struct {
     double flops, exps;   /* of one call; 0: not known */
     double bytes;         /* that one call must move: inputs read once, outputs written once */
     atn_status status;    /* the first failure */
-    void *owned[SUBJECT_OWNED]; /* of the device's memory */
+    void *owned[WORKLOAD_OWNED]; /* of the device's memory */
     int owned_count;
     void *host[40]; /* what a plan on the CPU reads */
     int host_count;
-} subject;
+} workload;
 
-/* Makes a subject, and in the store what it is the first to need; status says how it went, the
+/* Makes a workload, and in the store what it is the first to need; status says how it went, the
  * context why. The uploaded numbers are random. To be closed in any case. */
-void subject_open(subject_store *store, atn_context *context, const bench_case *c, subject *s);
-void subject_close(subject *s);
+void workload_open(workload_store *store, atn_context *context, const bench_case *c, workload *s);
+void workload_close(workload *s);
 
 /* Enqueues the work on set number `set`. */
-void subject_run(subject *s, int set);
+void workload_run(workload *s, int set);
 
 /* Fills the outputs with NaN, runs once and waits: of the first and the last head or matrix of each
  * output every element must have been written, and be finite. Anything but a failure of the calls
  * is ATN_OK or ATN_NONFINITE. */
-atn_status subject_try(subject *s);
+atn_status workload_try(workload *s);
 
-/* Waits, and says what came of all calls so far, as subject_try does, without a look at outputs. */
-atn_status subject_outcome(subject *s);
+/* Waits, and says what came of all calls so far, as workload_try does, without a look at outputs.
+ */
+atn_status workload_outcome(workload *s);
 
 /* The inverse of a case: the published one, but that iterations from alpha I take the steps it
  * needs for a residual |AXA - A|_F / |A|_F of that of nr-paper after its 20, or of the type's
  * roundoff, both in f64 on the first matrix. A failure is what the context says. */
-atn_status subject_inverse(const bench_case *c, atn_isa isa, atn_inverse_desc *desc);
+atn_status workload_inverse(const bench_case *c, atn_isa isa, atn_inverse_desc *desc);
 
 /* Numbers of mean 0 and variance 1; fast, and others for every stream. */
-void subject_numbers(uint64_t stream, int64_t count, float *values);
+void workload_numbers(uint64_t stream, int64_t count, float *values);
 
 /* Tokens of input number `input` of a set, heads x n x d: waves along the sequence, of 1 to 8
- * periods, with noise on them, so that averages of neighbours differ. The first SUBJECT_HEADS heads
- * differ, and are then repeated. */
-enum { SUBJECT_HEADS = 8 };
-void subject_tokens(int set, int input, int64_t heads, int64_t n, int64_t d, float *values);
+ * periods, with noise on them, so that averages of neighbours differ. The first WORKLOAD_HEADS
+ * heads differ, and are then repeated. */
+enum { WORKLOAD_HEADS = 8 };
+void workload_tokens(int set, int input, int64_t heads, int64_t n, int64_t d, float *values);
 
 /* Kernel matrices for batched inverses: count m x m matrices in f64, exactly symmetric. */
-void subject_matrices(int set, int64_t count, int64_t m, double *a);
+void workload_matrices(int set, int64_t count, int64_t m, double *a);
 
-/* ---- For those who open subjects: rates.c, parts.c ---- */
+/* ---- For those who open workloads: rates.c, parts.c ---- */
 
 /* The kernel's s of SOFT, 1/(2 sqrt(d)). */
-double subject_scale(const bench_case *c);
+double workload_scale(const bench_case *c);
 
 /* So many calls of exp for each number that threads do not wait for each other. */
-enum { SUBJECT_EXPONENTIALS = 64 };
+enum { WORKLOAD_EXPONENTIALS = 64 };
 
-/* Memory of the subject's own; null after a failure. */
-void *subject_take(subject *s, size_t bytes);
+/* Memory of the workload's own; null after a failure. */
+void *workload_take(workload *s, size_t bytes);
 /* The same with random numbers in the case's type. */
-void *subject_take_numbers(subject *s, int64_t count);
+void *workload_take_numbers(workload *s, int64_t count);
 /* Arrays of a group, made by the first of its type. */
-atn_tensor subject_take_array(subject_store *store, subject *s, int64_t rows, int64_t cols);
-void subject_fill(subject *s, const atn_tensor *t, int set, int input);
+atn_tensor workload_take_array(workload_store *store, workload *s, int64_t rows, int64_t cols);
+void workload_fill(workload *s, const atn_tensor *t, int set, int input);
 
 typedef struct {
-    void (*open)(subject_store *store, subject *s);
-    atn_status (*run)(subject *s, int set);
-} subject_kind;
+    void (*open)(workload_store *store, workload *s);
+    atn_status (*run)(workload *s, int set);
+} workload_kind;
 
-extern const subject_kind rate_copy, rate_arithmetic, rate_exponentials; /* rates.c */
-extern const subject_kind part_kernel, part_gemm, part_exp;              /* parts.c */
+extern const workload_kind rate_copy, rate_arithmetic, rate_exponentials; /* rates.c */
+extern const workload_kind part_kernel, part_gemm, part_exp;              /* parts.c */
 
 #endif
