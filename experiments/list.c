@@ -23,7 +23,8 @@ static const column columns[] = {
     {"description", COLUMN_TEXT, "", "its formula, or one line about it"},
     {"parameters", COLUMN_TEXT, "", "what it can be given"},
     {"capabilities", COLUMN_TEXT, "", "types, devices and modes it supports"},
-    {"source", COLUMN_TEXT, "", "where it comes from, or what it stands for"},
+    {"source", COLUMN_TEXT, "",
+     "where it comes from, or which figures and statements it belongs to"},
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };
 

@@ -83,7 +83,7 @@ static int select_experiments(experiment_selection *chosen, int argc, char **arg
     return code;
 }
 
-/* A title, and a text of one or more lines beside it. */
+/* A title, and a text of one or more lines to the right of it. */
 static void print_beside(const char *title, const char *text)
 {
     printf("  %-9s ", title);

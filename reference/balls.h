@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside reference/'s certified part, and its tests: matrices of balls (Arb). A ball encloses a
- * number; every routine encloses what its formula says of the numbers enclosed. */
+/* Used by the certified part of reference/ and its tests only: matrices of balls (Arb). A ball
+ * encloses a number; every routine encloses what its formula says of the numbers enclosed. */
 #ifndef REFERENCE_BALLS_H
 #define REFERENCE_BALLS_H
 
 #include <flint/flint.h>
-/* FLINT 3 holds Arb, which was a library of its own before. */
+/* FLINT 3 holds Arb, which was a separate library before. */
 #if __FLINT_RELEASE >= 30000
 #include <flint/arb_mat.h>
 #define BALLS_LIBRARY "FLINT " FLINT_VERSION

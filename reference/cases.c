@@ -101,7 +101,7 @@ static void give_draws(attention_case *c, atn_sampling *s)
     s->uniform_count = 2 * n;
 }
 
-/* At most 9 landmarks, never 2: A then has equal row sums and the papers' start stands on the edge
+/* At most 9 landmarks, never 2: A then has equal row sums and the papers' start is on the edge
  * of divergence. */
 static void give_soft(attention_case *c)
 {
@@ -308,7 +308,7 @@ static atn_tensor *tensor_of(atn_attention_desc *desc, int i)
                                    : others[i - ATN_PARAMETER_COUNT];
 }
 
-/* The description with tensors of the dtype, in memory of their own. */
+/* The description with tensors of the dtype, in separate memory. */
 static void describe(attention_case *c)
 {
     c->desc = c->reference;

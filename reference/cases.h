@@ -15,7 +15,7 @@ typedef struct {
     atn_dtype dtype;
     atn_attention_shape shape;
     bool cross;                 /* K given; always so where key_tokens differ from tokens */
-    bool padding;               /* masks: about a third of the tokens is not there */
+    bool padding;               /* masks: about a third of the tokens is padding */
     bool causal;                /* so are variants that are so by themselves */
     bool optional;              /* what may be null or shared by heads is given for each head; lsh:
                                    random buckets instead of rotations */

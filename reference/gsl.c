@@ -2,7 +2,7 @@
 /* The GSL routes, apart from LAPACK's because cblas.h and GSL's headers declare the same names.
  * GSL is row-major, as we are. Its Golub-Reinsch SVD, on top of some BLAS kernels, was seen to fail
  * or to report success with vectors far from orthogonal on matrices of rank 1 (all ones) from n
- * about 60 on, where intermediate numbers are subnormal. So a decomposition is held against its
+ * about 60 on, where intermediate numbers are subnormal. So a decomposition is compared with its
  * definition before it is given out. (GSL's Jacobi SVD is not a route: from n about 48 on it was
  * seen to report success with singular values that are wrong.) */
 #include "routes.h"

@@ -172,8 +172,8 @@ static double largest_magnitude(int64_t count, const double *values)
 }
 
 /* A times the power of 2 that brings its largest entry into [1/2, 1), exact but for numbers that do
- * not matter beside it. Near the ends of the range dgesvj returns vectors that are not orthogonal,
- * and GSL does not return at all. */
+ * not matter in comparison. Near the ends of the range dgesvj returns vectors that are not
+ * orthogonal, and GSL does not return at all. */
 static double *scaled_copy(int64_t count, const double *a, int *exponent)
 {
     double *copy = ref_allocate(count);
@@ -362,7 +362,7 @@ static double pinv_disagreement(int64_t n, int64_t count, const double *first, c
     return apart * kept.smallest * (kept.smallest / kept.largest) / ((double)n * ROUNDOFF);
 }
 
-/* Whether a pseudo-inverse is settled by its input: both routes kept the same number of values and
+/* Whether the input determines the pseudo-inverse: both routes kept the same number of values and
  * none below what rounding resolves; and it did not overflow. */
 static atn_status pinv_status(int64_t n, int64_t count, const double *pinv, kept_spectrum first,
                               kept_spectrum second)

@@ -42,7 +42,7 @@ static bool orthogonalise(int64_t m, long double *w, long double *v, int64_t i, 
 }
 
 /* w = A becomes A V with orthogonal columns (Hestenes 1958). Converges quadratically; columns that
- * are nothing but rounding may never settle, which the bound on the sweeps ends. */
+ * are nothing but rounding may never converge: the bound on the sweeps ends that. */
 static void orthogonalise_all(int64_t m, long double *w, long double *v)
 {
     bool moved = true;

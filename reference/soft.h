@@ -18,7 +18,7 @@ void ref_gaussian(int64_t p, int64_t q, int64_t d, const double *x, const double
 /* Eq. 9 and 17: S^ = P^T X P, with D^-1/2 X D^-1/2 for X if normalise, D = diag(A 1).
  *
  *   tokens n x d, landmarks m x d, values n x dv
- *   inverse m x m, what stands for A+; null: the pseudo-inverse of A (ref_symmetric_pinv)
+ *   inverse m x m, the X that replaces A+; null: the pseudo-inverse of A (ref_symmetric_pinv)
  *   s_hat n x n or null; out = S^ V, n x dv, or null (values may then be null)
  *
  * Returns ATN_OK, ATN_NONFINITE (NaN or infinity in an input; outputs NaN), ATN_BELOW_FLOOR from

@@ -303,7 +303,8 @@ static int check_numbers(const accuracy_sweep *w)
     const settings *s = w->s;
     for (int i = 0; i < s->tokens.count; i++)
         if (!is_square(s->tokens.items[i]) || s->tokens.items[i] < 4) {
-            report_error("--n %" PRId64 ": expected a square number, at least 4: tokens stand on a "
+            report_error("--n %" PRId64
+                         ": expected a square number, at least 4: tokens are placed on a "
                          "square grid",
                          s->tokens.items[i]);
             return EXIT_USAGE;

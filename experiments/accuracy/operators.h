@@ -15,7 +15,7 @@ typedef struct {
     const char *reason; /* why it is skipped, or FAILs where there is nothing to compare; "" */
     bool measured;      /* the reference has a value; else relative_error and digits are 0 */
     double relative_error, digits;
-    double rounding; /* what one relative rounding error per stored number and term comes to */
+    double rounding; /* the sum of one relative rounding error per stored number and term */
     double ratio;    /* relative_error / (kappa rounding); NaN where that is not asked */
     bool fault;      /* FAILs, and conditioning alone does not explain it */
 } accuracy;

@@ -114,7 +114,8 @@ static int check_tokens(const settings *s)
     for (int i = 0; i < s->tokens.count; i++) {
         int64_t n = s->tokens.items[i];
         if (n < 4 || n > MOST_TOKENS || root_of(n) * root_of(n) != n) {
-            report_error("--n %" PRId64 ": expected a square number, 4 to %d: tokens stand on a "
+            report_error("--n %" PRId64
+                         ": expected a square number, 4 to %d: tokens are placed on a "
                          "square grid",
                          n, MOST_TOKENS);
             return EXIT_USAGE;
@@ -179,7 +180,7 @@ static double weight(const void *state, int64_t point)
 static const column columns[] = {
     {"input", COLUMN_TEXT, "",
      "normal: tokens N(0, 1), Q, K and V of three random rotations of them; aligned: Q = K = V; "
-     "independent: each of tokens of its own; -x8, -x64: so many times normal; dead-channel: the "
+     "independent: each of different tokens; -x8, -x64: so many times normal; dead-channel: the "
      "first channel of Q and K is 0; photos: rotations of a photograph's tokens"},
     {"n", COLUMN_INTEGER, "", "tokens"},
     {"d", COLUMN_INTEGER, "", "width of queries, keys and values"},

@@ -52,7 +52,7 @@ typedef struct {
     const char *name;
     double scale;
     bool aligned;     /* Q = K = V, one rotation of the tokens; else three */
-    bool independent; /* Q, K and V of tokens of their own: K^T V is then a sum of random signs */
+    bool independent; /* Q, K and V of different tokens: K^T V is then a sum of random signs */
     bool dead;        /* the first channel of Q and K is 0 */
     bool photos;      /* of one crop of HALF_CROP pixels a side; else N(0, 1), times scale */
     bool widths;      /* also against d */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The attention matrix of an operator on given tokens, row by row, and what stands in for it where
+/* The attention matrix of an operator on given tokens, row by row, and a substitute for it where
  * there is none. */
 #ifndef EXPERIMENTS_ATTENTION_ROWS_H
 #define EXPERIMENTS_ATTENTION_ROWS_H

@@ -111,7 +111,7 @@ enum {
 static const output_spec outputs[] = {
     {"bench", "Times of one call, and their shares of what the device does at most.", columns,
      COLUMNS},
-    {"bench_ratios", "Times of the first table beside each other, round by round.", ratio_columns,
+    {"bench_ratios", "Ratios of times of the first table, round by round.", ratio_columns,
      OF_RATIOS},
 };
 

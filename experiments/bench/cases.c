@@ -141,7 +141,7 @@ static void add_directions(bench_list *list, const settings *s, bench_case c)
         add_threads(list, s, INT64_MAX, c);
 }
 
-/* The forms of the passes beside each other, where all of them are. */
+/* All forms of the passes in one group, where the operator has all of them. */
 static void add_passes(bench_list *list, const settings *s, bench_case c)
 {
     enum { FUSED_MOST = 64 };
@@ -194,7 +194,7 @@ static void add_variant(bench_list *list, const settings *s, bench_case c)
             }
 }
 
-/* An operator's name alone stands for its first variant. */
+/* An operator's name alone means its first variant. */
 static bool is_wanted(const settings *s, const atn_operator_info *info, int variant)
 {
     char *name = must_format("%s/%s", info->name, info->variants[variant].name);
@@ -231,8 +231,8 @@ static bool wants_inverse(const settings *s, atn_inverse_method method)
     return wanted;
 }
 
-/* A batch by every method: on the CPU beside the published steps through OpenBLAS, and X W too,
- * which is where a factor need not be inverted. */
+/* A batch by every method: on the CPU in a group with the published steps through OpenBLAS, and X W
+ * too, which is where a factor need not be inverted. */
 static void add_methods(bench_list *list, const settings *s, bench_case c)
 {
     bool on_cpu = s->device == ATN_CPU;

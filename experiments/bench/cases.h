@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What `attnum bench` times, in groups whose members are compared with each other: operators over
  * shapes and types, forward and backward; inverses; kernel matrices, products and exponentials
- * beside those of others; and, in the first group, the rates that all of them are held against. */
+ * compared with those of other libraries; and, in the first group, the rates that all of them are
+ * compared with. */
 #ifndef EXPERIMENTS_BENCH_CASES_H
 #define EXPERIMENTS_BENCH_CASES_H
 
@@ -20,7 +21,7 @@
     X(BENCH_SOLVE, "solve", "X W of such a batch, W m x 32; a factor is applied, not inverted")    \
     X(BENCH_KERNEL, "kernel", "exp(-s |q_i - l_j|^2) of n tokens and m landmarks")                 \
     X(BENCH_GEMM, "gemm", "a product of matrices")                                                 \
-    X(BENCH_EXP, "exp", "exp(-x) of numbers in cache, ours beside the C library's")
+    X(BENCH_EXP, "exp", "exp(-x) of numbers in cache, ours and the C library's")
 
 #define BENCH_CODE(code, name, description) code,
 typedef enum { BENCH_WORK_LIST(BENCH_CODE) BENCH_WORK_COUNT } bench_work;

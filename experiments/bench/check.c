@@ -161,7 +161,7 @@ static void give_tokens(attention_case *c)
     free(values);
 }
 
-/* Whether what is held against the CPU in f64 is that itself. */
+/* Whether a case that is compared with the CPU in f64 is itself the CPU in f64. */
 static bool is_own_measure(const atn_context *context, const bench_case *c)
 {
     return atn_context_device(context) == ATN_CPU && c->dtype == ATN_F64 && c->maker == BENCH_OURS;

@@ -25,9 +25,9 @@ const char *check_name(check_kind kind);
 
 typedef struct {
     check_kind kind;
-    double
-        error; /* |result - f64|_F / |f64|_F, of the array in which it is largest beside its bound
-                */
+    double error; /* |result - f64|_F / |f64|_F, of the array in which it is the largest share of
+                   * its bound
+                   */
     double bound;
 } check_result;
 

@@ -16,9 +16,9 @@ static const struct {
 } subjects[] = {
     {"operators", &bench, "every operator, forward and backward"},
     {"inverses", &bench, "inverses, and what applying them costs"},
-    {"kernel", &bench, "kernel matrices beside libm and OpenBLAS"},
-    {"gemm", &bench, "products beside OpenBLAS and libxsmm"},
-    {"exp", &bench, "exponentials beside libm"},
+    {"kernel", &bench, "kernel matrices, compared with libm and OpenBLAS"},
+    {"gemm", &bench, "products, compared with OpenBLAS and libxsmm"},
+    {"exp", &bench, "exponentials, compared with libm"},
     {"memory", &bench_growth, "time and memory against n and m, with exponents"},
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };

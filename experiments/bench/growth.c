@@ -37,7 +37,7 @@ typedef struct {
     growth_point *items;
     int64_t count;
     int effort;
-    int fewest;           /* threads; memory is measured beside these */
+    int fewest;           /* threads; memory is measured with so many */
     double cache;         /* bytes of the last one */
     const char *obstacle; /* why resident memory says nothing here; null: it does */
     atn_context *context; /* of the flush */
@@ -444,7 +444,7 @@ static double shorter_bytes(const growth_point *p)
     return share * (p->workspace + resident_parameter_bytes(&p->setting));
 }
 
-/* Memory first, in a process of its own, while this one holds no inputs. */
+/* Memory first, in a separate process, while this one holds no inputs. */
 static int measure(const growth_sweep *w, const growth_point *p, measurement *m)
 {
     int code = EXIT_PASS;
@@ -598,7 +598,7 @@ static const column fit_columns[] = {
      "seconds over n: p is within 0.03 of 1; bytes: x more tokens need at most x times as many"},
     {"per_token", COLUMN_REAL, "",
      "over n: seconds of the largest call over its n; bytes a token more, between the last two n"},
-    {"constant", COLUMN_REAL, "B", "bytes beside those that grow with n"},
+    {"constant", COLUMN_REAL, "B", "bytes in addition to those that grow with n"},
 };
 
 enum { MOST_POINTS = 64 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What operators are made of, ours beside others': kernel matrices, products, exponentials. */
+/* What operators are made of, ours and other libraries': kernel matrices, products, exponentials.
+ */
 #include <attnum/timing.h>
 #include <omp.h>
 #include <string.h>
@@ -107,7 +108,7 @@ const workload_kind part_gemm = {open_gemm, run_gemm};
 
 /* ---- Exponentials ---- */
 
-/* Every thread has numbers of its own, c->tokens of them. */
+/* Every thread has its own numbers, c->tokens of them. */
 static void open_exp(workload_store *store, workload *s)
 {
     const bench_case *c = s->c;

@@ -165,7 +165,7 @@ static atn_status choose_all_calls(const rounds_plan *plan, clocked *clocks, rou
     return status;
 }
 
-/* All rounds, and again while others are at work beside them. */
+/* All rounds, repeated as long as other processes disturbed them. */
 static atn_status repeat_rounds(const rounds_plan *plan, const rounds_meter *meter, clocked *clocks,
                                 double *seconds, rounds_result *r)
 {

@@ -47,7 +47,7 @@ void workload_tokens(int set, int input, int64_t heads, int64_t n, int64_t d, fl
 }
 
 /* Tokens near enough to each other that A is far from the identity, on which the papers' start
- * stands at the edge of divergence. */
+ * is at the edge of divergence. */
 void workload_matrices(int set, int64_t count, int64_t m, double *a)
 {
     enum { DIM = 32 };

@@ -3,9 +3,9 @@
  * and the verdict that the numbers give. `attnum claims` runs it.
  *
  * A claim is a row of a table in the file of its group (soft_kernel.c, sima.c, ...). Its evidence
- * are experiments, run by the very commands that the report prints, each in a process of its own
+ * are experiments, run by the very commands that the report prints, each in a separate process
  * (evidence.h); its judge reads their CSVs, computes what else it needs with lib and reference, and
- * fills in a verdict. A judge must be able to come to any verdict that its numbers can give: it
+ * fills in a verdict. A judge must be able to reach any verdict that its numbers can give: it
  * holds no results. */
 #ifndef EXPERIMENTS_CLAIMS_CLAIMS_H
 #define EXPERIMENTS_CLAIMS_CLAIMS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The experiments that verdicts rest on: each is a command of this program, run once however many
- * claims read it, with its results in a folder of its own. */
+ * claims read it, with its results in a separate folder. */
 #ifndef EXPERIMENTS_CLAIMS_EVIDENCE_H
 #define EXPERIMENTS_CLAIMS_EVIDENCE_H
 
@@ -12,7 +12,7 @@
 typedef struct {
     const char *name;       /* also its folder */
     const char *experiment; /* "convergence/curves" */
-    const char *options;    /* beside --seed, --threads and --out */
+    const char *options;    /* in addition to --seed, --threads and --out */
 } evidence;
 
 const evidence *evidence_find(const char *name); /* null if there is none */

@@ -403,7 +403,7 @@ static void write_claim(page *p, const judged *j)
     write_field(p, "Condition", v->condition);
     write_field(p, "What was done", j->claim->method);
     write_field(p, "Measured", v->measured);
-    write_field(p, "Held against", v->bound);
+    write_field(p, "Compared with", v->bound);
     write_field(p, "What would test it", v->would_test);
     write_field(p, "Smallest counterexample", v->counterexample);
     write_field(p, "Certificate", v->certificate);

@@ -35,7 +35,7 @@ typedef struct {
     verdict_kind kind;
     char *condition;      /* of "holds if" alone: what the paper does not say */
     char *measured;       /* the numbers, of "observed" also what was seen */
-    char *bound;          /* what they are held against */
+    char *bound;          /* what they are compared with */
     char *would_test;     /* where it is out of reach here: what would tell */
     char *counterexample; /* the smallest there is, complete enough to be redone by hand */
     /* Whether rounding could be blamed, and if so what ball or rational arithmetic proves. */

@@ -2,8 +2,8 @@
 /* An experiment: a list of independent points, each giving rows of raw results, and a last step
  * that makes the published tables from them. The engine (sweep.c) spreads points over threads,
  * journals each finished point so that --resume can go on after a kill, shows progress, and writes
- * CSV, metadata and plots whole or not at all. With --shard I/N it runs a part of the points and
- * keeps their journal; experiment_merge makes the results of all N. */
+ * CSV, metadata and plots, which appear only when they are complete. With --shard I/N it runs a
+ * part of the points and keeps their journal; experiment_merge makes the results of all N. */
 #ifndef EXPERIMENTS_EXPERIMENT_H
 #define EXPERIMENTS_EXPERIMENT_H
 
@@ -28,7 +28,7 @@ enum { MAX_OUTPUTS = 6 };
 typedef struct experiment {
     const char *name;     /* "convergence/curves" */
     const char *summary;  /* one line, for `attnum list` */
-    const char *source;   /* the figures and statements it stands for: "IJCV Fig. 5; S10-S14" */
+    const char *source;   /* the figures and statements it belongs to: "IJCV Fig. 5; S10-S14" */
     const char *example;  /* a command, for --help */
     unsigned options;     /* USES_... */
     bool alone;           /* points measure time: one after the other, whatever --threads says */

@@ -67,9 +67,10 @@ static void empty_folder(int file)
             unlinkat(file, entry->d_name, 0) == 0)
             continue;
         /* a link that cannot be removed is not followed */
-        int inside = openat(file, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (inside >= 0)
-            empty_folder(inside);
+        int subfolder =
+            openat(file, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (subfolder >= 0)
+            empty_folder(subfolder);
         unlinkat(file, entry->d_name, AT_REMOVEDIR);
     }
     if (folder)

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Makes a folder and the ones it lies in. */
+/* Makes a folder and its parents. */
 int files_make_folder(const char *path);
 
 /* Flushes the names in a file's folder to the disk: before that a crash may undo a rename. */

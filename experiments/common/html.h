@@ -23,14 +23,14 @@ void html_base64(FILE *file, size_t size, const void *bytes);
 void html_begin(FILE *file, const html_page *page);
 void html_end(FILE *file, const html_page *page, const char *command);
 
-/* <table> in a box of its own, which scrolls where the table is wider than the page. The label is
+/* <table> in a box which scrolls where the table is wider than the page. The label is
  * for those who cannot see it. */
 void html_begin_table(FILE *file, const char *label);
 void html_end_table(FILE *file);
 /* All of a table; numbers to three digits, what is missing a dash. */
 void html_table(FILE *file, const char *label, const table *t);
 
-/* <figure> and its title; figures stand in a <div class="figures">. */
+/* <figure> and its title; figures are in a <div class="figures">. */
 void html_begin_figure(FILE *file, const char *title);
 
 #endif

@@ -38,7 +38,7 @@ typedef struct {
     int64_t points;
     int64_t shard, shards; /* from 1; 0 of 0: this is no shard */
     const char *run;       /* of a shard: the line of JSON */
-    /* Whether what is there, with another such line, may go on with this one; null: always */
+    /* Whether a journal that has another such line may be continued with this one; null: always */
     bool (*goes_on)(const char *before, const char *run);
 } journal_spec;
 

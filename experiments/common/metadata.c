@@ -247,7 +247,7 @@ char *metadata_shard(const experiment *e, const settings *s, const void *state,
     return line;
 }
 
-/* How the shards were run; where and when stands there and not in the merge's own lines. */
+/* How the shards were run; place and time are given there and not in the lines about the merge. */
 static cJSON *shards_node(const settings *s, const run_facts *facts)
 {
     cJSON *shards = cJSON_CreateArray();

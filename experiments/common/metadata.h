@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What stands beside a CSV: <name>.csv-metadata.json, its columns as the W3C's "CSV on the Web" has
+/* The file about a CSV: <name>.csv-metadata.json, its columns as the W3C's "CSV on the Web" has
  * them, and a `run` object that says how it was made. The only output with a date in it; never the
  * names of hosts and users. */
 #ifndef EXPERIMENTS_METADATA_H

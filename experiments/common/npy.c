@@ -262,7 +262,7 @@ static bool read_header(reader *r, FILE *file, int64_t file_size, char **header,
     return true;
 }
 
-/* Holds the shape against the bytes there are; *count is then the number of elements. */
+/* Compares the shape with the number of bytes; *count is then the number of elements. */
 static bool check_size(const reader *r, int64_t available, int64_t *count)
 {
     int64_t bytes = r->type->size;

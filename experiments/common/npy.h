@@ -27,8 +27,8 @@ int npy_read(const char *path, npy_array *array);
 /* The same, but NaN and infinity are read as they are: for what is to be judged. */
 int npy_read_any(const char *path, npy_array *array);
 
-/* Writes f16, f32 or f64, in C order, as folder/name in format 1.0; there whole or not at all.
- * Returns an exit code; on failure it has reported the reason. */
+/* Writes f16, f32 or f64, in C order, as folder/name in format 1.0; the file appears only when it
+ * is complete. Returns an exit code; on failure it has reported the reason. */
 int npy_write(const char *folder, const char *name, atn_dtype dtype, int dimensions,
               const int64_t *shape, const void *values);
 

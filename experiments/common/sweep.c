@@ -216,7 +216,7 @@ static char *journal_path(const sweep *w)
 }
 
 /* Times do not go on on another machine. A shard has its machine in its JSON, so that its first
- * line is that of all shards; the first line of a run of its own has room for it. */
+ * line is that of all shards; the first line of a run without shards has room for it. */
 static int open_journal(sweep *w)
 {
     char *path = journal_path(w), *machine = w->e->alone ? metadata_machine(w->s) : NULL;
@@ -447,7 +447,7 @@ static int report_interrupted(const sweep *w)
 }
 
 /* With the journal locked: runs the points, and publishes what they give. *done: the journal is of
- * no more use. Another run may have come to its end since it was seen that there are no results. */
+ * no more use. Another run may have ended since this one saw that there are no results. */
 static int run_locked(sweep *w, bool *done)
 {
     int code;

@@ -202,7 +202,7 @@ static int prepare(const settings *s, void **state, int64_t *points)
 
 enum { ITERATE_NORM = ATTENTION_ERROR + 1, VALUES };
 
-/* What a variant's iterates are held against, and room for them. */
+/* What a variant's iterates are compared with, and room for them. */
 typedef struct {
     bottleneck a;
     double *pinv, *projector;
@@ -604,7 +604,7 @@ const experiment convergence_curves = {
                USES_VARIANT | USES_ALPHA | USES_STAGE | USES_SCALE | USES_DISTANCE | USES_SAMPLING,
     .defaults =
         "Stages 1, 2, 3; all samplings (a file without a grid: pool); 20 iterations; nr-paper, nr\n"
-        "(alpha = 1.8/|A|_1^2), nr-adaptive, nr-soft, nr-softpp. Every sample is a batch of its own,\n"
+        "(alpha = 1.8/|A|_1^2), nr-adaptive, nr-soft, nr-softpp. Every sample is its own batch,\n"
         "so nr-softpp's start is each matrix's own.\n"
         "quick: 4 samples of photos, 2 of smooth. default: 100 of photos, 50 each of smooth, iid.\n"
         "full: 300 each of photos, smooth, noisy, iid, iid:0.3, clusters, duplicates; 10 each of\n"

@@ -86,7 +86,7 @@ static int choose_methods(gradient_sweep *w)
         while (strcmp(w->s->variants.items[v], atn_inverse_name((atn_inverse_method)method)) != 0)
             method++;
         if (method == ATN_INVERSE_NR || method > ATN_INVERSE_NR_SOFTPP) {
-            report_error("--variant %s: expected a Newton-Raphson variant with a start of its own",
+            report_error("--variant %s: expected a Newton-Raphson variant with its own start",
                          w->s->variants.items[v]);
             return EXIT_USAGE;
         }
@@ -108,7 +108,7 @@ static int prepare(const settings *s, void **state, int64_t *points)
 
 /* ---- A point ---- */
 
-/* A matrix in one dtype, G, and room for what is held against each other. */
+/* A matrix in one dtype, G, and room for what is compared with each other. */
 typedef struct {
     bottleneck a;
     double *g, *exact; /* m x m, and iterations + 1 of them: dX_k(G) */

@@ -21,7 +21,7 @@ enum {
 typedef struct {
     attention_case problem;
     atn_tensor arrays[CALL_ARRAYS]; /* null data: not of this call */
-    bool borrowed;                  /* they lie in another call's */
+    bool borrowed;                  /* they belong to another call */
 } prepared_call;
 
 /* Whether a call has an array: K where the operator can take one, gradients with backward. */

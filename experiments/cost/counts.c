@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Exact counts of every operator at the papers' settings, and beside them what the papers print. */
+/* Exact counts of every operator at the papers' settings, and what the papers print. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -176,13 +176,13 @@ static int finish(const settings *s, const void *state, const table *raw, table 
 static const output_spec outputs[] = {
     {"counts", "Exact counts of one forward call, f32, batch 1.", columns,
      sizeof columns / sizeof *columns},
-    {"counts_formulas", "What the papers print about costs, evaluated, beside exact counts.",
+    {"counts_formulas", "What the papers print about costs, evaluated, next to exact counts.",
      formulas_columns, FORMULAS_COLUMNS},
 };
 
 const experiment cost_counts = {
     .name = "cost/counts",
-    .summary = "exact flops, exps and bytes of every operator, beside the papers' formulas",
+    .summary = "exact flops, exps and bytes of every operator, and the papers' formulas",
     .source = "SOFT (IJCV) section 3.2, Tab. 9, SimA Tab. 1-2, UFO-ViT section 3.1; S07, S29, M03, "
               "M08, U02, N04",
     .example = "attnum run cost/counts --m 49",

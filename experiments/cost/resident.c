@@ -74,7 +74,7 @@ const char *resident_obstacle(void)
 {
     residence r = read_residence();
     if (SANITISED)
-        return "sanitisers keep memory of their own";
+        return "sanitisers keep their own memory";
     if (r.now < 0 || r.peak < 0 || access(clear_file, W_OK) != 0)
         return "it takes Linux and /proc/self with status, smaps_rollup and clear_refs";
     return NULL;
@@ -136,7 +136,7 @@ typedef struct {
 
 enum { HEADER = 64 }; /* what the library is promised its memory is aligned to */
 
-/* The library's memory in mappings of their own: new pages whenever it is taken, which malloc does
+/* The library's memory in separate mappings: new pages whenever it is taken, which malloc does
  * not promise. The size stands before what is handed out. */
 static void *map_memory(void *user, size_t bytes)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The resident memory that one call of an operator needs: the peak of a process of its own. */
+/* The resident memory that one call of an operator needs: the peak of a separate process. */
 #ifndef EXPERIMENTS_COST_RESIDENT_H
 #define EXPERIMENTS_COST_RESIDENT_H
 
 #include "cost/operators.h"
 
-/* Why resident memory says nothing here (sanitisers keep memory of their own; no /proc), or null.
+/* Why resident memory says nothing here (sanitisers keep their own memory; no /proc), or null.
  */
 const char *resident_obstacle(void);
 
@@ -13,7 +13,7 @@ const char *resident_obstacle(void);
  * not in them. */
 double resident_io_bytes(const cost_setting *setting, bool backward);
 
-/* Bytes of parameters that grow with n: E of linformer, which is there in f64 and f32. */
+/* Bytes of parameters that grow with n: E of linformer, which is held in f64 and f32. */
 double resident_parameter_bytes(const cost_setting *setting);
 
 /* Bytes by which the resident memory of a process grows at most while it makes a plan and runs it

@@ -50,7 +50,7 @@ static char *place(const inspection_list *list, const inspection *i)
                : must_format("m = %g", i->m);
 }
 
-/* What a measured number that is no number stands for: the worst there is. */
+/* A measurement that is NaN counts as the worst. */
 static double or_infinite(double value)
 {
     return isnan(value) ? INFINITY : value;

@@ -28,7 +28,7 @@ enum {
     MOST_CLOSE = 64,    /* up to this m the inverses of all samplings take a second a head */
 };
 
-/* 2/|A|_1^2 is on the boundary of convergence for equal row sums; this is inside. */
+/* 2/|A|_1^2 is on the boundary of convergence for equal row sums; this start is within it. */
 static const double inside_numerator = 1.8;
 
 static bool goes_on(int code)

@@ -78,7 +78,7 @@ static void write_table(FILE *file, const char *title, const char *text, const t
     html_table(file, title, t);
 }
 
-/* What a line or a dot stands for. */
+/* The legend of lines and dots. */
 typedef struct {
     char *name; /* to be freed */
     int colour;
@@ -266,8 +266,8 @@ static int which_m(const landmark_rows *rows, double m)
     return which;
 }
 
-/* Beside the middle of a row, so that the dots of different m do not hide each other. */
-static double beside(const landmark_rows *rows, int which)
+/* An offset from the middle of a row, so that the dots of different m do not hide each other. */
+static double row_offset(const landmark_rows *rows, int which)
 {
     return rows->count < 2 ? 0 : 0.5 * ((double)which / (rows->count - 1) - 0.5);
 }
@@ -294,7 +294,7 @@ static void draw_dot(FILE *file, const svg_plot *plot, const landmark_rows *rows
 {
     int which = which_m(rows, i->m);
     char *text = must_format("batch %g, head %g, m = %g: %.3g", i->batch, i->head, i->m, x);
-    svg_dot(file, plot, which, hollow, x, row + beside(rows, which), text);
+    svg_dot(file, plot, which, hollow, x, row + row_offset(rows, which), text);
     free(text);
 }
 

@@ -217,11 +217,12 @@ void svg_line(FILE *file, const svg_plot *plot, int colour, int count, const dou
 void svg_dot(FILE *file, const svg_plot *plot, int colour, bool hollow, double x, double y,
              const char *text)
 {
-    double inside = fmin(fmax(x, plot->x.low), plot->x.high);
+    double clamped = fmin(fmax(x, plot->x.low), plot->x.high);
     if (isnan(x) || isnan(y))
         return;
     fprintf(file, "<circle class=\"%s c%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"><title>",
-            hollow ? "ring" : "dot", colour % SVG_COLOURS, place_x(plot, inside), place_y(plot, y));
+            hollow ? "ring" : "dot", colour % SVG_COLOURS, place_x(plot, clamped),
+            place_y(plot, y));
     html_text(file, text);
     fputs("</title></circle>\n", file);
 }

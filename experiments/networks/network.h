@@ -28,7 +28,7 @@ typedef enum {
     LOCAL_KINDS
 } local_kind;
 
-/* What a block has beside projections, attention and MLP. */
+/* What a block has in addition to projections, attention and MLP. */
 typedef struct {
     int norms;   /* LayerNorms */
     int vectors; /* learned vectors of the stage's dim: LayerScale, affine layers */

@@ -50,7 +50,7 @@ bool compare_failed(const compare_outcome *o)
     return failed;
 }
 
-/* The device whose rows a device is held against. */
+/* The device whose rows a device is compared with. */
 static const char *basis_of(const table *kept, const char *device)
 {
     return rows_have(kept, device) ? device : atn_device_name(ATN_CPU);
@@ -173,7 +173,7 @@ static void count_marginals(const table *t, compare_outcome *o)
 static void put_all_gone(const table *now, const table *kept, const bool *met, table *into,
                          compare_outcome *o)
 {
-    bool held[2] = {false, false}; /* the devices that some row is held against */
+    bool held[2] = {false, false}; /* the devices that some row is compared with */
     for (int device = ATN_CPU; device <= ATN_CUDA; device++)
         if (rows_have(now, atn_device_name((atn_device)device))) {
             const char *basis = basis_of(kept, atn_device_name((atn_device)device));

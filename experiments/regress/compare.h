@@ -37,7 +37,7 @@ typedef struct {
     int64_t count[COMPARISON_COUNT];
     int growths;
     marginal_growth *growth;
-    bool borrowed; /* a device without rows of its own was held against the CPU's */
+    bool borrowed; /* a device without its own rows was compared with the CPU's */
 } compare_outcome;
 
 void compare_free(compare_outcome *o);

@@ -43,7 +43,7 @@ typedef struct {
     int64_t seeds[SAMPLES];
     accuracy_part parts[PARTS];
     int count;
-    char *path;  /* of what the rows are held against */
+    char *path;  /* the table that the rows are compared with */
     table *kept; /* null: under --update, if there is none yet */
 } regress_state;
 
@@ -96,7 +96,7 @@ static void add_part(regress_state *r, int index)
     r->count += !usual[index].inputs || choose_inputs(p, usual[index].inputs, s);
 }
 
-/* ---- What it is held against ---- */
+/* ---- The kept rows ---- */
 
 static int open_kept(regress_state *r)
 {
@@ -205,7 +205,7 @@ const experiment regress = {
     .defaults =
         "n = 64 with m = 16 on all inputs, n = 81 with m = 16 on photos and iid; 3 samples\n"
         "each; f32, f64, and bf16, f16, tf32 as storage. --dtype alone leaves these out.",
-    .outputs = &(const output_spec){"regress", "Rows, and the rows they are held against.",
+    .outputs = &(const output_spec){"regress", "Rows, and the rows they are compared with.",
                                     regress_columns, COMPARED_COLUMNS},
     .output_count = 1,
     .raw_columns = accuracy_columns,

@@ -5,7 +5,7 @@
 
 #include "regress/compare.h"
 
-/* kept: where the rows come from that these are held against. changes: every row that is not the
+/* kept: where the rows come from that these are compared with. changes: every row that is not the
  * same is listed, not just what fails. */
 void regress_report(const table *compared, const compare_outcome *o, const char *kept,
                     bool changes);

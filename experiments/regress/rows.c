@@ -31,7 +31,7 @@ const column regress_columns[COMPARED_COLUMNS] = {
     [ROW_DIGITS] = {"digits", COLUMN_REAL, "", "-log10 of the relative error: likewise"},
     [ROW_VERDICT] = {"verdict", COLUMN_TEXT, "", "the samples' worst, as in accuracy/operators"},
     [ROW_KEPT_DEVICE] = {"baseline_device", COLUMN_TEXT, "",
-                         "of the row it is held against; missing if there is none"},
+                         "of the row it is compared with; missing if there is none"},
     [ROW_KEPT_ERROR] = {"baseline_roundings", COLUMN_REAL, "", "of that row"},
     [ROW_KEPT_DIGITS] = {"baseline_digits", COLUMN_REAL, "", "of that row"},
     [ROW_KEPT_VERDICT] = {"baseline_verdict", COLUMN_TEXT, "", "of that row"},
@@ -320,7 +320,7 @@ static bool is_gone(const table *t, int64_t row)
            strcmp(table_get_text(t, row, ROW_COMPARISON), "gone") == 0;
 }
 
-/* Copies the rows that are there. */
+/* Copies the rows that are not null. */
 static int take_rows(const char *path, const table *all, table *rows)
 {
     for (int64_t row = 0; row < table_rows(all); row++) {

@@ -55,7 +55,7 @@ typedef struct {
 } row_index;
 
 row_index rows_index(const table *rows);
-/* By another key, which is to be freed. Rows of one key stand in their order. */
+/* By another key, which is to be freed. Rows of one key keep their order. */
 row_index rows_index_by(const table *rows, char *(*key)(const table *rows, int64_t row));
 void rows_index_free(row_index *index);
 /* The row of `of` that is of the same as row `row` of `rows`, but on the device; -1 if there is

@@ -54,7 +54,7 @@ static int write_metadata(const char *name, const char *reason, const void *stat
     size_t length = strlen(name);
     bool csv = length > 4 && strcmp(name + length - 4, ".csv") == 0;
     char *stem = must_format("%.*s", (int)(csv ? length - 4 : length), name);
-    output_spec output = {stem, "What attnum regress is held against.", regress_columns,
+    output_spec output = {stem, "What attnum regress is compared with.", regress_columns,
                           ROW_COLUMNS};
     metadata_write_kept(&regress, &output, state, BUILD_COMMIT, reason, f->file);
     free(stem);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The norm bounds of SOFT (IJCV) Eq. 15 and Prop. 3 to 6, each held against what is measured, and
- * beside it the bound that does hold. */
+/* The norm bounds of SOFT (IJCV) Eq. 15 and Prop. 3 to 6, each compared with measurements, and next
+ * to each the bound that does hold. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -507,11 +507,12 @@ const experiment spectral_bounds = {
     .example = "attnum run spectral/bounds --input photos,smooth --samples 10",
     .options = USES_DEVICE | USES_INPUT | USES_GRID | USES_SAMPLES | USES_STAGE | USES_LANDMARKS |
                USES_SCALE | USES_DISTANCE,
-    .defaults = "inputs photos, smooth, smooth:8, noisy, iid, iid:0.3, clusters, constant, "
-                "duplicates, circulant, and two of its own (iid-norms, pair); stages 3, 2 (n = "
-                "196, 784), a file has its own n, at most 4096; m = 49, a file without --m the "
-                "nearest it has, pooled on its grid, or in windows of consecutive tokens where no "
-                "grid is known; 5 samples (--quick: 1; --full: 100)",
+    .defaults =
+        "inputs photos, smooth, smooth:8, noisy, iid, iid:0.3, clusters, constant, "
+        "duplicates, circulant, and two inputs of this experiment alone (iid-norms, pair); stages 3, 2 (n = "
+        "196, 784), a file has its own n, at most 4096; m = 49, a file without --m the "
+        "nearest it has, pooled on its grid, or in windows of consecutive tokens where no "
+        "grid is known; 5 samples (--quick: 1; --full: 100)",
     .outputs = outputs,
     .output_count = 1,
     .plot = "spectral/bounds.gp",

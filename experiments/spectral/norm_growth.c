@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SOFT (IJCV) Fig. 6b: the spectral norm of A^-1 against m, with and without normalisation; exact,
- * and of the iterate that stands for A^-1 in the papers. */
+ * and of the iterate that replaces A^-1 in the papers. */
 #include "spectral/norm_growth.h"
 
 #include <inttypes.h>

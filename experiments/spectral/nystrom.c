@@ -16,7 +16,7 @@ typedef struct {
     int64_t n, m, d, kept;
     const double *tokens, *landmarks;
     double s, farthest; /* the largest s |x - y|^2 */
-    long double *a;     /* m x m: K(L,L), in which G comes to stand below the diagonal */
+    long double *a;     /* m x m: K(L,L), overwritten by G below the diagonal */
     long double *f;     /* m x n */
     int64_t *pivots;    /* m: the landmark at each place */
 } nystrom_factors;

@@ -26,7 +26,7 @@ int attention_norms_measure(atn_context *context, int64_t m, int64_t n, double *
 /* r (m x m) with P = r Q^T for P (m x n, m <= n) and orthonormal columns in Q. */
 int factor_cross_kernel(int64_t m, int64_t n, const double *p, double *r);
 
-/* |P^T X P|_2 for what stands for A+ in SOFT, and for D^-1/2 A+ D^-1/2 in SOFT++. A+ is never
+/* |P^T X P|_2 for each X that replaces A+ in SOFT, and for D^-1/2 A+ D^-1/2 in SOFT++. A+ is never
  * formed: with A = W diag(lambda) W^T and P = r Q^T (QR), P^T A+ P has the norm of Z^T Z,
  * Z = diag(lambda)^-1/2 W^T r, which loses half the digits that an explicit A+ would. */
 typedef struct {
@@ -55,8 +55,8 @@ typedef struct {
 /* All NaN where the logits overflow. */
 int softmax_norms_measure(int64_t n, int64_t d, const double *tokens, softmax_norms *norms);
 
-/* S = softmax(Q K^T / sqrt(d)) with keys of their own: its eigenvalues are complex, and by one
- * route only (dgeev). */
+/* S = softmax(Q K^T / sqrt(d)) with keys other than the queries: its eigenvalues are complex, and
+ * by one route only (dgeev). */
 typedef struct {
     double radius;            /* the largest |eigenvalue| */
     double lowest;            /* the smallest real part */

@@ -146,7 +146,7 @@ static int add_input(landmark_sweep *sweep, uint64_t seed, const input *in)
     bool asked = s->tokens.count > 0;
     if (code == EXIT_PASS && asked && sweep->count == before &&
         seed == (uint64_t)s->seeds.items[0]) {
-        report_error("%s: no square of the wanted numbers of tokens lies in it, expected a file "
+        report_error("%s: it contains no square of the wanted numbers of tokens, expected a file "
                      "with a grid (--grid) and smaller --n",
                      input_name(in));
         return EXIT_USAGE;

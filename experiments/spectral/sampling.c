@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How near S^ = K(Q,L) K(L,L)+ K(L,Q) comes to S = K(Q,Q) for every way to take the landmarks L,
+/* How close S^ = K(Q,L) K(L,L)+ K(L,Q) is to S = K(Q,Q) for every way to take the landmarks L,
  * against the best matrix of rank m: SOFT (IJCV) section 3.2, Tab. 10, App. A. */
 #include <inttypes.h>
 #include <math.h>
@@ -136,7 +136,7 @@ static double weight(const void *state, int64_t point)
     return n * n * n + 30 * n * m * m;
 }
 
-/* ---- What all samplers of a point are held against ---- */
+/* ---- What all samplers of a point are compared with ---- */
 
 typedef struct {
     const landmark_sweep *sweep;
@@ -242,7 +242,7 @@ static double largest_on_pivots(const point_data *data, const double *landmarks,
     return largest;
 }
 
-/* Eigenvalues of S - S^ by one route, held against the trace and the Frobenius norm, which they
+/* Eigenvalues of S - S^ by one route, compared with the trace and the Frobenius norm, which they
  * must add up to within n times their own rounding. */
 static int measure_difference(const point_data *data, const double *difference, sampler_errors *out)
 {
@@ -467,7 +467,7 @@ static spread collect(const table *raw, int64_t like, const char *name, const ch
     return s;
 }
 
-/* Rows of one seed and sample stand one after the other. */
+/* Rows of one seed and sample are consecutive. */
 static double draw_spread(const table *raw, int64_t like, const char *name)
 {
     int error = table_column(raw, "trace_error"), draw = table_column(raw, "draw");
@@ -563,7 +563,7 @@ static const output_spec outputs[] = {
 
 const experiment spectral_sampling = {
     .name = "spectral/sampling",
-    .summary = "how well the landmarks of every sampler stand for all tokens",
+    .summary = "how well the landmarks of every sampler represent all tokens",
     .source = "SOFT (IJCV) section 3.2, Tab. 10, Eq. 7, 9, App. A; S04, S05",
     .example = "attnum run spectral/sampling --input photos,smooth --m 49",
     .options = USES_DEVICE | USES_INPUT | USES_GRID | USES_SAMPLES | USES_STAGE | USES_LANDMARKS |

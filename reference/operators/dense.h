@@ -15,22 +15,22 @@ num NUM(ref_norm1)(int64_t m, const num *a);
  * where no logit is above that, all weights are 0. */
 num NUM(ref_softmax_row)(int64_t count, num *logits);
 
-/* row (dv) += sum_j weights_j v_j over the keys that are there. */
+/* row (dv) += sum_j weights_j v_j over the keys that are not masked. */
 void NUM(ref_weigh)(const ref_head *h, const num *weights, num *row);
 
 /* Y += V, standing on a height x width grid, correlated channel by channel with a rows x cols
- * filter (both odd), zero padding; tokens that are not there count as 0. */
+ * filter (both odd), zero padding; padded tokens count as 0. */
 void NUM(ref_depthwise)(const ref_head *h, int64_t height, int64_t width, int64_t rows,
                         int64_t cols, const num *filter, num *out);
 
 /* A+ by ref_pseudo_inverse_long with its derivative at constant rank (m x m). */
 atn_status NUM(ref_pseudo_inverse)(int64_t m, const num *a, double rcond, num *x, int64_t *rank);
 
-/* Gives x, whose value stands for the inverse of A, the derivative -X dA X; pseudo: that of the
+/* Gives x, whose value is the inverse of A, the derivative -X dA X; pseudo: that of the
  * pseudo-inverse at constant rank. */
 atn_status NUM(ref_inverse_slope)(int64_t m, const num *a, bool pseudo, num *x);
 
-/* Whether K is a tensor of its own. */
+/* Whether K is a separate tensor. */
 static inline bool ref_has_keys(const ref_head *h)
 {
     return h->all->k != h->all->q;

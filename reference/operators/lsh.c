@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reformer's LSH attention (Kitaev et al. 2020) as attnum/operators.h has it: all rounds' tokens in
  * one sequence ordered by (round, bucket, token), cut into chunks that see themselves and the chunk
- * before. Padded tokens do not stand in the sequence. */
+ * before. Padded tokens are not in the sequence. */
 #include "../lsh_buckets.h"
 
 #include "dense.h"

@@ -33,7 +33,7 @@ typedef struct {
 } NUM(ref_head);
 typedef NUM(ref_head) ref_head;
 
-/* Y of one head, n x dv, holding zeros when called: rows of queries that are not there stay so. */
+/* Y of one head, n x dv, holding zeros when called: rows of padded queries stay so. */
 typedef atn_status NUM(ref_operator)(const ref_head *h, num *out);
 
 /* Each operator's, in the file of its name. */

@@ -118,7 +118,7 @@ def wrong_fault(fault, golden):
 def check_list(faults):
     golden, names = golden_verdicts(), [fault["name"] for fault in faults]
     wrong = [f"{fault['name']}: {text}" for fault in faults for text in wrong_fault(fault, golden)]
-    wrong += [f"{name}: stands twice" for name in sorted(set(names)) if names.count(name) > 1]
+    wrong += [f"{name}: appears twice" for name in sorted(set(names)) if names.count(name) > 1]
     if wrong:
         fail("the list does not fit the sources\n" + "\n".join(wrong))
 
@@ -192,7 +192,7 @@ def failing_tests(copy, suite, pattern, isa):
     return f"{label(f'{suite} {pattern}', isa)}: {ended(code)}" if code != 0 else ""
 
 
-def turned_verdicts(copy, ids, golden):
+def changed_verdicts(copy, ids, golden):
     with tempfile.TemporaryDirectory(dir=copy / "scratch") as out:
         program = copy / "build/experiments/attnum"
         command = [program, "claims", *ids, "--out", out]
@@ -202,11 +202,11 @@ def turned_verdicts(copy, ids, golden):
             return f"claims {' '.join(ids)}: no verdict, {ended(code)}"
         with open(verdicts, newline="") as file:
             found = {row["id"]: row["verdict"] for row in csv.DictReader(file)}
-    turned = [f"{name}: {found[name]}, not {golden[name]}" for name in ids
+    changed = [f"{name}: {found[name]}, not {golden[name]}" for name in ids
               if found[name] != golden[name]]
-    if not turned and code != 0:
-        turned = [f"claims {' '.join(ids)}: {ended(code)}"]
-    return ", ".join(turned)
+    if not changed and code != 0:
+        changed = [f"claims {' '.join(ids)}: {ended(code)}"]
+    return ", ".join(changed)
 
 
 def failing_commands(copy, name, *rest):
@@ -226,7 +226,7 @@ def how_it_fails(copy, check, isa, golden):
     if suite == "cli":
         return failing_commands(copy, *rest)
     if suite == "claims":
-        return turned_verdicts(copy, rest, golden)
+        return changed_verdicts(copy, rest, golden)
     return failing_tests(copy, suite, *rest, isa)
 
 

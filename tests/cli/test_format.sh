@@ -40,7 +40,7 @@ expect_stdout 'rows'
 attnum $one --out one --format csv --resume
 expect_exit 0
 cmp -s stdout one/convergence/initialisation.csv
-check "CSV of results that are there already" $?
+check "CSV of results that exist already" $?
 attnum $two --out two --format json --resume
 expect_exit 0
 expect_json two

@@ -22,7 +22,7 @@ const claim *ledger_find(const char *id);
 verdict_kind ledger_judge(const claim_run *run, const char *id);
 /* The numbers it gives, to be freed. */
 char *ledger_measured(const claim_run *run, const char *id);
-/* What they are held against, to be freed. */
+/* What they are compared with, to be freed. */
 char *ledger_bound(const claim_run *run, const char *id);
 /* Its notes, to be freed. */
 char *ledger_notes(const claim_run *run, const char *id);

@@ -417,7 +417,7 @@ Test(bench, pairs)
     cr_expect(!are_paired(&libm, &ours));
     bench_case copy = {.work = BENCH_COPY, .threads = 1},
                copies = {.work = BENCH_COPY, .threads = 2};
-    cr_expect(!are_paired(&copy, &copies), "rates are what rows are held against");
+    cr_expect(!are_paired(&copy, &copies), "rates are what rows are compared with");
     group_member left_out = {.c = &backward, .place = -1}, timed = {.c = &forward};
     cr_expect(!group_pair(&left_out, &timed));
 }
@@ -503,7 +503,7 @@ Test(bench, condition)
                   "%zu: %s %g of %g", i, check_name(r.kind), r.error, r.bound / one);
         c.dtype = ATN_F64;
         cr_assert_eq(check_case(context, &c, &r), ATN_OK);
-        cr_expect_eq(r.kind, CHECK_OPEN, "%zu: held against itself", i);
+        cr_expect_eq(r.kind, CHECK_OPEN, "%zu: compared with itself", i);
     }
     atn_context_free(context);
 }
@@ -565,7 +565,7 @@ Test(bench, failing_member)
     atn_context_free(context);
 }
 
-/* The CPU's f64 has no other code beside it that gradients and inverses could be held against, nor
+/* The CPU's f64 has no other code beside it that gradients and inverses could be compared with, nor
  * operators with an inverse that is not published. */
 static bool is_told(const bench_case *c)
 {
@@ -599,7 +599,7 @@ Test(bench, workloads)
                              check.bound);
                 cr_expect(cases[i].work != BENCH_FORWARD || check.kind == CHECK_OPEN ||
                               check.error > 0,
-                          "%s: held against itself", text);
+                          "%s: compared with itself", text);
                 cr_expect(bench_is_inverse(&cases[i]) || !bench_is_attention(&cases[i]) ||
                               check.bound != 8 * check.error,
                           "%s: its bound is made of its own error", text);
@@ -734,7 +734,7 @@ Test(bench, counts)
     cr_expect(s.exps == 2 * 2048.0 * WORKLOAD_EXPONENTIALS && s.flops == 0);
 }
 
-/* What ours is held against are the published steps, 20 of them: where they have not converged one
+/* What ours is compared with are the published steps, 20 of them: where they have not converged one
  * more or less is another answer. */
 Test(bench, plain_newton)
 {

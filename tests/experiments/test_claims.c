@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The ledger's frame: its table is whole, verdicts are complete, evidence is what it says, and the
- * report quotes what it writes. The groups' judges have tests of their own. */
+ * report quotes what it writes. The groups' judges have their own tests. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -64,7 +64,7 @@ Test(claims, evidence_names_experiments_and_options_that_they_take)
         cr_expect(code == EXIT_PASS, "%s: %s", e->name, e->options);
         if (code == EXIT_PASS)
             settings_free(&s);
-        cr_expect(evidence_find(e->name) == e, "%s stands twice", e->name);
+        cr_expect(evidence_find(e->name) == e, "%s appears twice", e->name);
         for (int c = 0; claims_all()[c]; c++)
             for (int j = 0; claims_all()[c]->evidence[j]; j++)
                 read += strcmp(claims_all()[c]->evidence[j], e->name) == 0;
@@ -273,7 +273,7 @@ static const char *const page_texts[] = {
     "<dt>What was done</dt><dd>&lt;script&gt;alert(&#39;<a "
     "href=\"#X1\">X1</a>&#39;)&lt;/script&gt;</dd>",
     "<dt>Measured</dt><dd>1</dd>",
-    "<dt>Held against</dt><dd>2</dd>",
+    "<dt>Compared with</dt><dd>2</dd>",
     "<dt>Smallest counterexample</dt><dd>a | b, &quot;c&quot;</dd>",
     "<dt>Certificate</dt><dd>d</dd>",
     "<dt>Corrected</dt><dd>y</dd>",

@@ -155,7 +155,7 @@ Test(regress, a_new_row_that_fails)
     free_compared(&c);
 }
 
-/* A device without rows is held against the CPU's; one with some against these alone. */
+/* A device without rows is compared with the CPU's; one with some against these alone. */
 Test(regress, devices)
 {
     static const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The engine, on an experiment of its own: threads, kills, journals, full disks, plots. Every run
- * is a child process, as most of them are to end badly. */
+/* The engine, on a small experiment that is defined here: threads, kills, journals, full disks,
+ * plots. Every run is a child process, as most of them are to end badly. */
 #include <cjson/cJSON.h>
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -13,7 +13,7 @@
 #include "fixture.h"
 #include "pairs.h"
 
-/* The CPU's dtype and storage that a dtype of CUDA is held against. */
+/* The CPU's dtype and storage that a dtype of CUDA is compared with. */
 static const struct {
     atn_dtype plain;
     atn_storage storage;
@@ -23,7 +23,7 @@ static const struct {
     [ATN_F16] = {ATN_F32, ATN_STORAGE_F16},
 };
 
-/* Largest errors are held against each other, so there must be many elements. */
+/* Largest errors are compared with each other, so there must be many elements. */
 enum { SEEDS = 3 };
 
 static const atn_attention_shape forward_shape = {2, 2, 100, 8, 5, 0};

@@ -49,7 +49,7 @@ attention_slots attention_expect_gradients(const attention_case *c);
 typedef struct {
     const attention_case *c;
     guarded q, k, v, out, dout;
-    guarded gradients[SLOT_COUNT]; /* of the slots that are there */
+    guarded gradients[SLOT_COUNT]; /* of the slots that the operator has */
     atn_attention_info info;
 } attention_run;
 

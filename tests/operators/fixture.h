@@ -119,8 +119,8 @@ atn_status fixture_soft_run(fixture_soft *f, atn_context *context);
 atn_status fixture_soft_forward(fixture_soft *f, atn_context *context, atn_plan *plan, guarded *out,
                                 atn_attention_info *info);
 
-/* Fills a, want and kappa. The Newton-Raphson variants are held against the closed-form filter, the
- * exact ones against the pseudo-inverse. Needs no run. */
+/* Fills a, want and kappa. The Newton-Raphson variants are compared with the closed-form filter,
+ * the exact ones against the pseudo-inverse. Needs no run. */
 void fixture_soft_expect(fixture_soft *f);
 
 /* The worst forward ratio of out against want over all heads, and its verdict; a trivial answer

@@ -196,9 +196,9 @@ Test(features_orthogonal, statuses)
     atn_context *context = fixture_context(1, NULL);
     features f = make(ATN_F64, 6, 4);
     const atn_tensor good = f.number_view.view, length_view = f.norm_view.view;
-    atn_tensor w = f.w_view.view, f32 = good, inside = w, null = good;
+    atn_tensor w = f.w_view.view, f32 = good, overlapping = w, null = good;
     f32.dtype = ATN_F32;
-    inside.data = (double *)good.data + 3;
+    overlapping.data = (double *)good.data + 3;
     null.data = NULL;
     const atn_tensor short_w = changed(w, 1, 5, 4, 4), narrow = changed(good, 1, 6, 3, 3);
     const atn_tensor gaps = changed(good, 1, 5, 3, 4), empty = changed(good, 1, 6, 0, 0);
@@ -220,7 +220,7 @@ Test(features_orthogonal, statuses)
         {&f32, NULL, &w, ATN_ERR_DTYPE},
         {&good, &f32, &w, ATN_ERR_DTYPE},
         {&good, NULL, &good, ATN_ERR_ALIAS},
-        {&good, NULL, &inside, ATN_ERR_ALIAS},
+        {&good, NULL, &overlapping, ATN_ERR_ALIAS},
         {&good, &length_view, &length_view, ATN_ERR_ALIAS},
     };
     atn_tensor none = atn_tensor_dense(NULL, ATN_F64, 1, 1, 0, 4);

@@ -34,7 +34,7 @@ static const gradient_row rows[] = {
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
-/* Several blocks of 64, held against derivatives in random directions only. */
+/* Several blocks of 64, compared with derivatives in random directions only. */
 static const gradient_row long_rows[] = {
     {{1, 2, 65, 3, 2, 0}, false, false, false, false},
     {{1, 1, 130, 2, 3, 67}, true, true, false, true},
@@ -146,7 +146,7 @@ static void check_f64(atn_context *context, const attention_case *c, int layout,
     forget(&e);
 }
 
-/* ---- f32 against f64 of the CPU, which is held against the reference ---- */
+/* ---- f32 against f64 of the CPU, which is compared with the reference ---- */
 
 static attention_slots gradients_of(atn_context *context, const attention_case *c, int layout)
 {
@@ -295,7 +295,7 @@ static void check_row(atn_context *context, atn_context *cpu, int op, int varian
     attention_case_free(&c);
 }
 
-/* On the CPU every row in both dtypes: its f32 is held against its own f64. */
+/* On the CPU every row in both dtypes: its f32 is compared with its own f64. */
 Test(gradients, backward_is_the_derivative)
 {
     atn_context *context = fixture_context(1, NULL), *cpu;

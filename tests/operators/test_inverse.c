@@ -495,19 +495,19 @@ Test(inverse, batch_scope_couples_matrices)
         atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_NR_SOFTPP);
         desc.scope = (atn_alpha_scope)scope;
         batch alone = batch_make(ATN_F64, GUARDED_HEADS, 1, M);
-        batch beside = batch_make(ATN_F64, GUARDED_HEADS, 2, M);
+        batch both = batch_make(ATN_F64, GUARDED_HEADS, 2, M);
         ref_matrix_make(REF_EQUICORRELATED, M, 0.2, alone.values, NULL);
-        memcpy(beside.values, alone.values, M * M * sizeof(double));
-        ref_matrix_make(REF_EQUICORRELATED, M, 0.95, beside.values + M * M, NULL);
+        memcpy(both.values, alone.values, M * M * sizeof(double));
+        ref_matrix_make(REF_EQUICORRELATED, M, 0.95, both.values + M * M, NULL);
         batch_run(context, &alone, &desc);
-        batch_run(context, &beside, &desc);
+        batch_run(context, &both, &desc);
         check_start(&alone, &desc);
-        check_start(&beside, &desc);
-        bool same = alone.infos[0].alpha == beside.infos[0].alpha;
-        cr_expect(same == (scope == ATN_SCOPE_MATRIX), "scope %d: alpha %g alone, %g beside", scope,
-                  alone.infos[0].alpha, beside.infos[0].alpha);
-        cr_expect((beside.infos[0].alpha == beside.infos[1].alpha) == (scope == ATN_SCOPE_BATCH));
-        batch_free(&beside);
+        check_start(&both, &desc);
+        bool same = alone.infos[0].alpha == both.infos[0].alpha;
+        cr_expect(same == (scope == ATN_SCOPE_MATRIX), "scope %d: alpha %g alone, %g with another",
+                  scope, alone.infos[0].alpha, both.infos[0].alpha);
+        cr_expect((both.infos[0].alpha == both.infos[1].alpha) == (scope == ATN_SCOPE_BATCH));
+        batch_free(&both);
         batch_free(&alone);
     }
     atn_context_free(context);

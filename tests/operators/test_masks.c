@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Padding: a token that is not there changes nothing; and what an operator cannot do is refused
+/* Padding: a padded token changes nothing; and what an operator cannot do is refused
  * with its reason. */
 #include <criterion/criterion.h>
 
@@ -35,7 +35,7 @@ static const unsigned char *query_mask(const attention_case *c)
     return c->choice.cross ? c->query_mask : c->key_mask;
 }
 
-/* Writes `value` into the rows of tokens that are not there. */
+/* Writes `value` into the rows of padded tokens. */
 static void fill_padding(const attention_case *c, double *x, int64_t rows, int64_t cols,
                          const unsigned char *mask, double value)
 {
@@ -128,7 +128,7 @@ Test(masks, padding_is_not_seen)
 
 /* ---- Padded tokens taken out ---- */
 
-/* Rows that are there, from the matrices of all heads to shorter ones; returns how many. */
+/* Rows that are not padded, from the matrices of all heads to shorter ones; returns how many. */
 static int64_t keep_rows(int64_t heads, int64_t rows, int64_t cols, const unsigned char *mask,
                          const double *from, double *to)
 {

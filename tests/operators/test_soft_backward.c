@@ -444,7 +444,7 @@ Test(soft_backward, scales_and_distances)
     atn_context_free(context);
 }
 
-/* Tokens of one window lie around a centre of their own: averages stay apart. */
+/* Tokens of one window lie around their own centre: averages stay apart. */
 static void spread_windows(fixture_soft *f)
 {
     const fixture_soft_case *c = &f->c;

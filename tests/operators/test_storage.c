@@ -23,7 +23,7 @@ Test(storage, f16_results_at_the_end_of_the_range)
     } sums[] = {{0, 65504},     {8, 65504},     {15.9921875F, 65504},   {16, INFINITY},
                 {24, INFINITY}, {31, INFINITY}, {31.984375F, INFINITY}, {32, INFINITY}};
     atn_context *context = fixture_context(1, NULL);
-    if (fixture_device() != ATN_CPU) { /* which has f16 as a type of its own */
+    if (fixture_device() != ATN_CPU) { /* where f16 is a type */
         atn_context_free(context);
         return;
     }

@@ -28,7 +28,7 @@ static double difference_ratio(int rows, int cols, const double *got, const doub
 }
 
 /* The four Penrose conditions. Forming X from its factors costs n u |X|, and A X A passes that on
- * magnified by |A|^2; so the errors are held against |A|^2 |X|, |A| |X|^2 and |A| |X|. */
+ * magnified by |A|^2; so the errors are compared with |A|^2 |X|, |A| |X|^2 and |A| |X|. */
 static void check_penrose(int rows, int cols, const double *a, const double *x, const char *what)
 {
     int n = rows > cols ? rows : cols;
