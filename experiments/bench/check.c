@@ -11,7 +11,8 @@
 #include "common/report.h"
 #include "common/staging.h"
 
-/* Of the CPU's part of a check, and tokens where all of them would be more. */
+/* The most flops of the CPU's part of a check, and the number of tokens if all of them would take
+ * more. */
 static const double most_flops = 2e9;
 enum { FEW_TOKENS = 784, REFERENCE_TOKENS = 196, FEW_MATRICES = 2, RESULTS = 3 };
 
@@ -67,7 +68,7 @@ static void move(uint64_t stream, int64_t count, double *values)
     free(signs);
 }
 
-/* What that does to a result, in the same unit. */
+/* The change of a result by that, relative to the result. */
 static double condition_of(int64_t count, const double *moved, const double *want)
 {
     return relative_error(count, moved, want) / atn_dtype_roundoff(ATN_F32);
@@ -144,7 +145,7 @@ static atn_status run_case(atn_context *context, const attention_case *c, bench_
     return status;
 }
 
-/* The tokens of what is timed, in the case's type. */
+/* The tokens that are timed, in the case's type. */
 static void give_tokens(attention_case *c)
 {
     double *const all[] = {c->q, c->k, c->v};
@@ -167,7 +168,7 @@ static bool is_own_measure(const atn_context *context, const bench_case *c)
     return atn_context_device(context) == ATN_CPU && c->dtype == ATN_F64 && c->maker == BENCH_OURS;
 }
 
-/* The CPU in f64, and what that becomes when the inputs are moved. */
+/* The result of the CPU in f64, and its change when the inputs are perturbed. */
 static atn_status run_wide(atn_context *cpu, const attention_case *narrow, bench_work work,
                            results *want, results *moved)
 {
@@ -186,8 +187,8 @@ static atn_status run_wide(atn_context *cpu, const attention_case *narrow, bench
     return status;
 }
 
-/* On a device, and on the CPU in f64; where the two are one, the output by the reference, which
- * shares no code with the library. */
+/* On a device, and on the CPU in f64; where the two are the same, the output by the reference,
+ * which shares no code with the library. */
 static atn_status compare(atn_context *context, atn_context *cpu, const bench_case *c,
                           attention_case *narrow, check_result *worst)
 {
@@ -240,7 +241,7 @@ static atn_status check_attention(atn_context *context, atn_context *cpu, const 
 
 /* ---- Inverses ---- */
 
-/* The first matrices of a batch, in f64; and what is made of them: X, or X W. */
+/* The first matrices of a batch, in f64; and the result: X, or X W. */
 typedef struct {
     const bench_case *c;
     int64_t batch, cols;
@@ -260,8 +261,8 @@ static void solve_plainly(const few_matrices *f, const atn_tensor *a, const atn_
     free(work);
 }
 
-/* By default exact methods choose these by the roundoff of what they compute in: the inverse that
- * an f32 factorisation is of is that of A + jitter32 I, in f64 too. */
+/* By default exact methods choose jitter and cut by the roundoff of their type: f64 must invert the
+ * A + jitter32 I that an f32 factorisation inverts. */
 static void give_constants(atn_dtype dtype, int64_t m, atn_inverse_desc *desc)
 {
     double u = fmin(atn_dtype_roundoff(dtype), atn_dtype_roundoff(ATN_F32));
@@ -279,8 +280,8 @@ static bool estimates_interval(const atn_inverse_desc *desc)
             m == ATN_INVERSE_CHEBYSHEV_9);
 }
 
-/* What has not converged follows the ends of the spectrum that were estimated, and these the
- * rounding of what estimates them: f64 takes the ends that f32 finds for the first matrix. */
+/* An iteration that has not converged depends on the estimated ends of the spectrum, and they on
+ * the rounding of the estimate: f64 is given the ends that f32 finds for the first matrix. */
 static atn_status give_interval(atn_context *cpu, const few_matrices *f, atn_inverse_desc *desc)
 {
     int64_t m = f->c->landmarks;
@@ -296,7 +297,8 @@ static atn_status give_interval(atn_context *cpu, const few_matrices *f, atn_inv
     return status < 0 ? status : ATN_OK;
 }
 
-/* In a type, on a device, in f64; a status that is not negative is ATN_OK. */
+/* Computes X or X W in a type on a device; the result is in f64; a status that is not negative
+ * becomes ATN_OK. */
 static atn_status invert(atn_context *context, const few_matrices *f, bench_maker maker,
                          atn_dtype dtype, double *result)
 {
@@ -427,7 +429,7 @@ static void run_plainly(const part_inputs *p, atn_dtype dtype, double *result)
     free(a);
 }
 
-/* Its inputs and its result as it is timed; exp once, and not over and over. */
+/* Its inputs and its result as in the timed call; exp is called once, not repeatedly. */
 static void run_part(atn_context *context, workload *s, part_inputs *p, double *result)
 {
     const bench_case *c = s->c;

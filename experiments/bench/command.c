@@ -8,7 +8,7 @@
 #include "common/printout.h"
 #include "common/report.h"
 
-/* What there is to time, and which experiment does. Without words: all but memory. */
+/* The subjects, and the experiment that times each. Without operands: all but memory. */
 static const struct {
     const char *name;
     const experiment *of;
@@ -59,7 +59,7 @@ static int report_unknown(const char *name)
     return EXIT_USAGE;
 }
 
-/* Each experiment that a word names, once; bench where there is none. */
+/* Runs each experiment that an operand names, once; bench if there is no operand. */
 static int run_subjects(const settings *s)
 {
     int code = s->subjects.count ? EXIT_SKIPPED : experiment_run(&bench, s);

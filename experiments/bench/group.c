@@ -8,7 +8,7 @@
 
 /* ---- Opening ---- */
 
-/* That of a member before it with as many threads, or a new one. */
+/* The context of an earlier member with as many threads, or a new one. */
 static atn_status open_context(case_group *g, const group_plan *plan, atn_device device, int index)
 {
     group_member *m = &g->members[index];
@@ -21,7 +21,7 @@ static atn_status open_context(case_group *g, const group_plan *plan, atn_device
     return atn_context_create(&options, &m->context);
 }
 
-/* Checked against the CPU in f64, and run once. */
+/* Checks the member against the CPU in f64, and runs it once. */
 static atn_status check_member(group_member *m)
 {
     if (bench_is_rate(m->c))
@@ -172,7 +172,7 @@ void group_close(case_group *g)
 
 /* ---- Pairs ---- */
 
-/* The earlier ones first where two of them pair the same. */
+/* If two rows pair the same members, the earlier one counts. */
 static const group_pairing pairings[] = {
     {BENCH_KEY_WORK, "backward", "forward"},
     {BENCH_KEY_THREADS, "1", NULL},

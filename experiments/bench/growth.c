@@ -26,8 +26,9 @@ typedef struct {
     atn_inverse_method inverse; /* soft, softpp */
     growth_over over;
     int threads;
-    bool resident;         /* as published: its memory is measured, on one thread, and once */
-    int64_t by_turns_with; /* tokens of a shorter call; 0: it is timed alone */
+    bool resident;         /* as published: its memory is measured, once, on one thread */
+    int64_t by_turns_with; /* tokens of the shorter call that is timed in turns with it; 0: it is
+                              timed alone */
     double work, constant_share;
     bool fitted;
     double workspace; /* about; exact where it is measured */
@@ -39,7 +40,7 @@ typedef struct {
     int effort;
     int fewest;           /* threads; memory is measured with so many */
     double cache;         /* bytes of the last one */
-    const char *obstacle; /* why resident memory says nothing here; null: it does */
+    const char *obstacle; /* why resident memory cannot be measured here; null: it can */
     atn_context *context; /* of the flush */
     rounds_flush flush;
 } growth_sweep;
@@ -60,8 +61,8 @@ static const struct {
                      {16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024},
                      {.warm_ups = 1, .least = 5, .most = 100, .seconds = 0.5, .again = 1}},
 };
-/* A line over m has calls with so many tokens and with twice as many, which tell what grows with n
- * from what does not: a multiple of every m. */
+/* A line over m has calls with n and with 2 n tokens, which separate the part that grows with n
+ * from the rest. n is a multiple of every m. */
 enum { LINE_TOKENS = 12288 };
 
 /* Lines over m: the published inverses, and the factor that is solved with and never inverted. */
@@ -89,7 +90,7 @@ static atn_inverse_method find_inverse(atn_operator op, const char *name)
     return (atn_inverse_method)found;
 }
 
-/* The call's description has the point's inverse. */
+/* The call's description, with the point's inverse. */
 static void take_inverse(const growth_point *p, attention_case *c)
 {
     if (has_inverse(p->setting.op) && c->desc.inverse.method != p->inverse)
@@ -131,9 +132,8 @@ static int count_two(const growth_point *p, int64_t n, atn_cost cost[2])
     return code;
 }
 
-/* Adds the point with so many tokens, by the counts of calls with n and 2 n: what is linear is
- * known from them for any number. (To count a call with more, parameters as large would have to be
- * made.)
+/* Adds the point with so many tokens. Its counts, if linear, follow from those of calls with n and
+ * 2 n. (Counting the call itself would need parameters of its size.)
  */
 static growth_point *add_point(growth_sweep *w, growth_point p, int64_t tokens, int64_t n,
                                const atn_cost cost[2])
@@ -152,7 +152,7 @@ static growth_point *add_point(growth_sweep *w, growth_point p, int64_t tokens, 
     return &w->items[w->count++];
 }
 
-/* From a list that ends with 0, or from the command line. */
+/* Numbers from a list that ends with 0, or from the command line. */
 static int64_t next_of(const integer_list *given, const int64_t *usual, int64_t scale, int i)
 {
     if (given->count > 0)
@@ -171,7 +171,7 @@ void growth_take_turns(int64_t count, const int64_t *tokens, const bool *fitted,
         by_turns_with[i] = fitted[i] && tokens[i] > least ? least : 0;
 }
 
-/* The points from `start` on, which are a line. */
+/* Completes the points from `start` on, which are one line. */
 static void take_turns(growth_sweep *w, int64_t start)
 {
     int64_t count = w->count - start;
@@ -257,8 +257,8 @@ static int add_lines(growth_sweep *w, const settings *s)
     return code;
 }
 
-/* As Linux says it, which is this machine's part; sysconf's may be a whole processor's. 32 MiB
- * where it says nothing. */
+/* From Linux's files, which give this machine's share; sysconf may give the cache of a whole
+ * processor. 32 MiB if it is not known. */
 static double last_cache(void)
 {
     double bytes = 0;
@@ -366,7 +366,7 @@ static atn_status run_call(void *state, int repeat)
     return status < 0 || status == ATN_NONFINITE ? status : ATN_OK;
 }
 
-/* The last calls are the rounds that count. */
+/* The last calls are the rounds that are kept. */
 static double median_cpu_seconds(const timed_call *t, int rounds)
 {
     double values[MOST_CALLS];
@@ -375,10 +375,10 @@ static double median_cpu_seconds(const timed_call *t, int rounds)
     return median(rounds, values);
 }
 
-/* Longer calls are not warmed up: the median leaves a slow first one out. */
+/* Longer calls have no warm-up: the median ignores a slow first call. */
 static const double long_work = 1e11;
 
-/* calls: the point's, and the one by turns with it. */
+/* calls: the point's, and the one that is timed in turns with it. */
 static atn_status time_calls(atn_context *context, const growth_sweep *w, const growth_point *p,
                              int count, timed_call *calls, measurement *m)
 {
@@ -436,8 +436,8 @@ static int report_failure(const growth_point *p, const atn_context *context, atn
     return status == ATN_NONFINITE ? EXIT_CHECK : EXIT_ENVIRONMENT;
 }
 
-/* Of the call by turns, whose arrays are the beginnings of the point's: at most its share of all
- * else. */
+/* Memory of the shorter call, whose inputs are the beginnings of the point's: at most its share of
+ * everything else. */
 static double shorter_bytes(const growth_point *p)
 {
     double share = (double)p->by_turns_with / (double)p->setting.tokens;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a device does at most, measured in the same run: copying, fused multiply-adds, exp. */
+/* The best rates of a device, measured in the same run: copying, fused multiply-adds, exp. */
 #include <attnum/timing.h>
 #include <omp.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 /* ---- Copying ---- */
 
-/* 1 GiB, or a sixteenth of a small device's memory; 128 MiB where it does not say. */
+/* 1 GiB, or a sixteenth of a small device's memory; 128 MiB if its memory is not known. */
 static size_t copy_bytes(atn_context *context)
 {
     static const size_t most = (size_t)1 << 30, usual = (size_t)1 << 27;
@@ -76,7 +76,7 @@ static double time_arithmetic(workload *s, atn_timer *timer)
     return seconds;
 }
 
-/* So many steps that one call takes a millisecond or more, at the least of several times. */
+/* So many steps that the fastest of several calls takes a millisecond or more. */
 static void open_arithmetic(workload_store *store, workload *s)
 {
     atn_timer *timer = NULL;
@@ -99,7 +99,7 @@ const workload_kind rate_arithmetic = {open_arithmetic, run_arithmetic};
 
 /* ---- Exponentials ---- */
 
-/* So few of a thread's own that they stay in its first-level cache. */
+/* So few for each thread that they stay in its first-level cache. */
 enum { NUMBERS = 2048 };
 
 static void open_exponentials(workload_store *store, workload *s)

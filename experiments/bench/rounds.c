@@ -10,7 +10,7 @@
 #include "common/progress.h"
 #include "common/report.h"
 
-/* A cache that is not known is taken for this large. */
+/* The assumed size of a cache whose size is not known. */
 static const size_t usual_cache = (size_t)32 << 20;
 
 const rounds_meter rounds_machine = {machine_ticks_read, NULL};
@@ -66,7 +66,7 @@ static atn_status time_outside(clocked *c, double *seconds)
     return status == ATN_OK ? atn_timer_elapsed(c->timer, seconds) : status;
 }
 
-/* Calls that set the timer's marks themselves. */
+/* Calls that start and stop the timer themselves. */
 static atn_status time_inside(clocked *c, double *seconds)
 {
     const rounds_member *m = c->member;
@@ -117,8 +117,8 @@ static atn_status warm_up(const rounds_plan *plan, clocked *c)
     return status;
 }
 
-/* As many calls a round as plan->shortest asks for, by the least of ROUNDS_TRIALS times: one that
- * was disturbed would leave all rounds too short. */
+/* Chooses the calls per round so that they take plan->shortest, from the shortest of ROUNDS_TRIALS
+ * times: a disturbed one would make all rounds too short. */
 static atn_status choose_calls(const rounds_plan *plan, clocked *c)
 {
     atn_status status = ATN_OK;
@@ -233,7 +233,7 @@ void rounds_free(rounds_result *result)
 
 /* ---- Statistics ---- */
 
-/* A quantile of sorted values, between the two nearest. */
+/* A quantile of sorted values, interpolated between the two nearest. */
 static double quantile(int count, const double *values, double part)
 {
     double place = part * (count - 1);

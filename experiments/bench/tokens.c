@@ -25,7 +25,7 @@ static int write_input(const bench_case *c, int input, const char *folder)
     return code;
 }
 
-/* Whether the tokens of case i are those of one before it. */
+/* Whether an earlier case has the same tokens as case i. */
 static bool is_written(const bench_case *cases, int64_t i)
 {
     for (int64_t j = 0; j < i; j++)

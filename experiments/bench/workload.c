@@ -46,8 +46,8 @@ void workload_tokens(int set, int input, int64_t heads, int64_t n, int64_t d, fl
     free(waves);
 }
 
-/* Tokens near enough to each other that A is far from the identity, on which the papers' start
- * is at the edge of divergence. */
+/* Tokens so close to each other that A is far from the identity, for which the papers' start is at
+ * the edge of divergence. */
 void workload_matrices(int set, int64_t count, int64_t m, double *a)
 {
     enum { DIM = 32 };
@@ -119,7 +119,7 @@ atn_tensor workload_take_array(workload_store *store, workload *s, int64_t rows,
     return t;
 }
 
-/* The first `filled` bytes over and over, to the end. */
+/* Repeats the first `filled` bytes to the end. */
 static void repeat(workload *s, const atn_tensor *t, size_t filled)
 {
     char *memory = t->data;
@@ -156,8 +156,8 @@ static void poison(workload *s, const atn_tensor *t)
     repeat(s, t, bytes);
 }
 
-/* As many sets as the type's part of a quarter of the device's memory holds; of 8 GiB where it
- * does not say. */
+/* As many sets as fit into the type's share of a quarter of the device's memory, or of 8 GiB if
+ * that is not known. */
 static int count_sets(const workload_store *store, double bytes)
 {
     atn_device_info info;
@@ -229,7 +229,7 @@ static bool has_keys(const bench_case *c)
     return atn_operator_get(c->op)->capabilities & ATN_CAN_CROSS;
 }
 
-/* Of both directions, whichever comes first. */
+/* For both directions, whichever is opened first. */
 static void fill_attention(workload_store *store, workload *s)
 {
     const bench_case *c = s->c;
@@ -294,7 +294,7 @@ static atn_status residual_of(atn_context *cpu, atn_inverse_desc *desc, int step
     return status < 0 ? status : ATN_OK;
 }
 
-/* The interval that desc finds, as if it had been given. */
+/* Gives desc the interval that it would find itself. */
 static atn_status know_interval(atn_context *cpu, int64_t m, double *a, atn_inverse_desc *desc)
 {
     double *x = must_allocate((size_t)(m * m), sizeof *x);
@@ -308,7 +308,7 @@ static atn_status know_interval(atn_context *cpu, int64_t m, double *a, atn_inve
     return status < 0 ? status : ATN_OK;
 }
 
-/* As many steps as desc needs, at most its own. */
+/* The number of steps that desc needs, at most its iterations. */
 static atn_status choose_steps(atn_context *cpu, const bench_case *c, double *a,
                                atn_inverse_desc *desc)
 {
@@ -448,7 +448,7 @@ double workload_scale(const bench_case *c)
     return 1 / (2 * sqrt((double)c->dim));
 }
 
-/* Arrays that are not whole are left to the next member to make. */
+/* Arrays that could not be made completely are made by the next member. */
 void workload_open(workload_store *store, atn_context *context, const bench_case *c, workload *s)
 {
     workload_arrays *shared = &store->types[c->dtype], own = *shared;
@@ -484,7 +484,7 @@ void workload_run(workload *s, int set)
         s->status = status;
 }
 
-/* Whether one of t's matrices was written, with nothing but numbers. */
+/* Whether a matrix of t was written completely and is finite. */
 static bool is_finite(workload *s, const atn_tensor *t, int64_t batch, int64_t head)
 {
     int64_t count = t->rows * t->cols;
@@ -501,7 +501,7 @@ static bool is_finite(workload *s, const atn_tensor *t, int64_t batch, int64_t h
     return finite;
 }
 
-/* The outputs that a work has, of those of its group. */
+/* The outputs that a kind of work has. */
 static bool is_written(const workload *s, int i)
 {
     bool second = s->c->work == BENCH_SOLVE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A member of a group ready to be run: its plan, and several sets of random inputs in the device's
+/* A member of a group, ready to run: its plan, and several sets of random inputs in the device's
  * memory, which the members of a group share. */
 #ifndef EXPERIMENTS_BENCH_WORKLOAD_H
 #define EXPERIMENTS_BENCH_WORKLOAD_H
@@ -30,7 +30,7 @@ typedef struct {
     int owned_count;
 } workload_store;
 
-/* For a group's cases, by whose types the device's memory is divided. */
+/* For the cases of a group, whose types share the device's memory. */
 void workload_store_open(atn_context *context, int64_t count, const bench_case *cases,
                          workload_store *store);
 void workload_store_close(workload_store *store);
@@ -55,8 +55,9 @@ typedef struct {
     int host_count;
 } workload;
 
-/* Makes a workload, and in the store what it is the first to need; status says how it went, the
- * context why. The uploaded numbers are random. To be closed in any case. */
+/* Makes a workload, and in the store the arrays that it is the first to need. workload.status is
+ * the result, with the reason in the context. The inputs are random. The workload must be closed in
+ * any case. */
 void workload_open(workload_store *store, atn_context *context, const bench_case *c, workload *s);
 void workload_close(workload *s);
 
@@ -64,20 +65,21 @@ void workload_close(workload *s);
 void workload_run(workload *s, int set);
 
 /* Fills the outputs with NaN, runs once and waits: of the first and the last head or matrix of each
- * output every element must have been written, and be finite. Anything but a failure of the calls
- * is ATN_OK or ATN_NONFINITE. */
+ * output every element must have been written, and be finite. Returns ATN_OK, ATN_NONFINITE or the
+ * failure of a call. */
 atn_status workload_try(workload *s);
 
-/* Waits, and says what came of all calls so far, as workload_try does, without a look at outputs.
+/* Waits, and returns the result of all calls so far like workload_try, but without checking
+ * outputs.
  */
 atn_status workload_outcome(workload *s);
 
 /* The inverse of a case: the published one, but that iterations from alpha I take the steps it
  * needs for a residual |AXA - A|_F / |A|_F of that of nr-paper after its 20, or of the type's
- * roundoff, both in f64 on the first matrix. A failure is what the context says. */
+ * roundoff, both in f64 on the first matrix. The context has the reason for a failure. */
 atn_status workload_inverse(const bench_case *c, atn_isa isa, atn_inverse_desc *desc);
 
-/* Numbers of mean 0 and variance 1; fast, and others for every stream. */
+/* Numbers of mean 0 and variance 1, made fast, different for every stream. */
 void workload_numbers(uint64_t stream, int64_t count, float *values);
 
 /* Tokens of input number `input` of a set, heads x n x d: waves along the sequence, of 1 to 8
@@ -89,12 +91,12 @@ void workload_tokens(int set, int input, int64_t heads, int64_t n, int64_t d, fl
 /* Kernel matrices for batched inverses: count m x m matrices in f64, exactly symmetric. */
 void workload_matrices(int set, int64_t count, int64_t m, double *a);
 
-/* ---- For those who open workloads: rates.c, parts.c ---- */
+/* ---- For the files that define workloads: rates.c, parts.c ---- */
 
 /* The kernel's s of SOFT, 1/(2 sqrt(d)). */
 double workload_scale(const bench_case *c);
 
-/* So many calls of exp for each number that threads do not wait for each other. */
+/* Calls of exp for each number: so many that the synchronisation of threads does not count. */
 enum { WORKLOAD_EXPONENTIALS = 64 };
 
 /* Memory of the workload's own; null after a failure. */

@@ -33,7 +33,7 @@ static const element_type element_types[] = {
 };
 #define TYPES_EXPECTED "expected <f2, <f4, <f8, >f2, >f4 or >f8"
 
-/* What is being read: the text still to parse, and what the header said so far. */
+/* The state of reading: the text still to parse, and what the header has given so far. */
 typedef struct {
     const char *path;
     const char *start, *at, *end;
