@@ -9,9 +9,8 @@
 
 typedef struct {
     const char *title;
-    const char *style; /* rules that follow those of every page */
-    const char
-        *script; /* null: none. Must not contain "<" or "&", which XML does not allow there. */
+    const char *style;  /* rules that follow those of every page */
+    const char *script; /* without "<" and "&", which XML forbids there; null: none */
 } html_page;
 
 /* Writes text with &, <, >, quotes and invalid characters escaped. */

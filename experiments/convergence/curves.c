@@ -3,7 +3,7 @@
  * photographs and synthetic tokens, for every published choice of the start and of landmarks.
  *
  * A point is one A (input, stage, sampling, seed, sample), with all variants and dtypes. Its raw
- * rows are gathered into curves, one per (input, stage, sampling, variant, dtype). */
+ * rows are averaged into curves, one per (input, stage, sampling, variant, dtype). */
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -36,7 +36,7 @@ enum {
 };
 
 /* A matrix counts as converged on its range where the residual there is at most this: the papers'
- * own ends there for every A (claim S14). */
+ * residual gets below it for every A (claim S14). */
 static const double range_level = 1e-3;
 
 static const column raw_columns[] = {
@@ -202,7 +202,7 @@ static int prepare(const settings *s, void **state, int64_t *points)
 
 enum { ITERATE_NORM = ATTENTION_ERROR + 1, VALUES };
 
-/* What a variant's iterates are compared with, and room for them. */
+/* The exact answers for the iterates of a variant, and memory for the iterates. */
 typedef struct {
     bottleneck a;
     double *pinv, *projector;
@@ -275,7 +275,8 @@ static atn_inverse_desc describe_inverse(const curves_sweep *w, atn_inverse_meth
 {
     atn_inverse_desc desc = atn_inverse_defaults(method);
     desc.iterations = w->iterations;
-    if (method == ATN_INVERSE_NR) { /* the published 2/|A|_1^2, off the edge of convergence */
+    if (method == ATN_INVERSE_NR) { /* 0.9 times the published 2/|A|_1^2, which is on the edge of
+                                       convergence */
         double norm1 = ref_norm1(a->m, a->exact);
         desc.alpha = w->s->alpha > 0 ? w->s->alpha : 1.8 / (norm1 * norm1);
         if (!a->finite)
@@ -284,17 +285,17 @@ static atn_inverse_desc describe_inverse(const curves_sweep *w, atn_inverse_meth
     return desc;
 }
 
-/* A variant at work: its X_k and what they should be. */
+/* A run of a variant: its X_k and their predicted values. */
 typedef struct {
     const reference *r;
-    double alpha, ridge; /* as the dtype holds them: the iteration runs from these */
+    double alpha, ridge; /* rounded to the dtype: the iteration starts from these */
     int length;          /* iterates there are */
-    int returned;        /* the one a guard went back to; -1: the next one overflowed */
+    int returned;        /* the iterate that a guard returned to; -1: the next one overflowed */
     double *rounding;    /* estimates of the residual's rounding error; null for other methods */
 } variant_trace;
 
-/* The measures of X_k. An iterate that overflowed is infinitely far from everything, one that was
- * refused is replaced by the one returned; if A itself is not finite, nothing is a number. */
+/* The measures of X_k. An iterate that overflowed has infinite errors, and one that a guard refused
+ * is replaced by the one returned; if A itself is not finite, all measures are NaN. */
 static void measure(const variant_trace *t, int k, double measures[MEASURES])
 {
     const bottleneck *a = &t->r->a;
@@ -375,7 +376,7 @@ static int run_variant(const curves_sweep *w, int64_t curve, reference *r, atn_c
     return EXIT_PASS;
 }
 
-/* All variants on the A that one dtype makes of the tokens. */
+/* Runs all variants on the A that one dtype computes from the tokens. */
 static int run_dtype(const curves_sweep *w, const case_draw *draw, int dtype, const double *tokens,
                      atn_context *context, table *raw)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What SOFT (IJCV) Eq. 12 is worth as the derivative of the iterate X_k, and what going back
- * through the steps is worth, iteration by iteration.
+/* The error of SOFT (IJCV) Eq. 12 as the derivative of the iterate X_k, and that of backpropagation
+ * through the steps, iteration by iteration.
  *
  * A point is one A (input, stage, seed, sample); it gives a row per dtype, variant and k. */
 #include <inttypes.h>
@@ -108,7 +108,7 @@ static int prepare(const settings *s, void **state, int64_t *points)
 
 /* ---- A point ---- */
 
-/* A matrix in one dtype, G, and room for what is compared with each other. */
+/* A matrix in one dtype, G, and memory for the derivatives that are compared. */
 typedef struct {
     bottleneck a;
     double *g, *exact; /* m x m, and iterations + 1 of them: dX_k(G) */
@@ -193,7 +193,7 @@ static int measure(gradient_matrix *x, atn_context *context, const atn_inverse_d
     return EXIT_PASS;
 }
 
-/* The start of a variant, as the iteration that alone remains of it: alpha is a constant. */
+/* A variant as an iteration from a constant alpha, which is the start that the variant finds. */
 static int find_start(const gradient_sweep *w, gradient_matrix *x, atn_context *context,
                       atn_inverse_method method, atn_inverse_desc *desc, bool *started)
 {
@@ -274,7 +274,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
 
 /* ---- For people ---- */
 
-/* The last iterate of the first sample of everything. */
+/* Prints the last iterate of the first sample of each curve. */
 static int finish(const settings *s, const void *state, const table *raw, table **tables)
 {
     const gradient_sweep *w = state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What each published start alpha does: SOFT (IJCV) Proposition 1, Algorithm 2 and section 3.2, on
- * matrices with known spectra and on inputs.
+/* The effect of each published start alpha: SOFT (IJCV) Proposition 1, Algorithm 2 and section 3.2,
+ * on matrices with known spectra and on inputs.
  *
  * A point is one matrix; it gives a row per dtype and rule. */
 #include <inttypes.h>
@@ -155,7 +155,7 @@ static const case_defaults defaults[EFFORT_COUNT] = {
     [EFFORT_FULL] = {many_inputs, all_stages},
 };
 
-/* The first points are the known matrices, the others those of inputs. */
+/* The first points are the known matrices, the others are matrices of inputs. */
 typedef struct {
     case_list cases; /* first: see case_sweep_input */
     const settings *s;
@@ -214,14 +214,14 @@ static const char *describe_status(const atn_inverse_info *info)
     return info->status == ATN_OK ? "converged" : "not converged";
 }
 
-/* How a rule fares on a matrix. */
+/* The outcome of a rule on a matrix. */
 typedef struct {
     atn_inverse_info info; /* of the short run */
     double residual_short, residual_long;
     const char *status_short, *status_long;
 } start_outcome;
 
-/* Both runs have the same iterates, so one trace does. Returns an exit code. */
+/* Both runs have the same iterates, so one trace is enough. Returns an exit code. */
 static int run_rule(bottleneck *b, atn_context *context, atn_inverse_desc desc, start_outcome *o)
 {
     double residuals[LONG_RUN + 1], beyond = b->finite ? INFINITY : NAN;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How many products of m x m matrices each iteration for the inverse needs to reach 1e-6, in both
- * metrics, against the condition number: on numbers (a spectrum so dense that it stands for any),
- * on matrices with a log-uniform spectrum, and on kernel matrices.
+ * metrics, against the condition number: on numbers (a spectrum so dense that it represents any
+ * other), on matrices with a log-uniform spectrum, and on kernel matrices.
  *
  * A point is one spectrum, or one matrix in every dtype; it gives two rows per method. */
 #include <inttypes.h>
@@ -28,7 +28,7 @@ enum {
     LINES_SHOWN = 400,
 };
 
-/* |A|_1 / lambda_max of the numbers; a matrix has its own. */
+/* |A|_1 / lambda_max that the numbers are given; a matrix determines its own. */
 static const double dense_norm_ratio = 1.2;
 
 /* ---- Columns ---- */
@@ -84,7 +84,7 @@ static const output_spec outputs[] = {
 typedef enum { FROM_NORM, EXACT, ESTIMATED } interval_kind;
 static const char *const interval_names[] = {"norm", "exact", "estimated"};
 
-enum { SOFT, PAPER }; /* the first methods: what the others are compared with */
+enum { SOFT, PAPER }; /* the first methods, with which the others are compared */
 
 typedef struct {
     atn_inverse_method method;
@@ -121,7 +121,7 @@ static int64_t products_of(const method_choice *c, int64_t steps)
     return iteration_products(&(atn_inverse_desc){.method = c->method, .start = c->start}, steps);
 }
 
-/* What is inverted. matrix is null for numbers. */
+/* The matrix or spectrum to invert. matrix is null for numbers. */
 typedef struct {
     const char *spectrum;
     int64_t seed, sample, m; /* -1: none */
@@ -160,7 +160,8 @@ typedef struct {
     const char *stop;
 } course;
 
-/* The closed form's metrics on these eigenvalues, as far as the question goes; returns how many. */
+/* The closed form's metrics on these eigenvalues, up to the step that reaches the target; returns
+ * how many steps. */
 static int predict(const ref_iteration *iteration, int64_t m, const double *lambda, int steps,
                    double predicted[METRICS][MOST_STEPS + 1])
 {
@@ -173,11 +174,11 @@ static int predict(const ref_iteration *iteration, int64_t m, const double *lamb
     return steps + 1;
 }
 
-/* Near an eigenvalue where |e_0| is 1, and at the ends of an interval, e_k hangs on the last bits
- * of A. Rounding errors of a product are at most m u times what |A| and |X| give, so at most m^2 u
- * |A| |X| in norm; those of the few products up to X_1 act as an eigenvalue moved by so much of |A|
- * does. A step at most doubles the errors before it, so those of all later steps together are as
- * large as the first. */
+/* Near an eigenvalue where |e_0| is 1, and at the ends of an interval, e_k depends on the last bits
+ * of A. Rounding errors of a product are at most m u times the product of |A| and |X|, so at most
+ * m^2 u |A| |X| in norm; those of the few products up to X_1 act like a change of an eigenvalue by
+ * so much of |A|. A step at most doubles the errors before it, so those of all later steps together
+ * are as large as the first. */
 static void find_steady(const method_problem *on, const ref_iteration *iteration, int steps,
                         course *out)
 {
@@ -464,7 +465,7 @@ static int run_dense(const methods_sweep *w, int64_t point, table *raw)
     return code;
 }
 
-/* A matrix that is filled in; condition 0: its own. */
+/* Completes the problem of a matrix; condition 0: that of the matrix. */
 static int run_matrix(bottleneck *b, method_problem on, atn_context *context, table *raw)
 {
     if (!b->finite) {
@@ -567,7 +568,7 @@ static bool row_is(const table *rows, int64_t row, const char *spectrum, const m
            cell_is(rows, row, "interval", interval_names[c->interval]);
 }
 
-/* The first row of a choice at this condition; -1 if there is none. */
+/* The first row of a method at this condition; -1 if there is none. */
 static int64_t find_row(const table *rows, const char *spectrum, const method_choice *c, int metric,
                         double condition)
 {
@@ -594,7 +595,7 @@ static table *create_shown(const methods_sweep *w, column *shown, char names[][1
     return table_create(shown, 3 + w->kappa_count);
 }
 
-/* What a column says of every choice, by kappa; for the others, of one choice. */
+/* Prints a column for every method by kappa; for matrices, for one method. */
 static void print_by_kappa(const methods_sweep *w, const table *rows, const char *spectrum,
                            int metric, const char *name, const method_choice *only)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How far the Newton-Raphson inverse gets in f64, f32, tf32, bf16 and f16, and when to stop: the
- * best iterate k*, its residual (the floor), where the residual grows again, and what a fixed
- * number of steps and the library's stopping rule make of it.
+/* The accuracy that the Newton-Raphson inverse reaches in f64, f32, tf32, bf16 and f16, and when to
+ * stop: the best iterate k*, its residual (the floor), where the residual grows again, and the
+ * results of a fixed number of steps and of the library's stopping rule.
  *
- * A point is one A in f64 (input, m, seed, sample). In each precision A is rounded to it; what is
- * measured is measured on that matrix, in f64. */
+ * A point is one A in f64 (input, m, seed, sample). A is rounded to each precision; all errors are
+ * those for the rounded matrix, computed in f64. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -160,7 +160,7 @@ static bool wants_storage(const settings *s, atn_storage storage)
     return s->storage_count == 0;
 }
 
-/* f64 and f32 are the native ones; only the CPU emulates the others' iterates. */
+/* f64 and f32 are native; the iterates of the others are emulated, on the CPU only. */
 static int list_precisions(const settings *s, precision *list)
 {
     int count = 0;
@@ -252,7 +252,7 @@ static int find_inverse(precision_run *t, precision p)
     return EXIT_ENVIRONMENT;
 }
 
-/* All steps with a trace, then the run that stops. */
+/* Runs all steps with a trace, then once more with the stopping rule. */
 static int iterate(precision_run *t, precision p, atn_context *context)
 {
     atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_NR_PAPER);
@@ -355,7 +355,7 @@ int precision_first_rise(int count, const double *values, double allowance)
     return -1;
 }
 
-/* An A in a precision: its rows of the raw table, and what they say. */
+/* An A in one precision: its rows of the raw table, and a summary of them. */
 typedef struct {
     const landmark_point *point;
     precision p;
@@ -509,7 +509,7 @@ static double steps_past_best(const precision_outcome *o)
     return (double)(outcome_integer(o, RAW_STEPS) - outcome_integer(o, RAW_RETURNED));
 }
 
-/* Median, and where asked minimum and maximum, of a measure over a group. */
+/* The median and, if wanted, minimum and maximum of a measure over a group. */
 static void put_measure(table *t, int64_t count, const precision_outcome *const *list,
                         double (*measure)(const precision_outcome *), bool least, bool most)
 {

@@ -10,7 +10,7 @@
 /* ---- What there is to do: operators x n x m ---- */
 
 typedef struct {
-    cost_setting *items; /* variant 0; landmarks 0 where there are none */
+    cost_setting *items; /* the first variant; landmarks 0 if it has none */
     int64_t count;
 } counts_sweep;
 

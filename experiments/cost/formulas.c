@@ -105,7 +105,7 @@ static double exps(const sizes *s, const atn_cost *cost)
     return cost->exps;
 }
 
-/* P = K(Q, L) is evaluated twice, which keeping it would save. */
+/* P = K(Q, L) is evaluated twice; an implementation that keeps it evaluates it once. */
 static double exps_once(const sizes *s, const atn_cost *cost)
 {
     return cost->exps - s->h * s->n * s->m;
@@ -128,7 +128,7 @@ typedef struct {
     double (*printed)(const sizes *);
     double (*counted)(const sizes *, const atn_cost *);
     bool exact;
-    bool above_soft; /* what soft's variant of that name counts is taken off */
+    bool above_soft; /* without the count of soft's variant of that name */
     const char *difference;
 } statement_row;
 
@@ -296,8 +296,8 @@ static int add_crossover(table *t, atn_context *context, int64_t heads)
 
 /* ---- N04: SOFT-Tiny ---- */
 
-/* Stage 4 is left out: its attention is a softmax in the published code, and has no m. So is what
- * sampling costs, which hardly depends on m. */
+/* Stage 4 is left out: its attention is softmax in the published code, without m. The cost of
+ * sampling, which hardly depends on m, is left out, too. */
 static const struct {
     int64_t tokens, heads;
 } stages[] = {{56 * 56, 2}, {28 * 28, 4}, {14 * 14, 10}};
@@ -340,7 +340,7 @@ static int count_network(atn_context *context, const int64_t *depths, int64_t la
         if (code != EXIT_PASS)
             return code;
         double layers = (double)depths[i], heads = layers * (double)stages[i].heads;
-        /* less the residual of A+, which is the library's own */
+        /* without the residual of A+, which only the library computes */
         total->flops += layers * cost.flops - heads * 4 * pow(m, 3);
         total->flops_of_steps += heads * STEPS * 4 * pow(m, 3);
         total->state_bytes += layers * cost.state_bytes;

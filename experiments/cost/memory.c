@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SOFT (IJCV) Fig. 1b, UFO-ViT Fig. 8: memory against the number of tokens: measured, exact, and
- * what the papers' descriptions hold. */
+ * that of the arrays in the papers' descriptions. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -106,10 +106,10 @@ typedef struct {
     memory_point *items;
     int64_t count;
     int threads;
-    const char *obstacle; /* why resident memory says nothing here; null: it does */
+    const char *obstacle; /* why resident memory cannot be measured here; null: it can */
 } memory_sweep;
 
-/* Memory does not depend on how long a call takes: what limits n is time. Lists end with 0; the
+/* Memory does not depend on how long a call takes: n is limited by the time. Lists end with 0; the
  * first of two is for forward, the other for forward+backward. */
 static const struct {
     int64_t multiples[2][PAPER_MULTIPLES + 1]; /* n/784, in 12 heads */
@@ -271,7 +271,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
     int code = check_growth(p);
     bool fitted = resident_fits(&p->setting, p->backward, p->workspace, w->threads);
     bool measured = fitted && !w->obstacle;
-    if (fitted) /* sanitisers watch it, though their memory is not measured */
+    if (fitted) /* runs under sanitisers, too, though their memory is not measured */
         code = exit_worst(code, resident_measure(&p->setting, p->backward, &bytes));
     if (code == EXIT_ENVIRONMENT)
         return code;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the papers say about speed, as ratios of times taken side by side on one thread: see
- * pairs.h. What comes out is of this machine and this library, and no two runs are the same. */
+/* The papers' statements about speed, as ratios of times that are taken in turns on one thread: see
+ * pairs.h. The results are those of this machine and this library, and differ from run to run. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ typedef struct {
     bool relative; /* tokens are multiples of d / 4 */
     bool square;   /* m = n: `tokens` are both */
     bool staged;   /* heads of SOFT-Tiny's stages */
-    bool subtle;   /* the difference of A and B is what is asked for: more pairs */
+    bool subtle;   /* the difference of A and B is needed, not only the ratio: more pairs */
 } timed_comparison;
 
 #define ALL(...)                                                                                   \
@@ -104,7 +104,7 @@ static const timed_comparison comparisons[] = {
 enum { COMPARISONS = sizeof comparisons / sizeof *comparisons };
 
 /* NeurIPS Tab. 1, its rows and this library's other linear attentions: each against softmax, at
- * SOFT-Tiny's stages; the table's own backward too, and a training step is both. */
+ * SOFT-Tiny's stages; the table's operators also backward, and a training step is both. */
 static const struct rival {
     atn_operator op;
     const char *variant;
@@ -412,7 +412,7 @@ static const column fit_columns[] = {
     {"to", COLUMN_INTEGER, "", "the largest"},
 };
 
-/* Rows that stand together and differ in n, or in m = n, alone. */
+/* Consecutive rows that differ in n, or in m = n, alone. */
 static bool same_line(const table *raw, int64_t a, int64_t b)
 {
     static const char *const names[] = {"statement", "a",      "a_variant", "a_work",
