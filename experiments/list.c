@@ -158,7 +158,7 @@ static bool find_program(const char *name)
     return found;
 }
 
-/* What of an instruction set can be said here. */
+/* The state of an instruction set on this machine. */
 static const char *isa_state(atn_isa isa)
 {
     const char *reason;
@@ -215,7 +215,7 @@ static void list_device(table *t, const char *kind, atn_device device, int ordin
     free(can);
 }
 
-/* A kind without a device has a row that says why. */
+/* A kind without a device has a row with the reason. */
 static void list_devices(table *t, const char *kind)
 {
     for (int device = ATN_CPU; device <= ATN_CUDA; device++) {

@@ -70,7 +70,7 @@ static int select_named(experiment_selection *chosen, const char *name)
     return found ? EXIT_PASS : report_unknown_experiment(name);
 }
 
-/* The experiments named among the words, in the order given. */
+/* The experiments that the operands name, in their order. */
 static int select_experiments(experiment_selection *chosen, int argc, char **argv)
 {
     const char **names = must_allocate((size_t)argc, sizeof *names);

@@ -2,8 +2,8 @@
 /* Every operator and variant, in every type, against its dense long double reference.
  *
  * A point is one variant on one input; it gives a row per type. One head with Q = K = V: the
- * input's tokens. f32 and f64 see the same numbers, those of f32, and share one reference; each
- * narrow type sees the numbers it can hold, and has a reference of these. */
+ * input's tokens. f32 and f64 get the same numbers, rounded to f32, and share one reference; each
+ * narrow type gets numbers rounded to it, with their own reference. */
 #include "accuracy/operators.h"
 
 #include <inttypes.h>
@@ -71,7 +71,7 @@ double accuracy_rounding(const attention_case *c, atn_dtype dtype)
            atn_storage_roundoff(c->choice.storage);
 }
 
-/* Where the reference has no value the library must say so, and more cannot be asked. */
+/* Where the reference has no value the library must report that, and nothing else is judged. */
 static void judge_without_reference(atn_status status, atn_status reference, accuracy *a)
 {
     bool noticed = status == ATN_NONFINITE;
@@ -90,7 +90,7 @@ static void judge_difference(const attention_case *c, const ref_difference *diff
     a->relative_error = difference->relative_frobenius;
     a->digits = difference->digits;
     a->verdict = ref_judge_head(c, 0, difference, want, kappa, a->rounding, &a->ratio, &trivial);
-    /* NaN FAILs whatever kappa; where even the reference would be skipped it is no fault */
+    /* NaN FAILs for any kappa, unless the reference itself would be skipped */
     a->fault = a->verdict == REF_FAIL &&
                ref_judge_forward(&none, kappa, 1, a->rounding, NULL) != REF_SKIPPED;
     if (a->verdict == REF_SKIPPED)
@@ -142,8 +142,8 @@ static const char *const usual_inputs[] = {"photos",    "smooth",     "smooth:8"
                                            "circulant", "duplicates", NULL};
 static const char *const few_inputs[] = {"photos", "iid", NULL};
 
-/* What an effort takes: landmarks, and numbers of tokens (ended by 0), each with the inputs that
- * are run with so many unless --input or --n says otherwise. */
+/* The defaults of an effort: landmarks, and numbers of tokens (ended by 0), each with the inputs
+ * that are run with so many tokens. */
 static const struct {
     int64_t m;
     struct usual_tokens {
@@ -156,7 +156,7 @@ static const struct {
     [EFFORT_FULL] = {49, {{196, usual_inputs}, {784, usual_inputs}, {3136, usual_inputs}}},
 };
 
-/* The largest divisor of n that leaves at least four chunks of at most 64, if n has one. */
+/* The largest divisor of n up to 64 with at least four chunks, if n has one. */
 static int64_t chunk_of(int64_t n)
 {
     int64_t chunk = n / 4 < MOST_CHUNK ? n / 4 : MOST_CHUNK;
@@ -193,7 +193,7 @@ static attention_choice choice_of(const accuracy_point *p, atn_storage storage)
                               .buckets = BUCKETS};
 }
 
-/* How many landmarks an operator makes of those it was asked for; 0: it has none. */
+/* The number of landmarks that an operator has if so many are requested; 0: it has none. */
 static int64_t landmarks_of(const accuracy_point *p)
 {
     attention_choice choice = choice_of(p, ATN_STORAGE_NATIVE);
@@ -238,7 +238,7 @@ static void add_points(accuracy_sweep *w, accuracy_point point)
     for (int i = 0; i < numbers; i++) {
         point.m = s->landmarks.count > 0 ? s->landmarks.items[i] : usual[s->effort].m;
         point.m = landmarks_of(&point);
-        if (point.m == taken) /* of two numbers an operator made the same, or it has none */
+        if (point.m == taken) /* two requested numbers give the same, or the operator has none */
             continue;
         taken = point.m;
         for (int j = 0; j < s->seeds.count; j++) {
@@ -251,7 +251,7 @@ static void add_points(accuracy_sweep *w, accuracy_point point)
     }
 }
 
-/* Whether a usual number of tokens goes with an input. */
+/* Whether an input is run with a default number of tokens. */
 static bool is_usual(const settings *s, const struct usual_tokens *tokens, const char *name)
 {
     bool found = s->inputs.count > 0;
@@ -385,7 +385,7 @@ static void replay(const void *state, int64_t point, settings_point *options)
 
 /* ---- A point ---- */
 
-/* A variant on numbers that one type holds, and what it should give. */
+/* A variant on numbers rounded to one type, and the expected output. */
 typedef struct {
     attention_case c;
     double *tokens, *want;
@@ -408,7 +408,7 @@ static void load_tokens(accuracy_trial *t, const double *tokens)
 }
 
 /* The buckets are given, by the reference's hash: near a border between two of them rounding may
- * move a token, and that is no question of digits. */
+ * move a token, which is not a question of accuracy. */
 static void hash_tokens(accuracy_trial *t)
 {
     attention_case *c = &t->c;
@@ -419,7 +419,7 @@ static void hash_tokens(accuracy_trial *t)
     c->reference.lsh.rounds = c->desc.lsh.rounds = ROUNDS;
 }
 
-/* Returns an exit code; the trial is to be freed in any case. */
+/* Returns an exit code; the trial must be freed in any case. */
 static int make_trial(const accuracy_point *p, atn_storage storage, const double *tokens,
                       accuracy_trial *t)
 {
@@ -446,7 +446,7 @@ static void free_trial(accuracy_trial *t)
     attention_case_free(&t->c);
 }
 
-/* The library's answer, in memory to be freed. Returns an exit code. */
+/* The library's output, to be freed. Returns an exit code. */
 static int forward(const accuracy_trial *t, atn_dtype dtype, atn_context *context, void **out,
                    atn_status *status)
 {
@@ -499,8 +499,8 @@ static void put_row(table *raw, const accuracy_point *p, const char *dtype, doub
     table_integer(raw, (int64_t)p->seed);
 }
 
-/* One row. Only f32 and f64 are the library's to answer for: what a narrow type does to a published
- * choice is a result. */
+/* One row. Only f32 and f64 can fail the run: the effect of a narrow type on a published choice is
+ * a result. */
 static int run_dtype(const accuracy_point *p, const accuracy_trial *t, atn_dtype dtype,
                      double kappa, atn_context *context, table *raw)
 {

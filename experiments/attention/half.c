@@ -365,7 +365,8 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
         if (types[i].form != HALF_WIDE && p->norm == ATN_SIMA_NONE)
             continue;
         half_factors h = half_make_factors(&g, &types[i]);
-        if (types[i].form == HALF_WIDE) { /* the first of a storage: they hold the same numbers */
+        if (types[i].form ==
+            HALF_WIDE) { /* the first row of a storage: all of them have the same numbers */
             free(want.out);
             want = half_find_answer(&g, h.q, h.k, h.v);
         }
@@ -395,7 +396,7 @@ typedef struct {
     double *x, *y;
 } half_series;
 
-/* The values of a quantity against n (at d = 32) or d (at n = 784); seeds are further points. */
+/* The values of a quantity against n (at d = 32) or d (at n = 784); each seed adds points. */
 static half_series collect_series(const table *raw, const struct fitted *f, const char *name,
                                   const char *norm, bool widths)
 {
@@ -472,7 +473,7 @@ static const column summary_columns[] = {
     {"outcome", COLUMN_TEXT, "", ""},
 };
 
-/* f16 at the largest n of an input; the row after that of tokens is that of channels. */
+/* f16 at the largest n of an input; the row of channels-first follows that of tokens-first. */
 static void print_half(const table *raw)
 {
     table *t = table_create(summary_columns, sizeof summary_columns / sizeof *summary_columns);

@@ -30,7 +30,7 @@ static const int64_t usual_stage[EFFORT_COUNT] = {
  * LayerNorm leaves little of a patch's brightness, so that grey photographs show less. */
 enum { USUAL_SAMPLE = 33 };
 
-/* Every operator gives its row if it is linear in V, and more: */
+/* Every operator that is linear in V gives its row; it may also have: */
 typedef enum {
     MORE_NONE,
     MORE_NORMS,    /* SimA's token norms */
@@ -70,7 +70,7 @@ enum { VALUE_DIMS = sizeof value_dims / sizeof *value_dims };
 
 /* ---- Columns ---- */
 
-/* What raw rows have is the first MAP_COLUMNS for maps.csv, all of it for the other tables. */
+/* maps.csv has the first MAP_COLUMNS columns of raw rows; the other tables use all of them. */
 static const column raw_columns[] = {
     {"operator", COLUMN_TEXT, "", "see attnum list operators"},
     {"variant", COLUMN_TEXT, "", "see attnum list operators"},
@@ -190,8 +190,8 @@ typedef struct {
     int64_t side, patch, query_row, query_col;
 } crop_grid;
 
-/* Sources run fastest, then samples, seeds and stages: the last crop is the one that --samples and
- * --seed name last. */
+/* Sources run fastest, then samples, seeds and stages: so that the last crop is that of the last
+ * sample and seed. */
 static crop_grid grid_of(const maps_sweep *w, int64_t point)
 {
     int64_t crop = point / SOURCES, seed = crop / w->samples % w->s->seeds.count;
@@ -321,7 +321,7 @@ static void put_crop(const map_point *p)
     table_integer(p->raw, (int64_t)p->grid.seed);
 }
 
-/* The row about a map, and its weights; check may be null. */
+/* Adds the row about a map and its weights; check may be null. */
 static void put_map(const map_point *p, const char *kind, const double *weights,
                     const row_check *check)
 {

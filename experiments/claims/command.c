@@ -55,7 +55,7 @@ static int select_claim(claim_selection *chosen, const char *id)
     return report_unknown(id);
 }
 
-/* The claims whose ids are among the words; all if there is none. */
+/* The claims whose ids are operands; all if there are no operands. */
 static int select_claims(claim_selection *chosen, int count, const char *const *ids)
 {
     int code = EXIT_PASS;
@@ -150,16 +150,16 @@ static int judge_all(claim_run *run, const claim_selection *chosen, bool keep)
 typedef struct {
     char *path;
     pid_t remover;
-    int alive; /* the end of a pipe: the other one is the remover's */
+    int alive; /* the end of a pipe whose other end the remover has */
 } temporary_folder;
 
-/* Waits for the end of the program, however it comes, then removes the folder: for a moment an
- * experiment may still write there. */
+/* Waits until the program has ended in any way, then removes the folder. An experiment may still
+ * write there for a moment. */
 static _Noreturn void remove_at_end(const char *path, int alive)
 {
     enum { TRIES = 50 };
     char none;
-    setsid(); /* what is typed at the terminal is not for this process */
+    setsid(); /* signals from the terminal must not end this process */
     for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++)
         close(i);
     while (read(alive, &none, 1) < 0 && errno == EINTR)

@@ -10,7 +10,7 @@
 
 typedef struct {
     FILE *file;
-    const char *label;          /* of tables, for those who cannot see them */
+    const char *label;          /* of tables, for screen readers */
     const char *const *anchors; /* words that become links to "#word"; null after the last */
 } markdown;
 

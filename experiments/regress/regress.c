@@ -16,13 +16,13 @@
 
 /* ---- What is run ---- */
 
-/* Three samples: of one, the order of a BLAS kernel's sums decides whether it is unlucky, and the
- * mean is as bad as its unluckiest; their median is neither. Over all pairs of five of OpenBLAS's
- * kernels and of a build with fused multiply-adds the largest loss is 1.41 of one sample, 1.32 of
- * the mean of three, 0.78 of their median, 0.67 of the median of five. */
+/* Three samples: the order of a BLAS kernel's sums decides whether a single one is unlucky, and the
+ * mean is as bad as the unluckiest; the median is not. Over all pairs of five of OpenBLAS's kernels
+ * and of a build with fused multiply-adds the largest loss is 1.41 of one sample, 1.32 of the mean
+ * of three, 0.78 of their median, 0.67 of the median of five. */
 enum { SAMPLES = 3, PARTS = 2 };
 
-/* 81 tokens leave a part of a block, of a window and of the pooled grid over. */
+/* 81 tokens do not fill the last block, the last window and the pooled grid. */
 static const char *const few_inputs[] = {"photos", "iid", NULL};
 static const struct {
     int64_t tokens, landmarks;
@@ -44,7 +44,7 @@ typedef struct {
     accuracy_part parts[PARTS];
     int count;
     char *path;  /* the table that the rows are compared with */
-    table *kept; /* null: under --update, if there is none yet */
+    table *kept; /* null: with --update, if there is no baseline yet */
 } regress_state;
 
 bool regress_is_full(const settings *s)
@@ -53,7 +53,7 @@ bool regress_is_full(const settings *s)
            s->storage_count == 0 && s->tokens.count == 0 && s->landmarks.count == 0;
 }
 
-/* A type that is asked for is the only one, all types otherwise. */
+/* The type that --dtype or --storage names, otherwise all types. */
 static void choose_types(settings *s)
 {
     if (s->storage_count > 0)
@@ -64,7 +64,7 @@ static void choose_types(settings *s)
             s->storages[s->storage_count++] = (atn_storage)storage;
 }
 
-/* The inputs of a part that were asked for. False if there is none. */
+/* The inputs of a part that the options select. False if there are none. */
 static bool choose_inputs(accuracy_part *p, const char *const *few, const settings *s)
 {
     int count = 0;

@@ -43,8 +43,8 @@ typedef enum {
     QUANTITIES
 } quantity;
 
-/* What of a point has no reference in f64: |A^-1|_2, |D^-1/2 A^-1 D^-1/2|_2, A+ (two routes keep
- * different eigenvalues of A). */
+/* The quantities of a point that may have no reference in f64: |A^-1|_2, |D^-1/2 A^-1 D^-1/2|_2, A+
+ * (two routes keep different eigenvalues of A). */
 enum { FLOOR_PLAIN = 1, FLOOR_NORMALISED = 2, FLOOR_PINV = 4 };
 
 /* What each quantity hangs on. */
@@ -60,11 +60,11 @@ static const unsigned floors_of[QUANTITIES] = {
     [NORMALISED_HIGHEST] = FLOOR_PLAIN,
 };
 
-/* What a point looks at: an input's tokens and landmarks; i.i.d. tokens with norms of very
+/* The kinds of points: tokens and landmarks of an input; i.i.d. tokens with norms of very
  * different size, for softmax; two tokens at a given distance, as their own landmarks. */
 typedef enum { FROM_INPUT = 1, FROM_NORMS = 2, FROM_PAIR = 4 } origin;
 
-/* What magnifies rounding, besides n: nothing, kappa(A), the size of softmax's logits. */
+/* What magnifies rounding in addition to n: nothing, kappa(A), or the size of softmax's logits. */
 typedef enum { PLAIN, INVERSE, LOGITS } rounding;
 
 typedef struct {
@@ -171,7 +171,7 @@ static int64_t get_stage(const settings *s, const input *in, int index)
     return s->stages.count > 0 ? s->stages.items[index] : usual[index];
 }
 
-/* Points that need no input; a pair is the same under all seeds. */
+/* Points without an input; a pair is the same under all seeds. */
 static void add_own_points(landmark_sweep *sweep, uint64_t seed)
 {
     int64_t stage;
@@ -252,7 +252,7 @@ typedef struct {
     unsigned floors;
 } bound_quantities;
 
-/* S20: the tokens alone, as queries and keys of softmax. */
+/* S20 is about the tokens alone, which are queries and keys of softmax. */
 static int measure_softmax(int64_t n, int64_t dim, const double *tokens, bound_quantities *out)
 {
     softmax_norms norms;
@@ -357,7 +357,7 @@ static int measure_landmarks(const landmark_sweep *sweep, atn_context *context, 
     return code;
 }
 
-/* A few tokens far out: many rows of S pick the same one of them. */
+/* A few tokens have large norms: many rows of S put their weight on the same one. */
 static void make_norms(uint64_t seed, int64_t n, double *tokens)
 {
     random_stream *r = random_create(seed, "iid-norms", 0);
@@ -455,7 +455,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
     return code;
 }
 
-/* One line per statement: how many rows keep it, and the largest ratio. */
+/* Prints a line per statement: how many rows satisfy it, and the largest ratio. */
 static const column summary_columns[] = {
     {"statement", COLUMN_TEXT, "", ""},     {"proved", COLUMN_BOOLEAN, "", ""},
     {"rows", COLUMN_INTEGER, "", ""},       {"within", COLUMN_INTEGER, "", ""},

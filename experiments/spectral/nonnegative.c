@@ -123,7 +123,7 @@ static double collatz_wielandt(int64_t n, const double *x, const double *image)
     return largest;
 }
 
-/* Both bounds from the best x; squares until the end. */
+/* Both bounds from the best x; they are squares of the norm until the end. */
 static void narrow(const krylov *k, norm_bracket *bracket)
 {
     int n = (int)k->n;
@@ -133,7 +133,7 @@ static void narrow(const krylov *k, norm_bracket *bracket)
     bracket->upper = fmin(bracket->upper, collatz_wielandt(k->n, k->ritz, k->ritz_image));
 }
 
-/* The next direction: what B x has outside the space. False if that is rounding only. */
+/* The next direction: the part of B x outside of the space. False if that is only rounding. */
 static bool extend(krylov *k)
 {
     int n = (int)k->n;

@@ -55,7 +55,7 @@ static void swap_rows(nystrom_factors *k, int64_t p, int64_t q)
     k->pivots[q] = pivot;
 }
 
-/* Column p of G below its diagonal, and what it leaves of the rest. */
+/* Computes column p of G below its diagonal, and updates the rest of A. */
 static void eliminate(nystrom_factors *k, int64_t p)
 {
     int64_t m = k->m;
@@ -101,7 +101,7 @@ static void solve(nystrom_factors *k)
     }
 }
 
-/* out = |G^-1| |G|, r x r, in f64: it goes into a bound only. work: r x r. */
+/* out = |G^-1| |G|, r x r, in f64, since only a bound uses it. work: r x r. */
 static void skeel(const nystrom_factors *k, double *work, double *out)
 {
     int64_t r = k->kept, m = k->m;
@@ -132,8 +132,8 @@ static double product_norm(int64_t r, int64_t n, CBLAS_TRANSPOSE side, const dou
 /* Higham 2002, Theorems 8.5 and 10.3, in long double's u: G and F are those of A + dA and
  * P + dP, |dA| <= q |G| |G^T|, |dP| <= q |G| |F|, where q also holds the kernels' own errors of
  * (d + 4) s |x - y|^2 + 3 units. To first order in q that moves F^T F by
- * 4 |F|_F q |H |F||_F + q |H^T |F||_F^2, H = |G^-1| |G|. On top, in f64, rounding F and adding
- * kept products: (kept + 4) u |F|_F^2. */
+ * 4 |F|_F q |H |F||_F + q |H^T |F||_F^2, H = |G^-1| |G|. In addition, in f64, rounding F and adding
+ * `kept` products: (kept + 4) u |F|_F^2. */
 static double bound_rounding(const nystrom_factors *k, const double *f)
 {
     int64_t r = k->kept, n = k->n;

@@ -295,7 +295,7 @@ static int measure_approximation(const point_data *data, const sampler *with,
 
 /* ---- Rows ---- */
 
-/* The eigenvalues of S that the best matrix of rank m does without. */
+/* The eigenvalues of S that the best matrix of rank m leaves out. */
 static double best_trace(const point_data *data)
 {
     double sum = 0;
@@ -342,7 +342,7 @@ static void add_row(const point_data *data, const sampler *with, int64_t draw,
     table_integer(raw, (int64_t)data->p->seed);
 }
 
-/* Sums of n eigenvalues may be off by n times what one may. */
+/* Sums of n eigenvalues may have n times the error of one. */
 static int judge(const point_data *data, const sampler *with, const sampler_errors *got)
 {
     double n = (double)data->n, own = n * atn_dtype_roundoff(ATN_F64) * data->lambda[0];
