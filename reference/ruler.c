@@ -21,7 +21,7 @@ static double element(compared_side from, int64_t row, int64_t col)
     return from.f64 ? from.f64[at] : (double)from.f32[at];
 }
 
-/* |got - want|, or infinity where either is not a number one can subtract. */
+/* |got - want|, or infinity if one of them is not finite. */
 static long double distance(double got, double want)
 {
     if (!isfinite(got) || !isfinite(want))
@@ -55,7 +55,7 @@ static line_sums sum_line(compared_side got, compared_side want, bool is_row, in
     return sums;
 }
 
-/* How bad a pair is: NaN worse than infinity, infinity worse than any number. */
+/* The rank of a difference: NaN is worse than infinity, infinity worse than any number. */
 static long double badness(double got, double want)
 {
     if (isnan(got) || isnan(want))

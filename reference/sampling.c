@@ -51,7 +51,7 @@ static bool can_be_drawn(const landmark_choice *c, int64_t i)
     return !c->is_taken[i] && !c->is_equal[i] && c->weights[i] > 0;
 }
 
-/* Where nothing can be drawn. First those that equal no landmark; of the others any is as good. */
+/* Takes a token if none can be drawn: first one that equals no landmark, otherwise any. */
 static int64_t best_of_the_rest(const landmark_choice *c)
 {
     int64_t best = -1;
@@ -210,7 +210,7 @@ static long double centroid_distance(const landmark_choice *c, int64_t token, in
     return sum;
 }
 
-/* Means of what is assigned, or of the seed alone. */
+/* Means of the assigned tokens, or the seed itself if none is assigned. */
 static void find_means(const landmark_choice *c, const int64_t *seeds, const int64_t *assigned)
 {
     for (int64_t l = 0; l < c->m; l++)

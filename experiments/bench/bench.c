@@ -72,7 +72,7 @@
         "ratio_dirty", COLUMN_INTEGER, "", "1: others were at work in them"                        \
     }
 
-/* Rows are members or pairs of members that have a certain quantity. */
+/* Raw rows are members, or pairs of members; only pairs have a quantity. */
 static const column raw_columns[] = {
     MEMBER_COLUMNS,
     {"quantity", COLUMN_TEXT, "", "what is divided by what"},
@@ -86,7 +86,7 @@ static const column columns[] = {
      "bytes at the copy's, if longer"},
     {"floor_share", COLUMN_REAL, "", "that over seconds"},
     {"rates_dirty", COLUMN_INTEGER, "",
-     "1: others were at work beside one of the rates that shares are of"},
+     "1: other processes were at work while a rate that shares refer to was measured"},
     {"byte_floor_s", COLUMN_REAL, "s", "cold: bytes at the copy's bandwidth"},
     {"floor_ratio", COLUMN_REAL, "", "seconds over that"},
     {"bandwidth_share", COLUMN_REAL, "", "bytes a second, of the copy's"},
@@ -126,7 +126,7 @@ static const rounds_plan plans[EFFORT_COUNT] = {
     [EFFORT_QUICK] = {.warm_ups = 1, .least = 5, .most = 20, .seconds = 0.02, .again = 0},
     [EFFORT_DEFAULT] = {.warm_ups = 2, .least = 7, .most = 100, .seconds = 0.3, .again = 2},
     [EFFORT_FULL] = {.warm_ups = 3, .least = 9, .most = 200, .seconds = 2, .again = 2}};
-/* The time of a hot member, and of a rate, in a round. */
+/* The least time of a hot member, and of a rate, in a round. */
 static const double shortest = 5e-5, shortest_rate = 1e-3;
 /* The most flops of a call, on the CPU and on CUDA: longer calls are left out. */
 static const double most_flops[EFFORT_COUNT][2] = {

@@ -68,13 +68,13 @@ static void move(uint64_t stream, int64_t count, double *values)
     free(signs);
 }
 
-/* The change of a result by that, relative to the result. */
+/* The relative change of a result by that, in units of that roundoff. */
 static double condition_of(int64_t count, const double *moved, const double *want)
 {
     return relative_error(count, moved, want) / atn_dtype_roundoff(ATN_F32);
 }
 
-/* What would pass whatever is computed. */
+/* A check that would pass whatever is computed is left open. */
 static check_result leave_open(check_result r)
 {
     if (r.kind == CHECK_PASS)

@@ -78,7 +78,7 @@ static void write_table(FILE *file, const char *title, const char *text, const t
     html_table(file, title, t);
 }
 
-/* The legend of lines and dots. */
+/* An entry of the legend of lines and dots. */
 typedef struct {
     char *name; /* to be freed */
     int colour;
