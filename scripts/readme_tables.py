@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the scripts that make bench/README's tables share: rows of CSV files, and the text between two marks."""
+"""Shared by the scripts that make bench/README's tables: rows of CSV files, and the text between two marks."""
 import csv
 import pathlib
 import sys

@@ -23,7 +23,7 @@ static const double target = 1e-6;
 
 enum {
     LANDMARKS = 49,
-    DENSE = 1001,    /* eigenvalues that stand for a continuum */
+    DENSE = 1001,    /* eigenvalues that approximate a continuum */
     MOST_STEPS = 64, /* of order 2: 2^64 is more than kappa^2 / 1e-6 */
     LINES_SHOWN = 400,
 };

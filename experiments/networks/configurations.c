@@ -284,7 +284,7 @@ static const network ufo_b_lpi = UFO(ufo_lpi, 512, 24, 128, 8);
      "3.9",                                                                                        \
      WITH(ATN_SOFTMAX, "attention"),                                                               \
      IN_TINY,                                                                                      \
-     why "what the printed FLOPs hold beside the products is not said"},                           \
+     why "what the printed FLOPs include in addition to the products is not said"},                \
         {paper_,                                                                                   \
          table_,                                                                                   \
          "Linformer",                                                                              \

@@ -15,7 +15,7 @@ The checks of a fault with `isa` run in that instruction set (ATTNUM_ISA), which
 would choose: the fault is in one copy of lib/cpu alone. If the processor lacks the set they are left
 out, and a line says so. All other checks run in the set that is chosen here.
 
-The copy lies in a temporary folder, which is removed in the end. Exits with 0 if every fault is
+The copy is in a temporary folder, which is removed at the end. Exits with 0 if every fault is
 caught, 1 if one is not, 2 if the list does not fit the sources or a check fails without a fault.
 """
 import argparse
@@ -101,7 +101,7 @@ def wrong_fault(fault, golden):
     """What of a fault does not fit the sources."""
     count = (ROOT / fault["file"]).read_text().count(fault["find"])
     if count != 1:
-        yield f"its text stands {count} times in {fault['file']}"
+        yield f"its text appears {count} times in {fault['file']}"
     if fault["find"] == fault["replace"]:
         yield "replaces a text by itself"
     if fault.get("isa", ISAS[0]) not in ISAS:
@@ -335,7 +335,7 @@ def parse_options():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", action="store_true",
-                        help="hold the list against the sources, print it and stop")
+                        help="compare the list with the sources, print it and stop")
     parser.add_argument("--only", metavar="NAME,...", help="these faults alone")
     parser.add_argument("--out", metavar="FILE", help="a CSV of the faults and what caught them")
     return parser.parse_args()

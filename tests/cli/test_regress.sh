@@ -123,7 +123,7 @@ attnum regress --baseline "$golden" --device cuda --operator sima/code --input i
 expect_exit 0
 expect_stdout "compared with the CPU's"
 grep -q '^sima,code,f64,cuda,64,.*,cpu,.*,same$' cuda/regress.csv
-check "rows of the device beside the CPU's" $?
+check "rows of the device in addition to the CPU's" $?
 
 # ---- less accurate programs ----
 while read -r operator types file; do

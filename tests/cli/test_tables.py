@@ -67,7 +67,7 @@ def main():
         rates = (data / "bench.csv").read_text()
         (data / "bench.csv").write_text(rates.replace("24,25,26,,0", "24,25,26,,1"))
         run("performance-table", data, made)
-        check("shares of rates beside which others were at work are marked",
+        check("shares of rates that other processes disturbed are marked",
               made.read_text() == re.sub(r"(\| \d+ %) \|", r"\1\\* |", expected))
         (data / "peers.csv").unlink()
         run("performance-table", data, made)

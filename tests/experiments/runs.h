@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Experiments inside a test: run as `attnum run` would, and what they wrote. The working folder is
+/* Runs experiments in a test as `attnum run` would, and reads their results. The working folder is
  * the test's own (scratch.h); stdout goes nowhere from the first run on. */
 #ifndef TESTS_RUNS_H
 #define TESTS_RUNS_H

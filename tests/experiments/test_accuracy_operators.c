@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* accuracy/operators: what its verdicts tell apart, that its table is whole and always the same,
- * and its numbers against others. */
+/* accuracy/operators: its verdicts distinguish right from wrong outputs, its table is complete and
+ * always the same, and its numbers agree with independent ones. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <math.h>
@@ -87,7 +87,8 @@ Test(accuracy_operators, rounded_answers_pass)
     attention_case_free(&a.c);
 }
 
-/* What a bug does: a token lost, a row from elsewhere, a column scaled, everything a little off. */
+/* Effects of bugs: a lost token, a row from elsewhere, a scaled column, everything slightly wrong.
+ */
 static void lose_token(answers *a)
 {
     for (int c = 0; c < D; c++)
@@ -170,7 +171,7 @@ Test(accuracy_operators, skipped_for_a_reason)
     skipped = judge(&a, ATN_F32, 2e4); /* 10 kappa N u = 0.76: zeros would pass */
     cr_expect(skipped.verdict == REF_SKIPPED && strcmp(skipped.reason, "trivial") == 0 &&
               skipped.ratio < 1 && !skipped.fault);
-    /* NaN FAILs, but where nothing can be said it is no fault */
+    /* NaN FAILs, but is not a fault where nothing can be judged */
     a.f32[0] = NAN;
     skipped = judge(&a, ATN_F32, INFINITY);
     cr_expect(skipped.verdict == REF_FAIL && !skipped.fault && isinf(skipped.ratio));
@@ -214,8 +215,8 @@ Test(accuracy_operators, the_first_columns)
     free(text);
 }
 
-/* A row for every variant, type and input, in the registry's order; no verdict but those there are,
- * and no FAIL of f32 or f64. */
+/* A row for every variant, type and input, in the registry's order; no unknown verdict, and no FAIL
+ * of f32 or f64. */
 Test(accuracy_operators, every_variant_in_every_type)
 {
     static const char *const dtypes[] = {"f32", "f64", "bf16", "f16"};
@@ -252,7 +253,7 @@ Test(accuracy_operators, every_variant_in_every_type)
     table_free(t);
 }
 
-/* Bytes do not depend on threads, nor on what else was run. */
+/* The bytes depend neither on threads nor on the other rows of the run. */
 Test(accuracy_operators, always_the_same)
 {
     cr_assert_eq(run_experiment(e, "--operator soft,sima,performer/favor,lsh --input smooth,iid "
@@ -367,7 +368,7 @@ Test(accuracy_operators, errors_are_the_librarys)
     free(tokens);
 }
 
-/* Narrow types see tokens that they hold: the average of equal tokens is then exact. */
+/* Narrow types get tokens rounded to them: the average of equal tokens is then exact. */
 Test(accuracy_operators, tokens_are_rounded_first)
 {
     cr_assert_eq(run_experiment(e, "--operator softmax/attention --input constant --n 16 --storage "
@@ -382,7 +383,7 @@ Test(accuracy_operators, tokens_are_rounded_first)
 }
 
 /* Unnormalised products of large tokens leave f16's range and not bf16's: a result of the types,
- * which the table has and the run's exit code has not. */
+ * which is in the table and does not change the run's exit code. */
 Test(accuracy_operators, an_overflow_of_f16_is_a_result)
 {
     cr_assert_eq(run_experiment(e, "--operator sima/none --input circulant:100 --n 36 --out r"),

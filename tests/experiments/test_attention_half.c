@@ -18,7 +18,7 @@ TestSuite(attention_half, .init = scratch_begin, .fini = scratch_end);
 
 /* ---- Norms and numbers ---- */
 
-/* Columns of `count` equal values; column 1 of 2, beside one of 7777. */
+/* Columns of `count` equal values; column 1 of 2, next to one of 7777. */
 static const struct {
     half_norm form;
     atn_storage storage;
@@ -224,7 +224,7 @@ Test(attention_half, ranges_are_those_of_the_formulas)
 static const char *const orders[] = {"tokens", "channels"};
 
 /* Tokens 2^k times as large: without norms products grow by 4^k to the bit, with norms nothing
- * changes, but where a range ends. */
+ * changes except at the ends of the range. */
 static void check_scaling(const table *t)
 {
     for (int i = 0; i < 2; i++) {
@@ -276,7 +276,7 @@ static void check_independent(const table *t)
     cr_expect(cell(t, own, "digits") > 2);
 }
 
-/* A norm beyond f16 makes 0 of everything, silently; a dead channel makes NaN, as epsilon is 0. */
+/* A norm beyond f16 silently makes everything 0; a channel of zeros makes NaN, as epsilon is 0. */
 static void check_norms(const table *t)
 {
     key overflow = {"normal-x64", "l1", "f16", "stored", "channels", 3136};
@@ -296,7 +296,7 @@ static void check_norms(const table *t)
     cr_expect(cell(t, summed, "norm_error") <= 0x1p-11 && cell(t, summed, "norm_error") > 0);
 }
 
-/* SimA section 2.2: weights lie in [-D, D]; the state in that of the values. */
+/* SimA section 2.2: weights are in [-D, D]; the state in that of the values. */
 static void check_bounds(const table *t)
 {
     for (int64_t row = 0; row < table_rows(t); row++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* attention/maps: its rows against dense references and closed forms, and what its tables hold. */
+/* attention/maps: its rows against dense references and closed forms, and the contents of its
+ * tables. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <math.h>
@@ -119,7 +120,7 @@ Test(attention_maps, rows_are_those_of_the_dense_matrix)
     free(tokens);
 }
 
-/* The check's own answer for rows that are right, and for rows with one weight off by 1%. */
+/* The check accepts correct rows, and rejects rows with one weight wrong by 1%. */
 Test(attention_maps, a_wrong_row_fails_the_check)
 {
     static const struct {
@@ -233,7 +234,7 @@ static void project(const double *tokens, const double *w, double *part)
     }
 }
 
-/* Y = W V gives W V V^+, W's rows in the span of V's columns: M V = Y whatever else W holds. */
+/* Y = W V gives W V V^+, W's rows in the span of V's columns: M V = Y whatever else is in W. */
 static void check_stand_in(const table *t, const table *residuals)
 {
     double *tokens = make_tokens(1, 33), row[N], got[N], want[N];
@@ -369,8 +370,8 @@ Test(attention_maps, xnorm_has_an_attention_matrix_where_rows_are_normalised)
 /* ---- Tables ---- */
 
 /* Every operator whose output is linear in V and mixes tokens has the row of its default variant;
- * weights stand in the grid's order and sum to 1 where outputs are averages. 1e-9: elu's epsilon,
- * 1e-6 beside a sum of at least n. */
+ * weights are in the grid's order and sum to 1 where outputs are averages. 1e-9: elu's epsilon,
+ * 1e-6 compared with a sum of at least n. */
 static void check_maps(const table *t, const table *summary)
 {
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {

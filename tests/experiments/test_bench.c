@@ -66,7 +66,7 @@ Test(bench, cases)
         {"--operator=soft --n=16 --m=4,16,25 --batch=1 --dtype=f32 --threads=1", BENCH_FORWARD,
          ATN_SOFT, 4},
         {"--variant=eig,nr-soft --m=3,4 --batch=5 --dtype=f64 --threads=1", BENCH_INVERSE, ANY, 4},
-        /* and beside them the published steps through OpenBLAS */
+        /* and next to them the published steps through OpenBLAS */
         {"--variant=eig,nr-soft --m=3,4 --batch=5 --dtype=f64 --threads=1", BENCH_SOLVE, ANY, 6},
         /* no more threads than matrices */
         {"--variant=eig --m=3 --batch=1,2 --dtype=f64 --threads=1,2,3", BENCH_INVERSE, ANY, 3},
@@ -103,7 +103,7 @@ Test(bench, threads)
     settings_free(&s);
 }
 
-/* What is compared is in one group: all of a shape, all of a batch. */
+/* Members that are compared are in one group: all of a shape, all of a batch. */
 Test(bench, groups)
 {
     bench_list list = cases_of("operators inverses --op=soft,sima --n=8,16 --m=4 --batch=2 "
@@ -121,7 +121,7 @@ Test(bench, groups)
     bench_list_free(&list);
 }
 
-/* Every operator that the CPU has is there, and is a problem that it can plan. */
+/* Every operator of the CPU has a case, and the library can plan it. */
 Test(bench, every_operator)
 {
     int64_t seen = 0;
@@ -147,7 +147,7 @@ Test(bench, every_operator)
 
 /* ---- Rounds ---- */
 
-/* Three pieces of work that write down who was called. */
+/* Three members whose work logs its calls. */
 typedef struct {
     char log[512];
     int length, fails_at; /* fails_at: the call, from 0; -1: none */
@@ -173,7 +173,7 @@ static atn_status log_call(void *state, int repeat)
     return w->calls->length++ == w->calls->fails_at ? ATN_ERR_LIBRARY : ATN_OK;
 }
 
-/* Ticks of a machine on which others are at work in the first readings / 2 rounds. */
+/* Ticks of a machine on which other processes are at work in the first readings / 2 rounds. */
 typedef struct {
     int readings, dirty_runs;
     bool silent;
@@ -235,7 +235,8 @@ Test(bench, rounds_interleave)
     rounds_free(&r);
 }
 
-/* Others at work: all rounds again, twice at most, and what is kept says how it was. */
+/* If other processes are at work all rounds are repeated, twice at most, and the result says
+ * whether it was disturbed. */
 Test(bench, rounds_repeat)
 {
     static const double none[MEMBERS] = {0};
@@ -263,7 +264,7 @@ Test(bench, rounds_repeat)
     }
 }
 
-/* What takes longer is longer, and ratios are a member's by another's. */
+/* Longer work has longer times, and ratios are those of two members. */
 Test(bench, rounds_seconds)
 {
     static const double lengths[MEMBERS] = {0.001, 0.002, 0.006};
@@ -286,7 +287,7 @@ Test(bench, rounds_seconds)
     rounds_free(&r);
 }
 
-/* Of made-up times: round by round, not medians by medians. */
+/* Statistics of invented times: ratios are taken round by round, not between medians. */
 Test(bench, rounds_statistics)
 {
     double seconds[] = {1, 4, 9, 2, 100, 1, 2, 9, 4, 10};
@@ -305,7 +306,8 @@ Test(bench, rounds_statistics)
     cr_expect(s.median == 2.5 && s.low == 1.75 && s.high == 3.5);
 }
 
-/* Hot: twice as often until that is the shortest time asked for, and the time is one call's. */
+/* Hot members: calls are doubled until they take the shortest time, and the result is the time of
+ * one call. */
 Test(bench, rounds_hot)
 {
     atn_context *context = make_context();
@@ -320,7 +322,7 @@ Test(bench, rounds_hot)
     cr_assert_eq(rounds_time(&plan, &meter, NULL, 1, &member, &r), ATN_OK);
     double all = progress_seconds() - start, sum = 0;
     cr_expect(r.calls[0] >= 2, "%d", r.calls[0]);
-    /* the warm-up; 1, 2, 4 ... calls up to three times, and three times those that are enough */
+    /* the warm-up; 1, 2, 4 ... calls, each up to three times, then three times the final number */
     cr_expect(calls.length >= 1 + (r.calls[0] - 1) + 6 * r.calls[0] &&
                   calls.length <= 1 + 3 * (r.calls[0] - 1) + 6 * r.calls[0],
               "%d of %d", calls.length, r.calls[0]);
@@ -331,8 +333,8 @@ Test(bench, rounds_hot)
     atn_context_free(context);
 }
 
-/* Calls that were disturbed while their number is chosen, or in rounds that are done again, do not
- * leave the rounds that are kept too short. */
+/* Calls that were disturbed while their number was chosen, or in repeated rounds, do not make the
+ * kept rounds too short. */
 Test(bench, rounds_disturbed)
 {
     static const struct {
@@ -482,8 +484,8 @@ Test(bench, judge)
     }
 }
 
-/* The bound is the problem's: these matrices make a hundred times of a rounding, and what is
- * inverted is the same in both types. */
+/* The bound follows from the problem: these matrices magnify rounding a hundred times, and both
+ * types invert the same matrix. */
 Test(bench, condition)
 {
     static const atn_inverse_method methods[] = {ATN_INVERSE_NR_PAPER, ATN_INVERSE_CHOLESKY,
@@ -529,7 +531,7 @@ Test(bench, worst)
             }
 }
 
-/* A member that fails leaves the arrays of its type as they are, or none that are not whole. */
+/* A member that fails leaves the existing arrays of its type alone, and no incomplete ones. */
 Test(bench, failing_member)
 {
     atn_context *context = make_context();
@@ -565,7 +567,7 @@ Test(bench, failing_member)
     atn_context_free(context);
 }
 
-/* The CPU's f64 has no other code beside it that gradients and inverses could be compared with, nor
+/* For the CPU's f64 there is no other code with which gradients and inverses could be compared, nor
  * operators with an inverse that is not published. */
 static bool is_told(const bench_case *c)
 {
@@ -574,7 +576,7 @@ static bool is_told(const bench_case *c)
             c->inverse != ATN_INVERSE_CHEBYSHEV_2);
 }
 
-/* What is timed passes, in both types; and outputs are written by the work itself. */
+/* Every case passes in both types, and the work itself writes the outputs. */
 Test(bench, workloads)
 {
     atn_context *context = make_context();
@@ -620,7 +622,7 @@ Test(bench, workloads)
     atn_context_free(context);
 }
 
-/* Work that writes nothing is found out, whatever the outputs held before. */
+/* Work that writes nothing is detected, whatever the outputs contained before. */
 Test(bench, unwritten)
 {
     atn_context *context = make_context();
@@ -643,7 +645,7 @@ Test(bench, unwritten)
     atn_context_free(context);
 }
 
-/* The first case of a kind of work, by whom. */
+/* The first case of a kind of work and maker. */
 static const bench_case *find_case(const bench_list *list, bench_work work, bench_maker maker)
 {
     for (int64_t i = 0; i < list->count; i++)
@@ -653,7 +655,7 @@ static const bench_case *find_case(const bench_list *list, bench_work work, benc
     return NULL;
 }
 
-/* All heads have the tokens that are written for peers, also those that repeat others'. */
+/* All heads have the tokens that are written for peers, including heads that repeat others. */
 Test(bench, inputs)
 {
     int64_t elements = 6 * 2 * 10 * 32;
@@ -734,8 +736,8 @@ Test(bench, counts)
     cr_expect(s.exps == 2 * 2048.0 * WORKLOAD_EXPONENTIALS && s.flops == 0);
 }
 
-/* What ours is compared with are the published steps, 20 of them: where they have not converged one
- * more or less is another answer. */
+/* Our code is compared with the published 20 steps: before convergence one step more or less gives
+ * another result. */
 Test(bench, plain_newton)
 {
     enum { M = 30, COLS = 4 };
@@ -764,7 +766,7 @@ Test(bench, plain_newton)
     atn_context_free(context);
 }
 
-/* From alpha I: the fewest steps that reach what 20 of nr-paper's do. */
+/* From alpha I: the fewest steps that reach the residual of nr-paper's 20. */
 Test(bench, steps)
 {
     enum { M = 49 };
@@ -892,7 +894,7 @@ static void check_rows(const table *t)
     }
 }
 
-/* A ratio lies between those of the extremes of its two rows. */
+/* A ratio is between those of the extremes of its two rows. */
 static void check_ratio(const table *t, const table *ratios, int64_t row)
 {
     const double times[] = {cell_real(ratios, row, "seconds"),
@@ -913,7 +915,7 @@ static void check_ratio(const table *t, const table *ratios, int64_t row)
               cell_integer(ratios, row, "rounds") >= 5);
 }
 
-/* Of a rate, which is its shortest round's. */
+/* The best share of a rate, which is that of its shortest round. */
 static double best_share(const table *t, int64_t row)
 {
     return cell_real(t, row, "seconds_least") / cell_real(t, row, "seconds");
@@ -936,7 +938,7 @@ static table *read_rows(int output)
     return t;
 }
 
-/* A row with what shares are made of; all else is missing. */
+/* A row with the columns that shares need; all others are missing. */
 static void add_made_up(table *t, const char *work, double seconds, double flops, int64_t dirty)
 {
     const struct {
@@ -959,7 +961,8 @@ static void add_made_up(table *t, const char *work, double seconds, double flops
     }
 }
 
-/* A share is of the rate's shortest round, and says so if others were at work in its rounds. */
+/* A share refers to the rate's shortest round, and is marked if other processes were at work in its
+ * rounds. */
 Test(bench, dirty_rates)
 {
     settings s;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* attnum bench memory: what is fitted, what comes of exact power laws, and the rows of a small run.
+/* attnum bench memory: which calls are fitted, the fits of exact power laws, and the rows of a
+ * small run.
  */
 #include <criterion/criterion.h>
 #include <inttypes.h>
@@ -127,7 +128,7 @@ static int64_t find(const table *t, const char *quantity, int64_t threads)
     return -1;
 }
 
-/* Rows that are not fitted hold times of another law, and the machine gets slower from row to row,
+/* Rows that are not fitted have times of another law, and the machine gets slower from row to row,
  * which ratios do not see. */
 static table *made_line(double exponent, int fitted, double bytes_power)
 {
@@ -189,7 +190,7 @@ Test(bench_growth, two_points_are_no_fit)
     table_free(raw);
 }
 
-/* 1000 + 8 n^p bytes: constant (8 beside the 1000), linear, more. */
+/* 1000 + 8 n^p bytes: constant (8 in addition to the 1000), linear, more. */
 Test(bench_growth, bytes)
 {
     static const struct {
@@ -210,7 +211,7 @@ Test(bench_growth, bytes)
     }
 }
 
-/* a n m + c m^3: each part where the count says that it can be seen. */
+/* a n m + c m^3: each part is fitted where it is large enough by the counts. */
 Test(bench_growth, parts_over_m)
 {
     table *raw = made_table();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* attnum check's own weights: those of the library where nothing is changed, and gradients that are
- * the derivatives of what is changed. */
+/* attnum check's own weights: equal to the library's if nothing is changed, and with gradients that
+ * are derivatives of the changed weights. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

@@ -30,7 +30,7 @@ Test(convergence, two_files_of_one_name_are_refused)
     }
 }
 
-/* The command for a point makes that point again, as its last one. */
+/* The command for a point computes that point again, as its last one. */
 static void check_again(const partial_run *r, int64_t point)
 {
     static const char start[] = "attnum run ";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the error of an inverse does to the attention matrix. */
+/* The error of the attention matrix that the error of an inverse causes. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

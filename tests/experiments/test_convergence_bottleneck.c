@@ -16,7 +16,7 @@
 
 TestSuite(convergence_bottleneck, .init = scratch_begin, .fini = scratch_end);
 
-/* Of these the range of f32 ends at 3 u |A| = 7e-7, that of f64 at 1e-15. */
+/* The numerical range of f32 ends at 3 u |A| = 7e-7, that of f64 at 1e-15. */
 Test(convergence_bottleneck, ends_of_a_spectrum)
 {
     static const double a[9] = {0.5, 0, 0, 0, -4, 0, 0, 0, 0x1p-24};

@@ -143,8 +143,8 @@ Test(convergence_gradient, rows_are_the_closed_form)
     cr_expect(compared >= 60, "%" PRId64, compared);
 }
 
-/* Converged: Eq. 12 is exact. Not converged: it is off by as much as it is large, and points the
- * wrong way; going back through the steps is right either way. */
+/* Converged: Eq. 12 is exact. Not converged: its error is as large as the derivative, and its sign
+ * is wrong; backpropagation through the steps is right in both cases. */
 Test(convergence_gradient, theory)
 {
     table *t =

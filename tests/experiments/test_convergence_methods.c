@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* convergence/methods: its counts on numbers against the steps themselves, and what its rows say of
- * one another. */
+/* convergence/methods: its counts on numbers against the steps themselves, and relations between
+ * its rows. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* convergence/precision: what it says of curves by hand, of the closed form, and of the library's
- * own runs. */
+/* convergence/precision: its results for curves made by hand, for the closed form, and for the
+ * library's runs. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -113,7 +113,7 @@ static int64_t find(const table *t, const char *given, const char *precision)
     return -1;
 }
 
-/* Early residuals are the closed form's, on A as each precision holds it. */
+/* Early residuals are those of the closed form, for A rounded to each precision. */
 Test(convergence_precision, the_first_residuals_are_the_filters)
 {
     enum { M = 16 };
@@ -159,7 +159,7 @@ Test(convergence_precision, the_first_residuals_are_the_filters)
     run_free(&r);
 }
 
-/* The columns of a row from the row's own curve. */
+/* The columns of a row, recomputed from its curve. */
 static void check_row(const whole_run *r, int64_t row)
 {
     const table *t = r->tables[0], *curves = r->tables[1];

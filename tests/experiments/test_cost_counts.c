@@ -31,8 +31,8 @@ static int64_t find_count(const table *t, const char *name, const char *variant,
     return found;
 }
 
-/* n = 784, n_k = n, d = dv = 32, m = r = 49, M = 110, 12 heads, f32; from operators.h and what
- * atn_cost says it counts. A product of a x b by b x c is 2 a b c. */
+/* n = 784, n_k = n, d = dv = 32, m = r = 49, M = 110, 12 heads, f32; from operators.h and the
+ * description of atn_cost. A product of a x b by b x c is 2 a b c. */
 static const struct {
     const char *name, *variant;
     int64_t m;

@@ -102,7 +102,8 @@ Test(spectral_bounds, two_tokens_break_the_bounds)
 }
 
 /* With s = 1e-10, s delta^2 is 1e-16 at delta = 1e-3: A is below the floor, and the pair has a
- * lower bound of the norm only; at 1e-4 the two tokens are twins, and there is no row. */
+ * lower bound of the norm only; at 1e-4 the two tokens are equal to rounding, and there is no row.
+ */
 Test(spectral_bounds, pairs_below_the_floor_are_bounded_from_below)
 {
     int rows = 0;
@@ -125,8 +126,8 @@ Test(spectral_bounds, pairs_below_the_floor_are_bounded_from_below)
 }
 
 /* The same matrix as in normalisation_may_put_a_row_below_the_floor, of tokens: eight at distances
- * with exp(-d^2) = 1/2, two nearly alike far away. What hangs on the normalised matrix alone is
- * below the floor, what hangs on A is not, nor is what hangs on neither. */
+ * with exp(-d^2) = 1/2, two nearly alike far away. What depends on the normalised matrix alone is
+ * below the floor; what depends on A or on neither is not. */
 Test(spectral_bounds, a_row_of_bounds_is_below_the_floor_for_its_own_sake)
 {
     enum { COUNT = 10 };

@@ -70,7 +70,7 @@ Test(spectral_nonnegative, two_bounds_hold_the_dense_norm)
     }
 }
 
-/* Where the matrix falls apart later vectors may have zeros: the upper bound is an earlier one's.
+/* If the matrix is reducible, later vectors may have zeros: the upper bound is an earlier one's.
  */
 Test(spectral_nonnegative, two_bounds_hold_for_reducible_matrices)
 {
@@ -109,7 +109,7 @@ Test(spectral_nonnegative, two_bounds_hold_for_sparse_matrices)
     cr_expect(wide > 0 && wide < 2000, "%" PRId64 " without a tight upper bound", wide);
 }
 
-/* Too large to be kept: |x y^T|_2 = |x| |y|. */
+/* Too large to be stored: |x y^T|_2 = |x| |y|. */
 Test(spectral_nonnegative, large_matrices_are_made_again_in_every_step)
 {
     enum { COUNT = 4100 };

@@ -131,7 +131,7 @@ Test(spectral_norm_growth, below_the_floor_norms_are_lower_bounds)
               close_to(growth_inverse_norm(8, nextafter(floor, 0), 3), 0.5 / floor, 2 * u));
 }
 
-/* A block of 8 with 1/2 off the diagonal (row sums 4.5) and two tokens nearly alike: D stretches
+/* A block of 8 with 1/2 off the diagonal (row sums 4.5) and two nearly equal tokens: D stretches
  * the block's eigenvalue 4.5 to 20.25, but the pair's 1 - c only to about twice itself. */
 Test(spectral_norm_growth, normalisation_may_put_a_row_below_the_floor)
 {

@@ -38,7 +38,7 @@ static int64_t find_row(const table *t, const char *view, int64_t n, const char 
 }
 
 /* All tokens equal: S is of ones, |S|_2 = n = |S^|_2, and D = m I makes n/m of it: S27's laws to
- * the letter. Softmax averages. nr-paper stands on its boundary: X_20 is rounding. */
+ * the letter. Softmax averages. nr-paper is on its boundary of convergence: X_20 is rounding. */
 Test(spectral_resolution, equal_tokens_follow_the_laws_exactly)
 {
     static const struct {

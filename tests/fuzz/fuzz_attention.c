@@ -72,7 +72,7 @@ static double number(source *s)
 
 enum { MOST_BLOCKS = 128, MOST_ELEMENTS = 1 << 14, MOST_BYTES = 1 << 24, MOST_FLOPS = 300000 };
 
-/* What the arrays of one run lie in. */
+/* The memory of the arrays of one run. */
 typedef struct {
     void *blocks[MOST_BLOCKS];
     int count;

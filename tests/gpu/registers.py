@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Holds what the compiler says about each kernel against the table tests/gpu/registers.csv.
+"""Compares what the compiler reports about each kernel with the table tests/gpu/registers.csv.
 
   registers.py --table TABLE --nvcc NVCC LOG...            judges
   registers.py --table TABLE --nvcc NVCC --update LOG...   writes the table

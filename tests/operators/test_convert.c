@@ -160,7 +160,7 @@ Test(convert, nan_stays_nan)
         }
 }
 
-/* Arrays between any two types: as one number at a time; nothing written beside them. */
+/* Arrays between any two types: as one number at a time; nothing else is written. */
 Test(convert, arrays_of_any_types)
 {
     enum { COUNT = 9 };

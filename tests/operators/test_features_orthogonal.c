@@ -87,7 +87,7 @@ static double gram_ratio(const features *f, int64_t first, bool chi)
     return worst / ((double)f->d * atn_dtype_roundoff(f->dtype));
 }
 
-/* Row i of numbers lies in what rows up to i of its block span: the largest |cosine| with a later
+/* Row i of numbers is in the span of rows up to i of its block: the largest |cosine| with a later
  * one, over d u. Tells rows made orthogonal from columns made orthogonal. */
 static double span_ratio(const features *f)
 {

@@ -585,7 +585,7 @@ static attention_case soft_case(int op, int sampling, int mode, int method)
     return c;
 }
 
-/* 8 seeds of 5 different tokens: three centroids have no tokens, and stand at their seeds. Eighths,
+/* 8 seeds of 5 different tokens: three centroids have no tokens, and stay at their seeds. Eighths,
  * so that means of equal tokens are exact. Equal tokens change places under any change of q, so
  * that there is no kappa to ask for; 6 steps from a given alpha are a polynomial. */
 Test(gradients, centroids_without_tokens)

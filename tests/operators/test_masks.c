@@ -90,7 +90,7 @@ static void check_rows(const attention_run *r)
                          attention_case_label(c), i, sum_in_padding(tensors[i], mask[i]));
 }
 
-/* Whatever stands in the padding, all results keep their bits. */
+/* All results have the same bits for any values in the padding. */
 static void check_unseen(atn_context *context, int op, int variant, bool cross)
 {
     static const double values[] = {0, 1e30, -3, NAN, INFINITY};

@@ -64,7 +64,7 @@ Test(matrix, rows_times_a_vector)
         }
 }
 
-/* Whether the factors lie in one place changes no bit; exact where numbers are whole. */
+/* Whether the factors share memory changes no bit; exact where numbers are whole. */
 Test(matrix, dot_of_itself)
 {
     static real a[ROOM], copy[ROOM];

@@ -392,7 +392,7 @@ Test(soft_backward, truncated_inverses)
 }
 
 /* A token named twice among the landmarks: A is singular and stays so, every way is exact (in SOFT
- * P's columns lie in A's range, and in SOFT++ D does not move them out of it). */
+ * P's columns are in A's range, and in SOFT++ D does not move them out of it). */
 Test(soft_backward, duplicate_landmarks)
 {
     static const int methods[] = {ATN_INVERSE_EIG, ATN_INVERSE_EIG, ATN_INVERSE_PIVOTED_CHOLESKY};

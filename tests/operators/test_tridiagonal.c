@@ -147,7 +147,7 @@ Test(tridiagonal, random_matrices)
             }
 }
 
-/* Blocks that know nothing of one another; the least eigenvalue lies in any. */
+/* Independent blocks; the least eigenvalue is that of any of them. */
 Test(tridiagonal, blocks)
 {
     for (int count = 3; count <= MOST; count++)
