@@ -44,7 +44,7 @@ static const forward_row rows[] = {
 };
 enum { ROWS = sizeof rows / sizeof *rows, CPU_ROWS = ROWS - 2 };
 
-/* What was seen of one variant. */
+/* The statistics of one variant. */
 typedef struct {
     int judged, run;
     double worst;
@@ -71,8 +71,8 @@ static bool check(atn_context *context, const attention_case *c, int layout, con
     return verdict == REF_PASS;
 }
 
-/* One row of the table in f64, f32 or both; kappa is measured once. What cannot be judged in f32 is
- * in f64. */
+/* One row of the table in f64, f32 or both; kappa is measured once. A row that cannot be judged in
+ * f32 can be in f64. */
 static void check_row(atn_context *context, int op, int variant, int row, const bool *dtypes,
                       variant_tally *t)
 {

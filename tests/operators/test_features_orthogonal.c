@@ -88,7 +88,7 @@ static double gram_ratio(const features *f, int64_t first, bool chi)
 }
 
 /* Row i of numbers is in the span of rows up to i of its block: the largest |cosine| with a later
- * one, over d u. Tells rows made orthogonal from columns made orthogonal. */
+ * one, over d u. Distinguishes orthogonal rows from orthogonal columns. */
 static double span_ratio(const features *f)
 {
     double worst = 0;
@@ -190,7 +190,7 @@ static atn_tensor changed(atn_tensor t, int64_t batch, int64_t rows, int64_t col
     return t;
 }
 
-/* What is wrong with the arguments, and what must then be said. */
+/* Wrong arguments, and the detail that the context must then give. */
 Test(features_orthogonal, statuses)
 {
     atn_context *context = fixture_context(1, NULL);

@@ -62,7 +62,7 @@ static attention_case make(const gradient_row *row, int op, int variant, atn_dty
     return attention_case_make(&choice);
 }
 
-/* Whether a row asks for what the operator cannot do: another row then has the same case. */
+/* Whether a row needs something that the operator cannot do: another row then has the same case. */
 static bool repeats(const gradient_row *row, const attention_case *c)
 {
     return row->padding != c->choice.padding || (row->causal && !c->choice.causal) ||
@@ -102,7 +102,7 @@ static void forget(expectation *e)
     free(e->output);
 }
 
-/* What was seen of one operator: the worst error, and the slots in which zeros would have failed.
+/* The statistics of one operator: the worst error, and the slots in which zeros would have failed.
  */
 typedef struct {
     int judged, run, long_judged, long_run;

@@ -13,7 +13,7 @@
 
 enum { M = 23, K = 7, COUNT = 3 };
 
-/* COUNT kernel matrices, right sides, and what comes of them. */
+/* COUNT kernel matrices, right sides, and the results. */
 typedef struct {
     double *a, *w, *y;
     guarded ga, gw, gy;
@@ -167,7 +167,7 @@ Test(inverse_apply, leaves_out_what_has_no_pivot)
     atn_context_free(context);
 }
 
-/* A factor that leaves the type's range is one of nothing: Y = 0, as X would be. */
+/* A factor that leaves the type's range has rank 0: Y = 0, as X would be. */
 Test(inverse_apply, overflow_of_the_factor)
 {
     atn_context *context = fixture_context(1, NULL);
@@ -182,7 +182,7 @@ Test(inverse_apply, overflow_of_the_factor)
     atn_context_free(context);
 }
 
-/* A matrix that is not finite: zeros of it, the others as they are. */
+/* A matrix that is not finite gives zeros; the others are not affected. */
 Test(inverse_apply, nonfinite)
 {
     static const atn_inverse_method methods[] = {ATN_INVERSE_NR_PAPER, ATN_INVERSE_CHOLESKY,
@@ -218,7 +218,7 @@ Test(inverse_apply, threads_change_nothing)
     }
 }
 
-/* So many that a thread takes several in a row; statuses and infos of each as well. */
+/* So many matrices that a thread has several; statuses and infos of each as well. */
 Test(inverse_apply, many_matrices_on_threads)
 {
     enum { MANY = 70, SIZE = 9, SIDES = 5 };
@@ -254,8 +254,8 @@ Test(inverse_apply, many_matrices_on_threads)
     }
 }
 
-/* Larger than what we factorise ourselves: LAPACK's pivots. |A y - w| <= (3 m + 1) u m |A| |y| by
- * Cholesky's backward error, with |A| <= m for a kernel matrix and its ridge. */
+/* Larger than the matrices that the library factorises itself: LAPACK's pivots. |A y - w| <= (3 m +
+ * 1) u m |A| |y| by Cholesky's backward error, with |A| <= m for a kernel matrix and its ridge. */
 Test(inverse_apply, large_ones_by_lapack)
 {
     enum { LARGE = 401 };

@@ -279,7 +279,7 @@ Test(inverse_polynomial, diagonal_and_known_matrices)
     atn_context_free(context);
 }
 
-/* A + ridge I is what is inverted, and judged. */
+/* The matrix that is inverted and judged is A + ridge I. */
 Test(inverse_polynomial, ridge)
 {
     atn_context *context = fixture_context(1, NULL);
@@ -447,7 +447,8 @@ static void check_guarded(atn_context *context, single *s, const char *what, dou
     }
 }
 
-/* A times a power of 2 goes the same way to the bit, as far as squares under- or overflow too. */
+/* A times a power of 2 has the same iterates to the bit, as far as squares under- or overflow too.
+ */
 Test(inverse_polynomial, powers_of_two_change_nothing)
 {
     enum { M = 12 };
@@ -506,7 +507,7 @@ Test(inverse_polynomial, rank_deficient_from_the_identity)
     atn_context_free(context);
 }
 
-/* From alpha A the null space of exact duplicates stays out: no guard is needed. */
+/* From alpha A iterates have no part in the null space of exact duplicates: no guard is needed. */
 Test(inverse_polynomial, duplicates_from_the_matrix)
 {
     enum { M = 12 };
@@ -560,7 +561,8 @@ Test(inverse_polynomial, starts_that_do_not_fit)
     atn_context_free(context);
 }
 
-/* The guard does not disturb what converges, however long: rounding noise is not divergence. */
+/* The guard does not stop an iteration that converges, however long it takes: rounding noise is not
+ * divergence. */
 Test(inverse_polynomial, long_runs_stay)
 {
     atn_context *context = fixture_context(1, NULL);
@@ -614,7 +616,7 @@ Test(inverse_polynomial, statuses)
     atn_context_free(context);
 }
 
-/* One entry per X_0 .. X_T, each what a run of k steps leaves; updates from them. */
+/* One entry per X_0 .. X_T, equal to a run of k steps; updates follow from them. */
 Test(inverse_polynomial, traces_and_updates)
 {
     enum { M = 9, T = 6 };

@@ -137,7 +137,7 @@ static int every_residual(atn_context *context, atn_inverse_desc desc, precision
     return STEPS;
 }
 
-/* X is the X_k of smallest residual among those looked at, to the bit; and that is no more than 8
+/* X is the X_k of smallest residual among those considered, to the bit; and that is no more than 8
  * times the smallest of all, which may come later by luck. */
 static void check_best(atn_context *context, atn_inverse_method method, precision p, kind which)
 {
@@ -220,7 +220,8 @@ Test(inverse_stopping, a_fixed_t_is_worse)
     atn_context_free(context);
 }
 
-/* Updates that do not shrink for 30 steps and residuals that do not fall for 30 are no rounding. */
+/* Updates that do not shrink for 30 steps and residuals that do not fall for 30 are not a sign of
+ * rounding. */
 Test(inverse_stopping, slow_phases_are_waited_for)
 {
     atn_context *context = fixture_context(1, NULL);
@@ -242,7 +243,7 @@ Test(inverse_stopping, slow_phases_are_waited_for)
     atn_context_free(context);
 }
 
-/* The tolerance tells stagnated from done, and too small a T is neither. */
+/* The tolerance distinguishes stagnation from convergence, and too small a T is neither. */
 Test(inverse_stopping, statuses)
 {
     static const struct {
@@ -302,7 +303,7 @@ Test(inverse_stopping, statuses)
     atn_context_free(context);
 }
 
-/* The last X_k that T allows is looked at too. */
+/* The last X_k that T allows is considered, too. */
 Test(inverse_stopping, the_last_iterate_counts)
 {
     atn_context *context = fixture_context(1, NULL);
@@ -453,7 +454,7 @@ Test(inverse_stopping, within_soft)
     atn_context_free(context);
 }
 
-/* The first of X_k = I has residual 0: four more, no smaller ones, and it is over. */
+/* The first of X_k = I has residual 0: it ends after four more steps without a smaller one. */
 Test(inverse_stopping, four_steps_without_a_smaller_residual_end_it)
 {
     atn_context *context = fixture_context(1, NULL);

@@ -124,7 +124,7 @@ Test(inverse_storage, residuals_are_of_the_type)
     atn_context_free(context);
 }
 
-/* What is stored is X; its residual is what it is, not what products in the type would make of it.
+/* X is stored in the type; its residual is exact, not that of products in the type.
  * A sum of m products has m u_f32 of its terms, two of them in a row are subtracted. */
 Test(inverse_storage, residuals_are_not_rounded)
 {
@@ -157,7 +157,7 @@ Test(inverse_storage, residuals_are_not_rounded)
     atn_context_free(context);
 }
 
-/* The search for halvings sees A^2 as the type holds it: off by an eighth in bf16's case. */
+/* The search for halvings uses A^2 rounded to the type: off by an eighth in bf16's case. */
 Test(inverse_storage, the_square_is_rounded)
 {
     atn_context *context = fixture_context(1, NULL);

@@ -222,7 +222,7 @@ Test(inverse_trace, diverging_iterates_are_not_reported_small)
 }
 
 /* Several matrices, each with its own trace and metrics. */
-/* One NaN in what the caller gives is enough, wherever it stands: no maximum may pass over it. */
+/* One NaN anywhere in the given arrays is enough: no maximum may skip it. */
 Test(inverse_trace, a_nan_in_the_reference_is_seen)
 {
     atn_context *context = fixture_context(1, NULL);

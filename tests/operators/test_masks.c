@@ -29,7 +29,7 @@ static bool masks(const atn_operator_info *info)
     return info && (info->capabilities & ATN_CAN_MASK);
 }
 
-/* The masks that count: with K = Q one serves both. */
+/* The masks in effect: with K = Q one serves both. */
 static const unsigned char *query_mask(const attention_case *c)
 {
     return c->choice.cross ? c->query_mask : c->key_mask;
@@ -201,8 +201,8 @@ Test(masks, padding_is_the_problem_without_it)
 
 /* ---- Other numbers of keys than of queries, in a batch ---- */
 
-/* Entries of a batch that leave different tokens out, of n and n_k that differ: a mask that were
- * read at another entry's or with the other's length would show. */
+/* Entries of a batch with different padding, of n and n_k that differ: a mask that is read at
+ * another entry or with the other length would show. */
 static void check_lengths(atn_context *context, int op, int variant, int64_t tokens, int64_t keys)
 {
     attention_choice choice = {.op = (atn_operator)op,
@@ -271,8 +271,8 @@ static void check_backward(atn_context *context, attention_run *r, const double 
     attention_slots_free(&want);
 }
 
-/* Entry 0 has no key, and no query either or some. The reference says what that is; the other
- * entry has its answer all the same. */
+/* Entry 0 has no key, and no query either or some. The reference defines that result; the other
+ * entry is not affected. */
 static void check_no_keys(atn_context *context, int op, int variant, bool cross)
 {
     attention_case c = make(op, variant, cross, 2, 5);
