@@ -278,7 +278,7 @@ static void (*const formats[])(const table *t) = {
 
 static void print_help(void)
 {
-    printf("Lists what there is. KIND is one of");
+    printf("Lists what attnum has. KIND is one of");
     for (int i = 0; i < KINDS; i++)
         printf("%s %s", i ? "," : "", kinds[i].name);
     printf("; without one, all of them.\n\nexample: attnum list inputs references --format csv\n");
@@ -321,7 +321,7 @@ static int run(const settings *s, int count, const char *const *words)
 const verb list_verb = {
     .name = "list",
     .operands = "[KIND...]",
-    .summary = "what there is",
+    .summary = "operators, experiments, inputs, claims, ...",
     .options = USES_FORMAT,
     .help = print_help,
     .run = run,

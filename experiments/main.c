@@ -84,7 +84,7 @@ static int select_experiments(experiment_selection *chosen, int argc, char **arg
 }
 
 /* A title, and a text of one or more lines to the right of it. */
-static void print_beside(const char *title, const char *text)
+static void print_titled(const char *title, const char *text)
 {
     printf("  %-9s ", title);
     for (; *text; text++) {
@@ -98,19 +98,18 @@ static void print_beside(const char *title, const char *text)
 static void help_experiment(const experiment *e)
 {
     printf("attnum run %s [OPTION...]\n  %s\n", e->name, e->summary);
-    print_beside("source:", e->source);
-    print_beside("defaults:", e->defaults);
-    print_beside("example:", e->example);
+    print_titled("source:", e->source);
+    print_titled("defaults:", e->defaults);
+    print_titled("example:", e->example);
     printf("\n");
 }
 
 static void help_run(const experiment_selection *chosen, unsigned used)
 {
     if (chosen->count == 0) {
-        printf(
-            "usage: attnum run EXPERIMENT...|all [OPTION...]\n"
-            "Runs experiments and writes their CSV, metadata and plots. Each has options of its\n"
-            "own: attnum run EXPERIMENT --help\n\nexperiments\n");
+        printf("usage: attnum run EXPERIMENT...|all [OPTION...]\n"
+               "Runs experiments and writes their CSV, metadata and plots. Each has its own\n"
+               "options: attnum run EXPERIMENT --help\n\nexperiments\n");
         for (int i = 0; experiments[i]; i++)
             printf("  %-24s %s\n", experiments[i]->name, experiments[i]->summary);
         printf("\n");

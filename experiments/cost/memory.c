@@ -435,7 +435,7 @@ static const output_spec outputs[] = {
 
 const experiment cost_memory = {
     .name = "cost/memory",
-    .summary = "memory against the number of tokens: measured, exact, and as the papers hold it",
+    .summary = "memory against the number of tokens: measured, exact, and of the papers' arrays",
     .source = "SOFT (IJCV, NeurIPS) Fig. 1b, UFO-ViT Fig. 8; N01, U03, S07",
     .example = "attnum run cost/memory --quick",
     .options = 0,

@@ -194,10 +194,10 @@ static int merge_experiment(const shard_list *list, shard_run *runs, const exper
 static void print_help(void)
 {
     printf(
-        "Joins the shards that `attnum run EXPERIMENT --shard I/N` left in these folders, of one\n"
+        "Merges the shards that `attnum run EXPERIMENT --shard I/N` left in these folders, of one\n"
         "or more experiments, and writes the CSV, metadata and plots of the whole run: the same\n"
-        "bytes of CSV. All N shards must be there, of one version, one set of options and the\n"
-        "same input; what the checks said counts in the exit code.\n\n"
+        "bytes of CSV. All N shards must exist, from one version, with the same options and\n"
+        "the same input; the exit code includes failures of their checks.\n\n"
         "example: attnum merge results node2/results --out results\n");
 }
 

@@ -497,12 +497,11 @@ static int finish(const settings *s, const void *state, const table *raw, table 
 }
 
 static const output_spec outputs[] = {
-    {"bounds", "Printed and corrected norm bounds, each against what is measured in f64.", columns,
-     COLUMNS}};
+    {"bounds", "Printed and corrected norm bounds, and measurements in f64.", columns, COLUMNS}};
 
 const experiment spectral_bounds = {
     .name = "spectral/bounds",
-    .summary = "each printed norm bound against what is measured, and the corrected one",
+    .summary = "printed and corrected norm bounds, compared with measurements",
     .source = "SOFT (IJCV) Eq. 15, Prop. 3-6; S06, S20-S23",
     .example = "attnum run spectral/bounds --input photos,smooth --samples 10",
     .options = USES_DEVICE | USES_INPUT | USES_GRID | USES_SAMPLES | USES_STAGE | USES_LANDMARKS |
