@@ -207,7 +207,7 @@ static void open_plan(workload *s)
         s->status = atn_attention_upload(s->context, &problem.desc, &problem.shape, &desc, &memory);
         if (s->status == ATN_OK)
             s->owned[s->owned_count++] = memory;
-    } else { /* the plan reads the arrays as they stand */
+    } else { /* the plan reads the arrays directly */
         for (int i = 0; i < problem.owned_count; i++)
             s->host[i] = problem.owned[i];
         s->host_count = problem.owned_count;

@@ -31,7 +31,7 @@ layer_count network_total(const network_count *sheet)
 
 /* ---- One stage ---- */
 
-/* Where a stage's blocks stand. */
+/* The position of a stage's blocks. */
 typedef struct {
     const network_stage *stage;
     int number;

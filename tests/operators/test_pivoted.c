@@ -419,7 +419,7 @@ Test(pivoted, factors_without_pivots)
     }
 }
 
-/* 0 where it stands after the others' products: integers are exact. */
+/* 0 after the others' products: integers are exact. */
 Test(pivoted, a_pivot_that_vanishes)
 {
     static real a[MOST * MOST];

@@ -28,7 +28,7 @@ static attention_case make(int op, int variant, bool causal, int64_t tokens)
     return c;
 }
 
-/* Y of the case as it stands. */
+/* Y of the unchanged case. */
 static double *output_of(atn_context *context, const attention_case *c)
 {
     attention_run r = attention_run_make(c, 0);

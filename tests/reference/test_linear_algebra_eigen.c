@@ -133,7 +133,7 @@ Test(linear_algebra_eigen, known_pairs)
     }
 }
 
-/* What stands above the diagonal must not matter, not even NaN. */
+/* Entries above the diagonal must not matter, not even NaN. */
 Test(linear_algebra_eigen, only_the_lower_triangle_is_read)
 {
     enum { N = 10 };
