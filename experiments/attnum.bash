@@ -106,7 +106,7 @@ _attnum() {
     fi
     help=$("${command[@]}" --help 2>/dev/null) || return 0
     word=${COMP_WORDS[at]}
-    # an argument stands one space after its option, a flag's help two
+    # an argument follows its option after one space, a flag's help two
     argument=$(printf '%s\n' "$help" | awk -v start="  $word " \
         'index($0, start) == 1 && substr($0, length(start) + 1, 1) != " " { print $2 }')
     case $word:$argument:$current in

@@ -23,7 +23,8 @@ static const column columns[] = {
     {"description", COLUMN_TEXT, "", "its formula, or one line about it"},
     {"parameters", COLUMN_TEXT, "", "what it can be given"},
     {"capabilities", COLUMN_TEXT, "", "types, devices and modes it supports"},
-    {"source", COLUMN_TEXT, "", "where it comes from, or what it stands for"},
+    {"source", COLUMN_TEXT, "",
+     "where it comes from, or which figures and statements it belongs to"},
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
@@ -157,7 +158,7 @@ static bool find_program(const char *name)
     return found;
 }
 
-/* What of an instruction set can be said here. */
+/* The state of an instruction set on this machine. */
 static const char *isa_state(atn_isa isa)
 {
     const char *reason;
@@ -214,7 +215,7 @@ static void list_device(table *t, const char *kind, atn_device device, int ordin
     free(can);
 }
 
-/* A kind without a device has a row that says why. */
+/* A kind without a device has a row with the reason. */
 static void list_devices(table *t, const char *kind)
 {
     for (int device = ATN_CPU; device <= ATN_CUDA; device++) {
@@ -277,7 +278,7 @@ static void (*const formats[])(const table *t) = {
 
 static void print_help(void)
 {
-    printf("Lists what there is. KIND is one of");
+    printf("Lists what attnum has. KIND is one of");
     for (int i = 0; i < KINDS; i++)
         printf("%s %s", i ? "," : "", kinds[i].name);
     printf("; without one, all of them.\n\nexample: attnum list inputs references --format csv\n");
@@ -320,7 +321,7 @@ static int run(const settings *s, int count, const char *const *words)
 const verb list_verb = {
     .name = "list",
     .operands = "[KIND...]",
-    .summary = "what there is",
+    .summary = "operators, experiments, inputs, claims, ...",
     .options = USES_FORMAT,
     .help = print_help,
     .run = run,

@@ -25,9 +25,9 @@
 typedef struct {
     const experiment **items;
     int count;
-} selection;
+} experiment_selection;
 
-static void select_one(selection *chosen, const experiment *e)
+static void select_one(experiment_selection *chosen, const experiment *e)
 {
     for (int i = 0; i < chosen->count; i++)
         if (chosen->items[i] == e)
@@ -59,7 +59,7 @@ static int report_unknown_experiment(const char *word)
     return EXIT_USAGE;
 }
 
-static int select_named(selection *chosen, const char *name)
+static int select_named(experiment_selection *chosen, const char *name)
 {
     bool all = strcmp(name, "all") == 0, found = all;
     for (int i = 0; experiments[i]; i++)
@@ -70,8 +70,8 @@ static int select_named(selection *chosen, const char *name)
     return found ? EXIT_PASS : report_unknown_experiment(name);
 }
 
-/* The experiments named among the words, in the order given. */
-static int select_experiments(selection *chosen, int argc, char **argv)
+/* The experiments that the operands name, in their order. */
+static int select_experiments(experiment_selection *chosen, int argc, char **argv)
 {
     const char **names = must_allocate((size_t)argc, sizeof *names);
     int count = settings_names(argc, argv, names);
@@ -83,8 +83,8 @@ static int select_experiments(selection *chosen, int argc, char **argv)
     return code;
 }
 
-/* A title, and a text of one or more lines beside it. */
-static void print_beside(const char *title, const char *text)
+/* A title, and a text of one or more lines to the right of it. */
+static void print_titled(const char *title, const char *text)
 {
     printf("  %-9s ", title);
     for (; *text; text++) {
@@ -98,19 +98,18 @@ static void print_beside(const char *title, const char *text)
 static void help_experiment(const experiment *e)
 {
     printf("attnum run %s [OPTION...]\n  %s\n", e->name, e->summary);
-    print_beside("source:", e->source);
-    print_beside("defaults:", e->defaults);
-    print_beside("example:", e->example);
+    print_titled("source:", e->source);
+    print_titled("defaults:", e->defaults);
+    print_titled("example:", e->example);
     printf("\n");
 }
 
-static void help_run(const selection *chosen, unsigned used)
+static void help_run(const experiment_selection *chosen, unsigned used)
 {
     if (chosen->count == 0) {
-        printf(
-            "usage: attnum run EXPERIMENT...|all [OPTION...]\n"
-            "Runs experiments and writes their CSV, metadata and plots. Each has options of its\n"
-            "own: attnum run EXPERIMENT --help\n\nexperiments\n");
+        printf("usage: attnum run EXPERIMENT...|all [OPTION...]\n"
+               "Runs experiments and writes their CSV, metadata and plots. Each has its own\n"
+               "options: attnum run EXPERIMENT --help\n\nexperiments\n");
         for (int i = 0; experiments[i]; i++)
             printf("  %-24s %s\n", experiments[i]->name, experiments[i]->summary);
         printf("\n");
@@ -121,7 +120,7 @@ static void help_run(const selection *chosen, unsigned used)
     settings_help(used | USES_RUN);
 }
 
-static int run_selected(const selection *chosen, const settings *s)
+static int run_selected(const experiment_selection *chosen, const settings *s)
 {
     int code = EXIT_SKIPPED;
     printout_begin(s);
@@ -133,7 +132,7 @@ static int run_selected(const selection *chosen, const settings *s)
 
 static int run_command(int argc, char **argv)
 {
-    selection chosen = {0};
+    experiment_selection chosen = {0};
     unsigned used = 0;
     settings s;
     int code = select_experiments(&chosen, argc, argv);

@@ -31,7 +31,7 @@ static atn_status prepare(const ref_attention_problem *given, ref_attention_prob
     return ATN_OK;
 }
 
-/* Padding of queries gives rows of 0; all else must be finite. */
+/* Padded queries have rows of 0; everything else must be finite. */
 static atn_status inspect(int64_t count, const double *out, atn_status status)
 {
     for (int64_t i = 0; status == ATN_OK && i < count; i++)

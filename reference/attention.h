@@ -11,8 +11,8 @@
 
 #include <attnum/attention.h>
 
-/* Dense f64. The description's tensors must be f64 too, whatever its dtype says; what it says about
- * types, storage, order of products and distances changes nothing here. */
+/* Dense f64. The description's tensors must be f64, too, whatever its dtype; its types, storage,
+ * order of products and distances have no effect here. */
 typedef struct {
     const atn_attention_desc *desc;
     atn_attention_shape shape;
@@ -22,8 +22,8 @@ typedef struct {
     const unsigned char *query_mask, *key_mask; /* as in atn_attention_inputs */
 } ref_attention_problem;
 
-/* Directions to differentiate in, or gradients: the shapes of the inputs. Null: zero, or not
- * wanted. k must be null where the problem's is. */
+/* Directions to differentiate in, or gradients, in the shapes of the inputs. Null: zero, or not
+ * wanted. k must be null if the problem's k is. */
 typedef struct {
     double *q, *k, *v;
     double *parameters[ATN_PARAMETER_COUNT];
@@ -36,14 +36,14 @@ typedef struct {
  * eig: the pseudo-inverse, cut at rcond where one is given). Judged by long double: an A that is
  * singular to f64 only is inverted. Neither convergence nor a residual is judged.
  *
- * Returns ATN_OK, ATN_ERR_NULL, ATN_ERR_SHAPE, ATN_ERR_VALUE (a shape or description no operator
- * takes), ATN_ERR_MEMORY, ATN_SINGULAR (an exact inverse met a singular A; Y is NaN),
+ * Returns ATN_OK, ATN_ERR_NULL, ATN_ERR_SHAPE, ATN_ERR_VALUE (a shape or description that no
+ * operator accepts), ATN_ERR_MEMORY, ATN_SINGULAR (an exact inverse met a singular A; Y is NaN),
  * ATN_NONFINITE (0/0 and the like: Y holds NaN). Cost O(n n_k (d + dv)) per head at least. */
 atn_status ref_attention(const ref_attention_problem *problem, double *out);
 
 /* dY = the derivative of Y in one direction. soft, softpp: desc.gradient closed takes dX = -X dA X
- * for the derivative of X, whatever X is (Eq. 12), pseudo the pseudo-inverse's at constant rank,
- * steps what X's computation gives; ATN_ERR_VALUE where the inverse has no such gradient. */
+ * for the derivative of X, whatever X is (Eq. 12), pseudo that of the pseudo-inverse at constant
+ * rank, steps that of X's computation; ATN_ERR_VALUE where the inverse has no such gradient. */
 atn_status ref_attention_derivative(const ref_attention_problem *problem,
                                     const ref_attention_arrays *direction, double *dout);
 
@@ -59,7 +59,7 @@ atn_status ref_attention_gradient(const ref_attention_problem *problem, const do
 int64_t ref_attention_bottlenecks(const ref_attention_problem *problem, double *a, double *alpha);
 
 /* lsh: the bucket numbers of a problem by the description's rotations, b x h x rounds x n, 0 for
- * padded tokens; they may be given back in desc.lsh.buckets. margin (or null): the smallest error
+ * padded tokens; they may be used as desc.lsh.buckets. margin (or null): the smallest error
  * of the sums (x R)_b, relative to sum_c |x_c R_cb|, that could change one of them; a sum of d
  * products has less than d u. Returns how many numbers, ATN_ERR_NULL or ATN_ERR_SHAPE. */
 int64_t ref_lsh_buckets(const ref_attention_problem *problem, int64_t *buckets, double *margin);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside reference/'s certified part, and its tests: matrices of balls (Arb). A ball encloses a
- * number; every routine encloses what its formula says of the numbers enclosed. */
+/* Used by the certified part of reference/ and its tests only: matrices of balls (Arb). A ball
+ * encloses a number; every routine encloses the results of its formula for all numbers in its
+ * arguments. */
 #ifndef REFERENCE_BALLS_H
 #define REFERENCE_BALLS_H
 
 #include <flint/flint.h>
-/* FLINT 3 holds Arb, which was a library of its own before. */
+/* FLINT 3 holds Arb, which was a separate library before. */
 #if __FLINT_RELEASE >= 30000
 #include <flint/arb_mat.h>
 #define BALLS_LIBRARY "FLINT " FLINT_VERSION
@@ -43,8 +44,8 @@ void balls_scale_rows_columns(arb_mat_t s, arb_srcptr r, arb_srcptr c, slong bit
 typedef enum { BALLS_SPECTRAL_NORM, BALLS_LARGEST_EIGENVALUE } balls_quantity;
 
 /* Encloses |S|_2 or the largest eigenvalue of every symmetric matrix in the balls S, from an
- * approximate eigendecomposition in doubles (lambda, w's columns), however bad: it only makes the
- * ball wider, and not finite where W may be singular. */
+ * approximate eigendecomposition in doubles (lambda, w's columns), of any quality: a bad one only
+ * makes the ball wider, or not finite if W may be singular. */
 void balls_top_from(arb_t top, balls_quantity quantity, const arb_mat_t s, const double *lambda,
                     const double *w);
 

@@ -9,12 +9,12 @@
 #include "data.h"
 #include "ref_memory.h"
 
-/* What each random array is drawn with, so that adding one does not move the others. */
+/* The random stream of each array, so that adding one does not change the others. */
 enum { DRAW_Q, DRAW_K, DRAW_V, DRAW_DOUT, DRAW_MASKS, DRAW_PARAMETERS = 16 };
 
 enum { FEATURES = 12, LANDMARKS = 4, ROUNDS = 2, BUCKETS = 4, CHUNK = 16 };
 
-/* What the caller asked for, or the small size. */
+/* The size that the caller gave, or the small one. */
 static int64_t size_or(int64_t asked, int64_t small)
 {
     return asked > 0 ? asked : small;
@@ -33,7 +33,7 @@ static void *own(attention_case *c, void *memory)
     return c->owned[c->owned_count++] = memory;
 }
 
-/* To what the dtype, or the storage it emulates, holds. */
+/* Rounds to the dtype, or to the storage that it emulates. */
 static void round_values(const attention_case *c, int64_t count, double *values)
 {
     data_round(c->choice.dtype, count, values);
@@ -56,8 +56,8 @@ static double *normal(attention_case *c, int draw, int64_t count, double factor)
 
 /* ---- Parameters, in f64 ---- */
 
-/* A tensor of `mean` plus `factor` times normal numbers. That of an outline points to a number that
- * nobody reads: with 10^7 tokens Linformer's E has gigabytes. */
+/* A tensor of `mean` plus `factor` times normal numbers. In an outline it points to a number that
+ * is never read: with 10^7 tokens Linformer's E has gigabytes. */
 static atn_tensor tensor(attention_case *c, int draw, int64_t heads, int64_t rows, int64_t cols,
                          double mean, double factor)
 {
@@ -101,7 +101,7 @@ static void give_draws(attention_case *c, atn_sampling *s)
     s->uniform_count = 2 * n;
 }
 
-/* At most 9 landmarks, never 2: A then has equal row sums and the papers' start stands on the edge
+/* At most 9 landmarks, never 2: A then has equal row sums and the papers' start is on the edge
  * of divergence. */
 static void give_soft(attention_case *c)
 {
@@ -170,7 +170,8 @@ static void give_rff(attention_case *c)
         tensor(c, 0, own_or_shared(c), size_or(c->choice.features, FEATURES), c->shape.dim, 0, 1);
 }
 
-/* Fewer landmarks than tokens, where there are two: with as many it is softmax attention. */
+/* Fewer landmarks than tokens, if there are two tokens: with as many as tokens it is softmax
+ * attention. */
 static void give_nystromformer(attention_case *c)
 {
     int64_t fewer = c->shape.tokens < c->shape.key_tokens ? c->shape.tokens : c->shape.key_tokens;
@@ -194,7 +195,7 @@ static void give_cosformer(attention_case *c)
         c->reference.cosformer.length = c->shape.tokens + c->shape.key_tokens;
 }
 
-/* How far the nearest token stands from the border between two buckets. */
+/* The distance of the nearest token from the border between two buckets. */
 static double nearest_border(const attention_case *c, const double *rotations)
 {
     int64_t d = c->shape.dim, half = size_or(c->choice.buckets, BUCKETS) / 2;
@@ -272,8 +273,8 @@ static void adjust(attention_case *c)
     c->shape = *s;
 }
 
-/* The last token is there, so that a mask cannot pass for a length; the first of a causal form too,
- * so that every output sees a key. */
+/* The last token is not masked, so that a mask differs from a length; nor is the first of a causal
+ * form, so that every output sees a key. */
 static unsigned char *random_mask(attention_case *c, uint64_t *state, int64_t tokens)
 {
     unsigned char *mask = own(c, ref_take((size_t)(c->shape.batch * tokens + 1), 1));
@@ -299,7 +300,7 @@ static void give_inputs(attention_case *c)
         c->query_mask = random_mask(c, &state, c->shape.tokens);
 }
 
-/* Tensor number i of a description; null behind the last. */
+/* Tensor number i of a description; null after the last. */
 static atn_tensor *tensor_of(atn_attention_desc *desc, int i)
 {
     atn_tensor *const others[] = {&desc->performer.projection, &desc->rff.projection,
@@ -308,7 +309,7 @@ static atn_tensor *tensor_of(atn_attention_desc *desc, int i)
                                    : others[i - ATN_PARAMETER_COUNT];
 }
 
-/* The description with tensors of the dtype, in memory of their own. */
+/* The description with tensors of the dtype, in separate memory. */
 static void describe(attention_case *c)
 {
     c->desc = c->reference;

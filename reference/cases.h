@@ -14,25 +14,25 @@ typedef struct {
     int variant;
     atn_dtype dtype;
     atn_attention_shape shape;
-    bool cross;                 /* K given; always so where key_tokens differ from tokens */
-    bool padding;               /* masks: about a third of the tokens is not there */
-    bool causal;                /* so are variants that are so by themselves */
-    bool optional;              /* what may be null or shared by heads is given for each head; lsh:
-                                   random buckets instead of rotations */
+    bool cross;    /* K is given; always so if key_tokens differs from tokens */
+    bool padding;  /* masks: about a third of the tokens is padding */
+    bool causal;   /* variants that are always causal are so in any case */
+    bool optional; /* arrays that may be null or shared by heads are given for each head; lsh:
+                      random buckets instead of rotations */
     atn_sampling_kind sampling; /* soft, softpp */
     uint64_t seed;
-    atn_storage storage; /* f32 only: what q, k, v and the parameters are rounded to */
-    bool bare;           /* no inputs: q, k, v and dout are null; the parameters are all there */
-    bool outline;        /* to be counted, never run: sizes of parameters without their numbers */
+    atn_storage storage; /* f32 only: the type that q, k, v and the parameters are rounded to */
+    bool bare;           /* no inputs: q, k, v and dout are null; all parameters are given */
+    bool outline;        /* for counting only, never run: parameters have sizes, but no numbers */
     /* Sizes; 0: small ones, for tests. landmarks of soft and softpp: pool takes the nearest square
-     * number that its grid has, window about as many, indices and first as many as asked. */
+     * number that its grid has, window about as many, indices and first exactly as many. */
     int64_t landmarks;              /* soft, softpp; linformer's rows; nystromformer */
     int64_t features;               /* performer, rff */
     int64_t chunk, rounds, buckets; /* lsh; chunk must divide tokens */
 } attention_choice;
 
-/* All arrays are f64, dense, and hold what the dtype holds. Change them, or both descriptions, as
- * you like after making a case. */
+/* All arrays are f64 and dense, with values that the dtype represents exactly. After making a case
+ * you may change them, or both descriptions. */
 typedef struct {
     attention_choice choice;              /* as the operator can do it */
     atn_attention_desc desc;              /* its tensors are dense and of the dtype */
@@ -45,10 +45,10 @@ typedef struct {
     int owned_count;
 } attention_case;
 
-/* A case as near to the choice as the operator can do it: value_dim becomes dim for xca, a K, mask,
- * causal form or number of keys it cannot take is dropped (compare `choice` with what was asked).
+/* A case as close to the choice as the operator allows: value_dim becomes dim for xca, a K, mask,
+ * causal form or number of keys it cannot take is dropped (compare `choice` with the one given).
  * op must have a row. Equal choices but for dtype and shape have equal random streams. Ends the
- * program if memory does. */
+ * program if memory runs out. */
 attention_case attention_case_make(const attention_choice *choice);
 void attention_case_free(attention_case *c);
 

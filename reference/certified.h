@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Certified answers: what rounding could be blamed for, enclosed by ball arithmetic (FLINT, Arb) or
- * worked out exactly over the rationals.
+/* Certified answers: numbers whose rounding errors could matter, enclosed by ball arithmetic
+ * (FLINT, Arb) or worked out exactly over the rationals.
  *
  * Method: X approximates A^-1, R = I - X A (in balls). |R| < 1 proves that A is not singular,
  * and then |X|/(1 + |R|) <= |A^-1| <= |X|/(1 - |R|); |X|_2 comes from an f64 eigendecomposition
  * whose residual and loss of orthogonality are bounded in balls (Ostrowski, Weyl). So a certified
- * enclosure holds whatever LAPACK returned.
+ * enclosure is true whatever LAPACK returned.
  *
  * Inputs are doubles taken as exact numbers. Precision starts at REF_CERTIFY_BITS (or
- * max_bits, if that is less) and doubles until an answer is certified or max_bits are exceeded; no
- * clock decides. What is not certified is NaN, never a guess.
+ * max_bits, if that is less) and doubles until an answer is certified or max_bits are exceeded;
+ * time does not matter. An answer that is not certified is NaN, never a guess.
  *
  * Every function returns ATN_ERR_UNSUPPORTED in a build without the feature `certify`, its outputs
  * untouched; otherwise ATN_OK or what it documents, and of negative statuses ATN_ERR_NULL,
  * ATN_ERR_SHAPE (a size below 1, more than REF_CERTIFY_MOST rows),
  * ATN_ERR_VALUE (max_bits outside 53..2^16, and what each names), ATN_ERR_MEMORY,
  * ATN_ERR_LIBRARY. ATN_NONFINITE: NaN or infinity in the input; outputs are NaN and not certified.
- * FLINT itself ends the program where memory runs out, unless it is given functions that do. Any
+ * FLINT itself ends the program if memory runs out, unless it has other allocation functions. Any
  * number of threads may call at a time. */
 #ifndef REFERENCE_CERTIFIED_H
 #define REFERENCE_CERTIFIED_H
@@ -29,16 +29,17 @@
 
 enum { REF_CERTIFY_BITS = 128, REF_CERTIFY_MOST = 4096 };
 
-/* What certifies: "FLINT 3.1.0", or "FLINT 2.9.0, Arb 2.23.0". Null: not in this build. */
+/* The library that certifies: "FLINT 3.1.0", or "FLINT 2.9.0, Arb 2.23.0". Null: not in this build.
+ */
 const char *ref_certify_library(void);
 
-/* What FLINT and GMP are to allocate with, count * size bytes at a time; never null. To be called
- * before anything else of theirs; what is allocated goes to free. */
+/* Sets the function with which FLINT and GMP allocate count * size bytes; it must never return
+ * null, and its blocks are passed to free. Must be called before any other function of theirs. */
 void ref_certify_memory(void *(*allocate)(size_t count, size_t size),
                         void *(*resize)(void *memory, size_t count, size_t size));
 
-/* lower <= truth <= upper if certified; NaN, NaN otherwise. bits: the precision it took, or the
- * highest that was tried. */
+/* lower <= truth <= upper if certified; NaN, NaN otherwise. bits: the precision that was needed, or
+ * the highest that was tried. */
 typedef struct {
     double lower, upper;
     int bits;
@@ -102,7 +103,7 @@ typedef struct {
     bool over_norm1;
 } ref_rational_start;
 
-/* What is so after k steps from X_0 = alpha A, in exact arithmetic (no rounding anywhere). */
+/* Properties of X_k after k exact steps from X_0 = alpha A. */
 typedef struct {
     bool iterate_is_zero;  /* X_k v = 0: then X_j v = 0 for all j > k as well (Eq. 10) */
     bool residual_is_zero; /* A X_k A v = A v */
@@ -112,10 +113,10 @@ typedef struct {
 
 /* k steps of X <- 2X - XAX on the symmetric m x m matrix of doubles; v: m doubles. residual_lower
  * and _upper (m each, or both null) enclose the exact vector A X_k A v - A v, equal where an entry
- * is a double. Along v = 1 with equal row sums r and alpha = 2/r^2, X_1 v = 0: S11's failure, not
- * explained by rounding. Numbers double their digits with every step: k is 0..10, which takes 3 s
- * for m = 16; k = 6 takes 0.6 s for m = 49. ATN_ERR_VALUE: k, denominator <= 0, A not symmetric,
- * |A|_1 = 0 with over_norm1. */
+ * is a double. Along v = 1 with equal row sums r and alpha = 2/r^2, X_1 v = 0: the failure of S11,
+ * which is not due to rounding. Numbers double their digits with every step: k is 0..10, which
+ * takes 3 s for m = 16; k = 6 takes 0.6 s for m = 49. ATN_ERR_VALUE: k, denominator <= 0, A not
+ * symmetric, |A|_1 = 0 with over_norm1. */
 atn_status ref_exact_newton_steps(int64_t m, const double *a, ref_rational_start alpha, int k,
                                   const double *v, ref_exact_newton *result, double *residual_lower,
                                   double *residual_upper);
@@ -124,7 +125,7 @@ atn_status ref_exact_newton_steps(int64_t m, const double *a, ref_rational_start
 
 /* Whether |I - 2 beta^n B/|A|_1^2|_1 <= 1. */
 typedef enum {
-    REF_START_UNDECIDED, /* max_bits were too few to tell (balls only) */
+    REF_START_UNDECIDED, /* max_bits were too few to decide (balls only) */
     REF_START_WITHIN,    /* <= 1, certified */
     REF_START_ABOVE,     /* > 1, certified */
 } ref_start_sign;

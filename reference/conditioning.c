@@ -17,9 +17,10 @@ static const double step = 0x1p-40;
 
 /* ---- Inverses ---- */
 
-/* How much f_k(A + ridge I) magnifies a relative change of A or alpha: the largest of
+/* The factor by which f_k(A + ridge I) magnifies a relative change of A or alpha: the largest of
  * l_1 |f_k'(mu)| / max f_k, where mu f_k' = 2 alpha mu N r^(N-1) - f_k, r = 1 - alpha mu^2,
- * N = 2^k. It is large where r is close to -1: there the papers' start sits on the edge. */
+ * N = 2^k. It is large where r is close to -1: there the papers' start is on the edge of
+ * divergence. */
 static double filter_condition(int64_t m, const double *a, double alpha, double ridge, int k)
 {
     double *lambda = data_allocate(m), steepest = 0, largest = 0, steps = ldexp(1, k);

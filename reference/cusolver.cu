@@ -188,17 +188,17 @@ static atn_status wide_svd(int64_t rows, int64_t cols, const double *a, double *
 static atn_status tall_svd(int64_t rows, int64_t cols, const double *a, double *u, double *sigma,
                            double *vt)
 {
-    double *turned = (double *)malloc((size_t)(3 * rows * cols) * sizeof(double));
-    if (!turned)
+    double *transposed = (double *)malloc((size_t)(3 * rows * cols) * sizeof(double));
+    if (!transposed)
         return ATN_ERR_MEMORY;
-    double *ut = turned + rows * cols, *v = ut + rows * cols;
-    transpose(rows, cols, a, turned);
-    atn_status status = wide_svd(cols, rows, turned, v, sigma, ut);
+    double *ut = transposed + rows * cols, *v = ut + rows * cols;
+    transpose(rows, cols, a, transposed);
+    atn_status status = wide_svd(cols, rows, transposed, v, sigma, ut);
     if (status == ATN_OK) {
         transpose(cols, rows, ut, u);
         transpose(cols, cols, v, vt);
     }
-    free(turned);
+    free(transposed);
     return status;
 }
 
@@ -249,11 +249,11 @@ extern "C" atn_status ref_device_svd_batch(int64_t count, int64_t n, const doubl
     if (options)
         cusolverDnDestroyGesvdjInfo(options);
     atn_status status = close_session(&s);
-    double turned[REF_DEVICE_BATCHED_SVD * REF_DEVICE_BATCHED_SVD];
+    double transposed[REF_DEVICE_BATCHED_SVD * REF_DEVICE_BATCHED_SVD];
     for (int64_t i = 0; i < count && status == ATN_OK; i++) {
         double *own = u + i * n * n;
-        memcpy(turned, own, (size_t)(n * n) * sizeof *own);
-        transpose(n, n, turned, own);
+        memcpy(transposed, own, (size_t)(n * n) * sizeof *own);
+        transpose(n, n, transposed, own);
         multiply_out(n, n, n, a + i * n * n, own, sigma + i * n, vt + i * n * n, n, 1, check);
     }
     return status;

@@ -14,7 +14,7 @@ uint64_t data_next(uint64_t *state);
 void data_normal(uint64_t seed, int64_t count, double *values);
 void data_uniform(uint64_t seed, int64_t count, double *values);
 
-/* Rounds values to what the dtype holds, so that f64 references see the very same input. */
+/* Rounds values to the dtype, so that f64 references get exactly the same input. */
 void data_round(atn_dtype dtype, int64_t count, double *values);
 
 /* A smooth field on a grid: each channel a random sum of 4 x 4 cosine modes, scaled to standard
@@ -24,7 +24,7 @@ void data_smooth(uint64_t seed, int64_t height, int64_t width, int64_t d, double
 /* 0 .. count - 1 in random order. */
 void data_permutation(uint64_t seed, int64_t count, int64_t *order);
 
-/* Room for count doubles (at least one); ends the program if there is none. */
+/* Allocates count doubles (at least one); ends the program on failure. */
 double *data_allocate(int64_t count);
 
 #endif

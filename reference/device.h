@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Singular values and eigenvalues by cuSOLVER, in f64 on a CUDA device, for arrays of the host: a
- * further opinion beside LAPACK's (linear_algebra.h), from another library on another machine.
- * Nothing is believed: every decomposition is multiplied out here, on the host, and comes with what
- * that found.
+ * further result to compare with LAPACK's (linear_algebra.h), from another library on another
+ * machine. No result is trusted: every decomposition is multiplied out on the host, and returned
+ * with its residual.
  *
  * Statuses as in linear_algebra.h; ATN_ERR_DEVICE: no device, or it failed; ATN_ERR_UNSUPPORTED: a
  * build without CUDA. Conventions as ref_svd and ref_eigen have them: row-major, descending. */

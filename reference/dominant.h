@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Softmax attention with one dominant token, in closed form: what drives its norm to sqrt(n). */
+/* Softmax attention with one dominant token, in closed form, which shows how its norm reaches
+ * sqrt(n). */
 #ifndef REFERENCE_DOMINANT_H
 #define REFERENCE_DOMINANT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* e_k and y = 1 - e_k in long double, each by a form of its own that does not cancel: f = y / mu
+/* e_k and y = 1 - e_k in long double, each by a form without cancellation: f = y / mu
  * wants a small y to all its digits, the metrics a small e. */
 #include "filters.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the polynomial iterations for the inverse do in exact arithmetic: spectral filters.
+/* The polynomial iterations for the inverse in exact arithmetic, which are spectral filters.
  *
  * From X_0 = alpha I or alpha B, B = A + ridge I, X_k has on an eigenvalue mu of B the eigenvalue
  * f = (1 - e_k) / mu, where e_0 = 1 - alpha mu or 1 - alpha mu^2, and

@@ -2,8 +2,8 @@
 /* The GSL routes, apart from LAPACK's because cblas.h and GSL's headers declare the same names.
  * GSL is row-major, as we are. Its Golub-Reinsch SVD, on top of some BLAS kernels, was seen to fail
  * or to report success with vectors far from orthogonal on matrices of rank 1 (all ones) from n
- * about 60 on, where intermediate numbers are subnormal. So a decomposition is held against its
- * definition before it is given out. (GSL's Jacobi SVD is not a route: from n about 48 on it was
+ * about 60 on, where intermediate numbers are subnormal. So a decomposition is compared with its
+ * definition before it is returned. (GSL's Jacobi SVD is not a route: from n about 48 on it was
  * seen to report success with singular values that are wrong.) */
 #include "routes.h"
 
@@ -18,7 +18,7 @@
 
 #include "ruler.h"
 
-/* GSL's default handler aborts. The switch is global and must be thrown once. */
+/* GSL's default handler aborts. The handler is global and must be switched off once. */
 static void quiet(void)
 {
     gsl_set_error_handler_off();

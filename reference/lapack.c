@@ -76,8 +76,8 @@ static lapack_int preconditioned_jacobi(lapack_int m, lapack_int n, double *a, d
     return info;
 }
 
-/* Both, the second where the first does not settle within its 30 sweeps, as happens to matrices of
- * low rank: columns that should vanish never become orthogonal. left holds A on entry. */
+/* Both, the second where the first does not converge within its 30 sweeps, as happens to matrices
+ * of low rank: columns that should vanish never become orthogonal. left holds A on entry. */
 static atn_status robust_jacobi(lapack_int m, lapack_int n, double *left, double *sigma,
                                 double *right, int64_t *nonzero)
 {

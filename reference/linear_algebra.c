@@ -11,7 +11,7 @@
 #include "ref_memory.h"
 #include "routes.h"
 
-/* LAPACK counts its work space in 32 bits, some of it several n^2. */
+/* LAPACK has 32-bit sizes of work space, some of it several n^2. */
 #define MOST_ELEMENTS ((int64_t)1 << 28)
 #define ROUNDOFF      (DBL_EPSILON / 2)
 
@@ -172,8 +172,8 @@ static double largest_magnitude(int64_t count, const double *values)
 }
 
 /* A times the power of 2 that brings its largest entry into [1/2, 1), exact but for numbers that do
- * not matter beside it. Near the ends of the range dgesvj returns vectors that are not orthogonal,
- * and GSL does not return at all. */
+ * not matter in comparison. Near the ends of the range dgesvj returns vectors that are not
+ * orthogonal, and GSL does not return at all. */
 static double *scaled_copy(int64_t count, const double *a, int *exponent)
 {
     double *copy = ref_allocate(count);
@@ -195,7 +195,7 @@ static double *scaled_symmetric_copy(int64_t n, const double *a, int *exponent)
     return copy;
 }
 
-/* Undoes the scaling. Whatever overflows, or was not finite before, is no answer. */
+/* Undoes the scaling. Results that overflow, or were not finite before, are refused. */
 static atn_status rescale(int64_t count, int exponent, double *values)
 {
     for (int64_t i = 0; i < count; i++)
@@ -331,7 +331,7 @@ typedef struct {
 } kept_spectrum;
 
 /* inverse (or null) receives 1 / value where kept and 0 where dropped; kept (or null) 1 or 0.
- * decisive decides what is kept: values itself, or the same spectrum from elsewhere. */
+ * decisive determines which are kept: values itself, or the same spectrum from another route. */
 static kept_spectrum cut_spectrum(int64_t count, const double *values, const double *decisive,
                                   double rcond, double *inverse, double *kept)
 {
@@ -362,7 +362,7 @@ static double pinv_disagreement(int64_t n, int64_t count, const double *first, c
     return apart * kept.smallest * (kept.smallest / kept.largest) / ((double)n * ROUNDOFF);
 }
 
-/* Whether a pseudo-inverse is settled by its input: both routes kept the same number of values and
+/* Whether the input determines the pseudo-inverse: both routes kept the same number of values and
  * none below what rounding resolves; and it did not overflow. */
 static atn_status pinv_status(int64_t n, int64_t count, const double *pinv, kept_spectrum first,
                               kept_spectrum second)
@@ -438,7 +438,7 @@ atn_status ref_pinv(int64_t rows, int64_t cols, const double *a, double rcond, d
     return status;
 }
 
-/* What to keep is decided on eigenvalues computed without vectors if alone is set: those of dsyevr
+/* If `alone` is set, eigenvalues computed without vectors determine which are kept: those of dsyevr
  * come from another algorithm (dsterf), which leaves a zero eigenvalue nearer to 0. */
 static atn_status symmetric_pinv_by(ref_eigen_route route, bool alone, int64_t n, const double *a,
                                     double rcond, double *pinv, double *projector,

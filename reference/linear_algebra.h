@@ -23,7 +23,7 @@
 #define REF_SVD_LIST(X)                                                                            \
     X(REF_DGESVD, "dgesvd", "LAPACK QR iteration: the reference")                                  \
     X(REF_DGESVJ, "dgesvj",                                                                        \
-      "LAPACK one-sided Jacobi: the check (dgejsv where its sweeps do not settle)")                \
+      "LAPACK one-sided Jacobi: the check (dgejsv where its sweeps do not converge)")              \
     X(REF_DGESDD, "dgesdd", "LAPACK divide and conquer: loses small sigma of graded matrices")     \
     X(REF_GSL_GOLUB_REINSCH, "gsl-golub-reinsch",                                                  \
       "GSL bidiagonalisation: second opinion; fails on some matrices of rank 1")

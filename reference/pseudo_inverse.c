@@ -26,7 +26,8 @@ static void rotate(int64_t m, long double *a, int64_t i, int64_t j, long double 
     }
 }
 
-/* Makes columns i and j of w orthogonal; v follows. False if they already were. */
+/* Makes columns i and j of w orthogonal, and applies the same rotation to v. False if they already
+ * were. */
 static bool orthogonalise(int64_t m, long double *w, long double *v, int64_t i, int64_t j)
 {
     long double ii = columns_dot(m, w, i, i), jj = columns_dot(m, w, j, j);
@@ -42,7 +43,7 @@ static bool orthogonalise(int64_t m, long double *w, long double *v, int64_t i, 
 }
 
 /* w = A becomes A V with orthogonal columns (Hestenes 1958). Converges quadratically; columns that
- * are nothing but rounding may never settle, which the bound on the sweeps ends. */
+ * are nothing but rounding may never converge: the bound on the sweeps ends that. */
 static void orthogonalise_all(int64_t m, long double *w, long double *v)
 {
     bool moved = true;

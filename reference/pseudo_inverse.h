@@ -7,7 +7,7 @@
 
 /* x = A+ of a square matrix (m x m, row-major, finite), singular values <= rcond s_1 dropped;
  * rcond < 0: 16 m u, u the roundoff of long double (2^-64 on x86-64, 2^-113 on aarch64), so that
- * only a matrix that is singular as it stands loses one.
+ * only a matrix that is itself singular loses one.
  * Returns how many were kept, -1 if out of memory. */
 int64_t ref_pseudo_inverse_long(int64_t m, const long double *a, double rcond, long double *x);
 

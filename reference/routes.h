@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside reference/ only: what the files split by library share.
+/* Used in reference/ only: what the files, one for each library, share.
  *
  * A route gets sizes of at least 1 and a copy of A that it may destroy: finite, symmetric where it
  * should be, and scaled by a power of 2 to a largest entry in [1/2, 1) (or all 0). u and vt are

@@ -13,15 +13,15 @@ typedef struct {
     const double *f64;
     const float *f32;
     int64_t stride;
-} side;
+} compared_side;
 
-static double element(side from, int64_t row, int64_t col)
+static double element(compared_side from, int64_t row, int64_t col)
 {
     int64_t at = row * from.stride + col;
     return from.f64 ? from.f64[at] : (double)from.f32[at];
 }
 
-/* |got - want|, or infinity where either is not a number one can subtract. */
+/* |got - want|, or infinity if one of them is not finite. */
 static long double distance(double got, double want)
 {
     if (!isfinite(got) || !isfinite(want))
@@ -39,7 +39,8 @@ typedef struct {
     long double difference, want, difference_squares, want_squares;
 } line_sums;
 
-static line_sums sum_line(side got, side want, bool is_row, int64_t line, int64_t count)
+static line_sums sum_line(compared_side got, compared_side want, bool is_row, int64_t line,
+                          int64_t count)
 {
     line_sums sums = {0, 0, 0, 0};
     for (int64_t i = 0; i < count; i++) {
@@ -54,7 +55,7 @@ static line_sums sum_line(side got, side want, bool is_row, int64_t line, int64_
     return sums;
 }
 
-/* How bad a pair is: NaN worse than infinity, infinity worse than any number. */
+/* The rank of a difference: NaN is worse than infinity, infinity worse than any number. */
 static long double badness(double got, double want)
 {
     if (isnan(got) || isnan(want))
@@ -65,7 +66,8 @@ static long double badness(double got, double want)
 }
 
 /* The worst element, the largest magnitudes and the count of nonfinite mismatches. */
-static void scan_elements(int64_t rows, int64_t cols, side got, side want, ref_difference *result)
+static void scan_elements(int64_t rows, int64_t cols, compared_side got, compared_side want,
+                          ref_difference *result)
 {
     long double worst = -1, largest = 0, want_largest = 0;
     for (int64_t i = 0; i < rows; i++) {
@@ -94,7 +96,7 @@ static double agreeing_digits(double relative)
     return relative > 0 ? fmin(-log10(relative), most_digits) : most_digits;
 }
 
-static ref_difference compare(int64_t rows, int64_t cols, side got, side want)
+static ref_difference compare(int64_t rows, int64_t cols, compared_side got, compared_side want)
 {
     ref_difference result = {.worst_row = -1, .worst_col = -1};
     long double norm1 = 0, norm_inf = 0, squares = 0, want1 = 0, want_inf = 0, want_squares = 0;
@@ -157,7 +159,8 @@ ref_difference ref_compare_f64(int64_t rows, int64_t cols, const double *got, in
 {
     if (!comparable(rows, cols, got, got_stride, want, want_stride))
         return incomparable();
-    return compare(rows, cols, (side){got, NULL, got_stride}, (side){want, NULL, want_stride});
+    return compare(rows, cols, (compared_side){got, NULL, got_stride},
+                   (compared_side){want, NULL, want_stride});
 }
 
 ref_difference ref_compare_f32(int64_t rows, int64_t cols, const float *got, int64_t got_stride,
@@ -165,7 +168,8 @@ ref_difference ref_compare_f32(int64_t rows, int64_t cols, const float *got, int
 {
     if (!comparable(rows, cols, got, got_stride, want, want_stride))
         return incomparable();
-    return compare(rows, cols, (side){NULL, got, got_stride}, (side){want, NULL, want_stride});
+    return compare(rows, cols, (compared_side){NULL, got, got_stride},
+                   (compared_side){want, NULL, want_stride});
 }
 
 /* A NaN, which only a caller can have put there, is kept as infinity. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The ruler: one comparator, one verdict, one table of thresholds. Tested before what it judges.
  *
- * ref_compare measures and does not judge; ref_judge holds a ratio against the table. A ratio is an
+ * ref_compare measures and does not judge; ref_judge compares a ratio with the table. A ratio is an
  * error divided by the rounding error that was to be expected, so 1 is what a good algorithm
  * reaches. NaN and infinity fail before any threshold. */
 #ifndef REFERENCE_RULER_H
@@ -35,7 +35,7 @@ void ref_difference_merge(ref_difference *into, const ref_difference *from);
 typedef enum { REF_PASS, REF_MARGINAL, REF_FAIL, REF_SKIPPED } ref_verdict;
 const char *ref_verdict_name(ref_verdict verdict); /* "pass", "marginal", "FAIL", "skipped" */
 
-/* What is held against a threshold. X(code, name, pass, fail, statistic, reason):
+/* What is compared with a threshold. X(code, name, pass, fail, statistic, reason):
  * ratio < pass: pass; < fail: marginal; otherwise FAIL. The one table of thresholds. */
 #define REF_RULE_LIST(X)                                                                           \
     X(REF_BACKWARD, "backward", 30, 100, "residual / (n |A|_1 u)",                                 \
@@ -87,14 +87,14 @@ ref_verdict ref_judge_baseline(const ref_difference *difference, const ref_diffe
 
 /* The regression rule: an error and the one kept of the same problem, both in units of kappa u,
  * what one relative rounding of every stored number does to the output. Errors lie near 1 in this
- * unit whatever the operator and its conditioning, and which side of 1 is drawn by the order of the
- * sums: hence the 2 beside the kept error's. Nothing is left to lose where that is infinite; NaN
- * and negative numbers FAIL. */
+ * unit whatever the operator and its conditioning, and on which side of 1 depends on the order of
+ * the sums: hence the 2 in addition to the kept error's. If that is infinite, every error passes;
+ * NaN and negative numbers FAIL. */
 ref_verdict ref_judge_regression(double error, double kept, double *ratio);
 
-/* Whether a trivial answer of the same shape, all zeros or the column means of want, would be told
- * from want at this relative Frobenius tolerance: a test with a tolerance that either passes proves
- * nothing. A single row is its own column mean and never discriminates. */
+/* Whether a trivial answer of the same shape, all zeros or the column means of want, would be
+ * distinguished from want at this relative Frobenius tolerance: a test with a tolerance that either
+ * passes proves nothing. A single row is its own column mean and never discriminates. */
 bool ref_discriminates(int64_t rows, int64_t cols, const double *want, double tolerance);
 
 #endif

@@ -18,7 +18,7 @@ typedef struct {
     long double *inverse; /* m x m */
     long double *means;   /* m x d */
     int64_t *pilot;       /* m */
-} choice;
+} landmark_choice;
 
 bool ref_sampling_chooses(atn_sampling_kind kind)
 {
@@ -26,7 +26,7 @@ bool ref_sampling_chooses(atn_sampling_kind kind)
            kind == ATN_SAMPLING_RPCHOLESKY || kind == ATN_SAMPLING_GREEDY;
 }
 
-static long double squared_distance(const choice *c, int64_t i, int64_t j)
+static long double squared_distance(const landmark_choice *c, int64_t i, int64_t j)
 {
     long double sum = 0;
     for (int64_t k = 0; k < c->d; k++)
@@ -34,7 +34,7 @@ static long double squared_distance(const choice *c, int64_t i, int64_t j)
     return sum;
 }
 
-static void fill_kernel(const choice *c)
+static void fill_kernel(const landmark_choice *c)
 {
     double s = c->sampling->scale;
     for (int64_t i = 0; i < c->n; i++)
@@ -46,13 +46,13 @@ static void fill_kernel(const choice *c)
 
 /* ---- Drawing ---- */
 
-static bool can_be_drawn(const choice *c, int64_t i)
+static bool can_be_drawn(const landmark_choice *c, int64_t i)
 {
     return !c->is_taken[i] && !c->is_equal[i] && c->weights[i] > 0;
 }
 
-/* Where nothing can be drawn. First those that equal no landmark; of the others any is as good. */
-static int64_t best_of_the_rest(const choice *c)
+/* Takes a token if none can be drawn: first one that equals no landmark, otherwise any. */
+static int64_t best_of_the_rest(const landmark_choice *c)
 {
     int64_t best = -1;
     for (int64_t i = 0; i < c->n; i++)
@@ -64,7 +64,7 @@ static int64_t best_of_the_rest(const choice *c)
     return best;
 }
 
-static int64_t pick(const choice *c, const double *u)
+static int64_t pick(const landmark_choice *c, const double *u)
 {
     long double total = 0, probability = 0;
     int64_t last = -1;
@@ -83,7 +83,7 @@ static int64_t pick(const choice *c, const double *u)
     return last;
 }
 
-static void take(const choice *c, int64_t token)
+static void take(const landmark_choice *c, int64_t token)
 {
     const double *row = c->tokens + token * c->d;
     c->is_taken[token] = true;
@@ -95,7 +95,7 @@ static void take(const choice *c, int64_t token)
     }
 }
 
-static void start(const choice *c)
+static void start(const landmark_choice *c)
 {
     memset(c->is_taken, 0, (size_t)c->n * sizeof *c->is_taken);
     memset(c->is_equal, 0, (size_t)c->n * sizeof *c->is_equal);
@@ -103,14 +103,14 @@ static void start(const choice *c)
         c->weights[i] = 1;
 }
 
-static const double *uniform(const choice *c, int64_t i)
+static const double *uniform(const landmark_choice *c, int64_t i)
 {
     return c->sampling->kind == ATN_SAMPLING_GREEDY ? NULL : &c->sampling->uniforms[i];
 }
 
 /* ---- The four ---- */
 
-static void weigh_by_distance(const choice *c, int64_t count, const int64_t *taken)
+static void weigh_by_distance(const landmark_choice *c, int64_t count, const int64_t *taken)
 {
     for (int64_t i = 0; i < c->n; i++) {
         c->weights[i] = squared_distance(c, i, taken[0]);
@@ -120,7 +120,7 @@ static void weigh_by_distance(const choice *c, int64_t count, const int64_t *tak
 }
 
 /* The Schur complement of one more pivot, K - K_p K_p^T / K_pp; its diagonal are the weights. */
-static void weigh_by_residual(const choice *c, int64_t pivot)
+static void weigh_by_residual(const landmark_choice *c, int64_t pivot)
 {
     int64_t n = c->n;
     long double held = c->kernel[pivot * n + pivot], noise = (long double)c->m * 0x1p-50L;
@@ -136,7 +136,7 @@ static void weigh_by_residual(const choice *c, int64_t pivot)
     }
 }
 
-static void choose_one_by_one(const choice *c, int64_t first_uniform, int64_t *taken)
+static void choose_one_by_one(const landmark_choice *c, int64_t first_uniform, int64_t *taken)
 {
     for (int64_t l = 0; l < c->m; l++) {
         taken[l] = pick(c, uniform(c, first_uniform + l));
@@ -149,7 +149,7 @@ static void choose_one_by_one(const choice *c, int64_t first_uniform, int64_t *t
 }
 
 /* (A + lambda I)^-1 of the pilot by Gauss and Jordan; positive definite, so without pivoting. */
-static void invert_pilot(const choice *c, long double lambda)
+static void invert_pilot(const landmark_choice *c, long double lambda)
 {
     int64_t m = c->m;
     long double *a = c->inverse;
@@ -172,7 +172,7 @@ static void invert_pilot(const choice *c, long double lambda)
 }
 
 /* r_i = K_ii - k_i^T (A + lambda I)^-1 k_i into weights; their sum. */
-static long double weigh_by_pilot(const choice *c, long double lambda)
+static long double weigh_by_pilot(const landmark_choice *c, long double lambda)
 {
     long double total = 0;
     invert_pilot(c, lambda);
@@ -188,7 +188,7 @@ static long double weigh_by_pilot(const choice *c, long double lambda)
     return total;
 }
 
-static void score(const choice *c)
+static void score(const landmark_choice *c)
 {
     long double m = (long double)c->m, least = m * m * 0x1p-50L, lambda = c->sampling->ridge;
     choose_one_by_one(c, 0, c->pilot);
@@ -202,7 +202,7 @@ static void score(const choice *c)
         c->weights[i] = fminl(1, c->weights[i] / lambda);
 }
 
-static long double centroid_distance(const choice *c, int64_t token, int64_t l)
+static long double centroid_distance(const landmark_choice *c, int64_t token, int64_t l)
 {
     long double sum = 0;
     for (int64_t k = 0; k < c->d; k++)
@@ -210,8 +210,8 @@ static long double centroid_distance(const choice *c, int64_t token, int64_t l)
     return sum;
 }
 
-/* Means of what is assigned, or of the seed alone. */
-static void find_means(const choice *c, const int64_t *seeds, const int64_t *assigned)
+/* Means of the assigned tokens, or the seed itself if none is assigned. */
+static void find_means(const landmark_choice *c, const int64_t *seeds, const int64_t *assigned)
 {
     for (int64_t l = 0; l < c->m; l++)
         for (int64_t k = 0; k < c->d; k++) {
@@ -227,7 +227,7 @@ static void find_means(const choice *c, const int64_t *seeds, const int64_t *ass
         }
 }
 
-static void lloyd(const choice *c, const int64_t *seeds, int64_t *assigned)
+static void lloyd(const landmark_choice *c, const int64_t *seeds, int64_t *assigned)
 {
     for (int64_t l = 0; l < c->m; l++)
         for (int64_t k = 0; k < c->d; k++)
@@ -250,7 +250,7 @@ static void *zeros(int64_t count, size_t size)
     return ref_take((size_t)(count > 0 ? count : 0), size);
 }
 
-static void free_choice(choice *c)
+static void free_choice(landmark_choice *c)
 {
     free(c->pilot);
     free(c->means);
@@ -261,7 +261,7 @@ static void free_choice(choice *c)
     free(c->is_taken);
 }
 
-static bool make_choice(choice *c)
+static bool make_choice(landmark_choice *c)
 {
     int64_t n = c->n, m = c->m;
     c->is_taken = zeros(n, sizeof *c->is_taken);
@@ -275,7 +275,7 @@ static bool make_choice(choice *c)
            c->pilot;
 }
 
-static void choose(const choice *c, int64_t *taken, int64_t *assigned)
+static void choose(const landmark_choice *c, int64_t *taken, int64_t *assigned)
 {
     bool scores = c->sampling->kind == ATN_SAMPLING_LEVERAGE;
     if (c->sampling->kind != ATN_SAMPLING_KMEANS)
@@ -291,7 +291,8 @@ static void choose(const choice *c, int64_t *taken, int64_t *assigned)
 atn_status ref_choose(const atn_sampling *sampling, int64_t n, int64_t d, const double *tokens,
                       int64_t *taken, int64_t *assigned)
 {
-    choice c = {.sampling = sampling, .n = n, .d = d, .m = sampling->count, .tokens = tokens};
+    landmark_choice c = {
+        .sampling = sampling, .n = n, .d = d, .m = sampling->count, .tokens = tokens};
     bool made = make_choice(&c);
     if (made)
         choose(&c, taken, assigned);
@@ -302,7 +303,8 @@ atn_status ref_choose(const atn_sampling *sampling, int64_t n, int64_t d, const 
 atn_status ref_chosen_landmarks(const atn_sampling *sampling, int64_t n, int64_t d,
                                 const double *tokens, double *landmarks)
 {
-    choice c = {.sampling = sampling, .n = n, .d = d, .m = sampling->count, .tokens = tokens};
+    landmark_choice c = {
+        .sampling = sampling, .n = n, .d = d, .m = sampling->count, .tokens = tokens};
     int64_t *taken = zeros(c.m, sizeof *taken), *assigned = zeros(n, sizeof *assigned);
     bool made = make_choice(&c) && taken && assigned;
     if (made)

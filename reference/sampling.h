@@ -13,8 +13,8 @@
 bool ref_sampling_chooses(atn_sampling_kind kind);
 
 /* The count tokens taken of n x d, in their order. assigned: n, which centroid a token has after
- * the last of kmeans' steps; untouched where there are none. The sampling is as atn_sampling_count
- * wants it, tokens are finite. ATN_OK or ATN_ERR_MEMORY. */
+ * the last of kmeans' steps; untouched if there are none. The sampling must be valid for
+ * atn_sampling_count, and tokens finite. ATN_OK or ATN_ERR_MEMORY. */
 atn_status ref_choose(const atn_sampling *sampling, int64_t n, int64_t d, const double *tokens,
                       int64_t *taken, int64_t *assigned);
 

@@ -23,7 +23,7 @@ void ref_gaussian(int64_t p, int64_t q, int64_t d, const double *x, const double
     }
 }
 
-/* x = X as it stands in Eq. 9, or D^-1/2 X D^-1/2 with D = diag(A 1), Eq. 17. */
+/* x = X as in Eq. 9, or D^-1/2 X D^-1/2 with D = diag(A 1), Eq. 17. */
 static void weigh_inverse(int64_t m, const double *a, const double *inverse, bool normalise,
                           long double *x, long double *root)
 {

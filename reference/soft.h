@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SOFT and SOFT++ densely, in f64, from the equations of SOFT (IJCV) alone. Row-major, one head.
  *
- * Nothing here is streamed, blocked or clever, and nothing is shared with lib/. */
+ * Nothing here is streamed, blocked or optimised, and no code is shared with lib/. */
 #ifndef REFERENCE_SOFT_H
 #define REFERENCE_SOFT_H
 
@@ -18,11 +18,11 @@ void ref_gaussian(int64_t p, int64_t q, int64_t d, const double *x, const double
 /* Eq. 9 and 17: S^ = P^T X P, with D^-1/2 X D^-1/2 for X if normalise, D = diag(A 1).
  *
  *   tokens n x d, landmarks m x d, values n x dv
- *   inverse m x m, what stands for A+; null: the pseudo-inverse of A (ref_symmetric_pinv)
+ *   inverse m x m, the X that replaces A+; null: the pseudo-inverse of A (ref_symmetric_pinv)
  *   s_hat n x n or null; out = S^ V, n x dv, or null (values may then be null)
  *
  * Returns ATN_OK, ATN_NONFINITE (NaN or infinity in an input; outputs NaN), ATN_BELOW_FLOOR from
- * ref_symmetric_pinv (outputs hold what its A+ gives), ATN_ERR_SHAPE, ATN_ERR_NULL, ATN_ERR_VALUE
+ * ref_symmetric_pinv (outputs are those of its A+), ATN_ERR_SHAPE, ATN_ERR_NULL, ATN_ERR_VALUE
  * (s < 0 or not finite), ATN_ERR_MEMORY, ATN_ERR_LIBRARY. Sums run in long double. */
 atn_status ref_soft(int64_t n, int64_t m, int64_t d, int64_t dv, const double *tokens,
                     const double *landmarks, const double *values, double s, const double *inverse,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the scripts that make bench/README's tables share: rows of CSV files, and the text between two marks."""
+"""Shared by the scripts that make bench/README's tables: rows of CSV files, and the text between two marks."""
 import csv
 import pathlib
 import sys
@@ -8,7 +8,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def rows_of(path):
-    """The rows of a CSV file; none if it is not there."""
+    """The rows of a CSV file; none if it is missing."""
     if not path.exists():
         return []
     with open(path, newline="") as file:
@@ -22,7 +22,7 @@ def short(seconds):
 
 def replace_table(name, table, readme, check):
     """Puts table between the marks of that name in the file. With check nothing is written, and the result is
-    1 if something else stands there."""
+    1 if the page has other text there."""
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     path = pathlib.Path(readme)
     text = path.read_text()

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# run_suite.sh PROGRAM SOURCE...: runs a Criterion program and holds the number of tests it ran
-# against the number its sources define. ATTNUM_TEST_JOBS: how many at the same time; 1 by default.
+# run_suite.sh PROGRAM SOURCE...: runs a Criterion program and compares the number of tests it ran
+# with the number its sources define. ATTNUM_TEST_JOBS: how many at the same time; 1 by default.
 # ATTNUM_TEST_FILTER: only these, which are those of the sources.
 set -u
 program=$1

@@ -12,9 +12,9 @@ autograd. Optional: nothing in the build or the tests of attnum needs it.
 
 Your own kernel takes the place of one of the functions below: it gets a Case and the arrays q, k, v (batch x
 heads x tokens x width, whatever the layout of the files; keys that heads share are repeated) and returns the
-output; KERNELS says which cases it is for. Those with masks are left out: no kernel here has one. What it may differ stands in
+output; KERNELS says which cases it is for. Those with masks are left out: no kernel here has one. What it may differ is in
 the case's `tolerance`, for the precision that it has: the relative error of each batch entry and head. What
-fails here, `attnum check` explains: the arguments stand in the case's `check`."""
+fails here, `attnum check` explains: the arguments are in the case's `check`."""
 import hashlib
 import json
 import os
@@ -38,7 +38,7 @@ FOLDER = pathlib.Path(os.environ.get("ATTNUM_CASES", "cases"))
 
 
 class Case:
-    """An entry of the manifest; arrays are read when they are asked for, and held against their SHA-256."""
+    """An entry of the manifest; arrays are read when they are asked for, and compared with their SHA-256."""
 
     def __init__(self, entry):
         self.kernel, self.name = entry["operator"] + "/" + entry["variant"], entry["name"]

@@ -298,7 +298,7 @@ def give_nothing(library, desc, shape, p):
 
 
 class Operator:
-    """A variant and its forms; `rivals`: other operators, timed beside it; `pairs`: every pair of tokens is
+    """A variant and its forms; `rivals`: other operators, timed for comparison; `pairs`: every pair of tokens is
     looked at; `shared`: K = Q."""
 
     def __init__(self, name, variant, forms, make=make_nothing, give=give_nothing, rivals=None,

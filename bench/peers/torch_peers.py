@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Times attnum's operators beside their published form in PyTorch, and softmax beside PyTorch's fused call
+"""Compares times of attnum's operators with their published form in PyTorch, and of softmax with PyTorch's fused call
 (torch_operators.py has the forms): in one process, on the same tokens and parameters in the same memory,
 on as many threads, by turns (A B A B ...). Optional: nothing in the build or the tests needs PyTorch.
 
@@ -12,7 +12,7 @@ and, for the n from which soft is faster than softmax through the fused call:
     attnum bench --emit-tokens lengths --operator soft --n 196:12544:x2 --batch 2
     python3 bench/peers/torch_peers.py lengths --operator soft --threads 1,2 --out crossover.csv
 
-Each form is first held against attnum's output in f64 on the first sequence; one that computes something
+Each form is first compared with attnum's output in f64 on the first sequence; one that computes something
 else is not timed. A repeat is one call, the cache flushed before it, or as many in a row as take 5 ms.
 Ratios are those of neighbours, PyTorch's time over attnum's. Operators that look at all pairs of tokens
 take fewer sequences and heads where --pairs says so."""
@@ -26,7 +26,7 @@ import subprocess
 import sys
 import time
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's would start threads of its own
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's would start its own threads
 
 import numpy
 import torch
@@ -39,7 +39,7 @@ COLUMNS = {
     "work": "forward, or training: forward and backward",
     "operator": "attnum's name",
     "variant": "of the operator",
-    "form": "attnum; torch-eager, -lean, -fused; torch-softmax-fused: another operator, beside soft",
+    "form": "attnum; torch-eager, -lean, -fused; torch-softmax-fused: another operator, compared with soft",
     "dtype": "of all arrays",
     "batch": "sequences in a call",
     "heads": "of each sequence",
@@ -199,7 +199,7 @@ class Case:
 
 
 def distance(got, want):
-    """The largest relative error of the output and the gradients; NaN if there is one."""
+    """The largest relative error of the output and the gradients; NaN if any is NaN."""
     errors = [((a - b).norm() / b.norm()).item() for a, b in zip(got, want)]
     return max(errors, key=lambda error: (error != error, error))
 

@@ -2,8 +2,8 @@
 /* Every operator and variant, in every type, against its dense long double reference.
  *
  * A point is one variant on one input; it gives a row per type. One head with Q = K = V: the
- * input's tokens. f32 and f64 see the same numbers, those of f32, and share one reference; each
- * narrow type sees the numbers it can hold, and has a reference of these. */
+ * input's tokens. f32 and f64 get the same numbers, rounded to f32, and share one reference; each
+ * narrow type gets numbers rounded to it, with their own reference. */
 #include "accuracy/operators.h"
 
 #include <inttypes.h>
@@ -71,7 +71,7 @@ double accuracy_rounding(const attention_case *c, atn_dtype dtype)
            atn_storage_roundoff(c->choice.storage);
 }
 
-/* Where the reference has no value the library must say so, and more cannot be asked. */
+/* Where the reference has no value the library must report that, and nothing else is judged. */
 static void judge_without_reference(atn_status status, atn_status reference, accuracy *a)
 {
     bool noticed = status == ATN_NONFINITE;
@@ -90,7 +90,7 @@ static void judge_difference(const attention_case *c, const ref_difference *diff
     a->relative_error = difference->relative_frobenius;
     a->digits = difference->digits;
     a->verdict = ref_judge_head(c, 0, difference, want, kappa, a->rounding, &a->ratio, &trivial);
-    /* NaN FAILs whatever kappa; where even the reference would be skipped it is no fault */
+    /* NaN FAILs for any kappa, unless the reference itself would be skipped */
     a->fault = a->verdict == REF_FAIL &&
                ref_judge_forward(&none, kappa, 1, a->rounding, NULL) != REF_SKIPPED;
     if (a->verdict == REF_SKIPPED)
@@ -135,15 +135,15 @@ typedef struct {
     input_set inputs;
     accuracy_point *points;
     int64_t count, capacity;
-} sweep;
+} accuracy_sweep;
 
 static const char *const usual_inputs[] = {"photos",    "smooth",     "smooth:8", "noisy",
                                            "iid",       "iid:0.3",    "clusters", "constant",
                                            "circulant", "duplicates", NULL};
 static const char *const few_inputs[] = {"photos", "iid", NULL};
 
-/* What an effort takes: landmarks, and numbers of tokens (ended by 0), each with the inputs that
- * are run with so many unless --input or --n says otherwise. */
+/* The defaults of an effort: landmarks, and numbers of tokens (ended by 0), each with the inputs
+ * that are run with so many tokens. */
 static const struct {
     int64_t m;
     struct usual_tokens {
@@ -156,7 +156,7 @@ static const struct {
     [EFFORT_FULL] = {49, {{196, usual_inputs}, {784, usual_inputs}, {3136, usual_inputs}}},
 };
 
-/* The largest divisor of n that leaves at least four chunks of at most 64, if n has one. */
+/* The largest divisor of n up to 64 with at least four chunks, if n has one. */
 static int64_t chunk_of(int64_t n)
 {
     int64_t chunk = n / 4 < MOST_CHUNK ? n / 4 : MOST_CHUNK;
@@ -193,7 +193,7 @@ static attention_choice choice_of(const accuracy_point *p, atn_storage storage)
                               .buckets = BUCKETS};
 }
 
-/* How many landmarks an operator makes of those it was asked for; 0: it has none. */
+/* The number of landmarks that an operator has if so many are requested; 0: it has none. */
 static int64_t landmarks_of(const accuracy_point *p)
 {
     attention_choice choice = choice_of(p, ATN_STORAGE_NATIVE);
@@ -220,7 +220,7 @@ static int64_t count_samples(const settings *s, const input *in)
     return samples < matrices ? samples : matrices;
 }
 
-static void add_point(sweep *w, const accuracy_point *point)
+static void add_point(accuracy_sweep *w, const accuracy_point *point)
 {
     if (w->count == w->capacity) {
         w->capacity = w->capacity ? 2 * w->capacity : 256;
@@ -230,7 +230,7 @@ static void add_point(sweep *w, const accuracy_point *point)
 }
 
 /* The points of a variant on n tokens of an input: each number of landmarks, seed and sample. */
-static void add_points(sweep *w, accuracy_point point)
+static void add_points(accuracy_sweep *w, accuracy_point point)
 {
     const settings *s = w->s;
     int64_t taken = -1;
@@ -238,7 +238,7 @@ static void add_points(sweep *w, accuracy_point point)
     for (int i = 0; i < numbers; i++) {
         point.m = s->landmarks.count > 0 ? s->landmarks.items[i] : usual[s->effort].m;
         point.m = landmarks_of(&point);
-        if (point.m == taken) /* of two numbers an operator made the same, or it has none */
+        if (point.m == taken) /* two requested numbers give the same, or the operator has none */
             continue;
         taken = point.m;
         for (int j = 0; j < s->seeds.count; j++) {
@@ -251,7 +251,7 @@ static void add_points(sweep *w, accuracy_point point)
     }
 }
 
-/* Whether a usual number of tokens goes with an input. */
+/* Whether an input is run with a default number of tokens. */
 static bool is_usual(const settings *s, const struct usual_tokens *tokens, const char *name)
 {
     bool found = s->inputs.count > 0;
@@ -260,7 +260,7 @@ static bool is_usual(const settings *s, const struct usual_tokens *tokens, const
     return found;
 }
 
-static void add_input_points(sweep *w, accuracy_point point)
+static void add_input_points(accuracy_sweep *w, accuracy_point point)
 {
     const settings *s = w->s;
     if (input_is_file(point.in)) {
@@ -282,7 +282,7 @@ static void add_input_points(sweep *w, accuracy_point point)
 }
 
 /* In the registry's order. */
-static void add_all(sweep *w)
+static void add_all(accuracy_sweep *w)
 {
     const settings *s = w->s;
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
@@ -298,12 +298,13 @@ static void add_all(sweep *w)
     }
 }
 
-static int check_numbers(const sweep *w)
+static int check_numbers(const accuracy_sweep *w)
 {
     const settings *s = w->s;
     for (int i = 0; i < s->tokens.count; i++)
         if (!is_square(s->tokens.items[i]) || s->tokens.items[i] < 4) {
-            report_error("--n %" PRId64 ": expected a square number, at least 4: tokens stand on a "
+            report_error("--n %" PRId64
+                         ": expected a square number, at least 4: tokens are placed on a "
                          "square grid",
                          s->tokens.items[i]);
             return EXIT_USAGE;
@@ -325,7 +326,7 @@ static int check_numbers(const sweep *w)
 
 static int prepare(const settings *s, void **state, int64_t *points)
 {
-    sweep *w = must_allocate(1, sizeof *w);
+    accuracy_sweep *w = must_allocate(1, sizeof *w);
     *state = w;
     w->s = s;
     int code = input_set_open(s, usual_inputs, &w->inputs);
@@ -339,7 +340,7 @@ static int prepare(const settings *s, void **state, int64_t *points)
 
 static void release(void *state)
 {
-    sweep *w = state;
+    accuracy_sweep *w = state;
     input_set_free(&w->inputs);
     free(w->points);
     free(w);
@@ -347,7 +348,7 @@ static void release(void *state)
 
 static void describe(const void *state, int64_t point, char *buffer, size_t size)
 {
-    const accuracy_point *p = &((const sweep *)state)->points[point];
+    const accuracy_point *p = &((const accuracy_sweep *)state)->points[point];
     const atn_operator_info *info = atn_operator_get(p->op);
     snprintf(buffer, size, "%s/%s %s n=%" PRId64 " m=%" PRId64 " sample=%" PRId64 " seed=%" PRIu64,
              info->name, info->variants[p->variant].name, input_name(p->in), p->n, p->m, p->sample,
@@ -356,13 +357,13 @@ static void describe(const void *state, int64_t point, char *buffer, size_t size
 
 static double weight(const void *state, int64_t point)
 {
-    double n = (double)((const sweep *)state)->points[point].n;
+    double n = (double)((const accuracy_sweep *)state)->points[point].n;
     return n * n;
 }
 
 static bool input_at(const void *state, int index, const char **name, const char **sha256)
 {
-    const input_set *set = &((const sweep *)state)->inputs;
+    const input_set *set = &((const accuracy_sweep *)state)->inputs;
     if (index < 0 || index >= set->count)
         return false;
     *name = input_name(set->items[index]);
@@ -372,7 +373,7 @@ static bool input_at(const void *state, int index, const char **name, const char
 
 static void replay(const void *state, int64_t point, settings_point *options)
 {
-    const accuracy_point *p = &((const sweep *)state)->points[point];
+    const accuracy_point *p = &((const accuracy_sweep *)state)->points[point];
     *options = (settings_point){.input = p->text,
                                 .seed = (int64_t)p->seed,
                                 .samples = p->sample + 1,
@@ -384,16 +385,16 @@ static void replay(const void *state, int64_t point, settings_point *options)
 
 /* ---- A point ---- */
 
-/* A variant on numbers that one type holds, and what it should give. */
+/* A variant on numbers rounded to one type, and the expected output. */
 typedef struct {
     attention_case c;
     double *tokens, *want;
     int64_t *buckets; /* lsh */
     atn_status reference;
-} trial;
+} accuracy_trial;
 
 /* Q = K = V = the tokens, rounded. */
-static void load_tokens(trial *t, const double *tokens)
+static void load_tokens(accuracy_trial *t, const double *tokens)
 {
     attention_case *c = &t->c;
     int64_t count = attention_case_queries(c);
@@ -407,8 +408,8 @@ static void load_tokens(trial *t, const double *tokens)
 }
 
 /* The buckets are given, by the reference's hash: near a border between two of them rounding may
- * move a token, and that is no question of digits. */
-static void hash_tokens(trial *t)
+ * move a token, which is not a question of accuracy. */
+static void hash_tokens(accuracy_trial *t)
 {
     attention_case *c = &t->c;
     ref_attention_problem problem = attention_case_problem(c);
@@ -418,11 +419,12 @@ static void hash_tokens(trial *t)
     c->reference.lsh.rounds = c->desc.lsh.rounds = ROUNDS;
 }
 
-/* Returns an exit code; the trial is to be freed in any case. */
-static int make_trial(const accuracy_point *p, atn_storage storage, const double *tokens, trial *t)
+/* Returns an exit code; the trial must be freed in any case. */
+static int make_trial(const accuracy_point *p, atn_storage storage, const double *tokens,
+                      accuracy_trial *t)
 {
     attention_choice choice = choice_of(p, storage);
-    *t = (trial){.c = attention_case_make(&choice)};
+    *t = (accuracy_trial){.c = attention_case_make(&choice)};
     load_tokens(t, tokens);
     if (p->op == ATN_LSH)
         hash_tokens(t);
@@ -436,7 +438,7 @@ static int make_trial(const accuracy_point *p, atn_storage storage, const double
     return EXIT_ENVIRONMENT;
 }
 
-static void free_trial(trial *t)
+static void free_trial(accuracy_trial *t)
 {
     free(t->want);
     free(t->buckets);
@@ -444,8 +446,8 @@ static void free_trial(trial *t)
     attention_case_free(&t->c);
 }
 
-/* The library's answer, in memory to be freed. Returns an exit code. */
-static int forward(const trial *t, atn_dtype dtype, atn_context *context, void **out,
+/* The library's output, to be freed. Returns an exit code. */
+static int forward(const accuracy_trial *t, atn_dtype dtype, atn_context *context, void **out,
                    atn_status *status)
 {
     const attention_case *c = &t->c;
@@ -497,10 +499,10 @@ static void put_row(table *raw, const accuracy_point *p, const char *dtype, doub
     table_integer(raw, (int64_t)p->seed);
 }
 
-/* One row. Only f32 and f64 are the library's to answer for: what a narrow type does to a published
- * choice is a result. */
-static int run_dtype(const accuracy_point *p, const trial *t, atn_dtype dtype, double kappa,
-                     atn_context *context, table *raw)
+/* One row. Only f32 and f64 can fail the run: the effect of a narrow type on a published choice is
+ * a result. */
+static int run_dtype(const accuracy_point *p, const accuracy_trial *t, atn_dtype dtype,
+                     double kappa, atn_context *context, table *raw)
 {
     const atn_operator_info *info = atn_operator_get(p->op);
     atn_storage storage = t->c.choice.storage;
@@ -524,10 +526,11 @@ static int run_dtype(const accuracy_point *p, const trial *t, atn_dtype dtype, d
 }
 
 /* The rows of one storage. kappa is that of the first trial made, whose numbers are f32's. */
-static int run_storage(const sweep *w, const accuracy_point *p, atn_storage storage, bool wanted,
-                       const double *tokens, double *kappa, atn_context *context, table *raw)
+static int run_storage(const accuracy_sweep *w, const accuracy_point *p, atn_storage storage,
+                       bool wanted, const double *tokens, double *kappa, atn_context *context,
+                       table *raw)
 {
-    trial t;
+    accuracy_trial t;
     int code = make_trial(p, storage, tokens, &t);
     bool native = storage == ATN_STORAGE_NATIVE;
     if (code == EXIT_PASS && native)
@@ -554,7 +557,7 @@ static const atn_storage usual_storages[] = {ATN_STORAGE_NATIVE, ATN_STORAGE_BF1
 
 static int run(const void *state, int64_t point, atn_context *context, table *raw)
 {
-    const sweep *w = state;
+    const accuracy_sweep *w = state;
     const settings *s = w->s;
     const accuracy_point *p = &w->points[point];
     bool given = s->storage_count > 0, wanted = !given;

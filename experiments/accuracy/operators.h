@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How an output is judged in accuracy/operators, and its table. */
+/* The verdict on an output in accuracy/operators, and its table. */
 #ifndef EXPERIMENTS_ACCURACY_OPERATORS_H
 #define EXPERIMENTS_ACCURACY_OPERATORS_H
 
@@ -12,15 +12,15 @@ extern const column accuracy_columns[ACCURACY_COLUMNS];
 
 typedef struct {
     ref_verdict verdict;
-    const char *reason; /* why it is skipped, or FAILs where there is nothing to compare; "" */
+    const char *reason; /* why it is skipped, or FAILs without a comparison; "" */
     bool measured;      /* the reference has a value; else relative_error and digits are 0 */
     double relative_error, digits;
-    double rounding; /* what one relative rounding error per stored number and term comes to */
-    double ratio;    /* relative_error / (kappa rounding); NaN where that is not asked */
-    bool fault;      /* FAILs, and conditioning alone does not explain it */
+    double rounding; /* the sum of one relative rounding error per stored number and term */
+    double ratio;    /* relative_error / (kappa rounding); NaN where it is not judged */
+    bool fault;      /* FAILs, and not because of conditioning alone */
 } accuracy;
 
-/* What rounding may do to an output where nothing magnifies it: N u for sums of N terms in the
+/* The rounding error of an output that nothing magnifies: N u for sums of N terms in the
  * dtype, and the storage's u once more, because sums are not made in it. */
 double accuracy_rounding(const attention_case *c, atn_dtype dtype);
 

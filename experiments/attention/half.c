@@ -68,9 +68,9 @@ typedef struct {
     half_point *points;
     int64_t count;
     input *photos;
-} sweep;
+} half_sweep;
 
-static void add_norms(sweep *w, half_point p)
+static void add_norms(half_sweep *w, half_point p)
 {
     w->points = must_resize(w->points, (size_t)w->count + ATN_SIMA_NORM_COUNT, sizeof *w->points);
     for (int norm = 0; norm < ATN_SIMA_NORM_COUNT; norm++) {
@@ -84,7 +84,7 @@ static int64_t root_of(int64_t n)
     return (int64_t)llround(sqrt((double)n));
 }
 
-static void add_side(sweep *w, half_point p, int64_t side)
+static void add_side(half_sweep *w, half_point p, int64_t side)
 {
     p.side = side;
     p.d = TOKEN_DIM;
@@ -92,7 +92,7 @@ static void add_side(sweep *w, half_point p, int64_t side)
         add_norms(w, p);
 }
 
-static void add_points(sweep *w, const settings *s, half_point p)
+static void add_points(half_sweep *w, const settings *s, half_point p)
 {
     const int64_t *sides = efforts[s->effort].sides, *widths = efforts[s->effort].widths;
     for (int i = 0; i < s->tokens.count; i++)
@@ -114,7 +114,8 @@ static int check_tokens(const settings *s)
     for (int i = 0; i < s->tokens.count; i++) {
         int64_t n = s->tokens.items[i];
         if (n < 4 || n > MOST_TOKENS || root_of(n) * root_of(n) != n) {
-            report_error("--n %" PRId64 ": expected a square number, 4 to %d: tokens stand on a "
+            report_error("--n %" PRId64
+                         ": expected a square number, 4 to %d: tokens are placed on a "
                          "square grid",
                          n, MOST_TOKENS);
             return EXIT_USAGE;
@@ -127,7 +128,7 @@ static int prepare(const settings *s, void **state, int64_t *points)
 {
     if (check_tokens(s) != EXIT_PASS)
         return EXIT_USAGE;
-    sweep *w = must_allocate(1, sizeof *w);
+    half_sweep *w = must_allocate(1, sizeof *w);
     *state = w;
     for (int i = 0; i < CASES; i++)
         for (int j = 0; j < s->seeds.count; j++)
@@ -138,7 +139,7 @@ static int prepare(const settings *s, void **state, int64_t *points)
 
 static void release(void *state)
 {
-    sweep *w = state;
+    half_sweep *w = state;
     input_free(w->photos);
     free(w->points);
     free(w);
@@ -146,7 +147,7 @@ static void release(void *state)
 
 static bool input_at(const void *state, int index, const char **name, const char **sha256)
 {
-    const sweep *w = state;
+    const half_sweep *w = state;
     *name = input_name(w->photos);
     *sha256 = input_sha256(w->photos);
     return index == 0;
@@ -154,14 +155,14 @@ static bool input_at(const void *state, int index, const char **name, const char
 
 static void describe(const void *state, int64_t point, char *buffer, size_t size)
 {
-    const half_point *p = &((const sweep *)state)->points[point];
+    const half_point *p = &((const half_sweep *)state)->points[point];
     snprintf(buffer, size, "%s n=%" PRId64 " d=%" PRId64 " %s seed=%" PRIu64, p->input->name,
              p->side * p->side, p->d, norm_names[p->norm], p->seed);
 }
 
 static void replay(const void *state, int64_t point, settings_point *options)
 {
-    const half_point *p = &((const sweep *)state)->points[point];
+    const half_point *p = &((const half_sweep *)state)->points[point];
     *options = (settings_point){.input = "",
                                 .seed = (int64_t)p->seed,
                                 .tokens = p->d == TOKEN_DIM ? p->side * p->side : 0,
@@ -170,7 +171,7 @@ static void replay(const void *state, int64_t point, settings_point *options)
 
 static double weight(const void *state, int64_t point)
 {
-    const half_point *p = &((const sweep *)state)->points[point];
+    const half_point *p = &((const half_sweep *)state)->points[point];
     return (double)(p->side * p->side) * (double)p->d * (double)(p->d + HALF_QUERIES);
 }
 
@@ -179,7 +180,7 @@ static double weight(const void *state, int64_t point)
 static const column columns[] = {
     {"input", COLUMN_TEXT, "",
      "normal: tokens N(0, 1), Q, K and V of three random rotations of them; aligned: Q = K = V; "
-     "independent: each of tokens of its own; -x8, -x64: so many times normal; dead-channel: the "
+     "independent: each of different tokens; -x8, -x64: so many times normal; dead-channel: the "
      "first channel of Q and K is 0; photos: rotations of a photograph's tokens"},
     {"n", COLUMN_INTEGER, "", "tokens"},
     {"d", COLUMN_INTEGER, "", "width of queries, keys and values"},
@@ -355,7 +356,7 @@ static int run_type(const half_tokens *g, const half_factors *h, const half_answ
 
 static int run(const void *state, int64_t point, atn_context *context, table *raw)
 {
-    const sweep *w = state;
+    const half_sweep *w = state;
     const half_point *p = &w->points[point];
     half_tokens g;
     int code = half_draw(&g, p, w->photos);
@@ -364,7 +365,8 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
         if (types[i].form != HALF_WIDE && p->norm == ATN_SIMA_NONE)
             continue;
         half_factors h = half_make_factors(&g, &types[i]);
-        if (types[i].form == HALF_WIDE) { /* the first of a storage: they hold the same numbers */
+        if (types[i].form ==
+            HALF_WIDE) { /* the first row of a storage: all of them have the same numbers */
             free(want.out);
             want = half_find_answer(&g, h.q, h.k, h.v);
         }
@@ -392,16 +394,16 @@ enum { FITTED = sizeof fitted / sizeof *fitted };
 typedef struct {
     int64_t count, from, to;
     double *x, *y;
-} series;
+} half_series;
 
-/* The values of a quantity against n (at d = 32) or d (at n = 784); seeds are further points. */
-static series collect_series(const table *raw, const struct fitted *f, const char *name,
-                             const char *norm, bool widths)
+/* The values of a quantity against n (at d = 32) or d (at n = 784); each seed adds points. */
+static half_series collect_series(const table *raw, const struct fitted *f, const char *name,
+                                  const char *norm, bool widths)
 {
     size_t rows = (size_t)table_rows(raw);
-    series s = {.from = INT64_MAX,
-                .x = must_allocate(rows, sizeof(double)),
-                .y = must_allocate(rows, sizeof(double))};
+    half_series s = {.from = INT64_MAX,
+                     .x = must_allocate(rows, sizeof(double)),
+                     .y = must_allocate(rows, sizeof(double))};
     for (int64_t row = 0; row < table_rows(raw); row++) {
         int64_t fixed = cell_integer(raw, row, widths ? "n" : "d");
         int64_t x = cell_integer(raw, row, widths ? "d" : "n");
@@ -422,7 +424,7 @@ static series collect_series(const table *raw, const struct fitted *f, const cha
 static void add_fit(const table *raw, const struct fitted *f, const char *name, const char *norm,
                     bool widths, table *fits)
 {
-    series s = collect_series(raw, f, name, norm, widths);
+    half_series s = collect_series(raw, f, name, norm, widths);
     growth_fit fit = {0};
     if (s.from < s.to) {
         bool found = fit_growth(LAW_POWER, s.count, s.x, s.y, &fit);
@@ -471,7 +473,7 @@ static const column summary_columns[] = {
     {"outcome", COLUMN_TEXT, "", ""},
 };
 
-/* f16 at the largest n of an input; the row after that of tokens is that of channels. */
+/* f16 at the largest n of an input; the row of channels-first follows that of tokens-first. */
 static void print_half(const table *raw)
 {
     table *t = table_create(summary_columns, sizeof summary_columns / sizeof *summary_columns);

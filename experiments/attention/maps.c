@@ -30,7 +30,7 @@ static const int64_t usual_stage[EFFORT_COUNT] = {
  * LayerNorm leaves little of a patch's brightness, so that grey photographs show less. */
 enum { USUAL_SAMPLE = 33 };
 
-/* Every operator gives its row if it is linear in V, and more: */
+/* Every operator that is linear in V gives its row; it may also have: */
 typedef enum {
     MORE_NONE,
     MORE_NORMS,    /* SimA's token norms */
@@ -70,7 +70,7 @@ enum { VALUE_DIMS = sizeof value_dims / sizeof *value_dims };
 
 /* ---- Columns ---- */
 
-/* What raw rows have is the first MAP_COLUMNS for maps.csv, all of it for the other tables. */
+/* maps.csv has the first MAP_COLUMNS columns of raw rows; the other tables use all of them. */
 static const column raw_columns[] = {
     {"operator", COLUMN_TEXT, "", "see attnum list operators"},
     {"variant", COLUMN_TEXT, "", "see attnum list operators"},
@@ -181,7 +181,7 @@ typedef struct {
     int stage_count;
     int64_t stages[STAGES];
     int64_t samples;
-} sweep;
+} maps_sweep;
 
 /* A crop in patches. */
 typedef struct {
@@ -190,9 +190,9 @@ typedef struct {
     int64_t side, patch, query_row, query_col;
 } crop_grid;
 
-/* Sources run fastest, then samples, seeds and stages: the last crop is the one that --samples and
- * --seed name last. */
-static crop_grid grid_of(const sweep *w, int64_t point)
+/* Sources run fastest, then samples, seeds and stages: so that the last crop is that of the last
+ * sample and seed. */
+static crop_grid grid_of(const maps_sweep *w, int64_t point)
 {
     int64_t crop = point / SOURCES, seed = crop / w->samples % w->s->seeds.count;
     crop_grid g = {.stage = w->stages[crop / w->samples / w->s->seeds.count],
@@ -219,7 +219,7 @@ static int check_query(const settings *s, int64_t stage)
 
 static int prepare(const settings *s, void **state, int64_t *points)
 {
-    sweep *w = must_allocate(1, sizeof *w);
+    maps_sweep *w = must_allocate(1, sizeof *w);
     *state = w;
     w->s = s;
     w->samples = s->samples ? s->samples : 1;
@@ -235,14 +235,14 @@ static int prepare(const settings *s, void **state, int64_t *points)
 
 static void release(void *state)
 {
-    sweep *w = state;
+    maps_sweep *w = state;
     input_free(w->photos);
     free(w);
 }
 
 static bool input_at(const void *state, int index, const char **name, const char **sha256)
 {
-    const sweep *w = state;
+    const maps_sweep *w = state;
     *name = input_name(w->photos);
     *sha256 = input_sha256(w->photos);
     return index == 0;
@@ -321,7 +321,7 @@ static void put_crop(const map_point *p)
     table_integer(p->raw, (int64_t)p->grid.seed);
 }
 
-/* The row about a map, and its weights; check may be null. */
+/* Adds the row about a map and its weights; check may be null. */
 static void put_map(const map_point *p, const char *kind, const double *weights,
                     const row_check *check)
 {
@@ -439,7 +439,7 @@ static int put_maps(const map_point *p)
 
 static int run(const void *state, int64_t point, atn_context *context, table *raw)
 {
-    const sweep *w = state;
+    const maps_sweep *w = state;
     crop_grid g = grid_of(w, point);
     map_point p = {.source = &sources[point % SOURCES],
                    .grid = g,
@@ -514,7 +514,7 @@ static void split_rows(const table *raw, table **tables)
     }
 }
 
-static int add_image(const sweep *w, const crop_grid *g, table *t)
+static int add_image(const maps_sweep *w, const crop_grid *g, table *t)
 {
     image crop;
     const char *photo;
@@ -554,7 +554,7 @@ static void print_tables(table **tables)
 
 static int finish(const settings *s, const void *state, const table *raw, table **tables)
 {
-    const sweep *w = state;
+    const maps_sweep *w = state;
     int code = EXIT_PASS;
     split_rows(raw, tables);
     for (int64_t i = 0; i < w->samples * s->seeds.count && code == EXIT_PASS; i++) {

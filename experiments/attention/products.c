@@ -292,7 +292,7 @@ half_census half_count_first(const half_tokens *g, const half_factors *h, atn_or
     return census;
 }
 
-/* Values as the dtype's own array, to be freed. */
+/* The values as an array of the dtype, to be freed. */
 static void *as_dtype(atn_dtype dtype, int64_t count, const double *values)
 {
     double *out = must_allocate((size_t)count, sizeof *out);

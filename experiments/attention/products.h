@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* SimA's factors and products in half precision: the tokens, norms as a narrow type forms them, the
- * library's products of what it holds, and the definition in long double. */
+/* SimA's factors and products in half precision: the tokens, norms computed in a narrow type, the
+ * library's products of rounded numbers, and the definition in long double. */
 #ifndef EXPERIMENTS_PRODUCTS_H
 #define EXPERIMENTS_PRODUCTS_H
 
@@ -10,7 +10,7 @@
 
 /* ---- Numbers in a narrow type ---- */
 
-/* What max(|x|, epsilon) is formed in. X(code, name, description) */
+/* The arithmetic of max(|x|, epsilon). X(code, name, description) */
 #define HALF_NORM_LIST(X)                                                                          \
     X(HALF_WIDE, "wide", "f64, as in the library; the published code's autocast: f32")             \
     X(HALF_STORED, "stored", "summed in f64; the norm and epsilon are then stored in the type")    \
@@ -20,10 +20,10 @@
 typedef enum { HALF_NORM_LIST(HALF_ENTRY) HALF_NORM_COUNT } half_norm;
 #undef HALF_ENTRY
 
-/* x as the storage holds it; native: as it is. */
+/* x rounded to the storage; native: unchanged. */
 double half_round(atn_storage storage, double x);
 
-/* What a column x of n elements, d apart, is divided by: max(|x|, epsilon), 1 for no norm. */
+/* The divisor of a column x of n elements, d apart: max(|x|, epsilon), 1 for no norm. */
 double half_divisor(half_norm form, atn_storage storage, atn_sima_norm norm, double epsilon,
                     int64_t n, int64_t d, const double *x);
 
@@ -52,7 +52,7 @@ typedef struct {
     const char *name;
     double scale;
     bool aligned;     /* Q = K = V, one rotation of the tokens; else three */
-    bool independent; /* Q, K and V of tokens of their own: K^T V is then a sum of random signs */
+    bool independent; /* Q, K and V of different tokens: K^T V is then a sum of random signs */
     bool dead;        /* the first channel of Q and K is 0 */
     bool photos;      /* of one crop of HALF_CROP pixels a side; else N(0, 1), times scale */
     bool widths;      /* also against d */
@@ -71,7 +71,7 @@ typedef struct {
     double *q, *k, *v; /* n x d, as drawn */
 } half_tokens;
 
-/* Returns an exit code; to be freed in any case. */
+/* Returns an exit code; must be freed in any case. */
 int half_draw(half_tokens *g, const half_point *p, const input *photos);
 void half_free_tokens(half_tokens *g);
 

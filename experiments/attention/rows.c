@@ -54,7 +54,8 @@ static ref_attention_problem problem_of(const token_attention *a, int64_t dv, co
     return problem;
 }
 
-/* The reference's buckets go to both sides, so that rounding cannot send a token to different ones.
+/* Library and reference are given the reference's buckets, so that rounding cannot move a token to
+ * another one.
  */
 static int give_buckets(token_attention *a)
 {
@@ -101,7 +102,7 @@ void token_attention_free(token_attention *a)
 
 /* ---- Calls of the library ---- */
 
-/* NOT_CONVERGED and SINGULAR leave a map that can be drawn and checked. */
+/* After NOT_CONVERGED and SINGULAR the map can still be drawn and checked. */
 static int report_status(const token_attention *a, const atn_context *context, atn_status status)
 {
     const char *name = atn_operator_get(a->parameters.choice.op)->name;
@@ -231,7 +232,7 @@ static void judge(int64_t terms, const double *got, const double *want, row_chec
         check->verdict = verdict;
 }
 
-/* Sets want, and what conditioning makes of rounding: the relative change of Y_query under relative
+/* Sets want and the conditioning: the relative change of Y_query under relative
  * changes of 1 and random sign in the tokens. */
 static int find_reference(const token_attention *a, int64_t query, const double *values,
                           uint64_t seed, double want[CHECKED_VALUES], row_check *check)

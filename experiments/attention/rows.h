@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The attention matrix of an operator on given tokens, row by row, and what stands in for it where
+/* The attention matrix of an operator on given tokens, row by row, and a substitute for it where
  * there is none. */
 #ifndef EXPERIMENTS_ATTENTION_ROWS_H
 #define EXPERIMENTS_ATTENTION_ROWS_H
@@ -23,7 +23,7 @@ int token_attention_open(token_attention *a, atn_operator op, const char *varian
                          int64_t dim, double *tokens, uint64_t seed);
 void token_attention_free(token_attention *a);
 
-/* Y, n x dv, for values n x dv. Returns an exit code: EXIT_CHECK if Y is not finite. */
+/* Computes Y, n x dv, for values n x dv. Returns an exit code: EXIT_CHECK if Y is not finite. */
 int token_attention_forward(const token_attention *a, atn_context *context, int64_t dv,
                             double *values, double *out);
 
@@ -32,10 +32,10 @@ int token_attention_forward(const token_attention *a, atn_context *context, int6
  * Returns an exit code: EXIT_CHECK if it is not finite. */
 int token_attention_row(const token_attention *a, atn_context *context, int64_t query, double *row);
 
-/* How well sum_j w_j v_j and forward agree with the reference's Y_query, for random V: the larger
- * relative error, what conditioning makes of rounding (1 plus the relative change of Y_query under
- * relative changes of the tokens; soft, softpp: the condition number of A if that is more), the
- * error in these units, and the verdict on it. */
+/* The agreement of sum_j w_j v_j and of forward with the reference's Y_query, for random V: the
+ * larger relative error, the conditioning (1 plus the relative change of Y_query under relative
+ * changes of the tokens; soft, softpp: the condition number of A if that is more), the error in
+ * these units, and the verdict on it. */
 typedef struct {
     double error, condition, ratio;
     ref_verdict verdict;
@@ -45,11 +45,11 @@ typedef struct {
 int token_attention_check(const token_attention *a, atn_context *context, int64_t query,
                           const double *row, uint64_t seed, row_check *check);
 
-/* UFO-ViT's stand-in for an attention matrix (Fig. 6): M = Y V^+. */
+/* UFO-ViT's substitute for an attention matrix (Fig. 6): M = Y V^+. */
 typedef struct {
     int64_t rank;    /* of V: M is unique up to a null space of dimension n - rank */
     double residual; /* |M V - Y|_F / |Y|_F */
-    double rounding; /* what rounding may make of it: n u kappa, kappa V's condition on its range */
+    double rounding; /* a bound on its rounding: n u kappa, kappa V's condition on its range */
 } stand_in;
 
 /* Row `query` of M, from values and out, both n x dv. Returns an exit code: EXIT_CHECK if the two

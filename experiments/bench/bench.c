@@ -72,7 +72,7 @@
         "ratio_dirty", COLUMN_INTEGER, "", "1: others were at work in them"                        \
     }
 
-/* Rows are members, or pairs of them, which have a quantity. */
+/* Raw rows are members, or pairs of members; only pairs have a quantity. */
 static const column raw_columns[] = {
     MEMBER_COLUMNS,
     {"quantity", COLUMN_TEXT, "", "what is divided by what"},
@@ -86,7 +86,7 @@ static const column columns[] = {
      "bytes at the copy's, if longer"},
     {"floor_share", COLUMN_REAL, "", "that over seconds"},
     {"rates_dirty", COLUMN_INTEGER, "",
-     "1: others were at work beside one of the rates that shares are of"},
+     "1: other processes were at work while a rate that shares refer to was measured"},
     {"byte_floor_s", COLUMN_REAL, "s", "cold: bytes at the copy's bandwidth"},
     {"floor_ratio", COLUMN_REAL, "", "seconds over that"},
     {"bandwidth_share", COLUMN_REAL, "", "bytes a second, of the copy's"},
@@ -111,7 +111,7 @@ enum {
 static const output_spec outputs[] = {
     {"bench", "Times of one call, and their shares of what the device does at most.", columns,
      COLUMNS},
-    {"bench_ratios", "Times of the first table beside each other, round by round.", ratio_columns,
+    {"bench_ratios", "Ratios of times of the first table, round by round.", ratio_columns,
      OF_RATIOS},
 };
 
@@ -126,9 +126,9 @@ static const rounds_plan plans[EFFORT_COUNT] = {
     [EFFORT_QUICK] = {.warm_ups = 1, .least = 5, .most = 20, .seconds = 0.02, .again = 0},
     [EFFORT_DEFAULT] = {.warm_ups = 2, .least = 7, .most = 100, .seconds = 0.3, .again = 2},
     [EFFORT_FULL] = {.warm_ups = 3, .least = 9, .most = 200, .seconds = 2, .again = 2}};
-/* A hot member's part of a round, and a rate's. */
+/* The least time of a hot member, and of a rate, in a round. */
 static const double shortest = 5e-5, shortest_rate = 1e-3;
-/* Of a call, on the CPU and on CUDA: longer ones are left out. */
+/* The most flops of a call, on the CPU and on CUDA: longer calls are left out. */
 static const double most_flops[EFFORT_COUNT][2] = {
     [EFFORT_QUICK] = {1e10, 1e12}, [EFFORT_DEFAULT] = {2e11, 1e13}, [EFFORT_FULL] = {2e12, 2e14}};
 
@@ -194,7 +194,7 @@ static void add_time(table *t, const case_group *g, const group_member *m)
         time = rounds_seconds(&g->rounds, m->place);
     bench_add_integer_if(t, timed, g->rounds.rounds);
     bench_add_integer_if(t, timed, timed ? g->rounds.calls[m->place] : 0);
-    bench_add_integer_if(t, timed && m->subject.arrays->sets > 0, m->subject.arrays->sets);
+    bench_add_integer_if(t, timed && m->workload.arrays->sets > 0, m->workload.arrays->sets);
     table_real_if(t, timed, time.median);
     table_real_if(t, timed, time.least);
     table_real_if(t, timed, time.largest);
@@ -203,7 +203,7 @@ static void add_time(table *t, const case_group *g, const group_member *m)
 
 static void add_work(table *t, const group_member *m)
 {
-    const subject *s = &m->subject;
+    const workload *s = &m->workload;
     const atn_inverse_info *info = m->place >= 0 ? s->infos : NULL;
     bool judged = m->checked || m->left_out, counted = m->place >= 0 && s->flops + s->exps > 0;
     table_text(t, judged ? check_name(m->check.kind) : "");
@@ -300,8 +300,8 @@ typedef struct {
     int dirty;   /* as in rounds_result */
 } device_rate;
 
-/* By the column that holds a call's amount, of the rate's row for as many threads: in the shortest
- * round, for what others slow down is not the device's most. */
+/* The best rate of an amount (a column), from the row of the rate for as many threads: from the
+ * shortest round, as a round that other processes slowed down is not the best of the device. */
 static device_rate rate_of(const table *raw, int64_t like, const char *work, const char *dtype,
                            const char *amount)
 {
@@ -316,13 +316,13 @@ static device_rate rate_of(const table *raw, int64_t like, const char *work, con
     return (device_rate){0};
 }
 
-/* An amount at a rate: 0 where there is nothing to do, NaN where the rate is not known. */
+/* The time of an amount at a rate: 0 for no work, NaN if the rate is not known. */
 static double seconds_at(double amount, device_rate rate)
 {
     return amount > 0 ? rate.most > 0 ? amount / rate.most : NAN : 0;
 }
 
-/* Of the rates that are used; missing where none is dirty and of one that is not known. */
+/* Whether a rate that is used is dirty; missing if none is dirty and one is not known. */
 static void add_rates_dirty(table *t, int count, const device_rate *rates, const bool *used)
 {
     int worst = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `attnum bench`: times of operators and inverses on a device, held against what it does at most.
- * One case after the other; built like an experiment (common/experiment.h), for its journal,
- * tables and metadata, but no figure of a paper. */
+/* `attnum bench`: times of operators and inverses on a device, compared with the best that the
+ * device can do. One case after the other; built like an experiment (common/experiment.h), for its
+ * journal, tables and metadata, but no figure of a paper. */
 #ifndef EXPERIMENTS_BENCH_H
 #define EXPERIMENTS_BENCH_H
 

@@ -25,19 +25,21 @@ static const int64_t usual_batches[EFFORT_COUNT][2][2] = {
     [EFFORT_DEFAULT] = {[ATN_CPU] = {8}, [ATN_CUDA] = {64}},
     [EFFORT_FULL] = {[ATN_CPU] = {8}, [ATN_CUDA] = {64}}};
 static const int64_t usual_landmarks[2] = {49};
-/* One matrix, one for each multiprocessor of a large device, and four. */
+/* Batches: one matrix, one matrix for each multiprocessor of a large device, and four times as
+ * many. */
 static const int64_t usual_matrices[EFFORT_COUNT][4] = {
     [EFFORT_QUICK] = {1, 132}, [EFFORT_DEFAULT] = {1, 132, 528}, [EFFORT_FULL] = {1, 132, 528}};
 static const int64_t usual_sizes[EFFORT_COUNT][4] = {
     [EFFORT_QUICK] = {49, 128}, [EFFORT_DEFAULT] = {49, 128, 256}, [EFFORT_FULL] = {49, 128, 256}};
-/* Of a batch, all of its m^3, on the CPU: more is left out where --m and --batch do not name it. */
+/* The largest sum of m^3 over a batch on the CPU: larger batches are left out unless --m and
+ * --batch name them. */
 static const double most_cubes[EFFORT_COUNT] = {
     [EFFORT_QUICK] = 2e7, [EFFORT_DEFAULT] = 3e8, [EFFORT_FULL] = 1e10};
 static const atn_inverse_method usual_inverses[] = {ATN_INVERSE_NR_PAPER, ATN_INVERSE_CHEBYSHEV_2,
                                                     ATN_INVERSE_CHOLESKY,
                                                     ATN_INVERSE_PIVOTED_CHOLESKY};
 enum { USUAL_INVERSES = sizeof usual_inverses / sizeof *usual_inverses };
-/* f64 where all is asked for; tf32 and f16 where matrices are what is worked on. */
+/* f64 with --full; tf32 and f16 for work on matrices. */
 static const atn_dtype usual_dtypes[2][ATN_DTYPE_COUNT] = {
     [ATN_CPU] = {ATN_F32, ATN_F64}, [ATN_CUDA] = {ATN_F32, ATN_TF32, ATN_BF16, ATN_F16, ATN_F64}};
 
@@ -93,7 +95,7 @@ static void add(bench_list *list, const bench_case *c)
     list->cases[list->count++] = *c;
 }
 
-/* All cases since the last group, if there are any. */
+/* Ends a group: all cases since the last one, if there are any. */
 static void end_group(bench_list *list)
 {
     if (list->count == (list->groups ? list->ends[list->groups - 1] : 0))
@@ -104,7 +106,7 @@ static void end_group(bench_list *list)
     list->ends[list->groups++] = list->count;
 }
 
-/* A case with each number of threads, of which no more than `most` have something to do. */
+/* A case with each number of threads, up to `most`, which is as many as have work. */
 static void add_threads(bench_list *list, const settings *s, int64_t most, bench_case c)
 {
     int *threads = must_allocate((size_t)s->thread_counts.count + 2, sizeof *threads);
@@ -141,7 +143,7 @@ static void add_directions(bench_list *list, const settings *s, bench_case c)
         add_threads(list, s, INT64_MAX, c);
 }
 
-/* The forms of the passes beside each other, where all of them are. */
+/* All forms of the passes in one group, where the operator has all of them. */
 static void add_passes(bench_list *list, const settings *s, bench_case c)
 {
     enum { FUSED_MOST = 64 };
@@ -194,7 +196,7 @@ static void add_variant(bench_list *list, const settings *s, bench_case c)
             }
 }
 
-/* An operator's name alone stands for its first variant. */
+/* An operator's name alone means its first variant. */
 static bool is_wanted(const settings *s, const atn_operator_info *info, int variant)
 {
     char *name = must_format("%s/%s", info->name, info->variants[variant].name);
@@ -231,8 +233,8 @@ static bool wants_inverse(const settings *s, atn_inverse_method method)
     return wanted;
 }
 
-/* A batch by every method: on the CPU beside the published steps through OpenBLAS, and X W too,
- * which is where a factor need not be inverted. */
+/* A batch by every method: on the CPU in a group with the published steps through OpenBLAS, and X W
+ * too, for which a factor need not be inverted. */
 static void add_methods(bench_list *list, const settings *s, bench_case c)
 {
     bool on_cpu = s->device == ATN_CPU;
@@ -352,7 +354,7 @@ static void add_gemms(bench_list *list, const settings *s)
             }
 }
 
-/* So many numbers of a thread's own that they stay in its first-level cache. */
+/* So many numbers for each thread that they stay in its first-level cache. */
 static void add_exps(bench_list *list, const settings *s)
 {
     enum { NUMBERS = 2048 };
@@ -379,8 +381,8 @@ static void add_rates(bench_list *list, const settings *s)
     end_group(list);
 }
 
-/* Those of the words, or all; --operator alone leaves out all but operators, --variant alone all
- * but inverses. */
+/* The subjects that the command names, or all; --operator alone selects operators, --variant alone
+ * inverses. */
 static const struct {
     const char *name;
     void (*add)(bench_list *list, const settings *s);
@@ -517,7 +519,7 @@ atn_distance bench_distance(const bench_case *c)
                                       : ATN_DISTANCE_CLAMPED;
 }
 
-/* What divides n and is nearest below a chunk. */
+/* The largest divisor of n that is at most a chunk. */
 static int64_t chunk_of(int64_t tokens)
 {
     int64_t chunk = tokens < LSH_CHUNK ? tokens : LSH_CHUNK;
@@ -537,7 +539,9 @@ attention_case bench_problem(const bench_case *c, atn_dtype dtype, int64_t batch
         .dtype = dtype,
         .shape = {batch, c->heads, tokens, c->dim, c->dim, 0},
         .cross = true,
-        .optional = !bare && c->op == ATN_LSH, /* buckets: rounding must not choose others */
+        .optional =
+            !bare &&
+            c->op == ATN_LSH, /* the buckets are given, so that rounding cannot change them */
         .sampling = windows ? ATN_SAMPLING_WINDOW : ATN_SAMPLING_INDICES,
         .seed = 1,
         .bare = bare,

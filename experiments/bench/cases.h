@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What `attnum bench` times, in groups whose members are compared with each other: operators over
  * shapes and types, forward and backward; inverses; kernel matrices, products and exponentials
- * beside those of others; and, in the first group, the rates that all of them are held against. */
+ * compared with those of other libraries; and, in the first group, the rates that all of them are
+ * compared with. */
 #ifndef EXPERIMENTS_BENCH_CASES_H
 #define EXPERIMENTS_BENCH_CASES_H
 
@@ -20,7 +21,7 @@
     X(BENCH_SOLVE, "solve", "X W of such a batch, W m x 32; a factor is applied, not inverted")    \
     X(BENCH_KERNEL, "kernel", "exp(-s |q_i - l_j|^2) of n tokens and m landmarks")                 \
     X(BENCH_GEMM, "gemm", "a product of matrices")                                                 \
-    X(BENCH_EXP, "exp", "exp(-x) of numbers in cache, ours beside the C library's")
+    X(BENCH_EXP, "exp", "exp(-x) of numbers in cache, ours and the C library's")
 
 #define BENCH_CODE(code, name, description) code,
 typedef enum { BENCH_WORK_LIST(BENCH_CODE) BENCH_WORK_COUNT } bench_work;
@@ -39,7 +40,7 @@ const char *bench_work_name(bench_work work);
 typedef enum { BENCH_MAKER_LIST(BENCH_CODE) BENCH_MAKER_COUNT } bench_maker;
 #undef BENCH_CODE
 
-/* A member, one row. Fields that a kind of work does not have are 0. */
+/* A member of a group: one row. Fields that its kind of work does not have are 0. */
 typedef struct {
     bench_work work;
     bench_maker maker;
@@ -47,7 +48,7 @@ typedef struct {
     atn_operator op; /* forward, backward */
     int variant;
     atn_inverse_method inverse; /* of a batch, or soft's and softpp's own */
-    bool interval_known;        /* solve: the ends of A's spectrum, as a call before found them */
+    bool interval_known;        /* solve: the ends of A's spectrum are known from an earlier call */
     atn_soft_passes passes;     /* soft, softpp: other than auto with the clamped distance */
     atn_distance distance;      /* kernel */
     bool transpose_a, transpose_b; /* gemm */
@@ -59,12 +60,13 @@ typedef struct {
 typedef struct {
     bench_case *cases;
     int64_t count;
-    int64_t *ends; /* of groups: the first case that is not theirs */
+    int64_t *ends; /* of each group: the index after its last case */
     int64_t groups;
 } bench_list;
 
-/* The numbers of threads up to `most`, or the first: as given, or 1 and all; on CUDA, where they
- * are the host's, one number. Room for two, and for as many as were given. Returns how many. */
+/* The numbers of threads, as given or 1 and all, that are at most `most`, or the first of them; on
+ * CUDA, where threads are the host's, one number. `threads` has room for two, and for as many as
+ * were given. Returns how many. */
 int bench_threads(const settings *s, int64_t most, int threads[]);
 
 /* All cases of the settings, the rates first. */

@@ -7,11 +7,12 @@
 #include <string.h>
 
 #include "bench/plain.h"
-#include "bench/subject.h"
+#include "bench/workload.h"
 #include "common/report.h"
 #include "common/staging.h"
 
-/* Of the CPU's part of a check, and tokens where all of them would be more. */
+/* The most flops of the CPU's part of a check, and the number of tokens if all of them would take
+ * more. */
 static const double most_flops = 2e9;
 enum { FEW_TOKENS = 784, REFERENCE_TOKENS = 196, FEW_MATRICES = 2, RESULTS = 3 };
 
@@ -61,19 +62,19 @@ static void move(uint64_t stream, int64_t count, double *values)
 {
     const double u = atn_dtype_roundoff(ATN_F32);
     float *signs = must_allocate((size_t)count, sizeof *signs);
-    subject_numbers(stream, count, signs);
+    workload_numbers(stream, count, signs);
     for (int64_t i = 0; i < count; i++)
         values[i] *= signs[i] < 0 ? 1 - u : 1 + u;
     free(signs);
 }
 
-/* What that does to a result, in the same unit. */
+/* The relative change of a result by that, in units of that roundoff. */
 static double condition_of(int64_t count, const double *moved, const double *want)
 {
     return relative_error(count, moved, want) / atn_dtype_roundoff(ATN_F32);
 }
 
-/* What would pass whatever is computed. */
+/* A check that would pass whatever is computed is left open. */
 static check_result leave_open(check_result r)
 {
     if (r.kind == CHECK_PASS)
@@ -144,7 +145,7 @@ static atn_status run_case(atn_context *context, const attention_case *c, bench_
     return status;
 }
 
-/* The tokens of what is timed, in the case's type. */
+/* The tokens that are timed, in the case's type. */
 static void give_tokens(attention_case *c)
 {
     double *const all[] = {c->q, c->k, c->v};
@@ -153,7 +154,7 @@ static void give_tokens(attention_case *c)
     void *typed = must_allocate((size_t)count, atn_dtype_size(c->choice.dtype));
     for (int i = 0; i < RESULTS; i++)
         if (all[i]) {
-            subject_tokens(0, i, heads, c->shape.tokens, c->shape.dim, values);
+            workload_tokens(0, i, heads, c->shape.tokens, c->shape.dim, values);
             atn_convert(c->choice.dtype, typed, ATN_F32, values, count);
             atn_convert(ATN_F64, all[i], c->choice.dtype, typed, count);
         }
@@ -161,13 +162,13 @@ static void give_tokens(attention_case *c)
     free(values);
 }
 
-/* Whether what is held against the CPU in f64 is that itself. */
+/* Whether a case that is compared with the CPU in f64 is itself the CPU in f64. */
 static bool is_own_measure(const atn_context *context, const bench_case *c)
 {
     return atn_context_device(context) == ATN_CPU && c->dtype == ATN_F64 && c->maker == BENCH_OURS;
 }
 
-/* The CPU in f64, and what that becomes when the inputs are moved. */
+/* The result of the CPU in f64, and its change when the inputs are perturbed. */
 static atn_status run_wide(atn_context *cpu, const attention_case *narrow, bench_work work,
                            results *want, results *moved)
 {
@@ -186,8 +187,8 @@ static atn_status run_wide(atn_context *cpu, const attention_case *narrow, bench
     return status;
 }
 
-/* On a device, and on the CPU in f64; where the two are one, the output by the reference, which
- * shares no code with the library. */
+/* On a device, and on the CPU in f64; where the two are the same, the output by the reference,
+ * which shares no code with the library. */
 static atn_status compare(atn_context *context, atn_context *cpu, const bench_case *c,
                           attention_case *narrow, check_result *worst)
 {
@@ -240,7 +241,7 @@ static atn_status check_attention(atn_context *context, atn_context *cpu, const 
 
 /* ---- Inverses ---- */
 
-/* The first matrices of a batch, in f64; and what is made of them: X, or X W. */
+/* The first matrices of a batch, in f64; and the result: X, or X W. */
 typedef struct {
     const bench_case *c;
     int64_t batch, cols;
@@ -260,8 +261,8 @@ static void solve_plainly(const few_matrices *f, const atn_tensor *a, const atn_
     free(work);
 }
 
-/* By default exact methods choose these by the roundoff of what they compute in: the inverse that
- * an f32 factorisation is of is that of A + jitter32 I, in f64 too. */
+/* By default exact methods choose jitter and cut by the roundoff of their type: f64 must invert the
+ * A + jitter32 I that an f32 factorisation inverts. */
 static void give_constants(atn_dtype dtype, int64_t m, atn_inverse_desc *desc)
 {
     double u = fmin(atn_dtype_roundoff(dtype), atn_dtype_roundoff(ATN_F32));
@@ -279,8 +280,8 @@ static bool estimates_interval(const atn_inverse_desc *desc)
             m == ATN_INVERSE_CHEBYSHEV_9);
 }
 
-/* What has not converged follows the ends of the spectrum that were estimated, and these the
- * rounding of what estimates them: f64 takes the ends that f32 finds for the first matrix. */
+/* An iteration that has not converged depends on the estimated ends of the spectrum, and they on
+ * the rounding of the estimate: f64 is given the ends that f32 finds for the first matrix. */
 static atn_status give_interval(atn_context *cpu, const few_matrices *f, atn_inverse_desc *desc)
 {
     int64_t m = f->c->landmarks;
@@ -296,7 +297,8 @@ static atn_status give_interval(atn_context *cpu, const few_matrices *f, atn_inv
     return status < 0 ? status : ATN_OK;
 }
 
-/* In a type, on a device, in f64; a status that is not negative is ATN_OK. */
+/* Computes X or X W in a type on a device; the result is in f64; a status that is not negative
+ * becomes ATN_OK. */
 static atn_status invert(atn_context *context, const few_matrices *f, bench_maker maker,
                          atn_dtype dtype, double *result)
 {
@@ -309,7 +311,7 @@ static atn_status invert(atn_context *context, const few_matrices *f, bench_make
     atn_tensor to =
         atn_tensor_dense(must_typed(dtype, f->count, NULL), dtype, f->batch, 1, m, f->cols);
     atn_inverse_desc desc;
-    atn_status status = subject_inverse(f->c, atn_context_isa(context), &desc);
+    atn_status status = workload_inverse(f->c, atn_context_isa(context), &desc);
     if (dtype == ATN_F64)
         give_constants(f->c->dtype, m, &desc);
     if (status == ATN_OK && dtype == ATN_F64 && estimates_interval(&desc))
@@ -347,8 +349,8 @@ static void make_matrices(const bench_case *c, few_matrices *f)
     f->a = must_allocate((size_t)(f->batch * m * m), sizeof *f->a);
     f->w = must_allocate((size_t)(f->batch * sides), sizeof *f->w);
     float *values = must_allocate((size_t)(f->batch * sides), sizeof *values);
-    subject_matrices(0, f->batch, m, f->a);
-    subject_tokens(0, 1, f->batch, m, BENCH_RIGHT_SIDES, values);
+    workload_matrices(0, f->batch, m, f->a);
+    workload_tokens(0, 1, f->batch, m, BENCH_RIGHT_SIDES, values);
     atn_convert(ATN_F64, f->w, ATN_F32, values, f->batch * sides);
     round_to(dtype, f->batch * m * m, f->a);
     round_to(dtype, f->batch * sides, f->w);
@@ -414,7 +416,8 @@ static void run_plainly(const part_inputs *p, atn_dtype dtype, double *result)
         atn_convert(ATN_F64, result, dtype, a, p->counts[2]);
     } else {
         if (c->work == BENCH_KERNEL)
-            plain_kernel(dtype, subject_scale(c), c->tokens, c->landmarks, c->dim, a, b, work, out);
+            plain_kernel(dtype, workload_scale(c), c->tokens, c->landmarks, c->dim, a, b, work,
+                         out);
         else
             plain_product(dtype, c->transpose_a, c->transpose_b, c->tokens, c->landmarks, c->dim, a,
                           b, out);
@@ -426,11 +429,11 @@ static void run_plainly(const part_inputs *p, atn_dtype dtype, double *result)
     free(a);
 }
 
-/* Its inputs and its result as it is timed; exp once, and not over and over. */
-static void run_part(atn_context *context, subject *s, part_inputs *p, double *result)
+/* Its inputs and its result as in the timed call; exp is called once, not repeatedly. */
+static void run_part(atn_context *context, workload *s, part_inputs *p, double *result)
 {
     const bench_case *c = s->c;
-    const subject_arrays *a = s->arrays;
+    const workload_arrays *a = s->arrays;
     const void *out = c->work == BENCH_EXP ? s->work : a->outputs[0].data;
     const void *in[2] = {c->work == BENCH_EXP ? s->work : a->inputs[0][0].data,
                          a->inputs[0][1].data};
@@ -439,7 +442,7 @@ static void run_part(atn_context *context, subject *s, part_inputs *p, double *r
         if (p->counts[i] > 0)
             atn_convert(ATN_F64, p->values[i], c->dtype, in[i], p->counts[i]);
     if (c->work != BENCH_EXP)
-        subject_try(s);
+        workload_try(s);
     else if (c->maker == BENCH_OURS)
         s->status = atn_exponentials(context, c->dtype, 1, c->tokens, s->work, &exps);
     else
@@ -462,14 +465,14 @@ static part_inputs make_inputs(const bench_case *c)
 static atn_status check_part(atn_context *context, atn_context *cpu, const bench_case *c,
                              check_result *worst)
 {
-    subject_store store;
-    subject s;
+    workload_store store;
+    workload s;
     part_inputs p = make_inputs(c);
     int64_t count = p.counts[2];
     double *got = must_allocate((size_t)count * 3, sizeof *got);
     double *want = got + count, *plain = want + count;
-    subject_store_open(context, 1, c, &store);
-    subject_open(&store, context, c, &s);
+    workload_store_open(context, 1, c, &store);
+    workload_open(&store, context, c, &s);
     if (s.status == ATN_OK)
         run_part(context, &s, &p, got);
     if (s.status == ATN_OK) {
@@ -479,8 +482,8 @@ static atn_status check_part(atn_context *context, atn_context *cpu, const bench
                              condition_of(count, plain, want), 0);
     }
     atn_status status = s.status;
-    subject_close(&s);
-    subject_store_close(&store);
+    workload_close(&s);
+    workload_store_close(&store);
     for (int i = 0; i < 2; i++)
         free(p.values[i]);
     free(got);

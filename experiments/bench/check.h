@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether what is timed computes what it should: each case once, before it is timed, against the
+/* Checks the results of what is timed: each case once, before it is timed, by comparison with the
  * CPU in f64. An operator on one sequence, of all its tokens where that takes the CPU seconds and
- * of fewer otherwise; the first matrices of a batch. How much rounding may do to them is what
- * moving the inputs by one roundoff of f32 does to that f64 result. The CPU in f64 itself is held
- * against the dense reference, on few tokens; its gradients, its inverses and operators with one
- * that is not published are left open. */
+ * of fewer otherwise; the first matrices of a batch. The bound on rounding follows from the change
+ * of that f64 result when the inputs change by one roundoff of f32. The CPU in f64 itself is
+ * compared with the dense reference, on few tokens; its gradients, its inverses and operators with
+ * an unpublished inverse are left open. */
 #ifndef EXPERIMENTS_BENCH_CHECK_H
 #define EXPERIMENTS_BENCH_CHECK_H
 
@@ -25,19 +25,19 @@ const char *check_name(check_kind kind);
 
 typedef struct {
     check_kind kind;
-    double
-        error; /* |result - f64|_F / |f64|_F, of the array in which it is largest beside its bound
-                */
+    double error; /* |result - f64|_F / |f64|_F, of the array in which it is the largest share of
+                   * its bound
+                   */
     double bound;
 } check_result;
 
 /* Runs the check. A negative status: a call failed, and the context that failed says why. */
 atn_status check_case(atn_context *context, const bench_case *c, check_result *result);
 
-/* A pass is at most 8 times what the problem's condition makes of the type's roundoff and of that
- * of sums, in f32 at least, of so many terms: sqrt(terms) roundoffs, as of errors that are
- * independent (Higham and Mary 2019). condition: a result's relative change by that of its inputs,
- * measured on other code than what is judged, or in f64; NaN is infinite. */
+/* An error passes that is at most 8 times the condition times the sum of the type's roundoff and
+ * the rounding error of sums of so many terms, in f32 at least: sqrt(terms) roundoffs, as errors
+ * are independent (Higham and Mary 2019). condition: a result's relative change by that of its
+ * inputs, measured with other code than the judged one, or in f64; NaN is infinite. */
 check_result check_judge(atn_dtype dtype, double error, double condition, int64_t terms);
 
 /* Keeps the worse of two: fail, then open, then pass; among equals the larger share of its bound.

@@ -8,7 +8,7 @@
 #include "common/printout.h"
 #include "common/report.h"
 
-/* What there is to time, and which experiment does. Without words: all but memory. */
+/* The subjects, and the experiment that times each. Without operands: all but memory. */
 static const struct {
     const char *name;
     const experiment *of;
@@ -16,9 +16,9 @@ static const struct {
 } subjects[] = {
     {"operators", &bench, "every operator, forward and backward"},
     {"inverses", &bench, "inverses, and what applying them costs"},
-    {"kernel", &bench, "kernel matrices beside libm and OpenBLAS"},
-    {"gemm", &bench, "products beside OpenBLAS and libxsmm"},
-    {"exp", &bench, "exponentials beside libm"},
+    {"kernel", &bench, "kernel matrices, compared with libm and OpenBLAS"},
+    {"gemm", &bench, "products, compared with OpenBLAS and libxsmm"},
+    {"exp", &bench, "exponentials, compared with libm"},
     {"memory", &bench_growth, "time and memory against n and m, with exponents"},
 };
 enum { SUBJECTS = sizeof subjects / sizeof *subjects };
@@ -26,16 +26,16 @@ enum { SUBJECTS = sizeof subjects / sizeof *subjects };
 static void print_help(void)
 {
     printf(
-        "Times operators, inverses and what they are made of. What is compared runs in rounds,\n"
-        "A B C A B C ..., after warm-up; each is checked against the CPU in f64 first, to within\n"
-        "what rounding of its inputs may do; that f64 against the dense reference, or left open.\n"
+        "Times operators, inverses and their parts. Cases that are compared run in rounds,\n"
+        "A B C A B C ..., after warm-up. Each is first checked against the CPU in f64, to within\n"
+        "the effect of rounding its inputs; that f64 against the dense reference, or left open.\n"
         "bench.csv has a row for each: the median of the rounds, and its share of the best rates\n"
-        "of copying, multiply-adds and exp in the same run; bench_ratios.csv puts some beside\n"
-        "each other, round by round. Where others were at work the rounds are done again, twice\n"
-        "at most (not with --quick), and then are marked dirty.\n");
+        "of copying, multiply-adds and exp in the same run; bench_ratios.csv has ratios of some,\n"
+        "round by round. If other processes were at work the rounds are repeated, twice at most\n"
+        "(not with --quick), and then marked dirty.\n");
     for (int i = 0; i < SUBJECTS; i++)
         printf("  %-10s %s\n", subjects[i].name, subjects[i].what);
-    printf("Without words --operator leaves out all but operators, --variant all but inverses.\n"
+    printf("Without a subject --operator selects operators alone, --variant inverses alone.\n"
            "%s\n\nexample: %s\n\nmemory: %s\n\nexample: %s\n",
            bench.defaults, bench.example, bench_growth.defaults, bench_growth.example);
 }
@@ -59,7 +59,7 @@ static int report_unknown(const char *name)
     return EXIT_USAGE;
 }
 
-/* Each experiment that a word names, once; bench where there is none. */
+/* Runs each experiment that an operand names, once; bench if there is no operand. */
 static int run_subjects(const settings *s)
 {
     int code = s->subjects.count ? EXIT_SKIPPED : experiment_run(&bench, s);

@@ -8,7 +8,7 @@
 
 /* ---- Opening ---- */
 
-/* That of a member before it with as many threads, or a new one. */
+/* The context of an earlier member with as many threads, or a new one. */
 static atn_status open_context(case_group *g, const group_plan *plan, atn_device device, int index)
 {
     group_member *m = &g->members[index];
@@ -21,16 +21,16 @@ static atn_status open_context(case_group *g, const group_plan *plan, atn_device
     return atn_context_create(&options, &m->context);
 }
 
-/* Checked against the CPU in f64, and run once. */
+/* Checks the member against the CPU in f64, and runs it once. */
 static atn_status check_member(group_member *m)
 {
     if (bench_is_rate(m->c))
-        return subject_try(&m->subject);
+        return workload_try(&m->workload);
     atn_status status = check_case(m->context, m->c, &m->check);
     m->checked = status == ATN_OK;
     if (status != ATN_OK)
         return status;
-    status = subject_try(&m->subject);
+    status = workload_try(&m->workload);
     if (status == ATN_NONFINITE)
         m->check.kind = CHECK_FAIL;
     return status;
@@ -43,10 +43,10 @@ static atn_status open_member(case_group *g, const group_plan *plan, atn_device 
     if (status != ATN_OK)
         return status;
     if (index == 0)
-        subject_store_open(m->context, g->count, m->c, &g->store);
-    subject_open(&g->store, m->context, m->c, &m->subject);
-    m->left_out = m->subject.forward_flops > plan->most_flops;
-    status = m->subject.status;
+        workload_store_open(m->context, g->count, m->c, &g->store);
+    workload_open(&g->store, m->context, m->c, &m->workload);
+    m->left_out = m->workload.forward_flops > plan->most_flops;
+    status = m->workload.status;
     return status != ATN_OK || m->left_out ? status : check_member(m);
 }
 
@@ -80,8 +80,8 @@ static int open_members(case_group *g, const group_plan *plan, atn_device device
 
 static atn_status run_member(void *state, int repeat)
 {
-    subject *s = state;
-    subject_run(s, repeat);
+    workload *s = state;
+    workload_run(s, repeat);
     return s->status;
 }
 
@@ -103,7 +103,7 @@ static int time_members(case_group *g, const group_plan *plan, atn_device device
                             .cold = !bench_is_hot(m->c, device),
                             .inside = bench_is_inverse(m->c) && m->c->maker == BENCH_OURS,
                             .work = run_member,
-                            .state = &m->subject};
+                            .state = &m->workload};
         cold |= timed[count - 1].cold;
     }
     atn_status status = cold ? rounds_flush_open(g->members[0].context, &flush) : ATN_OK;
@@ -128,7 +128,7 @@ static int judge_members(case_group *g)
     int code = EXIT_PASS;
     for (int i = 0; i < g->count && code != EXIT_ENVIRONMENT; i++) {
         group_member *m = &g->members[i];
-        atn_status status = m->left_out ? ATN_OK : subject_outcome(&m->subject);
+        atn_status status = m->left_out ? ATN_OK : workload_outcome(&m->workload);
         if (status < 0)
             return report_failure(m, status);
         if (status == ATN_NONFINITE)
@@ -155,10 +155,10 @@ int group_run(const group_plan *plan, atn_device device, const bench_case *cases
 void group_close(case_group *g)
 {
     for (int i = 0; i < g->count; i++)
-        if (g->members[i].subject.c)
-            subject_close(&g->members[i].subject);
+        if (g->members[i].workload.c)
+            workload_close(&g->members[i].workload);
     if (g->store.context)
-        subject_store_close(&g->store);
+        workload_store_close(&g->store);
     for (int i = 0; i < g->count; i++) {
         bool first = true;
         for (int j = 0; j < i; j++)
@@ -172,7 +172,7 @@ void group_close(case_group *g)
 
 /* ---- Pairs ---- */
 
-/* The earlier ones first where two of them pair the same. */
+/* If two rows pair the same members, the earlier one counts. */
 static const group_pairing pairings[] = {
     {BENCH_KEY_WORK, "backward", "forward"},
     {BENCH_KEY_THREADS, "1", NULL},

@@ -5,25 +5,26 @@
 
 #include "bench/check.h"
 #include "bench/rounds.h"
-#include "bench/subject.h"
+#include "bench/workload.h"
 
 typedef struct {
     const bench_case *c;
-    atn_context *context; /* of the case's threads; shared with members of as many */
-    subject subject;
+    atn_context
+        *context; /* with the case's number of threads; shared with members that have as many */
+    workload workload;
     check_result check;
-    bool checked, left_out; /* left out: what the device lacks the memory for, or cannot do */
+    bool checked, left_out; /* left out: the device lacks the memory, or cannot do it */
     int place;              /* in the rounds; -1: not timed */
 } group_member;
 
 typedef struct {
     int count;
     group_member *members;
-    subject_store store;
+    workload_store store;
     rounds_result rounds;
 } case_group;
 
-/* What a run has for all its groups. */
+/* What all groups of a run share. */
 typedef struct {
     rounds_plan plan, rates; /* of groups, and of the group of rates */
     rounds_meter meter;
@@ -31,7 +32,7 @@ typedef struct {
     atn_isa isa;
 } group_plan;
 
-/* Returns an exit code; a failure has been reported. To be closed in any case. */
+/* Returns an exit code; a failure has been reported. The group must be closed in any case. */
 int group_run(const group_plan *plan, atn_device device, const bench_case *cases, int64_t count,
               case_group *g);
 void group_close(case_group *g);
@@ -42,7 +43,7 @@ typedef struct {
     const char *value, *by;
 } group_pairing;
 
-/* The pairing of two members of which times are divided, a's by b's, or null. */
+/* The pairing by which the time of a is divided by that of b, or null. */
 const group_pairing *group_pair(const group_member *a, const group_member *b);
 
 #endif

@@ -26,8 +26,9 @@ typedef struct {
     atn_inverse_method inverse; /* soft, softpp */
     growth_over over;
     int threads;
-    bool resident;         /* as published: its memory is measured, on one thread, and once */
-    int64_t by_turns_with; /* tokens of a shorter call; 0: it is timed alone */
+    bool resident;         /* as published: its memory is measured, once, on one thread */
+    int64_t by_turns_with; /* tokens of the shorter call that is timed in turns with it; 0: it is
+                              timed alone */
     double work, constant_share;
     bool fitted;
     double workspace; /* about; exact where it is measured */
@@ -37,12 +38,12 @@ typedef struct {
     growth_point *items;
     int64_t count;
     int effort;
-    int fewest;           /* threads; memory is measured beside these */
+    int fewest;           /* threads; memory is measured with so many */
     double cache;         /* bytes of the last one */
-    const char *obstacle; /* why resident memory says nothing here; null: it does */
+    const char *obstacle; /* why resident memory cannot be measured here; null: it can */
     atn_context *context; /* of the flush */
     rounds_flush flush;
-} sweep;
+} growth_sweep;
 
 /* Two heads of 32 channels, since most operators give a head to a thread. n is 784 k, so that m =
  * 49 landmarks are averages throughout; k ends near 10^5, 10^6 and 10^7 tokens. Lists end with 0.
@@ -60,8 +61,8 @@ static const struct {
                      {16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024},
                      {.warm_ups = 1, .least = 5, .most = 100, .seconds = 0.5, .again = 1}},
 };
-/* A line over m has calls with so many tokens and with twice as many, which tell what grows with n
- * from what does not: a multiple of every m. */
+/* A line over m has calls with n and with 2 n tokens, which separate the part that grows with n
+ * from the rest. n is a multiple of every m. */
 enum { LINE_TOKENS = 12288 };
 
 /* Lines over m: the published inverses, and the factor that is solved with and never inverted. */
@@ -89,7 +90,7 @@ static atn_inverse_method find_inverse(atn_operator op, const char *name)
     return (atn_inverse_method)found;
 }
 
-/* The call's description has the point's inverse. */
+/* The call's description, with the point's inverse. */
 static void take_inverse(const growth_point *p, attention_case *c)
 {
     if (has_inverse(p->setting.op) && c->desc.inverse.method != p->inverse)
@@ -131,11 +132,10 @@ static int count_two(const growth_point *p, int64_t n, atn_cost cost[2])
     return code;
 }
 
-/* Adds the point with so many tokens, by the counts of calls with n and 2 n: what is linear is
- * known from them for any number. (To count a call with more, parameters as large would have to be
- * made.)
+/* Adds the point with so many tokens. Its counts, if linear, follow from those of calls with n and
+ * 2 n. (Counting the call itself would need parameters of its size.)
  */
-static growth_point *add_point(sweep *w, growth_point p, int64_t tokens, int64_t n,
+static growth_point *add_point(growth_sweep *w, growth_point p, int64_t tokens, int64_t n,
                                const atn_cost cost[2])
 {
     double x = (double)tokens / (double)n - 1, work = cost_work(&cost[0], false);
@@ -152,7 +152,7 @@ static growth_point *add_point(sweep *w, growth_point p, int64_t tokens, int64_t
     return &w->items[w->count++];
 }
 
-/* From a list that ends with 0, or from the command line. */
+/* Numbers from a list that ends with 0, or from the command line. */
 static int64_t next_of(const integer_list *given, const int64_t *usual, int64_t scale, int i)
 {
     if (given->count > 0)
@@ -171,8 +171,8 @@ void growth_take_turns(int64_t count, const int64_t *tokens, const bool *fitted,
         by_turns_with[i] = fitted[i] && tokens[i] > least ? least : 0;
 }
 
-/* The points from `start` on, which are a line. */
-static void take_turns(sweep *w, int64_t start)
+/* Completes the points from `start` on, which are one line. */
+static void take_turns(growth_sweep *w, int64_t start)
 {
     int64_t count = w->count - start;
     int64_t *tokens = must_allocate(2 * (size_t)count + 1, sizeof *tokens), *with = tokens + count;
@@ -190,7 +190,7 @@ static void take_turns(sweep *w, int64_t start)
 
 /* Nothing if work grows faster than n: that of softmax and gaussian does, and lsh's, which has a
  * bucket for every 49 tokens and hashes each token into all of them. */
-static int add_tokens_line(sweep *w, const settings *s, atn_operator op, int threads)
+static int add_tokens_line(growth_sweep *w, const settings *s, atn_operator op, int threads)
 {
     enum { SOME_TOKENS = 128 * PAPER_TOKENS };
     int64_t n, start = w->count;
@@ -211,7 +211,7 @@ static int add_tokens_line(sweep *w, const settings *s, atn_operator op, int thr
     return EXIT_PASS;
 }
 
-static int add_landmarks_line(sweep *w, const settings *s, int line, int threads)
+static int add_landmarks_line(growth_sweep *w, const settings *s, int line, int threads)
 {
     const int64_t *landmarks = efforts[s->effort].landmarks;
     atn_operator op = landmark_lines[line].op;
@@ -232,7 +232,7 @@ static int add_landmarks_line(sweep *w, const settings *s, int line, int threads
     return code;
 }
 
-static int add_lines_of(sweep *w, const settings *s, int threads)
+static int add_lines_of(growth_sweep *w, const settings *s, int threads)
 {
     int code = EXIT_PASS;
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
@@ -244,7 +244,7 @@ static int add_lines_of(sweep *w, const settings *s, int threads)
     return code;
 }
 
-static int add_lines(sweep *w, const settings *s)
+static int add_lines(growth_sweep *w, const settings *s)
 {
     int *threads = must_allocate((size_t)s->thread_counts.count + 2, sizeof *threads);
     int count = bench_threads(s, INT64_MAX, threads), code = EXIT_PASS;
@@ -257,8 +257,8 @@ static int add_lines(sweep *w, const settings *s)
     return code;
 }
 
-/* As Linux says it, which is this machine's part; sysconf's may be a whole processor's. 32 MiB
- * where it says nothing. */
+/* From Linux's files, which give this machine's share; sysconf may give the cache of a whole
+ * processor. 32 MiB if it is not known. */
 static double last_cache(void)
 {
     double bytes = 0;
@@ -281,9 +281,10 @@ static int prepare(const settings *s, void **state, int64_t *points)
         report_error("bench memory: --device %s: expected cpu", atn_device_name(s->device));
         return EXIT_USAGE;
     }
-    sweep *w = must_allocate(1, sizeof *w);
+    growth_sweep *w = must_allocate(1, sizeof *w);
     *state = w;
-    *w = (sweep){.effort = s->effort, .cache = last_cache(), .obstacle = resident_obstacle()};
+    *w =
+        (growth_sweep){.effort = s->effort, .cache = last_cache(), .obstacle = resident_obstacle()};
     int code = add_lines(w, s);
     if (code == EXIT_PASS)
         code = open_context(1, s->isa, &w->context);
@@ -297,7 +298,7 @@ static int prepare(const settings *s, void **state, int64_t *points)
 
 static void release(void *state)
 {
-    sweep *w = state;
+    growth_sweep *w = state;
     if (w->context)
         rounds_flush_close(w->context, &w->flush);
     atn_context_free(w->context);
@@ -307,7 +308,7 @@ static void release(void *state)
 
 static void describe(const void *state, int64_t point, char *buffer, size_t size)
 {
-    const growth_point *p = &((const sweep *)state)->items[point];
+    const growth_point *p = &((const growth_sweep *)state)->items[point];
     char text[200];
     cost_describe(&p->setting, text, sizeof text);
     snprintf(buffer, size, "%s %s threads=%d", text,
@@ -316,7 +317,7 @@ static void describe(const void *state, int64_t point, char *buffer, size_t size
 
 static double weight(const void *state, int64_t point)
 {
-    return 1e8 + ((const sweep *)state)->items[point].work;
+    return 1e8 + ((const growth_sweep *)state)->items[point].work;
 }
 
 /* ---- A point ---- */
@@ -365,7 +366,7 @@ static atn_status run_call(void *state, int repeat)
     return status < 0 || status == ATN_NONFINITE ? status : ATN_OK;
 }
 
-/* The last calls are the rounds that count. */
+/* The last calls are the rounds that are kept. */
 static double median_cpu_seconds(const timed_call *t, int rounds)
 {
     double values[MOST_CALLS];
@@ -374,12 +375,12 @@ static double median_cpu_seconds(const timed_call *t, int rounds)
     return median(rounds, values);
 }
 
-/* Longer calls are not warmed up: the median leaves a slow first one out. */
+/* Longer calls have no warm-up: the median ignores a slow first call. */
 static const double long_work = 1e11;
 
-/* calls: the point's, and the one by turns with it. */
-static atn_status time_calls(atn_context *context, const sweep *w, const growth_point *p, int count,
-                             timed_call *calls, measurement *m)
+/* calls: the point's, and the one that is timed in turns with it. */
+static atn_status time_calls(atn_context *context, const growth_sweep *w, const growth_point *p,
+                             int count, timed_call *calls, measurement *m)
 {
     rounds_plan plan = efforts[w->effort].plan;
     rounds_member members[2];
@@ -401,7 +402,7 @@ static atn_status open_plan(atn_context *context, const growth_point *p, timed_c
     return atn_attention_plan(context, &t->call.problem.desc, &t->call.problem.shape, &t->plan);
 }
 
-static atn_status time_point(atn_context *context, const sweep *w, const growth_point *p,
+static atn_status time_point(atn_context *context, const growth_sweep *w, const growth_point *p,
                              measurement *m)
 {
     timed_call calls[2] = {0};
@@ -435,16 +436,16 @@ static int report_failure(const growth_point *p, const atn_context *context, atn
     return status == ATN_NONFINITE ? EXIT_CHECK : EXIT_ENVIRONMENT;
 }
 
-/* Of the call by turns, whose arrays are the beginnings of the point's: at most its share of all
- * else. */
+/* Memory of the shorter call, whose inputs are the beginnings of the point's: at most its share of
+ * everything else. */
 static double shorter_bytes(const growth_point *p)
 {
     double share = (double)p->by_turns_with / (double)p->setting.tokens;
     return share * (p->workspace + resident_parameter_bytes(&p->setting));
 }
 
-/* Memory first, in a process of its own, while this one holds no inputs. */
-static int measure(const sweep *w, const growth_point *p, measurement *m)
+/* Memory first, in a separate process, while this one holds no inputs. */
+static int measure(const growth_sweep *w, const growth_point *p, measurement *m)
 {
     int code = EXIT_PASS;
     double shorter = p->by_turns_with > 0 ? shorter_bytes(p) : 0;
@@ -506,7 +507,7 @@ static void put_time(table *t, const growth_point *p, const measurement *m)
     bench_add_ticks(t, &m->rounds, m->timed);
 }
 
-static void put_row(table *t, const sweep *w, const growth_point *p, const measurement *m)
+static void put_row(table *t, const growth_sweep *w, const growth_point *p, const measurement *m)
 {
     put_case(t, p);
     bench_add_device(t, w->context);
@@ -522,7 +523,7 @@ static void put_row(table *t, const sweep *w, const growth_point *p, const measu
 
 static int run(const void *state, int64_t point, atn_context *context, table *raw)
 {
-    const sweep *w = state;
+    const growth_sweep *w = state;
     measurement m = {0};
     int code = measure(w, &w->items[point], &m);
     if (code != EXIT_ENVIRONMENT)
@@ -597,16 +598,16 @@ static const column fit_columns[] = {
      "seconds over n: p is within 0.03 of 1; bytes: x more tokens need at most x times as many"},
     {"per_token", COLUMN_REAL, "",
      "over n: seconds of the largest call over its n; bytes a token more, between the last two n"},
-    {"constant", COLUMN_REAL, "B", "bytes beside those that grow with n"},
+    {"constant", COLUMN_REAL, "B", "bytes in addition to those that grow with n"},
 };
 
 enum { MOST_POINTS = 64 };
 typedef struct {
     int64_t count;
     double x[MOST_POINTS], y[MOST_POINTS];
-} series;
+} growth_series;
 
-static void put(series *s, double x, double y)
+static void put(growth_series *s, double x, double y)
 {
     if (s->count < MOST_POINTS && isfinite(y)) {
         s->x[s->count] = x;
@@ -634,14 +635,14 @@ typedef struct {
     double seconds_of; /* a token; NaN: none */
 } fit_kind;
 
-static double bytes_a_token(const series *s)
+static double bytes_a_token(const growth_series *s)
 {
     int64_t last = s->count - 1;
     return last > 0 ? (s->y[last] - s->y[last - 1]) / (s->x[last] - s->x[last - 1]) : NAN;
 }
 
 /* Never faster than x. */
-static bool grows_no_faster(const series *s)
+static bool grows_no_faster(const growth_series *s)
 {
     bool holds = s->count > 1;
     for (int64_t i = 1; i < s->count; i++)
@@ -649,7 +650,8 @@ static bool grows_no_faster(const series *s)
     return holds;
 }
 
-static void put_fit(table *t, const table *raw, int64_t row, const series *s, const fit_kind *k)
+static void put_fit(table *t, const table *raw, int64_t row, const growth_series *s,
+                    const fit_kind *k)
 {
     static const char *const keys[] = {"operator", "variant", "inverse", "threads", "over"};
     growth_fit fit = {.exponent = NAN};
@@ -680,7 +682,7 @@ static void put_fit(table *t, const table *raw, int64_t row, const series *s, co
  * is fitted, since the machine may have been faster at one n's time than at another's. */
 static void fit_tokens(const table *raw, int64_t start, int64_t end, table *t)
 {
-    series fitted = {0}, all = {0}, measured = {0}, workspace = {0};
+    growth_series fitted = {0}, all = {0}, measured = {0}, workspace = {0};
     double per_token = NAN;
     for (int64_t row = start; row < end; row++) {
         double n = number(raw, row, "n"), seconds = number(raw, row, "seconds");
@@ -705,7 +707,7 @@ static void fit_tokens(const table *raw, int64_t start, int64_t end, table *t)
  */
 static void fit_landmarks(const table *raw, int64_t start, int64_t end, table *t)
 {
-    series growing = {0}, constant = {0};
+    growth_series growing = {0}, constant = {0};
     bool factor = cell_is(raw, start, "inverse", atn_inverse_name(ATN_INVERSE_PIVOTED_CHOLESKY));
     for (int64_t row = start; row + 1 < end; row += 2) {
         double m = number(raw, row, "m"), share = number(raw, row, "constant_share");
@@ -746,7 +748,7 @@ static int finish(const settings *s, const void *state, const table *raw, table 
         if (cell_is(tables[1], row, "quantity", "bytes_workspace") &&
             !cell_missing(tables[1], row, "holds") && !cell_boolean(tables[1], row, "holds"))
             code = EXIT_CHECK;
-    const sweep *w = state;
+    const growth_sweep *w = state;
     if (w && w->obstacle)
         report_text("bytes_measured is left out: %s\n", w->obstacle);
     return code;

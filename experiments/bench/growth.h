@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `attnum bench memory`: how the time and the memory of one call grow with the tokens and with the
+/* `attnum bench memory`: growth of the time and the memory of one call with the tokens and with the
  * landmarks. */
 #ifndef EXPERIMENTS_BENCH_GROWTH_H
 #define EXPERIMENTS_BENCH_GROWTH_H
@@ -10,7 +10,7 @@ enum { GROWTH_OPTIONS = USES_OPERATOR | USES_TOKENS | USES_LANDMARKS | USES_BENC
 
 extern const experiment bench_growth;
 
-/* The part of a call's work that does not grow with n: of a call with (1 + x) n tokens, where one
+/* The share of a call's work that does not grow with n, for a call with (1 + x) n tokens, if a call
  * with n has `work` and one with 2 n has `more` than that; 0 if work grows faster than n. */
 double growth_constant_share(double work, double more, double x);
 
@@ -19,8 +19,8 @@ double growth_constant_share(double work, double more, double x);
  * any pass over them at most a quarter is still there. Both are known before anything is timed. */
 bool growth_is_fitted(double constant_share, double bytes_io, double cache_bytes);
 
-/* With which call, by its tokens, each of a line's is timed by turns: a fitted one with the
- * shortest that is fitted, unless it is as short; 0: with none. */
+/* The call, by its tokens, with which a call of a line is timed in turns: a fitted one with the
+ * shortest fitted one; 0: with none. */
 void growth_take_turns(int64_t count, const int64_t *tokens, const bool *fitted,
                        int64_t *by_turns_with);
 

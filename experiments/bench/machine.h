@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What rows of times say of the machine: the device, the build, and what else ran meanwhile. */
+/* What rows of times record about the machine: the device, the build, and what else ran meanwhile.
+ */
 #ifndef EXPERIMENTS_BENCH_MACHINE_H
 #define EXPERIMENTS_BENCH_MACHINE_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What others would write, to be timed beside ours: products through OpenBLAS, exponentials through
- * the C library, one matrix or one head a call. f32 and f64; everything dense and row-major. */
+/* What users would write without the library, timed for comparison: products through OpenBLAS,
+ * exponentials through the C library, one matrix or one head a call. f32 and f64; everything dense
+ * and row-major. */
 #ifndef EXPERIMENTS_BENCH_PLAIN_H
 #define EXPERIMENTS_BENCH_PLAIN_H
 

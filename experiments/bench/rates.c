@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a device does at most, measured in the same run: copying, fused multiply-adds, exp. */
+/* The best rates of a device, measured in the same run: copying, fused multiply-adds, exp. */
 #include <attnum/timing.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/rounds.h"
-#include "bench/subject.h"
+#include "bench/workload.h"
 #include "common/report.h"
 
 /* ---- Copying ---- */
 
-/* 1 GiB, or a sixteenth of a small device's memory; 128 MiB where it does not say. */
+/* 1 GiB, or a sixteenth of a small device's memory; 128 MiB if its memory is not known. */
 static size_t copy_bytes(atn_context *context)
 {
     static const size_t most = (size_t)1 << 30, usual = (size_t)1 << 27;
@@ -23,22 +23,22 @@ static size_t copy_bytes(atn_context *context)
     return part < most ? part : most;
 }
 
-static void open_copy(subject_store *store, subject *s)
+static void open_copy(workload_store *store, workload *s)
 {
     size_t bytes = copy_bytes(s->context);
-    s->work = subject_take(s, 2 * bytes);
+    s->work = workload_take(s, 2 * bytes);
     s->bytes = 2 * (double)bytes;
     if (s->status != ATN_OK)
         return;
     float *values = must_allocate(bytes, 1);
-    subject_numbers(0, (int64_t)(bytes / sizeof *values), values);
+    workload_numbers(0, (int64_t)(bytes / sizeof *values), values);
     for (size_t i = 0; i < 2 && s->status == ATN_OK; i++)
         s->status = atn_upload(s->context, (char *)s->work + i * bytes, values, bytes);
     free(values);
 }
 
 /* On the CPU every thread has a part. */
-static atn_status run_copy(subject *s, int set)
+static atn_status run_copy(workload *s, int set)
 {
     size_t bytes = (size_t)(s->bytes / 2);
     char *from = s->work, *to = from + bytes;
@@ -54,16 +54,16 @@ static atn_status run_copy(subject *s, int set)
     return ATN_OK;
 }
 
-const subject_kind rate_copy = {open_copy, run_copy};
+const workload_kind rate_copy = {open_copy, run_copy};
 
 /* ---- Multiply-adds ---- */
 
-static atn_status run_arithmetic(subject *s, int set)
+static atn_status run_arithmetic(workload *s, int set)
 {
     return atn_multiply_add(s->context, s->c->dtype, s->steps, s->work, &s->flops);
 }
 
-static double time_arithmetic(subject *s, atn_timer *timer)
+static double time_arithmetic(workload *s, atn_timer *timer)
 {
     double seconds = 0;
     s->status = atn_timer_start(timer);
@@ -76,11 +76,11 @@ static double time_arithmetic(subject *s, atn_timer *timer)
     return seconds;
 }
 
-/* So many steps that one call takes a millisecond or more, at the least of several times. */
-static void open_arithmetic(subject_store *store, subject *s)
+/* So many steps that the fastest of several calls takes a millisecond or more. */
+static void open_arithmetic(workload_store *store, workload *s)
 {
     atn_timer *timer = NULL;
-    s->work = subject_take(s, 64);
+    s->work = workload_take(s, 64);
     s->steps = 16;
     if (s->status == ATN_OK)
         s->status = atn_timer_create(s->context, &timer);
@@ -95,22 +95,22 @@ static void open_arithmetic(subject_store *store, subject *s)
     atn_timer_free(timer);
 }
 
-const subject_kind rate_arithmetic = {open_arithmetic, run_arithmetic};
+const workload_kind rate_arithmetic = {open_arithmetic, run_arithmetic};
 
 /* ---- Exponentials ---- */
 
-/* So few of a thread's own that they stay in its first-level cache. */
+/* So few for each thread that they stay in its first-level cache. */
 enum { NUMBERS = 2048 };
 
-static void open_exponentials(subject_store *store, subject *s)
+static void open_exponentials(workload_store *store, workload *s)
 {
-    s->work = subject_take_numbers(s, (int64_t)s->c->threads * NUMBERS);
+    s->work = workload_take_numbers(s, (int64_t)s->c->threads * NUMBERS);
 }
 
-static atn_status run_exponentials(subject *s, int set)
+static atn_status run_exponentials(workload *s, int set)
 {
-    return atn_exponentials(s->context, s->c->dtype, SUBJECT_EXPONENTIALS, NUMBERS, s->work,
+    return atn_exponentials(s->context, s->c->dtype, WORKLOAD_EXPONENTIALS, NUMBERS, s->work,
                             &s->exps);
 }
 
-const subject_kind rate_exponentials = {open_exponentials, run_exponentials};
+const workload_kind rate_exponentials = {open_exponentials, run_exponentials};

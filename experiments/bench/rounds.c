@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/subject.h"
+#include "bench/workload.h"
 #include "common/median.h"
 #include "common/progress.h"
 #include "common/report.h"
 
-/* A cache that is not known is taken for this large. */
+/* The assumed size of a cache whose size is not known. */
 static const size_t usual_cache = (size_t)32 << 20;
 
 const rounds_meter rounds_machine = {machine_ticks_read, NULL};
@@ -30,7 +30,7 @@ atn_status rounds_flush_open(atn_context *context, rounds_flush *flush)
     if (status != ATN_OK)
         return status;
     float *values = must_allocate(flush->half, 1);
-    subject_numbers(0, (int64_t)(flush->half / sizeof *values), values);
+    workload_numbers(0, (int64_t)(flush->half / sizeof *values), values);
     status = atn_upload(context, memory, values, flush->half);
     free(values);
     flush->memory = memory;
@@ -66,7 +66,7 @@ static atn_status time_outside(clocked *c, double *seconds)
     return status == ATN_OK ? atn_timer_elapsed(c->timer, seconds) : status;
 }
 
-/* Calls that set the timer's marks themselves. */
+/* Calls that start and stop the timer themselves. */
 static atn_status time_inside(clocked *c, double *seconds)
 {
     const rounds_member *m = c->member;
@@ -117,8 +117,8 @@ static atn_status warm_up(const rounds_plan *plan, clocked *c)
     return status;
 }
 
-/* As many calls a round as plan->shortest asks for, by the least of ROUNDS_TRIALS times: one that
- * was disturbed would leave all rounds too short. */
+/* Chooses the calls per round so that they take plan->shortest, from the shortest of ROUNDS_TRIALS
+ * times: a disturbed one would make all rounds too short. */
 static atn_status choose_calls(const rounds_plan *plan, clocked *c)
 {
     atn_status status = ATN_OK;
@@ -165,7 +165,7 @@ static atn_status choose_all_calls(const rounds_plan *plan, clocked *clocks, rou
     return status;
 }
 
-/* All rounds, and again while others are at work beside them. */
+/* All rounds, repeated as long as other processes disturbed them. */
 static atn_status repeat_rounds(const rounds_plan *plan, const rounds_meter *meter, clocked *clocks,
                                 double *seconds, rounds_result *r)
 {
@@ -233,7 +233,7 @@ void rounds_free(rounds_result *result)
 
 /* ---- Statistics ---- */
 
-/* A quantile of sorted values, between the two nearest. */
+/* A quantile of sorted values, interpolated between the two nearest. */
 static double quantile(int count, const double *values, double part)
 {
     double place = part * (count - 1);

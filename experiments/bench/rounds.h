@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Times of pieces of work that are compared: A B C A B C ..., so that whatever slows the machine
- * down for a while slows down all of them, each read by the device's own timer, and ratios taken
- * round by round. What else the machine did is read around all rounds together. */
+/* Times of members that are compared, in the order A B C A B C ..., so that whatever slows the
+ * machine down for a while slows down all of them. The device's own timer is used, and ratios are
+ * taken round by round. The ticks of other processes are read before and after all rounds. */
 #ifndef EXPERIMENTS_BENCH_ROUNDS_H
 #define EXPERIMENTS_BENCH_ROUNDS_H
 
@@ -31,21 +31,21 @@ typedef struct {
     int warm_ups;    /* of each member */
     int least, most; /* rounds */
     double seconds;  /* for each member, after which no more than `least` rounds are begun */
-    double shortest; /* of a hot member's time in a round: the work is done so often */
-    int again;       /* all rounds are done again if others were at work, at most so often */
+    double shortest; /* of a hot member in a round: its work is repeated until it takes as long */
+    int again;       /* how often all rounds are repeated at most if other processes were at work */
 } rounds_plan;
 
 typedef struct {
     int members, rounds;
-    double *seconds;     /* of one call: member after member, a round each */
-    int *calls;          /* of each member in a round */
-    int repeated;        /* how often all of it was done again */
-    int dirty;           /* others were at work in the rounds that are kept; -1: not known */
+    double *seconds; /* of one call: all rounds of the first member, then of the next */
+    int *calls;      /* of each member in a round */
+    int repeated;    /* how often all rounds were repeated */
+    int dirty;       /* other processes were at work in the rounds that are kept; -1: not known */
     int64_t idle, steal; /* ticks, of those rounds */
     int failed;          /* the member that failed */
 } rounds_result;
 
-/* Memory of the device that a copy within it fills, so that nothing else is left in its cache. */
+/* Device memory within which a copy evicts everything else from the cache. */
 typedef struct {
     char *memory;
     size_t half; /* more than twice the cache; copied from the first half to the second */
@@ -54,15 +54,14 @@ typedef struct {
 atn_status rounds_flush_open(atn_context *context, rounds_flush *flush);
 void rounds_flush_close(atn_context *context, rounds_flush *flush);
 
-/* How long work takes is the least of so many times where that is to choose how much of it is
- * timed at once. */
+/* The amount of work in a timed call is chosen from the shortest of so many times. */
 enum { ROUNDS_TRIALS = 3 };
 
-/* Makes the threads of a context's team, if the team before it was another: that is no part of the
- * work. */
+/* Starts the threads of a context, if the last parallel region had another number of threads: that
+ * must not be timed. */
 void rounds_gather_threads(const atn_context *context);
 
-/* flush is used by cold members, and may be null if there are none. result is to be freed in any
+/* flush is used by cold members, and may be null if there are none. result must be freed in any
  * case. */
 atn_status rounds_time(const rounds_plan *plan, const rounds_meter *meter,
                        const rounds_flush *flush, int members, const rounds_member *member,
@@ -71,7 +70,7 @@ void rounds_free(rounds_result *result);
 
 typedef struct {
     double median, least, largest;
-    double low, high; /* quartiles, between the two nearest values */
+    double low, high; /* quartiles, interpolated between the two nearest values */
 } rounds_statistics;
 
 /* Of a member's seconds, and of the ratios of two members', round by round. */

@@ -3,20 +3,20 @@
 #include <stdlib.h>
 
 #include "bench/bench.h"
-#include "bench/subject.h"
+#include "bench/workload.h"
 #include "common/files.h"
 #include "common/npy.h"
 #include "common/report.h"
 
 static int write_input(const bench_case *c, int input, const char *folder)
 {
-    static const char *const names[SUBJECT_INPUTS] = {"q", "k", "v"};
+    static const char *const names[WORKLOAD_INPUTS] = {"q", "k", "v"};
     const int64_t shape[] = {c->batch, c->heads, c->tokens, c->dim};
     char *name = must_format("tokens_b%" PRId64 "_h%" PRId64 "_n%" PRId64 "_d%" PRId64 "_%s.npy",
                              c->batch, c->heads, c->tokens, c->dim, names[input]);
     float *values =
         must_allocate((size_t)(c->batch * c->heads * c->tokens * c->dim), sizeof *values);
-    subject_tokens(0, input, c->batch * c->heads, c->tokens, c->dim, values);
+    workload_tokens(0, input, c->batch * c->heads, c->tokens, c->dim, values);
     int code = npy_write(folder, name, ATN_F32, 4, shape, values);
     if (code == EXIT_PASS)
         printf("%s/%s\n", folder, name);
@@ -25,7 +25,7 @@ static int write_input(const bench_case *c, int input, const char *folder)
     return code;
 }
 
-/* Whether the tokens of case i are those of one before it. */
+/* Whether an earlier case has the same tokens as case i. */
 static bool is_written(const bench_case *cases, int64_t i)
 {
     for (int64_t j = 0; j < i; j++)
@@ -42,7 +42,7 @@ int bench_write_tokens(const settings *s, const char *folder)
     int code = files_make_folder(folder);
     for (int64_t i = 0; i < list.count; i++)
         if (bench_is_attention(&cases[i]) && !is_written(cases, i))
-            for (int input = 0; input < SUBJECT_INPUTS && code == EXIT_PASS; input++)
+            for (int input = 0; input < WORKLOAD_INPUTS && code == EXIT_PASS; input++)
                 code = write_input(&cases[i], input, folder);
     bench_list_free(&list);
     return code;

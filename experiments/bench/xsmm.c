@@ -16,7 +16,7 @@ bool xsmm_found(void)
     return true;
 }
 
-/* Column by column, as libxsmm has it, C^T = op(B)^T op(A)^T: B comes first. */
+/* libxsmm is column-major: C^T = op(B)^T op(A)^T, so B comes first. */
 xsmm_product *xsmm_make(atn_dtype dtype, bool transpose_a, bool transpose_b, int64_t rows,
                         int64_t cols, int64_t inner)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ledger: every statement of the four papers that a machine can test, what is done to test it,
- * and the verdict that the numbers give. `attnum claims` runs it.
+/* The ledger: every statement of the four papers that a computation can test, its test, and the
+ * verdict from the numbers. `attnum claims` runs it.
  *
  * A claim is a row of a table in the file of its group (soft_kernel.c, sima.c, ...). Its evidence
- * are experiments, run by the very commands that the report prints, each in a process of its own
- * (evidence.h); its judge reads their CSVs, computes what else it needs with lib and reference, and
- * fills in a verdict. A judge must be able to come to any verdict that its numbers can give: it
- * holds no results. */
+ * are experiments, run by the very commands that the report prints, each in a separate process
+ * (evidence.h); its judge reads their CSVs, computes everything else it needs with lib and
+ * reference, and fills in a verdict. A judge must be able to reach any verdict that its numbers can
+ * give: it holds no results. */
 #ifndef EXPERIMENTS_CLAIMS_CLAIMS_H
 #define EXPERIMENTS_CLAIMS_CLAIMS_H
 
@@ -16,7 +16,7 @@
 
 enum { MAX_EVIDENCE = 4 };
 
-/* X(code, name, reference): the papers. The name is what a claim's source has. */
+/* X(code, name, reference): the papers. The name is the one in a claim's source. */
 #define PAPER_LIST(X)                                                                              \
     X(PAPER_NEURIPS, "NeurIPS",                                                                    \
       "Lu et al., SOFT: Softmax-free Transformer with Linear Complexity, NeurIPS 2021")            \
@@ -39,13 +39,13 @@ typedef struct claim {
     const char *source;    /* "IJCV Prop. 5" */
     const char *statement; /* as the paper has it, briefly */
     const char *method;    /* what is done, on which inputs */
-    /* What stands: the repaired or sharper statement, proved in `proof`, or "Observed: ..." if it
-     * is no theorem; "" where the printed one is all there is to say. */
+    /* The corrected or sharper statement, proved in `proof`, or "Observed: ..." if it
+     * is no theorem; "" if the printed one needs no correction. */
     const char *corrected;
     const char *proof; /* a few lines of mathematics; "" for an observation */
     /* Names of evidence (evidence.c); null after the last. */
     const char *evidence[MAX_EVIDENCE + 1];
-    /* Returns an exit code: EXIT_ENVIRONMENT, reported, if there can be no verdict. */
+    /* Returns an exit code: EXIT_ENVIRONMENT, after a message, if no verdict is possible. */
     int (*judge)(const claim_run *run, verdict *v);
 } claim;
 

@@ -20,7 +20,7 @@
 typedef struct {
     const claim **items;
     int count;
-} selection;
+} claim_selection;
 
 static int count_claims(void)
 {
@@ -42,7 +42,7 @@ static int report_unknown(const char *word)
     return EXIT_USAGE;
 }
 
-static int select_claim(selection *chosen, const char *id)
+static int select_claim(claim_selection *chosen, const char *id)
 {
     for (int i = 0; i < chosen->count; i++)
         if (strcmp(chosen->items[i]->id, id) == 0)
@@ -55,8 +55,8 @@ static int select_claim(selection *chosen, const char *id)
     return report_unknown(id);
 }
 
-/* The claims whose ids are among the words; all if there is none. */
-static int select_claims(selection *chosen, int count, const char *const *ids)
+/* The claims whose ids are operands; all if there are no operands. */
+static int select_claims(claim_selection *chosen, int count, const char *const *ids)
 {
     int code = EXIT_PASS;
     chosen->items = must_allocate((size_t)count_claims() + 1, sizeof *chosen->items);
@@ -69,7 +69,7 @@ static int select_claims(selection *chosen, int count, const char *const *ids)
 
 /* ---- Evidence and verdicts ---- */
 
-static int gather_evidence(claim_run *run, const selection *chosen)
+static int gather_evidence(claim_run *run, const claim_selection *chosen)
 {
     int code = EXIT_PASS;
     for (int i = 0; i < chosen->count; i++)
@@ -95,7 +95,7 @@ static int judge_one(const claim_run *run, const claim *c, judged *j)
     return code;
 }
 
-static void print_dry_run(const claim_run *run, const selection *chosen)
+static void print_dry_run(const claim_run *run, const claim_selection *chosen)
 {
     for (int i = 0; i < chosen->count; i++) {
         printf("%s\n", chosen->items[i]->id);
@@ -119,7 +119,7 @@ static void print_tally(const judged *all, int count)
     report_text("\n");
 }
 
-static int judge_all(claim_run *run, const selection *chosen, bool keep)
+static int judge_all(claim_run *run, const claim_selection *chosen, bool keep)
 {
     judged *all = must_allocate((size_t)chosen->count, sizeof *all);
     int code = gather_evidence(run, chosen);
@@ -150,16 +150,16 @@ static int judge_all(claim_run *run, const selection *chosen, bool keep)
 typedef struct {
     char *path;
     pid_t remover;
-    int alive; /* the end of a pipe: the other one is the remover's */
+    int alive; /* the end of a pipe whose other end the remover has */
 } temporary_folder;
 
-/* Waits for the end of the program, however it comes, then removes the folder: for a moment an
- * experiment may still write there. */
+/* Waits until the program has ended in any way, then removes the folder. An experiment may still
+ * write there for a moment. */
 static _Noreturn void remove_at_end(const char *path, int alive)
 {
     enum { TRIES = 50 };
     char none;
-    setsid(); /* what is typed at the terminal is not for this process */
+    setsid(); /* signals from the terminal must not end this process */
     for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++)
         close(i);
     while (read(alive, &none, 1) < 0 && errno == EINTR)
@@ -213,7 +213,7 @@ static void remove_temporary(temporary_folder *f)
     free(f->path);
 }
 
-static int run_claims(const settings *s, const selection *chosen)
+static int run_claims(const settings *s, const claim_selection *chosen)
 {
     /* evidence is made by this program itself */
     atn_context_options options = {.device = s->device, .threads = s->threads, .isa = s->isa};
@@ -249,7 +249,7 @@ static void print_help(void)
 
 static int run(const settings *s, int count, const char *const *words)
 {
-    selection chosen = {0};
+    claim_selection chosen = {0};
     int code = select_claims(&chosen, count, words);
     if (code == EXIT_PASS) {
         printout_begin(s);

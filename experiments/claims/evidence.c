@@ -15,7 +15,7 @@
 #include "common/process.h"
 #include "common/report.h"
 
-/* Scaled so that one takes seconds and all of them less than a minute on two cores. */
+/* Sizes are such that one takes seconds, and all of them less than a minute on two cores. */
 static const evidence rows[] = {
     {"bounds", "spectral/bounds", "--quick"},
     {"bounds-landmarks", "spectral/bounds",
@@ -139,7 +139,7 @@ enum { MAX_WORDS = 64 };
 static volatile sig_atomic_t interrupted;
 static volatile int running;
 
-/* The experiment at work is to stop as well, also where the signal was for this process alone. */
+/* The running experiment must stop as well, even if the signal was sent to this process alone. */
 static void interrupt(int number)
 {
     interrupted = 1;
@@ -161,7 +161,7 @@ bool evidence_interrupted(void)
     return interrupted;
 }
 
-/* Runs words[0] with what it prints going to `log`. Returns its exit code, or one of process.h. */
+/* Runs words[0] with its output going to `log`. Returns its exit code, or one of process.h. */
 static int run_program(char *const *words, const char *log)
 {
     int file = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);

@@ -23,8 +23,8 @@ static bool is_word(char c)
     return isalnum((unsigned char)c) || c == '_' || c == '-';
 }
 
-/* The length of the anchor that is the whole word at text + at; 0 if there is none: XCiT-S12/16 is
- * a network. */
+/* The length of the anchor that is the whole word at text + at, 0 if there is none: S12 in
+ * XCiT-S12/16 is not an anchor. */
 static size_t anchor_at(const markdown *m, const char *text, size_t at)
 {
     if (at > 0 && is_word(text[at - 1]))
@@ -96,7 +96,8 @@ static void split_cells(const char *line, int columns, char **cells)
     }
 }
 
-/* "12", "-1e-3 to 2", "3 of 4", "inf": a number, and what follows it behind a blank; or nothing. */
+/* Whether a cell is empty or a number with any text after a blank: "12", "-1e-3 to 2", "3 of 4",
+ * "inf". */
 static bool is_numeric(const char *cell)
 {
     static const char minus[] = "−";
@@ -125,7 +126,7 @@ static bool is_rule(const char *line)
     return line[strspn(line, "|-: ")] == '\0';
 }
 
-/* Numbers stand to the right, in columns that hold nothing else. */
+/* Columns of numbers alone are aligned to the right. */
 static void write_table(const markdown *m, int count, char *const *lines)
 {
     int columns = count_cells(lines[0]), rows = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The Markdown of the ledger as HTML: in every text `code`, in notes also paragraphs, lists of
- * lines that begin with "- ", and tables. All else stands for itself: "*" and "_" are mathematics.
+ * lines that begin with "- ", and tables. Everything else is plain text: "*" and "_" are
+ * mathematics.
  */
 #ifndef EXPERIMENTS_CLAIMS_MARKDOWN_H
 #define EXPERIMENTS_CLAIMS_MARKDOWN_H
@@ -9,7 +10,7 @@
 
 typedef struct {
     FILE *file;
-    const char *label;          /* of tables, for those who cannot see them */
+    const char *label;          /* of tables, for screen readers */
     const char *const *anchors; /* words that become links to "#word"; null after the last */
 } markdown;
 

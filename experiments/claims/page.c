@@ -58,7 +58,7 @@ static const char style[] =
     "code.command{white-space:pre-wrap}.clamp{display:block}"
     "h2,h3,dt{break-after:avoid}blockquote,figure,tr{break-inside:avoid}table{font-size:8pt}}\n";
 
-/* Shows the rows and sections that hold the words and are of the paper and the verdict chosen. */
+/* Shows the rows and sections that contain the words and have the chosen paper and verdict. */
 static const char script[] =
     "'use strict';\n"
     "const form = document.getElementById('filter'), shown = document.getElementById('shown');\n"
@@ -81,7 +81,7 @@ static const char script[] =
     "  }\n"
     "  shown.textContent = `${count} of ${rows.length} shown`;\n"
     "};\n"
-    "/* A link to a statement that is hidden shows all. */\n"
+    "/* A link to a hidden statement shows all statements. */\n"
     "const reveal = () => {\n"
     "  const target = rows.find(r => '#' + r.row.dataset.id === location.hash);\n"
     "  if (target ? target.section.hidden : false) {\n"
@@ -122,7 +122,7 @@ static uint32_t big_endian(const char *bytes)
     return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
 }
 
-/* A PNG begins with its signature and a chunk that says its size. */
+/* A PNG begins with a signature and a chunk with its size. */
 static figure read_figure(const claim_run *run, const evidence *e)
 {
     static const char signature[] = "\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
@@ -408,7 +408,7 @@ static void write_claim(page *p, const judged *j)
     write_field(p, "Condition", v->condition);
     write_field(p, "What was done", j->claim->method);
     write_field(p, "Measured", v->measured);
-    write_field(p, "Held against", v->bound);
+    write_field(p, "Compared with", v->bound);
     write_field(p, "What would test it", v->would_test);
     write_field(p, "Smallest counterexample", v->counterexample);
     write_field(p, "Certificate", v->certificate);

@@ -36,7 +36,7 @@ int report_count(const judged *all, int count, verdict_kind kind)
 char *report_basis(const judged *j)
 {
     static const char observation[] = "Observed:"; /* a corrected statement that is no theorem */
-    if (j->verdict.kind == VERDICT_NOT_TESTABLE)   /* a proof is of what is said beside it */
+    if (j->verdict.kind == VERDICT_NOT_TESTABLE)   /* a proof belongs to the text next to it */
         return must_format("%s", "");
     bool proved = *j->claim->proof, certified = j->verdict.certified == CERTIFIED_YES;
     bool observed = j->verdict.kind == VERDICT_OBSERVED || (!proved && !certified) ||
@@ -71,7 +71,7 @@ static int word_width(const char *text)
     return width;
 }
 
-/* A title, and a text beside it, broken at blanks. */
+/* A title, and a text to the right of it, broken at blanks. */
 static void print_field(const char *title, const char *text)
 {
     if (!text || !*text)
@@ -118,7 +118,7 @@ static const column columns[] = {
     {"verdict", COLUMN_TEXT, "", "holds, holds if, fails, observed, or not testable here"},
     {"condition", COLUMN_TEXT, "", "of 'holds if'"},
     {"measured", COLUMN_TEXT, "", "the numbers behind the verdict"},
-    {"bound", COLUMN_TEXT, "", "what they are held against"},
+    {"bound", COLUMN_TEXT, "", "what they are compared with"},
     {"counterexample", COLUMN_TEXT, "", "the smallest there is"},
     {"certified", COLUMN_TEXT, "",
      "whether ball or rational arithmetic proves it: yes, no, or not needed where rounding could "
@@ -282,7 +282,7 @@ static void write_claim(const claim_run *run, const judged *j, FILE *file)
     write_field("Rests on", basis, file);
     write_field("What was done", j->claim->method, file);
     write_field("Measured", v->measured, file);
-    write_field("Held against", v->bound, file);
+    write_field("Compared with", v->bound, file);
     write_field("What would test it", v->would_test, file);
     write_field("Smallest counterexample", v->counterexample, file);
     write_field("Certificate", v->certificate, file);

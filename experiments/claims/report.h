@@ -10,24 +10,25 @@ typedef struct {
     verdict verdict;
 } judged;
 
-/* What claims.md and claims.html begin with: where the numbers are from, and report_basis's words.
+/* The beginning of claims.md and claims.html: the source of the numbers, and the words of
+ * report_basis.
  */
 extern const char *const report_introduction;
 
 /* How many of them have a verdict. */
 int report_count(const judged *all, int count, verdict_kind kind);
 
-/* What a verdict rests on, for people: "proved, certified"; to be freed. */
+/* The basis of a verdict, for people: "proved, certified"; to be freed. */
 char *report_basis(const judged *j);
 
-/* To stdout for people: the statement, the verdict, and the numbers. */
+/* Prints to stdout, for people: the statement, the verdict, and the numbers. */
 void report_print(const claim_run *run, const judged *j);
 
-/* To stdout for programs: the table of claims.csv. */
+/* Prints to stdout, for programs: the table of claims.csv. */
 void report_print_table(const judged *all, int count);
 
-/* Writes claims.csv with its metadata, claims.md and claims.html into run->folder, whole or not at
- * all. code: the exit code of the run so far. Returns an exit code. */
+/* Writes claims.csv with its metadata, claims.md and claims.html into run->folder; the files appear
+ * when all are complete. code: the exit code of the run so far. Returns an exit code. */
 int report_write(const claim_run *run, const judged *all, int count, int code);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What has become of a statement, and the numbers behind it. */
+/* The verdict on a statement, and the numbers behind it. */
 #ifndef EXPERIMENTS_CLAIMS_VERDICT_H
 #define EXPERIMENTS_CLAIMS_VERDICT_H
 
 #include <stdbool.h>
 #include <stdio.h>
 
-/* X(code, name, description). VERDICT_NONE is what a judge that forgets leaves behind. */
+/* X(code, name, description). VERDICT_NONE remains if a judge forgets to set one. */
 #define VERDICT_LIST(X)                                                                            \
     X(VERDICT_NONE, "none", "no verdict")                                                          \
     X(VERDICT_HOLDS, "holds",                                                                      \
@@ -33,12 +33,12 @@ const char *certified_name(certified_state state); /* "not needed", "yes", "no" 
 /* Texts are one line each, in plain Unicode; null until set. */
 typedef struct {
     verdict_kind kind;
-    char *condition;      /* of "holds if" alone: what the paper does not say */
-    char *measured;       /* the numbers, of "observed" also what was seen */
-    char *bound;          /* what they are held against */
-    char *would_test;     /* where it is out of reach here: what would tell */
-    char *counterexample; /* the smallest there is, complete enough to be redone by hand */
-    /* Whether rounding could be blamed, and if so what ball or rational arithmetic proves. */
+    char *condition;      /* for "holds if" alone: the condition that the paper does not state */
+    char *measured;       /* the numbers; for "observed" also what was seen */
+    char *bound;          /* what they are compared with */
+    char *would_test;     /* if it cannot be tested here: what would decide it */
+    char *counterexample; /* the smallest one, complete enough to be redone by hand */
+    /* Whether rounding could be the cause, and if so what ball or rational arithmetic proves. */
     certified_state certified;
     char *certificate;
     FILE *notes; /* Markdown for the report: tables, and what a reader should know */
@@ -53,7 +53,8 @@ void verdict_free(verdict *v);
 /* Replaces one of the texts of a verdict. */
 void verdict_set(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* What a complete verdict lacks, or null: a condition, numbers, a counterexample, ... */
+/* What an incomplete verdict lacks: a condition, numbers, a counterexample, ...; null if it is
+ * complete. */
 const char *verdict_lacks(const verdict *v);
 
 #endif

@@ -14,8 +14,8 @@ typedef int integer_function(void);
 typedef char *text_function(void);
 typedef void set_function(int);
 
-/* By name among the libraries of this process, null if it is in none. C has no conversion from what
- * dlsym returns to a function. */
+/* Finds a function by name in the libraries of this process; null if none has it. C has no
+ * conversion from what dlsym returns to a function. */
 #define FIND(function, name)                                                                       \
     do {                                                                                           \
         void *found_ = dlsym(RTLD_DEFAULT, name);                                                  \
@@ -52,7 +52,8 @@ blas_description blas_describe(void)
     FIND(threads, "openblas_get_num_threads");
     if (!config || !core || !parallel || !threads)
         return d;
-    /* OpenBLAS may be here for its LAPACK alone. Debian has two files of it in one folder. */
+    /* OpenBLAS may be loaded for its LAPACK alone: Debian installs two files of it in one folder.
+     */
     if (!same_folder(d.file, file_of((void *)(uintptr_t)config, openblas_path)))
         return d;
     int kind = parallel();

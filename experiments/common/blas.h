@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The BLAS and LAPACK that this process has. A build for any library with BLAS's C interface
- * (option blas) gets those that the system chooses when the program starts, so that only the
- * process can tell. */
+ * (option blas) uses the libraries that the system chooses when the program starts, so that they
+ * are known only then. */
 #ifndef EXPERIMENTS_BLAS_H
 #define EXPERIMENTS_BLAS_H
 
 typedef struct {
-    const char *config;   /* what OpenBLAS says about itself; of others the file */
+    const char *config;   /* OpenBLAS's description of itself; of another library its file */
     const char *core;     /* the processor that OpenBLAS has chosen kernels for; null of others */
     const char *parallel; /* how OpenBLAS makes threads; null of others */
     int threads;          /* of OpenBLAS; 0 of others */

@@ -2,8 +2,8 @@
 /* An experiment: a list of independent points, each giving rows of raw results, and a last step
  * that makes the published tables from them. The engine (sweep.c) spreads points over threads,
  * journals each finished point so that --resume can go on after a kill, shows progress, and writes
- * CSV, metadata and plots whole or not at all. With --shard I/N it runs a part of the points and
- * keeps their journal; experiment_merge makes the results of all N. */
+ * CSV, metadata and plots, which appear only when they are complete. With --shard I/N it runs a
+ * part of the points and keeps their journal; experiment_merge makes the results of all N. */
 #ifndef EXPERIMENTS_EXPERIMENT_H
 #define EXPERIMENTS_EXPERIMENT_H
 
@@ -26,25 +26,25 @@ typedef struct {
 enum { MAX_OUTPUTS = 6 };
 
 typedef struct experiment {
-    const char *name;     /* "convergence/curves" */
-    const char *summary;  /* one line, for `attnum list` */
-    const char *source;   /* the figures and statements it stands for: "IJCV Fig. 5; S10-S14" */
-    const char *example;  /* a command, for --help */
-    unsigned options;     /* USES_... */
-    bool alone;           /* points measure time: one after the other, whatever --threads says */
-    const char *defaults; /* text for --help: what quick, default and full take */
+    const char *name;    /* "convergence/curves" */
+    const char *summary; /* one line, for `attnum list` */
+    const char *source;  /* the figures and statements it belongs to: "IJCV Fig. 5; S10-S14" */
+    const char *example; /* a command, for --help */
+    unsigned options;    /* USES_... */
+    bool alone; /* points measure time: they run one after the other, whatever --threads is */
+    const char *defaults; /* text for --help: what --quick, the default and --full compute */
 
     const output_spec *outputs; /* outputs[0] has the experiment's own file name */
     int output_count;
     const char *plot; /* the .gp file, "convergence/curves.gp", or null; see plot.h */
 
-    /* What a point yields. Null: the same as outputs[0], and outputs[0] is the raw rows in order.
+    /* The columns of raw rows. Null: those of outputs[0], which then holds the raw rows in order.
      */
     const column *raw_columns;
     int raw_column_count;
 
-    /* Checks the settings, fills in defaults and counts the points into *points; opens what the
-     * points share into *state. Returns an exit code; on failure it has reported the reason. Under
+    /* Checks the settings, fills in defaults, counts the points into *points, and makes *state,
+     * which all points share. Returns an exit code; on failure it has reported the reason. Under
      * --dry-run only this, describe and weight are called. release is called whenever *state is not
      * null, also after a failure. */
     int (*prepare)(const settings *s, void **state, int64_t *points);
@@ -59,8 +59,8 @@ typedef struct experiment {
     /* The index-th input that prepare read, by name and SHA-256 ("" for synthetic ones), for the
      * metadata; false past the last one. Null: it reads none. */
     bool (*input)(const void *state, int index, const char **name, const char **sha256);
-    /* Adds the point's raw rows. Called from several threads at a time, each with a context of its
-     * own (1 thread). Returns an exit code: EXIT_CHECK and EXIT_SKIPPED go into the run's own;
+    /* Adds the point's raw rows. Called from several threads at a time, each with a context of one
+     * thread. Returns an exit code: EXIT_CHECK and EXIT_SKIPPED go into the run's own;
      * EXIT_ENVIRONMENT and EXIT_USAGE, having reported the reason, stop the run. */
     int (*run)(const void *state, int64_t point, atn_context *context, table *raw);
     /* Makes the published tables (outputs[i] -> tables[i]) from all raw rows, in point order, and
@@ -78,10 +78,10 @@ extern const experiment *const experiments[];
  * points at work, with EXIT_ENVIRONMENT; a second one ends the program. */
 int experiment_run(const experiment *e, const settings *s);
 
-/* Publishes what the shards of one run gave, all of which must be there, with results in s->out and
- * s->command in the metadata; s has that run's options. verb: what ran it, "run NAME", and folder:
- * where the shards are, for the command that makes one that is missing. Returns the exit code of
- * the run, were it whole; on failure it has reported the reason. */
+/* Publishes the results of the shards of one run, none of which may be missing, in s->out and
+ * s->command in the metadata; s has that run's options. The command that makes a missing shard is
+ * printed from verb ("run NAME") and folder (where the shards are). Returns the exit code that the
+ * whole run would have; on failure it has reported the reason. */
 int experiment_merge(const experiment *e, const settings *s, const char *verb, const char *folder,
                      shard_file *files, int count);
 

@@ -67,9 +67,10 @@ static void empty_folder(int file)
             unlinkat(file, entry->d_name, 0) == 0)
             continue;
         /* a link that cannot be removed is not followed */
-        int inside = openat(file, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (inside >= 0)
-            empty_folder(inside);
+        int subfolder =
+            openat(file, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (subfolder >= 0)
+            empty_folder(subfolder);
         unlinkat(file, entry->d_name, AT_REMOVEDIR);
     }
     if (folder)
@@ -88,7 +89,7 @@ bool files_remove_folder(const char *path)
 
 /* ---- Reading ---- */
 
-/* Anything but a regular file may wait for ever, or never end. */
+/* Anything but a regular file may block for ever, or never end. */
 static int open_regular(const char *path, const char *expected)
 {
     struct stat status;
@@ -148,7 +149,8 @@ char *files_read(const char *path, const char *expected, size_t *size)
 
 /* ---- Files of which there is one writer ---- */
 
-/* Whether it is ours alone: no link to another file, no pipe, nobody else's. */
+/* Whether the file is ours alone: not a link to another file, not a pipe, and not owned by another
+ * user. */
 static bool is_own_file(const struct stat *status)
 {
     return S_ISREG(status->st_mode) && status->st_nlink == 1 && status->st_uid == geteuid();
@@ -161,7 +163,7 @@ static int report_path(const char *path, const char *what)
 }
 
 /* One attempt; *done: there will be no other. final: null, or what the file will be renamed to, so
- * that whatever else lies there may go. */
+ * that anything else of that name may be removed. */
 static int try_locked(const char *path, const char *final, int *file, bool *done)
 {
     const char *name = final ? final : path;
@@ -221,7 +223,8 @@ int files_open_locked(const char *path, int *file)
 
 /* ---- Files that are whole or not there ---- */
 
-/* What is under a temporary name now; where a program has more, a kill leaves them. */
+/* The files under temporary names; a program that has more of them leaves the rest behind when it
+ * is killed. */
 enum { MOST_TEMPORARIES = 64 };
 static _Atomic(const char *) temporaries[MOST_TEMPORARIES];
 static pid_t owner; /* not a child that was forked meanwhile */

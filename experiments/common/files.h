@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files that are whole or not there: written under a temporary name in the same folder, flushed to
- * the disk, then renamed. A temporary name is fixed, so that one left by a kill is used again; the
- * file is locked, and no link that somebody put there is followed.
+/* Files that never exist incomplete: they are written under a temporary name in the same folder,
+ * flushed to the disk, then renamed. The temporary name is fixed, so that the next run reuses the
+ * file that a killed one left; the file is locked, and links are not followed.
  *
  * Functions of type int return an exit code; on failure all have reported the reason. */
 #ifndef EXPERIMENTS_FILES_H
@@ -10,18 +10,18 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Makes a folder and the ones it lies in. */
+/* Makes a folder and its parents. */
 int files_make_folder(const char *path);
 
 /* Flushes the names in a file's folder to the disk: before that a crash may undo a rename. */
 int files_sync_folder_of(const char *path);
 
-/* Removes a folder and all that is in it; whether it is gone. Reports nothing, and may be called in
- * a forked child. */
+/* Removes a folder and everything in it; true if it succeeded. Reports nothing, and may be called
+ * in a forked child. */
 bool files_remove_folder(const char *path);
 
-/* Opens a regular file for reading; null after a failure. What is reported says what was expected;
- * null: nothing is. */
+/* Opens a regular file for reading; null after a failure. The message says what was expected; null:
+ * there is no message. */
 FILE *files_open(const char *path, const char *expected);
 /* All of a regular file and a NUL after it, to be freed; likewise. */
 char *files_read(const char *path, const char *expected, size_t *size);
@@ -39,7 +39,7 @@ typedef struct {
 
 /* Opens folder/name for writing, under a temporary name. */
 int new_file_open(new_file *f, const char *folder, const char *name);
-/* The same of a path. Before anything is measured, a bad path shows at once. */
+/* The same of a path. Opening a file before anything is measured shows a bad path at once. */
 int new_file_open_path(new_file *f, const char *path);
 /* Flushes, syncs and closes it, still under its temporary name. */
 int new_file_close(new_file *f);

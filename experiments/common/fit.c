@@ -39,7 +39,7 @@ bool fit_growth(growth_law law, int64_t points, const double *m, const double *y
         gsl_fit_linear(x, 1, log_y, 1, n, &intercept, &slope, &cov00, &cov01, &cov11, &squares);
     free(x);
     free(log_y);
-    /* m so close together that their logarithms are the same */
+    /* the m are so close together that their logarithms are equal */
     if (failed || !isfinite(slope) || !isfinite(cov11))
         return false;
     *fit = (growth_fit){.exponent = slope,

@@ -79,7 +79,7 @@ void html_base64(FILE *file, size_t size, const void *bytes)
     free(text);
 }
 
-/* The browser is to run this script and no other, should a text ever bring one along. */
+/* The browser must run this script and no other, even if a text should ever contain one. */
 static void allow_script(FILE *file, const char *script)
 {
     struct sha256_ctx state;

@@ -301,7 +301,7 @@ static bool ends_with(const char *text, const char *end)
     return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
-/* --grid if it was given, else the square of which n is one, else none. */
+/* The grid: --grid if it was given, else the square if n is one, else none. */
 static int set_grid(input *in, int64_t height, int64_t width)
 {
     int64_t n = in->file.rows;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inputs: where the tokens of an experiment come from. Photographs, synthetic fields, or anyone's
- * own tokens in a .npy file. These are not trained features. */
+/* Inputs: where the tokens of an experiment come from. Photographs, synthetic fields, or the user's
+ * tokens in a .npy file. These are not trained features. */
 #ifndef EXPERIMENTS_INPUTS_H
 #define EXPERIMENTS_INPUTS_H
 
@@ -44,11 +44,12 @@ typedef struct {
     int64_t grid_height, grid_width, skipped;
     layout layout;
 } input_reading;
-/* The same; of the readings only files use any, and for others none may be given. */
+/* The same. Only files use the reading; none may be given for other inputs. */
 int input_open_as(const char *text, const input_reading *how, input **in);
-/* Why a file's dimensions may be in another order than was taken; null: no why. */
+/* Why a file's dimensions are probably in another order than was assumed; null: there is no reason
+ * to think so. */
 const char *input_doubt(const input *in);
-/* Heads of a file's batch entry; of others 0. */
+/* The heads of a file; 0 for other inputs. */
 int64_t input_heads(const input *in);
 void input_free(input *in);
 

@@ -42,7 +42,8 @@ static uint64_t add_to_sum(uint64_t sum, const void *data, size_t size)
     return sum;
 }
 
-/* Ends the first line of a part with the sum over that line and the `bytes` bytes of its body. */
+/* Ends the first line of a section with the checksum of that line and of the `bytes` bytes of its
+ * body. */
 static void seal(char head[HEAD_SIZE], const char *body, size_t bytes)
 {
     size_t length = strlen(head);
@@ -51,26 +52,26 @@ static void seal(char head[HEAD_SIZE], const char *body, size_t bytes)
     snprintf(head + length, HEAD_SIZE - length, " sum %016" PRIx64 "\n", sum);
 }
 
-/* A part of the file: its first line, and its body after it. */
+/* A section of the file: its first line, and the body after it. */
 typedef struct {
     char *line, *body;
-    size_t left; /* bytes from the body on to the end of the file */
-} part;
+    size_t left; /* bytes from the start of the body to the end of the file */
+} journal_section;
 
-/* Finds the first line of the part at text, and ends it with NUL. */
-static bool open_part(part *p, char *text, size_t size)
+/* Finds the first line of the section at text, and ends it with NUL. */
+static bool open_part(journal_section *p, char *text, size_t size)
 {
     char *end = memchr(text, '\n', size);
     if (!end || memchr(text, '\0', (size_t)(end - text)))
         return false;
     *end = '\0';
-    *p = (part){text, end + 1, size - (size_t)(end + 1 - text)};
+    *p = (journal_section){text, end + 1, size - (size_t)(end + 1 - text)};
     return true;
 }
 
-/* Puts the line feed back. Whether head, sealed over the body, is the part's line: no other is
+/* Puts the line feed back. True if head with its checksum is the section's first line: no other is
  * ever written. */
-static bool close_part(part *p, char head[HEAD_SIZE], size_t bytes)
+static bool close_part(journal_section *p, char head[HEAD_SIZE], size_t bytes)
 {
     p->body[-1] = '\n';
     if (bytes > p->left)
@@ -96,7 +97,7 @@ static void format_shard(char head[HEAD_SIZE], int64_t shard, int64_t shards, si
 static char *load_record(char *text, size_t size, const column *columns, int column_count,
                          int64_t points, point_record *records)
 {
-    part p;
+    journal_section p;
     char head[HEAD_SIZE];
     int64_t point = -1, rows = 0;
     int code = 0;
@@ -140,7 +141,7 @@ static size_t load_records(char *text, size_t size, size_t at, const column *col
 static bool load_shard_lines(char *text, size_t size, int64_t *shard, int64_t *shards, char **body,
                              size_t *bytes)
 {
-    part p;
+    journal_section p;
     char head[HEAD_SIZE];
     *shard = *shards = 0;
     *bytes = 0;
@@ -156,7 +157,7 @@ static bool load_shard_lines(char *text, size_t size, int64_t *shard, int64_t *s
 
 /* ---- A run's own journal ---- */
 
-/* What stands before the records; to be freed. */
+/* The text before the records; to be freed. */
 static char *make_header(const journal_spec *spec)
 {
     if (!spec->shards)
@@ -169,8 +170,8 @@ static char *make_header(const journal_spec *spec)
     return header;
 }
 
-/* Whether text starts as the journal of this run does, as far as it goes. *length: what stands
- * before the records, 0 if that is not whole. */
+/* Whether text starts as the journal of this run does, as far as it goes. *length: of the text
+ * before the records, 0 if that is incomplete. */
 static bool is_of_run(const journal_spec *spec, char *text, size_t size, size_t *length)
 {
     int64_t shard, shards;
@@ -217,7 +218,8 @@ static int load(const journal *j, const journal_spec *spec, point_record *record
     return code;
 }
 
-/* A part that did not get in whole is taken back, so that what other threads add after it counts.
+/* A record that was written only in part is removed, so that the records that other threads add
+ * after it are read.
  */
 static int append(journal *j, const char *text, size_t size)
 {
@@ -326,7 +328,7 @@ int shard_read(shard_file *f, const char *path)
     f->text = files_read(path, "a shard's file", &f->size);
     if (!f->text)
         return EXIT_ENVIRONMENT;
-    part p;
+    journal_section p;
     char *body;
     size_t bytes, start = strlen(magic);
     if (!open_part(&p, f->text, f->size) || strncmp(p.line, magic, start) != 0)

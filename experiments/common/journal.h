@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The journal of a run: one record per finished point, appended whole, so that a run that was
+/* The journal of a run: one complete record for each finished point, so that a run that was
  * killed can go on. A text file:
  *
  *   attnum journal 2 <fingerprint>
@@ -7,8 +7,8 @@
  *   <the rows, as CSV>
  *   ...
  *
- * The fingerprint says all that the rows may depend on, in one line. The sum (FNV-1a, 64 bits) is
- * over the numbers before it and the rows. A shard is such a file that stays, with
+ * The fingerprint is one line with everything that the rows may depend on. The sum (FNV-1a, 64
+ * bits) is over the numbers before it and the rows. A shard is such a file that is kept, with
  *
  *   shard 2 of 8 bytes 1020 sum 0f1d2b3c4d5e9a0c
  *   <how it is run, as one line of JSON: metadata_shard>
@@ -38,7 +38,7 @@ typedef struct {
     int64_t points;
     int64_t shard, shards; /* from 1; 0 of 0: this is no shard */
     const char *run;       /* of a shard: the line of JSON */
-    /* Whether what is there, with another such line, may go on with this one; null: always */
+    /* Whether a journal that has another such line may be continued with this one; null: always */
     bool (*goes_on)(const char *before, const char *run);
 } journal_spec;
 

@@ -18,7 +18,8 @@ static const char *const other_names[] = {LAYOUT_LIST(OTHERS_OF)};
 #undef AXES_OF
 #undef OTHERS_OF
 
-/* Whether the word of `length` letters is one of those in `words`, which blanks part. */
+/* Whether the word of `length` letters is one of those in `words`, which are separated by blanks.
+ */
 static bool is_among(const char *words, const char *word, size_t length)
 {
     for (; *words; words += strspn(words, " ")) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* In which order a file of tokens has its dimensions. The program works on b x h x n x d, batch,
+/* The order of dimensions in a file of tokens. The program works on b x h x n x d, batch,
  * heads, tokens, width, and brings every other order to that when it reads. */
 #ifndef EXPERIMENTS_LAYOUT_H
 #define EXPERIMENTS_LAYOUT_H
@@ -9,7 +9,7 @@
 
 #include "npy.h"
 
-/* X(axes, other names, who has it). The letters are the axes in their order; without h, heads lie
+/* X(axes, other names, who uses it). The letters are the axes in their order; without h, heads lie
  * side by side in the width, and the name may say how many: bnd:8. */
 #define LAYOUT_LIST(X)                                                                             \
     X("bhnd", "bhsd", "PyTorch's scaled_dot_product_attention, Triton's tutorial")                 \
@@ -25,11 +25,11 @@
 
 typedef struct {
     const char
-        *axes;     /* as the list has it; null: b x h x n x d, the first of which may be missing */
-    int64_t heads; /* packed into the width; 0: not said, then one */
+        *axes;     /* a row of the list; null: b x h x n x d, the first of which may be missing */
+    int64_t heads; /* packed into the width; 0: not given, so one */
 } layout;
 
-/* "bnhd", "bshd", "bnd:8". Returns what is wrong with it, to be freed, or null. */
+/* "bnhd", "bshd", "bnd:8". Returns an error message, to be freed, or null. */
 char *layout_parse(const char *text, layout *l);
 /* "bnhd" or "bnd:8", as layout_parse takes it; "bhnd" where none was given. To be freed. */
 char *layout_name(const layout *l);
@@ -45,7 +45,7 @@ int layout_shape(const layout *l, const int64_t bhnd[4], int64_t shape[4]);
 /* Its elements in that order; one array is not the other. */
 void layout_write(const layout *l, const int64_t bhnd[4], const double *from, double *to);
 
-/* What suggests that an array that was taken for b x h x n x d without being asked is none: more
+/* What suggests that an array, read as b x h x n x d by default, has another order: more
  * heads than tokens, far more sequences than tokens, a width that no head has. To be freed; null:
  * nothing does. */
 char *layout_doubt(const char *path, const npy_array *a);

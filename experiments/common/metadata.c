@@ -113,7 +113,7 @@ static cJSON *seeds_node(const settings *s)
 {
     cJSON *seeds = cJSON_CreateArray();
     for (int i = 0; i < s->seeds.count; i++) {
-        char digits[32]; /* as they are: a JSON number of cJSON's own is a double */
+        char digits[32]; /* raw text: a number made by cJSON is a double */
         snprintf(digits, sizeof digits, "%" PRId64, s->seeds.items[i]);
         cJSON_AddItemToArray(seeds, cJSON_CreateRaw(digits));
     }
@@ -141,7 +141,7 @@ static void hash_text(const char *text, char hex[SHA256_HEX_SIZE])
     sha256_hex(&sha256, hex);
 }
 
-/* What the device says it is; null for the CPU. */
+/* The name of the device; null for the CPU. */
 static cJSON *gpu_node(atn_device device)
 {
     atn_device_info info;
@@ -247,13 +247,14 @@ char *metadata_shard(const experiment *e, const settings *s, const void *state,
     return line;
 }
 
-/* How the shards were run; where and when stands there and not in the merge's own lines. */
+/* How the shards were run: with the machine and the time, which the fields about the merge do not
+ * repeat. */
 static cJSON *shards_node(const settings *s, const run_facts *facts)
 {
     cJSON *shards = cJSON_CreateArray();
     for (int i = 0; i < facts->shard_count; i++) {
         cJSON *run = cJSON_Parse(facts->shards[i].run);
-        /* the same by the fingerprint, and not rounded to doubles */
+        /* agreed on by the fingerprint, and not rounded to doubles */
         cJSON_DeleteItemFromObject(run, "seeds");
         cJSON_AddItemToObject(run, "seeds", seeds_node(s));
         cJSON_AddItemToArray(shards, run);

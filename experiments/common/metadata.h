@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What stands beside a CSV: <name>.csv-metadata.json, its columns as the W3C's "CSV on the Web" has
- * them, and a `run` object that says how it was made. The only output with a date in it; never the
+/* The metadata of a CSV: <name>.csv-metadata.json, its columns as the W3C's "CSV on the Web" has
+ * them, and a `run` object with the way it was made. The only output with a date in it; never the
  * names of hosts and users. */
 #ifndef EXPERIMENTS_METADATA_H
 #define EXPERIMENTS_METADATA_H
@@ -19,7 +19,7 @@ typedef struct {
 } run_facts;
 
 /* Writes the metadata of e's output number `output`, the CSV that is now at `csv` (null: its
- * bytes and their SHA-256 are left out). Write errors stay with the file. Returns an exit code; on
+ * bytes and their SHA-256 are left out). The file keeps write errors. Returns an exit code; on
  * failure it has reported the reason. */
 int metadata_write(const experiment *e, const settings *s, const void *state, int output,
                    const run_facts *facts, const char *csv, FILE *file);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finding a name among the ones there are, and saying so if it is not one of them. Lists of names
+/* Finds a name in a list, and reports one that is not in it. Lists of names
  * end with null. */
 #ifndef EXPERIMENTS_NAMES_H
 #define EXPERIMENTS_NAMES_H

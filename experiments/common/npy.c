@@ -33,7 +33,7 @@ static const element_type element_types[] = {
 };
 #define TYPES_EXPECTED "expected <f2, <f4, <f8, >f2, >f4 or >f8"
 
-/* What is being read: the text still to parse, and what the header said so far. */
+/* The state of reading: the text still to parse, and what the header has given so far. */
 typedef struct {
     const char *path;
     const char *start, *at, *end;
@@ -262,7 +262,7 @@ static bool read_header(reader *r, FILE *file, int64_t file_size, char **header,
     return true;
 }
 
-/* Holds the shape against the bytes there are; *count is then the number of elements. */
+/* Compares the shape with the number of bytes; *count is then the number of elements. */
 static bool check_size(const reader *r, int64_t available, int64_t *count)
 {
     int64_t bytes = r->type->size;

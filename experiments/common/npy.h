@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* NumPy's .npy files: reads them (format 1.0, 2.0, 3.0), written by anyone, trusted by no one, and
- * writes them. */
+/* NumPy's .npy files: reads them (format 1.0, 2.0, 3.0), from any program, without trusting them,
+ * and writes them. */
 #ifndef EXPERIMENTS_NPY_H
 #define EXPERIMENTS_NPY_H
 
@@ -20,15 +20,16 @@ typedef struct {
 /* Takes 2, 3 or 4 dimensions, f2, f4 or f8, either byte order, C or Fortran order. Returns an exit
  * code; on failure one line on stderr names the file, the field and what was expected: a missing or
  * truncated file, wrong magic or version, a malformed header, an object or integer dtype, a shape
- * that is empty, negative, does not fit the file's size or overflows, NaN or infinity. So is 'V2',
- * two bytes of no said meaning, which is how bfloat16 is saved: a guess could make a wrong verdict,
- * and f4 holds bfloat16 exactly. Never reads or allocates more than the file's size warrants. */
+ * that is empty, negative, does not fit the file's size or overflows, NaN or infinity. The dtype
+ * 'V2', two bytes without a meaning, is refused, too: bfloat16 is saved so, but a guess could give
+ * a wrong verdict, and f4 holds bfloat16 exactly. Never reads or allocates more than the file's
+ * size warrants. */
 int npy_read(const char *path, npy_array *array);
-/* The same, but NaN and infinity are read as they are: for what is to be judged. */
+/* The same, but accepts NaN and infinity: for outputs that are to be judged. */
 int npy_read_any(const char *path, npy_array *array);
 
-/* Writes f16, f32 or f64, in C order, as folder/name in format 1.0; there whole or not at all.
- * Returns an exit code; on failure it has reported the reason. */
+/* Writes f16, f32 or f64, in C order, as folder/name in format 1.0; the file appears only when it
+ * is complete. Returns an exit code; on failure it has reported the reason. */
 int npy_write(const char *folder, const char *name, atn_dtype dtype, int dimensions,
               const int64_t *shape, const void *values);
 

@@ -16,7 +16,8 @@ enum {
     MIN_PATCH = 4, /* 3 * 4 * 4 values are the first to be at least TOKEN_DIM */
 };
 
-/* Holds the file against `expected` and adds its bytes to the digest over all files. */
+/* Compares the SHA-256 of the file with `expected` and adds its bytes to the digest over all files.
+ */
 static int check_sum(const char *path, const char *expected, struct sha256_ctx *all)
 {
     struct sha256_ctx own;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The photographs of data/images as tokens: what --input photos stands for. */
+/* The photographs of data/images as tokens: the input `photos`. */
 #ifndef EXPERIMENTS_PHOTOGRAPHS_H
 #define EXPERIMENTS_PHOTOGRAPHS_H
 
@@ -16,7 +16,7 @@ typedef struct {
     char sha256[SHA256_HEX_SIZE]; /* over all files in their order */
 } photographs;
 
-/* Reads the files that SHA256SUMS lists, and no others, and holds each against its sum. Returns an
+/* Reads the files that SHA256SUMS lists, and no others, and checks the sum of each. Returns an
  * exit code; on failure one line on stderr, and `set` is to be freed all the same. */
 int photographs_read(photographs *set);
 void photographs_free(photographs *set);

@@ -73,7 +73,8 @@ static char *script_variables(const experiment *e, const settings *s, const char
     return text;
 }
 
-/* A plot that was made needs no comment: gnuplot warns of every curve without a point. */
+/* What gnuplot says about a plot that it has made is not shown: gnuplot warns of every curve
+ * without a point. */
 static void show_messages(FILE *messages)
 {
     rewind(messages);

@@ -45,7 +45,7 @@ void printout_tables(const char *owner, const output_spec *outputs, table *const
         print_json(owner, outputs, tables, count);
     for (int i = 0; format == FORMAT_CSV && i < count; i++)
         print_csv(tables[i]);
-    fflush(stdout); /* what stands there is whole, whatever comes after */
+    fflush(stdout); /* the tables are complete, whatever comes after */
 }
 
 void printout_end(void)

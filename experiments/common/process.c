@@ -28,7 +28,7 @@ static void *allocate_json(size_t size)
     return must_allocate(size, 1);
 }
 
-/* Everything else GSL says by what it returns. */
+/* All other errors of GSL are in its return values. */
 static void end_for_gsl(const char *reason, const char *file, int line, int code)
 {
     if (code == GSL_ENOMEM)
@@ -64,7 +64,7 @@ static void take_signal(int number)
 
 /* ---- The beginning ---- */
 
-/* A file that became descriptor 1 would get what is printed. */
+/* Output would go to any file that became descriptor 1. */
 static int open_descriptors(void)
 {
     for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++)

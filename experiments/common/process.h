@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The process of the program: what is set up before anything else, how it ends, and what it starts.
- * Where memory runs out, in a library too, it ends by end_program (report.h). */
+/* The process of the program: its set-up, how it ends, and the programs it starts.
+ * If memory runs out, even in a library, end_program (report.h) ends it. */
 #ifndef EXPERIMENTS_PROCESS_H
 #define EXPERIMENTS_PROCESS_H
 
@@ -14,11 +14,11 @@ enum { PROCESS_NOT_ENDED = -1, PROCESS_NO_PROGRAM = 127 };
 
 /* Runs argv[0] in a folder (null: this one), what it prints going to the files of these descriptors
  * (-1: nowhere; stderr -1: this program's). It is killed when this program ends. Returns its exit
- * code, or one of those above. *running is its number meanwhile, for signal handlers. */
+ * code, or one of those above. While it runs *running is its process id, for signal handlers. */
 int process_run(char *const *argv, const char *folder, int to_stdout, int to_stderr,
                 volatile int *running);
 
-/* Memory that the machine has left, in bytes; infinite if it does not say. */
+/* The available memory of the machine in bytes; infinite if it is not known. */
 double process_available_memory(void);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One line on stderr, if that is a terminal, that says how far a run is. One thread at a time. */
+/* One line on stderr, if that is a terminal, that shows the progress of a run. For one thread at a
+ * time. */
 #ifndef EXPERIMENTS_PROGRESS_H
 #define EXPERIMENTS_PROGRESS_H
 
@@ -16,7 +17,7 @@ typedef struct {
 /* Seconds on a clock that only goes forward. */
 double progress_seconds(void);
 
-/* done of the points were there before; weight is the work of the others. */
+/* `done` points were finished before; weight is the work of the others. */
 progress progress_start(int64_t points, int64_t done, double weight);
 /* Shows what is being worked on. */
 void progress_show(progress *p, const char *point);

@@ -73,7 +73,7 @@ double random_uniform(random_stream *r)
 }
 
 /* Box-Muller rather than GSL's ziggurat: it uses all 48 bits of a draw, where the ziggurat uses 24.
- * 1 - u lies in (0, 1], so the logarithm is finite. */
+ * 1 - u is in (0, 1], so the logarithm is finite. */
 double random_normal(random_stream *r)
 {
     static const double two_pi = 6.283185307179586476925;

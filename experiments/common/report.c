@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One write per line, so that threads do not mix theirs. Names of files may hold anything: control
- * characters would break the line or drive the terminal. */
+/* One write per line, so that the lines of threads do not mix. Names of files may contain anything:
+ * control characters would break the line or drive the terminal. */
 static void print_line(const char *kind, const char *format, va_list arguments)
 {
     char text[8192];

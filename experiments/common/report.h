@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the program says to people, and the memory it cannot do without. */
+/* Messages of the program, and memory without which it cannot go on. */
 #ifndef EXPERIMENTS_REPORT_H
 #define EXPERIMENTS_REPORT_H
 
@@ -17,7 +17,7 @@ enum {
     EXIT_SKIPPED = 77,    /* everything skipped */
 };
 
-/* Of two exit codes the one to end with: the machine's or the caller's fault before a failed check,
+/* The exit code that results from two: the machine's or the caller's fault before a failed check,
  * before a pass; skipped only if both are. */
 int exit_worst(int a, int b);
 
@@ -25,19 +25,19 @@ int exit_worst(int a, int b);
 void report_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void report_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* What people read on stdout: report_stream is stdout, or null where a program reads it and people
- * are told nothing (printout.h); table_print and report_text then print nothing. */
+/* Text for people on stdout: report_stream is stdout, or null if a program reads it (printout.h);
+ * table_print and report_text then print nothing. */
 void report_silence(bool silent);
 FILE *report_stream(void);
 void report_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Ends the program, from any thread: one line on stderr, what at_quick_exit was given, and exit
- * code EXIT_ENVIRONMENT. */
+/* Ends the program, from any thread: one line on stderr, the functions given to at_quick_exit, and
+ * exit code EXIT_ENVIRONMENT. */
 _Noreturn void end_program(const char *why);
 
 /* calloc of count * size; on overflow or failure it ends the program. */
 void *must_allocate(size_t count, size_t size);
-/* realloc to count * size, the same way; what is new is not set. */
+/* realloc to count * size, likewise; new elements are not set. */
 void *must_resize(void *memory, size_t count, size_t size);
 /* A formatted string, to be freed; never null. */
 char *must_format(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -9,7 +9,7 @@
 #include "build_config.h"
 #include "report.h"
 
-/* The absolute form of the path made of folder, middle and name, if there is such a file. */
+/* The absolute path of folder/middle/name, if that file exists. */
 static char *try_path(const char *folder, const char *middle, const char *name)
 {
     char *path = must_format("%s/%s/%s", folder, middle, name);

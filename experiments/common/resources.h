@@ -6,7 +6,7 @@
 /* The absolute path of a photograph (kind "images"), a plot script (kind "plots") or a golden table
  * (kind "golden"): in $ATTNUM_DATADIR/<kind> if that is set; else in the installed
  * share/attnum/<kind>; else in data/images, experiments/ or data/golden of the source tree it was
- * built from. To be freed; null, and one line on stderr, if it is not there. */
+ * built from. To be freed; null, and one line on stderr, if it is missing. */
 char *resource_path(const char *kind, const char *name);
 
 #endif

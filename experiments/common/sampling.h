@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How an experiment takes landmarks from the tokens of one head, where --sampling says: by pooling,
- * or by the operator of the published SOFT code. That divides tokens by d^(1/4), takes
+/* How an experiment takes landmarks from the tokens of one head (--sampling): by pooling, or by the
+ * operator of the published SOFT code. That divides tokens by d^(1/4), takes
  * GELU(LayerNorm(convolution)) of them for landmarks, with windows of the stride and no bias, and
  * compares both by exp(-|x - y|^2/2): landmarks are in another space than tokens, and are not
- * divided. Trained weights are not to be had; these are random, as PyTorch initialises them, which
- * but for the convolution's is no matter: LayerNorm's are ones and zeros, and takes its scale. */
+ * divided. Trained weights are not available; the convolution's are random, as PyTorch initialises
+ * them, and LayerNorm's are ones and zeros. The scale of the convolution does not matter, as
+ * LayerNorm removes it. */
 #ifndef EXPERIMENTS_SAMPLING_H
 #define EXPERIMENTS_SAMPLING_H
 
@@ -27,15 +28,15 @@ typedef enum { SAMPLING_LIST(SAMPLING_ENTRY) SAMPLING_COUNT } sampling_kind;
 
 const char *sampling_name(sampling_kind kind);
 
-/* What to take of an input, whose tokens, of width dim, are pooled by `windows` (ATN_SAMPLING_POOL,
+/* The samplings of an input whose tokens, of width dim, are pooled by `windows` (ATN_SAMPLING_POOL,
  * or _WINDOW where there is no grid): the `count` samplings that were given, or, where there are
- * none, pooling, and with `all` every other that is possible. Returns their number; 0, having said
- * why, where one that was given is not possible. */
+ * none, pooling, and with `all` every other that is possible. Returns their number; 0, after a
+ * message, if one that was given is not possible. */
 int sampling_choose(int count, const sampling_kind *given, bool all, const char *input,
                     const atn_sampling *windows, int64_t dim, sampling_kind chosen[SAMPLING_COUNT]);
 
-/* Tokens, n x dim, as the sampling and the kernel take them, in place: centred, and scaled where
- * the kernel is to have another scale than s. */
+/* Prepares tokens, n x dim, in place for the sampling and the kernel: they are centred, and scaled
+ * if the kernel has another scale than s. */
 void sampling_prepare(sampling_kind kind, int64_t n, int64_t dim, double s, double *tokens);
 /* The kernel's scale between such tokens, and between their landmarks. */
 double sampling_kernel_scale(sampling_kind kind, double s);

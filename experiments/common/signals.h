@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* SIGHUP, SIGINT and SIGTERM, while an experiment runs: the points at work are ended, no others
- * begun. */
+/* SIGHUP, SIGINT and SIGTERM, while an experiment runs: running points are finished, and no others
+ * are started. */
 #ifndef EXPERIMENTS_SIGNALS_H
 #define EXPERIMENTS_SIGNALS_H
 
@@ -18,7 +18,7 @@ typedef struct {
 void signals_take(signal_actions *old);
 void signals_restore(const signal_actions *old);
 
-/* Whether one has come, in this program's life. */
+/* Whether one has arrived since the program started. */
 bool signals_stopped(void);
 
 #endif

@@ -102,7 +102,7 @@ static atn_tensor *out(staging *s, atn_tensor *host, atn_tensor *view)
     return view;
 }
 
-/* Copies outputs back unless the call failed, frees everything, and says how it went. */
+/* Copies outputs back unless the call failed, frees everything, and returns the status. */
 static atn_status finish(staging *s)
 {
     for (int i = 0; i < s->output_count; i++) {
@@ -126,7 +126,7 @@ static atn_status finish(staging *s)
 
 /* ---- Attention ---- */
 
-/* The description as the device needs it: its arrays there, its storage as dtype. */
+/* The description for the device: with its arrays in device memory, and the storage as dtype. */
 static atn_attention_desc place_desc(staging *s, const atn_attention_desc *host,
                                      const atn_attention_shape *shape)
 {

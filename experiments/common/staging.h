@@ -3,8 +3,8 @@
  * copied there and outputs back; on the CPU nothing is copied. Tensors are dense. Statuses are the
  * library's own.
  *
- * desc->storage, which the CPU emulates, becomes the dtype on CUDA: arrays are f32 here and of that
- * type there. */
+ * desc->storage, which the CPU emulates, becomes the dtype on CUDA: the arrays are f32 on the host
+ * and of that type on the device. */
 #ifndef EXPERIMENTS_STAGING_H
 #define EXPERIMENTS_STAGING_H
 

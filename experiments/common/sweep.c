@@ -38,9 +38,9 @@ typedef struct {
     int64_t *shard_of;        /* per point; null: there are no shards */
     int64_t part;             /* number of points that are this run's */
     point_record *records;    /* per point */
-    const shard_file *merged; /* what the records are from; null: this run */
+    const shard_file *merged; /* the source of the records; null: this run */
     int merged_count;
-    work_item *work; /* the points this run has to do, heaviest first */
+    work_item *work; /* the points that this run computes, heaviest first */
     int64_t work_count;
     journal *journal;
     progress progress;
@@ -74,8 +74,8 @@ static int compare_work(const void *a, const void *b)
     return (x->point > y->point) - (x->point < y->point);
 }
 
-/* Deals the points out, the heaviest first, to the shards 1, 2, ..., N, N, ..., 2, 1, 1, 2, ...: of
- * neighbours in weight each gets one, and none gets the heavier one every time. */
+/* Distributes the points, the heaviest first, to the shards 1, 2, ..., N, N, ..., 2, 1, 1, 2, ...:
+ * each gets one of N points of similar weight, and no shard always gets the heaviest. */
 static void deal_shards(sweep *w, int64_t shards)
 {
     work_item *order = must_allocate((size_t)w->points, sizeof *order);
@@ -95,8 +95,8 @@ static bool is_ours(const sweep *w, int64_t point)
     return !w->shard_of || w->shard_of[point] == w->s->shard;
 }
 
-/* Lists what is not in the journal; heavy points first, so that no thread is left with one at the
- * end. */
+/* Lists the points that are not in the journal, heavy ones first, so that no thread starts one at
+ * the end. */
 static void plan_work(sweep *w)
 {
     double total = 0;
@@ -157,7 +157,7 @@ static void run_point(sweep *w, const work_item *item, atn_context *context)
     keep_record(w, item, &(point_record){rows, code});
 }
 
-/* What a thread of the team does, or the only one. */
+/* The work of one thread. */
 static void run_items(sweep *w)
 {
     atn_context *context = NULL;
@@ -174,8 +174,8 @@ static void run_items(sweep *w)
     atn_context_free(context);
 }
 
-/* Points that measure time run in no team, not even of one: libgomp makes the threads of a team
- * inside another anew every time. */
+/* Points that measure time run outside of any parallel region, even of one thread: libgomp creates
+ * new threads for every nested region. */
 static void run_work(sweep *w)
 {
     int threads = w->e->alone ? 1 : w->s->threads;
@@ -215,8 +215,9 @@ static char *journal_path(const sweep *w)
                         : must_format("%s/%s.journal", w->folder, name);
 }
 
-/* Times do not go on on another machine. A shard has its machine in its JSON, so that its first
- * line is that of all shards; the first line of a run of its own has room for it. */
+/* A run that measures times cannot be continued on another machine. Shards name the machine in
+ * their JSON, since their first lines must be the same; a run without shards names it in the first
+ * line. */
 static int open_journal(sweep *w)
 {
     char *path = journal_path(w), *machine = w->e->alone ? metadata_machine(w->s) : NULL;
@@ -283,7 +284,7 @@ static int write_output(const sweep *w, int output, const table *t, int run_code
     return code;
 }
 
-/* Renames nothing before everything is written. */
+/* Renames the files after all of them have been written. */
 static int publish(const sweep *w, table **tables, int run_code)
 {
     new_file files[2 * MAX_OUTPUTS] = {0};
@@ -361,7 +362,7 @@ static int finish(sweep *w, double start)
     return code;
 }
 
-/* The end of a shard: its journal is what it leaves. */
+/* Ends a shard, whose result is its journal. */
 static int finish_shard(sweep *w, double start)
 {
     int code = points_code(w), synced = journal_sync(w->journal);
@@ -401,7 +402,7 @@ static bool has_journal(const sweep *w)
 }
 
 /* Whether a run like this one has published all its results; *code is then its exit code. The
- * journal goes last, so there is one while files of two runs may stand side by side. */
+ * journal goes last, so there is a journal as long as files of two runs may be mixed. */
 static bool is_complete(const sweep *w, int *code)
 {
     bool complete = w->s->resume && !w->s->shards && !has_journal(w);
@@ -438,7 +439,7 @@ static int skip_complete(const sweep *w, int code)
     return printout_takes_tables() && !print_complete(w) ? EXIT_ENVIRONMENT : code;
 }
 
-/* A signal says that what comes next, further experiments too, is not wanted. */
+/* After a signal nothing else is run, further experiments included. */
 static int report_interrupted(const sweep *w)
 {
     report_note("%s: stopped with its %s written; the same command%s ends it", w->e->name,
@@ -447,7 +448,7 @@ static int report_interrupted(const sweep *w)
 }
 
 /* With the journal locked: runs the points, and publishes what they give. *done: the journal is of
- * no more use. Another run may have come to its end since it was seen that there are no results. */
+ * no more use. Another run may have ended since this one saw that there are no results. */
 static int run_locked(sweep *w, bool *done)
 {
     int code;
@@ -549,7 +550,8 @@ static void close_sweep(sweep *w)
         w->e->release(w->state);
 }
 
-/* A shard hands its options on as JSON, which is UTF-8: another name of a file would be lost. */
+/* A shard stores its options as JSON, which is UTF-8: a file name that is not UTF-8 would be lost.
+ */
 static int check_names(const settings *s)
 {
     for (int i = 0; s->shards && i < s->kept.count; i++)
@@ -600,7 +602,7 @@ static int check_run(const sweep *w, const shard_file *f)
     return EXIT_ENVIRONMENT;
 }
 
-/* Takes one point out of a shard's file. The same shard may be there twice, if it is the same. */
+/* Takes one point from a shard's file. A shard may be given twice if both files agree. */
 static int take_record(sweep *w, const shard_file *f, int64_t point, point_record *record)
 {
     char description[DESCRIPTION_SIZE];

@@ -18,12 +18,13 @@ typedef struct {
  * start with such a line; own is left alone. */
 bool machine_ticks_parse(const char *text, machine_ticks *ticks);
 
-/* Those of now, and this process's own. False: this machine does not say. state is not looked at:
- * it is there for tests that read other ticks (rounds_meter, pair_meter). */
+/* The ticks up to now, and this process's. False if the machine does not report them. state is not
+ * used: rounds_meter and pair_meter pass it, with which tests supply other ticks. */
 bool machine_ticks_read(void *state, machine_ticks *ticks);
 
-/* Whether others were at work from a to b: they had more than a tenth of all ticks, or more than a
- * fiftieth was stolen, each beyond the `machine_slack` ticks that counting them is off by. */
+/* Whether other processes were at work from a to b: they used more than a tenth of all ticks, or
+ * more than a fiftieth was stolen, each beyond the `machine_slack` ticks that counting them is off
+ * by. */
 enum { machine_slack = 2 };
 bool machine_is_dirty(const machine_ticks *a, const machine_ticks *b);
 

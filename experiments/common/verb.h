@@ -7,13 +7,13 @@
 
 typedef struct {
     const char *name;
-    const char *operands; /* what words that are no options are: "[ID...]"; null: there are none */
+    const char *operands; /* the operands in the usage, "[ID...]"; null: there are none */
     const char *summary;  /* one line, for `attnum --help` */
     unsigned options;     /* USES_... */
     const char *out;      /* --out where not given */
-    /* What --help prints between the usage and the options. */
+    /* Printed by --help between the usage and the options. */
     void (*help)(void);
-    /* What follows the options, which may depend on them; null: nothing. */
+    /* Printed after the options, on which it may depend; null: nothing. */
     void (*help_more)(const settings *s);
     /* Returns an exit code. */
     int (*run)(const settings *s, int count, const char *const *words);

@@ -36,8 +36,7 @@ static void multiply(int64_t m, CBLAS_TRANSPOSE op, const double *a, const doubl
                 c, (int)m);
 }
 
-/* |a|_2 of a symmetric matrix, of which rounding may have left only a triangle so; NaN for a matrix
- * that is not finite. */
+/* |a|_2 of a matrix that is symmetric up to rounding; NaN if it is not finite. */
 static double symmetric_norm(int64_t m, const double *a)
 {
     double *lambda = must_allocate((size_t)m, sizeof *lambda), norm = NAN;
@@ -47,7 +46,7 @@ static double symmetric_norm(int64_t m, const double *a)
     return norm;
 }
 
-/* r^T A+ r = Z^T J Z, J the signs of the eigenvalues that are kept. z has room for m x m. */
+/* r^T A+ r = Z^T J Z, where J has the signs of the kept eigenvalues. z has room for m x m. */
 static void form_exact(attention_error *e, const double *lambda, const double *w, double cut,
                        double *z)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the error of an inverse X does to the attention matrix it is for: with P = K(L, Q), m x n,
+/* The error of the attention matrix that an inexact inverse X causes: with P = K(L, Q), m x n,
  *
  *   |P^T (X - A+) P|_2 / |P^T A+ P|_2,
  *
  * without an n x n matrix, and without forming A+: P = r Q^T (QR) and A = W diag(lambda) W^T give
- * |r^T X r - Z^T Z|_2 / |Z^T Z|_2, Z = diag(lambda)^-1/2 W^T r. A mode of A counts here by how much
- * of P it has: one that X has not reached, at most what it adds to S^. */
+ * |r^T X r - Z^T Z|_2 / |Z^T Z|_2, Z = diag(lambda)^-1/2 W^T r. A mode of A counts in proportion to
+ * its part in P: a mode that X has not reached contributes at most what it adds to S^. */
 #ifndef EXPERIMENTS_CONVERGENCE_ATTENTION_ERROR_H
 #define EXPERIMENTS_CONVERGENCE_ATTENTION_ERROR_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The bottleneck matrix A = K(L, L) of an input, in one dtype, and what f64 says about it. */
+/* The bottleneck matrix A = K(L, L) of an input, in one dtype, and its spectrum in f64. */
 #ifndef EXPERIMENTS_CONVERGENCE_BOTTLENECK_H
 #define EXPERIMENTS_CONVERGENCE_BOTTLENECK_H
 
@@ -18,9 +18,9 @@ bottleneck bottleneck_create(atn_dtype dtype, int64_t m);
 void bottleneck_free(bottleneck *b);
 
 /* These fill in a, exact and lambda, and return an exit code: EXIT_CHECK if the two routes to the
- * eigenvalues disagree, EXIT_ENVIRONMENT if the library or the reference fails; both having
- * reported it. From the tokens of a draw (n x d): rounded to the dtype, then sampled and compared
- * in it; cross (m x n, f64, or null) receives P = K(L, Q), which the dtype computed. From a
+ * eigenvalues disagree, EXIT_ENVIRONMENT if the library or the reference fails; both after a
+ * message. From the tokens of a draw (n x d): rounded to the dtype, in which landmarks and A are
+ * then computed; cross (m x n, f64, or null) receives P = K(L, Q), which the dtype computed. From a
  * symmetric matrix: rounded to the dtype. */
 int bottleneck_from_tokens(bottleneck *b, const case_draw *draw, atn_context *context,
                            const double *tokens, double *cross);
@@ -33,7 +33,8 @@ int bottleneck_invert(bottleneck *b, atn_context *context, const atn_inverse_des
 /* A value as the dtype holds it. */
 double bottleneck_round(atn_dtype dtype, double value);
 
-/* largest and smallest |lambda|; over the numerical range (|lambda| > m u |A|_2) only if asked. */
+/* The largest and the smallest |lambda|; the smallest, if wanted, over the numerical range
+ * (|lambda| > m u |A|_2) alone. */
 double bottleneck_largest(const bottleneck *b);
 double bottleneck_smallest(const bottleneck *b, bool range_only);
 

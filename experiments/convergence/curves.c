@@ -3,7 +3,7 @@
  * photographs and synthetic tokens, for every published choice of the start and of landmarks.
  *
  * A point is one A (input, stage, sampling, seed, sample), with all variants and dtypes. Its raw
- * rows are gathered into curves, one per (input, stage, sampling, variant, dtype). */
+ * rows are averaged into curves, one per (input, stage, sampling, variant, dtype). */
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -36,7 +36,7 @@ enum {
 };
 
 /* A matrix counts as converged on its range where the residual there is at most this: the papers'
- * own ends there for every A (claim S14). */
+ * residual gets below it for every A (claim S14). */
 static const double range_level = 1e-3;
 
 static const column raw_columns[] = {
@@ -142,7 +142,7 @@ typedef struct {
     int method_count;
     atn_inverse_method methods[ATN_INVERSE_COUNT];
     int iterations;
-} sweep;
+} curves_sweep;
 
 /* One (case, variant, dtype). */
 typedef struct {
@@ -151,12 +151,12 @@ typedef struct {
     atn_dtype dtype;
 } curve_key;
 
-static int curve_count(const sweep *w)
+static int curve_count(const curves_sweep *w)
 {
     return w->cases.count * w->method_count * w->s->dtype_count;
 }
 
-static curve_key key_of(const sweep *w, int64_t curve)
+static curve_key key_of(const curves_sweep *w, int64_t curve)
 {
     int dtypes = w->s->dtype_count;
     return (curve_key){&w->cases.items[curve / dtypes / w->method_count],
@@ -173,7 +173,7 @@ static bool is_iteration(atn_inverse_method method)
     return method < ATN_INVERSE_EIG;
 }
 
-static void choose_methods(sweep *w)
+static void choose_methods(curves_sweep *w)
 {
     w->method_count = sizeof default_methods / sizeof *default_methods;
     memcpy(w->methods, default_methods, sizeof default_methods);
@@ -188,7 +188,7 @@ static void choose_methods(sweep *w)
 
 static int prepare(const settings *s, void **state, int64_t *points)
 {
-    sweep *w = must_allocate(1, sizeof *w);
+    curves_sweep *w = must_allocate(1, sizeof *w);
     *state = w;
     w->s = s;
     w->iterations = s->iterations >= 0 ? (int)s->iterations : DEFAULT_ITERATIONS;
@@ -202,7 +202,7 @@ static int prepare(const settings *s, void **state, int64_t *points)
 
 enum { ITERATE_NORM = ATTENTION_ERROR + 1, VALUES };
 
-/* What a variant's iterates are held against, and room for them. */
+/* The exact answers for the iterates of a variant, and memory for the iterates. */
 typedef struct {
     bottleneck a;
     double *pinv, *projector;
@@ -270,12 +270,13 @@ static int reference_fill(reference *r, const case_draw *draw, atn_context *cont
     return code;
 }
 
-static atn_inverse_desc describe_inverse(const sweep *w, atn_inverse_method method,
+static atn_inverse_desc describe_inverse(const curves_sweep *w, atn_inverse_method method,
                                          const bottleneck *a)
 {
     atn_inverse_desc desc = atn_inverse_defaults(method);
     desc.iterations = w->iterations;
-    if (method == ATN_INVERSE_NR) { /* the published 2/|A|_1^2, off the edge of convergence */
+    if (method == ATN_INVERSE_NR) { /* 0.9 times the published 2/|A|_1^2, which is on the edge of
+                                       convergence */
         double norm1 = ref_norm1(a->m, a->exact);
         desc.alpha = w->s->alpha > 0 ? w->s->alpha : 1.8 / (norm1 * norm1);
         if (!a->finite)
@@ -284,17 +285,17 @@ static atn_inverse_desc describe_inverse(const sweep *w, atn_inverse_method meth
     return desc;
 }
 
-/* A variant at work: its X_k and what they should be. */
+/* A run of a variant: its X_k and their predicted values. */
 typedef struct {
     const reference *r;
-    double alpha, ridge; /* as the dtype holds them: the iteration runs from these */
+    double alpha, ridge; /* rounded to the dtype: the iteration starts from these */
     int length;          /* iterates there are */
-    int returned;        /* the one a guard went back to; -1: the next one overflowed */
+    int returned;        /* the iterate that a guard returned to; -1: the next one overflowed */
     double *rounding;    /* estimates of the residual's rounding error; null for other methods */
 } variant_trace;
 
-/* The measures of X_k. An iterate that overflowed is infinitely far from everything, one that was
- * refused is replaced by the one returned; if A itself is not finite, nothing is a number. */
+/* The measures of X_k. An iterate that overflowed has infinite errors, and one that a guard refused
+ * is replaced by the one returned; if A itself is not finite, all measures are NaN. */
 static void measure(const variant_trace *t, int k, double measures[MEASURES])
 {
     const bottleneck *a = &t->r->a;
@@ -346,7 +347,7 @@ static void add_variant(variant_trace *t, int iterations, atn_inverse_method met
     free(t->rounding);
 }
 
-static int run_variant(const sweep *w, int64_t curve, reference *r, atn_context *context,
+static int run_variant(const curves_sweep *w, int64_t curve, reference *r, atn_context *context,
                        table *raw)
 {
     curve_key key = key_of(w, curve);
@@ -375,8 +376,8 @@ static int run_variant(const sweep *w, int64_t curve, reference *r, atn_context 
     return EXIT_PASS;
 }
 
-/* All variants on the A that one dtype makes of the tokens. */
-static int run_dtype(const sweep *w, const case_draw *draw, int dtype, const double *tokens,
+/* Runs all variants on the A that one dtype computes from the tokens. */
+static int run_dtype(const curves_sweep *w, const case_draw *draw, int dtype, const double *tokens,
                      atn_context *context, table *raw)
 {
     const input_case *c = draw->c;
@@ -393,7 +394,7 @@ static int run_dtype(const sweep *w, const case_draw *draw, int dtype, const dou
 
 static int run(const void *state, int64_t point, atn_context *context, table *raw)
 {
-    const sweep *w = state;
+    const curves_sweep *w = state;
     case_draw draw = case_list_draw(&w->cases, point);
     double *tokens;
     int code = case_draw_tokens(&draw, &tokens);
@@ -438,7 +439,7 @@ typedef struct {
     int64_t samples, without_start, converged, below_floor;
 } curve;
 
-static curve *curves_create(const sweep *w)
+static curve *curves_create(const curves_sweep *w)
 {
     curve *curves = must_allocate((size_t)curve_count(w), sizeof *curves);
     for (int i = 0; i < curve_count(w); i++) {
@@ -450,7 +451,7 @@ static curve *curves_create(const sweep *w)
     return curves;
 }
 
-static void curves_free(const sweep *w, curve *curves)
+static void curves_free(const curves_sweep *w, curve *curves)
 {
     for (int i = 0; i < curve_count(w); i++) {
         free(curves[i].points);
@@ -479,8 +480,8 @@ static void add_to_curve(curve *c, const table *raw, int64_t row)
     p->samples++;
 }
 
-static void add_curve_row(table *t, const sweep *w, const curve_key *key, const curve *c, int k,
-                          double condition)
+static void add_curve_row(table *t, const curves_sweep *w, const curve_key *key, const curve *c,
+                          int k, double condition)
 {
     const curve_point *p = &c->points[k];
     const summary *s = p->measures;
@@ -515,7 +516,7 @@ static void add_curve_row(table *t, const sweep *w, const curve_key *key, const 
     table_integer(t, c->below_floor);
 }
 
-static void fill_table(table *t, const sweep *w, curve *curves)
+static void fill_table(table *t, const curves_sweep *w, curve *curves)
 {
     for (int i = 0; i < curve_count(w); i++) {
         curve_key key = key_of(w, i);
@@ -535,7 +536,7 @@ static double mean_at(const curve *c, int k, int measure)
     return c->points[k].measures[measure].sum / (double)c->points[k].samples;
 }
 
-static void print_curve(table *t, const sweep *w, const curve_key *key, const curve *c)
+static void print_curve(table *t, const curves_sweep *w, const curve_key *key, const curve *c)
 {
     bool known = c->points[0].samples > 0, iterates = is_iteration(key->method);
     const int shown[] = {w->iterations / 4, w->iterations / 2, w->iterations};
@@ -555,7 +556,7 @@ static void print_curve(table *t, const sweep *w, const curve_key *key, const cu
     table_text(t, share);
 }
 
-static void print_curves(const sweep *w, const curve *curves)
+static void print_curves(const curves_sweep *w, const curve *curves)
 {
     int last = w->iterations;
     char names[SHOWN + 2][32];
@@ -585,7 +586,7 @@ static void print_curves(const sweep *w, const curve *curves)
 
 static int finish(const settings *s, const void *state, const table *raw, table **tables)
 {
-    const sweep *w = state;
+    const curves_sweep *w = state;
     curve *curves = curves_create(w);
     for (int64_t row = 0; row < table_rows(raw); row++)
         add_to_curve(&curves[table_get_integer(raw, row, RAW_CURVE)], raw, row);
@@ -604,7 +605,7 @@ const experiment convergence_curves = {
                USES_VARIANT | USES_ALPHA | USES_STAGE | USES_SCALE | USES_DISTANCE | USES_SAMPLING,
     .defaults =
         "Stages 1, 2, 3; all samplings (a file without a grid: pool); 20 iterations; nr-paper, nr\n"
-        "(alpha = 1.8/|A|_1^2), nr-adaptive, nr-soft, nr-softpp. Every sample is a batch of its own,\n"
+        "(alpha = 1.8/|A|_1^2), nr-adaptive, nr-soft, nr-softpp. Every sample is its own batch,\n"
         "so nr-softpp's start is each matrix's own.\n"
         "quick: 4 samples of photos, 2 of smooth. default: 100 of photos, 50 each of smooth, iid.\n"
         "full: 300 each of photos, smooth, noisy, iid, iid:0.3, clusters, duplicates; 10 each of\n"

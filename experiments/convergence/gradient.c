@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What SOFT (IJCV) Eq. 12 is worth as the derivative of the iterate X_k, and what going back
- * through the steps is worth, iteration by iteration.
+/* The error of SOFT (IJCV) Eq. 12 as the derivative of the iterate X_k, and that of backpropagation
+ * through the steps, iteration by iteration.
  *
  * A point is one A (input, stage, seed, sample); it gives a row per dtype, variant and k. */
 #include <inttypes.h>
@@ -73,9 +73,9 @@ typedef struct {
     const settings *s;
     int method_count, iterations;
     atn_inverse_method methods[ATN_INVERSE_COUNT];
-} sweep;
+} gradient_sweep;
 
-static int choose_methods(sweep *w)
+static int choose_methods(gradient_sweep *w)
 {
     w->method_count = sizeof default_methods / sizeof *default_methods;
     memcpy(w->methods, default_methods, sizeof default_methods);
@@ -86,7 +86,7 @@ static int choose_methods(sweep *w)
         while (strcmp(w->s->variants.items[v], atn_inverse_name((atn_inverse_method)method)) != 0)
             method++;
         if (method == ATN_INVERSE_NR || method > ATN_INVERSE_NR_SOFTPP) {
-            report_error("--variant %s: expected a Newton-Raphson variant with a start of its own",
+            report_error("--variant %s: expected a Newton-Raphson variant with its own start",
                          w->s->variants.items[v]);
             return EXIT_USAGE;
         }
@@ -97,7 +97,7 @@ static int choose_methods(sweep *w)
 
 static int prepare(const settings *s, void **state, int64_t *points)
 {
-    sweep *w = must_allocate(1, sizeof *w);
+    gradient_sweep *w = must_allocate(1, sizeof *w);
     *state = w;
     w->s = s;
     w->iterations = s->iterations >= 0 ? (int)s->iterations : DEFAULT_ITERATIONS;
@@ -108,17 +108,17 @@ static int prepare(const settings *s, void **state, int64_t *points)
 
 /* ---- A point ---- */
 
-/* A matrix in one dtype, G, and room for what is held against each other. */
+/* A matrix in one dtype, G, and memory for the derivatives that are compared. */
 typedef struct {
     bottleneck a;
     double *g, *exact; /* m x m, and iterations + 1 of them: dX_k(G) */
     void *narrow_g, *gradient;
-} matrix;
+} gradient_matrix;
 
-static matrix matrix_create(atn_dtype dtype, int64_t m, int iterations)
+static gradient_matrix matrix_create(atn_dtype dtype, int64_t m, int iterations)
 {
     size_t size = (size_t)m * (size_t)m;
-    matrix x = {.a = bottleneck_create(dtype, m)};
+    gradient_matrix x = {.a = bottleneck_create(dtype, m)};
     x.g = must_allocate(size, sizeof *x.g);
     x.exact = must_allocate(size * ((size_t)iterations + 1), sizeof *x.exact);
     x.narrow_g = must_allocate(size, atn_dtype_size(dtype));
@@ -126,7 +126,7 @@ static matrix matrix_create(atn_dtype dtype, int64_t m, int iterations)
     return x;
 }
 
-static void matrix_free(matrix *x)
+static void matrix_free(gradient_matrix *x)
 {
     free(x->gradient);
     free(x->narrow_g);
@@ -136,7 +136,7 @@ static void matrix_free(matrix *x)
 }
 
 /* G as the dtype holds it. */
-static void draw_direction(matrix *x, const case_draw *draw)
+static void draw_direction(gradient_matrix *x, const case_draw *draw)
 {
     int64_t m = x->a.m;
     random_stream *r = random_create(draw->seed, "gradient", (uint64_t)draw->sample);
@@ -153,10 +153,10 @@ static void draw_direction(matrix *x, const case_draw *draw)
 
 typedef struct {
     double error, cosine;
-} comparison;
+} gradient_error;
 
 /* x->gradient against dX_k(G). */
-static comparison compare(const matrix *x, int k)
+static gradient_error compare(const gradient_matrix *x, int k)
 {
     int64_t size = x->a.m * x->a.m;
     const double *want = x->exact + k * size;
@@ -169,13 +169,13 @@ static comparison compare(const matrix *x, int k)
         got_size += got * got;
         want_size += (long double)want[i] * want[i];
     }
-    return (comparison){(double)sqrtl(difference / want_size),
-                        (double)(product / sqrtl(got_size * want_size))};
+    return (gradient_error){(double)sqrtl(difference / want_size),
+                            (double)(product / sqrtl(got_size * want_size))};
 }
 
 /* The library's derivative of the iteration's last X, X_k. Returns an exit code. */
-static int measure(matrix *x, atn_context *context, const atn_inverse_desc *desc,
-                   atn_gradient gradient, comparison *c)
+static int measure(gradient_matrix *x, atn_context *context, const atn_inverse_desc *desc,
+                   atn_gradient gradient, gradient_error *c)
 {
     atn_dtype dtype = x->a.dtype;
     int64_t m = x->a.m;
@@ -189,13 +189,13 @@ static int measure(matrix *x, atn_context *context, const atn_inverse_desc *desc
         return EXIT_ENVIRONMENT;
     }
     bool overflowed = info.iterations < desc->iterations; /* then there is no X_k */
-    *c = overflowed ? (comparison){NAN, NAN} : compare(x, desc->iterations);
+    *c = overflowed ? (gradient_error){NAN, NAN} : compare(x, desc->iterations);
     return EXIT_PASS;
 }
 
-/* The start of a variant, as the iteration that alone remains of it: alpha is a constant. */
-static int find_start(const sweep *w, matrix *x, atn_context *context, atn_inverse_method method,
-                      atn_inverse_desc *desc, bool *started)
+/* A variant as an iteration from a constant alpha, which is the start that the variant finds. */
+static int find_start(const gradient_sweep *w, gradient_matrix *x, atn_context *context,
+                      atn_inverse_method method, atn_inverse_desc *desc, bool *started)
 {
     atn_inverse_info info = {0};
     *desc = atn_inverse_defaults(method);
@@ -215,12 +215,12 @@ static int find_start(const sweep *w, matrix *x, atn_context *context, atn_inver
     return code;
 }
 
-static int put_row(table *t, matrix *x, atn_context *context, const case_draw *draw,
+static int put_row(table *t, gradient_matrix *x, atn_context *context, const case_draw *draw,
                    atn_inverse_method method, const atn_inverse_desc *start, int k)
 {
     atn_inverse_desc desc = *start;
     desc.iterations = k;
-    comparison eq12, steps;
+    gradient_error eq12, steps;
     int code = measure(x, context, &desc, ATN_GRADIENT_CLOSED, &eq12);
     if (code == EXIT_PASS)
         code = measure(x, context, &desc, ATN_GRADIENT_STEPS, &steps);
@@ -242,10 +242,10 @@ static int put_row(table *t, matrix *x, atn_context *context, const case_draw *d
     return EXIT_PASS;
 }
 
-static int run_dtype(const sweep *w, const case_draw *draw, atn_dtype dtype, const double *tokens,
-                     atn_context *context, table *raw)
+static int run_dtype(const gradient_sweep *w, const case_draw *draw, atn_dtype dtype,
+                     const double *tokens, atn_context *context, table *raw)
 {
-    matrix x = matrix_create(dtype, draw->c->plan.landmarks, w->iterations);
+    gradient_matrix x = matrix_create(dtype, draw->c->plan.landmarks, w->iterations);
     int checked = bottleneck_from_tokens(&x.a, draw, context, tokens, NULL);
     int code = checked == EXIT_CHECK ? EXIT_PASS : checked;
     draw_direction(&x, draw);
@@ -262,7 +262,7 @@ static int run_dtype(const sweep *w, const case_draw *draw, atn_dtype dtype, con
 
 static int run(const void *state, int64_t point, atn_context *context, table *raw)
 {
-    const sweep *w = state;
+    const gradient_sweep *w = state;
     case_draw draw = case_list_draw(&w->cases, point);
     double *tokens;
     int code = case_draw_tokens(&draw, &tokens);
@@ -274,10 +274,10 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
 
 /* ---- For people ---- */
 
-/* The last iterate of the first sample of everything. */
+/* Prints the last iterate of the first sample of each curve. */
 static int finish(const settings *s, const void *state, const table *raw, table **tables)
 {
-    const sweep *w = state;
+    const gradient_sweep *w = state;
     static const char *const names[] = {"input", "sampling", "variant", "dtype"};
     static const char *const numbers[] = {"condition", "eq12_error", "eq12_cosine",
                                           "through_steps_error"};

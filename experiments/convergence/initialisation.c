@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What each published start alpha does: SOFT (IJCV) Proposition 1, Algorithm 2 and section 3.2, on
- * matrices with known spectra and on inputs.
+/* The effect of each published start alpha: SOFT (IJCV) Proposition 1, Algorithm 2 and section 3.2,
+ * on matrices with known spectra and on inputs.
  *
  * A point is one matrix; it gives a row per dtype and rule. */
 #include <inttypes.h>
@@ -155,15 +155,15 @@ static const case_defaults defaults[EFFORT_COUNT] = {
     [EFFORT_FULL] = {many_inputs, all_stages},
 };
 
-/* The first points are the known matrices, the others those of inputs. */
+/* The first points are the known matrices, the others are matrices of inputs. */
 typedef struct {
     case_list cases; /* first: see case_sweep_input */
     const settings *s;
-} sweep;
+} initialisation_sweep;
 
 static int prepare(const settings *s, void **state, int64_t *points)
 {
-    sweep *w = must_allocate(1, sizeof *w);
+    initialisation_sweep *w = must_allocate(1, sizeof *w);
     *state = w;
     w->s = s;
     int code = case_list_open(s, &defaults[s->effort], &w->cases);
@@ -173,14 +173,15 @@ static int prepare(const settings *s, void **state, int64_t *points)
 
 static void release(void *state)
 {
-    sweep *w = state;
+    initialisation_sweep *w = state;
     case_list_free(&w->cases);
     free(w);
 }
 
 static void replay(const void *state, int64_t point, settings_point *options)
 {
-    *options = case_list_replay(&((const sweep *)state)->cases, point < KNOWN ? 0 : point - KNOWN);
+    *options = case_list_replay(&((const initialisation_sweep *)state)->cases,
+                                point < KNOWN ? 0 : point - KNOWN);
 }
 
 static void known_name(int64_t point, char *buffer, size_t size)
@@ -198,7 +199,7 @@ static void describe(const void *state, int64_t point, char *buffer, size_t size
         known_name(point, buffer, size);
         return;
     }
-    case_draw draw = case_list_draw(&((const sweep *)state)->cases, point - KNOWN);
+    case_draw draw = case_list_draw(&((const initialisation_sweep *)state)->cases, point - KNOWN);
     case_draw_describe(&draw, buffer, size);
 }
 
@@ -213,15 +214,15 @@ static const char *describe_status(const atn_inverse_info *info)
     return info->status == ATN_OK ? "converged" : "not converged";
 }
 
-/* How a rule fares on a matrix. */
+/* The outcome of a rule on a matrix. */
 typedef struct {
     atn_inverse_info info; /* of the short run */
     double residual_short, residual_long;
     const char *status_short, *status_long;
-} outcome;
+} start_outcome;
 
-/* Both runs have the same iterates, so one trace does. Returns an exit code. */
-static int run_rule(bottleneck *b, atn_context *context, atn_inverse_desc desc, outcome *o)
+/* Both runs have the same iterates, so one trace is enough. Returns an exit code. */
+static int run_rule(bottleneck *b, atn_context *context, atn_inverse_desc desc, start_outcome *o)
 {
     double residuals[LONG_RUN + 1], beyond = b->finite ? INFINITY : NAN;
     atn_trace trace = {.capacity = LONG_RUN + 1, .values = {[ATN_METRIC_RESIDUAL] = residuals}};
@@ -261,7 +262,7 @@ static void put_search(table *t, const atn_inverse_desc *desc, const atn_inverse
 static int put_rule(table *t, bottleneck *b, atn_context *context, const start_rule *rule)
 {
     atn_inverse_desc desc = describe_rule(rule, b);
-    outcome o;
+    start_outcome o;
     int code = run_rule(b, context, desc, &o);
     if (code != EXIT_PASS)
         return code;
@@ -306,7 +307,7 @@ static int put_rules(table *t, bottleneck *b, atn_context *context, const char *
     return code;
 }
 
-static int run_known(const sweep *w, int64_t point, atn_context *context, table *raw)
+static int run_known(const initialisation_sweep *w, int64_t point, atn_context *context, table *raw)
 {
     int64_t m = known[point].m;
     char name[64];
@@ -330,7 +331,8 @@ static int run_known(const sweep *w, int64_t point, atn_context *context, table 
     return code;
 }
 
-static int run_input(const sweep *w, const case_draw *draw, atn_context *context, table *raw)
+static int run_input(const initialisation_sweep *w, const case_draw *draw, atn_context *context,
+                     table *raw)
 {
     double *tokens;
     int code = case_draw_tokens(draw, &tokens);
@@ -348,7 +350,7 @@ static int run_input(const sweep *w, const case_draw *draw, atn_context *context
 
 static int run(const void *state, int64_t point, atn_context *context, table *raw)
 {
-    const sweep *w = state;
+    const initialisation_sweep *w = state;
     if (point < KNOWN)
         return run_known(w, point, context, raw);
     case_draw draw = case_list_draw(&w->cases, point - KNOWN);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is known of the polynomial iterations for the inverse before they run. */
+/* Properties of the polynomial iterations for the inverse that are known without running them. */
 #ifndef EXPERIMENTS_CONVERGENCE_ITERATIONS_H
 #define EXPERIMENTS_CONVERGENCE_ITERATIONS_H
 
@@ -19,8 +19,8 @@ int iteration_steps(atn_inverse_method method, int steps);
 
 bool iteration_is_chebyshev(atn_inverse_method method);
 
-/* The closed form of a description, on a matrix of this 1-norm. alpha and an estimated interval
- * are those of the rule: take what the library reports. */
+/* The closed form of a description, on a matrix of this 1-norm. alpha and an estimated interval are
+ * those of the rule, as the library reports them. */
 ref_iteration iteration_filter(const atn_inverse_desc *desc, double norm);
 
 /* Takes over what the library used. */

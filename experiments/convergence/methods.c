@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How many products of m x m matrices each iteration for the inverse needs to reach 1e-6, in both
- * metrics, against the condition number: on numbers (a spectrum so dense that it stands for any),
- * on matrices with a log-uniform spectrum, and on kernel matrices.
+ * metrics, against the condition number: on numbers (a spectrum so dense that it represents any
+ * other), on matrices with a log-uniform spectrum, and on kernel matrices.
  *
  * A point is one spectrum, or one matrix in every dtype; it gives two rows per method. */
 #include <inttypes.h>
@@ -23,12 +23,12 @@ static const double target = 1e-6;
 
 enum {
     LANDMARKS = 49,
-    DENSE = 1001,    /* eigenvalues that stand for a continuum */
+    DENSE = 1001,    /* eigenvalues that approximate a continuum */
     MOST_STEPS = 64, /* of order 2: 2^64 is more than kappa^2 / 1e-6 */
     LINES_SHOWN = 400,
 };
 
-/* |A|_1 / lambda_max of the numbers; a matrix has its own. */
+/* |A|_1 / lambda_max that the numbers are given; a matrix determines its own. */
 static const double dense_norm_ratio = 1.2;
 
 /* ---- Columns ---- */
@@ -84,13 +84,13 @@ static const output_spec outputs[] = {
 typedef enum { FROM_NORM, EXACT, ESTIMATED } interval_kind;
 static const char *const interval_names[] = {"norm", "exact", "estimated"};
 
-enum { SOFT, PAPER }; /* the first methods: what the others are compared with */
+enum { SOFT, PAPER }; /* the first methods, with which the others are compared */
 
 typedef struct {
     atn_inverse_method method;
     atn_start start;
     interval_kind interval;
-} choice;
+} method_choice;
 
 #define BOTH_STARTS(method, interval)                                                              \
     {method, ATN_START_MATRIX, interval},                                                          \
@@ -98,7 +98,7 @@ typedef struct {
         method, ATN_START_IDENTITY, interval                                                       \
     }
 
-static const choice choices[] = {
+static const method_choice choices[] = {
     [SOFT] = {ATN_INVERSE_NR_SOFT, ATN_START_MATRIX, FROM_NORM},
     [PAPER] = {ATN_INVERSE_NR_PAPER, ATN_START_MATRIX, FROM_NORM},
     BOTH_STARTS(ATN_INVERSE_NEWTON_SCHULZ, EXACT),
@@ -116,21 +116,21 @@ static const choice choices[] = {
 };
 enum { CHOICES = sizeof choices / sizeof *choices };
 
-static int64_t products_of(const choice *c, int64_t steps)
+static int64_t products_of(const method_choice *c, int64_t steps)
 {
     return iteration_products(&(atn_inverse_desc){.method = c->method, .start = c->start}, steps);
 }
 
-/* What is inverted. matrix is null for numbers. */
+/* The matrix or spectrum to invert. matrix is null for numbers. */
 typedef struct {
     const char *spectrum;
     int64_t seed, sample, m; /* -1: none */
     double condition, norm, smallest, largest;
     const double *lambda;
     bottleneck *matrix;
-} subject;
+} method_problem;
 
-static atn_inverse_desc describe_choice(const choice *c, const subject *on)
+static atn_inverse_desc describe_choice(const method_choice *c, const method_problem *on)
 {
     atn_inverse_desc desc = atn_inverse_defaults(c->method);
     double low = on->smallest, high = on->largest;
@@ -160,7 +160,8 @@ typedef struct {
     const char *stop;
 } course;
 
-/* The closed form's metrics on these eigenvalues, as far as the question goes; returns how many. */
+/* The closed form's metrics on these eigenvalues, up to the step that reaches the target; returns
+ * how many steps. */
 static int predict(const ref_iteration *iteration, int64_t m, const double *lambda, int steps,
                    double predicted[METRICS][MOST_STEPS + 1])
 {
@@ -173,12 +174,13 @@ static int predict(const ref_iteration *iteration, int64_t m, const double *lamb
     return steps + 1;
 }
 
-/* Near an eigenvalue where |e_0| is 1, and at the ends of an interval, e_k hangs on the last bits
- * of A. Rounding errors of a product are at most m u times what |A| and |X| give, so at most m^2 u
- * |A| |X| in norm; those of the few products up to X_1 act as an eigenvalue moved by so much of |A|
- * does. A step at most doubles the errors before it, so those of all later steps together are as
- * large as the first. */
-static void find_steady(const subject *on, const ref_iteration *iteration, int steps, course *out)
+/* Near an eigenvalue where |e_0| is 1, and at the ends of an interval, e_k depends on the last bits
+ * of A. Rounding errors of a product are at most m u times the product of |A| and |X|, so at most
+ * m^2 u |A| |X| in norm; those of the few products up to X_1 act like a change of an eigenvalue by
+ * so much of |A|. A step at most doubles the errors before it, so those of all later steps together
+ * are as large as the first. */
+static void find_steady(const method_problem *on, const ref_iteration *iteration, int steps,
+                        course *out)
 {
     double(*moved)[MOST_STEPS + 1] = must_allocate(METRICS, sizeof *moved);
     double *lambda = must_allocate((size_t)on->m, sizeof *lambda);
@@ -201,7 +203,7 @@ static void find_steady(const subject *on, const ref_iteration *iteration, int s
 }
 
 /* The library's own run; alpha and interval are as it reports them. Returns an exit code. */
-static int measure(const subject *on, const choice *c, const atn_inverse_desc *desc,
+static int measure(const method_problem *on, const method_choice *c, const atn_inverse_desc *desc,
                    atn_context *context, const double *identity, ref_iteration *iteration,
                    course *out)
 {
@@ -225,8 +227,8 @@ static int measure(const subject *on, const choice *c, const atn_inverse_desc *d
     return EXIT_PASS;
 }
 
-static int follow(const subject *on, const choice *c, atn_context *context, const double *identity,
-                  course *out)
+static int follow(const method_problem *on, const method_choice *c, atn_context *context,
+                  const double *identity, course *out)
 {
     atn_inverse_desc desc = describe_choice(c, on);
     ref_iteration iteration = iteration_filter(&desc, on->norm);
@@ -265,7 +267,7 @@ static void integer_if(table *t, bool known, int64_t value)
         table_missing(t);
 }
 
-static void put_subject(table *t, const subject *on)
+static void put_subject(table *t, const method_problem *on)
 {
     table_text(t, on->spectrum);
     integer_if(t, on->seed >= 0, on->seed);
@@ -280,7 +282,7 @@ static void put_subject(table *t, const subject *on)
  * rounding errors of m u |A| |X|; X times them is averaged with its transpose, which keeps X
  * symmetric and brings an error of |X| m u |A| |X| into rows where A is not small: |I - A X| has a
  * floor of m u kappa^2, A X A, where a column of small A comes in, one of m u kappa. */
-static bool is_judged(const subject *on, const course *run, int metric)
+static bool is_judged(const method_problem *on, const course *run, int metric)
 {
     if (!on->matrix || !run->steady[metric])
         return false;
@@ -290,8 +292,8 @@ static bool is_judged(const subject *on, const course *run, int metric)
 
 /* A row. published are the products of nr-soft and nr-paper in this metric, 0 for none. Returns an
  * exit code: the check that matrix and closed form agree. */
-static int put_row(table *t, const subject *on, const choice *c, const course *run, int metric,
-                   const int64_t published[2])
+static int put_row(table *t, const method_problem *on, const method_choice *c, const course *run,
+                   int metric, const int64_t published[2])
 {
     int k = iteration_first_below(run->length, run->values[metric], target);
     int predicted = iteration_first_below(run->predicted_length, run->predicted[metric], target);
@@ -325,7 +327,7 @@ static int put_row(table *t, const subject *on, const choice *c, const course *r
     return EXIT_CHECK;
 }
 
-static int put_rows(table *t, const subject *on, atn_context *context)
+static int put_rows(table *t, const method_problem *on, atn_context *context)
 {
     int64_t published[METRICS][2] = {{0}};
     double *identity = must_allocate((size_t)(on->matrix ? on->m * on->m : 1), sizeof *identity);
@@ -377,21 +379,21 @@ typedef struct {
     case_list cases; /* first: see case_sweep_input */
     const settings *s;
     int kappa_count;
-} sweep;
+} methods_sweep;
 
-static int64_t seeds_of(const sweep *w)
+static int64_t seeds_of(const methods_sweep *w)
 {
     return w->s->seeds.count;
 }
 
-static int64_t made_points(const sweep *w)
+static int64_t made_points(const methods_sweep *w)
 {
     return w->kappa_count * (1 + seeds_of(w));
 }
 
 static int prepare(const settings *s, void **state, int64_t *points)
 {
-    sweep *w = must_allocate(1, sizeof *w);
+    methods_sweep *w = must_allocate(1, sizeof *w);
     *state = w;
     w->s = s;
     while (kappas[s->effort][w->kappa_count] > 0)
@@ -403,25 +405,25 @@ static int prepare(const settings *s, void **state, int64_t *points)
 
 static void release(void *state)
 {
-    sweep *w = state;
+    methods_sweep *w = state;
     case_list_free(&w->cases);
     free(w);
 }
 
-static double kappa_of(const sweep *w, int64_t point)
+static double kappa_of(const methods_sweep *w, int64_t point)
 {
     int64_t i = point < w->kappa_count ? point : (point - w->kappa_count) / seeds_of(w);
     return kappas[w->s->effort][i];
 }
 
-static int64_t seed_of(const sweep *w, int64_t point)
+static int64_t seed_of(const methods_sweep *w, int64_t point)
 {
     return point < w->kappa_count ? -1 : w->s->seeds.items[(point - w->kappa_count) % seeds_of(w)];
 }
 
 static void replay(const void *state, int64_t point, settings_point *options)
 {
-    const sweep *w = state;
+    const methods_sweep *w = state;
     int64_t made = made_points(w);
     *options = case_list_replay(&w->cases, point < made ? 0 : point - made);
     if (point < made && point >= w->kappa_count)
@@ -430,7 +432,7 @@ static void replay(const void *state, int64_t point, settings_point *options)
 
 static void describe(const void *state, int64_t point, char *buffer, size_t size)
 {
-    const sweep *w = state;
+    const methods_sweep *w = state;
     if (point < w->kappa_count)
         snprintf(buffer, size, "dense kappa %g", kappa_of(w, point));
     else if (point < made_points(w))
@@ -444,27 +446,27 @@ static void describe(const void *state, int64_t point, char *buffer, size_t size
 
 /* ---- A point ---- */
 
-static int run_dense(const sweep *w, int64_t point, table *raw)
+static int run_dense(const methods_sweep *w, int64_t point, table *raw)
 {
     double kappa = kappa_of(w, point), *lambda = must_allocate(DENSE, sizeof *lambda);
     for (int i = 0; i < DENSE; i++)
         lambda[i] = i + 1 < DENSE ? pow(kappa, -(double)i / (DENSE - 1)) : 1 / kappa;
-    subject on = {.spectrum = "dense",
-                  .seed = -1,
-                  .sample = -1,
-                  .m = DENSE,
-                  .condition = kappa,
-                  .norm = dense_norm_ratio,
-                  .smallest = 1 / kappa,
-                  .largest = 1,
-                  .lambda = lambda};
+    method_problem on = {.spectrum = "dense",
+                         .seed = -1,
+                         .sample = -1,
+                         .m = DENSE,
+                         .condition = kappa,
+                         .norm = dense_norm_ratio,
+                         .smallest = 1 / kappa,
+                         .largest = 1,
+                         .lambda = lambda};
     int code = put_rows(raw, &on, NULL);
     free(lambda);
     return code;
 }
 
-/* A matrix that is filled in; condition 0: its own. */
-static int run_matrix(bottleneck *b, subject on, atn_context *context, table *raw)
+/* Completes the problem of a matrix; condition 0: that of the matrix. */
+static int run_matrix(bottleneck *b, method_problem on, atn_context *context, table *raw)
 {
     if (!b->finite) {
         report_error("%s: A is not finite, expected finite tokens", on.spectrum);
@@ -500,12 +502,12 @@ static void rotate(random_stream *r, int64_t m, double kappa, double *a)
     free(q);
 }
 
-static int run_rotated(const sweep *w, int64_t point, atn_context *context, table *raw)
+static int run_rotated(const methods_sweep *w, int64_t point, atn_context *context, table *raw)
 {
-    subject on = {.spectrum = "rotated",
-                  .seed = seed_of(w, point),
-                  .sample = -1,
-                  .condition = kappa_of(w, point)};
+    method_problem on = {.spectrum = "rotated",
+                         .seed = seed_of(w, point),
+                         .sample = -1,
+                         .condition = kappa_of(w, point)};
     random_stream *r = random_create((uint64_t)on.seed, "rotated", (uint64_t)log10(on.condition));
     double *a = must_allocate(LANDMARKS * LANDMARKS, sizeof *a);
     int code = EXIT_PASS;
@@ -523,9 +525,10 @@ static int run_rotated(const sweep *w, int64_t point, atn_context *context, tabl
     return code;
 }
 
-static int run_input(const sweep *w, const case_draw *draw, atn_context *context, table *raw)
+static int run_input(const methods_sweep *w, const case_draw *draw, atn_context *context,
+                     table *raw)
 {
-    subject on = {
+    method_problem on = {
         .spectrum = input_name(draw->c->in), .seed = (int64_t)draw->seed, .sample = draw->sample};
     double *tokens;
     int code = case_draw_tokens(draw, &tokens);
@@ -543,7 +546,7 @@ static int run_input(const sweep *w, const case_draw *draw, atn_context *context
 
 static int run(const void *state, int64_t point, atn_context *context, table *raw)
 {
-    const sweep *w = state;
+    const methods_sweep *w = state;
     if (point < w->kappa_count)
         return run_dense(w, point, raw);
     if (point < made_points(w))
@@ -554,7 +557,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
 
 /* ---- For people ---- */
 
-static bool row_is(const table *rows, int64_t row, const char *spectrum, const choice *c,
+static bool row_is(const table *rows, int64_t row, const char *spectrum, const method_choice *c,
                    int metric)
 {
     return cell_is(rows, row, "spectrum", spectrum) &&
@@ -565,8 +568,8 @@ static bool row_is(const table *rows, int64_t row, const char *spectrum, const c
            cell_is(rows, row, "interval", interval_names[c->interval]);
 }
 
-/* The first row of a choice at this condition; -1 if there is none. */
-static int64_t find_row(const table *rows, const char *spectrum, const choice *c, int metric,
+/* The first row of a method at this condition; -1 if there is none. */
+static int64_t find_row(const table *rows, const char *spectrum, const method_choice *c, int metric,
                         double condition)
 {
     int col = table_column(rows, "condition");
@@ -579,7 +582,7 @@ static int64_t find_row(const table *rows, const char *spectrum, const choice *c
 enum { MOST_SHOWN = 12 };
 
 /* A table with a column per kappa. */
-static table *create_shown(const sweep *w, column *shown, char names[][16])
+static table *create_shown(const methods_sweep *w, column *shown, char names[][16])
 {
     static const column keys[] = {{"method", COLUMN_TEXT, "", ""},
                                   {"start", COLUMN_TEXT, "", ""},
@@ -592,16 +595,16 @@ static table *create_shown(const sweep *w, column *shown, char names[][16])
     return table_create(shown, 3 + w->kappa_count);
 }
 
-/* What a column says of every choice, by kappa; for the others, of one choice. */
-static void print_by_kappa(const sweep *w, const table *rows, const char *spectrum, int metric,
-                           const char *name, const choice *only)
+/* Prints a column for every method by kappa; for matrices, for one method. */
+static void print_by_kappa(const methods_sweep *w, const table *rows, const char *spectrum,
+                           int metric, const char *name, const method_choice *only)
 {
     column shown[MOST_SHOWN];
     char names[MOST_SHOWN][16];
     table *t = create_shown(w, shown, names);
     int col = table_column(rows, name);
     bool whole = strcmp(name, "products") == 0;
-    for (const choice *c = choices; c < choices + CHOICES; c++) {
+    for (const method_choice *c = choices; c < choices + CHOICES; c++) {
         if ((only && c != only) || find_row(rows, spectrum, c, metric, kappas[w->s->effort][0]) < 0)
             continue;
         table_text(t, atn_inverse_name(c->method));
@@ -620,9 +623,9 @@ static void print_by_kappa(const sweep *w, const table *rows, const char *spectr
     table_free(t);
 }
 
-static const choice *claimed(void)
+static const method_choice *claimed(void)
 {
-    for (const choice *c = choices; c < choices + CHOICES; c++)
+    for (const method_choice *c = choices; c < choices + CHOICES; c++)
         if (c->method == ATN_INVERSE_CHEBYSHEV_2 && c->start == ATN_START_IDENTITY &&
             c->interval == EXACT)
             return c;
@@ -660,7 +663,7 @@ static int finish(const settings *s, const void *state, const table *raw, table 
 {
     static const char *const spectra[] = {"dense", "rotated"};
     static const char *const arithmetic[] = {"numbers", "matrices in f64"};
-    const sweep *w = state;
+    const methods_sweep *w = state;
     (void)tables;
     for (int i = 0; i < 2; i++)
         for (int metric = 0; metric < METRICS; metric++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Arithmetic that the iterations are studied in: f64, f32, and tf32, f16 and bf16 as the library
- * emulates them. */
+/* The precisions in which the iterations are studied: f64, f32, and tf32, f16 and bf16 as the
+ * library emulates them. */
 #ifndef EXPERIMENTS_CONVERGENCE_NARROW_H
 #define EXPERIMENTS_CONVERGENCE_NARROW_H
 
@@ -17,7 +17,7 @@ extern const precision precisions[PRECISIONS];
 
 const char *precision_name(precision p);
 double precision_roundoff(precision p);
-/* Steps past all overflows that noise doubling in every step leads to. */
+/* More steps than doubling noise needs to overflow. */
 int precision_last(precision p);
 /* to = from as the precision holds it. */
 void precision_round(precision p, int64_t count, const double *from, double *to);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How far the Newton-Raphson inverse gets in f64, f32, tf32, bf16 and f16, and when to stop: the
- * best iterate k*, its residual (the floor), where the residual grows again, and what a fixed
- * number of steps and the library's stopping rule make of it.
+/* The accuracy that the Newton-Raphson inverse reaches in f64, f32, tf32, bf16 and f16, and when to
+ * stop: the best iterate k*, its residual (the floor), where the residual grows again, and the
+ * results of a fixed number of steps and of the library's stopping rule.
  *
- * A point is one A in f64 (input, m, seed, sample). In each precision A is rounded to it; what is
- * measured is measured on that matrix, in f64. */
+ * A point is one A in f64 (input, m, seed, sample). A is rounded to each precision; all errors are
+ * those for the rounded matrix, computed in f64. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -160,7 +160,7 @@ static bool wants_storage(const settings *s, atn_storage storage)
     return s->storage_count == 0;
 }
 
-/* f64 and f32 are the native ones; only the CPU emulates the others' iterates. */
+/* f64 and f32 are native; the iterates of the others are emulated, on the CPU only. */
 static int list_precisions(const settings *s, precision *list)
 {
     int count = 0;
@@ -221,19 +221,19 @@ typedef struct {
     int length; /* iterates */
     bool coincident;
     atn_inverse_info fixed, best;
-} trial;
+} precision_run;
 
-static trial trial_create(precision p, int64_t m)
+static precision_run trial_create(precision p, int64_t m)
 {
     size_t entries = (size_t)precision_last(p) + 1;
-    trial t = {.b = bottleneck_create(p.dtype, m)};
+    precision_run t = {.b = bottleneck_create(p.dtype, m)};
     t.pinv = must_allocate((size_t)m * (size_t)m, sizeof *t.pinv);
     t.residuals = must_allocate(entries, sizeof *t.residuals);
     t.inverse_errors = must_allocate(entries, sizeof *t.inverse_errors);
     return t;
 }
 
-static void trial_free(trial *t)
+static void trial_free(precision_run *t)
 {
     free(t->inverse_errors);
     free(t->residuals);
@@ -241,7 +241,7 @@ static void trial_free(trial *t)
     bottleneck_free(&t->b);
 }
 
-static int find_inverse(trial *t, precision p)
+static int find_inverse(precision_run *t, precision p)
 {
     int64_t m = t->b.m;
     double cut = (double)m * precision_roundoff(p);
@@ -252,8 +252,8 @@ static int find_inverse(trial *t, precision p)
     return EXIT_ENVIRONMENT;
 }
 
-/* All steps with a trace, then the run that stops. */
-static int iterate(trial *t, precision p, atn_context *context)
+/* Runs all steps with a trace, then once more with the stopping rule. */
+static int iterate(precision_run *t, precision p, atn_context *context)
 {
     atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_NR_PAPER);
     desc.numerator = numerator;
@@ -270,7 +270,7 @@ static int iterate(trial *t, precision p, atn_context *context)
     return code == EXIT_PASS ? bottleneck_invert(&t->b, context, &desc, &t->best, NULL) : code;
 }
 
-static void put_iterates(table *raw, int64_t point, int index, const trial *t)
+static void put_iterates(table *raw, int64_t point, int index, const precision_run *t)
 {
     const bottleneck *b = &t->b;
     int64_t negative = 0;
@@ -298,7 +298,7 @@ static void put_iterates(table *raw, int64_t point, int index, const trial *t)
 static int run_precision(int64_t point, int index, precision p, int64_t m, const double *a,
                          atn_context *context, table *raw)
 {
-    trial t = trial_create(p, m);
+    precision_run t = trial_create(p, m);
     double *rounded = must_allocate((size_t)m, (size_t)m * sizeof *rounded);
     t.coincident = has_equal_rows(m, a);
     precision_round(p, m * m, a, rounded);
@@ -355,7 +355,7 @@ int precision_first_rise(int count, const double *values, double allowance)
     return -1;
 }
 
-/* An A in a precision: its rows of the raw table, and what they say. */
+/* An A in one precision: its rows of the raw table, and a summary of them. */
 typedef struct {
     const landmark_point *point;
     precision p;
@@ -365,18 +365,18 @@ typedef struct {
     precision_curve curve;
     int residual_rise, inverse_error_rise;
     double stopped; /* residual */
-} outcome;
+} precision_outcome;
 
-static int64_t outcome_integer(const outcome *o, int col)
+static int64_t outcome_integer(const precision_outcome *o, int col)
 {
     return table_get_integer(o->raw, o->first, col);
 }
 
-static outcome read_outcome(const landmark_sweep *sweep, const table *raw, int64_t first)
+static precision_outcome read_outcome(const landmark_sweep *sweep, const table *raw, int64_t first)
 {
     precision list[PRECISIONS];
     list_precisions(sweep->s, list);
-    outcome o = {.raw = raw, .first = first};
+    precision_outcome o = {.raw = raw, .first = first};
     o.point = &sweep->points[outcome_integer(&o, RAW_POINT)];
     o.p = list[outcome_integer(&o, RAW_PRECISION)];
     while (first + o.count < table_rows(raw) &&
@@ -398,12 +398,12 @@ static outcome read_outcome(const landmark_sweep *sweep, const table *raw, int64
     return o;
 }
 
-static bool is_singular(const outcome *o)
+static bool is_singular(const precision_outcome *o)
 {
     return outcome_integer(o, RAW_RANK) < o->point->m;
 }
 
-static double over_floor(const outcome *o, double residual)
+static double over_floor(const precision_outcome *o, double residual)
 {
     return residual == o->curve.floor ? 1 : residual / o->curve.floor;
 }
@@ -416,7 +416,7 @@ static void put_iteration(table *t, int64_t k)
         table_missing(t);
 }
 
-static void put_stopping(table *t, const outcome *o)
+static void put_stopping(table *t, const precision_outcome *o)
 {
     atn_stop stop = (atn_stop)outcome_integer(o, RAW_STOP);
     atn_status status = (atn_status)outcome_integer(o, RAW_STATUS);
@@ -428,7 +428,7 @@ static void put_stopping(table *t, const outcome *o)
     table_real(t, over_floor(o, o->stopped));
 }
 
-static void put_outcome(table *t, const outcome *o)
+static void put_outcome(table *t, const precision_outcome *o)
 {
     const precision_curve *c = &o->curve;
     bool overflowed = table_get_boolean(o->raw, o->first, RAW_OVERFLOWED);
@@ -458,7 +458,7 @@ static void put_outcome(table *t, const outcome *o)
     table_integer(t, (int64_t)o->point->seed);
 }
 
-static void put_curve(table *t, const outcome *o)
+static void put_curve(table *t, const precision_outcome *o)
 {
     for (int k = 0; k < o->count; k++) {
         table_text(t, input_name(o->point->in));
@@ -475,7 +475,7 @@ static void put_curve(table *t, const outcome *o)
 typedef enum { DEFICIENT, COINCIDENT, FULL, ALL, GROUP_COUNT } group;
 static const char *const group_names[GROUP_COUNT] = {"deficient", "coincident", "full", "all"};
 
-static bool in_group(const outcome *o, group g)
+static bool in_group(const precision_outcome *o, group g)
 {
     if (g == ALL)
         return true;
@@ -484,34 +484,34 @@ static bool in_group(const outcome *o, group g)
     return g == (is_singular(o) ? DEFICIENT : FULL);
 }
 
-static double iteration_minus_law(const outcome *o)
+static double iteration_minus_law(const precision_outcome *o)
 {
     return o->curve.best - o->curve.law_iteration;
 }
 
-static double floor_over_law(const outcome *o)
+static double floor_over_law(const precision_outcome *o)
 {
     return o->curve.floor / o->curve.law_floor;
 }
 
-static double fixed_over_floor(const outcome *o)
+static double fixed_over_floor(const precision_outcome *o)
 {
     return over_floor(o, o->curve.fixed);
 }
 
-static double stopped_over_floor(const outcome *o)
+static double stopped_over_floor(const precision_outcome *o)
 {
     return over_floor(o, o->stopped);
 }
 
-static double steps_past_best(const outcome *o)
+static double steps_past_best(const precision_outcome *o)
 {
     return (double)(outcome_integer(o, RAW_STEPS) - outcome_integer(o, RAW_RETURNED));
 }
 
-/* Median, and where asked minimum and maximum, of a measure over a group. */
-static void put_measure(table *t, int64_t count, const outcome *const *list,
-                        double (*measure)(const outcome *), bool least, bool most)
+/* The median and, if wanted, minimum and maximum of a measure over a group. */
+static void put_measure(table *t, int64_t count, const precision_outcome *const *list,
+                        double (*measure)(const precision_outcome *), bool least, bool most)
 {
     double *values = must_allocate((size_t)count, sizeof *values);
     for (int64_t i = 0; i < count; i++)
@@ -524,7 +524,8 @@ static void put_measure(table *t, int64_t count, const outcome *const *list,
     free(values);
 }
 
-static int64_t count_those(int64_t count, const outcome *const *list, bool (*is)(const outcome *))
+static int64_t count_those(int64_t count, const precision_outcome *const *list,
+                           bool (*is)(const precision_outcome *))
 {
     int64_t number = 0;
     for (int64_t i = 0; i < count; i++)
@@ -532,23 +533,23 @@ static int64_t count_those(int64_t count, const outcome *const *list, bool (*is)
     return number;
 }
 
-static bool is_within_3(const outcome *o)
+static bool is_within_3(const precision_outcome *o)
 {
     return floor_over_law(o) <= 3 && floor_over_law(o) >= 1.0 / 3;
 }
 
-static bool residual_rises(const outcome *o)
+static bool residual_rises(const precision_outcome *o)
 {
     return o->residual_rise > 0 && o->residual_rise <= o->curve.best;
 }
 
-static bool inverse_error_rises(const outcome *o)
+static bool inverse_error_rises(const precision_outcome *o)
 {
     return o->inverse_error_rise > 0 && o->inverse_error_rise <= o->curve.best;
 }
 
 static void put_summary(table *t, const char *name, group g, int64_t count,
-                        const outcome *const *list)
+                        const precision_outcome *const *list)
 {
     table_text(t, name);
     table_text(t, group_names[g]);
@@ -565,11 +566,11 @@ static void put_summary(table *t, const char *name, group g, int64_t count,
 }
 
 /* Each precision, then all of them (index: their number). */
-static void summarise(table *t, const settings *s, int64_t count, const outcome *outcomes)
+static void summarise(table *t, const settings *s, int64_t count, const precision_outcome *outcomes)
 {
     precision list[PRECISIONS];
     int listed = list_precisions(s, list);
-    const outcome **chosen = must_allocate((size_t)count + 1, sizeof *chosen);
+    const precision_outcome **chosen = must_allocate((size_t)count + 1, sizeof *chosen);
     for (int p = 0; p <= listed; p++)
         for (int g = 0; g < GROUP_COUNT; g++) {
             int64_t number = 0;
@@ -627,10 +628,10 @@ static void print_summary(const table *t)
 static int finish(const settings *s, const void *state, const table *raw, table **tables)
 {
     const landmark_sweep *sweep = state;
-    outcome *outcomes = must_allocate((size_t)table_rows(raw) + 1, sizeof *outcomes);
+    precision_outcome *outcomes = must_allocate((size_t)table_rows(raw) + 1, sizeof *outcomes);
     int64_t count = 0;
     for (int64_t row = 0; row < table_rows(raw); row += outcomes[count - 1].count) {
-        outcome *o = &outcomes[count++];
+        precision_outcome *o = &outcomes[count++];
         *o = read_outcome(sweep, raw, row);
         put_outcome(tables[0], o);
         if (o->point->sample == 0 && o->point->seed == (uint64_t)s->seeds.items[0])

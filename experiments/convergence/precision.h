@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a curve of residuals says about rounding. */
+/* The floor and the growth of a curve of residuals. */
 #ifndef EXPERIMENTS_CONVERGENCE_PRECISION_H
 #define EXPERIMENTS_CONVERGENCE_PRECISION_H
 

@@ -16,7 +16,7 @@ const char *call_mode_name(bool backward)
     return backward ? "forward+backward" : "forward";
 }
 
-/* Numbers in [-1, 1), quickly: every page becomes resident. */
+/* Fills in numbers in [-1, 1), fast: every page becomes resident. */
 static void fill(int64_t count, uint32_t state, float *values)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -26,7 +26,7 @@ static void fill(int64_t count, uint32_t state, float *values)
 }
 
 /* To be freed; null if there is none. The tables of 4 KiB pages outgrow the caches at some n, which
- * would be taken for growth of the operator. */
+ * would look like growth of the operator. */
 static float *take_memory(size_t bytes)
 {
     enum { HUGE_PAGE = 2 << 20 };
@@ -36,7 +36,7 @@ static float *take_memory(size_t bytes)
     if (posix_memalign(&memory, HUGE_PAGE, bytes) != 0)
         return NULL;
 #ifdef MADV_HUGEPAGE
-    madvise(memory, bytes, MADV_HUGEPAGE); /* where the system has none, all is as it was */
+    madvise(memory, bytes, MADV_HUGEPAGE); /* no effect where the system has no huge pages */
 #endif
     return memory;
 }

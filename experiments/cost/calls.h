@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls of an operator at a setting: their inputs, and room for what comes out. */
+/* Calls of an operator at a setting: their inputs, and memory for the outputs. */
 #ifndef EXPERIMENTS_CALLS_H
 #define EXPERIMENTS_CALLS_H
 
@@ -17,11 +17,11 @@ enum {
     CALL_ARRAYS
 };
 
-/* What goes into a call and comes out of it. */
+/* The arrays of a call: inputs and outputs. */
 typedef struct {
     attention_case problem;
     atn_tensor arrays[CALL_ARRAYS]; /* null data: not of this call */
-    bool borrowed;                  /* they lie in another call's */
+    bool borrowed;                  /* they belong to another call */
 } prepared_call;
 
 /* Whether a call has an array: K where the operator can take one, gradients with backward. */
@@ -31,14 +31,15 @@ bool call_has_array(atn_operator op, int array, bool backward);
 const char *call_mode_name(bool backward);
 
 /* Makes the inputs, numbers in [-1, 1), in huge pages where the system has them. False if memory
- * ran out; to be closed in any case. */
+ * ran out; the call must be closed in any case. */
 bool call_open(const cost_setting *setting, bool backward, prepared_call *call);
 
-/* A call with no more tokens, heads and channels, whose arrays are the beginnings of another's. */
+/* A call with at most as many tokens, heads and channels as another, whose arrays it uses from
+ * their start. */
 void call_open_within(const cost_setting *setting, const prepared_call *other, prepared_call *call);
 void call_close(prepared_call *call);
 
-/* Run a plan of the call's description and shape. */
+/* Runs a plan of the call's description and shape. */
 atn_status call_forward(atn_plan *plan, prepared_call *call);
 atn_status call_backward(atn_plan *plan, prepared_call *call);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Exact counts of every operator at the papers' settings, and beside them what the papers print. */
+/* Exact counts of every operator at the papers' settings, and what the papers print. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -10,11 +10,11 @@
 /* ---- What there is to do: operators x n x m ---- */
 
 typedef struct {
-    cost_setting *items; /* variant 0; landmarks 0 where there are none */
+    cost_setting *items; /* the first variant; landmarks 0 if it has none */
     int64_t count;
-} sweep;
+} counts_sweep;
 
-static void add_settings(sweep *w, atn_operator op, const integer_list *landmarks)
+static void add_settings(counts_sweep *w, atn_operator op, const integer_list *landmarks)
 {
     static const int64_t none[] = {0};
     bool has = cost_has_landmarks(op);
@@ -41,7 +41,7 @@ static int prepare(const settings *s, void **state, int64_t *points)
                          landmarks.items[i], PAPER_TOKENS - 1);
             return EXIT_USAGE;
         }
-    sweep *w = must_allocate(1, sizeof *w);
+    counts_sweep *w = must_allocate(1, sizeof *w);
     *state = w;
     w->items = must_allocate((size_t)ATN_OPERATOR_COUNT * PAPER_MULTIPLES * (size_t)landmarks.count,
                              sizeof *w->items);
@@ -53,20 +53,20 @@ static int prepare(const settings *s, void **state, int64_t *points)
 
 static void release(void *state)
 {
-    sweep *w = state;
+    counts_sweep *w = state;
     free(w->items);
     free(w);
 }
 
 static void describe(const void *state, int64_t point, char *buffer, size_t size)
 {
-    cost_describe(&((const sweep *)state)->items[point], buffer, size);
+    cost_describe(&((const counts_sweep *)state)->items[point], buffer, size);
 }
 
 static void replay(const void *state, int64_t point, settings_point *options)
 {
     *options = (settings_point){
-        .input = "", .seed = 1, .landmarks = ((const sweep *)state)->items[point].landmarks};
+        .input = "", .seed = 1, .landmarks = ((const counts_sweep *)state)->items[point].landmarks};
 }
 
 /* ---- counts.csv ---- */
@@ -147,7 +147,7 @@ static bool counts_alike(const atn_cost *a, const atn_cost *b)
 
 static int run(const void *state, int64_t point, atn_context *context, table *raw)
 {
-    cost_setting s = ((const sweep *)state)->items[point];
+    cost_setting s = ((const counts_sweep *)state)->items[point];
     atn_cost costs[MOST_VARIANTS];
     int variants = atn_operator_get(s.op)->variant_count, code = EXIT_PASS;
     for (s.variant = 0; s.variant < variants && s.variant < MOST_VARIANTS; s.variant++) {
@@ -176,13 +176,13 @@ static int finish(const settings *s, const void *state, const table *raw, table 
 static const output_spec outputs[] = {
     {"counts", "Exact counts of one forward call, f32, batch 1.", columns,
      sizeof columns / sizeof *columns},
-    {"counts_formulas", "What the papers print about costs, evaluated, beside exact counts.",
+    {"counts_formulas", "What the papers print about costs, evaluated, next to exact counts.",
      formulas_columns, FORMULAS_COLUMNS},
 };
 
 const experiment cost_counts = {
     .name = "cost/counts",
-    .summary = "exact flops, exps and bytes of every operator, beside the papers' formulas",
+    .summary = "exact flops, exps and bytes of every operator, and the papers' formulas",
     .source = "SOFT (IJCV) section 3.2, Tab. 9, SimA Tab. 1-2, UFO-ViT section 3.1; S07, S29, M03, "
               "M08, U02, N04",
     .example = "attnum run cost/counts --m 49",

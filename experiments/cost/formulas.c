@@ -105,7 +105,7 @@ static double exps(const sizes *s, const atn_cost *cost)
     return cost->exps;
 }
 
-/* P = K(Q, L) is evaluated twice, which keeping it would save. */
+/* P = K(Q, L) is evaluated twice; an implementation that keeps it evaluates it once. */
 static double exps_once(const sizes *s, const atn_cost *cost)
 {
     return cost->exps - s->h * s->n * s->m;
@@ -128,7 +128,7 @@ typedef struct {
     double (*printed)(const sizes *);
     double (*counted)(const sizes *, const atn_cost *);
     bool exact;
-    bool above_soft; /* what soft's variant of that name counts is taken off */
+    bool above_soft; /* without the count of soft's variant of that name */
     const char *difference;
 } statement_row;
 
@@ -296,8 +296,8 @@ static int add_crossover(table *t, atn_context *context, int64_t heads)
 
 /* ---- N04: SOFT-Tiny ---- */
 
-/* Stage 4 is left out: its attention is a softmax in the published code, and has no m. So is what
- * sampling costs, which hardly depends on m. */
+/* Stage 4 is left out: its attention is softmax in the published code, without m. The cost of
+ * sampling, which hardly depends on m, is left out, too. */
 static const struct {
     int64_t tokens, heads;
 } stages[] = {{56 * 56, 2}, {28 * 28, 4}, {14 * 14, 10}};
@@ -320,13 +320,13 @@ enum { TABLE9 = sizeof table9 / sizeof *table9, TABLE9_BATCH = 128 };
 /* The attention of stages 1 to 3. */
 typedef struct {
     double flops, flops_of_steps, state_bytes, array_bytes;
-} network_count;
+} attention_count;
 
 static int count_network(atn_context *context, const int64_t *depths, int64_t landmarks,
-                         network_count *total)
+                         attention_count *total)
 {
     double m = (double)landmarks;
-    *total = (network_count){0};
+    *total = (attention_count){0};
     for (int i = 0; i < STAGES; i++) {
         cost_setting s = {.op = ATN_SOFT,
                           .variant = cost_variant(ATN_SOFT, "paper"),
@@ -340,7 +340,7 @@ static int count_network(atn_context *context, const int64_t *depths, int64_t la
         if (code != EXIT_PASS)
             return code;
         double layers = (double)depths[i], heads = layers * (double)stages[i].heads;
-        /* less the residual of A+, which is the library's own */
+        /* without the residual of A+, which only the library computes */
         total->flops += layers * cost.flops - heads * 4 * pow(m, 3);
         total->flops_of_steps += heads * STEPS * 4 * pow(m, 3);
         total->state_bytes += layers * cost.state_bytes;
@@ -362,8 +362,8 @@ static void add_network(table *t, const char *source, int64_t landmarks, const c
     put_values(t, printed, counted, false, difference);
 }
 
-static void add_growth(table *t, const char *source, int row, const network_count *less,
-                       const network_count *more)
+static void add_growth(table *t, const char *source, int row, const attention_count *less,
+                       const attention_count *more)
 {
     int64_t m = table9[row].landmarks;
     double printed = table9[row].multiply_adds - table9[0].multiply_adds;
@@ -388,7 +388,7 @@ static void add_growth(table *t, const char *source, int row, const network_coun
 
 static int add_networks(table *t, atn_context *context)
 {
-    network_count counts[TABLE9];
+    attention_count counts[TABLE9];
     for (int n = 0; n < TINIES; n++)
         for (int i = 0; i < TABLE9; i++) {
             int code = count_network(context, tinies[n].layers, table9[i].landmarks, &counts[i]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the papers print about costs, evaluated, beside exact counts: counts_formulas.csv. */
+/* What the papers print about costs, evaluated, next to exact counts: counts_formulas.csv. */
 #ifndef EXPERIMENTS_COST_FORMULAS_H
 #define EXPERIMENTS_COST_FORMULAS_H
 

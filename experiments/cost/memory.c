@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SOFT (IJCV) Fig. 1b, UFO-ViT Fig. 8: memory against the number of tokens: measured, exact, and
- * what the papers' descriptions hold. */
+ * that of the arrays in the papers' descriptions. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -106,10 +106,10 @@ typedef struct {
     memory_point *items;
     int64_t count;
     int threads;
-    const char *obstacle; /* why resident memory says nothing here; null: it does */
-} sweep;
+    const char *obstacle; /* why resident memory cannot be measured here; null: it can */
+} memory_sweep;
 
-/* Memory does not depend on how long a call takes: what limits n is time. Lists end with 0; the
+/* Memory does not depend on how long a call takes: n is limited by the time. Lists end with 0; the
  * first of two is for forward, the other for forward+backward. */
 static const struct {
     int64_t multiples[2][PAPER_MULTIPLES + 1]; /* n/784, in 12 heads */
@@ -134,7 +134,7 @@ static bool is_in_figure(const memory_point *p)
 }
 
 /* Adds the point if there is time for it. */
-static int add_point(sweep *w, const settings *s, atn_context *context, cost_setting setting,
+static int add_point(memory_sweep *w, const settings *s, atn_context *context, cost_setting setting,
                      bool backward)
 {
     atn_cost cost, doubled_cost;
@@ -156,7 +156,8 @@ static int add_point(sweep *w, const settings *s, atn_context *context, cost_set
     return EXIT_PASS;
 }
 
-static int add_operator(sweep *w, const settings *s, atn_context *context, cost_setting setting)
+static int add_operator(memory_sweep *w, const settings *s, atn_context *context,
+                        cost_setting setting)
 {
     int code = EXIT_PASS;
     for (int backward = 0; backward <= 1; backward++) {
@@ -174,7 +175,7 @@ static int add_operator(sweep *w, const settings *s, atn_context *context, cost_
     return code;
 }
 
-static int add_points(sweep *w, const settings *s, atn_context *context)
+static int add_points(memory_sweep *w, const settings *s, atn_context *context)
 {
     int code = EXIT_PASS, tokens = cost_variant(ATN_SIMA, "tokens");
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
@@ -197,7 +198,7 @@ static int prepare(const settings *s, void **state, int64_t *points)
         report_error("no context: %s", atn_status_message(status));
         return EXIT_ENVIRONMENT;
     }
-    sweep *w = must_allocate(1, sizeof *w);
+    memory_sweep *w = must_allocate(1, sizeof *w);
     *state = w;
     w->threads = s->threads;
     w->obstacle = resident_obstacle();
@@ -209,14 +210,14 @@ static int prepare(const settings *s, void **state, int64_t *points)
 
 static void release(void *state)
 {
-    sweep *w = state;
+    memory_sweep *w = state;
     free(w->items);
     free(w);
 }
 
 static void describe(const void *state, int64_t point, char *buffer, size_t size)
 {
-    const memory_point *p = &((const sweep *)state)->items[point];
+    const memory_point *p = &((const memory_sweep *)state)->items[point];
     char text[200];
     cost_describe(&p->setting, text, sizeof text);
     snprintf(buffer, size, "%s %s", text, call_mode_name(p->backward));
@@ -224,7 +225,7 @@ static void describe(const void *state, int64_t point, char *buffer, size_t size
 
 static double weight(const void *state, int64_t point)
 {
-    return 1e8 + ((const sweep *)state)->items[point].work;
+    return 1e8 + ((const memory_sweep *)state)->items[point].work;
 }
 
 static void replay(const void *state, int64_t point, settings_point *options)
@@ -264,13 +265,13 @@ static void put_row(table *t, const memory_point *p, bool measured, int64_t byte
 
 static int run(const void *state, int64_t point, atn_context *context, table *raw)
 {
-    const sweep *w = state;
+    const memory_sweep *w = state;
     const memory_point *p = &w->items[point];
     int64_t bytes = 0;
     int code = check_growth(p);
     bool fitted = resident_fits(&p->setting, p->backward, p->workspace, w->threads);
     bool measured = fitted && !w->obstacle;
-    if (fitted) /* sanitisers watch it, though their memory is not measured */
+    if (fitted) /* runs under sanitisers, too, though their memory is not measured */
         code = exit_worst(code, resident_measure(&p->setting, p->backward, &bytes));
     if (code == EXIT_ENVIRONMENT)
         return code;
@@ -417,7 +418,7 @@ static int finish(const settings *s, const void *state, const table *raw, table 
     }
     table_print(summary, table_rows(summary), report_stream());
     table_free(summary);
-    const sweep *w = state;
+    const memory_sweep *w = state;
     if (w->obstacle)
         report_text("bytes_measured is left out: %s\n", w->obstacle);
     return EXIT_PASS;
@@ -434,7 +435,7 @@ static const output_spec outputs[] = {
 
 const experiment cost_memory = {
     .name = "cost/memory",
-    .summary = "memory against the number of tokens: measured, exact, and as the papers hold it",
+    .summary = "memory against the number of tokens: measured, exact, and of the papers' arrays",
     .source = "SOFT (IJCV, NeurIPS) Fig. 1b, UFO-ViT Fig. 8; N01, U03, S07",
     .example = "attnum run cost/memory --quick",
     .options = 0,

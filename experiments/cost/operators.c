@@ -59,7 +59,7 @@ attention_case cost_outline(const cost_setting *s)
     return make_case(s, true);
 }
 
-/* m as asked: nothing but the landmarks' number may differ between operators. */
+/* m as given: nothing but the number of landmarks may differ between operators. */
 static bool has_its_landmarks(atn_context *context, const cost_setting *s, const attention_case *c)
 {
     int64_t m = s->landmarks;

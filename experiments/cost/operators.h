@@ -27,7 +27,7 @@ typedef struct {
     atn_isa isa;                /* of the context that measures it */
 } cost_setting;
 
-/* Whether m means something: soft, softpp, linformer (its r) and nystromformer. */
+/* Whether an operator has an m: soft, softpp, linformer (its r) and nystromformer. */
 bool cost_has_landmarks(atn_operator op);
 
 /* The index of a variant by name; the name must be one of the operator's. */
@@ -35,9 +35,10 @@ int cost_variant(atn_operator op, const char *name);
 
 /* The description with all its parameters, no inputs; to be freed. K is given where an operator can
  * take one. soft and softpp average windows of tokens where m divides n, and take m tokens as they
- * are otherwise or if so asked: so there are m landmarks exactly. performer and rff have floor(d ln
- * d) features, lsh has 8 rounds, chunks of 49 tokens, or the next smaller number that divides n,
- * and n/49 buckets (as the published code has a bucket per chunk), less one if that is odd. */
+ * are otherwise or if that is requested: so there are m landmarks exactly. performer and rff have
+ * floor(d ln d) features, lsh has 8 rounds, chunks of 49 tokens, or the next smaller number that
+ * divides n, and n/49 buckets (as the published code has a bucket per chunk), less one if that is
+ * odd. */
 attention_case cost_case(const cost_setting *setting);
 /* The same without the parameters' numbers: to be counted, never run. */
 attention_case cost_outline(const cost_setting *setting);
@@ -45,9 +46,9 @@ attention_case cost_outline(const cost_setting *setting);
 /* Counts a call. Returns an exit code; a failure has been reported. */
 int cost_count(atn_context *context, const cost_setting *setting, atn_cost *cost);
 
-/* Flops, and exps at what they cost; of both directions with backward. */
+/* Flops, with exps at their cost; of both directions with backward. */
 double cost_work(const atn_cost *cost, bool backward);
-/* Whether work grows linearly in n, by a call's cost and that of one with twice the tokens. */
+/* Whether work is linear in n, from the costs of a call and of one with twice the tokens. */
 bool cost_is_linear(const atn_cost *cost, const atn_cost *doubled);
 
 /* For progress and --dry-run: "sima paper n=784 h=12 d=32". */

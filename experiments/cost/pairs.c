@@ -61,7 +61,7 @@ static double time_side(const pair_meter *meter, const pair_side *side, int64_t 
     return (meter->seconds(meter->state) - start) / (double)times;
 }
 
-/* So many times that they take at least `least` seconds, by the second time the work is done. */
+/* The number of repetitions that take at least `least` seconds, estimated from the second call. */
 static int64_t choose_times(const pair_meter *meter, const pair_side *side, double least,
                             double *once)
 {
@@ -75,7 +75,7 @@ static int64_t choose_times(const pair_meter *meter, const pair_side *side, doub
     return times;
 }
 
-/* One pair; whether it is dirty: 1, 0, or -1 if the machine does not say. */
+/* Times one pair; returns whether it is dirty: 1, 0, or -1 if that is not known. */
 static int time_pair(const pair_meter *meter, const pair_side *const sides[2],
                      const int64_t times[2], double seconds[2])
 {

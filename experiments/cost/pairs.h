@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Two pieces of work timed against each other: A B A B ..., so that whatever slows the machine down
- * for a while slows down both, and the median of the ratios of neighbours.
+ * for a while slows down both, and the result is the median of the ratios of neighbours.
  *
- * Time is the calling thread's own on the CPU: what else runs takes none of it away, but shares
+ * Time is the CPU time of the calling thread: other processes do not add to it, but they share
  * caches, memory and the clock frequency. So the machine's ticks (/proc/stat) are read around each
- * pair, and a pair in which others were at work is timed again, up to a limit; after that it counts
- * as it is, as a dirty one. */
+ * pair, and a pair in which others were at work is timed again, up to a limit; after that it is
+ * kept and counted as dirty. */
 #ifndef EXPERIMENTS_PAIRS_H
 #define EXPERIMENTS_PAIRS_H
 
@@ -13,17 +13,17 @@
 
 #include "common/ticks.h"
 
-/* What time and ticks are read from. */
+/* The sources of time and ticks. */
 typedef struct {
     double (*seconds)(void *state);
-    bool (*ticks)(void *state, machine_ticks *ticks); /* false: this machine does not say */
+    bool (*ticks)(void *state, machine_ticks *ticks); /* false: not known on this machine */
     void *state;
 } pair_meter;
 
 /* The thread's CPU time, and /proc/stat. */
 extern const pair_meter pair_machine;
 
-/* One side: does the work `times` times over. */
+/* One side of a pair: does the work `times` times. */
 typedef struct {
     void (*work)(void *state, int64_t times);
     void *state;
@@ -32,8 +32,8 @@ typedef struct {
 typedef struct {
     int pairs;        /* > 0; in the statistics */
     int again;        /* dirty pairs timed again, in all */
-    double least;     /* seconds a side of a pair takes at least: the work is done so often */
-    double most_once; /* of work that takes longer than this, half the pairs, at least 3 */
+    double least;     /* seconds that a side of a pair takes at least, by repetition */
+    double most_once; /* seconds: work that takes longer has half the pairs, at least 3 */
 } pair_plan;
 
 typedef struct {
@@ -41,19 +41,20 @@ typedef struct {
                                     */
 } pair_statistics;
 
-/* NaN throughout for no values or if one is not finite; sorts values. */
+/* All NaN if there are no values or one is not finite; sorts values. */
 pair_statistics pair_statistics_of(int count, double *values);
 
 typedef struct {
     int pairs, repeated;
-    int dirty;                  /* of the pairs; -1: this machine does not say */
+    int dirty;                  /* of the pairs; -1: not known on this machine */
     pair_statistics ratio;      /* A / B */
     pair_statistics difference; /* A - B, in seconds of one time each */
     double seconds[2];          /* medians of A and B, of one time */
     int64_t times[2];           /* how often the work was done in a pair */
 } pair_result;
 
-/* Each side once first, to warm up, then as often as plan->least asks for, then the pairs. */
+/* Runs each side once to warm up, then finds the repetitions that plan->least needs, then times the
+ * pairs. */
 pair_result pair_time(const pair_meter *meter, const pair_side *a, const pair_side *b,
                       const pair_plan *plan);
 

@@ -50,8 +50,8 @@ static int64_t read_field(const char *path, const char *name)
     return field && sscanf(field + strlen(name), ": %ld", &kibibytes) == 1 ? kibibytes * 1024L : -1;
 }
 
-/* Resident memory now, from the page tables, and the most since forget_peak, from counters which
- * each CPU keeps by itself and the kernel adds up late. */
+/* Resident memory now, from the page tables, and the most since forget_peak, from counters of each
+ * CPU, which the kernel adds up late. */
 typedef struct {
     int64_t now, peak;
 } residence;
@@ -74,14 +74,14 @@ const char *resident_obstacle(void)
 {
     residence r = read_residence();
     if (SANITISED)
-        return "sanitisers keep memory of their own";
+        return "sanitisers keep their own memory";
     if (r.now < 0 || r.peak < 0 || access(clear_file, W_OK) != 0)
         return "it takes Linux and /proc/self with status, smaps_rollup and clear_refs";
     return NULL;
 }
 
-/* A call gives nothing back before its plan is freed, so what is resident at its end is the peak.
- * Should the counters' peak be higher by more than they can be off, 2 MiB, it is that. */
+/* A call frees nothing before its plan is freed, so the resident memory at its end is the peak. If
+ * the counters' peak is higher by more than their error, 2 MiB, that is taken. */
 static int64_t growth(residence before, residence after)
 {
     int64_t grown = after.now > before.now ? after.now - before.now : 0;
@@ -112,7 +112,7 @@ static atn_status run_plan(atn_plan *plan, prepared_call *call, bool backward)
     return status;
 }
 
-/* From making a plan to before it is freed. */
+/* The growth from before a plan is made until before it is freed. */
 static atn_status run_call(atn_context *context, prepared_call *call, bool backward, int64_t *grown)
 {
     atn_plan *plan;
@@ -134,10 +134,10 @@ typedef struct {
     char failure[200]; /* "": none */
 } report;
 
-enum { HEADER = 64 }; /* what the library is promised its memory is aligned to */
+enum { HEADER = 64 }; /* the alignment that the library expects of its memory */
 
-/* The library's memory in mappings of their own: new pages whenever it is taken, which malloc does
- * not promise. The size stands before what is handed out. */
+/* The library's memory in separate mappings: new pages whenever it is taken, which malloc does
+ * not promise. The size is stored before the returned block. */
 static void *map_memory(void *user, size_t bytes)
 {
     size_t size = bytes + HEADER;
@@ -190,7 +190,7 @@ static void measure(const cost_setting *s, bool backward, report *r)
     atn_context_free(context);
 }
 
-/* The child leaves by _exit: stdio's buffers and what is to be done at exit are its parent's. */
+/* The child ends by _exit: stdio's buffers and exit handlers belong to its parent. */
 static _Noreturn void be_child(const cost_setting *s, bool backward, int to)
 {
     report r = {0};
@@ -199,8 +199,8 @@ static _Noreturn void be_child(const cost_setting *s, bool backward, int to)
 }
 
 /* The end of the pipe to read from, or -1. One thread at a time, so that no child inherits the end
- * that another one writes to. The library is not at work in this process, nor BLAS: nothing but
- * malloc and stdio, which fork makes safe, can be in the middle of something. */
+ * that another one writes to. Neither the library nor BLAS is running in this process: only malloc
+ * and stdio, which are safe over fork, may be in use. */
 static int start_child(const cost_setting *s, bool backward, pid_t *child)
 {
     int ends[2] = {-1, -1};

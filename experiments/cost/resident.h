@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The resident memory that one call of an operator needs: the peak of a process of its own. */
+/* The resident memory that one call of an operator needs: the peak of a separate process. */
 #ifndef EXPERIMENTS_COST_RESIDENT_H
 #define EXPERIMENTS_COST_RESIDENT_H
 
 #include "cost/operators.h"
 
-/* Why resident memory says nothing here (sanitisers keep memory of their own; no /proc), or null.
+/* Why resident memory cannot be measured here (sanitisers keep their own memory; no /proc), or
+ * null.
  */
 const char *resident_obstacle(void);
 
@@ -13,19 +14,19 @@ const char *resident_obstacle(void);
  * not in them. */
 double resident_io_bytes(const cost_setting *setting, bool backward);
 
-/* Bytes of parameters that grow with n: E of linformer, which is there in f64 and f32. */
+/* Bytes of parameters that grow with n: E of linformer, which is held in f64 and f32. */
 double resident_parameter_bytes(const cost_setting *setting);
 
 /* Bytes by which the resident memory of a process grows at most while it makes a plan and runs it
- * forward (and backward), on one thread. The inputs, the parameters, and room for the results are
- * resident before, and so is what a first call brings into a process: the code, and BLAS's buffers,
+ * forward (and backward), on one thread. The inputs, the parameters and memory for the results are
+ * resident before, and so is what the first call of a process loads: the code, and BLAS's buffers,
  * after a call with at most 784 tokens. Returns an exit code; a failure has been reported.
  *
  * The process is a fork of this one. Several threads may measure at a time. */
 int resident_measure(const cost_setting *setting, bool backward, int64_t *bytes);
 
-/* Whether what a call needs fits into this machine's memory where so many processes measure at a
- * time; says so if it does not. workspace: the plan's. */
+/* Whether the memory of a call fits into this machine's when so many processes measure at a time;
+ * reports it if not. workspace: the plan's. */
 bool resident_fits(const cost_setting *setting, bool backward, double workspace, int processes);
 
 /* Whether a measured growth is that of the plan's workspace, but for a few pages. Returns an exit

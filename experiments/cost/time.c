@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the papers say about speed, as ratios of times taken side by side on one thread: see
- * pairs.h. What comes out is of this machine and this library, and no two runs are the same. */
+/* The papers' statements about speed, as ratios of times that are taken in turns on one thread: see
+ * pairs.h. The results are those of this machine and this library, and differ from run to run. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -45,8 +45,8 @@ typedef struct {
     bool relative; /* tokens are multiples of d / 4 */
     bool square;   /* m = n: `tokens` are both */
     bool staged;   /* heads of SOFT-Tiny's stages */
-    bool subtle;   /* the difference of A and B is what is asked for: more pairs */
-} comparison;
+    bool subtle;   /* the difference of A and B is needed, not only the ratio: more pairs */
+} timed_comparison;
 
 #define ALL(...)                                                                                   \
     {__VA_ARGS__}, {__VA_ARGS__},                                                                  \
@@ -54,7 +54,7 @@ typedef struct {
         __VA_ARGS__                                                                                \
     }
 
-static const comparison comparisons[] = {
+static const timed_comparison comparisons[] = {
     {.statement = "S17",
      .a = {ATN_SOFT, "paper", WORK_STEPS},
      .b = {ATN_SOFT, "paper", WORK_CLOSED},
@@ -104,7 +104,7 @@ static const comparison comparisons[] = {
 enum { COMPARISONS = sizeof comparisons / sizeof *comparisons };
 
 /* NeurIPS Tab. 1, its rows and this library's other linear attentions: each against softmax, at
- * SOFT-Tiny's stages; the table's own backward too, and a training step is both. */
+ * SOFT-Tiny's stages; the table's operators also backward, and a training step is both. */
 static const struct rival {
     atn_operator op;
     const char *variant;
@@ -137,7 +137,7 @@ typedef struct {
     time_point *points;
     int64_t count;
     pair_plan plan;
-} sweep;
+} time_sweep;
 
 static const pair_plan plans[EFFORT_COUNT] = {
     [EFFORT_QUICK] = {.pairs = 3, .again = 3, .least = 2e-3, .most_once = 20e-3},
@@ -147,7 +147,7 @@ static const pair_plan plans[EFFORT_COUNT] = {
 
 enum { SUBTLE_MORE = 5 };
 
-static void add_point(sweep *w, const comparison *c, int64_t n, int64_t m, int64_t d)
+static void add_point(time_sweep *w, const timed_comparison *c, int64_t n, int64_t m, int64_t d)
 {
     time_point p = {.statement = c->statement, .work = {c->a, c->b}, .subtle = c->subtle};
     for (int i = 0; i < 2; i++) {
@@ -164,7 +164,7 @@ static void add_point(sweep *w, const comparison *c, int64_t n, int64_t m, int64
     w->points[w->count++] = p;
 }
 
-static void add_comparison(sweep *w, effort size, const comparison *c)
+static void add_comparison(time_sweep *w, effort size, const timed_comparison *c)
 {
     for (const int64_t *d = c->dims[size]; *d; d++)
         for (const int64_t *t = c->tokens[size]; *t; t++) {
@@ -177,17 +177,17 @@ static void add_comparison(sweep *w, effort size, const comparison *c)
         }
 }
 
-static void add_rivals(sweep *w, effort size)
+static void add_rivals(time_sweep *w, effort size)
 {
     for (int i = 0; i < RIVALS; i++)
         for (int backward = 0; backward <= rivals[i].backward; backward++) {
             work_kind kind = backward ? WORK_CLOSED : WORK_FORWARD;
-            comparison c = {.statement = "N05",
-                            .a = {rivals[i].op, rivals[i].variant, kind},
-                            .b = {ATN_SOFTMAX, NULL, kind},
-                            .landmarks = {ALL(PAPER_LANDMARKS)},
-                            .dims = {ALL(HEAD_DIM)},
-                            .staged = true};
+            timed_comparison c = {.statement = "N05",
+                                  .a = {rivals[i].op, rivals[i].variant, kind},
+                                  .b = {ATN_SOFTMAX, NULL, kind},
+                                  .landmarks = {ALL(PAPER_LANDMARKS)},
+                                  .dims = {ALL(HEAD_DIM)},
+                                  .staged = true};
             memcpy(c.tokens, stages, sizeof stages);
             add_comparison(w, size, &c);
         }
@@ -195,7 +195,7 @@ static void add_rivals(sweep *w, effort size)
 
 static int prepare(const settings *s, void **state, int64_t *points)
 {
-    sweep *w = must_allocate(1, sizeof *w);
+    time_sweep *w = must_allocate(1, sizeof *w);
     *state = w;
     w->plan = plans[s->effort];
     for (int i = 0; i < COMPARISONS; i++)
@@ -207,14 +207,14 @@ static int prepare(const settings *s, void **state, int64_t *points)
 
 static void release(void *state)
 {
-    sweep *w = state;
+    time_sweep *w = state;
     free(w->points);
     free(w);
 }
 
 static void describe(const void *state, int64_t point, char *buffer, size_t size)
 {
-    const time_point *p = &((const sweep *)state)->points[point];
+    const time_point *p = &((const time_sweep *)state)->points[point];
     char text[200];
     cost_describe(&p->settings[0], text, sizeof text);
     snprintf(buffer, size, "%s %s %s / %s %s", p->statement, text, work_names[p->work[0].kind],
@@ -237,13 +237,13 @@ typedef struct {
     int64_t exps;
     atn_context *context; /* one thread */
     atn_cost cost;
-} side;
+} timed_side;
 
 enum { EXP_BLOCK = 1024 };
 
 /* So many exps of a block that stays in the cache, of numbers in [0, 1] from the second round on.
  */
-static atn_status call_exps(const side *s)
+static atn_status call_exps(const timed_side *s)
 {
     float x[EXP_BLOCK];
     double done;
@@ -258,7 +258,7 @@ static atn_status call_exps(const side *s)
 
 static void do_work(void *state, int64_t times)
 {
-    side *s = state;
+    timed_side *s = state;
     for (int64_t i = 0; i < times; i++) {
         atn_status status = ATN_OK;
         if (s->kind == WORK_EXPS)
@@ -273,7 +273,7 @@ static void do_work(void *state, int64_t times)
 }
 
 /* An inverse that has not converged takes the same time. Returns an exit code. */
-static int report_side(const side *s, const atn_context *context, const char *name)
+static int report_side(const timed_side *s, const atn_context *context, const char *name)
 {
     if (s->status >= 0 && s->status != ATN_NONFINITE)
         return EXIT_PASS;
@@ -283,10 +283,10 @@ static int report_side(const side *s, const atn_context *context, const char *na
 }
 
 /* Returns an exit code; to be closed in any case. */
-static int open_side(const time_point *p, int i, atn_context *context, side *s)
+static int open_side(const time_point *p, int i, atn_context *context, timed_side *s)
 {
     const cost_setting *setting = &p->settings[i];
-    *s = (side){.kind = p->work[i].kind, .context = context};
+    *s = (timed_side){.kind = p->work[i].kind, .context = context};
     bool backward = s->kind == WORK_CLOSED || s->kind == WORK_STEPS;
     bool opened = call_open(setting, backward, &s->call);
     atn_attention_desc *desc = &s->call.problem.desc;
@@ -301,7 +301,7 @@ static int open_side(const time_point *p, int i, atn_context *context, side *s)
     return report_side(s, context, atn_operator_get(setting->op)->name);
 }
 
-static void close_side(side *s)
+static void close_side(timed_side *s)
 {
     atn_plan_free(s->plan);
     call_close(&s->call);
@@ -342,7 +342,7 @@ static const column columns[] = {
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
-static void put_row(table *t, const time_point *p, const side sides[2], const pair_result *r)
+static void put_row(table *t, const time_point *p, const timed_side sides[2], const pair_result *r)
 {
     table_text(t, p->statement);
     for (int i = 0; i < 2; i++) {
@@ -373,9 +373,9 @@ static void put_row(table *t, const time_point *p, const side sides[2], const pa
 
 static int run(const void *state, int64_t point, atn_context *context, table *raw)
 {
-    const sweep *w = state;
+    const time_sweep *w = state;
     const time_point *p = &w->points[point];
-    side sides[2] = {0};
+    timed_side sides[2] = {0};
     pair_side pair[2] = {{do_work, &sides[0]}, {do_work, &sides[1]}};
     int code = open_side(p, 0, context, &sides[0]);
     code = exit_worst(code, open_side(p, 1, context, &sides[1]));
@@ -412,7 +412,7 @@ static const column fit_columns[] = {
     {"to", COLUMN_INTEGER, "", "the largest"},
 };
 
-/* Rows that stand together and differ in n, or in m = n, alone. */
+/* Consecutive rows that differ in n, or in m = n, alone. */
 static bool same_line(const table *raw, int64_t a, int64_t b)
 {
     static const char *const names[] = {"statement", "a",      "a_variant", "a_work",

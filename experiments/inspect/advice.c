@@ -17,12 +17,12 @@ bool advice_is_safe(const precision_facts *p)
 
 /* ---- Looking for the worst ---- */
 
-/* A number of an inspection; NaN: it has none. */
+/* A number of an inspection; NaN if it has none. */
 typedef double (*measure)(const inspection *i);
 
 typedef struct {
     const inspection *least, *most; /* null: none is known */
-    int64_t known, over;            /* how many are known, and how many are not at most the limit */
+    int64_t known, over;            /* how many are known, and how many exceed the limit */
 } extremes;
 
 /* Over the main samplings. */
@@ -50,13 +50,13 @@ static char *place(const inspection_list *list, const inspection *i)
                : must_format("m = %g", i->m);
 }
 
-/* What a measured number that is no number stands for: the worst there is. */
+/* A measurement that is NaN counts as the worst. */
 static double or_infinite(double value)
 {
     return isnan(value) ? INFINITY : value;
 }
 
-/* "2e-06", or what is known of it. To be freed. */
+/* "2e-06", or the bounds that are known. To be freed. */
 static char *say_spread(const inspection *i)
 {
     if (i->singular > 0)
@@ -74,14 +74,14 @@ static char *say_number(double value)
     return must_format(value >= 1000 && value < 1e7 ? "%.0f" : "%.3g", value);
 }
 
-/* " on 1024 of 3136 tokens" where not all were looked at. To be freed. */
+/* " on 1024 of 3136 tokens" if not all were used. To be freed. */
 static char *say_part(double looked_at, double tokens)
 {
     return looked_at < tokens ? must_format(" on %.0f of its %.0f tokens", looked_at, tokens)
                               : must_format("%s", "");
 }
 
-/* "12 to 17", or "12" where both are. To be freed. */
+/* "12 to 17", or "12" if both are 12. To be freed. */
 static char *say_range(double least, double most)
 {
     char *from = say_number(least), *to = say_number(most);
@@ -94,8 +94,9 @@ static char *say_range(double least, double most)
 
 /* ---- The rules ---- */
 
-/* A number that the line rests on, named like its column in the tables: of an inspection (null: of
- * all), there of an inverse, a precision or a sampling (null: of the matrix itself). */
+/* Adds a number on which the line is based, named like its column in the tables. It belongs to an
+ * inspection (null: to all), and there to an inverse, a precision or a sampling (null: to the
+ * matrix itself). */
 static void note(advice_line *line, const inspection *i, const char *of, const char *name,
                  double value)
 {
@@ -105,7 +106,7 @@ static void note(advice_line *line, const inspection *i, const char *of, const c
         (advice_number){i ? i->batch : NAN, i ? i->head : NAN, i ? i->m : NAN, of, name, value};
 }
 
-/* How many matrices there are, and what of them is as the line says. */
+/* The number of matrices, and how many of them the line is about. */
 static void note_count(advice_line *line, int64_t over, int64_t known)
 {
     note(line, NULL, NULL, "matrices", (double)known);
@@ -144,8 +145,9 @@ static bool on_boundary(const inspection *i)
     return above_boundary(i) <= 4 * i->m * atn_dtype_roundoff(ATN_F64);
 }
 
-/* When the papers' iteration reaches 1e-3. On the boundary of convergence it does because rounding
- * leaves some of the mode that it annihilates, and doubles that. To be freed. */
+/* When the papers' iteration reaches 1e-3. On the boundary of convergence it does so only because
+ * rounding leaves a part of the mode that exact steps annihilate, and each step doubles that part.
+ * To be freed. */
 static char *say_reached(const inspection *i)
 {
     const inverse_facts *f = paper(i);
@@ -191,7 +193,8 @@ static char *say_steps(const inspection_list *list, advice_line *line)
     return text;
 }
 
-/* What 20 steps leave of the mode of lambda_max from 2/|A|_1^2: (1 - alpha lambda_max^2)^(2^20). */
+/* The part of the mode of lambda_max that 20 steps leave, starting from 2/|A|_1^2: (1 - alpha
+ * lambda_max^2)^(2^20). */
 static double lost_mode(const inspection *i)
 {
     return pow(fabs(i->margin), ldexp(1, PAPER_STEPS));
@@ -372,7 +375,7 @@ static char *say_certified(const inspection_list *list, advice_line *line)
 
 /* ---- Precisions ---- */
 
-/* The main item with the worst of a precision; null if it was not measured. */
+/* The main item with the worst result in a precision; null if none was measured. */
 static const inspection *worst_precision(const inspection_list *list, int p)
 {
     const inspection *worst = NULL;
@@ -424,7 +427,7 @@ static char *say_precisions(const inspection_list *list, advice_line *line)
     return text;
 }
 
-/* How much worse X_20 is than the best X, where that matters: 0 elsewhere. */
+/* The factor by which X_20 is worse than the best X; 0 where that does not matter. */
 static double excess(const precision_facts *f)
 {
     return f->fixed <= inspect_safe_residual ? 0 : f->fixed / f->best;
@@ -432,7 +435,7 @@ static double excess(const precision_facts *f)
 
 enum { MUCH_WORSE = 10 };
 
-/* The main item whose X_20 is worst against its best, of those that took fewer steps. */
+/* Of the main items whose best X is before X_20, the one whose X_20 is worst in comparison. */
 static const inspection *most_overdone(const inspection_list *list, int p)
 {
     const inspection *worst = NULL;
@@ -482,7 +485,8 @@ static bool is_asked(const inspection *i, const inspect_setting *setting)
            !isnan(i->precisions[setting->precision].rank);
 }
 
-/* The one whose number, at an offset into a precision's facts, is largest; null: none is known. */
+/* The inspection with the largest number at an offset into a precision's facts; null if none is
+ * known. */
 static const inspection *worst_asked(const inspection_list *list, const inspect_setting *setting,
                                      int p, size_t offset)
 {
@@ -499,8 +503,8 @@ static const inspection *worst_asked(const inspection_list *list, const inspect_
     return worst;
 }
 
-/* What would be safe where a setting is not: stopping earlier or later, or the narrowest wider
- * type. To be freed. */
+/* What would be safe if a setting is not: another number of steps, or the narrowest wider type. To
+ * be freed. */
 static char *say_remedy(const inspection_list *list, const inspect_setting *setting,
                         const inspection *best)
 {
@@ -563,7 +567,7 @@ advice_line advice_conclude(const inspection_list *list, const inspect_setting *
 
 /* ---- Other methods ---- */
 
-/* The most products that a method takes to 1e-3; infinite if it does not get there somewhere. */
+/* The most products that a method needs for 1e-3; infinite if it fails for some matrix. */
 static double most_products(const inspection_list *list, int method)
 {
     double most = 0;
@@ -611,13 +615,13 @@ static char *say_faster(const inspection_list *list, advice_line *line)
 
 typedef struct {
     int64_t count;
-    double error, ratio; /* medians over heads; ratio NaN where it is not known everywhere */
+    double error, ratio; /* medians over heads; ratio is NaN unless it is known for all of them */
     double stride;
-} sampling_errors;
+} sampling_summary;
 
-static sampling_errors errors_of(const inspection_list *list, double m, int sampling)
+static sampling_summary errors_of(const inspection_list *list, double m, int sampling)
 {
-    sampling_errors e = {0, NAN, NAN, NAN};
+    sampling_summary e = {0, NAN, NAN, NAN};
     double *errors = must_allocate((size_t)list->count, sizeof *errors);
     double *ratios = must_allocate((size_t)list->count, sizeof *ratios);
     for (int64_t i = inspections_find(list, 0, m, sampling); i >= 0;
@@ -636,8 +640,8 @@ static sampling_errors errors_of(const inspection_list *list, double m, int samp
     return e;
 }
 
-/* What landmarks by a sampling are; to be freed. */
-static char *say_sampling(int sampling, const sampling_errors *e)
+/* The name of landmarks of a sampling; to be freed. */
+static char *say_sampling(int sampling, const sampling_summary *e)
 {
     static const char *const words[SAMPLINGS] = {[2] = "random tokens",
                                                  "the first tokens",
@@ -652,13 +656,13 @@ static char *say_sampling(int sampling, const sampling_errors *e)
     return must_format("%s", sampling == SAMPLING_GIVEN ? "the given landmarks" : words[sampling]);
 }
 
-static char *say_error(const sampling_errors *e)
+static char *say_error(const sampling_summary *e)
 {
     return isnan(e->ratio) ? must_format("%.2g of tr(S)", e->error)
                            : must_format("%.2g times the best possible", e->ratio);
 }
 
-/* Errors below this, or nearer to each other than this factor, are no reason to choose. */
+/* Errors below this, or closer to each other than this factor, are treated as equal. */
 static const double small_error = 1e-6, close_errors = 1.5;
 
 /* ", medians of 8 heads, on 1024 of its 3136 tokens"; to be freed. */
@@ -672,8 +676,9 @@ static char *say_basis(const inspection_list *list, const inspection *i, int64_t
     return text;
 }
 
-/* The errors of every sampling with m landmarks; best and worst start as the main one. */
-static void rank_samplings(const inspection_list *list, double m, sampling_errors e[SAMPLINGS],
+/* The errors of every sampling with m landmarks; best and worst are initialised with the main one.
+ */
+static void rank_samplings(const inspection_list *list, double m, sampling_summary e[SAMPLINGS],
                            int *best, int *worst)
 {
     for (int i = 0; i < SAMPLINGS; i++)
@@ -686,7 +691,7 @@ static void rank_samplings(const inspection_list *list, double m, sampling_error
 
 /* Medians over heads. */
 static void note_errors(advice_line *line, const inspection *i, int sampling,
-                        const sampling_errors *e)
+                        const sampling_summary *e)
 {
     const char *name = inspect_samplings[sampling].name;
     advice_number *first = &line->numbers[line->number_count];
@@ -703,7 +708,7 @@ static char *say_samplings(const inspection_list *list, advice_line *line)
         return NULL;
     const inspection *i = list->items[first];
     int own = i->sampling, best = own, worst = own;
-    sampling_errors e[SAMPLINGS];
+    sampling_summary e[SAMPLINGS];
     rank_samplings(list, m, e, &best, &worst);
     if (i->m == i->tokens) {
         note_errors(line, i, own, &e[own]);
@@ -741,7 +746,7 @@ static char *say_samplings(const inspection_list *list, advice_line *line)
     return text;
 }
 
-/* The main item of the most landmarks that misses most. */
+/* The main item with the most landmarks, and of these the one with the largest error. */
 static const inspection *farthest(const inspection_list *list)
 {
     double *m = must_allocate((size_t)list->count + 1, sizeof *m);
@@ -786,7 +791,7 @@ static char *say_reach(const inspection_list *list, advice_line *line)
     return text;
 }
 
-/* From the norm over some tokens that over all: P P^T is a sum over tokens. */
+/* Extrapolates a norm over some tokens to all tokens: P P^T is a sum over tokens. */
 static double over_all_tokens(const inspection *i, double norm)
 {
     return norm * (i->tokens / i->norm_tokens);
@@ -797,7 +802,8 @@ static double soft_norm_of(const inspection *i)
     return over_all_tokens(i, i->soft_norm);
 }
 
-/* "batch 0, head 3, m = 49, n = 784", and what it is estimated from. To be freed. */
+/* "batch 0, head 3, m = 49, n = 784", and the number of tokens it is estimated from. To be freed.
+ */
 static char *say_norm_basis(const inspection_list *list, const inspection *i)
 {
     char *at = place(list, i);
@@ -809,8 +815,8 @@ static char *say_norm_basis(const inspection_list *list, const inspection *i)
     return text;
 }
 
-/* An output two digits larger than V drowns what a residual branch adds it to; and a gain worth
- * having. */
+/* The limit of the gain: an output two digits larger than V dominates the residual sum. And the
+ * factor from which on a smaller gain is worth a change. */
 enum { LARGE_NORM = 100, WORTHWHILE_GAIN = 4 };
 
 static char *say_norms(const inspection_list *list, advice_line *line)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Plain words about what was measured: one table of rules, each from numbers to a sentence with its
- * numbers. */
+/* Sentences about the measurements: one table of rules, each of which makes a sentence from numbers
+ * and quotes them. */
 #ifndef EXPERIMENTS_INSPECT_ADVICE_H
 #define EXPERIMENTS_INSPECT_ADVICE_H
 
@@ -10,10 +10,10 @@
 
 typedef enum { ADVICE_WARNING, ADVICE_TIP, ADVICE_FINE } advice_level;
 
-/* A number behind a sentence; batch, head and m: NaN if it is of all. */
+/* A number on which a sentence is based; batch, head and m are NaN if it belongs to all. */
 typedef struct {
     double batch, head, m;
-    const char *of, *name; /* of an inverse, a precision or a sampling; null: of the matrix */
+    const char *of, *name; /* an inverse, a precision or a sampling; null: the matrix itself */
     double value;
 } advice_number;
 
@@ -35,7 +35,7 @@ int advice_make(const inspection_list *list, advice_line lines[ADVICE_RULES]);
 void advice_free(int count, advice_line *lines);
 
 /* Whether A can be inverted in a type, by a sampling (-1: the main one), in so many steps of the
- * papers' iteration: the line that stands before all others. */
+ * papers' iteration: the line that is printed first. */
 typedef struct {
     int precision, sampling, steps;
 } inspect_setting;

@@ -7,15 +7,15 @@
 static void print_help(void)
 {
     printf(
-        "Looks at the bottleneck matrices A = K(L, L) that the tokens of FILE.npy (n x d, h x n x d\n"
-        "or b x h x n x d, or as --layout says) give under each way to take m landmarks: their\n"
-        "spectra and conditioning, the steps each iteration takes to invert them, predicted and\n"
-        "measured, the precisions that are safe, the attention matrix's norms and errors. Then\n"
-        "says in plain words what to do, with the numbers behind it; first, whether A can be\n"
-        "inverted in the type, by the sampling and in the steps of --dtype, --sampling and\n"
-        "--iterations (f32, the first there is, 20).\n"
-        "Inputs by name (attnum list inputs) are taken too. Samplings by trained weights (conv,\n"
-        "conv-code) are left out; --landmarks takes what they make.\n"
+        "Examines the bottleneck matrices A = K(L, L) of the tokens of FILE.npy (n x d, h x n x d\n"
+        "or b x h x n x d, or in the order of --layout) for each way to take m landmarks: their\n"
+        "spectra and conditioning, the steps that each iteration needs to invert them, predicted\n"
+        "and measured, the precisions that are safe, the attention matrix's norms and errors.\n"
+        "Then gives advice, with the numbers it is based on; first, whether A can be inverted in\n"
+        "the type, with the sampling and in the steps of --dtype, --sampling and --iterations\n"
+        "(by default f32, the first sampling that applies, and 20).\n"
+        "Inputs by name (attnum list inputs) are accepted, too. Samplings with trained weights\n"
+        "(conv, conv-code) are left out; --landmarks takes their landmarks.\n"
         "%s\n\nexample: %s\n",
         inspect.defaults, inspect.example);
 }
@@ -26,7 +26,7 @@ static int run(const settings *s, int count, const char *const *words)
         report_error("inspect: %d files given, expected one FILE.npy", count);
         return EXIT_USAGE;
     }
-    if (s->html && s->resume) { /* a run that is complete already writes nothing */
+    if (s->html && s->resume) { /* a run that was complete before writes nothing */
         report_error("--html: --resume may find nothing left to do; expected one of the two");
         return EXIT_USAGE;
     }
@@ -42,7 +42,7 @@ static int run(const settings *s, int count, const char *const *words)
 const verb inspect_verb = {
     .name = "inspect",
     .operands = "FILE.npy",
-    .summary = "are these tokens safe? and what to do about it",
+    .summary = "are these tokens safe, and what to do if not",
     .options = INSPECT_OPTIONS | (USES_RUN & ~(USES_SEED | USES_SHARD)),
     .out = "results",
     .help = print_help,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an inspection knows: numbers about A = K(L, L) of one head, for one number of landmarks and
- * one way to take them. */
+/* The results of an inspection: numbers about A = K(L, L) of one head, for one number of landmarks
+ * and one way to take them. */
 #ifndef EXPERIMENTS_INSPECT_FACTS_H
 #define EXPERIMENTS_INSPECT_FACTS_H
 
@@ -14,12 +14,12 @@
 
 typedef struct {
     const char *name;
-    int sampler;  /* its place in samplers[]; -1: none, they are given */
+    int sampler;  /* the index in samplers[]; -1: landmarks are given */
     bool windows; /* of consecutive tokens, on no grid */
 } inspect_sampling;
 
-/* Those that need no weights. The first that applies is the one SOFT has without training, and is
- * looked at closest. */
+/* Those that need no weights. The first that applies is that of SOFT without training, and is
+ * examined most closely. */
 enum { SAMPLINGS = 9, SAMPLING_GIVEN = 8 }; /* the last: --landmarks */
 extern const inspect_sampling inspect_samplings[SAMPLINGS];
 
@@ -27,14 +27,15 @@ extern const inspect_sampling inspect_samplings[SAMPLINGS];
 
 enum { TARGETS = 2, MOST_CURVE = 130 };
 extern const double inspect_targets[TARGETS]; /* residuals: 1e-3, 1e-6 */
-/* A precision in which no X has a residual of at most this is not safe: an error of 1 % of A. */
+/* A precision in which no X has a residual of at most this is not safe: an error of 1 % in A. */
 extern const double inspect_safe_residual;
 
-/* All numbers are doubles, NaN where they are not known, so that one list of fields writes, reads
- * and publishes them. -1 steps: not within the steps looked at. */
+/* All numbers are doubles, NaN where they are not known, so that one list of fields serves to
+ * write, read and publish them. -1 steps: not reached. */
 typedef struct {
-    double published_steps;     /* T of the method */
-    double predicted, residual; /* after those, by the closed form and by the library in f64 */
+    double published_steps; /* T of the method */
+    double predicted,
+        residual; /* after as many steps, by the closed form and by the library in f64 */
     double steps_predicted[TARGETS], steps[TARGETS], products[TARGETS];
     double alpha, steps_run;
     int length;               /* of the curve, 0 where it was not run */
@@ -163,7 +164,8 @@ void inspection_write(const inspection *i, table *raw);
 inspection_list inspections_read(const table *raw);
 void inspections_free(inspection_list *list);
 
-/* The first item of a sampling (-1: the main one) with this m, from `start` on; -1 if none is. */
+/* The index of the first item of a sampling (-1: the main one) with this m, from `start` on; -1 if
+ * there is none. */
 int64_t inspections_find(const inspection_list *list, int64_t start, double m, int sampling);
 /* The numbers of landmarks, ascending, into m (room for count); returns how many there are. */
 int inspections_landmarks(const inspection_list *list, double *m);

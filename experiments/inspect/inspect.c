@@ -119,7 +119,7 @@ static void plan_tokens(inspect_plan *plan)
         report_note("%s", input_doubt(plan->in));
 }
 
-/* --landmarks: of one head, for all of them, or of as many as there are. */
+/* --landmarks: of one head, used for all heads, or of as many heads as the tokens have. */
 static int read_landmarks(inspect_state *w)
 {
     inspect_plan *plan = &w->plan;
@@ -153,8 +153,8 @@ static int read_landmarks(inspect_state *w)
     return code;
 }
 
-/* What the conclusion is about: --dtype, --sampling and --iterations, or f32, the main sampling and
- * the papers' 20 steps. */
+/* The setting of the conclusion: --dtype, --sampling and --iterations, or f32, the main sampling
+ * and the papers' 20 steps. */
 static int plan_setting(inspect_plan *plan)
 {
     const settings *s = plan->s;
@@ -179,8 +179,8 @@ static int plan_setting(inspect_plan *plan)
     return EXIT_USAGE;
 }
 
-/* The number of landmarks nearest to m that averages can give: on the grid, or in windows where
- * there is none, or one so thin that a stride gives no number near m. */
+/* The number of landmarks nearest to m that averages can give: on the grid, or in windows if there
+ * is no grid, or if it is so thin that no stride gives a number near m. */
 static int64_t plan_landmarks(const inspect_plan *plan, int64_t m, token_grid *grid)
 {
     *grid = plan->grid;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `attnum inspect tokens.npy`: the health of someone's tokens for softmax-free attention with
- * landmarks, and what to do about it. Built like an experiment (common/experiment.h), a point per
+/* `attnum inspect tokens.npy`: whether the user's tokens suit softmax-free attention with
+ * landmarks, and what to do if not. Built like an experiment (common/experiment.h), a point per
  * head, for its journal, tables and metadata, but no figure of a paper. */
 #ifndef EXPERIMENTS_INSPECT_H
 #define EXPERIMENTS_INSPECT_H

@@ -21,14 +21,15 @@
 #include "spectral/operator_norms.h"
 
 enum {
-    MOST_STEPS = 64, /* of order 2: 2^64 is more than kappa^2 / 1e-6 for every kappa f64 can tell */
-    STEPS_BEYOND = 3, /* steps looked at past those predicted to be enough */
+    MOST_STEPS =
+        64, /* of order 2: 2^64 is more than kappa^2 / 1e-6 for every kappa that f64 resolves */
+    STEPS_BEYOND = 3, /* steps that are run after those predicted to be enough */
     CERTIFY_BITS = 1024,
     USUAL_CERTIFY = 64, /* a few hundredths of a second each */
-    MOST_CLOSE = 64,    /* up to this m the inverses of all samplings take a second a head */
+    MOST_CLOSE = 64,    /* up to this m the inverses of all samplings take a second per head */
 };
 
-/* 2/|A|_1^2 is on the boundary of convergence for equal row sums; this is inside. */
+/* 2/|A|_1^2 is on the boundary of convergence for equal row sums; this start is within it. */
 static const double inside_numerator = 1.8;
 
 static bool goes_on(int code)
@@ -43,7 +44,7 @@ static double *allocate(int64_t rows, int64_t cols)
 
 /* ---- Spectrum ---- */
 
-/* Eigenvalues below 0 are those of rounding: A is semi-definite. */
+/* Eigenvalues below 0 are rounding errors: A is semi-definite. */
 static void clamp_spectrum(int64_t m, const double *lambda, double *clamped)
 {
     for (int64_t i = 0; i < m; i++)
@@ -86,7 +87,7 @@ int measure_spectrum(int64_t m, const double *a, inspection *out)
     return code;
 }
 
-/* What f64 cannot tell, where the build can. */
+/* Certifies what f64 cannot resolve, if the build can. */
 static int certify(const settings *s, int64_t m, int64_t dim, const double *landmarks,
                    inspection *out)
 {
@@ -113,7 +114,7 @@ static int certify(const settings *s, int64_t m, int64_t dim, const double *land
 
 /* ---- Iterations ---- */
 
-/* What the library starts from: a run of no steps tells. */
+/* The library's start, from a run without steps. */
 static int find_start(bottleneck *b, atn_context *context, atn_inverse_desc desc,
                       atn_inverse_info *info)
 {
@@ -121,7 +122,7 @@ static int find_start(bottleneck *b, atn_context *context, atn_inverse_desc desc
     return bottleneck_invert(b, context, &desc, info, NULL);
 }
 
-/* Predictions; returns the steps that are worth a run. */
+/* Predicts the steps; returns how many should be run. */
 static int predict(const bottleneck *b, const atn_inverse_desc *desc, const ref_iteration *filter,
                    inverse_facts *out)
 {
@@ -143,7 +144,7 @@ static int predict(const bottleneck *b, const atn_inverse_desc *desc, const ref_
     return enough < most ? enough : most;
 }
 
-/* The residual of what the library returns after T steps. */
+/* The residual of the library's X after T steps. */
 static double after_steps(const inverse_facts *f, int steps, const atn_inverse_info *info)
 {
     if (f->length > steps)
@@ -201,7 +202,7 @@ int measure_inverses(int64_t m, const double *a, atn_context *context, inspectio
 
 /* ---- Precisions ---- */
 
-/* |A X A - A|_2 / |A|_2 for what b holds, in f64. */
+/* |A X A - A|_2 / |A|_2 for the X in b, in f64. */
 static int find_residual(const bottleneck *b, double *residual)
 {
     int size = (int)b->m;
@@ -301,7 +302,8 @@ static double *subset_tokens(const head_data *data, const token_subset *subset)
     return subset->tokens ? subset->tokens : data->tokens;
 }
 
-/* `most` of n, each set of as many equally probable, in their order (Knuth's Algorithm S). */
+/* Draws `most` of n numbers in ascending order, each set with the same probability (Knuth's
+ * Algorithm S). */
 static token_subset take_subset(const head_data *data, const char *purpose, int64_t most)
 {
     int64_t n = data->plan->tokens, dim = data->plan->dim, taken = 0;
@@ -422,7 +424,7 @@ static void measure_approximation(const head_data *data, const double *landmarks
     int64_t n = data->compared.count, m = (int64_t)out->m;
     double best = 0, size = (double)n, noise = size * size * atn_dtype_roundoff(ATN_F64);
     double *s_hat = allocate(n, n);
-    nystrom made = {.pivots = must_allocate((size_t)m, sizeof *made.pivots)};
+    nystrom_approximation made = {.pivots = must_allocate((size_t)m, sizeof *made.pivots)};
     nystrom_make(n, m, data->plan->dim, subset_tokens(data, &data->compared), landmarks,
                  data->scale, s_hat, &made);
     for (int64_t i = n - 1; i >= m; i--)
@@ -430,7 +432,8 @@ static void measure_approximation(const head_data *data, const double *landmarks
     out->compared = size;
     out->trace_error = fmax(made.shortfall, 0) / size;
     out->best_trace_error = best / size;
-    if (best > noise * data->spectrum[0]) /* what n eigenvalues' rounding adds up to at most */
+    if (best >
+        noise * data->spectrum[0]) /* a bound on the sum of the rounding errors of n eigenvalues */
         out->trace_ratio = fmax(made.shortfall, 0) / best;
     free(made.pivots);
     free(s_hat);

@@ -33,8 +33,8 @@ static const char own_style[] =
     ".line{fill:none;stroke-width:2;stroke-linejoin:round}\n"
     ".dot{fill-opacity:.75;stroke:none}.ring{fill:var(--bg);fill-opacity:.5;stroke-width:2}\n";
 
-/* The page's own rules, to be freed. Every other line is dashed, so that colour is not all there
- * is.
+/* The page's own rules, to be freed. Every other line is dashed, so that lines do not differ in
+ * colour alone.
  */
 static char *make_style(void)
 {
@@ -78,7 +78,7 @@ static void write_table(FILE *file, const char *title, const char *text, const t
     html_table(file, title, t);
 }
 
-/* What a line or a dot stands for. */
+/* An entry of the legend of lines and dots. */
 typedef struct {
     char *name; /* to be freed */
     int colour;
@@ -130,7 +130,8 @@ static const struct {
 } floors[] = {{"floor of bf16", ATN_BF16}, {"floor of f32", ATN_F32}, {"floor of f64", ATN_F64}};
 enum { FLOORS = sizeof floors / sizeof *floors };
 
-/* The smallest eigenvalue over the largest, but not far below the floor of f64. */
+/* The smallest eigenvalue divided by the largest, limited to a value not far below the floor of
+ * f64. */
 static double least_shown(const inspection *i)
 {
     double floor = i->m * atn_dtype_roundoff(ATN_F64);
@@ -188,7 +189,7 @@ static void write_spectrum(FILE *file, const inspection_list *list, const inspec
     free(title);
 }
 
-/* The inverses shown, few enough to be told apart. */
+/* The inverses in the plot: few enough to be distinguished. */
 static const atn_inverse_method shown[] = {ATN_INVERSE_NR_PAPER,      ATN_INVERSE_NR_SOFT,
                                            ATN_INVERSE_NR_SOFTPP,     ATN_INVERSE_NYSTROMFORMER,
                                            ATN_INVERSE_NEWTON_SCHULZ, ATN_INVERSE_HYPERPOWER_9,
@@ -266,8 +267,8 @@ static int which_m(const landmark_rows *rows, double m)
     return which;
 }
 
-/* Beside the middle of a row, so that the dots of different m do not hide each other. */
-static double beside(const landmark_rows *rows, int which)
+/* An offset from the middle of a row, so that the dots of different m do not hide each other. */
+static double row_offset(const landmark_rows *rows, int which)
 {
     return rows->count < 2 ? 0 : 0.5 * ((double)which / (rows->count - 1) - 0.5);
 }
@@ -294,7 +295,7 @@ static void draw_dot(FILE *file, const svg_plot *plot, const landmark_rows *rows
 {
     int which = which_m(rows, i->m);
     char *text = must_format("batch %g, head %g, m = %g: %.3g", i->batch, i->head, i->m, x);
-    svg_dot(file, plot, which, hollow, x, row + beside(rows, which), text);
+    svg_dot(file, plot, which, hollow, x, row + row_offset(rows, which), text);
     free(text);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The report as one HTML page that needs nothing else: no script, no font, no address outside it.
+/* The report as one HTML page that needs no script, font or address outside of it.
  */
 #ifndef EXPERIMENTS_INSPECT_PAGE_H
 #define EXPERIMENTS_INSPECT_PAGE_H

@@ -23,7 +23,8 @@ static void add_spread(table *t, column_values *v, double place)
     table_real(t, place == 0 ? v->values[0] : place == 1 ? v->values[v->count - 1] : middle);
 }
 
-/* place: 0 the least, 1/2 the median, 1 the most of a field over heads. */
+/* A quantile of a field over heads: place 0 is the smallest, 1/2 the median, 1 the largest value.
+ */
 static const struct {
     const char *name;
     size_t offset;

@@ -4,10 +4,10 @@
 
 #include "inspect/facts.h"
 
-/* For people: a row per number of landmarks and sampling, over heads. To be freed. */
+/* A table for people: a row per number of landmarks and sampling, over heads. To be freed. */
 table *inspect_summary(const inspection_list *list);
 
-/* The same of the inverses and of the precisions under the main sampling: the worst head. */
+/* The same for the inverses and for the precisions with the main sampling, from the worst head. */
 table *inspect_inverse_summary(const inspection_list *list);
 table *inspect_precision_summary(const inspection_list *list);
 

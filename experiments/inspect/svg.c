@@ -5,10 +5,11 @@
 
 #include "common/html.h"
 
-/* Units of the picture; a row of a plot with rows is as high as a line of text and a half. */
+/* Sizes in the units of the picture; a row of a plot with rows is one and a half lines of text
+ * high. */
 enum { WIDTH = 480, HEIGHT = 330, LEFT = 62, RIGHT = 14, TOP = 12, BOTTOM = 46 };
 enum { ROW_LEFT = 112, ROW_HEIGHT = 30, MOST_TICKS = 6 };
-enum { SPILL = 5 }; /* so much of a dot at the edge may stand out */
+enum { SPILL = 5 }; /* how far a dot at the edge may extend beyond it */
 
 /* ---- Places ---- */
 
@@ -22,7 +23,7 @@ static double height_of(const svg_plot *plot)
     return plot->rows ? TOP + BOTTOM + ROW_HEIGHT * plot->row_count : HEIGHT;
 }
 
-/* From 0 to 1 along an axis; NaN where it has no place. */
+/* A position from 0 to 1 along an axis; NaN if the value has none. */
 static double part_of(const svg_axis *axis, double value)
 {
     if (!axis->logarithmic)
@@ -56,7 +57,7 @@ static double tick_step(double range)
     return 10 * power;
 }
 
-/* Writes the number at a tick: 10 to a power, or as it is. */
+/* Writes the number at a tick: as a power of 10, or in decimals. */
 static void write_number(FILE *file, double value, bool logarithmic)
 {
     int power = (int)lround(log10(value > 0 ? value : 1));
@@ -67,8 +68,8 @@ static void write_number(FILE *file, double value, bool logarithmic)
         fprintf(file, "%g", value);
 }
 
-/* The first tick of an axis, and the next after one. A decade of a logarithmic axis has one tick,
- * or 1, 2 and 5 where there are few decades. */
+/* The first tick of an axis, and the tick that follows one. A decade of a logarithmic axis has one
+ * tick, or 1, 2 and 5 where there are few decades. */
 typedef struct {
     const svg_axis *axis;
     double step; /* of a logarithmic axis: decades */
@@ -217,11 +218,12 @@ void svg_line(FILE *file, const svg_plot *plot, int colour, int count, const dou
 void svg_dot(FILE *file, const svg_plot *plot, int colour, bool hollow, double x, double y,
              const char *text)
 {
-    double inside = fmin(fmax(x, plot->x.low), plot->x.high);
+    double clamped = fmin(fmax(x, plot->x.low), plot->x.high);
     if (isnan(x) || isnan(y))
         return;
     fprintf(file, "<circle class=\"%s c%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"><title>",
-            hollow ? "ring" : "dot", colour % SVG_COLOURS, place_x(plot, inside), place_y(plot, y));
+            hollow ? "ring" : "dot", colour % SVG_COLOURS, place_x(plot, clamped),
+            place_y(plot, y));
     html_text(file, text);
     fputs("</title></circle>\n", file);
 }

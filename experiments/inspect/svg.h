@@ -10,11 +10,11 @@ enum { SVG_COLOURS = 8 };
 
 typedef struct {
     const char *label;
-    double low, high; /* low < high, of a logarithmic axis both positive */
+    double low, high; /* low < high, both positive for a logarithmic axis */
     bool logarithmic;
 } svg_axis;
 
-/* y has names instead of numbers where rows is not null: row i, from the top, is at y = i. */
+/* If rows is not null, y has names instead of numbers: row i, from the top, is at y = i. */
 typedef struct {
     const char *title, *description; /* for those who cannot see it */
     svg_axis x, y;
@@ -22,16 +22,17 @@ typedef struct {
     int row_count;
 } svg_plot;
 
-/* An element <svg>; id must be its own on the page. Then what is drawn, in order, then the end. */
+/* An element <svg>; id must be unique on the page. Call begin, then the drawing functions in order,
+ * then end. */
 void svg_begin(FILE *file, const svg_plot *plot, int id);
-/* A dashed line across, with a text on it. */
+/* A dashed horizontal line with a text. */
 void svg_level(FILE *file, const svg_plot *plot, double y, const char *text);
 void svg_upright(FILE *file, const svg_plot *plot, double x, const char *text);
 /* Points that cannot be drawn (NaN, or not positive on a logarithmic axis) break the line; others
  * outside the axes are cut off. */
 void svg_line(FILE *file, const svg_plot *plot, int colour, int count, const double *x,
               const double *y);
-/* A dot at the nearest place on the axes, with a text for the pointer; none for NaN. */
+/* A dot at the nearest position within the axes, with a tooltip; none for NaN. */
 void svg_dot(FILE *file, const svg_plot *plot, int colour, bool hollow, double x, double y,
              const char *text);
 void svg_end(FILE *file);

@@ -15,7 +15,7 @@
 #include "common/signals.h"
 #include "merge/merge.h"
 
-/* A shard's line of JSON, with what is asked of it. */
+/* The values that the merge needs from a shard's line of JSON. */
 typedef struct {
     cJSON *run;
     const experiment *e;
@@ -23,7 +23,7 @@ typedef struct {
 
 /* ---- What a shard says of itself ---- */
 
-/* Those of `attnum bench`; the others are in the registry. */
+/* The experiments of `attnum bench`; all others are in the registry. */
 static const experiment *const timed[] = {&bench, &bench_growth, NULL};
 
 static const experiment *find_in(const experiment *const *list, const char *name)
@@ -67,7 +67,7 @@ static int open_run(shard_run *r, const shard_file *f)
     return EXIT_ENVIRONMENT;
 }
 
-/* The options as s->kept; words holds pointers into the JSON, and is to be freed after s. */
+/* The options as s->kept; words has pointers into the JSON, and must be freed after s. */
 static int parse_run(const shard_run *r, settings *s, const char *out, char ***words)
 {
     const cJSON *options = cJSON_GetObjectItem(r->run, "options"), *option;
@@ -86,7 +86,7 @@ typedef struct {
     shard_run *runs;
 } group;
 
-/* Times of two machines do not go into one table. */
+/* Times of two machines must not be in one table. */
 static int check_group(const group *g)
 {
     const shard_file *first = &g->files[0];
@@ -107,8 +107,8 @@ static int check_group(const group *g)
     return EXIT_PASS;
 }
 
-/* Kernels of BLAS round differently, and so do instruction sets: what they give is then no one
- * machine's run to the last bit. */
+/* BLAS kernels round differently, and so do instruction sets: the merged results are then not bit
+ * for bit those of one machine. */
 static void note_kernels(const group *g)
 {
     static const char *const names[][2] = {{"blas", "BLAS kernels"}, {"isa", "instruction sets"}};
@@ -132,8 +132,8 @@ static bool inputs_are_here(const settings *s)
     return true;
 }
 
-/* Files of tokens may have lain elsewhere on each machine: the first shard that names them as they
- * lie here will do, as the fingerprint says what they hold. */
+/* Files of tokens may have had other paths on each machine: the first shard whose paths exist here
+ * is used, as the fingerprint has the SHA-256 of the files. */
 static int parse_group(const group *g, settings *s, const char *out, char ***words)
 {
     int code = EXIT_PASS;
@@ -169,7 +169,8 @@ static int merge_group(const group *g, const settings *merge, const char *folder
     return code;
 }
 
-/* Merges what is of one experiment and takes it off the list, by leaving no experiment there. */
+/* Merges the shards of one experiment, and marks them as done by setting their experiment to null.
+ */
 static int merge_experiment(const shard_list *list, shard_run *runs, const experiment *e,
                             const settings *s, const char *folder)
 {
@@ -193,10 +194,10 @@ static int merge_experiment(const shard_list *list, shard_run *runs, const exper
 static void print_help(void)
 {
     printf(
-        "Joins the shards that `attnum run EXPERIMENT --shard I/N` left in these folders, of one\n"
+        "Merges the shards that `attnum run EXPERIMENT --shard I/N` left in these folders, of one\n"
         "or more experiments, and writes the CSV, metadata and plots of the whole run: the same\n"
-        "bytes of CSV. All N shards must be there, of one version, one set of options and the\n"
-        "same input; what the checks said counts in the exit code.\n\n"
+        "bytes of CSV. All N shards must exist, from one version, with the same options and\n"
+        "the same input; the exit code includes failures of their checks.\n\n"
         "example: attnum merge results node2/results --out results\n");
 }
 

@@ -8,7 +8,8 @@
 #include "common/report.h"
 #include "merge/merge.h"
 
-/* results/<folder of the experiment>/, and those of several machines in one folder. */
+/* The depth of results/<folder of the experiment>/, with the results of several machines in one
+ * folder. */
 enum { MAX_DEPTH = 8 };
 
 static const char digits[] = "0123456789";

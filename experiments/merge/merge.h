@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `attnum merge`: the results of a sweep whose shards (--shard) ran apart. */
+/* `attnum merge`: the results of a sweep whose shards (--shard) were run separately. */
 #ifndef EXPERIMENTS_MERGE_H
 #define EXPERIMENTS_MERGE_H
 
@@ -8,7 +8,7 @@
 
 extern const verb merge_verb;
 
-/* Shards' files, each with what its line of JSON says. */
+/* The files of shards, each with its parsed line of JSON. */
 typedef struct {
     int count;
     shard_file *files;

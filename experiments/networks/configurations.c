@@ -213,7 +213,7 @@ static const network ufo_b_lpi = UFO(ufo_lpi, 512, 24, 128, 8);
 #define TABLE           "stage 4 SOFT"    /* as the tables say: sp. 1x1 */
 #define AS_PRINTED      "as described"
 #define IN_TINY         "in stages 1 to 3 of Tiny"
-#define LANDMARKS_GIVEN "landmarks given" /* as if random: their sampling costs nothing */
+#define LANDMARKS_GIVEN "landmarks given" /* counted as random landmarks, which cost nothing */
 
 #define UNCHANGED                                                                                  \
     {                                                                                              \
@@ -284,7 +284,7 @@ static const network ufo_b_lpi = UFO(ufo_lpi, 512, 24, 128, 8);
      "3.9",                                                                                        \
      WITH(ATN_SOFTMAX, "attention"),                                                               \
      IN_TINY,                                                                                      \
-     why "what the printed FLOPs hold beside the products is not said"},                           \
+     why "what the printed FLOPs include in addition to the products is not said"},                \
         {paper_,                                                                                   \
          table_,                                                                                   \
          "Linformer",                                                                              \

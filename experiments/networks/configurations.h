@@ -14,7 +14,7 @@ typedef struct {
     const char *gflops;
     change change;
     const char *reading;     /* which network was counted */
-    const char *explanation; /* why a count may differ; "" where there is nothing to say */
+    const char *explanation; /* why a count may differ; "" if there is no reason */
 } printed_row;
 
 extern const printed_row printed_rows[];

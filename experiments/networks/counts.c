@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parameters and multiply-adds of every configuration the papers tabulate, beside what they print.
+/* Parameters and multiply-adds of every configuration the papers tabulate, next to what they print.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -130,7 +130,7 @@ static const column parts_columns[] = {
     {"part", COLUMN_TEXT, "",
      "embedding (convolutions and their norms), positions (and class token), norms (and "
      "LayerScale), projections (into and out of attention), attention (the operator, with its "
-     "landmarks, inverse and filter on V), local (convolutions beside it), mlp, class attention, "
+     "landmarks, inverse and filter on V), local (convolutions in parallel with it), mlp, class attention, "
      "classifier; of all blocks of the stage"},
     {"parameters", COLUMN_INTEGER, "", "exact"},
     {"macs", COLUMN_REAL, "", "multiply-adds"},
@@ -188,7 +188,7 @@ static const output_spec outputs[] = {
 
 const experiment networks_counts = {
     .name = "networks/counts",
-    .summary = "parameters and multiply-adds of every tabulated network, beside the printed ones",
+    .summary = "parameters and multiply-adds of every tabulated network, next to the printed ones",
     .source = "SOFT (NeurIPS) Tab. 1, 3, 4, SOFT (IJCV) Tab. 2, 3, 9, 10, SimA Tab. 1, 2, 4, "
               "UFO-ViT Tab. 1, 4; N02-N04, N07, N08, N10",
     .example = "attnum run networks/counts",

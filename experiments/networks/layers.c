@@ -90,7 +90,7 @@ static int64_t operator_parameters(const attention_layer *a)
     }
 }
 
-/* As many numbers as any tensor of the description has: only their number is read. */
+/* As many numbers as the largest tensor of the description has; they are counted, never read. */
 static float *make_room(const attention_layer *a)
 {
     int64_t room = a->dim * a->dim * a->stride * a->stride + a->heads * a->residual * a->residual +
@@ -121,7 +121,7 @@ static atn_attention_desc description(const attention_layer *a, float *room)
     return desc;
 }
 
-/* The inverse's share, from what one more step would cost. The registry counts two products more
+/* The inverse's share, from the cost of one more step. The registry counts two products more
  * for the residual that SOFT's inverse reports: as much as a step. */
 static atn_status count_inverse(atn_context *context, const atn_attention_desc *desc,
                                 const atn_attention_shape *shape, double flops, layer_count *count)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What one layer of a network holds and costs, as functions of its sizes.
+/* Parameters and cost of one layer of a network, as functions of its sizes.
  *
  * Parameters are exact. Multiply-adds ("macs") are those of convolutions, linear maps and attention
  * operators for one image; biases, norms, activations, residual additions and interpolation are not
- * counted, as the papers' "FLOPs" do not. A zero-padded border counts as if it were there. */
+ * counted, as the papers' "FLOPs" do not. A zero-padded border is counted like the rest. */
 #ifndef EXPERIMENTS_NETWORKS_LAYERS_H
 #define EXPERIMENTS_NETWORKS_LAYERS_H
 
@@ -12,7 +12,7 @@
 typedef struct {
     int64_t parameters;
     double macs;
-    double inverse_macs; /* of them: the steps of an iterated inverse */
+    double inverse_macs; /* the part of macs in the steps of an iterative inverse */
 } layer_count;
 
 layer_count layer_add(layer_count a, layer_count b);
@@ -37,8 +37,8 @@ typedef struct {
     int64_t tokens, key_tokens; /* K is Q for soft, softpp and gaussian */
     int64_t heads, dim;         /* dim of one head, of queries, keys and values */
     int64_t grid;               /* side of the tokens' grid, for landmarks and residual */
-    bool sampled;               /* soft, softpp always; gaussian: SOFT with sp. 1x1, whose landmarks
-                                   are all tokens, mapped */
+    bool sampled; /* soft, softpp always; gaussian: SOFT with sp. 1x1, whose landmarks are all
+                     tokens after a linear map */
     atn_sampling_kind sampling;
     int64_t stride;    /* pool, conv, conv-code */
     int64_t landmarks; /* first; Linformer's r; nystromformer */

@@ -31,14 +31,14 @@ layer_count network_total(const network_count *sheet)
 
 /* ---- One stage ---- */
 
-/* Where a stage's blocks stand. */
+/* The position of a stage's blocks. */
 typedef struct {
     const network_stage *stage;
     int number;
     int64_t grid, tokens; /* tokens: with the class token */
     const change *change;
     bool changed; /* has the operator of the change */
-} place;
+} block_position;
 
 /* Returns the side of the grid. */
 static int64_t put_embedding(network_count *sheet, int number, const network_stage *s,
@@ -62,14 +62,14 @@ static bool shares_keys(atn_operator op)
     return op == ATN_SOFT || op == ATN_SOFTPP || op == ATN_GAUSSIAN;
 }
 
-static int64_t key_side(const place *p)
+static int64_t key_side(const block_position *p)
 {
     if (p->stage->reduction > 1)
         return p->grid / p->stage->reduction;
     return p->stage->block->key_stride > 1 ? p->grid / p->stage->block->key_stride : p->grid;
 }
 
-static int64_t key_tokens(const place *p)
+static int64_t key_tokens(const block_position *p)
 {
     return key_side(p) * key_side(p) + (p->tokens - p->grid * p->grid);
 }
@@ -77,7 +77,7 @@ static int64_t key_tokens(const place *p)
 void network_stage_tokens(const network *n, int stage, int resolution, int64_t *tokens,
                           int64_t *keys)
 {
-    place p = {.stage = &n->stages[stage], .grid = resolution};
+    block_position p = {.stage = &n->stages[stage], .grid = resolution};
     for (int i = 0; i <= stage; i++)
         for (int j = 0; j < n->stages[i].embed->count; j++)
             p.grid /= n->stages[i].embed->steps[j].stride;
@@ -85,7 +85,7 @@ void network_stage_tokens(const network *n, int stage, int resolution, int64_t *
     *keys = key_tokens(&p);
 }
 
-static layer_count projection_convolutions(const place *p)
+static layer_count projection_convolutions(const block_position *p)
 {
     int64_t dim = p->stage->dim, kernel = p->stage->block->projection_kernel;
     layer_count keys = layer_conv(dim, dim, kernel, dim, false, key_side(p));
@@ -106,7 +106,7 @@ static layer_count local(const block_form *block, int64_t dim, int64_t side)
     }
 }
 
-static attention_layer attention_of(const place *p)
+static attention_layer attention_of(const block_position *p)
 {
     const network_stage *s = p->stage;
     const change *c = p->change;
@@ -129,7 +129,7 @@ static attention_layer attention_of(const place *p)
     };
 }
 
-static void put_projections(network_count *sheet, const place *p, const attention_layer *a)
+static void put_projections(network_count *sheet, const block_position *p, const attention_layer *a)
 {
     const network_stage *s = p->stage;
     int64_t width = a->heads * a->dim, own = shares_keys(a->op) ? 0 : a->key_tokens;
@@ -148,7 +148,7 @@ static void put_projections(network_count *sheet, const place *p, const attentio
     }
 }
 
-static int put_blocks(network_count *sheet, atn_context *context, const place *p)
+static int put_blocks(network_count *sheet, atn_context *context, const block_position *p)
 {
     const network_stage *s = p->stage;
     const block_form *block = s->block;
@@ -167,7 +167,7 @@ static int put_blocks(network_count *sheet, atn_context *context, const place *p
     return code;
 }
 
-static void put_positions(network_count *sheet, const network *n, const place *p)
+static void put_positions(network_count *sheet, const network *n, const block_position *p)
 {
     const network_stage *s = p->stage;
     if (s->positions)
@@ -184,7 +184,7 @@ static void put_positions(network_count *sheet, const network *n, const place *p
 /* XCiT's class attention layers (arXiv:2106.09681): queries, keys and values are made of all
  * tokens, the class token's query alone is used, and the MLP sees the class token alone. */
 static int put_class_layers(network_count *sheet, atn_context *context, const network *n,
-                            const place *last)
+                            const block_position *last)
 {
     const network_stage *s = last->stage;
     attention_layer a = attention_of(last);
@@ -213,17 +213,17 @@ int network_counts(atn_context *context, const network *n, const change *c, netw
     *sheet = (network_count){0};
     int64_t side = c->resolution > 0 ? c->resolution : RESOLUTION, channels = COLOURS;
     int code = EXIT_PASS;
-    place p = {0};
+    block_position p = {0};
     for (int i = 0; i < n->stage_count && code == EXIT_PASS; i++) {
         const network_stage *s = &n->stages[i];
         side = put_embedding(sheet, i + 1, s, channels, side);
-        p = (place){.stage = s,
-                    .number = i + 1,
-                    .grid = side,
-                    .tokens = side * side + (s->class_token ? 1 : 0),
-                    .change = c,
-                    .changed =
-                        c->attention.variant && s->attention.op == n->stages[0].attention.op};
+        p = (block_position){.stage = s,
+                             .number = i + 1,
+                             .grid = side,
+                             .tokens = side * side + (s->class_token ? 1 : 0),
+                             .change = c,
+                             .changed = c->attention.variant &&
+                                        s->attention.op == n->stages[0].attention.op};
         put_positions(sheet, n, &p);
         code = put_blocks(sheet, context, &p);
         channels = s->dim;

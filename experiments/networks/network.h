@@ -9,7 +9,7 @@ enum { MLP_RATIO = 4, CLASSES = 1000, RESOLUTION = 224, MOST_STAGES = 4, MOST_PA
 
 /* ---- Configurations ---- */
 
-/* Convolutions that make tokens of an image or of the last stage's tokens. A step's output is
+/* Convolutions that turn an image or the last stage's tokens into tokens. A step's output is
  * `width` channels, or a fraction 1/part of the stage's dim, and its input's side / stride. */
 typedef struct {
     int kernel, stride, width, part;
@@ -28,7 +28,7 @@ typedef enum {
     LOCAL_KINDS
 } local_kind;
 
-/* What a block has beside projections, attention and MLP. */
+/* What a block has in addition to projections, attention and MLP. */
 typedef struct {
     int norms;   /* LayerNorms */
     int vectors; /* learned vectors of the stage's dim: LayerScale, affine layers */
@@ -61,17 +61,17 @@ typedef struct {
 typedef struct {
     network_stage stages[MOST_STAGES];
     int stage_count;
-    int fourier;      /* sines and cosines that a linear map makes positions of; 0: none */
+    int fourier;      /* sines and cosines from which a linear map computes positions; 0: none */
     int class_layers; /* class attention layers after the last stage */
     attention_name class_attention;
     const block_form *class_block;
-    const char *assumption; /* what none of the four papers states; "" if they state it all */
+    const char *assumption; /* what none of the four papers states; "" if they state everything */
 } network;
 
-/* What a table's row changes in a network; 0: nothing. */
+/* The changes of a table's row to a network; 0: none. */
 typedef struct {
-    attention_name attention; /* with a variant: instead of the first stage's operator, wherever
-                                 that stands */
+    attention_name
+        attention; /* with a variant: replaces the first stage's operator wherever it is used */
     attention_name class_attention;
     bool resampled; /* SOFT: take `sampling` */
     atn_sampling_kind sampling;

@@ -8,16 +8,17 @@
 
 static void print_help(void)
 {
-    printf("Measures the error of every operator and variant in every type, and holds it row by\n"
-           "row against the rows kept in golden/accuracy.csv: digits are lost where the error, in\n"
-           "units of what one rounding of every stored number does, is more than twice the kept\n"
-           "one and two such units. regress.csv has a row for each.\n"
-           "--against FILE: against another run's regress.csv, of another machine or commit;\n"
-           "with FILE.csv before it two of these are compared and nothing is run.\n"
-           "--update REASON: keeps this run's rows, and says what changes.\n"
-           "Exit code 1: digits are lost, a row FAILs or is gone, or more are marginal.\n"
-           "%s\n\nexample: %s\n",
-           regress.defaults, regress.example);
+    printf(
+        "Measures the error of every operator and variant in every type, and compares it row by\n"
+        "row with the rows kept in golden/accuracy.csv: digits are lost if the error, in units\n"
+        "of the effect of one rounding of every stored number, is more than twice the kept one\n"
+        "plus two such units. regress.csv has a row for each.\n"
+        "--against FILE: compares with another run's regress.csv, of another machine or commit;\n"
+        "with FILE.csv before it compares two such files and runs nothing.\n"
+        "--update REASON: keeps this run's rows, and lists the changes.\n"
+        "Exit code 1: digits are lost, a row FAILs or is gone, or more are marginal.\n"
+        "%s\n\nexample: %s\n",
+        regress.defaults, regress.example);
 }
 
 static int check_options(const settings *s)

@@ -50,13 +50,13 @@ bool compare_failed(const compare_outcome *o)
     return failed;
 }
 
-/* The device whose rows a device is held against. */
+/* The device with whose rows a device is compared. */
 static const char *basis_of(const table *kept, const char *device)
 {
     return rows_have(kept, device) ? device : atn_device_name(ATN_CPU);
 }
 
-/* *loss: of a row that is judged on both sides, else as it was. */
+/* *loss is set if the row is judged on both sides, and left alone otherwise. */
 static comparison compare_errors(const table *now, int64_t row, const table *kept, int64_t kept_row,
                                  double *loss)
 {
@@ -73,8 +73,8 @@ static comparison compare_errors(const table *now, int64_t row, const table *kep
     return better ? COMPARED_BETTER : COMPARED_SAME;
 }
 
-/* A FAIL of f32 or f64 fails whatever was kept; of a narrow type it may be a result, which the
- * baseline then has too. kept_row: -1 if there is none. */
+/* A FAIL of f32 or f64 fails whatever the baseline has; in a narrow type it may be a result, which
+ * the baseline then has, too. kept_row: -1 if there is none. */
 static comparison compare_row(const table *now, int64_t row, const table *kept, int64_t kept_row,
                               double *loss)
 {
@@ -173,7 +173,7 @@ static void count_marginals(const table *t, compare_outcome *o)
 static void put_all_gone(const table *now, const table *kept, const bool *met, table *into,
                          compare_outcome *o)
 {
-    bool held[2] = {false, false}; /* the devices that some row is held against */
+    bool held[2] = {false, false}; /* the devices with which some row is compared */
     for (int device = ATN_CPU; device <= ATN_CUDA; device++)
         if (rows_have(now, atn_device_name((atn_device)device))) {
             const char *basis = basis_of(kept, atn_device_name((atn_device)device));

@@ -7,7 +7,7 @@
 
 #include "common/table.h"
 
-/* X(code, name, fails). What comes of a row. */
+/* X(code, name, fails). The outcome of the comparison of a row. */
 #define COMPARISON_LIST(X)                                                                         \
     X(COMPARED_SAME, "same", false)                                                                \
     X(COMPARED_BETTER, "better", false)                                                            \
@@ -27,7 +27,7 @@ bool comparison_fails(comparison c);
 /* Of a row of a compared table. */
 comparison compared_row(const table *compared, int64_t row);
 
-/* Rows of an operator in a type that are marginal, where there were fewer. */
+/* The number of marginal rows of an operator in a type, if there were fewer. */
 typedef struct {
     int64_t row; /* the first of them */
     int now, kept;
@@ -37,14 +37,14 @@ typedef struct {
     int64_t count[COMPARISON_COUNT];
     int growths;
     marginal_growth *growth;
-    bool borrowed; /* a device without rows of its own was held against the CPU's */
+    bool borrowed; /* a device without its own rows was compared with the CPU's */
 } compare_outcome;
 
 void compare_free(compare_outcome *o);
 bool compare_failed(const compare_outcome *o);
 
-/* Fills `into` (regress_columns, COMPARED_COLUMNS) with the rows of now and, where the run is a
- * full one, those of kept that are not in it. */
+/* Fills `into` (regress_columns, COMPARED_COLUMNS) with the rows of `now` and, if the run is a full
+ * one, the rows of `kept` that it lacks. */
 void compare_rows(const table *now, const table *kept, bool full, table *into, compare_outcome *o);
 
 #endif

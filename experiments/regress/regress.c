@@ -16,13 +16,13 @@
 
 /* ---- What is run ---- */
 
-/* Three samples: of one, the order of a BLAS kernel's sums decides whether it is unlucky, and the
- * mean is as bad as its unluckiest; their median is neither. Over all pairs of five of OpenBLAS's
- * kernels and of a build with fused multiply-adds the largest loss is 1.41 of one sample, 1.32 of
- * the mean of three, 0.78 of their median, 0.67 of the median of five. */
+/* Three samples: the order of a BLAS kernel's sums decides whether a single one is unlucky, and the
+ * mean is as bad as the unluckiest; the median is not. Over all pairs of five of OpenBLAS's kernels
+ * and of a build with fused multiply-adds the largest loss is 1.41 of one sample, 1.32 of the mean
+ * of three, 0.78 of their median, 0.67 of the median of five. */
 enum { SAMPLES = 3, PARTS = 2 };
 
-/* 81 tokens leave a part of a block, of a window and of the pooled grid over. */
+/* 81 tokens do not fill the last block, the last window and the pooled grid. */
 static const char *const few_inputs[] = {"photos", "iid", NULL};
 static const struct {
     int64_t tokens, landmarks;
@@ -36,15 +36,15 @@ typedef struct {
     const char *inputs[8];
     void *sweep;
     int64_t points;
-} part;
+} accuracy_part;
 
 typedef struct {
     const settings *s;
     int64_t seeds[SAMPLES];
-    part parts[PARTS];
+    accuracy_part parts[PARTS];
     int count;
-    char *path;  /* of what the rows are held against */
-    table *kept; /* null: under --update, if there is none yet */
+    char *path;  /* the table that the rows are compared with */
+    table *kept; /* null: with --update, if there is no baseline yet */
 } regress_state;
 
 bool regress_is_full(const settings *s)
@@ -53,7 +53,7 @@ bool regress_is_full(const settings *s)
            s->storage_count == 0 && s->tokens.count == 0 && s->landmarks.count == 0;
 }
 
-/* A type that is asked for is the only one, all types otherwise. */
+/* The type that --dtype or --storage names, otherwise all types. */
 static void choose_types(settings *s)
 {
     if (s->storage_count > 0)
@@ -64,8 +64,8 @@ static void choose_types(settings *s)
             s->storages[s->storage_count++] = (atn_storage)storage;
 }
 
-/* The inputs of a part that were asked for. False if there is none. */
-static bool choose_inputs(part *p, const char *const *few, const settings *s)
+/* The inputs of a part that the options select. False if there are none. */
+static bool choose_inputs(accuracy_part *p, const char *const *few, const settings *s)
 {
     int count = 0;
     for (int i = 0; few[i]; i++) {
@@ -82,7 +82,7 @@ static bool choose_inputs(part *p, const char *const *few, const settings *s)
 static void add_part(regress_state *r, int index)
 {
     const settings *s = r->s;
-    part *p = &r->parts[r->count];
+    accuracy_part *p = &r->parts[r->count];
     p->s = *s;
     p->s.effort = EFFORT_QUICK;
     p->s.seeds = (integer_list){SAMPLES, r->seeds};
@@ -96,7 +96,7 @@ static void add_part(regress_state *r, int index)
     r->count += !usual[index].inputs || choose_inputs(p, usual[index].inputs, s);
 }
 
-/* ---- What it is held against ---- */
+/* ---- The kept rows ---- */
 
 static int open_kept(regress_state *r)
 {
@@ -122,7 +122,7 @@ static int prepare(const settings *s, void **state, int64_t *points)
         add_part(r, i);
     *points = 0;
     for (int i = 0; i < r->count && code == EXIT_PASS; i++) {
-        part *p = &r->parts[i];
+        accuracy_part *p = &r->parts[i];
         code = accuracy_operators.prepare(&p->s, &p->sweep, &p->points);
         *points += p->points;
     }
@@ -142,9 +142,9 @@ static void release(void *state)
 
 /* ---- Points: those of the parts, one part after the other ---- */
 
-static const part *part_of(const void *state, int64_t *point)
+static const accuracy_part *part_of(const void *state, int64_t *point)
 {
-    const part *p = ((const regress_state *)state)->parts;
+    const accuracy_part *p = ((const regress_state *)state)->parts;
     for (; *point >= p->points; p++)
         *point -= p->points;
     return p;
@@ -152,13 +152,13 @@ static const part *part_of(const void *state, int64_t *point)
 
 static void describe(const void *state, int64_t point, char *buffer, size_t size)
 {
-    const part *p = part_of(state, &point);
+    const accuracy_part *p = part_of(state, &point);
     accuracy_operators.describe(p->sweep, point, buffer, size);
 }
 
 static double weight(const void *state, int64_t point)
 {
-    const part *p = part_of(state, &point);
+    const accuracy_part *p = part_of(state, &point);
     return accuracy_operators.weight(p->sweep, point);
 }
 
@@ -171,7 +171,7 @@ static bool input_at(const void *state, int index, const char **name, const char
 
 static int run(const void *state, int64_t point, atn_context *context, table *raw)
 {
-    const part *p = part_of(state, &point);
+    const accuracy_part *p = part_of(state, &point);
     return accuracy_operators.run(p->sweep, point, context, raw);
 }
 
@@ -205,7 +205,7 @@ const experiment regress = {
     .defaults =
         "n = 64 with m = 16 on all inputs, n = 81 with m = 16 on photos and iid; 3 samples\n"
         "each; f32, f64, and bf16, f16, tf32 as storage. --dtype alone leaves these out.",
-    .outputs = &(const output_spec){"regress", "Rows, and the rows they are held against.",
+    .outputs = &(const output_spec){"regress", "Rows, and the rows they are compared with.",
                                     regress_columns, COMPARED_COLUMNS},
     .output_count = 1,
     .raw_columns = accuracy_columns,

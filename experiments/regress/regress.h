@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `attnum regress`: the accuracy of every operator, row by row, against rows that are kept
+/* `attnum regress`: the accuracy of every operator, row by row, compared with kept rows
  * (data/golden/accuracy.csv) or those of another run. Its samples are points of accuracy/operators;
  * built like an experiment (common/experiment.h), but no figure of a paper. */
 #ifndef EXPERIMENTS_REGRESS_H
@@ -16,11 +16,11 @@ enum {
 extern const experiment regress;
 extern const verb regress_verb;
 
-/* Whether no option picks a part of the rows. */
+/* Whether no option selects a part of the rows. */
 bool regress_is_full(const settings *s);
 
-/* Writes the baseline at `path`, and its metadata: the rows of now, and those of other devices that
- * were there (kept, or null). Refused where f32 or f64 FAILs. Returns an exit code. */
+/* Writes the baseline at `path`, and its metadata: the rows of now, and those of other devices in
+ * `kept`, which may be null. Refused where f32 or f64 FAILs. Returns an exit code. */
 int regress_update(const table *now, const table *kept, const char *path, const char *reason,
                    const void *state);
 

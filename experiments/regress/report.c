@@ -120,9 +120,9 @@ static void print_chosen(const table *t, bool changes)
 
 void regress_report(const table *compared, const compare_outcome *o, const char *kept, bool changes)
 {
-    report_text("held against %s\n", kept);
+    report_text("compared with %s\n", kept);
     if (o->borrowed)
-        report_text("a device has no rows of its own there: it is held against the CPU's\n");
+        report_text("a device without kept rows is compared with the CPU's\n");
     print_tally(compared);
     print_worst(compared);
     print_chosen(compared, changes);

@@ -31,7 +31,7 @@ const column regress_columns[COMPARED_COLUMNS] = {
     [ROW_DIGITS] = {"digits", COLUMN_REAL, "", "-log10 of the relative error: likewise"},
     [ROW_VERDICT] = {"verdict", COLUMN_TEXT, "", "the samples' worst, as in accuracy/operators"},
     [ROW_KEPT_DEVICE] = {"baseline_device", COLUMN_TEXT, "",
-                         "of the row it is held against; missing if there is none"},
+                         "of the row it is compared with; missing if there is none"},
     [ROW_KEPT_ERROR] = {"baseline_roundings", COLUMN_REAL, "", "of that row"},
     [ROW_KEPT_DIGITS] = {"baseline_digits", COLUMN_REAL, "", "of that row"},
     [ROW_KEPT_VERDICT] = {"baseline_verdict", COLUMN_TEXT, "", "of that row"},
@@ -43,7 +43,7 @@ const column regress_columns[COMPARED_COLUMNS] = {
 
 /* ---- Keys ---- */
 
-/* What a row is of. raw and kept rows have these columns under the same names. */
+/* The columns that identify a row. raw and kept rows have these columns under the same names. */
 static char *key_of(const table *t, int64_t row, const char *device)
 {
     return must_format(
@@ -74,7 +74,7 @@ static char *own_key(const table *t, int64_t row)
     return key_of(t, row, cell_text(t, row, "device"));
 }
 
-/* Samples are of one device, and do not name it. */
+/* Samples do not name their device. */
 static char *sample_key(const table *t, int64_t row)
 {
     return key_of(t, row, "");
@@ -142,7 +142,7 @@ bool rows_native(const table *rows, int64_t row)
     return is_native(table_get_text(rows, row, ROW_DTYPE));
 }
 
-/* One rounding in the arithmetic and one in the storage; 0 for a name of neither. */
+/* The roundoff of the arithmetic plus that of the storage; 0 for a name of neither. */
 static double roundoff_of(const char *dtype)
 {
     if (strcmp(dtype, atn_dtype_name(ATN_F64)) == 0)
@@ -170,7 +170,7 @@ static void put_median(table *into, int64_t count, double *values)
         table_missing(into);
 }
 
-/* The row of some samples. A sample without a ratio, for which nothing can be said, has no part in
+/* The row of some samples. A sample that has no ratio, as it cannot be judged, does not count in
  * the medians. */
 static void put_group(const table *raw, const keyed_row *group, int64_t count, const char *device,
                       table *into)
@@ -292,7 +292,7 @@ static const char *check_cell(const table *t, int64_t row, int col)
     return NULL;
 }
 
-/* A row without an error is one nothing can be said of, and says so. */
+/* A row without an error must have the verdict of one that cannot be judged. */
 static const char *check_together(const table *t, int64_t row, int *col)
 {
     bool ratio = !table_is_missing(t, row, ROW_RATIO);
@@ -320,7 +320,7 @@ static bool is_gone(const table *t, int64_t row)
            strcmp(table_get_text(t, row, ROW_COMPARISON), "gone") == 0;
 }
 
-/* Copies the rows that are there. */
+/* Copies the rows that are not null. */
 static int take_rows(const char *path, const table *all, table *rows)
 {
     for (int64_t row = 0; row < table_rows(all); row++) {

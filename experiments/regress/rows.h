@@ -8,7 +8,7 @@
 
 #include "common/table.h"
 
-/* A row of a run; what is kept of it as a baseline; and its comparison with one. */
+/* A row of a run; its part that is kept as a baseline; and its comparison with one. */
 enum {
     ROW_OPERATOR,
     ROW_VARIANT,
@@ -34,17 +34,17 @@ enum {
 };
 extern const column regress_columns[COMPARED_COLUMNS];
 
-/* Appends the rows that samples make: raw are rows of accuracy/operators, computed on the device.
- * Ratio, error and digits are the samples' medians, the verdict is their worst. In order of the
- * samples. */
+/* Appends the rows that follow from samples: raw are rows of accuracy/operators, computed on the
+ * device. Ratio, error and digits are the samples' medians, the verdict is the worst of theirs.
+ * Rows are in the order of the samples. */
 void rows_gather(const table *raw, const char *device, table *into);
 
-/* The rows (ROW_COLUMNS) of a CSV: a baseline, or what a run has written; rows that are gone in it
- * are left out. Returns an exit code; anything else is refused, with the file, the row (the header
- * is 1) and the column. */
+/* The rows (ROW_COLUMNS) of a CSV: a baseline, or the table of a run, whose rows marked as gone are
+ * left out. Returns an exit code; anything else is refused, with the file, the row (the header is
+ * 1) and the column. */
 int rows_read(const char *path, table **rows);
 
-/* A table's rows found by what they are of. */
+/* Finds rows of a table by the columns that identify them. */
 typedef struct {
     char *key;
     int64_t row;
@@ -55,18 +55,19 @@ typedef struct {
 } row_index;
 
 row_index rows_index(const table *rows);
-/* By another key, which is to be freed. Rows of one key stand in their order. */
+/* The order of rows by another key; to be freed. Rows of one key keep their order. */
 row_index rows_index_by(const table *rows, char *(*key)(const table *rows, int64_t row));
 void rows_index_free(row_index *index);
-/* The row of `of` that is of the same as row `row` of `rows`, but on the device; -1 if there is
- * none. */
+/* The row of `of` that agrees in its key with row `row` of `rows`, but is on the device; -1 if
+ * there is none. */
 int64_t rows_find(const row_index *of, const table *rows, int64_t row, const char *device);
 
 /* Whether the table has a row of the device. */
 bool rows_have(const table *rows, const char *device);
 
 ref_verdict rows_verdict(const table *rows, int64_t row);
-/* f32 or f64, which the library answers for: in a narrow type a FAIL may be a result. */
+/* Whether the type is f32 or f64, in which the library must not FAIL; in a narrow type a FAIL may
+ * be a result. */
 bool rows_native(const table *rows, int64_t row);
 
 #endif

@@ -10,7 +10,7 @@
 #include "regress/regress.h"
 #include "regress/rows.h"
 
-/* A baseline with a FAIL of the library's own would call the same FAIL expected. */
+/* A baseline with a FAIL of f32 or f64 would make the same FAIL expected. */
 static int check_rows(const table *now)
 {
     int64_t failed = 0;
@@ -28,7 +28,7 @@ static void take_row(const table *from, int64_t row, table *to)
         table_copy(to, from, row, col);
 }
 
-/* The rows of now, then those of devices that it has none of. */
+/* The rows of `now`, then those of devices that have no rows in it. */
 static table *merge(const table *now, const table *kept)
 {
     table *merged = table_create(regress_columns, ROW_COLUMNS);
@@ -54,14 +54,14 @@ static int write_metadata(const char *name, const char *reason, const void *stat
     size_t length = strlen(name);
     bool csv = length > 4 && strcmp(name + length - 4, ".csv") == 0;
     char *stem = must_format("%.*s", (int)(csv ? length - 4 : length), name);
-    output_spec output = {stem, "What attnum regress is held against.", regress_columns,
+    output_spec output = {stem, "What attnum regress is compared with.", regress_columns,
                           ROW_COLUMNS};
     metadata_write_kept(&regress, &output, state, BUILD_COMMIT, reason, f->file);
     free(stem);
     return new_file_close(f);
 }
 
-/* Renames nothing before both are written. */
+/* Renames the files after both have been written. */
 static int write_both(const table *rows, const char *folder, const char *name, const char *reason,
                       const void *state)
 {

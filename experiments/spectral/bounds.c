@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The norm bounds of SOFT (IJCV) Eq. 15 and Prop. 3 to 6, each held against what is measured, and
- * beside it the bound that does hold. */
+/* The norm bounds of SOFT (IJCV) Eq. 15 and Prop. 3 to 6, each compared with measurements, and next
+ * to each the bound that does hold. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -43,8 +43,8 @@ typedef enum {
     QUANTITIES
 } quantity;
 
-/* What of a point has no reference in f64: |A^-1|_2, |D^-1/2 A^-1 D^-1/2|_2, A+ (two routes keep
- * different eigenvalues of A). */
+/* The quantities of a point that may have no reference in f64: |A^-1|_2, |D^-1/2 A^-1 D^-1/2|_2, A+
+ * (two routes keep different eigenvalues of A). */
 enum { FLOOR_PLAIN = 1, FLOOR_NORMALISED = 2, FLOOR_PINV = 4 };
 
 /* What each quantity hangs on. */
@@ -60,11 +60,11 @@ static const unsigned floors_of[QUANTITIES] = {
     [NORMALISED_HIGHEST] = FLOOR_PLAIN,
 };
 
-/* What a point looks at: an input's tokens and landmarks; i.i.d. tokens with norms of very
+/* The kinds of points: tokens and landmarks of an input; i.i.d. tokens with norms of very
  * different size, for softmax; two tokens at a given distance, as their own landmarks. */
 typedef enum { FROM_INPUT = 1, FROM_NORMS = 2, FROM_PAIR = 4 } origin;
 
-/* What magnifies rounding, besides n: nothing, kappa(A), the size of softmax's logits. */
+/* What magnifies rounding in addition to n: nothing, kappa(A), or the size of softmax's logits. */
 typedef enum { PLAIN, INVERSE, LOGITS } rounding;
 
 typedef struct {
@@ -171,7 +171,7 @@ static int64_t get_stage(const settings *s, const input *in, int index)
     return s->stages.count > 0 ? s->stages.items[index] : usual[index];
 }
 
-/* Points that need no input; a pair is the same under all seeds. */
+/* Points without an input; a pair is the same under all seeds. */
 static void add_own_points(landmark_sweep *sweep, uint64_t seed)
 {
     int64_t stage;
@@ -250,10 +250,10 @@ typedef struct {
     double kappa;  /* of what A+ keeps of A */
     double logits; /* d times the largest of softmax's */
     unsigned floors;
-} measures;
+} bound_quantities;
 
-/* S20: the tokens alone, as queries and keys of softmax. */
-static int measure_softmax(int64_t n, int64_t dim, const double *tokens, measures *out)
+/* S20 is about the tokens alone, which are queries and keys of softmax. */
+static int measure_softmax(int64_t n, int64_t dim, const double *tokens, bound_quantities *out)
 {
     softmax_norms norms;
     int code = softmax_norms_measure(n, dim, tokens, &norms);
@@ -267,7 +267,7 @@ static int measure_softmax(int64_t n, int64_t dim, const double *tokens, measure
 
 /* S21: S = K(Q, Q). */
 static int measure_kernel(const landmark_sweep *sweep, atn_context *context, int64_t n, int64_t dim,
-                          double *tokens, measures *out)
+                          double *tokens, bound_quantities *out)
 {
     double *s = must_allocate((size_t)n, (size_t)n * sizeof *s), total = 0, largest = 0;
     int code = make_kernel(sweep->s, context, n, dim, tokens, s);
@@ -299,7 +299,7 @@ static bool has_twins(int64_t m, const double *a)
 
 /* S22, S23: A and its inverse. */
 static void take_inverse_norms(int64_t m, const double *a, const growth_norms *growth,
-                               const attention_norms *norms, measures *out)
+                               const attention_norms *norms, bound_quantities *out)
 {
     double *values = out->values;
     out->floors = (growth->pinv_below_floor ? FLOOR_PLAIN : 0) |
@@ -322,7 +322,7 @@ static void take_inverse_norms(int64_t m, const double *a, const growth_norms *g
 
 /* S06: the attention matrices P^T X P. */
 static void take_attention_norms(const growth_norms *growth, const attention_norms *norms,
-                                 measures *out)
+                                 bound_quantities *out)
 {
     double *values = out->values;
     out->kappa = growth->lambda_max * norms->pinv_norm;
@@ -335,7 +335,7 @@ static void take_attention_norms(const growth_norms *growth, const attention_nor
 
 static int measure_landmarks(const landmark_sweep *sweep, atn_context *context, int64_t n,
                              int64_t dim, double *tokens, int64_t m, double *landmarks,
-                             measures *out)
+                             bound_quantities *out)
 {
     double *a = must_allocate((size_t)m, (size_t)m * sizeof *a);
     double *p = must_allocate((size_t)m, (size_t)n * sizeof *p);
@@ -357,7 +357,7 @@ static int measure_landmarks(const landmark_sweep *sweep, atn_context *context, 
     return code;
 }
 
-/* A few tokens far out: many rows of S pick the same one of them. */
+/* A few tokens have large norms: many rows of S put their weight on the same one. */
 static void make_norms(uint64_t seed, int64_t n, double *tokens)
 {
     random_stream *r = random_create(seed, "iid-norms", 0);
@@ -382,12 +382,12 @@ static int make_point_tokens(const landmark_point *p, atn_context *context, int6
 }
 
 static int measure_point(const landmark_sweep *sweep, const landmark_point *p, atn_context *context,
-                         measures *out)
+                         bound_quantities *out)
 {
     int64_t n = grid_tokens(&p->grid), m = p->m, dim = p->in ? input_dim(p->in) : TOKEN_DIM;
     double *tokens = must_allocate((size_t)n, (size_t)dim * sizeof *tokens);
     double *landmarks = must_allocate((size_t)m + 1, (size_t)dim * sizeof *landmarks);
-    *out = (measures){.kappa = 0};
+    *out = (bound_quantities){.kappa = 0};
     for (int i = 0; i < QUANTITIES; i++)
         out->values[i] = NAN;
     out->values[ONE] = 1;
@@ -407,7 +407,7 @@ static int measure_point(const landmark_sweep *sweep, const landmark_point *p, a
 /* ---- Rows ---- */
 
 /* False if a proved statement is violated. */
-static bool add_row(const landmark_point *p, const statement *st, const measures *measured,
+static bool add_row(const landmark_point *p, const statement *st, const bound_quantities *measured,
                     table *raw)
 {
     char name[256];
@@ -441,7 +441,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
 {
     const landmark_sweep *sweep = state;
     const landmark_point *p = &sweep->points[point];
-    measures measured;
+    bound_quantities measured;
     int code = measure_point(sweep, p, context, &measured);
     if (code != EXIT_PASS && code != EXIT_CHECK)
         return code;
@@ -455,7 +455,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
     return code;
 }
 
-/* One line per statement: how many rows keep it, and the largest ratio. */
+/* Prints a line per statement: how many rows satisfy it, and the largest ratio. */
 static const column summary_columns[] = {
     {"statement", COLUMN_TEXT, "", ""},     {"proved", COLUMN_BOOLEAN, "", ""},
     {"rows", COLUMN_INTEGER, "", ""},       {"within", COLUMN_INTEGER, "", ""},
@@ -497,21 +497,21 @@ static int finish(const settings *s, const void *state, const table *raw, table 
 }
 
 static const output_spec outputs[] = {
-    {"bounds", "Printed and corrected norm bounds, each against what is measured in f64.", columns,
-     COLUMNS}};
+    {"bounds", "Printed and corrected norm bounds, and measurements in f64.", columns, COLUMNS}};
 
 const experiment spectral_bounds = {
     .name = "spectral/bounds",
-    .summary = "each printed norm bound against what is measured, and the corrected one",
+    .summary = "printed and corrected norm bounds, compared with measurements",
     .source = "SOFT (IJCV) Eq. 15, Prop. 3-6; S06, S20-S23",
     .example = "attnum run spectral/bounds --input photos,smooth --samples 10",
     .options = USES_DEVICE | USES_INPUT | USES_GRID | USES_SAMPLES | USES_STAGE | USES_LANDMARKS |
                USES_SCALE | USES_DISTANCE,
-    .defaults = "inputs photos, smooth, smooth:8, noisy, iid, iid:0.3, clusters, constant, "
-                "duplicates, circulant, and two of its own (iid-norms, pair); stages 3, 2 (n = "
-                "196, 784), a file has its own n, at most 4096; m = 49, a file without --m the "
-                "nearest it has, pooled on its grid, or in windows of consecutive tokens where no "
-                "grid is known; 5 samples (--quick: 1; --full: 100)",
+    .defaults =
+        "inputs photos, smooth, smooth:8, noisy, iid, iid:0.3, clusters, constant, "
+        "duplicates, circulant, and two inputs of this experiment alone (iid-norms, pair); stages 3, 2 (n = "
+        "196, 784), a file has its own n, at most 4096; m = 49, a file without --m the "
+        "nearest it has, pooled on its grid, or in windows of consecutive tokens where no "
+        "grid is known; 5 samples (--quick: 1; --full: 100)",
     .outputs = outputs,
     .output_count = 1,
     .plot = "spectral/bounds.gp",

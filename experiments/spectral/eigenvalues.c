@@ -62,7 +62,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
     return code;
 }
 
-/* One line per spectrum: its ends, and how much of it f64 can see. */
+/* Prints a line per spectrum: its ends, and how much of it is above the floor of f64. */
 static const column summary_columns[] = {
     {"input", COLUMN_TEXT, "", ""},
     {"m", COLUMN_INTEGER, "", ""},

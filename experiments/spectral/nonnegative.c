@@ -22,23 +22,23 @@ typedef struct {
     const row_source *source;
     double *rows; /* all of M, or one block */
     bool kept;
-} matrix;
+} streamed_matrix;
 
 static double *allocate_vectors(int64_t n, int64_t count)
 {
     return must_allocate((size_t)n, (size_t)count * sizeof(double));
 }
 
-static int open_matrix(matrix *m, const row_source *source)
+static int open_matrix(streamed_matrix *m, const row_source *source)
 {
     int64_t n = source->n;
-    *m = (matrix){source, NULL, n <= MOST_KEPT};
+    *m = (streamed_matrix){source, NULL, n <= MOST_KEPT};
     m->rows = allocate_vectors(n, m->kept ? n : BLOCK_ROWS);
     return m->kept ? source->rows(source->state, 0, n, m->rows) : EXIT_PASS;
 }
 
 /* image = M x and y = M^T M x, in one pass over M. */
-static int multiply(matrix *m, const double *x, double *image, double *y)
+static int multiply(streamed_matrix *m, const double *x, double *image, double *y)
 {
     int64_t n = m->source->n;
     for (int64_t first = 0; first < n; first += BLOCK_ROWS) {
@@ -123,7 +123,7 @@ static double collatz_wielandt(int64_t n, const double *x, const double *image)
     return largest;
 }
 
-/* Both bounds from the best x; squares until the end. */
+/* Both bounds from the best x; they are squares of the norm until the end. */
 static void narrow(const krylov *k, norm_bracket *bracket)
 {
     int n = (int)k->n;
@@ -133,7 +133,7 @@ static void narrow(const krylov *k, norm_bracket *bracket)
     bracket->upper = fmin(bracket->upper, collatz_wielandt(k->n, k->ritz, k->ritz_image));
 }
 
-/* The next direction: what B x has outside the space. False if that is rounding only. */
+/* The next direction: the part of B x outside of the space. False if that is only rounding. */
 static bool extend(krylov *k)
 {
     int n = (int)k->n;
@@ -160,7 +160,7 @@ static void sum_rows(int64_t n, const double *image, norm_bracket *bracket)
     bracket->row_sum_mean = total / sqrt((double)n);
 }
 
-static int iterate(matrix *m, krylov *k, double *image, norm_bracket *bracket)
+static int iterate(streamed_matrix *m, krylov *k, double *image, norm_bracket *bracket)
 {
     bool more = true;
     int code = EXIT_PASS;
@@ -182,7 +182,7 @@ static int iterate(matrix *m, krylov *k, double *image, norm_bracket *bracket)
 
 int nonnegative_norm(const row_source *source, norm_bracket *bracket)
 {
-    matrix m;
+    streamed_matrix m;
     *bracket = (norm_bracket){.upper = INFINITY};
     int code = open_matrix(&m, source);
     krylov k = open_krylov(source->n);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Spectral norms of large matrices without negative entries, between two bounds. */
+/* Spectral norms of large matrices without negative entries, with a lower and an upper bound. */
 #ifndef EXPERIMENTS_SPECTRAL_NONNEGATIVE_H
 #define EXPERIMENTS_SPECTRAL_NONNEGATIVE_H
 
 #include <stdint.h>
 
-/* An n x n matrix M by its rows; rows() writes `count` of them from `first` on (count x n) and
- * returns an exit code. */
+/* An n x n matrix M, given by its rows; rows() writes `count` of them from `first` on (count x n)
+ * and returns an exit code. */
 typedef struct {
     int64_t n;
     int (*rows)(void *state, int64_t first, int64_t count, double *out);
@@ -24,8 +24,8 @@ typedef struct {
     double row_sum_mean, row_sum_max;
 } norm_bracket;
 
-/* Stops when upper <= (1 + 1e-6) lower, or after 80 steps. Up to n = 4096 M is kept, beyond that
- * its rows are made again in every step. Returns an exit code. */
+/* Stops when upper <= (1 + 1e-6) lower, or after 80 steps. Up to n = 4096 M is stored, beyond that
+ * its rows are computed again in every step. Returns an exit code. */
 int nonnegative_norm(const row_source *source, norm_bracket *bracket);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SOFT (IJCV) Fig. 6b: the spectral norm of A^-1 against m, with and without normalisation; exact,
- * and of the iterate that stands for A^-1 in the papers. */
+ * and of the iterate that replaces A^-1 in the papers. */
 #include "spectral/norm_growth.h"
 
 #include <inttypes.h>
@@ -34,8 +34,8 @@ double growth_iterate_cap(double norm1)
 }
 
 /* 0.31/N = 3e-7 (growth_iterate_cap), and rounding: each step rounds X by about m u |X|, and each
- * later one at most doubles that, while |X| itself grows to the cap, sqrt(N) times the start. That
- * makes a few sqrt(N) m u; N m u is far above it, yet only 2e-6 at m = 16384. */
+ * later one at most doubles that, while |X| itself grows to the cap, sqrt(N) times the start. This
+ * adds up to a few sqrt(N) m u; the bound N m u is far larger, yet only 2e-6 at m = 16384. */
 static double cap_allowance(int64_t m)
 {
     return 1e-6 + ldexp((double)m, PAPER_STEPS) * atn_dtype_roundoff(ATN_F64);
@@ -110,7 +110,7 @@ int growth_measure(atn_context *context, int64_t m, double *a, growth_norms *nor
     return code;
 }
 
-/* Precision that is enough for lambda_min = 2^-400 lambda_max. */
+/* The precision in bits, enough for lambda_min = 2^-400 lambda_max. */
 enum { CERTIFY_BITS = 1024 };
 
 static void take_enclosure(const ref_enclosure *from, ref_enclosure *to, double *norm,
@@ -194,7 +194,7 @@ static const column columns[] = {
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
-/* The largest m whose points are certified by default: what takes about a second. */
+/* The largest m whose points are certified by default, which takes about a second. */
 enum { USUAL_CERTIFY = 256 };
 
 static void add_enclosure(table *raw, const ref_enclosure *e)
@@ -304,7 +304,7 @@ static const column fit_columns[] = {
 };
 enum { FIT_COLUMNS = sizeof fit_columns / sizeof *fit_columns };
 
-/* A fitted column, and the one that says where it is only a lower bound. */
+/* A fitted column, and the column that marks lower bounds. */
 static const struct fitted_column {
     const char *quantity, *below_floor;
 } fitted[] = {
@@ -315,7 +315,7 @@ static const struct fitted_column {
 };
 enum { FITTED = sizeof fitted / sizeof *fitted };
 
-/* The points of one input, sampling and quantity that count. */
+/* The points of one input, sampling and quantity that are fitted. */
 typedef struct {
     double *m, *y;
     int64_t count;
@@ -358,7 +358,7 @@ static void add_fit(table *fits, const char *name, const char *sampling, const c
     taken->count > 0 ? table_integer(fits, (int64_t)most) : table_missing(fits);
 }
 
-/* One line: how many rows f64 could not resolve, and what became of them. */
+/* Prints how many rows f64 could not resolve, and how many of them were certified. */
 static void say_what_is_certified(const table *raw)
 {
     int64_t certified = 0, bounds = 0, singular = 0;

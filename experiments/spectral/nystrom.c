@@ -16,12 +16,12 @@ typedef struct {
     int64_t n, m, d, kept;
     const double *tokens, *landmarks;
     double s, farthest; /* the largest s |x - y|^2 */
-    long double *a;     /* m x m: K(L,L), in which G comes to stand below the diagonal */
+    long double *a;     /* m x m: K(L,L), overwritten by G below the diagonal */
     long double *f;     /* m x n */
     int64_t *pivots;    /* m: the landmark at each place */
-} factors;
+} nystrom_factors;
 
-static long double kernel(factors *k, const double *x, const double *y)
+static long double kernel(nystrom_factors *k, const double *x, const double *y)
 {
     long double distance = 0;
     for (int64_t c = 0; c < k->d; c++) {
@@ -33,12 +33,12 @@ static long double kernel(factors *k, const double *x, const double *y)
     return expl(-distance);
 }
 
-static const double *landmark_at(const factors *k, int64_t place)
+static const double *landmark_at(const nystrom_factors *k, int64_t place)
 {
     return k->landmarks + k->pivots[place] * k->d;
 }
 
-static void swap_rows(factors *k, int64_t p, int64_t q)
+static void swap_rows(nystrom_factors *k, int64_t p, int64_t q)
 {
     int64_t m = k->m, pivot = k->pivots[p];
     for (int64_t j = 0; j < m; j++) {
@@ -55,8 +55,8 @@ static void swap_rows(factors *k, int64_t p, int64_t q)
     k->pivots[q] = pivot;
 }
 
-/* Column p of G below its diagonal, and what it leaves of the rest. */
-static void eliminate(factors *k, int64_t p)
+/* Computes column p of G below its diagonal, and updates the rest of A. */
+static void eliminate(nystrom_factors *k, int64_t p)
 {
     int64_t m = k->m;
     long double root = sqrtl(k->a[p * m + p]);
@@ -68,7 +68,7 @@ static void eliminate(factors *k, int64_t p)
             k->a[i * m + j] -= k->a[i * m + p] * k->a[j * m + p];
 }
 
-static void factorise(factors *k)
+static void factorise(nystrom_factors *k)
 {
     int64_t m = k->m;
     for (int64_t i = 0; i < m; i++)
@@ -86,7 +86,7 @@ static void factorise(factors *k)
     }
 }
 
-static void solve(factors *k)
+static void solve(nystrom_factors *k)
 {
     int64_t n = k->n, m = k->m;
     for (int64_t p = 0; p < k->kept; p++) {
@@ -101,8 +101,8 @@ static void solve(factors *k)
     }
 }
 
-/* out = |G^-1| |G|, r x r, in f64: it goes into a bound only. work: r x r. */
-static void skeel(const factors *k, double *work, double *out)
+/* out = |G^-1| |G|, r x r, in f64, since only a bound uses it. work: r x r. */
+static void skeel(const nystrom_factors *k, double *work, double *out)
 {
     int64_t r = k->kept, m = k->m;
     memset(work, 0, (size_t)(r * r) * sizeof *work);
@@ -132,9 +132,9 @@ static double product_norm(int64_t r, int64_t n, CBLAS_TRANSPOSE side, const dou
 /* Higham 2002, Theorems 8.5 and 10.3, in long double's u: G and F are those of A + dA and
  * P + dP, |dA| <= q |G| |G^T|, |dP| <= q |G| |F|, where q also holds the kernels' own errors of
  * (d + 4) s |x - y|^2 + 3 units. To first order in q that moves F^T F by
- * 4 |F|_F q |H |F||_F + q |H^T |F||_F^2, H = |G^-1| |G|. On top, in f64, rounding F and adding
- * kept products: (kept + 4) u |F|_F^2. */
-static double bound_rounding(const factors *k, const double *f)
+ * 4 |F|_F q |H |F||_F + q |H^T |F||_F^2, H = |G^-1| |G|. In addition, in f64, rounding F and adding
+ * `kept` products: (kept + 4) u |F|_F^2. */
+static double bound_rounding(const nystrom_factors *k, const double *f)
 {
     int64_t r = k->kept, n = k->n;
     double *h = must_allocate((size_t)(r * r) + 1, sizeof *h);
@@ -154,7 +154,7 @@ static double bound_rounding(const factors *k, const double *f)
            ((double)r + 4) * atn_dtype_roundoff(ATN_F64) * norm * norm;
 }
 
-static void multiply(const factors *k, const double *f, double *s_hat)
+static void multiply(const nystrom_factors *k, const double *f, double *s_hat)
 {
     int64_t n = k->n;
     memset(s_hat, 0, (size_t)(n * n) * sizeof *s_hat);
@@ -167,9 +167,9 @@ static void multiply(const factors *k, const double *f, double *s_hat)
 }
 
 void nystrom_make(int64_t n, int64_t m, int64_t d, const double *tokens, const double *landmarks,
-                  double s, double *s_hat, nystrom *result)
+                  double s, double *s_hat, nystrom_approximation *result)
 {
-    factors k = {.n = n, .m = m, .d = d, .tokens = tokens, .landmarks = landmarks, .s = s};
+    nystrom_factors k = {.n = n, .m = m, .d = d, .tokens = tokens, .landmarks = landmarks, .s = s};
     double *f = must_allocate((size_t)m, (size_t)n * sizeof *f);
     long double shortfall = (long double)n;
     k.a = must_allocate((size_t)m, (size_t)m * sizeof *k.a);

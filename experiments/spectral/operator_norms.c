@@ -167,7 +167,7 @@ static int64_t count_above(int64_t m, const double *lambda, double cut)
     return count;
 }
 
-/* X = D^-1/2 A+ D^-1/2: as A+ with D^-1/2 r for r. */
+/* X = D^-1/2 A+ D^-1/2: like A+, with D^-1/2 r in place of r. */
 static int measure_factored(int64_t m, const double *lambda, const double *w, const double *r,
                             int64_t *rank, inverse_norms *norms)
 {
@@ -184,7 +184,7 @@ static int measure_factored(int64_t m, const double *lambda, const double *w, co
     return code;
 }
 
-/* |r^T X r|_2 of X_20 by a named start, of D^-1/2 X D^-1/2 if normalised. */
+/* |r^T X r|_2 for X_20 from a given start, of D^-1/2 X D^-1/2 if normalised. */
 static int measure_iterate(atn_context *context, atn_inverse_method method, bool normalised,
                            int64_t m, double *a, const double *r, double *norm)
 {
@@ -267,7 +267,7 @@ static void exponentials(int64_t n, const double *logits, const double *r, doubl
             e[i * n + j] = exp(logits[i * n + j] - (a * r[i] + b * r[j]));
 }
 
-/* |S|_2^2 is the largest eigenvalue of S S^T; squaring costs the small ones only. */
+/* |S|_2^2 is the largest eigenvalue of S S^T; squaring makes only the small ones inaccurate. */
 static int square_norm(int64_t n, const double *s, double *square, double *norm)
 {
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)n, (int)n, (int)n, 1, s, (int)n, s,
@@ -300,7 +300,7 @@ int softmax_norms_measure(int64_t n, int64_t d, const double *tokens, softmax_no
     return code;
 }
 
-/* c Q K^T, and the largest of them in absolute value. */
+/* c Q K^T, and the largest absolute value. */
 static double cross_logits(int64_t n, int64_t d, const double *queries, const double *keys,
                            double *logits)
 {

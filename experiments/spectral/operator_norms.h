@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Spectral norms of attention matrices that are never formed n x n where they need not be. */
+/* Spectral norms of attention matrices, without n x n arrays where possible. */
 #ifndef EXPERIMENTS_SPECTRAL_OPERATOR_NORMS_H
 #define EXPERIMENTS_SPECTRAL_OPERATOR_NORMS_H
 
@@ -11,7 +11,7 @@
 /* All return an exit code: EXIT_CHECK, reported and the numbers set, if two routes to eigenvalues
  * disagree. */
 
-/* What Eq. 15 is about, for A (m x m) and P (m x n); D = diag(A 1). A+ drops eigenvalues
+/* The norms of Eq. 15, for A (m x m) and P (m x n); D = diag(A 1). A+ drops eigenvalues
  * <= m u lambda_max. */
 typedef struct {
     double soft, iterate, softpp; /* |P^T X P|_2 for X = A+, X_20 of nr-paper, D^-1/2 A+ D^-1/2 */
@@ -26,13 +26,13 @@ int attention_norms_measure(atn_context *context, int64_t m, int64_t n, double *
 /* r (m x m) with P = r Q^T for P (m x n, m <= n) and orthonormal columns in Q. */
 int factor_cross_kernel(int64_t m, int64_t n, const double *p, double *r);
 
-/* |P^T X P|_2 for what stands for A+ in SOFT, and for D^-1/2 A+ D^-1/2 in SOFT++. A+ is never
+/* |P^T X P|_2 for each X that replaces A+ in SOFT, and for D^-1/2 A+ D^-1/2 in SOFT++. A+ is never
  * formed: with A = W diag(lambda) W^T and P = r Q^T (QR), P^T A+ P has the norm of Z^T Z,
  * Z = diag(lambda)^-1/2 W^T r, which loses half the digits that an explicit A+ would. */
 typedef struct {
-    double exact;     /* X = A+, eigenvalues <= m u lambda_max dropped */
-    double coarse;    /* the same with a cut 1000 times higher: what hangs on the cut */
-    double paper;     /* X_20 of nr-paper */
+    double exact;  /* X = A+, eigenvalues <= m u lambda_max dropped */
+    double coarse; /* the same with a cut 1000 times higher, which shows the influence of the cut */
+    double paper;  /* X_20 of nr-paper */
     double published; /* X_20 of the published code: nr-soft, nr-softpp */
 } inverse_norms;
 
@@ -55,8 +55,8 @@ typedef struct {
 /* All NaN where the logits overflow. */
 int softmax_norms_measure(int64_t n, int64_t d, const double *tokens, softmax_norms *norms);
 
-/* S = softmax(Q K^T / sqrt(d)) with keys of their own: its eigenvalues are complex, and by one
- * route only (dgeev). */
+/* S = softmax(Q K^T / sqrt(d)) with keys other than the queries: its eigenvalues are complex, and
+ * by one route only (dgeev). */
 typedef struct {
     double radius;            /* the largest |eigenvalue| */
     double lowest;            /* the smallest real part */
@@ -65,7 +65,7 @@ typedef struct {
     double logit;             /* the largest |logit| */
 } cross_norms;
 
-/* All but logit NaN where the logits overflow. */
+/* Everything but logit is NaN if the logits overflow. */
 int softmax_cross_measure(int64_t n, int64_t d, const double *queries, const double *keys,
                           cross_norms *norms);
 

@@ -19,7 +19,7 @@
 
 /* ---- What grows ---- */
 
-/* A scene is 64 x 64 tokens; of a photograph, 256 x 256 pixels in patches of 4. */
+/* A scene has 64 x 64 tokens, which are patches of 4 pixels for a photograph. */
 enum { SCENE_SIDE = 64, SCENE_PATCH = 4 };
 
 /* X(code, name, description) */
@@ -30,7 +30,7 @@ enum { SCENE_SIDE = 64, SCENE_PATCH = 4 };
     X(VIEW_CROPPED, "cropped",                                                                     \
       "the central sqrt(n) x sqrt(n) tokens of the scene's 64 x 64; of a file's grid")
 
-/* X(code, name, stride, description); stride 0: whichever gives 49. */
+/* X(code, name, stride, description); stride 0: the one that gives 49 landmarks. */
 #define RULE_LIST(X)                                                                               \
     X(RULE_NONE, "none", -1, "no landmarks: the exact attention matrices")                         \
     X(RULE_FIXED, "m49", 0, "49 landmarks, the stride grows (rows left over are dropped)")         \
@@ -91,7 +91,7 @@ static const int64_t usual_sides[EFFORT_COUNT][7] = {[EFFORT_QUICK] = {14, 22, 2
                                                      [EFFORT_DEFAULT] = {14, 22, 28, 44, 56},
                                                      [EFFORT_FULL] = {14, 22, 28, 44, 56, 64, 112}};
 
-/* Beyond these a point takes hours: n x n kernels made in every step, 20 steps with A. */
+/* Larger points take hours: n x n kernels are computed in every step, and A has 20 steps. */
 enum { LARGEST_SIDE = 128, MOST_LANDMARKS = 1024 };
 
 static int64_t usual_samples(const settings *s, const input *in)
@@ -102,7 +102,8 @@ static int64_t usual_samples(const settings *s, const input *in)
     return samples[s->effort][pictures];
 }
 
-/* The side of the index-th grid, 0 past the last one, -1, reported, if n is no square. */
+/* The side of the index-th grid; 0 after the last one; -1, after a message, if n is not a square.
+ */
 static int64_t get_side(const settings *s, int index)
 {
     if (s->tokens.count == 0)
@@ -146,7 +147,7 @@ static int add_input(landmark_sweep *sweep, uint64_t seed, const input *in)
     bool asked = s->tokens.count > 0;
     if (code == EXIT_PASS && asked && sweep->count == before &&
         seed == (uint64_t)s->seeds.items[0]) {
-        report_error("%s: no square of the wanted numbers of tokens lies in it, expected a file "
+        report_error("%s: it contains no square of the wanted numbers of tokens, expected a file "
                      "with a grid (--grid) and smaller --n",
                      input_name(in));
         return EXIT_USAGE;
@@ -265,7 +266,7 @@ static int softmax_rows(void *state, int64_t first, int64_t count, double *out)
 
 /* ---- Rows ---- */
 
-/* A norm with what belongs to it; NaN and -1: missing. */
+/* A norm with its bounds and counts; NaN and -1: missing. */
 typedef struct {
     const char *operator, * inverse;
     double norm, upper, row_sum_mean, row_sum_max, coarse;

@@ -23,7 +23,7 @@ const sampler samplers[SAMPLERS] = {
     {"greedy", ATN_SAMPLING_GREEDY, 0, false, true, false},
 };
 
-/* Opened with a key that no other purpose, sampler or draw has. */
+/* Opens a stream with a key that no other purpose, sampler or draw has. */
 static random_stream *open_stream(const sampler_source *from, const char *purpose, int64_t draw)
 {
     char *name = must_format("sampling %s %" PRId64, purpose, draw);
@@ -32,7 +32,7 @@ static random_stream *open_stream(const sampler_source *from, const char *purpos
     return r;
 }
 
-/* The random numbers a sampling asks for, in memory to be freed: m of m drawn without replacement,
+/* The random numbers that a sampling needs, to be freed: m of m drawn without replacement,
  * uniforms, or weights. */
 static void *give_numbers(const sampler_source *from, const sampler *with, int64_t draw,
                           atn_sampling *sampling)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ways to take landmarks from tokens, with the random numbers that they ask for. */
+/* The ways to take landmarks from tokens, with the random numbers that they need. */
 #ifndef EXPERIMENTS_SPECTRAL_SAMPLERS_H
 #define EXPERIMENTS_SPECTRAL_SAMPLERS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How near S^ = K(Q,L) K(L,L)+ K(L,Q) comes to S = K(Q,Q) for every way to take the landmarks L,
+/* How close S^ = K(Q,L) K(L,L)+ K(L,Q) is to S = K(Q,Q) for every way to take the landmarks L,
  * against the best matrix of rank m: SOFT (IJCV) section 3.2, Tab. 10, App. A. */
 #include <inttypes.h>
 #include <math.h>
@@ -136,7 +136,7 @@ static double weight(const void *state, int64_t point)
     return n * n * n + 30 * n * m * m;
 }
 
-/* ---- What all samplers of a point are held against ---- */
+/* ---- What all samplers of a point are compared with ---- */
 
 typedef struct {
     const landmark_sweep *sweep;
@@ -193,7 +193,7 @@ typedef struct {
     int64_t rank_f64, rank_f32;
     double lowest, rounding, exact;
     int64_t pivots;
-} measures;
+} sampler_errors;
 
 static int take_landmarks(const point_data *data, const sampler *with, int64_t draw,
                           double *landmarks)
@@ -210,7 +210,7 @@ static int take_landmarks(const point_data *data, const sampler *with, int64_t d
     return sampler_take(with, &from, p->m, draw, data->context, landmarks);
 }
 
-static int measure_bottleneck(const point_data *data, const double *landmarks, measures *out)
+static int measure_bottleneck(const point_data *data, const double *landmarks, sampler_errors *out)
 {
     int64_t m = data->p->m;
     double *a = must_allocate((size_t)m, (size_t)m * sizeof *a);
@@ -228,7 +228,7 @@ static int measure_bottleneck(const point_data *data, const double *landmarks, m
 
 /* The largest |row| entry of the tokens that equal a pivot. */
 static double largest_on_pivots(const point_data *data, const double *landmarks,
-                                const nystrom *made, const double *difference)
+                                const nystrom_approximation *made, const double *difference)
 {
     int64_t n = data->n;
     size_t bytes = (size_t)data->dim * sizeof(double);
@@ -242,9 +242,9 @@ static double largest_on_pivots(const point_data *data, const double *landmarks,
     return largest;
 }
 
-/* Eigenvalues of S - S^ by one route, held against the trace and the Frobenius norm, which they
+/* Eigenvalues of S - S^ by one route, compared with the trace and the Frobenius norm, which they
  * must add up to within n times their own rounding. */
-static int measure_difference(const point_data *data, const double *difference, measures *out)
+static int measure_difference(const point_data *data, const double *difference, sampler_errors *out)
 {
     int64_t n = data->n;
     double u = atn_dtype_roundoff(ATN_F64), trace = 0, sum = 0, squares = 0;
@@ -269,12 +269,12 @@ static int measure_difference(const point_data *data, const double *difference, 
 }
 
 static int measure_approximation(const point_data *data, const sampler *with,
-                                 const double *landmarks, measures *out)
+                                 const double *landmarks, sampler_errors *out)
 {
     int64_t n = data->n, m = data->p->m;
     double *difference = must_allocate((size_t)n, (size_t)n * sizeof *difference);
     double *product = must_allocate((size_t)n, VALUE_DIM * sizeof *product);
-    nystrom made = {.pivots = must_allocate((size_t)m, sizeof *made.pivots)};
+    nystrom_approximation made = {.pivots = must_allocate((size_t)m, sizeof *made.pivots)};
     nystrom_make(n, m, data->dim, data->tokens, landmarks, kernel_scale(data->sweep->s, data->dim),
                  difference, &made);
     for (int64_t i = 0; i < n * n; i++)
@@ -295,7 +295,7 @@ static int measure_approximation(const point_data *data, const sampler *with,
 
 /* ---- Rows ---- */
 
-/* The eigenvalues of S that the best matrix of rank m does without. */
+/* The eigenvalues of S that the best matrix of rank m leaves out. */
 static double best_trace(const point_data *data)
 {
     double sum = 0;
@@ -309,8 +309,8 @@ static double best_spectral(const point_data *data)
     return data->p->m < data->n ? fmax(data->lambda[data->p->m], 0) : 0;
 }
 
-static void add_row(const point_data *data, const sampler *with, int64_t draw, const measures *got,
-                    table *raw)
+static void add_row(const point_data *data, const sampler *with, int64_t draw,
+                    const sampler_errors *got, table *raw)
 {
     double n = (double)data->n, m = (double)data->p->m, u = atn_dtype_roundoff(ATN_F64);
     double norm = data->lambda[0], trace = best_trace(data), spectral = best_spectral(data);
@@ -342,8 +342,8 @@ static void add_row(const point_data *data, const sampler *with, int64_t draw, c
     table_integer(raw, (int64_t)data->p->seed);
 }
 
-/* Sums of n eigenvalues may be off by n times what one may. */
-static int judge(const point_data *data, const sampler *with, const measures *got)
+/* Sums of n eigenvalues may have n times the error of one. */
+static int judge(const point_data *data, const sampler *with, const sampler_errors *got)
 {
     double n = (double)data->n, own = n * atn_dtype_roundoff(ATN_F64) * data->lambda[0];
     char *what =
@@ -363,7 +363,7 @@ static int judge(const point_data *data, const sampler *with, const measures *go
 static int run_draw(const point_data *data, const sampler *with, int64_t draw, table *raw)
 {
     double *landmarks = must_allocate((size_t)data->p->m, (size_t)data->dim * sizeof *landmarks);
-    measures got = {.trace = 0};
+    sampler_errors got = {.trace = 0};
     int code = take_landmarks(data, with, draw, landmarks);
     if (code == EXIT_PASS)
         code = measure_bottleneck(data, landmarks, &got);
@@ -467,7 +467,7 @@ static spread collect(const table *raw, int64_t like, const char *name, const ch
     return s;
 }
 
-/* Rows of one seed and sample stand one after the other. */
+/* Rows of one seed and sample are consecutive. */
 static double draw_spread(const table *raw, int64_t like, const char *name)
 {
     int error = table_column(raw, "trace_error"), draw = table_column(raw, "draw");
@@ -563,7 +563,7 @@ static const output_spec outputs[] = {
 
 const experiment spectral_sampling = {
     .name = "spectral/sampling",
-    .summary = "how well the landmarks of every sampler stand for all tokens",
+    .summary = "how well the landmarks of every sampler represent all tokens",
     .source = "SOFT (IJCV) section 3.2, Tab. 10, Eq. 7, 9, App. A; S04, S05",
     .example = "attnum run spectral/sampling --input photos,smooth --m 49",
     .options = USES_DEVICE | USES_INPUT | USES_GRID | USES_SAMPLES | USES_STAGE | USES_LANDMARKS |

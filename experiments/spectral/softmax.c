@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* SOFT (IJCV) Prop. 3: the eigenvalues of softmax attention, which it bounds by 1, and the spectral
- * norm, which the text takes from them and which can reach sqrt(n). */
+ * norm, which the paper equates with them and which can reach sqrt(n). */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -58,10 +58,10 @@ static const int64_t usual_tokens[EFFORT_COUNT][6] = {[EFFORT_QUICK] = {4, 16, 6
                                                       [EFFORT_DEFAULT] = {4, 16, 64, 256, 1024},
                                                       [EFFORT_FULL] = {4, 16, 64, 256, 1024, 4096}};
 
-/* S is formed, with its n^3 eigenvalues; without symmetry they cost 20 times as much. */
+/* S is formed, and its eigenvalues take n^3; without symmetry they cost 20 times as much. */
 enum { MOST_TOKENS = 4096, MOST_OTHER_KEYS = 256, PHOTO_PATCH = 4 };
 
-/* Norms of the dominant token: from all equal to as good as alone. */
+/* Norms of the dominant token: from equal tokens to one that gets almost all of the weight. */
 static const double ratios[] = {1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48};
 enum { RATIOS = sizeof ratios / sizeof *ratios };
 
@@ -233,8 +233,8 @@ static int check_order(const landmark_point *p, const char *what, double low, do
     return EXIT_CHECK;
 }
 
-/* Without symmetry rounding may move eigenvalues that lie together, as those of an S near I do, by
- * its square root. */
+/* Without symmetry rounding may move eigenvalues in a cluster, such as those of an S near I, by its
+ * square root. */
 static int check_rows(const landmark_point *p, const cross_norms *norms, double closed_form,
                       double allowance)
 {

@@ -54,8 +54,8 @@ void NUM(ref_depthwise)(const ref_head *h, int64_t height, int64_t width, int64_
         for (int64_t f = 0; ref_query(h, i) && f < rows * cols; f++) {
             int64_t y = i / width + f / cols - rows / 2, x = i % width + f % cols - cols / 2;
             int64_t j = y * width + x;
-            bool inside = y >= 0 && y < height && x >= 0 && x < width && ref_key(h, j);
-            for (int64_t c = 0; inside && c < h->dv; c++)
+            bool in_range = y >= 0 && y < height && x >= 0 && x < width && ref_key(h, j);
+            for (int64_t c = 0; in_range && c < h->dv; c++)
                 out[i * h->dv + c] += filter[f] * h->v[j * h->dv + c];
         }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What several operators' references need of dense matrices over `num`, row-major. */
+/* Functions of dense, row-major matrices over `num` that several operators' references share. */
 #ifndef REFERENCE_DENSE_H
 #define REFERENCE_DENSE_H
 
@@ -8,29 +8,29 @@
 /* c (p x q) = a (p x r) b (r x q). */
 void NUM(ref_multiply)(int64_t p, int64_t r, int64_t q, const num *a, const num *b, num *c);
 
-/* |A|_1 of m x m: the largest column sum, the first of equals. */
+/* |A|_1 of m x m: the largest column sum; of equal ones the first counts. */
 num NUM(ref_norm1)(int64_t m, const num *a);
 
 /* Logits become weights exp(x_j) / sum exp; returns log sum exp. A logit of -INFINITY has weight 0;
  * where no logit is above that, all weights are 0. */
 num NUM(ref_softmax_row)(int64_t count, num *logits);
 
-/* row (dv) += sum_j weights_j v_j over the keys that are there. */
+/* row (dv) += sum_j weights_j v_j over the keys that are not masked. */
 void NUM(ref_weigh)(const ref_head *h, const num *weights, num *row);
 
-/* Y += V, standing on a height x width grid, correlated channel by channel with a rows x cols
- * filter (both odd), zero padding; tokens that are not there count as 0. */
+/* Y += V, on a height x width grid, correlated channel by channel with a rows x cols
+ * filter (both odd), zero padding; padded tokens count as 0. */
 void NUM(ref_depthwise)(const ref_head *h, int64_t height, int64_t width, int64_t rows,
                         int64_t cols, const num *filter, num *out);
 
 /* A+ by ref_pseudo_inverse_long with its derivative at constant rank (m x m). */
 atn_status NUM(ref_pseudo_inverse)(int64_t m, const num *a, double rcond, num *x, int64_t *rank);
 
-/* Gives x, whose value stands for the inverse of A, the derivative -X dA X; pseudo: that of the
+/* Sets the derivative of x, whose value is the inverse of A, to -X dA X; pseudo: that of the
  * pseudo-inverse at constant rank. */
 atn_status NUM(ref_inverse_slope)(int64_t m, const num *a, bool pseudo, num *x);
 
-/* Whether K is a tensor of its own. */
+/* Whether K is a separate tensor. */
 static inline bool ref_has_keys(const ref_head *h)
 {
     return h->all->k != h->all->q;

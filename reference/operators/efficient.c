@@ -3,7 +3,7 @@
  * al. 2021, softmax normalisation. Their rows sum to 1. */
 #include "problem.h"
 
-/* Each channel's softmax over the keys that are there. */
+/* Each channel's softmax over the keys that are not masked. */
 static void over_tokens(const ref_head *h, num *column, num *k)
 {
     for (int64_t c = 0; c < h->d; c++) {

@@ -77,7 +77,7 @@ num NUM(ref_dot)(int64_t d, const num *x, const num *y)
     return sum;
 }
 
-/* f64 numbers, each with its derivative where there is a direction; null: nothing given. */
+/* Numbers from f64, with derivatives if there is a direction; null: not given. */
 static num *load(int64_t count, const double *values, const double *direction, bool *failed)
 {
     if (!values)
@@ -110,7 +110,7 @@ static atn_status all_heads(const problem *p, num *out)
     return worst;
 }
 
-/* A problem over num, with all that it holds. */
+/* A problem over num, with its arrays. */
 typedef struct {
     problem p;
     num *q, *k, *v, *parameters[ATN_PARAMETER_COUNT];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* attention.c's way into the operators' references: all in f64. */
+/* The operators' references for attention.c: all arrays are f64. */
 #ifndef REFERENCE_EVALUATE_H
 #define REFERENCE_EVALUATE_H
 

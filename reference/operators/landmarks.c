@@ -125,7 +125,8 @@ static atn_status named(const ref_head *h, int64_t m, num *landmarks)
     return ATN_OK;
 }
 
-/* m, if the sampling can be taken; what the four need has been checked by whoever made it. */
+/* m, if the sampling can be taken; whoever made it has checked what the four data-dependent kinds
+ * need. */
 static int64_t chosen_count(const ref_head *h)
 {
     const atn_sampling *s = &h->desc->sampling;
@@ -133,7 +134,7 @@ static int64_t chosen_count(const ref_head *h)
     return given && s->count <= h->n ? s->count : 0;
 }
 
-/* What is chosen depends on the values alone: it does not move with a slope. */
+/* The choice depends on the values alone: it has no derivative. */
 static void mean_of(const ref_head *h, const int64_t *assigned, int64_t l, int64_t seed, num *mean)
 {
     int64_t held = 0;

@@ -2,7 +2,7 @@
 /* Linformer (Wang et al. 2020, Eq. 7): Y = softmax(c Q K'^T) V', K' = E^T K, V' = F^T V. */
 #include "dense.h"
 
-/* to (r x cols) = E^T from, over the tokens that are there. */
+/* to (r x cols) = E^T from, over the tokens that are not masked. */
 static void compress(const ref_head *h, int64_t r, int64_t cols, const num *e, const num *from,
                      num *to)
 {

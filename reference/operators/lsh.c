@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reformer's LSH attention (Kitaev et al. 2020) as attnum/operators.h has it: all rounds' tokens in
  * one sequence ordered by (round, bucket, token), cut into chunks that see themselves and the chunk
- * before. Padded tokens do not stand in the sequence. */
+ * before. Padded tokens are not in the sequence. */
 #include "../lsh_buckets.h"
 
 #include "dense.h"
@@ -9,11 +9,11 @@
 /* One place of the sequence. */
 typedef struct {
     int64_t round, bucket, token;
-} place;
+} lsh_entry;
 
 static int compare(const void *left, const void *right)
 {
-    const place *a = left, *b = right;
+    const lsh_entry *a = left, *b = right;
     if (a->round != b->round)
         return a->round < b->round ? -1 : 1;
     if (a->bucket != b->bucket)
@@ -41,13 +41,13 @@ static int64_t bucket_of(const ref_head *h, int64_t round, int64_t token, double
 }
 
 /* Returns how many places there are. */
-static int64_t arrange(const ref_head *h, double *x, place *sequence)
+static int64_t arrange(const ref_head *h, double *x, lsh_entry *sequence)
 {
     int64_t count = 0;
     for (int64_t round = 0; round < rounds_of(h); round++)
         for (int64_t token = 0; token < h->n; token++)
             if (ref_query(h, token))
-                sequence[count++] = (place){round, bucket_of(h, round, token, x), token};
+                sequence[count++] = (lsh_entry){round, bucket_of(h, round, token, x), token};
     qsort(sequence, (size_t)count, sizeof *sequence, compare);
     return count;
 }
@@ -73,7 +73,7 @@ static int64_t seen_from(int64_t at, int64_t l, int64_t chunk, int64_t count)
 }
 
 /* Attention of one place: adds to row (dv), returns log sum exp. weights holds 2 chunk. */
-static num attend(const ref_head *h, int64_t count, const place *sequence, int64_t at,
+static num attend(const ref_head *h, int64_t count, const lsh_entry *sequence, int64_t at,
                   const num *keys, num *weights, num *row)
 {
     const atn_lsh_options *o = &h->desc->lsh;
@@ -107,7 +107,7 @@ static void join(const ref_head *h, const num *y, num *log_sums, num *out)
 }
 
 /* work holds n d + 2 chunk + rounds n (dv + 1). */
-static atn_status attention(const ref_head *h, double *x, place *sequence, num *work, num *out)
+static atn_status attention(const ref_head *h, double *x, lsh_entry *sequence, num *work, num *out)
 {
     int64_t chunk = h->desc->lsh.chunk, rounds = rounds_of(h);
     num *keys = work, *weights = keys + h->n * h->d, *y = weights + 2 * chunk;
@@ -135,7 +135,7 @@ atn_status NUM(ref_lsh)(const ref_head *h, num *out)
         h->desc->causal)
         return ATN_ERR_VALUE;
     double *x = ref_take((size_t)h->d + 1, sizeof *x);
-    place *sequence = ref_take((size_t)(rounds * h->n), sizeof *sequence);
+    lsh_entry *sequence = ref_take((size_t)(rounds * h->n), sizeof *sequence);
     num *work = ref_zeros(h->n * h->d + 2 * o->chunk + rounds * h->n * (h->dv + 1));
     bool room = x && sequence && work;
     atn_status status = room ? attention(h, x, sequence, work, out) : ATN_ERR_MEMORY;

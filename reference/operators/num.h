@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The number type the operators' references are written over: NUM_REAL or NUM_COMPLEX is defined by
- * the build. `num` has + - * / from the language; NUM(name) is the name of this type's copy. */
+/* The number type of the operators' references: the build defines NUM_REAL or NUM_COMPLEX. The
+ * language gives `num` its + - * /; NUM(name) is the name of a function compiled for this type. */
 #ifndef REFERENCE_NUM_H
 #define REFERENCE_NUM_H
 
@@ -29,7 +29,8 @@ typedef long double _Complex num;
 #define num_sqrt                     csqrtl
 #define num_cos                      ccosl
 #define num_sin                      csinl
-/* The derivative a number carries, times the step; and a number put together from both. */
+/* The derivative that a number carries, times the step; and a number made of value and derivative.
+ */
 #define num_slope(x)                 cimagl(x)
 #define num_with_slope(value, slope) ((long double)(value) + I * (long double)(slope))
 #define num_has_slope                1

@@ -4,7 +4,7 @@
 #include "dense.h"
 #include "soft.h"
 
-/* rows (p x q) of softmax(c X Y^T), over the y that are there (null: all). */
+/* rows (p x q) of softmax(c X Y^T), over the y that are not masked (null: all). */
 static void attend(const ref_head *h, int64_t p, int64_t q, const num *x, const num *y,
                    const unsigned char *there, num *weights)
 {
@@ -18,7 +18,7 @@ static void attend(const ref_head *h, int64_t p, int64_t q, const num *x, const 
     }
 }
 
-/* Means of m segments of floor(n/m) tokens, the last n mod m one longer; tokens that are not there
+/* Means of m segments of floor(n/m) tokens, the last n mod m one longer; padded tokens
  * count as zero vectors. */
 static void segment_means(int64_t n, int64_t m, int64_t d, const num *x, const unsigned char *there,
                           num *means)

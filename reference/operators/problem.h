@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One problem over `num`, as the operators' references see it. */
+/* One problem over `num`, for the operators' references. */
 #ifndef REFERENCE_PROBLEM_H
 #define REFERENCE_PROBLEM_H
 
@@ -33,10 +33,10 @@ typedef struct {
 } NUM(ref_head);
 typedef NUM(ref_head) ref_head;
 
-/* Y of one head, n x dv, holding zeros when called: rows of queries that are not there stay so. */
+/* Y of one head, n x dv, holding zeros when called: rows of padded queries stay so. */
 typedef atn_status NUM(ref_operator)(const ref_head *h, num *out);
 
-/* Each operator's, in the file of its name. */
+/* The function of each operator, in the file of its name. */
 #define HEADS_EXTERN(name) extern NUM(ref_operator) NUM(ref_##name);
 #define SOFT_EXTERN(name)
 #define REF_EXTERN(code, name, family) family##_EXTERN(name)
@@ -56,7 +56,7 @@ static inline bool ref_key(const ref_head *h, int64_t j)
     return !h->key_there || h->key_there[j];
 }
 
-/* Whether query i sees key j: both are there, and j <= i if causal. */
+/* Whether query i sees key j: neither is padded, and j <= i if causal. */
 static inline bool ref_sees(const ref_head *h, int64_t i, int64_t j)
 {
     return ref_query(h, i) && ref_key(h, j) && (!h->desc->causal || j <= i);
@@ -71,7 +71,7 @@ const double *NUM(ref_constant)(const ref_head *h, const atn_tensor *tensor);
 /* c: logit_scale or 1/sqrt(d). */
 long double NUM(ref_logit_scale)(const ref_head *h);
 
-/* s of the Gaussian kernel: what scale says. */
+/* s of the Gaussian kernel, from the description's scale. */
 long double NUM(ref_kernel_scale)(const ref_head *h);
 
 /* x.y of d numbers. */
@@ -86,7 +86,7 @@ void NUM(ref_apply)(const ref_head *h, const num *weights, const num *divisors, 
 /* x_i = exp(x_i) / sum of exp(x_j), in place. */
 void NUM(ref_soft_weights)(int64_t count, num *x);
 
-/* Room for count numbers, all 0; null: out of memory. */
+/* Allocates count numbers, all 0; null: out of memory. */
 static inline num *ref_zeros(int64_t count)
 {
     return ref_take((size_t)(count > 0 ? count : 0), sizeof(num));

@@ -2,7 +2,7 @@
 /* Y = (q^ k^^T) v, columns of q and k divided by their norm over the tokens: SimA Eq. 1-2. */
 #include "problem.h"
 
-/* |x_:c| over the tokens that are there. */
+/* |x_:c| over the tokens that are not masked. */
 static num column_norm(atn_sima_norm norm, int64_t tokens, int64_t d, const unsigned char *there,
                        const num *x, int64_t c)
 {

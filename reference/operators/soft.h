@@ -6,7 +6,7 @@
 
 #include "problem.h"
 
-/* m; 0: a sampling nobody can take of these tokens. */
+/* m; 0: the sampling is impossible for these tokens. */
 int64_t NUM(ref_landmark_count)(const ref_head *h);
 
 /* L (m x d), section 3.2. ATN_OK or ATN_ERR_MEMORY. */
@@ -19,8 +19,8 @@ void NUM(ref_kernel)(const ref_head *h, int64_t p, int64_t q, const num *x, cons
  * ATN_ERR_VALUE: no such inverse or gradient. */
 atn_status NUM(ref_bottleneck_inverse)(const ref_head *h, int64_t m, const num *a, num *x);
 
-/* A of every head (b x h x m x m) and where its Newton-Raphson iteration starts; alpha 0: the
- * search found nothing. */
+/* A of every head (b x h x m x m) and the start alpha of its Newton-Raphson iteration; 0: the
+ * search found none. */
 atn_status NUM(ref_soft_bottlenecks)(const problem *p, int64_t m, num *a, num *alpha);
 
 /* nystromformer's A of every head. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What references that write their weights out, n x n_k, share. */
+/* Functions for references that form their weights, n x n_k. */
 #include "problem.h"
 
 num NUM(ref_row_sum)(const ref_head *h, const num *weights, int64_t i)

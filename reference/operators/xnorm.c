@@ -13,7 +13,7 @@ static void cross_normalise(num gamma, double epsilon, int64_t count, int64_t st
         x[i * stride] = gamma * x[i * stride] / norm;
 }
 
-/* T = k^T v over the keys that are there (Eq. 5), its columns or rows normalised (Eq. 8). */
+/* T = k^T v over the keys that are not masked (Eq. 5), its columns or rows normalised (Eq. 8). */
 static void clusters(const ref_head *h, num gamma, num *t)
 {
     const atn_xnorm_options *o = &h->desc->xnorm;

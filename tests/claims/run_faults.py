@@ -15,7 +15,7 @@ The checks of a fault with `isa` run in that instruction set (ATTNUM_ISA), which
 would choose: the fault is in one copy of lib/cpu alone. If the processor lacks the set they are left
 out, and a line says so. All other checks run in the set that is chosen here.
 
-The copy lies in a temporary folder, which is removed in the end. Exits with 0 if every fault is
+The copy is in a temporary folder, which is removed at the end. Exits with 0 if every fault is
 caught, 1 if one is not, 2 if the list does not fit the sources or a check fails without a fault.
 """
 import argparse
@@ -101,7 +101,7 @@ def wrong_fault(fault, golden):
     """What of a fault does not fit the sources."""
     count = (ROOT / fault["file"]).read_text().count(fault["find"])
     if count != 1:
-        yield f"its text stands {count} times in {fault['file']}"
+        yield f"its text appears {count} times in {fault['file']}"
     if fault["find"] == fault["replace"]:
         yield "replaces a text by itself"
     if fault.get("isa", ISAS[0]) not in ISAS:
@@ -118,7 +118,7 @@ def wrong_fault(fault, golden):
 def check_list(faults):
     golden, names = golden_verdicts(), [fault["name"] for fault in faults]
     wrong = [f"{fault['name']}: {text}" for fault in faults for text in wrong_fault(fault, golden)]
-    wrong += [f"{name}: stands twice" for name in sorted(set(names)) if names.count(name) > 1]
+    wrong += [f"{name}: appears twice" for name in sorted(set(names)) if names.count(name) > 1]
     if wrong:
         fail("the list does not fit the sources\n" + "\n".join(wrong))
 
@@ -192,7 +192,7 @@ def failing_tests(copy, suite, pattern, isa):
     return f"{label(f'{suite} {pattern}', isa)}: {ended(code)}" if code != 0 else ""
 
 
-def turned_verdicts(copy, ids, golden):
+def changed_verdicts(copy, ids, golden):
     with tempfile.TemporaryDirectory(dir=copy / "scratch") as out:
         program = copy / "build/experiments/attnum"
         command = [program, "claims", *ids, "--out", out]
@@ -202,11 +202,11 @@ def turned_verdicts(copy, ids, golden):
             return f"claims {' '.join(ids)}: no verdict, {ended(code)}"
         with open(verdicts, newline="") as file:
             found = {row["id"]: row["verdict"] for row in csv.DictReader(file)}
-    turned = [f"{name}: {found[name]}, not {golden[name]}" for name in ids
+    changed = [f"{name}: {found[name]}, not {golden[name]}" for name in ids
               if found[name] != golden[name]]
-    if not turned and code != 0:
-        turned = [f"claims {' '.join(ids)}: {ended(code)}"]
-    return ", ".join(turned)
+    if not changed and code != 0:
+        changed = [f"claims {' '.join(ids)}: {ended(code)}"]
+    return ", ".join(changed)
 
 
 def failing_commands(copy, name, *rest):
@@ -226,7 +226,7 @@ def how_it_fails(copy, check, isa, golden):
     if suite == "cli":
         return failing_commands(copy, *rest)
     if suite == "claims":
-        return turned_verdicts(copy, rest, golden)
+        return changed_verdicts(copy, rest, golden)
     return failing_tests(copy, suite, *rest, isa)
 
 
@@ -366,7 +366,7 @@ def parse_options():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", action="store_true",
-                        help="hold the list against the sources, print it and stop")
+                        help="compare the list with the sources, print it and stop")
     parser.add_argument("--only", metavar="NAME,...", help="these faults alone")
     parser.add_argument("--out", metavar="FILE", help="a CSV of the faults and what caught them; rows of "
                         "faults that do not run now are kept")

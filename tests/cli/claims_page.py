@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """claims_page.py FOLDER: whether FOLDER/claims.html is well-formed, asks for nothing outside it, leads
-to places and files that are there, and has every text of claims.csv in the section of its statement.
+to places and files that exist, and has every text of claims.csv in the section of its statement.
 Exits 1 and says where not."""
 import csv
 import html.parser

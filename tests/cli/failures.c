@@ -213,7 +213,7 @@ static _Thread_local FILE *of_machine;
 WRAP_FOPEN(fopen)
 WRAP_FOPEN(fopen64)
 
-/* A write, and a read, that fails inside stdio leaves its mark on the stream. */
+/* A write or a read that fails inside stdio sets the error flag of the stream. */
 enum { GLIBC_ERROR_FLAG = 0x20 };
 
 static bool stream_fails(FILE *file, int reason)

@@ -155,7 +155,7 @@ def sample(count, most):
 
 def reasons(stderr):
     """What is said but for notes, and for libgomp's own line before ours. Where memory runs out in two
-    threads at once, one's line may stand within the other's."""
+    threads at once, the line of one may be inside that of the other."""
     ours = re.sub(r"libgomp: ?(?=attnum: )", "", re.sub(r" ?Out of memory allocating \d+ bytes\n?", "", stderr))
     return [line for line in ours.splitlines()
             if line and not line.startswith(("attnum: note: ", "libgomp:"))]

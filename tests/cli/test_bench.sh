@@ -55,7 +55,7 @@ check "a row for each rate and direction" $?
 [ "$(grep -c '^exponentials,' cpu/bench.csv)" -eq 2 ]
 check "two of them exponentials" $?
 grep -q '^backward / forward,backward,sima,' cpu/bench_ratios.csv
-check "backward beside forward" $?
+check "backward next to forward" $?
 attnum bench gemm exp kernel --quick --n 40 --m 9 --dtype f32 --threads 1,2 --out parts
 expect_exit 0
 for work in gemm kernel exp; do
@@ -71,7 +71,7 @@ done
 attnum bench --quick --variant pivoted-cholesky --m 9 --batch 1,3 --dtype f32 --threads 1,2 --out solve
 expect_exit 0
 [ "$(grep -c '^newton-openblas / pivoted-cholesky,solve,' solve/bench_ratios.csv)" -eq 3 ]
-check "the published steps beside a factor: of one matrix, of three on 1 and 2 threads" $?
+check "the published steps next to a factor: of one matrix, of three on 1 and 2 threads" $?
 attnum bench gemm exp --quick --m 9 --dtype f32 --threads 1 --out whole --dry-run
 expect_exit 0
 expect_stdout 'gemm AB' 'exp libm'
@@ -141,7 +141,7 @@ for passes in tiles fused chain; do
     check "a row for the passes as $passes" $?
 done
 grep -q '^chain / fused,forward,soft,' passes/bench_ratios.csv
-check "the chain beside the fused passes" $?
+check "the chain next to the fused passes" $?
 attnum bench --quick --device cuda --variant chebyshev-2,nr-paper --m 8 --batch 3 --dtype f32 --out inverses
 expect_exit 0
 [ "$(grep -c '^inverse,.*,pass,' inverses/bench.csv)" -eq 2 ]

@@ -31,7 +31,7 @@ if attnum list parts && grep -q 'certify  *FLINT' stdout; then
     done
 fi
 [ -s kept/norm-growth/spectral/norm_growth.csv ] && grep -q 'norm-growth/spectral/norm_growth.csv' kept/claims.md
-check "the evidence is beside the report" $?
+check "the evidence is next to the report" $?
 if command -v python3 >/dev/null; then
     python3 "$scripts/claims_page.py" kept >parsed 2>&1
     good=$?

@@ -40,7 +40,7 @@ expect_stdout 'rows'
 attnum $one --out one --format csv --resume
 expect_exit 0
 cmp -s stdout one/convergence/initialisation.csv
-check "CSV of results that are there already" $?
+check "CSV of results that exist already" $?
 attnum $two --out two --format json --resume
 expect_exit 0
 expect_json two
@@ -97,7 +97,7 @@ fi
 attnum check --emit-case cases --operator sima/code,sima/l2
 case=cases/sima-code
 wrong="--operator sima/l2 --tokens $case/tokens.npy --keys $case/keys.npy --values $case/values.npy --output $case/output.npy"
-# expect_tables: four tables on stdout, and nothing between or beside them
+# expect_tables: four tables on stdout, and nothing else
 expect_tables() {
     awk 'BEGIN { RS = ""; FS = "\n"; split("heads mistakes results summary", name, " ") }
         { print > ("judged/check/" name[NR] ".csv") } END { exit NR != 4 }' stdout

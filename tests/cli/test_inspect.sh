@@ -112,7 +112,7 @@ expect_exit 0
 expect_quiet
 expect_stdout 'grid 14x14'
 [ "$(sed -n '4s/:.*//p' stdout)" = Conclusion ]
-check "the conclusion stands before all else" $?
+check "the conclusion comes before all else" $?
 ! grep -q '20 steps are too many' stdout
 check "no word against that on the steps" $?
 expect_stdout 'batch 0, head '

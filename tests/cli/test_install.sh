@@ -19,9 +19,9 @@ libdir=$(dirname "$(find "$target" -name libattnum.so)")
 PKG_CONFIG_PATH=$(dirname "$pc")
 export PKG_CONFIG_PATH
 
-# every C block becomes a file of its own
-awk -v out="$target/example" '/^```c$/ { n++; inside = 1; next } /^```$/ { inside = 0 }
-    inside { print > (out n ".c") }' "$source/README.md" "$source/lib/README.md"
+# every C block becomes a file
+awk -v out="$target/example" '/^```c$/ { n++; in_block = 1; next } /^```$/ { in_block = 0 }
+    in_block { print > (out n ".c") }' "$source/README.md" "$source/lib/README.md"
 flags=$(pkg-config --define-variable=prefix="$prefix" --cflags --libs attnum)
 sanitize=
 case $(nm -D "$libdir/libattnum.so") in

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# test_man.sh PROGRAM ATTNUM.1: the manual page against the program: every verb, and every option with
+# test_man.sh PROGRAM ATTNUM.1: compares the manual page with the program: every verb, and every option with
 # the verbs that take it; and nothing that does not exist.
 set -u
 page=$(realpath "$2")

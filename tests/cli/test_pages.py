@@ -14,7 +14,7 @@ LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 
 
 def anchors(path):
-    """The headings' names as they stand in links: lower case, spaces as hyphens, no punctuation."""
+    """The headings' names as links write them: lower case, spaces as hyphens, no punctuation."""
     headings = re.findall(r"(?m)^#+ (.*)$", path.read_text())
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

@@ -71,7 +71,7 @@ ask = lambda **variables: p.Configuration("a", "kernels", "b", variables=variabl
 if core:
     assert p.not_given(ask(OPENBLAS_CORETYPE=core), here) == ""
     unknown = parts(OPENBLAS_CORETYPE="Unheard")
-    assert "takes its kernels for" in p.not_given(ask(OPENBLAS_CORETYPE="Unheard"), unknown)
+    assert "uses its kernels for" in p.not_given(ask(OPENBLAS_CORETYPE="Unheard"), unknown)
 assert "knows no instruction set" in p.not_given(ask(ATTNUM_ISA="avx9000"), here)
 other = p.Configuration("netlib", "blas", "b", variables={"LD_LIBRARY_PATH": "/nowhere/blas:/nowhere/lapack"})
 assert "the program takes /" in p.not_given(other, here)
@@ -99,5 +99,5 @@ p.Table("t.csv", p.configurations()).put(configuration="cuda", step="cli", resul
 assert {(r["machine"] == "another", r["commit"], r["configuration"]) for r in p.rows_of("t.csv")} == {
     (False, "abc1234", "default"), (False, "abc1234", "clang"), (True, "abc1234-dirty", "clang"), (True, "abc1236", "cuda")}
 EOF
-check 'is held against what was asked for; rows are kept by commit' $?
+check 'is compared with what was asked for; rows are kept by commit' $?
 finish

@@ -43,8 +43,8 @@ expect_exit 3
 expect_one_error 'none.csv' 'No such file'
 expect_no_file none
 
-# ---- tables that are none of its own ----
-# refused FILE TEXT...: held against the golden rows, with these texts in one line
+# ---- tables that regress did not write ----
+# refused FILE TEXT...: compared with the golden rows, with these texts in one line
 refused() {
     file=$1
     attnum regress "$golden" --against "$file"
@@ -121,9 +121,9 @@ done
 program=$emulated
 attnum regress --baseline "$golden" --device cuda --operator sima/code --input iid --out cuda
 expect_exit 0
-expect_stdout "held against the CPU's"
+expect_stdout "compared with the CPU's"
 grep -q '^sima,code,f64,cuda,64,.*,cpu,.*,same$' cuda/regress.csv
-check "rows of the device beside the CPU's" $?
+check "rows of the device in addition to the CPU's" $?
 
 # ---- less accurate programs ----
 while read -r operator types file; do

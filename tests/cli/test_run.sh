@@ -177,7 +177,7 @@ check "a resumed run gives the bits of an uninterrupted one" $?
 # ---- no space on the disk ----
 command='attnum run with a file size limit of some KiB'
 (
-    ulimit -f 4 # clang's OpenMP library writes 1 KiB of its own before main
+    ulimit -f 4 # clang's OpenMP library writes 1 KiB before main
     exec "$program" run spectral/eigenvalues --quick --input smooth --out full >stdout 2>stderr
 )
 code=$?

@@ -48,9 +48,9 @@ def main():
         folder = pathlib.Path(name)
         expected, made = (TABLES / "README.md").read_text(), folder / "made.md"
         lines = expected.splitlines(keepends=True)
-        inside = [sum("begin -->" in line for line in lines[:i]) > sum("end -->" in line for line in lines[:i + 1])
+        in_table = [sum("begin -->" in line for line in lines[:i]) > sum("end -->" in line for line in lines[:i + 1])
                   for i in range(len(lines))]
-        made.write_text("".join(line for line, skip in zip(lines, inside) if not skip or "<!--" in line))
+        made.write_text("".join(line for line, skip in zip(lines, in_table) if not skip or "<!--" in line))
         empty = made.read_text()
         for script in ("gpu-table", "performance-table"):
             check(f"{script} --check: other tables are told", run(script, TABLES, made, "--check") == 1)
@@ -67,7 +67,7 @@ def main():
         rates = (data / "bench.csv").read_text()
         (data / "bench.csv").write_text(rates.replace("24,25,26,,0", "24,25,26,,1"))
         run("performance-table", data, made)
-        check("shares of rates beside which others were at work are marked",
+        check("shares of rates that other processes disturbed are marked",
               made.read_text() == re.sub(r"(\| \d+ %) \|", r"\1\\* |", expected))
         (data / "peers.csv").unlink()
         run("performance-table", data, made)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An allocator that counts, fails on demand and watches its blocks' ends. */
+/* An allocator that counts, fails on demand and checks the ends of its blocks. */
 #ifndef TESTS_ALLOCATOR_H
 #define TESTS_ALLOCATOR_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tensors whose every byte is accounted for: memory is filled with a NaN pattern before use, so
- * that an element never written and a write outside the view both show. */
+/* Tensors with all of their bytes checked: memory is filled with a NaN pattern before use, so that
+ * an element that was never written and a write outside the view both show. */
 #ifndef TESTS_GUARDED_H
 #define TESTS_GUARDED_H
 
@@ -30,7 +30,8 @@ void guarded_poison(guarded *tensor);
 void guarded_set(guarded *tensor, const double *values);
 void guarded_get(const guarded *tensor, double *values);
 
-/* Elements outside the view that no longer hold the pattern; elements inside that still do. */
+/* The number of elements outside of the view without the pattern; and of those in the view that
+ * still have it. */
 int64_t guarded_damaged(const guarded *tensor);
 int64_t guarded_unwritten(const guarded *tensor);
 

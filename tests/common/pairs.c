@@ -63,9 +63,9 @@ static int uses(int factors, const int *values, int (*used)[MOST], int more)
     return count;
 }
 
-/* The combination that adds most, again and again. Of equals it takes one whose values were taken
- * least, and of those the first after the last one taken: every value gets its share, and values of
- * more than two factors come together in many ways. */
+/* Repeatedly takes the combination that adds most pairs. Of equals it takes one whose values were
+ * taken least, and of those the first after the last one taken: every value gets its share, and
+ * values of more than two factors come together in many ways. */
 static void take_greedily(int factors, const pairs *all, bool *taken)
 {
     coverage *covered = zeros(1, sizeof *covered);

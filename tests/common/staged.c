@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A context that has failed says so to every call: that is for the test to see. */
+/* A context that has failed returns the failure from every call, for the test to see. */
 static void demand(const staged *s, atn_status status)
 {
     if (status == ATN_OK || status == ATN_ERR_DEVICE)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls on a device whose memory is its own: guarded tensors and descriptions are copied to it,
- * margins and all, and back. On the CPU everything stays where it is. A device that fails ends the
+/* Calls on a device with separate memory: guarded tensors and descriptions are copied to it with
+ * their margins, and back. On the CPU everything stays where it is. A device that fails ends the
  * program. */
 #ifndef TESTS_STAGED_H
 #define TESTS_STAGED_H
@@ -29,7 +29,7 @@ staged staged_open(atn_context *context);
 const atn_tensor *staged_input(staged *s, const guarded *tensor, atn_tensor *view);
 atn_tensor *staged_output(staged *s, guarded *tensor, atn_tensor *view);
 
-/* A copy of a view's memory, gaps and all; what cannot be copied (null, not a valid view) stays as
+/* A copy of a view's memory including gaps; what cannot be copied (null, not a valid view) stays as
  * it is. staged_fetch copies it back. */
 atn_tensor staged_view(staged *s, const atn_tensor *view);
 void staged_fetch(staged *s, const atn_tensor *view, const atn_tensor *copy);
@@ -41,7 +41,7 @@ const void *staged_bytes(staged *s, const void *host, size_t bytes);
 atn_attention_desc staged_desc(staged *s, const atn_attention_desc *desc,
                                const atn_attention_shape *shape);
 
-/* Copies outputs back and frees what was taken. */
+/* Copies outputs back and frees the copies. */
 void staged_close(staged *s);
 
 #endif

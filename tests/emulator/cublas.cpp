@@ -14,7 +14,7 @@ struct cublasContext : handle_base {
     bool workspace = false; /* the caller's */
 };
 
-/* A product without a workspace of the caller's may take memory of its own: here it always does. */
+/* A product without a workspace of the caller's may take its own memory: here it always does. */
 static cublasStatus_t take_workspace(cublasHandle_t handle)
 {
     void *memory = nullptr;

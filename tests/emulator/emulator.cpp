@@ -28,7 +28,7 @@ enum { STACK = 128 << 10 };
 #endif
 
 #if defined __x86_64__ && !defined EMULATOR_UCONTEXT
-/* Leaves the stack pointer in `from`, takes `to`'s stack and goes on where it stands. Inline and
+/* Leaves the stack pointer in `from`, takes `to`'s stack and continues there. Inline and
  * without a return, because a processor predicts returns from the calls before: fibers that stand
  * at the same place then return to the same place. What a call preserves is on the stack, below
  * what a function may keep there unseen. */
@@ -210,7 +210,7 @@ static bool ready_fibers(int count)
     return true;
 }
 
-/* Fibers that stand amid a kernel that failed are started anew next time. */
+/* Fibers in the middle of a failed kernel are started anew next time. */
 static void abandon_fibers(int count)
 {
     for (int i = 0; i < count; i++) {
@@ -320,7 +320,7 @@ static bool same_wait(const fiber *a, const fiber *b)
            (a->waits == AT_BARRIER || a->mask == b->mask);
 }
 
-/* Where the threads stand, those that wait for the same in one line. */
+/* The positions of the threads, with those that wait for the same thing in one line. */
 static void report_waits(const char *what)
 {
     report("%s", what);

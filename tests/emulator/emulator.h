@@ -6,10 +6,10 @@
  * forward (default), backward, or shuffle:SEED, all threads from one wait to the next; or
  * warp-forward, warp-backward, warp-shuffle:SEED, the warps in that order, each as far as it can go
  * without the others. Kernels without races give the same bits in each. A barrier that is missing
- * before a warp collective shows in the latter alone: with all threads in turn every one comes to
+ * before a warp collective shows in the latter alone: with all threads in turn every one reaches
  * the collective before any goes on.
  *
- * EMULATOR_STORES=late: what a thread stores in shared memory others see once it has come to a
+ * EMULATOR_STORES=late: what a thread stores in shared memory others see once it has reached a
  * barrier or __syncwarp. Shuffles, votes and products of a warp do not order memory; without this
  * they seem to. It takes long where a block has much shared memory. */
 #ifndef EMULATOR_H

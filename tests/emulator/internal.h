@@ -19,16 +19,16 @@ enum { SHARED_DEFAULT = 48 << 10 }; /* bytes a block may have without asking */
 /* The error as the calling thread's last one, returned. Errors of kernels stay for all. */
 cudaError_t emulator_fail(cudaError_t error);
 
-/* What stands against any call at all: no device, or a kernel failed before. */
+/* Why every call must fail: no device, or a kernel that failed before. */
 cudaError_t emulator_state(void);
 
 /* Something was enqueued on a stream. */
 void emulator_enqueued(cudaStream_t stream);
 
-/* All `size` bytes from `pointer` on lie in one allocation on the device. */
+/* All `size` bytes from `pointer` on are in one allocation on the device. */
 bool emulator_on_device(const void *pointer, size_t size);
 
-/* Takes note that a kernel has at least `own` bytes of __shared__ variables; whether they and so
+/* Records that a kernel has at least `own` bytes of __shared__ variables; whether they and so
  * much dynamic shared memory are no more than a block may have. */
 bool emulator_shared_fits(const void *kernel, size_t own, size_t shared);
 bool emulator_shared_known(const void *kernel); /* whether they were noted */

@@ -62,7 +62,8 @@ struct allocation {
 static std::map<uintptr_t, allocation> allocations; /* by address */
 /* Of a kernel on a device. */
 static std::map<std::pair<const void *, int>, size_t> shared_limits;
-static std::map<const void *, size_t> own_shared; /* bytes of its own that its first block wrote */
+static std::map<const void *, size_t>
+    own_shared; /* bytes of static shared memory that its first block wrote */
 static std::recursive_mutex lock;
 static int accesses; /* scopes of emulator_access that are open, in any thread */
 
@@ -696,8 +697,8 @@ static bool fits(dim3 size, unsigned x, unsigned y, unsigned z)
     return size.x > 0 && size.y > 0 && size.z > 0 && size.x <= x && size.y <= y && size.z <= z;
 }
 
-/* Whether a block may have so much dynamic shared memory beside what its kernel has of its own:
- * more than 48 KiB of both together only where that was asked for. */
+/* Whether a block may have so much dynamic shared memory in addition to its kernel's static shared
+ * memory: more than 48 KiB of both together only where that was asked for. */
 static bool launch_fits(const void *kernel, size_t dynamic)
 {
     auto raised = shared_limits.find({kernel, calling()->device});

@@ -493,7 +493,7 @@ Test(emulator, divergence)
 
 typedef enum {
     COPY_FINE,
-    COPY_NO_WAIT,    /* what was copied is not there yet */
+    COPY_NO_WAIT,    /* the copy has not arrived yet */
     COPY_WAIT_SHORT, /* nor the last but one group */
     COPY_RETURN,     /* before it is */
     COPY_TO_ODD,
@@ -707,7 +707,7 @@ static __global__ void own_and_dynamic(int *out)
     out[0] = own[999] + ((char *)emulator_shared())[0];
 }
 
-/* What a kernel has of its own counts, too. */
+/* Static shared memory counts, too. */
 Test(emulator, own_and_dynamic_shared_memory_together)
 {
     device_array<int> out(1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The emulated narrow types against the rounding of lib/: all 2^16 patterns, and the numbers
- * halfway between neighbours and just beside. */
+ * halfway between neighbours and next to that. */
 #include <criterion/criterion.h>
 
 #include <cmath>
@@ -89,8 +89,8 @@ Test(emulator, narrow_roundings)
             float high = types[type].wide((unsigned short)(bits + 1));
             float middle = std::isinf(high) ? (type ? 65520 : 0x1.ffp127F) : low / 2 + high / 2;
             uint32_t at = bits_of(middle);
-            for (uint32_t beside = at - 1; beside != at + 2; beside++) {
-                float x = of_bits(beside);
+            for (uint32_t neighbour = at - 1; neighbour != at + 2; neighbour++) {
+                float x = of_bits(neighbour);
                 bool up = x > middle || (x == middle && bits % 2 == 1);
                 cr_assert(types[type].narrow(x) == bits + up, "%s %a", types[type].name, (double)x);
                 cr_assert(rounds_right(type, x) && rounds_right(type, -x), "%s %a",

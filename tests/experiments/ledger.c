@@ -53,7 +53,7 @@ table *ledger_table(claim_run *run, const char *name, int output)
     return *place = table_create(spec->columns, spec->column_count);
 }
 
-/* The value of a column among the cells, to be freed, or null. A ~ stands for a blank. */
+/* The value of a column among the cells, to be freed, or null. A ~ means a blank. */
 static char *find_cell(const char *cells, const char *name)
 {
     size_t length = strlen(name);

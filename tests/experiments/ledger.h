@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Judges on made-up evidence: which numbers turn which verdict. */
+/* Judges on invented evidence: which numbers change which verdict. */
 #ifndef TESTS_LEDGER_H
 #define TESTS_LEDGER_H
 
@@ -9,7 +9,7 @@
 void ledger_open(claim_run *run);
 void ledger_close(claim_run *run);
 
-/* An empty table as the evidence's output, in place of what was there. */
+/* An empty table as the evidence's output, in place of the one before. */
 table *ledger_table(claim_run *run, const char *evidence, int output);
 
 /* A row from "column=value column=value", ~ for a blank in a value; the other columns are missing.
@@ -18,11 +18,11 @@ void ledger_row(table *t, const char *cells);
 
 /* The row of a claim. */
 const claim *ledger_find(const char *id);
-/* What the judge of a claim says; its texts are checked for completeness. */
+/* The verdict of a claim's judge; its texts are checked for completeness. */
 verdict_kind ledger_judge(const claim_run *run, const char *id);
 /* The numbers it gives, to be freed. */
 char *ledger_measured(const claim_run *run, const char *id);
-/* What they are held against, to be freed. */
+/* What they are compared with, to be freed. */
 char *ledger_bound(const claim_run *run, const char *id);
 /* Its notes, to be freed. */
 char *ledger_notes(const claim_run *run, const char *id);

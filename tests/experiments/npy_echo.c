@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What test_npy.py holds against NumPy.
+/* The program that test_npy.py compares with NumPy.
  *   npy_echo read FILE                           "dtype b h n d" in a line, then the elements as
  * f64 npy_echo write DTYPE FOLDER NAME EXTENT...   writes stdin's bytes as the elements of a file
  */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/npy.h"
 #include "common/report.h"
 #include "scratch.h"
 
@@ -92,4 +93,96 @@ double cell_number(const table *t, int64_t row, const char *name)
         return NAN;
     return columns[col].type == COLUMN_REAL ? table_get_real(t, row, col)
                                             : (double)table_get_integer(t, row, col);
+}
+
+void prepare_run(partial_run *r, const experiment *e, const char *options)
+{
+    *r = (partial_run){.e = e};
+    cr_assert_eq(parse_options(&r->s, e, options), EXIT_PASS);
+    cr_assert_eq(e->prepare(&r->s, &r->state, &r->points), EXIT_PASS);
+    r->raw = table_create(e->raw_columns ? e->raw_columns : e->outputs[0].columns,
+                          e->raw_columns ? e->raw_column_count : e->outputs[0].column_count);
+}
+
+void run_points(partial_run *r)
+{
+    atn_context *context = make_context();
+    for (int64_t point = 0; point < r->points; point++)
+        cr_expect_eq(r->e->run(r->state, point, context, r->raw), EXIT_PASS, "point %" PRId64,
+                     point);
+    atn_context_free(context);
+}
+
+void finish_run(partial_run *r)
+{
+    r->published = table_create(r->e->outputs[0].columns, r->e->outputs[0].column_count);
+    cr_assert(freopen("stdout.txt", "w", stdout));
+    cr_assert_eq(r->e->finish(&r->s, r->state, r->raw, &r->published), EXIT_PASS);
+}
+
+void end_run(partial_run *r)
+{
+    r->e->release(r->state);
+    settings_free(&r->s);
+    table_free(r->raw);
+    table_free(r->published);
+}
+
+void expect_replay(const experiment *e, const char *options, int64_t point)
+{
+    settings s;
+    void *state = NULL;
+    int64_t points;
+    atn_context *context = make_context();
+    table *want = table_create(e->outputs[0].columns, e->outputs[0].column_count);
+    cr_assert(parse_options(&s, e, options) == EXIT_PASS);
+    cr_assert(e->prepare(&s, &state, &points) == EXIT_PASS && point < points);
+    cr_assert(e->run(state, point, context, want) == EXIT_PASS);
+    settings_point replayed;
+    e->replay(state, point, &replayed);
+    char *line = settings_replay(&s, e->name, e->options, &replayed);
+    char *start = must_format("attnum run %s ", e->name), *command = strstr(line, start);
+    cr_assert(command, "%s", line);
+    command = must_format("%s --out out", command + strlen(start));
+    char *folder = strstr(command, "--out "); /* the command names a folder; ours comes last */
+    cr_assert(folder);
+    memset(folder, ' ', strcspn(folder + 6, " ") + 6);
+    cr_assert(run_experiment(e, command) == EXIT_PASS, "%s", command);
+    table *got = read_output(e, "out", 0);
+    for (int64_t row = 0; row < table_rows(want); row++) {
+        bool found = false;
+        for (int64_t i = 0; i < table_rows(got); i++)
+            found |= cell_real(got, i, "norm") == cell_real(want, row, "norm") &&
+                     cell_integer(got, i, "sample") == cell_integer(want, row, "sample") &&
+                     cell_integer(got, i, "n") == cell_integer(want, row, "n");
+        cr_expect(found, "%s: row %" PRId64, line, row);
+    }
+    table_free(got);
+    free(command);
+    free(start);
+    free(line);
+    table_free(want);
+    atn_context_free(context);
+    e->release(state);
+    settings_free(&s);
+}
+
+void write_sine_tokens(const char *name, int64_t count, int64_t n, int64_t dim, double scale)
+{
+    const int64_t shape[] = {count, n, dim};
+    double *tokens = make_matrix(count * n, dim);
+    for (int64_t i = 0; i < count * n * dim; i++)
+        tokens[i] = scale * sin((double)i * 1.7);
+    cr_assert_eq(npy_write(".", name, ATN_F64, 3, shape, tokens), EXIT_PASS);
+    free(tokens);
+}
+
+double *make_matrix(int64_t rows, int64_t cols)
+{
+    return must_allocate((size_t)rows, (size_t)cols * sizeof(double));
+}
+
+bool close_to(double got, double want, double tolerance)
+{
+    return fabs(got - want) <= tolerance * fabs(want);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Experiments inside a test: run as `attnum run` would, and what they wrote. The working folder is
+/* Runs experiments in a test as `attnum run` would, and reads their results. The working folder is
  * the test's own (scratch.h); stdout goes nowhere from the first run on. */
 #ifndef TESTS_RUNS_H
 #define TESTS_RUNS_H
@@ -27,5 +27,33 @@ table *read_output(const experiment *e, const char *out, int output);
 
 /* A number of any type; NaN if it is missing. */
 double cell_number(const table *t, int64_t row, const char *name);
+
+/* An experiment run in parts, so that a test sees its raw rows or changes them. */
+typedef struct {
+    const experiment *e;
+    settings s;
+    void *state;
+    int64_t points;
+    table *raw, *published;
+} partial_run;
+
+void prepare_run(partial_run *r, const experiment *e, const char *options);
+void run_points(partial_run *r);
+/* Makes the published rows of the raw ones; stdout then goes to a file. */
+void finish_run(partial_run *r);
+void end_run(partial_run *r);
+
+/* Expects that the command which the program prints for a failed point computes that point's rows
+ * again. */
+void expect_replay(const experiment *e, const char *options, int64_t point);
+
+/* Writes count matrices of n tokens of width dim to a .npy file: scale times a sine. */
+void write_sine_tokens(const char *name, int64_t count, int64_t n, int64_t dim, double scale);
+
+/* rows x cols zeros; to be freed. */
+double *make_matrix(int64_t rows, int64_t cols);
+
+/* |got - want| <= tolerance |want|, false for NaN. */
+bool close_to(double got, double want, double tolerance);
 
 #endif

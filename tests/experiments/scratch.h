@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files for a test, and what a call says on stderr. Criterion runs each test in a process of its
- * own, so the working folder and stderr are a test's to change. */
+/* Files for a test, and the messages of a call on stderr. Criterion runs each test in a process of
+ * its own, so the working folder and stderr are free for a test to change. */
 #ifndef TESTS_SCRATCH_H
 #define TESTS_SCRATCH_H
 

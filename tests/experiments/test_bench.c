@@ -11,7 +11,7 @@
 #include "bench/group.h"
 #include "bench/plain.h"
 #include "bench/rounds.h"
-#include "bench/subject.h"
+#include "bench/workload.h"
 #include "common/blas.h"
 #include "common/npy.h"
 #include "common/progress.h"
@@ -66,7 +66,7 @@ Test(bench, cases)
         {"--operator=soft --n=16 --m=4,16,25 --batch=1 --dtype=f32 --threads=1", BENCH_FORWARD,
          ATN_SOFT, 4},
         {"--variant=eig,nr-soft --m=3,4 --batch=5 --dtype=f64 --threads=1", BENCH_INVERSE, ANY, 4},
-        /* and beside them the published steps through OpenBLAS */
+        /* and next to them the published steps through OpenBLAS */
         {"--variant=eig,nr-soft --m=3,4 --batch=5 --dtype=f64 --threads=1", BENCH_SOLVE, ANY, 6},
         /* no more threads than matrices */
         {"--variant=eig --m=3 --batch=1,2 --dtype=f64 --threads=1,2,3", BENCH_INVERSE, ANY, 3},
@@ -103,7 +103,7 @@ Test(bench, threads)
     settings_free(&s);
 }
 
-/* What is compared is in one group: all of a shape, all of a batch. */
+/* Members that are compared are in one group: all of a shape, all of a batch. */
 Test(bench, groups)
 {
     bench_list list = cases_of("operators inverses --op=soft,sima --n=8,16 --m=4 --batch=2 "
@@ -121,7 +121,7 @@ Test(bench, groups)
     bench_list_free(&list);
 }
 
-/* Every operator that the CPU has is there, and is a problem that it can plan. */
+/* Every operator of the CPU has a case, and the library can plan it. */
 Test(bench, every_operator)
 {
     int64_t seen = 0;
@@ -147,7 +147,7 @@ Test(bench, every_operator)
 
 /* ---- Rounds ---- */
 
-/* Three pieces of work that write down who was called. */
+/* Three members whose work logs its calls. */
 typedef struct {
     char log[512];
     int length, fails_at; /* fails_at: the call, from 0; -1: none */
@@ -173,7 +173,7 @@ static atn_status log_call(void *state, int repeat)
     return w->calls->length++ == w->calls->fails_at ? ATN_ERR_LIBRARY : ATN_OK;
 }
 
-/* Ticks of a machine on which others are at work in the first readings / 2 rounds. */
+/* Ticks of a machine on which other processes are at work in the first readings / 2 rounds. */
 typedef struct {
     int readings, dirty_runs;
     bool silent;
@@ -235,7 +235,8 @@ Test(bench, rounds_interleave)
     rounds_free(&r);
 }
 
-/* Others at work: all rounds again, twice at most, and what is kept says how it was. */
+/* If other processes are at work all rounds are repeated, twice at most, and the result says
+ * whether it was disturbed. */
 Test(bench, rounds_repeat)
 {
     static const double none[MEMBERS] = {0};
@@ -263,7 +264,7 @@ Test(bench, rounds_repeat)
     }
 }
 
-/* What takes longer is longer, and ratios are a member's by another's. */
+/* Longer work has longer times, and ratios are those of two members. */
 Test(bench, rounds_seconds)
 {
     static const double lengths[MEMBERS] = {0.001, 0.002, 0.006};
@@ -286,7 +287,7 @@ Test(bench, rounds_seconds)
     rounds_free(&r);
 }
 
-/* Of made-up times: round by round, not medians by medians. */
+/* Statistics of invented times: ratios are taken round by round, not between medians. */
 Test(bench, rounds_statistics)
 {
     double seconds[] = {1, 4, 9, 2, 100, 1, 2, 9, 4, 10};
@@ -305,7 +306,8 @@ Test(bench, rounds_statistics)
     cr_expect(s.median == 2.5 && s.low == 1.75 && s.high == 3.5);
 }
 
-/* Hot: twice as often until that is the shortest time asked for, and the time is one call's. */
+/* Hot members: calls are doubled until they take the shortest time, and the result is the time of
+ * one call. */
 Test(bench, rounds_hot)
 {
     atn_context *context = make_context();
@@ -320,7 +322,7 @@ Test(bench, rounds_hot)
     cr_assert_eq(rounds_time(&plan, &meter, NULL, 1, &member, &r), ATN_OK);
     double all = progress_seconds() - start, sum = 0;
     cr_expect(r.calls[0] >= 2, "%d", r.calls[0]);
-    /* the warm-up; 1, 2, 4 ... calls up to three times, and three times those that are enough */
+    /* the warm-up; 1, 2, 4 ... calls, each up to three times, then three times the final number */
     cr_expect(calls.length >= 1 + (r.calls[0] - 1) + 6 * r.calls[0] &&
                   calls.length <= 1 + 3 * (r.calls[0] - 1) + 6 * r.calls[0],
               "%d of %d", calls.length, r.calls[0]);
@@ -331,8 +333,8 @@ Test(bench, rounds_hot)
     atn_context_free(context);
 }
 
-/* Calls that were disturbed while their number is chosen, or in rounds that are done again, do not
- * leave the rounds that are kept too short. */
+/* Calls that were disturbed while their number was chosen, or in repeated rounds, do not make the
+ * kept rounds too short. */
 Test(bench, rounds_disturbed)
 {
     static const struct {
@@ -417,7 +419,7 @@ Test(bench, pairs)
     cr_expect(!are_paired(&libm, &ours));
     bench_case copy = {.work = BENCH_COPY, .threads = 1},
                copies = {.work = BENCH_COPY, .threads = 2};
-    cr_expect(!are_paired(&copy, &copies), "rates are what rows are held against");
+    cr_expect(!are_paired(&copy, &copies), "rates are what rows are compared with");
     group_member left_out = {.c = &backward, .place = -1}, timed = {.c = &forward};
     cr_expect(!group_pair(&left_out, &timed));
 }
@@ -482,8 +484,8 @@ Test(bench, judge)
     }
 }
 
-/* The bound is the problem's: these matrices make a hundred times of a rounding, and what is
- * inverted is the same in both types. */
+/* The bound follows from the problem: these matrices magnify rounding a hundred times, and both
+ * types invert the same matrix. */
 Test(bench, condition)
 {
     static const atn_inverse_method methods[] = {ATN_INVERSE_NR_PAPER, ATN_INVERSE_CHOLESKY,
@@ -503,7 +505,7 @@ Test(bench, condition)
                   "%zu: %s %g of %g", i, check_name(r.kind), r.error, r.bound / one);
         c.dtype = ATN_F64;
         cr_assert_eq(check_case(context, &c, &r), ATN_OK);
-        cr_expect_eq(r.kind, CHECK_OPEN, "%zu: held against itself", i);
+        cr_expect_eq(r.kind, CHECK_OPEN, "%zu: compared with itself", i);
     }
     atn_context_free(context);
 }
@@ -529,7 +531,7 @@ Test(bench, worst)
             }
 }
 
-/* A member that fails leaves the arrays of its type as they are, or none that are not whole. */
+/* A member that fails leaves the existing arrays of its type alone, and no incomplete ones. */
 Test(bench, failing_member)
 {
     atn_context *context = make_context();
@@ -539,33 +541,33 @@ Test(bench, failing_member)
     good.transpose_b = true;
     bench_case bad = good; /* libxsmm has no A B^T */
     bad.maker = BENCH_LIBXSMM;
-    subject_store store;
-    subject first, s, second, again;
-    subject_store_open(context, 1, &good, &store);
-    const subject_arrays *arrays = &store.types[good.dtype];
-    subject_open(&store, context, &bad, &first);
+    workload_store store;
+    workload first, s, second, again;
+    workload_store_open(context, 1, &good, &store);
+    const workload_arrays *arrays = &store.types[good.dtype];
+    workload_open(&store, context, &bad, &first);
     cr_expect(first.status == ATN_ERR_UNSUPPORTED && !arrays->open && store.owned_count == 0);
-    subject_open(&store, context, &good, &s);
+    workload_open(&store, context, &good, &s);
     cr_expect(arrays->open && store.owned_count == 3);
-    const subject_arrays before = *arrays;
-    subject_open(&store, context, &bad, &second);
-    subject_open(&store, context, &bad, &again);
+    const workload_arrays before = *arrays;
+    workload_open(&store, context, &bad, &second);
+    workload_open(&store, context, &bad, &again);
     cr_expect(arrays->open && arrays->inputs[0][0].data == before.inputs[0][0].data &&
               arrays->outputs[0].data == before.outputs[0].data && store.owned_count == 3);
-    cr_expect_eq(subject_try(&s), ATN_OK);
+    cr_expect_eq(workload_try(&s), ATN_OK);
     store.owned_count = STORE_OWNED;
-    cr_expect_null(subject_take_array(&store, &s, 2, 2).data);
+    cr_expect_null(workload_take_array(&store, &s, 2, 2).data);
     cr_expect_eq(s.status, ATN_ERR_MEMORY);
     store.owned_count = 3;
-    subject_close(&again);
-    subject_close(&second);
-    subject_close(&s);
-    subject_close(&first);
-    subject_store_close(&store);
+    workload_close(&again);
+    workload_close(&second);
+    workload_close(&s);
+    workload_close(&first);
+    workload_store_close(&store);
     atn_context_free(context);
 }
 
-/* The CPU's f64 has no other code beside it that gradients and inverses could be held against, nor
+/* For the CPU's f64 there is no other code with which gradients and inverses could be compared, nor
  * operators with an inverse that is not published. */
 static bool is_told(const bench_case *c)
 {
@@ -574,8 +576,8 @@ static bool is_told(const bench_case *c)
             c->inverse != ATN_INVERSE_CHEBYSHEV_2);
 }
 
-/* What is timed passes, in both types; and outputs are written by the work itself. */
-Test(bench, subjects)
+/* Every case passes in both types, and the work itself writes the outputs. */
+Test(bench, workloads)
 {
     atn_context *context = make_context();
     bench_list list = cases_of("operators inverses kernel gemm exp "
@@ -584,14 +586,14 @@ Test(bench, subjects)
     for (int64_t group = 0; group < list.groups; group++) {
         int64_t count;
         const bench_case *cases = bench_group(&list, group, &count);
-        subject_store store;
-        subject_store_open(context, count, cases, &store);
+        workload_store store;
+        workload_store_open(context, count, cases, &store);
         for (int64_t i = 0; i < count && group > 0; i++) {
             char text[300];
             check_result check;
-            subject s;
+            workload s;
             bench_describe(&cases[i], text, sizeof text);
-            subject_open(&store, context, &cases[i], &s);
+            workload_open(&store, context, &cases[i], &s);
             if (s.status != ATN_ERR_UNSUPPORTED) { /* libxsmm has no A B^T */
                 cr_expect_eq(check_case(context, &cases[i], &check), ATN_OK, "%s", text);
                 cr_expect_eq(check.kind, is_told(&cases[i]) ? CHECK_PASS : CHECK_OPEN,
@@ -599,28 +601,28 @@ Test(bench, subjects)
                              check.bound);
                 cr_expect(cases[i].work != BENCH_FORWARD || check.kind == CHECK_OPEN ||
                               check.error > 0,
-                          "%s: held against itself", text);
+                          "%s: compared with itself", text);
                 cr_expect(bench_is_inverse(&cases[i]) || !bench_is_attention(&cases[i]) ||
                               check.bound != 8 * check.error,
                           "%s: its bound is made of its own error", text);
                 cr_expect_eq(s.status, ATN_OK, "%s: %s", text, atn_last_error(context));
-                cr_expect_eq(subject_try(&s), ATN_OK, "%s", text);
+                cr_expect_eq(workload_try(&s), ATN_OK, "%s", text);
                 cr_expect(s.bytes > 0 && (s.flops + s.exps > 0 || cases[i].work == BENCH_BACKWARD),
                           "%s", text);
-                for (int set = 0; set <= SUBJECT_SETS; set++)
-                    subject_run(&s, set);
-                cr_expect_eq(subject_outcome(&s), ATN_OK, "%s", text);
+                for (int set = 0; set <= WORKLOAD_SETS; set++)
+                    workload_run(&s, set);
+                cr_expect_eq(workload_outcome(&s), ATN_OK, "%s", text);
             } else
                 cr_expect(cases[i].maker == BENCH_LIBXSMM && cases[i].transpose_b, "%s", text);
-            subject_close(&s);
+            workload_close(&s);
         }
-        subject_store_close(&store);
+        workload_store_close(&store);
     }
     bench_list_free(&list);
     atn_context_free(context);
 }
 
-/* Work that writes nothing is found out, whatever the outputs held before. */
+/* Work that writes nothing is detected, whatever the outputs contained before. */
 Test(bench, unwritten)
 {
     atn_context *context = make_context();
@@ -631,19 +633,19 @@ Test(bench, unwritten)
                     .heads = 1,
                     .landmarks = 5,
                     .threads = 1};
-    subject_store store;
-    subject s;
-    subject_store_open(context, 1, &c, &store);
-    subject_open(&store, context, &c, &s);
-    cr_expect_eq(subject_try(&s), ATN_OK);
+    workload_store store;
+    workload s;
+    workload_store_open(context, 1, &c, &store);
+    workload_open(&store, context, &c, &s);
+    cr_expect_eq(workload_try(&s), ATN_OK);
     c.batch = 2;
-    cr_expect_eq(subject_try(&s), ATN_NONFINITE, "the last was not written");
-    subject_close(&s);
-    subject_store_close(&store);
+    cr_expect_eq(workload_try(&s), ATN_NONFINITE, "the last was not written");
+    workload_close(&s);
+    workload_store_close(&store);
     atn_context_free(context);
 }
 
-/* The first case of a kind of work, by whom. */
+/* The first case of a kind of work and maker. */
 static const bench_case *find_case(const bench_list *list, bench_work work, bench_maker maker)
 {
     for (int64_t i = 0; i < list->count; i++)
@@ -653,7 +655,7 @@ static const bench_case *find_case(const bench_list *list, bench_work work, benc
     return NULL;
 }
 
-/* All heads have the tokens that are written for peers, also those that repeat others'. */
+/* All heads have the tokens that are written for peers, including heads that repeat others. */
 Test(bench, inputs)
 {
     int64_t elements = 6 * 2 * 10 * 32;
@@ -661,45 +663,45 @@ Test(bench, inputs)
     bench_list list = cases_of("--operator=sima --n=10 --batch=6 --dtype=f32");
     const bench_case *c = find_case(&list, BENCH_FORWARD, BENCH_OURS);
     float *values = must_allocate((size_t)elements, sizeof *values);
-    subject_store store;
-    subject s, again;
+    workload_store store;
+    workload s, again;
     bench_case members[] = {*c, *c, *c};
     members[1].dtype = ATN_F64;
-    subject_store_open(context, 3, members, &store);
+    workload_store_open(context, 3, members, &store);
     cr_expect_eq(store.type_count, 2, "members of a type share arrays");
-    subject_open(&store, context, c, &s);
-    subject_open(&store, context, c, &again);
-    cr_assert_eq(s.arrays->sets, SUBJECT_SETS);
+    workload_open(&store, context, c, &s);
+    workload_open(&store, context, c, &again);
+    cr_assert_eq(s.arrays->sets, WORKLOAD_SETS);
     cr_expect_eq(s.arrays, again.arrays, "members share them");
-    for (int set = 0; set < SUBJECT_SETS; set++)
-        for (int input = 0; input < SUBJECT_INPUTS; input++) {
-            subject_tokens(set, input, 12, 10, 32, values);
+    for (int set = 0; set < WORKLOAD_SETS; set++)
+        for (int input = 0; input < WORKLOAD_INPUTS; input++) {
+            workload_tokens(set, input, 12, 10, 32, values);
             cr_expect(memcmp(values, s.arrays->inputs[set][input].data,
                              (size_t)elements * sizeof *values) == 0,
                       "input %d of set %d", input, set);
         }
     cr_expect(memcmp(s.arrays->inputs[0][0].data, s.arrays->inputs[1][0].data, 64) != 0,
               "sets differ");
-    subject_close(&again);
-    subject_close(&s);
-    subject_store_close(&store);
+    workload_close(&again);
+    workload_close(&s);
+    workload_store_close(&store);
     free(values);
     bench_list_free(&list);
     atn_context_free(context);
 }
 
 /* A case run once: what it counts. */
-static subject count_work(const char *options, bench_work work, bench_maker maker)
+static workload count_work(const char *options, bench_work work, bench_maker maker)
 {
     atn_context *context = make_context();
     bench_list list = cases_of(options);
-    subject_store store;
-    subject s;
-    subject_store_open(context, 1, find_case(&list, work, maker), &store);
-    subject_open(&store, context, find_case(&list, work, maker), &s);
-    cr_expect_eq(subject_try(&s), ATN_OK, "%s", options);
-    subject_close(&s);
-    subject_store_close(&store);
+    workload_store store;
+    workload s;
+    workload_store_open(context, 1, find_case(&list, work, maker), &store);
+    workload_open(&store, context, find_case(&list, work, maker), &s);
+    cr_expect_eq(workload_try(&s), ATN_OK, "%s", options);
+    workload_close(&s);
+    workload_store_close(&store);
     bench_list_free(&list);
     atn_context_free(context);
     return s;
@@ -710,7 +712,7 @@ Test(bench, counts)
     const double cube = 12.0 * 12 * 12, side = 2.0 * 12 * 12 * BENCH_RIGHT_SIDES;
     static const char *const three = "--m=12 --batch=3 --dtype=f32 --threads=1 --variant=";
     char *options = must_format("%snr-paper", three);
-    subject s = count_work(options, BENCH_SOLVE, BENCH_OPENBLAS);
+    workload s = count_work(options, BENCH_SOLVE, BENCH_OPENBLAS);
     cr_expect_eq(s.flops, 3 * (40 * 2 * cube + side), "%g", s.flops);
     s = count_work(options, BENCH_SOLVE, BENCH_OURS);
     cr_expect_eq(s.flops, 3 * (40 * 2 * cube + side), "%g", s.flops);
@@ -731,11 +733,11 @@ Test(bench, counts)
     s = count_work(parts, BENCH_GEMM, BENCH_OURS);
     cr_expect(s.flops == 2 * cube && s.exps == 0 && s.bytes == 8.0 * 3 * 12 * 12);
     s = count_work(parts, BENCH_EXP, BENCH_LIBM);
-    cr_expect(s.exps == 2 * 2048.0 * SUBJECT_EXPONENTIALS && s.flops == 0);
+    cr_expect(s.exps == 2 * 2048.0 * WORKLOAD_EXPONENTIALS && s.flops == 0);
 }
 
-/* What ours is held against are the published steps, 20 of them: where they have not converged one
- * more or less is another answer. */
+/* Our code is compared with the published 20 steps: before convergence one step more or less gives
+ * another result. */
 Test(bench, plain_newton)
 {
     enum { M = 30, COLS = 4 };
@@ -764,7 +766,7 @@ Test(bench, plain_newton)
     atn_context_free(context);
 }
 
-/* From alpha I: the fewest steps that reach what 20 of nr-paper's do. */
+/* From alpha I: the fewest steps that reach the residual of nr-paper's 20. */
 Test(bench, steps)
 {
     enum { M = 49 };
@@ -778,9 +780,9 @@ Test(bench, steps)
     atn_tensor from = atn_tensor_dense(a, ATN_F64, 1, 1, M, M);
     atn_tensor to = atn_tensor_dense(a + M * M, ATN_F64, 1, 1, M, M);
     atn_inverse_desc desc, paper = atn_inverse_defaults(ATN_INVERSE_NR_PAPER);
-    cr_assert_eq(subject_inverse(&c, ATN_ISA_AUTO, &desc), ATN_OK);
+    cr_assert_eq(workload_inverse(&c, ATN_ISA_AUTO, &desc), ATN_OK);
     cr_expect(desc.iterations > 2 && desc.iterations < 20, "%d", desc.iterations);
-    subject_matrices(0, 1, M, a);
+    workload_matrices(0, 1, M, a);
     const atn_inverse_desc *const descs[] = {&paper, &desc, &desc};
     for (int i = 0; i < 3; i++) {
         atn_inverse_info info;
@@ -792,7 +794,7 @@ Test(bench, steps)
     cr_expect(residuals[1] <= wanted && residuals[2] > wanted, "%g: %g, one step less %g", wanted,
               residuals[1], residuals[2]);
     c.inverse = ATN_INVERSE_NR_PAPER;
-    cr_assert_eq(subject_inverse(&c, ATN_ISA_AUTO, &desc), ATN_OK);
+    cr_assert_eq(workload_inverse(&c, ATN_ISA_AUTO, &desc), ATN_OK);
     cr_expect_eq(desc.iterations, 20);
     free(a);
     atn_context_free(context);
@@ -812,7 +814,7 @@ Test(bench, tokens)
         char *path = must_format("tokens/tokens_b2_h2_n50_d32_%c.npy", "qkv"[input]);
         cr_assert_eq(npy_read(path, &array), EXIT_PASS);
         cr_expect(array.batch == 2 && array.heads == 2 && array.rows == 50 && array.cols == 32);
-        subject_tokens(0, input, 4, 50, 32, values);
+        workload_tokens(0, input, 4, 50, 32, values);
         for (int i = 0; i < 2 * 2 * 50 * 32; i++)
             cr_assert_eq(array.data[i], (double)values[i], "%s, element %d", path, i);
         free(array.data);
@@ -892,7 +894,7 @@ static void check_rows(const table *t)
     }
 }
 
-/* A ratio lies between those of the extremes of its two rows. */
+/* A ratio is between those of the extremes of its two rows. */
 static void check_ratio(const table *t, const table *ratios, int64_t row)
 {
     const double times[] = {cell_real(ratios, row, "seconds"),
@@ -913,7 +915,7 @@ static void check_ratio(const table *t, const table *ratios, int64_t row)
               cell_integer(ratios, row, "rounds") >= 5);
 }
 
-/* Of a rate, which is its shortest round's. */
+/* The best share of a rate, which is that of its shortest round. */
 static double best_share(const table *t, int64_t row)
 {
     return cell_real(t, row, "seconds_least") / cell_real(t, row, "seconds");
@@ -936,7 +938,7 @@ static table *read_rows(int output)
     return t;
 }
 
-/* A row with what shares are made of; all else is missing. */
+/* A row with the columns that shares need; all others are missing. */
 static void add_made_up(table *t, const char *work, double seconds, double flops, int64_t dirty)
 {
     const struct {
@@ -959,7 +961,8 @@ static void add_made_up(table *t, const char *work, double seconds, double flops
     }
 }
 
-/* A share is of the rate's shortest round, and says so if others were at work in its rounds. */
+/* A share refers to the rate's shortest round, and is marked if other processes were at work in its
+ * rounds. */
 Test(bench, dirty_rates)
 {
     settings s;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ledger's frame: its table is whole, verdicts are complete, evidence is what it says, and the
- * report quotes what it writes. The groups' judges have tests of their own. */
+/* The ledger's frame: its table is complete, so are verdicts, evidence names existing experiments,
+ * and the report escapes its texts. The groups' judges have their own tests. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ Test(claims, every_row_of_the_ledger_is_whole)
     }
 }
 
-/* What corrects a paper is a theorem with its proof, or says that it is an observation. */
+/* A corrected statement is a theorem with its proof, or begins with "Observed:". */
 Test(claims, every_correction_is_proved_or_an_observation)
 {
     for (int i = 0; claims_all()[i]; i++) {
@@ -64,7 +64,7 @@ Test(claims, evidence_names_experiments_and_options_that_they_take)
         cr_expect(code == EXIT_PASS, "%s: %s", e->name, e->options);
         if (code == EXIT_PASS)
             settings_free(&s);
-        cr_expect(evidence_find(e->name) == e, "%s stands twice", e->name);
+        cr_expect(evidence_find(e->name) == e, "%s appears twice", e->name);
         for (int c = 0; claims_all()[c]; c++)
             for (int j = 0; claims_all()[c]->evidence[j]; j++)
                 read += strcmp(claims_all()[c]->evidence[j], e->name) == 0;
@@ -117,8 +117,8 @@ Test(claims, an_incomplete_verdict_is_told_from_a_complete_one)
     verdict_free(&conditional);
 }
 
-/* What rows said before a reader found it wrong, where no number of a judge tells: none of it may
- * come back, and what corrects it stays. */
+/* Texts that a reader found wrong and that no number can detect: none may come back, and their
+ * corrections must stay. */
 static const struct {
     const char *id, *was, *is; /* was: null where only what was left out is put in */
 } repaired[] = {
@@ -202,7 +202,7 @@ Test(claims, the_largest_row_is_found_and_a_nan_is_the_largest)
     table_free(t);
 }
 
-/* What a verdict rests on, of made-up ones. */
+/* The basis of invented verdicts. */
 Test(claims, a_basis_is_proof_certificate_and_observation)
 {
     static const struct {
@@ -258,7 +258,7 @@ static void expect_text(const char *name, const char *const *wanted)
     free(text);
 }
 
-/* The beginning of a PNG of 300 x 200: all that is looked at. */
+/* The beginning of a PNG of 300 x 200, which is all that the report reads. */
 static const char png[] = "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\1\x2c\0\0\0\xc8";
 
 static const char *const csv_texts[] = {
@@ -284,7 +284,7 @@ static const char *const page_texts[] = {
     "<dt>What was done</dt><dd>&lt;script&gt;alert(&#39;<a "
     "href=\"#X1\">X1</a>&#39;)&lt;/script&gt;</dd>",
     "<dt>Measured</dt><dd>1</dd>",
-    "<dt>Held against</dt><dd>2</dd>",
+    "<dt>Compared with</dt><dd>2</dd>",
     "<dt>Smallest counterexample</dt><dd>a | b, &quot;c&quot;</dd>",
     "<dt>Certificate</dt><dd>d</dd>",
     "<dt>Corrected</dt><dd>y</dd>",

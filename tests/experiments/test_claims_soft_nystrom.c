@@ -15,7 +15,7 @@ TestSuite(claims_soft_nystrom, .init = scratch_begin, .fini = scratch_end);
     "input=a n=4 m=2 sample=0 seed=1 draw=0 trace_error=0.25 trace_ratio=2 sampler=" sampler       \
     " " cells
 
-/* One row beside two that are as they must be. */
+/* One row next to two correct ones. */
 static verdict_kind judge_landmarks(claim_run *run, const char *row)
 {
     ledger_open(run);

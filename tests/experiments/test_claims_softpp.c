@@ -177,7 +177,7 @@ Test(claims_softpp, softmax_spectra_are_stochastic_where_keys_are_queries)
 
 #define GROWTH_ROW(what, exponent) "input=photos view=enlarged " what " exponent=" exponent
 
-/* Both statements are about trained networks; the norms are told beside them. */
+/* Both statements are about trained networks; the norms are reported with them. */
 Test(claims_softpp, growth_with_resolution_is_no_accuracy)
 {
     claim_run run;

@@ -101,7 +101,7 @@ Test(claims_tables, costs_are_those_of_the_other_papers_network)
     "paper=UFO-ViT table=Tab.~4 network=" network " printed_params_m=26 counted_params_m=" counted \
     " params_ratio=" ratio " params_verdict=" parameters " gmacs_verdict=" flops
 
-/* Beside a row that is within 2 %. */
+/* Next to a row that is within 2 %. */
 static verdict_kind judge_host(const char *row, const char *measured)
 {
     claim_run run;

@@ -33,7 +33,8 @@ Test(claims_ufo_vit, what_is_computed_by_the_judges_themselves)
 #define U03_WAY "operator=xnorm variant=paper mode=forward heads=12 "
 #define U03_ROW U03_WAY "n_min=784 n_max=2352 std_error=0.001 "
 
-/* 28672 bytes beside inputs and output: (28672 + 3 x)/(28672 + x) = 3^0.9964 for x = 4816896. */
+/* 28672 bytes in addition to inputs and output: (28672 + 3 x)/(28672 + x) = 3^0.9964 for x =
+ * 4816896. */
 static void open_memory(claim_run *run, const char *fit)
 {
     ledger_open(run);

@@ -79,7 +79,7 @@ static char *path_of(const char *name, const char *extension)
     return path;
 }
 
-/* Holds a text against that of NAME.txt, or writes it there first. */
+/* Compares a text with NAME.txt, or writes that file. */
 static void expect_kept(const char *name, const char *got)
 {
     char *path = path_of(name, "txt");

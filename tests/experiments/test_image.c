@@ -116,9 +116,9 @@ Test(image, resampling_keeps_a_plane)
         for (int y = 0; y < height; y++)
             for (int x = 0; x < width; x++) {
                 double at_y = (y + 0.5) * tall, at_x = (x + 0.5) * wide;
-                bool inside = fmin(at_y, 12 - at_y) >= 0.5 + fmax(1, tall) &&
-                              fmin(at_x, 12 - at_x) >= 0.5 + fmax(1, wide);
-                if (inside)
+                bool in_interior = fmin(at_y, 12 - at_y) >= 0.5 + fmax(1, tall) &&
+                                   fmin(at_x, 12 - at_x) >= 0.5 + fmax(1, wide);
+                if (in_interior)
                     expect_pixel(&to, y, x, plane(at_y, at_x));
             }
         free(to.rgb);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* attnum inspect: its numbers on tokens and matrices with closed forms, its predictions against the
- * steps themselves, and each sentence turned on and off by the numbers it is made of. */
+ * steps themselves, and each sentence appears and disappears with the numbers it is based on. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <math.h>
@@ -61,7 +61,7 @@ Test(inspect, spectra_are_the_closed_forms)
     }
 }
 
-/* Modes that 20 steps leave: with equal row sums all but the first. */
+/* The modes that remain after 20 steps: with equal row sums all but the first. */
 Test(inspect, the_boundary_loses_a_mode)
 {
     enum { M = 10 };
@@ -136,8 +136,8 @@ static double follow(int which, int64_t m, const double *lambda, double norm1, i
     return after;
 }
 
-/* Every iteration that found a start, where rounding is far below 1e-6: the closed form with the
- * library's alpha and interval is what the library does. */
+/* Every iteration that found a start, where rounding is far below 1e-6: the library agrees with the
+ * closed form with its alpha and interval. */
 static void expect_agreement(const inspection *i, double condition)
 {
     int seen = 0;
@@ -403,7 +403,7 @@ Test(inspect, heads_and_grids)
     inspections_free(&list);
 }
 
-/* More tokens than are compared: numbers say so, and stay those of a smaller set. */
+/* More tokens than are used: the sentences say so, and the numbers are those of the smaller set. */
 Test(inspect, many_tokens_are_sampled)
 {
     enum { N = 9000 };
@@ -540,7 +540,7 @@ static inspection_list healthy_list(void)
     return list;
 }
 
-/* A main item's number changed, and what the rule then says. head 1's is changed. */
+/* Changes a number of head 1's main item, and expects the sentence of the rule. */
 static const struct {
     const char *rule, *fragment;
     advice_level level;
@@ -824,7 +824,7 @@ Test(inspect, nothing_is_wrong)
     inspections_free(&list);
 }
 
-/* 20 steps that are too few are no steps too many. */
+/* If 20 steps are too few, there is no advice that they are too many. */
 Test(inspect, too_few_is_not_too_many)
 {
     inspection_list list = healthy_list();
@@ -863,7 +863,7 @@ Test(inspect, far_apart)
     inspections_free(&list);
 }
 
-/* On the boundary of convergence only rounding gets an iteration anywhere. */
+/* On the boundary of convergence an iteration converges by rounding alone. */
 Test(inspect, reached_by_rounding)
 {
     inspection_list list = healthy_list();
@@ -885,7 +885,7 @@ Test(inspect, no_precision_is_safe)
     inspections_free(&list);
 }
 
-/* Nobody is told to keep a sampling that another equals, nor that any does where none does. */
+/* No advice to keep a sampling that another one equals, nor to use one that does not suffice. */
 Test(inspect, samplings_that_are_alike)
 {
     static const struct {

@@ -14,7 +14,7 @@ TestSuite(layout, .init = scratch_begin, .fini = scratch_end);
 
 enum { B = 2, H = 3, N = 5, D = 4 };
 
-/* Where element (b, h, n, d) lies in a file, written out by hand. */
+/* The position of element (b, h, n, d) in a file, written out by hand. */
 static int64_t place_in(int row, int64_t b, int64_t h, int64_t n, int64_t d)
 {
     switch (row) {

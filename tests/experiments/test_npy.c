@@ -342,7 +342,7 @@ Test(npy, refuses_bad_beginnings, .init = scratch_begin, .fini = scratch_end)
         expect_refused(rows[i].bytes, rows[i].size, rows[i].says, rows[i].says);
 }
 
-/* A length that lies inside the file but beyond what a header can need. */
+/* A length within the file but beyond what a header can need. */
 Test(npy, refuses_a_header_of_a_megabyte, .init = scratch_begin, .fini = scratch_end)
 {
     enum { SIZE = 1 << 20 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* attnum regress: what its comparison makes of doctored rows, and what it reads, gathers and keeps.
+/* attnum regress: its comparison of doctored rows, and what it reads, collects and keeps.
  */
 #include <criterion/criterion.h>
 #include <inttypes.h>
@@ -118,7 +118,7 @@ Test(regress, loss_is_the_rulers)
 
 /* ---- Rows without their like ---- */
 
-/* Each of what a row is of tells it from another. */
+/* Each key column distinguishes rows. */
 Test(regress, new_and_gone)
 {
     static const char *const others[] = {
@@ -155,7 +155,7 @@ Test(regress, a_new_row_that_fails)
     free_compared(&c);
 }
 
-/* A device without rows is held against the CPU's; one with some against these alone. */
+/* A device without rows is compared with the CPU's; one with some against these alone. */
 Test(regress, devices)
 {
     static const struct {
@@ -376,7 +376,7 @@ Test(regress, what_is_no_table)
     cr_expect(is_one_line_with(captured(), "none/t.csv"));
 }
 
-/* What a run has written is read again, but for what was gone in it. */
+/* The table of a run is read again, without its rows marked as gone. */
 Test(regress, a_compared_table_is_read_again)
 {
     compared c =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The engine, on an experiment of its own: threads, kills, journals, full disks, plots. Every run
- * is a child process, as most of them are to end badly. */
+/* The engine, on a small experiment that is defined here: threads, kills, journals, full disks,
+ * plots. Every run is a child process, as most of them are to end badly. */
 #include <cjson/cJSON.h>
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -37,7 +37,7 @@ static char *in_folder(const char *name)
 
 enum { POINTS = 5, NOWHERE = -1 };
 
-/* What is to happen in a run; set before its fork. */
+/* What must happen in a run; set before its fork. */
 static struct {
     int kill_at, signal_at, signal, check_at, fail_at, skip_from, finish_code;
     int other_at; /* the rows of this point name another */
@@ -288,7 +288,7 @@ static void make_expected(void)
     cr_assert_eq(unlink(in_folder(CSV)), 0);
 }
 
-/* The CSV is there and is the expected one. */
+/* The CSV exists and is the expected one. */
 static bool as_expected(void)
 {
     size_t size;
@@ -392,7 +392,8 @@ Test(sweep, a_journal_cut_anywhere, .timeout = 120)
     free(bytes);
 }
 
-/* What is appended after a cut must be read again: the tail of a torn record has to go. */
+/* What is appended after a cut must be read again: the tail of an incomplete record must be
+ * removed. */
 Test(sweep, a_cut_journal_goes_on)
 {
     size_t size;
@@ -550,7 +551,7 @@ Test(sweep, a_complete_run_is_not_resumed)
     cr_expect(runs_again("--resume", EXIT_PASS), "no JSON");
 }
 
-/* While there is a journal, files of two runs may stand side by side. */
+/* As long as there is a journal, the files of two runs may be mixed. */
 Test(sweep, a_journal_beside_complete_results_goes_first)
 {
     size_t size;
@@ -700,7 +701,7 @@ Test(sweep, a_changed_csv_is_made_again)
     }
 }
 
-/* Sums cannot get its name: what a kill between the two outputs leaves. */
+/* `sums` cannot be renamed, which is the state after a kill between the two outputs. */
 Test(sweep, stopped_between_two_outputs)
 {
     make_expected();
@@ -825,7 +826,8 @@ Test(sweep, a_killed_shard_resumes)
     }
 }
 
-/* Only the number in the file counts, and a file that says it is another shard is not mended. */
+/* Only the number in the file counts, and a file with the number of another shard is not repaired.
+ */
 Test(sweep, a_shard_of_another_number_is_not_resumed)
 {
     make_shards(2);
@@ -973,8 +975,7 @@ static const char *text_at(const cJSON *object, const char *name)
     return text ? text : "(none)";
 }
 
-/* What is said to be in use is in this process, and what it says about itself is OpenBLAS's only
- * there. */
+/* The reported BLAS is loaded in this process, and describes itself only if it is OpenBLAS. */
 static void expect_blas(const cJSON *blas)
 {
     size_t size;

@@ -72,7 +72,7 @@ static double number(source *s)
 
 enum { MOST_BLOCKS = 128, MOST_ELEMENTS = 1 << 14, MOST_BYTES = 1 << 24, MOST_FLOPS = 300000 };
 
-/* What the arrays of one run lie in. */
+/* The memory of the arrays of one run. */
 typedef struct {
     void *blocks[MOST_BLOCKS];
     int count;
@@ -521,7 +521,7 @@ static bool same(call *c, int i)
 }
 
 /* Whether an element of the span belongs to the view. */
-static bool inside(const atn_tensor *t, int64_t i)
+static bool is_in_view(const atn_tensor *t, int64_t i)
 {
     int64_t in_batch = t->batch > 1 ? i % t->batch_stride : i;
     int64_t in_head = t->heads > 1 ? in_batch % t->head_stride : in_batch;
@@ -537,8 +537,9 @@ static void check_gaps(call *c, int i)
     const atn_tensor *t = tensor_of(c, i);
     size_t size = atn_dtype_size(t->dtype);
     for (int64_t j = 0; t->data && j < span_of(t); j++)
-        target_expect(inside(t, j) || memcmp((char *)t->data + (size_t)j * size,
-                                             (char *)c->before[i] + (size_t)j * size, size) == 0,
+        target_expect(is_in_view(t, j) ||
+                          memcmp((char *)t->data + (size_t)j * size,
+                                 (char *)c->before[i] + (size_t)j * size, size) == 0,
                       "gaps are not written to");
 }
 

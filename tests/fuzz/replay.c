@@ -19,7 +19,7 @@ static struct {
     size_t size;
 } input;
 
-/* On a copy of its own size, so that a sanitizer sees what is read past its end. */
+/* On a copy of exactly its size, so that a sanitizer sees what is read past its end. */
 static void *run_target(void *unused)
 {
     (void)unused;

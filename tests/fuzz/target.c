@@ -17,7 +17,7 @@ static void remove_files(void)
             unlink(paths[i]);
 }
 
-/* Makes file i if it is not there yet. */
+/* Makes file i unless it exists. */
 static void open_file(int i)
 {
     if (*paths[i])

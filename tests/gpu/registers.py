@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Holds what the compiler says about each kernel against the table tests/gpu/registers.csv.
+"""Compares what the compiler reports about each kernel with the table tests/gpu/registers.csv.
 
   registers.py --table TABLE --nvcc NVCC LOG...            judges
   registers.py --table TABLE --nvcc NVCC --update LOG...   writes the table
@@ -39,17 +39,17 @@ def fail(text):
 
 def read_log(unit, text):
     """The rows of one log, by key, and its warnings."""
-    rows, warnings, name, architecture, inside = {}, [], None, None, None
+    rows, warnings, name, architecture, kernel = {}, [], None, None, None
     for line in text.splitlines():
         if re.search(r"\bwarning\b", line, re.I):
             warnings.append(f"{unit}: {line.strip()}")
         if match := ENTRY.search(line):
             name, architecture = match.groups()
         elif match := PROPERTIES.search(line):
-            inside = match[1]
-            rows[unit, inside, architecture] = dict.fromkeys(NUMBERS, 0)
+            kernel = match[1]
+            rows[unit, kernel, architecture] = dict.fromkeys(NUMBERS, 0)
         elif match := STACK.search(line):
-            rows[unit, inside, architecture].update(zip(NUMBERS[1:], map(int, match.groups())))
+            rows[unit, kernel, architecture].update(zip(NUMBERS[1:], map(int, match.groups())))
         elif match := REGISTERS.search(line):
             rows[unit, name, architecture]["registers"] = int(match[1])
     return rows, warnings

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # run_gpu.sh ATTNUM PROGRAM SOURCE...: runs a Criterion program whose tests need a CUDA device; 77
-# without one. The question is put to another process: after a call of CUDA's a process cannot fork
+# without one. Another process looks for the device: after a call of CUDA's a process cannot fork
 # and go on using it, and Criterion forks for each test.
 set -u
 attnum=$1

@@ -601,23 +601,24 @@ Test(device, contexts_in_several_threads)
     enum { THREADS = 4 };
     pthread_t threads[THREADS];
     attention_case c[THREADS];
-    attention_run alone[THREADS], beside[THREADS];
+    attention_run alone[THREADS], concurrent[THREADS];
     int op = fixture_next(-1);
     for (int i = 0; i < THREADS; i++, op = fixture_next(op) % ATN_OPERATOR_COUNT) {
         if (!fixture_runs(atn_operator_get((atn_operator)op)))
             op = fixture_next(-1);
         c[i] = make(op, 0, ATN_F32, 70);
         alone[i] = attention_run_make(&c[i], 1);
-        beside[i] = attention_run_make(&c[i], 1);
+        concurrent[i] = attention_run_make(&c[i], 1);
         cr_assert(run_in_thread(&alone[i]), "%s", attention_case_label(&c[i]));
     }
     for (int i = 0; i < THREADS; i++)
-        cr_assert_eq(pthread_create(&threads[i], NULL, run_in_thread, &beside[i]), 0);
+        cr_assert_eq(pthread_create(&threads[i], NULL, run_in_thread, &concurrent[i]), 0);
     for (int i = 0; i < THREADS; i++) {
         void *right;
         pthread_join(threads[i], &right);
-        cr_expect(right && same_results(&alone[i], &beside[i]), "%s", attention_case_label(&c[i]));
-        attention_run_free(&beside[i]);
+        cr_expect(right && same_results(&alone[i], &concurrent[i]), "%s",
+                  attention_case_label(&c[i]));
+        attention_run_free(&concurrent[i]);
         attention_run_free(&alone[i]);
         attention_case_free(&c[i]);
     }

@@ -21,13 +21,13 @@ typedef struct {
     double *values, *want, kappa;
     guarded a, x;
     atn_inverse_info infos[COUNT];
-} batch;
+} device_batch;
 
 /* The same well-conditioned matrix COUNT times, as the dtype holds it. */
-static batch batch_make(atn_dtype dtype, int64_t m, double kappa)
+static device_batch batch_make(atn_dtype dtype, int64_t m, double kappa)
 {
     double *lambda = data_allocate(m);
-    batch b = {.m = m, .values = data_allocate(COUNT * m * m), .want = data_allocate(m * m)};
+    device_batch b = {.m = m, .values = data_allocate(COUNT * m * m), .want = data_allocate(m * m)};
     b.a = guarded_make(dtype, GUARDED_HEADS, 1, COUNT, m, m);
     b.x = guarded_make(dtype, GUARDED_HEADS, 1, COUNT, m, m);
     cr_assert_eq(ref_latms_symmetric(m, 3, kappa, 5, b.values, lambda), ATN_OK);
@@ -41,7 +41,7 @@ static batch batch_make(atn_dtype dtype, int64_t m, double kappa)
     return b;
 }
 
-static void batch_free(batch *b)
+static void batch_free(device_batch *b)
 {
     guarded_free(&b->x);
     guarded_free(&b->a);
@@ -50,7 +50,7 @@ static void batch_free(batch *b)
 }
 
 /* The last matrix's X against the inverse, the others' against it to the bit. */
-static void check(atn_context *context, batch *b, atn_inverse_method method, double u)
+static void check(atn_context *context, device_batch *b, atn_inverse_method method, double u)
 {
     atn_inverse_desc desc = atn_inverse_defaults(method);
     const char *name = atn_inverse_name(method), *type = atn_dtype_name(b->a.view.dtype);
@@ -81,7 +81,7 @@ Test(cuda_inverse, narrow_types)
     static const atn_dtype dtypes[] = {ATN_TF32, ATN_BF16, ATN_F16};
     atn_context *context = fixture_context(1, NULL);
     for (int i = 0; i < 3; i++) {
-        batch b = batch_make(dtypes[i], 12, 1.9);
+        device_batch b = batch_make(dtypes[i], 12, 1.9);
         for (int method = 0; method < ATN_INVERSE_COUNT; method++)
             if (method != ATN_INVERSE_NR_ADAPTIVE) /* which has no start here */
                 check(context, &b, (atn_inverse_method)method, atn_dtype_roundoff(dtypes[i]));
@@ -99,7 +99,7 @@ Test(cuda_inverse, tf32_rounds_the_iterations_factors_only)
                                                  ATN_INVERSE_CHEBYSHEV_3};
     atn_context *context = fixture_context(1, NULL);
     for (int i = 0; i < 5; i++) {
-        batch f32 = batch_make(ATN_F32, 9, 5), tf32 = f32;
+        device_batch f32 = batch_make(ATN_F32, 9, 5), tf32 = f32;
         atn_inverse_desc desc = atn_inverse_defaults(methods[i]);
         desc.interval_low = methods[i] == ATN_INVERSE_CHEBYSHEV_3 ? 0.1 : 0;
         int64_t different = 0;
@@ -128,7 +128,7 @@ Test(cuda_inverse, beyond_shared_memory)
                                                  ATN_INVERSE_EIG, ATN_INVERSE_CHOLESKY,
                                                  ATN_INVERSE_PIVOTED_CHOLESKY};
     atn_context *context = fixture_context(1, NULL);
-    batch b = batch_make(ATN_F64, 90, 10);
+    device_batch b = batch_make(ATN_F64, 90, 10);
     for (int i = 0; i < 5; i++)
         check(context, &b, methods[i], atn_dtype_roundoff(ATN_F64));
     batch_free(&b);
@@ -151,7 +151,7 @@ Test(cuda_inverse, batched)
     pairs chosen = pairs_make(3, sizes, can_start);
     for (int i = 0; i < chosen.count; i++) {
         const int *v = chosen.combination[i];
-        batch b = batch_make((atn_dtype)v[1], large[v[2]], 2);
+        device_batch b = batch_make((atn_dtype)v[1], large[v[2]], 2);
         check(context, &b, (atn_inverse_method)v[0], atn_dtype_roundoff((atn_dtype)v[1]));
         batch_free(&b);
     }
@@ -160,7 +160,7 @@ Test(cuda_inverse, batched)
 }
 
 /* |A X A - A|_F / |A|_F of the last matrix's X, in f64. */
-static double residual_of(const batch *b)
+static double residual_of(const device_batch *b)
 {
     int64_t m = b->m;
     double *product = data_allocate(m * m), sum = 0, norm = 0;
@@ -186,7 +186,7 @@ Test(cuda_inverse, batched_narrow_types)
                                                  ATN_INVERSE_CHEBYSHEV_9};
     atn_context *context = fixture_context(1, NULL);
     for (int i = 0; i < 2; i++) {
-        batch b = batch_make(dtypes[i], 67, 1.9);
+        device_batch b = batch_make(dtypes[i], 67, 1.9);
         for (int j = 0; j < 3; j++) {
             check(context, &b, methods[j], atn_dtype_roundoff(dtypes[i]));
             double want = residual_of(&b), got = b.infos[COUNT - 1].residual;

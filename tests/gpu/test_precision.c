@@ -13,7 +13,7 @@
 #include "fixture.h"
 #include "pairs.h"
 
-/* The CPU's dtype and storage that a dtype of CUDA is held against. */
+/* The CPU's dtype and storage that a dtype of CUDA is compared with. */
 static const struct {
     atn_dtype plain;
     atn_storage storage;
@@ -23,7 +23,7 @@ static const struct {
     [ATN_F16] = {ATN_F32, ATN_STORAGE_F16},
 };
 
-/* Largest errors are held against each other, so there must be many elements. */
+/* Largest errors are compared with each other, so there must be many elements. */
 enum { SEEDS = 3 };
 
 static const atn_attention_shape forward_shape = {2, 2, 100, 8, 5, 0};
@@ -247,10 +247,10 @@ static double allowance(const attention_case *c, int slot, double kappa, double 
 typedef struct {
     int judged, run;
     double worst;
-} tally;
+} precision_tally;
 
 static void check_slot(const attention_case *c, int slot, double kappa, const double *output,
-                       const double *got, const double *want, tally *t)
+                       const double *got, const double *want, precision_tally *t)
 {
     int64_t count = attention_slot_count(c, slot), outputs = attention_case_outputs(c);
     double inputs = judge_norm(count, attention_slot_values(c, slot)), squares = 0;
@@ -272,7 +272,8 @@ static void check_slot(const attention_case *c, int slot, double kappa, const do
     t->worst = fmax(t->worst, ratio);
 }
 
-static void check_backward(atn_context *context, int op, int variant, atn_dtype dtype, tally *t)
+static void check_backward(atn_context *context, int op, int variant, atn_dtype dtype,
+                           precision_tally *t)
 {
     attention_choice choice = choice_of(op, variant, dtype, 0);
     choice.shape = (atn_attention_shape){1, 2, 12, 5, 4, 0};
@@ -307,7 +308,7 @@ Test(precision, gradients_in_narrow_types)
         const atn_operator_info *info = atn_operator_get((atn_operator)op);
         for (int variant = 0; variant < info->variant_count; variant++)
             for (int i = 0; i < NARROW; i++) {
-                tally t = {0};
+                precision_tally t = {0};
                 check_backward(context, op, variant, narrow[i], &t);
                 fprintf(stderr, "%s %s %s: %d of %d gradients judged, worst ratio %.3g\n",
                         info->name, info->variants[variant].name, atn_dtype_name(narrow[i]),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tests of all operators hold answers against: conditioning, tolerances, verdicts. */
+/* Conditioning, tolerances and verdicts for the tests of all operators. */
 #ifndef TESTS_ATTENTION_JUDGE_H
 #define TESTS_ATTENTION_JUDGE_H
 
@@ -13,13 +13,13 @@
 static const double JUDGE_GRADIENT = 1e-9;
 static const double JUDGE_MOST_CONDITION = 1e4;
 
-/* A gradient that cancels to (almost) nothing, as that of q under softmax over one key, is held
- * against this part of the size it would have without cancellation, |dY| |Y| / |x|: in f32, where
- * the tolerance is a few u, all of it, because that is what rounding is relative to. */
+/* A gradient that cancels to (almost) nothing, as that of q under softmax over one key, is compared
+ * with this part of the size it would have without cancellation, |dY| |Y| / |x|: in f32, where the
+ * tolerance is a few u, all of it, because that is what rounding is relative to. */
 static const double JUDGE_FLOOR[ATN_DTYPE_COUNT] = {[ATN_F32] = 1, [ATN_F64] = 1e-3};
 
-/* What a law of exact arithmetic may miss in f64, relative to the output: 1e4 u times the
- * conditioning of these shapes; and what breaking it must change. */
+/* The error of a law of exact arithmetic in f64, relative to the output: 1e4 u times the
+ * conditioning of these shapes; and the least change if it is broken. */
 static const double JUDGE_LAW = 1e-10;
 static const double JUDGE_BROKEN = 1e-5;
 
@@ -36,13 +36,13 @@ ref_verdict judge_forward(const attention_run *run, const double *want, const do
 double judge_gradient_error(const attention_case *c, const double *output, int slot,
                             const double *got, const double *want);
 
-/* The worst of all slots there are, and which. */
+/* The worst of all slots that exist, and its slot. */
 double judge_gradients(const attention_case *c, const double *output, const attention_slots *got,
                        const attention_slots *want, int *worst_slot);
 
 double judge_norm(int64_t count, const double *x);
 
-/* max |x_i|; NaN if there is one. */
+/* max |x_i|; NaN if any x_i is NaN. */
 double judge_largest(int64_t count, const double *x);
 
 /* |x - y|_2 / |y|_2; 0/0 = 0. */

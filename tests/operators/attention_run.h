@@ -25,7 +25,7 @@ atn_status attention_expect(const attention_case *c, double *want);
 
 const char *attention_slot_name(int slot);
 
-/* Elements; 0 where there is nothing to differentiate by: k not given, a parameter not given or
+/* Elements; 0 for a slot without a derivative: k not given, a parameter not given or
  * without a gradient. */
 int64_t attention_slot_count(const attention_case *c, int slot);
 
@@ -49,11 +49,11 @@ attention_slots attention_expect_gradients(const attention_case *c);
 typedef struct {
     const attention_case *c;
     guarded q, k, v, out, dout;
-    guarded gradients[SLOT_COUNT]; /* of the slots that are there */
+    guarded gradients[SLOT_COUNT]; /* of the slots that the operator has */
     atn_attention_info info;
 } attention_run;
 
-/* Layouts: 0 .. GUARDED_LAYOUT_COUNT - 1; each tensor gets another one. */
+/* Layouts: 0 .. GUARDED_LAYOUT_COUNT - 1; each tensor gets a different one. */
 attention_run attention_run_make(const attention_case *c, int layout);
 void attention_run_free(attention_run *run);
 
@@ -64,7 +64,7 @@ atn_attention_inputs attention_run_inputs(const attention_run *run);
 atn_gradients attention_run_gradients(attention_run *run);
 
 /* A run's description and inputs, and where its results go, as the context's device can read and
- * write them. Not to be moved: it points into itself. */
+ * write them. Must not be moved: it has pointers into itself. */
 typedef struct {
     staged s;
     atn_tensor q, k, v, out, dout, gradient_views[SLOT_COUNT];
@@ -77,11 +77,11 @@ typedef struct {
 void attention_run_place(attention_run *run, atn_context *context, attention_placed *placed);
 void attention_placed_close(attention_placed *placed);
 
-/* Plans, poisons what will be written, runs, frees the plan. */
+/* Plans, fills the outputs with NaN, runs, frees the plan. */
 atn_status attention_run_forward(attention_run *run, atn_context *context);
 atn_status attention_run_backward(attention_run *run, atn_context *context);
 
-/* Whether a forward (backward) call wrote every element of its results and none beside them. */
+/* Whether a forward (backward) call wrote every element of its results and nothing else. */
 bool attention_run_clean(const attention_run *run, bool backward);
 
 /* The gradients of the last backward call. */

@@ -46,8 +46,8 @@ bool fixture_looks_at(int k)
 }
 
 /* Before any test: without the instruction set that ATTNUM_ISA asks for, the program is skipped. If
- * ATTNUM_TEST_CASES is "shared" each set that the processor has takes a share of the combinations,
- * because what they are held against takes the time and is the same for all. */
+ * ATTNUM_TEST_CASES is "shared" each set that the processor has runs a share of the combinations,
+ * because computing the references takes the time, and they are the same for all sets. */
 __attribute__((constructor)) static void choose_cases(void)
 {
     const char *reason, *cases = getenv("ATTNUM_TEST_CASES");

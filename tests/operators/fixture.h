@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the operators' tests share: contexts, samplings with their reference, and whole SOFT cases
- * with inputs, guarded tensors and the dense reference's answer. */
+/* What the operators' tests share: contexts, samplings with their reference, and complete SOFT
+ * cases with inputs, guarded tensors and the dense reference's output. */
 #ifndef TESTS_FIXTURE_H
 #define TESTS_FIXTURE_H
 
@@ -9,8 +9,8 @@
 #include "allocator.h"
 #include "guarded.h"
 
-/* The device that the tests are about: what the environment variable ATTNUM_TEST_DEVICE says, cpu
- * (default) or cuda. */
+/* The device that the tests are about: the environment variable ATTNUM_TEST_DEVICE, cpu (default)
+ * or cuda. */
 atn_device fixture_device(void);
 
 /* Whether the operator has a form for it. */
@@ -27,10 +27,11 @@ bool fixture_looks_at(int k);
 /* A context for that device; ends the program if there is none. counts may be null. */
 atn_context *fixture_context(int threads, allocator_counts *counts);
 
-/* One sampling of tokens on a height x width grid. What a kind does not use is ignored: window and
- * the grids use stride, the others use count; those that look at the tokens have 2 steps, a ridge
- * and a kernel, none of them the defaults. Kernel and ridge are such that rounding does not choose:
- * no residuals that are 1 up to rounding, no scores that are rounding. */
+/* One sampling of tokens on a height x width grid. Fields that a kind does not use are ignored:
+ * window and the grids use stride, the others use count; those that look at the tokens have 2
+ * steps, a ridge and a kernel, none of them the defaults. Kernel and ridge are such that rounding
+ * does not decide the choice: no residuals that are 1 up to rounding, no scores that are rounding.
+ */
 typedef struct {
     atn_sampling desc;
     int64_t *indices;
@@ -70,12 +71,12 @@ bool fixture_iterates(int method);
 /* Gives Chebyshev methods, whose own interval is estimated, one around every A of the tests. */
 void fixture_interval(atn_inverse_desc *desc);
 
-/* The start of the Newton-Raphson variants for `count` m x m matrices, from the papers' words
- * alone: alpha (0: no such n) and the halvings of each. */
+/* The start of the Newton-Raphson variants for `count` m x m matrices, from the papers' text alone:
+ * alpha (0: the search finds no n) and the halvings of each. */
 void fixture_alpha(const atn_inverse_desc *desc, int64_t count, int64_t m, const double *a,
                    double *alpha, int *halvings);
 
-/* A forward call and what it should give. Fill in what is above the line, then call
+/* A forward call and its expected output. Fill in the fields above the line, then call
  * fixture_soft_make. */
 typedef struct {
     atn_operator op;
@@ -115,12 +116,12 @@ void fixture_soft_load(fixture_soft *f);
 /* Plans, runs, frees, on the context's device. out is poisoned before. */
 atn_status fixture_soft_run(fixture_soft *f, atn_context *context);
 
-/* The call alone, of a plan whose description lies on the device. */
+/* The call alone, of a plan whose description is on the device. */
 atn_status fixture_soft_forward(fixture_soft *f, atn_context *context, atn_plan *plan, guarded *out,
                                 atn_attention_info *info);
 
-/* Fills a, want and kappa. The Newton-Raphson variants are held against the closed-form filter, the
- * exact ones against the pseudo-inverse. Needs no run. */
+/* Fills a, want and kappa. The Newton-Raphson variants are compared with the closed-form filter,
+ * the exact ones with the pseudo-inverse. Needs no run. */
 void fixture_soft_expect(fixture_soft *f);
 
 /* The worst forward ratio of out against want over all heads, and its verdict; a trivial answer

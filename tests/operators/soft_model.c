@@ -34,7 +34,7 @@ static soft_model_kind kind_of(const atn_attention_desc *desc)
     return MODEL_EXACT;
 }
 
-/* Every head's A from its tokens as they are. */
+/* Every head's A from its current tokens. */
 static void find_matrices(const soft_model *model, double *a)
 {
     const fixture_soft *f = &model->f;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The derivative of SOFT by differences of the dense reference: nothing of the backward formulas is
- * in here. A scalar is made of the outputs, sum of dout Y, with Y by reference/soft.h and the
- * inverse X as a function of A that has the derivative wanted. */
+/* The derivative of SOFT by differences of the dense reference: no backward formula is used here.
+ * The scalar is the sum of dout Y, with Y by reference/soft.h and the inverse X as a function of A
+ * that has the derivative wanted. */
 #ifndef TESTS_SOFT_MODEL_H
 #define TESTS_SOFT_MODEL_H
 
@@ -25,18 +25,18 @@ typedef struct {
     int64_t *pivots, rank; /* per head: m; the same rank for all heads */
 } soft_model;
 
-/* The model that a description calls for. Takes f over. */
+/* The model for a description. Takes ownership of f. */
 soft_model soft_model_make(fixture_soft f);
 void soft_model_free(soft_model *model);
 
-/* How far the largest row sum of A is from the next one, relative to the sum without the diagonal;
- * the least of all heads. */
+/* The distance of the largest row sum of A from the next one, relative to the sum without the
+ * diagonal; the least of all heads. */
 double soft_model_gap(const soft_model *model);
 
 /* sum of dout Y. */
 long double soft_model_scalar(soft_model *model);
 
-/* Its derivative along `direction` (count numbers) of values, which lie in model.f. Central
+/* Its derivative along `direction` (count numbers) of values, which are in model.f. Central
  * differences of sixth order. */
 double soft_model_slope(soft_model *model, int64_t count, double *values, const double *direction,
                         double step);

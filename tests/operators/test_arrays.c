@@ -56,8 +56,7 @@ static void check_changed(atn_context *context, attention_run *r, atn_plan *plan
               backward_untouched(r) ? "untouched" : "written");
 }
 
-/* On CUDA they would have to be fetched: there they are checked when the plan is made, and not
- * again. */
+/* On CUDA they would have to be copied back: there they are checked only when the plan is made. */
 static atn_context *cpu_context(void)
 {
     atn_context *context;
@@ -146,7 +145,7 @@ static void add_tensor(array *all, int *count, const char *name, const atn_tenso
                     (size_t)(t->batch * t->heads * t->rows * t->cols) * atn_dtype_size(t->dtype)};
 }
 
-/* What the case's operator reads besides q, k, v and dout, from operators.h. */
+/* The arrays that the case's operator reads in addition to q, k, v and dout, from operators.h. */
 static int list_read(const attention_case *c, array all[MOST_ARRAYS])
 {
     const atn_attention_desc *d = &c->desc;
@@ -250,8 +249,8 @@ static bool may_be_null(atn_operator op, const atn_attention_desc *desc, const a
            (op == ATN_LINFORMER && t == &desc->linformer.f);
 }
 
-/* Neither the arrays of other operators nor those of other samplings are read: here all of them lie
- * where Y goes, and after the call they hold its numbers. */
+/* Neither the arrays of other operators nor those of other samplings are read: here all of them
+ * share the memory of Y, and contain its numbers after the call. */
 static void check_unread(atn_context *context, attention_run *r)
 {
     attention_case *c = (attention_case *)(uintptr_t)r->c;
@@ -321,7 +320,7 @@ Test(arrays, outputs_overlap_nothing_that_is_read)
     atn_context_free(context);
 }
 
-/* Landmarks over what their sampling reads, and over what it does not. */
+/* Landmarks that overlap arrays which their sampling reads, and arrays which it does not read. */
 Test(arrays, landmarks_overlap_nothing_that_is_read)
 {
     enum { N = 12, D = 4, M = 3 };

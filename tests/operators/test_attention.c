@@ -44,15 +44,15 @@ static const forward_row rows[] = {
 };
 enum { ROWS = sizeof rows / sizeof *rows, CPU_ROWS = ROWS - 2 };
 
-/* What was seen of one variant. */
+/* The statistics of one variant. */
 typedef struct {
     int judged, run;
     double worst;
-} tally;
+} variant_tally;
 
 /* Whether it could be judged. */
 static bool check(atn_context *context, const attention_case *c, int layout, const double *want,
-                  const double *kappa, tally *t)
+                  const double *kappa, variant_tally *t)
 {
     attention_run r = attention_run_make(c, layout);
     double ratio;
@@ -71,10 +71,10 @@ static bool check(atn_context *context, const attention_case *c, int layout, con
     return verdict == REF_PASS;
 }
 
-/* One row of the table in f64, f32 or both; kappa is measured once. What cannot be judged in f32 is
- * in f64. */
+/* One row of the table in f64, f32 or both; kappa is measured once. A row that cannot be judged in
+ * f32 can be in f64. */
 static void check_row(atn_context *context, int op, int variant, int row, const bool *dtypes,
-                      tally *t)
+                      variant_tally *t)
 {
     double *kappa = NULL;
     bool narrow_only = !dtypes[ATN_F64], judgeable = true;
@@ -118,7 +118,7 @@ Test(attention, forward_is_the_reference)
         const int sizes[] = {info->variant_count, on_cpu ? CPU_ROWS : ROWS, ATN_CPU_DTYPE_COUNT};
         pairs chosen = pairs_make(on_cpu ? 2 : 3, sizes, NULL);
         for (int i = 0, variant = 0; variant < info->variant_count; variant++) {
-            tally t = {0};
+            variant_tally t = {0};
             for (; i < chosen.count && chosen.combination[i][0] == variant; i++) {
                 const int *v = chosen.combination[i];
                 const bool dtypes[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What every operator's calls owe their callers: statuses, NaN where it belongs, zeros where there
- * is nothing to sum. */
+/* What every operator's calls promise: statuses, NaN only where it belongs, zeros for empty sums.
+ */
 #include <criterion/criterion.h>
 
 #include <math.h>
@@ -48,7 +48,7 @@ static bool same_head(const guarded *x, const guarded *y, int64_t head)
     return true;
 }
 
-/* One result: all NaN in head HIT; as before in the others, but for what coupling does to them. An
+/* One result: all NaN in head HIT; unchanged in the others, apart from the effects of coupling. An
  * overflow may spread to the head that a coupled operator's start comes from. */
 static void check_spoilt(const attention_case *c, const char *what, const guarded *t,
                          const guarded *clean, bool spread)
@@ -176,7 +176,7 @@ Test(calls, overflow_in_backward_spoils_its_own_head_only)
 
 /* ---- Shapes without elements ---- */
 
-/* Y has nothing to be written, the gradients are 0. */
+/* Y has no elements, the gradients are 0. */
 Test(calls, empty_shapes_have_zero_gradients)
 {
     static const atn_attention_shape shapes[] = {{0, 2, 5, 4, 4, 0},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Contexts, and what happens when memory runs out. ATN_ERR_LIBRARY (LAPACK failing on a finite
  * matrix) and ATN_BELOW_FLOOR cannot be provoked through the library: the first has no known input,
- * the second is the reference's word. */
+ * only the reference returns the second. */
 #include <criterion/criterion.h>
 
 #include <pthread.h>
@@ -98,7 +98,7 @@ Test(context, no_block_of_any_size)
     atn_context_free(context);
 }
 
-/* A context for the CPU, and what it makes of a case. */
+/* A context for the CPU, and its results for a case. */
 static atn_status run_on(int threads, attention_run *r)
 {
     atn_context *context;
@@ -168,7 +168,7 @@ Test(context, an_error_is_kept_until_the_next)
     atn_context_free(context);
 }
 
-/* What each function does with a given context; inputs are the same every time. */
+/* The results of each function with a given context and the same inputs. */
 enum { M = 9, D = 3 };
 
 typedef struct {
@@ -245,7 +245,7 @@ static atn_status call_plan(atn_context *context, memory_inputs *in)
     return status;
 }
 
-/* The k-th allocation fails for k = 1, 2, ... until the call gets through. */
+/* The k-th allocation fails for k = 1, 2, ... until the call succeeds. */
 Test(context, every_allocation_may_fail)
 {
     static const struct {

@@ -45,7 +45,7 @@ static bool same(double x, double y)
     return isnan(x) ? isnan(y) != 0 : x == y && !signbit(x) == !signbit(y);
 }
 
-/* What 16 bits mean, by the definition of the format. */
+/* The value of 16 bits, by the definition of the format. */
 static double value_of(atn_dtype dtype, unsigned pattern)
 {
     int fraction_bits = formats[dtype].bits - 1;
@@ -91,8 +91,8 @@ static void expect(atn_dtype dtype, double x)
     cr_expect(same(got, want), "%s: %a becomes %a, not %a", atn_dtype_name(dtype), x, got, want);
 }
 
-/* Every number of the 16-bit types, the midpoint to the next one, and what lies next to both: a
- * midpoint moved by one bit of f64 is where rounding to f32 first would make a tie of it. */
+/* Every number of the 16-bit types, the midpoint to the next one, and the neighbours of both: a
+ * midpoint moved by one bit of f64 would become a tie if it were first rounded to f32. */
 Test(convert, ties_and_their_neighbours)
 {
     static const atn_dtype narrow[] = {ATN_BF16, ATN_F16, ATN_TF32};
@@ -146,7 +146,7 @@ Test(convert, ends_of_the_range)
     }
 }
 
-/* NaN whose only bits are those that bf16 has no room for. */
+/* NaN whose only bits are those that bf16 lacks. */
 Test(convert, nan_stays_nan)
 {
     static const uint32_t patterns[] = {0x7f800001, 0xff800001, 0x7fc00000, 0x7f80ffff};
@@ -160,7 +160,7 @@ Test(convert, nan_stays_nan)
         }
 }
 
-/* Arrays between any two types: as one number at a time; nothing written beside them. */
+/* Arrays between any two types: as one number at a time; nothing else is written. */
 Test(convert, arrays_of_any_types)
 {
     enum { COUNT = 9 };

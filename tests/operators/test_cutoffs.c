@@ -54,7 +54,7 @@ static double after(atn_dtype dtype, double x, int steps)
     return x;
 }
 
-/* At the cut an eigenvalue or a pivot is dropped, above it it is kept: for a given rcond and for m
+/* An eigenvalue or a pivot at the cut is dropped, one above it is kept: for a given rcond and for m
  * u, up to 400 rows by our own pivoted Cholesky and from 401 on by LAPACK's, formed and applied.
  * LAPACK scales what eig divides and conquers (from 26 rows on), and has its own rounding there. */
 Test(cutoffs, eigenvalues_and_pivots)
@@ -189,7 +189,7 @@ Test(cutoffs, rcond_of_nystromformer)
 /* ---- Iterations ---- */
 
 /* |I - alpha A|_1 = 1 with alpha = 2 and A = I: at the limit nothing is halved, below it once is
- * enough, as it is for A^2; the cap is the most halvings there are. */
+ * enough, as it is for A^2; the cap is the largest number of halvings. */
 Test(cutoffs, halvings)
 {
     static const struct {
@@ -222,7 +222,7 @@ Test(cutoffs, halvings)
     atn_context_free(context);
 }
 
-/* A residual that is the tolerance is within it. */
+/* A residual equal to the tolerance is within it. */
 Test(cutoffs, tolerance)
 {
     static const atn_inverse_method methods[] = {ATN_INVERSE_NR_PAPER, ATN_INVERSE_HYPERPOWER_3,
@@ -474,7 +474,7 @@ static void set_search_cap(atn_attention_desc *desc, atn_attention_shape *shape,
     desc->inverse.search_cap = (int)value;
 }
 
-/* The largest is planned for (its cost is told without memory), the next is refused. */
+/* The largest can be planned (its cost is computed without memory), the next one is refused. */
 Test(cutoffs, largest_sizes)
 {
     static const size_limit limits[] = {

@@ -105,7 +105,7 @@ Test(devices, memory_that_cannot_be)
 
 /* ---- Descriptions ---- */
 
-/* What atn_attention_upload made of one tensor of a description. */
+/* The result of atn_attention_upload for one tensor of a description. */
 static void check_tensor(atn_context *context, const char *name, const atn_tensor *host,
                          const atn_tensor *device)
 {
@@ -157,7 +157,7 @@ Test(devices, descriptions_are_copied)
     atn_context_free(context);
 }
 
-/* What are no tensors: indices, uniform numbers and buckets. */
+/* The arrays that are not tensors: indices, uniform numbers and buckets. */
 Test(devices, indices_uniforms_and_buckets_are_copied)
 {
     atn_context *context = fixture_context(1, NULL);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The types that only CUDA computes in are refused by everything that computes on the CPU, and
- * nothing is read or written as if they were others. */
+/* The types that only CUDA computes in are refused by all functions on the CPU, and no array is
+ * read or written as one of another type. */
 #include <criterion/criterion.h>
 
 #include <string.h>
 
 #include "fixture.h"
 
-/* Three arguments of one dtype; m and d are such that every function below likes their shape. */
+/* Three arguments of one dtype; m and d are such that every function below accepts the shapes. */
 enum { M = 3 };
 
 typedef struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The judge of gradients itself, seen to fail: for every operator, gradients with a wrong sign, a
- * dropped term or a transposed factor are rejected by what accepts the right ones. */
+ * dropped term or a transposed factor are rejected by the judge that accepts the right ones. */
 #include <criterion/criterion.h>
 
 #include <math.h>
@@ -12,8 +12,8 @@
 #include "data.h"
 #include "fixture.h"
 
-/* A case, its right gradients, and one slot of them to make wrong: 0 where the mistake cannot be
- * made there, 1 where it was. */
+/* A mistake in one slot of the right gradients of a case. Returns 0 if it cannot be made there, 1
+ * if it was. */
 typedef struct {
     atn_context *context;
     attention_case *c;
@@ -118,7 +118,7 @@ static const struct {
 };
 enum { MISTAKES = sizeof mistakes / sizeof *mistakes };
 
-/* Makes each mistake in each slot that holds anything; counts those it could make. */
+/* Makes each mistake in each slot that is not empty; counts the mistakes made. */
 static void check(const subject *s, int made[MISTAKES])
 {
     const attention_case *c = s->c;

@@ -34,7 +34,7 @@ static const gradient_row rows[] = {
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
-/* Several blocks of 64, held against derivatives in random directions only. */
+/* Several blocks of 64, compared with derivatives in random directions only. */
 static const gradient_row long_rows[] = {
     {{1, 2, 65, 3, 2, 0}, false, false, false, false},
     {{1, 1, 130, 2, 3, 67}, true, true, false, true},
@@ -62,7 +62,7 @@ static attention_case make(const gradient_row *row, int op, int variant, atn_dty
     return attention_case_make(&choice);
 }
 
-/* Whether a row asks for what the operator cannot do: another row then has the same case. */
+/* Whether a row needs something that the operator cannot do: another row then has the same case. */
 static bool repeats(const gradient_row *row, const attention_case *c)
 {
     return row->padding != c->choice.padding || (row->causal && !c->choice.causal) ||
@@ -102,15 +102,15 @@ static void forget(expectation *e)
     free(e->output);
 }
 
-/* What was seen of one operator: the worst error, and the slots in which zeros would have failed.
+/* The statistics of one operator: the worst error, and the slots in which zeros would have failed.
  */
 typedef struct {
     int judged, run, long_judged, long_run;
     double worst, worst_ratio;
     unsigned there, seen;
-} tally;
+} gradient_tally;
 
-static void note(const attention_case *c, const expectation *e, double error, tally *t)
+static void note(const attention_case *c, const expectation *e, double error, gradient_tally *t)
 {
     attention_slots zeros = attention_slots_make(c);
     t->run++;
@@ -127,7 +127,7 @@ static void note(const attention_case *c, const expectation *e, double error, ta
     attention_slots_free(&zeros);
 }
 
-static void check_f64(atn_context *context, const attention_case *c, int layout, tally *t)
+static void check_f64(atn_context *context, const attention_case *c, int layout, gradient_tally *t)
 {
     expectation e = expect(c);
     attention_run r = attention_run_make(c, layout);
@@ -146,7 +146,7 @@ static void check_f64(atn_context *context, const attention_case *c, int layout,
     forget(&e);
 }
 
-/* ---- f32 against f64 of the CPU, which is held against the reference ---- */
+/* ---- f32 against f64 of the CPU, which is compared with the reference ---- */
 
 static attention_slots gradients_of(atn_context *context, const attention_case *c, int layout)
 {
@@ -195,7 +195,7 @@ static void gradient_conditions(atn_context *cpu, const attention_case *c, const
 }
 
 static void check_f32(atn_context *context, atn_context *cpu, const attention_case *c, int layout,
-                      tally *t)
+                      gradient_tally *t)
 {
     attention_case wide = attention_case_widened(c);
     double kappa[SLOT_COUNT], *output = data_allocate(attention_case_outputs(c));
@@ -222,7 +222,8 @@ static void check_f32(atn_context *context, atn_context *cpu, const attention_ca
 
 /* ---- Several blocks: <g, x> against the reference's derivative in random directions x ---- */
 
-static void check_directions(atn_context *context, const attention_case *c, int layout, tally *t)
+static void check_directions(atn_context *context, const attention_case *c, int layout,
+                             gradient_tally *t)
 {
     ref_attention_problem problem = attention_case_problem(c);
     int64_t outputs = attention_case_outputs(c);
@@ -264,7 +265,7 @@ static void check_directions(atn_context *context, const attention_case *c, int 
 
 /* ---- All operators ---- */
 
-static void report(const atn_operator_info *info, const tally *t)
+static void report(const atn_operator_info *info, const gradient_tally *t)
 {
     fprintf(stderr,
             "%s: %d of %d judged, worst error %.3g in f64, worst ratio %.3g in f32; %d of %d long "
@@ -279,7 +280,7 @@ static void report(const atn_operator_info *info, const tally *t)
 }
 
 static void check_row(atn_context *context, atn_context *cpu, int op, int variant, int i, int dtype,
-                      tally *t)
+                      gradient_tally *t)
 {
     const gradient_row *row = i < ROWS ? &rows[i] : &long_rows[i - ROWS];
     attention_case c = make(row, op, variant, (atn_dtype)dtype);
@@ -294,7 +295,7 @@ static void check_row(atn_context *context, atn_context *cpu, int op, int varian
     attention_case_free(&c);
 }
 
-/* On the CPU every row in both dtypes: its f32 is held against its own f64. */
+/* On the CPU every row in both dtypes: its f32 is compared with its own f64. */
 Test(gradients, backward_is_the_derivative)
 {
     atn_context *context = fixture_context(1, NULL), *cpu;
@@ -305,7 +306,7 @@ Test(gradients, backward_is_the_derivative)
         const atn_operator_info *info = atn_operator_get((atn_operator)op);
         const int sizes[] = {info->variant_count, row_count, ATN_CPU_DTYPE_COUNT};
         pairs chosen = pairs_make(on_cpu ? 2 : 3, sizes, NULL);
-        tally t = {0};
+        gradient_tally t = {0};
         for (int i = 0; i < chosen.count; i++) {
             const int *v = chosen.combination[i];
             for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
@@ -444,7 +445,7 @@ Test(gradients, options_away_from_their_defaults)
         if (!fixture_runs(atn_operator_get(option_rows[i].op)))
             continue;
         attention_case c = make(&shape, (int)option_rows[i].op, option_rows[i].variant, ATN_F64);
-        tally t = {0};
+        gradient_tally t = {0};
         option_rows[i].set(&c, &c.desc, option_rows[i].value);
         option_rows[i].set(&c, &c.reference, option_rows[i].value);
         check_output(context, &c);
@@ -538,7 +539,7 @@ Test(gradients, widths_beyond_a_block)
         attention_choice choice = choices[i];
         if (!fixture_runs(atn_operator_get(choice.op)))
             continue;
-        tally t = {0};
+        gradient_tally t = {0};
         choice.dtype = ATN_F64, choice.seed = 40 + i;
         attention_case c = attention_case_make(&choice);
         check_output(context, &c);
@@ -584,7 +585,7 @@ static attention_case soft_case(int op, int sampling, int mode, int method)
     return c;
 }
 
-/* 8 seeds of 5 different tokens: three centroids have no tokens, and stand at their seeds. Eighths,
+/* 8 seeds of 5 different tokens: three centroids have no tokens, and stay at their seeds. Eighths,
  * so that means of equal tokens are exact. Equal tokens change places under any change of q, so
  * that there is no kappa to ask for; 6 steps from a given alpha are a polynomial. */
 Test(gradients, centroids_without_tokens)
@@ -631,7 +632,7 @@ Test(gradients, soft_in_every_mode)
     static const int sizes[] = {2, ATN_GRADIENT_COUNT, ATN_INVERSE_COUNT, ATN_SAMPLING_COUNT};
     atn_context *context = fixture_context(1, NULL);
     pairs chosen = pairs_make(4, sizes, can_be_differentiated);
-    tally by_method[ATN_INVERSE_COUNT] = {{0}}, all = {0};
+    gradient_tally by_method[ATN_INVERSE_COUNT] = {{0}}, all = {0};
     for (int i = 0; i < chosen.count; i++) {
         const int *v = chosen.combination[i];
         attention_case c = soft_case(ATN_SOFT + v[0], v[3], v[1], v[2]);
@@ -639,7 +640,7 @@ Test(gradients, soft_in_every_mode)
         attention_case_free(&c);
     }
     for (int method = 0; method < ATN_INVERSE_COUNT; method++) {
-        const tally *t = &by_method[method];
+        const gradient_tally *t = &by_method[method];
         all.run += t->run;
         cr_expect(2 * t->judged >= t->run, "%s: only %d of %d could be judged",
                   atn_inverse_name((atn_inverse_method)method), t->judged, t->run);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the driver of the head-wise operators promises at the ends of the number range, and what
- * softmax attention costs in each of them. */
+/* The head-wise operators' driver at the ends of the number range, and the cost of softmax
+ * attention. */
 #include <criterion/criterion.h>
 
 #include <math.h>
@@ -76,7 +76,7 @@ Test(heads, a_parameters_gradient_that_overflows_is_reported)
     atn_context_free(context);
 }
 
-/* Each head's part of a shared gradient is finite, their sum is not: both say so. */
+/* Each head's part of a shared gradient is finite, their sum is not: both heads report it. */
 Test(heads, a_shared_gradient_that_overflows_is_reported)
 {
     static float q[2] = {1, 2}, k[2] = {1, 3}, v[2] = {1e19F, 1.1e19F}, dy[2] = {2e19F, 2.1e19F};
@@ -256,7 +256,7 @@ Test(heads, a_bad_head_has_no_part_in_the_shared_norm)
 
 /* ---- Counts ---- */
 
-/* One head, n = 12, n_k = 24, d = 4, dv = 5: what softmax attention of `rows` to `keys` costs. */
+/* One head, n = 12, n_k = 24, d = 4, dv = 5: the cost of softmax attention of `rows` to `keys`. */
 static double softmax_flops(double rows, double keys)
 {
     return rows * keys * (2 * 4 + 2 + 2 * 5) + rows * 5;

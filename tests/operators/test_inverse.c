@@ -138,8 +138,8 @@ static void model_step(rounding_model *r, int k)
                g * n.b * x * x + 2 * r->u * n.x_b_x + r->u * n.next + x * x * eta;
 }
 
-/* X_k for k = 0 .. 20 against the filter, while the bound says anything. Returns the worst ratio,
- * and in *judged one more than the last k judged. */
+/* Compares X_k for k = 0 .. 20 with the filter, as long as the bound is meaningful. Returns the
+ * worst ratio, and in *judged one more than the last k judged. */
 static double follow_filter(atn_context *context, batch *b, atn_inverse_desc desc, int *judged)
 {
     int64_t m = b->m;
@@ -177,7 +177,7 @@ static double follow_filter(atn_context *context, batch *b, atn_inverse_desc des
     return worst;
 }
 
-/* The start the library reports against the papers' rule. */
+/* Compares the start that the library reports with the papers' rule. */
 static void check_start(const batch *b, const atn_inverse_desc *desc)
 {
     double alpha[8];
@@ -235,7 +235,8 @@ static void check_exact(atn_context *context, batch *b, atn_inverse_method metho
     free(want);
 }
 
-/* One of the Newton-Raphson variants or of the exact methods; test_polynomial.c has the others. */
+/* One of the Newton-Raphson variants or of the exact methods; test_inverse_polynomial.c has the
+ * others. */
 static void check_method(atn_context *context, batch *b, int method, const char *what, int fewest)
 {
     data_round(b->a.view.dtype, b->m * b->m, b->values);
@@ -252,7 +253,7 @@ static int fewest_judged(atn_dtype dtype, double kappa, int64_t m)
     return loss < 1e-4 ? 21 : loss < 1e-2 ? 12 : 4;
 }
 
-/* The method, and what else. The adaptive rule has its own tests: it mostly finds no start. */
+/* A method and its options. The adaptive rule has separate tests: it mostly finds no start. */
 static bool method_is_judged_here(const int *v)
 {
     return v[0] != ATN_INVERSE_NR_ADAPTIVE &&
@@ -404,7 +405,8 @@ Test(inverse, adaptive_start)
     atn_context_free(context);
 }
 
-/* Diagonally dominant, with unequal row sums: a start is found and followed as the others are. */
+/* Diagonally dominant, with unequal row sums: a start is found, and the iteration is compared with
+ * the filter like the others. */
 Test(inverse, adaptive_iterates)
 {
     enum { M = 10 };
@@ -494,19 +496,19 @@ Test(inverse, batch_scope_couples_matrices)
         atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_NR_SOFTPP);
         desc.scope = (atn_alpha_scope)scope;
         batch alone = batch_make(ATN_F64, GUARDED_HEADS, 1, M);
-        batch beside = batch_make(ATN_F64, GUARDED_HEADS, 2, M);
+        batch both = batch_make(ATN_F64, GUARDED_HEADS, 2, M);
         ref_matrix_make(REF_EQUICORRELATED, M, 0.2, alone.values, NULL);
-        memcpy(beside.values, alone.values, M * M * sizeof(double));
-        ref_matrix_make(REF_EQUICORRELATED, M, 0.95, beside.values + M * M, NULL);
+        memcpy(both.values, alone.values, M * M * sizeof(double));
+        ref_matrix_make(REF_EQUICORRELATED, M, 0.95, both.values + M * M, NULL);
         batch_run(context, &alone, &desc);
-        batch_run(context, &beside, &desc);
+        batch_run(context, &both, &desc);
         check_start(&alone, &desc);
-        check_start(&beside, &desc);
-        bool same = alone.infos[0].alpha == beside.infos[0].alpha;
-        cr_expect(same == (scope == ATN_SCOPE_MATRIX), "scope %d: alpha %g alone, %g beside", scope,
-                  alone.infos[0].alpha, beside.infos[0].alpha);
-        cr_expect((beside.infos[0].alpha == beside.infos[1].alpha) == (scope == ATN_SCOPE_BATCH));
-        batch_free(&beside);
+        check_start(&both, &desc);
+        bool same = alone.infos[0].alpha == both.infos[0].alpha;
+        cr_expect(same == (scope == ATN_SCOPE_MATRIX), "scope %d: alpha %g alone, %g with another",
+                  scope, alone.infos[0].alpha, both.infos[0].alpha);
+        cr_expect((both.infos[0].alpha == both.infos[1].alpha) == (scope == ATN_SCOPE_BATCH));
+        batch_free(&both);
         batch_free(&alone);
     }
     atn_context_free(context);
@@ -582,9 +584,8 @@ static double residual_of(int64_t m, const double *b, const batch *of)
     return (double)sqrtl(sum / norm);
 }
 
-/* Squares of B's entries under- and overflow in f64: what is said of X is right nevertheless, and
- * no X passes that is far from an inverse. Three terms of a sum have at most 8 u of their sizes,
- * twice. */
+/* Squares of B's entries under- and overflow in f64: the status of X is right nevertheless, and no
+ * X far from an inverse passes. Three terms of a sum have at most 8 u of their sizes, twice. */
 Test(inverse, residuals_of_tiny_and_huge_matrices)
 {
     enum { M = 3 };
@@ -821,8 +822,8 @@ Test(inverse, cholesky_jitter)
     atn_context_free(context);
 }
 
-/* An exact method says so when its X is no inverse: indefinite matrices are not what Cholesky is
- * for. */
+/* An exact method reports an X that is not an inverse: Cholesky cannot factorise indefinite
+ * matrices. */
 Test(inverse, exact_methods_are_judged_too)
 {
     static const double matrices[][4] = {{0, 1, 1, 0}, {1, 2, 2, 1}};
@@ -866,8 +867,9 @@ Test(inverse, the_zero_matrix)
     atn_context_free(context);
 }
 
-/* Exact duplicates among the landmarks: A is singular. eig and pivoted-cholesky do not mind; the
- * explicit inverse by Cholesky holds 1 / jitter and is judged by the residual that rounding leaves.
+/* Exact duplicates among the landmarks: A is singular. eig and pivoted-cholesky handle that; the
+ * explicit inverse by Cholesky contains 1 / jitter, and the residual that rounding leaves decides
+ * its status.
  */
 Test(inverse, duplicates)
 {
@@ -890,7 +892,7 @@ Test(inverse, duplicates)
     atn_context_free(context);
 }
 
-/* A NaN or infinity spoils its own matrix and no other. */
+/* A NaN or infinity affects its own matrix and no other. */
 Test(inverse, nonfinite_input)
 {
     static const double bad[] = {NAN, INFINITY, -INFINITY};

@@ -13,18 +13,18 @@
 
 enum { M = 23, K = 7, COUNT = 3 };
 
-/* COUNT kernel matrices, right sides, and what comes of them. */
+/* COUNT kernel matrices, right sides, and the results. */
 typedef struct {
     double *a, *w, *y;
     guarded ga, gw, gy;
     atn_inverse_info infos[COUNT];
-} problem;
+} apply_problem;
 
-static problem problem_make(atn_dtype dtype, guarded_layout layout, ref_matrix kind)
+static apply_problem problem_make(atn_dtype dtype, guarded_layout layout, ref_matrix kind)
 {
-    problem p = {.a = data_allocate(COUNT * M * M),
-                 .w = data_allocate(COUNT * M * K),
-                 .y = data_allocate(COUNT * M * K)};
+    apply_problem p = {.a = data_allocate(COUNT * M * M),
+                       .w = data_allocate(COUNT * M * K),
+                       .y = data_allocate(COUNT * M * K)};
     for (int64_t i = 0; i < COUNT; i++)
         ref_matrix_make(kind, M, 0.2 + 0.1 * (double)i, p.a + i * M * M, NULL);
     for (int64_t i = 0; i < COUNT * M * M && kind == REF_EQUICORRELATED; i++) {
@@ -42,7 +42,7 @@ static problem problem_make(atn_dtype dtype, guarded_layout layout, ref_matrix k
     return p;
 }
 
-static void problem_free(problem *p)
+static void problem_free(apply_problem *p)
 {
     guarded_free(&p->ga);
     guarded_free(&p->gw);
@@ -52,7 +52,7 @@ static void problem_free(problem *p)
     free(p->y);
 }
 
-static atn_status apply(atn_context *context, problem *p, atn_inverse_method method)
+static atn_status apply(atn_context *context, apply_problem *p, atn_inverse_method method)
 {
     atn_inverse_desc desc = atn_inverse_defaults(method);
     guarded_poison(&p->gy);
@@ -64,7 +64,7 @@ static atn_status apply(atn_context *context, problem *p, atn_inverse_method met
 }
 
 /* The largest |y - X w| / (|X| |w|), in (M + 1) u: a product's bound. */
-static double product_ratio(const problem *p, const double *x, double u)
+static double product_ratio(const apply_problem *p, const double *x, double u)
 {
     double worst = 0;
     for (int64_t i = 0; i < COUNT; i++)
@@ -92,7 +92,7 @@ Test(inverse_apply, is_the_product)
     atn_context *context = fixture_context(2, NULL);
     for (int dtype = ATN_F32; dtype <= ATN_F64; dtype++)
         for (int layout = 0; layout < GUARDED_LAYOUT_COUNT; layout++) {
-            problem p = problem_make((atn_dtype)dtype, (guarded_layout)layout, REF_CIRCULANT);
+            apply_problem p = problem_make((atn_dtype)dtype, (guarded_layout)layout, REF_CIRCULANT);
             guarded gx = guarded_make((atn_dtype)dtype, GUARDED_DENSE, 1, COUNT, M, M);
             double *x = data_allocate(COUNT * M * M);
             for (int method = ATN_INVERSE_NR_PAPER; method < ATN_INVERSE_PIVOTED_CHOLESKY;
@@ -117,7 +117,7 @@ Test(inverse_apply, is_the_product)
 
 /* The largest |A y - w|_i in the bound of a solution by Cholesky's factor (Higham 2002, Theorem
  * 10.4): gamma_{3m+1} |L| |L^T| |y|, (|L| |L^T|)_ij <= sqrt(a_ii a_jj). */
-static double solution_ratio(const problem *p, double u)
+static double solution_ratio(const apply_problem *p, double u)
 {
     double worst = 0;
     for (int64_t i = 0; i < COUNT; i++)
@@ -141,7 +141,8 @@ Test(inverse_apply, solves_by_the_factor)
     atn_context *context = fixture_context(2, NULL);
     for (int dtype = ATN_F32; dtype <= ATN_F64; dtype++)
         for (int layout = 0; layout < GUARDED_LAYOUT_COUNT; layout++) {
-            problem p = problem_make((atn_dtype)dtype, (guarded_layout)layout, REF_EQUICORRELATED);
+            apply_problem p =
+                problem_make((atn_dtype)dtype, (guarded_layout)layout, REF_EQUICORRELATED);
             cr_expect_eq(apply(context, &p, ATN_INVERSE_PIVOTED_CHOLESKY), ATN_OK);
             double ratio = solution_ratio(&p, atn_dtype_roundoff((atn_dtype)dtype));
             cr_expect(ratio <= 1, "ratio %g", ratio);
@@ -157,7 +158,7 @@ Test(inverse_apply, solves_by_the_factor)
 Test(inverse_apply, leaves_out_what_has_no_pivot)
 {
     atn_context *context = fixture_context(1, NULL);
-    problem p = problem_make(ATN_F64, GUARDED_STRIDED, REF_ONES);
+    apply_problem p = problem_make(ATN_F64, GUARDED_STRIDED, REF_ONES);
     cr_expect_eq(apply(context, &p, ATN_INVERSE_PIVOTED_CHOLESKY), ATN_OK);
     for (int64_t i = 0; i < COUNT * M * K; i++)
         cr_expect_eq(p.y[i], i / K % M == 0 ? p.w[i] : 0, "element %d", (int)i);
@@ -166,7 +167,7 @@ Test(inverse_apply, leaves_out_what_has_no_pivot)
     atn_context_free(context);
 }
 
-/* A factor that leaves the type's range is one of nothing: Y = 0, as X would be. */
+/* A factor that leaves the type's range has rank 0: Y = 0, as X would be. */
 Test(inverse_apply, overflow_of_the_factor)
 {
     atn_context *context = fixture_context(1, NULL);
@@ -181,14 +182,14 @@ Test(inverse_apply, overflow_of_the_factor)
     atn_context_free(context);
 }
 
-/* A matrix that is not finite: zeros of it, the others as they are. */
+/* A matrix that is not finite gives zeros; the others are not affected. */
 Test(inverse_apply, nonfinite)
 {
     static const atn_inverse_method methods[] = {ATN_INVERSE_NR_PAPER, ATN_INVERSE_CHOLESKY,
                                                  ATN_INVERSE_PIVOTED_CHOLESKY};
     atn_context *context = fixture_context(2, NULL);
     for (int i = 0; i < 3; i++) {
-        problem p = problem_make(ATN_F64, GUARDED_DENSE, REF_EQUICORRELATED);
+        apply_problem p = problem_make(ATN_F64, GUARDED_DENSE, REF_EQUICORRELATED);
         p.a[M * M + 5 * M + 5] = NAN;
         guarded_set(&p.ga, p.a);
         cr_expect_eq(apply(context, &p, methods[i]), ATN_NONFINITE);
@@ -204,7 +205,7 @@ Test(inverse_apply, threads_change_nothing)
     static const atn_inverse_method methods[] = {ATN_INVERSE_CHEBYSHEV_2,
                                                  ATN_INVERSE_PIVOTED_CHOLESKY};
     for (int i = 0; i < 2; i++) {
-        problem p[2];
+        apply_problem p[2];
         for (int threads = 1; threads <= 2; threads++) {
             atn_context *context = fixture_context(threads, NULL);
             p[threads - 1] = problem_make(ATN_F32, GUARDED_DENSE, REF_CIRCULANT);
@@ -217,7 +218,7 @@ Test(inverse_apply, threads_change_nothing)
     }
 }
 
-/* So many that a thread takes several in a row; statuses and infos of each as well. */
+/* So many matrices that a thread has several; statuses and infos of each as well. */
 Test(inverse_apply, many_matrices_on_threads)
 {
     enum { MANY = 70, SIZE = 9, SIDES = 5 };
@@ -253,8 +254,8 @@ Test(inverse_apply, many_matrices_on_threads)
     }
 }
 
-/* Larger than what we factorise ourselves: LAPACK's pivots. |A y - w| <= (3 m + 1) u m |A| |y| by
- * Cholesky's backward error, with |A| <= m for a kernel matrix and its ridge. */
+/* Larger than the matrices that the library factorises itself: LAPACK's pivots. |A y - w| <= (3 m +
+ * 1) u m |A| |y| by Cholesky's backward error, with |A| <= m for a kernel matrix and its ridge. */
 Test(inverse_apply, large_ones_by_lapack)
 {
     enum { LARGE = 401 };

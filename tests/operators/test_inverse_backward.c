@@ -180,7 +180,7 @@ Test(inverse_backward, closed)
     atn_context_free(context);
 }
 
-/* Eq. 12 of what an unconverged iteration left: -X G X, and nothing else. */
+/* Eq. 12 with the X of an unconverged iteration is exactly -X G X. */
 Test(inverse_backward, closed_is_equation_12_whatever_x_is)
 {
     atn_context *context = fixture_context(2, NULL);

@@ -13,7 +13,7 @@
  * in f32 for all of the types, so there is one way to round their sum. */
 typedef struct {
     float d, o;
-} pair;
+} rounded_pair;
 
 static float stored(atn_storage storage, float x)
 {
@@ -21,23 +21,24 @@ static float stored(atn_storage storage, float x)
     return x;
 }
 
-static pair rounded(atn_storage storage, float d, float o)
+static rounded_pair rounded(atn_storage storage, float d, float o)
 {
-    return (pair){stored(storage, d), stored(storage, o)};
+    return (rounded_pair){stored(storage, d), stored(storage, o)};
 }
 
-static pair product(atn_storage storage, pair a, pair b)
+static rounded_pair product(atn_storage storage, rounded_pair a, rounded_pair b)
 {
     return rounded(storage, a.d * b.d + a.o * b.o, a.d * b.o + a.o * b.d);
 }
 
 /* B = A + ridge I, X_0 = alpha B and `steps` steps. */
-static pair by_hand(atn_storage storage, pair a, float alpha, float ridge, int steps)
+static rounded_pair by_hand(atn_storage storage, rounded_pair a, float alpha, float ridge,
+                            int steps)
 {
-    pair b = rounded(storage, a.d + ridge, a.o);
-    pair x = rounded(storage, alpha * b.d, alpha * b.o);
+    rounded_pair b = rounded(storage, a.d + ridge, a.o);
+    rounded_pair x = rounded(storage, alpha * b.d, alpha * b.o);
     for (int k = 0; k < steps; k++) {
-        pair removed = product(storage, x, product(storage, b, x));
+        rounded_pair removed = product(storage, x, product(storage, b, x));
         x = rounded(storage, 2 * x.d - removed.d, 2 * x.o - removed.o);
     }
     return x;
@@ -79,7 +80,7 @@ Test(inverse_storage, every_array_is_rounded)
         for (int i = 0; i < 20; i++)
             for (int steps = 0; steps <= 4; steps++) {
                 atn_storage type = (atn_storage)storage;
-                pair a = rounded(type, 1, (float)numbers[i]);
+                rounded_pair a = rounded(type, 1, (float)numbers[i]);
                 float matrix[4] = {a.d, a.o, a.o, a.d}, x[4];
                 atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_NR_SOFT);
                 atn_inverse_info info;
@@ -87,7 +88,7 @@ Test(inverse_storage, every_array_is_rounded)
                 desc.storage = type;
                 cr_expect_geq(invert(context, &desc, ATN_F32, 2, matrix, x, &info), 0, "%s",
                               atn_last_error(context));
-                pair want = by_hand(type, a, (float)info.alpha, 0.01F, steps);
+                rounded_pair want = by_hand(type, a, (float)info.alpha, 0.01F, steps);
                 cr_expect(x[0] == want.d && x[1] == want.o && x[2] == want.o && x[3] == want.d,
                           "%s %d, %d steps: %g %g, expected %g %g", atn_storage_name(type), i,
                           steps, (double)x[0], (double)x[1], (double)want.d, (double)want.o);
@@ -123,7 +124,7 @@ Test(inverse_storage, residuals_are_of_the_type)
     atn_context_free(context);
 }
 
-/* What is stored is X; its residual is what it is, not what products in the type would make of it.
+/* X is stored in the type; its residual is exact, not that of products in the type.
  * A sum of m products has m u_f32 of its terms, two of them in a row are subtracted. */
 Test(inverse_storage, residuals_are_not_rounded)
 {
@@ -156,7 +157,7 @@ Test(inverse_storage, residuals_are_not_rounded)
     atn_context_free(context);
 }
 
-/* The search for halvings sees A^2 as the type holds it: off by an eighth in bf16's case. */
+/* The search for halvings uses A^2 rounded to the type: off by an eighth in bf16's case. */
 Test(inverse_storage, the_square_is_rounded)
 {
     atn_context *context = fixture_context(1, NULL);

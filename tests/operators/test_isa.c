@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Instruction sets: what can be chosen, by whom, and that contexts of several sets compute each in
- * its own. */
+/* Instruction sets: the choices of option and variable, and contexts of several sets, each of which
+ * computes in its own. */
 #include <criterion/criterion.h>
 
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static bool fuses(int isa)
 
 /* ---- What is chosen ---- */
 
-/* A choice by the option must end as the context made with it does. */
+/* A choice by the option must give the same result as the context made with it. */
 static void expect_choice(int option, atn_status want, int want_isa, const char *what)
 {
     const char *reason = "?";
@@ -85,7 +85,7 @@ Test(isa, names)
     cr_expect_eq(atn_context_isa(NULL), ATN_ISA_AUTO);
 }
 
-/* Whatever the variable says, the option goes before it. */
+/* The option takes precedence over the variable. */
 Test(isa, by_option)
 {
     for (int variable = 0; variable <= VARIABLE_IS_NOT_SET; variable++) {
@@ -164,7 +164,7 @@ Test(isa, products_are_fused_where_the_set_can)
         atn_context_free(contexts[isa]);
 }
 
-/* Every operator by turns in contexts of all sets: each right, with the bits that it has alone, and
+/* Every operator in turn in contexts of all sets: each right, with the bits that it has alone, and
  * with others than a set that rounds otherwise. */
 Test(isa, operators_side_by_side)
 {

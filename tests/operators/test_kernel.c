@@ -48,7 +48,7 @@ typedef struct {
 } kernel_case;
 
 /* The worst ratio of error to bound. Below the smallest normal number only the absolute error
- * counts; where a bound is over 1e-2 first order does not hold and the entry says nothing. */
+ * counts; where a bound is over 1e-2 first order does not hold and the entry is not judged. */
 static double worst_ratio(const kernel_case *c, const guarded *k, int64_t head, const double *x,
                           const double *y)
 {
@@ -310,7 +310,7 @@ Test(kernel, width_0)
     atn_context_free(context);
 }
 
-/* One row may have any row stride; a view of one token is legal however its memory lies. */
+/* One row may have any row stride; a view of one token is valid for any strides. */
 Test(kernel, one_token_with_an_odd_row_stride)
 {
     enum { Q = 5, D = 4 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Operators against each other: orders of products, and what approximations are exact or converge
- * to. */
+/* Operators compared with each other: orders of products, and the limits to which approximations
+ * converge or at which they are exact. */
 #include <criterion/criterion.h>
 
 #include <math.h>

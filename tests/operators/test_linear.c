@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the feature-map operators (performer, rff, elu, cosformer) have in common beyond what the
- * references say: what later keys may change, queries without a key, statuses, counts. */
+/* What the feature-map operators (performer, rff, elu, cosformer) share, apart from the definitions
+ * in the references: influence of later keys, queries without a key, statuses, counts. */
 #include <criterion/criterion.h>
 
 #include <math.h>
@@ -56,7 +56,7 @@ static atn_status run(atn_context *context, const atn_attention_desc *desc, toke
 static const atn_operator family[] = {ATN_PERFORMER, ATN_RFF, ATN_ELU, ATN_COSFORMER};
 enum { FAMILY = sizeof family / sizeof *family };
 
-/* Later keys change no bit, but for the stabiliser's. */
+/* Later keys change no bit, except through the stabiliser. */
 Test(linear, a_causal_output_does_not_see_later_keys)
 {
     static tokens t, changed;

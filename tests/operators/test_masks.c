@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Padding: a token that is not there changes nothing; and what an operator cannot do is refused
+/* Padding: a padded token changes nothing; and what an operator cannot do is refused
  * with its reason. */
 #include <criterion/criterion.h>
 
@@ -29,13 +29,13 @@ static bool masks(const atn_operator_info *info)
     return info && (info->capabilities & ATN_CAN_MASK);
 }
 
-/* The masks that count: with K = Q one serves both. */
+/* The masks in effect: with K = Q one serves both. */
 static const unsigned char *query_mask(const attention_case *c)
 {
     return c->choice.cross ? c->query_mask : c->key_mask;
 }
 
-/* Writes `value` into the rows of tokens that are not there. */
+/* Writes `value` into the rows of padded tokens. */
 static void fill_padding(const attention_case *c, double *x, int64_t rows, int64_t cols,
                          const unsigned char *mask, double value)
 {
@@ -90,7 +90,7 @@ static void check_rows(const attention_run *r)
                          attention_case_label(c), i, sum_in_padding(tensors[i], mask[i]));
 }
 
-/* Whatever stands in the padding, all results keep their bits. */
+/* All results have the same bits for any values in the padding. */
 static void check_unseen(atn_context *context, int op, int variant, bool cross)
 {
     static const double values[] = {0, 1e30, -3, NAN, INFINITY};
@@ -128,7 +128,7 @@ Test(masks, padding_is_not_seen)
 
 /* ---- Padded tokens taken out ---- */
 
-/* Rows that are there, from the matrices of all heads to shorter ones; returns how many. */
+/* Rows that are not padded, from the matrices of all heads to shorter ones; returns how many. */
 static int64_t keep_rows(int64_t heads, int64_t rows, int64_t cols, const unsigned char *mask,
                          const double *from, double *to)
 {
@@ -201,8 +201,8 @@ Test(masks, padding_is_the_problem_without_it)
 
 /* ---- Other numbers of keys than of queries, in a batch ---- */
 
-/* Entries of a batch that leave different tokens out, of n and n_k that differ: a mask that were
- * read at another entry's or with the other's length would show. */
+/* Entries of a batch with different padding, of n and n_k that differ: a mask that is read at
+ * another entry or with the other length would show. */
 static void check_lengths(atn_context *context, int op, int variant, int64_t tokens, int64_t keys)
 {
     attention_choice choice = {.op = (atn_operator)op,
@@ -271,8 +271,8 @@ static void check_backward(atn_context *context, attention_run *r, const double 
     attention_slots_free(&want);
 }
 
-/* Entry 0 has no key, and no query either or some. The reference says what that is; the other
- * entry has its answer all the same. */
+/* Entry 0 has no key, and no query either or some. The reference defines that result; the other
+ * entry is not affected. */
 static void check_no_keys(atn_context *context, int op, int variant, bool cross)
 {
     attention_case c = make(op, variant, cross, 2, 5);

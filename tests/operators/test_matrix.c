@@ -14,7 +14,7 @@ static void fill(int64_t count, real *a)
         a[i] = (real)(random_unit() - 0.5);
 }
 
-/* Every size, so whole tiles and parts of them; nothing behind the matrix is written. */
+/* Every size, with whole tiles and partial ones; nothing after the matrix is written. */
 Test(matrix, symmetrise_takes_means)
 {
     static real a[ROOM], before[ROOM];
@@ -64,7 +64,7 @@ Test(matrix, rows_times_a_vector)
         }
 }
 
-/* Whether the factors lie in one place changes no bit; exact where numbers are whole. */
+/* Whether the factors share memory changes no bit; exact where numbers are whole. */
 Test(matrix, dot_of_itself)
 {
     static real a[ROOM], copy[ROOM];

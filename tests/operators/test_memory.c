@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A million tokens: P is never held, and the answer is right. */
+/* A million tokens: P is never stored, and the output is right. */
 #include <criterion/criterion.h>
 
 #include <stdint.h>
@@ -77,7 +77,8 @@ static void check_answer(const float *q, const float *v, const float *out)
 
 Test(memory, a_million_tokens)
 {
-    if (SANITIZED) { /* shadow memory is not the library's; and it would take minutes */
+    if (SANITIZED) { /* the sanitizer's shadow memory is not the library's, and the test would take
+                        minutes */
         fprintf(stderr, "memory: NOT measured, this is a sanitizer's build\n");
         return;
     }

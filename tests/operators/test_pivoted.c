@@ -24,7 +24,7 @@ typedef struct {
     real factor[MOST * MOST + 1]; /* the last stays as it is */
 } answer;
 
-/* The definition as a set computes it, entry by entry and without moving any. Ties go to the
+/* The definition in the arithmetic of a set, entry by entry and without moving any. Ties go to the
  * earliest place, as interchanges leave the places. */
 static void define(int set, int64_t m, const real *a, real cut, answer *want)
 {
@@ -75,7 +75,7 @@ static int64_t differences(int64_t m, const answer *x, const answer *y)
     return wrong;
 }
 
-/* What every instruction set makes of A is the definition's, and nothing else is written. */
+/* Every instruction set computes the result of the definition, and writes nothing else. */
 static void check(const char *what, int64_t m, const real *a, real cut, answer *want)
 {
     static answer got;
@@ -191,7 +191,7 @@ Test(pivoted, rank_deficient)
 }
 
 /* Nothing above 0 has no factor; a cut as large as the largest leaves the first pivot alone; a cut
- * of 0 and the pivot at it: only what is above counts. */
+ * of 0, and a pivot equal to the cut: only pivots above it count. */
 Test(pivoted, zero_and_cuts)
 {
     enum { M = 20 };
@@ -218,8 +218,8 @@ Test(pivoted, zero_and_cuts)
     cr_expect(want.rank == M, "tiny: rank %d", (int)want.rank);
 }
 
-/* What is not finite, or will not be: NaN is no pivot; infinity on the diagonal is one, to which
- * everything else is 0. */
+/* Entries that are not finite: NaN is not a pivot; infinity on the diagonal is one, and everything
+ * else is 0 relative to it. */
 Test(pivoted, nan_and_infinity)
 {
     enum { M = 37 };
@@ -367,7 +367,7 @@ static bool define_cholesky(int set, int64_t m, const real *a, real *l)
     return true;
 }
 
-/* What every set makes of A is the definition's; returns whether that has a factor. */
+/* Every set computes the result of the definition; returns whether there is a factor. */
 static bool check_cholesky(const char *what, int64_t m, const real *a)
 {
     static real want[MOST * MOST];
@@ -419,7 +419,7 @@ Test(pivoted, factors_without_pivots)
     }
 }
 
-/* 0 where it stands after the others' products: integers are exact. */
+/* 0 after the others' products: integers are exact. */
 Test(pivoted, a_pivot_that_vanishes)
 {
     static real a[MOST * MOST];
@@ -433,7 +433,7 @@ Test(pivoted, a_pivot_that_vanishes)
     }
 }
 
-/* The loops by themselves: any count, strides, neighbours that stay. */
+/* The loops alone: any count and stride, and neighbouring elements are not changed. */
 Test(pivoted, loops_are_in_order)
 {
     enum { ROWS = 9, COLUMNS = 7 * SIMD_COLUMNS, STRIDE = COLUMNS + 5 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the registry says is true of each variant (ATN_IS_, duplication, causal), and that a variant
- * that does not claim a property lacks it: a claim can be neither false nor forgotten. */
+/* Each variant has the properties that the registry claims (ATN_IS_, duplication, causal), and
+ * lacks those that it does not claim: a claim can be neither false nor forgotten. */
 #include <criterion/criterion.h>
 
 #include <math.h>
@@ -28,7 +28,7 @@ static attention_case make(int op, int variant, bool causal, int64_t tokens)
     return c;
 }
 
-/* Y of the case as it stands. */
+/* Y of the unchanged case. */
 static double *output_of(atn_context *context, const attention_case *c)
 {
     attention_run r = attention_run_make(c, 0);
@@ -164,7 +164,8 @@ static double coupling(atn_context *context, attention_case *c, double *y)
     return coupled;
 }
 
-/* An iteration that has converged has forgotten its start, and what that was coupled to. */
+/* A converged iteration does not depend on its start, nor on the matrices to which that is coupled.
+ */
 enum { FEW_STEPS = 4 };
 
 static void check_laws(atn_context *context, int op, int variant)

@@ -226,7 +226,7 @@ Test(registry, counts_of_soft)
     cr_expect_eq(cost.flops, 6 * (pool + distances + steps + products), "flops %.17g, %.17g",
                  cost.flops, 6 * (pool + distances + steps + products));
     cr_expect_eq(cost.bytes, 6 * 100 * (8 + 2 * 5) * 4.0, "bytes %.17g", cost.bytes);
-    /* A residual that is not there costs nothing, whatever its sizes say. */
+    /* A residual that the operator does not have costs nothing, whatever its sizes say. */
     desc.residual.rows = desc.residual.cols = 3;
     cr_expect_eq(cost_of(context, &desc, &shape).flops, cost.flops, "no residual, but its flops");
     atn_context_free(context);

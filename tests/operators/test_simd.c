@@ -337,8 +337,8 @@ static void fill_random(int64_t count, real *x)
         x[i] = (real)(random_unit() - 0.5);
 }
 
-/* Every entry to the last bit, and nothing beside C is written. C's numbers are NaN where they are
- * not added to. */
+/* Every entry to the last bit, and nothing outside of C is written. C's numbers are NaN where they
+ * are not added to. */
 static int64_t count_wrong(int set, const product_case *p)
 {
     static real a[PRODUCT_ROOM], b[PRODUCT_ROOM], c[PRODUCT_ROOM], before[PRODUCT_ROOM];

@@ -535,7 +535,7 @@ Test(soft, pivoted_cholesky_is_100_times_better_on_smooth_tokens)
         fixture_soft_load(&f);
         fixture_soft_case exact = c;
         exact.inverse = inverse_for(ATN_INVERSE_EIG);
-        f.c = exact; /* both are held against the pseudo-inverse */
+        f.c = exact; /* both are compared with the pseudo-inverse */
         fixture_soft_expect(&f);
         cr_expect_eq(f.m, 196);
         cr_expect(fixture_soft_run(&f, context) >= 0);

@@ -392,7 +392,7 @@ Test(soft_backward, truncated_inverses)
 }
 
 /* A token named twice among the landmarks: A is singular and stays so, every way is exact (in SOFT
- * P's columns lie in A's range, and in SOFT++ D does not move them out of it). */
+ * P's columns are in A's range, and in SOFT++ D does not move them out of it). */
 Test(soft_backward, duplicate_landmarks)
 {
     static const int methods[] = {ATN_INVERSE_EIG, ATN_INVERSE_EIG, ATN_INVERSE_PIVOTED_CHOLESKY};
@@ -444,7 +444,7 @@ Test(soft_backward, scales_and_distances)
     atn_context_free(context);
 }
 
-/* Tokens of one window lie around a centre of their own: averages stay apart. */
+/* Tokens of one window lie around their own centre: averages stay apart. */
 static void spread_windows(fixture_soft *f)
 {
     const fixture_soft_case *c = &f->c;

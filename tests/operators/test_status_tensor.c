@@ -120,13 +120,13 @@ Test(tensor, check_table)
         {"empty heads", 3, 0, 1, 1, 0, 0, 0, ATN_OK},
         {"empty rows", 3, 2, 0, 4, 0, 0, 0, ATN_OK},
         {"empty cols", 3, 2, 5, 0, 0, 0, 0, ATN_OK},
-        {"empty beside enormous", big, big, 0, big, big, big, big, ATN_OK},
+        {"empty and enormous", big, big, 0, big, big, big, big, ATN_OK},
         {"gaps everywhere", 2, 2, 2, 4, 30, 13, 6, ATN_OK},
         {"negative batch", -1, 1, 1, 1, 1, 1, 1, ATN_ERR_SHAPE},
         {"negative heads", 1, -1, 1, 1, 1, 1, 1, ATN_ERR_SHAPE},
         {"negative rows", 1, 1, -1, 1, 1, 1, 1, ATN_ERR_SHAPE},
         {"negative cols", 1, 1, 1, -1, 1, 1, 1, ATN_ERR_SHAPE},
-        {"negative beside empty", 0, 1, -1, 1, 1, 1, 1, ATN_ERR_SHAPE},
+        {"negative and empty", 0, 1, -1, 1, 1, 1, 1, ATN_ERR_SHAPE},
         {"rows overlap", 1, 1, 2, 4, 0, 0, 3, ATN_ERR_STRIDE},
         {"rows broadcast", 1, 1, 2, 4, 0, 0, 0, ATN_ERR_STRIDE},
         {"rows backwards", 1, 1, 2, 4, 0, 0, -4, ATN_ERR_STRIDE},
@@ -174,13 +174,13 @@ typedef struct {
     atn_tensor *pout;
     atn_trace trace;
     bool traced;
-} call;
+} wrong_call;
 
 enum { N = 12, D = 3, SIDE = 4 };
 
 typedef struct {
     const char *what;
-    void (*spoil)(call *);
+    void (*spoil)(wrong_call *);
     atn_status want;
     const char *detail;
 } spoiled;
@@ -189,11 +189,11 @@ static int64_t indices[] = {0, 5, 11};
 static double memory[3][4 * N * N];
 
 /* Runs a table: every row on a fresh call. */
-static void run_table(const char *function, const spoiled *rows, size_t count, void (*fill)(call *),
-                      atn_status (*run)(call *))
+static void run_table(const char *function, const spoiled *rows, size_t count,
+                      void (*fill)(wrong_call *), atn_status (*run)(wrong_call *))
 {
     for (size_t i = 0; i < count; i++) {
-        call c = {.context = fixture_context(2, NULL)};
+        wrong_call c = {.context = fixture_context(2, NULL)};
         double before[4 * N * N];
         data_normal(i, 3 * 4 * N * N, memory[0]);
         fill(&c);
@@ -217,7 +217,7 @@ static void run_table(const char *function, const spoiled *rows, size_t count, v
 
 /* One spoiling statement as a function. */
 #define SPOIL(name, statement)                                                                     \
-    static void name(call *c)                                                                      \
+    static void name(wrong_call *c)                                                                \
     {                                                                                              \
         statement;                                                                                 \
     }
@@ -248,7 +248,7 @@ SPOIL(scale_infinite, c->s = INFINITY)
 SPOIL(distance_unknown, c->distance = ATN_DISTANCE_COUNT)
 SPOIL(distance_negative, c->distance = (atn_distance)-1)
 
-static void fill_kernel(call *c)
+static void fill_kernel(wrong_call *c)
 {
     c->s = 0.5;
     c->x = atn_tensor_dense(memory[0], ATN_F64, 1, 1, N, D);
@@ -256,12 +256,12 @@ static void fill_kernel(call *c)
     c->out = atn_tensor_dense(memory[2], ATN_F64, 1, 1, N, N);
 }
 
-static atn_status run_self(call *c)
+static atn_status run_self(wrong_call *c)
 {
     return atn_gaussian_self(c->context, c->distance, c->s, c->px, c->pout);
 }
 
-static atn_status run_cross(call *c)
+static atn_status run_cross(wrong_call *c)
 {
     return atn_gaussian_cross(c->context, c->distance, c->s, c->px, c->py, c->pout);
 }
@@ -331,7 +331,7 @@ static int64_t index_high[] = {0, N, 1}, index_low[] = {0, 1, -1};
 SPOIL(indices_high, c->sampling.kind = ATN_SAMPLING_INDICES; c->sampling.indices = index_high)
 SPOIL(indices_low, c->sampling.kind = ATN_SAMPLING_INDICES; c->sampling.indices = index_low)
 
-static void conv_weights(call *c, int64_t window)
+static void conv_weights(wrong_call *c, int64_t window)
 {
     c->sampling.kind = ATN_SAMPLING_CONV_CODE;
     c->sampling.weights = atn_tensor_dense(memory[1], ATN_F64, 1, D, D, window);
@@ -350,7 +350,7 @@ SPOIL(landmarks_rows, c->out.rows = 3)
 static double good_uniforms[] = {0, 0.5, 0.25, 0.75, 0.125, 0.875}, bad_uniforms[6];
 
 /* 3 tokens with the uniforms they need; uniform 1 is u. */
-static void choose(call *c, atn_sampling_kind kind, double u)
+static void choose(wrong_call *c, atn_sampling_kind kind, double u)
 {
     memcpy(bad_uniforms, good_uniforms, sizeof bad_uniforms);
     bad_uniforms[1] = u;
@@ -373,7 +373,7 @@ SPOIL(chosen_scale_negative, choose(c, ATN_SAMPLING_RPCHOLESKY, 0); c->sampling.
 SPOIL(chosen_ridge_infinite, choose(c, ATN_SAMPLING_LEVERAGE, 0); c->sampling.ridge = INFINITY)
 SPOIL(chosen_ridge_negative, choose(c, ATN_SAMPLING_LEVERAGE, 0); c->sampling.ridge = -1)
 
-static void fill_sample(call *c)
+static void fill_sample(wrong_call *c)
 {
     c->sampling = (atn_sampling){.kind = ATN_SAMPLING_POOL, .height = 3, .width = SIDE};
     c->sampling.stride = 2;
@@ -383,7 +383,7 @@ static void fill_sample(call *c)
     c->out = atn_tensor_dense(memory[2], ATN_F64, 1, 1, 2, D);
 }
 
-static atn_status run_sample(call *c)
+static atn_status run_sample(wrong_call *c)
 {
     return atn_sample(c->context, &c->sampling, c->px, c->pout);
 }
@@ -505,7 +505,7 @@ SPOIL(trace_projector_on_x, c->traced = true; c->trace.capacity = 21;
 SPOIL(trace_values_on_x, c->traced = true; c->trace.capacity = 21;
       c->trace.values[ATN_METRIC_NORM] = memory[2] + 15)
 
-static void fill_inverse(call *c)
+static void fill_inverse(wrong_call *c)
 {
     c->inverse = atn_inverse_defaults(ATN_INVERSE_NR_PAPER);
     ref_matrix_make(REF_CIRCULANT, SIDE, 0.5, memory[0], NULL);
@@ -513,7 +513,7 @@ static void fill_inverse(call *c)
     c->out = atn_tensor_dense(memory[2], ATN_F64, 1, 1, SIDE, SIDE);
 }
 
-static atn_status run_inverse(call *c)
+static atn_status run_inverse(wrong_call *c)
 {
     return atn_inverse(c->context, &c->inverse, c->px, c->pout, NULL, c->traced ? &c->trace : NULL);
 }
@@ -583,7 +583,7 @@ SPOIL(q_width, c->x.cols -= 1)
 SPOIL(v_tokens, c->y.rows -= 1)
 SPOIL(cross, c->traced = true)
 
-static void fill_soft(call *c)
+static void fill_soft(wrong_call *c)
 {
     c->desc = atn_attention_defaults(ATN_SOFT, ATN_F64);
     c->desc.sampling = (atn_sampling){.kind = ATN_SAMPLING_WINDOW, .stride = 3};
@@ -593,7 +593,7 @@ static void fill_soft(call *c)
     c->out = atn_tensor_dense(memory[2], ATN_F64, 1, 1, N, D);
 }
 
-static atn_status run_soft(call *c)
+static atn_status run_soft(wrong_call *c)
 {
     atn_plan *plan = (atn_plan *)c;
     atn_status status = atn_attention_plan(c->context, &c->desc, &c->shape, &plan);

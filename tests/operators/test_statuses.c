@@ -52,9 +52,9 @@ typedef struct {
     atn_plan *plan;
     atn_tensor views[T_COUNT];
     bool gone[T_COUNT];
-} call;
+} valid_call;
 
-static call right_call(attention_run *r, atn_plan *plan)
+static valid_call right_call(attention_run *r, atn_plan *plan)
 {
     const guarded *const all[] = {&r->q,
                                   &r->k,
@@ -63,14 +63,14 @@ static call right_call(attention_run *r, atn_plan *plan)
                                   &r->gradients[SLOT_Q],
                                   &r->gradients[SLOT_K],
                                   &r->gradients[SLOT_V]};
-    call c = {.run = r, .plan = plan};
+    valid_call c = {.run = r, .plan = plan};
     for (int i = 0; i < T_COUNT; i++)
         c.views[i] = all[i]->view;
     c.gone[T_K] = c.gone[T_GRAD_K] = !r->c->choice.cross;
     return c;
 }
 
-static void make_wrong(call *c, int tensor, fault_kind fault, int amount)
+static void make_wrong(valid_call *c, int tensor, fault_kind fault, int amount)
 {
     atn_tensor *t = &c->views[tensor];
     switch (fault) {
@@ -104,7 +104,7 @@ static void make_wrong(call *c, int tensor, fault_kind fault, int amount)
     }
 }
 
-static atn_tensor *view(call *c, int tensor)
+static atn_tensor *view(valid_call *c, int tensor)
 {
     return c->gone[tensor] ? NULL : &c->views[tensor];
 }
@@ -127,8 +127,8 @@ static bool untouched(const attention_run *r)
 }
 
 /* Makes the call. slot: 0, or the parameter whose gradient is asked for. */
-static void expect(atn_context *context, call *c, atn_status status, const char *what, int slot,
-                   atn_tensor *gradient)
+static void expect(atn_context *context, valid_call *c, atn_status status, const char *what,
+                   int slot, atn_tensor *gradient)
 {
     atn_attention_inputs inputs = {.q = view(c, T_Q), .k = view(c, T_K), .v = view(c, T_V)};
     atn_gradients g = {.q = view(c, T_GRAD_Q), .k = view(c, T_GRAD_K), .v = view(c, T_GRAD_V)};
@@ -148,10 +148,10 @@ static void check_arguments(atn_context *context, attention_run *r, atn_plan *pl
     bool cross = r->c->choice.cross;
     atn_attention_inputs inputs = attention_run_inputs(r);
     atn_gradients gradients = attention_run_gradients(r);
-    call right = right_call(r, plan);
+    valid_call right = right_call(r, plan);
     expect(context, &right, ATN_OK, "nothing wrong", 0, NULL);
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
-        call wrong = right_call(r, plan);
+        valid_call wrong = right_call(r, plan);
         bool needs_k = faults[i].tensor == T_K || faults[i].tensor == T_GRAD_K;
         make_wrong(&wrong, faults[i].tensor, faults[i].fault, faults[i].amount);
         if (cross || !needs_k)
@@ -174,7 +174,7 @@ static void check_parameters(atn_context *context, attention_run *r, atn_plan *p
     atn_tensor none = atn_tensor_dense(stray, ATN_F64, 1, 1, 2, 2);
     for (int slot = SLOT_PARAMETERS; slot < SLOT_COUNT; slot++) {
         int p = slot - SLOT_PARAMETERS;
-        call c = right_call(r, plan);
+        valid_call c = right_call(r, plan);
         bool differentiable = info->differentiable & 1u << p;
         if (!r->gradients[slot].memory) {
             expect(context, &c, ATN_ERR_UNSUPPORTED,

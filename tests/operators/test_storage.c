@@ -23,7 +23,7 @@ Test(storage, f16_results_at_the_end_of_the_range)
     } sums[] = {{0, 65504},     {8, 65504},     {15.9921875F, 65504},   {16, INFINITY},
                 {24, INFINITY}, {31, INFINITY}, {31.984375F, INFINITY}, {32, INFINITY}};
     atn_context *context = fixture_context(1, NULL);
-    if (fixture_device() != ATN_CPU) { /* which has f16 as a type of its own */
+    if (fixture_device() != ATN_CPU) { /* where f16 is a type */
         atn_context_free(context);
         return;
     }
@@ -168,7 +168,7 @@ typedef struct {
     const atn_attention_desc *desc;
     const float *q, *k, *v;
     float *y;
-} problem;
+} head_problem;
 
 static void store(int count, float *x)
 {
@@ -227,12 +227,12 @@ static const float *data_of(const atn_tensor *t)
     return t->data;
 }
 
-static double logit_scale(const problem *p)
+static double logit_scale(const head_problem *p)
 {
     return p->desc->logit_scale;
 }
 
-static void gaussian(const problem *p)
+static void gaussian(const head_problem *p)
 {
     float kernel[N * N];
     for (int i = 0; i < N; i++)
@@ -265,12 +265,12 @@ static void attention(double c, int rows, int keys, const float *q, const float 
     store(rows * W, out);
 }
 
-static void softmax(const problem *p)
+static void softmax(const head_problem *p)
 {
     attention(logit_scale(p), N, N, p->q, p->k, p->v, p->y);
 }
 
-static void linformer(const problem *p)
+static void linformer(const head_problem *p)
 {
     const float *e = data_of(&p->desc->linformer.e);
     float keys[SQUARE], values[SQUARE], weights[TOKENS];
@@ -282,7 +282,7 @@ static void linformer(const problem *p)
     stored_product(false, false, N, W, W, weights, values, p->y);
 }
 
-static void sima(const problem *p)
+static void sima(const head_problem *p)
 {
     float q[TOKENS], k[TOKENS], state[SQUARE], weights[N * N];
     for (int c = 0; c < W; c++) {
@@ -298,7 +298,7 @@ static void sima(const problem *p)
     stored_product(false, false, N, W, W, q, state, p->y);
 }
 
-static void xnorm(const problem *p)
+static void xnorm(const head_problem *p)
 {
     float q[TOKENS], state[SQUARE];
     stored_product(true, false, W, N, W, p->k, p->v, state);
@@ -309,7 +309,7 @@ static void xnorm(const problem *p)
     stored_product(false, false, N, W, W, q, state, p->y);
 }
 
-static void xca(const problem *p)
+static void xca(const head_problem *p)
 {
     float q[TOKENS], k[TOKENS], weights[SQUARE];
     for (int c = 0; c < W; c++) {
@@ -322,7 +322,7 @@ static void xca(const problem *p)
     stored_product(false, true, N, W, W, p->v, weights, p->y);
 }
 
-static void efficient(const problem *p)
+static void efficient(const head_problem *p)
 {
     float q[TOKENS], k[TOKENS], state[SQUARE];
     for (int i = 0; i < N; i++)
@@ -364,7 +364,7 @@ static void inverse(const float *a, float *z)
 }
 
 /* Two segments of two tokens; Z after one step, or the inverse. */
-static void nystromformer(const problem *p)
+static void nystromformer(const head_problem *p)
 {
     const float *taps = data_of(&p->desc->residual);
     float q[SQUARE], k[SQUARE], a[SQUARE], z[SQUARE], summary[SQUARE], solved[SQUARE];
@@ -398,7 +398,7 @@ static void nystromformer(const problem *p)
 }
 
 /* Y = phi(Q) S / phi(Q).z; plain: undivided. Causal: no state is written. */
-static void linear(const problem *p, int features, float *phi_q, float *phi_k, bool plain,
+static void linear(const head_problem *p, int features, float *phi_q, float *phi_k, bool plain,
                    double epsilon)
 {
     float state[4 * W * W], z[4 * W] = {0};
@@ -432,7 +432,7 @@ static void project(const float *x, const float *w, double root, float *u)
         u[i] *= (float)root;
 }
 
-static void performer(const problem *p)
+static void performer(const head_problem *p)
 {
     double c = logit_scale(p), epsilon = p->desc->performer.feature_epsilon;
     const float *tokens[2] = {p->q, p->k}, *w = data_of(&p->desc->performer.projection);
@@ -454,7 +454,7 @@ static void performer(const problem *p)
     linear(p, W, u[0], u[1], false, 0);
 }
 
-static void rff(const problem *p)
+static void rff(const head_problem *p)
 {
     const float *tokens[2] = {p->q, p->k};
     float phi[2][2 * TOKENS], u[TOKENS];
@@ -469,7 +469,7 @@ static void rff(const problem *p)
     linear(p, 2 * W, phi[0], phi[1], true, 0);
 }
 
-static void elu(const problem *p)
+static void elu(const head_problem *p)
 {
     bool naive = p->desc->elu.form == ATN_ELU_NAIVE;
     const float *tokens[2] = {p->q, p->k};
@@ -483,7 +483,7 @@ static void elu(const problem *p)
     linear(p, W, phi[0], phi[1], false, p->desc->elu.epsilon);
 }
 
-static void cosformer(const problem *p)
+static void cosformer(const head_problem *p)
 {
     const float *tokens[2] = {p->q, p->k};
     float phi[2][2 * TOKENS];
@@ -498,7 +498,7 @@ static void cosformer(const problem *p)
 }
 
 /* One chunk: softmax attention with keys of norm 1, all but to oneself. */
-static void lsh(const problem *p)
+static void lsh(const head_problem *p)
 {
     float keys[TOKENS], weights[N * N];
     for (int i = 0; i < N; i++)
@@ -522,7 +522,7 @@ static void lsh(const problem *p)
 static const struct {
     atn_operator op;
     int variant;
-    void (*by_hand)(const problem *);
+    void (*by_hand)(const head_problem *);
 } hands[] = {
     {ATN_GAUSSIAN, 0, gaussian},
     {ATN_SOFTMAX, 0, softmax},
@@ -573,7 +573,7 @@ static int differing(atn_context *context, int row, uint64_t seed)
     narrowed(TOKENS, c.q, q);
     narrowed(TOKENS, c.k ? c.k : c.q, k);
     narrowed(TOKENS, c.v, v);
-    problem p = {&c.desc, q, k, v, y};
+    head_problem p = {&c.desc, q, k, v, y};
     cr_expect_geq((int)attention_run_forward(&r, context), 0, "%s", atn_last_error(context));
     hands[row].by_hand(&p);
     int count = 0;

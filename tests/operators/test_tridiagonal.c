@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The smallest eigenvalue of a small tridiagonal matrix, in every instruction set that this machine
- * has, beside bisection in long double and LAPACK. */
+ * has, compared with bisection in long double and LAPACK. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdbool.h>
@@ -10,21 +10,21 @@
 #include "simd_sets.h"
 
 enum { MOST = SIMD_TRIDIAGONAL };
-/* Of norm roundoff: two roundings of an entry of the diagonal, no more for one beside it, whose
- * square has three, and what is left of the bounds. */
+/* Of norm roundoff: two roundings of an entry of the diagonal, no more for an off-diagonal entry,
+ * whose square has three, and what is left of the bounds. */
 static const double allowed = 4;
 
 typedef struct {
     int count;
-    double diagonal[MOST], beside[MOST]; /* what lies beyond is NaN: nobody reads it */
+    double diagonal[MOST], off_diagonal[MOST]; /* what lies beyond is NaN: nobody reads it */
 } matrix;
 
 static double norm_of(const matrix *t)
 {
     double norm = 0;
     for (int i = 0; i < t->count; i++)
-        norm = fmax(norm, fabs(t->diagonal[i]) + (i > 0 ? fabs(t->beside[i - 1]) : 0) +
-                              (i < t->count - 1 ? fabs(t->beside[i]) : 0));
+        norm = fmax(norm, fabs(t->diagonal[i]) + (i > 0 ? fabs(t->off_diagonal[i - 1]) : 0) +
+                              (i < t->count - 1 ? fabs(t->off_diagonal[i]) : 0));
     return norm;
 }
 
@@ -32,7 +32,7 @@ static bool is_positive(const matrix *t, long double shift)
 {
     long double pivot = (long double)t->diagonal[0] - shift;
     for (int i = 1; i < t->count && pivot > 0; i++)
-        pivot = t->diagonal[i] - shift - t->beside[i - 1] * (t->beside[i - 1] / pivot);
+        pivot = t->diagonal[i] - shift - t->off_diagonal[i - 1] * (t->off_diagonal[i - 1] / pivot);
     return pivot > 0;
 }
 
@@ -48,7 +48,7 @@ static long double bisect(const matrix *t)
 
 static double lapack(matrix t)
 {
-    cr_assert(LAPACKE_dsterf_work(t.count, t.diagonal, t.beside) == 0);
+    cr_assert(LAPACKE_dsterf_work(t.count, t.diagonal, t.off_diagonal) == 0);
     return t.diagonal[0];
 }
 
@@ -60,7 +60,7 @@ static void check(const char *what, const matrix *t)
     cr_expect(fabsl(lapack(*t) - want) <= 4 * room, "%s, %d: LAPACK says %g for %Lg", what,
               t->count, lapack(*t), want);
     for (int set = 0, count = find_sets(); set < count; set++) {
-        double got = sets[set].kernels->smallest_eigenvalue(t->count, t->diagonal, t->beside);
+        double got = sets[set].kernels->smallest_eigenvalue(t->count, t->diagonal, t->off_diagonal);
         cr_expect(fabsl(got - want) <= room, "%s, %d, %s: %.17g for %.20Lg, %.3Lg of its room",
                   what, t->count, sets[set].name, got, want, fabsl(got - want) / room);
         first = set == 0 ? got : first;
@@ -73,7 +73,7 @@ static matrix make(int count)
 {
     matrix t = {.count = count};
     for (int i = 0; i < MOST; i++)
-        t.diagonal[i] = t.beside[i] = NAN;
+        t.diagonal[i] = t.off_diagonal[i] = NAN;
     return t;
 }
 
@@ -113,17 +113,17 @@ static double mixed(int i)
     return i % 3 == 0 ? 0x1p-60 : 1;
 }
 
-/* Entries of these sizes, and what is beside the diagonal smaller by this. */
+/* Entries of these sizes, and off-diagonal entries smaller by this. */
 static const struct {
     const char *name;
     double (*size)(int i);
-    double beside, shift; /* added to the diagonal */
+    double off_diagonal, shift; /* added to the diagonal */
 } kinds[] = {
     {"random", one, 1, 0},
     {"nearly diagonal", one, 0x1p-30, 0},
     {"clustered", one, 0x1p-50, 0x1p40},
     {"diagonal", one, 0, 0},
-    {"mostly beside", one, 1000, 0},
+    {"mostly off the diagonal", one, 1000, 0},
     {"positive", one, 0.5, 2},
     {"graded down", graded_down, 0.5, 0},
     {"graded up", graded_up, 0.5, 0},
@@ -141,13 +141,13 @@ Test(tridiagonal, random_matrices)
                 for (int i = 0; i < count; i++)
                     t.diagonal[i] = kinds[k].size(i) * random_signed() + kinds[k].shift;
                 for (int i = 0; i < count - 1; i++)
-                    t.beside[i] = kinds[k].beside * sqrt(kinds[k].size(i)) *
-                                  sqrt(kinds[k].size(i + 1)) * random_signed();
+                    t.off_diagonal[i] = kinds[k].off_diagonal * sqrt(kinds[k].size(i)) *
+                                        sqrt(kinds[k].size(i + 1)) * random_signed();
                 check(kinds[k].name, &t);
             }
 }
 
-/* Blocks that know nothing of one another; the least eigenvalue lies in any. */
+/* Independent blocks; the least eigenvalue is that of any of them. */
 Test(tridiagonal, blocks)
 {
     for (int count = 3; count <= MOST; count++)
@@ -156,8 +156,8 @@ Test(tridiagonal, blocks)
             for (int i = 0; i < count; i++)
                 t.diagonal[i] = 1;
             for (int i = 0; i < count - 1; i++)
-                t.beside[i] = 0;
-            t.beside[at] = at % 2 == 0 ? 10 : -10;
+                t.off_diagonal[i] = 0;
+            t.off_diagonal[at] = at % 2 == 0 ? 10 : -10;
             check("a block", &t);
         }
 }
@@ -166,14 +166,15 @@ Test(tridiagonal, blocks)
  * it. */
 Test(tridiagonal, zero_minors)
 {
-    static const double beside[] = {5, 0, 16.5, 16.5};
+    static const double off_diagonal[] = {5, 0, 16.5, 16.5};
     matrix t = make(5);
     memset(t.diagonal, 0, 5 * sizeof(double));
-    memcpy(t.beside, beside, sizeof beside);
+    memcpy(t.off_diagonal, off_diagonal, sizeof off_diagonal);
     check("zero minors", &t);
 }
 
-/* 2 - 2 cos(pi / (n + 1)) and, of all ones beside a diagonal of 0, -2 cos(pi / (n + 1)). */
+/* 2 - 2 cos(pi / (n + 1)) and, of off-diagonal entries of 1 and a diagonal of 0, -2 cos(pi / (n +
+ * 1)). */
 Test(tridiagonal, known_eigenvalues)
 {
     find_sets();
@@ -184,9 +185,9 @@ Test(tridiagonal, known_eigenvalues)
             for (int i = 0; i < count; i++)
                 t.diagonal[i] = diagonal;
             for (int i = 0; i < count - 1; i++)
-                t.beside[i] = diagonal - 1;
+                t.off_diagonal[i] = diagonal - 1;
             check("second differences", &t);
-            double got = sets[0].kernels->smallest_eigenvalue(count, t.diagonal, t.beside);
+            double got = sets[0].kernels->smallest_eigenvalue(count, t.diagonal, t.off_diagonal);
             cr_expect(fabs(got - (diagonal - cosine)) <= (allowed + 2) * 0x1p-53 * 4, "%d", count);
         }
     }
@@ -199,11 +200,13 @@ Test(tridiagonal, exact)
         for (int count = 1; count <= MOST; count++) {
             matrix t = make(count);
             memset(t.diagonal, 0, sizeof t.diagonal);
-            memset(t.beside, 0, (size_t)(count - 1) * sizeof(double));
-            cr_expect(sets[set].kernels->smallest_eigenvalue(count, t.diagonal, t.beside) == 0);
+            memset(t.off_diagonal, 0, (size_t)(count - 1) * sizeof(double));
+            cr_expect(sets[set].kernels->smallest_eigenvalue(count, t.diagonal, t.off_diagonal) ==
+                      0);
             for (int i = 0; i < count; i++)
                 t.diagonal[i] = 3 + (i + 5) % count / 7.0;
-            cr_expect(sets[set].kernels->smallest_eigenvalue(count, t.diagonal, t.beside) == 3);
+            cr_expect(sets[set].kernels->smallest_eigenvalue(count, t.diagonal, t.off_diagonal) ==
+                      3);
         }
 }
 
@@ -220,11 +223,11 @@ Test(tridiagonal, not_finite)
                     for (int i = 0; i < count; i++)
                         t.diagonal[i] = 1;
                     for (int i = 0; i < count - 1; i++)
-                        t.beside[i] = 0.25;
-                    *(at < count ? &t.diagonal[at] : &t.beside[at - count]) = wrong[kind];
-                    cr_expect(
-                        isnan(sets[set].kernels->smallest_eigenvalue(count, t.diagonal, t.beside)),
-                        "%s, %d, %d", sets[set].name, count, at);
+                        t.off_diagonal[i] = 0.25;
+                    *(at < count ? &t.diagonal[at] : &t.off_diagonal[at - count]) = wrong[kind];
+                    cr_expect(isnan(sets[set].kernels->smallest_eigenvalue(count, t.diagonal,
+                                                                           t.off_diagonal)),
+                              "%s, %d, %d", sets[set].name, count, at);
                 }
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tests of the linear operators' references share. */
+/* Shared by the tests of the linear operators' references. */
 #ifndef TESTS_REFERENCE_LINEAR_ATTENTION_H
 #define TESTS_REFERENCE_LINEAR_ATTENTION_H
 
@@ -8,7 +8,7 @@
 #include "attention.h"
 
 /* Expects |got_i - want_i| <= operations u max |want|. The references sum in long double and round
- * once, so what is to be expected is what it took to make `want`. */
+ * once, so the expected error is that of computing `want`. */
 void expect_within(const char *what, int64_t count, const double *got, const double *want,
                    int operations);
 

@@ -9,7 +9,7 @@
 
 #define UNIT_ROUNDOFF 0x1p-53
 
-/* Allocations that cannot fail in a test that goes on. */
+/* Allocations that end the test if they fail. */
 double *new_numbers(int64_t count);
 
 /* |A|_1 of a rows x cols matrix. */

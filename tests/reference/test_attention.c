@@ -155,7 +155,7 @@ typedef struct {
     ref_attention_problem p;
 } waves;
 
-/* lengths: K of its own with NK tokens; otherwise K = Q. */
+/* lengths: K is a separate tensor of NK tokens; otherwise K = Q. */
 static void make_waves(waves *w, const atn_attention_desc *desc, bool lengths)
 {
     fill_wave(B * H * N * D, 1, 1, w->q);

@@ -325,7 +325,7 @@ Test(linear_attention, masks_remove_tokens)
     }
 }
 
-/* A token of XCA is a query, a key and a value: any of them missing, it is not there. */
+/* A token of XCA is a query, a key and a value: if one of them is masked, so is the token. */
 Test(linear_attention, masks_of_pairs)
 {
     static const padding apart = {{0, 1, 0, 0, 0, 0}, {0, 0, 0, 0, 1, 0}};

@@ -20,7 +20,7 @@ static long double two_sum(long double a, long double b, long double *lo)
     return sum;
 }
 
-/* The part of x above 2^-bits of its own size; the rest stays in *x. */
+/* The part of x above 2^-bits |x|; the rest stays in *x. */
 static double take_bits(double *x, int bits)
 {
     int exponent;

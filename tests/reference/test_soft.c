@@ -105,7 +105,7 @@ Test(soft, equal_tokens)
     }
 }
 
-/* A given X, not symmetric, is used as it stands: S^_ij = sum_ab P_ai X_ab P_bj, weighed by
+/* A given X, not symmetric, is used unchanged: S^_ij = sum_ab P_ai X_ab P_bj, weighed by
  * D_a^-1/2 D_b^-1/2 if normalised. Three landmarks, so that D is not a multiple of I. */
 Test(soft, given_inverse)
 {

@@ -77,7 +77,7 @@ static void expect_share(const char *name, int seen, int tries, double probabili
               "%s: %d of %d, expected %g", name, seen, tries, tries * probability);
 }
 
-Test(choices, kmeans_draws_by_squared_distance)
+Test(sampling_choice, kmeans_draws_by_squared_distance)
 {
     atn_sampling s = {.kind = ATN_SAMPLING_KMEANS, .count = 2};
     int seen[N * N] = {0};
@@ -104,7 +104,7 @@ static double second_residual(int i, int j, int l, double s)
     return 1 - (x * x - 2 * a * x * y + y * y) / (1 - a * a);
 }
 
-Test(choices, rpcholesky_draws_by_residual)
+Test(sampling_choice, rpcholesky_draws_by_residual)
 {
     const double scale = 0.8;
     atn_sampling s = {.kind = ATN_SAMPLING_RPCHOLESKY, .count = 3, .scale = scale};
@@ -131,7 +131,7 @@ Test(choices, rpcholesky_draws_by_residual)
 }
 
 /* One token b as pilot: r_i = 1 - k_ib^2 / (1 + lambda). The default scale, 1/2 for d = 1. */
-Test(choices, leverage_draws_by_score)
+Test(sampling_choice, leverage_draws_by_score)
 {
     static const double ridges[] = {0.05, 0.6, 0, 1e300};
     for (int r = 0; r < 4; r++)
@@ -159,7 +159,7 @@ static double residual_of_two(int i, int b, int c, double lambda)
 }
 
 /* Without a ridge it is the mean of the residuals over the landmarks there will be: here 2. */
-Test(choices, leverage_has_a_ridge_for_every_landmark)
+Test(sampling_choice, leverage_has_a_ridge_for_every_landmark)
 {
     for (int b = 0; b < N; b++) {
         atn_sampling s = {.kind = ATN_SAMPLING_LEVERAGE, .count = 2};
@@ -185,7 +185,7 @@ Test(choices, leverage_has_a_ridge_for_every_landmark)
 /* m^2 2^-50 is the least ridge. The pilots 0 and 2^-24 have a kernel of 1 - t with t = 2^-48, the
  * least ridge of two landmarks, so that each has the score 1 - lambda / (2 (lambda + t)), and a
  * token far away 1: numbers above 1 minus its share draw it. */
-Test(choices, leverage_has_a_least_ridge)
+Test(sampling_choice, leverage_has_a_least_ridge)
 {
     static const struct {
         double ridge, lambda;
@@ -209,7 +209,7 @@ Test(choices, leverage_has_a_least_ridge)
 /* ---- Answers by hand ---- */
 
 /* u = 0.5 of the squares 1, 100, 144 is the last; then {0, 1} and {10, 12}. */
-Test(choices, lloyd_steps_by_hand)
+Test(sampling_choice, lloyd_steps_by_hand)
 {
     static const double uniforms[2] = {0, 0.5};
     atn_context *context = fixture_context(1, NULL);
@@ -227,7 +227,7 @@ Test(choices, lloyd_steps_by_hand)
 
 /* The first, the one farthest from it, the one between them; then of two equal residuals the
  * first. */
-Test(choices, greedy_by_hand)
+Test(sampling_choice, greedy_by_hand)
 {
     atn_context *context = fixture_context(1, NULL);
     double tokens[5] = {0, -1, 4, 2, 1}, l[3], pair[3] = {0, 1, -1};
@@ -241,7 +241,7 @@ Test(choices, greedy_by_hand)
 }
 
 /* Four probabilities of 1/4: the first i with i/4 > u. After token 0, u = 0 cannot be token 0. */
-Test(choices, a_number_on_the_edge_is_the_next_token)
+Test(sampling_choice, a_number_on_the_edge_is_the_next_token)
 {
     atn_context *context = fixture_context(1, NULL);
     for (int i = 0; i < N; i++) {
@@ -255,7 +255,7 @@ Test(choices, a_number_on_the_edge_is_the_next_token)
 }
 
 /* 1e-8 apart, a residual is about 1e-16: none is drawn, and what is left goes by its number. */
-Test(choices, residuals_that_are_rounding_are_none)
+Test(sampling_choice, residuals_that_are_rounding_are_none)
 {
     static const double uniforms[5] = {0, 0.999, 0.999, 0.999, 0.999};
     atn_context *context = fixture_context(1, NULL);
@@ -303,7 +303,7 @@ static void random_uniforms(uint64_t seed, int64_t count, double *uniforms)
 
 /* All distinct ones come before a second copy of any, and the copies are as the reference has them.
  */
-Test(choices, equal_tokens_come_last)
+Test(sampling_choice, equal_tokens_come_last)
 {
     atn_context *context = fixture_context(1, NULL);
     for (uint64_t seed = 1; seed <= 20; seed++)
@@ -330,7 +330,7 @@ Test(choices, equal_tokens_come_last)
 
 /* ---- Numbers that are none ---- */
 
-Test(choices, nan_and_infinity_spoil_their_head)
+Test(sampling_choice, nan_and_infinity_spoil_their_head)
 {
     static const double bad[] = {NAN, INFINITY, -INFINITY};
     for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
@@ -363,7 +363,7 @@ Test(choices, nan_and_infinity_spoil_their_head)
 }
 
 /* The squares of the distances to the first are 1, infinity, infinity. */
-Test(choices, where_a_sum_overflows_the_largest_is_taken)
+Test(sampling_choice, where_a_sum_overflows_the_largest_is_taken)
 {
     static const double uniforms[2] = {0, 0.99};
     atn_context *context = fixture_context(1, NULL);
@@ -377,7 +377,7 @@ Test(choices, where_a_sum_overflows_the_largest_is_taken)
 
 /* Distances that overflow: some tokens all the same. Numbers that turn bad after the plan are
  * refused by those that draw, tokens that do spoil their head. */
-Test(choices, overflow_and_late_nan_stay_inside)
+Test(sampling_choice, overflow_and_late_nan_stay_inside)
 {
     enum { ROWS = 7, M = 5 };
     atn_context *context = fixture_context(1, NULL);
@@ -422,7 +422,7 @@ Test(choices, overflow_and_late_nan_stay_inside)
 
 /* A head that is refused leaves the others' gradients alone, in every layout: in one of them its
  * rows follow theirs. */
-Test(choices, backward_of_a_nan_head)
+Test(sampling_choice, backward_of_a_nan_head)
 {
     for (int i = 0; i < KINDS * GUARDED_LAYOUT_COUNT; i++) {
         int k = i % KINDS, layout = i / KINDS;

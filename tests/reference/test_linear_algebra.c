@@ -28,7 +28,7 @@ static double difference_ratio(int rows, int cols, const double *got, const doub
 }
 
 /* The four Penrose conditions. Forming X from its factors costs n u |X|, and A X A passes that on
- * magnified by |A|^2; so the errors are held against |A|^2 |X|, |A| |X|^2 and |A| |X|. */
+ * magnified by |A|^2; so the errors are compared with |A|^2 |X|, |A| |X|^2 and |A| |X|. */
 static void check_penrose(int rows, int cols, const double *a, const double *x, const char *what)
 {
     int n = rows > cols ? rows : cols;
@@ -78,7 +78,7 @@ static const struct {
              {3, 3, 3},    {5, 3, 2}, {3, 5, 2}, {10, 10, 4},  {50, 10, 7},
              {10, 50, 10}, {1, 7, 1}, {7, 1, 1}, {64, 64, 63}, {50, 50, 50}};
 
-Test(answers, pinv_of_every_rank)
+Test(linear_algebra, pinv_of_every_rank)
 {
     for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
         int rows = ranks[i].rows, cols = ranks[i].cols;
@@ -98,10 +98,10 @@ Test(answers, pinv_of_every_rank)
         free(x);
         free(a);
     }
-    log_worst("answers/rank");
+    log_worst("linear_algebra/rank");
 }
 
-Test(answers, pinv_of_prescribed_spectra)
+Test(linear_algebra, pinv_of_prescribed_spectra)
 {
     static const int shapes[][2] = {{2, 2}, {5, 5}, {10, 10}, {50, 50}, {10, 3}, {3, 10}, {50, 20}};
     for (int s = 0; s < 7; s++) {
@@ -124,7 +124,7 @@ Test(answers, pinv_of_prescribed_spectra)
             }
         }
     }
-    log_worst("answers/pinv");
+    log_worst("linear_algebra/pinv");
 }
 
 /* max |got - want| / (n u kappa |A+|_2), as ref_pinv measures its own routes. */
@@ -136,7 +136,7 @@ static double pinv_ratio(int m, const double *got, const double *want, double ka
 
 /* A+ worked out by hand: entries on and off the diagonal; for equicorrelated
  * (I - c / (1 + (m - 1) c) J) / (1 - c), for ones J / m^2. */
-Test(answers, pinv_closed_forms)
+Test(linear_algebra, pinv_closed_forms)
 {
     enum { M = 7 };
     static const struct {
@@ -172,11 +172,11 @@ Test(answers, pinv_closed_forms)
         expect_ratio(REF_SPECTRUM, pinv_ratio(M, projector, want, 1, 1), "projector %s",
                      cases[i].name);
     }
-    log_worst("answers/closed");
+    log_worst("linear_algebra/closed");
 }
 
 /* Two equal tokens: A = (1 1; 1 1) + I on the rest, A+ = (1/4 1/4; 1/4 1/4) + I. */
-Test(answers, pinv_of_exact_duplicates)
+Test(linear_algebra, pinv_of_exact_duplicates)
 {
     double a[16], x[16], projector[16];
     int64_t rank;
@@ -194,7 +194,7 @@ Test(answers, pinv_of_exact_duplicates)
 }
 
 /* Indefinite, singular, symmetric: the two pseudo-inverses agree and A+ is symmetric to the bit. */
-Test(answers, symmetric_pinv)
+Test(linear_algebra, symmetric_pinv)
 {
     static const int sizes[] = {1, 2, 3, 10, 50};
     for (int s = 0; s < 5; s++) {
@@ -235,11 +235,11 @@ Test(answers, symmetric_pinv)
         free(w);
         free(a);
     }
-    log_worst("answers/symmetric");
+    log_worst("linear_algebra/symmetric");
 }
 
 /* rcond decides what is kept: sigma = 1, 0.1, 0.01. */
-Test(answers, rcond)
+Test(linear_algebra, rcond)
 {
     static const double a[9] = {0, 0.1, 0, 0.01, 0, 0, 0, 0, 1};
     static const double diagonal[9] = {0.1, 0, 0, 0, 0.01, 0, 0, 0, 1};
@@ -266,7 +266,7 @@ Test(answers, rcond)
 }
 
 /* Both routes keep an eigenvalue of 2^-60 where nothing is to be dropped. */
-Test(answers, pinv_of_what_rounding_hides)
+Test(linear_algebra, pinv_of_what_rounding_hides)
 {
     static const double a[4] = {1, 0, 0, 0x1p-60};
     double x[4];
@@ -278,7 +278,7 @@ Test(answers, pinv_of_what_rounding_hides)
 }
 
 /* Far above the floor, but with a cut between what two routes find. */
-Test(answers, pinv_where_routes_keep_different_ranks)
+Test(linear_algebra, pinv_where_routes_keep_different_ranks)
 {
     enum { N = 30 };
     double b[N * N], bt[N * N], a[N * N], u[N * N], vt[N * N], x[N * N], first[N], second[N];
@@ -297,7 +297,7 @@ Test(answers, pinv_where_routes_keep_different_ranks)
     cr_expect(ref_symmetric_pinv(N, a, (low + high) / 2, x, NULL, NULL, NULL) == ATN_BELOW_FLOOR);
 }
 
-Test(answers, condition_and_norm)
+Test(linear_algebra, condition_and_norm)
 {
     static const double zero[4] = {0}, singular[4] = {1, 1, 1, 1}, wide[2] = {3, 4};
     double a[100 * 100], sigma[100], condition = -1, norm = -1, apart = -1;
@@ -329,7 +329,7 @@ Test(answers, condition_and_norm)
 }
 
 /* LAPACK's answers against GSL's, on the matrices this suite is about. */
-Test(answers, lapack_and_gsl_agree)
+Test(linear_algebra, lapack_and_gsl_agree)
 {
     static const double widths[] = {0.05, 0.5, 5, 50};
     enum { M = 64 };
@@ -354,10 +354,10 @@ Test(answers, lapack_and_gsl_agree)
                      widths[i]);
         expect_ratio(REF_ORTHOGONALITY, orthogonality_ratio(M, M, w), "W, width %g", widths[i]);
     }
-    log_worst("answers/gsl");
+    log_worst("linear_algebra/gsl");
 }
 
-Test(answers, empty)
+Test(linear_algebra, empty)
 {
     double unused = -7, apart = -7;
     int64_t rank = -7;
@@ -372,7 +372,7 @@ Test(answers, empty)
     cr_expect(unused == -7);
 }
 
-Test(answers, nonfinite)
+Test(linear_algebra, nonfinite)
 {
     static const double a[4] = {1, 0, INFINITY, 1};
     double x[4], y[4], s[2], norm, condition, apart = 0;
@@ -390,7 +390,7 @@ Test(answers, nonfinite)
     cr_expect(ref_rank(2, 2, a, -1, &rank) == ATN_NONFINITE && rank == 0);
 }
 
-Test(answers, bad_arguments)
+Test(linear_algebra, bad_arguments)
 {
     static const double a[4] = {1, 0, 0, 1};
     double x[4], value;
@@ -429,7 +429,7 @@ Test(answers, bad_arguments)
 }
 
 /* 1 / 5e-324 is no double. */
-Test(answers, overflowing_pinv_is_singular)
+Test(linear_algebra, overflowing_pinv_is_singular)
 {
     static const double a[4] = {5e-324, 0, 0, 5e-324};
     double x[4];

@@ -1,28 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The published setting: landmarks as the SOFT code takes them, and what the error of an inverse
- * does to the attention matrix. */
+/* The bottleneck matrix A: its spectrum, and landmarks as the published SOFT code takes them. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <linear_algebra.h>
 
 #include "common/npy.h"
 #include "common/random.h"
 #include "common/report.h"
-#include "convergence/attention_error.h"
 #include "convergence/bottleneck.h"
+#include "drawn_case.h"
 #include "registry.h"
 #include "runs.h"
 #include "scratch.h"
 #include "spectral/landmarks.h"
 
-TestSuite(published, .init = scratch_begin, .fini = scratch_end);
+TestSuite(convergence_bottleneck, .init = scratch_begin, .fini = scratch_end);
 
-enum { SIDE = 14, N = SIDE * SIDE, STRIDE = 2, M = 49, D = 32, CELLS = STRIDE * STRIDE };
+/* The numerical range of f32 ends at 3 u |A| = 7e-7, that of f64 at 1e-15. */
+Test(convergence_bottleneck, ends_of_a_spectrum)
+{
+    static const double a[9] = {0.5, 0, 0, 0, -4, 0, 0, 0, 0x1p-24};
+    for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++) {
+        bottleneck b = bottleneck_create((atn_dtype)dtype, 3);
+        cr_assert(bottleneck_from_matrix(&b, a) == EXIT_PASS);
+        double least = bottleneck_smallest(&b, false), in_range = bottleneck_smallest(&b, true);
+        cr_expect(bottleneck_largest(&b) == 4 && least == 0x1p-24 &&
+                      in_range == (dtype == ATN_F32 ? 0.5 : 0x1p-24),
+                  "%s: %g, %g, %g", atn_dtype_name((atn_dtype)dtype), bottleneck_largest(&b), least,
+                  in_range);
+        bottleneck_free(&b);
+    }
+}
 
-/* ---- Landmarks ---- */
+/* ---- The published sampling ---- */
 
 /* GELU(LayerNorm(convolution)) of tokens on a 14 x 14 grid, by loops in long double. */
 static void take_landmarks(const double *tokens, const double *weights, double *landmarks)
@@ -57,42 +67,6 @@ static double kernel(const double *x, const double *y)
     return exp(-square / 2);
 }
 
-/* The first draw of iid tokens at stage 3 in f64, in one sampling; `raw` is what it draws from. */
-typedef struct {
-    settings s;
-    case_list list;
-    case_draw draw;
-    bottleneck b;
-    double *raw, *tokens, *cross;
-} drawn;
-
-static void draw_case(drawn *c, const char *options)
-{
-    static const int64_t stages[] = {3, 0};
-    const case_defaults defaults = {NULL, stages, true};
-    cr_assert_eq(parse_options(&c->s, &convergence_curves, options), EXIT_PASS);
-    cr_assert_eq(case_list_open(&c->s, &defaults, &c->list), EXIT_PASS);
-    c->draw = case_list_draw(&c->list, 0);
-    c->b = bottleneck_create(ATN_F64, M);
-    c->raw = must_allocate(N * D, sizeof *c->raw);
-    c->cross = must_allocate(M * N, sizeof *c->cross);
-    cr_assert_eq(input_tokens(c->draw.c->in, SIDE, SIDE, 16, 1, 0, c->raw), EXIT_PASS);
-    cr_assert_eq(case_draw_tokens(&c->draw, &c->tokens), EXIT_PASS);
-    atn_context *context = make_context();
-    cr_assert_eq(bottleneck_from_tokens(&c->b, &c->draw, context, c->tokens, c->cross), EXIT_PASS);
-    atn_context_free(context);
-}
-
-static void free_case(drawn *c)
-{
-    free(c->cross);
-    free(c->tokens);
-    free(c->raw);
-    bottleneck_free(&c->b);
-    case_list_free(&c->list);
-    settings_free(&c->s);
-}
-
 /* Half of the weights' range is in either half of it, and none beyond. */
 static void draw_weights(double *weights)
 {
@@ -110,7 +84,7 @@ static void draw_weights(double *weights)
 /* A and P of the published sampling against loops over its definition. */
 static void check_published(bool centred)
 {
-    drawn c;
+    drawn_case c;
     char *options =
         must_format("--input photos --samples 1 --sampling published%s", centred ? "-centred" : "");
     double *weights = must_allocate(D * D * CELLS, sizeof *weights), worst = 0;
@@ -141,7 +115,7 @@ static void check_published(bool centred)
     free(options);
 }
 
-Test(published, landmarks_are_those_of_the_definition)
+Test(convergence_bottleneck, landmarks_are_those_of_the_definition)
 {
     check_published(false);
     check_published(true);
@@ -149,9 +123,9 @@ Test(published, landmarks_are_those_of_the_definition)
 
 /* The spectral experiments take the same landmarks: of a file of the same tokens, A has the same
  * eigenvalues. */
-Test(published, both_kinds_of_sweep_agree)
+Test(convergence_bottleneck, both_kinds_of_sweep_agree)
 {
-    drawn c;
+    drawn_case c;
     const int64_t shape[] = {N, D};
     draw_case(&c, "--input iid --sampling published --samples 1");
     cr_assert_eq(npy_write(".", "tokens.npy", ATN_F64, 2, shape, c.raw), EXIT_PASS);
@@ -199,7 +173,7 @@ static void expect_samplings(const char *file, const char *sampling, int times)
 
 /* A convolution needs a grid: without one there is pooling alone, or a refusal; and one of stride 1
  * of tokens 10000 wide would have 10^8 weights. */
-Test(published, where_it_is_not_possible)
+Test(convergence_bottleneck, where_it_is_not_possible)
 {
     enum { WIDE = 10000 };
     double *tokens = must_allocate(4 * WIDE, sizeof *tokens);
@@ -218,82 +192,4 @@ Test(published, where_it_is_not_possible)
     expect_samplings("--input wide.npy --grid 2x2", "", 1);
     expect_samplings("--input wide.npy --grid 2x2", "--sampling published", 0);
     free(tokens);
-}
-
-/* ---- What the error does to the attention matrix ---- */
-
-/* |P^T (X - A+) P|_2 / |P^T A+ P|_2 with the n x n matrices, by singular values. */
-static double dense_error(const drawn *c, const double *pinv, const double *x)
-{
-    double *half = must_allocate(M * N, sizeof *half), norms[2];
-    double *form = must_allocate((size_t)N * N, sizeof *form);
-    for (int which = 0; which < 2; which++) {
-        for (int i = 0; i < M; i++)
-            for (int j = 0; j < N; j++) {
-                half[i * N + j] = 0;
-                for (int k = 0; k < M; k++)
-                    half[i * N + j] +=
-                        ((which ? 0 : x[i * M + k]) - (which ? -1 : 1) * pinv[i * M + k]) *
-                        c->cross[k * N + j];
-            }
-        for (int i = 0; i < N; i++)
-            for (int j = 0; j < N; j++) {
-                form[i * N + j] = 0;
-                for (int k = 0; k < M; k++)
-                    form[i * N + j] += c->cross[k * N + i] * half[k * N + j];
-            }
-        cr_assert_eq(ref_spectral_norm(N, N, form, &norms[which]), ATN_OK);
-    }
-    free(form);
-    free(half);
-    return norms[0] / norms[1];
-}
-
-static void check_error(const char *options, int steps, double least)
-{
-    drawn c;
-    double *pinv = must_allocate(M * M, sizeof *pinv);
-    atn_inverse_desc desc = atn_inverse_defaults(ATN_INVERSE_NR_PAPER);
-    atn_inverse_info info;
-    draw_case(&c, options);
-    desc.iterations = steps;
-    atn_context *context = make_context();
-    cr_assert_eq(bottleneck_invert(&c.b, context, &desc, &info, NULL), EXIT_PASS);
-    atn_context_free(context);
-    cr_assert_eq(ref_symmetric_pinv(M, c.b.exact, -1, pinv, NULL, NULL, NULL), ATN_OK);
-    attention_error e = attention_error_create(M);
-    cr_assert_eq(attention_error_set(&e, N, c.b.exact, M * 0x1p-53, c.cross), EXIT_PASS);
-    double want = dense_error(&c, pinv, c.b.x), got = attention_error_of(&e, c.b.x);
-    cr_expect(want > least && fabs(got - want) <= 1e-8 * want, "%s: %.17g, expected %.17g", options,
-              got, want);
-    cr_expect(attention_error_of(&e, pinv) < 1e-8, "%s: A+ itself", options);
-    attention_error_free(&e);
-    free(pinv);
-    free_case(&c);
-}
-
-Test(published, attention_error_is_that_of_dense_matrices)
-{
-    check_error("--input iid --sampling pool --samples 1", 8, 1e-3);
-    check_error("--input smooth --sampling pool --samples 1", 5, 1e-3);
-    check_error("--input smooth --sampling published --samples 1", 3, 1e-3);
-    check_error("--input photos --sampling published-centred --samples 1", 4, 1e-4);
-}
-
-/* Two equal landmarks: A has a null space, which A+ and the iterates leave alone. What is not
- * finite is NaN. */
-Test(published, attention_error_of_a_singular_matrix)
-{
-    double a[4] = {1, 1, 1, 1}, x[4] = {0.125, 0.125, 0.125, 0.125}, p[6] = {1, 0.5, 0, 1, 0.5, 0};
-    attention_error e = attention_error_create(2);
-    cr_assert_eq(attention_error_set(&e, 3, a, 2 * 0x1p-53, p), EXIT_PASS);
-    /* A+ = A/4, X = A/8 */
-    cr_expect(fabs(attention_error_of(&e, x) - 0.5) < 1e-15, "%.17g", attention_error_of(&e, x));
-    cr_expect(fabs(e.norm - 1.25) < 1e-15, "%.17g", e.norm);
-    x[0] = INFINITY;
-    cr_expect(isnan(attention_error_of(&e, x)));
-    p[2] = NAN;
-    cr_assert_eq(attention_error_set(&e, 3, a, 2 * 0x1p-53, p), EXIT_PASS);
-    cr_expect(isnan(attention_error_of(&e, x)));
-    attention_error_free(&e);
 }

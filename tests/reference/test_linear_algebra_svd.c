@@ -84,26 +84,26 @@ static void check_latms(int rows, int cols, int mode, double condition, double s
 }
 
 /* Every mode with every condition; the larger sizes, with one condition per mode. */
-Test(svd, ratios_on_prescribed_spectra)
+Test(linear_algebra_svd, ratios_on_prescribed_spectra)
 {
     for (int s = 0; s < SHAPES; s++)
         for (int mode = -5; mode <= 5; mode++)
             for (int c = 0; c < 3 && mode != 0; c++)
                 if (c == abs(mode) % 3 || (shapes[s].rows <= 50 && shapes[s].cols <= 50))
                     check_latms(shapes[s].rows, shapes[s].cols, mode, conditions[c], 1);
-    log_worst("svd/prescribed");
+    log_worst("linear_algebra_svd/prescribed");
 }
 
 /* The largest entry stays under 1 in size, so 2^1023 does not overflow; 2^-1022 is where numbers
  * become subnormal, so most entries are. */
-Test(svd, ratios_near_underflow_and_overflow)
+Test(linear_algebra_svd, ratios_near_underflow_and_overflow)
 {
     static const double scales[] = {0x1p-1022, 1e-300, 1e-160, 1e160, 1e300, 0x1p1023};
     for (int i = 0; i < 6; i++)
         for (int s = 0; s < SHAPES; s++)
             if (shapes[s].rows <= 50 && shapes[s].cols <= 50)
                 check_latms(shapes[s].rows, shapes[s].cols, 3, 1e6, scales[i]);
-    log_worst("svd/scaled");
+    log_worst("linear_algebra_svd/scaled");
 }
 
 /* Kinds of matrix that leave Jacobi methods without vectors. */
@@ -129,7 +129,7 @@ static double special_entry(int kind, int i, int j)
     }
 }
 
-Test(svd, ratios_on_special_matrices)
+Test(linear_algebra_svd, ratios_on_special_matrices)
 {
     static const char *const kinds[] = {"zero",          "identity",  "ones",     "zero lines",
                                         "equal columns", "one entry", "diagonal", "graded"};
@@ -146,11 +146,11 @@ Test(svd, ratios_on_special_matrices)
             free(a);
         }
     }
-    log_worst("svd/special");
+    log_worst("linear_algebra_svd/special");
 }
 
 /* 2 x 3, A A^T = diag(25, 4): sigma = 5, 2, worked out by hand. */
-Test(svd, known_values)
+Test(linear_algebra_svd, known_values)
 {
     static const double a[6] = {3, 0, 4, 0, 2, 0}, want[2] = {5, 2};
     for (int route = 0; route < REF_SVD_COUNT; route++)
@@ -188,7 +188,7 @@ static void make_wilkinson_companion(double *a)
 /* Three backward stable routines may give three smallest singular values, all with info = 0 (LAPACK
  * issue 316 is of this kind), and which of them is right depends on the BLAS kernels. Nobody can
  * tell from the numbers alone, hence ATN_BELOW_FLOOR; relative to sigma_1 all are right. */
-Test(svd, below_the_floor_routes_need_not_agree)
+Test(linear_algebra_svd, below_the_floor_routes_need_not_agree)
 {
     enum { N = COMPANION };
     static const ref_svd_route routes[] = {REF_DGESVD, REF_DGESVJ, REF_DGESDD};
@@ -207,11 +207,11 @@ Test(svd, below_the_floor_routes_need_not_agree)
     atn_status status = ref_condition(N, N, a, &condition, &apart);
     cr_expect(status == ATN_BELOW_FLOOR, "%s condition=%g", atn_status_name(status), condition);
     cr_expect(apart < 10, "disagreement=%g: relative to sigma_1 the routes do agree", apart);
-    log_worst("svd/companion");
+    log_worst("linear_algebra_svd/companion");
 }
 
 /* Rank and pseudo-inverse of the same matrix, asked to keep what nobody can know. */
-Test(svd, answers_below_the_floor_say_so)
+Test(linear_algebra_svd, answers_below_the_floor_say_so)
 {
     enum { N = COMPANION };
     double a[N * N] = {0}, pinv[N * N];
@@ -226,7 +226,7 @@ Test(svd, answers_below_the_floor_say_so)
 }
 
 /* Routes that cannot answer say so instead of answering. */
-Test(svd, library_failures)
+Test(linear_algebra_svd, library_failures)
 {
     enum { N = 26 };
     double a[N * N] = {0}, roots[N], sigma[N], second[N];
@@ -260,7 +260,7 @@ Test(svd, library_failures)
                      "gsl on a graded companion");
 }
 
-Test(svd, bad_arguments)
+Test(linear_algebra_svd, bad_arguments)
 {
     static const double a[6] = {1, 2, 3, 4, 5, 6};
     double u[6], s[6], vt[6];
@@ -301,7 +301,7 @@ Test(svd, bad_arguments)
 }
 
 /* What freed memory held is no input. */
-Test(svd, nan_in_old_memory)
+Test(linear_algebra_svd, nan_in_old_memory)
 {
     enum { N = 8, BLOCKS = 7 };
     double a[N * N], u[N * N], sigma[N], vt[N * N], *blocks[BLOCKS];
@@ -322,7 +322,7 @@ Test(svd, nan_in_old_memory)
     }
 }
 
-Test(svd, nonfinite_input_makes_nan)
+Test(linear_algebra_svd, nonfinite_input_makes_nan)
 {
     static const double bad[] = {NAN, INFINITY, -INFINITY};
     for (int route = 0; route < REF_SVD_COUNT; route++) {
@@ -336,7 +336,7 @@ Test(svd, nonfinite_input_makes_nan)
     }
 }
 
-Test(svd, names)
+Test(linear_algebra_svd, names)
 {
     for (int i = 0; i < REF_SVD_COUNT; i++) {
         cr_expect(strlen(ref_svd_name((ref_svd_route)i)) > 0, "%d", i);

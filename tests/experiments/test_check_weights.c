@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* attnum check's own weights: those of the library where nothing is changed, and gradients that are
- * the derivatives of what is changed. */
+/* attnum check's own weights: equal to the library's if nothing is changed, and with gradients that
+ * are derivatives of the changed weights. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ static const atn_operator operators[] = {ATN_GAUSSIAN,  ATN_SOFTMAX,   ATN_LINFO
                                          ATN_ELU,       ATN_COSFORMER, ATN_NYSTROMFORMER};
 enum { OPERATORS = sizeof operators / sizeof *operators };
 
-Test(weights, without_a_change_are_those_of_the_library)
+Test(check_weights, without_a_change_are_those_of_the_library)
 {
     atn_context *context = make_context();
     for (int i = 0; i < OPERATORS; i++)
@@ -104,7 +104,7 @@ static bool keeps_the_maximum(const weight_change *change)
            (by == DIVIDE_NOT || by == DIVIDE_COUNT || by == DIVIDE_SEEN || by == DIVIDE_COLUMNS);
 }
 
-Test(weights, gradients_are_derivatives)
+Test(check_weights, gradients_are_derivatives)
 {
     int tried = 0;
     for (int i = 0; i < OPERATORS; i++)

@@ -87,8 +87,8 @@ static double gram_ratio(const features *f, int64_t first, bool chi)
     return worst / ((double)f->d * atn_dtype_roundoff(f->dtype));
 }
 
-/* Row i of numbers lies in what rows up to i of its block span: the largest |cosine| with a later
- * one, over d u. Tells rows made orthogonal from columns made orthogonal. */
+/* Row i of numbers is in the span of rows up to i of its block: the largest |cosine| with a later
+ * one, over d u. Distinguishes orthogonal rows from orthogonal columns. */
 static double span_ratio(const features *f)
 {
     double worst = 0;
@@ -106,7 +106,7 @@ static const int64_t shapes[][2] = {{1, 1},   {3, 1},    {1, 2}, {2, 2},    {5, 
                                     {65, 64}, {266, 64}, {0, 4}, {130, 33}, {40, 100}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-Test(orthogonal, rows_of_a_block_are_orthogonal_and_as_long_as_told)
+Test(features_orthogonal, rows_of_a_block_are_orthogonal_and_as_long_as_told)
 {
     atn_context *context = fixture_context(2, NULL);
     int blocks = 0;
@@ -132,7 +132,7 @@ Test(orthogonal, rows_of_a_block_are_orthogonal_and_as_long_as_told)
 }
 
 /* A reflection turns a block's first row to the side its first number is not on. */
-Test(orthogonal, signs_are_as_the_reflections_leave_them)
+Test(features_orthogonal, signs_are_as_the_reflections_leave_them)
 {
     atn_context *context = fixture_context(1, NULL);
     features f = make(ATN_F64, 40, 4);
@@ -146,7 +146,7 @@ Test(orthogonal, signs_are_as_the_reflections_leave_them)
 }
 
 /* Orthonormal rows exist whatever the numbers. */
-Test(orthogonal, equal_rows_and_zeros)
+Test(features_orthogonal, equal_rows_and_zeros)
 {
     atn_context *context = fixture_context(1, NULL);
     for (int kind = 0; kind < 2; kind++) {
@@ -165,7 +165,7 @@ Test(orthogonal, equal_rows_and_zeros)
     atn_context_free(context);
 }
 
-Test(orthogonal, what_is_not_finite)
+Test(features_orthogonal, what_is_not_finite)
 {
     static const double bad[] = {NAN, INFINITY, -INFINITY};
     atn_context *context = fixture_context(1, NULL);
@@ -190,15 +190,15 @@ static atn_tensor changed(atn_tensor t, int64_t batch, int64_t rows, int64_t col
     return t;
 }
 
-/* What is wrong with the arguments, and what must then be said. */
-Test(orthogonal, statuses)
+/* Wrong arguments, and the detail that the context must then give. */
+Test(features_orthogonal, statuses)
 {
     atn_context *context = fixture_context(1, NULL);
     features f = make(ATN_F64, 6, 4);
     const atn_tensor good = f.number_view.view, length_view = f.norm_view.view;
-    atn_tensor w = f.w_view.view, f32 = good, inside = w, null = good;
+    atn_tensor w = f.w_view.view, f32 = good, overlapping = w, null = good;
     f32.dtype = ATN_F32;
-    inside.data = (double *)good.data + 3;
+    overlapping.data = (double *)good.data + 3;
     null.data = NULL;
     const atn_tensor short_w = changed(w, 1, 5, 4, 4), narrow = changed(good, 1, 6, 3, 3);
     const atn_tensor gaps = changed(good, 1, 5, 3, 4), empty = changed(good, 1, 6, 0, 0);
@@ -220,7 +220,7 @@ Test(orthogonal, statuses)
         {&f32, NULL, &w, ATN_ERR_DTYPE},
         {&good, &f32, &w, ATN_ERR_DTYPE},
         {&good, NULL, &good, ATN_ERR_ALIAS},
-        {&good, NULL, &inside, ATN_ERR_ALIAS},
+        {&good, NULL, &overlapping, ATN_ERR_ALIAS},
         {&good, &length_view, &length_view, ATN_ERR_ALIAS},
     };
     atn_tensor none = atn_tensor_dense(NULL, ATN_F64, 1, 1, 0, 4);
@@ -237,7 +237,7 @@ Test(orthogonal, statuses)
     atn_context_free(context);
 }
 
-Test(orthogonal, one_allocation_that_may_fail)
+Test(features_orthogonal, one_allocation_that_may_fail)
 {
     allocator_counts counts = {0};
     atn_context *context = fixture_context(1, &counts);

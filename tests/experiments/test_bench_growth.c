@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* attnum bench memory: what is fitted, what comes of exact power laws, and the rows of a small run.
+/* attnum bench memory: which calls are fitted, the fits of exact power laws, and the rows of a
+ * small run.
  */
 #include <criterion/criterion.h>
 #include <inttypes.h>
@@ -11,10 +12,10 @@
 #include "runs.h"
 #include "scratch.h"
 
-TestSuite(growth, .init = scratch_begin, .fini = scratch_end);
+TestSuite(bench_growth, .init = scratch_begin, .fini = scratch_end);
 
 /* 5000 + 7 n. */
-Test(growth, the_constant_part_of_the_work)
+Test(bench_growth, the_constant_part_of_the_work)
 {
     for (double n = 100; n < 1e8; n *= 10)
         for (double x = -0.5; x < 100; x = 2 * x + 2) {
@@ -25,7 +26,7 @@ Test(growth, the_constant_part_of_the_work)
     cr_expect(growth_constant_share(1e4, 3e4, 5) == 0, "n^2 has none");
 }
 
-Test(growth, what_is_fitted)
+Test(bench_growth, what_is_fitted)
 {
     cr_expect(growth_is_fitted(0.01, 401, 100) && growth_is_fitted(0, 401, 100));
     cr_expect(!growth_is_fitted(0.0101, 401, 100), "the constant part");
@@ -33,7 +34,7 @@ Test(growth, what_is_fitted)
     cr_expect(!growth_is_fitted(NAN, 401, 100) && !growth_is_fitted(0, NAN, 100));
 }
 
-Test(growth, turns_with_the_shortest_fitted)
+Test(bench_growth, turns_with_the_shortest_fitted)
 {
     static const struct {
         int64_t tokens[4];
@@ -127,7 +128,7 @@ static int64_t find(const table *t, const char *quantity, int64_t threads)
     return -1;
 }
 
-/* Rows that are not fitted hold times of another law, and the machine gets slower from row to row,
+/* Rows that are not fitted have times of another law, and the machine gets slower from row to row,
  * which ratios do not see. */
 static table *made_line(double exponent, int fitted, double bytes_power)
 {
@@ -152,7 +153,7 @@ static table *made_line(double exponent, int fitted, double bytes_power)
     return raw;
 }
 
-Test(growth, exact_laws_of_n)
+Test(bench_growth, exact_laws_of_n)
 {
     static const struct {
         double exponent;
@@ -179,7 +180,7 @@ Test(growth, exact_laws_of_n)
         }
 }
 
-Test(growth, two_points_are_no_fit)
+Test(bench_growth, two_points_are_no_fit)
 {
     table *raw = made_line(1, 2, 1), *t = fit(raw, EXIT_PASS);
     int64_t row = find(t, "seconds", 1);
@@ -189,8 +190,8 @@ Test(growth, two_points_are_no_fit)
     table_free(raw);
 }
 
-/* 1000 + 8 n^p bytes: constant (8 beside the 1000), linear, more. */
-Test(growth, bytes)
+/* 1000 + 8 n^p bytes: constant (8 in addition to the 1000), linear, more. */
+Test(bench_growth, bytes)
 {
     static const struct {
         double power, per_token, constant;
@@ -210,8 +211,8 @@ Test(growth, bytes)
     }
 }
 
-/* a n m + c m^3: each part where the count says that it can be seen. */
-Test(growth, parts_over_m)
+/* a n m + c m^3: each part is fitted where it is large enough by the counts. */
+Test(bench_growth, parts_over_m)
 {
     table *raw = made_table();
     for (int64_t m = 16; m <= 1024; m *= 2)
@@ -250,7 +251,7 @@ Test(growth, parts_over_m)
 
 /* ---- A run ---- */
 
-Test(growth, rows_of_a_small_run, .timeout = 120)
+Test(bench_growth, rows_of_a_small_run, .timeout = 120)
 {
     const char *options =
         "--quick --operator sima,soft,lsh,gaussian,softmax --n 784,1568 --m 16 --threads 1,2 --out "

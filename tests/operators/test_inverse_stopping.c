@@ -137,7 +137,7 @@ static int every_residual(atn_context *context, atn_inverse_desc desc, precision
     return STEPS;
 }
 
-/* X is the X_k of smallest residual among those looked at, to the bit; and that is no more than 8
+/* X is the X_k of smallest residual among those considered, to the bit; and that is no more than 8
  * times the smallest of all, which may come later by luck. */
 static void check_best(atn_context *context, atn_inverse_method method, precision p, kind which)
 {
@@ -183,7 +183,7 @@ static bool can_be_compared(const int *v)
            (v[1] == v[0] % PRECISIONS && v[2] == v[0] % KIND_COUNT);
 }
 
-Test(stopping, the_best_iterate_is_returned)
+Test(inverse_stopping, the_best_iterate_is_returned)
 {
     static const int sizes[] = {ATN_INVERSE_NR_SOFTPP + 1, PRECISIONS, KIND_COUNT};
     atn_context *context = fixture_context(1, NULL);
@@ -197,7 +197,7 @@ Test(stopping, the_best_iterate_is_returned)
 }
 
 /* A fixed T near 20 is too many steps in narrow types, and too few in f64. */
-Test(stopping, a_fixed_t_is_worse)
+Test(inverse_stopping, a_fixed_t_is_worse)
 {
     atn_context *context = fixture_context(1, NULL);
     static const double fewest[PRECISIONS] = {100, 2, 1, 2, 1}; /* f64, f32, tf32, bf16, f16 */
@@ -220,8 +220,9 @@ Test(stopping, a_fixed_t_is_worse)
     atn_context_free(context);
 }
 
-/* Updates that do not shrink for 30 steps and residuals that do not fall for 30 are no rounding. */
-Test(stopping, slow_phases_are_waited_for)
+/* Updates that do not shrink for 30 steps and residuals that do not fall for 30 are not a sign of
+ * rounding. */
+Test(inverse_stopping, slow_phases_are_waited_for)
 {
     atn_context *context = fixture_context(1, NULL);
     for (int gap = 0; gap < 2; gap++) {
@@ -242,8 +243,8 @@ Test(stopping, slow_phases_are_waited_for)
     atn_context_free(context);
 }
 
-/* The tolerance tells stagnated from done, and too small a T is neither. */
-Test(stopping, statuses)
+/* The tolerance distinguishes stagnation from convergence, and too small a T is neither. */
+Test(inverse_stopping, statuses)
 {
     static const struct {
         const char *what;
@@ -302,8 +303,8 @@ Test(stopping, statuses)
     atn_context_free(context);
 }
 
-/* The last X_k that T allows is looked at too. */
-Test(stopping, the_last_iterate_counts)
+/* The last X_k that T allows is considered, too. */
+Test(inverse_stopping, the_last_iterate_counts)
 {
     atn_context *context = fixture_context(1, NULL);
     double a[SIZE], x[SIZE];
@@ -321,7 +322,7 @@ Test(stopping, the_last_iterate_counts)
 }
 
 /* From alpha = 2.3 on I the residual is 1.3^(2^k): over ten times the first at k = 4. */
-Test(stopping, a_tenfold_residual_has_diverged)
+Test(inverse_stopping, a_tenfold_residual_has_diverged)
 {
     atn_context *context = fixture_context(1, NULL);
     double a[SIZE] = {0}, x[SIZE];
@@ -337,7 +338,7 @@ Test(stopping, a_tenfold_residual_has_diverged)
 }
 
 /* Zero, and matrices of sizes 0 and 1. */
-Test(stopping, nothing_to_do)
+Test(inverse_stopping, nothing_to_do)
 {
     atn_context *context = fixture_context(1, NULL);
     double a[SIZE] = {0}, x[SIZE], half = 0.5;
@@ -361,7 +362,7 @@ Test(stopping, nothing_to_do)
 }
 
 /* Every iterate is traced, those after the best too. */
-Test(stopping, traced)
+Test(inverse_stopping, traced)
 {
     atn_context *context = fixture_context(1, NULL);
     double a[SIZE], x[SIZE], residuals[STEPS + 1], norms[STEPS + 1];
@@ -382,7 +383,7 @@ Test(stopping, traced)
 }
 
 /* Backward goes through the steps that led to X and through no others. */
-Test(stopping, backward)
+Test(inverse_stopping, backward)
 {
     atn_context *context = fixture_context(1, NULL);
     double a[SIZE], dx[SIZE], da[2][SIZE];
@@ -416,7 +417,7 @@ Test(stopping, backward)
 }
 
 /* As an operator's inverse; on CUDA operators emulate no narrow types. */
-Test(stopping, within_soft)
+Test(inverse_stopping, within_soft)
 {
     atn_context *context = fixture_context(2, NULL);
     int storages = fixture_device() == ATN_CUDA ? ATN_STORAGE_NATIVE + 1 : ATN_STORAGE_COUNT;
@@ -453,8 +454,8 @@ Test(stopping, within_soft)
     atn_context_free(context);
 }
 
-/* The first of X_k = I has residual 0: four more, no smaller ones, and it is over. */
-Test(stopping, four_steps_without_a_smaller_residual_end_it)
+/* The first of X_k = I has residual 0: it ends after four more steps without a smaller one. */
+Test(inverse_stopping, four_steps_without_a_smaller_residual_end_it)
 {
     atn_context *context = fixture_context(1, NULL);
     double a[SIZE] = {0}, x[SIZE];
@@ -472,7 +473,7 @@ Test(stopping, four_steps_without_a_smaller_residual_end_it)
 }
 
 /* A residual costs a product in every step. */
-Test(stopping, counted)
+Test(inverse_stopping, counted)
 {
     atn_context *context = fixture_context(1, NULL);
     atn_attention_shape shape = {1, 1, 64, 4, 4, 0};
@@ -491,7 +492,7 @@ Test(stopping, counted)
     atn_context_free(context);
 }
 
-Test(stopping, names_and_range)
+Test(inverse_stopping, names_and_range)
 {
     atn_context *context = fixture_context(1, NULL);
     double a[SIZE], x[SIZE];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* convergence/precision: what it says of curves by hand, of the closed form, and of the library's
- * own runs. */
+/* convergence/precision: its results for curves made by hand, for the closed form, and for the
+ * library's runs. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -17,11 +17,11 @@
 #include "scratch.h"
 #include "spectral/landmarks.h"
 
-TestSuite(precision, .init = scratch_begin, .fini = scratch_end);
+TestSuite(convergence_precision, .init = scratch_begin, .fini = scratch_end);
 
 static const experiment *const e = &convergence_precision;
 
-Test(precision, curves_by_hand)
+Test(convergence_precision, curves_by_hand)
 {
     double r[30];
     for (int k = 0; k < 30; k++)
@@ -42,7 +42,7 @@ Test(precision, curves_by_hand)
     cr_expect_eq(precision_judge(1, r, 1).best, 0);
 }
 
-Test(precision, rises_by_hand)
+Test(convergence_precision, rises_by_hand)
 {
     double values[] = {5, 4, 4.5, 3, 7, NAN};
     cr_expect_eq(precision_first_rise(6, values, 0), 2);
@@ -52,7 +52,7 @@ Test(precision, rises_by_hand)
     cr_expect_eq(precision_first_rise(1, values, 0), -1);
 }
 
-Test(precision, medians)
+Test(convergence_precision, medians)
 {
     double odd[] = {3, 1, 2}, even[] = {4, 1, 3, 2}, with_nan[] = {NAN, 1, 2};
     cr_expect_eq(median(3, odd), 2);
@@ -113,8 +113,8 @@ static int64_t find(const table *t, const char *given, const char *precision)
     return -1;
 }
 
-/* Early residuals are the closed form's, on A as each precision holds it. */
-Test(precision, the_first_residuals_are_the_filters)
+/* Early residuals are those of the closed form, for A rounded to each precision. */
+Test(convergence_precision, the_first_residuals_are_the_filters)
 {
     enum { M = 16 };
     static const struct {
@@ -159,7 +159,7 @@ Test(precision, the_first_residuals_are_the_filters)
     run_free(&r);
 }
 
-/* The columns of a row from the row's own curve. */
+/* The columns of a row, recomputed from its curve. */
 static void check_row(const whole_run *r, int64_t row)
 {
     const table *t = r->tables[0], *curves = r->tables[1];
@@ -189,7 +189,7 @@ static void check_row(const whole_run *r, int64_t row)
     cr_expect(!overflows || cell_integer(t, row, "overflow") == k);
 }
 
-Test(precision, rows_sum_up_their_curves)
+Test(convergence_precision, rows_sum_up_their_curves)
 {
     whole_run r;
     run_all(&r, "--input photos,smooth,duplicates --m 49 --samples 1 --quick");
@@ -219,7 +219,7 @@ Test(precision, rows_sum_up_their_curves)
     run_free(&r);
 }
 
-Test(precision, the_summary_counts_rows)
+Test(convergence_precision, the_summary_counts_rows)
 {
     whole_run r;
     run_all(&r, "--input photos,iid,duplicates --m 16 --samples 2 --quick");
@@ -255,7 +255,7 @@ Test(precision, the_summary_counts_rows)
     run_free(&r);
 }
 
-Test(precision, which_precisions)
+Test(convergence_precision, which_precisions)
 {
     whole_run r;
     run_all(&r, "--input iid --m 4 --quick --dtype f32 --storage bf16,native");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* attention/maps: its rows against dense references and closed forms, and what its tables hold. */
+/* attention/maps: its rows against dense references and closed forms, and the contents of its
+ * tables. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <math.h>
@@ -14,7 +15,7 @@
 #include "runs.h"
 #include "scratch.h"
 
-TestSuite(maps, .init = scratch_begin, .fini = scratch_end);
+TestSuite(attention_maps, .init = scratch_begin, .fini = scratch_end);
 
 enum { SIDE = 14, N = SIDE * SIDE, D = TOKEN_DIM, PATCH = 16 };
 enum { MAPS, IMAGE, SUMMARY, RESIDUAL }; /* outputs */
@@ -81,7 +82,7 @@ static double difference(const double *got, const double *want)
 
 /* V = I: all of the attention matrix from the reference. Every variant that is linear in V, and
  * both ends of the grid. kappa u is below 1e-9 here; a wrong entry is off by 1e-3. */
-Test(maps, rows_are_those_of_the_dense_matrix)
+Test(attention_maps, rows_are_those_of_the_dense_matrix)
 {
     double *tokens = make_tokens(3, 1), *identity = matrix(N, N), *dense = matrix(N, N);
     double row[N];
@@ -119,8 +120,8 @@ Test(maps, rows_are_those_of_the_dense_matrix)
     free(tokens);
 }
 
-/* The check's own answer for rows that are right, and for rows with one weight off by 1%. */
-Test(maps, a_wrong_row_fails_the_check)
+/* The check accepts correct rows, and rejects rows with one weight wrong by 1%. */
+Test(attention_maps, a_wrong_row_fails_the_check)
 {
     static const struct {
         atn_operator op;
@@ -192,7 +193,7 @@ static void check_token_norms(const table *t, const double *tokens)
     cr_expect(difference(got, norms) < 1e-13, "keys: %g", difference(got, norms));
 }
 
-Test(maps, rows_and_token_norms_by_hand)
+Test(attention_maps, rows_and_token_norms_by_hand)
 {
     double *tokens = make_tokens(4, 33);
     cr_assert(run_experiment(&attention_maps, "--quick --seed 4 --query 3x11 --out out") ==
@@ -233,7 +234,7 @@ static void project(const double *tokens, const double *w, double *part)
     }
 }
 
-/* Y = W V gives W V V^+, W's rows in the span of V's columns: M V = Y whatever else W holds. */
+/* Y = W V gives W V V^+, W's rows in the span of V's columns: M V = Y whatever else is in W. */
 static void check_stand_in(const table *t, const table *residuals)
 {
     double *tokens = make_tokens(1, 33), row[N], got[N], want[N];
@@ -352,7 +353,7 @@ static void check_paper(const table *maps, const table *residuals, const double 
               "%g, want %g", residual, sqrt(along / all));
 }
 
-Test(maps, xnorm_has_an_attention_matrix_where_rows_are_normalised)
+Test(attention_maps, xnorm_has_an_attention_matrix_where_rows_are_normalised)
 {
     double p[D], *tokens = make_tokens(1, 33), *values = make_values(tokens, 1, p);
     cr_assert(run_experiment(&attention_maps, "--quick --query 5x2 --out out") == EXIT_PASS);
@@ -369,8 +370,8 @@ Test(maps, xnorm_has_an_attention_matrix_where_rows_are_normalised)
 /* ---- Tables ---- */
 
 /* Every operator whose output is linear in V and mixes tokens has the row of its default variant;
- * weights stand in the grid's order and sum to 1 where outputs are averages. 1e-9: elu's epsilon,
- * 1e-6 beside a sum of at least n. */
+ * weights are in the grid's order and sum to 1 where outputs are averages. 1e-9: elu's epsilon,
+ * 1e-6 compared with a sum of at least n. */
 static void check_maps(const table *t, const table *summary)
 {
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
@@ -416,7 +417,7 @@ static void check_maps(const table *t, const table *summary)
 }
 
 /* From one thread and two. */
-Test(maps, every_operator_has_its_map)
+Test(attention_maps, every_operator_has_its_map)
 {
     cr_assert(run_experiment(&attention_maps, "--quick --threads 1 --out out1") == EXIT_PASS);
     cr_assert(run_experiment(&attention_maps, "--quick --threads 2 --out out2") == EXIT_PASS);
@@ -441,7 +442,7 @@ Test(maps, every_operator_has_its_map)
 
 /* Samples run faster than seeds, seeds faster than stages; pixels once per seed and sample, and
  * they are those of the crop at every stage. */
-Test(maps, the_pixels_are_those_of_the_tokens)
+Test(attention_maps, the_pixels_are_those_of_the_tokens)
 {
     enum { PIXELS = 224 * 224 };
     static const int64_t patches[] = {4, 8, 16};
@@ -482,7 +483,7 @@ Test(maps, the_pixels_are_those_of_the_tokens)
     table_free(t);
 }
 
-Test(maps, a_query_must_be_on_the_grid)
+Test(attention_maps, a_query_must_be_on_the_grid)
 {
     static const struct {
         const char *options, *line;
@@ -503,7 +504,7 @@ Test(maps, a_query_must_be_on_the_grid)
 }
 
 /* The options that a failed check prints draw the same crop last, and run the same operator. */
-Test(maps, a_point_can_be_replayed)
+Test(attention_maps, a_point_can_be_replayed)
 {
     char first[256], again[256];
     settings s, r;

@@ -17,7 +17,7 @@
 #include "runs.h"
 #include "scratch.h"
 
-TestSuite(gradient, .init = scratch_begin, .fini = scratch_end);
+TestSuite(convergence_gradient, .init = scratch_begin, .fini = scratch_end);
 
 static const experiment *const e = &convergence_gradient;
 
@@ -110,7 +110,7 @@ static void closed_form(const spectrum *x, double alpha, double ridge, int k, do
     *cosine = product / sqrt(eq12 * exact);
 }
 
-Test(gradient, rows_are_the_closed_form)
+Test(convergence_gradient, rows_are_the_closed_form)
 {
     static const char *const inputs[] = {"smooth", "iid", "clusters"};
     int64_t compared = 0;
@@ -143,9 +143,9 @@ Test(gradient, rows_are_the_closed_form)
     cr_expect(compared >= 60, "%" PRId64, compared);
 }
 
-/* Converged: Eq. 12 is exact. Not converged: it is off by as much as it is large, and points the
- * wrong way; going back through the steps is right either way. */
-Test(gradient, theory)
+/* Converged: Eq. 12 is exact. Not converged: its error is as large as the derivative, and its sign
+ * is wrong; backpropagation through the steps is right in both cases. */
+Test(convergence_gradient, theory)
 {
     table *t =
         run_first_points(e, "--input photos,smooth,iid:0.3 --samples 1 --stage 1,3", INT64_MAX);
@@ -171,7 +171,7 @@ Test(gradient, theory)
 }
 
 /* The iteration from a start that diverges: rows say nan, and the run goes on. */
-Test(gradient, overflow_is_nan)
+Test(convergence_gradient, overflow_is_nan)
 {
     table *t =
         run_first_points(e,
@@ -186,7 +186,7 @@ Test(gradient, overflow_is_nan)
     table_free(t);
 }
 
-Test(gradient, only_newton_variants_have_steps)
+Test(convergence_gradient, only_newton_variants_have_steps)
 {
     static const char *const variants[] = {"eig", "cholesky", "pivoted-cholesky", "nr"};
     for (int i = 0; i < 4; i++) {

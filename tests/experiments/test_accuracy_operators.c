@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* accuracy/operators: what its verdicts tell apart, that its table is whole and always the same,
- * and its numbers against others. */
+/* accuracy/operators: its verdicts distinguish right from wrong outputs, its table is complete and
+ * always the same, and its numbers agree with independent ones. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <math.h>
@@ -17,7 +17,7 @@
 #include "runs.h"
 #include "scratch.h"
 
-TestSuite(accuracy, .init = scratch_begin, .fini = scratch_end);
+TestSuite(accuracy_operators, .init = scratch_begin, .fini = scratch_end);
 
 /* ---- Verdicts ---- */
 
@@ -66,7 +66,7 @@ static void expect_fault(const accuracy *a, const char *what)
               ref_verdict_name(a->verdict), a->reason, a->ratio);
 }
 
-Test(accuracy, rounded_answers_pass)
+Test(accuracy_operators, rounded_answers_pass)
 {
     for (int storage = 0; storage < ATN_STORAGE_COUNT; storage++) {
         answers a = make_answers((atn_storage)storage);
@@ -87,7 +87,8 @@ Test(accuracy, rounded_answers_pass)
     attention_case_free(&a.c);
 }
 
-/* What a bug does: a token lost, a row from elsewhere, a column scaled, everything a little off. */
+/* Effects of bugs: a lost token, a row from elsewhere, a scaled column, everything slightly wrong.
+ */
 static void lose_token(answers *a)
 {
     for (int c = 0; c < D; c++)
@@ -136,7 +137,7 @@ static void average(answers *a)
     }
 }
 
-Test(accuracy, spoilt_answers_fail)
+Test(accuracy_operators, spoilt_answers_fail)
 {
     static const struct {
         const char *name;
@@ -161,7 +162,7 @@ Test(accuracy, spoilt_answers_fail)
     }
 }
 
-Test(accuracy, skipped_for_a_reason)
+Test(accuracy_operators, skipped_for_a_reason)
 {
     answers a = make_answers(ATN_STORAGE_NATIVE);
     accuracy skipped = judge(&a, ATN_F32, 1e6); /* 1e6 N u = 3.8 */
@@ -170,14 +171,14 @@ Test(accuracy, skipped_for_a_reason)
     skipped = judge(&a, ATN_F32, 2e4); /* 10 kappa N u = 0.76: zeros would pass */
     cr_expect(skipped.verdict == REF_SKIPPED && strcmp(skipped.reason, "trivial") == 0 &&
               skipped.ratio < 1 && !skipped.fault);
-    /* NaN FAILs, but where nothing can be said it is no fault */
+    /* NaN FAILs, but is not a fault where nothing can be judged */
     a.f32[0] = NAN;
     skipped = judge(&a, ATN_F32, INFINITY);
     cr_expect(skipped.verdict == REF_FAIL && !skipped.fault && isinf(skipped.ratio));
     attention_case_free(&a.c);
 }
 
-Test(accuracy, without_a_reference)
+Test(accuracy_operators, without_a_reference)
 {
     static const struct {
         atn_status status, reference;
@@ -204,7 +205,7 @@ Test(accuracy, without_a_reference)
 static const experiment *const e = &accuracy_operators;
 
 /* Tools read the first ten columns by position. */
-Test(accuracy, the_first_columns)
+Test(accuracy_operators, the_first_columns)
 {
     static const char begin[] = "operator,variant,dtype,n,m,d,input,ratio,digits,verdict,";
     cr_assert_eq(run_experiment(e, "--operator lsh --input iid --n 16 --out r"), EXIT_PASS);
@@ -214,9 +215,9 @@ Test(accuracy, the_first_columns)
     free(text);
 }
 
-/* A row for every variant, type and input, in the registry's order; no verdict but those there are,
- * and no FAIL of f32 or f64. */
-Test(accuracy, every_variant_in_every_type)
+/* A row for every variant, type and input, in the registry's order; no unknown verdict, and no FAIL
+ * of f32 or f64. */
+Test(accuracy_operators, every_variant_in_every_type)
 {
     static const char *const dtypes[] = {"f32", "f64", "bf16", "f16"};
     static const char *const inputs[] = {"photos", "constant"};
@@ -252,8 +253,8 @@ Test(accuracy, every_variant_in_every_type)
     table_free(t);
 }
 
-/* Bytes do not depend on threads, nor on what else was run. */
-Test(accuracy, always_the_same)
+/* The bytes depend neither on threads nor on the other rows of the run. */
+Test(accuracy_operators, always_the_same)
 {
     cr_assert_eq(run_experiment(e, "--operator soft,sima,performer/favor,lsh --input smooth,iid "
                                    "--n 16,36 --m 4 --threads 1 --out r1"),
@@ -275,7 +276,7 @@ Test(accuracy, always_the_same)
 }
 
 /* Each number of landmarks once; none for operators that have none; a file's own tokens. */
-Test(accuracy, points)
+Test(accuracy_operators, points)
 {
     static const struct {
         const char *options;
@@ -346,7 +347,7 @@ static double softmax_error(const double *tokens, int64_t n, int64_t d)
     return sqrt(error / size);
 }
 
-Test(accuracy, errors_are_the_librarys)
+Test(accuracy_operators, errors_are_the_librarys)
 {
     input *in;
     double *tokens = must_allocate(36 * TOKEN_DIM, sizeof *tokens);
@@ -367,8 +368,8 @@ Test(accuracy, errors_are_the_librarys)
     free(tokens);
 }
 
-/* Narrow types see tokens that they hold: the average of equal tokens is then exact. */
-Test(accuracy, tokens_are_rounded_first)
+/* Narrow types get tokens rounded to them: the average of equal tokens is then exact. */
+Test(accuracy_operators, tokens_are_rounded_first)
 {
     cr_assert_eq(run_experiment(e, "--operator softmax/attention --input constant --n 16 --storage "
                                    "bf16,f16,tf32 --out r"),
@@ -382,8 +383,8 @@ Test(accuracy, tokens_are_rounded_first)
 }
 
 /* Unnormalised products of large tokens leave f16's range and not bf16's: a result of the types,
- * which the table has and the run's exit code has not. */
-Test(accuracy, an_overflow_of_f16_is_a_result)
+ * which is in the table and does not change the run's exit code. */
+Test(accuracy_operators, an_overflow_of_f16_is_a_result)
 {
     cr_assert_eq(run_experiment(e, "--operator sima/none --input circulant:100 --n 36 --out r"),
                  EXIT_PASS);

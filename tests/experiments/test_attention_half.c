@@ -14,11 +14,11 @@
 #include "runs.h"
 #include "scratch.h"
 
-TestSuite(half, .init = scratch_begin, .fini = scratch_end);
+TestSuite(attention_half, .init = scratch_begin, .fini = scratch_end);
 
 /* ---- Norms and numbers ---- */
 
-/* Columns of `count` equal values; column 1 of 2, beside one of 7777. */
+/* Columns of `count` equal values; column 1 of 2, next to one of 7777. */
 static const struct {
     half_norm form;
     atn_storage storage;
@@ -51,7 +51,7 @@ static const struct {
     {HALF_WIDE, ATN_STORAGE_NATIVE, ATN_SIMA_L1, 1, 100, 10, 100},
 };
 
-Test(half, norms_in_narrow_types)
+Test(attention_half, norms_in_narrow_types)
 {
     static double x[2 * 12345];
     for (size_t i = 0; i < sizeof divisors / sizeof *divisors; i++) {
@@ -80,7 +80,7 @@ static const struct {
     {ATN_F64, ATN_STORAGE_NATIVE, 1e300, 0, 0, 0}, {ATN_F64, ATN_STORAGE_NATIVE, 1e-310, 0, 1, 0},
 };
 
-Test(half, numbers_are_counted)
+Test(attention_half, numbers_are_counted)
 {
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         half_census c = {0};
@@ -192,7 +192,7 @@ static bool is_near(double x, double want)
     return fabs(x - want) <= 1e-13 * fabs(want);
 }
 
-Test(half, ranges_are_those_of_the_formulas)
+Test(attention_half, ranges_are_those_of_the_formulas)
 {
     static double x[N * D], normalised[N * D];
     double measures[4], norm_largest = 0;
@@ -224,7 +224,7 @@ Test(half, ranges_are_those_of_the_formulas)
 static const char *const orders[] = {"tokens", "channels"};
 
 /* Tokens 2^k times as large: without norms products grow by 4^k to the bit, with norms nothing
- * changes, but where a range ends. */
+ * changes except at the ends of the range. */
 static void check_scaling(const table *t)
 {
     for (int i = 0; i < 2; i++) {
@@ -276,7 +276,7 @@ static void check_independent(const table *t)
     cr_expect(cell(t, own, "digits") > 2);
 }
 
-/* A norm beyond f16 makes 0 of everything, silently; a dead channel makes NaN, as epsilon is 0. */
+/* A norm beyond f16 silently makes everything 0; a channel of zeros makes NaN, as epsilon is 0. */
 static void check_norms(const table *t)
 {
     key overflow = {"normal-x64", "l1", "f16", "stored", "channels", 3136};
@@ -296,7 +296,7 @@ static void check_norms(const table *t)
     cr_expect(cell(t, summed, "norm_error") <= 0x1p-11 && cell(t, summed, "norm_error") > 0);
 }
 
-/* SimA section 2.2: weights lie in [-D, D]; the state in that of the values. */
+/* SimA section 2.2: weights are in [-D, D]; the state in that of the values. */
 static void check_bounds(const table *t)
 {
     for (int64_t row = 0; row < table_rows(t); row++) {
@@ -343,7 +343,7 @@ static void check_fits(const table *t)
         cr_expect(found[i] == 1, "%d: %d", i, found[i]);
 }
 
-Test(half, rows_obey_the_laws, .timeout = 120)
+Test(attention_half, rows_obey_the_laws, .timeout = 120)
 {
     cr_assert(run_experiment(&attention_half, "--quick --out out") == EXIT_PASS);
     table *t = read_output(&attention_half, "out", 0);
@@ -359,7 +359,7 @@ Test(half, rows_obey_the_laws, .timeout = 120)
     table_free(t);
 }
 
-Test(half, threads_change_no_bit)
+Test(attention_half, threads_change_no_bit)
 {
     cr_assert(run_experiment(&attention_half, "--n 49,196 --threads 1 --out out") == EXIT_PASS);
     size_t sizes[2];
@@ -371,7 +371,7 @@ Test(half, threads_change_no_bit)
     free(two);
 }
 
-Test(half, tokens_stand_on_a_square_grid)
+Test(attention_half, tokens_stand_on_a_square_grid)
 {
     capture();
     cr_expect(run_experiment(&attention_half, "--n 50 --out out") == EXIT_USAGE);

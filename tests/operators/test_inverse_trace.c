@@ -97,7 +97,7 @@ static void check_entry(const traced *t, const double *x, int k, const char *wha
     }
 }
 
-Test(trace, metrics_of_every_iterate)
+Test(inverse_trace, metrics_of_every_iterate)
 {
     static const atn_inverse_method methods[] = {ATN_INVERSE_NR_PAPER, ATN_INVERSE_NR_SOFT,
                                                  ATN_INVERSE_NR_SOFTPP};
@@ -121,7 +121,7 @@ Test(trace, metrics_of_every_iterate)
     atn_context_free(context);
 }
 
-Test(trace, exact_methods_have_one_entry)
+Test(inverse_trace, exact_methods_have_one_entry)
 {
     atn_context *context = fixture_context(2, NULL);
     for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
@@ -142,7 +142,7 @@ Test(trace, exact_methods_have_one_entry)
 }
 
 /* X has the same bits with all metrics, with none, and without a trace. */
-Test(trace, recording_does_not_change_x)
+Test(inverse_trace, recording_does_not_change_x)
 {
     atn_context *context = fixture_context(2, NULL);
     for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
@@ -176,7 +176,7 @@ Test(trace, recording_does_not_change_x)
 }
 
 /* Entries beyond length stay as they were; one more than needed is enough, one less is not. */
-Test(trace, capacity)
+Test(inverse_trace, capacity)
 {
     atn_context *context = fixture_context(1, NULL);
     traced t;
@@ -199,7 +199,7 @@ Test(trace, capacity)
 }
 
 /* Iterates that overflow must not come out of the trace as small numbers. */
-Test(trace, diverging_iterates_are_not_reported_small)
+Test(inverse_trace, diverging_iterates_are_not_reported_small)
 {
     atn_context *context = fixture_context(1, NULL);
     traced t;
@@ -222,8 +222,8 @@ Test(trace, diverging_iterates_are_not_reported_small)
 }
 
 /* Several matrices, each with its own trace and metrics. */
-/* One NaN in what the caller gives is enough, wherever it stands: no maximum may pass over it. */
-Test(trace, a_nan_in_the_reference_is_seen)
+/* One NaN anywhere in the given arrays is enough: no maximum may skip it. */
+Test(inverse_trace, a_nan_in_the_reference_is_seen)
 {
     atn_context *context = fixture_context(1, NULL);
     for (int at = 0; at < M * M; at += 13) {
@@ -241,7 +241,7 @@ Test(trace, a_nan_in_the_reference_is_seen)
     atn_context_free(context);
 }
 
-Test(trace, one_trace_per_matrix)
+Test(inverse_trace, one_trace_per_matrix)
 {
     atn_context *context = fixture_context(2, NULL);
     double values[3][CAPACITY], lambda[M], a[3 * M * M];
@@ -264,7 +264,7 @@ Test(trace, one_trace_per_matrix)
     atn_context_free(context);
 }
 
-Test(trace, names)
+Test(inverse_trace, names)
 {
     static const char *const names[] = {"residual",           "inverse_error",   "range_residual",
                                         "reflexive_residual", "symmetry_defect", "iterate_norm"};

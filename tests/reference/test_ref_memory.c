@@ -66,7 +66,7 @@ static atn_status run(int which)
     }
 }
 
-Test(memory, every_allocation_fails_once)
+Test(ref_memory, every_allocation_fails_once)
 {
     ref_memory(allocate, NULL);
     for (int which = 0; which <= 14; which++) {

@@ -77,7 +77,7 @@ static void check_latms(int n, int mode, double condition, double shift, double 
     free(a);
 }
 
-Test(eigen, ratios_on_prescribed_spectra)
+Test(linear_algebra_eigen, ratios_on_prescribed_spectra)
 {
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
         for (int mode = -5; mode <= 5; mode++)
@@ -85,19 +85,19 @@ Test(eigen, ratios_on_prescribed_spectra)
                 for (int shifted = 0; shifted < 2; shifted++)
                     if (c == abs(mode) % 3 || sizes[s] <= 50)
                         check_latms(sizes[s], mode, conditions[c], shifted ? 0.375 : 0, 1);
-    log_worst("eigen/prescribed");
+    log_worst("linear_algebra_eigen/prescribed");
 }
 
-Test(eigen, ratios_near_underflow_and_overflow)
+Test(linear_algebra_eigen, ratios_near_underflow_and_overflow)
 {
     static const double scales[] = {0x1p-1022, 1e-300, 1e-160, 1e160, 1e300, 0x1p1023};
     for (int i = 0; i < 6; i++)
         for (size_t s = 0; s < 6; s++)
             check_latms(sizes[s], 3, 1e6, 0, scales[i]);
-    log_worst("eigen/scaled");
+    log_worst("linear_algebra_eigen/scaled");
 }
 
-Test(eigen, ratios_on_special_matrices)
+Test(linear_algebra_eigen, ratios_on_special_matrices)
 {
     static const char *const kinds[] = {"zero", "minus identity", "ones", "zero lines", "graded"};
     for (int kind = 0; kind < 5; kind++) {
@@ -116,11 +116,11 @@ Test(eigen, ratios_on_special_matrices)
             free(a);
         }
     }
-    log_worst("eigen/special");
+    log_worst("linear_algebra_eigen/special");
 }
 
 /* (2 1; 1 2) has 3 along (1, 1) and 1 along (1, -1). */
-Test(eigen, known_pairs)
+Test(linear_algebra_eigen, known_pairs)
 {
     static const double a[4] = {2, 1, 1, 2}, want[2] = {3, 1};
     for (int route = 0; route < REF_EIGEN_COUNT; route++) {
@@ -133,8 +133,8 @@ Test(eigen, known_pairs)
     }
 }
 
-/* What stands above the diagonal must not matter, not even NaN. */
-Test(eigen, only_the_lower_triangle_is_read)
+/* Entries above the diagonal must not matter, not even NaN. */
+Test(linear_algebra_eigen, only_the_lower_triangle_is_read)
 {
     enum { N = 10 };
     double a[N * N], lambda[N], clean[N], w[N * N], pinv[N * N], clean_pinv[N * N], x[N * N];
@@ -155,7 +155,7 @@ Test(eigen, only_the_lower_triangle_is_read)
     expect_ratio(REF_SPECTRUM, spectrum_ratio(N, N * N, pinv, clean_pinv) / 100, "pinv");
 }
 
-Test(eigen, library_failures)
+Test(linear_algebra_eigen, library_failures)
 {
     double a[100], lambda[10], pinv[100];
     for (int i = 0; i < 100; i++)
@@ -169,7 +169,7 @@ Test(eigen, library_failures)
     cr_expect(ref_symmetric_pinv(10, a, -1, pinv, NULL, NULL, NULL) == ATN_ERR_LIBRARY);
 }
 
-Test(eigen, bad_arguments)
+Test(linear_algebra_eigen, bad_arguments)
 {
     static const double a[4] = {1, 0, 0, 1}, bad[4] = {1, 0, NAN, 1};
     double lambda[2], w[4];
@@ -204,7 +204,7 @@ Test(eigen, bad_arguments)
     }
 }
 
-Test(eigen, names)
+Test(linear_algebra_eigen, names)
 {
     for (int i = 0; i < REF_EIGEN_COUNT; i++) {
         cr_expect(strlen(ref_eigen_name((ref_eigen_route)i)) > 0, "%d", i);

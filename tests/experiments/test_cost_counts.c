@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The cost experiments: counts against ones made by hand, and memory against what is known. */
+/* cost/counts: counts and the papers' formulas against numbers worked out by hand. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
 
 #include "common/report.h"
 #include "cost/resident.h"
@@ -13,9 +10,7 @@
 #include "runs.h"
 #include "scratch.h"
 
-TestSuite(cost, .init = scratch_begin, .fini = scratch_end);
-
-/* ---- Running experiments ---- */
+TestSuite(cost_counts, .init = scratch_begin, .fini = scratch_end);
 
 /* ---- Counts ---- */
 
@@ -36,8 +31,8 @@ static int64_t find_count(const table *t, const char *name, const char *variant,
     return found;
 }
 
-/* n = 784, n_k = n, d = dv = 32, m = r = 49, M = 110, 12 heads, f32; from operators.h and what
- * atn_cost says it counts. A product of a x b by b x c is 2 a b c. */
+/* n = 784, n_k = n, d = dv = 32, m = r = 49, M = 110, 12 heads, f32; from operators.h and the
+ * description of atn_cost. A product of a x b by b x c is 2 a b c. */
 static const struct {
     const char *name, *variant;
     int64_t m;
@@ -102,7 +97,7 @@ static const struct {
 };
 enum { BY_HAND = sizeof by_hand / sizeof *by_hand };
 
-Test(cost, counts_are_those_made_by_hand)
+Test(cost_counts, counts_are_those_made_by_hand)
 {
     cr_assert(run_experiment(&cost_counts, "--m 49 --out out") == EXIT_PASS);
     table *t = read_output(&cost_counts, "out", 0);
@@ -127,7 +122,7 @@ Test(cost, counts_are_those_made_by_hand)
 }
 
 /* Every operator at every n and, where it has landmarks, m; no two variants alike. */
-Test(cost, counts_of_all_operators)
+Test(cost_counts, counts_of_all_operators)
 {
     cr_assert(run_experiment(&cost_counts, "--out out") == EXIT_PASS);
     table *t = read_output(&cost_counts, "out", 0);
@@ -151,7 +146,7 @@ Test(cost, counts_of_all_operators)
     table_free(t);
 }
 
-Test(cost, landmarks_must_be_fewer_than_tokens)
+Test(cost_counts, landmarks_must_be_fewer_than_tokens)
 {
     capture();
     cr_expect(run_experiment(&cost_counts, "--m 784 --out out") == EXIT_USAGE);
@@ -268,7 +263,7 @@ static int64_t find_growth(const table *t, int i)
     return -1;
 }
 
-Test(cost, growth_of_both_tiny_networks)
+Test(cost_counts, growth_of_both_tiny_networks)
 {
     cr_assert(run_experiment(&cost_counts, "--m 49 --out out") == EXIT_PASS);
     table *t = read_output(&cost_counts, "out", 1);
@@ -281,7 +276,7 @@ Test(cost, growth_of_both_tiny_networks)
     table_free(t);
 }
 
-Test(cost, statements_are_evaluated)
+Test(cost_counts, statements_are_evaluated)
 {
     cr_assert(run_experiment(&cost_counts, "--m 49 --out out") == EXIT_PASS);
     table *t = read_output(&cost_counts, "out", 1);
@@ -302,192 +297,4 @@ Test(cost, statements_are_evaluated)
                       cell_number(t, row, "printed") == cell_number(t, row, "counted"),
                   "row %" PRId64, row);
     table_free(t);
-}
-
-/* ---- Memory ---- */
-
-/* Pages that are not the plan's. */
-static const double few_pages = 16 * 4096;
-
-/* SOFT's forward and backward touch all of their workspace, and softmax's forward. Several threads
- * may ask at once, as the engine's do. */
-Test(cost, resident_memory_is_the_workspace)
-{
-    static const struct {
-        cost_setting setting;
-        bool backward;
-    } calls[] = {{{ATN_SOFT, 0, 784, 12, 32, 49, false, ATN_ISA_AUTO}, true},
-                 {{ATN_SOFT, 0, 3136, 3, 32, 49, false, ATN_ISA_AUTO}, true},
-                 {{ATN_SOFTMAX, 0, 300, 2, 64, 0, false, ATN_ISA_AUTO}, false},
-                 {{ATN_XNORM, 0, 20000, 1, 32, 0, false, ATN_ISA_AUTO}, true}};
-    enum { CALLS = 4 };
-    int codes[CALLS];
-    int64_t bytes[CALLS];
-#pragma omp parallel for num_threads(CALLS) schedule(static, 1)
-    for (int i = 0; i < CALLS; i++)
-        codes[i] = resident_measure(&calls[i].setting, calls[i].backward, &bytes[i]);
-    atn_context *context = make_context();
-    for (int i = 0; i < CALLS; i++) {
-        atn_cost cost;
-        cr_assert(codes[i] == EXIT_PASS, "call %d", i);
-        cr_assert(cost_count(context, &calls[i].setting, &cost) == EXIT_PASS);
-        if (!resident_obstacle())
-            cr_expect(fabs((double)bytes[i] - cost.workspace_bytes) <= few_pages,
-                      "call %d: %" PRId64 " bytes, workspace %.17g", i, bytes[i],
-                      cost.workspace_bytes);
-    }
-    atn_context_free(context);
-}
-
-/* More than an address space holds. */
-Test(cost, a_call_that_cannot_be_measured_says_so)
-{
-    cost_setting huge = {.op = ATN_SIMA, .tokens = 10000000000000, .heads = 1, .dim = 32};
-    int64_t bytes;
-    capture();
-    int code = resident_measure(&huge, false, &bytes);
-    const char *text = captured();
-    cr_expect(code == EXIT_ENVIRONMENT && strstr(text, "sima paper n=10000000000000"), "%d: %s",
-              code, text);
-}
-
-/* Elements of one head that a description holds, n = 784 p, m = 49, d = 32, M = 110. */
-static double held(const char *name, const char *variant, double n)
-{
-    static const struct {
-        const char *name;
-        double square, linear, constant;
-    } held_by[] = {{"soft", 0, 98, 2401},   {"softpp", 0, 98, 2401},
-                   {"gaussian", 1, 0, 0},   {"softmax", 1, 0, 0},
-                   {"sima", 0, 64, 0},      {"xnorm", 0, 32, 0},
-                   {"linformer", 0, 49, 0}, {"performer", 0, 220, 0},
-                   {"rff", 0, 440, 0},      {"nystromformer", 0, 98, 2401},
-                   {"xca", 0, 64, 0},       {"efficient", 0, 64, 0},
-                   {"elu", 0, 64, 0},       {"cosformer", 0, 128, 0},
-                   {"lsh", 0, 784, 0}};
-    bool tokens = strcmp(variant, "tokens") == 0;
-    for (size_t i = 0; i < sizeof held_by / sizeof *held_by; i++)
-        if (strcmp(held_by[i].name, name) == 0)
-            return (held_by[i].square + tokens) * n * n + held_by[i].linear * n +
-                   held_by[i].constant;
-    return NAN;
-}
-
-static void check_memory_row(const table *t, int64_t row)
-{
-    const char *name = cell_text(t, row, "operator");
-    const atn_operator_info *info = atn_operator_find(name);
-    bool backward = cell_is(t, row, "mode", "forward+backward");
-    double n = cell_number(t, row, "n"), d = cell_number(t, row, "d"),
-           heads = cell_number(t, row, "heads");
-    double measured = cell_number(t, row, "bytes_measured");
-    double arrays = info->capabilities & ATN_CAN_CROSS ? 4 : 3;
-    cr_expect(d == 32 * heads, "row %" PRId64, row);
-    cr_expect(cell_number(t, row, "bytes_io") == 4 * n * d * arrays * (backward ? 2 : 1),
-              "row %" PRId64 ": %g", row, cell_number(t, row, "bytes_io"));
-    if (heads == 12)
-        cr_expect(cell_number(t, row, "bytes_materialised") ==
-                      4 * 12 * held(name, cell_text(t, row, "variant"), n),
-                  "row %" PRId64 ": %s %g", row, name, cell_number(t, row, "bytes_materialised"));
-    if (resident_obstacle())
-        cr_expect(isnan(measured), "row %" PRId64, row);
-    else
-        cr_expect(measured > 0 && measured <= cell_number(t, row, "bytes_workspace") + few_pages,
-                  "row %" PRId64 ": %s %g bytes, workspace %g", row, name, measured,
-                  cell_number(t, row, "bytes_workspace"));
-}
-
-/* n of a fit is 784, 1568, 2352: the slope of least squares by its formula. */
-static double slope(const table *t, int64_t row, const char *name)
-{
-    double x[3], y[3], mean_x = 0, mean_y = 0, above = 0, below = 0;
-    for (int i = 0; i < 3; i++) {
-        x[i] = log(cell_number(t, row + i, "n"));
-        y[i] = log(cell_number(t, row + i, name));
-        mean_x += x[i] / 3;
-        mean_y += y[i] / 3;
-    }
-    for (int i = 0; i < 3; i++) {
-        above += (x[i] - mean_x) * (y[i] - mean_y);
-        below += (x[i] - mean_x) * (x[i] - mean_x);
-    }
-    return above / below;
-}
-
-static void check_fits(const table *t, const table *fits)
-{
-    int checked = 0;
-    for (int64_t row = 0; row < table_rows(fits); row++) {
-        const char *quantity = cell_text(fits, row, "quantity");
-        if (cell_number(fits, row, "points") != 3 || strcmp(quantity, "bytes_total") == 0)
-            continue;
-        for (int64_t first = 0; first < table_rows(t); first++)
-            if (cell_is(t, first, "operator", cell_text(fits, row, "operator")) &&
-                cell_is(t, first, "variant", cell_text(fits, row, "variant")) &&
-                cell_is(t, first, "mode", cell_text(fits, row, "mode")) &&
-                cell_number(t, first, "n") == 784) {
-                double want = slope(t, first, quantity), got = cell_number(fits, row, "exponent");
-                cr_expect(isnan(want) ? isnan(got) : fabs(got - want) <= 1e-9,
-                          "row %" PRId64 ": %g", row, got);
-                checked++;
-            }
-        if (cell_is(fits, row, "operator", "softmax") &&
-            strcmp(quantity, "bytes_materialised") == 0)
-            cr_expect(fabs(cell_number(fits, row, "exponent") - 2) <= 1e-9);
-    }
-    cr_expect(checked > 20, "%d fits", checked);
-}
-
-Test(cost, memory_of_all_operators)
-{
-    int seen[ATN_OPERATOR_COUNT] = {0};
-    cr_assert(run_experiment(&cost_memory, "--quick --out out") == EXIT_PASS);
-    table *t = read_output(&cost_memory, "out", 0), *fits = read_output(&cost_memory, "out", 1);
-    for (int64_t row = 0; row < table_rows(t); row++) {
-        check_memory_row(t, row);
-        seen[atn_operator_find(cell_text(t, row, "operator"))->op]++;
-    }
-    for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
-        cr_expect(seen[op] > 0, "no %s", atn_operator_get((atn_operator)op)->name);
-    check_fits(t, fits);
-    table_free(t);
-    table_free(fits);
-}
-
-/* ---- Counting without the parameters' numbers ---- */
-
-Test(cost, an_outline_counts_as_the_case_does)
-{
-    static const int64_t tokens[] = {784, 1000}; /* windows of soft, and tokens as they are */
-    atn_context *context = make_context();
-    for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
-        for (int i = 0; i < 2; i++) {
-            cost_setting s = {.op = (atn_operator)op, .tokens = tokens[i], .heads = 2, .dim = 32};
-            s.landmarks = cost_has_landmarks(s.op) ? PAPER_LANDMARKS : 0;
-            atn_cost expected, found;
-            attention_case c = cost_case(&s);
-            cr_assert(atn_attention_cost(context, &c.desc, &c.shape, &expected) == ATN_OK);
-            cr_assert(cost_count(context, &s, &found) == EXIT_PASS);
-            cr_expect(memcmp(&found, &expected, sizeof found) == 0,
-                      "%s n=%" PRId64 ": %g flops, %g", atn_operator_get(s.op)->name, s.tokens,
-                      found.flops, expected.flops);
-            attention_case_free(&c);
-        }
-    atn_context_free(context);
-}
-
-/* In MiB, at most so far. */
-static double resident_peak(void)
-{
-    struct rusage used;
-    getrusage(RUSAGE_SELF, &used);
-    return (double)used.ru_maxrss / 1024;
-}
-
-/* With 2 10^7 tokens Linformer's E would be 8 GB of random numbers. */
-Test(cost, a_dry_run_makes_no_parameters)
-{
-    double before = resident_peak();
-    cr_assert(run_experiment(&cost_memory, "--full --dry-run") == EXIT_PASS);
-    cr_expect(resident_peak() - before < 100, "%g MiB, %g before", resident_peak(), before);
 }

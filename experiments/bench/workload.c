@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "bench/subject.h"
+#include "bench/workload.h"
 
 #include <math.h>
 #include <omp.h>
@@ -21,7 +21,7 @@ static uint64_t next(uint64_t *state)
 }
 
 /* Uniform between -sqrt(3) and sqrt(3). */
-void subject_numbers(uint64_t stream, int64_t count, float *values)
+void workload_numbers(uint64_t stream, int64_t count, float *values)
 {
     uint64_t state = stream;
     state = next(&state);
@@ -29,7 +29,7 @@ void subject_numbers(uint64_t stream, int64_t count, float *values)
         values[i] = (float)((double)(int64_t)next(&state) * 0x1p-63 * 1.7320508075688772);
 }
 
-void subject_tokens(int set, int input, int64_t heads, int64_t n, int64_t d, float *values)
+void workload_tokens(int set, int input, int64_t heads, int64_t n, int64_t d, float *values)
 {
     static const double noise = 0.5, turn = 6.283185307179586;
     float *waves = must_allocate((size_t)(n * d), sizeof *waves);
@@ -37,8 +37,8 @@ void subject_tokens(int set, int input, int64_t heads, int64_t n, int64_t d, flo
         for (int64_t c = 0; c < d; c++)
             waves[i * d + c] = (float)sin(turn * ((double)(1 + c % 8) * (double)i / (double)n +
                                                   (double)(c + input) / (double)d));
-    int64_t some = (heads < SUBJECT_HEADS ? heads : SUBJECT_HEADS) * n * d;
-    subject_numbers((uint64_t)(set * SUBJECT_INPUTS + input), some, values);
+    int64_t some = (heads < WORKLOAD_HEADS ? heads : WORKLOAD_HEADS) * n * d;
+    workload_numbers((uint64_t)(set * WORKLOAD_INPUTS + input), some, values);
     for (int64_t i = 0; i < some; i++)
         values[i] = (float)noise * values[i] + waves[i % (n * d)];
     for (int64_t i = some; i < heads * n * d; i++)
@@ -46,15 +46,15 @@ void subject_tokens(int set, int input, int64_t heads, int64_t n, int64_t d, flo
     free(waves);
 }
 
-/* Tokens near enough to each other that A is far from the identity, on which the papers' start
- * stands at the edge of divergence. */
-void subject_matrices(int set, int64_t count, int64_t m, double *a)
+/* Tokens so close to each other that A is far from the identity, for which the papers' start is at
+ * the edge of divergence. */
+void workload_matrices(int set, int64_t count, int64_t m, double *a)
 {
     enum { DIM = 32 };
     static const double spread = 0.3;
     float *tokens = must_allocate((size_t)(m * DIM), sizeof *tokens);
     for (int64_t matrix = 0; matrix < count; matrix++, a += m * m) {
-        subject_numbers(((uint64_t)set << 32) + (uint64_t)matrix, m * DIM, tokens);
+        workload_numbers(((uint64_t)set << 32) + (uint64_t)matrix, m * DIM, tokens);
         for (int64_t i = 0; i < m; i++)
             for (int64_t j = 0; j <= i; j++) {
                 double distance = 0;
@@ -75,7 +75,7 @@ static size_t byte_count(const atn_tensor *t)
     return (size_t)(t->batch * t->heads * t->rows * t->cols) * atn_dtype_size(t->dtype);
 }
 
-static void *take(subject *s, atn_context *context, size_t bytes, int room, void **owned,
+static void *take(workload *s, atn_context *context, size_t bytes, int room, void **owned,
                   int *count)
 {
     void *memory = NULL;
@@ -86,23 +86,23 @@ static void *take(subject *s, atn_context *context, size_t bytes, int room, void
     return memory;
 }
 
-void *subject_take(subject *s, size_t bytes)
+void *workload_take(workload *s, size_t bytes)
 {
-    return take(s, s->context, bytes, SUBJECT_OWNED, s->owned, &s->owned_count);
+    return take(s, s->context, bytes, WORKLOAD_OWNED, s->owned, &s->owned_count);
 }
 
-static void upload(subject *s, void *data, const void *values, size_t bytes)
+static void upload(workload *s, void *data, const void *values, size_t bytes)
 {
     if (s->status == ATN_OK)
         s->status = atn_upload(s->context, data, values, bytes);
 }
 
-void *subject_take_numbers(subject *s, int64_t count)
+void *workload_take_numbers(workload *s, int64_t count)
 {
     size_t bytes = (size_t)count * atn_dtype_size(s->c->dtype);
-    void *memory = subject_take(s, bytes), *typed = must_allocate(bytes, 1);
+    void *memory = workload_take(s, bytes), *typed = must_allocate(bytes, 1);
     float *values = must_allocate((size_t)count, sizeof *values);
-    subject_numbers(0, count, values);
+    workload_numbers(0, count, values);
     atn_convert(s->c->dtype, typed, ATN_F32, values, count);
     upload(s, memory, typed, bytes);
     free(values);
@@ -110,7 +110,7 @@ void *subject_take_numbers(subject *s, int64_t count)
     return memory;
 }
 
-atn_tensor subject_take_array(subject_store *store, subject *s, int64_t rows, int64_t cols)
+atn_tensor workload_take_array(workload_store *store, workload *s, int64_t rows, int64_t cols)
 {
     const bench_case *c = s->c;
     atn_tensor t = atn_tensor_dense(NULL, c->dtype, c->batch, c->heads, rows, cols);
@@ -119,8 +119,8 @@ atn_tensor subject_take_array(subject_store *store, subject *s, int64_t rows, in
     return t;
 }
 
-/* The first `filled` bytes over and over, to the end. */
-static void repeat(subject *s, const atn_tensor *t, size_t filled)
+/* Repeats the first `filled` bytes to the end. */
+static void repeat(workload *s, const atn_tensor *t, size_t filled)
 {
     char *memory = t->data;
     size_t bytes = byte_count(t);
@@ -131,14 +131,14 @@ static void repeat(subject *s, const atn_tensor *t, size_t filled)
     }
 }
 
-void subject_fill(subject *s, const atn_tensor *t, int set, int input)
+void workload_fill(workload *s, const atn_tensor *t, int set, int input)
 {
-    int64_t all = t->batch * t->heads, heads = all < SUBJECT_HEADS ? all : SUBJECT_HEADS;
+    int64_t all = t->batch * t->heads, heads = all < WORKLOAD_HEADS ? all : WORKLOAD_HEADS;
     int64_t count = heads * t->rows * t->cols;
     size_t bytes = (size_t)count * atn_dtype_size(t->dtype);
     float *values = must_allocate((size_t)count, sizeof *values);
     void *typed = must_allocate(bytes, 1);
-    subject_tokens(set, input, heads, t->rows, t->cols, values);
+    workload_tokens(set, input, heads, t->rows, t->cols, values);
     atn_convert(t->dtype, typed, ATN_F32, values, count);
     upload(s, t->data, typed, bytes);
     repeat(s, t, bytes);
@@ -147,7 +147,7 @@ void subject_fill(subject *s, const atn_tensor *t, int set, int input)
 }
 
 /* NaN in every element of every type: all bits 1. */
-static void poison(subject *s, const atn_tensor *t)
+static void poison(workload *s, const atn_tensor *t)
 {
     char ones[4096];
     size_t bytes = byte_count(t) < sizeof ones ? byte_count(t) : sizeof ones;
@@ -156,26 +156,26 @@ static void poison(subject *s, const atn_tensor *t)
     repeat(s, t, bytes);
 }
 
-/* As many sets as the type's part of a quarter of the device's memory holds; of 8 GiB where it
- * does not say. */
-static int count_sets(const subject_store *store, double bytes)
+/* As many sets as fit into the type's share of a quarter of the device's memory, or of 8 GiB if
+ * that is not known. */
+static int count_sets(const workload_store *store, double bytes)
 {
     atn_device_info info;
     double memory = 0x1p33;
     if (atn_device_describe(atn_context_device(store->context), 0, &info) == ATN_OK &&
         info.memory_bytes > 0)
         memory = (double)info.memory_bytes;
-    int sets = SUBJECT_SETS;
+    int sets = WORKLOAD_SETS;
     while (sets > 1 && sets * bytes > memory / 4 / store->type_count)
         sets--;
     return sets;
 }
 
-void subject_store_open(atn_context *context, int64_t count, const bench_case *cases,
-                        subject_store *store)
+void workload_store_open(atn_context *context, int64_t count, const bench_case *cases,
+                         workload_store *store)
 {
     bool seen[ATN_DTYPE_COUNT] = {false};
-    *store = (subject_store){.context = context};
+    *store = (workload_store){.context = context};
     for (int64_t i = 0; i < count; i++) {
         store->type_count += !seen[cases[i].dtype];
         seen[cases[i].dtype] = true;
@@ -183,20 +183,20 @@ void subject_store_open(atn_context *context, int64_t count, const bench_case *c
 }
 
 /* Of all arrays but the first `kept`. */
-static void release_arrays(subject_store *store, int kept)
+static void release_arrays(workload_store *store, int kept)
 {
     while (store->owned_count > kept)
         atn_release(store->context, store->owned[--store->owned_count]);
 }
 
-void subject_store_close(subject_store *store)
+void workload_store_close(workload_store *store)
 {
     release_arrays(store, 0);
 }
 
 /* ---- Attention ---- */
 
-static void open_plan(subject *s)
+static void open_plan(workload *s)
 {
     const bench_case *c = s->c;
     attention_case problem = bench_problem(c, c->dtype, c->batch, c->tokens, true);
@@ -207,7 +207,7 @@ static void open_plan(subject *s)
         s->status = atn_attention_upload(s->context, &problem.desc, &problem.shape, &desc, &memory);
         if (s->status == ATN_OK)
             s->owned[s->owned_count++] = memory;
-    } else { /* the plan reads the arrays as they stand */
+    } else { /* the plan reads the arrays directly */
         for (int i = 0; i < problem.owned_count; i++)
             s->host[i] = problem.owned[i];
         s->host_count = problem.owned_count;
@@ -229,30 +229,30 @@ static bool has_keys(const bench_case *c)
     return atn_operator_get(c->op)->capabilities & ATN_CAN_CROSS;
 }
 
-/* Of both directions, whichever comes first. */
-static void fill_attention(subject_store *store, subject *s)
+/* For both directions, whichever is opened first. */
+static void fill_attention(workload_store *store, workload *s)
 {
     const bench_case *c = s->c;
-    subject_arrays *a = s->arrays;
+    workload_arrays *a = s->arrays;
     bool backward = atn_operator_get(c->op)->capabilities & ATN_CAN_BACKWARD;
     a->sets = count_sets(store, 3.0 * (double)(c->batch * c->heads * c->tokens * c->dim) *
                                     (double)atn_dtype_size(c->dtype));
     for (int set = 0; set < a->sets; set++)
-        for (int i = 0; i < SUBJECT_INPUTS; i++)
+        for (int i = 0; i < WORKLOAD_INPUTS; i++)
             if (i != 1 || has_keys(c)) {
-                a->inputs[set][i] = subject_take_array(store, s, c->tokens, c->dim);
-                subject_fill(s, &a->inputs[set][i], set, i);
+                a->inputs[set][i] = workload_take_array(store, s, c->tokens, c->dim);
+                workload_fill(s, &a->inputs[set][i], set, i);
             }
     if (backward) {
-        a->dout = subject_take_array(store, s, c->tokens, c->dim);
-        subject_fill(s, &a->dout, SUBJECT_SETS, 0);
+        a->dout = workload_take_array(store, s, c->tokens, c->dim);
+        workload_fill(s, &a->dout, WORKLOAD_SETS, 0);
     }
-    for (int i = 0; i < SUBJECT_OUTPUTS; i++)
+    for (int i = 0; i < WORKLOAD_OUTPUTS; i++)
         if (i == 0 || (backward && (i != 1 || has_keys(c))))
-            a->outputs[i] = subject_take_array(store, s, c->tokens, c->dim);
+            a->outputs[i] = workload_take_array(store, s, c->tokens, c->dim);
 }
 
-static void open_attention(subject_store *store, subject *s)
+static void open_attention(workload_store *store, workload *s)
 {
     const bench_case *c = s->c;
     open_plan(s);
@@ -265,7 +265,7 @@ static void open_attention(subject_store *store, subject *s)
                     (double)atn_dtype_size(c->dtype);
 }
 
-static atn_status run_attention(subject *s, int set)
+static atn_status run_attention(workload *s, int set)
 {
     atn_tensor *in = s->arrays->inputs[set], *out = s->arrays->outputs;
     atn_attention_inputs inputs = {.q = &in[0], .k = in[1].data ? &in[1] : NULL, .v = &in[2]};
@@ -275,7 +275,7 @@ static atn_status run_attention(subject *s, int set)
                : atn_attention_backward(s->plan, &inputs, &s->arrays->dout, &to, NULL);
 }
 
-static const subject_kind attention = {open_attention, run_attention};
+static const workload_kind attention = {open_attention, run_attention};
 
 /* ---- Inverses ---- */
 
@@ -294,7 +294,7 @@ static atn_status residual_of(atn_context *cpu, atn_inverse_desc *desc, int step
     return status < 0 ? status : ATN_OK;
 }
 
-/* The interval that desc finds, as if it had been given. */
+/* Gives desc the interval that it would find itself. */
 static atn_status know_interval(atn_context *cpu, int64_t m, double *a, atn_inverse_desc *desc)
 {
     double *x = must_allocate((size_t)(m * m), sizeof *x);
@@ -308,7 +308,7 @@ static atn_status know_interval(atn_context *cpu, int64_t m, double *a, atn_inve
     return status < 0 ? status : ATN_OK;
 }
 
-/* As many steps as desc needs, at most its own. */
+/* The number of steps that desc needs, at most its iterations. */
 static atn_status choose_steps(atn_context *cpu, const bench_case *c, double *a,
                                atn_inverse_desc *desc)
 {
@@ -326,7 +326,7 @@ static atn_status choose_steps(atn_context *cpu, const bench_case *c, double *a,
     return status;
 }
 
-atn_status subject_inverse(const bench_case *c, atn_isa isa, atn_inverse_desc *desc)
+atn_status workload_inverse(const bench_case *c, atn_isa isa, atn_inverse_desc *desc)
 {
     *desc = atn_inverse_defaults(c->inverse);
     if (desc->start != ATN_START_IDENTITY || desc->iterations == 0)
@@ -335,7 +335,7 @@ atn_status subject_inverse(const bench_case *c, atn_isa isa, atn_inverse_desc *d
     atn_context_options options = {.isa = isa};
     atn_status status = atn_context_create(&options, &cpu);
     double *a = must_allocate((size_t)(c->landmarks * c->landmarks), sizeof *a);
-    subject_matrices(0, 1, c->landmarks, a);
+    workload_matrices(0, 1, c->landmarks, a);
     if (status == ATN_OK) {
         status = choose_steps(cpu, c, a, desc);
         atn_context_free(cpu);
@@ -344,10 +344,10 @@ atn_status subject_inverse(const bench_case *c, atn_isa isa, atn_inverse_desc *d
     return status;
 }
 
-static void fill_matrices(subject_store *store, subject *s)
+static void fill_matrices(workload_store *store, workload *s)
 {
     const bench_case *c = s->c;
-    subject_arrays *a = s->arrays;
+    workload_arrays *a = s->arrays;
     int64_t m = c->landmarks, count = c->batch * m * m;
     double *values = must_allocate((size_t)count, sizeof *values);
     void *typed = must_allocate((size_t)count, atn_dtype_size(c->dtype));
@@ -355,36 +355,36 @@ static void fill_matrices(subject_store *store, subject *s)
                   ? 1
                   : count_sets(store, (double)count * (double)atn_dtype_size(c->dtype));
     for (int set = 0; set < a->sets; set++) {
-        subject_matrices(set, c->batch, m, values);
+        workload_matrices(set, c->batch, m, values);
         atn_convert(c->dtype, typed, ATN_F64, values, count);
-        a->inputs[set][0] = subject_take_array(store, s, m, m);
+        a->inputs[set][0] = workload_take_array(store, s, m, m);
         upload(s, a->inputs[set][0].data, typed, byte_count(&a->inputs[set][0]));
-        a->inputs[set][1] = subject_take_array(store, s, m, BENCH_RIGHT_SIDES);
-        subject_fill(s, &a->inputs[set][1], set, 1);
+        a->inputs[set][1] = workload_take_array(store, s, m, BENCH_RIGHT_SIDES);
+        workload_fill(s, &a->inputs[set][1], set, 1);
     }
-    a->outputs[0] = subject_take_array(store, s, m, m);
-    a->outputs[1] = subject_take_array(store, s, m, BENCH_RIGHT_SIDES);
+    a->outputs[0] = workload_take_array(store, s, m, m);
+    a->outputs[1] = workload_take_array(store, s, m, BENCH_RIGHT_SIDES);
     free(typed);
     free(values);
 }
 
-static void open_inverses(subject_store *store, subject *s)
+static void open_inverses(workload_store *store, workload *s)
 {
     const bench_case *c = s->c;
     double size = (double)c->landmarks;
     s->infos = must_allocate((size_t)c->batch, sizeof *s->infos);
     memset(s->infos, 0, (size_t)c->batch * sizeof *s->infos);
-    s->status = subject_inverse(c, atn_context_isa(s->context), &s->inverse);
+    s->status = workload_inverse(c, atn_context_isa(s->context), &s->inverse);
     if (!s->arrays->open)
         fill_matrices(store, s);
     if (c->maker == BENCH_OPENBLAS)
-        s->work = subject_take(s, (size_t)(c->threads * 3 * c->landmarks * c->landmarks) *
-                                      atn_dtype_size(c->dtype));
+        s->work = workload_take(s, (size_t)(c->threads * 3 * c->landmarks * c->landmarks) *
+                                       atn_dtype_size(c->dtype));
     double written = c->work == BENCH_SOLVE ? 2 * BENCH_RIGHT_SIDES : size;
     s->bytes = (double)c->batch * size * (size + written) * (double)atn_dtype_size(c->dtype);
 }
 
-static atn_status run_newton(subject *s, int set)
+static atn_status run_newton(workload *s, int set)
 {
     const bench_case *c = s->c;
     const atn_tensor *in = s->arrays->inputs[set], *y = &s->arrays->outputs[1];
@@ -403,7 +403,7 @@ static atn_status run_newton(subject *s, int set)
     return ATN_OK;
 }
 
-static atn_status run_inverses(subject *s, int set)
+static atn_status run_inverses(workload *s, int set)
 {
     atn_tensor *in = s->arrays->inputs[set], *out = s->arrays->outputs;
     if (s->c->maker == BENCH_OPENBLAS)
@@ -417,7 +417,7 @@ static atn_status run_inverses(subject *s, int set)
 
 /* The products of an iteration, for a batch: its matrices took about as many; of exact methods
  * LAPACK's nominal counts (atn_cost), in m^3. */
-static void count_inverses(subject *s)
+static void count_inverses(workload *s)
 {
     static const double cubes[ATN_INVERSE_COUNT] = {
         [ATN_INVERSE_EIG] = 9, [ATN_INVERSE_CHOLESKY] = 1, [ATN_INVERSE_PIVOTED_CHOLESKY] = 1};
@@ -431,11 +431,11 @@ static void count_inverses(subject *s)
         s->flops += batch * 2 * size * size * BENCH_RIGHT_SIDES;
 }
 
-static const subject_kind inverses = {open_inverses, run_inverses};
+static const workload_kind inverses = {open_inverses, run_inverses};
 
 /* ---- All of them ---- */
 
-static const subject_kind *const kinds[BENCH_WORK_COUNT] = {
+static const workload_kind *const kinds[BENCH_WORK_COUNT] = {
     [BENCH_COPY] = &rate_copy,     [BENCH_ARITHMETIC] = &rate_arithmetic,
     [BENCH_FORWARD] = &attention,  [BENCH_EXPONENTIALS] = &rate_exponentials,
     [BENCH_BACKWARD] = &attention, [BENCH_INVERSE] = &inverses,
@@ -443,17 +443,17 @@ static const subject_kind *const kinds[BENCH_WORK_COUNT] = {
     [BENCH_GEMM] = &part_gemm,     [BENCH_EXP] = &part_exp,
 };
 
-double subject_scale(const bench_case *c)
+double workload_scale(const bench_case *c)
 {
     return 1 / (2 * sqrt((double)c->dim));
 }
 
-/* Arrays that are not whole are left to the next member to make. */
-void subject_open(subject_store *store, atn_context *context, const bench_case *c, subject *s)
+/* Arrays that could not be made completely are made by the next member. */
+void workload_open(workload_store *store, atn_context *context, const bench_case *c, workload *s)
 {
-    subject_arrays *shared = &store->types[c->dtype], own = *shared;
+    workload_arrays *shared = &store->types[c->dtype], own = *shared;
     int kept = store->owned_count;
-    *s = (subject){.context = context, .c = c, .arrays = &own};
+    *s = (workload){.context = context, .c = c, .arrays = &own};
     kinds[c->work]->open(store, s);
     s->arrays = shared;
     if (s->status == ATN_OK) {
@@ -463,7 +463,7 @@ void subject_open(subject_store *store, atn_context *context, const bench_case *
         release_arrays(store, kept);
 }
 
-void subject_close(subject *s)
+void workload_close(workload *s)
 {
     atn_plan_free(s->plan);
     while (s->owned_count > 0)
@@ -474,7 +474,7 @@ void subject_close(subject *s)
     free(s->infos);
 }
 
-void subject_run(subject *s, int set)
+void workload_run(workload *s, int set)
 {
     if (s->status != ATN_OK)
         return;
@@ -484,8 +484,8 @@ void subject_run(subject *s, int set)
         s->status = status;
 }
 
-/* Whether one of t's matrices was written, with nothing but numbers. */
-static bool is_finite(subject *s, const atn_tensor *t, int64_t batch, int64_t head)
+/* Whether a matrix of t was written completely and is finite. */
+static bool is_finite(workload *s, const atn_tensor *t, int64_t batch, int64_t head)
 {
     int64_t count = t->rows * t->cols;
     size_t bytes = (size_t)count * atn_dtype_size(t->dtype);
@@ -501,14 +501,14 @@ static bool is_finite(subject *s, const atn_tensor *t, int64_t batch, int64_t he
     return finite;
 }
 
-/* The outputs that a work has, of those of its group. */
-static bool is_written(const subject *s, int i)
+/* The outputs that a kind of work has. */
+static bool is_written(const workload *s, int i)
 {
     bool second = s->c->work == BENCH_SOLVE;
     return s->arrays->outputs[i].data && (s->c->work == BENCH_BACKWARD || i == (second ? 1 : 0));
 }
 
-atn_status subject_outcome(subject *s)
+atn_status workload_outcome(workload *s)
 {
     atn_status outcome = ATN_OK;
     if (s->status == ATN_OK && s->plan)
@@ -518,14 +518,14 @@ atn_status subject_outcome(subject *s)
     return s->status != ATN_OK ? s->status : outcome == ATN_NONFINITE ? ATN_NONFINITE : ATN_OK;
 }
 
-atn_status subject_try(subject *s)
+atn_status workload_try(workload *s)
 {
-    for (int i = 0; i < SUBJECT_OUTPUTS && s->status == ATN_OK; i++)
+    for (int i = 0; i < WORKLOAD_OUTPUTS && s->status == ATN_OK; i++)
         if (is_written(s, i))
             poison(s, &s->arrays->outputs[i]);
-    subject_run(s, 0);
-    atn_status outcome = subject_outcome(s);
-    for (int i = 0; i < SUBJECT_OUTPUTS && s->status == ATN_OK && outcome == ATN_OK; i++) {
+    workload_run(s, 0);
+    atn_status outcome = workload_outcome(s);
+    for (int i = 0; i < WORKLOAD_OUTPUTS && s->status == ATN_OK && outcome == ATN_OK; i++) {
         const atn_tensor *t = &s->arrays->outputs[i];
         if (is_written(s, i) &&
             !(is_finite(s, t, 0, 0) && is_finite(s, t, t->batch - 1, t->heads - 1)))

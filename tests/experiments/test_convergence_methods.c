@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* convergence/methods: its counts on numbers against the steps themselves, and what its rows say of
- * one another. */
+/* convergence/methods: its counts on numbers against the steps themselves, and relations between
+ * its rows. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "runs.h"
 #include "scratch.h"
 
-TestSuite(methods, .init = scratch_begin, .fini = scratch_end);
+TestSuite(convergence_methods, .init = scratch_begin, .fini = scratch_end);
 
 /* ---- The steps on one number ---- */
 
@@ -102,7 +102,7 @@ static const method *find_method(const table *t, int64_t row)
     return NULL;
 }
 
-Test(methods, numbers_are_the_steps)
+Test(convergence_methods, numbers_are_the_steps)
 {
     table *t = run_first_points(&convergence_methods, "--quick --dtype f32", 3);
     int64_t seen = 0;
@@ -125,7 +125,7 @@ Test(methods, numbers_are_the_steps)
 }
 
 /* Within a step on either side, and both missing; not two steps, nor one missing. */
-Test(methods, counts_agree_within_a_step)
+Test(convergence_methods, counts_agree_within_a_step)
 {
     static const struct {
         int a, b;
@@ -167,7 +167,7 @@ static void check_ratio(const table *t, int64_t row, const char *name, const cha
               "row %ld: %s", (long)row, ratio);
 }
 
-Test(methods, matrices)
+Test(convergence_methods, matrices)
 {
     table *t = run_first_points(&convergence_methods,
                                 "--quick --dtype f64 --input iid --stage 3 --samples 1", INT64_MAX);
@@ -206,7 +206,7 @@ Test(methods, matrices)
 
 /* Equal tokens: A is all ones, all its row sums are equal, and 2 / |A|_1^2 puts nr-paper on the
  * boundary, where rounding alone decides how many steps it takes, if it ever arrives. */
-Test(methods, counts_that_rounding_decides_are_not_judged)
+Test(convergence_methods, counts_that_rounding_decides_are_not_judged)
 {
     table *t =
         run_first_points(&convergence_methods,

@@ -225,7 +225,7 @@ static void check(atn_context *context, single *s, const int *v, const char *wha
               v[2], ratio, judged);
 }
 
-Test(polynomial, prescribed_spectra)
+Test(inverse_polynomial, prescribed_spectra)
 {
     static const struct {
         int64_t m;
@@ -251,7 +251,7 @@ Test(polynomial, prescribed_spectra)
 }
 
 /* The last row is diagonal. */
-Test(polynomial, diagonal_and_known_matrices)
+Test(inverse_polynomial, diagonal_and_known_matrices)
 {
     static const struct {
         ref_matrix matrix;
@@ -279,8 +279,8 @@ Test(polynomial, diagonal_and_known_matrices)
     atn_context_free(context);
 }
 
-/* A + ridge I is what is inverted, and judged. */
-Test(polynomial, ridge)
+/* The matrix that is inverted and judged is A + ridge I. */
+Test(inverse_polynomial, ridge)
 {
     atn_context *context = fixture_context(1, NULL);
     single s = single_make(ATN_F64, 12);
@@ -301,7 +301,7 @@ Test(polynomial, ridge)
 }
 
 /* alpha, where it is given. */
-Test(polynomial, alpha)
+Test(inverse_polynomial, alpha)
 {
     atn_context *context = fixture_context(1, NULL);
     single s = single_make(ATN_F64, 2);
@@ -323,7 +323,7 @@ Test(polynomial, alpha)
 /* ---- The interval ---- */
 
 /* high is |A|_1; low a Ritz value: in the spectrum's hull, for m <= the steps its lower end. */
-Test(polynomial, estimated_interval)
+Test(inverse_polynomial, estimated_interval)
 {
     static const int64_t sizes[] = {1, 2, 3, 8, 16, 17, 40};
     atn_context *context = fixture_context(1, NULL);
@@ -352,7 +352,7 @@ Test(polynomial, estimated_interval)
     atn_context_free(context);
 }
 
-Test(polynomial, given_interval)
+Test(inverse_polynomial, given_interval)
 {
     atn_context *context = fixture_context(1, NULL);
     single s = single_make(ATN_F64, 6);
@@ -382,7 +382,7 @@ Test(polynomial, given_interval)
 }
 
 /* What goes with some methods only. */
-Test(polynomial, constants_out_of_range)
+Test(inverse_polynomial, constants_out_of_range)
 {
     atn_context *context = fixture_context(1, NULL);
     single s = single_make(ATN_F64, 2);
@@ -447,8 +447,9 @@ static void check_guarded(atn_context *context, single *s, const char *what, dou
     }
 }
 
-/* A times a power of 2 goes the same way to the bit, as far as squares under- or overflow too. */
-Test(polynomial, powers_of_two_change_nothing)
+/* A times a power of 2 has the same iterates to the bit, as far as squares under- or overflow too.
+ */
+Test(inverse_polynomial, powers_of_two_change_nothing)
 {
     enum { M = 12 };
     atn_context *context = fixture_context(1, NULL);
@@ -486,7 +487,7 @@ Test(polynomial, powers_of_two_change_nothing)
 }
 
 /* Rank 1, rank m / 2 with duplicated tokens, and an eigenvalue of -u m. */
-Test(polynomial, rank_deficient_from_the_identity)
+Test(inverse_polynomial, rank_deficient_from_the_identity)
 {
     enum { M = 48 };
     atn_context *context = fixture_context(1, NULL);
@@ -506,8 +507,8 @@ Test(polynomial, rank_deficient_from_the_identity)
     atn_context_free(context);
 }
 
-/* From alpha A the null space of exact duplicates stays out: no guard is needed. */
-Test(polynomial, duplicates_from_the_matrix)
+/* From alpha A iterates have no part in the null space of exact duplicates: no guard is needed. */
+Test(inverse_polynomial, duplicates_from_the_matrix)
 {
     enum { M = 12 };
     atn_context *context = fixture_context(1, NULL);
@@ -531,7 +532,7 @@ Test(polynomial, duplicates_from_the_matrix)
 }
 
 /* An alpha that does not fit, and an interval that leaves the largest eigenvalue out. */
-Test(polynomial, starts_that_do_not_fit)
+Test(inverse_polynomial, starts_that_do_not_fit)
 {
     enum { M = 6 };
     atn_context *context = fixture_context(1, NULL);
@@ -560,8 +561,9 @@ Test(polynomial, starts_that_do_not_fit)
     atn_context_free(context);
 }
 
-/* The guard does not disturb what converges, however long: rounding noise is not divergence. */
-Test(polynomial, long_runs_stay)
+/* The guard does not stop an iteration that converges, however long it takes: rounding noise is not
+ * divergence. */
+Test(inverse_polynomial, long_runs_stay)
 {
     atn_context *context = fixture_context(1, NULL);
     for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
@@ -586,7 +588,7 @@ Test(polynomial, long_runs_stay)
 
 /* ---- Statuses and traces ---- */
 
-Test(polynomial, statuses)
+Test(inverse_polynomial, statuses)
 {
     enum { M = 10 };
     atn_context *context = fixture_context(1, NULL);
@@ -614,8 +616,8 @@ Test(polynomial, statuses)
     atn_context_free(context);
 }
 
-/* One entry per X_0 .. X_T, each what a run of k steps leaves; updates from them. */
-Test(polynomial, traces_and_updates)
+/* One entry per X_0 .. X_T, equal to a run of k steps; updates follow from them. */
+Test(inverse_polynomial, traces_and_updates)
 {
     enum { M = 9, T = 6 };
     atn_context *context = fixture_context(1, NULL);
@@ -659,7 +661,7 @@ Test(polynomial, traces_and_updates)
 }
 
 /* The other methods count their products too. */
-Test(polynomial, products_of_other_methods)
+Test(inverse_polynomial, products_of_other_methods)
 {
     atn_context *context = fixture_context(1, NULL);
     single s = single_make(ATN_F64, 5);
