@@ -74,7 +74,7 @@ static int select_named(experiment_selection *chosen, const char *name)
 static int select_experiments(experiment_selection *chosen, int argc, char **argv)
 {
     const char **names = must_allocate((size_t)argc, sizeof *names);
-    int count = settings_names(argc, argv, names);
+    int count = options_names(argc, argv, names);
     int code = count < 0 ? EXIT_USAGE : EXIT_PASS;
     chosen->items = must_allocate((size_t)count_experiments(), sizeof *chosen->items);
     for (int i = 0; i < count && code == EXIT_PASS; i++)
@@ -117,10 +117,10 @@ static void help_run(const experiment_selection *chosen, unsigned used)
     for (int i = 0; i < chosen->count; i++)
         help_experiment(chosen->items[i]);
     printf("options\n");
-    settings_help(used | USES_RUN);
+    options_help(used | USES_RUN);
 }
 
-static int run_selected(const experiment_selection *chosen, const settings *s)
+static int run_selected(const experiment_selection *chosen, const program_options *s)
 {
     int code = EXIT_SKIPPED;
     printout_begin(s);
@@ -134,12 +134,12 @@ static int run_command(int argc, char **argv)
 {
     experiment_selection chosen = {0};
     unsigned used = 0;
-    settings s;
+    program_options s;
     int code = select_experiments(&chosen, argc, argv);
     for (int i = 0; i < chosen.count; i++)
         used |= chosen.items[i]->options;
     if (code == EXIT_PASS)
-        code = settings_parse(&s, used, argc, argv);
+        code = options_parse(&s, used, argc, argv);
     if (code == EXIT_PASS) {
         if (s.help)
             help_run(&chosen, used);
@@ -147,7 +147,7 @@ static int run_command(int argc, char **argv)
             code = report_unknown_experiment("");
         else
             code = run_selected(&chosen, &s);
-        settings_free(&s);
+        options_free(&s);
     }
     free(chosen.items);
     return code;

@@ -43,7 +43,7 @@ static char *quote(const char *text)
 }
 
 /* The experiment and the options of this run: two runs' figures differ in them. To be freed. */
-static char *describe_run(const experiment *e, const settings *s)
+static char *describe_run(const experiment *e, const program_options *s)
 {
     char *text = must_format("%s", e->name);
     for (int i = 0; i < s->kept.count; i++) {
@@ -57,7 +57,7 @@ static char *describe_run(const experiment *e, const settings *s)
 }
 
 /* The outputs' names are the experiment's own: letters, digits, "_". */
-static char *script_variables(const experiment *e, const settings *s, const char *terminal,
+static char *script_variables(const experiment *e, const program_options *s, const char *terminal,
                               const char *extension)
 {
     char *run = describe_run(e, s);
@@ -82,7 +82,7 @@ static void show_messages(FILE *messages)
         fputc(c, stderr);
 }
 
-static bool plot_format(const experiment *e, const settings *s, const char *folder,
+static bool plot_format(const experiment *e, const program_options *s, const char *folder,
                         char *scripts[2], const char *terminal, const char *extension)
 {
     new_file f;
@@ -112,7 +112,7 @@ static bool plot_format(const experiment *e, const settings *s, const char *fold
     return made;
 }
 
-bool plot_experiment(const experiment *e, const settings *s, const char *folder)
+bool plot_experiment(const experiment *e, const program_options *s, const char *folder)
 {
     char *script = resource_path("plots", e->plot);
     char *common = script ? resource_path("plots", "common/plots.gp") : NULL;

@@ -19,7 +19,7 @@
 
 /* Plots e's CSVs, of a run with these settings, in folder. False, and one line on stderr, if the
  * plots could not be made; then there are none, not even old ones. */
-bool plot_experiment(const experiment *e, const settings *s, const char *folder);
+bool plot_experiment(const experiment *e, const program_options *s, const char *folder);
 
 /* Whether e's plots are in folder. */
 bool plot_is_there(const experiment *e, const char *folder);

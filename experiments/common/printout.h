@@ -12,7 +12,7 @@
 
 /* Called first, once per program: prints the command line for people, or the opening of the JSON.
  */
-void printout_begin(const settings *s);
+void printout_begin(const program_options *s);
 /* Whether the tables are wanted here. */
 bool printout_takes_tables(void);
 /* The published tables of an experiment or a verb, by its name; for people nothing is printed here.

@@ -377,7 +377,7 @@ static const case_defaults defaults[EFFORT_COUNT] = {
 /* Points: the numbers, a kappa each; the rotated matrices, seeds running fastest; the inputs'. */
 typedef struct {
     case_list cases; /* first: see case_sweep_input */
-    const settings *s;
+    const program_options *s;
     int kappa_count;
 } methods_sweep;
 
@@ -391,7 +391,7 @@ static int64_t made_points(const methods_sweep *w)
     return w->kappa_count * (1 + seeds_of(w));
 }
 
-static int prepare(const settings *s, void **state, int64_t *points)
+static int prepare(const program_options *s, void **state, int64_t *points)
 {
     methods_sweep *w = must_allocate(1, sizeof *w);
     *state = w;
@@ -421,7 +421,7 @@ static int64_t seed_of(const methods_sweep *w, int64_t point)
     return point < w->kappa_count ? -1 : w->s->seeds.items[(point - w->kappa_count) % seeds_of(w)];
 }
 
-static void replay(const void *state, int64_t point, settings_point *options)
+static void replay(const void *state, int64_t point, options_point *options)
 {
     const methods_sweep *w = state;
     int64_t made = made_points(w);
@@ -659,7 +659,7 @@ static void print_inputs(const table *rows, int metric)
     report_text("\n");
 }
 
-static int finish(const settings *s, const void *state, const table *raw, table **tables)
+static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
     static const char *const spectra[] = {"dense", "rotated"};
     static const char *const arithmetic[] = {"numbers", "matrices in f64"};

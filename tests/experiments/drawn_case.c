@@ -32,5 +32,5 @@ void free_case(drawn_case *c)
     free(c->raw);
     bottleneck_free(&c->b);
     case_list_free(&c->list);
-    settings_free(&c->s);
+    options_free(&c->s);
 }

@@ -10,7 +10,7 @@ enum { SIDE = 14, N = SIDE * SIDE, STRIDE = 2, M = 49, D = 32, CELLS = STRIDE * 
 /* The first sample of `convergence/curves` at stage 3 with the given options, in f64: tokens, the
  * bottleneck matrix and P; `raw` are the tokens before they are sampled. */
 typedef struct {
-    settings s;
+    program_options s;
     case_list list;
     case_draw draw;
     bottleneck b;

@@ -19,7 +19,7 @@ atn_context *make_context(void)
     return context;
 }
 
-int parse_options(settings *s, const experiment *e, const char *options)
+int parse_options(program_options *s, const experiment *e, const char *options)
 {
     static char text[1024], *words[64];
     int count = 0;
@@ -28,26 +28,26 @@ int parse_options(settings *s, const experiment *e, const char *options)
         cr_assert(count < (int)(sizeof words / sizeof *words), "%s", options);
         words[count++] = word;
     }
-    return settings_parse(s, e->options, count, words);
+    return options_parse(s, e->options, count, words);
 }
 
 int run_experiment(const experiment *e, const char *options)
 {
-    settings s;
+    program_options s;
     int code = parse_options(&s, e, options);
     if (code == EXIT_PASS) {
         experiment unplotted = *e;
         unplotted.plot = NULL;
         cr_assert(freopen("/dev/null", "w", stdout));
         code = experiment_run(&unplotted, &s);
-        settings_free(&s);
+        options_free(&s);
     }
     return code;
 }
 
 table *run_first_points(const experiment *e, const char *options, int64_t most)
 {
-    settings s;
+    program_options s;
     void *state = NULL;
     int64_t points;
     table *raw = table_create(e->outputs[0].columns, e->outputs[0].column_count);
@@ -60,7 +60,7 @@ table *run_first_points(const experiment *e, const char *options, int64_t most)
     cr_expect_eq(e->finish(&s, state, raw, &raw), EXIT_PASS);
     atn_context_free(context);
     e->release(state);
-    settings_free(&s);
+    options_free(&s);
     return raw;
 }
 
@@ -123,14 +123,14 @@ void finish_run(partial_run *r)
 void end_run(partial_run *r)
 {
     r->e->release(r->state);
-    settings_free(&r->s);
+    options_free(&r->s);
     table_free(r->raw);
     table_free(r->published);
 }
 
 void expect_replay(const experiment *e, const char *options, int64_t point)
 {
-    settings s;
+    program_options s;
     void *state = NULL;
     int64_t points;
     atn_context *context = make_context();
@@ -138,9 +138,9 @@ void expect_replay(const experiment *e, const char *options, int64_t point)
     cr_assert(parse_options(&s, e, options) == EXIT_PASS);
     cr_assert(e->prepare(&s, &state, &points) == EXIT_PASS && point < points);
     cr_assert(e->run(state, point, context, want) == EXIT_PASS);
-    settings_point replayed;
+    options_point replayed;
     e->replay(state, point, &replayed);
-    char *line = settings_replay(&s, e->name, e->options, &replayed);
+    char *line = options_replay(&s, e->name, e->options, &replayed);
     char *start = must_format("attnum run %s ", e->name), *command = strstr(line, start);
     cr_assert(command, "%s", line);
     command = must_format("%s --out out", command + strlen(start));
@@ -164,7 +164,7 @@ void expect_replay(const experiment *e, const char *options, int64_t point)
     table_free(want);
     atn_context_free(context);
     e->release(state);
-    settings_free(&s);
+    options_free(&s);
 }
 
 void write_sine_tokens(const char *name, int64_t count, int64_t n, int64_t dim, double scale)

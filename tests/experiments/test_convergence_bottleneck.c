@@ -145,14 +145,14 @@ Test(convergence_bottleneck, both_kinds_of_sweep_agree)
 /* The points of a file with these options; 0 where they are refused. */
 static int64_t count_points(const experiment *e, const char *options)
 {
-    settings s;
+    program_options s;
     void *state = NULL;
     int64_t points = 0;
     cr_assert_eq(parse_options(&s, e, options), EXIT_PASS);
     int code = e->prepare(&s, &state, &points);
     cr_expect(code == EXIT_PASS || code == EXIT_USAGE, "%s %s: %d", e->name, options, code);
     e->release(state);
-    settings_free(&s);
+    options_free(&s);
     return code == EXIT_PASS ? points : 0;
 }
 

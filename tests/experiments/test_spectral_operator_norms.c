@@ -26,7 +26,7 @@ typedef struct {
 
 static dense *make_dense(atn_context *context, const char *name, double scale)
 {
-    settings s = {.inputs = {1, &name}};
+    program_options s = {.inputs = {1, &name}};
     dense *made = must_allocate(1, sizeof *made);
     token_grid grid = {14, 14, 16, 2, false};
     input_set set;
