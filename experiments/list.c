@@ -300,7 +300,7 @@ static int choose_kind(const char *word, bool chosen[KINDS])
     return EXIT_USAGE;
 }
 
-static int run(const settings *s, int count, const char *const *words)
+static int run(const program_options *s, int count, const char *const *words)
 {
     bool chosen[KINDS] = {false};
     int code = EXIT_PASS;

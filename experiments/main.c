@@ -74,7 +74,7 @@ static int select_named(selection *chosen, const char *name)
 static int select_experiments(selection *chosen, int argc, char **argv)
 {
     const char **names = must_allocate((size_t)argc, sizeof *names);
-    int count = settings_names(argc, argv, names);
+    int count = options_names(argc, argv, names);
     int code = count < 0 ? EXIT_USAGE : EXIT_PASS;
     chosen->items = must_allocate((size_t)count_experiments(), sizeof *chosen->items);
     for (int i = 0; i < count && code == EXIT_PASS; i++)
@@ -118,10 +118,10 @@ static void help_run(const selection *chosen, unsigned used)
     for (int i = 0; i < chosen->count; i++)
         help_experiment(chosen->items[i]);
     printf("options\n");
-    settings_help(used | USES_RUN);
+    options_help(used | USES_RUN);
 }
 
-static int run_selected(const selection *chosen, const settings *s)
+static int run_selected(const selection *chosen, const program_options *s)
 {
     int code = EXIT_SKIPPED;
     printout_begin(s);
@@ -135,12 +135,12 @@ static int run_command(int argc, char **argv)
 {
     selection chosen = {0};
     unsigned used = 0;
-    settings s;
+    program_options s;
     int code = select_experiments(&chosen, argc, argv);
     for (int i = 0; i < chosen.count; i++)
         used |= chosen.items[i]->options;
     if (code == EXIT_PASS)
-        code = settings_parse(&s, used, argc, argv);
+        code = options_parse(&s, used, argc, argv);
     if (code == EXIT_PASS) {
         if (s.help)
             help_run(&chosen, used);
@@ -148,7 +148,7 @@ static int run_command(int argc, char **argv)
             code = report_unknown_experiment("");
         else
             code = run_selected(&chosen, &s);
-        settings_free(&s);
+        options_free(&s);
     }
     free(chosen.items);
     return code;

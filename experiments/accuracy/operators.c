@@ -131,7 +131,7 @@ typedef struct {
 } accuracy_point;
 
 typedef struct {
-    const settings *s;
+    const program_options *s;
     input_set inputs;
     accuracy_point *points;
     int64_t count, capacity;
@@ -211,7 +211,7 @@ static int64_t landmarks_of(const accuracy_point *p)
     return m;
 }
 
-static int64_t count_samples(const settings *s, const input *in)
+static int64_t count_samples(const program_options *s, const input *in)
 {
     int64_t samples = s->samples > 0 ? s->samples : 1, matrices, other;
     if (!input_is_file(in))
@@ -232,7 +232,7 @@ static void add_point(sweep *w, const accuracy_point *point)
 /* The points of a variant on n tokens of an input: each number of landmarks, seed and sample. */
 static void add_points(sweep *w, accuracy_point point)
 {
-    const settings *s = w->s;
+    const program_options *s = w->s;
     int64_t taken = -1;
     int numbers = s->landmarks.count > 0 ? s->landmarks.count : 1;
     for (int i = 0; i < numbers; i++) {
@@ -252,7 +252,7 @@ static void add_points(sweep *w, accuracy_point point)
 }
 
 /* Whether a usual number of tokens goes with an input. */
-static bool is_usual(const settings *s, const struct usual_tokens *tokens, const char *name)
+static bool is_usual(const program_options *s, const struct usual_tokens *tokens, const char *name)
 {
     bool found = s->inputs.count > 0;
     for (int i = 0; tokens->inputs[i]; i++)
@@ -262,7 +262,7 @@ static bool is_usual(const settings *s, const struct usual_tokens *tokens, const
 
 static void add_input_points(sweep *w, accuracy_point point)
 {
-    const settings *s = w->s;
+    const program_options *s = w->s;
     if (input_is_file(point.in)) {
         int64_t matrices, other;
         input_file_shape(point.in, &matrices, &point.n, &other, &other, &other);
@@ -284,11 +284,11 @@ static void add_input_points(sweep *w, accuracy_point point)
 /* In the registry's order. */
 static void add_all(sweep *w)
 {
-    const settings *s = w->s;
+    const program_options *s = w->s;
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
         const atn_operator_info *info = atn_operator_get((atn_operator)op);
         for (int variant = 0; variant < info->variant_count; variant++)
-            for (int i = 0; settings_take_variant(s, info, variant) && i < w->inputs.count; i++)
+            for (int i = 0; options_take_variant(s, info, variant) && i < w->inputs.count; i++)
                 add_input_points(w,
                                  (accuracy_point){.in = w->inputs.items[i],
                                                   .text = s->inputs.count > 0 ? s->inputs.items[i]
@@ -300,7 +300,7 @@ static void add_all(sweep *w)
 
 static int check_numbers(const sweep *w)
 {
-    const settings *s = w->s;
+    const program_options *s = w->s;
     for (int i = 0; i < s->tokens.count; i++)
         if (!is_square(s->tokens.items[i]) || s->tokens.items[i] < 4) {
             report_error("--n %" PRId64 ": expected a square number, at least 4: tokens stand on a "
@@ -323,7 +323,7 @@ static int check_numbers(const sweep *w)
     return EXIT_PASS;
 }
 
-static int prepare(const settings *s, void **state, int64_t *points)
+static int prepare(const program_options *s, void **state, int64_t *points)
 {
     sweep *w = must_allocate(1, sizeof *w);
     *state = w;
@@ -370,16 +370,16 @@ static bool input_at(const void *state, int index, const char **name, const char
     return true;
 }
 
-static void replay(const void *state, int64_t point, settings_point *options)
+static void replay(const void *state, int64_t point, options_point *options)
 {
     const accuracy_point *p = &((const sweep *)state)->points[point];
-    *options = (settings_point){.input = p->text,
-                                .seed = (int64_t)p->seed,
-                                .samples = p->sample + 1,
-                                .landmarks = p->m,
-                                .tokens = input_is_file(p->in) ? 0 : p->n,
-                                .operator= atn_operator_get(p->op),
-                                .variant = p->variant};
+    *options = (options_point){.input = p->text,
+                               .seed = (int64_t)p->seed,
+                               .samples = p->sample + 1,
+                               .landmarks = p->m,
+                               .tokens = input_is_file(p->in) ? 0 : p->n,
+                               .operator= atn_operator_get(p->op),
+                               .variant = p->variant};
 }
 
 /* ---- A point ---- */
@@ -555,7 +555,7 @@ static const atn_storage usual_storages[] = {ATN_STORAGE_NATIVE, ATN_STORAGE_BF1
 static int run(const void *state, int64_t point, atn_context *context, table *raw)
 {
     const sweep *w = state;
-    const settings *s = w->s;
+    const program_options *s = w->s;
     const accuracy_point *p = &w->points[point];
     bool given = s->storage_count > 0, wanted = !given;
     const atn_storage *storages = given ? s->storages : usual_storages;
@@ -651,7 +651,7 @@ static void put_variant(const table *raw, int64_t *row, int count, const char *c
 }
 
 /* A line per variant, the types side by side. */
-static int finish(const settings *s, const void *state, const table *raw, table **tables)
+static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
     enum { SHARED = 2, EACH = 3 };
     static const column each[EACH] = {

@@ -92,7 +92,7 @@ static void add_side(sweep *w, half_point p, int64_t side)
         add_norms(w, p);
 }
 
-static void add_points(sweep *w, const settings *s, half_point p)
+static void add_points(sweep *w, const program_options *s, half_point p)
 {
     const int64_t *sides = efforts[s->effort].sides, *widths = efforts[s->effort].widths;
     for (int i = 0; i < s->tokens.count; i++)
@@ -109,7 +109,7 @@ static void add_points(sweep *w, const settings *s, half_point p)
     }
 }
 
-static int check_tokens(const settings *s)
+static int check_tokens(const program_options *s)
 {
     for (int i = 0; i < s->tokens.count; i++) {
         int64_t n = s->tokens.items[i];
@@ -123,7 +123,7 @@ static int check_tokens(const settings *s)
     return EXIT_PASS;
 }
 
-static int prepare(const settings *s, void **state, int64_t *points)
+static int prepare(const program_options *s, void **state, int64_t *points)
 {
     if (check_tokens(s) != EXIT_PASS)
         return EXIT_USAGE;
@@ -159,13 +159,13 @@ static void describe(const void *state, int64_t point, char *buffer, size_t size
              p->side * p->side, p->d, norm_names[p->norm], p->seed);
 }
 
-static void replay(const void *state, int64_t point, settings_point *options)
+static void replay(const void *state, int64_t point, options_point *options)
 {
     const half_point *p = &((const sweep *)state)->points[point];
-    *options = (settings_point){.input = "",
-                                .seed = (int64_t)p->seed,
-                                .tokens = p->d == TOKEN_DIM ? p->side * p->side : 0,
-                                .by_effort = true};
+    *options = (options_point){.input = "",
+                               .seed = (int64_t)p->seed,
+                               .tokens = p->d == TOKEN_DIM ? p->side * p->side : 0,
+                               .by_effort = true};
 }
 
 static double weight(const void *state, int64_t point)
@@ -499,7 +499,7 @@ static void print_half(const table *raw)
     table_free(t);
 }
 
-static int finish(const settings *s, const void *state, const table *raw, table **tables)
+static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
     (void)s;
     (void)state;

@@ -176,7 +176,7 @@ static const output_spec outputs[OUTPUTS] = {
 /* ---- What there is to do ---- */
 
 typedef struct {
-    const settings *s;
+    const program_options *s;
     input *photos;
     int stage_count;
     int64_t stages[STAGES];
@@ -206,7 +206,7 @@ static crop_grid grid_of(const sweep *w, int64_t point)
     return g;
 }
 
-static int check_query(const settings *s, int64_t stage)
+static int check_query(const program_options *s, int64_t stage)
 {
     int64_t side = CROP / patches[stage - 1];
     if (s->query_row < side && s->query_col < side)
@@ -217,7 +217,7 @@ static int check_query(const settings *s, int64_t stage)
     return EXIT_USAGE;
 }
 
-static int prepare(const settings *s, void **state, int64_t *points)
+static int prepare(const program_options *s, void **state, int64_t *points)
 {
     sweep *w = must_allocate(1, sizeof *w);
     *state = w;
@@ -259,10 +259,10 @@ static void describe(const void *state, int64_t point, char *buffer, size_t size
              g.query_row, g.query_col);
 }
 
-static void replay(const void *state, int64_t point, settings_point *options)
+static void replay(const void *state, int64_t point, options_point *options)
 {
     crop_grid g = grid_of(state, point);
-    *options = (settings_point){
+    *options = (options_point){
         .input = "photos", .stage = g.stage, .seed = (int64_t)g.seed, .samples = g.sample + 1};
 }
 
@@ -552,7 +552,7 @@ static void print_tables(table **tables)
     report_text("xca has no map: it mixes channels, no token attends to another\n");
 }
 
-static int finish(const settings *s, const void *state, const table *raw, table **tables)
+static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
     const sweep *w = state;
     int code = EXIT_PASS;

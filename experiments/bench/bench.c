@@ -118,7 +118,7 @@ static const output_spec outputs[] = {
 /* ---- Points: groups ---- */
 
 typedef struct {
-    const settings *s;
+    const program_options *s;
     bench_list list;
 } bench_state;
 
@@ -132,7 +132,7 @@ static const double shortest = 5e-5, shortest_rate = 1e-3;
 static const double most_flops[EFFORT_COUNT][2] = {
     [EFFORT_QUICK] = {1e10, 1e12}, [EFFORT_DEFAULT] = {2e11, 1e13}, [EFFORT_FULL] = {2e12, 2e14}};
 
-static int prepare(const settings *s, void **state, int64_t *points)
+static int prepare(const program_options *s, void **state, int64_t *points)
 {
     if (s->device == ATN_CUDA && s->thread_counts.count > 1) {
         report_error("--threads: with --device cuda they are the host's: expected one number");
@@ -259,7 +259,7 @@ static void add_ratio(table *t, const case_group *g, const group_member *a, cons
     free(quantity);
 }
 
-static group_plan plan_of(const settings *s)
+static group_plan plan_of(const program_options *s)
 {
     group_plan plan = {.plan = plans[s->effort],
                        .rates = plans[s->effort],
@@ -367,7 +367,7 @@ static void publish_ratio(const table *raw, int64_t row, table *t)
         table_copy(t, raw, row, table_column(raw, ratio_columns[i].name));
 }
 
-static int finish(const settings *s, const void *state, const table *raw, table **tables)
+static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
     static const char *const shown[] = {
         "work",    "operator", "variant",     "inverse",     "passes",  "dtype",

@@ -19,6 +19,6 @@ extern const verb bench_verb;
 /* Writes the tokens of the cases of soft and softpp as .npy files into a folder, for peers that
  * time the same: tokens_b64_h2_n3136_d32_q.npy and _v.npy, batch x heads x n x d in f32. Returns an
  * exit code. */
-int bench_write_tokens(const settings *s, const char *folder);
+int bench_write_tokens(const program_options *s, const char *folder);
 
 #endif

@@ -52,7 +52,7 @@ static integer_list given_or(const integer_list *given, const int64_t *usual, in
     return list;
 }
 
-static int list_dtypes(const settings *s, bool matrices, atn_dtype dtypes[ATN_DTYPE_COUNT])
+static int list_dtypes(const program_options *s, bool matrices, atn_dtype dtypes[ATN_DTYPE_COUNT])
 {
     int count = 0;
     if (s->dtypes_given) {
@@ -70,7 +70,7 @@ static int list_dtypes(const settings *s, bool matrices, atn_dtype dtypes[ATN_DT
     return count;
 }
 
-int bench_threads(const settings *s, int64_t most, int threads[])
+int bench_threads(const program_options *s, int64_t most, int threads[])
 {
     const integer_list *given = &s->thread_counts;
     const int64_t usual[] = {s->device == ATN_CUDA ? s->threads : 1, s->threads};
@@ -105,7 +105,7 @@ static void end_group(bench_list *list)
 }
 
 /* A case with each number of threads, of which no more than `most` have something to do. */
-static void add_threads(bench_list *list, const settings *s, int64_t most, bench_case c)
+static void add_threads(bench_list *list, const program_options *s, int64_t most, bench_case c)
 {
     int *threads = must_allocate((size_t)s->thread_counts.count + 2, sizeof *threads);
     int count = bench_threads(s, most, threads);
@@ -132,7 +132,7 @@ const bench_case *bench_group(const bench_list *list, int64_t group, int64_t *co
 
 /* ---- Operators ---- */
 
-static void add_directions(bench_list *list, const settings *s, bench_case c)
+static void add_directions(bench_list *list, const program_options *s, bench_case c)
 {
     c.work = BENCH_FORWARD;
     add_threads(list, s, INT64_MAX, c);
@@ -142,7 +142,7 @@ static void add_directions(bench_list *list, const settings *s, bench_case c)
 }
 
 /* The forms of the passes beside each other, where all of them are. */
-static void add_passes(bench_list *list, const settings *s, bench_case c)
+static void add_passes(bench_list *list, const program_options *s, bench_case c)
 {
     enum { FUSED_MOST = 64 };
     bool on_tensor_cores = c.dtype == ATN_BF16 || c.dtype == ATN_F16 || c.dtype == ATN_TF32;
@@ -156,7 +156,7 @@ static void add_passes(bench_list *list, const settings *s, bench_case c)
 }
 
 /* The published inverse, and the fastest iteration. */
-static void add_inverses_of(bench_list *list, const settings *s, bench_case c)
+static void add_inverses_of(bench_list *list, const program_options *s, bench_case c)
 {
     c.work = BENCH_FORWARD;
     c.inverse = atn_attention_variant(c.op, c.variant, ATN_F32).inverse.method;
@@ -172,7 +172,7 @@ static void add_inverses_of(bench_list *list, const settings *s, bench_case c)
 }
 
 /* A group for each shape, with all types. */
-static void add_variant(bench_list *list, const settings *s, bench_case c)
+static void add_variant(bench_list *list, const program_options *s, bench_case c)
 {
     atn_dtype dtypes[ATN_DTYPE_COUNT];
     int dtype_count = list_dtypes(s, c.op == ATN_SOFT || c.op == ATN_SOFTPP, dtypes);
@@ -195,7 +195,7 @@ static void add_variant(bench_list *list, const settings *s, bench_case c)
 }
 
 /* An operator's name alone stands for its first variant. */
-static bool is_wanted(const settings *s, const atn_operator_info *info, int variant)
+static bool is_wanted(const program_options *s, const atn_operator_info *info, int variant)
 {
     char *name = must_format("%s/%s", info->name, info->variants[variant].name);
     bool wanted = s->operators.count == 0 && variant == 0;
@@ -206,7 +206,7 @@ static bool is_wanted(const settings *s, const atn_operator_info *info, int vari
     return wanted;
 }
 
-static void add_operators(bench_list *list, const settings *s)
+static void add_operators(bench_list *list, const program_options *s)
 {
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
         const atn_operator_info *info = atn_operator_get((atn_operator)op);
@@ -221,7 +221,7 @@ static void add_operators(bench_list *list, const settings *s)
 
 /* ---- Inverses ---- */
 
-static bool wants_inverse(const settings *s, atn_inverse_method method)
+static bool wants_inverse(const program_options *s, atn_inverse_method method)
 {
     bool wanted = false;
     for (int i = 0; !s->variants.count && i < USUAL_INVERSES; i++)
@@ -233,7 +233,7 @@ static bool wants_inverse(const settings *s, atn_inverse_method method)
 
 /* A batch by every method: on the CPU beside the published steps through OpenBLAS, and X W too,
  * which is where a factor need not be inverted. */
-static void add_methods(bench_list *list, const settings *s, bench_case c)
+static void add_methods(bench_list *list, const program_options *s, bench_case c)
 {
     bool on_cpu = s->device == ATN_CPU;
     if (on_cpu) {
@@ -259,14 +259,14 @@ static void add_methods(bench_list *list, const settings *s, bench_case c)
     end_group(list);
 }
 
-static bool is_too_much(const settings *s, const bench_case *c)
+static bool is_too_much(const program_options *s, const bench_case *c)
 {
     double cubes = (double)c->batch * pow((double)c->landmarks, 3);
     bool named = s->batches.count > 0 && s->landmarks.count > 0;
     return s->device == ATN_CPU && !named && c->batch > 1 && cubes > most_cubes[s->effort];
 }
 
-static void add_inverses(bench_list *list, const settings *s)
+static void add_inverses(bench_list *list, const program_options *s)
 {
     atn_dtype dtypes[ATN_DTYPE_COUNT];
     int dtype_count = list_dtypes(s, true, dtypes);
@@ -288,7 +288,7 @@ static void add_inverses(bench_list *list, const settings *s)
 
 /* ---- What operators are made of: on the CPU ---- */
 
-static void add_makers(bench_list *list, const settings *s, int64_t threads, bench_case c,
+static void add_makers(bench_list *list, const program_options *s, int64_t threads, bench_case c,
                        int count, const bench_maker *makers)
 {
     for (int i = 0; i < count; i++) {
@@ -297,7 +297,7 @@ static void add_makers(bench_list *list, const settings *s, int64_t threads, ben
     }
 }
 
-static void add_kernels(bench_list *list, const settings *s)
+static void add_kernels(bench_list *list, const program_options *s)
 {
     atn_dtype dtypes[ATN_DTYPE_COUNT];
     int dtype_count = list_dtypes(s, true, dtypes);
@@ -324,7 +324,7 @@ static void add_kernels(bench_list *list, const settings *s)
 }
 
 /* The products of a step of an iteration, and those of a block of tokens: Q L^T, P^T V, P W. */
-static void add_gemms(bench_list *list, const settings *s)
+static void add_gemms(bench_list *list, const program_options *s)
 {
     enum { BLOCK = 128, M = 0 };
     static const struct {
@@ -353,7 +353,7 @@ static void add_gemms(bench_list *list, const settings *s)
 }
 
 /* So many numbers of a thread's own that they stay in its first-level cache. */
-static void add_exps(bench_list *list, const settings *s)
+static void add_exps(bench_list *list, const program_options *s)
 {
     enum { NUMBERS = 2048 };
     static const bench_maker makers[] = {BENCH_LIBM, BENCH_OURS};
@@ -368,7 +368,7 @@ static void add_exps(bench_list *list, const settings *s)
 
 /* ---- All of them ---- */
 
-static void add_rates(bench_list *list, const settings *s)
+static void add_rates(bench_list *list, const program_options *s)
 {
     add_threads(list, s, INT64_MAX, (bench_case){.work = BENCH_COPY});
     for (int dtype = 0; dtype < ATN_CPU_DTYPE_COUNT; dtype++)
@@ -383,7 +383,7 @@ static void add_rates(bench_list *list, const settings *s)
  * but inverses. */
 static const struct {
     const char *name;
-    void (*add)(bench_list *list, const settings *s);
+    void (*add)(bench_list *list, const program_options *s);
     bool with_operator, with_variant; /* in with that option */
     bool on_cuda;
 } subjects[] = {
@@ -392,7 +392,7 @@ static const struct {
     {"exp", add_exps, false, false, false},
 };
 
-static bool wants_subject(const settings *s, int i)
+static bool wants_subject(const program_options *s, int i)
 {
     bool wanted = (!s->operators.count && !s->variants.count) ||
                   (s->operators.count && subjects[i].with_operator) ||
@@ -404,7 +404,7 @@ static bool wants_subject(const settings *s, int i)
     return wanted && (s->device == ATN_CPU || subjects[i].on_cuda);
 }
 
-bench_list bench_cases(const settings *s)
+bench_list bench_cases(const program_options *s)
 {
     bench_list list = {0};
     add_rates(&list, s);

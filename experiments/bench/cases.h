@@ -7,7 +7,7 @@
 
 #include <cases.h>
 
-#include "common/settings.h"
+#include "common/options.h"
 
 /* X(code, name, description) */
 #define BENCH_WORK_LIST(X)                                                                         \
@@ -65,10 +65,10 @@ typedef struct {
 
 /* The numbers of threads up to `most`, or the first: as given, or 1 and all; on CUDA, where they
  * are the host's, one number. Room for two, and for as many as were given. Returns how many. */
-int bench_threads(const settings *s, int64_t most, int threads[]);
+int bench_threads(const program_options *s, int64_t most, int threads[]);
 
-/* All cases of the settings, the rates first. */
-bench_list bench_cases(const settings *s);
+/* All cases of the options, the rates first. */
+bench_list bench_cases(const program_options *s);
 void bench_list_free(bench_list *list);
 /* The first case of a group; *count is how many it has. */
 const bench_case *bench_group(const bench_list *list, int64_t group, int64_t *count);

@@ -60,7 +60,7 @@ static int report_unknown(const char *name)
 }
 
 /* Each experiment that a word names, once; bench where there is none. */
-static int run_subjects(const settings *s)
+static int run_subjects(const program_options *s)
 {
     int code = s->subjects.count ? EXIT_SKIPPED : experiment_run(&bench, s);
     for (int i = 0; i < s->subjects.count; i++) {
@@ -74,7 +74,7 @@ static int run_subjects(const settings *s)
     return code;
 }
 
-static int run(const settings *s, int count, const char *const *words)
+static int run(const program_options *s, int count, const char *const *words)
 {
     for (int i = 0; i < s->subjects.count; i++)
         if (!find_subject(s->subjects.items[i]))

@@ -190,7 +190,7 @@ static void take_turns(sweep *w, int64_t start)
 
 /* Nothing if work grows faster than n: that of softmax and gaussian does, and lsh's, which has a
  * bucket for every 49 tokens and hashes each token into all of them. */
-static int add_tokens_line(sweep *w, const settings *s, atn_operator op, int threads)
+static int add_tokens_line(sweep *w, const program_options *s, atn_operator op, int threads)
 {
     enum { SOME_TOKENS = 128 * PAPER_TOKENS };
     int64_t n, start = w->count;
@@ -211,7 +211,7 @@ static int add_tokens_line(sweep *w, const settings *s, atn_operator op, int thr
     return EXIT_PASS;
 }
 
-static int add_landmarks_line(sweep *w, const settings *s, int line, int threads)
+static int add_landmarks_line(sweep *w, const program_options *s, int line, int threads)
 {
     const int64_t *landmarks = efforts[s->effort].landmarks;
     atn_operator op = landmark_lines[line].op;
@@ -232,19 +232,19 @@ static int add_landmarks_line(sweep *w, const settings *s, int line, int threads
     return code;
 }
 
-static int add_lines_of(sweep *w, const settings *s, int threads)
+static int add_lines_of(sweep *w, const program_options *s, int threads)
 {
     int code = EXIT_PASS;
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
-        if (settings_take_variant(s, atn_operator_get((atn_operator)op), 0))
+        if (options_take_variant(s, atn_operator_get((atn_operator)op), 0))
             code = exit_worst(code, add_tokens_line(w, s, (atn_operator)op, threads));
     for (int line = 0; line < LANDMARK_LINES; line++)
-        if (settings_take_variant(s, atn_operator_get(landmark_lines[line].op), 0))
+        if (options_take_variant(s, atn_operator_get(landmark_lines[line].op), 0))
             code = exit_worst(code, add_landmarks_line(w, s, line, threads));
     return code;
 }
 
-static int add_lines(sweep *w, const settings *s)
+static int add_lines(sweep *w, const program_options *s)
 {
     int *threads = must_allocate((size_t)s->thread_counts.count + 2, sizeof *threads);
     int count = bench_threads(s, INT64_MAX, threads), code = EXIT_PASS;
@@ -275,7 +275,7 @@ static double last_cache(void)
     return bytes > 0 ? bytes : 32 * 0x1p20;
 }
 
-static int prepare(const settings *s, void **state, int64_t *points)
+static int prepare(const program_options *s, void **state, int64_t *points)
 {
     if (s->device != ATN_CPU) {
         report_error("bench memory: --device %s: expected cpu", atn_device_name(s->device));
@@ -727,7 +727,7 @@ static bool same_line(const table *raw, int64_t a, int64_t b)
     return table_rows_agree(raw, a, b, names, sizeof names / sizeof *names);
 }
 
-static int finish(const settings *s, const void *state, const table *raw, table **tables)
+static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
     static const char *const shown[] = {"operator", "inverse", "threads",  "over",     "quantity",
                                         "from",     "to",      "points",   "exponent", "std_error",

@@ -35,7 +35,7 @@ static bool is_written(const bench_case *cases, int64_t i)
     return false;
 }
 
-int bench_write_tokens(const settings *s, const char *folder)
+int bench_write_tokens(const program_options *s, const char *folder)
 {
     bench_list list = bench_cases(s);
     const bench_case *cases = list.cases;

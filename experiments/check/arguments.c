@@ -99,7 +99,7 @@ static npy_array *read_file(subject *s, const char *path, bool any)
 }
 
 /* The same of an array of tokens, values or outputs, whose dimensions --layout orders. */
-static npy_array *read_tokens(const settings *given, subject *s, const char *path, bool any)
+static npy_array *read_tokens(const program_options *given, subject *s, const char *path, bool any)
 {
     npy_array *a = read_file(s, path, any);
     return a && layout_read(&given->layout, path, a) == EXIT_PASS ? a : NULL;
@@ -130,7 +130,7 @@ static bool has_shape(const npy_array *a, const char *path, const char *what, in
 
 /* ---- Operator and precision ---- */
 
-static int choose_operator(const settings *s, attention_choice *choice)
+static int choose_operator(const program_options *s, attention_choice *choice)
 {
     if (s->operators.count != 1) {
         report_error("--operator: %s, expected one NAME or NAME/VARIANT",
@@ -140,7 +140,7 @@ static int choose_operator(const settings *s, attention_choice *choice)
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
         const atn_operator_info *info = atn_operator_get((atn_operator)op);
         for (int variant = info->variant_count - 1; variant >= 0; variant--)
-            if (settings_take_variant(s, info, variant)) {
+            if (options_take_variant(s, info, variant)) {
                 choice->op = (atn_operator)op;
                 choice->variant = variant;
             }
@@ -159,7 +159,7 @@ void subject_claim(subject *s, atn_dtype claimed)
 }
 
 /* --dtype, or the type of the file that holds the output. */
-static int choose_precision(const settings *s, const npy_array *output, subject *to)
+static int choose_precision(const program_options *s, const npy_array *output, subject *to)
 {
     atn_dtype claimed = s->dtypes[0];
     if (s->dtypes_given && s->dtype_count != 1) {
@@ -180,9 +180,9 @@ const char *subject_precision(const subject *s)
 
 /* ---- Inputs ---- */
 
-static int report_missing(const settings *s)
+static int report_missing(const program_options *s)
 {
-    const check_settings *files = &s->check;
+    const check_arguments *files = &s->check;
     const bool any = files->gradients.count > 0;
     const char *missing = !files->tokens               ? "tokens"
                           : !files->values             ? "values"
@@ -215,7 +215,7 @@ static bool is_grouped(const npy_array *a, const npy_array *q)
 }
 
 /* Keys (or null: K = Q) and values, of as many heads as the tokens or grouped. */
-static bool fit_heads(const settings *s, const npy_array *q, npy_array *k, npy_array *v,
+static bool fit_heads(const program_options *s, const npy_array *q, npy_array *k, npy_array *v,
                       subject *to)
 {
     npy_array *first = k ? k : v;
@@ -234,7 +234,7 @@ static bool fit_heads(const settings *s, const npy_array *q, npy_array *k, npy_a
     return true;
 }
 
-int subject_read_inputs(const settings *s, subject *to)
+int subject_read_inputs(const program_options *s, subject *to)
 {
     attention_case *c = &to->c;
     npy_array *q = read_tokens(s, to, s->check.tokens, false), *k = NULL, *v = NULL;
@@ -251,7 +251,7 @@ int subject_read_inputs(const settings *s, subject *to)
     return EXIT_PASS;
 }
 
-static int read_inputs(const settings *s, subject *to)
+static int read_inputs(const program_options *s, subject *to)
 {
     attention_case *c = &to->c;
     int code = subject_read_inputs(s, to);
@@ -289,7 +289,7 @@ static int read_mask(subject *to, const char *path, int64_t count, unsigned char
     return EXIT_PASS;
 }
 
-int subject_read_masks(const settings *s, subject *to)
+int subject_read_masks(const program_options *s, subject *to)
 {
     attention_case *c = &to->c;
     int code = read_mask(to, s->check.mask, c->shape.key_tokens, &c->key_mask);
@@ -298,7 +298,7 @@ int subject_read_masks(const settings *s, subject *to)
 }
 
 /* --grid, or the square that holds the tokens, wherever an operator has one. */
-static int set_grid(const settings *s, subject *to)
+static int set_grid(const program_options *s, subject *to)
 {
     int64_t n = to->c.shape.tokens, side = (int64_t)llround(sqrt((double)n));
     int64_t height = s->grid_height, width = s->grid_width;
@@ -332,7 +332,7 @@ static double *append_rows(subject *to, const double *x, int64_t rows, int64_t c
     return longer;
 }
 
-static int append_landmarks(const settings *s, subject *to)
+static int append_landmarks(const program_options *s, subject *to)
 {
     attention_case *c = &to->c;
     atn_attention_shape *shape = &c->shape;
@@ -386,7 +386,7 @@ static int choose_stride(subject *to)
 
 /* ---- What is judged ---- */
 
-int subject_read_result(const settings *s, const char *path, const char *what, bool any,
+int subject_read_result(const program_options *s, const char *path, const char *what, bool any,
                         const attention_case *c, result_kind kind, subject *to,
                         const double **result)
 {
@@ -417,7 +417,7 @@ int subject_read_result(const settings *s, const char *path, const char *what, b
     return EXIT_PASS;
 }
 
-static int read_result(const settings *s, subject *to, result_kind kind, const char *path)
+static int read_result(const program_options *s, subject *to, result_kind kind, const char *path)
 {
     const double *result = NULL;
     int code = subject_read_result(s, path, "--gradient", true, &to->c, kind, to, &result);
@@ -446,7 +446,7 @@ static result_kind find_gradient(const attention_case *c, const char *text)
     return RESULT_COUNT;
 }
 
-static int read_results(const settings *s, subject *to)
+static int read_results(const program_options *s, subject *to)
 {
     const atn_attention_shape *shape = &to->c.shape;
     int first = to->file_count, code = EXIT_PASS;
@@ -482,7 +482,7 @@ int subject_check_problem(atn_context *context, const char *what, const atn_atte
     return status == ATN_ERR_MEMORY ? EXIT_ENVIRONMENT : EXIT_USAGE;
 }
 
-int subject_read(const settings *s, atn_context *context, subject *to)
+int subject_read(const program_options *s, atn_context *context, subject *to)
 {
     attention_case *c = &to->c;
     *to = (subject){.c = {.choice = {.bare = true}}, .reference = s->check.reference};

@@ -9,7 +9,7 @@
 #include <ruler.h>
 
 #include "common/npy.h"
-#include "common/settings.h"
+#include "common/options.h"
 #include "common/verb.h"
 
 extern const verb check_verb;
@@ -65,16 +65,16 @@ typedef struct {
 } subject;
 
 /* Reads what the options name. Returns an exit code; the subject is to be freed in any case. */
-int subject_read(const settings *s, atn_context *context, subject *to);
+int subject_read(const program_options *s, atn_context *context, subject *to);
 /* The part of it that tokens, keys and values are; the latter two need not be there. */
-int subject_read_inputs(const settings *s, subject *to);
+int subject_read_inputs(const program_options *s, subject *to);
 /* And the masks, once the numbers of tokens and keys are known. */
-int subject_read_masks(const settings *s, subject *to);
+int subject_read_masks(const program_options *s, subject *to);
 void subject_free(subject *s);
 
 /* Reads a result, without NaN unless `any` is allowed; what: "--gradient", or who names it. Returns
  * an exit code. */
-int subject_read_result(const settings *s, const char *path, const char *what, bool any,
+int subject_read_result(const program_options *s, const char *path, const char *what, bool any,
                         const attention_case *c, result_kind kind, subject *to,
                         const double **result);
 /* Whether the library can compute a description; what: "soft", or who names it. */
@@ -144,7 +144,7 @@ void parameters_help(const atn_operator_info *info, int variant);
 /* ---- Mistakes of one's own (mistakes.c) ---- */
 
 /* Reads --mistake, of a subject that is complete otherwise. Returns an exit code. */
-int mistakes_read(const settings *s, atn_context *context, subject *to);
+int mistakes_read(const program_options *s, atn_context *context, subject *to);
 
 /* ---- Answers (answers.c) ---- */
 
@@ -463,6 +463,6 @@ int diagnose(atn_context *context, const subject *s, result_kind kind, const res
 
 /* ---- Emission (emit.c) ---- */
 
-int emit_cases(const settings *s);
+int emit_cases(const program_options *s);
 
 #endif

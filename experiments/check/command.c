@@ -36,12 +36,12 @@ static void print_help(void)
 }
 
 /* Parameters of the operators that were named. */
-static void print_more(const settings *s)
+static void print_more(const program_options *s)
 {
     for (int op = 0; op < ATN_OPERATOR_COUNT && s->operators.count; op++) {
         const atn_operator_info *info = atn_operator_get((atn_operator)op);
         for (int variant = 0; variant < info->variant_count; variant++)
-            if (settings_take_variant(s, info, variant)) {
+            if (options_take_variant(s, info, variant)) {
                 parameters_help(info, variant);
                 break;
             }
@@ -110,7 +110,7 @@ static int judge_group(atn_context *context, const subject *s, int first, int en
     return code;
 }
 
-static int judge_all(const settings *given, atn_context *context, const subject *s,
+static int judge_all(const program_options *given, atn_context *context, const subject *s,
                      check_tables *tables, check_page *page)
 {
     ref_verdict worst = REF_SKIPPED;
@@ -126,7 +126,7 @@ static int judge_all(const settings *given, atn_context *context, const subject 
     return code;
 }
 
-static int make_context(const settings *s, int threads, atn_context **context)
+static int make_context(const program_options *s, int threads, atn_context **context)
 {
     atn_context_options options = {.threads = threads, .isa = s->isa};
     atn_status status = atn_context_create(&options, context);
@@ -135,7 +135,7 @@ static int make_context(const settings *s, int threads, atn_context **context)
     return status == ATN_OK ? EXIT_PASS : EXIT_ENVIRONMENT;
 }
 
-static int judge(const settings *s)
+static int judge(const program_options *s)
 {
     subject judged = {.file_count = 0};
     atn_context *reading = NULL, *context = NULL;
@@ -164,7 +164,7 @@ static int judge(const settings *s)
     return code;
 }
 
-static int run(const settings *s, int count, const char *const *words)
+static int run(const program_options *s, int count, const char *const *words)
 {
     return s->emit_case ? emit_cases(s) : judge(s);
 }

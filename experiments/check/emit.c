@@ -344,7 +344,7 @@ static void add_option(emission *e, const char *option, char *value)
  * says, and the kernel. */
 static void start_command(emission *e, const atn_operator_info *info, int variant)
 {
-    const settings *s = e->plan->s;
+    const program_options *s = e->plan->s;
     const atn_attention_desc *desc = &e->s.c.reference;
     const atn_sampling *grid = &desc->sampling;
     bool soft = info->op == ATN_SOFT || info->op == ATN_SOFTPP;
@@ -495,7 +495,7 @@ static int emit_operator(const case_plan *plan, const contexts *with, const atn_
     int code = EXIT_PASS;
     for (int variant = 0; variant < info->variant_count; variant++)
         for (int64_t i = 0; i < case_plan_count(plan) && code == EXIT_PASS; i++) {
-            if (!settings_take_variant(plan->s, info, variant))
+            if (!options_take_variant(plan->s, info, variant))
                 continue;
             case_point point = case_plan_point(plan, i);
             attention_case c = case_plan_make(plan, &point, info->op, variant);
@@ -546,7 +546,7 @@ static int emit_plan(const case_plan *plan, const contexts *with)
     return code;
 }
 
-static int make_contexts(const settings *s, contexts *to)
+static int make_contexts(const program_options *s, contexts *to)
 {
     atn_context_options single = {.threads = 1, .isa = s->isa},
                         many = {.threads = s->threads, .isa = s->isa};
@@ -557,7 +557,7 @@ static int make_contexts(const settings *s, contexts *to)
     return EXIT_ENVIRONMENT;
 }
 
-int emit_cases(const settings *s)
+int emit_cases(const program_options *s)
 {
     case_plan plan;
     contexts with = {0};

@@ -51,8 +51,8 @@ static int set_parameters(const char *place, const text_list *changes, subject *
 }
 
 /* What follows a mistake's name: words. */
-static int read_words(const settings *s, atn_context *context, const char *place, char *words,
-                      subject *to, own_mistake *m)
+static int read_words(const program_options *s, atn_context *context, const char *place,
+                      char *words, subject *to, own_mistake *m)
 {
     text_list changes = {0};
     int code = EXIT_PASS, count = 0;
@@ -89,7 +89,7 @@ static int read_words(const settings *s, atn_context *context, const char *place
 }
 
 /* A line that is neither empty nor a comment. */
-static int read_line(const settings *s, atn_context *context, const char *place, char *line,
+static int read_line(const program_options *s, atn_context *context, const char *place, char *line,
                      subject *to)
 {
     size_t length = strcspn(line, ":");
@@ -107,7 +107,7 @@ static int read_line(const settings *s, atn_context *context, const char *place,
     return read_words(s, context, place, line + length + 1, to, m);
 }
 
-int mistakes_read(const settings *s, atn_context *context, subject *to)
+int mistakes_read(const program_options *s, atn_context *context, subject *to)
 {
     size_t size;
     const char *path = s->check.mistakes;

@@ -348,7 +348,7 @@ static void add_fact(table *t, const char *what, char *value)
     free(value);
 }
 
-static table *make_facts(const settings *s, const subject *judged)
+static table *make_facts(const program_options *s, const subject *judged)
 {
     const attention_case *c = &judged->c;
     const atn_operator_info *info = atn_operator_get(c->choice.op);
@@ -383,8 +383,8 @@ int check_page_open(check_page *page, const char *path)
     return new_file_open_path(&page->file, path);
 }
 
-static void write_page(FILE *file, const check_page *page, const settings *s, const subject *judged,
-                       ref_verdict verdict)
+static void write_page(FILE *file, const check_page *page, const program_options *s,
+                       const subject *judged, ref_verdict verdict)
 {
     const atn_operator_info *info = atn_operator_get(judged->c.choice.op);
     char *name =
@@ -411,7 +411,7 @@ static void write_page(FILE *file, const check_page *page, const settings *s, co
     free(title), free(name);
 }
 
-int check_page_write(check_page *page, const settings *s, const subject *judged,
+int check_page_write(check_page *page, const program_options *s, const subject *judged,
                      ref_verdict verdict)
 {
     if (!page->text)

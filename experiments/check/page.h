@@ -24,7 +24,7 @@ int check_page_open(check_page *page, const char *path);
 void check_page_add(check_page *page, const subject *s, result_kind kind, const result_verdict *v,
                     ref_verdict by_rounding, int count, const finding *findings);
 /* Writes and publishes it. Returns an exit code. */
-int check_page_write(check_page *page, const settings *s, const subject *judged,
+int check_page_write(check_page *page, const program_options *s, const subject *judged,
                      ref_verdict verdict);
 /* Removes what was not published. */
 void check_page_free(check_page *page);

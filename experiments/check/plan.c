@@ -25,7 +25,7 @@ enum { LEAST_ROWS = 4 };
 /* ---- Reading ---- */
 
 /* What the files that are given decide by themselves. */
-static int check_shape_options(const settings *s)
+static int check_shape_options(const program_options *s)
 {
     const struct {
         const char *option, *file;
@@ -43,10 +43,10 @@ static int check_shape_options(const settings *s)
     static const struct {
         const char *option;
         size_t offset;
-    } beside[] = {{"keys", offsetof(check_settings, keys)},
-                  {"values", offsetof(check_settings, values)},
-                  {"mask", offsetof(check_settings, mask)},
-                  {"query-mask", offsetof(check_settings, query_mask)}};
+    } beside[] = {{"keys", offsetof(check_arguments, keys)},
+                  {"values", offsetof(check_arguments, values)},
+                  {"mask", offsetof(check_arguments, mask)},
+                  {"query-mask", offsetof(check_arguments, query_mask)}};
     for (size_t i = 0; i < sizeof clashes / sizeof *clashes; i++)
         if (clashes[i].clashes) {
             report_error("--%s: not with --%s, whose file decides", clashes[i].option,
@@ -64,7 +64,7 @@ static int check_shape_options(const settings *s)
 /* --dtype, or the type of the tokens' file, or bf16, whose numbers every type holds. */
 static int choose_inputs(case_plan *plan)
 {
-    const settings *s = plan->s;
+    const program_options *s = plan->s;
     plan->inputs = ATN_BF16;
     if (s->dtypes_given && s->dtype_count != 1) {
         report_error("--dtype: several are given, expected the one whose numbers inputs are to be");
@@ -112,7 +112,7 @@ static int read_given(case_plan *plan)
 
 static int choose_heads(case_plan *plan)
 {
-    const settings *s = plan->s;
+    const program_options *s = plan->s;
     bool given = plan->given.c.q != NULL;
     plan->heads = given ? plan->given.c.shape.heads : s->heads > 0 ? s->heads : USUAL_HEADS;
     plan->key_heads = given                    ? plan->given.key_heads
@@ -158,7 +158,7 @@ static void take_axis(case_plan *plan, case_axis axis, const integer_list *given
     plan->counts[axis] = from_file || !given->count ? 1 : given->count;
 }
 
-int case_plan_read(const settings *s, case_plan *plan)
+int case_plan_read(const program_options *s, case_plan *plan)
 {
     *plan = (case_plan){.s = s};
     int code = check_shape_options(s);
@@ -232,7 +232,7 @@ static attention_choice choose(const case_plan *plan, const case_point *point, a
                                int variant)
 {
     const attention_case *given = &plan->given.c;
-    const case_settings *sizes = &plan->s->cases;
+    const case_sizes *sizes = &plan->s->cases;
     int64_t mask = point->of[AXIS_MASKS], m = point->of[AXIS_M], n = point->of[AXIS_N];
     attention_choice choice = {
         .op = op,

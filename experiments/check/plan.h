@@ -10,7 +10,7 @@
 typedef enum { AXIS_N, AXIS_D, AXIS_BATCH, AXIS_M, AXIS_SEED, AXIS_MASKS, AXES } case_axis;
 
 typedef struct {
-    const settings *s;
+    const program_options *s;
     subject given;    /* --tokens, --keys, --values, masks; of its case only what is given is set */
     atn_dtype inputs; /* whose numbers the inputs are */
     int64_t heads, key_heads;
@@ -25,7 +25,7 @@ typedef struct {
 } case_point;
 
 /* Returns an exit code; the plan is to be freed in any case. */
-int case_plan_read(const settings *s, case_plan *plan);
+int case_plan_read(const program_options *s, case_plan *plan);
 void case_plan_free(case_plan *plan);
 
 int64_t case_plan_count(const case_plan *plan);

@@ -213,7 +213,7 @@ static void remove_temporary(temporary_folder *f)
     free(f->path);
 }
 
-static int run_claims(const settings *s, const selection *chosen)
+static int run_claims(const program_options *s, const selection *chosen)
 {
     /* evidence is made by this program itself */
     atn_context_options options = {.device = s->device, .threads = s->threads, .isa = s->isa};
@@ -247,7 +247,7 @@ static void print_help(void)
            "claims.md; without it nothing is kept.\n\nexample: attnum claims S11 S22\n");
 }
 
-static int run(const settings *s, int count, const char *const *words)
+static int run(const program_options *s, int count, const char *const *words)
 {
     selection chosen = {0};
     int code = select_claims(&chosen, count, words);

@@ -91,14 +91,14 @@ char *evidence_path(const evidence *e, int output, const char *ending)
 }
 
 /* " --isa NAME", or nothing; to be freed. */
-static char *isa_option(const settings *s)
+static char *isa_option(const program_options *s)
 {
     bool given = s->isa != ATN_ISA_AUTO;
     return must_format("%s%s", given ? " --isa " : "", given ? atn_isa_name(s->isa) : "");
 }
 
 /* "1,2,3"; to be freed. */
-static char *join_seeds(const settings *s)
+static char *join_seeds(const program_options *s)
 {
     char *text = must_format("%" PRId64, s->seeds.items[0]);
     for (int i = 1; i < s->seeds.count; i++) {

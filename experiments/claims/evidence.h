@@ -21,7 +21,7 @@ const experiment *evidence_experiment(const evidence *e);
 
 /* What a judge works with. */
 typedef struct claim_run {
-    const settings *s;
+    const program_options *s;
     atn_context *context; /* s->threads threads */
     uint64_t seed;        /* the first of s->seeds, for what a judge draws itself */
     const char *program;  /* attnum's own path */

@@ -12,7 +12,7 @@
 #include <attnum/attnum.h>
 
 #include "journal.h"
-#include "settings.h"
+#include "options.h"
 #include "table.h"
 
 /* A published CSV: results/<directory of the experiment>/<name>.csv. */
@@ -43,16 +43,16 @@ typedef struct experiment {
     const column *raw_columns;
     int raw_column_count;
 
-    /* Checks the settings, fills in defaults and counts the points into *points; opens what the
+    /* Checks the options, fills in defaults and counts the points into *points; opens what the
      * points share into *state. Returns an exit code; on failure it has reported the reason. Under
      * --dry-run only this, describe and weight are called. release is called whenever *state is not
      * null, also after a failure. */
-    int (*prepare)(const settings *s, void **state, int64_t *points);
+    int (*prepare)(const program_options *s, void **state, int64_t *points);
     /* One line naming a point: for progress, --dry-run and failing rows. Into buffer. */
     void (*describe)(const void *state, int64_t point, char *buffer, size_t size);
     /* The options that pick a point, for the command that a failed check prints. Null: none is
      * printed. */
-    void (*replay)(const void *state, int64_t point, settings_point *options);
+    void (*replay)(const void *state, int64_t point, options_point *options);
     /* Work of a point for the time estimate and for shards of even work, in any unit; the same on
      * every machine. Null: all points weigh the same. */
     double (*weight)(const void *state, int64_t point);
@@ -67,7 +67,7 @@ typedef struct experiment {
      * prints a human table to stdout. Where raw_columns is null, tables[0] is `raw` and is left as
      * it is. Null only if raw_columns is null and there is one output: its first rows are then
      * printed. Returns an exit code: EXIT_CHECK if a check failed. */
-    int (*finish)(const settings *s, const void *state, const table *raw, table **tables);
+    int (*finish)(const program_options *s, const void *state, const table *raw, table **tables);
     void (*release)(void *state);
 } experiment;
 
@@ -76,13 +76,13 @@ extern const experiment *const experiments[];
 
 /* Runs one experiment as described above. Returns an exit code. SIGINT and SIGTERM end it after the
  * points at work, with EXIT_ENVIRONMENT; a second one ends the program. */
-int experiment_run(const experiment *e, const settings *s);
+int experiment_run(const experiment *e, const program_options *s);
 
 /* Publishes what the shards of one run gave, all of which must be there, with results in s->out and
  * s->command in the metadata; s has that run's options. verb: what ran it, "run NAME", and folder:
  * where the shards are, for the command that makes one that is missing. Returns the exit code of
  * the run, were it whole; on failure it has reported the reason. */
-int experiment_merge(const experiment *e, const settings *s, const char *verb, const char *folder,
-                     shard_file *files, int count);
+int experiment_merge(const experiment *e, const program_options *s, const char *verb,
+                     const char *folder, shard_file *files, int count);
 
 #endif

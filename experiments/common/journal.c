@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "files.h"
+#include "options.h"
 #include "progress.h"
 #include "report.h"
-#include "settings.h"
 
 struct journal {
     int file;

@@ -109,7 +109,7 @@ static void add_versions(cJSON *run)
     free(lapack);
 }
 
-static cJSON *seeds_node(const settings *s)
+static cJSON *seeds_node(const program_options *s)
 {
     cJSON *seeds = cJSON_CreateArray();
     for (int i = 0; i < s->seeds.count; i++) {
@@ -158,7 +158,7 @@ static cJSON *gpu_node(atn_device device)
 }
 
 /* isa: null if this machine lacks it, where shards of others are merged. */
-static void add_machine(cJSON *run, const settings *s)
+static void add_machine(cJSON *run, const program_options *s)
 {
     char *cpu = cpu_model();
     atn_isa isa;
@@ -178,7 +178,7 @@ static char *print_line(const cJSON *node)
     return line;
 }
 
-char *metadata_machine(const settings *s)
+char *metadata_machine(const program_options *s)
 {
     cJSON *machine = cJSON_CreateObject();
     add_machine(machine, s);
@@ -201,7 +201,7 @@ bool metadata_same_machine(const char *run, const char *other)
     return same;
 }
 
-static cJSON *options_node(const settings *s)
+static cJSON *options_node(const program_options *s)
 {
     cJSON *options = cJSON_CreateArray();
     for (int i = 0; i < s->kept.count; i++)
@@ -209,7 +209,7 @@ static cJSON *options_node(const settings *s)
     return options;
 }
 
-static cJSON *run_node(const experiment *e, const settings *s, const void *state,
+static cJSON *run_node(const experiment *e, const program_options *s, const void *state,
                        const char *fingerprint)
 {
     char hash[SHA256_HEX_SIZE];
@@ -235,7 +235,7 @@ static cJSON *run_node(const experiment *e, const settings *s, const void *state
     return run;
 }
 
-char *metadata_shard(const experiment *e, const settings *s, const void *state,
+char *metadata_shard(const experiment *e, const program_options *s, const void *state,
                      const char *fingerprint)
 {
     char *number = must_format("%" PRId64 "/%" PRId64, s->shard, s->shards);
@@ -248,7 +248,7 @@ char *metadata_shard(const experiment *e, const settings *s, const void *state,
 }
 
 /* How the shards were run; where and when stands there and not in the merge's own lines. */
-static cJSON *shards_node(const settings *s, const run_facts *facts)
+static cJSON *shards_node(const program_options *s, const run_facts *facts)
 {
     cJSON *shards = cJSON_CreateArray();
     for (int i = 0; i < facts->shard_count; i++) {
@@ -299,7 +299,7 @@ static void write_node(cJSON *root, FILE *file)
     cJSON_Delete(root);
 }
 
-int metadata_write(const experiment *e, const settings *s, const void *state, int output,
+int metadata_write(const experiment *e, const program_options *s, const void *state, int output,
                    const run_facts *facts, const char *csv, FILE *file)
 {
     double bytes;

@@ -21,7 +21,7 @@ typedef struct {
 /* Writes the metadata of e's output number `output`, the CSV that is now at `csv` (null: its
  * bytes and their SHA-256 are left out). Write errors stay with the file. Returns an exit code; on
  * failure it has reported the reason. */
-int metadata_write(const experiment *e, const settings *s, const void *state, int output,
+int metadata_write(const experiment *e, const program_options *s, const void *state, int output,
                    const run_facts *facts, const char *csv, FILE *file);
 
 /* Whether the file at path is the metadata of a run with this fingerprint, and of the CSV at csv,
@@ -29,7 +29,7 @@ int metadata_write(const experiment *e, const settings *s, const void *state, in
 bool metadata_matches(const char *path, const char *csv, const char *fingerprint, int *code);
 
 /* How a shard is run, as a line of JSON: the `run` object. To be freed. */
-char *metadata_shard(const experiment *e, const settings *s, const void *state,
+char *metadata_shard(const experiment *e, const program_options *s, const void *state,
                      const char *fingerprint);
 
 /* The same of a table that is kept in the sources: instead of a `run` a `kept` object with the
@@ -38,7 +38,7 @@ void metadata_write_kept(const experiment *e, const output_spec *o, const void *
                          const char *commit, const char *reason, FILE *file);
 
 /* The processor and the device that s runs on, as a line of JSON. To be freed. */
-char *metadata_machine(const settings *s);
+char *metadata_machine(const program_options *s);
 /* Whether two lines of JSON name the same. */
 bool metadata_same_machine(const char *run, const char *other);
 

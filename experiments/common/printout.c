@@ -7,7 +7,7 @@
 static table_format format = FORMAT_TABLE;
 static int tables_printed, experiments_printed;
 
-void printout_begin(const settings *s)
+void printout_begin(const program_options *s)
 {
     format = s->format;
     report_silence(format != FORMAT_TABLE);

@@ -11,7 +11,7 @@
 #include "experiment.h"
 
 /* First, once per program: the command line for people, or what JSON opens with. */
-void printout_begin(const settings *s);
+void printout_begin(const program_options *s);
 /* Whether the tables are wanted here. */
 bool printout_takes_tables(void);
 /* The published tables of an experiment or a verb, by its name; for people: nothing, they have

@@ -28,7 +28,7 @@ typedef struct {
 
 typedef struct {
     const experiment *e;
-    const settings *s;
+    const program_options *s;
     void *state;
     int64_t points;
     const column *raw_columns;
@@ -129,9 +129,9 @@ static void report_failed_check(const sweep *w, int64_t point, const char *descr
 {
     char *command = NULL;
     if (w->e->replay) {
-        settings_point options;
+        options_point options;
         w->e->replay(w->state, point, &options);
-        command = settings_replay(w->s, w->e->name, w->e->options, &options);
+        command = options_replay(w->s, w->e->name, w->e->options, &options);
     }
     report_note("%s: a check failed at %s%s%s", w->e->name, description,
                 command ? "; to see it again: " : "", command ? command : "");
@@ -197,7 +197,7 @@ static char *make_fingerprint(const sweep *w)
             w->points);
     for (int i = 0; i < w->raw_column_count; i++)
         fprintf(memory, "%s%s", i ? "," : "", w->raw_columns[i].name);
-    settings_fingerprint(w->s, memory);
+    options_fingerprint(w->s, memory);
     for (int i = 0; w->e->input && w->e->input(w->state, i, &name, &sha256); i++)
         fprintf(memory, " %s=%s", name, sha256 ? sha256 : "");
     must_close_text(memory, &text, &size);
@@ -518,7 +518,7 @@ static int print_points(const sweep *w)
 }
 
 /* Prepares the experiment; w is to be closed either way. */
-static int open_sweep(sweep *w, const experiment *e, const settings *s, int64_t shards)
+static int open_sweep(sweep *w, const experiment *e, const program_options *s, int64_t shards)
 {
     const char *slash = strrchr(e->name, '/');
     assert(e->output_count >= 1 && e->output_count <= MAX_OUTPUTS);
@@ -550,7 +550,7 @@ static void close_sweep(sweep *w)
 }
 
 /* A shard hands its options on as JSON, which is UTF-8: another name of a file would be lost. */
-static int check_names(const settings *s)
+static int check_names(const program_options *s)
 {
     for (int i = 0; s->shards && i < s->kept.count; i++)
         for (const char *text = s->kept.items[i]; *text; text += utf8_length(text))
@@ -561,7 +561,7 @@ static int check_names(const settings *s)
     return EXIT_PASS;
 }
 
-int experiment_run(const experiment *e, const settings *s)
+int experiment_run(const experiment *e, const program_options *s)
 {
     sweep w;
     if (check_names(s) != EXIT_PASS)
@@ -660,7 +660,7 @@ static void report_missing(const sweep *w, const char *verb, const char *folder,
 {
     const shard_file *f = find_shard(files, count, shard);
     char *out = f ? results_folder(w->e, f->path) : must_format("%s", folder);
-    char *command = settings_shard_command(w->s, verb, shard, files[0].shards, out);
+    char *command = options_shard_command(w->s, verb, shard, files[0].shards, out);
     char *more = others ? must_format(" (and %" PRId64 " more)", others) : must_format("%s", "");
     report_error("%s: shard %" PRId64 " of %" PRId64 " is %s%s; expected what this leaves: %s",
                  w->e->name, shard, files[0].shards, f ? "not finished" : "missing", more, command);
@@ -688,8 +688,8 @@ static int check_shards(const sweep *w, const char *verb, const char *folder,
     return bad ? EXIT_ENVIRONMENT : EXIT_PASS;
 }
 
-int experiment_merge(const experiment *e, const settings *s, const char *verb, const char *folder,
-                     shard_file *files, int count)
+int experiment_merge(const experiment *e, const program_options *s, const char *verb,
+                     const char *folder, shard_file *files, int count)
 {
     sweep w;
     int code = open_sweep(&w, e, s, files[0].shards);

@@ -3,7 +3,7 @@
 #ifndef EXPERIMENTS_VERB_H
 #define EXPERIMENTS_VERB_H
 
-#include "settings.h"
+#include "options.h"
 
 typedef struct {
     const char *name;
@@ -14,9 +14,9 @@ typedef struct {
     /* What --help prints between the usage and the options. */
     void (*help)(void);
     /* What follows the options, which may depend on them; null: nothing. */
-    void (*help_more)(const settings *s);
+    void (*help_more)(const program_options *s);
     /* Returns an exit code. */
-    int (*run)(const settings *s, int count, const char *const *words);
+    int (*run)(const program_options *s, int count, const char *const *words);
 } verb;
 
 /* The arguments after the verb: parsed, checked, and run. Returns an exit code. */

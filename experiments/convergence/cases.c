@@ -57,7 +57,8 @@ static void plan_file(bottleneck_plan *plan, const input *in)
     plan->windows = (atn_sampling){.kind = ATN_SAMPLING_WINDOW, .stride = stride};
 }
 
-static int make_plan(const settings *s, const input *in, int64_t stage, bottleneck_plan *plan)
+static int make_plan(const program_options *s, const input *in, int64_t stage,
+                     bottleneck_plan *plan)
 {
     *plan = (bottleneck_plan){.distance = s->distance};
     if (!input_is_file(in))
@@ -76,7 +77,7 @@ static int make_plan(const settings *s, const input *in, int64_t stage, bottlene
 
 /* A file cannot give more samples than it has matrices; that is an error only if they were asked
  * for. */
-static int count_file_samples(const settings *s, const input *in, int64_t *samples)
+static int count_file_samples(const program_options *s, const input *in, int64_t *samples)
 {
     int64_t matrices, tokens, dim, height, width;
     input_file_shape(in, &matrices, &tokens, &dim, &height, &width);
@@ -109,7 +110,7 @@ static int add_case(case_list *list, const input_case *like, sampling_kind sampl
 static int add_cases(case_list *list, const input *in, const char *text, int64_t stage,
                      int64_t samples, bool all)
 {
-    const settings *s = list->s;
+    const program_options *s = list->s;
     input_case c = {in, text, .samples = samples, .seeds = s->seeds.count};
     int code = make_plan(s, in, stage, &c.plan);
     if (code == EXIT_PASS && input_is_file(in)) {
@@ -155,7 +156,7 @@ static int add_input(case_list *list, const char *name, const int64_t *stages, i
     return code;
 }
 
-int case_list_open(const settings *s, const case_defaults *defaults, case_list *list)
+int case_list_open(const program_options *s, const case_defaults *defaults, case_list *list)
 {
     bool given = s->inputs.count > 0;
     const int64_t *stages = s->stages.count ? s->stages.items : defaults->stages;
@@ -212,14 +213,14 @@ void case_draw_describe(const case_draw *draw, char *buffer, size_t size)
              pooled ? "" : sampling_name(plan->sampling));
 }
 
-settings_point case_list_replay(const case_list *list, int64_t point)
+options_point case_list_replay(const case_list *list, int64_t point)
 {
     case_draw draw = case_list_draw(list, point);
-    return (settings_point){.input = draw.c->text,
-                            .stage = draw.c->plan.stage,
-                            .sampling = sampling_name(draw.c->plan.sampling),
-                            .seed = (int64_t)draw.seed,
-                            .samples = draw.sample + 1};
+    return (options_point){.input = draw.c->text,
+                           .stage = draw.c->plan.stage,
+                           .sampling = sampling_name(draw.c->plan.sampling),
+                           .seed = (int64_t)draw.seed,
+                           .samples = draw.sample + 1};
 }
 
 int case_draw_tokens(const case_draw *draw, double **tokens)
@@ -238,7 +239,7 @@ void case_sweep_describe(const void *state, int64_t point, char *buffer, size_t 
     case_draw_describe(&draw, buffer, size);
 }
 
-void case_sweep_replay(const void *state, int64_t point, settings_point *options)
+void case_sweep_replay(const void *state, int64_t point, options_point *options)
 {
     *options = case_list_replay(state, point);
 }

@@ -5,7 +5,7 @@
 #define EXPERIMENTS_CONVERGENCE_CASES_H
 
 #include "common/inputs.h"
-#include "common/settings.h"
+#include "common/options.h"
 
 /* How an input's tokens become landmarks and A.
  *
@@ -35,7 +35,7 @@ typedef struct {
 } input_case;
 
 typedef struct {
-    const settings *s;
+    const program_options *s;
     int input_count, count;
     input **inputs;
     input_case *items;
@@ -57,7 +57,7 @@ typedef struct {
 
 /* Opens the inputs of --input and plans their stages. Returns an exit code; on failure it has
  * reported the reason, and the list is to be freed all the same. */
-int case_list_open(const settings *s, const case_defaults *defaults, case_list *list);
+int case_list_open(const program_options *s, const case_defaults *defaults, case_list *list);
 void case_list_free(case_list *list);
 
 /* What a point draws. */
@@ -69,12 +69,12 @@ typedef struct {
 
 case_draw case_list_draw(const case_list *list, int64_t point);
 void case_draw_describe(const case_draw *draw, char *buffer, size_t size);
-settings_point case_list_replay(const case_list *list, int64_t point);
+options_point case_list_replay(const case_list *list, int64_t point);
 /* For an experiment whose state starts with a case_list: its input; and, where its points are the
  * list's, describe, replay, weight (m^3) and release. */
 bool case_sweep_input(const void *state, int index, const char **name, const char **sha256);
 void case_sweep_describe(const void *state, int64_t point, char *buffer, size_t size);
-void case_sweep_replay(const void *state, int64_t point, settings_point *options);
+void case_sweep_replay(const void *state, int64_t point, options_point *options);
 double case_sweep_weight(const void *state, int64_t point);
 void case_sweep_release(void *state);
 /* A draw's tokens, n x d, prepared for its sampling, to be freed. Returns an exit code. */

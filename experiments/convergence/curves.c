@@ -138,7 +138,7 @@ static const atn_inverse_method default_methods[] = {ATN_INVERSE_NR_PAPER, ATN_I
 
 typedef struct {
     case_list cases; /* first: see case_sweep_input */
-    const settings *s;
+    const program_options *s;
     int method_count;
     atn_inverse_method methods[ATN_INVERSE_COUNT];
     int iterations;
@@ -186,7 +186,7 @@ static void choose_methods(sweep *w)
                 w->methods[w->method_count++] = (atn_inverse_method)i;
 }
 
-static int prepare(const settings *s, void **state, int64_t *points)
+static int prepare(const program_options *s, void **state, int64_t *points)
 {
     sweep *w = must_allocate(1, sizeof *w);
     *state = w;
@@ -583,7 +583,7 @@ static void print_curves(const sweep *w, const curve *curves)
     table_free(t);
 }
 
-static int finish(const settings *s, const void *state, const table *raw, table **tables)
+static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
     const sweep *w = state;
     curve *curves = curves_create(w);

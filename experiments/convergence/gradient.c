@@ -70,7 +70,7 @@ static const atn_inverse_method default_methods[] = {ATN_INVERSE_NR_PAPER, ATN_I
 
 typedef struct {
     case_list cases; /* first: see case_sweep_input */
-    const settings *s;
+    const program_options *s;
     int method_count, iterations;
     atn_inverse_method methods[ATN_INVERSE_COUNT];
 } sweep;
@@ -95,7 +95,7 @@ static int choose_methods(sweep *w)
     return EXIT_PASS;
 }
 
-static int prepare(const settings *s, void **state, int64_t *points)
+static int prepare(const program_options *s, void **state, int64_t *points)
 {
     sweep *w = must_allocate(1, sizeof *w);
     *state = w;
@@ -275,7 +275,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
 /* ---- For people ---- */
 
 /* The last iterate of the first sample of everything. */
-static int finish(const settings *s, const void *state, const table *raw, table **tables)
+static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
     const sweep *w = state;
     static const char *const names[] = {"input", "sampling", "variant", "dtype"};

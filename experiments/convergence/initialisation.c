@@ -158,10 +158,10 @@ static const case_defaults defaults[EFFORT_COUNT] = {
 /* The first points are the known matrices, the others those of inputs. */
 typedef struct {
     case_list cases; /* first: see case_sweep_input */
-    const settings *s;
+    const program_options *s;
 } sweep;
 
-static int prepare(const settings *s, void **state, int64_t *points)
+static int prepare(const program_options *s, void **state, int64_t *points)
 {
     sweep *w = must_allocate(1, sizeof *w);
     *state = w;
@@ -178,7 +178,7 @@ static void release(void *state)
     free(w);
 }
 
-static void replay(const void *state, int64_t point, settings_point *options)
+static void replay(const void *state, int64_t point, options_point *options)
 {
     *options = case_list_replay(&((const sweep *)state)->cases, point < KNOWN ? 0 : point - KNOWN);
 }
@@ -369,7 +369,7 @@ static void copy_text(table *t, const table *rows, int64_t row, const char *name
 }
 
 /* A line per matrix and rule, the dtypes side by side. */
-static void print_rows(const settings *s, const table *rows)
+static void print_rows(const program_options *s, const table *rows)
 {
     char names[SHOWN][32];
     column shown[SHOWN] = {{"matrix", COLUMN_TEXT, "", ""},
@@ -415,7 +415,7 @@ static void print_rows(const settings *s, const table *rows)
     table_free(t);
 }
 
-static int finish(const settings *s, const void *state, const table *raw, table **tables)
+static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
     print_rows(s, raw);
     return EXIT_PASS;

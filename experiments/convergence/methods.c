@@ -375,7 +375,7 @@ static const case_defaults defaults[EFFORT_COUNT] = {
 /* Points: the numbers, a kappa each; the rotated matrices, seeds running fastest; the inputs'. */
 typedef struct {
     case_list cases; /* first: see case_sweep_input */
-    const settings *s;
+    const program_options *s;
     int kappa_count;
 } sweep;
 
@@ -389,7 +389,7 @@ static int64_t made_points(const sweep *w)
     return w->kappa_count * (1 + seeds_of(w));
 }
 
-static int prepare(const settings *s, void **state, int64_t *points)
+static int prepare(const program_options *s, void **state, int64_t *points)
 {
     sweep *w = must_allocate(1, sizeof *w);
     *state = w;
@@ -419,7 +419,7 @@ static int64_t seed_of(const sweep *w, int64_t point)
     return point < w->kappa_count ? -1 : w->s->seeds.items[(point - w->kappa_count) % seeds_of(w)];
 }
 
-static void replay(const void *state, int64_t point, settings_point *options)
+static void replay(const void *state, int64_t point, options_point *options)
 {
     const sweep *w = state;
     int64_t made = made_points(w);
@@ -656,7 +656,7 @@ static void print_inputs(const table *rows, int metric)
     report_text("\n");
 }
 
-static int finish(const settings *s, const void *state, const table *raw, table **tables)
+static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
     static const char *const spectra[] = {"dense", "rotated"};
     static const char *const arithmetic[] = {"numbers", "matrices in f64"};

@@ -150,7 +150,7 @@ static const output_spec outputs[] = {
 
 /* ---- What there is to do ---- */
 
-static bool wants_storage(const settings *s, atn_storage storage)
+static bool wants_storage(const program_options *s, atn_storage storage)
 {
     if (s->device != ATN_CPU && storage != ATN_STORAGE_NATIVE)
         return false;
@@ -161,7 +161,7 @@ static bool wants_storage(const settings *s, atn_storage storage)
 }
 
 /* f64 and f32 are the native ones; only the CPU emulates the others' iterates. */
-static int list_precisions(const settings *s, precision *list)
+static int list_precisions(const program_options *s, precision *list)
 {
     int count = 0;
     for (int i = 0; i < PRECISIONS; i++)
@@ -171,7 +171,7 @@ static int list_precisions(const settings *s, precision *list)
     return count;
 }
 
-static int64_t usual_samples(const settings *s, int64_t m)
+static int64_t usual_samples(const program_options *s, int64_t m)
 {
     switch (s->effort) {
     case EFFORT_QUICK:
@@ -183,7 +183,7 @@ static int64_t usual_samples(const settings *s, int64_t m)
     }
 }
 
-static int prepare(const settings *s, void **state, int64_t *points)
+static int prepare(const program_options *s, void **state, int64_t *points)
 {
     static const int64_t usual[EFFORT_COUNT][4] = {
         [EFFORT_QUICK] = {49, 0},
@@ -565,7 +565,7 @@ static void put_summary(table *t, const char *name, group g, int64_t count,
 }
 
 /* Each precision, then all of them (index: their number). */
-static void summarise(table *t, const settings *s, int64_t count, const outcome *outcomes)
+static void summarise(table *t, const program_options *s, int64_t count, const outcome *outcomes)
 {
     precision list[PRECISIONS];
     int listed = list_precisions(s, list);
@@ -624,7 +624,7 @@ static void print_summary(const table *t)
     table_free(lines);
 }
 
-static int finish(const settings *s, const void *state, const table *raw, table **tables)
+static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
     const landmark_sweep *sweep = state;
     outcome *outcomes = must_allocate((size_t)table_rows(raw) + 1, sizeof *outcomes);

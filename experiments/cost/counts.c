@@ -29,7 +29,7 @@ static void add_settings(sweep *w, atn_operator op, const integer_list *landmark
                                                   .landmarks = list[i]};
 }
 
-static int prepare(const settings *s, void **state, int64_t *points)
+static int prepare(const program_options *s, void **state, int64_t *points)
 {
     static int64_t usual[] = {PAPER_LANDMARKS, 36, 64, 81}; /* SOFT (IJCV) Tab. 9 */
     integer_list landmarks = s->landmarks;
@@ -63,9 +63,9 @@ static void describe(const void *state, int64_t point, char *buffer, size_t size
     cost_describe(&((const sweep *)state)->items[point], buffer, size);
 }
 
-static void replay(const void *state, int64_t point, settings_point *options)
+static void replay(const void *state, int64_t point, options_point *options)
 {
-    *options = (settings_point){
+    *options = (options_point){
         .input = "", .seed = 1, .landmarks = ((const sweep *)state)->items[point].landmarks};
 }
 
@@ -166,7 +166,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
 
 /* ---- The experiment ---- */
 
-static int finish(const settings *s, const void *state, const table *raw, table **tables)
+static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
     int code = formulas_evaluate(tables[1]);
     formulas_print(tables[1]);

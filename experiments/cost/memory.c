@@ -134,7 +134,7 @@ static bool is_in_figure(const memory_point *p)
 }
 
 /* Adds the point if there is time for it. */
-static int add_point(sweep *w, const settings *s, atn_context *context, cost_setting setting,
+static int add_point(sweep *w, const program_options *s, atn_context *context, cost_setting setting,
                      bool backward)
 {
     atn_cost cost, doubled_cost;
@@ -156,7 +156,8 @@ static int add_point(sweep *w, const settings *s, atn_context *context, cost_set
     return EXIT_PASS;
 }
 
-static int add_operator(sweep *w, const settings *s, atn_context *context, cost_setting setting)
+static int add_operator(sweep *w, const program_options *s, atn_context *context,
+                        cost_setting setting)
 {
     int code = EXIT_PASS;
     for (int backward = 0; backward <= 1; backward++) {
@@ -174,7 +175,7 @@ static int add_operator(sweep *w, const settings *s, atn_context *context, cost_
     return code;
 }
 
-static int add_points(sweep *w, const settings *s, atn_context *context)
+static int add_points(sweep *w, const program_options *s, atn_context *context)
 {
     int code = EXIT_PASS, tokens = cost_variant(ATN_SIMA, "tokens");
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++) {
@@ -188,7 +189,7 @@ static int add_points(sweep *w, const settings *s, atn_context *context)
     return code;
 }
 
-static int prepare(const settings *s, void **state, int64_t *points)
+static int prepare(const program_options *s, void **state, int64_t *points)
 {
     atn_context *context;
     atn_context_options options = {.threads = 1, .isa = s->isa};
@@ -227,9 +228,9 @@ static double weight(const void *state, int64_t point)
     return 1e8 + ((const sweep *)state)->items[point].work;
 }
 
-static void replay(const void *state, int64_t point, settings_point *options)
+static void replay(const void *state, int64_t point, options_point *options)
 {
-    *options = (settings_point){.input = "", .seed = 1, .by_effort = true};
+    *options = (options_point){.input = "", .seed = 1, .by_effort = true};
 }
 
 /* ---- A point ---- */
@@ -404,7 +405,7 @@ static bool same_line(const table *raw, int64_t a, int64_t b)
     return table_rows_agree(raw, a, b, names, sizeof names / sizeof *names);
 }
 
-static int finish(const settings *s, const void *state, const table *raw, table **tables)
+static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
     table *summary =
         table_create(summary_columns, sizeof summary_columns / sizeof *summary_columns);

@@ -193,7 +193,7 @@ static void add_rivals(sweep *w, effort size)
         }
 }
 
-static int prepare(const settings *s, void **state, int64_t *points)
+static int prepare(const program_options *s, void **state, int64_t *points)
 {
     sweep *w = must_allocate(1, sizeof *w);
     *state = w;
@@ -221,10 +221,10 @@ static void describe(const void *state, int64_t point, char *buffer, size_t size
              atn_operator_get(p->work[1].op)->name, work_names[p->work[1].kind]);
 }
 
-static void replay(const void *state, int64_t point, settings_point *options)
+static void replay(const void *state, int64_t point, options_point *options)
 {
     (void)state, (void)point;
-    *options = (settings_point){.input = "", .seed = 1, .by_effort = true};
+    *options = (options_point){.input = "", .seed = 1, .by_effort = true};
 }
 
 /* ---- A side of a pair ---- */
@@ -480,7 +480,7 @@ static void put_label(table *t, const table *raw, int64_t row, const char *name,
     free(text);
 }
 
-static int finish(const settings *s, const void *state, const table *raw, table **tables)
+static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
     (void)s, (void)state;
     table *t = table_create(summary_columns, sizeof summary_columns / sizeof *summary_columns);

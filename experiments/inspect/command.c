@@ -20,7 +20,7 @@ static void print_help(void)
         inspect.defaults, inspect.example);
 }
 
-static int run(const settings *s, int count, const char *const *words)
+static int run(const program_options *s, int count, const char *const *words)
 {
     if (count != 1) {
         report_error("inspect: %d files given, expected one FILE.npy", count);
@@ -30,7 +30,7 @@ static int run(const settings *s, int count, const char *const *words)
         report_error("--html: --resume may find nothing left to do; expected one of the two");
         return EXIT_USAGE;
     }
-    settings with_tokens = *s;
+    program_options with_tokens = *s;
     const char *word = words[0];
     with_tokens.inputs = (text_list){1, &word};
     printout_begin(s);

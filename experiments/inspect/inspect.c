@@ -157,7 +157,7 @@ static int read_landmarks(inspect_state *w)
  * the papers' 20 steps. */
 static int plan_setting(inspect_plan *plan)
 {
-    const settings *s = plan->s;
+    const program_options *s = plan->s;
     const char *names[SAMPLINGS + 1] = {0};
     if (s->dtypes_given && s->dtype_count != 1) {
         report_error("--dtype: several are given, expected the one that the conclusion is about");
@@ -218,7 +218,7 @@ static int plan_points(inspect_plan *plan)
 {
     static const int64_t usual[EFFORT_COUNT][4] = {
         [EFFORT_QUICK] = {16, 49}, [EFFORT_DEFAULT] = {16, 49, 64}, [EFFORT_FULL] = {16, 49, 64}};
-    const settings *s = plan->s;
+    const program_options *s = plan->s;
     int code = EXIT_PASS, count = s->landmarks.count;
     const int64_t *m = count > 0 ? s->landmarks.items : usual[s->effort];
     const int64_t given[2] = {plan->given.rows};
@@ -240,7 +240,7 @@ static int plan_points(inspect_plan *plan)
     return code;
 }
 
-static int prepare(const settings *s, void **state, int64_t *points)
+static int prepare(const program_options *s, void **state, int64_t *points)
 {
     inspect_state *w = must_allocate(1, sizeof *w);
     *state = w;
@@ -423,7 +423,7 @@ static char *say_subject(const inspect_plan *plan)
     return text;
 }
 
-static int finish(const settings *s, const void *state, const table *raw, table **tables)
+static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
     const inspect_state *w = state;
     inspection_list list = inspections_read(raw);

@@ -87,7 +87,7 @@ int measure_spectrum(int64_t m, const double *a, inspection *out)
 }
 
 /* What f64 cannot tell, where the build can. */
-static int certify(const settings *s, int64_t m, int64_t dim, const double *landmarks,
+static int certify(const program_options *s, int64_t m, int64_t dim, const double *landmarks,
                    inspection *out)
 {
     int64_t most = s->certify >= 0 ? s->certify : ref_certify_library() ? USUAL_CERTIFY : 0;

@@ -19,7 +19,7 @@ typedef struct {
 } inspect_landmarks;
 
 typedef struct {
-    const settings *s;
+    const program_options *s;
     const input *in;
     token_grid grid;                          /* of the tokens */
     int64_t tokens, dim, matrices, per_batch; /* heads of a batch entry */

@@ -68,13 +68,13 @@ static int open_run(shard_run *r, const shard_file *f)
 }
 
 /* The options as s->kept; words holds pointers into the JSON, and is to be freed after s. */
-static int parse_run(const shard_run *r, settings *s, const char *out, char ***words)
+static int parse_run(const shard_run *r, program_options *s, const char *out, char ***words)
 {
     const cJSON *options = cJSON_GetObjectItem(r->run, "options"), *option;
     int count = 0;
     *words = must_allocate((size_t)cJSON_GetArraySize(options) + 1, sizeof **words);
     cJSON_ArrayForEach(option, options)(*words)[count++] = option->valuestring;
-    return settings_parse_kept(s, out, count, *words);
+    return options_parse_kept(s, out, count, *words);
 }
 
 /* ---- The shards of one experiment ---- */
@@ -124,32 +124,32 @@ static void note_kernels(const group *g)
     }
 }
 
-static bool inputs_are_here(const settings *s)
+static bool inputs_are_here(const program_options *s)
 {
     for (int i = 0; i < s->inputs.count; i++)
-        if (settings_names_file(s->inputs.items[i]) && access(s->inputs.items[i], R_OK) != 0)
+        if (options_names_file(s->inputs.items[i]) && access(s->inputs.items[i], R_OK) != 0)
             return false;
     return true;
 }
 
 /* Files of tokens may have lain elsewhere on each machine: the first shard that names them as they
  * lie here will do, as the fingerprint says what they hold. */
-static int parse_group(const group *g, settings *s, const char *out, char ***words)
+static int parse_group(const group *g, program_options *s, const char *out, char ***words)
 {
     int code = EXIT_PASS;
     for (int i = 0; i <= g->count; i++) {
         code = parse_run(&g->runs[i % g->count], s, out, words);
         if (code != EXIT_PASS || inputs_are_here(s) || i == g->count)
             break;
-        settings_free(s);
+        options_free(s);
         free(*words);
     }
     return code;
 }
 
-static int merge_group(const group *g, const settings *merge, const char *folder)
+static int merge_group(const group *g, const program_options *merge, const char *folder)
 {
-    settings s;
+    program_options s;
     char **words = NULL;
     int code = check_group(g);
     if (code != EXIT_PASS)
@@ -163,7 +163,7 @@ static int merge_group(const group *g, const settings *merge, const char *folder
         s.command = must_format("%s", merge->command);
         code = experiment_merge(g->e, &s, made_by, folder, g->files, g->count);
         free(made_by);
-        settings_free(&s);
+        options_free(&s);
     }
     free(words);
     return code;
@@ -171,7 +171,7 @@ static int merge_group(const group *g, const settings *merge, const char *folder
 
 /* Merges what is of one experiment and takes it off the list, by leaving no experiment there. */
 static int merge_experiment(const shard_list *list, shard_run *runs, const experiment *e,
-                            const settings *s, const char *folder)
+                            const program_options *s, const char *folder)
 {
     group g = {.e = e};
     g.files = must_allocate((size_t)list->count, sizeof *g.files);
@@ -200,7 +200,8 @@ static void print_help(void)
         "example: attnum merge results node2/results --out results\n");
 }
 
-static int merge_all(const shard_list *list, shard_run *runs, const settings *s, const char *folder)
+static int merge_all(const shard_list *list, shard_run *runs, const program_options *s,
+                     const char *folder)
 {
     int code = EXIT_SKIPPED;
     for (int i = 0; i < list->count && !signals_stopped(); i++)
@@ -209,7 +210,7 @@ static int merge_all(const shard_list *list, shard_run *runs, const settings *s,
     return signals_stopped() ? exit_worst(code, EXIT_ENVIRONMENT) : code;
 }
 
-static int run(const settings *s, int count, const char *const *folders)
+static int run(const program_options *s, int count, const char *const *folders)
 {
     shard_list list = {0};
     int code = EXIT_PASS;

@@ -11,7 +11,7 @@
 
 /* ---- A point is a row of a paper's table ---- */
 
-static int prepare(const settings *s, void **state, int64_t *points)
+static int prepare(const program_options *s, void **state, int64_t *points)
 {
     *points = printed_row_count;
     return EXIT_PASS;
@@ -170,7 +170,7 @@ static void print_rows(const table *t)
     table_print_columns(t, names, SHOWN, table_rows(t), report_stream());
 }
 
-static int finish(const settings *s, const void *state, const table *raw, table **tables)
+static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
     for (int i = 0; i < printed_row_count; i++)
         put_row(tables[0], &printed_rows[i], sum_of(raw, i));

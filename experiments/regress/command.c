@@ -20,7 +20,7 @@ static void print_help(void)
            regress.defaults, regress.example);
 }
 
-static int check_options(const settings *s)
+static int check_options(const program_options *s)
 {
     for (int i = 0; i < s->dtype_count; i++)
         if (s->dtypes[i] >= ATN_CPU_DTYPE_COUNT) {
@@ -60,7 +60,7 @@ static int compare_files(const char *file, const char *against)
     return code;
 }
 
-static int run(const settings *s, int count, const char *const *words)
+static int run(const program_options *s, int count, const char *const *words)
 {
     bool files = count == 1 && s->against && !s->baseline && !s->update && regress_is_full(s) &&
                  s->device == ATN_CPU && !s->dry_run;

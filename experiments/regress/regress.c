@@ -31,7 +31,7 @@ static const struct {
 
 /* A sweep of accuracy/operators. */
 typedef struct {
-    settings s;
+    program_options s;
     int64_t tokens, landmarks;
     const char *inputs[8];
     void *sweep;
@@ -39,7 +39,7 @@ typedef struct {
 } part;
 
 typedef struct {
-    const settings *s;
+    const program_options *s;
     int64_t seeds[SAMPLES];
     part parts[PARTS];
     int count;
@@ -47,14 +47,14 @@ typedef struct {
     table *kept; /* null: under --update, if there is none yet */
 } regress_state;
 
-bool regress_is_full(const settings *s)
+bool regress_is_full(const program_options *s)
 {
     return s->operators.count == 0 && s->inputs.count == 0 && !s->dtypes_given &&
            s->storage_count == 0 && s->tokens.count == 0 && s->landmarks.count == 0;
 }
 
 /* A type that is asked for is the only one, all types otherwise. */
-static void choose_types(settings *s)
+static void choose_types(program_options *s)
 {
     if (s->storage_count > 0)
         return;
@@ -65,7 +65,7 @@ static void choose_types(settings *s)
 }
 
 /* The inputs of a part that were asked for. False if there is none. */
-static bool choose_inputs(part *p, const char *const *few, const settings *s)
+static bool choose_inputs(part *p, const char *const *few, const program_options *s)
 {
     int count = 0;
     for (int i = 0; few[i]; i++) {
@@ -81,7 +81,7 @@ static bool choose_inputs(part *p, const char *const *few, const settings *s)
 
 static void add_part(regress_state *r, int index)
 {
-    const settings *s = r->s;
+    const program_options *s = r->s;
     part *p = &r->parts[r->count];
     p->s = *s;
     p->s.effort = EFFORT_QUICK;
@@ -100,7 +100,7 @@ static void add_part(regress_state *r, int index)
 
 static int open_kept(regress_state *r)
 {
-    const settings *s = r->s;
+    const program_options *s = r->s;
     const char *named = s->against ? s->against : s->baseline;
     r->path = named ? must_format("%s", named) : resource_path("golden", "accuracy.csv");
     if (!r->path)
@@ -110,7 +110,7 @@ static int open_kept(regress_state *r)
     return rows_read(r->path, &r->kept);
 }
 
-static int prepare(const settings *s, void **state, int64_t *points)
+static int prepare(const program_options *s, void **state, int64_t *points)
 {
     regress_state *r = must_allocate(1, sizeof *r);
     *state = r;
@@ -177,7 +177,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
 
 /* ---- The comparison ---- */
 
-static int finish(const settings *s, const void *state, const table *raw, table **tables)
+static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
     const regress_state *r = state;
     table *now = table_create(regress_columns, ROW_COLUMNS);

@@ -17,7 +17,7 @@ extern const experiment regress;
 extern const verb regress_verb;
 
 /* Whether no option picks a part of the rows. */
-bool regress_is_full(const settings *s);
+bool regress_is_full(const program_options *s);
 
 /* Writes the baseline at `path`, and its metadata: the rows of now, and those of other devices that
  * were there (kept, or null). Refused where f32 or f64 FAILs. Returns an exit code. */

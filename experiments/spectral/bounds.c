@@ -162,7 +162,7 @@ static origin point_origin(const landmark_point *p)
 }
 
 /* The stages of --stage, or 3 and 2: 196 and 784 tokens. A file has one. */
-static int64_t get_stage(const settings *s, const input *in, int index)
+static int64_t get_stage(const program_options *s, const input *in, int index)
 {
     static const int64_t usual[] = {3, 2};
     int count = s->stages.count > 0 ? s->stages.count : 2;
@@ -189,7 +189,7 @@ static void add_own_points(landmark_sweep *sweep, uint64_t seed)
 
 static int add_points(landmark_sweep *sweep, uint64_t seed)
 {
-    const settings *s = sweep->s;
+    const program_options *s = sweep->s;
     static const int64_t usual[] = {49};
     static const int64_t samples[EFFORT_COUNT] = {
         [EFFORT_QUICK] = 1, [EFFORT_DEFAULT] = 5, [EFFORT_FULL] = 100};
@@ -205,7 +205,7 @@ static int add_points(landmark_sweep *sweep, uint64_t seed)
     return code;
 }
 
-static int prepare(const settings *s, void **state, int64_t *points)
+static int prepare(const program_options *s, void **state, int64_t *points)
 {
     static const char *const usual_inputs[] = {"photos",     "smooth",    "smooth:8", "noisy",
                                                "iid",        "iid:0.3",   "clusters", "constant",
@@ -485,7 +485,7 @@ static void summarise(const table *raw, const statement *st, table *summary)
     table_text(summary, table_get_text(raw, worst, input_column));
 }
 
-static int finish(const settings *s, const void *state, const table *raw, table **tables)
+static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
     table *summary =
         table_create(summary_columns, (int)(sizeof summary_columns / sizeof *summary_columns));

@@ -21,12 +21,12 @@ enum { COLUMNS = sizeof columns / sizeof *columns };
 static const output_spec outputs[] = {
     {"eigenvalues", "The spectrum of the bottleneck matrix A = K(L, L) in f64.", columns, COLUMNS}};
 
-static int64_t usual_samples(const settings *s, int64_t m)
+static int64_t usual_samples(const program_options *s, int64_t m)
 {
     return 1;
 }
 
-static int prepare(const settings *s, void **state, int64_t *points)
+static int prepare(const program_options *s, void **state, int64_t *points)
 {
     static const int64_t usual[EFFORT_COUNT][2] = {
         [EFFORT_QUICK] = {256}, [EFFORT_DEFAULT] = {1024}, [EFFORT_FULL] = {1024}};
@@ -73,7 +73,7 @@ static const column summary_columns[] = {
     {"half_of_trace", COLUMN_INTEGER, "", ""}, /* how many eigenvalues hold half of m */
 };
 
-static int finish(const settings *s, const void *state, const table *raw, table **tables)
+static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
     const landmark_sweep *sweep = state;
     int eigenvalue = table_column(raw, "eigenvalue"), below = table_column(raw, "below_floor");

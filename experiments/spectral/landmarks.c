@@ -36,7 +36,7 @@ static int refuse_twins(const input_set *set)
     return EXIT_PASS;
 }
 
-int input_set_open(const settings *s, const char *const *usual, input_set *set)
+int input_set_open(const program_options *s, const char *const *usual, input_set *set)
 {
     const char *const *names = s->inputs.count > 0 ? s->inputs.items : usual;
     int wanted = s->inputs.count, code = EXIT_PASS;
@@ -136,7 +136,7 @@ int64_t landmark_grid(const input *in, int64_t m, token_grid *grid)
     return choose_stride(grid, m);
 }
 
-int check_landmarks(const settings *s, const input *in, int64_t m, int64_t given)
+int check_landmarks(const program_options *s, const input *in, int64_t m, int64_t given)
 {
     if (m > MOST_LANDMARKS)
         report_error("--m %" PRId64 ": expected at most %d", m, (int)MOST_LANDMARKS);
@@ -199,26 +199,26 @@ int make_landmarks(const input *in, const token_grid *grid, uint64_t seed, int64
     return code;
 }
 
-double kernel_scale(const settings *s, int64_t dim)
+double kernel_scale(const program_options *s, int64_t dim)
 {
     return atn_kernel_scale(s->scale, s->scale_value, 1, dim);
 }
 
-static int make_scaled_kernel(const settings *s, double scale, atn_context *context, int64_t count,
-                              int64_t dim, double *tokens, double *kernel)
+static int make_scaled_kernel(const program_options *s, double scale, atn_context *context,
+                              int64_t count, int64_t dim, double *tokens, double *kernel)
 {
     atn_tensor from = matrix_view(tokens, count, dim), to = matrix_view(kernel, count, count);
     atn_status status = staged_gaussian_self(context, s->distance, scale, &from, &to);
     return check_status(context, status, "kernel matrix");
 }
 
-int make_kernel(const settings *s, atn_context *context, int64_t count, int64_t dim, double *tokens,
-                double *kernel)
+int make_kernel(const program_options *s, atn_context *context, int64_t count, int64_t dim,
+                double *tokens, double *kernel)
 {
     return make_scaled_kernel(s, kernel_scale(s, dim), context, count, dim, tokens, kernel);
 }
 
-int make_cross_kernel(const settings *s, atn_context *context, int64_t rows, int64_t cols,
+int make_cross_kernel(const program_options *s, atn_context *context, int64_t rows, int64_t cols,
                       int64_t dim, double *x, double *y, double *kernel)
 {
     atn_tensor left = matrix_view(x, rows, dim), right = matrix_view(y, cols, dim);
@@ -294,7 +294,7 @@ int64_t numerical_rank(int64_t m, const double *lambda, double u)
 
 /* ---- Points ---- */
 
-int landmark_sweep_start(const settings *s, const char *const *usual_inputs, void **state)
+int landmark_sweep_start(const program_options *s, const char *const *usual_inputs, void **state)
 {
     landmark_sweep *sweep = must_allocate(1, sizeof *sweep);
     *state = sweep;
@@ -317,7 +317,7 @@ void landmark_sweep_add(landmark_sweep *sweep, const landmark_point *point)
 
 int landmark_sweep_add_samples(landmark_sweep *sweep, landmark_point point, int64_t usual)
 {
-    const settings *s = sweep->s;
+    const program_options *s = sweep->s;
     int64_t count = s->samples > 0 ? s->samples : usual;
     if (input_is_file(point.in)) {
         int64_t matrices = get_file_shape(point.in).matrices;
@@ -373,7 +373,7 @@ int landmark_sweep_add_stage(landmark_sweep *sweep, uint64_t seed, const input *
 
 /* The points of one input: a list m, ended by 0. */
 static int add_points(landmark_sweep *sweep, landmark_point point, const int64_t *m,
-                      int64_t (*samples)(const settings *s, int64_t m))
+                      int64_t (*samples)(const program_options *s, int64_t m))
 {
     int64_t taken = 0;
     int code = EXIT_PASS;
@@ -387,7 +387,7 @@ static int add_points(landmark_sweep *sweep, landmark_point point, const int64_t
 }
 
 /* The numbers of --m, or `usual`; ended by 0, to be freed. */
-static int64_t *list_landmarks(const settings *s, const int64_t *usual)
+static int64_t *list_landmarks(const program_options *s, const int64_t *usual)
 {
     int count = s->landmarks.count;
     const int64_t *from = count > 0 ? s->landmarks.items : usual;
@@ -398,8 +398,8 @@ static int64_t *list_landmarks(const settings *s, const int64_t *usual)
     return m;
 }
 
-int landmark_sweep_open(const settings *s, const int64_t *m,
-                        int64_t (*samples)(const settings *s, int64_t m), void **state,
+int landmark_sweep_open(const program_options *s, const int64_t *m,
+                        int64_t (*samples)(const program_options *s, int64_t m), void **state,
                         int64_t *points)
 {
     static const char *const usual_inputs[] = {"photos", "smooth",  "smooth:8", "noisy",
@@ -407,9 +407,10 @@ int landmark_sweep_open(const settings *s, const int64_t *m,
     return landmark_sweep_open_inputs(s, usual_inputs, m, samples, state, points);
 }
 
-int landmark_sweep_open_inputs(const settings *s, const char *const *usual_inputs, const int64_t *m,
-                               int64_t (*samples)(const settings *s, int64_t m), void **state,
-                               int64_t *points)
+int landmark_sweep_open_inputs(const program_options *s, const char *const *usual_inputs,
+                               const int64_t *m,
+                               int64_t (*samples)(const program_options *s, int64_t m),
+                               void **state, int64_t *points)
 {
     int code = landmark_sweep_start(s, usual_inputs, state);
     landmark_sweep *sweep = *state;
@@ -462,7 +463,7 @@ void landmark_sweep_release(void *state)
 static int add_sampled(landmark_sweep *sweep, sampling_kind kind, int64_t count,
                        const landmark_point *points)
 {
-    const settings *s = sweep->s;
+    const program_options *s = sweep->s;
     for (int64_t i = 0; i < count; i++) {
         landmark_point point = points[i];
         atn_sampling windows = windows_of(&point.grid);
@@ -481,7 +482,7 @@ static int add_sampled(landmark_sweep *sweep, sampling_kind kind, int64_t count,
 
 int landmark_sweep_vary_sampling(landmark_sweep *sweep)
 {
-    const settings *s = sweep->s;
+    const program_options *s = sweep->s;
     int64_t count = sweep->count, last;
     int kinds = s->sampling_count > 0 ? s->sampling_count : SAMPLING_COUNT, code = EXIT_PASS;
     landmark_point *points = sweep->points;
@@ -555,14 +556,14 @@ static const char *input_text(const landmark_sweep *sweep, const input *in)
     return in ? input_name(in) : "iid";
 }
 
-void landmark_sweep_replay(const void *state, int64_t point, settings_point *options)
+void landmark_sweep_replay(const void *state, int64_t point, options_point *options)
 {
     const landmark_sweep *sweep = state;
     const landmark_point *p = &sweep->points[point];
-    *options = (settings_point){.input = input_text(sweep, p->in),
-                                .stage = p->stage,
-                                .landmarks = p->in ? p->m : 0,
-                                .sampling = sampling_name(p->sampling),
-                                .seed = (int64_t)p->seed,
-                                .samples = p->sample + 1};
+    *options = (options_point){.input = input_text(sweep, p->in),
+                               .stage = p->stage,
+                               .landmarks = p->in ? p->m : 0,
+                               .sampling = sampling_name(p->sampling),
+                               .seed = (int64_t)p->seed,
+                               .samples = p->sample + 1};
 }

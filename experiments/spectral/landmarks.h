@@ -14,7 +14,7 @@ typedef struct {
 
 /* Opens the inputs of --input, or `usual` (ended by null). Refuses two of the same name: rows could
  * not be told apart. Returns an exit code; the set is to be freed in any case. */
-int input_set_open(const settings *s, const char *const *usual, input_set *set);
+int input_set_open(const program_options *s, const char *const *usual, input_set *set);
 void input_set_free(input_set *set);
 
 /* Tokens on a height x width grid, pooled with a stride; or (windows) height tokens in a row,
@@ -46,7 +46,7 @@ int refuse_large_files(const input_set *inputs, const char *name);
 
 /* EXIT_PASS if `given` landmarks, of an input asked for m, are to be taken: m, or what a file has
  * where --m was not given. Otherwise EXIT_USAGE, reported. */
-int check_landmarks(const settings *s, const input *in, int64_t m, int64_t given);
+int check_landmarks(const program_options *s, const input *in, int64_t m, int64_t given);
 
 int64_t input_dim(const input *in);
 int64_t grid_tokens(const token_grid *grid);
@@ -62,14 +62,14 @@ int make_landmarks(const input *in, const token_grid *grid, uint64_t seed, int64
                    atn_context *context, double *tokens, double *landmarks);
 
 /* s of the kernel for one head of width dim. */
-double kernel_scale(const settings *s, int64_t dim);
+double kernel_scale(const program_options *s, int64_t dim);
 
-/* K(X, X) of count tokens, f64, with the settings' distance, and scale for one head: an input is
+/* K(X, X) of count tokens, f64, with the options' distance, and scale for one head: an input is
  * one. Returns an exit code. */
-int make_kernel(const settings *s, atn_context *context, int64_t count, int64_t dim, double *tokens,
-                double *kernel);
+int make_kernel(const program_options *s, atn_context *context, int64_t count, int64_t dim,
+                double *tokens, double *kernel);
 /* K(X, Y) of rows tokens x and cols tokens y, the same way. */
-int make_cross_kernel(const settings *s, atn_context *context, int64_t rows, int64_t cols,
+int make_cross_kernel(const program_options *s, atn_context *context, int64_t rows, int64_t cols,
                       int64_t dim, double *x, double *y, double *kernel);
 
 /* X_20 of a Newton-Raphson variant for symmetric a, m x m, and of nr-paper: the papers' stand-in
@@ -109,7 +109,7 @@ typedef struct {
 } landmark_point;
 
 typedef struct {
-    const settings *s;
+    const program_options *s;
     input_set inputs;
     landmark_point *points;
     int64_t count, capacity;
@@ -117,7 +117,7 @@ typedef struct {
 
 /* A sweep without points. Refuses --scale embed. Returns an exit code; *state is set and to be
  * released in any case. */
-int landmark_sweep_start(const settings *s, const char *const *usual_inputs, void **state);
+int landmark_sweep_start(const program_options *s, const char *const *usual_inputs, void **state);
 void landmark_sweep_add(landmark_sweep *sweep, const landmark_point *point);
 /* Adds a point of an input once per sample: --samples of them, or `usual`. A file is the same under
  * all seeds and takes the first; it cannot give more samples than it has matrices, which is an
@@ -132,19 +132,20 @@ int landmark_sweep_add_stage(landmark_sweep *sweep, uint64_t seed, const input *
  * iid, iid:0.3, clusters if --input was not given. m is an experiment's own ascending list (ended
  * by 0) for where --m was not given; a file then takes the nearest it has to each, each once.
  * samples(s, m) is the usual number of samples. For experiment::prepare. */
-int landmark_sweep_open(const settings *s, const int64_t *m,
-                        int64_t (*samples)(const settings *s, int64_t m), void **state,
+int landmark_sweep_open(const program_options *s, const int64_t *m,
+                        int64_t (*samples)(const program_options *s, int64_t m), void **state,
                         int64_t *points);
 /* The same with other usual inputs, ended by null. */
-int landmark_sweep_open_inputs(const settings *s, const char *const *usual_inputs, const int64_t *m,
-                               int64_t (*samples)(const settings *s, int64_t m), void **state,
-                               int64_t *points);
+int landmark_sweep_open_inputs(const program_options *s, const char *const *usual_inputs,
+                               const int64_t *m,
+                               int64_t (*samples)(const program_options *s, int64_t m),
+                               void **state, int64_t *points);
 /* For the members of an experiment of these names. */
 void landmark_sweep_describe(const void *state, int64_t point, char *buffer, size_t size);
 double landmark_sweep_weight(const void *state, int64_t point);
 bool landmark_sweep_input(const void *state, int index, const char **name, const char **sha256);
 void landmark_sweep_release(void *state);
-void landmark_sweep_replay(const void *state, int64_t point, settings_point *options);
+void landmark_sweep_replay(const void *state, int64_t point, options_point *options);
 
 /* Takes every point once for each of --sampling, or, where that was not given, for every sampling
  * that is possible, an input's points of one sampling after those of another; points have pooled

@@ -235,7 +235,7 @@ static void add_row(const landmark_point *p, const growth_norms *norms, table *r
 static int certify(const landmark_sweep *sweep, const landmark_point *p, atn_context *context,
                    growth_norms *norms)
 {
-    const settings *s = sweep->s;
+    const program_options *s = sweep->s;
     int64_t most = s->certify >= 0 ? s->certify : ref_certify_library() ? USUAL_CERTIFY : 0;
     if (p->m > most || !(norms->pinv_below_floor || norms->normalised_below_floor))
         return EXIT_PASS;
@@ -267,14 +267,14 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
 }
 
 /* Above 256 a matrix costs seconds. */
-static int64_t usual_samples(const settings *s, int64_t m)
+static int64_t usual_samples(const program_options *s, int64_t m)
 {
     static const int64_t samples[EFFORT_COUNT][2] = {
         [EFFORT_QUICK] = {2, 1}, [EFFORT_DEFAULT] = {5, 1}, [EFFORT_FULL] = {100, 100}};
     return samples[s->effort][m > 256];
 }
 
-static int prepare(const settings *s, void **state, int64_t *points)
+static int prepare(const program_options *s, void **state, int64_t *points)
 {
     static const int64_t quick[] = {4, 9, 16, 25, 36, 49, 64, 100, 144, 256, 0};
     static const int64_t usual[] = {4, 9, 16, 25, 36, 49, 64, 100, 144, 256, 441, 1024, 0};
@@ -380,7 +380,7 @@ static void say_what_is_certified(const table *raw)
 static const char *const keys[] = {"input", "sampling"};
 enum { KEYS = sizeof keys / sizeof *keys };
 
-static int finish(const settings *s, const void *state, const table *raw, table **tables)
+static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
     size_t rows = (size_t)table_rows(raw);
     growth_points taken = {must_allocate(rows, sizeof(double)), must_allocate(rows, sizeof(double)),

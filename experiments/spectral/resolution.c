@@ -94,7 +94,7 @@ static const int64_t usual_sides[EFFORT_COUNT][7] = {[EFFORT_QUICK] = {14, 22, 2
 /* Beyond these a point takes hours: n x n kernels made in every step, 20 steps with A. */
 enum { LARGEST_SIDE = 128, MOST_LANDMARKS = 1024 };
 
-static int64_t usual_samples(const settings *s, const input *in)
+static int64_t usual_samples(const program_options *s, const input *in)
 {
     bool pictures = !input_is_file(in) && *input_sha256(in);
     static const int64_t samples[EFFORT_COUNT][2] = {
@@ -103,7 +103,7 @@ static int64_t usual_samples(const settings *s, const input *in)
 }
 
 /* The side of the index-th grid, 0 past the last one, -1, reported, if n is no square. */
-static int64_t get_side(const settings *s, int index)
+static int64_t get_side(const program_options *s, int index)
 {
     if (s->tokens.count == 0)
         return index < 7 ? usual_sides[s->effort][index] : 0;
@@ -129,7 +129,7 @@ static int64_t largest_side(const input *in, int view)
 
 static int add_input(landmark_sweep *sweep, uint64_t seed, const input *in)
 {
-    const settings *s = sweep->s;
+    const program_options *s = sweep->s;
     int64_t side, before = sweep->count;
     int code = EXIT_PASS;
     for (int view = 0; view < VIEWS; view++)
@@ -154,7 +154,7 @@ static int add_input(landmark_sweep *sweep, uint64_t seed, const input *in)
     return code;
 }
 
-static int prepare(const settings *s, void **state, int64_t *points)
+static int prepare(const program_options *s, void **state, int64_t *points)
 {
     static const char *const usual_inputs[] = {"photos", "smooth", "smooth:8", "iid", NULL};
     int code = landmark_sweep_start(s, usual_inputs, state);
@@ -180,7 +180,7 @@ static double weight(const void *state, int64_t point)
     return n * n * n;
 }
 
-static void replay(const void *state, int64_t point, settings_point *options)
+static void replay(const void *state, int64_t point, options_point *options)
 {
     landmark_sweep_replay(state, point, options);
     options->tokens = grid_tokens(&((const landmark_sweep *)state)->points[point].grid);
@@ -495,7 +495,7 @@ static void add_fit(const table *raw, int64_t row, double *n, double *norms, tab
     count > 0 ? table_integer(fits, most) : table_missing(fits);
 }
 
-static int finish(const settings *s, const void *state, const table *raw, table **tables)
+static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
     size_t rows = (size_t)table_rows(raw);
     double *n = must_allocate(rows, sizeof *n), *norms = must_allocate(rows, sizeof *norms);

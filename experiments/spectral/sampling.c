@@ -24,7 +24,7 @@
 enum { VALUE_DIM = 32 };
 
 /* Draws of a sampler that is random. */
-static int64_t draws_of(const settings *s, const sampler *with)
+static int64_t draws_of(const program_options *s, const sampler *with)
 {
     static const int64_t usual[EFFORT_COUNT] = {
         [EFFORT_QUICK] = 3, [EFFORT_DEFAULT] = 3, [EFFORT_FULL] = 20};
@@ -86,7 +86,7 @@ static int add_points(landmark_sweep *sweep, uint64_t seed, const input *in, int
     static const int64_t usual[] = {49, 196}, quick[] = {16, 49};
     static const int64_t samples[EFFORT_COUNT] = {
         [EFFORT_QUICK] = 1, [EFFORT_DEFAULT] = 3, [EFFORT_FULL] = 10};
-    const settings *s = sweep->s;
+    const program_options *s = sweep->s;
     const int64_t *own = s->effort == EFFORT_QUICK ? quick : usual;
     const int64_t *m = s->landmarks.count > 0 ? s->landmarks.items : own;
     int count = s->landmarks.count > 0 ? s->landmarks.count : 2, code = EXIT_PASS;
@@ -104,7 +104,7 @@ static int add_points(landmark_sweep *sweep, uint64_t seed, const input *in, int
 
 static int add_input(landmark_sweep *sweep, uint64_t seed, const input *in)
 {
-    const settings *s = sweep->s;
+    const program_options *s = sweep->s;
     const int64_t own = s->effort == EFFORT_QUICK ? 3 : 2;
     const int64_t *stages = s->stages.count > 0 ? s->stages.items : &own;
     int count = s->stages.count > 0 && !input_is_file(in) ? s->stages.count : 1, code = EXIT_PASS;
@@ -113,7 +113,7 @@ static int add_input(landmark_sweep *sweep, uint64_t seed, const input *in)
     return code;
 }
 
-static int prepare(const settings *s, void **state, int64_t *points)
+static int prepare(const program_options *s, void **state, int64_t *points)
 {
     static const char *const usual_inputs[] = {"photos",   "smooth",  "smooth:8",
                                                "clusters", "iid:0.3", NULL};
@@ -543,7 +543,7 @@ static void summarise_all(const table *raw, int64_t like, table *summary)
             summarise(raw, like, samplers[i].name, place_of(medians, i), summary);
 }
 
-static int finish(const settings *s, const void *state, const table *raw, table **tables)
+static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
     (void)s, (void)state;
     for (int64_t row = 0; row < table_rows(raw); row++)

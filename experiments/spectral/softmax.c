@@ -66,14 +66,14 @@ static const double ratios[] = {1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48};
 enum { RATIOS = sizeof ratios / sizeof *ratios };
 
 /* The index-th n, 0 past the last one. */
-static int64_t get_tokens(const settings *s, int index)
+static int64_t get_tokens(const program_options *s, int index)
 {
     if (s->tokens.count > 0)
         return index < s->tokens.count ? s->tokens.items[index] : 0;
     return index < 6 ? usual_tokens[s->effort][index] : 0;
 }
 
-static int check_tokens(const settings *s)
+static int check_tokens(const program_options *s)
 {
     for (int i = 0; i < s->tokens.count; i++) {
         int64_t n = s->tokens.items[i], side = llround(sqrt((double)n));
@@ -139,7 +139,7 @@ static void add_dominant(landmark_sweep *sweep)
         add_ratios(sweep, n);
 }
 
-static int prepare(const settings *s, void **state, int64_t *points)
+static int prepare(const program_options *s, void **state, int64_t *points)
 {
     static const char *const usual_inputs[] = {"photos", "smooth", "iid", "clusters", NULL};
     int code = landmark_sweep_start(s, usual_inputs, state);
@@ -178,7 +178,7 @@ static double weight(const void *state, int64_t point)
     return n * n * n * (p->kind == KEYS_OTHER ? 20 : 1);
 }
 
-static void replay(const void *state, int64_t point, settings_point *options)
+static void replay(const void *state, int64_t point, options_point *options)
 {
     const landmark_point *p = &((const landmark_sweep *)state)->points[point];
     int64_t n = grid_tokens(&p->grid);
@@ -364,7 +364,7 @@ static void add_fit(const table *raw, int64_t row, double *n, double *norms, tab
     table_real(fits, share);
 }
 
-static int finish(const settings *s, const void *state, const table *raw, table **tables)
+static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
     size_t rows = (size_t)table_rows(raw);
     double *n = must_allocate(rows, sizeof *n), *norms = must_allocate(rows, sizeof *norms);

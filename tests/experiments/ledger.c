@@ -7,14 +7,14 @@
 
 #include "common/report.h"
 
-static settings parsed;
+static program_options parsed;
 
 void ledger_open(claim_run *run)
 {
     int evidences = 0;
     while (evidence_at(evidences))
         evidences++;
-    cr_assert(settings_parse_verb(&parsed, "claims", NULL, claims_verb.options, 0, NULL) ==
+    cr_assert(options_parse_verb(&parsed, "claims", NULL, claims_verb.options, 0, NULL) ==
               EXIT_PASS);
     *run = (claim_run){.s = &parsed, .seed = 1};
     run->tables = must_allocate((size_t)evidences * MAX_OUTPUTS, sizeof(table *));
@@ -26,7 +26,7 @@ void ledger_close(claim_run *run)
 {
     evidence_free(run);
     atn_context_free(run->context);
-    settings_free(&parsed);
+    options_free(&parsed);
 }
 
 table *ledger_table(claim_run *run, const char *name, int output)

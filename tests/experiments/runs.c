@@ -18,7 +18,7 @@ atn_context *make_context(void)
     return context;
 }
 
-int parse_options(settings *s, const experiment *e, const char *options)
+int parse_options(program_options *s, const experiment *e, const char *options)
 {
     static char text[1024], *words[64];
     int count = 0;
@@ -27,26 +27,26 @@ int parse_options(settings *s, const experiment *e, const char *options)
         cr_assert(count < (int)(sizeof words / sizeof *words), "%s", options);
         words[count++] = word;
     }
-    return settings_parse(s, e->options, count, words);
+    return options_parse(s, e->options, count, words);
 }
 
 int run_experiment(const experiment *e, const char *options)
 {
-    settings s;
+    program_options s;
     int code = parse_options(&s, e, options);
     if (code == EXIT_PASS) {
         experiment unplotted = *e;
         unplotted.plot = NULL;
         cr_assert(freopen("/dev/null", "w", stdout));
         code = experiment_run(&unplotted, &s);
-        settings_free(&s);
+        options_free(&s);
     }
     return code;
 }
 
 table *run_first_points(const experiment *e, const char *options, int64_t most)
 {
-    settings s;
+    program_options s;
     void *state = NULL;
     int64_t points;
     table *raw = table_create(e->outputs[0].columns, e->outputs[0].column_count);
@@ -59,7 +59,7 @@ table *run_first_points(const experiment *e, const char *options, int64_t most)
     cr_expect_eq(e->finish(&s, state, raw, &raw), EXIT_PASS);
     atn_context_free(context);
     e->release(state);
-    settings_free(&s);
+    options_free(&s);
     return raw;
 }
 

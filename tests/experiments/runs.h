@@ -11,7 +11,7 @@ atn_context *make_context(void);
 
 /* Options are words separated by blanks. Returns an exit code; what s points to stays until the
  * next call. */
-int parse_options(settings *s, const experiment *e, const char *options);
+int parse_options(program_options *s, const experiment *e, const char *options);
 
 /* Without plots, which take longer than most experiments here; test_sweep.c and tests/cli draw
  * them. Returns an exit code. */

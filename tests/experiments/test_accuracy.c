@@ -292,12 +292,12 @@ Test(accuracy, points)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         void *state = NULL;
         int64_t points = 0;
-        settings s;
+        program_options s;
         cr_assert_eq(parse_options(&s, e, rows[i].options), EXIT_PASS);
         cr_expect_eq(accuracy_operators.prepare(&s, &state, &points), EXIT_PASS);
         cr_expect_eq(points, rows[i].rows, "%s: %" PRId64, rows[i].options, points);
         accuracy_operators.release(state);
-        settings_free(&s);
+        options_free(&s);
     }
     capture();
     cr_expect_eq(run_experiment(e, "--n 15 --out r"), EXIT_USAGE);

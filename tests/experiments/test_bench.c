@@ -23,8 +23,8 @@ TestSuite(bench, .init = scratch_begin, .fini = scratch_end);
 
 static bench_list cases_of(const char *options)
 {
-    static settings s;
-    settings_free(&s);
+    static program_options s;
+    options_free(&s);
     cr_assert_eq(parse_options(&s, &bench, options), EXIT_PASS, "%s", options);
     return bench_cases(&s);
 }
@@ -91,7 +91,7 @@ Test(bench, cases)
 /* 1 and all processors, without --threads. */
 Test(bench, threads)
 {
-    settings s;
+    program_options s;
     cr_assert_eq(parse_options(&s, &bench, "exp"), EXIT_PASS);
     for (s.threads = 1; s.threads <= 3; s.threads += 2) {
         bench_list list = bench_cases(&s);
@@ -100,7 +100,7 @@ Test(bench, threads)
         cr_expect_eq(list.cases[1].threads, s.threads);
         bench_list_free(&list);
     }
-    settings_free(&s);
+    options_free(&s);
 }
 
 /* What is compared is in one group: all of a shape, all of a batch. */
@@ -802,7 +802,7 @@ Test(bench, steps)
 
 Test(bench, tokens)
 {
-    settings s;
+    program_options s;
     npy_array array;
     float *values = must_allocate(2 * 2 * 50 * 32, sizeof *values);
     cr_assert_eq(parse_options(&s, &bench, "--operator=soft --n=50 --m=5 --batch=2"), EXIT_PASS);
@@ -819,7 +819,7 @@ Test(bench, tokens)
         free(path);
     }
     free(values);
-    settings_free(&s);
+    options_free(&s);
 }
 
 /* Work in a second in the shortest round, of the row of a kind of work with as many threads. */
@@ -962,7 +962,7 @@ static void add_made_up(table *t, const char *work, double seconds, double flops
 /* A share is of the rate's shortest round, and says so if others were at work in its rounds. */
 Test(bench, dirty_rates)
 {
-    settings s;
+    program_options s;
     cr_assert_eq(parse_options(&s, &bench, "gemm"), EXIT_PASS);
     cr_assert(freopen("/dev/null", "w", stdout));
     for (int dirty = 0; dirty < 2; dirty++) {
@@ -980,12 +980,12 @@ Test(bench, dirty_rates)
             table_free(made[i]);
         table_free(raw);
     }
-    settings_free(&s);
+    options_free(&s);
 }
 
 Test(bench, run)
 {
-    settings s;
+    program_options s;
     cr_assert_eq(parse_options(&s, &bench,
                                "operators gemm --quick --operator=sima --n=40 --m=9 --batch=1 "
                                "--dtype=f32 --threads=1,2 --out=out"),
@@ -1017,5 +1017,5 @@ Test(bench, run)
         check_ratio(t, ratios, row);
     table_free(ratios);
     table_free(t);
-    settings_free(&s);
+    options_free(&s);
 }

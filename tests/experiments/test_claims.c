@@ -59,11 +59,11 @@ Test(claims, evidence_names_experiments_and_options_that_they_take)
 {
     for (int i = 0; evidence_at(i); i++) {
         const evidence *e = evidence_at(i);
-        settings s;
+        program_options s;
         int read = 0, code = parse_options(&s, evidence_experiment(e), e->options);
         cr_expect(code == EXIT_PASS, "%s: %s", e->name, e->options);
         if (code == EXIT_PASS)
-            settings_free(&s);
+            options_free(&s);
         cr_expect(evidence_find(e->name) == e, "%s stands twice", e->name);
         for (int c = 0; claims_all()[c]; c++)
             for (int j = 0; claims_all()[c]->evidence[j]; j++)
@@ -294,8 +294,8 @@ static const char *const with_plot[] = {
 
 Test(claims, reports_quote_what_they_write)
 {
-    settings s;
-    cr_assert(settings_parse_verb(&s, "claims", NULL, claims_verb.options, 0, NULL) == EXIT_PASS &&
+    program_options s;
+    cr_assert(options_parse_verb(&s, "claims", NULL, claims_verb.options, 0, NULL) == EXIT_PASS &&
               !s.out);
     claim_run run = {.s = &s, .folder = "."};
     judged j = {.claim = &made_up};
@@ -317,15 +317,15 @@ Test(claims, reports_quote_what_they_write)
     cr_assert(report_write(&run, &j, 1, EXIT_PASS) == EXIT_PASS);
     expect_text("claims.html", without_plot);
     verdict_free(&j.verdict);
-    settings_free(&s);
+    options_free(&s);
 }
 
 /* A program that ends without results is no evidence. */
 Test(claims, evidence_that_cannot_be_made_is_an_error)
 {
     static const char *const programs[] = {"/bin/false", "/bin/true", "./missing"};
-    settings s;
-    cr_assert(settings_parse_verb(&s, "claims", NULL, claims_verb.options, 0, NULL) == EXIT_PASS);
+    program_options s;
+    cr_assert(options_parse_verb(&s, "claims", NULL, claims_verb.options, 0, NULL) == EXIT_PASS);
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
         claim_run run = {.s = &s, .folder = "results", .program = programs[i]};
         capture();
@@ -333,5 +333,5 @@ Test(claims, evidence_that_cannot_be_made_is_an_error)
         cr_expect(strstr(captured(), "attention/maps"), "%s", programs[i]);
         evidence_free(&run);
     }
-    settings_free(&s);
+    options_free(&s);
 }

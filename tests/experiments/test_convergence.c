@@ -26,7 +26,7 @@ TestSuite(convergence, .init = scratch_begin, .fini = scratch_end);
 
 typedef struct {
     const experiment *e;
-    settings s;
+    program_options s;
     void *state;
     int64_t points;
     table *raw, *published;
@@ -60,7 +60,7 @@ static void finish_run(run *r)
 static void end_run(run *r)
 {
     r->e->release(r->state);
-    settings_free(&r->s);
+    options_free(&r->s);
     table_free(r->raw);
     table_free(r->published);
 }
@@ -491,7 +491,7 @@ Test(convergence, two_files_of_one_name_are_refused)
         cr_expect(is_one_line_with(text, "./tokens.npy: another input is called tokens.npy too"),
                   "%s", text);
         r.e->release(r.state);
-        settings_free(&r.s);
+        options_free(&r.s);
     }
 }
 
@@ -500,16 +500,16 @@ static void check_again(const run *r, int64_t point)
 {
     static const char start[] = "attnum run ";
     char want[256], got[256];
-    settings_point picked;
+    options_point picked;
     r->e->replay(r->state, point, &picked);
-    char *command = settings_replay(&r->s, r->e->name, r->e->options, &picked);
+    char *command = options_replay(&r->s, r->e->name, r->e->options, &picked);
     cr_assert_eq(strncmp(command, start, strlen(start)), 0, "%s", command);
     run again;
     prepare_run(&again, r->e, command + strlen(start));
     r->e->describe(r->state, point, want, sizeof want);
     r->e->describe(again.state, again.points - 1, got, sizeof got);
     cr_expect_str_eq(got, want, "%s", command);
-    const settings *a = &again.s, *b = &r->s;
+    const program_options *a = &again.s, *b = &r->s;
     cr_expect(a->scale_value == b->scale_value && a->iterations == b->iterations &&
                   a->distance == b->distance && a->alpha == b->alpha &&
                   a->grid_height == (strstr(want, ".npy") ? b->grid_height : 0) &&
@@ -539,7 +539,7 @@ Test(convergence, a_failing_point_can_be_run_again)
         prepare_run(&r, rows[i].e, rows[i].options);
         for (int64_t point = rows[i].known; point < r.points; point++)
             check_again(&r, point);
-        settings_point first;
+        options_point first;
         r.e->replay(r.state, 0, &first);
         cr_expect_eq(first.samples, 1, "known matrices are in every run");
         end_run(&r);

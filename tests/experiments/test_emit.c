@@ -17,19 +17,19 @@ TestSuite(emit, .init = scratch_begin, .fini = scratch_end);
 
 /* ---- Emitting ---- */
 
-static int parse_check(settings *s, const char *options)
+static int parse_check(program_options *s, const char *options)
 {
     static char text[4096], *words[128];
     int count = 0;
     cr_assert(snprintf(text, sizeof text, "%s", options) < (int)sizeof text, "%s", options);
     for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
         words[count++] = word;
-    return settings_parse_verb(s, "check", NULL, check_verb.options, count, words);
+    return options_parse_verb(s, "check", NULL, check_verb.options, count, words);
 }
 
 static int emit(const char *options)
 {
-    settings s;
+    program_options s;
     char *all = must_format("--emit-case . %s", options);
     int code = parse_check(&s, all);
     free(all);
@@ -37,7 +37,7 @@ static int emit(const char *options)
         return code;
     cr_assert(freopen("/dev/null", "w", stdout));
     code = emit_cases(&s);
-    settings_free(&s);
+    options_free(&s);
     return code;
 }
 
@@ -79,7 +79,7 @@ static npy_array read_array(const cJSON *node, const char *name)
 }
 
 /* The problem that the arguments of a case's `check` are; s and the subject are to be freed. */
-static void read_again(const cJSON *node, settings *s, subject *to)
+static void read_again(const cJSON *node, program_options *s, subject *to)
 {
     char *options = must_format("%s", "");
     const cJSON *word;
@@ -157,7 +157,7 @@ static void expect_answers(const char *options)
     atn_context *context = make_context();
     cJSON_ArrayForEach(node, cases)
     {
-        settings s;
+        program_options s;
         subject to;
         read_again(node, &s, &to);
         for (int kind = 0; kind < RESULT_COUNT; kind++) {
@@ -173,7 +173,7 @@ static void expect_answers(const char *options)
             free(want);
         }
         subject_free(&to);
-        settings_free(&s);
+        options_free(&s);
     }
     atn_context_free(context);
     cJSON_Delete(manifest);
@@ -212,7 +212,7 @@ Test(emit, shared_keys)
     cJSON *manifest;
     const cJSON *node = cJSON_GetArrayItem(
         emitted("--operator softmax/attention --n 9 --d 4 --heads 4 --kv-heads 2", &manifest), 0);
-    settings s;
+    program_options s;
     subject to;
     read_again(node, &s, &to);
     npy_array k = read_array(node, "keys"), dk = read_array(node, "grad_keys");
@@ -231,7 +231,7 @@ Test(emit, shared_keys)
     atn_context_free(context);
     free(k.data), free(dk.data);
     subject_free(&to);
-    settings_free(&s);
+    options_free(&s);
     cJSON_Delete(manifest);
 }
 
@@ -399,7 +399,7 @@ Test(emit, judging_takes_no_sizes)
         "--n 8",           "--d 8", "--heads 2", "--seed 2",     "--kv-heads 2",
         "--value-width 4", "--m 4", "--batch 2", "--masks none", "--key-tokens 3"};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        settings s;
+        program_options s;
         capture();
         int code = parse_check(&s, options[i]);
         const char *text = captured();

@@ -183,7 +183,7 @@ static void print_rounded(const table *t, FILE *file)
 
 /* What finish leaves and says: stdout, stderr, the exit code, and the outputs but for raw rows that
  * are one. To be freed. */
-static char *finished(const experiment *e, const settings *s, const void *state, table *raw)
+static char *finished(const experiment *e, const program_options *s, const void *state, table *raw)
 {
     char *text = NULL;
     size_t size;
@@ -215,7 +215,7 @@ static char *finished(const experiment *e, const settings *s, const void *state,
 static void check_finish(const experiment *e, const char *options, const char *kept,
                          const char *only)
 {
-    settings s;
+    program_options s;
     void *state = NULL;
     int64_t points;
     char *path = path_of(e->name, "csv");
@@ -242,7 +242,7 @@ static void check_finish(const experiment *e, const char *options, const char *k
     if (state)
         e->release(state);
     s.inputs = inputs;
-    settings_free(&s);
+    options_free(&s);
     free(path);
 }
 
@@ -271,7 +271,7 @@ Test(finish, every_number_goes_where_it_belongs)
 /* "NAME OPTION: 12 points, FIRST ... LAST, CHECKSUM of all". */
 static void print_points(const experiment *e, const char *option, FILE *file)
 {
-    settings s;
+    program_options s;
     void *state = NULL;
     int64_t points;
     char text[256], first[256] = "";
@@ -289,7 +289,7 @@ static void print_points(const experiment *e, const char *option, FILE *file)
             *option ? " " : "", option, points, first, text, checksum);
     if (state)
         e->release(state);
-    settings_free(&s);
+    options_free(&s);
 }
 
 Test(finish, points_of_every_effort)

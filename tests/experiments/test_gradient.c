@@ -21,7 +21,7 @@ TestSuite(gradient, .init = scratch_begin, .fini = scratch_end);
 
 static const experiment *const e = &convergence_gradient;
 
-static int prepare(settings *s, const char *options, void **state, int64_t *points)
+static int prepare(program_options *s, const char *options, void **state, int64_t *points)
 {
     cr_assert_eq(parse_options(s, e, options), EXIT_PASS);
     return e->prepare(s, state, points);
@@ -38,7 +38,7 @@ typedef struct {
 
 static void find_spectrum(const char *options, spectrum *x)
 {
-    settings s;
+    program_options s;
     void *state;
     int64_t points;
     static const int64_t stages[] = {3, 0};
@@ -79,7 +79,7 @@ static void find_spectrum(const char *options, spectrum *x)
     atn_context_free(context);
     case_list_free(&list);
     e->release(state);
-    settings_free(&s);
+    options_free(&s);
 }
 
 /* f_k[x, y]; where x and y are close, the derivative between them, off by the square of their
@@ -190,7 +190,7 @@ Test(gradient, only_newton_variants_have_steps)
 {
     static const char *const variants[] = {"eig", "cholesky", "pivoted-cholesky", "nr"};
     for (int i = 0; i < 4; i++) {
-        settings s;
+        program_options s;
         void *state = NULL;
         int64_t points;
         char options[64];
@@ -199,6 +199,6 @@ Test(gradient, only_newton_variants_have_steps)
         cr_expect_eq(prepare(&s, options, &state, &points), EXIT_USAGE);
         cr_expect(is_one_line_with(captured(), variants[i]));
         e->release(state);
-        settings_free(&s);
+        options_free(&s);
     }
 }

@@ -109,12 +109,12 @@ static table *made_table(void)
 /* To be freed. */
 static table *fit(const table *raw, int want)
 {
-    settings s;
+    program_options s;
     table *tables[2] = {
         NULL, table_create(bench_growth.outputs[1].columns, bench_growth.outputs[1].column_count)};
     cr_assert_eq(parse_options(&s, &bench_growth, "--quick"), EXIT_PASS);
     cr_expect_eq(bench_growth.finish(&s, NULL, raw, tables), want);
-    settings_free(&s);
+    options_free(&s);
     return tables[1];
 }
 

@@ -227,7 +227,7 @@ Test(inspect, precisions)
 /* Inspects tokens.npy. */
 static inspection_list inspect_file(const char *options)
 {
-    settings s;
+    program_options s;
     void *state = NULL;
     int64_t points;
     const char *name = "tokens.npy";
@@ -244,7 +244,7 @@ static inspection_list inspect_file(const char *options)
     atn_context_free(context);
     table_free(raw);
     s.inputs = none;
-    settings_free(&s);
+    options_free(&s);
     return list;
 }
 

@@ -506,13 +506,13 @@ Test(maps, a_query_must_be_on_the_grid)
 Test(maps, a_point_can_be_replayed)
 {
     char first[256], again[256];
-    settings s, r;
-    settings_point p;
+    program_options s, r;
+    options_point p;
     void *state, *replayed;
     int64_t points, count;
     char *words[] = {(char[]){"--seed=4,9"}, (char[]){"--samples=3"}, (char[]){"--stage=3,2"},
                      (char[]){"--query=1x2"}};
-    cr_assert(settings_parse(&s, attention_maps.options, 4, words) == EXIT_PASS);
+    cr_assert(options_parse(&s, attention_maps.options, 4, words) == EXIT_PASS);
     cr_assert(attention_maps.prepare(&s, &state, &points) == EXIT_PASS);
     for (int64_t point = 0; point < points; point += 5) {
         attention_maps.replay(state, point, &p);
@@ -520,16 +520,16 @@ Test(maps, a_point_can_be_replayed)
         char *options[] = {must_format("--seed=%" PRId64, p.seed),
                            must_format("--samples=%" PRId64, p.samples),
                            must_format("--stage=%" PRId64, p.stage), (char[]){"--query=1x2"}};
-        cr_assert(settings_parse(&r, attention_maps.options, 4, options) == EXIT_PASS);
+        cr_assert(options_parse(&r, attention_maps.options, 4, options) == EXIT_PASS);
         cr_assert(attention_maps.prepare(&r, &replayed, &count) == EXIT_PASS);
         int64_t sources = points / 12; /* 2 stages, 2 seeds, 3 samples */
         attention_maps.describe(replayed, count - sources + point % sources, again, sizeof again);
         cr_expect_str_eq(first, again);
         attention_maps.release(replayed);
-        settings_free(&r);
+        options_free(&r);
         for (int i = 0; i < 3; i++)
             free(options[i]);
     }
     attention_maps.release(state);
-    settings_free(&s);
+    options_free(&s);
 }

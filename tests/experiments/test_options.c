@@ -69,7 +69,7 @@ enum { PARTS = 3 };
 /* The real numbers in the raw rows of the last point, the first or the middle one; to be freed. */
 static double *numbers_of(const experiment *e, const char *options, int part, int *count)
 {
-    settings s;
+    program_options s;
     void *state = NULL;
     int64_t points;
     const column *columns;
@@ -92,7 +92,7 @@ static double *numbers_of(const experiment *e, const char *options, int part, in
                 numbers[(*count)++] = table_get_real(raw, row, col);
     if (state)
         e->release(state);
-    settings_free(&s);
+    options_free(&s);
     table_free(raw);
     return numbers;
 }

@@ -63,7 +63,7 @@ Test(precision, medians)
 /* ---- Runs ---- */
 
 typedef struct {
-    settings s;
+    program_options s;
     landmark_sweep *sweep;
     int64_t points;
     atn_context *context;
@@ -100,7 +100,7 @@ static void run_free(whole_run *r)
     table_free(r->raw);
     atn_context_free(r->context);
     e->release(r->sweep);
-    settings_free(&r->s);
+    options_free(&r->s);
 }
 
 /* The row of an input in a precision (first sample). */
@@ -268,5 +268,5 @@ Test(precision, which_precisions)
     cr_expect_eq(prepare(&none, "--input iid --m 4 --dtype f64 --storage bf16"), EXIT_USAGE);
     cr_expect(is_one_line_with(captured(), "--storage"));
     e->release(none.sweep);
-    settings_free(&none.s);
+    options_free(&none.s);
 }

@@ -59,7 +59,7 @@ static double kernel(const double *x, const double *y)
 
 /* The first draw of iid tokens at stage 3 in f64, in one sampling; `raw` is what it draws from. */
 typedef struct {
-    settings s;
+    program_options s;
     case_list list;
     case_draw draw;
     bottleneck b;
@@ -90,7 +90,7 @@ static void free_case(drawn *c)
     free(c->raw);
     bottleneck_free(&c->b);
     case_list_free(&c->list);
-    settings_free(&c->s);
+    options_free(&c->s);
 }
 
 /* Half of the weights' range is in either half of it, and none beyond. */
@@ -171,14 +171,14 @@ Test(published, both_kinds_of_sweep_agree)
 /* The points of a file with these options; 0 where they are refused. */
 static int64_t count_points(const experiment *e, const char *options)
 {
-    settings s;
+    program_options s;
     void *state = NULL;
     int64_t points = 0;
     cr_assert_eq(parse_options(&s, e, options), EXIT_PASS);
     int code = e->prepare(&s, &state, &points);
     cr_expect(code == EXIT_PASS || code == EXIT_USAGE, "%s %s: %d", e->name, options, code);
     e->release(state);
-    settings_free(&s);
+    options_free(&s);
     return code == EXIT_PASS ? points : 0;
 }
 

@@ -401,7 +401,7 @@ Test(regress, a_compared_table_is_read_again)
 static int update(const char *now_csv, const char *kept_csv, const char *path)
 {
     table *now = rows_of(now_csv), *kept = kept_csv ? rows_of(kept_csv) : NULL;
-    settings s;
+    program_options s;
     void *state = NULL;
     int64_t points;
     cr_assert_eq(parse_options(&s, &regress, "--operator sima/code --input iid --update why"),
@@ -410,7 +410,7 @@ static int update(const char *now_csv, const char *kept_csv, const char *path)
     cr_assert_eq(regress.prepare(&s, &state, &points), EXIT_PASS);
     int code = regress_update(now, kept, path, "because", state);
     regress.release(state);
-    settings_free(&s);
+    options_free(&s);
     table_free(now);
     table_free(kept);
     return code;
@@ -456,14 +456,14 @@ Test(regress, an_update_with_failures_is_refused)
 
 static int64_t count_points(const char *options)
 {
-    settings s;
+    program_options s;
     void *state = NULL;
     int64_t points = -1;
     cr_assert_eq(parse_options(&s, &regress, options), EXIT_PASS, "%s", options);
     s.dry_run = true;
     cr_expect_eq(regress.prepare(&s, &state, &points), EXIT_PASS);
     regress.release(state);
-    settings_free(&s);
+    options_free(&s);
     return points;
 }
 

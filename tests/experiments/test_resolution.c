@@ -173,7 +173,7 @@ static double scale(void)
 
 static dense *make_dense(atn_context *context, const char *name)
 {
-    settings s = {.inputs = {1, &name}};
+    program_options s = {.inputs = {1, &name}};
     dense *made = must_allocate(1, sizeof *made);
     token_grid grid = {14, 14, 16, 2, false};
     input_set set;
@@ -574,7 +574,7 @@ Test(resolution, what_an_input_cannot_give_is_a_usage_error)
 /* The command that a failed check prints makes the same rows. */
 static void expect_replay(const experiment *e, const char *options, int64_t at)
 {
-    settings s;
+    program_options s;
     void *state = NULL;
     int64_t points;
     atn_context *context = make_context();
@@ -582,9 +582,9 @@ static void expect_replay(const experiment *e, const char *options, int64_t at)
     cr_assert(parse_options(&s, e, options) == EXIT_PASS);
     cr_assert(e->prepare(&s, &state, &points) == EXIT_PASS && at < points);
     cr_assert(e->run(state, at, context, want) == EXIT_PASS);
-    settings_point point;
+    options_point point;
     e->replay(state, at, &point);
-    char *line = settings_replay(&s, e->name, e->options, &point);
+    char *line = options_replay(&s, e->name, e->options, &point);
     char *start = must_format("attnum run %s ", e->name), *command = strstr(line, start);
     cr_assert(command, "%s", line);
     command = must_format("%s --out out", command + strlen(start));
@@ -608,7 +608,7 @@ static void expect_replay(const experiment *e, const char *options, int64_t at)
     table_free(want);
     atn_context_free(context);
     e->release(state);
-    settings_free(&s);
+    options_free(&s);
 }
 
 Test(resolution, a_point_can_be_replayed)

@@ -8,8 +8,8 @@
 
 #include <certified.h>
 
+#include "common/options.h"
 #include "common/report.h"
-#include "common/settings.h"
 
 /* ---- Lists ---- */
 
@@ -154,16 +154,16 @@ static int split(const char *line, char *words[MOST_WORDS])
     return count;
 }
 
-static int parse(settings *s, unsigned used, const char *line)
+static int parse(program_options *s, unsigned used, const char *line)
 {
     char *words[MOST_WORDS];
     int count = split(line, words);
-    return settings_parse(s, used, count, words);
+    return options_parse(s, used, count, words);
 }
 
 Test(settings, defaults)
 {
-    settings s;
+    program_options s;
     cr_assert_eq(parse(&s, 0, ""), EXIT_PASS);
     cr_expect_eq(s.effort, EFFORT_DEFAULT);
     cr_expect_gt(s.threads, 0);
@@ -181,12 +181,12 @@ Test(settings, defaults)
     cr_expect(s.query_row == -1 && s.query_col == -1);
     cr_expect_not(s.dry_run || s.resume || s.help);
     cr_expect_str_eq(s.command, "attnum run");
-    settings_free(&s);
+    options_free(&s);
 }
 
 Test(settings, every_option)
 {
-    settings s;
+    program_options s;
     cr_assert_eq(
         parse(&s, ALL, "--seed|3:5|--seed=9|--threads|2|--out=a b|--quick|--dry-run|--resume"),
         EXIT_PASS);
@@ -195,7 +195,7 @@ Test(settings, every_option)
     cr_expect_str_eq(s.out, "a b");
     cr_expect_str_eq(s.command, "attnum run --seed 3:5 --seed=9 --threads 2 '--out=a b' --quick "
                                 "--dry-run --resume");
-    settings_free(&s);
+    options_free(&s);
 
     cr_assert_eq(parse(&s, ALL,
                        "--input=photos,iid:0.3|--input|x.npy|--grid|3x4|--dtype=f64|"
@@ -206,7 +206,7 @@ Test(settings, every_option)
     cr_expect(s.grid_height == 3 && s.grid_width == 4 && s.samples == 7 && s.iterations == 0);
     cr_expect_eq(s.isa, ATN_ISA_BASE);
     cr_expect(s.dtype_count == 1 && s.dtypes[0] == ATN_F64 && s.effort == EFFORT_FULL);
-    settings_free(&s);
+    options_free(&s);
 
     cr_assert_eq(parse(&s, ALL,
                        "--variant=nr,eig|--alpha=1e-3|--stage=3,1|--m=4:16:x2|"
@@ -217,7 +217,7 @@ Test(settings, every_option)
     cr_expect(s.stages.count == 2 && s.stages.items[0] == 3 && s.dtypes[0] == ATN_F64);
     cr_expect(s.scale == ATN_SCALE_VALUE && s.scale_value == 0.25);
     cr_expect_eq(s.distance, ATN_DISTANCE_CLAMPED);
-    settings_free(&s);
+    options_free(&s);
 
     cr_assert_eq(parse(&s, ALL,
                        "--operator=soft/exact,lsh|--operator=soft/code|--n=4,9|--n=16|"
@@ -230,11 +230,11 @@ Test(settings, every_option)
     cr_expect(s.tokens.count == 3 && s.tokens.items[2] == 16);
     cr_expect(s.storage_count == 3 && s.storages[0] == ATN_STORAGE_F16 &&
               s.storages[1] == ATN_STORAGE_NATIVE && s.storages[2] == ATN_STORAGE_TF32);
-    settings_free(&s);
+    options_free(&s);
 
     cr_assert_eq(parse(&s, ALL, "--scale=embed|some/experiment|--help"), EXIT_PASS);
     cr_expect(s.scale == ATN_SCALE_EMBED && s.help);
-    settings_free(&s);
+    options_free(&s);
 }
 
 static const struct {
@@ -384,7 +384,7 @@ static const struct {
 };
 
 /* Parses with stderr caught in text. */
-static int parse_quietly(settings *s, const char *line, char *text, size_t size)
+static int parse_quietly(program_options *s, const char *line, char *text, size_t size)
 {
     FILE *file = tmpfile();
     fflush(stderr);
@@ -414,12 +414,12 @@ static void expect_line(const char *text, const char *line)
 Test(settings, bad_options)
 {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        settings s;
+        program_options s;
         char text[4096];
         int code = parse_quietly(&s, bad[i].line, text, sizeof text);
         cr_expect_eq(code, bad[i].code, "%s: exit code %d", bad[i].line, code);
         if (code == EXIT_PASS)
-            settings_free(&s);
+            options_free(&s);
         else
             expect_line(text, bad[i].line);
     }
@@ -428,12 +428,12 @@ Test(settings, bad_options)
 /* What a build cannot do it says, and does not leave out. */
 Test(settings, certifying_needs_its_library)
 {
-    settings s;
+    program_options s;
     char text[4096];
     int code = parse_quietly(&s, "--certify=64", text, sizeof text);
     if (ref_certify_library()) {
         cr_expect(code == EXIT_PASS && s.certify == 64 && !*text);
-        settings_free(&s);
+        options_free(&s);
     } else {
         cr_expect_eq(code, EXIT_ENVIRONMENT);
         expect_line(text, "--certify=64");
@@ -466,23 +466,23 @@ Test(settings, an_option_the_experiment_does_not_use)
         {"--certify=0", USES_CERTIFY},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        settings s;
+        program_options s;
         cr_expect_eq(parse(&s, ~rows[i].used, rows[i].line), EXIT_USAGE, "%s", rows[i].line);
         cr_expect_eq(parse(&s, rows[i].used, rows[i].line), EXIT_PASS, "%s", rows[i].line);
-        settings_free(&s);
+        options_free(&s);
     }
 }
 
 Test(settings, lists_may_be_repeated)
 {
-    settings s;
+    program_options s;
     cr_assert_eq(parse(&s, ALL,
                        "--variant=nr|--variant=eig|--dtype=f64|--dtype=f32|--stage=3|"
                        "--stage=1|--m=4|--m=8|--input=iid|--input=smooth"),
                  EXIT_PASS);
     cr_expect(s.variants.count == 2 && s.dtype_count == 2 && s.stages.count == 2 &&
               s.landmarks.count == 2 && s.inputs.count == 2);
-    settings_free(&s);
+    options_free(&s);
 }
 
 Test(settings, the_command_of_a_point)
@@ -490,7 +490,7 @@ Test(settings, the_command_of_a_point)
     const struct {
         const char *line, *command;
         unsigned used;
-        settings_point point;
+        options_point point;
     } rows[] = {
         {"",
          "attnum run a/b --input iid:2 --seed 0 --samples 1 --dtype f32,f64 --out replay",
@@ -543,33 +543,32 @@ Test(settings, the_command_of_a_point)
          {.input = "", .seed = 1, .by_effort = true}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        settings s;
+        program_options s;
         cr_assert_eq(parse(&s, ALL, rows[i].line), EXIT_PASS);
-        char *command = settings_replay(&s, "a/b", rows[i].used, &rows[i].point);
+        char *command = options_replay(&s, "a/b", rows[i].used, &rows[i].point);
         cr_expect_str_eq(command, rows[i].command);
         free(command);
-        settings_free(&s);
+        options_free(&s);
     }
 }
 
 /* soft is no beginning of softmax or softpp. */
 Test(settings, operators_with_and_without_a_variant)
 {
-    settings s;
+    program_options s;
     const atn_operator_info *soft = atn_operator_find("soft"), *sima = atn_operator_find("sima");
     cr_assert_eq(parse(&s, ALL, ""), EXIT_PASS);
-    cr_expect(settings_take_variant(&s, soft, 0) && settings_take_variant(&s, sima, 3));
-    settings_free(&s);
+    cr_expect(options_take_variant(&s, soft, 0) && options_take_variant(&s, sima, 3));
+    options_free(&s);
     cr_assert_eq(parse(&s, ALL, "--operator=soft,sima/code"), EXIT_PASS);
     for (int i = 0; i < soft->variant_count; i++)
-        cr_expect(settings_take_variant(&s, soft, i), "soft/%s", soft->variants[i].name);
+        cr_expect(options_take_variant(&s, soft, i), "soft/%s", soft->variants[i].name);
     for (int i = 0; i < sima->variant_count; i++)
-        cr_expect_eq(settings_take_variant(&s, sima, i),
-                     strcmp(sima->variants[i].name, "code") == 0, "sima/%s",
-                     sima->variants[i].name);
-    cr_expect_not(settings_take_variant(&s, atn_operator_find("softpp"), 0));
-    cr_expect_not(settings_take_variant(&s, atn_operator_find("softmax"), 0));
-    settings_free(&s);
+        cr_expect_eq(options_take_variant(&s, sima, i), strcmp(sima->variants[i].name, "code") == 0,
+                     "sima/%s", sima->variants[i].name);
+    cr_expect_not(options_take_variant(&s, atn_operator_find("softpp"), 0));
+    cr_expect_not(options_take_variant(&s, atn_operator_find("softmax"), 0));
+    options_free(&s);
 }
 
 Test(settings, near_names_of_operators_are_named)
@@ -578,7 +577,7 @@ Test(settings, near_names_of_operators_are_named)
                                           {"--operator=soft/papr", "did you mean soft/paper?"},
                                           {"--storage=fp16", "did you mean f16?"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        settings s;
+        program_options s;
         char text[4096];
         cr_assert_eq(parse_quietly(&s, rows[i][0], text, sizeof text), EXIT_USAGE);
         cr_expect(strstr(text, rows[i][1]), "%s: %s", rows[i][0], text);
@@ -590,18 +589,18 @@ Test(settings, names_among_the_words)
     char *words[MOST_WORDS];
     const char *names[MOST_WORDS];
     int count = split("a/b|--quick|--seed|1|c|--m=4|all", words);
-    cr_assert_eq(settings_names(count, words, names), 3);
+    cr_assert_eq(options_names(count, words, names), 3);
     cr_expect_str_eq(names[0], "a/b");
     cr_expect_str_eq(names[1], "c");
     cr_expect_str_eq(names[2], "all");
     count = split("a/b|--sede|1", words);
-    cr_expect_eq(settings_names(count, words, names), -1);
+    cr_expect_eq(options_names(count, words, names), -1);
 }
 
 /* What a run keeps of its options makes the same run, on a machine without a device too. */
 Test(settings, kept_options)
 {
-    settings s, again;
+    program_options s, again;
     cr_assert_eq(parse(&s, ALL,
                        "some/experiment|--seed|3,4|--threads=2|--out=x|--quick|--shard=2/3|"
                        "--resume|--dry-run|--input|a b.npy|--format=table|--isa=base"),
@@ -611,19 +610,19 @@ Test(settings, kept_options)
     cr_assert_eq(s.kept.count, 4);
     for (int i = 0; i < 4; i++)
         cr_expect_str_eq(s.kept.items[i], kept[i]);
-    char *command = settings_shard_command(&s, "run some/experiment", 3, 4, "there");
+    char *command = options_shard_command(&s, "run some/experiment", 3, 4, "there");
     cr_expect_str_eq(command, "attnum run some/experiment --seed=3,4 --quick '--input=a b.npy' "
                               "--isa=base --shard 3/4 --out there --resume");
-    cr_assert_eq(settings_parse_kept(&again, "out", 4, (char **)s.kept.items), EXIT_PASS);
+    cr_assert_eq(options_parse_kept(&again, "out", 4, (char **)s.kept.items), EXIT_PASS);
     cr_expect(again.seeds.count == 2 && again.effort == EFFORT_QUICK && again.shards == 0);
     cr_expect_str_eq(again.inputs.items[0], "a b.npy");
-    settings_free(&again);
+    options_free(&again);
     char *words[] = {(char[]){"--device=cuda"}, (char[]){"--isa=avx512"}};
     setenv("ATTNUM_ISA", "none", 1);
-    cr_assert_eq(settings_parse_kept(&again, "out", 2, words), EXIT_PASS);
+    cr_assert_eq(options_parse_kept(&again, "out", 2, words), EXIT_PASS);
     cr_expect(again.device == ATN_CUDA && again.isa == ATN_ISA_AVX512);
-    settings_free(&again);
-    settings_free(&s);
+    options_free(&again);
+    options_free(&s);
     free(command);
 }
 
@@ -642,34 +641,34 @@ Test(settings, instruction_sets)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char *words[MOST_WORDS];
-        settings s;
+        program_options s;
         int count = split(rows[i].line, words);
         setenv("ATTNUM_ISA", rows[i].variable, 1);
-        int code = settings_parse_verb(&s, "verb", "results", rows[i].used, count, words);
+        int code = options_parse_verb(&s, "verb", "results", rows[i].used, count, words);
         cr_expect_eq(code, rows[i].code, "'%s', ATTNUM_ISA=%s: %d", rows[i].line, rows[i].variable,
                      code);
         if (code == EXIT_PASS)
-            settings_free(&s);
+            options_free(&s);
     }
     for (int isa = ATN_ISA_BASE; isa < ATN_ISA_COUNT; isa++) {
-        settings s;
+        program_options s;
         bool here = atn_isa_choose((atn_isa)isa, NULL, NULL) == ATN_OK;
         int want = here ? EXIT_PASS : EXIT_ENVIRONMENT;
         char line[40];
         setenv("ATTNUM_ISA", atn_isa_name((atn_isa)isa), 1);
         cr_expect_eq(parse(&s, ALL, ""), want, "%s", atn_isa_name((atn_isa)isa));
-        settings_free(&s);
+        options_free(&s);
         unsetenv("ATTNUM_ISA");
         snprintf(line, sizeof line, "--isa=%s", atn_isa_name((atn_isa)isa));
         cr_expect_eq(parse(&s, ALL, line), want, "%s", line);
-        settings_free(&s);
+        options_free(&s);
     }
 }
 
 /* Words of bench are --subject, its --threads a list; another run keeps both. */
 Test(settings, of_bench)
 {
-    settings s, again;
+    program_options s, again;
     cr_assert_eq(parse(&s, BENCH, "gemm|--threads|1,4|exp|--op=soft|--operator|sima|--subject=x"),
                  EXIT_PASS);
     cr_assert_eq(s.subjects.count, 3);
@@ -679,12 +678,11 @@ Test(settings, of_bench)
     cr_assert_eq(s.thread_counts.count, 2);
     cr_expect(s.thread_counts.items[0] == 1 && s.thread_counts.items[1] == 4 && s.threads > 0);
     cr_expect(s.operators.count == 2 && s.kept.count == 6);
-    cr_assert_eq(settings_parse_kept(&again, "out", s.kept.count, (char **)s.kept.items),
-                 EXIT_PASS);
+    cr_assert_eq(options_parse_kept(&again, "out", s.kept.count, (char **)s.kept.items), EXIT_PASS);
     cr_expect(again.subjects.count == 3 && again.thread_counts.count == 2 &&
               again.operators.count == 2);
-    settings_free(&again);
-    settings_free(&s);
+    options_free(&again);
+    options_free(&s);
     static const char *const wrong[] = {"gemm|gemm", "--threads=0", "--threads=1,1",
                                         "--threads=1025"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
@@ -692,19 +690,19 @@ Test(settings, of_bench)
     cr_expect_eq(parse(&s, ALL, "--subject=gemm"), EXIT_USAGE);
     cr_assert_eq(parse(&s, ALL, "gemm|--threads=2"), EXIT_PASS);
     cr_expect(s.subjects.count == 0 && s.thread_counts.count == 0 && s.threads == 2);
-    settings_free(&s);
+    options_free(&s);
 }
 
 static char *print_with(unsigned used, const char *line)
 {
-    settings s;
+    program_options s;
     char *text = NULL;
     size_t size;
     cr_assert_eq(parse(&s, used, line), EXIT_PASS, "%s", line);
     FILE *file = open_memstream(&text, &size);
-    settings_fingerprint(&s, file);
+    options_fingerprint(&s, file);
     fclose(file);
-    settings_free(&s);
+    options_free(&s);
     return text;
 }
 

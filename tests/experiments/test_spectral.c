@@ -45,7 +45,7 @@ static bool near(double got, double want, double tolerance)
 Test(spectral, photographs_give_the_numbers_of_landmarks_that_pooling_has)
 {
     static const int64_t sides[] = {2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 21, 32};
-    settings s = {.inputs = {1, (const char *[]){"photos"}}};
+    program_options s = {.inputs = {1, (const char *[]){"photos"}}};
     input_set set;
     token_grid grid;
     cr_assert(input_set_open(&s, NULL, &set) == EXIT_PASS);
@@ -65,7 +65,7 @@ Test(spectral, synthetic_inputs_give_squares)
 {
     static const int64_t nearest_squares[][2] = {{1, 1},   {2, 1},   {3, 4},      {16, 16},
                                                  {56, 49}, {57, 64}, {1024, 1024}};
-    settings s = {.inputs = {1, (const char *[]){"iid"}}};
+    program_options s = {.inputs = {1, (const char *[]){"iid"}}};
     input_set set;
     cr_assert(input_set_open(&s, NULL, &set) == EXIT_PASS);
     for (size_t i = 0; i < sizeof nearest_squares / sizeof *nearest_squares; i++) {
@@ -80,7 +80,7 @@ Test(spectral, synthetic_inputs_give_squares)
 
 Test(spectral, landmarks_are_pooled_tokens)
 {
-    settings s = {.inputs = {1, (const char *[]){"photos"}}};
+    program_options s = {.inputs = {1, (const char *[]){"photos"}}};
     atn_context *context = make_context();
     input_set set;
     token_grid grid = {14, 14, 16, 3, false}; /* 3 does not divide 14 */
@@ -146,7 +146,7 @@ Test(spectral, a_file_gives_the_nearest_it_has)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         void *state = NULL;
         int64_t points = 0, at = 0;
-        settings s;
+        program_options s;
         cr_assert(parse_options(&s, cases[i].e, cases[i].options) == EXIT_PASS);
         int code = cases[i].e->prepare(&s, &state, &points);
         cr_assert(code == EXIT_PASS, "%s %s", cases[i].e->name, cases[i].options);
@@ -164,14 +164,14 @@ Test(spectral, a_file_gives_the_nearest_it_has)
         cr_expect(at == points || !sweep->points[at].in, "%s %s: more than %" PRId64 " points",
                   cases[i].e->name, cases[i].options, at);
         cases[i].e->release(state);
-        settings_free(&s);
+        options_free(&s);
     }
 }
 
 Test(spectral, landmarks_of_a_file_without_a_grid_are_means_of_windows)
 {
     write_file("line.npy", 1, 60, 4);
-    settings s = {.inputs = {1, (const char *[]){"line.npy"}}};
+    program_options s = {.inputs = {1, (const char *[]){"line.npy"}}};
     atn_context *context = make_context();
     input_set set;
     token_grid grid;
@@ -254,9 +254,9 @@ Test(spectral, a_point_can_be_replayed)
     enum { WORDS = sizeof words / sizeof *words };
     void *state = NULL;
     int64_t points, at = 0;
-    settings s;
+    program_options s;
     write_file("tokens.npy", 2, 196, 3);
-    cr_assert(settings_parse(&s, spectral_bounds.options, WORDS, (char **)words) == EXIT_PASS);
+    cr_assert(options_parse(&s, spectral_bounds.options, WORDS, (char **)words) == EXIT_PASS);
     cr_assert(spectral_bounds.prepare(&s, &state, &points) == EXIT_PASS);
     const landmark_sweep *sweep = state;
     while (at < points && !(sweep->points[at].m == 49 && sweep->points[at].sample == 1 &&
@@ -267,9 +267,9 @@ Test(spectral, a_point_can_be_replayed)
     table *want =
         table_create(spectral_bounds.outputs[0].columns, spectral_bounds.outputs[0].column_count);
     cr_assert(spectral_bounds.run(state, at, context, want) == EXIT_PASS);
-    settings_point options;
+    options_point options;
     spectral_bounds.replay(state, at, &options);
-    char *line = settings_replay(&s, spectral_bounds.name, spectral_bounds.options, &options);
+    char *line = options_replay(&s, spectral_bounds.name, spectral_bounds.options, &options);
     static const char start[] = "attnum run spectral/bounds ";
     const char *command = strstr(line, start);
     cr_assert(command, "%s", line);
@@ -287,7 +287,7 @@ Test(spectral, a_point_can_be_replayed)
     free(line);
     atn_context_free(context);
     spectral_bounds.release(state);
-    settings_free(&s);
+    options_free(&s);
 }
 
 /* ---- Eigenvalues ---- */
@@ -729,7 +729,7 @@ typedef struct {
 
 static dense *make_dense(atn_context *context, const char *name, double scale)
 {
-    settings s = {.inputs = {1, &name}};
+    program_options s = {.inputs = {1, &name}};
     dense *made = must_allocate(1, sizeof *made);
     token_grid grid = {14, 14, 16, 2, false};
     input_set set;

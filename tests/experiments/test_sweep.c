@@ -59,7 +59,7 @@ static const output_spec outputs[] = {
     {"sums", "their sum", sum_columns, 2},
 };
 
-static int prepare(const settings *s, void **state, int64_t *points)
+static int prepare(const program_options *s, void **state, int64_t *points)
 {
     *state = malloc(sizeof(int64_t));
     *(int64_t *)*state = s->seeds.items[0];
@@ -117,7 +117,7 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
     return point == plan.check_at ? EXIT_CHECK : EXIT_PASS;
 }
 
-static int finish(const settings *s, const void *state, const table *raw, table **tables)
+static int finish(const program_options *s, const void *state, const table *raw, table **tables)
 {
     double total = 0;
     for (int64_t row = 0; row < table_rows(raw); row++)
@@ -170,7 +170,7 @@ static const experiment *chosen = &tested;
 static rlim_t size_limit = RLIM_INFINITY;
 
 /* Words of the child that are no options: files of shards, to be merged. */
-static int merge_files(const settings *s, int count, char *const *names)
+static int merge_files(const program_options *s, int count, char *const *names)
 {
     shard_file files[16];
     int code = EXIT_PASS;
@@ -187,7 +187,7 @@ static void child(const char *line)
 {
     char copy[512], *words[16], *files[16];
     int count = 0, file_count = 0;
-    settings s;
+    program_options s;
     struct rlimit limit = {size_limit, size_limit};
     int log = open(in_folder("stdout"), O_WRONLY | O_CREAT | O_TRUNC, 0666);
     int errors = open(in_folder("stderr"), O_WRONLY | O_CREAT | O_TRUNC, 0666);
@@ -199,14 +199,14 @@ static void child(const char *line)
             words[count++] = word;
     if (dup2(log, STDOUT_FILENO) < 0 || dup2(errors, STDERR_FILENO) < 0)
         _exit(99);
-    int code = settings_parse(&s, 0, count, words);
+    int code = options_parse(&s, 0, count, words);
     if (code == EXIT_PASS) {
         s.out = in_folder("out");
         signal(SIGXFSZ, SIG_IGN);
         if (size_limit != RLIM_INFINITY)
             setrlimit(RLIMIT_FSIZE, &limit);
         code = file_count ? merge_files(&s, file_count, files) : experiment_run(chosen, &s);
-        settings_free(&s);
+        options_free(&s);
     }
     fflush(stdout);
     _exit(code);
@@ -574,9 +574,9 @@ Test(sweep, a_complete_run_keeps_its_exit_code)
     cr_expect(holds("stderr", "; a check failed in it"));
 }
 
-static void replay(const void *state, int64_t point, settings_point *options)
+static void replay(const void *state, int64_t point, options_point *options)
 {
-    *options = (settings_point){
+    *options = (options_point){
         .input = "iid", .stage = 3, .seed = *(const int64_t *)state, .samples = point + 1};
 }
 

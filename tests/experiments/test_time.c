@@ -269,7 +269,7 @@ Test(time, rows_of_a_quick_run, .timeout = 240)
 static const column alone_columns[] = {{"threads", COLUMN_INTEGER, "", "at work"}};
 static const output_spec alone_outputs[] = {{"alone", "", alone_columns, 1}};
 
-static int alone_prepare(const settings *s, void **state, int64_t *points)
+static int alone_prepare(const program_options *s, void **state, int64_t *points)
 {
     (void)s, (void)state;
     *points = 8;

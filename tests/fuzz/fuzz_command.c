@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* settings_parse: a line of words is a command, or refused; what a run keeps of its options gives
+/* options_parse: a line of words is a command, or refused; what a run keeps of its options gives
  * the same options to `attnum merge`. The first byte says which options there are. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/options.h"
 #include "common/report.h"
-#include "common/settings.h"
 #include "target.h"
 
 enum { MOST_WORDS = 16 };
 
-static char *fingerprint(const settings *s)
+static char *fingerprint(const program_options *s)
 {
     char *text;
     size_t size;
     FILE *memory = must_open_text(&text, &size);
-    settings_fingerprint(s, memory);
+    options_fingerprint(s, memory);
     must_close_text(memory, &text, &size);
     return text;
 }
@@ -34,18 +34,18 @@ static int split(char *text, char *words[MOST_WORDS + 1])
     return count;
 }
 
-static void check_kept(const settings *s)
+static void check_kept(const program_options *s)
 {
-    settings again;
+    program_options again;
     char *before = fingerprint(s), *after;
-    target_expect(settings_parse_kept(&again, "out", s->kept.count, (char **)s->kept.items) ==
+    target_expect(options_parse_kept(&again, "out", s->kept.count, (char **)s->kept.items) ==
                       EXIT_PASS,
                   "what is kept can be read");
     after = fingerprint(&again);
     target_expect(strcmp(before, after) == 0, "what is kept are the same options");
     free(after);
     free(before);
-    settings_free(&again);
+    options_free(&again);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -53,21 +53,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const unsigned used[] = {~0u, 0, USES_RUN, ~(unsigned)USES_RUN};
     if (size == 0)
         return 0;
-    settings s;
+    program_options s;
     char *text = must_allocate(size, 1), *words[MOST_WORDS + 1];
     const char *names[MOST_WORDS + 1];
     memcpy(text, data + 1, size - 1);
     int count = split(text, words);
-    int found = settings_names(count, words, names);
+    int found = options_names(count, words, names);
     target_expect(found >= -1 && found <= count, "so many words");
-    int code = data[0] & 4 ? settings_parse_verb(&s, "verb", "out", used[data[0] & 3], count, words)
-                           : settings_parse(&s, used[data[0] & 3], count, words);
+    int code = data[0] & 4 ? options_parse_verb(&s, "verb", "out", used[data[0] & 3], count, words)
+                           : options_parse(&s, used[data[0] & 3], count, words);
     target_expect(code == EXIT_PASS || code == EXIT_USAGE || code == EXIT_ENVIRONMENT,
                   "an exit code");
     if (code == EXIT_PASS) {
         if (!s.help)
             check_kept(&s);
-        settings_free(&s);
+        options_free(&s);
     }
     free(text);
     return 0;

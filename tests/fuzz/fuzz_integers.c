@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/options.h"
 #include "common/report.h"
-#include "common/settings.h"
 #include "target.h"
 
 enum { COMPARED = 1000 }; /* longer lists would take the time */

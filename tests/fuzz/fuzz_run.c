@@ -11,14 +11,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size > 0)
         memcpy(text, data, size);
     if (open_run(&r, &(shard_file){.path = path, .run = text}) == EXIT_PASS) {
-        settings s;
+        program_options s;
         char **words;
         target_expect(r.e != NULL, "there is an experiment");
         if (parse_run(&r, &s, "out", &words) == EXIT_PASS) {
-            char *command = settings_shard_command(&s, "run", 1, 2, "out");
+            char *command = options_shard_command(&s, "run", 1, 2, "out");
             target_expect(command && *command, "a shard can be asked for");
             free(command);
-            settings_free(&s);
+            options_free(&s);
         }
         free(words);
     }

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "common/journal.h"
+#include "common/options.h"
 #include "common/report.h"
-#include "common/settings.h"
 #include "rows.h"
 #include "sealed.h"
 #include "target.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "settings.h"
+#include "options.h"
 
 #include <certified.h>
 #include <inttypes.h>
@@ -22,8 +22,8 @@ struct option {
     const char *name, *argument; /* argument is null for a flag */
     unsigned used;               /* USES_..., 0 for what every verb has */
     const char *help;
-    char *(*parse)(settings *s, const option *o, const char *value);
-    size_t offset;       /* of the field in settings */
+    char *(*parse)(program_options *s, const option *o, const char *value);
+    size_t offset;       /* of the field in program_options */
     int64_t least, most; /* integers */
     bool aside;          /* no result depends on it */
 };
@@ -141,7 +141,7 @@ static char *check_integers(const integer_list *list, int64_t least, int64_t mos
     return wrong;
 }
 
-static char *parse_integers(settings *s, const option *o, const char *value)
+static char *parse_integers(program_options *s, const option *o, const char *value)
 {
     integer_list *list = (integer_list *)((char *)s + o->offset);
     if (!parse_integer_list(value, list))
@@ -161,12 +161,12 @@ static char *read_bounded(const option *o, const char *value, int64_t *result)
     return must_format("expected an integer %" PRId64 "..%" PRId64, o->least, o->most);
 }
 
-static char *parse_integer(settings *s, const option *o, const char *value)
+static char *parse_integer(program_options *s, const option *o, const char *value)
 {
     return read_bounded(o, value, (int64_t *)((char *)s + o->offset));
 }
 
-static char *parse_threads(settings *s, const option *o, const char *value)
+static char *parse_threads(program_options *s, const option *o, const char *value)
 {
     int64_t threads = 0;
     char *wrong = read_bounded(o, value, &threads);
@@ -182,7 +182,7 @@ static bool read_positive(const char *text, double *value)
     return plain && end != text && *end == '\0' && isfinite(*value) && *value > 0;
 }
 
-static char *parse_alpha(settings *s, const option *o, const char *value)
+static char *parse_alpha(program_options *s, const option *o, const char *value)
 {
     return read_positive(value, &s->alpha) ? NULL : must_format("expected a number > 0");
 }
@@ -193,7 +193,7 @@ static bool read_pair(const char *text, int64_t *first, int64_t *second)
     return read_integer(&text, first) && *text++ == 'x' && read_integer(&text, second) && !*text;
 }
 
-static char *parse_grid(settings *s, const option *o, const char *value)
+static char *parse_grid(program_options *s, const option *o, const char *value)
 {
     int64_t height, width, tokens;
     if (read_pair(value, &height, &width) && height >= 1 && width >= 1 &&
@@ -206,7 +206,7 @@ static char *parse_grid(settings *s, const option *o, const char *value)
 }
 
 /* "I/N", 1 <= I <= N. */
-static char *parse_shard(settings *s, const option *o, const char *value)
+static char *parse_shard(program_options *s, const option *o, const char *value)
 {
     const char *rest = value;
     if (read_integer(&rest, &s->shard) && *rest++ == '/' && read_integer(&rest, &s->shards) &&
@@ -215,7 +215,7 @@ static char *parse_shard(settings *s, const option *o, const char *value)
     return must_format("expected I/N with 1 <= I <= N <= %" PRId64, o->most);
 }
 
-static char *parse_query(settings *s, const option *o, const char *value)
+static char *parse_query(program_options *s, const option *o, const char *value)
 {
     int64_t row, col;
     if (read_pair(value, &row, &col) && row >= 0 && col >= 0) {
@@ -277,17 +277,17 @@ static const char *const reference_names[] = {REFERENCE_CHOICE_LIST(REFERENCE_CH
 static const char *const format_names[] = {"table", "csv", "json", NULL};
 static const char *const device_names[] = {[ATN_CPU] = "cpu", [ATN_CUDA] = "cuda", NULL};
 
-static char *parse_inputs(settings *s, const option *o, const char *value)
+static char *parse_inputs(program_options *s, const option *o, const char *value)
 {
     return split(value, &s->inputs);
 }
 
-static char *parse_subjects(settings *s, const option *o, const char *value)
+static char *parse_subjects(program_options *s, const option *o, const char *value)
 {
     return split(value, &s->subjects);
 }
 
-static char *parse_variants(settings *s, const option *o, const char *value)
+static char *parse_variants(program_options *s, const option *o, const char *value)
 {
     int before = s->variants.count;
     char *wrong = split(value, &s->variants);
@@ -342,7 +342,7 @@ static bool holds_variant(const char *name, const char *variant)
     return strncmp(name, variant, length) == 0 && (!variant[length] || variant[length] == '/');
 }
 
-static char *parse_operators(settings *s, const option *o, const char *value)
+static char *parse_operators(program_options *s, const option *o, const char *value)
 {
     int before = s->operators.count;
     char *wrong = split(value, &s->operators);
@@ -357,7 +357,7 @@ static char *parse_operators(settings *s, const option *o, const char *value)
     return wrong;
 }
 
-bool settings_take_variant(const settings *s, const atn_operator_info *info, int variant)
+bool options_take_variant(const program_options *s, const atn_operator_info *info, int variant)
 {
     char *name = variant_name(info, variant);
     bool taken = s->operators.count == 0;
@@ -387,7 +387,7 @@ static char *parse_names(const char *value, const char *const *names, int *count
     return wrong;
 }
 
-static char *parse_storages(settings *s, const option *o, const char *value)
+static char *parse_storages(program_options *s, const option *o, const char *value)
 {
     int found[ATN_STORAGE_COUNT];
     for (int i = 0; i < s->storage_count; i++)
@@ -398,7 +398,7 @@ static char *parse_storages(settings *s, const option *o, const char *value)
     return wrong;
 }
 
-static char *parse_samplings(settings *s, const option *o, const char *value)
+static char *parse_samplings(program_options *s, const option *o, const char *value)
 {
     int found[SAMPLING_COUNT];
     for (int i = 0; i < s->sampling_count; i++)
@@ -414,7 +414,7 @@ const char *case_mask_name(case_mask mask)
     return mask_names[mask];
 }
 
-static char *parse_masks(settings *s, const option *o, const char *value)
+static char *parse_masks(program_options *s, const option *o, const char *value)
 {
     int found[CASE_MASK_COUNT], count = s->cases.masks.count, before = count;
     for (int i = 0; i < count; i++)
@@ -425,7 +425,7 @@ static char *parse_masks(settings *s, const option *o, const char *value)
     return wrong;
 }
 
-static char *add_dtype(settings *s, const char *name)
+static char *add_dtype(program_options *s, const char *name)
 {
     const char *names[ATN_DTYPE_COUNT + 1] = {0};
     for (int i = 0; i < ATN_DTYPE_COUNT; i++)
@@ -440,7 +440,7 @@ static char *add_dtype(settings *s, const char *name)
     return NULL;
 }
 
-static char *parse_dtypes(settings *s, const option *o, const char *value)
+static char *parse_dtypes(program_options *s, const option *o, const char *value)
 {
     text_list given = {0};
     char *wrong = split(value, &given);
@@ -450,33 +450,33 @@ static char *parse_dtypes(settings *s, const option *o, const char *value)
     return wrong;
 }
 
-static char *parse_device(settings *s, const option *o, const char *value)
+static char *parse_device(program_options *s, const option *o, const char *value)
 {
     int found = names_find(device_names, value);
     s->device = (atn_device)found;
     return found < 0 ? names_expected(device_names, value) : NULL;
 }
 
-static char *parse_isa(settings *s, const option *o, const char *value)
+static char *parse_isa(program_options *s, const option *o, const char *value)
 {
     int found = names_find(isa_names, value);
     s->isa = (atn_isa)found;
     return found < 0 ? names_expected(isa_names, value) : NULL;
 }
 
-static char *parse_distance(settings *s, const option *o, const char *value)
+static char *parse_distance(program_options *s, const option *o, const char *value)
 {
     int found = names_find(distance_names, value);
     s->distance = (atn_distance)found;
     return found < 0 ? names_expected(distance_names, value) : NULL;
 }
 
-static char *parse_layout(settings *s, const option *o, const char *value)
+static char *parse_layout(program_options *s, const option *o, const char *value)
 {
     return layout_parse(value, &s->layout);
 }
 
-static char *parse_scale(settings *s, const option *o, const char *value)
+static char *parse_scale(program_options *s, const option *o, const char *value)
 {
     int found = names_find(scale_names, value);
     if (found < 0 || found == ATN_SCALE_VALUE) {
@@ -489,13 +489,13 @@ static char *parse_scale(settings *s, const option *o, const char *value)
     return NULL;
 }
 
-static char *parse_path(settings *s, const option *o, const char *value)
+static char *parse_path(program_options *s, const option *o, const char *value)
 {
     *(const char **)((char *)s + o->offset) = value;
     return *value ? NULL : must_format("expected a %s", o->argument);
 }
 
-static char *parse_reason(settings *s, const option *o, const char *value)
+static char *parse_reason(program_options *s, const option *o, const char *value)
 {
     s->update = value;
     return value[strspn(value, " \t\r\n")] ? NULL : must_format("expected a reason");
@@ -503,7 +503,7 @@ static char *parse_reason(settings *s, const option *o, const char *value)
 
 /* NAME=VALUE, ...; what names there are and what they may be is for those who read them. */
 /* NAME=VALUE, each NAME once. */
-static char *parse_named(settings *s, const option *o, const char *value)
+static char *parse_named(program_options *s, const option *o, const char *value)
 {
     text_list *list = (text_list *)((char *)s + o->offset);
     int before = list->count;
@@ -512,9 +512,9 @@ static char *parse_named(settings *s, const option *o, const char *value)
         const char *text = list->items[i];
         size_t length = strcspn(text, "=");
         if (!length || !text[length] || !text[length + 1])
-            wrong = must_format("expected NAME=%s", o->offset == offsetof(settings, check.gradients)
-                                                        ? "FILE.npy"
-                                                        : "VALUE");
+            wrong = must_format("expected NAME=%s",
+                                o->offset == offsetof(program_options, check.gradients) ? "FILE.npy"
+                                                                                        : "VALUE");
         for (int j = 0; j < i && !wrong; j++)
             if (strncmp(list->items[j], text, length + 1) == 0)
                 wrong = must_format("%.*s is given twice", (int)length, text);
@@ -522,14 +522,14 @@ static char *parse_named(settings *s, const option *o, const char *value)
     return wrong;
 }
 
-static char *parse_format(settings *s, const option *o, const char *value)
+static char *parse_format(program_options *s, const option *o, const char *value)
 {
     int found = names_find(format_names, value);
     s->format = (table_format)found;
     return found < 0 ? names_expected(format_names, value) : NULL;
 }
 
-static char *parse_reference(settings *s, const option *o, const char *value)
+static char *parse_reference(program_options *s, const option *o, const char *value)
 {
     int found = names_find(reference_names, value);
     s->check.reference = (reference_choice)found;
@@ -538,7 +538,7 @@ static char *parse_reference(settings *s, const option *o, const char *value)
 
 /* ---- Flags ---- */
 
-static char *set_effort(settings *s, effort wanted)
+static char *set_effort(program_options *s, effort wanted)
 {
     if (s->effort != EFFORT_DEFAULT && s->effort != wanted)
         return must_format("--quick and --full exclude each other");
@@ -546,17 +546,17 @@ static char *set_effort(settings *s, effort wanted)
     return NULL;
 }
 
-static char *parse_quick(settings *s, const option *o, const char *value)
+static char *parse_quick(program_options *s, const option *o, const char *value)
 {
     return set_effort(s, EFFORT_QUICK);
 }
 
-static char *parse_full(settings *s, const option *o, const char *value)
+static char *parse_full(program_options *s, const option *o, const char *value)
 {
     return set_effort(s, EFFORT_FULL);
 }
 
-static char *parse_flag(settings *s, const option *o, const char *value)
+static char *parse_flag(program_options *s, const option *o, const char *value)
 {
     *(bool *)((char *)s + o->offset) = true;
     return NULL;
@@ -564,7 +564,7 @@ static char *parse_flag(settings *s, const option *o, const char *value)
 
 /* ---- The options ---- */
 
-#define FIELD(name) .offset = offsetof(settings, name)
+#define FIELD(name) .offset = offsetof(program_options, name)
 
 static const option options[] = {
     {"input", "LIST", USES_INPUT, "NAME[:PARAMETER] (see attnum list inputs) or FILE.npy",
@@ -748,7 +748,7 @@ static int report_unknown(const char *word, bool known, unsigned used)
 }
 
 /* Keeps the option as one word. */
-static void keep_option(settings *s, const option *o, const char *value)
+static void keep_option(program_options *s, const option *o, const char *value)
 {
     text_list *list = &s->kept;
     list->items = must_resize(list->items, (size_t)list->count + 1, sizeof *list->items);
@@ -763,7 +763,7 @@ static bool is_list(const option *o)
 
 /* Parses the option at argv[*i] and moves *i to its last word. given: whether each option has been
  * there before. */
-static int parse_option(settings *s, unsigned used, int argc, char **argv, int *i,
+static int parse_option(program_options *s, unsigned used, int argc, char **argv, int *i,
                         bool given[OPTION_COUNT])
 {
     const char *word = argv[*i], *value;
@@ -799,14 +799,14 @@ static int parse_option(settings *s, unsigned used, int argc, char **argv, int *
     return EXIT_USAGE;
 }
 
-bool settings_names_file(const char *input)
+bool options_names_file(const char *input)
 {
     size_t length = strlen(input);
     return length >= 4 && strcmp(input + length - 4, ".npy") == 0;
 }
 
 /* Whether the library can compute with what --isa or ATTNUM_ISA says. */
-static int check_isa(const settings *s)
+static int check_isa(const program_options *s)
 {
     const char *reason, *given = getenv("ATTNUM_ISA");
     atn_status status = atn_isa_choose(s->isa, NULL, &reason);
@@ -825,7 +825,7 @@ static int check_isa(const settings *s)
 }
 
 /* What only shows once all options are known. here: what they name must be on this machine. */
-static int check_together(const settings *s, unsigned used, bool here)
+static int check_together(const program_options *s, unsigned used, bool here)
 {
     bool nr = false, file = false;
     const char *reason, *narrow = NULL;
@@ -835,7 +835,7 @@ static int check_together(const settings *s, unsigned used, bool here)
     for (int i = 0; i < s->variants.count; i++)
         nr |= strcmp(s->variants.items[i], "nr") == 0;
     for (int i = 0; i < s->inputs.count; i++)
-        file |= settings_names_file(s->inputs.items[i]);
+        file |= options_names_file(s->inputs.items[i]);
     if (s->alpha > 0 && s->variants.count && !nr)
         report_error("--alpha: only --variant nr takes it");
     else if (s->grid_height && !file && used & USES_INPUT)
@@ -863,7 +863,7 @@ static int check_together(const settings *s, unsigned used, bool here)
 
 /* What `check` takes to judge and what it takes to write cases are two sets of options; those of
  * both say so. */
-static int check_purpose(const settings *s, unsigned used, const bool given[OPTION_COUNT])
+static int check_purpose(const program_options *s, unsigned used, const bool given[OPTION_COUNT])
 {
     for (int i = 0; i < OPTION_COUNT; i++) {
         unsigned purpose = options[i].used & used;
@@ -895,7 +895,7 @@ static char *quote_word(char *command, const char *word)
     return quoted;
 }
 
-int settings_names(int argc, char **argv, const char **names)
+int options_names(int argc, char **argv, const char **names)
 {
     int count = 0;
     for (int i = 0; i < argc; i++) {
@@ -912,13 +912,13 @@ int settings_names(int argc, char **argv, const char **names)
     return count;
 }
 
-int settings_parse(settings *s, unsigned used, int argc, char **argv)
+int options_parse(program_options *s, unsigned used, int argc, char **argv)
 {
-    return settings_parse_verb(s, "run", "results", used | USES_RUN, argc, argv);
+    return options_parse_verb(s, "run", "results", used | USES_RUN, argc, argv);
 }
 
 /* A word among bench's options is what --subject takes. */
-static int parse_subject(settings *s, unsigned used, char *word)
+static int parse_subject(program_options *s, unsigned used, char *word)
 {
     bool given[OPTION_COUNT] = {false};
     char name[] = "--subject", *words[] = {name, word};
@@ -926,7 +926,7 @@ static int parse_subject(settings *s, unsigned used, char *word)
     return parse_option(s, used, 2, words, &i, given);
 }
 
-static int parse_all(settings *s, unsigned used, bool here, int argc, char **argv)
+static int parse_all(program_options *s, unsigned used, bool here, int argc, char **argv)
 {
     bool given[OPTION_COUNT] = {false};
     int code = EXIT_PASS;
@@ -942,7 +942,7 @@ static int parse_all(settings *s, unsigned used, bool here, int argc, char **arg
     if (code == EXIT_PASS)
         code = check_together(s, used, here);
     if (code != EXIT_PASS) {
-        settings_free(s);
+        options_free(s);
         return code;
     }
     if (!s->seeds.count)
@@ -955,28 +955,28 @@ static int parse_all(settings *s, unsigned used, bool here, int argc, char **arg
 }
 
 /* What the command line does not say. */
-static settings initial_settings(const char *verb, const char *out)
+static program_options initial_options(const char *verb, const char *out)
 {
-    return (settings){.effort = EFFORT_DEFAULT,
-                      .threads = omp_get_max_threads(),
-                      .out = out,
-                      .iterations = -1,
-                      .certify = -1,
-                      .scale = ATN_SCALE_HEAD,
-                      .distance = ATN_DISTANCE_DIRECT,
-                      .query_row = -1,
-                      .query_col = -1,
-                      .command = must_format("attnum %s", verb)};
+    return (program_options){.effort = EFFORT_DEFAULT,
+                             .threads = omp_get_max_threads(),
+                             .out = out,
+                             .iterations = -1,
+                             .certify = -1,
+                             .scale = ATN_SCALE_HEAD,
+                             .distance = ATN_DISTANCE_DIRECT,
+                             .query_row = -1,
+                             .query_col = -1,
+                             .command = must_format("attnum %s", verb)};
 }
 
-int settings_parse_verb(settings *s, const char *verb, const char *out, unsigned used, int argc,
-                        char **argv)
+int options_parse_verb(program_options *s, const char *verb, const char *out, unsigned used,
+                       int argc, char **argv)
 {
-    *s = initial_settings(verb, out);
+    *s = initial_options(verb, out);
     return parse_all(s, used, true, argc, argv);
 }
 
-int settings_parse_kept(settings *s, const char *out, int argc, char **argv)
+int options_parse_kept(program_options *s, const char *out, int argc, char **argv)
 {
     for (int i = 0; i < argc; i++) {
         const char *value;
@@ -986,11 +986,11 @@ int settings_parse_kept(settings *s, const char *out, int argc, char **argv)
             return EXIT_USAGE;
         }
     }
-    *s = initial_settings("run", out);
+    *s = initial_options("run", out);
     return parse_all(s, ~0u, false, argc, argv);
 }
 
-void settings_free(settings *s)
+void options_free(program_options *s)
 {
     free_texts(&s->inputs);
     free_texts(&s->variants);
@@ -1008,7 +1008,7 @@ void settings_free(settings *s)
     free(s->cases.widths.items);
     free(s->cases.masks.items);
     free(s->command);
-    *s = (settings){0};
+    *s = (program_options){0};
 }
 
 /* "--name ARGUMENT"; to be freed. */
@@ -1017,7 +1017,7 @@ static char *usage_of(const option *o)
     return must_format("--%s%s%s", o->name, o->argument ? " " : "", o->argument ? o->argument : "");
 }
 
-void settings_help(unsigned used)
+void options_help(unsigned used)
 {
     int width = 0;
     bool lists = false;
@@ -1060,8 +1060,8 @@ static char *join(int count, const char *const *items)
     return text;
 }
 
-char *settings_replay(const settings *s, const char *experiment, unsigned used,
-                      const settings_point *point)
+char *options_replay(const program_options *s, const char *experiment, unsigned used,
+                     const options_point *point)
 {
     const char *dtypes[ATN_DTYPE_COUNT], *storages[ATN_STORAGE_COUNT];
     for (int i = 0; i < s->dtype_count; i++)
@@ -1076,7 +1076,7 @@ char *settings_replay(const settings *s, const char *experiment, unsigned used,
     if (point->operator)
         add_option(&command, true, "--operator", variant_name(point->operator, point->variant));
     add_option(&command, used & USES_INPUT, "--input", must_format("%s", point->input));
-    add_option(&command, settings_names_file(point->input) && s->grid_height, "--grid",
+    add_option(&command, options_names_file(point->input) && s->grid_height, "--grid",
                must_format("%" PRId64 "x%" PRId64, s->grid_height, s->grid_width));
     add_option(&command, point->stage > 0, "--stage", must_format("%" PRId64, point->stage));
     add_option(&command, point->tokens > 0, "--n", must_format("%" PRId64, point->tokens));
@@ -1108,8 +1108,8 @@ char *settings_replay(const settings *s, const char *experiment, unsigned used,
     return command;
 }
 
-char *settings_shard_command(const settings *s, const char *verb, int64_t shard, int64_t shards,
-                             const char *out)
+char *options_shard_command(const program_options *s, const char *verb, int64_t shard,
+                            int64_t shards, const char *out)
 {
     char *command = must_format("attnum %s", verb);
     for (int i = 0; i < s->kept.count; i++)
@@ -1142,14 +1142,14 @@ static void write_inputs(FILE *file, const text_list *list)
     fprintf(file, " input=");
     for (int i = 0; i < list->count; i++) {
         const char *text = list->items[i],
-                   *slash = settings_names_file(text) ? strrchr(text, '/') : NULL;
+                   *slash = options_names_file(text) ? strrchr(text, '/') : NULL;
         fprintf(file, "%s%s", i ? "," : "", slash ? slash + 1 : text);
     }
 }
 
 /* Of the instruction set what was given: another one rounds differently. What auto comes to is the
  * machine's, like BLAS's choice of kernels, so that shards of several machines can be joined. */
-void settings_fingerprint(const settings *s, FILE *file)
+void options_fingerprint(const program_options *s, FILE *file)
 {
     fprintf(file, " effort=%d", (int)s->effort);
     write_integers(file, "seed", &s->seeds);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The options of the command line, parsed and checked. One table (settings.c) has a row per option:
+/* The options of the command line, parsed and checked. One table (options.c) has a row per option:
  * its name, its argument, its help, its default; a verb or an experiment names the options it uses.
  */
-#ifndef EXPERIMENTS_SETTINGS_H
-#define EXPERIMENTS_SETTINGS_H
+#ifndef EXPERIMENTS_OPTIONS_H
+#define EXPERIMENTS_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -83,7 +83,7 @@ typedef struct {
     text_list gradients;  /* NAME=FILE */
     text_list parameters; /* NAME=VALUE */
     reference_choice reference;
-} check_settings;
+} check_arguments;
 
 /* X(code, name): which masks emitted cases have. */
 #define CASE_MASK_LIST(X)                                                                          \
@@ -102,7 +102,7 @@ typedef struct {
     integer_list widths;
     integer_list masks; /* of case_mask */
     int64_t value_width, key_heads, key_tokens;
-} case_settings;
+} case_sizes;
 
 /* Lists are empty (count 0) and numbers 0 where the command line says nothing: the experiment then
  * takes its own default for the effort. */
@@ -145,47 +145,47 @@ typedef struct {
     const char *html;   /* null where not given */
     table_format format;
     const char *baseline, *against, *update; /* null where not given */
-    check_settings check;
+    check_arguments check;
     layout layout;         /* its axes are null where not given */
     int64_t skip_tokens;   /* inspect */
     const char *asked;     /* inspect: --sampling, not checked; null where not given */
     const char *emit_case; /* null where not given */
-    case_settings cases;
+    case_sizes cases;
     char *command;  /* the whole command line, quoted for a shell */
     text_list kept; /* as given, "--name=value" each: the options that a result may depend on */
-} settings;
+} program_options;
 
 /* The words of argv (what follows `run`) that are neither options nor their values, into names
  * (room for argc). Returns their number; -1 for an unknown option, with one line on stderr. */
-int settings_names(int argc, char **argv, const char **names);
+int options_names(int argc, char **argv, const char **names);
 
 /* Parses the options of argv into s; other words are passed over. used: the union of the options
  * that may appear. On a bad, unknown or unused option: one line on stderr that names the option,
  * what it was given and what it expects, and EXIT_USAGE; EXIT_ENVIRONMENT for a device or an
- * instruction set that is not here; otherwise EXIT_PASS. After a failure s needs no settings_free.
+ * instruction set that is not here; otherwise EXIT_PASS. After a failure s needs no options_free.
  * s keeps pointers into argv. An item given twice in a list is an error, and so is an option given
  * twice that takes no list. */
-int settings_parse(settings *s, unsigned used, int argc, char **argv);
+int options_parse(program_options *s, unsigned used, int argc, char **argv);
 /* The same for the options of another verb than `run`, whose --out is `out` where not given. */
-int settings_parse_verb(settings *s, const char *verb, const char *out, unsigned used, int argc,
-                        char **argv);
+int options_parse_verb(program_options *s, const char *verb, const char *out, unsigned used,
+                       int argc, char **argv);
 /* The same for the options that another run kept, and for no others, on any machine: neither
  * device nor instruction set needs to be here. */
-int settings_parse_kept(settings *s, const char *out, int argc, char **argv);
-void settings_free(settings *s);
+int options_parse_kept(program_options *s, const char *out, int argc, char **argv);
+void options_free(program_options *s);
 
 /* Whether an item of --input names a file. */
-bool settings_names_file(const char *input);
+bool options_names_file(const char *input);
 
 /* Whether --operator names a variant of an operator, or its operator, or was not given. */
-bool settings_take_variant(const settings *s, const atn_operator_info *info, int variant);
+bool options_take_variant(const program_options *s, const atn_operator_info *info, int variant);
 
 /* Prints the options in `used`, with defaults and help, for --help. */
-void settings_help(unsigned used);
+void options_help(unsigned used);
 
 /* Writes all that a result may depend on as " name=value ...": not --threads, --out, --resume,
  * --shard; of files of tokens the name without its folders. */
-void settings_fingerprint(const settings *s, FILE *file);
+void options_fingerprint(const program_options *s, FILE *file);
 
 /* What picks one point of a sweep over inputs. */
 typedef struct {
@@ -199,17 +199,17 @@ typedef struct {
     const atn_operator_info *operator; /* --operator, with variant; null: none */
     int variant;
     bool by_effort; /* --quick and --full decide whether it is there */
-} settings_point;
+} options_point;
 
 /* The command that runs a point of an experiment with options `used` again, all else as in s but
  * --out. To be freed. */
-char *settings_replay(const settings *s, const char *experiment, unsigned used,
-                      const settings_point *point);
+char *options_replay(const program_options *s, const char *experiment, unsigned used,
+                     const options_point *point);
 
 /* The command that makes a shard of a run like s, or goes on with it: `attnum VERB ...`, with
  * results in `out`. To be freed. */
-char *settings_shard_command(const settings *s, const char *verb, int64_t shard, int64_t shards,
-                             const char *out);
+char *options_shard_command(const program_options *s, const char *verb, int64_t shard,
+                            int64_t shards, const char *out);
 
 /* Appends a list in TestSweeper's grammar: "a,b", "start:end", "start:end:step" (the step may be
  * negative), "start:end:xfactor", and mixtures by commas. False, and the list as before, on
