@@ -321,7 +321,7 @@ const verb list_verb = {
     .name = "list",
     .operands = "[KIND...]",
     .summary = "what there is",
-    .options = USES_FORMAT,
+    .options = OPTIONS(OPTION_FORMAT),
     .help = print_help,
     .run = run,
 };

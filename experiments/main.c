@@ -104,7 +104,7 @@ static void help_experiment(const experiment *e)
     printf("\n");
 }
 
-static void help_run(const selection *chosen, unsigned used)
+static void help_run(const selection *chosen, const option_id *taken)
 {
     if (chosen->count == 0) {
         printf(
@@ -118,7 +118,7 @@ static void help_run(const selection *chosen, unsigned used)
     for (int i = 0; i < chosen->count; i++)
         help_experiment(chosen->items[i]);
     printf("options\n");
-    options_help(used | USES_RUN);
+    options_help(taken);
 }
 
 static int run_selected(const selection *chosen, const program_options *s)
@@ -134,16 +134,17 @@ static int run_selected(const selection *chosen, const program_options *s)
 static int run_command(int argc, char **argv)
 {
     selection chosen = {0};
-    unsigned used = 0;
     program_options s;
     int code = select_experiments(&chosen, argc, argv);
+    option_id taken[OPTION_COUNT + 1] = {OPTION_END};
+    options_add(taken, run_options);
     for (int i = 0; i < chosen.count; i++)
-        used |= chosen.items[i]->options;
+        options_add(taken, chosen.items[i]->options);
     if (code == EXIT_PASS)
-        code = options_parse(&s, used, argc, argv);
+        code = options_parse(&s, taken, argc, argv);
     if (code == EXIT_PASS) {
         if (s.help)
-            help_run(&chosen, used);
+            help_run(&chosen, taken);
         else if (chosen.count == 0)
             code = report_unknown_experiment("");
         else

@@ -6,8 +6,6 @@
 
 #include "common/experiment.h"
 
-enum { GROWTH_OPTIONS = USES_OPERATOR | USES_TOKENS | USES_LANDMARKS | USES_BENCH };
-
 extern const experiment bench_growth;
 
 /* The part of a call's work that does not grow with n: of a call with (1 + x) n tokens, where one

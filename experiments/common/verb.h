@@ -9,8 +9,8 @@ typedef struct {
     const char *name;
     const char *operands; /* what words that are no options are: "[ID...]"; null: there are none */
     const char *summary;  /* one line, for `attnum --help` */
-    unsigned options;     /* USES_... */
-    const char *out;      /* --out where not given */
+    const option_id *options; /* OPTIONS(...), or null */
+    const char *out;          /* --out where not given */
     /* What --help prints between the usage and the options. */
     void (*help)(void);
     /* What follows the options, which may depend on them; null: nothing. */

@@ -647,8 +647,8 @@ const experiment convergence_precision = {
     .summary = "best iterate, residual floor and stopping of the iteration in five precisions",
     .source = "SOFT IJCV Prop. 2, section 3.2; S13, S15",
     .example = "attnum run convergence/precision --input smooth,photos --m 49,144 --dtype f32",
-    .options = USES_INPUT | USES_GRID | USES_DTYPE | USES_DEVICE | USES_STORAGE | USES_SAMPLES |
-               USES_LANDMARKS | USES_SCALE | USES_DISTANCE,
+    .options = OPTIONS(OPTION_INPUT, OPTION_GRID, OPTION_DTYPE, OPTION_DEVICE, OPTION_STORAGE,
+                       OPTION_SAMPLES, OPTION_M, OPTION_SCALE, OPTION_DISTANCE),
     .defaults = "f64, and f32 with all storages (native is f32 itself); --storage bf16 --dtype f32 "
                 "is bf16 alone.\n2 log2(1/u) + 20 steps from 1.8/|A|_1^2 of eight inputs. quick: "
                 "1 sample of m = 49.\ndefault: 5 of m = 49, 100, 2 of m = 144. full: 20 of m = 49, "

@@ -505,8 +505,8 @@ const experiment spectral_bounds = {
     .summary = "each printed norm bound against what is measured, and the corrected one",
     .source = "SOFT (IJCV) Eq. 15, Prop. 3-6; S06, S20-S23",
     .example = "attnum run spectral/bounds --input photos,smooth --samples 10",
-    .options = USES_DEVICE | USES_INPUT | USES_GRID | USES_SAMPLES | USES_STAGE | USES_LANDMARKS |
-               USES_SCALE | USES_DISTANCE,
+    .options = OPTIONS(OPTION_DEVICE, OPTION_INPUT, OPTION_GRID, OPTION_SAMPLES, OPTION_STAGE,
+                       OPTION_M, OPTION_SCALE, OPTION_DISTANCE),
     .defaults = "inputs photos, smooth, smooth:8, noisy, iid, iid:0.3, clusters, constant, "
                 "duplicates, circulant, and two of its own (iid-norms, pair); stages 3, 2 (n = "
                 "196, 784), a file has its own n, at most 4096; m = 49, a file without --m the "

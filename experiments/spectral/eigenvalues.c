@@ -108,8 +108,8 @@ const experiment spectral_eigenvalues = {
     .summary = "the eigenvalues of a bottleneck matrix, for every input",
     .source = "SOFT (IJCV) Fig. 6a; S25",
     .example = "attnum run spectral/eigenvalues --input photos,iid --m 1024",
-    .options = USES_DEVICE | USES_INPUT | USES_GRID | USES_SAMPLES | USES_LANDMARKS | USES_SCALE |
-               USES_DISTANCE,
+    .options = OPTIONS(OPTION_DEVICE, OPTION_INPUT, OPTION_GRID, OPTION_SAMPLES, OPTION_M,
+                       OPTION_SCALE, OPTION_DISTANCE),
     .defaults =
         "inputs photos, smooth, smooth:8, noisy, iid, iid:0.3, clusters; 1 sample; m = "
         "1024 (--quick: 256); a file without --m: the nearest it has, pooled on its grid, or in "

@@ -412,8 +412,8 @@ const experiment spectral_norm_growth = {
     .summary = "the norm of the inverse against m, with and without normalisation",
     .source = "SOFT (IJCV) Fig. 6b, Prop. 5, 6; S22, S23, S26",
     .example = "attnum run spectral/norm-growth --input smooth --m 4,16,64,256",
-    .options = USES_DEVICE | USES_INPUT | USES_GRID | USES_SAMPLES | USES_LANDMARKS | USES_SCALE |
-               USES_DISTANCE | USES_CERTIFY | USES_SAMPLING,
+    .options = OPTIONS(OPTION_DEVICE, OPTION_INPUT, OPTION_GRID, OPTION_SAMPLES, OPTION_M,
+                       OPTION_SCALE, OPTION_DISTANCE, OPTION_CERTIFY, OPTION_SAMPLING),
     .defaults =
         "inputs photos, smooth, smooth:8, noisy, iid, iid:0.3, clusters; m = 4, 9, 16, 25, 36, 49, "
         "64, 100, 144, 256, 441, 1024 (--quick: to 256), a file without --m: the nearest it has to "

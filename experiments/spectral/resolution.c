@@ -519,8 +519,8 @@ const experiment spectral_resolution = {
     .summary = "norms of attention as the input grows, at fixed m and at fixed stride",
     .source = "SOFT (IJCV) Tab. 6, App. D; S27, S28",
     .example = "attnum run spectral/resolution --input photos --n 196,784,3136",
-    .options = USES_DEVICE | USES_INPUT | USES_GRID | USES_SAMPLES | USES_TOKENS | USES_SCALE |
-               USES_DISTANCE,
+    .options = OPTIONS(OPTION_DEVICE, OPTION_INPUT, OPTION_GRID, OPTION_SAMPLES, OPTION_N,
+                       OPTION_SCALE, OPTION_DISTANCE),
     .defaults = "inputs photos, smooth, smooth:8, iid; n = 196, 484, 784, 1936, 3136 (--quick: to "
                 "784, --full: also 4096, 12544; cropped: to 4096); 5 photographs, 1 sample of "
                 "others (--quick: 2 and 1; --full: 13 and 5); a file is cropped on its grid",

@@ -566,8 +566,8 @@ const experiment spectral_sampling = {
     .summary = "how well the landmarks of every sampler stand for all tokens",
     .source = "SOFT (IJCV) section 3.2, Tab. 10, Eq. 7, 9, App. A; S04, S05",
     .example = "attnum run spectral/sampling --input photos,smooth --m 49",
-    .options = USES_DEVICE | USES_INPUT | USES_GRID | USES_SAMPLES | USES_STAGE | USES_LANDMARKS |
-               USES_SCALE,
+    .options = OPTIONS(OPTION_DEVICE, OPTION_INPUT, OPTION_GRID, OPTION_SAMPLES, OPTION_STAGE,
+                       OPTION_M, OPTION_SCALE),
     .defaults =
         "inputs photos, smooth, smooth:8, clusters, iid:0.3; stage 2, 784 tokens (--quick: 3, "
         "196), a file: its own, at most 4096; m = 49, 196 (--quick: 16, 49); 3 draws of every "

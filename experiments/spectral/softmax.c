@@ -388,7 +388,7 @@ const experiment spectral_softmax = {
     .summary = "eigenvalues of softmax attention, and the norm that reaches sqrt(n)",
     .source = "SOFT (IJCV) Prop. 3; S20",
     .example = "attnum run spectral/softmax --input photos,iid --n 16,64,256",
-    .options = USES_DEVICE | USES_INPUT | USES_SAMPLES | USES_TOKENS,
+    .options = OPTIONS(OPTION_DEVICE, OPTION_INPUT, OPTION_SAMPLES, OPTION_N),
     .defaults = "inputs photos, smooth, iid, clusters, and always iid-norms and dominant; n = 4, "
                 "16, 64, 256, 1024 (--quick: to 64, --full: also 4096), K != Q to 256, dominant "
                 "also 2, a file all its tokens; 5 samples (--quick: 2, --full: 13)",
