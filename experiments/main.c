@@ -5,9 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/bench.h"
-#include "check/check.h"
-#include "claims/claims.h"
 #include "common/blas.h"
 #include "common/experiment.h"
 #include "common/names.h"
@@ -15,10 +12,7 @@
 #include "common/process.h"
 #include "common/report.h"
 #include "common/signals.h"
-#include "inspect/inspect.h"
-#include "list.h"
-#include "merge/merge.h"
-#include "regress/regress.h"
+#include "registry.h"
 
 /* ---- attnum run ---- */
 
@@ -157,10 +151,6 @@ static int run_command(int argc, char **argv)
 
 /* ---- attnum ---- */
 
-static const verb *const verbs[] = {&list_verb,    &claims_verb, &inspect_verb, &check_verb,
-                                    &regress_verb, &bench_verb,  &merge_verb};
-enum { VERBS = sizeof verbs / sizeof *verbs };
-
 static void print_verb(const char *name, const char *operands, const char *summary)
 {
     char *usage =
@@ -173,7 +163,7 @@ static int help_command(void)
 {
     printf("attnum %s: the numerics of softmax-free attention\n\n", ATN_VERSION);
     print_verb("run", "EXPERIMENT...|all", "results as CSV and plots");
-    for (int i = 0; i < VERBS; i++)
+    for (int i = 0; verbs[i]; i++)
         print_verb(verbs[i]->name, verbs[i]->operands, verbs[i]->summary);
     printf("  attnum VERB --help, attnum run EXPERIMENT --help\n"
            "  attnum --help, --version\n\n"
@@ -191,17 +181,22 @@ static int version_command(void)
 
 static int report_unknown_verb(const char *word)
 {
-    const char *names[VERBS + 4] = {"run"};
-    for (int i = 0; i < VERBS; i++)
+    int count = 0;
+    while (verbs[count])
+        count++;
+    const char **names = must_allocate((size_t)count + 4, sizeof *names);
+    names[0] = "run";
+    for (int i = 0; i < count; i++)
         names[1 + i] = verbs[i]->name;
-    names[1 + VERBS] = "--help";
-    names[2 + VERBS] = "--version";
+    names[1 + count] = "--help";
+    names[2 + count] = "--version";
     char *expected = names_expected(names, word ? word : "");
     if (word)
         report_error("'%s': %s", word, expected);
     else
         report_error("no command: %s", expected);
     free(expected);
+    free(names);
     return EXIT_USAGE;
 }
 
@@ -214,7 +209,7 @@ static int run_named(int argc, char **argv)
         return version_command();
     if (strcmp(word, "run") == 0)
         return run_command(argc - 2, argv + 2);
-    for (int i = 0; i < VERBS; i++)
+    for (int i = 0; verbs[i]; i++)
         if (strcmp(word, verbs[i]->name) == 0)
             return verb_run(verbs[i], argc - 2, argv + 2);
     return report_unknown_verb(argc > 1 ? word : NULL);

@@ -985,6 +985,49 @@ void options_help(const option_id *taken)
                "A LIST option may be repeated and then appends; any other is given once.\n");
 }
 
+/* ---- The manual page ---- */
+
+/* Those that only --emit-case takes come last. */
+void options_manual_list(const option_id *taken, FILE *file)
+{
+    for (int cases = 0; cases < 1 + options_include(taken, OPTION_EMIT_CASE); cases++)
+        for (int i = 0, count = 0; i < OPTION_COUNT; i++)
+            if (options_include(taken, (option_id)i) &&
+                (!options_include(taken, OPTION_EMIT_CASE) ||
+                 (rows[i].purpose == FOR_CASES) == cases)) {
+                fputs(count ? " ,\n" : cases ? " ;\nfor cases\n" : "", file);
+                fprintf(file, ".Fl -%s", rows[i].name);
+                count++;
+            }
+    fputs(" .\n", file);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const option *x = *(const option *const *)a, *y = *(const option *const *)b;
+    int order = strcmp(x->name, y->name);
+    return order ? order : (x > y) - (x < y);
+}
+
+void options_manual(FILE *file)
+{
+    const option *sorted[OPTION_COUNT];
+    for (int i = 0; i < OPTION_COUNT; i++)
+        sorted[i] = &rows[i];
+    qsort(sorted, OPTION_COUNT, sizeof *sorted, compare_names);
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        const option *o = sorted[i];
+        if (i && strcmp(sorted[i - 1]->name, o->name) == 0)
+            fprintf(file, ".Pp\n.Ar %s :\n", o->argument);
+        else
+            fprintf(file, ".It Fl -%s%s%s\n", o->name, o->argument ? " Ar " : "",
+                    o->argument ? o->argument : "");
+        fprintf(file, "%s.\n", o->help);
+        if (o->manual)
+            fprintf(file, "%s\n", o->manual);
+    }
+}
+
 /* ---- The command of a point ---- */
 
 static char *add_option(char *command, option_id id, const char *value)

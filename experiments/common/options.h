@@ -209,19 +209,19 @@ typedef struct {
       "heads of the tokens of emitted cases (default 2)", .least = 1, .most = 1000000,             \
       .purpose = FOR_CASES)                                                                        \
     X(KV_HEADS, "kv-heads", "N", integer, cases.key_heads, WHERE_GIVEN,                            \
-      "heads of their keys and values, each for heads/N of the tokens' (default all)", .least = 1, \
-      .most = 1000000, .purpose = FOR_CASES)                                                       \
+      "heads of their keys and values, each for heads/N of the tokens' (default all)",             \
+      "Of emitted cases.", .least = 1, .most = 1000000, .purpose = FOR_CASES)                      \
     X(D, "d", "LIST", integers, cases.widths, WHERE_GIVEN, "widths of their tokens (default 16)",  \
-      .least = 1, .most = 4096, .purpose = FOR_CASES)                                              \
+      "Of emitted cases.", .least = 1, .most = 4096, .purpose = FOR_CASES)                         \
     X(VALUE_WIDTH, "value-width", "N", integer, cases.value_width, WHERE_GIVEN,                    \
-      "the width of their values (default that of the tokens)", .least = 1, .most = 4096,          \
-      .purpose = FOR_CASES)                                                                        \
+      "the width of their values (default that of the tokens)", "Of emitted cases.", .least = 1,   \
+      .most = 4096, .purpose = FOR_CASES)                                                          \
     X(KEY_TOKENS, "key-tokens", "N", integer, cases.key_tokens, WHERE_GIVEN,                       \
-      "the number of their keys (default that of the tokens)", .least = 1, .most = 1000000,        \
-      .purpose = FOR_CASES)                                                                        \
+      "the number of their keys (default that of the tokens)", "Of emitted cases.", .least = 1,    \
+      .most = 1000000, .purpose = FOR_CASES)                                                       \
     X(MASKS, "masks", "LIST", masks, cases.masks, WHERE_GIVEN,                                     \
       "their masks: none, padding, causal, both (default none); operators without are left out",   \
-      .names = mask_names, .purpose = FOR_CASES)                                                   \
+      "Of emitted cases.", .names = mask_names, .purpose = FOR_CASES)                              \
     X(BASELINE, "baseline", "FILE.csv", text, baseline, KEPT,                                      \
       "the rows that are kept (default golden/accuracy.csv)", "In the folder of data.")            \
     X(AGAINST, "against", "FILE.csv", text, against, KEPT,                                         \
@@ -346,6 +346,11 @@ bool options_take_variant(const program_options *s, const atn_operator_info *inf
 
 /* Prints the options taken, with defaults and help, for --help. */
 void options_help(const option_id *taken);
+
+/* For the manual page, as mdoc: the names of the options taken, and every option by name with its
+ * help and what else there is to say. */
+void options_manual_list(const option_id *taken, FILE *file);
+void options_manual(FILE *file);
 
 /* Writes all that a result may depend on as " name=value ...": not --threads, --out, --resume,
  * --shard; of files of tokens the name without its folders. */
