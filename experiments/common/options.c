@@ -448,26 +448,18 @@ bool options_take_variant(const program_options *s, const atn_operator_info *inf
 
 /* NAME=VALUE, each NAME once; what names there are and what they may be is for those who read
  * them. */
-static char *check_named(const text_list *list, int item, const char *value)
+static char *check_named(const option *o, const text_list *list, int item)
 {
     const char *text = list->items[item];
     size_t length = strcspn(text, "=");
     if (!length || !text[length] || !text[length + 1])
-        return must_format("expected NAME=%s", value);
+        return must_format("expected NAME=%s",
+                           o->offset == offsetof(program_options, check.gradients) ? "FILE.npy"
+                                                                                   : "VALUE");
     for (int i = 0; i < item; i++)
         if (strncmp(list->items[i], text, length + 1) == 0)
             return must_format("%.*s is given twice", (int)length, text);
     return NULL;
-}
-
-static char *check_gradient(const option *o, const text_list *list, int item)
-{
-    return check_named(list, item, "FILE.npy");
-}
-
-static char *check_parameter(const option *o, const text_list *list, int item)
-{
-    return check_named(list, item, "VALUE");
 }
 
 /* ---- Choices ---- */
@@ -645,6 +637,20 @@ static const option_kind flag_kind = {parse_flag, NULL, NULL};
                      .effect = effect_,                                                            \
                      __VA_ARGS__},
 static const option rows[OPTION_COUNT] = {OPTION_LIST(OPTION_ROW)};
+
+/* What the field of a kind is: a row with another does not compile. */
+typedef integer_list integers_field, masks_field;
+typedef int64_t integer_field, certify_field, grid_field, query_field, shard_field;
+typedef double positive_field;
+typedef text_list texts_field, inputs_field;
+typedef const char *text_field, *reason_field;
+typedef unsigned choice_field, *choices_field, scale_field, effort_field; /* of enumerations */
+typedef layout layout_field;
+typedef bool flag_field;
+#define OPTION_FIELD(id, name, argument, kind, field, ...)                                         \
+    _Static_assert(_Generic(((program_options *)0)->field, kind##_field : 1, default : 0),         \
+                   "--" name ": its kind needs a field of another type");
+OPTION_LIST(OPTION_FIELD)
 
 #define OPTION_ENTRY(id, ...) OPTION_##id,
 const option_id every_option[] = {OPTION_LIST(OPTION_ENTRY) OPTION_END};

@@ -180,12 +180,12 @@ typedef struct {
     X(GRADIENT, "gradient", "LIST", texts, check.gradients, WHERE_GIVEN,                           \
       "your gradients, NAME=FILE.npy: tokens, keys, values, or a parameter that has one (gamma, "  \
       "...)",                                                                                      \
-      .check = check_gradient, .purpose = FOR_JUDGING)                                             \
+      .check = check_named, .purpose = FOR_JUDGING)                                                \
     X(PARAM, "param", "LIST", texts, check.parameters, WHERE_GIVEN,                                \
       "NAME=VALUE, or NAME=FILE.npy (see --operator NAME --help)",                                 \
       "Parameters of the operator. Names, defaults and values: attnum check --operator NAME "      \
       "--help.",                                                                                   \
-      .check = check_parameter)                                                                    \
+      .check = check_named)                                                                        \
     X(REFERENCE, "reference", "NAME", choice, check.reference, WHERE_GIVEN,                        \
       "what is right: auto, exact or f64 (default auto: exact where that takes seconds)",          \
       "exact: dense in long double, whatever that takes; f64: the library's own answer, whose "    \
