@@ -112,14 +112,6 @@ void table_real_if(table *t, bool known, double value)
         table_missing(t);
 }
 
-void table_integer_if(table *t, bool known, int64_t value)
-{
-    if (known)
-        table_integer(t, value);
-    else
-        table_missing(t);
-}
-
 int64_t table_rows(const table *t)
 {
     return (int64_t)(t->filled / (size_t)t->count);
