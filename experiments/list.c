@@ -322,7 +322,7 @@ const verb list_verb = {
     .name = "list",
     .operands = "[KIND...]",
     .summary = "operators, experiments, inputs, claims, ...",
-    .options = USES_FORMAT,
+    .options = OPTIONS(OPTION_FORMAT),
     .help = print_help,
     .run = run,
 };

@@ -5,9 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/bench.h"
-#include "check/check.h"
-#include "claims/claims.h"
 #include "common/blas.h"
 #include "common/experiment.h"
 #include "common/names.h"
@@ -15,10 +12,7 @@
 #include "common/process.h"
 #include "common/report.h"
 #include "common/signals.h"
-#include "inspect/inspect.h"
-#include "list.h"
-#include "merge/merge.h"
-#include "regress/regress.h"
+#include "registry.h"
 
 /* ---- attnum run ---- */
 
@@ -104,7 +98,7 @@ static void help_experiment(const experiment *e)
     printf("\n");
 }
 
-static void help_run(const experiment_selection *chosen, unsigned used)
+static void help_run(const experiment_selection *chosen, const option_id *taken)
 {
     if (chosen->count == 0) {
         printf("usage: attnum run EXPERIMENT...|all [OPTION...]\n"
@@ -117,7 +111,7 @@ static void help_run(const experiment_selection *chosen, unsigned used)
     for (int i = 0; i < chosen->count; i++)
         help_experiment(chosen->items[i]);
     printf("options\n");
-    options_help(used | USES_RUN);
+    options_help(taken);
 }
 
 static int run_selected(const experiment_selection *chosen, const program_options *s)
@@ -133,16 +127,17 @@ static int run_selected(const experiment_selection *chosen, const program_option
 static int run_command(int argc, char **argv)
 {
     experiment_selection chosen = {0};
-    unsigned used = 0;
     program_options s;
     int code = select_experiments(&chosen, argc, argv);
+    option_id taken[OPTION_COUNT + 1] = {OPTION_END};
+    options_add(taken, run_options);
     for (int i = 0; i < chosen.count; i++)
-        used |= chosen.items[i]->options;
+        options_add(taken, chosen.items[i]->options);
     if (code == EXIT_PASS)
-        code = options_parse(&s, used, argc, argv);
+        code = options_parse(&s, taken, argc, argv);
     if (code == EXIT_PASS) {
         if (s.help)
-            help_run(&chosen, used);
+            help_run(&chosen, taken);
         else if (chosen.count == 0)
             code = report_unknown_experiment("");
         else
@@ -154,10 +149,6 @@ static int run_command(int argc, char **argv)
 }
 
 /* ---- attnum ---- */
-
-static const verb *const verbs[] = {&list_verb,    &claims_verb, &inspect_verb, &check_verb,
-                                    &regress_verb, &bench_verb,  &merge_verb};
-enum { VERBS = sizeof verbs / sizeof *verbs };
 
 static void print_verb(const char *name, const char *operands, const char *summary)
 {
@@ -171,7 +162,7 @@ static int help_command(void)
 {
     printf("attnum %s: the numerics of softmax-free attention\n\n", ATN_VERSION);
     print_verb("run", "EXPERIMENT...|all", "results as CSV and plots");
-    for (int i = 0; i < VERBS; i++)
+    for (int i = 0; verbs[i]; i++)
         print_verb(verbs[i]->name, verbs[i]->operands, verbs[i]->summary);
     printf("  attnum VERB --help, attnum run EXPERIMENT --help\n"
            "  attnum --help, --version\n\n"
@@ -189,17 +180,22 @@ static int version_command(void)
 
 static int report_unknown_verb(const char *word)
 {
-    const char *names[VERBS + 4] = {"run"};
-    for (int i = 0; i < VERBS; i++)
+    int count = 0;
+    while (verbs[count])
+        count++;
+    const char **names = must_allocate((size_t)count + 4, sizeof *names);
+    names[0] = "run";
+    for (int i = 0; i < count; i++)
         names[1 + i] = verbs[i]->name;
-    names[1 + VERBS] = "--help";
-    names[2 + VERBS] = "--version";
+    names[1 + count] = "--help";
+    names[2 + count] = "--version";
     char *expected = names_expected(names, word ? word : "");
     if (word)
         report_error("'%s': %s", word, expected);
     else
         report_error("no command: %s", expected);
     free(expected);
+    free(names);
     return EXIT_USAGE;
 }
 
@@ -212,7 +208,7 @@ static int run_named(int argc, char **argv)
         return version_command();
     if (strcmp(word, "run") == 0)
         return run_command(argc - 2, argv + 2);
-    for (int i = 0; i < VERBS; i++)
+    for (int i = 0; verbs[i]; i++)
         if (strcmp(word, verbs[i]->name) == 0)
             return verb_run(verbs[i], argc - 2, argv + 2);
     return report_unknown_verb(argc > 1 ? word : NULL);

@@ -3,6 +3,14 @@
 
 #include <stddef.h>
 
+#include "bench/bench.h"
+#include "check/check.h"
+#include "claims/claims.h"
+#include "inspect/inspect.h"
+#include "list.h"
+#include "merge/merge.h"
+#include "regress/regress.h"
+
 /* clang-format off: one to a line */
 const experiment *const experiments[] = {
     &convergence_curves,
@@ -24,4 +32,9 @@ const experiment *const experiments[] = {
     &cost_time,
     &networks_counts,
     NULL,
+};
+
+const verb *const verbs[] = {
+    &list_verb,    &claims_verb, &inspect_verb, &check_verb,
+    &regress_verb, &bench_verb,  &merge_verb,   NULL,
 };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All experiments. experiments[] (experiment.h) lists them in this order. */
+/* All experiments and verbs. experiments[] (experiment.h) lists the former in this order. */
 #ifndef EXPERIMENTS_REGISTRY_H
 #define EXPERIMENTS_REGISTRY_H
 
 #include "common/experiment.h"
+#include "common/verb.h"
 
 extern const experiment convergence_curves;
 extern const experiment convergence_initialisation;
@@ -23,5 +24,8 @@ extern const experiment cost_time;
 extern const experiment accuracy_operators;
 extern const experiment attention_maps;
 extern const experiment attention_half;
+
+/* All but `run`; ended by null. */
+extern const verb *const verbs[];
 
 #endif

@@ -685,8 +685,8 @@ const experiment accuracy_operators = {
     .summary = "the error of every operator and variant, in every type, on every input",
     .source = "the registry's operators; see attnum list operators",
     .example = "attnum run accuracy/operators --operator soft,sima/code --input photos,iid --n 196",
-    .options = USES_DEVICE | USES_INPUT | USES_DTYPE | USES_STORAGE | USES_SAMPLES | USES_OPERATOR |
-               USES_TOKENS | USES_LANDMARKS,
+    .options = OPTIONS(OPTION_DEVICE, OPTION_INPUT, OPTION_DTYPE, OPTION_STORAGE, OPTION_SAMPLES,
+                       OPTION_OPERATOR, OPTION_N, OPTION_M),
     .defaults = "all operators and variants; f32, f64, bf16, f16; all inputs, 1 sample.\n"
                 "quick: n = 64, m = 16.\n"
                 "default: n = 196, and n = 784 for photos and iid; m = 49.\n"

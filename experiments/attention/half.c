@@ -521,7 +521,7 @@ const experiment attention_half = {
     .summary = "SimA's two orders in half precision: how far apart, what over- and underflows",
     .source = "SimA sections 1, 2.2, 4.6; M02, M04, M06",
     .example = "attnum run attention/half --seed 1:3",
-    .options = USES_DEVICE | USES_TOKENS,
+    .options = OPTIONS(OPTION_DEVICE, OPTION_N),
     .defaults = "n = 49 ... 50176 with d = 32 (--quick: to 3136, --full: to 200704; photos: to "
                 "3136), and d = 16 ... 256 with n = 784 (--quick: to 64, --full: to 1024); --n: "
                 "these n (photos: if their grid divides 224 pixels), d = 32",

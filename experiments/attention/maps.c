@@ -570,7 +570,7 @@ const experiment attention_maps = {
     .summary = "what a patch of a photograph attends to, under every operator",
     .source = "SOFT (IJCV) Fig. 4, 7; SimA Fig. 3; UFO-ViT Fig. 6; M07, U04",
     .example = "attnum run attention/maps --samples 13 --query 8x14",
-    .options = USES_DEVICE | USES_SAMPLES | USES_STAGE | USES_QUERY,
+    .options = OPTIONS(OPTION_DEVICE, OPTION_SAMPLES, OPTION_STAGE, OPTION_QUERY),
     .defaults = "crop 33 (a cup of coffee) at stage 2 (--quick: 3, --full: 1); --samples N takes "
                 "crops 0 to N - 1.\nThe picture shows the last stage, seed and crop.",
     .outputs = outputs,

@@ -8,10 +8,9 @@
 #include "common/experiment.h"
 #include "common/verb.h"
 
-enum {
-    BENCH_OPTIONS = USES_DEVICE | USES_OPERATOR | USES_TOKENS | USES_LANDMARKS | USES_DTYPE |
-                    USES_VARIANT | USES_BATCH | USES_BENCH
-};
+#define BENCH_OPTIONS                                                                              \
+    OPTION_DEVICE, OPTION_OPERATOR, OPTION_OP, OPTION_N, OPTION_M, OPTION_DTYPE, OPTION_VARIANT,   \
+        OPTION_BATCH, OPTION_SUBJECT, OPTION_EMIT_TOKENS, OPTION_BENCH_THREADS, OPTION_ISA
 
 extern const experiment bench;
 extern const verb bench_verb;

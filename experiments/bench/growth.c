@@ -769,7 +769,8 @@ const experiment bench_growth = {
     .summary = "time and memory of one call against tokens and landmarks",
     .source = "SOFT (IJCV, NeurIPS) Fig. 1b; N01, N05",
     .example = "attnum bench memory --quick --operator soft,sima",
-    .options = GROWTH_OPTIONS,
+    .options = OPTIONS(OPTION_OPERATOR, OPTION_OP, OPTION_N, OPTION_M, OPTION_SUBJECT,
+                       OPTION_EMIT_TOKENS, OPTION_BENCH_THREADS, OPTION_ISA),
     .alone = true,
     .defaults =
         "every operator that is linear in n, f32, two heads of 32 channels\n"

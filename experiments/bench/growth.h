@@ -6,8 +6,6 @@
 
 #include "common/experiment.h"
 
-enum { GROWTH_OPTIONS = USES_OPERATOR | USES_TOKENS | USES_LANDMARKS | USES_BENCH };
-
 extern const experiment bench_growth;
 
 /* The share of a call's work that does not grow with n, for a call with (1 + x) n tokens, if a call

@@ -172,8 +172,13 @@ static int run(const program_options *s, int count, const char *const *words)
 const verb check_verb = {
     .name = "check",
     .summary = "judges somebody else's output, or writes cases to test with",
-    .options = USES_CHECK | USES_EMIT_CASE | USES_OPERATOR | USES_DTYPE | USES_SCALE |
-               USES_DISTANCE | USES_THREADS | USES_FORMAT,
+    .options = OPTIONS(OPTION_OPERATOR, OPTION_DTYPE, OPTION_SCALE, OPTION_DISTANCE, OPTION_LAYOUT,
+                       OPTION_GRID, OPTION_TOKENS, OPTION_KEYS, OPTION_VALUES, OPTION_OUTPUT,
+                       OPTION_LANDMARKS, OPTION_MASK, OPTION_QUERY_MASK, OPTION_GRAD_OUTPUT,
+                       OPTION_GRADIENT, OPTION_PARAM, OPTION_REFERENCE, OPTION_MISTAKE, OPTION_HTML,
+                       OPTION_EMIT_CASE, OPTION_N, OPTION_M, OPTION_BATCH, OPTION_SEED,
+                       OPTION_CASE_HEADS, OPTION_KV_HEADS, OPTION_D, OPTION_VALUE_WIDTH,
+                       OPTION_KEY_TOKENS, OPTION_MASKS, OPTION_THREADS, OPTION_ISA, OPTION_FORMAT),
     .help = print_help,
     .help_more = print_more,
     .run = run,

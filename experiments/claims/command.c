@@ -264,7 +264,8 @@ const verb claims_verb = {
     .name = "claims",
     .operands = "[ID...]",
     .summary = "the papers' statements, judged",
-    .options = USES_SEED | USES_THREADS | USES_OUT | USES_DRY_RUN | USES_FORMAT,
+    .options =
+        OPTIONS(OPTION_SEED, OPTION_THREADS, OPTION_ISA, OPTION_OUT, OPTION_DRY_RUN, OPTION_FORMAT),
     .help = print_help,
     .run = run,
 };

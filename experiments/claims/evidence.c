@@ -176,7 +176,7 @@ static int run_program(char *const *words, const char *log)
 
 static int run_experiment(const claim_run *run, const evidence *e, const char *folder)
 {
-    char *seeds = join_seeds(run->s), *threads = must_format("%d", run->s->threads);
+    char *seeds = join_seeds(run->s), *threads = must_format("%d", (int)run->s->threads);
     char *isa = isa_option(run->s), *options = must_format("%s%s", e->options, isa);
     char *log = must_format("%s/log.txt", folder);
     const char *words[MAX_WORDS] = {run->program, "run",   e->experiment, "--seed", seeds,

@@ -26,11 +26,11 @@ typedef struct {
 enum { MAX_OUTPUTS = 6 };
 
 typedef struct experiment {
-    const char *name;    /* "convergence/curves" */
-    const char *summary; /* one line, for `attnum list` */
-    const char *source;  /* the figures and statements it belongs to: "IJCV Fig. 5; S10-S14" */
-    const char *example; /* a command, for --help */
-    unsigned options;    /* USES_... */
+    const char *name;         /* "convergence/curves" */
+    const char *summary;      /* one line, for `attnum list` */
+    const char *source;       /* the figures and statements it belongs to: "IJCV Fig. 5; S10-S14" */
+    const char *example;      /* a command, for --help */
+    const option_id *options; /* OPTIONS(...), or null */
     bool alone; /* points measure time: they run one after the other, whatever --threads is */
     const char *defaults; /* text for --help: what --quick, the default and --full compute */
 

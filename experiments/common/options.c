@@ -15,18 +15,49 @@
 
 enum { MAX_ITEMS = 1000000 };
 
-/* A row of the table below. parse stores a value (null for options without an argument) and returns
- * null, or what is wrong with it, to be freed. */
 typedef struct option option;
-struct option {
-    const char *name, *argument; /* argument is null for a flag */
-    unsigned used;               /* USES_..., 0 for what every verb has */
-    const char *help;
+
+/* How the values of some options are read, written and freed. parse stores a value (null for a
+ * flag) and returns null, or what is wrong with it, to be freed; write is for the fingerprint, null
+ * where it has none; clear is null where nothing is to be freed. */
+typedef struct {
     char *(*parse)(program_options *s, const option *o, const char *value);
-    size_t offset;       /* of the field in program_options */
-    int64_t least, most; /* integers */
-    bool aside;          /* no result depends on it */
+    void (*write)(const program_options *s, const option *o, FILE *file);
+    void (*clear)(program_options *s, const option *o);
+} option_kind;
+
+/* What of a run an option is part of: its fingerprint and the options it keeps; the same, but the
+ * fingerprint only where it is given; the options it keeps alone; neither, as no result depends on
+ * it. */
+typedef enum { RESULT, WHERE_GIVEN, KEPT, ASIDE } option_effect;
+
+typedef enum { FOR_ALL, FOR_JUDGING, FOR_CASES } option_purpose;
+
+/* A row of OPTION_LIST. */
+struct option {
+    const char *name, *argument;
+    const option_kind *kind;
+    size_t offset; /* of the field */
+    option_effect effect;
+    const char *help, *manual;
+    int64_t least, most, unset;
+    const char *const *names;
+    size_t count; /* the offset of the number of choices */
+    /* What is wrong with an item of a list, or null. */
+    char *(*check)(const option *o, const text_list *list, int item);
+    option_purpose purpose;
+    char letter; /* -h */
 };
+
+static void *field_of(program_options *s, const option *o)
+{
+    return (char *)s + o->offset;
+}
+
+static const void *value_of(const program_options *s, const option *o)
+{
+    return (const char *)s + o->offset;
+}
 
 /* ---- Lists of integers ---- */
 
@@ -143,7 +174,7 @@ static char *check_integers(const integer_list *list, int64_t least, int64_t mos
 
 static char *parse_integers(program_options *s, const option *o, const char *value)
 {
-    integer_list *list = (integer_list *)((char *)s + o->offset);
+    integer_list *list = field_of(s, o);
     if (!parse_integer_list(value, list))
         return must_format("expected integers %" PRId64 "..%" PRId64
                            " as a,b or start:end or start:end:step or start:end:xfactor, "
@@ -152,27 +183,47 @@ static char *parse_integers(program_options *s, const option *o, const char *val
     return check_integers(list, o->least, o->most);
 }
 
+static void write_integers(const program_options *s, const option *o, FILE *file)
+{
+    const integer_list *list = value_of(s, o);
+    for (int i = 0; i < list->count; i++)
+        fprintf(file, "%s%" PRId64, i ? "," : "", list->items[i]);
+}
+
+static void clear_integers(program_options *s, const option *o)
+{
+    integer_list *list = field_of(s, o);
+    free(list->items);
+    *list = (integer_list){0};
+}
+
+static const option_kind integers_kind = {parse_integers, write_integers, clear_integers};
+
 /* ---- Single numbers ---- */
 
-static char *read_bounded(const option *o, const char *value, int64_t *result)
+static char *parse_integer(program_options *s, const option *o, const char *value)
 {
-    if (read_integer(&value, result) && !*value && *result >= o->least && *result <= o->most)
+    int64_t *field = field_of(s, o);
+    if (read_integer(&value, field) && !*value && *field >= o->least && *field <= o->most)
         return NULL;
     return must_format("expected an integer %" PRId64 "..%" PRId64, o->least, o->most);
 }
 
-static char *parse_integer(program_options *s, const option *o, const char *value)
+static void write_integer(const program_options *s, const option *o, FILE *file)
 {
-    return read_bounded(o, value, (int64_t *)((char *)s + o->offset));
+    fprintf(file, "%" PRId64, *(const int64_t *)value_of(s, o));
 }
 
-static char *parse_threads(program_options *s, const option *o, const char *value)
+static const option_kind integer_kind = {parse_integer, write_integer, NULL};
+
+/* What cannot be certified without a library depends on it. */
+static void write_certify(const program_options *s, const option *o, FILE *file)
 {
-    int64_t threads = 0;
-    char *wrong = read_bounded(o, value, &threads);
-    s->threads = (int)threads;
-    return wrong;
+    const char *library = ref_certify_library();
+    fprintf(file, "%" PRId64 ":%s", s->certify, library ? library : "none");
 }
+
+static const option_kind certify_kind = {parse_integer, write_certify, NULL};
 
 static bool read_positive(const char *text, double *value)
 {
@@ -182,10 +233,17 @@ static bool read_positive(const char *text, double *value)
     return plain && end != text && *end == '\0' && isfinite(*value) && *value > 0;
 }
 
-static char *parse_alpha(program_options *s, const option *o, const char *value)
+static char *parse_positive(program_options *s, const option *o, const char *value)
 {
-    return read_positive(value, &s->alpha) ? NULL : must_format("expected a number > 0");
+    return read_positive(value, field_of(s, o)) ? NULL : must_format("expected a number > 0");
 }
+
+static void write_positive(const program_options *s, const option *o, FILE *file)
+{
+    fprintf(file, "%.17g", *(const double *)value_of(s, o));
+}
+
+static const option_kind positive_kind = {parse_positive, write_positive, NULL};
 
 /* "AxB" and nothing else. */
 static bool read_pair(const char *text, int64_t *first, int64_t *second)
@@ -205,6 +263,13 @@ static char *parse_grid(program_options *s, const option *o, const char *value)
     return must_format("expected HEIGHTxWIDTH, such as 56x56, at most %" PRId64 " tokens", o->most);
 }
 
+static void write_grid(const program_options *s, const option *o, FILE *file)
+{
+    fprintf(file, "%" PRId64 "x%" PRId64, s->grid_height, s->grid_width);
+}
+
+static const option_kind grid_kind = {parse_grid, write_grid, NULL};
+
 /* "I/N", 1 <= I <= N. */
 static char *parse_shard(program_options *s, const option *o, const char *value)
 {
@@ -214,6 +279,8 @@ static char *parse_shard(program_options *s, const option *o, const char *value)
         return NULL;
     return must_format("expected I/N with 1 <= I <= N <= %" PRId64, o->most);
 }
+
+static const option_kind shard_kind = {parse_shard, NULL, NULL};
 
 static char *parse_query(program_options *s, const option *o, const char *value)
 {
@@ -225,6 +292,13 @@ static char *parse_query(program_options *s, const option *o, const char *value)
     }
     return must_format("expected ROWxCOL, both from 0, such as 14x14");
 }
+
+static void write_query(const program_options *s, const option *o, FILE *file)
+{
+    fprintf(file, "%" PRId64 "x%" PRId64, s->query_row, s->query_col);
+}
+
+static const option_kind query_kind = {parse_query, write_query, NULL};
 
 /* ---- Names ---- */
 
@@ -258,43 +332,53 @@ static void free_texts(text_list *list)
     for (int i = 0; i < list->count; i++)
         free((char *)list->items[i]);
     free(list->items);
+    *list = (text_list){0};
 }
 
-#define SECOND(code, name, description) name,
-static const char *const inverse_names[] = {ATN_INVERSE_LIST(SECOND) NULL};
-static const char *const distance_names[] = {ATN_DISTANCE_LIST(SECOND) NULL};
-static const char *const scale_names[] = {ATN_SCALE_LIST(SECOND) NULL};
-static const char *const storage_names[] = {ATN_STORAGE_LIST(SECOND) NULL};
-static const char *const isa_names[] = {ATN_ISA_LIST(SECOND) NULL};
-static const char *const sampling_names[] = {SAMPLING_LIST(SECOND) NULL};
-#undef SECOND
-#define CASE_MASK_NAME(code, name) name,
-static const char *const mask_names[] = {CASE_MASK_LIST(CASE_MASK_NAME) NULL};
-#undef CASE_MASK_NAME
-#define REFERENCE_CHOICE_NAME(code, name) name,
-static const char *const reference_names[] = {REFERENCE_CHOICE_LIST(REFERENCE_CHOICE_NAME) NULL};
-#undef REFERENCE_CHOICE_NAME
-static const char *const format_names[] = {"table", "csv", "json", NULL};
-static const char *const device_names[] = {[ATN_CPU] = "cpu", [ATN_CUDA] = "cuda", NULL};
-
-static char *parse_inputs(program_options *s, const option *o, const char *value)
+static char *parse_texts(program_options *s, const option *o, const char *value)
 {
-    return split(value, &s->inputs);
-}
-
-static char *parse_subjects(program_options *s, const option *o, const char *value)
-{
-    return split(value, &s->subjects);
-}
-
-static char *parse_variants(program_options *s, const option *o, const char *value)
-{
-    int before = s->variants.count;
-    char *wrong = split(value, &s->variants);
-    for (int i = before; i < s->variants.count && !wrong; i++)
-        if (names_find(inverse_names, s->variants.items[i]) < 0)
-            wrong = names_expected(inverse_names, s->variants.items[i]);
+    text_list *list = field_of(s, o);
+    int before = list->count;
+    char *wrong = split(value, list);
+    for (int i = before; o->check && i < list->count && !wrong; i++)
+        wrong = o->check(o, list, i);
     return wrong;
+}
+
+static void write_texts(const program_options *s, const option *o, FILE *file)
+{
+    const text_list *list = value_of(s, o);
+    for (int i = 0; i < list->count; i++)
+        fprintf(file, "%s%s", i ? "," : "", list->items[i]);
+}
+
+static void clear_texts(program_options *s, const option *o)
+{
+    free_texts(field_of(s, o));
+}
+
+static const option_kind texts_kind = {parse_texts, write_texts, clear_texts};
+
+/* A file without its folders: it may lie elsewhere on another machine, and what it holds is in the
+ * fingerprint too. */
+static const char *without_folders(const char *text)
+{
+    const char *slash = options_names_file(text) ? strrchr(text, '/') : NULL;
+    return slash ? slash + 1 : text;
+}
+
+static void write_inputs(const program_options *s, const option *o, FILE *file)
+{
+    for (int i = 0; i < s->inputs.count; i++)
+        fprintf(file, "%s%s", i ? "," : "", without_folders(s->inputs.items[i]));
+}
+
+static const option_kind inputs_kind = {parse_texts, write_inputs, clear_texts};
+
+static char *check_name(const option *o, const text_list *list, int item)
+{
+    const char *text = list->items[item];
+    return names_find(o->names, text) < 0 ? names_expected(o->names, text) : NULL;
 }
 
 /* "soft/paper"; to be freed. */
@@ -319,7 +403,7 @@ static char *check_variant(const atn_operator_info *info, const char *text)
 }
 
 /* What is wrong with NAME or NAME/VARIANT, or null. */
-static char *check_operator(const char *text)
+static char *check_operator_name(const char *text)
 {
     const char *names[ATN_OPERATOR_COUNT + 1] = {0};
     for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
@@ -342,18 +426,13 @@ static bool holds_variant(const char *name, const char *variant)
     return strncmp(name, variant, length) == 0 && (!variant[length] || variant[length] == '/');
 }
 
-static char *parse_operators(program_options *s, const option *o, const char *value)
+static char *check_operator(const option *o, const text_list *list, int item)
 {
-    int before = s->operators.count;
-    char *wrong = split(value, &s->operators);
-    for (int i = before; i < s->operators.count && !wrong; i++) {
-        const char *text = s->operators.items[i];
-        wrong = check_operator(text);
-        for (int j = 0; j < i && !wrong; j++)
-            if (holds_variant(s->operators.items[j], text) ||
-                holds_variant(text, s->operators.items[j]))
-                wrong = must_format("%s is given twice, beside %s", text, s->operators.items[j]);
-    }
+    const char *text = list->items[item];
+    char *wrong = check_operator_name(text);
+    for (int i = 0; i < item && !wrong; i++)
+        if (holds_variant(list->items[i], text) || holds_variant(text, list->items[i]))
+            wrong = must_format("%s is given twice, beside %s", text, list->items[i]);
     return wrong;
 }
 
@@ -366,6 +445,60 @@ bool options_take_variant(const program_options *s, const atn_operator_info *inf
     free(name);
     return taken;
 }
+
+/* NAME=VALUE, each NAME once; what names there are and what they may be is for those who read
+ * them. */
+static char *check_named(const option *o, const text_list *list, int item)
+{
+    const char *text = list->items[item];
+    size_t length = strcspn(text, "=");
+    if (!length || !text[length] || !text[length + 1])
+        return must_format("expected NAME=%s",
+                           o->offset == offsetof(program_options, check.gradients) ? "FILE.npy"
+                                                                                   : "VALUE");
+    for (int i = 0; i < item; i++)
+        if (strncmp(list->items[i], text, length + 1) == 0)
+            return must_format("%.*s is given twice", (int)length, text);
+    return NULL;
+}
+
+/* ---- Choices ---- */
+
+#define SECOND(code, name, description) name,
+static const char *const inverse_names[] = {ATN_INVERSE_LIST(SECOND) NULL};
+static const char *const distance_names[] = {ATN_DISTANCE_LIST(SECOND) NULL};
+static const char *const scale_names[] = {ATN_SCALE_LIST(SECOND) NULL};
+static const char *const storage_names[] = {ATN_STORAGE_LIST(SECOND) NULL};
+static const char *const isa_names[] = {ATN_ISA_LIST(SECOND) NULL};
+static const char *const sampling_names[] = {SAMPLING_LIST(SECOND) NULL};
+#undef SECOND
+#define CASE_MASK_NAME(code, name) name,
+static const char *const mask_names[] = {CASE_MASK_LIST(CASE_MASK_NAME) NULL};
+#undef CASE_MASK_NAME
+#define REFERENCE_CHOICE_NAME(code, name) name,
+static const char *const reference_names[] = {REFERENCE_CHOICE_LIST(REFERENCE_CHOICE_NAME) NULL};
+#undef REFERENCE_CHOICE_NAME
+static const char *const format_names[] = {"table", "csv", "json", NULL};
+static const char *const device_names[] = {[ATN_CPU] = "cpu", [ATN_CUDA] = "cuda", NULL};
+static const char *const dtype_names[] = {
+    [ATN_F32] = "f32",   [ATN_F64] = "f64", [ATN_TF32] = "tf32",
+    [ATN_BF16] = "bf16", [ATN_F16] = "f16", NULL};
+
+static char *parse_choice(program_options *s, const option *o, const char *value)
+{
+    int found = names_find(o->names, value);
+    if (found < 0)
+        return names_expected(o->names, value);
+    *(int *)field_of(s, o) = found;
+    return NULL;
+}
+
+static void write_choice(const program_options *s, const option *o, FILE *file)
+{
+    fputs(o->names[*(const int *)value_of(s, o)], file);
+}
+
+static const option_kind choice_kind = {parse_choice, write_choice, NULL};
 
 /* Names of one list, each once: what they stand for goes to found, `count` of them so far. Returns
  * what is wrong, or null. */
@@ -387,27 +520,19 @@ static char *parse_names(const char *value, const char *const *names, int *count
     return wrong;
 }
 
-static char *parse_storages(program_options *s, const option *o, const char *value)
+static char *parse_choices(program_options *s, const option *o, const char *value)
 {
-    int found[ATN_STORAGE_COUNT];
-    for (int i = 0; i < s->storage_count; i++)
-        found[i] = s->storages[i];
-    char *wrong = parse_names(value, storage_names, &s->storage_count, found);
-    for (int i = 0; i < s->storage_count; i++)
-        s->storages[i] = (atn_storage)found[i];
-    return wrong;
+    return parse_names(value, o->names, (int *)((char *)s + o->count), field_of(s, o));
 }
 
-static char *parse_samplings(program_options *s, const option *o, const char *value)
+static void write_choices(const program_options *s, const option *o, FILE *file)
 {
-    int found[SAMPLING_COUNT];
-    for (int i = 0; i < s->sampling_count; i++)
-        found[i] = s->samplings[i];
-    char *wrong = parse_names(value, sampling_names, &s->sampling_count, found);
-    for (int i = 0; i < s->sampling_count; i++)
-        s->samplings[i] = (sampling_kind)found[i];
-    return wrong;
+    const int *chosen = value_of(s, o);
+    for (int i = 0; i < *(const int *)((const char *)s + o->count); i++)
+        fprintf(file, "%s%s", i ? "," : "", o->names[chosen[i]]);
 }
+
+static const option_kind choices_kind = {parse_choices, write_choices, NULL};
 
 const char *case_mask_name(case_mask mask)
 {
@@ -419,62 +544,13 @@ static char *parse_masks(program_options *s, const option *o, const char *value)
     int found[CASE_MASK_COUNT], count = s->cases.masks.count, before = count;
     for (int i = 0; i < count; i++)
         found[i] = (int)s->cases.masks.items[i];
-    char *wrong = parse_names(value, mask_names, &count, found);
+    char *wrong = parse_names(value, o->names, &count, found);
     for (int i = before; i < count; i++)
         add_integer(&s->cases.masks, found[i]);
     return wrong;
 }
 
-static char *add_dtype(program_options *s, const char *name)
-{
-    const char *names[ATN_DTYPE_COUNT + 1] = {0};
-    for (int i = 0; i < ATN_DTYPE_COUNT; i++)
-        names[i] = atn_dtype_name((atn_dtype)i);
-    int found = names_find(names, name);
-    if (found < 0)
-        return names_expected(names, name);
-    for (int i = 0; i < s->dtype_count; i++)
-        if (s->dtypes[i] == (atn_dtype)found)
-            return must_format("%s is given twice", name);
-    s->dtypes[s->dtype_count++] = (atn_dtype)found;
-    return NULL;
-}
-
-static char *parse_dtypes(program_options *s, const option *o, const char *value)
-{
-    text_list given = {0};
-    char *wrong = split(value, &given);
-    for (int i = 0; i < given.count && !wrong; i++)
-        wrong = add_dtype(s, given.items[i]);
-    free_texts(&given);
-    return wrong;
-}
-
-static char *parse_device(program_options *s, const option *o, const char *value)
-{
-    int found = names_find(device_names, value);
-    s->device = (atn_device)found;
-    return found < 0 ? names_expected(device_names, value) : NULL;
-}
-
-static char *parse_isa(program_options *s, const option *o, const char *value)
-{
-    int found = names_find(isa_names, value);
-    s->isa = (atn_isa)found;
-    return found < 0 ? names_expected(isa_names, value) : NULL;
-}
-
-static char *parse_distance(program_options *s, const option *o, const char *value)
-{
-    int found = names_find(distance_names, value);
-    s->distance = (atn_distance)found;
-    return found < 0 ? names_expected(distance_names, value) : NULL;
-}
-
-static char *parse_layout(program_options *s, const option *o, const char *value)
-{
-    return layout_parse(value, &s->layout);
-}
+static const option_kind masks_kind = {parse_masks, write_integers, clear_integers};
 
 static char *parse_scale(program_options *s, const option *o, const char *value)
 {
@@ -489,11 +565,27 @@ static char *parse_scale(program_options *s, const option *o, const char *value)
     return NULL;
 }
 
-static char *parse_path(program_options *s, const option *o, const char *value)
+static void write_scale(const program_options *s, const option *o, FILE *file)
 {
-    *(const char **)((char *)s + o->offset) = value;
+    fprintf(file, "%s:%.17g", scale_names[s->scale], s->scale_value);
+}
+
+static const option_kind scale_kind = {parse_scale, write_scale, NULL};
+
+/* ---- Texts ---- */
+
+static char *parse_text(program_options *s, const option *o, const char *value)
+{
+    *(const char **)field_of(s, o) = value;
     return *value ? NULL : must_format("expected a %s", o->argument);
 }
+
+static void write_text(const program_options *s, const option *o, FILE *file)
+{
+    fputs(without_folders(*(const char *const *)value_of(s, o)), file);
+}
+
+static const option_kind text_kind = {parse_text, write_text, NULL};
 
 static char *parse_reason(program_options *s, const option *o, const char *value)
 {
@@ -501,244 +593,115 @@ static char *parse_reason(program_options *s, const option *o, const char *value
     return value[strspn(value, " \t\r\n")] ? NULL : must_format("expected a reason");
 }
 
-/* NAME=VALUE, ...; what names there are and what they may be is for those who read them. */
-/* NAME=VALUE, each NAME once. */
-static char *parse_named(program_options *s, const option *o, const char *value)
+static const option_kind reason_kind = {parse_reason, NULL, NULL};
+
+static char *parse_layout(program_options *s, const option *o, const char *value)
 {
-    text_list *list = (text_list *)((char *)s + o->offset);
-    int before = list->count;
-    char *wrong = split(value, list);
-    for (int i = before; i < list->count && !wrong; i++) {
-        const char *text = list->items[i];
-        size_t length = strcspn(text, "=");
-        if (!length || !text[length] || !text[length + 1])
-            wrong = must_format("expected NAME=%s",
-                                o->offset == offsetof(program_options, check.gradients) ? "FILE.npy"
-                                                                                        : "VALUE");
-        for (int j = 0; j < i && !wrong; j++)
-            if (strncmp(list->items[j], text, length + 1) == 0)
-                wrong = must_format("%.*s is given twice", (int)length, text);
-    }
-    return wrong;
+    return layout_parse(value, &s->layout);
 }
 
-static char *parse_format(program_options *s, const option *o, const char *value)
+static void write_layout(const program_options *s, const option *o, FILE *file)
 {
-    int found = names_find(format_names, value);
-    s->format = (table_format)found;
-    return found < 0 ? names_expected(format_names, value) : NULL;
+    fprintf(file, "%s:%" PRId64, s->layout.axes, s->layout.heads);
 }
 
-static char *parse_reference(program_options *s, const option *o, const char *value)
-{
-    int found = names_find(reference_names, value);
-    s->check.reference = (reference_choice)found;
-    return found < 0 ? names_expected(reference_names, value) : NULL;
-}
+static const option_kind layout_kind = {parse_layout, write_layout, NULL};
 
 /* ---- Flags ---- */
 
-static char *set_effort(program_options *s, effort wanted)
+static char *parse_effort(program_options *s, const option *o, const char *value)
 {
-    if (s->effort != EFFORT_DEFAULT && s->effort != wanted)
+    if (s->effort != EFFORT_DEFAULT && s->effort != (effort)o->most)
         return must_format("--quick and --full exclude each other");
-    s->effort = wanted;
+    s->effort = (effort)o->most;
     return NULL;
 }
 
-static char *parse_quick(program_options *s, const option *o, const char *value)
-{
-    return set_effort(s, EFFORT_QUICK);
-}
-
-static char *parse_full(program_options *s, const option *o, const char *value)
-{
-    return set_effort(s, EFFORT_FULL);
-}
+static const option_kind effort_kind = {parse_effort, NULL, NULL};
 
 static char *parse_flag(program_options *s, const option *o, const char *value)
 {
-    *(bool *)((char *)s + o->offset) = true;
+    *(bool *)field_of(s, o) = true;
     return NULL;
 }
 
+static const option_kind flag_kind = {parse_flag, NULL, NULL};
+
 /* ---- The options ---- */
 
-#define FIELD(name) .offset = offsetof(program_options, name)
+#define OPTION_ROW(id, name_, argument_, kind_, field, effect_, ...)                               \
+    [OPTION_##id] = {.name = name_,                                                                \
+                     .argument = argument_,                                                        \
+                     .kind = &kind_##_kind,                                                        \
+                     .offset = offsetof(program_options, field),                                   \
+                     .effect = effect_,                                                            \
+                     __VA_ARGS__},
+static const option rows[OPTION_COUNT] = {OPTION_LIST(OPTION_ROW)};
 
-static const option options[] = {
-    {"input", "LIST", USES_INPUT, "NAME[:PARAMETER] (see attnum list inputs) or FILE.npy",
-     .parse = parse_inputs},
-    {"grid", "HxW", USES_GRID | USES_CHECK, "the grid that the tokens of FILE.npy stand on",
-     .parse = parse_grid, .most = INT32_MAX},
-    {"operator", "LIST", USES_OPERATOR, "NAME[/VARIANT] (see attnum list variants; default all)",
-     .parse = parse_operators},
-    {"subject", "LIST", USES_BENCH, "what is timed, as the words before the options name it",
-     .parse = parse_subjects},
-    {"op", "LIST", USES_BENCH, "the same as --operator", .parse = parse_operators},
-    {"n", "LIST", USES_TOKENS | USES_EMIT_CASE, "numbers of tokens", .parse = parse_integers,
-     FIELD(tokens), .least = 1, .most = 1000000},
-    {"m", "LIST", USES_LANDMARKS | USES_EMIT_CASE, "numbers of landmarks", .parse = parse_integers,
-     FIELD(landmarks), .least = 1, .most = 32768},
-    {"batch", "LIST", USES_BATCH | USES_EMIT_CASE,
-     "numbers of sequences, or of matrices, in a call", .parse = parse_integers, FIELD(batches),
-     .least = 1, .most = 1000000},
-    {"stage", "LIST", USES_STAGE, "stages 1, 2, 3: patches of 4, 8, 16 pixels",
-     .parse = parse_integers, FIELD(stages), .least = 1, .most = 3},
-    {"samples", "N", USES_SAMPLES, "samples drawn per input and seed", .parse = parse_integer,
-     FIELD(samples), .least = 1, .most = 1000000},
-    {"variant", "LIST", USES_VARIANT, "inverses, by name (see attnum list inverses)",
-     .parse = parse_variants},
-    {"alpha", "X", USES_ALPHA, "the start alpha of --variant nr", .parse = parse_alpha},
-    {"iterations", "T", USES_ITERATIONS, "Newton-Raphson steps", .parse = parse_integer,
-     FIELD(iterations), .least = 0, .most = 100000},
-    {"scale", "S", USES_SCALE,
-     "the kernel's s: head, 1/(2 sqrt(d)); embed, 1/(2 sqrt(heads d)); or a number (default head)",
-     .parse = parse_scale},
-    {"sampling", "LIST", USES_SAMPLING,
-     "how landmarks come from tokens: pool, published, published-centred (see attnum list "
-     "samplings)",
-     .parse = parse_samplings},
-    {"sampling", "NAME", USES_INSPECT,
-     "whose safety the conclusion is about: pool, window, random, first, kmeans, leverage, "
-     "rpcholesky, greedy, given (default the first there is)",
-     .parse = parse_path, FIELD(asked)},
-    {"skip-tokens", "N", USES_INSPECT, "leave out the first N tokens of every head: class tokens",
-     .parse = parse_integer, FIELD(skip_tokens), .least = 0, .most = 1000000},
-    {"distance", "NAME", USES_DISTANCE, "direct, expanded or clamped (default direct)",
-     .parse = parse_distance},
-    {"certify", "M", USES_CERTIFY,
-     "enclose what f64 cannot resolve of matrices up to M x M (0: of none)", .parse = parse_integer,
-     FIELD(certify), .least = 0, .most = REF_CERTIFY_MOST},
-    {"query", "ROWxCOL", USES_QUERY, "the patch that attends, from 0x0 (default the centre)",
-     .parse = parse_query},
-    {"dtype", "LIST", USES_DTYPE, "f32, f64; where a device computes in them tf32, bf16, f16",
-     .parse = parse_dtypes},
-    {"storage", "LIST", USES_STORAGE,
-     "native: the dtypes themselves; bf16, f16, tf32: f32 with every array rounded to it",
-     .parse = parse_storages},
-    {"device", "NAME", USES_DEVICE,
-     "cpu, or cuda: what the library computes runs on the GPU (default cpu)",
-     .parse = parse_device},
-    {"emit-tokens", "FOLDER", USES_BENCH,
-     "write the tokens that are timed to FOLDER as .npy files, and stop", .parse = parse_path,
-     FIELD(emit), .aside = true},
-    {"heads", "N", USES_INSPECT, "the most heads looked at, evenly spread (default 8)",
-     .parse = parse_integer, FIELD(heads), .least = 1, .most = 1000000},
-    {"heads", "N", USES_EMIT_CASE, "heads of the tokens of emitted cases (default 2)",
-     .parse = parse_integer, FIELD(heads), .least = 1, .most = 1000000},
-    {"kv-heads", "N", USES_EMIT_CASE,
-     "heads of their keys and values, each for heads/N of the tokens' (default all)",
-     .parse = parse_integer, FIELD(cases.key_heads), .least = 1, .most = 1000000},
-    {"d", "LIST", USES_EMIT_CASE, "widths of their tokens (default 16)", .parse = parse_integers,
-     FIELD(cases.widths), .least = 1, .most = 4096},
-    {"value-width", "N", USES_EMIT_CASE, "the width of their values (default that of the tokens)",
-     .parse = parse_integer, FIELD(cases.value_width), .least = 1, .most = 4096},
-    {"key-tokens", "N", USES_EMIT_CASE, "the number of their keys (default that of the tokens)",
-     .parse = parse_integer, FIELD(cases.key_tokens), .least = 1, .most = 1000000},
-    {"masks", "LIST", USES_EMIT_CASE,
-     "their masks: none, padding, causal, both (default none); operators without are left out",
-     .parse = parse_masks},
-    {"html", "FILE", USES_INSPECT | USES_CHECK,
-     "write a report to FILE, one page that needs nothing else", .parse = parse_path, FIELD(html),
-     .aside = true},
-    {"format", "NAME", USES_FORMAT,
-     "table, csv or json: text for people, or the published tables alone (default table)",
-     .parse = parse_format, .aside = true},
-    {"baseline", "FILE.csv", USES_KEPT, "the rows that are kept (default golden/accuracy.csv)",
-     .parse = parse_path, FIELD(baseline)},
-    {"against", "FILE.csv", USES_KEPT, "another run's regress.csv in place of the baseline",
-     .parse = parse_path, FIELD(against)},
-    {"update", "REASON", USES_KEPT, "keep this run's rows as the baseline, and why",
-     .parse = parse_reason},
-    {"layout", "NAME", USES_CHECK | USES_EMIT_CASE | USES_INSPECT,
-     "the order of dimensions in files (see attnum list layouts; default bhnd, hnd or nd)",
-     .parse = parse_layout},
-#define CHECK_FILE(name, field, and_in, help)                                                      \
-    {                                                                                              \
-        name, "FILE.npy", USES_CHECK | (and_in), help, .parse = parse_path, FIELD(check.field)     \
-    }
-    CHECK_FILE("tokens", tokens, USES_EMIT_CASE, "Q, .npy: n x d, or h x n x d, or b x h x n x d"),
-    CHECK_FILE("keys", keys, USES_EMIT_CASE, "K (default: K = Q)"),
-    CHECK_FILE("values", values, USES_EMIT_CASE, "V"),
-    CHECK_FILE("output", output, 0, "what your kernel made of it; it may hold NaN"),
-    CHECK_FILE("landmarks", landmarks, USES_INSPECT,
-               "soft, softpp: L itself, m x d per head, not a sampling"),
-    CHECK_FILE("mask", mask, USES_EMIT_CASE,
-               "which keys are there: 1 or 0 as f2, f4 or f8, batch x keys"),
-    CHECK_FILE("query-mask", query_mask, USES_EMIT_CASE,
-               "the same of queries (default: all, or the keys' if K = Q)"),
-    CHECK_FILE("grad-output", grad_output, 0, "dY, which your gradients are for"),
-#undef CHECK_FILE
-    {"gradient", "LIST", USES_CHECK,
-     "your gradients, NAME=FILE.npy: tokens, keys, values, or a parameter that has one (gamma, ...)",
-     .parse = parse_named, FIELD(check.gradients)},
-    {"param", "LIST", USES_CHECK | USES_EMIT_CASE,
-     "NAME=VALUE, or NAME=FILE.npy (see --operator NAME --help)", .parse = parse_named,
-     FIELD(check.parameters)},
-    {"reference", "NAME", USES_CHECK,
-     "what is right: auto, exact or f64 (default auto: exact where that takes seconds)",
-     .parse = parse_reference},
-    {"mistake", "FILE", USES_CHECK,
-     "your own mistakes to try, lines NAME: PARAMETER=VALUE ..., scale=NUMBER or output=FILE.npy",
-     .parse = parse_path, FIELD(check.mistakes)},
-    {"emit-case", "FOLDER", USES_EMIT_CASE,
-     "write inputs and answers of every variant (or --operator) to FOLDER, and stop",
-     .parse = parse_path, FIELD(emit_case)},
-    {"seed", "LIST", USES_SEED | USES_EMIT_CASE, "seeds of everything drawn at random (default 1)",
-     .parse = parse_integers, FIELD(seeds), .least = 0, .most = INT64_MAX},
-    {"quick", NULL, USES_SWEEP, "a small version, for a first look", .parse = parse_quick},
-    {"full", NULL, USES_SWEEP, "the papers' scale", .parse = parse_full},
-    {"threads", "LIST", USES_BENCH, "threads of what is timed (default 1 and all processors)",
-     .parse = parse_integers, FIELD(thread_counts), .least = 1, .most = 1024},
-    {"threads", "N", USES_THREADS,
-     "points run at a time; no result depends on it (default: all processors)",
-     .parse = parse_threads, .least = 1, .most = 1024, .aside = true},
-    {"isa", "NAME", USES_THREADS | USES_BENCH,
-     "the CPU's instructions: auto, base, avx2 or avx512 (default what ATTNUM_ISA says, or auto)",
-     .parse = parse_isa},
-    {"out", "FOLDER", USES_OUT, "where results go (claims: nowhere by default; others: results)",
-     .parse = parse_path, FIELD(out), .aside = true},
-    {"dry-run", NULL, USES_DRY_RUN, "print the points and stop", .parse = parse_flag,
-     FIELD(dry_run), .aside = true},
-    {"resume", NULL, USES_SWEEP, "go on where a run of the same options was stopped",
-     .parse = parse_flag, FIELD(resume), .aside = true},
-    {"shard", "I/N", USES_SHARD, "run the I-th of N parts of the points; attnum merge joins them",
-     .parse = parse_shard, .most = SHARDS_MOST, .aside = true},
-    {"help", NULL, 0, "print this and stop", .parse = parse_flag, FIELD(help), .aside = true},
-};
+/* What the field of a kind is: a row with another does not compile. */
+typedef integer_list integers_field, masks_field;
+typedef int64_t integer_field, certify_field, grid_field, query_field, shard_field;
+typedef double positive_field;
+typedef text_list texts_field, inputs_field;
+typedef const char *text_field, *reason_field;
+typedef unsigned choice_field, *choices_field, scale_field, effort_field; /* of enumerations */
+typedef layout layout_field;
+typedef bool flag_field;
+#define OPTION_FIELD(id, name, argument, kind, field, ...)                                         \
+    _Static_assert(_Generic(((program_options *)0)->field, kind##_field : 1, default : 0),         \
+                   "--" name ": its kind needs a field of another type");
+OPTION_LIST(OPTION_FIELD)
 
-enum { OPTION_COUNT = sizeof options / sizeof *options };
+#define OPTION_ENTRY(id, ...) OPTION_##id,
+const option_id every_option[] = {OPTION_LIST(OPTION_ENTRY) OPTION_END};
+const option_id run_options[] = {OPTION_SEED,    OPTION_THREADS, OPTION_ISA,  OPTION_OUT,
+                                 OPTION_DRY_RUN, OPTION_QUICK,   OPTION_FULL, OPTION_RESUME,
+                                 OPTION_SHARD,   OPTION_FORMAT,  OPTION_END};
 
-static bool is_used(const option *o, unsigned used)
+bool options_include(const option_id *list, option_id id)
 {
-    return !o->used || (o->used & used);
+    for (; list && *list != OPTION_END; list++)
+        if (*list == id)
+            return true;
+    return id == OPTION_HELP;
 }
 
-/* The option a word such as "--seed=1" names, or null: of two of that name the one that is used.
- * *value is what follows "=", or null. */
-static const option *find_option(const char *word, unsigned used, const char **value)
+void options_add(option_id list[OPTION_COUNT + 1], const option_id *more)
 {
-    const option *found = NULL;
-    if (strcmp(word, "-h") == 0)
-        word = "--help";
+    int count = 0;
+    while (list[count] != OPTION_END)
+        count++;
+    for (; more && *more != OPTION_END; more++)
+        if (!options_include(list, *more)) {
+            list[count++] = *more;
+            list[count] = OPTION_END;
+        }
+}
+
+/* The option a word such as "--seed=1" names, or OPTION_END: of two of that name the one that is
+ * taken. *value is what follows "=", or null. */
+static option_id find_option(const char *word, const option_id *taken, const char **value)
+{
+    option_id found = OPTION_END;
     size_t length = strcspn(word, "=");
     *value = word[length] ? word + length + 1 : NULL;
-    for (int i = 0; i < OPTION_COUNT; i++)
-        if (length == strlen(options[i].name) + 2 && word[0] == '-' && word[1] == '-' &&
-            memcmp(word + 2, options[i].name, length - 2) == 0 && (!found || !is_used(found, used)))
-            found = &options[i];
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        bool letter = word[0] == '-' && rows[i].letter && word[1] == rows[i].letter && !word[2];
+        bool name = length == strlen(rows[i].name) + 2 && strncmp(word, "--", 2) == 0 &&
+                    memcmp(word + 2, rows[i].name, length - 2) == 0;
+        if ((letter || name) && (found == OPTION_END || !options_include(taken, found)))
+            found = (option_id)i;
+    }
     return found;
 }
 
-static int report_unknown(const char *word, bool known, unsigned used)
+static int report_unknown(const char *word, bool known, const option_id *taken)
 {
     const char *names[OPTION_COUNT + 1] = {0};
     int count = 0;
     for (int i = 0; i < OPTION_COUNT; i++)
-        if (is_used(&options[i], used) &&
-            !(count && strcmp(names[count - 1], options[i].name) == 0)) /* --threads */
-            names[count++] = options[i].name;
+        if (options_include(taken, (option_id)i) && names_find(names, rows[i].name) < 0)
+            names[count++] = rows[i].name;
     char *name = must_format("%.*s", (int)strcspn(word, "="), word);
     char *expected = names_expected(names, name + strspn(name, "-"));
     report_error("%s: %s; %s", name, known ? "not an option here" : "unknown option", expected);
@@ -761,15 +724,14 @@ static bool is_list(const option *o)
     return o->argument && strcmp(o->argument, "LIST") == 0;
 }
 
-/* Parses the option at argv[*i] and moves *i to its last word. given: whether each option has been
- * there before. */
-static int parse_option(program_options *s, unsigned used, int argc, char **argv, int *i,
-                        bool given[OPTION_COUNT])
+/* Parses the option at argv[*i] and moves *i to its last word. */
+static int parse_option(program_options *s, const option_id *taken, int argc, char **argv, int *i)
 {
     const char *word = argv[*i], *value;
-    const option *o = find_option(word, used, &value);
-    if (!o || !is_used(o, used))
-        return report_unknown(word, o != NULL, used);
+    option_id id = find_option(word, taken, &value);
+    if (!options_include(taken, id))
+        return report_unknown(word, id != OPTION_END, taken);
+    const option *o = &rows[id];
     if (!o->argument && value) {
         report_error("--%s: takes no value, given '%s'", o->name, value);
         return EXIT_USAGE;
@@ -781,14 +743,14 @@ static int parse_option(program_options *s, unsigned used, int argc, char **argv
         }
         value = argv[++*i];
     }
-    if (given[o - options] && !is_list(o)) {
+    if (s->given[id] && !is_list(o)) {
         report_error("--%s: given twice; expected once, only lists may be repeated", o->name);
         return EXIT_USAGE;
     }
-    given[o - options] = true;
-    if (!o->aside)
+    s->given[id] = true;
+    if (o->effect != ASIDE)
         keep_option(s, o, value);
-    char *wrong = o->parse(s, o, value);
+    char *wrong = o->kind->parse(s, o, value);
     if (!wrong)
         return EXIT_PASS;
     if (value)
@@ -825,7 +787,7 @@ static int check_isa(const program_options *s)
 }
 
 /* What only shows once all options are known. here: what they name must be on this machine. */
-static int check_together(const program_options *s, unsigned used, bool here)
+static int check_together(const program_options *s, const option_id *taken, bool here)
 {
     bool nr = false, file = false;
     const char *reason, *narrow = NULL;
@@ -838,7 +800,7 @@ static int check_together(const program_options *s, unsigned used, bool here)
         file |= options_names_file(s->inputs.items[i]);
     if (s->alpha > 0 && s->variants.count && !nr)
         report_error("--alpha: only --variant nr takes it");
-    else if (s->grid_height && !file && used & USES_INPUT)
+    else if (s->grid_height && !file && options_include(taken, OPTION_INPUT))
         report_error("--grid: only --input FILE.npy takes it");
     else if (s->format != FORMAT_TABLE && (s->dry_run || s->emit || s->emit_case || s->shards))
         report_error("--format %s: %s prints no tables; leave out one of them",
@@ -847,7 +809,7 @@ static int check_together(const program_options *s, unsigned used, bool here)
                      : s->shards    ? "--shard"
                      : s->emit_case ? "--emit-case"
                                     : "--emit-tokens");
-    else if (narrow && s->device == ATN_CPU && used & USES_DEVICE)
+    else if (narrow && s->device == ATN_CPU && options_include(taken, OPTION_DEVICE))
         report_error("--dtype %s: needs --device cuda; on the CPU expected f32 or f64", narrow);
     else if (here && atn_device_count(s->device, &reason) == 0) {
         report_error("--device %s: %s", atn_device_name(s->device), reason);
@@ -857,22 +819,23 @@ static int check_together(const program_options *s, unsigned used, bool here)
                      s->certify);
         return EXIT_ENVIRONMENT;
     } else
-        return here && used & (USES_THREADS | USES_BENCH) ? check_isa(s) : EXIT_PASS;
+        return here && options_include(taken, OPTION_ISA) ? check_isa(s) : EXIT_PASS;
     return EXIT_USAGE;
 }
 
 /* What `check` takes to judge and what it takes to write cases are two sets of options; those of
  * both say so. */
-static int check_purpose(const program_options *s, unsigned used, const bool given[OPTION_COUNT])
+static int check_purpose(const program_options *s, const option_id *taken)
 {
+    if (!options_include(taken, OPTION_EMIT_CASE))
+        return EXIT_PASS;
     for (int i = 0; i < OPTION_COUNT; i++) {
-        unsigned purpose = options[i].used & used;
-        if (!given[i])
+        if (!s->given[i])
             continue;
-        if (s->emit_case && purpose == USES_CHECK)
-            report_error("--%s: not with --emit-case, which makes its own", options[i].name);
-        else if (!s->emit_case && purpose == USES_EMIT_CASE)
-            report_error("--%s: only --emit-case takes it", options[i].name);
+        if (s->emit_case && rows[i].purpose == FOR_JUDGING)
+            report_error("--%s: not with --emit-case, which makes its own", rows[i].name);
+        else if (!s->emit_case && rows[i].purpose == FOR_CASES)
+            report_error("--%s: only --emit-case takes it", rows[i].name);
         else
             continue;
         return EXIT_USAGE;
@@ -900,47 +863,40 @@ int options_names(int argc, char **argv, const char **names)
     int count = 0;
     for (int i = 0; i < argc; i++) {
         const char *value;
-        const option *o = find_option(argv[i], ~0u, &value);
+        option_id id = find_option(argv[i], every_option, &value);
         if (argv[i][0] != '-')
             names[count++] = argv[i];
-        else if (!o) {
-            report_unknown(argv[i], false, ~0u);
+        else if (id == OPTION_END) {
+            report_unknown(argv[i], false, every_option);
             return -1;
-        } else if (o->argument && !value)
+        } else if (rows[id].argument && !value)
             i++;
     }
     return count;
 }
 
-int options_parse(program_options *s, unsigned used, int argc, char **argv)
-{
-    return options_parse_verb(s, "run", "results", used | USES_RUN, argc, argv);
-}
-
 /* A word among bench's options is what --subject takes. */
-static int parse_subject(program_options *s, unsigned used, char *word)
+static int parse_subject(program_options *s, const option_id *taken, char *word)
 {
-    bool given[OPTION_COUNT] = {false};
     char name[] = "--subject", *words[] = {name, word};
     int i = 0;
-    return parse_option(s, used, 2, words, &i, given);
+    return parse_option(s, taken, 2, words, &i);
 }
 
-static int parse_all(program_options *s, unsigned used, bool here, int argc, char **argv)
+static int parse_all(program_options *s, const option_id *taken, bool here, int argc, char **argv)
 {
-    bool given[OPTION_COUNT] = {false};
     int code = EXIT_PASS;
     for (int i = 0; i < argc; i++)
         s->command = quote_word(s->command, argv[i]);
     for (int i = 0; i < argc && code == EXIT_PASS; i++)
         if (argv[i][0] == '-')
-            code = parse_option(s, used, argc, argv, &i, given);
-        else if (used & USES_BENCH)
-            code = parse_subject(s, used, argv[i]);
+            code = parse_option(s, taken, argc, argv, &i);
+        else if (options_include(taken, OPTION_SUBJECT))
+            code = parse_subject(s, taken, argv[i]);
+    if (code == EXIT_PASS && here)
+        code = check_purpose(s, taken);
     if (code == EXIT_PASS)
-        code = check_purpose(s, used, given);
-    if (code == EXIT_PASS)
-        code = check_together(s, used, here);
+        code = check_together(s, taken, here);
     if (code != EXIT_PASS) {
         options_free(s);
         return code;
@@ -957,56 +913,52 @@ static int parse_all(program_options *s, unsigned used, bool here, int argc, cha
 /* What the command line does not say. */
 static program_options initial_options(const char *verb, const char *out)
 {
-    return (program_options){.effort = EFFORT_DEFAULT,
-                             .threads = omp_get_max_threads(),
-                             .out = out,
-                             .iterations = -1,
-                             .certify = -1,
-                             .scale = ATN_SCALE_HEAD,
-                             .distance = ATN_DISTANCE_DIRECT,
-                             .query_row = -1,
-                             .query_col = -1,
-                             .command = must_format("attnum %s", verb)};
+    program_options s = {.effort = EFFORT_DEFAULT,
+                         .threads = omp_get_max_threads(),
+                         .out = out,
+                         .query_col = -1,
+                         .command = must_format("attnum %s", verb)};
+    for (int i = 0; i < OPTION_COUNT; i++)
+        if (rows[i].unset)
+            *(int64_t *)field_of(&s, &rows[i]) = rows[i].unset;
+    return s;
 }
 
-int options_parse_verb(program_options *s, const char *verb, const char *out, unsigned used,
-                       int argc, char **argv)
+int options_parse_verb(program_options *s, const char *verb, const char *out,
+                       const option_id *taken, int argc, char **argv)
 {
     *s = initial_options(verb, out);
-    return parse_all(s, used, true, argc, argv);
+    return parse_all(s, taken, true, argc, argv);
+}
+
+int options_parse(program_options *s, const option_id *taken, int argc, char **argv)
+{
+    option_id all[OPTION_COUNT + 1] = {OPTION_END};
+    options_add(all, taken);
+    options_add(all, run_options);
+    return options_parse_verb(s, "run", "results", all, argc, argv);
 }
 
 int options_parse_kept(program_options *s, const char *out, int argc, char **argv)
 {
     for (int i = 0; i < argc; i++) {
         const char *value;
-        const option *o = find_option(argv[i], ~0u, &value);
-        if (o && (o->aside || (o->argument && !value))) {
+        option_id id = find_option(argv[i], every_option, &value);
+        if (id != OPTION_END && (rows[id].effect == ASIDE || (rows[id].argument && !value))) {
             report_error("%s: not an option that a run keeps", argv[i]);
             return EXIT_USAGE;
         }
     }
     *s = initial_options("run", out);
-    return parse_all(s, ~0u, false, argc, argv);
+    return parse_all(s, every_option, false, argc, argv);
 }
 
 void options_free(program_options *s)
 {
-    free_texts(&s->inputs);
-    free_texts(&s->variants);
-    free_texts(&s->operators);
-    free_texts(&s->subjects);
+    for (int i = 0; i < OPTION_COUNT; i++)
+        if (rows[i].kind->clear)
+            rows[i].kind->clear(s, &rows[i]);
     free_texts(&s->kept);
-    free_texts(&s->check.gradients);
-    free_texts(&s->check.parameters);
-    free(s->tokens.items);
-    free(s->seeds.items);
-    free(s->stages.items);
-    free(s->landmarks.items);
-    free(s->batches.items);
-    free(s->thread_counts.items);
-    free(s->cases.widths.items);
-    free(s->cases.masks.items);
     free(s->command);
     *s = (program_options){0};
 }
@@ -1017,20 +969,20 @@ static char *usage_of(const option *o)
     return must_format("--%s%s%s", o->name, o->argument ? " " : "", o->argument ? o->argument : "");
 }
 
-void options_help(unsigned used)
+void options_help(const option_id *taken)
 {
     int width = 0;
     bool lists = false;
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < OPTION_COUNT; i++) {
-            if (!is_used(&options[i], used))
+            if (!options_include(taken, (option_id)i))
                 continue;
-            char *usage = usage_of(&options[i]);
+            char *usage = usage_of(&rows[i]);
             int length = (int)strlen(usage);
             if (pass)
-                printf("  %-*s  %s\n", width, usage, options[i].help);
+                printf("  %-*s  %s\n", width, usage, rows[i].help);
             width = length > width ? length : width;
-            lists |= is_list(&options[i]);
+            lists |= is_list(&rows[i]);
             free(usage);
         }
     if (lists)
@@ -1039,154 +991,135 @@ void options_help(unsigned used)
                "A LIST option may be repeated and then appends; any other is given once.\n");
 }
 
+/* ---- The manual page ---- */
+
+/* Those that only --emit-case takes come last. */
+void options_manual_list(const option_id *taken, FILE *file)
+{
+    for (int cases = 0; cases < 1 + options_include(taken, OPTION_EMIT_CASE); cases++)
+        for (int i = 0, count = 0; i < OPTION_COUNT; i++)
+            if (options_include(taken, (option_id)i) &&
+                (!options_include(taken, OPTION_EMIT_CASE) ||
+                 (rows[i].purpose == FOR_CASES) == cases)) {
+                fputs(count ? " ,\n" : cases ? " ;\nfor cases\n" : "", file);
+                fprintf(file, ".Fl -%s", rows[i].name);
+                count++;
+            }
+    fputs(" .\n", file);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const option *x = *(const option *const *)a, *y = *(const option *const *)b;
+    int order = strcmp(x->name, y->name);
+    return order ? order : (x > y) - (x < y);
+}
+
+void options_manual(FILE *file)
+{
+    const option *sorted[OPTION_COUNT];
+    for (int i = 0; i < OPTION_COUNT; i++)
+        sorted[i] = &rows[i];
+    qsort(sorted, OPTION_COUNT, sizeof *sorted, compare_names);
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        const option *o = sorted[i];
+        if (i && strcmp(sorted[i - 1]->name, o->name) == 0)
+            fprintf(file, ".Pp\n.Ar %s :\n", o->argument);
+        else
+            fprintf(file, ".It Fl -%s%s%s\n", o->name, o->argument ? " Ar " : "",
+                    o->argument ? o->argument : "");
+        fprintf(file, "%s.\n", o->help);
+        if (o->manual)
+            fprintf(file, "%s\n", o->manual);
+    }
+}
+
 /* ---- The command of a point ---- */
 
-static void add_option(char **command, bool wanted, const char *name, char *value)
+static char *add_option(char *command, option_id id, const char *value)
 {
-    if (wanted)
-        *command = quote_word(quote_word(*command, name), value);
-    free(value);
+    char *option_name = must_format("--%s", rows[id].name);
+    command = quote_word(quote_word(command, option_name), value);
+    free(option_name);
+    return command;
 }
 
-/* "a,b,..."; to be freed. */
-static char *join(int count, const char *const *items)
+/* The options that a run like s kept, but for those that pick points. */
+static bool repeats(const option_id *taken, option_id id, const options_point *point)
 {
-    char *text = must_format("%s", count ? items[0] : "");
-    for (int i = 1; i < count; i++) {
-        char *longer = must_format("%s,%s", text, items[i]);
-        free(text);
-        text = longer;
-    }
-    return text;
+    if (id == OPTION_QUICK || id == OPTION_FULL)
+        return point->by_effort;
+    if (id == OPTION_GRID && !options_names_file(point->input))
+        return false;
+    return options_include(taken, id);
 }
 
-char *options_replay(const program_options *s, const char *experiment, unsigned used,
+char *options_replay(const program_options *s, const char *experiment, const option_id *taken,
                      const options_point *point)
 {
-    const char *dtypes[ATN_DTYPE_COUNT], *storages[ATN_STORAGE_COUNT];
-    for (int i = 0; i < s->dtype_count; i++)
-        dtypes[i] = atn_dtype_name(s->dtypes[i]);
-    for (int i = 0; i < s->storage_count; i++)
-        storages[i] = atn_storage_name(s->storages[i]);
-    static const char *const efforts[EFFORT_COUNT] = {
-        [EFFORT_QUICK] = "--quick", [EFFORT_FULL] = "--full"};
+    const struct {
+        option_id id;
+        bool wanted;
+        char *value;
+    } own[] = {{
+        OPTION_OPERATOR,
+        point->operator,
+        point->operator? variant_name(point->operator, point->variant) : NULL },
+        {OPTION_INPUT, *point->input, must_format("%s", point->input)},
+        {OPTION_STAGE, point->stage > 0, must_format("%" PRId64, point->stage)},
+        {OPTION_N, point->tokens > 0, must_format("%" PRId64, point->tokens)},
+        {OPTION_M, point->landmarks > 0, must_format("%" PRId64, point->landmarks)},
+        {OPTION_SAMPLING, point->sampling,
+         must_format("%s", point->sampling ? point->sampling : "")},
+        {OPTION_SEED, true, must_format("%" PRId64, point->seed)},
+        {OPTION_SAMPLES, true, must_format("%" PRId64, point->samples)},
+    };
+    enum { OWN = sizeof own / sizeof *own };
+    option_id all[OPTION_COUNT + 1] = {OPTION_END};
+    options_add(all, taken);
+    options_add(all, run_options);
     char *command = quote_word(must_format("attnum run"), experiment);
-    if (point->by_effort && efforts[s->effort])
-        command = quote_word(command, efforts[s->effort]);
-    if (point->operator)
-        add_option(&command, true, "--operator", variant_name(point->operator, point->variant));
-    add_option(&command, used & USES_INPUT, "--input", must_format("%s", point->input));
-    add_option(&command, options_names_file(point->input) && s->grid_height, "--grid",
-               must_format("%" PRId64 "x%" PRId64, s->grid_height, s->grid_width));
-    add_option(&command, point->stage > 0, "--stage", must_format("%" PRId64, point->stage));
-    add_option(&command, point->tokens > 0, "--n", must_format("%" PRId64, point->tokens));
-    add_option(&command, point->landmarks > 0, "--m", must_format("%" PRId64, point->landmarks));
-    add_option(&command, used & USES_SAMPLING && point->sampling, "--sampling",
-               must_format("%s", point->sampling ? point->sampling : ""));
-    add_option(&command, true, "--seed", must_format("%" PRId64, point->seed));
-    add_option(&command, used & USES_SAMPLES, "--samples", must_format("%" PRId64, point->samples));
-    add_option(&command, used & USES_DTYPE, "--dtype", join(s->dtype_count, dtypes));
-    add_option(&command, used & USES_STORAGE && s->storage_count, "--storage",
-               join(s->storage_count, storages));
-    add_option(&command, used & USES_VARIANT && s->variants.count, "--variant",
-               join(s->variants.count, s->variants.items));
-    add_option(&command, used & USES_ALPHA && s->alpha > 0, "--alpha",
-               must_format("%.17g", s->alpha));
-    add_option(&command, used & USES_ITERATIONS && s->iterations >= 0, "--iterations",
-               must_format("%" PRId64, s->iterations));
-    add_option(&command, used & USES_SCALE && s->scale != ATN_SCALE_HEAD, "--scale",
-               s->scale == ATN_SCALE_VALUE ? must_format("%.17g", s->scale_value)
-                                           : must_format("%s", scale_names[s->scale]));
-    add_option(&command, used & USES_DISTANCE && s->distance != ATN_DISTANCE_DIRECT, "--distance",
-               must_format("%s", distance_names[s->distance]));
-    add_option(&command, used & USES_CERTIFY && s->certify >= 0, "--certify",
-               must_format("%" PRId64, s->certify));
-    add_option(&command, used & USES_QUERY && s->query_row >= 0, "--query",
-               must_format("%" PRId64 "x%" PRId64, s->query_row, s->query_col));
-    add_option(&command, s->isa != ATN_ISA_AUTO, "--isa", must_format("%s", isa_names[s->isa]));
-    add_option(&command, true, "--out", must_format("replay"));
-    return command;
+    for (int i = 0; i < OWN; i++) {
+        if (own[i].wanted && options_include(all, own[i].id))
+            command = add_option(command, own[i].id, own[i].value);
+        free(own[i].value);
+    }
+    for (int i = 0; i < s->kept.count; i++) {
+        const char *value;
+        option_id id = find_option(s->kept.items[i], all, &value);
+        bool picks = false;
+        for (int j = 0; j < OWN; j++)
+            picks |= own[j].id == id;
+        if (!picks && repeats(all, id, point))
+            command = quote_word(command, s->kept.items[i]);
+    }
+    return add_option(command, OPTION_OUT, "replay");
 }
 
 char *options_shard_command(const program_options *s, const char *verb, int64_t shard,
                             int64_t shards, const char *out)
 {
-    char *command = must_format("attnum %s", verb);
+    char *command = must_format("attnum %s", verb), *part;
     for (int i = 0; i < s->kept.count; i++)
         command = quote_word(command, s->kept.items[i]);
-    add_option(&command, true, "--shard", must_format("%" PRId64 "/%" PRId64, shard, shards));
-    add_option(&command, true, "--out", must_format("%s", out));
+    part = must_format("%" PRId64 "/%" PRId64, shard, shards);
+    command = add_option(add_option(command, OPTION_SHARD, part), OPTION_OUT, out);
+    free(part);
     return quote_word(command, "--resume");
 }
 
 /* ---- The fingerprint ---- */
-
-static void write_texts(FILE *file, const char *name, const text_list *list)
-{
-    fprintf(file, " %s=", name);
-    for (int i = 0; i < list->count; i++)
-        fprintf(file, "%s%s", i ? "," : "", list->items[i]);
-}
-
-static void write_integers(FILE *file, const char *name, const integer_list *list)
-{
-    fprintf(file, " %s=", name);
-    for (int i = 0; i < list->count; i++)
-        fprintf(file, "%s%" PRId64, i ? "," : "", list->items[i]);
-}
-
-/* Files without their folders: they may lie elsewhere on another machine, and what they hold is in
- * the fingerprint too. */
-static void write_inputs(FILE *file, const text_list *list)
-{
-    fprintf(file, " input=");
-    for (int i = 0; i < list->count; i++) {
-        const char *text = list->items[i],
-                   *slash = options_names_file(text) ? strrchr(text, '/') : NULL;
-        fprintf(file, "%s%s", i ? "," : "", slash ? slash + 1 : text);
-    }
-}
 
 /* Of the instruction set what was given: another one rounds differently. What auto comes to is the
  * machine's, like BLAS's choice of kernels, so that shards of several machines can be joined. */
 void options_fingerprint(const program_options *s, FILE *file)
 {
     fprintf(file, " effort=%d", (int)s->effort);
-    write_integers(file, "seed", &s->seeds);
-    write_inputs(file, &s->inputs);
-    fprintf(file, " grid=%" PRId64 "x%" PRId64 " dtype=", s->grid_height, s->grid_width);
-    for (int i = 0; i < s->dtype_count; i++)
-        fprintf(file, "%s%s", i ? "," : "", atn_dtype_name(s->dtypes[i]));
-    fprintf(file, " device=%s isa=%s samples=%" PRId64 " iterations=%" PRId64,
-            device_names[s->device], isa_names[s->isa], s->samples, s->iterations);
-    write_texts(file, "variant", &s->variants);
-    fprintf(file, " alpha=%.17g", s->alpha);
-    write_integers(file, "stage", &s->stages);
-    write_texts(file, "operator", &s->operators);
-    write_integers(file, "n", &s->tokens);
-    write_integers(file, "m", &s->landmarks);
-    write_integers(file, "batch", &s->batches);
-    if (s->thread_counts.count)
-        write_integers(file, "threads", &s->thread_counts);
-    if (s->subjects.count)
-        write_texts(file, "subject", &s->subjects);
-    fprintf(file, " storage=");
-    for (int i = 0; i < s->storage_count; i++)
-        fprintf(file, "%s%s", i ? "," : "", atn_storage_name(s->storages[i]));
-    fprintf(file, " sampling=");
-    for (int i = 0; i < s->sampling_count; i++)
-        fprintf(file, "%s%s", i ? "," : "", sampling_names[s->samplings[i]]);
-    fprintf(file, " scale=%s:%.17g distance=%s query=%" PRId64 "x%" PRId64, scale_names[s->scale],
-            s->scale_value, distance_names[s->distance], s->query_row, s->query_col);
-    const char *library = ref_certify_library();
-    fprintf(file, " certify=%" PRId64 ":%s heads=%" PRId64, s->certify, library ? library : "none",
-            s->heads);
-    if (s->layout.axes)
-        fprintf(file, " layout=%s:%" PRId64, s->layout.axes, s->layout.heads);
-    if (s->skip_tokens)
-        fprintf(file, " skip-tokens=%" PRId64, s->skip_tokens);
-    if (s->asked)
-        fprintf(file, " asked=%s", s->asked);
-    if (s->check.landmarks)
-        fprintf(file, " landmarks=given");
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        const option *o = &rows[i];
+        if (o->effect == RESULT || (o->effect == WHERE_GIVEN && s->given[i])) {
+            fprintf(file, " %s=", o->name);
+            o->kind->write(s, o, file);
+        }
+    }
 }

@@ -34,6 +34,44 @@ void table_boolean(table *t, bool value);
 void table_missing(table *t); /* not measured: an empty field, any column type */
 void table_real_if(table *t, bool known, double value); /* missing if not known */
 
+/* A list that says each column once, with the expression that fills it:
+ *
+ *   #define ROW(X) X(TYPE, name, unit, description, value) ...
+ *
+ * makes the columns, {ROW(LIST_COLUMN)}, and what adds a row to the table `to`, ROW(LIST_PUT).
+ * TYPE: TEXT, INTEGER, REAL, BOOLEAN; or INTEGER_IF, REAL_IF, whose value is "known, value"; the
+ * second is not looked at where the first is false. Where rows are read again, {ROW(LIST_MEMBER)}
+ * is a struct, and ROW(LIST_GET) reads row `at` of `from` into its `r`. */
+#define LIST_COLUMN(type, name, unit, description, ...) {#name, LIST_##type, unit, description},
+#define LIST_PUT(type, name, unit, description, ...)    LIST_PUT_##type(to, __VA_ARGS__);
+#define LIST_MEMBER(type, name, ...)                    LIST_C_##type name;
+
+#define LIST_GET(type, name, ...) r.name = LIST_GET_##type(from, at, table_column(from, #name));
+
+#define LIST_TEXT        COLUMN_TEXT
+#define LIST_INTEGER     COLUMN_INTEGER
+#define LIST_INTEGER_IF  COLUMN_INTEGER
+#define LIST_REAL        COLUMN_REAL
+#define LIST_REAL_IF     COLUMN_REAL
+#define LIST_BOOLEAN     COLUMN_BOOLEAN
+#define LIST_PUT_TEXT    table_text
+#define LIST_PUT_INTEGER table_integer
+#define LIST_PUT_REAL    table_real
+#define LIST_PUT_BOOLEAN table_boolean
+
+#define LIST_PUT_INTEGER_IF(to, known, value)                                                      \
+    ((known) ? table_integer(to, value) : table_missing(to))
+#define LIST_PUT_REAL_IF(to, known, value) ((known) ? table_real(to, value) : table_missing(to))
+
+#define LIST_C_TEXT      const char *
+#define LIST_C_INTEGER   int64_t
+#define LIST_C_REAL      double
+#define LIST_C_BOOLEAN   bool
+#define LIST_GET_TEXT    table_get_text
+#define LIST_GET_INTEGER table_get_integer
+#define LIST_GET_REAL    table_get_real
+#define LIST_GET_BOOLEAN table_get_boolean
+
 int64_t table_rows(const table *t);
 int table_columns(const table *t, const column **columns);
 

@@ -7,10 +7,10 @@
 
 typedef struct {
     const char *name;
-    const char *operands; /* the operands in the usage, "[ID...]"; null: there are none */
-    const char *summary;  /* one line, for `attnum --help` */
-    unsigned options;     /* USES_... */
-    const char *out;      /* --out where not given */
+    const char *operands;     /* the operands in the usage, "[ID...]"; null: there are none */
+    const char *summary;      /* one line, for `attnum --help` */
+    const option_id *options; /* OPTIONS(...), or null */
+    const char *out;          /* --out where not given */
     /* Printed by --help between the usage and the options. */
     void (*help)(void);
     /* Printed after the options, on which it may depend; null: nothing. */

@@ -601,8 +601,9 @@ const experiment convergence_curves = {
     .summary = "residual of the inverse against the iteration, for every published start",
     .source = "SOFT IJCV Fig. 5, NIPS Fig. 4; S10-S14, S18",
     .example = "attnum run convergence/curves --input photos --samples 20 --dtype f32",
-    .options = USES_INPUT | USES_GRID | USES_DTYPE | USES_DEVICE | USES_SAMPLES | USES_ITERATIONS |
-               USES_VARIANT | USES_ALPHA | USES_STAGE | USES_SCALE | USES_DISTANCE | USES_SAMPLING,
+    .options = OPTIONS(OPTION_INPUT, OPTION_GRID, OPTION_DTYPE, OPTION_DEVICE, OPTION_SAMPLES,
+                       OPTION_ITERATIONS, OPTION_VARIANT, OPTION_ALPHA, OPTION_STAGE, OPTION_SCALE,
+                       OPTION_DISTANCE, OPTION_SAMPLING),
     .defaults =
         "Stages 1, 2, 3; all samplings (a file without a grid: pool); 20 iterations; nr-paper, nr\n"
         "(alpha = 1.8/|A|_1^2), nr-adaptive, nr-soft, nr-softpp. Every sample is its own batch,\n"

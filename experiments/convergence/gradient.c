@@ -316,8 +316,9 @@ const experiment convergence_gradient = {
     .summary = "Eq. 12 and the derivative through the steps against that of the iterate itself",
     .source = "SOFT IJCV Eq. 12; S16",
     .example = "attnum run convergence/gradient --input smooth,iid --samples 2 --dtype f64",
-    .options = USES_INPUT | USES_GRID | USES_DTYPE | USES_DEVICE | USES_SAMPLES | USES_ITERATIONS |
-               USES_VARIANT | USES_STAGE | USES_SCALE | USES_DISTANCE | USES_SAMPLING,
+    .options = OPTIONS(OPTION_INPUT, OPTION_GRID, OPTION_DTYPE, OPTION_DEVICE, OPTION_SAMPLES,
+                       OPTION_ITERATIONS, OPTION_VARIANT, OPTION_STAGE, OPTION_SCALE,
+                       OPTION_DISTANCE, OPTION_SAMPLING),
     .defaults =
         "Pooled landmarks; 20 iterations; nr-paper, nr-soft, nr-softpp, each with a matrix's "
         "own alpha.\n"

@@ -428,8 +428,8 @@ const experiment convergence_initialisation = {
     .summary = "what every published start alpha does to matrices with known answers",
     .source = "SOFT IJCV Prop. 1, Alg. 2, section 3.2; S10-S12",
     .example = "attnum run convergence/initialisation --input photos,iid --stage 1,2,3",
-    .options = USES_INPUT | USES_GRID | USES_DTYPE | USES_DEVICE | USES_SAMPLES | USES_STAGE |
-               USES_SCALE | USES_DISTANCE,
+    .options = OPTIONS(OPTION_INPUT, OPTION_GRID, OPTION_DTYPE, OPTION_DEVICE, OPTION_SAMPLES,
+                       OPTION_STAGE, OPTION_SCALE, OPTION_DISTANCE),
     .defaults = "The known matrices always; 20 and 60 steps.\n"
                 "quick, default: 1 sample each of smooth and photos at stage 3.\n"
                 "full: 10 or more of eight inputs at stages 1, 2, 3.",

@@ -685,8 +685,8 @@ const experiment convergence_methods = {
         "products of matrices until 1e-6: Newton-Schulz, hyperpower, Nystromformer, Chebyshev",
     .source = "SOFT IJCV Fig. 5, Alg. 2; Nystromformer section 3; Pan and Schreiber 1991",
     .example = "attnum run convergence/methods --input photos,noisy --dtype f64",
-    .options = USES_INPUT | USES_GRID | USES_DTYPE | USES_DEVICE | USES_SAMPLES | USES_STAGE |
-               USES_SCALE | USES_DISTANCE,
+    .options = OPTIONS(OPTION_INPUT, OPTION_GRID, OPTION_DTYPE, OPTION_DEVICE, OPTION_SAMPLES,
+                       OPTION_STAGE, OPTION_SCALE, OPTION_DISTANCE),
     .defaults = "Numbers and rotated matrices (m = 49) always.\n"
                 "quick: condition 1e1, 1e3, 1e6; 1 sample of smooth at stage 3.\n"
                 "default: 1e1, 1e2, .. 1e8; 4 samples of photos, 2 of smooth and iid at stage 3.\n"

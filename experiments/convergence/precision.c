@@ -31,88 +31,95 @@ static const double numerator = 1.8;
 
 /* ---- Columns ---- */
 
-static const column raw_columns[] = {
-    {"point", COLUMN_INTEGER, "", "which A"},
-    {"precision", COLUMN_INTEGER, "", "which of the run's precisions"},
-    {"iteration", COLUMN_INTEGER, "", "k"},
-    {"residual", COLUMN_REAL, "", "|A X_k A - A|_2 / |A|_2"},
-    {"inverse_error", COLUMN_REAL, "", "|X_k - A+|_2 / |A+|_2"},
-    {"overflowed", COLUMN_BOOLEAN, "", "whether X_{k+1} of the last k overflows"},
-    {"rank", COLUMN_INTEGER, "", "numerical rank"},
-    {"negative", COLUMN_INTEGER, "", "negative eigenvalues"},
-    {"condition", COLUMN_REAL, "", "max |lambda| / min |lambda|"},
-    {"coincident", COLUMN_BOOLEAN, "", "whether two rows are equal"},
-    {"stop", COLUMN_INTEGER, "", "atn_stop of the run that looks for the best"},
-    {"status", COLUMN_INTEGER, "", "its atn_status"},
-    {"steps", COLUMN_INTEGER, "", "its steps"},
-    {"returned", COLUMN_INTEGER, "", "the k it returns"},
-};
-enum {
-    RAW_POINT,
-    RAW_PRECISION,
-    RAW_ITERATION,
-    RAW_RESIDUAL,
-    RAW_INVERSE_ERROR,
-    RAW_OVERFLOWED,
-    RAW_RANK,
-    RAW_NEGATIVE,
-    RAW_CONDITION,
-    RAW_COINCIDENT,
-    RAW_STOP,
-    RAW_STATUS,
-    RAW_STEPS,
-    RAW_RETURNED
-};
+/* From an iterate of a trial. */
+#define RAW_ROW(X)                                                                                 \
+    X(INTEGER, point, "", "which A", point)                                                        \
+    X(INTEGER, precision, "", "which of the run's precisions", index)                              \
+    X(INTEGER, iteration, "", "k", k)                                                              \
+    X(REAL, residual, "", "|A X_k A - A|_2 / |A|_2", t->residuals[k])                              \
+    X(REAL, inverse_error, "", "|X_k - A+|_2 / |A+|_2", t->inverse_errors[k])                      \
+    X(BOOLEAN, overflowed, "", "whether X_{k+1} of the last k overflows",                          \
+      t->fixed.stop == ATN_STOP_NONFINITE)                                                         \
+    X(INTEGER, rank, "", "numerical rank", t->rank)                                                \
+    X(INTEGER, negative, "", "negative eigenvalues", negative)                                     \
+    X(REAL, condition, "", "max |lambda| / min |lambda|",                                          \
+      bottleneck_largest(b) / bottleneck_smallest(b, false))                                       \
+    X(BOOLEAN, coincident, "", "whether two rows are equal", t->coincident)                        \
+    X(INTEGER, stop, "", "atn_stop of the run that looks for the best", t->best.stop)              \
+    X(INTEGER, status, "", "its atn_status", t->best.status)                                       \
+    X(INTEGER, steps, "", "its steps", t->best.iterations)                                         \
+    X(INTEGER, returned, "", "the k it returns", t->best.returned)
+static const column raw_columns[] = {RAW_ROW(LIST_COLUMN)};
+typedef struct {
+    RAW_ROW(LIST_MEMBER)
+} raw_row;
 
-static const column columns[] = {
-    {"input", COLUMN_TEXT, "", "where the tokens come from"},
-    {"m", COLUMN_INTEGER, "", "landmarks: A is m x m"},
-    {"precision", COLUMN_TEXT, "",
-     "arithmetic of the iteration, and what A is rounded to; tf32, bf16 and f16 are emulated: "
-     "every array is rounded to the type, sums are in f32"},
-    {"u", COLUMN_REAL, "", "its unit roundoff"},
-    {"condition", COLUMN_REAL, "", "max |lambda| / min |lambda| of A as rounded"},
-    {"rank", COLUMN_INTEGER, "", "eigenvalues of A as rounded with |lambda| > m u |A|_2"},
-    {"negative", COLUMN_INTEGER, "",
-     "negative eigenvalues of A as rounded, beyond 10 m 2^-53 |A|_2"},
-    {"coincident", COLUMN_BOOLEAN, "",
-     "whether two landmarks coincide: A has equal rows in f64, and an exact null space"},
-    {"best_iteration", COLUMN_INTEGER, "",
-     "k*: the k of smallest residual |A X_k A - A|_2 / |A|_2, X_0 = (1.8/|A|_1^2) A"},
-    {"floor", COLUMN_REAL, "", "that residual"},
-    {"divergence", COLUMN_INTEGER, "",
-     "the first k past k* with a residual of at least 10 times the floor; missing: none"},
-    {"overflow", COLUMN_INTEGER, "", "the first k for which X_k overflows; missing: none"},
-    {"last", COLUMN_INTEGER, "",
-     "the last k looked at, 2 log2(1/u) + 20, or the one that overflows"},
-    {"law_iteration", COLUMN_REAL, "", "log2(1/u) + 3, the hypothesis for k*"},
-    {"law_floor", COLUMN_REAL, "", "0.14 sqrt(u), the hypothesis for the floor"},
-    {"iteration_minus_law", COLUMN_REAL, "", "k* less the hypothesis"},
-    {"floor_over_law", COLUMN_REAL, "", "the floor over the hypothesis"},
-    {"residual_t20", COLUMN_REAL, "", "the residual after 20 steps; inf if there is no X_20"},
-    {"t20_over_floor", COLUMN_REAL, "", "the same over the floor: what a fixed T = 20 costs"},
-    {"stop", COLUMN_TEXT, "", "why the library's stopping rule (best) stopped"},
-    {"status", COLUMN_TEXT, "", "what it calls the result, with tolerance sqrt(u)"},
-    {"stop_steps", COLUMN_INTEGER, "", "steps it took"},
-    {"stop_iteration", COLUMN_INTEGER, "", "the k of the X_k it returned"},
-    {"stop_residual", COLUMN_REAL, "", "the residual of that X_k"},
-    {"stop_over_floor", COLUMN_REAL, "", "the same over the floor"},
-    {"residual_rise", COLUMN_INTEGER, "",
-     "the first k whose residual is over that of k - 1 by more than m u; missing: none"},
-    {"inverse_error_rise", COLUMN_INTEGER, "",
-     "the same for |X_k - A+|_2 / |A+|_2, A+ without |lambda| <= m u |A|_2"},
-    {"sample", COLUMN_INTEGER, "", "which sample of the input, from 0"},
-    {"seed", COLUMN_INTEGER, "", "the seed of the input"},
-};
+static raw_row get_raw(const table *from, int64_t at)
+{
+    raw_row r;
+    RAW_ROW(LIST_GET)
+    return r;
+}
 
-static const column curve_columns[] = {
-    {"input", COLUMN_TEXT, "", "where the tokens come from"},
-    {"m", COLUMN_INTEGER, "", "landmarks"},
-    {"precision", COLUMN_TEXT, "", "arithmetic of the iteration"},
-    {"iteration", COLUMN_INTEGER, "", "k of the iterate X_k"},
-    {"residual", COLUMN_REAL, "", "|A X_k A - A|_2 / |A|_2"},
-    {"inverse_error", COLUMN_REAL, "", "|X_k - A+|_2 / |A+|_2"},
-};
+/* From an outcome. */
+#define ROW(X)                                                                                     \
+    X(TEXT, input, "", "where the tokens come from", input_name(o->point->in))                     \
+    X(INTEGER, m, "", "landmarks: A is m x m", o->point->m)                                        \
+    X(TEXT, precision, "",                                                                         \
+      "arithmetic of the iteration, and what A is rounded to; tf32, bf16 and f16 are "             \
+      "emulated: every array is rounded to the type, sums are in f32",                             \
+      precision_name(o->p))                                                                        \
+    X(REAL, u, "", "its unit roundoff", precision_roundoff(o->p))                                  \
+    X(REAL, condition, "", "max |lambda| / min |lambda| of A as rounded", o->raw.condition)        \
+    X(INTEGER, rank, "", "eigenvalues of A as rounded with |lambda| > m u |A|_2", o->raw.rank)     \
+    X(INTEGER, negative, "", "negative eigenvalues of A as rounded, beyond 10 m 2^-53 |A|_2",      \
+      o->raw.negative)                                                                             \
+    X(BOOLEAN, coincident, "",                                                                     \
+      "whether two landmarks coincide: A has equal rows in f64, and an exact null space",          \
+      o->raw.coincident)                                                                           \
+    X(INTEGER, best_iteration, "",                                                                 \
+      "k*: the k of smallest residual |A X_k A - A|_2 / |A|_2, X_0 = (1.8/|A|_1^2) A", c->best)    \
+    X(REAL, floor, "", "that residual", c->floor)                                                  \
+    X(INTEGER_IF, divergence, "",                                                                  \
+      "the first k past k* with a residual of at least 10 times the floor; missing: none",         \
+      c->divergence >= 0, c->divergence)                                                           \
+    X(INTEGER_IF, overflow, "", "the first k for which X_k overflows; missing: none", overflowed,  \
+      o->count)                                                                                    \
+    X(INTEGER, last, "", "the last k looked at, 2 log2(1/u) + 20, or the one that overflows",      \
+      o->count - !overflowed)                                                                      \
+    X(REAL, law_iteration, "", "log2(1/u) + 3, the hypothesis for k*", c->law_iteration)           \
+    X(REAL, law_floor, "", "0.14 sqrt(u), the hypothesis for the floor", c->law_floor)             \
+    X(REAL, iteration_minus_law, "", "k* less the hypothesis", iteration_minus_law(o))             \
+    X(REAL, floor_over_law, "", "the floor over the hypothesis", floor_over_law(o))                \
+    X(REAL, residual_t20, "", "the residual after 20 steps; inf if there is no X_20", c->fixed)    \
+    X(REAL, t20_over_floor, "", "the same over the floor: what a fixed T = 20 costs",              \
+      over_floor(o, c->fixed))                                                                     \
+    X(TEXT, stop, "", "why the library's stopping rule (best) stopped",                            \
+      atn_stop_name((atn_stop)o->raw.stop))                                                        \
+    X(TEXT, status, "", "what it calls the result, with tolerance sqrt(u)",                        \
+      atn_status_name((atn_status)o->raw.status))                                                  \
+    X(INTEGER, stop_steps, "", "steps it took", o->raw.steps)                                      \
+    X(INTEGER, stop_iteration, "", "the k of the X_k it returned", o->raw.returned)                \
+    X(REAL, stop_residual, "", "the residual of that X_k", o->stopped)                             \
+    X(REAL, stop_over_floor, "", "the same over the floor", over_floor(o, o->stopped))             \
+    X(INTEGER_IF, residual_rise, "",                                                               \
+      "the first k whose residual is over that of k - 1 by more than m u; missing: none",          \
+      o->residual_rise >= 0, o->residual_rise)                                                     \
+    X(INTEGER_IF, inverse_error_rise, "",                                                          \
+      "the same for |X_k - A+|_2 / |A+|_2, A+ without |lambda| <= m u |A|_2",                      \
+      o->inverse_error_rise >= 0, o->inverse_error_rise)                                           \
+    X(INTEGER, sample, "", "which sample of the input, from 0", o->point->sample)                  \
+    X(INTEGER, seed, "", "the seed of the input", (int64_t)o->point->seed)
+static const column columns[] = {ROW(LIST_COLUMN)};
+
+#define CURVE_ROW(X)                                                                               \
+    X(TEXT, input, "", "where the tokens come from", input_name(o->point->in))                     \
+    X(INTEGER, m, "", "landmarks", o->point->m)                                                    \
+    X(TEXT, precision, "", "arithmetic of the iteration", precision_name(o->p))                    \
+    X(INTEGER, iteration, "", "k of the iterate X_k", k)                                           \
+    X(REAL, residual, "", "|A X_k A - A|_2 / |A|_2", r.residual)                                   \
+    X(REAL, inverse_error, "", "|X_k - A+|_2 / |A+|_2", r.inverse_error)
+static const column curve_columns[] = {CURVE_ROW(LIST_COLUMN)};
 
 static const column summary_columns[] = {
     {"precision", COLUMN_TEXT, "", "arithmetic of the iteration; all: of all of them"},
@@ -270,7 +277,7 @@ static int iterate(precision_run *t, precision p, atn_context *context)
     return code == EXIT_PASS ? bottleneck_invert(&t->b, context, &desc, &t->best, NULL) : code;
 }
 
-static void put_iterates(table *raw, int64_t point, int index, const precision_run *t)
+static void put_iterates(table *to, int64_t point, int index, const precision_run *t)
 {
     const bottleneck *b = &t->b;
     int64_t negative = 0;
@@ -278,20 +285,7 @@ static void put_iterates(table *raw, int64_t point, int index, const precision_r
     for (int64_t i = 0; i < b->m; i++)
         negative += b->lambda[i] < -noise;
     for (int k = 0; k < t->length; k++) {
-        table_integer(raw, point);
-        table_integer(raw, index);
-        table_integer(raw, k);
-        table_real(raw, t->residuals[k]);
-        table_real(raw, t->inverse_errors[k]);
-        table_boolean(raw, t->fixed.stop == ATN_STOP_NONFINITE);
-        table_integer(raw, t->rank);
-        table_integer(raw, negative);
-        table_real(raw, bottleneck_largest(b) / bottleneck_smallest(b, false));
-        table_boolean(raw, t->coincident);
-        table_integer(raw, t->best.stop);
-        table_integer(raw, t->best.status);
-        table_integer(raw, t->best.iterations);
-        table_integer(raw, t->best.returned);
+        RAW_ROW(LIST_PUT)
     }
 }
 
@@ -359,40 +353,36 @@ int precision_first_rise(int count, const double *values, double allowance)
 typedef struct {
     const landmark_point *point;
     precision p;
-    const table *raw;
-    int64_t first;
+    const table *rows;
+    int64_t first; /* of them */
     int count;
+    raw_row raw; /* the first */
     precision_curve curve;
     int residual_rise, inverse_error_rise;
     double stopped; /* residual */
 } precision_outcome;
 
-static int64_t outcome_integer(const precision_outcome *o, int col)
-{
-    return table_get_integer(o->raw, o->first, col);
-}
-
 static precision_outcome read_outcome(const landmark_sweep *sweep, const table *raw, int64_t first)
 {
     precision list[PRECISIONS];
     list_precisions(sweep->s, list);
-    precision_outcome o = {.raw = raw, .first = first};
-    o.point = &sweep->points[outcome_integer(&o, RAW_POINT)];
-    o.p = list[outcome_integer(&o, RAW_PRECISION)];
-    while (first + o.count < table_rows(raw) &&
-           table_get_integer(raw, first + o.count, RAW_ITERATION) == o.count)
+    precision_outcome o = {.rows = raw, .first = first, .raw = get_raw(raw, first)};
+    o.point = &sweep->points[o.raw.point];
+    o.p = list[o.raw.precision];
+    while (first + o.count < table_rows(raw) && get_raw(raw, first + o.count).iteration == o.count)
         o.count++;
     double *residuals = must_allocate((size_t)o.count, sizeof *residuals);
     double *errors = must_allocate((size_t)o.count, sizeof *errors);
     for (int k = 0; k < o.count; k++) {
-        residuals[k] = table_get_real(raw, first + k, RAW_RESIDUAL);
-        errors[k] = table_get_real(raw, first + k, RAW_INVERSE_ERROR);
+        raw_row r = get_raw(raw, first + k);
+        residuals[k] = r.residual;
+        errors[k] = r.inverse_error;
     }
     double u = precision_roundoff(o.p), allowance = (double)o.point->m * u;
     o.curve = precision_judge(o.count, residuals, u);
     o.residual_rise = precision_first_rise(o.count, residuals, allowance);
     o.inverse_error_rise = precision_first_rise(o.count, errors, allowance);
-    o.stopped = residuals[outcome_integer(&o, RAW_RETURNED)];
+    o.stopped = residuals[o.raw.returned];
     free(errors);
     free(residuals);
     return o;
@@ -400,7 +390,7 @@ static precision_outcome read_outcome(const landmark_sweep *sweep, const table *
 
 static bool is_singular(const precision_outcome *o)
 {
-    return outcome_integer(o, RAW_RANK) < o->point->m;
+    return o->raw.rank < o->point->m;
 }
 
 static double over_floor(const precision_outcome *o, double residual)
@@ -408,65 +398,28 @@ static double over_floor(const precision_outcome *o, double residual)
     return residual == o->curve.floor ? 1 : residual / o->curve.floor;
 }
 
-static void put_iteration(table *t, int64_t k)
+static double iteration_minus_law(const precision_outcome *o)
 {
-    if (k >= 0)
-        table_integer(t, k);
-    else
-        table_missing(t);
+    return o->curve.best - o->curve.law_iteration;
 }
 
-static void put_stopping(table *t, const precision_outcome *o)
+static double floor_over_law(const precision_outcome *o)
 {
-    atn_stop stop = (atn_stop)outcome_integer(o, RAW_STOP);
-    atn_status status = (atn_status)outcome_integer(o, RAW_STATUS);
-    table_text(t, atn_stop_name(stop));
-    table_text(t, atn_status_name(status));
-    table_integer(t, outcome_integer(o, RAW_STEPS));
-    table_integer(t, outcome_integer(o, RAW_RETURNED));
-    table_real(t, o->stopped);
-    table_real(t, over_floor(o, o->stopped));
+    return o->curve.floor / o->curve.law_floor;
 }
 
-static void put_outcome(table *t, const precision_outcome *o)
+static void put_outcome(table *to, const precision_outcome *o)
 {
     const precision_curve *c = &o->curve;
-    bool overflowed = table_get_boolean(o->raw, o->first, RAW_OVERFLOWED);
-    table_text(t, input_name(o->point->in));
-    table_integer(t, o->point->m);
-    table_text(t, precision_name(o->p));
-    table_real(t, precision_roundoff(o->p));
-    table_real(t, table_get_real(o->raw, o->first, RAW_CONDITION));
-    table_integer(t, outcome_integer(o, RAW_RANK));
-    table_integer(t, outcome_integer(o, RAW_NEGATIVE));
-    table_boolean(t, table_get_boolean(o->raw, o->first, RAW_COINCIDENT));
-    table_integer(t, c->best);
-    table_real(t, c->floor);
-    put_iteration(t, c->divergence);
-    put_iteration(t, overflowed ? o->count : -1);
-    table_integer(t, o->count - !overflowed);
-    table_real(t, c->law_iteration);
-    table_real(t, c->law_floor);
-    table_real(t, c->best - c->law_iteration);
-    table_real(t, c->floor / c->law_floor);
-    table_real(t, c->fixed);
-    table_real(t, over_floor(o, c->fixed));
-    put_stopping(t, o);
-    put_iteration(t, o->residual_rise);
-    put_iteration(t, o->inverse_error_rise);
-    table_integer(t, o->point->sample);
-    table_integer(t, (int64_t)o->point->seed);
+    bool overflowed = o->raw.overflowed;
+    ROW(LIST_PUT)
 }
 
-static void put_curve(table *t, const precision_outcome *o)
+static void put_curve(table *to, const precision_outcome *o)
 {
     for (int k = 0; k < o->count; k++) {
-        table_text(t, input_name(o->point->in));
-        table_integer(t, o->point->m);
-        table_text(t, precision_name(o->p));
-        table_integer(t, k);
-        table_real(t, table_get_real(o->raw, o->first + k, RAW_RESIDUAL));
-        table_real(t, table_get_real(o->raw, o->first + k, RAW_INVERSE_ERROR));
+        raw_row r = get_raw(o->rows, o->first + k);
+        CURVE_ROW(LIST_PUT)
     }
 }
 
@@ -479,19 +432,9 @@ static bool in_group(const precision_outcome *o, group g)
 {
     if (g == ALL)
         return true;
-    if (table_get_boolean(o->raw, o->first, RAW_COINCIDENT))
+    if (o->raw.coincident)
         return g == COINCIDENT;
     return g == (is_singular(o) ? DEFICIENT : FULL);
-}
-
-static double iteration_minus_law(const precision_outcome *o)
-{
-    return o->curve.best - o->curve.law_iteration;
-}
-
-static double floor_over_law(const precision_outcome *o)
-{
-    return o->curve.floor / o->curve.law_floor;
 }
 
 static double fixed_over_floor(const precision_outcome *o)
@@ -506,7 +449,7 @@ static double stopped_over_floor(const precision_outcome *o)
 
 static double steps_past_best(const precision_outcome *o)
 {
-    return (double)(outcome_integer(o, RAW_STEPS) - outcome_integer(o, RAW_RETURNED));
+    return (double)(o->raw.steps - o->raw.returned);
 }
 
 /* The median and, if wanted, minimum and maximum of a measure over a group. */
@@ -649,8 +592,8 @@ const experiment convergence_precision = {
     .summary = "best iterate, residual floor and stopping of the iteration in five precisions",
     .source = "SOFT IJCV Prop. 2, section 3.2; S13, S15",
     .example = "attnum run convergence/precision --input smooth,photos --m 49,144 --dtype f32",
-    .options = USES_INPUT | USES_GRID | USES_DTYPE | USES_DEVICE | USES_STORAGE | USES_SAMPLES |
-               USES_LANDMARKS | USES_SCALE | USES_DISTANCE,
+    .options = OPTIONS(OPTION_INPUT, OPTION_GRID, OPTION_DTYPE, OPTION_DEVICE, OPTION_STORAGE,
+                       OPTION_SAMPLES, OPTION_M, OPTION_SCALE, OPTION_DISTANCE),
     .defaults = "f64, and f32 with all storages (native is f32 itself); --storage bf16 --dtype f32 "
                 "is bf16 alone.\n2 log2(1/u) + 20 steps from 1.8/|A|_1^2 of eight inputs. quick: "
                 "1 sample of m = 49.\ndefault: 5 of m = 49, 100, 2 of m = 144. full: 20 of m = 49, "

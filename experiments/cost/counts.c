@@ -186,7 +186,7 @@ const experiment cost_counts = {
     .source = "SOFT (IJCV) section 3.2, Tab. 9, SimA Tab. 1-2, UFO-ViT section 3.1; S07, S29, M03, "
               "M08, U02, N04",
     .example = "attnum run cost/counts --m 49",
-    .options = USES_LANDMARKS,
+    .options = OPTIONS(OPTION_M),
     .defaults = "every operator and variant that counts differently; n = 784 p, p = 1 ... 8, d = "
                 "384, h = 12; m = 36, 49, 64, 81 where there are landmarks",
     .outputs = outputs,

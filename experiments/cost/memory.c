@@ -246,21 +246,37 @@ static int check_growth(const memory_point *p)
     return EXIT_CHECK;
 }
 
-static void put_row(table *t, const memory_point *p, bool measured, int64_t bytes)
+#define ROW(X)                                                                                     \
+    X(TEXT, operator, "", "name in the registry", info->name)                                      \
+    X(TEXT, variant, "", "the default, and sima's order that is quadratic in time",                \
+      info->variants[s->variant].name)                                                             \
+    X(TEXT, mode, "", "forward, or forward+backward", call_mode_name(p->backward))                 \
+    X(INTEGER, n, "", "tokens, as many queries as keys", s->tokens)                                \
+    X(INTEGER_IF, m, "", "landmarks, Linformer's r; missing where there are none",                 \
+      s->landmarks > 0, s->landmarks)                                                              \
+    X(INTEGER, d, "", "width of a token, all heads together", s->heads * s->dim)                   \
+    X(INTEGER, heads, "", "h: 12 at the papers' n, 1 far beyond", s->heads)                        \
+    X(INTEGER_IF, bytes_measured, "B",                                                             \
+      "by how much resident memory grows at most during the call, beyond inputs, outputs "         \
+      "and parameters; a few pages change from run to run",                                        \
+      measured, bytes)                                                                             \
+    X(INTEGER, bytes_io, "B",                                                                      \
+      "q, k (where it may differ from q), v and the output, in the second mode also their "        \
+      "gradients; no parameters",                                                                  \
+      (int64_t)resident_io_bytes(s, p->backward))                                                  \
+    X(INTEGER, bytes_workspace, "B",                                                               \
+      "the plan's memory, on one thread, for forward and backward; exact", (int64_t)p->workspace)  \
+    X(INTEGER, bytes_materialised, "B",                                                            \
+      "the arrays between inputs and output that the papers' descriptions name, each "             \
+      "stored once",                                                                               \
+      (int64_t)materialised_bytes(s))
+static const column columns[] = {ROW(LIST_COLUMN)};
+
+static void put_row(table *to, const memory_point *p, bool measured, int64_t bytes)
 {
     const cost_setting *s = &p->setting;
     const atn_operator_info *info = atn_operator_get(s->op);
-    table_text(t, info->name);
-    table_text(t, info->variants[s->variant].name);
-    table_text(t, call_mode_name(p->backward));
-    table_integer(t, s->tokens);
-    s->landmarks > 0 ? table_integer(t, s->landmarks) : table_missing(t);
-    table_integer(t, s->heads * s->dim);
-    table_integer(t, s->heads);
-    measured ? table_integer(t, bytes) : table_missing(t);
-    table_integer(t, (int64_t)resident_io_bytes(s, p->backward));
-    table_integer(t, (int64_t)p->workspace);
-    table_integer(t, (int64_t)materialised_bytes(s));
+    ROW(LIST_PUT)
 }
 
 static int run(const void *state, int64_t point, atn_context *context, table *raw)
@@ -283,39 +299,20 @@ static int run(const void *state, int64_t point, atn_context *context, table *ra
 
 /* ---- memory_fit.csv ---- */
 
-static const column columns[] = {
-    {"operator", COLUMN_TEXT, "", "name in the registry"},
-    {"variant", COLUMN_TEXT, "", "the default, and sima's order that is quadratic in time"},
-    {"mode", COLUMN_TEXT, "", "forward, or forward+backward"},
-    {"n", COLUMN_INTEGER, "", "tokens, as many queries as keys"},
-    {"m", COLUMN_INTEGER, "", "landmarks, Linformer's r; missing where there are none"},
-    {"d", COLUMN_INTEGER, "", "width of a token, all heads together"},
-    {"heads", COLUMN_INTEGER, "", "h: 12 at the papers' n, 1 far beyond"},
-    {"bytes_measured", COLUMN_INTEGER, "B",
-     "by how much resident memory grows at most during the call, beyond inputs, outputs and "
-     "parameters; a few pages change from run to run"},
-    {"bytes_io", COLUMN_INTEGER, "B",
-     "q, k (where it may differ from q), v and the output, in the second mode also their "
-     "gradients; no parameters"},
-    {"bytes_workspace", COLUMN_INTEGER, "B",
-     "the plan's memory, on one thread, for forward and backward; exact"},
-    {"bytes_materialised", COLUMN_INTEGER, "B",
-     "the arrays between inputs and output that the papers' descriptions name, each stored once"},
-};
-
-static const column fit_columns[] = {
-    {"operator", COLUMN_TEXT, "", "name in the registry"},
-    {"mode", COLUMN_TEXT, "", "forward, or forward+backward"},
-    {"exponent", COLUMN_REAL, "", "p of c n^p, by least squares on the logarithms"},
-    {"std_error", COLUMN_REAL, "", "standard error of p, from the residuals"},
-    {"quantity", COLUMN_TEXT, "",
-     "the fitted column of memory.csv; bytes_total: bytes_measured + bytes_io"},
-    {"variant", COLUMN_TEXT, "", "its variant"},
-    {"heads", COLUMN_INTEGER, "", "12: the papers' n; 1: far beyond"},
-    {"points", COLUMN_INTEGER, "", "how many n"},
-    {"n_min", COLUMN_INTEGER, "", "the smallest n fitted"},
-    {"n_max", COLUMN_INTEGER, "", "the largest n fitted"},
-};
+#define FIT_ROW(X)                                                                                 \
+    X(TEXT, operator, "", "name in the registry", cell_text(raw, start, "operator"))               \
+    X(TEXT, mode, "", "forward, or forward+backward", cell_text(raw, start, "mode"))               \
+    X(REAL_IF, exponent, "", "p of c n^p, by least squares on the logarithms", found,              \
+      fit.exponent)                                                                                \
+    X(REAL_IF, std_error, "", "standard error of p, from the residuals", found, fit.std_error)     \
+    X(TEXT, quantity, "",                                                                          \
+      "the fitted column of memory.csv; bytes_total: bytes_measured + bytes_io", quantity)         \
+    X(TEXT, variant, "", "its variant", cell_text(raw, start, "variant"))                          \
+    X(INTEGER, heads, "", "12: the papers' n; 1: far beyond", cell_integer(raw, start, "heads"))   \
+    X(INTEGER, points, "", "how many n", end - start)                                              \
+    X(INTEGER, n_min, "", "the smallest n fitted", cell_integer(raw, start, "n"))                  \
+    X(INTEGER, n_max, "", "the largest n fitted", cell_integer(raw, end - 1, "n"))
+static const column fit_columns[] = {FIT_ROW(LIST_COLUMN)};
 
 static const char *const quantities[] = {"bytes_measured", "bytes_total", "bytes_workspace",
                                          "bytes_materialised"};
@@ -351,20 +348,11 @@ static bool fit_rows(const table *raw, int64_t start, int64_t end, const char *q
     return found;
 }
 
-static void put_fit(table *t, const table *raw, int64_t start, int64_t end, const char *quantity)
+static void put_fit(table *to, const table *raw, int64_t start, int64_t end, const char *quantity)
 {
     growth_fit fit = {0};
     bool found = fit_rows(raw, start, end, quantity, &fit);
-    table_text(t, cell_text(raw, start, "operator"));
-    table_text(t, cell_text(raw, start, "mode"));
-    table_real_if(t, found, fit.exponent);
-    table_real_if(t, found, fit.std_error);
-    table_text(t, quantity);
-    table_text(t, cell_text(raw, start, "variant"));
-    table_integer(t, (int64_t)row_bytes(raw, start, "heads"));
-    table_integer(t, end - start);
-    table_integer(t, (int64_t)row_bytes(raw, start, "n"));
-    table_integer(t, (int64_t)row_bytes(raw, end - 1, "n"));
+    FIT_ROW(LIST_PUT)
 }
 
 /* For people: the exponents of a line side by side. */

@@ -309,66 +309,48 @@ static void close_side(timed_side *s)
 
 /* ---- Rows ---- */
 
-static const column columns[] = {
-    {"statement", COLUMN_TEXT, "", "which statement the pair is about"},
-    {"a", COLUMN_TEXT, "", "operator timed as A"},
-    {"a_variant", COLUMN_TEXT, "", "its variant"},
-    {"a_work", COLUMN_TEXT, "",
-     "forward; forward-unstepped: of an inverse without steps; backward-closed, backward-steps: all "
-     "gradients, by IJCV Eq. 12 or through the T steps (no difference but for soft, softpp); exps: "
-     "nothing but as many exps, by the operators' own vector loop, as forward makes"},
-    {"b", COLUMN_TEXT, "", "operator timed as B"},
-    {"b_variant", COLUMN_TEXT, "", "its variant"},
-    {"b_work", COLUMN_TEXT, "", "as a_work"},
-    {"n", COLUMN_INTEGER, "", "tokens"},
-    {"m", COLUMN_INTEGER, "", "landmarks, Linformer's r; missing where there are none"},
-    {"d", COLUMN_INTEGER, "", "width of a head"},
-    {"heads", COLUMN_INTEGER, "", "h"},
-    {"ratio_median", COLUMN_REAL, "", "of time A / time B over the pairs"},
-    {"ratio_min", COLUMN_REAL, "", "the smallest"},
-    {"ratio_max", COLUMN_REAL, "", "the largest"},
-    {"pairs", COLUMN_INTEGER, "", "timed one after the other: A B A B ..."},
-    {"dirty", COLUMN_INTEGER, "",
-     "of them, others were at work on the machine; missing if it does not say"},
-    {"repeated", COLUMN_INTEGER, "", "dirty pairs that were timed again"},
-    {"a_seconds", COLUMN_REAL, "s", "median time of A once, of the thread on the CPU"},
-    {"b_seconds", COLUMN_REAL, "s", "median time of B once"},
-    {"difference_seconds", COLUMN_REAL, "s", "median of time A - time B in a pair"},
-    {"a_workspace_bytes", COLUMN_INTEGER, "B", "A's plan; exact"},
-    {"b_workspace_bytes", COLUMN_INTEGER, "B", "B's plan; exact"},
-    {"a_flops", COLUMN_REAL, "", "A's forward; exact"},
-    {"b_flops", COLUMN_REAL, "", "B's forward; exact"},
-    {"exps", COLUMN_REAL, "", "A's forward; exact"},
-};
+#define ROW(X)                                                                                     \
+    X(TEXT, statement, "", "which statement the pair is about", p->statement)                      \
+    X(TEXT, a, "", "operator timed as A", a->name)                                                 \
+    X(TEXT, a_variant, "", "its variant", a->variants[p->settings[0].variant].name)                \
+    X(TEXT, a_work, "",                                                                            \
+      "forward; forward-unstepped: of an inverse without steps; backward-closed, "                 \
+      "backward-steps: all gradients, by IJCV Eq. 12 or through the T steps (no difference "       \
+      "but for soft, softpp); exps: nothing but as many exps, by the operators' own vector "       \
+      "loop, as forward makes",                                                                    \
+      work_names[p->work[0].kind])                                                                 \
+    X(TEXT, b, "", "operator timed as B", b->name)                                                 \
+    X(TEXT, b_variant, "", "its variant", b->variants[p->settings[1].variant].name)                \
+    X(TEXT, b_work, "", "as a_work", work_names[p->work[1].kind])                                  \
+    X(INTEGER, n, "", "tokens", p->settings[0].tokens)                                             \
+    X(INTEGER_IF, m, "", "landmarks, Linformer's r; missing where there are none",                 \
+      p->settings[0].landmarks > 0, p->settings[0].landmarks)                                      \
+    X(INTEGER, d, "", "width of a head", p->settings[0].dim)                                       \
+    X(INTEGER, heads, "", "h", p->settings[0].heads)                                               \
+    X(REAL, ratio_median, "", "of time A / time B over the pairs", r->ratio.median)                \
+    X(REAL, ratio_min, "", "the smallest", r->ratio.least)                                         \
+    X(REAL, ratio_max, "", "the largest", r->ratio.largest)                                        \
+    X(INTEGER, pairs, "", "timed one after the other: A B A B ...", r->pairs)                      \
+    X(INTEGER_IF, dirty, "",                                                                       \
+      "of them, others were at work on the machine; missing if it does not say", r->dirty >= 0,    \
+      r->dirty)                                                                                    \
+    X(INTEGER, repeated, "", "dirty pairs that were timed again", r->repeated)                     \
+    X(REAL, a_seconds, "s", "median time of A once, of the thread on the CPU", r->seconds[0])      \
+    X(REAL, b_seconds, "s", "median time of B once", r->seconds[1])                                \
+    X(REAL, difference_seconds, "s", "median of time A - time B in a pair", r->difference.median)  \
+    X(INTEGER, a_workspace_bytes, "B", "A's plan; exact", (int64_t)sides[0].cost.workspace_bytes)  \
+    X(INTEGER, b_workspace_bytes, "B", "B's plan; exact", (int64_t)sides[1].cost.workspace_bytes)  \
+    X(REAL, a_flops, "", "A's forward; exact", sides[0].cost.flops)                                \
+    X(REAL, b_flops, "", "B's forward; exact", sides[1].cost.flops)                                \
+    X(REAL, exps, "", "A's forward; exact", sides[0].cost.exps)
+static const column columns[] = {ROW(LIST_COLUMN)};
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
-static void put_row(table *t, const time_point *p, const timed_side sides[2], const pair_result *r)
+static void put_row(table *to, const time_point *p, const timed_side sides[2], const pair_result *r)
 {
-    table_text(t, p->statement);
-    for (int i = 0; i < 2; i++) {
-        const atn_operator_info *info = atn_operator_get(p->work[i].op);
-        table_text(t, info->name);
-        table_text(t, info->variants[p->settings[i].variant].name);
-        table_text(t, work_names[p->work[i].kind]);
-    }
-    table_integer(t, p->settings[0].tokens);
-    p->settings[0].landmarks > 0 ? table_integer(t, p->settings[0].landmarks) : table_missing(t);
-    table_integer(t, p->settings[0].dim);
-    table_integer(t, p->settings[0].heads);
-    table_real(t, r->ratio.median);
-    table_real(t, r->ratio.least);
-    table_real(t, r->ratio.largest);
-    table_integer(t, r->pairs);
-    r->dirty >= 0 ? table_integer(t, r->dirty) : table_missing(t);
-    table_integer(t, r->repeated);
-    table_real(t, r->seconds[0]);
-    table_real(t, r->seconds[1]);
-    table_real(t, r->difference.median);
-    table_integer(t, (int64_t)sides[0].cost.workspace_bytes);
-    table_integer(t, (int64_t)sides[1].cost.workspace_bytes);
-    table_real(t, sides[0].cost.flops);
-    table_real(t, sides[1].cost.flops);
-    table_real(t, sides[0].cost.exps);
+    const atn_operator_info *a = atn_operator_get(p->work[0].op),
+                            *b = atn_operator_get(p->work[1].op);
+    ROW(LIST_PUT)
 }
 
 static int run(const void *state, int64_t point, atn_context *context, table *raw)

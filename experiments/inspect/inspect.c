@@ -466,7 +466,7 @@ const experiment inspect = {
     .summary = "the health of someone's tokens, and what to do about it",
     .source = "SOFT IJCV section 3.2, Fig. 5, 6; SOFT++ section 3.3",
     .example = "attnum inspect tokens.npy --grid 56x56 --html report.html",
-    .options = INSPECT_OPTIONS,
+    .options = OPTIONS(INSPECT_OPTIONS),
     .defaults = "m = 16, 49, 64, or the nearest that averaging gives; 8 heads\n"
                 "quick: m = 16, 49, 2 heads; inverses and precisions under the first sampling\n"
                 "full: all heads; inverses and precisions also for m above 64",

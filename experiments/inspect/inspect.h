@@ -8,10 +8,10 @@
 #include "common/experiment.h"
 #include "common/verb.h"
 
-enum {
-    INSPECT_OPTIONS = USES_GRID | USES_LANDMARKS | USES_SCALE | USES_CERTIFY | USES_INSPECT |
-                      USES_DTYPE | USES_ITERATIONS
-};
+#define INSPECT_OPTIONS                                                                            \
+    OPTION_GRID, OPTION_M, OPTION_SCALE, OPTION_CERTIFY, OPTION_DTYPE, OPTION_ITERATIONS,          \
+        OPTION_LAYOUT, OPTION_SKIP_TOKENS, OPTION_HEADS, OPTION_INSPECT_SAMPLING,                  \
+        OPTION_LANDMARKS, OPTION_HTML
 
 extern const experiment inspect; /* s->inputs holds the tokens alone */
 extern const verb inspect_verb;

@@ -201,7 +201,7 @@ const experiment regress = {
     .summary = "the accuracy of every operator, against what was kept",
     .source = "accuracy/operators",
     .example = "attnum regress --operator soft,sima/code --storage native",
-    .options = REGRESS_OPTIONS,
+    .options = OPTIONS(REGRESS_OPTIONS),
     .defaults =
         "n = 64 with m = 16 on all inputs, n = 81 with m = 16 on photos and iid; 3 samples\n"
         "each; f32, f64, and bf16, f16, tf32 as storage. --dtype alone leaves these out.",

@@ -8,10 +8,9 @@
 #include "common/experiment.h"
 #include "common/verb.h"
 
-enum {
-    REGRESS_OPTIONS = USES_DEVICE | USES_INPUT | USES_DTYPE | USES_STORAGE | USES_OPERATOR |
-                      USES_TOKENS | USES_LANDMARKS | USES_KEPT
-};
+#define REGRESS_OPTIONS                                                                            \
+    OPTION_DEVICE, OPTION_INPUT, OPTION_DTYPE, OPTION_STORAGE, OPTION_OPERATOR, OPTION_N,          \
+        OPTION_M, OPTION_BASELINE, OPTION_AGAINST, OPTION_UPDATE
 
 extern const experiment regress;
 extern const verb regress_verb;

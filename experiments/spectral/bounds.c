@@ -123,32 +123,38 @@ static const statement statements[] = {STATEMENT_LIST(STATEMENT_ROW)};
 enum { STATEMENTS = sizeof statements / sizeof *statements };
 
 #define STATEMENT_TEXT(name, text, ...) name ": " text ". "
-static const column columns[] = {
-    {"statement", COLUMN_TEXT, "", STATEMENT_LIST(STATEMENT_TEXT)},
-    {"input", COLUMN_TEXT, "",
-     "where the tokens come from; iid-norms: q = r z, z ~ N(0, I), log r ~ N(0, 1); "
-     "pair:DELTA: two tokens at distance DELTA, which are their own landmarks"},
-    {"n", COLUMN_INTEGER, "", "number of tokens"},
-    {"m", COLUMN_INTEGER, "", "number of landmarks, pooled from the tokens; missing: none"},
-    {"sample", COLUMN_INTEGER, "", "which sample of the input, from 0"},
-    {"measured", COLUMN_REAL, "", "the left side"},
-    {"bound", COLUMN_REAL, "", "the right side"},
-    {"ratio", COLUMN_REAL, "", "measured / bound; 0 where measured is 0"},
-    {"within", COLUMN_BOOLEAN, "", "measured <= bound (1 + allowance)"},
-    {"allowance", COLUMN_REAL, "",
-     "for rounding: 10 n u; where A is inverted (S06, S22, S23) 10 m kappa(A) u more, kappa of "
-     "what A+ keeps; for softmax (S20) 10 d L u more, L the largest |q|^2 / sqrt(d); u = 2^-53"},
-    {"proved", COLUMN_BOOLEAN, "", "whether the statement is true, so that `within` must be"},
-    {"below_floor", COLUMN_BOOLEAN, "",
-     "f64 cannot tell what the row holds. S22: lambda_min(A) < m u lambda_max; S23: the same of "
-     "D^1/2 A D^1/2; S06 with A+: lambda_min(A) is, or two routes to A+ keep different eigenvalues. "
-     "S22-printed, S23-printed and the pairs then hold a lower bound of the norm, "
-     "1/(2 m u lambda_max), if rounding moved lambda_min by less than m u lambda_max (not "
-     "certified), or have no row if two landmarks coincide, where that is none of A+; "
-     "S22-corrected, S23-corrected and S23-lower have no row where any of this is so; A+ is without "
-     "eigenvalues <= m u lambda_max"},
-    {"seed", COLUMN_INTEGER, "", "the seed of the input"},
-};
+#define ROW(X)                                                                                     \
+    X(TEXT, statement, "", STATEMENT_LIST(STATEMENT_TEXT), st->name)                               \
+    X(TEXT, input, "",                                                                             \
+      "where the tokens come from; iid-norms: q = r z, z ~ N(0, I), log r ~ N(0, 1); "             \
+      "pair:DELTA: two tokens at distance DELTA, which are their own landmarks",                   \
+      name)                                                                                        \
+    X(INTEGER, n, "", "number of tokens", grid_tokens(&p->grid))                                   \
+    X(INTEGER_IF, m, "", "number of landmarks, pooled from the tokens; missing: none", p->m > 0,   \
+      p->m)                                                                                        \
+    X(INTEGER, sample, "", "which sample of the input, from 0", p->sample)                         \
+    X(REAL, measured, "", "the left side", left)                                                   \
+    X(REAL, bound, "", "the right side", right)                                                    \
+    X(REAL, ratio, "", "measured / bound; 0 where measured is 0",                                  \
+      left > 0 ? left / right : 0 /* 0/0: K(L, Q) may be all 0 */)                                 \
+    X(BOOLEAN, within, "", "measured <= bound (1 + allowance)", within)                            \
+    X(REAL, allowance, "",                                                                         \
+      "for rounding: 10 n u; where A is inverted (S06, S22, S23) 10 m kappa(A) u more, "           \
+      "kappa of what A+ keeps; for softmax (S20) 10 d L u more, L the largest |q|^2 / "            \
+      "sqrt(d); u = 2^-53",                                                                        \
+      allowance)                                                                                   \
+    X(BOOLEAN, proved, "", "whether the statement is true, so that `within` must be", st->proved)  \
+    X(BOOLEAN, below_floor, "",                                                                    \
+      "f64 cannot tell what the row holds. S22: lambda_min(A) < m u lambda_max; S23: the "         \
+      "same of D^1/2 A D^1/2; S06 with A+: lambda_min(A) is, or two routes to A+ keep "            \
+      "different eigenvalues. S22-printed, S23-printed and the pairs then hold a lower "           \
+      "bound of the norm, 1/(2 m u lambda_max), if rounding moved lambda_min by less than "        \
+      "m u lambda_max (not certified), or have no row if two landmarks coincide, where "           \
+      "that is none of A+; S22-corrected, S23-corrected and S23-lower have no row where "          \
+      "any of this is so; A+ is without eigenvalues <= m u lambda_max",                            \
+      (measured->floors & hangs_on) != 0)                                                          \
+    X(INTEGER, seed, "", "the seed of the input", (int64_t)p->seed)
+static const column columns[] = {ROW(LIST_COLUMN)};
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
 /* ---- Points ---- */
@@ -408,7 +414,7 @@ static int measure_point(const landmark_sweep *sweep, const landmark_point *p, a
 
 /* False if a proved statement is violated. */
 static bool add_row(const landmark_point *p, const statement *st, const bound_quantities *measured,
-                    table *raw)
+                    table *to)
 {
     char name[256];
     const double magnified[] = {0, (double)p->m * measured->kappa, measured->logits};
@@ -418,19 +424,7 @@ static bool add_row(const landmark_point *p, const statement *st, const bound_qu
     unsigned hangs_on = floors_of[st->measured] | floors_of[st->bound];
     bool within = left <= right * (1 + allowance);
     origin_name(p, name, sizeof name);
-    table_text(raw, st->name);
-    table_text(raw, name);
-    table_integer(raw, grid_tokens(&p->grid));
-    p->m > 0 ? table_integer(raw, p->m) : table_missing(raw);
-    table_integer(raw, p->sample);
-    table_real(raw, left);
-    table_real(raw, right);
-    table_real(raw, left > 0 ? left / right : 0); /* 0/0: K(L, Q) may be all 0 */
-    table_boolean(raw, within);
-    table_real(raw, allowance);
-    table_boolean(raw, st->proved);
-    table_boolean(raw, (measured->floors & hangs_on) != 0);
-    table_integer(raw, (int64_t)p->seed);
+    ROW(LIST_PUT)
     if (st->proved && !within)
         report_error("%s: %s n=%" PRId64 " sample=%" PRId64 ": %.17g, expected at most %.17g",
                      st->name, name, grid_tokens(&p->grid), p->sample, left, right);
@@ -504,11 +498,11 @@ const experiment spectral_bounds = {
     .summary = "printed and corrected norm bounds, compared with measurements",
     .source = "SOFT (IJCV) Eq. 15, Prop. 3-6; S06, S20-S23",
     .example = "attnum run spectral/bounds --input photos,smooth --samples 10",
-    .options = USES_DEVICE | USES_INPUT | USES_GRID | USES_SAMPLES | USES_STAGE | USES_LANDMARKS |
-               USES_SCALE | USES_DISTANCE,
+    .options = OPTIONS(OPTION_DEVICE, OPTION_INPUT, OPTION_GRID, OPTION_SAMPLES, OPTION_STAGE,
+                       OPTION_M, OPTION_SCALE, OPTION_DISTANCE),
     .defaults =
         "inputs photos, smooth, smooth:8, noisy, iid, iid:0.3, clusters, constant, "
-        "duplicates, circulant, and two inputs of this experiment alone (iid-norms, pair); stages 3, 2 (n = "
+        "duplicates, circulant, and two that only this experiment has (iid-norms, pair); stages 3, 2 (n = "
         "196, 784), a file has its own n, at most 4096; m = 49, a file without --m the "
         "nearest it has, pooled on its grid, or in windows of consecutive tokens where no "
         "grid is known; 5 samples (--quick: 1; --full: 100)",

@@ -6,16 +6,17 @@
 #include "registry.h"
 #include "spectral/landmarks.h"
 
-static const column columns[] = {
-    {"input", COLUMN_TEXT, "", "where the tokens come from"},
-    {"m", COLUMN_INTEGER, "", "number of landmarks: A is m x m"},
-    {"index", COLUMN_INTEGER, "", "i of lambda_i, from 1, the largest first"},
-    {"eigenvalue", COLUMN_REAL, "", "lambda_i of A, by dsyevd, checked by dsyevr"},
-    {"below_floor", COLUMN_BOOLEAN, "",
-     "|lambda_i| < m u lambda_1: rounding, whatever its digits say; u = 2^-53"},
-    {"sample", COLUMN_INTEGER, "", "which sample of the input, from 0"},
-    {"seed", COLUMN_INTEGER, "", "the seed of the input"},
-};
+#define ROW(X)                                                                                     \
+    X(TEXT, input, "", "where the tokens come from", input_name(p->in))                            \
+    X(INTEGER, m, "", "number of landmarks: A is m x m", p->m)                                     \
+    X(INTEGER, index, "", "i of lambda_i, from 1, the largest first", i + 1)                       \
+    X(REAL, eigenvalue, "", "lambda_i of A, by dsyevd, checked by dsyevr", lambda[i])              \
+    X(BOOLEAN, below_floor, "",                                                                    \
+      "|lambda_i| < m u lambda_1: rounding, whatever its digits say; u = 2^-53",                   \
+      !(lambda[i] >= floor || -lambda[i] >= floor))                                                \
+    X(INTEGER, sample, "", "which sample of the input, from 0", p->sample)                         \
+    X(INTEGER, seed, "", "the seed of the input", (int64_t)p->seed)
+static const column columns[] = {ROW(LIST_COLUMN)};
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
 static const output_spec outputs[] = {
@@ -33,17 +34,11 @@ static int prepare(const program_options *s, void **state, int64_t *points)
     return landmark_sweep_open(s, usual[s->effort], usual_samples, state, points);
 }
 
-static void add_rows(const landmark_point *p, const double *lambda, table *raw)
+static void add_rows(const landmark_point *p, const double *lambda, table *to)
 {
     double floor = (double)p->m * atn_dtype_roundoff(ATN_F64) * lambda[0];
     for (int64_t i = 0; i < p->m; i++) {
-        table_text(raw, input_name(p->in));
-        table_integer(raw, p->m);
-        table_integer(raw, i + 1);
-        table_real(raw, lambda[i]);
-        table_boolean(raw, !(lambda[i] >= floor || -lambda[i] >= floor));
-        table_integer(raw, p->sample);
-        table_integer(raw, (int64_t)p->seed);
+        ROW(LIST_PUT)
     }
 }
 
@@ -108,8 +103,8 @@ const experiment spectral_eigenvalues = {
     .summary = "the eigenvalues of a bottleneck matrix, for every input",
     .source = "SOFT (IJCV) Fig. 6a; S25",
     .example = "attnum run spectral/eigenvalues --input photos,iid --m 1024",
-    .options = USES_DEVICE | USES_INPUT | USES_GRID | USES_SAMPLES | USES_LANDMARKS | USES_SCALE |
-               USES_DISTANCE,
+    .options = OPTIONS(OPTION_DEVICE, OPTION_INPUT, OPTION_GRID, OPTION_SAMPLES, OPTION_M,
+                       OPTION_SCALE, OPTION_DISTANCE),
     .defaults =
         "inputs photos, smooth, smooth:8, noisy, iid, iid:0.3, clusters; 1 sample; m = "
         "1024 (--quick: 256); a file without --m: the nearest it has, pooled on its grid, or in "

@@ -143,92 +143,80 @@ int growth_certify(int64_t m, int64_t dim, const double *landmarks, double scale
 
 /* ---- norm_growth.csv ---- */
 
-static const column columns[] = {
-    {"input", COLUMN_TEXT, "", "where the tokens come from"},
-    {"m", COLUMN_INTEGER, "", "number of landmarks: A is m x m"},
-    {"sampling", COLUMN_TEXT, "", "how landmarks come from tokens (attnum list samplings)"},
-    {"sample", COLUMN_INTEGER, "", "which sample of the input, from 0"},
-    {"lambda_min", COLUMN_REAL, "",
-     "the smallest eigenvalue of A in f64, by dsyevd, checked by dsyevr; noise below m u lambda_max"},
-    {"lambda_max", COLUMN_REAL, "", "the largest eigenvalue of A"},
-    {"pinv_norm", COLUMN_REAL, "",
-     "|A^-1|_2 = 1/lambda_min; where a norm of the row is certified, the middle of pinv_lower and "
-     "pinv_upper; otherwise, where lambda_min < m u lambda_max, a lower bound, "
-     "1/(2 m u lambda_max), if what the solver and the rounding of the kernel's entries move "
-     "lambda_min by stays below m u lambda_max, which is not certified; infinite if two landmarks "
-     "coincide; u = 2^-53"},
-    {"normalised_norm", COLUMN_REAL, "",
-     "|D^-1/2 A^-1 D^-1/2|_2 = 1/lambda_min(D^1/2 A D^1/2), D = diag(A 1); certified, or a lower "
-     "bound, in the same way where that matrix is below the floor"},
-    {"iterate_norm", COLUMN_REAL, "",
-     "|X_20|_2, X_20 of nr-paper in f64; may be far from |A^-1|_2"},
-    {"normalised_iterate_norm", COLUMN_REAL, "", "|D^-1/2 X_20 D^-1/2|_2"},
-    {"d_min", COLUMN_REAL, "", "the smallest row sum of A"},
-    {"d_max", COLUMN_REAL, "", "the largest row sum of A: |A|_1"},
-    {"below_floor", COLUMN_BOOLEAN, "",
-     "pinv_norm or normalised_norm is a lower bound only; pinv_below_floor and "
-     "normalised_below_floor say which"},
-    {"normalised_lambda_min", COLUMN_REAL, "", "the smallest eigenvalue of D^1/2 A D^1/2"},
-    {"normalised_lambda_max", COLUMN_REAL, "", "the largest eigenvalue of D^1/2 A D^1/2"},
-    {"iterate_cap", COLUMN_REAL, "",
-     "0.638 sqrt(2^21) / |A|_1: what |X_20|_2 cannot exceed in exact arithmetic by more than 3e-7 "
-     "of it, for any symmetric A"},
-    {"seed", COLUMN_INTEGER, "", "the seed of the input"},
-    {"pinv_below_floor", COLUMN_BOOLEAN, "",
-     "lambda_min < m u lambda_max for A, and not certified: pinv_norm is a lower bound and left out "
-     "of its fits"},
-    {"normalised_below_floor", COLUMN_BOOLEAN, "",
-     "the same for D^1/2 A D^1/2 and normalised_norm"},
-    {"pinv_lower", COLUMN_REAL, "",
-     "certified by ball arithmetic: |A^-1|_2 is at least this, for the exact kernel matrix of the "
-     "landmarks (doubles, taken as exact), not that of entries rounded to f64; empty where nothing "
-     "is below the floor, m exceeds --certify, two landmarks coincide, 1024 bits do not suffice, or "
-     "the program was built without FLINT and Arb"},
-    {"pinv_upper", COLUMN_REAL, "", "|A^-1|_2 is at most this, in the same way"},
-    {"normalised_lower", COLUMN_REAL, "", "|D^-1/2 A^-1 D^-1/2|_2 is at least this, the same way"},
-    {"normalised_upper", COLUMN_REAL, "", "|D^-1/2 A^-1 D^-1/2|_2 is at most this, the same way"},
-    {"certified_bits", COLUMN_INTEGER, "", "the precision that certified the row"},
-    {"singular", COLUMN_BOOLEAN, "",
-     "certified: two landmarks coincide, A has no inverse, and its norm is infinite; false also "
-     "where nothing was to be certified"},
-};
+#define ROW(X)                                                                                     \
+    X(TEXT, input, "", "where the tokens come from", input_name(p->in))                            \
+    X(INTEGER, m, "", "number of landmarks: A is m x m", p->m)                                     \
+    X(TEXT, sampling, "", "how landmarks come from tokens (attnum list samplings)",                \
+      sampling_name(p->sampling))                                                                  \
+    X(INTEGER, sample, "", "which sample of the input, from 0", p->sample)                         \
+    X(REAL, lambda_min, "",                                                                        \
+      "the smallest eigenvalue of A in f64, by dsyevd, checked by dsyevr; noise below m u "        \
+      "lambda_max",                                                                                \
+      norms->lambda_min)                                                                           \
+    X(REAL, lambda_max, "", "the largest eigenvalue of A", norms->lambda_max)                      \
+    X(REAL, pinv_norm, "",                                                                         \
+      "|A^-1|_2 = 1/lambda_min; where a norm of the row is certified, the middle of "              \
+      "pinv_lower and pinv_upper; otherwise, where lambda_min < m u lambda_max, a lower "          \
+      "bound, 1/(2 m u lambda_max), if what the solver and the rounding of the kernel's "          \
+      "entries move lambda_min by stays below m u lambda_max, which is not certified; "            \
+      "infinite if two landmarks coincide; u = 2^-53",                                             \
+      norms->pinv_norm)                                                                            \
+    X(REAL, normalised_norm, "",                                                                   \
+      "|D^-1/2 A^-1 D^-1/2|_2 = 1/lambda_min(D^1/2 A D^1/2), D = diag(A 1); certified, or "        \
+      "a lower bound, in the same way where that matrix is below the floor",                       \
+      norms->normalised_norm)                                                                      \
+    X(REAL, iterate_norm, "", "|X_20|_2, X_20 of nr-paper in f64; may be far from |A^-1|_2",       \
+      norms->iterate_norm)                                                                         \
+    X(REAL, normalised_iterate_norm, "", "|D^-1/2 X_20 D^-1/2|_2", norms->normalised_iterate_norm) \
+    X(REAL, d_min, "", "the smallest row sum of A", norms->d_min)                                  \
+    X(REAL, d_max, "", "the largest row sum of A: |A|_1", norms->d_max)                            \
+    X(BOOLEAN, below_floor, "",                                                                    \
+      "pinv_norm or normalised_norm is a lower bound only; pinv_below_floor and "                  \
+      "normalised_below_floor say which",                                                          \
+      norms->pinv_below_floor || norms->normalised_below_floor)                                    \
+    X(REAL, normalised_lambda_min, "", "the smallest eigenvalue of D^1/2 A D^1/2",                 \
+      norms->normalised_lambda_min)                                                                \
+    X(REAL, normalised_lambda_max, "", "the largest eigenvalue of D^1/2 A D^1/2",                  \
+      norms->normalised_lambda_max)                                                                \
+    X(REAL, iterate_cap, "",                                                                       \
+      "0.638 sqrt(2^21) / |A|_1: what |X_20|_2 cannot exceed in exact arithmetic by more "         \
+      "than 3e-7 of it, for any symmetric A",                                                      \
+      norms->iterate_cap)                                                                          \
+    X(INTEGER, seed, "", "the seed of the input", (int64_t)p->seed)                                \
+    X(BOOLEAN, pinv_below_floor, "",                                                               \
+      "lambda_min < m u lambda_max for A, and not certified: pinv_norm is a lower bound "          \
+      "and left out of its fits",                                                                  \
+      norms->pinv_below_floor)                                                                     \
+    X(BOOLEAN, normalised_below_floor, "", "the same for D^1/2 A D^1/2 and normalised_norm",       \
+      norms->normalised_below_floor)                                                               \
+    X(REAL_IF, pinv_lower, "",                                                                     \
+      "certified by ball arithmetic: |A^-1|_2 is at least this, for the exact kernel "             \
+      "matrix of the landmarks (doubles, taken as exact), not that of entries rounded to "         \
+      "f64; empty where nothing is below the floor, m exceeds --certify, two landmarks "           \
+      "coincide, 1024 bits do not suffice, or the program was built without FLINT and Arb",        \
+      norms->pinv.certified, norms->pinv.lower)                                                    \
+    X(REAL_IF, pinv_upper, "", "|A^-1|_2 is at most this, in the same way", norms->pinv.certified, \
+      norms->pinv.upper)                                                                           \
+    X(REAL_IF, normalised_lower, "", "|D^-1/2 A^-1 D^-1/2|_2 is at least this, the same way",      \
+      norms->normalised.certified, norms->normalised.lower)                                        \
+    X(REAL_IF, normalised_upper, "", "|D^-1/2 A^-1 D^-1/2|_2 is at most this, the same way",       \
+      norms->normalised.certified, norms->normalised.upper)                                        \
+    X(INTEGER_IF, certified_bits, "", "the precision that certified the row", certified,           \
+      norms->pinv.bits)                                                                            \
+    X(BOOLEAN, singular, "",                                                                       \
+      "certified: two landmarks coincide, A has no inverse, and its norm is infinite; "            \
+      "false also where nothing was to be certified",                                              \
+      norms->singular)
+static const column columns[] = {ROW(LIST_COLUMN)};
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
 /* The largest m whose points are certified by default, which takes about a second. */
 enum { USUAL_CERTIFY = 256 };
 
-static void add_enclosure(table *raw, const ref_enclosure *e)
+static void add_row(const landmark_point *p, const growth_norms *norms, table *to)
 {
-    e->certified ? table_real(raw, e->lower) : table_missing(raw);
-    e->certified ? table_real(raw, e->upper) : table_missing(raw);
-}
-
-static void add_row(const landmark_point *p, const growth_norms *norms, table *raw)
-{
-    table_text(raw, input_name(p->in));
-    table_integer(raw, p->m);
-    table_text(raw, sampling_name(p->sampling));
-    table_integer(raw, p->sample);
-    table_real(raw, norms->lambda_min);
-    table_real(raw, norms->lambda_max);
-    table_real(raw, norms->pinv_norm);
-    table_real(raw, norms->normalised_norm);
-    table_real(raw, norms->iterate_norm);
-    table_real(raw, norms->normalised_iterate_norm);
-    table_real(raw, norms->d_min);
-    table_real(raw, norms->d_max);
-    table_boolean(raw, norms->pinv_below_floor || norms->normalised_below_floor);
-    table_real(raw, norms->normalised_lambda_min);
-    table_real(raw, norms->normalised_lambda_max);
-    table_real(raw, norms->iterate_cap);
-    table_integer(raw, (int64_t)p->seed);
-    table_boolean(raw, norms->pinv_below_floor);
-    table_boolean(raw, norms->normalised_below_floor);
-    add_enclosure(raw, &norms->pinv);
-    add_enclosure(raw, &norms->normalised);
     bool certified = norms->pinv.certified || norms->normalised.certified;
-    certified ? table_integer(raw, norms->pinv.bits) : table_missing(raw);
-    table_boolean(raw, norms->singular);
+    ROW(LIST_PUT)
 }
 
 /* What f64 cannot tell of a point. */
@@ -412,8 +400,8 @@ const experiment spectral_norm_growth = {
     .summary = "the norm of the inverse against m, with and without normalisation",
     .source = "SOFT (IJCV) Fig. 6b, Prop. 5, 6; S22, S23, S26",
     .example = "attnum run spectral/norm-growth --input smooth --m 4,16,64,256",
-    .options = USES_DEVICE | USES_INPUT | USES_GRID | USES_SAMPLES | USES_LANDMARKS | USES_SCALE |
-               USES_DISTANCE | USES_CERTIFY | USES_SAMPLING,
+    .options = OPTIONS(OPTION_DEVICE, OPTION_INPUT, OPTION_GRID, OPTION_SAMPLES, OPTION_M,
+                       OPTION_SCALE, OPTION_DISTANCE, OPTION_CERTIFY, OPTION_SAMPLING),
     .defaults =
         "inputs photos, smooth, smooth:8, noisy, iid, iid:0.3, clusters; m = 4, 9, 16, 25, 36, 49, "
         "64, 100, 144, 256, 441, 1024 (--quick: to 256), a file without --m: the nearest it has to "

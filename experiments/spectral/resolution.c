@@ -54,34 +54,44 @@ static const struct {
 
 #define VIEW_TEXT(code, name, description)         name ": " description ". "
 #define RULE_TEXT(code, name, stride, description) name ": " description ". "
-static const column columns[] = {
-    {"input", COLUMN_TEXT, "", "where the tokens come from"},
-    {"view", COLUMN_TEXT, "", VIEW_LIST(VIEW_TEXT)},
-    {"n", COLUMN_INTEGER, "", "number of tokens, on a square grid"},
-    {"landmarks", COLUMN_TEXT, "", RULE_LIST(RULE_TEXT)},
-    {"m", COLUMN_INTEGER, "", "number of landmarks; missing: none"},
-    {"stride", COLUMN_INTEGER, "", "stride of the pooling; missing: none"},
-    {"sample", COLUMN_INTEGER, "", "which sample of the input, from 0"},
-    {"operator", COLUMN_TEXT, "",
-     "gaussian: S = K(Q, Q); softmax: of Q Q^T / sqrt(d), the same tokens; soft: S^ = P^T X P; "
-     "softpp: P^T D^-1/2 X D^-1/2 P, D = diag(A 1)"},
-    {"inverse", COLUMN_TEXT, "",
-     "X: exact (A+ without eigenvalues <= m u lambda_max, never formed), or 20 steps of nr-paper, "
-     "nr-soft, nr-softpp; empty: no landmarks"},
-    {"norm", COLUMN_REAL, "",
-     "the spectral norm; of gaussian and softmax a lower bound (a Rayleigh quotient)"},
-    {"norm_upper", COLUMN_REAL, "",
-     "gaussian and softmax: an upper bound (Collatz and Wielandt); both hold but for 10 n u"},
-    {"row_sum_mean", COLUMN_REAL, "", "gaussian: the mean row sum of S, at most its norm"},
-    {"row_sum_max", COLUMN_REAL, "", "gaussian: the largest row sum of S, at least its norm"},
-    {"rank", COLUMN_INTEGER, "", "exact: eigenvalues of A kept"},
-    {"cut_change", COLUMN_REAL, "",
-     "exact: norm / (norm with eigenvalues <= 1000 m u lambda_max dropped) - 1: what hangs on the "
-     "cut"},
-    {"below_floor", COLUMN_BOOLEAN, "",
-     "cut_change is above 0.01: the norm is one of many, and left out of fits"},
-    {"seed", COLUMN_INTEGER, "", "the seed of the input"},
-};
+#define ROW(X)                                                                                     \
+    X(TEXT, input, "", "where the tokens come from", input_name(p->in))                            \
+    X(TEXT, view, "", VIEW_LIST(VIEW_TEXT), view_names[p->kind])                                   \
+    X(INTEGER, n, "", "number of tokens, on a square grid", grid_tokens(&p->grid))                 \
+    X(TEXT, landmarks, "", RULE_LIST(RULE_TEXT), rules[rule].name)                                 \
+    X(INTEGER_IF, m, "", "number of landmarks; missing: none", rule != RULE_NONE,                  \
+      grid_landmarks(&p->grid))                                                                    \
+    X(INTEGER_IF, stride, "", "stride of the pooling; missing: none", rule != RULE_NONE,           \
+      p->grid.stride)                                                                              \
+    X(INTEGER, sample, "", "which sample of the input, from 0", p->sample)                         \
+    X(TEXT, operator, "",                                                                          \
+      "gaussian: S = K(Q, Q); softmax: of Q Q^T / sqrt(d), the same tokens; soft: S^ = P^T "       \
+      "X P; softpp: P^T D^-1/2 X D^-1/2 P, D = diag(A 1)",                                         \
+      norm->operator)                                                                              \
+    X(TEXT, inverse, "",                                                                           \
+      "X: exact (A+ without eigenvalues <= m u lambda_max, never formed), or 20 steps of "         \
+      "nr-paper, nr-soft, nr-softpp; empty: no landmarks",                                         \
+      norm->inverse)                                                                               \
+    X(REAL, norm, "",                                                                              \
+      "the spectral norm; of gaussian and softmax a lower bound (a Rayleigh quotient)",            \
+      norm->norm)                                                                                  \
+    X(REAL_IF, norm_upper, "",                                                                     \
+      "gaussian and softmax: an upper bound (Collatz and Wielandt); both hold but for 10 n "       \
+      "u",                                                                                         \
+      !isnan(norm->upper), norm->upper)                                                            \
+    X(REAL_IF, row_sum_mean, "", "gaussian: the mean row sum of S, at most its norm",              \
+      !isnan(norm->row_sum_mean), norm->row_sum_mean)                                              \
+    X(REAL_IF, row_sum_max, "", "gaussian: the largest row sum of S, at least its norm",           \
+      !isnan(norm->row_sum_max), norm->row_sum_max)                                                \
+    X(INTEGER_IF, rank, "", "exact: eigenvalues of A kept", norm->rank >= 0, norm->rank)           \
+    X(REAL_IF, cut_change, "",                                                                     \
+      "exact: norm / (norm with eigenvalues <= 1000 m u lambda_max dropped) - 1: what "            \
+      "hangs on the cut",                                                                          \
+      !isnan(change), change)                                                                      \
+    X(BOOLEAN, below_floor, "",                                                                    \
+      "cut_change is above 0.01: the norm is one of many, and left out of fits", change > 0.01)    \
+    X(INTEGER, seed, "", "the seed of the input", (int64_t)p->seed)
+static const column columns[] = {ROW(LIST_COLUMN)};
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
 /* ---- Points ---- */
@@ -273,26 +283,10 @@ typedef struct {
     int64_t rank;
 } measured;
 
-static void add_row(const landmark_point *p, int rule, const measured *norm, table *raw)
+static void add_row(const landmark_point *p, int rule, const measured *norm, table *to)
 {
     double change = norm->norm / norm->coarse - 1;
-    table_text(raw, input_name(p->in));
-    table_text(raw, view_names[p->kind]);
-    table_integer(raw, grid_tokens(&p->grid));
-    table_text(raw, rules[rule].name);
-    rule != RULE_NONE ? table_integer(raw, grid_landmarks(&p->grid)) : table_missing(raw);
-    rule != RULE_NONE ? table_integer(raw, p->grid.stride) : table_missing(raw);
-    table_integer(raw, p->sample);
-    table_text(raw, norm->operator);
-    table_text(raw, norm->inverse);
-    table_real(raw, norm->norm);
-    table_real_if(raw, !isnan(norm->upper), norm->upper);
-    table_real_if(raw, !isnan(norm->row_sum_mean), norm->row_sum_mean);
-    table_real_if(raw, !isnan(norm->row_sum_max), norm->row_sum_max);
-    norm->rank >= 0 ? table_integer(raw, norm->rank) : table_missing(raw);
-    table_real_if(raw, !isnan(change), change);
-    table_boolean(raw, change > 0.01);
-    table_integer(raw, (int64_t)p->seed);
+    ROW(LIST_PUT)
 }
 
 /* EXIT_CHECK, reported, unless low <= high but for rounding. */
@@ -520,8 +514,8 @@ const experiment spectral_resolution = {
     .summary = "norms of attention as the input grows, at fixed m and at fixed stride",
     .source = "SOFT (IJCV) Tab. 6, App. D; S27, S28",
     .example = "attnum run spectral/resolution --input photos --n 196,784,3136",
-    .options = USES_DEVICE | USES_INPUT | USES_GRID | USES_SAMPLES | USES_TOKENS | USES_SCALE |
-               USES_DISTANCE,
+    .options = OPTIONS(OPTION_DEVICE, OPTION_INPUT, OPTION_GRID, OPTION_SAMPLES, OPTION_N,
+                       OPTION_SCALE, OPTION_DISTANCE),
     .defaults = "inputs photos, smooth, smooth:8, iid; n = 196, 484, 784, 1936, 3136 (--quick: to "
                 "784, --full: also 4096, 12544; cropped: to 4096); 5 photographs, 1 sample of "
                 "others (--quick: 2 and 1; --full: 13 and 5); a file is cropped on its grid",

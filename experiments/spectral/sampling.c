@@ -33,50 +33,63 @@ static int64_t draws_of(const program_options *s, const sampler *with)
 
 /* ---- sampling.csv ---- */
 
-static const column columns[] = {
-    {"input", COLUMN_TEXT, "", "where the tokens come from"},
-    {"n", COLUMN_INTEGER, "", "number of tokens"},
-    {"m", COLUMN_INTEGER, "", "number of landmarks"},
-    {"sample", COLUMN_INTEGER, "", "which sample of the input, from 0"},
-    {"sampler", COLUMN_TEXT, "",
-     "pool: averages of windows; conv: convolution with weights ~ N(0, 1/(d k^2)), a stand-in for "
-     "trained ones; random: m tokens uniformly; first: the first m tokens; kmeans++: seeds drawn "
-     "by squared distance; kmeans: 10 Lloyd steps after them; leverage: by ridge leverage scores; "
-     "rpcholesky: randomly pivoted Cholesky; greedy: pivoted Cholesky"},
-    {"draw", COLUMN_INTEGER, "", "which draw of the sampler, from 0; the tokens are the same"},
-    {"trace_error", COLUMN_REAL, "", "tr(S - S^) / tr(S)"},
-    {"spectral_error", COLUMN_REAL, "", "|S - S^|_2 / |S|_2"},
-    {"value_error", COLUMN_REAL, "", "|S V - S^ V|_F / |S V|_F, V ~ N(0, 1), 32 wide, seeded"},
-    {"kernel_norm", COLUMN_REAL, "", "|S|_2; tr(S) = n"},
-    {"best_trace_error", COLUMN_REAL, "",
-     "the same for the best matrix of rank m (Eckart and Young): the sum of the eigenvalues of S "
-     "behind the m-th over tr(S)"},
-    {"best_spectral_error", COLUMN_REAL, "", "lambda_{m+1}(S) / lambda_1(S)"},
-    {"trace_ratio", COLUMN_REAL, "",
-     "trace_error / best_trace_error; missing where the latter is rounding, n^2 u |S|_2 / tr(S) or "
-     "less"},
-    {"spectral_ratio", COLUMN_REAL, "",
-     "spectral_error / best_spectral_error; missing where the latter is n u or less"},
-    {"kappa", COLUMN_REAL, "",
-     "lambda_max(A) / lambda_min(A), A = K(L,L); where lambda_min < m u lambda_max that floor "
-     "stands for it, 1/(m u); u = 2^-53"},
-    {"below_floor", COLUMN_BOOLEAN, "", "lambda_min(A) < m u lambda_max(A)"},
-    {"rank_f64", COLUMN_INTEGER, "", "eigenvalues of A above m 2^-53 lambda_max"},
-    {"rank_f32", COLUMN_INTEGER, "", "eigenvalues of A above m 2^-24 lambda_max"},
-    {"pivots", COLUMN_INTEGER, "",
-     "landmarks that S^ is made of: those whose pivot in the Cholesky factor of A is above m u"},
-    {"lowest_eigenvalue", COLUMN_REAL, "",
-     "lambda_min(S - S^), which is 0 or more but for rounding: S - S^ is semi-definite"},
-    {"rounding", COLUMN_REAL, "",
-     "what rounding can move the eigenvalues of S - S^ by, to first order: a bound"},
-    {"negative_ratio", COLUMN_REAL, "",
-     "max(0, -lowest_eigenvalue) / rounding; above 1 the run fails"},
-    {"exact_error", COLUMN_REAL, "",
-     "max |S - S^| over the rows of the tokens that are pivots, where S^ = S; missing if landmarks "
-     "are no tokens"},
-    {"exact_ratio", COLUMN_REAL, "", "exact_error / rounding; above 1 the run fails"},
-    {"seed", COLUMN_INTEGER, "", "the seed of input and samplers"},
-};
+#define ROW(X)                                                                                     \
+    X(TEXT, input, "", "where the tokens come from", input_name(data->p->in))                      \
+    X(INTEGER, n, "", "number of tokens", data->n)                                                 \
+    X(INTEGER, m, "", "number of landmarks", data->p->m)                                           \
+    X(INTEGER, sample, "", "which sample of the input, from 0", data->p->sample)                   \
+    X(TEXT, sampler, "",                                                                           \
+      "pool: averages of windows; conv: convolution with weights ~ N(0, 1/(d k^2)), a "            \
+      "stand-in for trained ones; random: m tokens uniformly; first: the first m tokens; "         \
+      "kmeans++: seeds drawn by squared distance; kmeans: 10 Lloyd steps after them; "             \
+      "leverage: by ridge leverage scores; rpcholesky: randomly pivoted Cholesky; greedy: "        \
+      "pivoted Cholesky",                                                                          \
+      with->name)                                                                                  \
+    X(INTEGER, draw, "", "which draw of the sampler, from 0; the tokens are the same", draw)       \
+    X(REAL, trace_error, "", "tr(S - S^) / tr(S)", got->trace / n)                                 \
+    X(REAL, spectral_error, "", "|S - S^|_2 / |S|_2", got->spectral / norm)                        \
+    X(REAL, value_error, "", "|S V - S^ V|_F / |S V|_F, V ~ N(0, 1), 32 wide, seeded",             \
+      got->values)                                                                                 \
+    X(REAL, kernel_norm, "", "|S|_2; tr(S) = n", norm)                                             \
+    X(REAL, best_trace_error, "",                                                                  \
+      "the same for the best matrix of rank m (Eckart and Young): the sum of the "                 \
+      "eigenvalues of S behind the m-th over tr(S)",                                               \
+      trace / n)                                                                                   \
+    X(REAL, best_spectral_error, "", "lambda_{m+1}(S) / lambda_1(S)", spectral / norm)             \
+    X(REAL_IF, trace_ratio, "",                                                                    \
+      "trace_error / best_trace_error; missing where the latter is rounding, n^2 u |S|_2 / "       \
+      "tr(S) or less",                                                                             \
+      trace > n * n * u * norm, got->trace / trace)                                                \
+    X(REAL_IF, spectral_ratio, "",                                                                 \
+      "spectral_error / best_spectral_error; missing where the latter is n u or less",             \
+      spectral > n * u * norm, got->spectral / spectral)                                           \
+    X(REAL, kappa, "",                                                                             \
+      "lambda_max(A) / lambda_min(A), A = K(L,L); where lambda_min < m u lambda_max that "         \
+      "floor stands for it, 1/(m u); u = 2^-53",                                                   \
+      got->lambda_max / fmax(got->lambda_min, floor))                                              \
+    X(BOOLEAN, below_floor, "", "lambda_min(A) < m u lambda_max(A)", !(got->lambda_min >= floor))  \
+    X(INTEGER, rank_f64, "", "eigenvalues of A above m 2^-53 lambda_max", got->rank_f64)           \
+    X(INTEGER, rank_f32, "", "eigenvalues of A above m 2^-24 lambda_max", got->rank_f32)           \
+    X(INTEGER, pivots, "",                                                                         \
+      "landmarks that S^ is made of: those whose pivot in the Cholesky factor of A is "            \
+      "above m u",                                                                                 \
+      got->pivots)                                                                                 \
+    X(REAL, lowest_eigenvalue, "",                                                                 \
+      "lambda_min(S - S^), which is 0 or more but for rounding: S - S^ is semi-definite",          \
+      got->lowest)                                                                                 \
+    X(REAL, rounding, "",                                                                          \
+      "what rounding can move the eigenvalues of S - S^ by, to first order: a bound",              \
+      got->rounding)                                                                               \
+    X(REAL, negative_ratio, "", "max(0, -lowest_eigenvalue) / rounding; above 1 the run fails",    \
+      fmax(0, -got->lowest) / got->rounding)                                                       \
+    X(REAL_IF, exact_error, "",                                                                    \
+      "max |S - S^| over the rows of the tokens that are pivots, where S^ = S; missing if "        \
+      "landmarks are no tokens",                                                                   \
+      with->subset, got->exact)                                                                    \
+    X(REAL_IF, exact_ratio, "", "exact_error / rounding; above 1 the run fails", with->subset,     \
+      got->exact / got->rounding)                                                                  \
+    X(INTEGER, seed, "", "the seed of input and samplers", (int64_t)data->p->seed)
+static const column columns[] = {ROW(LIST_COLUMN)};
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
 /* ---- Points ---- */
@@ -310,36 +323,12 @@ static double best_spectral(const point_data *data)
 }
 
 static void add_row(const point_data *data, const sampler *with, int64_t draw,
-                    const sampler_errors *got, table *raw)
+                    const sampler_errors *got, table *to)
 {
     double n = (double)data->n, m = (double)data->p->m, u = atn_dtype_roundoff(ATN_F64);
     double norm = data->lambda[0], trace = best_trace(data), spectral = best_spectral(data);
     double floor = m * u * got->lambda_max;
-    table_text(raw, input_name(data->p->in));
-    table_integer(raw, data->n);
-    table_integer(raw, data->p->m);
-    table_integer(raw, data->p->sample);
-    table_text(raw, with->name);
-    table_integer(raw, draw);
-    table_real(raw, got->trace / n);
-    table_real(raw, got->spectral / norm);
-    table_real(raw, got->values);
-    table_real(raw, norm);
-    table_real(raw, trace / n);
-    table_real(raw, spectral / norm);
-    table_real_if(raw, trace > n * n * u * norm, got->trace / trace);
-    table_real_if(raw, spectral > n * u * norm, got->spectral / spectral);
-    table_real(raw, got->lambda_max / fmax(got->lambda_min, floor));
-    table_boolean(raw, !(got->lambda_min >= floor));
-    table_integer(raw, got->rank_f64);
-    table_integer(raw, got->rank_f32);
-    table_integer(raw, got->pivots);
-    table_real(raw, got->lowest);
-    table_real(raw, got->rounding);
-    table_real(raw, fmax(0, -got->lowest) / got->rounding);
-    table_real_if(raw, with->subset, got->exact);
-    table_real_if(raw, with->subset, got->exact / got->rounding);
-    table_integer(raw, (int64_t)data->p->seed);
+    ROW(LIST_PUT)
 }
 
 /* Sums of n eigenvalues may have n times the error of one. */
@@ -566,8 +555,8 @@ const experiment spectral_sampling = {
     .summary = "how well the landmarks of every sampler represent all tokens",
     .source = "SOFT (IJCV) section 3.2, Tab. 10, Eq. 7, 9, App. A; S04, S05",
     .example = "attnum run spectral/sampling --input photos,smooth --m 49",
-    .options = USES_DEVICE | USES_INPUT | USES_GRID | USES_SAMPLES | USES_STAGE | USES_LANDMARKS |
-               USES_SCALE,
+    .options = OPTIONS(OPTION_DEVICE, OPTION_INPUT, OPTION_GRID, OPTION_SAMPLES, OPTION_STAGE,
+                       OPTION_M, OPTION_SCALE),
     .defaults =
         "inputs photos, smooth, smooth:8, clusters, iid:0.3; stage 2, 784 tokens (--quick: 3, "
         "196), a file: its own, at most 4096; m = 49, 196 (--quick: 16, 49); 3 draws of every "

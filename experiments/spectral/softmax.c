@@ -29,27 +29,34 @@ enum { KEYS_LIST(KEYS_CODE) KEYS_COUNT };
 static const char *const keys_names[] = {KEYS_LIST(KEYS_NAME)};
 
 #define KEYS_TEXT(code, name, description) name ": " description ". "
-static const column columns[] = {
-    {"input", COLUMN_TEXT, "",
-     "where the tokens come from; iid-norms: q = r z, z ~ N(0, I), log r ~ N(0, 1); dominant: "
-     "q_1 = r e, all others e, |e|^2 = sqrt(d)"},
-    {"keys", COLUMN_TEXT, "", KEYS_LIST(KEYS_TEXT)},
-    {"n", COLUMN_INTEGER, "", "number of tokens"},
-    {"r", COLUMN_REAL, "", "dominant: the norm of token 1 over that of the others"},
-    {"sample", COLUMN_INTEGER, "", "which sample of the input, from 0"},
-    {"radius", COLUMN_REAL, "", "the spectral radius of S = softmax(Q K^T / sqrt(d)): 1"},
-    {"lowest", COLUMN_REAL, "", "the smallest eigenvalue, of K != Q its real part"},
-    {"largest_imaginary", COLUMN_REAL, "",
-     "the largest |imaginary part| of an eigenvalue; K = Q: 0, S is similar to a symmetric matrix"},
-    {"norm", COLUMN_REAL, "", "|S|_2"},
-    {"norm_over_root", COLUMN_REAL, "", "|S|_2 / sqrt(n), at most 1"},
-    {"closed_form", COLUMN_REAL, "", "dominant: |S|_2 in closed form"},
-    {"closed_form_ratio", COLUMN_REAL, "",
-     "dominant: |norm - closed_form| / closed_form over `allowance`"},
-    {"allowance", COLUMN_REAL, "",
-     "for rounding, of norms and eigenvalues: 10 (n + d L) u, L the largest |logit|; u = 2^-53"},
-    {"seed", COLUMN_INTEGER, "", "the seed of the input"},
-};
+#define ROW(X)                                                                                     \
+    X(TEXT, input, "",                                                                             \
+      "where the tokens come from; iid-norms: q = r z, z ~ N(0, I), log r ~ N(0, 1); "             \
+      "dominant: q_1 = r e, all others e, |e|^2 = sqrt(d)",                                        \
+      origin_name(p))                                                                              \
+    X(TEXT, keys, "", KEYS_LIST(KEYS_TEXT), keys_names[p->kind])                                   \
+    X(INTEGER, n, "", "number of tokens", grid_tokens(&p->grid))                                   \
+    X(REAL_IF, r, "", "dominant: the norm of token 1 over that of the others", dominant, p->norm)  \
+    X(INTEGER, sample, "", "which sample of the input, from 0", p->sample)                         \
+    X(REAL, radius, "", "the spectral radius of S = softmax(Q K^T / sqrt(d)): 1", norms->radius)   \
+    X(REAL, lowest, "", "the smallest eigenvalue, of K != Q its real part", norms->lowest)         \
+    X(REAL, largest_imaginary, "",                                                                 \
+      "the largest |imaginary part| of an eigenvalue; K = Q: 0, S is similar to a "                \
+      "symmetric matrix",                                                                          \
+      norms->largest_imaginary)                                                                    \
+    X(REAL, norm, "", "|S|_2", norms->norm)                                                        \
+    X(REAL, norm_over_root, "", "|S|_2 / sqrt(n), at most 1",                                      \
+      norms->norm / sqrt((double)grid_tokens(&p->grid)))                                           \
+    X(REAL_IF, closed_form, "", "dominant: |S|_2 in closed form", dominant, closed_form)           \
+    X(REAL_IF, closed_form_ratio, "",                                                              \
+      "dominant: |norm - closed_form| / closed_form over `allowance`", dominant,                   \
+      fabs(norms->norm - closed_form) / closed_form / allowance)                                   \
+    X(REAL, allowance, "",                                                                         \
+      "for rounding, of norms and eigenvalues: 10 (n + d L) u, L the largest |logit|; u = "        \
+      "2^-53",                                                                                     \
+      allowance)                                                                                   \
+    X(INTEGER, seed, "", "the seed of the input", (int64_t)p->seed)
+static const column columns[] = {ROW(LIST_COLUMN)};
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
 /* ---- Points ---- */
@@ -260,23 +267,10 @@ static int check_rows(const landmark_point *p, const cross_norms *norms, double 
 }
 
 static void add_row(const landmark_point *p, const cross_norms *norms, double closed_form,
-                    double allowance, table *raw)
+                    double allowance, table *to)
 {
     bool dominant = p->norm > 0;
-    table_text(raw, origin_name(p));
-    table_text(raw, keys_names[p->kind]);
-    table_integer(raw, grid_tokens(&p->grid));
-    table_real_if(raw, dominant, p->norm);
-    table_integer(raw, p->sample);
-    table_real(raw, norms->radius);
-    table_real(raw, norms->lowest);
-    table_real(raw, norms->largest_imaginary);
-    table_real(raw, norms->norm);
-    table_real(raw, norms->norm / sqrt((double)grid_tokens(&p->grid)));
-    table_real_if(raw, dominant, closed_form);
-    table_real_if(raw, dominant, fabs(norms->norm - closed_form) / closed_form / allowance);
-    table_real(raw, allowance);
-    table_integer(raw, (int64_t)p->seed);
+    ROW(LIST_PUT)
 }
 
 static int measure(const landmark_point *p, int64_t dim, cross_norms *norms)
@@ -388,7 +382,7 @@ const experiment spectral_softmax = {
     .summary = "eigenvalues of softmax attention, and the norm that reaches sqrt(n)",
     .source = "SOFT (IJCV) Prop. 3; S20",
     .example = "attnum run spectral/softmax --input photos,iid --n 16,64,256",
-    .options = USES_DEVICE | USES_INPUT | USES_SAMPLES | USES_TOKENS,
+    .options = OPTIONS(OPTION_DEVICE, OPTION_INPUT, OPTION_SAMPLES, OPTION_N),
     .defaults = "inputs photos, smooth, iid, clusters, and always iid-norms and dominant; n = 4, "
                 "16, 64, 256, 1024 (--quick: to 64, --full: also 4096), K != Q to 256, dominant "
                 "also 2, a file all its tokens; 5 samples (--quick: 2, --full: 13)",

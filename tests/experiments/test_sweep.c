@@ -585,7 +585,7 @@ Test(sweep, a_failed_check_says_how_to_see_it_again)
 {
     experiment replayed = tested;
     replayed.replay = replay;
-    replayed.options = USES_INPUT | USES_SAMPLES;
+    replayed.options = OPTIONS(OPTION_INPUT, OPTION_STAGE, OPTION_SAMPLES);
     chosen = &replayed;
     plan.check_at = 3;
     cr_expect_eq(run_child("--seed 6"), EXIT_CHECK);

@@ -503,3 +503,52 @@ Test(table, nothing_is_printed_where_people_are_told_nothing)
     cr_expect_eq(report_stream(), stdout);
     table_free(t);
 }
+
+/* ---- Lists ---- */
+
+#define LISTED_ROW(X)                                                                              \
+    X(TEXT, name, "", "a name", name)                                                              \
+    X(INTEGER, count, "", "a number", count)                                                       \
+    X(REAL, time, "s", "a time", 2.0 * (double)count)                                              \
+    X(BOOLEAN, odd, "", "whether it is odd", count % 2 == 1)                                       \
+    X(INTEGER_IF, some, "", "missing: none", count > 0, count)                                     \
+    X(REAL_IF, half, "", "missing: none", count > 1, 0.5)
+static const column listed_columns[] = {LISTED_ROW(LIST_COLUMN)};
+
+#define READ_ROW(X)                                                                                \
+    X(BOOLEAN, odd, "", "")                                                                        \
+    X(TEXT, name, "", "")                                                                          \
+    X(INTEGER, count, "", "")                                                                      \
+    X(REAL, time, "", "")
+typedef struct {
+    READ_ROW(LIST_MEMBER)
+} read_row;
+
+static void put_listed(table *to, const char *name, int64_t count)
+{
+    LISTED_ROW(LIST_PUT)
+}
+
+static read_row get_listed(const table *from, int64_t at)
+{
+    read_row r;
+    READ_ROW(LIST_GET)
+    return r;
+}
+
+Test(table, a_list_is_columns_and_rows)
+{
+    table *t = table_create(listed_columns, sizeof listed_columns / sizeof *listed_columns);
+    put_listed(t, "a", 0);
+    put_listed(t, "b", 3);
+    cr_assert_eq(table_rows(t), 2);
+    cr_expect(strcmp(listed_columns[2].name, "time") == 0 &&
+              strcmp(listed_columns[2].unit, "s") == 0 &&
+              strcmp(listed_columns[2].description, "a time") == 0 &&
+              listed_columns[2].type == COLUMN_REAL);
+    cr_expect(cell_missing(t, 0, "some") && cell_missing(t, 0, "half"));
+    cr_expect(cell_integer(t, 1, "some") == 3 && cell_real(t, 1, "half") == 0.5);
+    read_row r = get_listed(t, 1);
+    cr_expect(r.odd && strcmp(r.name, "b") == 0 && r.count == 3 && r.time == 6);
+    table_free(t);
+}

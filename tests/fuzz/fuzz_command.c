@@ -50,7 +50,9 @@ static void check_kept(const program_options *s)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const unsigned used[] = {~0u, 0, USES_RUN, ~(unsigned)USES_RUN};
+    const option_id *const taken[] = {
+        every_option, NULL, run_options,
+        OPTIONS(OPTION_SUBJECT, OPTION_EMIT_CASE, OPTION_N, OPTION_OUTPUT)};
     if (size == 0)
         return 0;
     program_options s;
@@ -60,8 +62,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int count = split(text, words);
     int found = options_names(count, words, names);
     target_expect(found >= -1 && found <= count, "so many words");
-    int code = data[0] & 4 ? options_parse_verb(&s, "verb", "out", used[data[0] & 3], count, words)
-                           : options_parse(&s, used[data[0] & 3], count, words);
+    int code = data[0] & 4 ? options_parse_verb(&s, "verb", "out", taken[data[0] & 3], count, words)
+                           : options_parse(&s, taken[data[0] & 3], count, words);
     target_expect(code == EXIT_PASS || code == EXIT_USAGE || code == EXIT_ENVIRONMENT,
                   "an exit code");
     if (code == EXIT_PASS) {
