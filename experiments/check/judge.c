@@ -8,6 +8,11 @@
 #include "check/check.h"
 #include "common/report.h"
 
+bool subject_inverts(const subject *s)
+{
+    return s->c.choice.op == ATN_SOFT || s->c.choice.op == ATN_SOFTPP;
+}
+
 double subject_rounding(const subject *s)
 {
     return accuracy_rounding(&s->judged, s->dtype);
@@ -187,7 +192,7 @@ static void measure_all(const yardstick *y, const double *e, double values[MOST_
 
 /* By how much the mean over few noises may fall short of the next: 1 + 4 / sqrt(f), f the number of
  * independent numbers that they are made of. Two independent ones are as far from orthogonal as
- * 1/sqrt(f). */
+ * 1/sqrt(f); the norm of one is as far from the mean as 1/sqrt(2 f). */
 static double chance(const yardstick *y, int count, double *const noise[])
 {
     int64_t size = y->rows * y->cols;
@@ -219,27 +224,41 @@ static void add_noise(const yardstick *y, int count, double *const noise[], doub
     }
     if (own * rounding * sqrt(squares[0]) > most[0])
         *spread = own;
-    for (int at = 0; at < MOST_STATISTICS; at++)
-        most[at] = fmax(most[at], own * rounding * sqrt(squares[at]));
+    for (int at = 0; at < MOST_STATISTICS; at++) {
+        bool energy = at < statistic_count && statistics[at].kind == PART_ENERGY;
+        double short_by = energy ? 1 + (own - 1) / sqrt(2) : own;
+        most[at] = fmax(most[at], short_by * rounding * sqrt(squares[at]));
+    }
+}
+
+static void add_runs(const yardstick *y, int count, double *const errors[],
+                     double most[MOST_STATISTICS])
+{
+    double values[MOST_STATISTICS] = {0};
+    for (int i = 0; i < count; i++) {
+        measure_all(y, errors[i], values);
+        for (int at = 0; at < MOST_STATISTICS; at++)
+            most[at] = isfinite(values[at]) ? fmax(most[at], values[at]) : most[at];
+    }
 }
 
 /* The largest that a good kernel's runs and roundings make of every statistic. */
 static void find_reached(const yardstick *y, double most[MOST_STATISTICS], double *spread)
 {
-    double values[MOST_STATISTICS] = {0};
     const double mean_square = 1 / sqrt(8 * log(2)); /* of rounding to nearest */
+    double rounded = y->wide ? y->summed : y->stages * y->unit;
     for (int at = 0; at < MOST_STATISTICS; at++)
         most[at] = 0;
     *spread = 1;
-    add_noise(y, y->reach.noises, y->reach.noise, y->stages * y->unit * mean_square + y->sums, most,
-              spread);
+    if (y->wide) { /* results' own roundings, of every number by itself */
+        add_runs(y, y->reach.writtens, y->reach.written, most);
+        *spread += 4 / sqrt((double)(y->rows * y->cols));
+    }
+    add_noise(y, y->reach.noises, y->reach.noise, rounded * mean_square + y->sums, most, spread);
     if (y->reach.inverses)
         add_noise(y, y->reach.inverses, y->reach.inverse, y->summed * mean_square, most, spread);
-    for (int i = 0; i < y->reach.runs; i++) {
-        measure_all(y, y->reach.errors[i], values);
-        for (int at = 0; at < MOST_STATISTICS; at++)
-            most[at] = isfinite(values[at]) ? fmax(most[at], values[at]) : most[at];
-    }
+    if (!y->wide)
+        add_runs(y, y->reach.runs, y->reach.errors, most);
     for (int at = 0; at < MOST_STATISTICS && y->factor > 0; at++)
         most[at] *= y->factor;
 }
@@ -251,7 +270,7 @@ static void find_reached(const yardstick *y, double most[MOST_STATISTICS], doubl
  * 4 standard deviations 4/sqrt(n). Only narrow types store such a number so coarsely. */
 static double shared_by_rows(const yardstick *y, const statistic *t)
 {
-    return y->stages == 1 ? 0 : t->rows ? 1 : fmin(1, 4 / sqrt((double)y->rows));
+    return y->stages == 1 || y->wide ? 0 : t->rows ? 1 : fmin(1, 4 / sqrt((double)y->rows));
 }
 
 /* The bounds of every statistic, but not yet whether trivial outputs would pass. */
@@ -259,7 +278,7 @@ static bounds measure_bounds(const yardstick *y)
 {
     bounds b = {.norm = sqrt(square_norm(y->rows * y->cols, y->want))};
     double most[MOST_STATISTICS], spread;
-    double truncation = y->nearest ? 0 : y->unit / (2 * log(2)) + y->sums;
+    double truncation = y->nearest ? 0 : y->cut / (2 * log(2)) + y->sums;
     find_reached(y, most, &spread);
     b.reached = most[0];
     for (int i = 0, at = 0; i < statistic_count; i++) {
@@ -430,8 +449,16 @@ judgement judge_head(const yardstick *y, const bounds *b, const double *got)
 
 /* ---- A result ---- */
 
+/* Whether an inverse would leave less than half of the digits of what is stored. */
+static bool must_be_wide(const subject *s, double kappa)
+{
+    return subject_inverts(s) && s->storage != ATN_STORAGE_NATIVE &&
+           kappa * sqrt(subject_unit(s)) > 1;
+}
+
 yardstick head_yardstick(const subject *s, result_kind kind, const result_verdict *v, int64_t head)
 {
+    bool nearest = s->storage == ATN_STORAGE_BF16 || s->storage == ATN_STORAGE_F16;
     int64_t rows = result_rows(&s->judged, kind), cols = result_cols(&s->judged, kind);
     yardstick y = {
         .c = kind == RESULT_OUTPUT ? &s->judged : NULL,
@@ -445,12 +472,16 @@ yardstick head_yardstick(const subject *s, result_kind kind, const result_verdic
         .own =
             v->exact ? 0 : (double)attention_case_terms(&s->judged) * atn_dtype_roundoff(ATN_F64),
         .unit = subject_unit(s),
+        .cut = nearest ? 0 : subject_unit(s),
+        .wide = must_be_wide(s, v->kappa[head]),
         .sums = subject_sums(s),
         .summed = atn_dtype_roundoff(s->dtype),
         .stages = kind != RESULT_OUTPUT && s->storage != ATN_STORAGE_NATIVE ? sqrt(4) : 1,
     };
     for (int i = 0; i < y.reach.runs; i++)
         y.reach.errors[i] += head * rows * cols;
+    for (int i = 0; i < y.reach.writtens; i++)
+        y.reach.written[i] += head * rows * cols;
     for (int i = 0; i < y.reach.noises; i++)
         y.reach.noise[i] += head * rows * cols;
     for (int i = 0; i < y.reach.inverses; i++)
@@ -498,7 +529,8 @@ void claim_another(atn_context *context, const subject *s, const result_group *k
         result_verdict *v = g->of[i];
         *v = *known->of[i];
         memset(v->reach.errors, 0, sizeof v->reach.errors);
-        v->reach.runs = 0;
+        memset(v->reach.written, 0, sizeof v->reach.written);
+        v->reach.runs = v->reach.writtens = 0;
     }
     reach_run(context, s, g);
     for (int i = 0; i < g->count; i++) {
@@ -510,8 +542,7 @@ void claim_another(atn_context *context, const subject *s, const result_group *k
 
 void claim_free(result_verdict *v)
 {
-    while (v->reach.runs > 0)
-        free(v->reach.errors[--v->reach.runs]);
+    reach_forget_runs(&v->reach);
     free(v->bounds);
     free(v->heads);
 }
@@ -539,7 +570,11 @@ static int find_answers(atn_context *context, const subject *s, const result_gro
     for (int i = 0; i < g->count && code == EXIT_PASS; i++) {
         result_verdict *v = g->of[i];
         if (v->exact) {
+            if (g->shown)
+                progress_show(g->shown, "the exact answer");
             v->status = answer_exact(s, g->kinds[i], v->want);
+            if (g->shown)
+                progress_add(g->shown, reference_seconds(s, g->kinds[i]));
             code = report_status(context, s, true, v->status);
         } else {
             to[others.count] = v->want;
@@ -556,18 +591,10 @@ static int find_answers(atn_context *context, const subject *s, const result_gro
     return report_status(context, s, false, status);
 }
 
-int find_wanted(atn_context *context, const subject *s, const result_group *g)
+/* The same, while `g->shown` says how far it is. */
+static int find_shown(atn_context *context, const subject *s, const result_group *g)
 {
     int64_t all = result_heads(&s->c, RESULT_OUTPUT);
-    for (int i = 0; i < g->count; i++) {
-        result_kind kind = g->kinds[i];
-        size_t heads = (size_t)result_heads(&s->c, kind);
-        result_verdict *v = g->of[i];
-        *v = (result_verdict){.exact = reference_takes(s, kind), .verdict = REF_SKIPPED};
-        v->want = must_allocate((size_t)result_size(&s->judged, kind), sizeof *v->want);
-        v->kappa = must_allocate(heads, sizeof *v->kappa);
-        v->heads = must_allocate(heads, sizeof *v->heads);
-    }
     int code = find_answers(context, s, g);
     if (code != EXIT_PASS)
         return code;
@@ -583,6 +610,29 @@ int find_wanted(atn_context *context, const subject *s, const result_group *g)
     }
     free(inverse);
     return EXIT_PASS;
+}
+
+int find_wanted(atn_context *context, const subject *s, const result_group *g)
+{
+    result_group waited = *g;
+    int exact = 0;
+    double seconds = reach_seconds(context, s, g);
+    for (int i = 0; i < g->count; i++) {
+        result_kind kind = g->kinds[i];
+        size_t heads = (size_t)result_heads(&s->c, kind);
+        result_verdict *v = g->of[i];
+        *v = (result_verdict){.exact = reference_takes(s, kind), .verdict = REF_SKIPPED};
+        v->want = must_allocate((size_t)result_size(&s->judged, kind), sizeof *v->want);
+        v->kappa = must_allocate(heads, sizeof *v->kappa);
+        v->heads = must_allocate(heads, sizeof *v->heads);
+        exact += v->exact;
+        seconds += v->exact ? reference_seconds(s, kind) : 0;
+    }
+    progress shown = progress_start(exact + reach_calls(s), 0, seconds);
+    waited.shown = &shown;
+    int code = find_shown(context, s, &waited);
+    progress_end(&shown);
+    return code;
 }
 
 void judge_heads(const subject *s, result_kind kind, result_verdict *v)

@@ -290,6 +290,7 @@ static judgement judge_doctored(pattern *error, double size, double reached, uns
                    .kappa = 1,
                    .rounding = unit,
                    .unit = unit,
+                   .cut = unit,
                    .stages = 1};
     bounds b = find_bounds(&y);
     return judge_head(&y, &b, got);
@@ -379,6 +380,7 @@ Test(check, noise_is_what_is_reached)
                    .want = want,
                    .kappa = 1,
                    .unit = 0x1p-11,
+                   .cut = 0x1p-11,
                    .rounding = 1,
                    .stages = 1};
     y.reach = (reach){.noises = NOISES,
@@ -386,13 +388,14 @@ Test(check, noise_is_what_is_reached)
     const double rounding = 0x1p-11 / sqrt(8 * log(2));
     bounds b = find_bounds(&y);
     judgement j = judge_head(&y, &b, got); /* orthogonal: made of 64 */
-    cr_expect_float_eq(j.reachable, 3 * rounding * (1 + 4.0 / 8), 1e-6, "%g", j.reachable);
+    cr_expect_float_eq(j.reachable, 3 * rounding * (1 + 4.0 / 8 / sqrt(2)), 1e-6, "%g",
+                       j.reachable);
     cr_expect_float_eq(j.allowed, 2 * j.reachable + 0x1p-11 / (2 * log(2)), 1e-6, "%g", j.allowed);
     for (int k = 1; k < NOISES; k++) /* of one */
         y.reach.noise[k] = noise[0];
     b = find_bounds(&y);
     j = judge_head(&y, &b, got);
-    cr_expect_float_eq(j.reachable, 3 * rounding * 5, 1e-6, "%g", j.reachable);
+    cr_expect_float_eq(j.reachable, 3 * rounding * (1 + 4 / sqrt(2)), 1e-6, "%g", j.reachable);
     y.reach.noises--;
     b = find_bounds(&y);
     j = judge_head(&y, &b, got);
@@ -998,6 +1001,36 @@ Test(check, mistakes_made_by_hand_are_named)
     atn_context_free(context);
 }
 
+/* A channel of zeros, and no epsilon. */
+Test(check, what_makes_nan_is_named)
+{
+    static const atn_operator operators[] = {ATN_SIMA, ATN_XCA};
+    atn_context *context = make_context();
+    for (size_t i = 0; i < 2; i++) {
+        subject s = problem_of(operators[i], 0, ATN_F32);
+        int64_t size = result_size(&s.judged, RESULT_OUTPUT);
+        result_verdict v;
+        finding findings[MOST_FINDINGS];
+        s.c.reference.sima.epsilon = s.c.reference.xca.epsilon = 1e-6;
+        s.judged = s.c;
+        for (int64_t j = 0; j < attention_case_queries(&s.c); j += WIDTH)
+            s.c.q[j] = s.c.k[j] = 0;
+        double *y = s.results[RESULT_OUTPUT] = must_allocate((size_t)size, sizeof *y);
+        for (int64_t j = 0; j < size; j++)
+            y[j] = NAN;
+        cr_assert_eq(judge_result(context, &s, RESULT_OUTPUT, &v), EXIT_PASS);
+        cr_expect_eq(v.verdict, REF_FAIL);
+        int count = explain_result(context, &s, RESULT_OUTPUT, &v, findings);
+        cr_expect(count && strncmp(findings[0].text, "epsilon forgotten", 17) == 0, "%s",
+                  count ? findings[0].text : "nothing");
+        while (count > 0)
+            free(findings[--count].text);
+        result_verdict_free(&v);
+        release(&s);
+    }
+    atn_context_free(context);
+}
+
 /* What --mistake names: a description that no known mistake has, and a result. */
 Test(check, mistakes_of_ones_own_are_named)
 {
@@ -1174,7 +1207,7 @@ static void noise_of_2_percent(double *y, int64_t rows, int64_t cols)
         y[i] *= 1 + 0.03 * sin(17.0 * (double)i);
 }
 
-/* Truncated instead of rounded: next to each other in bf16, and of one sign. */
+/* Truncated instead of rounded: next to each other in bf16, but all of them too small. */
 static void truncated(double *y, int64_t rows, int64_t cols)
 {
     for (int64_t i = 0; i < rows * cols; i++) {
@@ -1187,11 +1220,43 @@ static void truncated(double *y, int64_t rows, int64_t cols)
 Test(check, bf16_lets_no_factor_through)
 {
     cr_expect_eq(verdict_in_bf16(NULL), REF_PASS);
-    cr_expect_neq(verdict_in_bf16(truncated), REF_FAIL);
+    cr_expect_eq(verdict_in_bf16(truncated), REF_FAIL);
     cr_expect_eq(verdict_in_bf16(by_1_02), REF_FAIL);
     cr_expect_eq(verdict_in_bf16(channel_by_1_1), REF_FAIL);
     cr_expect_eq(verdict_in_bf16(second_rows_by_1_02), REF_FAIL);
     cr_expect_eq(verdict_in_bf16(noise_of_2_percent), REF_FAIL);
+}
+
+/* SOFT's inverse leaves less than half of bf16's digits where P is stored in it: good kernels are
+ * in f32 between what they read and what they write, and nothing else is excused. */
+Test(check, an_inverse_excuses_no_factor_in_bf16)
+{
+    static const struct {
+        double factor;
+        ref_verdict verdict;
+    } rows[] = {{1, REF_PASS}, {1.01, REF_FAIL}};
+    for (int op = 0; op < 2; op++)
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+            attention_choice choice = {.op = op ? ATN_SOFTPP : ATN_SOFT,
+                                       .dtype = ATN_F32,
+                                       .shape = {1, 2, 64, 8, 8, 0},
+                                       .sampling = ATN_SAMPLING_POOL,
+                                       .landmarks = 16,
+                                       .seed = 3};
+            subject s = {.c = attention_case_make(&choice)};
+            s.c.reference.dtype = ATN_F64;
+            s.judged = s.c;
+            subject_claim(&s, ATN_BF16);
+            double *y = give_output(&s);
+            for (int64_t j = 0; j < result_size(&s.judged, RESULT_OUTPUT); j++) {
+                float narrow = (float)(rows[i].factor * y[j]);
+                atn_storage_round(ATN_STORAGE_BF16, 1, &narrow);
+                y[j] = (double)narrow;
+            }
+            cr_expect_eq(verdict_of(&s), rows[i].verdict, "%s x %g", attention_case_label(&s.c),
+                         rows[i].factor);
+            release(&s);
+        }
 }
 
 /* What is left out of 16384 tokens is within what rounding may do in bf16, and yet seen. */
