@@ -209,6 +209,9 @@ typedef struct {
      * of soft and softpp, whose inverse magnifies what is stored in between. */
     int writtens;
     double *written[MOST_WRITTEN];
+    /* Of narrow types, of each head: the error of the library's forward run, which stores
+     * everything in the type, over what roundings of the inputs alone make; null: of others. */
+    double *stored;
     int noises;
     double *noise[NOISES]; /* change of the result per unit of relative change, at random, of every
                               number that goes in */
@@ -235,7 +238,7 @@ void reach_differentiate(atn_context *context, const subject *s, const result_gr
 /* The runs in the type that the subject claims, in the place of those of another type. */
 void reach_run(atn_context *context, const subject *s, const result_group *g);
 /* How many calls both are, and what they take, roughly. */
-int reach_calls(const subject *s);
+int reach_calls(const subject *s, const result_group *g);
 double reach_seconds(atn_context *context, const subject *s, const result_group *g);
 void reach_forget_runs(reach *r);
 void reach_free(reach *r);
@@ -314,7 +317,9 @@ typedef struct {
     double stages;     /* square root of the number of arrays, one made of the other, that are
                           rounded to what is stored, where no run shows it: 4 of gradients in
                           narrow types (weights or state, their derivative, that of what they are
-                          made of, the result), whose roundings are independent; else 1 */
+                          made of, the result), whose roundings are independent; else 1. What
+                          is stored in the forward pass may make more than two such
+                          (reach.stored): then that, of outputs and gradients */
     bool nearest;      /* nothing is excused that lies along a direction by more than chance: not
                           truncation, nor what sums share */
 } yardstick;

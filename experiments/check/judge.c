@@ -476,7 +476,9 @@ yardstick head_yardstick(const subject *s, result_kind kind, const result_verdic
         .wide = must_be_wide(s, v->kappa[head]),
         .sums = subject_sums(s),
         .summed = atn_dtype_roundoff(s->dtype),
-        .stages = kind != RESULT_OUTPUT && s->storage != ATN_STORAGE_NATIVE ? sqrt(4) : 1,
+        .stages = v->reach.stored && v->reach.stored[head] > 2 ? v->reach.stored[head]
+                  : kind != RESULT_OUTPUT && s->storage != ATN_STORAGE_NATIVE ? sqrt(4)
+                                                                              : 1,
     };
     for (int i = 0; i < y.reach.runs; i++)
         y.reach.errors[i] += head * rows * cols;
@@ -531,6 +533,7 @@ void claim_another(atn_context *context, const subject *s, const result_group *k
         memset(v->reach.errors, 0, sizeof v->reach.errors);
         memset(v->reach.written, 0, sizeof v->reach.written);
         v->reach.runs = v->reach.writtens = 0;
+        v->reach.stored = NULL;
     }
     reach_run(context, s, g);
     for (int i = 0; i < g->count; i++) {
@@ -628,7 +631,7 @@ int find_wanted(atn_context *context, const subject *s, const result_group *g)
         exact += v->exact;
         seconds += v->exact ? reference_seconds(s, kind) : 0;
     }
-    progress shown = progress_start(exact + reach_calls(s), 0, seconds);
+    progress shown = progress_start(exact + reach_calls(s, g), 0, seconds);
     waited.shown = &shown;
     int code = find_shown(context, s, &waited);
     progress_end(&shown);

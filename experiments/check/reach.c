@@ -43,10 +43,19 @@ static bool moves(const attention_case *c, int which)
     return t->data && atn_operator_get(c->choice.op)->differentiable >> which & 1;
 }
 
-int reach_calls(const subject *s)
+enum { STORED_NOISES = 3, STORED_CALLS = STORED_NOISES + 2 };
+
+/* Whether it is gradients in a narrow type, which no backward call emulates. */
+static bool is_narrow_gradient(const subject *s, const result_group *g)
+{
+    return g->count && g->kinds[0] != RESULT_OUTPUT && s->storage != ATN_STORAGE_NATIVE;
+}
+
+int reach_calls(const subject *s, const result_group *g)
 {
     int origin = 1, runs = 3 + has_expanded_run(s);
     runs += has_written_runs(s) ? 1 + has_expanded_run(s) : 0;
+    runs += is_narrow_gradient(s, g) ? STORED_CALLS : 0;
     int count = origin + NOISES + 1 + (s->c.k != NULL) + runs;
     for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
         count += moves(&s->c, p);
@@ -66,7 +75,7 @@ static double call_seconds(atn_context *context, const subject *s, const result_
 
 double reach_seconds(atn_context *context, const subject *s, const result_group *g)
 {
-    return reach_calls(s) * call_seconds(context, s, g);
+    return reach_calls(s, g) * call_seconds(context, s, g);
 }
 
 /* One call, of which it is said what it is for. */
@@ -287,6 +296,111 @@ static result_group with_errors(const subject *s, const result_group *g)
     return some;
 }
 
+/* The output with inputs changed by a relative step, or in the type that is claimed (step 0), less
+ * `at` (null: nothing). Null: there is none. To be freed. */
+static double *forward_change(atn_context *context, const subject *s, double step, uint64_t *state,
+                              const double *at, const result_group *shown)
+{
+    result_group g = group_of_one(RESULT_OUTPUT, NULL);
+    int64_t size = result_size(&s->judged, RESULT_OUTPUT);
+    double *x = must_allocate((size_t)size, sizeof *x), *owned[MOST_CHANGED];
+    bool claimed = at && step == 0;
+    atn_storage storage = claimed ? s->storage : ATN_STORAGE_NATIVE;
+    subject moved = change_inputs(s, step, storage, state, owned);
+    g.shown = shown->shown;
+    bool found = make_call(context, &moved, claimed ? s->dtype : ATN_F64, storage, &g,
+                           "in the claimed type", &x) >= 0;
+    for (int i = 0; i < MOST_CHANGED; i++)
+        free(owned[i]);
+    if (found && at)
+        subtract(size, at, step > 0 ? step : 1, x);
+    if (!found)
+        free(x);
+    return found ? x : NULL;
+}
+
+/* Of each head. */
+static void add_squares(const subject *s, const double *x, double factor, double *to)
+{
+    int64_t size = result_size(&s->judged, RESULT_OUTPUT);
+    int64_t head = size / result_heads(&s->judged, RESULT_OUTPUT);
+    for (int64_t i = 0; i < size; i++)
+        to[i / head] += factor * x[i] * x[i];
+}
+
+/* What the inputs' roundings make, one of `count` noises. */
+static void add_noise(const subject *s, const double *x, int count, double *to)
+{
+    double rounding = subject_unit(s) / sqrt(8 * log(2));
+    add_squares(s, x, rounding * rounding / count, to);
+}
+
+/* The roots of x / by; 0 where there is none. */
+static void divide_roots(int64_t heads, const double *by, double *x)
+{
+    for (int64_t i = 0; i < heads; i++) {
+        x[i] = sqrt(x[i] / by[i]);
+        x[i] = isfinite(x[i]) ? x[i] : 0;
+    }
+}
+
+/* The error of each head's output in the type that is claimed, over what the inputs' roundings
+ * make; 0 where that is not known. To be freed. */
+static double *forward_excess(atn_context *context, const subject *s, uint64_t *state,
+                              const result_group *shown)
+{
+    int64_t heads = result_heads(&s->judged, RESULT_OUTPUT);
+    double *excess = must_allocate((size_t)heads, sizeof *excess);
+    double *noise = must_allocate((size_t)heads, sizeof *noise);
+    double *at = forward_change(context, s, 0, state, NULL, shown);
+    double *x = at ? forward_change(context, s, 0, state, at, shown) : NULL;
+    if (x)
+        add_squares(s, x, 1, excess);
+    free(x);
+    for (int i = 0; i < STORED_NOISES && at; i++) {
+        x = forward_change(context, s, small, state, at, shown);
+        if (x)
+            add_noise(s, x, STORED_NOISES, noise);
+        free(x);
+    }
+    divide_roots(heads, noise, excess);
+    free(noise), free(at);
+    return excess;
+}
+
+/* The same of outputs, whose first run it is. */
+static double *run_excess(const subject *s, const reach *r)
+{
+    int64_t heads = result_heads(&s->judged, RESULT_OUTPUT);
+    double *noise = must_allocate((size_t)heads, sizeof *noise);
+    double *excess = must_allocate((size_t)heads, sizeof *excess);
+    for (int i = 0; i < r->noises; i++)
+        add_noise(s, r->noise[i], r->noises, noise);
+    if (r->runs)
+        add_squares(s, r->errors[0], 1, excess);
+    divide_roots(heads, noise, excess);
+    free(noise);
+    return excess;
+}
+
+/* That of each matrix of gradients; of a parameter's, which are all heads', the largest. */
+static void add_stored(atn_context *context, const subject *s, uint64_t *state,
+                       const result_group *g)
+{
+    double *excess = g->kinds[0] == RESULT_OUTPUT ? run_excess(s, &g->of[0]->reach)
+                                                  : forward_excess(context, s, state, g);
+    double most = 0;
+    for (int64_t i = 0; i < result_heads(&s->judged, RESULT_OUTPUT); i++)
+        most = fmax(most, excess[i]);
+    for (int i = 0; i < g->count; i++) {
+        int64_t heads = result_heads(&s->judged, g->kinds[i]);
+        double *stored = g->of[i]->reach.stored = must_allocate((size_t)heads, sizeof *stored);
+        for (int64_t j = 0; j < heads; j++)
+            stored[j] = g->kinds[i] < RESULT_PARAMETERS ? excess[j] : most;
+    }
+    free(excess);
+}
+
 void reach_run(atn_context *context, const subject *s, const result_group *g)
 {
     uint64_t state = s->c.choice.seed + 1;
@@ -305,6 +419,8 @@ void reach_run(atn_context *context, const subject *s, const result_group *g)
         add_run(context, s, 0, true, &state, g);
     if (has_written_runs(s) && has_expanded_run(s))
         add_run(context, &expanded, 0, true, &state, g);
+    if (s->storage != ATN_STORAGE_NATIVE && g->count)
+        add_stored(context, s, &state, g);
 }
 
 void reach_forget_runs(reach *r)
@@ -313,6 +429,8 @@ void reach_forget_runs(reach *r)
         free(r->errors[--r->runs]);
     while (r->writtens > 0)
         free(r->written[--r->writtens]);
+    free(r->stored);
+    r->stored = NULL;
 }
 
 void reach_free(reach *r)

@@ -389,7 +389,7 @@ static bool is_sound(const exam *e, int i)
     const arithmetic *a = &arithmetics[i].a;
     const filling filled = e->p->filling;
     atn_operator op = e->c.choice.op;
-    bool inverts = op == ATN_SOFT || op == ATN_SOFTPP || op == ATN_NYSTROMFORMER;
+    bool inverts = op == ATN_SOFT || op == ATN_SOFTPP;
     bool in_f16 = a->stored == ATN_F16 || a->operands == ATN_F16;
     bool small = op == ATN_SIMA || op == ATN_PERFORMER || filled != NORMAL ||
                  (op == ATN_COSFORMER && e->p->gradients);
