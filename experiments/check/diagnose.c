@@ -310,7 +310,10 @@ static nearness nearness_to_type(const diagnosis *d, atn_dtype type, narrow_part
     claim_another(d->context, &narrow, &of_known, &g);
     for (int64_t i = 0; i < heads && isfinite(n.distance); i++) {
         const double *got = d->s->results[d->kind] + i * size;
-        yardstick most = head_yardstick(&narrow, d->kind, &v, i), least = most;
+        yardstick most = head_yardstick(&narrow, d->kind, &v, i), least;
+        if (d->kind == RESULT_OUTPUT)
+            most.stages = 1; /* its runs are likeness enough: noise that is larger is not nearer */
+        least = most;
         if (part == NARROW_SUMS)
             narrow_sums(type, narrow.dtype, &most, &least);
         double factor = factor_of(&most, got);
@@ -341,6 +344,21 @@ static bool is_stored_in(const diagnosis *d, atn_dtype type)
         if (in_type(type, got[i]) != got[i])
             return false;
     return true;
+}
+
+/* Whether nearly every number is what is wanted, cut off to the type that is claimed: smaller, by
+ * less than a step, and no nearer than a few of them come by chance. */
+static bool is_cut_off(const diagnosis *d)
+{
+    const double most = 0.1, step = 2 * subject_unit(d->s);
+    const double *got = d->s->results[d->kind];
+    int64_t others = 0;
+    for (int64_t i = 0; i < d->size; i++) {
+        double want = fabs(d->v->want[i]), missing = (want - fabs(got[i])) / want;
+        bool cut = missing >= step / 64 && missing <= step * (1 + 1.0 / 64);
+        others += got[i] * d->v->want[i] >= 0 && cut ? 0 : 1;
+    }
+    return (double)others <= most * (double)d->size;
 }
 
 /* Whether no head errs by more than twice what a good kernel does and the rounding of what it
@@ -607,7 +625,13 @@ int diagnose(atn_context *context, const subject *s, result_kind kind, const res
     find_base(&d, base);
     choose_excerpt(&d);
     attempt *singles = try_singles(&d), *pairs = NULL;
-    found = collect(&d, singles, d.count, findings, 0);
+    if (is_cut_off(&d))
+        findings[found++] =
+            (finding){.text = must_format("numbers cut off, not rounded to nearest"),
+                      .error = d.claimed,
+                      .explains = true,
+                      .rounding = true};
+    found = collect(&d, singles, d.count, findings, found);
     if (!found || !findings[0].explains) {
         finding more[MOST_TYPES];
         int count = find_types(&d, more), first = explaining(more, count);

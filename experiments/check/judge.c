@@ -192,7 +192,7 @@ static void measure_all(const yardstick *y, const double *e, double values[MOST_
 
 /* By how much the mean over few noises may fall short of the next: 1 + 4 / sqrt(f), f the number of
  * independent numbers that they are made of. Two independent ones are as far from orthogonal as
- * 1/sqrt(f); the norm of one is as far from the mean as 1/sqrt(2 f). */
+ * 1/sqrt(f). */
 static double chance(const yardstick *y, int count, double *const noise[])
 {
     int64_t size = y->rows * y->cols;
@@ -224,11 +224,8 @@ static void add_noise(const yardstick *y, int count, double *const noise[], doub
     }
     if (own * rounding * sqrt(squares[0]) > most[0])
         *spread = own;
-    for (int at = 0; at < MOST_STATISTICS; at++) {
-        bool energy = at < statistic_count && statistics[at].kind == PART_ENERGY;
-        double short_by = energy ? 1 + (own - 1) / sqrt(2) : own;
-        most[at] = fmax(most[at], short_by * rounding * sqrt(squares[at]));
-    }
+    for (int at = 0; at < MOST_STATISTICS; at++)
+        most[at] = fmax(most[at], own * rounding * sqrt(squares[at]));
 }
 
 static void add_runs(const yardstick *y, int count, double *const errors[],
@@ -278,13 +275,14 @@ static bounds measure_bounds(const yardstick *y)
 {
     bounds b = {.norm = sqrt(square_norm(y->rows * y->cols, y->want))};
     double most[MOST_STATISTICS], spread;
-    double truncation = y->nearest ? 0 : y->cut / (2 * log(2)) + y->sums;
     find_reached(y, most, &spread);
     b.reached = most[0];
     for (int i = 0, at = 0; i < statistic_count; i++) {
         const statistic *t = &statistics[i];
         double part = t->worst ? 1 / sqrt((double)groups_of(t, y).count) : 1;
         double by_chance = t->kind != PART_ENERGY ? (spread - 1) * b.reached * part : 0;
+        double cut = t->kind == PART_ENERGY && !y->wide ? y->unit : y->cut;
+        double truncation = y->nearest ? 0 : cut / (2 * log(2)) + y->sums;
         double shared = t->kind == PART_MEAN ? shared_by_rows(y, t) * b.reached : 0;
         for (int j = 0; j < directions_of(t, y); j++, at++)
             b.bound[at] =
