@@ -261,10 +261,10 @@ void reach_free(reach *r);
  *     rounding = u / sqrt(8 ln 2) + s, truncation = u / (2 ln 2) + s, s = sqrt(terms) u_s / 2
  *
  * bf16 and f16 are rounded to nearest wherever there are instructions for it, so that their
- * truncation is s alone in all but energies; what tensor cores read as tf32 is cut off. Where an
- * inverse of condition kappa would leave less than half of a narrow type's digits, kappa sqrt(u) >
- * 1, good kernels compute in f32 between what they read and what they write: rounding is that of
- * f32, and runs are such ones.
+ * truncation of outputs is s alone in all but energies (gradients share roundings in long sums);
+ * what tensor cores read as tf32 is cut off. Where an inverse of condition kappa would leave less
+ * than half of a narrow type's digits, kappa sqrt(u) > 1, good kernels compute in f32 between what
+ * they read and what they write: rounding is that of f32, and runs are such ones.
  *
  * which is the root mean square of the relative error of rounding to nearest, and the mean of that
  * of truncation, for mantissas as they are distributed in products (uniform logarithms); sums one

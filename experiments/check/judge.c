@@ -456,7 +456,9 @@ static bool must_be_wide(const subject *s, double kappa)
 
 yardstick head_yardstick(const subject *s, result_kind kind, const result_verdict *v, int64_t head)
 {
-    bool nearest = s->storage == ATN_STORAGE_BF16 || s->storage == ATN_STORAGE_F16;
+    bool wide = must_be_wide(s, v->kappa[head]);
+    bool nearest = (kind == RESULT_OUTPUT || wide) &&
+                   (s->storage == ATN_STORAGE_BF16 || s->storage == ATN_STORAGE_F16);
     int64_t rows = result_rows(&s->judged, kind), cols = result_cols(&s->judged, kind);
     yardstick y = {
         .c = kind == RESULT_OUTPUT ? &s->judged : NULL,
@@ -471,7 +473,7 @@ yardstick head_yardstick(const subject *s, result_kind kind, const result_verdic
             v->exact ? 0 : (double)attention_case_terms(&s->judged) * atn_dtype_roundoff(ATN_F64),
         .unit = subject_unit(s),
         .cut = nearest ? 0 : subject_unit(s),
-        .wide = must_be_wide(s, v->kappa[head]),
+        .wide = wide,
         .sums = subject_sums(s),
         .summed = atn_dtype_roundoff(s->dtype),
         .stages = v->reach.stored && v->reach.stored[head] > 2 ? v->reach.stored[head]
