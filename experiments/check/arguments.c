@@ -9,6 +9,20 @@
 #include "common/names.h"
 #include "common/report.h"
 
+void owned_add(owned_memory *o, void *memory)
+{
+    o->items = must_resize(o->items, (size_t)o->count + 1, sizeof *o->items);
+    o->items[o->count++] = memory;
+}
+
+void owned_free(owned_memory *o)
+{
+    for (int i = 0; i < o->count; i++)
+        free(o->items[i]);
+    free(o->items);
+    *o = (owned_memory){.items = NULL};
+}
+
 static const char *const result_names[RESULT_COUNT] = {[RESULT_OUTPUT] = "output",
                                                        [RESULT_TOKENS] = "grad-tokens",
                                                        [RESULT_KEYS] = "grad-keys",
@@ -276,8 +290,8 @@ static int read_mask(subject *to, const char *path, int64_t count, unsigned char
     const npy_array *a = read_file(to, path, false);
     if (!a || !has_shape(a, path, "batch x tokens", 1, 1, to->c.shape.batch, count))
         return EXIT_ENVIRONMENT;
-    *mask = to->owned[to->owned_count++] =
-        must_allocate((size_t)(to->c.shape.batch * count), sizeof **mask);
+    *mask = must_allocate((size_t)(to->c.shape.batch * count), sizeof **mask);
+    owned_add(&to->owned, *mask);
     for (int64_t i = 0; i < to->c.shape.batch * count; i++) {
         if (a->data[i] != 0 && a->data[i] != 1) {
             report_error("%s: element %" PRId64 " is %g, expected 0 or 1", path, i, a->data[i]);
@@ -323,7 +337,7 @@ static double *append_rows(subject *to, const double *x, int64_t rows, int64_t c
 {
     int64_t heads = to->c.shape.batch * to->c.shape.heads, size = (rows + more) * cols;
     double *longer = must_allocate((size_t)(heads * size), sizeof *longer);
-    to->owned[to->owned_count++] = longer;
+    owned_add(&to->owned, longer);
     for (int64_t i = 0; i < heads; i++) {
         memcpy(longer + i * size, x + i * rows * cols, (size_t)(rows * cols) * sizeof *x);
         for (int64_t j = 0; tail && j < more * cols; j++)
@@ -350,7 +364,7 @@ static int append_landmarks(const program_options *s, subject *to)
                          shape->batch, shape->heads, -1, shape->dim))
         return EXIT_ENVIRONMENT;
     int64_t m = l->rows, *indices = must_allocate((size_t)m, sizeof *indices);
-    to->owned[to->owned_count++] = indices;
+    owned_add(&to->owned, indices);
     for (int64_t i = 0; i < m; i++)
         indices[i] = n + i;
     c->q = append_rows(to, c->q, n, shape->dim, l->data, m);
@@ -520,8 +534,7 @@ void subject_free(subject *s)
 {
     for (int i = 0; i < s->file_count; i++)
         free(s->files[i].data);
-    for (int i = 0; i < s->owned_count; i++)
-        free(s->owned[i]);
+    owned_free(&s->owned);
     for (int i = 0; i < s->mistake_count; i++)
         free(s->mistakes[i].name);
     free(s->mistakes);

@@ -10,6 +10,7 @@
 
 #include "common/npy.h"
 #include "common/options.h"
+#include "common/progress.h"
 #include "common/verb.h"
 
 extern const verb check_verb;
@@ -40,6 +41,15 @@ typedef struct {
     const double *results[RESULT_COUNT]; /* null: to be computed, if it is changed */
 } own_mistake;
 
+/* Memory that is freed together. */
+typedef struct {
+    void **items;
+    int count;
+} owned_memory;
+
+void owned_add(owned_memory *o, void *memory);
+void owned_free(owned_memory *o);
+
 /* A problem and what somebody else made of it.
  *
  * Landmarks that are given are tokens that nobody judges: m of them are appended to every head's
@@ -60,8 +70,7 @@ typedef struct {
     char *doubt; /* why the files' layout may be another than the one assumed; null: no why */
     npy_array files[MOST_FILES];
     int file_count;
-    void *owned[8];
-    int owned_count;
+    owned_memory owned;
 } subject;
 
 /* Reads what the options name. Returns an exit code; the subject is to be freed in any case. */
@@ -188,7 +197,7 @@ void answer_inverse_conditions(const subject *s, double *kappa);
 
 /* ---- What a good kernel reaches (reach.c) ---- */
 
-enum { MOST_RUNS = 4, NOISES = 6, MOST_DIRECTIONS = 4 + ATN_PARAMETER_COUNT };
+enum { MOST_RUNS = 4, MOST_WRITTEN = 2, NOISES = 6, MOST_DIRECTIONS = 4 + ATN_PARAMETER_COUNT };
 
 /* Arrays of the result's size, judged rows only. Errors of runs say what is reached in the type
  * that is claimed; noise and directions are derivatives in f64 and know no type. */
@@ -196,6 +205,13 @@ typedef struct {
     int runs;
     double *errors[MOST_RUNS]; /* of the library in the claimed type and storage: as it is, with
                                   inputs that are changed by a rounding, with expanded distances */
+    /* The same of narrow types that are rounded to only where inputs are read and results written:
+     * of soft and softpp, whose inverse magnifies what is stored in between. */
+    int writtens;
+    double *written[MOST_WRITTEN];
+    /* Of narrow types, of each head: the error of the library's forward run, which stores
+     * everything in the type, over what roundings of the inputs alone make; null: of others. */
+    double *stored;
     int noises;
     double *noise[NOISES]; /* change of the result per unit of relative change, at random, of every
                               number that goes in */
@@ -214,12 +230,17 @@ typedef struct {
     int count;
     result_kind kinds[RESULT_COUNT];
     result_verdict *of[RESULT_COUNT]; /* of the kind of the same place */
+    progress *shown;                  /* of the calls; null: nobody waits for them */
 } result_group;
 
 /* The derivatives of each. Costs NOISES calls in f64, and one for each direction. */
 void reach_differentiate(atn_context *context, const subject *s, const result_group *g);
 /* The runs in the type that the subject claims, in the place of those of another type. */
 void reach_run(atn_context *context, const subject *s, const result_group *g);
+/* How many calls both are, and what they take, roughly. */
+int reach_calls(const subject *s, const result_group *g);
+double reach_seconds(atn_context *context, const subject *s, const result_group *g);
+void reach_forget_runs(reach *r);
 void reach_free(reach *r);
 
 /* ---- Judging (judge.c) ---- */
@@ -238,6 +259,12 @@ void reach_free(reach *r);
  * is stored and u_s that of sums:
  *
  *     rounding = u / sqrt(8 ln 2) + s, truncation = u / (2 ln 2) + s, s = sqrt(terms) u_s / 2
+ *
+ * bf16 and f16 are rounded to nearest wherever there are instructions for it, so that their
+ * truncation of outputs is s alone in all but energies (gradients share roundings in long sums);
+ * what tensor cores read as tf32 is cut off. Where an inverse of condition kappa would leave less
+ * than half of a narrow type's digits, kappa sqrt(u) > 1, good kernels compute in f32 between what
+ * they read and what they write: rounding is that of f32, and runs are such ones.
  *
  * which is the root mean square of the relative error of rounding to nearest, and the mean of that
  * of truncation, for mantissas as they are distributed in products (uniform logarithms); sums one
@@ -284,11 +311,15 @@ typedef struct {
     double rounding;   /* what kappa magnifies: N u and the storage's u */
     double own;        /* what it magnifies in what is wanted: N u of f64; 0: that is exact */
     double unit, sums; /* u and s */
+    double cut;        /* u where what is stored may be cut off; else 0 */
+    bool wide;         /* nothing narrow is stored between inputs and results */
     double summed;     /* u_s */
     double stages;     /* square root of the number of arrays, one made of the other, that are
                           rounded to what is stored, where no run shows it: 4 of gradients in
                           narrow types (weights or state, their derivative, that of what they are
-                          made of, the result), whose roundings are independent; else 1 */
+                          made of, the result), whose roundings are independent; else 1. What
+                          is stored in the forward pass may make more than two such
+                          (reach.stored): then that, of outputs and gradients */
     bool nearest;      /* nothing is excused that lies along a direction by more than chance: not
                           truncation, nor what sums share */
 } yardstick;
@@ -304,6 +335,8 @@ typedef struct {
 bounds find_bounds(const yardstick *y);
 judgement judge_head(const yardstick *y, const bounds *b, const double *got);
 
+/* Whether A's inverse magnifies roundings: of soft and softpp. */
+bool subject_inverts(const subject *s);
 /* What rounding may do where nothing magnifies it, N u and the storage's u; the storage's u; and s
  * of the statistics. */
 double subject_rounding(const subject *s);

@@ -204,7 +204,7 @@ static bool passes(const diagnosis *d, const trial *t, const double *want)
             y.factor = known.want_frobenius > 0 ? own.want_frobenius / known.want_frobenius : 1;
         }
         if (d->s->dtype == ATN_F64) /* in which the trial's answer is no better */
-            y.unit *= 2, y.sums *= 2, y.summed *= 2, y.factor = 2 * fmax(y.factor, 1);
+            y.unit *= 2, y.cut *= 2, y.sums *= 2, y.summed *= 2, y.factor = 2 * fmax(y.factor, 1);
         bounds b = find_bounds(&y);
         ref_verdict verdict = judge_head(&y, &b, t->s.results[d->kind] + i * size).verdict;
         good = verdict == REF_PASS || verdict == REF_MARGINAL;
@@ -271,7 +271,7 @@ typedef struct {
 static bool is_like(yardstick y, double factor, bool nearest, const double *got)
 {
     y.factor = fmin(factor, 1);
-    y.unit *= y.factor, y.sums *= y.factor;
+    y.unit *= y.factor, y.cut *= y.factor, y.sums *= y.factor;
     y.nearest = nearest;
     bounds b = find_bounds(&y);
     ref_verdict verdict = judge_head(&y, &b, got).verdict;
@@ -290,8 +290,9 @@ static double factor_of(const yardstick *y, const double *got)
 static void narrow_sums(atn_dtype type, atn_dtype computed, yardstick *most, yardstick *least)
 {
     double u = atn_dtype_roundoff(type);
-    most->unit = least->unit = 0;
+    most->unit = least->unit = most->cut = least->cut = 0;
     most->reach.runs = least->reach.runs = 0;
+    most->reach.writtens = least->reach.writtens = 0;
     most->sums *= u / atn_dtype_roundoff(computed);
     most->summed = u;
     least->sums = u / sqrt(8 * log(2));
@@ -309,7 +310,10 @@ static nearness nearness_to_type(const diagnosis *d, atn_dtype type, narrow_part
     claim_another(d->context, &narrow, &of_known, &g);
     for (int64_t i = 0; i < heads && isfinite(n.distance); i++) {
         const double *got = d->s->results[d->kind] + i * size;
-        yardstick most = head_yardstick(&narrow, d->kind, &v, i), least = most;
+        yardstick most = head_yardstick(&narrow, d->kind, &v, i), least;
+        if (d->kind == RESULT_OUTPUT)
+            most.stages = 1; /* its runs are likeness enough: noise that is larger is not nearer */
+        least = most;
         if (part == NARROW_SUMS)
             narrow_sums(type, narrow.dtype, &most, &least);
         double factor = factor_of(&most, got);
@@ -340,6 +344,21 @@ static bool is_stored_in(const diagnosis *d, atn_dtype type)
         if (in_type(type, got[i]) != got[i])
             return false;
     return true;
+}
+
+/* Whether nearly every number is what is wanted, cut off to the type that is claimed: smaller, by
+ * less than a step, and no nearer than a few of them come by chance. */
+static bool is_cut_off(const diagnosis *d)
+{
+    const double most = 0.1, step = 2 * subject_unit(d->s);
+    const double *got = d->s->results[d->kind];
+    int64_t others = 0;
+    for (int64_t i = 0; i < d->size; i++) {
+        double want = fabs(d->v->want[i]), missing = (want - fabs(got[i])) / want;
+        bool cut = missing >= step / 64 && missing <= step * (1 + 1.0 / 64);
+        others += got[i] * d->v->want[i] >= 0 && cut ? 0 : 1;
+    }
+    return (double)others <= most * (double)d->size;
 }
 
 /* Whether no head errs by more than twice what a good kernel does and the rounding of what it
@@ -606,7 +625,13 @@ int diagnose(atn_context *context, const subject *s, result_kind kind, const res
     find_base(&d, base);
     choose_excerpt(&d);
     attempt *singles = try_singles(&d), *pairs = NULL;
-    found = collect(&d, singles, d.count, findings, 0);
+    if (is_cut_off(&d))
+        findings[found++] =
+            (finding){.text = must_format("numbers cut off, not rounded to nearest"),
+                      .error = d.claimed,
+                      .explains = true,
+                      .rounding = true};
+    found = collect(&d, singles, d.count, findings, found);
     if (!found || !findings[0].explains) {
         finding more[MOST_TYPES];
         int count = find_types(&d, more), first = explaining(more, count);
@@ -634,17 +659,81 @@ int diagnose(atn_context *context, const subject *s, result_kind kind, const res
     return found;
 }
 
-/* Nothing but zeros, and what is not finite, are as far from everything. */
+/* ---- What is not finite ---- */
+
+/* The error where both are finite, of those numbers; infinity: one alone is somewhere. */
+static double finite_error(const diagnosis *d, const double *want)
+{
+    const double *got = d->s->results[d->kind];
+    double left = 0, norm = 0;
+    for (int64_t i = 0; i < d->size; i++) {
+        if (!isfinite(got[i]) != !isfinite(want[i]))
+            return INFINITY;
+        left += isfinite(want[i]) ? (got[i] - want[i]) * (got[i] - want[i]) : 0;
+        norm += isfinite(want[i]) ? want[i] * want[i] : 0;
+    }
+    return left > 0 ? sqrt(left / norm) : 0;
+}
+
+/* Whether the mistake's answer is finite where the result is, and near to it there. */
+static bool fits_nonfinite(diagnosis *d, int hypothesis_index, double near, double *error)
+{
+    const attempt a = {.first = hypothesis_index, .second = -1};
+    trial t;
+    bool fits = build(d, &a, &t) && is_affordable(d, &t) && answer_of(d, &a, &t, d->answer) >= 0;
+    trial_free(&t);
+    *error = fits ? finite_error(d, d->answer) : INFINITY;
+    return *error <= near;
+}
+
+/* Mistakes that fit a result that is not finite: first those of norms, which say what is divided by
+ * 0, then variants that do so as well. */
+static int diagnose_nonfinite(atn_context *context, const subject *s, result_kind kind,
+                              const result_verdict *v, finding findings[MOST_FINDINGS])
+{
+    diagnosis d = {.context = context, .s = s, .kind = kind, .v = v, .worst = -1};
+    int found = 0;
+    double near = 0, error;
+    d.heads = result_heads(&s->judged, kind);
+    d.size = result_size(&s->judged, kind);
+    d.answer = must_allocate((size_t)d.size, sizeof *d.answer);
+    d.all = hypotheses_of(s, kind, &d.count);
+    for (int64_t i = 0; i < d.heads; i++)
+        near = fmax(near, 2 * v->heads[i].reachable);
+    progress shown = progress_start(2 * d.count, 0, 2 * d.count);
+    for (int norms = 1; norms >= 0; norms--)
+        for (int i = 0; i < d.count && found < MOST_FINDINGS; i++) {
+            const hypothesis *h = &d.all[i];
+            char *text = hypothesis_text(h, s);
+            progress_show(&shown, text);
+            progress_add(&shown, 1);
+            if (hypothesis_is_of_norms(h) == norms && !hypothesis_numbers(h) &&
+                !hypothesis_searches(h) && fits_nonfinite(&d, i, near, &error))
+                findings[found++] = (finding){.text = text, .error = error, .explains = true};
+            else
+                free(text);
+        }
+    progress_end(&shown);
+    free(d.all);
+    free(d.answer);
+    return found;
+}
+
+static bool is_finite_result(const subject *s, result_kind kind)
+{
+    for (int64_t i = 0; i < result_size(&s->judged, kind); i++)
+        if (!isfinite(s->results[kind][i]))
+            return false;
+    return true;
+}
+
+/* Nothing but zeros is as far from everything. */
 static bool can_be_explained(const subject *s, result_kind kind)
 {
-    const double *got = s->results[kind];
     bool zero = true;
-    for (int64_t i = 0; i < result_size(&s->judged, kind); i++) {
-        if (!isfinite(got[i]))
-            return false;
-        zero &= got[i] == 0;
-    }
-    return !zero;
+    for (int64_t i = 0; i < result_size(&s->judged, kind) && zero; i++)
+        zero = s->results[kind][i] == 0;
+    return !zero && is_finite_result(s, kind);
 }
 
 /* Farther than good kernels get. */
@@ -697,8 +786,11 @@ int explain_result(atn_context *context, const subject *s, result_kind kind, res
                    finding findings[MOST_FINDINGS])
 {
     bool failed = v->verdict == REF_FAIL;
-    if (failed && !can_be_explained(s, kind))
-        return add_place(s, kind, v, 0, findings);
+    if (failed && !can_be_explained(s, kind)) {
+        int count =
+            is_finite_result(s, kind) ? 0 : diagnose_nonfinite(context, s, kind, v, findings);
+        return add_place(s, kind, v, count, findings);
+    }
     if ((!failed && !is_suspicious(result_heads(&s->judged, kind), v)) ||
         !can_be_explained(s, kind))
         return 0;

@@ -28,9 +28,7 @@ result_kind parameter_result(atn_parameter which)
 
 void trial_keep(trial *t, void *memory)
 {
-    if (t->owned_count == (int)(sizeof t->owned / sizeof *t->owned))
-        abort();
-    t->owned[t->owned_count++] = memory;
+    owned_add(&t->owned, memory);
 }
 
 bool trial_add_move(trial *t, result_move *move)
@@ -693,6 +691,11 @@ bool hypothesis_searches(const hypothesis *h)
     return h->row == ROW_NORM && norm_change_is_fitted(h->value);
 }
 
+bool hypothesis_is_of_norms(const hypothesis *h)
+{
+    return h->row == ROW_NORM;
+}
+
 bool hypothesis_is_of_result(const hypothesis *h)
 {
     return h->row == ROW_MOVE || h->row == ROW_RESULT;
@@ -712,8 +715,7 @@ trial trial_start(const subject *s, result_kind kind)
 
 void trial_free(trial *t)
 {
-    while (t->owned_count > 0)
-        free(t->owned[--t->owned_count]);
+    owned_free(&t->owned);
 }
 
 static bool set_name(trial *t, const hypothesis *h)

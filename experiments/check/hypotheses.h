@@ -34,8 +34,7 @@ struct trial {
     const own_mistake *own; /* null: none */
     result_move *moves[MOST_MOVES];
     int move_count;
-    void *owned[16];
-    int owned_count;
+    owned_memory owned;
 };
 
 /* What a right result may have become afterwards (results.c). fitted: with numbers that are fitted
@@ -147,6 +146,9 @@ bool hypothesis_pairs(const hypothesis *h);
  * which takes many answers. */
 int hypothesis_numbers(const hypothesis *h);
 bool hypothesis_searches(const hypothesis *h);
+
+/* Whether it is one of Q's, K's or the state's norms. */
+bool hypothesis_is_of_norms(const hypothesis *h);
 
 /* Whether it is what became of the result that was claimed. */
 bool hypothesis_is_of_result(const hypothesis *h);

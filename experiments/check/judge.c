@@ -8,6 +8,11 @@
 #include "check/check.h"
 #include "common/report.h"
 
+bool subject_inverts(const subject *s)
+{
+    return s->c.choice.op == ATN_SOFT || s->c.choice.op == ATN_SOFTPP;
+}
+
 double subject_rounding(const subject *s)
 {
     return accuracy_rounding(&s->judged, s->dtype);
@@ -223,23 +228,34 @@ static void add_noise(const yardstick *y, int count, double *const noise[], doub
         most[at] = fmax(most[at], own * rounding * sqrt(squares[at]));
 }
 
-/* The largest that a good kernel's runs and roundings make of every statistic. */
-static void find_reached(const yardstick *y, double most[MOST_STATISTICS], double *spread)
+static void add_runs(const yardstick *y, int count, double *const errors[],
+                     double most[MOST_STATISTICS])
 {
     double values[MOST_STATISTICS] = {0};
-    const double mean_square = 1 / sqrt(8 * log(2)); /* of rounding to nearest */
-    for (int at = 0; at < MOST_STATISTICS; at++)
-        most[at] = 0;
-    *spread = 1;
-    add_noise(y, y->reach.noises, y->reach.noise, y->stages * y->unit * mean_square + y->sums, most,
-              spread);
-    if (y->reach.inverses)
-        add_noise(y, y->reach.inverses, y->reach.inverse, y->summed * mean_square, most, spread);
-    for (int i = 0; i < y->reach.runs; i++) {
-        measure_all(y, y->reach.errors[i], values);
+    for (int i = 0; i < count; i++) {
+        measure_all(y, errors[i], values);
         for (int at = 0; at < MOST_STATISTICS; at++)
             most[at] = isfinite(values[at]) ? fmax(most[at], values[at]) : most[at];
     }
+}
+
+/* The largest that a good kernel's runs and roundings make of every statistic. */
+static void find_reached(const yardstick *y, double most[MOST_STATISTICS], double *spread)
+{
+    const double mean_square = 1 / sqrt(8 * log(2)); /* of rounding to nearest */
+    double rounded = y->wide ? y->summed : y->stages * y->unit;
+    for (int at = 0; at < MOST_STATISTICS; at++)
+        most[at] = 0;
+    *spread = 1;
+    if (y->wide) { /* results' own roundings, of every number by itself */
+        add_runs(y, y->reach.writtens, y->reach.written, most);
+        *spread += 4 / sqrt((double)(y->rows * y->cols));
+    }
+    add_noise(y, y->reach.noises, y->reach.noise, rounded * mean_square + y->sums, most, spread);
+    if (y->reach.inverses)
+        add_noise(y, y->reach.inverses, y->reach.inverse, y->summed * mean_square, most, spread);
+    if (!y->wide)
+        add_runs(y, y->reach.runs, y->reach.errors, most);
     for (int at = 0; at < MOST_STATISTICS && y->factor > 0; at++)
         most[at] *= y->factor;
 }
@@ -251,7 +267,7 @@ static void find_reached(const yardstick *y, double most[MOST_STATISTICS], doubl
  * 4 standard deviations 4/sqrt(n). Only narrow types store such a number so coarsely. */
 static double shared_by_rows(const yardstick *y, const statistic *t)
 {
-    return y->stages == 1 ? 0 : t->rows ? 1 : fmin(1, 4 / sqrt((double)y->rows));
+    return y->stages == 1 || y->wide ? 0 : t->rows ? 1 : fmin(1, 4 / sqrt((double)y->rows));
 }
 
 /* The bounds of every statistic, but not yet whether trivial outputs would pass. */
@@ -259,13 +275,14 @@ static bounds measure_bounds(const yardstick *y)
 {
     bounds b = {.norm = sqrt(square_norm(y->rows * y->cols, y->want))};
     double most[MOST_STATISTICS], spread;
-    double truncation = y->nearest ? 0 : y->unit / (2 * log(2)) + y->sums;
     find_reached(y, most, &spread);
     b.reached = most[0];
     for (int i = 0, at = 0; i < statistic_count; i++) {
         const statistic *t = &statistics[i];
         double part = t->worst ? 1 / sqrt((double)groups_of(t, y).count) : 1;
         double by_chance = t->kind != PART_ENERGY ? (spread - 1) * b.reached * part : 0;
+        double cut = t->kind == PART_ENERGY && !y->wide ? y->unit : y->cut;
+        double truncation = y->nearest ? 0 : cut / (2 * log(2)) + y->sums;
         double shared = t->kind == PART_MEAN ? shared_by_rows(y, t) * b.reached : 0;
         for (int j = 0; j < directions_of(t, y); j++, at++)
             b.bound[at] =
@@ -430,8 +447,18 @@ judgement judge_head(const yardstick *y, const bounds *b, const double *got)
 
 /* ---- A result ---- */
 
+/* Whether an inverse would leave less than half of the digits of what is stored. */
+static bool must_be_wide(const subject *s, double kappa)
+{
+    return subject_inverts(s) && s->storage != ATN_STORAGE_NATIVE &&
+           kappa * sqrt(subject_unit(s)) > 1;
+}
+
 yardstick head_yardstick(const subject *s, result_kind kind, const result_verdict *v, int64_t head)
 {
+    bool wide = must_be_wide(s, v->kappa[head]);
+    bool nearest = (kind == RESULT_OUTPUT || wide) &&
+                   (s->storage == ATN_STORAGE_BF16 || s->storage == ATN_STORAGE_F16);
     int64_t rows = result_rows(&s->judged, kind), cols = result_cols(&s->judged, kind);
     yardstick y = {
         .c = kind == RESULT_OUTPUT ? &s->judged : NULL,
@@ -445,12 +472,18 @@ yardstick head_yardstick(const subject *s, result_kind kind, const result_verdic
         .own =
             v->exact ? 0 : (double)attention_case_terms(&s->judged) * atn_dtype_roundoff(ATN_F64),
         .unit = subject_unit(s),
+        .cut = nearest ? 0 : subject_unit(s),
+        .wide = wide,
         .sums = subject_sums(s),
         .summed = atn_dtype_roundoff(s->dtype),
-        .stages = kind != RESULT_OUTPUT && s->storage != ATN_STORAGE_NATIVE ? sqrt(4) : 1,
+        .stages = v->reach.stored && v->reach.stored[head] > 2 ? v->reach.stored[head]
+                  : kind != RESULT_OUTPUT && s->storage != ATN_STORAGE_NATIVE ? sqrt(4)
+                                                                              : 1,
     };
     for (int i = 0; i < y.reach.runs; i++)
         y.reach.errors[i] += head * rows * cols;
+    for (int i = 0; i < y.reach.writtens; i++)
+        y.reach.written[i] += head * rows * cols;
     for (int i = 0; i < y.reach.noises; i++)
         y.reach.noise[i] += head * rows * cols;
     for (int i = 0; i < y.reach.inverses; i++)
@@ -498,7 +531,9 @@ void claim_another(atn_context *context, const subject *s, const result_group *k
         result_verdict *v = g->of[i];
         *v = *known->of[i];
         memset(v->reach.errors, 0, sizeof v->reach.errors);
-        v->reach.runs = 0;
+        memset(v->reach.written, 0, sizeof v->reach.written);
+        v->reach.runs = v->reach.writtens = 0;
+        v->reach.stored = NULL;
     }
     reach_run(context, s, g);
     for (int i = 0; i < g->count; i++) {
@@ -510,8 +545,7 @@ void claim_another(atn_context *context, const subject *s, const result_group *k
 
 void claim_free(result_verdict *v)
 {
-    while (v->reach.runs > 0)
-        free(v->reach.errors[--v->reach.runs]);
+    reach_forget_runs(&v->reach);
     free(v->bounds);
     free(v->heads);
 }
@@ -539,7 +573,11 @@ static int find_answers(atn_context *context, const subject *s, const result_gro
     for (int i = 0; i < g->count && code == EXIT_PASS; i++) {
         result_verdict *v = g->of[i];
         if (v->exact) {
+            if (g->shown)
+                progress_show(g->shown, "the exact answer");
             v->status = answer_exact(s, g->kinds[i], v->want);
+            if (g->shown)
+                progress_add(g->shown, reference_seconds(s, g->kinds[i]));
             code = report_status(context, s, true, v->status);
         } else {
             to[others.count] = v->want;
@@ -556,18 +594,10 @@ static int find_answers(atn_context *context, const subject *s, const result_gro
     return report_status(context, s, false, status);
 }
 
-int find_wanted(atn_context *context, const subject *s, const result_group *g)
+/* The same, while `g->shown` says how far it is. */
+static int find_shown(atn_context *context, const subject *s, const result_group *g)
 {
     int64_t all = result_heads(&s->c, RESULT_OUTPUT);
-    for (int i = 0; i < g->count; i++) {
-        result_kind kind = g->kinds[i];
-        size_t heads = (size_t)result_heads(&s->c, kind);
-        result_verdict *v = g->of[i];
-        *v = (result_verdict){.exact = reference_takes(s, kind), .verdict = REF_SKIPPED};
-        v->want = must_allocate((size_t)result_size(&s->judged, kind), sizeof *v->want);
-        v->kappa = must_allocate(heads, sizeof *v->kappa);
-        v->heads = must_allocate(heads, sizeof *v->heads);
-    }
     int code = find_answers(context, s, g);
     if (code != EXIT_PASS)
         return code;
@@ -583,6 +613,29 @@ int find_wanted(atn_context *context, const subject *s, const result_group *g)
     }
     free(inverse);
     return EXIT_PASS;
+}
+
+int find_wanted(atn_context *context, const subject *s, const result_group *g)
+{
+    result_group waited = *g;
+    int exact = 0;
+    double seconds = reach_seconds(context, s, g);
+    for (int i = 0; i < g->count; i++) {
+        result_kind kind = g->kinds[i];
+        size_t heads = (size_t)result_heads(&s->c, kind);
+        result_verdict *v = g->of[i];
+        *v = (result_verdict){.exact = reference_takes(s, kind), .verdict = REF_SKIPPED};
+        v->want = must_allocate((size_t)result_size(&s->judged, kind), sizeof *v->want);
+        v->kappa = must_allocate(heads, sizeof *v->kappa);
+        v->heads = must_allocate(heads, sizeof *v->heads);
+        exact += v->exact;
+        seconds += v->exact ? reference_seconds(s, kind) : 0;
+    }
+    progress shown = progress_start(exact + reach_calls(s, g), 0, seconds);
+    waited.shown = &shown;
+    int code = find_shown(context, s, &waited);
+    progress_end(&shown);
+    return code;
 }
 
 void judge_heads(const subject *s, result_kind kind, result_verdict *v)

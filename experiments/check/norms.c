@@ -100,6 +100,8 @@ static const norm_change norm_changes[] = {
      .gradient = true, .how = {.unguarded = true}},
     {"the softmax's sum detached: the row term is missing", XCA, .gradient = true,
      .places = OF_STATE, .how = {.detached = true}},
+    {"epsilon forgotten in the norms of %s: 0 divided by 0", NORMED,
+     .how = {.place = EPSILON_NORM}},
     {"%s: norms are at least epsilon", NORMED, .how = {.place = EPSILON_LEAST},
      .search = SEARCH_EPSILON},
     {"%s: epsilon added to norms", NORMED, .how = {.place = EPSILON_NORM},

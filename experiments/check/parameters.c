@@ -204,7 +204,7 @@ static int set_indices(const parameter *p, const char *path, const npy_array *a,
 {
     int64_t count = a->batch * a->heads * a->rows * a->cols;
     int64_t *numbers = must_allocate((size_t)count, sizeof *numbers);
-    to->owned[to->owned_count++] = numbers;
+    owned_add(&to->owned, numbers);
     for (int64_t i = 0; i < count; i++) {
         if (!(fabs(a->data[i]) < 0x1p53) || a->data[i] != floor(a->data[i])) {
             report_error("%s: element %" PRId64 " is %g, expected a whole number", path, i,
@@ -234,8 +234,7 @@ static int set_indices(const parameter *p, const char *path, const npy_array *a,
 
 static int set_file(const parameter *p, const char *path, subject *to)
 {
-    if (to->file_count == MOST_FILES ||
-        to->owned_count == (int)(sizeof to->owned / sizeof *to->owned))
+    if (to->file_count == MOST_FILES)
         return fail(p->name, path, "fewer files");
     npy_array *a = &to->files[to->file_count];
     int code = npy_read(path, a);

@@ -21,16 +21,85 @@ static void subtract(int64_t count, const double *want, double divisor, double *
         x[i] = (x[i] - want[i]) / divisor;
 }
 
+/* ---- Calls ---- */
+
+static const unsigned distances = 1u << ATN_SOFT | 1u << ATN_SOFTPP | 1u << ATN_GAUSSIAN;
+
+static bool has_expanded_run(const subject *s)
+{
+    return distances >> s->c.choice.op & 1 && s->c.reference.distance != ATN_DISTANCE_EXPANDED;
+}
+
+static bool has_written_runs(const subject *s)
+{
+    return subject_inverts(s) && s->storage != ATN_STORAGE_NATIVE;
+}
+
+/* Whether a result has a derivative by a parameter. */
+static bool moves(const attention_case *c, int which)
+{
+    atn_tensor *t =
+        atn_attention_parameter((atn_attention_desc *)&c->reference, (atn_parameter)which);
+    return t->data && atn_operator_get(c->choice.op)->differentiable >> which & 1;
+}
+
+enum { STORED_NOISES = 3, STORED_CALLS = STORED_NOISES + 2 };
+
+/* Whether it is gradients in a narrow type, which no backward call emulates. */
+static bool is_narrow_gradient(const subject *s, const result_group *g)
+{
+    return g->count && g->kinds[0] != RESULT_OUTPUT && s->storage != ATN_STORAGE_NATIVE;
+}
+
+int reach_calls(const subject *s, const result_group *g)
+{
+    int origin = 1, runs = 3 + has_expanded_run(s);
+    runs += has_written_runs(s) ? 1 + has_expanded_run(s) : 0;
+    runs += is_narrow_gradient(s, g) ? STORED_CALLS : 0;
+    int count = origin + NOISES + 1 + (s->c.k != NULL) + runs;
+    for (int p = 0; p < ATN_PARAMETER_COUNT; p++)
+        count += moves(&s->c, p);
+    return count;
+}
+
+/* By calls of some 1e9 operations a second. */
+static double call_seconds(atn_context *context, const subject *s, const result_group *g)
+{
+    atn_attention_desc desc = s->c.reference;
+    atn_cost cost = {0};
+    bool backward = g->count && g->kinds[0] != RESULT_OUTPUT;
+    desc.dtype = ATN_F64;
+    atn_attention_cost(context, &desc, &s->c.shape, &cost);
+    return (backward ? 4 : 1) * (cost.flops + 10 * cost.exps) / 1e9;
+}
+
+double reach_seconds(atn_context *context, const subject *s, const result_group *g)
+{
+    return reach_calls(s, g) * call_seconds(context, s, g);
+}
+
+/* One call, of which it is said what it is for. */
+static atn_status make_call(atn_context *context, const subject *s, atn_dtype dtype,
+                            atn_storage storage, const result_group *g, const char *what,
+                            double *const *to)
+{
+    if (g->shown)
+        progress_show(g->shown, what);
+    atn_status status = answer_library_all(context, s, dtype, storage, g->count, g->kinds, to);
+    if (g->shown)
+        progress_add(g->shown, call_seconds(context, s, g));
+    return status;
+}
+
 /* ---- Derivatives ---- */
 
 /* The derivatives by whatever `moved` has changed by `by`. False: there are none. */
 static bool derive(atn_context *context, const subject *moved, const result_group *g, double by,
-                   const double *const *at, double *to[RESULT_COUNT])
+                   const double *const *at, const char *what, double *to[RESULT_COUNT])
 {
     for (int i = 0; i < g->count; i++)
         to[i] = must_allocate((size_t)result_size(&moved->judged, g->kinds[i]), sizeof **to);
-    bool found = answer_library_all(context, moved, ATN_F64, ATN_STORAGE_NATIVE, g->count, g->kinds,
-                                    to) >= 0;
+    bool found = make_call(context, moved, ATN_F64, ATN_STORAGE_NATIVE, g, what, to) >= 0;
     for (int i = 0; i < g->count && found; i++)
         subtract(result_size(&moved->judged, g->kinds[i]), at[i], by, to[i]);
     for (int i = 0; i < g->count && !found; i++)
@@ -50,7 +119,7 @@ static void add_direction(atn_context *context, const subject *moved, const resu
                           const double *const *at, const char *name)
 {
     double *x[RESULT_COUNT];
-    if (!derive(context, moved, g, small, at, x))
+    if (!derive(context, moved, g, small, at, name, x))
         return;
     for (int i = 0; i < g->count; i++) {
         reach *r = &g->of[i]->reach;
@@ -77,9 +146,9 @@ static void find_directions(atn_context *context, const subject *s, const result
     }
     for (int p = 0; p < ATN_PARAMETER_COUNT; p++) {
         moved = *s;
-        atn_tensor *t = atn_attention_parameter(&moved.c.reference, (atn_parameter)p);
-        if (!t->data || !(atn_operator_get(c->choice.op)->differentiable >> p & 1))
+        if (!moves(c, p))
             continue;
+        atn_tensor *t = atn_attention_parameter(&moved.c.reference, (atn_parameter)p);
         t->data = x = scaled(t->data, t->heads * t->rows * t->cols, 1 + small);
         add_direction(context, &moved, g, at, atn_parameter_name((atn_parameter)p));
         free(x);
@@ -93,8 +162,7 @@ static double *inverse_answer(atn_context *context, const subject *s, result_kin
 {
     attention_case c = s->c;
     dense_form form = dense_claimed(&c);
-    if ((c.choice.op != ATN_SOFT && c.choice.op != ATN_SOFTPP) || kind >= RESULT_PARAMETERS ||
-        c.key_mask || c.query_mask)
+    if (!subject_inverts(s) || kind >= RESULT_PARAMETERS || c.key_mask || c.query_mask)
         return NULL;
     double *x = must_allocate((size_t)result_size(&c, kind), sizeof *x);
     if (kind == RESULT_VALUES)
@@ -129,20 +197,19 @@ static void add_inverse_noise(atn_context *context, const subject *s, result_kin
 static void find_origins(atn_context *context, const subject *s, const result_group *g,
                          const double *at[RESULT_COUNT], double *owned[RESULT_COUNT])
 {
-    result_kind kinds[RESULT_COUNT];
+    result_group exact = {.shown = g->shown};
     double *to[RESULT_COUNT];
-    int count = 0;
     for (int i = 0; i < g->count; i++) {
         at[i] = g->of[i]->want;
         owned[i] = NULL;
         if (!g->of[i]->exact)
             continue;
-        kinds[count] = g->kinds[i];
-        to[count++] = owned[i] =
+        exact.kinds[exact.count] = g->kinds[i];
+        to[exact.count++] = owned[i] =
             must_allocate((size_t)result_size(&s->judged, g->kinds[i]), sizeof **to);
     }
-    bool found =
-        count && answer_library_all(context, s, ATN_F64, ATN_STORAGE_NATIVE, count, kinds, to) >= 0;
+    bool found = exact.count &&
+                 make_call(context, s, ATN_F64, ATN_STORAGE_NATIVE, &exact, "in f64", to) >= 0;
     for (int i = 0; i < g->count && found; i++)
         at[i] = owned[i] ? owned[i] : at[i];
 }
@@ -158,7 +225,7 @@ void reach_differentiate(atn_context *context, const subject *s, const result_gr
     for (int noise = 0; noise < NOISES; noise++) {
         double *changed[MOST_CHANGED];
         subject moved = change_inputs(s, small, ATN_STORAGE_NATIVE, &state, changed);
-        bool found = derive(context, &moved, g, small, at, x);
+        bool found = derive(context, &moved, g, small, at, "roundings of the inputs", x);
         for (int i = 0; i < MOST_CHANGED; i++)
             free(changed[i]);
         if (!found)
@@ -177,27 +244,40 @@ void reach_differentiate(atn_context *context, const subject *s, const result_gr
 
 /* ---- Runs ---- */
 
+static void round_all(atn_storage storage, int64_t count, double *x)
+{
+    for (int64_t i = 0; i < count && storage != ATN_STORAGE_NATIVE; i++) {
+        float narrow = (float)x[i];
+        atn_storage_round(storage, 1, &narrow);
+        x[i] = narrow;
+    }
+}
+
 /* The library's errors in the type that is claimed, with inputs changed by a relative step.
- * Backward calls emulate no narrow type: they run in f32, on inputs that are rounded to it. */
-static void add_run(atn_context *context, const subject *s, double step, uint64_t *state,
-                    const result_group *g)
+ * Backward calls emulate no narrow type: they run in f32, on inputs that are rounded to it.
+ * written: forward ones, too, and results are rounded. */
+static void add_run(atn_context *context, const subject *s, double step, bool written,
+                    uint64_t *state, const result_group *g)
 {
     double *x[RESULT_COUNT], *owned[MOST_CHANGED];
-    bool emulated = g->count && g->kinds[0] == RESULT_OUTPUT && step == 0;
+    bool emulated = g->count && g->kinds[0] == RESULT_OUTPUT && step == 0 && !written;
     for (int i = 0; i < g->count; i++)
         x[i] = must_allocate((size_t)result_size(&s->judged, g->kinds[i]), sizeof **x);
     subject moved =
         change_inputs(s, step, step == 0 ? s->storage : ATN_STORAGE_NATIVE, state, owned);
-    bool found =
-        answer_library_all(context, &moved, s->dtype, emulated ? s->storage : ATN_STORAGE_NATIVE,
-                           g->count, g->kinds, x) >= 0;
+    bool found = make_call(context, &moved, s->dtype, emulated ? s->storage : ATN_STORAGE_NATIVE, g,
+                           "in the claimed type", x) >= 0;
     for (int i = 0; i < g->count; i++) {
         reach *r = &g->of[i]->reach;
-        if (found) {
-            subtract(result_size(&s->judged, g->kinds[i]), g->of[i]->want, 1, x[i]);
-            r->errors[r->runs++] = x[i];
-        } else
+        int64_t size = result_size(&s->judged, g->kinds[i]);
+        if (!found) {
             free(x[i]);
+            continue;
+        }
+        if (written)
+            round_all(s->storage, size, x[i]);
+        subtract(size, g->of[i]->want, 1, x[i]);
+        *(written ? &r->written[r->writtens++] : &r->errors[r->runs++]) = x[i];
     }
     for (int i = 0; i < MOST_CHANGED; i++)
         free(owned[i]);
@@ -206,7 +286,7 @@ static void add_run(atn_context *context, const subject *s, double step, uint64_
 /* What is not the library's own answer in that type. */
 static result_group with_errors(const subject *s, const result_group *g)
 {
-    result_group some = {0};
+    result_group some = {.shown = g->shown};
     for (int i = 0; i < g->count; i++) {
         if (!g->of[i]->exact && s->dtype == ATN_F64)
             continue;
@@ -216,29 +296,146 @@ static result_group with_errors(const subject *s, const result_group *g)
     return some;
 }
 
+/* The output with inputs changed by a relative step, or in the type that is claimed (step 0), less
+ * `at` (null: nothing). Null: there is none. To be freed. */
+static double *forward_change(atn_context *context, const subject *s, double step, uint64_t *state,
+                              const double *at, const result_group *shown)
+{
+    result_group g = group_of_one(RESULT_OUTPUT, NULL);
+    int64_t size = result_size(&s->judged, RESULT_OUTPUT);
+    double *x = must_allocate((size_t)size, sizeof *x), *owned[MOST_CHANGED];
+    bool claimed = at && step == 0;
+    atn_storage storage = claimed ? s->storage : ATN_STORAGE_NATIVE;
+    subject moved = change_inputs(s, step, storage, state, owned);
+    g.shown = shown->shown;
+    bool found = make_call(context, &moved, claimed ? s->dtype : ATN_F64, storage, &g,
+                           "in the claimed type", &x) >= 0;
+    for (int i = 0; i < MOST_CHANGED; i++)
+        free(owned[i]);
+    if (found && at)
+        subtract(size, at, step > 0 ? step : 1, x);
+    if (!found)
+        free(x);
+    return found ? x : NULL;
+}
+
+/* Of each head. */
+static void add_squares(const subject *s, const double *x, double factor, double *to)
+{
+    int64_t size = result_size(&s->judged, RESULT_OUTPUT);
+    int64_t head = size / result_heads(&s->judged, RESULT_OUTPUT);
+    for (int64_t i = 0; i < size; i++)
+        to[i / head] += factor * x[i] * x[i];
+}
+
+/* What the inputs' roundings make, one of `count` noises. */
+static void add_noise(const subject *s, const double *x, int count, double *to)
+{
+    double rounding = subject_unit(s) / sqrt(8 * log(2));
+    add_squares(s, x, rounding * rounding / count, to);
+}
+
+/* The roots of x / by; 0 where there is none. */
+static void divide_roots(int64_t heads, const double *by, double *x)
+{
+    for (int64_t i = 0; i < heads; i++) {
+        x[i] = sqrt(x[i] / by[i]);
+        x[i] = isfinite(x[i]) ? x[i] : 0;
+    }
+}
+
+/* The error of each head's output in the type that is claimed, over what the inputs' roundings
+ * make; 0 where that is not known. To be freed. */
+static double *forward_excess(atn_context *context, const subject *s, uint64_t *state,
+                              const result_group *shown)
+{
+    int64_t heads = result_heads(&s->judged, RESULT_OUTPUT);
+    double *excess = must_allocate((size_t)heads, sizeof *excess);
+    double *noise = must_allocate((size_t)heads, sizeof *noise);
+    double *at = forward_change(context, s, 0, state, NULL, shown);
+    double *x = at ? forward_change(context, s, 0, state, at, shown) : NULL;
+    if (x)
+        add_squares(s, x, 1, excess);
+    free(x);
+    for (int i = 0; i < STORED_NOISES && at; i++) {
+        x = forward_change(context, s, small, state, at, shown);
+        if (x)
+            add_noise(s, x, STORED_NOISES, noise);
+        free(x);
+    }
+    divide_roots(heads, noise, excess);
+    free(noise), free(at);
+    return excess;
+}
+
+/* The same of outputs, whose first run it is. */
+static double *run_excess(const subject *s, const reach *r)
+{
+    int64_t heads = result_heads(&s->judged, RESULT_OUTPUT);
+    double *noise = must_allocate((size_t)heads, sizeof *noise);
+    double *excess = must_allocate((size_t)heads, sizeof *excess);
+    for (int i = 0; i < r->noises; i++)
+        add_noise(s, r->noise[i], r->noises, noise);
+    if (r->runs)
+        add_squares(s, r->errors[0], 1, excess);
+    divide_roots(heads, noise, excess);
+    free(noise);
+    return excess;
+}
+
+/* That of each matrix of gradients; of a parameter's, which are all heads', the largest. */
+static void add_stored(atn_context *context, const subject *s, uint64_t *state,
+                       const result_group *g)
+{
+    double *excess = g->kinds[0] == RESULT_OUTPUT ? run_excess(s, &g->of[0]->reach)
+                                                  : forward_excess(context, s, state, g);
+    double most = 0;
+    for (int64_t i = 0; i < result_heads(&s->judged, RESULT_OUTPUT); i++)
+        most = fmax(most, excess[i]);
+    for (int i = 0; i < g->count; i++) {
+        int64_t heads = result_heads(&s->judged, g->kinds[i]);
+        double *stored = g->of[i]->reach.stored = must_allocate((size_t)heads, sizeof *stored);
+        for (int64_t j = 0; j < heads; j++)
+            stored[j] = g->kinds[i] < RESULT_PARAMETERS ? excess[j] : most;
+    }
+    free(excess);
+}
+
 void reach_run(atn_context *context, const subject *s, const result_group *g)
 {
-    static const unsigned distances = 1u << ATN_SOFT | 1u << ATN_SOFTPP | 1u << ATN_GAUSSIAN;
     uint64_t state = s->c.choice.seed + 1;
     result_group some = with_errors(s, g);
+    subject expanded = *s;
+    expanded.c.reference.distance = ATN_DISTANCE_EXPANDED;
     for (int i = 0; i < g->count; i++)
-        while (g->of[i]->reach.runs > 0)
-            free(g->of[i]->reach.errors[--g->of[i]->reach.runs]);
+        reach_forget_runs(&g->of[i]->reach);
     if (some.count)
-        add_run(context, s, 0, &state, &some);
+        add_run(context, s, 0, false, &state, &some);
     for (int i = 0; i < 2; i++)
-        add_run(context, s, subject_unit(s) / 2, &state, g);
-    if (distances >> s->c.choice.op & 1 && s->c.reference.distance != ATN_DISTANCE_EXPANDED) {
-        subject expanded = *s;
-        expanded.c.reference.distance = ATN_DISTANCE_EXPANDED;
-        add_run(context, &expanded, 0, &state, g);
-    }
+        add_run(context, s, subject_unit(s) / 2, false, &state, g);
+    if (has_expanded_run(s))
+        add_run(context, &expanded, 0, false, &state, g);
+    if (has_written_runs(s))
+        add_run(context, s, 0, true, &state, g);
+    if (has_written_runs(s) && has_expanded_run(s))
+        add_run(context, &expanded, 0, true, &state, g);
+    if (s->storage != ATN_STORAGE_NATIVE && g->count)
+        add_stored(context, s, &state, g);
+}
+
+void reach_forget_runs(reach *r)
+{
+    while (r->runs > 0)
+        free(r->errors[--r->runs]);
+    while (r->writtens > 0)
+        free(r->written[--r->writtens]);
+    free(r->stored);
+    r->stored = NULL;
 }
 
 void reach_free(reach *r)
 {
-    while (r->runs > 0)
-        free(r->errors[--r->runs]);
+    reach_forget_runs(r);
     while (r->noises > 0)
         free(r->noise[--r->noises]);
     while (r->inverses > 0)

@@ -80,7 +80,8 @@ static const column result_columns[] = {
     {"answer", COLUMN_TEXT, "", "exact, or a baseline: the library's in f64"},
     {"verdict", COLUMN_TEXT, "", "the worst head's, and FAIL if a known mistake explains it"},
     {"why", COLUMN_TEXT, "", "that answer"},
-    {"answer_error", COLUMN_REAL, "", "what rounding in a baseline may reach; 0: exact"},
+    {"answer_error", COLUMN_REAL, "",
+     "estimate of the rounding in a baseline, not a bound; 0: exact"},
     {"answer_blurs", COLUMN_BOOLEAN, "", "that is over a tenth of what passes"},
 };
 
@@ -221,8 +222,9 @@ static char *reason_text(const subject *s, result_kind kind, const result_verdic
                     : must_format("an exact one might take %.2g s", reference_seconds(s, kind));
 }
 
-/* The largest relative error that rounding may make in what a result is held against; NaN: not
- * known. */
+/* The largest relative error that rounding may make in what a result is held against, as it is
+ * estimated: the condition number is that of a few changes of the inputs at random, and of A's
+ * inverse, so that it is no bound. NaN: not known. */
 static double largest_own(const subject *s, result_kind kind, const result_verdict *v)
 {
     double most = 0;
@@ -250,8 +252,8 @@ char *basis_text(const subject *s, result_kind kind, const result_verdict *v)
         text = must_format("against the exact answer: dense, in long double, as %s\n", why);
     else
         text = must_format(
-            "against a baseline, the library in f64: %s\nrounding in the baseline may reach "
-            "%.2g (condition number times N u), %s\n",
+            "against a baseline, the library in f64: %s\nits own rounding is estimated at %.2g "
+            "(condition number times N u; not proved), %s\n",
             why, largest_own(s, kind, v),
             blurs(s, kind, v)
                 ? "over a tenth of what passes: a smaller error may be its own, and\nonly "

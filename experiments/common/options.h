@@ -190,7 +190,7 @@ typedef struct {
     X(REFERENCE, "reference", "NAME", choice, check.reference, WHERE_GIVEN,                        \
       "what is right: auto, exact or f64 (default auto: exact where that takes seconds)",          \
       "exact: dense in long double, whatever that takes; f64: the library's own answer, whose "    \
-      "rounding may reach what the output says.",                                                  \
+      "rounding the output estimates.",                                                            \
       .names = reference_names, .purpose = FOR_JUDGING)                                            \
     X(MISTAKE, "mistake", "FILE", text, check.mistakes, WHERE_GIVEN,                               \
       "your own mistakes to try, lines NAME: PARAMETER=VALUE ..., scale=NUMBER or "                \

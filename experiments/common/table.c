@@ -90,7 +90,7 @@ void table_integer(table *t, int64_t value)
 void table_real(table *t, double value)
 {
     assert(next_type(t) == COLUMN_REAL);
-    add_cell(t)->as.real = value;
+    add_cell(t)->as.real = isnan(value) ? NAN : value; /* printf may write "-nan" */
 }
 
 void table_boolean(table *t, bool value)

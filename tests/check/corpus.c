@@ -381,23 +381,23 @@ static void count_wrong(corpus *all, atn_dtype type, bug b, const opinion *o, bo
 /* ---- Kernels ---- */
 
 /* Whether a right kernel would be right in it: an inverse, and f16's range, need more. SimA's 1/n^2
- * is subnormal in f16, 1 over the least denominator overflows it, and so does the derivative of a
- * dead channel, 1 over epsilon. Where cosFormer's ReLU leaves a query one small feature, dQ is the
- * difference of large numbers: products in less than f32 have lost half of it. */
+ * is subnormal in f16, 1 over the least denominator overflows it, and so do the derivatives of a
+ * dead channel, 1 over epsilon, and of cosFormer's denominator where ReLU leaves a query one small
+ * feature. */
 static bool is_sound(const exam *e, int i)
 {
     const arithmetic *a = &arithmetics[i].a;
     const filling filled = e->p->filling;
     atn_operator op = e->c.choice.op;
-    bool inverts = op == ATN_SOFT || op == ATN_SOFTPP || op == ATN_NYSTROMFORMER;
-    bool cancels = op == ATN_COSFORMER && e->p->gradients;
+    bool inverts = op == ATN_SOFT || op == ATN_SOFTPP;
     bool in_f16 = a->stored == ATN_F16 || a->operands == ATN_F16;
-    bool small = op == ATN_SIMA || op == ATN_PERFORMER || filled != NORMAL;
+    bool small = op == ATN_SIMA || op == ATN_PERFORMER || filled != NORMAL ||
+                 (op == ATN_COSFORMER && e->p->gradients);
     if (filled == TINY && a->claimed != ATN_F16)
         return false; /* of no interest elsewhere */
     if (filled == DEAD && a->claimed == ATN_F16)
         return false;
-    return arithmetics[i].wide || !(inverts || cancels || (in_f16 && small));
+    return arithmetics[i].wide || !(inverts || (in_f16 && small));
 }
 
 static bool is_wanted(const wishes *w, const exam *e, int i, bool buggy)

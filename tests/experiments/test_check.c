@@ -290,6 +290,7 @@ static judgement judge_doctored(pattern *error, double size, double reached, uns
                    .kappa = 1,
                    .rounding = unit,
                    .unit = unit,
+                   .cut = unit,
                    .stages = 1};
     bounds b = find_bounds(&y);
     return judge_head(&y, &b, got);
@@ -379,6 +380,7 @@ Test(check, noise_is_what_is_reached)
                    .want = want,
                    .kappa = 1,
                    .unit = 0x1p-11,
+                   .cut = 0x1p-11,
                    .rounding = 1,
                    .stages = 1};
     y.reach = (reach){.noises = NOISES,
@@ -998,6 +1000,36 @@ Test(check, mistakes_made_by_hand_are_named)
     atn_context_free(context);
 }
 
+/* A channel of zeros, and no epsilon. */
+Test(check, what_makes_nan_is_named)
+{
+    static const atn_operator operators[] = {ATN_SIMA, ATN_XCA};
+    atn_context *context = make_context();
+    for (size_t i = 0; i < 2; i++) {
+        subject s = problem_of(operators[i], 0, ATN_F32);
+        int64_t size = result_size(&s.judged, RESULT_OUTPUT);
+        result_verdict v;
+        finding findings[MOST_FINDINGS];
+        s.c.reference.sima.epsilon = s.c.reference.xca.epsilon = 1e-6;
+        s.judged = s.c;
+        for (int64_t j = 0; j < attention_case_queries(&s.c); j += WIDTH)
+            s.c.q[j] = s.c.k[j] = 0;
+        double *y = s.results[RESULT_OUTPUT] = must_allocate((size_t)size, sizeof *y);
+        for (int64_t j = 0; j < size; j++)
+            y[j] = NAN;
+        cr_assert_eq(judge_result(context, &s, RESULT_OUTPUT, &v), EXIT_PASS);
+        cr_expect_eq(v.verdict, REF_FAIL);
+        int count = explain_result(context, &s, RESULT_OUTPUT, &v, findings);
+        cr_expect(count && strncmp(findings[0].text, "epsilon forgotten", 17) == 0, "%s",
+                  count ? findings[0].text : "nothing");
+        while (count > 0)
+            free(findings[--count].text);
+        result_verdict_free(&v);
+        release(&s);
+    }
+    atn_context_free(context);
+}
+
 /* What --mistake names: a description that no known mistake has, and a result. */
 Test(check, mistakes_of_ones_own_are_named)
 {
@@ -1122,8 +1154,10 @@ Test(check, expanded_distances_are_no_failure)
 
 /* ---- What bf16 used to let through ---- */
 
-/* An output of SimA, exact and then spoilt, rounded to bf16, which is claimed. */
-static ref_verdict verdict_in_bf16(void (*spoil)(double *y, int64_t rows, int64_t cols))
+/* An output of SimA, exact and then spoilt, rounded to bf16, which is claimed. named: whether the
+ * first finding says so, where it is not null. */
+static ref_verdict verdict_in_bf16(void (*spoil)(double *y, int64_t rows, int64_t cols),
+                                   const char *named)
 {
     enum { ROWS = 256, COLS = 32 };
     attention_choice choice = {.op = ATN_SIMA,
@@ -1146,6 +1180,14 @@ static ref_verdict verdict_in_bf16(void (*spoil)(double *y, int64_t rows, int64_
         y[i] = (double)narrow;
     }
     ref_verdict verdict = verdict_of(&s);
+    if (named) {
+        bool explains;
+        atn_context *context = make_context();
+        char *text = first_finding(context, &s, &explains);
+        cr_expect(explains && strcmp(text, named) == 0, "%s", text);
+        free(text);
+        atn_context_free(context);
+    }
     release(&s);
     return verdict;
 }
@@ -1174,7 +1216,7 @@ static void noise_of_2_percent(double *y, int64_t rows, int64_t cols)
         y[i] *= 1 + 0.03 * sin(17.0 * (double)i);
 }
 
-/* Truncated instead of rounded: next to each other in bf16, and of one sign. */
+/* Truncated instead of rounded: next to each other in bf16, but all of them too small. */
 static void truncated(double *y, int64_t rows, int64_t cols)
 {
     for (int64_t i = 0; i < rows * cols; i++) {
@@ -1186,12 +1228,44 @@ static void truncated(double *y, int64_t rows, int64_t cols)
 
 Test(check, bf16_lets_no_factor_through)
 {
-    cr_expect_eq(verdict_in_bf16(NULL), REF_PASS);
-    cr_expect_neq(verdict_in_bf16(truncated), REF_FAIL);
-    cr_expect_eq(verdict_in_bf16(by_1_02), REF_FAIL);
-    cr_expect_eq(verdict_in_bf16(channel_by_1_1), REF_FAIL);
-    cr_expect_eq(verdict_in_bf16(second_rows_by_1_02), REF_FAIL);
-    cr_expect_eq(verdict_in_bf16(noise_of_2_percent), REF_FAIL);
+    cr_expect_eq(verdict_in_bf16(NULL, NULL), REF_PASS);
+    cr_expect_eq(verdict_in_bf16(truncated, "numbers cut off, not rounded to nearest"), REF_FAIL);
+    cr_expect_eq(verdict_in_bf16(by_1_02, NULL), REF_FAIL);
+    cr_expect_eq(verdict_in_bf16(channel_by_1_1, NULL), REF_FAIL);
+    cr_expect_eq(verdict_in_bf16(second_rows_by_1_02, NULL), REF_FAIL);
+    cr_expect_eq(verdict_in_bf16(noise_of_2_percent, NULL), REF_FAIL);
+}
+
+/* SOFT's inverse leaves less than half of bf16's digits where P is stored in it: good kernels are
+ * in f32 between what they read and what they write, and nothing else is excused. */
+Test(check, an_inverse_excuses_no_factor_in_bf16)
+{
+    static const struct {
+        double factor;
+        ref_verdict verdict;
+    } rows[] = {{1, REF_PASS}, {1.01, REF_FAIL}};
+    for (int op = 0; op < 2; op++)
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+            attention_choice choice = {.op = op ? ATN_SOFTPP : ATN_SOFT,
+                                       .dtype = ATN_F32,
+                                       .shape = {1, 2, 64, 8, 8, 0},
+                                       .sampling = ATN_SAMPLING_POOL,
+                                       .landmarks = 16,
+                                       .seed = 3};
+            subject s = {.c = attention_case_make(&choice)};
+            s.c.reference.dtype = ATN_F64;
+            s.judged = s.c;
+            subject_claim(&s, ATN_BF16);
+            double *y = give_output(&s);
+            for (int64_t j = 0; j < result_size(&s.judged, RESULT_OUTPUT); j++) {
+                float narrow = (float)(rows[i].factor * y[j]);
+                atn_storage_round(ATN_STORAGE_BF16, 1, &narrow);
+                y[j] = (double)narrow;
+            }
+            cr_expect_eq(verdict_of(&s), rows[i].verdict, "%s x %g", attention_case_label(&s.c),
+                         rows[i].factor);
+            release(&s);
+        }
 }
 
 /* What is left out of 16384 tokens is within what rounding may do in bf16, and yet seen. */
