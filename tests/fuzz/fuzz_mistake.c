@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         cases[op] = case_of(op);
     made[op] = true;
     subject s = {.c = cases[op], .judged = cases[op], .grad_output = cases[op].dout};
-    const settings given = {
+    const program_options given = {
         .check = {.mistakes = target_file(data + (size > 0), size - (size > 0))}};
     int code = mistakes_read(&given, context, &s);
     target_expect(code == EXIT_PASS || code == EXIT_USAGE || code == EXIT_ENVIRONMENT,
