@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "inspect/advice.h"
 
-#include <certified.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -339,9 +338,8 @@ static char *say_unresolved(const inspection_list *list, advice_line *line)
     line->level = ADVICE_WARNING;
     return must_format("f64 cannot tell lambda_min from 0 for %" PRId64 " of %" PRId64
                        " matrices (it is below m 2^-53 lambda_max), and none of them is certified "
-                       "(%s).",
-                       e.over, e.known,
-                       ref_certify_library() ? "see --certify" : "this build lacks FLINT and Arb");
+                       "(see --certify).",
+                       e.over, e.known);
 }
 
 static char *say_certified(const inspection_list *list, advice_line *line)

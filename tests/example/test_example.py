@@ -47,10 +47,10 @@ def command_of(unit, like, copy):
             skip = False
         elif word in ("-o", "-MQ", "-MF"):
             skip = True
-        elif word.startswith("-I../"):
-            kept.append(f"-I{copy}/{word[5:]}")
-        elif word.startswith("-I") and not word.startswith("-I/"):
-            kept.append(f"-I{BUILD}/{word[2:]}")
+        elif word.startswith("-I"):
+            path = (BUILD / word[2:]).resolve()  # of the sources, unless it is the build's or the system's
+            own = path.is_relative_to(SOURCE) and not path.is_relative_to(BUILD)
+            kept.append(f"-I{copy / path.relative_to(SOURCE) if own else path}")
         else:
             kept.append(word)
     language = ["-x", "c++"] if unit.endswith(".cu") else []
