@@ -966,7 +966,7 @@ Test(options, each_changes_the_numbers)
                 /* by default every tenth, and each option once at least */
                 bool chosen = pairs_all() || pair++ % 10 == 0 || tried[row] == 0;
                 tried[row]++;
-                if (chosen)
+                if (chosen && (effects[row].used != OPTION_CERTIFY || ref_certify_library()))
                     check_effect(*e, row);
             }
     for (int row = 0; row < EFFECTS; row++)
