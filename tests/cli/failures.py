@@ -13,6 +13,9 @@ program must then do one of two things:
 By default a few k of each command run, the same ones every time; with --all every k up to MOST of each
 kind, and a few hundred beyond. Exits with 0 if all went so, 1 if not.
 
+LLVM's OpenMP runtime, which clang's programs have, ends the process by a signal where it lacks memory, a file or a
+thread: no program can answer that, and failures are not tried with it (exit code 77).
+
 Under valgrind a run must end as it does without, read no memory that nobody wrote or that is not its own,
 and leave none behind that nothing points to. Exits with 77 where there is no valgrind.
 """
@@ -250,6 +253,10 @@ def main():
     valgrind = shutil.which("valgrind")
     if options.valgrind and not valgrind:
         print("there is no valgrind")
+        return 77
+    libraries = subprocess.run(["ldd", options.program], capture_output=True, text=True).stdout
+    if "libomp" in libraries and not options.valgrind:
+        print("the program has LLVM's OpenMP runtime, which ends it by a signal")
         return 77
     with tempfile.TemporaryDirectory(prefix="attnum-failures-") as folder:
         h = Harness(options.program.resolve(), options.preload.resolve(), pathlib.Path(folder))

@@ -34,16 +34,6 @@ expect_exit 0
 same 'shards written without a stdout are whole' whole/spectral/norm_growth.csv merged/spectral/norm_growth.csv
 
 # ---- limits ----
-command='attnum check --emit-case with a file size limit of 1 KiB'
-(
-    ulimit -f 1
-    exec "$program" check --emit-case limited --operator sima/paper >stdout 2>stderr
-)
-code=$?
-expect_exit 3
-expect_one_error limited/sima-paper/
-[ -z "$(find limited -name '.*.tmp')" ]
-check 'no temporary file stays' $?
 command='attnum with a stack of 64 KiB'
 (
     ulimit -s 64
@@ -52,11 +42,24 @@ command='attnum with a stack of 64 KiB'
 code=$?
 expect_exit 3
 expect_one_error 'the stack is limited to 64 KiB'
-command='attnum run, threads with a stack of 1 TiB'
-OMP_STACKSIZE=1000G "$program" $growth --out huge >stdout 2>stderr
-code=$?
-expect_exit 3
-expect_stderr 'attnum: ended by a library that lacks threads or memory'
+# LLVM's OpenMP runtime ends the process by a signal where it lacks a file or a thread.
+if ! ldd "$program" | grep -q libomp; then
+    command='attnum check --emit-case with a file size limit of 1 KiB'
+    (
+        ulimit -f 1
+        exec "$program" check --emit-case limited --operator sima/paper >stdout 2>stderr
+    )
+    code=$?
+    expect_exit 3
+    expect_one_error limited/sima-paper/
+    [ -z "$(find limited -name '.*.tmp')" ]
+    check 'no temporary file stays' $?
+    command='attnum run, threads with a stack of 1 TiB'
+    OMP_STACKSIZE=1000G "$program" $growth --out huge >stdout 2>stderr
+    code=$?
+    expect_exit 3
+    expect_stderr 'attnum: ended by a library that lacks threads or memory'
+fi
 command='attnum run, two threads on a full disk'
 (
     ulimit -f 4
@@ -175,6 +178,21 @@ for signal in HUP TERM; do
     expect_exit 3
     expect_stderr 'the same command with --resume goes on'
 done
+# Libraries end the program by SIGABRT.
+attnum check --emit-case aborted --operator sima/paper --n 400 --d 32
+command='attnum inspect --html, SIGABRT'
+"$program" inspect aborted/sima-paper/tokens.npy --html aborted/page.html >stdout 2>stderr &
+running=$!
+for _ in $(seq 400); do
+    [ ! -e aborted/.page.html.tmp ] || break
+    sleep 0.01
+done
+[ -e aborted/.page.html.tmp ]
+check 'it is at work' $?
+kill -ABRT $running
+wait $running 2>/dev/null
+[ -z "$(find aborted -name '*page.html*')" ]
+check 'no page stays, whole or not' $?
 
 # ---- many rows ----
 head -n 1 "$2/data/golden/accuracy.csv" >rows.csv
