@@ -721,9 +721,10 @@ static double particle_after(int steps, double k)
 /* Its least value at x = -4, -3.75, ... 4. */
 static double depth_of(double k)
 {
-    double least = INFINITY;
+    double least = INFINITY; /* gcc 12 for aarch64 fails on fmin here */
     for (int i = -16; i <= 16; i++)
-        least = fmin(least, potential(k, 0.25 * i));
+        if (potential(k, 0.25 * i) < least)
+            least = potential(k, 0.25 * i);
     return least;
 }
 
