@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int is_for_aarch64(const char *path)
 {
@@ -55,6 +56,14 @@ int execve(const char *path, char *const arguments[], char *const environment[])
         return -1;
     }
     return start(words[0], words, environment);
+}
+
+/* Of a name without a slash PATH decides, and those are programs of this machine. */
+int execvp(const char *file, char *const arguments[])
+{
+    int (*start)(const char *, char *const *);
+    *(void **)&start = dlsym(RTLD_NEXT, "execvp");
+    return strchr(file, '/') ? execve(file, arguments, environ) : start(file, arguments);
 }
 
 int posix_spawn(pid_t *child, const char *path, const posix_spawn_file_actions_t *actions,
