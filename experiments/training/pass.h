@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A network applied to a few images, forward and backward, on one thread: the memory of all its
+ * activations and its attentions' plans. */
+#ifndef EXPERIMENTS_TRAINING_PASS_H
+#define EXPERIMENTS_TRAINING_PASS_H
+
+#include "training/model.h"
+#include "training/real.h"
+
+typedef struct R(pass) R(pass);
+
+/* For so many images at a time. data: the flat array of the model's parameters, read at
+ * every call. context: of one thread, the CPU's. All of them must outlive the pass. Returns an exit
+ * code; on failure one line on stderr. */
+int R(pass_create)(const model *m, real *data, atn_context *context, int64_t images,
+                   R(pass) * *pass);
+void R(pass_free)(R(pass) * pass);
+
+/* pixels: images x side x side; logits: images x classes. */
+atn_status R(pass_forward)(R(pass) * pass, const real *pixels, real *logits);
+
+/* After forward with the same pixels: the derivatives of a scalar by all parameters, from those by
+ * the logits; overwrites `gradient`, a flat array like the parameters (0 for fixed ones). */
+atn_status R(pass_backward)(R(pass) * pass, const real *dlogits, real *gradient);
+
+/* Of the last forward, where NaN or infinity began: "block 2: attention"; null: nowhere. */
+const char *R(pass_not_finite)(R(pass) * pass);
+
+/* What the last forward gave to a block's attention: views of queries, keys (null data: there are
+ * none) and values, images x heads x tokens x channels. */
+typedef struct {
+    atn_tensor q, k, v;
+} pass_tokens;
+pass_tokens R(pass_tokens_of)(const R(pass) * pass, int64_t block);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "training_run.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "common/report.h"
+#include "training/layers.h"
+#include "training/pass.h"
+
+static real *rounded(int64_t count, const double *values)
+{
+    real *copy = must_allocate((size_t)count, sizeof *copy);
+    for (int64_t i = 0; i < count; i++)
+        copy[i] = (real)values[i];
+    return copy;
+}
+
+double R(training_run)(const training_case *c, double *logits, double *gradient)
+{
+    const model *m = c->m;
+    int64_t count = c->images * m->shape.classes;
+    atn_context *context;
+    R(pass) * pass;
+    cr_assert_eq(atn_context_create(&(atn_context_options){.threads = 1}, &context), ATN_OK);
+    real *parameters = rounded(m->size, c->parameters);
+    real *pixels = rounded(c->images * m->shape.side * m->shape.side, c->pixels);
+    real *y = must_allocate((size_t)count, sizeof *y),
+         *dy = must_allocate((size_t)count, sizeof *dy);
+    real *g = must_allocate((size_t)m->size, sizeof *g);
+    cr_assert_eq(R(pass_create)(m, parameters, context, c->images, &pass), EXIT_PASS);
+    cr_assert(R(pass_forward)(pass, pixels, y) >= 0, "%s", atn_last_error(context));
+    double loss = 0;
+    int64_t correct = 0;
+    R(cross_entropy)
+    (c->images, m->shape.classes, y, c->labels, 0.1, 1 / (double)c->images, &loss, &correct, dy);
+    for (int64_t i = 0; logits && i < count; i++)
+        logits[i] = (double)y[i];
+    if (gradient) {
+        for (int64_t i = 0; i < m->size; i++)
+            g[i] = (real)NAN; /* every number must be written */
+        cr_assert(R(pass_backward)(pass, dy, g) >= 0, "%s", atn_last_error(context));
+        for (int64_t i = 0; i < m->size; i++)
+            gradient[i] = (double)g[i];
+    }
+    R(pass_free)(pass);
+    atn_context_free(context);
+    free(g);
+    free(dy);
+    free(y);
+    free(pixels);
+    free(parameters);
+    return loss / (double)c->images;
+}
