@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A network applied to a few images, forward and backward, on one thread: the memory of all its
  * activations and its attentions' plans. */
-#ifndef EXPERIMENTS_TRAINING_PASS_H
-#define EXPERIMENTS_TRAINING_PASS_H
+#ifndef EXPERIMENTS_TRAIN_PASS_H
+#define EXPERIMENTS_TRAIN_PASS_H
 
-#include "training/model.h"
-#include "training/real.h"
+#include "train/model.h"
+#include "train/real.h"
 
 typedef struct R(pass) R(pass);
 

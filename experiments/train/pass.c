@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "training/pass.h"
+#include "train/pass.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "common/report.h"
-#include "training/layers.h"
+#include "train/layers.h"
 
 enum { PARTS = 3 }; /* queries, keys, values; or queries, values */
 
@@ -173,8 +173,7 @@ static void embed(R(pass) * p, const real *pixels)
      p->blocks[0].in);
     for (int64_t i = 0; i < p->images; i++)
         R(residual)
-        (n, c, p->blocks[0].in + i * n * c, NULL, p->data + m->position,
-         p->blocks[0].in + i * n * c);
+    (n, c, p->blocks[0].in + i * n * c, NULL, p->data + m->position, p->blocks[0].in + i * n * c);
 }
 
 static atn_status attend(R(pass) * p, block_memory *b)
@@ -200,11 +199,11 @@ static atn_status block_forward(R(pass) * p, int64_t index)
     const real *w = p->data, *attention_in = m->norm_after ? b->in : b->normed1;
     if (!m->norm_after)
         R(layer_norm)
-        (rows, c, b->in, w + at->norm1_weight, w + at->norm1_bias, b->normed1, b->moments1);
+    (rows, c, b->in, w + at->norm1_weight, w + at->norm1_bias, b->normed1, b->moments1);
     for (int64_t k = 0; k < m->inputs; k++)
         R(linear)
-        (rows, c, c, attention_in, w + at->input_weight + k * c * c, w + at->input_bias + k * c,
-         b->parts[k]);
+    (rows, c, c, attention_in, w + at->input_weight + k * c * c, w + at->input_bias + k * c,
+     b->parts[k]);
     atn_status status = attend(p, b);
     if (!is_value(status))
         return status;
@@ -223,7 +222,7 @@ static atn_status block_forward(R(pass) * p, int64_t index)
     (rows, c, m->norm_after ? b->normed1 : b->middle, scale_at(p, at->scale2), b->mlp, b->sum);
     if (m->norm_after)
         R(layer_norm)
-        (rows, c, b->sum, w + at->norm2_weight, w + at->norm2_bias, b->normed2, b->moments2);
+    (rows, c, b->sum, w + at->norm2_weight, w + at->norm2_bias, b->normed2, b->moments2);
     return status;
 }
 
@@ -301,8 +300,8 @@ static atn_status block_backward(R(pass) * p, int64_t index, real *gradient)
     real *g = gradient;
     if (m->norm_after)
         R(layer_norm_backward)
-        (rows, c, b->sum, w + at->norm2_weight, b->moments2, p->dx, p->dx, g + at->norm2_weight,
-         g + at->norm2_bias);
+    (rows, c, b->sum, w + at->norm2_weight, b->moments2, p->dx, p->dx, g + at->norm2_weight,
+     g + at->norm2_bias);
     const real *dmlp = unscaled(p, at->scale2, b->mlp, p->dattended, g);
     R(linear_backward)
     (rows, h, c, b->gelu, w + at->mlp_weight, dmlp, 0, p->dhidden, g + at->mlp_weight,
@@ -330,13 +329,12 @@ static atn_status block_backward(R(pass) * p, int64_t index, real *gradient)
     atn_status status = attend_backward(p, index, g);
     for (int64_t k = 0; k < m->inputs && is_value(status); k++)
         R(linear_backward)
-        (rows, c, c, m->norm_after ? b->in : b->normed1, w + at->input_weight + k * c * c,
-         p->dparts[k], k > 0, p->drows, g + at->input_weight + k * c * c,
-         g + at->input_bias + k * c);
+    (rows, c, c, m->norm_after ? b->in : b->normed1, w + at->input_weight + k * c * c, p->dparts[k],
+     k > 0, p->drows, g + at->input_weight + k * c * c, g + at->input_bias + k * c);
     if (!m->norm_after)
         R(layer_norm_backward)
-        (rows, c, b->in, w + at->norm1_weight, b->moments1, p->drows, p->drows,
-         g + at->norm1_weight, g + at->norm1_bias);
+    (rows, c, b->in, w + at->norm1_weight, b->moments1, p->drows, p->drows, g + at->norm1_weight,
+     g + at->norm1_bias);
     add_to(rows * c, p->drows, p->dx);
     return status;
 }

@@ -8,13 +8,13 @@
 
 #include "common/random.h"
 #include "common/report.h"
-#include "training_run.h"
+#include "train_run.h"
 
 enum { IMAGES = 3, SIDE = 28, WIDTH = 8, LABELS = 5 };
 
 typedef struct {
     model m;
-    training_case c;
+    train_case c;
     double *parameters, *pixels;
     unsigned char labels[IMAGES];
 } network;
@@ -63,9 +63,9 @@ static network make(const char *name)
     return w;
 }
 
-static training_case case_of(const network *w)
+static train_case case_of(const network *w)
 {
-    return (training_case){&w->m, IMAGES, w->parameters, w->pixels, w->labels};
+    return (train_case){&w->m, IMAGES, w->parameters, w->pixels, w->labels};
 }
 
 static void release(network *w)
@@ -93,13 +93,13 @@ enum { OPERATORS = sizeof operators / sizeof *operators };
 /* The loss a way along u from the parameter. */
 static double loss_at(const network *w, const model_parameter *p, const double *u, double way)
 {
-    training_case c = case_of(w);
+    train_case c = case_of(w);
     double *moved = must_allocate((size_t)w->m.size, sizeof *moved);
     memcpy(moved, w->parameters, (size_t)w->m.size * sizeof *moved);
     for (int64_t i = 0; i < p->count; i++)
         moved[p->offset + i] += way * u[i];
     c.parameters = moved;
-    double loss = training_run_f64(&c, NULL, NULL);
+    double loss = train_run_f64(&c, NULL, NULL);
     free(moved);
     return loss;
 }
@@ -129,13 +129,13 @@ static void check_parameter(int op, const network *w, const model_parameter *p,
     free(u);
 }
 
-Test(training_pass, gradients_are_those_of_differences, .timeout = 120)
+Test(train_pass, gradients_are_those_of_differences, .timeout = 120)
 {
     for (int i = 0; i < OPERATORS; i++) {
         network w = make(operators[i].name);
-        training_case c = case_of(&w);
+        train_case c = case_of(&w);
         double *gradient = must_allocate((size_t)w.m.size, sizeof *gradient);
-        training_run_f64(&c, NULL, gradient);
+        train_run_f64(&c, NULL, gradient);
         for (int64_t p = 0; p < w.m.parameter_count; p++)
             check_parameter(i, &w, &w.m.parameters[p], gradient);
         free(gradient);
@@ -145,17 +145,17 @@ Test(training_pass, gradients_are_those_of_differences, .timeout = 120)
 
 /* 10 n u, n the width, as the ruler has it for kappa = 1: for the logits, which are of size 1, and
  * for the gradient as a whole. */
-Test(training_pass, f32_is_f64_rounded)
+Test(train_pass, f32_is_f64_rounded)
 {
     const double most = 10 * WIDTH * 0x1p-24;
     for (int i = 0; i < OPERATORS; i++) {
         network w = make(operators[i].name);
-        training_case c = case_of(&w);
+        train_case c = case_of(&w);
         double logits[2][IMAGES * LABELS], *gradients[2], apart = 0, size = 0;
         for (int k = 0; k < 2; k++)
             gradients[k] = must_allocate((size_t)w.m.size, sizeof *gradients[k]);
-        training_run_f64(&c, logits[0], gradients[0]);
-        training_run_f32(&c, logits[1], gradients[1]);
+        train_run_f64(&c, logits[0], gradients[0]);
+        train_run_f32(&c, logits[1], gradients[1]);
         for (int64_t k = 0; k < w.m.size; k++) {
             apart += pow(gradients[0][k] - gradients[1][k], 2);
             size += pow(gradients[0][k], 2);

@@ -11,8 +11,8 @@
  * K = Q (soft, softpp, gaussian and lsh) have no keys in it. Around the blocks: patches embedded by
  * a linear layer plus a learned position, a last LayerNorm, the mean over the tokens, and a linear
  * classifier. */
-#ifndef EXPERIMENTS_TRAINING_MODEL_H
-#define EXPERIMENTS_TRAINING_MODEL_H
+#ifndef EXPERIMENTS_TRAIN_MODEL_H
+#define EXPERIMENTS_TRAIN_MODEL_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "training/model.h"
+#include "train/model.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "training/layers.h"
+#include "train/layers.h"
 
 #include <cblas.h>
 #include <math.h>

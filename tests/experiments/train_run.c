@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "training_run.h"
+#include "train_run.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "common/report.h"
-#include "training/layers.h"
-#include "training/pass.h"
+#include "train/layers.h"
+#include "train/pass.h"
 
 static real *rounded(int64_t count, const double *values)
 {
@@ -17,7 +17,7 @@ static real *rounded(int64_t count, const double *values)
     return copy;
 }
 
-double R(training_run)(const training_case *c, double *logits, double *gradient)
+double R(train_run)(const train_case *c, double *logits, double *gradient)
 {
     const model *m = c->m;
     int64_t count = c->images * m->shape.classes;

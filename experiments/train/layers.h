@@ -2,12 +2,12 @@
 /* The layers of a network between its attentions, forward and backward. Arrays are rows x width,
  * row-major and dense. Backward overwrites the gradients it is given; every sum is in an order that
  * the sizes alone decide. */
-#ifndef EXPERIMENTS_TRAINING_LAYERS_H
-#define EXPERIMENTS_TRAINING_LAYERS_H
+#ifndef EXPERIMENTS_TRAIN_LAYERS_H
+#define EXPERIMENTS_TRAIN_LAYERS_H
 
 #include <stdint.h>
 
-#include "training/real.h"
+#include "train/real.h"
 
 /* y = x W^T + b: x rows x in, W out x in, b out numbers, y rows x out. */
 void R(linear)(int64_t rows, int64_t in, int64_t out, const real *x, const real *weight,

@@ -2,8 +2,8 @@
 /* Training in f32 and f64 from one source: layers.c and pass.c are compiled twice, with REAL_F32
  * or REAL_F64 defined. `real` is the element type, R(name) the name of this copy: f32 where neither
  * is defined. */
-#ifndef EXPERIMENTS_TRAINING_REAL_H
-#define EXPERIMENTS_TRAINING_REAL_H
+#ifndef EXPERIMENTS_TRAIN_REAL_H
+#define EXPERIMENTS_TRAIN_REAL_H
 
 #if defined(REAL_F64)
 typedef double real;
