@@ -340,12 +340,13 @@ static int test(trainer *t, training_score *score)
     *score = (training_score){0};
     for (int64_t s = 0; s < slices; s++) {
         score->loss += t->losses[s] / (double)t->test->count;
-        score->accuracy += (double)t->corrects[s] / (double)t->test->count;
+        score->accuracy += (double)t->corrects[s];
         if (t->outcomes[s] < 0) {
             report_error("%s: %s", t->m.shape.attention->name, atn_status_message(t->outcomes[s]));
             return EXIT_ENVIRONMENT;
         }
     }
+    score->accuracy /= (double)t->test->count;
     return EXIT_PASS;
 }
 
