@@ -27,7 +27,7 @@ typedef struct {
 /* The experiments of verbs that take --shard; all others are in the registry. */
 static const struct {
     const experiment *e;
-    const char *of_verb;
+    const char *verb;
 } of_verbs[] = {{&bench, "bench"}, {&bench_growth, "bench"}, {&train, "train"}};
 enum { OF_VERBS = sizeof of_verbs / sizeof *of_verbs };
 

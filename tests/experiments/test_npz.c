@@ -66,8 +66,9 @@ Test(npz, damaged_archives_are_refused)
             const char *text = captured();
             const npy_array *a = code == EXIT_PASS ? npz_find(&file, "a.b") : NULL;
             survived += code == EXIT_PASS;
-            cr_expect(code == EXIT_PASS ? change && (!a || memcmp(a->data, values, sizeof values) == 0)
-                                        : code == EXIT_ENVIRONMENT && is_one_line_with(text, "y.npz"),
+            cr_expect(code == EXIT_PASS
+                          ? change && (!a || memcmp(a->data, values, sizeof values) == 0)
+                          : code == EXIT_ENVIRONMENT && is_one_line_with(text, "y.npz"),
                       "byte %zu, change %d: %d %s", i, change, code, text);
             npz_free(&file);
         }
