@@ -36,6 +36,6 @@ const experiment *const experiments[] = {
 };
 
 const verb *const verbs[] = {
-    &list_verb,    &claims_verb, &inspect_verb, &check_verb,
-    &regress_verb, &bench_verb,  &merge_verb,   &train_verb, NULL,
+    &list_verb,  &claims_verb, &inspect_verb, &check_verb, &regress_verb,
+    &bench_verb, &merge_verb,  &train_verb,   NULL,
 };
