@@ -2,6 +2,7 @@
 #include "train/fashion.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,4 +114,23 @@ void fashion_free(fashion_set *set)
     free(set->pixels);
     free(set->labels);
     *set = (fashion_set){0};
+}
+
+void fashion_image(const fashion_set *set, int64_t image, int crop, int64_t side, float *out)
+{
+    enum { RANGE = 2 * FASHION_SHIFT + 1 };
+    static const float mean = 0.2860f, deviation = 0.3530f;
+    const unsigned char *pixels = set->pixels + image * FASHION_SIDE * FASHION_SIDE;
+    bool flipped = crop >= 0 && crop % 2 == 1;
+    int64_t down = crop < 0 ? 0 : crop / 2 % RANGE - FASHION_SHIFT;
+    int64_t right = crop < 0 ? 0 : crop / 2 / RANGE - FASHION_SHIFT;
+    int64_t factor = side / FASHION_SIDE;
+    for (int64_t y = 0; y < side; y++)
+        for (int64_t x = 0; x < side; x++) {
+            int64_t row = y / factor + down, col = x / factor + right;
+            col = flipped ? FASHION_SIDE - 1 - col : col;
+            bool there = row >= 0 && row < FASHION_SIDE && col >= 0 && col < FASHION_SIDE;
+            float value = there ? (float)pixels[row * FASHION_SIDE + col] / 255 : 0;
+            out[y * side + x] = (value - mean) / deviation;
+        }
 }

@@ -7,8 +7,8 @@
 
 /* ---- Linear ---- */
 
-void R(linear)(int64_t rows, int64_t in, int64_t out, const real *x, const real *weight,
-               const real *bias, real *y)
+void linear(int64_t rows, int64_t in, int64_t out, const real *x, const real *weight,
+            const real *bias, real *y)
 {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < out; c++)
@@ -17,28 +17,27 @@ void R(linear)(int64_t rows, int64_t in, int64_t out, const real *x, const real 
                weight, (int)in, 1, y, (int)out);
 }
 
-void R(linear_backward)(int64_t rows, int64_t in, int64_t out, const real *x, const real *weight,
-                        const real *dy, real keep, real *dx, real *dweight, real *dbias)
+void linear_backward(int64_t rows, int64_t in, int64_t out, const real *x, const real *weight,
+                     const real *dy, real keep, real *dx, real *dweight, real *dbias)
 {
     if (dx)
         cblas_gemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)rows, (int)in, (int)out, 1, dy,
                    (int)out, weight, (int)in, keep, dx, (int)in);
     cblas_gemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)out, (int)in, (int)rows, 1, dy,
                (int)out, x, (int)in, 0, dweight, (int)in);
-    R(column_sums)(rows, out, dy, NULL, dbias);
+    column_sums(rows, out, dy, NULL, dbias);
 }
 
 /* ---- Elementwise ---- */
 
-void R(residual)(int64_t rows, int64_t width, const real *x, const real *scale, const real *z,
-                 real *y)
+void residual(int64_t rows, int64_t width, const real *x, const real *scale, const real *z, real *y)
 {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < width; c++)
             y[r * width + c] = x[r * width + c] + (scale ? scale[c] : 1) * z[r * width + c];
 }
 
-void R(column_sums)(int64_t rows, int64_t width, const real *x, const real *z, real *sums)
+void column_sums(int64_t rows, int64_t width, const real *x, const real *z, real *sums)
 {
     for (int64_t c = 0; c < width; c++)
         sums[c] = 0;
@@ -47,7 +46,7 @@ void R(column_sums)(int64_t rows, int64_t width, const real *x, const real *z, r
             sums[c] += x[r * width + c] * (z ? z[r * width + c] : 1);
 }
 
-void R(gelu)(int64_t count, const real *x, real *y, real *slope)
+void gelu(int64_t count, const real *x, real *y, real *slope)
 {
     const real rate = (real)1.5957691216057308, cubic = (real)0.044715; /* 2 sqrt(2/pi) */
     for (int64_t i = 0; i < count; i++) {
@@ -59,8 +58,8 @@ void R(gelu)(int64_t count, const real *x, real *y, real *slope)
 
 /* ---- LayerNorm ---- */
 
-void R(layer_norm)(int64_t rows, int64_t width, const real *x, const real *weight, const real *bias,
-                   real *y, real *moments)
+void layer_norm(int64_t rows, int64_t width, const real *x, const real *weight, const real *bias,
+                real *y, real *moments)
 {
     static const real epsilon = (real)1e-5;
     for (int64_t r = 0; r < rows; r++, x += width, y += width, moments += 2) {
@@ -79,9 +78,8 @@ void R(layer_norm)(int64_t rows, int64_t width, const real *x, const real *weigh
 }
 
 /* With u = (x - mean) rate and g = dy weight:   dx = rate (g - mean(g) - u mean(g u)). */
-void R(layer_norm_backward)(int64_t rows, int64_t width, const real *x, const real *weight,
-                            const real *moments, const real *dy, real *dx, real *dweight,
-                            real *dbias)
+void layer_norm_backward(int64_t rows, int64_t width, const real *x, const real *weight,
+                         const real *moments, const real *dy, real *dx, real *dweight, real *dbias)
 {
     for (int64_t c = 0; c < width; c++)
         dweight[c] = dbias[c] = 0;
@@ -103,9 +101,8 @@ void R(layer_norm_backward)(int64_t rows, int64_t width, const real *x, const re
 
 /* ---- The loss ---- */
 
-void R(cross_entropy)(int64_t images, int64_t classes, const real *logits,
-                      const unsigned char *labels, double smoothing, double weight, double *loss,
-                      int64_t *correct, real *dlogits)
+void cross_entropy(int64_t images, int64_t classes, const real *logits, const unsigned char *labels,
+                   double smoothing, double weight, double *loss, int64_t *correct, real *dlogits)
 {
     for (int64_t i = 0; i < images; i++, logits += classes) {
         double most = -INFINITY, sum = 0, mean = 0;

@@ -26,7 +26,7 @@ typedef struct {
     atn_plan *plan;
 } block_memory;
 
-struct R(pass) {
+struct pass {
     const model *m;
     real *data;
     int64_t images;
@@ -43,14 +43,14 @@ struct R(pass) {
 /* ---- Memory ---- */
 
 /* Hands out parts of one block of memory; before there is one, it counts. */
-static void take(R(pass) * p, real **part, int64_t count)
+static void take(pass *p, real **part, int64_t count)
 {
     static const int64_t line = 64 / sizeof(real);
     *part = p->memory ? p->memory + p->size : NULL;
     p->size += (count + line - 1) / line * line;
 }
 
-static void take_all(R(pass) * p)
+static void take_all(pass *p)
 {
     const model *m = p->m;
     int64_t c = m->shape.width, h = m->shape.hidden, rows = p->images * m->tokens;
@@ -88,7 +88,7 @@ static void take_all(R(pass) * p)
 }
 
 /* Rows of width numbers as images x heads x tokens x channels. */
-static atn_tensor heads_of(const R(pass) * p, real *rows)
+static atn_tensor heads_of(const pass *p, real *rows)
 {
     const model_shape *s = &p->m->shape;
     int64_t n = p->m->tokens, d = s->width / s->heads;
@@ -103,24 +103,23 @@ static atn_tensor heads_of(const R(pass) * p, real *rows)
                         .row_stride = s->width};
 }
 
-static pass_tokens tokens_of(const R(pass) * p, real *const parts[PARTS])
+static pass_tokens tokens_of(const pass *p, real *const parts[PARTS])
 {
     bool has_keys = p->m->inputs == PARTS;
     return (pass_tokens){heads_of(p, parts[0]), has_keys ? heads_of(p, parts[1]) : (atn_tensor){0},
                          heads_of(p, parts[p->m->inputs - 1])};
 }
 
-pass_tokens R(pass_tokens_of)(const R(pass) * p, int64_t block)
+pass_tokens pass_tokens_of(const pass *p, int64_t block)
 {
     return tokens_of(p, p->blocks[block].parts);
 }
 
-int R(pass_create)(const model *m, real *data, atn_context *context, int64_t images,
-                   R(pass) * *pass)
+int pass_create(const model *m, real *data, atn_context *context, int64_t images, pass **made)
 {
-    R(pass) *p = must_allocate(1, sizeof *p);
-    *pass = p;
-    *p = (R(pass)){.m = m, .data = data, .images = images};
+    pass *p = must_allocate(1, sizeof *p);
+    *made = p;
+    *p = (struct pass){.m = m, .data = data, .images = images};
     p->blocks = must_allocate((size_t)m->shape.depth, sizeof *p->blocks);
     take_all(p);
     p->memory = must_allocate((size_t)p->size, sizeof *p->memory);
@@ -138,7 +137,7 @@ int R(pass_create)(const model *m, real *data, atn_context *context, int64_t ima
     return EXIT_PASS;
 }
 
-void R(pass_free)(R(pass) * p)
+void pass_free(pass *p)
 {
     if (!p)
         return;
@@ -157,7 +156,7 @@ static bool is_value(atn_status status)
     return status >= 0;
 }
 
-static void embed(R(pass) * p, const real *pixels)
+static void embed(pass *p, const real *pixels)
 {
     const model *m = p->m;
     int64_t side = m->shape.side, size = m->shape.patch, c = m->shape.width, n = m->tokens;
@@ -168,15 +167,14 @@ static void embed(R(pass) * p, const real *pixels)
         for (int64_t i = 0; i < size * size; i++)
             patch[i] = corner[i / size * side + i % size];
     }
-    R(linear)
-    (p->images * n, size * size, c, p->patches, p->data + m->patch_weight, p->data + m->patch_bias,
-     p->blocks[0].in);
+    linear(p->images * n, size * size, c, p->patches, p->data + m->patch_weight,
+           p->data + m->patch_bias, p->blocks[0].in);
     for (int64_t i = 0; i < p->images; i++)
-        R(residual)
-    (n, c, p->blocks[0].in + i * n * c, NULL, p->data + m->position, p->blocks[0].in + i * n * c);
+        residual(n, c, p->blocks[0].in + i * n * c, NULL, p->data + m->position,
+                 p->blocks[0].in + i * n * c);
 }
 
-static atn_status attend(R(pass) * p, block_memory *b)
+static atn_status attend(pass *p, block_memory *b)
 {
     pass_tokens t = tokens_of(p, b->parts);
     atn_tensor y = heads_of(p, b->attended);
@@ -185,12 +183,12 @@ static atn_status attend(R(pass) * p, block_memory *b)
 }
 
 /* LayerScale's numbers; null: there are none. */
-static const real *scale_at(const R(pass) * p, int64_t place)
+static const real *scale_at(const pass *p, int64_t place)
 {
     return p->m->scaled ? p->data + place : NULL;
 }
 
-static atn_status block_forward(R(pass) * p, int64_t index)
+static atn_status block_forward(pass *p, int64_t index)
 {
     const model *m = p->m;
     const model_block *at = &m->blocks[index];
@@ -198,35 +196,33 @@ static atn_status block_forward(R(pass) * p, int64_t index)
     int64_t c = m->shape.width, h = m->shape.hidden, rows = p->images * m->tokens;
     const real *w = p->data, *attention_in = m->norm_after ? b->in : b->normed1;
     if (!m->norm_after)
-        R(layer_norm)
-    (rows, c, b->in, w + at->norm1_weight, w + at->norm1_bias, b->normed1, b->moments1);
+        layer_norm(rows, c, b->in, w + at->norm1_weight, w + at->norm1_bias, b->normed1,
+                   b->moments1);
     for (int64_t k = 0; k < m->inputs; k++)
-        R(linear)
-    (rows, c, c, attention_in, w + at->input_weight + k * c * c, w + at->input_bias + k * c,
-     b->parts[k]);
+        linear(rows, c, c, attention_in, w + at->input_weight + k * c * c,
+               w + at->input_bias + k * c, b->parts[k]);
     atn_status status = attend(p, b);
     if (!is_value(status))
         return status;
-    R(linear)(rows, c, c, b->attended, w + at->output_weight, w + at->output_bias, b->output);
-    R(residual)(rows, c, b->in, scale_at(p, at->scale1), b->output, b->middle);
+    linear(rows, c, c, b->attended, w + at->output_weight, w + at->output_bias, b->output);
+    residual(rows, c, b->in, scale_at(p, at->scale1), b->output, b->middle);
     real *mlp_in = m->norm_after ? b->normed1 : b->normed2;
     int64_t norm_weight = m->norm_after ? at->norm1_weight : at->norm2_weight;
     int64_t norm_bias = m->norm_after ? at->norm1_bias : at->norm2_bias;
-    R(layer_norm)
-    (rows, c, b->middle, w + norm_weight, w + norm_bias, mlp_in,
-     m->norm_after ? b->moments1 : b->moments2);
-    R(linear)(rows, c, h, mlp_in, w + at->hidden_weight, w + at->hidden_bias, b->hidden);
-    R(gelu)(rows * h, b->hidden, b->gelu, b->slope);
-    R(linear)(rows, h, c, b->gelu, w + at->mlp_weight, w + at->mlp_bias, b->mlp);
-    R(residual)
-    (rows, c, m->norm_after ? b->normed1 : b->middle, scale_at(p, at->scale2), b->mlp, b->sum);
+    layer_norm(rows, c, b->middle, w + norm_weight, w + norm_bias, mlp_in,
+               m->norm_after ? b->moments1 : b->moments2);
+    linear(rows, c, h, mlp_in, w + at->hidden_weight, w + at->hidden_bias, b->hidden);
+    gelu(rows * h, b->hidden, b->gelu, b->slope);
+    linear(rows, h, c, b->gelu, w + at->mlp_weight, w + at->mlp_bias, b->mlp);
+    residual(rows, c, m->norm_after ? b->normed1 : b->middle, scale_at(p, at->scale2), b->mlp,
+             b->sum);
     if (m->norm_after)
-        R(layer_norm)
-    (rows, c, b->sum, w + at->norm2_weight, w + at->norm2_bias, b->normed2, b->moments2);
+        layer_norm(rows, c, b->sum, w + at->norm2_weight, w + at->norm2_bias, b->normed2,
+                   b->moments2);
     return status;
 }
 
-atn_status R(pass_forward)(R(pass) * p, const real *pixels, real *logits)
+atn_status pass_forward(pass *p, const real *pixels, real *logits)
 {
     const model *m = p->m;
     int64_t c = m->shape.width, n = m->tokens;
@@ -236,18 +232,16 @@ atn_status R(pass_forward)(R(pass) * p, const real *pixels, real *logits)
         status = block_forward(p, i);
     if (!is_value(status))
         return status;
-    R(layer_norm)
-    (p->images * n, c, p->blocks[m->shape.depth - 1].out, p->data + m->norm_weight,
-     p->data + m->norm_bias, p->normed, p->moments);
+    layer_norm(p->images * n, c, p->blocks[m->shape.depth - 1].out, p->data + m->norm_weight,
+               p->data + m->norm_bias, p->normed, p->moments);
     for (int64_t i = 0; i < p->images; i++) {
         real *mean = p->mean + i * c;
-        R(column_sums)(n, c, p->normed + i * n * c, NULL, mean);
+        column_sums(n, c, p->normed + i * n * c, NULL, mean);
         for (int64_t k = 0; k < c; k++)
             mean[k] /= (real)n;
     }
-    R(linear)
-    (p->images, c, m->shape.classes, p->mean, p->data + m->head_weight, p->data + m->head_bias,
-     p->logits);
+    linear(p->images, c, m->shape.classes, p->mean, p->data + m->head_weight,
+           p->data + m->head_bias, p->logits);
     for (int64_t i = 0; i < p->images * m->shape.classes; i++)
         logits[i] = p->logits[i];
     return status;
@@ -262,19 +256,19 @@ static void add_to(int64_t count, const real *from, real *to)
 }
 
 /* The gradient of z in x + scale z, which is dx itself without a scale. */
-static const real *unscaled(const R(pass) * p, int64_t place, const real *z, real *spare,
+static const real *unscaled(const pass *p, int64_t place, const real *z, real *spare,
                             real *gradient)
 {
     int64_t c = p->m->shape.width, rows = p->images * p->m->tokens;
     if (!p->m->scaled)
         return p->dx;
-    R(column_sums)(rows, c, p->dx, z, gradient + place);
+    column_sums(rows, c, p->dx, z, gradient + place);
     for (int64_t i = 0; i < rows * c; i++)
         spare[i] = p->dx[i] * p->data[place + i % c];
     return spare;
 }
 
-static atn_status attend_backward(R(pass) * p, int64_t index, real *gradient)
+static atn_status attend_backward(pass *p, int64_t index, real *gradient)
 {
     block_memory *b = &p->blocks[index];
     pass_tokens t = tokens_of(p, b->parts), dt = tokens_of(p, p->dparts);
@@ -290,7 +284,7 @@ static atn_status attend_backward(R(pass) * p, int64_t index, real *gradient)
 }
 
 /* dx: of the block's output; afterwards of its input. */
-static atn_status block_backward(R(pass) * p, int64_t index, real *gradient)
+static atn_status block_backward(pass *p, int64_t index, real *gradient)
 {
     const model *m = p->m;
     const model_block *at = &m->blocks[index];
@@ -299,47 +293,40 @@ static atn_status block_backward(R(pass) * p, int64_t index, real *gradient)
     const real *w = p->data;
     real *g = gradient;
     if (m->norm_after)
-        R(layer_norm_backward)
-    (rows, c, b->sum, w + at->norm2_weight, b->moments2, p->dx, p->dx, g + at->norm2_weight,
-     g + at->norm2_bias);
+        layer_norm_backward(rows, c, b->sum, w + at->norm2_weight, b->moments2, p->dx, p->dx,
+                            g + at->norm2_weight, g + at->norm2_bias);
     const real *dmlp = unscaled(p, at->scale2, b->mlp, p->dattended, g);
-    R(linear_backward)
-    (rows, h, c, b->gelu, w + at->mlp_weight, dmlp, 0, p->dhidden, g + at->mlp_weight,
-     g + at->mlp_bias);
+    linear_backward(rows, h, c, b->gelu, w + at->mlp_weight, dmlp, 0, p->dhidden,
+                    g + at->mlp_weight, g + at->mlp_bias);
     for (int64_t i = 0; i < rows * h; i++)
         p->dhidden[i] *= b->slope[i];
-    R(linear_backward)
-    (rows, c, h, m->norm_after ? b->normed1 : b->normed2, w + at->hidden_weight, p->dhidden, 0,
-     p->drows, g + at->hidden_weight, g + at->hidden_bias);
+    linear_backward(rows, c, h, m->norm_after ? b->normed1 : b->normed2, w + at->hidden_weight,
+                    p->dhidden, 0, p->drows, g + at->hidden_weight, g + at->hidden_bias);
     if (m->norm_after) {
         add_to(rows * c, p->drows, p->dx);
-        R(layer_norm_backward)
-        (rows, c, b->middle, w + at->norm1_weight, b->moments1, p->dx, p->dx, g + at->norm1_weight,
-         g + at->norm1_bias);
+        layer_norm_backward(rows, c, b->middle, w + at->norm1_weight, b->moments1, p->dx, p->dx,
+                            g + at->norm1_weight, g + at->norm1_bias);
     } else {
-        R(layer_norm_backward)
-        (rows, c, b->middle, w + at->norm2_weight, b->moments2, p->drows, p->drows,
-         g + at->norm2_weight, g + at->norm2_bias);
+        layer_norm_backward(rows, c, b->middle, w + at->norm2_weight, b->moments2, p->drows,
+                            p->drows, g + at->norm2_weight, g + at->norm2_bias);
         add_to(rows * c, p->drows, p->dx);
     }
     const real *doutput = unscaled(p, at->scale1, b->output, p->drows, g);
-    R(linear_backward)
-    (rows, c, c, b->attended, w + at->output_weight, doutput, 0, p->dattended,
-     g + at->output_weight, g + at->output_bias);
+    linear_backward(rows, c, c, b->attended, w + at->output_weight, doutput, 0, p->dattended,
+                    g + at->output_weight, g + at->output_bias);
     atn_status status = attend_backward(p, index, g);
     for (int64_t k = 0; k < m->inputs && is_value(status); k++)
-        R(linear_backward)
-    (rows, c, c, m->norm_after ? b->in : b->normed1, w + at->input_weight + k * c * c, p->dparts[k],
-     k > 0, p->drows, g + at->input_weight + k * c * c, g + at->input_bias + k * c);
+        linear_backward(rows, c, c, m->norm_after ? b->in : b->normed1,
+                        w + at->input_weight + k * c * c, p->dparts[k], k > 0, p->drows,
+                        g + at->input_weight + k * c * c, g + at->input_bias + k * c);
     if (!m->norm_after)
-        R(layer_norm_backward)
-    (rows, c, b->in, w + at->norm1_weight, b->moments1, p->drows, p->drows, g + at->norm1_weight,
-     g + at->norm1_bias);
+        layer_norm_backward(rows, c, b->in, w + at->norm1_weight, b->moments1, p->drows, p->drows,
+                            g + at->norm1_weight, g + at->norm1_bias);
     add_to(rows * c, p->drows, p->dx);
     return status;
 }
 
-atn_status R(pass_backward)(R(pass) * p, const real *dlogits, real *gradient)
+atn_status pass_backward(pass *p, const real *dlogits, real *gradient)
 {
     const model *m = p->m;
     int64_t c = m->shape.width, n = m->tokens, features = m->shape.patch * m->shape.patch;
@@ -347,29 +334,27 @@ atn_status R(pass_backward)(R(pass) * p, const real *dlogits, real *gradient)
     for (int64_t i = 0; i < m->parameter_count; i++)
         for (int64_t k = 0; m->parameters[i].fixed && k < m->parameters[i].count; k++)
             gradient[m->parameters[i].offset + k] = 0;
-    R(linear_backward)
-    (p->images, c, m->shape.classes, p->mean, p->data + m->head_weight, dlogits, 0, p->drows,
-     gradient + m->head_weight, gradient + m->head_bias);
+    linear_backward(p->images, c, m->shape.classes, p->mean, p->data + m->head_weight, dlogits, 0,
+                    p->drows, gradient + m->head_weight, gradient + m->head_bias);
     for (int64_t i = p->images * n - 1; i >= 0; i--) /* drows has the images' rows first */
         for (int64_t k = 0; k < c; k++)
             p->dx[i * c + k] = p->drows[i / n * c + k] / (real)n;
-    R(layer_norm_backward)
-    (p->images * n, c, p->blocks[m->shape.depth - 1].out, p->data + m->norm_weight, p->moments,
-     p->dx, p->dx, gradient + m->norm_weight, gradient + m->norm_bias);
+    layer_norm_backward(p->images * n, c, p->blocks[m->shape.depth - 1].out,
+                        p->data + m->norm_weight, p->moments, p->dx, p->dx,
+                        gradient + m->norm_weight, gradient + m->norm_bias);
     for (int64_t i = m->shape.depth - 1; i >= 0 && is_value(status); i--)
         status = block_backward(p, i, gradient);
     if (!is_value(status))
         return status;
-    R(column_sums)(p->images, n * c, p->dx, NULL, gradient + m->position);
-    R(linear_backward)
-    (p->images * n, features, c, p->patches, p->data + m->patch_weight, p->dx, 0, NULL,
-     gradient + m->patch_weight, gradient + m->patch_bias);
+    column_sums(p->images, n * c, p->dx, NULL, gradient + m->position);
+    linear_backward(p->images * n, features, c, p->patches, p->data + m->patch_weight, p->dx, 0,
+                    NULL, gradient + m->patch_weight, gradient + m->patch_bias);
     return status;
 }
 
 /* ---- NaN ---- */
 
-const char *R(pass_not_finite)(R(pass) * p)
+const char *pass_not_finite(pass *p)
 {
     const model *m = p->m;
     int64_t c = m->shape.width, rows = p->images * m->tokens;

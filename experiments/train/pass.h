@@ -7,30 +7,36 @@
 #include "train/model.h"
 #include "train/real.h"
 
-typedef struct R(pass) R(pass);
+typedef struct pass pass; /* of its type */
+
+#define pass_create     R(pass_create)
+#define pass_free       R(pass_free)
+#define pass_forward    R(pass_forward)
+#define pass_backward   R(pass_backward)
+#define pass_not_finite R(pass_not_finite)
+#define pass_tokens_of  R(pass_tokens_of)
 
 /* For so many images at a time. data: the flat array of the model's parameters, read at
  * every call. context: of one thread, the CPU's. All of them must outlive the pass. Returns an exit
  * code; on failure one line on stderr. */
-int R(pass_create)(const model *m, real *data, atn_context *context, int64_t images,
-                   R(pass) * *pass);
-void R(pass_free)(R(pass) * pass);
+int pass_create(const model *m, real *data, atn_context *context, int64_t images, pass **made);
+void pass_free(pass *p);
 
 /* pixels: images x side x side; logits: images x classes. */
-atn_status R(pass_forward)(R(pass) * pass, const real *pixels, real *logits);
+atn_status pass_forward(pass *p, const real *pixels, real *logits);
 
 /* After forward with the same pixels: the derivatives of a scalar by all parameters, from those by
  * the logits; overwrites `gradient`, a flat array like the parameters (0 for fixed ones). */
-atn_status R(pass_backward)(R(pass) * pass, const real *dlogits, real *gradient);
+atn_status pass_backward(pass *p, const real *dlogits, real *gradient);
 
 /* Of the last forward, where NaN or infinity began: "block 2: attention"; null: nowhere. */
-const char *R(pass_not_finite)(R(pass) * pass);
+const char *pass_not_finite(pass *p);
 
 /* What the last forward gave to a block's attention: views of queries, keys (null data: there are
  * none) and values, images x heads x tokens x channels. */
 typedef struct {
     atn_tensor q, k, v;
 } pass_tokens;
-pass_tokens R(pass_tokens_of)(const R(pass) * pass, int64_t block);
+pass_tokens pass_tokens_of(const pass *p, int64_t block);
 
 #endif

@@ -18,14 +18,11 @@
 
 /* So many images at a time: few enough for a core's cache to hold some of their activations. The
  * order of sums follows from it. */
-enum { SLICE = 4, FLIPS = 2, SHIFT = 2, CHUNK = 4096 };
-
-/* What the whole training set's pixels, from 0 to 1, have. */
-static const float pixel_mean = 0.2860f, pixel_deviation = 0.3530f;
+enum { SLICE = 4, CHUNK = 4096 };
 
 typedef struct {
     atn_context *context;
-    pass_f32 *pass;
+    pass *pass;
     float *pixels;
 } worker;
 
@@ -45,7 +42,7 @@ struct trainer {
     int64_t step, images;
     int64_t epoch;         /* that order and crops are of; -1: none */
     int64_t *order;        /* of the images in this epoch */
-    unsigned char *crops;  /* of each: flip, row, column in one number */
+    unsigned char *crops;  /* of each, see fashion_image */
     training_epoch *curve; /* of each epoch; of the one at work sums over its steps, not means */
     double began;          /* seconds; -1: not in this process */
 };
@@ -77,7 +74,7 @@ static int open_workers(trainer *t)
             return EXIT_ENVIRONMENT;
         }
         w->pixels = must_allocate((size_t)(SLICE * side * side), sizeof *w->pixels);
-        int code = pass_create_f32(&t->m, t->parameters, w->context, SLICE, &w->pass);
+        int code = pass_create(&t->m, t->parameters, w->context, SLICE, &w->pass);
         if (code != EXIT_PASS)
             return code;
     }
@@ -153,7 +150,7 @@ void trainer_free(trainer *t)
     if (!t)
         return;
     for (int i = 0; t->workers && i < t->plan.threads; i++) {
-        pass_free_f32(t->workers[i].pass);
+        pass_free(t->workers[i].pass);
         atn_context_free(t->workers[i].context);
         free(t->workers[i].pixels);
     }
@@ -201,29 +198,8 @@ static void begin_epoch(trainer *t, int64_t epoch)
         t->order[j] = i;
     }
     for (int64_t i = 0; i < t->images; i++)
-        t->crops[i] =
-            (unsigned char)random_below(stream, FLIPS * (2 * SHIFT + 1) * (2 * SHIFT + 1));
+        t->crops[i] = (unsigned char)random_below(stream, FASHION_CROPS);
     random_free(stream);
-}
-
-/* An image of the set, enlarged to `side` by repeating pixels, moved by up to SHIFT pixels and
- * perhaps flipped; what moves in is 0. crop -1: as it is. */
-static void put_image(const fashion_set *set, int64_t image, int crop, int64_t side, float *out)
-{
-    enum { RANGE = 2 * SHIFT + 1 };
-    const unsigned char *pixels = set->pixels + image * FASHION_SIDE * FASHION_SIDE;
-    bool flipped = crop >= 0 && crop % FLIPS == 1;
-    int64_t down = crop < 0 ? 0 : crop / FLIPS % RANGE - SHIFT;
-    int64_t right = crop < 0 ? 0 : crop / FLIPS / RANGE - SHIFT;
-    int64_t factor = side / FASHION_SIDE;
-    for (int64_t y = 0; y < side; y++)
-        for (int64_t x = 0; x < side; x++) {
-            int64_t row = y / factor + down, col = x / factor + right;
-            col = flipped ? FASHION_SIDE - 1 - col : col;
-            bool there = row >= 0 && row < FASHION_SIDE && col >= 0 && col < FASHION_SIDE;
-            float value = there ? (float)pixels[row * FASHION_SIDE + col] / 255 : 0;
-            out[y * side + x] = (value - pixel_mean) / pixel_deviation;
-        }
 }
 
 /* ---- A step ---- */
@@ -245,17 +221,18 @@ static void run_slice(trainer *t, worker *w, int64_t slice, int64_t first)
     for (int64_t i = 0; i < SLICE; i++) {
         int64_t place = first + slice * SLICE + i;
         t->labels[slice * SLICE + i] = t->train->labels[t->order[place]];
-        put_image(t->train, t->order[place], t->crops[place], side, w->pixels + i * side * side);
+        fashion_image(t->train, t->order[place], t->crops[place], side,
+                      w->pixels + i * side * side);
     }
     float *logits = t->logits + slice * SLICE * classes;
     float *dlogits = t->dlogits + slice * SLICE * classes;
     t->losses[slice] = 0;
     t->corrects[slice] = 0;
-    atn_status status = pass_forward_f32(w->pass, w->pixels, logits);
-    cross_entropy_f32(SLICE, classes, logits, t->labels + slice * SLICE, t->plan.smoothing,
-                      1 / (double)t->plan.batch, &t->losses[slice], &t->corrects[slice], dlogits);
+    atn_status status = pass_forward(w->pass, w->pixels, logits);
+    cross_entropy(SLICE, classes, logits, t->labels + slice * SLICE, t->plan.smoothing,
+                  1 / (double)t->plan.batch, &t->losses[slice], &t->corrects[slice], dlogits);
     if (status >= 0 && isfinite(t->losses[slice]))
-        status = pass_backward_f32(w->pass, dlogits, t->gradients + slice * t->m.size);
+        status = pass_backward(w->pass, dlogits, t->gradients + slice * t->m.size);
     t->outcomes[slice] = status;
 }
 
@@ -303,7 +280,7 @@ static int report_not_finite(trainer *t, int64_t first)
     const char *where = "a gradient";
     for (int64_t s = 0; s < t->plan.batch / SLICE; s++) {
         run_slice(t, &t->workers[0], s, first);
-        const char *found = pass_not_finite_f32(t->workers[0].pass);
+        const char *found = pass_not_finite(t->workers[0].pass);
         if (t->outcomes[s] < 0)
             found = atn_status_message(t->outcomes[s]);
         if (found) {
@@ -330,12 +307,12 @@ static int test(trainer *t, training_score *score)
         worker *w = &t->workers[omp_get_thread_num()];
         float *logits = t->logits + s * SLICE * FASHION_CLASSES;
         for (int64_t i = 0; i < SLICE; i++)
-            put_image(t->test, s * SLICE + i, -1, side, w->pixels + i * side * side);
+            fashion_image(t->test, s * SLICE + i, FASHION_WHOLE, side, w->pixels + i * side * side);
         t->losses[s] = 0;
         t->corrects[s] = 0;
-        t->outcomes[s] = pass_forward_f32(w->pass, w->pixels, logits);
-        cross_entropy_f32(SLICE, FASHION_CLASSES, logits, t->test->labels + s * SLICE, 0, 0,
-                          &t->losses[s], &t->corrects[s], NULL);
+        t->outcomes[s] = pass_forward(w->pass, w->pixels, logits);
+        cross_entropy(SLICE, FASHION_CLASSES, logits, t->test->labels + s * SLICE, 0, 0,
+                      &t->losses[s], &t->corrects[s], NULL);
     }
     *score = (training_score){0};
     for (int64_t s = 0; s < slices; s++) {

@@ -104,3 +104,39 @@ Test(train_fashion, cut_files_are_refused)
     }
     free(bytes);
 }
+
+/* One bright pixel, in row 5 and column 9: where each crop puts it. */
+Test(train_fashion, crops_move_and_flip)
+{
+    enum { ROW = 5, COL = 9, FACTOR = 2, LARGE = FACTOR * FASHION_SIDE };
+    static unsigned char pixels[2 * PIXELS];
+    static float out[LARGE * LARGE];
+    const fashion_set set = {.count = 2, .pixels = pixels};
+    bool seen[FASHION_SIDE][FASHION_SIDE] = {{false}};
+    pixels[PIXELS + ROW * FASHION_SIDE + COL] = 255;
+    for (int crop = FASHION_WHOLE; crop < FASHION_CROPS; crop++) {
+        int bright = 0, row = -1, col = -1;
+        fashion_image(&set, 1, crop, FASHION_SIDE, out);
+        for (int i = 0; i < PIXELS; i++)
+            if (out[i] > 0) {
+                bright++;
+                row = i / FASHION_SIDE;
+                col = i % FASHION_SIDE;
+            } else
+                cr_assert_float_eq(out[i], -0.2860f / 0.3530f, 1e-6f);
+        cr_assert_eq(bright, 1, "crop %d", crop);
+        cr_expect_float_eq(out[row * FASHION_SIDE + col], 0.7140f / 0.3530f, 1e-6f);
+        if (crop == FASHION_WHOLE) {
+            cr_expect(row == ROW && col == COL);
+            continue;
+        }
+        int middle = crop % 2 ? FASHION_SIDE - 1 - COL : COL;
+        cr_expect(abs(row - ROW) <= FASHION_SHIFT && abs(col - middle) <= FASHION_SHIFT,
+                  "crop %d: %d, %d", crop, row, col);
+        cr_expect(!seen[row][col], "crop %d is another one", crop);
+        seen[row][col] = true;
+    }
+    fashion_image(&set, 1, FASHION_WHOLE, LARGE, out);
+    for (int i = 0; i < LARGE * LARGE; i++)
+        cr_expect((out[i] > 0) == (i / LARGE / FACTOR == ROW && i % LARGE / FACTOR == COL));
+}

@@ -10,6 +10,7 @@
 #include "common/report.h"
 #include "scratch.h"
 #include "train/trainer.h"
+#include "train_run.h"
 
 enum { PIXELS = FASHION_SIDE * FASHION_SIDE, IMAGES = 64, BATCH = 16 };
 
@@ -130,6 +131,82 @@ Test(train_trainer, seeds_and_options_change_the_numbers)
     EXPECT_OTHER(clip, 0.1);
     EXPECT_OTHER(smoothing, 0);
     free(first);
+}
+
+/* AdamW's first step is the rate, with the sign of the gradient, wherever there is one; the rate
+ * then rises for an epoch and falls to a hundredth. */
+Test(train_trainer, first_steps_and_rates)
+{
+    training plan = small_plan("sima");
+    trainer *t = begin(&plan);
+    const model *m = trainer_model(t);
+    float *start = must_allocate((size_t)m->size, sizeof *start);
+    memcpy(start, trainer_parameters(t), (size_t)m->size * sizeof *start);
+    take_steps(t, 1);
+    double rate = plan.rate / 4;
+    for (int64_t p = 0; p < m->parameter_count; p++) {
+        const model_parameter *of = &m->parameters[p];
+        int64_t moved = 0;
+        for (int64_t i = of->offset; i < of->offset + of->count; i++) {
+            double from = (double)start[i] * (of->dimensions > 1 ? 1 - rate * plan.decay : 1);
+            double by = fabs((double)trainer_parameters(t)[i] - from);
+            cr_assert(by <= rate + 2e-7, "%s: moved by %g", of->name, by);
+            moved += by >= 0.99 * rate - 2e-7;
+        }
+        cr_expect(moved >= of->count / 4, "%s: %d of %d moved", of->name, (int)moved,
+                  (int)of->count);
+    }
+    for (int step = 1; step <= 12; step++) {
+        double want = step <= 4
+                          ? plan.rate * step / 4
+                          : plan.rate * (0.01 + 0.99 * (1 + cos(acos(-1) * (step - 4) / 8)) / 2);
+        cr_expect_float_eq(trainer_epoch(t, (step - 1) / 4).rate, want, 1e-12, "step %d", step);
+        if (step < 12)
+            take_steps(t, 1);
+    }
+    cr_expect_float_eq(trainer_epoch(t, 2).rate, plan.rate / 100, 1e-12);
+    free(start);
+    trainer_free(t);
+}
+
+/* At the end of an epoch the test set is as it is, and its loss is without smoothing. */
+Test(train_trainer, the_test_set_is_taken_whole)
+{
+    training plan = small_plan("softmax");
+    trainer *t = begin(&plan);
+    take_steps(t, 4);
+    const model *m = trainer_model(t);
+    double *parameters = must_allocate((size_t)m->size, sizeof *parameters);
+    double *pixels = must_allocate(IMAGES, PIXELS * sizeof *pixels);
+    double *logits = must_allocate(IMAGES, FASHION_CLASSES * sizeof *logits), loss = 0;
+    static float image[PIXELS];
+    int right = 0;
+    for (int64_t i = 0; i < m->size; i++)
+        parameters[i] = (double)trainer_parameters(t)[i];
+    for (int i = 0; i < IMAGES; i++) {
+        fashion_image(&sets[1], i, FASHION_WHOLE, FASHION_SIDE, image);
+        for (int p = 0; p < PIXELS; p++)
+            pixels[i * PIXELS + p] = (double)image[p];
+    }
+    train_run_f64(&(train_case){m, IMAGES, parameters, pixels, sets[1].labels}, logits, NULL);
+    for (int i = 0; i < IMAGES; i++) {
+        double sum = 0;
+        int best = 0;
+        for (int c = 0; c < FASHION_CLASSES; c++) {
+            sum += exp(logits[i * FASHION_CLASSES + c]);
+            best = logits[i * FASHION_CLASSES + c] > logits[i * FASHION_CLASSES + best] ? c : best;
+        }
+        loss += (log(sum) - logits[i * FASHION_CLASSES + sets[1].labels[i]]) / IMAGES;
+        right += best == sets[1].labels[i];
+    }
+    training_epoch epoch = trainer_epoch(t, 0);
+    cr_expect_float_eq(epoch.test.loss, loss, 1e-5);
+    cr_expect(fabs(epoch.test.accuracy * IMAGES - right) <=
+              1); /* two logits may agree to rounding */
+    free(logits);
+    free(pixels);
+    free(parameters);
+    trainer_free(t);
 }
 
 Test(train_trainer, a_stop_changes_nothing)

@@ -22,29 +22,29 @@ double R(train_run)(const train_case *c, double *logits, double *gradient)
     const model *m = c->m;
     int64_t count = c->images * m->shape.classes;
     atn_context *context;
-    R(pass) * pass;
+    pass *network;
     cr_assert_eq(atn_context_create(&(atn_context_options){.threads = 1}, &context), ATN_OK);
     real *parameters = rounded(m->size, c->parameters);
     real *pixels = rounded(c->images * m->shape.side * m->shape.side, c->pixels);
     real *y = must_allocate((size_t)count, sizeof *y),
          *dy = must_allocate((size_t)count, sizeof *dy);
     real *g = must_allocate((size_t)m->size, sizeof *g);
-    cr_assert_eq(R(pass_create)(m, parameters, context, c->images, &pass), EXIT_PASS);
-    cr_assert(R(pass_forward)(pass, pixels, y) >= 0, "%s", atn_last_error(context));
+    cr_assert_eq(pass_create(m, parameters, context, c->images, &network), EXIT_PASS);
+    cr_assert(pass_forward(network, pixels, y) >= 0, "%s", atn_last_error(context));
     double loss = 0;
     int64_t correct = 0;
-    R(cross_entropy)
-    (c->images, m->shape.classes, y, c->labels, 0.1, 1 / (double)c->images, &loss, &correct, dy);
+    cross_entropy(c->images, m->shape.classes, y, c->labels, 0.1, 1 / (double)c->images, &loss,
+                  &correct, dy);
     for (int64_t i = 0; logits && i < count; i++)
         logits[i] = (double)y[i];
     if (gradient) {
         for (int64_t i = 0; i < m->size; i++)
             g[i] = (real)NAN; /* every number must be written */
-        cr_assert(R(pass_backward)(pass, dy, g) >= 0, "%s", atn_last_error(context));
+        cr_assert(pass_backward(network, dy, g) >= 0, "%s", atn_last_error(context));
         for (int64_t i = 0; i < m->size; i++)
             gradient[i] = (double)g[i];
     }
-    R(pass_free)(pass);
+    pass_free(network);
     atn_context_free(context);
     free(g);
     free(dy);
