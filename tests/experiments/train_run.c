@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "train_run.h"
 
-#include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "common/report.h"
 #include "train/layers.h"
 #include "train/pass.h"
+
+static void must(bool good, const char *what)
+{
+    if (!good)
+        end_program(what);
+}
 
 static real *rounded(int64_t count, const double *values)
 {
@@ -23,14 +28,14 @@ double R(train_run)(const train_case *c, double *logits, double *gradient)
     int64_t count = c->images * m->shape.classes;
     atn_context *context;
     pass *network;
-    cr_assert_eq(atn_context_create(&(atn_context_options){.threads = 1}, &context), ATN_OK);
+    must(atn_context_create(&(atn_context_options){.threads = 1}, &context) == ATN_OK, "context");
     real *parameters = rounded(m->size, c->parameters);
     real *pixels = rounded(c->images * m->shape.side * m->shape.side, c->pixels);
     real *y = must_allocate((size_t)count, sizeof *y),
          *dy = must_allocate((size_t)count, sizeof *dy);
     real *g = must_allocate((size_t)m->size, sizeof *g);
-    cr_assert_eq(pass_create(m, parameters, context, c->images, &network), EXIT_PASS);
-    cr_assert(pass_forward(network, pixels, y) >= 0, "%s", atn_last_error(context));
+    must(pass_create(m, parameters, context, c->images, &network) == EXIT_PASS, "pass");
+    must(pass_forward(network, pixels, y) >= 0, atn_last_error(context));
     double loss = 0;
     int64_t correct = 0;
     cross_entropy(c->images, m->shape.classes, y, c->labels, 0.1, 1 / (double)c->images, &loss,
@@ -40,7 +45,7 @@ double R(train_run)(const train_case *c, double *logits, double *gradient)
     if (gradient) {
         for (int64_t i = 0; i < m->size; i++)
             g[i] = (real)NAN; /* every number must be written */
-        cr_assert(pass_backward(network, dy, g) >= 0, "%s", atn_last_error(context));
+        must(pass_backward(network, dy, g) >= 0, atn_last_error(context));
         for (int64_t i = 0; i < m->size; i++)
             gradient[i] = (double)g[i];
     }
