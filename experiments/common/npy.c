@@ -39,6 +39,7 @@ typedef struct {
     const char *start, *at, *end;
     const element_type *type;
     bool any;    /* NaN and infinity too */
+    int least;   /* dimensions */
     int fortran; /* -1 until known */
     int dims;    /* 0 until known */
     int64_t shape[MAX_DIMS];
@@ -172,10 +173,13 @@ static bool read_shape(reader *r)
         if (!comma && !closed)
             return fail_at(r, "',' or ')' in shape");
     }
-    if (closed && r->dims >= 2)
+    if (closed && r->dims >= r->least)
         return true;
-    report_error("%s: shape: %s dimensions, expected 2 to 4: (batch, heads, tokens, width)",
-                 r->path, closed ? "fewer than 2" : "more than 4");
+    report_error("%s: shape: %s dimensions, expected %d to 4%s", r->path,
+                 !closed         ? "more than 4"
+                 : r->least == 2 ? "fewer than 2"
+                                 : "no",
+                 r->least, r->least == 2 ? ": (batch, heads, tokens, width)" : "");
     return false;
 }
 
@@ -377,9 +381,10 @@ static bool read_elements(const reader *r, FILE *file, int64_t count, npy_array 
     return true;
 }
 
-static bool read_file(const char *path, bool any, FILE *file, int64_t size, npy_array *array)
+static bool read_file(const char *path, bool any, int least, FILE *file, int64_t size,
+                      npy_array *array)
 {
-    reader r = {.path = path, .any = any, .fortran = -1};
+    reader r = {.path = path, .any = any, .least = least, .fortran = -1};
     char *header = NULL;
     int64_t offset = 0, count = 0;
     bool good = read_header(&r, file, size, &header, &offset) && read_dictionary(&r) &&
@@ -396,7 +401,7 @@ static int read_path(const char *path, bool any, npy_array *array)
     if (!file)
         return EXIT_ENVIRONMENT;
     bool good =
-        fstat(fileno(file), &status) == 0 && read_file(path, any, file, status.st_size, array);
+        fstat(fileno(file), &status) == 0 && read_file(path, any, 2, file, status.st_size, array);
     fclose(file);
     return good ? EXIT_PASS : EXIT_ENVIRONMENT;
 }
@@ -409,6 +414,17 @@ int npy_read(const char *path, npy_array *array)
 int npy_read_any(const char *path, npy_array *array)
 {
     return read_path(path, true, array);
+}
+
+int npy_read_memory(const char *name, const char *bytes, size_t size, npy_array *array)
+{
+    *array = (npy_array){0};
+    FILE *file = fmemopen((char *)bytes, size, "r"); /* which does not write */
+    if (!file)
+        end_program("out of memory");
+    bool good = read_file(name, false, 1, file, (int64_t)size, array);
+    fclose(file);
+    return good ? EXIT_PASS : EXIT_ENVIRONMENT;
 }
 
 /* ---- Writing ---- */
@@ -439,18 +455,24 @@ static void write_header(FILE *file, atn_dtype dtype, int dimensions, const int6
     fprintf(file, "%-*s\n", padded - 1, text);
 }
 
-int npy_write(const char *folder, const char *name, atn_dtype dtype, int dimensions,
-              const int64_t *shape, const void *values)
+void npy_write_stream(FILE *file, atn_dtype dtype, int dimensions, const int64_t *shape,
+                      const void *values)
 {
     assert(written_types[dtype] && dimensions >= 1 && dimensions <= MAX_DIMS);
     size_t count = 1;
     for (int i = 0; i < dimensions; i++)
         count *= (size_t)shape[i];
+    write_header(file, dtype, dimensions, shape);
+    fwrite(values, atn_dtype_size(dtype), count, file);
+}
+
+int npy_write(const char *folder, const char *name, atn_dtype dtype, int dimensions,
+              const int64_t *shape, const void *values)
+{
     new_file file = {0};
     int code = new_file_open(&file, folder, name);
     if (code == EXIT_PASS) {
-        write_header(file.file, dtype, dimensions, shape);
-        fwrite(values, atn_dtype_size(dtype), count, file.file);
+        npy_write_stream(file.file, dtype, dimensions, shape, values);
         code = new_file_close(&file);
     }
     if (code == EXIT_PASS)

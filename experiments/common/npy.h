@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <attnum/tensor.h>
 
@@ -27,10 +28,15 @@ typedef struct {
 int npy_read(const char *path, npy_array *array);
 /* The same, but accepts NaN and infinity: for outputs that are to be judged. */
 int npy_read_any(const char *path, npy_array *array);
+/* npy_read of what such a file holds, which may have one dimension. name: for messages. */
+int npy_read_memory(const char *name, const char *bytes, size_t size, npy_array *array);
 
 /* Writes f16, f32 or f64, in C order, as folder/name in format 1.0; the file appears only when it
  * is complete. Returns an exit code; on failure it has reported the reason. */
 int npy_write(const char *folder, const char *name, atn_dtype dtype, int dimensions,
               const int64_t *shape, const void *values);
+/* The same into an open file, which keeps write errors. */
+void npy_write_stream(FILE *file, atn_dtype dtype, int dimensions, const int64_t *shape,
+                      const void *values);
 
 #endif

@@ -66,6 +66,12 @@ typedef struct {
     int64_t value_width, key_heads, key_tokens;
 } case_sizes;
 
+/* What `train` is given; 0 and null where not given. */
+typedef struct {
+    int64_t epochs, images, patch;
+    const char *dataset;
+} train_arguments;
+
 /* The options, in the order of the fingerprint and of --help:
  *
  *   X(ID, name, argument, kind, field, effect, help, ...)
@@ -200,6 +206,14 @@ typedef struct {
       "mistake gives: output=FILE.npy, grad-tokens=FILE.npy, and so on. Empty lines and those "    \
       "that begin with # are passed over.",                                                        \
       .purpose = FOR_JUDGING)                                                                      \
+    X(EPOCHS, "epochs", "N", integer, train.epochs, RESULT, "passes over the images (default 8)",  \
+      .least = 1, .most = 10000)                                                                   \
+    X(IMAGES, "images", "N", integer, train.images, RESULT,                                        \
+      "train on the first N images of the set (default all)", .least = 1, .most = 1000000)         \
+    X(PATCH, "patch", "P", integer, train.patch, RESULT,                                           \
+      "the side of a token's patch in pixels (default 2)", .least = 1, .most = 28)                 \
+    X(DATASET, "dataset", "FOLDER", text, train.dataset, KEPT,                                     \
+      "where Fashion-MNIST is (default that of Debian's package)")                                 \
     X(EMIT_CASE, "emit-case", "FOLDER", text, emit_case, WHERE_GIVEN,                              \
       "write inputs and answers of every variant (or --operator) to FOLDER, and stop",             \
       "With gradients and tolerances, as .npy files with a manifest.json. Answers are exact "      \
@@ -310,6 +324,7 @@ typedef struct {
     table_format format;
     const char *baseline, *against, *update; /* null where not given */
     check_arguments check;
+    train_arguments train;
     layout layout;         /* its axes are null where not given */
     int64_t skip_tokens;   /* inspect */
     const char *asked;     /* inspect: --sampling, not checked; null where not given */

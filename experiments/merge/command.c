@@ -14,6 +14,7 @@
 #include "common/report.h"
 #include "common/signals.h"
 #include "merge/merge.h"
+#include "train/train.h"
 
 /* The values that the merge needs from a shard's line of JSON. */
 typedef struct {
@@ -23,21 +24,26 @@ typedef struct {
 
 /* ---- What a shard says of itself ---- */
 
-/* The experiments of `attnum bench`; all others are in the registry. */
-static const experiment *const timed[] = {&bench, &bench_growth, NULL};
+/* The experiments of verbs that take --shard; all others are in the registry. */
+static const struct {
+    const experiment *e;
+    const char *verb;
+} of_verbs[] = {{&bench, "bench"}, {&bench_growth, "bench"}, {&train, "train"}};
+enum { OF_VERBS = sizeof of_verbs / sizeof *of_verbs };
 
-static const experiment *find_in(const experiment *const *list, const char *name)
+/* Null if there is none of that name. *of_verb: what runs it if not `run`; else null. */
+static const experiment *find_experiment(const char *name, const char **of_verb)
 {
-    for (int i = 0; list[i]; i++)
-        if (strcmp(list[i]->name, name) == 0)
-            return list[i];
+    *of_verb = NULL;
+    for (int i = 0; i < OF_VERBS; i++)
+        if (strcmp(of_verbs[i].e->name, name) == 0) {
+            *of_verb = of_verbs[i].verb;
+            return of_verbs[i].e;
+        }
+    for (int i = 0; experiments[i]; i++)
+        if (strcmp(experiments[i]->name, name) == 0)
+            return experiments[i];
     return NULL;
-}
-
-static const experiment *find_experiment(const char *name)
-{
-    const experiment *found = find_in(experiments, name);
-    return found ? found : find_in(timed, name);
 }
 
 static bool has_options(const cJSON *run)
@@ -54,7 +60,8 @@ static int open_run(shard_run *r, const shard_file *f)
     r->run = cJSON_Parse(f->run);
     const char *version = cJSON_GetStringValue(cJSON_GetObjectItem(r->run, "version"));
     const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(r->run, "experiment"));
-    r->e = name ? find_experiment(name) : NULL;
+    const char *of_verb;
+    r->e = name ? find_experiment(name, &of_verb) : NULL;
     if (!version || strcmp(version, ATN_VERSION) != 0)
         report_error("%s: is of version %s, expected " ATN_VERSION, f->path,
                      version ? version : "(none)");
@@ -157,8 +164,9 @@ static int merge_group(const group *g, const program_options *merge, const char 
     code = parse_group(g, &s, merge->out, &words);
     if (code == EXIT_PASS) {
         note_kernels(g);
-        char *made_by =
-            find_in(timed, g->e->name) ? must_format("bench") : must_format("run %s", g->e->name);
+        const char *of_verb;
+        find_experiment(g->e->name, &of_verb);
+        char *made_by = of_verb ? must_format("%s", of_verb) : must_format("run %s", g->e->name);
         free(s.command);
         s.command = must_format("%s", merge->command);
         code = experiment_merge(g->e, &s, made_by, folder, g->files, g->count);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tensor views: batch x heads x rows x cols, row-major, the last dimension contiguous.
+/* Tensor views: batch x heads x rows x cols, the last dimension contiguous. The strides, which
+ * count elements, put the others in any order: heads may stand between the rows, as in memory that
+ * is batch x tokens x heads x d.
  *
- * A view owns nothing and no function copies behind the caller's back. Strides count elements.
+ * A view owns nothing and no function copies behind the caller's back.
  * Vectors and matrices are tensors with batch = heads = 1. Sizes are int64_t throughout. */
 #ifndef ATTNUM_TENSOR_H
 #define ATTNUM_TENSOR_H
@@ -44,8 +46,7 @@ atn_tensor atn_tensor_dense(void *data, atn_dtype dtype, int64_t batch, int64_t 
 void *atn_tensor_matrix(const atn_tensor *tensor, int64_t batch, int64_t head);
 
 /* ATN_OK, or why a view cannot be used: null data where the view has elements, unknown dtype,
- * negative sizes, row_stride < cols, heads or batches that overlap, a size in bytes over
- * PTRDIFF_MAX. */
+ * negative sizes, rows, heads or batches that overlap, a size in bytes over PTRDIFF_MAX. */
 atn_status atn_tensor_check(const atn_tensor *tensor);
 
 /* "f32", "f64", "tf32", "bf16", "f16"; bytes per element; the unit roundoff u = 2^-24, 2^-53,

@@ -85,11 +85,24 @@ atn_status atn_tensor_check(const atn_tensor *tensor)
         return ATN_OK;
     if (!tensor->data)
         return ATN_ERR_NULL;
+    /* From the innermost outwards: heads may stand between rows, as in batch x tokens x heads x d.
+     */
+    struct {
+        int64_t count, stride;
+    } levels[] = {{tensor->rows, tensor->row_stride},
+                  {tensor->heads, tensor->head_stride},
+                  {tensor->batch, tensor->batch_stride}};
     int64_t extent = tensor->cols, bytes;
-    if (!span_level(tensor->rows, tensor->row_stride, &extent) ||
-        !span_level(tensor->heads, tensor->head_stride, &extent) ||
-        !span_level(tensor->batch, tensor->batch_stride, &extent))
-        return ATN_ERR_STRIDE;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < 2; i++)
+            if (levels[i].stride > levels[i + 1].stride) {
+                __typeof__(levels[0]) larger = levels[i];
+                levels[i] = levels[i + 1];
+                levels[i + 1] = larger;
+            }
+    for (int i = 0; i < 3; i++)
+        if (!span_level(levels[i].count, levels[i].stride, &extent))
+            return ATN_ERR_STRIDE;
     if (__builtin_mul_overflow(extent, (int64_t)dtypes[tensor->dtype].size, &bytes) ||
         bytes > PTRDIFF_MAX)
         return ATN_ERR_SHAPE;

@@ -45,6 +45,7 @@ PROGRAMS = {
     "emulated": ("tests/gpu/test_emulated", ("tests/gpu/*.c", "tests/operators/*.c")),
     "fused": ("tests/gpu/test_fused", ("tests/gpu/test_[efm]*.c",)),
     "emulator": ("tests/emulator/test_emulator", ("tests/emulator/*.cpp",)),
+    "train": ("tests/experiments/test_train", ("tests/experiments/test_train*.c",)),
 }
 CLI = ("check", "machine", "failures")
 ISAS = ("base", "avx2", "avx512")

@@ -11,7 +11,7 @@ for option in --help -h; do
     expect_exit 0
     expect_quiet
     expect_stdout 'exit code: 0'
-    for verb in list run claims inspect check regress bench merge; do
+    for verb in list run claims inspect check regress bench merge train; do
         expect_stdout "attnum $verb"
     done
 done

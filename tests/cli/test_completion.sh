@@ -41,7 +41,7 @@ offers_only() {
 
 # ---- verbs ----
 complete_line attnum ''
-offers run list claims inspect check regress bench merge --help --version
+offers run list claims inspect check regress bench merge train --help --version
 complete_line attnum cl
 offers_only claims
 complete_line attnum --v

@@ -33,6 +33,11 @@ guarded guarded_make(atn_dtype dtype, guarded_layout layout, int64_t batch, int6
         t.view.head_stride = rows * t.view.row_stride + 5;
         t.view.batch_stride = heads * t.view.head_stride + 7;
     }
+    if (layout == GUARDED_TOKENS) {
+        t.view.head_stride = cols + 3;
+        t.view.row_stride = heads * t.view.head_stride + 5;
+        t.view.batch_stride = rows * t.view.row_stride + 7;
+    }
     t.elements = batch * t.view.batch_stride + 2 * MARGIN;
     t.memory = malloc((size_t)t.elements * atn_dtype_size(dtype));
     if (!t.memory)

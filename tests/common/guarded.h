@@ -9,8 +9,15 @@
 #include "ruler.h"
 
 /* DENSE: nothing between rows, a margin after. HEADS: gaps between heads and batches, rows side by
- * side. STRIDED: gaps between rows, heads and batches. */
-typedef enum { GUARDED_DENSE, GUARDED_HEADS, GUARDED_STRIDED, GUARDED_LAYOUT_COUNT } guarded_layout;
+ * side. STRIDED: gaps between rows, heads and batches. TOKENS: batch x rows x heads x cols, the
+ * same gaps. */
+typedef enum {
+    GUARDED_DENSE,
+    GUARDED_HEADS,
+    GUARDED_STRIDED,
+    GUARDED_TOKENS,
+    GUARDED_LAYOUT_COUNT
+} guarded_layout;
 
 typedef struct {
     atn_tensor view;

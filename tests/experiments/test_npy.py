@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 try:
     import numpy as np
@@ -146,10 +147,33 @@ def numpy_reads_what_is_written():
     check(os.listdir(".").count("y.npy") == 1 and len(os.listdir(".")) == 2, "no other file is left")
 
 
+def archives():
+    """What savez writes is read and written again; both archives are whole to zipfile as well."""
+    arrays = {f"{dtype[1:]}.{len(shape)}": values(dtype, shape) for dtype in ("<f2", "<f4", "<f8")
+              for shape in SHAPES + [(1,), (7,)]}
+    np.savez("x.npz", **arrays)
+    result = run("copy", "x.npz", ".", "y.npz")
+    check(result.returncode == 0 and not result.stderr, f"savez: {result.stderr}")
+    again = np.load("y.npz")
+    check(sorted(again.files) == sorted([*arrays, "metadata.json"]), "savez: the same names")
+    for name, array in arrays.items():
+        check(again[name].shape == array.shape and again[name].tobytes() == array.astype("<f8").tobytes(),
+              f"savez: {name}")
+    with zipfile.ZipFile("y.npz") as archive:
+        check(archive.testzip() is None, "written: zipfile's check sums")
+    for save_as, what in [(np.savez_compressed, "compressed"), (lambda name, **a: np.save(open(name, "wb"), a["x"]), "npy")]:
+        save_as("z.npz", x=np.ones((50, 2)))
+        result = run("copy", "z.npz", ".", "y.npz")
+        check(result.returncode == 3 and result.stderr.count(b"\n") == 1 and b"z.npz" in result.stderr,
+              f"{what}: {result.returncode} {result.stderr}")
+    for name in ("x.npz", "y.npz", "z.npz"):
+        os.remove(name)
+
+
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     for step in [reads_what_numpy_writes, every_half, refuses_what_it_cannot_mean,
-                 numpy_reads_what_is_written]:
+                 numpy_reads_what_is_written, archives]:
         step()
     os.chdir("/")
 print(f"NumPy {np.__version__}: {checks} checks, {failures} failed")

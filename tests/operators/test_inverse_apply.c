@@ -34,7 +34,7 @@ static apply_problem problem_make(atn_dtype dtype, guarded_layout layout, ref_ma
     data_normal(5, COUNT * M * K, p.w);
     data_round(dtype, COUNT * M * M, p.a);
     data_round(dtype, COUNT * M * K, p.w);
-    p.ga = guarded_make(dtype, layout == GUARDED_STRIDED ? GUARDED_HEADS : layout, 1, COUNT, M, M);
+    p.ga = guarded_make(dtype, layout < GUARDED_STRIDED ? layout : GUARDED_HEADS, 1, COUNT, M, M);
     p.gw = guarded_make(dtype, layout, 1, COUNT, M, K);
     p.gy = guarded_make(dtype, layout, 1, COUNT, M, K);
     guarded_set(&p.ga, p.a);

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/train.h"
+
+#include <stdio.h>
+
+#include "common/printout.h"
+#include "common/report.h"
+
+static void print_help(void)
+{
+    printf(
+        "Trains vision transformers of 4 blocks of width 64 (some 147,000 numbers) with any of\n"
+        "the operators on the 60,000 pictures of Fashion-MNIST, 28 x 28, in patches of 2 x 2,\n"
+        "and tests them on the 10,000 others. Leaves the curves in OUT/train.csv and the weights\n"
+        "in OUT/trained/OPERATOR-VARIANT-seedN.npz, which numpy.load reads. A run that was\n"
+        "stopped, or killed, goes on with --resume from its last epoch, to the same numbers.\n"
+        "The pictures come from Debian's package dataset-fashion-mnist.\n"
+        "%s\n\nexample: %s\n",
+        train.defaults, train.example);
+}
+
+static int run(const program_options *s, int count, const char *const *words)
+{
+    if (count > 0) {
+        report_error("train: %s: expected no word", words[0]);
+        return EXIT_USAGE;
+    }
+    printout_begin(s);
+    int code = experiment_run(&train, s);
+    printout_end();
+    return code;
+}
+
+const verb train_verb = {
+    .name = "train",
+    .summary = "train small networks with any operator",
+    .options = OPTIONS(TRAIN_OPTIONS, OPTION_QUICK, OPTION_FULL, OPTION_RESUME, OPTION_SHARD,
+                       OPTION_THREADS, OPTION_ISA, OPTION_OUT, OPTION_DRY_RUN, OPTION_FORMAT),
+    .out = "results",
+    .help = print_help,
+    .run = run,
+};

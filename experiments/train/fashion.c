@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/fashion.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <zlib.h>
+
+#include "common/report.h"
+
+enum { MOST_DIMENSIONS = 3, MOST_IMAGES = 1000000 };
+
+static uint32_t big_endian(const unsigned char *bytes)
+{
+    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 |
+           (uint32_t)bytes[3];
+}
+
+/* The bytes after the header: two zeros, 8 (unsigned bytes), the number of dimensions, each of them
+ * as four bytes. sizes: those expected; 0: any up to MOST_IMAGES, which is then put there. Null,
+ * having said why, for any other file. */
+static unsigned char *read_idx(const char *path, gzFile file, int dimensions,
+                               int64_t sizes[MOST_DIMENSIONS])
+{
+    unsigned char header[4 + 4 * MOST_DIMENSIONS];
+    int length = 4 + 4 * dimensions;
+    if (gzread(file, header, (unsigned)length) != length) {
+        report_error("%s: the file ends inside its header, or is not compressed by gzip", path);
+        return NULL;
+    }
+    if (header[0] != 0 || header[1] != 0 || header[2] != 8 || header[3] != dimensions) {
+        report_error("%s: begins with %02x%02x%02x%02x, expected 0000%02x%02x: bytes in %d "
+                     "dimensions",
+                     path, header[0], header[1], header[2], header[3], 8, dimensions, dimensions);
+        return NULL;
+    }
+    int64_t count = 1;
+    for (int i = 0; i < dimensions; i++) {
+        int64_t size = big_endian(header + 4 + 4 * i);
+        if (sizes[i] == 0 && size >= 1 && size <= MOST_IMAGES)
+            sizes[i] = size;
+        if (size != sizes[i]) {
+            report_error("%s: dimension %d is %" PRId64 ", expected %" PRId64, path, i + 1, size,
+                         sizes[i] ? sizes[i] : MOST_IMAGES);
+            return NULL;
+        }
+        count *= size;
+    }
+    unsigned char *values = must_allocate((size_t)count + 1, 1);
+    int got = gzread(file, values, (unsigned)count + 1);
+    if (got != count) {
+        report_error("%s: %s, expected %" PRId64 " values", path,
+                     got < 0       ? "cannot be decompressed"
+                     : got < count ? "the file ends inside its values"
+                                   : "there are more values than announced",
+                     count);
+        free(values);
+        return NULL;
+    }
+    return values;
+}
+
+static unsigned char *read_file(const char *folder, const char *name, const char *what,
+                                int dimensions, int64_t sizes[MOST_DIMENSIONS])
+{
+    char *path = must_format("%s/%s-%s-idx%d-ubyte.gz", folder, name, what, dimensions);
+    struct stat status;
+    unsigned char *values = NULL;
+    gzFile file = stat(path, &status) == 0 && S_ISREG(status.st_mode) ? gzopen(path, "rb") : NULL;
+    if (file) {
+        values = read_idx(path, file, dimensions, sizes);
+        if (gzclose(file) != Z_OK && values) { /* the check sum at its end */
+            report_error("%s: the file ends early", path);
+            free(values);
+            values = NULL;
+        }
+    } else
+        report_error("%s: no such file; Debian's package dataset-fashion-mnist has it "
+                     "(scripts/setup --training), or --dataset names its folder",
+                     path);
+    free(path);
+    return values;
+}
+
+int fashion_read(const char *folder, const char *name, fashion_set *set)
+{
+    int64_t sizes[MOST_DIMENSIONS] = {0, FASHION_SIDE, FASHION_SIDE};
+    *set = (fashion_set){0};
+    set->pixels = read_file(folder, name, "images", 3, sizes);
+    if (set->pixels)
+        set->labels = read_file(folder, name, "labels", 1, sizes);
+    if (!set->labels)
+        return EXIT_ENVIRONMENT;
+    set->count = sizes[0];
+    for (int64_t i = 0; i < set->count; i++)
+        if (set->labels[i] >= FASHION_CLASSES) {
+            report_error("%s/%s-labels-idx1-ubyte.gz: label %" PRId64 " is %d, expected 0 to %d",
+                         folder, name, i, set->labels[i], FASHION_CLASSES - 1);
+            return EXIT_ENVIRONMENT;
+        }
+    struct sha256_ctx state;
+    sha256_init(&state);
+    sha256_update(&state, (size_t)(set->count * FASHION_SIDE * FASHION_SIDE), set->pixels);
+    sha256_update(&state, (size_t)set->count, set->labels);
+    sha256_hex(&state, set->sha256);
+    return EXIT_PASS;
+}
+
+void fashion_free(fashion_set *set)
+{
+    free(set->pixels);
+    free(set->labels);
+    *set = (fashion_set){0};
+}
+
+void fashion_image(const fashion_set *set, int64_t image, int crop, int64_t side, float *out)
+{
+    enum { RANGE = 2 * FASHION_SHIFT + 1 };
+    static const float mean = 0.2860f, deviation = 0.3530f;
+    const unsigned char *pixels = set->pixels + image * FASHION_SIDE * FASHION_SIDE;
+    bool flipped = crop >= 0 && crop % 2 == 1;
+    int64_t down = crop < 0 ? 0 : crop / 2 % RANGE - FASHION_SHIFT;
+    int64_t right = crop < 0 ? 0 : crop / 2 / RANGE - FASHION_SHIFT;
+    int64_t factor = side / FASHION_SIDE;
+    for (int64_t y = 0; y < side; y++)
+        for (int64_t x = 0; x < side; x++) {
+            int64_t row = y / factor + down, col = x / factor + right;
+            col = flipped ? FASHION_SIDE - 1 - col : col;
+            bool there = row >= 0 && row < FASHION_SIDE && col >= 0 && col < FASHION_SIDE;
+            float value = there ? (float)pixels[row * FASHION_SIDE + col] / 255 : 0;
+            out[y * side + x] = (value - mean) / deviation;
+        }
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/model.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/random.h"
+#include "common/report.h"
+
+/* ---- Shapes ---- */
+
+enum { FEATURES = 64, LSH_ROUNDS = 4, LSH_CHUNKS = 7 };
+
+model_shape model_defaults(const atn_operator_info *attention, int variant)
+{
+    return (model_shape){.attention = attention,
+                         .variant = variant,
+                         .side = 28,
+                         .patch = 2,
+                         .width = 64,
+                         .heads = 2,
+                         .depth = 4,
+                         .hidden = 128,
+                         .classes = 10,
+                         .landmarks = 49};
+}
+
+static int64_t root(int64_t square)
+{
+    int64_t r = (int64_t)(sqrt((double)square) + 0.5);
+    return r * r == square ? r : 0;
+}
+
+static int check_shape(const model_shape *s)
+{
+    static const int64_t most = 4096;
+    const int64_t sizes[] = {s->side,  s->patch,  s->width,   s->heads,
+                             s->depth, s->hidden, s->classes, s->landmarks};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i] < 1 || sizes[i] > most) {
+            report_error("a network's sizes are from 1 to %" PRId64 ", not %" PRId64, most,
+                         sizes[i]);
+            return EXIT_USAGE;
+        }
+    if (s->side % s->patch != 0 || s->width % s->heads != 0) {
+        report_error("%" PRId64 " pixels in patches of %" PRId64 ", width %" PRId64 " in %" PRId64
+                     " heads: expected whole numbers of patches and of channels",
+                     s->side, s->patch, s->width, s->heads);
+        return EXIT_USAGE;
+    }
+    int64_t grid = s->side / s->patch, coarse = root(s->landmarks);
+    if (coarse == 0 || grid % coarse != 0) {
+        report_error("%" PRId64 " landmarks on a grid of %" PRId64 " x %" PRId64
+                     ": expected a square whose root divides the grid's side",
+                     s->landmarks, grid, grid);
+        return EXIT_USAGE;
+    }
+    return EXIT_PASS;
+}
+
+/* Side of the windows that landmarks come from, and of SOFT's residual convolution: 3, 5, 9 for
+ * grids of 14, 28, 56, as in its published code. */
+static int64_t stride_of(const model *m)
+{
+    return m->grid / root(m->shape.landmarks);
+}
+
+static int64_t residual_side(const model *m)
+{
+    return 2 * (m->grid >= 14 ? m->grid / 14 : 1) + 1;
+}
+
+/* ---- The table ---- */
+
+typedef struct {
+    double start, spread;
+    bool fixed;
+} start_rule;
+
+static const start_rule ones = {.start = 1}, zeros = {0}, weights = {.spread = 0.02};
+
+/* Appends a parameter of these dimensions and returns where it begins. */
+static int64_t add(model *m, start_rule rule, int dimensions, const int64_t *shape,
+                   const char *format, ...)
+{
+    m->parameters =
+        must_resize(m->parameters, (size_t)m->parameter_count + 1, sizeof *m->parameters);
+    model_parameter *p = &m->parameters[m->parameter_count++];
+    *p = (model_parameter){.dimensions = dimensions,
+                           .offset = m->size,
+                           .count = 1,
+                           .start = rule.start,
+                           .spread = rule.spread,
+                           .fixed = rule.fixed,
+                           .decays = dimensions > 1 && rule.spread > 0 && !rule.fixed};
+    for (int i = 0; i < dimensions; i++) {
+        p->shape[i] = shape[i];
+        p->count *= shape[i];
+    }
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(p->name, sizeof p->name, format, arguments);
+    va_end(arguments);
+    m->size += p->count;
+    return p->offset;
+}
+
+#define ADD(rule, name, ...)                                                                       \
+    add(m, rule, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__}, name)
+#define ADD_TO_BLOCK(rule, name, ...)                                                              \
+    add(m, rule, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__},     \
+        "blocks.%" PRId64 "." name, block)
+
+/* Convolutions and projections start as PyTorch's layers would, at about 1 / sqrt(inputs). */
+static start_rule scaled_by(int64_t inputs)
+{
+    return (start_rule){.spread = 1 / sqrt((double)inputs)};
+}
+
+/* What an operator learns follows from the registry. Linformer's F is E, and Nystromformer, which
+ * has no landmarks that are learned, goes without its optional convolution of V. */
+static void add_attention(model *m, int64_t block)
+{
+    const model_shape *s = &m->shape;
+    model_block *b = &m->blocks[block];
+    int64_t d = s->width / s->heads, h = s->heads, k = stride_of(m), r = residual_side(m);
+    const struct {
+        start_rule rule;
+        int64_t shape[PARAMETER_DIMENSIONS]; /* 0 after the last */
+    } learned[ATN_PARAMETER_COUNT] = {
+        [ATN_PARAMETER_CONV] = {scaled_by(d * k * k), {d, d, k, k}},
+        [ATN_PARAMETER_NORM_WEIGHT] = {ones, {d}},
+        [ATN_PARAMETER_NORM_BIAS] = {zeros, {d}},
+        [ATN_PARAMETER_RESIDUAL] = {scaled_by(r * r), {h, r, r}},
+        [ATN_PARAMETER_GAMMA] = {ones, {h}},
+        [ATN_PARAMETER_E] = {scaled_by(m->tokens), {m->tokens, s->landmarks}},
+        [ATN_PARAMETER_TEMPERATURE] = {ones, {h}},
+    };
+    const struct {
+        atn_operator op;
+        const char *name;
+        int64_t shape[3];
+    } drawn[] = {
+        {ATN_PERFORMER, "projection", {1, FEATURES, d}},
+        {ATN_RFF, "projection", {1, FEATURES, d}},
+        {ATN_LSH, "rotations", {LSH_ROUNDS, d, LSH_CHUNKS}},
+    };
+    bool samples = s->attention->differentiable >> ATN_PARAMETER_CONV & 1;
+    for (int p = 0; p < ATN_PARAMETER_COUNT; p++) {
+        int dimensions = 0;
+        while (dimensions < PARAMETER_DIMENSIONS && learned[p].shape[dimensions] > 0)
+            dimensions++;
+        if (s->attention->differentiable >> p & 1 && dimensions > 0 &&
+            (p != ATN_PARAMETER_RESIDUAL || samples))
+            b->attention[p] =
+                add(m, learned[p].rule, dimensions, learned[p].shape,
+                    "blocks.%" PRId64 ".attention.%s", block, atn_parameter_name((atn_parameter)p));
+    }
+    for (size_t i = 0; i < sizeof drawn / sizeof *drawn; i++)
+        if (drawn[i].op == s->attention->op)
+            b->drawn = add(m, (start_rule){.spread = 1, .fixed = true}, 3, drawn[i].shape,
+                           "blocks.%" PRId64 ".attention.%s", block, drawn[i].name);
+}
+
+static void add_block(model *m, int64_t block)
+{
+    const model_shape *s = &m->shape;
+    model_block *b = &m->blocks[block];
+    int64_t c = s->width, h = s->hidden;
+    for (int i = 0; i < ATN_PARAMETER_COUNT; i++)
+        b->attention[i] = -1;
+    b->drawn = b->scale1 = b->scale2 = -1;
+    b->norm1_weight = ADD_TO_BLOCK(ones, "norm1.weight", c);
+    b->norm1_bias = ADD_TO_BLOCK(zeros, "norm1.bias", c);
+    b->input_weight = ADD_TO_BLOCK(weights, "input.weight", m->inputs * c, c);
+    b->input_bias = ADD_TO_BLOCK(zeros, "input.bias", m->inputs * c);
+    add_attention(m, block);
+    b->output_weight = ADD_TO_BLOCK(weights, "output.weight", c, c);
+    b->output_bias = ADD_TO_BLOCK(zeros, "output.bias", c);
+    if (m->scaled)
+        b->scale1 = ADD_TO_BLOCK(ones, "scale1", c);
+    b->norm2_weight = ADD_TO_BLOCK(ones, "norm2.weight", c);
+    b->norm2_bias = ADD_TO_BLOCK(zeros, "norm2.bias", c);
+    b->hidden_weight = ADD_TO_BLOCK(weights, "hidden.weight", h, c);
+    b->hidden_bias = ADD_TO_BLOCK(zeros, "hidden.bias", h);
+    b->mlp_weight = ADD_TO_BLOCK(weights, "mlp.weight", c, h);
+    b->mlp_bias = ADD_TO_BLOCK(zeros, "mlp.bias", c);
+    if (m->scaled)
+        b->scale2 = ADD_TO_BLOCK(ones, "scale2", c);
+}
+
+int model_create(const model_shape *shape, model *m)
+{
+    *m = (model){.shape = *shape};
+    int code = check_shape(shape);
+    if (code != EXIT_PASS)
+        return code;
+    atn_operator op = shape->attention->op;
+    int64_t c = shape->width, p = shape->patch;
+    /* Gaussian attention is SOFT's without landmarks (IJCV Eq. 5), where K = Q. */
+    bool has_keys = shape->attention->capabilities & ATN_CAN_CROSS && op != ATN_GAUSSIAN;
+    m->grid = shape->side / p;
+    m->tokens = m->grid * m->grid;
+    m->inputs = has_keys ? 3 : 2;
+    m->norm_after = op == ATN_SOFT || op == ATN_SOFTPP;
+    m->scaled = op == ATN_SIMA;
+    m->blocks = must_allocate((size_t)shape->depth, sizeof *m->blocks);
+    m->patch_weight = ADD(weights, "patch.weight", c, p * p);
+    m->patch_bias = ADD(zeros, "patch.bias", c);
+    m->position = ADD(weights, "position", m->tokens, c);
+    for (int64_t block = 0; block < shape->depth; block++)
+        add_block(m, block);
+    m->norm_weight = ADD(ones, "norm.weight", c);
+    m->norm_bias = ADD(zeros, "norm.bias", c);
+    m->head_weight = ADD(weights, "head.weight", shape->classes, c);
+    m->head_bias = ADD(zeros, "head.bias", shape->classes);
+    return EXIT_PASS;
+}
+
+void model_free(model *m)
+{
+    free(m->blocks);
+    free(m->parameters);
+    *m = (model){0};
+}
+
+const model_parameter *model_find(const model *m, const char *name)
+{
+    for (int64_t i = 0; i < m->parameter_count; i++)
+        if (strcmp(m->parameters[i].name, name) == 0)
+            return &m->parameters[i];
+    return NULL;
+}
+
+void model_initialise(const model *m, uint64_t seed, double *values)
+{
+    static const double cut = 2;
+    for (int64_t i = 0; i < m->parameter_count; i++) {
+        const model_parameter *p = &m->parameters[i];
+        random_stream *stream = random_create(seed, p->name, 0);
+        for (int64_t k = 0; k < p->count; k++) {
+            double draw = p->spread > 0 ? random_normal(stream) : 0;
+            while (!p->fixed && fabs(draw) > cut)
+                draw = random_normal(stream);
+            values[p->offset + k] = p->start + p->spread * draw;
+        }
+        random_free(stream);
+    }
+}
+
+/* ---- Attention ---- */
+
+atn_attention_desc model_attention(const model *m, int64_t block, atn_dtype dtype, void *data)
+{
+    const model_shape *s = &m->shape;
+    const model_block *b = &m->blocks[block];
+    int64_t d = s->width / s->heads, k = stride_of(m), r = residual_side(m);
+    atn_attention_desc desc = atn_attention_variant(s->attention->op, s->variant, dtype);
+    const int64_t *at = b->attention;
+#define TENSOR(place, ...)                                                                         \
+    ((place) < 0 ? (atn_tensor){0}                                                                 \
+                 : atn_tensor_dense((char *)data + (size_t)(place)*atn_dtype_size(dtype), dtype,   \
+                                    __VA_ARGS__))
+    desc.sampling = (atn_sampling){.kind = ATN_SAMPLING_CONV_CODE,
+                                   .height = m->grid,
+                                   .width = m->grid,
+                                   .stride = k,
+                                   .weights = TENSOR(at[ATN_PARAMETER_CONV], 1, d, d, k * k),
+                                   .norm_weight = TENSOR(at[ATN_PARAMETER_NORM_WEIGHT], 1, 1, 1, d),
+                                   .norm_bias = TENSOR(at[ATN_PARAMETER_NORM_BIAS], 1, 1, 1, d)};
+    desc.residual = TENSOR(at[ATN_PARAMETER_RESIDUAL], 1, s->heads, r, r);
+    desc.residual_height = desc.residual_width = m->grid;
+    desc.xnorm.gamma = TENSOR(at[ATN_PARAMETER_GAMMA], 1, s->heads, 1, 1);
+    desc.xca.temperature = TENSOR(at[ATN_PARAMETER_TEMPERATURE], 1, s->heads, 1, 1);
+    desc.linformer.e = TENSOR(at[ATN_PARAMETER_E], 1, 1, m->tokens, s->landmarks);
+    desc.performer.projection = desc.rff.projection = TENSOR(b->drawn, 1, 1, FEATURES, d);
+    desc.lsh.rotations = TENSOR(b->drawn, 1, LSH_ROUNDS, d, LSH_CHUNKS);
+#undef TENSOR
+    desc.lsh.chunk = m->tokens / LSH_CHUNKS;
+    desc.nystromformer.landmarks = s->landmarks;
+    return desc;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A small vision transformer and its parameters, by name and place. One block, with any operator:
+ *
+ *   before (Vaswani et al. 2017 put the norms after; most since, before):
+ *     x <- x + s1 (attention(LN(x)) W_o^T + b_o),   x <- x + s2 MLP(LN(x))
+ *   after, as SOFT's published code:
+ *     x <- LN(x + attention(x) W_o^T + b_o),        x <- LN(x + MLP(x))
+ *
+ * s1, s2: LayerScale (Touvron et al. 2021), in SimA's published code; else 1. The MLP is linear,
+ * GELU, linear. Queries, keys and values are one linear layer of the block's input; operators with
+ * K = Q (soft, softpp, gaussian and lsh) have no keys in it. Around the blocks: patches embedded by
+ * a linear layer plus a learned position, a last LayerNorm, the mean over the tokens, and a linear
+ * classifier. */
+#ifndef EXPERIMENTS_TRAIN_MODEL_H
+#define EXPERIMENTS_TRAIN_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <attnum/attnum.h>
+
+typedef struct {
+    const atn_operator_info *attention;
+    int variant;
+    int64_t side;  /* of an image, in pixels */
+    int64_t patch; /* side of a patch; divides the image's */
+    int64_t width, heads, depth, hidden, classes;
+    int64_t landmarks; /* m, a square whose root divides the tokens' grid */
+} model_shape;
+
+/* 28 x 28 pixels, patches of 2, width 64, 2 heads, depth 4, 128 hidden, 10 classes, m = 49. */
+model_shape model_defaults(const atn_operator_info *attention, int variant);
+
+enum { PARAMETER_NAME_SIZE = 48, PARAMETER_DIMENSIONS = 4 };
+
+typedef struct {
+    char name[PARAMETER_NAME_SIZE]; /* "blocks.0.attention.conv", as in the file of weights */
+    int dimensions;
+    int64_t shape[PARAMETER_DIMENSIONS];
+    int64_t offset, count; /* in the flat array of all */
+    double start;          /* its initial value, or */
+    double spread;         /* the standard deviation of normal numbers cut off at 2 of them */
+    bool decays;           /* by weight decay: matrices do, vectors do not */
+    bool fixed;            /* drawn once, never trained: random features, rotations */
+} model_parameter;
+
+/* Of a block: what its layers begin at in the flat array; -1: it has no such parameter. */
+typedef struct {
+    int64_t norm1_weight, norm1_bias, input_weight, input_bias, output_weight, output_bias, scale1;
+    int64_t norm2_weight, norm2_bias, hidden_weight, hidden_bias, mlp_weight, mlp_bias, scale2;
+    int64_t attention[ATN_PARAMETER_COUNT]; /* the operator's parameters that have a gradient */
+    int64_t drawn;                          /* its random features or rotations */
+} model_block;
+
+typedef struct {
+    model_shape shape;
+    int64_t grid, tokens;    /* grid x grid tokens */
+    int64_t inputs;          /* parts of a block's linear layer: queries, (keys,) values */
+    bool norm_after, scaled; /* see above */
+    int64_t patch_weight, patch_bias, position, norm_weight, norm_bias, head_weight, head_bias;
+    model_block *blocks;
+    model_parameter *parameters;
+    int64_t parameter_count;
+    int64_t size; /* of the flat array */
+} model;
+
+/* Checks the shape and makes the table. Returns an exit code; EXIT_USAGE: one line on stderr says
+ * what does not fit. To be freed in any case. */
+int model_create(const model_shape *shape, model *m);
+void model_free(model *m);
+
+/* The initial values for a seed, the same for every operator where names and shapes are. */
+void model_initialise(const model *m, uint64_t seed, double *values);
+
+/* The parameter of that name; null: there is none. */
+const model_parameter *model_find(const model *m, const char *name);
+
+/* The description of a block's attention. data: the flat array, in the dtype, which the
+ * description's tensors point into. */
+atn_attention_desc model_attention(const model *m, int64_t block, atn_dtype dtype, void *data);
+
+#endif

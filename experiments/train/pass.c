@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/pass.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/report.h"
+#include "train/layers.h"
+
+enum { PARTS = 3 }; /* queries, keys, values; or queries, values */
+
+/* What forward leaves for backward, a row per token. */
+typedef struct {
+    real *in;                    /* the block's input */
+    real *normed1, *normed2;     /* LayerNorm's outputs; the second of norms after is `out` */
+    real *parts[PARTS];          /* what the attention is given */
+    real *attended, *output;     /* its output, and that by W_o */
+    real *middle;                /* after the first residual */
+    real *hidden, *gelu, *slope; /* of the MLP */
+    real *mlp;                   /* its output */
+    real *sum;                   /* after the second residual; of norms before that is `out` */
+    real *out;
+    real *moments1, *moments2;
+    atn_plan *plan;
+} block_memory;
+
+struct pass {
+    const model *m;
+    real *data;
+    int64_t images;
+    real *patches; /* a row of pixels per token */
+    block_memory *blocks;
+    real *normed, *moments, *mean, *logits; /* after the blocks */
+    /* Of backward. */
+    real *dx, *drows, *dattended, *dhidden, *dparts[PARTS];
+    real *memory;
+    int64_t size; /* of it */
+    char where[64];
+};
+
+/* ---- Memory ---- */
+
+/* Hands out parts of one block of memory; before there is one, it counts. */
+static void take(pass *p, real **part, int64_t count)
+{
+    static const int64_t line = 64 / sizeof(real);
+    *part = p->memory ? p->memory + p->size : NULL;
+    p->size += (count + line - 1) / line * line;
+}
+
+static void take_all(pass *p)
+{
+    const model *m = p->m;
+    int64_t c = m->shape.width, h = m->shape.hidden, rows = p->images * m->tokens;
+    p->size = 0;
+    take(p, &p->patches, rows * m->shape.patch * m->shape.patch);
+    for (int64_t i = 0; i < m->shape.depth; i++) {
+        block_memory *b = &p->blocks[i];
+        real **of_width[] = {&b->normed1, &b->normed2, &b->attended, &b->output,
+                             &b->middle,  &b->mlp,     &b->sum};
+        if (i > 0)
+            b->in = p->blocks[i - 1].out;
+        else
+            take(p, &b->in, rows * c);
+        for (size_t k = 0; k < sizeof of_width / sizeof *of_width; k++)
+            take(p, of_width[k], rows * c);
+        for (int64_t k = 0; k < m->inputs; k++)
+            take(p, &b->parts[k], rows * c);
+        take(p, &b->hidden, rows * h);
+        take(p, &b->gelu, rows * h);
+        take(p, &b->slope, rows * h);
+        take(p, &b->moments1, rows * 2);
+        take(p, &b->moments2, rows * 2);
+        b->out = m->norm_after ? b->normed2 : b->sum;
+    }
+    take(p, &p->normed, rows * c);
+    take(p, &p->moments, rows * 2);
+    take(p, &p->mean, p->images * c);
+    take(p, &p->logits, p->images * m->shape.classes);
+    take(p, &p->dx, rows * c);
+    take(p, &p->drows, rows * c);
+    take(p, &p->dattended, rows * c);
+    take(p, &p->dhidden, rows * h);
+    for (int64_t k = 0; k < m->inputs; k++)
+        take(p, &p->dparts[k], rows * c);
+}
+
+/* Rows of width numbers as images x heads x tokens x channels. */
+static atn_tensor heads_of(const pass *p, real *rows)
+{
+    const model_shape *s = &p->m->shape;
+    int64_t n = p->m->tokens, d = s->width / s->heads;
+    return (atn_tensor){.data = rows,
+                        .dtype = REAL_DTYPE,
+                        .batch = p->images,
+                        .heads = s->heads,
+                        .rows = n,
+                        .cols = d,
+                        .batch_stride = n * s->width,
+                        .head_stride = d,
+                        .row_stride = s->width};
+}
+
+static pass_tokens tokens_of(const pass *p, real *const parts[PARTS])
+{
+    bool has_keys = p->m->inputs == PARTS;
+    return (pass_tokens){heads_of(p, parts[0]), has_keys ? heads_of(p, parts[1]) : (atn_tensor){0},
+                         heads_of(p, parts[p->m->inputs - 1])};
+}
+
+pass_tokens pass_tokens_of(const pass *p, int64_t block)
+{
+    return tokens_of(p, p->blocks[block].parts);
+}
+
+int pass_create(const model *m, real *data, atn_context *context, int64_t images, pass **made)
+{
+    pass *p = must_allocate(1, sizeof *p);
+    *made = p;
+    *p = (struct pass){.m = m, .data = data, .images = images};
+    p->blocks = must_allocate((size_t)m->shape.depth, sizeof *p->blocks);
+    take_all(p);
+    p->memory = must_allocate((size_t)p->size, sizeof *p->memory);
+    take_all(p);
+    int64_t d = m->shape.width / m->shape.heads;
+    atn_attention_shape shape = {
+        .batch = images, .heads = m->shape.heads, .tokens = m->tokens, .dim = d, .value_dim = d};
+    for (int64_t i = 0; i < m->shape.depth; i++) {
+        atn_attention_desc desc = model_attention(m, i, REAL_DTYPE, data);
+        if (atn_attention_plan(context, &desc, &shape, &p->blocks[i].plan) != ATN_OK) {
+            report_error("%s: %s", m->shape.attention->name, atn_last_error(context));
+            return EXIT_USAGE;
+        }
+    }
+    return EXIT_PASS;
+}
+
+void pass_free(pass *p)
+{
+    if (!p)
+        return;
+    for (int64_t i = 0; i < p->m->shape.depth; i++)
+        atn_plan_free(p->blocks[i].plan);
+    free(p->blocks);
+    free(p->memory);
+    free(p);
+}
+
+/* ---- Forward ---- */
+
+/* Of an inverse that has not converged, or of NaN, the outcome is a value. */
+static bool is_value(atn_status status)
+{
+    return status >= 0;
+}
+
+static void embed(pass *p, const real *pixels)
+{
+    const model *m = p->m;
+    int64_t side = m->shape.side, size = m->shape.patch, c = m->shape.width, n = m->tokens;
+    real *patch = p->patches;
+    for (int64_t token = 0; token < p->images * n; token++, patch += size * size) {
+        const real *corner = pixels + token / n * side * side + token % n / m->grid * size * side +
+                             token % m->grid * size;
+        for (int64_t i = 0; i < size * size; i++)
+            patch[i] = corner[i / size * side + i % size];
+    }
+    linear(p->images * n, size * size, c, p->patches, p->data + m->patch_weight,
+           p->data + m->patch_bias, p->blocks[0].in);
+    for (int64_t i = 0; i < p->images; i++)
+        residual(n, c, p->blocks[0].in + i * n * c, NULL, p->data + m->position,
+                 p->blocks[0].in + i * n * c);
+}
+
+static atn_status attend(pass *p, block_memory *b)
+{
+    pass_tokens t = tokens_of(p, b->parts);
+    atn_tensor y = heads_of(p, b->attended);
+    const atn_attention_inputs inputs = {.q = &t.q, .k = t.k.data ? &t.k : NULL, .v = &t.v};
+    return atn_attention_forward(b->plan, &inputs, &y, NULL);
+}
+
+/* LayerScale's numbers; null: there are none. */
+static const real *scale_at(const pass *p, int64_t place)
+{
+    return p->m->scaled ? p->data + place : NULL;
+}
+
+static atn_status block_forward(pass *p, int64_t index)
+{
+    const model *m = p->m;
+    const model_block *at = &m->blocks[index];
+    block_memory *b = &p->blocks[index];
+    int64_t c = m->shape.width, h = m->shape.hidden, rows = p->images * m->tokens;
+    const real *w = p->data, *attention_in = m->norm_after ? b->in : b->normed1;
+    if (!m->norm_after)
+        layer_norm(rows, c, b->in, w + at->norm1_weight, w + at->norm1_bias, b->normed1,
+                   b->moments1);
+    for (int64_t k = 0; k < m->inputs; k++)
+        linear(rows, c, c, attention_in, w + at->input_weight + k * c * c,
+               w + at->input_bias + k * c, b->parts[k]);
+    atn_status status = attend(p, b);
+    if (!is_value(status))
+        return status;
+    linear(rows, c, c, b->attended, w + at->output_weight, w + at->output_bias, b->output);
+    residual(rows, c, b->in, scale_at(p, at->scale1), b->output, b->middle);
+    real *mlp_in = m->norm_after ? b->normed1 : b->normed2;
+    int64_t norm_weight = m->norm_after ? at->norm1_weight : at->norm2_weight;
+    int64_t norm_bias = m->norm_after ? at->norm1_bias : at->norm2_bias;
+    layer_norm(rows, c, b->middle, w + norm_weight, w + norm_bias, mlp_in,
+               m->norm_after ? b->moments1 : b->moments2);
+    linear(rows, c, h, mlp_in, w + at->hidden_weight, w + at->hidden_bias, b->hidden);
+    gelu(rows * h, b->hidden, b->gelu, b->slope);
+    linear(rows, h, c, b->gelu, w + at->mlp_weight, w + at->mlp_bias, b->mlp);
+    residual(rows, c, m->norm_after ? b->normed1 : b->middle, scale_at(p, at->scale2), b->mlp,
+             b->sum);
+    if (m->norm_after)
+        layer_norm(rows, c, b->sum, w + at->norm2_weight, w + at->norm2_bias, b->normed2,
+                   b->moments2);
+    return status;
+}
+
+atn_status pass_forward(pass *p, const real *pixels, real *logits)
+{
+    const model *m = p->m;
+    int64_t c = m->shape.width, n = m->tokens;
+    atn_status status = ATN_OK;
+    embed(p, pixels);
+    for (int64_t i = 0; i < m->shape.depth && is_value(status); i++)
+        status = block_forward(p, i);
+    if (!is_value(status))
+        return status;
+    layer_norm(p->images * n, c, p->blocks[m->shape.depth - 1].out, p->data + m->norm_weight,
+               p->data + m->norm_bias, p->normed, p->moments);
+    for (int64_t i = 0; i < p->images; i++) {
+        real *mean = p->mean + i * c;
+        column_sums(n, c, p->normed + i * n * c, NULL, mean);
+        for (int64_t k = 0; k < c; k++)
+            mean[k] /= (real)n;
+    }
+    linear(p->images, c, m->shape.classes, p->mean, p->data + m->head_weight,
+           p->data + m->head_bias, p->logits);
+    for (int64_t i = 0; i < p->images * m->shape.classes; i++)
+        logits[i] = p->logits[i];
+    return status;
+}
+
+/* ---- Backward ---- */
+
+static void add_to(int64_t count, const real *from, real *to)
+{
+    for (int64_t i = 0; i < count; i++)
+        to[i] += from[i];
+}
+
+/* The gradient of z in x + scale z, which is dx itself without a scale. */
+static const real *unscaled(const pass *p, int64_t place, const real *z, real *spare,
+                            real *gradient)
+{
+    int64_t c = p->m->shape.width, rows = p->images * p->m->tokens;
+    if (!p->m->scaled)
+        return p->dx;
+    column_sums(rows, c, p->dx, z, gradient + place);
+    for (int64_t i = 0; i < rows * c; i++)
+        spare[i] = p->dx[i] * p->data[place + i % c];
+    return spare;
+}
+
+static atn_status attend_backward(pass *p, int64_t index, real *gradient)
+{
+    block_memory *b = &p->blocks[index];
+    pass_tokens t = tokens_of(p, b->parts), dt = tokens_of(p, p->dparts);
+    atn_tensor dy = heads_of(p, p->dattended);
+    const atn_attention_inputs inputs = {.q = &t.q, .k = t.k.data ? &t.k : NULL, .v = &t.v};
+    atn_gradients gradients = {.q = &dt.q, .k = t.k.data ? &dt.k : NULL, .v = &dt.v};
+    /* The same description of the gradient's array has the tensors to write. */
+    atn_attention_desc of_gradient = model_attention(p->m, index, REAL_DTYPE, gradient);
+    for (int i = 0; i < ATN_PARAMETER_COUNT; i++)
+        if (p->m->blocks[index].attention[i] >= 0)
+            gradients.parameters[i] = atn_attention_parameter(&of_gradient, (atn_parameter)i);
+    return atn_attention_backward(b->plan, &inputs, &dy, &gradients, NULL);
+}
+
+/* dx: of the block's output; afterwards of its input. */
+static atn_status block_backward(pass *p, int64_t index, real *gradient)
+{
+    const model *m = p->m;
+    const model_block *at = &m->blocks[index];
+    block_memory *b = &p->blocks[index];
+    int64_t c = m->shape.width, h = m->shape.hidden, rows = p->images * m->tokens;
+    const real *w = p->data;
+    real *g = gradient;
+    if (m->norm_after)
+        layer_norm_backward(rows, c, b->sum, w + at->norm2_weight, b->moments2, p->dx, p->dx,
+                            g + at->norm2_weight, g + at->norm2_bias);
+    const real *dmlp = unscaled(p, at->scale2, b->mlp, p->dattended, g);
+    linear_backward(rows, h, c, b->gelu, w + at->mlp_weight, dmlp, 0, p->dhidden,
+                    g + at->mlp_weight, g + at->mlp_bias);
+    for (int64_t i = 0; i < rows * h; i++)
+        p->dhidden[i] *= b->slope[i];
+    linear_backward(rows, c, h, m->norm_after ? b->normed1 : b->normed2, w + at->hidden_weight,
+                    p->dhidden, 0, p->drows, g + at->hidden_weight, g + at->hidden_bias);
+    if (m->norm_after) {
+        add_to(rows * c, p->drows, p->dx);
+        layer_norm_backward(rows, c, b->middle, w + at->norm1_weight, b->moments1, p->dx, p->dx,
+                            g + at->norm1_weight, g + at->norm1_bias);
+    } else {
+        layer_norm_backward(rows, c, b->middle, w + at->norm2_weight, b->moments2, p->drows,
+                            p->drows, g + at->norm2_weight, g + at->norm2_bias);
+        add_to(rows * c, p->drows, p->dx);
+    }
+    const real *doutput = unscaled(p, at->scale1, b->output, p->drows, g);
+    linear_backward(rows, c, c, b->attended, w + at->output_weight, doutput, 0, p->dattended,
+                    g + at->output_weight, g + at->output_bias);
+    atn_status status = attend_backward(p, index, g);
+    for (int64_t k = 0; k < m->inputs && is_value(status); k++)
+        linear_backward(rows, c, c, m->norm_after ? b->in : b->normed1,
+                        w + at->input_weight + k * c * c, p->dparts[k], k > 0, p->drows,
+                        g + at->input_weight + k * c * c, g + at->input_bias + k * c);
+    if (!m->norm_after)
+        layer_norm_backward(rows, c, b->in, w + at->norm1_weight, b->moments1, p->drows, p->drows,
+                            g + at->norm1_weight, g + at->norm1_bias);
+    add_to(rows * c, p->drows, p->dx);
+    return status;
+}
+
+atn_status pass_backward(pass *p, const real *dlogits, real *gradient)
+{
+    const model *m = p->m;
+    int64_t c = m->shape.width, n = m->tokens, features = m->shape.patch * m->shape.patch;
+    atn_status status = ATN_OK;
+    for (int64_t i = 0; i < m->parameter_count; i++)
+        for (int64_t k = 0; m->parameters[i].fixed && k < m->parameters[i].count; k++)
+            gradient[m->parameters[i].offset + k] = 0;
+    linear_backward(p->images, c, m->shape.classes, p->mean, p->data + m->head_weight, dlogits, 0,
+                    p->drows, gradient + m->head_weight, gradient + m->head_bias);
+    for (int64_t i = p->images * n - 1; i >= 0; i--) /* drows has the images' rows first */
+        for (int64_t k = 0; k < c; k++)
+            p->dx[i * c + k] = p->drows[i / n * c + k] / (real)n;
+    layer_norm_backward(p->images * n, c, p->blocks[m->shape.depth - 1].out,
+                        p->data + m->norm_weight, p->moments, p->dx, p->dx,
+                        gradient + m->norm_weight, gradient + m->norm_bias);
+    for (int64_t i = m->shape.depth - 1; i >= 0 && is_value(status); i--)
+        status = block_backward(p, i, gradient);
+    if (!is_value(status))
+        return status;
+    column_sums(p->images, n * c, p->dx, NULL, gradient + m->position);
+    linear_backward(p->images * n, features, c, p->patches, p->data + m->patch_weight, p->dx, 0,
+                    NULL, gradient + m->patch_weight, gradient + m->patch_bias);
+    return status;
+}
+
+/* ---- NaN ---- */
+
+const char *pass_not_finite(pass *p)
+{
+    const model *m = p->m;
+    int64_t c = m->shape.width, rows = p->images * m->tokens;
+    for (int64_t i = 0; i < m->shape.depth; i++) {
+        const block_memory *b = &p->blocks[i];
+        const struct {
+            const char *name;
+            const real *values;
+            int64_t count;
+        } arrays[] = {{"input", b->in, rows * c},
+                      {"queries", b->parts[0], rows * c},
+                      {"values", b->parts[m->inputs - 1], rows * c},
+                      {"keys", b->parts[1], rows * c},
+                      {"attention", b->attended, rows * c},
+                      {"attention's residual", b->middle, rows * c},
+                      {"MLP", b->mlp, rows * c},
+                      {"output", b->out, rows * c}};
+        for (size_t a = 0; a < sizeof arrays / sizeof *arrays; a++)
+            for (int64_t k = 0; k < arrays[a].count; k++)
+                if (!isfinite(arrays[a].values[k])) {
+                    snprintf(p->where, sizeof p->where, "block %" PRId64 ": %s", i, arrays[a].name);
+                    return p->where;
+                }
+    }
+    for (int64_t k = 0; k < p->images * m->shape.classes; k++)
+        if (!isfinite(p->logits[k]))
+            return "the classifier";
+    return NULL;
+}

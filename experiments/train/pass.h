@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A network applied to a few images, forward and backward, on one thread: the memory of all its
+ * activations and its attentions' plans. */
+#ifndef EXPERIMENTS_TRAIN_PASS_H
+#define EXPERIMENTS_TRAIN_PASS_H
+
+#include "train/model.h"
+#include "train/real.h"
+
+typedef struct pass pass; /* of its type */
+
+#define pass_create     R(pass_create)
+#define pass_free       R(pass_free)
+#define pass_forward    R(pass_forward)
+#define pass_backward   R(pass_backward)
+#define pass_not_finite R(pass_not_finite)
+#define pass_tokens_of  R(pass_tokens_of)
+
+/* For so many images at a time. data: the flat array of the model's parameters, read at
+ * every call. context: of one thread, the CPU's. All of them must outlive the pass. Returns an exit
+ * code; on failure one line on stderr. */
+int pass_create(const model *m, real *data, atn_context *context, int64_t images, pass **made);
+void pass_free(pass *p);
+
+/* pixels: images x side x side; logits: images x classes. */
+atn_status pass_forward(pass *p, const real *pixels, real *logits);
+
+/* After forward with the same pixels: the derivatives of a scalar by all parameters, from those by
+ * the logits; overwrites `gradient`, a flat array like the parameters (0 for fixed ones). */
+atn_status pass_backward(pass *p, const real *dlogits, real *gradient);
+
+/* Of the last forward, where NaN or infinity began: "block 2: attention"; null: nowhere. */
+const char *pass_not_finite(pass *p);
+
+/* What the last forward gave to a block's attention: views of queries, keys (null data: there are
+ * none) and values, images x heads x tokens x channels. */
+typedef struct {
+    atn_tensor q, k, v;
+} pass_tokens;
+pass_tokens pass_tokens_of(const pass *p, int64_t block);
+
+#endif

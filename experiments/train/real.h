@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Training in f32 and f64 from one source: layers.c and pass.c are compiled twice, with REAL_F32
+ * or REAL_F64 defined, and their functions have a name for each, R(name), which their headers hide.
+ * A file that defines neither calls the functions of f32. */
+#ifndef EXPERIMENTS_TRAIN_REAL_H
+#define EXPERIMENTS_TRAIN_REAL_H
+
+#if defined(REAL_F64)
+typedef double real;
+#define R(name)    name##_f64
+#define REAL_DTYPE ATN_F64
+#define real_exp   exp
+#define cblas_gemm cblas_dgemm
+#else
+typedef float real;
+#define R(name)    name##_f32
+#define REAL_DTYPE ATN_F32
+#define real_exp   expf
+#define cblas_gemm cblas_sgemm
+#endif
+
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/train.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commit.h"
+#include "common/files.h"
+#include "common/progress.h"
+#include "common/report.h"
+#include "common/signals.h"
+#include "train/trainer.h"
+
+/* ---- Columns ---- */
+
+typedef struct {
+    const trainer *t;
+    const training *plan;
+    int64_t epoch;
+    training_epoch e;
+} row;
+
+#define EPOCH_ROW(X)                                                                               \
+    X(TEXT, operator, "", "the attention of every block", r->plan->shape.attention->name)          \
+    X(TEXT, variant, "", "of the operator",                                                        \
+      r->plan->shape.attention->variants[r->plan->shape.variant].name)                             \
+    X(INTEGER, seed, "", "of the start, the order of the images and their crops",                  \
+      (int64_t)r->plan->seed)                                                                      \
+    X(INTEGER, epoch, "", "passes over the images so far", r->epoch + 1)                           \
+    X(INTEGER, steps, "", "steps so far", (r->epoch + 1) * trainer_epoch_steps(r->t))              \
+    X(REAL, rate, "", "of the epoch's last step", r->e.rate)                                       \
+    X(REAL, train_loss, "nat", "mean over the epoch's batches, cropped, with label smoothing 0.1", \
+      r->e.train.loss)                                                                             \
+    X(REAL, train_accuracy, "", "share of them classified rightly", r->e.train.accuracy)           \
+    X(REAL, test_loss, "nat", "mean over the test set, without smoothing", r->e.test.loss)         \
+    X(REAL, test_accuracy, "", "share of it classified rightly", r->e.test.accuracy)               \
+    X(REAL, gradient_norm, "", "mean over the steps, before it is clipped at 1",                   \
+      r->e.gradient_norm)                                                                          \
+    X(REAL_IF, images_per_second, "1/s",                                                           \
+      "of training; missing where the epoch was resumed in between", r->e.seconds > 0,             \
+      (double)(trainer_epoch_steps(r->t) * r->plan->batch) / r->e.seconds)
+
+static const column columns[] = {EPOCH_ROW(LIST_COLUMN)};
+static const output_spec outputs[] = {
+    {"train", "Small vision transformers on Fashion-MNIST: a row per epoch", columns,
+     sizeof columns / sizeof *columns},
+};
+
+static void put_epoch(table *to, const row *r)
+{
+    EPOCH_ROW(LIST_PUT)
+}
+
+/* ---- What there is to do ---- */
+
+/* The published forms; of those that couple the images of a batch the one that does not, so that a
+ * slice of the batch gives what the batch does. */
+static const char *const trained[] = {
+    "softmax",   "gaussian",  "soft/code", "softpp/paper",        "sima", "xnorm",
+    "linformer", "performer", "elu",       "nystromformer/exact", NULL};
+static const char *const first_look[] = {"softmax", "soft/code", "sima", "xnorm", NULL};
+
+typedef struct {
+    const program_options *s;
+    fashion_set sets[2]; /* training, test */
+    int64_t count;
+    training *plans;
+} train_state;
+
+static const char *const set_names[2] = {"train", "t10k"};
+
+static void add_plans(train_state *w, const char *name)
+{
+    const program_options *s = w->s;
+    size_t length = strcspn(name, "/");
+    char *operator_name = must_format("%.*s", (int)length, name);
+    const atn_operator_info *info = atn_operator_find(operator_name);
+    free(operator_name);
+    int variant = 0;
+    for (int i = 0; name[length] && i < info->variant_count; i++)
+        if (strcmp(info->variants[i].name, name + length + 1) == 0)
+            variant = i;
+    for (int i = 0; i < s->seeds.count; i++) {
+        training plan = training_defaults(info, variant);
+        plan.seed = (uint64_t)s->seeds.items[i];
+        plan.threads = (int)s->threads;
+        plan.images = s->train.images ? s->train.images : s->effort == EFFORT_QUICK ? 2560 : 0;
+        plan.epochs = s->train.epochs             ? s->train.epochs
+                      : s->effort == EFFORT_QUICK ? 2
+                                                  : plan.epochs;
+        plan.shape.patch = s->train.patch ? s->train.patch : plan.shape.patch;
+        w->plans = must_resize(w->plans, (size_t)w->count + 1, sizeof *w->plans);
+        w->plans[w->count++] = plan;
+    }
+}
+
+static int prepare(const program_options *s, void **state, int64_t *points)
+{
+    train_state *w = must_allocate(1, sizeof *w);
+    *state = w;
+    w->s = s;
+    const char *const *names = s->effort == EFFORT_QUICK ? first_look : trained;
+    for (int i = 0; s->operators.count ? i < s->operators.count : names[i] != NULL; i++)
+        add_plans(w, s->operators.count ? s->operators.items[i] : names[i]);
+    *points = w->count;
+    int code = EXIT_PASS;
+    for (int i = 0; i < 2 && code == EXIT_PASS; i++)
+        code = fashion_read(s->train.dataset ? s->train.dataset : FASHION_FOLDER, set_names[i],
+                            &w->sets[i]);
+    for (int64_t i = 0; i < w->count && code == EXIT_PASS; i++) {
+        model m;
+        code = model_create(&w->plans[i].shape, &m);
+        model_free(&m);
+    }
+    return code;
+}
+
+static void release(void *state)
+{
+    train_state *w = state;
+    fashion_free(&w->sets[0]);
+    fashion_free(&w->sets[1]);
+    free(w->plans);
+    free(w);
+}
+
+static void describe(const void *state, int64_t point, char *buffer, size_t size)
+{
+    const training *p = &((const train_state *)state)->plans[point];
+    snprintf(buffer, size, "%s/%s seed %" PRIu64, p->shape.attention->name,
+             p->shape.attention->variants[p->shape.variant].name, p->seed);
+}
+
+static bool get_input(const void *state, int index, const char **name, const char **sha256)
+{
+    if (index > 1)
+        return false;
+    *name = set_names[index];
+    *sha256 = ((const train_state *)state)->sets[index].sha256;
+    return true;
+}
+
+/* ---- A point ---- */
+
+static void say_epoch(const char *name, const trainer *t, const training *plan, double per_image)
+{
+    int64_t epoch = trainer_epochs(t);
+    training_epoch e = trainer_epoch(t, epoch - 1);
+    double left = (double)((plan->epochs - epoch) * trainer_epoch_steps(t) * plan->batch);
+    report_note("%s: epoch %" PRId64 " of %" PRId64 ": loss %.4f, test %.2f %%, %.0f images/s, "
+                "%.0f min left",
+                name, epoch, plan->epochs, e.train.loss, 100 * e.test.accuracy, 1 / per_image,
+                left * per_image / 60);
+}
+
+/* Trains to the end, or until a signal; checkpoint: the file that an epoch and a signal leave. */
+static int train_all(trainer *t, const training *plan, const char *name, const char *folder,
+                     const char *checkpoint)
+{
+    int64_t all = plan->epochs * trainer_epoch_steps(t), first = trainer_steps(t);
+    double start = progress_seconds();
+    progress bar = progress_start(all, first, (double)(all - first));
+    int code = EXIT_PASS;
+    while (code == EXIT_PASS && trainer_steps(t) < all) {
+        code = trainer_step(t);
+        if (code != EXIT_PASS)
+            break;
+        progress_add(&bar, 1);
+        progress_show(&bar, name);
+        bool whole = trainer_steps(t) % trainer_epoch_steps(t) == 0;
+        double images = (double)((trainer_steps(t) - first) * plan->batch);
+        if (whole)
+            say_epoch(name, t, plan, (progress_seconds() - start) / images);
+        if ((whole || signals_stopped()) && trainer_steps(t) < all)
+            code = trainer_save(t, folder, checkpoint);
+        if (signals_stopped() && trainer_steps(t) < all && code == EXIT_PASS) {
+            report_note("%s: stopped after step %" PRId64 " of %" PRId64 ", which %s/%s keeps",
+                        name, trainer_steps(t), all, folder, checkpoint);
+            code = EXIT_ENVIRONMENT;
+        }
+    }
+    progress_end(&bar);
+    return code;
+}
+
+static int write_weights(const trainer *t, const training *plan, const char *folder,
+                         const char *file)
+{
+    training_epoch last = trainer_epoch(t, plan->epochs - 1);
+    char *story = trainer_plan(t);
+    char *metadata = must_format("{%s, \"steps\": %" PRId64 ", \"test_accuracy\": %.17g, "
+                                 "\"test_loss\": %.17g, \"version\": \"%s\", \"commit\": \"%s\"}\n",
+                                 story, trainer_steps(t), last.test.accuracy, last.test.loss,
+                                 ATN_VERSION, BUILD_COMMIT);
+    int code = trainer_write(t, folder, file, metadata);
+    free(metadata);
+    free(story);
+    return code;
+}
+
+static int run(const void *state, int64_t point, atn_context *context, table *raw)
+{
+    const train_state *w = state;
+    const training *plan = &w->plans[point];
+    const char *variant = plan->shape.attention->variants[plan->shape.variant].name;
+    char name[128];
+    describe(state, point, name, sizeof name);
+    char *folder = must_format("%s/trained", w->s->out);
+    char *file =
+        must_format("%s-%s-seed%" PRIu64 ".npz", plan->shape.attention->name, variant, plan->seed);
+    char *checkpoint = must_format("%s.checkpoint", file);
+    char *path = must_format("%s/%s", folder, checkpoint);
+    trainer *t;
+    int code = files_make_folder(folder);
+    int made = trainer_create(plan, &w->sets[0], &w->sets[1], &t);
+    code = exit_worst(code, made);
+    if (code == EXIT_PASS && w->s->resume && access(path, F_OK) == 0)
+        code = trainer_resume(t, path);
+    if (code == EXIT_PASS)
+        code = train_all(t, plan, name, folder, checkpoint);
+    if (code == EXIT_PASS)
+        code = write_weights(t, plan, folder, file);
+    for (int64_t i = 0; code == EXIT_PASS && i < plan->epochs; i++)
+        put_epoch(raw, &(row){t, plan, i, trainer_epoch(t, i)});
+    if (code == EXIT_PASS)
+        remove(path);
+    trainer_free(t);
+    free(path);
+    free(checkpoint);
+    free(file);
+    free(folder);
+    return code;
+}
+
+/* The last epochs. */
+static int finish(const program_options *s, const void *state, const table *raw, table **tables)
+{
+    table *last = table_create(columns, sizeof columns / sizeof *columns);
+    for (int64_t i = 0; i < table_rows(raw); i++)
+        if (i + 1 == table_rows(raw) ||
+            cell_integer(raw, i + 1, "epoch") <= cell_integer(raw, i, "epoch"))
+            for (int c = 0; c < (int)(sizeof columns / sizeof *columns); c++)
+                table_copy(last, raw, i, c);
+    static const char *const shown[] = {"operator",      "variant",          "seed",
+                                        "epoch",         "train_loss",       "test_loss",
+                                        "test_accuracy", "images_per_second"};
+    table_print_columns(last, shown, sizeof shown / sizeof *shown, table_rows(last),
+                        report_stream());
+    table_free(last);
+    return EXIT_PASS;
+}
+
+const experiment train = {
+    .name = "train",
+    .summary = "small vision transformers with any operator, trained on Fashion-MNIST",
+    .source = "SOFT IJCV Tab. 2, 6, 8, 10; SimA Tab. 1; UFO-ViT Tab. 2: in miniature",
+    .example = "attnum train --operator soft/code,softmax --seed 1,2,3",
+    .options = OPTIONS(TRAIN_OPTIONS),
+    .alone = true,
+    .defaults = "8 epochs of 60000 images; ten operators, one seed: some hours on two cores\n"
+                "quick: 2 epochs of 2560 images, four operators\n"
+                "full: as default",
+    .outputs = outputs,
+    .output_count = 1,
+    .prepare = prepare,
+    .describe = describe,
+    .input = get_input,
+    .run = run,
+    .finish = finish,
+    .release = release,
+};

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* `attnum train`: small vision transformers with any of the operators, trained on Fashion-MNIST.
+ * Built like an experiment (common/experiment.h), a point per operator and seed, for its journal,
+ * tables and metadata, but no figure of a paper. */
+#ifndef EXPERIMENTS_TRAIN_H
+#define EXPERIMENTS_TRAIN_H
+
+#include "common/experiment.h"
+#include "common/verb.h"
+
+#define TRAIN_OPTIONS                                                                              \
+    OPTION_OPERATOR, OPTION_SEED, OPTION_EPOCHS, OPTION_IMAGES, OPTION_PATCH, OPTION_DATASET
+
+extern const experiment train;
+extern const verb train_verb;
+
+#endif

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""test_train.py PROGRAM: attnum train on made-up pictures: its files, --resume after kill -9 and SIGTERM to the same bits,
+threads, and what it refuses."""
+import csv
+import gzip
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+program = pathlib.Path(sys.argv[1]).resolve()
+checks = failures = 0
+
+
+def check(holds, what):
+    global checks, failures
+    checks += 1
+    if not holds:
+        failures += 1
+        print("FAIL ", what, flush=True)
+
+
+def write_set(name, count):
+    draw = random.Random(name)
+    labels = bytes(draw.randrange(10) for _ in range(count))
+    pixels = b"".join(bytes(draw.randrange(60) + 18 * label for _ in range(784)) for label in labels)
+    for what, sizes, values in (("images-idx3", (count, 28, 28), pixels), ("labels-idx1", (count,), labels)):
+        header = bytes((0, 0, 8, len(sizes))) + b"".join(size.to_bytes(4, "big") for size in sizes)
+        with gzip.open(f"data/{name}-{what}-ubyte.gz", "wb") as file:
+            file.write(header + values)
+
+
+WORDS = ["train", "--dataset", "data", "--operator", "xnorm,sima", "--epochs", "3", "--patch", "4"]
+
+
+def start(*words):
+    return subprocess.Popen([program, *WORDS, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def run(*words, code=0, says=""):
+    child = start(*words)
+    stdout, stderr = child.communicate()
+    what = " ".join(words)
+    check(child.returncode == code, f"{what}: exit code {child.returncode}, expected {code}: {stderr}")
+    check(says in stderr, f"{what}: said {stderr!r}, expected {says!r}")
+    return stdout
+
+
+def weights(folder):
+    """By name; the story that a file tells names no thread and no date."""
+    return {path.name: path.read_bytes() for path in sorted(pathlib.Path(folder, "trained").iterdir())}
+
+
+def rows(folder):
+    with open(f"{folder}/train.csv", newline="") as file:
+        return [{k: v for k, v in row.items() if k != "images_per_second"} for row in csv.DictReader(file)]
+
+
+def whole_runs():
+    run("--threads", "1", "--out", "one")
+    found = weights("one")
+    check(list(found) == ["sima-paper-seed1.npz", "xnorm-paper-seed1.npz"], f"files: {list(found)}")
+    check(len(rows("one")) == 6, "a row per epoch")
+    check(float(rows("one")[2]["train_loss"]) < float(rows("one")[0]["train_loss"]), "the loss falls")
+    run("--threads", "2", "--out", "two")
+    check(weights("two") == found and rows("two") == rows("one"), "threads change nothing")
+    run("--seed", "2", "--out", "seed")
+    check(not any(content in found.values() for content in weights("seed").values()), "another seed, other weights")
+
+
+def stopped_runs():
+    for number, how in enumerate((signal.SIGKILL, signal.SIGTERM, signal.SIGKILL)):
+        out = f"stopped{number}"
+        child = start("--threads", "2", "--out", out)
+        for _ in range(2000):
+            if list(pathlib.Path(out).glob("trained/*.checkpoint")) or child.poll() is not None:
+                break
+            time.sleep(0.002)
+        time.sleep(0.05 * number)
+        child.send_signal(how)
+        _, stderr = child.communicate()
+        check(child.returncode in ((3, 0) if how == signal.SIGTERM else (-how, 0)), f"{how}: {child.returncode} {stderr}")
+        run("--threads", "1", "--out", out, "--resume")
+        check(weights(out) == weights("one"), f"{how}: the same weights")
+        check(rows(out) == rows("one"), f"{how}: the same rows")
+
+
+def shards():
+    for number in (1, 2):
+        run("--shard", f"{number}/2", "--out", "shards")
+    merged = subprocess.run([program, "merge", "shards", "--out", "merged"], capture_output=True, text=True)
+    check(merged.returncode == 0, f"merge: {merged.stderr}")
+    check(rows("merged") == rows("one"), "shards give the rows of one run")
+    check(weights("shards") == weights("one"), "and its weights")
+
+
+def refused():
+    run("--dataset", "data", code=2)  # given twice
+    run("--images", "100", "--out", "x", code=2, says="a batch at least")
+    check(not pathlib.Path("x/train.csv").exists(), "nothing is left of a refused run")
+    run("--seed", "1", "--epochs", "0", code=2)
+    child = subprocess.run([program, "train", "--dataset", "nowhere"], capture_output=True, text=True)
+    check(child.returncode == 3 and "dataset-fashion-mnist" in child.stderr and child.stderr.count("\n") == 1,
+          f"no pictures: {child.returncode} {child.stderr}")
+    child = subprocess.run([program, "train", "--dataset", "data", "--patch", "3"], capture_output=True, text=True)
+    check(child.returncode == 2 and child.stderr.count("\n") == 1, f"--patch 3: {child.returncode} {child.stderr}")
+
+
+with tempfile.TemporaryDirectory() as folder:
+    os.chdir(folder)
+    os.mkdir("data")
+    write_set("train", 256)
+    write_set("t10k", 16)
+    for step in (whole_runs, stopped_runs, shards, refused):
+        step()
+    os.chdir("/")
+print(f"{checks} checks, {failures} failed")
+sys.exit(1 if failures else 0)

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/report.h"
+#include "scratch.h"
+#include "train/model.h"
+
+static model make(const char *name)
+{
+    model m;
+    model_shape shape = model_defaults(atn_operator_find(name), 0);
+    cr_assert_eq(model_create(&shape, &m), EXIT_PASS);
+    return m;
+}
+
+/* By hand: 64 (4 + 1) + 196 64 + 2 64 + 10 (64 + 1) around blocks of 4 64 + 64 (3 64) + 3 64 + 64
+ * 64 + 64 + 64 128 + 128 + 128 64 + 64, and what each operator has besides. */
+Test(train_model, sizes_by_hand)
+{
+    enum {
+        AROUND = 64 * 5 + 196 * 64 + 128 + 10 * 65,
+        KEYS = 64 * 65,
+        BLOCK = 4 * 64 + 2 * 64 * 65 + KEYS + 64 * 65 + 128 * 65 + 64 * 129 - KEYS
+    };
+    static const struct {
+        const char *name;
+        int keys, more; /* whether they are the block's own; of a block */
+    } rows[] = {
+        {"softmax", 1, 0},
+        {"gaussian", 0, 0},
+        {"soft", 0, 32 * 32 * 4 + 2 * 32 + 2 * 9},
+        {"softpp", 0, 32 * 32 * 4 + 2 * 32 + 2 * 9},
+        {"sima", 1, 128},
+        {"xnorm", 1, 2},
+        {"xca", 1, 2},
+        {"linformer", 1, 196 * 49},
+        {"nystromformer", 1, 0},
+        {"performer", 1, 64 * 32},
+        {"rff", 1, 64 * 32},
+        {"efficient", 1, 0},
+        {"elu", 1, 0},
+        {"cosformer", 1, 0},
+        {"lsh", 0, 4 * 32 * 7},
+    };
+    cr_assert_eq(sizeof rows / sizeof *rows, ATN_OPERATOR_COUNT);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        model m = make(rows[i].name);
+        int64_t want = AROUND + 4 * (BLOCK + rows[i].keys * KEYS + rows[i].more);
+        cr_expect_eq(m.size, want, "%s: %d, expected %d", rows[i].name, (int)m.size, (int)want);
+        int64_t next = 0;
+        for (int64_t p = 0; p < m.parameter_count; p++) {
+            const model_parameter *of = &m.parameters[p];
+            bool drawn = strstr(of->name, "projection") || strstr(of->name, "rotations");
+            cr_expect_eq(of->offset, next, "%s", of->name);
+            cr_expect_eq(of->fixed, drawn, "%s %s", rows[i].name, of->name);
+            cr_expect_eq(of->decays, of->dimensions > 1 && !drawn, "%s %s", rows[i].name, of->name);
+            cr_expect_eq(model_find(&m, of->name), of, "%s", of->name);
+            next += of->count;
+        }
+        cr_expect_eq(m.norm_after, i == 2 || i == 3, "%s", rows[i].name);
+        cr_expect_null(model_find(&m, "blocks.4.norm1.weight"));
+        model_free(&m);
+    }
+}
+
+Test(train_model, starts_by_the_seed)
+{
+    model m = make("soft");
+    double *a = must_allocate((size_t)m.size, sizeof *a),
+           *b = must_allocate((size_t)m.size, sizeof *b);
+    model_initialise(&m, 1, a);
+    model_initialise(&m, 2, b);
+    for (int64_t p = 0; p < m.parameter_count; p++) {
+        const model_parameter *of = &m.parameters[p];
+        double squares = 0, most = 0;
+        int64_t same = 0;
+        for (int64_t i = of->offset; i < of->offset + of->count; i++) {
+            squares += pow(a[i] - of->start, 2);
+            most = fmax(most, fabs(a[i] - of->start));
+            same += a[i] == b[i];
+        }
+        /* normal numbers cut off at two deviations have 0.88 of the deviation */
+        double deviation = sqrt(squares / (double)of->count),
+               tolerance = 4 / sqrt((double)of->count);
+        cr_expect(fabs(deviation - 0.88 * of->spread) <= tolerance * of->spread, "%s: %g", of->name,
+                  deviation);
+        cr_expect(most <= 2 * of->spread, "%s: %g", of->name, most);
+        cr_expect_eq(same, of->spread > 0 ? 0 : of->count, "%s", of->name);
+    }
+    free(a);
+    free(b);
+    model_free(&m);
+}
+
+Test(train_model, shapes_that_do_not_fit)
+{
+    static const struct {
+        int64_t side, patch, width, heads, landmarks;
+        const char *expected;
+    } rows[] = {
+        {28, 3, 64, 2, 49, "whole numbers of patches"},
+        {28, 2, 64, 3, 49, "whole numbers of patches"},
+        {28, 2, 64, 2, 48, "48 landmarks on a grid of 14 x 14"},
+        {28, 2, 64, 2, 25, "25 landmarks on a grid of 14 x 14"},
+        {28, 14, 64, 2, 49, "49 landmarks on a grid of 2 x 2"},
+        {0, 2, 64, 2, 49, "from 1 to 4096, not 0"},
+        {28, 2, 8192, 2, 49, "from 1 to 4096, not 8192"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        model m;
+        model_shape shape = model_defaults(atn_operator_find("soft"), 0);
+        shape.side = rows[i].side;
+        shape.patch = rows[i].patch;
+        shape.width = rows[i].width;
+        shape.heads = rows[i].heads;
+        shape.landmarks = rows[i].landmarks;
+        capture();
+        cr_expect_eq(model_create(&shape, &m), EXIT_USAGE);
+        const char *text = captured();
+        cr_expect(is_one_line_with(text, rows[i].expected), "%zu: %s", i, text);
+        model_free(&m);
+    }
+}
