@@ -28,7 +28,7 @@ static unsigned char *read_idx(const char *path, gzFile file, int dimensions,
     unsigned char header[4 + 4 * MOST_DIMENSIONS];
     int length = 4 + 4 * dimensions;
     if (gzread(file, header, (unsigned)length) != length) {
-        report_error("%s: the file ends inside its header, or is not compressed by gzip", path);
+        report_error("%s: the file ends inside its header", path);
         return NULL;
     }
     if (header[0] != 0 || header[1] != 0 || header[2] != 8 || header[3] != dimensions) {
