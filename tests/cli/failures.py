@@ -33,6 +33,8 @@ import sys
 import tempfile
 import time
 
+from pictures import write_pictures
+
 MOST = 300
 KINDS = ("memory", "files", "processes")
 GROWTH = "spectral/norm-growth --quick --input smooth --samples 1 --m 4,9,16"
@@ -59,6 +61,7 @@ COMMANDS = (
     ("regress", "regress --operator sima --input smooth --n 64 --storage native --out out", 0),
     ("bench", "bench exp --quick --threads 1 --out out", 0),
     ("bench-emit", "bench --emit-tokens out --operator sima --n 16", 7),
+    ("train", "train --dataset {in} --operator xnorm --epochs 1 --patch 4 --threads 1 --out out", 1),
     ("list", "list experiments", 5),
     ("help", "run spectral/bounds --help", 4),
     ("mistake", "run spectral/bonds", 4),
@@ -124,6 +127,8 @@ class Harness:
                       for word in manifest["cases"][0]["check"]] + ["--dtype", "f64"]
         self.must("regress", "--operator", "sima", "--input", "smooth", "--n", "64", "--out", f"{self.inputs}")
         os.rename(self.inputs / "regress.csv", self.inputs / "golden.csv")
+        write_pictures(self.inputs, "train", 128)
+        write_pictures(self.inputs, "t10k", 4)
 
     def words(self, text):
         return [word for part in text.split()
@@ -175,7 +180,7 @@ def is_empty_soon(folder):
 
 def wrong(h, name, expected, got, most_reasons):
     """What is wrong with a run that met a failure; nothing if all is well."""
-    timed = name.startswith("bench") and "emit" not in name
+    timed = name in ("bench", "train")
     code, stdout, stderr = got
     found = results(h.folder / "work/out")
     for path, content in found.items():

@@ -3,15 +3,15 @@
 """test_train.py PROGRAM: attnum train on made-up pictures: its files, --resume after kill -9 and SIGTERM to the same bits,
 threads, and what it refuses."""
 import csv
-import gzip
 import os
 import pathlib
-import random
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+
+from pictures import write_pictures
 
 program = pathlib.Path(sys.argv[1]).resolve()
 checks = failures = 0
@@ -23,16 +23,6 @@ def check(holds, what):
     if not holds:
         failures += 1
         print("FAIL ", what, flush=True)
-
-
-def write_set(name, count):
-    draw = random.Random(name)
-    labels = bytes(draw.randrange(10) for _ in range(count))
-    pixels = b"".join(bytes(draw.randrange(60) + 18 * label for _ in range(784)) for label in labels)
-    for what, sizes, values in (("images-idx3", (count, 28, 28), pixels), ("labels-idx1", (count,), labels)):
-        header = bytes((0, 0, 8, len(sizes))) + b"".join(size.to_bytes(4, "big") for size in sizes)
-        with gzip.open(f"data/{name}-{what}-ubyte.gz", "wb") as file:
-            file.write(header + values)
 
 
 WORDS = ["train", "--dataset", "data", "--operator", "xnorm,sima", "--epochs", "3", "--patch", "4"]
@@ -114,8 +104,8 @@ def refused():
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     os.mkdir("data")
-    write_set("train", 256)
-    write_set("t10k", 16)
+    write_pictures("data", "train", 256)
+    write_pictures("data", "t10k", 16)
     for step in (whole_runs, stopped_runs, shards, refused):
         step()
     os.chdir("/")
