@@ -115,8 +115,10 @@ int npz_write(const char *folder, const char *name, int64_t count, const npz_arr
 {
     new_file file = {0};
     int code = new_file_open(&file, folder, name);
-    if (code != EXIT_PASS)
+    if (code != EXIT_PASS) {
+        new_file_free(&file);
         return code;
+    }
     entry *entries = must_allocate((size_t)count + 1, sizeof *entries);
     int64_t offset = 0, written = 1;
     for (int64_t i = 0; i <= count && written > 0; i++) {

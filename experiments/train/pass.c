@@ -129,9 +129,10 @@ int pass_create(const model *m, real *data, atn_context *context, int64_t images
         .batch = images, .heads = m->shape.heads, .tokens = m->tokens, .dim = d, .value_dim = d};
     for (int64_t i = 0; i < m->shape.depth; i++) {
         atn_attention_desc desc = model_attention(m, i, REAL_DTYPE, data);
-        if (atn_attention_plan(context, &desc, &shape, &p->blocks[i].plan) != ATN_OK) {
+        atn_status status = atn_attention_plan(context, &desc, &shape, &p->blocks[i].plan);
+        if (status != ATN_OK) {
             report_error("%s: %s", m->shape.attention->name, atn_last_error(context));
-            return EXIT_USAGE;
+            return status == ATN_ERR_MEMORY ? EXIT_ENVIRONMENT : EXIT_USAGE;
         }
     }
     return EXIT_PASS;

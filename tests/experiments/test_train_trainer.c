@@ -109,6 +109,22 @@ Test(train_trainer, threads_change_no_bit)
     }
 }
 
+Test(train_trainer, every_image_of_a_batch_counts)
+{
+    training plan = small_plan("softmax");
+    int64_t size;
+    plan.images = BATCH;
+    float *first = train_for(&plan, 1, &size);
+    for (int i = 0; i < BATCH; i++) {
+        sets[0].labels[i] = (unsigned char)(9 - sets[0].labels[i]);
+        float *other = train_for(&plan, 1, &size);
+        cr_expect(!same(size, first, other), "image %d", i);
+        sets[0].labels[i] = (unsigned char)(9 - sets[0].labels[i]);
+        free(other);
+    }
+    free(first);
+}
+
 Test(train_trainer, seeds_and_options_change_the_numbers)
 {
     training plan = small_plan("sima"), other = plan;
