@@ -253,10 +253,12 @@ void reach_free(reach *r);
  *     ratio = measured / (multiple * reached + chance + truncation * norm of what is wanted)
  *
  * chance, of all but energies, is 4 / sqrt(f) times the error as a whole that is reached: f
- * independent numbers, by how far noises are from orthogonal, lie along a direction by chance.
+ * independent numbers, by how far noises are from orthogonal, lie along a direction by chance. Of
+ * energies noises have it as a factor, 1 + 4 / sqrt(f), by which the next may exceed their mean.
  * reached is the largest of the runs' and of noise * rounding (with u_s / sqrt(8 ln 2) where an
- * inverse magnifies it, which good kernels have in the type of sums). With u the roundoff of what
- * is stored and u_s that of sums:
+ * inverse magnifies it, which good kernels have in the type of sums), of factors of rows and of
+ * columns at least one rounding of each. With u the roundoff of what is stored and u_s that of
+ * sums:
  *
  *     rounding = u / sqrt(8 ln 2) + s, truncation = u / (2 ln 2) + s, s = sqrt(terms) u_s / 2
  *
