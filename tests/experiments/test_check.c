@@ -394,6 +394,13 @@ Test(check, noise_is_what_is_reached)
     cr_expect_float_eq(j.allowed, 2 * j.reachable + 0x1p-11 / (2 * log(2)), 1e-6, "%g", j.allowed);
     cr_expect_float_eq(b.bound[3] / 8, 3 * rounding * 4 / 8 + 0x1p-11 / (2 * log(2)), 1e-6,
                        "a factor, of which noises have nothing: %g", b.bound[3] / 8);
+    for (int i = 0; i < NOISES * 64; i++)
+        noise[i / 64][i % 64] += want[i % 64];
+    b = find_bounds(&y);
+    cr_expect_float_eq(b.bound[3] / 8, rounding * (2 + sqrt(10) / 2) + 0x1p-11 / (2 * log(2)), 1e-6,
+                       "a factor, of which noises have 1: %g", b.bound[3] / 8);
+    for (int i = 0; i < 64; i++)
+        noise[0][i] -= want[i];
     for (int k = 1; k < NOISES; k++) /* of one */
         y.reach.noise[k] = noise[0];
     b = find_bounds(&y);
@@ -1408,7 +1415,7 @@ Test(check, what_is_stored_in_less_fails)
         float value = (float)s.c.v[i];
         atn_storage_round(ATN_STORAGE_BF16, 1, &value);
         s.c.v[i] = (double)value;
-        s.c.q[i] *= 100;
+        s.c.q[i] *= 1e5;
     }
     y = give_output(&s);
     for (int i = 0; i < SIZE; i++)
