@@ -198,6 +198,7 @@ void answer_inverse_conditions(const subject *s, double *kappa);
 /* ---- What a good kernel reaches (reach.c) ---- */
 
 enum { MOST_RUNS = 4, MOST_WRITTEN = 2, NOISES = 6, MOST_DIRECTIONS = 4 + ATN_PARAMETER_COUNT };
+enum { GRADIENT_STAGES = 4 };
 
 /* Arrays of the result's size, judged rows only. Errors of runs say what is reached in the type
  * that is claimed; noise and directions are derivatives in f64 and know no type. */
@@ -210,7 +211,8 @@ typedef struct {
     int writtens;
     double *written[MOST_WRITTEN];
     /* Of narrow types, of each head: the error of the library's forward run, which stores
-     * everything in the type, over what roundings of the inputs alone make; null: of others. */
+     * everything in the type, over what roundings of the inputs alone make; of gradients at least
+     * what cancels in the backward pass makes of those of GRADIENT_STAGES; null: of others. */
     double *stored;
     int noises;
     double *noise[NOISES]; /* change of the result per unit of relative change, at random, of every
@@ -317,11 +319,11 @@ typedef struct {
     bool wide;         /* nothing narrow is stored between inputs and results */
     double summed;     /* u_s */
     double stages;     /* square root of the number of arrays, one made of the other, that are
-                          rounded to what is stored, where no run shows it: 4 of gradients in
-                          narrow types (weights or state, their derivative, that of what they are
-                          made of, the result), whose roundings are independent; else 1. What
-                          is stored in the forward pass may make more than two such
-                          (reach.stored): then that, of outputs and gradients */
+                          rounded to what is stored, where no run shows it: GRADIENT_STAGES of
+                          gradients in narrow types (weights or state, their derivative, that of
+                          what they are made of, the result), whose roundings are independent; else
+                          1. What is stored may make more than two such (reach.stored): then that,
+                          of outputs and gradients */
     bool nearest;      /* nothing is excused that lies along a direction by more than chance: not
                           truncation, nor what sums share */
 } yardstick;

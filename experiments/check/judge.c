@@ -499,8 +499,9 @@ yardstick head_yardstick(const subject *s, result_kind kind, const result_verdic
         .sums = subject_sums(s),
         .summed = atn_dtype_roundoff(s->dtype),
         .stages = v->reach.stored && v->reach.stored[head] > 2 ? v->reach.stored[head]
-                  : kind != RESULT_OUTPUT && s->storage != ATN_STORAGE_NATIVE ? sqrt(4)
-                                                                              : 1,
+                  : kind != RESULT_OUTPUT && s->storage != ATN_STORAGE_NATIVE
+                      ? sqrt(GRADIENT_STAGES)
+                      : 1,
     };
     for (int i = 0; i < y.reach.runs; i++)
         y.reach.errors[i] += head * rows * cols;

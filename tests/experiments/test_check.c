@@ -1369,6 +1369,54 @@ static bool names_f16(atn_context *context, const subject *s)
     return named;
 }
 
+/* The least and the largest `stages` of the heads of a result in bf16, of 88 tokens. */
+static void find_stages(atn_operator op, const char *variant, result_kind kind, double to[2])
+{
+    attention_choice choice = {.op = op,
+                               .dtype = ATN_F32,
+                               .shape = {1, 4, 88, 8, 8, 0},
+                               .cross = true,
+                               .sampling = ATN_SAMPLING_POOL,
+                               .landmarks = 16,
+                               .seed = 2};
+    while (strcmp(atn_operator_get(op)->variants[choice.variant].name, variant) != 0)
+        choice.variant++;
+    attention_case c = attention_case_make(&choice);
+    c.reference.dtype = ATN_F64;
+    subject s = {.c = c, .judged = c, .grad_output = c.dout};
+    atn_context *context = make_context();
+    result_verdict v;
+    result_group g = group_of_one(kind, &v);
+    subject_claim(&s, ATN_BF16);
+    cr_assert_eq(find_wanted(context, &s, &g), EXIT_PASS);
+    to[0] = INFINITY, to[1] = 0;
+    for (int64_t i = 0; i < result_heads(&s.judged, kind); i++) {
+        yardstick y = head_yardstick(&s, kind, &v, i);
+        to[0] = fmin(to[0], y.stages), to[1] = fmax(to[1], y.stages);
+    }
+    result_verdict_free(&v);
+    atn_context_free(context);
+    attention_case_free(&c);
+}
+
+/* Nystromformer's inverse magnifies what is stored between inputs and result, and so do gradients
+ * of elu's tokens, a small difference of what the numerator and the denominator make; SimA does not
+ * and its gradients are made of four arrays. */
+Test(check, what_is_stored_in_between_counts_for_what_it_makes)
+{
+    double stages[2];
+    find_stages(ATN_NYSTROMFORMER, "exact", RESULT_OUTPUT, stages);
+    cr_expect(stages[0] > 2 && stages[1] < 32, "%g to %g", stages[0], stages[1]);
+    find_stages(ATN_NYSTROMFORMER, "exact", RESULT_TOKENS, stages);
+    cr_expect(stages[0] > 2 && stages[1] < 64, "%g to %g", stages[0], stages[1]);
+    find_stages(ATN_ELU, atn_operator_get(ATN_ELU)->variants[0].name, RESULT_TOKENS, stages);
+    cr_expect(stages[0] > 2.5 && stages[1] < 16, "%g to %g", stages[0], stages[1]);
+    find_stages(ATN_SIMA, "code", RESULT_OUTPUT, stages);
+    cr_expect(stages[0] == 1 && stages[1] == 1, "%g to %g", stages[0], stages[1]);
+    find_stages(ATN_SIMA, "code", RESULT_TOKENS, stages);
+    cr_expect(stages[0] >= 2 && stages[1] < 3, "%g to %g", stages[0], stages[1]);
+}
+
 /* The verdict after a diagnosis, the first finding's text or null, to be freed. */
 static ref_verdict explained_verdict(atn_context *context, const subject *s, char **text)
 {
