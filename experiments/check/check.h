@@ -266,7 +266,8 @@ void reach_free(reach *r);
  *
  * bf16 and f16 are rounded to nearest wherever there are instructions for it, so that their
  * truncation of outputs is s alone in all but energies (gradients share roundings in long sums);
- * what tensor cores read as tf32 is cut off. Where an inverse of condition kappa would leave less
+ * what tensor cores read as tf32 is cut off, four operands of two products one after the other:
+ * truncation is four times as much there. Where an inverse of condition kappa would leave less
  * than half of a narrow type's digits, kappa sqrt(u) > 1, good kernels compute in f32 between what
  * they read and what they write: rounding is that of f32, and runs are such ones.
  *

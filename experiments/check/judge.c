@@ -302,7 +302,7 @@ static bounds measure_bounds(const yardstick *y)
         const statistic *t = &statistics[i];
         double part = t->worst ? 1 / sqrt((double)groups_of(t, y).count) : 1;
         double by_chance = t->kind != PART_ENERGY ? (r.spread - 1) * r.whole * part : 0;
-        double cut = t->kind == PART_ENERGY && !y->wide ? y->unit : y->cut;
+        double cut = t->kind == PART_ENERGY && !y->wide ? fmax(y->unit, y->cut) : y->cut;
         double truncation = y->nearest ? 0 : cut / (2 * log(2)) + y->sums;
         double shared = t->kind == PART_MEAN ? shared_by_rows(y, t) * r.whole
                                              : shared_factor(y, t) * part * b.norm;
@@ -476,6 +476,9 @@ static bool must_be_wide(const subject *s, double kappa)
            kappa * sqrt(subject_unit(s)) > 1;
 }
 
+/* Operands of two products one after the other, all of which tensor cores may cut off to tf32. */
+enum { CUTS = 4 };
+
 yardstick head_yardstick(const subject *s, result_kind kind, const result_verdict *v, int64_t head)
 {
     bool wide = must_be_wide(s, v->kappa[head]);
@@ -494,7 +497,7 @@ yardstick head_yardstick(const subject *s, result_kind kind, const result_verdic
         .own =
             v->exact ? 0 : (double)attention_case_terms(&s->judged) * atn_dtype_roundoff(ATN_F64),
         .unit = subject_unit(s),
-        .cut = nearest ? 0 : subject_unit(s),
+        .cut = nearest ? 0 : (s->storage == ATN_STORAGE_TF32 ? CUTS : 1) * subject_unit(s),
         .wide = wide,
         .sums = subject_sums(s),
         .summed = atn_dtype_roundoff(s->dtype),

@@ -142,6 +142,61 @@ Test(check, an_error_is_judged_in_the_claimed_precision)
     }
 }
 
+/* Four operands, two products, cut off to tf32 make results smaller by a factor, by 0.7 u each.
+ * bf16 and f16 are rounded to nearest. */
+Test(check, operands_may_be_cut_off_to_tf32_alone)
+{
+    static const struct {
+        atn_dtype claimed;
+        double cuts;
+        ref_verdict verdict;
+    } rows[] = {{ATN_TF32, 4, REF_PASS}, {ATN_TF32, 16, REF_FAIL}, {ATN_F16, 4, REF_FAIL}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        subject s = problem_of(ATN_SIMA, 0, rows[i].claimed);
+        double *y = give_output(&s);
+        for (int64_t j = 0; j < result_size(&s.judged, RESULT_OUTPUT); j++)
+            y[j] *= 1 - rows[i].cuts * 0x1p-11 / (2 * log(2));
+        cr_expect_eq(verdict_of(&s), rows[i].verdict, "%s, %g cuts: %s",
+                     atn_dtype_name(rows[i].claimed), rows[i].cuts,
+                     ref_verdict_name(verdict_of(&s)));
+        release(&s);
+    }
+}
+
+/* What the library in f64 errs by, where it stands in for the exact answer, is less than is said of
+ * it, and that is nothing to f32. */
+Test(check, baselines_err_by_less_than_is_estimated)
+{
+    atn_context *context = make_context();
+    for (int op = 0; op < ATN_OPERATOR_COUNT; op++)
+        for (int kind = RESULT_OUTPUT; kind <= RESULT_VALUES; kind++) {
+            subject s = problem_of((atn_operator)op, 0, ATN_F32);
+            result_verdict v;
+            result_group g = group_of_one((result_kind)kind, &v);
+            if (!result_exists(&s.judged, (result_kind)kind)) {
+                release(&s);
+                continue;
+            }
+            double *want = give(&s, (result_kind)kind);
+            s.reference = REFERENCE_F64;
+            cr_assert_eq(find_wanted(context, &s, &g), EXIT_PASS);
+            cr_assert(!v.exact);
+            int64_t heads = result_heads(&s.judged, (result_kind)kind);
+            int64_t size = result_size(&s.judged, (result_kind)kind) / heads;
+            for (int64_t i = 0; i < heads; i++) {
+                yardstick y = head_yardstick(&s, (result_kind)kind, &v, i);
+                double error = ref_compare_f64(1, size, y.want, size, want + i * size, size)
+                                   .relative_frobenius;
+                cr_expect(error <= y.kappa * y.own, "%s, %s: %g, %g", attention_case_label(&s.c),
+                          result_name((result_kind)kind), error, y.kappa * y.own);
+                cr_expect(y.own <= 1e-4 * y.rounding, "%g, %g", y.own, y.rounding);
+            }
+            result_verdict_free(&v);
+            release(&s);
+        }
+    atn_context_free(context);
+}
+
 /* What an ill-conditioned inverse makes of rounding is no failure; zeros are one. */
 Test(check, ill_conditioned_problems_are_held_against_the_library)
 {
