@@ -198,6 +198,7 @@ void answer_inverse_conditions(const subject *s, double *kappa);
 /* ---- What a good kernel reaches (reach.c) ---- */
 
 enum { MOST_RUNS = 4, MOST_WRITTEN = 2, NOISES = 6, MOST_DIRECTIONS = 4 + ATN_PARAMETER_COUNT };
+enum { GRADIENT_STAGES = 4 };
 
 /* Arrays of the result's size, judged rows only. Errors of runs say what is reached in the type
  * that is claimed; noise and directions are derivatives in f64 and know no type. */
@@ -210,7 +211,8 @@ typedef struct {
     int writtens;
     double *written[MOST_WRITTEN];
     /* Of narrow types, of each head: the error of the library's forward run, which stores
-     * everything in the type, over what roundings of the inputs alone make; null: of others. */
+     * everything in the type, over what roundings of the inputs alone make; of gradients at least
+     * what cancels in the backward pass makes of those of GRADIENT_STAGES; null: of others. */
     double *stored;
     int noises;
     double *noise[NOISES]; /* change of the result per unit of relative change, at random, of every
@@ -253,16 +255,19 @@ void reach_free(reach *r);
  *     ratio = measured / (multiple * reached + chance + truncation * norm of what is wanted)
  *
  * chance, of all but energies, is 4 / sqrt(f) times the error as a whole that is reached: f
- * independent numbers, by how far noises are from orthogonal, lie along a direction by chance.
+ * independent numbers, by how far noises are from orthogonal, lie along a direction by chance. Of
+ * energies noises have it as a factor, 1 + 4 / sqrt(f), by which the next may exceed their mean.
  * reached is the largest of the runs' and of noise * rounding (with u_s / sqrt(8 ln 2) where an
- * inverse magnifies it, which good kernels have in the type of sums). With u the roundoff of what
- * is stored and u_s that of sums:
+ * inverse magnifies it, which good kernels have in the type of sums), of factors of rows and of
+ * columns at least one rounding of each. With u the roundoff of what is stored and u_s that of
+ * sums:
  *
  *     rounding = u / sqrt(8 ln 2) + s, truncation = u / (2 ln 2) + s, s = sqrt(terms) u_s / 2
  *
  * bf16 and f16 are rounded to nearest wherever there are instructions for it, so that their
  * truncation of outputs is s alone in all but energies (gradients share roundings in long sums);
- * what tensor cores read as tf32 is cut off. Where an inverse of condition kappa would leave less
+ * what tensor cores read as tf32 is cut off, four operands of two products one after the other:
+ * truncation is four times as much there. Where an inverse of condition kappa would leave less
  * than half of a narrow type's digits, kappa sqrt(u) > 1, good kernels compute in f32 between what
  * they read and what they write: rounding is that of f32, and runs are such ones.
  *
@@ -315,11 +320,11 @@ typedef struct {
     bool wide;         /* nothing narrow is stored between inputs and results */
     double summed;     /* u_s */
     double stages;     /* square root of the number of arrays, one made of the other, that are
-                          rounded to what is stored, where no run shows it: 4 of gradients in
-                          narrow types (weights or state, their derivative, that of what they are
-                          made of, the result), whose roundings are independent; else 1. What
-                          is stored in the forward pass may make more than two such
-                          (reach.stored): then that, of outputs and gradients */
+                          rounded to what is stored, where no run shows it: GRADIENT_STAGES of
+                          gradients in narrow types (weights or state, their derivative, that of
+                          what they are made of, the result), whose roundings are independent; else
+                          1. What is stored may make more than two such (reach.stored): then that,
+                          of outputs and gradients */
     bool nearest;      /* nothing is excused that lies along a direction by more than chance: not
                           truncation, nor what sums share */
 } yardstick;

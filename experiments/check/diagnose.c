@@ -270,10 +270,10 @@ typedef struct {
 /* Whether a head's error is one of roundings, for an error of this size. */
 static bool is_like(yardstick y, double factor, bool nearest, const double *got)
 {
-    y.factor = fmin(factor, 1);
-    y.unit *= y.factor, y.cut *= y.factor, y.sums *= y.factor;
     y.nearest = nearest;
     bounds b = find_bounds(&y);
+    for (int at = 0; at < MOST_STATISTICS; at++)
+        b.bound[at] *= fmin(factor, 1);
     ref_verdict verdict = judge_head(&y, &b, got).verdict;
     return verdict == REF_PASS || (verdict == REF_MARGINAL && !nearest);
 }
@@ -344,6 +344,19 @@ static bool is_stored_in(const diagnosis *d, atn_dtype type)
         if (in_type(type, got[i]) != got[i])
             return false;
     return true;
+}
+
+/* Whether the type shows: so many wanted numbers lie so far from all of its numbers that a result
+ * in the claimed type, a step of which may be an eighth of one of its own, would hardly have them
+ * all there by chance. Where what is wanted is such numbers (a row of V), it says nothing. */
+static bool type_shows(const diagnosis *d, atn_dtype type)
+{
+    const int enough = 32;
+    const double far = 4 * subject_unit(d->s);
+    int found = 0;
+    for (int64_t i = 0; i < d->size && found < enough; i++)
+        found += fabs(in_type(type, d->v->want[i]) - d->v->want[i]) > far * fabs(d->v->want[i]);
+    return found == enough;
 }
 
 /* Whether nearly every number is what is wanted, cut off to the type that is claimed: smaller, by
@@ -782,10 +795,30 @@ static double least_error(atn_context *context, const subject *s, result_kind ki
     return error;
 }
 
+/* What is stored in less than is claimed is not what it claims to be, however little that errs: an
+ * inverse may excuse the error, or the claimed type's other roundings. */
+static bool is_stored_in_less(const subject *s, result_kind kind, const result_verdict *v,
+                              finding *to)
+{
+    diagnosis d = {.s = s, .kind = kind, .v = v, .size = result_size(&s->judged, kind)};
+    int narrowest = narrowest_stored(&d);
+    if (narrowest == TYPES || !type_shows(&d, types[narrowest]))
+        return false;
+    *to = (finding){.text = must_format("stored in %s", atn_dtype_name(types[narrowest])),
+                    .error = total_error(s, kind, v),
+                    .explains = true,
+                    .rounding = true};
+    return true;
+}
+
 int explain_result(atn_context *context, const subject *s, result_kind kind, result_verdict *v,
                    finding findings[MOST_FINDINGS])
 {
     bool failed = v->verdict == REF_FAIL;
+    if (!failed && v->verdict != REF_SKIPPED && is_stored_in_less(s, kind, v, findings)) {
+        v->verdict = REF_FAIL;
+        return 1;
+    }
     if (failed && !can_be_explained(s, kind)) {
         int count =
             is_finite_result(s, kind) ? 0 : diagnose_nonfinite(context, s, kind, v, findings);

@@ -190,6 +190,8 @@ static void measure_all(const yardstick *y, const double *e, double values[MOST_
 
 /* ---- What is reached ---- */
 
+static const double mean_square = 0.4246609001440095; /* 1 / sqrt(8 ln 2): to nearest */
+
 /* By how much the mean over few noises may fall short of the next: 1 + 4 / sqrt(f), f the number of
  * independent numbers that they are made of. Two independent ones are as far from orthogonal as
  * 1/sqrt(f). */
@@ -210,10 +212,21 @@ static double chance(const yardstick *y, int count, double *const noise[])
     return 1 + 4 / sqrt(fmax(independent, 1));
 }
 
-/* The root mean squares of every statistic over noises, times a rounding and their chance; the
- * chance is raised to that of the larger noise. */
+/* What is reached: of every statistic; as a whole, by the root mean square; and the chance of that.
+ * Energies of noises have theirs in them. */
+typedef struct {
+    double most[MOST_STATISTICS], whole, spread;
+} reached_parts;
+
+static bool is_energy(int at)
+{
+    return at < statistic_count && statistics[at].kind == PART_ENERGY;
+}
+
+/* The root mean squares of every statistic over noises, times a rounding; the chance is raised to
+ * that of the larger noise. */
 static void add_noise(const yardstick *y, int count, double *const noise[], double rounding,
-                      double most[MOST_STATISTICS], double *spread)
+                      reached_parts *r)
 {
     double values[MOST_STATISTICS] = {0}, squares[MOST_STATISTICS] = {0};
     double own = chance(y, count, noise);
@@ -222,42 +235,51 @@ static void add_noise(const yardstick *y, int count, double *const noise[], doub
         for (int at = 0; at < MOST_STATISTICS; at++)
             squares[at] += values[at] * values[at] / count;
     }
-    if (own * rounding * sqrt(squares[0]) > most[0])
-        *spread = own;
+    if (own * rounding * sqrt(squares[0]) > r->most[0])
+        r->spread = own;
+    r->whole = fmax(r->whole, rounding * sqrt(squares[0]));
     for (int at = 0; at < MOST_STATISTICS; at++)
-        most[at] = fmax(most[at], own * rounding * sqrt(squares[at]));
+        r->most[at] = fmax(r->most[at], (is_energy(at) ? own : 1) * rounding * sqrt(squares[at]));
 }
 
-static void add_runs(const yardstick *y, int count, double *const errors[],
-                     double most[MOST_STATISTICS])
+static void add_runs(const yardstick *y, int count, double *const errors[], reached_parts *r)
 {
     double values[MOST_STATISTICS] = {0};
     for (int i = 0; i < count; i++) {
         measure_all(y, errors[i], values);
         for (int at = 0; at < MOST_STATISTICS; at++)
-            most[at] = isfinite(values[at]) ? fmax(most[at], values[at]) : most[at];
+            r->most[at] = isfinite(values[at]) ? fmax(r->most[at], values[at]) : r->most[at];
+        r->whole = isfinite(values[0]) ? fmax(r->whole, values[0]) : r->whole;
     }
 }
 
 /* The largest that a good kernel's runs and roundings make of every statistic. */
-static void find_reached(const yardstick *y, double most[MOST_STATISTICS], double *spread)
+static reached_parts find_reached(const yardstick *y)
 {
-    const double mean_square = 1 / sqrt(8 * log(2)); /* of rounding to nearest */
     double rounded = y->wide ? y->summed : y->stages * y->unit;
-    for (int at = 0; at < MOST_STATISTICS; at++)
-        most[at] = 0;
-    *spread = 1;
+    reached_parts r = {.spread = 1};
     if (y->wide) { /* results' own roundings, of every number by itself */
-        add_runs(y, y->reach.writtens, y->reach.written, most);
-        *spread += 4 / sqrt((double)(y->rows * y->cols));
+        add_runs(y, y->reach.writtens, y->reach.written, &r);
+        r.spread += 4 / sqrt((double)(y->rows * y->cols));
     }
-    add_noise(y, y->reach.noises, y->reach.noise, rounded * mean_square + y->sums, most, spread);
+    add_noise(y, y->reach.noises, y->reach.noise, rounded * mean_square + y->sums, &r);
     if (y->reach.inverses)
-        add_noise(y, y->reach.inverses, y->reach.inverse, y->summed * mean_square, most, spread);
+        add_noise(y, y->reach.inverses, y->reach.inverse, y->summed * mean_square, &r);
     if (!y->wide)
-        add_runs(y, y->reach.runs, y->reach.errors, most);
+        add_runs(y, y->reach.runs, y->reach.errors, &r);
     for (int at = 0; at < MOST_STATISTICS && y->factor > 0; at++)
-        most[at] *= y->factor;
+        r.most[at] *= y->factor;
+    r.whole *= y->factor > 0 ? y->factor : 1;
+    return r;
+}
+
+/* The part of what is wanted that a factor of each row or column may be wrong by: a denominator or
+ * a norm, which all of its numbers share, may be stored in the type, too, and rounded once. No
+ * noise shows it, nor do runs that keep it in f32. */
+static double shared_factor(const yardstick *y, const statistic *t)
+{
+    bool of_lines = t->kind == PART_FACTOR && (t->rows == 1 || t->cols == 1);
+    return of_lines && !y->wide ? mean_square * y->unit : 0;
 }
 
 /* The part of an error that may lie in a mean where each row has one rounding that all of its
@@ -274,19 +296,19 @@ static double shared_by_rows(const yardstick *y, const statistic *t)
 static bounds measure_bounds(const yardstick *y)
 {
     bounds b = {.norm = sqrt(square_norm(y->rows * y->cols, y->want))};
-    double most[MOST_STATISTICS], spread;
-    find_reached(y, most, &spread);
-    b.reached = most[0];
+    const reached_parts r = find_reached(y);
+    b.reached = r.most[0];
     for (int i = 0, at = 0; i < statistic_count; i++) {
         const statistic *t = &statistics[i];
         double part = t->worst ? 1 / sqrt((double)groups_of(t, y).count) : 1;
-        double by_chance = t->kind != PART_ENERGY ? (spread - 1) * b.reached * part : 0;
-        double cut = t->kind == PART_ENERGY && !y->wide ? y->unit : y->cut;
+        double by_chance = t->kind != PART_ENERGY ? (r.spread - 1) * r.whole * part : 0;
+        double cut = t->kind == PART_ENERGY && !y->wide ? fmax(y->unit, y->cut) : y->cut;
         double truncation = y->nearest ? 0 : cut / (2 * log(2)) + y->sums;
-        double shared = t->kind == PART_MEAN ? shared_by_rows(y, t) * b.reached : 0;
+        double shared = t->kind == PART_MEAN ? shared_by_rows(y, t) * r.whole
+                                             : shared_factor(y, t) * part * b.norm;
         for (int j = 0; j < directions_of(t, y); j++, at++)
             b.bound[at] =
-                t->multiple * fmax(most[at], shared) + by_chance + truncation * part * b.norm;
+                t->multiple * fmax(r.most[at], shared) + by_chance + truncation * part * b.norm;
     }
     return b;
 }
@@ -454,6 +476,9 @@ static bool must_be_wide(const subject *s, double kappa)
            kappa * sqrt(subject_unit(s)) > 1;
 }
 
+/* Operands of two products one after the other, all of which tensor cores may cut off to tf32. */
+enum { CUTS = 4 };
+
 yardstick head_yardstick(const subject *s, result_kind kind, const result_verdict *v, int64_t head)
 {
     bool wide = must_be_wide(s, v->kappa[head]);
@@ -472,13 +497,14 @@ yardstick head_yardstick(const subject *s, result_kind kind, const result_verdic
         .own =
             v->exact ? 0 : (double)attention_case_terms(&s->judged) * atn_dtype_roundoff(ATN_F64),
         .unit = subject_unit(s),
-        .cut = nearest ? 0 : subject_unit(s),
+        .cut = nearest ? 0 : (s->storage == ATN_STORAGE_TF32 ? CUTS : 1) * subject_unit(s),
         .wide = wide,
         .sums = subject_sums(s),
         .summed = atn_dtype_roundoff(s->dtype),
         .stages = v->reach.stored && v->reach.stored[head] > 2 ? v->reach.stored[head]
-                  : kind != RESULT_OUTPUT && s->storage != ATN_STORAGE_NATIVE ? sqrt(4)
-                                                                              : 1,
+                  : kind != RESULT_OUTPUT && s->storage != ATN_STORAGE_NATIVE
+                      ? sqrt(GRADIENT_STAGES)
+                      : 1,
     };
     for (int i = 0; i < y.reach.runs; i++)
         y.reach.errors[i] += head * rows * cols;

@@ -43,7 +43,7 @@ static bool moves(const attention_case *c, int which)
     return t->data && atn_operator_get(c->choice.op)->differentiable >> which & 1;
 }
 
-enum { STORED_NOISES = 3, STORED_CALLS = STORED_NOISES + 2 };
+enum { STORED_NOISES = 3, STORED_CALLS = STORED_NOISES + 4 };
 
 /* Whether it is gradients in a narrow type, which no backward call emulates. */
 static bool is_narrow_gradient(const subject *s, const result_group *g)
@@ -320,85 +320,116 @@ static double *forward_change(atn_context *context, const subject *s, double ste
 }
 
 /* Of each head. */
-static void add_squares(const subject *s, const double *x, double factor, double *to)
+static void add_squares(const subject *s, result_kind kind, const double *x, double factor,
+                        double *to)
 {
-    int64_t size = result_size(&s->judged, RESULT_OUTPUT);
-    int64_t head = size / result_heads(&s->judged, RESULT_OUTPUT);
+    int64_t size = result_size(&s->judged, kind), head = size / result_heads(&s->judged, kind);
     for (int64_t i = 0; i < size; i++)
         to[i / head] += factor * x[i] * x[i];
 }
 
-/* What the inputs' roundings make, one of `count` noises. */
-static void add_noise(const subject *s, const double *x, int count, double *to)
+/* What roundings of a unit of all that goes in make of each head; to be freed. */
+static double *noise_squares(const subject *s, result_kind kind, double unit, int count,
+                             double *const noise[])
 {
-    double rounding = subject_unit(s) / sqrt(8 * log(2));
-    add_squares(s, x, rounding * rounding / count, to);
+    int64_t heads = result_heads(&s->judged, kind);
+    double *squares = must_allocate((size_t)heads, sizeof *squares);
+    double rounding = unit / sqrt(8 * log(2));
+    for (int i = 0; i < count; i++)
+        add_squares(s, kind, noise[i], rounding * rounding / count, squares);
+    return squares;
 }
 
-/* The roots of x / by; 0 where there is none. */
-static void divide_roots(int64_t heads, const double *by, double *x)
+/* The error of a run in a type, of each head, over that; 0 where that is not known. error: null if
+ * there is none. To be freed. */
+static double *excess_of(const subject *s, result_kind kind, double unit, const double *error,
+                         int count, double *const noise[])
 {
-    for (int64_t i = 0; i < heads; i++) {
-        x[i] = sqrt(x[i] / by[i]);
-        x[i] = isfinite(x[i]) ? x[i] : 0;
-    }
-}
-
-/* The error of each head's output in the type that is claimed, over what the inputs' roundings
- * make; 0 where that is not known. To be freed. */
-static double *forward_excess(atn_context *context, const subject *s, uint64_t *state,
-                              const result_group *shown)
-{
-    int64_t heads = result_heads(&s->judged, RESULT_OUTPUT);
+    int64_t heads = result_heads(&s->judged, kind);
     double *excess = must_allocate((size_t)heads, sizeof *excess);
-    double *noise = must_allocate((size_t)heads, sizeof *noise);
-    double *at = forward_change(context, s, 0, state, NULL, shown);
-    double *x = at ? forward_change(context, s, 0, state, at, shown) : NULL;
-    if (x)
-        add_squares(s, x, 1, excess);
-    free(x);
-    for (int i = 0; i < STORED_NOISES && at; i++) {
-        x = forward_change(context, s, small, state, at, shown);
-        if (x)
-            add_noise(s, x, STORED_NOISES, noise);
+    double *made = noise_squares(s, kind, unit, count, noise);
+    if (error)
+        add_squares(s, kind, error, 1, excess);
+    for (int64_t i = 0; i < heads; i++) {
+        excess[i] = sqrt(excess[i] / made[i]);
+        excess[i] = isfinite(excess[i]) ? excess[i] : 0;
+    }
+    free(made);
+    return excess;
+}
+
+/* Of outputs, in the type that is claimed (to[0]) and where nothing is stored in less than its sums
+ * are in (to[1]). To be freed. */
+static void forward_excesses(atn_context *context, const subject *s, uint64_t *state,
+                             const result_group *shown, double *to[2])
+{
+    double *noise[STORED_NOISES], *at = forward_change(context, s, 0, state, NULL, shown);
+    subject wide = *s;
+    int noises = 0;
+    wide.storage = ATN_STORAGE_NATIVE;
+    for (int i = 0; i < STORED_NOISES && at; i++)
+        if ((noise[noises] = forward_change(context, s, small, state, at, shown)))
+            noises++;
+    for (int i = 0; i < 2; i++) {
+        const subject *of = i == 0 ? s : &wide;
+        double *x = at ? forward_change(context, of, 0, state, at, shown) : NULL;
+        to[i] = excess_of(s, RESULT_OUTPUT, subject_unit(of), x, noises, noise);
         free(x);
     }
-    divide_roots(heads, noise, excess);
-    free(noise), free(at);
-    return excess;
+    while (noises > 0)
+        free(noise[--noises]);
+    free(at);
 }
 
-/* The same of outputs, whose first run it is. */
-static double *run_excess(const subject *s, const reach *r)
+/* Where a backward call in the type of sums errs more, over what the inputs' roundings make, than
+ * the forward call does, numbers cancel between them, and what is stored counts for as much more:
+ * by that, of each head. A parameter's gradient is a number of few, which chance decides. */
+static void add_cancellation(atn_context *context, const subject *s, const double *forward,
+                             const result_group *g)
 {
-    int64_t heads = result_heads(&s->judged, RESULT_OUTPUT);
-    double *noise = must_allocate((size_t)heads, sizeof *noise);
-    double *excess = must_allocate((size_t)heads, sizeof *excess);
-    for (int i = 0; i < r->noises; i++)
-        add_noise(s, r->noise[i], r->noises, noise);
-    if (r->runs)
-        add_squares(s, r->errors[0], 1, excess);
-    divide_roots(heads, noise, excess);
-    free(noise);
-    return excess;
+    subject wide = *s;
+    double *x[RESULT_COUNT];
+    wide.storage = ATN_STORAGE_NATIVE;
+    for (int i = 0; i < g->count; i++)
+        x[i] = must_allocate((size_t)result_size(&s->judged, g->kinds[i]), sizeof **x);
+    bool found =
+        make_call(context, &wide, s->dtype, ATN_STORAGE_NATIVE, g, "in the type of sums", x) >= 0;
+    for (int i = 0; i < g->count; i++) {
+        reach *r = &g->of[i]->reach;
+        int64_t heads = result_heads(&s->judged, g->kinds[i]);
+        subtract(result_size(&s->judged, g->kinds[i]), g->of[i]->want, 1, x[i]);
+        double *own = excess_of(s, g->kinds[i], subject_unit(&wide), found ? x[i] : NULL, r->noises,
+                                r->noise);
+        for (int64_t j = 0; j < heads && g->kinds[i] < RESULT_PARAMETERS; j++)
+            if (forward[j] > 0)
+                r->stored[j] = fmax(r->stored[j], sqrt(GRADIENT_STAGES) * own[j] / forward[j]);
+        free(own);
+        free(x[i]);
+    }
 }
 
 /* That of each matrix of gradients; of a parameter's, which are all heads', the largest. */
 static void add_stored(atn_context *context, const subject *s, uint64_t *state,
                        const result_group *g)
 {
-    double *excess = g->kinds[0] == RESULT_OUTPUT ? run_excess(s, &g->of[0]->reach)
-                                                  : forward_excess(context, s, state, g);
-    double most = 0;
+    const reach *first = &g->of[0]->reach;
+    double *excess[2] = {NULL, NULL}, most = 0;
+    if (g->kinds[0] == RESULT_OUTPUT)
+        excess[0] = excess_of(s, RESULT_OUTPUT, subject_unit(s),
+                              first->runs ? first->errors[0] : NULL, first->noises, first->noise);
+    else
+        forward_excesses(context, s, state, g, excess);
     for (int64_t i = 0; i < result_heads(&s->judged, RESULT_OUTPUT); i++)
-        most = fmax(most, excess[i]);
+        most = fmax(most, excess[0][i]);
     for (int i = 0; i < g->count; i++) {
         int64_t heads = result_heads(&s->judged, g->kinds[i]);
         double *stored = g->of[i]->reach.stored = must_allocate((size_t)heads, sizeof *stored);
         for (int64_t j = 0; j < heads; j++)
-            stored[j] = g->kinds[i] < RESULT_PARAMETERS ? excess[j] : most;
+            stored[j] = g->kinds[i] < RESULT_PARAMETERS ? excess[0][j] : most;
     }
-    free(excess);
+    if (excess[1])
+        add_cancellation(context, s, excess[1], g);
+    free(excess[0]), free(excess[1]);
 }
 
 void reach_run(atn_context *context, const subject *s, const result_group *g)

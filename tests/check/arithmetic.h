@@ -27,6 +27,7 @@ typedef struct {
     atn_dtype claimed;  /* the type of inputs and results */
     atn_dtype stored;   /* what every operation between them stores */
     atn_dtype operands; /* what matrix products read: narrower than stored on tensor cores */
+    bool cut;           /* is cut off, not rounded, as tensor cores may do that read f32 as tf32 */
     atn_dtype summed;   /* accumulators */
     sum_order order;
     int group;

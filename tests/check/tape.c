@@ -145,7 +145,7 @@ static double *operand(const arithmetic *s, bool transpose, int64_t rows, int64_
     if (!transpose)
         memcpy(y, x, (size_t)(rows * cols) * sizeof *y);
     for (int64_t i = 0; s->operands != s->stored && i < rows * cols; i++)
-        y[i] = round_to(s->operands, y[i]);
+        y[i] = s->cut ? truncate_to(s->operands, y[i]) : round_to(s->operands, y[i]);
     return y;
 }
 
