@@ -60,7 +60,8 @@ class Check(unittest.TestCase):
         self.assertTrue(attnum.check(y.swapaxes(1, 2), op="softmax", layout="bnhd", **turned))
         self.assertEqual(attnum.check(y.astype("f2"), op="softmax", q=Q, k=K, v=V).summary["dtype"], "f16")
         self.assertFalse(attnum.check(y.astype("f2").astype("f4"), op="softmax", q=Q, k=K, v=V))
-        self.assertFalse(attnum.check(np.full_like(y, np.nan), op="softmax", q=Q, k=K, v=V))
+        result = attnum.check(np.full_like(y, np.nan), op="softmax", q=Q, k=K, v=V)
+        self.assertEqual((result.verdict, type(result.heads[0]["error"])), ("FAIL", float))
 
     def test_bad_input(self):
         y = V

@@ -45,6 +45,14 @@ class Matrices(unittest.TestCase):
         self.assertFalse(x.any())
         self.assertEqual((info["alpha"], info["iterations"], info["status"]), (2, 20, attnum.Status.NOT_CONVERGED))
 
+    def test_constants_are_the_methods(self):
+        a = attnum.kernel(X[0, 0])
+        norm = abs(a).sum(0).max()
+        for method, numerator in (("nr-paper", 2), ("nr-soft", 1.8), ("nystromformer", 1)):
+            info = attnum.inverse(a, method).infos[0]
+            self.assertLessEqual(abs(info["alpha"] * norm ** 2 / numerator - 1), 100 * U, method)
+        self.assertEqual(attnum.inverse(a, "nr", alpha=0.25, iterations=3).infos[0]["alpha"], 0.25)
+
     def test_traces(self):
         a = attnum.kernel(attnum.sample(X, "pool", height=6, width=6, stride=2))
         pinv = np.linalg.inv(a)
