@@ -207,8 +207,11 @@ class Case:
 
     def __init__(self, folder, entry, keep):
         self._folder, self._entry, self._keep = folder, entry, keep
-        for key in ("name", "operator", "variant", "parameters", "sizes", "layout", "seed", "dtype", "tolerance"):
-            setattr(self, key, entry.get(key))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in self._entry:
+            raise AttributeError(name)
+        return self._entry[name]
 
     def array(self, name: str) -> Any:
         """tokens, keys, values, output, grad_output, grad_tokens, a parameter, ...; None where there is none."""

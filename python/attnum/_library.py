@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The binding of the library, its errors, and what turns Python's values into its descriptions and views."""
 import ctypes
-import enum
 import os
 import re
 
@@ -25,7 +24,7 @@ try:
     from . import _binding
 except ImportError as error:
     raise ImportError(missing_library(str(error)) or str(error)) from error
-from ._names import NAMES
+from ._names import NAMES, Status
 
 ffi, lib = _binding.ffi, _binding.lib
 
@@ -64,9 +63,6 @@ def members(ctype):
             if not name.endswith("_COUNT")}
 
 
-Status = enum.IntEnum("Status", {name.removeprefix("ATN_"): value
-                                 for value, name in members(ffi.typeof("atn_status")).items()})
-Status.__doc__ = "What a call says: 0 OK, above 0 a numerical outcome, below 0 an error, which becomes an exception."
 _ERRORS = {Status.ERR_UNSUPPORTED: UnsupportedError, Status.ERR_MEMORY: OutOfMemoryError, Status.ERR_DEVICE: Error,
            Status.ERR_LIBRARY: Error}
 
@@ -120,7 +116,7 @@ def choices(ctype):
     return {_LISTED.get(name, "-".join(name.split("_")[len(prefix):]).lower()): value for value, name in found.items()}
 
 
-_CHOICES = {}
+_CHOICES: dict[str, dict[str, int]] = {}
 
 
 def choice(ctype, name, argument):

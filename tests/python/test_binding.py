@@ -65,6 +65,11 @@ class Names(unittest.TestCase):
                 with self.subTest(kind=kind, name=name):
                     self.assertEqual(ffi.string(getattr(lib, f"atn_{kind}_name")(value)).decode(), name)
 
+    def test_statuses(self):
+        for status in attnum.Status:
+            self.assertEqual(ffi.string(lib.atn_status_name(status)).decode(), f"ATN_{status.name}")
+        self.assertEqual(set(attnum.Status), set(ffi.typeof("atn_status").elements))
+
     def test_operators(self):
         for name, info in attnum.operators().items():
             found = lib.atn_operator_find(name.encode())

@@ -71,7 +71,8 @@ class OnDevice(unittest.TestCase):
 
     def test_bad_input(self):
         q, k, v = self.device
-        for sentence, given in (("^out: none, but on CUDA", {"out": None}), ("^k: ndarray, expected", {"k": self.host[1]}),
+        for sentence, given in (("^out: none, but on CUDA", {"out": None}),
+                                ("^k: ndarray, expected", {"k": self.host[1]}),
                                 ("^out: ndarray, expected", {"out": self.host[2].copy()}),
                                 ("layout: bnhd", {"layout": "bnhd"})):
             with self.subTest(sentence=sentence), self.assertRaisesRegex(attnum.ArgumentError, sentence):
@@ -95,7 +96,8 @@ class Emulated(unittest.TestCase):
             self.assertTrue(os.path.exists(module))
             environment = {name: value for name, value in os.environ.items() if name != "ATTNUM_EMULATED"}
             environment |= {"PYTHONPATH": folder, "ATTNUM_DEVICE": "emulated"}
-            done = subprocess.run([sys.executable, __file__, "OnDevice"], env=environment, capture_output=True, text=True)
+            done = subprocess.run([sys.executable, __file__, "OnDevice"], env=environment, capture_output=True,
+                                  text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("Ran 2 tests", done.stderr)
 
