@@ -114,7 +114,7 @@ class Plan(Context):
     op        "soft", "softpp", "sima", ...: operators() has formulas, sources, options and variants
     tokens, dim, heads, batch, value_dim, key_tokens
               n, d, h, b; d_v (default d); n_k (default n)
-    dtype     "f32", "f64" or NumPy's; CUDA also "tf32", "f16"
+    dtype     "f32", "f64" or NumPy's; CUDA also "f16"
     variant   a named choice of options (default: the first, the paper's)
     layout    "bhnd", b x h x n x d, or "bnhd", b x n x h x d; with fewer dimensions h x n x d, n x h x d, n x d. The
               library wants a head's rows before those of the next: "bnhd" copies what it is given unless h = 1, and

@@ -113,7 +113,7 @@ def inverse(a: Any, method: str = "nr-paper", *, out: Any = None, trace: tuple[s
                     raise ArgumentError(f"{name}: shape {truth[name].shape}, expected that of a")
             elif metric in trace:
                 raise ArgumentError(f"{name}: none, but {metric} needs it")
-        capacity = desc.iterations + 1
+        capacity = min(max(desc.iterations, 0) + 1, 2**31 - 1)
         for i in range(count):
             arrays = {name: np.empty(capacity) for name in trace}
             if iterates:

@@ -73,6 +73,8 @@ class Matrices(unittest.TestCase):
             attnum.inverse(a, trace=("inverse_error",))
         with self.assertRaisesRegex(attnum.ArgumentError, "^trace: 'error'"):
             attnum.inverse(a, trace=("error",))
+        with self.assertRaisesRegex(attnum.ArgumentError, "iterations is -5, expected 0"):
+            attnum.inverse(a, trace=("residual",), iterations=-5)
         with self.assertRaisesRegex(attnum.ArgumentError, "^pinv: shape"):
             attnum.inverse(a, trace=("inverse_error",), pinv=pinv[0])
 
